@@ -1,0 +1,40 @@
+/*
+ * The only place that asks the machine for the time. Everything with a rule takes `now_us` as a parameter.
+ */
+#ifndef HFD_BASE_CLOCK_H
+#define HFD_BASE_CLOCK_H
+
+#include <stdint.h>
+
+#include "driver/base/slice.h"
+
+#define HFD_US_PER_S INT64_C(1000000)
+
+/** A source of time. Tests bring their own and move it by hand. */
+struct hfd_clock {
+    int64_t (*wall_us)(void *ctx); /* since 1970-01-01T00:00:00Z */
+    int64_t (*mono_us)(void *ctx);
+    void *ctx;
+};
+
+extern const struct hfd_clock hfd_clock_system;
+
+/** Wall clock, for records. */
+int64_t hfd_clock_wall_us(const struct hfd_clock *c);
+/** Monotonic clock, for waits. */
+int64_t hfd_clock_mono_us(const struct hfd_clock *c);
+
+/** Length of the longest text that hfd_time_format writes, with its NUL. */
+#define HFD_TIME_TEXT_MAX 28
+
+/** RFC 3339 in UTC, "2025-01-01T00:00:00Z", as many fraction digits (up to 6) as needed. @return the length */
+size_t hfd_time_format(int64_t at_us, char out[HFD_TIME_TEXT_MAX]);
+/** The same in whole seconds, rounded down. */
+size_t hfd_time_format_s(int64_t at_us, char out[HFD_TIME_TEXT_MAX]);
+/**
+ * RFC 3339 with any offset, 0 to 9 fraction digits (cut to microseconds), years 1970 to 9999, upper- or lower-case T and Z;
+ * a leap second 60 counts as 59.
+ */
+HFD_MUST_CHECK hfd_rc hfd_time_parse(hfd_slice text, int64_t *at_us, struct hfd_err *err);
+
+#endif

@@ -1,0 +1,54 @@
+/*
+ * The one small set of result codes, and the text beside it. An error lives on the caller's stack and is never
+ * allocated. handlers/http/reply.c turns codes into HTTP. Thread: any.
+ */
+#ifndef HFD_BASE_ERR_H
+#define HFD_BASE_ERR_H
+
+#define HFD_MUST_CHECK __attribute__((warn_unused_result))
+
+/* clang-format off */
+#define HFD_RC_LIST(X)                                                                             \
+    X(OK,          "ok")                                                                           \
+    X(INVALID,     "the request is not valid")                                                     \
+    X(BAD_REQUEST, "the request asks for something that does not exist")                           \
+    X(MALFORMED,   "the document cannot be read")                                                  \
+    X(TOO_LARGE,   "the document is too large")                                                    \
+    X(NOT_FOUND,   "the resource is not found")                                                    \
+    X(CONFLICT,    "the resource is in another state")                                             \
+    X(DELETING,    "the resource is marked for deletion")                                          \
+    X(IMMUTABLE,   "the change cannot be made in place")                                           \
+    X(COOKIE,      "the driver cookie is not valid")                                               \
+    X(LIMIT,       "a limit is reached")                                                           \
+    X(BUSY,        "too much work is queued")                                                      \
+    X(NOMEM,       "out of memory")                                                                \
+    X(IO,          "the store or a file failed")                                                   \
+    X(CORRUPT,     "stored data is damaged")
+/* clang-format on */
+
+#define HFD_RC_ENUM_(name, text) HFD_##name,
+typedef enum hfd_rc { HFD_RC_LIST(HFD_RC_ENUM_) HFD_RC_COUNT } hfd_rc;
+#undef HFD_RC_ENUM_
+
+struct hfd_err {
+    hfd_rc rc;
+    char field[96]; /* the offending field as a dotted path, or "" */
+    char msg[248];  /* what was attempted, on which id, what was expected; no secret */
+};
+
+/** The name of a code, as in the list: "OK", "INVALID". */
+const char *hfd_rc_name(hfd_rc rc);
+const char *hfd_rc_text(hfd_rc rc);
+
+/**
+ * Fills err (may be NULL) and gives rc back, so that a failure is one line: return hfd_fail(err, HFD_IO, "...").
+ * A message that does not fit ends in "...". Clears err->field.
+ */
+hfd_rc hfd_fail(struct hfd_err *err, hfd_rc rc, const char *fmt, ...)
+    __attribute__((format(printf, 3, 4)));
+
+/** As hfd_fail, and names the field: "driver.values.cluster.name". */
+hfd_rc hfd_fail_field(struct hfd_err *err, hfd_rc rc, const char *field, const char *fmt, ...)
+    __attribute__((format(printf, 4, 5)));
+
+#endif

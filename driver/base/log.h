@@ -1,0 +1,43 @@
+/*
+ * JSON lines on stderr: one object a line, one write() a line, so that lines of several threads never mix.
+ * Allow-list only: callers name each field; bodies, headers and secrets have no way in. Thread: any.
+ *
+ * {"ts":"2025-01-01T00:00:00.000001Z","level":"info","msg":"request","request_id":"...","status":200}
+ */
+#ifndef HFD_BASE_LOG_H
+#define HFD_BASE_LOG_H
+
+#include "driver/base/slice.h"
+
+enum hfd_log_level { HFD_LOG_DEBUG, HFD_LOG_INFO, HFD_LOG_WARN, HFD_LOG_ERROR };
+
+struct hfd_log_field {
+    const char *key;
+    enum { HFD_LOG_F_STR, HFD_LOG_F_INT } kind;
+    hfd_slice str;
+    int64_t num;
+};
+
+#define HFD_LOG_STR(k, s) {.key = (k), .kind = HFD_LOG_F_STR, .str = (s)}
+#define HFD_LOG_CSTR(k, s) {.key = (k), .kind = HFD_LOG_F_STR, .str = hfd_slice_of(s)}
+#define HFD_LOG_INT(k, v) {.key = (k), .kind = HFD_LOG_F_INT, .num = (int64_t)(v)}
+
+/** Lines below `level` are dropped. Default: info. */
+void hfd_log_set_level(enum hfd_log_level level);
+bool hfd_log_enabled(enum hfd_log_level level);
+HFD_MUST_CHECK hfd_rc hfd_log_level_parse(hfd_slice text, enum hfd_log_level *out, struct hfd_err *err);
+/** Tests redirect the lines; -1 = stderr. */
+void hfd_log_set_fd(int fd);
+
+void hfd_log_write(enum hfd_log_level level, const char *msg, const struct hfd_log_field *fields, size_t n);
+
+/** HFD_LOG(HFD_LOG_INFO, "request", HFD_LOG_STR("guresid", id), HFD_LOG_INT("status", 200)); */
+#define HFD_LOG(level, msg, ...)                                                                   \
+    do {                                                                                           \
+        if (hfd_log_enabled(level)) {                                                              \
+            const struct hfd_log_field hfd_log_f_[] = {__VA_ARGS__};                               \
+            hfd_log_write((level), (msg), hfd_log_f_, sizeof(hfd_log_f_) / sizeof(hfd_log_f_[0])); \
+        }                                                                                          \
+    } while (0)
+
+#endif

@@ -1,0 +1,46 @@
+/*
+ * Counters, gauges and histograms, and their Prometheus text (format 0.0.4). All metrics of the program stand in one table in
+ * metrics.c (name, kind, help, label names); label values are bounded: a metric has at most HFD_METRIC_SERIES_MAX series, the
+ * rest is counted under label values "other". Updates are lock-free once a series exists. Thread: any.
+ */
+#ifndef HFD_BASE_METRICS_H
+#define HFD_BASE_METRICS_H
+
+#include "driver/base/buf.h"
+
+/* clang-format off */
+/*  enum name,            kind,      prometheus name,                    labels (comma list), help */
+#define HFD_METRIC_LIST(X)                                                                                                        \
+    X(BUILD_INFO,         GAUGE,     "hfd_build_info",                   "version",              "Constant 1, labelled by version.") \
+    X(HTTP_REQUESTS,      COUNTER,   "hfd_http_requests_total",          "method,route,code",    "Requests answered.")           \
+    X(HTTP_SECONDS,       HISTOGRAM, "hfd_http_request_duration_seconds","method,route",         "Time from head to answer.")    \
+    X(HTTP_CONNECTIONS,   GAUGE,     "hfd_http_connections",             "",                     "Open connections.")            \
+    X(HTTP_INFLIGHT,      GAUGE,     "hfd_http_requests_in_flight",      "",                     "Requests waiting for an answer.") \
+    X(HTTP_REFUSED,       COUNTER,   "hfd_http_refused_total",           "reason",               "Requests or connections turned away at the door.") \
+    X(STORE_COMMITS,      COUNTER,   "hfd_store_commits_total",          "",                     "Commits of the writer.")       \
+    X(STORE_JOBS,         COUNTER,   "hfd_store_jobs_total",             "result",               "Write jobs by result code.")   \
+    X(STORE_COMMIT_SECONDS,HISTOGRAM,"hfd_store_commit_duration_seconds","",                     "Time of one commit, with its jobs.") \
+    X(STORE_QUEUE,        GAUGE,     "hfd_store_queue_length",           "",                     "Write jobs waiting.")          \
+    X(STORE_OK,           GAUGE,     "hfd_store_ok",                     "",                     "1 while the store accepts work, 0 after it failed.") \
+    X(TRANSITIONS,        COUNTER,   "hfd_resource_transitions_total",   "from,to",              "State changes of driver resources.") \
+    X(REPORTS,            COUNTER,   "hfd_fleet_reports_total",          "kind,outcome",         "Adapter reports by outcome.")  \
+    X(NEVER,              COUNTER,   "hfd_never_total",                  "",                     "Things that cannot happen, and did.")
+/* clang-format on */
+
+#define HFD_METRIC_ENUM_(name, kind, text, labels, help) HFD_METRIC_##name,
+enum hfd_metric { HFD_METRIC_LIST(HFD_METRIC_ENUM_) HFD_METRIC_COUNT };
+#undef HFD_METRIC_ENUM_
+
+#define HFD_METRIC_SERIES_MAX 512
+
+/** Adds to a counter or gauge. labels: one value per label name, in the table's order; NULL where there are none. */
+void hfd_metric_add(enum hfd_metric m, const char *const *labels, int64_t delta);
+void hfd_metric_set(enum hfd_metric m, const char *const *labels, int64_t value);
+/** Observes a duration in a histogram (buckets .001 .0025 .005 .01 .025 .05 .1 .25 .5 1 2.5 5 10 s). */
+void hfd_metric_observe_us(enum hfd_metric m, const char *const *labels, int64_t duration_us);
+#define HFD_LABELS(...) ((const char *const[]){__VA_ARGS__})
+
+/** The whole exposition, with process_* (cpu seconds, resident and virtual bytes, fds, start time). */
+void hfd_metrics_render(struct hfd_buf *b);
+
+#endif

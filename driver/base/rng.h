@@ -1,0 +1,16 @@
+/* Random bytes behind a seam: libsodium in the program, a seeded stream in tests. */
+#ifndef HFD_BASE_RNG_H
+#define HFD_BASE_RNG_H
+
+#include <stddef.h>
+
+struct hfd_rng {
+    void (*bytes)(void *ctx, void *out, size_t len);
+    void *ctx;
+};
+
+extern const struct hfd_rng hfd_rng_system;
+
+void hfd_rng_bytes(const struct hfd_rng *r, void *out, size_t len);
+
+#endif

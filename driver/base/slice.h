@@ -1,0 +1,60 @@
+/*
+ * Text that somebody else owns: a pointer and a length, never NUL-terminated, never kept.
+ * Numbers from outside are parsed here and nowhere else. Thread: any.
+ */
+#ifndef HFD_BASE_SLICE_H
+#define HFD_BASE_SLICE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include "driver/base/err.h"
+
+typedef struct hfd_slice {
+    const char *p;
+    size_t len;
+} hfd_slice;
+
+/** A slice over a string literal. */
+#define HFD_SLICE(lit) ((hfd_slice){(lit), sizeof(lit) - 1})
+#define HFD_SLICE_NONE ((hfd_slice){NULL, 0})
+/** For "%.*s". */
+#define HFD_SLICE_FMT(s) (int)(s).len, (s).p != NULL ? (s).p : ""
+
+static inline hfd_slice hfd_slice_of(const char *cstr)
+{
+    return (hfd_slice){cstr, cstr != NULL ? strlen(cstr) : 0};
+}
+
+static inline bool hfd_slice_eq(hfd_slice a, hfd_slice b)
+{
+    return a.len == b.len && (a.len == 0 || memcmp(a.p, b.p, a.len) == 0);
+}
+
+static inline bool hfd_slice_is(hfd_slice a, const char *cstr)
+{
+    return hfd_slice_eq(a, hfd_slice_of(cstr));
+}
+
+/** ASCII case-insensitive equality. */
+bool hfd_slice_ieq(hfd_slice a, hfd_slice b);
+bool hfd_slice_starts(hfd_slice s, hfd_slice prefix);
+/** memcmp order, the shorter first on a tie: for qsort of names. */
+int hfd_slice_cmp(hfd_slice a, hfd_slice b);
+
+/**
+ * Parses a whole decimal integer ("-12"); no spaces, no plus sign, nothing behind it.
+ * @return HFD_OK, or HFD_INVALID with a message that names the range; *out is 0 then.
+ */
+HFD_MUST_CHECK hfd_rc hfd_parse_i64(hfd_slice text, int64_t min, int64_t max, int64_t *out,
+                                    struct hfd_err *err);
+
+/**
+ * Parses a duration with one or more units: `90s`, `45m`, `2h`, `1h30m`, `250ms`, `7d`. A bare number is refused.
+ * @param out  microseconds, 0 <= *out <= ten years
+ */
+HFD_MUST_CHECK hfd_rc hfd_parse_duration_us(hfd_slice text, int64_t *out, struct hfd_err *err);
+
+#endif

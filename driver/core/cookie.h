@@ -1,0 +1,36 @@
+/*
+ * The driver cookie: what rebuilds a resource's row, sealed and bound to type and GUResID; base64url; always shorter than 10,240 bytes.
+ * It is made when an operation starts and stored, so it stays byte for byte the same while nothing changes. Source: DESIGN 4 "Cookie".
+ */
+#ifndef HFD_CORE_COOKIE_H
+#define HFD_CORE_COOKIE_H
+
+#include "driver/core/keyring.h"
+#include "store/rows.h"
+
+#define HFD_COOKIE_MAX 10239
+
+struct hfd_cookie {
+    hfd_slice type; /* as received; bound through its part behind "org/" */
+    enum hfd_kind kind;
+    hfd_slice incarnation;
+    hfd_slice cluster_id;
+    const hfd_slice *nodepool_ids;
+    size_t nodepool_count;
+    hfd_slice digest;
+    hfd_slice backend;     /* "embedded", or the URL */
+    hfd_slice credentials; /* JSON, what DELETE will need; may be empty */
+};
+
+/**
+ * @param out  gives in mem. Nodepool ids, then credentials, are left out (they stay in the store) when the text would not fit.
+ * @return HFD_OK, HFD_NOMEM
+ */
+HFD_MUST_CHECK hfd_rc hfd_cookie_seal(const struct hfd_keyring *ring, const struct hfd_rng *rng, hfd_slice guresid,
+                                      const struct hfd_cookie *cookie, struct hfd_arena *mem, hfd_slice *out, struct hfd_err *err);
+
+/** The type is inside, so GET and DELETE can open it without one. @return HFD_OK, HFD_COOKIE (one message for every cause), HFD_NOMEM */
+HFD_MUST_CHECK hfd_rc hfd_cookie_open(const struct hfd_keyring *ring, hfd_slice guresid, hfd_slice text, struct hfd_arena *mem,
+                                      struct hfd_cookie *out, struct hfd_err *err);
+
+#endif

@@ -1,0 +1,41 @@
+/*
+ * The key ring: a file of lines `id:base64url:state` (0600), newest active key first in use. Seals cookies, secrets at rest and keys the digest, each
+ * with its own subkey (crypto_kdf contexts). XChaCha20-Poly1305; every sealed text names its key. Immutable after loading; shared. Thread: any.
+ */
+#ifndef HFD_CORE_KEYRING_H
+#define HFD_CORE_KEYRING_H
+
+#include "driver/base/arena.h"
+#include "driver/base/rng.h"
+
+struct hfd_keyring;
+
+enum hfd_key_use { HFD_KEY_COOKIE = 1, HFD_KEY_AT_REST = 2, HFD_KEY_DIGEST = 3 };
+
+#define HFD_KEY_ID_BYTES 4
+#define HFD_DIGEST_BYTES (HFD_KEY_ID_BYTES + 32)
+
+/** @return HFD_OK, HFD_NOT_FOUND (no file), HFD_INVALID (which line, why; mode not 0600 or 0400; not ours or root's), HFD_IO */
+HFD_MUST_CHECK hfd_rc hfd_keyring_load(const char *path, struct hfd_keyring **out, struct hfd_err *err);
+/** Makes a file with one active key, mode 0600, synced, never over an existing one (HFD_CONFLICT). */
+HFD_MUST_CHECK hfd_rc hfd_keyring_create(const char *path, const struct hfd_rng *rng, struct hfd_err *err);
+/** Adds a new active key and retires the others (they still open); replaces the file atomically. @param id_out  8 hex digits and NUL */
+HFD_MUST_CHECK hfd_rc hfd_keyring_rotate(const char *path, const struct hfd_rng *rng, char id_out[9], struct hfd_err *err);
+/** A ring of one key made of zeros and the byte given: tests. */
+HFD_MUST_CHECK hfd_rc hfd_keyring_fixed(unsigned char fill, struct hfd_keyring **out, struct hfd_err *err);
+/** Accepts NULL. */
+void hfd_keyring_free(struct hfd_keyring *ring);
+
+/** key id | nonce | ciphertext and tag. p is NULL when memory is short. aad is bound and not stored. */
+hfd_slice hfd_keyring_seal(const struct hfd_keyring *ring, enum hfd_key_use use, const struct hfd_rng *rng, hfd_slice aad,
+                           hfd_slice plain, struct hfd_arena *mem);
+/** @return HFD_OK, HFD_COOKIE (unknown key, forged, cut short), HFD_NOMEM */
+HFD_MUST_CHECK hfd_rc hfd_keyring_open(const struct hfd_keyring *ring, enum hfd_key_use use, hfd_slice aad, hfd_slice sealed,
+                                       struct hfd_arena *mem, hfd_slice *plain, struct hfd_err *err);
+
+/** Keyed BLAKE2b-256 with the active key, its id in front. */
+void hfd_keyring_digest(const struct hfd_keyring *ring, hfd_slice data, unsigned char out[HFD_DIGEST_BYTES]);
+/** Whether `digest` (of any key in the ring) is that of data. */
+bool hfd_keyring_digest_is(const struct hfd_keyring *ring, hfd_slice digest, hfd_slice data);
+
+#endif

@@ -1,0 +1,47 @@
+/*
+ * The life cycle of a driver resource: its states, its arrows, and the decision tables of DESIGN 4. Pure.
+ *
+ *            PUT                    all parts ready
+ *   absent ------> creating ------------------------> ready
+ *                     |   deadline or terminal report   | PUT, different
+ *                     v                                 v
+ *                   failed <----------------------- updating --> ready
+ *   any state --- DELETE ---> deleting --- removed in HyperFleet ---> absent
+ */
+#ifndef HFD_CORE_LIFE_H
+#define HFD_CORE_LIFE_H
+
+#include <stdbool.h>
+
+/* clang-format off */
+#define HFD_STATE_LIST(X) X(ABSENT, "absent") X(CREATING, "creating") X(UPDATING, "updating") \
+    X(READY, "ready") X(FAILED, "failed") X(DELETING, "deleting")
+/* clang-format on */
+#define HFD_STATE_ENUM_(name, text) HFD_STATE_##name,
+enum hfd_state { HFD_STATE_LIST(HFD_STATE_ENUM_) HFD_STATE_COUNT };
+#undef HFD_STATE_ENUM_
+
+const char *hfd_state_name(enum hfd_state s);
+/** Whether the arrow exists. */
+bool hfd_state_may(enum hfd_state from, enum hfd_state to);
+
+enum hfd_put_action {
+    HFD_PUT_CREATE,   /* make cluster and nodepools */
+    HFD_PUT_ANSWER,   /* 200 or 202 from the state, change nothing */
+    HFD_PUT_CONFLICT, /* 409 with the hint of what is under way */
+    HFD_PUT_UPDATE,   /* ready, updating: change, new operation; RES-106 for a field that cannot change */
+    HFD_PUT_RETRY,    /* failed: new attempt */
+};
+enum hfd_put_action hfd_life_put(enum hfd_state state, bool same);
+
+enum hfd_answer {
+    HFD_ANSWER_OUTPUT, /* 200 OutputData */
+    HFD_ANSWER_HINT,   /* 202 AsyncProgressHint */
+    HFD_ANSWER_BUSY,   /* 409 AsyncProgressHint */
+    HFD_ANSWER_FAILED, /* 400 Error */
+    HFD_ANSWER_ABSENT, /* GET 404, DELETE 204 */
+};
+/** The GET row of the table. A deletion past its deadline is FAILED. */
+enum hfd_answer hfd_life_get(enum hfd_state state, bool deadline_passed);
+
+#endif

@@ -1,0 +1,58 @@
+/*
+ * From conditions and reports to the answer: is it ready, did it fail for good, is it healthy. Pure. Source: DESIGN 4 "ready", "failed".
+ */
+#ifndef HFD_CORE_OUTCOME_H
+#define HFD_CORE_OUTCOME_H
+
+#include "driver/base/arena.h"
+#include "driver/fleet/condition.h"
+#include "store/rows.h"
+
+/** One adapter's report on a part. */
+struct hfd_part_report {
+    hfd_slice adapter;
+    int64_t observed_generation;
+    int64_t received_us;
+    struct hfd_conditions conditions;
+};
+
+/** A cluster or nodepool of a driver resource, as it stands in HyperFleet. */
+struct hfd_part_view {
+    enum hfd_kind kind;
+    hfd_slice id, name;
+    bool exists;
+    bool deleting;               /* somebody deleted it behind our back */
+    int64_t wanted_generation;   /* what the driver last wrote */
+    int64_t generation;          /* what HyperFleet has */
+    struct hfd_conditions conditions;
+    const struct hfd_part_report *reports;
+    size_t report_count;
+};
+
+enum hfd_progress { HFD_PROGRESS_WORKING, HFD_PROGRESS_READY, HFD_PROGRESS_FAILED, HFD_PROGRESS_GONE };
+
+struct hfd_outcome_input {
+    hfd_slice guresid;
+    const struct hfd_part_view *parts;
+    size_t part_count;
+    const hfd_slice *terminal_reasons;
+    size_t terminal_reason_count;
+    int64_t since_us; /* start of the operation: reports received before it do not fail it */
+};
+
+struct hfd_outcome {
+    enum hfd_progress progress;
+    /* FAILED and GONE: one sentence of at most 500 characters with adapter, reason, message, GUResID and HyperFleet id. */
+    hfd_slice message;
+    /* Health of what is there, for the output: "Healthy", "Progressing" or "Degraded", and why (empty when Healthy). */
+    const char *health;
+    hfd_slice health_reason, health_message;
+};
+
+/** @return HFD_OK or HFD_NOMEM */
+HFD_MUST_CHECK hfd_rc hfd_outcome_judge(const struct hfd_outcome_input *in, struct hfd_arena *mem, struct hfd_outcome *out);
+
+/** What is unfinished, for the message of a passed deadline: "cluster 2abc...: waiting for adapters dns, hypershift". */
+hfd_slice hfd_outcome_unfinished(const struct hfd_outcome_input *in, bool deleting, struct hfd_arena *mem);
+
+#endif

@@ -1,0 +1,67 @@
+/*
+ * The seam to a database engine: one connection, prepared statements, transactions. store/sqlite/ implements it; a second engine is a second
+ * implementation and nothing else. SQL text is the portable subset (one text for every engine; placeholders ?1 ?2 ...), each a static
+ * const char[] in store/, prepared once per connection and found again by its address.
+ *
+ * A connection belongs to one thread at a time. An engine failure (I/O, full, corrupt) turns it broken: every later call answers the
+ * same code until it is reopened.
+ */
+#ifndef HFD_STORE_DB_H
+#define HFD_STORE_DB_H
+
+#include "driver/base/arena.h"
+#include "driver/base/slice.h"
+
+struct hfd_db;
+struct hfd_stmt;
+
+enum hfd_db_mode { HFD_DB_WRITER, HFD_DB_READER };
+
+HFD_MUST_CHECK hfd_rc hfd_db_open(const char *dir, enum hfd_db_mode mode, struct hfd_db **out, struct hfd_err *err);
+/** The writer checkpoints the log on close. Takes; accepts a pointer to NULL. */
+void hfd_db_close(struct hfd_db **db);
+/** The connection moves to the calling thread (each later call asserts it). */
+void hfd_db_adopt(struct hfd_db *db);
+bool hfd_db_broken(const struct hfd_db *db);
+
+/* Transactions. A reader's begin fixes its snapshot at the first read. */
+HFD_MUST_CHECK hfd_rc hfd_db_begin(struct hfd_db *db, struct hfd_err *err);
+HFD_MUST_CHECK hfd_rc hfd_db_commit(struct hfd_db *db, struct hfd_err *err);
+/** Never fails visibly: a connection that cannot roll back is broken. */
+void hfd_db_rollback(struct hfd_db *db);
+HFD_MUST_CHECK hfd_rc hfd_db_savepoint(struct hfd_db *db, struct hfd_err *err);
+HFD_MUST_CHECK hfd_rc hfd_db_release(struct hfd_db *db, struct hfd_err *err);
+/** Undoes everything since the savepoint, and removes it. */
+HFD_MUST_CHECK hfd_rc hfd_db_rollback_to(struct hfd_db *db, struct hfd_err *err);
+
+/** Runs statements without parameters and results: migrations. */
+HFD_MUST_CHECK hfd_rc hfd_db_exec(struct hfd_db *db, const char *sql, struct hfd_err *err);
+/** The schema version in the file; 0 = empty. */
+HFD_MUST_CHECK hfd_rc hfd_db_schema_version(struct hfd_db *db, int64_t *out, struct hfd_err *err);
+HFD_MUST_CHECK hfd_rc hfd_db_set_schema_version(struct hfd_db *db, int64_t version, struct hfd_err *err);
+
+/**
+ * Gets the statement for a static text, prepared on first use, with no bindings. Use it to the end before getting the same one again.
+ * @param sql  static storage: its address is the key
+ */
+HFD_MUST_CHECK hfd_rc hfd_db_prepare(struct hfd_db *db, const char *sql, struct hfd_stmt **out, struct hfd_err *err);
+
+/* Bindings count from 1; text and blobs are borrowed until hfd_stmt_done. A failure sticks and is answered by the next step. */
+void hfd_stmt_text(struct hfd_stmt *st, int at, hfd_slice v); /* p == NULL binds NULL */
+void hfd_stmt_blob(struct hfd_stmt *st, int at, hfd_slice v);
+void hfd_stmt_i64(struct hfd_stmt *st, int at, int64_t v);
+void hfd_stmt_null(struct hfd_stmt *st, int at);
+
+/** @param row  whether there is a row to read. @return HFD_OK, HFD_CONFLICT (a unique or check constraint), HFD_IO, HFD_CORRUPT, HFD_NOMEM, HFD_BUSY */
+HFD_MUST_CHECK hfd_rc hfd_stmt_step(struct hfd_stmt *st, bool *row, struct hfd_err *err);
+/** Runs a statement that gives no rows, and finishes it. @param changed  rows changed; may be NULL */
+HFD_MUST_CHECK hfd_rc hfd_stmt_run(struct hfd_stmt *st, int64_t *changed, struct hfd_err *err);
+/** Ends the use of a statement: bindings and cursor are dropped. Always called, on every path; accepts NULL. */
+void hfd_stmt_done(struct hfd_stmt *st);
+
+/* Columns count from 0. Text and blobs are copied into the arena; a NULL column gives p == NULL. Out of memory sticks as for bindings. */
+int64_t hfd_stmt_col_i64(struct hfd_stmt *st, int at);
+bool hfd_stmt_col_is_null(struct hfd_stmt *st, int at);
+hfd_slice hfd_stmt_col_text(struct hfd_stmt *st, int at, struct hfd_arena *mem);
+
+#endif

@@ -1,0 +1,74 @@
+-- Portable subset: TEXT, BIGINT, BLOB; times are microseconds since 1970; 0 and '' mean "none".
+
+-- A HyperFleet resource (a cluster, or a nodepool that it owns). Documents are compact JSON text.
+CREATE TABLE fleet (
+  id            TEXT   NOT NULL PRIMARY KEY,
+  kind          BIGINT NOT NULL,             -- 1 cluster, 2 nodepool
+  owner_id      TEXT   NOT NULL DEFAULT '',  -- the cluster of a nodepool
+  name          TEXT   NOT NULL,
+  generation    BIGINT NOT NULL,
+  spec          TEXT   NOT NULL,
+  labels        TEXT   NOT NULL,
+  conditions    TEXT   NOT NULL,
+  ready         BIGINT NOT NULL DEFAULT 0,   -- 1 when the aggregated Ready is True: found by the demo adapters
+  created_us    BIGINT NOT NULL,
+  updated_us    BIGINT NOT NULL,
+  deleted_us    BIGINT NOT NULL DEFAULT 0,
+  created_by    TEXT   NOT NULL,
+  updated_by    TEXT   NOT NULL,
+  deleted_by    TEXT   NOT NULL DEFAULT ''
+);
+-- A name is unique among what is not being deleted.
+CREATE UNIQUE INDEX fleet_name ON fleet (kind, owner_id, name) WHERE deleted_us = 0;
+CREATE INDEX fleet_owner ON fleet (owner_id, kind, created_us, id);
+CREATE INDEX fleet_created ON fleet (kind, created_us, id);
+CREATE INDEX fleet_pending ON fleet (created_us, id) WHERE ready = 0;
+
+-- The last report of each adapter.
+CREATE TABLE report (
+  fleet_id            TEXT   NOT NULL,
+  adapter             TEXT   NOT NULL,
+  observed_generation BIGINT NOT NULL,
+  observed_us         BIGINT NOT NULL,       -- last_report_time
+  received_us         BIGINT NOT NULL,
+  created_us          BIGINT NOT NULL,
+  conditions          TEXT   NOT NULL,
+  data                TEXT   NOT NULL,       -- without data.secrets' values
+  metadata            TEXT   NOT NULL DEFAULT '',
+  secrets             BLOB,                  -- data.secrets, sealed
+  PRIMARY KEY (fleet_id, adapter)
+);
+
+-- A driver resource.
+CREATE TABLE resource (
+  guresid         TEXT   NOT NULL PRIMARY KEY,
+  type            TEXT   NOT NULL,           -- as received
+  kind            BIGINT NOT NULL,           -- 1 cluster, 2 nodepool
+  state           BIGINT NOT NULL,           -- enum hfd_state
+  incarnation     TEXT   NOT NULL,
+  cluster_id      TEXT   NOT NULL,
+  digest          BLOB   NOT NULL,
+  raw_digest      BLOB   NOT NULL,
+  cookie          TEXT   NOT NULL,
+  op_started_us   BIGINT NOT NULL,
+  op_estimate_us  BIGINT NOT NULL,
+  op_deadline_us  BIGINT NOT NULL,
+  fail_code       TEXT   NOT NULL DEFAULT '',
+  fail_message    TEXT   NOT NULL DEFAULT '',
+  output          TEXT   NOT NULL DEFAULT '', -- resource.values as JSON once ready
+  secrets         BLOB,                       -- resource.secrets, sealed
+  created_us      BIGINT NOT NULL,
+  updated_us      BIGINT NOT NULL
+);
+CREATE INDEX resource_cluster ON resource (cluster_id);
+
+-- The HyperFleet resources that a driver resource made, and the generation that it last wrote to each.
+CREATE TABLE part (
+  guresid    TEXT   NOT NULL,
+  fleet_id   TEXT   NOT NULL,
+  kind       BIGINT NOT NULL,
+  name       TEXT   NOT NULL,
+  generation BIGINT NOT NULL,
+  PRIMARY KEY (guresid, fleet_id)
+);
+CREATE INDEX part_fleet ON part (fleet_id);

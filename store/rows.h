@@ -1,0 +1,122 @@
+/*
+ * The rows of the store as plain structs, and the statements that read and write them. Text in a row that was read lives in the
+ * arena given; text in a row that is written is borrowed during the call. All functions run inside a transaction function, on its thread.
+ * Each answers HFD_OK, HFD_NOT_FOUND (only where said), HFD_CONFLICT (unique), HFD_NOMEM, HFD_IO or HFD_CORRUPT.
+ */
+#ifndef HFD_STORE_ROWS_H
+#define HFD_STORE_ROWS_H
+
+#include "driver/base/arena.h"
+#include "store/store.h"
+
+enum hfd_kind { HFD_KIND_CLUSTER = 1, HFD_KIND_NODEPOOL = 2 };
+
+struct hfd_fleet_row {
+    hfd_slice id;
+    enum hfd_kind kind;
+    hfd_slice owner_id; /* the cluster of a nodepool, else empty */
+    hfd_slice name;
+    int64_t generation;
+    hfd_slice spec;       /* JSON object */
+    hfd_slice labels;     /* JSON object of strings */
+    hfd_slice conditions; /* JSON array: hfd_conditions_parse/format */
+    bool ready;
+    int64_t created_us, updated_us, deleted_us; /* deleted_us 0 = not being deleted */
+    hfd_slice created_by, updated_by, deleted_by;
+};
+
+struct hfd_report_row {
+    hfd_slice fleet_id;
+    hfd_slice adapter;
+    int64_t observed_generation;
+    int64_t observed_us, received_us, created_us;
+    hfd_slice conditions; /* JSON array */
+    hfd_slice data;       /* JSON object, secrets redacted */
+    hfd_slice metadata;   /* JSON object, or empty */
+    hfd_slice secrets;    /* sealed, or none */
+};
+
+struct hfd_resource_row {
+    hfd_slice guresid;
+    hfd_slice type;
+    enum hfd_kind kind;
+    int state; /* enum hfd_state */
+    hfd_slice incarnation;
+    hfd_slice cluster_id;
+    hfd_slice digest, raw_digest;
+    hfd_slice cookie;
+    int64_t op_started_us, op_estimate_us, op_deadline_us;
+    hfd_slice fail_code, fail_message;
+    hfd_slice output;
+    hfd_slice secrets;
+    int64_t created_us, updated_us;
+};
+
+struct hfd_part_row {
+    hfd_slice guresid;
+    hfd_slice fleet_id;
+    enum hfd_kind kind;
+    hfd_slice name;
+    int64_t generation; /* the one that the driver last wrote */
+};
+
+struct hfd_fleet_list {
+    struct hfd_fleet_row *rows;
+    size_t count;
+    int64_t total; /* matches before paging */
+};
+
+struct hfd_report_list {
+    struct hfd_report_row *rows;
+    size_t count;
+    int64_t total;
+};
+
+struct hfd_part_list {
+    struct hfd_part_row *rows;
+    size_t count;
+};
+
+/* HyperFleet resources */
+HFD_MUST_CHECK hfd_rc hfd_fleet_row_get(struct hfd_txn *tx, hfd_slice id, struct hfd_arena *mem, struct hfd_fleet_row *out,
+                                        struct hfd_err *err); /* HFD_NOT_FOUND */
+/** HFD_CONFLICT when the name is taken. */
+HFD_MUST_CHECK hfd_rc hfd_fleet_row_insert(struct hfd_txn *tx, const struct hfd_fleet_row *row, struct hfd_err *err);
+HFD_MUST_CHECK hfd_rc hfd_fleet_row_update(struct hfd_txn *tx, const struct hfd_fleet_row *row, struct hfd_err *err);
+/** Removes the row and its reports. */
+HFD_MUST_CHECK hfd_rc hfd_fleet_row_delete(struct hfd_txn *tx, hfd_slice id, struct hfd_err *err);
+/** The live (not deleting) resource of that name; HFD_NOT_FOUND. owner_id is empty for clusters. */
+HFD_MUST_CHECK hfd_rc hfd_fleet_row_by_name(struct hfd_txn *tx, enum hfd_kind kind, hfd_slice owner_id, hfd_slice name,
+                                            struct hfd_arena *mem, struct hfd_fleet_row *out, struct hfd_err *err);
+/** All nodepools of a cluster, the deleting ones too, oldest first. */
+HFD_MUST_CHECK hfd_rc hfd_fleet_row_children(struct hfd_txn *tx, hfd_slice cluster_id, struct hfd_arena *mem,
+                                             struct hfd_fleet_list *out, struct hfd_err *err);
+/** A page, newest first. owner_id empty = of every cluster. */
+HFD_MUST_CHECK hfd_rc hfd_fleet_row_page(struct hfd_txn *tx, enum hfd_kind kind, hfd_slice owner_id, int64_t offset,
+                                         int64_t limit, struct hfd_arena *mem, struct hfd_fleet_list *out, struct hfd_err *err);
+/** Up to `limit` resources whose Ready is not True, oldest first, behind (after_us, after_id). */
+HFD_MUST_CHECK hfd_rc hfd_fleet_row_pending(struct hfd_txn *tx, int64_t after_us, hfd_slice after_id, int64_t limit,
+                                            struct hfd_arena *mem, struct hfd_fleet_list *out, struct hfd_err *err);
+
+/* Reports, in the order of their first arrival */
+HFD_MUST_CHECK hfd_rc hfd_report_row_list(struct hfd_txn *tx, hfd_slice fleet_id, struct hfd_arena *mem,
+                                          struct hfd_report_list *out, struct hfd_err *err);
+HFD_MUST_CHECK hfd_rc hfd_report_row_put(struct hfd_txn *tx, const struct hfd_report_row *row, struct hfd_err *err);
+
+/* Driver resources */
+HFD_MUST_CHECK hfd_rc hfd_resource_row_get(struct hfd_txn *tx, hfd_slice guresid, struct hfd_arena *mem,
+                                           struct hfd_resource_row *out, struct hfd_err *err); /* HFD_NOT_FOUND */
+/** Inserts or replaces. */
+HFD_MUST_CHECK hfd_rc hfd_resource_row_put(struct hfd_txn *tx, const struct hfd_resource_row *row, struct hfd_err *err);
+/** Removes the row and its parts. */
+HFD_MUST_CHECK hfd_rc hfd_resource_row_delete(struct hfd_txn *tx, hfd_slice guresid, struct hfd_err *err);
+
+HFD_MUST_CHECK hfd_rc hfd_part_row_list(struct hfd_txn *tx, hfd_slice guresid, struct hfd_arena *mem, struct hfd_part_list *out,
+                                        struct hfd_err *err);
+/** The part that a HyperFleet resource is of some driver resource; HFD_NOT_FOUND. */
+HFD_MUST_CHECK hfd_rc hfd_part_row_by_fleet(struct hfd_txn *tx, hfd_slice fleet_id, struct hfd_arena *mem, struct hfd_part_row *out,
+                                            struct hfd_err *err);
+HFD_MUST_CHECK hfd_rc hfd_part_row_put(struct hfd_txn *tx, const struct hfd_part_row *row, struct hfd_err *err);
+HFD_MUST_CHECK hfd_rc hfd_part_row_delete(struct hfd_txn *tx, hfd_slice guresid, hfd_slice fleet_id, struct hfd_err *err);
+
+#endif

@@ -1,0 +1,89 @@
+/*
+ * Durable state. Work is given as transaction functions, ordinary synchronous code over typed rows (store/rows.h):
+ *
+ *   hfd_store_read    runs one in a read snapshot, now, on the caller's own connection (point reads on a loop thread)
+ *   hfd_store_view    runs one on a reader thread, and calls back (lists, search)
+ *   hfd_store_update  queues one for the writer thread, and calls back after the commit is on disk
+ *
+ * A transaction function may run again (after a serialisation failure on other engines), so it touches nothing but `tx` and `arg`, and sets
+ * up its results from scratch each time. If it returns anything but HFD_OK its writes are undone, and only its own.
+ *
+ * Refuses: network file systems, a database of a newer program, synchronous levels below FULL, a second process on the same folder.
+ */
+#ifndef HFD_STORE_STORE_H
+#define HFD_STORE_STORE_H
+
+#include "driver/base/clock.h"
+#include "driver/base/queue.h"
+#include "driver/base/slice.h"
+
+struct hfd_store;
+struct hfd_store_reader;
+struct hfd_txn;
+
+typedef hfd_rc hfd_txn_fn(struct hfd_txn *tx, void *arg, struct hfd_err *err);
+
+struct hfd_job;
+
+/**
+ * Where finished jobs go: one call per submitting loop and commit, with a list linked by job->node.next. Called on the writer or a reader
+ * thread; the receiver wakes its loop, and the loop calls job->done(job) for each. A sink outlives its jobs.
+ */
+struct hfd_sink {
+    void (*post)(struct hfd_sink *sink, struct hfd_job *list);
+};
+
+/** One piece of work on its way. The submitter owns it before submitting and again from `done` on; in between, the store does. */
+struct hfd_job {
+    struct hfd_qnode node; /* first member: it travels on a queue */
+    hfd_txn_fn *fn;
+    void *arg; /* owned with the job; must not point into anything that the submitting loop may free meanwhile */
+    struct hfd_sink *sink;
+    void (*done)(struct hfd_job *job); /* called by the sink's loop */
+    hfd_rc rc;                         /* the outcome: fn's, or HFD_IO when the commit failed */
+    struct hfd_err err;
+};
+
+struct hfd_store_config {
+    const char *dir;              /* exists or is made with mode 0700 */
+    size_t queue_max;             /* jobs waiting for the writer; beyond it HFD_BUSY. 0 = 4096 */
+    size_t batch_max;             /* jobs per commit. 0 = 1024 */
+    unsigned readers;             /* reader threads. 0 = 2 */
+    const struct hfd_clock *clock; /* NULL = the system's */
+};
+
+/**
+ * Opens (and creates or migrates) the store in config->dir: takes the lock file, verifies WAL and synchronous=FULL by reading them back,
+ * checks the schema version, starts the writer and reader threads.
+ * @param out  gives; NULL on failure
+ * @return HFD_OK, HFD_CONFLICT (another process holds the folder), HFD_CORRUPT, HFD_IO, HFD_INVALID (a database from the future), HFD_NOMEM
+ * Thread: start-up.
+ */
+HFD_MUST_CHECK hfd_rc hfd_store_open(const struct hfd_store_config *config, struct hfd_store **out, struct hfd_err *err);
+
+/**
+ * Stops taking work, lets the queued jobs finish, joins the threads, checkpoints, releases the lock. All readers must be closed before.
+ * Takes *store. Thread: shut-down.
+ */
+void hfd_store_close(struct hfd_store **store);
+
+/** Whether the store still accepts work; after HFD_IO or HFD_CORRUPT on the writer it never does again until reopened. Thread: any. */
+bool hfd_store_ok(const struct hfd_store *store);
+
+/** Called once, on the writer thread, when the store turns broken. Set before the first job. */
+void hfd_store_on_broken(struct hfd_store *store, void (*fn)(void *ctx), void *ctx);
+
+/** @return HFD_OK (taken), HFD_BUSY (queue full, or closing), HFD_IO (broken). On failure the job stays the caller's. Thread: any. */
+HFD_MUST_CHECK hfd_rc hfd_store_update(struct hfd_store *store, struct hfd_job *job, struct hfd_err *err);
+HFD_MUST_CHECK hfd_rc hfd_store_view(struct hfd_store *store, struct hfd_job *job, struct hfd_err *err);
+
+/** Queues and waits: for the command line, start-up and the demo adapters. Never on a loop thread. @return fn's outcome, or as update. */
+HFD_MUST_CHECK hfd_rc hfd_store_update_wait(struct hfd_store *store, hfd_txn_fn *fn, void *arg, struct hfd_err *err);
+
+/** A connection of the calling thread's own, query-only. */
+HFD_MUST_CHECK hfd_rc hfd_store_reader_open(struct hfd_store *store, struct hfd_store_reader **out, struct hfd_err *err);
+void hfd_store_reader_close(struct hfd_store_reader **reader);
+/** Runs fn in one read snapshot, now. Thread: the one that opened the reader (asserted). */
+HFD_MUST_CHECK hfd_rc hfd_store_read(struct hfd_store_reader *reader, hfd_txn_fn *fn, void *arg, struct hfd_err *err);
+
+#endif

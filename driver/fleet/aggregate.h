@@ -30,6 +30,7 @@ struct hfd_adapter_names {
 
 struct hfd_agg_input {
     struct hfd_adapter_names required;
+    const char *kind_name;              /* "Cluster", "NodePool": for messages */
     int64_t generation;                 /* G */
     int64_t now_us;
     const struct hfd_conditions *prev;
@@ -39,14 +40,23 @@ struct hfd_agg_input {
     bool has_children;                  /* nodepools that still exist */
 };
 
+/*
+ * The three aggregations answer HFD_OK or HFD_NOMEM (then out is empty). Text in out lives in mem, in the input, or for ever.
+ */
+
 /** Conditions of a new resource at generation 1: Available and Ready False, AwaitingAdapters. */
 HFD_MUST_CHECK hfd_rc hfd_agg_created(int64_t now_us, struct hfd_arena *mem, struct hfd_conditions *out);
 
-/** After the generation became G (a change, or a deletion). */
-HFD_MUST_CHECK hfd_rc hfd_agg_changed(const struct hfd_conditions *prev, int64_t generation, int64_t now_us,
-                                      struct hfd_arena *mem, struct hfd_conditions *out);
+/**
+ * After the generation became in->generation (a change, or a deletion). Uses required, generation, now_us, prev and deleting alone:
+ * no report can be at a generation that has just begun.
+ */
+HFD_MUST_CHECK hfd_rc hfd_agg_changed(const struct hfd_agg_input *in, struct hfd_arena *mem, struct hfd_conditions *out);
 
-/** After a report was stored (in->event). A report of an adapter that is not required changes nothing. */
+/**
+ * After a report was stored (in->event). A report of an adapter that is not required changes nothing.
+ * While deleting, the rows of Ready read Finalized where the tables say Available, and it turns True only without children.
+ */
 HFD_MUST_CHECK hfd_rc hfd_agg_reported(const struct hfd_agg_input *in, struct hfd_arena *mem, struct hfd_conditions *out);
 
 /** Whether all required adapters reported Finalized=True at the generation and no child is left: the resource can go. */

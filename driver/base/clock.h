@@ -27,10 +27,15 @@ int64_t hfd_clock_mono_us(const struct hfd_clock *c);
 /** Length of the longest text that hfd_time_format writes, with its NUL. */
 #define HFD_TIME_TEXT_MAX 28
 
-/** RFC 3339 in UTC, "2025-01-01T00:00:00Z", as many fraction digits (up to 6) as needed. @return the length */
+/**
+ * RFC 3339 in UTC, "2025-01-01T00:00:00Z", as many fraction digits (up to 6) as needed. A time before 1970 or behind 9999 is written as
+ * the nearest one between them. @return the length
+ */
 size_t hfd_time_format(int64_t at_us, char out[HFD_TIME_TEXT_MAX]);
 /** The same in whole seconds, rounded down. */
 size_t hfd_time_format_s(int64_t at_us, char out[HFD_TIME_TEXT_MAX]);
+/** The same with six fraction digits always, for logs. */
+size_t hfd_time_format_us(int64_t at_us, char out[HFD_TIME_TEXT_MAX]);
 /**
  * RFC 3339 with any offset, 0 to 9 fraction digits (cut to microseconds), years 1970 to 9999, upper- or lower-case T and Z;
  * a leap second 60 counts as 59.

@@ -29,6 +29,13 @@ HFD_MUST_CHECK hfd_rc hfd_log_level_parse(hfd_slice text, enum hfd_log_level *ou
 /** Tests redirect the lines; -1 = stderr. */
 void hfd_log_set_fd(int fd);
 
+/**
+ * The request that this thread works on now: in every line as "request_id", unless the line names one itself, until it is set again.
+ * Copied, at most 40 bytes; empty = none.
+ */
+void hfd_log_request_id(hfd_slice id);
+
+/** Writes a line whatever the level is set to; heap-free. A line over 4 KiB ends early, as a whole JSON object with "cut":true. */
 void hfd_log_write(enum hfd_log_level level, const char *msg, const struct hfd_log_field *fields, size_t n);
 
 /** HFD_LOG(HFD_LOG_INFO, "request", HFD_LOG_STR("guresid", id), HFD_LOG_INT("status", 200)); */

@@ -1,0 +1,121 @@
+/* Bump allocation in chunks. */
+#include "driver/base/arena.h"
+
+#include <stdarg.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#define ALIGN sizeof(max_align_t)
+#define CHUNK_MIN 2048
+#define CHUNK_MAX 65536
+
+struct hfd_arena_chunk {
+    struct hfd_arena_chunk *next;
+    size_t cap;
+    size_t used;
+    _Alignas(max_align_t) char bytes[];
+};
+
+void hfd_arena_init(struct hfd_arena *a, size_t max_bytes)
+{
+    *a = (struct hfd_arena){.max_bytes = max_bytes};
+}
+
+void hfd_arena_fini(struct hfd_arena *a)
+{
+    struct hfd_arena_chunk *c = a->chunks;
+
+    while (c != NULL) {
+        struct hfd_arena_chunk *next = c->next;
+
+        free(c);
+        c = next;
+    }
+    a->chunks = NULL;
+    a->used_bytes = 0;
+}
+
+/* A chunk that holds `need` bytes, in front. Each is twice the one before, so that many small pieces cost few calls. */
+static struct hfd_arena_chunk *grow(struct hfd_arena *a, size_t need)
+{
+    size_t cap = a->chunks != NULL ? a->chunks->cap * 2 : CHUNK_MIN;
+    struct hfd_arena_chunk *c;
+
+    if (cap > CHUNK_MAX)
+        cap = CHUNK_MAX;
+    if (cap < need)
+        cap = need;
+    if (cap > SIZE_MAX - sizeof(*c))
+        return NULL;
+    c = calloc(1, sizeof(*c) + cap);
+    if (c == NULL)
+        return NULL;
+    c->cap = cap;
+    c->next = a->chunks;
+    a->chunks = c;
+    return c;
+}
+
+void *hfd_arena_alloc(struct hfd_arena *a, size_t size_bytes)
+{
+    struct hfd_arena_chunk *c = a->chunks;
+    size_t need;
+    void *p;
+
+    if (size_bytes > SIZE_MAX - ALIGN)
+        return NULL;
+    need = size_bytes == 0 ? ALIGN : (size_bytes + ALIGN - 1) / ALIGN * ALIGN;
+    if (a->used_bytes > a->max_bytes || need > a->max_bytes - a->used_bytes)
+        return NULL;
+    if (c == NULL || need > c->cap - c->used) {
+        c = grow(a, need);
+        if (c == NULL)
+            return NULL;
+    }
+    p = c->bytes + c->used;
+    c->used += need;
+    a->used_bytes += need;
+    return p;
+}
+
+void *hfd_arena_array(struct hfd_arena *a, size_t count, size_t size_bytes)
+{
+    size_t total;
+
+    return __builtin_mul_overflow(count, size_bytes, &total) ? NULL : hfd_arena_alloc(a, total);
+}
+
+hfd_slice hfd_arena_dup(struct hfd_arena *a, hfd_slice s)
+{
+    char *p;
+
+    if (s.len == SIZE_MAX)
+        return HFD_SLICE_NONE;
+    p = hfd_arena_alloc(a, s.len + 1);
+    if (p == NULL)
+        return HFD_SLICE_NONE;
+    if (s.len > 0)
+        memcpy(p, s.p, s.len);
+    return (hfd_slice){p, s.len};
+}
+
+hfd_slice hfd_arena_printf(struct hfd_arena *a, const char *fmt, ...)
+{
+    va_list ap;
+    char *p;
+    int n;
+
+    va_start(ap, fmt);
+    n = vsnprintf(NULL, 0, fmt, ap);
+    va_end(ap);
+    if (n < 0)
+        return HFD_SLICE_NONE;
+    p = hfd_arena_alloc(a, (size_t)n + 1);
+    if (p == NULL)
+        return HFD_SLICE_NONE;
+    va_start(ap, fmt);
+    n = vsnprintf(p, (size_t)n + 1, fmt, ap);
+    va_end(ap);
+    return (hfd_slice){p, (size_t)n};
+}

@@ -1,0 +1,29 @@
+/* Process-wide start-up of the leaf tools. */
+#include "driver/base/base.h"
+
+#include <pthread.h>
+
+#include <jansson.h>
+#include <sodium.h>
+
+#include "driver/base/metrics.h"
+
+static pthread_once_t once = PTHREAD_ONCE_INIT;
+static hfd_rc once_rc = HFD_IO;
+
+static void init_once(void)
+{
+    if (sodium_init() < 0)
+        return;
+    /* Before the first object: hostile keys must not find a predictable hash. The set bit keeps it from being 0, which
+     * would make jansson choose for itself. */
+    json_object_seed((size_t)randombytes_random() | ((size_t)1 << 31));
+    hfd_metric_set(HFD_METRIC_BUILD_INFO, HFD_LABELS(HFD_VERSION), 1);
+    once_rc = HFD_OK;
+}
+
+hfd_rc hfd_base_init(struct hfd_err *err)
+{
+    pthread_once(&once, init_once);
+    return once_rc == HFD_OK ? HFD_OK : hfd_fail(err, once_rc, "start libsodium: no source of random bytes");
+}

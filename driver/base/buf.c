@@ -1,0 +1,235 @@
+/* Bounded buffers, and the few formats that every document needs. */
+#include "driver/base/buf.h"
+
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "driver/base/clock.h"
+#include "driver/base/utf8.h"
+
+#define CAP_MIN 256
+
+void hfd_buf_init(struct hfd_buf *b, size_t max_bytes)
+{
+    *b = (struct hfd_buf){.max_bytes = max_bytes};
+}
+
+void hfd_buf_fini(struct hfd_buf *b)
+{
+    free(b->p);
+    hfd_buf_init(b, b->max_bytes);
+}
+
+void hfd_buf_reset(struct hfd_buf *b)
+{
+    b->len = 0;
+    b->rc = HFD_OK;
+}
+
+/* Room for n more bytes. @return false once the buffer has failed */
+static bool reserve(struct hfd_buf *b, size_t n)
+{
+    size_t cap;
+    char *p;
+
+    if (b->rc != HFD_OK)
+        return false;
+    if (n > b->max_bytes || b->len > b->max_bytes - n) {
+        b->rc = HFD_LIMIT;
+        return false;
+    }
+    if (n <= b->cap - b->len)
+        return true;
+    cap = b->cap < CAP_MIN ? CAP_MIN : b->cap;
+    while (cap - b->len < n)
+        cap = cap > b->max_bytes / 2 ? b->max_bytes : cap * 2;
+    p = realloc(b->p, cap);
+    if (p == NULL) {
+        b->rc = HFD_NOMEM;
+        return false;
+    }
+    b->p = p;
+    b->cap = cap;
+    return true;
+}
+
+void hfd_buf_add(struct hfd_buf *b, hfd_slice s)
+{
+    if (s.len == 0 || !reserve(b, s.len))
+        return;
+    memcpy(b->p + b->len, s.p, s.len);
+    b->len += s.len;
+}
+
+void hfd_buf_addc(struct hfd_buf *b, char c)
+{
+    if (reserve(b, 1))
+        b->p[b->len++] = c;
+}
+
+void hfd_buf_addf(struct hfd_buf *b, const char *fmt, ...)
+{
+    char small[256];
+    char *big;
+    va_list ap;
+    int n;
+
+    if (b->rc != HFD_OK)
+        return;
+    va_start(ap, fmt);
+    n = vsnprintf(small, sizeof(small), fmt, ap);
+    va_end(ap);
+    if (n < 0) {
+        b->rc = HFD_NOMEM; /* the only way for our own formats */
+        return;
+    }
+    if ((size_t)n < sizeof(small)) {
+        hfd_buf_add(b, (hfd_slice){small, (size_t)n});
+        return;
+    }
+    if (!reserve(b, (size_t)n))
+        return;
+    /* vsnprintf wants a byte for its NUL, which the ceiling may not leave. */
+    big = malloc((size_t)n + 1);
+    if (big == NULL) {
+        b->rc = HFD_NOMEM;
+        return;
+    }
+    va_start(ap, fmt);
+    n = vsnprintf(big, (size_t)n + 1, fmt, ap);
+    va_end(ap);
+    hfd_buf_add(b, (hfd_slice){big, (size_t)n});
+    free(big);
+}
+
+static bool is_plain(char c)
+{
+    unsigned char u = (unsigned char)c;
+
+    return u >= 0x20 && u < 0x7f && u != '"' && u != '\\';
+}
+
+void hfd_buf_json_str(struct hfd_buf *b, hfd_slice s)
+{
+    size_t i = 0;
+
+    hfd_buf_addc(b, '"');
+    while (i < s.len && b->rc == HFD_OK) {
+        char esc[HFD_JSON_ESCAPE_MAX];
+        size_t run = i;
+        size_t used;
+        size_t n;
+
+        while (run < s.len && is_plain(s.p[run]))
+            run++;
+        hfd_buf_add(b, (hfd_slice){s.p + i, run - i});
+        i = run;
+        if (i == s.len)
+            break;
+        n = hfd_json_escape((hfd_slice){s.p + i, s.len - i}, esc, &used);
+        hfd_buf_add(b, (hfd_slice){esc, n});
+        i += used;
+    }
+    hfd_buf_addc(b, '"');
+}
+
+void hfd_buf_i64(struct hfd_buf *b, int64_t v)
+{
+    char text[24];
+    int n = snprintf(text, sizeof(text), "%" PRId64, v);
+
+    hfd_buf_add(b, (hfd_slice){text, (size_t)n});
+}
+
+void hfd_buf_json_time(struct hfd_buf *b, int64_t at_us)
+{
+    char text[HFD_TIME_TEXT_MAX];
+    size_t n = hfd_time_format(at_us, text);
+
+    hfd_buf_addc(b, '"');
+    hfd_buf_add(b, (hfd_slice){text, n});
+    hfd_buf_addc(b, '"');
+}
+
+static const char alphabet[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
+
+void hfd_buf_base64url(struct hfd_buf *b, const void *bytes, size_t len)
+{
+    const unsigned char *in = bytes;
+
+    for (size_t i = 0; i < len; i += 3) {
+        size_t n = len - i < 3 ? len - i : 3;
+        unsigned v = (unsigned)in[i] << 16;
+        char out[4];
+
+        if (n > 1)
+            v |= (unsigned)in[i + 1] << 8;
+        if (n > 2)
+            v |= in[i + 2];
+        for (size_t k = 0; k < 4; k++)
+            out[k] = alphabet[(v >> (18 - 6 * k)) & 63u];
+        hfd_buf_add(b, (hfd_slice){out, n + 1});
+    }
+}
+
+static int sextet(char c)
+{
+    if (c >= 'A' && c <= 'Z')
+        return c - 'A';
+    if (c >= 'a' && c <= 'z')
+        return c - 'a' + 26;
+    if (c >= '0' && c <= '9')
+        return c - '0' + 52;
+    return c == '-' ? 62 : c == '_' ? 63 : -1;
+}
+
+/* Cuts correct padding off. Wrong padding stays and fails as a character that is not in the alphabet. */
+static hfd_slice unpad(hfd_slice text)
+{
+    if (text.len == 0 || text.len % 4 != 0)
+        return text;
+    for (int i = 0; i < 2 && text.p[text.len - 1] == '='; i++)
+        text.len--;
+    return text;
+}
+
+hfd_rc hfd_base64url_decode(hfd_slice text, unsigned char *out, size_t cap, size_t *len_out)
+{
+    unsigned bits = 0;
+    unsigned have = 0;
+    size_t len = 0;
+
+    *len_out = 0;
+    text = unpad(text);
+    if (text.len % 4 == 1)
+        return HFD_INVALID;
+    for (size_t i = 0; i < text.len; i++) {
+        int v = sextet(text.p[i]);
+
+        if (v < 0)
+            return HFD_INVALID;
+        bits = (bits << 6 | (unsigned)v) & 0xffffu;
+        have += 6;
+        if (have < 8)
+            continue;
+        have -= 8;
+        if (len == cap)
+            return HFD_INVALID;
+        out[len++] = (unsigned char)(bits >> have & 0xffu);
+    }
+    /* Left-over bits must be zero: every byte string has one text only. */
+    if ((bits & ((1u << have) - 1)) != 0)
+        return HFD_INVALID;
+    *len_out = len;
+    return HFD_OK;
+}
+
+hfd_rc hfd_buf_finish(struct hfd_buf *b, hfd_slice *out, struct hfd_err *err)
+{
+    *out = b->rc == HFD_OK ? hfd_buf_slice(b) : HFD_SLICE_NONE;
+    if (b->rc == HFD_LIMIT)
+        return hfd_fail(err, HFD_LIMIT, "a document would be larger than %zu bytes", b->max_bytes);
+    return b->rc == HFD_OK ? HFD_OK : hfd_fail(err, b->rc, "build a document");
+}

@@ -1,0 +1,31 @@
+/* What a failed assertion does. Uses the stack only: the heap may be what is broken. */
+#include "driver/base/check.h"
+
+#include <stdlib.h>
+
+#include "driver/base/log.h"
+#include "driver/base/metrics.h"
+
+static void report(const char *what, const char *expr, const char *file, int line)
+{
+    const struct hfd_log_field fields[] = {
+        HFD_LOG_CSTR("expression", expr),
+        HFD_LOG_CSTR("file", file),
+        HFD_LOG_INT("line", line),
+    };
+
+    hfd_log_write(HFD_LOG_ERROR, what, fields, sizeof(fields) / sizeof(fields[0]));
+}
+
+void hfd_assert_failed(const char *expr, const char *file, int line)
+{
+    report("assertion failed", expr, file, line);
+    abort();
+}
+
+bool hfd_never_happened(const char *expr, const char *file, int line)
+{
+    report("something impossible happened", expr, file, line);
+    hfd_metric_add(HFD_METRIC_NEVER, NULL, 1);
+    return true;
+}

@@ -1,0 +1,81 @@
+/* Result codes and their texts. */
+#include "driver/base/err.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#define ROW(name, text) [HFD_##name] = {#name, text},
+static const struct {
+    const char *name;
+    const char *text;
+} codes[HFD_RC_COUNT] = {HFD_RC_LIST(ROW)};
+#undef ROW
+
+const char *hfd_rc_name(hfd_rc rc)
+{
+    return (unsigned)rc < HFD_RC_COUNT ? codes[rc].name : "UNKNOWN";
+}
+
+const char *hfd_rc_text(hfd_rc rc)
+{
+    return (unsigned)rc < HFD_RC_COUNT ? codes[rc].text : "an unknown result";
+}
+
+/* Ends a text that was cut in "...", without leaving half of a UTF-8 character in front of it. */
+static void mark_cut(char *text, size_t cap)
+{
+    size_t end = cap - sizeof("...");
+
+    while (end > 0 && ((unsigned char)text[end] & 0xc0u) == 0x80u)
+        end--;
+    memcpy(text + end, "...", sizeof("..."));
+}
+
+__attribute__((format(printf, 3, 0))) static void fill(struct hfd_err *err, hfd_rc rc, const char *fmt, va_list ap)
+{
+    int n;
+
+    err->rc = rc;
+    err->field[0] = '\0';
+    n = vsnprintf(err->msg, sizeof(err->msg), fmt, ap);
+    if (n < 0)
+        err->msg[0] = '\0';
+    else if ((size_t)n >= sizeof(err->msg))
+        mark_cut(err->msg, sizeof(err->msg));
+}
+
+hfd_rc hfd_fail(struct hfd_err *err, hfd_rc rc, const char *fmt, ...)
+{
+    /* An argument may point into err->msg ("reading x: %s"): format first, copy then. */
+    struct hfd_err made;
+    va_list ap;
+
+    if (err == NULL)
+        return rc;
+    va_start(ap, fmt);
+    fill(&made, rc, fmt, ap);
+    va_end(ap);
+    *err = made;
+    return rc;
+}
+
+hfd_rc hfd_fail_field(struct hfd_err *err, hfd_rc rc, const char *field, const char *fmt, ...)
+{
+    struct hfd_err made;
+    va_list ap;
+    int n;
+
+    if (err == NULL)
+        return rc;
+    va_start(ap, fmt);
+    fill(&made, rc, fmt, ap);
+    va_end(ap);
+    n = snprintf(made.field, sizeof(made.field), "%s", field);
+    if (n < 0)
+        made.field[0] = '\0';
+    else if ((size_t)n >= sizeof(made.field))
+        mark_cut(made.field, sizeof(made.field));
+    *err = made;
+    return rc;
+}

@@ -1,0 +1,398 @@
+/* JSON at the border, over jansson. */
+#include "driver/base/jsonx.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "driver/base/check.h"
+
+/* Documents that we build ourselves may be a little deeper than those that we accept. */
+#define DUMP_DEPTH_MAX (4 * HFD_JSON_DEPTH_MAX)
+
+/* What the bytes say before anything is parsed. For a valid text both figures are exact; an invalid one fails in the parser. */
+struct scan {
+    int depth, line, column;
+    size_t nodes;
+    bool in_string, escaped, just_opened;
+};
+
+static void scan_structure(struct scan *s, char c)
+{
+    bool space = c == ' ' || c == '\t' || c == '\n' || c == '\r';
+
+    if (s->just_opened && !space && c != ']' && c != '}')
+        s->nodes++; /* the first member; each further one has a comma in front */
+    if (!space)
+        s->just_opened = false;
+    if (c == '"') {
+        s->in_string = true;
+    } else if (c == '[' || c == '{') {
+        s->depth++;
+        s->just_opened = true;
+    } else if (c == ']' || c == '}') {
+        s->depth -= s->depth > 0 ? 1 : 0;
+    } else if (c == ',' || c == ':') {
+        s->nodes++;
+    }
+}
+
+static hfd_rc check_bounds(hfd_slice text, struct hfd_err *err)
+{
+    struct scan s = {.line = 1, .nodes = 1};
+
+    for (size_t i = 0; i < text.len; i++) {
+        char c = text.p[i];
+
+        s.column++;
+        if (c == '\n') {
+            s.line++;
+            s.column = 0;
+        }
+        if (!s.in_string)
+            scan_structure(&s, c);
+        else if (s.escaped)
+            s.escaped = false;
+        else if (c == '\\')
+            s.escaped = true;
+        else if (c == '"')
+            s.in_string = false;
+        if (s.depth > HFD_JSON_DEPTH_MAX)
+            return hfd_fail(err, HFD_MALFORMED, "line %d, column %d: nested deeper than %d levels", s.line, s.column,
+                            HFD_JSON_DEPTH_MAX);
+        if (s.nodes > HFD_JSON_NODES_MAX)
+            return hfd_fail(err, HFD_MALFORMED, "line %d, column %d: more than %d values and keys", s.line, s.column,
+                            HFD_JSON_NODES_MAX);
+    }
+    return HFD_OK;
+}
+
+hfd_rc hfd_json_parse(hfd_slice text, json_t **out, struct hfd_err *err)
+{
+    json_error_t je;
+    const char *quote;
+    hfd_rc rc;
+
+    *out = NULL;
+    rc = check_bounds(text, err);
+    if (rc != HFD_OK)
+        return rc;
+    if (text.len == 0)
+        return hfd_fail(err, HFD_MALFORMED, "expected a JSON document, got nothing");
+    *out = json_loadb(text.p, text.len, JSON_REJECT_DUPLICATES | JSON_DECODE_ANY, &je);
+    if (*out != NULL)
+        return HFD_OK;
+    if (je.text[0] == '\0' || json_error_code(&je) == json_error_out_of_memory)
+        return hfd_fail(err, HFD_NOMEM, "parse a JSON document of %zu bytes", text.len);
+    /* The parser may quote the text ("near '...'"), where a secret can stand. */
+    quote = strstr(je.text, " near '");
+    return hfd_fail(err, HFD_MALFORMED, "line %d, column %d: %.*s", je.line, je.column,
+                    (int)(quote != NULL ? quote - je.text : (ptrdiff_t)strlen(je.text)), je.text);
+}
+
+/* The shortest of the usual precisions that reads back as the same number; always with a point or an exponent. */
+static void dump_real(struct hfd_buf *b, double v)
+{
+    char text[40];
+    int n = 0;
+
+    for (int precision = 15; precision <= 17; precision++) {
+        n = snprintf(text, sizeof(text) - 2, "%.*g", precision, v);
+        if (strtod(text, NULL) == v)
+            break;
+    }
+    hfd_buf_add(b, (hfd_slice){text, (size_t)n});
+    if (strpbrk(text, ".e") == NULL)
+        hfd_buf_lit(b, ".0");
+}
+
+static int by_key(const void *a, const void *b)
+{
+    return strcmp(*(const char *const *)a, *(const char *const *)b);
+}
+
+static void dump(struct hfd_buf *b, const json_t *v, bool sorted, int depth);
+
+static void dump_member(struct hfd_buf *b, const char *key, const json_t *value, bool sorted, int depth)
+{
+    hfd_buf_json_str(b, hfd_slice_of(key));
+    hfd_buf_addc(b, ':');
+    dump(b, value, sorted, depth + 1);
+}
+
+static void dump_sorted(struct hfd_buf *b, const json_t *obj, int depth)
+{
+    size_t count = json_object_size(obj);
+    const char **keys = calloc(count + 1, sizeof(*keys));
+    const char *key;
+    json_t *value;
+    size_t n = 0;
+
+    if (keys == NULL) {
+        b->rc = HFD_NOMEM;
+        return;
+    }
+    json_object_foreach ((json_t *)(uintptr_t)obj, key, value)
+        keys[n++] = key;
+    qsort(keys, n, sizeof(*keys), by_key);
+    for (size_t i = 0; i < n; i++) {
+        if (i > 0)
+            hfd_buf_addc(b, ',');
+        dump_member(b, keys[i], json_object_get(obj, keys[i]), true, depth);
+    }
+    free(keys);
+}
+
+static void dump_object(struct hfd_buf *b, const json_t *obj, bool sorted, int depth)
+{
+    const char *key;
+    json_t *value;
+    bool first = true;
+
+    hfd_buf_addc(b, '{');
+    if (sorted) {
+        dump_sorted(b, obj, depth);
+    } else {
+        json_object_foreach ((json_t *)(uintptr_t)obj, key, value) {
+            if (!first)
+                hfd_buf_addc(b, ',');
+            first = false;
+            dump_member(b, key, value, false, depth);
+        }
+    }
+    hfd_buf_addc(b, '}');
+}
+
+static void dump_array(struct hfd_buf *b, const json_t *arr, bool sorted, int depth)
+{
+    hfd_buf_addc(b, '[');
+    for (size_t i = 0; i < json_array_size(arr); i++) {
+        if (i > 0)
+            hfd_buf_addc(b, ',');
+        dump(b, json_array_get(arr, i), sorted, depth + 1);
+    }
+    hfd_buf_addc(b, ']');
+}
+
+static void dump(struct hfd_buf *b, const json_t *v, bool sorted, int depth)
+{
+    if (b->rc != HFD_OK)
+        return;
+    if (v == NULL || depth > DUMP_DEPTH_MAX) {
+        b->rc = v == NULL ? HFD_NOMEM : HFD_LIMIT; /* a tree that could not be built, or not by us */
+        return;
+    }
+    switch (json_typeof(v)) {
+    case JSON_OBJECT:
+        dump_object(b, v, sorted, depth);
+        break;
+    case JSON_ARRAY:
+        dump_array(b, v, sorted, depth);
+        break;
+    case JSON_STRING:
+        hfd_buf_json_str(b, (hfd_slice){json_string_value(v), json_string_length(v)});
+        break;
+    case JSON_INTEGER:
+        hfd_buf_i64(b, json_integer_value(v));
+        break;
+    case JSON_REAL:
+        dump_real(b, json_real_value(v));
+        break;
+    case JSON_TRUE:
+        hfd_buf_lit(b, "true");
+        break;
+    case JSON_FALSE:
+        hfd_buf_lit(b, "false");
+        break;
+    case JSON_NULL:
+        hfd_buf_lit(b, "null");
+        break;
+    }
+}
+
+void hfd_json_canonical(struct hfd_buf *b, const json_t *v)
+{
+    dump(b, v, true, 0);
+}
+
+void hfd_json_dump(struct hfd_buf *b, const json_t *v)
+{
+    dump(b, v, false, 0);
+}
+
+hfd_slice hfd_json_dump_arena(struct hfd_arena *a, const json_t *v)
+{
+    hfd_slice out = HFD_SLICE_NONE;
+    struct hfd_buf b;
+
+    hfd_buf_init(&b, a->max_bytes > a->used_bytes ? a->max_bytes - a->used_bytes : 0);
+    hfd_json_dump(&b, v);
+    if (b.rc == HFD_OK)
+        out = hfd_arena_dup(a, hfd_buf_slice(&b));
+    hfd_buf_fini(&b);
+    return out;
+}
+
+const char *jsonx_type_name(const json_t *v)
+{
+    static const char *const names[] = {
+        [JSON_OBJECT] = "an object", [JSON_ARRAY] = "an array",  [JSON_STRING] = "a string", [JSON_INTEGER] = "an integer",
+        [JSON_REAL] = "a number",    [JSON_TRUE] = "a boolean", [JSON_FALSE] = "a boolean", [JSON_NULL] = "null",
+    };
+
+    return v != NULL ? names[json_typeof(v)] : "nothing";
+}
+
+static hfd_rc fail_at(const char *path, const char *key, hfd_rc rc, const char *expected, const json_t *got,
+                      struct hfd_err *err)
+{
+    char field[sizeof(err->field) + 64];
+
+    snprintf(field, sizeof(field), "%s%s%s", path, path[0] != '\0' ? "." : "", key);
+    return hfd_fail_field(err, rc, field, "%s: expected %s, got %s", field, expected, jsonx_type_name(got));
+}
+
+/* The member if it is there and not null. */
+static json_t *member(const json_t *obj, const char *key)
+{
+    json_t *v = json_object_get(obj, key);
+
+    return json_is_null(v) ? NULL : v;
+}
+
+/* For the getters of one JSON type. */
+static hfd_rc get_typed(const json_t *obj, const char *path, const char *key, bool required, json_type type,
+                        const char *expected, json_t **out, struct hfd_err *err)
+{
+    json_t *v = member(obj, key);
+
+    *out = NULL;
+    if (v == NULL && !required)
+        return HFD_OK;
+    if (v == NULL || json_typeof(v) != type)
+        return fail_at(path, key, HFD_MALFORMED, expected, v != NULL ? v : json_object_get(obj, key), err);
+    *out = v;
+    return HFD_OK;
+}
+
+hfd_rc jsonx_get_object(const json_t *obj, const char *path, const char *key, bool required, json_t **out,
+                        struct hfd_err *err)
+{
+    return get_typed(obj, path, key, required, JSON_OBJECT, "an object", out, err);
+}
+
+hfd_rc jsonx_get_array(const json_t *obj, const char *path, const char *key, bool required, json_t **out,
+                       struct hfd_err *err)
+{
+    return get_typed(obj, path, key, required, JSON_ARRAY, "an array", out, err);
+}
+
+hfd_rc jsonx_get_string(const json_t *obj, const char *path, const char *key, bool required, hfd_slice *out,
+                        struct hfd_err *err)
+{
+    json_t *v;
+    hfd_rc rc = get_typed(obj, path, key, required, JSON_STRING, "a string", &v, err);
+
+    *out = v != NULL ? (hfd_slice){json_string_value(v), json_string_length(v)} : HFD_SLICE_NONE;
+    return rc;
+}
+
+/* @return false: not an integral number */
+static bool integral(const json_t *v, bool lenient, int64_t *out)
+{
+    double d;
+
+    if (json_is_integer(v)) {
+        *out = json_integer_value(v);
+        return true;
+    }
+    if (json_is_real(v)) {
+        d = json_real_value(v);
+        /* 2^63 is a double, 2^63 - 1 is not. */
+        if (d != floor(d) || d < -0x1p63 || d >= 0x1p63)
+            return false;
+        *out = (int64_t)d;
+        return true;
+    }
+    return lenient && json_is_string(v) &&
+           hfd_parse_i64((hfd_slice){json_string_value(v), json_string_length(v)}, INT64_MIN, INT64_MAX, out, NULL) ==
+               HFD_OK;
+}
+
+hfd_rc jsonx_get_i64(const json_t *obj, const char *path, const char *key, int64_t min, int64_t max, bool lenient,
+                     bool *present, int64_t *out, struct hfd_err *err)
+{
+    json_t *v = member(obj, key);
+    char expected[80];
+    int64_t n = 0;
+
+    *present = false;
+    *out = 0;
+    if (v == NULL)
+        return HFD_OK;
+    if (!integral(v, lenient, &n))
+        return fail_at(path, key, HFD_MALFORMED, "an integer", v, err);
+    if (n < min || n > max) {
+        snprintf(expected, sizeof(expected), "an integer from %" PRId64 " to %" PRId64, min, max);
+        return fail_at(path, key, HFD_INVALID, expected, v, err);
+    }
+    *present = true;
+    *out = n;
+    return HFD_OK;
+}
+
+/* Whether the pointer's token, with ~0 and ~1 in it, means this key. */
+static bool token_is(hfd_slice token, const char *key)
+{
+    size_t i = 0;
+
+    for (; i < token.len && *key != '\0'; i++, key++) {
+        char c = token.p[i];
+
+        if (c == '~') {
+            if (++i == token.len || (token.p[i] != '0' && token.p[i] != '1'))
+                return false;
+            c = token.p[i] == '0' ? '~' : '/';
+        }
+        if (c != *key)
+            return false;
+    }
+    return i == token.len && *key == '\0';
+}
+
+static json_t *step(const json_t *at, hfd_slice token)
+{
+    const char *key;
+    json_t *value;
+    int64_t index;
+
+    if (json_is_array(at)) {
+        if (token.len > 1 && token.p[0] == '0')
+            return NULL;
+        if (token.len == 0 || token.p[0] == '-' || hfd_parse_i64(token, 0, INT64_MAX, &index, NULL) != HFD_OK)
+            return NULL;
+        return json_array_get(at, (size_t)index);
+    }
+    json_object_foreach ((json_t *)(uintptr_t)at, key, value)
+        if (token_is(token, key))
+            return value;
+    return NULL;
+}
+
+json_t *hfd_json_pointer(const json_t *doc, hfd_slice pointer)
+{
+    const json_t *at = doc;
+    size_t i = 0;
+
+    if (pointer.len > 0 && pointer.p[0] != '/')
+        return NULL;
+    while (i < pointer.len && at != NULL) {
+        size_t start = ++i;
+
+        while (i < pointer.len && pointer.p[i] != '/')
+            i++;
+        at = step(at, (hfd_slice){pointer.p + start, i - start});
+    }
+    return (json_t *)(uintptr_t)at;
+}

@@ -1,0 +1,192 @@
+/* Log lines, built on the stack and written with one write(2). */
+#include "driver/base/log.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <unistd.h>
+
+#include "driver/base/clock.h"
+#include "driver/base/utf8.h"
+
+/* PIPE_BUF on Linux: a write of no more than this is never mixed with another one, on a pipe either. */
+#define LINE_MAX_BYTES 4096
+#define CUT_MARK ",\"cut\":true"
+/* What a line may still need once it is full: the end of a string, the mark, the end of the object. */
+#define TAIL_MAX (sizeof("\"" CUT_MARK "}\n") - 1)
+#define REQUEST_ID_MAX 40
+
+static atomic_int min_level = HFD_LOG_INFO;
+static atomic_int out_fd = -1;
+
+static _Thread_local struct {
+    char p[REQUEST_ID_MAX];
+    size_t len;
+} request_id;
+
+static const char *const level_names[] = {
+    [HFD_LOG_DEBUG] = "debug",
+    [HFD_LOG_INFO] = "info",
+    [HFD_LOG_WARN] = "warn",
+    [HFD_LOG_ERROR] = "error",
+};
+#define LEVEL_COUNT (sizeof(level_names) / sizeof(level_names[0]))
+
+struct line {
+    size_t len;
+    bool cut;
+    char p[LINE_MAX_BYTES];
+};
+
+void hfd_log_set_level(enum hfd_log_level level)
+{
+    atomic_store_explicit(&min_level, (int)level, memory_order_relaxed);
+}
+
+bool hfd_log_enabled(enum hfd_log_level level)
+{
+    return (int)level >= atomic_load_explicit(&min_level, memory_order_relaxed);
+}
+
+hfd_rc hfd_log_level_parse(hfd_slice text, enum hfd_log_level *out, struct hfd_err *err)
+{
+    *out = HFD_LOG_INFO;
+    for (size_t i = 0; i < LEVEL_COUNT; i++) {
+        if (hfd_slice_is(text, level_names[i])) {
+            *out = (enum hfd_log_level)i;
+            return HFD_OK;
+        }
+    }
+    return hfd_fail(err, HFD_INVALID, "expected debug, info, warn or error, got \"%.*s\"",
+                    (int)(text.len < 40 ? text.len : 40), text.len > 0 ? text.p : "");
+}
+
+void hfd_log_set_fd(int fd)
+{
+    atomic_store_explicit(&out_fd, fd, memory_order_relaxed);
+}
+
+void hfd_log_request_id(hfd_slice id)
+{
+    request_id.len = id.len < REQUEST_ID_MAX ? id.len : REQUEST_ID_MAX;
+    if (request_id.len > 0)
+        memcpy(request_id.p, id.p, request_id.len);
+}
+
+/* Adds bytes that belong together, or none of them. */
+static bool put(struct line *l, const char *p, size_t n)
+{
+    if (l->cut || n > LINE_MAX_BYTES - TAIL_MAX - l->len) {
+        l->cut = true;
+        return false;
+    }
+    memcpy(l->p + l->len, p, n);
+    l->len += n;
+    return true;
+}
+
+/* A string with its quotes; where the line is full it ends early, but it ends. */
+static void put_string(struct line *l, hfd_slice s)
+{
+    char esc[HFD_JSON_ESCAPE_MAX];
+    size_t used;
+
+    if (!put(l, "\"", 1))
+        return;
+    while (s.len > 0) {
+        size_t n = hfd_json_escape(s, esc, &used);
+
+        if (!put(l, esc, n))
+            break;
+        s.p += used;
+        s.len -= used;
+    }
+    l->p[l->len++] = '"'; /* TAIL_MAX keeps this place free */
+}
+
+/* `,"key":` or nothing: a key without a value must not stand. */
+static bool put_key(struct line *l, const char *key)
+{
+    size_t before = l->len;
+    char last = before > 0 ? l->p[before - 1] : '\0';
+
+    if (last != '{' && !put(l, ",", 1))
+        return false;
+    put_string(l, hfd_slice_of(key));
+    put(l, ":", 1);
+    /* Room for at least a number, or the quotes and one character. */
+    if (!l->cut && LINE_MAX_BYTES - TAIL_MAX - l->len >= 24)
+        return true;
+    l->len = before;
+    l->cut = true;
+    return false;
+}
+
+static void put_field(struct line *l, const struct hfd_log_field *f)
+{
+    char number[24];
+    int n;
+
+    if (!put_key(l, f->key))
+        return;
+    if (f->kind == HFD_LOG_F_STR) {
+        put_string(l, f->str);
+        return;
+    }
+    n = snprintf(number, sizeof(number), "%" PRId64, f->num);
+    put(l, number, (size_t)n);
+}
+
+static void put_text_field(struct line *l, const char *key, hfd_slice value)
+{
+    const struct hfd_log_field f = HFD_LOG_STR(key, value);
+
+    put_field(l, &f);
+}
+
+static bool names_request(const struct hfd_log_field *fields, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        if (strcmp(fields[i].key, "request_id") == 0)
+            return true;
+    return false;
+}
+
+static void write_line(const char *p, size_t len)
+{
+    int fd = atomic_load_explicit(&out_fd, memory_order_relaxed);
+    ssize_t n;
+
+    do {
+        n = write(fd >= 0 ? fd : STDERR_FILENO, p, len);
+    } while (n < 0 && errno == EINTR);
+    /* Nobody is left to tell: a log that cannot be written is lost, the work goes on. */
+}
+
+void hfd_log_write(enum hfd_log_level level, const char *msg, const struct hfd_log_field *fields, size_t n)
+{
+    int saved_errno = errno;
+    char ts[HFD_TIME_TEXT_MAX];
+    size_t ts_len = hfd_time_format_us(hfd_clock_wall_us(&hfd_clock_system), ts);
+    struct line l;
+
+    l.len = 0;
+    l.cut = false;
+    put(&l, "{", 1);
+    put_text_field(&l, "ts", (hfd_slice){ts, ts_len});
+    put_text_field(&l, "level", hfd_slice_of((size_t)level < LEVEL_COUNT ? level_names[level] : "error"));
+    put_text_field(&l, "msg", hfd_slice_of(msg));
+    if (request_id.len > 0 && !names_request(fields, n))
+        put_text_field(&l, "request_id", (hfd_slice){request_id.p, request_id.len});
+    for (size_t i = 0; i < n && !l.cut; i++)
+        put_field(&l, &fields[i]);
+    if (l.cut) {
+        memcpy(l.p + l.len, CUT_MARK, sizeof(CUT_MARK) - 1);
+        l.len += sizeof(CUT_MARK) - 1;
+    }
+    memcpy(l.p + l.len, "}\n", 2);
+    l.len += 2;
+    write_line(l.p, l.len);
+    errno = saved_errno;
+}

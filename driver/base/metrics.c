@@ -1,0 +1,271 @@
+/* Metrics. A series is found without a lock and never goes away; a new one is made under a mutex. */
+#include "driver/base/metrics.h"
+
+#include <inttypes.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "driver/base/check.h"
+#include "driver/base/procstat.h"
+#include "driver/base/utf8.h"
+
+enum kind { COUNTER, GAUGE, HISTOGRAM };
+
+#define LABELS_MAX 3
+#define LABEL_VALUE_MAX 64
+#define SLOTS 64
+
+#define ROW(name, kind, text, labels, help) [HFD_METRIC_##name] = {kind, text, labels, help},
+static const struct def {
+    enum kind kind;
+    const char *name;
+    const char *labels;
+    const char *help;
+} defs[HFD_METRIC_COUNT] = {HFD_METRIC_LIST(ROW)};
+#undef ROW
+
+/* Upper bounds, as Prometheus prints them. */
+static const struct {
+    int64_t us;
+    const char *text;
+} bounds[] = {
+    {1000, "0.001"},   {2500, "0.0025"},   {5000, "0.005"}, {10000, "0.01"},  {25000, "0.025"},  {50000, "0.05"},   {100000, "0.1"},
+    {250000, "0.25"},  {500000, "0.5"},    {1000000, "1"},  {2500000, "2.5"}, {5000000, "5"},    {10000000, "10"},
+};
+#define BOUNDS (sizeof(bounds) / sizeof(bounds[0]))
+
+struct series {
+    struct series *next_in_slot; /* set before the series is published, constant from then on */
+    struct series *next;
+    char label[LABELS_MAX][LABEL_VALUE_MAX + 1];
+    _Atomic int64_t value;               /* counter, gauge; a histogram's sum in microseconds */
+    _Atomic uint64_t buckets[BOUNDS + 1]; /* not cumulative; the last one is +Inf */
+};
+
+struct family {
+    struct series *_Atomic slots[SLOTS];
+    struct series *_Atomic newest;
+    size_t count; /* under the lock */
+};
+
+static struct family families[HFD_METRIC_COUNT];
+/* Metrics without labels: they exist, with 0, from the start. */
+static struct series singles[HFD_METRIC_COUNT];
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+
+static size_t label_count(enum hfd_metric m)
+{
+    const char *s = defs[m].labels;
+    size_t n = *s != '\0' ? 1 : 0;
+
+    for (; *s != '\0'; s++)
+        n += *s == ',' ? 1 : 0;
+    return n;
+}
+
+/* Cut to what is stored, so that a long value finds its series again. */
+static size_t value_len(const char *v)
+{
+    return strnlen(v, LABEL_VALUE_MAX);
+}
+
+static size_t slot_of(const char *const *labels, size_t n)
+{
+    uint32_t h = 2166136261u; /* FNV-1a */
+
+    for (size_t i = 0; i < n; i++) {
+        size_t len = value_len(labels[i]);
+
+        for (size_t k = 0; k < len; k++)
+            h = (h ^ (unsigned char)labels[i][k]) * 16777619u;
+        h = (h ^ 0xffu) * 16777619u;
+    }
+    return h % SLOTS;
+}
+
+static struct series *find(struct family *f, size_t slot, const char *const *labels, size_t n)
+{
+    struct series *s = atomic_load_explicit(&f->slots[slot], memory_order_acquire);
+
+    for (; s != NULL; s = s->next_in_slot) {
+        size_t i = 0;
+
+        while (i < n && strlen(s->label[i]) == value_len(labels[i]) &&
+               memcmp(s->label[i], labels[i], value_len(labels[i])) == 0)
+            i++;
+        if (i == n)
+            return s;
+    }
+    return NULL;
+}
+
+/* Under the lock. @return NULL when memory is short: the sample is lost, the work goes on */
+static struct series *publish(struct family *f, const char *const *labels, size_t n)
+{
+    size_t slot = slot_of(labels, n);
+    struct series *s = find(f, slot, labels, n);
+
+    if (s != NULL)
+        return s;
+    s = calloc(1, sizeof(*s));
+    if (s == NULL)
+        return NULL;
+    for (size_t i = 0; i < n; i++)
+        memcpy(s->label[i], labels[i], value_len(labels[i]));
+    s->next_in_slot = atomic_load_explicit(&f->slots[slot], memory_order_relaxed);
+    s->next = atomic_load_explicit(&f->newest, memory_order_relaxed);
+    atomic_store_explicit(&f->slots[slot], s, memory_order_release);
+    atomic_store_explicit(&f->newest, s, memory_order_release);
+    f->count++;
+    return s;
+}
+
+static struct series *series_of(enum hfd_metric m, const char *const *labels)
+{
+    static const char *const other[LABELS_MAX] = {"other", "other", "other"};
+    size_t n = label_count(m);
+    struct family *f = &families[m];
+    struct series *s;
+
+    HFD_ASSERT(n <= LABELS_MAX && (n == 0) == (labels == NULL));
+    if (n == 0)
+        return &singles[m];
+    s = find(f, slot_of(labels, n), labels, n);
+    if (s != NULL)
+        return s;
+    pthread_mutex_lock(&lock);
+    /* One place is kept for "other". */
+    s = find(f, slot_of(labels, n), labels, n);
+    if (s == NULL)
+        s = publish(f, f->count < HFD_METRIC_SERIES_MAX - 1 ? labels : other, n);
+    pthread_mutex_unlock(&lock);
+    return s;
+}
+
+void hfd_metric_add(enum hfd_metric m, const char *const *labels, int64_t delta)
+{
+    struct series *s = series_of(m, labels);
+
+    HFD_ASSERT(defs[m].kind == GAUGE || (defs[m].kind == COUNTER && delta >= 0));
+    if (s != NULL)
+        atomic_fetch_add_explicit(&s->value, delta, memory_order_relaxed);
+}
+
+void hfd_metric_set(enum hfd_metric m, const char *const *labels, int64_t value)
+{
+    struct series *s = series_of(m, labels);
+
+    HFD_ASSERT(defs[m].kind == GAUGE);
+    if (s != NULL)
+        atomic_store_explicit(&s->value, value, memory_order_relaxed);
+}
+
+void hfd_metric_observe_us(enum hfd_metric m, const char *const *labels, int64_t duration_us)
+{
+    struct series *s = series_of(m, labels);
+    size_t i = 0;
+
+    HFD_ASSERT(defs[m].kind == HISTOGRAM);
+    if (s == NULL)
+        return;
+    if (duration_us < 0)
+        duration_us = 0;
+    while (i < BOUNDS && duration_us > bounds[i].us)
+        i++;
+    atomic_fetch_add_explicit(&s->buckets[i], 1, memory_order_relaxed);
+    atomic_fetch_add_explicit(&s->value, duration_us, memory_order_relaxed);
+}
+
+/* A label value: backslash, quote and line feed escaped, not UTF-8 replaced. */
+static void add_value(struct hfd_buf *b, const char *v)
+{
+    hfd_slice s = hfd_slice_of(v);
+
+    while (s.len > 0) {
+        size_t n = hfd_utf8_len(s);
+
+        if (n == 0)
+            hfd_buf_lit(b, "\xef\xbf\xbd");
+        else if (*s.p == '\n')
+            hfd_buf_lit(b, "\\n");
+        else if (*s.p == '"' || *s.p == '\\')
+            hfd_buf_addf(b, "\\%c", *s.p);
+        else
+            hfd_buf_add(b, (hfd_slice){s.p, n});
+        n = n == 0 ? 1 : n;
+        s.p += n;
+        s.len -= n;
+    }
+}
+
+/* `{a="x",le="0.1"} `, or nothing but a space when there are no labels. */
+static void add_labels(struct hfd_buf *b, enum hfd_metric m, const struct series *s, const char *le)
+{
+    const char *name = defs[m].labels;
+    const char *sep = "{";
+
+    for (size_t i = 0; i < label_count(m); i++) {
+        size_t len = strcspn(name, ",");
+
+        hfd_buf_addf(b, "%s%.*s=\"", sep, (int)len, name);
+        add_value(b, s->label[i]);
+        hfd_buf_addc(b, '"');
+        sep = ",";
+        name += len + 1;
+    }
+    if (le != NULL) {
+        hfd_buf_addf(b, "%sle=\"%s\"", sep, le);
+        sep = ",";
+    }
+    hfd_buf_add(b, hfd_slice_of(*sep == ',' ? "} " : " "));
+}
+
+static void render_histogram(struct hfd_buf *b, enum hfd_metric m, struct series *s)
+{
+    const char *name = defs[m].name;
+    int64_t sum_us = atomic_load_explicit(&s->value, memory_order_relaxed);
+    uint64_t seen = 0;
+
+    for (size_t i = 0; i <= BOUNDS; i++) {
+        seen += atomic_load_explicit(&s->buckets[i], memory_order_relaxed);
+        hfd_buf_addf(b, "%s_bucket", name);
+        add_labels(b, m, s, i < BOUNDS ? bounds[i].text : "+Inf");
+        hfd_buf_addf(b, "%" PRIu64 "\n", seen);
+    }
+    hfd_buf_addf(b, "%s_sum", name);
+    add_labels(b, m, s, NULL);
+    hfd_buf_addf(b, "%" PRId64 ".%06" PRId64 "\n", sum_us / 1000000, sum_us % 1000000);
+    /* From the buckets read above: +Inf and the count must agree while others observe. */
+    hfd_buf_addf(b, "%s_count", name);
+    add_labels(b, m, s, NULL);
+    hfd_buf_addf(b, "%" PRIu64 "\n", seen);
+}
+
+static void render_series(struct hfd_buf *b, enum hfd_metric m, struct series *s)
+{
+    if (defs[m].kind == HISTOGRAM) {
+        render_histogram(b, m, s);
+        return;
+    }
+    hfd_buf_add(b, hfd_slice_of(defs[m].name));
+    add_labels(b, m, s, NULL);
+    hfd_buf_addf(b, "%" PRId64 "\n", atomic_load_explicit(&s->value, memory_order_relaxed));
+}
+
+void hfd_metrics_render(struct hfd_buf *b)
+{
+    static const char *const types[] = {[COUNTER] = "counter", [GAUGE] = "gauge", [HISTOGRAM] = "histogram"};
+
+    for (enum hfd_metric m = 0; m < HFD_METRIC_COUNT; m++) {
+        struct series *s = atomic_load_explicit(&families[m].newest, memory_order_acquire);
+
+        hfd_buf_addf(b, "# HELP %s %s\n# TYPE %s %s\n", defs[m].name, defs[m].help, defs[m].name, types[defs[m].kind]);
+        if (label_count(m) == 0)
+            render_series(b, m, &singles[m]);
+        for (; s != NULL; s = s->next)
+            render_series(b, m, s);
+    }
+    hfd_procstat_render(b);
+}

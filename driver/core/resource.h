@@ -52,7 +52,7 @@ struct hfd_call {
 
     /* PUT */
     hfd_slice body;          /* as received, for the raw digest */
-    struct hfd_input *input; /* parsed; NULL while only the short cut is tried */
+    const struct hfd_input *input; /* parsed; NULL while only the short cut is tried */
 };
 
 struct hfd_answer_doc {
@@ -65,7 +65,7 @@ struct hfd_answer_doc {
     hfd_slice type;        /* OUTPUT */
     hfd_slice values;      /* JSON object */
     hfd_slice secrets;     /* JSON object, plain; never logged */
-    bool decided;          /* hfd_resource_peek: whether this is the answer */
+    bool decided;          /* the peeks: whether this is the answer */
     enum hfd_state from, to; /* for the transition metric and the log; equal when nothing moved */
 };
 
@@ -73,15 +73,15 @@ struct hfd_answer_doc {
 HFD_MUST_CHECK hfd_rc hfd_resource_get(struct hfd_txn *tx, const struct hfd_call *call, struct hfd_answer_doc *out, struct hfd_err *err);
 
 /**
- * Answers a PUT from what is stored if nothing can change: same raw body, and a state that only repeats its answer. out->decided tells.
- * With call->input set it also decides by the canonical digest.
+ * Answers a PUT from what is stored if its bytes are those of the PUT that made the present state, and nothing can change; else out->decided is
+ * false. Needs no call->input: this is the polling path.
  */
 HFD_MUST_CHECK hfd_rc hfd_resource_put_peek(struct hfd_txn *tx, const struct hfd_call *call, struct hfd_answer_doc *out, struct hfd_err *err);
 
-/** @return HFD_OK, HFD_INVALID (a name is taken, no such cluster), HFD_IMMUTABLE, HFD_COOKIE, HFD_LIMIT. call->input is needed. */
+/** @return HFD_OK, HFD_INVALID (a name is taken, no such cluster), HFD_IMMUTABLE, HFD_COOKIE. call->input is needed. */
 HFD_MUST_CHECK hfd_rc hfd_resource_put(struct hfd_txn *tx, const struct hfd_call *call, struct hfd_answer_doc *out, struct hfd_err *err);
 
-/** Answers a DELETE from what is stored if nothing can change. */
+/** Answers a DELETE from what is stored if nothing can change; else out->decided is false. */
 HFD_MUST_CHECK hfd_rc hfd_resource_delete_peek(struct hfd_txn *tx, const struct hfd_call *call, struct hfd_answer_doc *out, struct hfd_err *err);
 HFD_MUST_CHECK hfd_rc hfd_resource_delete(struct hfd_txn *tx, const struct hfd_call *call, struct hfd_answer_doc *out, struct hfd_err *err);
 

@@ -28,6 +28,9 @@ struct hfd_fleet {
     void *seal_ctx;
 };
 
+/** "/api/hyperfleet/v1/clusters/2abc...", a nodepool's nested under its cluster. Adds the bare text: ids need no escaping. */
+void hfd_fleet_href(struct hfd_buf *b, const struct hfd_fleet_row *row);
+
 /** Who asks, and when. */
 struct hfd_fleet_call {
     const struct hfd_fleet *fleet;
@@ -40,8 +43,8 @@ struct hfd_fleet_create {
     enum hfd_kind kind;
     hfd_slice owner_id; /* empty for clusters */
     hfd_slice name;     /* checked by hfd_name_check */
-    hfd_slice spec;     /* JSON object, compact */
-    hfd_slice labels;   /* JSON object of strings, compact */
+    hfd_slice spec;     /* JSON object, canonical, so that equal documents are equal bytes */
+    hfd_slice labels;   /* JSON object of strings, canonical */
 };
 
 /** @return HFD_OK, HFD_CONFLICT (the name is taken), HFD_NOT_FOUND (no such owner), HFD_DELETING (the owner is) */
@@ -59,7 +62,7 @@ struct hfd_fleet_patch {
     enum hfd_kind kind;
     hfd_slice owner_id;
     hfd_slice id;
-    hfd_slice spec;   /* replaces; p == NULL leaves it */
+    hfd_slice spec;   /* canonical; replaces; p == NULL leaves it */
     hfd_slice labels; /* likewise */
 };
 

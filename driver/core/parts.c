@@ -1,0 +1,352 @@
+/*
+ * The HyperFleet resources behind a driver resource. See parts.h.
+ */
+#include "driver/core/parts.h"
+
+#include "driver/base/check.h"
+#include "driver/base/jsonx.h"
+#include "driver/core/guresid.h"
+#include "driver/fleet/names.h"
+
+static hfd_rc no_memory(struct hfd_err *err)
+{
+    return hfd_fail(err, HFD_NOMEM, "out of memory while reading a resource's parts");
+}
+
+static hfd_rc load_reports(struct hfd_part *p, struct hfd_arena *mem, struct hfd_err *err)
+{
+    struct hfd_part_report *reports;
+
+    if (p->reports.count == 0)
+        return HFD_OK;
+    reports = hfd_arena_array(mem, p->reports.count, sizeof(*reports));
+    if (reports == NULL)
+        return no_memory(err);
+    for (size_t i = 0; i < p->reports.count; i++) {
+        const struct hfd_report_row *r = &p->reports.rows[i];
+        hfd_rc rc;
+
+        reports[i] = (struct hfd_part_report){
+            .adapter = r->adapter, .observed_generation = r->observed_generation, .received_us = r->received_us};
+        rc = hfd_conditions_parse(r->conditions, mem, &reports[i].conditions, err);
+        if (rc != HFD_OK)
+            return rc;
+    }
+    p->view.reports = reports;
+    p->view.report_count = p->reports.count;
+    return HFD_OK;
+}
+
+static hfd_rc load_part(struct hfd_txn *tx, struct hfd_part *p, struct hfd_arena *mem, struct hfd_err *err)
+{
+    hfd_rc rc;
+
+    p->view = (struct hfd_part_view){
+        .kind = p->row.kind, .id = p->row.fleet_id, .name = p->row.name, .wanted_generation = p->row.generation};
+    rc = hfd_fleet_row_get(tx, p->row.fleet_id, mem, &p->fleet, err);
+    if (rc == HFD_NOT_FOUND)
+        return HFD_OK;
+    if (rc != HFD_OK)
+        return rc;
+    p->view.exists = true;
+    p->view.deleting = p->fleet.deleted_us != 0;
+    p->view.generation = p->fleet.generation;
+    rc = hfd_conditions_parse(p->fleet.conditions, mem, &p->view.conditions, err);
+    if (rc == HFD_OK)
+        rc = hfd_report_row_list(tx, p->row.fleet_id, mem, &p->reports, err);
+    return rc == HFD_OK ? load_reports(p, mem, err) : rc;
+}
+
+hfd_rc hfd_parts_load(struct hfd_txn *tx, hfd_slice guresid, struct hfd_arena *mem, struct hfd_parts *out, struct hfd_err *err)
+{
+    struct hfd_part_list rows;
+    hfd_rc rc;
+
+    *out = (struct hfd_parts){NULL, 0};
+    rc = hfd_part_row_list(tx, guresid, mem, &rows, err);
+    if (rc != HFD_OK || rows.count == 0)
+        return rc;
+    out->items = hfd_arena_array(mem, rows.count, sizeof(*out->items));
+    if (out->items == NULL)
+        return no_memory(err);
+    out->count = rows.count;
+    for (size_t i = 0; rc == HFD_OK && i < rows.count; i++) {
+        out->items[i].row = rows.rows[i];
+        rc = load_part(tx, &out->items[i], mem, err);
+    }
+    return rc;
+}
+
+static struct hfd_fleet_call fleet_call(const struct hfd_call *call)
+{
+    return (struct hfd_fleet_call){
+        .fleet = &call->driver->fleet, .now_us = call->now_us, .caller = call->caller, .mem = call->mem};
+}
+
+static bool is_there(const struct hfd_part *p)
+{
+    return p->view.exists && !p->view.deleting;
+}
+
+static struct hfd_part *find_part(const struct hfd_parts *parts, enum hfd_kind kind, hfd_slice name)
+{
+    for (size_t i = 0; i < parts->count; i++)
+        if (parts->items[i].row.kind == kind && is_there(&parts->items[i]) && hfd_slice_eq(parts->items[i].fleet.name, name))
+            return &parts->items[i];
+    return NULL;
+}
+
+static hfd_rc record(struct hfd_txn *tx, const struct hfd_call *call, const struct hfd_fleet_row *f, struct hfd_err *err)
+{
+    const struct hfd_part_row part = {
+        .guresid = call->guresid, .fleet_id = f->id, .kind = f->kind, .name = f->name, .generation = f->generation};
+
+    return hfd_part_row_put(tx, &part, err);
+}
+
+/* Work on the parts of one resource. */
+struct apply {
+    struct hfd_txn *tx;
+    const struct hfd_call *call;
+    struct hfd_parts parts; /* as they were before */
+    struct hfd_resource_row *row;
+    hfd_slice adopt;
+    bool made;
+};
+
+/* Whether a HyperFleet resource carries our label for this GUResID, and no row of ours knows it: an orphan to adopt. */
+static hfd_rc is_orphan_of(struct hfd_txn *tx, const struct hfd_call *call, const struct hfd_fleet_row *f, bool *yes, struct hfd_err *err)
+{
+    struct hfd_part_row part;
+    hfd_slice label = HFD_SLICE_NONE;
+    json_t *labels;
+    hfd_rc rc;
+
+    *yes = false;
+    rc = hfd_json_parse(f->labels, &labels, err);
+    if (rc != HFD_OK)
+        return rc;
+    rc = jsonx_get_string(labels, "labels", HFD_GURESID_LABEL, false, &label, err);
+    *yes = rc == HFD_OK && hfd_slice_eq(label, call->guresid) && f->deleted_us == 0;
+    json_decref(labels);
+    if (rc != HFD_OK || !*yes)
+        return rc;
+    rc = hfd_part_row_by_fleet(tx, f->id, call->mem, &part, err);
+    *yes = rc == HFD_NOT_FOUND;
+    return rc == HFD_NOT_FOUND ? HFD_OK : rc;
+}
+
+hfd_rc hfd_parts_adopt(struct hfd_txn *tx, const struct hfd_call *call, enum hfd_kind kind, hfd_slice id, bool *ours, struct hfd_err *err)
+{
+    struct hfd_fleet_row f;
+    hfd_rc rc;
+
+    *ours = false;
+    rc = hfd_fleet_row_get(tx, id, call->mem, &f, err);
+    if (rc == HFD_NOT_FOUND || (rc == HFD_OK && f.kind != kind))
+        return HFD_OK;
+    if (rc == HFD_OK)
+        rc = is_orphan_of(tx, call, &f, ours, err);
+    return rc == HFD_OK && *ours ? record(tx, call, &f, err) : rc;
+}
+
+static hfd_rc patch(const struct apply *a, const struct hfd_fleet_row *f, const struct hfd_input_part *want, struct hfd_err *err)
+{
+    const struct hfd_fleet_call fc = fleet_call(a->call);
+    const struct hfd_fleet_patch p = {.kind = f->kind, .owner_id = f->owner_id, .id = f->id, .spec = want->spec, .labels = want->labels};
+    struct hfd_fleet_row now;
+    hfd_rc rc = hfd_fleet_patch(a->tx, &fc, &p, &now, err);
+
+    return rc == HFD_OK ? record(a->tx, a->call, &now, err) : rc;
+}
+
+/* Makes a cluster or nodepool of that name, or takes over an orphan of ours that has it. */
+static hfd_rc create(struct apply *a, enum hfd_kind kind, hfd_slice owner_id, const char *field, const struct hfd_input_part *want,
+                     struct hfd_fleet_row *out, struct hfd_err *err)
+{
+    const struct hfd_fleet_call fc = fleet_call(a->call);
+    const struct hfd_fleet_create in = {
+        .kind = kind, .owner_id = owner_id, .name = want->name, .spec = want->spec, .labels = want->labels};
+    bool ours;
+    hfd_rc rc;
+
+    a->made = true;
+    rc = hfd_fleet_create(a->tx, &fc, &in, out, err);
+    if (rc == HFD_OK)
+        return record(a->tx, a->call, out, err);
+    if (rc != HFD_CONFLICT)
+        return rc;
+    rc = hfd_fleet_row_by_name(a->tx, kind, owner_id, want->name, a->call->mem, out, err);
+    if (rc == HFD_OK)
+        rc = is_orphan_of(a->tx, a->call, out, &ours, err);
+    if (rc != HFD_OK)
+        return rc;
+    if (ours)
+        return patch(a, out, want, err);
+    return hfd_fail_field(err, HFD_INVALID, field, "the name '%.*s' is taken by %s %.*s, which is not of this resource: choose another name",
+                          HFD_SLICE_FMT(want->name), kind == HFD_KIND_CLUSTER ? "cluster" : "nodepool", HFD_SLICE_FMT(out->id));
+}
+
+static hfd_rc same_name(const char *field, hfd_slice is, hfd_slice want, struct hfd_err *err)
+{
+    if (hfd_slice_eq(is, want))
+        return HFD_OK;
+    return hfd_fail_field(err, HFD_IMMUTABLE, field,
+                          "the name cannot change from '%.*s' to '%.*s': expected the same name, or a resource of another id",
+                          HFD_SLICE_FMT(is), HFD_SLICE_FMT(want));
+}
+
+/* The cluster of a cluster resource: the one that it has, one to adopt, or a new one. */
+static hfd_rc apply_cluster(struct apply *a, struct hfd_err *err)
+{
+    const struct hfd_input_part *want = &a->call->input->cluster;
+    struct hfd_fleet_row f;
+    bool ours = false;
+    hfd_rc rc;
+
+    for (size_t i = 0; i < a->parts.count; i++) {
+        const struct hfd_part *p = &a->parts.items[i];
+
+        if (p->row.kind != HFD_KIND_CLUSTER)
+            continue;
+        if (!is_there(p)) { /* removed behind our back: a new one takes its place */
+            rc = hfd_part_row_delete(a->tx, a->call->guresid, p->row.fleet_id, err);
+            if (rc != HFD_OK)
+                return rc;
+            continue;
+        }
+        rc = same_name("driver.values.cluster.name", p->fleet.name, want->name, err);
+        return rc == HFD_OK ? patch(a, &p->fleet, want, err) : rc;
+    }
+    if (a->adopt.len > 0) {
+        rc = hfd_parts_adopt(a->tx, a->call, HFD_KIND_CLUSTER, a->adopt, &ours, err);
+        if (rc == HFD_OK && ours)
+            rc = hfd_fleet_row_get(a->tx, a->adopt, a->call->mem, &f, err);
+        if (rc != HFD_OK)
+            return rc;
+    }
+    if (ours) {
+        rc = same_name("driver.values.cluster.name", f.name, want->name, err);
+        if (rc == HFD_OK)
+            rc = patch(a, &f, want, err);
+    } else {
+        rc = create(a, HFD_KIND_CLUSTER, HFD_SLICE_NONE, "driver.values.cluster.name", want, &f, err);
+    }
+    a->row->cluster_id = f.id;
+    return rc;
+}
+
+/* Nodepools that left the input go; they are forgotten first, so that their going is no news to this resource. */
+static hfd_rc drop_nodepools(const struct apply *a, struct hfd_err *err)
+{
+    const struct hfd_fleet_call fc = fleet_call(a->call);
+    const struct hfd_input *in = a->call->input;
+
+    for (size_t i = 0; i < a->parts.count; i++) {
+        const struct hfd_part *p = &a->parts.items[i];
+        struct hfd_fleet_row f;
+        bool wanted = false, gone;
+        hfd_rc rc;
+
+        for (size_t k = 0; k < in->nodepool_count; k++)
+            wanted = wanted || hfd_slice_eq(in->nodepools[k].name, p->row.name);
+        if (p->row.kind != HFD_KIND_NODEPOOL || (wanted && is_there(p)))
+            continue;
+        rc = hfd_part_row_delete(a->tx, a->call->guresid, p->row.fleet_id, err);
+        if (rc == HFD_OK && is_there(p))
+            rc = hfd_fleet_delete(a->tx, &fc, HFD_KIND_NODEPOOL, p->fleet.owner_id, p->fleet.id, &f, &gone, err);
+        if (rc != HFD_OK)
+            return rc;
+    }
+    return HFD_OK;
+}
+
+static hfd_rc apply_nodepools(struct apply *a, struct hfd_err *err)
+{
+    hfd_rc rc = drop_nodepools(a, err);
+
+    for (size_t i = 0; rc == HFD_OK && i < a->call->input->nodepool_count; i++) {
+        const struct hfd_input_part *want = &a->call->input->nodepools[i];
+        const struct hfd_part *p = find_part(&a->parts, HFD_KIND_NODEPOOL, want->name);
+        struct hfd_fleet_row f;
+        char field[64];
+
+        (void)snprintf(field, sizeof(field), "driver.values.nodepools[%zu].name", i);
+        rc = p != NULL ? patch(a, &p->fleet, want, err)
+                       : create(a, HFD_KIND_NODEPOOL, a->row->cluster_id, field, want, &f, err);
+    }
+    return rc;
+}
+
+static const char *cluster_field(const struct hfd_input *in)
+{
+    return in->cluster_guresid.len > 0 ? "driver.values.cluster_guresid" : "driver.values.cluster_id";
+}
+
+/* The cluster that a nodepool resource asks for, by id or by the GUResID of its resource. */
+static hfd_rc wanted_cluster(const struct apply *a, hfd_slice *id, struct hfd_err *err)
+{
+    const struct hfd_input *in = a->call->input;
+    struct hfd_resource_row owner;
+    struct hfd_fleet_row f;
+    hfd_rc rc;
+
+    *id = in->cluster_id;
+    if (in->cluster_guresid.len > 0) {
+        rc = hfd_resource_row_get(a->tx, in->cluster_guresid, a->call->mem, &owner, err);
+        if (rc == HFD_NOT_FOUND || (rc == HFD_OK && owner.kind != HFD_KIND_CLUSTER))
+            return hfd_fail_field(err, HFD_INVALID, cluster_field(in), "there is no cluster resource '%.*s'",
+                                  HFD_SLICE_FMT(in->cluster_guresid));
+        if (rc != HFD_OK)
+            return rc;
+        *id = owner.cluster_id;
+    }
+    rc = hfd_fleet_row_get(a->tx, *id, a->call->mem, &f, err);
+    if (rc == HFD_NOT_FOUND || (rc == HFD_OK && (f.kind != HFD_KIND_CLUSTER || f.deleted_us != 0)))
+        return hfd_fail_field(err, HFD_INVALID, cluster_field(in), "there is no cluster '%.*s' in HyperFleet, or it is being deleted",
+                              HFD_SLICE_FMT(*id));
+    return rc;
+}
+
+/* The one nodepool of a nodepool resource. */
+static hfd_rc apply_single(struct apply *a, struct hfd_err *err)
+{
+    const struct hfd_input_part *want = &a->call->input->nodepools[0];
+    const struct hfd_part *had = a->parts.count > 0 ? &a->parts.items[0] : NULL;
+    struct hfd_fleet_row f;
+    hfd_slice cluster_id;
+    hfd_rc rc;
+
+    rc = wanted_cluster(a, &cluster_id, err);
+    if (rc != HFD_OK)
+        return rc;
+    if (had == NULL || !is_there(had)) {
+        if (had != NULL)
+            rc = hfd_part_row_delete(a->tx, a->call->guresid, had->row.fleet_id, err);
+        if (rc == HFD_OK)
+            rc = create(a, HFD_KIND_NODEPOOL, cluster_id, "driver.values.nodepool.name", want, &f, err);
+        a->row->cluster_id = cluster_id;
+        return rc;
+    }
+    if (!hfd_slice_eq(cluster_id, had->fleet.owner_id))
+        return hfd_fail_field(err, HFD_IMMUTABLE, cluster_field(a->call->input),
+                              "a nodepool cannot move from cluster %.*s to %.*s: expected the same cluster, or a resource of another id",
+                              HFD_SLICE_FMT(had->fleet.owner_id), HFD_SLICE_FMT(cluster_id));
+    rc = same_name("driver.values.nodepool.name", had->fleet.name, want->name, err);
+    return rc == HFD_OK ? patch(a, &had->fleet, want, err) : rc;
+}
+
+hfd_rc hfd_parts_apply(struct hfd_txn *tx, const struct hfd_call *call, hfd_slice adopt, struct hfd_resource_row *row, bool *made,
+                       struct hfd_err *err)
+{
+    struct apply a = {.tx = tx, .call = call, .row = row, .adopt = adopt};
+    hfd_rc rc;
+
+    rc = hfd_parts_load(tx, call->guresid, call->mem, &a.parts, err);
+    if (rc == HFD_OK)
+        rc = row->kind == HFD_KIND_NODEPOOL ? apply_single(&a, err) : apply_cluster(&a, err);
+    if (rc == HFD_OK && row->kind == HFD_KIND_CLUSTER)
+        rc = apply_nodepools(&a, err);
+    *made = a.made;
+    return rc;
+}

@@ -1,0 +1,24 @@
+/*
+ * The HyperFleet resources behind a driver resource: reading them for a judgement, and making them what an input asks for.
+ * Thread: writer for hfd_parts_apply, else any, inside a transaction function.
+ */
+#ifndef HFD_CORE_PARTS_H
+#define HFD_CORE_PARTS_H
+
+#include "driver/core/output.h"
+
+/** Reads the parts of a resource with their reports; a part that no longer exists is there with view.exists false. */
+HFD_MUST_CHECK hfd_rc hfd_parts_load(struct hfd_txn *tx, hfd_slice guresid, struct hfd_arena *mem, struct hfd_parts *out,
+                                     struct hfd_err *err);
+
+/**
+ * Makes, patches and deletes until the parts are what call->input asks for; creation, update, re-target and new attempt are this one path.
+ * row: guresid, kind and cluster_id of the resource ("" when there is no cluster yet); cluster_id is set on return.
+ * @param adopt  a cluster of ours that a cookie names and no row knows; "" = none
+ * @param made   whether a part came to be
+ * @return HFD_OK, HFD_INVALID (a name is taken, no such cluster), HFD_IMMUTABLE
+ */
+HFD_MUST_CHECK hfd_rc hfd_parts_apply(struct hfd_txn *tx, const struct hfd_call *call, hfd_slice adopt, struct hfd_resource_row *row,
+                                      struct hfd_err *err);
+
+#endif

@@ -1,0 +1,617 @@
+/*
+ * The driver contract as transaction functions. See resource.h; the tables are in life.c, the judgement in outcome.c.
+ *
+ * A row is "settled" when its deadline has been taken into account: reads settle a copy, writes store it. So an operation fails at its deadline
+ * whether or not anything happens then.
+ */
+#include "driver/core/resource.h"
+
+#include "driver/base/check.h"
+#include "driver/base/metrics.h"
+#include "driver/core/parts.h"
+
+#define INCARNATION_BYTES 8
+
+static const char *const op_status[HFD_OP_COUNT] = {"creating", "updating", "deleting"};
+
+static hfd_rc no_memory(struct hfd_err *err)
+{
+    return hfd_fail(err, HFD_NOMEM, "out of memory in the driver contract");
+}
+
+/* ---- judging ---------------------------------------------------------------------------------------------------------------- */
+
+static struct hfd_outcome_input outcome_input(const struct hfd_driver *d, const struct hfd_resource_row *row, const struct hfd_parts *parts,
+                                              struct hfd_arena *mem)
+{
+    struct hfd_part_view *views = hfd_arena_array(mem, parts->count + 1, sizeof(*views));
+
+    for (size_t i = 0; views != NULL && i < parts->count; i++)
+        views[i] = parts->items[i].view;
+    return (struct hfd_outcome_input){
+        .guresid = row->guresid,
+        .parts = views,
+        .part_count = parts->count,
+        .terminal_reasons = d->terminal_reasons,
+        .terminal_reason_count = d->terminal_reason_count,
+        .since_us = row->op_started_us,
+    };
+}
+
+static void fail_row(struct hfd_resource_row *row, const char *code, hfd_slice message, int64_t now_us)
+{
+    row->state = HFD_STATE_FAILED;
+    row->fail_code = hfd_slice_of(code);
+    row->fail_message = message;
+    row->updated_us = now_us;
+}
+
+static bool in_progress(const struct hfd_resource_row *row)
+{
+    return row->state == HFD_STATE_CREATING || row->state == HFD_STATE_UPDATING;
+}
+
+static bool overdue(const struct hfd_resource_row *row, int64_t now_us)
+{
+    return now_us >= row->op_deadline_us;
+}
+
+/* "The creation of X did not finish in time: ...". For a deletion it is not kept: it goes on. */
+static hfd_rc overdue_message(struct hfd_txn *tx, const struct hfd_driver *d, const struct hfd_resource_row *row, struct hfd_arena *mem,
+                              hfd_slice *out, struct hfd_err *err)
+{
+    const bool deleting = row->state == HFD_STATE_DELETING;
+    struct hfd_outcome_input in;
+    struct hfd_parts parts;
+    hfd_slice unfinished;
+    hfd_rc rc;
+
+    rc = hfd_parts_load(tx, row->guresid, mem, &parts, err);
+    if (rc != HFD_OK)
+        return rc;
+    in = outcome_input(d, row, &parts, mem);
+    unfinished = in.parts != NULL ? hfd_outcome_unfinished(&in, deleting, mem) : HFD_SLICE_NONE;
+    if (unfinished.p == NULL)
+        return no_memory(err);
+    *out = hfd_arena_printf(mem, "%s of resource %.*s was not finished at its deadline: %.*s. %s",
+                            deleting                            ? "The deletion"
+                            : row->state == HFD_STATE_CREATING ? "The creation"
+                                                                : "The update",
+                            HFD_SLICE_FMT(row->guresid), (int)(unfinished.len < 300 ? unfinished.len : 300), unfinished.p,
+                            deleting ? "It goes on; delete again to wait for it." : "Deploy again to give it more time, or delete the resource.");
+    return out->p != NULL ? HFD_OK : no_memory(err);
+}
+
+/* Takes a passed deadline into account. */
+static hfd_rc settle(struct hfd_txn *tx, const struct hfd_driver *d, int64_t now_us, struct hfd_arena *mem, struct hfd_resource_row *row,
+                     struct hfd_err *err)
+{
+    hfd_slice message;
+    hfd_rc rc;
+
+    if (!in_progress(row) || !overdue(row, now_us))
+        return HFD_OK;
+    rc = overdue_message(tx, d, row, mem, &message, err);
+    if (rc == HFD_OK)
+        fail_row(row, "RES-105", message, now_us);
+    return rc;
+}
+
+/* Moves a row to what its parts say. `row` is settled; it is changed in memory only. */
+static hfd_rc judge(const struct hfd_driver *d, const struct hfd_parts *parts, int64_t now_us, struct hfd_arena *mem,
+                    struct hfd_resource_row *row, struct hfd_err *err)
+{
+    const struct hfd_outcome_input in = outcome_input(d, row, parts, mem);
+    struct hfd_outcome o;
+    hfd_rc rc;
+
+    if (in.parts == NULL)
+        return no_memory(err);
+    if (HFD_NEVER(parts->count == 0))
+        return hfd_fail(err, HFD_CORRUPT, "resource %.*s has no parts", HFD_SLICE_FMT(row->guresid));
+    rc = hfd_outcome_judge(&in, mem, &o);
+    if (rc != HFD_OK)
+        return no_memory(err);
+    if (o.progress == HFD_PROGRESS_GONE || (o.progress == HFD_PROGRESS_FAILED && in_progress(row))) {
+        fail_row(row, "RES-104", o.message, now_us);
+        return HFD_OK;
+    }
+    if (in_progress(row) && o.progress != HFD_PROGRESS_READY)
+        return HFD_OK;
+    if (in_progress(row)) {
+        row->state = HFD_STATE_READY;
+        row->updated_us = now_us;
+    }
+    return hfd_output_build(d, parts, &o, mem, row, err);
+}
+
+/* ---- the observer ----------------------------------------------------------------------------------------------------------- */
+
+static bool row_equal(const struct hfd_resource_row *a, const struct hfd_resource_row *b)
+{
+    return a->state == b->state && a->updated_us == b->updated_us && hfd_slice_eq(a->output, b->output) &&
+           hfd_slice_eq(a->secrets, b->secrets);
+}
+
+static bool any_exists(const struct hfd_parts *parts)
+{
+    for (size_t i = 0; i < parts->count; i++)
+        if (parts->items[i].view.exists)
+            return true;
+    return false;
+}
+
+/* The arrow must exist. Counted when decided: a commit that fails ends the process anyway. */
+static void moved(int from, int to)
+{
+    if (from == to)
+        return;
+    HFD_ASSERT(hfd_state_may((enum hfd_state)from, (enum hfd_state)to));
+    hfd_metric_add(HFD_METRIC_TRANSITIONS, HFD_LABELS(hfd_state_name((enum hfd_state)from), hfd_state_name((enum hfd_state)to)), 1);
+}
+
+static hfd_rc forget(struct hfd_txn *tx, const struct hfd_resource_row *row, struct hfd_err *err)
+{
+    moved(row->state, HFD_STATE_ABSENT);
+    return hfd_resource_row_delete(tx, row->guresid, err);
+}
+
+/* hfd_fleet.on_change: a cluster or nodepool changed or went; what does that mean for the resource that made it? */
+static hfd_rc observe(void *ctx, struct hfd_txn *tx, enum hfd_fleet_change what, const struct hfd_fleet_row *changed, int64_t now_us,
+                      struct hfd_arena *mem, struct hfd_err *err)
+{
+    const struct hfd_driver *d = ctx;
+    struct hfd_resource_row row, before;
+    struct hfd_part_row part;
+    struct hfd_parts parts;
+    hfd_rc rc;
+
+    (void)what; /* what exists is read, not believed */
+    rc = hfd_part_row_by_fleet(tx, changed->id, mem, &part, err);
+    if (rc == HFD_NOT_FOUND)
+        return HFD_OK;
+    if (rc == HFD_OK)
+        rc = hfd_resource_row_get(tx, part.guresid, mem, &row, err);
+    if (rc == HFD_NOT_FOUND)
+        return HFD_OK; /* it is just being made */
+    if (rc != HFD_OK || row.state == HFD_STATE_FAILED)
+        return rc;
+    before = row;
+    rc = settle(tx, d, now_us, mem, &row, err);
+    if (rc == HFD_OK)
+        rc = hfd_parts_load(tx, row.guresid, mem, &parts, err);
+    if (rc != HFD_OK)
+        return rc;
+    if (row.state == HFD_STATE_DELETING)
+        return any_exists(&parts) ? HFD_OK : forget(tx, &row, err);
+    if (row.state != HFD_STATE_FAILED)
+        rc = judge(d, &parts, now_us, mem, &row, err);
+    if (rc != HFD_OK || row_equal(&row, &before))
+        return rc;
+    moved(before.state, row.state);
+    return hfd_resource_row_put(tx, &row, err);
+}
+
+void hfd_driver_attach(struct hfd_driver *d)
+{
+    d->fleet.on_change = observe;
+    d->fleet.on_change_ctx = d;
+    d->fleet.seal = hfd_output_seal_report;
+    d->fleet.seal_ctx = d;
+}
+
+/* ---- answers ---------------------------------------------------------------------------------------------------------------- */
+
+static enum hfd_op op_of(const struct hfd_resource_row *row)
+{
+    if (row->state == HFD_STATE_DELETING)
+        return HFD_OP_DELETE;
+    return row->state == HFD_STATE_UPDATING ? HFD_OP_UPDATE : HFD_OP_CREATE;
+}
+
+static void start_op(const struct hfd_driver *d, enum hfd_op op, int64_t now_us, struct hfd_resource_row *row)
+{
+    row->op_started_us = now_us;
+    row->op_estimate_us = now_us + d->estimate_us[op];
+    row->op_deadline_us = now_us + d->deadline_us[op];
+    row->fail_code = row->fail_message = HFD_SLICE_NONE;
+    row->updated_us = now_us;
+}
+
+/* The answer that a settled row gives, in the row's words. */
+static hfd_rc answer(struct hfd_txn *tx, const struct hfd_call *call, const struct hfd_resource_row *row, struct hfd_answer_doc *out,
+                     struct hfd_err *err)
+{
+    const bool late = row->state == HFD_STATE_DELETING && overdue(row, call->now_us);
+
+    out->decided = true;
+    out->answer = hfd_life_get((enum hfd_state)row->state, late);
+    switch (out->answer) {
+    case HFD_ANSWER_OUTPUT:
+        out->type = row->type;
+        out->values = row->output;
+        return hfd_output_secrets(call->driver, row, call->mem, &out->secrets, err);
+    case HFD_ANSWER_FAILED:
+        out->error = late ? HFD_SLICE("RES-105") : row->fail_code;
+        out->message = row->fail_message;
+        return late ? overdue_message(tx, call->driver, row, call->mem, &out->message, err) : HFD_OK;
+    case HFD_ANSWER_HINT:
+    case HFD_ANSWER_BUSY:
+        out->hint = hfd_hint_make(&(struct hfd_hint_input){
+            .status = op_status[op_of(row)],
+            .started_us = row->op_started_us,
+            .estimate_us = row->op_estimate_us,
+            .deadline_us = row->op_deadline_us,
+            .now_us = call->now_us,
+        });
+        return HFD_OK;
+    case HFD_ANSWER_ABSENT:
+        return HFD_OK;
+    }
+    return hfd_fail(err, HFD_CORRUPT, "resource %.*s is in no known state", HFD_SLICE_FMT(row->guresid));
+}
+
+/* As answer, for PUT: with the cookie on 200, 202 and 409. */
+static hfd_rc answer_put(struct hfd_txn *tx, const struct hfd_call *call, const struct hfd_resource_row *row, bool conflict,
+                         struct hfd_answer_doc *out, struct hfd_err *err)
+{
+    hfd_rc rc;
+
+    if (conflict) {
+        /* A deletion past its deadline is still what stands in the way: say so with a hint, not with its error. */
+        out->hint = hfd_hint_make(&(struct hfd_hint_input){
+            .status = op_status[op_of(row)],
+            .started_us = row->op_started_us,
+            .estimate_us = row->op_estimate_us,
+            .deadline_us = row->op_deadline_us,
+            .now_us = call->now_us,
+        });
+        out->answer = HFD_ANSWER_BUSY;
+        out->decided = true;
+        rc = HFD_OK;
+    } else {
+        rc = answer(tx, call, row, out, err);
+    }
+    out->has_cookie = rc == HFD_OK && out->answer != HFD_ANSWER_FAILED;
+    out->cookie = row->cookie;
+    return rc;
+}
+
+/* ---- reading ---------------------------------------------------------------------------------------------------------------- */
+
+/*
+ * The row behind a call, settled; *found is false when there is none (or none of the path's kind). A cookie must open even where it is not needed:
+ * a forged one is refused on every method. One of an earlier incarnation counts as none.
+ */
+static hfd_rc load(struct hfd_txn *tx, const struct hfd_call *call, struct hfd_resource_row *row, struct hfd_cookie *cookie, bool *found,
+                   struct hfd_err *err)
+{
+    hfd_rc rc;
+
+    *found = false;
+    *cookie = (struct hfd_cookie){0};
+    rc = hfd_resource_row_get(tx, call->guresid, call->mem, row, err);
+    if (rc != HFD_OK && rc != HFD_NOT_FOUND)
+        return rc;
+    *found = rc == HFD_OK;
+    /* The bytes that we gave out ourselves need no opening: this is the polling path. */
+    if (call->cookie.len > 0 && !(*found && hfd_slice_eq(call->cookie, row->cookie))) {
+        rc = hfd_cookie_open(call->driver->ring, call->guresid, call->cookie, call->mem, cookie, err);
+        if (rc != HFD_OK)
+            return rc;
+    }
+    return *found ? settle(tx, call->driver, call->now_us, call->mem, row, err) : HFD_OK;
+}
+
+static bool other_kind(const struct hfd_call *call, const struct hfd_resource_row *row)
+{
+    return call->only != 0 && (int)row->kind != call->only;
+}
+
+hfd_rc hfd_resource_get(struct hfd_txn *tx, const struct hfd_call *call, struct hfd_answer_doc *out, struct hfd_err *err)
+{
+    struct hfd_resource_row row;
+    struct hfd_cookie cookie;
+    bool found;
+    hfd_rc rc;
+
+    *out = (struct hfd_answer_doc){.answer = HFD_ANSWER_ABSENT, .decided = true};
+    rc = load(tx, call, &row, &cookie, &found, err);
+    if (rc != HFD_OK || !found || other_kind(call, &row))
+        return rc;
+    return answer(tx, call, &row, out, err);
+}
+
+hfd_rc hfd_resource_put_peek(struct hfd_txn *tx, const struct hfd_call *call, struct hfd_answer_doc *out, struct hfd_err *err)
+{
+    struct hfd_resource_row row;
+    struct hfd_cookie cookie;
+    bool found;
+    hfd_rc rc;
+
+    *out = (struct hfd_answer_doc){0};
+    rc = load(tx, call, &row, &cookie, &found, err);
+    if (rc != HFD_OK || !found || other_kind(call, &row) || !hfd_keyring_digest_is(call->driver->ring, row.raw_digest, call->body))
+        return rc;
+    switch (hfd_life_put((enum hfd_state)row.state, true)) {
+    case HFD_PUT_ANSWER:
+        return answer_put(tx, call, &row, false, out, err);
+    case HFD_PUT_CONFLICT:
+        return answer_put(tx, call, &row, true, out, err);
+    case HFD_PUT_CREATE:
+    case HFD_PUT_UPDATE:
+    case HFD_PUT_RETRY:
+        return HFD_OK;
+    }
+    return HFD_OK;
+}
+
+hfd_rc hfd_resource_delete_peek(struct hfd_txn *tx, const struct hfd_call *call, struct hfd_answer_doc *out, struct hfd_err *err)
+{
+    struct hfd_resource_row row;
+    struct hfd_cookie cookie;
+    bool found;
+    hfd_rc rc;
+
+    *out = (struct hfd_answer_doc){.answer = HFD_ANSWER_ABSENT};
+    rc = load(tx, call, &row, &cookie, &found, err);
+    if (rc != HFD_OK)
+        return rc;
+    if (!found || other_kind(call, &row)) {
+        out->decided = cookie.cluster_id.len == 0; /* with a cookie there may be an orphan to delete */
+        return HFD_OK;
+    }
+    if (row.state != HFD_STATE_DELETING || overdue(&row, call->now_us))
+        return HFD_OK;
+    return answer(tx, call, &row, out, err);
+}
+
+/* ---- PUT -------------------------------------------------------------------------------------------------------------------- */
+
+static hfd_rc new_incarnation(const struct hfd_call *call, struct hfd_resource_row *row, struct hfd_err *err)
+{
+    unsigned char bytes[INCARNATION_BYTES];
+    uint64_t v = 0;
+
+    hfd_rng_bytes(call->driver->rng, bytes, sizeof(bytes));
+    for (size_t i = 0; i < sizeof(bytes); i++)
+        v = v << 8 | bytes[i];
+    row->incarnation = hfd_arena_printf(call->mem, "%016llx", (unsigned long long)v);
+    return row->incarnation.p != NULL ? HFD_OK : no_memory(err);
+}
+
+static hfd_rc seal_cookie(struct hfd_txn *tx, const struct hfd_call *call, struct hfd_resource_row *row, struct hfd_err *err)
+{
+    struct hfd_cookie c = {
+        .type = row->type,
+        .kind = row->kind,
+        .incarnation = row->incarnation,
+        .cluster_id = row->cluster_id,
+        .digest = row->digest,
+        .backend = call->driver->backend,
+    };
+    struct hfd_part_list parts;
+    hfd_slice *ids;
+    hfd_rc rc;
+
+    rc = hfd_part_row_list(tx, call->guresid, call->mem, &parts, err);
+    if (rc != HFD_OK)
+        return rc;
+    ids = hfd_arena_array(call->mem, parts.count + 1, sizeof(*ids));
+    if (ids == NULL)
+        return no_memory(err);
+    for (size_t i = 0; i < parts.count; i++)
+        if (parts.rows[i].kind == HFD_KIND_NODEPOOL)
+            ids[c.nodepool_count++] = parts.rows[i].fleet_id;
+    c.nodepool_ids = ids;
+    return hfd_cookie_seal(call->driver->ring, call->driver->rng, call->guresid, &c, call->mem, &row->cookie, err);
+}
+
+static hfd_rc take_digests(const struct hfd_call *call, struct hfd_resource_row *row, struct hfd_err *err)
+{
+    unsigned char raw[HFD_DIGEST_BYTES], canonical[HFD_DIGEST_BYTES];
+
+    hfd_keyring_digest(call->driver->ring, call->body, raw);
+    hfd_keyring_digest(call->driver->ring, call->input->canonical, canonical);
+    row->raw_digest = hfd_arena_dup(call->mem, (hfd_slice){(const char *)raw, sizeof(raw)});
+    row->digest = hfd_arena_dup(call->mem, (hfd_slice){(const char *)canonical, sizeof(canonical)});
+    return row->raw_digest.p != NULL && row->digest.p != NULL ? HFD_OK : no_memory(err);
+}
+
+/* The parts are made; now the row, its cookie, and at once what the parts already say. */
+static hfd_rc commit_put(struct hfd_txn *tx, const struct hfd_call *call, enum hfd_state to, bool new_cookie, struct hfd_resource_row *row,
+                         struct hfd_answer_doc *out, struct hfd_err *err)
+{
+    struct hfd_parts parts;
+    hfd_rc rc;
+
+    moved(row->state, (int)to);
+    row->state = (int)to;
+    start_op(call->driver, to == HFD_STATE_CREATING ? HFD_OP_CREATE : HFD_OP_UPDATE, call->now_us, row);
+    rc = take_digests(call, row, err);
+    if (rc == HFD_OK && new_cookie)
+        rc = seal_cookie(tx, call, row, err);
+    if (rc == HFD_OK)
+        rc = hfd_parts_load(tx, call->guresid, call->mem, &parts, err);
+    if (rc == HFD_OK)
+        rc = judge(call->driver, &parts, call->now_us, call->mem, row, err);
+    if (rc != HFD_OK)
+        return rc;
+    moved((int)to, row->state);
+    rc = hfd_resource_row_put(tx, row, err);
+    if (rc == HFD_OK)
+        rc = answer_put(tx, call, row, false, out, err);
+    out->to = (enum hfd_state)row->state;
+    return rc;
+}
+
+static hfd_rc put_new(struct hfd_txn *tx, const struct hfd_call *call, hfd_slice adopt, struct hfd_answer_doc *out, struct hfd_err *err)
+{
+    struct hfd_resource_row row = {
+        .guresid = call->guresid,
+        .type = call->input->type,
+        .kind = call->input->kind,
+        .created_us = call->now_us,
+    };
+    bool made;
+    hfd_rc rc;
+
+    rc = new_incarnation(call, &row, err);
+    if (rc == HFD_OK)
+        rc = hfd_parts_apply(tx, call, adopt, &row, &made, err);
+    return rc == HFD_OK ? commit_put(tx, call, HFD_STATE_CREATING, true, &row, out, err) : rc;
+}
+
+/* Update, re-target and new attempt. */
+static hfd_rc put_change(struct hfd_txn *tx, const struct hfd_call *call, bool same, struct hfd_resource_row *row, struct hfd_answer_doc *out,
+                         struct hfd_err *err)
+{
+    const bool was_ready = row->output.len > 0;
+    const hfd_slice cluster_was = row->cluster_id;
+    bool anew, made;
+    hfd_rc rc;
+
+    if (!hfd_slice_eq(row->type, call->input->type))
+        return hfd_fail_field(err, HFD_IMMUTABLE, "type", "the type of a resource cannot change from '%.*s' to '%.*s'",
+                              HFD_SLICE_FMT(row->type), HFD_SLICE_FMT(call->input->type));
+    rc = hfd_parts_apply(tx, call, HFD_SLICE_NONE, row, &made, err);
+    if (rc != HFD_OK)
+        return rc;
+    anew = !hfd_slice_eq(cluster_was, row->cluster_id);
+    if (anew) {
+        row->output = HFD_SLICE_NONE;
+        row->secrets = HFD_SLICE_NONE;
+        rc = new_incarnation(call, row, err);
+    }
+    if (rc != HFD_OK)
+        return rc;
+    return commit_put(tx, call, was_ready && !anew ? HFD_STATE_UPDATING : HFD_STATE_CREATING, made || !same, row, out, err);
+}
+
+hfd_rc hfd_resource_put(struct hfd_txn *tx, const struct hfd_call *call, struct hfd_answer_doc *out, struct hfd_err *err)
+{
+    struct hfd_resource_row row;
+    struct hfd_cookie cookie;
+    bool found, same;
+    hfd_rc rc;
+
+    HFD_ASSERT(call->input != NULL);
+    *out = (struct hfd_answer_doc){.from = HFD_STATE_ABSENT};
+    rc = load(tx, call, &row, &cookie, &found, err);
+    if (rc != HFD_OK)
+        return rc;
+    if (!found)
+        return put_new(tx, call, cookie.cluster_id, out, err);
+    out->from = out->to = (enum hfd_state)row.state;
+    same = hfd_keyring_digest_is(call->driver->ring, row.digest, call->input->canonical);
+    switch (hfd_life_put((enum hfd_state)row.state, same)) {
+    case HFD_PUT_ANSWER:
+        return answer_put(tx, call, &row, false, out, err);
+    case HFD_PUT_CONFLICT:
+        return answer_put(tx, call, &row, true, out, err);
+    case HFD_PUT_UPDATE:
+    case HFD_PUT_RETRY:
+        return put_change(tx, call, same, &row, out, err);
+    case HFD_PUT_CREATE:
+        break;
+    }
+    return hfd_fail(err, HFD_CORRUPT, "resource %.*s is in no known state", HFD_SLICE_FMT(row.guresid));
+}
+
+/* ---- DELETE ----------------------------------------------------------------------------------------------------------------- */
+
+/* Deletes the resource's own HyperFleet resource; a cluster takes its nodepools along. */
+static hfd_rc delete_parts(struct hfd_txn *tx, const struct hfd_call *call, const struct hfd_parts *parts, struct hfd_err *err)
+{
+    const struct hfd_fleet_call fc = {
+        .fleet = &call->driver->fleet, .now_us = call->now_us, .caller = call->caller, .mem = call->mem};
+    hfd_rc rc = HFD_OK;
+
+    for (size_t i = 0; rc == HFD_OK && i < parts->count; i++) {
+        const struct hfd_part_row *p = &parts->items[i].row;
+        struct hfd_fleet_row f;
+        bool gone;
+
+        rc = hfd_fleet_delete(tx, &fc, p->kind, HFD_SLICE_NONE, p->fleet_id, &f, &gone, err);
+        if (rc == HFD_NOT_FOUND)
+            rc = HFD_OK;
+    }
+    return rc;
+}
+
+static hfd_rc start_delete(struct hfd_txn *tx, const struct hfd_call *call, struct hfd_resource_row *row, struct hfd_answer_doc *out,
+                           struct hfd_err *err)
+{
+    struct hfd_parts parts;
+    hfd_rc rc;
+
+    moved(row->state, HFD_STATE_DELETING);
+    row->state = HFD_STATE_DELETING;
+    start_op(call->driver, HFD_OP_DELETE, call->now_us, row);
+    /* First the row: the observer must find it deleting when the parts go. */
+    rc = hfd_resource_row_put(tx, row, err);
+    if (rc == HFD_OK)
+        rc = hfd_parts_load(tx, call->guresid, call->mem, &parts, err);
+    if (rc == HFD_OK)
+        rc = delete_parts(tx, call, &parts, err);
+    if (rc == HFD_OK)
+        rc = hfd_parts_load(tx, call->guresid, call->mem, &parts, err);
+    if (rc != HFD_OK)
+        return rc;
+    out->to = HFD_STATE_DELETING;
+    if (any_exists(&parts))
+        return answer(tx, call, row, out, err);
+    out->to = HFD_STATE_ABSENT;
+    out->answer = HFD_ANSWER_ABSENT;
+    return forget(tx, row, err);
+}
+
+/* A valid cookie for a resource without a row: if HyperFleet still has the cluster, it is deleted too. */
+static hfd_rc delete_orphan(struct hfd_txn *tx, const struct hfd_call *call, const struct hfd_cookie *cookie, struct hfd_answer_doc *out,
+                            struct hfd_err *err)
+{
+    const hfd_slice id = cookie->kind == HFD_KIND_CLUSTER ? cookie->cluster_id
+                         : cookie->nodepool_count > 0     ? cookie->nodepool_ids[0]
+                                                          : HFD_SLICE_NONE;
+    struct hfd_resource_row row = {
+        .guresid = call->guresid,
+        .type = cookie->type,
+        .kind = cookie->kind,
+        .incarnation = cookie->incarnation,
+        .cluster_id = cookie->cluster_id,
+        .digest = cookie->digest,
+        .raw_digest = cookie->digest,
+        .cookie = call->cookie,
+        .created_us = call->now_us,
+        .state = HFD_STATE_READY,
+    };
+    bool ours = false;
+    hfd_rc rc;
+
+    if (id.len > 0)
+        rc = hfd_parts_adopt(tx, call, cookie->kind, id, &ours, err);
+    else
+        rc = HFD_OK;
+    if (rc != HFD_OK || !ours)
+        return rc;
+    return start_delete(tx, call, &row, out, err);
+}
+
+hfd_rc hfd_resource_delete(struct hfd_txn *tx, const struct hfd_call *call, struct hfd_answer_doc *out, struct hfd_err *err)
+{
+    struct hfd_resource_row row;
+    struct hfd_cookie cookie;
+    bool found;
+    hfd_rc rc;
+
+    *out = (struct hfd_answer_doc){.answer = HFD_ANSWER_ABSENT, .decided = true};
+    rc = load(tx, call, &row, &cookie, &found, err);
+    if (rc != HFD_OK || (found && other_kind(call, &row)))
+        return rc;
+    if (!found)
+        return cookie.cluster_id.len > 0 ? delete_orphan(tx, call, &cookie, out, err) : HFD_OK;
+    out->from = out->to = (enum hfd_state)row.state;
+    if (row.state == HFD_STATE_DELETING && !overdue(&row, call->now_us))
+        return answer(tx, call, &row, out, err);
+    return start_delete(tx, call, &row, out, err);
+}

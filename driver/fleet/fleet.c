@@ -1,0 +1,488 @@
+/*
+ * The embedded HyperFleet engine. See fleet.h; the rules themselves are in aggregate.c.
+ */
+#include "driver/fleet/fleet.h"
+
+#include "driver/base/check.h"
+#include "driver/fleet/ksuid.h"
+#include "driver/fleet/names.h"
+
+/* Conditions of a resource never come near this. */
+#define CONDITIONS_MAX_BYTES ((size_t)256 * 1024)
+
+static hfd_rc no_memory(struct hfd_err *err)
+{
+    return hfd_fail(err, HFD_NOMEM, "out of memory in the HyperFleet engine");
+}
+
+void hfd_fleet_href(struct hfd_buf *b, const struct hfd_fleet_row *row)
+{
+    hfd_buf_lit(b, "/api/hyperfleet/v1/clusters/");
+    if (row->kind == HFD_KIND_NODEPOOL) {
+        hfd_buf_add(b, row->owner_id);
+        hfd_buf_lit(b, "/nodepools/");
+    }
+    hfd_buf_add(b, row->id);
+}
+
+static bool ready_is_true(const struct hfd_conditions *cs)
+{
+    const struct hfd_condition *c = hfd_condition_find(cs, HFD_SLICE("Ready"));
+
+    return c != NULL && c->status == HFD_STATUS_TRUE;
+}
+
+/* Puts conditions into their stored form, in the arena. */
+static hfd_rc store_conditions(const struct hfd_conditions *cs, bool of_report, struct hfd_arena *mem, hfd_slice *out,
+                               struct hfd_err *err)
+{
+    struct hfd_buf b;
+    hfd_slice text;
+    hfd_rc rc;
+
+    hfd_buf_init(&b, CONDITIONS_MAX_BYTES);
+    hfd_conditions_format(&b, cs, of_report);
+    rc = hfd_buf_finish(&b, &text, err);
+    if (rc == HFD_OK) {
+        *out = hfd_arena_dup(mem, text);
+        if (out->p == NULL)
+            rc = no_memory(err);
+    }
+    hfd_buf_fini(&b);
+    return rc;
+}
+
+static hfd_rc changed(struct hfd_txn *tx, const struct hfd_fleet_call *call, enum hfd_fleet_change what,
+                      const struct hfd_fleet_row *row, struct hfd_err *err)
+{
+    if (call->fleet->on_change == NULL)
+        return HFD_OK;
+    return call->fleet->on_change(call->fleet->on_change_ctx, tx, what, row, call->now_us, call->mem, err);
+}
+
+hfd_rc hfd_fleet_get(struct hfd_txn *tx, enum hfd_kind kind, hfd_slice owner_id, hfd_slice id, struct hfd_arena *mem,
+                     struct hfd_fleet_row *out, struct hfd_err *err)
+{
+    hfd_rc rc;
+
+    if (owner_id.len > 0) {
+        rc = hfd_fleet_get(tx, HFD_KIND_CLUSTER, HFD_SLICE_NONE, owner_id, mem, out, err);
+        if (rc != HFD_OK)
+            return rc;
+    }
+    rc = hfd_fleet_row_get(tx, id, mem, out, err);
+    if (rc == HFD_NOT_FOUND || (rc == HFD_OK && out->kind != kind))
+        return hfd_fail(err, HFD_NOT_FOUND, "%s with id='%.*s' not found", hfd_kind_name(kind), HFD_SLICE_FMT(id));
+    if (rc == HFD_OK && owner_id.len > 0 && !hfd_slice_eq(out->owner_id, owner_id))
+        return hfd_fail(err, HFD_NOT_FOUND, "%s '%.*s' not found for cluster '%.*s'", hfd_kind_name(kind),
+                        HFD_SLICE_FMT(id), HFD_SLICE_FMT(owner_id));
+    return rc;
+}
+
+static hfd_rc is_deleting(const struct hfd_fleet_row *row, struct hfd_err *err)
+{
+    return hfd_fail(err, HFD_DELETING, "%s '%.*s' is marked for deletion", hfd_kind_name(row->kind),
+                    HFD_SLICE_FMT(row->id));
+}
+
+hfd_rc hfd_fleet_create(struct hfd_txn *tx, const struct hfd_fleet_call *call, const struct hfd_fleet_create *in,
+                        struct hfd_fleet_row *out, struct hfd_err *err)
+{
+    char id[HFD_KSUID_LEN];
+    struct hfd_fleet_row owner;
+    struct hfd_conditions cs;
+    hfd_rc rc;
+
+    HFD_ASSERT((in->kind == HFD_KIND_NODEPOOL) == (in->owner_id.len > 0));
+    if (in->owner_id.len > 0) {
+        rc = hfd_fleet_get(tx, HFD_KIND_CLUSTER, HFD_SLICE_NONE, in->owner_id, call->mem, &owner, err);
+        if (rc != HFD_OK)
+            return rc;
+        if (owner.deleted_us != 0)
+            return is_deleting(&owner, err);
+    }
+    hfd_ksuid_make(call->now_us, call->fleet->rng, id);
+    *out = (struct hfd_fleet_row){
+        .id = hfd_arena_dup(call->mem, (hfd_slice){id, sizeof(id)}),
+        .kind = in->kind,
+        .owner_id = in->owner_id,
+        .name = in->name,
+        .generation = 1,
+        .spec = in->spec,
+        .labels = in->labels,
+        .created_us = call->now_us,
+        .updated_us = call->now_us,
+        .created_by = call->caller,
+        .updated_by = call->caller,
+    };
+    if (out->id.p == NULL)
+        return no_memory(err);
+    rc = hfd_agg_created(call->now_us, call->mem, &cs);
+    if (rc != HFD_OK)
+        return no_memory(err);
+    rc = store_conditions(&cs, false, call->mem, &out->conditions, err);
+    if (rc != HFD_OK)
+        return rc;
+    rc = hfd_fleet_row_insert(tx, out, err);
+    if (rc == HFD_CONFLICT)
+        return hfd_fail_field(err, HFD_CONFLICT, "name", "This %s already exists", hfd_kind_name(in->kind));
+    return rc;
+}
+
+/* Raises the generation, with what follows for the conditions, and writes the row. */
+static hfd_rc bump(struct hfd_txn *tx, const struct hfd_fleet_call *call, struct hfd_fleet_row *row, struct hfd_err *err)
+{
+    struct hfd_conditions prev, next;
+    hfd_rc rc;
+
+    rc = hfd_conditions_parse(row->conditions, call->mem, &prev, err);
+    if (rc != HFD_OK)
+        return rc;
+    row->generation++;
+    row->updated_us = call->now_us;
+    row->updated_by = call->caller;
+    rc = hfd_agg_changed(&prev, row->generation, call->now_us, call->mem, &next);
+    if (rc != HFD_OK)
+        return no_memory(err);
+    row->ready = ready_is_true(&next);
+    rc = store_conditions(&next, false, call->mem, &row->conditions, err);
+    if (rc != HFD_OK)
+        return rc;
+    return hfd_fleet_row_update(tx, row, err);
+}
+
+hfd_rc hfd_fleet_patch(struct hfd_txn *tx, const struct hfd_fleet_call *call, const struct hfd_fleet_patch *in,
+                       struct hfd_fleet_row *out, struct hfd_err *err)
+{
+    bool spec_differs, labels_differ;
+    hfd_rc rc;
+
+    rc = hfd_fleet_get(tx, in->kind, in->owner_id, in->id, call->mem, out, err);
+    if (rc != HFD_OK)
+        return rc;
+    if (out->deleted_us != 0)
+        return is_deleting(out, err);
+    spec_differs = in->spec.p != NULL && !hfd_slice_eq(in->spec, out->spec);
+    labels_differ = in->labels.p != NULL && !hfd_slice_eq(in->labels, out->labels);
+    if (!spec_differs && !labels_differ)
+        return HFD_OK;
+    if (spec_differs)
+        out->spec = in->spec;
+    if (labels_differ)
+        out->labels = in->labels;
+    rc = bump(tx, call, out, err);
+    if (rc != HFD_OK)
+        return rc;
+    return changed(tx, call, HFD_FLEET_CHANGED, out, err);
+}
+
+hfd_rc hfd_fleet_reports(struct hfd_txn *tx, hfd_slice id, struct hfd_arena *mem, struct hfd_report_list *rows,
+                         struct hfd_agg_reports *out, struct hfd_err *err)
+{
+    struct hfd_agg_report *items;
+    hfd_rc rc;
+
+    *out = (struct hfd_agg_reports){NULL, 0};
+    rc = hfd_report_row_list(tx, id, mem, rows, err);
+    if (rc != HFD_OK || rows->count == 0)
+        return rc;
+    items = hfd_arena_array(mem, rows->count, sizeof(*items));
+    if (items == NULL)
+        return no_memory(err);
+    for (size_t i = 0; i < rows->count; i++) {
+        const struct hfd_report_row *r = &rows->rows[i];
+        const struct hfd_condition *available, *finalized;
+        struct hfd_conditions cs;
+
+        rc = hfd_conditions_parse(r->conditions, mem, &cs, err);
+        if (rc != HFD_OK)
+            return rc;
+        available = hfd_condition_find(&cs, HFD_SLICE("Available"));
+        finalized = hfd_condition_find(&cs, HFD_SLICE("Finalized"));
+        items[i] = (struct hfd_agg_report){
+            .adapter = r->adapter,
+            .observed_generation = r->observed_generation,
+            .observed_us = r->observed_us,
+            .available = available != NULL ? available->status : HFD_STATUS_UNKNOWN,
+            .finalized = finalized != NULL ? finalized->status : HFD_STATUS_FALSE,
+            .reason = available != NULL ? available->reason : HFD_SLICE_NONE,
+            .message = available != NULL ? available->message : HFD_SLICE_NONE,
+        };
+    }
+    *out = (struct hfd_agg_reports){items, rows->count};
+    return HFD_OK;
+}
+
+static hfd_rc remove_row(struct hfd_txn *tx, const struct hfd_fleet_call *call, const struct hfd_fleet_row *row,
+                         struct hfd_err *err)
+{
+    hfd_rc rc = hfd_fleet_row_delete(tx, row->id, err);
+
+    return rc == HFD_OK ? changed(tx, call, HFD_FLEET_REMOVED, row, err) : rc;
+}
+
+/*
+ * Removes a resource whose deletion is complete, and then its owner if that was the last thing it waited for.
+ * Two levels at most: a nodepool, then its cluster.
+ */
+static hfd_rc remove_if_finalized(struct hfd_txn *tx, const struct hfd_fleet_call *call, const struct hfd_fleet_row *row,
+                                  bool *gone, struct hfd_err *err)
+{
+    struct hfd_agg_input in = {
+        .required = call->fleet->required[row->kind], .generation = row->generation, .now_us = call->now_us, .deleting = true};
+    struct hfd_report_list rows;
+    struct hfd_fleet_list children;
+    struct hfd_fleet_row owner;
+    bool owner_gone;
+    hfd_rc rc;
+
+    *gone = false;
+    if (row->deleted_us == 0)
+        return HFD_OK;
+    if (row->kind == HFD_KIND_CLUSTER) {
+        rc = hfd_fleet_row_children(tx, row->id, call->mem, &children, err);
+        if (rc != HFD_OK)
+            return rc;
+        in.has_children = children.count > 0;
+    }
+    rc = hfd_fleet_reports(tx, row->id, call->mem, &rows, &in.reports, err);
+    if (rc != HFD_OK || !hfd_agg_finalized(&in))
+        return rc;
+    rc = remove_row(tx, call, row, err);
+    if (rc != HFD_OK)
+        return rc;
+    *gone = true;
+    if (row->kind != HFD_KIND_NODEPOOL)
+        return HFD_OK;
+    rc = hfd_fleet_row_get(tx, row->owner_id, call->mem, &owner, err);
+    if (rc == HFD_NOT_FOUND)
+        return HFD_OK;
+    return rc == HFD_OK ? remove_if_finalized(tx, call, &owner, &owner_gone, err) : rc;
+}
+
+static hfd_rc mark_deleted(struct hfd_txn *tx, const struct hfd_fleet_call *call, struct hfd_fleet_row *row, struct hfd_err *err)
+{
+    hfd_rc rc;
+
+    row->deleted_us = call->now_us;
+    row->deleted_by = call->caller;
+    rc = bump(tx, call, row, err);
+    return rc == HFD_OK ? changed(tx, call, HFD_FLEET_CHANGED, row, err) : rc;
+}
+
+/* A cluster takes its nodepools with it, all at the same instant. */
+static hfd_rc mark_children_deleted(struct hfd_txn *tx, const struct hfd_fleet_call *call, const struct hfd_fleet_row *cluster,
+                                    struct hfd_err *err)
+{
+    struct hfd_fleet_list children;
+    bool child_gone;
+    hfd_rc rc;
+
+    rc = hfd_fleet_row_children(tx, cluster->id, call->mem, &children, err);
+    for (size_t i = 0; rc == HFD_OK && i < children.count; i++) {
+        if (children.rows[i].deleted_us != 0)
+            continue;
+        rc = mark_deleted(tx, call, &children.rows[i], err);
+        if (rc == HFD_OK && call->fleet->required[HFD_KIND_NODEPOOL].count == 0)
+            rc = remove_if_finalized(tx, call, &children.rows[i], &child_gone, err);
+    }
+    return rc;
+}
+
+hfd_rc hfd_fleet_delete(struct hfd_txn *tx, const struct hfd_fleet_call *call, enum hfd_kind kind, hfd_slice owner_id,
+                        hfd_slice id, struct hfd_fleet_row *out, bool *gone, struct hfd_err *err)
+{
+    struct hfd_fleet_row again;
+    hfd_rc rc;
+
+    *gone = false;
+    rc = hfd_fleet_get(tx, kind, owner_id, id, call->mem, out, err);
+    if (rc != HFD_OK || out->deleted_us != 0)
+        return rc;
+    rc = mark_deleted(tx, call, out, err);
+    if (rc == HFD_OK && kind == HFD_KIND_CLUSTER)
+        rc = mark_children_deleted(tx, call, out, err);
+    if (rc != HFD_OK)
+        return rc;
+    /* The last child may have taken the cluster with it. */
+    rc = hfd_fleet_row_get(tx, id, call->mem, &again, err);
+    if (rc == HFD_NOT_FOUND) {
+        *gone = true;
+        return HFD_OK;
+    }
+    return rc == HFD_OK ? remove_if_finalized(tx, call, out, gone, err) : rc;
+}
+
+
+/* Equal but for the times that we keep ourselves. Secrets are sealed anew each time, so a report that has any is never "the same". */
+static hfd_rc same_content(const struct hfd_fleet_report *in, const struct hfd_report_row *prev, struct hfd_arena *mem, bool *same,
+                           struct hfd_err *err)
+{
+    struct hfd_conditions old;
+    hfd_rc rc;
+
+    *same = false;
+    if (in->secrets.len > 0 || prev->secrets.len > 0 || !hfd_slice_eq(in->data, prev->data) || !hfd_slice_eq(in->metadata, prev->metadata))
+        return HFD_OK;
+    rc = hfd_conditions_parse(prev->conditions, mem, &old, err);
+    if (rc != HFD_OK || old.count != in->conditions.count)
+        return rc;
+    for (size_t i = 0; i < old.count; i++) {
+        const struct hfd_condition *a = &in->conditions.items[i], *b = &old.items[i];
+
+        if (!hfd_slice_eq(a->type, b->type) || a->status != b->status || !hfd_slice_eq(a->reason, b->reason) ||
+            !hfd_slice_eq(a->message, b->message))
+            return HFD_OK;
+    }
+    *same = true;
+    return HFD_OK;
+}
+
+static hfd_rc judge(const struct hfd_fleet_report *in, const struct hfd_fleet_row *row, const struct hfd_report_row *prev,
+                    struct hfd_arena *mem, enum hfd_verdict *verdict, struct hfd_err *err)
+{
+    const struct hfd_condition *available = hfd_condition_find(&in->conditions, HFD_SLICE("Available"));
+    const struct hfd_condition *finalized = hfd_condition_find(&in->conditions, HFD_SLICE("Finalized"));
+    struct hfd_verdict_input v = {
+        .generation = row->generation,
+        .observed_generation = in->observed_generation,
+        .observed_us = in->observed_us,
+        .has_available = available != NULL,
+        .has_applied = hfd_condition_find(&in->conditions, HFD_SLICE("Applied")) != NULL,
+        .has_health = hfd_condition_find(&in->conditions, HFD_SLICE("Health")) != NULL,
+        .available = available != NULL ? available->status : HFD_STATUS_UNKNOWN,
+        .finalized_true = finalized != NULL && finalized->status == HFD_STATUS_TRUE,
+        .deleting = row->deleted_us != 0,
+        .has_prev = prev != NULL,
+    };
+    const char *missing = NULL;
+    hfd_rc rc;
+
+    if (prev != NULL) {
+        v.prev_generation = prev->observed_generation;
+        v.prev_observed_us = prev->observed_us;
+        rc = same_content(in, prev, mem, &v.same_content, err);
+        if (rc != HFD_OK)
+            return rc;
+    }
+    *verdict = hfd_report_verdict(&v, &missing);
+    if (*verdict == HFD_VERDICT_REJECT)
+        return hfd_fail_field(err, HFD_INVALID, "conditions",
+                              "missing mandatory condition '%s': all adapters must report Available, Applied, and Health", missing);
+    return HFD_OK;
+}
+
+/* The report as it is kept: a condition's transition time stays while its status does. */
+static hfd_rc report_row(const struct hfd_fleet_call *call, const struct hfd_fleet_report *in, const struct hfd_report_row *prev,
+                         struct hfd_report_row *out, struct hfd_err *err)
+{
+    struct hfd_conditions cs = {.count = in->conditions.count}, old = {NULL, 0};
+    hfd_rc rc;
+
+    if (prev != NULL) {
+        rc = hfd_conditions_parse(prev->conditions, call->mem, &old, err);
+        if (rc != HFD_OK)
+            return rc;
+    }
+    cs.items = hfd_arena_array(call->mem, cs.count, sizeof(*cs.items));
+    if (cs.items == NULL)
+        return no_memory(err);
+    for (size_t i = 0; i < cs.count; i++) {
+        const struct hfd_condition *was = hfd_condition_find(&old, in->conditions.items[i].type);
+
+        cs.items[i] = in->conditions.items[i];
+        cs.items[i].last_transition_us =
+            was != NULL && was->status == cs.items[i].status ? was->last_transition_us : in->observed_us;
+    }
+    *out = (struct hfd_report_row){
+        .fleet_id = in->id,
+        .adapter = in->adapter,
+        .observed_generation = in->observed_generation,
+        .observed_us = in->observed_us,
+        .received_us = call->now_us,
+        .created_us = prev != NULL ? prev->created_us : in->observed_us,
+        .data = in->data,
+        .metadata = in->metadata,
+    };
+    if (in->secrets.len > 0) {
+        HFD_ASSERT(call->fleet->seal != NULL);
+        out->secrets = call->fleet->seal(call->fleet->seal_ctx, in->id, in->adapter, in->secrets, call->mem);
+        if (out->secrets.p == NULL)
+            return no_memory(err);
+    }
+    return store_conditions(&cs, true, call->mem, &out->conditions, err);
+}
+
+static hfd_rc aggregate(struct hfd_txn *tx, const struct hfd_fleet_call *call, struct hfd_fleet_row *row, hfd_slice adapter,
+                        struct hfd_err *err)
+{
+    struct hfd_agg_input in = {
+        .required = call->fleet->required[row->kind],
+        .kind_name = hfd_kind_name(row->kind),
+        .generation = row->generation,
+        .now_us = call->now_us,
+        .deleting = row->deleted_us != 0,
+    };
+    const hfd_slice before = row->conditions;
+    struct hfd_conditions prev, next;
+    struct hfd_report_list rows;
+    struct hfd_fleet_list children;
+    hfd_rc rc;
+
+    rc = hfd_fleet_reports(tx, row->id, call->mem, &rows, &in.reports, err);
+    if (rc == HFD_OK)
+        rc = hfd_conditions_parse(row->conditions, call->mem, &prev, err);
+    if (rc == HFD_OK && in.deleting && row->kind == HFD_KIND_CLUSTER) {
+        rc = hfd_fleet_row_children(tx, row->id, call->mem, &children, err);
+        in.has_children = rc == HFD_OK && children.count > 0;
+    }
+    if (rc != HFD_OK)
+        return rc;
+    in.prev = &prev;
+    for (size_t i = 0; i < in.reports.count; i++)
+        if (hfd_slice_eq(in.reports.items[i].adapter, adapter))
+            in.event = &in.reports.items[i];
+    HFD_ASSERT(in.event != NULL);
+    if (hfd_agg_reported(&in, call->mem, &next) != HFD_OK)
+        return no_memory(err);
+    row->ready = ready_is_true(&next);
+    rc = store_conditions(&next, false, call->mem, &row->conditions, err);
+    if (rc != HFD_OK || hfd_slice_eq(before, row->conditions))
+        return rc;
+    return hfd_fleet_row_update(tx, row, err);
+}
+
+hfd_rc hfd_fleet_report(struct hfd_txn *tx, const struct hfd_fleet_call *call, const struct hfd_fleet_report *in,
+                        enum hfd_verdict *verdict, struct hfd_report_row *out, struct hfd_err *err)
+{
+    const struct hfd_report_row *prev = NULL;
+    struct hfd_report_list rows;
+    struct hfd_fleet_row row;
+    bool gone;
+    hfd_rc rc;
+
+    *out = (struct hfd_report_row){0};
+    rc = hfd_fleet_get(tx, in->kind, in->owner_id, in->id, call->mem, &row, err);
+    if (rc == HFD_OK)
+        rc = hfd_report_row_list(tx, in->id, call->mem, &rows, err);
+    if (rc != HFD_OK)
+        return rc;
+    for (size_t i = 0; i < rows.count; i++)
+        if (hfd_slice_eq(rows.rows[i].adapter, in->adapter))
+            prev = &rows.rows[i];
+    rc = judge(in, &row, prev, call->mem, verdict, err);
+    if (rc != HFD_OK || *verdict == HFD_VERDICT_DISCARD)
+        return rc;
+    if (*verdict == HFD_VERDICT_REPEAT) {
+        *out = *prev;
+        return HFD_OK;
+    }
+    rc = report_row(call, in, prev, out, err);
+    if (rc == HFD_OK)
+        rc = hfd_report_row_put(tx, out, err);
+    if (rc == HFD_OK)
+        rc = aggregate(tx, call, &row, in->adapter, err);
+    if (rc == HFD_OK)
+        rc = changed(tx, call, HFD_FLEET_CHANGED, &row, err);
+    return rc == HFD_OK ? remove_if_finalized(tx, call, &row, &gone, err) : rc;
+}

@@ -129,53 +129,6 @@ hfd_rc hfd_fleet_create(struct hfd_txn *tx, const struct hfd_fleet_call *call, c
     return rc;
 }
 
-/* Raises the generation, with what follows for the conditions, and writes the row. */
-static hfd_rc bump(struct hfd_txn *tx, const struct hfd_fleet_call *call, struct hfd_fleet_row *row, struct hfd_err *err)
-{
-    struct hfd_conditions prev, next;
-    hfd_rc rc;
-
-    rc = hfd_conditions_parse(row->conditions, call->mem, &prev, err);
-    if (rc != HFD_OK)
-        return rc;
-    row->generation++;
-    row->updated_us = call->now_us;
-    row->updated_by = call->caller;
-    rc = hfd_agg_changed(&prev, row->generation, call->now_us, call->mem, &next);
-    if (rc != HFD_OK)
-        return no_memory(err);
-    row->ready = ready_is_true(&next);
-    rc = store_conditions(&next, false, call->mem, &row->conditions, err);
-    if (rc != HFD_OK)
-        return rc;
-    return hfd_fleet_row_update(tx, row, err);
-}
-
-hfd_rc hfd_fleet_patch(struct hfd_txn *tx, const struct hfd_fleet_call *call, const struct hfd_fleet_patch *in,
-                       struct hfd_fleet_row *out, struct hfd_err *err)
-{
-    bool spec_differs, labels_differ;
-    hfd_rc rc;
-
-    rc = hfd_fleet_get(tx, in->kind, in->owner_id, in->id, call->mem, out, err);
-    if (rc != HFD_OK)
-        return rc;
-    if (out->deleted_us != 0)
-        return is_deleting(out, err);
-    spec_differs = in->spec.p != NULL && !hfd_slice_eq(in->spec, out->spec);
-    labels_differ = in->labels.p != NULL && !hfd_slice_eq(in->labels, out->labels);
-    if (!spec_differs && !labels_differ)
-        return HFD_OK;
-    if (spec_differs)
-        out->spec = in->spec;
-    if (labels_differ)
-        out->labels = in->labels;
-    rc = bump(tx, call, out, err);
-    if (rc != HFD_OK)
-        return rc;
-    return changed(tx, call, HFD_FLEET_CHANGED, out, err);
-}
-
 hfd_rc hfd_fleet_reports(struct hfd_txn *tx, hfd_slice id, struct hfd_arena *mem, struct hfd_report_list *rows,
                          struct hfd_agg_reports *out, struct hfd_err *err)
 {
@@ -213,6 +166,77 @@ hfd_rc hfd_fleet_reports(struct hfd_txn *tx, hfd_slice id, struct hfd_arena *mem
     return HFD_OK;
 }
 
+/* What aggregation needs of a resource: its conditions, and its reports as stored. */
+static hfd_rc agg_input(struct hfd_txn *tx, const struct hfd_fleet_call *call, const struct hfd_fleet_row *row, struct hfd_conditions *prev,
+                        struct hfd_agg_input *in, struct hfd_err *err)
+{
+    struct hfd_report_list rows;
+    struct hfd_fleet_list children;
+    hfd_rc rc;
+
+    *in = (struct hfd_agg_input){
+        .required = call->fleet->required[row->kind],
+        .kind_name = hfd_kind_name(row->kind),
+        .generation = row->generation,
+        .now_us = call->now_us,
+        .prev = prev,
+        .deleting = row->deleted_us != 0,
+    };
+    rc = hfd_fleet_reports(tx, row->id, call->mem, &rows, &in->reports, err);
+    if (rc == HFD_OK)
+        rc = hfd_conditions_parse(row->conditions, call->mem, prev, err);
+    if (rc == HFD_OK && in->deleting && row->kind == HFD_KIND_CLUSTER) {
+        rc = hfd_fleet_row_children(tx, row->id, call->mem, &children, err);
+        in->has_children = rc == HFD_OK && children.count > 0;
+    }
+    return rc;
+}
+
+/* Raises the generation, with what follows for the conditions, and writes the row. */
+static hfd_rc bump(struct hfd_txn *tx, const struct hfd_fleet_call *call, struct hfd_fleet_row *row, struct hfd_err *err)
+{
+    struct hfd_conditions prev, next;
+    struct hfd_agg_input in;
+    hfd_rc rc;
+
+    row->generation++;
+    row->updated_us = call->now_us;
+    row->updated_by = call->caller;
+    rc = agg_input(tx, call, row, &prev, &in, err);
+    if (rc != HFD_OK)
+        return rc;
+    if (hfd_agg_changed(&in, call->mem, &next) != HFD_OK)
+        return no_memory(err);
+    row->ready = ready_is_true(&next);
+    rc = store_conditions(&next, false, call->mem, &row->conditions, err);
+    return rc == HFD_OK ? hfd_fleet_row_update(tx, row, err) : rc;
+}
+
+hfd_rc hfd_fleet_patch(struct hfd_txn *tx, const struct hfd_fleet_call *call, const struct hfd_fleet_patch *in,
+                       struct hfd_fleet_row *out, struct hfd_err *err)
+{
+    bool spec_differs, labels_differ;
+    hfd_rc rc;
+
+    rc = hfd_fleet_get(tx, in->kind, in->owner_id, in->id, call->mem, out, err);
+    if (rc != HFD_OK)
+        return rc;
+    if (out->deleted_us != 0)
+        return is_deleting(out, err);
+    spec_differs = in->spec.p != NULL && !hfd_slice_eq(in->spec, out->spec);
+    labels_differ = in->labels.p != NULL && !hfd_slice_eq(in->labels, out->labels);
+    if (!spec_differs && !labels_differ)
+        return HFD_OK;
+    if (spec_differs)
+        out->spec = in->spec;
+    if (labels_differ)
+        out->labels = in->labels;
+    rc = bump(tx, call, out, err);
+    if (rc != HFD_OK)
+        return rc;
+    return changed(tx, call, HFD_FLEET_CHANGED, out, err);
+}
+
 static hfd_rc remove_row(struct hfd_txn *tx, const struct hfd_fleet_call *call, const struct hfd_fleet_row *row,
                          struct hfd_err *err)
 {
@@ -228,10 +252,8 @@ static hfd_rc remove_row(struct hfd_txn *tx, const struct hfd_fleet_call *call, 
 static hfd_rc remove_if_finalized(struct hfd_txn *tx, const struct hfd_fleet_call *call, const struct hfd_fleet_row *row,
                                   bool *gone, struct hfd_err *err)
 {
-    struct hfd_agg_input in = {
-        .required = call->fleet->required[row->kind], .generation = row->generation, .now_us = call->now_us, .deleting = true};
-    struct hfd_report_list rows;
-    struct hfd_fleet_list children;
+    struct hfd_conditions prev;
+    struct hfd_agg_input in;
     struct hfd_fleet_row owner;
     bool owner_gone;
     hfd_rc rc;
@@ -239,13 +261,7 @@ static hfd_rc remove_if_finalized(struct hfd_txn *tx, const struct hfd_fleet_cal
     *gone = false;
     if (row->deleted_us == 0)
         return HFD_OK;
-    if (row->kind == HFD_KIND_CLUSTER) {
-        rc = hfd_fleet_row_children(tx, row->id, call->mem, &children, err);
-        if (rc != HFD_OK)
-            return rc;
-        in.has_children = children.count > 0;
-    }
-    rc = hfd_fleet_reports(tx, row->id, call->mem, &rows, &in.reports, err);
+    rc = agg_input(tx, call, row, &prev, &in, err);
     if (rc != HFD_OK || !hfd_agg_finalized(&in))
         return rc;
     rc = remove_row(tx, call, row, err);
@@ -416,29 +432,14 @@ static hfd_rc report_row(const struct hfd_fleet_call *call, const struct hfd_fle
 static hfd_rc aggregate(struct hfd_txn *tx, const struct hfd_fleet_call *call, struct hfd_fleet_row *row, hfd_slice adapter,
                         struct hfd_err *err)
 {
-    struct hfd_agg_input in = {
-        .required = call->fleet->required[row->kind],
-        .kind_name = hfd_kind_name(row->kind),
-        .generation = row->generation,
-        .now_us = call->now_us,
-        .deleting = row->deleted_us != 0,
-    };
     const hfd_slice before = row->conditions;
     struct hfd_conditions prev, next;
-    struct hfd_report_list rows;
-    struct hfd_fleet_list children;
+    struct hfd_agg_input in;
     hfd_rc rc;
 
-    rc = hfd_fleet_reports(tx, row->id, call->mem, &rows, &in.reports, err);
-    if (rc == HFD_OK)
-        rc = hfd_conditions_parse(row->conditions, call->mem, &prev, err);
-    if (rc == HFD_OK && in.deleting && row->kind == HFD_KIND_CLUSTER) {
-        rc = hfd_fleet_row_children(tx, row->id, call->mem, &children, err);
-        in.has_children = rc == HFD_OK && children.count > 0;
-    }
+    rc = agg_input(tx, call, row, &prev, &in, err);
     if (rc != HFD_OK)
         return rc;
-    in.prev = &prev;
     for (size_t i = 0; i < in.reports.count; i++)
         if (hfd_slice_eq(in.reports.items[i].adapter, adapter))
             in.event = &in.reports.items[i];

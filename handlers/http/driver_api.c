@@ -1,0 +1,230 @@
+/*
+ * The Driver API at the door: PUT, GET and DELETE of /{GUResID} and /{driver}/{GUResID}. Turns requests into hfd_call and answers into documents;
+ * decides nothing. Source: 002_4aedec23c83d0384.txt. Thread: loop.
+ */
+#include "handlers/http/api.h"
+
+#include "driver/base/check.h"
+#include "driver/core/guresid.h"
+#include "driver/core/input.h"
+
+#define ANSWER_MAX_BYTES ((size_t)4 * 1024 * 1024)
+#define SYSTEM_CALLER HFD_SLICE("system@hyperfleet.local")
+
+/* A command: what came in, and what comes out. Lives in the exchange's memory. */
+struct command {
+    struct hfd_call call;
+    struct hfd_answer_doc doc;
+    struct hfd_input input;
+};
+
+hfd_slice hfd_api_caller(const struct hfd_exchange *x)
+{
+    (void)x; /* there is no authentication yet, so there is nobody to name */
+    return SYSTEM_CALLER;
+}
+
+static void output_document(struct hfd_buf *b, hfd_slice guresid, const struct hfd_answer_doc *doc)
+{
+    hfd_buf_lit(b, "{\"id\":");
+    hfd_buf_json_str(b, guresid);
+    hfd_buf_lit(b, ",\"type\":");
+    hfd_buf_json_str(b, doc->type);
+    hfd_buf_lit(b, ",\"resource\":{\"values\":");
+    hfd_buf_add(b, doc->values);
+    hfd_buf_lit(b, ",\"secrets\":");
+    hfd_buf_add(b, doc->secrets);
+    hfd_buf_lit(b, "},\"manifests\":[]}");
+}
+
+static void error_document(struct hfd_buf *b, const struct hfd_answer_doc *doc)
+{
+    hfd_buf_lit(b, "{\"error\":");
+    hfd_buf_json_str(b, doc->error);
+    hfd_buf_lit(b, ",\"message\":");
+    hfd_buf_json_str(b, doc->message);
+    hfd_buf_addc(b, '}');
+}
+
+/* Status and body of an answer, by the tables of DESIGN 4. */
+static void answer(struct hfd_exchange *x, const struct command *cmd)
+{
+    const struct hfd_answer_doc *doc = &cmd->doc;
+    const bool deleting = hfd_exchange_request(x)->method == HFD_METHOD_DELETE;
+    struct hfd_reply reply = {.has_cookie = doc->has_cookie, .cookie = doc->cookie};
+    struct hfd_buf b;
+
+    hfd_buf_init(&b, ANSWER_MAX_BYTES);
+    switch (doc->answer) {
+    case HFD_ANSWER_OUTPUT:
+        reply.status = 200;
+        output_document(&b, cmd->call.guresid, doc);
+        break;
+    case HFD_ANSWER_HINT:
+    case HFD_ANSWER_BUSY:
+        reply.status = doc->answer == HFD_ANSWER_HINT ? 202 : 409;
+        reply.retry_after_s = doc->hint.retry_after_s;
+        hfd_hint_format(&b, &doc->hint);
+        break;
+    case HFD_ANSWER_FAILED:
+        reply.status = 400;
+        error_document(&b, doc);
+        break;
+    case HFD_ANSWER_ABSENT:
+        reply.status = deleting ? 204 : 404;
+        reply.has_cookie = deleting; /* empty: the orchestrator forgets the cookie */
+        break;
+    }
+    hfd_api_send(x, &reply, "application/json", &b);
+}
+
+/* The call that a request makes, copied into the exchange; false when it was answered with an error. */
+static bool start(struct hfd_exchange *x, struct command **out)
+{
+    const struct hfd_app *app = hfd_exchange_app(x);
+    const struct hfd_request *req = hfd_exchange_request(x);
+    const bool typed = req->params[1].p != NULL;
+    const hfd_slice guresid = typed ? req->params[1] : req->params[0];
+    struct hfd_arena *mem = hfd_exchange_mem(x);
+    struct command *cmd;
+    struct hfd_err err;
+    hfd_rc rc;
+
+    rc = hfd_guresid_check(guresid, &err);
+    if (rc != HFD_OK) {
+        hfd_exchange_fail(x, rc, &err);
+        return false;
+    }
+    cmd = hfd_arena_alloc(mem, sizeof(*cmd));
+    if (cmd == NULL) {
+        hfd_exchange_fail(x, hfd_fail(&err, HFD_NOMEM, "out of memory"), &err);
+        return false;
+    }
+    cmd->call = (struct hfd_call){
+        .driver = app->driver,
+        .now_us = hfd_clock_wall_us(app->clock),
+        .caller = hfd_api_caller(x),
+        .guresid = guresid,
+        .cookie = hfd_exchange_header(x, "humanitec-driver-cookie"),
+        .mem = mem,
+        .body = req->body,
+    };
+    if (typed)
+        cmd->call.only = hfd_slice_eq(req->params[0], app->settings->path_cluster) ? HFD_KIND_CLUSTER : HFD_KIND_NODEPOOL;
+    *out = cmd;
+    return true;
+}
+
+/* Before a command leaves the loop it must own all that it points to. */
+static hfd_rc own(struct command *cmd, struct hfd_err *err)
+{
+    struct hfd_call *c = &cmd->call;
+
+    c->guresid = hfd_arena_dup(c->mem, c->guresid);
+    c->cookie = hfd_arena_dup(c->mem, c->cookie);
+    c->body = hfd_arena_dup(c->mem, c->body);
+    if (c->guresid.p == NULL || c->cookie.p == NULL || c->body.p == NULL)
+        return hfd_fail(err, HFD_NOMEM, "out of memory");
+    return HFD_OK;
+}
+
+static hfd_rc txn_get(struct hfd_txn *tx, void *arg, struct hfd_err *err)
+{
+    struct command *cmd = arg;
+
+    return hfd_resource_get(tx, &cmd->call, &cmd->doc, err);
+}
+
+static hfd_rc txn_put_peek(struct hfd_txn *tx, void *arg, struct hfd_err *err)
+{
+    struct command *cmd = arg;
+
+    return hfd_resource_put_peek(tx, &cmd->call, &cmd->doc, err);
+}
+
+static hfd_rc txn_put(struct hfd_txn *tx, void *arg, struct hfd_err *err)
+{
+    struct command *cmd = arg;
+
+    return hfd_resource_put(tx, &cmd->call, &cmd->doc, err);
+}
+
+static hfd_rc txn_delete_peek(struct hfd_txn *tx, void *arg, struct hfd_err *err)
+{
+    struct command *cmd = arg;
+
+    return hfd_resource_delete_peek(tx, &cmd->call, &cmd->doc, err);
+}
+
+static hfd_rc txn_delete(struct hfd_txn *tx, void *arg, struct hfd_err *err)
+{
+    struct command *cmd = arg;
+
+    return hfd_resource_delete(tx, &cmd->call, &cmd->doc, err);
+}
+
+static void on_written(struct hfd_exchange *x, void *arg, hfd_rc rc, const struct hfd_err *err)
+{
+    if (rc == HFD_OK)
+        answer(x, arg);
+    else
+        hfd_exchange_fail(x, rc, err);
+}
+
+/* Answers what a read decides; true when it did. */
+static bool peek(struct hfd_exchange *x, struct command *cmd, hfd_txn_fn *fn)
+{
+    struct hfd_err err;
+    hfd_rc rc = hfd_exchange_read(x, fn, cmd, &err);
+
+    if (rc != HFD_OK)
+        hfd_exchange_fail(x, rc, &err);
+    else if (cmd->doc.decided)
+        answer(x, cmd);
+    return rc != HFD_OK || cmd->doc.decided;
+}
+
+static void write_it(struct hfd_exchange *x, struct command *cmd, hfd_txn_fn *fn)
+{
+    struct hfd_err err;
+    hfd_rc rc = own(cmd, &err);
+
+    if (rc != HFD_OK)
+        hfd_exchange_fail(x, rc, &err);
+    else
+        hfd_exchange_update(x, fn, cmd, on_written);
+}
+
+void hfd_driver_api_get(struct hfd_exchange *x)
+{
+    struct command *cmd;
+
+    if (start(x, &cmd))
+        (void)peek(x, cmd, txn_get);
+}
+
+void hfd_driver_api_put(struct hfd_exchange *x)
+{
+    const struct hfd_app *app = hfd_exchange_app(x);
+    struct command *cmd;
+    struct hfd_err err;
+    hfd_rc rc;
+
+    if (!start(x, &cmd) || peek(x, cmd, txn_put_peek))
+        return;
+    rc = hfd_input_parse(&app->driver->rules, cmd->call.guresid, cmd->call.only, cmd->call.body, cmd->call.mem, &cmd->input, &err);
+    if (rc != HFD_OK) {
+        hfd_exchange_fail(x, rc, &err);
+        return;
+    }
+    cmd->call.input = &cmd->input;
+    write_it(x, cmd, txn_put);
+}
+
+void hfd_driver_api_delete(struct hfd_exchange *x)
+{
+    struct command *cmd;
+
+    if (start(x, &cmd) && !peek(x, cmd, txn_delete_peek))
+        write_it(x, cmd, txn_delete);
+}

@@ -1,0 +1,466 @@
+/*
+ * The embedded HyperFleet API at the door. Turns requests into calls of driver/fleet and rows into documents; decides nothing.
+ * Source: 000_b453de1dc0312d98.txt; spec/hyperfleet-api.md section 2. Thread: loop.
+ */
+#include "handlers/http/api.h"
+#include "handlers/http/fleet_json.h"
+
+#include "driver/base/metrics.h"
+#include "driver/fleet/names.h"
+
+#define DOCUMENT_MAX_BYTES ((size_t)4 * 1024 * 1024)
+#define LIST_MAX_BYTES ((size_t)64 * 1024 * 1024)
+#define PAGE_SIZE_DEFAULT 100
+#define PAGE_SIZE_MAX 500
+#define PAGE_MAX INT64_C(1000000000)
+
+/* A command: what came in, and what comes out. Lives in the exchange's memory. */
+struct command {
+    struct hfd_fleet_call call;
+    enum hfd_kind kind;
+    hfd_slice owner_id; /* of the path; empty where there is none */
+    hfd_slice id;
+    union {
+        struct hfd_fleet_create create;
+        struct hfd_fleet_patch patch;
+        struct hfd_fleet_report report;
+        struct {
+            int64_t page, size;
+        } list;
+    } in;
+    struct hfd_fleet_row row;
+    bool gone;
+    enum hfd_verdict verdict;
+    struct hfd_report_row report;
+    struct hfd_fleet_list rows;
+    struct hfd_report_list reports;
+};
+
+/* The command of a request, owning its copies; NULL when it was answered with an error. */
+static struct command *start(struct hfd_exchange *x, enum hfd_kind kind)
+{
+    const struct hfd_app *app = hfd_exchange_app(x);
+    const struct hfd_request *req = hfd_exchange_request(x);
+    struct hfd_arena *mem = hfd_exchange_mem(x);
+    struct command *cmd = hfd_arena_alloc(mem, sizeof(*cmd));
+    struct hfd_err err;
+
+    if (cmd != NULL) {
+        *cmd = (struct command){
+            .call = {.fleet = &app->driver->fleet, .now_us = hfd_clock_wall_us(app->clock), .caller = hfd_api_caller(x), .mem = mem},
+            .kind = kind,
+            .id = hfd_arena_dup(mem, req->params[kind == HFD_KIND_NODEPOOL ? 1 : 0]),
+        };
+        if (kind == HFD_KIND_NODEPOOL)
+            cmd->owner_id = hfd_arena_dup(mem, req->params[0]);
+    }
+    if (cmd == NULL || cmd->id.p == NULL || (kind == HFD_KIND_NODEPOOL && cmd->owner_id.p == NULL)) {
+        hfd_exchange_fail(x, hfd_fail(&err, HFD_NOMEM, "out of memory"), &err);
+        return NULL;
+    }
+    return cmd;
+}
+
+static void send_row(struct hfd_exchange *x, int status, const struct hfd_fleet_row *row)
+{
+    struct hfd_reply reply = {.status = status};
+    struct hfd_buf b;
+
+    hfd_buf_init(&b, DOCUMENT_MAX_BYTES);
+    hfd_fleet_json_resource(&b, row);
+    hfd_api_send(x, &reply, "application/json", &b);
+}
+
+/* ---- one resource ----------------------------------------------------------------------------------------------------------- */
+
+static hfd_rc txn_get(struct hfd_txn *tx, void *arg, struct hfd_err *err)
+{
+    struct command *cmd = arg;
+
+    return hfd_fleet_get(tx, cmd->kind, cmd->owner_id, cmd->id, cmd->call.mem, &cmd->row, err);
+}
+
+static void get(struct hfd_exchange *x, enum hfd_kind kind)
+{
+    struct command *cmd = start(x, kind);
+    struct hfd_err err;
+    hfd_rc rc;
+
+    if (cmd == NULL)
+        return;
+    rc = hfd_exchange_read(x, txn_get, cmd, &err);
+    if (rc != HFD_OK)
+        hfd_exchange_fail(x, rc, &err);
+    else
+        send_row(x, 200, &cmd->row);
+}
+
+static hfd_rc txn_create(struct hfd_txn *tx, void *arg, struct hfd_err *err)
+{
+    struct command *cmd = arg;
+
+    return hfd_fleet_create(tx, &cmd->call, &cmd->in.create, &cmd->row, err);
+}
+
+static void on_created(struct hfd_exchange *x, void *arg, hfd_rc rc, const struct hfd_err *err)
+{
+    const struct command *cmd = arg;
+
+    if (rc != HFD_OK)
+        hfd_exchange_fail(x, rc, err);
+    else
+        send_row(x, 201, &cmd->row);
+}
+
+static void create(struct hfd_exchange *x, enum hfd_kind kind)
+{
+    struct command *cmd = start(x, kind);
+    struct hfd_err err;
+    hfd_rc rc;
+
+    if (cmd == NULL)
+        return;
+    cmd->in.create = (struct hfd_fleet_create){.kind = kind, .owner_id = cmd->owner_id};
+    rc = hfd_fleet_json_create(hfd_exchange_request(x)->body, cmd->call.mem, &cmd->in.create, &err);
+    if (rc != HFD_OK)
+        hfd_exchange_fail(x, rc, &err);
+    else
+        hfd_exchange_update(x, txn_create, cmd, on_created);
+}
+
+static hfd_rc txn_patch(struct hfd_txn *tx, void *arg, struct hfd_err *err)
+{
+    struct command *cmd = arg;
+
+    return hfd_fleet_patch(tx, &cmd->call, &cmd->in.patch, &cmd->row, err);
+}
+
+static void on_patched(struct hfd_exchange *x, void *arg, hfd_rc rc, const struct hfd_err *err)
+{
+    const struct command *cmd = arg;
+
+    if (rc != HFD_OK)
+        hfd_exchange_fail(x, rc, err);
+    else
+        send_row(x, 200, &cmd->row);
+}
+
+static void patch(struct hfd_exchange *x, enum hfd_kind kind)
+{
+    struct command *cmd = start(x, kind);
+    struct hfd_err err;
+    hfd_rc rc;
+
+    if (cmd == NULL)
+        return;
+    cmd->in.patch = (struct hfd_fleet_patch){.kind = kind, .owner_id = cmd->owner_id, .id = cmd->id};
+    rc = hfd_fleet_json_patch(hfd_exchange_request(x)->body, cmd->call.mem, &cmd->in.patch, &err);
+    if (rc != HFD_OK)
+        hfd_exchange_fail(x, rc, &err);
+    else
+        hfd_exchange_update(x, txn_patch, cmd, on_patched);
+}
+
+static hfd_rc txn_delete(struct hfd_txn *tx, void *arg, struct hfd_err *err)
+{
+    struct command *cmd = arg;
+
+    return hfd_fleet_delete(tx, &cmd->call, cmd->kind, cmd->owner_id, cmd->id, &cmd->row, &cmd->gone, err);
+}
+
+static void on_deleted(struct hfd_exchange *x, void *arg, hfd_rc rc, const struct hfd_err *err)
+{
+    const struct command *cmd = arg;
+
+    if (rc != HFD_OK)
+        hfd_exchange_fail(x, rc, err);
+    else
+        send_row(x, 202, &cmd->row);
+}
+
+static void remove_it(struct hfd_exchange *x, enum hfd_kind kind)
+{
+    struct command *cmd = start(x, kind);
+
+    if (cmd != NULL)
+        hfd_exchange_update(x, txn_delete, cmd, on_deleted);
+}
+
+/* ---- reports ---------------------------------------------------------------------------------------------------------------- */
+
+static hfd_rc txn_report(struct hfd_txn *tx, void *arg, struct hfd_err *err)
+{
+    struct command *cmd = arg;
+
+    return hfd_fleet_report(tx, &cmd->call, &cmd->in.report, &cmd->verdict, &cmd->report, err);
+}
+
+static void count_report(const struct command *cmd, const char *outcome)
+{
+    hfd_metric_add(HFD_METRIC_REPORTS, HFD_LABELS(hfd_kind_name(cmd->kind), outcome), 1);
+}
+
+static void on_reported(struct hfd_exchange *x, void *arg, hfd_rc rc, const struct hfd_err *err)
+{
+    const struct command *cmd = arg;
+    struct hfd_reply reply = {.status = 201};
+    struct hfd_buf b;
+
+    if (rc != HFD_OK) {
+        count_report(cmd, "rejected");
+        hfd_exchange_fail(x, rc, err);
+        return;
+    }
+    hfd_buf_init(&b, DOCUMENT_MAX_BYTES);
+    if (cmd->verdict == HFD_VERDICT_DISCARD) {
+        count_report(cmd, "discarded");
+        reply.status = 204;
+    } else {
+        count_report(cmd, cmd->verdict == HFD_VERDICT_REPEAT ? "repeated" : "stored");
+        hfd_fleet_json_report(&b, &cmd->report);
+    }
+    hfd_api_send(x, &reply, "application/json", &b);
+}
+
+static void report(struct hfd_exchange *x, enum hfd_kind kind)
+{
+    struct command *cmd = start(x, kind);
+    struct hfd_err err;
+    hfd_rc rc;
+
+    if (cmd == NULL)
+        return;
+    cmd->in.report = (struct hfd_fleet_report){.kind = kind, .owner_id = cmd->owner_id, .id = cmd->id};
+    rc = hfd_fleet_json_status(hfd_exchange_request(x)->body, cmd->call.mem, &cmd->in.report, &err);
+    if (rc != HFD_OK) {
+        count_report(cmd, "rejected");
+        hfd_exchange_fail(x, rc, &err);
+        return;
+    }
+    hfd_exchange_update(x, txn_report, cmd, on_reported);
+}
+
+/* ---- lists ------------------------------------------------------------------------------------------------------------------ */
+
+/* A query parameter by name; p is NULL when absent. Numbers and words need no decoding. */
+static hfd_slice query_get(hfd_slice query, const char *name)
+{
+    const size_t n = strlen(name);
+
+    while (query.len > 0) {
+        const char *end = memchr(query.p, '&', query.len);
+        const size_t len = end != NULL ? (size_t)(end - query.p) : query.len;
+
+        if (len > n && query.p[n] == '=' && memcmp(query.p, name, n) == 0)
+            return (hfd_slice){query.p + n + 1, len - n - 1};
+        query.p += len + (end != NULL ? 1 : 0);
+        query.len -= len + (end != NULL ? 1 : 0);
+    }
+    return HFD_SLICE_NONE;
+}
+
+static hfd_rc query_i64(hfd_slice query, const char *name, int64_t max, int64_t *out, struct hfd_err *err)
+{
+    const hfd_slice v = query_get(query, name);
+
+    if (v.p == NULL || v.len == 0)
+        return HFD_OK;
+    if (hfd_parse_i64(v, 1, max, out, NULL) != HFD_OK)
+        return hfd_fail_field(err, HFD_INVALID, name, "%s must be an integer between 1 and %lld", name, (long long)max);
+    return HFD_OK;
+}
+
+static hfd_rc list_params(hfd_slice query, struct command *cmd, struct hfd_err *err)
+{
+    static const char *const later[] = {"search", "orderBy", "order", "fields"};
+    hfd_rc rc;
+
+    cmd->in.list.page = 1;
+    cmd->in.list.size = PAGE_SIZE_DEFAULT;
+    /* What is not served is refused: a list that ignored its filter would be a wrong answer. */
+    for (size_t i = 0; i < sizeof(later) / sizeof(later[0]); i++)
+        if (query_get(query, later[i]).len > 0)
+            return hfd_fail_field(err, HFD_BAD_REQUEST, later[i], "%s is not supported by this version", later[i]);
+    rc = query_i64(query, "page", PAGE_MAX, &cmd->in.list.page, err);
+    if (rc == HFD_OK)
+        rc = query_i64(query, "size", PAGE_SIZE_MAX, &cmd->in.list.size, err);
+    if (rc == HFD_OK)
+        rc = query_i64(query, "pageSize", PAGE_SIZE_MAX, &cmd->in.list.size, err);
+    return rc;
+}
+
+static hfd_rc txn_list(struct hfd_txn *tx, void *arg, struct hfd_err *err)
+{
+    struct command *cmd = arg;
+    hfd_rc rc;
+
+    if (cmd->owner_id.len > 0) {
+        rc = hfd_fleet_get(tx, HFD_KIND_CLUSTER, HFD_SLICE_NONE, cmd->owner_id, cmd->call.mem, &cmd->row, err);
+        if (rc != HFD_OK)
+            return rc;
+    }
+    return hfd_fleet_row_page(tx, cmd->kind, cmd->owner_id, (cmd->in.list.page - 1) * cmd->in.list.size, cmd->in.list.size,
+                              cmd->call.mem, &cmd->rows, err);
+}
+
+static void list_head(struct hfd_buf *b, const char *kind, const struct command *cmd, size_t count, int64_t total)
+{
+    hfd_buf_addf(b, "{\"kind\":\"%sList\",\"page\":%lld,\"size\":%zu,\"total\":%lld,\"items\":[", kind, (long long)cmd->in.list.page, count,
+                 (long long)total);
+}
+
+static void on_listed(struct hfd_exchange *x, void *arg, hfd_rc rc, const struct hfd_err *err)
+{
+    const struct command *cmd = arg;
+    struct hfd_reply reply = {.status = 200};
+    struct hfd_buf b;
+
+    if (rc != HFD_OK) {
+        hfd_exchange_fail(x, rc, err);
+        return;
+    }
+    hfd_buf_init(&b, LIST_MAX_BYTES);
+    list_head(&b, hfd_kind_name(cmd->kind), cmd, cmd->rows.count, cmd->rows.total);
+    for (size_t i = 0; i < cmd->rows.count; i++) {
+        if (i > 0)
+            hfd_buf_addc(&b, ',');
+        hfd_fleet_json_resource(&b, &cmd->rows.rows[i]);
+    }
+    hfd_buf_lit(&b, "]}");
+    hfd_api_send(x, &reply, "application/json", &b);
+}
+
+static void list(struct hfd_exchange *x, enum hfd_kind kind, hfd_txn_fn *fn, hfd_then_fn *then)
+{
+    struct command *cmd = start(x, kind);
+    struct hfd_err err;
+    hfd_rc rc;
+
+    if (cmd == NULL)
+        return;
+    cmd->call.mem->max_bytes = LIST_MAX_BYTES; /* a page of the largest documents */
+    rc = list_params(hfd_exchange_request(x)->query, cmd, &err);
+    if (rc != HFD_OK)
+        hfd_exchange_fail(x, rc, &err);
+    else
+        hfd_exchange_view(x, fn, cmd, then);
+}
+
+static hfd_rc txn_statuses(struct hfd_txn *tx, void *arg, struct hfd_err *err)
+{
+    struct command *cmd = arg;
+    hfd_rc rc;
+
+    rc = hfd_fleet_get(tx, cmd->kind, cmd->owner_id, cmd->id, cmd->call.mem, &cmd->row, err);
+    return rc == HFD_OK ? hfd_report_row_list(tx, cmd->id, cmd->call.mem, &cmd->reports, err) : rc;
+}
+
+/* A resource has a report per adapter, so the page is cut from the whole list. */
+static void on_statuses(struct hfd_exchange *x, void *arg, hfd_rc rc, const struct hfd_err *err)
+{
+    const struct command *cmd = arg;
+    struct hfd_reply reply = {.status = 200};
+    size_t first, count = 0;
+    struct hfd_buf b;
+
+    if (rc != HFD_OK) {
+        hfd_exchange_fail(x, rc, err);
+        return;
+    }
+    first = (size_t)((cmd->in.list.page - 1) * cmd->in.list.size);
+    if (first < cmd->reports.count)
+        count = cmd->reports.count - first;
+    if (count > (size_t)cmd->in.list.size)
+        count = (size_t)cmd->in.list.size;
+    hfd_buf_init(&b, LIST_MAX_BYTES);
+    list_head(&b, "AdapterStatus", cmd, count, (int64_t)cmd->reports.count);
+    for (size_t i = 0; i < count; i++) {
+        if (i > 0)
+            hfd_buf_addc(&b, ',');
+        hfd_fleet_json_report(&b, &cmd->reports.rows[first + i]);
+    }
+    hfd_buf_lit(&b, "]}");
+    hfd_api_send(x, &reply, "application/json", &b);
+}
+
+/* ---- the table's names ------------------------------------------------------------------------------------------------------ */
+
+void hfd_fleet_api_metadata(struct hfd_exchange *x)
+{
+    struct hfd_reply reply = {.status = 200};
+    struct hfd_buf b;
+
+    hfd_buf_init(&b, 1024);
+    hfd_buf_lit(&b, "{\"id\":\"hyperfleet\",\"href\":\"/api/hyperfleet\",\"kind\":\"API\",\"version\":\"" HFD_VERSION "\"}");
+    hfd_api_send(x, &reply, "application/json", &b);
+}
+
+void hfd_fleet_api_list_clusters(struct hfd_exchange *x)
+{
+    list(x, HFD_KIND_CLUSTER, txn_list, on_listed);
+}
+
+void hfd_fleet_api_list_nodepools(struct hfd_exchange *x)
+{
+    list(x, HFD_KIND_NODEPOOL, txn_list, on_listed);
+}
+
+void hfd_fleet_api_create_cluster(struct hfd_exchange *x)
+{
+    create(x, HFD_KIND_CLUSTER);
+}
+
+void hfd_fleet_api_create_nodepool(struct hfd_exchange *x)
+{
+    create(x, HFD_KIND_NODEPOOL);
+}
+
+void hfd_fleet_api_get_cluster(struct hfd_exchange *x)
+{
+    get(x, HFD_KIND_CLUSTER);
+}
+
+void hfd_fleet_api_get_nodepool(struct hfd_exchange *x)
+{
+    get(x, HFD_KIND_NODEPOOL);
+}
+
+void hfd_fleet_api_patch_cluster(struct hfd_exchange *x)
+{
+    patch(x, HFD_KIND_CLUSTER);
+}
+
+void hfd_fleet_api_patch_nodepool(struct hfd_exchange *x)
+{
+    patch(x, HFD_KIND_NODEPOOL);
+}
+
+void hfd_fleet_api_delete_cluster(struct hfd_exchange *x)
+{
+    remove_it(x, HFD_KIND_CLUSTER);
+}
+
+void hfd_fleet_api_delete_nodepool(struct hfd_exchange *x)
+{
+    remove_it(x, HFD_KIND_NODEPOOL);
+}
+
+void hfd_fleet_api_list_cluster_statuses(struct hfd_exchange *x)
+{
+    list(x, HFD_KIND_CLUSTER, txn_statuses, on_statuses);
+}
+
+void hfd_fleet_api_list_nodepool_statuses(struct hfd_exchange *x)
+{
+    list(x, HFD_KIND_NODEPOOL, txn_statuses, on_statuses);
+}
+
+void hfd_fleet_api_report_cluster(struct hfd_exchange *x)
+{
+    report(x, HFD_KIND_CLUSTER);
+}
+
+void hfd_fleet_api_report_nodepool(struct hfd_exchange *x)
+{
+    report(x, HFD_KIND_NODEPOOL);
+}

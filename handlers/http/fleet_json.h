@@ -1,0 +1,22 @@
+/*
+ * HyperFleet's documents: request bodies parsed and checked in HyperFleet's order and words, resources and reports written. Pure.
+ * Sources: 000_b453de1dc0312d98.txt; spec/hyperfleet-api.md sections 3 to 6 and 10. Thread: loop.
+ */
+#ifndef HFD_HTTP_FLEET_JSON_H
+#define HFD_HTTP_FLEET_JSON_H
+
+#include "driver/fleet/fleet.h"
+
+/** Writes a Cluster or NodePool. */
+void hfd_fleet_json_resource(struct hfd_buf *b, const struct hfd_fleet_row *row);
+/** Writes an AdapterStatus. */
+void hfd_fleet_json_report(struct hfd_buf *b, const struct hfd_report_row *row);
+
+/** Fills in->name, spec and labels. in->kind is given. @return HFD_OK, HFD_MALFORMED, HFD_INVALID, HFD_NOMEM */
+HFD_MUST_CHECK hfd_rc hfd_fleet_json_create(hfd_slice body, struct hfd_arena *mem, struct hfd_fleet_create *in, struct hfd_err *err);
+/** Fills in->spec and labels; at least one must be there; unknown members are refused. @return as create, and HFD_BAD_REQUEST for an empty patch */
+HFD_MUST_CHECK hfd_rc hfd_fleet_json_patch(hfd_slice body, struct hfd_arena *mem, struct hfd_fleet_patch *in, struct hfd_err *err);
+/** Fills all but the ids; data.secrets is split off and its values are redacted in data. */
+HFD_MUST_CHECK hfd_rc hfd_fleet_json_status(hfd_slice body, struct hfd_arena *mem, struct hfd_fleet_report *in, struct hfd_err *err);
+
+#endif

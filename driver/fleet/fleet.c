@@ -196,15 +196,21 @@ static hfd_rc agg_input(struct hfd_txn *tx, const struct hfd_fleet_call *call, c
 static hfd_rc bump(struct hfd_txn *tx, const struct hfd_fleet_call *call, struct hfd_fleet_row *row, struct hfd_err *err)
 {
     struct hfd_conditions prev, next;
-    struct hfd_agg_input in;
+    const struct hfd_agg_input in = {
+        .required = call->fleet->required[row->kind],
+        .generation = row->generation + 1,
+        .now_us = call->now_us,
+        .prev = &prev,
+        .deleting = row->deleted_us != 0,
+    };
     hfd_rc rc;
 
+    rc = hfd_conditions_parse(row->conditions, call->mem, &prev, err);
+    if (rc != HFD_OK)
+        return rc;
     row->generation++;
     row->updated_us = call->now_us;
     row->updated_by = call->caller;
-    rc = agg_input(tx, call, row, &prev, &in, err);
-    if (rc != HFD_OK)
-        return rc;
     if (hfd_agg_changed(&in, call->mem, &next) != HFD_OK)
         return no_memory(err);
     row->ready = ready_is_true(&next);

@@ -1,0 +1,206 @@
+/*
+ * Sealing, opening and keyed digests. Master keys are used once, to derive a subkey per use; the ring keeps the subkeys alone.
+ * Thread: any; a ring does not change after it is made. Source: DESIGN 4 "Cookie", STYLE 4.
+ */
+#include "driver/core/keyring_int.h"
+
+#include "driver/base/check.h"
+
+#include <sodium.h>
+
+#define USE_COUNT 3
+#define NONCE_BYTES crypto_aead_xchacha20poly1305_ietf_NPUBBYTES
+#define TAG_BYTES crypto_aead_xchacha20poly1305_ietf_ABYTES
+#define OVERHEAD_BYTES (HFD_KEY_ID_BYTES + NONCE_BYTES + TAG_BYTES)
+
+_Static_assert(HFD_KEY_BYTES == crypto_kdf_KEYBYTES, "master keys feed crypto_kdf");
+_Static_assert(HFD_KEY_BYTES == crypto_aead_xchacha20poly1305_ietf_KEYBYTES, "subkeys seal");
+_Static_assert(HFD_DIGEST_BYTES == HFD_KEY_ID_BYTES + crypto_generichash_BYTES, "BLAKE2b-256");
+
+/* One context a use, so that a text sealed for one never opens, nor says anything, in another. */
+static const char contexts[USE_COUNT][crypto_kdf_CONTEXTBYTES + 1] = {
+    [HFD_KEY_COOKIE - 1] = "hfcookie",
+    [HFD_KEY_AT_REST - 1] = "hfatrest",
+    [HFD_KEY_DIGEST - 1] = "hfdigest",
+};
+
+struct hfd_keyring {
+    unsigned magic;
+#define KEYRING_MAGIC 0x6b657972u
+    size_t count;
+    size_t active;
+    unsigned char ids[HFD_KEYS_MAX][HFD_KEY_ID_BYTES];
+    struct hfd_secret subkeys; /* count x USE_COUNT x HFD_KEY_BYTES */
+};
+
+static unsigned char *subkey(const struct hfd_keyring *ring, size_t at, enum hfd_key_use use)
+{
+    return ring->subkeys.p + (at * USE_COUNT + (size_t)use - 1) * HFD_KEY_BYTES;
+}
+
+hfd_rc hfd_keyring_new(const struct hfd_key_list *keys, struct hfd_keyring **out, struct hfd_err *err)
+{
+    struct hfd_keyring *ring;
+    hfd_rc rc;
+
+    *out = NULL;
+    HFD_ASSERT(keys->count > 0 && keys->count <= HFD_KEYS_MAX && keys->active < keys->count);
+    ring = calloc(1, sizeof(*ring));
+    if (ring == NULL)
+        return hfd_fail(err, HFD_NOMEM, "key ring");
+    ring->magic = KEYRING_MAGIC;
+    ring->count = keys->count;
+    ring->active = keys->active;
+    memcpy(ring->ids, keys->ids, sizeof(ring->ids));
+    rc = hfd_secret_init(&ring->subkeys, keys->count * USE_COUNT * HFD_KEY_BYTES, err);
+    if (rc != HFD_OK)
+        goto out;
+    for (size_t i = 0; i < keys->count; i++)
+        for (int use = 1; use <= USE_COUNT; use++)
+            /* Fails on lengths alone, which are constants here. */
+            (void)crypto_kdf_derive_from_key(subkey(ring, i, (enum hfd_key_use)use), HFD_KEY_BYTES, 1,
+                                             contexts[use - 1], keys->masters.p + i * HFD_KEY_BYTES);
+    *out = ring;
+    ring = NULL;
+out:
+    hfd_keyring_free(ring);
+    return rc;
+}
+
+void hfd_keyring_free(struct hfd_keyring *ring)
+{
+    if (ring == NULL)
+        return;
+    HFD_CHECK_OBJ(ring, KEYRING_MAGIC);
+    hfd_secret_fini(&ring->subkeys);
+    ring->magic = 0;
+    free(ring);
+}
+
+hfd_rc hfd_keyring_fixed(unsigned char fill, struct hfd_keyring **out, struct hfd_err *err)
+{
+    struct hfd_key_list keys = {.count = 1, .active = 0};
+    hfd_rc rc;
+
+    *out = NULL;
+    rc = hfd_secret_init(&keys.masters, HFD_KEY_BYTES, err);
+    if (rc != HFD_OK)
+        return rc;
+    keys.ids[0][HFD_KEY_ID_BYTES - 1] = fill;
+    keys.masters.p[HFD_KEY_BYTES - 1] = fill;
+    rc = hfd_keyring_new(&keys, out, err);
+    hfd_secret_fini(&keys.masters);
+    return rc;
+}
+
+/* The index of a key by its id, or count. Ids are public: no constant time needed. */
+static size_t find_key(const struct hfd_keyring *ring, const char *id)
+{
+    size_t i = 0;
+
+    while (i < ring->count && memcmp(ring->ids[i], id, HFD_KEY_ID_BYTES) != 0)
+        i++;
+    return i;
+}
+
+/* use | key id | the caller's. p is NULL when memory is short. */
+static hfd_slice bind_aad(struct hfd_arena *mem, enum hfd_key_use use, const void *id, hfd_slice aad)
+{
+    size_t len;
+    char *p;
+
+    if (__builtin_add_overflow(aad.len, 1 + HFD_KEY_ID_BYTES, &len))
+        return HFD_SLICE_NONE;
+    p = hfd_arena_alloc(mem, len);
+    if (p == NULL)
+        return HFD_SLICE_NONE;
+    p[0] = (char)use;
+    memcpy(p + 1, id, HFD_KEY_ID_BYTES);
+    if (aad.len > 0)
+        memcpy(p + 1 + HFD_KEY_ID_BYTES, aad.p, aad.len);
+    return (hfd_slice){p, len};
+}
+
+hfd_slice hfd_keyring_seal(const struct hfd_keyring *ring, enum hfd_key_use use, const struct hfd_rng *rng,
+                           hfd_slice aad, hfd_slice plain, struct hfd_arena *mem)
+{
+    const unsigned char *id;
+    unsigned char *p, *nonce;
+    hfd_slice bound;
+    size_t len;
+
+    HFD_CHECK_OBJ(ring, KEYRING_MAGIC);
+    id = ring->ids[ring->active];
+    bound = bind_aad(mem, use, id, aad);
+    if (bound.p == NULL || __builtin_add_overflow(plain.len, OVERHEAD_BYTES, &len))
+        return HFD_SLICE_NONE;
+    p = hfd_arena_alloc(mem, len);
+    if (p == NULL)
+        return HFD_SLICE_NONE;
+    nonce = p + HFD_KEY_ID_BYTES;
+    memcpy(p, id, HFD_KEY_ID_BYTES);
+    hfd_rng_bytes(rng, nonce, NONCE_BYTES);
+    (void)crypto_aead_xchacha20poly1305_ietf_encrypt(
+        nonce + NONCE_BYTES, NULL, (const unsigned char *)plain.p, plain.len,
+        (const unsigned char *)bound.p, bound.len, NULL, nonce, subkey(ring, ring->active, use));
+    return (hfd_slice){(const char *)p, len};
+}
+
+hfd_rc hfd_keyring_open(const struct hfd_keyring *ring, enum hfd_key_use use, hfd_slice aad, hfd_slice sealed,
+                        struct hfd_arena *mem, hfd_slice *plain, struct hfd_err *err)
+{
+    const unsigned char *nonce;
+    hfd_slice bound;
+    unsigned char *p;
+    size_t at, len;
+
+    HFD_CHECK_OBJ(ring, KEYRING_MAGIC);
+    *plain = HFD_SLICE_NONE;
+    if (sealed.len < OVERHEAD_BYTES)
+        return hfd_fail(err, HFD_COOKIE, "a sealed text is cut short");
+    at = find_key(ring, sealed.p);
+    if (at == ring->count)
+        return hfd_fail(err, HFD_COOKIE, "a sealed text names a key that is not in the key ring");
+    len = sealed.len - OVERHEAD_BYTES;
+    nonce = (const unsigned char *)sealed.p + HFD_KEY_ID_BYTES;
+    bound = bind_aad(mem, use, ring->ids[at], aad);
+    p = hfd_arena_alloc(mem, len + 1); /* one more: an empty text is a text */
+    if (bound.p == NULL || p == NULL)
+        return hfd_fail(err, HFD_NOMEM, "open a sealed text");
+    if (crypto_aead_xchacha20poly1305_ietf_decrypt(p, NULL, NULL, nonce + NONCE_BYTES, len + TAG_BYTES,
+                                                   (const unsigned char *)bound.p, bound.len, nonce,
+                                                   subkey(ring, at, use)) != 0)
+        return hfd_fail(err, HFD_COOKIE, "a sealed text is forged or belongs elsewhere");
+    *plain = (hfd_slice){(const char *)p, len};
+    return HFD_OK;
+}
+
+static void digest_with(const struct hfd_keyring *ring, size_t at, hfd_slice data, unsigned char *out)
+{
+    memcpy(out, ring->ids[at], HFD_KEY_ID_BYTES);
+    /* Fails on lengths alone, which are constants here. */
+    (void)crypto_generichash(out + HFD_KEY_ID_BYTES, crypto_generichash_BYTES,
+                             (const unsigned char *)data.p, data.len, subkey(ring, at, HFD_KEY_DIGEST),
+                             HFD_KEY_BYTES);
+}
+
+void hfd_keyring_digest(const struct hfd_keyring *ring, hfd_slice data, unsigned char out[HFD_DIGEST_BYTES])
+{
+    HFD_CHECK_OBJ(ring, KEYRING_MAGIC);
+    digest_with(ring, ring->active, data, out);
+}
+
+bool hfd_keyring_digest_is(const struct hfd_keyring *ring, hfd_slice digest, hfd_slice data)
+{
+    unsigned char own[HFD_DIGEST_BYTES];
+    size_t at;
+
+    HFD_CHECK_OBJ(ring, KEYRING_MAGIC);
+    if (digest.len != HFD_DIGEST_BYTES)
+        return false;
+    at = find_key(ring, digest.p);
+    if (at == ring->count)
+        return false;
+    digest_with(ring, at, data, own);
+    return sodium_memcmp(own, digest.p, HFD_DIGEST_BYTES) == 0;
+}

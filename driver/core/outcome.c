@@ -1,0 +1,332 @@
+/*
+ * What the conditions of a resource's parts mean for its operation, and the sentences that say so. Text of adapters is quoted without
+ * control characters and cut, so that what to do always stands at the end. Thread: any.
+ */
+#include "driver/core/outcome.h"
+
+#include "driver/fleet/aggregate.h"
+
+#define MESSAGE_MAX 500 /* bytes, so at most as many characters */
+#define ID_MAX_BYTES 64   /* the longest GUResID or HyperFleet id whole */
+#define NAME_MAX_BYTES 56 /* the longest HyperFleet name whole; adapters and reasons have no limit of their own */
+#define NOTE_MAX_BYTES 300   /* an adapter's message in a health message */
+#define LISTED_MAX 3         /* parts that are named as unfinished */
+#define LIST_MAX_BYTES 320
+
+/* Fixed words of say_failed are 95 bytes: what is left is the least that an adapter's message gets. */
+_Static_assert(MESSAGE_MAX - 95 - 2 * ID_MAX_BYTES - 3 * NAME_MAX_BYTES - 64 > 40, "room for the message");
+
+static const char advice[] = ". Correct the input and deploy again, or delete the resource.";
+
+/* Building text; the first failure sticks. */
+struct speech {
+    const struct hfd_outcome_input *in;
+    struct hfd_arena *mem;
+    bool nomem;
+};
+
+static hfd_slice kept(struct speech *s, hfd_slice text)
+{
+    s->nomem = s->nomem || text.p == NULL;
+    return text;
+}
+
+/* A copy without control characters, of at most max bytes; a longer one ends in "...", never in the middle of a character. */
+static hfd_slice tidy(struct speech *s, hfd_slice text, size_t max)
+{
+    const size_t cap = text.len < max ? text.len : max;
+    char *p = hfd_arena_alloc(s->mem, cap + 1);
+    size_t n = 0, i = 0;
+
+    if (p == NULL)
+        return kept(s, HFD_SLICE_NONE);
+    while (i < text.len && n < cap) {
+        const unsigned char c = (unsigned char)text.p[i];
+        /* U+0080 to U+009F: controls too */
+        const bool c1 = c == 0xc2 && i + 1 < text.len && ((unsigned char)text.p[i + 1] & 0xe0) == 0x80;
+
+        p[n++] = c < 0x20 || c == 0x7f || c1 ? ' ' : text.p[i];
+        i += c1 ? 2 : 1;
+    }
+    if (i == text.len)
+        return (hfd_slice){p, n};
+    n = max - 3;
+    while (n > 0 && ((unsigned char)p[n] & 0xc0) == 0x80)
+        n--;
+    memcpy(p + n, "...", 3);
+    return (hfd_slice){p, n + 3};
+}
+
+/* ": " and the text, or nothing; the full stop that follows is ours. */
+static hfd_slice quote(struct speech *s, hfd_slice text, size_t max)
+{
+    while (text.len > 0 && strchr(" .\t\r\n", text.p[text.len - 1]) != NULL)
+        text.len--;
+    if (text.len == 0)
+        return HFD_SLICE("");
+    text = tidy(s, text, max);
+    return kept(s, hfd_arena_printf(s->mem, ": %.*s", HFD_SLICE_FMT(text)));
+}
+
+static hfd_slice part_name(struct speech *s, const struct hfd_part_view *part, bool upper)
+{
+    const bool cluster = part->kind == HFD_KIND_CLUSTER;
+    const char *kind = upper ? (cluster ? "Cluster" : "Nodepool") : cluster ? "cluster" : "nodepool";
+    const hfd_slice name = tidy(s, part->name, NAME_MAX_BYTES), id = tidy(s, part->id, ID_MAX_BYTES);
+
+    return kept(s, hfd_arena_printf(s->mem, "%s '%.*s' (%.*s)", kind, HFD_SLICE_FMT(name), HFD_SLICE_FMT(id)));
+}
+
+/* ---- rules ---- */
+
+static bool is_gone(const struct hfd_outcome_input *in, const struct hfd_part_view *part)
+{
+    (void)in;
+    return !part->exists || part->deleting;
+}
+
+static bool is_ready(const struct hfd_part_view *part)
+{
+    const struct hfd_condition *c = hfd_condition_find(&part->conditions, HFD_SLICE("Ready"));
+
+    return part->exists && !part->deleting && part->generation >= part->wanted_generation && c != NULL &&
+           c->status == HFD_STATUS_TRUE && c->observed_generation >= part->wanted_generation;
+}
+
+static bool is_unready(const struct hfd_outcome_input *in, const struct hfd_part_view *part)
+{
+    (void)in;
+    return !is_ready(part);
+}
+
+static bool is_terminal(const struct hfd_outcome_input *in, hfd_slice reason)
+{
+    for (size_t i = 0; i < in->terminal_reason_count; i++)
+        if (hfd_slice_eq(in->terminal_reasons[i], reason))
+            return true;
+    return false;
+}
+
+/* The condition with which an adapter gives up for good, or NULL. */
+static const struct hfd_condition *terminal_condition(const struct hfd_outcome_input *in, const struct hfd_part_view *part,
+                                                      const struct hfd_part_report *report)
+{
+    static const char *const types[] = {"Applied", "Available"};
+    const struct hfd_condition *health = hfd_condition_find(&report->conditions, HFD_SLICE("Health"));
+
+    if (report->observed_generation < part->wanted_generation || report->received_us <= in->since_us || health == NULL ||
+        health->status != HFD_STATUS_TRUE)
+        return NULL;
+    for (size_t i = 0; i < sizeof(types) / sizeof(types[0]); i++) {
+        const struct hfd_condition *c = hfd_condition_find(&report->conditions, hfd_slice_of(types[i]));
+
+        if (c != NULL && c->status == HFD_STATUS_FALSE && is_terminal(in, c->reason))
+            return c;
+    }
+    return NULL;
+}
+
+static const struct hfd_part_report *terminal_report(const struct hfd_outcome_input *in, const struct hfd_part_view *part)
+{
+    for (size_t i = 0; i < part->report_count; i++)
+        if (terminal_condition(in, part, &part->reports[i]) != NULL)
+            return &part->reports[i];
+    return NULL;
+}
+
+static bool is_failed(const struct hfd_outcome_input *in, const struct hfd_part_view *part)
+{
+    return terminal_report(in, part) != NULL;
+}
+
+static bool ends_with(hfd_slice s, hfd_slice end)
+{
+    return s.len > end.len && memcmp(s.p + s.len - end.len, end.p, end.len) == 0;
+}
+
+/* The condition that says that a part does not work as wanted, or NULL. */
+static const struct hfd_condition *degraded_condition(const struct hfd_part_view *part)
+{
+    const struct hfd_condition *c;
+
+    for (size_t i = 0; i < part->conditions.count; i++) {
+        c = &part->conditions.items[i];
+        if (c->status == HFD_STATUS_FALSE && c->observed_generation >= part->wanted_generation &&
+            ends_with(c->type, HFD_SLICE("Successful")))
+            return c;
+    }
+    c = hfd_condition_find(&part->conditions, HFD_SLICE("Available"));
+    /* One that was never True speaks of a part that is still being made. */
+    if (c != NULL && c->status == HFD_STATUS_FALSE && c->observed_generation >= part->wanted_generation &&
+        c->last_transition_us > c->created_us)
+        return c;
+    return NULL;
+}
+
+static bool is_degraded(const struct hfd_outcome_input *in, const struct hfd_part_view *part)
+{
+    (void)in;
+    return degraded_condition(part) != NULL;
+}
+
+/* The first part for which `is` holds, the cluster before its nodepools, or NULL. */
+static const struct hfd_part_view *first_part(const struct hfd_outcome_input *in,
+                                              bool (*is)(const struct hfd_outcome_input *, const struct hfd_part_view *))
+{
+    static const enum hfd_kind order[] = {HFD_KIND_CLUSTER, HFD_KIND_NODEPOOL};
+
+    for (size_t k = 0; k < sizeof(order) / sizeof(order[0]); k++)
+        for (size_t i = 0; i < in->part_count; i++)
+            if (in->parts[i].kind == order[k] && is(in, &in->parts[i]))
+                return &in->parts[i];
+    return NULL;
+}
+
+/* ---- sentences ---- */
+
+static hfd_slice say_gone(struct speech *s, const struct hfd_part_view *part)
+{
+    const hfd_slice name = part_name(s, part, true), id = tidy(s, s->in->guresid, ID_MAX_BYTES);
+
+    return kept(s, hfd_arena_printf(s->mem,
+                                    "%.*s of resource %.*s %s in HyperFleet, not by this driver. Deploy again to make a new one, or "
+                                    "delete the resource to forget it.",
+                                    HFD_SLICE_FMT(name), HFD_SLICE_FMT(id), part->exists ? "is being deleted" : "was removed"));
+}
+
+static hfd_slice say_failed(struct speech *s, const struct hfd_part_view *part)
+{
+    const struct hfd_part_report *report = terminal_report(s->in, part);
+    const struct hfd_condition *c = terminal_condition(s->in, part, report);
+    const hfd_slice name = part_name(s, part, true), id = tidy(s, s->in->guresid, ID_MAX_BYTES);
+    const hfd_slice adapter = tidy(s, report->adapter, NAME_MAX_BYTES), reason = tidy(s, c->reason, NAME_MAX_BYTES);
+    hfd_slice head, note;
+
+    head = kept(s, hfd_arena_printf(s->mem, "%.*s of resource %.*s could not be provisioned: adapter %.*s reported %.*s=False, reason %.*s",
+                                    HFD_SLICE_FMT(name), HFD_SLICE_FMT(id), HFD_SLICE_FMT(adapter), HFD_SLICE_FMT(c->type),
+                                    HFD_SLICE_FMT(reason)));
+    /* The names' limits leave room for a note; 2 for ": ". */
+    note = quote(s, c->message, MESSAGE_MAX - 2 - head.len - (sizeof(advice) - 1));
+    return kept(s, hfd_arena_printf(s->mem, "%.*s%.*s%s", HFD_SLICE_FMT(head), HFD_SLICE_FMT(note),
+                                    ends_with(note, HFD_SLICE("...")) ? advice + 1 : advice));
+}
+
+/* The adapter that an <Adapter>Successful condition speaks of, or none. */
+static hfd_slice adapter_of(struct speech *s, const struct hfd_part_view *part, hfd_slice type)
+{
+    for (size_t i = 0; i < part->report_count; i++)
+        if (hfd_slice_eq(kept(s, hfd_adapter_condition_type(part->reports[i].adapter, s->mem)), type))
+            return part->reports[i].adapter;
+    return HFD_SLICE_NONE;
+}
+
+static void say_degraded(struct speech *s, const struct hfd_part_view *part, struct hfd_outcome *out)
+{
+    const struct hfd_condition *c = degraded_condition(part);
+    const hfd_slice name = part_name(s, part, false), note = quote(s, c->message, NOTE_MAX_BYTES);
+    const hfd_slice adapter = tidy(s, adapter_of(s, part, c->type), NAME_MAX_BYTES), type = tidy(s, c->type, NAME_MAX_BYTES);
+
+    out->health = "Degraded";
+    out->health_reason = c->reason.len > 0 ? tidy(s, c->reason, NAME_MAX_BYTES) : type;
+    if (adapter.len > 0)
+        out->health_message = kept(s, hfd_arena_printf(s->mem, "%.*s: adapter %.*s reported Available=False%.*s", HFD_SLICE_FMT(name),
+                                                       HFD_SLICE_FMT(adapter), HFD_SLICE_FMT(note)));
+    else
+        out->health_message = kept(s, hfd_arena_printf(s->mem, "%.*s: condition %.*s is False%.*s", HFD_SLICE_FMT(name),
+                                                       HFD_SLICE_FMT(type), HFD_SLICE_FMT(note)));
+}
+
+static void say_progressing(struct speech *s, const struct hfd_part_view *part, struct hfd_outcome *out)
+{
+    hfd_slice name;
+
+    out->health = "Progressing";
+    if (part == NULL) { /* no parts at all yet */
+        out->health_reason = HFD_SLICE("AwaitingAdapters");
+        out->health_message = HFD_SLICE("nothing has been made yet");
+        return;
+    }
+    name = part_name(s, part, false);
+    out->health_reason = part->generation > part->wanted_generation ? HFD_SLICE("GenerationChanged") : HFD_SLICE("AwaitingAdapters");
+    out->health_message =
+        kept(s, hfd_arena_printf(s->mem, "%.*s is being brought to generation %lld", HFD_SLICE_FMT(name), (long long)part->generation));
+}
+
+static void judge_health(struct speech *s, const struct hfd_part_view *gone, struct hfd_outcome *out)
+{
+    const struct hfd_part_view *degraded = first_part(s->in, is_degraded), *unready = first_part(s->in, is_unready);
+
+    if (gone != NULL) {
+        out->health = "Degraded";
+        out->health_reason = HFD_SLICE("RemovedInHyperFleet");
+        out->health_message = out->message;
+    } else if (degraded != NULL) {
+        say_degraded(s, degraded, out);
+    } else if (unready != NULL || s->in->part_count == 0) {
+        say_progressing(s, unready, out);
+    } else {
+        out->health = "Healthy";
+        out->health_reason = HFD_SLICE("");
+        out->health_message = HFD_SLICE("");
+    }
+}
+
+hfd_rc hfd_outcome_judge(const struct hfd_outcome_input *in, struct hfd_arena *mem, struct hfd_outcome *out)
+{
+    const struct hfd_part_view *gone = first_part(in, is_gone), *failed = first_part(in, is_failed);
+    struct speech s = {.in = in, .mem = mem};
+
+    memset(out, 0, sizeof(*out));
+    out->message = HFD_SLICE("");
+    if (gone != NULL) {
+        out->progress = HFD_PROGRESS_GONE;
+        out->message = say_gone(&s, gone);
+    } else if (failed != NULL) {
+        out->progress = HFD_PROGRESS_FAILED;
+        out->message = say_failed(&s, failed);
+    } else if (in->part_count > 0 && first_part(in, is_unready) == NULL) {
+        out->progress = HFD_PROGRESS_READY;
+    } else {
+        out->progress = HFD_PROGRESS_WORKING;
+    }
+    judge_health(&s, gone, out);
+    return s.nomem ? HFD_NOMEM : HFD_OK;
+}
+
+/* What Ready waits for: its message's first sentence names the adapters, the rest who has reported. */
+static hfd_slice waits_for(struct speech *s, const struct hfd_part_view *part, bool deleting)
+{
+    const struct hfd_condition *c = hfd_condition_find(&part->conditions, HFD_SLICE("Ready"));
+    hfd_slice text = c != NULL && c->status != HFD_STATUS_TRUE ? c->message : HFD_SLICE("");
+    const char *stop = text.len > 0 ? memmem(text.p, text.len, ". ", 2) : NULL;
+
+    if (!part->exists)
+        return HFD_SLICE(": removed in HyperFleet");
+    if (stop != NULL)
+        text.len = (size_t)(stop - text.p);
+    if (text.len == 0)
+        return deleting ? HFD_SLICE(": still there") : HFD_SLICE(": not Ready");
+    return quote(s, text, NOTE_MAX_BYTES);
+}
+
+hfd_slice hfd_outcome_unfinished(const struct hfd_outcome_input *in, bool deleting, struct hfd_arena *mem)
+{
+    struct speech s = {.in = in, .mem = mem};
+    hfd_slice list = HFD_SLICE(""), name, note;
+    size_t count = 0;
+
+    for (size_t i = 0; i < in->part_count && !s.nomem; i++) {
+        const struct hfd_part_view *part = &in->parts[i];
+
+        if ((deleting ? !part->exists : is_ready(part)) || ++count > LISTED_MAX)
+            continue;
+        name = part_name(&s, part, false);
+        note = waits_for(&s, part, deleting);
+        list = kept(&s, hfd_arena_printf(mem, "%.*s%s%.*s%.*s", HFD_SLICE_FMT(list), count > 1 ? "; " : "", HFD_SLICE_FMT(name),
+                                         HFD_SLICE_FMT(note)));
+    }
+    list = tidy(&s, list, LIST_MAX_BYTES);
+    if (count > LISTED_MAX)
+        list = kept(&s, hfd_arena_printf(mem, "%.*s; and %zu more", HFD_SLICE_FMT(list), count - LISTED_MAX));
+    return s.nomem ? HFD_SLICE_NONE : list;
+}

@@ -1,0 +1,336 @@
+/* The driver cookie: what comes back out, what does not open, and that it always fits. */
+#include "driver/core/cookie.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+
+#include <cmocka.h>
+#include <sodium.h>
+
+#define GURESID HFD_SLICE("3c0a194814284345e330544f88798e83992468e2")
+
+static void counting_bytes(void *ctx, void *out, size_t len)
+{
+    unsigned char *next = ctx, *p = out;
+
+    for (size_t i = 0; i < len; i++)
+        p[i] = (*next)++;
+}
+
+struct fixture {
+    struct hfd_keyring *ring;
+    unsigned char next;
+    struct hfd_rng rng;
+    struct hfd_arena mem;
+};
+
+static int setup(void **state)
+{
+    static struct fixture fx;
+
+    fx = (struct fixture){.rng = {counting_bytes, &fx.next}};
+    hfd_arena_init(&fx.mem, 64u << 20);
+    assert_int_equal(hfd_keyring_fixed(1, &fx.ring, NULL), HFD_OK);
+    *state = &fx;
+    return 0;
+}
+
+static int teardown(void **state)
+{
+    struct fixture *fx = *state;
+
+    hfd_keyring_free(fx->ring);
+    hfd_arena_fini(&fx->mem);
+    return 0;
+}
+
+static const hfd_slice pools[] = {{"2pool0000000000000000000001", 27}, {"2pool0000000000000000000002", 27}};
+
+static struct hfd_cookie sample(void)
+{
+    return (struct hfd_cookie){
+        .type = HFD_SLICE("my-org/hyperfleet-cluster"),
+        .kind = HFD_KIND_CLUSTER,
+        .incarnation = HFD_SLICE("2inc00000000000000000000001"),
+        .cluster_id = HFD_SLICE("2cluster0000000000000000001"),
+        .nodepool_ids = pools,
+        .nodepool_count = 2,
+        .digest = {"\0\0\0\1\0digest\xff", 12},
+        .backend = HFD_SLICE("embedded"),
+        .credentials = HFD_SLICE("{\"token\":\"t\"}"),
+    };
+}
+
+static hfd_slice seal(struct fixture *fx, const struct hfd_cookie *c)
+{
+    hfd_slice text;
+
+    assert_int_equal(hfd_cookie_seal(fx->ring, &fx->rng, GURESID, c, &fx->mem, &text, NULL), HFD_OK);
+    assert_true(text.len > 0 && text.len <= HFD_COOKIE_MAX);
+    for (size_t i = 0; i < text.len; i++)
+        assert_non_null(strchr("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_", text.p[i]));
+    return text;
+}
+
+static void assert_same(const struct hfd_cookie *a, const struct hfd_cookie *b)
+{
+    assert_int_equal(a->kind, b->kind);
+    assert_true(hfd_slice_eq(a->type, b->type));
+    assert_true(hfd_slice_eq(a->incarnation, b->incarnation));
+    assert_true(hfd_slice_eq(a->cluster_id, b->cluster_id));
+    assert_true(hfd_slice_eq(a->digest, b->digest));
+    assert_true(hfd_slice_eq(a->backend, b->backend));
+    assert_true(hfd_slice_eq(a->credentials, b->credentials));
+    assert_int_equal(a->nodepool_count, b->nodepool_count);
+    for (size_t i = 0; i < a->nodepool_count; i++)
+        assert_true(hfd_slice_eq(a->nodepool_ids[i], b->nodepool_ids[i]));
+}
+
+static void assert_refused(struct fixture *fx, hfd_slice guresid, hfd_slice text)
+{
+    const struct hfd_cookie none = {.kind = 0};
+    struct hfd_cookie out = sample();
+    struct hfd_err err;
+
+    assert_int_equal(hfd_cookie_open(fx->ring, guresid, text, &fx->mem, &out, &err), HFD_COOKIE);
+    assert_string_equal(err.msg, "the Humanitec-Driver-Cookie header is not a cookie of this resource: expected the value last set "
+                                 "by this driver, or no header");
+    assert_memory_equal(&out, &none, sizeof(out));
+}
+
+/* What went in comes out, and a usual cookie is small. */
+static void cookie_opens_as_it_was_sealed(void **state)
+{
+    struct fixture *fx = *state;
+    struct hfd_cookie in = sample(), out;
+    hfd_slice text = seal(fx, &in);
+
+    assert_true(text.len < 1024);
+    assert_int_equal(hfd_cookie_open(fx->ring, GURESID, text, &fx->mem, &out, NULL), HFD_OK);
+    assert_same(&in, &out);
+
+    in = (struct hfd_cookie){.kind = HFD_KIND_NODEPOOL};
+    text = seal(fx, &in);
+    assert_int_equal(hfd_cookie_open(fx->ring, GURESID, text, &fx->mem, &out, NULL), HFD_OK);
+    assert_same(&in, &out);
+}
+
+/* A cookie of another resource, or under another ring, is none of this one's. */
+static void cookie_of_somebody_else_is_refused(void **state)
+{
+    struct fixture *fx = *state;
+    const struct hfd_cookie in = sample();
+    const hfd_slice text = seal(fx, &in);
+    struct hfd_keyring *other, *mine = fx->ring;
+
+    assert_refused(fx, HFD_SLICE("3c0a194814284345e330544f88798e83992468e3"), text);
+    assert_refused(fx, HFD_SLICE("3c0a194814284345e330544f88798e83992468e"), text);
+    assert_refused(fx, HFD_SLICE(""), text);
+    assert_int_equal(hfd_keyring_fixed(2, &other, NULL), HFD_OK);
+    fx->ring = other;
+    assert_refused(fx, GURESID, text);
+    fx->ring = mine;
+    hfd_keyring_free(other);
+}
+
+/* Any other character anywhere, any cut, and anything behind it is refused: one text is the cookie, no second one. */
+static void cookie_with_any_change_is_refused(void **state)
+{
+    static const char others[] = "ABCDwxyz019-_=+/. \t%\"";
+    struct fixture *fx = *state;
+    const struct hfd_cookie in = sample();
+    const hfd_slice text = seal(fx, &in);
+    char copy[2048];
+
+    for (size_t i = 0; i < text.len; i++)
+        for (size_t k = 0; k < sizeof(others); k++) { /* its NUL too */
+            memcpy(copy, text.p, text.len);
+            if (copy[i] == others[k])
+                continue;
+            copy[i] = others[k];
+            assert_refused(fx, GURESID, (hfd_slice){copy, text.len});
+        }
+    for (size_t len = 0; len < text.len; len++)
+        assert_refused(fx, GURESID, (hfd_slice){text.p, len});
+    for (size_t k = 0; k < sizeof(others); k++) {
+        memcpy(copy, text.p, text.len);
+        copy[text.len] = others[k];
+        assert_refused(fx, GURESID, (hfd_slice){copy, text.len + 1});
+    }
+}
+
+/* The longest text is tried; one more character is refused before anything is read. */
+static void cookie_too_long_is_refused_unread(void **state)
+{
+    static char text[HFD_COOKIE_MAX + 1];
+    struct fixture *fx = *state;
+    struct hfd_arena none;
+    struct hfd_cookie out;
+
+    memset(text, 'A', sizeof(text));
+    assert_refused(fx, GURESID, (hfd_slice){text, HFD_COOKIE_MAX});
+    hfd_arena_init(&none, 0);
+    assert_int_equal(hfd_cookie_open(fx->ring, GURESID, (hfd_slice){text, sizeof(text)}, &none, &out, NULL), HFD_COOKIE);
+    assert_int_equal(hfd_cookie_open(fx->ring, GURESID, (hfd_slice){NULL, SIZE_MAX}, &none, &out, NULL), HFD_COOKIE);
+    assert_int_equal(hfd_cookie_open(fx->ring, GURESID, (hfd_slice){text, HFD_COOKIE_MAX}, &none, &out, NULL), HFD_NOMEM);
+    hfd_arena_fini(&none);
+}
+
+/* Up to the last byte everything is carried; beyond it first the nodepools stay behind, then the credentials. */
+static void cookie_leaves_out_what_does_not_fit(void **state)
+{
+    static char big[70000];
+    static hfd_slice many[3000];
+    struct fixture *fx = *state;
+    const size_t fixed_len = 4 + 6 * 2 + 25 + 27 + 27 + 12 + 8;
+    struct hfd_cookie in = sample(), out;
+    hfd_slice text;
+
+    memset(big, 'x', sizeof(big));
+    in.nodepool_count = 0;
+    in.credentials = (hfd_slice){big, 7634 - fixed_len};
+    text = seal(fx, &in);
+    assert_int_equal(text.len, HFD_COOKIE_MAX);
+    assert_int_equal(hfd_cookie_open(fx->ring, GURESID, text, &fx->mem, &out, NULL), HFD_OK);
+    assert_same(&in, &out);
+
+    in.nodepool_count = 1; /* does not fit beside such credentials */
+    text = seal(fx, &in);
+    assert_int_equal(hfd_cookie_open(fx->ring, GURESID, text, &fx->mem, &out, NULL), HFD_OK);
+    assert_int_equal(out.nodepool_count, 0);
+    assert_int_equal(out.credentials.len, in.credentials.len);
+
+    for (size_t i = 0; i < 3000; i++)
+        many[i] = pools[i % 2];
+    in.nodepool_ids = many;
+    in.nodepool_count = 3000;
+    for (size_t len = 7634 - fixed_len + 1; len <= sizeof(big); len += 20000) {
+        in.credentials.len = len;
+        text = seal(fx, &in);
+        assert_int_equal(hfd_cookie_open(fx->ring, GURESID, text, &fx->mem, &out, NULL), HFD_OK);
+        assert_int_equal(out.nodepool_count, 0);
+        assert_int_equal(out.credentials.len, 0);
+        assert_true(hfd_slice_eq(out.digest, in.digest));
+    }
+
+    in.backend = (hfd_slice){big, 8000};
+    assert_int_equal(hfd_cookie_seal(fx->ring, &fx->rng, GURESID, &in, &fx->mem, &text, NULL), HFD_LIMIT);
+    assert_null(text.p);
+}
+
+/* 200 nodepools are carried whole. */
+static void cookie_carries_many_nodepools(void **state)
+{
+    static hfd_slice many[200];
+    struct fixture *fx = *state;
+    struct hfd_cookie in = sample(), out;
+    hfd_slice text;
+
+    for (size_t i = 0; i < 200; i++)
+        many[i] = pools[i % 2];
+    in.nodepool_ids = many;
+    in.nodepool_count = 200;
+    text = seal(fx, &in);
+    assert_int_equal(hfd_cookie_open(fx->ring, GURESID, text, &fx->mem, &out, NULL), HFD_OK);
+    assert_same(&in, &out);
+}
+
+/* The text of a plaintext that some faulty program sealed with the right key. */
+static hfd_slice seal_raw(struct fixture *fx, unsigned char version, const void *plain, size_t len)
+{
+    char aad[64], raw[512], *text = hfd_arena_alloc(&fx->mem, 1024);
+    const int n = snprintf(aad, sizeof(aad), "cookie%c%.*s", version, HFD_SLICE_FMT(GURESID));
+    const hfd_slice sealed = hfd_keyring_seal(fx->ring, HFD_KEY_COOKIE, &fx->rng, (hfd_slice){aad, (size_t)n},
+                                              (hfd_slice){plain, len}, &fx->mem);
+
+    raw[0] = (char)version;
+    memcpy(raw + 1, sealed.p, sealed.len);
+    sodium_bin2base64(text, 1024, (unsigned char *)raw, sealed.len + 1, sodium_base64_VARIANT_URLSAFE_NO_PADDING);
+    return hfd_slice_of(text);
+}
+
+/* Even what opens is bounded: counts and lengths beyond the end, leftovers, unknown versions and kinds. */
+static void cookie_plaintext_is_bounded(void **state)
+{
+#define FIVE "\0\1t\0\0\0\0\0\0\0\0"
+    static const struct {
+        const char *plain;
+        size_t len;
+        unsigned char version;
+        bool good;
+    } rows[] = {
+#define ROW(version, good, lit) {lit, sizeof(lit) - 1, version, good}
+        ROW(1, true, "\1\1" FIVE "\0\0" "\0\0"),
+        ROW(1, true, "\1\2" FIVE "\0\0" "\0\1\0\1x"),
+        ROW(2, false, "\1\1" FIVE "\0\0" "\0\0"),
+        ROW(1, false, "\2\1" FIVE "\0\0" "\0\0"),
+        ROW(1, false, "\1\0" FIVE "\0\0" "\0\0"),
+        ROW(1, false, "\1\3" FIVE "\0\0" "\0\0"),
+        ROW(1, false, "\1\1" FIVE "\0\0" "\0\0" "x"),
+        ROW(1, false, "\1\1" FIVE "\0\0" "\0\1"),
+        ROW(1, false, "\1\1" FIVE "\0\0" "\0\2\0\1x"),
+        ROW(1, false, "\1\1" FIVE "\0\0" "\377\377\0\0\0\0"),
+        ROW(1, false, "\1\1" FIVE "\0\0" "\0\1\377\377x"),
+        ROW(1, false, "\1\1" FIVE "\377\377" "\0\0"),
+        ROW(1, false, "\1\1\0\2t"),
+        ROW(1, false, "\1\1"),
+        ROW(1, false, "\1"),
+        ROW(1, false, ""),
+    };
+    struct fixture *fx = *state;
+    struct hfd_cookie out;
+
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        const hfd_slice text = seal_raw(fx, rows[i].version, rows[i].plain, rows[i].len);
+
+        if (rows[i].good)
+            assert_int_equal(hfd_cookie_open(fx->ring, GURESID, text, &fx->mem, &out, NULL), HFD_OK);
+        else
+            assert_refused(fx, GURESID, text);
+    }
+}
+
+/* Whatever the ceiling, memory that runs short is told as such and gives nothing. */
+static void cookie_tells_of_short_memory(void **state)
+{
+    struct fixture *fx = *state;
+    const struct hfd_cookie in = sample();
+    const hfd_slice text = seal(fx, &in);
+    bool sealed = false, opened = false;
+
+    for (size_t max = 0; !sealed || !opened; max += 64) {
+        struct hfd_cookie back;
+        struct hfd_arena mem;
+        hfd_slice out;
+        hfd_rc rc;
+
+        assert_true(max < 100000);
+        hfd_arena_init(&mem, max);
+        rc = hfd_cookie_seal(fx->ring, &fx->rng, GURESID, &in, &mem, &out, NULL);
+        assert_true(rc == HFD_OK || (rc == HFD_NOMEM && out.p == NULL));
+        sealed = rc == HFD_OK;
+        hfd_arena_fini(&mem);
+        hfd_arena_init(&mem, max);
+        rc = hfd_cookie_open(fx->ring, GURESID, text, &mem, &back, NULL);
+        assert_true(rc == HFD_OK || (rc == HFD_NOMEM && back.type.p == NULL));
+        opened = rc == HFD_OK;
+        hfd_arena_fini(&mem);
+    }
+}
+
+int main(void)
+{
+#define TEST(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
+    const struct CMUnitTest tests[] = {
+        TEST(cookie_opens_as_it_was_sealed),
+        TEST(cookie_of_somebody_else_is_refused),
+        TEST(cookie_with_any_change_is_refused),
+        TEST(cookie_too_long_is_refused_unread),
+        TEST(cookie_leaves_out_what_does_not_fit),
+        TEST(cookie_carries_many_nodepools),
+        TEST(cookie_plaintext_is_bounded),
+        TEST(cookie_tells_of_short_memory),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -9,8 +9,6 @@
  */
 #include "driver/core/cookie.h"
 
-#include "driver/base/secret.h"
-
 #include <sodium.h>
 
 #define VERSION 1
@@ -98,29 +96,28 @@ hfd_rc hfd_cookie_seal(const struct hfd_keyring *ring, const struct hfd_rng *rng
                        const struct hfd_cookie *cookie, struct hfd_arena *mem, hfd_slice *out, struct hfd_err *err)
 {
     struct hfd_cookie c = *cookie;
-    struct hfd_secret plain;
-    hfd_slice aad, sealed;
-    hfd_rc rc;
+    hfd_slice aad, sealed = HFD_SLICE_NONE;
+    unsigned char *plain;
+    size_t len;
 
     *out = HFD_SLICE_NONE;
     if (plain_size(&c) > PLAIN_MAX_BYTES)
         c.nodepool_count = 0;
     if (plain_size(&c) > PLAIN_MAX_BYTES)
         c.credentials = HFD_SLICE_NONE;
-    if (plain_size(&c) > PLAIN_MAX_BYTES)
+    len = plain_size(&c);
+    if (len > PLAIN_MAX_BYTES)
         return hfd_fail(err, HFD_LIMIT, "cookie of %.*s: type, ids and backend do not fit into %d bytes",
                         HFD_SLICE_FMT(guresid), HFD_COOKIE_MAX);
-    rc = hfd_secret_init(&plain, plain_size(&c), err);
-    if (rc != HFD_OK)
-        return rc;
-    put_plain(plain.p, &c);
+    plain = hfd_arena_alloc(mem, len);
     aad = bind_to(guresid, mem);
-    if (aad.p != NULL) {
-        sealed = hfd_keyring_seal(ring, HFD_KEY_COOKIE, rng, aad, (hfd_slice){(const char *)plain.p, plain.len}, mem);
-        if (sealed.p != NULL)
-            *out = encode(sealed, mem);
+    if (plain != NULL && aad.p != NULL) {
+        put_plain(plain, &c);
+        sealed = hfd_keyring_seal(ring, HFD_KEY_COOKIE, rng, aad, (hfd_slice){(const char *)plain, len}, mem);
+        sodium_memzero(plain, len); /* the caller's copy of the credentials is enough */
     }
-    hfd_secret_fini(&plain);
+    if (sealed.p != NULL)
+        *out = encode(sealed, mem);
     return out->p != NULL ? HFD_OK : hfd_fail(err, HFD_NOMEM, "cookie of %.*s", HFD_SLICE_FMT(guresid));
 }
 

@@ -60,6 +60,7 @@ hfd_rc hfd_keyring_new(const struct hfd_key_list *keys, struct hfd_keyring **out
             /* Fails on lengths alone, which are constants here. */
             (void)crypto_kdf_derive_from_key(subkey(ring, i, (enum hfd_key_use)use), HFD_KEY_BYTES, 1,
                                              contexts[use - 1], keys->masters.p + i * HFD_KEY_BYTES);
+    (void)sodium_mprotect_readonly(ring->subkeys.p); /* nobody writes there again; without it they still work */
     *out = ring;
     ring = NULL;
 out:

@@ -1,6 +1,9 @@
 /* The driver cookie: what comes back out, what does not open, and that it always fits. */
 #include "driver/core/cookie.h"
 
+#include "driver/base/base.h"
+#include "tests/lib/seams.h"
+
 #include <setjmp.h>
 #include <stdarg.h>
 
@@ -9,18 +12,9 @@
 
 #define GURESID HFD_SLICE("3c0a194814284345e330544f88798e83992468e2")
 
-static void counting_bytes(void *ctx, void *out, size_t len)
-{
-    unsigned char *next = ctx, *p = out;
-
-    for (size_t i = 0; i < len; i++)
-        p[i] = (*next)++;
-}
-
 struct fixture {
     struct hfd_keyring *ring;
-    unsigned char next;
-    struct hfd_rng rng;
+    struct test_rng rng;
     struct hfd_arena mem;
 };
 
@@ -28,7 +22,8 @@ static int setup(void **state)
 {
     static struct fixture fx;
 
-    fx = (struct fixture){.rng = {counting_bytes, &fx.next}};
+    memset(&fx, 0, sizeof(fx));
+    test_rng_init(&fx.rng, 1);
     hfd_arena_init(&fx.mem, 64u << 20);
     assert_int_equal(hfd_keyring_fixed(1, &fx.ring, NULL), HFD_OK);
     *state = &fx;
@@ -65,7 +60,7 @@ static hfd_slice seal(struct fixture *fx, const struct hfd_cookie *c)
 {
     hfd_slice text;
 
-    assert_int_equal(hfd_cookie_seal(fx->ring, &fx->rng, GURESID, c, &fx->mem, &text, NULL), HFD_OK);
+    assert_int_equal(hfd_cookie_seal(fx->ring, &fx->rng.rng, GURESID, c, &fx->mem, &text, NULL), HFD_OK);
     assert_true(text.len > 0 && text.len <= HFD_COOKIE_MAX);
     for (size_t i = 0; i < text.len; i++)
         assert_non_null(strchr("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_", text.p[i]));
@@ -88,11 +83,14 @@ static void assert_same(const struct hfd_cookie *a, const struct hfd_cookie *b)
 
 static void assert_refused(struct fixture *fx, hfd_slice guresid, hfd_slice text)
 {
-    const struct hfd_cookie none = {.kind = 0};
+    static const struct hfd_cookie none; /* static: its padding is zero too */
     struct hfd_cookie out = sample();
+    struct hfd_arena mem;
     struct hfd_err err;
 
-    assert_int_equal(hfd_cookie_open(fx->ring, guresid, text, &fx->mem, &out, &err), HFD_COOKIE);
+    hfd_arena_init(&mem, 64u << 10);
+    assert_int_equal(hfd_cookie_open(fx->ring, guresid, text, &mem, &out, &err), HFD_COOKIE);
+    hfd_arena_fini(&mem);
     assert_string_equal(err.msg, "the Humanitec-Driver-Cookie header is not a cookie of this resource: expected the value last set "
                                  "by this driver, or no header");
     assert_memory_equal(&out, &none, sizeof(out));
@@ -214,7 +212,7 @@ static void cookie_leaves_out_what_does_not_fit(void **state)
     }
 
     in.backend = (hfd_slice){big, 8000};
-    assert_int_equal(hfd_cookie_seal(fx->ring, &fx->rng, GURESID, &in, &fx->mem, &text, NULL), HFD_LIMIT);
+    assert_int_equal(hfd_cookie_seal(fx->ring, &fx->rng.rng, GURESID, &in, &fx->mem, &text, NULL), HFD_LIMIT);
     assert_null(text.p);
 }
 
@@ -240,7 +238,7 @@ static hfd_slice seal_raw(struct fixture *fx, unsigned char version, const void 
 {
     char aad[64], raw[512], *text = hfd_arena_alloc(&fx->mem, 1024);
     const int n = snprintf(aad, sizeof(aad), "cookie%c%.*s", version, HFD_SLICE_FMT(GURESID));
-    const hfd_slice sealed = hfd_keyring_seal(fx->ring, HFD_KEY_COOKIE, &fx->rng, (hfd_slice){aad, (size_t)n},
+    const hfd_slice sealed = hfd_keyring_seal(fx->ring, HFD_KEY_COOKIE, &fx->rng.rng, (hfd_slice){aad, (size_t)n},
                                               (hfd_slice){plain, len}, &fx->mem);
 
     raw[0] = (char)version;
@@ -306,7 +304,7 @@ static void cookie_tells_of_short_memory(void **state)
 
         assert_true(max < 100000);
         hfd_arena_init(&mem, max);
-        rc = hfd_cookie_seal(fx->ring, &fx->rng, GURESID, &in, &mem, &out, NULL);
+        rc = hfd_cookie_seal(fx->ring, &fx->rng.rng, GURESID, &in, &mem, &out, NULL);
         assert_true(rc == HFD_OK || (rc == HFD_NOMEM && out.p == NULL));
         sealed = rc == HFD_OK;
         hfd_arena_fini(&mem);
@@ -332,5 +330,7 @@ int main(void)
         TEST(cookie_tells_of_short_memory),
     };
 
+    if (hfd_base_init(NULL) != HFD_OK)
+        return 1;
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

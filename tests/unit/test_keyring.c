@@ -1,6 +1,9 @@
 /* The key ring: its file, and what is sealed with it. */
 #include "driver/core/keyring_int.h"
 
+#include "driver/base/base.h"
+#include "tests/lib/seams.h"
+
 #include <setjmp.h>
 #include <stdarg.h>
 
@@ -13,18 +16,6 @@
 #define K1 "00000001:AQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQE"
 #define K2 "0000000a:AgICAgICAgICAgICAgICAgICAgICAgICAgICAgICAgI"
 
-/* A stream that never repeats, so that ids and nonces differ. */
-static void stream_bytes(void *ctx, void *out, size_t len)
-{
-    uint64_t *state = ctx;
-    unsigned char *p = out;
-
-    for (size_t i = 0; i < len; i++) {
-        *state = *state * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
-        p[i] = (unsigned char)(*state >> 33);
-    }
-}
-
 static void same_bytes(void *ctx, void *out, size_t len)
 {
     (void)ctx;
@@ -34,8 +25,7 @@ static void same_bytes(void *ctx, void *out, size_t len)
 struct fixture {
     char dir[64];
     char path[96];
-    uint64_t seed;
-    struct hfd_rng rng;
+    struct test_rng rng;
     struct hfd_arena mem;
 };
 
@@ -47,8 +37,7 @@ static int setup(void **state)
     (void)snprintf(fx.dir, sizeof(fx.dir), "/tmp/hfd-keyring-XXXXXX");
     assert_non_null(mkdtemp(fx.dir));
     (void)snprintf(fx.path, sizeof(fx.path), "%s/keys", fx.dir);
-    fx.seed = (uint64_t)getpid();
-    fx.rng = (struct hfd_rng){stream_bytes, &fx.seed};
+    test_rng_init(&fx.rng, 1);
     hfd_arena_init(&fx.mem, 1u << 20);
     *state = &fx;
     return 0;
@@ -107,7 +96,7 @@ static void keyring_create_makes_a_private_file(void **state)
     struct stat st;
 
     umask(0277);
-    assert_int_equal(hfd_keyring_create(fx->path, &fx->rng, NULL), HFD_OK);
+    assert_int_equal(hfd_keyring_create(fx->path, &fx->rng.rng, NULL), HFD_OK);
     umask(022);
     assert_int_equal(stat(fx->path, &st), 0);
     assert_int_equal(st.st_mode, S_IFREG | 0600);
@@ -128,7 +117,7 @@ static void keyring_create_never_replaces(void **state)
     char text[16];
 
     write_text(fx->path, HFD_SLICE("mine"), 0644);
-    assert_int_equal(hfd_keyring_create(fx->path, &fx->rng, &err), HFD_CONFLICT);
+    assert_int_equal(hfd_keyring_create(fx->path, &fx->rng.rng, &err), HFD_CONFLICT);
     assert_non_null(strstr(err.msg, fx->path));
     (void)read_text(fx->path, text, sizeof(text));
     assert_string_equal(text, "mine");
@@ -142,10 +131,10 @@ static void keyring_create_tells_of_bad_paths(void **state)
     struct hfd_err err;
 
     (void)snprintf(path, sizeof(path), "%s/no/keys", fx->dir);
-    assert_int_equal(hfd_keyring_create(path, &fx->rng, &err), HFD_NOT_FOUND);
+    assert_int_equal(hfd_keyring_create(path, &fx->rng.rng, &err), HFD_NOT_FOUND);
     memset(path, 'x', sizeof(path) - 1);
     path[sizeof(path) - 1] = '\0';
-    assert_int_equal(hfd_keyring_create(path, &fx->rng, &err), HFD_INVALID);
+    assert_int_equal(hfd_keyring_create(path, &fx->rng.rng, &err), HFD_INVALID);
 }
 
 static const struct {
@@ -281,7 +270,7 @@ static void keyring_load_checks_the_file(void **state)
 
 static hfd_slice seal(const struct hfd_keyring *ring, struct fixture *fx, const char *plain)
 {
-    return hfd_keyring_seal(ring, HFD_KEY_AT_REST, &fx->rng, HFD_SLICE("aad"), hfd_slice_of(plain), &fx->mem);
+    return hfd_keyring_seal(ring, HFD_KEY_AT_REST, &fx->rng.rng, HFD_SLICE("aad"), hfd_slice_of(plain), &fx->mem);
 }
 
 static hfd_rc open_with(const struct hfd_keyring *ring, struct fixture *fx, hfd_slice sealed, hfd_slice *plain)
@@ -303,7 +292,7 @@ static void keyring_rotate_keeps_old_keys_opening(void **state)
     before = load(fx->path);
     sealed = seal(before, fx, "hello");
     hfd_keyring_digest(before, HFD_SLICE("data"), digest);
-    assert_int_equal(hfd_keyring_rotate(fx->path, &fx->rng, id, NULL), HFD_OK);
+    assert_int_equal(hfd_keyring_rotate(fx->path, &fx->rng.rng, id, NULL), HFD_OK);
     (void)read_text(fx->path, text, sizeof(text));
     assert_non_null(strstr(text, "# note\n" K1 ":retired\n# last\n"));
     (void)snprintf(wanted, sizeof(wanted), "\n%s:", id);
@@ -333,21 +322,21 @@ static void keyring_rotate_refuses_and_changes_nothing(void **state)
     char id[9] = "x";
     size_t len;
 
-    assert_int_equal(hfd_keyring_rotate(fx->path, &fx->rng, id, &err), HFD_NOT_FOUND);
+    assert_int_equal(hfd_keyring_rotate(fx->path, &fx->rng.rng, id, &err), HFD_NOT_FOUND);
     assert_string_equal(id, "");
     write_text(fx->path, HFD_SLICE("garbage\n"), 0600);
-    assert_int_equal(hfd_keyring_rotate(fx->path, &fx->rng, id, &err), HFD_INVALID);
+    assert_int_equal(hfd_keyring_rotate(fx->path, &fx->rng.rng, id, &err), HFD_INVALID);
 
     len = many_keys(text, sizeof(text), HFD_KEYS_MAX);
     write_text(fx->path, (hfd_slice){text, len}, 0600);
-    assert_int_equal(hfd_keyring_rotate(fx->path, &fx->rng, id, &err), HFD_LIMIT);
+    assert_int_equal(hfd_keyring_rotate(fx->path, &fx->rng.rng, id, &err), HFD_LIMIT);
     assert_int_equal(read_text(fx->path, now, sizeof(now)), len);
     assert_memory_equal(text, now, len);
 
     len = many_keys(text, sizeof(text), 1);
     memset(text + len, '#', HFD_KEY_FILE_MAX_BYTES - len);
     write_text(fx->path, (hfd_slice){text, HFD_KEY_FILE_MAX_BYTES}, 0600);
-    assert_int_equal(hfd_keyring_rotate(fx->path, &fx->rng, id, &err), HFD_LIMIT);
+    assert_int_equal(hfd_keyring_rotate(fx->path, &fx->rng.rng, id, &err), HFD_LIMIT);
     assert_int_equal(read_text(fx->path, now, sizeof(now)), HFD_KEY_FILE_MAX_BYTES);
 
     write_text(fx->path, HFD_SLICE("07070707" ":AQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQE:active\n"), 0600);
@@ -364,7 +353,7 @@ static void keyring_rotate_from_several_processes_loses_none(void **state)
     pid_t pids[4];
     size_t len;
 
-    assert_int_equal(hfd_keyring_create(fx->path, &fx->rng, NULL), HFD_OK);
+    assert_int_equal(hfd_keyring_create(fx->path, &fx->rng.rng, NULL), HFD_OK);
     for (int i = 0; i < 4; i++) {
         pids[i] = fork();
         assert_true(pids[i] >= 0);
@@ -372,9 +361,9 @@ static void keyring_rotate_from_several_processes_loses_none(void **state)
             char id[9];
             int bad = 0;
 
-            fx->seed = (uint64_t)getpid();
+            test_rng_init(&fx->rng, (uint64_t)getpid());
             for (int n = 0; n < 5; n++)
-                bad += hfd_keyring_rotate(fx->path, &fx->rng, id, NULL) != HFD_OK;
+                bad += hfd_keyring_rotate(fx->path, &fx->rng.rng, id, NULL) != HFD_OK;
             _exit(bad);
         }
     }
@@ -448,9 +437,9 @@ static void keyring_tells_of_short_memory(void **state)
     assert_int_equal(hfd_keyring_fixed(1, &ring, NULL), HFD_OK);
     sealed = seal(ring, fx, "hello");
     hfd_arena_init(&tiny, 0);
-    assert_null(hfd_keyring_seal(ring, HFD_KEY_AT_REST, &fx->rng, HFD_SLICE("aad"), HFD_SLICE("x"), &tiny).p);
+    assert_null(hfd_keyring_seal(ring, HFD_KEY_AT_REST, &fx->rng.rng, HFD_SLICE("aad"), HFD_SLICE("x"), &tiny).p);
     assert_int_equal(hfd_keyring_open(ring, HFD_KEY_AT_REST, HFD_SLICE("aad"), sealed, &tiny, &plain, NULL), HFD_NOMEM);
-    assert_null(hfd_keyring_seal(ring, HFD_KEY_AT_REST, &fx->rng, HFD_SLICE("aad"), (hfd_slice){"x", SIZE_MAX}, &fx->mem).p);
+    assert_null(hfd_keyring_seal(ring, HFD_KEY_AT_REST, &fx->rng.rng, HFD_SLICE("aad"), (hfd_slice){"x", SIZE_MAX}, &fx->mem).p);
     hfd_arena_fini(&tiny);
     hfd_keyring_free(ring);
 }
@@ -501,5 +490,7 @@ int main(void)
         cmocka_unit_test(keyring_digest_knows_its_data),
     };
 
+    if (hfd_base_init(NULL) != HFD_OK)
+        return 1;
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

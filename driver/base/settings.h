@@ -76,10 +76,16 @@ struct hfd_map {
 #define HFD_CTYPE_MAP struct hfd_map
 #define HFD_CTYPE_DEMO int64_t
 #define HFD_CTYPE_LEVEL enum hfd_log_level
+/* One name per row: HFD_SETTING_listen, HFD_SETTING_estimate_create_us, ... */
+#define HFD_SETTING_ENUM_(key, member, type, def, min, max, text) HFD_SETTING_##member,
+enum hfd_setting { HFD_SETTING_LIST(HFD_SETTING_ENUM_) HFD_SETTING_COUNT };
+#undef HFD_SETTING_ENUM_
+
 #define HFD_SETTING_MEMBER_(key, member, type, def, min, max, text) HFD_CTYPE_##type member;
 struct hfd_settings {
     HFD_SETTING_LIST(HFD_SETTING_MEMBER_)
-    struct hfd_arena mem; /* owns all of the above */
+    hfd_slice origin[HFD_SETTING_COUNT]; /* "hfd.yaml:3", "HFD_LISTEN", "--listen"; empty = the default holds */
+    struct hfd_arena mem;                /* owns all of the above */
 };
 #undef HFD_SETTING_MEMBER_
 /* demo_us: -1 = off */
@@ -87,6 +93,7 @@ struct hfd_settings {
 /**
  * Reads defaults, then the YAML file (--config FILE or HFD_CONFIG; libyaml; anchors, aliases and tags refused; nested maps or dotted keys), then HFD_*,
  * then flags.
+ * A value of a later source replaces a list as a whole; maps are merged by name.
  * @param argv  flags behind the command: --key VALUE, --key=VALUE; --demo takes its value only with '='
  * @param env   NULL-terminated "K=V"; every HFD_* must be a key
  * @return HFD_OK, HFD_INVALID (err->field is the key; the message names its place: file and line, variable, or flag), HFD_IO, HFD_NOMEM
@@ -95,9 +102,12 @@ HFD_MUST_CHECK hfd_rc hfd_settings_load(int argc, const char *const *argv, const
                                         struct hfd_err *err);
 void hfd_settings_free(struct hfd_settings *s);
 
+/** Whether a file, the environment or a flag gave the setting, be it the default's value. */
+bool hfd_settings_is_set(const struct hfd_settings *s, enum hfd_setting which);
+
 /** The rows for --help (plain text) or the README (a Markdown table). */
 void hfd_settings_help(struct hfd_buf *b, bool markdown);
-/** Effective values as a YAML file with dotted keys; reading it back gives the same settings. */
+/** Effective values as a YAML file with dotted keys, with their origin as a comment; reading it back gives the same settings. */
 void hfd_settings_show(const struct hfd_settings *s, struct hfd_buf *b);
 
 #endif

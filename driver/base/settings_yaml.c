@@ -1,0 +1,329 @@
+/*
+ * The settings file: a small part of YAML, read event by event. Refuses anchors, aliases, tags, several documents, keys given twice, and
+ * files over 1 MiB. The depth is bounded by the table: a map is entered only where a known key goes on below it. Thread: start-up.
+ */
+#include "driver/base/settings_int.h"
+
+#include <yaml.h>
+
+#include <errno.h>
+#include <fcntl.h>
+#include <unistd.h>
+
+struct reader {
+    struct hfd_settings_loader *ld;
+    const char *path; /* for messages: its end, when it is long */
+    yaml_parser_t parser;
+    yaml_event_t event; /* the one at hand */
+};
+
+/* A section seen in the map at hand; they are few, as unknown ones end the reading. */
+struct seen {
+    hfd_slice key;
+    struct seen *next;
+};
+
+static hfd_rc read_map(struct reader *r, hfd_slice prefix, struct hfd_err *err);
+
+static hfd_rc fail_here(const struct reader *r, struct hfd_err *err, const char *what)
+{
+    return hfd_fail(err, HFD_INVALID, "%s: %s", r->ld->place, what);
+}
+
+static void set_place(struct reader *r, size_t line)
+{
+    (void)snprintf(r->ld->place, sizeof(r->ld->place), "%s:%zu", r->path, line + 1);
+    for (char *c = r->ld->place; *c != '\0'; c++) {
+        if (*c < ' ' || *c > '~')
+            *c = '?'; /* it is shown in comments and messages */
+    }
+}
+
+static hfd_rc parser_failed(struct reader *r, struct hfd_err *err)
+{
+    if (r->parser.error == YAML_MEMORY_ERROR)
+        return hfd_fail(err, HFD_NOMEM, "out of memory");
+    set_place(r, r->parser.problem_mark.line);
+    if (r->parser.error == YAML_READER_ERROR)
+        return hfd_fail(err, HFD_INVALID, "%s: not text in UTF-8 (byte %zu): %s", r->path, r->parser.problem_offset,
+                        r->parser.problem != NULL ? r->parser.problem : "unreadable");
+    return hfd_fail(err, HFD_INVALID, "%s: not valid YAML: %s", r->ld->place,
+                    r->parser.problem != NULL ? r->parser.problem : "unreadable");
+}
+
+/* Moves to the next event, and refuses what no event may carry. */
+static hfd_rc next(struct reader *r, struct hfd_err *err)
+{
+    const yaml_char_t *anchor = NULL, *tag = NULL;
+
+    yaml_event_delete(&r->event);
+    if (!yaml_parser_parse(&r->parser, &r->event))
+        return parser_failed(r, err);
+    set_place(r, r->event.start_mark.line);
+    if (r->event.type == YAML_ALIAS_EVENT)
+        return fail_here(r, err, "aliases (*name) are not read here");
+    if (r->event.type == YAML_SCALAR_EVENT) {
+        anchor = r->event.data.scalar.anchor;
+        tag = r->event.data.scalar.tag;
+    } else if (r->event.type == YAML_SEQUENCE_START_EVENT) {
+        anchor = r->event.data.sequence_start.anchor;
+        tag = r->event.data.sequence_start.tag;
+    } else if (r->event.type == YAML_MAPPING_START_EVENT) {
+        anchor = r->event.data.mapping_start.anchor;
+        tag = r->event.data.mapping_start.tag;
+    } else if (r->event.type == YAML_DOCUMENT_START_EVENT &&
+               r->event.data.document_start.tag_directives.start != r->event.data.document_start.tag_directives.end) {
+        return fail_here(r, err, "tags (%TAG) are not read here");
+    }
+    if (anchor != NULL)
+        return fail_here(r, err, "anchors (&name) are not read here");
+    if (tag != NULL)
+        return fail_here(r, err, "tags (!name) are not read here");
+    return HFD_OK;
+}
+
+static hfd_slice scalar_text(const struct reader *r)
+{
+    return (hfd_slice){(const char *)r->event.data.scalar.value, r->event.data.scalar.length};
+}
+
+static bool is_one_of(hfd_slice s, const char *const *words)
+{
+    for (; *words != NULL; words++) {
+        if (hfd_slice_is(s, *words))
+            return true;
+    }
+    return false;
+}
+
+static bool scalar_is_null(const struct reader *r)
+{
+    static const char *const words[] = {"", "~", "null", "Null", "NULL", NULL};
+
+    return r->event.data.scalar.style == YAML_PLAIN_SCALAR_STYLE && is_one_of(scalar_text(r), words);
+}
+
+/* A plain scalar that YAML takes for a boolean, a number or nothing. */
+static bool scalar_is_no_string(const struct reader *r)
+{
+    static const char *const words[] = {"true", "True", "TRUE", "false", "False", "FALSE", "yes", "Yes", "YES",
+                                        "no",   "No",   "NO",   "on",    "On",    "ON",    "off", "Off", "OFF", NULL};
+    hfd_slice s = scalar_text(r);
+    char *end = NULL;
+
+    if (r->event.data.scalar.style != YAML_PLAIN_SCALAR_STYLE)
+        return false;
+    if (scalar_is_null(r) || is_one_of(s, words))
+        return true;
+    if (memchr("+-.0123456789", s.p[0], 13) == NULL)
+        return false;
+    (void)strtod(s.p, &end); /* libyaml ends its scalars with a NUL */
+    return end == s.p + s.len;
+}
+
+static hfd_rc put_scalar(struct reader *r, const struct hfd_setting_ref *ref, struct hfd_err *err)
+{
+    const struct hfd_setting_value v = {.text = scalar_text(r)};
+
+    if (scalar_is_null(r))
+        return hfd_setting_fail(r->ld, HFD_INVALID, ref->row->key, err, "expected %s, got nothing",
+                                ref->row->type == HFD_SETTING_TYPE_LIST ? "a list ([] for an empty one)" : "a value");
+    if (ref->row->type == HFD_SETTING_TYPE_LIST && scalar_is_no_string(r)) {
+        char quoted[HFD_QUOTE_MAX];
+
+        return hfd_setting_fail(r->ld, HFD_INVALID, ref->row->key, err, "expected a list, got %s",
+                                hfd_setting_quote(v.text, quoted));
+    }
+    return hfd_setting_put(r->ld, ref, &v, err);
+}
+
+static hfd_rc put_sequence(struct reader *r, const struct hfd_setting_ref *ref, struct hfd_err *err)
+{
+    struct hfd_setting_value v = {.is_list = true};
+    struct hfd_arena *mem = &r->ld->s->mem;
+    hfd_slice *items = hfd_arena_array(mem, HFD_SETTING_ITEMS_MAX, sizeof(*items));
+    char quoted[HFD_QUOTE_MAX];
+    hfd_rc rc;
+
+    if (items == NULL)
+        return hfd_fail(err, HFD_NOMEM, "out of memory");
+    for (;;) {
+        rc = next(r, err);
+        if (rc != HFD_OK)
+            return rc;
+        if (r->event.type == YAML_SEQUENCE_END_EVENT)
+            break;
+        if (r->event.type != YAML_SCALAR_EVENT)
+            return hfd_setting_fail(r->ld, HFD_INVALID, ref->row->key, err, "expected strings in the list, got a list or a map");
+        if (scalar_is_no_string(r))
+            return hfd_setting_fail(r->ld, HFD_INVALID, ref->row->key, err, "expected strings in the list, got %s without quotes",
+                                    hfd_setting_quote(scalar_text(r), quoted));
+        if (v.count == HFD_SETTING_ITEMS_MAX)
+            return hfd_setting_fail(r->ld, HFD_INVALID, ref->row->key, err, "expected at most %d items", HFD_SETTING_ITEMS_MAX);
+        items[v.count] = hfd_arena_dup(mem, scalar_text(r));
+        if (items[v.count++].p == NULL)
+            return hfd_fail(err, HFD_NOMEM, "out of memory");
+    }
+    v.items = items;
+    return hfd_setting_put(r->ld, ref, &v, err);
+}
+
+/* The value behind a key; the event at hand is still the key. */
+static hfd_rc read_value(struct reader *r, hfd_slice path, const struct hfd_setting_ref *ref, struct hfd_err *err)
+{
+    bool is_map_only = ref->goes_on && (ref->kind == HFD_REF_SECTION || ref->row->type == HFD_SETTING_TYPE_MAP);
+    const char *key = ref->row != NULL ? ref->row->key : path.p;
+    hfd_rc rc = next(r, err);
+
+    if (rc != HFD_OK)
+        return rc;
+    if (ref->goes_on && r->event.type == YAML_MAPPING_START_EVENT)
+        return read_map(r, path, err);
+    if (ref->goes_on && r->event.type == YAML_SCALAR_EVENT && scalar_is_null(r))
+        return HFD_OK; /* a section whose keys are all commented out */
+    if (is_map_only)
+        return hfd_setting_fail(r->ld, HFD_INVALID, key, err, "expected a map");
+    if (r->event.type == YAML_SCALAR_EVENT)
+        return put_scalar(r, ref, err);
+    if (r->event.type == YAML_SEQUENCE_START_EVENT && ref->kind == HFD_REF_SETTING)
+        return put_sequence(r, ref, err);
+    return hfd_setting_fail(r->ld, HFD_INVALID, key, err, "expected %s, got a %s", hfd_setting_form(ref->row),
+                            r->event.type == YAML_SEQUENCE_START_EVENT ? "list" : "map");
+}
+
+/* Remembers a section of the map at hand. @return HFD_INVALID when it was there before. */
+static hfd_rc see(struct reader *r, hfd_slice path, struct seen **seen, struct hfd_err *err)
+{
+    struct seen *s;
+
+    for (s = *seen; s != NULL; s = s->next) {
+        if (hfd_slice_eq(s->key, path))
+            return hfd_setting_fail(r->ld, HFD_INVALID, path.p, err, "the key is given twice");
+    }
+    s = hfd_arena_alloc(&r->ld->s->mem, sizeof(*s));
+    if (s == NULL)
+        return hfd_fail(err, HFD_NOMEM, "out of memory");
+    *s = (struct seen){path, *seen};
+    *seen = s;
+    return HFD_OK;
+}
+
+/* "PREFIX.KEY", or the key alone; p is NULL when memory is short. Not by printf: an escaped NUL would end the key. */
+static hfd_slice join(struct hfd_arena *mem, hfd_slice prefix, hfd_slice key)
+{
+    size_t dot = prefix.len > 0;
+    char *p = hfd_arena_alloc(mem, prefix.len + dot + key.len + 1);
+
+    if (p == NULL)
+        return HFD_SLICE_NONE;
+    if (dot) {
+        memcpy(p, prefix.p, prefix.len);
+        p[prefix.len] = '.';
+    }
+    if (key.len > 0)
+        memcpy(p + prefix.len + dot, key.p, key.len);
+    return (hfd_slice){p, prefix.len + dot + key.len};
+}
+
+/* The keys of a map up to its end; prefix is the key of the map itself, empty at the top. */
+static hfd_rc read_map(struct reader *r, hfd_slice prefix, struct hfd_err *err)
+{
+    struct seen *seen = NULL;
+    hfd_rc rc;
+
+    for (;;) {
+        struct hfd_setting_ref ref;
+        hfd_slice path;
+
+        rc = next(r, err);
+        if (rc != HFD_OK || r->event.type == YAML_MAPPING_END_EVENT)
+            return rc;
+        if (r->event.type != YAML_SCALAR_EVENT)
+            return fail_here(r, err, "expected a key, got a list or a map");
+        path = join(&r->ld->s->mem, prefix, scalar_text(r));
+        if (path.p == NULL)
+            return hfd_fail(err, HFD_NOMEM, "out of memory");
+        ref = hfd_setting_find_key(path);
+        if (ref.kind == HFD_REF_UNKNOWN)
+            return hfd_setting_unknown_key(r->ld, path, err);
+        if (ref.goes_on && (rc = see(r, path, &seen, err)) != HFD_OK)
+            return rc;
+        rc = read_value(r, path, &ref, err);
+        if (rc != HFD_OK)
+            return rc;
+    }
+}
+
+/* The whole stream: nothing, or one document that is a map. */
+static hfd_rc read_stream(struct reader *r, struct hfd_err *err)
+{
+    hfd_rc rc = next(r, err); /* the start of the stream */
+
+    if (rc == HFD_OK)
+        rc = next(r, err);
+    if (rc != HFD_OK || r->event.type == YAML_STREAM_END_EVENT)
+        return rc;
+    rc = next(r, err); /* what the document is */
+    if (rc != HFD_OK)
+        return rc;
+    if (r->event.type == YAML_MAPPING_START_EVENT)
+        rc = read_map(r, HFD_SLICE_NONE, err);
+    else if (r->event.type != YAML_SCALAR_EVENT || !scalar_is_null(r))
+        return fail_here(r, err, "expected a map of settings (key: value)");
+    if (rc == HFD_OK)
+        rc = next(r, err); /* the end of the document */
+    if (rc == HFD_OK)
+        rc = next(r, err);
+    if (rc == HFD_OK && r->event.type != YAML_STREAM_END_EVENT)
+        return fail_here(r, err, "expected one document, got a second one");
+    return rc;
+}
+
+static hfd_rc read_bytes(const char *path, struct hfd_buf *b, struct hfd_err *err)
+{
+    char chunk[16384];
+    ssize_t n = -1;
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY);
+
+    if (fd >= 0) {
+        do {
+            n = read(fd, chunk, sizeof(chunk));
+            if (n > 0)
+                hfd_buf_add(b, (hfd_slice){chunk, (size_t)n});
+        } while ((n > 0 && b->rc == HFD_OK) || (n < 0 && errno == EINTR));
+    }
+    if (n < 0)
+        (void)hfd_fail(err, HFD_IO, "read settings file %s: %s", path, strerror(errno));
+    if (fd >= 0)
+        (void)close(fd);
+    if (n < 0)
+        return HFD_IO;
+    if (b->rc == HFD_LIMIT)
+        return hfd_fail(err, HFD_INVALID, "%s: larger than %d bytes", path, HFD_SETTINGS_FILE_MAX);
+    return b->rc == HFD_OK ? HFD_OK : hfd_fail(err, b->rc, "out of memory");
+}
+
+hfd_rc hfd_settings_read_file(struct hfd_settings_loader *ld, const char *path, struct hfd_err *err)
+{
+    size_t len = strlen(path);
+    struct reader r = {.ld = ld, .path = len > 100 ? path + len - 100 : path};
+    struct hfd_buf b;
+    hfd_slice text;
+    hfd_rc rc;
+
+    hfd_buf_init(&b, HFD_SETTINGS_FILE_MAX);
+    rc = read_bytes(path, &b, err);
+    if (rc == HFD_OK && !yaml_parser_initialize(&r.parser))
+        rc = hfd_fail(err, HFD_NOMEM, "out of memory");
+    if (rc != HFD_OK)
+        goto out;
+    text = hfd_buf_slice(&b);
+    yaml_parser_set_encoding(&r.parser, YAML_UTF8_ENCODING);
+    yaml_parser_set_input_string(&r.parser, (const unsigned char *)(text.p != NULL ? text.p : ""), text.len);
+    rc = read_stream(&r, err);
+    yaml_event_delete(&r.event);
+    yaml_parser_delete(&r.parser);
+out:
+    hfd_buf_fini(&b);
+    return rc;
+}

@@ -39,11 +39,11 @@ static hfd_rc expected(struct hfd_err *err, const char *what, hfd_slice got)
 
 static hfd_slice trim(hfd_slice s)
 {
-    while (s.len > 0 && (s.p[0] == ' ' || s.p[0] == '\t')) {
+    while (s.len > 0 && s.p[0] == ' ') {
         s.p++;
         s.len--;
     }
-    while (s.len > 0 && (s.p[s.len - 1] == ' ' || s.p[s.len - 1] == '\t'))
+    while (s.len > 0 && s.p[s.len - 1] == ' ')
         s.len--;
     return s;
 }

@@ -138,7 +138,7 @@ static const struct {
     {{"%YAML 1.1\n---\nlog.level: debug\n...\n", {0}, {0}}, {"log.level: debug"}},
 
     /* Maps: entries of the file in their order, the others behind them by name; a later source replaces an entry. */
-    {{"driver.outputs.values:\n  z: dns:/a\n  b: dns:\n", {"HFD_DRIVER_OUTPUTS_VALUES_API_URL=hypershift:/api~1url"}, {"--driver-outputs-values-Aa-1=dns:/x"}},
+    {{"driver.outputs.values:\n  z: dns:/a\n  b: 'dns:'\n", {"HFD_DRIVER_OUTPUTS_VALUES_API_URL=hypershift:/api~1url"}, {"--driver-outputs-values-Aa-1=dns:/x"}},
      {"driver.outputs.values.z: \"dns:/a\"\ndriver.outputs.values.b: \"dns:\"\ndriver.outputs.values.Aa-1: \"dns:/x\"\ndriver.outputs.values.api_url: \"hypershift:/api~1url\""}},
     {{"driver: {outputs: {secrets: {kubeconfig: 'a:/x'}}}", {"HFD_DRIVER_OUTPUTS_SECRETS_KUBECONFIG=b:/y"}, {0}}, {"driver.outputs.secrets.kubeconfig: \"b:/y\""}},
     {{"driver.outputs.values.n: 'a:/x'", {"HFD_DRIVER_OUTPUTS_VALUES_N=b:/y"}, {"--driver-outputs-values-n", "c:/z"}}, {"driver.outputs.values.n: \"c:/z\""}},
@@ -278,7 +278,7 @@ static const struct {
     {{"- a", {0}, {0}}, "", {"expected a map"}},
     {{"text", {0}, {0}}, "", {"expected a map"}},
     {{"log: info", {0}, {0}}, "log", {"expected a map"}},
-    {{"log.level: b: c", {0}, {0}}, "", {":1: ", "not valid YAML"}},
+    {{"log.level: info: c", {0}, {0}}, "", {":1: ", "not valid YAML"}},
     {{"log.level: \"info", {0}, {0}}, "", {"not valid YAML"}},
     {{"\tlog.level: info", {0}, {0}}, "", {"not valid YAML"}},
     {{"log.level: \xff", {0}, {0}}, "", {"UTF-8"}},

@@ -1,0 +1,168 @@
+#!/usr/bin/env python3
+"""The guards of the tree, one command each: lint.py [--build DIR] CHECK... (no CHECK: --list).
+
+Our own rules stand in rules.py and are seen failing by selftest.py; the others call a tool of Debian's. Standard library only.
+"""
+
+import argparse
+import concurrent.futures
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+
+import rules
+
+ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+SKIPPED = {".git", "build", "data", "corpora", "vectors", "__pycache__"}
+
+
+class Tree:
+    """The files of the repository, by path from its root."""
+
+    def __init__(self, root):
+        self.root = root
+        self.paths = []
+        for folder, folders, names in os.walk(root):
+            folders[:] = sorted(f for f in folders if f not in SKIPPED)
+            self.paths += [os.path.relpath(os.path.join(folder, name), root) for name in sorted(names)]
+
+    def files(self, *endings):
+        """Paths that end so; an ending without a dot is a whole file name."""
+        return [p for p in self.paths if p.endswith(tuple(e for e in endings if e.startswith("."))) or os.path.basename(p) in endings]
+
+    def exists(self, path):
+        return os.path.isfile(os.path.join(self.root, path))
+
+    def read(self, path):
+        with open(os.path.join(self.root, path), encoding="utf-8") as file:
+            return file.read()
+
+
+def own_rule(rule):
+    def check(tree, _build):
+        found = 0
+        for path, line, message in rule(tree):
+            print(f"{path}:{line}: {message}")
+            found += 1
+        return found == 0
+    return check
+
+
+def tool(name):
+    path = shutil.which(name)
+    if path is None:
+        sys.exit(f"{name} is not installed: ./dev lint installs it")
+    return path
+
+
+def run_each(commands, root):
+    """Runs commands side by side; prints what the failing ones say. A tool that says nothing of interest stays quiet."""
+    ok = True
+    with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
+        def one(command):
+            return subprocess.run(command, cwd=root, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)
+        for done in pool.map(one, commands):
+            if done.returncode != 0:
+                ok = False
+                print(re.sub(r"^\d+ warnings? generated\.\n", "", done.stdout, flags=re.M).rstrip())
+    return ok
+
+
+def layout(tree, _build):
+    return run_each([[tool("clang-format"), "--dry-run", "-Werror", path] for path in tree.files(".c", ".h")], tree.root)
+
+
+def compiled(tree, build):
+    """Our sources in the compilation database."""
+    with open(os.path.join(build, "compile_commands.json"), encoding="utf-8") as file:
+        known = {os.path.relpath(entry["file"], tree.root) for entry in json.load(file)}
+    return [path for path in tree.files(".c") if path in known]
+
+
+def tidy(tree, build):
+    # The database is gcc's; the warnings of clang on gcc's options are not about our code.
+    options = ["--quiet", "-p", build, "--extra-arg=-Wno-unknown-warning-option", "--extra-arg=-Wno-ignored-optimization-argument"]
+    return run_each([[tool("clang-tidy"), *options, path] for path in compiled(tree, build)], tree.root)
+
+
+def cppcheck(tree, build):
+    os.makedirs(os.path.join(build, "cppcheck"), exist_ok=True)
+    return run_each([[tool("cppcheck"), "--quiet", "--error-exitcode=1", "--enable=warning,performance,portability", "--inline-suppr",
+                      f"--suppressions-list={os.path.join(tree.root, 'tests/lint/cppcheck.supp')}", "--std=c11", "--force",
+                      f"--cppcheck-build-dir={os.path.join(build, 'cppcheck')}", f"-j{os.cpu_count()}", "-I.", "-D_GNU_SOURCE",
+                      "-D__GNUC__=12", "--max-configs=2", *compiled(tree, build)]], tree.root)
+
+
+def spelling(tree, _build):
+    files = [p for p in tree.files(*rules.TEXT_FILES) if os.path.basename(p) != "codespell.txt"]
+    return run_each([[tool("codespell"), "--ignore-words", os.path.join(tree.root, "tests/lint/codespell.txt"), *files]], tree.root)
+
+
+def shell(tree, _build):
+    scripts = [p for p in tree.paths if p.endswith(".sh") or ("." not in os.path.basename(p) and _is_shell(tree, p))]
+    return run_each([[tool("shellcheck"), *scripts]], tree.root) if scripts else True
+
+
+def _is_shell(tree, path):
+    with open(os.path.join(tree.root, path), "rb") as file:
+        return re.match(rb"#!\s*(/usr/bin/env )?(/bin/)?(ba|da)?sh\b", file.readline()) is not None
+
+
+def hardening(_tree, build):
+    """What the release flags promise, read back from the program."""
+    program = os.path.join(build, "hyperfleet-driver")
+
+    def readelf(*options):
+        return subprocess.run([tool("readelf"), "--wide", *options, program], check=True, stdout=subprocess.PIPE, text=True).stdout
+    dynamic, segments, symbols = readelf("--dynamic"), readelf("--segments"), readelf("--dyn-syms")
+    promises = (
+        ("position independent (PIE)", "Elf file type is DYN (Position-Independent Executable" in segments),
+        ("RELRO segment", "GNU_RELRO" in segments),
+        ("immediate binding (BIND_NOW)", re.search(r"\(FLAGS(_1)?\).*\b(BIND_NOW|NOW)\b", dynamic) is not None),
+        ("no executable stack", re.search(r"GNU_STACK.* RW ", segments) is not None),
+        ("stack protector", "__stack_chk_fail" in symbols),
+        ("fortified libc calls", re.search(r"__(memcpy|memmove|vsnprintf|snprintf|read|fprintf|vfprintf|printf)_chk", symbols) is not None),
+        ("no run path", "RUNPATH" not in dynamic and "RPATH" not in dynamic),
+    )
+    missing = [what for what, holds in promises if not holds]
+    for what in missing:
+        print(f"{program}: missing: {what}")
+    return not missing
+
+
+def settings_table(tree, build):
+    """The README's table is what the program says."""
+    said = subprocess.run([os.path.join(build, "hyperfleet-driver"), "config", "docs"], check=True, stdout=subprocess.PIPE, text=True).stdout
+    shown = re.search(r"<!-- settings:begin -->\n(.*?)<!-- settings:end -->", tree.read("README.md"), re.S)
+    if shown is not None and shown.group(1).strip() == said.strip():
+        return True
+    print("README.md: the settings table differs from `hyperfleet-driver config docs`; put that between the markers")
+    return False
+
+
+CHECKS = {name: own_rule(rule) for name, rule in rules.RULES.items()}
+CHECKS.update({"layout": layout, "tidy": tidy, "cppcheck": cppcheck, "spelling": spelling, "shell": shell, "hardening": hardening,
+               "settings-table": settings_table})
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--build", default=os.path.join(ROOT, "build"), help="build folder, with its compilation database and program")
+    parser.add_argument("--list", action="store_true", help="names the checks")
+    parser.add_argument("checks", nargs="*", metavar="CHECK")
+    given = parser.parse_args()
+    if given.list or not given.checks:
+        print("\n".join(CHECKS))
+        return 0
+    unknown = [name for name in given.checks if name not in CHECKS]
+    if unknown:
+        parser.error(f"no such check: {', '.join(unknown)}")
+    tree = Tree(ROOT)
+    return 0 if all([CHECKS[name](tree, given.build) for name in given.checks]) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,216 @@
+"""The rules that are ours alone. Each takes a tree (tree.files(...), tree.read(path)) and yields (path, line, message)."""
+
+import os
+import re
+
+import ctext
+
+LINE_MAX = 140
+FUNCTION_LINES_MAX = 120
+COMPLEXITY_MAX = 15
+
+# ---- includes -------------------------------------------------------------------------------------------------------------
+
+# Who may include what of ours: a folder, and the folders below it. Arrows point down only. A folder sees itself; a row holds for what lies
+# below the folder as well. The first row that fits counts.
+BASE = ("driver/base",)
+DOMAIN_LOW = BASE + ("store", "schemas")
+LAYERS = (
+    ("driver/base", ()),
+    ("schemas", BASE),
+    ("store", BASE),
+    ("driver/fleet", DOMAIN_LOW),
+    ("driver/health", DOMAIN_LOW + ("driver/fleet",)),
+    ("driver/core", DOMAIN_LOW + ("driver/fleet", "driver/health", "driver/backend")),
+    ("driver/backend", DOMAIN_LOW + ("driver/fleet",)),
+    ("driver/sentinel", DOMAIN_LOW + ("driver/fleet", "driver/core")),
+    ("driver/adapters", DOMAIN_LOW + ("driver/fleet", "driver/health")),
+    ("handlers/http", DOMAIN_LOW + ("driver",)),
+    ("handlers/web", DOMAIN_LOW + ("driver", "handlers/http")),
+    ("handlers/cli", DOMAIN_LOW + ("driver", "handlers/http", "handlers/web")),
+    ("tests", ("driver", "store", "schemas", "handlers", "tests")),
+)
+
+# Which folders see which library: a pattern of headers, and where they may be included. Tests see what the code they test sees.
+SOCKETS = r"sys/socket\.h|sys/un\.h|netinet/.*|arpa/inet\.h|netdb\.h"
+LIBRARIES = (
+    (r"jansson\.h", ("",)),
+    (r"sodium\.h", ("driver/base", "driver/core", "handlers/cli", "tests")),
+    (r"yaml\.h", ("driver/base", "tests")),
+    (r"sqlite3\.h", ("store/sqlite", "tests")),
+    (r"libpq-fe\.h", ("store/postgres", "tests")),
+    (r"h2o\.h|h2o/.*", ("handlers/http",)),
+    (r"openssl/.*", ("handlers/http",)),
+    (r"curl/curl\.h", ("driver/backend", "driver/adapters", "driver/sentinel", "handlers/cli", "tests")),
+    (r"uthash\.h|utlist\.h", ("",)),
+    (r"cmocka\.h", ("tests",)),
+    (SOCKETS, ("handlers", "driver/backend", "tests")),
+    (r"(assert|ctype|dirent|dlfcn|errno|fcntl|float|inttypes|limits|locale|malloc|math|poll|pthread|sched|setjmp|signal|stdalign|"
+     r"stdarg|stdatomic|stdbool|stddef|stdint|stdio|stdlib|stdnoreturn|string|strings|termios|time|unistd|getopt)\.h", ("",)),
+    (r"sys/(epoll|eventfd|file|ioctl|mman|prctl|random|resource|sendfile|signalfd|stat|statfs|statvfs|syscall|sysinfo|time|timerfd|types|uio|"
+     r"utsname|vfs|wait)\.h|linux/(magic|limits|fs)\.h", ("",)),
+)
+
+INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*([<"])([^>"\n]+)[>"]', re.M)
+
+
+def _under(path, folder):
+    return folder == "" or path == folder or path.startswith(folder + "/")
+
+
+def _layer_of(path):
+    for folder, below in LAYERS:
+        if _under(path, folder):
+            return folder, below
+    return None, ()
+
+
+def _check_own(path, name, tree):
+    folder, below = _layer_of(path)
+    here = os.path.dirname(path)
+    if folder is None:
+        return "this folder has no row in the include table (tests/lint/rules.py)"
+    if os.path.basename(name).endswith(".c"):
+        return f'includes the source "{name}": reach internals through noun_int.h'
+    if "/" not in name:
+        return f'"{name}" does not show its layer: include from the root of the repository'
+    if name.endswith("_int.h") and os.path.dirname(name) != here and folder != "tests":
+        return f'"{name}" is internal to {os.path.dirname(name)}'
+    target, _ = _layer_of(name)
+    if target is None:
+        return None if name.startswith("gen/") else f'"{name}" is in no folder of ours'
+    if target == folder or any(_under(name, allowed) for allowed in below):
+        return None if tree.exists(name) else f'"{name}" does not exist'
+    return f'{folder} does not see {target}: "{name}" points up or sideways'
+
+
+def _check_library(path, name):
+    for pattern, folders in LIBRARIES:
+        if re.fullmatch(pattern, name):
+            if any(_under(path, folder) for folder in folders):
+                return None
+            return f"<{name}> is seen in {', '.join(folders)} only"
+    return f"<{name}> has no row in the library table (tests/lint/rules.py)"
+
+
+def includes(tree):
+    for path in tree.files(".c", ".h"):
+        text = ctext.without_comments(tree.read(path))
+        for match in INCLUDE.finditer(text):
+            name = match.group(2)
+            wrong = _check_own(path, name, tree) if match.group(1) == '"' else _check_library(path, name)
+            if wrong:
+                yield path, text.count("\n", 0, match.start()) + 1, wrong
+
+
+# ---- names ----------------------------------------------------------------------------------------------------------------
+
+# Pattern over code without comments and literals, what to say, and the files where it is at home.
+NAMES = (
+    (r"\b(strcpy|strcat|sprintf|vsprintf|strncpy|strncat|strtok|gmtime|localtime|atoi|atol|atoll|alloca|rand|srand|system|gets|popen|mktemp|"
+     r"tmpnam)\s*\(", "{} has no safe use", ("driver/base/banned.h",)),
+    (r"\b(strtol|strtoll|strtoul|strtoull|sscanf)\s*\(", "{}: numbers from outside parse through hfd_parse_i64", ("driver/base",)),
+    (r"\b(clock_gettime|gettimeofday|time|clock)\s*\(", "{}: ask driver/base/clock.h for the time", ("driver/base/clock.c",)),
+    (r"\b(sleep|usleep|nanosleep|clock_nanosleep)\s*\(", "{}: nobody sleeps; wait for the event", ()),
+    (r"\b(getrandom|arc4random\w*|random|srandom|drand48|randombytes_\w+)\s*\(", "{}: ask driver/base/rng.h for random bytes",
+     ("driver/base/rng.c",)),
+    (r"\b(json_auto_t)\b", "{}: one release idiom in the tree", ()),
+    (r"\b(cleanup)\s*\(\s*\w+\s*\)\s*\)", "__attribute__((cleanup)): one release idiom in the tree", ()),
+    (r"\bgoto\s+(?!out\b)(\w+)", "goto {}: goto goes forward, to out", ()),
+    (r"\btypedef\s+(struct)\b(?!\s+hfd_slice\b)", "typedef of a {}", ()),
+    (r"\b(?:struct|enum|union)\s+(\w+_t)\s*\{", "{}: _t belongs to POSIX", ()),
+    (r"\b(assert)\s*\(", "{}: use HFD_ASSERT or HFD_DCHECK", ("tests",)),
+)
+
+
+def names(tree):
+    for path in tree.files(".c", ".h"):
+        text = ctext.code(tree.read(path))
+        for pattern, message, homes in NAMES:
+            if any(_under(path, home) for home in homes):
+                continue
+            for match in re.finditer(pattern, text):
+                yield path, text.count("\n", 0, match.start()) + 1, message.format(match.group(1))
+
+
+# ---- functions ------------------------------------------------------------------------------------------------------------
+
+def functions(tree):
+    for path in tree.files(".c", ".h"):
+        for function in ctext.functions(tree.read(path)):
+            if function.lines() > FUNCTION_LINES_MAX:
+                yield path, function.line, f"{function.name} has {function.lines()} lines; {FUNCTION_LINES_MAX} is the limit"
+            if function.complexity() > COMPLEXITY_MAX:
+                yield path, function.line, f"{function.name} has complexity {function.complexity()}; {COMPLEXITY_MAX} is the limit"
+
+
+# ---- doc comments ---------------------------------------------------------------------------------------------------------
+
+def _declarations(text):
+    """(offset, name) of each function that a header declares or defines at file level."""
+    plain = ctext.code(text)
+    depth = start = 0
+    for match in re.finditer(r"[{};]", plain):
+        if match.group(0) == "}":
+            depth -= 1
+            start = match.end() if depth == 0 else start
+            continue
+        if depth == 0:
+            piece = plain[start:match.start()]
+            named = re.search(r"\b(hfd_\w+|jsonx_\w+)\s*\(", piece)
+            if named and not re.match(r"\s*(typedef|struct \w+ \w+\s*=|_Static_assert)", piece):
+                yield start + len(piece) - len(piece.lstrip()), named.group(1)
+        if match.group(0) == "{":
+            depth += 1
+        if depth == 0:
+            start = match.end()
+
+
+def docs(tree):
+    for path in tree.files(".h"):
+        if path.endswith("_int.h") or _under(path, "tests"):
+            continue
+        text = tree.read(path)
+        lines = text.split("\n")
+        for offset, name in _declarations(text):
+            line = text.count("\n", 0, offset)
+            first = line
+            while first > 0 and lines[first - 1].strip() != "":
+                first -= 1
+            if not any("*/" in above for above in lines[first:line]):
+                yield path, line + 1, f"{name} has no comment above it or above its group"
+
+
+# ---- plain text -----------------------------------------------------------------------------------------------------------
+
+TEXT_FILES = (".c", ".h", ".py", ".sh", ".sql", ".txt", ".md", ".yml", ".yaml", ".json", ".cmake", "dev", "run")
+LONG_LINES_MAY = (".json", ".md")
+UNFINISHED = re.compile(r"\b(TODO|FIXME|XXX|HACK)\b")
+MACHINE_PATH = re.compile(r"(?<![\w.$}/-])/(home|root|work|farm|Users)/\w")
+
+
+def text(tree):
+    for path in tree.files(*TEXT_FILES):
+        if _under(path, "tests/lint"):
+            continue
+        whole = tree.read(path)
+        is_c = path.endswith((".c", ".h"))
+        measured = (ctext.unfenced(whole) if is_c else whole).split("\n")
+        for number, line in enumerate(whole.split("\n"), 1):
+            if UNFINISHED.search(line):
+                yield path, number, "unfinished: " + UNFINISHED.search(line).group(1)
+            if MACHINE_PATH.search(line):
+                yield path, number, "a path of somebody's machine"
+            if is_c and "\t" in line:
+                yield path, number, "a tab"
+            if line != line.rstrip() and not path.endswith(".md"):
+                yield path, number, "blanks at the end of the line"
+            if len(measured[number - 1].rstrip()) > LINE_MAX and not path.endswith(LONG_LINES_MAY):
+                yield path, number, f"{len(line)} columns; {LINE_MAX} is the limit"
+        if is_c and re.search(r"(?<!:)//", re.sub(r'"(?:\\.|[^"\\\n])*"', "", re.sub(r"/\*.*?\*/", "", whole, flags=re.S))):
+            yield path, 1, "a // comment: /* */ only"
+        if whole and not whole.endswith("\n"):
+            yield path, whole.count("\n") + 1, "no newline at the end of the file"
+
+
+RULES = {"includes": includes, "names": names, "functions": functions, "docs": docs, "text": text}

@@ -17,6 +17,13 @@ struct hfd_stmt;
 
 enum hfd_db_mode { HFD_DB_WRITER, HFD_DB_READER };
 
+/**
+ * Opens a connection and verifies what durability rests on. The writer is opened first and closed last: it makes the database if absent, and
+ * keeps every other process out until it is closed.
+ * @param dir  where the database is; borrows
+ * @param out  gives; NULL on failure
+ * @return HFD_OK, HFD_CONFLICT (another process has it), HFD_INVALID (not a database of this program), HFD_CORRUPT, HFD_IO, HFD_NOMEM
+ */
 HFD_MUST_CHECK hfd_rc hfd_db_open(const char *dir, enum hfd_db_mode mode, struct hfd_db **out, struct hfd_err *err);
 /** The writer checkpoints the log on close. Takes; accepts a pointer to NULL. */
 void hfd_db_close(struct hfd_db **db);
@@ -33,6 +40,8 @@ HFD_MUST_CHECK hfd_rc hfd_db_savepoint(struct hfd_db *db, struct hfd_err *err);
 HFD_MUST_CHECK hfd_rc hfd_db_release(struct hfd_db *db, struct hfd_err *err);
 /** Undoes everything since the savepoint, and removes it. */
 HFD_MUST_CHECK hfd_rc hfd_db_rollback_to(struct hfd_db *db, struct hfd_err *err);
+/** Housekeeping of the writer between transactions, after their answers have gone out: copies a long log into the database. */
+HFD_MUST_CHECK hfd_rc hfd_db_tidy(struct hfd_db *db, struct hfd_err *err);
 
 /** Runs statements without parameters and results: migrations. */
 HFD_MUST_CHECK hfd_rc hfd_db_exec(struct hfd_db *db, const char *sql, struct hfd_err *err);
@@ -59,7 +68,10 @@ HFD_MUST_CHECK hfd_rc hfd_stmt_run(struct hfd_stmt *st, int64_t *changed, struct
 /** Ends the use of a statement: bindings and cursor are dropped. Always called, on every path; accepts NULL. */
 void hfd_stmt_done(struct hfd_stmt *st);
 
-/* Columns count from 0. Text and blobs are copied into the arena; a NULL column gives p == NULL. Out of memory sticks as for bindings. */
+/*
+ * Columns count from 0. Text and blobs are copied into the arena; a NULL column gives p == NULL. Out of memory sticks as for bindings, and
+ * so does a value of another type (HFD_CORRUPT; NULL is no integer): read a row, then step once more.
+ */
 int64_t hfd_stmt_col_i64(struct hfd_stmt *st, int at);
 bool hfd_stmt_col_is_null(struct hfd_stmt *st, int at);
 hfd_slice hfd_stmt_col_text(struct hfd_stmt *st, int at, struct hfd_arena *mem);

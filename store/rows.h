@@ -82,6 +82,7 @@ HFD_MUST_CHECK hfd_rc hfd_fleet_row_get(struct hfd_txn *tx, hfd_slice id, struct
                                         struct hfd_err *err); /* HFD_NOT_FOUND */
 /** HFD_CONFLICT when the name is taken. */
 HFD_MUST_CHECK hfd_rc hfd_fleet_row_insert(struct hfd_txn *tx, const struct hfd_fleet_row *row, struct hfd_err *err);
+/** All columns but id, kind, owner_id and created_*; HFD_NOT_FOUND, HFD_CONFLICT when the name is taken. */
 HFD_MUST_CHECK hfd_rc hfd_fleet_row_update(struct hfd_txn *tx, const struct hfd_fleet_row *row, struct hfd_err *err);
 /** Removes the row and its reports. */
 HFD_MUST_CHECK hfd_rc hfd_fleet_row_delete(struct hfd_txn *tx, hfd_slice id, struct hfd_err *err);

@@ -1,0 +1,42 @@
+/* See migrate.h. Thread: start-up. */
+#include "store/migrate.h"
+
+#include "driver/base/log.h"
+
+static hfd_rc apply(struct hfd_db *db, const struct hfd_migration *m, int64_t version, struct hfd_err *err)
+{
+    hfd_rc rc = hfd_db_begin(db, err);
+
+    if (rc != HFD_OK)
+        return rc;
+    rc = hfd_db_exec(db, m->sql, err);
+    if (rc == HFD_OK)
+        rc = hfd_db_set_schema_version(db, version, err);
+    if (rc == HFD_OK)
+        rc = hfd_db_commit(db, err);
+    if (rc != HFD_OK) {
+        hfd_db_rollback(db);
+        return rc;
+    }
+    HFD_LOG(HFD_LOG_INFO, "store schema migrated", HFD_LOG_CSTR("migration", m->name), HFD_LOG_INT("version", version));
+    return HFD_OK;
+}
+
+hfd_rc hfd_migrate(struct hfd_db *db, const struct hfd_migration *list, size_t count, struct hfd_err *err)
+{
+    int64_t version;
+    hfd_rc rc = hfd_db_schema_version(db, &version, err);
+
+    if (rc != HFD_OK)
+        return rc;
+    if (version < 0)
+        return hfd_fail(err, HFD_CORRUPT, "store: the schema version is %lld", (long long)version);
+    if ((uint64_t)version > count)
+        return hfd_fail(err, HFD_INVALID,
+                        "store: the database has schema version %lld, and this program knows versions up to %zu: it was written by a newer "
+                        "hyperfleet-driver; start that one, or restore an older backup",
+                        (long long)version, count);
+    for (; rc == HFD_OK && (uint64_t)version < count; version++)
+        rc = apply(db, &list[version], version + 1, err);
+    return rc;
+}

@@ -1,0 +1,33 @@
+# cmake -DDIR=<folder of NNNN_name.sql> -DOUT=<file.c> -P embed.cmake
+# Writes the migrations as C arrays, in their order. The numbers run 0001, 0002, ... without a gap, as the schema version counts them.
+file(GLOB FILES ${DIR}/*.sql)
+list(SORT FILES)
+set(expected 0)
+set(arrays "")
+set(table "")
+foreach(file IN LISTS FILES)
+  get_filename_component(name ${file} NAME_WE)
+  math(EXPR expected "${expected} + 1")
+  if(NOT name MATCHES "^([0-9][0-9][0-9][0-9])_[a-z0-9_]+$")
+    message(FATAL_ERROR "${file}: a migration is called NNNN_name.sql")
+  endif()
+  math(EXPR number "1${CMAKE_MATCH_1} - 10000") # leading zeros
+  if(NOT number EQUAL expected)
+    message(FATAL_ERROR "${file}: the next number is ${expected}")
+  endif()
+  file(READ ${file} hex HEX)
+  string(REGEX REPLACE "(................................)" "\\1\n" hex "${hex}")
+  string(REGEX REPLACE "([0-9a-f][0-9a-f])" "0x\\1," hex "${hex}")
+  string(APPEND arrays "static const char sql_${number}[] = {\n${hex}0};\n\n")
+  string(APPEND table "    {\"${name}\", sql_${number}},\n")
+endforeach()
+if(expected EQUAL 0)
+  message(FATAL_ERROR "no migrations in ${DIR}")
+endif()
+file(WRITE ${OUT} "/* Made by store/migrations/embed.cmake: change the .sql files instead. */
+#include \"store/migrate.h\"
+
+${arrays}const struct hfd_migration hfd_migrations[] = {
+${table}};
+const size_t hfd_migrations_count = sizeof(hfd_migrations) / sizeof(hfd_migrations[0]);
+")

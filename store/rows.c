@@ -1,0 +1,116 @@
+/* What the row functions share. See rows_int.h. Thread: that of the transaction. */
+#include "store/rows_int.h"
+
+#include "driver/base/check.h"
+
+#define ROWS_FIRST 8u /* rows that a list has room for at first */
+
+hfd_slice hfd_row_text(struct hfd_row_in *in)
+{
+    int at = in->at++;
+
+    if (hfd_stmt_col_is_null(in->st, at)) {
+        in->bad = true;
+        return HFD_SLICE_NONE;
+    }
+    return hfd_stmt_col_text(in->st, at, in->mem);
+}
+
+hfd_slice hfd_row_blob(struct hfd_row_in *in)
+{
+    return hfd_stmt_col_text(in->st, in->at++, in->mem);
+}
+
+int64_t hfd_row_i64(struct hfd_row_in *in)
+{
+    return hfd_stmt_col_i64(in->st, in->at++);
+}
+
+enum hfd_kind hfd_row_kind(struct hfd_row_in *in)
+{
+    int64_t v = hfd_row_i64(in);
+
+    if (v != HFD_KIND_CLUSTER && v != HFD_KIND_NODEPOOL) {
+        in->bad = true;
+        return HFD_KIND_CLUSTER;
+    }
+    return (enum hfd_kind)v;
+}
+
+/* Also tells, by stepping on, of what went wrong while the columns of the row before were read. */
+static hfd_rc next_row(struct hfd_row_in *in, const char *what, bool *row, struct hfd_err *err)
+{
+    hfd_rc rc = hfd_stmt_step(in->st, row, err);
+
+    if (rc == HFD_OK && in->bad)
+        rc = hfd_fail(err, HFD_CORRUPT, "store: a stored %s cannot be read: a value is missing or out of range", what);
+    in->at = 0;
+    return rc;
+}
+
+hfd_rc hfd_row_one(struct hfd_stmt *st, struct hfd_arena *mem, const char *what, hfd_row_read *read, void *row, struct hfd_err *err)
+{
+    struct hfd_row_in in = {.st = st, .mem = mem};
+    bool there;
+    bool more = false;
+    hfd_rc rc = next_row(&in, what, &there, err);
+
+    if (rc == HFD_OK && !there)
+        rc = hfd_fail(err, HFD_NOT_FOUND, "no such %s is stored", what);
+    if (rc == HFD_OK) {
+        read(&in, row);
+        rc = next_row(&in, what, &more, err);
+    }
+    HFD_ASSERT(!more);
+    hfd_stmt_done(st);
+    return rc;
+}
+
+/* Arena memory is not given back, so doubling costs as much again as the rows. */
+static void *grow(struct hfd_arena *mem, void *rows, size_t count, size_t row_size, size_t *cap)
+{
+    size_t wanted = *cap == 0 ? ROWS_FIRST : *cap * 2;
+    void *wider = hfd_arena_array(mem, wanted, row_size);
+
+    if (wider == NULL)
+        return NULL;
+    if (count != 0)
+        memcpy(wider, rows, count * row_size);
+    *cap = wanted;
+    return wider;
+}
+
+hfd_rc hfd_row_all(struct hfd_stmt *st, struct hfd_arena *mem, const char *what, hfd_row_read *read, size_t row_size, void **rows,
+                   size_t *count, struct hfd_err *err)
+{
+    struct hfd_row_in in = {.st = st, .mem = mem};
+    char *list = NULL;
+    size_t cap = 0;
+    size_t n = 0;
+    bool row;
+    hfd_rc rc;
+
+    while ((rc = next_row(&in, what, &row, err)) == HFD_OK && row) {
+        if (n == cap) {
+            char *wider = grow(mem, list, n, row_size, &cap);
+
+            if (wider == NULL) {
+                rc = hfd_fail(err, HFD_NOMEM, "store: out of memory for a list of %zu", n);
+                break;
+            }
+            list = wider;
+        }
+        read(&in, list + n * row_size);
+        n++;
+    }
+    hfd_stmt_done(st);
+    *rows = rc == HFD_OK ? list : NULL;
+    *count = rc == HFD_OK ? n : 0;
+    return rc;
+}
+
+hfd_rc hfd_row_write(struct hfd_txn *tx, const char *sql, struct hfd_stmt **out, struct hfd_err *err)
+{
+    HFD_ASSERT(tx->writable);
+    return hfd_db_prepare(tx->db, sql, out, err);
+}

@@ -1,0 +1,305 @@
+/* Rows of HyperFleet resources and of adapters' reports. The SQL is the portable subset. Thread: that of the transaction. */
+#include "store/rows_int.h"
+
+#include "driver/base/check.h"
+
+/* clang-format off */
+#define FLEET_COLUMNS \
+    "id, kind, owner_id, name, generation, spec, labels, conditions, ready, created_us, updated_us, deleted_us, " \
+    "created_by, updated_by, deleted_by"
+
+static const char sql_fleet_get[] =
+    "SELECT " FLEET_COLUMNS " FROM fleet WHERE id = ?1";
+static const char sql_fleet_insert[] =
+    "INSERT INTO fleet (" FLEET_COLUMNS ")"
+    " VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15)";
+static const char sql_fleet_update[] =
+    "UPDATE fleet SET name = ?2, generation = ?3, spec = ?4, labels = ?5, conditions = ?6, ready = ?7,"
+    " updated_us = ?8, deleted_us = ?9, updated_by = ?10, deleted_by = ?11 WHERE id = ?1";
+static const char sql_fleet_delete[] =
+    "DELETE FROM fleet WHERE id = ?1";
+static const char sql_fleet_delete_reports[] =
+    "DELETE FROM report WHERE fleet_id = ?1";
+static const char sql_fleet_by_name[] =
+    "SELECT " FLEET_COLUMNS " FROM fleet WHERE kind = ?1 AND owner_id = ?2 AND name = ?3 AND deleted_us = 0";
+static const char sql_fleet_children[] =
+    "SELECT " FLEET_COLUMNS " FROM fleet WHERE owner_id = ?1 AND kind = 2 ORDER BY created_us, id";
+static const char sql_fleet_page[] =
+    "SELECT " FLEET_COLUMNS " FROM fleet WHERE kind = ?1 ORDER BY created_us DESC, id DESC LIMIT ?2 OFFSET ?3";
+static const char sql_fleet_count[] =
+    "SELECT count(*) FROM fleet WHERE kind = ?1";
+static const char sql_fleet_page_of[] =
+    "SELECT " FLEET_COLUMNS " FROM fleet WHERE kind = ?1 AND owner_id = ?4"
+    " ORDER BY created_us DESC, id DESC LIMIT ?2 OFFSET ?3";
+static const char sql_fleet_count_of[] =
+    "SELECT count(*) FROM fleet WHERE kind = ?1 AND owner_id = ?2";
+static const char sql_fleet_pending[] =
+    "SELECT " FLEET_COLUMNS " FROM fleet WHERE ready = 0 AND (created_us, id) > (?1, ?2)"
+    " ORDER BY created_us, id LIMIT ?3";
+
+#define REPORT_COLUMNS \
+    "fleet_id, adapter, observed_generation, observed_us, received_us, created_us, conditions, data, metadata, secrets"
+
+static const char sql_report_list[] =
+    "SELECT " REPORT_COLUMNS " FROM report WHERE fleet_id = ?1 ORDER BY created_us, adapter";
+static const char sql_report_put[] = /* created_us stays that of the first report */
+    "INSERT INTO report (" REPORT_COLUMNS ")"
+    " VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)"
+    " ON CONFLICT (fleet_id, adapter) DO UPDATE SET observed_generation = excluded.observed_generation,"
+    " observed_us = excluded.observed_us, received_us = excluded.received_us, conditions = excluded.conditions,"
+    " data = excluded.data, metadata = excluded.metadata, secrets = excluded.secrets";
+/* clang-format on */
+
+/* ---- HyperFleet resources ---- */
+
+static void read_fleet(struct hfd_row_in *in, void *out)
+{
+    struct hfd_fleet_row *row = out;
+
+    row->id = hfd_row_text(in);
+    row->kind = hfd_row_kind(in);
+    row->owner_id = hfd_row_text(in);
+    row->name = hfd_row_text(in);
+    row->generation = hfd_row_i64(in);
+    row->spec = hfd_row_text(in);
+    row->labels = hfd_row_text(in);
+    row->conditions = hfd_row_text(in);
+    row->ready = hfd_row_i64(in) != 0;
+    row->created_us = hfd_row_i64(in);
+    row->updated_us = hfd_row_i64(in);
+    row->deleted_us = hfd_row_i64(in);
+    row->created_by = hfd_row_text(in);
+    row->updated_by = hfd_row_text(in);
+    row->deleted_by = hfd_row_text(in);
+}
+
+static hfd_rc all_fleet(struct hfd_stmt *st, struct hfd_arena *mem, struct hfd_fleet_list *out, struct hfd_err *err)
+{
+    void *rows;
+    hfd_rc rc = hfd_row_all(st, mem, "HyperFleet resource", read_fleet, sizeof(struct hfd_fleet_row), &rows, &out->count, err);
+
+    out->rows = rows;
+    return rc;
+}
+
+hfd_rc hfd_fleet_row_get(struct hfd_txn *tx, hfd_slice id, struct hfd_arena *mem, struct hfd_fleet_row *out, struct hfd_err *err)
+{
+    struct hfd_stmt *st;
+    hfd_rc rc = hfd_db_prepare(tx->db, sql_fleet_get, &st, err);
+
+    if (rc != HFD_OK)
+        return rc;
+    hfd_stmt_text(st, 1, hfd_row_some(id));
+    return hfd_row_one(st, mem, "HyperFleet resource", read_fleet, out, err);
+}
+
+hfd_rc hfd_fleet_row_insert(struct hfd_txn *tx, const struct hfd_fleet_row *row, struct hfd_err *err)
+{
+    struct hfd_stmt *st;
+    hfd_rc rc = hfd_row_write(tx, sql_fleet_insert, &st, err);
+
+    if (rc != HFD_OK)
+        return rc;
+    hfd_stmt_text(st, 1, hfd_row_some(row->id));
+    hfd_stmt_i64(st, 2, row->kind);
+    hfd_stmt_text(st, 3, hfd_row_some(row->owner_id));
+    hfd_stmt_text(st, 4, hfd_row_some(row->name));
+    hfd_stmt_i64(st, 5, row->generation);
+    hfd_stmt_text(st, 6, hfd_row_some(row->spec));
+    hfd_stmt_text(st, 7, hfd_row_some(row->labels));
+    hfd_stmt_text(st, 8, hfd_row_some(row->conditions));
+    hfd_stmt_i64(st, 9, row->ready);
+    hfd_stmt_i64(st, 10, row->created_us);
+    hfd_stmt_i64(st, 11, row->updated_us);
+    hfd_stmt_i64(st, 12, row->deleted_us);
+    hfd_stmt_text(st, 13, hfd_row_some(row->created_by));
+    hfd_stmt_text(st, 14, hfd_row_some(row->updated_by));
+    hfd_stmt_text(st, 15, hfd_row_some(row->deleted_by));
+    return hfd_stmt_run(st, NULL, err);
+}
+
+hfd_rc hfd_fleet_row_update(struct hfd_txn *tx, const struct hfd_fleet_row *row, struct hfd_err *err)
+{
+    struct hfd_stmt *st;
+    int64_t changed;
+    hfd_rc rc = hfd_row_write(tx, sql_fleet_update, &st, err);
+
+    if (rc != HFD_OK)
+        return rc;
+    hfd_stmt_text(st, 1, hfd_row_some(row->id));
+    hfd_stmt_text(st, 2, hfd_row_some(row->name));
+    hfd_stmt_i64(st, 3, row->generation);
+    hfd_stmt_text(st, 4, hfd_row_some(row->spec));
+    hfd_stmt_text(st, 5, hfd_row_some(row->labels));
+    hfd_stmt_text(st, 6, hfd_row_some(row->conditions));
+    hfd_stmt_i64(st, 7, row->ready);
+    hfd_stmt_i64(st, 8, row->updated_us);
+    hfd_stmt_i64(st, 9, row->deleted_us);
+    hfd_stmt_text(st, 10, hfd_row_some(row->updated_by));
+    hfd_stmt_text(st, 11, hfd_row_some(row->deleted_by));
+    rc = hfd_stmt_run(st, &changed, err);
+    if (rc == HFD_OK && changed == 0)
+        rc = hfd_fail(err, HFD_NOT_FOUND, "no such HyperFleet resource is stored");
+    return rc;
+}
+
+static hfd_rc delete_by_id(struct hfd_txn *tx, const char *sql, hfd_slice id, struct hfd_err *err)
+{
+    struct hfd_stmt *st;
+    hfd_rc rc = hfd_row_write(tx, sql, &st, err);
+
+    if (rc != HFD_OK)
+        return rc;
+    hfd_stmt_text(st, 1, hfd_row_some(id));
+    return hfd_stmt_run(st, NULL, err);
+}
+
+hfd_rc hfd_fleet_row_delete(struct hfd_txn *tx, hfd_slice id, struct hfd_err *err)
+{
+    hfd_rc rc = delete_by_id(tx, sql_fleet_delete_reports, id, err);
+
+    return rc == HFD_OK ? delete_by_id(tx, sql_fleet_delete, id, err) : rc;
+}
+
+hfd_rc hfd_fleet_row_by_name(struct hfd_txn *tx, enum hfd_kind kind, hfd_slice owner_id, hfd_slice name, struct hfd_arena *mem,
+                             struct hfd_fleet_row *out, struct hfd_err *err)
+{
+    struct hfd_stmt *st;
+    hfd_rc rc = hfd_db_prepare(tx->db, sql_fleet_by_name, &st, err);
+
+    if (rc != HFD_OK)
+        return rc;
+    hfd_stmt_i64(st, 1, kind);
+    hfd_stmt_text(st, 2, hfd_row_some(owner_id));
+    hfd_stmt_text(st, 3, hfd_row_some(name));
+    return hfd_row_one(st, mem, "HyperFleet resource", read_fleet, out, err);
+}
+
+hfd_rc hfd_fleet_row_children(struct hfd_txn *tx, hfd_slice cluster_id, struct hfd_arena *mem, struct hfd_fleet_list *out,
+                              struct hfd_err *err)
+{
+    struct hfd_stmt *st;
+    hfd_rc rc;
+
+    *out = (struct hfd_fleet_list){.count = 0};
+    rc = hfd_db_prepare(tx->db, sql_fleet_children, &st, err);
+    if (rc != HFD_OK)
+        return rc;
+    hfd_stmt_text(st, 1, hfd_row_some(cluster_id));
+    rc = all_fleet(st, mem, out, err);
+    out->total = (int64_t)out->count;
+    return rc;
+}
+
+static hfd_rc count_fleet(struct hfd_txn *tx, enum hfd_kind kind, hfd_slice owner_id, int64_t *total, struct hfd_err *err)
+{
+    struct hfd_stmt *st;
+    bool row;
+    hfd_rc rc = hfd_db_prepare(tx->db, owner_id.len == 0 ? sql_fleet_count : sql_fleet_count_of, &st, err);
+
+    if (rc != HFD_OK)
+        return rc;
+    hfd_stmt_i64(st, 1, kind);
+    if (owner_id.len != 0)
+        hfd_stmt_text(st, 2, owner_id);
+    rc = hfd_stmt_step(st, &row, err);
+    if (rc == HFD_OK)
+        *total = hfd_stmt_col_i64(st, 0);
+    hfd_stmt_done(st);
+    return rc;
+}
+
+hfd_rc hfd_fleet_row_page(struct hfd_txn *tx, enum hfd_kind kind, hfd_slice owner_id, int64_t offset, int64_t limit,
+                          struct hfd_arena *mem, struct hfd_fleet_list *out, struct hfd_err *err)
+{
+    struct hfd_stmt *st;
+    hfd_rc rc;
+
+    HFD_ASSERT(offset >= 0 && limit >= 0);
+    *out = (struct hfd_fleet_list){.count = 0};
+    rc = count_fleet(tx, kind, owner_id, &out->total, err);
+    if (rc == HFD_OK)
+        rc = hfd_db_prepare(tx->db, owner_id.len == 0 ? sql_fleet_page : sql_fleet_page_of, &st, err);
+    if (rc != HFD_OK)
+        return rc;
+    hfd_stmt_i64(st, 1, kind);
+    hfd_stmt_i64(st, 2, limit);
+    hfd_stmt_i64(st, 3, offset);
+    if (owner_id.len != 0)
+        hfd_stmt_text(st, 4, owner_id);
+    return all_fleet(st, mem, out, err);
+}
+
+hfd_rc hfd_fleet_row_pending(struct hfd_txn *tx, int64_t after_us, hfd_slice after_id, int64_t limit, struct hfd_arena *mem,
+                             struct hfd_fleet_list *out, struct hfd_err *err)
+{
+    struct hfd_stmt *st;
+    hfd_rc rc;
+
+    *out = (struct hfd_fleet_list){.count = 0};
+    rc = hfd_db_prepare(tx->db, sql_fleet_pending, &st, err);
+    if (rc != HFD_OK)
+        return rc;
+    hfd_stmt_i64(st, 1, after_us);
+    hfd_stmt_text(st, 2, hfd_row_some(after_id));
+    hfd_stmt_i64(st, 3, limit);
+    rc = all_fleet(st, mem, out, err);
+    out->total = (int64_t)out->count;
+    return rc;
+}
+
+/* ---- reports ---- */
+
+static void read_report(struct hfd_row_in *in, void *out)
+{
+    struct hfd_report_row *row = out;
+
+    row->fleet_id = hfd_row_text(in);
+    row->adapter = hfd_row_text(in);
+    row->observed_generation = hfd_row_i64(in);
+    row->observed_us = hfd_row_i64(in);
+    row->received_us = hfd_row_i64(in);
+    row->created_us = hfd_row_i64(in);
+    row->conditions = hfd_row_text(in);
+    row->data = hfd_row_text(in);
+    row->metadata = hfd_row_text(in);
+    row->secrets = hfd_row_blob(in);
+}
+
+hfd_rc hfd_report_row_list(struct hfd_txn *tx, hfd_slice fleet_id, struct hfd_arena *mem, struct hfd_report_list *out,
+                           struct hfd_err *err)
+{
+    struct hfd_stmt *st;
+    void *rows;
+    hfd_rc rc;
+
+    *out = (struct hfd_report_list){.count = 0};
+    rc = hfd_db_prepare(tx->db, sql_report_list, &st, err);
+    if (rc != HFD_OK)
+        return rc;
+    hfd_stmt_text(st, 1, hfd_row_some(fleet_id));
+    rc = hfd_row_all(st, mem, "report", read_report, sizeof(struct hfd_report_row), &rows, &out->count, err);
+    out->rows = rows;
+    out->total = (int64_t)out->count;
+    return rc;
+}
+
+hfd_rc hfd_report_row_put(struct hfd_txn *tx, const struct hfd_report_row *row, struct hfd_err *err)
+{
+    struct hfd_stmt *st;
+    hfd_rc rc = hfd_row_write(tx, sql_report_put, &st, err);
+
+    if (rc != HFD_OK)
+        return rc;
+    hfd_stmt_text(st, 1, hfd_row_some(row->fleet_id));
+    hfd_stmt_text(st, 2, hfd_row_some(row->adapter));
+    hfd_stmt_i64(st, 3, row->observed_generation);
+    hfd_stmt_i64(st, 4, row->observed_us);
+    hfd_stmt_i64(st, 5, row->received_us);
+    hfd_stmt_i64(st, 6, row->created_us);
+    hfd_stmt_text(st, 7, hfd_row_some(row->conditions));
+    hfd_stmt_text(st, 8, hfd_row_some(row->data));
+    hfd_stmt_text(st, 9, hfd_row_some(row->metadata));
+    hfd_stmt_blob(st, 10, row->secrets);
+    return hfd_stmt_run(st, NULL, err);
+}

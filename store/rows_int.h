@@ -1,0 +1,44 @@
+/* What the row functions share: reading columns in order, collecting lists, running writes. */
+#ifndef HFD_STORE_ROWS_INT_H
+#define HFD_STORE_ROWS_INT_H
+
+#include "store/rows.h"
+#include "store/txn.h"
+
+/** A cursor over the columns of the current row. Columns are taken in the order of the statement's list. */
+struct hfd_row_in {
+    struct hfd_stmt *st;
+    struct hfd_arena *mem;
+    int at;
+    bool bad; /* a value that the program never writes */
+};
+
+hfd_slice hfd_row_text(struct hfd_row_in *in); /* NULL is bad */
+hfd_slice hfd_row_blob(struct hfd_row_in *in); /* NULL is none */
+int64_t hfd_row_i64(struct hfd_row_in *in);
+enum hfd_kind hfd_row_kind(struct hfd_row_in *in);
+
+typedef void hfd_row_read(struct hfd_row_in *in, void *row);
+
+/**
+ * Reads the one row that st gives, and finishes st.
+ * @param what  for messages: "nodepool", "report"
+ * @return HFD_OK, HFD_NOT_FOUND, HFD_CORRUPT, or as hfd_stmt_step
+ */
+HFD_MUST_CHECK hfd_rc hfd_row_one(struct hfd_stmt *st, struct hfd_arena *mem, const char *what, hfd_row_read *read, void *row,
+                                  struct hfd_err *err);
+
+/** Reads all rows that st gives into an array in mem, and finishes st. */
+HFD_MUST_CHECK hfd_rc hfd_row_all(struct hfd_stmt *st, struct hfd_arena *mem, const char *what, hfd_row_read *read, size_t row_size,
+                                  void **rows, size_t *count, struct hfd_err *err);
+
+/** A value of a column that is never NULL: none becomes empty. */
+static inline hfd_slice hfd_row_some(hfd_slice v)
+{
+    return v.p != NULL ? v : HFD_SLICE("");
+}
+
+/** Gets a statement for writing; asserts that the transaction may. */
+HFD_MUST_CHECK hfd_rc hfd_row_write(struct hfd_txn *tx, const char *sql, struct hfd_stmt **out, struct hfd_err *err);
+
+#endif

@@ -1,0 +1,193 @@
+/* Rows of driver resources and of their parts. The SQL is the portable subset. Thread: that of the transaction. */
+#include "store/rows_int.h"
+
+/* clang-format off */
+#define RESOURCE_COLUMNS \
+    "guresid, type, kind, state, incarnation, cluster_id, digest, raw_digest, cookie, op_started_us, op_estimate_us, " \
+    "op_deadline_us, fail_code, fail_message, output, secrets, created_us, updated_us"
+
+static const char sql_resource_get[] =
+    "SELECT " RESOURCE_COLUMNS " FROM resource WHERE guresid = ?1";
+static const char sql_resource_put[] =
+    "INSERT INTO resource (" RESOURCE_COLUMNS ")"
+    " VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18)"
+    " ON CONFLICT (guresid) DO UPDATE SET type = excluded.type, kind = excluded.kind, state = excluded.state,"
+    " incarnation = excluded.incarnation, cluster_id = excluded.cluster_id, digest = excluded.digest,"
+    " raw_digest = excluded.raw_digest, cookie = excluded.cookie, op_started_us = excluded.op_started_us,"
+    " op_estimate_us = excluded.op_estimate_us, op_deadline_us = excluded.op_deadline_us,"
+    " fail_code = excluded.fail_code, fail_message = excluded.fail_message, output = excluded.output,"
+    " secrets = excluded.secrets, created_us = excluded.created_us, updated_us = excluded.updated_us";
+static const char sql_resource_delete[] =
+    "DELETE FROM resource WHERE guresid = ?1";
+static const char sql_resource_delete_parts[] =
+    "DELETE FROM part WHERE guresid = ?1";
+
+#define PART_COLUMNS "guresid, fleet_id, kind, name, generation"
+
+static const char sql_part_list[] =
+    "SELECT " PART_COLUMNS " FROM part WHERE guresid = ?1 ORDER BY kind, name, fleet_id";
+static const char sql_part_by_fleet[] =
+    "SELECT " PART_COLUMNS " FROM part WHERE fleet_id = ?1 ORDER BY guresid LIMIT 1";
+static const char sql_part_put[] =
+    "INSERT INTO part (" PART_COLUMNS ") VALUES (?1, ?2, ?3, ?4, ?5)"
+    " ON CONFLICT (guresid, fleet_id) DO UPDATE SET kind = excluded.kind, name = excluded.name,"
+    " generation = excluded.generation";
+static const char sql_part_delete[] =
+    "DELETE FROM part WHERE guresid = ?1 AND fleet_id = ?2";
+/* clang-format on */
+
+/* ---- driver resources ---- */
+
+static void read_resource(struct hfd_row_in *in, void *out)
+{
+    struct hfd_resource_row *row = out;
+    int64_t state;
+
+    row->guresid = hfd_row_text(in);
+    row->type = hfd_row_text(in);
+    row->kind = hfd_row_kind(in);
+    state = hfd_row_i64(in);
+    in->bad = in->bad || state < 0 || state > INT32_MAX; /* its names are the domain's */
+    row->state = (int)state;
+    row->incarnation = hfd_row_text(in);
+    row->cluster_id = hfd_row_text(in);
+    row->digest = hfd_row_text(in);
+    row->raw_digest = hfd_row_text(in);
+    row->cookie = hfd_row_text(in);
+    row->op_started_us = hfd_row_i64(in);
+    row->op_estimate_us = hfd_row_i64(in);
+    row->op_deadline_us = hfd_row_i64(in);
+    row->fail_code = hfd_row_text(in);
+    row->fail_message = hfd_row_text(in);
+    row->output = hfd_row_text(in);
+    row->secrets = hfd_row_blob(in);
+    row->created_us = hfd_row_i64(in);
+    row->updated_us = hfd_row_i64(in);
+}
+
+hfd_rc hfd_resource_row_get(struct hfd_txn *tx, hfd_slice guresid, struct hfd_arena *mem, struct hfd_resource_row *out,
+                            struct hfd_err *err)
+{
+    struct hfd_stmt *st;
+    hfd_rc rc = hfd_db_prepare(tx->db, sql_resource_get, &st, err);
+
+    if (rc != HFD_OK)
+        return rc;
+    hfd_stmt_text(st, 1, hfd_row_some(guresid));
+    return hfd_row_one(st, mem, "driver resource", read_resource, out, err);
+}
+
+hfd_rc hfd_resource_row_put(struct hfd_txn *tx, const struct hfd_resource_row *row, struct hfd_err *err)
+{
+    struct hfd_stmt *st;
+    hfd_rc rc = hfd_row_write(tx, sql_resource_put, &st, err);
+
+    if (rc != HFD_OK)
+        return rc;
+    hfd_stmt_text(st, 1, hfd_row_some(row->guresid));
+    hfd_stmt_text(st, 2, hfd_row_some(row->type));
+    hfd_stmt_i64(st, 3, row->kind);
+    hfd_stmt_i64(st, 4, row->state);
+    hfd_stmt_text(st, 5, hfd_row_some(row->incarnation));
+    hfd_stmt_text(st, 6, hfd_row_some(row->cluster_id));
+    hfd_stmt_blob(st, 7, hfd_row_some(row->digest));
+    hfd_stmt_blob(st, 8, hfd_row_some(row->raw_digest));
+    hfd_stmt_text(st, 9, hfd_row_some(row->cookie));
+    hfd_stmt_i64(st, 10, row->op_started_us);
+    hfd_stmt_i64(st, 11, row->op_estimate_us);
+    hfd_stmt_i64(st, 12, row->op_deadline_us);
+    hfd_stmt_text(st, 13, hfd_row_some(row->fail_code));
+    hfd_stmt_text(st, 14, hfd_row_some(row->fail_message));
+    hfd_stmt_text(st, 15, hfd_row_some(row->output));
+    hfd_stmt_blob(st, 16, row->secrets);
+    hfd_stmt_i64(st, 17, row->created_us);
+    hfd_stmt_i64(st, 18, row->updated_us);
+    return hfd_stmt_run(st, NULL, err);
+}
+
+static hfd_rc delete_by_guresid(struct hfd_txn *tx, const char *sql, hfd_slice guresid, struct hfd_err *err)
+{
+    struct hfd_stmt *st;
+    hfd_rc rc = hfd_row_write(tx, sql, &st, err);
+
+    if (rc != HFD_OK)
+        return rc;
+    hfd_stmt_text(st, 1, hfd_row_some(guresid));
+    return hfd_stmt_run(st, NULL, err);
+}
+
+hfd_rc hfd_resource_row_delete(struct hfd_txn *tx, hfd_slice guresid, struct hfd_err *err)
+{
+    hfd_rc rc = delete_by_guresid(tx, sql_resource_delete_parts, guresid, err);
+
+    return rc == HFD_OK ? delete_by_guresid(tx, sql_resource_delete, guresid, err) : rc;
+}
+
+/* ---- parts ---- */
+
+static void read_part(struct hfd_row_in *in, void *out)
+{
+    struct hfd_part_row *row = out;
+
+    row->guresid = hfd_row_text(in);
+    row->fleet_id = hfd_row_text(in);
+    row->kind = hfd_row_kind(in);
+    row->name = hfd_row_text(in);
+    row->generation = hfd_row_i64(in);
+}
+
+hfd_rc hfd_part_row_list(struct hfd_txn *tx, hfd_slice guresid, struct hfd_arena *mem, struct hfd_part_list *out,
+                         struct hfd_err *err)
+{
+    struct hfd_stmt *st;
+    void *rows;
+    hfd_rc rc;
+
+    *out = (struct hfd_part_list){.count = 0};
+    rc = hfd_db_prepare(tx->db, sql_part_list, &st, err);
+    if (rc != HFD_OK)
+        return rc;
+    hfd_stmt_text(st, 1, hfd_row_some(guresid));
+    rc = hfd_row_all(st, mem, "part", read_part, sizeof(struct hfd_part_row), &rows, &out->count, err);
+    out->rows = rows;
+    return rc;
+}
+
+hfd_rc hfd_part_row_by_fleet(struct hfd_txn *tx, hfd_slice fleet_id, struct hfd_arena *mem, struct hfd_part_row *out,
+                             struct hfd_err *err)
+{
+    struct hfd_stmt *st;
+    hfd_rc rc = hfd_db_prepare(tx->db, sql_part_by_fleet, &st, err);
+
+    if (rc != HFD_OK)
+        return rc;
+    hfd_stmt_text(st, 1, hfd_row_some(fleet_id));
+    return hfd_row_one(st, mem, "part", read_part, out, err);
+}
+
+hfd_rc hfd_part_row_put(struct hfd_txn *tx, const struct hfd_part_row *row, struct hfd_err *err)
+{
+    struct hfd_stmt *st;
+    hfd_rc rc = hfd_row_write(tx, sql_part_put, &st, err);
+
+    if (rc != HFD_OK)
+        return rc;
+    hfd_stmt_text(st, 1, hfd_row_some(row->guresid));
+    hfd_stmt_text(st, 2, hfd_row_some(row->fleet_id));
+    hfd_stmt_i64(st, 3, row->kind);
+    hfd_stmt_text(st, 4, hfd_row_some(row->name));
+    hfd_stmt_i64(st, 5, row->generation);
+    return hfd_stmt_run(st, NULL, err);
+}
+
+hfd_rc hfd_part_row_delete(struct hfd_txn *tx, hfd_slice guresid, hfd_slice fleet_id, struct hfd_err *err)
+{
+    struct hfd_stmt *st;
+    hfd_rc rc = hfd_row_write(tx, sql_part_delete, &st, err);
+
+    if (rc != HFD_OK)
+        return rc;
+    hfd_stmt_text(st, 1, hfd_row_some(guresid));
+    hfd_stmt_text(st, 2, hfd_row_some(fleet_id));
+    return hfd_stmt_run(st, NULL, err);
+}

@@ -1,0 +1,511 @@
+/*
+ * The executors: one writer thread that takes the whole queue per commit, reader threads, and the caller's own reader.
+ * Nobody hears of success before the commit is on disk. See store.h. Source: DESIGN.md sections 2 and 3, STYLE.md section 5.
+ *
+ * Locks: take_lock (below), held while waiting for view jobs; no other lock of ours is taken under it but the queue's own.
+ */
+#include "store/store.h"
+
+#include "driver/base/check.h"
+#include "driver/base/log.h"
+#include "driver/base/metrics.h"
+#include "store/migrate.h"
+#include "store/txn.h"
+
+#include <pthread.h>
+#include <signal.h>
+#include <stdatomic.h>
+
+#define QUEUE_MAX_DEFAULT 4096
+#define BATCH_MAX_DEFAULT 1024
+#define READERS_DEFAULT 2
+
+struct worker {
+    struct hfd_store *store;
+    struct hfd_db *db;
+    pthread_t thread;
+    bool started;
+};
+
+struct hfd_store {
+    unsigned magic;
+#define STORE_MAGIC 0x5704e001u
+    char *dir;
+    size_t batch_max;
+    const struct hfd_clock *clock;
+    struct hfd_queue *updates;
+    struct hfd_queue *views;
+    struct worker writer;
+    struct worker *readers;
+    unsigned readers_count;
+    pthread_mutex_t take_lock; /* one reader thread at a time waits on `views`: the queue has one receiver */
+    atomic_uint readers_open;  /* hfd_store_reader */
+    atomic_bool broken;        /* set by the writer, after `cause` */
+    struct hfd_err cause;
+    void (*on_broken)(void *ctx);
+    void *on_broken_ctx;
+};
+
+struct hfd_store_reader {
+    unsigned magic;
+#define READER_MAGIC 0x5704e002u
+    struct hfd_store *store;
+    struct hfd_db *db;
+};
+
+static struct hfd_job *next_job(const struct hfd_job *job)
+{
+    return (struct hfd_job *)job->node.next;
+}
+
+/* ---- answers ---- */
+
+/*
+ * Gives finished jobs back: one call per sink, in the order of submission within a sink. After the call for its sink a job is
+ * its submitter's again. A handful of sinks (one per loop), so the list is walked once for each.
+ */
+static void post_all(struct hfd_job *list)
+{
+    while (list != NULL) {
+        struct hfd_sink *sink = list->sink;
+        struct hfd_qnode *mine = NULL, **mine_end = &mine;
+        struct hfd_qnode *rest = NULL, **rest_end = &rest;
+
+        for (struct hfd_qnode *n = &list->node; n != NULL; n = n->next) {
+            struct hfd_qnode ***end = ((struct hfd_job *)n)->sink == sink ? &mine_end : &rest_end;
+
+            **end = n;
+            *end = &n->next;
+        }
+        *mine_end = NULL;
+        *rest_end = NULL;
+        sink->post(sink, (struct hfd_job *)mine);
+        list = (struct hfd_job *)rest;
+    }
+}
+
+static void finish(struct hfd_job *job, hfd_rc rc, const struct hfd_err *err)
+{
+    job->rc = rc;
+    if (rc != HFD_OK)
+        job->err = *err;
+    job->err.rc = rc;
+}
+
+static void finish_all(struct hfd_job *list, hfd_rc rc, const struct hfd_err *err)
+{
+    for (struct hfd_job *job = list; job != NULL; job = next_job(job))
+        finish(job, rc, err);
+}
+
+/* ---- the writer ---- */
+
+static hfd_rc fail_broken(const struct hfd_store *store, struct hfd_err *err)
+{
+    return hfd_fail(err, HFD_IO, "the store takes no more work until a restart, after: %s", store->cause.msg);
+}
+
+static void turn_broken(struct hfd_store *store, const struct hfd_err *cause)
+{
+    if (atomic_load_explicit(&store->broken, memory_order_relaxed))
+        return;
+    store->cause = *cause;
+    atomic_store_explicit(&store->broken, true, memory_order_release);
+    hfd_metric_set(HFD_METRIC_STORE_OK, NULL, 0);
+    HFD_LOG(HFD_LOG_ERROR, "the store failed and takes no more work", HFD_LOG_CSTR("reason", cause->msg));
+    if (store->on_broken != NULL)
+        store->on_broken(store->on_broken_ctx);
+}
+
+/* One job between savepoint and release. @return not HFD_OK when the transaction as a whole cannot go on */
+static hfd_rc run_job(struct hfd_db *db, struct hfd_job *job, struct hfd_err *err)
+{
+    struct hfd_txn tx = {.db = db, .writable = true};
+    hfd_rc rc = hfd_db_savepoint(db, err);
+
+    if (rc != HFD_OK)
+        return rc;
+    job->err = (struct hfd_err){.rc = HFD_OK};
+    job->rc = job->fn(&tx, job->arg, &job->err);
+    job->err.rc = job->rc;
+    if (hfd_db_broken(db)) { /* answered again by every call: the first reason */
+        rc = hfd_db_release(db, err);
+        return rc != HFD_OK ? rc : HFD_IO;
+    }
+    return job->rc == HFD_OK ? hfd_db_release(db, err) : hfd_db_rollback_to(db, err);
+}
+
+static hfd_rc run_transaction(struct hfd_db *db, struct hfd_job *list, struct hfd_err *err)
+{
+    hfd_rc rc = hfd_db_begin(db, err);
+
+    if (rc != HFD_OK)
+        return rc;
+    for (struct hfd_job *job = list; rc == HFD_OK && job != NULL; job = next_job(job))
+        rc = run_job(db, job, err);
+    if (rc == HFD_OK)
+        rc = hfd_db_commit(db, err);
+    if (rc != HFD_OK)
+        hfd_db_rollback(db);
+    return rc;
+}
+
+static void count_results(const struct hfd_job *list)
+{
+    int64_t counts[HFD_RC_COUNT] = {0};
+
+    for (const struct hfd_job *job = list; job != NULL; job = next_job(job))
+        counts[job->rc]++;
+    for (int rc = 0; rc < HFD_RC_COUNT; rc++)
+        if (counts[rc] != 0)
+            hfd_metric_add(HFD_METRIC_STORE_JOBS, HFD_LABELS(hfd_rc_name((hfd_rc)rc)), counts[rc]);
+}
+
+/*
+ * A batch fails as a whole or not at all: a job that was refused may have been refused because of what an earlier one wrote, so
+ * its answer too is only true if the commit is.
+ */
+static void run_batch(struct hfd_store *store, struct hfd_job *list)
+{
+    struct hfd_db *db = store->writer.db;
+    int64_t start_us = hfd_clock_mono_us(store->clock);
+    struct hfd_err err;
+    hfd_rc rc;
+
+    if (atomic_load_explicit(&store->broken, memory_order_relaxed)) {
+        rc = fail_broken(store, &err);
+    } else {
+        rc = run_transaction(db, list, &err);
+        if (rc == HFD_OK) {
+            hfd_metric_add(HFD_METRIC_STORE_COMMITS, NULL, 1);
+            hfd_metric_observe_us(HFD_METRIC_STORE_COMMIT_SECONDS, NULL, hfd_clock_mono_us(store->clock) - start_us);
+        } else if (hfd_db_broken(db)) {
+            turn_broken(store, &err);
+            rc = hfd_fail(&err, HFD_IO, "it is not known whether this was stored: %s", store->cause.msg);
+        }
+    }
+    if (rc != HFD_OK)
+        finish_all(list, rc, &err);
+    count_results(list);
+    post_all(list);
+    if (!atomic_load_explicit(&store->broken, memory_order_relaxed) && hfd_db_tidy(db, &err) != HFD_OK)
+        turn_broken(store, &err);
+}
+
+static void *writer_main(void *arg)
+{
+    struct worker *w = arg;
+    struct hfd_store *store = w->store;
+    struct hfd_qnode *list;
+    size_t count;
+
+    hfd_db_adopt(w->db);
+    while ((list = hfd_queue_take(store->updates, store->batch_max, &count)) != NULL) {
+        hfd_metric_set(HFD_METRIC_STORE_QUEUE, NULL, (int64_t)hfd_queue_length(store->updates));
+        run_batch(store, (struct hfd_job *)list);
+    }
+    return NULL;
+}
+
+/* ---- readers ---- */
+
+/* A connection that broke is opened anew: what a reader saw says nothing about the next one, and nothing is lost with it. */
+static hfd_rc reopen_if_broken(const struct hfd_store *store, struct hfd_db **db, struct hfd_err *err)
+{
+    if (*db != NULL && !hfd_db_broken(*db))
+        return HFD_OK;
+    hfd_db_close(db);
+    return hfd_db_open(store->dir, HFD_DB_READER, db, err);
+}
+
+static hfd_rc read_snapshot(const struct hfd_store *store, struct hfd_db **db, hfd_txn_fn *fn, void *arg, struct hfd_err *err)
+{
+    struct hfd_txn tx = {.writable = false};
+    hfd_rc rc = reopen_if_broken(store, db, err);
+
+    if (rc == HFD_OK)
+        rc = hfd_db_begin(*db, err);
+    if (rc != HFD_OK)
+        return rc;
+    tx.db = *db;
+    rc = fn(&tx, arg, err);
+    hfd_db_rollback(*db); /* the end of the snapshot; there is nothing to undo */
+    return rc;
+}
+
+static void *reader_main(void *arg)
+{
+    struct worker *w = arg;
+    struct hfd_store *store = w->store;
+
+    hfd_db_adopt(w->db);
+    for (;;) {
+        struct hfd_qnode *node;
+        struct hfd_job *job;
+        struct hfd_err err = {.rc = HFD_OK};
+        size_t count;
+
+        (void)pthread_mutex_lock(&store->take_lock);
+        node = hfd_queue_take(store->views, 1, &count);
+        (void)pthread_mutex_unlock(&store->take_lock);
+        if (node == NULL)
+            break;
+        job = (struct hfd_job *)node;
+        finish(job, read_snapshot(store, &w->db, job->fn, job->arg, &err), &err);
+        post_all(job);
+    }
+    if (w->db != NULL)
+        hfd_db_close(&w->db);
+    return NULL;
+}
+
+hfd_rc hfd_store_reader_open(struct hfd_store *store, struct hfd_store_reader **out, struct hfd_err *err)
+{
+    struct hfd_store_reader *reader = calloc(1, sizeof(*reader));
+    hfd_rc rc;
+
+    HFD_CHECK_OBJ(store, STORE_MAGIC);
+    *out = NULL;
+    if (reader == NULL)
+        return hfd_fail(err, HFD_NOMEM, "open a store reader");
+    rc = hfd_db_open(store->dir, HFD_DB_READER, &reader->db, err);
+    if (rc != HFD_OK) {
+        free(reader);
+        return rc;
+    }
+    reader->magic = READER_MAGIC;
+    reader->store = store;
+    atomic_fetch_add(&store->readers_open, 1);
+    *out = reader;
+    return HFD_OK;
+}
+
+void hfd_store_reader_close(struct hfd_store_reader **readerp)
+{
+    struct hfd_store_reader *reader = *readerp;
+
+    *readerp = NULL;
+    if (reader == NULL)
+        return;
+    HFD_CHECK_OBJ(reader, READER_MAGIC);
+    hfd_db_close(&reader->db);
+    atomic_fetch_sub(&reader->store->readers_open, 1);
+    reader->magic = 0;
+    free(reader);
+}
+
+hfd_rc hfd_store_read(struct hfd_store_reader *reader, hfd_txn_fn *fn, void *arg, struct hfd_err *err)
+{
+    HFD_CHECK_OBJ(reader, READER_MAGIC);
+    return read_snapshot(reader->store, &reader->db, fn, arg, err);
+}
+
+/* ---- submitting ---- */
+
+static hfd_rc submit(struct hfd_store *store, struct hfd_queue *queue, struct hfd_job *job, struct hfd_err *err)
+{
+    HFD_CHECK_OBJ(store, STORE_MAGIC);
+    if (!hfd_store_ok(store))
+        return fail_broken(store, err);
+    if (hfd_queue_push(queue, &job->node) != HFD_OK)
+        return hfd_fail(err, HFD_BUSY, "the store has too much work queued");
+    return HFD_OK;
+}
+
+hfd_rc hfd_store_update(struct hfd_store *store, struct hfd_job *job, struct hfd_err *err)
+{
+    hfd_rc rc = submit(store, store->updates, job, err);
+
+    if (rc != HFD_OK)
+        hfd_metric_add(HFD_METRIC_STORE_JOBS, HFD_LABELS(hfd_rc_name(rc)), 1);
+    return rc;
+}
+
+hfd_rc hfd_store_view(struct hfd_store *store, struct hfd_job *job, struct hfd_err *err)
+{
+    return submit(store, store->views, job, err);
+}
+
+struct waiter {
+    struct hfd_sink sink; /* first member */
+    pthread_mutex_t lock;
+    pthread_cond_t posted;
+    bool done;
+};
+
+static void wake_waiter(struct hfd_sink *sink, struct hfd_job *list)
+{
+    struct waiter *w = (struct waiter *)sink;
+
+    (void)list; /* its one job */
+    (void)pthread_mutex_lock(&w->lock);
+    w->done = true;
+    (void)pthread_cond_signal(&w->posted); /* under the lock: the waiter takes w away as soon as it has it */
+    (void)pthread_mutex_unlock(&w->lock);
+}
+
+hfd_rc hfd_store_update_wait(struct hfd_store *store, hfd_txn_fn *fn, void *arg, struct hfd_err *err)
+{
+    struct waiter w = {.sink = {wake_waiter}, .lock = PTHREAD_MUTEX_INITIALIZER, .posted = PTHREAD_COND_INITIALIZER};
+    struct hfd_job job = {.fn = fn, .arg = arg, .sink = &w.sink};
+    hfd_rc rc = hfd_store_update(store, &job, err);
+
+    if (rc == HFD_OK) {
+        (void)pthread_mutex_lock(&w.lock);
+        while (!w.done)
+            (void)pthread_cond_wait(&w.posted, &w.lock);
+        (void)pthread_mutex_unlock(&w.lock);
+        rc = job.rc;
+        if (rc != HFD_OK && err != NULL)
+            *err = job.err;
+    }
+    (void)pthread_cond_destroy(&w.posted);
+    (void)pthread_mutex_destroy(&w.lock);
+    return rc;
+}
+
+bool hfd_store_ok(const struct hfd_store *store)
+{
+    return !atomic_load_explicit(&store->broken, memory_order_acquire);
+}
+
+void hfd_store_on_broken(struct hfd_store *store, void (*fn)(void *ctx), void *ctx)
+{
+    store->on_broken_ctx = ctx;
+    store->on_broken = fn;
+}
+
+/* ---- opening and closing ---- */
+
+/* Signals are the main thread's business. */
+static hfd_rc start(struct worker *w, void *(*body)(void *), const char *name, struct hfd_err *err)
+{
+    sigset_t all, before;
+    int rc;
+
+    (void)sigfillset(&all);
+    (void)pthread_sigmask(SIG_SETMASK, &all, &before);
+    rc = pthread_create(&w->thread, NULL, body, w);
+    (void)pthread_sigmask(SIG_SETMASK, &before, NULL);
+    if (rc != 0)
+        return hfd_fail(err, HFD_NOMEM, "open the store: cannot start a thread (%d)", rc);
+    w->started = true;
+    (void)pthread_setname_np(w->thread, name);
+    return HFD_OK;
+}
+
+static hfd_rc open_writer(struct hfd_store *store, struct hfd_err *err)
+{
+    hfd_rc rc = hfd_db_open(store->dir, HFD_DB_WRITER, &store->writer.db, err);
+
+    if (rc == HFD_OK)
+        rc = hfd_migrate(store->writer.db, hfd_migrations, hfd_migrations_count, err);
+    return rc;
+}
+
+static hfd_rc open_readers(struct hfd_store *store, struct hfd_err *err)
+{
+    hfd_rc rc = HFD_OK;
+
+    for (unsigned i = 0; rc == HFD_OK && i < store->readers_count; i++) {
+        store->readers[i].store = store;
+        rc = hfd_db_open(store->dir, HFD_DB_READER, &store->readers[i].db, err);
+    }
+    return rc;
+}
+
+static hfd_rc start_all(struct hfd_store *store, struct hfd_err *err)
+{
+    hfd_rc rc = start(&store->writer, writer_main, "hfd-writer", err);
+
+    for (unsigned i = 0; rc == HFD_OK && i < store->readers_count; i++)
+        rc = start(&store->readers[i], reader_main, "hfd-reader", err);
+    return rc;
+}
+
+static hfd_rc make_parts(const struct hfd_store_config *config, struct hfd_store *store, struct hfd_err *err)
+{
+    size_t queue_max = config->queue_max != 0 ? config->queue_max : QUEUE_MAX_DEFAULT;
+    hfd_rc rc;
+
+    store->batch_max = config->batch_max != 0 ? config->batch_max : BATCH_MAX_DEFAULT;
+    store->readers_count = config->readers != 0 ? config->readers : READERS_DEFAULT;
+    store->clock = config->clock != NULL ? config->clock : &hfd_clock_system;
+    store->writer.store = store;
+    store->dir = strdup(config->dir);
+    store->readers = calloc(store->readers_count, sizeof(*store->readers));
+    if (store->dir == NULL || store->readers == NULL)
+        return hfd_fail(err, HFD_NOMEM, "open the store");
+    rc = hfd_queue_new(queue_max, &store->updates, err);
+    if (rc == HFD_OK)
+        rc = hfd_queue_new(queue_max, &store->views, err);
+    return rc;
+}
+
+hfd_rc hfd_store_open(const struct hfd_store_config *config, struct hfd_store **out, struct hfd_err *err)
+{
+    struct hfd_store *store = calloc(1, sizeof(*store));
+    hfd_rc rc;
+
+    *out = NULL;
+    if (store == NULL)
+        return hfd_fail(err, HFD_NOMEM, "open the store");
+    store->magic = STORE_MAGIC;
+    (void)pthread_mutex_init(&store->take_lock, NULL);
+    rc = make_parts(config, store, err);
+    if (rc == HFD_OK)
+        rc = open_writer(store, err);
+    if (rc == HFD_OK)
+        rc = open_readers(store, err);
+    if (rc == HFD_OK)
+        rc = start_all(store, err);
+    if (rc != HFD_OK) {
+        hfd_store_close(&store);
+        return rc;
+    }
+    hfd_metric_set(HFD_METRIC_STORE_OK, NULL, 1);
+    *out = store;
+    return HFD_OK;
+}
+
+static void join(struct worker *w)
+{
+    if (w->started)
+        (void)pthread_join(w->thread, NULL);
+}
+
+static void close_db(struct worker *w)
+{
+    if (w->db == NULL)
+        return;
+    hfd_db_adopt(w->db);
+    hfd_db_close(&w->db);
+}
+
+void hfd_store_close(struct hfd_store **storep)
+{
+    struct hfd_store *store = *storep;
+
+    *storep = NULL;
+    if (store == NULL)
+        return;
+    HFD_CHECK_OBJ(store, STORE_MAGIC);
+    HFD_ASSERT(atomic_load(&store->readers_open) == 0);
+    if (store->updates != NULL)
+        hfd_queue_close(store->updates);
+    if (store->views != NULL)
+        hfd_queue_close(store->views);
+    join(&store->writer);
+    for (unsigned i = 0; store->readers != NULL && i < store->readers_count; i++) {
+        join(&store->readers[i]);
+        close_db(&store->readers[i]);
+    }
+    close_db(&store->writer); /* last: it checkpoints, and lets the next process in */
+    hfd_queue_free(store->updates);
+    hfd_queue_free(store->views);
+    (void)pthread_mutex_destroy(&store->take_lock);
+    free(store->readers);
+    free(store->dir);
+    store->magic = 0;
+    free(store);
+}

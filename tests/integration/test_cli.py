@@ -1,0 +1,178 @@
+"""The command line: help, settings from file, environment and flags, what is refused at start, version."""
+import os
+import re
+import shutil
+import socket
+import tempfile
+import unittest
+
+from lib import Client, Server, clean_env, run
+
+KEYS = ("listen", "ops_listen", "data", "demo", "adapters.required.cluster", "adapters.required.nodepool", "driver.terminal_reasons",
+        "driver.deadline.create", "driver.deadline.update", "driver.deadline.delete", "driver.estimate.create", "driver.outputs.values",
+        "driver.outputs.secrets", "driver.types.cluster", "driver.types.nodepool", "log.level")
+
+
+class Cli(unittest.TestCase):
+    maxDiff = 4000
+
+    def setUp(self):
+        self.dir = tempfile.mkdtemp(prefix="hfd-it-cli-")
+        self.addCleanup(shutil.rmtree, self.dir, True)
+
+    def file(self, text):
+        path = os.path.join(self.dir, "config.yaml")
+        with open(path, "w", encoding="utf-8") as f:
+            f.write(text)
+        return path
+
+    def refused(self, args, words, env=None):
+        """Ends with a status other than 0, and stderr has the words."""
+        done = run(*args, env=env, timeout_s=15)
+        self.assertNotEqual(done.returncode, 0, "%s was accepted" % (args,))
+        self.assertGreater(done.returncode, 0, "ended by a signal: %s" % done.stderr)
+        for word in words:
+            self.assertIn(word, done.stderr)
+        return done
+
+    def serve(self, *more):
+        return ["serve", "--listen", "127.0.0.1:0", "--ops-listen", "127.0.0.1:0", "--data", os.path.join(self.dir, "data"), *more]
+
+    def test_version(self):
+        """version prints a version number."""
+        for args in (["version"], ["--version"]):
+            done = run(*args)
+            self.assertEqual(done.returncode, 0, done.stderr)
+            self.assertRegex(done.stdout, r"[0-9]+\.[0-9]+\.[0-9]+")
+
+    def test_help(self):
+        """--help names the commands; serve --help every setting with its flag."""
+        for args in (["--help"], ["help"]):
+            done = run(*args)
+            self.assertEqual(done.returncode, 0, done.stderr)
+            for word in ("serve", "keygen", "config", "version"):
+                self.assertIn(word, done.stdout)
+        done = run("serve", "--help")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        for key in KEYS:
+            self.assertIn("--" + re.sub(r"[._]", "-", key), done.stdout)
+
+    def test_no_or_unknown_command(self):
+        """Nothing, or something unknown, is an error that shows what there is."""
+        self.refused([], ["serve"])
+        self.refused(["sevre"], ["sevre"])
+
+    def test_config_show(self):
+        """config show prints a YAML file that reads back to the same, with what file, environment and flags say; later wins."""
+        path = self.file("driver:\n  deadline:\n    create: 90s\n    update: 2h\ndriver.deadline.delete: 5m\nadapters.required.cluster: [a, b]\n")
+        env = {"HFD_DRIVER_DEADLINE_UPDATE": "3h", "HFD_ADAPTERS_REQUIRED_NODEPOOL": "x,y"}
+        done = run("config", "show", "--config", path, "--driver-deadline-delete", "7m", env=env)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        again = run("config", "show", "--config", self.file(done.stdout))
+        self.assertEqual(again.stdout, done.stdout)
+        shown = dict(line.split(":", 1) for line in done.stdout.splitlines() if ":" in line and not line.startswith("#"))
+        def seconds(key):
+            m = re.search(r"([0-9]+)(s|m|h)", shown[key])
+            return int(m.group(1)) * {"s": 1, "m": 60, "h": 3600}[m.group(2)]
+        self.assertEqual((seconds("driver.deadline.create"), seconds("driver.deadline.update"), seconds("driver.deadline.delete")), (90, 10800, 420))
+        self.assertRegex(shown["adapters.required.cluster"], r"a.*b")
+        self.assertRegex(shown["adapters.required.nodepool"], r"x.*y")
+
+    def test_config_check(self):
+        """config check is silent success or an error with the place."""
+        self.assertEqual(run("config", "check", "--config", self.file("log:\n  level: debug\n")).returncode, 0)
+        self.refused(["config", "check", "--config", self.file("a: 1\n\nlog:\n  levle: debug\n")], ["config.yaml"])
+        self.refused(["config", "check", "--config", os.path.join(self.dir, "missing.yaml")], ["missing.yaml"])
+
+    def test_config_docs(self):
+        """config docs prints the settings as a Markdown table."""
+        done = run("config", "docs")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertIn("|", done.stdout)
+        for key in KEYS:
+            self.assertIn(key, done.stdout)
+
+    def test_unknown_key(self):
+        """An unknown key is named, wherever it stands, and the server does not start."""
+        self.refused(self.serve("--no-such-thing", "1"), ["no-such-thing"])
+        self.refused(self.serve(), ["HFD_NO_SUCH_THING"], env={"HFD_NO_SUCH_THING": "1"})
+        for text, word in (("no_such_thing: 1\n", "no_such_thing"), ("driver:\n  deadline:\n    crate: 1h\n", "driver.deadline.crate"),
+                           ("driver: 7\n", "driver"), ("listen:\n  host: x\n", "listen")):
+            done = self.refused(self.serve("--config", self.file(text)), [word, "config.yaml"])
+            self.assertNotIn("ready", done.stdout)
+        self.assertFalse(os.path.exists(os.path.join(self.dir, "data", "keys")), "nothing is made before the settings are right")
+
+    def test_bad_values(self):
+        """A bad value is named with its key, and with what was expected."""
+        cases = [("driver.deadline.create", "soon"), ("driver.deadline.create", "10"), ("driver.deadline.create", "-5s"), ("driver.deadline.create", "0s"),
+                 ("driver.deadline.create", "99999999h"), ("driver.deadline.create", ""), ("http.body_max", "lots"), ("http.body_max", "1"),
+                 ("http.threads", "x"), ("http.threads", "-1"), ("http.threads", "1000"), ("log.level", "loud"), ("http.connections_max", "1.5"),
+                 ("listen", "here"), ("listen", "127.0.0.1:99999"), ("listen", "127.0.0.1"), ("store", "oracle"), ("backend", "somewhere")]
+        for key, value in cases:
+            with self.subTest(key=key, value=value):
+                flag = "--" + re.sub(r"[._]", "-", key)
+                done = self.refused(["serve", "--data", os.path.join(self.dir, "data"), "--ops-listen", "127.0.0.1:0"]
+                                    + ([] if key == "listen" else ["--listen", "127.0.0.1:0"]) + [flag + "=" + value], [])
+                self.assertTrue(key in done.stderr or flag in done.stderr, done.stderr)
+
+    def test_bad_files(self):
+        """Files that are no map of settings are refused with their name."""
+        for text in ("- a\n- b\n", "just text\n", "a: [\n", "driver: &x {}\nlog: *x\n", "log:\n  level: debug\n  level: info\n", "\x00", "log.level: !!int debug\n"):
+            with self.subTest(text):
+                self.refused(["config", "check", "--config", self.file(text)], ["config.yaml"])
+        self.assertEqual(run("config", "check", "--config", self.file("")).returncode, 0)
+
+    def test_bad_output_rules(self):
+        """An output needs ADAPTER:/json/pointer."""
+        for rule in ("nonsense", ":/x", "hypershift:", "hypershift:no-slash"):
+            with self.subTest(rule):
+                self.refused(self.serve("--config", self.file("driver:\n  outputs:\n    values:\n      url: '%s'\n" % rule)), ["driver.outputs.values"])
+
+    def test_environment_and_flags(self):
+        """The same setting by environment and by both forms of a flag reaches the server."""
+        for flags, env in ((("--adapters-required-cluster", "only-one"), None), (("--adapters-required-cluster=only-one",), None),
+                           ((), {"HFD_ADAPTERS_REQUIRED_CLUSTER": "only-one"})):
+            with self.subTest(flags=flags, env=env), Server(*flags, env=env) as server:
+                client = Client(server)
+                cluster = client.post("/api/hyperfleet/v1/clusters", {"kind": "Cluster", "name": "abc", "spec": {}}).json
+                client.post(cluster["href"] + "/statuses", {"adapter": "only-one", "observed_generation": 1, "observed_time": "2026-01-01T00:00:00Z",
+                            "conditions": [{"type": t, "status": "True"} for t in ("Available", "Applied", "Health")]})
+                conditions = {c["type"]: c["status"] for c in client.get(cluster["href"]).json["status"]["conditions"]}
+                client.close()
+                self.assertEqual(conditions, {"Ready": "True", "Available": "True", "OnlyOneSuccessful": "True"})
+
+    def test_not_loopback(self):
+        """Without authentication configured only loopback is served."""
+        for listen in ("0.0.0.0:0", "[::]:0"):
+            with self.subTest(listen):
+                self.refused(["serve", "--listen", listen, "--ops-listen", "127.0.0.1:0", "--data", os.path.join(self.dir, "data")], ["loopback"])
+
+    def test_port_in_use(self):
+        """A port in use is an error that names it."""
+        with socket.socket() as s:
+            s.bind(("127.0.0.1", 0))
+            s.listen()
+            port = s.getsockname()[1]
+            self.refused(["serve", "--listen", "127.0.0.1:%d" % port, "--ops-listen", "127.0.0.1:0", "--data", os.path.join(self.dir, "data")], [str(port)])
+
+    def test_data_folder(self):
+        """A data folder that cannot be made, or is a file, is named."""
+        path = self.file("")
+        for data in (path, "/proc/no-such-place/data"):
+            with self.subTest(data):
+                self.refused(["serve", "--listen", "127.0.0.1:0", "--ops-listen", "127.0.0.1:0", "--data", data], [data])
+
+    def test_log_is_json_lines(self):
+        """Everything on stderr is one JSON object a line, with time, level and msg."""
+        with Server() as server:
+            Client(server).get("/abc")
+            self.assertEqual(server.sigterm(), 0)
+            self.assertTrue(server.lines)
+            self.assertEqual(len(server.records()), len([x for x in server.lines if x.strip()]), server.tail(40))
+            for rec in server.records():
+                self.assertIn("msg", rec)
+                self.assertIn("level", rec)
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -565,7 +565,7 @@ static void show_map(struct hfd_buf *b, const char *key, const struct hfd_map *m
     }
 }
 
-void hfd_settings_show(const struct hfd_settings *s, struct hfd_buf *b)
+void hfd_settings_show(const struct hfd_settings *s, bool origins, struct hfd_buf *b)
 {
     for (size_t i = 0; i < HFD_SETTING_COUNT; i++) {
         const struct hfd_setting_row *row = &hfd_setting_rows[i];
@@ -576,7 +576,7 @@ void hfd_settings_show(const struct hfd_settings *s, struct hfd_buf *b)
         }
         hfd_buf_addf(b, "%s: ", row->key);
         hfd_setting_format(b, row, const_member_of(s, row));
-        if (s->origin[i].len > 0)
+        if (origins && s->origin[i].len > 0)
             hfd_buf_addf(b, " # %.*s", HFD_SLICE_FMT(s->origin[i]));
         hfd_buf_addc(b, '\n');
     }

@@ -107,7 +107,7 @@ bool hfd_settings_is_set(const struct hfd_settings *s, enum hfd_setting which);
 
 /** The rows for --help (plain text) or the README (a Markdown table). */
 void hfd_settings_help(struct hfd_buf *b, bool markdown);
-/** Effective values as a YAML file with dotted keys, with their origin as a comment; reading it back gives the same settings. */
-void hfd_settings_show(const struct hfd_settings *s, struct hfd_buf *b);
+/** Effective values as a YAML file with dotted keys; reading it back gives the same settings. @param origins  adds where each was set, as a comment */
+void hfd_settings_show(const struct hfd_settings *s, bool origins, struct hfd_buf *b);
 
 #endif

@@ -1,0 +1,103 @@
+/* See cli.h. */
+#include "handlers/cli/cli.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <libgen.h>
+#include <stdarg.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+enum hfd_exit hfd_cli_fail(enum hfd_exit status, const char *command, const char *fmt, ...)
+{
+    va_list ap;
+
+    (void)fprintf(stderr, "hyperfleet-driver %s: ", command);
+    va_start(ap, fmt);
+    (void)vfprintf(stderr, fmt, ap);
+    va_end(ap);
+    (void)fputc('\n', stderr);
+    return status;
+}
+
+enum hfd_exit hfd_cli_print(const char *command, struct hfd_buf *b)
+{
+    enum hfd_exit status = HFD_EXIT_OK;
+    struct hfd_err err = {0};
+    hfd_slice text;
+
+    if (hfd_buf_finish(b, &text, &err) != HFD_OK)
+        status = hfd_cli_fail(HFD_EXIT_INTERNAL, command, "%s", err.msg);
+    else if (fwrite(text.p, 1, text.len, stdout) != text.len || fflush(stdout) != 0)
+        status = hfd_cli_fail(HFD_EXIT_CUT_SHORT, command, "write the output: %s", strerror(errno));
+    hfd_buf_fini(b);
+    return status;
+}
+
+enum hfd_exit hfd_cli_settings(const char *command, struct hfd_cli_args *args, struct hfd_settings **out)
+{
+    const char **rest = calloc((size_t)args->argc + 1, sizeof(*rest));
+    struct hfd_err err = {0};
+    hfd_rc rc = HFD_NOMEM;
+    int count = 0;
+
+    *out = NULL;
+    args->own_given = false;
+    if (rest != NULL) {
+        for (int i = 0; i < args->argc; i++) {
+            if (args->own_flag != NULL && strcmp(args->argv[i], args->own_flag) == 0)
+                args->own_given = true;
+            else
+                rest[count++] = args->argv[i];
+        }
+        rc = hfd_settings_load(count, rest, (const char *const *)environ, out, &err);
+    }
+    free(rest);
+    if (rc == HFD_OK)
+        return HFD_EXIT_OK;
+    if (rc == HFD_NOMEM)
+        return hfd_cli_fail(HFD_EXIT_INTERNAL, command, "out of memory");
+    return hfd_cli_fail(HFD_EXIT_USAGE, command, "%s", err.msg);
+}
+
+const char *hfd_cli_keys_path(struct hfd_settings *s)
+{
+    if (s->keys.len > 0)
+        return hfd_arena_dup(&s->mem, s->keys).p;
+    return hfd_arena_printf(&s->mem, "%.*s/keys", HFD_SLICE_FMT(s->data)).p;
+}
+
+/* A new entry is only there after a power cut if its parent was synced. */
+static int sync_parent(hfd_slice path)
+{
+    char *copy = strndup(path.p, path.len);
+    int rc = -1;
+    int fd;
+
+    if (copy == NULL)
+        return -1;
+    fd = open(dirname(copy), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    free(copy);
+    if (fd < 0)
+        return -1;
+    rc = fsync(fd);
+    (void)close(fd);
+    return rc;
+}
+
+hfd_rc hfd_cli_make_data(const struct hfd_settings *s, struct hfd_err *err)
+{
+    const char *path = s->data.p; /* the settings end their strings with a NUL */
+    struct stat st;
+
+    if (mkdir(path, 0700) == 0) {
+        if (sync_parent(s->data) != 0)
+            return hfd_fail(err, HFD_IO, "data folder %.120s: sync its parent: %s", path, strerror(errno));
+        return HFD_OK;
+    }
+    if (errno != EEXIST)
+        return hfd_fail(err, HFD_IO, "data folder %.120s: cannot make it: %s", path, strerror(errno));
+    if (stat(path, &st) != 0 || !S_ISDIR(st.st_mode))
+        return hfd_fail(err, HFD_IO, "data folder %.120s: it is not a folder", path);
+    return HFD_OK;
+}

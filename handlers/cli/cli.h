@@ -1,0 +1,64 @@
+/*
+ * What the commands of the program share: its table of commands, its exit statuses, and the few steps that each command begins or ends with.
+ * Results go to stdout, messages to stderr. Thread: main.
+ */
+#ifndef HFD_CLI_CLI_H
+#define HFD_CLI_CLI_H
+
+#include "driver/base/settings.h"
+
+/* clang-format off */
+/*  name, status, meaning: the numbers beyond 2 are those of sysexits.h */
+#define HFD_EXIT_LIST(X)                                                                                              \
+    X(OK,         0, "done; serve: stopped by SIGTERM or SIGINT, all work finished")                                  \
+    X(CUT_SHORT,  1, "cut short: a second SIGTERM or SIGINT, or nobody reads the output")                             \
+    X(USAGE,      2, "unknown command or flag, or a bad setting")                                                     \
+    X(ADDRESS,   69, "cannot listen on an address")                                                                   \
+    X(INTERNAL,  70, "out of memory, or the store failed; a restart recovers what was acknowledged")                  \
+    X(DATA,      73, "the data folder or a file in it cannot be made, locked or used")                                \
+    X(KEYS,      78, "the key ring cannot be read, or is missing beside existing data")
+
+/*  name, arguments, what it does */
+#define HFD_COMMAND_LIST(X)                                                                                           \
+    X(serve,   "[--demo[=SECONDS]] [SETTINGS]",          "run the server")                                            \
+    X(keygen,  "[--rotate] [SETTINGS]",                  "make the key ring, or add a new active key to it")          \
+    X(config,  "check | show [--origin] | docs [SETTINGS]", "check the settings, show them as YAML, or list them all as Markdown") \
+    X(version, "",                                       "print the version")                                         \
+    X(help,    "[COMMAND]",                              "print this text")
+/* clang-format on */
+
+#define HFD_EXIT_ENUM_(name, status, text) HFD_EXIT_##name = (status),
+enum hfd_exit { HFD_EXIT_LIST(HFD_EXIT_ENUM_) };
+#undef HFD_EXIT_ENUM_
+
+/** @param argv  what stands behind the command */
+typedef enum hfd_exit hfd_command_fn(int argc, const char *const *argv);
+
+#define HFD_COMMAND_FN_(name, args, text) hfd_command_fn hfd_cmd_##name;
+HFD_COMMAND_LIST(HFD_COMMAND_FN_)
+#undef HFD_COMMAND_FN_
+
+/** Prints "hyperfleet-driver COMMAND: message" on stderr. @return status */
+enum hfd_exit hfd_cli_fail(enum hfd_exit status, const char *command, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
+
+/** Prints what was built, and frees it. @return OK, CUT_SHORT (it cannot be written), INTERNAL (it could not be built) */
+enum hfd_exit hfd_cli_print(const char *command, struct hfd_buf *b);
+
+/** What stands behind a command: settings, and perhaps a flag of the command's own. */
+struct hfd_cli_args {
+    int argc;
+    const char *const *argv;
+    const char *own_flag; /* "--rotate"; NULL = none */
+    bool own_given;       /* result */
+};
+
+/** Settings of file, environment and flags; says what is wrong with them. @param out  gives on OK; free with hfd_settings_free */
+enum hfd_exit hfd_cli_settings(const char *command, struct hfd_cli_args *args, struct hfd_settings **out);
+
+/** The file of the key ring: `keys`, or DATA/keys. @return borrowed from s, NULL when memory is short */
+const char *hfd_cli_keys_path(struct hfd_settings *s);
+
+/** Makes the data folder (mode 0700) if it is absent, not its parents; its name is on disk then. @return HFD_OK, HFD_IO, HFD_NOMEM */
+HFD_MUST_CHECK hfd_rc hfd_cli_make_data(const struct hfd_settings *s, struct hfd_err *err);
+
+#endif

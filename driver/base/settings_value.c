@@ -6,8 +6,6 @@
 #include "driver/base/check.h"
 #include "driver/base/clock.h"
 
-#include <arpa/inet.h>
-
 #define STR_MAX 4096
 #define ITEM_MAX 253
 #define NAME_MAX_BYTES 63
@@ -285,11 +283,38 @@ static bool is_adapter_name(hfd_slice s)
     return true;
 }
 
+/* Four numbers from 0 to 255. */
+static bool is_v4(hfd_slice s)
+{
+    for (int part = 0; part < 4; part++) {
+        const char *dot = part < 3 && s.len > 0 ? memchr(s.p, '.', s.len) : NULL;
+        size_t n = dot != NULL ? (size_t)(dot - s.p) : s.len;
+        int64_t v;
+
+        if ((part < 3 && dot == NULL) || n > 3 || hfd_parse_i64((hfd_slice){s.p, n}, 0, 255, &v, NULL) != HFD_OK)
+            return false;
+        n += dot != NULL;
+        s = (hfd_slice){s.p + n, s.len - n};
+    }
+    return true;
+}
+
+/* The form alone; whoever binds finds the rest. */
+static bool is_v6(hfd_slice s)
+{
+    size_t colons = 0;
+
+    for (size_t i = 0; i < s.len; i++) {
+        if (memchr("0123456789abcdefABCDEF:.", s.p[i], 24) == NULL)
+            return false;
+        colons += s.p[i] == ':';
+    }
+    return s.len <= 45 && colons >= 2 && colons <= 7;
+}
+
 static bool is_host(hfd_slice s)
 {
-    char text[256];
     bool numeric = true;
-    unsigned char addr[sizeof(struct in_addr)];
 
     if (s.len == 0 || s.len > 253)
         return false;
@@ -298,21 +323,7 @@ static bool is_host(hfd_slice s)
             return false;
         numeric = numeric && (s.p[i] == '.' || (s.p[i] >= '0' && s.p[i] <= '9'));
     }
-    memcpy(text, s.p, s.len);
-    text[s.len] = '\0';
-    return !numeric || inet_pton(AF_INET, text, addr) == 1;
-}
-
-static bool is_v6(hfd_slice s)
-{
-    char text[INET6_ADDRSTRLEN];
-    unsigned char addr[sizeof(struct in6_addr)];
-
-    if (s.len >= sizeof(text))
-        return false;
-    memcpy(text, s.p, s.len);
-    text[s.len] = '\0';
-    return inet_pton(AF_INET6, text, addr) == 1;
+    return !numeric || is_v4(s);
 }
 
 static hfd_rc check_address(const void *member, struct hfd_err *err)

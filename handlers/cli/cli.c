@@ -3,7 +3,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <libgen.h>
 #include <stdarg.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -70,14 +69,19 @@ const char *hfd_cli_keys_path(struct hfd_settings *s)
 /* A new entry is only there after a power cut if its parent was synced. */
 static int sync_parent(hfd_slice path)
 {
-    char *copy = strndup(path.p, path.len);
+    char *parent;
     int rc = -1;
     int fd;
 
-    if (copy == NULL)
+    while (path.len > 1 && path.p[path.len - 1] == '/')
+        path.len--;
+    while (path.len > 0 && path.p[path.len - 1] != '/')
+        path.len--;
+    parent = path.len == 0 ? strdup(".") : strndup(path.p, path.len);
+    if (parent == NULL)
         return -1;
-    fd = open(dirname(copy), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    free(copy);
+    fd = open(parent, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    free(parent);
     if (fd < 0)
         return -1;
     rc = fsync(fd);

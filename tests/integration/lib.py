@@ -1,4 +1,4 @@
-"""Black-box fixtures: the real program as a child process, an HTTP client, adapters played by hand, and checkers for the documents on the wire.
+"""Black-box fixtures: the real program as a child process, an HTTP client, adapters played by hand, and checkers for documents.
 
 Written from the public contracts (Driver API 0.9.3, HyperFleet API, DESIGN.md), never from the program's code. Standard library only.
 The program under test is $HFD_PROGRAM, else build/hyperfleet-driver of this tree.

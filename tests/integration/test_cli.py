@@ -6,7 +6,7 @@ import socket
 import tempfile
 import unittest
 
-from lib import Client, Server, clean_env, run
+from lib import Client, Server, run
 
 KEYS = ("listen", "ops_listen", "data", "demo", "adapters.required.cluster", "adapters.required.nodepool", "driver.terminal_reasons",
         "driver.deadline.create", "driver.deadline.update", "driver.deadline.delete", "driver.estimate.create", "driver.outputs.values",
@@ -64,7 +64,8 @@ class Cli(unittest.TestCase):
 
     def test_config_show(self):
         """config show prints a YAML file that reads back to the same, with what file, environment and flags say; later wins."""
-        path = self.file("driver:\n  deadline:\n    create: 90s\n    update: 2h\ndriver.deadline.delete: 5m\nadapters.required.cluster: [a, b]\n")
+        path = self.file("driver:\n  deadline:\n    create: 90s\n    update: 2h\n"
+                         "driver.deadline.delete: 5m\nadapters.required.cluster: [a, b]\n")
         env = {"HFD_DRIVER_DEADLINE_UPDATE": "3h", "HFD_ADAPTERS_REQUIRED_NODEPOOL": "x,y"}
         done = run("config", "show", "--config", path, "--driver-deadline-delete", "7m", env=env)
         self.assertEqual(done.returncode, 0, done.stderr)
@@ -74,14 +75,15 @@ class Cli(unittest.TestCase):
         def seconds(key):
             m = re.search(r"([0-9]+)(s|m|h)", shown[key])
             return int(m.group(1)) * {"s": 1, "m": 60, "h": 3600}[m.group(2)]
-        self.assertEqual((seconds("driver.deadline.create"), seconds("driver.deadline.update"), seconds("driver.deadline.delete")), (90, 10800, 420))
+        self.assertEqual((seconds("driver.deadline.create"), seconds("driver.deadline.update"), seconds("driver.deadline.delete")),
+                         (90, 10800, 420))
         self.assertRegex(shown["adapters.required.cluster"], r"a.*b")
         self.assertRegex(shown["adapters.required.nodepool"], r"x.*y")
 
     def test_config_check(self):
         """config check is silent success or an error with the place."""
         self.assertEqual(run("config", "check", "--config", self.file("log:\n  level: debug\n")).returncode, 0)
-        self.refused(["config", "check", "--config", self.file("a: 1\n\nlog:\n  levle: debug\n")], ["config.yaml"])
+        self.refused(["config", "check", "--config", self.file("a: 1\n\nlog:\n  levels: debug\n")], ["config.yaml"])
         self.refused(["config", "check", "--config", os.path.join(self.dir, "missing.yaml")], ["missing.yaml"])
 
     def test_config_docs(self):
@@ -96,7 +98,7 @@ class Cli(unittest.TestCase):
         """An unknown key is named, wherever it stands, and the server does not start."""
         self.refused(self.serve("--no-such-thing", "1"), ["no-such-thing"])
         self.refused(self.serve(), ["HFD_NO_SUCH_THING"], env={"HFD_NO_SUCH_THING": "1"})
-        for text, word in (("no_such_thing: 1\n", "no_such_thing"), ("driver:\n  deadline:\n    crate: 1h\n", "driver.deadline.crate"),
+        for text, word in (("no_such_thing: 1\n", "no_such_thing"), ("driver:\n  deadline:\n    begin: 1h\n", "driver.deadline.begin"),
                            ("driver: 7\n", "driver"), ("listen:\n  host: x\n", "listen")):
             done = self.refused(self.serve("--config", self.file(text)), [word, "config.yaml"])
             self.assertNotIn("ready", done.stdout)
@@ -104,9 +106,12 @@ class Cli(unittest.TestCase):
 
     def test_bad_values(self):
         """A bad value is named with its key, and with what was expected."""
-        cases = [("driver.deadline.create", "soon"), ("driver.deadline.create", "10"), ("driver.deadline.create", "-5s"), ("driver.deadline.create", "0s"),
-                 ("driver.deadline.create", "99999999h"), ("driver.deadline.create", ""), ("http.body_max", "lots"), ("http.body_max", "1"),
-                 ("http.threads", "x"), ("http.threads", "-1"), ("http.threads", "1000"), ("log.level", "loud"), ("http.connections_max", "1.5"),
+        cases = [("driver.deadline.create", "soon"), ("driver.deadline.create", "10"), ("driver.deadline.create", "-5s"),
+                 ("driver.deadline.create", "0s"),
+                 ("driver.deadline.create", "99999999h"), ("driver.deadline.create", ""), ("http.body_max", "lots"),
+                 ("http.body_max", "1"),
+                 ("http.threads", "x"), ("http.threads", "-1"), ("http.threads", "1000"), ("log.level", "loud"),
+                 ("http.connections_max", "1.5"),
                  ("listen", "here"), ("listen", "127.0.0.1:99999"), ("listen", "127.0.0.1"), ("store", "oracle"), ("backend", "somewhere")]
         for key, value in cases:
             with self.subTest(key=key, value=value):
@@ -117,7 +122,8 @@ class Cli(unittest.TestCase):
 
     def test_bad_files(self):
         """Files that are no map of settings are refused with their name."""
-        for text in ("- a\n- b\n", "just text\n", "a: [\n", "driver: &x {}\nlog: *x\n", "log:\n  level: debug\n  level: info\n", "\x00", "log.level: !!int debug\n"):
+        for text in ("- a\n- b\n", "just text\n", "a: [\n", "driver: &x {}\nlog: *x\n", "log:\n  level: debug\n  level: info\n", "\x00",
+                     "log.level: !!int debug\n"):
             with self.subTest(text):
                 self.refused(["config", "check", "--config", self.file(text)], ["config.yaml"])
         self.assertEqual(run("config", "check", "--config", self.file("")).returncode, 0)
@@ -126,7 +132,8 @@ class Cli(unittest.TestCase):
         """An output needs ADAPTER:/json/pointer."""
         for rule in ("nonsense", ":/x", "hypershift:", "hypershift:no-slash"):
             with self.subTest(rule):
-                self.refused(self.serve("--config", self.file("driver:\n  outputs:\n    values:\n      url: '%s'\n" % rule)), ["driver.outputs.values"])
+                self.refused(self.serve("--config", self.file("driver:\n  outputs:\n    values:\n      url: '%s'\n" % rule)),
+                             ["driver.outputs.values"])
 
     def test_environment_and_flags(self):
         """The same setting by environment and by both forms of a flag reaches the server."""
@@ -135,7 +142,8 @@ class Cli(unittest.TestCase):
             with self.subTest(flags=flags, env=env), Server(*flags, env=env) as server:
                 client = Client(server)
                 cluster = client.post("/api/hyperfleet/v1/clusters", {"kind": "Cluster", "name": "abc", "spec": {}}).json
-                client.post(cluster["href"] + "/statuses", {"adapter": "only-one", "observed_generation": 1, "observed_time": "2026-01-01T00:00:00Z",
+                client.post(cluster["href"] + "/statuses", {"adapter": "only-one", "observed_generation": 1,
+                    "observed_time": "2026-01-01T00:00:00Z",
                             "conditions": [{"type": t, "status": "True"} for t in ("Available", "Applied", "Health")]})
                 conditions = {c["type"]: c["status"] for c in client.get(cluster["href"]).json["status"]["conditions"]}
                 client.close()
@@ -145,7 +153,8 @@ class Cli(unittest.TestCase):
         """Without authentication configured only loopback is served."""
         for listen in ("0.0.0.0:0", "[::]:0"):
             with self.subTest(listen):
-                self.refused(["serve", "--listen", listen, "--ops-listen", "127.0.0.1:0", "--data", os.path.join(self.dir, "data")], ["loopback"])
+                self.refused(["serve", "--listen", listen, "--ops-listen", "127.0.0.1:0", "--data", os.path.join(self.dir, "data")],
+                             ["loopback"])
 
     def test_port_in_use(self):
         """A port in use is an error that names it."""
@@ -153,7 +162,8 @@ class Cli(unittest.TestCase):
             s.bind(("127.0.0.1", 0))
             s.listen()
             port = s.getsockname()[1]
-            self.refused(["serve", "--listen", "127.0.0.1:%d" % port, "--ops-listen", "127.0.0.1:0", "--data", os.path.join(self.dir, "data")], [str(port)])
+            self.refused(["serve", "--listen", "127.0.0.1:%d" % port, "--ops-listen", "127.0.0.1:0", "--data",
+                          os.path.join(self.dir, "data")], [str(port)])
 
     def test_data_folder(self):
         """A data folder that cannot be made, or is a file, is named."""

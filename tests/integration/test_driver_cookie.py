@@ -1,6 +1,5 @@
 """The driver cookie: stable, small, bound to its resource, refused when forged, and good across restarts and key rotation."""
 import base64
-import json
 import os
 import stat
 import unittest
@@ -61,7 +60,8 @@ class Cookie(Case):
         """In practice below 1 kB; with 100 nodepools and large credentials always below 10,240 bytes."""
         _, _, cookie = self.created()
         self.assertLess(len(cookie), 1024)
-        gid, body, cookie = self.created(cluster_input(nodepools=[{"name": "np-%d" % i} for i in range(100)], secrets={"account": {"key": "k" * 20000}}))
+        gid, body, cookie = self.created(cluster_input(nodepools=[{"name": "np-%d" % i} for i in range(100)],
+                                                       secrets={"account": {"key": "k" * 20000}}))
         self.assertLess(len(cookie), 10240)
         self.assertEqual(len(self.fleet.of(gid)[1]), 100)
         self.expect(self.get(gid, cookie), 202)
@@ -72,7 +72,8 @@ class Cookie(Case):
 
     def test_opaque(self):
         """Nothing readable is inside: not the GUResID, the cluster's id, the credentials."""
-        gid, _, cookie = self.created(cluster_input(name="a-readable-name", secrets={"account": {"key": "AKIAREADABLE"}, "other": "READABLE2"}))
+        gid, _, cookie = self.created(cluster_input(name="a-readable-name",
+                                                    secrets={"account": {"key": "AKIAREADABLE"}, "other": "READABLE2"}))
         raw = base64.urlsafe_b64decode(cookie + "=" * (-len(cookie) % 4))
         for word in (gid, self.fleet.cluster_of(gid)["id"], "AKIAREADABLE", "READABLE2", "a-readable-name", "hyperfleet"):
             self.assertNotIn(word.encode(), raw)
@@ -80,8 +81,10 @@ class Cookie(Case):
     def test_forged(self):
         """Any changed byte, a byte more or less, and plain nonsense: RES-102."""
         gid, body, cookie = self.brought_ready()
-        forged = {"nonsense": "nonsense", "one character": "A", "no base64": "!!!not-base64!!!", "padded": cookie + "==", "longer": cookie + "A",
-                  "much longer": cookie + "A" * 4, "twice": cookie + cookie, "prefix": "A" + cookie, "base64 of JSON": base64.b64encode(b'{"id":1}').decode(),
+        forged = {"nonsense": "nonsense", "one character": "A", "no base64": "!!!not-base64!!!", "padded": cookie + "==",
+                  "longer": cookie + "A",
+                  "much longer": cookie + "A" * 4, "twice": cookie + cookie, "prefix": "A" + cookie,
+                  "base64 of JSON": base64.b64encode(b'{"id":1}').decode(),
                   "10,240 bytes": "A" * 10240, "20,000 bytes": "A" * 20000, "quoted": '"%s"' % cookie, "upper case": cookie.upper(),
                   "zeros": "A" * len(cookie)}
         for at in sorted({0, 1, 5, 8, 20, 40, len(cookie) // 2, len(cookie) - 20, len(cookie) - 2, len(cookie) - 1}):
@@ -190,7 +193,7 @@ class KeyRing(Case):
         self.assertTrue(any("key" in str(r.get("msg", "")) for r in self.server.records()), self.server.tail(40))
 
     def test_rotation(self):
-        """After keygen --rotate old cookies open, unchanged inputs keep them, and new ones are sealed anew; the old ring's file mode stays."""
+        """After keygen --rotate old cookies open, unchanged inputs keep them, and new ones are sealed anew; the file mode stays."""
         gid, body, cookie = self.brought_ready(cluster_input(secrets={"token": "s"}))
         gid2, body2, cookie2 = self.created()
         self.assertEqual(self.server.sigterm(), 0)

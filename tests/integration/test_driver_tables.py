@@ -1,4 +1,4 @@
-"""Every cell of the two decision tables of DESIGN.md section 4, seen from outside with adapters played by hand; the same after kill -9 and restart."""
+"""Every cell of both decision tables of DESIGN.md section 4 from outside, adapters played by hand; the same after kill -9 and restart."""
 import copy
 import json
 import unittest
@@ -74,7 +74,8 @@ class Tables(Case):
 
     def fail_for_good(self, gid, **kw):
         cluster = self.fleet.cluster_of(gid)
-        return self.fleet.accepted(cluster, "validation", available=False, reason="QuotaExceeded", message="no more than 3 clusters here", **kw)
+        return self.fleet.accepted(cluster, "validation", available=False, reason="QuotaExceeded", message="no more than 3 clusters here",
+                                   **kw)
 
     def operate(self, op, gid, body, cookie):
         if op == "PUT same":

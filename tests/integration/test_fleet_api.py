@@ -1,11 +1,10 @@
 """HyperFleet's API: resources, generations, reports, aggregation row by row over the wire, deletion, and problem documents."""
 import datetime
-import json
 import threading
 import time
 import unittest
 
-from lib import (BASE, Case, Client, Fleet, RESOURCE_ID, condition, conditions_of, eventually, now_text, parse_time, report_body, time_text, utc_now)
+from lib import BASE, Case, Client, RESOURCE_ID, condition, conditions_of, now_text, parse_time, report_body, time_text, utc_now
 
 AWAITING = ("AwaitingAdapters", "Waiting for adapters to report status")
 NAME_RULE = "name must start and end with lowercase letter or number, and contain only lowercase letters, numbers, and hyphens"
@@ -85,7 +84,8 @@ class Resources(FleetCase):
     def test_create_and_get_nodepool(self):
         """The same for nodepools, nested under the cluster; the flat path answers too."""
         cluster = self.cluster()
-        answer = self.client.post(cluster["href"] + "/nodepools", {"kind": "NodePool", "name": "worker-pool", "spec": {"n": 1}, "labels": {"role": "worker"}})
+        answer = self.client.post(cluster["href"] + "/nodepools",
+                                  {"kind": "NodePool", "name": "worker-pool", "spec": {"n": 1}, "labels": {"role": "worker"}})
         self.assertEqual(answer.status, 201)
         doc = answer.json
         self.check_resource(doc, "NodePool")
@@ -119,13 +119,17 @@ class Resources(FleetCase):
                 (dict(good, name=""), val, "name is required"), ({"kind": kind, "spec": {}}, val, "name is required"),
                 (dict(good, name="ab"), val, "name must be at least 3 characters"),
                 (dict(good, name="x" * (size + 1)), val, "name must be at most %d characters" % size),
-                (dict(good, name="Upper"), val, NAME_RULE), (dict(good, name="-abc"), val, NAME_RULE), (dict(good, name="abc-"), val, NAME_RULE),
+                (dict(good, name="Upper"), val, NAME_RULE), (dict(good, name="-abc"), val, NAME_RULE),
+                (dict(good, name="abc-"), val, NAME_RULE),
                 (dict(good, name="a_bc"), val, NAME_RULE), (dict(good, name="a.bc"), val, NAME_RULE),
                 ({"name": "good-name", "spec": {}}, val, "kind is required"), (dict(good, kind=""), val, "kind is required"),
-                (dict(good, kind=kind.lower()), val, "kind must be '%s'" % kind), (dict(good, kind="Pod"), val, "kind must be '%s'" % kind),
-                ({"kind": kind, "name": "good-name"}, val, "spec is required"), (dict(good, spec=None), val, None), (dict(good, spec=[]), val, "spec field must be an object"),
+                (dict(good, kind=kind.lower()), val, "kind must be '%s'" % kind),
+                (dict(good, kind="Pod"), val, "kind must be '%s'" % kind),
+                ({"kind": kind, "name": "good-name"}, val, "spec is required"), (dict(good, spec=None), val, None),
+                (dict(good, spec=[]), val, "spec field must be an object"),
                 (dict(good, spec="x"), val, "spec field must be an object"), (dict(good, id="2abc"), val, "id must be empty"),
-                (dict(good, name=7), mal, None), (dict(good, labels={"a": 1}), mal, None), (dict(good, labels="x"), mal, None), (dict(good, kind=1), mal, None),
+                (dict(good, name=7), mal, None), (dict(good, labels={"a": 1}), mal, None), (dict(good, labels="x"), mal, None),
+                (dict(good, kind=1), mal, None),
             ]
             for body, code, detail in cases:
                 with self.subTest(kind=kind, body=body):
@@ -152,7 +156,8 @@ class Resources(FleetCase):
         self.problem(self.client.post(BASE + "/clusters", {"kind": "Cluster", "name": one["name"], "spec": {}}), 409, "HYPERFLEET-CNF-001",
                      "This Cluster already exists")
         self.pool(one, name="same")
-        self.problem(self.client.post(one["href"] + "/nodepools", {"kind": "NodePool", "name": "same", "spec": {}}), 409, "HYPERFLEET-CNF-001",
+        self.problem(self.client.post(one["href"] + "/nodepools", {"kind": "NodePool", "name": "same", "spec": {}}), 409,
+                     "HYPERFLEET-CNF-001",
                      "This NodePool already exists")
         self.pool(two, name="same")
 
@@ -164,16 +169,20 @@ class Resources(FleetCase):
         ntf = "HYPERFLEET-NTF-001"
         for method in ("GET", "DELETE"):
             self.problem(self.client.request(method, BASE + "/clusters/" + none), 404, ntf, "Cluster with id='%s' not found" % none)
-            self.problem(self.client.request(method, cluster["href"] + "/nodepools/" + none), 404, ntf, "NodePool with id='%s' not found" % none)
+            self.problem(self.client.request(method, cluster["href"] + "/nodepools/" + none), 404, ntf,
+                         "NodePool with id='%s' not found" % none)
             self.problem(self.client.request(method, "%s/clusters/%s/nodepools/%s" % (BASE, none, pool["id"])), 404, ntf)
             self.problem(self.client.request(method, other["href"] + "/nodepools/" + pool["id"]), 404, ntf,
                          "NodePool '%s' not found for cluster '%s'" % (pool["id"], other["id"]))
         self.problem(self.client.get(BASE + "/clusters/" + none + "/nodepools"), 404, ntf)
         self.problem(self.client.patch(BASE + "/clusters/" + none, {"spec": {}}), 404, ntf)
-        self.problem(self.client.post(BASE + "/clusters/" + none + "/nodepools", {"kind": "NodePool", "name": "abc", "spec": {}}), 404, ntf,
+        self.problem(self.client.post(BASE + "/clusters/" + none + "/nodepools", {"kind": "NodePool", "name": "abc", "spec": {}}), 404,
+                     ntf,
                      "Cluster with id='%s' not found" % none)
-        self.problem(self.client.post(BASE + "/clusters/" + none + "/nodepools", {"kind": "NodePool", "spec": {}}), 400, "HYPERFLEET-VAL-000")
-        for path in ("/clusters/" + none, "/clusters/%s/nodepools/%s" % (other["id"], pool["id"]), "/clusters/%s/nodepools/%s" % (cluster["id"], none)):
+        self.problem(self.client.post(BASE + "/clusters/" + none + "/nodepools", {"kind": "NodePool", "spec": {}}), 400,
+                     "HYPERFLEET-VAL-000")
+        for path in ("/clusters/" + none, "/clusters/%s/nodepools/%s" % (other["id"], pool["id"]),
+                     "/clusters/%s/nodepools/%s" % (cluster["id"], none)):
             with self.subTest(path):
                 self.problem(self.client.get(BASE + path + "/statuses"), 404, ntf)
                 self.problem(self.client.post(BASE + path + "/statuses", report_body("b", 1)), 404, ntf)
@@ -184,7 +193,8 @@ class Resources(FleetCase):
 
     def test_unknown_routes(self):
         """An unknown route is 404 HYPERFLEET-NTF-000, and says which."""
-        for path in ("/api/hyperfleet/v1/nothing", "/api/hyperfleet/v2/clusters", "/api/hyperfleet/v1/clusters/x/y", "/api/hyperfleet/v1/clusters/x/nodepools/y/z"):
+        for path in ("/api/hyperfleet/v1/nothing", "/api/hyperfleet/v2/clusters", "/api/hyperfleet/v1/clusters/x/y",
+                     "/api/hyperfleet/v1/clusters/x/nodepools/y/z"):
             for method in ("GET", "POST"):
                 with self.subTest(path=path, method=method):
                     doc = self.problem(self.client.request(method, path, {} if method == "POST" else None), 404, "HYPERFLEET-NTF-000")
@@ -194,8 +204,10 @@ class Resources(FleetCase):
         """A known path with another method is 405 with Allow."""
         cluster = self.cluster()
         pool = self.pool(cluster)
-        cases = {BASE + "/clusters": ("PUT", "PATCH", "DELETE"), cluster["href"]: ("PUT", "POST"), cluster["href"] + "/statuses": ("PATCH", "DELETE"),
-                 BASE + "/nodepools": ("POST", "PUT", "DELETE"), pool["href"]: ("PUT", "POST"), pool["href"] + "/statuses": ("PATCH", "DELETE"),
+        cases = {BASE + "/clusters": ("PUT", "PATCH", "DELETE"), cluster["href"]: ("PUT", "POST"),
+                 cluster["href"] + "/statuses": ("PATCH", "DELETE"),
+                 BASE + "/nodepools": ("POST", "PUT", "DELETE"), pool["href"]: ("PUT", "POST"),
+                 pool["href"] + "/statuses": ("PATCH", "DELETE"),
                  cluster["href"] + "/nodepools": ("PUT", "PATCH", "DELETE")}
         for path, methods in cases.items():
             for method in methods:
@@ -264,7 +276,8 @@ class Resources(FleetCase):
 
     def test_duplicate_keys(self):
         """Duplicate keys are refused."""
-        self.problem(self.client.post(BASE + "/clusters", b'{"kind":"Cluster","name":"dup","name":"dup","spec":{}}'), 400, "HYPERFLEET-VAL-006")
+        self.problem(self.client.post(BASE + "/clusters", b'{"kind":"Cluster","name":"dup","name":"dup","spec":{}}'), 400,
+                     "HYPERFLEET-VAL-006")
 
 
 class Changes(FleetCase):
@@ -307,7 +320,8 @@ class Changes(FleetCase):
     def test_patch_rejects(self):
         """Empty patches, unknown fields, wrong types: 400 and no change."""
         doc = self.cluster()
-        for body in ({}, {"spec": None}, {"spec": []}, {"spec": "x"}, {"labels": {"a": 1}}, {"labels": []}, {"name": "other-name"}, {"generation": 5},
+        for body in ({}, {"spec": None}, {"spec": []}, {"spec": "x"}, {"labels": {"a": 1}}, {"labels": []}, {"name": "other-name"},
+                     {"generation": 5},
                      {"spec": {"a": 1}, "unknown": 1}, {"status": {}}):
             with self.subTest(body):
                 answer = self.client.patch(doc["href"], body)
@@ -371,9 +385,11 @@ class Deletion(FleetCase):
         doc = self.cluster()
         pool = self.pool(doc)
         self.client.delete(doc["href"])
-        self.problem(self.client.patch(doc["href"], {"spec": {"a": 1}}), 409, "HYPERFLEET-CNF-003", "Cluster '%s' is marked for deletion" % doc["id"])
+        self.problem(self.client.patch(doc["href"], {"spec": {"a": 1}}), 409, "HYPERFLEET-CNF-003",
+                     "Cluster '%s' is marked for deletion" % doc["id"])
         self.problem(self.client.patch(pool["href"], {"spec": {"a": 1}}), 409, "HYPERFLEET-CNF-003")
-        self.problem(self.client.post(doc["href"] + "/nodepools", {"kind": "NodePool", "name": "late", "spec": {}}), 409, "HYPERFLEET-CNF-003")
+        self.problem(self.client.post(doc["href"] + "/nodepools", {"kind": "NodePool", "name": "late", "spec": {}}), 409,
+                     "HYPERFLEET-CNF-003")
 
     def test_name_is_free_again(self):
         """A name is free as soon as its holder is being deleted."""
@@ -538,18 +554,24 @@ class Reports(FleetCase):
         val, mal = "HYPERFLEET-VAL-000", "HYPERFLEET-VAL-006"
         missing = "missing mandatory condition '%s': all adapters must report Available, Applied, and Health"
         cases = [
-            (dict(good, adapter=""), val, "adapter is required"), ({k: v for k, v in good.items() if k != "adapter"}, val, "adapter is required"),
-            (without("Available"), val, missing % "Available"), (without("Applied"), val, missing % "Applied"), (without("Health"), val, missing % "Health"),
+            (dict(good, adapter=""), val, "adapter is required"),
+            ({k: v for k, v in good.items() if k != "adapter"}, val, "adapter is required"),
+            (without("Available"), val, missing % "Available"), (without("Applied"), val, missing % "Applied"),
+            (without("Health"), val, missing % "Health"),
             (dict(good, conditions=[]), val, missing % "Available"),
             (dict(good, conditions=good["conditions"] + [condition("", "True")]), val, "condition type cannot be empty at index 3"),
-            (dict(good, conditions=good["conditions"] + [condition("Applied", "True")]), val, "duplicate condition type 'Applied' at index 3"),
+            (dict(good, conditions=good["conditions"] + [condition("Applied", "True")]), val,
+             "duplicate condition type 'Applied' at index 3"),
             (dict(good, conditions=[condition("Available", "true")] + good["conditions"][1:]), val,
              "invalid status value 'true' for condition at index 0 (type: Available): must be 'True', 'False', or 'Unknown'"),
             (dict(good, conditions=[condition("Available", "")] + good["conditions"][1:]), val, None),
             (dict(good, conditions=good["conditions"] + [condition("Custom", "Maybe")]), val, None),
-            (dict(good, observed_generation="1"), mal, None), (dict(good, observed_generation=1.5), mal, None), (dict(good, observed_generation=2**31), mal, None),
-            (dict(good, observed_time="yesterday"), mal, None), (dict(good, observed_time=7), mal, None), (dict(good, conditions="x"), mal, None),
-            (dict(good, conditions=[7]), mal, None), (dict(good, data="x"), mal, None), (dict(good, data=[1]), mal, None), (dict(good, adapter=5), mal, None),
+            (dict(good, observed_generation="1"), mal, None), (dict(good, observed_generation=1.5), mal, None),
+            (dict(good, observed_generation=2**31), mal, None),
+            (dict(good, observed_time="yesterday"), mal, None), (dict(good, observed_time=7), mal, None),
+            (dict(good, conditions="x"), mal, None),
+            (dict(good, conditions=[7]), mal, None), (dict(good, data="x"), mal, None), (dict(good, data=[1]), mal, None),
+            (dict(good, adapter=5), mal, None),
         ]
         for body, code, detail in cases:
             for method in ("POST", "PUT"):
@@ -571,8 +593,10 @@ class Reports(FleetCase):
         before, resource = self.statuses(doc), self.client.get(doc["href"]).json
         cases = {
             "generation too high": dict(adapter="b", generation=3), "too high, first report": dict(adapter="new", generation=3),
-            "stale": dict(adapter="b", generation=1), "older observed_time": dict(adapter="b", generation=2, observed_time=time_text(t - 1)),
-            "Unknown": dict(adapter="b", generation=2, available="Unknown"), "Unknown, first report": dict(adapter="a-one", generation=2, available="Unknown"),
+            "stale": dict(adapter="b", generation=1), "older observed_time": dict(adapter="b", generation=2,
+                observed_time=time_text(t - 1)),
+            "Unknown": dict(adapter="b", generation=2, available="Unknown"),
+            "Unknown, first report": dict(adapter="a-one", generation=2, available="Unknown"),
             "Unknown of an adapter that is not required": dict(adapter="new", generation=2, available="Unknown"),
         }
         for what, kw in cases.items():
@@ -640,7 +664,8 @@ class Aggregation(FleetCase):
         return time_text(self.start + seconds * 1000000)
 
     def tell(self, adapter, available, seconds, generation=None):
-        self.fleet.accepted(self.doc, adapter, generation or self.fleet.get(self.doc)["generation"], available=available, observed_time=self.at(seconds))
+        self.fleet.accepted(self.doc, adapter, generation or self.fleet.get(self.doc)["generation"], available=available,
+                            observed_time=self.at(seconds))
         return self.conditions(self.doc)
 
     def check(self, cond, status, generation=None, updated=None, transition=None):
@@ -809,7 +834,7 @@ class Overload(FleetCase):
     FLAGS = ("--store-queue-max", "1")
 
     def test_full_queue(self):
-        """A full queue is 503 with Retry-After and a problem, before any work: what was answered 201 exists, what was answered 503 does not."""
+        """A full queue is 503 with Retry-After and a problem, before any work: what was answered 201 exists, what was 503 does not."""
         made, refused, other = [], [], []
         def work(i):
             client = Client(self.server)

@@ -266,7 +266,8 @@ class KillUnderLoad(unittest.TestCase):
                 continue
             items = {i["adapter"]: i for i in answer.json["items"]}
             self.assertIn("validation", items, self.explain("an acknowledged report was lost: " + href))
-            self.assertGreaterEqual(parse_time(items["validation"]["last_report_time"]), at, self.explain("an older report came back: " + href))
+            self.assertGreaterEqual(parse_time(items["validation"]["last_report_time"]), at,
+                                    self.explain("an older report came back: " + href))
 
     def test_twenty_kills(self):
         """kill -9 under load, 20 times: no acknowledged write is lost, no half-made resource."""
@@ -421,7 +422,7 @@ class StartAndStop(Case):
             self.expect(self.get(gid), 202)
 
     def test_hang_ups(self):
-        """Clients that hang up at any point of a request harm nobody; what they ordered whole is there, what they ordered in part is not."""
+        """Clients that hang up at any point of a request harm nobody; what they ordered in part is not made."""
         body = json.dumps(cluster_input(nodepools=[{"name": "one"}])).encode()
         whole, part = [], []
         for i in range(60):

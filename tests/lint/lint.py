@@ -79,12 +79,16 @@ def compiled(tree, build):
     """Our sources in the compilation database."""
     with open(os.path.join(build, "compile_commands.json"), encoding="utf-8") as file:
         known = {os.path.relpath(entry["file"], tree.root) for entry in json.load(file)}
-    return [path for path in tree.files(".c") if path in known]
+    ours = [path for path in tree.files(".c") if path in known]
+    if not ours:
+        sys.exit(f"{build}: its compilation database knows no source of this tree")
+    return ours
 
 
 def tidy(tree, build):
-    # The database is gcc's; the warnings of clang on gcc's options are not about our code.
-    options = ["--quiet", "-p", build, "--extra-arg=-Wno-unknown-warning-option", "--extra-arg=-Wno-ignored-optimization-argument"]
+    # The database is gcc's: clang 14 does not know all of its options, and analyses better without zeroed variables.
+    options = ["--quiet", "-p", build, "--extra-arg=-Wno-unknown-warning-option", "--extra-arg=-Wno-ignored-optimization-argument",
+               "--extra-arg=-ftrivial-auto-var-init=uninitialized"]
     return run_each([[tool("clang-tidy"), *options, path] for path in compiled(tree, build)], tree.root)
 
 
@@ -133,19 +137,8 @@ def hardening(_tree, build):
     return not missing
 
 
-def settings_table(tree, build):
-    """The README's table is what the program says."""
-    said = subprocess.run([os.path.join(build, "hyperfleet-driver"), "config", "docs"], check=True, stdout=subprocess.PIPE, text=True).stdout
-    shown = re.search(r"<!-- settings:begin -->\n(.*?)<!-- settings:end -->", tree.read("README.md"), re.S)
-    if shown is not None and shown.group(1).strip() == said.strip():
-        return True
-    print("README.md: the settings table differs from `hyperfleet-driver config docs`; put that between the markers")
-    return False
-
-
 CHECKS = {name: own_rule(rule) for name, rule in rules.RULES.items()}
-CHECKS.update({"layout": layout, "tidy": tidy, "cppcheck": cppcheck, "spelling": spelling, "shell": shell, "hardening": hardening,
-               "settings-table": settings_table})
+CHECKS.update({"layout": layout, "tidy": tidy, "cppcheck": cppcheck, "spelling": spelling, "shell": shell, "hardening": hardening})
 
 
 def main():

@@ -6,18 +6,26 @@
 #include <jansson.h>
 #include <sodium.h>
 
+#include <stdint.h>
+
+#include "driver/base/jsonx_int.h"
 #include "driver/base/metrics.h"
+#include "driver/base/rng.h"
 
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 static hfd_rc once_rc = HFD_IO;
 
 static void init_once(void)
 {
+    uint64_t seed;
+
     if (sodium_init() < 0)
         return;
+    hfd_rng_bytes(&hfd_rng_system, &seed, sizeof(seed));
     /* Before the first object: hostile keys must not find a predictable hash. The set bit keeps it from being 0, which
      * would make jansson choose for itself. */
-    json_object_seed((size_t)randombytes_random() | ((size_t)1 << 31));
+    json_object_seed((size_t)seed | ((size_t)1 << 31));
+    hfd_json_watch_memory();
     hfd_metric_set(HFD_METRIC_BUILD_INFO, HFD_LABELS(HFD_VERSION), 1);
     once_rc = HFD_OK;
 }

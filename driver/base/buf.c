@@ -182,7 +182,8 @@ static int sextet(char c)
         return c - 'a' + 26;
     if (c >= '0' && c <= '9')
         return c - '0' + 52;
-    return c == '-' ? 62 : c == '_' ? 63 : -1;
+    return c == '-' ? 62 : c == '_' ? 63
+                                    : -1;
 }
 
 /* Cuts correct padding off. Wrong padding stays and fails as a character that is not in the alphabet. */

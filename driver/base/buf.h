@@ -15,11 +15,14 @@ struct hfd_buf {
     hfd_rc rc; /* HFD_OK, or the first failure: HFD_NOMEM, HFD_LIMIT (over the ceiling) */
 };
 
+/** Never fails; allocates nothing yet. */
 void hfd_buf_init(struct hfd_buf *b, size_t max_bytes);
+/** Frees the memory; the buffer can be used again with the same ceiling. */
 void hfd_buf_fini(struct hfd_buf *b);
 /** Empty again, memory kept, failure forgotten. */
 void hfd_buf_reset(struct hfd_buf *b);
 
+/** Bytes, one byte, formatted text; borrow. What does not fit is not added at all. */
 void hfd_buf_add(struct hfd_buf *b, hfd_slice s);
 void hfd_buf_addc(struct hfd_buf *b, char c);
 void hfd_buf_addf(struct hfd_buf *b, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
@@ -33,6 +36,7 @@ void hfd_buf_json_time(struct hfd_buf *b, int64_t at_us);
 /** base64url without padding (table-driven: for ciphertext and other public bytes). */
 void hfd_buf_base64url(struct hfd_buf *b, const void *bytes, size_t len);
 
+/** What is there so far; borrowed until the next add. */
 static inline hfd_slice hfd_buf_slice(const struct hfd_buf *b)
 {
     return (hfd_slice){b->p, b->len};

@@ -6,10 +6,30 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "driver/base/check.h"
+#include "driver/base/jsonx_int.h"
 
 /* Documents that we build ourselves may be a little deeper than those that we accept. */
 #define DUMP_DEPTH_MAX (4 * HFD_JSON_DEPTH_MAX)
+
+static json_malloc_t inner_malloc;
+static _Thread_local bool memory_failed;
+
+static void *watched_malloc(size_t n)
+{
+    void *p = inner_malloc(n);
+
+    if (p == NULL)
+        memory_failed = true;
+    return p;
+}
+
+void hfd_json_watch_memory(void)
+{
+    json_free_t inner_free;
+
+    json_get_alloc_funcs(&inner_malloc, &inner_free);
+    json_set_alloc_funcs(watched_malloc, inner_free);
+}
 
 /* What the bytes say before anything is parsed. For a valid text both figures are exact; an invalid one fails in the parser. */
 struct scan {
@@ -20,22 +40,26 @@ struct scan {
 
 static void scan_structure(struct scan *s, char c)
 {
-    bool space = c == ' ' || c == '\t' || c == '\n' || c == '\r';
+    bool closes = c == ']' || c == '}';
 
-    if (s->just_opened && !space && c != ']' && c != '}')
+    if (c == ' ' || c == '\t' || c == '\n' || c == '\r')
+        return;
+    if (s->just_opened && !closes)
         s->nodes++; /* the first member; each further one has a comma in front */
-    if (!space)
-        s->just_opened = false;
-    if (c == '"') {
-        s->in_string = true;
-    } else if (c == '[' || c == '{') {
+    s->just_opened = c == '[' || c == '{';
+    if (s->just_opened)
         s->depth++;
-        s->just_opened = true;
-    } else if (c == ']' || c == '}') {
-        s->depth -= s->depth > 0 ? 1 : 0;
-    } else if (c == ',' || c == ':') {
+    else if (closes && s->depth > 0)
+        s->depth--;
+    else if (c == ',' || c == ':')
         s->nodes++;
-    }
+    s->in_string = c == '"';
+}
+
+static void scan_string(struct scan *s, char c)
+{
+    s->in_string = s->escaped || c != '"';
+    s->escaped = !s->escaped && c == '\\';
 }
 
 static hfd_rc check_bounds(hfd_slice text, struct hfd_err *err)
@@ -52,12 +76,10 @@ static hfd_rc check_bounds(hfd_slice text, struct hfd_err *err)
         }
         if (!s.in_string)
             scan_structure(&s, c);
-        else if (s.escaped)
-            s.escaped = false;
-        else if (c == '\\')
-            s.escaped = true;
-        else if (c == '"')
-            s.in_string = false;
+        else
+            scan_string(&s, c);
+        if (c == '\0') /* jansson takes one behind a number for the end of the text */
+            return hfd_fail(err, HFD_MALFORMED, "line %d, column %d: a NUL byte", s.line, s.column);
         if (s.depth > HFD_JSON_DEPTH_MAX)
             return hfd_fail(err, HFD_MALFORMED, "line %d, column %d: nested deeper than %d levels", s.line, s.column,
                             HFD_JSON_DEPTH_MAX);
@@ -80,10 +102,11 @@ hfd_rc hfd_json_parse(hfd_slice text, json_t **out, struct hfd_err *err)
         return rc;
     if (text.len == 0)
         return hfd_fail(err, HFD_MALFORMED, "expected a JSON document, got nothing");
+    memory_failed = false;
     *out = json_loadb(text.p, text.len, JSON_REJECT_DUPLICATES | JSON_DECODE_ANY, &je);
     if (*out != NULL)
         return HFD_OK;
-    if (je.text[0] == '\0' || json_error_code(&je) == json_error_out_of_memory)
+    if (memory_failed || je.text[0] == '\0' || json_error_code(&je) == json_error_out_of_memory)
         return hfd_fail(err, HFD_NOMEM, "parse a JSON document of %zu bytes", text.len);
     /* The parser may quote the text ("near '...'"), where a secret can stand. */
     quote = strstr(je.text, " near '");
@@ -237,8 +260,14 @@ hfd_slice hfd_json_dump_arena(struct hfd_arena *a, const json_t *v)
 const char *jsonx_type_name(const json_t *v)
 {
     static const char *const names[] = {
-        [JSON_OBJECT] = "an object", [JSON_ARRAY] = "an array",  [JSON_STRING] = "a string", [JSON_INTEGER] = "an integer",
-        [JSON_REAL] = "a number",    [JSON_TRUE] = "a boolean", [JSON_FALSE] = "a boolean", [JSON_NULL] = "null",
+        [JSON_OBJECT] = "an object",
+        [JSON_ARRAY] = "an array",
+        [JSON_STRING] = "a string",
+        [JSON_INTEGER] = "an integer",
+        [JSON_REAL] = "a number",
+        [JSON_TRUE] = "a boolean",
+        [JSON_FALSE] = "a boolean",
+        [JSON_NULL] = "null",
     };
 
     return v != NULL ? names[json_typeof(v)] : "nothing";

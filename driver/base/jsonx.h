@@ -14,14 +14,18 @@
 #define HFD_JSON_NODES_MAX 20000
 
 /**
- * Parses a whole JSON text: UTF-8, no duplicate keys, no NUL, at most HFD_JSON_DEPTH_MAX deep and HFD_JSON_NODES_MAX values and keys.
- * Both are checked on the bytes before parsing, so that the parser's recursion and memory are bounded by us. Messages never repeat the text.
+ * Parses a whole JSON text: UTF-8, no duplicate keys, no NUL, at most HFD_JSON_DEPTH_MAX deep and HFD_JSON_NODES_MAX values
+ * and keys. Both are checked on the bytes before parsing, so that the parser's recursion and memory are bounded by us.
+ * Messages never repeat the text.
  * @param out  gives; any JSON value (also a scalar)
  * @return HFD_OK, HFD_MALFORMED (message with line, column and reason), HFD_NOMEM
  */
 HFD_MUST_CHECK hfd_rc hfd_json_parse(hfd_slice text, json_t **out, struct hfd_err *err);
 
-/** Compact, keys sorted by bytes: equal documents give equal bytes. Numbers are as short as they can be read back. 1.0 and 1 differ; key order and white space do not matter. */
+/**
+ * Compact, keys sorted by bytes: equal documents give equal bytes. Numbers are as short as they can be read back. 1.0 and 1
+ * differ; key order and white space do not matter.
+ */
 void hfd_json_canonical(struct hfd_buf *b, const json_t *v);
 /** Compact, keys in their order. */
 void hfd_json_dump(struct hfd_buf *b, const json_t *v);
@@ -29,8 +33,9 @@ void hfd_json_dump(struct hfd_buf *b, const json_t *v);
 hfd_slice hfd_json_dump_arena(struct hfd_arena *a, const json_t *v);
 
 /**
- * Members of an object. `path` is the path of obj for messages ("" at the top). Absent or null: *out is left at NULL / none and
- * the answer is HFD_OK unless `required`. A wrong type, or nothing where something is required, is HFD_MALFORMED: "driver.values.cluster.name: expected a string, got a number".
+ * Members of an object. `path` is the path of obj for messages ("" at the top). Absent or null: *out is left at NULL / none
+ * and the answer is HFD_OK unless `required`. A wrong type, or nothing where something is required, is HFD_MALFORMED:
+ * "driver.values.cluster.name: expected a string, got a number".
  */
 HFD_MUST_CHECK hfd_rc jsonx_get_object(const json_t *obj, const char *path, const char *key, bool required,
                                        json_t **out, struct hfd_err *err);

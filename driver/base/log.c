@@ -16,6 +16,7 @@
 /* What a line may still need once it is full: the end of a string, the mark, the end of the object. */
 #define TAIL_MAX (sizeof("\"" CUT_MARK "}\n") - 1)
 #define REQUEST_ID_MAX 40
+#define NUMBER_MAX 24
 
 static atomic_int min_level = HFD_LOG_INFO;
 static atomic_int out_fd = -1;
@@ -77,7 +78,7 @@ void hfd_log_request_id(hfd_slice id)
 /* Adds bytes that belong together, or none of them. */
 static bool put(struct line *l, const char *p, size_t n)
 {
-    if (l->cut || n > LINE_MAX_BYTES - TAIL_MAX - l->len) {
+    if (l->cut || l->len + n > LINE_MAX_BYTES - TAIL_MAX) {
         l->cut = true;
         return false;
     }
@@ -116,7 +117,7 @@ static bool put_key(struct line *l, const char *key)
     put_string(l, hfd_slice_of(key));
     put(l, ":", 1);
     /* Room for at least a number, or the quotes and one character. */
-    if (!l->cut && LINE_MAX_BYTES - TAIL_MAX - l->len >= 24)
+    if (!l->cut && l->len + NUMBER_MAX <= LINE_MAX_BYTES - TAIL_MAX)
         return true;
     l->len = before;
     l->cut = true;
@@ -125,7 +126,7 @@ static bool put_key(struct line *l, const char *key)
 
 static void put_field(struct line *l, const struct hfd_log_field *f)
 {
-    char number[24];
+    char number[NUMBER_MAX];
     int n;
 
     if (!put_key(l, f->key))

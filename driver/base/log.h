@@ -9,18 +9,31 @@
 
 #include "driver/base/slice.h"
 
-enum hfd_log_level { HFD_LOG_DEBUG, HFD_LOG_INFO, HFD_LOG_WARN, HFD_LOG_ERROR };
+enum hfd_log_level { HFD_LOG_DEBUG,
+                     HFD_LOG_INFO,
+                     HFD_LOG_WARN,
+                     HFD_LOG_ERROR };
 
 struct hfd_log_field {
     const char *key;
-    enum { HFD_LOG_F_STR, HFD_LOG_F_INT } kind;
+    enum { HFD_LOG_F_STR,
+           HFD_LOG_F_INT } kind;
     hfd_slice str;
     int64_t num;
 };
 
-#define HFD_LOG_STR(k, s) {.key = (k), .kind = HFD_LOG_F_STR, .str = (s)}
-#define HFD_LOG_CSTR(k, s) {.key = (k), .kind = HFD_LOG_F_STR, .str = hfd_slice_of(s)}
-#define HFD_LOG_INT(k, v) {.key = (k), .kind = HFD_LOG_F_INT, .num = (int64_t)(v)}
+#define HFD_LOG_STR(k, s)                             \
+    {                                                 \
+        .key = (k), .kind = HFD_LOG_F_STR, .str = (s) \
+    }
+#define HFD_LOG_CSTR(k, s)                                        \
+    {                                                             \
+        .key = (k), .kind = HFD_LOG_F_STR, .str = hfd_slice_of(s) \
+    }
+#define HFD_LOG_INT(k, v)                                      \
+    {                                                          \
+        .key = (k), .kind = HFD_LOG_F_INT, .num = (int64_t)(v) \
+    }
 
 /** Lines below `level` are dropped. Default: info. */
 void hfd_log_set_level(enum hfd_log_level level);

@@ -11,7 +11,9 @@
 #include "driver/base/procstat.h"
 #include "driver/base/utf8.h"
 
-enum kind { COUNTER, GAUGE, HISTOGRAM };
+enum kind { COUNTER,
+            GAUGE,
+            HISTOGRAM };
 
 #define LABELS_MAX 3
 #define LABEL_VALUE_MAX 64
@@ -31,8 +33,19 @@ static const struct {
     int64_t us;
     const char *text;
 } bounds[] = {
-    {1000, "0.001"},   {2500, "0.0025"},   {5000, "0.005"}, {10000, "0.01"},  {25000, "0.025"},  {50000, "0.05"},   {100000, "0.1"},
-    {250000, "0.25"},  {500000, "0.5"},    {1000000, "1"},  {2500000, "2.5"}, {5000000, "5"},    {10000000, "10"},
+    {1000, "0.001"},
+    {2500, "0.0025"},
+    {5000, "0.005"},
+    {10000, "0.01"},
+    {25000, "0.025"},
+    {50000, "0.05"},
+    {100000, "0.1"},
+    {250000, "0.25"},
+    {500000, "0.5"},
+    {1000000, "1"},
+    {2500000, "2.5"},
+    {5000000, "5"},
+    {10000000, "10"},
 };
 #define BOUNDS (sizeof(bounds) / sizeof(bounds[0]))
 
@@ -40,7 +53,7 @@ struct series {
     struct series *next_in_slot; /* set before the series is published, constant from then on */
     struct series *next;
     char label[LABELS_MAX][LABEL_VALUE_MAX + 1];
-    _Atomic int64_t value;               /* counter, gauge; a histogram's sum in microseconds */
+    _Atomic int64_t value;                /* counter, gauge; a histogram's sum in microseconds */
     _Atomic uint64_t buckets[BOUNDS + 1]; /* not cumulative; the last one is +Inf */
 };
 

@@ -4,6 +4,7 @@
 
 #include "driver/base/buf.h"
 
+/** Adds them with HELP and TYPE. Thread: any. */
 void hfd_procstat_render(struct hfd_buf *b);
 
 #endif

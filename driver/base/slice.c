@@ -81,8 +81,11 @@ static const struct unit {
     const char *name;
     int64_t us;
 } units[] = {
-    {"d", INT64_C(24) * 3600 * HFD_US_PER_S}, {"h", INT64_C(3600) * HFD_US_PER_S}, {"m", 60 * HFD_US_PER_S},
-    {"s", HFD_US_PER_S}, {"ms", 1000},
+    {"d", INT64_C(24) * 3600 * HFD_US_PER_S},
+    {"h", INT64_C(3600) * HFD_US_PER_S},
+    {"m", 60 * HFD_US_PER_S},
+    {"s", HFD_US_PER_S},
+    {"ms", 1000},
 };
 #define UNIT_COUNT (sizeof(units) / sizeof(units[0]))
 

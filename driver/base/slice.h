@@ -23,16 +23,19 @@ typedef struct hfd_slice {
 /** For "%.*s". */
 #define HFD_SLICE_FMT(s) (int)(s).len, (s).p != NULL ? (s).p : ""
 
+/** A slice over a C string; NULL gives none. */
 static inline hfd_slice hfd_slice_of(const char *cstr)
 {
     return (hfd_slice){cstr, cstr != NULL ? strlen(cstr) : 0};
 }
 
+/** Equal bytes; none and empty are equal. */
 static inline bool hfd_slice_eq(hfd_slice a, hfd_slice b)
 {
     return a.len == b.len && (a.len == 0 || memcmp(a.p, b.p, a.len) == 0);
 }
 
+/** hfd_slice_eq with a C string. */
 static inline bool hfd_slice_is(hfd_slice a, const char *cstr)
 {
     return hfd_slice_eq(a, hfd_slice_of(cstr));

@@ -1,32 +1,46 @@
 /* UTF-8 as in RFC 3629, escapes as in RFC 8259. */
 #include "driver/base/utf8.h"
 
-static bool is_tail(char c)
+/* The forms of a character by its first byte, with the range of its second one (RFC 3629, section 4). */
+static const struct form {
+    unsigned char first_min, first_max;
+    unsigned char len;
+    unsigned char second_min, second_max;
+} forms[] = {
+    {0xc2, 0xdf, 2, 0x80, 0xbf},
+    {0xe0, 0xe0, 3, 0xa0, 0xbf}, /* nothing overlong */
+    {0xe1, 0xec, 3, 0x80, 0xbf},
+    {0xed, 0xed, 3, 0x80, 0x9f}, /* no surrogate */
+    {0xee, 0xef, 3, 0x80, 0xbf},
+    {0xf0, 0xf0, 4, 0x90, 0xbf},
+    {0xf1, 0xf3, 4, 0x80, 0xbf},
+    {0xf4, 0xf4, 4, 0x80, 0x8f}, /* up to U+10FFFF */
+};
+
+static bool within(unsigned char c, unsigned char min, unsigned char max)
 {
-    return ((unsigned char)c & 0xc0u) == 0x80u;
+    return c >= min && c <= max;
+}
+
+static bool fits(const struct form *f, hfd_slice s)
+{
+    if (s.len < f->len || !within((unsigned char)s.p[1], f->second_min, f->second_max))
+        return false;
+    for (size_t i = 2; i < f->len; i++)
+        if (!within((unsigned char)s.p[i], 0x80, 0xbf))
+            return false;
+    return true;
 }
 
 size_t hfd_utf8_len(hfd_slice s)
 {
-    unsigned char c0 = s.len > 0 ? (unsigned char)s.p[0] : 0;
-    unsigned char c1 = s.len > 1 ? (unsigned char)s.p[1] : 0;
+    unsigned char first = s.len > 0 ? (unsigned char)s.p[0] : 0;
 
-    if (s.len == 0)
-        return 0;
-    if (c0 < 0x80)
-        return 1;
-    if (s.len < 2 || !is_tail(s.p[1]))
-        return 0;
-    if (c0 >= 0xc2 && c0 <= 0xdf)
-        return 2;
-    if (s.len < 3 || !is_tail(s.p[2]))
-        return 0;
-    if (c0 >= 0xe0 && c0 <= 0xef) /* neither overlong nor a surrogate */
-        return (c0 == 0xe0 && c1 < 0xa0) || (c0 == 0xed && c1 > 0x9f) ? 0 : 3;
-    if (s.len < 4 || !is_tail(s.p[3]))
-        return 0;
-    if (c0 >= 0xf0 && c0 <= 0xf4) /* U+10000 to U+10FFFF */
-        return (c0 == 0xf0 && c1 < 0x90) || (c0 == 0xf4 && c1 > 0x8f) ? 0 : 4;
+    if (first < 0x80)
+        return s.len > 0 ? 1 : 0;
+    for (size_t i = 0; i < sizeof(forms) / sizeof(forms[0]); i++)
+        if (within(first, forms[i].first_min, forms[i].first_max))
+            return fits(&forms[i], s) ? forms[i].len : 0;
     return 0;
 }
 

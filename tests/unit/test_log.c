@@ -1,0 +1,277 @@
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+#include <jansson.h>
+
+#include "driver/base/clock.h"
+#include "driver/base/log.h"
+
+/* The log in a pipe that never blocks. */
+struct sink {
+    int fds[2];
+    char text[70000];
+    size_t len;
+};
+
+static int setup(void **state)
+{
+    static struct sink sink;
+
+    sink.len = 0;
+    if (pipe2(sink.fds, O_NONBLOCK) != 0)
+        return -1;
+    hfd_log_set_fd(sink.fds[1]);
+    hfd_log_set_level(HFD_LOG_DEBUG);
+    *state = &sink;
+    return 0;
+}
+
+static int teardown(void **state)
+{
+    struct sink *sink = *state;
+
+    hfd_log_set_fd(-1);
+    hfd_log_set_level(HFD_LOG_INFO);
+    hfd_log_request_id(HFD_SLICE_NONE);
+    close(sink->fds[0]);
+    close(sink->fds[1]);
+    return 0;
+}
+
+static void drain(struct sink *sink)
+{
+    ssize_t n;
+
+    sink->len = 0;
+    while ((n = read(sink->fds[0], sink->text + sink->len, sizeof(sink->text) - 1 - sink->len)) > 0)
+        sink->len += (size_t)n;
+    sink->text[sink->len] = '\0';
+}
+
+/* The one line that was written since the last call, as JSON. */
+static json_t *one_line(struct sink *sink)
+{
+    json_t *v;
+
+    drain(sink);
+    assert_true(sink->len > 0 && sink->len <= 4096);
+    assert_ptr_equal(strchr(sink->text, '\n'), sink->text + sink->len - 1);
+    v = json_loads(sink->text, JSON_REJECT_DUPLICATES, NULL);
+    assert_non_null(v);
+    return v;
+}
+
+static const char *str(const json_t *obj, const char *key)
+{
+    const char *s = json_string_value(json_object_get(obj, key));
+
+    return s != NULL ? s : "";
+}
+
+/* A line has time in microseconds, level, message, and the fields in the order given. */
+static void log_line_has_its_fields(void **state)
+{
+    struct sink *sink = *state;
+    int64_t at;
+    json_t *v;
+
+    HFD_LOG(HFD_LOG_WARN, "re\"quest", HFD_LOG_CSTR("path", "/a\n\xff"), HFD_LOG_INT("status", INT64_MIN),
+            HFD_LOG_STR("none", HFD_SLICE_NONE));
+    v = one_line(sink);
+    assert_string_equal(str(v, "level"), "warn");
+    assert_string_equal(str(v, "msg"), "re\"quest");
+    assert_string_equal(str(v, "path"), "/a\n\xef\xbf\xbd");
+    assert_true(json_integer_value(json_object_get(v, "status")) == INT64_MIN);
+    assert_true(json_is_string(json_object_get(v, "none")));
+    assert_int_equal(strlen(str(v, "ts")), 27);
+    assert_int_equal(hfd_time_parse(hfd_slice_of(str(v, "ts")), &at, NULL), HFD_OK);
+    assert_int_equal(json_object_size(v), 6);
+    json_decref(v);
+    HFD_LOG(HFD_LOG_INFO, "bare");
+    v = one_line(sink);
+    assert_int_equal(json_object_size(v), 3);
+    json_decref(v);
+}
+
+/* Lines below the level are dropped. */
+static void log_level_filters(void **state)
+{
+    struct sink *sink = *state;
+
+    for (int level = HFD_LOG_DEBUG; level <= HFD_LOG_ERROR; level++) {
+        hfd_log_set_level((enum hfd_log_level)level);
+        for (int line = HFD_LOG_DEBUG; line <= HFD_LOG_ERROR; line++) {
+            HFD_LOG((enum hfd_log_level)line, "x");
+            drain(sink);
+            assert_int_equal(sink->len > 0, line >= level);
+        }
+    }
+}
+
+/* Level names are read as they are written. */
+static void log_level_names(void **state)
+{
+    static const char *const names[] = {"debug", "info", "warn", "error"};
+    enum hfd_log_level level;
+    struct hfd_err err;
+
+    (void)state;
+    for (int i = 0; i < 4; i++) {
+        assert_int_equal(hfd_log_level_parse(hfd_slice_of(names[i]), &level, &err), HFD_OK);
+        assert_int_equal(level, i);
+    }
+    assert_int_equal(hfd_log_level_parse(HFD_SLICE("INFO"), &level, &err), HFD_INVALID);
+    assert_non_null(strstr(err.msg, "\"INFO\""));
+    assert_int_equal(hfd_log_level_parse(HFD_SLICE(""), &level, &err), HFD_INVALID);
+}
+
+/* The thread's request stands in every line, once, cut at 40 bytes; a line's own wins; another thread has its own. */
+static void *other_thread(void *arg)
+{
+    (void)arg;
+    HFD_LOG(HFD_LOG_INFO, "other");
+    return NULL;
+}
+
+static void log_request_id(void **state)
+{
+    struct sink *sink = *state;
+    pthread_t thread;
+    json_t *v;
+
+    hfd_log_request_id(HFD_SLICE("0123456789012345678901234567890123456789-cut"));
+    HFD_LOG(HFD_LOG_INFO, "a");
+    v = one_line(sink);
+    assert_string_equal(str(v, "request_id"), "0123456789012345678901234567890123456789");
+    json_decref(v);
+    HFD_LOG(HFD_LOG_INFO, "a", HFD_LOG_CSTR("request_id", "own"));
+    v = one_line(sink);
+    assert_string_equal(str(v, "request_id"), "own");
+    json_decref(v);
+    assert_int_equal(pthread_create(&thread, NULL, other_thread, NULL), 0);
+    pthread_join(thread, NULL);
+    v = one_line(sink);
+    assert_null(json_object_get(v, "request_id"));
+    json_decref(v);
+    hfd_log_request_id(HFD_SLICE_NONE);
+    HFD_LOG(HFD_LOG_INFO, "a");
+    v = one_line(sink);
+    assert_null(json_object_get(v, "request_id"));
+    json_decref(v);
+}
+
+/* A line that would be too long is cut, says so, and is JSON all the same, wherever the limit falls. */
+static void log_long_line_is_cut(void **state)
+{
+    static const char *const units[] = {"x", "\n", "\x01", "\xe2\x82\xac", "\xff"};
+    struct sink *sink = *state;
+    static char big[9000];
+
+    for (size_t u = 0; u < sizeof(units) / sizeof(units[0]); u++) {
+        for (size_t len = 600; len<9000; len += len> 3900 && len < 4120 ? 1 : 97) {
+            json_t *v;
+
+            for (size_t i = 0; i < len; i++)
+                big[i] = units[u][i % strlen(units[u])];
+            HFD_LOG(HFD_LOG_INFO, "m", HFD_LOG_STR("big", ((hfd_slice){big, len})), HFD_LOG_INT("after", 1));
+            v = one_line(sink);
+            assert_int_equal(json_is_true(json_object_get(v, "cut")), json_object_get(v, "after") == NULL);
+            json_decref(v);
+        }
+    }
+}
+
+/* Many fields are cut between two of them. */
+static void log_many_fields_are_cut(void **state)
+{
+    struct hfd_log_field fields[400];
+    struct sink *sink = *state;
+    char keys[400][32];
+    json_t *v;
+
+    for (size_t i = 0; i < 400; i++) {
+        snprintf(keys[i], sizeof(keys[i]), "key_%zu", i);
+        fields[i] = (struct hfd_log_field)HFD_LOG_INT(keys[i], INT64_MIN);
+    }
+    hfd_log_write(HFD_LOG_INFO, "m", fields, 400);
+    v = one_line(sink);
+    assert_true(json_is_true(json_object_get(v, "cut")));
+    assert_true(sink->len > 3900);
+    json_decref(v);
+}
+
+/* A log that cannot be written is no error, and errno stays. */
+static void log_write_failure_is_silent(void **state)
+{
+    (void)state;
+    hfd_log_set_fd(1000000);
+    errno = 7;
+    HFD_LOG(HFD_LOG_INFO, "x");
+    assert_int_equal(errno, 7);
+}
+
+#define THREADS 4
+#define LINES 30
+
+static void *writer(void *arg)
+{
+    hfd_log_request_id(hfd_slice_of(arg));
+    for (int i = 0; i < LINES; i++)
+        HFD_LOG(HFD_LOG_INFO, "together", HFD_LOG_INT("i", i));
+    return NULL;
+}
+
+/* Lines of several threads never mix. */
+static void log_threads_do_not_mix(void **state)
+{
+    static char names[THREADS][2] = {"0", "1", "2", "3"};
+    struct sink *sink = *state;
+    pthread_t threads[THREADS];
+    int next[THREADS] = {0};
+    char *line;
+
+    for (int i = 0; i < THREADS; i++)
+        assert_int_equal(pthread_create(&threads[i], NULL, writer, names[i]), 0);
+    for (int i = 0; i < THREADS; i++)
+        pthread_join(threads[i], NULL);
+    drain(sink);
+    for (line = sink->text; *line != '\0';) {
+        char *end = strchr(line, '\n');
+        json_t *v;
+        int t;
+
+        assert_non_null(end);
+        *end = '\0';
+        v = json_loads(line, 0, NULL);
+        assert_non_null(v);
+        t = str(v, "request_id")[0] - '0';
+        assert_int_equal(json_integer_value(json_object_get(v, "i")), next[t]++);
+        json_decref(v);
+        line = end + 1;
+    }
+    for (int i = 0; i < THREADS; i++)
+        assert_int_equal(next[i], LINES);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(log_line_has_its_fields, setup, teardown),
+        cmocka_unit_test_setup_teardown(log_level_filters, setup, teardown),
+        cmocka_unit_test_setup_teardown(log_level_names, setup, teardown),
+        cmocka_unit_test_setup_teardown(log_request_id, setup, teardown),
+        cmocka_unit_test_setup_teardown(log_long_line_is_cut, setup, teardown),
+        cmocka_unit_test_setup_teardown(log_many_fields_are_cut, setup, teardown),
+        cmocka_unit_test_setup_teardown(log_write_failure_is_silent, setup, teardown),
+        cmocka_unit_test_setup_teardown(log_threads_do_not_mix, setup, teardown),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

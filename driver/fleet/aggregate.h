@@ -1,6 +1,7 @@
 /*
- * How reports become a resource's Ready, Available and <Adapter>Successful conditions: the tables of 000_b453de1dc0312d98.txt, row by row, with the
- * decisions of DESIGN 10 (1, 4, 6). Pure: no clock, no I/O; allocates from the arena given. Thread: any.
+ * How reports become a resource's Ready, Available and <Adapter>Successful conditions: the tables of 000_b453de1dc0312d98.txt, row by row,
+ * with the decisions of DESIGN 10 (1, 4, 6). README.md in this folder has them all.
+ * Pure: no clock, no I/O; allocates from the arena given. Thread: any.
  */
 #ifndef HFD_FLEET_AGGREGATE_H
 #define HFD_FLEET_AGGREGATE_H
@@ -84,7 +85,10 @@ struct hfd_verdict_input {
     bool same_content; /* conditions, data and metadata equal the stored report's */
 };
 
-/** The discard table, in the order of spec/hyperfleet-api.md section 10 with DESIGN 10.1 and 10.6. @param missing  the first missing mandatory type on REJECT */
+/**
+ * The discard table, in the order of spec/hyperfleet-api.md section 10 with DESIGN 10.1 and 10.6.
+ * @param missing  the first missing mandatory type on REJECT, else NULL
+ */
 enum hfd_verdict hfd_report_verdict(const struct hfd_verdict_input *in, const char **missing);
 
 /** "gcp-provisioner" -> "GcpProvisionerSuccessful". p is NULL when memory is short. */

@@ -1,7 +1,7 @@
 /*
- * Ids of HyperFleet resources: 27 characters, "2" and then 26 digits of base62 (0-9A-Za-z), most significant first. The digits hold 32 bits of seconds
- * since 2014-05-13T16:53:20Z and 122 random bits. It has the form and the order of a KSUID; a KSUID of today would begin with another digit,
- * and the document fixes "2". Source: 000_b453de1dc0312d98.txt "id"; DESIGN 10.3.
+ * Ids of HyperFleet resources: 27 characters, "2" and then 26 digits of base62 (0-9A-Za-z), most significant first. The digits hold 32 bits
+ * of seconds since 2014-05-13T16:53:20Z and 122 random bits. It has the form and the order of a KSUID; since July 2025 a KSUID begins with
+ * another digit, but the document fixes "2". Source: 000_b453de1dc0312d98.txt "id"; DESIGN 10.3.
  */
 #ifndef HFD_FLEET_KSUID_H
 #define HFD_FLEET_KSUID_H

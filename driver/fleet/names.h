@@ -4,7 +4,10 @@
 
 #include "store/rows.h"
 
-/** ^[a-z0-9]([-a-z0-9]*[a-z0-9])?$, 3..53 for clusters and 3..15 for nodepools. @return HFD_OK or HFD_INVALID with field "name" and HyperFleet's text */
+/**
+ * ^[a-z0-9]([-a-z0-9]*[a-z0-9])?$, 3..53 for clusters and 3..15 for nodepools.
+ * @return HFD_OK, or HFD_INVALID with field "name" and HyperFleet's text
+ */
 HFD_MUST_CHECK hfd_rc hfd_name_check(enum hfd_kind kind, hfd_slice name, struct hfd_err *err);
 
 /** "Cluster", "NodePool". */

@@ -1,0 +1,502 @@
+/*
+ * The aggregation tables of 000_b453de1dc0312d98.txt. The letters in the comments are the rows of README.md in this folder.
+ * Status, generation and times move as a row says and not otherwise; reason and message are told anew after every report.
+ */
+#include "driver/fleet/aggregate.h"
+
+#include <stdlib.h>
+
+#define AVAILABLE HFD_SLICE("Available")
+#define READY HFD_SLICE("Ready")
+
+#define NOTE_MAX 300 /* bytes of a message that quotes adapters */
+
+/* One aggregation under way. */
+struct work {
+    const struct hfd_agg_input *in;
+    const struct hfd_agg_report **stored; /* by required adapter; NULL where it has not reported */
+    struct hfd_arena *mem;
+    struct hfd_conditions *out;
+};
+
+/* What the required adapters say of one generation. */
+struct survey {
+    bool all_stored; /* whatever their generation */
+    bool all_at;
+    bool all_true;  /* all_at, and all True */
+    int64_t min_us; /* of the report times at that generation; INT64_MAX when there is none */
+};
+
+static const struct hfd_agg_report *report_of(const struct hfd_agg_input *in, hfd_slice adapter)
+{
+    for (size_t i = 0; i < in->reports.count; i++)
+        if (hfd_slice_eq(in->reports.items[i].adapter, adapter))
+            return &in->reports.items[i];
+    return NULL;
+}
+
+static bool is_required(const struct hfd_agg_input *in, hfd_slice adapter)
+{
+    for (size_t i = 0; i < in->required.count; i++)
+        if (hfd_slice_eq(in->required.items[i], adapter))
+            return true;
+    return false;
+}
+
+/* What the rows of Ready call the adapter's status. */
+static enum hfd_status ready_word(const struct hfd_agg_input *in, const struct hfd_agg_report *r)
+{
+    return in->deleting ? r->finalized : r->available;
+}
+
+static bool ready_at_generation(const struct hfd_agg_input *in, const struct hfd_agg_report *r)
+{
+    return r != NULL && r->observed_generation == in->generation && ready_word(in, r) == HFD_STATUS_TRUE;
+}
+
+static struct survey survey_at(const struct work *w, int64_t generation, bool of_ready)
+{
+    struct survey s = {true, true, true, INT64_MAX};
+
+    for (size_t i = 0; i < w->in->required.count; i++) {
+        const struct hfd_agg_report *r = w->stored[i];
+        const bool at = r != NULL && r->observed_generation == generation;
+
+        s.all_stored = s.all_stored && r != NULL;
+        s.all_at = s.all_at && at;
+        if (!at)
+            continue;
+        s.all_true = s.all_true && (of_ready ? ready_word(w->in, r) : r->available) == HFD_STATUS_TRUE;
+        if (r->observed_us < s.min_us)
+            s.min_us = r->observed_us;
+    }
+    s.all_true = s.all_true && s.all_at;
+    return s;
+}
+
+/* The rows of Ready, for a report with True (TR) and with False (FR). */
+static void move_ready(const struct work *w, struct hfd_condition *c)
+{
+    const struct hfd_agg_input *in = w->in;
+    const struct hfd_agg_report *e = in->event;
+    const struct survey s = survey_at(w, in->generation, true);
+    const enum hfd_status word = ready_word(in, e);
+    const bool at_g = e->observed_generation == in->generation;
+    const bool was_true = c->status == HFD_STATUS_TRUE;
+
+    if (word == HFD_STATUS_TRUE && at_g && s.all_true && !(in->deleting && in->has_children)) { /* TR1, TR2 */
+        c->status = HFD_STATUS_TRUE;
+        c->last_updated_us = s.min_us;
+        if (!was_true)
+            c->last_transition_us = e->observed_us;
+    } else if (word == HFD_STATUS_TRUE && !was_true && !s.all_stored) { /* TR3 */
+        c->last_updated_us = in->now_us;
+    } else if (word == HFD_STATUS_FALSE && at_g && !was_true) { /* FR1 */
+        c->last_updated_us = s.min_us;
+    } else if (word == HFD_STATUS_FALSE && at_g) { /* FR2 */
+        c->status = HFD_STATUS_FALSE;
+        c->last_updated_us = e->observed_us;
+        c->last_transition_us = e->observed_us;
+    } /* TR4, FR3: no change */
+}
+
+/* The rows of Available, for a report with Available=True (TA) and with Available=False (FA). */
+static void move_available(const struct work *w, struct hfd_condition *c)
+{
+    const struct hfd_agg_report *e = w->in->event;
+    const struct survey s = survey_at(w, e->observed_generation, false);
+    const bool was_true = c->status == HFD_STATUS_TRUE;
+
+    if (!s.all_at || e->available == HFD_STATUS_UNKNOWN) /* TA3, FA3: no change */
+        return;
+    if (e->available == HFD_STATUS_TRUE && !s.all_true) /* TA3 with DESIGN 10.1: the tracked generation stays */
+        return;
+    if (was_true == (e->available == HFD_STATUS_TRUE)) { /* TA2, FA1 */
+        c->last_updated_us = s.min_us;
+    } else {
+        c->status = e->available;
+        c->last_updated_us = e->available == HFD_STATUS_TRUE ? s.min_us : e->observed_us; /* TA1, FA2 */
+        c->last_transition_us = e->observed_us;
+    }
+    c->observed_generation = e->observed_generation;
+}
+
+static int by_name(const void *a, const void *b)
+{
+    return hfd_slice_cmp(*(const hfd_slice *)a, *(const hfd_slice *)b);
+}
+
+/* "a, b, c", sorted; sorts in place. p is NULL when memory is short. */
+static hfd_slice join_sorted(hfd_slice *names, size_t count, struct hfd_arena *mem)
+{
+    size_t len = 0;
+    char *text;
+
+    if (count == 0)
+        return HFD_SLICE("");
+    qsort(names, count, sizeof(*names), by_name);
+    for (size_t i = 0; i < count; i++)
+        len += names[i].len + 2;
+    text = hfd_arena_alloc(mem, len);
+    if (text == NULL)
+        return HFD_SLICE_NONE;
+    len = 0;
+    for (size_t i = 0; i < count; i++) {
+        if (i > 0) {
+            memcpy(text + len, ", ", 2);
+            len += 2;
+        }
+        memcpy(text + len, names[i].p, names[i].len);
+        len += names[i].len;
+    }
+    return (hfd_slice){text, len};
+}
+
+/* Why Ready is False. reporting[i] tells of required adapter i; missing[i] likewise. */
+static hfd_rc tell_missing(const struct hfd_agg_input *in, const bool *missing, const bool *reporting, struct hfd_arena *mem,
+                           struct hfd_condition *c)
+{
+    hfd_slice *names = hfd_arena_array(mem, in->required.count + 1, sizeof(*names));
+    size_t missing_count = 0, reporting_count = 0;
+    hfd_slice missing_text, reporting_text;
+
+    if (names == NULL)
+        return HFD_NOMEM;
+    for (size_t i = 0; i < in->required.count; i++)
+        if (missing[i])
+            names[missing_count++] = in->required.items[i];
+    missing_text = join_sorted(names, missing_count, mem);
+    for (size_t i = 0; i < in->required.count; i++)
+        if (reporting[i])
+            names[reporting_count++] = in->required.items[i];
+    reporting_text = join_sorted(names, reporting_count, mem);
+    if (missing_text.p == NULL || reporting_text.p == NULL)
+        return HFD_NOMEM;
+    if (in->deleting && missing_count == 0) {
+        c->reason = HFD_SLICE("WaitingForChildren");
+        c->message = HFD_SLICE("Waiting for nodepools to be removed");
+        return HFD_OK;
+    }
+    c->reason = HFD_SLICE("MissingRequiredAdapters");
+    c->message = hfd_arena_printf(mem, "Required adapters not reporting %s=True: [%.*s]. Currently reporting: [%.*s]",
+                                  in->deleting ? "Finalized" : "Available", HFD_SLICE_FMT(missing_text), HFD_SLICE_FMT(reporting_text));
+    return c->message.p != NULL ? HFD_OK : HFD_NOMEM;
+}
+
+static hfd_rc tell_ready(const struct work *w, struct hfd_condition *c)
+{
+    const size_t count = w->in->required.count;
+    bool *missing, *reporting;
+
+    if (c->status == HFD_STATUS_TRUE) {
+        c->reason = HFD_SLICE("ResourceReady");
+        c->message = w->in->deleting ? HFD_SLICE("All adapters report Finalized at current generation")
+                                     : HFD_SLICE("All adapters report ready at current generation");
+        return HFD_OK;
+    }
+    missing = hfd_arena_array(w->mem, count + 1, sizeof(*missing));
+    reporting = hfd_arena_array(w->mem, count + 1, sizeof(*reporting));
+    if (missing == NULL || reporting == NULL)
+        return HFD_NOMEM;
+    for (size_t i = 0; i < count; i++) {
+        missing[i] = !ready_at_generation(w->in, w->stored[i]);
+        reporting[i] = w->stored[i] != NULL;
+    }
+    return tell_missing(w->in, missing, reporting, w->mem, c);
+}
+
+/* Text of at most NOTE_MAX bytes; what does not fit is replaced by "...", never in the middle of a character. */
+struct note {
+    char *text;
+    size_t len;
+    bool cut;
+};
+
+static void note_add(struct note *n, hfd_slice s)
+{
+    const size_t room = NOTE_MAX - n->len;
+    const size_t len = s.len < room ? s.len : room;
+
+    if (n->cut || s.len == 0)
+        return;
+    memcpy(n->text + n->len, s.p, len);
+    n->len += len;
+    n->cut = len < s.len;
+}
+
+static hfd_slice note_end(struct note *n)
+{
+    if (n->cut) {
+        n->len = NOTE_MAX - 3;
+        while (n->len > 0 && ((unsigned char)n->text[n->len] & 0xc0) == 0x80)
+            n->len--;
+        memcpy(n->text + n->len, "...", 3);
+        n->len += 3;
+    }
+    return (hfd_slice){n->text, n->len};
+}
+
+/* "Adapters reporting Available=False: dns (NoZone), hypershift". */
+static hfd_rc tell_not_available(const struct work *w, struct hfd_condition *c)
+{
+    struct note n = {.text = hfd_arena_alloc(w->mem, NOTE_MAX)};
+    const char *before = "Adapters reporting Available=False: ";
+
+    if (n.text == NULL)
+        return HFD_NOMEM;
+    for (size_t i = 0; i < w->in->required.count; i++) {
+        const struct hfd_agg_report *r = w->stored[i];
+
+        if (r == NULL || r->available != HFD_STATUS_FALSE)
+            continue;
+        note_add(&n, hfd_slice_of(before));
+        note_add(&n, r->adapter);
+        if (r->reason.len > 0) {
+            note_add(&n, HFD_SLICE(" ("));
+            note_add(&n, r->reason);
+            note_add(&n, HFD_SLICE(")"));
+        }
+        before = ", ";
+    }
+    c->reason = HFD_SLICE("AdapterReportedNotAvailable");
+    c->message = note_end(&n);
+    return HFD_OK;
+}
+
+static hfd_rc tell_available(const struct work *w, struct hfd_condition *c)
+{
+    const struct survey s = survey_at(w, w->in->event->observed_generation, false);
+    bool any_false = false;
+
+    if (c->status == HFD_STATUS_TRUE) {
+        c->reason = HFD_SLICE("ResourceAvailable");
+        c->message = hfd_arena_printf(w->mem, "%s is accessible", w->in->kind_name);
+        return c->message.p != NULL ? HFD_OK : HFD_NOMEM;
+    }
+    for (size_t i = 0; i < w->in->required.count; i++)
+        any_false = any_false || (w->stored[i] != NULL && w->stored[i]->available == HFD_STATUS_FALSE);
+    if (s.all_at && any_false)
+        return tell_not_available(w, c);
+    c->reason = HFD_SLICE("AdaptersNotAtSameGeneration");
+    c->message = HFD_SLICE("Required adapters do not report a consistent Available state");
+    return HFD_OK;
+}
+
+/* <Adapter>Successful of every required adapter that has said True or False. */
+static hfd_rc tell_adapters(const struct work *w)
+{
+    for (size_t i = 0; i < w->in->required.count; i++) {
+        const hfd_slice type = hfd_adapter_condition_type(w->in->required.items[i], w->mem);
+        const struct hfd_condition *prev;
+        const struct hfd_agg_report *r = w->stored[i];
+
+        if (type.p == NULL)
+            return HFD_NOMEM;
+        prev = hfd_condition_find(w->in->prev, type);
+        if (r != NULL && r->available != HFD_STATUS_UNKNOWN) {
+            w->out->items[w->out->count++] = (struct hfd_condition){
+                .type = type,
+                .status = r->available,
+                .reason = r->reason,
+                .message = r->message,
+                .observed_generation = r->observed_generation,
+                .created_us = prev != NULL ? prev->created_us : w->in->now_us,
+                .last_updated_us = r->observed_us,
+                .last_transition_us = prev != NULL && prev->status == r->available ? prev->last_transition_us : r->observed_us,
+            };
+        } else if (prev != NULL) {
+            w->out->items[w->out->count++] = *prev;
+        }
+    }
+    return HFD_OK;
+}
+
+static struct hfd_condition fresh(hfd_slice type, int64_t now_us)
+{
+    return (struct hfd_condition){
+        .type = type,
+        .status = HFD_STATUS_FALSE,
+        .reason = HFD_SLICE("AwaitingAdapters"),
+        .message = HFD_SLICE("Waiting for adapters to report status"),
+        .observed_generation = 1,
+        .created_us = now_us,
+        .last_updated_us = now_us,
+        .last_transition_us = now_us,
+    };
+}
+
+/* Room for Available, Ready and `more` others; the two as they were, or as new ones if there are none. */
+static hfd_rc start(const struct hfd_conditions *prev, size_t more, int64_t now_us, struct hfd_arena *mem, struct hfd_conditions *out)
+{
+    const struct hfd_condition *available = hfd_condition_find(prev, AVAILABLE);
+    const struct hfd_condition *ready = hfd_condition_find(prev, READY);
+
+    *out = (struct hfd_conditions){hfd_arena_array(mem, 2 + more, sizeof(*out->items)), 2};
+    if (out->items == NULL) {
+        out->count = 0;
+        return HFD_NOMEM;
+    }
+    out->items[0] = available != NULL ? *available : fresh(AVAILABLE, now_us);
+    out->items[1] = ready != NULL ? *ready : fresh(READY, now_us);
+    return HFD_OK;
+}
+
+/* The others as they were. */
+static void keep_others(const struct hfd_conditions *prev, struct hfd_conditions *out)
+{
+    for (size_t i = 0; i < prev->count; i++)
+        if (!hfd_slice_eq(prev->items[i].type, AVAILABLE) && !hfd_slice_eq(prev->items[i].type, READY))
+            out->items[out->count++] = prev->items[i];
+}
+
+hfd_rc hfd_agg_created(int64_t now_us, struct hfd_arena *mem, struct hfd_conditions *out)
+{
+    return start(&(struct hfd_conditions){NULL, 0}, 0, now_us, mem, out);
+}
+
+/* Nothing is at the new generation, so every required adapter is missing; who has reported shows in its condition. */
+static hfd_rc tell_changed(const struct hfd_agg_input *in, struct hfd_arena *mem, struct hfd_condition *c)
+{
+    bool *missing = hfd_arena_array(mem, in->required.count + 1, sizeof(*missing));
+    bool *reporting = hfd_arena_array(mem, in->required.count + 1, sizeof(*reporting));
+
+    if (missing == NULL || reporting == NULL)
+        return HFD_NOMEM;
+    for (size_t i = 0; i < in->required.count; i++) {
+        const hfd_slice type = hfd_adapter_condition_type(in->required.items[i], mem);
+
+        if (type.p == NULL)
+            return HFD_NOMEM;
+        missing[i] = true;
+        reporting[i] = hfd_condition_find(in->prev, type) != NULL;
+    }
+    return tell_missing(in, missing, reporting, mem, c);
+}
+
+hfd_rc hfd_agg_changed(const struct hfd_agg_input *in, struct hfd_arena *mem, struct hfd_conditions *out)
+{
+    struct hfd_condition *ready;
+    hfd_rc rc = start(in->prev, in->prev->count, in->now_us, mem, out);
+
+    if (rc != HFD_OK)
+        return rc;
+    keep_others(in->prev, out);
+    ready = &out->items[1];
+    if (ready->status == HFD_STATUS_TRUE) /* L3; otherwise L4 */
+        ready->last_transition_us = in->now_us;
+    ready->status = HFD_STATUS_FALSE;
+    ready->observed_generation = in->generation;
+    ready->last_updated_us = in->now_us;
+    rc = tell_changed(in, mem, ready);
+    if (rc != HFD_OK)
+        *out = (struct hfd_conditions){NULL, 0};
+    return rc;
+}
+
+static hfd_rc aggregate(struct work *w)
+{
+    struct hfd_condition *available = &w->out->items[0], *ready = &w->out->items[1];
+    hfd_rc rc;
+
+    w->stored = hfd_arena_array(w->mem, w->in->required.count, sizeof(*w->stored));
+    if (w->stored == NULL)
+        return HFD_NOMEM;
+    for (size_t i = 0; i < w->in->required.count; i++)
+        w->stored[i] = report_of(w->in, w->in->required.items[i]);
+    move_ready(w, ready);
+    move_available(w, available);
+    rc = tell_ready(w, ready);
+    if (rc == HFD_OK)
+        rc = tell_available(w, available);
+    if (rc == HFD_OK)
+        rc = tell_adapters(w);
+    return rc;
+}
+
+hfd_rc hfd_agg_reported(const struct hfd_agg_input *in, struct hfd_arena *mem, struct hfd_conditions *out)
+{
+    const bool required = is_required(in, in->event->adapter);
+    struct work w = {.in = in, .mem = mem, .out = out};
+    hfd_rc rc = start(in->prev, required ? in->required.count : in->prev->count, in->now_us, mem, out);
+
+    if (rc != HFD_OK)
+        return rc;
+    if (!required) {
+        keep_others(in->prev, out);
+        return HFD_OK;
+    }
+    rc = aggregate(&w);
+    if (rc != HFD_OK)
+        *out = (struct hfd_conditions){NULL, 0};
+    return rc;
+}
+
+bool hfd_agg_finalized(const struct hfd_agg_input *in)
+{
+    for (size_t i = 0; i < in->required.count; i++) {
+        const struct hfd_agg_report *r = report_of(in, in->required.items[i]);
+
+        if (r == NULL || r->observed_generation != in->generation || r->finalized != HFD_STATUS_TRUE)
+            return false;
+    }
+    return !in->has_children;
+}
+
+/* D1, D2, D5: the report cannot be news. */
+static bool is_stale(const struct hfd_verdict_input *in)
+{
+    if (in->observed_generation > in->generation)
+        return true;
+    if (!in->has_prev)
+        return false;
+    if (in->observed_generation != in->prev_generation)
+        return in->observed_generation < in->prev_generation;
+    return in->observed_us < in->prev_observed_us;
+}
+
+static const char *first_missing(const struct hfd_verdict_input *in)
+{
+    if (!in->has_available)
+        return "Available";
+    if (!in->has_applied)
+        return "Applied";
+    return in->has_health ? NULL : "Health";
+}
+
+static bool is_repeat(const struct hfd_verdict_input *in)
+{
+    return in->has_prev && in->observed_generation == in->prev_generation && in->observed_us == in->prev_observed_us && in->same_content;
+}
+
+enum hfd_verdict hfd_report_verdict(const struct hfd_verdict_input *in, const char **missing)
+{
+    *missing = NULL;
+    if (is_stale(in)) /* D1, D2, D5 */
+        return HFD_VERDICT_DISCARD;
+    *missing = first_missing(in);
+    if (*missing != NULL) /* D3 */
+        return HFD_VERDICT_REJECT;
+    if (in->available == HFD_STATUS_UNKNOWN && !(in->deleting && in->finalized_true)) /* D4, D7 */
+        return HFD_VERDICT_DISCARD;
+    return is_repeat(in) ? HFD_VERDICT_REPEAT : HFD_VERDICT_STORE; /* D6 */
+}
+
+hfd_slice hfd_adapter_condition_type(hfd_slice adapter, struct hfd_arena *mem)
+{
+    static const char suffix[] = "Successful";
+    char *text = hfd_arena_alloc(mem, adapter.len + sizeof(suffix));
+    size_t len = 0;
+    bool first = true; /* of a part */
+
+    if (text == NULL)
+        return HFD_SLICE_NONE;
+    for (size_t i = 0; i < adapter.len; i++) {
+        const char c = adapter.p[i];
+
+        if (c != '-')
+            text[len++] = first && c >= 'a' && c <= 'z' ? (char)(c - 'a' + 'A') : c;
+        first = c == '-';
+    }
+    memcpy(text + len, suffix, sizeof(suffix) - 1);
+    return (hfd_slice){text, len + sizeof(suffix) - 1};
+}

@@ -80,6 +80,8 @@ const struct hfd_app *hfd_exchange_app(const struct hfd_exchange *x);
 const struct hfd_request *hfd_exchange_request(const struct hfd_exchange *x);
 /** Memory for the command, its results and the reply; freed with the exchange. While a job is out it belongs to the job. */
 struct hfd_arena *hfd_exchange_mem(struct hfd_exchange *x);
+/** Whether the server has been told to stop. */
+bool hfd_exchange_draining(const struct hfd_exchange *x);
 /** A request header by lower-case name; p is NULL when absent. */
 hfd_slice hfd_exchange_header(const struct hfd_exchange *x, const char *lower_name);
 

@@ -1,0 +1,528 @@
+/*
+ * The door of a connection. h2o 2.2.5 takes the first of two lengths, believes Transfer-Encoding beside Content-Length, accepts bare LF, and aborts
+ * on some malformed input, so it is shown only requests that head.c has found well-formed: this file looks at the socket's input first, refuses what is
+ * wrong with a document of the right dialect, and calls h2o's read callback when exactly one whole request lies in the input. Bytes behind it
+ * (pipelining) are held back until the answer is out.
+ *
+ * The one thing used below h2o's documented interface is the field h2o_socket_t._cb.read, to know what to call.
+ * Time limits are kept here too: h2o has none for writing, and one for reading that also counts the idle time before a request.
+ */
+#include "handlers/http/http_int.h"
+
+#include "driver/base/check.h"
+#include "driver/base/log.h"
+#include "driver/base/metrics.h"
+#include "driver/fleet/ksuid.h"
+#include "handlers/http/reply.h"
+
+#include <linux/tcp.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
+
+#define REFUSAL_MAX_BYTES 32768
+/* More than a socket's receive buffer gives at once. */
+#define HELD_MAX_BYTES ((size_t)64 << 20)
+#define HELD_STEP_BYTES 16384
+#define LINGER_MAX_US (5 * HFD_US_PER_S)
+#define LINGER_MAX_BYTES ((size_t)256 << 20)
+/* A response that trickles out, however steadily, ends after this many write timeouts. */
+#define WRITE_TIMEOUTS_MAX 20
+#define LOG_PATH_MAX_BYTES 200
+
+static void on_read(h2o_socket_t *sock, const char *err);
+
+static struct hfd_conn *conn_of_socket(h2o_socket_t *sock)
+{
+    struct hfd_conn *conn = sock->on_close.data;
+
+    HFD_CHECK_OBJ(conn, HFD_CONN_MAGIC);
+    return conn;
+}
+
+struct hfd_conn *hfd_conn_of(h2o_req_t *req)
+{
+    return conn_of_socket(req->conn->callbacks->get_socket(req->conn));
+}
+
+static void on_close(void *data)
+{
+    struct hfd_conn *conn = data;
+
+    HFD_CHECK_OBJ(conn, HFD_CONN_MAGIC);
+    HFD_LOG(HFD_LOG_DEBUG, "connection closed", HFD_LOG_CSTR("reason", conn->closing != NULL ? conn->closing : "done"));
+    h2o_linklist_unlink(&conn->link);
+    if (h2o_linklist_is_linked(&conn->rearm_link))
+        h2o_linklist_unlink(&conn->rearm_link);
+    hfd_buf_fini(&conn->held);
+    hfd_buf_fini(&conn->refusal);
+    hfd_loop_connection_closed(conn->listener);
+    conn->magic = 0;
+    free(conn);
+}
+
+/* Lets h2o close the connection, which it does when its read callback gets an error. Not while h2o has a request. Frees conn. */
+static void close_now(struct hfd_conn *conn, const char *why)
+{
+    HFD_ASSERT(conn->state != HFD_CONN_BUSY);
+    conn->closing = why;
+    conn->h2o_read(conn->sock, why);
+}
+
+/* Makes the kernel end the connection; h2o notices at its next read or write. */
+static void cut(struct hfd_conn *conn, const char *why)
+{
+    conn->closing = why;
+    (void)shutdown(h2o_socket_get_fd(conn->sock), SHUT_RDWR);
+}
+
+static void reset_for_next(struct hfd_conn *conn)
+{
+    conn->state = HFD_CONN_HEAD;
+    conn->scan = (struct hfd_head_scan){0};
+    conn->head = (struct hfd_head){0};
+    conn->chunks = (struct hfd_chunks){0};
+    conn->walked_bytes = 0;
+    conn->write_began_us = 0;
+    conn->since_us = hfd_loop_mono_us(conn->loop);
+}
+
+/* Puts the door between the socket and what h2o has just asked to be called. */
+static void step_between(struct hfd_conn *conn)
+{
+    conn->h2o_read = conn->sock->_cb.read;
+    HFD_ASSERT(conn->h2o_read != NULL && conn->h2o_read != on_read);
+    h2o_socket_read_start(conn->sock, on_read);
+}
+
+void hfd_conn_open(struct hfd_loop_listener *listener, h2o_socket_t *sock)
+{
+    struct hfd_loop *loop = listener->loop;
+    struct hfd_conn *conn = calloc(1, sizeof(*conn));
+
+    if (conn == NULL) {
+        h2o_socket_close(sock);
+        return;
+    }
+    conn->magic = HFD_CONN_MAGIC;
+    conn->loop = loop;
+    conn->listener = listener;
+    conn->sock = sock;
+    hfd_buf_init(&conn->held, HELD_MAX_BYTES);
+    hfd_buf_init(&conn->refusal, REFUSAL_MAX_BYTES);
+    h2o_linklist_insert(&loop->conns, &conn->link);
+    sock->on_close.cb = on_close;
+    sock->on_close.data = conn;
+    listener->connections++;
+    hfd_metric_add(HFD_METRIC_HTTP_CONNECTIONS, NULL, 1);
+    h2o_accept(&loop->accept, sock);
+    step_between(conn);
+    reset_for_next(conn);
+}
+
+static void on_refused(h2o_socket_t *sock, const char *err)
+{
+    struct hfd_conn *conn = conn_of_socket(sock);
+
+    if (err != NULL) {
+        conn->h2o_read(sock, err);
+        return;
+    }
+    /*
+     * Closing with unread bytes would reset the connection and take the refusal away from the client: end our side only, and throw away for a moment
+     * what still comes.
+     */
+    (void)shutdown(h2o_socket_get_fd(sock), SHUT_WR);
+    conn->state = HFD_CONN_LINGER;
+    conn->since_us = hfd_loop_mono_us(conn->loop);
+    h2o_socket_read_start(sock, on_read);
+}
+
+static void format_refusal(const struct hfd_problem *p, bool is_head, struct hfd_buf *out)
+{
+    time_t now_s = (time_t)(p->now_us / HFD_US_PER_S);
+    char date[H2O_TIMESTR_RFC1123_LEN + 1];
+    struct hfd_reply reply;
+    struct hfd_buf body;
+    struct tm tm;
+
+    hfd_buf_init(&body, REFUSAL_MAX_BYTES);
+    hfd_problem_format(p, &body, &reply);
+    if (body.rc != HFD_OK)
+        hfd_buf_reset(&body);
+    h2o_time2str_rfc1123(date, gmtime_r(&now_s, &tm));
+    hfd_buf_addf(out,
+                 "HTTP/1.1 %d %s\r\nDate: %s\r\nConnection: close\r\nContent-Length: %zu\r\nServer: %s\r\nContent-Type: %s\r\nX-Request-ID: %.*s\r\n%s\r\n",
+                 reply.status, hfd_status_text(reply.status), date, body.len, HFD_HTTP_SERVER_NAME, reply.content_type, HFD_SLICE_FMT(p->request_id),
+                 p->dialect == HFD_DIALECT_FLEET ? "Vary: Authorization\r\n" : "");
+    if (!is_head)
+        hfd_buf_add(out, hfd_buf_slice(&body));
+    hfd_buf_fini(&body);
+}
+
+/* Answers instead of h2o, and ends the connection: what follows a request that is wrong cannot be trusted to be one. */
+static void refuse(struct hfd_conn *conn, const struct hfd_head_fault *fault)
+{
+    const struct hfd_app *app = conn->loop->server->app;
+    h2o_buffer_t *in = conn->sock->input;
+    char id[HFD_KSUID_LEN], status[12];
+    struct hfd_problem problem;
+    hfd_slice method, path;
+    h2o_iovec_t vec;
+
+    hfd_head_peek(&conn->scan, in->bytes, in->size, &method, &path);
+    problem = (struct hfd_problem){
+        .dialect = hfd_dialect_of(conn->listener->which, path),
+        .rc = fault->status == 413 ? HFD_TOO_LARGE : HFD_BAD_REQUEST,
+        .status = fault->status,
+        .message = fault->text,
+        .path = path,
+        .request_id = {id, sizeof(id)},
+        .now_us = hfd_clock_wall_us(app->clock),
+    };
+    hfd_ksuid_make(problem.now_us, app->rng, id);
+    format_refusal(&problem, hfd_slice_is(method, "HEAD"), &conn->refusal);
+    HFD_LOG(HFD_LOG_INFO, "request refused", HFD_LOG_STR("request_id", problem.request_id),
+            HFD_LOG_CSTR("method", hfd_method_name(hfd_method_parse(method))),
+            HFD_LOG_STR("path", ((hfd_slice){path.p, path.len < LOG_PATH_MAX_BYTES ? path.len : LOG_PATH_MAX_BYTES})),
+            HFD_LOG_INT("status", fault->status), HFD_LOG_CSTR("reason", fault->reason));
+    hfd_metric_add(HFD_METRIC_HTTP_REFUSED, HFD_LABELS(fault->reason), 1);
+    (void)snprintf(status, sizeof(status), "%d", fault->status);
+    hfd_metric_add(HFD_METRIC_HTTP_REQUESTS, HFD_LABELS(hfd_method_name(hfd_method_parse(method)), "refused", status), 1);
+    if (conn->refusal.rc != HFD_OK) {
+        close_now(conn, fault->reason);
+        return;
+    }
+    conn->closing = fault->reason;
+    conn->state = HFD_CONN_REFUSED;
+    conn->since_us = hfd_loop_mono_us(conn->loop);
+    h2o_socket_read_stop(conn->sock);
+    h2o_buffer_consume(&conn->sock->input, conn->sock->input->size);
+    vec = h2o_iovec_init(conn->refusal.p, conn->refusal.len);
+    h2o_socket_write(conn->sock, &vec, 1, on_refused);
+    conn->loop->again = true;
+}
+
+static void drop_held(struct hfd_conn *conn)
+{
+    HFD_ASSERT(conn->held_at == conn->held.len);
+    if (conn->held.len == 0)
+        return;
+    hfd_buf_fini(&conn->held);
+    hfd_buf_init(&conn->held, HELD_MAX_BYTES);
+    conn->held_at = 0;
+}
+
+/* The input begins with one whole request of `bytes` bytes: h2o's turn. */
+static void hand_over(struct hfd_conn *conn, size_t bytes)
+{
+    h2o_buffer_t *in = conn->sock->input;
+
+    HFD_ASSERT(in->size >= bytes);
+    if (conn->held.len != 0) {
+        /* All of the input came from there: what is too much goes back without a copy. */
+        HFD_ASSERT(conn->held_at >= in->size - bytes);
+        conn->held_at -= in->size - bytes;
+    } else if (in->size > bytes) {
+        hfd_buf_add(&conn->held, (hfd_slice){in->bytes + bytes, in->size - bytes});
+        if (conn->held.rc != HFD_OK) {
+            close_now(conn, "out of memory");
+            return;
+        }
+    }
+    in->size = bytes;
+    conn->state = HFD_CONN_BUSY;
+    conn->loop->again = true;
+    conn->h2o_read(conn->sock, NULL);
+}
+
+static bool advance(struct hfd_conn *conn);
+
+static void on_continue_sent(h2o_socket_t *sock, const char *err)
+{
+    struct hfd_conn *conn = conn_of_socket(sock);
+
+    conn->continuing = false;
+    if (err != NULL) {
+        conn->h2o_read(sock, err);
+        return;
+    }
+    h2o_socket_read_start(sock, on_read);
+    (void)advance(conn);
+}
+
+/* Takes the Expect line out of the head, so that h2o does not answer it as well. */
+static void cut_expect_line(struct hfd_conn *conn)
+{
+    h2o_buffer_t *in = conn->sock->input;
+    size_t behind = conn->head.expect_at + conn->head.expect_bytes;
+
+    memmove(in->bytes + conn->head.expect_at, in->bytes + behind, in->size - behind);
+    in->size -= conn->head.expect_bytes;
+    conn->head.bytes -= conn->head.expect_bytes;
+    conn->scan.at = conn->head.bytes;
+}
+
+static void send_continue(struct hfd_conn *conn)
+{
+    static char text[] = "HTTP/1.1 100 Continue\r\n\r\n";
+    h2o_iovec_t vec = h2o_iovec_init(text, sizeof(text) - 1);
+
+    conn->continuing = true;
+    h2o_socket_read_stop(conn->sock);
+    h2o_socket_write(conn->sock, &vec, 1, on_continue_sent);
+    conn->loop->again = true;
+}
+
+/* @return HFD_HEAD_BAD: refused, conn may be gone */
+static enum hfd_head_verdict advance_head(struct hfd_conn *conn)
+{
+    h2o_buffer_t *in = conn->sock->input;
+    struct hfd_head_fault fault;
+    enum hfd_head_verdict verdict;
+
+    verdict = hfd_head_scan(&conn->scan, in->bytes, in->size, &fault);
+    if (verdict == HFD_HEAD_OK)
+        verdict = hfd_head_parse(&conn->scan, in->bytes, &conn->head, &fault);
+    if (verdict == HFD_HEAD_MORE)
+        return verdict;
+    if (verdict == HFD_HEAD_OK && conn->head.framing == HFD_FRAMING_LENGTH &&
+        conn->head.content_length > conn->loop->server->limits.body_max_bytes) {
+        fault = (struct hfd_head_fault){.status = 413, .reason = "body_too_large", .text = "the request body is too large"};
+        verdict = HFD_HEAD_BAD;
+    }
+    if (verdict == HFD_HEAD_BAD) {
+        refuse(conn, &fault);
+        return verdict;
+    }
+    if (conn->head.expects_continue)
+        cut_expect_line(conn);
+    conn->state = HFD_CONN_BODY;
+    conn->walked_bytes = conn->head.bytes;
+    return HFD_HEAD_OK;
+}
+
+/* Looks at what the input has gained. @return whether the request is incomplete and more bytes are welcome; otherwise conn may be gone */
+static bool advance(struct hfd_conn *conn)
+{
+    h2o_buffer_t *in = conn->sock->input;
+    struct hfd_head_fault fault;
+    size_t bytes, used;
+
+    if (conn->continuing)
+        return false;
+    if (conn->state == HFD_CONN_HEAD) {
+        enum hfd_head_verdict verdict = advance_head(conn);
+
+        if (verdict != HFD_HEAD_OK)
+            return verdict == HFD_HEAD_MORE;
+    }
+    bytes = conn->head.bytes;
+    if (conn->head.framing == HFD_FRAMING_LENGTH)
+        bytes += (size_t)conn->head.content_length;
+    if (conn->head.framing != HFD_FRAMING_CHUNKED && in->size >= bytes) {
+        hand_over(conn, bytes);
+        return false;
+    }
+    if (conn->head.framing == HFD_FRAMING_CHUNKED) {
+        switch (hfd_chunks_walk(&conn->chunks, in->bytes + conn->walked_bytes, in->size - conn->walked_bytes,
+                                conn->loop->server->limits.body_max_bytes, &used, &fault)) {
+        case HFD_HEAD_OK:
+            hand_over(conn, conn->walked_bytes + used);
+            return false;
+        case HFD_HEAD_BAD:
+            refuse(conn, &fault);
+            return false;
+        case HFD_HEAD_MORE:
+            conn->walked_bytes = in->size;
+            break;
+        }
+    }
+    /* A client that already sends does not wait for us. */
+    if (conn->head.expects_continue && in->size == conn->head.bytes && conn->held_at == conn->held.len) {
+        conn->head.expects_continue = false;
+        drop_held(conn);
+        send_continue(conn);
+        return false;
+    }
+    return true;
+}
+
+static void discard_input(struct hfd_conn *conn)
+{
+    conn->discarded_bytes += conn->sock->input->size;
+    h2o_buffer_consume(&conn->sock->input, conn->sock->input->size);
+    if (conn->discarded_bytes > LINGER_MAX_BYTES)
+        close_now(conn, conn->closing);
+}
+
+static void on_read(h2o_socket_t *sock, const char *err)
+{
+    struct hfd_conn *conn = conn_of_socket(sock);
+
+    if (err != NULL) {
+        if (conn->closing == NULL)
+            conn->closing = "peer";
+        conn->h2o_read(sock, err);
+        return;
+    }
+    switch (conn->state) {
+    case HFD_CONN_HEAD:
+        if (conn->scan.at == 0)
+            conn->since_us = hfd_loop_mono_us(conn->loop);
+        (void)advance(conn);
+        break;
+    case HFD_CONN_BODY:
+        (void)advance(conn);
+        break;
+    case HFD_CONN_REFUSED:
+    case HFD_CONN_LINGER:
+        discard_input(conn);
+        break;
+    case HFD_CONN_BUSY:
+        /* h2o still reads, so it does not see the whole request that head.c saw. */
+        if (HFD_NEVER(true))
+            cut(conn, "parsers disagree");
+        break;
+    }
+}
+
+void hfd_conn_request_done(struct hfd_conn *conn)
+{
+    HFD_CHECK_OBJ(conn, HFD_CONN_MAGIC);
+    if (!h2o_linklist_is_linked(&conn->rearm_link))
+        h2o_linklist_insert(&conn->loop->rearm, &conn->rearm_link);
+}
+
+/* In small steps, so that thousands of pipelined requests are not copied to and fro with each of them. */
+static void rearm(struct hfd_conn *conn)
+{
+    step_between(conn);
+    reset_for_next(conn);
+    while (conn->held_at < conn->held.len) {
+        size_t left = conn->held.len - conn->held_at;
+        size_t step = left < HELD_STEP_BYTES ? left : HELD_STEP_BYTES;
+        h2o_iovec_t room = h2o_buffer_reserve(&conn->sock->input, step);
+
+        if (room.base == NULL) {
+            close_now(conn, "out of memory");
+            return;
+        }
+        memcpy(room.base, conn->held.p + conn->held_at, step);
+        conn->sock->input->size += step;
+        conn->held_at += step;
+        if (!advance(conn))
+            return;
+    }
+    drop_held(conn);
+}
+
+void hfd_conn_rearm_all(struct hfd_loop *loop)
+{
+    while (!h2o_linklist_is_empty(&loop->rearm)) {
+        struct hfd_conn *conn = H2O_STRUCT_FROM_MEMBER(struct hfd_conn, rearm_link, loop->rearm.next);
+
+        h2o_linklist_unlink(&conn->rearm_link);
+        rearm(conn);
+    }
+}
+
+/* What the peer has acknowledged so far: the only sign of life of a reader that the kernel gives for any socket. */
+static uint64_t acked_bytes(const struct hfd_conn *conn)
+{
+    struct tcp_info info = {0};
+    socklen_t len = sizeof(info);
+
+    if (getsockopt(h2o_socket_get_fd(conn->sock), IPPROTO_TCP, TCP_INFO, &info, &len) != 0)
+        return 0;
+    return info.tcpi_bytes_acked;
+}
+
+static void sweep_writer(struct hfd_conn *conn, int64_t now_us)
+{
+    int64_t limit_us = conn->loop->server->limits.write_timeout_us;
+    uint64_t acked;
+
+    if (!h2o_socket_is_writing(conn->sock)) {
+        conn->write_began_us = 0;
+        return;
+    }
+    acked = acked_bytes(conn);
+    if (conn->write_began_us == 0)
+        conn->write_began_us = conn->write_since_us = now_us;
+    else if (acked != conn->acked_bytes)
+        conn->write_since_us = now_us;
+    conn->acked_bytes = acked;
+    if (now_us - conn->write_since_us > limit_us || now_us - conn->write_began_us > limit_us * WRITE_TIMEOUTS_MAX) {
+        hfd_metric_add(HFD_METRIC_HTTP_REFUSED, HFD_LABELS("write_timeout"), 1);
+        HFD_LOG(HFD_LOG_WARN, "slow reader cut off", HFD_LOG_INT("sent_bytes", acked));
+        cut(conn, "write_timeout");
+    }
+}
+
+/* May free conn. */
+static void sweep_one(struct hfd_conn *conn, int64_t now_us)
+{
+    static const struct hfd_head_fault late = {.status = 408, .reason = "read_timeout", .text = "the request did not arrive in time"};
+    const struct hfd_http_limits *limits = &conn->loop->server->limits;
+    int64_t waited_us = now_us - conn->since_us;
+
+    switch (conn->state) {
+    case HFD_CONN_HEAD:
+    case HFD_CONN_BODY:
+        if (waited_us <= limits->read_timeout_us)
+            break;
+        if (conn->sock->input->size == 0 && conn->state == HFD_CONN_HEAD)
+            close_now(conn, "idle");
+        else if (conn->continuing)
+            close_now(conn, late.reason);
+        else
+            refuse(conn, &late);
+        break;
+    case HFD_CONN_BUSY:
+        sweep_writer(conn, now_us);
+        break;
+    case HFD_CONN_REFUSED:
+    case HFD_CONN_LINGER:
+        if (waited_us > LINGER_MAX_US)
+            close_now(conn, conn->closing);
+        break;
+    }
+}
+
+void hfd_conn_sweep(struct hfd_loop *loop, int64_t now_us)
+{
+    h2o_linklist_t *at, *next;
+
+    for (at = loop->conns.next; at != &loop->conns; at = next) {
+        next = at->next;
+        sweep_one(H2O_STRUCT_FROM_MEMBER(struct hfd_conn, link, at), now_us);
+    }
+}
+
+void hfd_conn_close_idle(struct hfd_loop *loop, enum hfd_listener which)
+{
+    h2o_linklist_t *at, *next;
+
+    for (at = loop->conns.next; at != &loop->conns; at = next) {
+        struct hfd_conn *conn = H2O_STRUCT_FROM_MEMBER(struct hfd_conn, link, at);
+
+        next = at->next;
+        if (conn->listener->which == which && conn->state == HFD_CONN_HEAD && conn->sock->input->size == 0)
+            close_now(conn, "shutting down");
+    }
+}
+
+void hfd_conn_cut_all(struct hfd_loop *loop, const char *why)
+{
+    h2o_linklist_t *at, *next;
+
+    for (at = loop->conns.next; at != &loop->conns; at = next) {
+        struct hfd_conn *conn = H2O_STRUCT_FROM_MEMBER(struct hfd_conn, link, at);
+
+        next = at->next;
+        if (conn->state == HFD_CONN_BUSY)
+            cut(conn, why);
+        else
+            close_now(conn, why);
+    }
+}

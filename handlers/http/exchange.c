@@ -1,0 +1,438 @@
+/*
+ * One request on its way through a handler. The exchange owns its memory and is counted: one reference for the request that h2o holds, one for a job
+ * that is out, one for code that is running. The client may hang up at any time: then req is NULL, and a job that comes back finds nobody to answer.
+ */
+#include "driver/base/check.h"
+#include "driver/base/log.h"
+#include "driver/base/metrics.h"
+#include "driver/fleet/ksuid.h"
+#include "handlers/http/http_int.h"
+#include "handlers/http/reply.h"
+
+#define LOG_PATH_MAX_BYTES 200
+#define PROBLEM_MAX_BYTES 32768
+#define MESSAGE_MAX_BYTES (HFD_TARGET_MAX_BYTES + 128)
+
+struct hfd_exchange {
+    struct hfd_job job; /* first member: the job is the exchange */
+    unsigned magic;
+#define EXCHANGE_MAGIC 0xe8c4a49eu
+    unsigned refs; /* loop thread only */
+    h2o_multithread_message_t message;
+    struct hfd_loop *loop;
+    struct hfd_conn *conn; /* valid while req is */
+    h2o_req_t *req;        /* NULL once the client has gone or the answer is sent */
+    struct hfd_match match;
+    struct hfd_request view;
+    struct hfd_arena mem;
+    hfd_then_fn *then;
+    bool counted; /* in server->in_flight */
+    bool replied;
+    bool job_out;
+    int64_t started_us; /* mono */
+    char id[HFD_KSUID_LEN];
+    char status_text[12];
+    char path_log[LOG_PATH_MAX_BYTES]; /* outlives the request, for the log */
+    size_t path_log_len;
+};
+
+static struct hfd_exchange *exchange_of_job(struct hfd_job *job)
+{
+    struct hfd_exchange *x = (struct hfd_exchange *)(void *)job;
+
+    HFD_CHECK_OBJ(x, EXCHANGE_MAGIC);
+    return x;
+}
+
+/* The answer is decided, or nobody waits for it any more. */
+static void leave_flight(struct hfd_exchange *x)
+{
+    if (!x->counted)
+        return;
+    x->counted = false;
+    atomic_fetch_sub(&x->loop->server->in_flight, 1);
+    hfd_metric_add(HFD_METRIC_HTTP_INFLIGHT, NULL, -1);
+}
+
+static void unref(struct hfd_exchange *x)
+{
+    HFD_ASSERT(x->refs > 0);
+    if (--x->refs != 0)
+        return;
+    leave_flight(x);
+    hfd_arena_fini(&x->mem);
+    HFD_ASSERT(x->loop->exchanges > 0);
+    x->loop->exchanges--;
+    x->magic = 0;
+    free(x);
+}
+
+/* h2o disposes of the request: the answer is out, or the connection is being closed. */
+static void on_req_gone(void *slot)
+{
+    struct hfd_exchange *x = *(struct hfd_exchange **)slot;
+
+    HFD_CHECK_OBJ(x, EXCHANGE_MAGIC);
+    x->req = NULL;
+    hfd_conn_request_done(x->conn);
+    unref(x);
+}
+
+static void log_request(const struct hfd_exchange *x, const char *msg, int status, size_t bytes)
+{
+    bool quiet = (x->view.method == HFD_METHOD_GET || x->view.method == HFD_METHOD_HEAD) && status < 400;
+
+    HFD_LOG(status >= 500 ? HFD_LOG_WARN : quiet ? HFD_LOG_DEBUG : HFD_LOG_INFO, msg, HFD_LOG_CSTR("method", hfd_method_name(x->view.method)), HFD_LOG_CSTR("route", x->match.route != NULL ? x->match.route->name : "none"),
+            HFD_LOG_STR("path", ((hfd_slice){x->path_log, x->path_log_len})), HFD_LOG_INT("status", status), HFD_LOG_INT("bytes", bytes),
+            HFD_LOG_INT("duration_us", hfd_loop_mono_us(x->loop) - x->started_us));
+}
+
+static void count_request(struct hfd_exchange *x, int status)
+{
+    const char *method = hfd_method_name(x->view.method);
+    const char *route = x->match.route != NULL ? x->match.route->name : "none";
+
+    (void)snprintf(x->status_text, sizeof(x->status_text), "%d", status);
+    hfd_metric_add(HFD_METRIC_HTTP_REQUESTS, HFD_LABELS(method, route, x->status_text), 1);
+    hfd_metric_observe_us(HFD_METRIC_HTTP_SECONDS, HFD_LABELS(method, route), hfd_loop_mono_us(x->loop) - x->started_us);
+}
+
+static void add_header(h2o_req_t *req, const char *name, hfd_slice value)
+{
+    h2o_iovec_t copy = h2o_strdup(&req->pool, value.len != 0 ? value.p : "", value.len);
+
+    /* The library copies neither name nor value; with no name in its lower-case list it looks nothing up. */
+    h2o_add_header_by_str(&req->pool, &req->res.headers, name, strlen(name), 0, name, copy.base, copy.len);
+}
+
+static void add_headers(struct hfd_exchange *x, const struct hfd_reply *reply)
+{
+    h2o_req_t *req = x->req;
+    char number[16];
+
+    if (reply->content_type != NULL)
+        add_header(req, "Content-Type", hfd_slice_of(reply->content_type));
+    add_header(req, "X-Request-ID", x->view.request_id);
+    if (x->match.dialect == HFD_DIALECT_FLEET)
+        add_header(req, "Vary", HFD_SLICE("Authorization"));
+    if (reply->has_cookie)
+        add_header(req, "Set-Humanitec-Driver-Cookie", reply->cookie);
+    if (reply->retry_after_s > 0) {
+        int n = snprintf(number, sizeof(number), "%d", reply->retry_after_s);
+
+        add_header(req, "Retry-After", (hfd_slice){number, (size_t)n});
+    }
+    if (reply->allow != NULL)
+        add_header(req, "Allow", hfd_slice_of(reply->allow));
+}
+
+void hfd_exchange_reply(struct hfd_exchange *x, const struct hfd_reply *reply)
+{
+    static h2o_generator_t generator = {NULL, NULL};
+    h2o_req_t *req = x->req;
+    bool has_body = reply->content_type != NULL && reply->status != 204;
+    h2o_iovec_t body;
+
+    HFD_CHECK_OBJ(x, EXCHANGE_MAGIC);
+    HFD_ASSERT(!x->replied && !x->job_out && req != NULL);
+    x->replied = true;
+    leave_flight(x);
+    count_request(x, reply->status);
+    log_request(x, "request", reply->status, has_body ? reply->body.len : 0);
+
+    req->res.status = reply->status;
+    req->res.reason = hfd_status_text(reply->status);
+    /* RFC 9110 8.6: a 204 has no Content-Length. */
+    req->res.content_length = reply->status == 204 ? SIZE_MAX : has_body ? reply->body.len : 0;
+    add_headers(x, reply);
+    if (x->loop->draining)
+        req->http1_is_persistent = 0;
+    h2o_start_response(req, &generator);
+    if (has_body && reply->body.len != 0 && x->view.method != HFD_METHOD_HEAD) {
+        body = h2o_iovec_init(reply->body.p, reply->body.len);
+        h2o_send(req, &body, 1, H2O_SEND_STATE_FINAL);
+    } else {
+        h2o_send(req, NULL, 0, H2O_SEND_STATE_FINAL);
+    }
+}
+
+static void reply_problem(struct hfd_exchange *x, struct hfd_problem *p, const char *allow)
+{
+    struct hfd_reply reply;
+    struct hfd_buf b;
+
+    p->dialect = x->match.dialect;
+    p->path = x->view.path;
+    p->request_id = x->view.request_id;
+    p->now_us = x->view.received_us;
+    hfd_buf_init(&b, PROBLEM_MAX_BYTES);
+    hfd_problem_format(p, &b, &reply);
+    reply.body = b.rc == HFD_OK ? hfd_arena_dup(&x->mem, hfd_buf_slice(&b)) : HFD_SLICE_NONE;
+    if (reply.body.p == NULL)
+        reply.content_type = NULL; /* no memory even for the excuse: the status says it */
+    hfd_buf_fini(&b);
+    reply.allow = allow;
+    hfd_exchange_reply(x, &reply);
+}
+
+void hfd_exchange_fail(struct hfd_exchange *x, hfd_rc rc, const struct hfd_err *err)
+{
+    int status = hfd_problem_status(x->match.dialect, rc);
+
+    if (rc == HFD_OK && HFD_NEVER(true))
+        rc = HFD_CORRUPT;
+    /* What the client of a 5xx is not told stands in the log. */
+    if (status >= 500)
+        HFD_LOG(rc == HFD_BUSY ? HFD_LOG_WARN : HFD_LOG_ERROR, "request failed", HFD_LOG_CSTR("rc", hfd_rc_name(rc)), HFD_LOG_CSTR("detail", err != NULL ? err->msg : ""));
+    reply_problem(x, &(struct hfd_problem){.rc = rc, .field = err != NULL ? err->field : NULL, .message = err != NULL ? err->msg : NULL}, NULL);
+}
+
+const struct hfd_app *hfd_exchange_app(const struct hfd_exchange *x)
+{
+    return x->loop->server->app;
+}
+
+const struct hfd_request *hfd_exchange_request(const struct hfd_exchange *x)
+{
+    return &x->view;
+}
+
+struct hfd_arena *hfd_exchange_mem(struct hfd_exchange *x)
+{
+    return &x->mem;
+}
+
+bool hfd_exchange_draining(const struct hfd_exchange *x)
+{
+    return atomic_load(&x->loop->server->draining);
+}
+
+hfd_slice hfd_exchange_header(const struct hfd_exchange *x, const char *lower_name)
+{
+    ssize_t at;
+
+    if (x->req == NULL)
+        return HFD_SLICE_NONE;
+    at = h2o_find_header_by_str(&x->req->headers, lower_name, strlen(lower_name), -1);
+    if (at == -1)
+        return HFD_SLICE_NONE;
+    return (hfd_slice){x->req->headers.entries[at].value.base, x->req->headers.entries[at].value.len};
+}
+
+hfd_rc hfd_exchange_read(struct hfd_exchange *x, hfd_txn_fn *fn, void *arg, struct hfd_err *err)
+{
+    if (x->loop->reader == NULL)
+        return hfd_fail(err, HFD_IO, "this server has no store");
+    return hfd_store_read(x->loop->reader, fn, arg, err);
+}
+
+/* On the loop, behind the commit. */
+static void on_job_done(struct hfd_job *job)
+{
+    struct hfd_exchange *x = exchange_of_job(job);
+
+    HFD_ASSERT(x->job_out);
+    x->job_out = false;
+    hfd_log_request_id(x->view.request_id);
+    if (x->req == NULL) {
+        leave_flight(x);
+        log_request(x, "client gone", 499, 0);
+        hfd_metric_add(HFD_METRIC_HTTP_REFUSED, HFD_LABELS("client_gone"), 1);
+    } else {
+        x->then(x, job->arg, job->rc, &job->err);
+        if (!x->replied && !x->job_out && HFD_NEVER(true))
+            hfd_exchange_fail(x, HFD_CORRUPT, NULL);
+    }
+    hfd_log_request_id(HFD_SLICE_NONE);
+    unref(x);
+}
+
+typedef hfd_rc submit_fn(struct hfd_store *store, struct hfd_job *job, struct hfd_err *err);
+
+static void submit(struct hfd_exchange *x, submit_fn *submit_job, hfd_txn_fn *fn, void *arg, hfd_then_fn *then)
+{
+    struct hfd_err err = {0};
+    hfd_rc rc;
+
+    HFD_CHECK_OBJ(x, EXCHANGE_MAGIC);
+    HFD_ASSERT(!x->replied && !x->job_out);
+    x->job = (struct hfd_job){.fn = fn, .arg = arg, .sink = &x->loop->sink, .done = on_job_done};
+    x->then = then;
+    x->job_out = true;
+    x->refs++;
+    /* From here on the job may already be running: nothing of x->mem is touched until it is back. */
+    rc = submit_job(hfd_exchange_app(x)->store, &x->job, &err);
+    if (rc == HFD_OK)
+        return;
+    x->job_out = false;
+    x->refs--;
+    hfd_exchange_fail(x, rc, &err);
+}
+
+void hfd_exchange_update(struct hfd_exchange *x, hfd_txn_fn *fn, void *arg, hfd_then_fn *then)
+{
+    submit(x, hfd_store_update, fn, arg, then);
+}
+
+void hfd_exchange_view(struct hfd_exchange *x, hfd_txn_fn *fn, void *arg, hfd_then_fn *then)
+{
+    submit(x, hfd_store_view, fn, arg, then);
+}
+
+/* One message for the whole list: the message of its first exchange carries it. */
+void hfd_exchange_post(struct hfd_sink *sink, struct hfd_job *list)
+{
+    struct hfd_loop *loop = H2O_STRUCT_FROM_MEMBER(struct hfd_loop, sink, sink);
+    struct hfd_exchange *first = exchange_of_job(list);
+
+    HFD_CHECK_OBJ(loop, HFD_LOOP_MAGIC);
+    first->message = (h2o_multithread_message_t){{NULL}};
+    h2o_multithread_send_message(&loop->finished, &first->message);
+}
+
+void hfd_exchange_on_finished(h2o_multithread_receiver_t *receiver, h2o_linklist_t *messages)
+{
+    (void)receiver;
+    while (!h2o_linklist_is_empty(messages)) {
+        struct hfd_exchange *first = H2O_STRUCT_FROM_MEMBER(struct hfd_exchange, message.link, messages->next);
+        struct hfd_qnode *node = &first->job.node;
+
+        h2o_linklist_unlink(&first->message.link);
+        while (node != NULL) {
+            struct hfd_job *job = (struct hfd_job *)(void *)node;
+
+            node = node->next; /* done() may free the job, or send it off again */
+            job->done(job);
+        }
+    }
+}
+
+static struct hfd_exchange *exchange_new(struct hfd_loop *loop, h2o_req_t *req)
+{
+    struct hfd_exchange *x = calloc(1, sizeof(*x)), **slot;
+
+    if (x == NULL)
+        return NULL;
+    x->magic = EXCHANGE_MAGIC;
+    x->refs = 1;
+    x->loop = loop;
+    x->req = req;
+    x->conn = hfd_conn_of(req);
+    x->started_us = hfd_loop_mono_us(loop);
+    hfd_arena_init(&x->mem, loop->server->limits.arena_max_bytes);
+    loop->exchanges++;
+    slot = h2o_mem_alloc_shared(&req->pool, sizeof(struct hfd_exchange *), on_req_gone);
+    *slot = x;
+    return x;
+}
+
+/* Path and query of the target, whose form head.c has checked. */
+static void split_target(hfd_slice target, hfd_slice *path, hfd_slice *query)
+{
+    const char *mark;
+
+    if (target.len != 0 && target.p[0] != '/') {
+        size_t at = hfd_slice_ieq((hfd_slice){target.p, 5}, HFD_SLICE("http:")) ? 7 : 8;
+
+        while (at < target.len && target.p[at] != '/' && target.p[at] != '?')
+            at++;
+        target = (hfd_slice){target.p + at, target.len - at};
+    }
+    mark = target.len != 0 ? memchr(target.p, '?', target.len) : NULL;
+    *query = mark != NULL ? (hfd_slice){mark + 1, target.len - (size_t)(mark - target.p) - 1} : HFD_SLICE("");
+    *path = mark != NULL ? (hfd_slice){target.p, (size_t)(mark - target.p)} : target;
+    if (path->len == 0)
+        *path = HFD_SLICE("/");
+}
+
+static void fill_view(struct hfd_exchange *x)
+{
+    const struct hfd_app *app = hfd_exchange_app(x);
+    h2o_req_t *req = x->req;
+    struct hfd_request *v = &x->view;
+
+    v->method_text = (hfd_slice){req->input.method.base, req->input.method.len};
+    v->method = hfd_method_parse(v->method_text);
+    split_target((hfd_slice){req->input.path.base, req->input.path.len}, &v->path, &v->query);
+    v->body = req->entity.base != NULL ? (hfd_slice){req->entity.base, req->entity.len} : HFD_SLICE("");
+    v->received_us = hfd_clock_wall_us(app->clock);
+    hfd_ksuid_make(v->received_us, app->rng, x->id);
+    v->request_id = (hfd_slice){x->id, sizeof(x->id)};
+    x->path_log_len = v->path.len < sizeof(x->path_log) ? v->path.len : sizeof(x->path_log);
+    memcpy(x->path_log, v->path.p, x->path_log_len);
+}
+
+static void refuse_route(struct hfd_exchange *x, enum hfd_route_outcome outcome)
+{
+    char message[MESSAGE_MAX_BYTES], allow[HFD_ALLOW_TEXT_MAX];
+    hfd_slice allow_copy;
+
+    if (outcome == HFD_ROUTE_NO_PATH) {
+        (void)snprintf(message, sizeof(message), "The requested resource '%.*s' doesn't exist", HFD_SLICE_FMT(x->view.path));
+        reply_problem(x, &(struct hfd_problem){.rc = HFD_NOT_FOUND, .status = 404, .unknown_route = true, .message = message}, NULL);
+        return;
+    }
+    hfd_allow_format(x->match.methods, allow);
+    (void)snprintf(message, sizeof(message), "the method %.*s is not allowed here; allowed: %s", HFD_SLICE_FMT(x->view.method_text), allow);
+    allow_copy = hfd_arena_dup(&x->mem, hfd_slice_of(allow));
+    reply_problem(x, &(struct hfd_problem){.rc = HFD_BAD_REQUEST, .status = 405, .message = message}, allow_copy.p);
+}
+
+/* Decides who answers, and lets him. */
+static void dispatch(struct hfd_exchange *x)
+{
+    struct hfd_server *server = x->loop->server;
+    enum hfd_listener listener = x->conn->listener->which;
+    struct hfd_err err = {0};
+    struct hfd_path path;
+    enum hfd_route_outcome outcome;
+    hfd_rc rc;
+
+    x->match.dialect = hfd_dialect_of(listener, x->view.path);
+    /* Probes and metrics are answered however much there is to do. */
+    if (listener == HFD_LISTENER_MAIN) {
+        x->counted = true;
+        hfd_metric_add(HFD_METRIC_HTTP_INFLIGHT, NULL, 1);
+        if (atomic_fetch_add(&server->in_flight, 1) >= server->limits.in_flight_max) {
+            hfd_metric_add(HFD_METRIC_HTTP_REFUSED, HFD_LABELS("in_flight"), 1);
+            hfd_exchange_fail(x, HFD_BUSY, NULL);
+            return;
+        }
+    }
+    rc = hfd_path_split(x->view.path, &x->mem, &path, &err);
+    if (rc != HFD_OK) {
+        hfd_exchange_fail(x, rc, &err);
+        return;
+    }
+    outcome = hfd_route_match(server->router, listener, x->view.method, &path, &x->match);
+    if (outcome != HFD_ROUTE_FOUND) {
+        refuse_route(x, outcome);
+        return;
+    }
+    memcpy(x->view.params, x->match.params, sizeof(x->view.params));
+    x->match.route->fn(x);
+    if (!x->replied && !x->job_out && HFD_NEVER(true))
+        hfd_exchange_fail(x, HFD_CORRUPT, NULL);
+}
+
+int hfd_exchange_on_req(h2o_handler_t *self, h2o_req_t *req)
+{
+    struct hfd_loop *loop = H2O_STRUCT_FROM_MEMBER(struct hfd_loop, ctx, req->conn->ctx);
+    struct hfd_exchange *x;
+
+    (void)self;
+    HFD_CHECK_OBJ(loop, HFD_LOOP_MAGIC);
+    x = exchange_new(loop, req);
+    if (x == NULL) {
+        /* Without an exchange nobody tells the door that the request is over, so the connection ends with it. */
+        h2o_send_error_503(req, "Service Unavailable", "out of memory", H2O_SEND_ERROR_HTTP1_CLOSE_CONNECTION);
+        return 0;
+    }
+    x->refs++;
+    fill_view(x);
+    hfd_log_request_id(x->view.request_id);
+    dispatch(x);
+    hfd_log_request_id(HFD_SLICE_NONE);
+    unref(x);
+    return 0;
+}

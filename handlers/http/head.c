@@ -1,0 +1,380 @@
+#include "handlers/http/head.h"
+
+#define CHUNK_DIGITS_MAX 8
+#define CHUNK_EXTRA_BASE_BYTES 16384
+
+static enum hfd_head_verdict bad(struct hfd_head_fault *fault, int status, const char *reason, const char *text)
+{
+    *fault = (struct hfd_head_fault){.status = status, .reason = reason, .text = text};
+    return HFD_HEAD_BAD;
+}
+
+/* "tchar" of RFC 9110 5.6.2 */
+static bool is_token_char(unsigned char c)
+{
+    if ((c >= '0' && c <= '9') || (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z'))
+        return true;
+    return c != '\0' && strchr("!#$%&'*+-.^_`|~", c) != NULL;
+}
+
+static size_t token_len(const char *p, size_t len)
+{
+    size_t n = 0;
+
+    while (n < len && is_token_char((unsigned char)p[n]))
+        n++;
+    return n;
+}
+
+static bool is_value_char(unsigned char c)
+{
+    return c == '\t' || (c >= 0x20 && c != 0x7f);
+}
+
+/* METHOD SP target SP HTTP/1.x; `line` is without its line end. */
+static enum hfd_head_verdict parse_request_line(hfd_slice line, struct hfd_head *out, struct hfd_head_fault *fault)
+{
+    static const char version[] = "HTTP/1.";
+    size_t method_len = token_len(line.p, line.len);
+    const char *target = line.p + method_len + 1;
+    size_t rest, target_len = 0;
+
+    if (method_len == 0 || method_len > HFD_METHOD_MAX_BYTES || method_len == line.len || line.p[method_len] != ' ')
+        return bad(fault, 400, "request_line", "the request line does not begin with a method and one space");
+    out->method = (hfd_slice){line.p, method_len};
+    rest = line.len - method_len - 1;
+    while (target_len < rest && (unsigned char)target[target_len] > 0x20 && (unsigned char)target[target_len] < 0x7f)
+        target_len++;
+    out->target = (hfd_slice){target, target_len};
+    if (target_len == 0 || target_len == rest || target[target_len] != ' ')
+        return bad(fault, 400, "request_line", "the request target is not made of printable ASCII characters between two single spaces");
+    if (target_len > HFD_TARGET_MAX_BYTES)
+        return bad(fault, 414, "target_too_long", "the request target is longer than 4096 bytes");
+    if (memchr(target, '#', target_len) != NULL)
+        return bad(fault, 400, "request_line", "the request target has a fragment");
+    rest -= target_len + 1;
+    target += target_len + 1;
+    if (rest != sizeof(version) || memcmp(target, version, sizeof(version) - 1) != 0 ||
+        (target[sizeof(version) - 1] != '0' && target[sizeof(version) - 1] != '1'))
+        return bad(fault, 400, "version", "the protocol is neither HTTP/1.1 nor HTTP/1.0");
+    out->minor = target[sizeof(version) - 1] - '0';
+    return HFD_HEAD_OK;
+}
+
+/* Origin form, or absolute form, whose authority takes the place of Host (RFC 9112 3.2.2) and is not looked at. */
+static enum hfd_head_verdict split_target(struct hfd_head *out, struct hfd_head_fault *fault)
+{
+    hfd_slice rest = out->target;
+    const char *mark;
+
+    if (rest.p[0] != '/') {
+        size_t skip = 0, authority;
+
+        if (rest.len > 7 && hfd_slice_ieq((hfd_slice){rest.p, 7}, HFD_SLICE("http://")))
+            skip = 7;
+        else if (rest.len > 8 && hfd_slice_ieq((hfd_slice){rest.p, 8}, HFD_SLICE("https://")))
+            skip = 8;
+        else
+            return bad(fault, 400, "target_form", "the request target is neither a path nor an http URL");
+        for (authority = skip; authority < rest.len && rest.p[authority] != '/' && rest.p[authority] != '?'; authority++)
+            continue;
+        if (authority == skip)
+            return bad(fault, 400, "target_form", "the URL in the request line names no host");
+        rest = (hfd_slice){rest.p + authority, rest.len - authority};
+    }
+    mark = rest.len != 0 ? memchr(rest.p, '?', rest.len) : NULL;
+    if (mark != NULL) {
+        out->query = (hfd_slice){mark + 1, rest.len - (size_t)(mark - rest.p) - 1};
+        rest.len = (size_t)(mark - rest.p);
+    }
+    out->path = rest.len != 0 ? rest : HFD_SLICE("/");
+    return HFD_HEAD_OK;
+}
+
+enum hfd_head_verdict hfd_head_scan(struct hfd_head_scan *scan, const char *bytes, size_t len, struct hfd_head_fault *fault)
+{
+    for (; scan->at < len; scan->at++) {
+        size_t at = scan->at;
+        bool empty_line;
+
+        if (at - scan->start >= HFD_HEAD_MAX_BYTES)
+            return bad(fault, 431, "head_too_large", "the request line and the headers are larger than 32 KiB");
+        if (!scan->line_checked && at - scan->start > HFD_TARGET_MAX_BYTES + HFD_METHOD_MAX_BYTES + 16)
+            return bad(fault, 414, "target_too_long", "the request target is longer than 4096 bytes");
+        if (at == scan->start && bytes[at] != '\r' && !is_token_char((unsigned char)bytes[at]))
+            return bad(fault, 400, "request_line", "the request line does not begin with a method");
+        if (bytes[at] != '\n')
+            continue;
+        if (at == scan->line_start || bytes[at - 1] != '\r')
+            return bad(fault, 400, "bare_lf", "a line of the head does not end in CR LF");
+        empty_line = at - scan->line_start == 1;
+        if (empty_line && scan->line_checked) {
+            scan->at = at + 1;
+            return HFD_HEAD_OK;
+        }
+        if (empty_line && scan->start != 0)
+            return bad(fault, 400, "request_line", "the request line does not begin with a method");
+        if (empty_line) {
+            scan->start = at + 1;
+        } else if (!scan->line_checked) {
+            struct hfd_head head = {0};
+
+            if (parse_request_line((hfd_slice){bytes + scan->start, at - 1 - scan->start}, &head, fault) != HFD_HEAD_OK)
+                return HFD_HEAD_BAD;
+            scan->line_checked = true;
+        }
+        scan->line_start = at + 1;
+    }
+    return HFD_HEAD_MORE;
+}
+
+/* What the lines of a head say about framing, gathered before it is judged. */
+struct framing_seen {
+    unsigned hosts, codings, lengths;
+};
+
+/* uri-host [":" port] by its characters; enough to tell a name from a list or a URL. */
+static bool host_ok(hfd_slice v)
+{
+    for (size_t i = 0; i < v.len; i++) {
+        unsigned char c = (unsigned char)v.p[i];
+
+        if (!(c >= '0' && c <= '9') && !(c >= 'A' && c <= 'Z') && !(c >= 'a' && c <= 'z') && (c == '\0' || strchr("-._~%!$&'()*+;=:[]", c) == NULL))
+            return false;
+    }
+    return v.len != 0;
+}
+
+static enum hfd_head_verdict take_length(hfd_slice v, struct framing_seen *seen, struct hfd_head *out, struct hfd_head_fault *fault)
+{
+    uint64_t n = 0;
+
+    if (v.len == 0 || v.len > 18)
+        return bad(fault, 400, "content_length", "Content-Length is not a number of at most 18 digits");
+    for (size_t i = 0; i < v.len; i++) {
+        if (v.p[i] < '0' || v.p[i] > '9')
+            return bad(fault, 400, "content_length", "Content-Length is not a number of at most 18 digits");
+        n = n * 10 + (uint64_t)(v.p[i] - '0');
+    }
+    if (seen->lengths++ != 0 && n != out->content_length)
+        return bad(fault, 400, "two_lengths", "there are two different Content-Length headers");
+    out->content_length = n;
+    return HFD_HEAD_OK;
+}
+
+static enum hfd_head_verdict take_header(hfd_slice name, hfd_slice value, struct framing_seen *seen, struct hfd_head *out,
+                                         struct hfd_head_fault *fault)
+{
+    if (hfd_slice_ieq(name, HFD_SLICE("host"))) {
+        if (seen->hosts++ != 0)
+            return bad(fault, 400, "two_hosts", "there is more than one Host header");
+        if (!host_ok(value))
+            return bad(fault, 400, "host", "the Host header is not a host name with an optional port");
+    } else if (hfd_slice_ieq(name, HFD_SLICE("content-length"))) {
+        return take_length(value, seen, out, fault);
+    } else if (hfd_slice_ieq(name, HFD_SLICE("transfer-encoding"))) {
+        if (seen->codings++ != 0 || !hfd_slice_ieq(value, HFD_SLICE("chunked")))
+            return bad(fault, 400, "transfer_encoding", "Transfer-Encoding is not exactly \"chunked\"");
+    } else if (hfd_slice_ieq(name, HFD_SLICE("expect"))) {
+        if (out->expects_continue || !hfd_slice_ieq(value, HFD_SLICE("100-continue")))
+            return bad(fault, 417, "expectation", "the only expectation that is met is 100-continue, once");
+        out->expects_continue = true;
+    }
+    return HFD_HEAD_OK;
+}
+
+/* name ":" OWS value OWS; `line` is without its line end. */
+static enum hfd_head_verdict split_header(hfd_slice line, hfd_slice *name, hfd_slice *value, struct hfd_head_fault *fault)
+{
+    size_t name_len = token_len(line.p, line.len);
+    size_t from, to = line.len;
+
+    if (name_len == 0 || name_len == line.len || line.p[name_len] != ':')
+        return bad(fault, 400, "header_syntax", "a header line is folded, or has no name directly followed by a colon");
+    *name = (hfd_slice){line.p, name_len};
+    for (from = name_len + 1; from < to && (line.p[from] == ' ' || line.p[from] == '\t'); from++)
+        continue;
+    while (to > from && (line.p[to - 1] == ' ' || line.p[to - 1] == '\t'))
+        to--;
+    *value = (hfd_slice){line.p + from, to - from};
+    for (size_t i = from; i < to; i++)
+        if (!is_value_char((unsigned char)line.p[i]))
+            return bad(fault, 400, "header_syntax", "a header value has a control character");
+    return HFD_HEAD_OK;
+}
+
+static enum hfd_head_verdict judge_framing(const struct framing_seen *seen, struct hfd_head *out, struct hfd_head_fault *fault)
+{
+    if (seen->hosts == 0 && out->minor == 1)
+        return bad(fault, 400, "no_host", "there is no Host header");
+    if (seen->codings != 0 && seen->lengths != 0)
+        return bad(fault, 400, "both_lengths", "there is a Content-Length beside a Transfer-Encoding");
+    if (seen->codings != 0 && out->minor == 0)
+        return bad(fault, 400, "transfer_encoding", "HTTP/1.0 knows no Transfer-Encoding");
+    if (seen->codings != 0)
+        out->framing = HFD_FRAMING_CHUNKED;
+    else if (seen->lengths != 0)
+        out->framing = HFD_FRAMING_LENGTH;
+    if (out->minor == 0)
+        out->expects_continue = false; /* RFC 9110 10.1.1: ignored in HTTP/1.0 */
+    return HFD_HEAD_OK;
+}
+
+enum hfd_head_verdict hfd_head_parse(const struct hfd_head_scan *scan, const char *bytes, struct hfd_head *out, struct hfd_head_fault *fault)
+{
+    struct framing_seen seen = {0};
+    size_t at = scan->start, count = 0;
+    bool first = true;
+
+    *out = (struct hfd_head){.bytes = scan->at};
+    for (;;) {
+        const char *end = memchr(bytes + at, '\n', scan->at - at);
+        hfd_slice line = {bytes + at, (size_t)(end - bytes) - 1 - at};
+        hfd_slice name, value;
+        size_t next = (size_t)(end - bytes) + 1;
+
+        if (line.len == 0)
+            break;
+        if (first) {
+            if (parse_request_line(line, out, fault) != HFD_HEAD_OK || split_target(out, fault) != HFD_HEAD_OK)
+                return HFD_HEAD_BAD;
+            first = false;
+        } else {
+            if (++count > HFD_HEADERS_MAX)
+                return bad(fault, 431, "too_many_headers", "there are more than 64 headers");
+            if (split_header(line, &name, &value, fault) != HFD_HEAD_OK || take_header(name, value, &seen, out, fault) != HFD_HEAD_OK)
+                return HFD_HEAD_BAD;
+            if (hfd_slice_ieq(name, HFD_SLICE("expect"))) {
+                out->expect_at = at;
+                out->expect_bytes = next - at;
+            }
+        }
+        at = next;
+    }
+    return judge_framing(&seen, out, fault);
+}
+
+void hfd_head_peek(const struct hfd_head_scan *scan, const char *bytes, size_t len, hfd_slice *method, hfd_slice *path)
+{
+    size_t at = scan->start < len ? scan->start : len;
+    size_t method_len = token_len(bytes + at, len - at);
+    size_t end;
+
+    *method = *path = HFD_SLICE_NONE;
+    if (method_len == 0 || method_len > HFD_METHOD_MAX_BYTES || at + method_len >= len || bytes[at + method_len] != ' ')
+        return;
+    *method = (hfd_slice){bytes + at, method_len};
+    at += method_len + 1;
+    if (at >= len || bytes[at] != '/')
+        return;
+    for (end = at; end < len && (unsigned char)bytes[end] > 0x20 && (unsigned char)bytes[end] < 0x7f && bytes[end] != '?'; end++)
+        continue;
+    *path = (hfd_slice){bytes + at, end - at};
+}
+
+static int hex_digit(char c)
+{
+    if (c >= '0' && c <= '9')
+        return c - '0';
+    if (c >= 'a' && c <= 'f')
+        return c - 'a' + 10;
+    if (c >= 'A' && c <= 'F')
+        return c - 'A' + 10;
+    return -1;
+}
+
+static enum hfd_head_verdict bad_chunk(struct hfd_head_fault *fault)
+{
+    return bad(fault, 400, "chunked", "the chunked body is not well-formed");
+}
+
+/* One byte outside of chunk data. */
+static enum hfd_head_verdict chunk_byte(struct hfd_chunks *c, char byte, struct hfd_head_fault *fault)
+{
+    int digit;
+
+    switch (c->state) {
+    case HFD_CHUNK_SIZE:
+        digit = hex_digit(byte);
+        if (digit >= 0) {
+            if (++c->digits > CHUNK_DIGITS_MAX)
+                return bad_chunk(fault);
+            c->left = c->left * 16 + (uint64_t)digit;
+            return HFD_HEAD_MORE;
+        }
+        if (c->digits == 0 || (byte != ';' && byte != '\r'))
+            return bad_chunk(fault);
+        c->state = byte == ';' ? HFD_CHUNK_EXT : HFD_CHUNK_SIZE_LF;
+        return HFD_HEAD_MORE;
+    case HFD_CHUNK_EXT:
+        if (byte == '\r')
+            c->state = HFD_CHUNK_SIZE_LF;
+        else if (!is_value_char((unsigned char)byte))
+            return bad_chunk(fault);
+        return HFD_HEAD_MORE;
+    case HFD_CHUNK_SIZE_LF:
+        if (byte != '\n')
+            return bad_chunk(fault);
+        c->state = c->left != 0 ? HFD_CHUNK_DATA : HFD_CHUNK_TRAILER;
+        c->digits = 0;
+        return HFD_HEAD_MORE;
+    case HFD_CHUNK_DATA_CR:
+        c->state = HFD_CHUNK_DATA_LF;
+        return byte == '\r' ? HFD_HEAD_MORE : bad_chunk(fault);
+    case HFD_CHUNK_DATA_LF:
+        c->state = HFD_CHUNK_SIZE;
+        return byte == '\n' ? HFD_HEAD_MORE : bad_chunk(fault);
+    case HFD_CHUNK_TRAILER:
+        if (byte == '\r')
+            c->state = HFD_CHUNK_TRAILER_LF;
+        else if (!is_value_char((unsigned char)byte) || (c->line_bytes++ == 0 && !is_token_char((unsigned char)byte)))
+            return bad_chunk(fault);
+        return HFD_HEAD_MORE;
+    case HFD_CHUNK_TRAILER_LF:
+        if (byte != '\n')
+            return bad_chunk(fault);
+        c->state = c->line_bytes != 0 ? HFD_CHUNK_TRAILER : HFD_CHUNK_DONE;
+        c->line_bytes = 0;
+        return c->state == HFD_CHUNK_DONE ? HFD_HEAD_OK : HFD_HEAD_MORE;
+    case HFD_CHUNK_DATA:
+    case HFD_CHUNK_DONE:
+        break;
+    }
+    return bad_chunk(fault);
+}
+
+enum hfd_head_verdict hfd_chunks_walk(struct hfd_chunks *c, const char *bytes, size_t len, uint64_t body_max, size_t *used,
+                                      struct hfd_head_fault *fault)
+{
+    size_t at = 0;
+
+    *used = len;
+    while (at < len) {
+        enum hfd_head_verdict verdict;
+
+        if (c->state == HFD_CHUNK_DATA) {
+            size_t step = len - at < c->left ? len - at : (size_t)c->left;
+
+            at += step;
+            c->left -= step;
+            c->body_bytes += step;
+            if (c->left == 0)
+                c->state = HFD_CHUNK_DATA_CR;
+            continue;
+        }
+        verdict = chunk_byte(c, bytes[at++], fault);
+        if (verdict == HFD_HEAD_BAD)
+            return verdict;
+        /* Judged when the size is known: a client that announces too much is told before it sends it. */
+        if (c->left > body_max - c->body_bytes)
+            return bad(fault, 413, "body_too_large", "the request body is too large");
+        /* Sizes and extensions may not outweigh the body by more than a limit either. */
+        if (++c->extra_bytes > body_max + CHUNK_EXTRA_BASE_BYTES)
+            return bad(fault, 413, "body_too_large", "the chunked body has too much beside its data");
+        if (verdict == HFD_HEAD_OK) {
+            *used = at;
+            return HFD_HEAD_OK;
+        }
+    }
+    return HFD_HEAD_MORE;
+}

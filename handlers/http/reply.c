@@ -1,0 +1,145 @@
+#include "handlers/http/reply.h"
+
+#include "driver/base/check.h"
+
+#define MESSAGE_MAX_BYTES 500
+#define RETRY_AFTER_S 2
+
+/* clang-format off */
+/*
+ * Driver dialect: an answer of ours that a repeat may change is 503, never 400, which the orchestrator takes for final.
+ * HyperFleet: LMT-001 stands for 429 there, so that a body over the limit is VAL-005 with status 413.
+ */
+static const struct row {
+    int driver_status;
+    const char *driver_code;
+    int fleet_status;
+    const char *fleet_code;
+    const char *suffix;
+    const char *title;
+} rows[] = {
+    [HFD_OK]          = {500, "RES-199", 500, "INT-001", "internal-error",      "Internal Server Error"},
+    [HFD_INVALID]     = {400, "RES-101", 400, "VAL-000", "validation-error",    "Validation Failed"},
+    [HFD_BAD_REQUEST] = {400, "RES-101", 400, "VAL-005", "bad-request",         "Bad Request"},
+    [HFD_MALFORMED]   = {400, "RES-101", 400, "VAL-006", "malformed-request",   "Malformed Request"},
+    [HFD_TOO_LARGE]   = {413, "RES-101", 413, "VAL-005", "bad-request",         "Bad Request"},
+    [HFD_NOT_FOUND]   = {400, "RES-101", 404, "NTF-001", "not-found",           "Resource Not Found"},
+    [HFD_CONFLICT]    = {400, "RES-101", 409, "CNF-001", "conflict",            "Resource Conflict"},
+    [HFD_DELETING]    = {400, "RES-101", 409, "CNF-003", "conflict",            "Resource Conflict"},
+    [HFD_IMMUTABLE]   = {400, "RES-106", 409, "CNF-001", "conflict",            "Resource Conflict"},
+    [HFD_COOKIE]      = {400, "RES-102", 400, "VAL-005", "bad-request",         "Bad Request"},
+    [HFD_LIMIT]       = {400, "RES-107", 400, "VAL-000", "validation-error",    "Validation Failed"},
+    [HFD_BUSY]        = {503, "RES-199", 503, "SVC-001", "service-unavailable", "Service Unavailable"},
+    [HFD_NOMEM]       = {503, "RES-199", 503, "SVC-001", "service-unavailable", "Service Unavailable"},
+    [HFD_IO]          = {503, "RES-199", 503, "SVC-001", "service-unavailable", "Service Unavailable"},
+    [HFD_CORRUPT]     = {500, "RES-199", 500, "INT-001", "internal-error",      "Internal Server Error"},
+};
+_Static_assert(sizeof(rows) / sizeof(rows[0]) == HFD_RC_COUNT, "every result code has its row");
+_Static_assert(HFD_CORRUPT == HFD_RC_COUNT - 1, "a new code behind the last one is a gap in the middle of the table: look at the rows");
+
+static const struct { int status; const char *text; } status_texts[] = {
+    {200, "OK"}, {201, "Created"}, {202, "Accepted"}, {204, "No Content"}, {400, "Bad Request"}, {404, "Not Found"}, {405, "Method Not Allowed"},
+    {408, "Request Timeout"}, {409, "Conflict"}, {413, "Content Too Large"}, {414, "URI Too Long"}, {417, "Expectation Failed"},
+    {431, "Request Header Fields Too Large"}, {500, "Internal Server Error"}, {501, "Not Implemented"}, {503, "Service Unavailable"},
+};
+/* clang-format on */
+
+static const struct row *row_of(hfd_rc rc)
+{
+    HFD_ASSERT((unsigned)rc < HFD_RC_COUNT);
+    return &rows[rc];
+}
+
+int hfd_problem_status(enum hfd_dialect dialect, hfd_rc rc)
+{
+    const struct row *row = row_of(rc);
+
+    return dialect == HFD_DIALECT_DRIVER ? row->driver_status : row->fleet_status;
+}
+
+const char *hfd_status_text(int status)
+{
+    for (size_t i = 0; i < sizeof(status_texts) / sizeof(status_texts[0]); i++)
+        if (status_texts[i].status == status)
+            return status_texts[i].text;
+    return "Unknown";
+}
+
+/* What the client may know, cut at a character. */
+static hfd_slice public_message(const struct hfd_problem *p, int status, char *out, size_t cap)
+{
+    const char *message = p->message != NULL && p->message[0] != '\0' ? p->message : hfd_rc_text(p->rc);
+    const char *field = p->field != NULL ? p->field : "";
+    size_t field_len = strlen(field);
+    int n;
+
+    if (status == 503 && p->rc == HFD_BUSY)
+        n = snprintf(out, cap, "too much work is queued; try again later (request %.*s)", HFD_SLICE_FMT(p->request_id));
+    else if (status == 503)
+        n = snprintf(out, cap, "the service cannot do this at the moment; try again later (request %.*s)", HFD_SLICE_FMT(p->request_id));
+    else if (status >= 500)
+        n = snprintf(out, cap, "an internal error occurred (request %.*s)", HFD_SLICE_FMT(p->request_id));
+    else if (field_len != 0 && strncmp(message, field, field_len) != 0)
+        n = snprintf(out, cap, "%s: %s", field, message);
+    else
+        n = snprintf(out, cap, "%s", message);
+    if (n < 0)
+        return HFD_SLICE("");
+    if ((size_t)n >= cap) {
+        n = (int)cap - 1;
+        while (n > 0 && ((unsigned char)out[n] & 0xc0) == 0x80)
+            n--;
+    }
+    return (hfd_slice){out, (size_t)n};
+}
+
+static void format_fleet(const struct hfd_problem *p, const struct row *row, int status, hfd_slice message, struct hfd_buf *b)
+{
+    hfd_buf_addf(b, "{\"type\":\"https://api.hyperfleet.io/errors/%s\",\"title\":\"%s\",\"status\":%d,\"detail\":", row->suffix, row->title, status);
+    hfd_buf_json_str(b, message);
+    if (p->path.len != 0) {
+        hfd_buf_lit(b, ",\"instance\":");
+        hfd_buf_json_str(b, p->path);
+    }
+    hfd_buf_addf(b, ",\"code\":\"HYPERFLEET-%s\",\"timestamp\":", p->unknown_route ? "NTF-000" : row->fleet_code);
+    hfd_buf_json_time(b, p->now_us);
+    hfd_buf_lit(b, ",\"trace_id\":");
+    hfd_buf_json_str(b, p->request_id);
+    if (status < 500 && p->field != NULL && p->field[0] != '\0') {
+        hfd_buf_lit(b, ",\"errors\":[{\"field\":");
+        hfd_buf_json_str(b, hfd_slice_of(p->field));
+        hfd_buf_lit(b, ",\"message\":");
+        hfd_buf_json_str(b, hfd_slice_of(p->message != NULL ? p->message : hfd_rc_text(p->rc)));
+        hfd_buf_lit(b, "}]");
+    }
+    hfd_buf_addc(b, '}');
+}
+
+void hfd_problem_format(const struct hfd_problem *p, struct hfd_buf *b, struct hfd_reply *reply)
+{
+    const struct row *row = p->unknown_route ? row_of(HFD_NOT_FOUND) : row_of(p->rc);
+    int status = p->status != 0 ? p->status : hfd_problem_status(p->dialect, p->rc);
+    char text[MESSAGE_MAX_BYTES + 1];
+    hfd_slice message = public_message(p, status, text, sizeof(text));
+
+    *reply = (struct hfd_reply){.status = status, .content_type = "application/json", .retry_after_s = status == 503 ? RETRY_AFTER_S : 0};
+    switch (p->dialect) {
+    case HFD_DIALECT_FLEET:
+        reply->content_type = "application/problem+json";
+        /* HyperFleet shows the field in errors[], not in the detail. */
+        if (status < 500 && p->message != NULL)
+            message = hfd_slice_of(p->message);
+        format_fleet(p, row, status, message, b);
+        break;
+    case HFD_DIALECT_DRIVER:
+        hfd_buf_addf(b, "{\"error\":\"%s\",\"message\":", row->driver_code);
+        hfd_buf_json_str(b, message);
+        hfd_buf_addc(b, '}');
+        break;
+    case HFD_DIALECT_OPS:
+        hfd_buf_addf(b, "{\"error\":\"%s\",\"message\":", hfd_rc_name(p->rc));
+        hfd_buf_json_str(b, message);
+        hfd_buf_addc(b, '}');
+        break;
+    }
+}

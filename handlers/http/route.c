@@ -1,0 +1,301 @@
+#include "handlers/http/route.h"
+
+#include "driver/base/check.h"
+
+enum segment_kind { SEGMENT_LITERAL, SEGMENT_DRIVER, SEGMENT_PARAM };
+
+struct pattern {
+    const struct hfd_route *route;
+    struct {
+        enum segment_kind kind;
+        hfd_slice text;
+    } segments[HFD_SEGMENTS_MAX];
+    size_t count;
+};
+
+struct hfd_router {
+    const hfd_slice *drivers;
+    size_t driver_count;
+    size_t count;
+    struct pattern patterns[];
+};
+
+static int hex_value(char c)
+{
+    if (c >= '0' && c <= '9')
+        return c - '0';
+    if (c >= 'a' && c <= 'f')
+        return c - 'a' + 10;
+    if (c >= 'A' && c <= 'F')
+        return c - 'A' + 10;
+    return -1;
+}
+
+static hfd_rc decode_segment(hfd_slice raw, struct hfd_arena *mem, hfd_slice *out, struct hfd_err *err)
+{
+    char *text;
+    size_t n = 0;
+
+    *out = raw;
+    if (raw.len == 0 || memchr(raw.p, '%', raw.len) == NULL)
+        return HFD_OK;
+    text = hfd_arena_alloc(mem, raw.len);
+    if (text == NULL)
+        return hfd_fail(err, HFD_NOMEM, "decode a path");
+    for (size_t i = 0; i < raw.len; i++) {
+        int high, low;
+
+        if (raw.p[i] != '%') {
+            text[n++] = raw.p[i];
+            continue;
+        }
+        high = i + 2 < raw.len ? hex_value(raw.p[i + 1]) : -1;
+        low = i + 2 < raw.len ? hex_value(raw.p[i + 2]) : -1;
+        if (high < 0 || low < 0)
+            return hfd_fail(err, HFD_BAD_REQUEST, "the path has a '%%' that is not followed by two hexadecimal digits");
+        text[n] = (char)(high * 16 + low);
+        if (text[n] == '\0' || text[n] == '/')
+            return hfd_fail(err, HFD_BAD_REQUEST, "the path has an escaped NUL or slash");
+        n++;
+        i += 2;
+    }
+    *out = (hfd_slice){text, n};
+    return HFD_OK;
+}
+
+hfd_rc hfd_path_split(hfd_slice raw, struct hfd_arena *mem, struct hfd_path *out, struct hfd_err *err)
+{
+    size_t at = 0;
+
+    *out = (struct hfd_path){0};
+    if (raw.len == 0 || raw.p[0] != '/')
+        return hfd_fail(err, HFD_BAD_REQUEST, "the path does not begin with '/'");
+    at = raw.len > 1 && raw.p[1] == '/' ? 2 : 1;
+    if (raw.len > at && raw.p[raw.len - 1] == '/')
+        raw.len--;
+    while (at < raw.len) {
+        const char *slash = memchr(raw.p + at, '/', raw.len - at);
+        size_t end = slash != NULL ? (size_t)(slash - raw.p) : raw.len;
+        hfd_slice decoded;
+        hfd_rc rc = decode_segment((hfd_slice){raw.p + at, end - at}, mem, &decoded, err);
+
+        if (rc != HFD_OK) {
+            *out = (struct hfd_path){0};
+            return rc;
+        }
+        if (out->count < HFD_SEGMENTS_MAX)
+            out->segments[out->count] = decoded;
+        if (out->count <= HFD_SEGMENTS_MAX)
+            out->count++;
+        /* A slash that is the last byte here was doubled at the end: the segment behind it is empty. */
+        if (end + 1 == raw.len && out->count <= HFD_SEGMENTS_MAX) {
+            if (out->count < HFD_SEGMENTS_MAX)
+                out->segments[out->count] = (hfd_slice){raw.p + end, 0};
+            out->count++;
+        }
+        at = end + 1;
+    }
+    return HFD_OK;
+}
+
+#define METHOD_TEXT_(m) [HFD_METHOD_##m] = #m,
+static const char *const method_names[HFD_METHOD_COUNT] = {HFD_METHOD_LIST(METHOD_TEXT_)};
+#undef METHOD_TEXT_
+
+enum hfd_method hfd_method_parse(hfd_slice text)
+{
+    for (unsigned m = 0; m < HFD_METHOD_OTHER; m++)
+        if (hfd_slice_is(text, method_names[m]))
+            return (enum hfd_method)m;
+    return HFD_METHOD_OTHER;
+}
+
+const char *hfd_method_name(enum hfd_method m)
+{
+    HFD_ASSERT((unsigned)m < HFD_METHOD_COUNT);
+    return method_names[m];
+}
+
+static void compile(const struct hfd_route *route, struct pattern *out)
+{
+    const char *at = route->pattern;
+
+    HFD_ASSERT(at[0] == '/');
+    *out = (struct pattern){.route = route};
+    for (at++; *at != '\0';) {
+        size_t len = strcspn(at, "/");
+        hfd_slice text = {at, len};
+
+        HFD_ASSERT(len != 0 && out->count < HFD_SEGMENTS_MAX);
+        out->segments[out->count].text = text;
+        if (hfd_slice_is(text, "{driver}") && out->count == 0)
+            out->segments[out->count].kind = SEGMENT_DRIVER;
+        else
+            out->segments[out->count].kind = text.p[0] == '{' ? SEGMENT_PARAM : SEGMENT_LITERAL;
+        out->count++;
+        at += len + (at[len] == '/');
+    }
+}
+
+static hfd_rc check_drivers(const hfd_slice *drivers, size_t count, struct hfd_err *err)
+{
+    for (size_t i = 0; i < count; i++) {
+        hfd_slice d = drivers[i];
+
+        if (d.len == 0 || hfd_slice_is(d, "api"))
+            return hfd_fail_field(err, HFD_INVALID, "driver.paths", "a path prefix of the driver must not be empty or \"api\"");
+        for (size_t k = 0; k < d.len; k++)
+            if (!((d.p[k] >= '0' && d.p[k] <= '9') || ((d.p[k] | 0x20) >= 'a' && (d.p[k] | 0x20) <= 'z') || strchr("-_.~", d.p[k]) != NULL))
+                return hfd_fail_field(err, HFD_INVALID, "driver.paths", "a path prefix of the driver must be one segment of letters, digits, '-', '_', '.', '~'");
+        for (size_t k = 0; k < i; k++)
+            if (hfd_slice_eq(d, drivers[k]))
+                return hfd_fail_field(err, HFD_INVALID, "driver.paths", "the path prefixes of clusters and nodepools must differ");
+    }
+    return HFD_OK;
+}
+
+hfd_rc hfd_router_new(const struct hfd_route *routes, size_t route_count, const hfd_slice *drivers, size_t driver_count, struct hfd_router **out,
+                      struct hfd_err *err)
+{
+    struct hfd_router *r;
+    hfd_rc rc;
+
+    *out = NULL;
+    rc = check_drivers(drivers, driver_count, err);
+    if (rc != HFD_OK)
+        return rc;
+    r = calloc(1, sizeof(*r) + route_count * sizeof(r->patterns[0]));
+    if (r == NULL)
+        return hfd_fail(err, HFD_NOMEM, "set up the routes");
+    r->drivers = drivers;
+    r->driver_count = driver_count;
+    r->count = route_count;
+    for (size_t i = 0; i < route_count; i++)
+        compile(&routes[i], &r->patterns[i]);
+    *out = r;
+    return HFD_OK;
+}
+
+void hfd_router_free(struct hfd_router *r)
+{
+    free(r);
+}
+
+static bool is_driver(const struct hfd_router *r, hfd_slice text)
+{
+    for (size_t i = 0; i < r->driver_count; i++)
+        if (hfd_slice_eq(r->drivers[i], text))
+            return true;
+    return false;
+}
+
+static bool fits(const struct hfd_router *r, const struct pattern *p, const struct hfd_path *path)
+{
+    if (p->count != path->count)
+        return false;
+    for (size_t i = 0; i < p->count; i++) {
+        hfd_slice text = path->segments[i];
+        enum segment_kind kind = p->segments[i].kind;
+
+        if (text.len == 0 || (kind == SEGMENT_LITERAL && !hfd_slice_eq(p->segments[i].text, text)) ||
+            (kind == SEGMENT_DRIVER && !is_driver(r, text)))
+            return false;
+    }
+    return true;
+}
+
+/* < 0: a is the more specific one; 0: the same path */
+static int compare(const struct pattern *a, const struct pattern *b)
+{
+    for (size_t i = 0; i < a->count; i++)
+        if (a->segments[i].kind != b->segments[i].kind)
+            return (int)a->segments[i].kind - (int)b->segments[i].kind;
+    return 0;
+}
+
+static enum hfd_dialect dialect_of_unknown(enum hfd_listener listener, const struct hfd_path *path)
+{
+    if (listener == HFD_LISTENER_OPS)
+        return HFD_DIALECT_OPS;
+    if (path->count >= 2 && hfd_slice_is(path->segments[0], "api") && hfd_slice_is(path->segments[1], "hyperfleet"))
+        return HFD_DIALECT_FLEET;
+    return HFD_DIALECT_DRIVER;
+}
+
+enum hfd_dialect hfd_dialect_of(enum hfd_listener listener, hfd_slice raw_path)
+{
+    static const char base[] = "/api/hyperfleet";
+    hfd_slice rest;
+
+    if (listener == HFD_LISTENER_OPS)
+        return HFD_DIALECT_OPS;
+    if (raw_path.len > 1 && raw_path.p[0] == '/' && raw_path.p[1] == '/')
+        raw_path = (hfd_slice){raw_path.p + 1, raw_path.len - 1};
+    if (!hfd_slice_starts(raw_path, HFD_SLICE(base)))
+        return HFD_DIALECT_DRIVER;
+    rest = (hfd_slice){raw_path.p + sizeof(base) - 1, raw_path.len - (sizeof(base) - 1)};
+    return rest.len == 0 || rest.p[0] == '/' ? HFD_DIALECT_FLEET : HFD_DIALECT_DRIVER;
+}
+
+static void take_params(const struct pattern *p, const struct hfd_path *path, struct hfd_match *out)
+{
+    size_t n = 0;
+
+    for (size_t i = 0; i < p->count; i++) {
+        if (p->segments[i].kind == SEGMENT_LITERAL)
+            continue;
+        HFD_ASSERT(n < HFD_PARAMS_MAX);
+        out->params[n++] = path->segments[i];
+    }
+}
+
+enum hfd_route_outcome hfd_route_match(const struct hfd_router *r, enum hfd_listener listener, enum hfd_method method, const struct hfd_path *path,
+                                       struct hfd_match *out)
+{
+    const struct pattern *best = NULL, *exact = NULL, *get = NULL;
+
+    *out = (struct hfd_match){.dialect = dialect_of_unknown(listener, path)};
+    for (size_t i = 0; i < r->count; i++) {
+        const struct pattern *p = &r->patterns[i];
+        int order;
+
+        if ((p->route->listeners & (unsigned)listener) == 0 || !fits(r, p, path))
+            continue;
+        order = best != NULL ? compare(p, best) : -1;
+        if (order > 0)
+            continue;
+        if (order < 0) {
+            best = p;
+            exact = get = NULL;
+            out->methods = 0;
+        }
+        out->methods |= 1u << p->route->method;
+        if (p->route->method == method)
+            exact = p;
+        if (p->route->method == HFD_METHOD_GET)
+            get = p;
+    }
+    if (best == NULL)
+        return HFD_ROUTE_NO_PATH;
+    if (get != NULL)
+        out->methods |= 1u << HFD_METHOD_HEAD;
+    if (exact == NULL && method == HFD_METHOD_HEAD)
+        exact = get;
+    out->dialect = best->route->dialect;
+    if (exact == NULL)
+        return HFD_ROUTE_NO_METHOD;
+    out->route = exact->route;
+    take_params(exact, path, out);
+    return HFD_ROUTE_FOUND;
+}
+
+void hfd_allow_format(unsigned methods, char out[HFD_ALLOW_TEXT_MAX])
+{
+    size_t n = 0;
+
+    out[0] = '\0';
+    for (unsigned m = 0; m < HFD_METHOD_OTHER; m++) {
+        if ((methods & (1u << m)) != 0)
+            n += (size_t)snprintf(out + n, HFD_ALLOW_TEXT_MAX - n, "%s%s", n != 0 ? ", " : "", method_names[m]);
+    }
+}

@@ -1,0 +1,12 @@
+/* The handlers that the table in routes.c names, by the file they stand in. */
+#ifndef HFD_HTTP_ROUTES_H
+#define HFD_HTTP_ROUTES_H
+
+#include "handlers/http/http.h"
+
+/* ops.c */
+void hfd_ops_live(struct hfd_exchange *x);
+void hfd_ops_ready(struct hfd_exchange *x);
+void hfd_ops_metrics(struct hfd_exchange *x);
+
+#endif

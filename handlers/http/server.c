@@ -1,0 +1,480 @@
+/*
+ * Loops and listeners. Every loop thread has its own event loop, h2o context, store reader and copies of the two listening sockets, and shares nothing
+ * but counters. Connections are counted per loop, so that a full one leaves the next to the others, or in the kernel's queue.
+ *
+ * Stopping: the main listener closes, idle connections close, requests under way get their answer with "Connection: close", until all is quiet or the time
+ * is over. The ops listener answers to the end, and says that it is the end.
+ */
+#include "driver/base/check.h"
+#include "driver/base/log.h"
+#include "driver/base/metrics.h"
+#include "handlers/http/http_int.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <netinet/in.h>
+#include <sched.h>
+#include <semaphore.h>
+#include <signal.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#define ACCEPTS_MAX 16
+#define OPS_CONNECTIONS_MAX 64
+#define SWEEP_US HFD_US_PER_S
+#define ARENA_SLACK_BYTES ((size_t)4 << 20)
+/* Files beside connections: store, listeners, loops. */
+#define FILES_RESERVE 256
+
+/* ---- listening sockets ---- */
+
+struct endpoint {
+    struct sockaddr_storage addr;
+    socklen_t len;
+};
+
+static hfd_rc parse_address(hfd_slice text, const char *key, struct endpoint *out, struct hfd_err *err)
+{
+    struct sockaddr_in *v4 = (struct sockaddr_in *)(void *)&out->addr;
+    struct sockaddr_in6 *v6 = (struct sockaddr_in6 *)(void *)&out->addr;
+    const char *colon = text.len != 0 ? memrchr(text.p, ':', text.len) : NULL;
+    char host[64];
+    hfd_slice name;
+    int64_t port;
+
+    *out = (struct endpoint){0};
+    if (colon == NULL)
+        return hfd_fail_field(err, HFD_INVALID, key, "expected ADDRESS:PORT, got \"%.*s\"", HFD_SLICE_FMT(text));
+    name = (hfd_slice){text.p, (size_t)(colon - text.p)};
+    if (hfd_parse_i64((hfd_slice){colon + 1, text.len - name.len - 1}, 0, 65535, &port, NULL) != HFD_OK)
+        return hfd_fail_field(err, HFD_INVALID, key, "the port in \"%.*s\" is not a number from 0 to 65535", HFD_SLICE_FMT(text));
+    if (name.len > 2 && name.p[0] == '[' && name.p[name.len - 1] == ']')
+        name = (hfd_slice){name.p + 1, name.len - 2};
+    if (name.len >= sizeof(host))
+        return hfd_fail_field(err, HFD_INVALID, key, "\"%.*s\" is not an IP address", HFD_SLICE_FMT(name));
+    memcpy(host, name.p, name.len);
+    host[name.len] = '\0';
+    if (strcmp(host, "localhost") == 0)
+        memcpy(host, "127.0.0.1", sizeof("127.0.0.1"));
+    if (inet_pton(AF_INET, host, &v4->sin_addr) == 1) {
+        v4->sin_family = AF_INET;
+        v4->sin_port = htons((uint16_t)port);
+        out->len = sizeof(*v4);
+        return HFD_OK;
+    }
+    if (inet_pton(AF_INET6, host, &v6->sin6_addr) == 1) {
+        v6->sin6_family = AF_INET6;
+        v6->sin6_port = htons((uint16_t)port);
+        out->len = sizeof(*v6);
+        return HFD_OK;
+    }
+    return hfd_fail_field(err, HFD_INVALID, key, "\"%.*s\" is not an IP address (or localhost)", HFD_SLICE_FMT(text));
+}
+
+static bool is_loopback(const struct endpoint *e)
+{
+    if (e->addr.ss_family == AF_INET)
+        return (ntohl(((const struct sockaddr_in *)(const void *)&e->addr)->sin_addr.s_addr) >> 24) == 127;
+    return IN6_IS_ADDR_LOOPBACK(&((const struct sockaddr_in6 *)(const void *)&e->addr)->sin6_addr);
+}
+
+static int port_of(int fd)
+{
+    struct endpoint e = {.len = sizeof(e.addr)};
+
+    if (getsockname(fd, (struct sockaddr *)(void *)&e.addr, &e.len) != 0)
+        return 0;
+    if (e.addr.ss_family == AF_INET)
+        return ntohs(((const struct sockaddr_in *)(const void *)&e.addr)->sin_port);
+    return ntohs(((const struct sockaddr_in6 *)(const void *)&e.addr)->sin6_port);
+}
+
+static hfd_rc open_listener(hfd_slice address, const char *key, int *fd_out, struct hfd_err *err)
+{
+    struct endpoint e;
+    int on = 1, fd;
+    hfd_rc rc;
+
+    *fd_out = -1;
+    rc = parse_address(address, key, &e, err);
+    if (rc != HFD_OK)
+        return rc;
+    if (!is_loopback(&e))
+        return hfd_fail_field(err, HFD_INVALID, key,
+                              "%.*s is not a loopback address; there is no authentication, so only 127.0.0.0/8 and ::1 are served", HFD_SLICE_FMT(address));
+    fd = socket(e.addr.ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+    if (fd < 0)
+        return hfd_fail_field(err, HFD_IO, key, "open a socket for %.*s: %s", HFD_SLICE_FMT(address), strerror(errno));
+    (void)setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
+    if (bind(fd, (const struct sockaddr *)(const void *)&e.addr, e.len) != 0 || listen(fd, SOMAXCONN) != 0) {
+        rc = hfd_fail_field(err, HFD_IO, key, "listen on %.*s: %s", HFD_SLICE_FMT(address), strerror(errno));
+        (void)close(fd);
+        return rc;
+    }
+    *fd_out = fd;
+    return HFD_OK;
+}
+
+/* ---- accepting ---- */
+
+static void pause_listener(struct hfd_loop_listener *l)
+{
+    l->paused = true;
+    h2o_socket_read_stop(l->sock);
+}
+
+static void on_accept(h2o_socket_t *sock, const char *err)
+{
+    struct hfd_loop_listener *l = sock->data;
+
+    if (err != NULL)
+        return;
+    for (int i = 0; i < ACCEPTS_MAX; i++) {
+        h2o_socket_t *accepted;
+
+        if (l->connections >= l->connections_max) {
+            hfd_metric_add(HFD_METRIC_HTTP_REFUSED, HFD_LABELS("connections"), 1);
+            pause_listener(l);
+            return;
+        }
+        errno = 0;
+        accepted = h2o_evloop_socket_accept(sock);
+        if (accepted == NULL) {
+            if (errno == EAGAIN || errno == EINTR || errno == ECONNABORTED)
+                return;
+            /* Out of files or memory: the kernel would call at once again, so the sweep does, in a second. */
+            HFD_LOG(HFD_LOG_WARN, "accept failed", HFD_LOG_CSTR("error", strerror(errno)));
+            hfd_metric_add(HFD_METRIC_HTTP_REFUSED, HFD_LABELS("accept"), 1);
+            pause_listener(l);
+            return;
+        }
+        hfd_conn_open(l, accepted);
+    }
+}
+
+static void resume_listener(struct hfd_loop_listener *l)
+{
+    if (!l->paused || l->sock == NULL || l->connections >= l->connections_max)
+        return;
+    l->paused = false;
+    h2o_socket_read_start(l->sock, on_accept);
+}
+
+void hfd_loop_connection_closed(struct hfd_loop_listener *l)
+{
+    HFD_ASSERT(l->connections > 0);
+    l->connections--;
+    hfd_metric_add(HFD_METRIC_HTTP_CONNECTIONS, NULL, -1);
+    resume_listener(l);
+}
+
+static hfd_rc listen_on(struct hfd_loop *loop, unsigned index, enum hfd_listener which, int64_t connections_max)
+{
+    struct hfd_loop_listener *l = &loop->listeners[index];
+    int fd = fcntl(loop->server->fds[index], F_DUPFD_CLOEXEC, 0);
+
+    if (fd < 0)
+        return hfd_fail(&loop->start_err, HFD_IO, "copy a listening socket: %s", strerror(errno));
+    *l = (struct hfd_loop_listener){.loop = loop, .which = which, .connections_max = connections_max};
+    l->sock = h2o_evloop_socket_create(loop->ctx.loop, fd, H2O_SOCKET_FLAG_DONT_READ);
+    l->sock->data = l;
+    h2o_socket_read_start(l->sock, on_accept);
+    return HFD_OK;
+}
+
+static void close_listener(struct hfd_loop_listener *l)
+{
+    if (l->sock == NULL)
+        return;
+    h2o_socket_read_stop(l->sock);
+    h2o_socket_close(l->sock);
+    l->sock = NULL;
+}
+
+/* ---- one loop ---- */
+
+static void on_wake(h2o_multithread_receiver_t *receiver, h2o_linklist_t *messages)
+{
+    (void)receiver;
+    HFD_ASSERT(h2o_linklist_is_empty(messages)); /* only ever woken, never told */
+}
+
+static hfd_rc loop_open(struct hfd_loop *loop)
+{
+    struct hfd_server *s = loop->server;
+    int64_t index = loop - s->loops, count = s->loop_count, max = s->app->settings->http_connections_max;
+    hfd_rc rc = HFD_OK;
+
+    h2o_linklist_init_anchor(&loop->conns);
+    h2o_linklist_init_anchor(&loop->rearm);
+    h2o_context_init(&loop->ctx, h2o_evloop_create(), &s->conf);
+    loop->accept = (h2o_accept_ctx_t){.ctx = &loop->ctx, .hosts = s->conf.hosts};
+    h2o_multithread_register_receiver(loop->ctx.queue, &loop->finished, hfd_exchange_on_finished);
+    h2o_multithread_register_receiver(loop->ctx.queue, &loop->wake, on_wake);
+    loop->sink.post = hfd_exchange_post;
+    loop->swept_us = hfd_loop_mono_us(loop);
+    if (s->app->store != NULL)
+        rc = hfd_store_reader_open(s->app->store, &loop->reader, &loop->start_err);
+    if (rc == HFD_OK)
+        rc = listen_on(loop, 0, HFD_LISTENER_MAIN, max / count + (index < max % count));
+    if (rc == HFD_OK)
+        rc = listen_on(loop, 1, HFD_LISTENER_OPS, OPS_CONNECTIONS_MAX);
+    return rc;
+}
+
+/* Nothing may be under way any more. What h2o keeps per thread for reuse stays with the thread. */
+static void loop_close(struct hfd_loop *loop)
+{
+    h2o_evloop_t *evloop = loop->ctx.loop;
+
+    for (unsigned i = 0; i < HFD_LISTENERS; i++)
+        close_listener(&loop->listeners[i]);
+    if (loop->reader != NULL)
+        hfd_store_reader_close(&loop->reader);
+    h2o_multithread_unregister_receiver(loop->ctx.queue, &loop->finished);
+    h2o_multithread_unregister_receiver(loop->ctx.queue, &loop->wake);
+    h2o_context_dispose(&loop->ctx);
+    h2o_evloop_destroy(evloop);
+}
+
+static void begin_drain(struct hfd_loop *loop, int64_t now_us)
+{
+    loop->draining = true;
+    loop->drain_until_us = now_us + loop->server->limits.drain_timeout_us;
+    close_listener(&loop->listeners[0]);
+    /* "Connection: close" on what follows. h2o_context_request_shutdown would start HTTP/2's timers as well, and leave them to us. */
+    loop->ctx.shutdown_requested = 1;
+}
+
+/* @return whether the loop may end */
+static bool go_on_draining(struct hfd_loop *loop, int64_t now_us)
+{
+    hfd_conn_close_idle(loop, HFD_LISTENER_MAIN);
+    if ((loop->listeners[0].connections == 0 && loop->exchanges == 0) || now_us >= loop->drain_until_us) {
+        close_listener(&loop->listeners[1]);
+        hfd_conn_cut_all(loop, "shutting down");
+    }
+    /* A job that is out comes back in any case; until then its exchange must stay. */
+    return h2o_linklist_is_empty(&loop->conns) && loop->exchanges == 0;
+}
+
+static void sweep(struct hfd_loop *loop, int64_t now_us)
+{
+    loop->swept_us = now_us;
+    hfd_conn_sweep(loop, now_us);
+    for (unsigned i = 0; i < HFD_LISTENERS; i++)
+        resume_listener(&loop->listeners[i]);
+}
+
+static void loop_run(struct hfd_loop *loop)
+{
+    for (;;) {
+        int64_t now_us;
+
+        (void)h2o_evloop_run(loop->ctx.loop, loop->again ? 0 : (int32_t)(SWEEP_US / 1000));
+        loop->again = false;
+        hfd_conn_rearm_all(loop);
+        now_us = hfd_loop_mono_us(loop);
+        if (now_us - loop->swept_us >= SWEEP_US)
+            sweep(loop, now_us);
+        if (!loop->draining && atomic_load(&loop->server->draining))
+            begin_drain(loop, now_us);
+        if (loop->draining && go_on_draining(loop, now_us))
+            return;
+    }
+}
+
+struct loop_start {
+    struct hfd_loop *loop;
+    sem_t up;
+};
+
+static void *loop_main(void *arg)
+{
+    struct loop_start *start = arg;
+    struct hfd_loop *loop = start->loop;
+    bool ready;
+
+    (void)pthread_setname_np(pthread_self(), "hfd-loop");
+    ready = loop_open(loop) == HFD_OK;
+    loop->ready = ready;
+    (void)sem_post(&start->up); /* start is gone from here on */
+    if (ready)
+        loop_run(loop);
+    loop_close(loop);
+    return NULL;
+}
+
+static hfd_rc loop_start(struct hfd_loop *loop, struct hfd_err *err)
+{
+    struct loop_start start = {.loop = loop};
+    sigset_t all, old;
+    int error;
+
+    if (sem_init(&start.up, 0, 0) != 0)
+        return hfd_fail(err, HFD_IO, "start a loop thread: %s", strerror(errno));
+    /* Signals are somebody else's; a write to a closed connection must not end the process either. */
+    (void)sigfillset(&all);
+    (void)pthread_sigmask(SIG_SETMASK, &all, &old);
+    error = pthread_create(&loop->thread, NULL, loop_main, &start);
+    (void)pthread_sigmask(SIG_SETMASK, &old, NULL);
+    if (error != 0) {
+        (void)sem_destroy(&start.up);
+        return hfd_fail(err, HFD_IO, "start a loop thread: %s", strerror(error));
+    }
+    while (sem_wait(&start.up) != 0)
+        continue;
+    (void)sem_destroy(&start.up);
+    if (loop->ready) {
+        loop->server->loops_started++;
+        return HFD_OK;
+    }
+    (void)pthread_join(loop->thread, NULL);
+    return hfd_fail(err, loop->start_err.rc, "start a loop thread: %s", loop->start_err.msg);
+}
+
+/* ---- the server ---- */
+
+static unsigned loop_count(const struct hfd_settings *settings)
+{
+    int64_t n = settings->http_threads;
+    cpu_set_t cpus;
+
+    if (n == 0)
+        n = sched_getaffinity(0, sizeof(cpus), &cpus) == 0 ? CPU_COUNT(&cpus) : 1;
+    /* A loop without a place for a connection would be of no use. */
+    return (unsigned)(n < settings->http_connections_max ? n : settings->http_connections_max);
+}
+
+/* Connections are files; the soft limit is often lower than what the settings allow. */
+static void raise_file_limit(int64_t connections_max)
+{
+    rlim_t wanted = (rlim_t)connections_max + FILES_RESERVE;
+    struct rlimit limit;
+
+    if (getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur >= wanted)
+        return;
+    limit.rlim_cur = wanted < limit.rlim_max ? wanted : limit.rlim_max;
+    if (setrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur < wanted)
+        HFD_LOG(HFD_LOG_WARN, "fewer open files are allowed than http.connections_max needs", HFD_LOG_INT("allowed", limit.rlim_cur),
+                HFD_LOG_INT("needed", wanted));
+}
+
+static void configure(struct hfd_server *s)
+{
+    const struct hfd_settings *settings = s->app->settings;
+    h2o_hostconf_t *host;
+
+    s->limits = (struct hfd_http_limits){
+        .body_max_bytes = (uint64_t)settings->http_body_max_bytes,
+        .arena_max_bytes = (size_t)settings->http_body_max_bytes * 4 + ARENA_SLACK_BYTES,
+        .in_flight_max = settings->http_in_flight_max,
+        .read_timeout_us = settings->http_read_timeout_us,
+        .write_timeout_us = settings->http_write_timeout_us,
+        .drain_timeout_us = settings->http_drain_timeout_us,
+    };
+    h2o_config_init(&s->conf);
+    s->conf.server_name = h2o_iovec_init(HFD_HTTP_SERVER_NAME, sizeof(HFD_HTTP_SERVER_NAME) - 1);
+    s->conf.http1.upgrade_to_http2 = 0; /* DESIGN 10.9 */
+    /* The door enforces the limits on size and time; h2o's stand behind it, out of its way. */
+    s->conf.max_request_entity_size = (size_t)settings->http_body_max_bytes * 2;
+    s->conf.http1.req_timeout = (uint64_t)(3 * settings->http_read_timeout_us / 1000 + 10000);
+    host = h2o_config_register_host(&s->conf, h2o_iovec_init("default", sizeof("default") - 1), 65535);
+    h2o_create_handler(h2o_config_register_path(host, "/", 0), sizeof(h2o_handler_t))->on_req = hfd_exchange_on_req;
+    h2o_create_handler(&host->fallback_path, sizeof(h2o_handler_t))->on_req = hfd_exchange_on_req;
+}
+
+hfd_rc hfd_server_open(const struct hfd_app *app, struct hfd_server **out, struct hfd_err *err)
+{
+    struct hfd_server *s = calloc(1, sizeof(*s));
+    hfd_rc rc;
+
+    *out = NULL;
+    if (s == NULL)
+        return hfd_fail(err, HFD_NOMEM, "set up the server");
+    s->app = app;
+    s->fds[0] = s->fds[1] = -1;
+    s->loop_count = loop_count(app->settings);
+    configure(s);
+    s->loops = calloc(s->loop_count, sizeof(s->loops[0]));
+    if (s->loops == NULL) {
+        rc = hfd_fail(err, HFD_NOMEM, "set up the server");
+        goto out;
+    }
+    for (unsigned i = 0; i < s->loop_count; i++) {
+        s->loops[i].magic = HFD_LOOP_MAGIC;
+        s->loops[i].server = s;
+    }
+    s->drivers[0] = app->settings->path_cluster;
+    s->drivers[1] = app->settings->path_nodepool;
+    rc = hfd_router_new(hfd_routes, hfd_route_count, s->drivers, 2, &s->router, err);
+    if (rc == HFD_OK)
+        rc = open_listener(app->settings->listen, "listen", &s->fds[0], err);
+    if (rc == HFD_OK)
+        rc = open_listener(app->settings->ops_listen, "ops_listen", &s->fds[1], err);
+    if (rc != HFD_OK)
+        goto out;
+    s->ports[0] = port_of(s->fds[0]);
+    s->ports[1] = port_of(s->fds[1]);
+    raise_file_limit(app->settings->http_connections_max);
+    *out = s;
+    s = NULL;
+out:
+    hfd_server_free(&s);
+    return rc;
+}
+
+int hfd_server_port(const struct hfd_server *s, enum hfd_listener l)
+{
+    return s->ports[l == HFD_LISTENER_MAIN ? 0 : 1];
+}
+
+hfd_rc hfd_server_start(struct hfd_server *s, struct hfd_err *err)
+{
+    for (unsigned i = 0; i < s->loop_count; i++) {
+        hfd_rc rc = loop_start(&s->loops[i], err);
+
+        if (rc != HFD_OK) {
+            hfd_server_stop(s);
+            return rc;
+        }
+    }
+    return HFD_OK;
+}
+
+static void close_fd(int *fd)
+{
+    if (*fd >= 0)
+        (void)close(*fd);
+    *fd = -1;
+}
+
+void hfd_server_stop(struct hfd_server *s)
+{
+    atomic_store(&s->draining, true);
+    close_fd(&s->fds[0]);
+    for (unsigned i = 0; i < s->loops_started; i++)
+        h2o_multithread_send_message(&s->loops[i].wake, NULL);
+    for (unsigned i = 0; i < s->loops_started; i++)
+        (void)pthread_join(s->loops[i].thread, NULL);
+    s->loops_started = 0;
+    close_fd(&s->fds[1]);
+}
+
+void hfd_server_free(struct hfd_server **server)
+{
+    struct hfd_server *s = *server;
+
+    *server = NULL;
+    if (s == NULL)
+        return;
+    HFD_ASSERT(s->loops_started == 0);
+    close_fd(&s->fds[0]);
+    close_fd(&s->fds[1]);
+    hfd_router_free(s->router);
+    h2o_config_dispose(&s->conf);
+    free(s->loops);
+    free(s);
+}

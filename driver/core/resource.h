@@ -20,11 +20,11 @@ struct hfd_output_rule {
     hfd_slice pointer;
 };
 
-/** What the driver is made of; const after start-up, shared by all threads. */
+/** What the driver is made of; const after start-up but for the ring, shared by all threads. */
 struct hfd_driver {
     struct hfd_fleet fleet;
     struct hfd_input_rules rules;
-    const struct hfd_keyring *ring;
+    const struct hfd_keyring *_Atomic ring; /* a later one opens all that an earlier one sealed; earlier ones live on */
     const struct hfd_rng *rng;
     int64_t estimate_us[HFD_OP_COUNT]; /* driver.estimate.* */
     int64_t deadline_us[HFD_OP_COUNT]; /* driver.deadline.* */

@@ -1,0 +1,362 @@
+/*
+ * hyperfleet-driver serve: opens what the server is made of, step by step, waits for signals, and closes it all in the opposite order.
+ * Signals are blocked in every thread and read here. Source: DESIGN 2, 3, 8; STYLE 5. Thread: main.
+ */
+#include "driver/adapters/demo.h"
+#include "driver/base/base.h"
+#include "driver/base/check.h"
+#include "handlers/cli/serve.h"
+#include "handlers/http/http.h"
+#include "store/store.h"
+#include "store/sqlite/folder.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <poll.h>
+#include <signal.h>
+#include <sys/eventfd.h>
+#include <sys/signalfd.h>
+#include <unistd.h>
+
+/* After the store failed nothing can be finished: so long may closing take. */
+#define BROKEN_GRACE_S 5
+
+struct serve {
+    struct hfd_settings *settings;
+    int signal_fd;
+    int broken_fd; /* written by the store's writer thread when the store fails */
+    bool has_data; /* a database was there before we opened anything */
+    struct hfd_serve_keys keys;
+    struct hfd_driver driver;
+    struct hfd_store *store;
+    struct hfd_app app;
+    struct hfd_server *server;
+    struct hfd_demo *demo;
+    enum hfd_exit status; /* of the whole, as far as it is known */
+};
+
+/* --- signals --- */
+
+static void signals_of_ours(sigset_t *set)
+{
+    (void)sigemptyset(set);
+    (void)sigaddset(set, SIGTERM);
+    (void)sigaddset(set, SIGINT);
+    (void)sigaddset(set, SIGHUP);
+}
+
+static enum hfd_exit open_signals(struct serve *s, struct hfd_err *err)
+{
+    sigset_t set;
+
+    signals_of_ours(&set);
+    s->signal_fd = signalfd(-1, &set, SFD_CLOEXEC);
+    s->broken_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    if (s->signal_fd >= 0 && s->broken_fd >= 0)
+        return HFD_EXIT_OK;
+    (void)hfd_fail(err, HFD_IO, "%s", strerror(errno));
+    return HFD_EXIT_INTERNAL;
+}
+
+static void close_signals(struct serve *s)
+{
+    if (s->signal_fd >= 0)
+        (void)close(s->signal_fd);
+    if (s->broken_fd >= 0)
+        (void)close(s->broken_fd);
+}
+
+/* --- data and keys --- */
+
+static enum hfd_exit open_data(struct serve *s, struct hfd_err *err)
+{
+    hfd_rc rc = hfd_cli_make_data(s->settings, err);
+    const char *path;
+
+    if (rc != HFD_OK)
+        return HFD_EXIT_DATA;
+    path = hfd_arena_printf(&s->settings->mem, "%s/" HFD_FOLDER_DB_NAME, s->settings->data.p).p;
+    if (path == NULL) {
+        (void)hfd_fail(err, HFD_NOMEM, "out of memory");
+        return HFD_EXIT_INTERNAL;
+    }
+    s->has_data = access(path, F_OK) == 0 || errno != ENOENT;
+    return HFD_EXIT_OK;
+}
+
+/* Before the store: a start cut short between the two leaves a ring without a database, which the next start takes up. */
+static enum hfd_exit open_keys(struct serve *s, struct hfd_err *err)
+{
+    const char *path = hfd_cli_keys_path(s->settings);
+
+    if (path != NULL)
+        return hfd_serve_keys_open(&s->keys, path, s->has_data, err);
+    (void)hfd_fail(err, HFD_NOMEM, "out of memory");
+    return HFD_EXIT_INTERNAL;
+}
+
+static void close_keys(struct serve *s)
+{
+    hfd_serve_keys_close(&s->keys);
+}
+
+static enum hfd_exit open_driver(struct serve *s, struct hfd_err *err)
+{
+    hfd_rc rc = hfd_serve_driver_init(&s->driver, s->settings, hfd_serve_keys_ring(&s->keys), err);
+
+    return rc == HFD_OK ? HFD_EXIT_OK : HFD_EXIT_INTERNAL;
+}
+
+/* --- the store --- */
+
+static void on_broken(void *ctx)
+{
+    struct serve *s = ctx;
+
+    (void)eventfd_write(s->broken_fd, 1);
+}
+
+static enum hfd_exit open_store(struct serve *s, struct hfd_err *err)
+{
+    const struct hfd_store_config config = {
+        .dir = s->settings->data.p,
+        .queue_max = (size_t)s->settings->store_queue_max,
+        .batch_max = (size_t)s->settings->store_batch_max,
+        .readers = (unsigned)s->settings->store_readers,
+        .clock = &hfd_clock_system,
+    };
+    hfd_rc rc = hfd_store_open(&config, &s->store, err);
+
+    if (rc == HFD_CONFLICT || rc == HFD_IO || rc == HFD_INVALID)
+        return HFD_EXIT_DATA;
+    if (rc != HFD_OK)
+        return HFD_EXIT_INTERNAL;
+    hfd_store_on_broken(s->store, on_broken, s);
+    return HFD_EXIT_OK;
+}
+
+static void close_store(struct serve *s)
+{
+    if (!hfd_store_ok(s->store))
+        s->status = HFD_EXIT_INTERNAL; /* also when it failed while requests were drained */
+    hfd_store_close(&s->store);
+}
+
+/* --- the server --- */
+
+static enum hfd_exit open_server(struct serve *s, struct hfd_err *err)
+{
+    hfd_rc rc;
+
+    s->app = (struct hfd_app){
+        .settings = s->settings,
+        .store = s->store,
+        .driver = &s->driver,
+        .clock = &hfd_clock_system,
+        .rng = &hfd_rng_system,
+    };
+    rc = hfd_server_open(&s->app, &s->server, err);
+    if (rc == HFD_INVALID)
+        return HFD_EXIT_USAGE;
+    return rc == HFD_OK ? HFD_EXIT_OK : rc == HFD_IO ? HFD_EXIT_ADDRESS : HFD_EXIT_INTERNAL;
+}
+
+static void close_server(struct serve *s)
+{
+    hfd_server_free(&s->server);
+}
+
+static enum hfd_exit start_server(struct serve *s, struct hfd_err *err)
+{
+    return hfd_server_start(s->server, err) == HFD_OK ? HFD_EXIT_OK : HFD_EXIT_INTERNAL;
+}
+
+static void stop_server(struct serve *s)
+{
+    hfd_server_stop(s->server);
+}
+
+static enum hfd_exit start_demo(struct serve *s, struct hfd_err *err)
+{
+    const struct hfd_demo_config config = {
+        .store = s->store,
+        .fleet = &s->driver.fleet,
+        .clock = &hfd_clock_system,
+        .total_us = s->settings->demo_us,
+    };
+
+    if (s->settings->demo_us < 0)
+        return HFD_EXIT_OK;
+    HFD_LOG(HFD_LOG_WARN, "demo adapters report success, no cluster is made", HFD_LOG_INT("after_ms", s->settings->demo_us / 1000));
+    return hfd_demo_start(&config, &s->demo, err) == HFD_OK ? HFD_EXIT_OK : HFD_EXIT_INTERNAL;
+}
+
+static void stop_demo(struct serve *s)
+{
+    hfd_demo_stop(&s->demo);
+}
+
+/* --- the whole --- */
+
+/* In this order, and closed in the opposite one. A step that fails has closed what it opened, but for the first. */
+static const struct {
+    const char *name;
+    enum hfd_exit (*open)(struct serve *s, struct hfd_err *err);
+    void (*close)(struct serve *s);
+} steps[] = {
+    {"signals", open_signals, NULL},
+    {"data folder", open_data, NULL},
+    {"key ring", open_keys, close_keys},
+    {"driver", open_driver, NULL},
+    {"store", open_store, close_store},
+    {"listeners", open_server, close_server},
+    {"loops", start_server, stop_server},
+    {"demo", start_demo, stop_demo},
+};
+#define STEP_COUNT (sizeof(steps) / sizeof(steps[0]))
+
+static void close_steps(struct serve *s, size_t opened)
+{
+    while (opened-- > 0) {
+        if (steps[opened].close != NULL)
+            steps[opened].close(s);
+    }
+}
+
+/* "http://127.0.0.1:8000", with the port in use. */
+static hfd_slice url(struct serve *s, hfd_slice listen, int port)
+{
+    const char *colon = memrchr(listen.p, ':', listen.len);
+
+    return hfd_arena_printf(&s->settings->mem, "http://%.*s:%d", (int)(colon - listen.p), listen.p, port);
+}
+
+static void log_ready(struct serve *s)
+{
+    int port = hfd_server_port(s->server, HFD_LISTENER_MAIN);
+    int ops_port = hfd_server_port(s->server, HFD_LISTENER_OPS);
+    char *folder = realpath(s->settings->data.p, NULL);
+
+    HFD_LOG(HFD_LOG_INFO, "ready", HFD_LOG_STR("url", url(s, s->settings->listen, port)),
+            HFD_LOG_STR("ops_url", url(s, s->settings->ops_listen, ops_port)), HFD_LOG_INT("port", port), HFD_LOG_INT("ops_port", ops_port),
+            HFD_LOG_CSTR("data", folder != NULL ? folder : s->settings->data.p), HFD_LOG_CSTR("version", HFD_VERSION),
+            HFD_LOG_CSTR("demo", s->settings->demo_us < 0 ? "off" : "on"));
+    free(folder);
+}
+
+static void reload(struct serve *s)
+{
+    struct hfd_err err = {0};
+    bool changed;
+
+    if (hfd_serve_keys_reload(&s->keys, &changed, &err) != HFD_OK) {
+        HFD_LOG(HFD_LOG_ERROR, "the key ring was not reloaded; the present one stays in use", HFD_LOG_CSTR("error", err.msg));
+        return;
+    }
+    if (changed)
+        s->driver.ring = hfd_serve_keys_ring(&s->keys);
+    HFD_LOG(HFD_LOG_INFO, changed ? "the key ring was reloaded" : "the key ring has not changed", HFD_LOG_CSTR("path", s->keys.path));
+}
+
+/* Handles one signal. @return whether to go on */
+static bool on_signal(struct serve *s)
+{
+    struct signalfd_siginfo info;
+
+    if (read(s->signal_fd, &info, sizeof(info)) != sizeof(info))
+        return true;
+    if (info.ssi_signo == SIGHUP) {
+        reload(s);
+        return true;
+    }
+    HFD_LOG(HFD_LOG_INFO, "stopping: open requests may finish", HFD_LOG_CSTR("signal", info.ssi_signo == SIGTERM ? "SIGTERM" : "SIGINT"));
+    return false;
+}
+
+static void wait_for_the_end(struct serve *s)
+{
+    for (;;) {
+        struct pollfd fds[] = {{.fd = s->signal_fd, .events = POLLIN}, {.fd = s->broken_fd, .events = POLLIN}};
+
+        if (poll(fds, 2, -1) < 0 && errno != EINTR) {
+            HFD_LOG(HFD_LOG_ERROR, "stopping: cannot wait for signals", HFD_LOG_CSTR("error", strerror(errno)));
+            s->status = HFD_EXIT_INTERNAL;
+            return;
+        }
+        if (fds[1].revents != 0) {
+            HFD_LOG(HFD_LOG_ERROR, "stopping: the store failed; a restart recovers what was acknowledged");
+            s->status = HFD_EXIT_INTERNAL;
+            return;
+        }
+        if (fds[0].revents != 0 && !on_signal(s))
+            return;
+    }
+}
+
+static void on_second_signal(int signo)
+{
+    _exit(signo == SIGALRM ? HFD_EXIT_INTERNAL : HFD_EXIT_CUT_SHORT);
+}
+
+/* From here on another SIGTERM or SIGINT ends the process at once. */
+static void arm_second_signal(void)
+{
+    const struct sigaction action = {.sa_handler = on_second_signal};
+    sigset_t set;
+
+    (void)sigaction(SIGTERM, &action, NULL);
+    (void)sigaction(SIGINT, &action, NULL);
+    (void)sigaction(SIGALRM, &action, NULL);
+    (void)sigemptyset(&set);
+    (void)sigaddset(&set, SIGTERM);
+    (void)sigaddset(&set, SIGINT);
+    (void)pthread_sigmask(SIG_UNBLOCK, &set, NULL);
+}
+
+static void run(struct serve *s)
+{
+    struct hfd_err err = {0};
+    size_t opened = 0;
+
+    while (opened < STEP_COUNT && s->status == HFD_EXIT_OK) {
+        s->status = steps[opened].open(s, &err);
+        if (s->status == HFD_EXIT_OK)
+            opened++;
+        else
+            HFD_LOG(HFD_LOG_ERROR, "cannot start", HFD_LOG_CSTR("step", steps[opened].name), HFD_LOG_CSTR("error", err.msg));
+    }
+    if (opened == STEP_COUNT) {
+        log_ready(s);
+        wait_for_the_end(s);
+        arm_second_signal();
+        if (s->status != HFD_EXIT_OK)
+            (void)alarm(BROKEN_GRACE_S);
+    }
+    close_steps(s, opened);
+    if (s->status == HFD_EXIT_OK)
+        HFD_LOG(HFD_LOG_INFO, "stopped");
+    close_signals(s);
+}
+
+enum hfd_exit hfd_cmd_serve(int argc, const char *const *argv)
+{
+    struct serve s = {.signal_fd = -1, .broken_fd = -1, .status = HFD_EXIT_OK};
+    struct hfd_cli_args args = {.argc = argc, .argv = argv};
+    struct hfd_err err = {0};
+    sigset_t set;
+
+    signals_of_ours(&set);
+    (void)pthread_sigmask(SIG_BLOCK, &set, NULL); /* before any thread, so that none takes them */
+    (void)signal(SIGPIPE, SIG_IGN);
+    (void)umask(077);
+    s.status = hfd_cli_settings("serve", &args, &s.settings);
+    if (s.status != HFD_EXIT_OK)
+        return s.status;
+    hfd_log_set_level(s.settings->log_level);
+    if (hfd_base_init(&err) == HFD_OK)
+        run(&s);
+    else
+        s.status = hfd_cli_fail(HFD_EXIT_INTERNAL, "serve", "%s", err.msg);
+    hfd_settings_free(s.settings);
+    return s.status;
+}

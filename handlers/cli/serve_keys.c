@@ -1,0 +1,129 @@
+/* See serve.h. Source: DESIGN 4 "Cookie", 8 "SIGHUP". */
+#include "driver/base/log.h"
+#include "handlers/cli/serve.h"
+
+#include <sys/stat.h>
+
+struct hfd_serve_ring {
+    struct hfd_keyring *ring;
+    struct hfd_serve_ring *next;
+};
+
+static hfd_rc push(struct hfd_serve_keys *k, struct hfd_keyring *ring, const struct stat *file, struct hfd_err *err)
+{
+    struct hfd_serve_ring *r = malloc(sizeof(*r));
+
+    if (r == NULL)
+        return hfd_fail(err, HFD_NOMEM, "out of memory");
+    *r = (struct hfd_serve_ring){ring, k->rings};
+    k->rings = r;
+    k->file = *file;
+    return HFD_OK;
+}
+
+/* The file's state is taken first: a change behind it is found by the next reload. */
+static hfd_rc load(const struct hfd_serve_keys *k, struct stat *file, struct hfd_keyring **out, struct hfd_err *err)
+{
+    *out = NULL;
+    if (stat(k->path, file) != 0)
+        *file = (struct stat){0};
+    return hfd_keyring_load(k->path, out, err);
+}
+
+static hfd_rc make(const char *path, struct hfd_err *err)
+{
+    hfd_rc rc = hfd_keyring_create(path, &hfd_rng_system, err);
+
+    if (rc == HFD_OK)
+        HFD_LOG(HFD_LOG_WARN, "made a new key ring; back it up: without it driver cookies and stored secrets cannot be opened",
+                HFD_LOG_CSTR("path", path));
+    return rc == HFD_CONFLICT ? HFD_OK : rc; /* somebody else made one meanwhile */
+}
+
+enum hfd_exit hfd_serve_keys_open(struct hfd_serve_keys *k, const char *path, bool has_data, struct hfd_err *err)
+{
+    struct hfd_keyring *ring;
+    struct stat file;
+    hfd_rc rc;
+
+    *k = (struct hfd_serve_keys){.path = path};
+    rc = load(k, &file, &ring, err);
+    if (rc == HFD_NOT_FOUND && has_data) {
+        (void)hfd_fail(err, rc, "key ring %.100s is missing, and what is stored was sealed with it; bring it back from a backup, or "
+                       "give the sealed data up with `hyperfleet-driver keygen`", path);
+        return HFD_EXIT_KEYS;
+    }
+    if (rc == HFD_NOT_FOUND) {
+        rc = make(path, err);
+        if (rc != HFD_OK)
+            return rc == HFD_NOMEM ? HFD_EXIT_INTERNAL : HFD_EXIT_DATA;
+        rc = load(k, &file, &ring, err);
+    }
+    if (rc == HFD_OK)
+        rc = push(k, ring, &file, err);
+    if (rc == HFD_OK)
+        return HFD_EXIT_OK;
+    hfd_keyring_free(ring);
+    return rc == HFD_NOMEM ? HFD_EXIT_INTERNAL : HFD_EXIT_KEYS;
+}
+
+void hfd_serve_keys_close(struct hfd_serve_keys *k)
+{
+    while (k->rings != NULL) {
+        struct hfd_serve_ring *r = k->rings;
+
+        k->rings = r->next;
+        hfd_keyring_free(r->ring);
+        free(r);
+    }
+}
+
+const struct hfd_keyring *hfd_serve_keys_ring(const struct hfd_serve_keys *k)
+{
+    return k->rings->ring;
+}
+
+static bool same_file(const struct stat *a, const struct stat *b)
+{
+    return a->st_dev == b->st_dev && a->st_ino == b->st_ino && a->st_size == b->st_size && a->st_mtim.tv_sec == b->st_mtim.tv_sec &&
+           a->st_mtim.tv_nsec == b->st_mtim.tv_nsec;
+}
+
+/* Whether the new ring has the present one's active key. */
+static hfd_rc check_successor(const struct hfd_keyring *present, const struct hfd_keyring *next, const char *path, struct hfd_err *err)
+{
+    const hfd_slice probe = HFD_SLICE("probe");
+    struct hfd_arena mem;
+    hfd_slice sealed, opened;
+    hfd_rc rc = HFD_NOMEM;
+
+    hfd_arena_init(&mem, 4096);
+    sealed = hfd_keyring_seal(present, HFD_KEY_AT_REST, &hfd_rng_system, probe, probe, &mem);
+    if (sealed.p != NULL)
+        rc = hfd_keyring_open(next, HFD_KEY_AT_REST, probe, sealed, &mem, &opened, NULL);
+    hfd_arena_fini(&mem);
+    if (rc == HFD_COOKIE)
+        return hfd_fail(err, HFD_CONFLICT, "key ring %.100s lacks the key in use; keep it in there as retired", path);
+    return rc == HFD_OK ? HFD_OK : hfd_fail(err, rc, "out of memory");
+}
+
+hfd_rc hfd_serve_keys_reload(struct hfd_serve_keys *k, bool *changed, struct hfd_err *err)
+{
+    struct hfd_keyring *ring;
+    struct stat file;
+    hfd_rc rc;
+
+    *changed = false;
+    if (stat(k->path, &file) == 0 && same_file(&file, &k->file))
+        return HFD_OK;
+    rc = load(k, &file, &ring, err);
+    if (rc == HFD_OK)
+        rc = check_successor(hfd_serve_keys_ring(k), ring, k->path, err);
+    if (rc == HFD_OK)
+        rc = push(k, ring, &file, err);
+    if (rc == HFD_OK)
+        *changed = true;
+    else
+        hfd_keyring_free(ring);
+    return rc;
+}

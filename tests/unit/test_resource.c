@@ -1,0 +1,507 @@
+/* The driver contract on an embedded HyperFleet: both decision tables of DESIGN 4, cell by cell, and what stands around them. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+
+#include <cmocka.h>
+
+#include "driver/fleet/fleet.h"
+#include "tests/lib/world.h"
+
+#define ID "res-1"
+#define BODY(spec, pools) \
+    "{\"type\":\"hyperfleet-cluster\",\"driver\":{\"values\":{\"cluster\":{\"name\":\"c-one\",\"spec\":" spec "},\"nodepools\":" pools "}}}"
+#define POOL(name, spec) "{\"name\":\"" name "\",\"spec\":" spec "}"
+static const char body_a[] = BODY("{\"region\":\"a\"}", "[" POOL("np-one", "{\"n\":1}") "]");
+static const char body_a_reordered[] = " {\"driver\": {\"values\":{\"nodepools\":[" POOL("np-one", "{\"n\":1}") "],\"cluster\":{\"spec\":{\"region\":"
+                                       "\"a\"},\"name\":\"c-one\"}}}, \"type\":\"hyperfleet-cluster\"}";
+static const char body_b[] = BODY("{\"region\":\"b\"}", "[" POOL("np-one", "{\"n\":1}") "]");
+static const char body_c[] = BODY("{\"region\":\"c\"}", "[" POOL("np-one", "{\"n\":1}") "]");
+
+static int setup(void **state)
+{
+    struct world *w = calloc(1, sizeof(*w));
+
+    assert_non_null(w);
+    world_open(w);
+    *state = w;
+    return 0;
+}
+
+static int teardown(void **state)
+{
+    world_close(*state);
+    free(*state);
+    return 0;
+}
+
+static struct hfd_answer_doc put(struct world *w, const char *body)
+{
+    struct hfd_answer_doc doc;
+
+    if (world_put(w, ID, body, NULL, &doc) != HFD_OK)
+        fail_msg("PUT: %s: %s", w->err.field, w->err.msg);
+    return doc;
+}
+
+static struct hfd_answer_doc get(struct world *w)
+{
+    struct hfd_answer_doc doc;
+
+    assert_int_equal(world_get(w, ID, NULL, &doc), HFD_OK);
+    return doc;
+}
+
+static struct hfd_answer_doc del(struct world *w)
+{
+    struct hfd_answer_doc doc;
+
+    assert_int_equal(world_delete(w, ID, NULL, &doc), HFD_OK);
+    return doc;
+}
+
+static void fail_terminally(struct world *w)
+{
+    const struct hfd_fleet_row *c = world_find(w, HFD_KIND_CLUSTER, "c-one");
+
+    assert_non_null(c);
+    test_clock_advance(&w->clock, HFD_US_PER_S);
+    (void)world_report(w, c->id,
+                       &(struct world_report){.adapter = "dns", .available = HFD_STATUS_FALSE, .reason = "InvalidConfiguration"});
+}
+
+/* Brings ID into a state, with body_a as its last accepted input (body_b once it was updated). */
+static const char *bring_to(struct world *w, enum hfd_state state)
+{
+    if (state == HFD_STATE_ABSENT)
+        return body_a;
+    (void)put(w, body_a);
+    if (state == HFD_STATE_CREATING)
+        return body_a;
+    if (state == HFD_STATE_FAILED) {
+        fail_terminally(w);
+        return body_a;
+    }
+    world_succeed_all(w, ID);
+    test_clock_advance(&w->clock, HFD_US_PER_S);
+    if (state == HFD_STATE_UPDATING) {
+        (void)put(w, body_b);
+        return body_b;
+    }
+    if (state == HFD_STATE_DELETING)
+        (void)del(w);
+    return body_a;
+}
+
+/* Every cell of the PUT table, and the state that it leads to. */
+static void put_table(void **state)
+{
+    static const struct {
+        enum hfd_state from;
+        bool same;
+        enum hfd_answer answer;
+        enum hfd_state to;
+    } cells[] = {
+        {HFD_STATE_ABSENT, true, HFD_ANSWER_HINT, HFD_STATE_CREATING},
+        {HFD_STATE_CREATING, true, HFD_ANSWER_HINT, HFD_STATE_CREATING},
+        {HFD_STATE_UPDATING, true, HFD_ANSWER_HINT, HFD_STATE_UPDATING},
+        {HFD_STATE_READY, true, HFD_ANSWER_OUTPUT, HFD_STATE_READY},
+        {HFD_STATE_FAILED, true, HFD_ANSWER_HINT, HFD_STATE_CREATING},
+        {HFD_STATE_DELETING, true, HFD_ANSWER_BUSY, HFD_STATE_DELETING},
+        {HFD_STATE_CREATING, false, HFD_ANSWER_BUSY, HFD_STATE_CREATING},
+        {HFD_STATE_UPDATING, false, HFD_ANSWER_HINT, HFD_STATE_UPDATING},
+        {HFD_STATE_READY, false, HFD_ANSWER_HINT, HFD_STATE_UPDATING},
+        {HFD_STATE_FAILED, false, HFD_ANSWER_HINT, HFD_STATE_CREATING},
+        {HFD_STATE_DELETING, false, HFD_ANSWER_BUSY, HFD_STATE_DELETING},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(cells) / sizeof(cells[0]); i++) {
+        struct world w;
+        struct hfd_answer_doc doc;
+        const char *last;
+
+        world_open(&w);
+        last = bring_to(&w, cells[i].from);
+        assert_int_equal(world_row(&w, ID).state, cells[i].from);
+        world_restart(&w);
+        doc = put(&w, cells[i].same ? last : body_c);
+        if (doc.answer != cells[i].answer || world_row(&w, ID).state != (int)cells[i].to)
+            fail_msg("PUT %s in %s: answer %d, state %s", cells[i].same ? "same" : "different", hfd_state_name(cells[i].from), doc.answer,
+                     hfd_state_name((enum hfd_state)world_row(&w, ID).state));
+        assert_true(doc.has_cookie && doc.cookie.len > 0);
+        assert_int_equal(world_count(&w, HFD_KIND_CLUSTER), 1);
+        world_close(&w);
+    }
+}
+
+/* Every cell of the GET and DELETE rows. */
+static void get_and_delete_table(void **state)
+{
+    static const struct {
+        enum hfd_state from;
+        enum hfd_answer get, del;
+    } cells[] = {
+        {HFD_STATE_ABSENT, HFD_ANSWER_ABSENT, HFD_ANSWER_ABSENT}, {HFD_STATE_CREATING, HFD_ANSWER_HINT, HFD_ANSWER_HINT},
+        {HFD_STATE_UPDATING, HFD_ANSWER_HINT, HFD_ANSWER_HINT},   {HFD_STATE_READY, HFD_ANSWER_OUTPUT, HFD_ANSWER_HINT},
+        {HFD_STATE_FAILED, HFD_ANSWER_FAILED, HFD_ANSWER_HINT},   {HFD_STATE_DELETING, HFD_ANSWER_HINT, HFD_ANSWER_HINT},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(cells) / sizeof(cells[0]); i++) {
+        struct world w;
+
+        world_open(&w);
+        (void)bring_to(&w, cells[i].from);
+        world_restart(&w);
+        assert_int_equal(get(&w).answer, cells[i].get);
+        assert_int_equal(del(&w).answer, cells[i].del);
+        assert_int_equal(del(&w).answer, cells[i].del);
+        if (cells[i].from != HFD_STATE_ABSENT) {
+            world_succeed_all(&w, ID);
+            assert_int_equal(world_row(&w, ID).state, HFD_STATE_ABSENT);
+            assert_int_equal(world_count(&w, HFD_KIND_CLUSTER) + world_count(&w, HFD_KIND_NODEPOOL), 0);
+        }
+        assert_int_equal(del(&w).answer, HFD_ANSWER_ABSENT);
+        assert_int_equal(get(&w).answer, HFD_ANSWER_ABSENT);
+        world_close(&w);
+    }
+}
+
+/* The same document in another order and with other white space is the same input. */
+static void same_is_canonical(void **state)
+{
+    struct world *w = *state;
+    struct hfd_answer_doc first = put(w, body_a), again = put(w, body_a_reordered);
+
+    assert_int_equal(again.answer, HFD_ANSWER_HINT);
+    assert_true(hfd_slice_eq(first.cookie, again.cookie));
+}
+
+/* Ready needs every part: the cluster alone is not enough. */
+static void ready_needs_all_parts(void **state)
+{
+    struct world *w = *state;
+
+    (void)put(w, body_a);
+    world_succeed(w, world_find(w, HFD_KIND_CLUSTER, "c-one")->id);
+    assert_int_equal(get(w).answer, HFD_ANSWER_HINT);
+    world_succeed(w, world_find(w, HFD_KIND_NODEPOOL, "np-one")->id);
+    assert_int_equal(get(w).answer, HFD_ANSWER_OUTPUT);
+}
+
+/* Once ready, a fault does not take the 200 away; the output says so, and that it is well again. */
+static void degraded_stays_200(void **state)
+{
+    struct world *w = *state;
+    const struct hfd_fleet_row *c;
+
+    (void)bring_to(w, HFD_STATE_READY);
+    assert_non_null(memmem(get(w).values.p, get(w).values.len, "\"health\":\"Healthy\"", 18));
+    c = world_find(w, HFD_KIND_CLUSTER, "c-one");
+    (void)world_report(w, c->id, &(struct world_report){.adapter = "dns", .available = HFD_STATUS_FALSE, .reason = "ZoneLost"});
+    assert_int_equal(get(w).answer, HFD_ANSWER_OUTPUT);
+    assert_non_null(memmem(get(w).values.p, get(w).values.len, "\"health\":\"Degraded\"", 19));
+    assert_non_null(memmem(get(w).values.p, get(w).values.len, "ZoneLost", 8));
+    test_clock_advance(&w->clock, HFD_US_PER_S);
+    world_succeed_all(w, ID);
+    assert_non_null(memmem(get(w).values.p, get(w).values.len, "\"health\":\"Healthy\"", 18));
+}
+
+/* A creation fails at its deadline, seen by GET alone; later success does not revive it, a PUT does, at once. */
+static void deadline_fails_and_put_revives(void **state)
+{
+    struct world *w = *state;
+    struct hfd_answer_doc doc;
+
+    (void)put(w, body_a);
+    test_clock_advance(&w->clock, 3600 * HFD_US_PER_S - 1);
+    assert_int_equal(get(w).answer, HFD_ANSWER_HINT);
+    test_clock_advance(&w->clock, 1);
+    doc = get(w);
+    assert_int_equal(doc.answer, HFD_ANSWER_FAILED);
+    assert_true(hfd_slice_is(doc.error, "RES-105"));
+    world_succeed_all(w, ID);
+    assert_int_equal(get(w).answer, HFD_ANSWER_FAILED);
+    assert_int_equal(put(w, body_a).answer, HFD_ANSWER_OUTPUT);
+    assert_int_equal(get(w).answer, HFD_ANSWER_OUTPUT);
+}
+
+/* A new attempt ignores the report that failed the last one, and keeps the cookie's bytes. */
+static void new_attempt_ignores_old_reports(void **state)
+{
+    struct world *w = *state;
+    struct hfd_answer_doc first = put(w, body_a), doc;
+
+    fail_terminally(w);
+    doc = get(w);
+    assert_true(hfd_slice_is(doc.error, "RES-104"));
+    assert_non_null(memmem(doc.message.p, doc.message.len, "dns", 3));
+    assert_non_null(memmem(doc.message.p, doc.message.len, "InvalidConfiguration", 20));
+    assert_non_null(memmem(doc.message.p, doc.message.len, ID, strlen(ID)));
+    test_clock_advance(&w->clock, HFD_US_PER_S);
+    doc = put(w, body_a);
+    assert_int_equal(doc.answer, HFD_ANSWER_HINT);
+    assert_true(hfd_slice_eq(doc.cookie, first.cookie));
+    assert_int_equal(get(w).answer, HFD_ANSWER_HINT);
+    fail_terminally(w);
+    assert_int_equal(get(w).answer, HFD_ANSWER_FAILED);
+}
+
+/* A deletion past its deadline says what is unfinished, goes on, and a new DELETE gives it a new deadline; PUT is 409 all the while. */
+static void deletion_past_its_deadline(void **state)
+{
+    struct world *w = *state;
+    struct hfd_answer_doc doc;
+
+    (void)bring_to(w, HFD_STATE_DELETING);
+    test_clock_advance(&w->clock, 3600 * HFD_US_PER_S);
+    doc = get(w);
+    assert_int_equal(doc.answer, HFD_ANSWER_FAILED);
+    assert_true(hfd_slice_is(doc.error, "RES-105"));
+    assert_int_equal(put(w, body_a).answer, HFD_ANSWER_BUSY);
+    assert_int_equal(del(w).answer, HFD_ANSWER_HINT);
+    assert_int_equal(get(w).answer, HFD_ANSWER_HINT);
+    world_succeed_all(w, ID);
+    assert_int_equal(get(w).answer, HFD_ANSWER_ABSENT);
+}
+
+/* An update makes, patches and deletes nodepools; the ones that did not change keep their generation, and so does the cluster. */
+static void update_takes_nodepool_differences(void **state)
+{
+    static const char two[] = BODY("{\"region\":\"a\"}", "[" POOL("np-one", "{\"n\":1}") "," POOL("np-two", "{\"n\":1}") "]");
+    static const char changed[] = BODY("{\"region\":\"a\"}", "[" POOL("np-two", "{\"n\":2}") "," POOL("np-three", "{\"n\":1}") "]");
+    struct world *w = *state;
+    const struct hfd_fleet_row *one;
+
+    (void)bring_to(w, HFD_STATE_READY);
+    assert_int_equal(put(w, two).answer, HFD_ANSWER_HINT);
+    assert_int_equal(world_find(w, HFD_KIND_CLUSTER, "c-one")->generation, 1);
+    assert_int_equal(world_find(w, HFD_KIND_NODEPOOL, "np-one")->generation, 1);
+    world_succeed_all(w, ID);
+    assert_int_equal(get(w).answer, HFD_ANSWER_OUTPUT);
+    one = world_find(w, HFD_KIND_NODEPOOL, "np-one");
+    assert_int_equal(put(w, changed).answer, HFD_ANSWER_HINT);
+    assert_null(world_find(w, HFD_KIND_NODEPOOL, "np-one"));
+    assert_int_equal(world_find(w, HFD_KIND_NODEPOOL, "np-two")->generation, 2);
+    assert_int_equal(world_find(w, HFD_KIND_NODEPOOL, "np-three")->generation, 1);
+    world_succeed_all(w, ID);
+    assert_int_equal(get(w).answer, HFD_ANSWER_OUTPUT); /* the old pool's going is no part of it */
+    world_succeed(w, one->id);
+    assert_int_equal(world_count(w, HFD_KIND_NODEPOOL), 2);
+}
+
+/* What cannot change in place is RES-106 and changes nothing, not even the pools beside it. */
+static void immutable_name_changes_nothing(void **state)
+{
+    static const char renamed[] = "{\"type\":\"hyperfleet-cluster\",\"driver\":{\"values\":{\"cluster\":{\"name\":\"c-two\",\"spec\":{}}}}}";
+    struct world *w = *state;
+    struct hfd_answer_doc doc;
+
+    (void)bring_to(w, HFD_STATE_READY);
+    assert_int_equal(world_put(w, ID, renamed, NULL, &doc), HFD_IMMUTABLE);
+    assert_string_equal(w->err.field, "driver.values.cluster.name");
+    assert_non_null(world_find(w, HFD_KIND_NODEPOOL, "np-one"));
+    assert_int_equal(get(w).answer, HFD_ANSWER_OUTPUT);
+    assert_int_equal(put(w, body_a).answer, HFD_ANSWER_OUTPUT);
+}
+
+/* A name held by somebody else is the caller's mistake, named; nothing is left behind. */
+static void taken_name_is_invalid(void **state)
+{
+    struct world *w = *state;
+    struct hfd_answer_doc doc;
+
+    (void)put(w, body_a);
+    assert_int_equal(world_put(w, "res-2", body_a, NULL, &doc), HFD_INVALID);
+    assert_string_equal(w->err.field, "driver.values.cluster.name");
+    assert_non_null(strstr(w->err.msg, "'c-one'"));
+    assert_int_equal(world_row(w, "res-2").state, HFD_STATE_ABSENT);
+    assert_int_equal(world_count(w, HFD_KIND_CLUSTER), 1);
+}
+
+/* A deletion frees the name at once, and the next life has another incarnation, so the old cookie counts as none. */
+static void next_life_has_a_new_cookie(void **state)
+{
+    struct world *w = *state;
+    struct hfd_answer_doc first = put(w, body_a), second, doc;
+    char old[HFD_COOKIE_MAX + 1];
+
+    (void)snprintf(old, sizeof(old), "%.*s", HFD_SLICE_FMT(first.cookie));
+    (void)del(w);
+    world_succeed_all(w, ID);
+    second = put(w, body_a);
+    assert_int_equal(second.answer, HFD_ANSWER_HINT);
+    assert_false(hfd_slice_eq(first.cookie, second.cookie));
+    assert_int_equal(world_get(w, ID, old, &doc), HFD_OK);
+    assert_int_equal(doc.answer, HFD_ANSWER_HINT);
+}
+
+/* A forged cookie is refused on every method, whether the resource exists or not. */
+static void forged_cookie_is_refused(void **state)
+{
+    struct world *w = *state;
+    struct hfd_answer_doc doc;
+
+    for (int i = 0; i < 2; i++) {
+        assert_int_equal(world_get(w, ID, "forged", &doc), HFD_COOKIE);
+        assert_int_equal(world_delete(w, ID, "forged", &doc), HFD_COOKIE);
+        assert_int_equal(world_put(w, ID, body_a, "forged", &doc), HFD_COOKIE);
+        assert_int_equal(world_row(w, ID).state, i == 0 ? HFD_STATE_ABSENT : HFD_STATE_CREATING);
+        (void)put(w, body_a);
+    }
+}
+
+struct remove_step {
+    struct world *w;
+    hfd_slice id;
+};
+
+static hfd_rc txn_remove(struct hfd_txn *tx, void *arg, struct hfd_err *err)
+{
+    const struct remove_step *s = arg;
+    const struct hfd_fleet_call call = {
+        .fleet = &s->w->driver.fleet, .now_us = s->w->clock.wall_us, .caller = HFD_SLICE("x@example.com"), .mem = &s->w->mem};
+    struct hfd_fleet_row row;
+    bool gone;
+
+    return hfd_fleet_delete(tx, &call, HFD_KIND_CLUSTER, HFD_SLICE_NONE, s->id, &row, &gone, err);
+}
+
+/* A cluster removed behind our back: GET says so, PUT makes a new one, DELETE forgets it. */
+static void removed_behind_our_back(void **state)
+{
+    struct world *w = *state;
+    struct remove_step s = {w, {NULL, 0}};
+    hfd_slice old_id;
+
+    (void)bring_to(w, HFD_STATE_READY);
+    s.id = old_id = world_find(w, HFD_KIND_CLUSTER, "c-one")->id;
+    assert_int_equal(hfd_store_update_wait(w->store, txn_remove, &s, &w->err), HFD_OK);
+    assert_int_equal(get(w).answer, HFD_ANSWER_FAILED);
+    assert_true(hfd_slice_is(get(w).error, "RES-104"));
+    world_succeed_all(w, ID);
+    assert_int_equal(world_count(w, HFD_KIND_CLUSTER), 0);
+    assert_int_equal(get(w).answer, HFD_ANSWER_FAILED);
+    assert_int_equal(put(w, body_a).answer, HFD_ANSWER_HINT);
+    assert_false(hfd_slice_eq(world_find(w, HFD_KIND_CLUSTER, "c-one")->id, old_id));
+    world_succeed_all(w, ID);
+    assert_int_equal(get(w).answer, HFD_ANSWER_OUTPUT);
+    s.id = world_find(w, HFD_KIND_CLUSTER, "c-one")->id;
+    assert_int_equal(hfd_store_update_wait(w->store, txn_remove, &s, &w->err), HFD_OK);
+    world_succeed_all(w, ID);
+    assert_int_equal(del(w).answer, HFD_ANSWER_ABSENT);
+    assert_int_equal(world_row(w, ID).state, HFD_STATE_ABSENT);
+}
+
+/* A nodepool resource lives in the cluster of another resource, and goes before it or with it. */
+static void nodepool_resource(void **state)
+{
+    static const char pool[] = "{\"type\":\"hyperfleet-nodepool\",\"driver\":{\"values\":{\"cluster_guresid\":\"" ID
+                               "\",\"nodepool\":{\"name\":\"extra\",\"spec\":{}}}}}";
+    struct world *w = *state;
+    struct hfd_answer_doc doc;
+
+    assert_int_equal(world_put(w, "pool-1", pool, NULL, &doc), HFD_INVALID);
+    assert_string_equal(w->err.field, "driver.values.cluster_guresid");
+    (void)bring_to(w, HFD_STATE_READY);
+    assert_int_equal(world_put(w, "pool-1", pool, NULL, &doc), HFD_OK);
+    assert_int_equal(doc.answer, HFD_ANSWER_HINT);
+    assert_int_equal(get(w).answer, HFD_ANSWER_OUTPUT); /* it is none of the cluster's own parts */
+    world_succeed_all(w, "pool-1");
+    assert_int_equal(world_get(w, "pool-1", NULL, &doc), HFD_OK);
+    assert_int_equal(doc.answer, HFD_ANSWER_OUTPUT);
+    assert_non_null(memmem(doc.values.p, doc.values.len, "\"nodepool_id\"", 13));
+    (void)del(w);
+    assert_int_equal(world_get(w, "pool-1", NULL, &doc), HFD_OK);
+    assert_int_equal(doc.answer, HFD_ANSWER_FAILED);
+    world_succeed_all(w, "pool-1");
+    world_succeed_all(w, ID);
+    assert_int_equal(world_count(w, HFD_KIND_CLUSTER) + world_count(w, HFD_KIND_NODEPOOL), 0);
+    assert_int_equal(world_delete(w, "pool-1", NULL, &doc), HFD_OK);
+    assert_int_equal(doc.answer, HFD_ANSWER_ABSENT);
+}
+
+/* Outputs are taken from adapters' data; secrets come out in plain and rest sealed. */
+static void mapped_outputs(void **state)
+{
+    static const struct hfd_output_rule values[] = {{{"api_url", 7}, {"dns", 3}, {"/api/url", 8}}, {{"none", 4}, {"dns", 3}, {"/missing", 8}}};
+    static const struct hfd_output_rule secrets[] = {{{"kubeconfig", 10}, {"dns", 3}, {"/secrets/kubeconfig", 19}}};
+    struct world *w = *state;
+    struct hfd_resource_row row;
+    struct hfd_answer_doc doc;
+
+    w->driver.output_values = values;
+    w->driver.output_value_count = 2;
+    w->driver.output_secrets = secrets;
+    w->driver.output_secret_count = 1;
+    (void)put(w, body_a);
+    (void)world_report(w, world_find(w, HFD_KIND_CLUSTER, "c-one")->id,
+                       &(struct world_report){.adapter = "dns",
+                                              .available = HFD_STATUS_TRUE,
+                                              .data = "{\"api\":{\"url\":\"https://x\"},\"secrets\":{\"kubeconfig\":\"[redacted]\"}}",
+                                              .secrets = "{\"kubeconfig\":\"canary\"}"});
+    (void)world_report(w, world_find(w, HFD_KIND_CLUSTER, "c-one")->id, &(struct world_report){.adapter = "validation", .available = HFD_STATUS_TRUE});
+    world_succeed(w, world_find(w, HFD_KIND_NODEPOOL, "np-one")->id);
+    doc = get(w);
+    assert_int_equal(doc.answer, HFD_ANSWER_OUTPUT);
+    assert_non_null(memmem(doc.values.p, doc.values.len, "\"api_url\":\"https://x\"", 21));
+    assert_null(memmem(doc.values.p, doc.values.len, "none", 4));
+    assert_true(hfd_slice_is(doc.secrets, "{\"kubeconfig\":\"canary\"}"));
+    row = world_row(w, ID);
+    assert_null(memmem(row.secrets.p, row.secrets.len, "canary", 6));
+    assert_null(memmem(row.output.p, row.output.len, "canary", 6));
+}
+
+/* A change of input that changes nothing in HyperFleet is ready at once. */
+static void empty_update_is_ready_at_once(void **state)
+{
+    static const char other[] = "{\"type\":\"hyperfleet-cluster\",\"resource\":{\"x\":1},\"driver\":{\"values\":{\"cluster\":{\"name\":\"c-one\","
+                                "\"spec\":{\"region\":\"a\"}},\"nodepools\":[" POOL("np-one", "{\"n\":1}") "]}}}";
+    struct world *w = *state;
+
+    (void)bring_to(w, HFD_STATE_READY);
+    assert_int_equal(put(w, other).answer, HFD_ANSWER_OUTPUT);
+    assert_int_equal(world_find(w, HFD_KIND_CLUSTER, "c-one")->generation, 1);
+}
+
+/* The hint's deadline is fixed per operation; a re-target starts a new one. */
+static void retarget_has_a_new_deadline(void **state)
+{
+    struct world *w = *state;
+    struct hfd_answer_doc first, second;
+
+    (void)bring_to(w, HFD_STATE_UPDATING);
+    first = get(w);
+    test_clock_advance(&w->clock, 60 * HFD_US_PER_S);
+    assert_int_equal(get(w).hint.deadline_us, first.hint.deadline_us);
+    second = put(w, body_c);
+    assert_int_equal(second.hint.deadline_us, first.hint.deadline_us + 60 * HFD_US_PER_S);
+    assert_string_equal(second.hint.status, "updating");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(put_table),
+        cmocka_unit_test(get_and_delete_table),
+        cmocka_unit_test_setup_teardown(same_is_canonical, setup, teardown),
+        cmocka_unit_test_setup_teardown(ready_needs_all_parts, setup, teardown),
+        cmocka_unit_test_setup_teardown(degraded_stays_200, setup, teardown),
+        cmocka_unit_test_setup_teardown(deadline_fails_and_put_revives, setup, teardown),
+        cmocka_unit_test_setup_teardown(new_attempt_ignores_old_reports, setup, teardown),
+        cmocka_unit_test_setup_teardown(deletion_past_its_deadline, setup, teardown),
+        cmocka_unit_test_setup_teardown(update_takes_nodepool_differences, setup, teardown),
+        cmocka_unit_test_setup_teardown(immutable_name_changes_nothing, setup, teardown),
+        cmocka_unit_test_setup_teardown(taken_name_is_invalid, setup, teardown),
+        cmocka_unit_test_setup_teardown(next_life_has_a_new_cookie, setup, teardown),
+        cmocka_unit_test_setup_teardown(forged_cookie_is_refused, setup, teardown),
+        cmocka_unit_test_setup_teardown(removed_behind_our_back, setup, teardown),
+        cmocka_unit_test_setup_teardown(nodepool_resource, setup, teardown),
+        cmocka_unit_test_setup_teardown(mapped_outputs, setup, teardown),
+        cmocka_unit_test_setup_teardown(empty_update_is_ready_at_once, setup, teardown),
+        cmocka_unit_test_setup_teardown(retarget_has_a_new_deadline, setup, teardown),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -401,30 +401,34 @@ static void *run(void *arg)
 
 hfd_rc hfd_demo_start(const struct hfd_demo_config *config, struct hfd_demo **out, struct hfd_err *err)
 {
-    hfd_rc rc = hfd_demo_new(config, out, err);
+    struct hfd_demo *demo;
+    hfd_rc rc = hfd_demo_new(config, &demo, err);
 
+    *out = demo;
     if (rc != HFD_OK)
         return rc;
     HFD_LOG(HFD_LOG_WARN, "demo adapters are on: they report success, and no cluster is made", HFD_LOG_INT("total_ms", config->total_us / 1000));
-    if (pthread_create(&(*out)->thread, NULL, run, *out) != 0) {
-        hfd_demo_free(*out);
+    if (pthread_create(&demo->thread, NULL, run, demo) != 0) {
+        hfd_demo_free(demo);
         *out = NULL;
         return hfd_fail(err, HFD_NOMEM, "demo adapters: no thread");
     }
-    (void)pthread_setname_np((*out)->thread, "hfd-demo");
+    (void)pthread_setname_np(demo->thread, "hfd-demo");
     return HFD_OK;
 }
 
-void hfd_demo_stop(struct hfd_demo **demo)
+void hfd_demo_stop(struct hfd_demo **out)
 {
-    if (*demo == NULL)
+    struct hfd_demo *demo = *out;
+
+    if (demo == NULL)
         return;
-    HFD_CHECK_OBJ(*demo, DEMO_MAGIC);
-    pthread_mutex_lock(&(*demo)->lock);
-    (*demo)->stop = true;
-    pthread_cond_signal(&(*demo)->wake);
-    pthread_mutex_unlock(&(*demo)->lock);
-    pthread_join((*demo)->thread, NULL);
-    hfd_demo_free(*demo);
-    *demo = NULL;
+    HFD_CHECK_OBJ(demo, DEMO_MAGIC);
+    pthread_mutex_lock(&demo->lock);
+    demo->stop = true;
+    pthread_cond_signal(&demo->wake);
+    pthread_mutex_unlock(&demo->lock);
+    pthread_join(demo->thread, NULL);
+    hfd_demo_free(demo);
+    *out = NULL;
 }

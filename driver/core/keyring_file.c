@@ -385,7 +385,7 @@ out:
 /* Opens the file and holds its lock. Whoever waited for the lock of a file that was replaced meanwhile starts again. */
 static hfd_rc open_locked(const char *path, int *fd, struct stat *st, struct hfd_err *err)
 {
-    struct stat now;
+    struct stat now = {0};
     hfd_rc rc;
 
     for (;;) {

@@ -250,6 +250,7 @@ static hfd_slice seal_raw(struct fixture *fx, unsigned char version, const void 
 /* Even what opens is bounded: counts and lengths beyond the end, leftovers, unknown versions and kinds. */
 static void cookie_plaintext_is_bounded(void **state)
 {
+    /* clang-format off */
 #define FIVE "\0\1t\0\0\0\0\0\0\0\0"
     static const struct {
         const char *plain;
@@ -275,6 +276,7 @@ static void cookie_plaintext_is_bounded(void **state)
         ROW(1, false, "\1"),
         ROW(1, false, ""),
     };
+    /* clang-format on */
     struct fixture *fx = *state;
     struct hfd_cookie out;
 

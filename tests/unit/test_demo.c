@@ -222,7 +222,7 @@ static hfd_rc do_deed(struct hfd_txn *tx, void *arg, struct hfd_err *err)
                                        .conditions = HFD_SLICE("garbage"),
                                        .data = HFD_SLICE("{}"),
                                        .metadata = HFD_SLICE("")};
-    struct hfd_fleet_row row;
+    struct hfd_fleet_row row = {0};
     hfd_rc rc = HFD_OK;
     bool gone;
 

@@ -405,7 +405,7 @@ hfd_rc hfd_demo_start(const struct hfd_demo_config *config, struct hfd_demo **ou
     hfd_rc rc = hfd_demo_new(config, &demo, err);
 
     *out = demo;
-    if (rc != HFD_OK)
+    if (demo == NULL)
         return rc;
     HFD_LOG(HFD_LOG_WARN, "demo adapters are on: they report success, and no cluster is made", HFD_LOG_INT("total_ms", config->total_us / 1000));
     if (pthread_create(&demo->thread, NULL, run, demo) != 0) {

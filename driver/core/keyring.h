@@ -10,7 +10,11 @@
 
 struct hfd_keyring;
 
-enum hfd_key_use { HFD_KEY_COOKIE = 1, HFD_KEY_AT_REST = 2, HFD_KEY_DIGEST = 3 };
+enum hfd_key_use {
+    HFD_KEY_COOKIE = 1,
+    HFD_KEY_AT_REST = 2,
+    HFD_KEY_DIGEST = 3
+};
 
 #define HFD_KEY_ID_BYTES 4
 #define HFD_DIGEST_BYTES (HFD_KEY_ID_BYTES + 32)

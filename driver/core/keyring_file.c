@@ -217,6 +217,7 @@ static hfd_rc open_file(const char *path, int *fd, struct stat *st, struct hfd_e
 {
     hfd_rc rc = HFD_OK;
 
+    memset(st, 0, sizeof(*st));
     /* O_NONBLOCK: opening a pipe must not hang. */
     *fd = open(path, O_RDONLY | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
     if (*fd < 0 && errno == ELOOP)
@@ -385,7 +386,7 @@ out:
 /* Opens the file and holds its lock. Whoever waited for the lock of a file that was replaced meanwhile starts again. */
 static hfd_rc open_locked(const char *path, int *fd, struct stat *st, struct hfd_err *err)
 {
-    struct stat now = {0};
+    struct stat now;
     hfd_rc rc;
 
     for (;;) {

@@ -6,11 +6,11 @@
 
 #include "driver/fleet/aggregate.h"
 
-#define MESSAGE_MAX 500 /* bytes, so at most as many characters */
-#define ID_MAX_BYTES 64   /* the longest GUResID or HyperFleet id whole */
-#define NAME_MAX_BYTES 56 /* the longest HyperFleet name whole; adapters and reasons have no limit of their own */
-#define NOTE_MAX_BYTES 300   /* an adapter's message in a health message */
-#define LISTED_MAX 3         /* parts that are named as unfinished */
+#define MESSAGE_MAX 500    /* bytes, so at most as many characters */
+#define ID_MAX_BYTES 64    /* the longest GUResID or HyperFleet id whole */
+#define NAME_MAX_BYTES 56  /* the longest HyperFleet name whole; adapters and reasons have no limit of their own */
+#define NOTE_MAX_BYTES 300 /* an adapter's message in a health message */
+#define LISTED_MAX 3       /* parts that are named as unfinished */
 #define LIST_MAX_BYTES 320
 
 /* Fixed words of say_failed are 95 bytes: what is left is the least that an adapter's message gets. */
@@ -71,10 +71,11 @@ static hfd_slice quote(struct speech *s, hfd_slice text, size_t max)
 static hfd_slice part_name(struct speech *s, const struct hfd_part_view *part, bool upper)
 {
     const bool cluster = part->kind == HFD_KIND_CLUSTER;
-    const char *kind = upper ? (cluster ? "Cluster" : "Nodepool") : cluster ? "cluster" : "nodepool";
+    const char *first = upper ? (cluster ? "C" : "N") : (cluster ? "c" : "n");
+    const char *rest = cluster ? "luster" : "odepool";
     const hfd_slice name = tidy(s, part->name, NAME_MAX_BYTES), id = tidy(s, part->id, ID_MAX_BYTES);
 
-    return kept(s, hfd_arena_printf(s->mem, "%s '%.*s' (%.*s)", kind, HFD_SLICE_FMT(name), HFD_SLICE_FMT(id)));
+    return kept(s, hfd_arena_printf(s->mem, "%s%s '%.*s' (%.*s)", first, rest, HFD_SLICE_FMT(name), HFD_SLICE_FMT(id)));
 }
 
 /* ---- rules ---- */

@@ -21,15 +21,20 @@ struct hfd_part_view {
     enum hfd_kind kind;
     hfd_slice id, name;
     bool exists;
-    bool deleting;               /* somebody deleted it behind our back */
-    int64_t wanted_generation;   /* what the driver last wrote */
-    int64_t generation;          /* what HyperFleet has */
+    bool deleting;             /* somebody deleted it behind our back */
+    int64_t wanted_generation; /* what the driver last wrote */
+    int64_t generation;        /* what HyperFleet has */
     struct hfd_conditions conditions;
     const struct hfd_part_report *reports;
     size_t report_count;
 };
 
-enum hfd_progress { HFD_PROGRESS_WORKING, HFD_PROGRESS_READY, HFD_PROGRESS_FAILED, HFD_PROGRESS_GONE };
+enum hfd_progress {
+    HFD_PROGRESS_WORKING,
+    HFD_PROGRESS_READY,
+    HFD_PROGRESS_FAILED,
+    HFD_PROGRESS_GONE
+};
 
 struct hfd_outcome_input {
     hfd_slice guresid;

@@ -163,10 +163,18 @@ static void begin(struct fixture *fx, int64_t total_us)
     assert_int_equal(hfd_demo_new(&config, &fx->demo, NULL), HFD_OK);
 }
 
+enum verb {
+    CREATE,
+    PATCH,
+    DELETE,
+    REPORT,
+    BAD_REPORT
+};
+
 /* One thing that the test does in a transaction. */
 struct deed {
     struct fixture *fx;
-    enum { CREATE, PATCH, DELETE, REPORT, BAD_REPORT } verb;
+    enum verb verb;
     enum hfd_kind kind;
     hfd_slice owner_id, id;
     const char *text; /* name, spec, or adapter */
@@ -277,7 +285,7 @@ struct look {
 static hfd_rc do_look(struct hfd_txn *tx, void *arg, struct hfd_err *err)
 {
     struct look *l = arg;
-    struct hfd_fleet_list pending;
+    struct hfd_fleet_list pending = {0};
     hfd_rc rc = hfd_fleet_row_get(tx, l->id, &l->fx->mem, &l->row, err);
 
     l->exists = rc == HFD_OK;

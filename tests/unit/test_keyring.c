@@ -339,7 +339,7 @@ static void keyring_rotate_refuses_and_changes_nothing(void **state)
     assert_int_equal(hfd_keyring_rotate(fx->path, &fx->rng.rng, id, &err), HFD_LIMIT);
     assert_int_equal(read_text(fx->path, now, sizeof(now)), HFD_KEY_FILE_MAX_BYTES);
 
-    write_text(fx->path, HFD_SLICE("07070707" ":AQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQE:active\n"), 0600);
+    write_text(fx->path, HFD_SLICE("07070707:AQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQE:active\n"), 0600);
     assert_int_equal(hfd_keyring_rotate(fx->path, &stuck, id, &err), HFD_IO);
     assert_string_equal(id, "");
 }

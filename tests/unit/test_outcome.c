@@ -127,7 +127,7 @@ static const struct {
     enum hfd_progress progress;
 } ready_rows[] = {
     {2, 2, 2, HFD_STATUS_TRUE, HFD_PROGRESS_READY},
-    {2, 3, 3, HFD_STATUS_TRUE, HFD_PROGRESS_READY},   /* somebody changed it, and it is ready at that */
+    {2, 3, 3, HFD_STATUS_TRUE, HFD_PROGRESS_READY}, /* somebody changed it, and it is ready at that */
     {2, 3, 2, HFD_STATUS_TRUE, HFD_PROGRESS_READY},
     {2, 2, 1, HFD_STATUS_TRUE, HFD_PROGRESS_WORKING}, /* ready at an earlier generation */
     {2, 1, 2, HFD_STATUS_TRUE, HFD_PROGRESS_WORKING}, /* HyperFleet has not got the change */

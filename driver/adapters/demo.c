@@ -1,7 +1,8 @@
 /*
  * The demo adapters: one thread that pages through the resources whose Ready is not True, over and over, and reports for whoever is due.
- * It keeps nothing between rounds but its place, so a restart continues where the store stands, and nothing that is made, changed or deleted
- * meanwhile is missed. Refuses to speak for adapters that are not required, and over a report that somebody else made at the generation.
+ * It keeps nothing between rounds but its place, so a restart continues where the store stands, and nothing that is made, changed or
+ * deleted meanwhile is missed. Refuses to speak for adapters that are not required, and over a report that somebody else made at the
+ * generation.
  */
 #include "driver/adapters/demo_int.h"
 
@@ -384,10 +385,11 @@ static bool wait_us(struct hfd_demo *demo, int64_t us)
 static void *run(void *arg)
 {
     struct hfd_demo *demo = arg;
-    int64_t pause_us = demo->config.total_us / 20;
+    int64_t pause_us;
     bool more;
 
     HFD_CHECK_OBJ(demo, DEMO_MAGIC);
+    pause_us = demo->config.total_us / 20;
     if (pause_us < WAIT_MIN_US)
         pause_us = WAIT_MIN_US;
     if (pause_us > WAIT_MAX_US)
@@ -407,7 +409,8 @@ hfd_rc hfd_demo_start(const struct hfd_demo_config *config, struct hfd_demo **ou
     *out = demo;
     if (demo == NULL)
         return rc;
-    HFD_LOG(HFD_LOG_WARN, "demo adapters are on: they report success, and no cluster is made", HFD_LOG_INT("total_ms", config->total_us / 1000));
+    HFD_LOG(HFD_LOG_WARN, "demo adapters are on: they report success, and no cluster is made",
+            HFD_LOG_INT("total_ms", config->total_us / 1000));
     if (pthread_create(&demo->thread, NULL, run, demo) != 0) {
         hfd_demo_free(demo);
         *out = NULL;

@@ -1,6 +1,7 @@
 /*
- * The key ring: a file of lines `id:base64url:state` (0600), newest active key first in use. Seals cookies, secrets at rest and keys the digest, each
- * with its own subkey (crypto_kdf contexts). XChaCha20-Poly1305; every sealed text names its key. Immutable after loading; shared. Thread: any.
+ * The key ring: a file of lines `id:base64url:state` (0600), one of them active. Seals cookies, secrets at rest and keys the digest, each
+ * with its own subkey (crypto_kdf contexts). XChaCha20-Poly1305; every sealed text names its key. Immutable after loading; shared.
+ * Thread: any.
  */
 #ifndef HFD_CORE_KEYRING_H
 #define HFD_CORE_KEYRING_H
@@ -21,10 +22,17 @@ enum hfd_key_use {
 
 /** @return HFD_OK, HFD_NOT_FOUND (no file), HFD_INVALID (which line, why; mode not 0600 or 0400; not ours or root's), HFD_IO */
 HFD_MUST_CHECK hfd_rc hfd_keyring_load(const char *path, struct hfd_keyring **out, struct hfd_err *err);
-/** Makes a file with one active key, mode 0600, synced, never over an existing one (HFD_CONFLICT). @return also HFD_NOT_FOUND (no such folder), HFD_IO */
+/**
+ * Makes a file with one active key, mode 0600, synced, never over an existing one.
+ * @return HFD_OK, HFD_CONFLICT (there is a file), HFD_NOT_FOUND (no such folder), HFD_INVALID (path too long), HFD_IO
+ */
 HFD_MUST_CHECK hfd_rc hfd_keyring_create(const char *path, const struct hfd_rng *rng, struct hfd_err *err);
-/** Adds a new active key and retires the others (they still open); replaces the file atomically, under its lock. Mode, owner and comments stay.
- *  @param id_out  8 hex digits and NUL. @return HFD_OK, as load, HFD_LIMIT (64 keys or 16 KiB: remove retired ones) */
+/**
+ * Adds a new active key and retires the others (they still open); replaces the file atomically, under its lock. Mode, owner and
+ * comments stay.
+ * @param id_out  8 hex digits and NUL
+ * @return HFD_OK, as load, HFD_LIMIT (64 keys or 16 KiB: remove retired ones)
+ */
 HFD_MUST_CHECK hfd_rc hfd_keyring_rotate(const char *path, const struct hfd_rng *rng, char id_out[9], struct hfd_err *err);
 /** A ring of one key made of zeros and the byte given: tests. */
 HFD_MUST_CHECK hfd_rc hfd_keyring_fixed(unsigned char fill, struct hfd_keyring **out, struct hfd_err *err);

@@ -181,7 +181,8 @@ struct deed {
     int count;        /* CREATE: so many, named after text */
 };
 
-static hfd_rc do_create(struct hfd_txn *tx, struct deed *d, const struct hfd_fleet_call *call, struct hfd_fleet_row *row, struct hfd_err *err)
+static hfd_rc do_create(struct hfd_txn *tx, struct deed *d, const struct hfd_fleet_call *call, struct hfd_fleet_row *row,
+                        struct hfd_err *err)
 {
     for (int i = 0; i < d->count; i++) {
         const struct hfd_fleet_create in = {.kind = d->kind,

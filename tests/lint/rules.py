@@ -32,7 +32,7 @@ LAYERS = (
 )
 
 # Which folders see which library: a pattern of headers, and where they may be included. Tests see what the code they test sees.
-SOCKETS = r"sys/socket\.h|sys/un\.h|netinet/.*|arpa/inet\.h|netdb\.h"
+SOCKETS = r"sys/socket\.h|sys/un\.h|netinet/.*|linux/tcp\.h|arpa/inet\.h|netdb\.h"
 LIBRARIES = (
     (r"jansson\.h", ("",)),
     (r"sodium\.h", ("driver/base", "driver/core", "handlers/cli", "tests")),
@@ -45,7 +45,7 @@ LIBRARIES = (
     (r"uthash\.h|utlist\.h", ("",)),
     (r"cmocka\.h", ("tests",)),
     (SOCKETS, ("handlers", "driver/backend", "tests")),
-    (r"(assert|ctype|dirent|dlfcn|errno|fcntl|float|inttypes|limits|locale|malloc|math|poll|pthread|sched|setjmp|signal|stdalign|"
+    (r"(assert|ctype|dirent|dlfcn|errno|fcntl|float|ftw|inttypes|limits|locale|malloc|math|poll|pthread|sched|semaphore|setjmp|signal|stdalign|"
      r"stdarg|stdatomic|stdbool|stddef|stdint|stdio|stdlib|stdnoreturn|string|strings|termios|time|unistd|getopt)\.h", ("",)),
     (r"sys/(epoll|eventfd|file|ioctl|mman|prctl|random|resource|sendfile|signalfd|stat|statfs|statvfs|syscall|sysinfo|time|timerfd|types|uio|"
      r"utsname|vfs|wait)\.h|linux/(magic|limits|fs)\.h", ("",)),

@@ -12,24 +12,34 @@
 #define NAME_TEXT_MAX 96
 #define DISTANCE_MAX_LEN 80
 
-#define ROW_(key_, member_, type_, def_, min_, max_, text_)                                        \
-    [HFD_SETTING_##member_] = {                                                                    \
-        .key = (key_),                                                                             \
-        .which = HFD_SETTING_##member_,                                                            \
-        .type = HFD_SETTING_TYPE_##type_,                                                          \
-        .offset = offsetof(struct hfd_settings, member_),                                          \
-        .def = (def_),                                                                             \
-        .min = (min_),                                                                             \
-        .max = (max_),                                                                             \
-        .text = (text_),                                                                           \
-    },
+/* clang-format off */
+#define ROW_(key_, member_, type_, def_, min_, max_, text_)                                                                   \
+    [HFD_SETTING_##member_] = {.key = (key_), .which = HFD_SETTING_##member_, .type = HFD_SETTING_TYPE_##type_,               \
+                               .offset = offsetof(struct hfd_settings, member_), .def = (def_), .min = (min_), .max = (max_), \
+                               .text = (text_)},
+/* clang-format on */
 const struct hfd_setting_row hfd_setting_rows[HFD_SETTING_COUNT] = {HFD_SETTING_LIST(ROW_)};
 #undef ROW_
 
 /* How a key is spelled. */
-enum form { FORM_KEY, FORM_ENV, FORM_FLAG };
+enum form {
+    FORM_KEY,
+    FORM_ENV,
+    FORM_FLAG,
+};
 
 static const char *const map_suffix[] = {[FORM_KEY] = ".NAME", [FORM_ENV] = "_NAME", [FORM_FLAG] = "-NAME"};
+
+static char spell_char(enum form form, char c)
+{
+    if (form == FORM_FLAG && (c == '.' || c == '_'))
+        return '-';
+    if (form == FORM_ENV && c == '.')
+        return '_';
+    if (form == FORM_ENV && c >= 'a' && c <= 'z')
+        return (char)(c - 'a' + 'A');
+    return c;
+}
 
 /* Writes the spelling of a key; without the suffix of maps. @return its length */
 static size_t spell(enum form form, const char *key, char out[NAME_TEXT_MAX])
@@ -39,14 +49,8 @@ static size_t spell(enum form form, const char *key, char out[NAME_TEXT_MAX])
 
     HFD_ASSERT(at + strlen(key) + sizeof("_NAME") <= NAME_TEXT_MAX);
     memcpy(out, prefix[form], at);
-    for (; *key != '\0'; key++) {
-        if (form == FORM_FLAG)
-            out[at++] = (char)(*key == '.' || *key == '_' ? '-' : *key);
-        else if (form == FORM_ENV)
-            out[at++] = (char)(*key == '.' ? '_' : *key >= 'a' && *key <= 'z' ? *key - 'a' + 'A' : *key);
-        else
-            out[at++] = *key;
-    }
+    for (; *key != '\0'; key++)
+        out[at++] = spell_char(form, *key);
     out[at] = '\0';
     return at;
 }

@@ -1,6 +1,7 @@
 /*
- * Settings: one table (key, type, default, range, unit, text) read from a YAML file, HFD_* environment and flags, later wins. The table generates
- * --help, the README's table and `config show`. An unknown key or a bad value is an error that names key, place and what was expected.
+ * Settings: one table (key, type, default, range, unit, text) read from a YAML file, HFD_* environment and flags, later wins. The table
+ * generates --help, the README's table and `config show`. An unknown key or a bad value is an error that names key, place and what was
+ * expected.
  * Parsed once into a const struct; strings live as long as it does. Thread: start-up.
  */
 #ifndef HFD_BASE_SETTINGS_H
@@ -65,7 +66,7 @@ struct hfd_map {
  X("driver.estimate.update",     estimate_update_us,  DURATION, "10m",            1, 2592000, "expected duration of an update") \
  X("driver.estimate.delete",     estimate_delete_us,  DURATION, "10m",            1, 2592000, "expected duration of a deletion") \
  X("driver.outputs.values",      output_values,       MAP,      "",               0, 0, "further output values: NAME: ADAPTER:/json/pointer into the adapter's data") \
- X("driver.outputs.secrets",     output_secrets,      MAP,      "",               0, 0, "output secrets: NAME: ADAPTER:/json/pointer, usually into data.secrets") 
+ X("driver.outputs.secrets",     output_secrets,      MAP,      "",               0, 0, "output secrets: NAME: ADAPTER:/json/pointer, usually into data.secrets")
 /* clang-format on */
 
 #define HFD_CTYPE_STR hfd_slice
@@ -91,8 +92,8 @@ struct hfd_settings {
 /* demo_us: -1 = off */
 
 /**
- * Reads defaults, then the YAML file (--config FILE or HFD_CONFIG; libyaml; anchors, aliases and tags refused; nested maps or dotted keys), then HFD_*,
- * then flags.
+ * Reads defaults, then the YAML file (--config FILE or HFD_CONFIG; libyaml; anchors, aliases and tags refused; nested maps or dotted
+ * keys), then HFD_*, then flags.
  * A value of a later source replaces a list as a whole; maps are merged by name.
  * @param argv  flags behind the command: --key VALUE, --key=VALUE; --demo takes its value only with '='
  * @param env   NULL-terminated "K=V"; every HFD_* must be a key
@@ -107,7 +108,10 @@ bool hfd_settings_is_set(const struct hfd_settings *s, enum hfd_setting which);
 
 /** The rows for --help (plain text) or the README (a Markdown table). */
 void hfd_settings_help(struct hfd_buf *b, bool markdown);
-/** Effective values as a YAML file with dotted keys; reading it back gives the same settings. @param origins  adds where each was set, as a comment */
+/**
+ * Effective values as a YAML file with dotted keys; reading it back gives the same settings.
+ * @param origins  adds where each was set, as a comment
+ */
 void hfd_settings_show(const struct hfd_settings *s, bool origins, struct hfd_buf *b);
 
 #endif

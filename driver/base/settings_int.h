@@ -4,8 +4,8 @@
 
 #include "driver/base/settings.h"
 
-#define HFD_SETTING_ITEMS_MAX 256       /* of one list, of one map */
-#define HFD_SETTINGS_FILE_MAX 1048576   /* bytes */
+#define HFD_SETTING_ITEMS_MAX 256     /* of one list, of one map */
+#define HFD_SETTINGS_FILE_MAX 1048576 /* bytes */
 
 enum hfd_setting_type {
     HFD_SETTING_TYPE_STR,
@@ -33,7 +33,7 @@ extern const struct hfd_setting_row hfd_setting_rows[HFD_SETTING_COUNT];
 
 /** A value as it came in, before anybody knows its type. */
 struct hfd_setting_value {
-    bool is_list;           /* a YAML sequence: items; else text */
+    bool is_list; /* a YAML sequence: items; else text */
     hfd_slice text;
     const hfd_slice *items;
     size_t count;
@@ -64,7 +64,12 @@ const char *hfd_setting_quote(hfd_slice s, char out[HFD_QUOTE_MAX]);
 
 /** What a name of a file, the environment or a flag means. */
 struct hfd_setting_ref {
-    enum { HFD_REF_UNKNOWN, HFD_REF_SECTION, HFD_REF_SETTING, HFD_REF_ENTRY } kind;
+    enum {
+        HFD_REF_UNKNOWN,
+        HFD_REF_SECTION,
+        HFD_REF_SETTING,
+        HFD_REF_ENTRY,
+    } kind;
     const struct hfd_setting_row *row; /* SETTING, ENTRY */
     hfd_slice name;                    /* ENTRY: its name in the map; borrows */
     bool goes_on;                      /* keys of the file stand below it: SECTION, a MAP, and `store`, which is a setting as well */
@@ -72,8 +77,8 @@ struct hfd_setting_ref {
 
 struct hfd_settings_loader {
     struct hfd_settings *s;
-    bool in_file;   /* a key given twice in one file is a mistake; over other sources the later wins */
-    char place[160]; /* where the value at hand stands */
+    bool in_file;                           /* a key given twice in one file is a mistake; over other sources the later wins */
+    char place[160];                        /* where the value at hand stands */
     size_t file_entries[HFD_SETTING_COUNT]; /* of each map: the file's, which keep their order */
 };
 

@@ -58,12 +58,17 @@ static bool is_alnum(char c)
 
 /* --- sizes and durations --- */
 
+/* The first three are what is written, the others are read as well. */
 static const struct {
     const char *name;
     int64_t bytes;
 } byte_units[] = {
-    {"GiB", INT64_C(1) << 30}, {"MiB", INT64_C(1) << 20}, {"KiB", INT64_C(1) << 10},
-    {"G", INT64_C(1) << 30},   {"M", INT64_C(1) << 20},   {"K", INT64_C(1) << 10},
+    {"GiB", INT64_C(1) << 30},
+    {"MiB", INT64_C(1) << 20},
+    {"KiB", INT64_C(1) << 10},
+    {"G", INT64_C(1) << 30},
+    {"M", INT64_C(1) << 20},
+    {"K", INT64_C(1) << 10},
     {"", 1},
 };
 
@@ -71,8 +76,11 @@ static const struct {
     const char *name;
     int64_t us;
 } time_units[] = {
-    {"d", 86400 * HFD_US_PER_S}, {"h", 3600 * HFD_US_PER_S}, {"m", 60 * HFD_US_PER_S},
-    {"s", HFD_US_PER_S},         {"ms", HFD_US_PER_S / 1000},
+    {"d", 86400 * HFD_US_PER_S},
+    {"h", 3600 * HFD_US_PER_S},
+    {"m", 60 * HFD_US_PER_S},
+    {"s", HFD_US_PER_S},
+    {"ms", HFD_US_PER_S / 1000},
 };
 
 static void format_bytes(struct hfd_buf *b, int64_t bytes)
@@ -192,24 +200,38 @@ static hfd_rc parse_level(hfd_slice text, enum hfd_log_level *out, struct hfd_er
 
 /* --- lists --- */
 
-/* "a, b" or "[a, b]"; each item may stand in quotes, as in JSON. */
+/* Takes the brackets of "[a, b]" away. @return false when only one of them is there */
+static bool strip_brackets(hfd_slice *s)
+{
+    bool opens = s->len > 0 && s->p[0] == '[';
+    bool closes = s->len > 0 && s->p[s->len - 1] == ']';
+
+    if (opens && closes && s->len >= 2)
+        *s = trim((hfd_slice){s->p + 1, s->len - 2});
+    return opens == closes;
+}
+
+/* An item may stand in quotes, as in JSON. */
+static hfd_slice unquote(hfd_slice s)
+{
+    bool quoted = s.len >= 2 && (s.p[0] == '"' || s.p[0] == '\'') && s.p[s.len - 1] == s.p[0];
+
+    return quoted ? (hfd_slice){s.p + 1, s.len - 2} : s;
+}
+
+/* "a, b" or "[a, b]" */
 static hfd_rc split_list(hfd_slice text, hfd_slice items[HFD_SETTING_ITEMS_MAX], size_t *count, struct hfd_err *err)
 {
     hfd_slice rest = trim(text);
 
     *count = 0;
-    if (rest.len > 0 && (rest.p[0] == '[' || rest.p[rest.len - 1] == ']')) {
-        if (rest.len < 2 || rest.p[0] != '[' || rest.p[rest.len - 1] != ']')
-            return expected(err, "a list (a, b or [a, b])", text);
-        rest = trim((hfd_slice){rest.p + 1, rest.len - 2});
-    }
+    if (!strip_brackets(&rest))
+        return expected(err, "a list (a, b or [a, b])", text);
     while (rest.len > 0) {
         const char *comma = memchr(rest.p, ',', rest.len);
         size_t n = comma != NULL ? (size_t)(comma - rest.p) : rest.len;
-        hfd_slice item = trim((hfd_slice){rest.p, n});
+        hfd_slice item = unquote(trim((hfd_slice){rest.p, n}));
 
-        if (item.len >= 2 && (item.p[0] == '"' || item.p[0] == '\'') && item.p[item.len - 1] == item.p[0])
-            item = (hfd_slice){item.p + 1, item.len - 2};
         if (*count == HFD_SETTING_ITEMS_MAX)
             return hfd_fail(err, HFD_INVALID, "expected at most %d items", HFD_SETTING_ITEMS_MAX);
         if (item.len == 0 || (comma != NULL && n + 1 == rest.len))
@@ -449,43 +471,49 @@ static hfd_rc parse_str(hfd_slice text, struct hfd_arena *mem, hfd_slice *out, s
     return out->p != NULL ? HFD_OK : hfd_fail(err, HFD_NOMEM, "out of memory");
 }
 
+static hfd_rc parse_i64(const struct hfd_setting_row *row, hfd_slice text, int64_t *out, struct hfd_err *err)
+{
+    if (hfd_parse_i64(text, row->min, row->max, out, NULL) != HFD_OK)
+        return out_of_range(row, "a number", text, err);
+    return HFD_OK;
+}
+
+static hfd_rc parse_typed(const struct hfd_setting_row *row, const struct hfd_setting_value *v, struct hfd_arena *mem, void *member,
+                          struct hfd_err *err)
+{
+    switch (row->type) {
+    case HFD_SETTING_TYPE_STR:
+        return parse_str(v->text, mem, member, err);
+    case HFD_SETTING_TYPE_I64:
+        return parse_i64(row, v->text, member, err);
+    case HFD_SETTING_TYPE_BYTES:
+        return parse_bytes(row, v->text, member, err);
+    case HFD_SETTING_TYPE_DURATION:
+        return parse_duration(row, v->text, member, err);
+    case HFD_SETTING_TYPE_LIST:
+        return parse_list(v, mem, member, err);
+    case HFD_SETTING_TYPE_DEMO:
+        return parse_demo(row, v->text, member, err);
+    case HFD_SETTING_TYPE_LEVEL:
+        return parse_level(v->text, member, err);
+    case HFD_SETTING_TYPE_MAP:
+        break; /* has entries: hfd_setting_entry_check */
+    }
+    HFD_ASSERT(row->type != HFD_SETTING_TYPE_MAP);
+    return HFD_INVALID;
+}
+
 hfd_rc hfd_setting_parse(const struct hfd_setting_row *row, const struct hfd_setting_value *v, struct hfd_arena *mem, void *member,
                          struct hfd_err *err)
 {
-    hfd_rc rc = HFD_INVALID;
+    hfd_rc rc = HFD_OK;
 
-    HFD_ASSERT(row->type != HFD_SETTING_TYPE_MAP); /* has entries, hfd_setting_entry_check */
     if (v->is_list && row->type != HFD_SETTING_TYPE_LIST)
         return hfd_fail(err, HFD_INVALID, "expected %s, got a list", hfd_setting_form(row));
-    if (!v->is_list && (rc = check_bytes(v->text, err)) != HFD_OK)
-        return rc;
-    switch (row->type) {
-    case HFD_SETTING_TYPE_STR:
-        rc = parse_str(v->text, mem, member, err);
-        break;
-    case HFD_SETTING_TYPE_I64:
-        if (hfd_parse_i64(v->text, row->min, row->max, member, NULL) != HFD_OK)
-            return out_of_range(row, "a number", v->text, err);
-        rc = HFD_OK;
-        break;
-    case HFD_SETTING_TYPE_BYTES:
-        rc = parse_bytes(row, v->text, member, err);
-        break;
-    case HFD_SETTING_TYPE_DURATION:
-        rc = parse_duration(row, v->text, member, err);
-        break;
-    case HFD_SETTING_TYPE_LIST:
-        rc = parse_list(v, mem, member, err);
-        break;
-    case HFD_SETTING_TYPE_DEMO:
-        rc = parse_demo(row, v->text, member, err);
-        break;
-    case HFD_SETTING_TYPE_LEVEL:
-        rc = parse_level(v->text, member, err);
-        break;
-    case HFD_SETTING_TYPE_MAP:
-        break;
-    }
+    if (!v->is_list)
+        rc = check_bytes(v->text, err);
+    if (rc == HFD_OK)
+        rc = parse_typed(row, v, mem, member, err);
     if (rc == HFD_OK && checks[row->which] != NULL)
         rc = checks[row->which](member, err);
     return rc;
@@ -574,9 +602,14 @@ void hfd_setting_format(struct hfd_buf *b, const struct hfd_setting_row *row, co
 const char *hfd_setting_form(const struct hfd_setting_row *row)
 {
     static const char *const forms[] = {
-        [HFD_SETTING_TYPE_STR] = "TEXT",         [HFD_SETTING_TYPE_I64] = "NUMBER", [HFD_SETTING_TYPE_BYTES] = "SIZE",
-        [HFD_SETTING_TYPE_DURATION] = "DURATION", [HFD_SETTING_TYPE_LIST] = "LIST",  [HFD_SETTING_TYPE_MAP] = "ADAPTER:/POINTER",
-        [HFD_SETTING_TYPE_DEMO] = "TIME",        [HFD_SETTING_TYPE_LEVEL] = "LEVEL",
+        [HFD_SETTING_TYPE_STR] = "TEXT",
+        [HFD_SETTING_TYPE_I64] = "NUMBER",
+        [HFD_SETTING_TYPE_BYTES] = "SIZE",
+        [HFD_SETTING_TYPE_DURATION] = "DURATION",
+        [HFD_SETTING_TYPE_LIST] = "LIST",
+        [HFD_SETTING_TYPE_MAP] = "ADAPTER:/POINTER",
+        [HFD_SETTING_TYPE_DEMO] = "TIME",
+        [HFD_SETTING_TYPE_LEVEL] = "LEVEL",
     };
 
     return forms[row->type];

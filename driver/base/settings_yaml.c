@@ -107,7 +107,7 @@ static bool scalar_is_null(const struct reader *r)
 static bool scalar_is_no_string(const struct reader *r)
 {
     static const char *const words[] = {"true", "True", "TRUE", "false", "False", "FALSE", "yes", "Yes", "YES",
-                                        "no",   "No",   "NO",   "on",    "On",    "ON",    "off", "Off", "OFF", NULL};
+                                        "no", "No", "NO", "on", "On", "ON", "off", "Off", "OFF", NULL};
     hfd_slice s = scalar_text(r);
     char *end = NULL;
 

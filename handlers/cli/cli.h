@@ -1,5 +1,5 @@
 /*
- * What the commands of the program share: its table of commands, its exit statuses, and the few steps that each command begins or ends with.
+ * What the commands of the program share: the table of commands, the exit statuses, and the few steps that each begins or ends with.
  * Results go to stdout, messages to stderr. Thread: main.
  */
 #ifndef HFD_CLI_CLI_H
@@ -22,7 +22,7 @@
 #define HFD_COMMAND_LIST(X)                                                                                           \
     X(serve,   "[--demo[=SECONDS]] [SETTINGS]",          "run the server")                                            \
     X(keygen,  "[--rotate] [SETTINGS]",                  "make the key ring, or add a new active key to it")          \
-    X(config,  "check | show [--origin] | docs [SETTINGS]", "check the settings, show them as YAML, or list them all as Markdown") \
+    X(config,  "check | show [--origin] | docs [SETTINGS]", "check the settings, show them as YAML, or list all as Markdown") \
     X(version, "",                                       "print the version")                                         \
     X(help,    "[COMMAND]",                              "print this text")
 /* clang-format on */
@@ -34,12 +34,14 @@ enum hfd_exit { HFD_EXIT_LIST(HFD_EXIT_ENUM_) };
 /** @param argv  what stands behind the command */
 typedef enum hfd_exit hfd_command_fn(int argc, const char *const *argv);
 
+/* hfd_cmd_serve, hfd_cmd_keygen, ... */
 #define HFD_COMMAND_FN_(name, args, text) hfd_command_fn hfd_cmd_##name;
 HFD_COMMAND_LIST(HFD_COMMAND_FN_)
 #undef HFD_COMMAND_FN_
 
 /** Prints "hyperfleet-driver COMMAND: message" on stderr. @return status */
-enum hfd_exit hfd_cli_fail(enum hfd_exit status, const char *command, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
+enum hfd_exit hfd_cli_fail(enum hfd_exit status, const char *command, const char *fmt, ...)
+    __attribute__((format(printf, 3, 4)));
 
 /** Prints what was built, and frees it. @return OK, CUT_SHORT (it cannot be written), INTERNAL (it could not be built) */
 enum hfd_exit hfd_cli_print(const char *command, struct hfd_buf *b);

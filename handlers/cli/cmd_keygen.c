@@ -10,8 +10,12 @@
 
 static enum hfd_exit failed(hfd_rc rc, const struct hfd_err *err, const char *hint)
 {
-    enum hfd_exit status = rc == HFD_INVALID ? HFD_EXIT_KEYS : rc == HFD_NOMEM ? HFD_EXIT_INTERNAL : HFD_EXIT_DATA;
+    enum hfd_exit status = HFD_EXIT_DATA;
 
+    if (rc == HFD_INVALID)
+        status = HFD_EXIT_KEYS;
+    else if (rc == HFD_NOMEM)
+        status = HFD_EXIT_INTERNAL;
     return hfd_cli_fail(status, "keygen", "%s%s", err->msg, hint);
 }
 
@@ -24,7 +28,9 @@ static enum hfd_exit make(const struct hfd_settings *s, const char *path, struct
         rc = hfd_keyring_create(path, &hfd_rng_system, &err);
     if (rc != HFD_OK)
         return failed(rc, &err, rc == HFD_CONFLICT ? "; keygen --rotate adds a new key to it" : "");
-    hfd_buf_addf(b, "made the key ring %s\nBack it up: without it neither driver cookies nor stored secrets can be opened.\n", path);
+    hfd_buf_addf(b, "made the key ring %s\n"
+                    "Back it up: without it neither driver cookies nor stored secrets can be opened.\n",
+                 path);
     return HFD_EXIT_OK;
 }
 
@@ -36,8 +42,9 @@ static enum hfd_exit rotate(const char *path, struct hfd_buf *b)
 
     if (rc != HFD_OK)
         return failed(rc, &err, rc == HFD_NOT_FOUND ? "; keygen without --rotate makes one" : "");
-    hfd_buf_addf(b, "added the active key %s to the key ring %s\nA running server takes it up at SIGHUP or restart. Back the key ring up.\n", id,
-                 path);
+    hfd_buf_addf(b, "added the active key %s to the key ring %s\n"
+                    "A running server takes it up at SIGHUP or restart. Back the key ring up.\n",
+                 id, path);
     return HFD_EXIT_OK;
 }
 

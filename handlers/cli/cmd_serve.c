@@ -158,7 +158,9 @@ static enum hfd_exit open_server(struct serve *s, struct hfd_err *err)
     rc = hfd_server_open(&s->app, &s->server, err);
     if (rc == HFD_INVALID)
         return HFD_EXIT_USAGE;
-    return rc == HFD_OK ? HFD_EXIT_OK : rc == HFD_IO ? HFD_EXIT_ADDRESS : HFD_EXIT_INTERNAL;
+    if (rc == HFD_IO)
+        return HFD_EXIT_ADDRESS;
+    return rc == HFD_OK ? HFD_EXIT_OK : HFD_EXIT_INTERNAL;
 }
 
 static void close_server(struct serve *s)

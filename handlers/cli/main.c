@@ -49,7 +49,8 @@ static void add_settings(struct hfd_buf *b)
 {
     hfd_buf_lit(b, "\nSettings, from the YAML file of --config FILE (or HFD_CONFIG), then the environment, then flags; later wins.\n"
                    "The flag --log-level is the key log.level in the file (or level below log) and the variable HFD_LOG_LEVEL.\n"
-                   "DURATION: 90s, 45m, 1h30m. SIZE: 1048576, 512KiB, 1MiB. LIST: a, b or [a, b]. TIME: on, off, seconds or a duration.\n\n");
+                   "DURATION: 90s, 45m, 1h30m. SIZE: 1048576, 512KiB, 1MiB. LIST: a, b or [a, b].\n"
+                   "TIME: on, off, seconds or a duration.\n\n");
     hfd_settings_help(b, false);
 }
 
@@ -71,7 +72,8 @@ static enum hfd_exit print_help(const struct command *about)
                         "A Humanitec driver for HyperFleet clusters and nodepools.\n"
                         "Try it: hyperfleet-driver serve --demo\n");
     } else {
-        hfd_buf_addf(&b, "Usage: hyperfleet-driver %s %s\n\n%s\n", about->name, about->args, about->text);
+        hfd_buf_addf(&b, "Usage: hyperfleet-driver %s%s%s\n\n%s\n", about->name, about->args[0] != '\0' ? " " : "", about->args,
+                     about->text);
     }
     add_commands(&b);
     if (about == NULL || strstr(about->args, "SETTINGS") != NULL)

@@ -16,13 +16,14 @@ int64_t hfd_serve_estimate_us(const struct hfd_settings *s, enum hfd_op op);
  * Fills a driver from the settings and attaches it. It borrows from them; the rules of the outputs live in their memory.
  * @return HFD_OK, HFD_NOMEM
  */
-HFD_MUST_CHECK hfd_rc hfd_serve_driver_init(struct hfd_driver *d, struct hfd_settings *s, const struct hfd_keyring *ring, struct hfd_err *err);
+HFD_MUST_CHECK hfd_rc hfd_serve_driver_init(struct hfd_driver *d, struct hfd_settings *s, const struct hfd_keyring *ring,
+                                            struct hfd_err *err);
 
 struct hfd_serve_ring; /* one that was loaded; others may still read an earlier one, so all live until the end */
 
 struct hfd_serve_keys {
     const char *path;
-    struct stat file; /* as it was before the latest ring was read from it */
+    struct stat file;             /* as it was before the latest ring was read from it */
     struct hfd_serve_ring *rings; /* newest first */
 };
 

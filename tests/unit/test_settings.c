@@ -579,11 +579,16 @@ static int remove_dir(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(settings_good_values_are_taken),     cmocka_unit_test(settings_bad_values_are_named),
-        cmocka_unit_test(settings_show_reads_back),           cmocka_unit_test(settings_origin_is_kept),
-        cmocka_unit_test(settings_variable_names_the_file),   cmocka_unit_test(settings_unreadable_file_is_named),
-        cmocka_unit_test(settings_hostile_sizes_are_refused), cmocka_unit_test(settings_limits_are_exact),
-        cmocka_unit_test(settings_help_is_complete),          cmocka_unit_test(settings_readme_has_the_table),
+        cmocka_unit_test(settings_good_values_are_taken),
+        cmocka_unit_test(settings_bad_values_are_named),
+        cmocka_unit_test(settings_show_reads_back),
+        cmocka_unit_test(settings_origin_is_kept),
+        cmocka_unit_test(settings_variable_names_the_file),
+        cmocka_unit_test(settings_unreadable_file_is_named),
+        cmocka_unit_test(settings_hostile_sizes_are_refused),
+        cmocka_unit_test(settings_limits_are_exact),
+        cmocka_unit_test(settings_help_is_complete),
+        cmocka_unit_test(settings_readme_has_the_table),
     };
 
     return cmocka_run_group_tests(tests, make_dir, remove_dir);

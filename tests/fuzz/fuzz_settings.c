@@ -27,13 +27,13 @@ static struct hfd_settings *load(hfd_slice content)
     return settings;
 }
 
-static hfd_slice shown(struct hfd_buf *b, const struct hfd_settings *settings)
+static hfd_slice shown(struct hfd_buf *b, bool origins, const struct hfd_settings *settings)
 {
     struct hfd_err err;
     hfd_slice out;
 
     hfd_buf_init(b, FUZZ_ARENA_BYTES);
-    hfd_settings_show(settings, b);
+    hfd_settings_show(settings, origins, b);
     HFD_ASSERT(hfd_buf_finish(b, &out, &err) == HFD_OK);
     return out;
 }
@@ -41,17 +41,18 @@ static hfd_slice shown(struct hfd_buf *b, const struct hfd_settings *settings)
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     struct hfd_settings *first = load((hfd_slice){(const char *)data, size});
-    struct hfd_buf a, b;
+    struct hfd_buf plain, commented, again;
 
     if (first == NULL)
         return 0;
-    hfd_slice text = shown(&a, first);
-    struct hfd_settings *second = load(text);
+    hfd_slice text = shown(&plain, false, first);
+    struct hfd_settings *second = load(shown(&commented, true, first));
     HFD_ASSERT(second != NULL);
-    HFD_ASSERT(hfd_slice_eq(text, shown(&b, second)));
+    HFD_ASSERT(hfd_slice_eq(text, shown(&again, false, second)));
     hfd_settings_free(first);
     hfd_settings_free(second);
-    hfd_buf_fini(&a);
-    hfd_buf_fini(&b);
+    hfd_buf_fini(&plain);
+    hfd_buf_fini(&commented);
+    hfd_buf_fini(&again);
     return 0;
 }

@@ -5,9 +5,11 @@
 
 #include "driver/base/check.h"
 #include "driver/base/clock.h"
+#include "driver/base/utf8.h"
 
 #define STR_MAX 4096
 #define ITEM_MAX 253
+#define RULE_MAX 1024
 #define NAME_MAX_BYTES 63
 #define DEMO_DEFAULT_US (10 * HFD_US_PER_S)
 
@@ -454,13 +456,32 @@ static check_fn *const checks[HFD_SETTING_COUNT] = {
 
 /* --- the door --- */
 
-static hfd_rc check_bytes(hfd_slice s, struct hfd_err *err)
+/* One character of UTF-8 that YAML writes and reads as it stands: no control, no line break, no mark of byte order. */
+static bool is_printable(const char *p, size_t len)
 {
-    if (s.len > STR_MAX)
-        return hfd_fail(err, HFD_INVALID, "expected at most %d bytes, got %zu", STR_MAX, s.len);
-    for (size_t i = 0; i < s.len; i++) {
-        if ((unsigned char)s.p[i] < ' ' || s.p[i] == 0x7f)
-            return expected(err, "text without control characters", s);
+    static const char refused[][4] = {"\xe2\x80\xa8", "\xe2\x80\xa9", "\xef\xbb\xbf", "\xef\xbf\xbe", "\xef\xbf\xbf"};
+
+    if (len == 1)
+        return (unsigned char)p[0] >= ' ' && p[0] != 0x7f;
+    if (len == 2)
+        return (unsigned char)p[0] != 0xc2 || (unsigned char)p[1] >= 0xa0;
+    for (size_t i = 0; len == 3 && i < sizeof(refused) / sizeof(refused[0]); i++) {
+        if (memcmp(p, refused[i], 3) == 0)
+            return false;
+    }
+    return true;
+}
+
+static hfd_rc check_text(hfd_slice s, size_t max_bytes, struct hfd_err *err)
+{
+    if (s.len > max_bytes)
+        return hfd_fail(err, HFD_INVALID, "expected at most %zu bytes, got %zu", max_bytes, s.len);
+    for (size_t at = 0; at < s.len;) {
+        size_t len = hfd_utf8_len((hfd_slice){s.p + at, s.len - at});
+
+        if (len == 0 || !is_printable(s.p + at, len))
+            return expected(err, "text in UTF-8 without control characters", s);
+        at += len;
     }
     return HFD_OK;
 }
@@ -511,7 +532,7 @@ hfd_rc hfd_setting_parse(const struct hfd_setting_row *row, const struct hfd_set
     if (v->is_list && row->type != HFD_SETTING_TYPE_LIST)
         return hfd_fail(err, HFD_INVALID, "expected %s, got a list", hfd_setting_form(row));
     if (!v->is_list)
-        rc = check_bytes(v->text, err);
+        rc = check_text(v->text, STR_MAX, err);
     if (rc == HFD_OK)
         rc = parse_typed(row, v, mem, member, err);
     if (rc == HFD_OK && checks[row->which] != NULL)
@@ -542,7 +563,7 @@ hfd_rc hfd_setting_entry_check(hfd_slice name, hfd_slice value, struct hfd_err *
         ok = is_alnum(name.p[i]) || name.p[i] == '_' || name.p[i] == '-';
     if (!ok)
         return expected(err, "a name of at most 63 letters, digits, _ and -, beginning with a letter or _", name);
-    rc = check_bytes(value, err);
+    rc = check_text(value, RULE_MAX, err);
     if (rc != HFD_OK)
         return rc;
     if (colon == NULL)

@@ -120,6 +120,9 @@ static const struct {
     {{NULL, {"HFD_ADAPTERS_REQUIRED_CLUSTER=[\"dns\",'a1']"}, {0}}, {"adapters.required.cluster: [\"dns\", \"a1\"]"}},
     {{NULL, {0}, {"--adapters-required-nodepool", "dns"}}, {"adapters.required.nodepool: [\"dns\"]"}},
 
+    /* Any other text is kept. */
+    {{"data: \"a\\_\\u20ac\\U0001f600\"", {0}, {0}}, {"data: \"a\xc2\xa0\xe2\x82\xac\xf0\x9f\x98\x80\""}},
+
     /* Addresses: IPv4, a name, IPv6 in brackets. */
     {{"listen: 0.0.0.0:0\nops_listen: '[::1]:65535'", {0}, {0}}, {"listen: \"0.0.0.0:0\"", "ops_listen: \"[::1]:65535\""}},
     {{"listen: localhost:80", {0}, {0}}, {"listen: \"localhost:80\""}},
@@ -205,6 +208,13 @@ static const struct {
     {{"data: ''", {0}, {0}}, "data", {"a path"}},
     {{"data: \"a\\0b\"", {0}, {0}}, "data", {"control"}},
     {{"data: \"a\\nb\"", {0}, {0}}, "data", {"control"}},
+    /* What a YAML file cannot show again: line breaks and marks of Unicode, bytes that are no UTF-8. */
+    {{"data: \"a\\Nb\"", {0}, {0}}, "data", {"control"}},
+    {{"data: \"a\\Lb\"", {0}, {0}}, "data", {"control"}},
+    {{"data: \"a\\ufeffb\"", {0}, {0}}, "data", {"control"}},
+    {{"data: \"a\\uffffb\"", {0}, {0}}, "data", {"control"}},
+    {{NULL, {"HFD_DATA=a\xff"}, {0}}, "data", {"UTF-8", "\"a?\""}},
+    {{NULL, {"HFD_DATA=a\x7f"}, {0}}, "data", {"control"}},
     {{"listen: 8000", {0}, {0}}, "listen", {"HOST:PORT", "\"8000\""}},
     {{"listen: ':8000'", {0}, {0}}, "listen", {"HOST:PORT"}},
     {{"listen: 'a b:8000'", {0}, {0}}, "listen", {"HOST:PORT"}},

@@ -17,7 +17,6 @@
 #include <pthread.h>
 
 #define APPLICATION_ID 0x48464431 /* "HFD1" in the file's header */
-#define CHECKPOINT_FRAMES 1000    /* pages in the log from which tidy copies them into the database */
 #define STMT_SLOTS_MIN 64u        /* a power of two */
 #define WHAT_SHOWN 48             /* bytes of a statement's text in a message */
 
@@ -52,7 +51,8 @@ static struct {
     const char *vfs;
     const char *synchronous;
     const char *synchronous_read_back;
-} seams = {NULL, "FULL", "2"};
+    int checkpoint_frames; /* pages in the log from which tidy copies them into the database */
+} seams = {NULL, "FULL", "2", 1000};
 
 static const char sql_begin_write[] = "BEGIN IMMEDIATE";
 static const char sql_begin_read[] = "BEGIN";
@@ -72,6 +72,11 @@ void hfd_db_set_synchronous(const char *level)
 {
     seams.synchronous = level;
     seams.synchronous_read_back = strcmp(level, "FULL") == 0 ? "2" : "1";
+}
+
+void hfd_db_set_checkpoint_frames(int frames)
+{
+    seams.checkpoint_frames = frames;
 }
 
 /* ---- failures ---- */
@@ -460,7 +465,7 @@ hfd_rc hfd_db_tidy(struct hfd_db *db, struct hfd_err *err)
     HFD_ASSERT(db->mode == HFD_DB_WRITER && !db->in_txn);
     if (db->broken)
         return fail_broken(db, err);
-    if (db->log_frames < CHECKPOINT_FRAMES)
+    if (db->log_frames < seams.checkpoint_frames)
         return HFD_OK;
     sqlite = sqlite3_wal_checkpoint_v2(db->handle, NULL, SQLITE_CHECKPOINT_PASSIVE, NULL, NULL);
     if (sqlite == SQLITE_OK || !find_code(sqlite)->fatal)

@@ -8,4 +8,7 @@ void hfd_db_set_vfs(const char *name);
 /** PRAGMA synchronous of connections opened from now on: "FULL", or "NORMAL" as the control that must lose data. Static storage. */
 void hfd_db_set_synchronous(const char *level);
 
+/** From how many pages in the log hfd_db_tidy works; 1000 in the program. */
+void hfd_db_set_checkpoint_frames(int frames);
+
 #endif

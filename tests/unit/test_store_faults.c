@@ -1,0 +1,342 @@
+/*
+ * The store on a disk that fails, or loses power, at every call in turn: nothing that was answered is lost, no transaction is there by
+ * half, nothing is damaged, and nobody hears of a success that is none.
+ */
+#include "store/store.h"
+
+#include "driver/base/log.h"
+#include "store/rows.h"
+#include "store/sqlite/db_sqlite_int.h"
+#include "store/txn.h"
+#include "tests/lib/faultvfs.h"
+#include "tests/lib/tmpdir.h"
+
+#include <fcntl.h>
+#include <setjmp.h>
+#include <sqlite3.h>
+#include <stdarg.h>
+#include <stdatomic.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#define UPDATES 8
+#define CHECKPOINT_FRAMES 12 /* so that the scenario copies its log into the database a few times */
+#define SEEDS 4              /* power cuts per call */
+
+struct run {
+    char base[TMPDIR_MAX];
+    char dir[TMPDIR_MAX + 8];
+    bool acked[UPDATES];
+    bool opened;
+    hfd_rc worst;
+    atomic_uint broken_calls;
+    bool ok_at_end; /* hfd_store_ok after the last update */
+    bool refused_after_broken;
+};
+
+static const char *name_of(size_t i)
+{
+    static const char *const names[UPDATES] = {"r0", "r1", "r2", "r3", "r4", "r5", "r6", "r7"};
+
+    return names[i];
+}
+
+/* Two rows of different tables, large enough for several pages; every third rewrites the one before as well. */
+static hfd_rc write_pair(struct hfd_txn *tx, size_t i, int64_t generation, struct hfd_err *err)
+{
+    static const char filler[3000] = {[0] = 'x'};
+    struct hfd_resource_row res = {
+        .guresid = hfd_slice_of(name_of(i)),
+        .kind = HFD_KIND_CLUSTER,
+        .state = 1,
+        .digest = {filler, sizeof(filler)},
+        .created_us = generation,
+    };
+    struct hfd_part_row part = {
+        .guresid = res.guresid, .fleet_id = HFD_SLICE("f"), .kind = HFD_KIND_CLUSTER, .generation = generation};
+    hfd_rc rc = hfd_resource_row_put(tx, &res, err);
+
+    return rc == HFD_OK ? hfd_part_row_put(tx, &part, err) : rc;
+}
+
+static hfd_rc update(struct hfd_txn *tx, void *arg, struct hfd_err *err)
+{
+    size_t i = *(const size_t *)arg;
+    hfd_rc rc = write_pair(tx, i, 1, err);
+
+    if (rc == HFD_OK && i % 3 == 2)
+        rc = write_pair(tx, i - 1, 2, err);
+    return rc;
+}
+
+static void on_broken(void *ctx)
+{
+    struct run *run = ctx;
+
+    atomic_fetch_add(&run->broken_calls, 1);
+}
+
+static void note(struct run *run, hfd_rc rc)
+{
+    if (rc != HFD_OK)
+        run->worst = rc;
+}
+
+/* Opens, updates, closes; keeps what was answered. Goes on after failures, as clients do. */
+static void scenario(struct run *run, size_t updates, bool stop_at_end)
+{
+    struct hfd_store_config config = {.dir = run->dir, .readers = 1};
+    struct hfd_store *store;
+    bool was_broken = false;
+    hfd_rc rc = hfd_store_open(&config, &store, NULL);
+
+    note(run, rc);
+    run->opened = rc == HFD_OK;
+    run->ok_at_end = run->refused_after_broken = true;
+    if (rc != HFD_OK)
+        return;
+    hfd_store_on_broken(store, on_broken, run);
+    for (size_t i = 0; i < updates; i++) {
+        rc = hfd_store_update_wait(store, update, &i, NULL);
+        note(run, rc);
+        run->acked[i] = rc == HFD_OK;
+        if (was_broken && rc != HFD_IO)
+            run->refused_after_broken = false;
+        was_broken = was_broken || !hfd_store_ok(store);
+    }
+    run->ok_at_end = hfd_store_ok(store);
+    if (stop_at_end)
+        (void)faultvfs_power_cut();
+    hfd_store_close(&store);
+}
+
+struct state {
+    int64_t res[UPDATES], part[UPDATES]; /* generation; 0 = not there */
+    bool sound;
+};
+
+static const char sql_check[] = "PRAGMA integrity_check";
+
+static hfd_rc check_sound(struct hfd_txn *tx, struct hfd_arena *mem, bool *sound, struct hfd_err *err)
+{
+    struct hfd_stmt *st;
+    bool row;
+    hfd_rc rc = hfd_db_prepare(tx->db, sql_check, &st, err);
+
+    if (rc != HFD_OK)
+        return rc;
+    rc = hfd_stmt_step(st, &row, err);
+    *sound = rc == HFD_OK && row && hfd_slice_is(hfd_stmt_col_text(st, 0, mem), "ok");
+    hfd_stmt_done(st);
+    return rc;
+}
+
+static hfd_rc read_state(struct hfd_txn *tx, void *arg, struct hfd_err *err)
+{
+    struct state *s = arg;
+    struct hfd_arena mem;
+    hfd_rc rc;
+
+    *s = (struct state){.sound = false};
+    hfd_arena_init(&mem, 1 << 20);
+    rc = check_sound(tx, &mem, &s->sound, err);
+    for (size_t i = 0; rc == HFD_OK && i < UPDATES; i++) {
+        struct hfd_resource_row res;
+        struct hfd_part_list parts;
+
+        rc = hfd_resource_row_get(tx, hfd_slice_of(name_of(i)), &mem, &res, err);
+        s->res[i] = rc == HFD_OK ? res.created_us : 0;
+        if (rc == HFD_OK || rc == HFD_NOT_FOUND)
+            rc = hfd_part_row_list(tx, hfd_slice_of(name_of(i)), &mem, &parts, err);
+        s->part[i] = rc == HFD_OK && parts.count == 1 ? parts.rows[0].generation : 0;
+    }
+    hfd_arena_fini(&mem);
+    return rc;
+}
+
+/* @return how many answered updates are missing; fails the test for anything damaged or half-made */
+static unsigned lost_after_reopen(struct run *run)
+{
+    struct hfd_store_config config = {.dir = run->dir, .readers = 1};
+    struct hfd_store *store;
+    struct hfd_store_reader *reader;
+    struct state s;
+    struct hfd_err err;
+    unsigned lost = 0;
+    size_t last = UPDATES - 1;
+
+    if (hfd_store_open(&config, &store, &err) != HFD_OK)
+        fail_msg("reopen: %s", err.msg);
+    assert_int_equal(hfd_store_reader_open(store, &reader, &err), HFD_OK);
+    assert_int_equal(hfd_store_read(reader, read_state, &s, &err), HFD_OK);
+    assert_true(s.sound);
+    for (size_t i = 0; i < UPDATES; i++) {
+        bool later_there = i % 3 == 1 && i + 1 < UPDATES && s.res[i + 1] != 0;
+
+        assert_int_equal(s.res[i], s.part[i]);
+        if (s.res[i] != 0)
+            assert_int_equal(s.res[i], later_there ? 2 : 1);
+        lost += run->acked[i] && s.res[i] == 0;
+    }
+    assert_int_equal(hfd_store_update_wait(store, update, &last, &err), HFD_OK); /* and it works again */
+    hfd_store_reader_close(&reader);
+    hfd_store_close(&store);
+    return lost;
+}
+
+static void run_init(struct run *run)
+{
+    *run = (struct run){.worst = HFD_OK};
+    tmpdir_make(run->base);
+    (void)snprintf(run->dir, sizeof(run->dir), "%s/data", run->base);
+}
+
+static void remove_shm(const struct run *run)
+{
+    char path[TMPDIR_MAX + 32];
+
+    (void)snprintf(path, sizeof(path), "%s/store.db-shm", run->dir);
+    (void)unlink(path); /* memory does not survive a power cut */
+}
+
+static int setup(void **state)
+{
+    (void)state;
+    hfd_db_set_vfs(FAULTVFS_NAME);
+    hfd_db_set_checkpoint_frames(CHECKPOINT_FRAMES);
+    return 0;
+}
+
+/* ---- failing calls ---- */
+
+struct fault_case {
+    const char *name;
+    unsigned kinds;
+    bool for_ever;
+    int code;
+    unsigned fewest; /* calls that the scenario must have had */
+};
+
+static void fail_each_call(const struct fault_case *c)
+{
+    unsigned nth = 0;
+    unsigned fired;
+
+    do {
+        struct run run;
+
+        run_init(&run);
+        faultvfs_arm(c->kinds, ++nth, c->for_ever, c->code);
+        scenario(&run, UPDATES, false);
+        fired = faultvfs_disarm();
+        if (run.worst != HFD_OK && (fired == 0 || (run.worst != HFD_IO && run.worst != HFD_BUSY)))
+            fail_msg("%s: call %u: answered %s", c->name, nth, hfd_rc_name(run.worst));
+        assert_int_equal(run.broken_calls, run.ok_at_end ? 0 : 1);
+        assert_true(run.refused_after_broken);
+        if (lost_after_reopen(&run) != 0)
+            fail_msg("%s: call %u: an answered update is lost", c->name, nth);
+        tmpdir_remove(run.base);
+    } while (fired != 0);
+    assert_true(nth > c->fewest);
+}
+
+/* Every write, sync, truncation and removal fails in turn, once and for ever, as a broken or a full disk does. */
+static void failing_changes_lose_nothing(void **state)
+{
+    static const struct fault_case cases[] = {
+        {"one failed change", FAULTVFS_CHANGES, false, 0, 80},
+        {"changes fail from here on", FAULTVFS_CHANGES, true, 0, 80},
+        {"the disk is full", FAULTVFS_CHANGES, true, SQLITE_FULL, 80},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
+        fail_each_call(&cases[i]);
+}
+
+/* Reads and opening files fail as well. */
+static void failing_reads_and_opens_lose_nothing(void **state)
+{
+    static const struct fault_case cases[] = {
+        {"one failed read", FAULTVFS_READS, false, 0, 5},
+        {"reads fail from here on", FAULTVFS_READS, true, 0, 5},
+        {"one failed open", FAULTVFS_OPENS, false, 0, 2},
+        {"opens fail from here on", FAULTVFS_OPENS, true, 0, 2},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
+        fail_each_call(&cases[i]);
+}
+
+/* ---- power cuts ---- */
+
+/* @return answered updates that were lost; *cut tells whether the scenario had an nth call */
+static unsigned cut_power(unsigned nth, size_t updates, uint64_t seed, bool *cut)
+{
+    struct run run;
+    unsigned lost;
+
+    run_init(&run);
+    faultvfs_power_arm(nth);
+    scenario(&run, updates, nth == 0);
+    *cut = faultvfs_power_cut();
+    faultvfs_power_back(seed);
+    remove_shm(&run);
+    lost = lost_after_reopen(&run);
+    tmpdir_remove(run.base);
+    return lost;
+}
+
+/* Power goes at every changing call, and between an answer and the next request. */
+static unsigned cut_power_everywhere(unsigned *points)
+{
+    unsigned lost = 0;
+    bool cut = true;
+
+    *points = 0;
+    for (unsigned nth = 1; cut; nth++)
+        for (uint64_t seed = 0; cut && seed < SEEDS; seed++, ++*points)
+            lost += cut_power(nth, UPDATES, nth * 1000 + seed, &cut) != 0;
+    for (size_t updates = 0; updates <= UPDATES; updates++)
+        for (uint64_t seed = 0; seed < 2 * SEEDS; seed++, ++*points)
+            lost += cut_power(0, updates, updates * 100000 + seed, &cut) != 0;
+    return lost;
+}
+
+/* What was answered survives a power cut at any call. */
+static void power_cut_loses_nothing(void **state)
+{
+    unsigned points;
+
+    (void)state;
+    assert_int_equal(cut_power_everywhere(&points), 0);
+    assert_true(points > 300);
+}
+
+/* The control: with synchronous=NORMAL the same power cuts do lose answered updates, so the test above can tell. */
+static void power_cut_control_loses(void **state)
+{
+    unsigned points;
+
+    (void)state;
+    hfd_db_set_synchronous("NORMAL");
+    assert_true(cut_power_everywhere(&points) > points / 10);
+    hfd_db_set_synchronous("FULL");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(failing_changes_lose_nothing),
+        cmocka_unit_test(failing_reads_and_opens_lose_nothing),
+        cmocka_unit_test(power_cut_loses_nothing),
+        cmocka_unit_test(power_cut_control_loses),
+    };
+    int null_fd = open("/dev/null", O_WRONLY | O_CLOEXEC);
+
+    hfd_log_set_fd(null_fd); /* each failure is logged, and there are hundreds */
+    faultvfs_register();
+    return cmocka_run_group_tests(tests, setup, NULL);
+}

@@ -467,9 +467,10 @@ hfd_rc hfd_db_tidy(struct hfd_db *db, struct hfd_err *err)
         return fail_broken(db, err);
     if (db->log_frames < seams.checkpoint_frames)
         return HFD_OK;
+    db->log_frames = 0; /* until the next commit that writes: what could not be done now is tried again then */
     sqlite = sqlite3_wal_checkpoint_v2(db->handle, NULL, SQLITE_CHECKPOINT_PASSIVE, NULL, NULL);
     if (sqlite == SQLITE_OK || !find_code(sqlite)->fatal)
-        return HFD_OK; /* what could not be done now is tried again after the next commit */
+        return HFD_OK;
     return fail_sqlite(db, sqlite, "checkpoint", err);
 }
 

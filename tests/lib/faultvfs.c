@@ -391,15 +391,22 @@ void faultvfs_arm(unsigned kinds, unsigned nth, bool for_ever, int sqlite_code)
     pthread_mutex_unlock(&disk.lock);
 }
 
-unsigned faultvfs_disarm(void)
+unsigned faultvfs_fired(void)
 {
     unsigned fired;
 
     pthread_mutex_lock(&disk.lock);
-    disk.kinds = 0;
     fired = disk.fired;
     pthread_mutex_unlock(&disk.lock);
     return fired;
+}
+
+unsigned faultvfs_disarm(void)
+{
+    pthread_mutex_lock(&disk.lock);
+    disk.kinds = 0;
+    pthread_mutex_unlock(&disk.lock);
+    return faultvfs_fired();
 }
 
 void faultvfs_power_arm(unsigned nth)

@@ -25,6 +25,7 @@ void faultvfs_register(void);
 /** @param nth  1 = the next such call; @param sqlite_code  what it answers, 0 = the I/O error that fits the call */
 void faultvfs_arm(unsigned kinds, unsigned nth, bool for_ever, int sqlite_code);
 /** @return how many calls failed since arming */
+unsigned faultvfs_fired(void);
 unsigned faultvfs_disarm(void);
 
 /** Starts to keep what is on disk; the disk stops at the nth changing call (0: only when told). No file may be open. */

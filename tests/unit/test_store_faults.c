@@ -20,24 +20,26 @@
 
 #include <cmocka.h>
 
-#define UPDATES 8
+#define UPDATES 6
 #define CHECKPOINT_FRAMES 12 /* so that the scenario copies its log into the database a few times */
-#define SEEDS 4              /* power cuts per call */
+#define SEEDS 2              /* power cuts per call; HFD_TEST_SEEDS sets another number, for long runs */
 
 struct run {
     char base[TMPDIR_MAX];
     char dir[TMPDIR_MAX + 8];
     bool acked[UPDATES];
-    bool opened;
     hfd_rc worst;
     atomic_uint broken_calls;
     bool ok_at_end; /* hfd_store_ok after the last update */
     bool refused_after_broken;
+    unsigned fired_when_open; /* calls that failed while the store was open */
 };
+
+static uint64_t seeds = SEEDS;
 
 static const char *name_of(size_t i)
 {
-    static const char *const names[UPDATES] = {"r0", "r1", "r2", "r3", "r4", "r5", "r6", "r7"};
+    static const char *const names[UPDATES] = {"r0", "r1", "r2", "r3", "r4", "r5"};
 
     return names[i];
 }
@@ -83,6 +85,14 @@ static void note(struct run *run, hfd_rc rc)
         run->worst = rc;
 }
 
+static hfd_rc nothing(struct hfd_txn *tx, void *arg, struct hfd_err *err)
+{
+    (void)tx;
+    (void)arg;
+    (void)err;
+    return HFD_OK;
+}
+
 /* Opens, updates, closes; keeps what was answered. Goes on after failures, as clients do. */
 static void scenario(struct run *run, size_t updates, bool stop_at_end)
 {
@@ -92,7 +102,7 @@ static void scenario(struct run *run, size_t updates, bool stop_at_end)
     hfd_rc rc = hfd_store_open(&config, &store, NULL);
 
     note(run, rc);
-    run->opened = rc == HFD_OK;
+    run->fired_when_open = 0;
     run->ok_at_end = run->refused_after_broken = true;
     if (rc != HFD_OK)
         return;
@@ -105,6 +115,8 @@ static void scenario(struct run *run, size_t updates, bool stop_at_end)
             run->refused_after_broken = false;
         was_broken = was_broken || !hfd_store_ok(store);
     }
+    note(run, hfd_store_update_wait(store, nothing, NULL, NULL)); /* the housekeeping behind the last one is over */
+    run->fired_when_open = faultvfs_fired();
     run->ok_at_end = hfd_store_ok(store);
     if (stop_at_end)
         (void)faultvfs_power_cut();
@@ -230,10 +242,12 @@ static void fail_each_call(const struct fault_case *c)
         faultvfs_arm(c->kinds, ++nth, c->for_ever, c->code);
         scenario(&run, UPDATES, false);
         fired = faultvfs_disarm();
-        if (run.worst != HFD_OK && (fired == 0 || (run.worst != HFD_IO && run.worst != HFD_BUSY)))
+        if (run.worst != HFD_OK && (fired == 0 || run.worst != HFD_IO))
             fail_msg("%s: call %u: answered %s", c->name, nth, hfd_rc_name(run.worst));
         assert_int_equal(run.broken_calls, run.ok_at_end ? 0 : 1);
         assert_true(run.refused_after_broken);
+        if (c->kinds == FAULTVFS_CHANGES && run.fired_when_open != 0 && run.ok_at_end)
+            fail_msg("%s: call %u: the store goes on", c->name, nth);
         if (lost_after_reopen(&run) != 0)
             fail_msg("%s: call %u: an answered update is lost", c->name, nth);
         tmpdir_remove(run.base);
@@ -297,10 +311,10 @@ static unsigned cut_power_everywhere(unsigned *points)
 
     *points = 0;
     for (unsigned nth = 1; cut; nth++)
-        for (uint64_t seed = 0; cut && seed < SEEDS; seed++, ++*points)
+        for (uint64_t seed = 0; cut && seed < seeds; seed++, ++*points)
             lost += cut_power(nth, UPDATES, nth * 1000 + seed, &cut) != 0;
     for (size_t updates = 0; updates <= UPDATES; updates++)
-        for (uint64_t seed = 0; seed < 2 * SEEDS; seed++, ++*points)
+        for (uint64_t seed = 0; seed < 2 * seeds; seed++, ++*points)
             lost += cut_power(0, updates, updates * 100000 + seed, &cut) != 0;
     return lost;
 }
@@ -312,7 +326,7 @@ static void power_cut_loses_nothing(void **state)
 
     (void)state;
     assert_int_equal(cut_power_everywhere(&points), 0);
-    assert_true(points > 300);
+    assert_true(points > 200);
 }
 
 /* The control: with synchronous=NORMAL the same power cuts do lose answered updates, so the test above can tell. */
@@ -334,9 +348,14 @@ int main(void)
         cmocka_unit_test(power_cut_loses_nothing),
         cmocka_unit_test(power_cut_control_loses),
     };
+    const char *wanted = getenv("HFD_TEST_SEEDS");
     int null_fd = open("/dev/null", O_WRONLY | O_CLOEXEC);
 
     hfd_log_set_fd(null_fd); /* each failure is logged, and there are hundreds */
     faultvfs_register();
+    if (wanted != NULL)
+        seeds = strtoull(wanted, NULL, 10);
+    if (access("/dev/shm", W_OK) == 0) /* a thousand folders: syncs of the real disk prove nothing here */
+        (void)setenv("TMPDIR", "/dev/shm", 0);
     return cmocka_run_group_tests(tests, setup, NULL);
 }

@@ -138,8 +138,10 @@ static hfd_rc fail_sqlite(struct hfd_db *db, int sqlite, const char *what, struc
 
     if (shown > WHAT_SHOWN)
         shown = WHAT_SHOWN;
+    while (shown > 0 && what[shown - 1] == ' ')
+        shown--;
     (void)hfd_fail(&e, rc, "store: %.*s: %s (%d, %s)%s", (int)shown, what, c->name, sqlite, sqlite3_errstr(sqlite),
-                   undone ? "; the transaction was undone" : "");
+                   undone && !c->fatal ? "; the transaction was undone" : "");
     if (c->fatal || undone) {
         db->broken = true;
         db->cause = e;

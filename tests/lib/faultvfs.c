@@ -43,6 +43,7 @@ static struct {
 struct file {
     sqlite3_file base;
     struct image *image; /* NULL: not tracked */
+    unsigned write_kinds;
     sqlite3_file *real;  /* behind this struct */
 };
 
@@ -127,7 +128,7 @@ static int decide(unsigned kind, int usual_code, bool *torn)
     *torn = false;
     if (disk.stopped)
         return usual_code;
-    if (disk.tracking && kind == FAULTVFS_CHANGES && disk.stop_after != 0 && --disk.stop_after == 0) {
+    if (disk.tracking && (kind & FAULTVFS_CHANGES) != 0 && disk.stop_after != 0 && --disk.stop_after == 0) {
         disk.stopped = true;
         *torn = true;
         return usual_code;
@@ -172,7 +173,7 @@ static int io_write(sqlite3_file *f, const void *bytes, int len, sqlite3_int64 a
     int done;
 
     pthread_mutex_lock(&disk.lock);
-    rc = decide(FAULTVFS_CHANGES, SQLITE_IOERR_WRITE, &torn);
+    rc = decide(file->write_kinds, SQLITE_IOERR_WRITE, &torn);
     if (rc == SQLITE_OK || torn) {
         done = file->real->pMethods->xWrite(file->real, bytes, torn && !disk.stopped ? len / 2 : len, at);
         if (rc == SQLITE_OK)
@@ -320,7 +321,9 @@ static int vfs_open(sqlite3_vfs *vfs, sqlite3_filename path, sqlite3_file *f, in
     int rc;
 
     (void)vfs;
-    *file = (struct file){.real = (sqlite3_file *)(file + 1)};
+    *file = (struct file){.real = (sqlite3_file *)(file + 1), .write_kinds = FAULTVFS_CHANGES};
+    if ((flags & SQLITE_OPEN_MAIN_DB) != 0)
+        file->write_kinds |= FAULTVFS_COPIES;
     pthread_mutex_lock(&disk.lock);
     rc = decide(FAULTVFS_OPENS, SQLITE_CANTOPEN, &torn);
     if (rc == SQLITE_OK)

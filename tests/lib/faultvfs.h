@@ -18,6 +18,7 @@
 #define FAULTVFS_CHANGES 1u /* write, truncate, sync, delete */
 #define FAULTVFS_READS 2u   /* read */
 #define FAULTVFS_OPENS 4u   /* open */
+#define FAULTVFS_COPIES 8u  /* write to the database itself: the log being copied into it */
 
 /** Registers the VFS under FAULTVFS_NAME; once a program. */
 void faultvfs_register(void);

@@ -12,6 +12,7 @@
 #include "tests/lib/tmpdir.h"
 
 #include <fcntl.h>
+#include <semaphore.h>
 #include <setjmp.h>
 #include <sqlite3.h>
 #include <stdarg.h>
@@ -284,6 +285,70 @@ static void failing_reads_and_opens_lose_nothing(void **state)
         fail_each_call(&cases[i]);
 }
 
+static void on_broken_post(void *ctx)
+{
+    (void)sem_post(ctx);
+}
+
+/* The log cannot be copied into the database, behind an answer: the answer holds, and the store says that it is broken without being asked. */
+static void failed_checkpoint_breaks_the_store(void **state)
+{
+    struct hfd_store_config config;
+    struct hfd_store *store;
+    struct run run;
+    sem_t broken;
+    size_t i = 0;
+
+    (void)state;
+    run_init(&run);
+    config = (struct hfd_store_config){.dir = run.dir, .readers = 1};
+    assert_int_equal(sem_init(&broken, 0, 0), 0);
+    hfd_db_set_checkpoint_frames(1);
+    assert_int_equal(hfd_store_open(&config, &store, NULL), HFD_OK);
+    hfd_store_on_broken(store, on_broken_post, &broken);
+    faultvfs_arm(FAULTVFS_COPIES, 1, false, 0);
+    assert_int_equal(hfd_store_update_wait(store, update, &i, NULL), HFD_OK);
+    while (sem_wait(&broken) != 0)
+        continue;
+    assert_int_equal(faultvfs_disarm(), 1);
+    assert_false(hfd_store_ok(store));
+    assert_int_equal(hfd_store_update_wait(store, update, &i, NULL), HFD_IO);
+    hfd_store_close(&store);
+    run.acked[0] = true;
+    assert_int_equal(lost_after_reopen(&run), 0);
+    hfd_db_set_checkpoint_frames(CHECKPOINT_FRAMES);
+    (void)sem_destroy(&broken);
+    tmpdir_remove(run.base);
+}
+
+/* A reader whose disk failed answers so, and works again as soon as the disk does. */
+static void failed_read_does_not_break_the_store(void **state)
+{
+    struct hfd_store_config config;
+    struct hfd_store *store;
+    struct hfd_store_reader *reader;
+    struct run run;
+    struct state s;
+    size_t i = 0;
+
+    (void)state;
+    run_init(&run);
+    config = (struct hfd_store_config){.dir = run.dir, .readers = 1};
+    assert_int_equal(hfd_store_open(&config, &store, NULL), HFD_OK);
+    assert_int_equal(hfd_store_update_wait(store, update, &i, NULL), HFD_OK);
+    assert_int_equal(hfd_store_reader_open(store, &reader, NULL), HFD_OK);
+    faultvfs_arm(FAULTVFS_READS, 1, true, 0);
+    for (int n = 0; n < 3; n++)
+        assert_int_equal(hfd_store_read(reader, read_state, &s, NULL), HFD_IO);
+    assert_true(faultvfs_disarm() != 0);
+    assert_true(hfd_store_ok(store));
+    assert_int_equal(hfd_store_read(reader, read_state, &s, NULL), HFD_OK);
+    assert_int_equal(s.res[0], 1);
+    hfd_store_reader_close(&reader);
+    hfd_store_close(&store);
+    tmpdir_remove(run.base);
+}
+
 /* ---- power cuts ---- */
 
 /* @return answered updates that were lost; *cut tells whether the scenario had an nth call */
@@ -345,6 +410,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(failing_changes_lose_nothing),
         cmocka_unit_test(failing_reads_and_opens_lose_nothing),
+        cmocka_unit_test(failed_checkpoint_breaks_the_store),
+        cmocka_unit_test(failed_read_does_not_break_the_store),
         cmocka_unit_test(power_cut_loses_nothing),
         cmocka_unit_test(power_cut_control_loses),
     };

@@ -1,0 +1,541 @@
+/* db.h on SQLite, and the migrations: what a connection promises, refuses and answers. */
+#include "store/db.h"
+
+#include "driver/base/log.h"
+#include "store/migrate.h"
+#include "store/sqlite/db_sqlite_int.h"
+#include "store/store.h"
+#include "tests/lib/faultvfs.h"
+#include "tests/lib/tmpdir.h"
+
+#include <fcntl.h>
+#include <pthread.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <sqlite3.h>
+#include <stdarg.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+static const char sql_make[] = "CREATE TABLE t (k TEXT NOT NULL PRIMARY KEY, v BIGINT, b BLOB, w TEXT, CHECK (v < 1000))";
+static const char sql_insert[] = "INSERT INTO t (k, v, b, w) VALUES (?1, ?2, ?3, ?4)";
+static const char sql_select[] = "SELECT k, v, b, w FROM t WHERE k = ?1";
+static const char sql_count[] = "SELECT count(*) FROM t";
+static const char sql_delete[] = "DELETE FROM t WHERE v >= ?1";
+
+struct fixture {
+    char base[TMPDIR_MAX];
+    char dir[TMPDIR_MAX + 8];
+    struct hfd_db *db;
+    struct hfd_arena mem;
+};
+
+static void open_writer(struct fixture *fx)
+{
+    struct hfd_err err;
+
+    if (hfd_db_open(fx->dir, HFD_DB_WRITER, &fx->db, &err) != HFD_OK)
+        fail_msg("%s", err.msg);
+}
+
+static int setup(void **state)
+{
+    struct fixture *fx = calloc(1, sizeof(*fx));
+
+    assert_non_null(fx);
+    tmpdir_make(fx->base);
+    (void)snprintf(fx->dir, sizeof(fx->dir), "%s/data", fx->base);
+    open_writer(fx);
+    assert_int_equal(hfd_db_exec(fx->db, sql_make, NULL), HFD_OK);
+    assert_int_equal(hfd_db_set_schema_version(fx->db, 0, NULL), HFD_OK); /* marks it as ours */
+    hfd_arena_init(&fx->mem, 1 << 20);
+    *state = fx;
+    return 0;
+}
+
+static int teardown(void **state)
+{
+    struct fixture *fx = *state;
+
+    hfd_db_set_vfs(NULL);
+    hfd_db_set_synchronous("FULL");
+    hfd_arena_fini(&fx->mem);
+    hfd_db_close(&fx->db);
+    tmpdir_remove(fx->base);
+    free(fx);
+    return 0;
+}
+
+static hfd_rc insert(struct hfd_db *db, const char *k, int64_t v, struct hfd_err *err)
+{
+    struct hfd_stmt *st;
+    hfd_rc rc = hfd_db_prepare(db, sql_insert, &st, err);
+
+    if (rc != HFD_OK)
+        return rc;
+    hfd_stmt_text(st, 1, hfd_slice_of(k));
+    hfd_stmt_i64(st, 2, v);
+    hfd_stmt_null(st, 3);
+    hfd_stmt_text(st, 4, HFD_SLICE_NONE);
+    return hfd_stmt_run(st, NULL, err);
+}
+
+static int64_t count(struct hfd_db *db)
+{
+    struct hfd_stmt *st;
+    int64_t n = -1;
+    bool row;
+
+    assert_int_equal(hfd_db_prepare(db, sql_count, &st, NULL), HFD_OK);
+    assert_int_equal(hfd_stmt_step(st, &row, NULL), HFD_OK);
+    assert_true(row);
+    n = hfd_stmt_col_i64(st, 0);
+    hfd_stmt_done(st);
+    return n;
+}
+
+/* Values come back as they went in: every length, NUL bytes, the ends of the integers, NULL and empty apart. */
+static void values_come_back(void **state)
+{
+    static const char bytes[] = {'a', 0, '\xff', 'b'};
+    static const struct {
+        hfd_slice text, blob;
+        int64_t v;
+    } rows[] = {
+        {{"", 0}, {"", 0}, 0},
+        {{bytes, 4}, {bytes, 4}, INT64_MIN},
+        {{NULL, 0}, {NULL, 0}, -1},
+        {{"h\xc3\xa9", 3}, {bytes, 1}, 999},
+    };
+    struct fixture *fx = *state;
+    struct hfd_stmt *st;
+    bool row;
+
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        char key[2] = {(char)('a' + i), '\0'};
+        hfd_slice got;
+
+        assert_int_equal(hfd_db_prepare(fx->db, sql_insert, &st, NULL), HFD_OK);
+        hfd_stmt_text(st, 1, hfd_slice_of(key));
+        hfd_stmt_i64(st, 2, rows[i].v);
+        hfd_stmt_blob(st, 3, rows[i].blob);
+        hfd_stmt_text(st, 4, rows[i].text);
+        assert_int_equal(hfd_stmt_run(st, NULL, NULL), HFD_OK);
+        assert_int_equal(hfd_db_prepare(fx->db, sql_select, &st, NULL), HFD_OK);
+        hfd_stmt_text(st, 1, hfd_slice_of(key));
+        assert_int_equal(hfd_stmt_step(st, &row, NULL), HFD_OK);
+        assert_true(row);
+        assert_true(hfd_stmt_col_i64(st, 1) == rows[i].v);
+        got = hfd_stmt_col_text(st, 2, &fx->mem);
+        assert_true(hfd_slice_eq(got, rows[i].blob) && (got.p == NULL) == (rows[i].blob.p == NULL));
+        got = hfd_stmt_col_text(st, 3, &fx->mem);
+        assert_true(hfd_slice_eq(got, rows[i].text) && (got.p == NULL) == (rows[i].text.p == NULL));
+        assert_int_equal(hfd_stmt_col_is_null(st, 3), rows[i].text.p == NULL);
+        assert_int_equal(hfd_stmt_step(st, &row, NULL), HFD_OK);
+        assert_false(row);
+        hfd_stmt_done(st);
+    }
+}
+
+/* Bindings of the last use do not leak into the next. */
+static void statement_starts_without_bindings(void **state)
+{
+    struct fixture *fx = *state;
+    struct hfd_stmt *st;
+    struct hfd_err err;
+    int64_t changed = 9;
+
+    assert_int_equal(insert(fx->db, "a", 1, NULL), HFD_OK);
+    assert_int_equal(hfd_db_prepare(fx->db, sql_delete, &st, NULL), HFD_OK);
+    hfd_stmt_i64(st, 1, 1);
+    hfd_stmt_done(st);
+    assert_int_equal(hfd_db_prepare(fx->db, sql_delete, &st, NULL), HFD_OK);
+    assert_int_equal(hfd_stmt_run(st, &changed, &err), HFD_OK); /* v >= NULL is never so */
+    assert_int_equal(changed, 0);
+    assert_int_equal(hfd_db_prepare(fx->db, sql_delete, &st, NULL), HFD_OK);
+    hfd_stmt_i64(st, 1, 1);
+    assert_int_equal(hfd_stmt_run(st, &changed, &err), HFD_OK);
+    assert_int_equal(changed, 1);
+}
+
+/* A taken key and a refused check are a conflict; a missing value is damage. None of them breaks the connection or says what the data was. */
+static void constraints_are_answered(void **state)
+{
+    struct fixture *fx = *state;
+    struct hfd_err err;
+
+    assert_int_equal(insert(fx->db, "secret", 1, &err), HFD_OK);
+    assert_int_equal(insert(fx->db, "secret", 2, &err), HFD_CONFLICT);
+    assert_string_equal(err.msg, "store: INSERT INTO t: SQLITE_CONSTRAINT (1555, constraint failed)");
+    assert_int_equal(insert(fx->db, "b", 1000, &err), HFD_CONFLICT);
+    assert_int_equal(insert(fx->db, NULL, 1, &err), HFD_CORRUPT);
+    assert_int_equal(hfd_db_exec(fx->db, "SELECT * FROM absent", &err), HFD_CORRUPT);
+    assert_false(hfd_db_broken(fx->db));
+    assert_int_equal(count(fx->db), 1);
+}
+
+/* What goes wrong while a column is read is told by the next step. */
+static void column_failures_stick(void **state)
+{
+    struct fixture *fx = *state;
+    struct hfd_arena tiny;
+    struct hfd_stmt *st;
+    struct hfd_err err;
+    bool row;
+
+    assert_int_equal(insert(fx->db, "a-long-enough-key", 1, NULL), HFD_OK);
+    hfd_arena_init(&tiny, 4);
+    for (int i = 0; i < 3; i++) {
+        static const hfd_rc expected[] = {HFD_NOMEM, HFD_CORRUPT, HFD_CORRUPT};
+
+        assert_int_equal(hfd_db_prepare(fx->db, sql_select, &st, NULL), HFD_OK);
+        hfd_stmt_text(st, 1, HFD_SLICE("a-long-enough-key"));
+        assert_int_equal(hfd_stmt_step(st, &row, NULL), HFD_OK);
+        if (i == 0)
+            assert_null(hfd_stmt_col_text(st, 0, &tiny).p);
+        else if (i == 1)
+            (void)hfd_stmt_col_i64(st, 0); /* text */
+        else
+            assert_null(hfd_stmt_col_text(st, 1, &fx->mem).p); /* an integer */
+        assert_int_equal(hfd_stmt_step(st, &row, &err), expected[i]);
+        assert_int_equal(err.rc, expected[i]);
+        assert_false(row);
+        hfd_stmt_done(st);
+    }
+    hfd_arena_fini(&tiny);
+    assert_false(hfd_db_broken(fx->db));
+}
+
+/* Many statements on one connection: each is found again by its address. */
+static void many_statements_are_kept_apart(void **state)
+{
+    enum { N = 300 };
+    static char texts[N][24];
+    struct fixture *fx = *state;
+
+    for (int round = 0; round < 2; round++) {
+        for (size_t i = 0; i < N; i++) {
+            struct hfd_stmt *st;
+            bool row;
+
+            if (round == 0)
+                (void)snprintf(texts[i], sizeof(texts[i]), "SELECT %zu", i);
+            assert_int_equal(hfd_db_prepare(fx->db, texts[i], &st, NULL), HFD_OK);
+            assert_int_equal(hfd_stmt_step(st, &row, NULL), HFD_OK);
+            assert_int_equal(hfd_stmt_col_i64(st, 0), (int64_t)i);
+            hfd_stmt_done(st);
+        }
+    }
+}
+
+/* A savepoint undoes its own writes only; a rollback undoes all. */
+static void savepoints_nest_in_a_transaction(void **state)
+{
+    struct fixture *fx = *state;
+
+    assert_int_equal(hfd_db_begin(fx->db, NULL), HFD_OK);
+    assert_int_equal(hfd_db_savepoint(fx->db, NULL), HFD_OK);
+    assert_int_equal(insert(fx->db, "a", 1, NULL), HFD_OK);
+    assert_int_equal(hfd_db_release(fx->db, NULL), HFD_OK);
+    assert_int_equal(hfd_db_savepoint(fx->db, NULL), HFD_OK);
+    assert_int_equal(insert(fx->db, "b", 1, NULL), HFD_OK);
+    assert_int_equal(hfd_db_rollback_to(fx->db, NULL), HFD_OK);
+    assert_int_equal(hfd_db_commit(fx->db, NULL), HFD_OK);
+    assert_int_equal(count(fx->db), 1);
+    assert_int_equal(hfd_db_begin(fx->db, NULL), HFD_OK);
+    assert_int_equal(insert(fx->db, "c", 1, NULL), HFD_OK);
+    hfd_db_rollback(fx->db);
+    assert_int_equal(count(fx->db), 1);
+}
+
+/* A reader cannot write, whatever it is asked. */
+static void reader_cannot_write(void **state)
+{
+    struct fixture *fx = *state;
+    struct hfd_db *reader;
+
+    assert_int_equal(hfd_db_open(fx->dir, HFD_DB_READER, &reader, NULL), HFD_OK);
+    assert_int_equal(insert(reader, "a", 1, NULL), HFD_IO);
+    hfd_db_close(&reader);
+    assert_int_equal(count(fx->db), 0);
+}
+
+/* A reader needs a database that a writer has made. */
+static void reader_makes_nothing(void **state)
+{
+    struct fixture *fx = *state;
+    struct hfd_db *reader;
+    char path[TMPDIR_MAX + 32];
+    struct hfd_err err;
+
+    assert_int_equal(hfd_db_open(fx->base, HFD_DB_READER, &reader, &err), HFD_IO);
+    assert_null(reader);
+    (void)snprintf(path, sizeof(path), "%s/store.db", fx->base);
+    assert_int_not_equal(access(path, F_OK), 0);
+}
+
+/* Two programs that write: the second is told to come back, and neither is harmed. */
+static void foreign_writer_makes_busy(void **state)
+{
+    struct fixture *fx = *state;
+    char path[TMPDIR_MAX + 32];
+    sqlite3 *other;
+    struct hfd_err err;
+
+    (void)snprintf(path, sizeof(path), "%s/store.db", fx->dir);
+    assert_int_equal(sqlite3_open(path, &other), SQLITE_OK);
+    assert_int_equal(sqlite3_exec(other, "BEGIN IMMEDIATE", NULL, NULL, NULL), SQLITE_OK);
+    assert_int_equal(hfd_db_begin(fx->db, &err), HFD_BUSY);
+    assert_false(hfd_db_broken(fx->db));
+    assert_int_equal(sqlite3_close(other), SQLITE_OK);
+    assert_int_equal(hfd_db_begin(fx->db, &err), HFD_OK);
+    hfd_db_rollback(fx->db);
+}
+
+/* An engine failure breaks the connection: every later call answers the first reason. */
+static void broken_connection_repeats_its_reason(void **state)
+{
+    struct fixture *fx = *state;
+    struct hfd_err first, later;
+    struct hfd_stmt *st;
+    int64_t version;
+
+    hfd_db_close(&fx->db);
+    hfd_db_set_vfs(FAULTVFS_NAME);
+    open_writer(fx);
+    assert_int_equal(insert(fx->db, "a", 1, NULL), HFD_OK);
+    assert_int_equal(hfd_db_begin(fx->db, NULL), HFD_OK);
+    faultvfs_arm(FAULTVFS_CHANGES, 1, false, SQLITE_FULL);
+    assert_int_equal(insert(fx->db, "b", 1, NULL), HFD_OK);
+    assert_int_equal(hfd_db_commit(fx->db, &first), HFD_IO);
+    assert_int_equal(faultvfs_disarm(), 1);
+    assert_string_equal(first.msg, "store: COMMIT: SQLITE_FULL (13, database or disk is full)");
+    assert_true(hfd_db_broken(fx->db));
+    hfd_db_rollback(fx->db);
+    assert_int_equal(hfd_db_begin(fx->db, &later), HFD_IO);
+    assert_string_equal(first.msg, later.msg);
+    assert_int_equal(hfd_db_prepare(fx->db, sql_count, &st, &later), HFD_IO);
+    assert_null(st);
+    assert_int_equal(hfd_db_exec(fx->db, sql_count, &later), HFD_IO);
+    assert_int_equal(hfd_db_schema_version(fx->db, &version, &later), HFD_IO);
+    assert_int_equal(hfd_db_tidy(fx->db, &later), HFD_IO);
+    assert_string_equal(first.msg, later.msg);
+    hfd_db_close(&fx->db);
+    open_writer(fx);
+    assert_int_equal(count(fx->db), 1);
+}
+
+/* A read that fails breaks its connection too, in or out of a transaction. */
+static void failed_read_breaks_the_reader(void **state)
+{
+    struct fixture *fx = *state;
+    struct hfd_db *reader;
+    struct hfd_stmt *st;
+    bool row;
+
+    assert_int_equal(insert(fx->db, "a", 1, NULL), HFD_OK);
+    hfd_db_set_vfs(FAULTVFS_NAME);
+    assert_int_equal(hfd_db_open(fx->dir, HFD_DB_READER, &reader, NULL), HFD_OK);
+    faultvfs_arm(FAULTVFS_READS, 1, true, 0);
+    if (hfd_db_prepare(reader, sql_count, &st, NULL) == HFD_OK) {
+        assert_int_equal(hfd_stmt_step(st, &row, NULL), HFD_IO);
+        hfd_stmt_done(st);
+    }
+    assert_true(faultvfs_disarm() != 0);
+    assert_true(hfd_db_broken(reader));
+    hfd_db_close(&reader);
+}
+
+/* A level of synchronous that does not hold is refused, not lived with. */
+static void weak_synchronous_is_refused(void **state)
+{
+    struct fixture *fx = *state;
+    struct hfd_db *reader;
+    struct hfd_err err;
+
+    hfd_db_set_synchronous("OFF"); /* reads back as something else than the seam expects */
+    assert_int_equal(hfd_db_open(fx->dir, HFD_DB_READER, &reader, &err), HFD_IO);
+    assert_string_equal(err.msg, "store: PRAGMA synchronous=OFF does not hold here: it is 0");
+}
+
+/* ---- our own mistakes abort, in every build ---- */
+
+static void get_twice(struct fixture *fx)
+{
+    struct hfd_stmt *st;
+
+    if (hfd_db_prepare(fx->db, sql_count, &st, NULL) == HFD_OK && hfd_db_prepare(fx->db, sql_count, &st, NULL) == HFD_OK)
+        _exit(1);
+}
+
+static void commit_with_an_open_statement(struct fixture *fx)
+{
+    struct hfd_stmt *st;
+
+    if (hfd_db_begin(fx->db, NULL) == HFD_OK && hfd_db_prepare(fx->db, sql_count, &st, NULL) == HFD_OK &&
+        hfd_db_commit(fx->db, NULL) == HFD_OK)
+        _exit(1);
+}
+
+static void *count_elsewhere(void *db)
+{
+    (void)count(db);
+    return NULL;
+}
+
+static void use_from_another_thread(struct fixture *fx)
+{
+    pthread_t thread;
+
+    (void)pthread_create(&thread, NULL, count_elsewhere, fx->db);
+    (void)pthread_join(thread, NULL);
+}
+
+static void mistakes_abort(void **state)
+{
+    static void (*const mistakes[])(struct fixture *) = {get_twice, commit_with_an_open_statement, use_from_another_thread};
+    struct fixture *fx = *state;
+
+    for (size_t i = 0; i < sizeof(mistakes) / sizeof(mistakes[0]); i++) {
+        int status;
+        pid_t child = fork();
+
+        assert_true(child >= 0);
+        if (child == 0) {
+            const struct rlimit none = {0, 0};
+
+            (void)setrlimit(RLIMIT_CORE, &none);
+            (void)signal(SIGABRT, SIG_DFL);
+            (void)dup2(open("/dev/null", O_WRONLY), STDERR_FILENO);
+            mistakes[i](fx);
+            _exit(0);
+        }
+        assert_int_equal(waitpid(child, &status, 0), child);
+        assert_true(WIFSIGNALED(status) && WTERMSIG(status) == SIGABRT);
+    }
+}
+
+/* A connection that moved to another thread works there. */
+static void adopted_connection_works(void **state)
+{
+    struct fixture *fx = *state;
+
+    hfd_db_adopt(fx->db);
+    assert_int_equal(count(fx->db), 0);
+}
+
+/* ---- schema versions ---- */
+
+static const struct hfd_migration steps[] = {
+    {"0001_a", "CREATE TABLE a (x TEXT)"},
+    {"0002_b", "CREATE TABLE b (x TEXT); INSERT INTO b (x) VALUES ('1');"},
+    {"0003_broken", "CREATE TABLE c (x TEXT); INSERT INTO absent (x) VALUES ('1');"},
+};
+
+static int64_t version_of(struct hfd_db *db)
+{
+    int64_t v;
+
+    assert_int_equal(hfd_db_schema_version(db, &v, NULL), HFD_OK);
+    return v;
+}
+
+/* What is missing is applied, once; a step that fails leaves nothing of itself, and the ones before it. */
+static void migrations_are_whole_steps(void **state)
+{
+    struct fixture *fx = *state;
+    struct hfd_err err;
+
+    assert_int_equal(hfd_migrate(fx->db, steps, 1, NULL), HFD_OK);
+    assert_int_equal(version_of(fx->db), 1);
+    assert_int_equal(hfd_migrate(fx->db, steps, 3, &err), HFD_CORRUPT);
+    assert_int_equal(version_of(fx->db), 2);
+    assert_int_equal(hfd_db_exec(fx->db, "SELECT * FROM b", NULL), HFD_OK);
+    assert_int_equal(hfd_db_exec(fx->db, "SELECT * FROM c", NULL), HFD_CORRUPT);
+    hfd_db_close(&fx->db);
+    open_writer(fx);
+    assert_int_equal(version_of(fx->db), 2);
+    assert_int_equal(hfd_migrate(fx->db, steps, 2, NULL), HFD_OK);
+}
+
+/* A database of a newer program is refused with both numbers, and left alone. */
+static void future_version_is_refused(void **state)
+{
+    struct fixture *fx = *state;
+    struct hfd_store_config config = {.dir = fx->dir};
+    struct hfd_store *store;
+    struct hfd_err err;
+    char knows[80];
+
+    assert_int_equal(hfd_db_set_schema_version(fx->db, 99, NULL), HFD_OK);
+    hfd_db_close(&fx->db);
+    assert_int_equal(hfd_store_open(&config, &store, &err), HFD_INVALID);
+    assert_null(store);
+    (void)snprintf(knows, sizeof(knows), "has schema version 99, and this program knows versions up to %zu", hfd_migrations_count);
+    assert_non_null(strstr(err.msg, knows));
+    assert_non_null(strstr(err.msg, "newer"));
+    open_writer(fx);
+    assert_int_equal(version_of(fx->db), 99);
+    assert_int_equal(hfd_db_exec(fx->db, "SELECT * FROM fleet", NULL), HFD_CORRUPT); /* nothing was added */
+}
+
+/* Somebody else's database is refused and not turned into ours. */
+static void foreign_database_is_refused(void **state)
+{
+    static const char *const makers[] = {"CREATE TABLE x (y)", "PRAGMA application_id=77", "PRAGMA application_id=77; CREATE TABLE x (y)"};
+    struct fixture *fx = *state;
+    char path[TMPDIR_MAX + 32];
+
+    (void)snprintf(path, sizeof(path), "%s/store.db", fx->base);
+    for (size_t i = 0; i < sizeof(makers) / sizeof(makers[0]); i++) {
+        struct hfd_db *db;
+        struct hfd_err err;
+        sqlite3 *other;
+        sqlite3_stmt *st;
+
+        assert_int_equal(sqlite3_open(path, &other), SQLITE_OK);
+        assert_int_equal(sqlite3_exec(other, makers[i], NULL, NULL, NULL), SQLITE_OK);
+        assert_int_equal(sqlite3_close(other), SQLITE_OK);
+        assert_int_equal(hfd_db_open(fx->base, HFD_DB_WRITER, &db, &err), HFD_INVALID);
+        assert_null(db);
+        assert_string_equal(err.msg, "store: store.db is not a database of hyperfleet-driver");
+        assert_int_equal(sqlite3_open(path, &other), SQLITE_OK);
+        assert_int_equal(sqlite3_prepare_v2(other, "PRAGMA journal_mode", -1, &st, NULL), SQLITE_OK);
+        assert_int_equal(sqlite3_step(st), SQLITE_ROW);
+        assert_string_equal((const char *)sqlite3_column_text(st, 0), "delete");
+        sqlite3_finalize(st);
+        assert_int_equal(sqlite3_close(other), SQLITE_OK);
+        assert_int_equal(unlink(path), 0);
+    }
+}
+
+int main(void)
+{
+#define RULE(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
+    const struct CMUnitTest tests[] = {
+        RULE(values_come_back),
+        RULE(statement_starts_without_bindings),
+        RULE(constraints_are_answered),
+        RULE(column_failures_stick),
+        RULE(many_statements_are_kept_apart),
+        RULE(savepoints_nest_in_a_transaction),
+        RULE(reader_cannot_write),
+        RULE(reader_makes_nothing),
+        RULE(foreign_writer_makes_busy),
+        RULE(broken_connection_repeats_its_reason),
+        RULE(failed_read_breaks_the_reader),
+        RULE(weak_synchronous_is_refused),
+        RULE(mistakes_abort),
+        RULE(adopted_connection_works),
+        RULE(migrations_are_whole_steps),
+        RULE(future_version_is_refused),
+        RULE(foreign_database_is_refused),
+    };
+
+    hfd_log_set_fd(open("/dev/null", O_WRONLY | O_CLOEXEC));
+    faultvfs_register();
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,487 @@
+/* store/rows.h on a real database: what is written comes back, orders, pages, uniqueness, damage. */
+#include "store/rows.h"
+
+#include "driver/base/log.h"
+#include "store/migrate.h"
+#include "store/txn.h"
+#include "tests/lib/tmpdir.h"
+
+#include <fcntl.h>
+#include <setjmp.h>
+#include <stdarg.h>
+
+#include <cmocka.h>
+
+struct fixture {
+    char base[TMPDIR_MAX];
+    struct hfd_txn tx;
+    struct hfd_arena mem;
+    struct hfd_err err;
+};
+
+static int setup(void **state)
+{
+    struct fixture *fx = calloc(1, sizeof(*fx));
+
+    assert_non_null(fx);
+    tmpdir_make(fx->base);
+    assert_int_equal(hfd_db_open(fx->base, HFD_DB_WRITER, &fx->tx.db, NULL), HFD_OK);
+    assert_int_equal(hfd_migrate(fx->tx.db, hfd_migrations, hfd_migrations_count, NULL), HFD_OK);
+    assert_int_equal(hfd_db_begin(fx->tx.db, NULL), HFD_OK);
+    fx->tx.writable = true;
+    hfd_arena_init(&fx->mem, 4 << 20);
+    *state = fx;
+    return 0;
+}
+
+static int teardown(void **state)
+{
+    struct fixture *fx = *state;
+
+    hfd_arena_fini(&fx->mem);
+    hfd_db_rollback(fx->tx.db);
+    hfd_db_close(&fx->tx.db);
+    tmpdir_remove(fx->base);
+    free(fx);
+    return 0;
+}
+
+#define S HFD_SLICE
+
+static struct hfd_fleet_row cluster(const char *id, const char *name, int64_t created_us)
+{
+    return (struct hfd_fleet_row){
+        .id = hfd_slice_of(id),
+        .kind = HFD_KIND_CLUSTER,
+        .name = hfd_slice_of(name),
+        .generation = 1,
+        .spec = S("{}"),
+        .labels = S("{}"),
+        .conditions = S("[]"),
+        .created_us = created_us,
+        .updated_us = created_us,
+        .created_by = S("a@b"),
+        .updated_by = S("a@b"),
+    };
+}
+
+static struct hfd_fleet_row nodepool(const char *id, const char *owner, const char *name, int64_t created_us)
+{
+    struct hfd_fleet_row row = cluster(id, name, created_us);
+
+    row.kind = HFD_KIND_NODEPOOL;
+    row.owner_id = hfd_slice_of(owner);
+    return row;
+}
+
+static void assert_slice(hfd_slice got, hfd_slice expected)
+{
+    if (!hfd_slice_eq(got, expected))
+        fail_msg("got \"%.*s\", expected \"%.*s\"", HFD_SLICE_FMT(got), HFD_SLICE_FMT(expected));
+}
+
+static void assert_fleet_equal(const struct hfd_fleet_row *a, const struct hfd_fleet_row *b)
+{
+    assert_slice(a->id, b->id);
+    assert_int_equal(a->kind, b->kind);
+    assert_slice(a->owner_id, b->owner_id);
+    assert_slice(a->name, b->name);
+    assert_true(a->generation == b->generation);
+    assert_slice(a->spec, b->spec);
+    assert_slice(a->labels, b->labels);
+    assert_slice(a->conditions, b->conditions);
+    assert_int_equal(a->ready, b->ready);
+    assert_true(a->created_us == b->created_us);
+    assert_true(a->updated_us == b->updated_us);
+    assert_true(a->deleted_us == b->deleted_us);
+    assert_slice(a->created_by, b->created_by);
+    assert_slice(a->updated_by, b->updated_by);
+    assert_slice(a->deleted_by, b->deleted_by);
+}
+
+static void add(struct fixture *fx, struct hfd_fleet_row row)
+{
+    if (hfd_fleet_row_insert(&fx->tx, &row, &fx->err) != HFD_OK)
+        fail_msg("%s", fx->err.msg);
+}
+
+/* "b a" for the ids of a list in order. */
+static void assert_ids(const struct hfd_fleet_list *list, const char *expected)
+{
+    char got[256] = "";
+    size_t len = 0;
+
+    for (size_t i = 0; i < list->count; i++)
+        len += (size_t)snprintf(got + len, sizeof(got) - len, "%s%.*s", i == 0 ? "" : " ", HFD_SLICE_FMT(list->rows[i].id));
+    assert_string_equal(got, expected);
+}
+
+/* Every column of a HyperFleet resource comes back, after insert and after update; an update changes all that may change. */
+static void fleet_row_comes_back_whole(void **state)
+{
+    struct fixture *fx = *state;
+    struct hfd_fleet_row row = nodepool("p1", "c1", "pool", 11);
+    struct hfd_fleet_row got;
+
+    row.spec = S("{\"a\":\"\\u0000\"}");
+    row.ready = true;
+    add(fx, row);
+    assert_int_equal(hfd_fleet_row_get(&fx->tx, S("p1"), &fx->mem, &got, NULL), HFD_OK);
+    assert_fleet_equal(&got, &row);
+
+    row.name = S("other");
+    row.generation = INT64_MAX;
+    row.spec = S("{\"b\":2}");
+    row.labels = S("{\"l\":\"v\"}");
+    row.conditions = S("[{}]");
+    row.ready = false;
+    row.updated_us = 12;
+    row.deleted_us = 13;
+    row.updated_by = S("u");
+    row.deleted_by = S("d");
+    assert_int_equal(hfd_fleet_row_update(&fx->tx, &row, NULL), HFD_OK);
+    assert_int_equal(hfd_fleet_row_get(&fx->tx, S("p1"), &fx->mem, &got, NULL), HFD_OK);
+    assert_fleet_equal(&got, &row);
+}
+
+/* What is not there is HFD_NOT_FOUND, and removing it is no failure. */
+static void absent_rows_are_not_found(void **state)
+{
+    struct fixture *fx = *state;
+    struct hfd_fleet_row row = cluster("c1", "n", 1);
+    struct hfd_resource_row res;
+    struct hfd_part_row part;
+    struct hfd_part_list parts;
+    struct hfd_report_list reports;
+
+    assert_int_equal(hfd_fleet_row_get(&fx->tx, S("c1"), &fx->mem, &row, &fx->err), HFD_NOT_FOUND);
+    assert_int_equal(fx->err.rc, HFD_NOT_FOUND);
+    assert_int_equal(hfd_fleet_row_get(&fx->tx, HFD_SLICE_NONE, &fx->mem, &row, NULL), HFD_NOT_FOUND);
+    assert_int_equal(hfd_fleet_row_update(&fx->tx, &row, NULL), HFD_NOT_FOUND);
+    assert_int_equal(hfd_fleet_row_by_name(&fx->tx, HFD_KIND_CLUSTER, S(""), S("n"), &fx->mem, &row, NULL), HFD_NOT_FOUND);
+    assert_int_equal(hfd_resource_row_get(&fx->tx, S("g"), &fx->mem, &res, NULL), HFD_NOT_FOUND);
+    assert_int_equal(hfd_part_row_by_fleet(&fx->tx, S("c1"), &fx->mem, &part, NULL), HFD_NOT_FOUND);
+    assert_int_equal(hfd_part_row_list(&fx->tx, S("g"), &fx->mem, &parts, NULL), HFD_OK);
+    assert_int_equal(parts.count, 0);
+    assert_int_equal(hfd_report_row_list(&fx->tx, S("c1"), &fx->mem, &reports, NULL), HFD_OK);
+    assert_int_equal(reports.count, 0);
+    assert_int_equal(hfd_fleet_row_delete(&fx->tx, S("c1"), NULL), HFD_OK);
+    assert_int_equal(hfd_resource_row_delete(&fx->tx, S("g"), NULL), HFD_OK);
+    assert_int_equal(hfd_part_row_delete(&fx->tx, S("g"), S("c1"), NULL), HFD_OK);
+}
+
+/* A live name is unique in its kind and cluster; one being deleted frees it. */
+static void names_are_unique_among_the_living(void **state)
+{
+    struct fixture *fx = *state;
+    struct hfd_fleet_row dead = cluster("c1", "n", 1);
+    struct hfd_fleet_row row, got;
+
+    add(fx, dead);
+    row = cluster("c2", "n", 2);
+    assert_int_equal(hfd_fleet_row_insert(&fx->tx, &row, &fx->err), HFD_CONFLICT);
+    row = cluster("c1", "other", 2);
+    assert_int_equal(hfd_fleet_row_insert(&fx->tx, &row, &fx->err), HFD_CONFLICT);
+    add(fx, nodepool("p1", "c1", "n", 3));
+    add(fx, nodepool("p2", "c2", "n", 3));
+    add(fx, cluster("c3", "m", 4));
+    row = cluster("c3", "n", 4);
+    assert_int_equal(hfd_fleet_row_update(&fx->tx, &row, &fx->err), HFD_CONFLICT);
+    dead.deleted_us = 5;
+    assert_int_equal(hfd_fleet_row_update(&fx->tx, &dead, NULL), HFD_OK);
+    assert_int_equal(hfd_fleet_row_by_name(&fx->tx, HFD_KIND_CLUSTER, HFD_SLICE_NONE, S("n"), &fx->mem, &got, NULL), HFD_NOT_FOUND);
+    add(fx, cluster("c2", "n", 6));
+    assert_int_equal(hfd_fleet_row_by_name(&fx->tx, HFD_KIND_CLUSTER, HFD_SLICE_NONE, S("n"), &fx->mem, &got, NULL), HFD_OK);
+    assert_slice(got.id, S("c2"));
+    assert_int_equal(hfd_fleet_row_by_name(&fx->tx, HFD_KIND_NODEPOOL, S("c2"), S("n"), &fx->mem, &got, NULL), HFD_OK);
+    assert_slice(got.id, S("p2"));
+}
+
+/* The nodepools of a cluster, oldest first, with those being deleted, and no others. */
+static void children_come_oldest_first(void **state)
+{
+    struct fixture *fx = *state;
+    struct hfd_fleet_row dying = nodepool("p4", "c1", "d", 1);
+    struct hfd_fleet_list list;
+
+    dying.deleted_us = 9;
+    add(fx, cluster("c1", "n", 1));
+    add(fx, nodepool("p3", "c1", "a", 3));
+    add(fx, nodepool("p1", "c1", "b", 3));
+    add(fx, nodepool("p2", "c1", "c", 2));
+    add(fx, nodepool("p5", "c2", "a", 1));
+    add(fx, dying);
+    assert_int_equal(hfd_fleet_row_children(&fx->tx, S("c1"), &fx->mem, &list, NULL), HFD_OK);
+    assert_ids(&list, "p4 p2 p1 p3");
+    assert_true(list.total == 4);
+    assert_int_equal(hfd_fleet_row_children(&fx->tx, S("c9"), &fx->mem, &list, NULL), HFD_OK);
+    assert_ids(&list, "");
+    assert_null(list.rows);
+}
+
+/* Pages: newest first, whole total, every offset; of one cluster or of all. */
+static void pages_come_newest_first(void **state)
+{
+    static const struct {
+        enum hfd_kind kind;
+        const char *owner;
+        int64_t offset, limit;
+        const char *ids;
+        int64_t total;
+    } rows[] = {
+        {HFD_KIND_CLUSTER, "", 0, 100, "c3 c2 c1", 3}, {HFD_KIND_CLUSTER, "", 0, 2, "c3 c2", 3}, {HFD_KIND_CLUSTER, "", 2, 2, "c1", 3},
+        {HFD_KIND_CLUSTER, "", 3, 2, "", 3},           {HFD_KIND_CLUSTER, "", 0, 0, "", 3},      {HFD_KIND_NODEPOOL, "", 0, 9, "p3 p2 p1", 3},
+        {HFD_KIND_NODEPOOL, "c1", 0, 9, "p2 p1", 2},   {HFD_KIND_NODEPOOL, "c1", 1, 1, "p1", 2}, {HFD_KIND_NODEPOOL, "c3", 0, 9, "", 0},
+    };
+    struct fixture *fx = *state;
+
+    add(fx, cluster("c1", "a", 1));
+    add(fx, cluster("c2", "b", 5)); /* of the same moment as c3 */
+    add(fx, cluster("c3", "c", 5));
+    add(fx, nodepool("p1", "c1", "a", 1));
+    add(fx, nodepool("p2", "c1", "b", 2));
+    add(fx, nodepool("p3", "c2", "a", 3));
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        struct hfd_fleet_list list;
+
+        assert_int_equal(hfd_fleet_row_page(&fx->tx, rows[i].kind, hfd_slice_of(rows[i].owner), rows[i].offset, rows[i].limit,
+                                            &fx->mem, &list, NULL),
+                         HFD_OK);
+        assert_ids(&list, rows[i].ids);
+        assert_true(list.total == rows[i].total);
+    }
+}
+
+/* What is not ready, oldest first, continued behind the last one seen, also among equals. */
+static void pending_goes_on_behind_the_last(void **state)
+{
+    struct fixture *fx = *state;
+    struct hfd_fleet_row ready = cluster("c9", "r", 1);
+    struct hfd_fleet_list list;
+
+    ready.ready = true;
+    add(fx, ready);
+    add(fx, cluster("c1", "a", 2));
+    add(fx, cluster("c3", "b", 2));
+    add(fx, nodepool("p2", "c1", "a", 2));
+    add(fx, cluster("c4", "d", 1));
+    assert_int_equal(hfd_fleet_row_pending(&fx->tx, 0, S(""), 2, &fx->mem, &list, NULL), HFD_OK);
+    assert_ids(&list, "c4 c1");
+    assert_int_equal(hfd_fleet_row_pending(&fx->tx, 2, S("c1"), 2, &fx->mem, &list, NULL), HFD_OK);
+    assert_ids(&list, "c3 p2");
+    assert_int_equal(hfd_fleet_row_pending(&fx->tx, 2, S("p2"), 2, &fx->mem, &list, NULL), HFD_OK);
+    assert_ids(&list, "");
+}
+
+/* Long lists grow; a ceiling on memory is answered, not crossed. */
+static void long_lists_grow(void **state)
+{
+    struct fixture *fx = *state;
+    struct hfd_arena tiny;
+    struct hfd_fleet_list list;
+    char ids[200][8];
+
+    for (size_t i = 0; i < 200; i++) {
+        (void)snprintf(ids[i], sizeof(ids[i]), "p%03zu", i);
+        add(fx, nodepool(ids[i], "c1", ids[i], 1));
+    }
+    assert_int_equal(hfd_fleet_row_children(&fx->tx, S("c1"), &fx->mem, &list, NULL), HFD_OK);
+    assert_int_equal(list.count, 200);
+    for (size_t i = 0; i < 200; i++)
+        assert_slice(list.rows[i].id, hfd_slice_of(ids[i]));
+    for (size_t max = 0; max < 8192; max = max * 2 + 64) {
+        hfd_arena_init(&tiny, max);
+        assert_int_equal(hfd_fleet_row_children(&fx->tx, S("c1"), &tiny, &list, &fx->err), HFD_NOMEM);
+        assert_null(list.rows);
+        assert_int_equal(list.count, 0);
+        hfd_arena_fini(&tiny);
+    }
+}
+
+/* A report replaces the adapter's last one but keeps its place in the order of arrival; it goes with its resource. */
+static void reports_keep_their_place(void **state)
+{
+    struct fixture *fx = *state;
+    struct hfd_report_row row = {
+        .fleet_id = S("c1"),
+        .adapter = S("z"),
+        .observed_generation = 1,
+        .observed_us = 10,
+        .received_us = 11,
+        .created_us = 11,
+        .conditions = S("[]"),
+        .data = S("{}"),
+        .metadata = S("{}"),
+        .secrets = S("sealed\0bytes"),
+    };
+    struct hfd_report_row other = row;
+    struct hfd_report_list list;
+
+    add(fx, cluster("c1", "n", 1));
+    assert_int_equal(hfd_report_row_put(&fx->tx, &row, NULL), HFD_OK);
+    other.adapter = S("a");
+    other.created_us = 12;
+    other.secrets = HFD_SLICE_NONE;
+    other.metadata = HFD_SLICE_NONE;
+    assert_int_equal(hfd_report_row_put(&fx->tx, &other, NULL), HFD_OK);
+    other.fleet_id = S("c2");
+    assert_int_equal(hfd_report_row_put(&fx->tx, &other, NULL), HFD_OK);
+    row.observed_generation = 2;
+    row.observed_us = 20;
+    row.received_us = row.created_us = 21;
+    row.conditions = S("[{}]");
+    row.data = S("{\"d\":1}");
+    row.metadata = S("{\"m\":1}");
+    row.secrets = S("other");
+    assert_int_equal(hfd_report_row_put(&fx->tx, &row, NULL), HFD_OK);
+
+    assert_int_equal(hfd_report_row_list(&fx->tx, S("c1"), &fx->mem, &list, NULL), HFD_OK);
+    assert_int_equal(list.count, 2);
+    assert_true(list.total == 2);
+    assert_slice(list.rows[0].fleet_id, S("c1"));
+    assert_slice(list.rows[0].adapter, S("z"));
+    assert_true(list.rows[0].observed_generation == 2 && list.rows[0].observed_us == 20);
+    assert_true(list.rows[0].received_us == 21 && list.rows[0].created_us == 11);
+    assert_slice(list.rows[0].conditions, S("[{}]"));
+    assert_slice(list.rows[0].data, S("{\"d\":1}"));
+    assert_slice(list.rows[0].metadata, S("{\"m\":1}"));
+    assert_slice(list.rows[0].secrets, S("other"));
+    assert_slice(list.rows[1].adapter, S("a"));
+    assert_null(list.rows[1].secrets.p);
+    assert_slice(list.rows[1].metadata, S(""));
+
+    assert_int_equal(hfd_fleet_row_delete(&fx->tx, S("c1"), NULL), HFD_OK);
+    assert_int_equal(hfd_report_row_list(&fx->tx, S("c1"), &fx->mem, &list, NULL), HFD_OK);
+    assert_int_equal(list.count, 0);
+    assert_int_equal(hfd_report_row_list(&fx->tx, S("c2"), &fx->mem, &list, NULL), HFD_OK);
+    assert_int_equal(list.count, 1);
+}
+
+static void assert_resource_equal(const struct hfd_resource_row *a, const struct hfd_resource_row *b)
+{
+    assert_slice(a->guresid, b->guresid);
+    assert_slice(a->type, b->type);
+    assert_int_equal(a->kind, b->kind);
+    assert_int_equal(a->state, b->state);
+    assert_slice(a->incarnation, b->incarnation);
+    assert_slice(a->cluster_id, b->cluster_id);
+    assert_slice(a->digest, b->digest);
+    assert_slice(a->raw_digest, b->raw_digest);
+    assert_slice(a->cookie, b->cookie);
+    assert_true(a->op_started_us == b->op_started_us);
+    assert_true(a->op_estimate_us == b->op_estimate_us);
+    assert_true(a->op_deadline_us == b->op_deadline_us);
+    assert_slice(a->fail_code, b->fail_code);
+    assert_slice(a->fail_message, b->fail_message);
+    assert_slice(a->output, b->output);
+    assert_slice(a->secrets, b->secrets);
+    assert_true(a->created_us == b->created_us);
+    assert_true(a->updated_us == b->updated_us);
+}
+
+/* A driver resource comes back whole; putting it again replaces every column; it goes with its parts. */
+static void resource_row_is_replaced_whole(void **state)
+{
+    struct fixture *fx = *state;
+    const struct hfd_resource_row rows[] = {
+        {S("g"), S("org/t"), HFD_KIND_CLUSTER, 1, S("i1"), S("c1"), S("d\0d"), S("r\0r"), S("k1"), 1, 2, 3, S("RES-104"), S("m1"), S("{}"), S("s\0s"), 4, 5},
+        {S("g"), S("org/u"), HFD_KIND_NODEPOOL, 2, S("i2"), S("c2"), S("e"), S("q"), S("k2"), 6, 7, 8, S(""), S(""), S("{\"a\":1}"), HFD_SLICE_NONE, 9, 10},
+    };
+    struct hfd_resource_row got;
+
+    for (size_t i = 0; i < 2; i++) {
+        assert_int_equal(hfd_resource_row_put(&fx->tx, &rows[i], NULL), HFD_OK);
+        assert_int_equal(hfd_resource_row_get(&fx->tx, S("g"), &fx->mem, &got, NULL), HFD_OK);
+        assert_resource_equal(&got, &rows[i]);
+    }
+    assert_null(got.secrets.p);
+    assert_int_equal(hfd_part_row_put(&fx->tx, &(struct hfd_part_row){S("g"), S("f"), HFD_KIND_CLUSTER, S("n"), 1}, NULL), HFD_OK);
+    assert_int_equal(hfd_part_row_put(&fx->tx, &(struct hfd_part_row){S("h"), S("f"), HFD_KIND_CLUSTER, S("n"), 1}, NULL), HFD_OK);
+    assert_int_equal(hfd_resource_row_delete(&fx->tx, S("g"), NULL), HFD_OK);
+    assert_int_equal(hfd_resource_row_get(&fx->tx, S("g"), &fx->mem, &got, NULL), HFD_NOT_FOUND);
+    {
+        struct hfd_part_row part;
+
+        assert_int_equal(hfd_part_row_by_fleet(&fx->tx, S("f"), &fx->mem, &part, NULL), HFD_OK);
+        assert_slice(part.guresid, S("h"));
+    }
+}
+
+/* Parts: the cluster first, then nodepools by name; replaced by key, removed one by one. */
+static void parts_come_cluster_first(void **state)
+{
+    static const struct {
+        const char *fleet_id;
+        enum hfd_kind kind;
+        const char *name;
+        int64_t generation;
+    } puts[] = {{"f1", HFD_KIND_NODEPOOL, "b", 1}, {"f2", HFD_KIND_NODEPOOL, "a", 1}, {"f3", HFD_KIND_CLUSTER, "z", 1}, {"f1", HFD_KIND_NODEPOOL, "c", 7}};
+    struct fixture *fx = *state;
+    struct hfd_part_list list;
+    struct hfd_part_row part;
+
+    for (size_t i = 0; i < sizeof(puts) / sizeof(puts[0]); i++) {
+        part = (struct hfd_part_row){S("g"), hfd_slice_of(puts[i].fleet_id), puts[i].kind, hfd_slice_of(puts[i].name), puts[i].generation};
+        assert_int_equal(hfd_part_row_put(&fx->tx, &part, NULL), HFD_OK);
+    }
+    assert_int_equal(hfd_part_row_list(&fx->tx, S("g"), &fx->mem, &list, NULL), HFD_OK);
+    assert_int_equal(list.count, 3);
+    assert_slice(list.rows[0].fleet_id, S("f3"));
+    assert_slice(list.rows[1].name, S("a"));
+    assert_slice(list.rows[2].name, S("c"));
+    assert_true(list.rows[2].generation == 7);
+    assert_int_equal(hfd_part_row_by_fleet(&fx->tx, S("f2"), &fx->mem, &part, NULL), HFD_OK);
+    assert_slice(part.guresid, S("g"));
+    assert_int_equal(part.kind, HFD_KIND_NODEPOOL);
+    assert_int_equal(hfd_part_row_delete(&fx->tx, S("g"), S("f2"), NULL), HFD_OK);
+    assert_int_equal(hfd_part_row_by_fleet(&fx->tx, S("f2"), &fx->mem, &part, NULL), HFD_NOT_FOUND);
+}
+
+/* Rows that this program never wrote are called damaged, not read as something else. */
+static void damaged_rows_are_told(void **state)
+{
+    static const char *const damages[] = {
+        "UPDATE fleet SET kind = 3",
+        "UPDATE fleet SET kind = 'x'",
+        "UPDATE fleet SET generation = 'x'",
+        "UPDATE fleet SET created_us = 1.5",
+        "ALTER TABLE fleet RENAME TO old; CREATE TABLE fleet AS SELECT * FROM old; UPDATE fleet SET spec = NULL",
+        "ALTER TABLE fleet RENAME TO old; CREATE TABLE fleet AS SELECT * FROM old; UPDATE fleet SET deleted_us = NULL",
+    };
+    struct fixture *fx = *state;
+
+    for (size_t i = 0; i < sizeof(damages) / sizeof(damages[0]); i++) {
+        struct hfd_fleet_row row;
+        struct hfd_fleet_list list;
+
+        assert_int_equal(hfd_db_savepoint(fx->tx.db, NULL), HFD_OK);
+        add(fx, cluster("c1", "n", 1));
+        assert_int_equal(hfd_db_exec(fx->tx.db, damages[i], &fx->err), HFD_OK);
+        assert_int_equal(hfd_fleet_row_get(&fx->tx, S("c1"), &fx->mem, &row, &fx->err), HFD_CORRUPT);
+        assert_int_equal(hfd_fleet_row_pending(&fx->tx, 0, S(""), 10, &fx->mem, &list, &fx->err), HFD_CORRUPT);
+        assert_int_equal(list.count, 0);
+        assert_int_equal(hfd_db_rollback_to(fx->tx.db, NULL), HFD_OK);
+        assert_false(hfd_db_broken(fx->tx.db));
+    }
+}
+
+int main(void)
+{
+#define RULE(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
+    const struct CMUnitTest tests[] = {
+        RULE(fleet_row_comes_back_whole),
+        RULE(absent_rows_are_not_found),
+        RULE(names_are_unique_among_the_living),
+        RULE(children_come_oldest_first),
+        RULE(pages_come_newest_first),
+        RULE(pending_goes_on_behind_the_last),
+        RULE(long_lists_grow),
+        RULE(reports_keep_their_place),
+        RULE(resource_row_is_replaced_whole),
+        RULE(parts_come_cluster_first),
+        RULE(damaged_rows_are_told),
+    };
+
+    hfd_log_set_fd(open("/dev/null", O_WRONLY | O_CLOEXEC));
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

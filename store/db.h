@@ -15,7 +15,8 @@
 struct hfd_db;
 struct hfd_stmt;
 
-enum hfd_db_mode { HFD_DB_WRITER, HFD_DB_READER };
+enum hfd_db_mode { HFD_DB_WRITER,
+                   HFD_DB_READER };
 
 /**
  * Opens a connection and verifies what durability rests on. The writer is opened first and closed last: it makes the database if absent, and

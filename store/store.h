@@ -45,10 +45,10 @@ struct hfd_job {
 };
 
 struct hfd_store_config {
-    const char *dir;              /* exists or is made with mode 0700 */
-    size_t queue_max;             /* jobs waiting for the writer; beyond it HFD_BUSY. 0 = 4096 */
-    size_t batch_max;             /* jobs per commit. 0 = 1024 */
-    unsigned readers;             /* reader threads. 0 = 2 */
+    const char *dir;               /* exists or is made with mode 0700 */
+    size_t queue_max;              /* jobs waiting for the writer; beyond it HFD_BUSY. 0 = 4096 */
+    size_t batch_max;              /* jobs per commit. 0 = 1024 */
+    unsigned readers;              /* reader threads. 0 = 2 */
     const struct hfd_clock *clock; /* NULL = the system's */
 };
 

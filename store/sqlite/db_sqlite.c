@@ -39,8 +39,8 @@ struct hfd_db {
     struct hfd_folder folder; /* the writer's: held while it is open */
     bool in_txn;
     bool broken;
-    struct hfd_err cause; /* once broken: the first failure, answered from then on */
-    int log_frames;       /* pages in the log after the last commit */
+    struct hfd_err cause;    /* once broken: the first failure, answered from then on */
+    int log_frames;          /* pages in the log after the last commit */
     struct hfd_stmt **slots; /* open addressing by the address of the text; at most half full */
     size_t slots_cap;
     size_t stmts;

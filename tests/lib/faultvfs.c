@@ -44,7 +44,7 @@ struct file {
     sqlite3_file base;
     struct image *image; /* NULL: not tracked */
     unsigned write_kinds;
-    sqlite3_file *real;  /* behind this struct */
+    sqlite3_file *real; /* behind this struct */
 };
 
 /* ---- the real files ---- */

@@ -229,9 +229,15 @@ static void pages_come_newest_first(void **state)
         const char *ids;
         int64_t total;
     } rows[] = {
-        {HFD_KIND_CLUSTER, "", 0, 100, "c3 c2 c1", 3}, {HFD_KIND_CLUSTER, "", 0, 2, "c3 c2", 3}, {HFD_KIND_CLUSTER, "", 2, 2, "c1", 3},
-        {HFD_KIND_CLUSTER, "", 3, 2, "", 3},           {HFD_KIND_CLUSTER, "", 0, 0, "", 3},      {HFD_KIND_NODEPOOL, "", 0, 9, "p3 p2 p1", 3},
-        {HFD_KIND_NODEPOOL, "c1", 0, 9, "p2 p1", 2},   {HFD_KIND_NODEPOOL, "c1", 1, 1, "p1", 2}, {HFD_KIND_NODEPOOL, "c3", 0, 9, "", 0},
+        {HFD_KIND_CLUSTER, "", 0, 100, "c3 c2 c1", 3},
+        {HFD_KIND_CLUSTER, "", 0, 2, "c3 c2", 3},
+        {HFD_KIND_CLUSTER, "", 2, 2, "c1", 3},
+        {HFD_KIND_CLUSTER, "", 3, 2, "", 3},
+        {HFD_KIND_CLUSTER, "", 0, 0, "", 3},
+        {HFD_KIND_NODEPOOL, "", 0, 9, "p3 p2 p1", 3},
+        {HFD_KIND_NODEPOOL, "c1", 0, 9, "p2 p1", 2},
+        {HFD_KIND_NODEPOOL, "c1", 1, 1, "p1", 2},
+        {HFD_KIND_NODEPOOL, "c3", 0, 9, "", 0},
     };
     struct fixture *fx = *state;
 

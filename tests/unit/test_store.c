@@ -202,7 +202,10 @@ static void gate_open(struct gate *g)
     pthread_mutex_unlock(&g->lock);
 }
 
-#define GATE_INIT {PTHREAD_MUTEX_INITIALIZER, PTHREAD_COND_INITIALIZER, false, false}
+#define GATE_INIT                                                         \
+    {                                                                     \
+        PTHREAD_MUTEX_INITIALIZER, PTHREAD_COND_INITIALIZER, false, false \
+    }
 
 static void submit_gate(struct fixture *fx, struct keep *k, struct hfd_job *job, struct gate *g)
 {
@@ -615,9 +618,15 @@ static void network_file_systems_are_told(void **state)
         unsigned long magic;
         enum hfd_folder_fs kind;
     } rows[] = {
-        {0x6969, HFD_FOLDER_FS_NETWORK},     {0xFF534D42, HFD_FOLDER_FS_NETWORK},         {0xFFFFFFFFFF534D42, HFD_FOLDER_FS_NETWORK},
-        {0xFE534D42, HFD_FOLDER_FS_NETWORK}, {0x517B, HFD_FOLDER_FS_NETWORK},             {0x65735546, HFD_FOLDER_FS_UNSURE},
-        {0xEF53, HFD_FOLDER_FS_LOCAL},       {0x58465342, HFD_FOLDER_FS_LOCAL},           {0x01021994, HFD_FOLDER_FS_LOCAL},
+        {0x6969, HFD_FOLDER_FS_NETWORK},
+        {0xFF534D42, HFD_FOLDER_FS_NETWORK},
+        {0xFFFFFFFFFF534D42, HFD_FOLDER_FS_NETWORK},
+        {0xFE534D42, HFD_FOLDER_FS_NETWORK},
+        {0x517B, HFD_FOLDER_FS_NETWORK},
+        {0x65735546, HFD_FOLDER_FS_UNSURE},
+        {0xEF53, HFD_FOLDER_FS_LOCAL},
+        {0x58465342, HFD_FOLDER_FS_LOCAL},
+        {0x01021994, HFD_FOLDER_FS_LOCAL},
     };
 
     (void)state;

@@ -1,8 +1,8 @@
 /*
- * The door of a connection. h2o 2.2.5 takes the first of two lengths, believes Transfer-Encoding beside Content-Length, accepts bare LF, and aborts
- * on some malformed input, so it is shown only requests that head.c has found well-formed: this file looks at the socket's input first, refuses what is
- * wrong with a document of the right dialect, and calls h2o's read callback when exactly one whole request lies in the input. Bytes behind it
- * (pipelining) are held back until the answer is out.
+ * The door of a connection. h2o 2.2.5 takes the first of two lengths, believes Transfer-Encoding beside Content-Length and accepts bare LF, so
+ * it is shown only requests that head.c has found well-formed: this file looks at the socket's input first, refuses what is wrong with a document of the
+ * right dialect, and calls h2o's read callback when exactly one whole request lies in the input. Bytes behind it (pipelining) are held back until the
+ * answer is out.
  *
  * The one thing used below h2o's documented interface is the field h2o_socket_t._cb.read, to know what to call.
  * Time limits are kept here too: h2o has none for writing, and one for reading that also counts the idle time before a request.
@@ -479,6 +479,9 @@ static void sweep_one(struct hfd_conn *conn, int64_t now_us)
             refuse(conn, &late);
         break;
     case HFD_CONN_BUSY:
+        /* h2o answered by itself, without an exchange to tell of it, and now reads behind our back. */
+        if (HFD_NEVER(h2o_socket_is_reading(conn->sock) && !h2o_linklist_is_linked(&conn->rearm_link)))
+            cut(conn, "answered past the door");
         sweep_writer(conn, now_us);
         break;
     case HFD_CONN_REFUSED:

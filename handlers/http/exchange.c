@@ -145,8 +145,8 @@ void hfd_exchange_reply(struct hfd_exchange *x, const struct hfd_reply *reply)
     /* RFC 9110 8.6: a 204 has no Content-Length. */
     req->res.content_length = reply->status == 204 ? SIZE_MAX : has_body ? reply->body.len : 0;
     add_headers(x, reply);
-    if (x->loop->draining)
-        req->http1_is_persistent = 0;
+    /* h2o looks at the last Connection header only, and takes any that does not say "keep-alive" for "close". */
+    req->http1_is_persistent = x->conn->head.keep_alive && !x->loop->draining;
     h2o_start_response(req, &generator);
     if (has_body && reply->body.len != 0 && x->view.method != HFD_METHOD_HEAD) {
         body = h2o_iovec_init(reply->body.p, reply->body.len);

@@ -128,10 +128,26 @@ enum hfd_head_verdict hfd_head_scan(struct hfd_head_scan *scan, const char *byte
     return HFD_HEAD_MORE;
 }
 
-/* What the lines of a head say about framing, gathered before it is judged. */
-struct framing_seen {
+/* What the lines of a head say, gathered before it is judged as a whole. */
+struct head_seen {
     unsigned hosts, codings, lengths;
+    bool close, keep_alive;
 };
+
+static void take_connection(hfd_slice v, struct head_seen *seen)
+{
+    size_t at = 0;
+
+    while (at < v.len) {
+        size_t len = token_len(v.p + at, v.len - at);
+
+        if (len == sizeof("close") - 1 && hfd_slice_ieq((hfd_slice){v.p + at, len}, HFD_SLICE("close")))
+            seen->close = true;
+        else if (len == sizeof("keep-alive") - 1 && hfd_slice_ieq((hfd_slice){v.p + at, len}, HFD_SLICE("keep-alive")))
+            seen->keep_alive = true;
+        at += len != 0 ? len : 1;
+    }
+}
 
 /* uri-host [":" port] by its characters; enough to tell a name from a list or a URL. */
 static bool host_ok(hfd_slice v)
@@ -145,7 +161,7 @@ static bool host_ok(hfd_slice v)
     return v.len != 0;
 }
 
-static enum hfd_head_verdict take_length(hfd_slice v, struct framing_seen *seen, struct hfd_head *out, struct hfd_head_fault *fault)
+static enum hfd_head_verdict take_length(hfd_slice v, struct head_seen *seen, struct hfd_head *out, struct hfd_head_fault *fault)
 {
     uint64_t n = 0;
 
@@ -162,7 +178,7 @@ static enum hfd_head_verdict take_length(hfd_slice v, struct framing_seen *seen,
     return HFD_HEAD_OK;
 }
 
-static enum hfd_head_verdict take_header(hfd_slice name, hfd_slice value, struct framing_seen *seen, struct hfd_head *out,
+static enum hfd_head_verdict take_header(hfd_slice name, hfd_slice value, struct head_seen *seen, struct hfd_head *out,
                                          struct hfd_head_fault *fault)
 {
     if (hfd_slice_ieq(name, HFD_SLICE("host"))) {
@@ -179,6 +195,8 @@ static enum hfd_head_verdict take_header(hfd_slice name, hfd_slice value, struct
         if (out->expects_continue || !hfd_slice_ieq(value, HFD_SLICE("100-continue")))
             return bad(fault, 417, "expectation", "the only expectation that is met is 100-continue, once");
         out->expects_continue = true;
+    } else if (hfd_slice_ieq(name, HFD_SLICE("connection"))) {
+        take_connection(value, seen);
     }
     return HFD_HEAD_OK;
 }
@@ -203,7 +221,7 @@ static enum hfd_head_verdict split_header(hfd_slice line, hfd_slice *name, hfd_s
     return HFD_HEAD_OK;
 }
 
-static enum hfd_head_verdict judge_framing(const struct framing_seen *seen, struct hfd_head *out, struct hfd_head_fault *fault)
+static enum hfd_head_verdict judge(const struct head_seen *seen, struct hfd_head *out, struct hfd_head_fault *fault)
 {
     if (seen->hosts == 0 && out->minor == 1)
         return bad(fault, 400, "no_host", "there is no Host header");
@@ -215,6 +233,7 @@ static enum hfd_head_verdict judge_framing(const struct framing_seen *seen, stru
         out->framing = HFD_FRAMING_CHUNKED;
     else if (seen->lengths != 0)
         out->framing = HFD_FRAMING_LENGTH;
+    out->keep_alive = !seen->close && (out->minor == 1 || seen->keep_alive);
     if (out->minor == 0)
         out->expects_continue = false; /* RFC 9110 10.1.1: ignored in HTTP/1.0 */
     return HFD_HEAD_OK;
@@ -222,7 +241,7 @@ static enum hfd_head_verdict judge_framing(const struct framing_seen *seen, stru
 
 enum hfd_head_verdict hfd_head_parse(const struct hfd_head_scan *scan, const char *bytes, struct hfd_head *out, struct hfd_head_fault *fault)
 {
-    struct framing_seen seen = {0};
+    struct head_seen seen = {0};
     size_t at = scan->start, count = 0;
     bool first = true;
 
@@ -251,7 +270,7 @@ enum hfd_head_verdict hfd_head_parse(const struct hfd_head_scan *scan, const cha
         }
         at = next;
     }
-    return judge_framing(&seen, out, fault);
+    return judge(&seen, out, fault);
 }
 
 void hfd_head_peek(const struct hfd_head_scan *scan, const char *bytes, size_t len, hfd_slice *method, hfd_slice *path)

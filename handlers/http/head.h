@@ -42,6 +42,7 @@ struct hfd_head {
     size_t bytes;     /* of the head with its final empty line, from the start of the buffer */
     enum hfd_framing framing;
     uint64_t content_length;
+    bool keep_alive; /* what version and Connection headers ask for */
     bool expects_continue;
     size_t expect_at, expect_bytes; /* the Expect line with its line end, from the start of the buffer */
 };

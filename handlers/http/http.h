@@ -41,8 +41,9 @@ struct hfd_reply {
     hfd_slice cookie;         /* Set-Humanitec-Driver-Cookie, may be empty */
     int retry_after_s;        /* 0 = no header */
     const char *allow;        /* 405 */
-    bool request_id;          /* add X-Request-ID */
 };
+
+struct hfd_route;
 
 /** What handlers share: const after start-up. */
 struct hfd_app {
@@ -51,6 +52,8 @@ struct hfd_app {
     const struct hfd_driver *driver;
     const struct hfd_clock *clock;
     const struct hfd_rng *rng;
+    const struct hfd_route *routes; /* NULL = hfd_routes; tests of the server bring their own */
+    size_t route_count;
 };
 
 typedef void hfd_handler_fn(struct hfd_exchange *x);

@@ -44,6 +44,7 @@ struct hfd_server {
     int ports[HFD_LISTENERS];
     atomic_bool draining;    /* any thread */
     atomic_llong in_flight;  /* any thread: requests of the main listener that wait for an answer */
+    atomic_uint busy_loops;  /* any thread, while draining: loops that still have something of the main listener */
     unsigned loop_count;
     unsigned loops_started; /* threads to join */
     struct hfd_loop *loops;
@@ -78,6 +79,7 @@ struct hfd_loop {
     h2o_linklist_t rearm;  /* struct hfd_conn.rearm_link: the last request is answered, the next may come */
     bool again;            /* something was handed to h2o between two runs: do not sleep */
     bool draining;
+    bool quiet; /* while draining: nothing of the main listener is left */
     int64_t drain_until_us;
     int64_t swept_us;
     size_t exchanges; /* alive, with or without a client */

@@ -24,6 +24,8 @@
 #define ACCEPTS_MAX 16
 #define OPS_CONNECTIONS_MAX 64
 #define SWEEP_US HFD_US_PER_S
+/* How often a loop that drains looks whether the others are done. */
+#define DRAIN_LOOK_US (HFD_US_PER_S / 50)
 #define ARENA_SLACK_BYTES ((size_t)4 << 20)
 /* Files beside connections: store, listeners, loops. */
 #define FILES_RESERVE 256
@@ -252,7 +254,11 @@ static void begin_drain(struct hfd_loop *loop, int64_t now_us)
 static bool go_on_draining(struct hfd_loop *loop, int64_t now_us)
 {
     hfd_conn_close_idle(loop, HFD_LISTENER_MAIN);
-    if ((loop->listeners[0].connections == 0 && loop->exchanges == 0) || now_us >= loop->drain_until_us) {
+    if (!loop->quiet && loop->listeners[0].connections == 0) {
+        loop->quiet = true;
+        atomic_fetch_sub(&loop->server->busy_loops, 1);
+    }
+    if (atomic_load(&loop->server->busy_loops) == 0 || now_us >= loop->drain_until_us) {
         close_listener(&loop->listeners[1]);
         hfd_conn_cut_all(loop, "shutting down");
     }
@@ -271,9 +277,9 @@ static void sweep(struct hfd_loop *loop, int64_t now_us)
 static void loop_run(struct hfd_loop *loop)
 {
     for (;;) {
-        int64_t now_us;
+        int64_t now_us, wait_us = loop->again ? 0 : loop->draining ? DRAIN_LOOK_US : SWEEP_US;
 
-        (void)h2o_evloop_run(loop->ctx.loop, loop->again ? 0 : (int32_t)(SWEEP_US / 1000));
+        (void)h2o_evloop_run(loop->ctx.loop, (int32_t)(wait_us / 1000));
         loop->again = false;
         hfd_conn_rearm_all(loop);
         now_us = hfd_loop_mono_us(loop);
@@ -409,7 +415,8 @@ hfd_rc hfd_server_open(const struct hfd_app *app, struct hfd_server **out, struc
     }
     s->drivers[0] = app->settings->path_cluster;
     s->drivers[1] = app->settings->path_nodepool;
-    rc = hfd_router_new(hfd_routes, hfd_route_count, s->drivers, 2, &s->router, err);
+    rc = hfd_router_new(app->routes != NULL ? app->routes : hfd_routes, app->routes != NULL ? app->route_count : hfd_route_count, s->drivers, 2,
+                        &s->router, err);
     if (rc == HFD_OK)
         rc = open_listener(app->settings->listen, "listen", &s->fds[0], err);
     if (rc == HFD_OK)
@@ -453,6 +460,7 @@ static void close_fd(int *fd)
 
 void hfd_server_stop(struct hfd_server *s)
 {
+    atomic_store(&s->busy_loops, s->loops_started);
     atomic_store(&s->draining, true);
     close_fd(&s->fds[0]);
     for (unsigned i = 0; i < s->loops_started; i++)

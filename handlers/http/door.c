@@ -1,8 +1,8 @@
 /*
- * The door of a connection. h2o 2.2.5 takes the first of two lengths, believes Transfer-Encoding beside Content-Length and accepts bare LF, so
- * it is shown only requests that head.c has found well-formed: this file looks at the socket's input first, refuses what is wrong with a document of the
- * right dialect, and calls h2o's read callback when exactly one whole request lies in the input. Bytes behind it (pipelining) are held back until the
- * answer is out.
+ * The door of a connection. h2o 2.2.5 takes the first of two lengths, believes Transfer-Encoding beside Content-Length and accepts bare LF,
+ * so it is shown only requests that head.c has found well-formed: this file looks at the socket's input first, refuses what is wrong with a
+ * document of the right dialect, and calls h2o's read callback when exactly one whole request lies in the input. Bytes behind it
+ * (pipelining) are held back until the answer is out.
  *
  * The one thing used below h2o's documented interface is the field h2o_socket_t._cb.read, to know what to call.
  * Time limits are kept here too: h2o has none for writing, and one for reading that also counts the idle time before a request.
@@ -128,8 +128,8 @@ static void on_refused(h2o_socket_t *sock, const char *err)
         return;
     }
     /*
-     * Closing with unread bytes would reset the connection and take the refusal away from the client: end our side only, and throw away for a moment
-     * what still comes.
+     * Closing with unread bytes would reset the connection and take the refusal away from the client: end our side only, and throw away for
+     * a moment what still comes.
      */
     (void)shutdown(h2o_socket_get_fd(sock), SHUT_WR);
     conn->state = HFD_CONN_LINGER;
@@ -151,9 +151,10 @@ static void format_refusal(const struct hfd_problem *p, bool is_head, struct hfd
         hfd_buf_reset(&body);
     h2o_time2str_rfc1123(date, gmtime_r(&now_s, &tm));
     hfd_buf_addf(out,
-                 "HTTP/1.1 %d %s\r\nDate: %s\r\nConnection: close\r\nContent-Length: %zu\r\nServer: %s\r\nContent-Type: %s\r\nX-Request-ID: %.*s\r\n%s\r\n",
-                 reply.status, hfd_status_text(reply.status), date, body.len, HFD_HTTP_SERVER_NAME, reply.content_type, HFD_SLICE_FMT(p->request_id),
-                 p->dialect == HFD_DIALECT_FLEET ? "Vary: Authorization\r\n" : "");
+                 "HTTP/1.1 %d %s\r\nDate: %s\r\nConnection: close\r\nContent-Length: %zu\r\nServer: %s\r\nContent-Type: "
+                 "%s\r\nX-Request-ID: %.*s\r\n%s\r\n",
+                 reply.status, hfd_status_text(reply.status), date, body.len, HFD_HTTP_SERVER_NAME, reply.content_type,
+                 HFD_SLICE_FMT(p->request_id), p->dialect == HFD_DIALECT_FLEET ? "Vary: Authorization\r\n" : "");
     if (!is_head)
         hfd_buf_add(out, hfd_buf_slice(&body));
     hfd_buf_fini(&body);

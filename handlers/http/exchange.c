@@ -1,6 +1,7 @@
 /*
- * One request on its way through a handler. The exchange owns its memory and is counted: one reference for the request that h2o holds, one for a job
- * that is out, one for code that is running. The client may hang up at any time: then req is NULL, and a job that comes back finds nobody to answer.
+ * One request on its way through a handler. The exchange owns its memory and is counted: one reference for the request that h2o holds, one
+ * for a job that is out, one for code that is running. The client may hang up at any time: then req is NULL, and a job that comes back
+ * finds nobody to answer.
  */
 #include "driver/base/check.h"
 #include "driver/base/log.h"
@@ -82,7 +83,11 @@ static void log_request(const struct hfd_exchange *x, const char *msg, int statu
 {
     bool quiet = (x->view.method == HFD_METHOD_GET || x->view.method == HFD_METHOD_HEAD) && status < 400;
 
-    HFD_LOG(status >= 500 ? HFD_LOG_WARN : quiet ? HFD_LOG_DEBUG : HFD_LOG_INFO, msg, HFD_LOG_CSTR("method", hfd_method_name(x->view.method)), HFD_LOG_CSTR("route", x->match.route != NULL ? x->match.route->name : "none"),
+    HFD_LOG(status >= 500 ? HFD_LOG_WARN
+            : quiet       ? HFD_LOG_DEBUG
+                          : HFD_LOG_INFO,
+            msg, HFD_LOG_CSTR("method", hfd_method_name(x->view.method)),
+            HFD_LOG_CSTR("route", x->match.route != NULL ? x->match.route->name : "none"),
             HFD_LOG_STR("path", ((hfd_slice){x->path_log, x->path_log_len})), HFD_LOG_INT("status", status), HFD_LOG_INT("bytes", bytes),
             HFD_LOG_INT("duration_us", hfd_loop_mono_us(x->loop) - x->started_us));
 }
@@ -143,7 +148,8 @@ void hfd_exchange_reply(struct hfd_exchange *x, const struct hfd_reply *reply)
     req->res.status = reply->status;
     req->res.reason = hfd_status_text(reply->status);
     /* RFC 9110 8.6: a 204 has no Content-Length. */
-    req->res.content_length = reply->status == 204 ? SIZE_MAX : has_body ? reply->body.len : 0;
+    req->res.content_length = reply->status == 204 ? SIZE_MAX : has_body ? reply->body.len
+                                                                         : 0;
     add_headers(x, reply);
     /* h2o looks at the last Connection header only, and takes any that does not say "keep-alive" for "close". */
     req->http1_is_persistent = x->conn->head.keep_alive && !x->loop->draining;
@@ -183,8 +189,10 @@ void hfd_exchange_fail(struct hfd_exchange *x, hfd_rc rc, const struct hfd_err *
         rc = HFD_CORRUPT;
     /* What the client of a 5xx is not told stands in the log. */
     if (status >= 500)
-        HFD_LOG(rc == HFD_BUSY ? HFD_LOG_WARN : HFD_LOG_ERROR, "request failed", HFD_LOG_CSTR("rc", hfd_rc_name(rc)), HFD_LOG_CSTR("detail", err != NULL ? err->msg : ""));
-    reply_problem(x, &(struct hfd_problem){.rc = rc, .field = err != NULL ? err->field : NULL, .message = err != NULL ? err->msg : NULL}, NULL);
+        HFD_LOG(rc == HFD_BUSY ? HFD_LOG_WARN : HFD_LOG_ERROR, "request failed", HFD_LOG_CSTR("rc", hfd_rc_name(rc)),
+                HFD_LOG_CSTR("detail", err != NULL ? err->msg : ""));
+    reply_problem(x, &(struct hfd_problem){.rc = rc, .field = err != NULL ? err->field : NULL, .message = err != NULL ? err->msg : NULL},
+                  NULL);
 }
 
 const struct hfd_app *hfd_exchange_app(const struct hfd_exchange *x)

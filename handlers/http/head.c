@@ -26,39 +26,48 @@ static size_t token_len(const char *p, size_t len)
     return n;
 }
 
+static bool is_visible(unsigned char c)
+{
+    return c > 0x20 && c < 0x7f;
+}
+
 static bool is_value_char(unsigned char c)
 {
     return c == '\t' || (c >= 0x20 && c != 0x7f);
 }
 
+static enum hfd_head_verdict parse_version(hfd_slice text, struct hfd_head *out, struct hfd_head_fault *fault)
+{
+    if (hfd_slice_is(text, "HTTP/1.1"))
+        out->minor = 1;
+    else if (hfd_slice_is(text, "HTTP/1.0"))
+        out->minor = 0;
+    else
+        return bad(fault, 400, "version", "the protocol is neither HTTP/1.1 nor HTTP/1.0");
+    return HFD_HEAD_OK;
+}
+
 /* METHOD SP target SP HTTP/1.x; `line` is without its line end. */
 static enum hfd_head_verdict parse_request_line(hfd_slice line, struct hfd_head *out, struct hfd_head_fault *fault)
 {
-    static const char version[] = "HTTP/1.";
     size_t method_len = token_len(line.p, line.len);
-    const char *target = line.p + method_len + 1;
-    size_t rest, target_len = 0;
+    hfd_slice rest;
+    size_t len = 0;
 
     if (method_len == 0 || method_len > HFD_METHOD_MAX_BYTES || method_len == line.len || line.p[method_len] != ' ')
         return bad(fault, 400, "request_line", "the request line does not begin with a method and one space");
     out->method = (hfd_slice){line.p, method_len};
-    rest = line.len - method_len - 1;
-    while (target_len < rest && (unsigned char)target[target_len] > 0x20 && (unsigned char)target[target_len] < 0x7f)
-        target_len++;
-    out->target = (hfd_slice){target, target_len};
-    if (target_len == 0 || target_len == rest || target[target_len] != ' ')
-        return bad(fault, 400, "request_line", "the request target is not made of printable ASCII characters between two single spaces");
-    if (target_len > HFD_TARGET_MAX_BYTES)
+    rest = (hfd_slice){line.p + method_len + 1, line.len - method_len - 1};
+    while (len < rest.len && is_visible((unsigned char)rest.p[len]))
+        len++;
+    out->target = (hfd_slice){rest.p, len};
+    if (len == 0 || len == rest.len || rest.p[len] != ' ')
+        return bad(fault, 400, "request_line", "the request target is not made of visible ASCII characters between two single spaces");
+    if (len > HFD_TARGET_MAX_BYTES)
         return bad(fault, 414, "target_too_long", "the request target is longer than 4096 bytes");
-    if (memchr(target, '#', target_len) != NULL)
+    if (memchr(rest.p, '#', len) != NULL)
         return bad(fault, 400, "request_line", "the request target has a fragment");
-    rest -= target_len + 1;
-    target += target_len + 1;
-    if (rest != sizeof(version) || memcmp(target, version, sizeof(version) - 1) != 0 ||
-        (target[sizeof(version) - 1] != '0' && target[sizeof(version) - 1] != '1'))
-        return bad(fault, 400, "version", "the protocol is neither HTTP/1.1 nor HTTP/1.0");
-    out->minor = target[sizeof(version) - 1] - '0';
-    return HFD_HEAD_OK;
+    return parse_version((hfd_slice){rest.p + len + 1, rest.len - len - 1}, out, fault);
 }
 
 /* Origin form, or absolute form, whose authority takes the place of Host (RFC 9112 3.2.2) and is not looked at. */
@@ -91,39 +100,57 @@ static enum hfd_head_verdict split_target(struct hfd_head *out, struct hfd_head_
     return HFD_HEAD_OK;
 }
 
+/* The line that ends with the LF at scan->at. @return HFD_HEAD_OK: it was the empty one behind the head */
+static enum hfd_head_verdict end_line(struct hfd_head_scan *scan, const char *bytes, struct hfd_head_fault *fault)
+{
+    size_t at = scan->at;
+    bool empty;
+
+    if (at == scan->line_start || bytes[at - 1] != '\r')
+        return bad(fault, 400, "bare_lf", "a line of the head does not end in CR LF");
+    empty = at - scan->line_start == 1;
+    scan->line_start = at + 1;
+    if (empty && scan->line_checked)
+        return HFD_HEAD_OK;
+    if (empty && scan->start != 0)
+        return bad(fault, 400, "request_line", "the request line does not begin with a method");
+    if (empty) {
+        scan->start = at + 1;
+    } else if (!scan->line_checked) {
+        struct hfd_head head = {0};
+
+        if (parse_request_line((hfd_slice){bytes + scan->start, at - 1 - scan->start}, &head, fault) != HFD_HEAD_OK)
+            return HFD_HEAD_BAD;
+        scan->line_checked = true;
+    }
+    return HFD_HEAD_MORE;
+}
+
+/* What can be said of the byte at scan->at before its line is complete. */
+static enum hfd_head_verdict check_sizes(const struct hfd_head_scan *scan, const char *bytes, struct hfd_head_fault *fault)
+{
+    size_t seen = scan->at - scan->start;
+
+    if (seen >= HFD_HEAD_MAX_BYTES)
+        return bad(fault, 431, "head_too_large", "the request line and the headers are larger than 32 KiB");
+    if (!scan->line_checked && seen > HFD_TARGET_MAX_BYTES + HFD_METHOD_MAX_BYTES + sizeof("  HTTP/1.1\r"))
+        return bad(fault, 414, "target_too_long", "the request target is longer than 4096 bytes");
+    if (seen == 0 && bytes[scan->at] != '\r' && !is_token_char((unsigned char)bytes[scan->at]))
+        return bad(fault, 400, "request_line", "the request line does not begin with a method");
+    return HFD_HEAD_MORE;
+}
+
 enum hfd_head_verdict hfd_head_scan(struct hfd_head_scan *scan, const char *bytes, size_t len, struct hfd_head_fault *fault)
 {
     for (; scan->at < len; scan->at++) {
-        size_t at = scan->at;
-        bool empty_line;
+        enum hfd_head_verdict verdict = check_sizes(scan, bytes, fault);
 
-        if (at - scan->start >= HFD_HEAD_MAX_BYTES)
-            return bad(fault, 431, "head_too_large", "the request line and the headers are larger than 32 KiB");
-        if (!scan->line_checked && at - scan->start > HFD_TARGET_MAX_BYTES + HFD_METHOD_MAX_BYTES + 16)
-            return bad(fault, 414, "target_too_long", "the request target is longer than 4096 bytes");
-        if (at == scan->start && bytes[at] != '\r' && !is_token_char((unsigned char)bytes[at]))
-            return bad(fault, 400, "request_line", "the request line does not begin with a method");
-        if (bytes[at] != '\n')
-            continue;
-        if (at == scan->line_start || bytes[at - 1] != '\r')
-            return bad(fault, 400, "bare_lf", "a line of the head does not end in CR LF");
-        empty_line = at - scan->line_start == 1;
-        if (empty_line && scan->line_checked) {
-            scan->at = at + 1;
-            return HFD_HEAD_OK;
-        }
-        if (empty_line && scan->start != 0)
-            return bad(fault, 400, "request_line", "the request line does not begin with a method");
-        if (empty_line) {
-            scan->start = at + 1;
-        } else if (!scan->line_checked) {
-            struct hfd_head head = {0};
-
-            if (parse_request_line((hfd_slice){bytes + scan->start, at - 1 - scan->start}, &head, fault) != HFD_HEAD_OK)
-                return HFD_HEAD_BAD;
-            scan->line_checked = true;
-        }
-        scan->line_start = at + 1;
+        if (verdict == HFD_HEAD_MORE && bytes[scan->at] == '\n')
+            verdict = end_line(scan, bytes, fault);
+        if (verdict == HFD_HEAD_OK)
+            scan->at++;
+        if (verdict != HFD_HEAD_MORE)
+            return verdict;
     }
     return HFD_HEAD_MORE;
 }
@@ -155,7 +182,8 @@ static bool host_ok(hfd_slice v)
     for (size_t i = 0; i < v.len; i++) {
         unsigned char c = (unsigned char)v.p[i];
 
-        if (!(c >= '0' && c <= '9') && !(c >= 'A' && c <= 'Z') && !(c >= 'a' && c <= 'z') && (c == '\0' || strchr("-._~%!$&'()*+;=:[]", c) == NULL))
+        if (!(c >= '0' && c <= '9') && !(c >= 'A' && c <= 'Z') && !(c >= 'a' && c <= 'z') &&
+            (c == '\0' || strchr("-._~%!$&'()*+;=:[]", c) == NULL))
             return false;
     }
     return v.len != 0;
@@ -239,7 +267,8 @@ static enum hfd_head_verdict judge(const struct head_seen *seen, struct hfd_head
     return HFD_HEAD_OK;
 }
 
-enum hfd_head_verdict hfd_head_parse(const struct hfd_head_scan *scan, const char *bytes, struct hfd_head *out, struct hfd_head_fault *fault)
+enum hfd_head_verdict hfd_head_parse(const struct hfd_head_scan *scan, const char *bytes, struct hfd_head *out,
+                                     struct hfd_head_fault *fault)
 {
     struct head_seen seen = {0};
     size_t at = scan->start, count = 0;
@@ -286,7 +315,7 @@ void hfd_head_peek(const struct hfd_head_scan *scan, const char *bytes, size_t l
     at += method_len + 1;
     if (at >= len || bytes[at] != '/')
         return;
-    for (end = at; end < len && (unsigned char)bytes[end] > 0x20 && (unsigned char)bytes[end] < 0x7f && bytes[end] != '?'; end++)
+    for (end = at; end < len && is_visible((unsigned char)bytes[end]) && bytes[end] != '?'; end++)
         continue;
     *path = (hfd_slice){bytes + at, end - at};
 }
@@ -307,36 +336,58 @@ static enum hfd_head_verdict bad_chunk(struct hfd_head_fault *fault)
     return bad(fault, 400, "chunked", "the chunked body is not well-formed");
 }
 
+/* One byte of the line "size[;extension] CR LF". */
+static enum hfd_head_verdict size_byte(struct hfd_chunks *c, char byte, struct hfd_head_fault *fault)
+{
+    int digit = hex_digit(byte);
+
+    if (c->state == HFD_CHUNK_SIZE_LF) {
+        c->state = c->left != 0 ? HFD_CHUNK_DATA : HFD_CHUNK_TRAILER;
+        c->digits = 0;
+        return byte == '\n' ? HFD_HEAD_MORE : bad_chunk(fault);
+    }
+    if (c->state == HFD_CHUNK_SIZE && digit >= 0) {
+        c->left = c->left * 16 + (uint64_t)digit;
+        return ++c->digits <= CHUNK_DIGITS_MAX ? HFD_HEAD_MORE : bad_chunk(fault);
+    }
+    if (c->digits == 0)
+        return bad_chunk(fault);
+    if (byte == '\r')
+        c->state = HFD_CHUNK_SIZE_LF;
+    else if (c->state == HFD_CHUNK_SIZE && byte == ';')
+        c->state = HFD_CHUNK_EXT;
+    else if (c->state == HFD_CHUNK_SIZE || !is_value_char((unsigned char)byte))
+        return bad_chunk(fault);
+    return HFD_HEAD_MORE;
+}
+
+/* One byte behind the last chunk: lines as in a head, up to an empty one. */
+static enum hfd_head_verdict trailer_byte(struct hfd_chunks *c, char byte, struct hfd_head_fault *fault)
+{
+    if (c->state == HFD_CHUNK_TRAILER_LF) {
+        c->state = c->line_bytes != 0 ? HFD_CHUNK_TRAILER : HFD_CHUNK_DONE;
+        c->line_bytes = 0;
+        if (byte != '\n')
+            return bad_chunk(fault);
+        return c->state == HFD_CHUNK_DONE ? HFD_HEAD_OK : HFD_HEAD_MORE;
+    }
+    if (byte == '\r') {
+        c->state = HFD_CHUNK_TRAILER_LF;
+        return HFD_HEAD_MORE;
+    }
+    if (c->line_bytes++ == 0 ? !is_token_char((unsigned char)byte) : !is_value_char((unsigned char)byte))
+        return bad_chunk(fault);
+    return HFD_HEAD_MORE;
+}
+
 /* One byte outside of chunk data. */
 static enum hfd_head_verdict chunk_byte(struct hfd_chunks *c, char byte, struct hfd_head_fault *fault)
 {
-    int digit;
-
     switch (c->state) {
     case HFD_CHUNK_SIZE:
-        digit = hex_digit(byte);
-        if (digit >= 0) {
-            if (++c->digits > CHUNK_DIGITS_MAX)
-                return bad_chunk(fault);
-            c->left = c->left * 16 + (uint64_t)digit;
-            return HFD_HEAD_MORE;
-        }
-        if (c->digits == 0 || (byte != ';' && byte != '\r'))
-            return bad_chunk(fault);
-        c->state = byte == ';' ? HFD_CHUNK_EXT : HFD_CHUNK_SIZE_LF;
-        return HFD_HEAD_MORE;
     case HFD_CHUNK_EXT:
-        if (byte == '\r')
-            c->state = HFD_CHUNK_SIZE_LF;
-        else if (!is_value_char((unsigned char)byte))
-            return bad_chunk(fault);
-        return HFD_HEAD_MORE;
     case HFD_CHUNK_SIZE_LF:
-        if (byte != '\n')
-            return bad_chunk(fault);
-        c->state = c->left != 0 ? HFD_CHUNK_DATA : HFD_CHUNK_TRAILER;
-        c->digits = 0;
-        return HFD_HEAD_MORE;
+        return size_byte(c, byte, fault);
     case HFD_CHUNK_DATA_CR:
         c->state = HFD_CHUNK_DATA_LF;
         return byte == '\r' ? HFD_HEAD_MORE : bad_chunk(fault);
@@ -344,17 +395,8 @@ static enum hfd_head_verdict chunk_byte(struct hfd_chunks *c, char byte, struct 
         c->state = HFD_CHUNK_SIZE;
         return byte == '\n' ? HFD_HEAD_MORE : bad_chunk(fault);
     case HFD_CHUNK_TRAILER:
-        if (byte == '\r')
-            c->state = HFD_CHUNK_TRAILER_LF;
-        else if (!is_value_char((unsigned char)byte) || (c->line_bytes++ == 0 && !is_token_char((unsigned char)byte)))
-            return bad_chunk(fault);
-        return HFD_HEAD_MORE;
     case HFD_CHUNK_TRAILER_LF:
-        if (byte != '\n')
-            return bad_chunk(fault);
-        c->state = c->line_bytes != 0 ? HFD_CHUNK_TRAILER : HFD_CHUNK_DONE;
-        c->line_bytes = 0;
-        return c->state == HFD_CHUNK_DONE ? HFD_HEAD_OK : HFD_HEAD_MORE;
+        return trailer_byte(c, byte, fault);
     case HFD_CHUNK_DATA:
     case HFD_CHUNK_DONE:
         break;

@@ -1,7 +1,8 @@
 /*
- * The head of an HTTP/1 request, read strictly and before the library sees it, so that no two readers of the same bytes can disagree about where a
- * request ends. Refuses what RFC 9112 lets a server refuse: bare LF, folded lines, white space before a colon, control characters, no Host or two, both
- * lengths, two lengths, odd transfer codings, bad chunk sizes. Pure: no sockets, no allocation. Thread: any. Source: DESIGN 10.13.
+ * The head of an HTTP/1 request, read strictly and before the library sees it, so that no two readers of the same bytes can disagree about
+ * where a request ends. Refuses what RFC 9112 lets a server refuse: bare LF, folded lines, white space before a colon, control characters,
+ * no Host or two, both lengths, two lengths, odd transfer codings, bad chunk sizes. Pure: no sockets, no allocation. Thread: any. Source:
+ * DESIGN 10.13.
  */
 #ifndef HFD_HTTP_HEAD_H
 #define HFD_HTTP_HEAD_H
@@ -14,7 +15,11 @@
 #define HFD_METHOD_MAX_BYTES 32
 
 /** MORE: not decided by the bytes so far. */
-enum hfd_head_verdict { HFD_HEAD_OK, HFD_HEAD_MORE, HFD_HEAD_BAD };
+enum hfd_head_verdict {
+    HFD_HEAD_OK,
+    HFD_HEAD_MORE,
+    HFD_HEAD_BAD,
+};
 
 /** Why a request is turned away; texts are static. */
 struct hfd_head_fault {
@@ -31,7 +36,11 @@ struct hfd_head_scan {
     bool line_checked; /* the request line was found well-formed */
 };
 
-enum hfd_framing { HFD_FRAMING_NONE, HFD_FRAMING_LENGTH, HFD_FRAMING_CHUNKED };
+enum hfd_framing {
+    HFD_FRAMING_NONE,
+    HFD_FRAMING_LENGTH,
+    HFD_FRAMING_CHUNKED,
+};
 
 struct hfd_head {
     hfd_slice method;
@@ -48,8 +57,8 @@ struct hfd_head {
 };
 
 /**
- * Looks for the end of the head in bytes[0, len), going on where it stopped. Checks each line end, the sizes, and the request line as soon as it is
- * complete, so that garbage is refused at once and not at the time limit.
+ * Looks for the end of the head in bytes[0, len), going on where it stopped. Checks each line end, the sizes, and the request line as soon
+ * as it is complete, so that garbage is refused at once and not at the time limit.
  */
 enum hfd_head_verdict hfd_head_scan(struct hfd_head_scan *scan, const char *bytes, size_t len, struct hfd_head_fault *fault);
 
@@ -58,9 +67,11 @@ enum hfd_head_verdict hfd_head_scan(struct hfd_head_scan *scan, const char *byte
  * @param out  method and path are set as far as they could be read, also on HFD_HEAD_BAD; slices point into bytes
  * @return HFD_HEAD_OK or HFD_HEAD_BAD
  */
-enum hfd_head_verdict hfd_head_parse(const struct hfd_head_scan *scan, const char *bytes, struct hfd_head *out, struct hfd_head_fault *fault);
+enum hfd_head_verdict hfd_head_parse(const struct hfd_head_scan *scan, const char *bytes, struct hfd_head *out,
+                                     struct hfd_head_fault *fault);
 
-/** What can be told of method and path from a head that is incomplete or wrong; empty where nothing can. For the form of the refusal and the log. */
+/** What can be told of method and path from a head that is incomplete or wrong; empty where nothing can. For the form of the refusal and
+ * the log. */
 void hfd_head_peek(const struct hfd_head_scan *scan, const char *bytes, size_t len, hfd_slice *method, hfd_slice *path);
 
 /** The body in chunks, followed over the raw bytes. Zeroed = at the start. */

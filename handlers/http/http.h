@@ -1,6 +1,6 @@
 /*
- * The seam between the server (server.c, exchange.c: the only users of h2o.h) and the handlers. A handler gets an exchange on a loop thread, turns the
- * request into a command, runs a transaction, and answers; it never waits. Thread: loop, unless said.
+ * The seam between the server (server.c, door.c, exchange.c: the only users of h2o.h) and the handlers. A handler gets an exchange on a
+ * loop thread, turns the request into a command, runs a transaction, and answers; it never waits. Thread: loop, unless said.
  */
 #ifndef HFD_HTTP_HTTP_H
 #define HFD_HTTP_HTTP_H
@@ -25,8 +25,8 @@ enum hfd_method { HFD_METHOD_LIST(HFD_METHOD_ENUM_) HFD_METHOD_COUNT };
 struct hfd_request {
     enum hfd_method method;
     hfd_slice method_text;
-    hfd_slice path;  /* without query, as received */
-    hfd_slice query; /* without '?' */
+    hfd_slice path;                   /* without query, as received */
+    hfd_slice query;                  /* without '?' */
     hfd_slice params[HFD_PARAMS_MAX]; /* what the route's {..} matched, percent-decoded */
     hfd_slice body;
     hfd_slice request_id; /* made by us; lives as long as the exchange */
@@ -38,9 +38,9 @@ struct hfd_reply {
     const char *content_type; /* static; NULL = no body */
     hfd_slice body;           /* in the exchange's arena, or static */
     bool has_cookie;
-    hfd_slice cookie;         /* Set-Humanitec-Driver-Cookie, may be empty */
-    int retry_after_s;        /* 0 = no header */
-    const char *allow;        /* 405 */
+    hfd_slice cookie;  /* Set-Humanitec-Driver-Cookie, may be empty */
+    int retry_after_s; /* 0 = no header */
+    const char *allow; /* 405 */
 };
 
 struct hfd_route;
@@ -58,9 +58,16 @@ struct hfd_app {
 
 typedef void hfd_handler_fn(struct hfd_exchange *x);
 
-enum hfd_listener { HFD_LISTENER_MAIN = 1, HFD_LISTENER_OPS = 2 };
+enum hfd_listener {
+    HFD_LISTENER_MAIN = 1,
+    HFD_LISTENER_OPS = 2,
+};
 /** How errors of the server itself (404, 405, 413, 503) look on a route or prefix. */
-enum hfd_dialect { HFD_DIALECT_DRIVER, HFD_DIALECT_FLEET, HFD_DIALECT_OPS };
+enum hfd_dialect {
+    HFD_DIALECT_DRIVER,
+    HFD_DIALECT_FLEET,
+    HFD_DIALECT_OPS,
+};
 
 /**
  * One row per route. pattern: "/api/hyperfleet/v1/clusters/{id}"; a first segment "{driver}" matches only the configured path prefixes.
@@ -79,6 +86,7 @@ struct hfd_route {
 extern const struct hfd_route hfd_routes[];
 extern const size_t hfd_route_count;
 
+/** What the server was opened with, and the request. */
 const struct hfd_app *hfd_exchange_app(const struct hfd_exchange *x);
 const struct hfd_request *hfd_exchange_request(const struct hfd_exchange *x);
 /** Memory for the command, its results and the reply; freed with the exchange. While a job is out it belongs to the job. */
@@ -95,8 +103,8 @@ HFD_MUST_CHECK hfd_rc hfd_exchange_read(struct hfd_exchange *x, hfd_txn_fn *fn, 
 typedef void hfd_then_fn(struct hfd_exchange *x, void *arg, hfd_rc rc, const struct hfd_err *err);
 
 /**
- * Gives fn(arg) to the writer (or a reader thread) and returns; `then` answers later. arg must live in the exchange's arena and point to nothing of the
- * request: copy first. A full queue is answered with 503 here and `then` is not called.
+ * Gives fn(arg) to the writer (or a reader thread) and returns; `then` answers later. arg must live in the exchange's arena and point to
+ * nothing of the request: copy first. A full queue is answered with 503 here and `then` is not called.
  */
 void hfd_exchange_update(struct hfd_exchange *x, hfd_txn_fn *fn, void *arg, hfd_then_fn *then);
 void hfd_exchange_view(struct hfd_exchange *x, hfd_txn_fn *fn, void *arg, hfd_then_fn *then);

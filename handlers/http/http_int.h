@@ -42,9 +42,9 @@ struct hfd_server {
     hfd_slice drivers[2];
     int fds[HFD_LISTENERS];
     int ports[HFD_LISTENERS];
-    atomic_bool draining;    /* any thread */
-    atomic_llong in_flight;  /* any thread: requests of the main listener that wait for an answer */
-    atomic_uint busy_loops;  /* any thread, while draining: loops that still have something of the main listener */
+    atomic_bool draining;   /* any thread */
+    atomic_llong in_flight; /* any thread: requests of the main listener that wait for an answer */
+    atomic_uint busy_loops; /* any thread, while draining: loops that still have something of the main listener */
     unsigned loop_count;
     unsigned loops_started; /* threads to join */
     struct hfd_loop *loops;
@@ -53,8 +53,8 @@ struct hfd_server {
 struct hfd_loop_listener {
     struct hfd_loop *loop;
     enum hfd_listener which;
-    h2o_socket_t *sock;   /* NULL once closed */
-    int64_t connections;  /* open ones */
+    h2o_socket_t *sock;  /* NULL once closed */
+    int64_t connections; /* open ones */
     int64_t connections_max;
     bool paused;
 };
@@ -75,9 +75,9 @@ struct hfd_loop {
     struct hfd_store_reader *reader; /* NULL without a store */
 
     struct hfd_loop_listener listeners[HFD_LISTENERS];
-    h2o_linklist_t conns;  /* struct hfd_conn.link */
-    h2o_linklist_t rearm;  /* struct hfd_conn.rearm_link: the last request is answered, the next may come */
-    bool again;            /* something was handed to h2o between two runs: do not sleep */
+    h2o_linklist_t conns; /* struct hfd_conn.link */
+    h2o_linklist_t rearm; /* struct hfd_conn.rearm_link: the last request is answered, the next may come */
+    bool again;           /* something was handed to h2o between two runs: do not sleep */
     bool draining;
     bool quiet; /* while draining: nothing of the main listener is left */
     int64_t drain_until_us;
@@ -108,9 +108,9 @@ struct hfd_conn {
     struct hfd_head_scan scan;
     struct hfd_head head; /* slices point into the input and are dead once it grows; numbers stay */
     struct hfd_chunks chunks;
-    size_t walked_bytes;    /* of the input: the part that the chunk walk has seen */
-    struct hfd_buf held;    /* pipelined bytes behind the request that h2o has */
-    size_t held_at;         /* of held: what went into the input again */
+    size_t walked_bytes; /* of the input: the part that the chunk walk has seen */
+    struct hfd_buf held; /* pipelined bytes behind the request that h2o has */
+    size_t held_at;      /* of held: what went into the input again */
     struct hfd_buf refusal;
     size_t discarded_bytes;
     bool continuing; /* "100 Continue" is being written: nothing else may be */

@@ -95,7 +95,8 @@ static hfd_slice public_message(const struct hfd_problem *p, int status, char *o
 
 static void format_fleet(const struct hfd_problem *p, const struct row *row, int status, hfd_slice message, struct hfd_buf *b)
 {
-    hfd_buf_addf(b, "{\"type\":\"https://api.hyperfleet.io/errors/%s\",\"title\":\"%s\",\"status\":%d,\"detail\":", row->suffix, row->title, status);
+    hfd_buf_addf(b, "{\"type\":\"https://api.hyperfleet.io/errors/%s\",\"title\":\"%s\",\"status\":%d,\"detail\":", row->suffix, row->title,
+                 status);
     hfd_buf_json_str(b, message);
     if (p->path.len != 0) {
         hfd_buf_lit(b, ",\"instance\":");

@@ -12,18 +12,18 @@
 struct hfd_problem {
     enum hfd_dialect dialect;
     hfd_rc rc;
-    int status;           /* 0 = what rc stands for; else a status of the door: 404 and 405 of the router, 408, 414, 417, 431 */
-    bool unknown_route;   /* the 404 of the router, which has a code of its own */
-    const char *field;    /* "" or NULL = none */
-    const char *message;  /* NULL = the text of rc. Not shown with a 5xx: those say nothing of what is inside. */
-    hfd_slice path;       /* of the request, without query */
+    int status;          /* 0 = what rc stands for; else a status of the door: 404 and 405 of the router, 408, 414, 417, 431 */
+    bool unknown_route;  /* the 404 of the router, which has a code of its own */
+    const char *field;   /* "" or NULL = none */
+    const char *message; /* NULL = the text of rc. Not shown with a 5xx: those say nothing of what is inside. */
+    hfd_slice path;      /* of the request, without query */
     hfd_slice request_id;
     int64_t now_us;
 };
 
 /**
- * Writes the document into b, and status, content type and Retry-After into reply; the body stays with b (hfd_buf_finish tells whether it is whole).
- * Messages are cut at 500 bytes and begin with the field where there is one.
+ * Writes the document into b, and status, content type and Retry-After into reply; the body stays with b (hfd_buf_finish tells whether it
+ * is whole). Messages are cut at 500 bytes and begin with the field where there is one.
  */
 void hfd_problem_format(const struct hfd_problem *p, struct hfd_buf *b, struct hfd_reply *reply);
 

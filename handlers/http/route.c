@@ -2,7 +2,11 @@
 
 #include "driver/base/check.h"
 
-enum segment_kind { SEGMENT_LITERAL, SEGMENT_DRIVER, SEGMENT_PARAM };
+enum segment_kind {
+    SEGMENT_LITERAL,
+    SEGMENT_DRIVER,
+    SEGMENT_PARAM,
+};
 
 struct pattern {
     const struct hfd_route *route;
@@ -146,7 +150,8 @@ static hfd_rc check_drivers(const hfd_slice *drivers, size_t count, struct hfd_e
             return hfd_fail_field(err, HFD_INVALID, "driver.paths", "a path prefix of the driver must not be empty or \"api\"");
         for (size_t k = 0; k < d.len; k++)
             if (!((d.p[k] >= '0' && d.p[k] <= '9') || ((d.p[k] | 0x20) >= 'a' && (d.p[k] | 0x20) <= 'z') || strchr("-_.~", d.p[k]) != NULL))
-                return hfd_fail_field(err, HFD_INVALID, "driver.paths", "a path prefix of the driver must be one segment of letters, digits, '-', '_', '.', '~'");
+                return hfd_fail_field(err, HFD_INVALID, "driver.paths",
+                                      "a path prefix of the driver must be one segment of letters, digits, '-', '_', '.', '~'");
         for (size_t k = 0; k < i; k++)
             if (hfd_slice_eq(d, drivers[k]))
                 return hfd_fail_field(err, HFD_INVALID, "driver.paths", "the path prefixes of clusters and nodepools must differ");
@@ -154,8 +159,8 @@ static hfd_rc check_drivers(const hfd_slice *drivers, size_t count, struct hfd_e
     return HFD_OK;
 }
 
-hfd_rc hfd_router_new(const struct hfd_route *routes, size_t route_count, const hfd_slice *drivers, size_t driver_count, struct hfd_router **out,
-                      struct hfd_err *err)
+hfd_rc hfd_router_new(const struct hfd_route *routes, size_t route_count, const hfd_slice *drivers, size_t driver_count,
+                      struct hfd_router **out, struct hfd_err *err)
 {
     struct hfd_router *r;
     hfd_rc rc;
@@ -249,8 +254,8 @@ static void take_params(const struct pattern *p, const struct hfd_path *path, st
     }
 }
 
-enum hfd_route_outcome hfd_route_match(const struct hfd_router *r, enum hfd_listener listener, enum hfd_method method, const struct hfd_path *path,
-                                       struct hfd_match *out)
+enum hfd_route_outcome hfd_route_match(const struct hfd_router *r, enum hfd_listener listener, enum hfd_method method,
+                                       const struct hfd_path *path, struct hfd_match *out)
 {
     const struct pattern *best = NULL, *exact = NULL, *get = NULL;
 

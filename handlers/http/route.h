@@ -37,7 +37,11 @@ HFD_MUST_CHECK hfd_rc hfd_router_new(const struct hfd_route *routes, size_t rout
 /** Accepts NULL. */
 void hfd_router_free(struct hfd_router *r);
 
-enum hfd_route_outcome { HFD_ROUTE_FOUND, HFD_ROUTE_NO_METHOD, HFD_ROUTE_NO_PATH };
+enum hfd_route_outcome {
+    HFD_ROUTE_FOUND,
+    HFD_ROUTE_NO_METHOD,
+    HFD_ROUTE_NO_PATH,
+};
 
 struct hfd_match {
     const struct hfd_route *route; /* FOUND */
@@ -47,8 +51,8 @@ struct hfd_match {
 };
 
 /** Literal segments win over {driver}, which wins over parameters, from left to right. HEAD is served wherever GET is. */
-enum hfd_route_outcome hfd_route_match(const struct hfd_router *r, enum hfd_listener listener, enum hfd_method method, const struct hfd_path *path,
-                                       struct hfd_match *out);
+enum hfd_route_outcome hfd_route_match(const struct hfd_router *r, enum hfd_listener listener, enum hfd_method method,
+                                       const struct hfd_path *path, struct hfd_match *out);
 
 /** The dialect of a path that could not even be split, by its beginning. */
 enum hfd_dialect hfd_dialect_of(enum hfd_listener listener, hfd_slice raw_path);

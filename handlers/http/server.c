@@ -1,9 +1,10 @@
 /*
- * Loops and listeners. Every loop thread has its own event loop, h2o context, store reader and copies of the two listening sockets, and shares nothing
- * but counters. Connections are counted per loop, so that a full one leaves the next to the others, or in the kernel's queue.
+ * Loops and listeners. Every loop thread has its own event loop, h2o context, store reader and copies of the two listening sockets, and
+ * shares nothing but counters. Connections are counted per loop, so that a full one leaves the next to the others, or in the kernel's
+ * queue.
  *
- * Stopping: the main listener closes, idle connections close, requests under way get their answer with "Connection: close", until all is quiet or the time
- * is over. The ops listener answers to the end, and says that it is the end.
+ * Stopping: the main listener closes, idle connections close, requests under way get their answer with "Connection: close", until all is
+ * quiet or the time is over. The ops listener answers to the end, and says that it is the end.
  */
 #include "driver/base/check.h"
 #include "driver/base/log.h"
@@ -105,7 +106,8 @@ static hfd_rc open_listener(hfd_slice address, const char *key, int *fd_out, str
         return rc;
     if (!is_loopback(&e))
         return hfd_fail_field(err, HFD_INVALID, key,
-                              "%.*s is not a loopback address; there is no authentication, so only 127.0.0.0/8 and ::1 are served", HFD_SLICE_FMT(address));
+                              "%.*s is not a loopback address; there is no authentication, so only 127.0.0.0/8 and ::1 are served",
+                              HFD_SLICE_FMT(address));
     fd = socket(e.addr.ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
     if (fd < 0)
         return hfd_fail_field(err, HFD_IO, key, "open a socket for %.*s: %s", HFD_SLICE_FMT(address), strerror(errno));
@@ -277,7 +279,8 @@ static void sweep(struct hfd_loop *loop, int64_t now_us)
 static void loop_run(struct hfd_loop *loop)
 {
     for (;;) {
-        int64_t now_us, wait_us = loop->again ? 0 : loop->draining ? DRAIN_LOOK_US : SWEEP_US;
+        int64_t now_us, wait_us = loop->again ? 0 : loop->draining ? DRAIN_LOOK_US
+                                                                   : SWEEP_US;
 
         (void)h2o_evloop_run(loop->ctx.loop, (int32_t)(wait_us / 1000));
         loop->again = false;
@@ -415,8 +418,8 @@ hfd_rc hfd_server_open(const struct hfd_app *app, struct hfd_server **out, struc
     }
     s->drivers[0] = app->settings->path_cluster;
     s->drivers[1] = app->settings->path_nodepool;
-    rc = hfd_router_new(app->routes != NULL ? app->routes : hfd_routes, app->routes != NULL ? app->route_count : hfd_route_count, s->drivers, 2,
-                        &s->router, err);
+    rc = hfd_router_new(app->routes != NULL ? app->routes : hfd_routes, app->routes != NULL ? app->route_count : hfd_route_count,
+                        s->drivers, 2, &s->router, err);
     if (rc == HFD_OK)
         rc = open_listener(app->settings->listen, "listen", &s->fds[0], err);
     if (rc == HFD_OK)

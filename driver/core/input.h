@@ -20,8 +20,8 @@ struct hfd_input_part {
 struct hfd_input {
     hfd_slice type; /* as received */
     enum hfd_kind kind;
-    struct hfd_input_part cluster;    /* kind cluster */
-    hfd_slice cluster_id;             /* kind nodepool: one of these two */
+    struct hfd_input_part cluster; /* kind cluster */
+    hfd_slice cluster_id;          /* kind nodepool: one of these two */
     hfd_slice cluster_guresid;
     struct hfd_input_part *nodepools; /* kind cluster: 0..n with distinct names; kind nodepool: exactly one */
     size_t nodepool_count;

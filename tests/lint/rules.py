@@ -43,6 +43,7 @@ LIBRARIES = (
     (r"openssl/.*", ("handlers/http",)),
     (r"curl/curl\.h", ("driver/backend", "driver/adapters", "driver/sentinel", "handlers/cli", "tests")),
     (r"uthash\.h|utlist\.h", ("",)),
+    (r"pcre2\.h", ("schemas",)),
     (r"cmocka\.h", ("tests",)),
     (SOCKETS, ("handlers", "driver/backend", "tests")),
     (r"(assert|ctype|dirent|dlfcn|errno|fcntl|float|ftw|inttypes|limits|locale|malloc|math|poll|pthread|sched|semaphore|setjmp|signal|stdalign|"

@@ -479,7 +479,8 @@ static hfd_rc load_all(struct hfd_settings_loader *ld, int argc, const char *con
     return rc;
 }
 
-hfd_rc hfd_settings_load(int argc, const char *const *argv, const char *const *env, struct hfd_settings **out, struct hfd_err *err)
+hfd_rc hfd_settings_load_within(size_t max_bytes, int argc, const char *const *argv, const char *const *env, struct hfd_settings **out,
+                                struct hfd_err *err)
 {
     struct hfd_settings_loader ld = {.s = NULL};
     hfd_rc rc;
@@ -488,7 +489,7 @@ hfd_rc hfd_settings_load(int argc, const char *const *argv, const char *const *e
     ld.s = calloc(1, sizeof(*ld.s));
     if (ld.s == NULL)
         return hfd_fail(err, HFD_NOMEM, "out of memory");
-    hfd_arena_init(&ld.s->mem, ARENA_MAX);
+    hfd_arena_init(&ld.s->mem, max_bytes);
     rc = load_all(&ld, argc, argv, env, err);
     if (rc != HFD_OK) {
         hfd_settings_free(ld.s);
@@ -496,6 +497,11 @@ hfd_rc hfd_settings_load(int argc, const char *const *argv, const char *const *e
     }
     *out = ld.s;
     return HFD_OK;
+}
+
+hfd_rc hfd_settings_load(int argc, const char *const *argv, const char *const *env, struct hfd_settings **out, struct hfd_err *err)
+{
+    return hfd_settings_load_within(ARENA_MAX, argc, argv, env, out, err);
 }
 
 void hfd_settings_free(struct hfd_settings *s)

@@ -62,6 +62,10 @@ const char *hfd_setting_quote(hfd_slice s, char out[HFD_QUOTE_MAX]);
 
 /* settings.c */
 
+/** hfd_settings_load with another ceiling of its memory: tests. */
+HFD_MUST_CHECK hfd_rc hfd_settings_load_within(size_t max_bytes, int argc, const char *const *argv, const char *const *env,
+                                               struct hfd_settings **out, struct hfd_err *err);
+
 /** What a name of a file, the environment or a flag means. */
 struct hfd_setting_ref {
     enum {

@@ -18,6 +18,8 @@
 #include <sys/signalfd.h>
 #include <unistd.h>
 
+/* timeout(1) and others send a signal to the process and again to its group: what comes within this time is one. */
+#define SAME_SIGNAL_MS 50
 /* After the store failed nothing can be finished: so long may closing take. */
 #define BROKEN_GRACE_S 5
 
@@ -189,7 +191,6 @@ static enum hfd_exit start_demo(struct serve *s, struct hfd_err *err)
 
     if (s->settings->demo_us < 0)
         return HFD_EXIT_OK;
-    HFD_LOG(HFD_LOG_WARN, "demo adapters report success, no cluster is made", HFD_LOG_INT("after_ms", s->settings->demo_us / 1000));
     return hfd_demo_start(&config, &s->demo, err) == HFD_OK ? HFD_EXIT_OK : HFD_EXIT_INTERNAL;
 }
 
@@ -301,11 +302,15 @@ static void on_second_signal(int signo)
 }
 
 /* From here on another SIGTERM or SIGINT ends the process at once. */
-static void arm_second_signal(void)
+static void arm_second_signal(const struct serve *s)
 {
     const struct sigaction action = {.sa_handler = on_second_signal};
+    struct pollfd same = {.fd = s->signal_fd, .events = POLLIN};
+    struct signalfd_siginfo info;
     sigset_t set;
 
+    if (poll(&same, 1, SAME_SIGNAL_MS) == 1 && read(s->signal_fd, &info, sizeof(info)) < 0)
+        HFD_LOG(HFD_LOG_WARN, "cannot read a signal", HFD_LOG_CSTR("error", strerror(errno)));
     (void)sigaction(SIGTERM, &action, NULL);
     (void)sigaction(SIGINT, &action, NULL);
     (void)sigaction(SIGALRM, &action, NULL);
@@ -330,7 +335,7 @@ static void run(struct serve *s)
     if (opened == STEP_COUNT) {
         log_ready(s);
         wait_for_the_end(s);
-        arm_second_signal();
+        arm_second_signal(s);
         if (s->status != HFD_EXIT_OK)
             (void)alarm(BROKEN_GRACE_S);
     }

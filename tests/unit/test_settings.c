@@ -1,5 +1,5 @@
 /* Settings: every type, each source, precedence, errors that name key and place, hostile YAML, and the way back through config show. */
-#include "driver/base/settings.h"
+#include "driver/base/settings_int.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -340,16 +340,18 @@ static void settings_bad_values_are_named(void **state)
     }
 }
 
+/* A file with something of every type. */
+static const struct sources rich = {
+    "listen: '[::1]:0'\ndata: 'a \"b\" \\ #c: é'\ndemo: 7\nlog.level: warn\nhttp: {threads: 3, body_max: 5000}\n"
+    "adapters.required: {cluster: [], nodepool: [x]}\ndriver.deadline.delete: 90s\n"
+    "driver.outputs: {values: {b: 'x:/a~0b', a: 'y:'}, secrets: {k: 'x:/data/\"q\"'}}\n",
+    {"HFD_DRIVER_TERMINAL_REASONS=One,Two"},
+    {"--keys", "/k"},
+};
+
 /* Every setting of a rich file survives show and reload, and the second show equals the first. */
 static void settings_show_reads_back(void **state)
 {
-    static const struct sources rich = {
-        "listen: '[::1]:0'\ndata: 'a \"b\" \\ #c: é'\ndemo: 7\nlog.level: warn\nhttp: {threads: 3, body_max: 5000}\n"
-        "adapters.required: {cluster: [], nodepool: [x]}\ndriver.deadline.delete: 90s\n"
-        "driver.outputs: {values: {b: 'x:/a~0b', a: 'y:'}, secrets: {k: 'x:/data/\"q\"'}}\n",
-        {"HFD_DRIVER_TERMINAL_REASONS=One,Two"},
-        {"--keys", "/k"},
-    };
     struct hfd_settings *s, *again;
     struct hfd_buf first, second;
     struct hfd_err err;
@@ -377,6 +379,28 @@ static void settings_show_reads_back(void **state)
     hfd_buf_fini(&second);
     hfd_settings_free(s);
     hfd_settings_free(again);
+}
+
+/* However little memory there is, loading fails cleanly; with a little more it succeeds. */
+static void settings_without_memory_fail_cleanly(void **state)
+{
+    const char *const argv[] = {"--config", file_path};
+    struct hfd_settings *s = NULL;
+    struct hfd_err err;
+    size_t steps = 0;
+    hfd_rc rc = HFD_NOMEM;
+
+    (void)state;
+    write_bytes(file_path, rich.file, strlen(rich.file));
+    for (size_t max_bytes = 0; rc == HFD_NOMEM; max_bytes += 48) {
+        rc = hfd_settings_load_within(max_bytes, 2, argv, rich.env, &s, &err);
+        assert_true(rc == HFD_OK || (rc == HFD_NOMEM && s == NULL));
+        steps++;
+    }
+    assert_int_equal(rc, HFD_OK);
+    assert_true(steps > 100);
+    assert_int_equal(s->output_values.count, 2);
+    hfd_settings_free(s);
 }
 
 /* Whoever depends on a choice of the user can tell it from a default of the same value, and show says where it was made. */
@@ -592,6 +616,7 @@ int main(void)
         cmocka_unit_test(settings_good_values_are_taken),
         cmocka_unit_test(settings_bad_values_are_named),
         cmocka_unit_test(settings_show_reads_back),
+        cmocka_unit_test(settings_without_memory_fail_cleanly),
         cmocka_unit_test(settings_origin_is_kept),
         cmocka_unit_test(settings_variable_names_the_file),
         cmocka_unit_test(settings_unreadable_file_is_named),

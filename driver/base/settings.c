@@ -382,7 +382,7 @@ static hfd_rc find_file(int argc, const char *const *argv, const char *const *en
             *out = *env + sizeof(variable) - 1;
     }
     for (int at = 0; at < argc;) {
-        struct flag flag;
+        struct flag flag = {.value = ""};
         hfd_rc rc = parse_flag(argc, argv, &at, &flag, err);
 
         if (rc != HFD_OK)
@@ -400,7 +400,7 @@ static hfd_rc find_file(int argc, const char *const *argv, const char *const *en
 static hfd_rc load_flags(struct hfd_settings_loader *ld, int argc, const char *const *argv, struct hfd_err *err)
 {
     for (int at = 0; at < argc;) {
-        struct flag flag;
+        struct flag flag = {.value = ""};
         hfd_rc rc = parse_flag(argc, argv, &at, &flag, err);
 
         if (rc != HFD_OK)
@@ -458,7 +458,7 @@ static hfd_rc check_whole(const struct hfd_settings *s, struct hfd_err *err)
 
 static hfd_rc load_all(struct hfd_settings_loader *ld, int argc, const char *const *argv, const char *const *env, struct hfd_err *err)
 {
-    const char *file;
+    const char *file = NULL;
     hfd_rc rc = load_defaults(ld, err);
 
     if (rc == HFD_OK)

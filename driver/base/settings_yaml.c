@@ -4,6 +4,8 @@
  */
 #include "driver/base/settings_int.h"
 
+#include "driver/base/check.h"
+
 #include <yaml.h>
 
 #include <errno.h>
@@ -183,6 +185,7 @@ static hfd_rc read_value(struct reader *r, hfd_slice path, const struct hfd_sett
         return HFD_OK; /* a section whose keys are all commented out */
     if (is_map_only)
         return hfd_setting_fail(r->ld, HFD_INVALID, key, err, "expected a map");
+    HFD_ASSERT(ref->row != NULL); /* what has none is a section, and those are maps */
     if (r->event.type == YAML_SCALAR_EVENT)
         return put_scalar(r, ref, err);
     if (r->event.type == YAML_SEQUENCE_START_EVENT && ref->kind == HFD_REF_SETTING)

@@ -1,7 +1,7 @@
 /*
- * The seam to a database engine: one connection, prepared statements, transactions. store/sqlite/ implements it; a second engine is a second
- * implementation and nothing else. SQL text is the portable subset (one text for every engine; placeholders ?1 ?2 ...), each a static
- * const char[] in store/, prepared once per connection and found again by its address.
+ * The seam to a database engine: one connection, prepared statements, transactions. store/sqlite/ implements it; a second engine is a
+ * second implementation and nothing else. SQL text is the portable subset (one text for every engine; placeholders ?1 ?2 ...), each a
+ * static const char[] in store/, prepared once per connection and found again by its address.
  *
  * A connection belongs to one thread at a time. An engine failure (I/O, full, corrupt) turns it broken: every later call answers the
  * same code until it is reopened.
@@ -19,8 +19,8 @@ enum hfd_db_mode { HFD_DB_WRITER,
                    HFD_DB_READER };
 
 /**
- * Opens a connection and verifies what durability rests on. The writer is opened first and closed last: it makes the database if absent, and
- * keeps every other process out until it is closed.
+ * Opens a connection and verifies what durability rests on. The writer is opened first and closed last: it makes the database if absent,
+ * and keeps every other process out until it is closed.
  * @param dir  where the database is; borrows
  * @param out  gives; NULL on failure
  * @return HFD_OK, HFD_CONFLICT (another process has it), HFD_INVALID (not a database of this program), HFD_CORRUPT, HFD_IO, HFD_NOMEM
@@ -62,7 +62,10 @@ void hfd_stmt_blob(struct hfd_stmt *st, int at, hfd_slice v);
 void hfd_stmt_i64(struct hfd_stmt *st, int at, int64_t v);
 void hfd_stmt_null(struct hfd_stmt *st, int at);
 
-/** @param row  whether there is a row to read. @return HFD_OK, HFD_CONFLICT (a unique or check constraint), HFD_IO, HFD_CORRUPT, HFD_NOMEM, HFD_BUSY */
+/**
+ * @param row  whether there is a row to read
+ * @return HFD_OK, HFD_CONFLICT (a unique or check constraint), HFD_IO, HFD_CORRUPT, HFD_NOMEM, HFD_BUSY, HFD_LIMIT (a value is too long)
+ */
 HFD_MUST_CHECK hfd_rc hfd_stmt_step(struct hfd_stmt *st, bool *row, struct hfd_err *err);
 /** Runs a statement that gives no rows, and finishes it. @param changed  rows changed; may be NULL */
 HFD_MUST_CHECK hfd_rc hfd_stmt_run(struct hfd_stmt *st, int64_t *changed, struct hfd_err *err);

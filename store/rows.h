@@ -113,6 +113,7 @@ HFD_MUST_CHECK hfd_rc hfd_resource_row_put(struct hfd_txn *tx, const struct hfd_
 /** Removes the row and its parts. */
 HFD_MUST_CHECK hfd_rc hfd_resource_row_delete(struct hfd_txn *tx, hfd_slice guresid, struct hfd_err *err);
 
+/** The parts of a driver resource: the cluster first, then nodepools by name. */
 HFD_MUST_CHECK hfd_rc hfd_part_row_list(struct hfd_txn *tx, hfd_slice guresid, struct hfd_arena *mem, struct hfd_part_list *out,
                                         struct hfd_err *err);
 /** The part that a HyperFleet resource is of some driver resource; HFD_NOT_FOUND. */

@@ -1,9 +1,9 @@
 /*
  * db.h on SQLite, and the only file that sees sqlite3.h.
  *
- * Refuses to work without WAL and synchronous=FULL (read back), on a database that is not ours, and beside a second process. Exactly one connection, the
- * writer's, writes and checkpoints: SQLite before 3.51.3 can damage a database on which two connections do so at once. No connection maps
- * the file into memory. Thread: each connection belongs to one thread, asserted. Source: DESIGN.md section 3.
+ * Refuses to work without WAL and synchronous=FULL (read back), on a database that is not ours, and beside a second process. Exactly one
+ * connection, the writer's, writes and checkpoints: SQLite before 3.51.3 can damage a database on which two connections do so at once. No
+ * connection maps the file into memory. Thread: each connection belongs to one thread, asserted. Source: DESIGN.md section 3.
  */
 #include "store/db.h"
 
@@ -169,7 +169,7 @@ static void on_sqlite_log(void *ctx, int code, const char *text)
 
 static void configure_library(void)
 {
-    /* A second user of SQLite in the process may have started it before us: then its settings stand, and only speed and log lines are lost. */
+    /* Another user of SQLite in the process may have started it before us: then its settings stand; only speed and log lines are lost. */
     (void)sqlite3_config(SQLITE_CONFIG_MEMSTATUS, 0); /* saves a lock around each allocation */
     (void)sqlite3_config(SQLITE_CONFIG_LOG, on_sqlite_log, NULL);
 }
@@ -235,6 +235,7 @@ static hfd_rc compile(struct hfd_db *db, const char *sql, struct hfd_stmt **out,
 hfd_rc hfd_db_prepare(struct hfd_db *db, const char *sql, struct hfd_stmt **out, struct hfd_err *err)
 {
     struct hfd_stmt *st = NULL;
+    hfd_rc rc = HFD_OK;
 
     check_owner(db);
     *out = NULL;
@@ -242,12 +243,10 @@ hfd_rc hfd_db_prepare(struct hfd_db *db, const char *sql, struct hfd_stmt **out,
         return fail_broken(db, err);
     if (db->slots_cap != 0)
         st = db->slots[slot_of(db, sql)];
-    if (st == NULL) {
-        hfd_rc rc = compile(db, sql, &st, err);
-
-        if (rc != HFD_OK)
-            return rc;
-    }
+    if (st == NULL)
+        rc = compile(db, sql, &st, err);
+    if (st == NULL)
+        return rc;
     HFD_ASSERT(!st->in_use);
     st->in_use = true;
     st->stuck = HFD_OK;
@@ -504,7 +503,10 @@ static hfd_rc pragma_get(struct hfd_db *db, const char *name, char out[32], stru
     if (sqlite == SQLITE_ROW) {
         const unsigned char *text = sqlite3_column_text(st, 0);
 
-        (void)snprintf(out, 32, "%s", text != NULL ? (const char *)text : "");
+        if (text == NULL)
+            sqlite = SQLITE_NOMEM;
+        else
+            (void)snprintf(out, 32, "%s", (const char *)text);
     }
     (void)sqlite3_finalize(st);
     return sqlite == SQLITE_ROW || sqlite == SQLITE_DONE ? HFD_OK : fail_sqlite(db, sqlite, sql, err);
@@ -628,6 +630,22 @@ static hfd_rc open_handle(struct hfd_db *db, const char *dir, struct hfd_err *er
     return HFD_OK;
 }
 
+/* Made at once, so that a transaction can be ended when there is no memory left to prepare the statement for it. */
+static hfd_rc prepare_control(struct hfd_db *db, struct hfd_err *err)
+{
+    static const char *const texts[] = {sql_begin_write, sql_begin_read, sql_commit, sql_rollback, sql_savepoint, sql_release, sql_rollback_to};
+
+    for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++) {
+        struct hfd_stmt *st;
+        hfd_rc rc = hfd_db_prepare(db, texts[i], &st, err);
+
+        if (rc != HFD_OK)
+            return rc;
+        hfd_stmt_done(st);
+    }
+    return HFD_OK;
+}
+
 static hfd_rc open_writer(struct hfd_db *db, const char *dir, struct hfd_err *err)
 {
     hfd_rc rc = hfd_folder_open(dir, &db->folder, err);
@@ -665,6 +683,8 @@ hfd_rc hfd_db_open(const char *dir, enum hfd_db_mode mode, struct hfd_db **out, 
         if (rc == HFD_OK)
             rc = apply_pragmas(db, err);
     }
+    if (rc == HFD_OK)
+        rc = prepare_control(db, err);
     if (rc == HFD_OK) {
         *out = db;
     } else {

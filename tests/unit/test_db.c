@@ -161,7 +161,7 @@ static void statement_starts_without_bindings(void **state)
     assert_int_equal(changed, 1);
 }
 
-/* A taken key and a refused check are a conflict; a missing value is damage. None of them breaks the connection or says what the data was. */
+/* A taken key and a refused check are a conflict; a missing value is damage. None breaks the connection or tells the data. */
 static void constraints_are_answered(void **state)
 {
     struct fixture *fx = *state;

@@ -390,8 +390,10 @@ static void resource_row_is_replaced_whole(void **state)
 {
     struct fixture *fx = *state;
     const struct hfd_resource_row rows[] = {
-        {S("g"), S("org/t"), HFD_KIND_CLUSTER, 1, S("i1"), S("c1"), S("d\0d"), S("r\0r"), S("k1"), 1, 2, 3, S("RES-104"), S("m1"), S("{}"), S("s\0s"), 4, 5},
-        {S("g"), S("org/u"), HFD_KIND_NODEPOOL, 2, S("i2"), S("c2"), S("e"), S("q"), S("k2"), 6, 7, 8, S(""), S(""), S("{\"a\":1}"), HFD_SLICE_NONE, 9, 10},
+        {S("g"), S("org/t"), HFD_KIND_CLUSTER, 1, S("i1"), S("c1"), S("d\0d"), S("r\0r"), S("k1"), 1, 2, 3, S("RES-104"), S("m1"), S("{}"),
+         S("s\0s"), 4, 5},
+        {S("g"), S("org/u"), HFD_KIND_NODEPOOL, 2, S("i2"), S("c2"), S("e"), S("q"), S("k2"), 6, 7, 8, S(""), S(""), S("{\"a\":1}"),
+         HFD_SLICE_NONE, 9, 10},
     };
     struct hfd_resource_row got;
 
@@ -421,7 +423,12 @@ static void parts_come_cluster_first(void **state)
         enum hfd_kind kind;
         const char *name;
         int64_t generation;
-    } puts[] = {{"f1", HFD_KIND_NODEPOOL, "b", 1}, {"f2", HFD_KIND_NODEPOOL, "a", 1}, {"f3", HFD_KIND_CLUSTER, "z", 1}, {"f1", HFD_KIND_NODEPOOL, "c", 7}};
+    } puts[] = {
+        {"f1", HFD_KIND_NODEPOOL, "b", 1},
+        {"f2", HFD_KIND_NODEPOOL, "a", 1},
+        {"f3", HFD_KIND_CLUSTER, "z", 1},
+        {"f1", HFD_KIND_NODEPOOL, "c", 7}, /* again */
+    };
     struct fixture *fx = *state;
     struct hfd_part_list list;
     struct hfd_part_row part;

@@ -8,6 +8,7 @@
 #include "store/rows.h"
 #include "store/sqlite/db_sqlite_int.h"
 #include "store/txn.h"
+#include "tests/lib/faultmem.h"
 #include "tests/lib/faultvfs.h"
 #include "tests/lib/tmpdir.h"
 
@@ -36,7 +37,7 @@ struct run {
     unsigned fired_when_open; /* calls that failed while the store was open */
 };
 
-static uint64_t seeds = SEEDS;
+static int64_t seeds = SEEDS;
 
 static const char *name_of(size_t i)
 {
@@ -290,7 +291,7 @@ static void on_broken_post(void *ctx)
     (void)sem_post(ctx);
 }
 
-/* The log cannot be copied into the database, behind an answer: the answer holds, and the store says that it is broken without being asked. */
+/* The log cannot be copied into the database, behind an answer: the answer holds, and the store says unasked that it is broken. */
 static void failed_checkpoint_breaks_the_store(void **state)
 {
     struct hfd_store_config config;
@@ -349,6 +350,39 @@ static void failed_read_does_not_break_the_store(void **state)
     tmpdir_remove(run.base);
 }
 
+/* ---- memory ---- */
+
+static void run_out_of_memory(bool for_ever)
+{
+    unsigned nth = 1;
+    unsigned fired;
+
+    do {
+        struct run run;
+
+        run_init(&run);
+        faultmem_arm(nth, for_ever);
+        scenario(&run, UPDATES, false);
+        fired = faultmem_disarm();
+        if (run.worst != HFD_OK && (fired == 0 || (run.worst != HFD_NOMEM && run.worst != HFD_IO)))
+            fail_msg("allocation %u: answered %s", nth, hfd_rc_name(run.worst));
+        assert_int_equal(run.broken_calls, run.ok_at_end ? 0 : 1);
+        if (lost_after_reopen(&run) != 0)
+            fail_msg("allocation %u: an answered update is lost", nth);
+        tmpdir_remove(run.base);
+        nth += seeds > SEEDS ? 1 : 1 + nth / 16; /* thousands of them: all in long runs, else ever fewer */
+    } while (fired != 0);
+    assert_true(nth > 1000);
+}
+
+/* Every allocation of SQLite fails in turn, once and for ever. */
+static void running_out_of_memory_loses_nothing(void **state)
+{
+    (void)state;
+    run_out_of_memory(false);
+    run_out_of_memory(true);
+}
+
 /* ---- power cuts ---- */
 
 /* @return answered updates that were lost; *cut tells whether the scenario had an nth call */
@@ -376,11 +410,11 @@ static unsigned cut_power_everywhere(unsigned *points)
 
     *points = 0;
     for (unsigned nth = 1; cut; nth++)
-        for (uint64_t seed = 0; cut && seed < seeds; seed++, ++*points)
-            lost += cut_power(nth, UPDATES, nth * 1000 + seed, &cut) != 0;
+        for (int64_t seed = 0; cut && seed < seeds; seed++, ++*points)
+            lost += cut_power(nth, UPDATES, nth * 10000 + (uint64_t)seed, &cut) != 0;
     for (size_t updates = 0; updates <= UPDATES; updates++)
-        for (uint64_t seed = 0; seed < 2 * seeds; seed++, ++*points)
-            lost += cut_power(0, updates, updates * 100000 + seed, &cut) != 0;
+        for (int64_t seed = 0; seed < 2 * seeds; seed++, ++*points)
+            lost += cut_power(0, updates, updates * 100000 + (uint64_t)seed, &cut) != 0;
     return lost;
 }
 
@@ -410,6 +444,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(failing_changes_lose_nothing),
         cmocka_unit_test(failing_reads_and_opens_lose_nothing),
+        cmocka_unit_test(running_out_of_memory_loses_nothing),
         cmocka_unit_test(failed_checkpoint_breaks_the_store),
         cmocka_unit_test(failed_read_does_not_break_the_store),
         cmocka_unit_test(power_cut_loses_nothing),
@@ -419,9 +454,10 @@ int main(void)
     int null_fd = open("/dev/null", O_WRONLY | O_CLOEXEC);
 
     hfd_log_set_fd(null_fd); /* each failure is logged, and there are hundreds */
+    faultmem_install();
     faultvfs_register();
     if (wanted != NULL)
-        seeds = strtoull(wanted, NULL, 10);
+        assert_int_equal(hfd_parse_i64(hfd_slice_of(wanted), 1, 10000, &seeds, NULL), HFD_OK);
     if (access("/dev/shm", W_OK) == 0) /* a thousand folders: syncs of the real disk prove nothing here */
         (void)setenv("TMPDIR", "/dev/shm", 0);
     return cmocka_run_group_tests(tests, setup, NULL);

@@ -4,6 +4,7 @@
 #include "driver/fleet/search.h"
 
 #include <errno.h>
+#include <math.h>
 
 #include "driver/base/clock.h"
 #include "driver/fleet/condition.h"
@@ -33,6 +34,7 @@ struct parser {
     hfd_slice text;
     size_t at;    /* behind the current token */
     size_t start; /* of the current token */
+    char *room;   /* for text taken out of its quotes; never more than the whole query */
     enum token tok;
     enum hfd_filter_op op;
     hfd_slice word; /* NAME: the name; STRING: the text; NUMBER and SIGN: as written */
@@ -69,6 +71,11 @@ static bool is_digit(char c)
     return c >= '0' && c <= '9';
 }
 
+static bool is_space(char c)
+{
+    return c == ' ' || c == '\t' || c == '\r' || c == '\n';
+}
+
 static char look(const struct parser *p, size_t ahead)
 {
     return p->at + ahead < p->text.len ? p->text.p[p->at + ahead] : '\0';
@@ -77,11 +84,9 @@ static char look(const struct parser *p, size_t ahead)
 /* Text between quotes: a doubled quote is one; in strings a backslash takes a quote or a backslash with it. */
 static hfd_rc quoted(struct parser *p, char quote, enum token tok)
 {
-    char *out = hfd_arena_alloc(p->mem, p->text.len - p->at + 1);
+    char *out = p->room;
     size_t n = 0;
 
-    if (out == NULL)
-        return no_memory(p);
     p->at++;
     while (p->at < p->text.len) {
         char c = p->text.p[p->at];
@@ -94,6 +99,7 @@ static hfd_rc quoted(struct parser *p, char quote, enum token tok)
                 p->at++;
                 p->tok = tok;
                 p->word = (hfd_slice){out, n};
+                p->room += n;
                 p->quoted = true;
                 return HFD_OK;
             }
@@ -136,11 +142,21 @@ static hfd_rc symbol(struct parser *p)
         enum token tok;
         enum hfd_filter_op op;
     } symbols[] = {
-        {"!=", TOK_OP, HFD_FILTER_NE},   {"<>", TOK_OP, HFD_FILTER_NE}, {"<=", TOK_OP, HFD_FILTER_LE},
-        {">=", TOK_OP, HFD_FILTER_GE},   {"=", TOK_OP, HFD_FILTER_EQ},  {"<", TOK_OP, HFD_FILTER_LT},
-        {">", TOK_OP, HFD_FILTER_GT},    {"(", TOK_LPAREN, 0},          {")", TOK_RPAREN, 0},
-        {"[", TOK_LBRACKET, 0},          {"]", TOK_RBRACKET, 0},        {",", TOK_COMMA, 0},
-        {".", TOK_DOT, 0},               {"-", TOK_SIGN, 0},            {"+", TOK_SIGN, 0},
+        {"!=", TOK_OP, HFD_FILTER_NE},
+        {"<>", TOK_OP, HFD_FILTER_NE},
+        {"<=", TOK_OP, HFD_FILTER_LE},
+        {">=", TOK_OP, HFD_FILTER_GE},
+        {"=", TOK_OP, HFD_FILTER_EQ},
+        {"<", TOK_OP, HFD_FILTER_LT},
+        {">", TOK_OP, HFD_FILTER_GT},
+        {"(", TOK_LPAREN, 0},
+        {")", TOK_RPAREN, 0},
+        {"[", TOK_LBRACKET, 0},
+        {"]", TOK_RBRACKET, 0},
+        {",", TOK_COMMA, 0},
+        {".", TOK_DOT, 0},
+        {"-", TOK_SIGN, 0},
+        {"+", TOK_SIGN, 0},
     };
 
     for (size_t i = 0; i < sizeof(symbols) / sizeof(symbols[0]); i++) {
@@ -161,7 +177,7 @@ static hfd_rc next(struct parser *p)
 {
     char c;
 
-    while (p->at < p->text.len && strchr(" \t\r\n", p->text.p[p->at]) != NULL && p->text.p[p->at] != '\0')
+    while (is_space(look(p, 0)))
         p->at++;
     p->start = p->at;
     p->quoted = false;
@@ -279,19 +295,18 @@ static hfd_rc list(struct parser *p, struct hfd_filter *f)
 static const struct column {
     const char *name;
     enum hfd_field field;
-    enum { OF_TEXT, OF_INT, OF_TIME } type;
     bool nodepool_only;
 } columns[] = {
-    {"id", HFD_FIELD_ID, OF_TEXT, false},
-    {"kind", HFD_FIELD_KIND, OF_TEXT, false},
-    {"name", HFD_FIELD_NAME, OF_TEXT, false},
-    {"href", HFD_FIELD_HREF, OF_TEXT, false},
-    {"owner_id", HFD_FIELD_OWNER_ID, OF_TEXT, true},
-    {"generation", HFD_FIELD_GENERATION, OF_INT, false},
-    {"created_time", HFD_FIELD_CREATED_TIME, OF_TIME, false},
-    {"updated_time", HFD_FIELD_UPDATED_TIME, OF_TIME, false},
-    {"created_by", HFD_FIELD_CREATED_BY, OF_TEXT, false},
-    {"updated_by", HFD_FIELD_UPDATED_BY, OF_TEXT, false},
+    {"id", HFD_FIELD_ID, false},
+    {"kind", HFD_FIELD_KIND, false},
+    {"name", HFD_FIELD_NAME, false},
+    {"href", HFD_FIELD_HREF, false},
+    {"owner_id", HFD_FIELD_OWNER_ID, true},
+    {"generation", HFD_FIELD_GENERATION, false},
+    {"created_time", HFD_FIELD_CREATED_TIME, false},
+    {"updated_time", HFD_FIELD_UPDATED_TIME, false},
+    {"created_by", HFD_FIELD_CREATED_BY, false},
+    {"updated_by", HFD_FIELD_UPDATED_BY, false},
 };
 
 struct path {
@@ -306,22 +321,73 @@ static hfd_rc no_such_field(struct parser *p, const struct path *path)
                           path->whole.p);
 }
 
-static hfd_rc label_field(struct parser *p, const struct path *path, hfd_slice *key)
+/* The parts from `first` on, with dots between them, whatever quotes and blanks they were written with. */
+static hfd_rc join(struct parser *p, const struct path *path, size_t first, hfd_slice *out)
 {
-    if (path->count != 2)
-        return no_such_field(p, path);
-    *key = path->seg[1];
-    if (key->len == 0)
-        return hfd_fail_field(p->err, HFD_BAD_REQUEST, "search", "label key cannot be empty");
-    for (size_t i = 0; i < key->len; i++) {
-        const char c = key->p[i];
+    struct hfd_buf b;
+    hfd_rc rc;
+
+    hfd_buf_init(&b, HFD_SEARCH_MAX + SEGMENTS_MAX);
+    for (size_t i = first; i < path->count; i++) {
+        if (i > first)
+            hfd_buf_addc(&b, '.');
+        hfd_buf_add(&b, path->seg[i]);
+    }
+    rc = b.rc;
+    if (rc == HFD_OK)
+        *out = hfd_arena_dup(p->mem, hfd_buf_slice(&b));
+    hfd_buf_fini(&b);
+    return rc == HFD_OK && out->p != NULL ? HFD_OK : no_memory(p);
+}
+
+static hfd_rc label_key(struct parser *p, const char *parameter, hfd_slice key)
+{
+    if (key.len == 0)
+        return hfd_fail_field(p->err, HFD_BAD_REQUEST, parameter, "label key cannot be empty");
+    for (size_t i = 0; i < key.len; i++) {
+        const char c = key.p[i];
 
         if (!((c >= 'a' && c <= 'z') || is_digit(c) || c == '_'))
-            return hfd_fail_field(p->err, HFD_BAD_REQUEST, "search",
+            return hfd_fail_field(p->err, HFD_BAD_REQUEST, parameter,
                                   "label key '%.*s' is invalid: must contain only lowercase letters, digits, and underscores",
-                                  (int)(key->len < 80 ? key->len : 80), key->p);
+                                  (int)(key.len < 80 ? key.len : 80), key.p);
     }
     return HFD_OK;
+}
+
+static hfd_rc label_field(struct parser *p, const struct path *path, hfd_slice *key)
+{
+    hfd_rc rc;
+
+    if (path->count == 1)
+        return no_such_field(p, path);
+    rc = join(p, path, 1, key);
+    return rc == HFD_OK ? label_key(p, "search", *key) : rc;
+}
+
+/* HyperFleet takes what stands before a dot for a table. */
+static hfd_rc not_related(struct parser *p, const struct path *path)
+{
+    return hfd_fail_field(p->err, HFD_BAD_REQUEST, "search", "%.*s is not a related resource of %s",
+                          (int)(path->seg[0].len < 60 ? path->seg[0].len : 60), path->seg[0].p, hfd_kind_name(p->kind));
+}
+
+/* The two vocabularies of conditions name the same things; stored are those of the first. */
+static hfd_slice stored_type(hfd_slice type)
+{
+    if (hfd_slice_is(type, "Reconciled"))
+        return HFD_SLICE("Ready");
+    return hfd_slice_is(type, "LastKnownReconciled") ? HFD_SLICE("Available") : type;
+}
+
+static bool is_pascal_case(hfd_slice type)
+{
+    if (type.len == 0 || *type.p < 'A' || *type.p > 'Z')
+        return false;
+    for (size_t i = 1; i < type.len; i++)
+        if (!is_name_start(type.p[i]) && !is_digit(type.p[i]))
+            return false;
+    return memchr(type.p, '_', type.len) == NULL;
 }
 
 /* status.conditions.Type, .Type.subfield, or upstream's rewritten form Type__subfield. */
@@ -336,9 +402,10 @@ static hfd_rc condition_field(struct parser *p, const struct path *path, struct 
     hfd_slice type, sub = HFD_SLICE_NONE;
     const char *cut;
 
+    if (path->count == 2)
+        return not_related(p, path);
     if ((path->count != 3 && path->count != 4) || !hfd_slice_is(path->seg[1], "conditions"))
-        return hfd_fail_field(p->err, HFD_BAD_REQUEST, "search", "%.*s is not a valid field name: expected status.conditions.<Type>",
-                              (int)(path->whole.len < 100 ? path->whole.len : 100), path->whole.p);
+        return no_such_field(p, path);
     type = path->seg[2];
     if (path->count == 4) {
         sub = path->seg[3];
@@ -346,15 +413,10 @@ static hfd_rc condition_field(struct parser *p, const struct path *path, struct 
         sub = (hfd_slice){cut + 2, type.len - (size_t)(cut + 2 - type.p)};
         type.len = (size_t)(cut - type.p);
     }
-    for (size_t i = 0; i <= type.len; i++) {
-        const char c = i < type.len ? type.p[i] : 'a';
-        const bool upper = c >= 'A' && c <= 'Z';
-
-        if (type.len == 0 || (i == 0 ? !upper : !(upper || (c >= 'a' && c <= 'z') || is_digit(c))))
-            return hfd_fail_field(p->err, HFD_BAD_REQUEST, "search", "condition type '%.*s' is invalid: must be PascalCase (e.g., Ready, Available)",
-                                  (int)(type.len < 80 ? type.len : 80), type.p);
-    }
-    f->name = type;
+    if (!is_pascal_case(type))
+        return hfd_fail_field(p->err, HFD_BAD_REQUEST, "search", "condition type '%.*s' is invalid: must be PascalCase (e.g., Ready, Available)",
+                              (int)(type.len < 80 ? type.len : 80), type.p);
+    f->name = stored_type(type);
     f->field = HFD_FIELD_CONDITION;
     if (sub.p == NULL)
         return HFD_OK;
@@ -373,13 +435,15 @@ static hfd_rc spec_field(struct parser *p, const struct path *path, struct hfd_f
 {
     if (path->count < 2)
         return no_such_field(p, path);
-    for (size_t i = 1; i < path->count; i++)
+    for (size_t i = 1; i < path->count; i++) {
+        if (path->seg[i].len == 0)
+            return no_such_field(p, path);
         for (size_t k = 0; k < path->seg[i].len; k++)
             if (!is_name_start(path->seg[i].p[k]) && !is_digit(path->seg[i].p[k]))
                 return no_such_field(p, path);
+    }
     f->field = HFD_FIELD_SPEC;
-    f->name = (hfd_slice){path->whole.p + strlen("spec."), path->whole.len - strlen("spec.")};
-    return HFD_OK;
+    return join(p, path, 1, &f->name);
 }
 
 static const struct column *column_of(enum hfd_kind kind, hfd_slice text)
@@ -402,28 +466,28 @@ static hfd_rc resolve(struct parser *p, const struct path *path, struct hfd_filt
         return condition_field(p, path, f);
     if (hfd_slice_is(path->seg[0], "spec"))
         return spec_field(p, path, f);
+    if (path->count == 2 && hfd_slice_is(path->seg[1], "spec"))
+        return hfd_fail_field(p->err, HFD_BAD_REQUEST, "search", "spec is not a valid field name");
+    if (path->count == 2)
+        return not_related(p, path);
     c = path->count == 1 ? column_of(p->kind, path->seg[0]) : NULL;
-    if (c == NULL && path->count == 2)
-        return hfd_fail_field(p->err, HFD_BAD_REQUEST, "search", "%.*s is not a related resource of %s",
-                              (int)(path->seg[0].len < 60 ? path->seg[0].len : 60), path->seg[0].p, hfd_kind_name(p->kind));
     if (c == NULL)
         return no_such_field(p, path);
     f->field = c->field;
     return HFD_OK;
 }
 
-static hfd_rc field(struct parser *p, struct hfd_filter *f)
+static hfd_rc field(struct parser *p, struct path *path)
 {
-    struct path path = {.count = 0};
     size_t first = p->start, last = p->at;
     hfd_rc rc = HFD_OK;
 
     if (p->tok != TOK_NAME)
         return bad_query(p, "expected a field name");
     for (;;) {
-        if (path.count == SEGMENTS_MAX)
+        if (path->count == SEGMENTS_MAX)
             return bad_query(p, "the field name has too many parts");
-        path.seg[path.count++] = p->word;
+        path->seg[path->count++] = p->word;
         last = p->at;
         rc = next(p);
         if (rc != HFD_OK || p->tok != TOK_DOT)
@@ -436,8 +500,8 @@ static hfd_rc field(struct parser *p, struct hfd_filter *f)
     }
     if (rc != HFD_OK)
         return rc;
-    path.whole = (hfd_slice){p->text.p + first, last - first};
-    return resolve(p, &path, f);
+    path->whole = (hfd_slice){p->text.p + first, last - first};
+    return HFD_OK;
 }
 
 /* ---- checks of a comparison against its field ------------------------------------------------------------------------------- */
@@ -466,12 +530,14 @@ static hfd_rc check_generation(struct parser *p, const struct hfd_filter *f, str
 
     if (v->kind == HFD_VALUE_TEXT)
         return hfd_fail_field(p->err, HFD_BAD_REQUEST, "search", "expected numeric value for %s", what);
-    if (v->kind == HFD_VALUE_REAL && v->real == (double)(int32_t)v->real) {
+    if (v->kind == HFD_VALUE_REAL && v->real != trunc(v->real))
+        return hfd_fail_field(p->err, HFD_BAD_REQUEST, "search", "expected integer value for %s", what);
+    if (v->kind == HFD_VALUE_REAL && fabs(v->real) > (double)INT32_MAX_VALUE + 1)
+        return hfd_fail_field(p->err, HFD_BAD_REQUEST, "search", "value %.17g is out of 32-bit integer range for %s", v->real, what);
+    if (v->kind == HFD_VALUE_REAL) {
         v->num = (int64_t)v->real;
         v->kind = HFD_VALUE_INT;
     }
-    if (v->kind == HFD_VALUE_REAL)
-        return hfd_fail_field(p->err, HFD_BAD_REQUEST, "search", "expected integer value for %s", what);
     if (v->num > INT32_MAX_VALUE || v->num < -INT32_MAX_VALUE - 1)
         return hfd_fail_field(p->err, HFD_BAD_REQUEST, "search", "value %lld is out of 32-bit integer range for %s", (long long)v->num, what);
     return HFD_OK;
@@ -523,14 +589,20 @@ static hfd_rc check_value(struct parser *p, const struct hfd_filter *f, struct h
     case HFD_FIELD_COUNT:
         return no_memory(p);
     }
-    if (v->kind != HFD_VALUE_TEXT)
-        return bad_query(p, "expected text in single quotes for this field");
-    return HFD_OK;
+    return v->kind == HFD_VALUE_TEXT ? HFD_OK : bad_query(p, "expected text in single quotes for this field");
+}
+
+static bool is_text_field(enum hfd_field f)
+{
+    return f != HFD_FIELD_CREATED_TIME && f != HFD_FIELD_UPDATED_TIME && f != HFD_FIELD_GENERATION;
 }
 
 static const char *const op_names[HFD_FILTER_OP_COUNT] = {
-    [HFD_FILTER_LIKE] = "$like", [HFD_FILTER_ILIKE] = "$ilike", [HFD_FILTER_BETWEEN] = "$between",
-    [HFD_FILTER_IN] = "$in",     [HFD_FILTER_IS_NULL] = "$is",
+    [HFD_FILTER_LIKE] = "$like",
+    [HFD_FILTER_ILIKE] = "$ilike",
+    [HFD_FILTER_BETWEEN] = "$between",
+    [HFD_FILTER_IN] = "$in",
+    [HFD_FILTER_IS_NULL] = "$is",
 };
 
 static hfd_rc check(struct parser *p, struct hfd_filter *f)
@@ -543,14 +615,15 @@ static hfd_rc check(struct parser *p, struct hfd_filter *f)
                               "operator '%s' is not supported for condition subfield queries; use =, !=, <, <=, >, or >=", op_names[f->op]);
     if (f->field == HFD_FIELD_CONDITION && (f->op == HFD_FILTER_IN || f->op == HFD_FILTER_IS_NULL || f->op == HFD_FILTER_BETWEEN))
         return hfd_fail_field(p->err, HFD_BAD_REQUEST, "search", "only equality operator (=) is supported for condition status queries");
-    if ((f->op == HFD_FILTER_LIKE || f->op == HFD_FILTER_ILIKE) && f->value_count == 1 && f->values[0].kind != HFD_VALUE_TEXT)
+    if ((f->op == HFD_FILTER_LIKE || f->op == HFD_FILTER_ILIKE) && f->values[0].kind != HFD_VALUE_TEXT)
         return bad_query(p, "expected text in single quotes behind like");
-    if (f->value_count == 0)
-        return HFD_OK;
-    values = hfd_arena_array(p->mem, f->value_count, sizeof(*values));
+    if ((f->op == HFD_FILTER_LIKE || f->op == HFD_FILTER_ILIKE) && !is_text_field(f->field))
+        return bad_query(p, "like needs a text field");
+    values = hfd_arena_array(p->mem, f->value_count + 1, sizeof(*values));
     if (values == NULL)
         return no_memory(p);
-    memcpy(values, f->values, f->value_count * sizeof(*values));
+    if (f->value_count > 0)
+        memcpy(values, f->values, f->value_count * sizeof(*values));
     for (size_t i = 0; rc == HFD_OK && i < f->value_count; i++)
         rc = check_value(p, f, &values[i]);
     f->values = values;
@@ -659,16 +732,25 @@ static hfd_rc negated(struct parser *p, const struct hfd_filter *f, const struct
 static hfd_rc comparison(struct parser *p, const struct hfd_filter **out)
 {
     struct hfd_filter *f = hfd_arena_alloc(p->mem, sizeof(*f));
+    const size_t first = p->start;
+    struct path path = {.count = 0};
     bool negate = false;
     hfd_rc rc;
 
     if (f == NULL)
         return no_memory(p);
-    rc = field(p, f);
+    rc = field(p, &path);
     if (rc == HFD_OK)
         rc = operation(p, f, &negate);
     if (rc == HFD_OK)
+        rc = resolve(p, &path, f);
+    if (rc == HFD_OK) {
+        const size_t behind = p->start;
+
+        p->start = first; /* a wrong comparison is shown from its field on */
         rc = check(p, f);
+        p->start = behind;
+    }
     *out = f;
     return rc == HFD_OK && negate ? negated(p, f, out) : rc;
 }
@@ -732,18 +814,33 @@ static hfd_rc expr(struct parser *p, const struct hfd_filter **out)
     return chain(p, "or", HFD_FILTER_OR, term, out);
 }
 
+static hfd_slice trim(hfd_slice s)
+{
+    while (s.len > 0 && is_space(*s.p)) {
+        s.p++;
+        s.len--;
+    }
+    while (s.len > 0 && is_space(s.p[s.len - 1]))
+        s.len--;
+    return s;
+}
+
 hfd_rc hfd_search_parse(enum hfd_kind kind, hfd_slice query, struct hfd_arena *mem, const struct hfd_filter **out, struct hfd_err *err)
 {
-    struct parser p = {.text = query, .kind = kind, .mem = mem, .err = err};
+    struct parser p = {.text = trim(query), .kind = kind, .mem = mem, .err = err};
     hfd_rc rc;
 
     *out = NULL;
-    if (query.len > HFD_SEARCH_MAX)
+    if (p.text.len == 0)
+        return HFD_OK;
+    if (p.text.len > HFD_SEARCH_MAX)
         return hfd_fail_field(err, HFD_BAD_REQUEST, "search", "search query exceeds maximum length of %d characters", HFD_SEARCH_MAX);
+    p.room = hfd_arena_alloc(mem, p.text.len);
+    if (p.room == NULL)
+        return no_memory(&p);
     rc = next(&p);
-    if (rc != HFD_OK || p.tok == TOK_END)
-        return rc;
-    rc = expr(&p, out);
+    if (rc == HFD_OK)
+        rc = expr(&p, out);
     if (rc == HFD_OK && p.tok != TOK_END)
         rc = bad_query(&p, "expected AND, OR or the end of the query");
     if (rc != HFD_OK)
@@ -752,17 +849,6 @@ hfd_rc hfd_search_parse(enum hfd_kind kind, hfd_slice query, struct hfd_arena *m
 }
 
 /* ---- order ------------------------------------------------------------------------------------------------------------------ */
-
-static hfd_slice trim(hfd_slice s)
-{
-    while (s.len > 0 && (*s.p == ' ' || *s.p == '\t')) {
-        s.p++;
-        s.len--;
-    }
-    while (s.len > 0 && (s.p[s.len - 1] == ' ' || s.p[s.len - 1] == '\t'))
-        s.len--;
-    return s;
-}
 
 static hfd_rc order_item(struct parser *p, hfd_slice item, bool descending, struct hfd_order *out)
 {
@@ -778,10 +864,9 @@ static hfd_rc order_item(struct parser *p, hfd_slice item, bool descending, stru
         return hfd_fail_field(p->err, HFD_BAD_REQUEST, "orderBy", "bad order value '%.*s'", (int)(item.len < 100 ? item.len : 100), item.p);
     *out = (struct hfd_order){.descending = dir.len > 0 ? hfd_slice_is(dir, "desc") : descending};
     if (hfd_slice_starts(what, HFD_SLICE("labels."))) {
-        const struct path path = {.seg = {HFD_SLICE("labels"), {what.p + 7, what.len - 7}}, .count = 2, .whole = what};
-
         out->field = HFD_FIELD_LABEL;
-        return label_field(p, &path, &out->name);
+        out->name = (hfd_slice){what.p + strlen("labels."), what.len - strlen("labels.")};
+        return label_key(p, "orderBy", out->name);
     }
     c = column_of(p->kind, what);
     if (c == NULL)

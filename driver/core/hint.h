@@ -15,11 +15,15 @@ struct hfd_hint_input {
 struct hfd_hint {
     const char *status;
     int64_t estimated_us; /* whole seconds, never before now, never behind the deadline while that lies ahead */
-    int64_t deadline_us;
+    int64_t deadline_us;  /* whole seconds, rounded up */
     int64_t now_us;
-    int retry_after_s; /* 1..60 */
+    int retry_after_s; /* 1..60: a quarter of the time left */
 };
 
+/**
+ * The estimate stands still until it passes; then the operation is taken to need 2, 4, 8, ... times as long as guessed, the smallest that
+ * lies more than a second ahead. So it never lies in the past and never goes back while time goes on.
+ */
 struct hfd_hint hfd_hint_make(const struct hfd_hint_input *in);
 /** The JSON document, with timeout and timeout_deadline both. */
 void hfd_hint_format(struct hfd_buf *b, const struct hfd_hint *h);

@@ -1,12 +1,16 @@
 /*
- * The life cycle of a driver resource: its states, its arrows, and the decision tables of DESIGN 4. Pure.
+ * The life cycle of a driver resource: its states, its arrows, and the decision tables of DESIGN 4. Pure. Thread: any.
  *
  *            PUT                    all parts ready
- *   absent ------> creating ------------------------> ready
- *                     |   deadline or terminal report   | PUT, different
- *                     v                                 v
- *                   failed <----------------------- updating --> ready
+ *   absent ------> creating ------------------------> ready <------+
+ *                     |   deadline or terminal report   | PUT,     | all parts
+ *                     v                                 v different| ready
+ *                   failed <----------------------- updating ------+
+ *                     | PUT: a new attempt, creating or updating
+ *   ready ----- its cluster was removed in HyperFleet ----> failed
  *   any state --- DELETE ---> deleting --- removed in HyperFleet ---> absent
+ *
+ * A value that is no state counts as failed.
  */
 #ifndef HFD_CORE_LIFE_H
 #define HFD_CORE_LIFE_H
@@ -21,8 +25,9 @@
 enum hfd_state { HFD_STATE_LIST(HFD_STATE_ENUM_) HFD_STATE_COUNT };
 #undef HFD_STATE_ENUM_
 
+/** "absent", "creating", ... */
 const char *hfd_state_name(enum hfd_state s);
-/** Whether the arrow exists. */
+/** Whether the arrow exists. No state has one to itself. */
 bool hfd_state_may(enum hfd_state from, enum hfd_state to);
 
 enum hfd_put_action {
@@ -32,6 +37,7 @@ enum hfd_put_action {
     HFD_PUT_UPDATE,   /* ready, updating: change, new operation; RES-106 for a field that cannot change */
     HFD_PUT_RETRY,    /* failed: new attempt */
 };
+/** The PUT table. */
 enum hfd_put_action hfd_life_put(enum hfd_state state, bool same);
 
 enum hfd_answer {
@@ -41,7 +47,7 @@ enum hfd_answer {
     HFD_ANSWER_FAILED, /* 400 Error */
     HFD_ANSWER_ABSENT, /* GET 404, DELETE 204 */
 };
-/** The GET row of the table. A deletion past its deadline is FAILED. */
+/** The GET row of the table. An operation past its deadline is FAILED. */
 enum hfd_answer hfd_life_get(enum hfd_state state, bool deadline_passed);
 
 #endif

@@ -251,6 +251,8 @@ static hfd_rc remove_row(struct hfd_txn *tx, const struct hfd_fleet_call *call, 
     return rc == HFD_OK ? changed(tx, call, HFD_FLEET_REMOVED, row, err) : rc;
 }
 
+static hfd_rc owner_follows(struct hfd_txn *tx, const struct hfd_fleet_call *call, const struct hfd_fleet_row *removed, struct hfd_err *err);
+
 /*
  * Removes a resource whose deletion is complete, and then its owner if that was the last thing it waited for.
  * Two levels at most: a nodepool, then its cluster.
@@ -260,8 +262,6 @@ static hfd_rc remove_if_finalized(struct hfd_txn *tx, const struct hfd_fleet_cal
 {
     struct hfd_conditions prev;
     struct hfd_agg_input in;
-    struct hfd_fleet_row owner;
-    bool owner_gone;
     hfd_rc rc;
 
     *gone = false;
@@ -274,12 +274,22 @@ static hfd_rc remove_if_finalized(struct hfd_txn *tx, const struct hfd_fleet_cal
     if (rc != HFD_OK)
         return rc;
     *gone = true;
-    if (row->kind != HFD_KIND_NODEPOOL)
+    return owner_follows(tx, call, row, err);
+}
+
+/* A nodepool was removed: was it the last thing that its cluster's deletion waited for? */
+static hfd_rc owner_follows(struct hfd_txn *tx, const struct hfd_fleet_call *call, const struct hfd_fleet_row *removed, struct hfd_err *err)
+{
+    struct hfd_fleet_row owner;
+    bool gone;
+    hfd_rc rc;
+
+    if (removed->kind != HFD_KIND_NODEPOOL)
         return HFD_OK;
-    rc = hfd_fleet_row_get(tx, row->owner_id, call->mem, &owner, err);
+    rc = hfd_fleet_row_get(tx, removed->owner_id, call->mem, &owner, err);
     if (rc == HFD_NOT_FOUND)
         return HFD_OK;
-    return rc == HFD_OK ? remove_if_finalized(tx, call, &owner, &owner_gone, err) : rc;
+    return rc == HFD_OK ? remove_if_finalized(tx, call, &owner, &gone, err) : rc;
 }
 
 static hfd_rc mark_deleted(struct hfd_txn *tx, const struct hfd_fleet_call *call, struct hfd_fleet_row *row, struct hfd_err *err)
@@ -335,6 +345,25 @@ hfd_rc hfd_fleet_delete(struct hfd_txn *tx, const struct hfd_fleet_call *call, e
     return rc == HFD_OK ? remove_if_finalized(tx, call, out, gone, err) : rc;
 }
 
+
+hfd_rc hfd_fleet_force_delete(struct hfd_txn *tx, const struct hfd_fleet_call *call, enum hfd_kind kind, hfd_slice owner_id, hfd_slice id,
+                              struct hfd_err *err)
+{
+    struct hfd_fleet_list children = {.count = 0};
+    struct hfd_fleet_row row;
+    hfd_rc rc;
+
+    rc = hfd_fleet_get(tx, kind, owner_id, id, call->mem, &row, err);
+    if (rc == HFD_OK && row.deleted_us == 0)
+        return hfd_fail(err, HFD_DELETING, "%s '%.*s' is not in Finalizing state", hfd_kind_name(kind), HFD_SLICE_FMT(id));
+    if (rc == HFD_OK && kind == HFD_KIND_CLUSTER)
+        rc = hfd_fleet_row_children(tx, id, call->mem, &children, err);
+    for (size_t i = 0; rc == HFD_OK && i < children.count; i++)
+        rc = remove_row(tx, call, &children.rows[i], err);
+    if (rc == HFD_OK)
+        rc = remove_row(tx, call, &row, err);
+    return rc == HFD_OK ? owner_follows(tx, call, &row, err) : rc;
+}
 
 /* Equal but for the times that we keep ourselves. Secrets are sealed anew each time, so a report that has any is never "the same". */
 static hfd_rc same_content(const struct hfd_fleet_report *in, const struct hfd_report_row *prev, struct hfd_arena *mem, bool *same,

@@ -77,6 +77,13 @@ HFD_MUST_CHECK hfd_rc hfd_fleet_patch(struct hfd_txn *tx, const struct hfd_fleet
 HFD_MUST_CHECK hfd_rc hfd_fleet_delete(struct hfd_txn *tx, const struct hfd_fleet_call *call, enum hfd_kind kind, hfd_slice owner_id,
                                        hfd_slice id, struct hfd_fleet_row *out, bool *gone, struct hfd_err *err);
 
+/**
+ * Removes a resource that is being deleted, and all that it owns, without waiting for its adapters: for the operator whose adapter is no more.
+ * @return HFD_OK, HFD_NOT_FOUND, HFD_DELETING (it is not being deleted: HyperFleet's words)
+ */
+HFD_MUST_CHECK hfd_rc hfd_fleet_force_delete(struct hfd_txn *tx, const struct hfd_fleet_call *call, enum hfd_kind kind, hfd_slice owner_id,
+                                             hfd_slice id, struct hfd_err *err);
+
 /** A report as it came in, checked for form. */
 struct hfd_fleet_report {
     enum hfd_kind kind;

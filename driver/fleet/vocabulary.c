@@ -1,0 +1,97 @@
+/* The two generations of HyperFleet's condition names. See vocabulary.h. */
+#include "driver/fleet/vocabulary.h"
+
+#define SHOWN_MAX_BYTES ((size_t)512 * 1024)
+
+static const struct {
+    const char *stored, *later;
+} types[] = {{"Ready", "Reconciled"}, {"Available", "LastKnownReconciled"}};
+
+/* What a stored reason becomes, by the condition that it stands in. */
+static const struct {
+    const char *type, *stored, *later;
+} reasons[] = {
+    {"Ready", "ResourceReady", "ReconciledAll"},
+    {"Ready", "AwaitingAdapters", "ReconciledMissingAdapters"},
+    {"Ready", "MissingRequiredAdapters", "ReconciledMissingAdapters"},
+    {"Ready", "WaitingForChildren", "ReconciledWaitingForChildren"},
+    {"Available", "ResourceAvailable", "AllAdaptersReconciled"},
+    {"Available", "AwaitingAdapters", "AdaptersMissingReports"},
+};
+
+bool hfd_vocabulary_parse(hfd_slice text, enum hfd_vocabulary *out)
+{
+#define NAME(name, text) text,
+    static const char *const names[HFD_VOCABULARY_COUNT] = {HFD_VOCABULARY_LIST(NAME)};
+#undef NAME
+
+    for (int v = 0; v < HFD_VOCABULARY_COUNT; v++) {
+        if (hfd_slice_is(text, names[v])) {
+            *out = (enum hfd_vocabulary)v;
+            return true;
+        }
+    }
+    return false;
+}
+
+hfd_slice hfd_vocabulary_stored(hfd_slice type)
+{
+    for (size_t i = 0; i < sizeof(types) / sizeof(types[0]); i++)
+        if (hfd_slice_is(type, types[i].later))
+            return hfd_slice_of(types[i].stored);
+    return type;
+}
+
+/* The later name of a condition that has one; false for all others. */
+static bool rename_later(const struct hfd_condition *c, struct hfd_condition *out)
+{
+    *out = *c;
+    for (size_t i = 0; i < sizeof(reasons) / sizeof(reasons[0]); i++)
+        if (hfd_slice_is(c->type, reasons[i].type) && hfd_slice_is(c->reason, reasons[i].stored))
+            out->reason = hfd_slice_of(reasons[i].later);
+    for (size_t i = 0; i < sizeof(types) / sizeof(types[0]); i++) {
+        if (hfd_slice_is(c->type, types[i].stored)) {
+            out->type = hfd_slice_of(types[i].later);
+            return true;
+        }
+    }
+    return false;
+}
+
+hfd_rc hfd_vocabulary_show(enum hfd_vocabulary v, hfd_slice stored, struct hfd_arena *mem, hfd_slice *out, struct hfd_err *err)
+{
+    struct hfd_conditions in, shown = {NULL, 0};
+    struct hfd_buf b;
+    hfd_slice text;
+    hfd_rc rc;
+
+    *out = stored;
+    if (v == HFD_VOCABULARY_READY)
+        return HFD_OK;
+    rc = hfd_conditions_parse(stored, mem, &in, err);
+    if (rc != HFD_OK)
+        return rc;
+    shown.items = hfd_arena_array(mem, in.count + sizeof(types) / sizeof(types[0]), sizeof(*shown.items));
+    if (shown.items == NULL)
+        return hfd_fail(err, HFD_NOMEM, "out of memory for conditions");
+    for (size_t i = 0; i < in.count; i++) {
+        struct hfd_condition later;
+
+        if (v == HFD_VOCABULARY_BOTH || !rename_later(&in.items[i], &later))
+            later = in.items[i];
+        shown.items[shown.count++] = later;
+    }
+    for (size_t i = 0; v == HFD_VOCABULARY_BOTH && i < in.count; i++)
+        if (rename_later(&in.items[i], &shown.items[shown.count]))
+            shown.count++;
+    hfd_buf_init(&b, SHOWN_MAX_BYTES);
+    hfd_conditions_format(&b, &shown, false);
+    rc = hfd_buf_finish(&b, &text, err);
+    if (rc == HFD_OK) {
+        *out = hfd_arena_dup(mem, text);
+        if (out->p == NULL)
+            rc = hfd_fail(err, HFD_NOMEM, "out of memory for conditions");
+    }
+    hfd_buf_fini(&b);
+    return rc;
+}

@@ -18,7 +18,7 @@ void hfd_driver_api_get(struct hfd_exchange *x);
 void hfd_driver_api_put(struct hfd_exchange *x);
 void hfd_driver_api_delete(struct hfd_exchange *x);
 
-/* fleet_api.c: {id} of a cluster, {id} and {nodepool_id} of a nodepool */
+/* fleet_api.c: {cluster_id} and {nodepool_id}; a nodepool answers below its cluster and on a flat path */
 void hfd_fleet_api_metadata(struct hfd_exchange *x);
 void hfd_fleet_api_list_clusters(struct hfd_exchange *x);
 void hfd_fleet_api_list_nodepools(struct hfd_exchange *x);
@@ -30,6 +30,8 @@ void hfd_fleet_api_patch_cluster(struct hfd_exchange *x);
 void hfd_fleet_api_patch_nodepool(struct hfd_exchange *x);
 void hfd_fleet_api_delete_cluster(struct hfd_exchange *x);
 void hfd_fleet_api_delete_nodepool(struct hfd_exchange *x);
+void hfd_fleet_api_force_delete_cluster(struct hfd_exchange *x);
+void hfd_fleet_api_force_delete_nodepool(struct hfd_exchange *x);
 void hfd_fleet_api_list_cluster_statuses(struct hfd_exchange *x);
 void hfd_fleet_api_list_nodepool_statuses(struct hfd_exchange *x);
 void hfd_fleet_api_report_cluster(struct hfd_exchange *x);

@@ -83,8 +83,7 @@ static bool start(struct hfd_exchange *x, struct command **out)
 {
     const struct hfd_app *app = hfd_exchange_app(x);
     const struct hfd_request *req = hfd_exchange_request(x);
-    const bool typed = req->params[1].p != NULL;
-    const hfd_slice guresid = typed ? req->params[1] : req->params[0];
+    const hfd_slice driver = hfd_exchange_param(x, "driver"), guresid = hfd_exchange_param(x, "guresid");
     struct hfd_arena *mem = hfd_exchange_mem(x);
     struct command *cmd;
     struct hfd_err err;
@@ -109,8 +108,8 @@ static bool start(struct hfd_exchange *x, struct command **out)
         .mem = mem,
         .body = req->body,
     };
-    if (typed)
-        cmd->call.only = hfd_slice_eq(req->params[0], app->settings->path_cluster) ? HFD_KIND_CLUSTER : HFD_KIND_NODEPOOL;
+    if (driver.p != NULL)
+        cmd->call.only = hfd_slice_eq(driver, app->settings->path_cluster) ? HFD_KIND_CLUSTER : HFD_KIND_NODEPOOL;
     *out = cmd;
     return true;
 }

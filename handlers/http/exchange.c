@@ -215,6 +215,19 @@ bool hfd_exchange_draining(const struct hfd_exchange *x)
     return atomic_load(&x->loop->server->draining);
 }
 
+hfd_slice hfd_exchange_param(const struct hfd_exchange *x, const char *name)
+{
+    const size_t n = strlen(name);
+    const char *at = x->match.route->pattern;
+
+    for (size_t i = 0; (at = strchr(at, '{')) != NULL; i++) {
+        at++;
+        if (strncmp(at, name, n) == 0 && at[n] == '}')
+            return x->match.params[i];
+    }
+    return HFD_SLICE_NONE;
+}
+
 hfd_slice hfd_exchange_header(const struct hfd_exchange *x, const char *lower_name)
 {
     ssize_t at;
@@ -417,7 +430,6 @@ static void dispatch(struct hfd_exchange *x)
         refuse_route(x, outcome);
         return;
     }
-    memcpy(x->view.params, x->match.params, sizeof(x->view.params));
     x->match.route->fn(x);
     if (!x->replied && !x->job_out && HFD_NEVER(true))
         hfd_exchange_fail(x, HFD_CORRUPT, NULL);

@@ -5,6 +5,7 @@
 #include "handlers/http/api.h"
 #include "handlers/http/fleet_json.h"
 
+#include "driver/base/log.h"
 #include "driver/base/metrics.h"
 #include "driver/fleet/names.h"
 
@@ -24,6 +25,7 @@ struct command {
         struct hfd_fleet_create create;
         struct hfd_fleet_patch patch;
         struct hfd_fleet_report report;
+        hfd_slice reason;
         struct {
             int64_t page, size;
         } list;
@@ -36,11 +38,22 @@ struct command {
     struct hfd_report_list reports;
 };
 
+static hfd_rc own_param(const struct hfd_exchange *x, const char *name, struct hfd_arena *mem, hfd_slice *out)
+{
+    const hfd_slice v = hfd_exchange_param(x, name);
+
+    *out = v;
+    if (v.p == NULL)
+        return HFD_OK; /* flat paths have no owner, lists no id */
+    *out = hfd_arena_dup(mem, v);
+    return out->p != NULL ? HFD_OK : HFD_NOMEM;
+}
+
 /* The command of a request, owning its copies; NULL when it was answered with an error. */
 static struct command *start(struct hfd_exchange *x, enum hfd_kind kind)
 {
+    const bool nodepool = kind == HFD_KIND_NODEPOOL;
     const struct hfd_app *app = hfd_exchange_app(x);
-    const struct hfd_request *req = hfd_exchange_request(x);
     struct hfd_arena *mem = hfd_exchange_mem(x);
     struct command *cmd = hfd_arena_alloc(mem, sizeof(*cmd));
     struct hfd_err err;
@@ -49,16 +62,13 @@ static struct command *start(struct hfd_exchange *x, enum hfd_kind kind)
         *cmd = (struct command){
             .call = {.fleet = &app->driver->fleet, .now_us = hfd_clock_wall_us(app->clock), .caller = hfd_api_caller(x), .mem = mem},
             .kind = kind,
-            .id = hfd_arena_dup(mem, req->params[kind == HFD_KIND_NODEPOOL ? 1 : 0]),
         };
-        if (kind == HFD_KIND_NODEPOOL)
-            cmd->owner_id = hfd_arena_dup(mem, req->params[0]);
+        if (own_param(x, nodepool ? "nodepool_id" : "cluster_id", mem, &cmd->id) == HFD_OK &&
+            (!nodepool || own_param(x, "cluster_id", mem, &cmd->owner_id) == HFD_OK))
+            return cmd;
     }
-    if (cmd == NULL || cmd->id.p == NULL || (kind == HFD_KIND_NODEPOOL && cmd->owner_id.p == NULL)) {
-        hfd_exchange_fail(x, hfd_fail(&err, HFD_NOMEM, "out of memory"), &err);
-        return NULL;
-    }
-    return cmd;
+    hfd_exchange_fail(x, hfd_fail(&err, HFD_NOMEM, "out of memory"), &err);
+    return NULL;
 }
 
 static void send_row(struct hfd_exchange *x, int status, const struct hfd_fleet_row *row)
@@ -184,6 +194,42 @@ static void remove_it(struct hfd_exchange *x, enum hfd_kind kind)
 
     if (cmd != NULL)
         hfd_exchange_update(x, txn_delete, cmd, on_deleted);
+}
+
+static hfd_rc txn_force_delete(struct hfd_txn *tx, void *arg, struct hfd_err *err)
+{
+    struct command *cmd = arg;
+
+    return hfd_fleet_force_delete(tx, &cmd->call, cmd->kind, cmd->owner_id, cmd->id, err);
+}
+
+static void on_force_deleted(struct hfd_exchange *x, void *arg, hfd_rc rc, const struct hfd_err *err)
+{
+    const struct command *cmd = arg;
+    const struct hfd_reply reply = {.status = 204};
+
+    if (rc != HFD_OK) {
+        hfd_exchange_fail(x, rc, err);
+        return;
+    }
+    HFD_LOG(HFD_LOG_WARN, "audit: removed by force", HFD_LOG_CSTR("kind", hfd_kind_name(cmd->kind)), HFD_LOG_STR("id", cmd->id),
+            HFD_LOG_STR("by", cmd->call.caller), HFD_LOG_STR("reason", cmd->in.reason));
+    hfd_exchange_reply(x, &reply);
+}
+
+static void force_delete(struct hfd_exchange *x, enum hfd_kind kind)
+{
+    struct command *cmd = start(x, kind);
+    struct hfd_err err;
+    hfd_rc rc;
+
+    if (cmd == NULL)
+        return;
+    rc = hfd_fleet_json_reason(hfd_exchange_request(x)->body, cmd->call.mem, &cmd->in.reason, &err);
+    if (rc != HFD_OK)
+        hfd_exchange_fail(x, rc, &err);
+    else
+        hfd_exchange_update(x, txn_force_delete, cmd, on_force_deleted);
 }
 
 /* ---- reports ---------------------------------------------------------------------------------------------------------------- */
@@ -443,6 +489,16 @@ void hfd_fleet_api_delete_cluster(struct hfd_exchange *x)
 void hfd_fleet_api_delete_nodepool(struct hfd_exchange *x)
 {
     remove_it(x, HFD_KIND_NODEPOOL);
+}
+
+void hfd_fleet_api_force_delete_cluster(struct hfd_exchange *x)
+{
+    force_delete(x, HFD_KIND_CLUSTER);
+}
+
+void hfd_fleet_api_force_delete_nodepool(struct hfd_exchange *x)
+{
+    force_delete(x, HFD_KIND_NODEPOOL);
 }
 
 void hfd_fleet_api_list_cluster_statuses(struct hfd_exchange *x)

@@ -9,6 +9,7 @@
 
 #define CONDITIONS_MAX 100
 #define ADAPTER_NAME_MAX 128
+#define REASON_MAX_BYTES 1024
 #define INT32_MAX_VALUE INT64_C(2147483647)
 
 void hfd_fleet_json_resource(struct hfd_buf *b, const struct hfd_fleet_row *row)
@@ -237,6 +238,20 @@ hfd_rc hfd_fleet_json_patch(hfd_slice body, struct hfd_arena *mem, struct hfd_fl
     if (rc != HFD_OK)
         return rc;
     return decoded(doc, read_patch(doc, mem, in, err), err);
+}
+
+hfd_rc hfd_fleet_json_reason(hfd_slice body, struct hfd_arena *mem, hfd_slice *out, struct hfd_err *err)
+{
+    json_t *doc;
+    hfd_rc rc;
+
+    rc = parse_object(body, &doc, err);
+    if (rc != HFD_OK)
+        return rc;
+    rc = take_string(doc, "reason", mem, out, err);
+    if (rc == HFD_OK && (out->len == 0 || out->len > REASON_MAX_BYTES))
+        rc = hfd_fail_field(err, HFD_INVALID, "reason", "reason is required, and at most %d characters", REASON_MAX_BYTES);
+    return decoded(doc, rc, err);
 }
 
 static hfd_rc read_condition(const json_t *v, size_t at, struct hfd_arena *mem, struct hfd_conditions *cs, struct hfd_err *err)

@@ -16,6 +16,8 @@ void hfd_fleet_json_report(struct hfd_buf *b, const struct hfd_report_row *row);
 HFD_MUST_CHECK hfd_rc hfd_fleet_json_create(hfd_slice body, struct hfd_arena *mem, struct hfd_fleet_create *in, struct hfd_err *err);
 /** Fills in->spec and labels; at least one must be there; unknown members are refused. @return as create, and HFD_BAD_REQUEST for an empty patch */
 HFD_MUST_CHECK hfd_rc hfd_fleet_json_patch(hfd_slice body, struct hfd_arena *mem, struct hfd_fleet_patch *in, struct hfd_err *err);
+/** The reason of a forced deletion: 1 to 1024 bytes. @return as create */
+HFD_MUST_CHECK hfd_rc hfd_fleet_json_reason(hfd_slice body, struct hfd_arena *mem, hfd_slice *out, struct hfd_err *err);
 /** Fills all but the ids; data.secrets is split off and its values are redacted in data. */
 HFD_MUST_CHECK hfd_rc hfd_fleet_json_status(hfd_slice body, struct hfd_arena *mem, struct hfd_fleet_report *in, struct hfd_err *err);
 

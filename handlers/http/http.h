@@ -27,7 +27,6 @@ struct hfd_request {
     hfd_slice method_text;
     hfd_slice path;                   /* without query, as received */
     hfd_slice query;                  /* without '?' */
-    hfd_slice params[HFD_PARAMS_MAX]; /* what the route's {..} matched, percent-decoded */
     hfd_slice body;
     hfd_slice request_id; /* made by us; lives as long as the exchange */
     int64_t received_us;  /* wall clock */
@@ -93,6 +92,8 @@ const struct hfd_request *hfd_exchange_request(const struct hfd_exchange *x);
 struct hfd_arena *hfd_exchange_mem(struct hfd_exchange *x);
 /** Whether the server has been told to stop. */
 bool hfd_exchange_draining(const struct hfd_exchange *x);
+/** What the route's "{name}" matched, percent-decoded, valid as the request's slices are; p is NULL when the route has no such parameter. */
+hfd_slice hfd_exchange_param(const struct hfd_exchange *x, const char *name);
 /** A request header by lower-case name; p is NULL when absent. */
 hfd_slice hfd_exchange_header(const struct hfd_exchange *x, const char *lower_name);
 

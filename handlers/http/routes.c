@@ -7,9 +7,13 @@
 #include "handlers/http/routes.h"
 
 #define OPS HFD_LISTENER_OPS, HFD_METHOD_GET
-#define MAIN(method) HFD_LISTENER_MAIN, HFD_METHOD_##method
 
 /* clang-format off */
+#define DRIVER(method, pattern, name, verb) \
+    {HFD_LISTENER_MAIN, HFD_METHOD_##method, pattern, name, HFD_DIALECT_DRIVER, hfd_driver_api_##verb}
+#define FLEET(method, pattern, name, verb) \
+    {HFD_LISTENER_MAIN, HFD_METHOD_##method, "/api/hyperfleet" pattern, name, HFD_DIALECT_FLEET, hfd_fleet_api_##verb}
+
 const struct hfd_route hfd_routes[] = {
     /* listener and method, pattern,   name,      dialect,         handler */
     {OPS, "/livez",                    "livez",   HFD_DIALECT_OPS, hfd_ops_live},
@@ -19,31 +23,40 @@ const struct hfd_route hfd_routes[] = {
     {OPS, "/health",                   "readyz",  HFD_DIALECT_OPS, hfd_ops_ready},
     {OPS, "/metrics",                  "metrics", HFD_DIALECT_OPS, hfd_ops_metrics},
 
-    {MAIN(GET),    "/{guresid}",          "resource",       HFD_DIALECT_DRIVER, hfd_driver_api_get},
-    {MAIN(PUT),    "/{guresid}",          "resource",       HFD_DIALECT_DRIVER, hfd_driver_api_put},
-    {MAIN(DELETE), "/{guresid}",          "resource",       HFD_DIALECT_DRIVER, hfd_driver_api_delete},
-    {MAIN(GET),    "/{driver}/{guresid}", "typed_resource", HFD_DIALECT_DRIVER, hfd_driver_api_get},
-    {MAIN(PUT),    "/{driver}/{guresid}", "typed_resource", HFD_DIALECT_DRIVER, hfd_driver_api_put},
-    {MAIN(DELETE), "/{driver}/{guresid}", "typed_resource", HFD_DIALECT_DRIVER, hfd_driver_api_delete},
+    DRIVER(GET,    "/{guresid}",          "resource",       get),
+    DRIVER(PUT,    "/{guresid}",          "resource",       put),
+    DRIVER(DELETE, "/{guresid}",          "resource",       delete),
+    DRIVER(GET,    "/{driver}/{guresid}", "typed_resource", get),
+    DRIVER(PUT,    "/{driver}/{guresid}", "typed_resource", put),
+    DRIVER(DELETE, "/{driver}/{guresid}", "typed_resource", delete),
 
-    {MAIN(GET),    "/api/hyperfleet",                                                       "fleet_metadata",    HFD_DIALECT_FLEET, hfd_fleet_api_metadata},
-    {MAIN(GET),    "/api/hyperfleet/v1/clusters",                                           "clusters",          HFD_DIALECT_FLEET, hfd_fleet_api_list_clusters},
-    {MAIN(POST),   "/api/hyperfleet/v1/clusters",                                           "clusters",          HFD_DIALECT_FLEET, hfd_fleet_api_create_cluster},
-    {MAIN(GET),    "/api/hyperfleet/v1/clusters/{id}",                                      "cluster",           HFD_DIALECT_FLEET, hfd_fleet_api_get_cluster},
-    {MAIN(PATCH),  "/api/hyperfleet/v1/clusters/{id}",                                      "cluster",           HFD_DIALECT_FLEET, hfd_fleet_api_patch_cluster},
-    {MAIN(DELETE), "/api/hyperfleet/v1/clusters/{id}",                                      "cluster",           HFD_DIALECT_FLEET, hfd_fleet_api_delete_cluster},
-    {MAIN(GET),    "/api/hyperfleet/v1/clusters/{id}/statuses",                             "cluster_statuses",  HFD_DIALECT_FLEET, hfd_fleet_api_list_cluster_statuses},
-    {MAIN(POST),   "/api/hyperfleet/v1/clusters/{id}/statuses",                             "cluster_statuses",  HFD_DIALECT_FLEET, hfd_fleet_api_report_cluster},
-    {MAIN(PUT),    "/api/hyperfleet/v1/clusters/{id}/statuses",                             "cluster_statuses",  HFD_DIALECT_FLEET, hfd_fleet_api_report_cluster},
-    {MAIN(GET),    "/api/hyperfleet/v1/clusters/{id}/nodepools",                            "cluster_nodepools", HFD_DIALECT_FLEET, hfd_fleet_api_list_nodepools},
-    {MAIN(POST),   "/api/hyperfleet/v1/clusters/{id}/nodepools",                            "cluster_nodepools", HFD_DIALECT_FLEET, hfd_fleet_api_create_nodepool},
-    {MAIN(GET),    "/api/hyperfleet/v1/clusters/{id}/nodepools/{nodepool_id}",              "nodepool",          HFD_DIALECT_FLEET, hfd_fleet_api_get_nodepool},
-    {MAIN(PATCH),  "/api/hyperfleet/v1/clusters/{id}/nodepools/{nodepool_id}",              "nodepool",          HFD_DIALECT_FLEET, hfd_fleet_api_patch_nodepool},
-    {MAIN(DELETE), "/api/hyperfleet/v1/clusters/{id}/nodepools/{nodepool_id}",              "nodepool",          HFD_DIALECT_FLEET, hfd_fleet_api_delete_nodepool},
-    {MAIN(GET),    "/api/hyperfleet/v1/clusters/{id}/nodepools/{nodepool_id}/statuses",     "nodepool_statuses", HFD_DIALECT_FLEET, hfd_fleet_api_list_nodepool_statuses},
-    {MAIN(POST),   "/api/hyperfleet/v1/clusters/{id}/nodepools/{nodepool_id}/statuses",     "nodepool_statuses", HFD_DIALECT_FLEET, hfd_fleet_api_report_nodepool},
-    {MAIN(PUT),    "/api/hyperfleet/v1/clusters/{id}/nodepools/{nodepool_id}/statuses",     "nodepool_statuses", HFD_DIALECT_FLEET, hfd_fleet_api_report_nodepool},
-    {MAIN(GET),    "/api/hyperfleet/v1/nodepools",                                          "nodepools",         HFD_DIALECT_FLEET, hfd_fleet_api_list_nodepools},
+    FLEET(GET,    "",                                                                 "fleet_metadata",             metadata),
+    FLEET(GET,    "/v1/clusters",                                                     "clusters",                   list_clusters),
+    FLEET(POST,   "/v1/clusters",                                                     "clusters",                   create_cluster),
+    FLEET(GET,    "/v1/clusters/{cluster_id}",                                        "cluster",                    get_cluster),
+    FLEET(PATCH,  "/v1/clusters/{cluster_id}",                                        "cluster",                    patch_cluster),
+    FLEET(DELETE, "/v1/clusters/{cluster_id}",                                        "cluster",                    delete_cluster),
+    FLEET(POST,   "/v1/clusters/{cluster_id}/force-delete",                           "cluster_force_delete",       force_delete_cluster),
+    FLEET(GET,    "/v1/clusters/{cluster_id}/statuses",                               "cluster_statuses",           list_cluster_statuses),
+    FLEET(POST,   "/v1/clusters/{cluster_id}/statuses",                               "cluster_statuses",           report_cluster),
+    FLEET(PUT,    "/v1/clusters/{cluster_id}/statuses",                               "cluster_statuses",           report_cluster),
+    FLEET(GET,    "/v1/clusters/{cluster_id}/nodepools",                              "cluster_nodepools",          list_nodepools),
+    FLEET(POST,   "/v1/clusters/{cluster_id}/nodepools",                              "cluster_nodepools",          create_nodepool),
+    FLEET(GET,    "/v1/clusters/{cluster_id}/nodepools/{nodepool_id}",                "nodepool",                   get_nodepool),
+    FLEET(PATCH,  "/v1/clusters/{cluster_id}/nodepools/{nodepool_id}",                "nodepool",                   patch_nodepool),
+    FLEET(DELETE, "/v1/clusters/{cluster_id}/nodepools/{nodepool_id}",                "nodepool",                   delete_nodepool),
+    FLEET(POST,   "/v1/clusters/{cluster_id}/nodepools/{nodepool_id}/force-delete",   "nodepool_force_delete",      force_delete_nodepool),
+    FLEET(GET,    "/v1/clusters/{cluster_id}/nodepools/{nodepool_id}/statuses",       "nodepool_statuses",          list_nodepool_statuses),
+    FLEET(POST,   "/v1/clusters/{cluster_id}/nodepools/{nodepool_id}/statuses",       "nodepool_statuses",          report_nodepool),
+    FLEET(PUT,    "/v1/clusters/{cluster_id}/nodepools/{nodepool_id}/statuses",       "nodepool_statuses",          report_nodepool),
+    FLEET(GET,    "/v1/nodepools",                                                    "nodepools",                  list_nodepools),
+    FLEET(GET,    "/v1/nodepools/{nodepool_id}",                                      "nodepool_flat",              get_nodepool),
+    FLEET(PATCH,  "/v1/nodepools/{nodepool_id}",                                      "nodepool_flat",              patch_nodepool),
+    FLEET(DELETE, "/v1/nodepools/{nodepool_id}",                                      "nodepool_flat",              delete_nodepool),
+    FLEET(POST,   "/v1/nodepools/{nodepool_id}/force-delete",                         "nodepool_flat_force_delete", force_delete_nodepool),
+    FLEET(GET,    "/v1/nodepools/{nodepool_id}/statuses",                             "nodepool_flat_statuses",     list_nodepool_statuses),
+    FLEET(POST,   "/v1/nodepools/{nodepool_id}/statuses",                             "nodepool_flat_statuses",     report_nodepool),
+    FLEET(PUT,    "/v1/nodepools/{nodepool_id}/statuses",                             "nodepool_flat_statuses",     report_nodepool),
 };
 /* clang-format on */
 

@@ -147,6 +147,8 @@ static void add_time(struct hfd_buf *b, const char *key, int64_t at_us)
 
 void hfd_conditions_format(struct hfd_buf *b, const struct hfd_conditions *cs, bool of_report)
 {
+    if (cs->count > HFD_CONDITIONS_MAX && b->rc == HFD_OK)
+        b->rc = HFD_LIMIT;
     hfd_buf_addc(b, '[');
     for (size_t i = 0; i < cs->count; i++) {
         const struct hfd_condition *c = &cs->items[i];

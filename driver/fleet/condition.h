@@ -34,9 +34,15 @@ struct hfd_conditions {
 /** The condition of that type, or NULL. Borrowed. */
 struct hfd_condition *hfd_condition_find(const struct hfd_conditions *cs, hfd_slice type);
 
+/** Conditions in one text. It keeps what is written within what hfd_json_parse reads. */
+#define HFD_CONDITIONS_MAX 1000
+
 /** Reads the stored text. @return HFD_OK, HFD_CORRUPT, HFD_NOMEM */
 HFD_MUST_CHECK hfd_rc hfd_conditions_parse(hfd_slice stored, struct hfd_arena *mem, struct hfd_conditions *out, struct hfd_err *err);
-/** Writes the text to store. It is at the same time what the API answers: names and times as in the document. */
+/**
+ * Writes the text to store. It is at the same time what the API answers: names and times as in the document.
+ * More than HFD_CONDITIONS_MAX leave the buffer failed with HFD_LIMIT.
+ */
 void hfd_conditions_format(struct hfd_buf *b, const struct hfd_conditions *cs, bool of_report);
 
 #endif

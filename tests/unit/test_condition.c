@@ -115,6 +115,31 @@ static void what_is_written_reads_back(void **state)
     }
 }
 
+/* As many conditions as can be written read back, with all their members; one more is not written. */
+static void no_more_is_written_than_can_be_read(void **state)
+{
+    static struct hfd_condition items[HFD_CONDITIONS_MAX + 1];
+    struct hfd_conditions back;
+    struct hfd_arena mem;
+    struct hfd_buf b;
+    hfd_slice text;
+
+    (void)state;
+    for (size_t i = 0; i < HFD_CONDITIONS_MAX + 1; i++)
+        items[i] = (struct hfd_condition){HFD_SLICE("T"), HFD_STATUS_TRUE, HFD_SLICE("R"), HFD_SLICE("M"), 1, T0, T0, T0};
+    hfd_arena_init(&mem, MEM_MAX);
+    hfd_buf_init(&b, MEM_MAX);
+    hfd_conditions_format(&b, &(struct hfd_conditions){items, HFD_CONDITIONS_MAX}, false);
+    assert_int_equal(hfd_buf_finish(&b, &text, NULL), HFD_OK);
+    assert_int_equal(hfd_conditions_parse(text, &mem, &back, NULL), HFD_OK);
+    assert_int_equal(back.count, HFD_CONDITIONS_MAX);
+    hfd_buf_reset(&b);
+    hfd_conditions_format(&b, &(struct hfd_conditions){items, HFD_CONDITIONS_MAX + 1}, true);
+    assert_int_equal(hfd_buf_finish(&b, &text, NULL), HFD_LIMIT);
+    hfd_buf_fini(&b);
+    hfd_arena_fini(&mem);
+}
+
 /* An empty array has no conditions; unknown members are left alone. */
 static void parse_small_things(void **state)
 {
@@ -199,6 +224,7 @@ int main(void)
         cmocka_unit_test(status_words),
         cmocka_unit_test(format_shapes),
         cmocka_unit_test(what_is_written_reads_back),
+        cmocka_unit_test(no_more_is_written_than_can_be_read),
         cmocka_unit_test(parse_small_things),
         cmocka_unit_test(damage_is_told),
         cmocka_unit_test(parse_out_of_memory),

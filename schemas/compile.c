@@ -483,7 +483,7 @@ hfd_rc hfd_schema_compile(const json_t *doc, hfd_slice at, struct hfd_schema **o
         return hfd_fail(err, HFD_NOMEM, "compile a schema");
     c.schema = schema;
     hfd_arena_init(&schema->mem, MEM_MAX);
-    schema->doc = json_deep_copy(doc);
+    schema->doc = hfd_json_deep_copy(doc);
     schema->match = match_limits();
     c.seen = calloc(NODES_MAX, sizeof(*c.seen));
     if (schema->doc == NULL || schema->match == NULL || c.seen == NULL) {

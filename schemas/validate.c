@@ -144,6 +144,9 @@ static bool wrong_type(struct run *r, const struct place *at, unsigned types, co
     char wanted[120] = "";
     size_t len = 0;
 
+    /* Where null is allowed beside something else it stands for nothing, which nobody has to be told. */
+    if ((types & ~(unsigned)HFD_TYPE_NULL) != 0)
+        types &= ~(unsigned)HFD_TYPE_NULL;
     for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
         if ((types & names[i].bit) != 0) {
             int n = snprintf(wanted + len, sizeof(wanted) - len, "%s%s", len > 0 ? " or " : "", names[i].name);

@@ -101,7 +101,7 @@ hfd_rc hfd_json_parse(hfd_slice text, json_t **out, struct hfd_err *err)
     if (rc != HFD_OK)
         return rc;
     if (text.len == 0)
-        return hfd_fail(err, HFD_MALFORMED, "expected a JSON document, got nothing");
+        return hfd_fail(err, HFD_MALFORMED, "it is empty");
     memory_failed = false;
     *out = json_loadb(text.p, text.len, JSON_REJECT_DUPLICATES | JSON_DECODE_ANY, &je);
     if (*out != NULL)
@@ -255,6 +255,26 @@ hfd_slice hfd_json_dump_arena(struct hfd_arena *a, const json_t *v)
         out = hfd_arena_dup(a, hfd_buf_slice(&b));
     hfd_buf_fini(&b);
     return out;
+}
+
+json_t *hfd_json_copy(const json_t *v)
+{
+    json_t *copy = json_copy((json_t *)(uintptr_t)v);
+
+    if (json_object_size(copy) == json_object_size(v) && json_array_size(copy) == json_array_size(v))
+        return copy;
+    json_decref(copy);
+    return NULL;
+}
+
+json_t *hfd_json_deep_copy(const json_t *v)
+{
+    json_t *copy = json_deep_copy(v);
+
+    if (json_equal(copy, v))
+        return copy;
+    json_decref(copy);
+    return NULL;
 }
 
 const char *jsonx_type_name(const json_t *v)

@@ -48,6 +48,13 @@ HFD_MUST_CHECK hfd_rc jsonx_get_string(const json_t *obj, const char *path, cons
 HFD_MUST_CHECK hfd_rc jsonx_get_i64(const json_t *obj, const char *path, const char *key, int64_t min, int64_t max,
                                     bool lenient, bool *present, int64_t *out, struct hfd_err *err);
 
+/**
+ * Copies: json_copy and json_deep_copy lose members without a word when memory is short, these give NULL then.
+ * The first one copies one level, its members are shared.
+ */
+json_t *hfd_json_copy(const json_t *v);
+json_t *hfd_json_deep_copy(const json_t *v);
+
 /** "a string", "an object", ... for messages. */
 const char *jsonx_type_name(const json_t *v);
 

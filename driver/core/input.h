@@ -46,7 +46,10 @@ struct hfd_input_rules {
 HFD_MUST_CHECK hfd_rc hfd_input_parse(const struct hfd_input_rules *rules, hfd_slice guresid, int only, hfd_slice body,
                                       struct hfd_arena *mem, struct hfd_input *out, struct hfd_err *err);
 
-/** The name that a cluster or nodepool gets when none is given. index counts from 1 among a cluster's nodepools; 0 = the resource's own part. */
+/**
+ * The name that a cluster or nodepool gets when none is given.
+ * @param index  counts from 1 among a cluster's nodepools; 0 = the resource's own part
+ */
 hfd_slice hfd_input_default_name(enum hfd_kind kind, hfd_slice guresid, unsigned index, struct hfd_arena *mem);
 
 #endif

@@ -77,7 +77,7 @@ static void json_parse_message_is_discreet(void **state)
     assert_int_equal(hfd_json_parse(S("{\n \"password\": \"hunter2\" \"x\"}"), &v, &err), HFD_MALFORMED);
     assert_non_null(strstr(err.msg, "line 2, column "));
     assert_null(strstr(err.msg, "hunter2"));
-    assert_null(strstr(err.msg, "near"));
+    assert_null(strstr(err.msg, "near '"));
     assert_int_equal(hfd_json_parse(S("{\"hunter2\":1,\"hunter2\":1}"), &v, &err), HFD_MALFORMED);
     assert_non_null(strstr(err.msg, "duplicate"));
     assert_null(strstr(err.msg, "hunter2"));
@@ -186,6 +186,34 @@ static void json_parse_out_of_memory(void **state)
         assert_null(v);
         assert_true(nth < 500);
     }
+}
+
+/* A copy is whole, or there is none. */
+static void json_copy_out_of_memory(void **state)
+{
+    static json_t *(*const copies[])(const json_t *) = {hfd_json_copy, hfd_json_deep_copy};
+    json_t *doc = parse("{\"a\":[1,2.5,{\"x\":null}],\"b\":{\"c\":true,\"d\":\"e\"},\"f\":[[],{}]}");
+
+    (void)state;
+    for (size_t i = 0; i < 2; i++) {
+        for (int nth = 1;; nth++) {
+            json_t *copy;
+
+            countdown = nth;
+            fired = false;
+            copy = copies[i](doc);
+            countdown = 0;
+            assert_int_equal(fired, copy == NULL);
+            assert_true(copy == NULL || json_equal(copy, doc));
+            json_decref(copy);
+            if (!fired)
+                break;
+            assert_true(nth < 500);
+        }
+    }
+    assert_null(hfd_json_copy(NULL));
+    assert_null(hfd_json_deep_copy(NULL));
+    json_decref(doc);
 }
 
 /* Canonical text: order and white space do not matter, numbers are short and keep their kind. */
@@ -511,6 +539,7 @@ int main(void)
         cmocka_unit_test(json_parse_depth),
         cmocka_unit_test(json_parse_node_count),
         cmocka_unit_test(json_parse_out_of_memory),
+        cmocka_unit_test(json_copy_out_of_memory),
         cmocka_unit_test(json_canonical_and_dump),
         cmocka_unit_test(json_reals_round_trip),
         cmocka_unit_test(json_dump_is_bounded),

@@ -1,0 +1,450 @@
+/*
+ * The body of a PUT: parsed, its type recognised, the overrides applied, validated against schemas/input.json, unpacked. What a schema
+ * cannot say (which types are served, names that must differ, which of two members) is checked here.
+ */
+#include "driver/core/input.h"
+
+#include <sodium.h>
+
+#include "driver/core/guresid.h"
+#include "driver/fleet/names.h"
+#include "schemas/documents.h"
+
+#define VALUES "driver.values"
+#define ECHO_MAX 60
+
+struct reading {
+    const struct hfd_input_rules *rules;
+    hfd_slice guresid;
+    struct hfd_arena *mem;
+    struct hfd_input *out;
+    struct hfd_err *err;
+};
+
+static hfd_rc no_memory(struct hfd_err *err)
+{
+    return hfd_fail(err, HFD_NOMEM, "read the input");
+}
+
+/* The member when it is an object, else NULL. */
+static json_t *object_in(const json_t *obj, const char *key)
+{
+    json_t *v = json_object_get(obj, key);
+
+    return json_is_object(v) ? v : NULL;
+}
+
+static void add_list(struct hfd_buf *b, const hfd_slice *types, size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        if (b->len > 0)
+            hfd_buf_lit(b, ", ");
+        hfd_buf_add(b, types[i]);
+    }
+}
+
+/* What the sender could have meant, for a type that is not served here. */
+static hfd_rc wrong_type(const struct reading *r, int only, const json_t *type)
+{
+    hfd_slice text = {json_string_value(type), json_string_length(type)};
+    struct hfd_buf served;
+    hfd_rc rc;
+
+    hfd_buf_init(&served, 150);
+    if (only != HFD_KIND_NODEPOOL)
+        add_list(&served, r->rules->cluster_types, r->rules->cluster_type_count);
+    if (only != HFD_KIND_CLUSTER)
+        add_list(&served, r->rules->nodepool_types, r->rules->nodepool_type_count);
+    rc = hfd_fail_field(r->err, HFD_INVALID, "type", "type: expected one of %.*s%s, got %s%.*s%s", HFD_SLICE_FMT(hfd_buf_slice(&served)),
+                        served.rc == HFD_OK ? "" : ", ...", text.p != NULL ? "\"" : jsonx_type_name(type),
+                        (int)(text.len < ECHO_MAX ? text.len : ECHO_MAX), text.p != NULL ? text.p : "", text.p != NULL ? "\"" : "");
+    hfd_buf_fini(&served);
+    return rc;
+}
+
+static bool listed(const hfd_slice *types, size_t count, hfd_slice type)
+{
+    for (size_t i = 0; i < count; i++)
+        if (hfd_slice_eq(types[i], type))
+            return true;
+    return false;
+}
+
+/* Which kind the type means. An organization may stand in front: "my-org/hyperfleet-cluster". */
+static hfd_rc read_type(struct reading *r, int only, const json_t *doc)
+{
+    const json_t *v = json_object_get(doc, "type");
+    hfd_slice type = {json_string_value(v), json_string_length(v)};
+    const char *slash = type.len > 0 ? memchr(type.p, '/', type.len) : NULL;
+    hfd_slice name = type;
+    int kind = 0;
+
+    if (slash != NULL)
+        name = (hfd_slice){slash + 1, type.len - (size_t)(slash + 1 - type.p)};
+    if (listed(r->rules->cluster_types, r->rules->cluster_type_count, name))
+        kind = HFD_KIND_CLUSTER;
+    else if (listed(r->rules->nodepool_types, r->rules->nodepool_type_count, name))
+        kind = HFD_KIND_NODEPOOL;
+    if (kind == 0 || (only != 0 && kind != only))
+        return wrong_type(r, only, v);
+    r->out->kind = (enum hfd_kind)kind;
+    r->out->type = hfd_arena_dup(r->mem, type);
+    return r->out->type.p != NULL ? HFD_OK : no_memory(r->err);
+}
+
+static void drop_null(json_t *obj, const char *key)
+{
+    if (json_is_null(json_object_get(obj, key)))
+        (void)json_object_del(obj, key);
+}
+
+static void drop_part_nulls(json_t *part)
+{
+    drop_null(part, "name");
+    drop_null(part, "spec");
+    drop_null(part, "labels");
+}
+
+/* Takes the nulls away that count as absent, so that both give one digest. Members of a wrong kind wait for the schema. */
+static void drop_nulls(json_t *doc)
+{
+    json_t *driver = object_in(doc, "driver");
+    json_t *values = object_in(driver, "values");
+    const json_t *pools = json_object_get(values, "nodepools");
+
+    drop_null(values, "cluster");
+    drop_null(values, "nodepools");
+    drop_null(values, "nodepool");
+    drop_null(values, "cluster_id");
+    drop_null(values, "cluster_guresid");
+    drop_part_nulls(object_in(values, "cluster"));
+    drop_part_nulls(object_in(values, "nodepool"));
+    for (size_t i = 0; i < json_array_size(pools); i++)
+        drop_part_nulls(json_array_get(pools, i));
+}
+
+static void add_canonical(struct hfd_buf *b, const json_t *v)
+{
+    if (v == NULL || json_is_null(v))
+        hfd_buf_lit(b, "{}");
+    else
+        hfd_json_canonical(b, v);
+}
+
+/* Cloud account credentials differ from call to call: they are not part of what is asked for. */
+static void add_secrets(struct hfd_buf *b, const json_t *secrets)
+{
+    json_t *rest;
+
+    if (json_object_get(secrets, "account") == NULL) {
+        add_canonical(b, secrets);
+        return;
+    }
+    rest = hfd_json_copy(secrets);
+    if (rest == NULL) {
+        b->rc = HFD_NOMEM;
+        return;
+    }
+    (void)json_object_del(rest, "account");
+    add_canonical(b, rest);
+    json_decref(rest);
+}
+
+static hfd_rc buf_to_arena(struct hfd_buf *b, struct hfd_arena *mem, hfd_slice *out, struct hfd_err *err)
+{
+    *out = b->rc == HFD_OK ? hfd_arena_dup(mem, hfd_buf_slice(b)) : HFD_SLICE_NONE;
+    hfd_buf_fini(b);
+    return out->p != NULL ? HFD_OK : no_memory(err);
+}
+
+static void buf_for_arena(struct hfd_buf *b, const struct hfd_arena *mem)
+{
+    hfd_buf_init(b, mem->max_bytes > mem->used_bytes ? mem->max_bytes - mem->used_bytes : 0);
+}
+
+/* What the digest is taken of, as it was received: before the configuration's overrides. */
+static hfd_rc read_canonical(struct reading *r, const json_t *doc)
+{
+    const json_t *driver = object_in(doc, "driver");
+    struct hfd_buf b;
+
+    buf_for_arena(&b, r->mem);
+    hfd_buf_lit(&b, "{\"driver\":{\"secrets\":");
+    add_secrets(&b, json_object_get(driver, "secrets"));
+    hfd_buf_lit(&b, ",\"values\":");
+    add_canonical(&b, json_object_get(driver, "values"));
+    hfd_buf_lit(&b, "},\"resource\":");
+    add_canonical(&b, json_object_get(doc, "resource"));
+    hfd_buf_lit(&b, ",\"type\":");
+    hfd_buf_json_str(&b, r->out->type);
+    hfd_buf_addc(&b, '}');
+    return buf_to_arena(&b, r->mem, &r->out->canonical, r->err);
+}
+
+/* A dotted path, taken one key at a time. */
+struct path {
+    hfd_slice rest;
+    hfd_slice key;
+    bool last;
+};
+
+static bool next_key(struct path *p)
+{
+    const char *dot = p->rest.len > 0 ? memchr(p->rest.p, '.', p->rest.len) : NULL;
+    size_t len = dot != NULL ? (size_t)(dot - p->rest.p) : p->rest.len;
+
+    if (p->last)
+        return false;
+    p->key = (hfd_slice){p->rest.p, len};
+    p->last = dot == NULL;
+    p->rest = p->last ? HFD_SLICE_NONE : (hfd_slice){dot + 1, p->rest.len - len - 1};
+    return true;
+}
+
+/* Steps into the object under a key, which is made where nothing stands. *at becomes NULL where something else is in the way. */
+static hfd_rc step_into(json_t **at, hfd_slice key, struct hfd_err *err)
+{
+    json_t *v = json_object_getn(*at, key.p, key.len);
+
+    if (v == NULL || json_is_null(v)) {
+        v = json_object();
+        if (json_object_setn_new(*at, key.p, key.len, v) != 0)
+            return no_memory(err);
+    }
+    *at = json_is_object(v) ? v : NULL;
+    return HFD_OK;
+}
+
+/* Puts a value where driver.values has the path. Something of a wrong kind in the way stays: the schema tells. */
+static hfd_rc put_value(json_t *doc, hfd_slice dotted, json_t *value, struct hfd_err *err)
+{
+    struct path path = {.rest = dotted};
+    json_t *at = doc;
+    hfd_rc rc = step_into(&at, HFD_SLICE("driver"), err);
+
+    if (rc == HFD_OK && at != NULL)
+        rc = step_into(&at, HFD_SLICE("values"), err);
+    while (rc == HFD_OK && at != NULL && next_key(&path)) {
+        if (!path.last)
+            rc = step_into(&at, path.key, err);
+        else if (json_object_setn(at, path.key.p, path.key.len, value) != 0)
+            rc = no_memory(err);
+    }
+    return rc;
+}
+
+/* Puts what `resource` has at a path in the place of what driver.values has there; nothing and null change nothing. */
+static hfd_rc apply_override(struct reading *r, json_t *doc, hfd_slice dotted)
+{
+    struct path path = {.rest = dotted};
+    json_t *value = json_object_get(doc, "resource");
+
+    while (next_key(&path))
+        value = json_object_getn(value, path.key.p, path.key.len);
+    return value == NULL || json_is_null(value) ? HFD_OK : put_value(doc, dotted, value, r->err);
+}
+
+static hfd_rc validate(struct reading *r, const json_t *doc)
+{
+    const struct hfd_schema_use use = {.root = ""};
+    const struct hfd_schema *schema;
+    struct hfd_violations found;
+    hfd_rc rc = hfd_schema_input(&schema, r->err);
+
+    return rc == HFD_OK ? hfd_schema_validate(schema, doc, &use, r->mem, &found, r->err) : rc;
+}
+
+/* A JSON object as canonical text; nothing is the empty object. */
+static hfd_rc read_spec(struct reading *r, const json_t *spec, hfd_slice *out)
+{
+    struct hfd_buf b;
+
+    buf_for_arena(&b, r->mem);
+    add_canonical(&b, spec);
+    return buf_to_arena(&b, r->mem, out, r->err);
+}
+
+static hfd_rc read_labels(struct reading *r, const json_t *given, hfd_slice *out)
+{
+    json_t *labels = json_is_object(given) ? hfd_json_copy(given) : json_object();
+    hfd_rc rc = HFD_NOMEM;
+
+    if (json_object_set_new(labels, HFD_GURESID_LABEL, json_stringn(r->guresid.p, r->guresid.len)) == 0)
+        rc = read_spec(r, labels, out);
+    json_decref(labels);
+    return rc == HFD_OK ? rc : no_memory(r->err);
+}
+
+/* One cluster or nodepool. obj may be NULL. */
+static hfd_rc read_part(struct reading *r, enum hfd_kind kind, const json_t *obj, const char *path, unsigned index,
+                        struct hfd_input_part *out)
+{
+    const json_t *name = json_object_get(obj, "name");
+    char field[64];
+    hfd_rc rc;
+
+    out->name_given = json_is_string(name);
+    if (out->name_given) {
+        const hfd_slice text = {json_string_value(name), json_string_length(name)};
+        struct hfd_err why;
+
+        rc = hfd_name_check(kind, text, &why);
+        if (rc != HFD_OK) {
+            (void)snprintf(field, sizeof(field), "%s.name", path);
+            return hfd_fail_field(r->err, rc, field, "%s: %s, got \"%.*s\"", field, why.msg,
+                                  (int)(text.len < ECHO_MAX ? text.len : ECHO_MAX), text.p);
+        }
+        out->name = hfd_arena_dup(r->mem, text);
+    } else {
+        out->name = hfd_input_default_name(kind, r->guresid, index, r->mem);
+    }
+    if (out->name.p == NULL)
+        return no_memory(r->err);
+    rc = read_spec(r, json_object_get(obj, "spec"), &out->spec);
+    return rc == HFD_OK ? read_labels(r, json_object_get(obj, "labels"), &out->labels) : rc;
+}
+
+static hfd_rc check_distinct(const struct reading *r)
+{
+    const struct hfd_input *in = r->out;
+    char field[64];
+
+    for (size_t i = 1; i < in->nodepool_count; i++) {
+        for (size_t k = 0; k < i; k++) {
+            if (!hfd_slice_eq(in->nodepools[i].name, in->nodepools[k].name))
+                continue;
+            (void)snprintf(field, sizeof(field), VALUES ".nodepools[%zu].name", i);
+            return hfd_fail_field(r->err, HFD_INVALID, field, "%s: expected distinct names, but nodepool %zu is called \"%.*s\" too", field,
+                                  k, HFD_SLICE_FMT(in->nodepools[i].name));
+        }
+    }
+    return HFD_OK;
+}
+
+static hfd_rc read_cluster(struct reading *r, const json_t *values)
+{
+    const json_t *pools = json_object_get(values, "nodepools");
+    struct hfd_input *out = r->out;
+    size_t count = json_array_size(pools);
+    hfd_rc rc = read_part(r, HFD_KIND_CLUSTER, json_object_get(values, "cluster"), VALUES ".cluster", 0, &out->cluster);
+
+    if (rc != HFD_OK)
+        return rc;
+    if (count > HFD_INPUT_NODEPOOLS_MAX)
+        return hfd_fail_field(r->err, HFD_LIMIT, VALUES ".nodepools", VALUES ".nodepools: expected at most %d nodepools, got %zu",
+                              HFD_INPUT_NODEPOOLS_MAX, count);
+    out->nodepools = hfd_arena_array(r->mem, count, sizeof(*out->nodepools));
+    if (out->nodepools == NULL)
+        return no_memory(r->err);
+    for (; out->nodepool_count < count; out->nodepool_count++) {
+        unsigned i = (unsigned)out->nodepool_count;
+        char path[48];
+
+        (void)snprintf(path, sizeof(path), VALUES ".nodepools[%u]", i);
+        rc = read_part(r, HFD_KIND_NODEPOOL, json_array_get(pools, i), path, i + 1, &out->nodepools[i]);
+        if (rc != HFD_OK)
+            return rc;
+    }
+    return check_distinct(r);
+}
+
+static hfd_rc read_nodepool(struct reading *r, const json_t *values)
+{
+    const json_t *id = json_object_get(values, "cluster_id");
+    const json_t *guresid = json_object_get(values, "cluster_guresid");
+    struct hfd_input *out = r->out;
+
+    if (json_is_string(id) == json_is_string(guresid))
+        return hfd_fail_field(r->err, HFD_INVALID, VALUES ".cluster_id", VALUES ": expected either cluster_id or cluster_guresid, got %s",
+                              json_is_string(id) ? "both" : "neither");
+    if (json_is_string(id))
+        out->cluster_id = hfd_arena_dup(r->mem, (hfd_slice){json_string_value(id), json_string_length(id)});
+    else
+        out->cluster_guresid = hfd_arena_dup(r->mem, (hfd_slice){json_string_value(guresid), json_string_length(guresid)});
+    out->nodepools = hfd_arena_alloc(r->mem, sizeof(*out->nodepools));
+    if ((out->cluster_id.p == NULL && out->cluster_guresid.p == NULL) || out->nodepools == NULL)
+        return no_memory(r->err);
+    out->nodepool_count = 1;
+    return read_part(r, HFD_KIND_NODEPOOL, json_object_get(values, "nodepool"), VALUES ".nodepool", 0, &out->nodepools[0]);
+}
+
+static hfd_rc read_credentials(struct reading *r, const json_t *secrets)
+{
+    if (json_object_size(secrets) == 0) {
+        r->out->credentials = HFD_SLICE("");
+        return HFD_OK;
+    }
+    r->out->credentials = hfd_json_dump_arena(r->mem, secrets);
+    return r->out->credentials.p != NULL ? HFD_OK : no_memory(r->err);
+}
+
+static hfd_rc read_document(struct reading *r, int only, json_t *doc)
+{
+    const json_t *driver;
+    const json_t *values;
+    hfd_rc rc;
+
+    if (!json_is_object(doc))
+        return hfd_fail(r->err, HFD_INVALID, "the body: expected an object, got %s", jsonx_type_name(doc));
+    rc = read_type(r, only, doc);
+    if (rc != HFD_OK)
+        return rc;
+    drop_nulls(doc);
+    rc = read_canonical(r, doc);
+    for (size_t i = 0; rc == HFD_OK && i < r->rules->override_count; i++)
+        rc = apply_override(r, doc, r->rules->overrides[i]);
+    if (rc == HFD_OK)
+        rc = validate(r, doc);
+    if (rc != HFD_OK)
+        return rc;
+    driver = object_in(doc, "driver");
+    values = object_in(driver, "values");
+    rc = read_credentials(r, json_object_get(driver, "secrets"));
+    if (rc != HFD_OK)
+        return rc;
+    return r->out->kind == HFD_KIND_CLUSTER ? read_cluster(r, values) : read_nodepool(r, values);
+}
+
+hfd_rc hfd_input_parse(const struct hfd_input_rules *rules, hfd_slice guresid, int only, hfd_slice body, struct hfd_arena *mem,
+                       struct hfd_input *out, struct hfd_err *err)
+{
+    struct reading r = {.rules = rules, .guresid = guresid, .mem = mem, .out = out, .err = err};
+    struct hfd_err why;
+    json_t *doc;
+    hfd_rc rc;
+
+    *out = (struct hfd_input){.nodepool_count = 0};
+    rc = hfd_json_parse(body, &doc, &why);
+    if (rc != HFD_OK)
+        return hfd_fail(err, rc, "the body is not a JSON document: %s", why.msg);
+    rc = read_document(&r, only, doc);
+    json_decref(doc);
+    if (rc != HFD_OK)
+        *out = (struct hfd_input){.nodepool_count = 0};
+    return rc;
+}
+
+/* The first hex digits of the GUResID's BLAKE2b-256. */
+static hfd_slice hashed_name(const char *prefix, hfd_slice guresid, int digits, struct hfd_arena *mem)
+{
+    unsigned char hash[crypto_generichash_BYTES];
+    char hex[2 * sizeof(hash) + 1];
+
+    (void)crypto_generichash(hash, sizeof(hash), (const unsigned char *)guresid.p, guresid.len, NULL, 0);
+    (void)sodium_bin2hex(hex, sizeof(hex), hash, sizeof(hash));
+    return hfd_arena_printf(mem, "%s%.*s", prefix, digits, hex);
+}
+
+hfd_slice hfd_input_default_name(enum hfd_kind kind, hfd_slice guresid, unsigned index, struct hfd_arena *mem)
+{
+    hfd_slice name;
+
+    if (kind == HFD_KIND_NODEPOOL && index > 0)
+        return hfd_arena_printf(mem, "pool-%u", index);
+    if (kind == HFD_KIND_NODEPOOL)
+        return hashed_name("np-", guresid, 12, mem);
+    name = hfd_arena_printf(mem, "hf-%.*s", HFD_SLICE_FMT(guresid));
+    if (name.p == NULL || hfd_name_check(kind, name, NULL) == HFD_OK)
+        return name;
+    return hashed_name("hf-", guresid, 32, mem);
+}

@@ -1,0 +1,40 @@
+/* Embedded documents. */
+#include "schemas/documents.h"
+
+#include <pthread.h>
+
+#include "driver/base/check.h"
+#include "driver/base/jsonx.h"
+#include "schemas/documents_int.h"
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static struct hfd_schema *input;
+
+hfd_slice hfd_schema_input_text(void)
+{
+    return (hfd_slice){(const char *)hfd_input_json, hfd_input_json_len};
+}
+
+static hfd_rc compile_text(hfd_slice text, struct hfd_schema **out, struct hfd_err *err)
+{
+    json_t *doc;
+    hfd_rc rc = hfd_json_parse(text, &doc, err);
+
+    if (rc == HFD_OK)
+        rc = hfd_schema_compile(doc, HFD_SLICE_NONE, out, err);
+    json_decref(doc);
+    HFD_ASSERT(rc == HFD_OK || rc == HFD_NOMEM); /* the document is our own */
+    return rc;
+}
+
+hfd_rc hfd_schema_input(const struct hfd_schema **out, struct hfd_err *err)
+{
+    hfd_rc rc = HFD_OK;
+
+    pthread_mutex_lock(&lock);
+    if (input == NULL)
+        rc = compile_text(hfd_schema_input_text(), &input, err);
+    *out = input;
+    pthread_mutex_unlock(&lock);
+    return rc;
+}

@@ -1,0 +1,16 @@
+/* The schema documents that the program carries: their text, to be served and registered, and their compiled form. Thread: any. */
+#ifndef HFD_SCHEMAS_DOCUMENTS_H
+#define HFD_SCHEMAS_DOCUMENTS_H
+
+#include "schemas/validate.h"
+
+/** schemas/input.json: InputData of the Driver API as this driver takes it. */
+hfd_slice hfd_schema_input_text(void);
+
+/**
+ * The same, compiled once; it lives as long as the program.
+ * @return HFD_OK, HFD_NOMEM (a later call tries again)
+ */
+HFD_MUST_CHECK hfd_rc hfd_schema_input(const struct hfd_schema **out, struct hfd_err *err);
+
+#endif

@@ -1,0 +1,10 @@
+/* The bytes of the embedded documents, which the build makes. */
+#ifndef HFD_SCHEMAS_DOCUMENTS_INT_H
+#define HFD_SCHEMAS_DOCUMENTS_INT_H
+
+#include <stddef.h>
+
+extern const unsigned char hfd_input_json[];
+extern const size_t hfd_input_json_len;
+
+#endif

@@ -1,0 +1,15 @@
+# cmake -DIN=FILE -DNAME=IDENTIFIER -DOUT=FILE -P embed.cmake: a file's bytes as a C array, with nothing but CMake.
+file(READ ${IN} hex HEX)
+string(LENGTH "${hex}" digits)
+math(EXPR size "${digits} / 2")
+string(REGEX REPLACE "(................................)" "\\1\n    " lines "${hex}")
+string(REGEX REPLACE "([0-9a-f][0-9a-f])" "0x\\1," bytes "${lines}")
+get_filename_component(file ${IN} NAME)
+file(WRITE ${OUT} "/* Made from schemas/${file}. */
+#include \"schemas/documents_int.h\"
+
+const unsigned char ${NAME}[] = {
+    ${bytes}
+};
+const size_t ${NAME}_len = ${size};
+")

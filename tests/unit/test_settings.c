@@ -223,6 +223,7 @@ static const struct {
     {{"listen: '[1:2]:8000'", {0}, {0}}, "listen", {"[IPv6]:PORT"}},
     {{"listen: '127.0.1:8000'", {0}, {0}}, "listen", {"HOST:PORT"}},
     {{"listen: '1.2.3.4.5:8000'", {0}, {0}}, "listen", {"HOST:PORT"}},
+    {{"listen: '0001.2.3.4:8000'", {0}, {0}}, "listen", {"HOST:PORT"}},
     {{"listen: '1..3.4:8000'", {0}, {0}}, "listen", {"HOST:PORT"}},
     {{"listen: '127.0.0.300:8000'", {0}, {0}}, "listen", {"HOST:PORT"}},
     {{"listen: '127.0.0.1:65536'", {0}, {0}}, "listen", {"a port from 0 to 65535"}},

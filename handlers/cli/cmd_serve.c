@@ -261,39 +261,41 @@ static void reload(struct serve *s)
     HFD_LOG(HFD_LOG_INFO, changed ? "the key ring was reloaded" : "the key ring has not changed", HFD_LOG_CSTR("path", s->keys.path));
 }
 
-/* Handles one signal. @return whether to go on */
-static bool on_signal(struct serve *s)
+/* Handles one signal. @return the one that ends it all, or 0 */
+static uint32_t on_signal(struct serve *s)
 {
     struct signalfd_siginfo info;
 
     if (read(s->signal_fd, &info, sizeof(info)) != sizeof(info))
-        return true;
-    if (info.ssi_signo == SIGHUP) {
-        reload(s);
-        return true;
-    }
-    HFD_LOG(HFD_LOG_INFO, "stopping: open requests may finish", HFD_LOG_CSTR("signal", info.ssi_signo == SIGTERM ? "SIGTERM" : "SIGINT"));
-    return false;
+        return 0;
+    if (info.ssi_signo != SIGHUP)
+        return info.ssi_signo;
+    reload(s);
+    return 0;
 }
 
-static void wait_for_the_end(struct serve *s)
+/* Until a signal, or until the store fails: s->status says so then. @return the signal, or 0 */
+static uint32_t wait_for_the_end(struct serve *s)
 {
-    for (;;) {
+    uint32_t signo = 0;
+
+    while (signo == 0) {
         struct pollfd fds[] = {{.fd = s->signal_fd, .events = POLLIN}, {.fd = s->broken_fd, .events = POLLIN}};
 
         if (poll(fds, 2, -1) < 0 && errno != EINTR) {
             HFD_LOG(HFD_LOG_ERROR, "stopping: cannot wait for signals", HFD_LOG_CSTR("error", strerror(errno)));
             s->status = HFD_EXIT_INTERNAL;
-            return;
+            return 0;
         }
         if (fds[1].revents != 0) {
             HFD_LOG(HFD_LOG_ERROR, "stopping: the store failed; a restart recovers what was acknowledged");
             s->status = HFD_EXIT_INTERNAL;
-            return;
+            return 0;
         }
-        if (fds[0].revents != 0 && !on_signal(s))
-            return;
+        if (fds[0].revents != 0)
+            signo = on_signal(s);
     }
+    return signo;
 }
 
 static void on_second_signal(int signo)
@@ -317,6 +319,7 @@ static void arm_second_signal(const struct serve *s)
     (void)sigemptyset(&set);
     (void)sigaddset(&set, SIGTERM);
     (void)sigaddset(&set, SIGINT);
+    (void)sigaddset(&set, SIGALRM); /* may have come blocked from whoever started us */
     (void)pthread_sigmask(SIG_UNBLOCK, &set, NULL);
 }
 
@@ -324,6 +327,7 @@ static void run(struct serve *s)
 {
     struct hfd_err err = {0};
     size_t opened = 0;
+    uint32_t signo;
 
     while (opened < STEP_COUNT && s->status == HFD_EXIT_OK) {
         s->status = steps[opened].open(s, &err);
@@ -334,10 +338,12 @@ static void run(struct serve *s)
     }
     if (opened == STEP_COUNT) {
         log_ready(s);
-        wait_for_the_end(s);
+        signo = wait_for_the_end(s);
         arm_second_signal(s);
-        if (s->status != HFD_EXIT_OK)
+        if (signo == 0)
             (void)alarm(BROKEN_GRACE_S);
+        else
+            HFD_LOG(HFD_LOG_INFO, "stopping: open requests may finish", HFD_LOG_CSTR("signal", signo == SIGTERM ? "SIGTERM" : "SIGINT"));
     }
     close_steps(s, opened);
     if (s->status == HFD_EXIT_OK)

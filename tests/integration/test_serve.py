@@ -1,0 +1,255 @@
+"""The program around the server: its first and last lines, its exit statuses, signals, and what it makes on disk."""
+import os
+import re
+import shutil
+import signal
+import socket
+import stat
+import tempfile
+import unittest
+
+from lib import Client, Server, cluster_input, eventually, guresid, parse_time, run
+
+NOWHERE = ("--listen", "127.0.0.1:0", "--ops-listen", "127.0.0.1:0")
+
+
+def mode(path):
+    return stat.S_IMODE(os.stat(path).st_mode)
+
+
+def messages(server):
+    return [r.get("msg", "") for r in server.records()]
+
+
+def hang(server):
+    """A connection with a request that stays open: a drain waits for it."""
+    s = socket.create_connection(("127.0.0.1", server.port), timeout=20)
+    s.sendall(b"PUT /hang HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: 10\r\n\r\n{")
+    # A round trip on every loop that may own the connection: its head has been read by then.
+    for _ in range(20):
+        client = Client(server)
+        client.get("/hang")
+        client.close()
+    return s
+
+
+class Serve(unittest.TestCase):
+    def setUp(self):
+        self.dir = tempfile.mkdtemp(prefix="hfd-it-serve-")
+        self.addCleanup(shutil.rmtree, self.dir, True)
+        self.data = os.path.join(self.dir, "data")
+
+    def start(self, *flags, **kw):
+        server = Server(*flags, data=self.data, **kw)
+        self.addCleanup(server.close)
+        return server.start()
+
+    def refused(self, status, words, *flags):
+        done = run("serve", *NOWHERE, "--data", self.data, *flags, timeout_s=15)
+        self.assertEqual(done.returncode, status, done.stderr)
+        for word in words:
+            self.assertIn(word, done.stderr)
+        return done
+
+    def test_ready_line(self):
+        """The line `ready` has both addresses, the ports as numbers, the data folder, the version, and says that this is no demo."""
+        server = self.start()
+        ready = [r for r in server.records() if r["msg"] == "ready"]
+        self.assertEqual(len(ready), 1)
+        line = ready[0]
+        self.assertEqual(line["url"], "http://127.0.0.1:%d" % server.port)
+        self.assertEqual(line["ops_url"], "http://127.0.0.1:%d" % server.ops_port)
+        self.assertGreater(server.port, 0)
+        self.assertGreater(server.ops_port, 0)
+        self.assertEqual(line["data"], os.path.realpath(self.data))
+        self.assertIn(line["version"], run("version").stdout)
+        self.assertEqual(line["demo"], "off")
+        self.assertEqual([m for m in messages(server) if "demo" in m], [])
+
+    def test_private_files(self):
+        """Whatever umask it is started with, nobody else reads what it makes."""
+        before = os.umask(0)
+        try:
+            server = self.start()
+        finally:
+            os.umask(before)
+        self.assertEqual(mode(self.data), 0o700)
+        for folder, _, names in os.walk(self.data):
+            for name in names:
+                self.assertEqual(mode(os.path.join(folder, name)) & 0o077, 0, name)
+        self.assertEqual(server.sigterm(), 0)
+        self.assertEqual(messages(server)[-1], "stopped")
+
+    def test_key_ring_is_made_once(self):
+        """The first start says that it made a key ring and that it is to be backed up; the next one takes it."""
+        server = self.start()
+        made = [r for r in server.records() if "key ring" in r["msg"]]
+        self.assertEqual(len(made), 1)
+        self.assertIn("back it up", made[0]["msg"])
+        self.assertEqual(made[0]["path"], os.path.join(self.data, "keys"))
+        self.assertEqual(server.sigterm(), 0)
+        again = self.start()
+        self.assertEqual([m for m in messages(again) if "key ring" in m], [])
+
+    def test_key_ring_elsewhere(self):
+        """keys names another file; the data folder has none then."""
+        path = os.path.join(self.dir, "ring")
+        self.assertEqual(run("keygen", "--keys", path).returncode, 0)
+        server = self.start("--keys", path)
+        self.assertEqual([m for m in messages(server) if "key ring" in m], [])
+        self.assertFalse(os.path.exists(os.path.join(self.data, "keys")))
+
+    def test_lost_key_ring(self):
+        """A key ring that is missing beside data is not made anew: 78, and the way out is named."""
+        server = self.start()
+        self.assertEqual(server.sigterm(), 0)
+        path = os.path.join(self.data, "keys")
+        os.rename(path, path + ".lost")
+        self.refused(78, [path, "backup", "keygen"])
+        self.assertFalse(os.path.exists(path))
+        os.rename(path + ".lost", path)
+        self.start()
+
+    def test_unreadable_key_ring(self):
+        """A key ring that is damaged or open to others: 78."""
+        self.assertEqual(run("keygen", "--data", self.data).returncode, 0)
+        path = os.path.join(self.data, "keys")
+        os.chmod(path, 0o640)
+        self.refused(78, [path, "0640"])
+        os.chmod(path, 0o600)
+        with open(path, "w", encoding="ascii") as f:
+            f.write("nonsense\n")
+        self.refused(78, ["key ring"])
+        self.assertFalse(os.path.exists(os.path.join(self.data, "store.db")), "nothing is stored before the keys are known")
+
+    def test_statuses(self):
+        """Each way to fail at start has its status, and names what it could not have."""
+        server = self.start()
+        self.refused(73, [self.data, "in use"])
+        self.assertEqual(server.sigterm(), 0)
+        with socket.socket() as s:
+            s.bind(("127.0.0.1", 0))
+            s.listen()
+            taken = "127.0.0.1:%d" % s.getsockname()[1]
+            self.refused(69, [taken], "--listen", taken)
+        self.refused(2, ["loopback"], "--listen", "0.0.0.0:0")
+        self.data = os.path.join(self.dir, "no", "parent")
+        self.refused(73, [self.data])
+        self.data = os.path.join(self.dir, "file")
+        with open(self.data, "w", encoding="ascii"):
+            pass
+        self.refused(73, [self.data, "not a folder"])
+
+    def test_help_lists_the_statuses(self):
+        """Every status that is seen here stands in the help."""
+        text = run("help").stdout
+        for status in (0, 1, 2, 69, 70, 73, 78):
+            self.assertRegex(text, r"\n +%d  [a-z]" % status)
+
+    def test_second_signal(self):
+        """SIGTERM waits for an open request; a second one ends it at once with 1."""
+        server = self.start("--http-drain-timeout=60s", "--http-read-timeout=60s")
+        with hang(server):
+            server.proc.send_signal(signal.SIGTERM)
+            eventually(lambda: any(m.startswith("stopping") for m in messages(server)), "it says that it stops")
+            self.assertTrue(server.alive())
+            server.proc.send_signal(signal.SIGTERM)
+            self.assertEqual(server.wait(10), 1)
+        self.start()
+
+    def test_sighup_takes_up_new_keys(self):
+        """After keygen --rotate and SIGHUP new cookies are sealed with the new key, old ones open, and so it is after a restart."""
+        server = self.start()
+        client = Client(server)
+        old, new = guresid("old"), guresid("new")
+        first = client.put("/" + old, cluster_input()).cookie
+        done = run("keygen", "--rotate", "--data", self.data)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertIn("SIGHUP", done.stdout)
+        self.assertRegex(done.stdout, r"\b[0-9a-f]{8}\b")
+        server.proc.send_signal(signal.SIGHUP)
+        eventually(lambda: "the key ring was reloaded" in messages(server), "the key ring is reloaded")
+        second = client.put("/" + new, cluster_input()).cookie
+        for gid, cookie in ((old, first), (new, second)):
+            self.assertEqual(client.get("/" + gid, headers={"Humanitec-Driver-Cookie": cookie}).status, 202)
+        server.proc.send_signal(signal.SIGHUP)
+        eventually(lambda: "the key ring has not changed" in messages(server), "the second SIGHUP finds nothing new")
+        client.close()
+        server.restart()
+        client = Client(server)
+        for gid, cookie in ((old, first), (new, second)):
+            self.assertEqual(client.get("/" + gid, headers={"Humanitec-Driver-Cookie": cookie}).status, 202)
+        client.close()
+
+    def test_sighup_refuses_a_foreign_ring(self):
+        """A ring without the key in use, or a damaged one, is not taken up; the present one stays in use."""
+        server = self.start()
+        path = os.path.join(self.data, "keys")
+        client = Client(server)
+        gid = guresid("kept")
+        cookie = client.put("/" + gid, cluster_input()).cookie
+        other = os.path.join(self.dir, "other")
+        self.assertEqual(run("keygen", "--keys", other).returncode, 0)
+        shutil.copy(path, other + ".kept")
+        for count, put in enumerate((lambda: os.rename(other, path), lambda: os.chmod(path, 0o644), lambda: os.unlink(path)), 1):
+            put()
+            with open(path, "a", encoding="ascii") if os.path.exists(path) else open(os.devnull, "w", encoding="ascii") as f:
+                f.write("# changed\n")
+            server.proc.send_signal(signal.SIGHUP)
+            eventually(lambda n=count: sum("not reloaded" in m for m in messages(server)) == n, "reload %d is refused" % count)
+            self.assertEqual(client.get("/" + gid, headers={"Humanitec-Driver-Cookie": cookie}).status, 202)
+        client.close()
+        os.rename(other + ".kept", path)
+        os.chmod(path, 0o600)
+        server.restart()
+        client = Client(server)
+        self.assertEqual(client.get("/" + gid, headers={"Humanitec-Driver-Cookie": cookie}).status, 202)
+        client.close()
+
+    def test_broken_store(self):
+        """When the disk takes no more, nothing more is acknowledged, the process ends with 70, and a restart has what was acknowledged."""
+        server = Server(data=self.data)
+        self.addCleanup(server.close)
+        whole = server.command()
+        # Files may grow to 1 MiB: SQLite's log meets that as a failing disk.
+        server.command = lambda: ["/bin/sh", "-c", 'trap "" XFSZ; ulimit -f 2048; exec "$@"', "sh"] + whole
+        server.start()
+        client = Client(server)
+        acked = []
+        for _ in range(5000):
+            gid = guresid("full")
+            try:
+                answer = client.put("/" + gid, cluster_input(spec={"filler": "x" * 5000}))
+            except OSError:
+                break
+            if answer.status != 202:
+                self.assertEqual(answer.status, 503, answer)
+                break
+            acked.append(gid)
+        client.close()
+        self.assertEqual(server.wait(20), 70)
+        self.assertTrue(any("the store failed" in m for m in messages(server)), server.tail(40))
+        self.assertGreater(len(acked), 10)
+        server.command = lambda: whole
+        server.start()
+        client = Client(server)
+        for gid in acked:
+            self.assertEqual(client.get("/" + gid).status, 202)
+        client.close()
+
+    def test_demo_estimate(self):
+        """With the demo on, the estimate is the demo's time, unless the user chose one."""
+        for flags, low, high in ((("--demo=100s",), 90, 110), (("--demo=100s", "--driver-estimate-create=500s"), 490, 510)):
+            server = self.start(*flags)
+            self.assertTrue(any(re.search("demo.*no cluster is made", m) for m in messages(server)))
+            self.assertEqual([r["level"] for r in server.records() if "no cluster is made" in r["msg"]], ["warn"])
+            client = Client(server)
+            hint = client.put("/" + guresid("demo"), cluster_input()).json
+            client.close()
+            ahead = (parse_time(hint["estimated_completion_time"]) - parse_time(hint["current_time"])).total_seconds()
+            self.assertTrue(low <= ahead <= high, hint)
+            self.assertEqual(server.sigterm(), 0)
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -45,7 +45,8 @@ __attribute__((format(printf, 3, 0))) static void fill(struct hfd_err *err, hfd_
         mark_cut(err->msg, sizeof(err->msg));
 }
 
-hfd_rc hfd_fail(struct hfd_err *err, hfd_rc rc, const char *fmt, ...)
+/* The names stand in parentheses because err.h makes macros of them for the analyser. */
+hfd_rc(hfd_fail)(struct hfd_err *err, hfd_rc rc, const char *fmt, ...)
 {
     /* An argument may point into err->msg ("reading x: %s"): format first, copy then. */
     struct hfd_err made;
@@ -60,7 +61,7 @@ hfd_rc hfd_fail(struct hfd_err *err, hfd_rc rc, const char *fmt, ...)
     return rc;
 }
 
-hfd_rc hfd_fail_field(struct hfd_err *err, hfd_rc rc, const char *field, const char *fmt, ...)
+hfd_rc(hfd_fail_field)(struct hfd_err *err, hfd_rc rc, const char *field, const char *fmt, ...)
 {
     struct hfd_err made;
     va_list ap;

@@ -127,6 +127,7 @@ static hfd_rc put_scalar(struct reader *r, const struct hfd_setting_ref *ref, st
 {
     const struct hfd_setting_value v = {.text = scalar_text(r)};
 
+    HFD_ASSERT(ref->row != NULL); /* a section alone has none, and takes maps only */
     if (scalar_is_null(r))
         return hfd_setting_fail(r->ld, HFD_INVALID, ref->row->key, err, "expected %s, got nothing",
                                 ref->row->type == HFD_SETTING_TYPE_LIST ? "a list ([] for an empty one)" : "a value");
@@ -147,6 +148,7 @@ static hfd_rc put_sequence(struct reader *r, const struct hfd_setting_ref *ref, 
     char quoted[HFD_QUOTE_MAX];
     hfd_rc rc;
 
+    HFD_ASSERT(ref->row != NULL);
     if (items == NULL)
         return hfd_fail(err, HFD_NOMEM, "out of memory");
     for (;;) {

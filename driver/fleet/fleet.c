@@ -510,6 +510,7 @@ hfd_rc hfd_fleet_report(struct hfd_txn *tx, const struct hfd_fleet_call *call, c
     if (rc != HFD_OK || *verdict == HFD_VERDICT_DISCARD)
         return rc;
     if (*verdict == HFD_VERDICT_REPEAT) {
+        HFD_ASSERT(prev != NULL); /* only a report that is there can be repeated */
         *out = *prev;
         return HFD_OK;
     }

@@ -479,7 +479,7 @@ static hfd_rc resolve(struct parser *p, const struct path *path, struct hfd_filt
 
 static hfd_rc field(struct parser *p, struct path *path)
 {
-    size_t first = p->start, last = p->at;
+    size_t first = p->start, last;
     hfd_rc rc = HFD_OK;
 
     if (p->tok != TOK_NAME)
@@ -788,7 +788,7 @@ static hfd_rc factor(struct parser *p, const struct hfd_filter **out)
 static hfd_rc chain(struct parser *p, const char *word, enum hfd_filter_op op, hfd_rc (*part)(struct parser *, const struct hfd_filter **),
                     const struct hfd_filter **out)
 {
-    const struct hfd_filter *right;
+    const struct hfd_filter *right = NULL;
     bool taken;
     hfd_rc rc;
 

@@ -17,6 +17,7 @@
 #include <pthread.h>
 
 #define APPLICATION_ID 0x48464431 /* "HFD1" in the file's header */
+#define VFS_DEFAULT "unix-excl"   /* locks for this process alone: the index of the log is plain memory, and tools stay out */
 #define STMT_SLOTS_MIN 64u        /* a power of two */
 #define WHAT_SHOWN 48             /* bytes of a statement's text in a message */
 
@@ -52,7 +53,7 @@ static struct {
     const char *synchronous;
     const char *synchronous_read_back;
     int checkpoint_frames; /* pages in the log from which tidy copies them into the database */
-} seams = {NULL, "FULL", "2", 1000};
+} seams = {VFS_DEFAULT, "FULL", "2", 1000};
 
 static const char sql_begin_write[] = "BEGIN IMMEDIATE";
 static const char sql_begin_read[] = "BEGIN";
@@ -65,7 +66,7 @@ static const char sql_count_objects[] = "SELECT count(*) FROM sqlite_schema";
 
 void hfd_db_set_vfs(const char *name)
 {
-    seams.vfs = name;
+    seams.vfs = name != NULL ? name : VFS_DEFAULT;
 }
 
 void hfd_db_set_synchronous(const char *level)
@@ -614,13 +615,13 @@ static int on_log_written(void *ctx, sqlite3 *handle, const char *schema, int fr
 
 static hfd_rc open_handle(struct hfd_db *db, const char *dir, struct hfd_err *err)
 {
-    int flags = SQLITE_OPEN_NOMUTEX | (db->mode == HFD_DB_WRITER ? SQLITE_OPEN_READWRITE : SQLITE_OPEN_READONLY);
     char *path = sqlite3_mprintf("%s%s/%s", dir[0] == '/' ? "" : "./", dir, HFD_FOLDER_DB_NAME); /* "file:..." is a folder, no URI */
     int sqlite;
 
     if (path == NULL)
         return hfd_fail(err, HFD_NOMEM, "store: out of memory");
-    sqlite = sqlite3_open_v2(path, &db->handle, flags, seams.vfs);
+    /* Readers too: a read-only descriptor would lock for itself, in the place of the process's lock. They are query_only instead. */
+    sqlite = sqlite3_open_v2(path, &db->handle, SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_READWRITE, seams.vfs);
     sqlite3_free(path);
     if (sqlite != SQLITE_OK)
         return fail_sqlite(db, sqlite, "open", err);
@@ -633,7 +634,15 @@ static hfd_rc open_handle(struct hfd_db *db, const char *dir, struct hfd_err *er
 /* Made at once, so that a transaction can be ended when there is no memory left to prepare the statement for it. */
 static hfd_rc prepare_control(struct hfd_db *db, struct hfd_err *err)
 {
-    static const char *const texts[] = {sql_begin_write, sql_begin_read, sql_commit, sql_rollback, sql_savepoint, sql_release, sql_rollback_to};
+    static const char *const texts[] = {
+        sql_begin_write,
+        sql_begin_read,
+        sql_commit,
+        sql_rollback,
+        sql_savepoint,
+        sql_release,
+        sql_rollback_to,
+    };
 
     for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++) {
         struct hfd_stmt *st;
@@ -654,6 +663,8 @@ static hfd_rc open_writer(struct hfd_db *db, const char *dir, struct hfd_err *er
         rc = open_handle(db, dir, err);
     if (rc == HFD_OK)
         rc = check_ours(db, err);
+    if (rc == HFD_BUSY)
+        rc = hfd_fail(err, HFD_CONFLICT, "store: %s is in use by another program, a database tool perhaps", HFD_FOLDER_DB_NAME);
     if (rc == HFD_OK)
         rc = apply_pragmas(db, err);
     if (rc != HFD_OK)

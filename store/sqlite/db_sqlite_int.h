@@ -2,7 +2,7 @@
 #ifndef HFD_STORE_SQLITE_DB_SQLITE_INT_H
 #define HFD_STORE_SQLITE_DB_SQLITE_INT_H
 
-/** Connections opened from now on use this registered VFS; NULL = SQLite's default. Static storage. Thread: test, none open. */
+/** Connections opened from now on use this registered VFS; NULL = the program's. Static storage. Thread: test, none open. */
 void hfd_db_set_vfs(const char *name);
 
 /** PRAGMA synchronous of connections opened from now on: "FULL", or "NORMAL" as the control that must lose data. Static storage. */

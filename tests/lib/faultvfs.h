@@ -1,5 +1,5 @@
 /*
- * A SQLite VFS whose disk fails or loses power at a chosen call. It stands on the system's own VFS, never really syncs, and plays:
+ * A SQLite VFS whose disk fails or loses power at a chosen call. It stands on the program's own VFS, never really syncs, and plays:
  *
  *   faults   the n-th call of the kinds asked for fails, once or from then on; a failing write leaves its first half behind
  *   power    at the n-th changing call the disk stops: all calls fail from then on; faultvfs_power_back then leaves of each file what

@@ -277,22 +277,92 @@ static void reader_makes_nothing(void **state)
     assert_int_not_equal(access(path, F_OK), 0);
 }
 
-/* Two programs that write: the second is told to come back, and neither is harmed. */
-static void foreign_writer_makes_busy(void **state)
+/* Another program to SQLite: this one again, with --tool PATH. It says what reading answered, and holds the file until let go. */
+static int run_as_tool(const char *path)
+{
+    sqlite3 *other;
+    unsigned char answer;
+    char end;
+    ssize_t got;
+
+    if (sqlite3_open(path, &other) != SQLITE_OK)
+        return 1;
+    (void)sqlite3_exec(other, "BEGIN", NULL, NULL, NULL);
+    answer = (unsigned char)sqlite3_exec(other, "SELECT * FROM sqlite_schema", NULL, NULL, NULL);
+    if (write(STDOUT_FILENO, &answer, 1) != 1)
+        return 1;
+    got = read(STDIN_FILENO, &end, 1);
+    return sqlite3_close(other) == SQLITE_OK && got == 0 ? 0 : 1;
+}
+
+struct tool {
+    pid_t pid;
+    int let_go; /* closing it ends the tool */
+    unsigned char answer;
+};
+
+static void tool_start(struct tool *tool, const char *dir)
+{
+    char path[TMPDIR_MAX + 32];
+    int in[2], out[2];
+
+    (void)snprintf(path, sizeof(path), "%s/store.db", dir);
+    assert_int_equal(pipe2(in, O_CLOEXEC), 0);
+    assert_int_equal(pipe2(out, O_CLOEXEC), 0);
+    tool->pid = fork();
+    assert_true(tool->pid >= 0);
+    if (tool->pid == 0) {
+        (void)dup2(in[0], STDIN_FILENO);
+        (void)dup2(out[1], STDOUT_FILENO);
+        (void)execl("/proc/self/exe", "test_db", "--tool", path, (char *)NULL);
+        _exit(1);
+    }
+    (void)close(in[0]);
+    (void)close(out[1]);
+    assert_int_equal(read(out[0], &tool->answer, 1), 1);
+    (void)close(out[0]);
+    tool->let_go = in[1];
+}
+
+static void tool_end(struct tool *tool)
+{
+    int status;
+
+    (void)close(tool->let_go);
+    assert_int_equal(waitpid(tool->pid, &status, 0), tool->pid);
+    assert_int_equal(status, 0);
+}
+
+/* While we have the database no other program gets in, not even to read, although it knows nothing of our lock file. */
+static void other_programs_stay_out(void **state)
 {
     struct fixture *fx = *state;
-    char path[TMPDIR_MAX + 32];
-    sqlite3 *other;
-    struct hfd_err err;
+    struct hfd_db *reader;
+    struct tool tool;
 
-    (void)snprintf(path, sizeof(path), "%s/store.db", fx->dir);
-    assert_int_equal(sqlite3_open(path, &other), SQLITE_OK);
-    assert_int_equal(sqlite3_exec(other, "BEGIN IMMEDIATE", NULL, NULL, NULL), SQLITE_OK);
-    assert_int_equal(hfd_db_begin(fx->db, &err), HFD_BUSY);
-    assert_false(hfd_db_broken(fx->db));
-    assert_int_equal(sqlite3_close(other), SQLITE_OK);
-    assert_int_equal(hfd_db_begin(fx->db, &err), HFD_OK);
-    hfd_db_rollback(fx->db);
+    assert_int_equal(hfd_db_open(fx->dir, HFD_DB_READER, &reader, NULL), HFD_OK);
+    assert_int_equal(count(reader), 0);
+    hfd_db_close(&reader); /* its going does not let anybody in */
+    tool_start(&tool, fx->dir);
+    assert_int_equal(tool.answer, SQLITE_BUSY);
+    tool_end(&tool);
+    assert_int_equal(insert(fx->db, "a", 1, NULL), HFD_OK);
+}
+
+/* While another program has the database we do not start. */
+static void database_in_use_is_refused(void **state)
+{
+    struct fixture *fx = *state;
+    struct hfd_err err;
+    struct tool tool;
+
+    hfd_db_close(&fx->db);
+    tool_start(&tool, fx->dir);
+    assert_int_equal(tool.answer, SQLITE_OK);
+    assert_int_equal(hfd_db_open(fx->dir, HFD_DB_WRITER, &fx->db, &err), HFD_CONFLICT);
+    assert_non_null(strstr(err.msg, "another program"));
+    tool_end(&tool);
+    open_writer(fx);
 }
 
 /* An engine failure breaks the connection: every later call answers the first reason. */
@@ -512,7 +582,7 @@ static void foreign_database_is_refused(void **state)
     }
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
 #define RULE(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
     const struct CMUnitTest tests[] = {
@@ -524,7 +594,8 @@ int main(void)
         RULE(savepoints_nest_in_a_transaction),
         RULE(reader_cannot_write),
         RULE(reader_makes_nothing),
-        RULE(foreign_writer_makes_busy),
+        RULE(other_programs_stay_out),
+        RULE(database_in_use_is_refused),
         RULE(broken_connection_repeats_its_reason),
         RULE(failed_read_breaks_the_reader),
         RULE(weak_synchronous_is_refused),
@@ -535,6 +606,8 @@ int main(void)
         RULE(foreign_database_is_refused),
     };
 
+    if (argc == 3 && strcmp(argv[1], "--tool") == 0)
+        return run_as_tool(argv[2]);
     hfd_log_set_fd(open("/dev/null", O_WRONLY | O_CLOEXEC));
     faultvfs_register();
     return cmocka_run_group_tests(tests, NULL, NULL);

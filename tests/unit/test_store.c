@@ -523,7 +523,7 @@ static void failed_read_is_answered(void **state)
 /* The folder, the database and the log are nobody else's business. */
 static void files_are_private(void **state)
 {
-    static const char *const names[] = {"store.db", "store.db-wal", "store.db-shm", "lock"};
+    static const char *const names[] = {"store.db", "store.db-wal", "lock"};
     struct fixture *fx = *state;
     struct stat st;
     char path[256];

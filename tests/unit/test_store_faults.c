@@ -206,14 +206,6 @@ static void run_init(struct run *run)
     (void)snprintf(run->dir, sizeof(run->dir), "%s/data", run->base);
 }
 
-static void remove_shm(const struct run *run)
-{
-    char path[TMPDIR_MAX + 32];
-
-    (void)snprintf(path, sizeof(path), "%s/store.db-shm", run->dir);
-    (void)unlink(path); /* memory does not survive a power cut */
-}
-
 static int setup(void **state)
 {
     (void)state;
@@ -322,6 +314,25 @@ static void failed_checkpoint_breaks_the_store(void **state)
     tmpdir_remove(run.base);
 }
 
+/* A disk that takes no writes is found at start, also when the schema needs none. */
+static void start_needs_a_disk_that_takes_writes(void **state)
+{
+    struct hfd_store_config config;
+    struct hfd_store *store;
+    struct run run;
+
+    (void)state;
+    run_init(&run);
+    config = (struct hfd_store_config){.dir = run.dir, .readers = 1};
+    assert_int_equal(hfd_store_open(&config, &store, NULL), HFD_OK);
+    hfd_store_close(&store);
+    faultvfs_arm(FAULTVFS_CHANGES, 1, true, SQLITE_FULL);
+    assert_int_equal(hfd_store_open(&config, &store, NULL), HFD_IO);
+    assert_true(faultvfs_disarm() != 0);
+    assert_int_equal(lost_after_reopen(&run), 0);
+    tmpdir_remove(run.base);
+}
+
 /* A reader whose disk failed answers so, and works again as soon as the disk does. */
 static void failed_read_does_not_break_the_store(void **state)
 {
@@ -396,7 +407,6 @@ static unsigned cut_power(unsigned nth, size_t updates, uint64_t seed, bool *cut
     scenario(&run, updates, nth == 0);
     *cut = faultvfs_power_cut();
     faultvfs_power_back(seed);
-    remove_shm(&run);
     lost = lost_after_reopen(&run);
     tmpdir_remove(run.base);
     return lost;
@@ -446,6 +456,7 @@ int main(void)
         cmocka_unit_test(failing_reads_and_opens_lose_nothing),
         cmocka_unit_test(running_out_of_memory_loses_nothing),
         cmocka_unit_test(failed_checkpoint_breaks_the_store),
+        cmocka_unit_test(start_needs_a_disk_that_takes_writes),
         cmocka_unit_test(failed_read_does_not_break_the_store),
         cmocka_unit_test(power_cut_loses_nothing),
         cmocka_unit_test(power_cut_control_loses),

@@ -79,6 +79,17 @@ class Cookie(Case):
         for word in (gid, self.fleet.cluster_of(gid)["id"], "AKIAREADABLE", "READABLE2", "a-readable-name", "hyperfleet"):
             self.assertNotIn(word.encode(), raw)
 
+    def test_not_in_the_log(self):
+        """The log shows neither the cookie that was given nor the ones that were sent."""
+        gid, body, cookie = self.created()
+        self.get(gid, cookie)
+        self.get(gid, "forged-and-logged-nowhere")
+        self.put(gid, body, cookie)
+        self.expect(self.delete(gid, cookie), 202)
+        text = "\n".join(self.server.lines)
+        self.assertNotIn(cookie[:60], text)
+        self.assertNotIn("forged-and-logged-nowhere", text)
+
     def test_forged(self):
         """Any changed byte, a byte more or less, and plain nonsense: RES-102."""
         gid, body, cookie = self.brought_ready()

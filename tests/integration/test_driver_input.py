@@ -151,6 +151,7 @@ class Refused(Case):
                     self.assertIsNotNone(answer, "the answer was lost")
                     self.assertEqual(answer.status, 413)
                     self.check_error(answer.json)
+                    self.assertRegex(answer.json["message"], "1 ?MiB|1048576|1,048,576", "the limit is named")
                 self.expect(self.get(other), 404)
         self.expect(self.get(gid), 202)
 
@@ -333,6 +334,24 @@ class Accepted(Case):
         self.assertEqual(self.expect(self.put(gid, body, cookie), 200).cookie, cookie)
         self.assertEqual(self.client.get(before["href"]).json, before)
 
+    def test_cannot_change_in_other_states(self):
+        """RES-106 while updating and after a failure too; the operation under way, or the failure, stays as it was."""
+        body = cluster_input(name="fixed-too", spec={"v": 1})
+        renamed = cluster_input(name="other-too", spec={"v": 1})
+        gid, _, cookie = self.created(body)
+        self.fleet.accepted(self.fleet.cluster_of(gid), "validation", available=False, reason="QuotaExceeded")
+        self.expect(self.get(gid, cookie), 400, "RES-104")
+        self.expect(self.put(gid, renamed, cookie), 400, "RES-106")
+        self.expect(self.get(gid, cookie), 400, "RES-104")
+        self.expect(self.put(gid, body, cookie), 202)
+        self.fleet.ready(gid)
+        update = cluster_input(name="fixed-too", spec={"v": 2})
+        cookie = self.expect(self.put(gid, update), 202).cookie
+        self.expect(self.put(gid, renamed, cookie), 400, "RES-106")
+        self.check_hint(self.expect(self.get(gid, cookie), 202).json, "updating")
+        self.assertEqual(self.expect(self.put(gid, update, cookie), 202).cookie, cookie)
+        self.assertEqual(self.fleet.cluster_of(gid)["spec"], {"v": 2})
+
     def test_nodepool_cannot_move(self):
         """A nodepool resource stays in its cluster: RES-106."""
         one, _, _ = self.brought_ready(cluster_input())
@@ -373,6 +392,20 @@ class Accepted(Case):
         values = self.expect(self.get(gid, cookie), 200).json["resource"]["values"]
         self.assertEqual({p["name"] for p in values["nodepools"]}, {"keep", "patch", "fresh"})
         self.assertEqual({p["name"] for p in self.fleet.of(gid)[1]}, {"keep", "patch", "fresh"})
+
+    def test_large_reports(self):
+        """Adapters whose data fill most of the allowed body: the resource is read, changed and deleted like any other."""
+        gid, _, cookie = self.created()
+        for part in [p for ps in self.fleet.of(gid) for p in ps]:
+            for i in range(6):
+                self.fleet.accepted(part, "observer-%d" % i, data={"fill": "x" * 900000})
+            self.fleet.accepted(part, "validation", data={"fill": "x" * 900000})
+        self.expect(self.get(gid, cookie), 200)
+        cookie = self.expect(self.put(gid, cluster_input(spec={"v": 2}, nodepools=[{"name": "workers", "spec": {"v": 2}}]), cookie),
+                             202).cookie
+        self.fleet.ready(gid)
+        self.expect(self.get(gid, cookie), 200)
+        self.removed(gid, cookie)
 
     def test_a_hundred_pools(self):
         """The largest resource can be made, changed in every part, shrunk and deleted like any other."""

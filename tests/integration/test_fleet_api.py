@@ -508,7 +508,7 @@ class Reports(FleetCase):
         for href in (cluster["href"], pool["href"], BASE + "/nodepools/" + pool["id"]):
             for method in ("POST", "PUT"):
                 with self.subTest(href=href, method=method):
-                    body = {"adapter": "v-" + method.lower(), "observed_generation": 1, "observed_time": now_text(),
+                    body = {"adapter": name("adapter-"), "observed_generation": 1, "observed_time": now_text(),
                             "conditions": [condition("Available", "True", "AllValidationsPassed", "All validations passed"),
                                            condition("Applied", "True", "ValidationJobApplied", "Validation job applied successfully"),
                                            condition("Health", "True")],

@@ -504,7 +504,7 @@ hfd_rc hfd_schema_validate(const struct hfd_schema *schema, const json_t *doc, c
     const struct place top = {.key = use->root};
     struct run r = {.schema = schema, .use = use, .mem = mem, .out = out, .work = WORK_MAX};
     const struct hfd_violation *first = &out->items[0];
-    char field[sizeof(err->field) + 8];
+    char field[128]; /* a little more than an error holds, so that it marks what it cuts */
     bool ok;
 
     out->count = 0;

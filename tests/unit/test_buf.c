@@ -205,6 +205,8 @@ static void buf_base64url_refuses(void **state)
         {S("="), 8, HFD_INVALID},
         {S("===="), 8, HFD_INVALID},
         {S("Z==="), 8, HFD_INVALID},
+        {S("A"), 8, HFD_INVALID},
+        {S("Zm9vA"), 8, HFD_INVALID},
         {S("Zm9v===="), 8, HFD_INVALID},
         {S("Z"), 8, HFD_INVALID},
         {S("Zm9vY"), 8, HFD_INVALID},

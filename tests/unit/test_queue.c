@@ -126,27 +126,41 @@ static void queue_many_senders(void **state)
     hfd_queue_free(q);
 }
 
+struct waiter {
+    struct hfd_queue *q;
+    pthread_barrier_t barrier;
+};
+
 static void *receiver(void *arg)
 {
+    struct waiter *w = arg;
     size_t count;
 
-    return hfd_queue_take(arg, 1, &count);
+    pthread_barrier_wait(&w->barrier);
+    return hfd_queue_take(w->q, 1, &count);
 }
 
-/* Closing wakes a receiver that waits for the first message. */
+/* Closing wakes a receiver that waits for the first message: sooner or later in its wait, in many rounds. */
 static void queue_close_wakes(void **state)
 {
-    struct hfd_queue *q;
-    pthread_t thread;
-    void *got = q = NULL;
-
     (void)state;
-    assert_int_equal(hfd_queue_new(1, &q, NULL), HFD_OK);
-    assert_int_equal(pthread_create(&thread, NULL, receiver, q), 0);
-    hfd_queue_close(q);
-    pthread_join(thread, &got);
-    assert_null(got);
-    hfd_queue_free(q);
+    for (int round = 0; round < 300; round++) {
+        struct waiter w;
+        pthread_t thread;
+        void *got = &w;
+
+        assert_int_equal(hfd_queue_new(1, &w.q, NULL), HFD_OK);
+        assert_int_equal(pthread_barrier_init(&w.barrier, NULL, 2), 0);
+        assert_int_equal(pthread_create(&thread, NULL, receiver, &w), 0);
+        pthread_barrier_wait(&w.barrier);
+        for (int i = 0; i < round; i++)
+            sched_yield();
+        hfd_queue_close(w.q);
+        pthread_join(thread, &got);
+        assert_null(got);
+        pthread_barrier_destroy(&w.barrier);
+        hfd_queue_free(w.q);
+    }
 }
 
 int main(void)

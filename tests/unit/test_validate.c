@@ -344,6 +344,39 @@ static void validate_bounds_work(void **state)
     json_decref(deep);
 }
 
+/* Work that runs out in the very last comparison is no verdict either. */
+static void validate_bounds_comparing(void **state)
+{
+    const struct hfd_schema_use use = {.root = ""};
+    json_t *doc = json_array();
+    json_t *constant = json_array();
+    json_t *branches = json_array();
+    json_t *text;
+    struct hfd_violations found;
+    struct hfd_schema *schema;
+    struct hfd_arena mem;
+
+    (void)state;
+    for (int i = 0; i < 15000; i++) {
+        json_array_append_new(doc, json_integer(i));
+        json_array_append_new(constant, json_integer(i < 14999 ? i : -1));
+    }
+    for (int i = 0; i < 134; i++) /* a little more than 2,000,000 values in all */
+        json_array_append_new(branches, json_pack("{s:s}", "$ref", "#/definitions/c"));
+    text = json_pack("{s:{s:{s:o}},s:o}", "definitions", "c", "const", constant, "anyOf", branches);
+    assert_int_equal(hfd_schema_compile(text, HFD_SLICE_NONE, &schema, NULL), HFD_OK);
+    hfd_arena_init(&mem, MEM_MAX);
+    assert_int_equal(hfd_schema_validate(schema, doc, &use, &mem, &found, NULL), HFD_LIMIT);
+    json_array_remove(branches, 0);
+    hfd_schema_free(schema);
+    assert_int_equal(hfd_schema_compile(text, HFD_SLICE_NONE, &schema, NULL), HFD_OK);
+    assert_int_equal(hfd_schema_validate(schema, doc, &use, &mem, &found, NULL), HFD_INVALID);
+    hfd_arena_fini(&mem);
+    hfd_schema_free(schema);
+    json_decref(text);
+    json_decref(doc);
+}
+
 /* A schema of more parts than anybody writes is refused, not walked for ever. */
 static void compile_bounds_parts(void **state)
 {
@@ -472,6 +505,7 @@ int main(void)
         cmocka_unit_test(compile_part_of_a_document),
         cmocka_unit_test(validate_bounds_violations),
         cmocka_unit_test(validate_bounds_work),
+        cmocka_unit_test(validate_bounds_comparing),
         cmocka_unit_test(compile_bounds_parts),
         cmocka_unit_test(validate_unique_large),
         cmocka_unit_test(validate_draft7_suite),

@@ -439,6 +439,26 @@ static hfd_rc check_dotted_paths(const void *member, struct hfd_err *err)
     return HFD_OK;
 }
 
+static hfd_rc check_conditions(const void *member, struct hfd_err *err)
+{
+    hfd_slice s = *(const hfd_slice *)member;
+
+    return hfd_slice_is(s, "ready") || hfd_slice_is(s, "reconciled") || hfd_slice_is(s, "both")
+               ? HFD_OK
+               : expected(err, "ready, reconciled or both", s);
+}
+
+/* A field name of HTTP: RFC 9110 5.6.2. */
+static hfd_rc check_header(const void *member, struct hfd_err *err)
+{
+    hfd_slice s = *(const hfd_slice *)member;
+    bool ok = s.len <= NAME_MAX_BYTES;
+
+    for (size_t i = 0; ok && i < s.len; i++)
+        ok = is_alnum(s.p[i]) || memchr("!#$%&'*+-.^_`|~", s.p[i], 15) != NULL;
+    return ok ? HFD_OK : expected(err, "the name of a request header, of at most 63 characters", s);
+}
+
 static check_fn *const checks[HFD_SETTING_COUNT] = {
     [HFD_SETTING_listen] = check_address,
     [HFD_SETTING_ops_listen] = check_address,
@@ -449,6 +469,8 @@ static check_fn *const checks[HFD_SETTING_COUNT] = {
     [HFD_SETTING_path_nodepool] = check_path,
     [HFD_SETTING_required_cluster] = check_adapters,
     [HFD_SETTING_required_nodepool] = check_adapters,
+    [HFD_SETTING_fleet_conditions] = check_conditions,
+    [HFD_SETTING_fleet_identity_header] = check_header,
     [HFD_SETTING_types_cluster] = check_types,
     [HFD_SETTING_types_nodepool] = check_types,
     [HFD_SETTING_resource_overrides] = check_dotted_paths,

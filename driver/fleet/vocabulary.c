@@ -1,7 +1,7 @@
 /* The two generations of HyperFleet's condition names. See vocabulary.h. */
 #include "driver/fleet/vocabulary.h"
 
-#define SHOWN_MAX_BYTES ((size_t)512 * 1024)
+#define LATER_MAX_BYTES 4096 /* by so much both pairs of names and reasons may be longer than one */
 
 static const struct {
     const char *stored, *later;
@@ -84,7 +84,7 @@ hfd_rc hfd_vocabulary_show(enum hfd_vocabulary v, hfd_slice stored, struct hfd_a
     for (size_t i = 0; v == HFD_VOCABULARY_BOTH && i < in.count; i++)
         if (rename_later(&in.items[i], &shown.items[shown.count]))
             shown.count++;
-    hfd_buf_init(&b, SHOWN_MAX_BYTES);
+    hfd_buf_init(&b, 2 * stored.len + LATER_MAX_BYTES);
     hfd_conditions_format(&b, &shown, false);
     rc = hfd_buf_finish(&b, &text, err);
     if (rc == HFD_OK) {

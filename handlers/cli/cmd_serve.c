@@ -148,6 +148,7 @@ static void close_store(struct serve *s)
 
 static enum hfd_exit open_server(struct serve *s, struct hfd_err *err)
 {
+    bool known;
     hfd_rc rc;
 
     s->app = (struct hfd_app){
@@ -157,6 +158,8 @@ static enum hfd_exit open_server(struct serve *s, struct hfd_err *err)
         .clock = &hfd_clock_system,
         .rng = &hfd_rng_system,
     };
+    known = hfd_vocabulary_parse(s->settings->fleet_conditions, &s->app.vocabulary);
+    HFD_ASSERT(known); /* the settings have checked it */
     rc = hfd_server_open(&s->app, &s->server, err);
     if (rc == HFD_INVALID)
         return HFD_EXIT_USAGE;

@@ -1,6 +1,25 @@
 /* What the handlers of the main listener share. See api.h. */
 #include "handlers/http/api.h"
 
+#include "driver/core/identity.h"
+
+#define HEADER_NAME_MAX 64
+
+hfd_rc hfd_api_caller(struct hfd_exchange *x, hfd_slice *out, struct hfd_err *err)
+{
+    const hfd_slice name = hfd_exchange_app(x)->settings->fleet_identity_header;
+    hfd_slice value = HFD_SLICE_NONE;
+    char lower[HEADER_NAME_MAX];
+
+    if (name.len > 0 && name.len < sizeof(lower)) {
+        for (size_t i = 0; i < name.len; i++)
+            lower[i] = (char)(name.p[i] >= 'A' && name.p[i] <= 'Z' ? name.p[i] | 0x20 : name.p[i]);
+        lower[name.len] = '\0';
+        value = hfd_exchange_header(x, lower);
+    }
+    return hfd_identity_make(value, hfd_exchange_mem(x), out, err);
+}
+
 void hfd_api_send(struct hfd_exchange *x, struct hfd_reply *reply, const char *content_type, struct hfd_buf *b)
 {
     struct hfd_err err;

@@ -7,8 +7,8 @@
 #include "driver/base/buf.h"
 #include "handlers/http/http.h"
 
-/** created_by and updated_by of what this request does. */
-hfd_slice hfd_api_caller(const struct hfd_exchange *x);
+/** created_by, updated_by and deleted_by of what this request does; static or in the exchange's memory. @return HFD_OK, HFD_NOMEM */
+HFD_MUST_CHECK hfd_rc hfd_api_caller(struct hfd_exchange *x, hfd_slice *out, struct hfd_err *err);
 
 /** Sends a reply with the body built in b (none when b is empty), and frees b. A document that could not be built is an error answer. */
 void hfd_api_send(struct hfd_exchange *x, struct hfd_reply *reply, const char *content_type, struct hfd_buf *b);

@@ -9,7 +9,6 @@
 #include "driver/core/input.h"
 
 #define ANSWER_MAX_BYTES ((size_t)4 * 1024 * 1024)
-#define SYSTEM_CALLER HFD_SLICE("system@hyperfleet.local")
 
 /* A command: what came in, and what comes out. Lives in the exchange's memory. */
 struct command {
@@ -17,12 +16,6 @@ struct command {
     struct hfd_answer_doc doc;
     struct hfd_input input;
 };
-
-hfd_slice hfd_api_caller(const struct hfd_exchange *x)
-{
-    (void)x; /* there is no authentication yet, so there is nobody to name */
-    return SYSTEM_CALLER;
-}
 
 static void output_document(struct hfd_buf *b, hfd_slice guresid, const struct hfd_answer_doc *doc)
 {
@@ -87,9 +80,12 @@ static bool start(struct hfd_exchange *x, struct command **out)
     struct hfd_arena *mem = hfd_exchange_mem(x);
     struct command *cmd;
     struct hfd_err err;
+    hfd_slice caller;
     hfd_rc rc;
 
     rc = hfd_guresid_check(guresid, &err);
+    if (rc == HFD_OK)
+        rc = hfd_api_caller(x, &caller, &err);
     if (rc != HFD_OK) {
         hfd_exchange_fail(x, rc, &err);
         return false;
@@ -102,7 +98,7 @@ static bool start(struct hfd_exchange *x, struct command **out)
     cmd->call = (struct hfd_call){
         .driver = app->driver,
         .now_us = hfd_clock_wall_us(app->clock),
-        .caller = hfd_api_caller(x),
+        .caller = caller,
         .guresid = guresid,
         .cookie = hfd_exchange_header(x, "humanitec-driver-cookie"),
         .mem = mem,

@@ -57,10 +57,11 @@ static struct command *start(struct hfd_exchange *x, enum hfd_kind kind)
     struct hfd_arena *mem = hfd_exchange_mem(x);
     struct command *cmd = hfd_arena_alloc(mem, sizeof(*cmd));
     struct hfd_err err;
+    hfd_slice caller;
 
-    if (cmd != NULL) {
+    if (cmd != NULL && hfd_api_caller(x, &caller, &err) == HFD_OK) {
         *cmd = (struct command){
-            .call = {.fleet = &app->driver->fleet, .now_us = hfd_clock_wall_us(app->clock), .caller = hfd_api_caller(x), .mem = mem},
+            .call = {.fleet = &app->driver->fleet, .now_us = hfd_clock_wall_us(app->clock), .caller = caller, .mem = mem},
             .kind = kind,
         };
         if (own_param(x, nodepool ? "nodepool_id" : "cluster_id", mem, &cmd->id) == HFD_OK &&
@@ -77,7 +78,7 @@ static void send_row(struct hfd_exchange *x, int status, const struct hfd_fleet_
     struct hfd_buf b;
 
     hfd_buf_init(&b, DOCUMENT_MAX_BYTES);
-    hfd_fleet_json_resource(&b, row);
+    hfd_fleet_json_resource(&b, row, hfd_exchange_app(x)->vocabulary);
     hfd_api_send(x, &reply, "application/json", &b);
 }
 
@@ -370,7 +371,7 @@ static void on_listed(struct hfd_exchange *x, void *arg, hfd_rc rc, const struct
     for (size_t i = 0; i < cmd->rows.count; i++) {
         if (i > 0)
             hfd_buf_addc(&b, ',');
-        hfd_fleet_json_resource(&b, &cmd->rows.rows[i]);
+        hfd_fleet_json_resource(&b, &cmd->rows.rows[i], hfd_exchange_app(x)->vocabulary);
     }
     hfd_buf_lit(&b, "]}");
     hfd_api_send(x, &reply, "application/json", &b);

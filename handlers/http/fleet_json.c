@@ -10,9 +10,33 @@
 #define CONDITIONS_MAX 100
 #define ADAPTER_NAME_MAX 128
 #define REASON_MAX_BYTES 1024
+#define CONDITIONS_MEM_MIN_BYTES ((size_t)1024 * 1024)
+/* Of a condition: Kubernetes' limits, as adapters copy from there. */
+#define TYPE_MAX_BYTES 316
+#define MESSAGE_MAX_BYTES 32768
 #define INT32_MAX_VALUE INT64_C(2147483647)
 
-void hfd_fleet_json_resource(struct hfd_buf *b, const struct hfd_fleet_row *row)
+/* In an arena of its own, so that a long list takes the memory of one resource. */
+static void add_conditions(struct hfd_buf *b, hfd_slice stored, enum hfd_vocabulary vocabulary)
+{
+    struct hfd_arena mem;
+    hfd_slice shown;
+    hfd_rc rc;
+
+    if (vocabulary == HFD_VOCABULARY_READY) {
+        hfd_buf_add(b, stored);
+        return;
+    }
+    hfd_arena_init(&mem, CONDITIONS_MEM_MIN_BYTES + 8 * stored.len);
+    rc = hfd_vocabulary_show(vocabulary, stored, &mem, &shown, NULL);
+    if (rc == HFD_OK)
+        hfd_buf_add(b, shown);
+    else if (b->rc == HFD_OK)
+        b->rc = rc;
+    hfd_arena_fini(&mem);
+}
+
+void hfd_fleet_json_resource(struct hfd_buf *b, const struct hfd_fleet_row *row, enum hfd_vocabulary vocabulary)
 {
     hfd_buf_addf(b, "{\"kind\":\"%s\",\"id\":", hfd_kind_name(row->kind));
     hfd_buf_json_str(b, row->id);
@@ -44,7 +68,7 @@ void hfd_fleet_json_resource(struct hfd_buf *b, const struct hfd_fleet_row *row)
         hfd_buf_json_str(b, row->deleted_by);
     }
     hfd_buf_lit(b, ",\"status\":{\"conditions\":");
-    hfd_buf_add(b, row->conditions);
+    add_conditions(b, row->conditions, vocabulary);
     hfd_buf_lit(b, "}}");
 }
 
@@ -254,6 +278,16 @@ hfd_rc hfd_fleet_json_reason(hfd_slice body, struct hfd_arena *mem, hfd_slice *o
     return decoded(doc, rc, err);
 }
 
+static hfd_rc check_length(const char *path, const char *member, hfd_slice v, size_t max_bytes, struct hfd_err *err)
+{
+    char field[56];
+
+    if (v.len <= max_bytes)
+        return HFD_OK;
+    (void)snprintf(field, sizeof(field), "%s.%s", path, member);
+    return hfd_fail_field(err, HFD_INVALID, field, "%s must be at most %zu bytes, got %zu", field, max_bytes, v.len);
+}
+
 static hfd_rc read_condition(const json_t *v, size_t at, struct hfd_arena *mem, struct hfd_conditions *cs, struct hfd_err *err)
 {
     struct hfd_condition *c = &cs->items[cs->count];
@@ -271,6 +305,13 @@ static hfd_rc read_condition(const json_t *v, size_t at, struct hfd_arena *mem, 
         rc = take_string(v, "reason", mem, &c->reason, err);
     if (rc == HFD_OK)
         rc = take_string(v, "message", mem, &c->message, err);
+    if (rc != HFD_OK)
+        return rc;
+    rc = check_length(path, "type", c->type, TYPE_MAX_BYTES, err);
+    if (rc == HFD_OK)
+        rc = check_length(path, "reason", c->reason, REASON_MAX_BYTES, err);
+    if (rc == HFD_OK)
+        rc = check_length(path, "message", c->message, MESSAGE_MAX_BYTES, err);
     if (rc != HFD_OK)
         return rc;
     if (c->type.len == 0)
@@ -356,7 +397,7 @@ static hfd_rc read_status(json_t *doc, struct hfd_arena *mem, struct hfd_fleet_r
     if (in->adapter.len == 0)
         return hfd_fail_field(err, HFD_INVALID, "adapter", "adapter is required");
     if (in->adapter.len > ADAPTER_NAME_MAX)
-        return hfd_fail_field(err, HFD_INVALID, "adapter", "adapter must be at most %d characters", ADAPTER_NAME_MAX);
+        return hfd_fail_field(err, HFD_INVALID, "adapter", "adapter must be at most %d bytes", ADAPTER_NAME_MAX);
     rc = read_conditions(doc, mem, &in->conditions, err);
     if (rc != HFD_OK)
         return rc;

@@ -6,9 +6,10 @@
 #define HFD_HTTP_FLEET_JSON_H
 
 #include "driver/fleet/fleet.h"
+#include "driver/fleet/vocabulary.h"
 
-/** Writes a Cluster or NodePool. */
-void hfd_fleet_json_resource(struct hfd_buf *b, const struct hfd_fleet_row *row);
+/** Writes a Cluster or NodePool, its conditions in the words of the vocabulary. What fails sticks to b. */
+void hfd_fleet_json_resource(struct hfd_buf *b, const struct hfd_fleet_row *row, enum hfd_vocabulary vocabulary);
 /** Writes an AdapterStatus. */
 void hfd_fleet_json_report(struct hfd_buf *b, const struct hfd_report_row *row);
 

@@ -7,6 +7,7 @@
 
 #include "driver/base/settings.h"
 #include "driver/core/resource.h"
+#include "driver/fleet/vocabulary.h"
 #include "store/store.h"
 
 struct hfd_exchange;
@@ -51,6 +52,7 @@ struct hfd_app {
     const struct hfd_driver *driver;
     const struct hfd_clock *clock;
     const struct hfd_rng *rng;
+    enum hfd_vocabulary vocabulary; /* of the conditions that are shown */
     const struct hfd_route *routes; /* NULL = hfd_routes; tests of the server bring their own */
     size_t route_count;
 };

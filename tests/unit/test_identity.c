@@ -1,0 +1,97 @@
+/* Who created_by names. Source: driver/core/identity.h. */
+#include "driver/core/identity.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#define SYSTEM HFD_IDENTITY_SYSTEM
+#define A50 "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"
+#define A237 A50 A50 A50 A50 "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"
+
+static const struct {
+    const char *given, *made;
+} rows[] = {
+    {"jane@example.com", "jane@example.com"},
+    {"jane", "jane@hyperfleet.local"},
+    {" \t jane ", "jane@hyperfleet.local"},
+    {"system:serviceaccount:ns:x", "system:serviceaccount:ns:x@hyperfleet.local"},
+    {"", SYSTEM},
+    {"   ", SYSTEM},
+    {"@", SYSTEM},
+    {"@example.com", SYSTEM},
+    {"jane@", SYSTEM},
+    {"a@b@c", SYSTEM},
+    {"jane doe", SYSTEM},
+    {"jane\x01@example.com", SYSTEM},
+    {"j\xc3\xa4ne@example.com", SYSTEM},
+    {"jane\x7f", SYSTEM},
+    /* 254 bytes are the longest, with the domain where that is added. */
+    {A237, A237 "@hyperfleet.local"},
+    {A237 "a", SYSTEM},
+    {A237 "@hyperfleet.local", A237 "@hyperfleet.local"},
+    {A237 "@hyperfleet.locals", SYSTEM},
+};
+
+/* Each value of the header becomes what the table says. */
+static void identity_follows_the_table(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        struct hfd_arena mem;
+        struct hfd_err err;
+        hfd_slice out;
+
+        hfd_arena_init(&mem, 4096);
+        assert_int_equal(hfd_identity_make(hfd_slice_of(rows[i].given), &mem, &out, &err), HFD_OK);
+        assert_int_equal(out.len, strlen(rows[i].made));
+        assert_memory_equal(out.p, rows[i].made, out.len);
+        hfd_arena_fini(&mem);
+    }
+}
+
+/* No header at all is the system. */
+static void identity_of_nobody_is_the_system(void **state)
+{
+    struct hfd_arena mem;
+    struct hfd_err err;
+    hfd_slice out;
+
+    (void)state;
+    hfd_arena_init(&mem, 4096);
+    assert_int_equal(hfd_identity_make(HFD_SLICE_NONE, &mem, &out, &err), HFD_OK);
+    assert_true(hfd_slice_is(out, SYSTEM));
+    hfd_arena_fini(&mem);
+}
+
+/* Without memory the request fails; it is not written under another name. */
+static void identity_without_memory_fails(void **state)
+{
+    static const char *const given[] = {"jane", "jane@example.com"};
+
+    (void)state;
+    for (size_t i = 0; i < 2; i++) {
+        struct hfd_arena mem;
+        struct hfd_err err;
+        hfd_slice out;
+
+        hfd_arena_init(&mem, 4);
+        assert_int_equal(hfd_identity_make(hfd_slice_of(given[i]), &mem, &out, &err), HFD_NOMEM);
+        hfd_arena_fini(&mem);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(identity_follows_the_table),
+        cmocka_unit_test(identity_of_nobody_is_the_system),
+        cmocka_unit_test(identity_without_memory_fails),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

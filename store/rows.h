@@ -59,6 +59,7 @@ struct hfd_part_row {
     enum hfd_kind kind;
     hfd_slice name;
     int64_t generation; /* the one that the driver last wrote */
+    bool leaving;       /* the last input no longer has it; it is being deleted */
 };
 
 struct hfd_fleet_list {

@@ -83,13 +83,15 @@ static hfd_slice part_name(struct speech *s, const struct hfd_part_view *part, b
 static bool is_gone(const struct hfd_outcome_input *in, const struct hfd_part_view *part)
 {
     (void)in;
-    return !part->exists || part->deleting;
+    return !part->leaving && (!part->exists || part->deleting);
 }
 
 static bool is_ready(const struct hfd_part_view *part)
 {
     const struct hfd_condition *c = hfd_condition_find(&part->conditions, HFD_SLICE("Ready"));
 
+    if (part->leaving)
+        return !part->exists;
     return part->exists && !part->deleting && part->generation >= part->wanted_generation && c != NULL &&
            c->status == HFD_STATUS_TRUE && c->observed_generation >= part->wanted_generation;
 }
@@ -137,7 +139,7 @@ static const struct hfd_part_report *terminal_report(const struct hfd_outcome_in
 
 static bool is_failed(const struct hfd_outcome_input *in, const struct hfd_part_view *part)
 {
-    return terminal_report(in, part) != NULL;
+    return !part->leaving && terminal_report(in, part) != NULL;
 }
 
 static bool ends_with(hfd_slice s, hfd_slice end)
@@ -167,7 +169,7 @@ static const struct hfd_condition *degraded_condition(const struct hfd_part_view
 static bool is_degraded(const struct hfd_outcome_input *in, const struct hfd_part_view *part)
 {
     (void)in;
-    return degraded_condition(part) != NULL;
+    return !part->leaving && degraded_condition(part) != NULL;
 }
 
 /* The first part for which `is` holds, the cluster before its nodepools, or NULL. */
@@ -294,20 +296,38 @@ hfd_rc hfd_outcome_judge(const struct hfd_outcome_input *in, struct hfd_arena *m
     return s.nomem ? HFD_NOMEM : HFD_OK;
 }
 
-/* What Ready waits for: its message's first sentence names the adapters, the rest who has reported. */
+/* Whether an adapter has done its part: Available, or Finalized where that is waited for, at the generation that is wanted. */
+static bool has_done(const struct hfd_part_view *part, hfd_slice adapter, bool deleting)
+{
+    for (size_t i = 0; i < part->report_count; i++) {
+        const struct hfd_part_report *r = &part->reports[i];
+        const struct hfd_condition *c;
+
+        if (!hfd_slice_eq(r->adapter, adapter))
+            continue;
+        c = hfd_condition_find(&r->conditions, deleting ? HFD_SLICE("Finalized") : HFD_SLICE("Available"));
+        return c != NULL && c->status == HFD_STATUS_TRUE && r->observed_generation >= part->generation;
+    }
+    return false;
+}
+
 static hfd_slice waits_for(struct speech *s, const struct hfd_part_view *part, bool deleting)
 {
-    const struct hfd_condition *c = hfd_condition_find(&part->conditions, HFD_SLICE("Ready"));
-    hfd_slice text = c != NULL && c->status != HFD_STATUS_TRUE ? c->message : HFD_SLICE("");
-    const char *stop = text.len > 0 ? memmem(text.p, text.len, ". ", 2) : NULL;
+    const struct hfd_adapter_names *required = &s->in->required[part->kind];
+    hfd_slice list = HFD_SLICE("");
 
     if (!part->exists)
         return HFD_SLICE(": removed in HyperFleet");
-    if (stop != NULL)
-        text.len = (size_t)(stop - text.p);
-    if (text.len == 0)
-        return deleting ? HFD_SLICE(": still there") : HFD_SLICE(": not Ready");
-    return quote(s, text, NOTE_MAX_BYTES);
+    deleting = deleting || part->leaving;
+    for (size_t i = 0; i < required->count; i++) {
+        const hfd_slice name = tidy(s, required->items[i], NAME_MAX_BYTES);
+
+        if (!has_done(part, required->items[i], deleting))
+            list = kept(s, hfd_arena_printf(s->mem, "%.*s%s%.*s", HFD_SLICE_FMT(list), list.len > 0 ? ", " : "", HFD_SLICE_FMT(name)));
+    }
+    if (list.len == 0)
+        return deleting ? HFD_SLICE(": waiting for its nodepools to be removed") : HFD_SLICE(": not Ready");
+    return kept(s, hfd_arena_printf(s->mem, ": waiting for %s %.*s", deleting ? "Finalized from" : "adapters", HFD_SLICE_FMT(list)));
 }
 
 hfd_slice hfd_outcome_unfinished(const struct hfd_outcome_input *in, bool deleting, struct hfd_arena *mem)

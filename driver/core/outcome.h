@@ -5,7 +5,7 @@
 #define HFD_CORE_OUTCOME_H
 
 #include "driver/base/arena.h"
-#include "driver/fleet/condition.h"
+#include "driver/fleet/aggregate.h"
 #include "store/rows.h"
 
 /** One adapter's report on a part. */
@@ -21,7 +21,8 @@ struct hfd_part_view {
     enum hfd_kind kind;
     hfd_slice id, name;
     bool exists;
-    bool deleting;             /* somebody deleted it behind our back */
+    bool deleting;             /* being deleted: behind our back, or leaving */
+    bool leaving;              /* a nodepool that the input no longer has: done when it is gone */
     int64_t wanted_generation; /* what the driver last wrote */
     int64_t generation;        /* what HyperFleet has */
     struct hfd_conditions conditions;
@@ -42,6 +43,7 @@ struct hfd_outcome_input {
     size_t part_count;
     const hfd_slice *terminal_reasons;
     size_t terminal_reason_count;
+    const struct hfd_adapter_names *required; /* by enum hfd_kind: named where a part waits for them */
     int64_t since_us; /* start of the operation: reports received before it do not fail it */
 };
 

@@ -137,7 +137,7 @@ static void nodepool_list(struct hfd_buf *b, const struct hfd_parts *parts)
     for (size_t i = 0; i < parts->count; i++) {
         const struct hfd_part *p = &parts->items[i];
 
-        if (p->row.kind != HFD_KIND_NODEPOOL || !p->view.exists)
+        if (p->row.kind != HFD_KIND_NODEPOOL || !p->view.exists || p->row.leaving)
             continue;
         member(b, first ? "{\"name\":" : ",{\"name\":", p->fleet.name);
         first = false;

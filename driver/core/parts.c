@@ -42,7 +42,7 @@ static hfd_rc load_part(struct hfd_txn *tx, struct hfd_part *p, struct hfd_arena
     hfd_rc rc;
 
     p->view = (struct hfd_part_view){
-        .kind = p->row.kind, .id = p->row.fleet_id, .name = p->row.name, .wanted_generation = p->row.generation};
+        .kind = p->row.kind, .id = p->row.fleet_id, .name = p->row.name, .wanted_generation = p->row.generation, .leaving = p->row.leaving};
     rc = hfd_fleet_row_get(tx, p->row.fleet_id, mem, &p->fleet, err);
     if (rc == HFD_NOT_FOUND)
         return HFD_OK;
@@ -80,7 +80,7 @@ hfd_rc hfd_parts_load(struct hfd_txn *tx, hfd_slice guresid, struct hfd_arena *m
 static struct hfd_fleet_call fleet_call(const struct hfd_call *call)
 {
     return (struct hfd_fleet_call){
-        .fleet = &call->driver->fleet, .now_us = call->now_us, .caller = call->caller, .mem = call->mem};
+        .fleet = call->fleet, .now_us = call->now_us, .caller = call->caller, .mem = call->mem};
 }
 
 static bool is_there(const struct hfd_part *p)
@@ -236,29 +236,38 @@ static hfd_rc apply_cluster(struct apply *a, struct hfd_err *err)
     return rc;
 }
 
-/* Nodepools that left the input go; they are forgotten first, so that their going is no news to this resource. */
-static hfd_rc drop_nodepools(const struct apply *a, struct hfd_err *err)
+/* A nodepool that the input no longer has (or whose place a new one takes) stays a part until HyperFleet has removed it. */
+static hfd_rc dismiss(const struct apply *a, const struct hfd_part *p, struct hfd_err *err)
 {
     const struct hfd_fleet_call fc = fleet_call(a->call);
-    const struct hfd_input *in = a->call->input;
+    struct hfd_part_row row = p->row;
+    struct hfd_fleet_row f;
+    bool gone = !p->view.exists;
+    hfd_rc rc = HFD_OK;
 
-    for (size_t i = 0; i < a->parts.count; i++) {
+    if (is_there(p))
+        rc = hfd_fleet_delete(a->tx, &fc, HFD_KIND_NODEPOOL, p->fleet.owner_id, p->fleet.id, &f, &gone, err);
+    if (rc != HFD_OK)
+        return rc;
+    row.leaving = true;
+    return gone ? hfd_part_row_delete(a->tx, row.guresid, row.fleet_id, err) : hfd_part_row_put(a->tx, &row, err);
+}
+
+static hfd_rc drop_nodepools(const struct apply *a, struct hfd_err *err)
+{
+    const struct hfd_input *in = a->call->input;
+    hfd_rc rc = HFD_OK;
+
+    for (size_t i = 0; rc == HFD_OK && i < a->parts.count; i++) {
         const struct hfd_part *p = &a->parts.items[i];
-        struct hfd_fleet_row f;
-        bool wanted = false, gone;
-        hfd_rc rc;
+        bool wanted = false;
 
         for (size_t k = 0; k < in->nodepool_count; k++)
             wanted = wanted || hfd_slice_eq(in->nodepools[k].name, p->row.name);
-        if (p->row.kind != HFD_KIND_NODEPOOL || (wanted && is_there(p)))
-            continue;
-        rc = hfd_part_row_delete(a->tx, a->call->guresid, p->row.fleet_id, err);
-        if (rc == HFD_OK && is_there(p))
-            rc = hfd_fleet_delete(a->tx, &fc, HFD_KIND_NODEPOOL, p->fleet.owner_id, p->fleet.id, &f, &gone, err);
-        if (rc != HFD_OK)
-            return rc;
+        if (p->row.kind == HFD_KIND_NODEPOOL && !(wanted && is_there(p)))
+            rc = dismiss(a, p, err);
     }
-    return HFD_OK;
+    return rc;
 }
 
 static hfd_rc apply_nodepools(struct apply *a, struct hfd_err *err)

@@ -34,6 +34,7 @@ static struct hfd_outcome_input outcome_input(const struct hfd_driver *d, const 
         .part_count = parts->count,
         .terminal_reasons = d->terminal_reasons,
         .terminal_reason_count = d->terminal_reason_count,
+        .required = d->fleet.required,
         .since_us = row->op_started_us,
     };
 }
@@ -160,20 +161,22 @@ static hfd_rc forget(struct hfd_txn *tx, const struct hfd_resource_row *row, str
 static hfd_rc observe(void *ctx, struct hfd_txn *tx, enum hfd_fleet_change what, const struct hfd_fleet_row *changed, int64_t now_us,
                       struct hfd_arena *mem, struct hfd_err *err)
 {
-    const struct hfd_driver *d = ctx;
+    const struct hfd_watch *watch = ctx;
+    const struct hfd_driver *d = watch->driver;
     struct hfd_resource_row row, before;
     struct hfd_part_row part;
     struct hfd_parts parts;
     hfd_rc rc;
 
-    (void)what; /* what exists is read, not believed */
     rc = hfd_part_row_by_fleet(tx, changed->id, mem, &part, err);
-    if (rc == HFD_NOT_FOUND)
+    if (rc == HFD_NOT_FOUND || (rc == HFD_OK && hfd_slice_eq(part.guresid, watch->except)))
         return HFD_OK;
     if (rc == HFD_OK)
         rc = hfd_resource_row_get(tx, part.guresid, mem, &row, err);
     if (rc == HFD_NOT_FOUND)
         return HFD_OK; /* it is just being made */
+    if (rc == HFD_OK && what == HFD_FLEET_REMOVED && part.leaving)
+        rc = hfd_part_row_delete(tx, part.guresid, part.fleet_id, err);
     if (rc != HFD_OK || row.state == HFD_STATE_FAILED)
         return rc;
     before = row;
@@ -195,7 +198,8 @@ static hfd_rc observe(void *ctx, struct hfd_txn *tx, enum hfd_fleet_change what,
 void hfd_driver_attach(struct hfd_driver *d)
 {
     d->fleet.on_change = observe;
-    d->fleet.on_change_ctx = d;
+    d->watch = (struct hfd_watch){.driver = d};
+    d->fleet.on_change_ctx = &d->watch;
     d->fleet.seal = hfd_output_seal_report;
     d->fleet.seal_ctx = d;
 }
@@ -401,7 +405,7 @@ static hfd_rc seal_cookie(struct hfd_txn *tx, const struct hfd_call *call, struc
     if (ids == NULL)
         return no_memory(err);
     for (size_t i = 0; i < parts.count; i++)
-        if (parts.rows[i].kind == HFD_KIND_NODEPOOL)
+        if (parts.rows[i].kind == HFD_KIND_NODEPOOL && !parts.rows[i].leaving)
             ids[c.nodepool_count++] = parts.rows[i].fleet_id;
     c.nodepool_ids = ids;
     return hfd_cookie_seal(call->driver->ring, call->driver->rng, call->guresid, &c, call->mem, &row->cookie, err);
@@ -488,14 +492,30 @@ static hfd_rc put_change(struct hfd_txn *tx, const struct hfd_call *call, bool s
     return commit_put(tx, call, was_ready && !anew ? HFD_STATE_UPDATING : HFD_STATE_CREATING, made || !same, row, out, err);
 }
 
-hfd_rc hfd_resource_put(struct hfd_txn *tx, const struct hfd_call *call, struct hfd_answer_doc *out, struct hfd_err *err)
+/* A call whose changes in HyperFleet the observer does not tell back: what they mean for this resource is judged once, at the end. */
+struct own_call {
+    struct hfd_call call;
+    struct hfd_fleet fleet;
+    struct hfd_watch watch;
+};
+
+static const struct hfd_call *own(const struct hfd_call *call, struct own_call *o)
+{
+    o->call = *call;
+    o->fleet = call->driver->fleet;
+    o->watch = (struct hfd_watch){call->driver, call->guresid};
+    o->fleet.on_change_ctx = &o->watch;
+    o->call.fleet = &o->fleet;
+    return &o->call;
+}
+
+static hfd_rc put(struct hfd_txn *tx, const struct hfd_call *call, struct hfd_answer_doc *out, struct hfd_err *err)
 {
     struct hfd_resource_row row;
     struct hfd_cookie cookie;
     bool found, same;
     hfd_rc rc;
 
-    HFD_ASSERT(call->input != NULL);
     *out = (struct hfd_answer_doc){.from = HFD_STATE_ABSENT};
     rc = load(tx, call, &row, &cookie, &found, err);
     if (rc != HFD_OK)
@@ -518,13 +538,21 @@ hfd_rc hfd_resource_put(struct hfd_txn *tx, const struct hfd_call *call, struct 
     return hfd_fail(err, HFD_CORRUPT, "resource %.*s is in no known state", HFD_SLICE_FMT(row.guresid));
 }
 
+hfd_rc hfd_resource_put(struct hfd_txn *tx, const struct hfd_call *call, struct hfd_answer_doc *out, struct hfd_err *err)
+{
+    struct own_call o;
+
+    HFD_ASSERT(call->input != NULL);
+    return put(tx, own(call, &o), out, err);
+}
+
 /* ---- DELETE ----------------------------------------------------------------------------------------------------------------- */
 
 /* Deletes the resource's own HyperFleet resource; a cluster takes its nodepools along. */
 static hfd_rc delete_parts(struct hfd_txn *tx, const struct hfd_call *call, const struct hfd_parts *parts, struct hfd_err *err)
 {
     const struct hfd_fleet_call fc = {
-        .fleet = &call->driver->fleet, .now_us = call->now_us, .caller = call->caller, .mem = call->mem};
+        .fleet = call->fleet, .now_us = call->now_us, .caller = call->caller, .mem = call->mem};
     hfd_rc rc = HFD_OK;
 
     for (size_t i = 0; rc == HFD_OK && i < parts->count; i++) {
@@ -597,7 +625,7 @@ static hfd_rc delete_orphan(struct hfd_txn *tx, const struct hfd_call *call, con
     return start_delete(tx, call, &row, out, err);
 }
 
-hfd_rc hfd_resource_delete(struct hfd_txn *tx, const struct hfd_call *call, struct hfd_answer_doc *out, struct hfd_err *err)
+static hfd_rc delete_it(struct hfd_txn *tx, const struct hfd_call *call, struct hfd_answer_doc *out, struct hfd_err *err)
 {
     struct hfd_resource_row row;
     struct hfd_cookie cookie;
@@ -614,4 +642,11 @@ hfd_rc hfd_resource_delete(struct hfd_txn *tx, const struct hfd_call *call, stru
     if (row.state == HFD_STATE_DELETING && !overdue(&row, call->now_us))
         return answer(tx, call, &row, out, err);
     return start_delete(tx, call, &row, out, err);
+}
+
+hfd_rc hfd_resource_delete(struct hfd_txn *tx, const struct hfd_call *call, struct hfd_answer_doc *out, struct hfd_err *err)
+{
+    struct own_call o;
+
+    return delete_it(tx, own(call, &o), out, err);
 }

@@ -20,9 +20,16 @@ struct hfd_output_rule {
     hfd_slice pointer;
 };
 
+/** Who is told of changes in HyperFleet: all resources but one, which is just being worked on. */
+struct hfd_watch {
+    const struct hfd_driver *driver;
+    hfd_slice except; /* GUResID, or none */
+};
+
 /** What the driver is made of; const after start-up but for the ring, shared by all threads. */
 struct hfd_driver {
     struct hfd_fleet fleet;
+    struct hfd_watch watch; /* the observer's context */
     struct hfd_input_rules rules;
     const struct hfd_keyring *_Atomic ring; /* a later one opens all that an earlier one sealed; earlier ones live on */
     const struct hfd_rng *rng;
@@ -49,6 +56,7 @@ struct hfd_call {
     int only;         /* the kind that the path fixes, or 0 */
     hfd_slice cookie; /* as received; empty = none */
     struct hfd_arena *mem;
+    const struct hfd_fleet *fleet; /* set inside: the engine, with an observer that leaves this resource out */
 
     /* PUT */
     hfd_slice body;          /* as received, for the raw digest */

@@ -69,19 +69,26 @@ static hfd_rc decode_segment(hfd_slice raw, struct hfd_arena *mem, hfd_slice *ou
 
 hfd_rc hfd_path_split(hfd_slice raw, struct hfd_arena *mem, struct hfd_path *out, struct hfd_err *err)
 {
-    size_t at = 0;
+    bool forgiven = false;
+    size_t at = 1;
 
     *out = (struct hfd_path){0};
     if (raw.len == 0 || raw.p[0] != '/')
         return hfd_fail(err, HFD_BAD_REQUEST, "the path does not begin with '/'");
-    at = raw.len > 1 && raw.p[1] == '/' ? 2 : 1;
-    if (raw.len > at && raw.p[raw.len - 1] == '/')
+    if (raw.len > 1 && raw.p[raw.len - 1] == '/')
         raw.len--;
     while (at < raw.len) {
         const char *slash = memchr(raw.p + at, '/', raw.len - at);
         size_t end = slash != NULL ? (size_t)(slash - raw.p) : raw.len;
         hfd_slice decoded;
-        hfd_rc rc = decode_segment((hfd_slice){raw.p + at, end - at}, mem, &decoded, err);
+        hfd_rc rc;
+
+        if (end == at && !forgiven) { /* a prefix registered with its slash, joined with one more */
+            forgiven = true;
+            at++;
+            continue;
+        }
+        rc = decode_segment((hfd_slice){raw.p + at, end - at}, mem, &decoded, err);
 
         if (rc != HFD_OK) {
             *out = (struct hfd_path){0};

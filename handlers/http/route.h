@@ -14,7 +14,7 @@ struct hfd_path {
 };
 
 /**
- * Splits a path. One doubled slash at the start and one slash at the end are forgiven.
+ * Splits a path. One doubled slash and one slash at the end are forgiven.
  * @param raw  begins with '/', without query; slices of out point into it, or into mem where something was decoded
  * @return HFD_OK, HFD_BAD_REQUEST (a broken escape, or one that hides NUL or '/'), HFD_NOMEM
  */

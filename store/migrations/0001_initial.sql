@@ -69,6 +69,7 @@ CREATE TABLE part (
   kind       BIGINT NOT NULL,
   name       TEXT   NOT NULL,
   generation BIGINT NOT NULL,
+  leaving    BIGINT NOT NULL DEFAULT 0,      -- 1 when the last input no longer has it: kept until HyperFleet has removed it
   PRIMARY KEY (guresid, fleet_id)
 );
 CREATE INDEX part_fleet ON part (fleet_id);

@@ -11,6 +11,9 @@
 #define T TEST_TIME_US
 #define PARTS_MAX 8
 
+static const hfd_slice adapters[] = {{"validation", 10}, {"dns", 3}, {"hypershift", 10}};
+static const struct hfd_adapter_names required[] = {
+    [HFD_KIND_CLUSTER] = {adapters, 3}, [HFD_KIND_NODEPOOL] = {adapters + 2, 1}};
 static const hfd_slice terminal[] = {{"InvalidConfiguration", 20}, {"QuotaExceeded", 13}};
 
 /* Adapters' conditions and parts, built a line each. */
@@ -36,6 +39,7 @@ static int setup(void **state)
         .parts = fx.parts,
         .terminal_reasons = terminal,
         .terminal_reason_count = 2,
+        .required = required,
         .since_us = T,
     };
     *state = &fx;
@@ -399,26 +403,31 @@ static void outcome_health_names_the_adapter(void **state)
     }
 }
 
-/* Unfinished parts are named with what Ready waits for; finished ones are not; many are counted. */
+/* Unfinished parts are named with the adapters that they wait for; finished ones are not; many are counted. */
 static void outcome_unfinished_names_parts_and_adapters(void **state)
 {
     struct fixture *fx = *state;
     struct hfd_part_view *part = add_part(fx, HFD_KIND_CLUSTER, "c1", "2abc");
+    struct hfd_part_report *report = add_report(fx, part, "validation");
     hfd_slice text;
 
-    (void)add_condition(fx, &part->conditions, "Ready", HFD_STATUS_FALSE, 2, "MissingRequiredAdapters",
-                        "Required adapters not reporting Available=True: [dns, hypershift]. Currently reporting: [validation]");
-    assert_text(hfd_outcome_unfinished(&fx->in, false, &fx->mem),
-                "cluster 'c1' (2abc): Required adapters not reporting Available=True: [dns, hypershift]");
-    add_ready(fx, add_part(fx, HFD_KIND_NODEPOOL, "np1", "2np1"), HFD_STATUS_TRUE, 2);
+    report->conditions.items = &fx->conditions[fx->condition_count];
+    (void)add_condition(fx, &report->conditions, "Available", HFD_STATUS_TRUE, 0, "", "");
+    report->observed_generation = 2;
+    assert_text(hfd_outcome_unfinished(&fx->in, false, &fx->mem), "cluster 'c1' (2abc): waiting for adapters dns, hypershift");
+    report->observed_generation = 1; /* that was for an earlier generation */
+    assert_text(hfd_outcome_unfinished(&fx->in, false, &fx->mem), "cluster 'c1' (2abc): waiting for adapters validation, dns, hypershift");
+    part = add_part(fx, HFD_KIND_NODEPOOL, "np1", "2np1");
+    part->conditions.items = &fx->conditions[fx->condition_count];
+    add_ready(fx, part, HFD_STATUS_TRUE, 2);
     add_part(fx, HFD_KIND_NODEPOOL, "np2", "2np2")->exists = false;
-    (void)add_part(fx, HFD_KIND_NODEPOOL, "np3", "2np3");
+    add_part(fx, HFD_KIND_NODEPOOL, "np3", "2np3")->leaving = true;
     assert_text(hfd_outcome_unfinished(&fx->in, false, &fx->mem),
-                "cluster 'c1' (2abc): Required adapters not reporting Available=True: [dns, hypershift]; nodepool 'np2' (2np2): removed in "
-                "HyperFleet; nodepool 'np3' (2np3): not Ready");
+                "cluster 'c1' (2abc): waiting for adapters validation, dns, hypershift; nodepool 'np2' (2np2): removed in "
+                "HyperFleet; nodepool 'np3' (2np3): waiting for Finalized from hypershift");
     assert_text(hfd_outcome_unfinished(&fx->in, true, &fx->mem),
-                "cluster 'c1' (2abc): Required adapters not reporting Available=True: [dns, hypershift]; nodepool 'np1' (2np1): still "
-                "there; nodepool 'np3' (2np3): still there");
+                "cluster 'c1' (2abc): waiting for Finalized from validation, dns, hypershift; nodepool 'np1' (2np1): waiting for "
+                "Finalized from hypershift; nodepool 'np3' (2np3): waiting for Finalized from hypershift");
     for (int i = 0; i < 4; i++)
         (void)add_part(fx, HFD_KIND_NODEPOOL, "np", "2np");
     text = hfd_outcome_unfinished(&fx->in, true, &fx->mem);
@@ -426,6 +435,23 @@ static void outcome_unfinished_names_parts_and_adapters(void **state)
     assert_string_equal(text.p + text.len - 12, "; and 4 more");
     fx->in.part_count = 0;
     assert_text(hfd_outcome_unfinished(&fx->in, true, &fx->mem), "");
+}
+
+/* A nodepool that leaves holds up readiness until it is gone, and is never missed. */
+static void outcome_waits_for_what_leaves(void **state)
+{
+    struct fixture *fx = *state;
+    struct hfd_part_view *leaving;
+
+    add_ready(fx, add_part(fx, HFD_KIND_CLUSTER, "c1", "2abc"), HFD_STATUS_TRUE, 2);
+    leaving = add_part(fx, HFD_KIND_NODEPOOL, "np1", "2np1");
+    leaving->leaving = leaving->deleting = true;
+    assert_int_equal(hfd_outcome_judge(&fx->in, &fx->mem, &fx->out), HFD_OK);
+    assert_int_equal(fx->out.progress, HFD_PROGRESS_WORKING);
+    leaving->exists = false;
+    assert_int_equal(hfd_outcome_judge(&fx->in, &fx->mem, &fx->out), HFD_OK);
+    assert_int_equal(fx->out.progress, HFD_PROGRESS_READY);
+    assert_string_equal(fx->out.health, "Healthy");
 }
 
 /* Whatever the ceiling, memory that runs short is told as such. */
@@ -450,7 +476,7 @@ static void outcome_tells_of_short_memory(void **state)
         hfd_arena_fini(&mem);
         hfd_arena_init(&mem, max);
         text = hfd_outcome_unfinished(&fx->in, false, &mem);
-        assert_true(text.p == NULL || hfd_slice_is(text, "cluster 'c1' (2abc): not Ready"));
+        assert_true(text.p == NULL || hfd_slice_is(text, "cluster 'c1' (2abc): waiting for adapters validation, dns, hypershift"));
         hfd_arena_fini(&mem);
     }
 }
@@ -470,6 +496,7 @@ int main(void)
         TEST(outcome_names_ids_whole),
         TEST(outcome_health_names_the_adapter),
         TEST(outcome_unfinished_names_parts_and_adapters),
+        TEST(outcome_waits_for_what_leaves),
         TEST(outcome_tells_of_short_memory),
     };
 

@@ -285,10 +285,33 @@ static void update_takes_nodepool_differences(void **state)
     assert_null(world_find(w, HFD_KIND_NODEPOOL, "np-one"));
     assert_int_equal(world_find(w, HFD_KIND_NODEPOOL, "np-two")->generation, 2);
     assert_int_equal(world_find(w, HFD_KIND_NODEPOOL, "np-three")->generation, 1);
-    world_succeed_all(w, ID);
-    assert_int_equal(get(w).answer, HFD_ANSWER_OUTPUT); /* the old pool's going is no part of it */
+        world_succeed(w, world_find(w, HFD_KIND_NODEPOOL, "np-two")->id);
+    world_succeed(w, world_find(w, HFD_KIND_NODEPOOL, "np-three")->id);
+    assert_int_equal(get(w).answer, HFD_ANSWER_HINT); /* the desired state has no np-one, and it is still there */
     world_succeed(w, one->id);
+    assert_int_equal(get(w).answer, HFD_ANSWER_OUTPUT);
+    assert_null(memmem(get(w).values.p, get(w).values.len, "np-one", 6));
     assert_int_equal(world_count(w, HFD_KIND_NODEPOOL), 2);
+}
+
+/* A pool that is wanted again while it goes is made anew beside it. */
+static void pool_back_while_it_goes(void **state)
+{
+    static const char none[] = BODY("{\"region\":\"a\"}", "[]");
+    struct world *w = *state;
+    hfd_slice first, second;
+
+    (void)bring_to(w, HFD_STATE_READY);
+    first = world_find(w, HFD_KIND_NODEPOOL, "np-one")->id;
+    assert_int_equal(put(w, none).answer, HFD_ANSWER_HINT);
+    assert_int_equal(put(w, body_a).answer, HFD_ANSWER_HINT);
+    second = world_find(w, HFD_KIND_NODEPOOL, "np-one")->id;
+    assert_false(hfd_slice_eq(first, second));
+    world_succeed(w, second);
+    assert_int_equal(get(w).answer, HFD_ANSWER_HINT);
+    world_succeed(w, first);
+    assert_int_equal(get(w).answer, HFD_ANSWER_OUTPUT);
+    assert_non_null(memmem(get(w).values.p, get(w).values.len, second.p, second.len));
 }
 
 /* What cannot change in place is RES-106 and changes nothing, not even the pools beside it. */
@@ -492,6 +515,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(new_attempt_ignores_old_reports, setup, teardown),
         cmocka_unit_test_setup_teardown(deletion_past_its_deadline, setup, teardown),
         cmocka_unit_test_setup_teardown(update_takes_nodepool_differences, setup, teardown),
+        cmocka_unit_test_setup_teardown(pool_back_while_it_goes, setup, teardown),
         cmocka_unit_test_setup_teardown(immutable_name_changes_nothing, setup, teardown),
         cmocka_unit_test_setup_teardown(taken_name_is_invalid, setup, teardown),
         cmocka_unit_test_setup_teardown(next_life_has_a_new_cookie, setup, teardown),

@@ -403,8 +403,8 @@ static void resource_row_is_replaced_whole(void **state)
         assert_resource_equal(&got, &rows[i]);
     }
     assert_null(got.secrets.p);
-    assert_int_equal(hfd_part_row_put(&fx->tx, &(struct hfd_part_row){S("g"), S("f"), HFD_KIND_CLUSTER, S("n"), 1}, NULL), HFD_OK);
-    assert_int_equal(hfd_part_row_put(&fx->tx, &(struct hfd_part_row){S("h"), S("f"), HFD_KIND_CLUSTER, S("n"), 1}, NULL), HFD_OK);
+    assert_int_equal(hfd_part_row_put(&fx->tx, &(struct hfd_part_row){S("g"), S("f"), HFD_KIND_CLUSTER, S("n"), 1, false}, NULL), HFD_OK);
+    assert_int_equal(hfd_part_row_put(&fx->tx, &(struct hfd_part_row){S("h"), S("f"), HFD_KIND_CLUSTER, S("n"), 1, false}, NULL), HFD_OK);
     assert_int_equal(hfd_resource_row_delete(&fx->tx, S("g"), NULL), HFD_OK);
     assert_int_equal(hfd_resource_row_get(&fx->tx, S("g"), &fx->mem, &got, NULL), HFD_NOT_FOUND);
     {
@@ -434,7 +434,7 @@ static void parts_come_cluster_first(void **state)
     struct hfd_part_row part;
 
     for (size_t i = 0; i < sizeof(puts) / sizeof(puts[0]); i++) {
-        part = (struct hfd_part_row){S("g"), hfd_slice_of(puts[i].fleet_id), puts[i].kind, hfd_slice_of(puts[i].name), puts[i].generation};
+        part = (struct hfd_part_row){S("g"), hfd_slice_of(puts[i].fleet_id), puts[i].kind, hfd_slice_of(puts[i].name), puts[i].generation, i == 1};
         assert_int_equal(hfd_part_row_put(&fx->tx, &part, NULL), HFD_OK);
     }
     assert_int_equal(hfd_part_row_list(&fx->tx, S("g"), &fx->mem, &list, NULL), HFD_OK);

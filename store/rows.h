@@ -102,6 +102,12 @@ HFD_MUST_CHECK hfd_rc hfd_fleet_row_pending(struct hfd_txn *tx, int64_t after_us
                                             struct hfd_arena *mem, struct hfd_fleet_list *out, struct hfd_err *err);
 
 /* Reports, in the order of their first arrival */
+/** What is judged of each report: its conditions; data, metadata and secrets, which may be large, are left empty. */
+HFD_MUST_CHECK hfd_rc hfd_report_row_heads(struct hfd_txn *tx, hfd_slice fleet_id, struct hfd_arena *mem, struct hfd_report_list *out,
+                                           struct hfd_err *err);
+/** One adapter's whole report; HFD_NOT_FOUND. */
+HFD_MUST_CHECK hfd_rc hfd_report_row_get(struct hfd_txn *tx, hfd_slice fleet_id, hfd_slice adapter, struct hfd_arena *mem,
+                                         struct hfd_report_row *out, struct hfd_err *err);
 HFD_MUST_CHECK hfd_rc hfd_report_row_list(struct hfd_txn *tx, hfd_slice fleet_id, struct hfd_arena *mem,
                                           struct hfd_report_list *out, struct hfd_err *err);
 HFD_MUST_CHECK hfd_rc hfd_report_row_put(struct hfd_txn *tx, const struct hfd_report_row *row, struct hfd_err *err);

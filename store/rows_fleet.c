@@ -42,6 +42,11 @@ static const char sql_fleet_pending[] =
 
 static const char sql_report_list[] =
     "SELECT " REPORT_COLUMNS " FROM report WHERE fleet_id = ?1 ORDER BY created_us, adapter";
+static const char sql_report_heads[] =
+    "SELECT fleet_id, adapter, observed_generation, observed_us, received_us, created_us, conditions, '', '', NULL"
+    " FROM report WHERE fleet_id = ?1 ORDER BY created_us, adapter";
+static const char sql_report_get[] =
+    "SELECT " REPORT_COLUMNS " FROM report WHERE fleet_id = ?1 AND adapter = ?2";
 static const char sql_report_put[] = /* created_us stays that of the first report */
     "INSERT INTO report (" REPORT_COLUMNS ")"
     " VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)"
@@ -266,7 +271,7 @@ static void read_report(struct hfd_row_in *in, void *out)
     row->secrets = hfd_row_blob(in);
 }
 
-hfd_rc hfd_report_row_list(struct hfd_txn *tx, hfd_slice fleet_id, struct hfd_arena *mem, struct hfd_report_list *out,
+static hfd_rc list_reports(struct hfd_txn *tx, const char *sql, hfd_slice fleet_id, struct hfd_arena *mem, struct hfd_report_list *out,
                            struct hfd_err *err)
 {
     struct hfd_stmt *st;
@@ -274,7 +279,7 @@ hfd_rc hfd_report_row_list(struct hfd_txn *tx, hfd_slice fleet_id, struct hfd_ar
     hfd_rc rc;
 
     *out = (struct hfd_report_list){.count = 0};
-    rc = hfd_db_prepare(tx->db, sql_report_list, &st, err);
+    rc = hfd_db_prepare(tx->db, sql, &st, err);
     if (rc != HFD_OK)
         return rc;
     hfd_stmt_text(st, 1, hfd_row_some(fleet_id));
@@ -282,6 +287,29 @@ hfd_rc hfd_report_row_list(struct hfd_txn *tx, hfd_slice fleet_id, struct hfd_ar
     out->rows = rows;
     out->total = (int64_t)out->count;
     return rc;
+}
+
+hfd_rc hfd_report_row_list(struct hfd_txn *tx, hfd_slice fleet_id, struct hfd_arena *mem, struct hfd_report_list *out, struct hfd_err *err)
+{
+    return list_reports(tx, sql_report_list, fleet_id, mem, out, err);
+}
+
+hfd_rc hfd_report_row_heads(struct hfd_txn *tx, hfd_slice fleet_id, struct hfd_arena *mem, struct hfd_report_list *out, struct hfd_err *err)
+{
+    return list_reports(tx, sql_report_heads, fleet_id, mem, out, err);
+}
+
+hfd_rc hfd_report_row_get(struct hfd_txn *tx, hfd_slice fleet_id, hfd_slice adapter, struct hfd_arena *mem, struct hfd_report_row *out,
+                          struct hfd_err *err)
+{
+    struct hfd_stmt *st;
+    hfd_rc rc = hfd_db_prepare(tx->db, sql_report_get, &st, err);
+
+    if (rc != HFD_OK)
+        return rc;
+    hfd_stmt_text(st, 1, hfd_row_some(fleet_id));
+    hfd_stmt_text(st, 2, hfd_row_some(adapter));
+    return hfd_row_one(st, mem, "report", read_report, out, err);
 }
 
 hfd_rc hfd_report_row_put(struct hfd_txn *tx, const struct hfd_report_row *row, struct hfd_err *err)

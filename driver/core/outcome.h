@@ -44,7 +44,7 @@ struct hfd_outcome_input {
     const hfd_slice *terminal_reasons;
     size_t terminal_reason_count;
     const struct hfd_adapter_names *required; /* by enum hfd_kind: named where a part waits for them */
-    int64_t since_us; /* start of the operation: reports received before it do not fail it */
+    int64_t since_us;                         /* start of the operation: reports received before it do not fail it */
 };
 
 struct hfd_outcome {

@@ -49,15 +49,6 @@ hfd_rc hfd_output_secrets(const struct hfd_driver *d, const struct hfd_resource_
     return HFD_OK;
 }
 
-/* The last report of an adapter on the resource's main part: its cluster, or the nodepool of a nodepool resource. */
-static const struct hfd_report_row *report_of(const struct hfd_part *part, hfd_slice adapter)
-{
-    for (size_t i = 0; i < part->reports.count; i++)
-        if (hfd_slice_eq(part->reports.rows[i].adapter, adapter))
-            return &part->reports.rows[i];
-    return NULL;
-}
-
 /* A report's data; with `secrets` its data.secrets in plain, else redacted as stored. Gives. */
 static hfd_rc report_data(const struct hfd_driver *d, const struct hfd_report_row *r, bool secrets, struct hfd_arena *mem, json_t **out,
                           struct hfd_err *err)
@@ -87,19 +78,29 @@ static hfd_rc report_data(const struct hfd_driver *d, const struct hfd_report_ro
     return HFD_OK;
 }
 
+/* One output under construction. */
+struct work {
+    struct hfd_txn *tx;
+    const struct hfd_driver *d;
+    const struct hfd_parts *parts; /* the first is the main part: the cluster, or the nodepool of a nodepool resource */
+    struct hfd_arena *mem;
+};
+
 /* Adds what the rules take from the main part's reports as members of an object under construction. */
-static hfd_rc add_mapped(const struct hfd_driver *d, const struct hfd_output_rule *rules, size_t count, bool secrets,
-                         const struct hfd_part *main_part, struct hfd_arena *mem, struct hfd_buf *b, struct hfd_err *err)
+static hfd_rc add_mapped(const struct work *w, const struct hfd_output_rule *rules, size_t count, bool secrets, struct hfd_buf *b,
+                         struct hfd_err *err)
 {
     for (size_t i = 0; i < count; i++) {
-        const struct hfd_report_row *r = report_of(main_part, rules[i].adapter);
+        struct hfd_report_row r;
         const json_t *value;
         json_t *data;
         hfd_rc rc;
 
-        if (r == NULL)
+        rc = hfd_report_row_get(w->tx, w->parts->items[0].row.fleet_id, rules[i].adapter, w->mem, &r, err);
+        if (rc == HFD_NOT_FOUND)
             continue;
-        rc = report_data(d, r, secrets, mem, &data, err);
+        if (rc == HFD_OK)
+            rc = report_data(w->d, &r, secrets, w->mem, &data, err);
         if (rc != HFD_OK)
             return rc;
         value = hfd_json_pointer(data, rules[i].pointer);
@@ -178,9 +179,10 @@ static hfd_rc finish(struct hfd_buf *b, struct hfd_arena *mem, hfd_slice *out, s
     return out->p != NULL ? HFD_OK : no_memory(err);
 }
 
-static hfd_rc build_secrets(const struct hfd_driver *d, const struct hfd_parts *parts, struct hfd_arena *mem, struct hfd_resource_row *row,
-                            struct hfd_err *err)
+static hfd_rc build_secrets(const struct work *w, struct hfd_resource_row *row, struct hfd_err *err)
 {
+    const struct hfd_driver *d = w->d;
+    struct hfd_arena *mem = w->mem;
     hfd_slice plain, aad, was;
     struct hfd_buf b;
     hfd_rc rc;
@@ -191,7 +193,7 @@ static hfd_rc build_secrets(const struct hfd_driver *d, const struct hfd_parts *
     }
     hfd_buf_init(&b, OUTPUT_MAX_BYTES);
     hfd_buf_addc(&b, '{');
-    rc = add_mapped(d, d->output_secrets, d->output_secret_count, true, &parts->items[0], mem, &b, err);
+    rc = add_mapped(w, d->output_secrets, d->output_secret_count, true, &b, err);
     if (rc == HFD_OK)
         rc = finish(&b, mem, &plain, err);
     hfd_buf_fini(&b);
@@ -206,17 +208,18 @@ static hfd_rc build_secrets(const struct hfd_driver *d, const struct hfd_parts *
     return aad.p != NULL && row->secrets.p != NULL ? HFD_OK : no_memory(err);
 }
 
-hfd_rc hfd_output_build(const struct hfd_driver *d, const struct hfd_parts *parts, const struct hfd_outcome *outcome,
+hfd_rc hfd_output_build(struct hfd_txn *tx, const struct hfd_driver *d, const struct hfd_parts *parts, const struct hfd_outcome *outcome,
                         struct hfd_arena *mem, struct hfd_resource_row *row, struct hfd_err *err)
 {
+    const struct work w = {tx, d, parts, mem};
     struct hfd_buf b;
     hfd_rc rc;
 
     hfd_buf_init(&b, OUTPUT_MAX_BYTES);
     values(&b, parts, outcome, row);
-    rc = add_mapped(d, d->output_values, d->output_value_count, false, &parts->items[0], mem, &b, err);
+    rc = add_mapped(&w, d->output_values, d->output_value_count, false, &b, err);
     if (rc == HFD_OK)
         rc = finish(&b, mem, &row->output, err);
     hfd_buf_fini(&b);
-    return rc == HFD_OK ? build_secrets(d, parts, mem, row, err) : rc;
+    return rc == HFD_OK ? build_secrets(&w, row, err) : rc;
 }

@@ -11,8 +11,8 @@
 /** A part with all that is known of it. */
 struct hfd_part {
     struct hfd_part_row row;
-    struct hfd_fleet_row fleet; /* valid when view.exists */
-    struct hfd_report_list reports;
+    struct hfd_fleet_row fleet;     /* valid when view.exists */
+    struct hfd_report_list reports; /* heads: without data */
     struct hfd_part_view view;
 };
 
@@ -26,7 +26,8 @@ struct hfd_parts {
  * A mapped output whose adapter has not reported it is left out.
  * @return HFD_OK, HFD_NOMEM, HFD_CORRUPT (a sealed report cannot be opened)
  */
-HFD_MUST_CHECK hfd_rc hfd_output_build(const struct hfd_driver *d, const struct hfd_parts *parts, const struct hfd_outcome *outcome,
+HFD_MUST_CHECK hfd_rc hfd_output_build(struct hfd_txn *tx, const struct hfd_driver *d, const struct hfd_parts *parts,
+                                       const struct hfd_outcome *outcome,
                                        struct hfd_arena *mem, struct hfd_resource_row *row, struct hfd_err *err);
 
 /** The plain secrets of a row, "{}" when there are none. */

@@ -53,7 +53,7 @@ static hfd_rc load_part(struct hfd_txn *tx, struct hfd_part *p, struct hfd_arena
     p->view.generation = p->fleet.generation;
     rc = hfd_conditions_parse(p->fleet.conditions, mem, &p->view.conditions, err);
     if (rc == HFD_OK)
-        rc = hfd_report_row_list(tx, p->row.fleet_id, mem, &p->reports, err);
+        rc = hfd_report_row_heads(tx, p->row.fleet_id, mem, &p->reports, err);
     return rc == HFD_OK ? load_reports(p, mem, err) : rc;
 }
 

@@ -75,9 +75,9 @@ static hfd_rc overdue_message(struct hfd_txn *tx, const struct hfd_driver *d, co
     if (unfinished.p == NULL)
         return no_memory(err);
     *out = hfd_arena_printf(mem, "%s of resource %.*s was not finished at its deadline: %.*s. %s",
-                            deleting                            ? "The deletion"
+                            deleting                           ? "The deletion"
                             : row->state == HFD_STATE_CREATING ? "The creation"
-                                                                : "The update",
+                                                               : "The update",
                             HFD_SLICE_FMT(row->guresid), (int)(unfinished.len < 300 ? unfinished.len : 300), unfinished.p,
                             deleting ? "It goes on; delete again to wait for it." : "Deploy again to give it more time, or delete the resource.");
     return out->p != NULL ? HFD_OK : no_memory(err);
@@ -99,7 +99,7 @@ static hfd_rc settle(struct hfd_txn *tx, const struct hfd_driver *d, int64_t now
 }
 
 /* Moves a row to what its parts say. `row` is settled; it is changed in memory only. */
-static hfd_rc judge(const struct hfd_driver *d, const struct hfd_parts *parts, int64_t now_us, struct hfd_arena *mem,
+static hfd_rc judge(struct hfd_txn *tx, const struct hfd_driver *d, const struct hfd_parts *parts, int64_t now_us, struct hfd_arena *mem,
                     struct hfd_resource_row *row, struct hfd_err *err)
 {
     const struct hfd_outcome_input in = outcome_input(d, row, parts, mem);
@@ -123,7 +123,7 @@ static hfd_rc judge(const struct hfd_driver *d, const struct hfd_parts *parts, i
         row->state = HFD_STATE_READY;
         row->updated_us = now_us;
     }
-    return hfd_output_build(d, parts, &o, mem, row, err);
+    return hfd_output_build(tx, d, parts, &o, mem, row, err);
 }
 
 /* ---- the observer ----------------------------------------------------------------------------------------------------------- */
@@ -188,7 +188,7 @@ static hfd_rc observe(void *ctx, struct hfd_txn *tx, enum hfd_fleet_change what,
     if (row.state == HFD_STATE_DELETING)
         return any_exists(&parts) ? HFD_OK : forget(tx, &row, err);
     if (row.state != HFD_STATE_FAILED)
-        rc = judge(d, &parts, now_us, mem, &row, err);
+        rc = judge(tx, d, &parts, now_us, mem, &row, err);
     if (rc != HFD_OK || row_equal(&row, &before))
         return rc;
     moved(before.state, row.state);
@@ -438,7 +438,7 @@ static hfd_rc commit_put(struct hfd_txn *tx, const struct hfd_call *call, enum h
     if (rc == HFD_OK)
         rc = hfd_parts_load(tx, call->guresid, call->mem, &parts, err);
     if (rc == HFD_OK)
-        rc = judge(call->driver, &parts, call->now_us, call->mem, row, err);
+        rc = judge(tx, call->driver, &parts, call->now_us, call->mem, row, err);
     if (rc != HFD_OK)
         return rc;
     moved((int)to, row->state);

@@ -11,7 +11,10 @@
 #include "driver/core/life.h"
 #include "driver/fleet/fleet.h"
 
-enum hfd_op { HFD_OP_CREATE, HFD_OP_UPDATE, HFD_OP_DELETE, HFD_OP_COUNT };
+enum hfd_op { HFD_OP_CREATE,
+              HFD_OP_UPDATE,
+              HFD_OP_DELETE,
+              HFD_OP_COUNT };
 
 /** One entry of the outputs map: `driver.outputs.values.NAME: ADAPTER:/json/pointer`. */
 struct hfd_output_rule {
@@ -59,21 +62,21 @@ struct hfd_call {
     const struct hfd_fleet *fleet; /* set inside: the engine, with an observer that leaves this resource out */
 
     /* PUT */
-    hfd_slice body;          /* as received, for the raw digest */
+    hfd_slice body;                /* as received, for the raw digest */
     const struct hfd_input *input; /* parsed; NULL while only the short cut is tried */
 };
 
 struct hfd_answer_doc {
     enum hfd_answer answer;
     bool has_cookie;
-    hfd_slice cookie;      /* Set-Humanitec-Driver-Cookie on PUT 200, 202, 409 */
-    struct hfd_hint hint;  /* HINT, BUSY */
-    hfd_slice error;       /* FAILED: "RES-104" */
+    hfd_slice cookie;     /* Set-Humanitec-Driver-Cookie on PUT 200, 202, 409 */
+    struct hfd_hint hint; /* HINT, BUSY */
+    hfd_slice error;      /* FAILED: "RES-104" */
     hfd_slice message;
-    hfd_slice type;        /* OUTPUT */
-    hfd_slice values;      /* JSON object */
-    hfd_slice secrets;     /* JSON object, plain; never logged */
-    bool decided;          /* the peeks: whether this is the answer */
+    hfd_slice type;          /* OUTPUT */
+    hfd_slice values;        /* JSON object */
+    hfd_slice secrets;       /* JSON object, plain; never logged */
+    bool decided;            /* the peeks: whether this is the answer */
     enum hfd_state from, to; /* for the transition metric and the log; equal when nothing moved */
 };
 

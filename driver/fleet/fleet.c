@@ -7,6 +7,8 @@
 #include "driver/fleet/ksuid.h"
 #include "driver/fleet/names.h"
 
+/* Adapters that may report on one resource. */
+#define ADAPTERS_MAX 256
 /* Conditions of a resource never come near this. */
 #define CONDITIONS_MAX_BYTES ((size_t)256 * 1024)
 
@@ -136,7 +138,7 @@ hfd_rc hfd_fleet_reports(struct hfd_txn *tx, hfd_slice id, struct hfd_arena *mem
     hfd_rc rc;
 
     *out = (struct hfd_agg_reports){NULL, 0};
-    rc = hfd_report_row_list(tx, id, mem, rows, err);
+    rc = hfd_report_row_heads(tx, id, mem, rows, err);
     if (rc != HFD_OK || rows->count == 0)
         return rc;
     items = hfd_arena_array(mem, rows->count, sizeof(*items));
@@ -345,7 +347,6 @@ hfd_rc hfd_fleet_delete(struct hfd_txn *tx, const struct hfd_fleet_call *call, e
     return rc == HFD_OK ? remove_if_finalized(tx, call, out, gone, err) : rc;
 }
 
-
 hfd_rc hfd_fleet_force_delete(struct hfd_txn *tx, const struct hfd_fleet_call *call, enum hfd_kind kind, hfd_slice owner_id, hfd_slice id,
                               struct hfd_err *err)
 {
@@ -488,24 +489,36 @@ static hfd_rc aggregate(struct hfd_txn *tx, const struct hfd_fleet_call *call, s
     return hfd_fleet_row_update(tx, row, err);
 }
 
+/* Adapters' names are their own choice, so that how many there are needs a bound. */
+static hfd_rc room_for_another(struct hfd_txn *tx, const struct hfd_fleet_call *call, hfd_slice id, struct hfd_err *err)
+{
+    struct hfd_report_list rows;
+    hfd_rc rc = hfd_report_row_heads(tx, id, call->mem, &rows, err);
+
+    if (rc == HFD_OK && rows.count >= ADAPTERS_MAX)
+        rc = hfd_fail_field(err, HFD_LIMIT, "adapter", "at most %d adapters can report on one resource", ADAPTERS_MAX);
+    return rc;
+}
+
 hfd_rc hfd_fleet_report(struct hfd_txn *tx, const struct hfd_fleet_call *call, const struct hfd_fleet_report *in,
                         enum hfd_verdict *verdict, struct hfd_report_row *out, struct hfd_err *err)
 {
-    const struct hfd_report_row *prev = NULL;
-    struct hfd_report_list rows;
+    struct hfd_report_row before, *prev = &before;
     struct hfd_fleet_row row;
     bool gone;
     hfd_rc rc;
 
     *out = (struct hfd_report_row){0};
     rc = hfd_fleet_get(tx, in->kind, in->owner_id, in->id, call->mem, &row, err);
-    if (rc == HFD_OK)
-        rc = hfd_report_row_list(tx, in->id, call->mem, &rows, err);
     if (rc != HFD_OK)
         return rc;
-    for (size_t i = 0; i < rows.count; i++)
-        if (hfd_slice_eq(rows.rows[i].adapter, in->adapter))
-            prev = &rows.rows[i];
+    rc = hfd_report_row_get(tx, in->id, in->adapter, call->mem, &before, err);
+    if (rc == HFD_NOT_FOUND) {
+        prev = NULL;
+        rc = room_for_another(tx, call, in->id, err);
+    }
+    if (rc != HFD_OK)
+        return rc;
     rc = judge(in, &row, prev, call->mem, verdict, err);
     if (rc != HFD_OK || *verdict == HFD_VERDICT_DISCARD)
         return rc;

@@ -27,15 +27,15 @@ void hfd_api_send(struct hfd_exchange *x, struct hfd_reply *reply, const char *c
     hfd_rc rc;
 
     rc = hfd_buf_finish(b, &text, &err);
-    if (rc == HFD_OK && text.len > 0) {
-        reply->content_type = content_type;
-        reply->body = hfd_arena_dup(hfd_exchange_mem(x), text);
-        if (reply->body.p == NULL)
-            rc = hfd_fail(&err, HFD_NOMEM, "out of memory for the answer");
-    }
-    hfd_buf_fini(b);
-    if (rc != HFD_OK)
+    if (rc != HFD_OK) {
+        hfd_buf_fini(b);
         hfd_exchange_fail(x, rc, &err);
-    else
-        hfd_exchange_reply(x, reply);
+        return;
+    }
+    if (text.len > 0) {
+        reply->content_type = content_type;
+        reply->body = text;
+    }
+    hfd_exchange_keep(x, b);
+    hfd_exchange_reply(x, reply);
 }

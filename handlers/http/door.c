@@ -165,17 +165,19 @@ static void refuse(struct hfd_conn *conn, const struct hfd_head_fault *fault)
 {
     const struct hfd_app *app = conn->loop->server->app;
     h2o_buffer_t *in = conn->sock->input;
-    char id[HFD_KSUID_LEN], status[12];
+    char id[HFD_KSUID_LEN], status[12], text[128];
     struct hfd_problem problem;
     hfd_slice method, path;
     h2o_iovec_t vec;
 
     hfd_head_peek(&conn->scan, in->bytes, in->size, &method, &path);
+    (void)snprintf(text, sizeof(text), fault->status == 413 ? "%s: expected at most %zu bytes" : "%s", fault->text,
+                   conn->loop->server->limits.body_max_bytes);
     problem = (struct hfd_problem){
         .dialect = hfd_dialect_of(conn->listener->which, path),
         .rc = fault->status == 413 ? HFD_TOO_LARGE : HFD_BAD_REQUEST,
         .status = fault->status,
-        .message = fault->text,
+        .message = text,
         .path = path,
         .request_id = {id, sizeof(id)},
         .now_us = hfd_clock_wall_us(app->clock),

@@ -26,6 +26,7 @@ struct hfd_exchange {
     struct hfd_match match;
     struct hfd_request view;
     struct hfd_arena mem;
+    struct hfd_buf body; /* of the answer; kept until it is out */
     hfd_then_fn *then;
     bool counted; /* in server->in_flight */
     bool replied;
@@ -62,6 +63,7 @@ static void unref(struct hfd_exchange *x)
         return;
     leave_flight(x);
     hfd_arena_fini(&x->mem);
+    hfd_buf_fini(&x->body);
     HFD_ASSERT(x->loop->exchanges > 0);
     x->loop->exchanges--;
     x->magic = 0;
@@ -131,6 +133,13 @@ static void add_headers(struct hfd_exchange *x, const struct hfd_reply *reply)
         add_header(req, "Allow", hfd_slice_of(reply->allow));
 }
 
+void hfd_exchange_keep(struct hfd_exchange *x, struct hfd_buf *b)
+{
+    hfd_buf_fini(&x->body);
+    x->body = *b;
+    *b = (struct hfd_buf){0};
+}
+
 void hfd_exchange_reply(struct hfd_exchange *x, const struct hfd_reply *reply)
 {
     static h2o_generator_t generator = {NULL, NULL};
@@ -164,7 +173,7 @@ void hfd_exchange_reply(struct hfd_exchange *x, const struct hfd_reply *reply)
 
 static void reply_problem(struct hfd_exchange *x, struct hfd_problem *p, const char *allow)
 {
-    struct hfd_reply reply;
+    struct hfd_reply reply = {0};
     struct hfd_buf b;
 
     p->dialect = x->match.dialect;
@@ -173,10 +182,11 @@ static void reply_problem(struct hfd_exchange *x, struct hfd_problem *p, const c
     p->now_us = x->view.received_us;
     hfd_buf_init(&b, PROBLEM_MAX_BYTES);
     hfd_problem_format(p, &b, &reply);
-    reply.body = b.rc == HFD_OK ? hfd_arena_dup(&x->mem, hfd_buf_slice(&b)) : HFD_SLICE_NONE;
-    if (reply.body.p == NULL)
+    if (b.rc == HFD_OK)
+        reply.body = hfd_buf_slice(&b);
+    else
         reply.content_type = NULL; /* no memory even for the excuse: the status says it */
-    hfd_buf_fini(&b);
+    hfd_exchange_keep(x, &b);
     reply.allow = allow;
     hfd_exchange_reply(x, &reply);
 }

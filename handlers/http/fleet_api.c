@@ -10,7 +10,7 @@
 #include "driver/fleet/names.h"
 
 #define DOCUMENT_MAX_BYTES ((size_t)4 * 1024 * 1024)
-#define LIST_MAX_BYTES ((size_t)64 * 1024 * 1024)
+#define LIST_MAX_BYTES ((size_t)128 * 1024 * 1024)
 #define PAGE_SIZE_DEFAULT 100
 #define PAGE_SIZE_MAX 500
 #define PAGE_MAX INT64_C(1000000000)

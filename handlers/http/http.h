@@ -5,6 +5,7 @@
 #ifndef HFD_HTTP_HTTP_H
 #define HFD_HTTP_HTTP_H
 
+#include "driver/base/buf.h"
 #include "driver/base/settings.h"
 #include "driver/core/resource.h"
 #include "driver/fleet/vocabulary.h"
@@ -26,8 +27,8 @@ enum hfd_method { HFD_METHOD_LIST(HFD_METHOD_ENUM_) HFD_METHOD_COUNT };
 struct hfd_request {
     enum hfd_method method;
     hfd_slice method_text;
-    hfd_slice path;                   /* without query, as received */
-    hfd_slice query;                  /* without '?' */
+    hfd_slice path;  /* without query, as received */
+    hfd_slice query; /* without '?' */
     hfd_slice body;
     hfd_slice request_id; /* made by us; lives as long as the exchange */
     int64_t received_us;  /* wall clock */
@@ -112,7 +113,9 @@ typedef void hfd_then_fn(struct hfd_exchange *x, void *arg, hfd_rc rc, const str
 void hfd_exchange_update(struct hfd_exchange *x, hfd_txn_fn *fn, void *arg, hfd_then_fn *then);
 void hfd_exchange_view(struct hfd_exchange *x, hfd_txn_fn *fn, void *arg, hfd_then_fn *then);
 
-/** Answers, once. The reply's memory may be the exchange's. */
+/** Takes a finished buffer: its bytes live until the answer is out, whatever the ceiling of the exchange's arena. Once per exchange. */
+void hfd_exchange_keep(struct hfd_exchange *x, struct hfd_buf *b);
+/** Answers, once. The reply's memory is the exchange's, or static. */
 void hfd_exchange_reply(struct hfd_exchange *x, const struct hfd_reply *reply);
 /** Answers with an error in the route's dialect: RES-1xx, problem+json, or plain JSON (reply.c). */
 void hfd_exchange_fail(struct hfd_exchange *x, hfd_rc rc, const struct hfd_err *err);

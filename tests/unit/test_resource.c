@@ -14,7 +14,7 @@
 #define POOL(name, spec) "{\"name\":\"" name "\",\"spec\":" spec "}"
 static const char body_a[] = BODY("{\"region\":\"a\"}", "[" POOL("np-one", "{\"n\":1}") "]");
 static const char body_a_reordered[] = " {\"driver\": {\"values\":{\"nodepools\":[" POOL("np-one", "{\"n\":1}") "],\"cluster\":{\"spec\":{\"region\":"
-                                       "\"a\"},\"name\":\"c-one\"}}}, \"type\":\"hyperfleet-cluster\"}";
+                                                                                                                "\"a\"},\"name\":\"c-one\"}}}, \"type\":\"hyperfleet-cluster\"}";
 static const char body_b[] = BODY("{\"region\":\"b\"}", "[" POOL("np-one", "{\"n\":1}") "]");
 static const char body_c[] = BODY("{\"region\":\"c\"}", "[" POOL("np-one", "{\"n\":1}") "]");
 
@@ -142,9 +142,12 @@ static void get_and_delete_table(void **state)
         enum hfd_state from;
         enum hfd_answer get, del;
     } cells[] = {
-        {HFD_STATE_ABSENT, HFD_ANSWER_ABSENT, HFD_ANSWER_ABSENT}, {HFD_STATE_CREATING, HFD_ANSWER_HINT, HFD_ANSWER_HINT},
-        {HFD_STATE_UPDATING, HFD_ANSWER_HINT, HFD_ANSWER_HINT},   {HFD_STATE_READY, HFD_ANSWER_OUTPUT, HFD_ANSWER_HINT},
-        {HFD_STATE_FAILED, HFD_ANSWER_FAILED, HFD_ANSWER_HINT},   {HFD_STATE_DELETING, HFD_ANSWER_HINT, HFD_ANSWER_HINT},
+        {HFD_STATE_ABSENT, HFD_ANSWER_ABSENT, HFD_ANSWER_ABSENT},
+        {HFD_STATE_CREATING, HFD_ANSWER_HINT, HFD_ANSWER_HINT},
+        {HFD_STATE_UPDATING, HFD_ANSWER_HINT, HFD_ANSWER_HINT},
+        {HFD_STATE_READY, HFD_ANSWER_OUTPUT, HFD_ANSWER_HINT},
+        {HFD_STATE_FAILED, HFD_ANSWER_FAILED, HFD_ANSWER_HINT},
+        {HFD_STATE_DELETING, HFD_ANSWER_HINT, HFD_ANSWER_HINT},
     };
 
     (void)state;
@@ -285,7 +288,7 @@ static void update_takes_nodepool_differences(void **state)
     assert_null(world_find(w, HFD_KIND_NODEPOOL, "np-one"));
     assert_int_equal(world_find(w, HFD_KIND_NODEPOOL, "np-two")->generation, 2);
     assert_int_equal(world_find(w, HFD_KIND_NODEPOOL, "np-three")->generation, 1);
-        world_succeed(w, world_find(w, HFD_KIND_NODEPOOL, "np-two")->id);
+    world_succeed(w, world_find(w, HFD_KIND_NODEPOOL, "np-two")->id);
     world_succeed(w, world_find(w, HFD_KIND_NODEPOOL, "np-three")->id);
     assert_int_equal(get(w).answer, HFD_ANSWER_HINT); /* the desired state has no np-one, and it is still there */
     world_succeed(w, one->id);

@@ -10,6 +10,7 @@
 #define HFD_STORE_DB_H
 
 #include "driver/base/arena.h"
+#include "driver/base/buf.h"
 #include "driver/base/slice.h"
 
 struct hfd_db;
@@ -44,7 +45,10 @@ HFD_MUST_CHECK hfd_rc hfd_db_rollback_to(struct hfd_db *db, struct hfd_err *err)
 /** Housekeeping of the writer between transactions, after their answers have gone out: copies a long log into the database. */
 HFD_MUST_CHECK hfd_rc hfd_db_tidy(struct hfd_db *db, struct hfd_err *err);
 
-/** Runs statements without parameters and results: migrations. */
+/**
+ * Runs statements without parameters and results: migrations. Of comments that begin with an engine's name and a colon, its own engine reads
+ * the rest as SQL: "sqlite: WITHOUT ROWID".
+ */
 HFD_MUST_CHECK hfd_rc hfd_db_exec(struct hfd_db *db, const char *sql, struct hfd_err *err);
 /** The schema version in the file; 0 = empty. */
 HFD_MUST_CHECK hfd_rc hfd_db_schema_version(struct hfd_db *db, int64_t *out, struct hfd_err *err);
@@ -56,10 +60,28 @@ HFD_MUST_CHECK hfd_rc hfd_db_set_schema_version(struct hfd_db *db, int64_t versi
  */
 HFD_MUST_CHECK hfd_rc hfd_db_prepare(struct hfd_db *db, const char *sql, struct hfd_stmt **out, struct hfd_err *err);
 
+/**
+ * Prepares a text that was composed, for one use: hfd_stmt_done ends it. Composed of fixed fragments only, values are bound.
+ * @param sql  borrowed during the call
+ */
+HFD_MUST_CHECK hfd_rc hfd_db_prepare_once(struct hfd_db *db, hfd_slice sql, struct hfd_stmt **out, struct hfd_err *err);
+
+/*
+ * Dialect: expressions that are no portable SQL, added to a text that is being composed. A JSON member is named by a bound path, written by
+ * hfd_db_json_path from plain names with dots between them (letters, digits, underscores).
+ */
+/** The member as text: strings as they are, other values as JSON, NULL where there is none or null. */
+void hfd_db_sql_json_text(const struct hfd_db *db, struct hfd_buf *sql, const char *column, int path_at);
+/** The member as a number; NULL where it is none. */
+void hfd_db_sql_json_number(const struct hfd_db *db, struct hfd_buf *sql, const char *column, int path_at);
+/** p is NULL when out of memory. */
+hfd_slice hfd_db_json_path(const struct hfd_db *db, hfd_slice dotted, struct hfd_arena *mem);
+
 /* Bindings count from 1; text and blobs are borrowed until hfd_stmt_done. A failure sticks and is answered by the next step. */
 void hfd_stmt_text(struct hfd_stmt *st, int at, hfd_slice v); /* p == NULL binds NULL */
 void hfd_stmt_blob(struct hfd_stmt *st, int at, hfd_slice v);
 void hfd_stmt_i64(struct hfd_stmt *st, int at, int64_t v);
+void hfd_stmt_f64(struct hfd_stmt *st, int at, double v);
 void hfd_stmt_null(struct hfd_stmt *st, int at);
 
 /**

@@ -26,6 +26,24 @@ struct hfd_fleet_row {
     hfd_slice created_by, updated_by, deleted_by;
 };
 
+/* What lists find a resource by, besides its own columns. Texts are borrowed. */
+struct hfd_fleet_label {
+    hfd_slice key, value;
+};
+
+struct hfd_fleet_condition {
+    hfd_slice type, status;
+    int64_t observed_generation;
+    int64_t last_updated_us, last_transition_us;
+};
+
+struct hfd_fleet_keys {
+    const struct hfd_fleet_label *labels; /* keys unique and ascending */
+    size_t label_count;
+    const struct hfd_fleet_condition *conditions; /* types unique */
+    size_t condition_count;
+};
+
 struct hfd_report_row {
     hfd_slice fleet_id;
     hfd_slice adapter;
@@ -86,7 +104,7 @@ HFD_MUST_CHECK hfd_rc hfd_fleet_row_get(struct hfd_txn *tx, hfd_slice id, struct
 HFD_MUST_CHECK hfd_rc hfd_fleet_row_insert(struct hfd_txn *tx, const struct hfd_fleet_row *row, struct hfd_err *err);
 /** All columns but id, kind, owner_id and created_*; HFD_NOT_FOUND, HFD_CONFLICT when the name is taken. */
 HFD_MUST_CHECK hfd_rc hfd_fleet_row_update(struct hfd_txn *tx, const struct hfd_fleet_row *row, struct hfd_err *err);
-/** Removes the row and its reports. */
+/** Removes the row and its reports; hfd_fleet_keys_put removes what it was found by. */
 HFD_MUST_CHECK hfd_rc hfd_fleet_row_delete(struct hfd_txn *tx, hfd_slice id, struct hfd_err *err);
 /** The live (not deleting) resource of that name; HFD_NOT_FOUND. owner_id is empty for clusters. */
 HFD_MUST_CHECK hfd_rc hfd_fleet_row_by_name(struct hfd_txn *tx, enum hfd_kind kind, hfd_slice owner_id, hfd_slice name,
@@ -94,9 +112,14 @@ HFD_MUST_CHECK hfd_rc hfd_fleet_row_by_name(struct hfd_txn *tx, enum hfd_kind ki
 /** All nodepools of a cluster, the deleting ones too, oldest first. */
 HFD_MUST_CHECK hfd_rc hfd_fleet_row_children(struct hfd_txn *tx, hfd_slice cluster_id, struct hfd_arena *mem,
                                              struct hfd_fleet_list *out, struct hfd_err *err);
-/** A page, newest first. owner_id empty = of every cluster. */
-HFD_MUST_CHECK hfd_rc hfd_fleet_row_page(struct hfd_txn *tx, enum hfd_kind kind, hfd_slice owner_id, int64_t offset,
-                                         int64_t limit, struct hfd_arena *mem, struct hfd_fleet_list *out, struct hfd_err *err);
+/**
+ * Makes a resource findable by `is` instead of `was`; writes what differs alone.
+ * @param row  id, kind and created_us are used
+ * @param was  as the last call for this resource said; empty for a new one
+ * @param is   empty for one that is removed
+ */
+HFD_MUST_CHECK hfd_rc hfd_fleet_keys_put(struct hfd_txn *tx, const struct hfd_fleet_row *row, const struct hfd_fleet_keys *was,
+                                         const struct hfd_fleet_keys *is, struct hfd_err *err);
 /** Up to `limit` resources whose Ready is not True, oldest first, behind (after_us, after_id). */
 HFD_MUST_CHECK hfd_rc hfd_fleet_row_pending(struct hfd_txn *tx, int64_t after_us, hfd_slice after_id, int64_t limit,
                                             struct hfd_arena *mem, struct hfd_fleet_list *out, struct hfd_err *err);

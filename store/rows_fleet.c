@@ -1,8 +1,6 @@
 /* Rows of HyperFleet resources and of adapters' reports. The SQL is the portable subset. Thread: that of the transaction. */
 #include "store/rows_int.h"
 
-#include "driver/base/check.h"
-
 /* clang-format off */
 #define FLEET_COLUMNS \
     "id, kind, owner_id, name, generation, spec, labels, conditions, ready, created_us, updated_us, deleted_us, " \
@@ -23,16 +21,7 @@ static const char sql_fleet_delete_reports[] =
 static const char sql_fleet_by_name[] =
     "SELECT " FLEET_COLUMNS " FROM fleet WHERE kind = ?1 AND owner_id = ?2 AND name = ?3 AND deleted_us = 0";
 static const char sql_fleet_children[] =
-    "SELECT " FLEET_COLUMNS " FROM fleet WHERE owner_id = ?1 AND kind = 2 ORDER BY created_us, id";
-static const char sql_fleet_page[] =
-    "SELECT " FLEET_COLUMNS " FROM fleet WHERE kind = ?1 ORDER BY created_us DESC, id DESC LIMIT ?2 OFFSET ?3";
-static const char sql_fleet_count[] =
-    "SELECT count(*) FROM fleet WHERE kind = ?1";
-static const char sql_fleet_page_of[] =
-    "SELECT " FLEET_COLUMNS " FROM fleet WHERE kind = ?1 AND owner_id = ?4"
-    " ORDER BY created_us DESC, id DESC LIMIT ?2 OFFSET ?3";
-static const char sql_fleet_count_of[] =
-    "SELECT count(*) FROM fleet WHERE kind = ?1 AND owner_id = ?2";
+    "SELECT " FLEET_COLUMNS " FROM fleet WHERE owner_id = ?1 AND owner_id <> '' ORDER BY created_us, id";
 static const char sql_fleet_pending[] =
     "SELECT " FLEET_COLUMNS " FROM fleet WHERE ready = 0 AND (created_us, id) > (?1, ?2)"
     " ORDER BY created_us, id LIMIT ?3";
@@ -194,45 +183,6 @@ hfd_rc hfd_fleet_row_children(struct hfd_txn *tx, hfd_slice cluster_id, struct h
     rc = all_fleet(st, mem, out, err);
     out->total = (int64_t)out->count;
     return rc;
-}
-
-static hfd_rc count_fleet(struct hfd_txn *tx, enum hfd_kind kind, hfd_slice owner_id, int64_t *total, struct hfd_err *err)
-{
-    struct hfd_stmt *st;
-    bool row;
-    hfd_rc rc = hfd_db_prepare(tx->db, owner_id.len == 0 ? sql_fleet_count : sql_fleet_count_of, &st, err);
-
-    if (rc != HFD_OK)
-        return rc;
-    hfd_stmt_i64(st, 1, kind);
-    if (owner_id.len != 0)
-        hfd_stmt_text(st, 2, owner_id);
-    rc = hfd_stmt_step(st, &row, err);
-    if (rc == HFD_OK)
-        *total = hfd_stmt_col_i64(st, 0);
-    hfd_stmt_done(st);
-    return rc;
-}
-
-hfd_rc hfd_fleet_row_page(struct hfd_txn *tx, enum hfd_kind kind, hfd_slice owner_id, int64_t offset, int64_t limit,
-                          struct hfd_arena *mem, struct hfd_fleet_list *out, struct hfd_err *err)
-{
-    struct hfd_stmt *st;
-    hfd_rc rc;
-
-    HFD_ASSERT(offset >= 0 && limit >= 0);
-    *out = (struct hfd_fleet_list){.count = 0};
-    rc = count_fleet(tx, kind, owner_id, &out->total, err);
-    if (rc == HFD_OK)
-        rc = hfd_db_prepare(tx->db, owner_id.len == 0 ? sql_fleet_page : sql_fleet_page_of, &st, err);
-    if (rc != HFD_OK)
-        return rc;
-    hfd_stmt_i64(st, 1, kind);
-    hfd_stmt_i64(st, 2, limit);
-    hfd_stmt_i64(st, 3, offset);
-    if (owner_id.len != 0)
-        hfd_stmt_text(st, 4, owner_id);
-    return all_fleet(st, mem, out, err);
 }
 
 hfd_rc hfd_fleet_row_pending(struct hfd_txn *tx, int64_t after_us, hfd_slice after_id, int64_t limit, struct hfd_arena *mem,

@@ -4,6 +4,7 @@
 #include "driver/fleet/fleet.h"
 
 #include "driver/base/check.h"
+#include "driver/fleet/keys.h"
 #include "driver/fleet/ksuid.h"
 #include "driver/fleet/names.h"
 
@@ -128,7 +129,10 @@ hfd_rc hfd_fleet_create(struct hfd_txn *tx, const struct hfd_fleet_call *call, c
     rc = hfd_fleet_row_insert(tx, out, err);
     if (rc == HFD_CONFLICT)
         return hfd_fail_field(err, HFD_CONFLICT, "name", "This %s already exists", hfd_kind_name(in->kind));
-    return rc;
+    if (rc != HFD_OK)
+        return rc;
+    return hfd_fleet_reindex(tx, out, &(struct hfd_fleet_found_by){.conditions = NULL},
+                             &(struct hfd_fleet_found_by){out->labels, &cs}, call->mem, err);
 }
 
 hfd_rc hfd_fleet_reports(struct hfd_txn *tx, hfd_slice id, struct hfd_arena *mem, struct hfd_report_list *rows,
@@ -194,8 +198,8 @@ static hfd_rc agg_input(struct hfd_txn *tx, const struct hfd_fleet_call *call, c
     return rc;
 }
 
-/* Raises the generation, with what follows for the conditions, and writes the row. */
-static hfd_rc bump(struct hfd_txn *tx, const struct hfd_fleet_call *call, struct hfd_fleet_row *row, struct hfd_err *err)
+/* Raises the generation, with what follows for the conditions, and writes the row. `labels` are those that it had so far. */
+static hfd_rc bump(struct hfd_txn *tx, const struct hfd_fleet_call *call, hfd_slice labels, struct hfd_fleet_row *row, struct hfd_err *err)
 {
     struct hfd_conditions prev, next;
     const struct hfd_agg_input in = {
@@ -217,13 +221,19 @@ static hfd_rc bump(struct hfd_txn *tx, const struct hfd_fleet_call *call, struct
         return no_memory(err);
     row->ready = ready_is_true(&next);
     rc = store_conditions(&next, false, call->mem, &row->conditions, err);
-    return rc == HFD_OK ? hfd_fleet_row_update(tx, row, err) : rc;
+    if (rc == HFD_OK)
+        rc = hfd_fleet_row_update(tx, row, err);
+    if (rc != HFD_OK)
+        return rc;
+    return hfd_fleet_reindex(tx, row, &(struct hfd_fleet_found_by){labels, &prev}, &(struct hfd_fleet_found_by){row->labels, &next}, call->mem,
+                             err);
 }
 
 hfd_rc hfd_fleet_patch(struct hfd_txn *tx, const struct hfd_fleet_call *call, const struct hfd_fleet_patch *in,
                        struct hfd_fleet_row *out, struct hfd_err *err)
 {
     bool spec_differs, labels_differ;
+    hfd_slice labels;
     hfd_rc rc;
 
     rc = hfd_fleet_get(tx, in->kind, in->owner_id, in->id, call->mem, out, err);
@@ -235,11 +245,12 @@ hfd_rc hfd_fleet_patch(struct hfd_txn *tx, const struct hfd_fleet_call *call, co
     labels_differ = in->labels.p != NULL && !hfd_slice_eq(in->labels, out->labels);
     if (!spec_differs && !labels_differ)
         return HFD_OK;
+    labels = out->labels;
     if (spec_differs)
         out->spec = in->spec;
     if (labels_differ)
         out->labels = in->labels;
-    rc = bump(tx, call, out, err);
+    rc = bump(tx, call, labels, out, err);
     if (rc != HFD_OK)
         return rc;
     return changed(tx, call, HFD_FLEET_CHANGED, out, err);
@@ -248,8 +259,15 @@ hfd_rc hfd_fleet_patch(struct hfd_txn *tx, const struct hfd_fleet_call *call, co
 static hfd_rc remove_row(struct hfd_txn *tx, const struct hfd_fleet_call *call, const struct hfd_fleet_row *row,
                          struct hfd_err *err)
 {
-    hfd_rc rc = hfd_fleet_row_delete(tx, row->id, err);
+    struct hfd_conditions cs;
+    hfd_rc rc;
 
+    rc = hfd_conditions_parse(row->conditions, call->mem, &cs, err);
+    if (rc == HFD_OK)
+        rc = hfd_fleet_reindex(tx, row, &(struct hfd_fleet_found_by){row->labels, &cs}, &(struct hfd_fleet_found_by){.conditions = NULL},
+                               call->mem, err);
+    if (rc == HFD_OK)
+        rc = hfd_fleet_row_delete(tx, row->id, err);
     return rc == HFD_OK ? changed(tx, call, HFD_FLEET_REMOVED, row, err) : rc;
 }
 
@@ -300,7 +318,7 @@ static hfd_rc mark_deleted(struct hfd_txn *tx, const struct hfd_fleet_call *call
 
     row->deleted_us = call->now_us;
     row->deleted_by = call->caller;
-    rc = bump(tx, call, row, err);
+    rc = bump(tx, call, row->labels, row, err);
     return rc == HFD_OK ? changed(tx, call, HFD_FLEET_CHANGED, row, err) : rc;
 }
 
@@ -486,7 +504,11 @@ static hfd_rc aggregate(struct hfd_txn *tx, const struct hfd_fleet_call *call, s
     rc = store_conditions(&next, false, call->mem, &row->conditions, err);
     if (rc != HFD_OK || hfd_slice_eq(before, row->conditions))
         return rc;
-    return hfd_fleet_row_update(tx, row, err);
+    rc = hfd_fleet_row_update(tx, row, err);
+    if (rc != HFD_OK)
+        return rc;
+    return hfd_fleet_reindex(tx, row, &(struct hfd_fleet_found_by){row->labels, &prev}, &(struct hfd_fleet_found_by){row->labels, &next},
+                             call->mem, err);
 }
 
 /* Adapters' names are their own choice, so that how many there are needs a bound. */

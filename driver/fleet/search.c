@@ -8,6 +8,7 @@
 
 #include "driver/base/clock.h"
 #include "driver/fleet/condition.h"
+#include "driver/fleet/keys.h"
 #include "driver/fleet/names.h"
 
 #define VALUES_MAX 1000
@@ -344,14 +345,10 @@ static hfd_rc label_key(struct parser *p, const char *parameter, hfd_slice key)
 {
     if (key.len == 0)
         return hfd_fail_field(p->err, HFD_BAD_REQUEST, parameter, "label key cannot be empty");
-    for (size_t i = 0; i < key.len; i++) {
-        const char c = key.p[i];
-
-        if (!((c >= 'a' && c <= 'z') || is_digit(c) || c == '_'))
-            return hfd_fail_field(p->err, HFD_BAD_REQUEST, parameter,
-                                  "label key '%.*s' is invalid: must contain only lowercase letters, digits, and underscores",
-                                  (int)(key.len < 80 ? key.len : 80), key.p);
-    }
+    if (!hfd_label_searchable(key))
+        return hfd_fail_field(p->err, HFD_BAD_REQUEST, parameter,
+                              "label key '%.*s' is invalid: must contain only lowercase letters, digits, and underscores",
+                              (int)(key.len < 80 ? key.len : 80), key.p);
     return HFD_OK;
 }
 

@@ -346,8 +346,7 @@ static hfd_rc txn_list(struct hfd_txn *tx, void *arg, struct hfd_err *err)
         if (rc != HFD_OK)
             return rc;
     }
-    return hfd_fleet_row_page(tx, cmd->kind, cmd->owner_id, (cmd->in.list.page - 1) * cmd->in.list.size, cmd->in.list.size,
-                              cmd->call.mem, &cmd->rows, err);
+    return hfd_fleet_row_search(tx, &cmd->in.list.query, cmd->call.mem, &cmd->rows, err);
 }
 
 static void list_head(struct hfd_buf *b, const char *kind, const struct command *cmd, size_t count, int64_t total)

@@ -1,4 +1,5 @@
--- Portable subset: TEXT, BIGINT, BLOB; times are microseconds since 1970; 0 and '' mean "none".
+-- Portable subset: TEXT, BIGINT, BLOB; times are microseconds since 1970; 0 and '' mean "none". A comment that begins with an engine's name and a
+-- colon is text for that engine alone.
 
 -- A HyperFleet resource (a cluster, or a nodepool that it owns). Documents are compact JSON text.
 CREATE TABLE fleet (
@@ -20,9 +21,35 @@ CREATE TABLE fleet (
 );
 -- A name is unique among what is not being deleted.
 CREATE UNIQUE INDEX fleet_name ON fleet (kind, owner_id, name) WHERE deleted_us = 0;
-CREATE INDEX fleet_owner ON fleet (owner_id, kind, created_us, id);
+CREATE INDEX fleet_owner ON fleet (owner_id, created_us, id) WHERE owner_id <> '';
 CREATE INDEX fleet_created ON fleet (kind, created_us, id);
+CREATE INDEX fleet_named ON fleet (kind, name, created_us, id);
 CREATE INDEX fleet_pending ON fleet (created_us, id) WHERE ready = 0;
+
+-- What lists are searched by: copies of the searchable labels and of the conditions of fleet rows. Each table is its own index, in an order that gives
+-- the page of a list as it stands.
+CREATE TABLE fleet_label (
+  kind          BIGINT NOT NULL,
+  key           TEXT   NOT NULL,
+  value         TEXT   NOT NULL,
+  created_us    BIGINT NOT NULL,             -- of the resource, as kind
+  fleet_id      TEXT   NOT NULL,
+  PRIMARY KEY (kind, key, value, created_us, fleet_id)
+) /*sqlite: WITHOUT ROWID */;
+
+CREATE TABLE fleet_condition (
+  kind                BIGINT NOT NULL,
+  type                TEXT   NOT NULL,
+  status              TEXT   NOT NULL,
+  created_us          BIGINT NOT NULL,       -- of the resource, as kind
+  fleet_id            TEXT   NOT NULL,
+  observed_generation BIGINT NOT NULL,
+  last_updated_us     BIGINT NOT NULL,
+  last_transition_us  BIGINT NOT NULL,
+  ready_since_us      BIGINT,                -- last_updated_us where Ready is True: sentinels ask for the stale ones
+  PRIMARY KEY (kind, type, status, created_us, fleet_id)
+) /*sqlite: WITHOUT ROWID */;
+CREATE INDEX fleet_condition_ready ON fleet_condition (ready_since_us) WHERE ready_since_us IS NOT NULL;
 
 -- The last report of each adapter.
 CREATE TABLE report (

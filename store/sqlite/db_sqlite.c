@@ -14,6 +14,7 @@
 
 #include <sqlite3.h>
 
+#include <limits.h>
 #include <pthread.h>
 
 #define APPLICATION_ID 0x48464431 /* "HFD1" in the file's header */
@@ -28,6 +29,7 @@ struct hfd_stmt {
     const char *sql; /* the key */
     sqlite3_stmt *handle;
     bool in_use;
+    bool once; /* not in the slots: done frees it */
     hfd_rc stuck; /* first failure of a binding or a column; answered by the next step */
 };
 
@@ -62,6 +64,7 @@ static const char sql_rollback[] = "ROLLBACK";
 static const char sql_savepoint[] = "SAVEPOINT job";
 static const char sql_release[] = "RELEASE job";
 static const char sql_rollback_to[] = "ROLLBACK TO job";
+static const char sql_like_cases[] = "SELECT 'a' LIKE 'A'";
 static const char sql_count_objects[] = "SELECT count(*) FROM sqlite_schema";
 
 void hfd_db_set_vfs(const char *name)
@@ -256,6 +259,32 @@ hfd_rc hfd_db_prepare(struct hfd_db *db, const char *sql, struct hfd_stmt **out,
     return HFD_OK;
 }
 
+hfd_rc hfd_db_prepare_once(struct hfd_db *db, hfd_slice sql, struct hfd_stmt **out, struct hfd_err *err)
+{
+    struct hfd_stmt *st;
+    int sqlite;
+
+    check_owner(db);
+    *out = NULL;
+    if (db->broken)
+        return fail_broken(db, err);
+    HFD_ASSERT(sql.len <= INT_MAX);
+    st = calloc(1, sizeof(*st));
+    if (st == NULL)
+        return hfd_fail(err, HFD_NOMEM, "store: out of memory for a statement");
+    *st = (struct hfd_stmt){.magic = STMT_MAGIC, .db = db, .sql = "a composed query", .in_use = true, .once = true};
+    sqlite = sqlite3_prepare_v3(db->handle, sql.p, (int)sql.len, 0, &st->handle, NULL);
+    if (sqlite != SQLITE_OK) {
+        hfd_rc rc = fail_sqlite(db, sqlite, st->sql, err);
+
+        free(st);
+        return rc;
+    }
+    db->stmts_in_use++;
+    *out = st;
+    return HFD_OK;
+}
+
 static void stick(struct hfd_stmt *st, hfd_rc rc)
 {
     if (st->stuck == HFD_OK)
@@ -285,6 +314,12 @@ void hfd_stmt_i64(struct hfd_stmt *st, int at, int64_t v)
 {
     HFD_CHECK_OBJ(st, STMT_MAGIC);
     bound(st, sqlite3_bind_int64(st->handle, at, v));
+}
+
+void hfd_stmt_f64(struct hfd_stmt *st, int at, double v)
+{
+    HFD_CHECK_OBJ(st, STMT_MAGIC);
+    bound(st, sqlite3_bind_double(st->handle, at, v));
 }
 
 void hfd_stmt_null(struct hfd_stmt *st, int at)
@@ -342,6 +377,13 @@ void hfd_stmt_done(struct hfd_stmt *st)
     HFD_CHECK_OBJ(st, STMT_MAGIC);
     check_owner(st->db);
     HFD_ASSERT(st->in_use);
+    if (st->once) {
+        st->db->stmts_in_use--;
+        (void)sqlite3_finalize(st->handle);
+        st->magic = 0;
+        free(st);
+        return;
+    }
     (void)sqlite3_reset(st->handle); /* repeats the failure of the last step, which was answered there */
     (void)sqlite3_clear_bindings(st->handle);
     st->in_use = false;
@@ -478,12 +520,17 @@ hfd_rc hfd_db_tidy(struct hfd_db *db, struct hfd_err *err)
 
 hfd_rc hfd_db_exec(struct hfd_db *db, const char *sql, struct hfd_err *err)
 {
+    char *text;
     int sqlite;
 
     check_owner(db);
     if (db->broken)
         return fail_broken(db, err);
-    sqlite = sqlite3_exec(db->handle, sql, NULL, NULL, NULL);
+    text = hfd_sqlite_text(sql);
+    if (text == NULL)
+        return hfd_fail(err, HFD_NOMEM, "store: out of memory for a statement");
+    sqlite = sqlite3_exec(db->handle, text, NULL, NULL, NULL);
+    free(text);
     return sqlite == SQLITE_OK ? HFD_OK : fail_sqlite(db, sqlite, sql, err);
 }
 
@@ -568,6 +615,23 @@ static hfd_rc apply_pragma(struct hfd_db *db, const struct pragma *p, struct hfd
     return rc;
 }
 
+/* LIKE tells upper from lower case, as on other engines. The pragma cannot be read back, so its effect is. */
+static hfd_rc set_like(struct hfd_db *db, struct hfd_err *err)
+{
+    struct hfd_stmt *st = NULL;
+    bool row = false;
+    hfd_rc rc = pragma_set(db, "case_sensitive_like", "ON", err);
+
+    if (rc == HFD_OK)
+        rc = hfd_db_prepare(db, sql_like_cases, &st, err);
+    if (rc == HFD_OK)
+        rc = hfd_stmt_step(st, &row, err);
+    if (rc == HFD_OK && (!row || hfd_stmt_col_i64(st, 0) != 0))
+        rc = hfd_fail(err, HFD_IO, "store: PRAGMA case_sensitive_like=ON does not hold here");
+    hfd_stmt_done(st);
+    return rc;
+}
+
 static hfd_rc apply_pragmas(struct hfd_db *db, struct hfd_err *err)
 {
     unsigned mode = db->mode == HFD_DB_WRITER ? FOR_WRITER : FOR_READER;
@@ -578,7 +642,7 @@ static hfd_rc apply_pragmas(struct hfd_db *db, struct hfd_err *err)
         if (rc != HFD_OK)
             return rc;
     }
-    return HFD_OK;
+    return set_like(db, err);
 }
 
 /* Before anything is changed in it: ours, or empty. */

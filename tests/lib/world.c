@@ -7,6 +7,7 @@
 #include <cmocka.h>
 
 #include "driver/base/base.h"
+#include "store/search.h"
 
 static const hfd_slice cluster_adapters[] = {{"validation", 10}, {"dns", 3}};
 static const hfd_slice nodepool_adapters[] = {{"validation", 10}};
@@ -174,7 +175,7 @@ static hfd_rc txn_page(struct hfd_txn *tx, void *arg, struct hfd_err *err)
 {
     struct lookup *l = arg;
 
-    return hfd_fleet_row_page(tx, l->kind, HFD_SLICE_NONE, 0, 1000, l->mem, &l->list, err);
+    return hfd_fleet_row_search(tx, &(struct hfd_fleet_query){.kind = l->kind, .limit = 1000}, l->mem, &l->list, err);
 }
 
 static hfd_rc txn_parts(struct hfd_txn *tx, void *arg, struct hfd_err *err)

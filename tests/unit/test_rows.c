@@ -1,5 +1,6 @@
 /* store/rows.h on a real database: what is written comes back, orders, pages, uniqueness, damage. */
 #include "store/rows.h"
+#include "store/search.h"
 
 #include "driver/base/log.h"
 #include "store/migrate.h"
@@ -250,9 +251,13 @@ static void pages_come_newest_first(void **state)
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
         struct hfd_fleet_list list;
 
-        assert_int_equal(hfd_fleet_row_page(&fx->tx, rows[i].kind, hfd_slice_of(rows[i].owner), rows[i].offset, rows[i].limit,
-                                            &fx->mem, &list, NULL),
-                         HFD_OK);
+        const struct hfd_fleet_query query = {.kind = rows[i].kind,
+                                              .owner_id = hfd_slice_of(rows[i].owner),
+                                              .offset = rows[i].offset,
+                                              .limit = rows[i].limit};
+
+        if (hfd_fleet_row_search(&fx->tx, &query, &fx->mem, &list, &fx->err) != HFD_OK)
+            fail_msg("%s", fx->err.msg);
         assert_ids(&list, rows[i].ids);
         assert_true(list.total == rows[i].total);
     }

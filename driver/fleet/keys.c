@@ -1,0 +1,114 @@
+/* See keys.h. */
+#include "driver/fleet/keys.h"
+
+#include <stdlib.h>
+
+#include "driver/base/jsonx.h"
+
+bool hfd_label_searchable(hfd_slice key)
+{
+    for (size_t i = 0; i < key.len; i++) {
+        const char c = key.p[i];
+
+        if (!((c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '_'))
+            return false;
+    }
+    return key.len > 0;
+}
+
+static int by_key(const void *a, const void *b)
+{
+    const struct hfd_fleet_label *x = a, *y = b;
+
+    return hfd_slice_cmp(x->key, y->key);
+}
+
+static hfd_rc no_memory(struct hfd_err *err)
+{
+    return hfd_fail(err, HFD_NOMEM, "out of memory while indexing a resource");
+}
+
+static hfd_rc copy_labels(json_t *doc, struct hfd_arena *mem, struct hfd_fleet_keys *out, struct hfd_err *err)
+{
+    struct hfd_fleet_label *labels = hfd_arena_array(mem, json_object_size(doc) + 1, sizeof(*labels));
+    const char *key;
+    json_t *v;
+    size_t n = 0;
+
+    if (labels == NULL)
+        return no_memory(err);
+    json_object_foreach (doc, key, v) {
+        if (!hfd_label_searchable(hfd_slice_of(key)) || !json_is_string(v))
+            continue;
+        labels[n].key = hfd_arena_dup(mem, hfd_slice_of(key));
+        labels[n].value = hfd_arena_dup(mem, (hfd_slice){json_string_value(v), json_string_length(v)});
+        if (labels[n].key.p == NULL || labels[n].value.p == NULL)
+            return no_memory(err);
+        n++;
+    }
+    qsort(labels, n, sizeof(*labels), by_key);
+    out->labels = labels;
+    out->label_count = n;
+    return HFD_OK;
+}
+
+static hfd_rc take_labels(hfd_slice text, struct hfd_arena *mem, struct hfd_fleet_keys *out, struct hfd_err *err)
+{
+    json_t *doc;
+    hfd_rc rc;
+
+    if (text.len == 0 || hfd_slice_is(text, "{}"))
+        return HFD_OK;
+    rc = hfd_json_parse(text, &doc, err);
+    if (rc != HFD_OK)
+        return rc;
+    rc = copy_labels(doc, mem, out, err);
+    json_decref(doc);
+    return rc;
+}
+
+static hfd_rc take_conditions(const struct hfd_conditions *cs, struct hfd_arena *mem, struct hfd_fleet_keys *out, struct hfd_err *err)
+{
+    struct hfd_fleet_condition *items;
+    size_t n = 0;
+
+    if (cs == NULL || cs->count == 0)
+        return HFD_OK;
+    items = hfd_arena_array(mem, cs->count, sizeof(*items));
+    if (items == NULL)
+        return no_memory(err);
+    for (size_t i = 0; i < cs->count; i++) {
+        const struct hfd_condition *c = &cs->items[i];
+
+        if (hfd_condition_find(cs, c->type) != c)
+            continue; /* adapters whose names give the same type: the first one counts */
+        items[n++] = (struct hfd_fleet_condition){
+            .type = c->type,
+            .status = hfd_slice_of(hfd_status_name(c->status)),
+            .observed_generation = c->observed_generation,
+            .last_updated_us = c->last_updated_us,
+            .last_transition_us = c->last_transition_us,
+        };
+    }
+    out->conditions = items;
+    out->condition_count = n;
+    return HFD_OK;
+}
+
+hfd_rc hfd_fleet_reindex(struct hfd_txn *tx, const struct hfd_fleet_row *row, const struct hfd_fleet_found_by *was,
+                         const struct hfd_fleet_found_by *is, struct hfd_arena *mem, struct hfd_err *err)
+{
+    struct hfd_fleet_keys old = {0}, new = {0};
+    hfd_rc rc = HFD_OK;
+
+    if (!hfd_slice_eq(was->labels, is->labels)) {
+        rc = take_labels(was->labels, mem, &old, err);
+        if (rc == HFD_OK)
+            rc = take_labels(is->labels, mem, &new, err);
+    }
+    if (rc == HFD_OK)
+        rc = take_conditions(was->conditions, mem, &old, err);
+    if (rc == HFD_OK)
+        rc = take_conditions(is->conditions, mem, &new, err);
+    return rc == HFD_OK ? hfd_fleet_keys_put(tx, row, &old, &new, err) : rc;
+}

@@ -1,0 +1,312 @@
+/* Filters to SQL. See search_int.h and filter.h. */
+#include "store/search_int.h"
+
+#include "driver/base/check.h"
+
+#define PARAMS_FIRST 16
+
+void hfd_sql_init(struct hfd_sql *q, const struct hfd_db *db, struct hfd_arena *mem)
+{
+    *q = (struct hfd_sql){.db = db, .mem = mem};
+    hfd_buf_init(&q->text, HFD_SQL_MAX_BYTES);
+}
+
+void hfd_sql_fini(struct hfd_sql *q)
+{
+    hfd_buf_fini(&q->text);
+}
+
+int hfd_sql_param(struct hfd_sql *q, const struct hfd_filter_value *v)
+{
+    if (q->count == q->cap) {
+        const int cap = q->cap == 0 ? PARAMS_FIRST : q->cap * 2;
+        struct hfd_filter_value *wider = hfd_arena_array(q->mem, (size_t)cap, sizeof(*wider));
+
+        if (wider == NULL) {
+            q->text.rc = HFD_NOMEM;
+            return 1;
+        }
+        if (q->count > 0)
+            memcpy(wider, q->params, (size_t)q->count * sizeof(*wider));
+        q->params = wider;
+        q->cap = cap;
+    }
+    q->params[q->count++] = *v;
+    return q->count;
+}
+
+void hfd_sql_value(struct hfd_sql *q, const struct hfd_filter_value *v)
+{
+    hfd_buf_addf(&q->text, "?%d", hfd_sql_param(q, v));
+}
+
+void hfd_sql_text(struct hfd_sql *q, hfd_slice v)
+{
+    hfd_sql_value(q, &(struct hfd_filter_value){.kind = HFD_VALUE_TEXT, .text = v.p != NULL ? v : HFD_SLICE("")});
+}
+
+void hfd_sql_i64(struct hfd_sql *q, int64_t v)
+{
+    hfd_sql_value(q, &(struct hfd_filter_value){.kind = HFD_VALUE_INT, .num = v});
+}
+
+hfd_rc hfd_sql_prepare(struct hfd_sql *q, struct hfd_db *db, struct hfd_stmt **out, struct hfd_err *err)
+{
+    hfd_slice text;
+    hfd_rc rc;
+
+    *out = NULL;
+    rc = hfd_buf_finish(&q->text, &text, err);
+    if (rc == HFD_OK)
+        rc = hfd_db_prepare_once(db, text, out, err);
+    for (int i = 0; rc == HFD_OK && i < q->count; i++) {
+        const struct hfd_filter_value *v = &q->params[i];
+
+        if (v->kind == HFD_VALUE_TEXT)
+            hfd_stmt_text(*out, i + 1, v->text);
+        else if (v->kind == HFD_VALUE_INT)
+            hfd_stmt_i64(*out, i + 1, v->num);
+        else
+            hfd_stmt_f64(*out, i + 1, v->real);
+    }
+    return rc;
+}
+
+/* ---- fields ---- */
+
+static int json_path(struct hfd_sql *q, hfd_slice name)
+{
+    const hfd_slice path = hfd_db_json_path(q->db, name, q->mem);
+
+    if (path.p == NULL)
+        q->text.rc = HFD_NOMEM;
+    return hfd_sql_param(q, &(struct hfd_filter_value){.kind = HFD_VALUE_TEXT, .text = path});
+}
+
+void hfd_sql_field(struct hfd_sql *q, enum hfd_field field, hfd_slice name)
+{
+    static const char *const columns[HFD_FIELD_COUNT] = {
+        [HFD_FIELD_ID] = "f.id",
+        [HFD_FIELD_KIND] = "CASE f.kind WHEN 1 THEN 'Cluster' ELSE 'NodePool' END",
+        [HFD_FIELD_NAME] = "f.name",
+        [HFD_FIELD_HREF] = "CASE f.kind WHEN 1 THEN '/api/hyperfleet/v1/clusters/' || f.id"
+                           " ELSE '/api/hyperfleet/v1/clusters/' || f.owner_id || '/nodepools/' || f.id END",
+        [HFD_FIELD_OWNER_ID] = "f.owner_id",
+        [HFD_FIELD_GENERATION] = "f.generation",
+        [HFD_FIELD_CREATED_TIME] = "f.created_us",
+        [HFD_FIELD_UPDATED_TIME] = "f.updated_us",
+        [HFD_FIELD_CREATED_BY] = "f.created_by",
+        [HFD_FIELD_UPDATED_BY] = "f.updated_by",
+    };
+
+    if (field == HFD_FIELD_LABEL) {
+        hfd_db_sql_json_text(q->db, &q->text, "f.labels", json_path(q, name));
+        return;
+    }
+    HFD_ASSERT(columns[field] != NULL);
+    hfd_buf_add(&q->text, hfd_slice_of(columns[field]));
+}
+
+/* A member of spec compares as a number with numbers, and as text with text. */
+static void operand(struct hfd_sql *q, const struct hfd_filter *f, bool number)
+{
+    if (f->field != HFD_FIELD_SPEC)
+        hfd_sql_field(q, f->field, f->name);
+    else if (number)
+        hfd_db_sql_json_number(q->db, &q->text, "f.spec", json_path(q, f->name));
+    else
+        hfd_db_sql_json_text(q->db, &q->text, "f.spec", json_path(q, f->name));
+}
+
+/* ---- comparisons ---- */
+
+static const char *const op_texts[HFD_FILTER_OP_COUNT] = {
+    [HFD_FILTER_EQ] = " = ",
+    [HFD_FILTER_NE] = " <> ",
+    [HFD_FILTER_LT] = " < ",
+    [HFD_FILTER_LE] = " <= ",
+    [HFD_FILTER_GT] = " > ",
+    [HFD_FILTER_GE] = " >= ",
+};
+
+static void binary(struct hfd_sql *q, const struct hfd_filter *f, enum hfd_filter_op op, const struct hfd_filter_value *v)
+{
+    hfd_buf_addc(&q->text, '(');
+    operand(q, f, v->kind != HFD_VALUE_TEXT);
+    hfd_buf_add(&q->text, hfd_slice_of(op_texts[op]));
+    hfd_sql_value(q, v);
+    hfd_buf_addc(&q->text, ')');
+}
+
+/* A backslash takes a wildcard literally, as HyperFleet's own database has it. */
+static void like(struct hfd_sql *q, const struct hfd_filter *f)
+{
+    const bool fold = f->op == HFD_FILTER_ILIKE;
+
+    hfd_buf_add(&q->text, fold ? HFD_SLICE("(lower(") : HFD_SLICE("("));
+    operand(q, f, false);
+    hfd_buf_add(&q->text, fold ? HFD_SLICE(") LIKE lower(") : HFD_SLICE(" LIKE "));
+    hfd_sql_value(q, &f->values[0]);
+    hfd_buf_add(&q->text, fold ? HFD_SLICE(") ESCAPE '\\')") : HFD_SLICE(" ESCAPE '\\')"));
+}
+
+static size_t count_numbers(const struct hfd_filter *f)
+{
+    size_t n = 0;
+
+    for (size_t i = 0; i < f->value_count; i++)
+        n += f->values[i].kind != HFD_VALUE_TEXT;
+    return n;
+}
+
+static void in_list(struct hfd_sql *q, const struct hfd_filter *f, bool numbers)
+{
+    const char *sep = "";
+
+    operand(q, f, numbers);
+    hfd_buf_lit(&q->text, " IN (");
+    for (size_t i = 0; i < f->value_count; i++) {
+        if ((f->values[i].kind != HFD_VALUE_TEXT) != numbers)
+            continue;
+        hfd_buf_add(&q->text, hfd_slice_of(sep));
+        hfd_sql_value(q, &f->values[i]);
+        sep = ", ";
+    }
+    hfd_buf_addc(&q->text, ')');
+}
+
+static void in(struct hfd_sql *q, const struct hfd_filter *f)
+{
+    const size_t numbers = count_numbers(f);
+
+    if (f->value_count == 0) {
+        hfd_buf_lit(&q->text, "(1 = 0)");
+        return;
+    }
+    hfd_buf_addc(&q->text, '(');
+    if (numbers > 0)
+        in_list(q, f, true);
+    if (numbers > 0 && numbers < f->value_count)
+        hfd_buf_lit(&q->text, " OR ");
+    if (numbers < f->value_count)
+        in_list(q, f, false);
+    hfd_buf_addc(&q->text, ')');
+}
+
+static void between(struct hfd_sql *q, const struct hfd_filter *f)
+{
+    hfd_buf_addc(&q->text, '(');
+    binary(q, f, HFD_FILTER_GE, &f->values[0]);
+    hfd_buf_lit(&q->text, " AND ");
+    binary(q, f, HFD_FILTER_LE, &f->values[1]);
+    hfd_buf_addc(&q->text, ')');
+}
+
+/* One lookup for each status that a condition can have, by the table's own key. */
+static void condition(struct hfd_sql *q, const struct hfd_filter *f)
+{
+    static const char *const columns[HFD_FIELD_COUNT] = {
+        [HFD_FIELD_CONDITION_UPDATED] = "c.last_updated_us",
+        [HFD_FIELD_CONDITION_TRANSITION] = "c.last_transition_us",
+        [HFD_FIELD_CONDITION_GENERATION] = "c.observed_generation",
+    };
+
+    hfd_buf_lit(&q->text, "EXISTS (SELECT 1 FROM fleet_condition c WHERE c.kind = f.kind AND c.type = ");
+    hfd_sql_text(q, f->name);
+    hfd_buf_lit(&q->text, " AND c.created_us = f.created_us AND c.fleet_id = f.id AND c.status ");
+    if (f->field == HFD_FIELD_CONDITION) {
+        hfd_buf_lit(&q->text, "= ");
+        hfd_sql_value(q, &f->values[0]);
+    } else {
+        hfd_buf_lit(&q->text, "IN ('True', 'False', 'Unknown') AND ");
+        hfd_buf_add(&q->text, hfd_slice_of(columns[f->field]));
+        hfd_buf_add(&q->text, hfd_slice_of(op_texts[f->op]));
+        hfd_sql_value(q, &f->values[0]);
+    }
+    hfd_buf_addc(&q->text, ')');
+}
+
+static void comparison(struct hfd_sql *q, const struct hfd_filter *f)
+{
+    if (f->field >= HFD_FIELD_CONDITION) {
+        condition(q, f);
+    } else if (f->op == HFD_FILTER_LIKE || f->op == HFD_FILTER_ILIKE) {
+        like(q, f);
+    } else if (f->op == HFD_FILTER_IN) {
+        in(q, f);
+    } else if (f->op == HFD_FILTER_BETWEEN) {
+        between(q, f);
+    } else if (f->op == HFD_FILTER_IS_NULL) {
+        hfd_buf_addc(&q->text, '(');
+        operand(q, f, false);
+        hfd_buf_lit(&q->text, " IS NULL)");
+    } else {
+        binary(q, f, f->op, &f->values[0]);
+    }
+}
+
+/* ---- expressions ---- */
+
+static enum hfd_filter_op turned(enum hfd_filter_op op, bool negate)
+{
+    return (op == HFD_FILTER_AND) != negate ? HFD_FILTER_AND : HFD_FILTER_OR;
+}
+
+static bool parenthesised(enum hfd_filter_op op, enum hfd_filter_op within)
+{
+    return op == HFD_FILTER_OR && within == HFD_FILTER_AND;
+}
+
+/* How many parentheses stand open at the innermost place. */
+static int nesting(const struct hfd_filter *f, enum hfd_filter_op within, bool negate)
+{
+    enum hfd_filter_op op;
+    int left, right;
+
+    if (f->op == HFD_FILTER_NOT)
+        return nesting(f->left, within, !negate);
+    if (f->op != HFD_FILTER_AND && f->op != HFD_FILTER_OR)
+        return 0;
+    op = turned(f->op, negate);
+    left = nesting(f->left, op, negate);
+    right = nesting(f->right, op, negate);
+    return parenthesised(op, within) + (left > right ? left : right);
+}
+
+static void junction(struct hfd_sql *q, const struct hfd_filter *f, enum hfd_filter_op within, bool negate);
+
+/*
+ * Negation moves down to the comparisons (De Morgan holds in three-valued logic too), parentheses stand where precedence asks for them alone, and the
+ * deeper side comes first: an engine's parser keeps what stands open on a stack of 100, and so a query as deep as the language allows fits.
+ */
+static void expression(struct hfd_sql *q, const struct hfd_filter *f, enum hfd_filter_op within, bool negate)
+{
+    if (f->op == HFD_FILTER_NOT) {
+        expression(q, f->left, within, !negate);
+    } else if (f->op == HFD_FILTER_AND || f->op == HFD_FILTER_OR) {
+        junction(q, f, within, negate);
+    } else {
+        if (negate)
+            hfd_buf_lit(&q->text, "NOT ");
+        comparison(q, f);
+    }
+}
+
+static void junction(struct hfd_sql *q, const struct hfd_filter *f, enum hfd_filter_op within, bool negate)
+{
+    const enum hfd_filter_op op = turned(f->op, negate);
+    const bool left_first = nesting(f->left, op, negate) >= nesting(f->right, op, negate);
+
+    if (parenthesised(op, within))
+        hfd_buf_addc(&q->text, '(');
+    expression(q, left_first ? f->left : f->right, op, negate);
+    hfd_buf_add(&q->text, op == HFD_FILTER_AND ? HFD_SLICE(" AND ") : HFD_SLICE(" OR "));
+    expression(q, left_first ? f->right : f->left, op, negate);
+    if (parenthesised(op, within))
+        hfd_buf_addc(&q->text, ')');
+}
+
+void hfd_sql_filter(struct hfd_sql *q, const struct hfd_filter *f, bool negate)
+{
+    expression(q, f, HFD_FILTER_AND, negate);
+}

@@ -1,0 +1,127 @@
+/* What resources are found by: rows of fleet_label and fleet_condition. The SQL is the portable subset. Thread: that of the transaction. */
+#include "store/rows_int.h"
+
+/* clang-format off */
+static const char sql_label_add[] =
+    "INSERT INTO fleet_label (kind, key, value, created_us, fleet_id) VALUES (?1, ?2, ?3, ?4, ?5)";
+static const char sql_label_drop[] =
+    "DELETE FROM fleet_label WHERE kind = ?1 AND key = ?2 AND value = ?3 AND created_us = ?4 AND fleet_id = ?5";
+static const char sql_condition_put[] =
+    "INSERT INTO fleet_condition (kind, type, status, created_us, fleet_id, observed_generation, last_updated_us, last_transition_us, ready_since_us)"
+    " VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)"
+    " ON CONFLICT (kind, type, status, created_us, fleet_id) DO UPDATE SET observed_generation = excluded.observed_generation,"
+    " last_updated_us = excluded.last_updated_us, last_transition_us = excluded.last_transition_us, ready_since_us = excluded.ready_since_us";
+static const char sql_condition_drop[] =
+    "DELETE FROM fleet_condition WHERE kind = ?1 AND type = ?2 AND status = ?3 AND created_us = ?4 AND fleet_id = ?5";
+/* clang-format on */
+
+/* The key of a row in either table. */
+static hfd_rc prepare(struct hfd_txn *tx, const char *sql, const struct hfd_fleet_row *row, hfd_slice name, hfd_slice value,
+                      struct hfd_stmt **out, struct hfd_err *err)
+{
+    hfd_rc rc = hfd_row_write(tx, sql, out, err);
+
+    if (rc != HFD_OK)
+        return rc;
+    hfd_stmt_i64(*out, 1, row->kind);
+    hfd_stmt_text(*out, 2, hfd_row_some(name));
+    hfd_stmt_text(*out, 3, hfd_row_some(value));
+    hfd_stmt_i64(*out, 4, row->created_us);
+    hfd_stmt_text(*out, 5, hfd_row_some(row->id));
+    return HFD_OK;
+}
+
+static hfd_rc write_key(struct hfd_txn *tx, const char *sql, const struct hfd_fleet_row *row, hfd_slice name, hfd_slice value, struct hfd_err *err)
+{
+    struct hfd_stmt *st;
+    hfd_rc rc = prepare(tx, sql, row, name, value, &st, err);
+
+    return rc == HFD_OK ? hfd_stmt_run(st, NULL, err) : rc;
+}
+
+static hfd_rc put_condition(struct hfd_txn *tx, const struct hfd_fleet_row *row, const struct hfd_fleet_condition *c, struct hfd_err *err)
+{
+    struct hfd_stmt *st;
+    hfd_rc rc = prepare(tx, sql_condition_put, row, c->type, c->status, &st, err);
+
+    if (rc != HFD_OK)
+        return rc;
+    hfd_stmt_i64(st, 6, c->observed_generation);
+    hfd_stmt_i64(st, 7, c->last_updated_us);
+    hfd_stmt_i64(st, 8, c->last_transition_us);
+    if (hfd_slice_is(c->type, "Ready") && hfd_slice_is(c->status, "True"))
+        hfd_stmt_i64(st, 9, c->last_updated_us);
+    else
+        hfd_stmt_null(st, 9);
+    return hfd_stmt_run(st, NULL, err);
+}
+
+/* Both lists ascend by key, so one walk through both finds what differs. */
+static hfd_rc put_labels(struct hfd_txn *tx, const struct hfd_fleet_row *row, const struct hfd_fleet_keys *was, const struct hfd_fleet_keys *is,
+                         struct hfd_err *err)
+{
+    size_t w = 0, i = 0;
+    hfd_rc rc = HFD_OK;
+
+    while (rc == HFD_OK && (w < was->label_count || i < is->label_count)) {
+        const struct hfd_fleet_label *old = w < was->label_count ? &was->labels[w] : NULL;
+        const struct hfd_fleet_label *new = i < is->label_count ? &is->labels[i] : NULL;
+        const int order = old == NULL ? 1 : new == NULL ? -1
+                                                        : hfd_slice_cmp(old->key, new->key);
+        const bool differs = order != 0 || !hfd_slice_eq(old->value, new->value);
+
+        if (order <= 0)
+            w++;
+        if (order >= 0)
+            i++;
+        if (order <= 0 && differs)
+            rc = write_key(tx, sql_label_drop, row, old->key, old->value, err);
+        if (rc == HFD_OK && order >= 0 && differs)
+            rc = write_key(tx, sql_label_add, row, new->key, new->value, err);
+    }
+    return rc;
+}
+
+static const struct hfd_fleet_condition *find(const struct hfd_fleet_keys *keys, hfd_slice type)
+{
+    for (size_t i = 0; i < keys->condition_count; i++)
+        if (hfd_slice_eq(keys->conditions[i].type, type))
+            return &keys->conditions[i];
+    return NULL;
+}
+
+static bool same_place(const struct hfd_fleet_condition *a, const struct hfd_fleet_condition *b)
+{
+    return b != NULL && hfd_slice_eq(a->status, b->status);
+}
+
+static bool same(const struct hfd_fleet_condition *a, const struct hfd_fleet_condition *b)
+{
+    return same_place(a, b) && a->observed_generation == b->observed_generation && a->last_updated_us == b->last_updated_us &&
+           a->last_transition_us == b->last_transition_us;
+}
+
+static hfd_rc put_conditions(struct hfd_txn *tx, const struct hfd_fleet_row *row, const struct hfd_fleet_keys *was, const struct hfd_fleet_keys *is,
+                             struct hfd_err *err)
+{
+    hfd_rc rc = HFD_OK;
+
+    for (size_t i = 0; rc == HFD_OK && i < was->condition_count; i++) {
+        const struct hfd_fleet_condition *c = &was->conditions[i];
+
+        if (!same_place(c, find(is, c->type)))
+            rc = write_key(tx, sql_condition_drop, row, c->type, c->status, err);
+    }
+    for (size_t i = 0; rc == HFD_OK && i < is->condition_count; i++)
+        if (!same(&is->conditions[i], find(was, is->conditions[i].type)))
+            rc = put_condition(tx, row, &is->conditions[i], err);
+    return rc;
+}
+
+hfd_rc hfd_fleet_keys_put(struct hfd_txn *tx, const struct hfd_fleet_row *row, const struct hfd_fleet_keys *was, const struct hfd_fleet_keys *is,
+                          struct hfd_err *err)
+{
+    hfd_rc rc = put_labels(tx, row, was, is, err);
+
+    return rc == HFD_OK ? put_conditions(tx, row, was, is, err) : rc;
+}

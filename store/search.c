@@ -1,0 +1,543 @@
+/*
+ * The plan of a list, and its run. See search.h.
+ *
+ * A plan is what drives the query: a set of (id, at), `at` being when the resource was created, read from one index; what the filter asks beyond it is
+ * checked on the rows of that set. Candidates are the parts of the filter's top-level AND that name an index; with several, the smallest set is taken,
+ * found by counting each up to a bound. Without any, the set is the whole kind, newest first.
+ */
+#include "store/search_int.h"
+
+#include "driver/base/check.h"
+#include "store/rows_int.h"
+
+#define PROBE_ROWS INT64_C(1000) /* the first bound of counting; it rises tenfold while every candidate reaches it */
+#define PROBE_ROWS_MAX INT64_C(1000000)
+#define CANDIDATES_MAX 8
+
+enum drive_by { BY_NOTHING,
+                BY_ID,
+                BY_NAME,
+                BY_OWNER,
+                BY_LABEL,
+                BY_AGE,
+                BY_CONDITION,
+                BY_ANY };
+
+struct drive {
+    enum drive_by by;
+    const struct hfd_filter *f; /* BY_AGE: the age; BY_ANY: the OR */
+};
+
+/* The filter's top-level AND, taken apart. */
+struct parts {
+    const struct hfd_filter **items;
+    size_t count;
+};
+
+struct plan {
+    const struct hfd_fleet_query *query;
+    struct hfd_arena *mem;
+    struct parts parts;
+    struct drive drive;
+    bool probing; /* sets are only counted */
+    bool sorted;  /* by more than the time of creation */
+    bool rows;    /* something is asked of the fleet's rows themselves */
+};
+
+/* ---- candidates ---- */
+
+static size_t count_parts(const struct hfd_filter *f, enum hfd_filter_op op)
+{
+    return f->op == op ? count_parts(f->left, op) + count_parts(f->right, op) : 1;
+}
+
+static void add_parts(const struct hfd_filter *f, enum hfd_filter_op op, struct parts *out)
+{
+    if (f->op == op) {
+        add_parts(f->left, op, out);
+        add_parts(f->right, op, out);
+    } else {
+        out->items[out->count++] = f;
+    }
+}
+
+static hfd_rc take_apart(const struct hfd_filter *f, enum hfd_filter_op op, struct hfd_arena *mem, struct parts *out)
+{
+    *out = (struct parts){hfd_arena_array(mem, count_parts(f, op) + 1, sizeof(*out->items)), 0};
+    if (out->items == NULL)
+        return HFD_NOMEM;
+    add_parts(f, op, out);
+    return HFD_OK;
+}
+
+/* Whether `f` says no more than that a Ready condition which is True was last updated before some time. */
+static bool is_age(const struct hfd_filter *f)
+{
+    return f->field == HFD_FIELD_CONDITION_UPDATED && hfd_slice_is(f->name, "Ready") && (f->op == HFD_FILTER_LT || f->op == HFD_FILTER_LE);
+}
+
+static bool is_ready_true(const struct hfd_filter *f)
+{
+    return f->op == HFD_FILTER_EQ && f->field == HFD_FIELD_CONDITION && hfd_slice_is(f->name, "Ready") && hfd_slice_is(f->values[0].text, "True");
+}
+
+static bool is_junction(const struct hfd_filter *f)
+{
+    return f->op == HFD_FILTER_AND || f->op == HFD_FILTER_OR || f->op == HFD_FILTER_NOT;
+}
+
+static enum drive_by drive_of_comparison(const struct hfd_filter *f)
+{
+    if (f->op != HFD_FILTER_EQ && f->op != HFD_FILTER_IN)
+        return BY_NOTHING;
+    if (f->value_count == 0)
+        return BY_NOTHING;
+    switch (f->field) {
+    case HFD_FIELD_ID:
+        return BY_ID;
+    case HFD_FIELD_NAME:
+        return BY_NAME;
+    case HFD_FIELD_OWNER_ID:
+        return BY_OWNER;
+    case HFD_FIELD_LABEL:
+        return BY_LABEL;
+    case HFD_FIELD_CONDITION:
+        return BY_CONDITION;
+    case HFD_FIELD_KIND:
+    case HFD_FIELD_HREF:
+    case HFD_FIELD_GENERATION:
+    case HFD_FIELD_CREATED_TIME:
+    case HFD_FIELD_UPDATED_TIME:
+    case HFD_FIELD_CREATED_BY:
+    case HFD_FIELD_UPDATED_BY:
+    case HFD_FIELD_SPEC:
+    case HFD_FIELD_CONDITION_UPDATED:
+    case HFD_FIELD_CONDITION_TRANSITION:
+    case HFD_FIELD_CONDITION_GENERATION:
+    case HFD_FIELD_COUNT:
+        break;
+    }
+    return BY_NOTHING;
+}
+
+static hfd_rc branches_drive(const struct hfd_filter *f, struct hfd_arena *mem, bool *all);
+
+/* Up to `max` ways to drive a query by some of these parts, likely best ones first. */
+static hfd_rc candidates(const struct parts *parts, struct hfd_arena *mem, size_t max, struct drive *out, size_t *count)
+{
+    bool ready = false;
+    size_t n = 0;
+
+    for (size_t i = 0; i < parts->count; i++)
+        ready = ready || (!is_junction(parts->items[i]) && is_ready_true(parts->items[i]));
+    for (enum drive_by by = BY_ID; by <= BY_ANY; by++) {
+        for (size_t i = 0; i < parts->count && n < max; i++) {
+            const struct hfd_filter *f = parts->items[i];
+            bool fits = false;
+            hfd_rc rc = HFD_OK;
+
+            if (by == BY_ANY && f->op == HFD_FILTER_OR)
+                rc = branches_drive(f, mem, &fits);
+            else if (by == BY_AGE)
+                fits = ready && !is_junction(f) && is_age(f);
+            else if (by != BY_ANY)
+                fits = !is_junction(f) && drive_of_comparison(f) == by;
+            if (rc != HFD_OK)
+                return rc;
+            if (fits)
+                out[n++] = (struct drive){by, f};
+        }
+    }
+    *count = n;
+    return HFD_OK;
+}
+
+/* The best way to drive one branch of an OR. */
+static hfd_rc drive_of_branch(const struct hfd_filter *f, struct hfd_arena *mem, struct drive *out)
+{
+    struct parts parts;
+    size_t count = 0;
+    hfd_rc rc = take_apart(f, HFD_FILTER_AND, mem, &parts);
+
+    *out = (struct drive){BY_NOTHING, NULL};
+    return rc == HFD_OK ? candidates(&parts, mem, 1, out, &count) : rc;
+}
+
+static hfd_rc branches_drive(const struct hfd_filter *f, struct hfd_arena *mem, bool *all)
+{
+    struct parts branches;
+    hfd_rc rc = take_apart(f, HFD_FILTER_OR, mem, &branches);
+
+    *all = true;
+    for (size_t i = 0; rc == HFD_OK && *all && i < branches.count; i++) {
+        struct drive d;
+
+        rc = drive_of_branch(branches.items[i], mem, &d);
+        *all = d.by != BY_NOTHING;
+    }
+    return rc;
+}
+
+/* ---- sets ---- */
+
+static void value_list(struct hfd_sql *q, const struct hfd_filter *f)
+{
+    for (size_t i = 0; i < f->value_count; i++) {
+        if (i > 0)
+            hfd_buf_lit(&q->text, ", ");
+        hfd_sql_value(q, &f->values[i]);
+    }
+}
+
+/* Several values drive the index one by one, so that it is used for each. */
+static void each_value(struct hfd_sql *q, const char *select, const char *table, const char *column, const struct hfd_filter *f)
+{
+    hfd_buf_addf(&q->text, "%s FROM ", select);
+    if (f->value_count == 1) {
+        hfd_buf_addf(&q->text, "%s n WHERE %s = ", table, column);
+        hfd_sql_value(q, &f->values[0]);
+        return;
+    }
+    hfd_buf_lit(&q->text, "(SELECT DISTINCT column1 AS v FROM (VALUES ");
+    for (size_t i = 0; i < f->value_count; i++) {
+        hfd_buf_add(&q->text, i > 0 ? HFD_SLICE(", (") : HFD_SLICE("("));
+        hfd_sql_value(q, &f->values[i]);
+        hfd_buf_addc(&q->text, ')');
+    }
+    hfd_buf_addf(&q->text, ") w) x CROSS JOIN %s n WHERE %s = x.v", table, column);
+}
+
+static hfd_rc add_set(struct hfd_sql *q, const struct plan *plan, const struct drive *d);
+
+/* Ids of several branches become one set: an engine takes no more than 500 in a UNION. */
+static hfd_rc collect(struct hfd_arena *mem, struct hfd_filter *ids, const struct hfd_filter *more)
+{
+    struct hfd_filter_value *values = hfd_arena_array(mem, ids->value_count + more->value_count, sizeof(*values));
+
+    if (values == NULL)
+        return HFD_NOMEM;
+    if (ids->value_count > 0)
+        memcpy(values, ids->values, ids->value_count * sizeof(*values));
+    memcpy(values + ids->value_count, more->values, more->value_count * sizeof(*values));
+    ids->values = values;
+    ids->value_count += more->value_count;
+    return HFD_OK;
+}
+
+static hfd_rc add_union(struct hfd_sql *q, const struct plan *plan, const struct hfd_filter *f)
+{
+    struct hfd_filter ids = {.op = HFD_FILTER_IN, .field = HFD_FIELD_ID};
+    const char *sep = "";
+    struct parts branches;
+    hfd_rc rc = take_apart(f, HFD_FILTER_OR, plan->mem, &branches);
+
+    for (size_t i = 0; rc == HFD_OK && i < branches.count; i++) {
+        struct drive d;
+
+        rc = drive_of_branch(branches.items[i], plan->mem, &d);
+        if (rc == HFD_OK && d.by == BY_ID) {
+            rc = collect(plan->mem, &ids, d.f);
+            continue;
+        }
+        hfd_buf_add(&q->text, hfd_slice_of(sep));
+        if (rc == HFD_OK)
+            rc = add_set(q, plan, &d);
+        sep = plan->probing ? " UNION ALL " : " UNION ";
+    }
+    if (rc != HFD_OK || ids.value_count == 0)
+        return rc;
+    hfd_buf_add(&q->text, hfd_slice_of(sep));
+    return add_set(q, plan, &(struct drive){BY_ID, &ids});
+}
+
+/* A SELECT of (id, at). "+n.kind" keeps the planner from an index that begins with the kind: the one meant here is the better one. */
+static hfd_rc add_set(struct hfd_sql *q, const struct plan *plan, const struct drive *d)
+{
+    const enum hfd_kind kind = plan->query->kind;
+
+    switch (d->by) {
+    case BY_ID:
+        hfd_buf_lit(&q->text, "SELECT n.id AS id, n.created_us AS at FROM fleet n WHERE n.id IN (");
+        value_list(q, d->f);
+        hfd_buf_lit(&q->text, ") AND +n.kind = ");
+        break;
+    case BY_NAME:
+        each_value(q, "SELECT n.id AS id, n.created_us AS at", "fleet", "n.name", d->f);
+        hfd_buf_lit(&q->text, " AND n.kind = ");
+        break;
+    case BY_OWNER:
+        each_value(q, "SELECT n.id AS id, n.created_us AS at", "fleet", "n.owner_id", d->f);
+        hfd_buf_lit(&q->text, " AND n.owner_id <> '' AND +n.kind = ");
+        break;
+    case BY_LABEL:
+        each_value(q, "SELECT n.fleet_id AS id, n.created_us AS at", "fleet_label", "n.value", d->f);
+        hfd_buf_lit(&q->text, " AND n.key = ");
+        hfd_sql_text(q, d->f->name);
+        hfd_buf_lit(&q->text, " AND n.kind = ");
+        break;
+    case BY_AGE:
+        hfd_buf_lit(&q->text, "SELECT n.fleet_id AS id, n.created_us AS at FROM fleet_condition n WHERE n.ready_since_us");
+        hfd_buf_add(&q->text, d->f->op == HFD_FILTER_LT ? HFD_SLICE(" < ") : HFD_SLICE(" <= "));
+        hfd_sql_value(q, &d->f->values[0]);
+        hfd_buf_lit(&q->text, " AND +n.kind = ");
+        break;
+    case BY_CONDITION:
+        each_value(q, "SELECT n.fleet_id AS id, n.created_us AS at", "fleet_condition", "n.status", d->f);
+        hfd_buf_lit(&q->text, " AND n.type = ");
+        hfd_sql_text(q, d->f->name);
+        hfd_buf_lit(&q->text, " AND n.kind = ");
+        break;
+    case BY_ANY:
+        return add_union(q, plan, d->f);
+    case BY_NOTHING:
+        hfd_buf_lit(&q->text, "SELECT n.id AS id, n.created_us AS at FROM fleet n WHERE n.kind = ");
+        break;
+    }
+    hfd_sql_i64(q, kind);
+    return HFD_OK;
+}
+
+/* ---- choosing ---- */
+
+static hfd_rc run_count(struct hfd_txn *tx, struct hfd_sql *q, int64_t *out, struct hfd_err *err)
+{
+    struct hfd_stmt *st;
+    bool row = false;
+    hfd_rc rc = hfd_sql_prepare(q, tx->db, &st, err);
+
+    if (rc == HFD_OK)
+        rc = hfd_stmt_step(st, &row, err);
+    HFD_ASSERT(rc != HFD_OK || row);
+    *out = rc == HFD_OK ? hfd_stmt_col_i64(st, 0) : 0;
+    hfd_stmt_done(st);
+    return rc;
+}
+
+static hfd_rc probe(struct hfd_txn *tx, struct plan *plan, const struct drive *d, int64_t bound, int64_t *out, struct hfd_err *err)
+{
+    struct hfd_sql q;
+    hfd_rc rc;
+
+    hfd_sql_init(&q, tx->db, plan->mem);
+    hfd_buf_lit(&q.text, "SELECT count(*) FROM (SELECT 1 FROM (");
+    plan->probing = true;
+    rc = add_set(&q, plan, d);
+    plan->probing = false;
+    hfd_buf_lit(&q.text, ") s LIMIT ");
+    hfd_sql_i64(&q, bound);
+    hfd_buf_lit(&q.text, ") t");
+    if (rc == HFD_OK)
+        rc = run_count(tx, &q, out, err);
+    hfd_sql_fini(&q);
+    return rc;
+}
+
+static hfd_rc choose(struct hfd_txn *tx, struct plan *plan, struct hfd_err *err)
+{
+    struct drive options[CANDIDATES_MAX];
+    size_t count, best = 0;
+    hfd_rc rc = candidates(&plan->parts, plan->mem, CANDIDATES_MAX, options, &count);
+
+    if (rc != HFD_OK)
+        return hfd_fail(err, rc, "out of memory while planning a search");
+    if (count == 0)
+        return HFD_OK;
+    for (int64_t bound = PROBE_ROWS; count > 1 && bound <= PROBE_ROWS_MAX; bound *= 10) {
+        int64_t least = bound;
+
+        for (size_t i = 0; i < count; i++) {
+            int64_t rows;
+
+            rc = probe(tx, plan, &options[i], least, &rows, err);
+            if (rc != HFD_OK)
+                return rc;
+            if (rows < least) {
+                least = rows;
+                best = i;
+            }
+        }
+        if (least < bound)
+            break;
+    }
+    plan->drive = options[best];
+    return HFD_OK;
+}
+
+/* ---- the statements ---- */
+
+static bool driven_by(const struct plan *plan, const struct hfd_filter *part)
+{
+    if (plan->drive.by == BY_ANY)
+        return false; /* each of its branches was used in part */
+    return plan->drive.f == part || (plan->drive.by == BY_AGE && !is_junction(part) && is_ready_true(part));
+}
+
+/* Without a drive but with something to check, the set and the rows are one. */
+static bool is_scan(const struct plan *plan)
+{
+    return plan->drive.by == BY_NOTHING && plan->rows;
+}
+
+/* " FROM ... WHERE ..." with what the drive leaves to be checked. The fleet's row is only joined where it is needed. */
+static hfd_rc add_from(struct hfd_sql *q, const struct plan *plan)
+{
+    hfd_rc rc = HFD_OK;
+
+    if (is_scan(plan)) {
+        hfd_buf_lit(&q->text, " FROM fleet f WHERE f.kind = ");
+        hfd_sql_i64(q, plan->query->kind);
+    } else {
+        hfd_buf_lit(&q->text, " FROM (");
+        rc = add_set(q, plan, &plan->drive);
+        hfd_buf_add(&q->text, plan->rows ? HFD_SLICE(") s CROSS JOIN fleet f WHERE f.id = s.id") : HFD_SLICE(") s"));
+    }
+    for (size_t i = 0; rc == HFD_OK && i < plan->parts.count; i++) {
+        if (driven_by(plan, plan->parts.items[i]))
+            continue;
+        hfd_buf_lit(&q->text, " AND ");
+        hfd_sql_filter(q, plan->parts.items[i], false);
+    }
+    return rc;
+}
+
+/* Whether the rows of the drive carry the order themselves: newest or oldest first. */
+static bool is_by_creation(const struct hfd_fleet_query *query)
+{
+    return query->order_count == 0 || (query->order_count == 1 && query->order[0].field == HFD_FIELD_CREATED_TIME);
+}
+
+static void add_order(struct hfd_sql *q, const struct plan *plan, const char *id, const char *at)
+{
+    const struct hfd_fleet_query *query = plan->query;
+    const char *direction = query->order_count == 1 && !query->order[0].descending ? "" : " DESC";
+
+    hfd_buf_lit(&q->text, " ORDER BY ");
+    if (!plan->sorted) { /* oldest first turns the tie-breaker round as well, so that an index can be read backwards */
+        hfd_buf_addf(&q->text, "%s%s, %s%s", at, direction, id, direction);
+        return;
+    }
+    for (size_t i = 0; i < query->order_count; i++) {
+        hfd_sql_field(q, query->order[i].field, query->order[i].name);
+        hfd_buf_add(&q->text, query->order[i].descending ? HFD_SLICE(" DESC") : HFD_SLICE(" ASC"));
+        if (query->order[i].field == HFD_FIELD_LABEL) /* engines differ where nothing is said */
+            hfd_buf_add(&q->text, query->order[i].descending ? HFD_SLICE(" NULLS FIRST") : HFD_SLICE(" NULLS LAST"));
+        hfd_buf_lit(&q->text, ", ");
+    }
+    hfd_buf_addf(&q->text, "%s DESC, %s DESC", at, id);
+}
+
+static hfd_rc compose(const struct plan *plan, struct hfd_search_sql *out)
+{
+    const bool scan = is_scan(plan);
+    hfd_rc rc;
+
+    hfd_buf_lit(&out->total.text, "SELECT count(*)");
+    rc = add_from(&out->total, plan);
+    if (rc != HFD_OK)
+        return rc;
+    hfd_buf_add(&out->page.text, scan ? HFD_SLICE("SELECT f.id") : HFD_SLICE("SELECT s.id"));
+    rc = add_from(&out->page, plan);
+    add_order(&out->page, plan, scan ? "f.id" : "s.id", scan ? "f.created_us" : "s.at");
+    hfd_buf_lit(&out->page.text, " LIMIT ");
+    hfd_sql_i64(&out->page, plan->query->limit);
+    hfd_buf_lit(&out->page.text, " OFFSET ");
+    hfd_sql_i64(&out->page, plan->query->offset);
+    return rc;
+}
+
+/* The owner of a nested list is one more part, beside whatever the search says. */
+static hfd_rc take_query_apart(struct plan *plan)
+{
+    const struct hfd_fleet_query *query = plan->query;
+    struct hfd_filter *owner = hfd_arena_alloc(plan->mem, sizeof(*owner));
+    struct hfd_filter_value *id = hfd_arena_alloc(plan->mem, sizeof(*id));
+    const struct hfd_filter *all = query->filter;
+
+    if (owner == NULL || id == NULL)
+        return HFD_NOMEM;
+    *id = (struct hfd_filter_value){.kind = HFD_VALUE_TEXT, .text = query->owner_id};
+    *owner = (struct hfd_filter){.op = HFD_FILTER_EQ, .field = HFD_FIELD_OWNER_ID, .values = id, .value_count = 1};
+    if (query->owner_id.len > 0) {
+        struct hfd_filter *both = hfd_arena_alloc(plan->mem, sizeof(*both));
+
+        if (both == NULL)
+            return HFD_NOMEM;
+        *both = (struct hfd_filter){.op = HFD_FILTER_AND, .left = owner, .right = all};
+        all = all != NULL ? both : owner;
+    }
+    return all != NULL ? take_apart(all, HFD_FILTER_AND, plan->mem, &plan->parts) : HFD_OK;
+}
+
+hfd_rc hfd_search_compose(struct hfd_txn *tx, const struct hfd_fleet_query *query, struct hfd_arena *mem, struct hfd_search_sql *out,
+                          struct hfd_err *err)
+{
+    struct plan plan = {.query = query, .mem = mem, .drive = {BY_NOTHING, NULL}};
+    hfd_rc rc;
+
+    HFD_ASSERT(query->offset >= 0 && query->limit >= 0);
+    hfd_sql_init(&out->page, tx->db, mem);
+    hfd_sql_init(&out->total, tx->db, mem);
+    rc = take_query_apart(&plan);
+    if (rc != HFD_OK)
+        return hfd_fail(err, rc, "out of memory while planning a search");
+    rc = choose(tx, &plan, err);
+    if (rc != HFD_OK)
+        return rc;
+    plan.sorted = !is_by_creation(query);
+    plan.rows = plan.sorted;
+    for (size_t i = 0; i < plan.parts.count; i++)
+        plan.rows = plan.rows || !driven_by(&plan, plan.parts.items[i]);
+    rc = compose(&plan, out);
+    return rc == HFD_OK ? rc : hfd_fail(err, rc, "out of memory while planning a search");
+}
+
+/* ---- the run ---- */
+
+static void read_id(struct hfd_row_in *in, void *out)
+{
+    *(hfd_slice *)out = hfd_row_text(in);
+}
+
+static hfd_rc read_page(struct hfd_txn *tx, struct hfd_sql *page, struct hfd_arena *mem, struct hfd_fleet_list *out, struct hfd_err *err)
+{
+    struct hfd_stmt *st;
+    hfd_slice *ids;
+    void *list;
+    size_t count;
+    hfd_rc rc = hfd_sql_prepare(page, tx->db, &st, err);
+
+    if (rc != HFD_OK) {
+        hfd_stmt_done(st);
+        return rc;
+    }
+    rc = hfd_row_all(st, mem, "HyperFleet resource", read_id, sizeof(hfd_slice), &list, &count, err);
+    ids = list;
+    if (rc != HFD_OK || count == 0)
+        return rc;
+    out->rows = hfd_arena_array(mem, count, sizeof(*out->rows));
+    if (out->rows == NULL)
+        return hfd_fail(err, HFD_NOMEM, "store: out of memory for a list of %zu", count);
+    for (size_t i = 0; rc == HFD_OK && i < count; i++)
+        rc = hfd_fleet_row_get(tx, ids[i], mem, &out->rows[i], err);
+    out->count = rc == HFD_OK ? count : 0;
+    if (rc == HFD_NOT_FOUND)
+        return hfd_fail(err, HFD_CORRUPT, "store: a resource that an index names is not stored");
+    return rc;
+}
+
+hfd_rc hfd_fleet_row_search(struct hfd_txn *tx, const struct hfd_fleet_query *query, struct hfd_arena *mem, struct hfd_fleet_list *out,
+                            struct hfd_err *err)
+{
+    struct hfd_search_sql sql;
+    hfd_rc rc;
+
+    *out = (struct hfd_fleet_list){.count = 0};
+    rc = hfd_search_compose(tx, query, mem, &sql, err);
+    if (rc == HFD_OK)
+        rc = run_count(tx, &sql.total, &out->total, err);
+    if (rc == HFD_OK && query->offset < out->total && query->limit > 0)
+        rc = read_page(tx, &sql.page, mem, out, err);
+    hfd_sql_fini(&sql.page);
+    hfd_sql_fini(&sql.total);
+    return rc;
+}

@@ -1,0 +1,61 @@
+/* SQLite's words for what portable SQL cannot say. Pure text: see db.h. Thread: any. */
+#include "store/db.h"
+
+#include "store/sqlite/db_sqlite_int.h"
+
+#include <stdlib.h>
+
+#define OURS "/*sqlite:"
+
+char *hfd_sqlite_text(const char *sql)
+{
+    char *text = strdup(sql);
+    char *at = text;
+
+    while (at != NULL && (at = strstr(at, OURS)) != NULL) {
+        char *end = strstr(at, "*/");
+
+        if (end == NULL)
+            break;
+        memset(at, ' ', strlen(OURS));
+        memset(end, ' ', 2);
+        at = end;
+    }
+    return text;
+}
+
+void hfd_db_sql_json_text(const struct hfd_db *db, struct hfd_buf *sql, const char *column, int path_at)
+{
+    (void)db;
+    /* json_extract gives 1 and 0 for booleans. */
+    hfd_buf_addf(sql,
+                 "CASE json_type(%s, ?%d) WHEN 'true' THEN 'true' WHEN 'false' THEN 'false' ELSE CAST(json_extract(%s, ?%d) AS TEXT) END",
+                 column, path_at, column, path_at);
+}
+
+void hfd_db_sql_json_number(const struct hfd_db *db, struct hfd_buf *sql, const char *column, int path_at)
+{
+    (void)db;
+    hfd_buf_addf(sql, "CASE WHEN json_type(%s, ?%d) IN ('integer', 'real') THEN json_extract(%s, ?%d) END", column, path_at, column, path_at);
+}
+
+hfd_slice hfd_db_json_path(const struct hfd_db *db, hfd_slice dotted, struct hfd_arena *mem)
+{
+    struct hfd_buf b;
+    hfd_slice out = HFD_SLICE_NONE;
+
+    (void)db;
+    hfd_buf_init(&b, dotted.len * 3 + 8);
+    hfd_buf_lit(&b, "$.\"");
+    for (size_t i = 0; i < dotted.len; i++) {
+        if (dotted.p[i] == '.')
+            hfd_buf_lit(&b, "\".\"");
+        else
+            hfd_buf_addc(&b, dotted.p[i]);
+    }
+    hfd_buf_addc(&b, '"');
+    if (b.rc == HFD_OK)
+        out = hfd_arena_dup(mem, hfd_buf_slice(&b));
+    hfd_buf_fini(&b);
+    return out;
+}

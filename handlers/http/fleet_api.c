@@ -3,11 +3,15 @@
  * Source: 000_b453de1dc0312d98.txt; spec/hyperfleet-api.md section 2. Thread: loop.
  */
 #include "handlers/http/api.h"
+#include "handlers/http/fields.h"
 #include "handlers/http/fleet_json.h"
+#include "handlers/http/query.h"
 
 #include "driver/base/log.h"
 #include "driver/base/metrics.h"
 #include "driver/fleet/names.h"
+#include "driver/fleet/search.h"
+#include "store/search.h"
 
 #define DOCUMENT_MAX_BYTES ((size_t)4 * 1024 * 1024)
 #define LIST_MAX_BYTES ((size_t)128 * 1024 * 1024)
@@ -28,6 +32,8 @@ struct command {
         hfd_slice reason;
         struct {
             int64_t page, size;
+            struct hfd_fleet_query query;
+            const struct hfd_fields *fields; /* NULL = all */
         } list;
     } in;
     struct hfd_fleet_row row;
@@ -289,51 +295,64 @@ static void report(struct hfd_exchange *x, enum hfd_kind kind)
 
 /* ---- lists ------------------------------------------------------------------------------------------------------------------ */
 
-/* A query parameter by name; p is NULL when absent. Numbers and words need no decoding. */
-static hfd_slice query_get(hfd_slice query, const char *name)
+static hfd_rc page_params(hfd_slice query, struct command *cmd, struct hfd_err *err)
 {
-    const size_t n = strlen(name);
-
-    while (query.len > 0) {
-        const char *end = memchr(query.p, '&', query.len);
-        const size_t len = end != NULL ? (size_t)(end - query.p) : query.len;
-
-        if (len > n && query.p[n] == '=' && memcmp(query.p, name, n) == 0)
-            return (hfd_slice){query.p + n + 1, len - n - 1};
-        query.p += len + (end != NULL ? 1 : 0);
-        query.len -= len + (end != NULL ? 1 : 0);
-    }
-    return HFD_SLICE_NONE;
-}
-
-static hfd_rc query_i64(hfd_slice query, const char *name, int64_t max, int64_t *out, struct hfd_err *err)
-{
-    const hfd_slice v = query_get(query, name);
-
-    if (v.p == NULL || v.len == 0)
-        return HFD_OK;
-    if (hfd_parse_i64(v, 1, max, out, NULL) != HFD_OK)
-        return hfd_fail_field(err, HFD_INVALID, name, "%s must be an integer between 1 and %lld", name, (long long)max);
-    return HFD_OK;
-}
-
-static hfd_rc list_params(hfd_slice query, struct command *cmd, struct hfd_err *err)
-{
-    static const char *const later[] = {"search", "orderBy", "order", "fields"};
+    struct hfd_arena *mem = cmd->call.mem;
     hfd_rc rc;
 
     cmd->in.list.page = 1;
     cmd->in.list.size = PAGE_SIZE_DEFAULT;
-    /* What is not served is refused: a list that ignored its filter would be a wrong answer. */
-    for (size_t i = 0; i < sizeof(later) / sizeof(later[0]); i++)
-        if (query_get(query, later[i]).len > 0)
-            return hfd_fail_field(err, HFD_BAD_REQUEST, later[i], "%s is not supported by this version", later[i]);
-    rc = query_i64(query, "page", PAGE_MAX, &cmd->in.list.page, err);
+    rc = hfd_query_i64(query, "page", PAGE_MAX, mem, &cmd->in.list.page, err);
     if (rc == HFD_OK)
-        rc = query_i64(query, "size", PAGE_SIZE_MAX, &cmd->in.list.size, err);
+        rc = hfd_query_i64(query, "size", PAGE_SIZE_MAX, mem, &cmd->in.list.size, err);
     if (rc == HFD_OK)
-        rc = query_i64(query, "pageSize", PAGE_SIZE_MAX, &cmd->in.list.size, err);
+        rc = hfd_query_i64(query, "pageSize", PAGE_SIZE_MAX, mem, &cmd->in.list.size, err);
     return rc;
+}
+
+/* `order` is a direction, or, in the words of later versions, all that orderBy says. */
+static hfd_rc order_params(hfd_slice query, struct command *cmd, struct hfd_fleet_query *q, struct hfd_err *err)
+{
+    struct hfd_arena *mem = cmd->call.mem;
+    hfd_slice by, direction;
+    hfd_rc rc;
+
+    rc = hfd_query_get(query, "orderBy", mem, &by, err);
+    if (rc == HFD_OK)
+        rc = hfd_query_get(query, "order", mem, &direction, err);
+    if (rc != HFD_OK)
+        return rc;
+    if (by.len == 0 && direction.len > 0 && !hfd_slice_is(direction, "asc") && !hfd_slice_is(direction, "desc")) {
+        by = direction;
+        direction = HFD_SLICE("");
+    }
+    return hfd_search_order(cmd->kind, by, direction, mem, &q->order, &q->order_count, err);
+}
+
+static hfd_rc list_params(hfd_slice query, struct command *cmd, struct hfd_err *err)
+{
+    struct hfd_arena *mem = cmd->call.mem;
+    struct hfd_fleet_query *q = &cmd->in.list.query;
+    hfd_slice search, fields;
+    hfd_rc rc;
+
+    rc = page_params(query, cmd, err);
+    if (rc != HFD_OK)
+        return rc;
+    *q = (struct hfd_fleet_query){
+        .kind = cmd->kind,
+        .owner_id = cmd->owner_id,
+        .offset = (cmd->in.list.page - 1) * cmd->in.list.size,
+        .limit = cmd->in.list.size,
+    };
+    rc = order_params(query, cmd, q, err);
+    if (rc == HFD_OK)
+        rc = hfd_query_get(query, "search", mem, &search, err);
+    if (rc == HFD_OK)
+        rc = hfd_search_parse(cmd->kind, search, mem, &q->filter, err);
+    if (rc == HFD_OK)
+        rc = hfd_query_get(query, "fields", mem, &fields, err);
+    return rc == HFD_OK ? hfd_fields_parse(cmd->kind, fields, mem, &cmd->in.list.fields, err) : rc;
 }
 
 static hfd_rc txn_list(struct hfd_txn *tx, void *arg, struct hfd_err *err)
@@ -355,6 +374,26 @@ static void list_head(struct hfd_buf *b, const char *kind, const struct command 
                  (long long)total);
 }
 
+static void add_item(struct hfd_buf *b, const struct command *cmd, const struct hfd_fleet_row *row, enum hfd_vocabulary vocabulary)
+{
+    struct hfd_buf whole;
+    hfd_slice document;
+    hfd_rc rc;
+
+    if (cmd->in.list.fields == NULL) {
+        hfd_fleet_json_resource(b, row, vocabulary);
+        return;
+    }
+    hfd_buf_init(&whole, DOCUMENT_MAX_BYTES);
+    hfd_fleet_json_resource(&whole, row, vocabulary);
+    rc = hfd_buf_finish(&whole, &document, NULL);
+    if (rc == HFD_OK)
+        hfd_fields_add(b, cmd->in.list.fields, document);
+    else if (b->rc == HFD_OK)
+        b->rc = rc;
+    hfd_buf_fini(&whole);
+}
+
 static void on_listed(struct hfd_exchange *x, void *arg, hfd_rc rc, const struct hfd_err *err)
 {
     const struct command *cmd = arg;
@@ -370,13 +409,15 @@ static void on_listed(struct hfd_exchange *x, void *arg, hfd_rc rc, const struct
     for (size_t i = 0; i < cmd->rows.count; i++) {
         if (i > 0)
             hfd_buf_addc(&b, ',');
-        hfd_fleet_json_resource(&b, &cmd->rows.rows[i], hfd_exchange_app(x)->vocabulary);
+        add_item(&b, cmd, &cmd->rows.rows[i], hfd_exchange_app(x)->vocabulary);
     }
     hfd_buf_lit(&b, "]}");
     hfd_api_send(x, &reply, "application/json", &b);
 }
 
-static void list(struct hfd_exchange *x, enum hfd_kind kind, hfd_txn_fn *fn, hfd_then_fn *then)
+typedef hfd_rc read_params(hfd_slice query, struct command *cmd, struct hfd_err *err);
+
+static void list(struct hfd_exchange *x, enum hfd_kind kind, read_params *params, hfd_txn_fn *fn, hfd_then_fn *then)
 {
     struct command *cmd = start(x, kind);
     struct hfd_err err;
@@ -385,7 +426,7 @@ static void list(struct hfd_exchange *x, enum hfd_kind kind, hfd_txn_fn *fn, hfd
     if (cmd == NULL)
         return;
     cmd->call.mem->max_bytes = LIST_MAX_BYTES; /* a page of the largest documents */
-    rc = list_params(hfd_exchange_request(x)->query, cmd, &err);
+    rc = params(hfd_exchange_request(x)->query, cmd, &err);
     if (rc != HFD_OK)
         hfd_exchange_fail(x, rc, &err);
     else
@@ -443,12 +484,12 @@ void hfd_fleet_api_metadata(struct hfd_exchange *x)
 
 void hfd_fleet_api_list_clusters(struct hfd_exchange *x)
 {
-    list(x, HFD_KIND_CLUSTER, txn_list, on_listed);
+    list(x, HFD_KIND_CLUSTER, list_params, txn_list, on_listed);
 }
 
 void hfd_fleet_api_list_nodepools(struct hfd_exchange *x)
 {
-    list(x, HFD_KIND_NODEPOOL, txn_list, on_listed);
+    list(x, HFD_KIND_NODEPOOL, list_params, txn_list, on_listed);
 }
 
 void hfd_fleet_api_create_cluster(struct hfd_exchange *x)
@@ -503,12 +544,12 @@ void hfd_fleet_api_force_delete_nodepool(struct hfd_exchange *x)
 
 void hfd_fleet_api_list_cluster_statuses(struct hfd_exchange *x)
 {
-    list(x, HFD_KIND_CLUSTER, txn_statuses, on_statuses);
+    list(x, HFD_KIND_CLUSTER, page_params, txn_statuses, on_statuses);
 }
 
 void hfd_fleet_api_list_nodepool_statuses(struct hfd_exchange *x)
 {
-    list(x, HFD_KIND_NODEPOOL, txn_statuses, on_statuses);
+    list(x, HFD_KIND_NODEPOOL, page_params, txn_statuses, on_statuses);
 }
 
 void hfd_fleet_api_report_cluster(struct hfd_exchange *x)

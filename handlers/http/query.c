@@ -1,0 +1,83 @@
+/* See query.h. */
+#include "handlers/http/query.h"
+
+static int hex(char c)
+{
+    if (c >= '0' && c <= '9')
+        return c - '0';
+    if (c >= 'a' && c <= 'f')
+        return c - 'a' + 10;
+    return c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1;
+}
+
+/* @return false for a '%' without two digits */
+static bool decode(hfd_slice in, struct hfd_arena *mem, hfd_slice *out)
+{
+    char *text = hfd_arena_alloc(mem, in.len + 1);
+    size_t n = 0;
+
+    *out = (hfd_slice){text, 0};
+    if (text == NULL)
+        return true;
+    for (size_t i = 0; i < in.len; i++) {
+        char c = in.p[i];
+
+        if (c == '+') {
+            c = ' ';
+        } else if (c == '%') {
+            if (in.len - i < 3 || hex(in.p[i + 1]) < 0 || hex(in.p[i + 2]) < 0)
+                return false;
+            c = (char)(hex(in.p[i + 1]) * 16 + hex(in.p[i + 2]));
+            i += 2;
+        }
+        text[n++] = c;
+    }
+    out->len = n;
+    return true;
+}
+
+/* The value as received; p is NULL when absent, and not NULL for "name" and "name=". */
+static hfd_slice find(hfd_slice query, const char *name)
+{
+    const size_t n = strlen(name);
+    hfd_slice found = HFD_SLICE_NONE;
+
+    while (query.len > 0) {
+        const char *end = memchr(query.p, '&', query.len);
+        const size_t len = end != NULL ? (size_t)(end - query.p) : query.len;
+
+        if (len >= n && memcmp(query.p, name, n) == 0 && (len == n || query.p[n] == '='))
+            found = (hfd_slice){query.p + n + (len > n), len - n - (len > n)};
+        query.p += len + (end != NULL);
+        query.len -= len + (end != NULL);
+    }
+    return found;
+}
+
+hfd_rc hfd_query_get(hfd_slice query, const char *name, struct hfd_arena *mem, hfd_slice *out, struct hfd_err *err)
+{
+    const hfd_slice raw = find(query, name);
+
+    *out = HFD_SLICE_NONE;
+    if (raw.p == NULL)
+        return HFD_OK;
+    if (!decode(raw, mem, out)) {
+        *out = HFD_SLICE_NONE;
+        return hfd_fail_field(err, HFD_BAD_REQUEST, name, "%s: a %% stands before two hexadecimal digits", name);
+    }
+    return out->p != NULL ? HFD_OK : hfd_fail(err, HFD_NOMEM, "out of memory while reading a query");
+}
+
+hfd_rc hfd_query_i64(hfd_slice query, const char *name, int64_t max, struct hfd_arena *mem, int64_t *out, struct hfd_err *err)
+{
+    hfd_slice text;
+    int64_t v;
+    hfd_rc rc = hfd_query_get(query, name, mem, &text, err);
+
+    if (rc != HFD_OK || text.len == 0)
+        return rc;
+    if (hfd_parse_i64(text, 1, max, &v, NULL) != HFD_OK)
+        return hfd_fail_field(err, HFD_INVALID, name, "%s must be an integer between 1 and %lld", name, (long long)max);
+    *out = v;
+    return HFD_OK;
+}

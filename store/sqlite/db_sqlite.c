@@ -29,7 +29,7 @@ struct hfd_stmt {
     const char *sql; /* the key */
     sqlite3_stmt *handle;
     bool in_use;
-    bool once; /* not in the slots: done frees it */
+    bool once;    /* not in the slots: done frees it */
     hfd_rc stuck; /* first failure of a binding or a column; answered by the next step */
 };
 

@@ -1,0 +1,239 @@
+/* What stands behind the '?': parameters decoded, and the projection of items by `fields`. spec/hyperfleet-api.md section 8. */
+#include "handlers/http/fields.h"
+#include "handlers/http/query.h"
+
+#include "driver/base/base.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+
+#include <cmocka.h>
+
+#define S(text) hfd_slice_of(text)
+
+static int setup(void **state)
+{
+    (void)state;
+    return hfd_base_init(NULL) == HFD_OK ? 0 : -1;
+}
+
+/* Percent and plus are decoded, the last of a name counts, names match whole; "name" alone is there and blank. */
+static void parameters_are_decoded(void **state)
+{
+    static const struct {
+        const char *query, *value; /* NULL: absent */
+    } cases[] = {
+        {"", NULL},
+        {"search", ""},
+        {"search=", ""},
+        {"search=x", "x"},
+        {"a=1&search=x&b=2", "x"},
+        {"search=x&search=y", "y"},
+        {"search=x&search=", ""},
+        {"searches=x", NULL},
+        {"xsearch=x", NULL},
+        {"Search=x", NULL},
+        {"search=a+b%20c%2Bd", "a b c+d"},
+        {"search=name%3D%27x%27", "name='x'"},
+        {"search=a=b", "a=b"},
+        {"search=%C3%a9", "\xc3\xa9"},
+        {"&&search=x&&", "x"},
+        {"search=%26", "&"},
+    };
+    static const char *const wrong[] = {"search=%", "search=%4", "search=%4g", "search=%%41", "search=a%g1"};
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        struct hfd_arena mem;
+        hfd_slice v;
+
+        hfd_arena_init(&mem, 4096);
+        assert_int_equal(hfd_query_get(S(cases[i].query), "search", &mem, &v, NULL), HFD_OK);
+        assert_int_equal(v.p == NULL, cases[i].value == NULL);
+        if (!hfd_slice_is(v, cases[i].value != NULL ? cases[i].value : ""))
+            fail_msg("%s: %.*s", cases[i].query, HFD_SLICE_FMT(v));
+        hfd_arena_fini(&mem);
+    }
+    for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) {
+        struct hfd_arena mem;
+        struct hfd_err err;
+        hfd_slice v;
+
+        hfd_arena_init(&mem, 4096);
+        assert_int_equal(hfd_query_get(S(wrong[i]), "search", &mem, &v, &err), HFD_BAD_REQUEST);
+        assert_string_equal(err.field, "search");
+        assert_null(v.p);
+        hfd_arena_fini(&mem);
+    }
+    {
+        struct hfd_arena none;
+        hfd_slice v;
+
+        hfd_arena_init(&none, 0);
+        assert_int_equal(hfd_query_get(S("search=x"), "search", &none, &v, NULL), HFD_NOMEM);
+    }
+}
+
+/* Whole numbers from 1; blank and absent leave what was there. */
+static void numbers_are_bounded(void **state)
+{
+    static const struct {
+        const char *query;
+        hfd_rc rc;
+        int64_t value;
+    } cases[] = {
+        {"", HFD_OK, 7},
+        {"page=", HFD_OK, 7},
+        {"page=1", HFD_OK, 1},
+        {"page=500", HFD_OK, 500},
+        {"page=%31", HFD_OK, 1},
+        {"page=0", HFD_INVALID, 7},
+        {"page=-1", HFD_INVALID, 7},
+        {"page=501", HFD_INVALID, 7},
+        {"page=1.0", HFD_INVALID, 7},
+        {"page=x", HFD_INVALID, 7},
+        {"page=+1", HFD_INVALID, 7},
+        {"page=1+", HFD_INVALID, 7},
+        {"page=99999999999999999999", HFD_INVALID, 7},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        struct hfd_arena mem;
+        struct hfd_err err = {0};
+        int64_t v = 7;
+
+        hfd_arena_init(&mem, 4096);
+        if (hfd_query_i64(S(cases[i].query), "page", 500, &mem, &v, &err) != cases[i].rc || v != cases[i].value)
+            fail_msg("%s: %lld", cases[i].query, (long long)v);
+        if (cases[i].rc != HFD_OK) {
+            assert_string_equal(err.field, "page");
+            assert_string_equal(err.msg, "page must be an integer between 1 and 500");
+        }
+        hfd_arena_fini(&mem);
+    }
+}
+
+static const char document[] = "{\"kind\":\"Cluster\",\"id\":\"2a\",\"name\":\"n\",\"spec\":{\"a\":{\"b\":1,\"c\":[{\"d\":2,\"e\":3},4]},\"x\":null},\"labels\":{\"k\":\"v\"},"
+                               "\"status\":{\"conditions\":[{\"type\":\"Ready\",\"status\":\"True\"},{\"type\":\"Available\",\"status\":\"False\"}]}}";
+
+/* What is wanted, in the item's own order, and always the id. */
+static void fields_project_items(void **state)
+{
+    static const struct {
+        const char *fields, *item; /* NULL: the whole item */
+    } cases[] = {
+        {"", NULL},
+        {" , ,", NULL},
+        {"id", "{\"id\":\"2a\"}"},
+        {"name", "{\"id\":\"2a\",\"name\":\"n\"}"},
+        {" name , kind ,name", "{\"kind\":\"Cluster\",\"id\":\"2a\",\"name\":\"n\"}"},
+        {"deleted_time", "{\"id\":\"2a\"}"},
+        {"labels", "{\"id\":\"2a\",\"labels\":{\"k\":\"v\"}}"},
+        {"labels.k", "{\"id\":\"2a\",\"labels\":{\"k\":\"v\"}}"},
+        {"labels.absent", "{\"id\":\"2a\",\"labels\":{}}"},
+        {"spec.a.b", "{\"id\":\"2a\",\"spec\":{\"a\":{\"b\":1}}}"},
+        {"spec.a.b,spec.x", "{\"id\":\"2a\",\"spec\":{\"a\":{\"b\":1},\"x\":null}}"},
+        {"spec.a.c.d", "{\"id\":\"2a\",\"spec\":{\"a\":{\"c\":[{\"d\":2}]}}}"},
+        {"spec.a,spec.a.b", "{\"id\":\"2a\",\"spec\":{\"a\":{\"b\":1,\"c\":[{\"d\":2,\"e\":3},4]}}}"},
+        {"spec.x.deeper", "{\"id\":\"2a\",\"spec\":{}}"},
+        {"status.conditions.type", "{\"id\":\"2a\",\"status\":{\"conditions\":[{\"type\":\"Ready\"},{\"type\":\"Available\"}]}}"},
+        {"status.*", "{\"id\":\"2a\",\"status\":{\"conditions\":[{\"type\":\"Ready\",\"status\":\"True\"},{\"type\":\"Available\",\"status\":\"False\"}]}}"},
+        {"status.conditions.*,name",
+         "{\"id\":\"2a\",\"name\":\"n\",\"status\":{\"conditions\":[{\"type\":\"Ready\",\"status\":\"True\"},{\"type\":\"Available\",\"status\":\"False\"}]}}"},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        const struct hfd_fields *fields;
+        struct hfd_arena mem;
+        struct hfd_err err;
+        struct hfd_buf b;
+
+        hfd_arena_init(&mem, 1 << 20);
+        hfd_buf_init(&b, 1 << 16);
+        if (hfd_fields_parse(HFD_KIND_CLUSTER, S(cases[i].fields), &mem, &fields, &err) != HFD_OK)
+            fail_msg("%s: %s", cases[i].fields, err.msg);
+        assert_int_equal(fields == NULL, cases[i].item == NULL);
+        if (fields != NULL) {
+            hfd_fields_add(&b, fields, HFD_SLICE(document));
+            hfd_buf_addc(&b, '\0');
+            assert_int_equal(b.rc, HFD_OK);
+            assert_string_equal(b.p, cases[i].item);
+        }
+        hfd_buf_fini(&b);
+        hfd_arena_fini(&mem);
+    }
+}
+
+/* Unknown fields are all named, in HyperFleet's words. */
+static void unknown_fields_are_named(void **state)
+{
+    static const struct {
+        enum hfd_kind kind;
+        const char *fields, *message;
+    } cases[] = {
+        {HFD_KIND_CLUSTER, "x", "The following field(s) doesn't exist in `Cluster`: x"},
+        {HFD_KIND_CLUSTER, "name,x, y.z ,id", "The following field(s) doesn't exist in `Cluster`: x, y.z"},
+        {HFD_KIND_CLUSTER, "name.x", "The following field(s) doesn't exist in `Cluster`: name.x"},
+        {HFD_KIND_CLUSTER, "status.phase", "The following field(s) doesn't exist in `Cluster`: status.phase"},
+        {HFD_KIND_CLUSTER, "status.conditions.type.x", "The following field(s) doesn't exist in `Cluster`: status.conditions.type.x"},
+        {HFD_KIND_CLUSTER, "status.conditions.phase", "The following field(s) doesn't exist in `Cluster`: status.conditions.phase"},
+        {HFD_KIND_CLUSTER, "owner_references", "The following field(s) doesn't exist in `Cluster`: owner_references"},
+        {HFD_KIND_NODEPOOL, "owner_references.id,owner_references.name", "The following field(s) doesn't exist in `NodePool`: owner_references.name"},
+        {HFD_KIND_CLUSTER, "spec.", "The following field(s) doesn't exist in `Cluster`: spec."},
+        {HFD_KIND_CLUSTER, ".", "The following field(s) doesn't exist in `Cluster`: ."},
+        {HFD_KIND_CLUSTER, "spec.1.2.3.4.5.6.7.8.9.10.11.12", "The following field(s) doesn't exist in `Cluster`: spec.1.2.3.4.5.6.7.8.9.10.11.12"},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        const struct hfd_fields *fields;
+        struct hfd_arena mem;
+        struct hfd_err err;
+
+        hfd_arena_init(&mem, 1 << 20);
+        assert_int_equal(hfd_fields_parse(cases[i].kind, S(cases[i].fields), &mem, &fields, &err), HFD_INVALID);
+        assert_string_equal(err.msg, cases[i].message);
+        assert_string_equal(err.field, "fields");
+        assert_null(fields);
+        hfd_arena_fini(&mem);
+    }
+}
+
+/* The number of fields is bounded, and so is what an error repeats of them. */
+static void many_fields_are_refused(void **state)
+{
+    const struct hfd_fields *fields;
+    struct hfd_arena mem;
+    struct hfd_err err;
+    struct hfd_buf b;
+
+    (void)state;
+    hfd_arena_init(&mem, 1 << 20);
+    hfd_buf_init(&b, 1 << 16);
+    for (int i = 0; i < 64; i++)
+        hfd_buf_lit(&b, "spec.a,");
+    assert_int_equal(hfd_fields_parse(HFD_KIND_CLUSTER, hfd_buf_slice(&b), &mem, &fields, &err), HFD_OK);
+    hfd_buf_lit(&b, "name");
+    assert_int_equal(hfd_fields_parse(HFD_KIND_CLUSTER, hfd_buf_slice(&b), &mem, &fields, &err), HFD_INVALID);
+    hfd_buf_reset(&b);
+    for (int i = 0; i < 1000; i++)
+        hfd_buf_lit(&b, "unknown,");
+    assert_int_equal(hfd_fields_parse(HFD_KIND_CLUSTER, hfd_buf_slice(&b), &mem, &fields, &err), HFD_INVALID);
+    hfd_buf_fini(&b);
+    hfd_arena_fini(&mem);
+}
+
+int main(void)
+{
+    static const struct CMUnitTest tests[] = {
+        cmocka_unit_test(parameters_are_decoded),
+        cmocka_unit_test(numbers_are_bounded),
+        cmocka_unit_test(fields_project_items),
+        cmocka_unit_test(unknown_fields_are_named),
+        cmocka_unit_test(many_fields_are_refused),
+    };
+
+    return cmocka_run_group_tests_name("query", tests, setup, NULL);
+}

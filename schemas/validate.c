@@ -19,7 +19,16 @@
 /* Where we are in the document; on the stack, from the innermost place outwards. */
 struct place {
     const struct place *up;
-    const char *key; /* NULL: an element */
+    const json_t *in; /* the object or array that has it; NULL at the top */
+    const char *key;  /* NULL: an element */
+    size_t index;
+};
+
+/* A string that was taken for a number. */
+struct spelled {
+    struct spelled *earlier;
+    const json_t *in;
+    const char *key;
     size_t index;
 };
 
@@ -28,6 +37,7 @@ struct run {
     const struct hfd_schema_use *use;
     struct hfd_arena *mem;
     struct hfd_violations *out; /* NULL while a branch is only tried */
+    struct spelled *spelled;    /* the latest; those of a branch that does not hold are taken back */
     int64_t work;
     int depth;
     hfd_rc rc; /* why the run was given up, or HFD_OK */
@@ -89,15 +99,28 @@ __attribute__((format(printf, 4, 5))) static bool violated(struct run *r, const 
     return false;
 }
 
-/* Whether a value fits, without a word about it. */
-static bool fits(struct run *r, const struct hfd_schema_node *n, const json_t *v, const struct place *at)
+/* Whether a value fits a branch, without a word about it. */
+static bool fits_branch(struct run *r, const struct hfd_schema_node *n, const json_t *v, const struct place *at)
 {
     struct hfd_violations *out = r->out;
+    struct spelled *spelled = r->spelled;
     bool ok;
 
     r->out = NULL;
     ok = check(r, n, v, at);
     r->out = out;
+    if (!ok)
+        r->spelled = spelled;
+    return ok;
+}
+
+/* The same for what only asks, and says nothing of what the value is. */
+static bool fits(struct run *r, const struct hfd_schema_node *n, const json_t *v, const struct place *at)
+{
+    struct spelled *spelled = r->spelled;
+    bool ok = fits_branch(r, n, v, at);
+
+    r->spelled = spelled;
     return ok;
 }
 
@@ -282,9 +305,9 @@ static bool check_number(struct run *r, const struct hfd_schema_node *n, const j
 }
 
 /* One member against everything that is said about members. */
-static bool check_member(struct run *r, const struct hfd_schema_node *n, const char *key, const json_t *v, const struct place *at)
+static bool check_member(struct run *r, const struct hfd_schema_node *n, const struct place *here, const json_t *v)
 {
-    const struct place here = {.up = at, .key = key};
+    const char *key = here->key;
     bool named = n->properties != NULL && json_object_get(n->properties, key) != NULL;
     bool ok = true;
     json_t *name;
@@ -293,16 +316,16 @@ static bool check_member(struct run *r, const struct hfd_schema_node *n, const c
         if (!matches(r, n->patterns[i].regex, key, strlen(key)))
             continue;
         named = true;
-        ok = check(r, n->patterns[i].node, v, &here) && ok;
+        ok = check(r, n->patterns[i].node, v, here) && ok;
     }
     if (!named && n->additional_properties != NULL)
-        ok = check(r, n->additional_properties, v, &here) && ok;
+        ok = check(r, n->additional_properties, v, here) && ok;
     if (n->property_names != NULL) {
         name = json_string(key);
         if (name == NULL)
             return give_up(r, HFD_NOMEM);
-        if (!fits(r, n->property_names, name, &here))
-            ok = violated(r, &here, "", "is not an allowed name");
+        if (!fits(r, n->property_names, name, here))
+            ok = violated(r, here, "", "is not an allowed name");
         json_decref(name);
     }
     return ok;
@@ -325,7 +348,7 @@ static bool check_object(struct run *r, const struct hfd_schema_node *n, const j
     if (size > n->max_properties)
         ok = violated(r, at, "max", "must have at most %zu member%s", n->max_properties, plural(n->max_properties));
     for (size_t i = 0; i < n->member_count; i++) {
-        const struct place here = {.up = at, .key = n->members[i].key};
+        const struct place here = {.up = at, .in = v, .key = n->members[i].key};
 
         value = json_object_get(v, n->members[i].key);
         if (value != NULL)
@@ -333,8 +356,11 @@ static bool check_object(struct run *r, const struct hfd_schema_node *n, const j
     }
     if (n->pattern_count == 0 && n->additional_properties == NULL && n->property_names == NULL)
         return ok;
-    json_object_foreach ((json_t *)(uintptr_t)v, key, value)
-        ok = check_member(r, n, key, value, at) && ok;
+    json_object_foreach ((json_t *)(uintptr_t)v, key, value) {
+        const struct place here = {.up = at, .in = v, .key = key};
+
+        ok = check_member(r, n, &here, value) && ok;
+    }
     return ok;
 }
 
@@ -386,7 +412,7 @@ static bool check_array(struct run *r, const struct hfd_schema_node *n, const js
     for (size_t i = 0; i < size; i++) {
         const struct hfd_schema_node *rest = n->tuple.count > 0 ? n->additional_items : n->items;
         const struct hfd_schema_node *item = i < n->tuple.count ? n->tuple.items[i] : rest;
-        const struct place here = {.up = at, .index = i};
+        const struct place here = {.up = at, .in = v, .index = i};
 
         if (item != NULL)
             ok = check(r, item, json_array_get(v, i), &here) && ok;
@@ -404,7 +430,7 @@ static size_t count_matching(struct run *r, const struct hfd_schema_list *list, 
     size_t matching = 0;
 
     for (size_t i = 0; i < list->count && matching < enough; i++)
-        matching += fits(r, list->items[i], v, at) ? 1 : 0;
+        matching += fits_branch(r, list->items[i], v, at) ? 1 : 0;
     return matching;
 }
 
@@ -475,10 +501,35 @@ static json_t *spelled_number(const json_t *v)
     return number;
 }
 
-static bool check(struct run *r, const struct hfd_schema_node *n, const json_t *v, const struct place *at)
+/* Remembers that the value here is to become a number. A whole document that is one is nobody's member. */
+static void note_spelled(struct run *r, const struct place *at)
+{
+    struct spelled *s;
+
+    if (at->in == NULL)
+        return;
+    s = hfd_arena_alloc(r->mem, sizeof(*s));
+    if (s == NULL) {
+        give_up(r, HFD_NOMEM);
+        return;
+    }
+    *s = (struct spelled){.earlier = r->spelled, .in = at->in, .key = at->key, .index = at->index};
+    r->spelled = s;
+}
+
+/* The number that a string stands for where one is wanted; NULL where it stands for itself. */
+static json_t *lenient_number(const struct run *r, const struct hfd_schema_node *n, const json_t *v)
 {
     const unsigned numbers = HFD_TYPE_INTEGER | HFD_TYPE_NUMBER;
-    json_t *number = NULL;
+
+    if (!r->use->lenient_numbers || !json_is_string(v) || (n->types & numbers) == 0 || (n->types & HFD_TYPE_STRING) != 0)
+        return NULL;
+    return spelled_number(v);
+}
+
+static bool check(struct run *r, const struct hfd_schema_node *n, const json_t *v, const struct place *at)
+{
+    json_t *number;
     bool ok;
 
     if (r->rc != HFD_OK)
@@ -489,36 +540,77 @@ static bool check(struct run *r, const struct hfd_schema_node *n, const json_t *
         return violated(r, at, "", "is not allowed");
     if (n->nullable && json_is_null(v))
         return true;
-    if (r->use->lenient_numbers && json_is_string(v) && (n->types & numbers) != 0 && (n->types & HFD_TYPE_STRING) == 0)
-        number = spelled_number(v);
+    number = lenient_number(r, n, v);
     r->depth++;
     ok = n->ref != NULL ? check(r, n->ref, v, at) : check_body(r, n, number != NULL ? number : v, at);
     r->depth--;
+    if (ok && number != NULL)
+        note_spelled(r, at);
     json_decref(number);
     return ok && r->rc == HFD_OK;
 }
 
-hfd_rc hfd_schema_validate(const struct hfd_schema *schema, const json_t *doc, const struct hfd_schema_use *use, struct hfd_arena *mem,
-                           struct hfd_violations *out, struct hfd_err *err)
+static hfd_rc run_schema(struct run *r, const json_t *doc, struct hfd_err *err)
 {
-    const struct place top = {.key = use->root};
-    struct run r = {.schema = schema, .use = use, .mem = mem, .out = out, .work = WORK_MAX};
+    const struct place top = {.key = r->use->root};
+    struct hfd_violations *out = r->out;
     const struct hfd_violation *first = &out->items[0];
     char field[128]; /* a little more than an error holds, so that it marks what it cuts */
     bool ok;
 
     out->count = 0;
-    ok = check(&r, schema->root, doc, &top);
-    if (r.work < 0)
-        give_up(&r, HFD_LIMIT); /* comparing stops without a word */
-    if (r.rc != HFD_OK)
+    ok = check(r, r->schema->root, doc, &top);
+    if (r->work < 0)
+        give_up(r, HFD_LIMIT); /* comparing stops without a word */
+    if (r->rc != HFD_OK)
         out->count = 0;
-    if (r.rc == HFD_NOMEM)
+    if (r->rc == HFD_NOMEM)
         return hfd_fail(err, HFD_NOMEM, "validate a document");
-    if (r.rc != HFD_OK)
+    if (r->rc != HFD_OK)
         return hfd_fail(err, HFD_LIMIT, "the document takes too much work to validate");
     if (ok)
         return HFD_OK;
     snprintf(field, sizeof(field), "%.*s", HFD_SLICE_FMT(first->field));
     return hfd_fail_field(err, HFD_INVALID, field, "%s%s%.*s", field, field[0] != '\0' ? ": " : "", HFD_SLICE_FMT(first->message));
+}
+
+hfd_rc hfd_schema_validate(const struct hfd_schema *schema, const json_t *doc, const struct hfd_schema_use *use, struct hfd_arena *mem,
+                           struct hfd_violations *out, struct hfd_err *err)
+{
+    struct run r = {.schema = schema, .use = use, .mem = mem, .out = out, .work = WORK_MAX};
+
+    return run_schema(&r, doc, err);
+}
+
+/* Puts the number in the place of the string. It may be there already: two parts of a schema can want the same. */
+static hfd_rc store_number(const struct spelled *s)
+{
+    json_t *in = (json_t *)(uintptr_t)s->in; /* of the caller's own document */
+    const json_t *v = s->key != NULL ? json_object_get(in, s->key) : json_array_get(in, s->index);
+    json_t *number;
+
+    if (!json_is_string(v))
+        return HFD_OK;
+    number = spelled_number(v);
+    if (number == NULL)
+        return HFD_NOMEM; /* it was one a moment ago */
+    if ((s->key != NULL ? json_object_set_new(in, s->key, number) : json_array_set_new(in, s->index, number)) != 0)
+        return HFD_NOMEM;
+    return HFD_OK;
+}
+
+hfd_rc hfd_schema_validate_numbers(const struct hfd_schema *schema, json_t *doc, const struct hfd_schema_use *use, struct hfd_arena *mem,
+                                   struct hfd_violations *out, struct hfd_err *err)
+{
+    const struct hfd_schema_use lenient = {.root = use->root, .lenient_numbers = true};
+    struct run r = {.schema = schema, .use = &lenient, .mem = mem, .out = out, .work = WORK_MAX};
+    hfd_rc rc = run_schema(&r, doc, err);
+
+    if (rc != HFD_OK || r.spelled == NULL)
+        return rc;
+    for (const struct spelled *s = r.spelled; s != NULL; s = s->earlier)
+        if (store_number(s) != HFD_OK)
+            return hfd_fail(err, HFD_NOMEM, "store the numbers of a document");
+    /* Parts of the schema that say nothing of types have seen strings. */
+    return hfd_schema_validate(schema, doc, use, mem, out, err);
 }

@@ -55,6 +55,7 @@ struct hfd_map {
  X("adapters.required.nodepool", required_nodepool,   LIST,     "[validation, hypershift]", 0, 0, "adapters that must report on a nodepool") \
  X("fleet.conditions",           fleet_conditions,    STR,      "ready",          0, 0, "names of the aggregated conditions: ready (Ready, Available), reconciled (Reconciled, LastKnownReconciled), or both") \
  X("fleet.identity_header",      fleet_identity_header, STR,    "",               0, 0, "request header that names the caller in created_by, updated_by and deleted_by; a trusted proxy must set it; empty: none") \
+ X("fleet.spec_schema",          fleet_spec_schema,   STR,      "",               0, 0, "OpenAPI 3.0 file, YAML or JSON, whose components ClusterSpec and NodePoolSpec every `spec` must satisfy; empty: any object") \
  X("driver.types.cluster",       types_cluster,       LIST,     "[hyperfleet-cluster, k8s-cluster]", 0, 0, "resource types served as clusters, matched behind `org/`") \
  X("driver.types.nodepool",      types_nodepool,      LIST,     "[hyperfleet-nodepool]", 0, 0, "resource types served as nodepools") \
  X("driver.paths.cluster",       path_cluster,        STR,      "clusters",       0, 0, "path prefix /{driver}/{GUResID} of clusters") \

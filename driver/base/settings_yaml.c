@@ -5,12 +5,9 @@
 #include "driver/base/settings_int.h"
 
 #include "driver/base/check.h"
+#include "driver/base/file.h"
 
 #include <yaml.h>
-
-#include <errno.h>
-#include <fcntl.h>
-#include <unistd.h>
 
 struct reader {
     struct hfd_settings_loader *ld;
@@ -284,30 +281,6 @@ static hfd_rc read_stream(struct reader *r, struct hfd_err *err)
     return rc;
 }
 
-static hfd_rc read_bytes(const char *path, struct hfd_buf *b, struct hfd_err *err)
-{
-    char chunk[16384];
-    ssize_t n = -1;
-    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY);
-
-    if (fd >= 0) {
-        do {
-            n = read(fd, chunk, sizeof(chunk));
-            if (n > 0)
-                hfd_buf_add(b, (hfd_slice){chunk, (size_t)n});
-        } while ((n > 0 && b->rc == HFD_OK) || (n < 0 && errno == EINTR));
-    }
-    if (n < 0)
-        (void)hfd_fail(err, HFD_IO, "read settings file %s: %s", path, strerror(errno));
-    if (fd >= 0)
-        (void)close(fd);
-    if (n < 0)
-        return HFD_IO;
-    if (b->rc == HFD_LIMIT)
-        return hfd_fail(err, HFD_INVALID, "%s: larger than %d bytes", path, HFD_SETTINGS_FILE_MAX);
-    return b->rc == HFD_OK ? HFD_OK : hfd_fail(err, b->rc, "out of memory");
-}
-
 hfd_rc hfd_settings_read_file(struct hfd_settings_loader *ld, const char *path, struct hfd_err *err)
 {
     size_t len = strlen(path);
@@ -317,7 +290,7 @@ hfd_rc hfd_settings_read_file(struct hfd_settings_loader *ld, const char *path, 
     hfd_rc rc;
 
     hfd_buf_init(&b, HFD_SETTINGS_FILE_MAX);
-    rc = read_bytes(path, &b, err);
+    rc = hfd_file_read(path, "settings file", &b, err);
     if (rc == HFD_OK && !yaml_parser_initialize(&r.parser))
         rc = hfd_fail(err, HFD_NOMEM, "out of memory");
     if (rc != HFD_OK)

@@ -275,6 +275,26 @@ static hfd_rc read_labels(struct reading *r, const json_t *given, hfd_slice *out
     return rc == HFD_OK ? rc : no_memory(r->err);
 }
 
+/* Checks a spec against the operator's schema, where there is one; numbers in it become numbers. Nothing is an empty spec. */
+static hfd_rc check_spec(struct reading *r, enum hfd_kind kind, json_t *spec, const char *path)
+{
+    const struct hfd_schema *schema = r->rules->spec_schema[kind];
+    struct hfd_violations found;
+    json_t *none = NULL;
+    char root[80];
+    hfd_rc rc;
+
+    if (schema == NULL)
+        return HFD_OK;
+    if (spec == NULL)
+        spec = none = json_object();
+    (void)snprintf(root, sizeof(root), "%s.spec", path);
+    rc = spec != NULL ? hfd_schema_validate_numbers(schema, spec, &(struct hfd_schema_use){.root = root}, r->mem, &found, r->err)
+                      : no_memory(r->err);
+    json_decref(none);
+    return rc;
+}
+
 /* One cluster or nodepool. obj may be NULL. */
 static hfd_rc read_part(struct reading *r, enum hfd_kind kind, const json_t *obj, const char *path, unsigned index,
                         struct hfd_input_part *out)
@@ -300,7 +320,9 @@ static hfd_rc read_part(struct reading *r, enum hfd_kind kind, const json_t *obj
     }
     if (out->name.p == NULL)
         return no_memory(r->err);
-    rc = read_spec(r, json_object_get(obj, "spec"), &out->spec);
+    rc = check_spec(r, kind, json_object_get(obj, "spec"), path);
+    if (rc == HFD_OK)
+        rc = read_spec(r, json_object_get(obj, "spec"), &out->spec);
     return rc == HFD_OK ? read_labels(r, json_object_get(obj, "labels"), &out->labels) : rc;
 }
 

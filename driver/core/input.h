@@ -8,6 +8,8 @@
 #include "driver/base/jsonx.h"
 #include "store/rows.h"
 
+struct hfd_schema;
+
 #define HFD_INPUT_NODEPOOLS_MAX 100
 
 struct hfd_input_part {
@@ -34,7 +36,8 @@ struct hfd_input_rules {
     size_t cluster_type_count;
     const hfd_slice *nodepool_types;
     size_t nodepool_type_count;
-    const hfd_slice *overrides; /* dotted paths under driver.values that `resource` may override; none by default */
+    const struct hfd_schema *spec_schema[3]; /* by enum hfd_kind: what every spec must satisfy; NULL = any object will do */
+    const hfd_slice *overrides;              /* dotted paths under driver.values that `resource` may override; none by default */
     size_t override_count;
 };
 

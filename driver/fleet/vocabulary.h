@@ -17,6 +17,7 @@
 enum hfd_vocabulary { HFD_VOCABULARY_LIST(HFD_VOCABULARY_ENUM_) HFD_VOCABULARY_COUNT };
 #undef HFD_VOCABULARY_ENUM_
 
+/** Reads a value of the setting; false for what is none. */
 bool hfd_vocabulary_parse(hfd_slice text, enum hfd_vocabulary *out);
 
 /** The stored conditions as they are shown; in the vocabulary READY that is the stored text itself. @return HFD_OK, HFD_CORRUPT, HFD_NOMEM */

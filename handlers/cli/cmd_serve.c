@@ -7,6 +7,7 @@
 #include "driver/base/check.h"
 #include "handlers/cli/serve.h"
 #include "handlers/http/http.h"
+#include "schemas/spec.h"
 #include "store/store.h"
 #include "store/sqlite/folder.h"
 
@@ -29,6 +30,7 @@ struct serve {
     int broken_fd; /* written by the store's writer thread when the store fails */
     bool has_data; /* a database was there before we opened anything */
     struct hfd_serve_keys keys;
+    struct hfd_spec_schemas spec_schemas;
     struct hfd_driver driver;
     struct hfd_store *store;
     struct hfd_app app;
@@ -106,7 +108,27 @@ static enum hfd_exit open_driver(struct serve *s, struct hfd_err *err)
 {
     hfd_rc rc = hfd_serve_driver_init(&s->driver, s->settings, hfd_serve_keys_ring(&s->keys), err);
 
+    s->driver.rules.spec_schema[HFD_KIND_CLUSTER] = s->spec_schemas.cluster;
+    s->driver.rules.spec_schema[HFD_KIND_NODEPOOL] = s->spec_schemas.nodepool;
     return rc == HFD_OK ? HFD_EXIT_OK : HFD_EXIT_INTERNAL;
+}
+
+/* Without it any spec would be taken: a file that cannot be used stops the start. */
+static enum hfd_exit open_spec_schemas(struct serve *s, struct hfd_err *err)
+{
+    hfd_rc rc;
+
+    if (s->settings->fleet_spec_schema.len == 0)
+        return HFD_EXIT_OK;
+    rc = hfd_spec_schemas_load(s->settings->fleet_spec_schema.p, &s->spec_schemas, err);
+    if (rc == HFD_OK)
+        return HFD_EXIT_OK;
+    return rc == HFD_NOMEM ? HFD_EXIT_INTERNAL : HFD_EXIT_USAGE;
+}
+
+static void close_spec_schemas(struct serve *s)
+{
+    hfd_spec_schemas_free(&s->spec_schemas);
 }
 
 /* --- the store --- */
@@ -211,6 +233,7 @@ static const struct {
     void (*close)(struct serve *s);
 } steps[] = {
     {"signals", open_signals, NULL},
+    {"fleet.spec_schema", open_spec_schemas, close_spec_schemas},
     {"data folder", open_data, NULL},
     {"key ring", open_keys, close_keys},
     {"driver", open_driver, NULL},

@@ -11,7 +11,7 @@
 #include "handlers/http/reply.h"
 
 #define LOG_PATH_MAX_BYTES 200
-#define PROBLEM_MAX_BYTES 32768
+#define PROBLEM_MAX_BYTES 262144 /* as many violations as a list holds, with the longest fields */
 #define MESSAGE_MAX_BYTES (HFD_TARGET_MAX_BYTES + 128)
 
 struct hfd_exchange {
@@ -193,6 +193,11 @@ static void reply_problem(struct hfd_exchange *x, struct hfd_problem *p, const c
 
 void hfd_exchange_fail(struct hfd_exchange *x, hfd_rc rc, const struct hfd_err *err)
 {
+    hfd_exchange_fail_fields(x, rc, err, NULL);
+}
+
+void hfd_exchange_fail_fields(struct hfd_exchange *x, hfd_rc rc, const struct hfd_err *err, const struct hfd_violations *fields)
+{
     int status = hfd_problem_status(x->match.dialect, rc);
 
     if (rc == HFD_OK && HFD_NEVER(true))
@@ -201,7 +206,11 @@ void hfd_exchange_fail(struct hfd_exchange *x, hfd_rc rc, const struct hfd_err *
     if (status >= 500)
         HFD_LOG(rc == HFD_BUSY ? HFD_LOG_WARN : HFD_LOG_ERROR, "request failed", HFD_LOG_CSTR("rc", hfd_rc_name(rc)),
                 HFD_LOG_CSTR("detail", err != NULL ? err->msg : ""));
-    reply_problem(x, &(struct hfd_problem){.rc = rc, .field = err != NULL ? err->field : NULL, .message = err != NULL ? err->msg : NULL},
+    reply_problem(x,
+                  &(struct hfd_problem){.rc = rc,
+                                        .field = err != NULL ? err->field : NULL,
+                                        .message = err != NULL ? err->msg : NULL,
+                                        .fields = fields},
                   NULL);
 }
 

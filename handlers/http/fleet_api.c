@@ -78,6 +78,12 @@ static struct command *start(struct hfd_exchange *x, enum hfd_kind kind)
     return NULL;
 }
 
+/* A reading of the request's body, which the command's memory keeps. */
+static struct hfd_fleet_reading reading(const struct hfd_exchange *x, const struct command *cmd)
+{
+    return (struct hfd_fleet_reading){.mem = cmd->call.mem, .spec_schema = hfd_exchange_app(x)->driver->rules.spec_schema[cmd->kind]};
+}
+
 static void send_row(struct hfd_exchange *x, int status, const struct hfd_fleet_row *row)
 {
     struct hfd_reply reply = {.status = status};
@@ -132,15 +138,17 @@ static void on_created(struct hfd_exchange *x, void *arg, hfd_rc rc, const struc
 static void create(struct hfd_exchange *x, enum hfd_kind kind)
 {
     struct command *cmd = start(x, kind);
+    struct hfd_fleet_reading r;
     struct hfd_err err;
     hfd_rc rc;
 
     if (cmd == NULL)
         return;
     cmd->in.create = (struct hfd_fleet_create){.kind = kind, .owner_id = cmd->owner_id};
-    rc = hfd_fleet_json_create(hfd_exchange_request(x)->body, cmd->call.mem, &cmd->in.create, &err);
+    r = reading(x, cmd);
+    rc = hfd_fleet_json_create(hfd_exchange_request(x)->body, &r, &cmd->in.create, &err);
     if (rc != HFD_OK)
-        hfd_exchange_fail(x, rc, &err);
+        hfd_exchange_fail_fields(x, rc, &err, &r.found);
     else
         hfd_exchange_update(x, txn_create, cmd, on_created);
 }
@@ -165,15 +173,17 @@ static void on_patched(struct hfd_exchange *x, void *arg, hfd_rc rc, const struc
 static void patch(struct hfd_exchange *x, enum hfd_kind kind)
 {
     struct command *cmd = start(x, kind);
+    struct hfd_fleet_reading r;
     struct hfd_err err;
     hfd_rc rc;
 
     if (cmd == NULL)
         return;
     cmd->in.patch = (struct hfd_fleet_patch){.kind = kind, .owner_id = cmd->owner_id, .id = cmd->id};
-    rc = hfd_fleet_json_patch(hfd_exchange_request(x)->body, cmd->call.mem, &cmd->in.patch, &err);
+    r = reading(x, cmd);
+    rc = hfd_fleet_json_patch(hfd_exchange_request(x)->body, &r, &cmd->in.patch, &err);
     if (rc != HFD_OK)
-        hfd_exchange_fail(x, rc, &err);
+        hfd_exchange_fail_fields(x, rc, &err, &r.found);
     else
         hfd_exchange_update(x, txn_patch, cmd, on_patched);
 }
@@ -227,14 +237,16 @@ static void on_force_deleted(struct hfd_exchange *x, void *arg, hfd_rc rc, const
 static void force_delete(struct hfd_exchange *x, enum hfd_kind kind)
 {
     struct command *cmd = start(x, kind);
+    struct hfd_fleet_reading r;
     struct hfd_err err;
     hfd_rc rc;
 
     if (cmd == NULL)
         return;
-    rc = hfd_fleet_json_reason(hfd_exchange_request(x)->body, cmd->call.mem, &cmd->in.reason, &err);
+    r = reading(x, cmd);
+    rc = hfd_fleet_json_reason(hfd_exchange_request(x)->body, &r, &cmd->in.reason, &err);
     if (rc != HFD_OK)
-        hfd_exchange_fail(x, rc, &err);
+        hfd_exchange_fail_fields(x, rc, &err, &r.found);
     else
         hfd_exchange_update(x, txn_force_delete, cmd, on_force_deleted);
 }
@@ -278,16 +290,18 @@ static void on_reported(struct hfd_exchange *x, void *arg, hfd_rc rc, const stru
 static void report(struct hfd_exchange *x, enum hfd_kind kind)
 {
     struct command *cmd = start(x, kind);
+    struct hfd_fleet_reading r;
     struct hfd_err err;
     hfd_rc rc;
 
     if (cmd == NULL)
         return;
     cmd->in.report = (struct hfd_fleet_report){.kind = kind, .owner_id = cmd->owner_id, .id = cmd->id};
-    rc = hfd_fleet_json_status(hfd_exchange_request(x)->body, cmd->call.mem, &cmd->in.report, &err);
+    r = reading(x, cmd);
+    rc = hfd_fleet_json_status(hfd_exchange_request(x)->body, &r, &cmd->in.report, &err);
     if (rc != HFD_OK) {
         count_report(cmd, "rejected");
-        hfd_exchange_fail(x, rc, &err);
+        hfd_exchange_fail_fields(x, rc, &err, &r.found);
         return;
     }
     hfd_exchange_update(x, txn_report, cmd, on_reported);

@@ -96,23 +96,46 @@ static hfd_rc no_memory(struct hfd_err *err)
     return hfd_fail(err, HFD_NOMEM, "out of memory while reading a document");
 }
 
-/* Members of a wrong type are told in HyperFleet's words. Takes the document. */
-static hfd_rc decoded(json_t *doc, hfd_rc rc, struct hfd_err *err)
-{
-    json_decref(doc);
-    if (rc == HFD_MALFORMED && err != NULL) {
-        const struct hfd_err why = *err;
+/* A reading under way: the first error, and the list of all. */
+struct checks {
+    struct hfd_fleet_reading *r;
+    hfd_rc rc;
+    struct hfd_err *err;
+};
 
-        return hfd_fail_field(err, rc, why.field, "Invalid request format: %s", why.msg);
-    }
-    return rc;
+static void add_violation(struct checks *c, hfd_slice field, hfd_slice message, const char *constraint)
+{
+    struct hfd_violations *found = &c->r->found;
+    struct hfd_violation *v = &found->items[found->count];
+
+    if (found->count == HFD_VIOLATIONS_MAX)
+        return;
+    *v = (struct hfd_violation){hfd_arena_dup(c->r->mem, field), hfd_arena_dup(c->r->mem, message), constraint};
+    if (v->field.p != NULL && v->message.p != NULL)
+        found->count++; /* without memory the first error is still told */
 }
 
-/* The body as a JSON object, with a `spec` that is an object where there is one. Gives. */
+/* Remembers what failed. Members of a wrong type are told in HyperFleet's words. @return whether nothing did */
+static bool passed(struct checks *c, hfd_rc rc, const struct hfd_err *why)
+{
+    if (rc == HFD_OK)
+        return true;
+    if (c->rc == HFD_OK) {
+        c->rc = rc;
+        if (rc == HFD_MALFORMED)
+            (void)hfd_fail_field(c->err, rc, why->field, "Invalid request format: %s", why->msg);
+        else
+            (void)hfd_fail_field(c->err, rc, why->field, "%s", why->msg);
+    }
+    if (why->field[0] != '\0')
+        add_violation(c, hfd_slice_of(why->field), hfd_slice_of(why->msg), "");
+    return false;
+}
+
+/* The body as a JSON object. Gives. */
 static hfd_rc parse_object(hfd_slice body, json_t **out, struct hfd_err *err)
 {
     struct hfd_err why;
-    const json_t *spec;
     hfd_rc rc;
 
     rc = hfd_json_parse(body, out, &why);
@@ -120,16 +143,36 @@ static hfd_rc parse_object(hfd_slice body, json_t **out, struct hfd_err *err)
         return no_memory(err);
     if (rc != HFD_OK)
         return hfd_fail(err, HFD_MALFORMED, "Invalid JSON in request body: %s", why.msg);
-    spec = json_object_get(*out, "spec");
-    if (!json_is_object(*out))
-        rc = hfd_fail(err, HFD_MALFORMED, "Invalid JSON in request body: expected an object, got %s", jsonx_type_name(*out));
-    else if (spec != NULL && !json_is_object(spec))
-        rc = hfd_fail_field(err, HFD_INVALID, "spec", "spec field must be an object");
-    if (rc != HFD_OK) {
-        json_decref(*out);
-        *out = NULL;
-    }
+    if (json_is_object(*out))
+        return HFD_OK;
+    rc = hfd_fail(err, HFD_MALFORMED, "Invalid JSON in request body: expected an object, got %s", jsonx_type_name(*out));
+    json_decref(*out);
+    *out = NULL;
     return rc;
+}
+
+/* A spec is an object wherever it stands, and where a kind is given it satisfies the operator's schema. */
+static void check_spec(struct checks *c, int kind, const json_t *doc)
+{
+    const json_t *spec = json_object_get(doc, "spec");
+    struct hfd_violations found;
+    struct hfd_err why;
+    hfd_rc rc;
+
+    if (spec == NULL)
+        return;
+    if (!json_is_object(spec)) {
+        (void)passed(c, hfd_fail_field(&why, HFD_INVALID, "spec", "spec field must be an object"), &why);
+        return;
+    }
+    if (kind == 0 || c->r->spec_schema == NULL)
+        return;
+    rc = hfd_schema_validate(c->r->spec_schema, spec, &(struct hfd_schema_use){.root = "spec"}, c->r->mem, &found, &why);
+    if (rc == HFD_INVALID)
+        (void)hfd_fail(&why, rc, "Invalid %sSpec", hfd_kind_name((enum hfd_kind)kind));
+    (void)passed(c, rc, &why);
+    for (size_t i = 0; i < found.count; i++)
+        add_violation(c, found.items[i].field, found.items[i].message, found.items[i].constraint);
 }
 
 /* A member's document in canonical form; `none` where it is absent. */
@@ -198,84 +241,101 @@ static hfd_rc check_kind(enum hfd_kind kind, hfd_slice given, struct hfd_err *er
     return HFD_OK;
 }
 
-static hfd_rc read_create(const json_t *doc, struct hfd_arena *mem, struct hfd_fleet_create *in, struct hfd_err *err)
+/* First the types of all members, then the rules: HyperFleet's order. */
+static void read_create(struct checks *c, const json_t *doc, struct hfd_fleet_create *in)
 {
+    struct hfd_arena *mem = c->r->mem;
+    bool id_read, name_read, kind_read, spec_read;
     hfd_slice id, kind;
-    hfd_rc rc;
+    struct hfd_err why;
 
-    /* First the types of all members, then the rules: HyperFleet's order. */
-    rc = take_string(doc, "id", mem, &id, err);
-    if (rc == HFD_OK)
-        rc = take_string(doc, "name", mem, &in->name, err);
-    if (rc == HFD_OK)
-        rc = take_string(doc, "kind", mem, &kind, err);
-    if (rc == HFD_OK)
-        rc = take_labels(doc, HFD_SLICE("{}"), mem, &in->labels, err);
-    if (rc == HFD_OK)
-        rc = take_document(doc, "spec", HFD_SLICE_NONE, mem, &in->spec, err);
-    if (rc != HFD_OK)
-        return rc;
-    if (id.len > 0)
-        return hfd_fail_field(err, HFD_INVALID, "id", "id must be empty");
-    rc = hfd_name_check(in->kind, in->name, err);
-    if (rc == HFD_OK)
-        rc = check_kind(in->kind, kind, err);
-    if (rc == HFD_OK && in->spec.p == NULL)
-        rc = hfd_fail_field(err, HFD_INVALID, "spec", "spec is required");
-    return rc;
+    check_spec(c, in->kind, doc);
+    id_read = passed(c, take_string(doc, "id", mem, &id, &why), &why);
+    name_read = passed(c, take_string(doc, "name", mem, &in->name, &why), &why);
+    kind_read = passed(c, take_string(doc, "kind", mem, &kind, &why), &why);
+    (void)passed(c, take_labels(doc, HFD_SLICE("{}"), mem, &in->labels, &why), &why);
+    spec_read = !json_is_object(json_object_get(doc, "spec")) ||
+                passed(c, take_document(doc, "spec", HFD_SLICE_NONE, mem, &in->spec, &why), &why);
+    if (id_read && id.len > 0)
+        (void)passed(c, hfd_fail_field(&why, HFD_INVALID, "id", "id must be empty"), &why);
+    if (name_read)
+        (void)passed(c, hfd_name_check(in->kind, in->name, &why), &why);
+    if (kind_read)
+        (void)passed(c, check_kind(in->kind, kind, &why), &why);
+    if (spec_read && json_object_get(doc, "spec") == NULL)
+        (void)passed(c, hfd_fail_field(&why, HFD_INVALID, "spec", "spec is required"), &why);
 }
 
-hfd_rc hfd_fleet_json_create(hfd_slice body, struct hfd_arena *mem, struct hfd_fleet_create *in, struct hfd_err *err)
+hfd_rc hfd_fleet_json_create(hfd_slice body, struct hfd_fleet_reading *r, struct hfd_fleet_create *in, struct hfd_err *err)
 {
+    struct checks c = {r, HFD_OK, err};
     json_t *doc;
     hfd_rc rc;
 
+    r->found.count = 0;
     rc = parse_object(body, &doc, err);
     if (rc != HFD_OK)
         return rc;
-    return decoded(doc, read_create(doc, mem, in, err), err);
+    read_create(&c, doc, in);
+    json_decref(doc);
+    return c.rc;
 }
 
-static hfd_rc read_patch(json_t *doc, struct hfd_arena *mem, struct hfd_fleet_patch *in, struct hfd_err *err)
+static hfd_rc refuse_unknown(json_t *doc, struct hfd_err *err)
 {
     const char *key;
     json_t *v;
-    hfd_rc rc;
 
     json_object_foreach (doc, key, v)
         if (strcmp(key, "spec") != 0 && strcmp(key, "labels") != 0)
-            return hfd_fail_field(err, HFD_MALFORMED, "", "unknown field '%.80s': expected spec or labels", key);
-    rc = take_labels(doc, HFD_SLICE_NONE, mem, &in->labels, err);
-    if (rc == HFD_OK)
-        rc = take_document(doc, "spec", HFD_SLICE_NONE, mem, &in->spec, err);
-    if (rc == HFD_OK && in->spec.p == NULL && in->labels.p == NULL)
-        rc = hfd_fail(err, HFD_BAD_REQUEST, "at least one field must be provided for update");
-    return rc;
+            return hfd_fail(err, HFD_MALFORMED, "unknown field '%.80s': expected spec or labels", key);
+    return HFD_OK;
 }
 
-hfd_rc hfd_fleet_json_patch(hfd_slice body, struct hfd_arena *mem, struct hfd_fleet_patch *in, struct hfd_err *err)
+static void read_patch(struct checks *c, json_t *doc, struct hfd_fleet_patch *in)
 {
+    struct hfd_err why;
+
+    check_spec(c, in->kind, doc);
+    (void)passed(c, refuse_unknown(doc, &why), &why);
+    (void)passed(c, take_labels(doc, HFD_SLICE_NONE, c->r->mem, &in->labels, &why), &why);
+    if (json_is_object(json_object_get(doc, "spec")))
+        (void)passed(c, take_document(doc, "spec", HFD_SLICE_NONE, c->r->mem, &in->spec, &why), &why);
+    if (c->rc == HFD_OK && in->spec.p == NULL && in->labels.p == NULL)
+        (void)passed(c, hfd_fail(&why, HFD_BAD_REQUEST, "at least one field must be provided for update"), &why);
+}
+
+hfd_rc hfd_fleet_json_patch(hfd_slice body, struct hfd_fleet_reading *r, struct hfd_fleet_patch *in, struct hfd_err *err)
+{
+    struct checks c = {r, HFD_OK, err};
     json_t *doc;
     hfd_rc rc;
 
+    r->found.count = 0;
     rc = parse_object(body, &doc, err);
     if (rc != HFD_OK)
         return rc;
-    return decoded(doc, read_patch(doc, mem, in, err), err);
+    read_patch(&c, doc, in);
+    json_decref(doc);
+    return c.rc;
 }
 
-hfd_rc hfd_fleet_json_reason(hfd_slice body, struct hfd_arena *mem, hfd_slice *out, struct hfd_err *err)
+hfd_rc hfd_fleet_json_reason(hfd_slice body, struct hfd_fleet_reading *r, hfd_slice *out, struct hfd_err *err)
 {
+    struct checks c = {r, HFD_OK, err};
+    struct hfd_err why;
     json_t *doc;
     hfd_rc rc;
 
+    r->found.count = 0;
     rc = parse_object(body, &doc, err);
     if (rc != HFD_OK)
         return rc;
-    rc = take_string(doc, "reason", mem, out, err);
-    if (rc == HFD_OK && (out->len == 0 || out->len > REASON_MAX_BYTES))
-        rc = hfd_fail_field(err, HFD_INVALID, "reason", "reason is required, and at most %d characters", REASON_MAX_BYTES);
-    return decoded(doc, rc, err);
+    check_spec(&c, 0, doc);
+    if (passed(&c, take_string(doc, "reason", r->mem, out, &why), &why) && (out->len == 0 || out->len > REASON_MAX_BYTES))
+        (void)passed(&c, hfd_fail_field(&why, HFD_INVALID, "reason", "reason is required, and at most %d bytes", REASON_MAX_BYTES), &why);
+    json_decref(doc);
+    return c.rc;
 }
 
 static hfd_rc check_length(const char *path, const char *member, hfd_slice v, size_t max_bytes, struct hfd_err *err)
@@ -327,23 +387,26 @@ static hfd_rc read_condition(const json_t *v, size_t at, struct hfd_arena *mem, 
     return HFD_OK;
 }
 
-static hfd_rc read_conditions(const json_t *doc, struct hfd_arena *mem, struct hfd_conditions *out, struct hfd_err *err)
+static void read_conditions(struct checks *c, const json_t *doc, struct hfd_conditions *out)
 {
+    struct hfd_arena *mem = c->r->mem;
+    struct hfd_err why;
     json_t *list;
-    hfd_rc rc;
 
     *out = (struct hfd_conditions){NULL, 0};
-    rc = jsonx_get_array(doc, "", "conditions", false, &list, err);
-    if (rc != HFD_OK || list == NULL)
-        return rc; /* none at all: the mandatory ones will be missed */
-    if (json_array_size(list) > CONDITIONS_MAX)
-        return hfd_fail_field(err, HFD_INVALID, "conditions", "too many conditions: expected at most %d", CONDITIONS_MAX);
+    if (!passed(c, jsonx_get_array(doc, "", "conditions", false, &list, &why), &why) || list == NULL)
+        return; /* none at all: the mandatory ones will be missed */
+    if (json_array_size(list) > CONDITIONS_MAX) {
+        (void)passed(c, hfd_fail_field(&why, HFD_INVALID, "conditions", "too many conditions: expected at most %d", CONDITIONS_MAX), &why);
+        return;
+    }
     out->items = hfd_arena_array(mem, json_array_size(list) + 1, sizeof(*out->items));
-    if (out->items == NULL)
-        return no_memory(err);
-    for (size_t i = 0; rc == HFD_OK && i < json_array_size(list); i++)
-        rc = read_condition(json_array_get(list, i), i, mem, out, err);
-    return rc;
+    if (out->items == NULL) {
+        (void)passed(c, no_memory(&why), &why);
+        return;
+    }
+    for (size_t i = 0; i < json_array_size(list); i++)
+        (void)passed(c, read_condition(json_array_get(list, i), i, mem, out, &why), &why);
 }
 
 /* Splits data.secrets off: the plain document to be sealed, and "[redacted]" in place of each value. */
@@ -370,53 +433,79 @@ static hfd_rc split_secrets(json_t *doc, struct hfd_arena *mem, hfd_slice *secre
     return HFD_OK;
 }
 
-static hfd_rc read_status(json_t *doc, struct hfd_arena *mem, struct hfd_fleet_report *in, struct hfd_err *err)
+static hfd_rc take_time(const json_t *doc, const char *key, bool *present, int64_t *out, struct hfd_err *err)
 {
-    hfd_slice observed_time;
-    bool has_generation;
+    hfd_slice text = HFD_SLICE_NONE;
     hfd_rc rc;
 
-    rc = take_string(doc, "adapter", mem, &in->adapter, err);
-    if (rc == HFD_OK)
-        rc = jsonx_get_i64(doc, "", "observed_generation", -INT32_MAX_VALUE - 1, INT32_MAX_VALUE, false, &has_generation,
-                           &in->observed_generation, err);
-    if (rc == HFD_OK)
-        rc = take_string(doc, "observed_time", mem, &observed_time, err);
-    if (rc == HFD_OK && observed_time.len > 0)
-        rc = hfd_time_parse(observed_time, &in->observed_us, err);
-    if (rc != HFD_OK && err != NULL && err->rc == HFD_INVALID)
-        return hfd_fail_field(err, HFD_MALFORMED, "observed_time", "observed_time: expected an RFC 3339 date-time");
-    if (rc == HFD_OK)
-        rc = split_secrets(doc, mem, &in->secrets, err);
-    if (rc == HFD_OK)
-        rc = take_document(doc, "data", HFD_SLICE("{}"), mem, &in->data, err);
-    if (rc == HFD_OK)
-        rc = take_document(doc, "metadata", HFD_SLICE(""), mem, &in->metadata, err);
-    if (rc != HFD_OK)
+    rc = jsonx_get_string(doc, "", key, false, &text, err);
+    *present = rc == HFD_OK && text.len > 0;
+    if (!*present)
         return rc;
-    if (in->adapter.len == 0)
+    rc = hfd_time_parse(text, out, NULL);
+    return rc == HFD_OK ? rc : hfd_fail_field(err, HFD_MALFORMED, key, "%s: expected an RFC 3339 date-time", key);
+}
+
+/* HyperFleet's numbers are of 32 bits: beyond them it cannot read the document. */
+static hfd_rc take_i32(const json_t *doc, const char *key, bool *present, int64_t *out, struct hfd_err *err)
+{
+    hfd_rc rc = jsonx_get_i64(doc, "", key, -INT32_MAX_VALUE - 1, INT32_MAX_VALUE, false, present, out, err);
+
+    return rc != HFD_INVALID ? rc : hfd_fail_field(err, HFD_MALFORMED, key, "%s: expected an integer of 32 bits", key);
+}
+
+static hfd_rc check_adapter(hfd_slice adapter, struct hfd_err *err)
+{
+    if (adapter.len == 0)
         return hfd_fail_field(err, HFD_INVALID, "adapter", "adapter is required");
-    if (in->adapter.len > ADAPTER_NAME_MAX)
+    if (adapter.len > ADAPTER_NAME_MAX)
         return hfd_fail_field(err, HFD_INVALID, "adapter", "adapter must be at most %d bytes", ADAPTER_NAME_MAX);
-    rc = read_conditions(doc, mem, &in->conditions, err);
-    if (rc != HFD_OK)
-        return rc;
-    if (!has_generation)
-        return hfd_fail_field(err, HFD_INVALID, "observed_generation", "observed_generation is required");
-    if (in->observed_generation < 1)
-        return hfd_fail_field(err, HFD_INVALID, "observed_generation", "observed_generation must be at least 1");
-    if (observed_time.len == 0)
-        return hfd_fail_field(err, HFD_INVALID, "observed_time", "observed_time is required");
     return HFD_OK;
 }
 
-hfd_rc hfd_fleet_json_status(hfd_slice body, struct hfd_arena *mem, struct hfd_fleet_report *in, struct hfd_err *err)
+static hfd_rc check_generation(bool present, int64_t generation, struct hfd_err *err)
 {
+    if (!present)
+        return hfd_fail_field(err, HFD_INVALID, "observed_generation", "observed_generation is required");
+    if (generation < 1)
+        return hfd_fail_field(err, HFD_INVALID, "observed_generation", "observed_generation must be at least 1");
+    return HFD_OK;
+}
+
+/* First the types of all members, then the rules: HyperFleet's order. */
+static void read_status(struct checks *c, json_t *doc, struct hfd_fleet_report *in)
+{
+    struct hfd_arena *mem = c->r->mem;
+    bool adapter_read, generation_read, time_read, has_generation, has_time;
+    struct hfd_err why;
+
+    check_spec(c, 0, doc);
+    adapter_read = passed(c, take_string(doc, "adapter", mem, &in->adapter, &why), &why);
+    generation_read = passed(c, take_i32(doc, "observed_generation", &has_generation, &in->observed_generation, &why), &why);
+    time_read = passed(c, take_time(doc, "observed_time", &has_time, &in->observed_us, &why), &why);
+    if (passed(c, split_secrets(doc, mem, &in->secrets, &why), &why))
+        (void)passed(c, take_document(doc, "data", HFD_SLICE("{}"), mem, &in->data, &why), &why);
+    (void)passed(c, take_document(doc, "metadata", HFD_SLICE(""), mem, &in->metadata, &why), &why);
+    if (adapter_read)
+        (void)passed(c, check_adapter(in->adapter, &why), &why);
+    read_conditions(c, doc, &in->conditions);
+    if (generation_read)
+        (void)passed(c, check_generation(has_generation, in->observed_generation, &why), &why);
+    if (time_read && !has_time)
+        (void)passed(c, hfd_fail_field(&why, HFD_INVALID, "observed_time", "observed_time is required"), &why);
+}
+
+hfd_rc hfd_fleet_json_status(hfd_slice body, struct hfd_fleet_reading *r, struct hfd_fleet_report *in, struct hfd_err *err)
+{
+    struct checks c = {r, HFD_OK, err};
     json_t *doc;
     hfd_rc rc;
 
+    r->found.count = 0;
     rc = parse_object(body, &doc, err);
     if (rc != HFD_OK)
         return rc;
-    return decoded(doc, read_status(doc, mem, in, err), err);
+    read_status(&c, doc, in);
+    json_decref(doc);
+    return c.rc;
 }

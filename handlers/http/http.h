@@ -12,6 +12,7 @@
 #include "store/store.h"
 
 struct hfd_exchange;
+struct hfd_violations;
 
 /* clang-format off */
 #define HFD_METHOD_LIST(X) X(GET) X(HEAD) X(PUT) X(POST) X(PATCH) X(DELETE) X(OPTIONS) X(OTHER)
@@ -119,6 +120,8 @@ void hfd_exchange_keep(struct hfd_exchange *x, struct hfd_buf *b);
 void hfd_exchange_reply(struct hfd_exchange *x, const struct hfd_reply *reply);
 /** Answers with an error in the route's dialect: RES-1xx, problem+json, or plain JSON (reply.c). */
 void hfd_exchange_fail(struct hfd_exchange *x, hfd_rc rc, const struct hfd_err *err);
+/** The same with all that is wrong with fields, of which err is the first, in errors[] of a problem. fields may be empty. */
+void hfd_exchange_fail_fields(struct hfd_exchange *x, hfd_rc rc, const struct hfd_err *err, const struct hfd_violations *fields);
 
 /* server.c */
 struct hfd_server;

@@ -93,6 +93,37 @@ static hfd_slice public_message(const struct hfd_problem *p, int status, char *o
     return (hfd_slice){out, (size_t)n};
 }
 
+static void add_error(struct hfd_buf *b, hfd_slice field, hfd_slice message, const char *constraint)
+{
+    hfd_buf_lit(b, "{\"field\":");
+    hfd_buf_json_str(b, field);
+    hfd_buf_lit(b, ",\"message\":");
+    hfd_buf_json_str(b, message);
+    if (constraint[0] != '\0')
+        hfd_buf_addf(b, ",\"constraint\":\"%s\"", constraint);
+    hfd_buf_addc(b, '}');
+}
+
+/* errors[]: what is wrong with which fields; absent where no field is to blame. */
+static void add_errors(const struct hfd_problem *p, struct hfd_buf *b)
+{
+    const size_t count = p->fields != NULL ? p->fields->count : 0;
+
+    if (count == 0 && (p->field == NULL || p->field[0] == '\0'))
+        return;
+    hfd_buf_lit(b, ",\"errors\":[");
+    for (size_t i = 0; i < count; i++) {
+        const struct hfd_violation *v = &p->fields->items[i];
+
+        if (i > 0)
+            hfd_buf_addc(b, ',');
+        add_error(b, v->field, v->message, v->constraint);
+    }
+    if (count == 0)
+        add_error(b, hfd_slice_of(p->field), hfd_slice_of(p->message != NULL ? p->message : hfd_rc_text(p->rc)), "");
+    hfd_buf_addc(b, ']');
+}
+
 static void format_fleet(const struct hfd_problem *p, const struct row *row, int status, hfd_slice message, struct hfd_buf *b)
 {
     hfd_buf_addf(b, "{\"type\":\"https://api.hyperfleet.io/errors/%s\",\"title\":\"%s\",\"status\":%d,\"detail\":", row->suffix, row->title,
@@ -106,13 +137,8 @@ static void format_fleet(const struct hfd_problem *p, const struct row *row, int
     hfd_buf_json_time(b, p->now_us);
     hfd_buf_lit(b, ",\"trace_id\":");
     hfd_buf_json_str(b, p->request_id);
-    if (status < 500 && p->field != NULL && p->field[0] != '\0') {
-        hfd_buf_lit(b, ",\"errors\":[{\"field\":");
-        hfd_buf_json_str(b, hfd_slice_of(p->field));
-        hfd_buf_lit(b, ",\"message\":");
-        hfd_buf_json_str(b, hfd_slice_of(p->message != NULL ? p->message : hfd_rc_text(p->rc)));
-        hfd_buf_lit(b, "}]");
-    }
+    if (status < 500)
+        add_errors(p, b);
     hfd_buf_addc(b, '}');
 }
 

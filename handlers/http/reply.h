@@ -7,16 +7,18 @@
 
 #include "driver/base/buf.h"
 #include "handlers/http/http.h"
+#include "schemas/validate.h"
 
 /** An error before it has a form. */
 struct hfd_problem {
     enum hfd_dialect dialect;
     hfd_rc rc;
-    int status;          /* 0 = what rc stands for; else a status of the door: 404 and 405 of the router, 408, 414, 417, 431 */
-    bool unknown_route;  /* the 404 of the router, which has a code of its own */
-    const char *field;   /* "" or NULL = none */
-    const char *message; /* NULL = the text of rc. Not shown with a 5xx: those say nothing of what is inside. */
-    hfd_slice path;      /* of the request, without query */
+    int status;                          /* 0 = what rc stands for; else a status of the door: 404 and 405 of the router, 408, 414, 417, 431 */
+    bool unknown_route;                  /* the 404 of the router, which has a code of its own */
+    const char *field;                   /* "" or NULL = none */
+    const char *message;                 /* NULL = the text of rc. Not shown with a 5xx: those say nothing of what is inside. */
+    const struct hfd_violations *fields; /* all that is wrong with fields; NULL or empty = field and message alone */
+    hfd_slice path;                      /* of the request, without query */
     hfd_slice request_id;
     int64_t now_us;
 };

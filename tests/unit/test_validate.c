@@ -197,6 +197,58 @@ static void validate_lenient_numbers(void **state)
     }
 }
 
+/* Strings that were taken for numbers are numbers afterwards, wherever they stand; other strings stay. */
+static void validate_stores_the_numbers(void **state)
+{
+#define N "{\"type\":\"integer\"}"
+    static const struct {
+        const char *schema, *doc, *after; /* after NULL: invalid */
+    } rows[] = {
+        {"{\"properties\":{\"n\":" N ",\"s\":{\"type\":\"string\"}}}", "{\"n\":\"3\",\"s\":\"3\"}", "{\"n\":3,\"s\":\"3\"}"},
+        {"{\"items\":" N "}", "[\"1\",2,\"3\"]", "[1,2,3]"},
+        {"{\"additionalProperties\":{\"type\":\"number\"}}", "{\"a\":\"1.5\",\"b\":\"2\"}", "{\"a\":1.5,\"b\":2}"},
+        {"{\"properties\":{\"a\":{\"$ref\":\"#/definitions/n\"}},\"definitions\":{\"n\":" N "}}", "{\"a\":\"7\"}", "{\"a\":7}"},
+        {"{\"properties\":{\"a\":{\"oneOf\":[{\"type\":\"boolean\"}," N "]}}}", "{\"a\":\"7\"}", "{\"a\":7}"},
+        {"{\"properties\":{\"a\":{\"anyOf\":[{\"type\":\"string\"}," N "]}}}", "{\"a\":\"7\"}", "{\"a\":\"7\"}"},
+        /* A branch that does not hold leaves no number behind, nor does one that only asks. */
+        {"{\"anyOf\":[{\"properties\":{\"a\":" N ",\"b\":{\"type\":\"boolean\"}}},{\"properties\":{\"a\":{\"type\":\"string\"}}}]}",
+         "{\"a\":\"7\",\"b\":1}", "{\"a\":\"7\",\"b\":1}"},
+        {"{\"if\":{\"properties\":{\"a\":" N "}},\"then\":{}}", "{\"a\":\"7\"}", "{\"a\":\"7\"}"},
+        {"{\"propertyNames\":" N "}", "{\"7\":\"8\"}", "{\"7\":\"8\"}"},
+        /* What another part of the schema says of the number holds as well. */
+        {"{\"properties\":{\"a\":{\"allOf\":[" N ",{\"minimum\":3}]}}}", "{\"a\":\"2\"}", NULL},
+        {"{\"properties\":{\"a\":{\"allOf\":[" N "," N "]}}}", "{\"a\":\"2\"}", "{\"a\":2}"},
+        {"{\"properties\":{\"a\":" N "},\"required\":[\"b\"]}", "{\"a\":\"2\"}", NULL},
+    };
+#undef N
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        const struct hfd_schema_use use = {.root = "spec"};
+        struct hfd_schema *schema = compiled(rows[i].schema);
+        json_t *doc = parse(rows[i].doc);
+        struct hfd_violations found;
+        struct hfd_arena mem;
+        struct hfd_err err;
+        struct hfd_buf b;
+        hfd_rc rc;
+
+        hfd_arena_init(&mem, MEM_MAX);
+        rc = hfd_schema_validate_numbers(schema, doc, &use, &mem, &found, &err);
+        assert_int_equal(rc, rows[i].after != NULL ? HFD_OK : HFD_INVALID);
+        if (rc == HFD_OK) {
+            hfd_buf_init(&b, 1000);
+            hfd_json_canonical(&b, doc);
+            hfd_buf_addc(&b, '\0');
+            assert_string_equal(b.p, rows[i].after);
+            hfd_buf_fini(&b);
+        }
+        hfd_arena_fini(&mem);
+        json_decref(doc);
+        hfd_schema_free(schema);
+    }
+}
+
 /* What cannot be enforced is refused when the schema is compiled, by name; so is nonsense. */
 static void compile_refuses(void **state)
 {
@@ -501,6 +553,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(validate_tells_what_is_wrong),
         cmocka_unit_test(validate_lenient_numbers),
+        cmocka_unit_test(validate_stores_the_numbers),
         cmocka_unit_test(compile_refuses),
         cmocka_unit_test(compile_part_of_a_document),
         cmocka_unit_test(validate_bounds_violations),

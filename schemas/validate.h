@@ -62,8 +62,8 @@ HFD_MUST_CHECK hfd_rc hfd_schema_validate(const struct hfd_schema *schema, const
                                           struct hfd_arena *mem, struct hfd_violations *out, struct hfd_err *err);
 
 /**
- * As hfd_schema_validate with lenient_numbers, and puts the numbers in the places of the strings that spell them; under anyOf and oneOf as the
- * form that fits wants it. What is invalid may have been changed so far.
+ * As hfd_schema_validate with lenient_numbers, and puts the numbers in the places of the strings that spell them; under anyOf and oneOf as
+ * the form that fits wants it. What is invalid may have been changed so far.
  */
 HFD_MUST_CHECK hfd_rc hfd_schema_validate_numbers(const struct hfd_schema *schema, json_t *doc, const struct hfd_schema_use *use,
                                                   struct hfd_arena *mem, struct hfd_violations *out, struct hfd_err *err);

@@ -16,8 +16,10 @@
 struct hfd_db;
 struct hfd_stmt;
 
-enum hfd_db_mode { HFD_DB_WRITER,
-                   HFD_DB_READER };
+enum hfd_db_mode {
+    HFD_DB_WRITER,
+    HFD_DB_READER
+};
 
 /**
  * Opens a connection and verifies what durability rests on. The writer is opened first and closed last: it makes the database if absent,
@@ -46,8 +48,8 @@ HFD_MUST_CHECK hfd_rc hfd_db_rollback_to(struct hfd_db *db, struct hfd_err *err)
 HFD_MUST_CHECK hfd_rc hfd_db_tidy(struct hfd_db *db, struct hfd_err *err);
 
 /**
- * Runs statements without parameters and results: migrations. Of comments that begin with an engine's name and a colon, its own engine reads
- * the rest as SQL: "sqlite: WITHOUT ROWID".
+ * Runs statements without parameters and results: migrations. Of comments that begin with an engine's name and a colon, its own engine
+ * reads the rest as SQL: "sqlite: WITHOUT ROWID".
  */
 HFD_MUST_CHECK hfd_rc hfd_db_exec(struct hfd_db *db, const char *sql, struct hfd_err *err);
 /** The schema version in the file; 0 = empty. */

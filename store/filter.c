@@ -276,8 +276,9 @@ static int nesting(const struct hfd_filter *f, enum hfd_filter_op within, bool n
 static void junction(struct hfd_sql *q, const struct hfd_filter *f, enum hfd_filter_op within, bool negate);
 
 /*
- * Negation moves down to the comparisons (De Morgan holds in three-valued logic too), parentheses stand where precedence asks for them alone, and the
- * deeper side comes first: an engine's parser keeps what stands open on a stack of 100, and so a query as deep as the language allows fits.
+ * Negation moves down to the comparisons (De Morgan holds in three-valued logic too), parentheses stand where precedence asks for them
+ * alone, and the deeper side comes first: an engine's parser keeps what stands open on a stack of 100, and so a query as deep as the
+ * language allows fits.
  */
 static void expression(struct hfd_sql *q, const struct hfd_filter *f, enum hfd_filter_op within, bool negate)
 {

@@ -37,7 +37,7 @@ enum hfd_filter_op {
     HFD_FILTER_LE,
     HFD_FILTER_GT,
     HFD_FILTER_GE,
-    HFD_FILTER_LIKE,    /* case-sensitive, % and _ */
+    HFD_FILTER_LIKE, /* case-sensitive, % and _ */
     HFD_FILTER_ILIKE,
     HFD_FILTER_BETWEEN, /* values[0] and values[1], inclusive */
     HFD_FILTER_IN,      /* values[]; an empty list matches nothing */
@@ -46,7 +46,11 @@ enum hfd_filter_op {
 };
 
 struct hfd_filter_value {
-    enum { HFD_VALUE_TEXT, HFD_VALUE_INT, HFD_VALUE_REAL } kind; /* times are integers: microseconds */
+    enum {
+        HFD_VALUE_TEXT,
+        HFD_VALUE_INT,
+        HFD_VALUE_REAL
+    } kind; /* times are integers: microseconds */
     hfd_slice text;
     int64_t num;
     double real;

@@ -9,8 +9,10 @@
 #include "driver/base/arena.h"
 #include "store/store.h"
 
-enum hfd_kind { HFD_KIND_CLUSTER = 1,
-                HFD_KIND_NODEPOOL = 2 };
+enum hfd_kind {
+    HFD_KIND_CLUSTER = 1,
+    HFD_KIND_NODEPOOL = 2
+};
 
 struct hfd_fleet_row {
     hfd_slice id;

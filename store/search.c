@@ -1,9 +1,9 @@
 /*
  * The plan of a list, and its run. See search.h.
  *
- * A plan is what drives the query: a set of (id, at), `at` being when the resource was created, read from one index; what the filter asks beyond it is
- * checked on the rows of that set. Candidates are the parts of the filter's top-level AND that name an index; with several, the smallest set is taken,
- * found by counting each up to a bound. Without any, the set is the whole kind, newest first.
+ * A plan is what drives the query: a set of (id, at), `at` being when the resource was created, read from one index; what the filter asks
+ * beyond it is checked on the rows of that set. Candidates are the parts of the filter's top-level AND that name an index; with several,
+ * the smallest set is taken, found by counting each up to a bound. Without any, the set is the whole kind, newest first.
  */
 #include "store/search_int.h"
 
@@ -14,14 +14,16 @@
 #define PROBE_ROWS_MAX INT64_C(1000000)
 #define CANDIDATES_MAX 8
 
-enum drive_by { BY_NOTHING,
-                BY_ID,
-                BY_NAME,
-                BY_OWNER,
-                BY_LABEL,
-                BY_AGE,
-                BY_CONDITION,
-                BY_ANY };
+enum drive_by {
+    BY_NOTHING,
+    BY_ID,
+    BY_NAME,
+    BY_OWNER,
+    BY_LABEL,
+    BY_AGE,
+    BY_CONDITION,
+    BY_ANY
+};
 
 struct drive {
     enum drive_by by;

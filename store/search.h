@@ -1,6 +1,6 @@
 /*
- * Lists of HyperFleet resources: a checked filter, an order and a page become SQL whose plan is chosen here, so that a query on indexed fields never
- * scans the whole fleet. Text is composed of fixed fragments; every value is bound. Thread: that of the transaction.
+ * Lists of HyperFleet resources: a checked filter, an order and a page become SQL whose plan is chosen here, so that a query on indexed
+ * fields never scans the whole fleet. Text is composed of fixed fragments; every value is bound. Thread: that of the transaction.
  */
 #ifndef HFD_STORE_SEARCH_H
 #define HFD_STORE_SEARCH_H

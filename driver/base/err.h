@@ -27,7 +27,10 @@
 /* clang-format on */
 
 #define HFD_RC_ENUM_(name, text) HFD_##name,
-typedef enum hfd_rc { HFD_RC_LIST(HFD_RC_ENUM_) HFD_RC_COUNT } hfd_rc;
+typedef enum hfd_rc {
+    HFD_RC_LIST(HFD_RC_ENUM_)
+    HFD_RC_COUNT
+} hfd_rc;
 #undef HFD_RC_ENUM_
 
 struct hfd_err {

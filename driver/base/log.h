@@ -9,15 +9,19 @@
 
 #include "driver/base/slice.h"
 
-enum hfd_log_level { HFD_LOG_DEBUG,
-                     HFD_LOG_INFO,
-                     HFD_LOG_WARN,
-                     HFD_LOG_ERROR };
+enum hfd_log_level {
+    HFD_LOG_DEBUG,
+    HFD_LOG_INFO,
+    HFD_LOG_WARN,
+    HFD_LOG_ERROR
+};
 
 struct hfd_log_field {
     const char *key;
-    enum { HFD_LOG_F_STR,
-           HFD_LOG_F_INT } kind;
+    enum {
+        HFD_LOG_F_STR,
+        HFD_LOG_F_INT
+    } kind;
     hfd_slice str;
     int64_t num;
 };

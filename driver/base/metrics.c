@@ -11,9 +11,11 @@
 #include "driver/base/procstat.h"
 #include "driver/base/utf8.h"
 
-enum kind { COUNTER,
-            GAUGE,
-            HISTOGRAM };
+enum kind {
+    COUNTER,
+    GAUGE,
+    HISTOGRAM
+};
 
 #define LABELS_MAX 3
 #define LABEL_VALUE_MAX 64

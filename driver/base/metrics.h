@@ -28,7 +28,10 @@
 /* clang-format on */
 
 #define HFD_METRIC_ENUM_(name, kind, text, labels, help) HFD_METRIC_##name,
-enum hfd_metric { HFD_METRIC_LIST(HFD_METRIC_ENUM_) HFD_METRIC_COUNT };
+enum hfd_metric {
+    HFD_METRIC_LIST(HFD_METRIC_ENUM_)
+    HFD_METRIC_COUNT
+};
 #undef HFD_METRIC_ENUM_
 
 #define HFD_METRIC_SERIES_MAX 512

@@ -82,7 +82,10 @@ struct hfd_map {
 #define HFD_CTYPE_LEVEL enum hfd_log_level
 /* One name per row: HFD_SETTING_listen, HFD_SETTING_estimate_create_us, ... */
 #define HFD_SETTING_ENUM_(key, member, type, def, min, max, text) HFD_SETTING_##member,
-enum hfd_setting { HFD_SETTING_LIST(HFD_SETTING_ENUM_) HFD_SETTING_COUNT };
+enum hfd_setting {
+    HFD_SETTING_LIST(HFD_SETTING_ENUM_)
+    HFD_SETTING_COUNT
+};
 #undef HFD_SETTING_ENUM_
 
 #define HFD_SETTING_MEMBER_(key, member, type, def, min, max, text) HFD_CTYPE_##type member;

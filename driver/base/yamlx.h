@@ -13,9 +13,9 @@
 #define HFD_YAML_NODES_MAX 200000
 
 /**
- * Reads one document. A plain scalar that JSON takes for a number, true, false or null is that (null also as ~ or nothing); every other scalar
- * is a string, and so is every key. JSON is YAML, and read as well. Refused: anchors, aliases, tags, a key given twice, a second document, and
- * more depth or values than the limits.
+ * Reads one document. A plain scalar that JSON takes for a number, true, false or null is that (null also as ~ or nothing); every other
+ * scalar is a string, and so is every key. JSON is YAML, and read as well. Refused: anchors, aliases, tags, a key given twice, a second
+ * document, and more depth or values than the limits.
  * @param name  of the source, for messages: "spec.yaml:3: ..."
  * @param out   gives; null for an empty text
  * @return HFD_OK, HFD_INVALID (the message names source and line), HFD_NOMEM

@@ -22,7 +22,10 @@
     X(READY, "ready") X(FAILED, "failed") X(DELETING, "deleting")
 /* clang-format on */
 #define HFD_STATE_ENUM_(name, text) HFD_STATE_##name,
-enum hfd_state { HFD_STATE_LIST(HFD_STATE_ENUM_) HFD_STATE_COUNT };
+enum hfd_state {
+    HFD_STATE_LIST(HFD_STATE_ENUM_)
+    HFD_STATE_COUNT
+};
 #undef HFD_STATE_ENUM_
 
 /** "absent", "creating", ... */

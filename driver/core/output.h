@@ -1,6 +1,6 @@
 /*
- * OutputData's resource.values and resource.secrets, from a resource's parts. Source: 002_4aedec23c83d0384.txt OutputData; DESIGN 4 "Output".
- * Thread: writer, inside a transaction function.
+ * OutputData's resource.values and resource.secrets, from a resource's parts. Source: 002_4aedec23c83d0384.txt OutputData; DESIGN 4
+ * "Output". Thread: writer, inside a transaction function.
  */
 #ifndef HFD_CORE_OUTPUT_H
 #define HFD_CORE_OUTPUT_H

@@ -21,7 +21,10 @@ HFD_MUST_CHECK hfd_rc hfd_parts_load(struct hfd_txn *tx, hfd_slice guresid, stru
 HFD_MUST_CHECK hfd_rc hfd_parts_apply(struct hfd_txn *tx, const struct hfd_call *call, hfd_slice adopt, struct hfd_resource_row *row,
                                       bool *made, struct hfd_err *err);
 
-/** Takes over a cluster or nodepool that carries our label for call->guresid and that no row knows. @param ours  whether there is such a one */
+/**
+ * Takes over a cluster or nodepool that carries our label for call->guresid and that no row knows.
+ * @param ours  whether there is such a one
+ */
 HFD_MUST_CHECK hfd_rc hfd_parts_adopt(struct hfd_txn *tx, const struct hfd_call *call, enum hfd_kind kind, hfd_slice id, bool *ours,
                                       struct hfd_err *err);
 

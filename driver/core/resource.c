@@ -1,8 +1,8 @@
 /*
  * The driver contract as transaction functions. See resource.h; the tables are in life.c, the judgement in outcome.c.
  *
- * A row is "settled" when its deadline has been taken into account: reads settle a copy, writes store it. So an operation fails at its deadline
- * whether or not anything happens then.
+ * A row is "settled" when its deadline has been taken into account: reads settle a copy, writes store it. So an operation fails at its
+ * deadline whether or not anything happens then.
  */
 #include "driver/core/resource.h"
 
@@ -79,7 +79,8 @@ static hfd_rc overdue_message(struct hfd_txn *tx, const struct hfd_driver *d, co
                             : row->state == HFD_STATE_CREATING ? "The creation"
                                                                : "The update",
                             HFD_SLICE_FMT(row->guresid), (int)(unfinished.len < 300 ? unfinished.len : 300), unfinished.p,
-                            deleting ? "It goes on; delete again to wait for it." : "Deploy again to give it more time, or delete the resource.");
+                            deleting ? "It goes on; delete again to wait for it."
+                                     : "Deploy again to give it more time, or delete the resource.");
     return out->p != NULL ? HFD_OK : no_memory(err);
 }
 
@@ -284,8 +285,8 @@ static hfd_rc answer_put(struct hfd_txn *tx, const struct hfd_call *call, const 
 /* ---- reading ---------------------------------------------------------------------------------------------------------------- */
 
 /*
- * The row behind a call, settled; *found is false when there is none (or none of the path's kind). A cookie must open even where it is not needed:
- * a forged one is refused on every method. One of an earlier incarnation counts as none.
+ * The row behind a call, settled; *found is false when there is none (or none of the path's kind). A cookie must open even where it is not
+ * needed: a forged one is refused on every method. One of an earlier incarnation counts as none.
  */
 static hfd_rc load(struct hfd_txn *tx, const struct hfd_call *call, struct hfd_resource_row *row, struct hfd_cookie *cookie, bool *found,
                    struct hfd_err *err)
@@ -467,8 +468,8 @@ static hfd_rc put_new(struct hfd_txn *tx, const struct hfd_call *call, hfd_slice
 }
 
 /* Update, re-target and new attempt. */
-static hfd_rc put_change(struct hfd_txn *tx, const struct hfd_call *call, bool same, struct hfd_resource_row *row, struct hfd_answer_doc *out,
-                         struct hfd_err *err)
+static hfd_rc put_change(struct hfd_txn *tx, const struct hfd_call *call, bool same, struct hfd_resource_row *row,
+                         struct hfd_answer_doc *out, struct hfd_err *err)
 {
     const bool was_ready = row->output.len > 0;
     const hfd_slice cluster_was = row->cluster_id;

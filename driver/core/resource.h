@@ -1,6 +1,7 @@
 /*
- * The driver contract: PUT, GET and DELETE of a GUResID as transaction functions, and the observer that turns changes of HyperFleet resources into
- * state changes. Source: 002_4aedec23c83d0384.txt; both decision tables of DESIGN 4. Thread: writer (put, delete, observe) or any reader (get).
+ * The driver contract: PUT, GET and DELETE of a GUResID as transaction functions, and the observer that turns changes of HyperFleet
+ * resources into state changes. Source: 002_4aedec23c83d0384.txt; both decision tables of DESIGN 4. Thread: writer (put, delete, observe)
+ * or any reader (get).
  */
 #ifndef HFD_CORE_RESOURCE_H
 #define HFD_CORE_RESOURCE_H
@@ -11,10 +12,12 @@
 #include "driver/core/life.h"
 #include "driver/fleet/fleet.h"
 
-enum hfd_op { HFD_OP_CREATE,
-              HFD_OP_UPDATE,
-              HFD_OP_DELETE,
-              HFD_OP_COUNT };
+enum hfd_op {
+    HFD_OP_CREATE,
+    HFD_OP_UPDATE,
+    HFD_OP_DELETE,
+    HFD_OP_COUNT
+};
 
 /** One entry of the outputs map: `driver.outputs.values.NAME: ADAPTER:/json/pointer`. */
 struct hfd_output_rule {
@@ -84,16 +87,18 @@ struct hfd_answer_doc {
 HFD_MUST_CHECK hfd_rc hfd_resource_get(struct hfd_txn *tx, const struct hfd_call *call, struct hfd_answer_doc *out, struct hfd_err *err);
 
 /**
- * Answers a PUT from what is stored if its bytes are those of the PUT that made the present state, and nothing can change; else out->decided is
- * false. Needs no call->input: this is the polling path.
+ * Answers a PUT from what is stored if its bytes are those of the PUT that made the present state, and nothing can change; else
+ * out->decided is false. Needs no call->input: this is the polling path.
  */
-HFD_MUST_CHECK hfd_rc hfd_resource_put_peek(struct hfd_txn *tx, const struct hfd_call *call, struct hfd_answer_doc *out, struct hfd_err *err);
+HFD_MUST_CHECK hfd_rc hfd_resource_put_peek(struct hfd_txn *tx, const struct hfd_call *call, struct hfd_answer_doc *out,
+                                            struct hfd_err *err);
 
 /** @return HFD_OK, HFD_INVALID (a name is taken, no such cluster), HFD_IMMUTABLE, HFD_COOKIE. call->input is needed. */
 HFD_MUST_CHECK hfd_rc hfd_resource_put(struct hfd_txn *tx, const struct hfd_call *call, struct hfd_answer_doc *out, struct hfd_err *err);
 
 /** Answers a DELETE from what is stored if nothing can change; else out->decided is false. */
-HFD_MUST_CHECK hfd_rc hfd_resource_delete_peek(struct hfd_txn *tx, const struct hfd_call *call, struct hfd_answer_doc *out, struct hfd_err *err);
+HFD_MUST_CHECK hfd_rc hfd_resource_delete_peek(struct hfd_txn *tx, const struct hfd_call *call, struct hfd_answer_doc *out,
+                                               struct hfd_err *err);
 HFD_MUST_CHECK hfd_rc hfd_resource_delete(struct hfd_txn *tx, const struct hfd_call *call, struct hfd_answer_doc *out, struct hfd_err *err);
 
 #endif

@@ -31,8 +31,8 @@ struct hfd_adapter_names {
 
 struct hfd_agg_input {
     struct hfd_adapter_names required;
-    const char *kind_name;              /* "Cluster", "NodePool": for messages */
-    int64_t generation;                 /* G */
+    const char *kind_name; /* "Cluster", "NodePool": for messages */
+    int64_t generation;    /* G */
     int64_t now_us;
     const struct hfd_conditions *prev;
     struct hfd_agg_reports reports;     /* stored ones, the new report already in its place */

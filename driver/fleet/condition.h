@@ -8,7 +8,11 @@
 #include "driver/base/arena.h"
 #include "driver/base/buf.h"
 
-enum hfd_status { HFD_STATUS_FALSE, HFD_STATUS_TRUE, HFD_STATUS_UNKNOWN };
+enum hfd_status {
+    HFD_STATUS_FALSE,
+    HFD_STATUS_TRUE,
+    HFD_STATUS_UNKNOWN
+};
 
 /** "True", "False", "Unknown". */
 const char *hfd_status_name(enum hfd_status s);

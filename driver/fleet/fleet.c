@@ -271,7 +271,8 @@ static hfd_rc remove_row(struct hfd_txn *tx, const struct hfd_fleet_call *call, 
     return rc == HFD_OK ? changed(tx, call, HFD_FLEET_REMOVED, row, err) : rc;
 }
 
-static hfd_rc owner_follows(struct hfd_txn *tx, const struct hfd_fleet_call *call, const struct hfd_fleet_row *removed, struct hfd_err *err);
+static hfd_rc owner_follows(struct hfd_txn *tx, const struct hfd_fleet_call *call, const struct hfd_fleet_row *removed,
+                            struct hfd_err *err);
 
 /*
  * Removes a resource whose deletion is complete, and then its owner if that was the last thing it waited for.

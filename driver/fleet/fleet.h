@@ -1,7 +1,7 @@
 /*
  * The embedded HyperFleet engine: transaction functions on clusters, nodepools and adapter reports. Knows no HTTP and no driver resource;
- * whoever wants to know of changes sets `on_change`. Sources: 000_b453de1dc0312d98.txt; spec/hyperfleet-versions.md section 3 for PATCH and DELETE.
- * Thread: writer (what changes) or any reader (what reads), inside a transaction function.
+ * whoever wants to know of changes sets `on_change`. Sources: 000_b453de1dc0312d98.txt; spec/hyperfleet-versions.md section 3 for PATCH and
+ * DELETE. Thread: writer (what changes) or any reader (what reads), inside a transaction function.
  */
 #ifndef HFD_FLEET_FLEET_H
 #define HFD_FLEET_FLEET_H
@@ -10,15 +10,18 @@
 #include "driver/fleet/aggregate.h"
 #include "store/rows.h"
 
-enum hfd_fleet_change { HFD_FLEET_CHANGED, HFD_FLEET_REMOVED };
+enum hfd_fleet_change {
+    HFD_FLEET_CHANGED,
+    HFD_FLEET_REMOVED
+};
 
 /** What the engine is made of; const after start-up, shared by all threads. */
 struct hfd_fleet {
     struct hfd_adapter_names required[3]; /* by enum hfd_kind */
     const struct hfd_rng *rng;
     /**
-     * Called inside the transaction after a resource's conditions, generation or existence changed (never for a resource that is just being made).
-     * row is its state after the change, or its last one on HFD_FLEET_REMOVED. A failure fails the transaction.
+     * Called inside the transaction after a resource's conditions, generation or existence changed (never for a resource that is just being
+     * made). row is its state after the change, or its last one on HFD_FLEET_REMOVED. A failure fails the transaction.
      */
     hfd_rc (*on_change)(void *ctx, struct hfd_txn *tx, enum hfd_fleet_change what, const struct hfd_fleet_row *row, int64_t now_us,
                         struct hfd_arena *mem, struct hfd_err *err);
@@ -78,7 +81,8 @@ HFD_MUST_CHECK hfd_rc hfd_fleet_delete(struct hfd_txn *tx, const struct hfd_flee
                                        hfd_slice id, struct hfd_fleet_row *out, bool *gone, struct hfd_err *err);
 
 /**
- * Removes a resource that is being deleted, and all that it owns, without waiting for its adapters: for the operator whose adapter is no more.
+ * Removes a resource that is being deleted, and all that it owns, without waiting for its adapters: for the operator whose adapter is no
+ * more.
  * @return HFD_OK, HFD_NOT_FOUND, HFD_DELETING (it is not being deleted: HyperFleet's words)
  */
 HFD_MUST_CHECK hfd_rc hfd_fleet_force_delete(struct hfd_txn *tx, const struct hfd_fleet_call *call, enum hfd_kind kind, hfd_slice owner_id,

@@ -318,8 +318,8 @@ struct path {
 
 static hfd_rc no_such_field(struct parser *p, const struct path *path)
 {
-    return hfd_fail_field(p->err, HFD_BAD_REQUEST, "search", "%.*s is not a valid field name", (int)(path->whole.len < 100 ? path->whole.len : 100),
-                          path->whole.p);
+    return hfd_fail_field(p->err, HFD_BAD_REQUEST, "search", "%.*s is not a valid field name",
+                          (int)(path->whole.len < 100 ? path->whole.len : 100), path->whole.p);
 }
 
 /* The parts from `first` on, with dots between them, whatever quotes and blanks they were written with. */
@@ -411,7 +411,8 @@ static hfd_rc condition_field(struct parser *p, const struct path *path, struct 
         type.len = (size_t)(cut - type.p);
     }
     if (!is_pascal_case(type))
-        return hfd_fail_field(p->err, HFD_BAD_REQUEST, "search", "condition type '%.*s' is invalid: must be PascalCase (e.g., Ready, Available)",
+        return hfd_fail_field(p->err, HFD_BAD_REQUEST, "search",
+                              "condition type '%.*s' is invalid: must be PascalCase (e.g., Ready, Available)",
                               (int)(type.len < 80 ? type.len : 80), type.p);
     f->name = stored_type(type);
     f->field = HFD_FIELD_CONDITION;
@@ -512,10 +513,11 @@ static hfd_rc check_time(struct parser *p, const struct hfd_filter *f, struct hf
                                                                    : "updated_time";
 
     if (v->kind != HFD_VALUE_TEXT)
-        return hfd_fail_field(p->err, HFD_BAD_REQUEST, "search", "expected string timestamp value for %s'%s'", cond ? "condition subfield " : "field ",
-                              sub);
+        return hfd_fail_field(p->err, HFD_BAD_REQUEST, "search", "expected string timestamp value for %s'%s'",
+                              cond ? "condition subfield " : "field ", sub);
     if (hfd_time_parse(v->text, &v->num, NULL) != HFD_OK)
-        return hfd_fail_field(p->err, HFD_BAD_REQUEST, "search", "invalid timestamp for %s'%s': expected RFC3339 format (e.g., 2026-01-01T00:00:00Z)",
+        return hfd_fail_field(p->err, HFD_BAD_REQUEST, "search",
+                              "invalid timestamp for %s'%s': expected RFC3339 format (e.g., 2026-01-01T00:00:00Z)",
                               cond ? "condition subfield " : "field ", sub);
     v->kind = HFD_VALUE_INT;
     return HFD_OK;
@@ -536,7 +538,8 @@ static hfd_rc check_generation(struct parser *p, const struct hfd_filter *f, str
         v->kind = HFD_VALUE_INT;
     }
     if (v->num > INT32_MAX_VALUE || v->num < -INT32_MAX_VALUE - 1)
-        return hfd_fail_field(p->err, HFD_BAD_REQUEST, "search", "value %lld is out of 32-bit integer range for %s", (long long)v->num, what);
+        return hfd_fail_field(p->err, HFD_BAD_REQUEST, "search", "value %lld is out of 32-bit integer range for %s", (long long)v->num,
+                              what);
     return HFD_OK;
 }
 
@@ -602,20 +605,30 @@ static const char *const op_names[HFD_FILTER_OP_COUNT] = {
     [HFD_FILTER_IS_NULL] = "$is",
 };
 
-static hfd_rc check(struct parser *p, struct hfd_filter *f)
+/* Whether the field bears the operator. */
+static hfd_rc check_operator(struct parser *p, const struct hfd_filter *f)
 {
-    struct hfd_filter_value *values;
-    hfd_rc rc = HFD_OK;
+    const bool is_pattern = f->op == HFD_FILTER_LIKE || f->op == HFD_FILTER_ILIKE;
 
     if (is_condition_sub(f->field) && op_names[f->op] != NULL)
         return hfd_fail_field(p->err, HFD_BAD_REQUEST, "search",
                               "operator '%s' is not supported for condition subfield queries; use =, !=, <, <=, >, or >=", op_names[f->op]);
     if (f->field == HFD_FIELD_CONDITION && (f->op == HFD_FILTER_IN || f->op == HFD_FILTER_IS_NULL || f->op == HFD_FILTER_BETWEEN))
         return hfd_fail_field(p->err, HFD_BAD_REQUEST, "search", "only equality operator (=) is supported for condition status queries");
-    if ((f->op == HFD_FILTER_LIKE || f->op == HFD_FILTER_ILIKE) && f->values[0].kind != HFD_VALUE_TEXT)
+    if (is_pattern && f->values[0].kind != HFD_VALUE_TEXT)
         return bad_query(p, "expected text in single quotes behind like");
-    if ((f->op == HFD_FILTER_LIKE || f->op == HFD_FILTER_ILIKE) && !is_text_field(f->field))
+    if (is_pattern && !is_text_field(f->field))
         return bad_query(p, "like needs a text field");
+    return HFD_OK;
+}
+
+static hfd_rc check(struct parser *p, struct hfd_filter *f)
+{
+    struct hfd_filter_value *values;
+    hfd_rc rc = check_operator(p, f);
+
+    if (rc != HFD_OK)
+        return rc;
     values = hfd_arena_array(p->mem, f->value_count + 1, sizeof(*values));
     if (values == NULL)
         return no_memory(p);
@@ -664,49 +677,61 @@ static hfd_rc values(struct parser *p, struct hfd_filter *f, size_t n)
     return rc;
 }
 
+/* Behind "is": null, or a value. *negate: "is not". */
+static hfd_rc is_operation(struct parser *p, struct hfd_filter *f, bool *negate)
+{
+    bool is_null;
+    hfd_rc rc = take(p, "not", negate);
+
+    if (rc == HFD_OK)
+        rc = take(p, "null", &is_null);
+    if (rc != HFD_OK)
+        return rc;
+    f->op = is_null ? HFD_FILTER_IS_NULL : HFD_FILTER_EQ;
+    return is_null ? HFD_OK : values(p, f, 1);
+}
+
+static hfd_rc operator_operation(struct parser *p, struct hfd_filter *f)
+{
+    hfd_rc rc;
+
+    f->op = p->op;
+    rc = next(p);
+    return rc == HFD_OK ? values(p, f, 1) : rc;
+}
+
 /* What stands behind a field. *negate: the whole comparison is to be negated. */
 static hfd_rc operation(struct parser *p, struct hfd_filter *f, bool *negate)
 {
+    static const struct {
+        const char *word;
+        enum hfd_filter_op op;
+        size_t values; /* 0: a list */
+    } words[] = {
+        {"like", HFD_FILTER_LIKE, 1},
+        {"ilike", HFD_FILTER_ILIKE, 1},
+        {"between", HFD_FILTER_BETWEEN, 2},
+        {"in", HFD_FILTER_IN, 0},
+    };
     bool taken;
     hfd_rc rc;
 
-    if (p->tok == TOK_OP) {
-        f->op = p->op;
-        rc = next(p);
-        return rc == HFD_OK ? values(p, f, 1) : rc;
-    }
+    if (p->tok == TOK_OP)
+        return operator_operation(p, f);
     rc = take(p, "is", &taken);
-    if (rc == HFD_OK && taken) {
-        rc = take(p, "not", negate);
-        if (rc == HFD_OK)
-            rc = take(p, "null", &taken);
-        if (rc != HFD_OK || taken) {
-            f->op = HFD_FILTER_IS_NULL;
-            return rc;
-        }
-        f->op = HFD_FILTER_EQ;
-        return values(p, f, 1);
-    }
-    if (rc == HFD_OK)
-        rc = take(p, "not", negate);
     if (rc != HFD_OK)
         return rc;
-    if (keyword(p, "like") || keyword(p, "ilike")) {
-        f->op = keyword(p, "like") ? HFD_FILTER_LIKE : HFD_FILTER_ILIKE;
-        rc = next(p);
-        return rc == HFD_OK ? values(p, f, 1) : rc;
+    if (taken)
+        return is_operation(p, f, negate);
+    rc = take(p, "not", negate);
+    for (size_t i = 0; rc == HFD_OK && i < sizeof(words) / sizeof(words[0]); i++) {
+        rc = take(p, words[i].word, &taken);
+        if (rc == HFD_OK && taken) {
+            f->op = words[i].op;
+            return words[i].values == 0 ? list(p, f) : values(p, f, words[i].values);
+        }
     }
-    if (keyword(p, "between")) {
-        f->op = HFD_FILTER_BETWEEN;
-        rc = next(p);
-        return rc == HFD_OK ? values(p, f, 2) : rc;
-    }
-    if (keyword(p, "in")) {
-        f->op = HFD_FILTER_IN;
-        rc = next(p);
-        return rc == HFD_OK ? list(p, f) : rc;
-    }
-    return bad_query(p, "expected an operator: = != < <= > >= in like ilike between is");
+    return rc == HFD_OK ? bad_query(p, "expected an operator: = != < <= > >= in like ilike between is") : rc;
 }
 
 static bool mentions_condition(const struct hfd_filter *f)
@@ -721,8 +746,9 @@ static bool mentions_condition(const struct hfd_filter *f)
 static hfd_rc negated(struct parser *p, const struct hfd_filter *f, const struct hfd_filter **out)
 {
     if (mentions_condition(f))
-        return hfd_fail_field(p->err, HFD_BAD_REQUEST, "search",
-                              "NOT operator is not supported with condition queries; use the inverse condition instead (e.g., Ready='False')");
+        return hfd_fail_field(
+            p->err, HFD_BAD_REQUEST, "search",
+            "NOT operator is not supported with condition queries; use the inverse condition instead (e.g., Ready='False')");
     return node(p, HFD_FILTER_NOT, f, NULL, out);
 }
 
@@ -867,7 +893,8 @@ static hfd_rc order_item(struct parser *p, hfd_slice item, bool descending, stru
     }
     c = column_of(p->kind, what);
     if (c == NULL)
-        return hfd_fail_field(p->err, HFD_BAD_REQUEST, "orderBy", "%.*s is not a valid field name", (int)(what.len < 100 ? what.len : 100), what.p);
+        return hfd_fail_field(p->err, HFD_BAD_REQUEST, "orderBy", "%.*s is not a valid field name", (int)(what.len < 100 ? what.len : 100),
+                              what.p);
     out->field = c->field;
     return HFD_OK;
 }

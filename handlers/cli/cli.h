@@ -28,7 +28,9 @@
 /* clang-format on */
 
 #define HFD_EXIT_ENUM_(name, status, text) HFD_EXIT_##name = (status),
-enum hfd_exit { HFD_EXIT_LIST(HFD_EXIT_ENUM_) };
+enum hfd_exit {
+    HFD_EXIT_LIST(HFD_EXIT_ENUM_)
+};
 #undef HFD_EXIT_ENUM_
 
 /** @param argv  what stands behind the command */

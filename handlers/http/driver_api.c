@@ -1,6 +1,6 @@
 /*
- * The Driver API at the door: PUT, GET and DELETE of /{GUResID} and /{driver}/{GUResID}. Turns requests into hfd_call and answers into documents;
- * decides nothing. Source: 002_4aedec23c83d0384.txt. Thread: loop.
+ * The Driver API at the door: PUT, GET and DELETE of /{GUResID} and /{driver}/{GUResID}. Turns requests into hfd_call and answers into
+ * documents; decides nothing. Source: 002_4aedec23c83d0384.txt. Thread: loop.
  */
 #include "handlers/http/api.h"
 

@@ -18,7 +18,10 @@ struct hfd_violations;
 #define HFD_METHOD_LIST(X) X(GET) X(HEAD) X(PUT) X(POST) X(PATCH) X(DELETE) X(OPTIONS) X(OTHER)
 /* clang-format on */
 #define HFD_METHOD_ENUM_(m) HFD_METHOD_##m,
-enum hfd_method { HFD_METHOD_LIST(HFD_METHOD_ENUM_) HFD_METHOD_COUNT };
+enum hfd_method {
+    HFD_METHOD_LIST(HFD_METHOD_ENUM_)
+    HFD_METHOD_COUNT
+};
 #undef HFD_METHOD_ENUM_
 
 #define HFD_SEGMENTS_MAX 8

@@ -17,9 +17,11 @@ struct hfd_folder {
     int lock_fd; /* -1 = not held */
 };
 
-enum hfd_folder_fs { HFD_FOLDER_FS_LOCAL,
-                     HFD_FOLDER_FS_UNSURE,
-                     HFD_FOLDER_FS_NETWORK };
+enum hfd_folder_fs {
+    HFD_FOLDER_FS_LOCAL,
+    HFD_FOLDER_FS_UNSURE,
+    HFD_FOLDER_FS_NETWORK
+};
 
 /** What a file system's magic number (statfs(2)) says about locks and shared memory on it. */
 enum hfd_folder_fs hfd_folder_fs_kind(unsigned long magic);

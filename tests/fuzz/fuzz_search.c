@@ -1,6 +1,6 @@
 /*
- * Searches and orders of lists. What the parser takes must be a tree that the store can rely on: each node has what its operator needs, names are
- * plain, values fit their field. The first byte chooses the kind.
+ * Searches and orders of lists. What the parser takes must be a tree that the store can rely on: each node has what its operator needs,
+ * names are plain, values fit their field. The first byte chooses the kind.
  */
 #include "tests/fuzz/fuzz.h"
 
@@ -25,8 +25,8 @@ static bool is_named(enum hfd_field field)
 
 static bool holds_numbers(enum hfd_field field)
 {
-    return field == HFD_FIELD_GENERATION || field == HFD_FIELD_CREATED_TIME || field == HFD_FIELD_UPDATED_TIME || field == HFD_FIELD_CONDITION_UPDATED ||
-           field == HFD_FIELD_CONDITION_TRANSITION || field == HFD_FIELD_CONDITION_GENERATION;
+    return field == HFD_FIELD_GENERATION || field == HFD_FIELD_CREATED_TIME || field == HFD_FIELD_UPDATED_TIME ||
+           field == HFD_FIELD_CONDITION_UPDATED || field == HFD_FIELD_CONDITION_TRANSITION || field == HFD_FIELD_CONDITION_GENERATION;
 }
 
 static void check_comparison(const struct hfd_filter *f)

@@ -239,7 +239,10 @@ static hfd_rc txn_report(struct hfd_txn *tx, void *arg, struct hfd_err *err)
 enum hfd_verdict world_report(struct world *w, hfd_slice fleet_id, const struct world_report *r)
 {
     struct hfd_condition conditions[4] = {
-        {.type = HFD_SLICE("Available"), .status = r->available, .reason = hfd_slice_of(r->reason != NULL ? r->reason : "Test"), .message = HFD_SLICE("told by the test")},
+        {.type = HFD_SLICE("Available"),
+         .status = r->available,
+         .reason = hfd_slice_of(r->reason != NULL ? r->reason : "Test"),
+         .message = HFD_SLICE("told by the test")},
         {.type = HFD_SLICE("Applied"), .status = HFD_STATUS_TRUE},
         {.type = HFD_SLICE("Health"), .status = r->health_false ? HFD_STATUS_FALSE : HFD_STATUS_TRUE},
         {.type = HFD_SLICE("Finalized"), .status = HFD_STATUS_TRUE},

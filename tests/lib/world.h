@@ -1,6 +1,6 @@
 /*
- * The whole domain without a socket: a driver on an embedded HyperFleet on a real store in a temporary folder, with time moved by hand and adapters
- * played by the test. Every call is one transaction, as in the program.
+ * The whole domain without a socket: a driver on an embedded HyperFleet on a real store in a temporary folder, with time moved by hand and
+ * adapters played by the test. Every call is one transaction, as in the program.
  */
 #ifndef HFD_TESTS_WORLD_H
 #define HFD_TESTS_WORLD_H
@@ -22,7 +22,10 @@ struct world {
     struct hfd_err err;   /* of the last call */
 };
 
-/** Required adapters: validation, dns for clusters; validation for nodepools. Deadlines 1 h, estimates 10 min. Terminal: InvalidConfiguration. */
+/**
+ * Required adapters: validation, dns for clusters; validation for nodepools. Deadlines 1 h, estimates 10 min. Terminal:
+ * InvalidConfiguration.
+ */
 void world_open(struct world *w);
 void world_close(struct world *w);
 /** As a kill and a start: the store is closed and opened again. */
@@ -40,9 +43,9 @@ struct world_report {
     const char *reason; /* of Available; NULL = "Test" */
     bool health_false;
     bool finalized;
-    const char *data;      /* JSON; NULL = {} */
-    const char *secrets;   /* JSON; NULL = none */
-    int64_t generation;    /* 0 = the resource's own */
+    const char *data;    /* JSON; NULL = {} */
+    const char *secrets; /* JSON; NULL = none */
+    int64_t generation;  /* 0 = the resource's own */
 };
 enum hfd_verdict world_report(struct world *w, hfd_slice fleet_id, const struct world_report *r);
 

@@ -212,7 +212,9 @@ static void column_failures_stick(void **state)
 /* Many statements on one connection: each is found again by its address. */
 static void many_statements_are_kept_apart(void **state)
 {
-    enum { N = 300 };
+    enum {
+        N = 300
+    };
     static char texts[N][24];
     struct fixture *fx = *state;
 

@@ -1,6 +1,6 @@
 /*
- * Lists on a real store: random filters, orders and pages against a second evaluation in memory, the plans that the engine chooses, and the largest
- * queries that the search language allows. DESIGN 10.2, 10.6; spec/hyperfleet-api.md sections 8 and 9.
+ * Lists on a real store: random filters, orders and pages against a second evaluation in memory, the plans that the engine chooses, and
+ * the largest queries that the search language allows. DESIGN 10.2, 10.6; spec/hyperfleet-api.md sections 8 and 9.
  */
 #include "store/search.h"
 
@@ -270,14 +270,18 @@ static int close_store(void **state)
 
 /* ---- the second evaluation: three-valued logic over the model ---- */
 
-enum truth { NO,
-             YES,
-             UNKNOWN };
+enum truth {
+    NO,
+    YES,
+    UNKNOWN
+};
 
 struct value {
-    enum { NOTHING,
-           TEXT,
-           NUMBER } kind;
+    enum {
+        NOTHING,
+        TEXT,
+        NUMBER
+    } kind;
     char text[64];
     double number;
 };

@@ -138,7 +138,9 @@ static void polled_while_time_goes_on(void **state)
 static void absurd_times(void **state)
 {
     static const int64_t absurd[] = {INT64_MIN, -1, 0, 1, T0, INT64_C(253402300799999999), INT64_MAX};
-    enum { N = sizeof(absurd) / sizeof(absurd[0]) };
+    enum {
+        N = sizeof(absurd) / sizeof(absurd[0])
+    };
 
     (void)state;
     for (size_t i = 0; i < (size_t)N * N * N * N; i++) {

@@ -119,7 +119,9 @@ static int by_id(const void *a, const void *b)
 /* 20,000 ids of one second differ, and the second's random part fills all its digits. */
 static void ids_of_one_second_differ(void **state)
 {
-    enum { COUNT = 20000 };
+    enum {
+        COUNT = 20000
+    };
     static char ids[COUNT][HFD_KSUID_LEN];
     uint64_t seed = 7;
 

@@ -13,8 +13,11 @@
     "{\"type\":\"hyperfleet-cluster\",\"driver\":{\"values\":{\"cluster\":{\"name\":\"c-one\",\"spec\":" spec "},\"nodepools\":" pools "}}}"
 #define POOL(name, spec) "{\"name\":\"" name "\",\"spec\":" spec "}"
 static const char body_a[] = BODY("{\"region\":\"a\"}", "[" POOL("np-one", "{\"n\":1}") "]");
-static const char body_a_reordered[] = " {\"driver\": {\"values\":{\"nodepools\":[" POOL("np-one", "{\"n\":1}") "],\"cluster\":{\"spec\":{\"region\":"
-                                                                                                                "\"a\"},\"name\":\"c-one\"}}}, \"type\":\"hyperfleet-cluster\"}";
+/* clang-format off */
+static const char body_a_reordered[] =
+    " {\"driver\": {\"values\":{\"nodepools\":[" POOL("np-one", "{\"n\":1}") "],\"cluster\":{\"spec\":{\"region\":\"a\"},\"name\":\"c-one\"}}},"
+    " \"type\":\"hyperfleet-cluster\"}";
+/* clang-format on */
 static const char body_b[] = BODY("{\"region\":\"b\"}", "[" POOL("np-one", "{\"n\":1}") "]");
 static const char body_c[] = BODY("{\"region\":\"c\"}", "[" POOL("np-one", "{\"n\":1}") "]");
 
@@ -320,7 +323,8 @@ static void pool_back_while_it_goes(void **state)
 /* What cannot change in place is RES-106 and changes nothing, not even the pools beside it. */
 static void immutable_name_changes_nothing(void **state)
 {
-    static const char renamed[] = "{\"type\":\"hyperfleet-cluster\",\"driver\":{\"values\":{\"cluster\":{\"name\":\"c-two\",\"spec\":{}}}}}";
+    static const char renamed[] =
+        "{\"type\":\"hyperfleet-cluster\",\"driver\":{\"values\":{\"cluster\":{\"name\":\"c-two\",\"spec\":{}}}}}";
     struct world *w = *state;
     struct hfd_answer_doc doc;
 
@@ -451,7 +455,8 @@ static void nodepool_resource(void **state)
 /* Outputs are taken from adapters' data; secrets come out in plain and rest sealed. */
 static void mapped_outputs(void **state)
 {
-    static const struct hfd_output_rule values[] = {{{"api_url", 7}, {"dns", 3}, {"/api/url", 8}}, {{"none", 4}, {"dns", 3}, {"/missing", 8}}};
+    static const struct hfd_output_rule values[] = {{{"api_url", 7}, {"dns", 3}, {"/api/url", 8}},
+                                                    {{"none", 4}, {"dns", 3}, {"/missing", 8}}};
     static const struct hfd_output_rule secrets[] = {{{"kubeconfig", 10}, {"dns", 3}, {"/secrets/kubeconfig", 19}}};
     struct world *w = *state;
     struct hfd_resource_row row;
@@ -467,7 +472,8 @@ static void mapped_outputs(void **state)
                                               .available = HFD_STATUS_TRUE,
                                               .data = "{\"api\":{\"url\":\"https://x\"},\"secrets\":{\"kubeconfig\":\"[redacted]\"}}",
                                               .secrets = "{\"kubeconfig\":\"canary\"}"});
-    (void)world_report(w, world_find(w, HFD_KIND_CLUSTER, "c-one")->id, &(struct world_report){.adapter = "validation", .available = HFD_STATUS_TRUE});
+    (void)world_report(w, world_find(w, HFD_KIND_CLUSTER, "c-one")->id,
+                       &(struct world_report){.adapter = "validation", .available = HFD_STATUS_TRUE});
     world_succeed(w, world_find(w, HFD_KIND_NODEPOOL, "np-one")->id);
     doc = get(w);
     assert_int_equal(doc.answer, HFD_ANSWER_OUTPUT);
@@ -482,8 +488,9 @@ static void mapped_outputs(void **state)
 /* A change of input that changes nothing in HyperFleet is ready at once. */
 static void empty_update_is_ready_at_once(void **state)
 {
-    static const char other[] = "{\"type\":\"hyperfleet-cluster\",\"resource\":{\"x\":1},\"driver\":{\"values\":{\"cluster\":{\"name\":\"c-one\","
-                                "\"spec\":{\"region\":\"a\"}},\"nodepools\":[" POOL("np-one", "{\"n\":1}") "]}}}";
+    static const char other[] =
+        "{\"type\":\"hyperfleet-cluster\",\"resource\":{\"x\":1},\"driver\":{\"values\":{\"cluster\":{\"name\":\"c-one\","
+        "\"spec\":{\"region\":\"a\"}},\"nodepools\":[" POOL("np-one", "{\"n\":1}") "]}}}";
     struct world *w = *state;
 
     (void)bring_to(w, HFD_STATE_READY);

@@ -439,7 +439,8 @@ static void parts_come_cluster_first(void **state)
     struct hfd_part_row part;
 
     for (size_t i = 0; i < sizeof(puts) / sizeof(puts[0]); i++) {
-        part = (struct hfd_part_row){S("g"), hfd_slice_of(puts[i].fleet_id), puts[i].kind, hfd_slice_of(puts[i].name), puts[i].generation, i == 1};
+        part = (struct hfd_part_row){S("g"), hfd_slice_of(puts[i].fleet_id), puts[i].kind, hfd_slice_of(puts[i].name), puts[i].generation,
+                                     i == 1};
         assert_int_equal(hfd_part_row_put(&fx->tx, &part, NULL), HFD_OK);
     }
     assert_int_equal(hfd_part_row_list(&fx->tx, S("g"), &fx->mem, &list, NULL), HFD_OK);

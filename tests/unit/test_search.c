@@ -236,7 +236,8 @@ static void queries_become_trees(void **state)
         {"NOT Not id='1'", "(not (not (= id '1')))"},
         {"((id='1'))", "(= id '1')"},
         {"id='1'and id='2'", "(and (= id '1') (= id '2'))"},
-        {"status.conditions.Ready='True' AND not labels.region='us-west'", "(and (= condition.Ready 'True') (not (= labels.region 'us-west')))"},
+        {"status.conditions.Ready='True' AND not labels.region='us-west'",
+         "(and (= condition.Ready 'True') (not (= labels.region 'us-west')))"},
         {"status.conditions.Ready='True' or name='x'", "(or (= condition.Ready 'True') (= name 'x'))"},
     };
 
@@ -290,7 +291,8 @@ static void parse_errors_point_at_the_place(void **state)
         {"name is not", PARSE "name is not: at position 12: expected a value: a number, or text in single quotes"},
         {"name like 5", PARSE "name like 5: at position 1: expected text in single quotes behind like"},
         {"generation like '5'", PARSE "generation like '5': at position 1: like needs a text field"},
-        {"created_time like '1970-01-01T00:00:00Z'", PARSE "created_time like '1970-01-01T00:00:00Z': at position 1: like needs a text field"},
+        {"created_time like '1970-01-01T00:00:00Z'",
+         PARSE "created_time like '1970-01-01T00:00:00Z': at position 1: like needs a text field"},
         {"id='1' and name=5", PARSE "id='1' and name=5: at position 12: expected text in single quotes for this field"},
         {"labels.a=1", PARSE "labels.a=1: at position 1: expected text in single quotes for this field"},
         {"generation=-", PARSE "generation=-: at position 13: expected a number behind the sign"},
@@ -506,7 +508,8 @@ static void long_query_is_cut_in_the_message(void **state)
 
     (void)state;
     memset(text, 'x', sizeof(text));
-    (void)snprintf(expected, sizeof(expected), PARSE "%.100s...: at position 301: expected an operator: = != < <= > >= in like ilike between is", text);
+    (void)snprintf(expected, sizeof(expected),
+                   PARSE "%.100s...: at position 301: expected an operator: = != < <= > >= in like ilike between is", text);
     assert_error(HFD_KIND_CLUSTER, (hfd_slice){text, sizeof(text)}, expected);
 }
 
@@ -550,7 +553,8 @@ static void orders(void **state)
         {" name desc , generation ,id", "", "name desc,generation asc,id asc", NULL},
         {"name, id asc", "desc", "name desc,id asc", NULL},
         {"labels.region desc", "", "labels.region desc", NULL},
-        {"updated_time,created_by,updated_by,kind,href,created_time", "", "updated_time asc,created_by asc,updated_by asc,kind asc,href asc,created_time asc", NULL},
+        {"updated_time,created_by,updated_by,kind,href,created_time", "",
+         "updated_time asc,created_by asc,updated_by asc,kind asc,href asc,created_time asc", NULL},
         {"name DESC", "", "bad order value 'name DESC'", "orderBy"},
         {"name up", "", "bad order value 'name up'", "orderBy"},
         {"name asc desc", "", "bad order value 'name asc desc'", "orderBy"},

@@ -233,7 +233,9 @@ static void restart_keeps_what_was_answered(void **state)
 static void failing_job_is_undone_alone(void **state)
 {
     static const hfd_rc answers[] = {HFD_OK, HFD_CONFLICT, HFD_OK, HFD_NOMEM, HFD_IO, HFD_CORRUPT, HFD_OK};
-    enum { N = sizeof(answers) / sizeof(answers[0]) };
+    enum {
+        N = sizeof(answers) / sizeof(answers[0])
+    };
     static const char *const ids[N] = {"a", "b", "c", "d", "e", "f", "g"};
     struct fixture *fx = *state;
     struct gate gate = GATE_INIT;
@@ -267,7 +269,9 @@ static void failing_job_is_undone_alone(void **state)
 /* Two sinks in one commit: one call each, each in the order of submission. */
 static void answers_go_to_their_sink_in_order(void **state)
 {
-    enum { N = 40 };
+    enum {
+        N = 40
+    };
     struct fixture *fx = *state;
     struct gate gate = GATE_INIT;
     struct hfd_job gate_job, jobs[N];
@@ -300,7 +304,9 @@ static void answers_go_to_their_sink_in_order(void **state)
 /* A full queue refuses, and what it refused stays the caller's; what it took is done. */
 static void full_queue_is_busy(void **state)
 {
-    enum { MAX = 3 };
+    enum {
+        MAX = 3
+    };
     struct fixture *fx = *state;
     struct gate gate = GATE_INIT;
     struct hfd_job gate_job, jobs[MAX + 1];
@@ -332,7 +338,9 @@ static void *open_gate_later(void *arg)
 /* Closing finishes and answers what is queued, for the writer and for the readers. */
 static void close_drains(void **state)
 {
-    enum { N = 100 };
+    enum {
+        N = 100
+    };
     struct fixture *fx = *state;
     struct gate gate = GATE_INIT;
     struct hfd_job gate_job, jobs[N], views[N];

@@ -65,10 +65,29 @@ const char *hfd_status_text(int status)
     return "Unknown";
 }
 
-/* What the client may know, cut at a character. */
+static const char *said(const struct hfd_problem *p)
+{
+    return p->message != NULL && p->message[0] != '\0' ? p->message : hfd_rc_text(p->rc);
+}
+
+/* The length of UTF-8 text that was cut at len, without the character that the cut may have gone through. */
+static size_t whole_characters(const char *text, size_t len)
+{
+    size_t lead = len, needs;
+
+    while (lead > 0 && ((unsigned char)text[lead - 1] & 0xc0) == 0x80)
+        lead--;
+    if (lead == 0 || (unsigned char)text[lead - 1] < 0xc0)
+        return len;
+    needs = (unsigned char)text[lead - 1] >= 0xf0 ? 4 : (unsigned char)text[lead - 1] >= 0xe0 ? 3
+                                                                                              : 2;
+    return len - (lead - 1) < needs ? lead - 1 : len;
+}
+
+/* What the client may know. */
 static hfd_slice public_message(const struct hfd_problem *p, int status, char *out, size_t cap)
 {
-    const char *message = p->message != NULL && p->message[0] != '\0' ? p->message : hfd_rc_text(p->rc);
+    const char *message = said(p);
     const char *field = p->field != NULL ? p->field : "";
     size_t field_len = strlen(field);
     int n;
@@ -85,12 +104,7 @@ static hfd_slice public_message(const struct hfd_problem *p, int status, char *o
         n = snprintf(out, cap, "%s", message);
     if (n < 0)
         return HFD_SLICE("");
-    if ((size_t)n >= cap) {
-        n = (int)cap - 1;
-        while (n > 0 && ((unsigned char)out[n] & 0xc0) == 0x80)
-            n--;
-    }
-    return (hfd_slice){out, (size_t)n};
+    return (hfd_slice){out, (size_t)n < cap ? (size_t)n : whole_characters(out, cap - 1)};
 }
 
 static void add_error(struct hfd_buf *b, hfd_slice field, hfd_slice message, const char *constraint)
@@ -120,7 +134,7 @@ static void add_errors(const struct hfd_problem *p, struct hfd_buf *b)
         add_error(b, v->field, v->message, v->constraint);
     }
     if (count == 0)
-        add_error(b, hfd_slice_of(p->field), hfd_slice_of(p->message != NULL ? p->message : hfd_rc_text(p->rc)), "");
+        add_error(b, hfd_slice_of(p->field), hfd_slice_of(said(p)), "");
     hfd_buf_addc(b, ']');
 }
 
@@ -154,8 +168,8 @@ void hfd_problem_format(const struct hfd_problem *p, struct hfd_buf *b, struct h
     case HFD_DIALECT_FLEET:
         reply->content_type = "application/problem+json";
         /* HyperFleet shows the field in errors[], not in the detail. */
-        if (status < 500 && p->message != NULL)
-            message = hfd_slice_of(p->message);
+        if (status < 500)
+            message = hfd_slice_of(said(p));
         format_fleet(p, row, status, message, b);
         break;
     case HFD_DIALECT_DRIVER:

@@ -1,0 +1,704 @@
+/*
+ * handlers/http/server.c, door.c and exchange.c with a real store and routes of the test's own: answers, pipelining, limits, time limits
+ * (the clock is moved by hand), clients that leave, and the end.
+ */
+#include "driver/base/check.h"
+#include "driver/base/log.h"
+#include "handlers/http/http.h"
+#include "tests/lib/tmpdir.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <netinet/in.h>
+#include <poll.h>
+#include <pthread.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdatomic.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#define HOST "Host: a\r\n"
+/* Long enough for a machine that is busy; only a test that fails waits for it. */
+#define PATIENCE_MS 20000
+#define BIG_BYTES ((size_t)6 << 20)
+
+/* ---- the clock: real time plus what the test has added ---- */
+
+static atomic_llong added_us;
+
+static int64_t wall_us(void *ctx)
+{
+    (void)ctx;
+    return hfd_clock_wall_us(&hfd_clock_system);
+}
+
+static int64_t mono_us(void *ctx)
+{
+    (void)ctx;
+    return hfd_clock_mono_us(&hfd_clock_system) + atomic_load(&added_us);
+}
+
+static const struct hfd_clock moved_clock = {.wall_us = wall_us, .mono_us = mono_us};
+
+/* ---- handlers ---- */
+
+static pthread_mutex_t gate_lock = PTHREAD_MUTEX_INITIALIZER;
+static pthread_cond_t gate_moved = PTHREAD_COND_INITIALIZER;
+static bool gate_open;
+static int at_gate; /* transactions that have reached it, ever */
+
+static void gate_set(bool open)
+{
+    (void)pthread_mutex_lock(&gate_lock);
+    gate_open = open;
+    (void)pthread_cond_broadcast(&gate_moved);
+    (void)pthread_mutex_unlock(&gate_lock);
+}
+
+static void gate_await(int count)
+{
+    (void)pthread_mutex_lock(&gate_lock);
+    while (at_gate < count)
+        (void)pthread_cond_wait(&gate_moved, &gate_lock);
+    (void)pthread_mutex_unlock(&gate_lock);
+}
+
+static hfd_rc txn_gate(struct hfd_txn *tx, void *arg, struct hfd_err *err)
+{
+    (void)tx;
+    (void)err;
+    *(int *)arg += 1;
+    (void)pthread_mutex_lock(&gate_lock);
+    at_gate++;
+    (void)pthread_cond_broadcast(&gate_moved);
+    while (!gate_open)
+        (void)pthread_cond_wait(&gate_moved, &gate_lock);
+    (void)pthread_mutex_unlock(&gate_lock);
+    return HFD_OK;
+}
+
+static void send_text(struct hfd_exchange *x, int status, hfd_slice body)
+{
+    hfd_exchange_reply(x, &(struct hfd_reply){.status = status, .content_type = "text/plain", .body = body});
+}
+
+static void on_gate_passed(struct hfd_exchange *x, void *arg, hfd_rc rc, const struct hfd_err *err)
+{
+    HFD_ASSERT(*(int *)arg == 1);
+    if (rc != HFD_OK)
+        hfd_exchange_fail(x, rc, err);
+    else
+        send_text(x, 202, HFD_SLICE("committed"));
+}
+
+static void handle_gate(struct hfd_exchange *x)
+{
+    int *arg = hfd_arena_alloc(hfd_exchange_mem(x), sizeof(*arg));
+
+    HFD_ASSERT(arg != NULL);
+    hfd_exchange_update(x, txn_gate, arg, on_gate_passed);
+}
+
+static void handle_gate_view(struct hfd_exchange *x)
+{
+    int *arg = hfd_arena_alloc(hfd_exchange_mem(x), sizeof(*arg));
+
+    HFD_ASSERT(arg != NULL);
+    hfd_exchange_view(x, txn_gate, arg, on_gate_passed);
+}
+
+static void handle_echo(struct hfd_exchange *x)
+{
+    const struct hfd_request *r = hfd_exchange_request(x);
+    hfd_slice text =
+        hfd_arena_printf(hfd_exchange_mem(x), "%.*s|%.*s|%.*s|%.*s|%.*s", HFD_SLICE_FMT(r->method_text), HFD_SLICE_FMT(r->path),
+                         HFD_SLICE_FMT(r->query), HFD_SLICE_FMT(hfd_exchange_header(x, "x-test")), HFD_SLICE_FMT(r->body));
+    struct hfd_reply reply = {.status = 200, .content_type = "text/plain", .body = text, .has_cookie = true};
+
+    if (text.p == NULL)
+        hfd_exchange_fail(x, HFD_NOMEM, NULL);
+    else
+        hfd_exchange_reply(x, &reply);
+}
+
+static void handle_empty(struct hfd_exchange *x)
+{
+    hfd_exchange_reply(x, &(struct hfd_reply){.status = hfd_exchange_request(x)->method == HFD_METHOD_DELETE ? 204 : 404});
+}
+
+static void handle_big(struct hfd_exchange *x)
+{
+    char *p = hfd_arena_alloc(hfd_exchange_mem(x), BIG_BYTES);
+
+    HFD_ASSERT(p != NULL);
+    memset(p, 'b', BIG_BYTES);
+    send_text(x, 200, (hfd_slice){p, BIG_BYTES});
+}
+
+static void handle_ready(struct hfd_exchange *x)
+{
+    send_text(x, hfd_exchange_draining(x) ? 503 : 200, HFD_SLICE("r"));
+}
+
+/* clang-format off */
+static const struct hfd_route table[] = {
+    {HFD_LISTENER_MAIN, HFD_METHOD_GET,    "/echo",  "echo",  HFD_DIALECT_DRIVER, handle_echo},
+    {HFD_LISTENER_MAIN, HFD_METHOD_PUT,    "/echo",  "echo",  HFD_DIALECT_DRIVER, handle_echo},
+    {HFD_LISTENER_MAIN, HFD_METHOD_PUT,    "/gate",  "gate",  HFD_DIALECT_DRIVER, handle_gate},
+    {HFD_LISTENER_MAIN, HFD_METHOD_GET,    "/gate",  "gate",  HFD_DIALECT_DRIVER, handle_gate_view},
+    {HFD_LISTENER_MAIN, HFD_METHOD_GET,    "/empty", "empty", HFD_DIALECT_DRIVER, handle_empty},
+    {HFD_LISTENER_MAIN, HFD_METHOD_DELETE, "/empty", "empty", HFD_DIALECT_DRIVER, handle_empty},
+    {HFD_LISTENER_MAIN, HFD_METHOD_GET,    "/big",   "big",   HFD_DIALECT_DRIVER, handle_big},
+    {HFD_LISTENER_OPS,  HFD_METHOD_GET,    "/ready", "ready", HFD_DIALECT_OPS,    handle_ready},
+};
+/* clang-format on */
+
+/* ---- the server under test ---- */
+
+struct fixture {
+    char base[TMPDIR_MAX];
+    char dir[TMPDIR_MAX + 8];
+    struct hfd_settings *settings;
+    struct hfd_store *store;
+    struct hfd_app app;
+    struct hfd_server *server;
+    int log_fd;
+    bool stopping;
+    pthread_t stopper;
+    atomic_bool stopped;
+};
+
+static struct fixture fx; /* not on a stack: the loops outlive a test that fails */
+
+static void start(const char *const *flags, int flag_count)
+{
+    const char *argv[16] = {"--listen", "127.0.0.1:0", "--ops-listen", "127.0.0.1:0", "--http-threads", "2"};
+    static const char *const no_env[] = {NULL};
+    struct hfd_store_config config;
+    struct hfd_err err;
+
+    memset(&fx, 0, sizeof(fx));
+    atomic_store(&added_us, 0);
+    gate_set(false);
+    at_gate = 0;
+    fx.log_fd = open("/dev/null", O_WRONLY | O_CLOEXEC);
+    hfd_log_set_fd(fx.log_fd);
+    for (int i = 0; i < flag_count; i++)
+        argv[6 + i] = flags[i];
+    if (hfd_settings_load(6 + flag_count, argv, no_env, &fx.settings, &err) != HFD_OK)
+        fail_msg("%s: %s", err.field, err.msg);
+    tmpdir_make(fx.base);
+    (void)snprintf(fx.dir, sizeof(fx.dir), "%s/data", fx.base);
+    config = (struct hfd_store_config){.dir = fx.dir, .queue_max = (size_t)fx.settings->store_queue_max};
+    if (hfd_store_open(&config, &fx.store, &err) != HFD_OK)
+        fail_msg("%s", err.msg);
+    fx.app = (struct hfd_app){.settings = fx.settings,
+                              .store = fx.store,
+                              .clock = &moved_clock,
+                              .rng = &hfd_rng_system,
+                              .routes = table,
+                              .route_count = sizeof(table) / sizeof(table[0])};
+    if (hfd_server_open(&fx.app, &fx.server, &err) != HFD_OK || hfd_server_start(fx.server, &err) != HFD_OK)
+        fail_msg("%s: %s", err.field, err.msg);
+}
+
+static int finish(void **state)
+{
+    (void)state;
+    if (fx.settings == NULL)
+        return 0;
+    gate_set(true);
+    if (fx.stopping)
+        (void)pthread_join(fx.stopper, NULL);
+    else if (fx.server != NULL)
+        hfd_server_stop(fx.server);
+    hfd_server_free(&fx.server);
+    hfd_store_close(&fx.store);
+    hfd_settings_free(fx.settings);
+    hfd_log_set_fd(-1);
+    (void)close(fx.log_fd);
+    tmpdir_remove(fx.base);
+    memset(&fx, 0, sizeof(fx));
+    return 0;
+}
+
+/* ---- a client ---- */
+
+static int dial(enum hfd_listener which, int receive_buffer)
+{
+    struct sockaddr_in addr = {.sin_family = AF_INET, .sin_port = htons((uint16_t)hfd_server_port(fx.server, which))};
+    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+    assert_true(fd >= 0);
+    if (receive_buffer != 0)
+        assert_int_equal(setsockopt(fd, SOL_SOCKET, SO_RCVBUF, &receive_buffer, sizeof(receive_buffer)), 0);
+    addr.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    if (connect(fd, (const struct sockaddr *)(const void *)&addr, sizeof(addr)) != 0) {
+        (void)close(fd);
+        return -1;
+    }
+    return fd;
+}
+
+static void say(int fd, const char *text)
+{
+    size_t len = strlen(text);
+
+    assert_int_equal(send(fd, text, len, MSG_NOSIGNAL), len);
+}
+
+/* Reads until the text contains `until` `times` times, or the connection ends; the text is NUL-terminated. @return whether it ended */
+static bool hear(int fd, const char *until, int times, char *out, size_t cap)
+{
+    size_t len = 0;
+
+    out[0] = '\0';
+    for (;;) {
+        struct pollfd p = {.fd = fd, .events = POLLIN};
+        const char *at = out;
+        ssize_t n;
+        int seen = 0;
+
+        while (until != NULL && (at = strstr(at, until)) != NULL) {
+            seen++;
+            at++;
+        }
+        if (until != NULL && seen >= times)
+            return false;
+        if (poll(&p, 1, PATIENCE_MS) != 1)
+            fail_msg("nothing comes any more behind \"%.200s\"", out);
+        n = recv(fd, out + len, cap - len - 1, 0);
+        if (n <= 0)
+            return true;
+        len += (size_t)n;
+        out[len] = '\0';
+        assert_true(len + 1 < cap);
+    }
+}
+
+static void assert_contains(const char *text, const char *part)
+{
+    if (strstr(text, part) == NULL)
+        fail_msg("\"%s\" is not in \"%s\"", part, text);
+}
+
+/* A whole conversation on a connection of its own; the server must end it. */
+static const char *converse(const char *request)
+{
+    static char text[65536];
+    int fd = dial(HFD_LISTENER_MAIN, 0);
+
+    say(fd, request);
+    assert_true(hear(fd, NULL, 0, text, sizeof(text)));
+    (void)close(fd);
+    return text;
+}
+
+#define CLOSE "Connection: close\r\n"
+
+/* ---- tests ---- */
+
+/* What a handler sees, and what its answer looks like on the wire. */
+static void a_request_is_answered(void **state)
+{
+    const char *text;
+
+    (void)state;
+    start(NULL, 0);
+    text = converse("PUT http://other/echo?a=b HTTP/1.1\r\n" HOST CLOSE "X-Test: t\r\nContent-Length: 3\r\n\r\nabc");
+    assert_contains(text, "HTTP/1.1 200 OK\r\n");
+    assert_contains(text, "\r\nConnection: close\r\n");
+    assert_contains(text, "\r\nServer: hyperfleet-driver\r\n");
+    assert_contains(text, "\r\nContent-Length: 19\r\n");
+    assert_contains(text, "\r\nX-Request-ID: 2");
+    assert_contains(text, "\r\nDate: ");
+    assert_contains(text, "\r\nSet-Humanitec-Driver-Cookie: \r\n");
+    assert_contains(text, "\r\n\r\nPUT|/echo|a=b|t|abc");
+    text = converse("HEAD /echo HTTP/1.1\r\n" HOST CLOSE "\r\n");
+    assert_contains(text, "\r\nContent-Length: 13\r\n");
+    assert_null(strstr(text, "HEAD|"));
+    text = converse("GET /empty HTTP/1.1\r\n" HOST CLOSE "\r\n");
+    assert_contains(text, "HTTP/1.1 404 Not Found\r\n");
+    assert_contains(text, "\r\nContent-Length: 0\r\n");
+    assert_null(strstr(text, "Content-Type"));
+    text = converse("DELETE /empty HTTP/1.1\r\n" HOST CLOSE "\r\n");
+    assert_contains(text, "HTTP/1.1 204 No Content\r\n");
+    assert_null(strstr(text, "Content-Length"));
+    text = converse("POST /echo HTTP/1.1\r\n" HOST CLOSE "\r\n");
+    assert_contains(text, "HTTP/1.1 405 ");
+    assert_contains(text, "\r\nAllow: GET, HEAD, PUT\r\n");
+}
+
+/* A job's answer comes behind its commit, on the connection that waits, in the order of the requests. */
+static void pipelined_jobs_answer_in_order(void **state)
+{
+    static const char request[] = "GET /echo?1 HTTP/1.1\r\n" HOST "\r\nPUT /gate HTTP/1.1\r\n" HOST "Content-Length: 2\r\n\r\nab"
+                                  "GET /gate HTTP/1.1\r\n" HOST "\r\nGET /echo?2 HTTP/1.1\r\n" HOST CLOSE "\r\n";
+    char text[65536];
+    int fd;
+
+    (void)state;
+    start(NULL, 0);
+    fd = dial(HFD_LISTENER_MAIN, 0);
+    say(fd, request);
+    assert_false(hear(fd, "|1|", 1, text, sizeof(text)));
+    gate_await(1);
+    gate_set(true);
+    assert_true(hear(fd, NULL, 0, text, sizeof(text)));
+    assert_contains(text, "committed");
+    assert_contains(strstr(text, "committed") + 1, "committed");
+    assert_contains(strstr(text, "committed"), "|2|");
+    (void)close(fd);
+}
+
+/* Thousands of requests in one go are all answered. */
+static void a_flood_of_pipelined_requests_is_answered(void **state)
+{
+    enum { COUNT = 3000 };
+    static const char request[] = "GET /echo HTTP/1.1\r\n" HOST "\r\n";
+    static char text[COUNT * 512];
+    static char flood[COUNT * (sizeof(request) - 1) + 1];
+    int fd;
+
+    (void)state;
+    for (size_t i = 0; i < COUNT; i++)
+        memcpy(flood + i * (sizeof(request) - 1), request, sizeof(request));
+    start(NULL, 0);
+    fd = dial(HFD_LISTENER_MAIN, 0);
+    say(fd, flood);
+    assert_false(hear(fd, "GET|/echo", COUNT, text, sizeof(text)));
+    (void)close(fd);
+}
+
+/* 100-continue is sent once the head is good and the body is awaited, and not otherwise. */
+static void continue_is_sent_when_awaited(void **state)
+{
+    static const char head[] = "PUT /echo HTTP/1.1\r\n" HOST "Expect: 100-continue\r\nX-Test: t\r\n";
+    char text[65536], request[512];
+    int fd;
+
+    (void)state;
+    start(NULL, 0);
+    fd = dial(HFD_LISTENER_MAIN, 0);
+    (void)snprintf(request, sizeof(request), "%sContent-Length: 3\r\n\r\n", head);
+    say(fd, request);
+    assert_false(hear(fd, "HTTP/1.1 100 Continue\r\n\r\n", 1, text, sizeof(text)));
+    say(fd, "abc");
+    assert_false(hear(fd, "|t|abc", 1, text, sizeof(text)));
+    (void)snprintf(request, sizeof(request), "%sTransfer-Encoding: chunked\r\n\r\n", head);
+    say(fd, request);
+    assert_false(hear(fd, "HTTP/1.1 100 Continue\r\n\r\n", 1, text, sizeof(text)));
+    say(fd, "3\r\nabc\r\n0\r\n\r\n");
+    assert_false(hear(fd, "|t|abc", 1, text, sizeof(text)));
+    (void)snprintf(request, sizeof(request), "%sConnection: close\r\nContent-Length: 3\r\n\r\nabc", head);
+    say(fd, request);
+    assert_true(hear(fd, NULL, 0, text, sizeof(text)));
+    assert_null(strstr(text, "100 Continue"));
+    assert_contains(text, "|t|abc");
+    (void)close(fd);
+    assert_contains(converse("PUT /echo HTTP/1.1\r\n" HOST "Expect: 100-continue\r\nContent-Length: 2000000\r\n\r\n"), "HTTP/1.1 413 ");
+}
+
+/* Requests beyond the limit in flight are turned away at once, with a time to come again; probes are not. */
+static void requests_in_flight_are_limited(void **state)
+{
+    static const char *const flags[] = {"--http-in-flight-max", "2"};
+    char text[65536];
+    int waiting[2], ops, tries = 10000;
+    const char *answer;
+
+    (void)state;
+    start(flags, 2);
+    for (int i = 0; i < 2; i++) {
+        waiting[i] = dial(HFD_LISTENER_MAIN, 0);
+        say(waiting[i], "PUT /gate HTTP/1.1\r\n" HOST CLOSE "\r\n");
+    }
+    gate_await(1); /* the writer runs one; the other waits in its queue, or is about to */
+    do
+        answer = converse("GET /echo HTTP/1.1\r\n" HOST CLOSE "\r\n");
+    while (strstr(answer, "HTTP/1.1 503 ") == NULL && --tries > 0);
+    assert_contains(answer, "HTTP/1.1 503 ");
+    assert_contains(answer, "\r\nRetry-After: ");
+    assert_contains(answer, "RES-199");
+    ops = dial(HFD_LISTENER_OPS, 0);
+    say(ops, "GET /ready HTTP/1.1\r\n" HOST CLOSE "\r\n");
+    assert_true(hear(ops, NULL, 0, text, sizeof(text)));
+    assert_contains(text, "HTTP/1.1 200 ");
+    (void)close(ops);
+    gate_set(true);
+    for (int i = 0; i < 2; i++) {
+        assert_true(hear(waiting[i], NULL, 0, text, sizeof(text)));
+        assert_contains(text, "HTTP/1.1 202 ");
+        (void)close(waiting[i]);
+    }
+    assert_contains(converse("GET /echo HTTP/1.1\r\n" HOST CLOSE "\r\n"), "HTTP/1.1 200 ");
+}
+
+/* Connections beyond the limit wait for a place, and get it when one closes. */
+static void connections_are_limited(void **state)
+{
+    static const char *const flags[] = {"--http-connections-max", "2"};
+    char text[65536];
+    int fds[3];
+
+    (void)state;
+    start(flags, 2);
+    for (int i = 0; i < 2; i++) {
+        fds[i] = dial(HFD_LISTENER_MAIN, 0);
+        say(fds[i], "GET /echo HTTP/1.1\r\n" HOST "\r\n");
+        assert_false(hear(fds[i], "GET|", 1, text, sizeof(text)));
+    }
+    fds[2] = dial(HFD_LISTENER_MAIN, 0);
+    say(fds[2], "GET /echo HTTP/1.1\r\n" HOST "\r\n");
+    assert_int_equal(poll(&(struct pollfd){.fd = fds[2], .events = POLLIN}, 1, 50), 0);
+    (void)close(fds[0]);
+    assert_false(hear(fds[2], "GET|", 1, text, sizeof(text)));
+    (void)close(fds[1]);
+    (void)close(fds[2]);
+}
+
+/* Clients that leave while their job is out, or in mid-request, harm nobody, and their jobs are done. */
+static void clients_may_leave(void **state)
+{
+    enum { COUNT = 40 };
+    struct linger reset = {.l_onoff = 1};
+
+    (void)state;
+    start(NULL, 0);
+    for (int i = 0; i < COUNT; i++) {
+        int fd = dial(HFD_LISTENER_MAIN, 0);
+
+        if (i % 2 == 0)
+            (void)setsockopt(fd, SOL_SOCKET, SO_LINGER, &reset, sizeof(reset));
+        say(fd, i % 4 < 2 ? "PUT /gate HTTP/1.1\r\n" HOST "\r\n" : "PUT /gate HTTP/1.1\r\n" HOST "Content-Length: 9\r\n\r\nabc");
+        if (i % 4 == 1) {
+            /* The second request waits behind the first one's job. */
+            say(fd, "GET /echo HTTP/1.1\r\n" HOST "\r\n");
+        }
+        if (i == 0)
+            gate_await(1);
+        (void)close(fd);
+    }
+    gate_set(true);
+    assert_contains(converse("PUT /gate HTTP/1.1\r\n" HOST CLOSE "\r\n"), "committed");
+}
+
+/* An incomplete request ends at the time limit with 408, an idle connection without a word. */
+static void slow_senders_are_cut_off(void **state)
+{
+    static const char *const parts[] = {"GET /ec", "PUT /echo HTTP/1.1\r\n" HOST "Content-Length: 9\r\n\r\nabc",
+                                        "PUT /echo HTTP/1.1\r\n" HOST "Transfer-Encoding: chunked\r\n\r\n3\r\nab", ""};
+    enum { COUNT = sizeof(parts) / sizeof(parts[0]) };
+    char text[65536];
+    int fds[COUNT];
+
+    (void)state;
+    start(NULL, 0);
+    for (int i = 0; i < COUNT; i++) {
+        fds[i] = dial(HFD_LISTENER_MAIN, 0);
+        say(fds[i], parts[i]);
+    }
+    assert_contains(converse("GET /echo HTTP/1.1\r\n" HOST CLOSE "\r\n"), "HTTP/1.1 200 ");
+    atomic_fetch_add(&added_us, 11 * HFD_US_PER_S);
+    for (int i = 0; i < COUNT; i++) {
+        assert_true(hear(fds[i], NULL, 0, text, sizeof(text)));
+        if (parts[i][0] != '\0')
+            assert_contains(text, "HTTP/1.1 408 ");
+        else
+            assert_string_equal(text, "");
+        (void)close(fds[i]);
+    }
+}
+
+/* Wakes the only loop, behind a jump of the clock that makes it sweep. */
+static void sweep_after(int64_t seconds)
+{
+    atomic_fetch_add(&added_us, seconds * HFD_US_PER_S);
+    assert_contains(converse("GET /echo HTTP/1.1\r\n" HOST CLOSE "\r\n"), "HTTP/1.1 200 ");
+    /* The answer may have come before the sweep; the next one comes behind it. */
+    assert_contains(converse("GET /echo HTTP/1.1\r\n" HOST CLOSE "\r\n"), "HTTP/1.1 200 ");
+}
+
+static void read_some(int fd, size_t len)
+{
+    char some[65536];
+
+    while (len > 0) {
+        ssize_t n = recv(fd, some, len < sizeof(some) ? len : sizeof(some), 0);
+
+        assert_true(n > 0);
+        len -= (size_t)n;
+    }
+}
+
+/* A client that does not read its answer is cut off; one that reads slowly is not. */
+static void slow_readers_are_cut_off(void **state)
+{
+    static const char *const flags[] = {"--http-threads", "1"};
+    static char text[BIG_BYTES + 4096];
+    enum { STEP = 512 * 1024,
+           ROUNDS = 5 };
+    int stuck, slow;
+
+    (void)state;
+    start(flags, 2);
+    stuck = dial(HFD_LISTENER_MAIN, 4096);
+    slow = dial(HFD_LISTENER_MAIN, 4096);
+    say(stuck, "GET /big HTTP/1.1\r\n" HOST "\r\n");
+    say(slow, "GET /big HTTP/1.1\r\n" HOST CLOSE "\r\n");
+    assert_int_equal(poll(&(struct pollfd){.fd = stuck, .events = POLLIN}, 1, PATIENCE_MS), 1);
+    for (int i = 0; i < ROUNDS; i++) {
+        read_some(slow, STEP);
+        sweep_after(12);
+    }
+    assert_true(hear(stuck, NULL, 0, text, sizeof(text)));
+    assert_true(strlen(text) < BIG_BYTES);
+    assert_true(hear(slow, NULL, 0, text, sizeof(text)));
+    assert_true(strlen(text) > BIG_BYTES - (size_t)ROUNDS * STEP);
+    (void)close(stuck);
+    (void)close(slow);
+}
+
+static void *stop_in_thread(void *arg)
+{
+    (void)arg;
+    hfd_server_stop(fx.server);
+    atomic_store(&fx.stopped, true);
+    return NULL;
+}
+
+static void begin_stop(void)
+{
+    fx.stopping = pthread_create(&fx.stopper, NULL, stop_in_thread, NULL) == 0;
+    assert_true(fx.stopping);
+}
+
+/* Once nobody listens, every loop has noted that the end has begun. */
+static void await_closed_port(void)
+{
+    int fd;
+
+    while ((fd = dial(HFD_LISTENER_MAIN, 0)) >= 0)
+        (void)close(fd);
+}
+
+static void await_stop(void)
+{
+    (void)pthread_join(fx.stopper, NULL);
+    fx.stopping = false;
+}
+
+/* Stopping answers what is under way, closes what is idle, refuses what is new, and keeps the probes until the end. */
+static void stopping_drains(void **state)
+{
+    char text[65536];
+    int idle, busy, ops;
+
+    (void)state;
+    start(NULL, 0);
+    idle = dial(HFD_LISTENER_MAIN, 0);
+    busy = dial(HFD_LISTENER_MAIN, 0);
+    ops = dial(HFD_LISTENER_OPS, 0);
+    say(idle, "GET /echo HTTP/1.1\r\n" HOST "\r\n");
+    assert_false(hear(idle, "GET|", 1, text, sizeof(text)));
+    say(busy, "PUT /gate HTTP/1.1\r\n" HOST "\r\n");
+    gate_await(1);
+    say(ops, "GET /ready HTTP/1.1\r\n" HOST "\r\n");
+    assert_false(hear(ops, "HTTP/1.1 200 ", 1, text, sizeof(text)));
+    begin_stop();
+    assert_true(hear(idle, NULL, 0, text, sizeof(text)));
+    say(ops, "GET /ready HTTP/1.1\r\n" HOST "\r\n");
+    assert_false(hear(ops, "HTTP/1.1 503 ", 1, text, sizeof(text)));
+    await_closed_port();
+    assert_false(atomic_load(&fx.stopped));
+    gate_set(true);
+    assert_true(hear(busy, NULL, 0, text, sizeof(text)));
+    assert_contains(text, "committed");
+    assert_contains(text, "\r\nConnection: close\r\n");
+    await_stop();
+    (void)close(idle);
+    (void)close(busy);
+    (void)close(ops);
+}
+
+/* When the time for draining is over, clients are cut off; a job that is out is still waited for. */
+static void draining_has_an_end(void **state)
+{
+    char text[65536];
+    int half, busy;
+
+    (void)state;
+    start(NULL, 0);
+    half = dial(HFD_LISTENER_MAIN, 0);
+    busy = dial(HFD_LISTENER_MAIN, 0);
+    say(half, "PUT /echo HTTP/1.1\r\n" HOST "Expect: 100-continue\r\nContent-Length: 9\r\n\r\n");
+    assert_false(hear(half, "100 Continue", 1, text, sizeof(text)));
+    say(busy, "PUT /gate HTTP/1.1\r\n" HOST "\r\n");
+    gate_await(1);
+    begin_stop();
+    await_closed_port();
+    atomic_fetch_add(&added_us, 21 * HFD_US_PER_S);
+    (void)hear(half, NULL, 0, text, sizeof(text));
+    assert_true(hear(busy, NULL, 0, text, sizeof(text)));
+    assert_null(strstr(text, "committed"));
+    assert_false(atomic_load(&fx.stopped));
+    gate_set(true);
+    await_stop();
+    (void)close(half);
+    (void)close(busy);
+}
+
+/* Only loopback addresses are served; what is wrong with an address is said. */
+static void addresses_are_checked(void **state)
+{
+    static const struct {
+        const char *listen, *says;
+    } cases[] = {
+        {"0.0.0.0:0", "not a loopback address"},
+        {"192.0.2.1:80", "not a loopback address"},
+        {"[::]:0", "not a loopback address"},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        const char *argv[] = {"--listen", cases[i].listen, "--ops-listen", "127.0.0.1:0"};
+        static const char *const no_env[] = {NULL};
+        struct hfd_settings *settings;
+        struct hfd_server *server;
+        struct hfd_err err;
+
+        if (hfd_settings_load(4, argv, no_env, &settings, &err) != HFD_OK)
+            fail_msg("%s: %s", err.field, err.msg);
+        assert_int_equal(
+            hfd_server_open(&(struct hfd_app){.settings = settings, .clock = &moved_clock, .rng = &hfd_rng_system}, &server, &err),
+            HFD_INVALID);
+        assert_null(server);
+        assert_string_equal(err.field, "listen");
+        assert_contains(err.msg, cases[i].says);
+        hfd_settings_free(settings);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_teardown(a_request_is_answered, finish),
+        cmocka_unit_test_teardown(pipelined_jobs_answer_in_order, finish),
+        cmocka_unit_test_teardown(a_flood_of_pipelined_requests_is_answered, finish),
+        cmocka_unit_test_teardown(continue_is_sent_when_awaited, finish),
+        cmocka_unit_test_teardown(requests_in_flight_are_limited, finish),
+        cmocka_unit_test_teardown(connections_are_limited, finish),
+        cmocka_unit_test_teardown(clients_may_leave, finish),
+        cmocka_unit_test_teardown(slow_senders_are_cut_off, finish),
+        cmocka_unit_test_teardown(slow_readers_are_cut_off, finish),
+        cmocka_unit_test_teardown(stopping_drains, finish),
+        cmocka_unit_test_teardown(draining_has_an_end, finish),
+        cmocka_unit_test_teardown(addresses_are_checked, finish),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

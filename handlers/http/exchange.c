@@ -327,7 +327,7 @@ void hfd_exchange_post(struct hfd_sink *sink, struct hfd_job *list)
 
     HFD_CHECK_OBJ(loop, HFD_LOOP_MAGIC);
     first->message = (h2o_multithread_message_t){{NULL}};
-    h2o_multithread_send_message(&loop->finished, &first->message);
+    hfd_loop_send(loop, &loop->finished, &first->message);
 }
 
 void hfd_exchange_on_finished(h2o_multithread_receiver_t *receiver, h2o_linklist_t *messages)

@@ -72,6 +72,7 @@ struct hfd_loop {
     h2o_multithread_receiver_t finished; /* jobs come back here */
     h2o_multithread_receiver_t wake;     /* only wakes the loop */
     struct hfd_sink sink;
+    atomic_uint senders;             /* any thread: those inside hfd_loop_send, who still use the queue */
     struct hfd_store_reader *reader; /* NULL without a store */
 
     struct hfd_loop_listener listeners[HFD_LISTENERS];
@@ -149,6 +150,9 @@ void hfd_exchange_on_finished(h2o_multithread_receiver_t *receiver, h2o_linklist
 void hfd_exchange_post(struct hfd_sink *sink, struct hfd_job *list);
 
 /* server.c */
+
+/** Sends a message to a receiver of the loop, or with NULL only wakes it. The loop does not end before this is over. Thread: any. */
+void hfd_loop_send(struct hfd_loop *loop, h2o_multithread_receiver_t *receiver, h2o_multithread_message_t *message);
 
 /** A connection has closed: listeners that wait for a place take the next one. */
 void hfd_loop_connection_closed(struct hfd_loop_listener *listener);

@@ -228,6 +228,13 @@ static hfd_rc loop_open(struct hfd_loop *loop)
     return rc;
 }
 
+void hfd_loop_send(struct hfd_loop *loop, h2o_multithread_receiver_t *receiver, h2o_multithread_message_t *message)
+{
+    atomic_fetch_add(&loop->senders, 1);
+    h2o_multithread_send_message(receiver, message);
+    atomic_fetch_sub(&loop->senders, 1); /* the last touch */
+}
+
 /* Nothing may be under way any more. What h2o keeps per thread for reuse stays with the thread. */
 static void loop_close(struct hfd_loop *loop)
 {
@@ -235,8 +242,13 @@ static void loop_close(struct hfd_loop *loop)
 
     for (unsigned i = 0; i < HFD_LISTENERS; i++)
         close_listener(&loop->listeners[i]);
+    /* Lets h2o forget what was closed with a callback pending: h2o_evloop_destroy would close it again. */
+    (void)h2o_evloop_run(evloop, 0);
     if (loop->reader != NULL)
         hfd_store_reader_close(&loop->reader);
+    /* The last message has arrived, but its sender may not have left the queue yet. */
+    while (atomic_load(&loop->senders) != 0)
+        (void)sched_yield();
     h2o_multithread_unregister_receiver(loop->ctx.queue, &loop->finished);
     h2o_multithread_unregister_receiver(loop->ctx.queue, &loop->wake);
     h2o_context_dispose(&loop->ctx);
@@ -318,14 +330,17 @@ static void *loop_main(void *arg)
 
 static hfd_rc loop_start(struct hfd_loop *loop, struct hfd_err *err)
 {
+    static const int faults[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT, SIGTRAP, SIGSYS};
     struct loop_start start = {.loop = loop};
     sigset_t all, old;
     int error;
 
     if (sem_init(&start.up, 0, 0) != 0)
         return hfd_fail(err, HFD_IO, "start a loop thread: %s", strerror(errno));
-    /* Signals are somebody else's; a write to a closed connection must not end the process either. */
+    /* Signals are somebody else's; a write to a closed connection must not end the process either. Faults of our own stay visible. */
     (void)sigfillset(&all);
+    for (size_t i = 0; i < sizeof(faults) / sizeof(faults[0]); i++)
+        (void)sigdelset(&all, faults[i]);
     (void)pthread_sigmask(SIG_SETMASK, &all, &old);
     error = pthread_create(&loop->thread, NULL, loop_main, &start);
     (void)pthread_sigmask(SIG_SETMASK, &old, NULL);
@@ -463,11 +478,16 @@ static void close_fd(int *fd)
 
 void hfd_server_stop(struct hfd_server *s)
 {
+    /* A loop that sees the end by itself must not be gone when it is woken: the wakers are counted as senders beforehand. */
+    for (unsigned i = 0; i < s->loops_started; i++)
+        atomic_fetch_add(&s->loops[i].senders, 1);
     atomic_store(&s->busy_loops, s->loops_started);
     atomic_store(&s->draining, true);
     close_fd(&s->fds[0]);
-    for (unsigned i = 0; i < s->loops_started; i++)
-        h2o_multithread_send_message(&s->loops[i].wake, NULL);
+    for (unsigned i = 0; i < s->loops_started; i++) {
+        hfd_loop_send(&s->loops[i], &s->loops[i].wake, NULL);
+        atomic_fetch_sub(&s->loops[i].senders, 1);
+    }
     for (unsigned i = 0; i < s->loops_started; i++)
         (void)pthread_join(s->loops[i].thread, NULL);
     s->loops_started = 0;

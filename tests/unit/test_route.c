@@ -55,7 +55,7 @@ static int teardown(void **state)
     return 0;
 }
 
-/* Segments are cut at slashes and decoded; one doubled slash in front and one slash at the end do not count. */
+/* Segments are cut at slashes and decoded; one doubled slash and one slash at the end do not count. */
 static void paths_are_split(void **state)
 {
     static const struct {
@@ -72,7 +72,9 @@ static void paths_are_split(void **state)
         {"//a/b/", HFD_OK, 2, {"a", "b"}},
         {"/a//", HFD_OK, 2, {"a", ""}},
         {"///a", HFD_OK, 2, {"", "a"}},
-        {"/a//b", HFD_OK, 3, {"a", "", "b"}},
+        {"/a//b", HFD_OK, 2, {"a", "b"}},
+        {"//a//b", HFD_OK, 3, {"a", "", "b"}},
+        {"/a///b", HFD_OK, 3, {"a", "", "b"}},
         {"/a%2eb%2Dc/%7E", HFD_OK, 2, {"a.b-c", "~"}},
         {"/a+b", HFD_OK, 1, {"a+b"}},
         {"/..", HFD_OK, 1, {".."}},
@@ -139,7 +141,8 @@ static void routes_are_matched(void **state)
         /* {driver} wins over a parameter on the left, so this is the resource "status" and not the status of "clusters" */
         {HFD_LISTENER_MAIN, "GET", "/clusters/status", HFD_ROUTE_NO_METHOD, NULL, NULL, "DELETE", HFD_DIALECT_DRIVER},
         {HFD_LISTENER_MAIN, "GET", "/abc/status", HFD_ROUTE_FOUND, "status", "abc", "GET, HEAD", HFD_DIALECT_DRIVER},
-        {HFD_LISTENER_MAIN, "GET", "/abc//status", HFD_ROUTE_NO_PATH, NULL, NULL, "", HFD_DIALECT_DRIVER},
+        {HFD_LISTENER_MAIN, "GET", "/abc//status", HFD_ROUTE_FOUND, "status", "abc", "GET, HEAD", HFD_DIALECT_DRIVER},
+        {HFD_LISTENER_MAIN, "GET", "/abc///status", HFD_ROUTE_NO_PATH, NULL, NULL, "", HFD_DIALECT_DRIVER},
         {HFD_LISTENER_MAIN, "GET", "/", HFD_ROUTE_NO_PATH, NULL, NULL, "", HFD_DIALECT_DRIVER},
         {HFD_LISTENER_MAIN, "GET", FLEET "/clusters", HFD_ROUTE_FOUND, "list", NULL, "GET, HEAD, POST", HFD_DIALECT_FLEET},
         {HFD_LISTENER_MAIN, "POST", FLEET "/clusters/", HFD_ROUTE_FOUND, "create", NULL, "GET, HEAD, POST", HFD_DIALECT_FLEET},

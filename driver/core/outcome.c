@@ -191,10 +191,11 @@ static hfd_slice say_gone(struct speech *s, const struct hfd_part_view *part)
 {
     const hfd_slice name = part_name(s, part, true), id = tidy(s, s->in->guresid, ID_MAX_BYTES);
 
-    return kept(s, hfd_arena_printf(s->mem,
-                                    "%.*s of resource %.*s %s in HyperFleet, and not through this resource. Deploy again to make a new one, or "
-                                    "delete the resource to forget it.",
-                                    HFD_SLICE_FMT(name), HFD_SLICE_FMT(id), part->exists ? "is being deleted" : "was removed"));
+    return kept(
+        s, hfd_arena_printf(s->mem,
+                            "%.*s of resource %.*s %s in HyperFleet, and not through this resource. Deploy again to make a new one, or "
+                            "delete the resource to forget it.",
+                            HFD_SLICE_FMT(name), HFD_SLICE_FMT(id), part->exists ? "is being deleted" : "was removed"));
 }
 
 static hfd_slice say_failed(struct speech *s, const struct hfd_part_view *part)

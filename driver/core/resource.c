@@ -158,6 +158,17 @@ static hfd_rc forget(struct hfd_txn *tx, const struct hfd_resource_row *row, str
     return hfd_resource_row_delete(tx, row->guresid, err);
 }
 
+/* The resource that a cluster or nodepool is a part of. HFD_NOT_FOUND: of none, of the one being written, or of one just being made. */
+static hfd_rc find_owner(const struct hfd_watch *watch, struct hfd_txn *tx, hfd_slice fleet_id, struct hfd_arena *mem,
+                         struct hfd_part_row *part, struct hfd_resource_row *row, struct hfd_err *err)
+{
+    hfd_rc rc = hfd_part_row_by_fleet(tx, fleet_id, mem, part, err);
+
+    if (rc == HFD_OK && hfd_slice_eq(part->guresid, watch->except))
+        return HFD_NOT_FOUND;
+    return rc == HFD_OK ? hfd_resource_row_get(tx, part->guresid, mem, row, err) : rc;
+}
+
 /* hfd_fleet.on_change: a cluster or nodepool changed or went; what does that mean for the resource that made it? */
 static hfd_rc observe(void *ctx, struct hfd_txn *tx, enum hfd_fleet_change what, const struct hfd_fleet_row *changed, int64_t now_us,
                       struct hfd_arena *mem, struct hfd_err *err)
@@ -169,13 +180,9 @@ static hfd_rc observe(void *ctx, struct hfd_txn *tx, enum hfd_fleet_change what,
     struct hfd_parts parts;
     hfd_rc rc;
 
-    rc = hfd_part_row_by_fleet(tx, changed->id, mem, &part, err);
-    if (rc == HFD_NOT_FOUND || (rc == HFD_OK && hfd_slice_eq(part.guresid, watch->except)))
-        return HFD_OK;
-    if (rc == HFD_OK)
-        rc = hfd_resource_row_get(tx, part.guresid, mem, &row, err);
+    rc = find_owner(watch, tx, changed->id, mem, &part, &row, err);
     if (rc == HFD_NOT_FOUND)
-        return HFD_OK; /* it is just being made */
+        return HFD_OK;
     if (rc == HFD_OK && what == HFD_FLEET_REMOVED && part.leaving)
         rc = hfd_part_row_delete(tx, part.guresid, part.fleet_id, err);
     if (rc != HFD_OK || row.state == HFD_STATE_FAILED)

@@ -225,8 +225,8 @@ static hfd_rc bump(struct hfd_txn *tx, const struct hfd_fleet_call *call, hfd_sl
         rc = hfd_fleet_row_update(tx, row, err);
     if (rc != HFD_OK)
         return rc;
-    return hfd_fleet_reindex(tx, row, &(struct hfd_fleet_found_by){labels, &prev}, &(struct hfd_fleet_found_by){row->labels, &next}, call->mem,
-                             err);
+    return hfd_fleet_reindex(tx, row, &(struct hfd_fleet_found_by){labels, &prev}, &(struct hfd_fleet_found_by){row->labels, &next},
+                             call->mem, err);
 }
 
 hfd_rc hfd_fleet_patch(struct hfd_txn *tx, const struct hfd_fleet_call *call, const struct hfd_fleet_patch *in,

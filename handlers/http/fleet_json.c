@@ -382,7 +382,8 @@ static hfd_rc read_condition(const json_t *v, size_t at, struct hfd_arena *mem, 
     if (!hfd_status_parse(status, &c->status))
         return hfd_fail_field(err, HFD_INVALID, path,
                               "invalid status value '%.*s' for condition at index %zu (type: %.*s): must be 'True', 'False', or 'Unknown'",
-                              (int)(status.len < 40 ? status.len : 40), status.p, at, (int)(c->type.len < 60 ? c->type.len : 60), c->type.p);
+                              (int)(status.len < 40 ? status.len : 40), status.p, at, (int)(c->type.len < 60 ? c->type.len : 60),
+                              c->type.p);
     cs->count++;
     return HFD_OK;
 }

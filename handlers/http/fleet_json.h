@@ -14,16 +14,24 @@ void hfd_fleet_json_resource(struct hfd_buf *b, const struct hfd_fleet_row *row,
 /** Writes an AdapterStatus. */
 void hfd_fleet_json_report(struct hfd_buf *b, const struct hfd_report_row *row);
 
-/** One reading of a body. An error is the first thing wrong, in HyperFleet's order; `found` has it and all that is wrong with other fields. */
+/**
+ * One reading of a body. An error is the first thing wrong, in HyperFleet's order; `found` has it and all that is wrong with other fields.
+ */
 struct hfd_fleet_reading {
     struct hfd_arena *mem;                /* keeps what is read, and the texts of `found` */
     const struct hfd_schema *spec_schema; /* that a spec must satisfy; NULL = any object */
     struct hfd_violations found;
 };
 
-/** Fills in->name, spec and labels. in->kind is given. @return HFD_OK, HFD_MALFORMED, HFD_INVALID, HFD_LIMIT (of the schema's work), HFD_NOMEM */
+/**
+ * Fills in->name, spec and labels. in->kind is given.
+ * @return HFD_OK, HFD_MALFORMED, HFD_INVALID, HFD_LIMIT (of the schema's work), HFD_NOMEM
+ */
 HFD_MUST_CHECK hfd_rc hfd_fleet_json_create(hfd_slice body, struct hfd_fleet_reading *r, struct hfd_fleet_create *in, struct hfd_err *err);
-/** Fills in->spec and labels; at least one must be there; unknown members are refused. @return as create, and HFD_BAD_REQUEST for an empty patch */
+/**
+ * Fills in->spec and labels; at least one must be there; unknown members are refused.
+ * @return as create, and HFD_BAD_REQUEST for an empty patch
+ */
 HFD_MUST_CHECK hfd_rc hfd_fleet_json_patch(hfd_slice body, struct hfd_fleet_reading *r, struct hfd_fleet_patch *in, struct hfd_err *err);
 /** The reason of a forced deletion: 1 to 1024 bytes. @return as create */
 HFD_MUST_CHECK hfd_rc hfd_fleet_json_reason(hfd_slice body, struct hfd_fleet_reading *r, hfd_slice *out, struct hfd_err *err);

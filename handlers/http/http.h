@@ -99,7 +99,9 @@ const struct hfd_request *hfd_exchange_request(const struct hfd_exchange *x);
 struct hfd_arena *hfd_exchange_mem(struct hfd_exchange *x);
 /** Whether the server has been told to stop. */
 bool hfd_exchange_draining(const struct hfd_exchange *x);
-/** What the route's "{name}" matched, percent-decoded, valid as the request's slices are; p is NULL when the route has no such parameter. */
+/**
+ * What the route's "{name}" matched, percent-decoded, valid as the request's slices are; p is NULL when the route has no such parameter.
+ */
 hfd_slice hfd_exchange_param(const struct hfd_exchange *x, const char *name);
 /** A request header by lower-case name; p is NULL when absent. */
 hfd_slice hfd_exchange_header(const struct hfd_exchange *x, const char *lower_name);

@@ -13,7 +13,7 @@
 struct hfd_problem {
     enum hfd_dialect dialect;
     hfd_rc rc;
-    int status;                          /* 0 = what rc stands for; else a status of the door: 404 and 405 of the router, 408, 414, 417, 431 */
+    int status;                          /* 0 = what rc stands for; else the door's own: 404 and 405 of the router, 408, 414, 417, 431 */
     bool unknown_route;                  /* the 404 of the router, which has a code of its own */
     const char *field;                   /* "" or NULL = none */
     const char *message;                 /* NULL = the text of rc. Not shown with a 5xx: those say nothing of what is inside. */

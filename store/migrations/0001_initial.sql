@@ -1,5 +1,5 @@
--- Portable subset: TEXT, BIGINT, BLOB; times are microseconds since 1970; 0 and '' mean "none". A comment that begins with an engine's name and a
--- colon is text for that engine alone.
+-- Portable subset: TEXT, BIGINT, BLOB; times are microseconds since 1970; 0 and '' mean "none". A comment that begins with an engine's
+-- name and a colon is text for that engine alone.
 
 -- A HyperFleet resource (a cluster, or a nodepool that it owns). Documents are compact JSON text.
 CREATE TABLE fleet (
@@ -26,8 +26,8 @@ CREATE INDEX fleet_created ON fleet (kind, created_us, id);
 CREATE INDEX fleet_named ON fleet (kind, name, created_us, id);
 CREATE INDEX fleet_pending ON fleet (created_us, id) WHERE ready = 0;
 
--- What lists are searched by: copies of the searchable labels and of the conditions of fleet rows. Each table is its own index, in an order that gives
--- the page of a list as it stands.
+-- What lists are searched by: copies of the searchable labels and of the conditions of fleet rows. Each table is its own index, in an
+-- order that gives the page of a list as it stands.
 CREATE TABLE fleet_label (
   kind          BIGINT NOT NULL,
   key           TEXT   NOT NULL,

@@ -70,7 +70,8 @@ class WithSchema(Case):
     def test_all_violations_are_told(self):
         answer = self.create({"region": "mars", "nodes": 0, "network": {"mtu": "x", "cidrs": ["10.0.0.0/8", "y"]}, "typo": 1})
         self.problem(answer, 400, "HYPERFLEET-VAL-000", "Invalid ClusterSpec")
-        self.assertEqual(sorted(self.fields(answer)), ["spec.network.cidrs[1]", "spec.network.mtu", "spec.nodes", "spec.region", "spec.typo"])
+        self.assertEqual(sorted(self.fields(answer)),
+                         ["spec.network.cidrs[1]", "spec.network.mtu", "spec.nodes", "spec.region", "spec.typo"])
         by_field = {e["field"]: e for e in answer.json["errors"]}
         self.assertEqual(by_field["spec.region"]["constraint"], "enum")
         self.assertEqual(by_field["spec.nodes"]["constraint"], "min")
@@ -105,7 +106,8 @@ class WithSchema(Case):
     # The driver's input is checked too, and names the field as the sender wrote it.
     def test_driver_input_is_checked(self):
         for body, field in ((cluster_input(spec={"region": "mars"}), "driver.values.cluster.spec.region"),
-                            (cluster_input(spec={"region": "eu-1"}, nodepools=[{"name": "aaa", "spec": {}}, {"spec": {"replicas": "many"}}]),
+                            (cluster_input(spec={"region": "eu-1"}, nodepools=[{"name": "aaa", "spec": {}},
+                                                                   {"spec": {"replicas": "many"}}]),
                              "driver.values.nodepools[1].spec.replicas"),
                             (nodepool_input(cluster_id="2abc", spec={"replicas": -1}), "driver.values.nodepool.spec.replicas"),
                             ({"type": "hyperfleet-cluster", "resource": {}, "driver": {"values": {}}}, "driver.values.cluster.spec")):
@@ -137,9 +139,11 @@ class WithSchema(Case):
     def test_all_errors_of_a_report(self):
         made = self.create({"region": "eu-1"}, "errors").json
         answer = self.client.post(made["href"] + "/statuses", {"observed_generation": 2**31, "conditions": [
-            {"type": "", "status": "True"}, {"type": "A", "status": "True"}, {"type": "A", "status": "True"}, {"type": "B", "status": "maybe"}]})
+            {"type": "", "status": "True"}, {"type": "A", "status": "True"}, {"type": "A", "status": "True"},
+            {"type": "B", "status": "maybe"}]})
         self.problem(answer, 400, "HYPERFLEET-VAL-006")
-        self.assertEqual(self.fields(answer), ["observed_generation", "adapter", "conditions[0]", "conditions[2]", "conditions[3]", "observed_time"])
+        self.assertEqual(self.fields(answer),
+                         ["observed_generation", "adapter", "conditions[0]", "conditions[2]", "conditions[3]", "observed_time"])
 
 
 class Start(unittest.TestCase):
@@ -168,7 +172,8 @@ class Start(unittest.TestCase):
         with tempfile.TemporaryDirectory(prefix="hfd-it-spec-") as folder:
             path = os.path.join(folder, "spec.json")
             with open(path, "w", encoding="utf-8") as f:
-                f.write('{"openapi": "3.0.0", "components": {"schemas": {"ClusterSpec": {"type": "object"},\n\t"NodePoolSpec": {"type": "object"}}}}')
+                f.write('{"openapi": "3.0.0", "components": {"schemas": {"ClusterSpec": {"type": "object"},\n'
+                        '\t"NodePoolSpec": {"type": "object"}}}}')
             with Server("--fleet-spec-schema", path) as server:
                 self.assertTrue(server.alive())
 

@@ -209,14 +209,16 @@ static void outcome_gone_comes_first(void **state)
     (void)add_failure(fx, cluster, "dns", "no zone");
     judge(fx);
     assert_int_equal(fx->out.progress, HFD_PROGRESS_GONE);
-    assert_text(fx->out.message, "Nodepool 'np1' (2np1) of resource 3c0a1948 is being deleted in HyperFleet, and not through this resource. Deploy "
-                                 "again to make a new one, or delete the resource to forget it.");
+    assert_text(fx->out.message,
+                "Nodepool 'np1' (2np1) of resource 3c0a1948 is being deleted in HyperFleet, and not through this resource. Deploy "
+                "again to make a new one, or delete the resource to forget it.");
     assert_string_equal(fx->out.health, "Degraded");
     assert_text(fx->out.health_reason, "RemovedInHyperFleet");
     cluster->exists = false;
     judge(fx);
-    assert_text(fx->out.message, "Cluster 'c1' (2abc) of resource 3c0a1948 was removed in HyperFleet, and not through this resource. Deploy "
-                                 "again to make a new one, or delete the resource to forget it.");
+    assert_text(fx->out.message,
+                "Cluster 'c1' (2abc) of resource 3c0a1948 was removed in HyperFleet, and not through this resource. Deploy "
+                "again to make a new one, or delete the resource to forget it.");
 }
 
 static const struct {

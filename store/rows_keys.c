@@ -31,7 +31,8 @@ static hfd_rc prepare(struct hfd_txn *tx, const char *sql, const struct hfd_flee
     return HFD_OK;
 }
 
-static hfd_rc write_key(struct hfd_txn *tx, const char *sql, const struct hfd_fleet_row *row, hfd_slice name, hfd_slice value, struct hfd_err *err)
+static hfd_rc write_key(struct hfd_txn *tx, const char *sql, const struct hfd_fleet_row *row, hfd_slice name, hfd_slice value,
+                        struct hfd_err *err)
 {
     struct hfd_stmt *st;
     hfd_rc rc = prepare(tx, sql, row, name, value, &st, err);
@@ -56,9 +57,20 @@ static hfd_rc put_condition(struct hfd_txn *tx, const struct hfd_fleet_row *row,
     return hfd_stmt_run(st, NULL, err);
 }
 
+/* Which comes first; what is absent comes last. */
+static int compare(const struct hfd_fleet_label *a, const struct hfd_fleet_label *b)
+{
+    int order;
+
+    if (a == NULL || b == NULL)
+        return a == NULL ? 1 : -1;
+    order = hfd_slice_cmp(a->key, b->key);
+    return order != 0 ? order : hfd_slice_cmp(a->value, b->value);
+}
+
 /* Both lists ascend by key, so one walk through both finds what differs. */
-static hfd_rc put_labels(struct hfd_txn *tx, const struct hfd_fleet_row *row, const struct hfd_fleet_keys *was, const struct hfd_fleet_keys *is,
-                         struct hfd_err *err)
+static hfd_rc put_labels(struct hfd_txn *tx, const struct hfd_fleet_row *row, const struct hfd_fleet_keys *was,
+                         const struct hfd_fleet_keys *is, struct hfd_err *err)
 {
     size_t w = 0, i = 0;
     hfd_rc rc = HFD_OK;
@@ -66,17 +78,13 @@ static hfd_rc put_labels(struct hfd_txn *tx, const struct hfd_fleet_row *row, co
     while (rc == HFD_OK && (w < was->label_count || i < is->label_count)) {
         const struct hfd_fleet_label *old = w < was->label_count ? &was->labels[w] : NULL;
         const struct hfd_fleet_label *new = i < is->label_count ? &is->labels[i] : NULL;
-        const int order = old == NULL ? 1 : new == NULL ? -1
-                                                        : hfd_slice_cmp(old->key, new->key);
-        const bool differs = order != 0 || !hfd_slice_eq(old->value, new->value);
+        const int order = compare(old, new);
 
-        if (order <= 0)
-            w++;
-        if (order >= 0)
-            i++;
-        if (order <= 0 && differs)
+        w += order <= 0;
+        i += order >= 0;
+        if (order < 0)
             rc = write_key(tx, sql_label_drop, row, old->key, old->value, err);
-        if (rc == HFD_OK && order >= 0 && differs)
+        else if (order > 0)
             rc = write_key(tx, sql_label_add, row, new->key, new->value, err);
     }
     return rc;
@@ -101,8 +109,8 @@ static bool same(const struct hfd_fleet_condition *a, const struct hfd_fleet_con
            a->last_transition_us == b->last_transition_us;
 }
 
-static hfd_rc put_conditions(struct hfd_txn *tx, const struct hfd_fleet_row *row, const struct hfd_fleet_keys *was, const struct hfd_fleet_keys *is,
-                             struct hfd_err *err)
+static hfd_rc put_conditions(struct hfd_txn *tx, const struct hfd_fleet_row *row, const struct hfd_fleet_keys *was,
+                             const struct hfd_fleet_keys *is, struct hfd_err *err)
 {
     hfd_rc rc = HFD_OK;
 
@@ -118,8 +126,8 @@ static hfd_rc put_conditions(struct hfd_txn *tx, const struct hfd_fleet_row *row
     return rc;
 }
 
-hfd_rc hfd_fleet_keys_put(struct hfd_txn *tx, const struct hfd_fleet_row *row, const struct hfd_fleet_keys *was, const struct hfd_fleet_keys *is,
-                          struct hfd_err *err)
+hfd_rc hfd_fleet_keys_put(struct hfd_txn *tx, const struct hfd_fleet_row *row, const struct hfd_fleet_keys *was,
+                          const struct hfd_fleet_keys *is, struct hfd_err *err)
 {
     hfd_rc rc = put_labels(tx, row, was, is, err);
 

@@ -80,7 +80,8 @@ static bool is_age(const struct hfd_filter *f)
 
 static bool is_ready_true(const struct hfd_filter *f)
 {
-    return f->op == HFD_FILTER_EQ && f->field == HFD_FIELD_CONDITION && hfd_slice_is(f->name, "Ready") && hfd_slice_is(f->values[0].text, "True");
+    return f->op == HFD_FILTER_EQ && f->field == HFD_FIELD_CONDITION && hfd_slice_is(f->name, "Ready") &&
+           hfd_slice_is(f->values[0].text, "True");
 }
 
 static bool is_junction(const struct hfd_filter *f)
@@ -90,39 +91,32 @@ static bool is_junction(const struct hfd_filter *f)
 
 static enum drive_by drive_of_comparison(const struct hfd_filter *f)
 {
-    if (f->op != HFD_FILTER_EQ && f->op != HFD_FILTER_IN)
+    static const enum drive_by by_field[HFD_FIELD_COUNT] = {
+        [HFD_FIELD_ID] = BY_ID,
+        [HFD_FIELD_NAME] = BY_NAME,
+        [HFD_FIELD_OWNER_ID] = BY_OWNER,
+        [HFD_FIELD_LABEL] = BY_LABEL,
+        [HFD_FIELD_CONDITION] = BY_CONDITION,
+    };
+
+    if ((f->op != HFD_FILTER_EQ && f->op != HFD_FILTER_IN) || f->value_count == 0)
         return BY_NOTHING;
-    if (f->value_count == 0)
-        return BY_NOTHING;
-    switch (f->field) {
-    case HFD_FIELD_ID:
-        return BY_ID;
-    case HFD_FIELD_NAME:
-        return BY_NAME;
-    case HFD_FIELD_OWNER_ID:
-        return BY_OWNER;
-    case HFD_FIELD_LABEL:
-        return BY_LABEL;
-    case HFD_FIELD_CONDITION:
-        return BY_CONDITION;
-    case HFD_FIELD_KIND:
-    case HFD_FIELD_HREF:
-    case HFD_FIELD_GENERATION:
-    case HFD_FIELD_CREATED_TIME:
-    case HFD_FIELD_UPDATED_TIME:
-    case HFD_FIELD_CREATED_BY:
-    case HFD_FIELD_UPDATED_BY:
-    case HFD_FIELD_SPEC:
-    case HFD_FIELD_CONDITION_UPDATED:
-    case HFD_FIELD_CONDITION_TRANSITION:
-    case HFD_FIELD_CONDITION_GENERATION:
-    case HFD_FIELD_COUNT:
-        break;
-    }
-    return BY_NOTHING;
+    return by_field[f->field];
 }
 
 static hfd_rc branches_drive(const struct hfd_filter *f, struct hfd_arena *mem, bool *all);
+
+static hfd_rc fits(const struct hfd_filter *f, enum drive_by by, bool with_ready, struct hfd_arena *mem, bool *out)
+{
+    *out = false;
+    if (by == BY_ANY)
+        return f->op == HFD_FILTER_OR ? branches_drive(f, mem, out) : HFD_OK;
+    if (by == BY_AGE)
+        *out = with_ready && !is_junction(f) && is_age(f);
+    else
+        *out = !is_junction(f) && drive_of_comparison(f) == by;
+    return HFD_OK;
+}
 
 /* Up to `max` ways to drive a query by some of these parts, likely best ones first. */
 static hfd_rc candidates(const struct parts *parts, struct hfd_arena *mem, size_t max, struct drive *out, size_t *count)
@@ -134,20 +128,13 @@ static hfd_rc candidates(const struct parts *parts, struct hfd_arena *mem, size_
         ready = ready || (!is_junction(parts->items[i]) && is_ready_true(parts->items[i]));
     for (enum drive_by by = BY_ID; by <= BY_ANY; by++) {
         for (size_t i = 0; i < parts->count && n < max; i++) {
-            const struct hfd_filter *f = parts->items[i];
-            bool fits = false;
-            hfd_rc rc = HFD_OK;
+            bool yes;
+            hfd_rc rc = fits(parts->items[i], by, ready, mem, &yes);
 
-            if (by == BY_ANY && f->op == HFD_FILTER_OR)
-                rc = branches_drive(f, mem, &fits);
-            else if (by == BY_AGE)
-                fits = ready && !is_junction(f) && is_age(f);
-            else if (by != BY_ANY)
-                fits = !is_junction(f) && drive_of_comparison(f) == by;
             if (rc != HFD_OK)
                 return rc;
-            if (fits)
-                out[n++] = (struct drive){by, f};
+            if (yes)
+                out[n++] = (struct drive){by, parts->items[i]};
         }
     }
     *count = n;

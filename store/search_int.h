@@ -42,7 +42,7 @@ struct hfd_search_sql {
 };
 
 /** Chooses a plan and composes both statements; hfd_sql_fini ends each, on failure too. */
-HFD_MUST_CHECK hfd_rc hfd_search_compose(struct hfd_txn *tx, const struct hfd_fleet_query *query, struct hfd_arena *mem, struct hfd_search_sql *out,
-                                         struct hfd_err *err);
+HFD_MUST_CHECK hfd_rc hfd_search_compose(struct hfd_txn *tx, const struct hfd_fleet_query *query, struct hfd_arena *mem,
+                                         struct hfd_search_sql *out, struct hfd_err *err);
 
 #endif

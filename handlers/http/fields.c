@@ -38,7 +38,8 @@ static const struct member {
     {"owner_references", "id kind href", true},
     {"status", "conditions", false},
 };
-static const char condition_members[] = "type status reason message observed_generation created_time last_updated_time last_transition_time";
+static const char condition_members[] =
+    "type status reason message observed_generation created_time last_updated_time last_transition_time";
 
 static bool is_among(hfd_slice name, const char *list)
 {
@@ -132,7 +133,8 @@ hfd_rc hfd_fields_parse(enum hfd_kind kind, hfd_slice text, struct hfd_arena *me
         } else {
             const size_t at = strlen(missing);
 
-            (void)snprintf(missing + at, sizeof(missing) - at, "%s%.*s", at > 0 ? ", " : "", (int)(field.len < 60 ? field.len : 60), field.p);
+            (void)snprintf(missing + at, sizeof(missing) - at, "%s%.*s", at > 0 ? ", " : "", (int)(field.len < 60 ? field.len : 60),
+                           field.p);
         }
     }
     if (missing[0] != '\0')

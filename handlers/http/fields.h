@@ -15,7 +15,8 @@ struct hfd_fields;
  * @param out   in mem; NULL for all
  * @return HFD_OK, HFD_INVALID (a field that the kind does not have, in HyperFleet's words), HFD_NOMEM
  */
-HFD_MUST_CHECK hfd_rc hfd_fields_parse(enum hfd_kind kind, hfd_slice text, struct hfd_arena *mem, const struct hfd_fields **out, struct hfd_err *err);
+HFD_MUST_CHECK hfd_rc hfd_fields_parse(enum hfd_kind kind, hfd_slice text, struct hfd_arena *mem, const struct hfd_fields **out,
+                                       struct hfd_err *err);
 
 /** Adds what is wanted of a document to b; a failure sticks to b. */
 void hfd_fields_add(struct hfd_buf *b, const struct hfd_fields *fields, hfd_slice document);

@@ -64,7 +64,7 @@ static enum hfd_head_verdict parse_request_line(hfd_slice line, struct hfd_head 
     if (len == 0 || len == rest.len || rest.p[len] != ' ')
         return bad(fault, 400, "request_line", "the request target is not made of visible ASCII characters between two single spaces");
     if (len > HFD_TARGET_MAX_BYTES)
-        return bad(fault, 414, "target_too_long", "the request target is longer than 4096 bytes");
+        return bad(fault, 414, "target_too_long", "the request target is longer than 16384 bytes");
     if (memchr(rest.p, '#', len) != NULL)
         return bad(fault, 400, "request_line", "the request target has a fragment");
     return parse_version((hfd_slice){rest.p + len + 1, rest.len - len - 1}, out, fault);
@@ -134,7 +134,7 @@ static enum hfd_head_verdict check_sizes(const struct hfd_head_scan *scan, const
     if (seen >= HFD_HEAD_MAX_BYTES)
         return bad(fault, 431, "head_too_large", "the request line and the headers are larger than 32 KiB");
     if (!scan->line_checked && seen > HFD_TARGET_MAX_BYTES + HFD_METHOD_MAX_BYTES + sizeof("  HTTP/1.1\r"))
-        return bad(fault, 414, "target_too_long", "the request target is longer than 4096 bytes");
+        return bad(fault, 414, "target_too_long", "the request target is longer than 16384 bytes");
     if (seen == 0 && bytes[scan->at] != '\r' && !is_token_char((unsigned char)bytes[scan->at]))
         return bad(fault, 400, "request_line", "the request line does not begin with a method");
     return HFD_HEAD_MORE;

@@ -10,7 +10,7 @@
 #include "driver/base/slice.h"
 
 #define HFD_HEAD_MAX_BYTES 32768
-#define HFD_TARGET_MAX_BYTES 4096
+#define HFD_TARGET_MAX_BYTES 16384 /* a search of 4096 characters, each percent-encoded, and what stands around it */
 #define HFD_HEADERS_MAX 64
 #define HFD_METHOD_MAX_BYTES 32
 

@@ -12,6 +12,7 @@
 HFD_MUST_CHECK hfd_rc hfd_query_get(hfd_slice query, const char *name, struct hfd_arena *mem, hfd_slice *out, struct hfd_err *err);
 
 /** A whole number from 1 to max; *out stays when the parameter is absent or blank. @return as get, and HFD_INVALID */
-HFD_MUST_CHECK hfd_rc hfd_query_i64(hfd_slice query, const char *name, int64_t max, struct hfd_arena *mem, int64_t *out, struct hfd_err *err);
+HFD_MUST_CHECK hfd_rc hfd_query_i64(hfd_slice query, const char *name, int64_t max, struct hfd_arena *mem, int64_t *out,
+                                    struct hfd_err *err);
 
 #endif

@@ -36,7 +36,8 @@ void hfd_db_sql_json_text(const struct hfd_db *db, struct hfd_buf *sql, const ch
 void hfd_db_sql_json_number(const struct hfd_db *db, struct hfd_buf *sql, const char *column, int path_at)
 {
     (void)db;
-    hfd_buf_addf(sql, "CASE WHEN json_type(%s, ?%d) IN ('integer', 'real') THEN json_extract(%s, ?%d) END", column, path_at, column, path_at);
+    hfd_buf_addf(sql, "CASE WHEN json_type(%s, ?%d) IN ('integer', 'real') THEN json_extract(%s, ?%d) END", column, path_at, column,
+                 path_at);
 }
 
 hfd_slice hfd_db_json_path(const struct hfd_db *db, hfd_slice dotted, struct hfd_arena *mem)

@@ -1,6 +1,6 @@
 /*
- * Lists on a real store: random filters, orders and pages against a second evaluation in memory, the plans that the engine chooses, and
- * the largest queries that the search language allows. DESIGN 10.2, 10.6; spec/hyperfleet-api.md sections 8 and 9.
+ * Lists on a real store: random filters, orders and pages against a second evaluation in memory, the plans that the engine chooses, and the
+ * largest queries that the search language allows. DESIGN 10.2, 10.6; spec/hyperfleet-api.md sections 8 and 9.
  */
 #include "store/search.h"
 
@@ -270,18 +270,14 @@ static int close_store(void **state)
 
 /* ---- the second evaluation: three-valued logic over the model ---- */
 
-enum truth {
-    NO,
-    YES,
-    UNKNOWN
-};
+enum truth { NO,
+             YES,
+             UNKNOWN };
 
 struct value {
-    enum {
-        NOTHING,
-        TEXT,
-        NUMBER
-    } kind;
+    enum { NOTHING,
+           TEXT,
+           NUMBER } kind;
     char text[64];
     double number;
 };
@@ -343,7 +339,8 @@ static struct value field_value(const struct resource *r, const struct hfd_filte
         return text_value(r->name);
     case HFD_FIELD_HREF:
         v = text_value("");
-        (void)snprintf(v.text, sizeof(v.text), "/api/hyperfleet/v1/clusters/%s%s%s", r->owner, r->owner[0] != '\0' ? "/nodepools/" : "", r->id);
+        (void)snprintf(v.text, sizeof(v.text), "/api/hyperfleet/v1/clusters/%s%s%s", r->owner, r->owner[0] != '\0' ? "/nodepools/" : "",
+                       r->id);
         return v;
     case HFD_FIELD_OWNER_ID:
         return text_value(r->owner);
@@ -441,15 +438,11 @@ static bool matches(const char *text, hfd_slice pattern, bool fold)
     return folded(c, fold) == folded(*text, fold) && matches(text + 1, pattern, fold);
 }
 
-static enum truth or (enum truth a, enum truth b) {
-    return a == YES || b == YES ? YES : a == UNKNOWN || b == UNKNOWN ? UNKNOWN
-                                                                     : NO;
-}
+static enum truth or (enum truth a, enum truth b) { return a == YES || b == YES ? YES : a == UNKNOWN || b == UNKNOWN ? UNKNOWN
+                                                                                                                     : NO; }
 
-static enum truth and (enum truth a, enum truth b) {
-    return a == NO || b == NO ? NO : a == UNKNOWN || b == UNKNOWN ? UNKNOWN
-                                                                  : YES;
-}
+static enum truth and (enum truth a, enum truth b) { return a == NO || b == NO ? NO : a == UNKNOWN || b == UNKNOWN ? UNKNOWN
+                                                                                                                   : YES; }
 
 static enum truth condition_truth(const struct resource *r, const struct hfd_filter *f)
 {
@@ -573,10 +566,20 @@ static struct hfd_filter_value int_of(size_t v)
     return (struct hfd_filter_value){.kind = HFD_VALUE_INT, .num = (int64_t)v};
 }
 
+static struct hfd_filter_value random_spec_value(struct fixture *fx)
+{
+    if (below(fx, 3) == 0)
+        return (struct hfd_filter_value){.kind = HFD_VALUE_REAL, .real = (double)below(fx, 5) / 4};
+    return below(fx, 2) ? int_of(below(fx, 5)) : text_of(below(fx, 3) ? PICK(fx, regions) : "true");
+}
+
 static struct hfd_filter_value random_value(struct fixture *fx, const struct hfd_filter *f, bool pattern)
 {
     static const char *const ids[] = {"r0", "r1", "r2", "r3", "r4", "r6", "r9", "r27", "x"};
-    static const char *const patterns[] = {"%", "a%", "A%", "_l%a", "%a", "b\\%", "b\\_", "b\\", "b\\\\", "%\\", "", "__", "%e%a%", "us", "r_"};
+    static const char *const kinds[] = {"Cluster", "NodePool", "cluster"};
+    static const char *const hrefs[] = {"/api/hyperfleet/v1/clusters/r3", "/api/hyperfleet/v1/clusters/r6/nodepools/r4"};
+    static const char *const patterns[] = {"%", "a%", "A%", "_l%a", "%a", "b\\%", "b\\_", "b\\", "b\\\\", "%\\",
+                                           "", "__", "%e%a%", "us", "r_"};
 
     if (pattern)
         return text_of(PICK(fx, patterns));
@@ -585,11 +588,11 @@ static struct hfd_filter_value random_value(struct fixture *fx, const struct hfd
     case HFD_FIELD_OWNER_ID:
         return text_of(PICK(fx, ids));
     case HFD_FIELD_KIND:
-        return text_of(below(fx, 2) ? "Cluster" : "NodePool");
+        return text_of(PICK(fx, kinds));
     case HFD_FIELD_NAME:
         return text_of(PICK(fx, names));
     case HFD_FIELD_HREF:
-        return text_of(below(fx, 2) ? "/api/hyperfleet/v1/clusters/r3" : "/api/hyperfleet/v1/clusters/r6/nodepools/r4");
+        return text_of(PICK(fx, hrefs));
     case HFD_FIELD_CREATED_BY:
     case HFD_FIELD_UPDATED_BY:
         return text_of(PICK(fx, people));
@@ -599,9 +602,7 @@ static struct hfd_filter_value random_value(struct fixture *fx, const struct hfd
     case HFD_FIELD_CONDITION_GENERATION:
         return int_of(below(fx, 5));
     case HFD_FIELD_SPEC:
-        if (below(fx, 3) == 0)
-            return (struct hfd_filter_value){.kind = HFD_VALUE_REAL, .real = (double)below(fx, 5) / 4};
-        return below(fx, 2) ? int_of(below(fx, 5)) : text_of(below(fx, 3) ? PICK(fx, regions) : "true");
+        return random_spec_value(fx);
     default:
         return int_of(below(fx, TIMES));
     }
@@ -642,7 +643,8 @@ static struct hfd_filter *random_condition(struct fixture *fx)
 
 static struct hfd_filter *random_comparison(struct fixture *fx, enum hfd_kind kind)
 {
-    struct hfd_filter *f = node(fx, below(fx, 2) ? HFD_FILTER_EQ : HFD_FILTER_EQ + (unsigned)below(fx, HFD_FILTER_OP_COUNT - HFD_FILTER_EQ));
+    struct hfd_filter *f =
+        node(fx, below(fx, 2) ? HFD_FILTER_EQ : HFD_FILTER_EQ + (unsigned)below(fx, HFD_FILTER_OP_COUNT - HFD_FILTER_EQ));
     struct hfd_filter_value *v = hfd_arena_array(&fx->mem, 4, sizeof(*v));
 
     random_field(fx, kind, f);
@@ -734,7 +736,8 @@ static void random_queries_agree_with_the_model(void **state)
     for (int round = 0; round < 3000; round++) {
         const enum hfd_kind kind = below(fx, 2) ? HFD_KIND_NODEPOOL : HFD_KIND_CLUSTER;
         struct hfd_order order[3];
-        struct hfd_fleet_query q = {.kind = kind, .order = order, .order_count = random_order(fx, order), .limit = (int64_t)below(fx, 120) + 1};
+        struct hfd_fleet_query q = {
+            .kind = kind, .order = order, .order_count = random_order(fx, order), .limit = (int64_t)below(fx, 120) + 1};
 
         if (kind == HFD_KIND_NODEPOOL && below(fx, 3) == 0)
             q.owner_id = S(below(fx, 2) ? "r3" : "r9");
@@ -841,7 +844,8 @@ static void plans_use_the_indexes(void **state)
         {"status.conditions.Ready='True' or status.conditions.DnsSuccessful='False'", BY_CONDITION, HFD_KIND_CLUSTER},
         {"status.conditions.Ready='True' and status.conditions.Available.observed_generation>2", BY_CONDITION, HFD_KIND_CLUSTER},
         {"status.conditions.Ready='True' and status.conditions.Ready.last_updated_time<='1970-01-01T00:00:00Z'", BY_AGE, HFD_KIND_CLUSTER},
-        {"status.conditions.Reconciled='True' and status.conditions.Reconciled.last_updated_time<'1970-01-01T00:00:00Z'", BY_AGE, HFD_KIND_CLUSTER},
+        {"status.conditions.Reconciled='True' and status.conditions.Reconciled.last_updated_time<'1970-01-01T00:00:00Z'", BY_AGE,
+         HFD_KIND_CLUSTER},
     };
     static const struct hfd_order orders[] = {{.field = HFD_FIELD_NAME}, {.field = HFD_FIELD_CREATED_TIME}};
     struct fixture *fx = *state;
@@ -946,7 +950,7 @@ static void deepest_queries_run(void **state)
     hfd_buf_fini(&b);
 }
 
-/* Flat chains longer than what is nested beside them, at every level: the case that would fill the engine's parser stack if written as it comes. */
+/* Flat chains longer than what is nested beside them, at every level: written as it comes, that would fill the engine's parser stack. */
 static void deep_queries_with_long_chains_run(void **state)
 {
     struct fixture *fx = *state;

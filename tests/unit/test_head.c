@@ -211,9 +211,9 @@ static void sizes_are_limited(void **state)
         enum hfd_head_verdict verdict;
         int status;
     } cases[] = {
-        {"GET /", "a", "", 4095 + 64, HFD_HEAD_BAD, 414},
-        {"GET /", "a", " HTTP/1.1\r\n" HOST "\r\n", 4095, HFD_HEAD_OK, 0},
-        {"GET /", "a", " HTTP/1.1\r\n" HOST "\r\n", 4096, HFD_HEAD_BAD, 414},
+        {"GET /", "a", "", HFD_TARGET_MAX_BYTES - 1 + 64, HFD_HEAD_BAD, 414},
+        {"GET /", "a", " HTTP/1.1\r\n" HOST "\r\n", HFD_TARGET_MAX_BYTES - 1, HFD_HEAD_OK, 0},
+        {"GET /", "a", " HTTP/1.1\r\n" HOST "\r\n", HFD_TARGET_MAX_BYTES, HFD_HEAD_BAD, 414},
         {LINE HOST "X: ", "y", "", 32768, HFD_HEAD_BAD, 431},
         {LINE HOST "X: ", "y", "\r\n\r\n", 32768 - sizeof(LINE HOST "X: \r\n\r\n") + 1, HFD_HEAD_OK, 0},
         {LINE HOST "X: ", "y", "\r\n\r\n", 32768 - sizeof(LINE HOST "X: \r\n\r\n") + 2, HFD_HEAD_BAD, 431},

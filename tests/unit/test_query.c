@@ -114,8 +114,10 @@ static void numbers_are_bounded(void **state)
     }
 }
 
-static const char document[] = "{\"kind\":\"Cluster\",\"id\":\"2a\",\"name\":\"n\",\"spec\":{\"a\":{\"b\":1,\"c\":[{\"d\":2,\"e\":3},4]},\"x\":null},\"labels\":{\"k\":\"v\"},"
-                               "\"status\":{\"conditions\":[{\"type\":\"Ready\",\"status\":\"True\"},{\"type\":\"Available\",\"status\":\"False\"}]}}";
+static const char document[] =
+    "{\"kind\":\"Cluster\",\"id\":\"2a\",\"name\":\"n\",\"spec\":{\"a\":{\"b\":1,\"c\":[{\"d\":2,\"e\":3},4]},\"x\":null},\"labels\":{"
+    "\"k\":\"v\"},"
+    "\"status\":{\"conditions\":[{\"type\":\"Ready\",\"status\":\"True\"},{\"type\":\"Available\",\"status\":\"False\"}]}}";
 
 /* What is wanted, in the item's own order, and always the id. */
 static void fields_project_items(void **state)
@@ -138,9 +140,10 @@ static void fields_project_items(void **state)
         {"spec.a,spec.a.b", "{\"id\":\"2a\",\"spec\":{\"a\":{\"b\":1,\"c\":[{\"d\":2,\"e\":3},4]}}}"},
         {"spec.x.deeper", "{\"id\":\"2a\",\"spec\":{}}"},
         {"status.conditions.type", "{\"id\":\"2a\",\"status\":{\"conditions\":[{\"type\":\"Ready\"},{\"type\":\"Available\"}]}}"},
-        {"status.*", "{\"id\":\"2a\",\"status\":{\"conditions\":[{\"type\":\"Ready\",\"status\":\"True\"},{\"type\":\"Available\",\"status\":\"False\"}]}}"},
-        {"status.conditions.*,name",
-         "{\"id\":\"2a\",\"name\":\"n\",\"status\":{\"conditions\":[{\"type\":\"Ready\",\"status\":\"True\"},{\"type\":\"Available\",\"status\":\"False\"}]}}"},
+        {"status.*", "{\"id\":\"2a\",\"status\":{\"conditions\":[{\"type\":\"Ready\",\"status\":\"True\"},{\"type\":\"Available\","
+                     "\"status\":\"False\"}]}}"},
+        {"status.conditions.*,name", "{\"id\":\"2a\",\"name\":\"n\",\"status\":{\"conditions\":[{\"type\":\"Ready\",\"status\":\"True\"},{"
+                                     "\"type\":\"Available\",\"status\":\"False\"}]}}"},
     };
 
     (void)state;
@@ -180,10 +183,12 @@ static void unknown_fields_are_named(void **state)
         {HFD_KIND_CLUSTER, "status.conditions.type.x", "The following field(s) doesn't exist in `Cluster`: status.conditions.type.x"},
         {HFD_KIND_CLUSTER, "status.conditions.phase", "The following field(s) doesn't exist in `Cluster`: status.conditions.phase"},
         {HFD_KIND_CLUSTER, "owner_references", "The following field(s) doesn't exist in `Cluster`: owner_references"},
-        {HFD_KIND_NODEPOOL, "owner_references.id,owner_references.name", "The following field(s) doesn't exist in `NodePool`: owner_references.name"},
+        {HFD_KIND_NODEPOOL, "owner_references.id,owner_references.name",
+         "The following field(s) doesn't exist in `NodePool`: owner_references.name"},
         {HFD_KIND_CLUSTER, "spec.", "The following field(s) doesn't exist in `Cluster`: spec."},
         {HFD_KIND_CLUSTER, ".", "The following field(s) doesn't exist in `Cluster`: ."},
-        {HFD_KIND_CLUSTER, "spec.1.2.3.4.5.6.7.8.9.10.11.12", "The following field(s) doesn't exist in `Cluster`: spec.1.2.3.4.5.6.7.8.9.10.11.12"},
+        {HFD_KIND_CLUSTER, "spec.1.2.3.4.5.6.7.8.9.10.11.12",
+         "The following field(s) doesn't exist in `Cluster`: spec.1.2.3.4.5.6.7.8.9.10.11.12"},
     };
 
     (void)state;

@@ -270,14 +270,18 @@ static int close_store(void **state)
 
 /* ---- the second evaluation: three-valued logic over the model ---- */
 
-enum truth { NO,
-             YES,
-             UNKNOWN };
+enum truth {
+    NO,
+    YES,
+    UNKNOWN
+};
 
 struct value {
-    enum { NOTHING,
-           TEXT,
-           NUMBER } kind;
+    enum {
+        NOTHING,
+        TEXT,
+        NUMBER
+    } kind;
     char text[64];
     double number;
 };
@@ -438,11 +442,15 @@ static bool matches(const char *text, hfd_slice pattern, bool fold)
     return folded(c, fold) == folded(*text, fold) && matches(text + 1, pattern, fold);
 }
 
-static enum truth or (enum truth a, enum truth b) { return a == YES || b == YES ? YES : a == UNKNOWN || b == UNKNOWN ? UNKNOWN
-                                                                                                                     : NO; }
+static enum truth or (enum truth a, enum truth b) {
+    return a == YES || b == YES ? YES : a == UNKNOWN || b == UNKNOWN ? UNKNOWN
+                                                                     : NO;
+}
 
-static enum truth and (enum truth a, enum truth b) { return a == NO || b == NO ? NO : a == UNKNOWN || b == UNKNOWN ? UNKNOWN
-                                                                                                                   : YES; }
+static enum truth and (enum truth a, enum truth b) {
+    return a == NO || b == NO ? NO : a == UNKNOWN || b == UNKNOWN ? UNKNOWN
+                                                                  : YES;
+}
 
 static enum truth condition_truth(const struct resource *r, const struct hfd_filter *f)
 {

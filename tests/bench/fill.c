@@ -1,0 +1,304 @@
+/*
+ * Fills a store with driver resources, each with its HyperFleet cluster, labels, conditions and the reports of its adapters, through the store's
+ * own row functions: a million in minutes, where the API would take hours. The cookies are of the right size but open nothing.
+ *
+ * fill --data DIR --count N [--items FILE]
+ * Nine of ten resources are ready; these are written to FILE: GUResID, cluster id, name, team, separated by tabs.
+ */
+#include "driver/base/check.h"
+#include "driver/core/life.h"
+#include "driver/fleet/aggregate.h"
+#include "driver/fleet/keys.h"
+#include "driver/fleet/ksuid.h"
+
+#include <getopt.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#define BATCH 10000
+#define MEM_MAX_BYTES ((size_t)256 << 20)
+#define TEXT_MAX_BYTES 65536
+#define TEAMS 1000
+#define ADAPTERS 4
+#define FIRST_CREATED_US (INT64_C(1767225600) * HFD_US_PER_S) /* 2026-01-01 */
+#define STEP_US 1000
+#define DAY_US (86400 * HFD_US_PER_S)
+
+static const hfd_slice adapters[ADAPTERS] = {
+    {"validation", sizeof("validation") - 1},
+    {"dns", sizeof("dns") - 1},
+    {"pullsecret", sizeof("pullsecret") - 1},
+    {"hypershift", sizeof("hypershift") - 1},
+};
+static const char *const environments[] = {"production", "staging", "development"};
+
+/* What all clusters have in common: all adapters have reported, or the first two of them. */
+struct model {
+    struct hfd_conditions ready, creating;
+    hfd_slice ready_text, creating_text, report_text;
+};
+
+struct batch {
+    const struct model *model;
+    struct hfd_arena mem;
+    FILE *items;
+    int64_t from, count;
+};
+
+static _Noreturn void die(const char *what, const struct hfd_err *err)
+{
+    (void)fprintf(stderr, "fill: %s%s%s\n", what, err != NULL ? ": " : "", err != NULL ? err->msg : "");
+    exit(2);
+}
+
+static hfd_slice text_of(const struct hfd_conditions *cs, bool of_report, struct hfd_arena *mem)
+{
+    struct hfd_buf b;
+    hfd_slice text;
+
+    hfd_buf_init(&b, TEXT_MAX_BYTES);
+    hfd_conditions_format(&b, cs, of_report);
+    text = b.rc == HFD_OK ? hfd_arena_dup(mem, hfd_buf_slice(&b)) : HFD_SLICE_NONE;
+    hfd_buf_fini(&b);
+    if (text.p == NULL)
+        die("out of memory", NULL);
+    return text;
+}
+
+/* The conditions of a cluster on which the first `count` adapters have reported success. */
+static struct hfd_conditions aggregated(size_t count, struct hfd_arena *mem)
+{
+    struct hfd_agg_report reports[ADAPTERS];
+    struct hfd_conditions now;
+
+    if (hfd_agg_created(FIRST_CREATED_US, mem, &now) != HFD_OK)
+        die("out of memory", NULL);
+    for (size_t i = 0; i < count; i++) {
+        const struct hfd_conditions prev = now;
+        struct hfd_agg_input in = {
+            .required = {adapters, ADAPTERS},
+            .kind_name = "Cluster",
+            .generation = 1,
+            .now_us = FIRST_CREATED_US,
+            .prev = &prev,
+            .reports = {reports, i + 1},
+            .event = &reports[i],
+        };
+
+        reports[i] = (struct hfd_agg_report){
+            .adapter = adapters[i],
+            .observed_generation = 1,
+            .observed_us = FIRST_CREATED_US,
+            .available = HFD_STATUS_TRUE,
+            .reason = HFD_SLICE("Succeeded"),
+            .message = HFD_SLICE("the adapter has done its part"),
+        };
+        if (hfd_agg_reported(&in, mem, &now) != HFD_OK)
+            die("out of memory", NULL);
+    }
+    return now;
+}
+
+static void make_model(struct model *m, struct hfd_arena *mem)
+{
+    static const char *const types[] = {"Available", "Applied", "Health"};
+    struct hfd_condition reported[3];
+    struct hfd_conditions of_report = {reported, 3};
+
+    m->ready = aggregated(ADAPTERS, mem);
+    m->creating = aggregated(2, mem);
+    m->ready_text = text_of(&m->ready, false, mem);
+    m->creating_text = text_of(&m->creating, false, mem);
+    for (size_t i = 0; i < 3; i++)
+        reported[i] = (struct hfd_condition){
+            .type = hfd_slice_of(types[i]),
+            .status = HFD_STATUS_TRUE,
+            .reason = HFD_SLICE("Succeeded"),
+            .message = HFD_SLICE("the adapter has done its part"),
+        };
+    m->report_text = text_of(&of_report, true, mem);
+}
+
+/* Spreads the ids over the key space, as those of an orchestrator are. */
+static uint64_t spread(int64_t i)
+{
+    uint64_t v = (uint64_t)i * UINT64_C(0x9E3779B97F4A7C15);
+
+    v ^= v >> 29;
+    return v * UINT64_C(0xBF58476D1CE4E5B9);
+}
+
+static hfd_rc put_reports(struct hfd_txn *tx, const struct batch *b, hfd_slice fleet_id, size_t count, int64_t at_us, struct hfd_err *err)
+{
+    hfd_rc rc = HFD_OK;
+
+    for (size_t i = 0; rc == HFD_OK && i < count; i++) {
+        const struct hfd_report_row row = {
+            .fleet_id = fleet_id,
+            .adapter = adapters[i],
+            .observed_generation = 1,
+            .observed_us = at_us,
+            .received_us = at_us,
+            .created_us = at_us,
+            .conditions = b->model->report_text,
+            .data = HFD_SLICE("{}"),
+        };
+
+        rc = hfd_report_row_put(tx, &row, err);
+    }
+    return rc;
+}
+
+static hfd_rc put_cluster(struct hfd_txn *tx, const struct batch *b, const struct hfd_fleet_row *row, struct hfd_arena *mem,
+                          struct hfd_err *err)
+{
+    const struct hfd_fleet_found_by was = {.labels = HFD_SLICE_NONE};
+    const struct hfd_fleet_found_by is = {row->labels, row->ready ? &b->model->ready : &b->model->creating};
+    hfd_rc rc = hfd_fleet_row_insert(tx, row, err);
+
+    if (rc == HFD_OK)
+        rc = hfd_fleet_reindex(tx, row, &was, &is, mem, err);
+    return rc == HFD_OK ? put_reports(tx, b, row->id, row->ready ? ADAPTERS : 2, row->created_us, err) : rc;
+}
+
+static hfd_rc put_resource(struct hfd_txn *tx, hfd_slice guresid, const struct hfd_fleet_row *f, struct hfd_arena *mem, struct hfd_err *err)
+{
+    static char cookie[300], digest[36];
+    struct hfd_resource_row row = {
+        .guresid = guresid,
+        .type = HFD_SLICE("hyperfleet-cluster"),
+        .kind = HFD_KIND_CLUSTER,
+        .state = f->ready ? HFD_STATE_READY : HFD_STATE_CREATING,
+        .incarnation = HFD_SLICE("0123456789abcdef"),
+        .cluster_id = f->id,
+        .digest = {digest, sizeof(digest)},
+        .raw_digest = {digest, sizeof(digest)},
+        .cookie = {cookie, sizeof(cookie)},
+        .op_started_us = f->created_us,
+        .op_estimate_us = f->created_us + DAY_US,
+        .op_deadline_us = f->created_us + 3650 * DAY_US,
+        .created_us = f->created_us,
+        .updated_us = f->created_us,
+    };
+    const struct hfd_part_row part = {.guresid = guresid, .fleet_id = f->id, .kind = f->kind, .name = f->name, .generation = 1};
+    hfd_rc rc;
+
+    memset(cookie, 'A', sizeof(cookie));
+    if (f->ready)
+        row.output = hfd_arena_printf(mem,
+                                      "{\"name\":\"%.*s\",\"cluster_id\":\"%.*s\",\"href\":\"/api/hyperfleet/v1/clusters/%.*s\","
+                                      "\"generation\":1,\"health\":\"Healthy\",\"nodepools\":[]}",
+                                      HFD_SLICE_FMT(f->name), HFD_SLICE_FMT(f->id), HFD_SLICE_FMT(f->id));
+    rc = hfd_part_row_put(tx, &part, err);
+    return rc == HFD_OK ? hfd_resource_row_put(tx, &row, err) : rc;
+}
+
+static hfd_rc put_one(struct hfd_txn *tx, struct batch *b, int64_t i, struct hfd_arena *mem, struct hfd_err *err)
+{
+    const int64_t created_us = FIRST_CREATED_US + i * STEP_US;
+    const hfd_slice guresid = hfd_arena_printf(mem, "bench-%016llx", (unsigned long long)spread(i));
+    const int team = (int)(spread(i) % TEAMS);
+    char id[HFD_KSUID_LEN];
+    struct hfd_fleet_row f = {
+        .kind = HFD_KIND_CLUSTER,
+        .name = hfd_arena_printf(mem, "c-%lld", (long long)i),
+        .generation = 1,
+        .spec = HFD_SLICE("{\"region\":\"eu-1\",\"version\":\"4.16.2\",\"replicas\":3}"),
+        .labels = hfd_arena_printf(mem, "{\"environment\":\"%s\",\"humanitec_guresid\":\"%.*s\",\"team\":\"team-%d\"}", environments[i % 3],
+                                   HFD_SLICE_FMT(guresid), team),
+        .ready = i % 10 != 0,
+        .created_us = created_us,
+        .updated_us = created_us,
+        .created_by = HFD_SLICE("system@hyperfleet.local"),
+        .updated_by = HFD_SLICE("system@hyperfleet.local"),
+    };
+    hfd_rc rc;
+
+    f.conditions = f.ready ? b->model->ready_text : b->model->creating_text;
+    hfd_ksuid_make(created_us, &hfd_rng_system, id);
+    f.id = (hfd_slice){id, sizeof(id)};
+    rc = put_cluster(tx, b, &f, mem, err);
+    if (rc == HFD_OK)
+        rc = put_resource(tx, guresid, &f, mem, err);
+    if (rc == HFD_OK && f.ready && b->items != NULL)
+        (void)fprintf(b->items, "%.*s\t%.*s\t%.*s\tteam-%d\n", HFD_SLICE_FMT(guresid), HFD_SLICE_FMT(f.id), HFD_SLICE_FMT(f.name), team);
+    return rc;
+}
+
+static hfd_rc put_batch(struct hfd_txn *tx, void *arg, struct hfd_err *err)
+{
+    struct batch *b = arg;
+    hfd_rc rc = HFD_OK;
+
+    hfd_arena_fini(&b->mem);
+    hfd_arena_init(&b->mem, MEM_MAX_BYTES);
+    for (int64_t i = b->from; rc == HFD_OK && i < b->from + b->count; i++)
+        rc = put_one(tx, b, i, &b->mem, err);
+    return rc;
+}
+
+static int64_t number(const char *text)
+{
+    struct hfd_err err;
+    int64_t v;
+
+    if (hfd_parse_i64(hfd_slice_of(text), 1, INT64_C(100000000), &v, &err) != HFD_OK)
+        die("--count", &err);
+    return v;
+}
+
+static void fill(const char *dir, int64_t count, FILE *items)
+{
+    const struct hfd_store_config config = {.dir = dir, .readers = 1};
+    struct hfd_store *store;
+    struct hfd_arena mem;
+    struct hfd_err err;
+    struct model model;
+    struct batch b = {.model = &model, .items = items};
+
+    hfd_arena_init(&mem, MEM_MAX_BYTES);
+    make_model(&model, &mem);
+    if (hfd_store_open(&config, &store, &err) != HFD_OK)
+        die("open the store", &err);
+    while (b.from < count) {
+        b.count = count - b.from < BATCH ? count - b.from : BATCH;
+        if (hfd_store_update_wait(store, put_batch, &b, &err) != HFD_OK)
+            die("write", &err);
+        b.from += b.count;
+    }
+    hfd_store_close(&store);
+    hfd_arena_fini(&b.mem);
+    hfd_arena_fini(&mem);
+}
+
+int main(int argc, char **argv)
+{
+    static const struct option names[] = {
+        {"data", required_argument, NULL, 'd'},
+        {"count", required_argument, NULL, 'n'},
+        {"items", required_argument, NULL, 'i'},
+        {NULL, 0, NULL, 0},
+    };
+    const char *dir = NULL, *count = "", *items_path = NULL;
+    FILE *items = NULL;
+    int c;
+
+    while ((c = getopt_long(argc, argv, "", names, NULL)) != -1) {
+        if (c == 'd')
+            dir = optarg;
+        else if (c == 'n')
+            count = optarg;
+        else if (c == 'i')
+            items_path = optarg;
+        else
+            exit(2);
+    }
+    if (dir == NULL)
+        die("--data is missing", NULL);
+    if (items_path != NULL && (items = fopen(items_path, "w")) == NULL)
+        die(items_path, NULL);
+    fill(dir, number(count), items);
+    if (items != NULL && fclose(items) != 0)
+        die("write the items", NULL);
+    return 0;
+}

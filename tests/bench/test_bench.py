@@ -1,0 +1,40 @@
+"""That the measurements run and say what they promise. Times are never judged here."""
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import unittest
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+NUMBER = (int, float)
+
+
+class Bench(unittest.TestCase):
+    # Every name gives a row of its own with all the members that readers of the JSON rely on.
+    def test_quick_run_writes_every_row(self):
+        with tempfile.TemporaryDirectory() as folder:
+            path = os.path.join(folder, "rows.json")
+            ran = subprocess.run([sys.executable, "-B", os.path.join(HERE, "run"), "--quick", "--json", path], stdout=subprocess.PIPE,
+                                 stderr=subprocess.STDOUT, text=True)
+            self.assertEqual(ran.returncode, 0, ran.stdout)
+            with open(path, encoding="utf-8") as f:
+                rows = {r["name"]: r for r in json.load(f)}
+        for name in ("get", "put-repeat", "put-new", "report", "list", "start", "memory"):
+            row = rows[name]
+            for key in ("value", "yardstick", "ratio", "budget"):
+                self.assertIsInstance(row[key], NUMBER, "%s of %s" % (key, name))
+            self.assertGreater(row["value"], 0, name)
+            self.assertIsInstance(row["ok"], bool, name)
+            self.assertEqual(row["command"], "./dev bench " + name)
+
+    # A name that is not there is refused, and the right ones are told.
+    def test_unknown_name(self):
+        ran = subprocess.run([sys.executable, "-B", os.path.join(HERE, "run"), "speed"], stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+                             text=True)
+        self.assertEqual(ran.returncode, 2)
+        self.assertIn("put-repeat", ran.stdout)
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -184,7 +184,9 @@ static void routes_are_matched(void **state)
 /* The order of the rows does not decide. */
 static void order_does_not_matter(void **state)
 {
-    enum { COUNT = sizeof(table) / sizeof(table[0]) };
+    enum {
+        COUNT = sizeof(table) / sizeof(table[0])
+    };
     struct hfd_route reversed[COUNT];
     struct fixture *fx = *state;
     struct hfd_router *router;

@@ -359,7 +359,9 @@ static void pipelined_jobs_answer_in_order(void **state)
 /* Thousands of requests in one go are all answered. */
 static void a_flood_of_pipelined_requests_is_answered(void **state)
 {
-    enum { COUNT = 3000 };
+    enum {
+        COUNT = 3000
+    };
     static const char request[] = "GET /echo HTTP/1.1\r\n" HOST "\r\n";
     static char text[COUNT * 512];
     static char flood[COUNT * (sizeof(request) - 1) + 1];
@@ -465,7 +467,9 @@ static void connections_are_limited(void **state)
 /* Clients that leave while their job is out, or in mid-request, harm nobody, and their jobs are done. */
 static void clients_may_leave(void **state)
 {
-    enum { COUNT = 40 };
+    enum {
+        COUNT = 40
+    };
     struct linger reset = {.l_onoff = 1};
 
     (void)state;
@@ -493,7 +497,9 @@ static void slow_senders_are_cut_off(void **state)
 {
     static const char *const parts[] = {"GET /ec", "PUT /echo HTTP/1.1\r\n" HOST "Content-Length: 9\r\n\r\nabc",
                                         "PUT /echo HTTP/1.1\r\n" HOST "Transfer-Encoding: chunked\r\n\r\n3\r\nab", ""};
-    enum { COUNT = sizeof(parts) / sizeof(parts[0]) };
+    enum {
+        COUNT = sizeof(parts) / sizeof(parts[0])
+    };
     char text[65536];
     int fds[COUNT];
 
@@ -563,8 +569,10 @@ static void slow_readers_are_cut_off(void **state)
     static const char *const flags[] = {"--http-threads", "1"};
     static char text[BIG_BYTES + 4096];
     int before;
-    enum { STEP = 512 * 1024,
-           ROUNDS = 5 };
+    enum {
+        STEP = 512 * 1024,
+        ROUNDS = 5
+    };
     int stuck, slow, rounds = 0;
 
     (void)state;

@@ -7,7 +7,7 @@
 
 void hfd_sql_init(struct hfd_sql *q, const struct hfd_db *db, struct hfd_arena *mem)
 {
-    *q = (struct hfd_sql){.db = db, .mem = mem};
+    *q = (struct hfd_sql){.db = db, .mem = mem, .id = "f.id", .at = "f.created_us"};
     hfd_buf_init(&q->text, HFD_SQL_MAX_BYTES);
 }
 
@@ -86,14 +86,12 @@ static int json_path(struct hfd_sql *q, hfd_slice name)
 void hfd_sql_field(struct hfd_sql *q, enum hfd_field field, hfd_slice name)
 {
     static const char *const columns[HFD_FIELD_COUNT] = {
-        [HFD_FIELD_ID] = "f.id",
         [HFD_FIELD_KIND] = "CASE f.kind WHEN 1 THEN 'Cluster' ELSE 'NodePool' END",
         [HFD_FIELD_NAME] = "f.name",
         [HFD_FIELD_HREF] = "CASE f.kind WHEN 1 THEN '/api/hyperfleet/v1/clusters/' || f.id"
                            " ELSE '/api/hyperfleet/v1/clusters/' || f.owner_id || '/nodepools/' || f.id END",
         [HFD_FIELD_OWNER_ID] = "f.owner_id",
         [HFD_FIELD_GENERATION] = "f.generation",
-        [HFD_FIELD_CREATED_TIME] = "f.created_us",
         [HFD_FIELD_UPDATED_TIME] = "f.updated_us",
         [HFD_FIELD_CREATED_BY] = "f.created_by",
         [HFD_FIELD_UPDATED_BY] = "f.updated_by",
@@ -101,6 +99,10 @@ void hfd_sql_field(struct hfd_sql *q, enum hfd_field field, hfd_slice name)
 
     if (field == HFD_FIELD_LABEL) {
         hfd_db_sql_json_text(q->db, &q->text, "f.labels", json_path(q, name));
+        return;
+    }
+    if (field == HFD_FIELD_ID || field == HFD_FIELD_CREATED_TIME) {
+        hfd_buf_add(&q->text, hfd_slice_of(field == HFD_FIELD_ID ? q->id : q->at));
         return;
     }
     HFD_ASSERT(columns[field] != NULL);
@@ -203,7 +205,7 @@ static void between(struct hfd_sql *q, const struct hfd_filter *f)
 }
 
 /* One lookup for each status that a condition can have, by the table's own key. */
-static void condition(struct hfd_sql *q, const struct hfd_filter *f)
+static void condition(struct hfd_sql *q, enum hfd_kind kind, const struct hfd_filter *f)
 {
     static const char *const columns[HFD_FIELD_COUNT] = {
         [HFD_FIELD_CONDITION_UPDATED] = "c.last_updated_us",
@@ -211,9 +213,11 @@ static void condition(struct hfd_sql *q, const struct hfd_filter *f)
         [HFD_FIELD_CONDITION_GENERATION] = "c.observed_generation",
     };
 
-    hfd_buf_lit(&q->text, "EXISTS (SELECT 1 FROM fleet_condition c WHERE c.kind = f.kind AND c.type = ");
+    hfd_buf_lit(&q->text, "EXISTS (SELECT 1 FROM fleet_condition c WHERE c.kind = ");
+    hfd_sql_i64(q, kind);
+    hfd_buf_lit(&q->text, " AND c.type = ");
     hfd_sql_text(q, f->name);
-    hfd_buf_lit(&q->text, " AND c.created_us = f.created_us AND c.fleet_id = f.id AND c.status ");
+    hfd_buf_addf(&q->text, " AND c.created_us = %s AND c.fleet_id = %s AND c.status ", q->at, q->id);
     if (f->field == HFD_FIELD_CONDITION) {
         hfd_buf_lit(&q->text, "= ");
         hfd_sql_value(q, &f->values[0]);
@@ -226,10 +230,34 @@ static void condition(struct hfd_sql *q, const struct hfd_filter *f)
     hfd_buf_addc(&q->text, ')');
 }
 
-static void comparison(struct hfd_sql *q, const struct hfd_filter *f)
+/*
+ * A label that has a value is looked up by the table's own key, without the resource's row. An absent one makes this false where NULL is
+ * meant, which is the same as long as nothing negates it.
+ */
+static void label(struct hfd_sql *q, enum hfd_kind kind, const struct hfd_filter *f)
 {
+    hfd_buf_lit(&q->text, "EXISTS (SELECT 1 FROM fleet_label c WHERE c.kind = ");
+    hfd_sql_i64(q, kind);
+    hfd_buf_lit(&q->text, " AND c.key = ");
+    hfd_sql_text(q, f->name);
+    hfd_buf_lit(&q->text, " AND c.value = ");
+    hfd_sql_value(q, &f->values[0]);
+    hfd_buf_addf(&q->text, " AND c.created_us = %s AND c.fleet_id = %s)", q->at, q->id);
+}
+
+static bool is_label_lookup(const struct hfd_filter *f, bool negate)
+{
+    return f->field == HFD_FIELD_LABEL && f->op == HFD_FILTER_EQ && !negate;
+}
+
+static void comparison(struct hfd_sql *q, enum hfd_kind kind, const struct hfd_filter *f, bool negate)
+{
+    if (negate)
+        hfd_buf_lit(&q->text, "NOT ");
     if (f->field >= HFD_FIELD_CONDITION) {
-        condition(q, f);
+        condition(q, kind, f);
+    } else if (is_label_lookup(f, negate)) {
+        label(q, kind, f);
     } else if (f->op == HFD_FILTER_LIKE || f->op == HFD_FILTER_ILIKE) {
         like(q, f);
     } else if (f->op == HFD_FILTER_IN) {
@@ -273,41 +301,48 @@ static int nesting(const struct hfd_filter *f, enum hfd_filter_op within, bool n
     return parenthesised(op, within) + (left > right ? left : right);
 }
 
-static void junction(struct hfd_sql *q, const struct hfd_filter *f, enum hfd_filter_op within, bool negate);
+static void junction(struct hfd_sql *q, enum hfd_kind kind, const struct hfd_filter *f, enum hfd_filter_op within, bool negate);
 
 /*
  * Negation moves down to the comparisons (De Morgan holds in three-valued logic too), parentheses stand where precedence asks for them
  * alone, and the deeper side comes first: an engine's parser keeps what stands open on a stack of 100, and so a query as deep as the
  * language allows fits.
  */
-static void expression(struct hfd_sql *q, const struct hfd_filter *f, enum hfd_filter_op within, bool negate)
+static void expression(struct hfd_sql *q, enum hfd_kind kind, const struct hfd_filter *f, enum hfd_filter_op within, bool negate)
 {
     if (f->op == HFD_FILTER_NOT) {
-        expression(q, f->left, within, !negate);
+        expression(q, kind, f->left, within, !negate);
     } else if (f->op == HFD_FILTER_AND || f->op == HFD_FILTER_OR) {
-        junction(q, f, within, negate);
+        junction(q, kind, f, within, negate);
     } else {
-        if (negate)
-            hfd_buf_lit(&q->text, "NOT ");
-        comparison(q, f);
+        comparison(q, kind, f, negate);
     }
 }
 
-static void junction(struct hfd_sql *q, const struct hfd_filter *f, enum hfd_filter_op within, bool negate)
+static void junction(struct hfd_sql *q, enum hfd_kind kind, const struct hfd_filter *f, enum hfd_filter_op within, bool negate)
 {
     const enum hfd_filter_op op = turned(f->op, negate);
     const bool left_first = nesting(f->left, op, negate) >= nesting(f->right, op, negate);
 
     if (parenthesised(op, within))
         hfd_buf_addc(&q->text, '(');
-    expression(q, left_first ? f->left : f->right, op, negate);
+    expression(q, kind, left_first ? f->left : f->right, op, negate);
     hfd_buf_add(&q->text, op == HFD_FILTER_AND ? HFD_SLICE(" AND ") : HFD_SLICE(" OR "));
-    expression(q, left_first ? f->right : f->left, op, negate);
+    expression(q, kind, left_first ? f->right : f->left, op, negate);
     if (parenthesised(op, within))
         hfd_buf_addc(&q->text, ')');
 }
 
-void hfd_sql_filter(struct hfd_sql *q, const struct hfd_filter *f, bool negate)
+void hfd_sql_filter(struct hfd_sql *q, enum hfd_kind kind, const struct hfd_filter *f)
 {
-    expression(q, f, HFD_FILTER_AND, negate);
+    expression(q, kind, f, HFD_FILTER_AND, false);
+}
+
+bool hfd_sql_needs_row(const struct hfd_filter *f, bool negate)
+{
+    if (f->op == HFD_FILTER_NOT)
+        return hfd_sql_needs_row(f->left, !negate);
+    if (f->op == HFD_FILTER_AND || f->op == HFD_FILTER_OR)
+        return hfd_sql_needs_row(f->left, negate) || hfd_sql_needs_row(f->right, negate);
+    return f->field < HFD_FIELD_CONDITION && f->field != HFD_FIELD_ID && f->field != HFD_FIELD_CREATED_TIME && !is_label_lookup(f, negate);
 }

@@ -370,21 +370,30 @@ static bool is_scan(const struct plan *plan)
 /* " FROM ... WHERE ..." with what the drive leaves to be checked. The fleet's row is only joined where it is needed. */
 static hfd_rc add_from(struct hfd_sql *q, const struct plan *plan)
 {
+    const char *sep = " WHERE ";
     hfd_rc rc = HFD_OK;
 
     if (is_scan(plan)) {
         hfd_buf_lit(&q->text, " FROM fleet f WHERE f.kind = ");
         hfd_sql_i64(q, plan->query->kind);
+        sep = " AND ";
     } else {
+        q->id = "s.id";
+        q->at = "s.at";
         hfd_buf_lit(&q->text, " FROM (");
         rc = add_set(q, plan, &plan->drive);
-        hfd_buf_add(&q->text, plan->rows ? HFD_SLICE(") s CROSS JOIN fleet f WHERE f.id = s.id") : HFD_SLICE(") s"));
+        hfd_buf_lit(&q->text, ") s");
+        if (plan->rows) {
+            hfd_buf_lit(&q->text, " CROSS JOIN fleet f WHERE f.id = s.id");
+            sep = " AND ";
+        }
     }
     for (size_t i = 0; rc == HFD_OK && i < plan->parts.count; i++) {
         if (driven_by(plan, plan->parts.items[i]))
             continue;
-        hfd_buf_lit(&q->text, " AND ");
-        hfd_sql_filter(q, plan->parts.items[i], false);
+        hfd_buf_add(&q->text, hfd_slice_of(sep));
+        hfd_sql_filter(q, plan->query->kind, plan->parts.items[i]);
+        sep = " AND ";
     }
     return rc;
 }
@@ -395,14 +404,14 @@ static bool is_by_creation(const struct hfd_fleet_query *query)
     return query->order_count == 0 || (query->order_count == 1 && query->order[0].field == HFD_FIELD_CREATED_TIME);
 }
 
-static void add_order(struct hfd_sql *q, const struct plan *plan, const char *id, const char *at)
+static void add_order(struct hfd_sql *q, const struct plan *plan)
 {
     const struct hfd_fleet_query *query = plan->query;
     const char *direction = query->order_count == 1 && !query->order[0].descending ? "" : " DESC";
 
     hfd_buf_lit(&q->text, " ORDER BY ");
     if (!plan->sorted) { /* oldest first turns the tie-breaker round as well, so that an index can be read backwards */
-        hfd_buf_addf(&q->text, "%s%s, %s%s", at, direction, id, direction);
+        hfd_buf_addf(&q->text, "%s%s, %s%s", q->at, direction, q->id, direction);
         return;
     }
     for (size_t i = 0; i < query->order_count; i++) {
@@ -412,7 +421,7 @@ static void add_order(struct hfd_sql *q, const struct plan *plan, const char *id
             hfd_buf_add(&q->text, query->order[i].descending ? HFD_SLICE(" NULLS FIRST") : HFD_SLICE(" NULLS LAST"));
         hfd_buf_lit(&q->text, ", ");
     }
-    hfd_buf_addf(&q->text, "%s DESC, %s DESC", at, id);
+    hfd_buf_addf(&q->text, "%s DESC, %s DESC", q->at, q->id);
 }
 
 static hfd_rc compose(const struct plan *plan, struct hfd_search_sql *out)
@@ -426,7 +435,7 @@ static hfd_rc compose(const struct plan *plan, struct hfd_search_sql *out)
         return rc;
     hfd_buf_add(&out->page.text, scan ? HFD_SLICE("SELECT f.id") : HFD_SLICE("SELECT s.id"));
     rc = add_from(&out->page, plan);
-    add_order(&out->page, plan, scan ? "f.id" : "s.id", scan ? "f.created_us" : "s.at");
+    add_order(&out->page, plan);
     hfd_buf_lit(&out->page.text, " LIMIT ");
     hfd_sql_i64(&out->page, plan->query->limit);
     hfd_buf_lit(&out->page.text, " OFFSET ");
@@ -475,7 +484,7 @@ hfd_rc hfd_search_compose(struct hfd_txn *tx, const struct hfd_fleet_query *quer
     plan.sorted = !is_by_creation(query);
     plan.rows = plan.sorted;
     for (size_t i = 0; i < plan.parts.count; i++)
-        plan.rows = plan.rows || !driven_by(&plan, plan.parts.items[i]);
+        plan.rows = plan.rows || (!driven_by(&plan, plan.parts.items[i]) && hfd_sql_needs_row(plan.parts.items[i], false));
     rc = compose(&plan, out);
     return rc == HFD_OK ? rc : hfd_fail(err, rc, "out of memory while planning a search");
 }

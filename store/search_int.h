@@ -12,6 +12,7 @@ struct hfd_sql {
     struct hfd_buf text;
     const struct hfd_db *db;
     struct hfd_arena *mem;
+    const char *id, *at; /* columns of the id and of the time of creation: the fleet's own, or those of a set */
     struct hfd_filter_value *params;
     int count, cap;
 };
@@ -29,8 +30,10 @@ void hfd_sql_i64(struct hfd_sql *q, int64_t v);
 
 /** Adds a field of `fleet f` as an expression to order or compare by. Labels and columns. */
 void hfd_sql_field(struct hfd_sql *q, enum hfd_field field, hfd_slice name);
-/** Adds a filter over `fleet f` as a condition; `negate` adds its opposite, by three-valued logic. */
-void hfd_sql_filter(struct hfd_sql *q, const struct hfd_filter *f, bool negate);
+/** Adds a filter over resources of a kind as a condition. */
+void hfd_sql_filter(struct hfd_sql *q, enum hfd_kind kind, const struct hfd_filter *f);
+/** Whether that takes `fleet f`, or only the id and the time of creation. */
+bool hfd_sql_needs_row(const struct hfd_filter *f, bool negate);
 
 /** Prepares what was composed and binds its values. */
 HFD_MUST_CHECK hfd_rc hfd_sql_prepare(struct hfd_sql *q, struct hfd_db *db, struct hfd_stmt **out, struct hfd_err *err);

@@ -7,6 +7,7 @@
 #include "driver/base/check.h"
 #include "handlers/cli/serve.h"
 #include "handlers/http/http.h"
+#include "handlers/http/openapi_api.h"
 #include "schemas/spec.h"
 #include "store/store.h"
 #include "store/sqlite/folder.h"
@@ -33,6 +34,7 @@ struct serve {
     struct hfd_spec_schemas spec_schemas;
     struct hfd_driver driver;
     struct hfd_store *store;
+    struct hfd_openapi *openapi;
     struct hfd_app app;
     struct hfd_server *server;
     struct hfd_demo *demo;
@@ -168,6 +170,16 @@ static void close_store(struct serve *s)
 
 /* --- the server --- */
 
+static enum hfd_exit open_openapi(struct serve *s, struct hfd_err *err)
+{
+    return hfd_openapi_new(&s->openapi, err) == HFD_OK ? HFD_EXIT_OK : HFD_EXIT_INTERNAL;
+}
+
+static void close_openapi(struct serve *s)
+{
+    hfd_openapi_free(&s->openapi);
+}
+
 static enum hfd_exit open_server(struct serve *s, struct hfd_err *err)
 {
     bool known;
@@ -179,6 +191,7 @@ static enum hfd_exit open_server(struct serve *s, struct hfd_err *err)
         .driver = &s->driver,
         .clock = &hfd_clock_system,
         .rng = &hfd_rng_system,
+        .openapi = s->openapi,
     };
     known = hfd_vocabulary_parse(s->settings->fleet_conditions, &s->app.vocabulary);
     HFD_ASSERT(known); /* the settings have checked it */
@@ -238,6 +251,7 @@ static const struct {
     {"key ring", open_keys, close_keys},
     {"driver", open_driver, NULL},
     {"store", open_store, close_store},
+    {"API document", open_openapi, close_openapi},
     {"listeners", open_server, close_server},
     {"loops", start_server, stop_server},
     {"demo", start_demo, stop_demo},

@@ -131,6 +131,11 @@ static void add_headers(struct hfd_exchange *x, const struct hfd_reply *reply)
     }
     if (reply->allow != NULL)
         add_header(req, "Allow", hfd_slice_of(reply->allow));
+    if (reply->policy != NULL) {
+        add_header(req, "Content-Security-Policy", hfd_slice_of(reply->policy));
+        add_header(req, "X-Content-Type-Options", HFD_SLICE("nosniff"));
+        add_header(req, "Referrer-Policy", HFD_SLICE("no-referrer"));
+    }
 }
 
 void hfd_exchange_keep(struct hfd_exchange *x, struct hfd_buf *b)

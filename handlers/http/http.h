@@ -13,6 +13,7 @@
 
 struct hfd_exchange;
 struct hfd_violations;
+struct hfd_openapi;
 
 /* clang-format off */
 #define HFD_METHOD_LIST(X) X(GET) X(HEAD) X(PUT) X(POST) X(PATCH) X(DELETE) X(OPTIONS) X(OTHER)
@@ -43,9 +44,10 @@ struct hfd_reply {
     const char *content_type; /* static; NULL = no body */
     hfd_slice body;           /* in the exchange's arena, or static */
     bool has_cookie;
-    hfd_slice cookie;  /* Set-Humanitec-Driver-Cookie, may be empty */
-    int retry_after_s; /* 0 = no header */
-    const char *allow; /* 405 */
+    hfd_slice cookie;   /* Set-Humanitec-Driver-Cookie, may be empty */
+    int retry_after_s;  /* 0 = no header */
+    const char *allow;  /* 405 */
+    const char *policy; /* Content-Security-Policy of a page; NULL = none */
 };
 
 struct hfd_route;
@@ -58,6 +60,7 @@ struct hfd_app {
     const struct hfd_clock *clock;
     const struct hfd_rng *rng;
     enum hfd_vocabulary vocabulary; /* of the conditions that are shown */
+    const struct hfd_openapi *openapi;
     const struct hfd_route *routes; /* NULL = hfd_routes; tests of the server bring their own */
     size_t route_count;
 };

@@ -22,6 +22,7 @@ const struct hfd_route hfd_routes[] = {
     {OPS, "/readyz",                   "readyz",  HFD_DIALECT_OPS, hfd_ops_ready},
     {OPS, "/health",                   "readyz",  HFD_DIALECT_OPS, hfd_ops_ready},
     {OPS, "/metrics",                  "metrics", HFD_DIALECT_OPS, hfd_ops_metrics},
+    {OPS, "/docs/spec.json",           "openapi", HFD_DIALECT_OPS, hfd_openapi_api_json},
 
     DRIVER(GET,    "/{guresid}",          "resource",       get),
     DRIVER(PUT,    "/{guresid}",          "resource",       put),
@@ -31,6 +32,8 @@ const struct hfd_route hfd_routes[] = {
     DRIVER(DELETE, "/{driver}/{guresid}", "typed_resource", delete),
 
     FLEET(GET,    "",                                                                 "fleet_metadata",             metadata),
+    {HFD_LISTENER_MAIN, HFD_METHOD_GET, "/api/hyperfleet/v1/openapi", "openapi", HFD_DIALECT_FLEET, hfd_openapi_api_json},
+    {HFD_LISTENER_MAIN, HFD_METHOD_GET, "/api/hyperfleet/v1/openapi.html", "openapi_page", HFD_DIALECT_FLEET, hfd_openapi_api_html},
     FLEET(GET,    "/v1/clusters",                                                     "clusters",                   list_clusters),
     FLEET(POST,   "/v1/clusters",                                                     "clusters",                   create_cluster),
     FLEET(GET,    "/v1/clusters/{cluster_id}",                                        "cluster",                    get_cluster),

@@ -442,12 +442,14 @@ static bool matches(const char *text, hfd_slice pattern, bool fold)
     return folded(c, fold) == folded(*text, fold) && matches(text + 1, pattern, fold);
 }
 
-static enum truth or (enum truth a, enum truth b) {
+static enum truth either(enum truth a, enum truth b)
+{
     return a == YES || b == YES ? YES : a == UNKNOWN || b == UNKNOWN ? UNKNOWN
                                                                      : NO;
 }
 
-static enum truth and (enum truth a, enum truth b) {
+static enum truth both(enum truth a, enum truth b)
+{
     return a == NO || b == NO ? NO : a == UNKNOWN || b == UNKNOWN ? UNKNOWN
                                                                   : YES;
 }
@@ -476,9 +478,9 @@ static enum truth evaluate(const struct resource *r, const struct hfd_filter *f)
 
     switch ((int)f->op) {
     case HFD_FILTER_AND:
-        return and(evaluate(r, f->left), evaluate(r, f->right));
+        return both(evaluate(r, f->left), evaluate(r, f->right));
     case HFD_FILTER_OR:
-        return or (evaluate(r, f->left), evaluate(r, f->right));
+        return either(evaluate(r, f->left), evaluate(r, f->right));
     case HFD_FILTER_NOT:
         t = evaluate(r, f->left);
         return t == UNKNOWN ? UNKNOWN : truth_of(t == NO);
@@ -489,11 +491,11 @@ static enum truth evaluate(const struct resource *r, const struct hfd_filter *f)
         return v.kind == NOTHING ? UNKNOWN : truth_of(matches(v.text, f->values[0].text, f->op == HFD_FILTER_ILIKE));
     }
     case HFD_FILTER_BETWEEN:
-        return and(compare(r, f, HFD_FILTER_GE, &f->values[0]), compare(r, f, HFD_FILTER_LE, &f->values[1]));
+        return both(compare(r, f, HFD_FILTER_GE, &f->values[0]), compare(r, f, HFD_FILTER_LE, &f->values[1]));
     case HFD_FILTER_IN:
         t = NO;
         for (size_t i = 0; i < f->value_count; i++)
-            t = or (t, compare(r, f, HFD_FILTER_EQ, &f->values[i]));
+            t = either(t, compare(r, f, HFD_FILTER_EQ, &f->values[i]));
         return t;
     case HFD_FILTER_IS_NULL:
         return truth_of(field_value(r, f, false).kind == NOTHING);

@@ -1,0 +1,479 @@
+"""The OpenAPI document against the running program: it is well made, it is served, and real answers are as it says, field by field."""
+import base64
+import hashlib
+import html.parser
+import json
+import math
+import os
+import re
+import shutil
+import tempfile
+import unittest
+import urllib.parse
+
+from lib import (BASE, COOKIE, Case, Client, cluster_input, guresid, nodepool_input, parse_time, report_body)
+
+METHODS = ("get", "put", "post", "patch", "delete")
+# Statuses that need a broken store, or more load than a test makes.
+UNSEEN = ("500", "503")
+SPEC_SCHEMA = """\
+components:
+  schemas:
+    ClusterSpec: {type: object, properties: {nodes: {type: integer, maximum: 100}}}
+    NodePoolSpec: {type: object, properties: {replicas: {type: integer, maximum: 100}}}
+"""
+
+
+class Schemas:
+    """The part of OpenAPI's schema objects that the document uses; another keyword is an error of the document."""
+
+    ANNOTATIONS = {"title", "description", "example", "default"}
+    TYPES = {"object": dict, "array": list, "string": str, "boolean": bool}
+
+    def __init__(self, doc):
+        self.doc = doc
+        self.seen = set()  # (name of the schema, name of the member)
+
+    def resolve(self, obj):
+        """(object, its name when it is a component)."""
+        name = None
+        while "$ref" in obj:
+            ref = obj["$ref"]
+            assert ref.startswith("#/"), "a reference to elsewhere: " + ref
+            obj = self.doc
+            for part in ref[2:].split("/"):
+                assert part in obj, "nothing at " + ref
+                obj = obj[part]
+            name = ref.rsplit("/", 1)[1]
+        return obj, name
+
+    def check(self, schema, value, at="", name=None):
+        schema, own = self.resolve(schema)
+        name = own or name
+        if value is None and schema.get("nullable"):
+            return
+        for key, arg in schema.items():
+            if key in self.ANNOTATIONS or key in ("nullable",):
+                continue
+            rule = getattr(self, "rule_" + key, None)
+            assert rule is not None, "%s: keyword %s is not known" % (at, key)
+            rule(schema, arg, value, at, name)
+
+    def rule_type(self, _, arg, value, at, __):
+        if arg == "integer":
+            good = isinstance(value, int) and not isinstance(value, bool)
+        elif arg == "number":
+            good = isinstance(value, (int, float)) and not isinstance(value, bool) and math.isfinite(value)
+        else:
+            good = isinstance(value, self.TYPES[arg])
+        assert good, "%s: %r is not of type %s" % (at, value, arg)
+
+    def rule_enum(self, _, arg, value, at, __):
+        assert value in arg, "%s: %r is not one of %r" % (at, value, arg)
+
+    def rule_not(self, _, arg, value, at, name):
+        try:
+            self.check(arg, value, at, name)
+        except AssertionError:
+            return
+        raise AssertionError("%s: is not allowed" % at)
+
+    def rule_properties(self, _, arg, value, at, name):
+        for key, schema in arg.items():
+            if isinstance(value, dict) and key in value:
+                self.seen.add((name, key))
+                self.check(schema, value[key], "%s.%s" % (at, key), "%s.%s" % (name, key))
+
+    def rule_additionalProperties(self, schema, arg, value, at, name):
+        for key in value if isinstance(value, dict) else ():
+            if key in schema.get("properties", {}):
+                continue
+            assert arg is not False, "%s: member %s is not in the document" % (at, key)
+            self.check(arg, value[key], "%s.%s" % (at, key), name)
+
+    def rule_required(self, _, arg, value, at, __):
+        for key in arg:
+            assert not isinstance(value, dict) or key in value, "%s: member %s is missing" % (at, key)
+
+    def rule_items(self, _, arg, value, at, name):
+        for i, item in enumerate(value):
+            self.check(arg, item, "%s[%d]" % (at, i), name)
+
+    def rule_pattern(self, _, arg, value, at, __):
+        assert re.search(arg, value), "%s: %r does not match %s" % (at, value, arg)
+
+    def rule_format(self, _, arg, value, at, __):
+        assert arg in ("date-time", "int32", "int64"), "%s: format %s is not known" % (at, arg)
+        if arg == "date-time":
+            parse_time(value)
+        elif arg == "int32":
+            assert -2**31 <= value < 2**31, at
+
+    def rule_minimum(self, _, arg, value, at, __):
+        assert value >= arg, "%s: %r" % (at, value)
+
+    def rule_maximum(self, _, arg, value, at, __):
+        assert value <= arg, "%s: %r" % (at, value)
+
+    def rule_minLength(self, _, arg, value, at, __):
+        assert len(value) >= arg, "%s: %r" % (at, value)
+
+    def rule_maxLength(self, _, arg, value, at, __):
+        assert len(value) <= arg, "%s: %r" % (at, value)
+
+    def rule_minItems(self, _, arg, value, at, __):
+        assert len(value) >= arg, "%s: %r" % (at, value)
+
+    def rule_maxItems(self, _, arg, value, at, __):
+        assert len(value) <= arg, "%s: %r" % (at, value)
+
+    def rule_minProperties(self, _, arg, value, at, __):
+        assert len(value) >= arg, "%s: %r" % (at, value)
+
+
+def operations(doc):
+    for path, item in doc["paths"].items():
+        for method in METHODS:
+            if method in item:
+                yield path, method, item[method], "servers" in item
+
+
+def references(node):
+    """All $ref values of a document."""
+    if isinstance(node, dict):
+        if isinstance(node.get("$ref"), str):
+            yield node["$ref"]
+        for v in node.values():
+            yield from references(v)
+    elif isinstance(node, list):
+        for v in node:
+            yield from references(v)
+
+
+class Page(html.parser.HTMLParser):
+    """What a page is made of: elements left open, ids, targets, inline styles."""
+
+    VOID = ("meta", "br")
+
+    def __init__(self, text):
+        super().__init__()
+        self.open, self.ids, self.hrefs, self.tags, self.styles, self.attributes = [], [], [], set(), [], set()
+        self.feed(text)
+
+    def handle_starttag(self, tag, attrs):
+        self.tags.add(tag)
+        self.attributes.update(k for k, _ in attrs)
+        self.ids += [v for k, v in attrs if k == "id"]
+        self.hrefs += [v for k, v in attrs if k in ("href", "src", "action")]
+        if tag not in self.VOID:
+            self.open.append(tag)
+
+    def handle_endtag(self, tag):
+        assert self.open and self.open.pop() == tag, "</%s> at %s" % (tag, self.getpos())
+
+    def handle_data(self, data):
+        if self.open and self.open[-1] == "style":
+            self.styles.append(data)
+
+
+class OpenApi(Case):
+    ADAPTERS = ("validation",)
+    POOL_ADAPTERS = ("validation",)
+
+    @classmethod
+    def setUpClass(cls):
+        cls.folder = tempfile.mkdtemp(prefix="hfd-it-openapi-")
+        path = os.path.join(cls.folder, "spec.yaml")
+        with open(path, "w", encoding="utf-8") as f:
+            f.write(SPEC_SCHEMA)
+        cls.FLAGS = ("--fleet-spec-schema", path)
+        super().setUpClass()
+
+    @classmethod
+    def tearDownClass(cls):
+        super().tearDownClass()
+        shutil.rmtree(cls.folder)
+
+    def setUp(self):
+        super().setUp()
+        self.ops = Client(self.server, ops=True)
+        self.addCleanup(self.ops.close)
+        self.doc = self.client.get(BASE + "/openapi").json
+        self.schemas = Schemas(self.doc)
+        self.operations = {op["operationId"]: (path, method, op, ops) for path, method, op, ops in operations(self.doc)}
+        self.answers = set()  # (operationId, status)
+
+    # ---- the document ----------------------------------------------------------------------------------------------------------------
+
+    # The document keeps the rules that its readers, people and generators, rely on.
+    def test_lint(self):
+        doc = self.doc
+        self.assertRegex(doc["openapi"], r"^3\.0\.[0-9]+$")
+        ids = [op["operationId"] for _, _, op, _ in operations(doc)]
+        self.assertEqual(len(ids), len(set(ids)), "operationIds are unique")
+        tags = {t["name"] for t in doc["tags"]}
+        for path, method, op, _ in operations(doc):
+            where = "%s %s" % (method, path)
+            self.assertTrue(op.get("summary"), where)
+            self.assertTrue(op["tags"] and set(op["tags"]) <= tags, where)
+            self.assertIn("default", op["responses"], where)
+            self.assertTrue(any(s.startswith("2") for s in op["responses"]), where)
+            params = [self.schemas.resolve(p)[0] for p in op.get("parameters", [])]
+            self.assertEqual(sorted(re.findall(r"\{([^}]+)\}", path)), sorted(p["name"] for p in params if p["in"] == "path"), where)
+            self.assertEqual(len({(p["name"], p["in"]) for p in params}), len(params), where)
+            self.assertTrue(all(p["required"] for p in params if p["in"] == "path"), where)
+            self.assertEqual("requestBody" in op, method in ("put", "post", "patch"), where)
+            for status, ref in op["responses"].items():
+                response = self.schemas.resolve(ref)[0]
+                self.assertTrue(response["description"], where)
+                self.assertIn("X-Request-ID", response["headers"], where)
+
+    # Every reference leads somewhere, and every component is used.
+    def test_references(self):
+        used = set(references(self.doc))
+        for ref in used:
+            self.schemas.resolve({"$ref": ref})
+        for section, items in self.doc["components"].items():
+            for name in items:
+                self.assertIn("#/components/%s/%s" % (section, name), used, "a component that nothing uses")
+
+    # Names that clients made from HyperFleet's own document know.
+    def test_names_are_hyperfleets(self):
+        for name in ("Cluster", "ClusterSpec", "ClusterStatus", "ClusterList", "ClusterCreateRequest", "NodePool", "NodePoolSpec", "NodePoolStatus",
+                     "NodePoolList", "NodePoolCreateRequest", "AdapterStatus", "AdapterStatusList", "AdapterStatusCreateRequest", "AdapterCondition",
+                     "ConditionRequest", "ResourceCondition", "ResourceConditionStatus", "AdapterConditionStatus", "OrderDirection", "Error",
+                     "InputData", "OutputData", "AsyncProgressHint"):
+            self.assertIn(name, self.doc["components"]["schemas"])
+
+    # Examples are as their schemas say.
+    def test_examples_are_valid(self):
+        components = self.doc["components"]
+        holders = [(n, c) for s in ("requestBodies", "responses") for n, r in components[s].items() for c in r.get("content", {}).values()]
+        self.assertGreater(sum("example" in c for _, c in holders), 10)
+        for name, content in holders:
+            if "example" in content:
+                self.schemas.check(content["schema"], content["example"], name)
+        for name, param in components["parameters"].items():
+            if "example" in param:
+                self.schemas.check(param["schema"], param["example"], name)
+
+    # One document, wherever it is served.
+    def test_it_is_served_on_both_listeners(self):
+        answer = self.ops.get("/docs/spec.json")
+        self.assertEqual((answer.status, answer.header("Content-Type")), (200, "application/json"))
+        self.assertEqual(answer.json, self.doc)
+        self.assertEqual(self.client.request("HEAD", BASE + "/openapi").status, 200)
+
+    # The page needs nothing from elsewhere, runs nothing, and shows every operation.
+    def test_the_page(self):
+        answer = self.client.get(BASE + "/openapi.html")
+        self.assertEqual((answer.status, answer.header("Content-Type")), (200, "text/html; charset=utf-8"))
+        page = Page(answer.body.decode("utf-8"))
+        self.assertEqual(page.open, [])
+        self.assertEqual(len(page.ids), len(set(page.ids)))
+        self.assertEqual([h for h in page.hrefs if h != "openapi" and not (h[0] == "#" and h[1:] in page.ids)], [])
+        self.assertEqual(page.tags & {"script", "img", "link", "iframe", "object", "form", "base"}, set())
+        self.assertEqual({a for a in page.attributes if a.startswith("on") or a in ("style", "src")}, set())
+        self.assertEqual([i for i in self.operations if i not in page.ids], [])
+        policy = dict(d.strip().split(" ", 1) for d in answer.header("Content-Security-Policy").split(";"))
+        self.assertEqual(policy["default-src"], "'none'")
+        digest = base64.b64encode(hashlib.sha256("".join(page.styles).encode("utf-8")).digest()).decode("ascii")
+        self.assertEqual(policy["style-src"], "'sha256-%s'" % digest)
+        self.assertEqual(answer.header("X-Content-Type-Options"), "nosniff")
+
+    # ---- the answers -----------------------------------------------------------------------------------------------------------------
+
+    def call(self, oid, want, body=None, headers=None, query=None, **params):
+        """Calls an operation as the document describes it, and holds the answer against the document."""
+        path, method, op, ops = self.operations[oid]
+        target = re.sub(r"\{([^}]+)\}", lambda m: urllib.parse.quote(params[m.group(1)], safe=""), path)
+        if query:
+            known = {self.schemas.resolve(p)[0]["name"] for p in op.get("parameters", [])}
+            self.assertLessEqual(set(query), known, "%s: a parameter that is not in the document" % oid)
+            target += "?" + urllib.parse.urlencode(query)
+        answer = (self.ops if ops else self.client).request(method.upper(), target, body, headers)
+        self.assertEqual(answer.status, want, oid)
+        self.assertIn(str(want), op["responses"], "%s: a status that is not in the document" % oid)
+        self.answers.add((oid, str(want)))
+        self.check_answer(oid, self.schemas.resolve(op["responses"][str(want)])[0], answer)
+        if want < 300 and body is not None:
+            content = self.schemas.resolve(op["requestBody"])[0]["content"]
+            self.schemas.check(content["application/json"]["schema"], body, oid + " body")
+        return answer
+
+    def check_answer(self, oid, response, answer):
+        where = "%s %d" % (oid, answer.status)
+        for name, ref in response["headers"].items():
+            value = answer.header(name)
+            self.assertIsNotNone(value, "%s: header %s" % (where, name))
+            schema = self.schemas.resolve(self.schemas.resolve(ref)[0]["schema"])[0]
+            self.schemas.check(schema, int(value) if schema["type"] == "integer" else value, "%s %s" % (where, name))
+        for name in ("Set-Humanitec-Driver-Cookie", "Retry-After", "Allow"):
+            self.assertEqual(answer.header(name) is not None, name in response["headers"], "%s: header %s" % (where, name))
+        if "content" not in response:
+            self.assertEqual(answer.body, b"", where)
+            return
+        self.assertEqual(len(response["content"]), 1)
+        ((ctype, content),) = response["content"].items()
+        self.assertEqual(answer.header("Content-Type").split(";")[0], ctype, where)
+        value = answer.json if ctype.endswith("json") else answer.body.decode("utf-8")
+        self.schemas.check(content["schema"], value, where)
+
+    def driver_walk(self, suffix, prefix, make):
+        """All answers of the driver contract on one form of the path."""
+        get, put, delete = ("%sResource%s" % (m, suffix) for m in ("get", "put", "delete"))
+        gid, body = guresid(), make({"region": "eu"})
+        at = dict(prefix, GUResID=gid)
+        self.call(get, 404, **at)
+        self.call(delete, 204, **at)
+        cookie = self.call(put, 202, body, **at).cookie
+        self.call(put, 409, make({"region": "us"}), **at)
+        self.call(get, 202, headers={COOKIE: cookie}, **at)
+        self.fleet.ready(gid)
+        self.call(put, 200, body, **at)
+        self.call(get, 200, **at)
+        self.call(put, 413, "x" * 1100000, **at)
+        for oid, given in ((get, None), (put, body), (delete, None)):
+            self.call(oid, 400, given, headers={COOKIE: "forged"}, **at)
+        return gid, body, at, (get, put, delete)
+
+    def driver_end(self, gid, at, calls):
+        self.call(calls[2], 202, **at)
+        self.call(calls[0], 202, **at)
+        self.fleet.finish_delete(gid)
+        self.call(calls[2], 204, **at)
+
+    def walk_driver(self):
+        cluster = lambda spec: cluster_input(spec=spec, nodepools=[{"name": "workers", "spec": {"replicas": 2}}])
+        for suffix, prefix in (("", {}), ("OfType", {"driver": "clusters"})):
+            gid, _, at, calls = self.driver_walk(suffix, prefix, cluster)
+            # A fault after it was ready shows in the output.
+            (resource,), _ = self.fleet.of(gid)
+            self.fleet.accepted(resource, "validation", available=False, reason="NodesLost", message="two of three nodes are gone")
+            self.call(calls[0], 200, **at)
+            self.driver_end(gid, at, calls)
+        owner, _, _ = self.brought_ready()
+        pool = lambda spec: nodepool_input(cluster_guresid=owner, spec=spec)
+        gid, _, at, calls = self.driver_walk("OfType", {"driver": "nodepools"}, pool)
+        self.driver_end(gid, at, calls)
+
+    def walk_resource(self, kind, suffix, made, at, missing):
+        """All answers about one resource that was just made, up to its forced removal."""
+        one = "ById" + suffix
+        oid = lambda verb: "%s%s%s" % (verb, kind, one)
+        statuses = lambda verb: "%s%sStatuses%s" % (verb, kind, suffix)
+        force = "forceDelete%s%s" % (kind, suffix)
+        huge = {"labels": {"x": "y" * 1100000}}
+        good = report_body("validation", 1, data={"a": 1})
+        good["metadata"] = {"job_name": "j"}
+
+        self.call(oid("get"), 200, **at)
+        self.call(oid("patch"), 200, {"labels": {"a": "b"}}, **at)
+        self.call(oid("patch"), 400, {"spec": {"nodes": 101, "replicas": 101}}, **at)
+        self.call(oid("patch"), 413, huge, **at)
+        for verb in ("post", "put"):
+            self.call(statuses(verb), 201, dict(good, observed_time=report_body("x", 1)["observed_time"]), **at)
+            self.call(statuses(verb), 204, report_body("validation", 99), **at)
+            self.call(statuses(verb), 400, {}, **at)
+            self.call(statuses(verb), 413, huge, **at)
+            self.call(statuses(verb), 404, good, **missing)
+        self.call(statuses("get"), 200, query={"page": 1, "pageSize": 10, "size": 10}, **at)
+        self.call(statuses("get"), 400, query={"page": 0}, **at)
+        self.call(statuses("get"), 404, **missing)
+        for verb, body in (("get", None), ("patch", {"spec": {}}), ("delete", None)):
+            self.call(oid(verb), 404, body, **missing)
+        self.call(force, 404, {"reason": "gone"}, **missing)
+        self.call(force, 409, {"reason": "not yet"}, **at)
+        self.call(oid("delete"), 202, **at)
+        self.call(oid("get"), 200, **at)
+        self.call(oid("patch"), 409, {"spec": {}}, **at)
+        self.call(force, 400, {}, **at)
+        self.call(force, 413, huge, **at)
+        self.call(force, 204, {"reason": "its adapter is no more"}, **at)
+        self.call(oid("get"), 404, **at)
+
+    def walk_fleet(self):
+        make = lambda name: self.call("postCluster", 201, {"kind": "Cluster", "name": name, "spec": {}, "labels": {"a": "b"}}).json
+        cluster = make("walk-one")
+        self.call("postCluster", 409, {"kind": "Cluster", "name": "walk-one", "spec": {}})
+        self.call("postCluster", 400, {"kind": "Pod", "spec": {"nodes": 101}})
+        self.call("postCluster", 413, {"labels": {"x": "y" * 1100000}})
+        lists = {"page": 1, "pageSize": 10, "size": 10, "orderBy": "name desc", "order": "asc", "search": "name='walk-one'"}
+        of_cluster = {"cluster_id": cluster["id"]}
+        make_pool = lambda name: self.call("createNodePool", 201, {"kind": "NodePool", "name": name, "spec": {}}, **of_cluster).json
+        pools = [make_pool("pool-a"), make_pool("pool-b")]
+        self.call("createNodePool", 409, {"kind": "NodePool", "name": "pool-a", "spec": {}}, **of_cluster)
+        self.call("createNodePool", 400, {}, **of_cluster)
+        self.call("createNodePool", 413, {"labels": {"x": "y" * 1100000}}, **of_cluster)
+        self.call("createNodePool", 404, {"kind": "NodePool", "name": "pool-a", "spec": {}}, cluster_id="2none")
+        for oid, at in (("getClusters", {}), ("getNodePools", {}), ("getNodePoolsByClusterId", of_cluster)):
+            self.call(oid, 200, query=lists, **at)
+            self.call(oid, 200, **at)
+            self.call(oid, 400, query={"search": "name="}, **at)
+        reduced = self.call("getClusters", 400, query={"fields": "no_such_member"})
+        self.assertIn("no_such_member", reduced.json["detail"])
+        self.call("getNodePoolsByClusterId", 404, cluster_id="2none")
+        self.walk_resource("NodePool", "", pools[0], dict(of_cluster, nodepool_id=pools[0]["id"]), dict(of_cluster, nodepool_id="2none"))
+        self.walk_resource("NodePool", "Flat", pools[1], {"nodepool_id": pools[1]["id"]}, {"nodepool_id": "2none"})
+        self.walk_resource("Cluster", "", cluster, of_cluster, {"cluster_id": "2none"})
+
+    def walk_rest(self):
+        for oid in ("getMetadata", "getOpenapi", "getOpenapiPage", "getLivez", "getAlive", "getHealthz", "getReadyz", "getHealth", "getMetrics",
+                    "getSpec"):
+            self.call(oid, 200)
+
+    def members_of_answers(self):
+        """(schema, member) of every closed schema that an answer can contain."""
+        todo = [r["$ref"] for name, resp in self.doc["components"]["responses"].items() for c in resp.get("content", {}).values()
+                for r in [c["schema"]] if "$ref" in r]
+        done = set()
+        while todo:
+            ref = todo.pop()
+            if ref in done:
+                continue
+            done.add(ref)
+            schema, name = self.schemas.resolve({"$ref": ref})
+            todo += list(references(schema))
+            for member in schema.get("properties", {}):
+                yield name, member
+
+    # Every operation is called to every status that it declares; each answer is as declared, and no declared member stays unseen.
+    def test_every_answer_is_as_described(self):
+        self.walk_driver()
+        self.walk_fleet()
+        self.walk_rest()
+        for oid, (_, _, op, _) in self.operations.items():
+            for status in op["responses"]:
+                if status == "default" or status in UNSEEN:
+                    continue
+                self.assertIn((oid, status), self.answers, "the document declares what no answer showed")
+        never = {("Health", "reason"), ("OpsError", "error"), ("OpsError", "message")}
+        unseen = set(self.members_of_answers()) - self.schemas.seen - never
+        self.assertEqual(unseen, set(), "members that no answer had")
+
+    # What is turned away before any operation has the form that `default` promises.
+    def test_default_answers(self):
+        schemas = self.doc["components"]["schemas"]
+        for client, method, path, name, status in ((self.client, "PATCH", "/x", "Error", 405), (self.client, "GET", "/a/b/c", "Error", 404),
+                                                   (self.client, "PUT", BASE + "/clusters", "Problem", 405),
+                                                   (self.client, "GET", BASE + "/nothing", "Problem", 404),
+                                                   (self.ops, "POST", "/livez", "OpsError", 405), (self.ops, "GET", "/nothing", "OpsError", 404)):
+            answer = client.request(method, path)
+            self.assertEqual(answer.status, status)
+            self.schemas.check(schemas[name], answer.json, path, name)
+
+    # The validator of this test can fail: what is not in the document is found.
+    def test_the_validator_finds_faults(self):
+        good = self.client.post(BASE + "/clusters", {"kind": "Cluster", "name": "faults", "spec": {}}).json
+        ref = {"$ref": "#/components/schemas/Cluster"}
+        self.schemas.check(ref, good)
+        cond = good["status"]["conditions"][0]
+        for wrong in (dict(good, more=1), {k: v for k, v in good.items() if k != "href"}, dict(good, kind="Pod"), dict(good, generation="1"),
+                      dict(good, generation=0), dict(good, created_time="yesterday"), dict(good, labels={"a": 1}),
+                      dict(good, status={"conditions": [dict(cond, status="Unknown")]}), dict(good, status={"conditions": [dict(cond, x=1)]})):
+            with self.assertRaises((AssertionError, ValueError), msg=json.dumps(wrong)):
+                self.schemas.check(ref, wrong)
+
+
+if __name__ == "__main__":
+    unittest.main()

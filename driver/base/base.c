@@ -27,6 +27,7 @@ static void init_once(void)
     json_object_seed((size_t)seed | ((size_t)1 << 31));
     hfd_json_watch_memory();
     hfd_metric_set(HFD_METRIC_BUILD_INFO, HFD_LABELS(HFD_VERSION), 1);
+    hfd_metric_set(HFD_METRIC_API_BUILD_INFO, NULL, 1);
     once_rc = HFD_OK;
 }
 

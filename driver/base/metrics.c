@@ -14,17 +14,19 @@
 enum kind {
     COUNTER,
     GAUGE,
-    HISTOGRAM
+    HISTOGRAM,
+    FROM_5_MS, /* a histogram whose first bucket is HyperFleet's */
 };
 
 #define LABELS_MAX 3
 #define LABEL_VALUE_MAX 64
 #define SLOTS 64
 
-#define ROW(name, kind, text, labels, help) [HFD_METRIC_##name] = {kind, text, labels, help},
+#define ROW(name, kind, text, constants, labels, help) [HFD_METRIC_##name] = {kind, text, constants, labels, help},
 static const struct def {
     enum kind kind;
     const char *name;
+    const char *constants; /* labels as they are printed */
     const char *labels;
     const char *help;
 } defs[HFD_METRIC_COUNT] = {HFD_METRIC_LIST(ROW)};
@@ -50,25 +52,31 @@ static const struct {
     {10000000, "10"},
 };
 #define BOUNDS (sizeof(bounds) / sizeof(bounds[0]))
+#define BOUND_5_MS 2
 
-struct series {
-    struct series *next_in_slot; /* set before the series is published, constant from then on */
-    struct series *next;
+struct hfd_series {
+    struct hfd_series *next_in_slot; /* set before the series is published, constant from then on */
+    struct hfd_series *next;
     char label[LABELS_MAX][LABEL_VALUE_MAX + 1];
     _Atomic int64_t value;                /* counter, gauge; a histogram's sum in microseconds */
     _Atomic uint64_t buckets[BOUNDS + 1]; /* not cumulative; the last one is +Inf */
 };
 
 struct family {
-    struct series *_Atomic slots[SLOTS];
-    struct series *_Atomic newest;
+    struct hfd_series *_Atomic slots[SLOTS];
+    struct hfd_series *_Atomic newest;
     size_t count; /* under the lock */
 };
 
 static struct family families[HFD_METRIC_COUNT];
 /* Metrics without labels: they exist, with 0, from the start. */
-static struct series singles[HFD_METRIC_COUNT];
+static struct hfd_series singles[HFD_METRIC_COUNT];
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+
+static bool is_histogram(enum hfd_metric m)
+{
+    return defs[m].kind == HISTOGRAM || defs[m].kind == FROM_5_MS;
+}
 
 static size_t label_count(enum hfd_metric m)
 {
@@ -100,9 +108,9 @@ static size_t slot_of(const char *const *labels, size_t n)
     return h % SLOTS;
 }
 
-static struct series *find(struct family *f, size_t slot, const char *const *labels, size_t n)
+static struct hfd_series *find(struct family *f, size_t slot, const char *const *labels, size_t n)
 {
-    struct series *s = atomic_load_explicit(&f->slots[slot], memory_order_acquire);
+    struct hfd_series *s = atomic_load_explicit(&f->slots[slot], memory_order_acquire);
 
     for (; s != NULL; s = s->next_in_slot) {
         size_t i = 0;
@@ -117,10 +125,10 @@ static struct series *find(struct family *f, size_t slot, const char *const *lab
 }
 
 /* Under the lock. @return NULL when memory is short: the sample is lost, the work goes on */
-static struct series *publish(struct family *f, const char *const *labels, size_t n)
+static struct hfd_series *publish(struct family *f, const char *const *labels, size_t n)
 {
     size_t slot = slot_of(labels, n);
-    struct series *s = find(f, slot, labels, n);
+    struct hfd_series *s = find(f, slot, labels, n);
 
     if (s != NULL)
         return s;
@@ -137,12 +145,12 @@ static struct series *publish(struct family *f, const char *const *labels, size_
     return s;
 }
 
-static struct series *series_of(enum hfd_metric m, const char *const *labels)
+struct hfd_series *hfd_metric_series(enum hfd_metric m, const char *const *labels)
 {
     static const char *const other[LABELS_MAX] = {"other", "other", "other"};
     size_t n = label_count(m);
     struct family *f = &families[m];
-    struct series *s;
+    struct hfd_series *s;
 
     HFD_ASSERT(n <= LABELS_MAX && (n == 0) == (labels == NULL));
     if (n == 0)
@@ -159,30 +167,31 @@ static struct series *series_of(enum hfd_metric m, const char *const *labels)
     return s;
 }
 
-void hfd_metric_add(enum hfd_metric m, const char *const *labels, int64_t delta)
+void hfd_series_add(struct hfd_series *s, int64_t delta)
 {
-    struct series *s = series_of(m, labels);
-
-    HFD_ASSERT(defs[m].kind == GAUGE || (defs[m].kind == COUNTER && delta >= 0));
     if (s != NULL)
         atomic_fetch_add_explicit(&s->value, delta, memory_order_relaxed);
 }
 
+void hfd_metric_add(enum hfd_metric m, const char *const *labels, int64_t delta)
+{
+    HFD_ASSERT(defs[m].kind == GAUGE || (defs[m].kind == COUNTER && delta >= 0));
+    hfd_series_add(hfd_metric_series(m, labels), delta);
+}
+
 void hfd_metric_set(enum hfd_metric m, const char *const *labels, int64_t value)
 {
-    struct series *s = series_of(m, labels);
+    struct hfd_series *s = hfd_metric_series(m, labels);
 
     HFD_ASSERT(defs[m].kind == GAUGE);
     if (s != NULL)
         atomic_store_explicit(&s->value, value, memory_order_relaxed);
 }
 
-void hfd_metric_observe_us(enum hfd_metric m, const char *const *labels, int64_t duration_us)
+void hfd_series_observe_us(struct hfd_series *s, int64_t duration_us)
 {
-    struct series *s = series_of(m, labels);
     size_t i = 0;
 
-    HFD_ASSERT(defs[m].kind == HISTOGRAM);
     if (s == NULL)
         return;
     if (duration_us < 0)
@@ -191,6 +200,12 @@ void hfd_metric_observe_us(enum hfd_metric m, const char *const *labels, int64_t
         i++;
     atomic_fetch_add_explicit(&s->buckets[i], 1, memory_order_relaxed);
     atomic_fetch_add_explicit(&s->value, duration_us, memory_order_relaxed);
+}
+
+void hfd_metric_observe_us(enum hfd_metric m, const char *const *labels, int64_t duration_us)
+{
+    HFD_ASSERT(is_histogram(m));
+    hfd_series_observe_us(hfd_metric_series(m, labels), duration_us);
 }
 
 /* A label value: backslash, quote and line feed escaped, not UTF-8 replaced. */
@@ -216,11 +231,15 @@ static void add_value(struct hfd_buf *b, const char *v)
 }
 
 /* `{a="x",le="0.1"} `, or nothing but a space when there are no labels. */
-static void add_labels(struct hfd_buf *b, enum hfd_metric m, const struct series *s, const char *le)
+static void add_labels(struct hfd_buf *b, enum hfd_metric m, const struct hfd_series *s, const char *le)
 {
     const char *name = defs[m].labels;
     const char *sep = "{";
 
+    if (defs[m].constants[0] != '\0') {
+        hfd_buf_addf(b, "{%s", defs[m].constants);
+        sep = ",";
+    }
     for (size_t i = 0; i < label_count(m); i++) {
         size_t len = strcspn(name, ",");
 
@@ -237,7 +256,7 @@ static void add_labels(struct hfd_buf *b, enum hfd_metric m, const struct series
     hfd_buf_add(b, hfd_slice_of(*sep == ',' ? "} " : " "));
 }
 
-static void render_histogram(struct hfd_buf *b, enum hfd_metric m, struct series *s)
+static void render_histogram(struct hfd_buf *b, enum hfd_metric m, struct hfd_series *s)
 {
     const char *name = defs[m].name;
     int64_t sum_us = atomic_load_explicit(&s->value, memory_order_relaxed);
@@ -245,6 +264,8 @@ static void render_histogram(struct hfd_buf *b, enum hfd_metric m, struct series
 
     for (size_t i = 0; i <= BOUNDS; i++) {
         seen += atomic_load_explicit(&s->buckets[i], memory_order_relaxed);
+        if (defs[m].kind == FROM_5_MS && i < BOUND_5_MS)
+            continue; /* in the next bucket */
         hfd_buf_addf(b, "%s_bucket", name);
         add_labels(b, m, s, i < BOUNDS ? bounds[i].text : "+Inf");
         hfd_buf_addf(b, "%" PRIu64 "\n", seen);
@@ -258,9 +279,9 @@ static void render_histogram(struct hfd_buf *b, enum hfd_metric m, struct series
     hfd_buf_addf(b, "%" PRIu64 "\n", seen);
 }
 
-static void render_series(struct hfd_buf *b, enum hfd_metric m, struct series *s)
+static void render_series(struct hfd_buf *b, enum hfd_metric m, struct hfd_series *s)
 {
-    if (defs[m].kind == HISTOGRAM) {
+    if (is_histogram(m)) {
         render_histogram(b, m, s);
         return;
     }
@@ -271,10 +292,10 @@ static void render_series(struct hfd_buf *b, enum hfd_metric m, struct series *s
 
 void hfd_metrics_render(struct hfd_buf *b)
 {
-    static const char *const types[] = {[COUNTER] = "counter", [GAUGE] = "gauge", [HISTOGRAM] = "histogram"};
+    static const char *const types[] = {[COUNTER] = "counter", [GAUGE] = "gauge", [HISTOGRAM] = "histogram", [FROM_5_MS] = "histogram"};
 
     for (enum hfd_metric m = 0; m < HFD_METRIC_COUNT; m++) {
-        struct series *s = atomic_load_explicit(&families[m].newest, memory_order_acquire);
+        struct hfd_series *s = atomic_load_explicit(&families[m].newest, memory_order_acquire);
 
         hfd_buf_addf(b, "# HELP %s %s\n# TYPE %s %s\n", defs[m].name, defs[m].help, defs[m].name, types[defs[m].kind]);
         if (label_count(m) == 0)

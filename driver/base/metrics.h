@@ -8,26 +8,31 @@
 
 #include "driver/base/buf.h"
 
+#define HFD_API_ALL "component=\"api\",version=\"" HFD_VERSION "\"" /* on all metrics that HyperFleet's own server has */
+
 /* clang-format off */
-/*  enum name,            kind,      prometheus name,                    labels (comma list), help */
-#define HFD_METRIC_LIST(X)                                                                                                        \
-    X(BUILD_INFO,         GAUGE,     "hfd_build_info",                   "version",              "Constant 1, labelled by version.") \
-    X(HTTP_REQUESTS,      COUNTER,   "hfd_http_requests_total",          "method,route,code",    "Requests answered.")           \
-    X(HTTP_SECONDS,       HISTOGRAM, "hfd_http_request_duration_seconds","method,route",         "Time from head to answer.")    \
-    X(HTTP_CONNECTIONS,   GAUGE,     "hfd_http_connections",             "",                     "Open connections.")            \
-    X(HTTP_INFLIGHT,      GAUGE,     "hfd_http_requests_in_flight",      "",                     "Requests waiting for an answer.") \
-    X(HTTP_REFUSED,       COUNTER,   "hfd_http_refused_total",           "reason",               "Requests or connections turned away at the door.") \
-    X(STORE_COMMITS,      COUNTER,   "hfd_store_commits_total",          "",                     "Commits of the writer.")       \
-    X(STORE_JOBS,         COUNTER,   "hfd_store_jobs_total",             "result",               "Write jobs by result code.")   \
-    X(STORE_COMMIT_SECONDS,HISTOGRAM,"hfd_store_commit_duration_seconds","",                     "Time of one commit, with its jobs.") \
-    X(STORE_QUEUE,        GAUGE,     "hfd_store_queue_length",           "",                     "Write jobs waiting.")          \
-    X(STORE_OK,           GAUGE,     "hfd_store_ok",                     "",                     "1 while the store accepts work, 0 after it failed.") \
-    X(TRANSITIONS,        COUNTER,   "hfd_resource_transitions_total",   "from,to",              "State changes of driver resources.") \
-    X(REPORTS,            COUNTER,   "hfd_fleet_reports_total",          "kind,outcome",         "Adapter reports by outcome.")  \
-    X(NEVER,              COUNTER,   "hfd_never_total",                  "",                     "Things that cannot happen, and did.")
+/*  enum name,            kind,      prometheus name,                         constant labels, labels (comma list), help */
+#define HFD_METRIC_LIST(X)                                                                                                                 \
+    X(BUILD_INFO,         GAUGE,     "hfd_build_info",                        "",          "version",           "Constant 1, labelled by version.") \
+    X(HTTP_REQUESTS,      COUNTER,   "hfd_http_requests_total",               "",          "method,route,code", "Requests answered.")      \
+    X(HTTP_SECONDS,       HISTOGRAM, "hfd_http_request_duration_seconds",     "",          "method,route",      "Time from head to answer.") \
+    X(HTTP_CONNECTIONS,   GAUGE,     "hfd_http_connections",                  "",          "",                  "Open connections.")       \
+    X(HTTP_INFLIGHT,      GAUGE,     "hfd_http_requests_in_flight",           "",          "",                  "Requests waiting for an answer.") \
+    X(HTTP_REFUSED,       COUNTER,   "hfd_http_refused_total",                "",          "reason",            "Requests or connections turned away at the door.") \
+    X(STORE_COMMITS,      COUNTER,   "hfd_store_commits_total",               "",          "",                  "Commits of the writer.")  \
+    X(STORE_JOBS,         COUNTER,   "hfd_store_jobs_total",                  "",          "result",            "Write jobs by result code.") \
+    X(STORE_COMMIT_SECONDS,HISTOGRAM,"hfd_store_commit_duration_seconds",     "",          "",                  "Time of one commit, with its jobs.") \
+    X(STORE_QUEUE,        GAUGE,     "hfd_store_queue_length",                "",          "",                  "Write jobs waiting.")     \
+    X(STORE_OK,           GAUGE,     "hfd_store_ok",                          "",          "",                  "1 while the store accepts work, 0 after it failed.") \
+    X(TRANSITIONS,        COUNTER,   "hfd_resource_transitions_total",        "",          "from,to",           "State changes of driver resources.") \
+    X(REPORTS,            COUNTER,   "hfd_fleet_reports_total",               "",          "kind,outcome",      "Adapter reports by outcome.") \
+    X(NEVER,              COUNTER,   "hfd_never_total",                       "",          "",                  "Things that cannot happen, and did.") \
+    X(API_BUILD_INFO,     GAUGE,     "hyperfleet_api_build_info",             HFD_API_ALL, "",                  "Constant 1, in HyperFleet's words.") \
+    X(API_REQUESTS,       COUNTER,   "hyperfleet_api_requests_total",         HFD_API_ALL, "method,path,code",  "Requests to the HyperFleet API answered.") \
+    X(API_SECONDS,        FROM_5_MS, "hyperfleet_api_request_duration_seconds",HFD_API_ALL,"method,path,code",  "Time from head to answer of requests to the HyperFleet API.")
 /* clang-format on */
 
-#define HFD_METRIC_ENUM_(name, kind, text, labels, help) HFD_METRIC_##name,
+#define HFD_METRIC_ENUM_(name, kind, text, constants, labels, help) HFD_METRIC_##name,
 enum hfd_metric {
     HFD_METRIC_LIST(HFD_METRIC_ENUM_)
     HFD_METRIC_COUNT
@@ -39,9 +44,21 @@ enum hfd_metric {
 /** Adds to a counter or gauge. labels: one value per label name, in the table's order; NULL where there are none. */
 void hfd_metric_add(enum hfd_metric m, const char *const *labels, int64_t delta);
 void hfd_metric_set(enum hfd_metric m, const char *const *labels, int64_t value);
-/** Observes a duration in a histogram (buckets .001 .0025 .005 .01 .025 .05 .1 .25 .5 1 2.5 5 10 s). */
+/** Observes a duration in a histogram (buckets .001 .0025 .005 .01 .025 .05 .1 .25 .5 1 2.5 5 10 s; FROM_5_MS begins at .005). */
 void hfd_metric_observe_us(enum hfd_metric m, const char *const *labels, int64_t duration_us);
 #define HFD_LABELS(...) ((const char *const[]){__VA_ARGS__})
+
+struct hfd_series;
+
+/**
+ * One series, for those who count in it often and keep it: it never goes away.
+ * @return NULL when memory is short: the functions below take that and count nothing
+ */
+struct hfd_series *hfd_metric_series(enum hfd_metric m, const char *const *labels);
+/** hfd_metric_add of a counter or gauge. */
+void hfd_series_add(struct hfd_series *s, int64_t delta);
+/** hfd_metric_observe_us of a histogram. */
+void hfd_series_observe_us(struct hfd_series *s, int64_t duration_us);
 
 /** The whole exposition, with process_* (cpu seconds, resident and virtual bytes, fds, start time). */
 void hfd_metrics_render(struct hfd_buf *b);

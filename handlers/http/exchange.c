@@ -7,6 +7,7 @@
 #include "driver/base/log.h"
 #include "driver/base/metrics.h"
 #include "driver/fleet/ksuid.h"
+#include "handlers/http/count.h"
 #include "handlers/http/http_int.h"
 #include "handlers/http/reply.h"
 
@@ -33,7 +34,6 @@ struct hfd_exchange {
     bool job_out;
     int64_t started_us; /* mono */
     char id[HFD_KSUID_LEN];
-    char status_text[12];
     char path_log[LOG_PATH_MAX_BYTES]; /* outlives the request, for the log */
     size_t path_log_len;
 };
@@ -94,16 +94,6 @@ static void log_request(const struct hfd_exchange *x, const char *msg, int statu
             HFD_LOG_INT("duration_us", hfd_loop_mono_us(x->loop) - x->started_us));
 }
 
-static void count_request(struct hfd_exchange *x, int status)
-{
-    const char *method = hfd_method_name(x->view.method);
-    const char *route = x->match.route != NULL ? x->match.route->name : "none";
-
-    (void)snprintf(x->status_text, sizeof(x->status_text), "%d", status);
-    hfd_metric_add(HFD_METRIC_HTTP_REQUESTS, HFD_LABELS(method, route, x->status_text), 1);
-    hfd_metric_observe_us(HFD_METRIC_HTTP_SECONDS, HFD_LABELS(method, route), hfd_loop_mono_us(x->loop) - x->started_us);
-}
-
 static void add_header(h2o_req_t *req, const char *name, hfd_slice value)
 {
     h2o_iovec_t copy = h2o_strdup(&req->pool, value.len != 0 ? value.p : "", value.len);
@@ -156,7 +146,7 @@ void hfd_exchange_reply(struct hfd_exchange *x, const struct hfd_reply *reply)
     HFD_ASSERT(!x->replied && !x->job_out && req != NULL);
     x->replied = true;
     leave_flight(x);
-    count_request(x, reply->status);
+    hfd_counter_add(x->loop->counter, x->match.route, x->view.method, reply->status, hfd_loop_mono_us(x->loop) - x->started_us);
     log_request(x, "request", reply->status, has_body ? reply->body.len : 0);
 
     req->res.status = reply->status;

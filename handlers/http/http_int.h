@@ -72,6 +72,7 @@ struct hfd_loop {
     h2o_multithread_receiver_t finished; /* jobs come back here */
     h2o_multithread_receiver_t wake;     /* only wakes the loop */
     struct hfd_sink sink;
+    struct hfd_counter *counter;
     atomic_uint senders;             /* any thread: those inside hfd_loop_send, who still use the queue */
     struct hfd_store_reader *reader; /* NULL without a store */
 

@@ -9,6 +9,7 @@
 #include "driver/base/check.h"
 #include "driver/base/log.h"
 #include "driver/base/metrics.h"
+#include "handlers/http/count.h"
 #include "handlers/http/http_int.h"
 
 #include <arpa/inet.h>
@@ -412,6 +413,8 @@ static void configure(struct hfd_server *s)
 
 hfd_rc hfd_server_open(const struct hfd_app *app, struct hfd_server **out, struct hfd_err *err)
 {
+    const struct hfd_route *routes = app->routes != NULL ? app->routes : hfd_routes;
+    const size_t route_count = app->routes != NULL ? app->route_count : hfd_route_count;
     struct hfd_server *s = calloc(1, sizeof(*s));
     hfd_rc rc;
 
@@ -430,11 +433,15 @@ hfd_rc hfd_server_open(const struct hfd_app *app, struct hfd_server **out, struc
     for (unsigned i = 0; i < s->loop_count; i++) {
         s->loops[i].magic = HFD_LOOP_MAGIC;
         s->loops[i].server = s;
+        s->loops[i].counter = hfd_counter_new(routes, route_count);
+        if (s->loops[i].counter == NULL) {
+            rc = hfd_fail(err, HFD_NOMEM, "set up the server");
+            goto out;
+        }
     }
     s->drivers[0] = app->settings->path_cluster;
     s->drivers[1] = app->settings->path_nodepool;
-    rc = hfd_router_new(app->routes != NULL ? app->routes : hfd_routes, app->routes != NULL ? app->route_count : hfd_route_count,
-                        s->drivers, 2, &s->router, err);
+    rc = hfd_router_new(routes, route_count, s->drivers, 2, &s->router, err);
     if (rc == HFD_OK)
         rc = open_listener(app->settings->listen, "listen", &s->fds[0], err);
     if (rc == HFD_OK)
@@ -506,6 +513,8 @@ void hfd_server_free(struct hfd_server **server)
     close_fd(&s->fds[1]);
     hfd_router_free(s->router);
     h2o_config_dispose(&s->conf);
+    for (unsigned i = 0; s->loops != NULL && i < s->loop_count; i++)
+        hfd_counter_free(s->loops[i].counter);
     free(s->loops);
     free(s);
 }

@@ -1,7 +1,8 @@
 """What the doors of HyperFleet's API add to a request or an answer: the caller's name, the vocabulary of conditions, bounds on reports."""
+import re
 import unittest
 
-from lib import (BASE, Case, cluster_input, conditions_of, condition, guresid, report_body)
+from lib import (BASE, Case, Client, cluster_input, conditions_of, condition, guresid, report_body)
 
 SYSTEM = "system@hyperfleet.local"
 
@@ -62,6 +63,36 @@ class NoIdentity(Case):
             answer = self.client.post(made["href"] + "/statuses", report_body("a" * length, 1))
             self.assertEqual(answer.status, status)
         self.problem(answer, 400, "HYPERFLEET-VAL-000", errors="adapter")
+
+
+class Metrics(Case):
+    def metrics(self):
+        """Sample -> value, of the metrics with HyperFleet's names."""
+        ops = Client(self.server, ops=True)
+        self.addCleanup(ops.close)
+        lines = ops.get("/metrics").body.decode("utf-8").splitlines()
+        return dict(line.rsplit(" ", 1) for line in lines if line.startswith("hyperfleet_"))
+
+    # Requests are counted under HyperFleet's names, its path being a template; what matches no route of its API is not.
+    def test_requests_have_hyperfleets_names(self):
+        made = self.client.post(BASE + "/clusters", create_body("counted")).json
+        pool = self.client.post(made["href"] + "/nodepools", create_body("pool", "NodePool")).json
+        self.fleet.accepted(pool, "validation")
+        for path in (made["href"], made["href"], BASE + "/clusters/2none", "/" + guresid(), BASE + "/nothing", "/api/hyperfleet"):
+            self.client.get(path)
+        found = self.metrics()
+        labels = 'component="api",version="%s",' % self.client.get("/api/hyperfleet").json["version"]
+        want = {("POST", "/clusters", 201): 1, ("POST", "/clusters/-/nodepools", 201): 1, ("GET", "/clusters/-", 200): 2,
+                ("GET", "/clusters/-", 404): 1, ("POST", "/clusters/-/nodepools/-/statuses", 201): 1}
+        for (method, path, code), count in want.items():
+            sample = '{%smethod="%s",path="%s",code="%d"}' % (labels, method, BASE + path, code)
+            self.assertEqual(found["hyperfleet_api_requests_total" + sample], str(count))
+            self.assertEqual(found["hyperfleet_api_request_duration_seconds_count" + sample], str(count))
+        self.assertEqual(sum(k.startswith("hyperfleet_api_requests_total") for k in found), len(want))
+        bounds = [re.search(r'le="([^"]+)"', k).group(1) for k in found if k.startswith("hyperfleet_api_request_duration_seconds_bucket")
+                  and 'method="GET"' in k and 'code="404"' in k]
+        self.assertEqual(bounds, "0.005 0.01 0.025 0.05 0.1 0.25 0.5 1 2.5 5 10 +Inf".split())
+        self.assertEqual(found["hyperfleet_api_build_info{%s}" % labels.rstrip(",")], "1")
 
 
 class Vocabulary(Case):

@@ -71,6 +71,37 @@ static void metrics_histogram_is_cumulative(void **state)
     hfd_buf_fini(&b);
 }
 
+/* HyperFleet's names carry its labels, the constant ones in front, and its buckets: what is below them is in the first. */
+static void metrics_have_hyperfleets_form(void **state)
+{
+#define ALL "component=\"api\",version=\"" HFD_VERSION "\""
+#define OF ALL ",method=\"GET\",path=\"/a/-/b\",code=\"200\""
+    static const int64_t observed[] = {0, 2000, 5000, 5001, 20000000};
+    struct hfd_series *s = hfd_metric_series(HFD_METRIC_API_SECONDS, HFD_LABELS("GET", "/a/-/b", "200"));
+    struct hfd_buf b;
+    const char *text;
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(observed) / sizeof(observed[0]); i++)
+        hfd_series_observe_us(s, observed[i]);
+    hfd_metric_add(HFD_METRIC_API_REQUESTS, HFD_LABELS("GET", "/a/-/b", "200"), 1);
+    hfd_series_add(hfd_metric_series(HFD_METRIC_API_REQUESTS, HFD_LABELS("GET", "/a/-/b", "200")), 2);
+    hfd_series_add(NULL, 1);
+    hfd_series_observe_us(NULL, 1);
+    text = render(&b);
+    assert_has(text, "\nhyperfleet_api_build_info{" ALL "} 1\n");
+    assert_has(text, "\nhyperfleet_api_requests_total{" OF "} 3\n");
+    assert_has(text, "\n# TYPE hyperfleet_api_request_duration_seconds histogram\n"
+                     "hyperfleet_api_request_duration_seconds_bucket{" OF ",le=\"0.005\"} 3\n"
+                     "hyperfleet_api_request_duration_seconds_bucket{" OF ",le=\"0.01\"} 4\n");
+    assert_has(text, OF ",le=\"+Inf\"} 5\n"
+                        "hyperfleet_api_request_duration_seconds_sum{" OF "} 20.012001\n"
+                        "hyperfleet_api_request_duration_seconds_count{" OF "} 5\n");
+    hfd_buf_fini(&b);
+#undef OF
+#undef ALL
+}
+
 /* Label values cannot break the text; long ones are cut and still found again. */
 static void metrics_label_values_are_escaped(void **state)
 {
@@ -247,6 +278,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(metrics_count),
         cmocka_unit_test(metrics_histogram_is_cumulative),
+        cmocka_unit_test(metrics_have_hyperfleets_form),
         cmocka_unit_test(metrics_label_values_are_escaped),
         cmocka_unit_test(metrics_series_are_bounded),
         cmocka_unit_test(metrics_process),

@@ -108,6 +108,9 @@ hfd_rc hfd_json_parse(hfd_slice text, json_t **out, struct hfd_err *err)
         return HFD_OK;
     if (memory_failed || je.text[0] == '\0' || json_error_code(&je) == json_error_out_of_memory)
         return hfd_fail(err, HFD_NOMEM, "parse a JSON document of %zu bytes", text.len);
+    /* In the parser's words a caller of its own would read of flags. */
+    if (json_error_code(&je) == json_error_null_character || json_error_code(&je) == json_error_null_byte_in_key)
+        return hfd_fail(err, HFD_MALFORMED, "line %d, column %d: \\u0000 is not allowed in a text", je.line, je.column);
     /* The parser may quote the text ("near '...'"), where a secret can stand. */
     quote = strstr(je.text, " near '");
     return hfd_fail(err, HFD_MALFORMED, "line %d, column %d: %.*s", je.line, je.column,

@@ -438,6 +438,20 @@ static void sort_maps(struct hfd_settings_loader *ld)
     }
 }
 
+/* Every output has these values; a second one of the name would be a second member of the name. */
+static hfd_rc check_output_names(const struct hfd_map *values, struct hfd_err *err)
+{
+    static const char *const taken[] = {"name",   "cluster_id",    "nodepool_id",    "href",     "generation",
+                                        "health", "health_reason", "health_message", "nodepools"};
+
+    for (size_t i = 0; i < values->count; i++)
+        for (size_t k = 0; k < sizeof(taken) / sizeof(taken[0]); k++)
+            if (hfd_slice_is(values->items[i].name, taken[k]))
+                return hfd_fail_field(err, HFD_INVALID, "driver.outputs.values",
+                                      "driver.outputs.values: expected another name, as every output has its own \"%s\"", taken[k]);
+    return HFD_OK;
+}
+
 /* What no single value can tell. */
 static hfd_rc check_whole(const struct hfd_settings *s, struct hfd_err *err)
 {
@@ -453,7 +467,7 @@ static hfd_rc check_whole(const struct hfd_settings *s, struct hfd_err *err)
                                       s->types_nodepool.items[i].p);
         }
     }
-    return HFD_OK;
+    return check_output_names(&s->output_values, err);
 }
 
 static hfd_rc load_all(struct hfd_settings_loader *ld, int argc, const char *const *argv, const char *const *env, struct hfd_err *err)

@@ -512,12 +512,17 @@ static hfd_rc aggregate(struct hfd_txn *tx, const struct hfd_fleet_call *call, s
                              call->mem, err);
 }
 
-/* Adapters' names are their own choice, so that how many there are needs a bound. */
-static hfd_rc room_for_another(struct hfd_txn *tx, const struct hfd_fleet_call *call, hfd_slice id, struct hfd_err *err)
+/* Adapters' names are their own choice, so that how many there are needs a bound. Those that are waited for always get in. */
+static hfd_rc room_for_another(struct hfd_txn *tx, const struct hfd_fleet_call *call, const struct hfd_fleet_report *in, struct hfd_err *err)
 {
+    const struct hfd_adapter_names *required = &call->fleet->required[in->kind];
     struct hfd_report_list rows;
-    hfd_rc rc = hfd_report_row_heads(tx, id, call->mem, &rows, err);
+    hfd_rc rc;
 
+    for (size_t i = 0; i < required->count; i++)
+        if (hfd_slice_eq(required->items[i], in->adapter))
+            return HFD_OK;
+    rc = hfd_report_row_heads(tx, in->id, call->mem, &rows, err);
     if (rc == HFD_OK && rows.count >= ADAPTERS_MAX)
         rc = hfd_fail_field(err, HFD_LIMIT, "adapter", "at most %d adapters can report on one resource", ADAPTERS_MAX);
     return rc;
@@ -538,7 +543,7 @@ hfd_rc hfd_fleet_report(struct hfd_txn *tx, const struct hfd_fleet_call *call, c
     rc = hfd_report_row_get(tx, in->id, in->adapter, call->mem, &before, err);
     if (rc == HFD_NOT_FOUND) {
         prev = NULL;
-        rc = room_for_another(tx, call, in->id, err);
+        rc = room_for_another(tx, call, in, err);
     }
     if (rc != HFD_OK)
         return rc;

@@ -220,16 +220,22 @@ static hfd_rc take_labels(const json_t *doc, hfd_slice none, struct hfd_arena *m
     return take_document(doc, "labels", none, mem, out, err);
 }
 
-static hfd_rc take_string(const json_t *doc, const char *key, struct hfd_arena *mem, hfd_slice *out, struct hfd_err *err)
+static hfd_rc take_string_at(const char *path, const json_t *doc, const char *key, struct hfd_arena *mem, hfd_slice *out,
+                             struct hfd_err *err)
 {
     hfd_slice v = HFD_SLICE_NONE;
     hfd_rc rc;
 
-    rc = jsonx_get_string(doc, "", key, false, &v, err);
+    rc = jsonx_get_string(doc, path, key, false, &v, err);
     if (rc != HFD_OK)
         return rc;
     *out = hfd_arena_dup(mem, v);
     return out->p != NULL ? HFD_OK : no_memory(err);
+}
+
+static hfd_rc take_string(const json_t *doc, const char *key, struct hfd_arena *mem, hfd_slice *out, struct hfd_err *err)
+{
+    return take_string_at("", doc, key, mem, out, err);
 }
 
 static hfd_rc check_kind(enum hfd_kind kind, hfd_slice given, struct hfd_err *err)
@@ -358,13 +364,13 @@ static hfd_rc read_condition(const json_t *v, size_t at, struct hfd_arena *mem, 
     (void)snprintf(path, sizeof(path), "conditions[%zu]", at);
     if (!json_is_object(v))
         return hfd_fail_field(err, HFD_MALFORMED, path, "%s: expected an object, got %s", path, jsonx_type_name(v));
-    rc = take_string(v, "type", mem, &c->type, err);
+    rc = take_string_at(path, v, "type", mem, &c->type, err);
     if (rc == HFD_OK)
-        rc = take_string(v, "status", mem, &status, err);
+        rc = take_string_at(path, v, "status", mem, &status, err);
     if (rc == HFD_OK)
-        rc = take_string(v, "reason", mem, &c->reason, err);
+        rc = take_string_at(path, v, "reason", mem, &c->reason, err);
     if (rc == HFD_OK)
-        rc = take_string(v, "message", mem, &c->message, err);
+        rc = take_string_at(path, v, "message", mem, &c->message, err);
     if (rc != HFD_OK)
         return rc;
     rc = check_length(path, "type", c->type, TYPE_MAX_BYTES, err);

@@ -570,6 +570,8 @@ class Reports(FleetCase):
             (dict(good, observed_generation=2**31), mal, None),
             (dict(good, observed_time="yesterday"), mal, None), (dict(good, observed_time=7), mal, None),
             (dict(good, conditions="x"), mal, None),
+            (dict(good, conditions=good["conditions"] + [{"type": "Custom", "status": True}]), mal,
+             "Invalid request format: conditions[3].status: expected a string, got a boolean"),
             (dict(good, conditions=[7]), mal, None), (dict(good, data="x"), mal, None), (dict(good, data=[1]), mal, None),
             (dict(good, adapter=5), mal, None),
         ]
@@ -641,6 +643,19 @@ class Reports(FleetCase):
         self.fleet.make_ready(doc)
         self.assertEqual(self.conditions(doc)["Ready"]["status"], "True")
         self.assertNotIn("StrangerSuccessful", self.conditions(doc))
+
+    def test_strangers_keep_nobody_out(self):
+        """However many adapters report that nobody waits for, there is an end to them, and those that are required get in."""
+        doc = self.cluster()
+        stored, answer = 0, self.fleet.report(doc, "stranger-0")
+        while answer.status == 201 and stored < 1000:
+            stored += 1
+            answer = self.fleet.report(doc, "stranger-%d" % stored)
+        self.assertGreaterEqual(stored, 100)
+        self.assertIn("adapters can report", self.problem(answer, 400, "HYPERFLEET-VAL-000", errors="adapter")["detail"])
+        self.fleet.accepted(doc, "stranger-0")
+        self.fleet.make_ready(doc)
+        self.assertEqual(self.conditions(doc)["Ready"]["status"], "True")
 
     def test_reports_survive_a_kill(self):
         """An accepted report is there after kill -9."""

@@ -67,7 +67,7 @@ static void json_parse_refuses(void **state)
     }
 }
 
-/* An error message has line and column, and never a piece of the text: it may be a secret. */
+/* An error message has line and column, no word of the parser's own flags, and never a piece of the text: it may be a secret. */
 static void json_parse_message_is_discreet(void **state)
 {
     struct hfd_err err;
@@ -81,6 +81,11 @@ static void json_parse_message_is_discreet(void **state)
     assert_int_equal(hfd_json_parse(S("{\"hunter2\":1,\"hunter2\":1}"), &v, &err), HFD_MALFORMED);
     assert_non_null(strstr(err.msg, "duplicate"));
     assert_null(strstr(err.msg, "hunter2"));
+    assert_int_equal(hfd_json_parse(S("{\"a\":\n\"b\\u0000\"}"), &v, &err), HFD_MALFORMED);
+    assert_non_null(strstr(err.msg, "line 2, column "));
+    assert_non_null(strstr(err.msg, "\\u0000 is not allowed in a text"));
+    assert_int_equal(hfd_json_parse(S("{\"a\\u0000\":1}"), &v, &err), HFD_MALFORMED);
+    assert_non_null(strstr(err.msg, "\\u0000 is not allowed in a text"));
 }
 
 /* Depth is bounded exactly, whatever brackets stand in strings, before the parser sees the text. */

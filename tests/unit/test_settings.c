@@ -279,6 +279,9 @@ static const struct {
     {{"log: {level: info}\nlog: {}", {0}, {0}}, "log", {"given twice"}},
     {{"store: sqlite\nstore: {readers: 3}", {0}, {0}}, "store", {"given twice"}},
     {{"driver.outputs.values: {a: 'b:/c', a: 'b:/d'}", {0}, {0}}, "driver.outputs.values", {"a is given twice"}},
+    {{"driver.outputs.values: {name: 'b:/c'}", {0}, {0}}, "driver.outputs.values", {"another name", "\"name\""}},
+    {{NULL, {"HFD_DRIVER_OUTPUTS_VALUES_CLUSTER_ID=b:/c"}, {0}}, "driver.outputs.values", {"another name", "\"cluster_id\""}},
+    {{NULL, {0}, {"--driver-outputs-values-nodepools=b:/c"}}, "driver.outputs.values", {"another name", "\"nodepools\""}},
 
     /* What YAML has, and settings do not need. */
     {{"log.level: &a info", {0}, {0}}, "", {":1: ", "anchors"}},

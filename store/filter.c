@@ -5,6 +5,9 @@
 
 #define PARAMS_FIRST 16
 
+static const char sql_href[] = "CASE f.kind WHEN 1 THEN '/api/hyperfleet/v1/clusters/' || f.id"
+                               " ELSE '/api/hyperfleet/v1/clusters/' || f.owner_id || '/nodepools/' || f.id END";
+
 void hfd_sql_init(struct hfd_sql *q, const struct hfd_db *db, struct hfd_arena *mem)
 {
     *q = (struct hfd_sql){.db = db, .mem = mem, .id = "f.id", .at = "f.created_us"};
@@ -88,8 +91,7 @@ void hfd_sql_field(struct hfd_sql *q, enum hfd_field field, hfd_slice name)
     static const char *const columns[HFD_FIELD_COUNT] = {
         [HFD_FIELD_KIND] = "CASE f.kind WHEN 1 THEN 'Cluster' ELSE 'NodePool' END",
         [HFD_FIELD_NAME] = "f.name",
-        [HFD_FIELD_HREF] = "CASE f.kind WHEN 1 THEN '/api/hyperfleet/v1/clusters/' || f.id"
-                           " ELSE '/api/hyperfleet/v1/clusters/' || f.owner_id || '/nodepools/' || f.id END",
+        [HFD_FIELD_HREF] = sql_href,
         [HFD_FIELD_OWNER_ID] = "f.owner_id",
         [HFD_FIELD_GENERATION] = "f.generation",
         [HFD_FIELD_UPDATED_TIME] = "f.updated_us",

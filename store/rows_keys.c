@@ -82,9 +82,9 @@ static hfd_rc put_labels(struct hfd_txn *tx, const struct hfd_fleet_row *row, co
 
         w += order <= 0;
         i += order >= 0;
-        if (order < 0)
+        if (old != NULL && order < 0)
             rc = write_key(tx, sql_label_drop, row, old->key, old->value, err);
-        else if (order > 0)
+        else if (new != NULL && order > 0)
             rc = write_key(tx, sql_label_add, row, new->key, new->value, err);
     }
     return rc;

@@ -239,10 +239,10 @@ class OpenApi(Case):
 
     # Names that clients made from HyperFleet's own document know.
     def test_names_are_hyperfleets(self):
-        for name in ("Cluster", "ClusterSpec", "ClusterStatus", "ClusterList", "ClusterCreateRequest", "NodePool", "NodePoolSpec", "NodePoolStatus",
-                     "NodePoolList", "NodePoolCreateRequest", "AdapterStatus", "AdapterStatusList", "AdapterStatusCreateRequest", "AdapterCondition",
-                     "ConditionRequest", "ResourceCondition", "ResourceConditionStatus", "AdapterConditionStatus", "OrderDirection", "Error",
-                     "InputData", "OutputData", "AsyncProgressHint"):
+        names = """Cluster ClusterSpec ClusterStatus ClusterList ClusterCreateRequest NodePool NodePoolSpec NodePoolStatus NodePoolList
+            NodePoolCreateRequest AdapterStatus AdapterStatusList AdapterStatusCreateRequest AdapterCondition ConditionRequest ResourceCondition
+            ResourceConditionStatus AdapterConditionStatus OrderDirection Error InputData OutputData AsyncProgressHint"""
+        for name in names.split():
             self.assertIn(name, self.doc["components"]["schemas"])
 
     # Examples are as their schemas say.
@@ -418,8 +418,7 @@ class OpenApi(Case):
         self.walk_resource("Cluster", "", cluster, of_cluster, {"cluster_id": "2none"})
 
     def walk_rest(self):
-        for oid in ("getMetadata", "getOpenapi", "getOpenapiPage", "getLivez", "getAlive", "getHealthz", "getReadyz", "getHealth", "getMetrics",
-                    "getSpec"):
+        for oid in "getMetadata getOpenapi getOpenapiPage getLivez getAlive getHealthz getReadyz getHealth getMetrics getSpec".split():
             self.call(oid, 200)
 
     def members_of_answers(self):
@@ -457,7 +456,8 @@ class OpenApi(Case):
         for client, method, path, name, status in ((self.client, "PATCH", "/x", "Error", 405), (self.client, "GET", "/a/b/c", "Error", 404),
                                                    (self.client, "PUT", BASE + "/clusters", "Problem", 405),
                                                    (self.client, "GET", BASE + "/nothing", "Problem", 404),
-                                                   (self.ops, "POST", "/livez", "OpsError", 405), (self.ops, "GET", "/nothing", "OpsError", 404)):
+                                                   (self.ops, "POST", "/livez", "OpsError", 405),
+                                                   (self.ops, "GET", "/nothing", "OpsError", 404)):
             answer = client.request(method, path)
             self.assertEqual(answer.status, status)
             self.schemas.check(schemas[name], answer.json, path, name)
@@ -468,9 +468,10 @@ class OpenApi(Case):
         ref = {"$ref": "#/components/schemas/Cluster"}
         self.schemas.check(ref, good)
         cond = good["status"]["conditions"][0]
-        for wrong in (dict(good, more=1), {k: v for k, v in good.items() if k != "href"}, dict(good, kind="Pod"), dict(good, generation="1"),
-                      dict(good, generation=0), dict(good, created_time="yesterday"), dict(good, labels={"a": 1}),
-                      dict(good, status={"conditions": [dict(cond, status="Unknown")]}), dict(good, status={"conditions": [dict(cond, x=1)]})):
+        for wrong in (dict(good, more=1), {k: v for k, v in good.items() if k != "href"}, dict(good, kind="Pod"),
+                      dict(good, generation="1"), dict(good, generation=0), dict(good, created_time="yesterday"), dict(good, labels={"a": 1}),
+                      dict(good, status={"conditions": [dict(cond, status="Unknown")]}),
+                      dict(good, status={"conditions": [dict(cond, x=1)]})):
             with self.assertRaises((AssertionError, ValueError), msg=json.dumps(wrong)):
                 self.schemas.check(ref, wrong)
 

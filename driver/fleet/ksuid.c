@@ -6,21 +6,37 @@
 #define EPOCH_S INT64_C(1400000000) /* the KSUID epoch, 2014-05-13T16:53:20Z */
 #define RANDOM_BYTES 16
 
+#define LIMBS (HFD_KSUID_BYTES / 4)
+#define GROUP_DIGITS 5
+#define GROUP UINT32_C(916132832) /* 62^5: five digits at a time, in place of a division each */
+
+_Static_assert(LIMBS * 4 == HFD_KSUID_BYTES, "whole limbs");
+
+/* Long division in place, 32 bits at a time. @return the remainder */
+static uint32_t divide(uint32_t number[LIMBS], uint32_t by)
+{
+    uint64_t carry = 0;
+
+    for (size_t i = 0; i < LIMBS; i++) {
+        carry = carry << 32 | number[i];
+        number[i] = (uint32_t)(carry / by);
+        carry %= by;
+    }
+    return (uint32_t)carry;
+}
+
 void hfd_ksuid_digits(const unsigned char number[HFD_KSUID_BYTES], char out[HFD_KSUID_LEN])
 {
     static const char alphabet[] = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
-    unsigned char rest[HFD_KSUID_BYTES];
+    uint32_t rest[LIMBS], group = 0;
 
-    memcpy(rest, number, sizeof(rest));
-    for (size_t digit = HFD_KSUID_LEN; digit-- > 0;) {
-        unsigned carry = 0;
-
-        for (size_t i = 0; i < HFD_KSUID_BYTES; i++) { /* long division by 62, byte by byte */
-            carry = carry << 8 | rest[i];
-            rest[i] = (unsigned char)(carry / 62);
-            carry %= 62;
-        }
-        out[digit] = alphabet[carry];
+    for (size_t i = 0; i < LIMBS; i++)
+        rest[i] = (uint32_t)number[4 * i] << 24 | (uint32_t)number[4 * i + 1] << 16 | (uint32_t)number[4 * i + 2] << 8 | number[4 * i + 3];
+    for (size_t done = 0; done < HFD_KSUID_LEN; done++) {
+        if (done % GROUP_DIGITS == 0)
+            group = divide(rest, GROUP);
+        out[HFD_KSUID_LEN - 1 - done] = alphabet[group % 62];
+        group /= 62;
     }
 }
 

@@ -77,6 +77,25 @@ hfd_rc hfd_resource_row_get(struct hfd_txn *tx, hfd_slice guresid, struct hfd_ar
     return hfd_row_one(st, mem, "driver resource", read_resource, out, err);
 }
 
+hfd_rc hfd_resource_row_recent(struct hfd_txn *tx, hfd_slice guresid, struct hfd_arena *mem, struct hfd_resource_row *out,
+                               struct hfd_err *err)
+{
+    hfd_rc rc;
+
+    if (tx->cache != NULL && hfd_row_cache_get(tx->cache, guresid, mem, out))
+        return HFD_OK;
+    rc = hfd_resource_row_get(tx, guresid, mem, out, err);
+    if (rc == HFD_OK && tx->cache != NULL)
+        hfd_row_cache_put(tx->cache, out, tx->seq);
+    return rc;
+}
+
+static void note_change(const struct hfd_txn *tx, hfd_slice guresid)
+{
+    if (tx->stamps != NULL)
+        hfd_row_stamps_change(tx->stamps, guresid);
+}
+
 hfd_rc hfd_resource_row_put(struct hfd_txn *tx, const struct hfd_resource_row *row, struct hfd_err *err)
 {
     struct hfd_stmt *st;
@@ -84,6 +103,7 @@ hfd_rc hfd_resource_row_put(struct hfd_txn *tx, const struct hfd_resource_row *r
 
     if (rc != HFD_OK)
         return rc;
+    note_change(tx, row->guresid);
     hfd_stmt_text(st, 1, hfd_row_some(row->guresid));
     hfd_stmt_text(st, 2, hfd_row_some(row->type));
     hfd_stmt_i64(st, 3, row->kind);
@@ -120,6 +140,7 @@ hfd_rc hfd_resource_row_delete(struct hfd_txn *tx, hfd_slice guresid, struct hfd
 {
     hfd_rc rc = delete_by_guresid(tx, sql_resource_delete_parts, guresid, err);
 
+    note_change(tx, guresid);
     return rc == HFD_OK ? delete_by_guresid(tx, sql_resource_delete, guresid, err) : rc;
 }
 

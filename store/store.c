@@ -38,6 +38,7 @@ struct hfd_store {
     struct worker writer;
     struct worker *readers;
     unsigned readers_count;
+    struct hfd_row_stamps stamps;
     pthread_mutex_t take_lock; /* one reader thread at a time waits on `views`: the queue has one receiver */
     atomic_uint readers_open;  /* hfd_store_reader */
     atomic_bool broken;        /* set by the writer, after `cause` */
@@ -51,6 +52,7 @@ struct hfd_store_reader {
 #define READER_MAGIC 0x5704e002u
     struct hfd_store *store;
     struct hfd_db *db;
+    struct hfd_row_cache *cache; /* NULL when there was no memory for one */
 };
 
 static struct hfd_job *next_job(const struct hfd_job *job)
@@ -118,9 +120,10 @@ static void turn_broken(struct hfd_store *store, const struct hfd_err *cause)
 }
 
 /* One job between savepoint and release. @return not HFD_OK when the transaction as a whole cannot go on */
-static hfd_rc run_job(struct hfd_db *db, struct hfd_job *job, struct hfd_err *err)
+static hfd_rc run_job(struct hfd_store *store, struct hfd_job *job, struct hfd_err *err)
 {
-    struct hfd_txn tx = {.db = db, .writable = true};
+    struct hfd_db *db = store->writer.db;
+    struct hfd_txn tx = {.db = db, .writable = true, .stamps = &store->stamps};
     hfd_rc rc = hfd_db_savepoint(db, err);
 
     if (rc != HFD_OK)
@@ -135,18 +138,21 @@ static hfd_rc run_job(struct hfd_db *db, struct hfd_job *job, struct hfd_err *er
     return job->rc == HFD_OK ? hfd_db_release(db, err) : hfd_db_rollback_to(db, err);
 }
 
-static hfd_rc run_transaction(struct hfd_db *db, struct hfd_job *list, struct hfd_err *err)
+static hfd_rc run_transaction(struct hfd_store *store, struct hfd_job *list, struct hfd_err *err)
 {
+    struct hfd_db *db = store->writer.db;
     hfd_rc rc = hfd_db_begin(db, err);
 
     if (rc != HFD_OK)
         return rc;
     for (struct hfd_job *job = list; rc == HFD_OK && job != NULL; job = next_job(job))
-        rc = run_job(db, job, err);
+        rc = run_job(store, job, err);
     if (rc == HFD_OK)
         rc = hfd_db_commit(db, err);
     if (rc != HFD_OK)
         hfd_db_rollback(db);
+    else
+        hfd_row_stamps_commit(&store->stamps);
     return rc;
 }
 
@@ -175,7 +181,7 @@ static void run_batch(struct hfd_store *store, struct hfd_job *list)
     if (atomic_load_explicit(&store->broken, memory_order_relaxed)) {
         rc = fail_broken(store, &err);
     } else {
-        rc = run_transaction(db, list, &err);
+        rc = run_transaction(store, list, &err);
         if (rc == HFD_OK) {
             hfd_metric_add(HFD_METRIC_STORE_COMMITS, NULL, 1);
             hfd_metric_observe_us(HFD_METRIC_STORE_COMMIT_SECONDS, NULL, hfd_clock_mono_us(store->clock) - start_us);
@@ -218,9 +224,11 @@ static hfd_rc reopen_if_broken(const struct hfd_store *store, struct hfd_db **db
     return hfd_db_open(store->dir, HFD_DB_READER, db, err);
 }
 
-static hfd_rc read_snapshot(const struct hfd_store *store, struct hfd_db **db, hfd_txn_fn *fn, void *arg, struct hfd_err *err)
+/* cache: the reader's own, or NULL */
+static hfd_rc read_snapshot(const struct hfd_store *store, struct hfd_db **db, struct hfd_row_cache *cache, hfd_txn_fn *fn, void *arg,
+                            struct hfd_err *err)
 {
-    struct hfd_txn tx = {.writable = false};
+    struct hfd_txn tx = {.writable = false, .cache = cache, .seq = hfd_row_stamps_now(&store->stamps)};
     hfd_rc rc = reopen_if_broken(store, db, err);
 
     if (rc == HFD_OK)
@@ -251,7 +259,7 @@ static void *reader_main(void *arg)
         if (node == NULL)
             break;
         job = (struct hfd_job *)node;
-        finish(job, read_snapshot(store, &w->db, job->fn, job->arg, &err), &err);
+        finish(job, read_snapshot(store, &w->db, NULL, job->fn, job->arg, &err), &err);
         post_all(job);
     }
     if (w->db != NULL)
@@ -275,6 +283,7 @@ hfd_rc hfd_store_reader_open(struct hfd_store *store, struct hfd_store_reader **
     }
     reader->magic = READER_MAGIC;
     reader->store = store;
+    reader->cache = hfd_row_cache_new(&store->stamps);
     atomic_fetch_add(&store->readers_open, 1);
     *out = reader;
     return HFD_OK;
@@ -288,6 +297,7 @@ void hfd_store_reader_close(struct hfd_store_reader **readerp)
     if (reader == NULL)
         return;
     HFD_CHECK_OBJ(reader, READER_MAGIC);
+    hfd_row_cache_free(reader->cache);
     hfd_db_close(&reader->db);
     atomic_fetch_sub(&reader->store->readers_open, 1);
     reader->magic = 0;
@@ -297,7 +307,7 @@ void hfd_store_reader_close(struct hfd_store_reader **readerp)
 hfd_rc hfd_store_read(struct hfd_store_reader *reader, hfd_txn_fn *fn, void *arg, struct hfd_err *err)
 {
     HFD_CHECK_OBJ(reader, READER_MAGIC);
-    return read_snapshot(reader->store, &reader->db, fn, arg, err);
+    return read_snapshot(reader->store, &reader->db, reader->cache, fn, arg, err);
 }
 
 /* ---- submitting ---- */

@@ -3,10 +3,14 @@
 #define HFD_STORE_TXN_H
 
 #include "store/db.h"
+#include "store/row_cache.h"
 
 struct hfd_txn {
     struct hfd_db *db;
-    bool writable; /* asserted by every row function that writes */
+    bool writable;                 /* asserted by every row function that writes */
+    struct hfd_row_stamps *stamps; /* the writer's: where changed rows are noted; may be NULL */
+    struct hfd_row_cache *cache;   /* a reader's own, or NULL */
+    int64_t seq;                   /* with a cache: the last commit before the snapshot began */
 };
 
 #endif

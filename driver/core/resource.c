@@ -302,7 +302,10 @@ static hfd_rc load(struct hfd_txn *tx, const struct hfd_call *call, struct hfd_r
 
     *found = false;
     *cookie = (struct hfd_cookie){0};
-    rc = hfd_resource_row_get(tx, call->guresid, call->mem, row, err);
+    rc = hfd_resource_row_recent(tx, call->guresid, call->mem, row, err);
+    /* Past its deadline the answer names the parts as well: then the row must be of the same snapshot. */
+    if (rc == HFD_OK && (in_progress(row) || row->state == HFD_STATE_DELETING) && overdue(row, call->now_us))
+        rc = hfd_resource_row_get(tx, call->guresid, call->mem, row, err);
     if (rc != HFD_OK && rc != HFD_NOT_FOUND)
         return rc;
     *found = rc == HFD_OK;

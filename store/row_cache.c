@@ -1,0 +1,169 @@
+/* See row_cache.h. Entries stand in pairs: a new one replaces the older of its pair, so that two rows that meet do not push each other out. */
+#include "store/row_cache.h"
+
+#include <stdlib.h>
+
+#define PAIRS 2048u
+#define BYTES_MAX ((size_t)2 << 20)
+#define ROW_MAX_BYTES 8192u
+
+/* The row and its text in one piece. */
+struct entry {
+    int64_t seq;
+    size_t text_bytes;
+    struct hfd_resource_row row;
+    char text[];
+};
+
+struct hfd_row_cache {
+    const struct hfd_row_stamps *stamps;
+    size_t bytes;
+    struct entry *pairs[PAIRS][2]; /* the newer one first */
+};
+
+/* Every text of a row. */
+static const size_t texts[] = {
+    offsetof(struct hfd_resource_row, guresid),
+    offsetof(struct hfd_resource_row, type),
+    offsetof(struct hfd_resource_row, incarnation),
+    offsetof(struct hfd_resource_row, cluster_id),
+    offsetof(struct hfd_resource_row, digest),
+    offsetof(struct hfd_resource_row, raw_digest),
+    offsetof(struct hfd_resource_row, cookie),
+    offsetof(struct hfd_resource_row, fail_code),
+    offsetof(struct hfd_resource_row, fail_message),
+    offsetof(struct hfd_resource_row, output),
+    offsetof(struct hfd_resource_row, secrets),
+};
+#define TEXTS (sizeof(texts) / sizeof(texts[0]))
+
+static hfd_slice *text_of(struct hfd_resource_row *row, size_t i)
+{
+    return (hfd_slice *)(void *)((char *)row + texts[i]);
+}
+
+static uint64_t hash(hfd_slice s)
+{
+    uint64_t h = UINT64_C(14695981039346656037); /* FNV-1a */
+
+    for (size_t i = 0; i < s.len; i++)
+        h = (h ^ (unsigned char)s.p[i]) * UINT64_C(1099511628211);
+    return h ^ h >> 32;
+}
+
+void hfd_row_stamps_change(struct hfd_row_stamps *stamps, hfd_slice guresid)
+{
+    atomic_store(&stamps->changed[hash(guresid) % HFD_STAMP_SLOTS], atomic_load(&stamps->committed) + 1);
+}
+
+void hfd_row_stamps_commit(struct hfd_row_stamps *stamps)
+{
+    atomic_fetch_add(&stamps->committed, 1);
+}
+
+int64_t hfd_row_stamps_now(const struct hfd_row_stamps *stamps)
+{
+    return atomic_load(&stamps->committed);
+}
+
+struct hfd_row_cache *hfd_row_cache_new(const struct hfd_row_stamps *stamps)
+{
+    struct hfd_row_cache *cache = calloc(1, sizeof(*cache));
+
+    if (cache != NULL)
+        cache->stamps = stamps;
+    return cache;
+}
+
+static size_t size_of(const struct entry *e)
+{
+    return e == NULL ? 0 : sizeof(*e) + e->text_bytes;
+}
+
+void hfd_row_cache_free(struct hfd_row_cache *cache)
+{
+    if (cache == NULL)
+        return;
+    for (size_t i = 0; i < PAIRS; i++) {
+        free(cache->pairs[i][0]);
+        free(cache->pairs[i][1]);
+    }
+    free(cache);
+}
+
+/* Copies all texts of a row, one behind the other, and lets the row point to the copies. */
+static void gather(struct hfd_resource_row *row, char *to)
+{
+    for (size_t i = 0; i < TEXTS; i++) {
+        hfd_slice *s = text_of(row, i);
+
+        if (s->p == NULL)
+            continue;
+        if (s->len != 0)
+            memcpy(to, s->p, s->len);
+        s->p = to;
+        to += s->len;
+    }
+}
+
+bool hfd_row_cache_get(const struct hfd_row_cache *cache, hfd_slice guresid, struct hfd_arena *mem, struct hfd_resource_row *out)
+{
+    const uint64_t h = hash(guresid);
+    struct entry *const *pair = cache->pairs[h % PAIRS];
+
+    for (size_t i = 0; i < 2; i++) {
+        const struct entry *e = pair[i];
+        char *text;
+
+        if (e == NULL || !hfd_slice_eq(e->row.guresid, guresid))
+            continue;
+        if (atomic_load(&cache->stamps->changed[h % HFD_STAMP_SLOTS]) > e->seq)
+            return false;
+        text = hfd_arena_alloc(mem, e->text_bytes);
+        if (text == NULL)
+            return false;
+        *out = e->row;
+        gather(out, text);
+        return true;
+    }
+    return false;
+}
+
+static struct entry *entry_of(const struct hfd_resource_row *row, int64_t seq)
+{
+    struct hfd_resource_row copy = *row;
+    struct entry *e;
+    size_t n = 0;
+
+    for (size_t i = 0; i < TEXTS; i++) {
+        if (text_of(&copy, i)->len > ROW_MAX_BYTES)
+            return NULL;
+        n += text_of(&copy, i)->len;
+    }
+    if (n > ROW_MAX_BYTES)
+        return NULL;
+    e = malloc(sizeof(*e) + n);
+    if (e == NULL)
+        return NULL;
+    e->seq = seq;
+    e->text_bytes = n;
+    e->row = copy;
+    gather(&e->row, e->text);
+    return e;
+}
+
+void hfd_row_cache_put(struct hfd_row_cache *cache, const struct hfd_resource_row *row, int64_t seq)
+{
+    struct entry **pair = cache->pairs[hash(row->guresid) % PAIRS], *e = entry_of(row, seq);
+    const size_t out = pair[0] != NULL && hfd_slice_eq(pair[0]->row.guresid, row->guresid) ? 0 : 1;
+
+    if (e == NULL || cache->bytes - size_of(pair[out]) + size_of(e) > BYTES_MAX) {
+        free(e);
+        return;
+    }
+    cache->bytes += size_of(e) - size_of(pair[out]);
+    free(pair[out]);
+    if (out == 1)
+        pair[1] = pair[0];
+    pair[0] = e;
+}

@@ -15,7 +15,7 @@ static const char sql_fleet_update[] =
     "UPDATE fleet SET name = ?2, generation = ?3, spec = ?4, labels = ?5, conditions = ?6, ready = ?7,"
     " updated_us = ?8, deleted_us = ?9, updated_by = ?10, deleted_by = ?11 WHERE id = ?1";
 static const char sql_fleet_delete[] =
-    "DELETE FROM fleet WHERE id = ?1";
+    "DELETE FROM fleet WHERE id = ?1 RETURNING kind";
 static const char sql_fleet_delete_reports[] =
     "DELETE FROM report WHERE fleet_id = ?1";
 static const char sql_fleet_by_name[] =
@@ -109,7 +109,8 @@ hfd_rc hfd_fleet_row_insert(struct hfd_txn *tx, const struct hfd_fleet_row *row,
     hfd_stmt_text(st, 13, hfd_row_some(row->created_by));
     hfd_stmt_text(st, 14, hfd_row_some(row->updated_by));
     hfd_stmt_text(st, 15, hfd_row_some(row->deleted_by));
-    return hfd_stmt_run(st, NULL, err);
+    rc = hfd_stmt_run(st, NULL, err);
+    return rc == HFD_OK ? hfd_fleet_count_add(tx, row->kind, HFD_SLICE(""), HFD_SLICE(""), 1, err) : rc;
 }
 
 hfd_rc hfd_fleet_row_update(struct hfd_txn *tx, const struct hfd_fleet_row *row, struct hfd_err *err)
@@ -137,10 +138,10 @@ hfd_rc hfd_fleet_row_update(struct hfd_txn *tx, const struct hfd_fleet_row *row,
     return rc;
 }
 
-static hfd_rc delete_by_id(struct hfd_txn *tx, const char *sql, hfd_slice id, struct hfd_err *err)
+static hfd_rc delete_reports(struct hfd_txn *tx, hfd_slice id, struct hfd_err *err)
 {
     struct hfd_stmt *st;
-    hfd_rc rc = hfd_row_write(tx, sql, &st, err);
+    hfd_rc rc = hfd_row_write(tx, sql_fleet_delete_reports, &st, err);
 
     if (rc != HFD_OK)
         return rc;
@@ -150,9 +151,24 @@ static hfd_rc delete_by_id(struct hfd_txn *tx, const char *sql, hfd_slice id, st
 
 hfd_rc hfd_fleet_row_delete(struct hfd_txn *tx, hfd_slice id, struct hfd_err *err)
 {
-    hfd_rc rc = delete_by_id(tx, sql_fleet_delete_reports, id, err);
+    struct hfd_stmt *st;
+    int64_t kind = 0;
+    bool row, more = false;
+    hfd_rc rc = delete_reports(tx, id, err);
 
-    return rc == HFD_OK ? delete_by_id(tx, sql_fleet_delete, id, err) : rc;
+    if (rc == HFD_OK)
+        rc = hfd_row_write(tx, sql_fleet_delete, &st, err);
+    if (rc != HFD_OK)
+        return rc;
+    hfd_stmt_text(st, 1, hfd_row_some(id));
+    rc = hfd_stmt_step(st, &row, err);
+    if (rc == HFD_OK && row) {
+        kind = hfd_stmt_col_i64(st, 0);
+        rc = hfd_stmt_step(st, &more, err);
+    }
+    hfd_stmt_done(st);
+    (void)more; /* an id is of one row */
+    return rc == HFD_OK && kind != 0 ? hfd_fleet_count_add(tx, (enum hfd_kind)kind, HFD_SLICE(""), HFD_SLICE(""), -1, err) : rc;
 }
 
 hfd_rc hfd_fleet_row_by_name(struct hfd_txn *tx, enum hfd_kind kind, hfd_slice owner_id, hfd_slice name, struct hfd_arena *mem,

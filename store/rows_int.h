@@ -38,6 +38,10 @@ static inline hfd_slice hfd_row_some(hfd_slice v)
     return v.p != NULL ? v : HFD_SLICE("");
 }
 
+/** Adds to the kept count of a kind's resources (type and status empty), or of those with a condition. */
+HFD_MUST_CHECK hfd_rc hfd_fleet_count_add(struct hfd_txn *tx, enum hfd_kind kind, hfd_slice type, hfd_slice status, int64_t by,
+                                          struct hfd_err *err);
+
 /** Gets a statement for writing; asserts that the transaction may. */
 HFD_MUST_CHECK hfd_rc hfd_row_write(struct hfd_txn *tx, const char *sql, struct hfd_stmt **out, struct hfd_err *err);
 

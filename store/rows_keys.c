@@ -13,6 +13,9 @@ static const char sql_condition_put[] =
     " last_updated_us = excluded.last_updated_us, last_transition_us = excluded.last_transition_us, ready_since_us = excluded.ready_since_us";
 static const char sql_condition_drop[] =
     "DELETE FROM fleet_condition WHERE kind = ?1 AND type = ?2 AND status = ?3 AND created_us = ?4 AND fleet_id = ?5";
+static const char sql_count_add[] =
+    "INSERT INTO fleet_count (kind, type, status, n) VALUES (?1, ?2, ?3, ?4)"
+    " ON CONFLICT (kind, type, status) DO UPDATE SET n = fleet_count.n + excluded.n";
 /* clang-format on */
 
 /* The key of a row in either table. */
@@ -54,6 +57,20 @@ static hfd_rc put_condition(struct hfd_txn *tx, const struct hfd_fleet_row *row,
         hfd_stmt_i64(st, 9, c->last_updated_us);
     else
         hfd_stmt_null(st, 9);
+    return hfd_stmt_run(st, NULL, err);
+}
+
+hfd_rc hfd_fleet_count_add(struct hfd_txn *tx, enum hfd_kind kind, hfd_slice type, hfd_slice status, int64_t by, struct hfd_err *err)
+{
+    struct hfd_stmt *st;
+    hfd_rc rc = hfd_row_write(tx, sql_count_add, &st, err);
+
+    if (rc != HFD_OK)
+        return rc;
+    hfd_stmt_i64(st, 1, kind);
+    hfd_stmt_text(st, 2, hfd_row_some(type));
+    hfd_stmt_text(st, 3, hfd_row_some(status));
+    hfd_stmt_i64(st, 4, by);
     return hfd_stmt_run(st, NULL, err);
 }
 
@@ -117,12 +134,20 @@ static hfd_rc put_conditions(struct hfd_txn *tx, const struct hfd_fleet_row *row
     for (size_t i = 0; rc == HFD_OK && i < was->condition_count; i++) {
         const struct hfd_fleet_condition *c = &was->conditions[i];
 
-        if (!same_place(c, find(is, c->type)))
-            rc = write_key(tx, sql_condition_drop, row, c->type, c->status, err);
+        if (same_place(c, find(is, c->type)))
+            continue;
+        rc = write_key(tx, sql_condition_drop, row, c->type, c->status, err);
+        if (rc == HFD_OK)
+            rc = hfd_fleet_count_add(tx, row->kind, c->type, c->status, -1, err);
     }
-    for (size_t i = 0; rc == HFD_OK && i < is->condition_count; i++)
-        if (!same(&is->conditions[i], find(was, is->conditions[i].type)))
-            rc = put_condition(tx, row, &is->conditions[i], err);
+    for (size_t i = 0; rc == HFD_OK && i < is->condition_count; i++) {
+        const struct hfd_fleet_condition *c = &is->conditions[i], *before = find(was, c->type);
+
+        if (!same(c, before))
+            rc = put_condition(tx, row, c, err);
+        if (rc == HFD_OK && !same_place(c, before))
+            rc = hfd_fleet_count_add(tx, row->kind, c->type, c->status, 1, err);
+    }
     return rc;
 }
 

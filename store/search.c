@@ -424,13 +424,32 @@ static void add_order(struct hfd_sql *q, const struct plan *plan)
     hfd_buf_addf(&q->text, "%s DESC, %s DESC", q->at, q->id);
 }
 
+/* The total of all, or of one condition, is kept; false where it must be counted. */
+static bool kept_total(struct hfd_sql *q, const struct plan *plan)
+{
+    const struct hfd_filter *only = plan->parts.count == 1 ? plan->parts.items[0] : NULL;
+    const bool all = plan->parts.count == 0;
+
+    if (!all && !(only != NULL && plan->drive.by == BY_CONDITION && driven_by(plan, only) && only->value_count == 1))
+        return false;
+    hfd_buf_lit(&q->text, "SELECT CAST(COALESCE(sum(n), 0) AS BIGINT) FROM fleet_count WHERE kind = ");
+    hfd_sql_i64(q, plan->query->kind);
+    hfd_buf_lit(&q->text, " AND type = ");
+    hfd_sql_text(q, all ? HFD_SLICE("") : only->name);
+    hfd_buf_lit(&q->text, " AND status = ");
+    hfd_sql_text(q, all ? HFD_SLICE("") : only->values[0].text);
+    return true;
+}
+
 static hfd_rc compose(const struct plan *plan, struct hfd_search_sql *out)
 {
     const bool scan = is_scan(plan);
-    hfd_rc rc;
+    hfd_rc rc = HFD_OK;
 
-    hfd_buf_lit(&out->total.text, "SELECT count(*)");
-    rc = add_from(&out->total, plan);
+    if (!kept_total(&out->total, plan)) {
+        hfd_buf_lit(&out->total.text, "SELECT count(*)");
+        rc = add_from(&out->total, plan);
+    }
     if (rc != HFD_OK)
         return rc;
     hfd_buf_add(&out->page.text, scan ? HFD_SLICE("SELECT f.id") : HFD_SLICE("SELECT s.id"));

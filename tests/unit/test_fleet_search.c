@@ -870,7 +870,10 @@ static void plans_use_the_indexes(void **state)
             q.order_count = order > 0 ? 1 : 0;
             ok(fx, hfd_search_compose(&fx->tx, &q, &fx->mem, &sql, &fx->err));
             assert_plan(fx, &sql.page, cases[i].query, cases[i].index);
-            assert_plan(fx, &sql.total, cases[i].query, cases[i].index);
+            /* A total that is kept is one row, found by its key. */
+            assert_plan(fx, &sql.total, cases[i].query,
+                        memmem(sql.total.text.p, sql.total.text.len, "fleet_count", 11) != NULL ? "SEARCH fleet_count USING PRIMARY KEY"
+                                                                                                : cases[i].index);
             hfd_sql_fini(&sql.page);
             hfd_sql_fini(&sql.total);
         }

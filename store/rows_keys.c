@@ -97,6 +97,7 @@ static hfd_rc put_labels(struct hfd_txn *tx, const struct hfd_fleet_row *row, co
         const struct hfd_fleet_label *new = i < is->label_count ? &is->labels[i] : NULL;
         const int order = compare(old, new);
 
+        HFD_ASSERT(order > 0 ? new != NULL : old != NULL); /* what is absent comes last */
         w += order <= 0;
         i += order >= 0;
         if (old != NULL && order < 0)

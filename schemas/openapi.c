@@ -1,6 +1,6 @@
 /*
- * The document is YAML for those who write it. What it says of InputData is schemas/input.json, a JSON Schema of draft 7, which is turned into
- * the schema object of OpenAPI 3.0 here: null as `nullable`, one example, `not: {}` for false.
+ * The document is YAML for those who write it. What it says of InputData is schemas/input.json, a JSON Schema of draft 7, which is turned
+ * into the schema object of OpenAPI 3.0 here: null as `nullable`, one example, `not: {}` for false.
  */
 #include "schemas/openapi.h"
 

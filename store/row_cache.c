@@ -1,4 +1,6 @@
-/* See row_cache.h. Entries stand in pairs: a new one replaces the older of its pair, so that two rows that meet do not push each other out. */
+/*
+ * See row_cache.h. Entries stand in pairs: a new one replaces the older of its pair, so that two rows that meet do not push each other out.
+ */
 #include "store/row_cache.h"
 
 #include <stdlib.h>

@@ -4,7 +4,8 @@
  *
  *   stamps  one per store. Commits are numbered; each changed row notes, before its commit, the number that it is going to have.
  *   cache   one per reader, of its thread alone. An entry knows the last commit before its snapshot, and holds as long as no later one
- *           has changed the row. From the note to the end of the commit no entry holds, so all ask the database, which shows to all the same.
+ *           has changed the row. From the note to the end of the commit no entry holds, so all ask the database, which shows to
+ *           all the same.
  *
  * Bounded in entries and bytes; what does not fit is not kept.
  */

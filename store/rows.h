@@ -141,8 +141,8 @@ HFD_MUST_CHECK hfd_rc hfd_report_row_put(struct hfd_txn *tx, const struct hfd_re
 HFD_MUST_CHECK hfd_rc hfd_resource_row_get(struct hfd_txn *tx, hfd_slice guresid, struct hfd_arena *mem,
                                            struct hfd_resource_row *out, struct hfd_err *err); /* HFD_NOT_FOUND */
 /**
- * The same, from memory where nothing has been committed to the row since it was last read. What is read from the database behind it, in the same
- * transaction, may be of a later commit.
+ * The same, from memory where nothing has been committed to the row since it was last read. What is read from the database behind it, in
+ * the same transaction, may be of a later commit.
  */
 HFD_MUST_CHECK hfd_rc hfd_resource_row_recent(struct hfd_txn *tx, hfd_slice guresid, struct hfd_arena *mem, struct hfd_resource_row *out,
                                               struct hfd_err *err); /* HFD_NOT_FOUND */

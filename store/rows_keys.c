@@ -1,6 +1,8 @@
 /* What resources are found by: rows of fleet_label and fleet_condition. The SQL is the portable subset. Thread: that of the transaction. */
 #include "store/rows_int.h"
 
+#include "driver/base/check.h"
+
 /* clang-format off */
 static const char sql_label_add[] =
     "INSERT INTO fleet_label (kind, key, value, created_us, fleet_id) VALUES (?1, ?2, ?3, ?4, ?5)";

@@ -441,7 +441,7 @@ static void sort_maps(struct hfd_settings_loader *ld)
 /* Every output has these values; a second one of the name would be a second member of the name. */
 static hfd_rc check_output_names(const struct hfd_map *values, struct hfd_err *err)
 {
-    static const char *const taken[] = {"name",   "cluster_id",    "nodepool_id",    "href",     "generation",
+    static const char *const taken[] = {"name", "cluster_id", "nodepool_id", "href", "generation",
                                         "health", "health_reason", "health_message", "nodepools"};
 
     for (size_t i = 0; i < values->count; i++)

@@ -513,7 +513,8 @@ static hfd_rc aggregate(struct hfd_txn *tx, const struct hfd_fleet_call *call, s
 }
 
 /* Adapters' names are their own choice, so that how many there are needs a bound. Those that are waited for always get in. */
-static hfd_rc room_for_another(struct hfd_txn *tx, const struct hfd_fleet_call *call, const struct hfd_fleet_report *in, struct hfd_err *err)
+static hfd_rc room_for_another(struct hfd_txn *tx, const struct hfd_fleet_call *call, const struct hfd_fleet_report *in,
+                               struct hfd_err *err)
 {
     const struct hfd_adapter_names *required = &call->fleet->required[in->kind];
     struct hfd_report_list rows;

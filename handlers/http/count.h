@@ -1,6 +1,6 @@
 /*
- * Counting answers: the program's own metrics for all of them, and HyperFleet's for routes of its API. One counter per loop, which looks a series
- * up once per route and status. Thread: its loop's.
+ * Counting answers: the program's own metrics for all of them, and HyperFleet's for routes of its API. One counter per loop, which looks a
+ * series up once per route and status. Thread: its loop's.
  */
 #ifndef HFD_HTTP_COUNT_H
 #define HFD_HTTP_COUNT_H

@@ -1,6 +1,6 @@
 /*
- * The OpenAPI document at the door, as JSON and as a page. Both are made at start and never change. Thread: start-up for new and free, loop for
- * the handlers.
+ * The OpenAPI document at the door, as JSON and as a page. Both are made at start and never change. Thread: start-up for new and free, loop
+ * for the handlers.
  */
 #include "handlers/http/openapi_api.h"
 

@@ -1,6 +1,6 @@
 /*
- * Fills a store with driver resources, each with its HyperFleet cluster, labels, conditions and the reports of its adapters, through the store's
- * own row functions: a million in minutes, where the API would take hours. The cookies are of the right size but open nothing.
+ * Fills a store with driver resources, each with its HyperFleet cluster, labels, conditions and the reports of its adapters, through the
+ * store's own row functions: a million in minutes, where the API would take hours. The cookies are of the right size but open nothing.
  *
  * fill --data DIR --count N [--items FILE]
  * Nine of ten resources are ready; these are written to FILE: GUResID, cluster id, name, team, separated by tabs.

@@ -1,10 +1,10 @@
 /*
- * The load: keep-alive connections that send one request after the other, on one thread. Prints one JSON object: what was answered, how fast,
- * and what went wrong. Requests come from a template in which @n@ is a running number, @1@ to @4@ are the columns of a line of the items
- * file, and @now@ is the time, each one later than the one before.
+ * The load: keep-alive connections that send one request after the other, on one thread. Prints one JSON object: what was answered, how
+ * fast, and what went wrong. Requests come from a template in which @n@ is a running number, @1@ to @4@ are the columns of a line of the
+ * items file, and @now@ is the time, each one later than the one before.
  *
- * Without --rate each connection sends as soon as it was answered, and a request's time begins when it is sent. With --rate requests are due
- * at fixed times, and a request's time begins when it is due, so that a server that stalls is charged for what waited.
+ * Without --rate each connection sends as soon as it was answered, and a request's time begins when it is sent. With --rate requests are
+ * due at fixed times, and a request's time begins when it is due, so that a server that stalls is charged for what waited.
  */
 #include "driver/base/buf.h"
 #include "driver/base/clock.h"

@@ -1,6 +1,6 @@
 /*
- * The yardstick of a durable PUT: SQLite alone, WAL and synchronous=FULL, committing groups of units of as many rows and bytes as a PUT of a
- * cluster with one nodepool writes, each table with its primary key and nothing else. Prints one JSON object.
+ * The yardstick of a durable PUT: SQLite alone, WAL and synchronous=FULL, committing groups of units of as many rows and bytes as a PUT of
+ * a cluster with one nodepool writes, each table with its primary key and nothing else. Prints one JSON object.
  *
  * rawcommit --data DIR --batch UNITS --ms TIME --rows BYTES,BYTES,...
  */

@@ -182,7 +182,14 @@ static void a_reader_follows_the_writer(void **state)
         const char *output;
         bool fails;
         const char *seen;
-    } steps[] = {{"one", false, "one"}, {"two", false, "two"}, {"lost", true, "two"}, {NULL, true, "two"}, {NULL, false, "none"}, {"three", false, "three"}};
+    } steps[] = {
+        {"one", false, "one"},
+        {"two", false, "two"},
+        {"lost", true, "two"},
+        {NULL, true, "two"},
+        {NULL, false, "none"},
+        {"three", false, "three"},
+    };
     char dir[TMPDIR_MAX];
     struct hfd_store *store;
     struct hfd_store_reader *reader;

@@ -1,0 +1,303 @@
+"""HTTP/1.1 on the wire of the real program: keep-alive, pipelining, methods and paths, refusals in the right dialect, clients that leave,
+the end."""
+import json
+import signal
+import socket
+import threading
+import time
+import unittest
+
+from lib import BASE, Case, Client, SET_COOKIE, TIME_FACTOR, cluster_input, eventually, guresid
+
+BODY_MAX = 1048576
+
+
+class Response:
+    """One response as it came."""
+
+    def __init__(self, head, body):
+        lines = head.split(b"\r\n")
+        self.status = int(lines[0].split(b" ")[1])
+        self.headers = [(k.decode().lower(), v.strip().decode()) for k, v in (line.split(b":", 1) for line in lines[1:])]
+        self.body = body
+
+    def header(self, name):
+        values = [v for k, v in self.headers if k == name.lower()]
+        assert len(values) < 2, self.headers
+        return values[0] if values else None
+
+
+class Wire:
+    """A connection that reads responses by their framing, so that what is one byte off is seen."""
+
+    def __init__(self, port, timeout_s=20.0 * TIME_FACTOR):
+        self.sock = socket.create_connection(("127.0.0.1", port), timeout=timeout_s)
+        self.data = b""
+
+    def send(self, raw):
+        self.sock.sendall(raw)
+
+    def fill(self):
+        chunk = self.sock.recv(65536)
+        self.data += chunk
+        return bool(chunk)
+
+    def response(self, head_only=False):
+        while b"\r\n\r\n" not in self.data:
+            assert self.fill(), "closed behind %r" % self.data
+        head, self.data = self.data.split(b"\r\n\r\n", 1)
+        r = Response(head, b"")
+        length = 0 if head_only or r.status < 200 or r.status == 204 else int(r.header("Content-Length"))
+        while len(self.data) < length:
+            assert self.fill(), "closed in a body"
+        r.body, self.data = self.data[:length], self.data[length:]
+        return r
+
+    def closed(self):
+        """Whether the server ends the connection, with nothing more to say."""
+        try:
+            return self.data == b"" and self.sock.recv(1) == b""
+        except ConnectionResetError:
+            return True
+
+    def close(self):
+        self.sock.close()
+
+
+def get(path, extra=b"", version=b"1.1", method=b"GET"):
+    return method + b" " + path + b" HTTP/" + version + b"\r\nHost: a\r\n" + extra + b"\r\n"
+
+
+class OnTheWire(Case):
+    ADAPTERS = ("validation",)
+    POOL_ADAPTERS = ("validation",)
+
+    def wire(self, ops=False):
+        w = Wire(self.server.ops_port if ops else self.server.port)
+        self.addCleanup(w.close)
+        return w
+
+    def once(self, raw, **kwargs):
+        w = self.wire()
+        w.send(raw)
+        return w.response(**kwargs)
+
+    def test_keep_alive(self):
+        """Version and Connection header decide whether the connection stays."""
+        for version, extra, stays in ((b"1.1", b"", True), (b"1.1", b"Connection: close\r\n", False),
+                                      (b"1.1", b"Connection: x, Close\r\n", False), (b"1.0", b"", False), (b"1.0", b"Connection: keep-alive\r\n", True),
+                                      (b"1.1", b"Connection: Upgrade\r\nUpgrade: h2c\r\n", True)):
+            with self.subTest((version, extra)):
+                w = self.wire()
+                w.send(get(b"/abc", extra, version))
+                self.assertEqual(w.response().status, 404)
+                if stays:
+                    w.send(get(b"/abc", b"Connection: close\r\n"))
+                    self.assertEqual(w.response().status, 404)
+                self.assertTrue(w.closed())
+
+    def test_pipelining(self):
+        """Requests sent in one go are answered in their order, reads and writes alike."""
+        w = self.wire()
+        gid = guresid("pipe").encode()
+        body = json.dumps(cluster_input()).encode()
+        put = b"PUT /" + gid + b" HTTP/1.1\r\nHost: a\r\nContent-Length: %d\r\n\r\n" % len(body) + body
+        chunked = b"PUT /" + gid + b" HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n%x\r\n" % len(body)
+        chunked += body + b"\r\n0\r\n\r\n"
+        w.send(get(b"/" + gid) + put + get(b"/" + gid) + chunked + get(b"/", method=b"POST"))
+        w.send(get(b"/" + gid, b"Connection: close\r\n"))
+        self.assertEqual([w.response().status for _ in range(6)], [404, 202, 202, 202, 404, 202])
+        self.assertTrue(w.closed())
+
+    def test_many_pipelined(self):
+        """Thousands of requests in one go are all answered."""
+        w = self.wire(ops=True)
+        count = 5000
+        sender = threading.Thread(target=w.send, args=(get(b"/livez") * count,))
+        sender.start()
+        for _ in range(count):
+            self.assertEqual(w.response().body, b'{"status":"ok"}')
+        sender.join()
+
+    def test_byte_by_byte(self):
+        """A request in the smallest pieces is a request."""
+        w = self.wire()
+        gid = guresid("bytes").encode()
+        body = json.dumps(cluster_input()).encode()
+        w.sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        head = b"PUT /" + gid + b" HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n"
+        for byte in head + b"%x;x=y\r\n" % len(body) + body + b"\r\n0\r\nT: x\r\n\r\n":
+            w.send(bytes([byte]))
+        self.assertEqual(w.response().status, 202)
+
+    def test_every_answer(self):
+        """An id of our own making, a date, the bare name of the server, a length, on every answer."""
+        ids = set()
+        for raw in (get(b"/abc"), get(b"/abc", b"X-Request-ID: mine\r\n"), get(b"/a/b/c"), b"nonsense\r\n\r\n",
+                    get(BASE.encode() + b"/clusters"), get(b"/abc", method=b"BREW")):
+            r = self.once(raw)
+            self.assertRegex(r.header("X-Request-ID"), r"^[0-9A-Za-z]{27}$")
+            ids.add(r.header("X-Request-ID"))
+            self.assertEqual(r.header("Server"), "hyperfleet-driver")
+            self.assertRegex(r.header("Date"), r"^[A-Z][a-z]{2}, \d\d [A-Z][a-z]{2} \d{4} \d\d:\d\d:\d\d GMT$")
+        self.assertEqual(len(ids), 6)
+
+    def test_no_length_on_204(self):
+        """A 204 has an empty cookie header, no length and no body."""
+        w = self.wire()
+        w.send(get(b"/" + guresid("gone").encode(), method=b"DELETE") + get(b"/abc", b"Connection: close\r\n"))
+        r = w.response()
+        self.assertEqual(r.status, 204)
+        self.assertEqual(r.header(SET_COOKIE), "")
+        self.assertIsNone(r.header("Content-Length"))
+        self.assertEqual(w.response().status, 404)
+
+    def test_head(self):
+        """HEAD has GET's headers and no body."""
+        path = (BASE + "/clusters").encode()
+        full = self.once(get(path))
+        w = self.wire()
+        w.send(get(path, method=b"HEAD") + get(b"/abc", b"Connection: close\r\n"))
+        head = w.response(head_only=True)
+        self.assertEqual((head.status, head.header("Content-Length"), head.header("Content-Type")),
+                         (200, str(len(full.body)), full.header("Content-Type")))
+        self.assertEqual(w.response().status, 404)
+
+    def test_methods(self):
+        """A known path with another method is 405 and says which are allowed."""
+        for path, methods in ((b"/abc", "GET, HEAD, PUT, DELETE"), (b"/clusters/abc", "GET, HEAD, PUT, DELETE"),
+                              (BASE.encode() + b"/clusters", "GET, HEAD, POST")):
+            for method in (b"BREW", b"OPTIONS", b"TRACE", b"get"):
+                with self.subTest((path, method)):
+                    r = self.once(get(path, method=method))
+                    self.assertEqual((r.status, r.header("Allow")), (405, methods))
+                    self.assertIsInstance(json.loads(r.body), dict)
+        for raw in (get(b"*", method=b"OPTIONS"), get(b"a:80", method=b"CONNECT")):
+            self.assertEqual(self.once(raw).status, 400)
+
+    def test_paths(self):
+        """Absolute URLs, a slash too many and escapes are understood; broken escapes are refused; unknown paths are 404 in their dialect."""
+        gid = guresid("path")
+        self.expect(self.put(gid, cluster_input()), 202)
+        last = "%%%02X" % ord(gid[-1])
+        for path in ("/" + gid, "//" + gid, "/" + gid + "/", "http://other/" + gid, "http://other:80/clusters/" + gid + "?x=y",
+                     "/" + gid[:-1] + last):
+            with self.subTest(path):
+                self.assertEqual(self.once(get(path.encode())).status, 202)
+        for path in (b"/a%2Fb", b"/a%00", b"/a%zz", b"/%"):
+            with self.subTest(path):
+                self.assertEqual(self.once(get(path)).status, 400)
+        for path in (b"/", b"/x/y", b"/api", b"/a/b/c/d/e/f/g/h/i/j"):
+            with self.subTest(path):
+                r = self.once(get(path))
+                self.assertEqual(r.status, 404)
+                if r.body:
+                    self.assertEqual(json.loads(r.body)["error"], "RES-101")
+        r = self.once(get(BASE.encode() + b"/nope?x=y"))
+        doc = json.loads(r.body)
+        self.assertEqual((r.status, r.header("Content-Type"), r.header("Vary")), (404, "application/problem+json", "Authorization"))
+        self.assertEqual((doc["code"], doc["detail"]), ("HYPERFLEET-NTF-000", "The requested resource '%s/nope' doesn't exist" % BASE))
+        self.assertEqual((doc["instance"], doc["trace_id"]), (BASE + "/nope", r.header("X-Request-ID")))
+
+    def test_too_large(self):
+        """A body over the limit is 413 in the dialect of its path, and the client that still sends gets to read it."""
+        for size in (BODY_MAX + 1, 2 * BODY_MAX + 1, 64 * BODY_MAX):
+            for head, key in ((b"PUT /abc HTTP/1.1\r\n", "error"), (b"POST " + BASE.encode() + b"/clusters HTTP/1.1\r\n", "code")):
+                with self.subTest((size, key)):
+                    w = self.wire()
+                    w.send(head + b"Host: a\r\nContent-Length: %d\r\n\r\n" % size)
+                    left = size
+                    while left > 0:
+                        w.send(b"x" * min(left, 1 << 20))
+                        left -= 1 << 20
+                    r = w.response()
+                    self.assertEqual((r.status, r.header("Connection")), (413, "close"))
+                    self.assertIn(key, json.loads(r.body))
+        w = self.wire()
+        w.send(b"PUT /abc HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n")
+        for _ in range(17):
+            w.send(b"10000\r\n" + b"x" * 65536 + b"\r\n")
+        self.assertEqual(w.response().status, 413)
+        w = self.wire()
+        w.send(b"PUT /abc HTTP/1.1\r\nHost: a\r\nExpect: 100-continue\r\nContent-Length: %d\r\n\r\n" % (BODY_MAX + 1))
+        self.assertEqual(w.response().status, 413)
+        w = self.wire()
+        w.send(b"PUT /abc HTTP/1.1\r\nHost: a\r\nContent-Length: %d\r\n\r\n" % BODY_MAX + b"x" * BODY_MAX)
+        self.assertEqual(w.response().status, 400)
+
+    def test_head_limits(self):
+        """Each limit of the head has its own status."""
+        for raw, status in ((get(b"/" + b"a" * 4096), 414), (b"GET /" + b"a" * 5000, 414), (get(b"/abc", b"X: y\r\n" * 64), 431),
+                            (get(b"/abc", b"X: " + b"y" * 32768 + b"\r\n"), 431), (get(b"/abc", b"X: y\r\n" * 63), 404),
+                            (get(b"/abc", b"X: " + b"y" * 30000 + b"\r\n"), 404), (get(b"/abc", b"Expect: x\r\n"), 417)):
+            self.assertEqual(self.once(raw).status, status, raw[:40])
+
+    def test_continue(self):
+        """The client that waits for 100 gets it before its body is read."""
+        w = self.wire()
+        body = json.dumps(cluster_input()).encode()
+        w.send(b"PUT /" + guresid("wait").encode() + b" HTTP/1.1\r\nHost: a\r\nExpect: 100-continue\r\n"
+               b"Content-Length: %d\r\n\r\n" % len(body))
+        self.assertEqual(w.response().status, 100)
+        w.send(body)
+        self.assertEqual(w.response().status, 202)
+
+    def test_hang_up(self):
+        """Clients that leave at any moment harm nobody; what they ordered may exist, whole."""
+        gids = []
+        for i in range(60):
+            gid = guresid("leave")
+            gids.append(gid)
+            body = json.dumps(cluster_input(nodepools=[{"name": "p", "spec": {}}])).encode()
+            raw = b"PUT /" + gid.encode() + b" HTTP/1.1\r\nHost: a\r\nContent-Length: %d\r\n\r\n" % len(body) + body
+            w = Wire(self.server.port)
+            if i % 3 == 0:
+                w.sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, b"\1\0\0\0\0\0\0\0")
+            w.send(raw if i % 2 == 0 else raw[:len(raw) * i // 60])
+            w.close()
+        for gid in gids:
+            self.assertIn(self.get(gid).status, (202, 404))
+        with self.subTest("nothing is left open"):
+            probe = Client(self.server, ops=True)
+            self.addCleanup(probe.close)
+            eventually(lambda: b"\nhfd_http_requests_in_flight 0\n" in probe.get("/metrics").body, "no request is in flight")
+
+
+class Drain(Case):
+    ADAPTERS = ("validation",)
+    POOL_ADAPTERS = ("validation",)
+
+    def test_sigterm(self):
+        """SIGTERM: idle connections close, nobody new gets in, an upload under way is answered with Connection: close, then the end."""
+        idle, busy = Wire(self.server.port), Wire(self.server.port)
+        body = json.dumps(cluster_input()).encode()
+        try:
+            idle.send(get(b"/abc"))
+            self.assertEqual(idle.response().status, 404)
+            busy.send(b"PUT /" + guresid("last").encode() + b" HTTP/1.1\r\nHost: a\r\nExpect: 100-continue\r\n"
+                      b"Content-Length: %d\r\n\r\n" % len(body))
+            self.assertEqual(busy.response().status, 100)
+            self.server.proc.send_signal(signal.SIGTERM)
+            self.assertTrue(idle.closed())
+
+            def refused():
+                try:
+                    Wire(self.server.port).close()
+                except ConnectionRefusedError:
+                    return True
+                return False
+
+            eventually(refused, "nobody new gets in")
+            busy.send(body)
+            r = busy.response()
+            self.assertEqual((r.status, r.header("Connection")), (202, "close"))
+            start = time.monotonic()
+            self.assertEqual(self.server.wait(), 0)
+            self.assertLess(time.monotonic() - start, 10 * TIME_FACTOR)
+        finally:
+            idle.close()
+            busy.close()
+
+
+if __name__ == "__main__":
+    unittest.main()

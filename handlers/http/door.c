@@ -19,7 +19,8 @@
 #include <netinet/in.h>
 #include <sys/socket.h>
 
-#define REFUSAL_MAX_BYTES 32768
+/* The document may carry the path, with each byte escaped. */
+#define REFUSAL_MAX_BYTES 65536
 /* More than a socket's receive buffer gives at once. */
 #define HELD_MAX_BYTES ((size_t)64 << 20)
 #define HELD_STEP_BYTES 16384

@@ -114,12 +114,14 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     if (whole.verdict == HFD_HEAD_OK) {
         struct hfd_arena mem;
         struct hfd_path split;
+        hfd_rc rc;
 
         compare_head(bytes, &whole);
         if (whole.head.framing == HFD_FRAMING_CHUNKED)
             compare_chunks(bytes + whole.head.bytes, size - whole.head.bytes, &whole);
         hfd_arena_init(&mem, FUZZ_ARENA_BYTES);
-        (void)hfd_path_split(whole.head.path, &mem, &split, NULL);
+        rc = hfd_path_split(whole.head.path, &mem, &split, NULL);
+        HFD_ASSERT(rc == HFD_OK || rc == HFD_BAD_REQUEST);
         hfd_arena_fini(&mem);
     }
     return 0;

@@ -85,7 +85,8 @@ class OnTheWire(Case):
     def test_keep_alive(self):
         """Version and Connection header decide whether the connection stays."""
         for version, extra, stays in ((b"1.1", b"", True), (b"1.1", b"Connection: close\r\n", False),
-                                      (b"1.1", b"Connection: x, Close\r\n", False), (b"1.0", b"", False), (b"1.0", b"Connection: keep-alive\r\n", True),
+                                      (b"1.1", b"Connection: x, Close\r\n", False), (b"1.0", b"", False),
+                                      (b"1.0", b"Connection: keep-alive\r\n", True),
                                       (b"1.1", b"Connection: Upgrade\r\nUpgrade: h2c\r\n", True)):
             with self.subTest((version, extra)):
                 w = self.wire()
@@ -153,7 +154,7 @@ class OnTheWire(Case):
         self.assertEqual(w.response().status, 404)
 
     def test_head(self):
-        """HEAD has GET's headers and no body."""
+        """HEAD has the headers of GET and no body."""
         path = (BASE + "/clusters").encode()
         full = self.once(get(path))
         w = self.wire()
@@ -176,7 +177,7 @@ class OnTheWire(Case):
             self.assertEqual(self.once(raw).status, 400)
 
     def test_paths(self):
-        """Absolute URLs, a slash too many and escapes are understood; broken escapes are refused; unknown paths are 404 in their dialect."""
+        """Absolute URLs, a slash too many, escapes; broken escapes are refused, unknown paths are 404 in their dialect."""
         gid = guresid("path")
         self.expect(self.put(gid, cluster_input()), 202)
         last = "%%%02X" % ord(gid[-1])
@@ -227,10 +228,14 @@ class OnTheWire(Case):
 
     def test_head_limits(self):
         """Each limit of the head has its own status."""
-        for raw, status in ((get(b"/" + b"a" * 4096), 414), (b"GET /" + b"a" * 5000, 414), (get(b"/abc", b"X: y\r\n" * 64), 431),
+        for raw, status in ((get(b"/" + b"a" * 16384), 414), (b"GET /" + b"a" * 17000, 414), (get(b"/abc", b"X: y\r\n" * 64), 431),
                             (get(b"/abc", b"X: " + b"y" * 32768 + b"\r\n"), 431), (get(b"/abc", b"X: y\r\n" * 63), 404),
                             (get(b"/abc", b"X: " + b"y" * 30000 + b"\r\n"), 404), (get(b"/abc", b"Expect: x\r\n"), 417)):
             self.assertEqual(self.once(raw).status, status, raw[:40])
+        path = BASE + "/" + '"' * 16000
+        for extra, status in ((b"", 404), (b"Expect: x\r\n", 417)):
+            r = self.once(get(path.encode(), extra))
+            self.assertEqual((r.status, json.loads(r.body)["instance"]), (status, path), "the longest path is quoted whole")
 
     def test_continue(self):
         """The client that waits for 100 gets it before its body is read."""

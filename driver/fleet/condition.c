@@ -116,12 +116,123 @@ static hfd_rc parse_all(const json_t *doc, struct hfd_arena *mem, struct hfd_con
     return HFD_OK;
 }
 
+/*
+ * The short way: the text exactly as hfd_conditions_format writes it, without characters that need escapes. Reports are judged by reading a dozen
+ * of these texts, and most of the time went into trees for them. Whatever is not of this form goes the long way, which also says what is wrong.
+ */
+struct reader {
+    const char *p, *end;
+};
+
+/* Skips this text if it stands here. */
+static bool skip(struct reader *r, hfd_slice text)
+{
+    if ((size_t)(r->end - r->p) < text.len || memcmp(r->p, text.p, text.len) != 0)
+        return false;
+    r->p += text.len;
+    return true;
+}
+
+static bool read_text(struct reader *r, hfd_slice *out)
+{
+    const char *from = r->p + 1;
+
+    if (r->p == r->end || *r->p != '"')
+        return false;
+    for (r->p = from; r->p < r->end && *r->p != '"'; r->p++)
+        if (*r->p < 0x20 || *r->p > 0x7e || *r->p == '\\')
+            return false;
+    *out = (hfd_slice){from, (size_t)(r->p - from)};
+    return skip(r, HFD_SLICE("\""));
+}
+
+static bool read_time(struct reader *r, int64_t *at_us)
+{
+    hfd_slice text;
+
+    return read_text(r, &text) && hfd_time_parse(text, at_us, NULL) == HFD_OK;
+}
+
+static bool read_generation(struct reader *r, int64_t *out)
+{
+    const char *from = r->p;
+    int64_t v = 0;
+
+    while (r->p < r->end && r->p - from < 18 && *r->p >= '0' && *r->p <= '9')
+        v = v * 10 + (*r->p++ - '0');
+    *out = v;
+    return r->p > from && (*from != '0' || r->p == from + 1);
+}
+
+/* What a condition of a report does not have; a report's last time stands behind it. */
+static bool read_status_members(struct reader *r, struct hfd_condition *c)
+{
+    if (!skip(r, HFD_SLICE(",\"observed_generation\":")))
+        return true;
+    return read_generation(r, &c->observed_generation) && skip(r, HFD_SLICE(",\"created_time\":")) && read_time(r, &c->created_us) &&
+           skip(r, HFD_SLICE(",\"last_updated_time\":")) && read_time(r, &c->last_updated_us);
+}
+
+static bool read_one(struct reader *r, struct hfd_condition *c)
+{
+    hfd_slice status;
+
+    *c = (struct hfd_condition){.status = HFD_STATUS_FALSE};
+    if (!skip(r, HFD_SLICE("{\"type\":")) || !read_text(r, &c->type))
+        return false;
+    if (!skip(r, HFD_SLICE(",\"status\":")) || !read_text(r, &status) || !hfd_status_parse(status, &c->status))
+        return false;
+    if (skip(r, HFD_SLICE(",\"reason\":")) && !read_text(r, &c->reason))
+        return false;
+    if (skip(r, HFD_SLICE(",\"message\":")) && !read_text(r, &c->message))
+        return false;
+    return read_status_members(r, c) && skip(r, HFD_SLICE(",\"last_transition_time\":")) && read_time(r, &c->last_transition_us) &&
+           skip(r, HFD_SLICE("}"));
+}
+
+/* Not more than there can be: a text between quotes cannot hold this one. */
+static size_t count_conditions(hfd_slice text)
+{
+    const hfd_slice mark = HFD_SLICE("{\"type\":");
+    size_t n = 0;
+
+    for (const char *at = text.p; (at = memmem(at, text.len - (size_t)(at - text.p), mark.p, mark.len)) != NULL; at += mark.len)
+        n++;
+    return n;
+}
+
+/* @return whether the text was of this form; else, as when memory is short, out is as it was */
+static bool read_written(hfd_slice stored, struct hfd_arena *mem, struct hfd_conditions *out)
+{
+    const size_t count = count_conditions(stored);
+    struct hfd_condition *items;
+    struct reader r;
+    hfd_slice text;
+
+    if (count == 0 || count > HFD_CONDITIONS_MAX)
+        return false;
+    text = hfd_arena_dup(mem, stored);
+    items = hfd_arena_array(mem, count, sizeof(*items));
+    if (text.p == NULL || items == NULL)
+        return false;
+    r = (struct reader){text.p, text.p + text.len};
+    for (size_t i = 0; i < count; i++)
+        if (!skip(&r, i == 0 ? HFD_SLICE("[") : HFD_SLICE(",")) || !read_one(&r, &items[i]))
+            return false;
+    if (!skip(&r, HFD_SLICE("]")) || r.p != r.end)
+        return false;
+    *out = (struct hfd_conditions){items, count};
+    return true;
+}
+
 hfd_rc hfd_conditions_parse(hfd_slice stored, struct hfd_arena *mem, struct hfd_conditions *out, struct hfd_err *err)
 {
     json_t *doc;
     hfd_rc rc;
 
     *out = (struct hfd_conditions){NULL, 0};
+    if (read_written(stored, mem, out))
+        return HFD_OK;
     rc = hfd_json_parse(stored, &doc, err);
     if (rc == HFD_OK)
         rc = parse_all(doc, mem, out, err);

@@ -192,6 +192,43 @@ static void damage_is_told(void **state)
     }
 }
 
+/* A text in the written form, with one change in it: read as the same text with a blank in front, which only JSON's grammar allows. */
+static void both_ways_read_the_same(void **state)
+{
+    static const char written[] = "[{\"type\":\"Ready\",\"status\":\"True\",\"reason\":\"R\",\"message\":\"all is well\","
+                                  "\"observed_generation\":12,"
+                                  "\"created_time\":\"2025-01-01T00:00:00Z\",\"last_updated_time\":\"2025-01-01T00:00:00.5Z\","
+                                  "\"last_transition_time\":\"2025-01-01T00:00:01Z\"},{\"type\":\"A\",\"status\":\"False\","
+                                  "\"last_transition_time\":\"2025-01-01T00:00:02Z\"}]";
+    static const char bytes[] = {'\0', ' ', '"', '\\', '{', '}', '[', ']', ',', ':', '0', '7', 'x', '\x1f', '\x7f', (char)0x80, (char)0xc3};
+    const size_t len = sizeof(written) - 1;
+
+    (void)state;
+    for (size_t at = 0; at <= len; at++) {
+        for (size_t b = 0; b < sizeof(bytes); b++) {
+            struct hfd_conditions plain, blank;
+            char text[sizeof(written) + 1];
+            struct hfd_arena mem;
+            hfd_rc rc;
+
+            hfd_arena_init(&mem, MEM_MAX);
+            text[0] = ' ';
+            memcpy(text + 1, written, len);
+            if (at < len)
+                text[1 + at] = bytes[b];
+            rc = hfd_conditions_parse((hfd_slice){text + 1, len}, &mem, &plain, NULL);
+            assert_int_equal(rc, hfd_conditions_parse((hfd_slice){text, len + 1}, &mem, &blank, NULL));
+            assert_int_equal(plain.count, blank.count);
+            for (size_t i = 0; i < plain.count; i++)
+                assert_same(&plain.items[i], &blank.items[i], false);
+            /* Cut there. */
+            rc = hfd_conditions_parse((hfd_slice){written, at}, &mem, &plain, NULL);
+            assert_int_equal(rc, at == len ? HFD_OK : HFD_CORRUPT);
+            hfd_arena_fini(&mem);
+        }
+    }
+}
+
 /* With any amount of memory: whole, or HFD_NOMEM with nothing in it. */
 static void parse_out_of_memory(void **state)
 {
@@ -227,6 +264,7 @@ int main(void)
         cmocka_unit_test(no_more_is_written_than_can_be_read),
         cmocka_unit_test(parse_small_things),
         cmocka_unit_test(damage_is_told),
+        cmocka_unit_test(both_ways_read_the_same),
         cmocka_unit_test(parse_out_of_memory),
     };
 

@@ -104,13 +104,6 @@ void hfd_buf_addf(struct hfd_buf *b, const char *fmt, ...)
     free(big);
 }
 
-static bool is_plain(char c)
-{
-    unsigned char u = (unsigned char)c;
-
-    return u >= 0x20 && u < 0x7f && u != '"' && u != '\\';
-}
-
 void hfd_buf_json_str(struct hfd_buf *b, hfd_slice s)
 {
     size_t i = 0;
@@ -118,14 +111,12 @@ void hfd_buf_json_str(struct hfd_buf *b, hfd_slice s)
     hfd_buf_addc(b, '"');
     while (i < s.len && b->rc == HFD_OK) {
         char esc[HFD_JSON_ESCAPE_MAX];
-        size_t run = i;
+        const size_t run = hfd_json_plain((hfd_slice){s.p + i, s.len - i});
         size_t used;
         size_t n;
 
-        while (run < s.len && is_plain(s.p[run]))
-            run++;
-        hfd_buf_add(b, (hfd_slice){s.p + i, run - i});
-        i = run;
+        hfd_buf_add(b, (hfd_slice){s.p + i, run});
+        i += run;
         if (i == s.len)
             break;
         n = hfd_json_escape((hfd_slice){s.p + i, s.len - i}, esc, &used);

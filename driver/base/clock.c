@@ -1,7 +1,6 @@
 /* Time: the machine's clocks, and RFC 3339. */
 #include "driver/base/clock.h"
 
-#include <stdio.h>
 #include <time.h>
 
 #define SECONDS_MAX INT64_C(253402300799) /* 9999-12-31T23:59:59Z */
@@ -63,19 +62,30 @@ static void date_from_days(int64_t days, int *year, int *month, int *day)
     *year = (int)(year_of_era + era * 400 + (*month <= 2 ? 1 : 0));
 }
 
+/* `digits` digits and the character behind them. */
+static char *put_number(char *at, int v, int digits, char behind)
+{
+    for (int i = digits; i-- > 0; v /= 10)
+        at[i] = (char)('0' + v % 10);
+    at[digits] = behind;
+    return at + digits + 1;
+}
+
 /* The date and time without fraction and Z. Times that RFC 3339 cannot say become the nearest one that it can. */
 static size_t format_seconds(int64_t seconds, char out[HFD_TIME_TEXT_MAX])
 {
-    int64_t in_day = seconds % 86400;
-    int year;
-    int month;
-    int day;
-    int n;
+    const int in_day = (int)(seconds % 86400);
+    char *at = out;
+    int year, month, day;
 
     date_from_days(seconds / 86400, &year, &month, &day);
-    n = snprintf(out, HFD_TIME_TEXT_MAX, "%04d-%02d-%02dT%02d:%02d:%02d", year, month, day, (int)(in_day / 3600),
-                 (int)(in_day / 60 % 60), (int)(in_day % 60));
-    return (size_t)n;
+    at = put_number(at, year, 4, '-');
+    at = put_number(at, month, 2, '-');
+    at = put_number(at, day, 2, 'T');
+    at = put_number(at, in_day / 3600, 2, ':');
+    at = put_number(at, in_day / 60 % 60, 2, ':');
+    at = put_number(at, in_day % 60, 2, '\0');
+    return (size_t)(at - out) - 1;
 }
 
 static int64_t clamp(int64_t at_us)

@@ -96,8 +96,16 @@ static void put_string(struct line *l, hfd_slice s)
     if (!put(l, "\"", 1))
         return;
     while (s.len > 0) {
-        size_t n = hfd_json_escape(s, esc, &used);
+        const size_t room = LINE_MAX_BYTES - TAIL_MAX - l->len, plain = hfd_json_plain((hfd_slice){s.p, s.len < room ? s.len : room});
+        size_t n;
 
+        if (plain > 0) {
+            (void)put(l, s.p, plain); /* it fits */
+            s.p += plain;
+            s.len -= plain;
+            continue;
+        }
+        n = hfd_json_escape(s, esc, &used);
         if (!put(l, esc, n))
             break;
         s.p += used;

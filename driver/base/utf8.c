@@ -67,6 +67,15 @@ static size_t escape_ascii(char c, char *out)
     return 6;
 }
 
+size_t hfd_json_plain(hfd_slice s)
+{
+    size_t n = 0;
+
+    while (n < s.len && s.p[n] >= 0x20 && s.p[n] < 0x7f && s.p[n] != '"' && s.p[n] != '\\')
+        n++;
+    return n;
+}
+
 size_t hfd_json_escape(hfd_slice s, char out[HFD_JSON_ESCAPE_MAX], size_t *used)
 {
     size_t n = hfd_utf8_len(s);

@@ -7,6 +7,9 @@
 /** Length of the well-formed UTF-8 character that s begins with (no surrogates, nothing overlong), or 0. */
 size_t hfd_utf8_len(hfd_slice s);
 
+/** How many bytes from the first on stand in a JSON string as they are: ASCII without quotes, backslashes and control characters. */
+size_t hfd_json_plain(hfd_slice s);
+
 /** Longest result of hfd_json_escape. */
 #define HFD_JSON_ESCAPE_MAX 6
 

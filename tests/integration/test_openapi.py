@@ -240,8 +240,8 @@ class OpenApi(Case):
     # Names that clients made from HyperFleet's own document know.
     def test_names_are_hyperfleets(self):
         names = """Cluster ClusterSpec ClusterStatus ClusterList ClusterCreateRequest NodePool NodePoolSpec NodePoolStatus NodePoolList
-            NodePoolCreateRequest AdapterStatus AdapterStatusList AdapterStatusCreateRequest AdapterCondition ConditionRequest ResourceCondition
-            ResourceConditionStatus AdapterConditionStatus OrderDirection Error InputData OutputData AsyncProgressHint"""
+            NodePoolCreateRequest AdapterStatus AdapterStatusList AdapterStatusCreateRequest AdapterCondition ConditionRequest
+            ResourceCondition ResourceConditionStatus AdapterConditionStatus OrderDirection Error InputData OutputData AsyncProgressHint"""
         for name in names.split():
             self.assertIn(name, self.doc["components"]["schemas"])
 
@@ -469,7 +469,8 @@ class OpenApi(Case):
         self.schemas.check(ref, good)
         cond = good["status"]["conditions"][0]
         for wrong in (dict(good, more=1), {k: v for k, v in good.items() if k != "href"}, dict(good, kind="Pod"),
-                      dict(good, generation="1"), dict(good, generation=0), dict(good, created_time="yesterday"), dict(good, labels={"a": 1}),
+                      dict(good, generation="1"), dict(good, generation=0), dict(good, created_time="yesterday"),
+                      dict(good, labels={"a": 1}),
                       dict(good, status={"conditions": [dict(cond, status="Unknown")]}),
                       dict(good, status={"conditions": [dict(cond, x=1)]})):
             with self.assertRaises((AssertionError, ValueError), msg=json.dumps(wrong)):

@@ -142,8 +142,9 @@ static char *page_of(const json_t *doc)
 
     hfd_buf_init(&b, 1 << 22);
     hfd_openapi_page(&b, doc);
+    hfd_buf_addc(&b, '\0');
     assert_int_equal(b.rc, HFD_OK);
-    copy = strndup(b.p, b.len);
+    copy = strdup(b.p);
     assert_non_null(copy);
     hfd_buf_fini(&b);
     return copy;

@@ -111,7 +111,7 @@ HFD_MUST_CHECK hfd_rc hfd_fleet_row_delete(struct hfd_txn *tx, hfd_slice id, str
 /** The live (not deleting) resource of that name; HFD_NOT_FOUND. owner_id is empty for clusters. */
 HFD_MUST_CHECK hfd_rc hfd_fleet_row_by_name(struct hfd_txn *tx, enum hfd_kind kind, hfd_slice owner_id, hfd_slice name,
                                             struct hfd_arena *mem, struct hfd_fleet_row *out, struct hfd_err *err);
-/** All nodepools of a cluster, the deleting ones too, oldest first. */
+/** All nodepools of a cluster, the deleting ones too, oldest first. Heads: their documents are empty, as together they may be large. */
 HFD_MUST_CHECK hfd_rc hfd_fleet_row_children(struct hfd_txn *tx, hfd_slice cluster_id, struct hfd_arena *mem,
                                              struct hfd_fleet_list *out, struct hfd_err *err);
 /**

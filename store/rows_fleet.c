@@ -21,7 +21,8 @@ static const char sql_fleet_delete_reports[] =
 static const char sql_fleet_by_name[] =
     "SELECT " FLEET_COLUMNS " FROM fleet WHERE kind = ?1 AND owner_id = ?2 AND name = ?3 AND deleted_us = 0";
 static const char sql_fleet_children[] =
-    "SELECT " FLEET_COLUMNS " FROM fleet WHERE owner_id = ?1 AND owner_id <> '' ORDER BY created_us, id";
+    "SELECT id, kind, owner_id, name, generation, '{}', '{}', '[]', ready, created_us, updated_us, deleted_us, created_by, updated_by,"
+    " deleted_by FROM fleet WHERE owner_id = ?1 AND owner_id <> '' ORDER BY created_us, id";
 static const char sql_fleet_pending[] =
     "SELECT " FLEET_COLUMNS " FROM fleet WHERE ready = 0 AND (created_us, id) > (?1, ?2)"
     " ORDER BY created_us, id LIMIT ?3";

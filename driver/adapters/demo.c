@@ -83,7 +83,6 @@ static hfd_rc look_at(struct hfd_txn *tx, struct page *page, const struct hfd_fl
                       bool *found, struct hfd_err *err)
 {
     const struct hfd_demo_config *config = &page->demo->config;
-    struct hfd_report_list reports;
     struct hfd_demo_view view = {
         .required = config->fleet->required[row->kind],
         .generation = row->generation,
@@ -99,7 +98,7 @@ static hfd_rc look_at(struct hfd_txn *tx, struct page *page, const struct hfd_fl
     /* The first adapter's time comes first: most resources are left here, unread. */
     if (view.required.count == 0 || !hfd_demo_is_due(&view, 0, &floor_us))
         return HFD_OK;
-    rc = hfd_fleet_reports(tx, row->id, scratch, &reports, &view.reports, err);
+    rc = hfd_fleet_reports(tx, row->id, scratch, &view.reports, err);
     if (rc != HFD_OK)
         return rc;
     *item = (struct item){

@@ -173,6 +173,10 @@ static hfd_rc finish(struct hfd_buf *b, struct hfd_arena *mem, hfd_slice *out, s
 
     hfd_buf_addc(b, '}');
     rc = hfd_buf_finish(b, &text, err);
+    if (rc == HFD_LIMIT)
+        return hfd_fail_field(err, HFD_LIMIT, "data",
+                              "the outputs that driver.outputs takes from the adapters' data would take more than %zu bytes",
+                              OUTPUT_MAX_BYTES);
     if (rc != HFD_OK)
         return rc;
     *out = hfd_arena_dup(mem, text);

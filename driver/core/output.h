@@ -11,8 +11,7 @@
 /** A part with all that is known of it. */
 struct hfd_part {
     struct hfd_part_row row;
-    struct hfd_fleet_row fleet;     /* valid when view.exists */
-    struct hfd_report_list reports; /* heads: without data */
+    struct hfd_fleet_row fleet; /* valid when view.exists; without its documents and callers */
     struct hfd_part_view view;
 };
 

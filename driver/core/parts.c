@@ -8,53 +8,127 @@
 #include "driver/core/guresid.h"
 #include "driver/fleet/names.h"
 
+/* One part with its reports, while it is read, and what is kept of a message: more than any sentence quotes. */
+#define SCRATCH_MAX_BYTES ((size_t)128 * 1024 * 1024)
+#define QUOTED_MAX_BYTES 1024
+
 static hfd_rc no_memory(struct hfd_err *err)
 {
     return hfd_fail(err, HFD_NOMEM, "out of memory while reading a resource's parts");
 }
 
-static hfd_rc load_reports(struct hfd_part *p, struct hfd_arena *mem, struct hfd_err *err)
+/* What a judgement reads of a report. */
+static bool is_told(hfd_slice type)
 {
-    struct hfd_part_report *reports;
+    static const char *const types[] = {"Applied", "Available", "Finalized", "Health"};
 
-    if (p->reports.count == 0)
-        return HFD_OK;
-    reports = hfd_arena_array(mem, p->reports.count, sizeof(*reports));
+    for (size_t i = 0; i < sizeof(types) / sizeof(types[0]); i++)
+        if (hfd_slice_is(type, types[i]))
+            return true;
+    return false;
+}
+
+/* Of long texts, all parts together may have more than there is memory for: what a sentence can quote is enough. */
+static hfd_rc keep_conditions(const struct hfd_conditions *all, bool of_report, struct hfd_arena *mem, struct hfd_conditions *out,
+                              struct hfd_err *err)
+{
+    *out = (struct hfd_conditions){hfd_arena_array(mem, all->count, sizeof(*out->items)), 0};
+    if (out->items == NULL)
+        return no_memory(err);
+    for (size_t i = 0; i < all->count; i++) {
+        struct hfd_condition c = all->items[i];
+
+        if (of_report && !is_told(c.type))
+            continue;
+        c.message.len = c.message.len < QUOTED_MAX_BYTES ? c.message.len : QUOTED_MAX_BYTES;
+        c.type = hfd_arena_dup(mem, c.type);
+        c.reason = hfd_arena_dup(mem, c.reason);
+        c.message = hfd_arena_dup(mem, c.message);
+        if (c.type.p == NULL || c.reason.p == NULL || c.message.p == NULL)
+            return no_memory(err);
+        out->items[out->count++] = c;
+    }
+    return HFD_OK;
+}
+
+static hfd_rc load_reports(const struct hfd_report_list *rows, struct hfd_arena *scratch, struct hfd_arena *mem, struct hfd_part_view *view,
+                           struct hfd_err *err)
+{
+    struct hfd_part_report *reports = hfd_arena_array(mem, rows->count, sizeof(*reports));
+    hfd_rc rc = HFD_OK;
+
     if (reports == NULL)
         return no_memory(err);
-    for (size_t i = 0; i < p->reports.count; i++) {
-        const struct hfd_report_row *r = &p->reports.rows[i];
-        hfd_rc rc;
+    for (size_t i = 0; rc == HFD_OK && i < rows->count; i++) {
+        const struct hfd_report_row *r = &rows->rows[i];
+        struct hfd_conditions all;
 
         reports[i] = (struct hfd_part_report){
-            .adapter = r->adapter, .observed_generation = r->observed_generation, .received_us = r->received_us};
-        rc = hfd_conditions_parse(r->conditions, mem, &reports[i].conditions, err);
-        if (rc != HFD_OK)
-            return rc;
+            .adapter = hfd_arena_dup(mem, r->adapter), .observed_generation = r->observed_generation, .received_us = r->received_us};
+        if (reports[i].adapter.p == NULL)
+            return no_memory(err);
+        rc = hfd_conditions_parse(r->conditions, scratch, &all, err);
+        if (rc == HFD_OK)
+            rc = keep_conditions(&all, true, mem, &reports[i].conditions, err);
     }
-    p->view.reports = reports;
-    p->view.report_count = p->reports.count;
-    return HFD_OK;
+    view->reports = reports;
+    view->report_count = rows->count;
+    return rc;
+}
+
+/* Without its documents, which nobody needs here. */
+static hfd_rc keep_row(const struct hfd_fleet_row *row, struct hfd_arena *mem, struct hfd_fleet_row *out, struct hfd_err *err)
+{
+    *out = (struct hfd_fleet_row){
+        .id = hfd_arena_dup(mem, row->id),
+        .kind = row->kind,
+        .owner_id = hfd_arena_dup(mem, row->owner_id),
+        .name = hfd_arena_dup(mem, row->name),
+        .generation = row->generation,
+        .ready = row->ready,
+        .created_us = row->created_us,
+        .updated_us = row->updated_us,
+        .deleted_us = row->deleted_us,
+    };
+    return out->id.p != NULL && out->owner_id.p != NULL && out->name.p != NULL ? HFD_OK : no_memory(err);
+}
+
+static hfd_rc load_part_in(struct hfd_txn *tx, struct hfd_part *p, struct hfd_arena *scratch, struct hfd_arena *mem, struct hfd_err *err)
+{
+    struct hfd_report_list reports;
+    struct hfd_conditions all;
+    struct hfd_fleet_row row;
+    hfd_rc rc;
+
+    rc = hfd_fleet_row_get(tx, p->row.fleet_id, scratch, &row, err);
+    if (rc == HFD_NOT_FOUND)
+        return HFD_OK;
+    if (rc == HFD_OK)
+        rc = keep_row(&row, mem, &p->fleet, err);
+    if (rc != HFD_OK)
+        return rc;
+    p->view.exists = true;
+    p->view.deleting = row.deleted_us != 0;
+    p->view.generation = row.generation;
+    rc = hfd_conditions_parse(row.conditions, scratch, &all, err);
+    if (rc == HFD_OK)
+        rc = keep_conditions(&all, false, mem, &p->view.conditions, err);
+    if (rc == HFD_OK)
+        rc = hfd_report_row_heads(tx, p->row.fleet_id, scratch, &reports, err);
+    return rc == HFD_OK ? load_reports(&reports, scratch, mem, &p->view, err) : rc;
 }
 
 static hfd_rc load_part(struct hfd_txn *tx, struct hfd_part *p, struct hfd_arena *mem, struct hfd_err *err)
 {
+    struct hfd_arena scratch;
     hfd_rc rc;
 
     p->view = (struct hfd_part_view){
         .kind = p->row.kind, .id = p->row.fleet_id, .name = p->row.name, .wanted_generation = p->row.generation, .leaving = p->row.leaving};
-    rc = hfd_fleet_row_get(tx, p->row.fleet_id, mem, &p->fleet, err);
-    if (rc == HFD_NOT_FOUND)
-        return HFD_OK;
-    if (rc != HFD_OK)
-        return rc;
-    p->view.exists = true;
-    p->view.deleting = p->fleet.deleted_us != 0;
-    p->view.generation = p->fleet.generation;
-    rc = hfd_conditions_parse(p->fleet.conditions, mem, &p->view.conditions, err);
-    if (rc == HFD_OK)
-        rc = hfd_report_row_heads(tx, p->row.fleet_id, mem, &p->reports, err);
-    return rc == HFD_OK ? load_reports(p, mem, err) : rc;
+    hfd_arena_init(&scratch, SCRATCH_MAX_BYTES);
+    rc = load_part_in(tx, p, &scratch, mem, err);
+    hfd_arena_fini(&scratch);
+    return rc;
 }
 
 hfd_rc hfd_parts_load(struct hfd_txn *tx, hfd_slice guresid, struct hfd_arena *mem, struct hfd_parts *out, struct hfd_err *err)

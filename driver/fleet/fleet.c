@@ -8,10 +8,14 @@
 #include "driver/fleet/ksuid.h"
 #include "driver/fleet/names.h"
 
-/* Adapters that may report on one resource. */
-#define ADAPTERS_MAX 256
-/* Conditions of a resource never come near this. */
-#define CONDITIONS_MAX_BYTES ((size_t)256 * 1024)
+/* Adapters that nobody waits for and that may report on one resource, and what their conditions may take together. */
+#define OTHERS_MAX 256
+#define OTHERS_MAX_BYTES ((size_t)1024 * 1024)
+/* Conditions of one report, and of a resource with every required adapter's longest message. */
+#define REPORT_CONDITIONS_MAX_BYTES ((size_t)256 * 1024)
+#define CONDITIONS_MAX_BYTES ((size_t)16 * 1024 * 1024)
+/* One resource with its reports, while it is worked on. */
+#define SCRATCH_MAX_BYTES ((size_t)128 * 1024 * 1024)
 
 static hfd_rc no_memory(struct hfd_err *err)
 {
@@ -39,13 +43,17 @@ static bool ready_is_true(const struct hfd_conditions *cs)
 static hfd_rc store_conditions(const struct hfd_conditions *cs, bool of_report, struct hfd_arena *mem, hfd_slice *out,
                                struct hfd_err *err)
 {
+    const size_t max_bytes = of_report ? REPORT_CONDITIONS_MAX_BYTES : CONDITIONS_MAX_BYTES;
     struct hfd_buf b;
     hfd_slice text;
     hfd_rc rc;
 
-    hfd_buf_init(&b, CONDITIONS_MAX_BYTES);
+    hfd_buf_init(&b, max_bytes);
     hfd_conditions_format(&b, cs, of_report);
     rc = hfd_buf_finish(&b, &text, err);
+    if (rc == HFD_LIMIT)
+        rc = hfd_fail_field(err, HFD_LIMIT, "conditions", "the conditions %s would take more than %zu bytes",
+                            of_report ? "of the report" : "of the resource", max_bytes);
     if (rc == HFD_OK) {
         *out = hfd_arena_dup(mem, text);
         if (out->p == NULL)
@@ -135,48 +143,61 @@ hfd_rc hfd_fleet_create(struct hfd_txn *tx, const struct hfd_fleet_call *call, c
                              &(struct hfd_fleet_found_by){out->labels, &cs}, call->mem, err);
 }
 
-hfd_rc hfd_fleet_reports(struct hfd_txn *tx, hfd_slice id, struct hfd_arena *mem, struct hfd_report_list *rows,
-                         struct hfd_agg_reports *out, struct hfd_err *err)
+static hfd_rc report_seen(const struct hfd_report_row *r, struct hfd_arena *mem, struct hfd_agg_report *out, struct hfd_err *err)
 {
-    struct hfd_agg_report *items;
+    const struct hfd_condition *available, *finalized;
+    struct hfd_conditions cs;
+    struct hfd_arena scratch;
     hfd_rc rc;
 
-    *out = (struct hfd_agg_reports){NULL, 0};
-    rc = hfd_report_row_heads(tx, id, mem, rows, err);
-    if (rc != HFD_OK || rows->count == 0)
-        return rc;
-    items = hfd_arena_array(mem, rows->count, sizeof(*items));
-    if (items == NULL)
-        return no_memory(err);
-    for (size_t i = 0; i < rows->count; i++) {
-        const struct hfd_report_row *r = &rows->rows[i];
-        const struct hfd_condition *available, *finalized;
-        struct hfd_conditions cs;
-
-        rc = hfd_conditions_parse(r->conditions, mem, &cs, err);
-        if (rc != HFD_OK)
-            return rc;
+    hfd_arena_init(&scratch, SCRATCH_MAX_BYTES);
+    rc = hfd_conditions_parse(r->conditions, &scratch, &cs, err);
+    if (rc == HFD_OK) {
         available = hfd_condition_find(&cs, HFD_SLICE("Available"));
         finalized = hfd_condition_find(&cs, HFD_SLICE("Finalized"));
-        items[i] = (struct hfd_agg_report){
-            .adapter = r->adapter,
+        *out = (struct hfd_agg_report){
+            .adapter = hfd_arena_dup(mem, r->adapter),
             .observed_generation = r->observed_generation,
             .observed_us = r->observed_us,
             .available = available != NULL ? available->status : HFD_STATUS_UNKNOWN,
             .finalized = finalized != NULL ? finalized->status : HFD_STATUS_FALSE,
-            .reason = available != NULL ? available->reason : HFD_SLICE_NONE,
-            .message = available != NULL ? available->message : HFD_SLICE_NONE,
+            .reason = hfd_arena_dup(mem, available != NULL ? available->reason : HFD_SLICE_NONE),
+            .message = hfd_arena_dup(mem, available != NULL ? available->message : HFD_SLICE_NONE),
         };
+        if (out->adapter.p == NULL || out->reason.p == NULL || out->message.p == NULL)
+            rc = no_memory(err);
     }
-    *out = (struct hfd_agg_reports){items, rows->count};
-    return HFD_OK;
+    hfd_arena_fini(&scratch);
+    return rc;
+}
+
+hfd_rc hfd_fleet_reports(struct hfd_txn *tx, hfd_slice id, struct hfd_arena *mem, struct hfd_agg_reports *out, struct hfd_err *err)
+{
+    struct hfd_report_list rows;
+    struct hfd_arena scratch;
+    hfd_rc rc;
+
+    *out = (struct hfd_agg_reports){NULL, 0};
+    hfd_arena_init(&scratch, SCRATCH_MAX_BYTES);
+    rc = hfd_report_row_heads(tx, id, &scratch, &rows, err);
+    if (rc == HFD_OK && rows.count > 0) {
+        struct hfd_agg_report *items = hfd_arena_array(mem, rows.count, sizeof(*items));
+
+        if (items == NULL)
+            rc = no_memory(err);
+        for (size_t i = 0; rc == HFD_OK && i < rows.count; i++)
+            rc = report_seen(&rows.rows[i], mem, &items[i], err);
+        if (rc == HFD_OK)
+            *out = (struct hfd_agg_reports){items, rows.count};
+    }
+    hfd_arena_fini(&scratch);
+    return rc;
 }
 
 /* What aggregation needs of a resource: its conditions, and its reports as stored. */
 static hfd_rc agg_input(struct hfd_txn *tx, const struct hfd_fleet_call *call, const struct hfd_fleet_row *row, struct hfd_conditions *prev,
                         struct hfd_agg_input *in, struct hfd_err *err)
 {
-    struct hfd_report_list rows;
     struct hfd_fleet_list children;
     hfd_rc rc;
 
@@ -188,7 +209,7 @@ static hfd_rc agg_input(struct hfd_txn *tx, const struct hfd_fleet_call *call, c
         .prev = prev,
         .deleting = row->deleted_us != 0,
     };
-    rc = hfd_fleet_reports(tx, row->id, call->mem, &rows, &in->reports, err);
+    rc = hfd_fleet_reports(tx, row->id, call->mem, &in->reports, err);
     if (rc == HFD_OK)
         rc = hfd_conditions_parse(row->conditions, call->mem, prev, err);
     if (rc == HFD_OK && in->deleting && row->kind == HFD_KIND_CLUSTER) {
@@ -323,23 +344,46 @@ static hfd_rc mark_deleted(struct hfd_txn *tx, const struct hfd_fleet_call *call
     return rc == HFD_OK ? changed(tx, call, HFD_FLEET_CHANGED, row, err) : rc;
 }
 
-/* A cluster takes its nodepools with it, all at the same instant. */
-static hfd_rc mark_children_deleted(struct hfd_txn *tx, const struct hfd_fleet_call *call, const struct hfd_fleet_row *cluster,
-                                    struct hfd_err *err)
+typedef hfd_rc child_fn(struct hfd_txn *tx, const struct hfd_fleet_call *call, struct hfd_fleet_row *child, struct hfd_err *err);
+
+/* Each nodepool of a cluster in memory of its own: together they may be larger than any request. */
+static hfd_rc for_each_child(struct hfd_txn *tx, const struct hfd_fleet_call *call, hfd_slice cluster_id, child_fn *fn, struct hfd_err *err)
 {
     struct hfd_fleet_list children;
-    bool child_gone;
-    hfd_rc rc;
+    hfd_rc rc = hfd_fleet_row_children(tx, cluster_id, call->mem, &children, err);
 
-    rc = hfd_fleet_row_children(tx, cluster->id, call->mem, &children, err);
     for (size_t i = 0; rc == HFD_OK && i < children.count; i++) {
-        if (children.rows[i].deleted_us != 0)
-            continue;
-        rc = mark_deleted(tx, call, &children.rows[i], err);
-        if (rc == HFD_OK && call->fleet->required[HFD_KIND_NODEPOOL].count == 0)
-            rc = remove_if_finalized(tx, call, &children.rows[i], &child_gone, err);
+        struct hfd_fleet_call own = *call;
+        struct hfd_fleet_row child;
+        struct hfd_arena scratch;
+
+        hfd_arena_init(&scratch, SCRATCH_MAX_BYTES);
+        own.mem = &scratch;
+        rc = hfd_fleet_row_get(tx, children.rows[i].id, &scratch, &child, err);
+        if (rc == HFD_OK)
+            rc = fn(tx, &own, &child, err);
+        hfd_arena_fini(&scratch);
     }
     return rc;
+}
+
+/* A cluster takes its nodepools with it, all at the same instant. */
+static hfd_rc mark_child_deleted(struct hfd_txn *tx, const struct hfd_fleet_call *call, struct hfd_fleet_row *child, struct hfd_err *err)
+{
+    bool gone;
+    hfd_rc rc;
+
+    if (child->deleted_us != 0)
+        return HFD_OK;
+    rc = mark_deleted(tx, call, child, err);
+    if (rc == HFD_OK && call->fleet->required[HFD_KIND_NODEPOOL].count == 0)
+        rc = remove_if_finalized(tx, call, child, &gone, err);
+    return rc;
+}
+
+static hfd_rc remove_child(struct hfd_txn *tx, const struct hfd_fleet_call *call, struct hfd_fleet_row *child, struct hfd_err *err)
+{
+    return remove_row(tx, call, child, err);
 }
 
 hfd_rc hfd_fleet_delete(struct hfd_txn *tx, const struct hfd_fleet_call *call, enum hfd_kind kind, hfd_slice owner_id,
@@ -354,7 +398,7 @@ hfd_rc hfd_fleet_delete(struct hfd_txn *tx, const struct hfd_fleet_call *call, e
         return rc;
     rc = mark_deleted(tx, call, out, err);
     if (rc == HFD_OK && kind == HFD_KIND_CLUSTER)
-        rc = mark_children_deleted(tx, call, out, err);
+        rc = for_each_child(tx, call, id, mark_child_deleted, err);
     if (rc != HFD_OK)
         return rc;
     /* The last child may have taken the cluster with it. */
@@ -369,7 +413,6 @@ hfd_rc hfd_fleet_delete(struct hfd_txn *tx, const struct hfd_fleet_call *call, e
 hfd_rc hfd_fleet_force_delete(struct hfd_txn *tx, const struct hfd_fleet_call *call, enum hfd_kind kind, hfd_slice owner_id, hfd_slice id,
                               struct hfd_err *err)
 {
-    struct hfd_fleet_list children = {.count = 0};
     struct hfd_fleet_row row;
     hfd_rc rc;
 
@@ -377,9 +420,7 @@ hfd_rc hfd_fleet_force_delete(struct hfd_txn *tx, const struct hfd_fleet_call *c
     if (rc == HFD_OK && row.deleted_us == 0)
         return hfd_fail(err, HFD_DELETING, "%s '%.*s' is not in Finalizing state", hfd_kind_name(kind), HFD_SLICE_FMT(id));
     if (rc == HFD_OK && kind == HFD_KIND_CLUSTER)
-        rc = hfd_fleet_row_children(tx, id, call->mem, &children, err);
-    for (size_t i = 0; rc == HFD_OK && i < children.count; i++)
-        rc = remove_row(tx, call, &children.rows[i], err);
+        rc = for_each_child(tx, call, id, remove_child, err);
     if (rc == HFD_OK)
         rc = remove_row(tx, call, &row, err);
     return rc == HFD_OK ? owner_follows(tx, call, &row, err) : rc;
@@ -512,20 +553,41 @@ static hfd_rc aggregate(struct hfd_txn *tx, const struct hfd_fleet_call *call, s
                              call->mem, err);
 }
 
-/* Adapters' names are their own choice, so that how many there are needs a bound. Those that are waited for always get in. */
-static hfd_rc room_for_another(struct hfd_txn *tx, const struct hfd_fleet_call *call, const struct hfd_fleet_report *in,
-                               struct hfd_err *err)
+static bool is_required(const struct hfd_fleet_call *call, enum hfd_kind kind, hfd_slice adapter)
 {
-    const struct hfd_adapter_names *required = &call->fleet->required[in->kind];
-    struct hfd_report_list rows;
-    hfd_rc rc;
+    const struct hfd_adapter_names *required = &call->fleet->required[kind];
 
     for (size_t i = 0; i < required->count; i++)
-        if (hfd_slice_eq(required->items[i], in->adapter))
-            return HFD_OK;
-    rc = hfd_report_row_heads(tx, in->id, call->mem, &rows, err);
-    if (rc == HFD_OK && rows.count >= ADAPTERS_MAX)
-        rc = hfd_fail_field(err, HFD_LIMIT, "adapter", "at most %d adapters can report on one resource", ADAPTERS_MAX);
+        if (hfd_slice_eq(required->items[i], adapter))
+            return true;
+    return false;
+}
+
+/* Adapters' names are their own choice, so that how many there are needs a bound. Those that are waited for always get in. */
+static hfd_rc room_for(struct hfd_txn *tx, const struct hfd_fleet_call *call, const struct hfd_fleet_report *in, size_t bytes,
+                       struct hfd_err *err)
+{
+    struct hfd_report_list rows;
+    struct hfd_arena scratch;
+    size_t count = 1;
+    hfd_rc rc;
+
+    hfd_arena_init(&scratch, SCRATCH_MAX_BYTES);
+    rc = hfd_report_row_heads(tx, in->id, &scratch, &rows, err);
+    for (size_t i = 0; rc == HFD_OK && i < rows.count; i++) {
+        if (hfd_slice_eq(rows.rows[i].adapter, in->adapter) || is_required(call, in->kind, rows.rows[i].adapter))
+            continue;
+        count++;
+        bytes += rows.rows[i].conditions.len;
+    }
+    hfd_arena_fini(&scratch);
+    if (rc == HFD_OK && count > OTHERS_MAX)
+        return hfd_fail_field(err, HFD_LIMIT, "adapter", "at most %d adapters that are not waited for can report on one resource",
+                              OTHERS_MAX);
+    if (rc == HFD_OK && bytes > OTHERS_MAX_BYTES)
+        return hfd_fail_field(err, HFD_LIMIT, "conditions",
+                              "the conditions of adapters that are not waited for would take more than %zu bytes on one resource",
+                              OTHERS_MAX_BYTES);
     return rc;
 }
 
@@ -542,11 +604,9 @@ hfd_rc hfd_fleet_report(struct hfd_txn *tx, const struct hfd_fleet_call *call, c
     if (rc != HFD_OK)
         return rc;
     rc = hfd_report_row_get(tx, in->id, in->adapter, call->mem, &before, err);
-    if (rc == HFD_NOT_FOUND) {
+    if (rc == HFD_NOT_FOUND)
         prev = NULL;
-        rc = room_for_another(tx, call, in, err);
-    }
-    if (rc != HFD_OK)
+    else if (rc != HFD_OK)
         return rc;
     rc = judge(in, &row, prev, call->mem, verdict, err);
     if (rc != HFD_OK || *verdict == HFD_VERDICT_DISCARD)
@@ -557,6 +617,8 @@ hfd_rc hfd_fleet_report(struct hfd_txn *tx, const struct hfd_fleet_call *call, c
         return HFD_OK;
     }
     rc = report_row(call, in, prev, out, err);
+    if (rc == HFD_OK && !is_required(call, in->kind, in->adapter) && (prev == NULL || out->conditions.len > prev->conditions.len))
+        rc = room_for(tx, call, in, out->conditions.len, err);
     if (rc == HFD_OK)
         rc = hfd_report_row_put(tx, out, err);
     if (rc == HFD_OK)

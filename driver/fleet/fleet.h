@@ -111,7 +111,7 @@ HFD_MUST_CHECK hfd_rc hfd_fleet_report(struct hfd_txn *tx, const struct hfd_flee
                                        enum hfd_verdict *verdict, struct hfd_report_row *out, struct hfd_err *err);
 
 /** The reports of a resource as aggregation sees them. */
-HFD_MUST_CHECK hfd_rc hfd_fleet_reports(struct hfd_txn *tx, hfd_slice id, struct hfd_arena *mem, struct hfd_report_list *rows,
-                                        struct hfd_agg_reports *out, struct hfd_err *err);
+HFD_MUST_CHECK hfd_rc hfd_fleet_reports(struct hfd_txn *tx, hfd_slice id, struct hfd_arena *mem, struct hfd_agg_reports *out,
+                                        struct hfd_err *err);
 
 #endif

@@ -13,7 +13,7 @@
 #include "driver/fleet/search.h"
 #include "store/search.h"
 
-#define DOCUMENT_MAX_BYTES ((size_t)4 * 1024 * 1024)
+#define DOCUMENT_MAX_BYTES ((size_t)64 * 1024 * 1024) /* what the largest allowed requests can make of one resource */
 #define LIST_MAX_BYTES ((size_t)128 * 1024 * 1024)
 #define PAGE_SIZE_DEFAULT 100
 #define PAGE_SIZE_MAX 500

@@ -28,7 +28,7 @@
 #define SWEEP_US HFD_US_PER_S
 /* How often a loop that drains looks whether the others are done. */
 #define DRAIN_LOOK_US (HFD_US_PER_S / 50)
-#define ARENA_SLACK_BYTES ((size_t)4 << 20)
+#define ARENA_SLACK_BYTES ((size_t)64 << 20) /* a ceiling, not a reserve: a resource with every adapter's longest words fits */
 /* Files beside connections: store, listeners, loops. */
 #define FILES_RESERVE 256
 

@@ -3,7 +3,7 @@ import copy
 import json
 import unittest
 
-from lib import BASE, Case, LABEL, cluster_input, guresid, nodepool_input
+from lib import BASE, Case, LABEL, cluster_input, condition, guresid, nodepool_input
 
 MIB = 1024 * 1024
 
@@ -404,6 +404,34 @@ class Accepted(Case):
         cookie = self.expect(self.put(gid, cluster_input(spec={"v": 2}, nodepools=[{"name": "workers", "spec": {"v": 2}}]), cookie),
                              202).cookie
         self.fleet.ready(gid)
+        self.expect(self.get(gid, cookie), 200)
+        self.removed(gid, cookie)
+
+    def test_large_conditions(self):
+        """Long messages, of adapters that are waited for and of others: the resource is read, changed and deleted like any other."""
+        gid, _, cookie = self.created()
+        long = [condition("Custom%d" % i, "True", "R", "m" * 32000) for i in range(7)]
+        for part in [p for ps in self.fleet.of(gid) for p in ps]:
+            for i in range(10):
+                answer = self.fleet.report(part, "observer-%d" % i, extra=long)
+                self.assertIn(answer.status, (201, 400))
+                if answer.status == 400:
+                    self.assertIn("not waited for", self.fleet.client.last.json["detail"])
+            for adapter in self.fleet.required[part["kind"]]:
+                self.fleet.accepted(part, adapter, message="m" * 32768, extra=long[:4])
+        self.expect(self.get(gid, cookie), 200)
+        cookie = self.expect(self.put(gid, cluster_input(spec={"v": 2}, nodepools=[{"name": "workers", "spec": {"v": 2}}]), cookie),
+                             202).cookie
+        self.fleet.ready(gid)
+        self.expect(self.get(gid, cookie), 200)
+        self.removed(gid, cookie)
+
+    def test_a_hundred_pools_with_much_to_say(self):
+        """The same for long messages on each of a hundred nodepools."""
+        gid, _, cookie = self.created(cluster_input(nodepools=[{"name": "np-%d" % i} for i in range(100)]))
+        for part in [p for ps in self.fleet.of(gid) for p in ps]:
+            for adapter in self.fleet.required[part["kind"]]:
+                self.fleet.accepted(part, adapter, message="m" * 12000, extra=[condition("Custom", "True", "R", "m" * 12000)])
         self.expect(self.get(gid, cookie), 200)
         self.removed(gid, cookie)
 

@@ -4,7 +4,8 @@ import threading
 import time
 import unittest
 
-from lib import BASE, Case, Client, RESOURCE_ID, condition, conditions_of, now_text, parse_time, report_body, time_text, utc_now
+from lib import (BASE, Case, Client, Fleet, RESOURCE_ID, Server, condition, conditions_of, now_text, parse_time, report_body, time_text,
+                 utc_now)
 
 AWAITING = ("AwaitingAdapters", "Waiting for adapters to report status")
 NAME_RULE = "name must start and end with lowercase letter or number, and contain only lowercase letters, numbers, and hyphens"
@@ -652,10 +653,43 @@ class Reports(FleetCase):
             stored += 1
             answer = self.fleet.report(doc, "stranger-%d" % stored)
         self.assertGreaterEqual(stored, 100)
-        self.assertIn("adapters can report", self.problem(answer, 400, "HYPERFLEET-VAL-000", errors="adapter")["detail"])
+        self.assertIn("not waited for can report", self.problem(answer, 400, "HYPERFLEET-VAL-000", errors="adapter")["detail"])
         self.fleet.accepted(doc, "stranger-0")
         self.fleet.make_ready(doc)
         self.assertEqual(self.conditions(doc)["Ready"]["status"], "True")
+
+    def test_large_documents(self):
+        """What a configured body size lets in can be read again."""
+        with Server("--http-body-max", "16MiB") as server:
+            client = Client(server)
+            answer = client.post(BASE + "/clusters", {"kind": "Cluster", "name": "large", "spec": {"fill": "x" * 5000000}})
+            self.assertEqual(answer.status, 201)
+            self.assertEqual(client.get(answer.json["href"]).json, answer.json)
+            client.close()
+
+    def test_delete_of_more_than_any_request(self):
+        """A cluster is deleted, and removed by force, whatever its nodepools hold together."""
+        for force in (False, True):
+            cluster = self.cluster()
+            for _ in range(12):
+                self.pool(cluster, spec={"fill": "x" * 900000})
+            self.assertEqual(self.client.delete(cluster["href"]).status, 202)
+            if force:
+                self.assertEqual(self.client.post(cluster["href"] + "/force-delete", {"reason": "test"}).status, 204)
+                self.assertEqual(self.client.get(cluster["href"]).status, 404)
+
+    def test_many_long_messages(self):
+        """Every required adapter may send the longest message."""
+        adapters = ["adapter-%d" % i for i in range(12)]
+        with Server("--adapters-required-cluster", ",".join(adapters)) as server:
+            client = Client(server)
+            fleet = Fleet(client, adapters)
+            answer = client.post(BASE + "/clusters", {"kind": "Cluster", "name": "talkative", "spec": {}})
+            fleet.make_ready(answer.json, message="\u0001" * 32768)
+            conds = conditions_of(fleet.get(answer.json))
+            self.assertEqual(conds["Ready"]["status"], "True")
+            self.assertEqual(len(conds["Adapter11Successful"]["message"]), 32768)
+            client.close()
 
     def test_reports_survive_a_kill(self):
         """An accepted report is there after kill -9."""

@@ -291,7 +291,7 @@ static hfd_rc do_look(struct hfd_txn *tx, void *arg, struct hfd_err *err)
 
     l->exists = rc == HFD_OK;
     if (rc == HFD_OK)
-        rc = hfd_fleet_reports(tx, l->id, &l->fx->mem, &l->rows, &l->reports, err);
+        rc = hfd_fleet_reports(tx, l->id, &l->fx->mem, &l->reports, err);
     if (rc == HFD_OK)
         rc = hfd_report_row_list(tx, l->id, &l->fx->mem, &l->rows, err);
     if (rc == HFD_OK || rc == HFD_NOT_FOUND)

@@ -256,18 +256,19 @@ static void say(int fd, const char *text)
 /* Reads until the text contains `until` `times` times, or the connection ends; the text is NUL-terminated. @return whether it ended */
 static bool hear(int fd, const char *until, int times, char *out, size_t cap)
 {
+    const char *from = out; /* behind what was counted */
     size_t len = 0;
+    int seen = 0;
 
     out[0] = '\0';
     for (;;) {
         struct pollfd p = {.fd = fd, .events = POLLIN};
-        const char *at = out;
+        const char *at;
         ssize_t n;
-        int seen = 0;
 
-        while (until != NULL && (at = strstr(at, until)) != NULL) {
+        while (until != NULL && (at = strstr(from, until)) != NULL) {
             seen++;
-            at++;
+            from = at + 1;
         }
         if (until != NULL && seen >= times)
             return false;

@@ -132,7 +132,7 @@ class Server:
         self.port = self.ops_port = None
         self.ready = threading.Event()
         self.proc = subprocess.Popen(self.command(), env=clean_env(self.env), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
-                                     stderr=subprocess.PIPE, start_new_session=True)
+                                     stderr=subprocess.PIPE, process_group=0)
         self.sessions.append(self.proc.pid)
         self.threads = [threading.Thread(target=self._read, args=(self.proc.stderr, True), daemon=True),
                         threading.Thread(target=self._read, args=(self.proc.stdout, False), daemon=True)]

@@ -121,7 +121,7 @@ class Server:
         self.lines = []
         self.threads = []
         self.port = self.ops_port = None
-        self.sessions = []
+        self.groups = []
 
     def command(self):
         return [program(), "serve", "--listen", "127.0.0.1:0", "--ops-listen", "127.0.0.1:0", "--data", self.data] + self.flags
@@ -133,7 +133,7 @@ class Server:
         self.ready = threading.Event()
         self.proc = subprocess.Popen(self.command(), env=clean_env(self.env), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
                                      stderr=subprocess.PIPE, process_group=0)
-        self.sessions.append(self.proc.pid)
+        self.groups.append(self.proc.pid)
         self.threads = [threading.Thread(target=self._read, args=(self.proc.stderr, True), daemon=True),
                         threading.Thread(target=self._read, args=(self.proc.stdout, False), daemon=True)]
         for t in self.threads:
@@ -222,7 +222,7 @@ class Server:
         return "\n".join("  | " + line[:400] for line in self.lines[-n:]) or "  | (nothing logged)"
 
     def left_over(self):
-        """Processes of any session that this server opened and that are still there."""
+        """Processes of any group that this server opened and that are still there."""
         found = []
         for entry in os.listdir("/proc"):
             if not entry.isdigit():
@@ -232,7 +232,7 @@ class Server:
                     fields = f.read().rsplit(")", 1)[1].split()
             except (OSError, IndexError):
                 continue
-            if int(fields[3]) in self.sessions and fields[0] != "Z":
+            if int(fields[2]) in self.groups and fields[0] != "Z":
                 found.append(int(entry))
         return found
 

@@ -117,9 +117,9 @@ static hfd_rc parse_all(const json_t *doc, struct hfd_arena *mem, struct hfd_con
 }
 
 /*
- * The short way: the text exactly as hfd_conditions_format writes it, without characters that need escapes. Reports are judged by reading a
- * dozen of these texts, and most of the time went into trees for them. Whatever is not of this form goes the long way, which also says what is
- * wrong.
+ * The short way: the text exactly as hfd_conditions_format writes it, without characters that need escapes. Reports are judged by reading
+ * a dozen of these texts, and most of the time went into trees for them. Whatever is not of this form goes the long way, which also says
+ * what is wrong.
  */
 struct reader {
     const char *p, *end;

@@ -442,7 +442,7 @@ static void sort_maps(struct hfd_settings_loader *ld)
 static hfd_rc check_output_names(const struct hfd_map *values, struct hfd_err *err)
 {
     static const char *const taken[] = {"name", "cluster_id", "nodepool_id", "href", "generation",
-                                        "health", "health_reason", "health_message", "nodepools"};
+                                        "health", "health_reason", "health_message", "nodepools", "demo"};
 
     for (size_t i = 0; i < values->count; i++)
         for (size_t k = 0; k < sizeof(taken) / sizeof(taken[0]); k++)

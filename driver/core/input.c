@@ -98,14 +98,23 @@ static void drop_null(json_t *obj, const char *key)
         (void)json_object_del(obj, key);
 }
 
+/* Orchestrators send empty text for an optional input that was left open. */
+static void drop_empty(json_t *obj, const char *key)
+{
+    const json_t *v = json_object_get(obj, key);
+
+    if (json_is_null(v) || (json_is_string(v) && json_string_length(v) == 0))
+        (void)json_object_del(obj, key);
+}
+
 static void drop_part_nulls(json_t *part)
 {
-    drop_null(part, "name");
+    drop_empty(part, "name");
     drop_null(part, "spec");
     drop_null(part, "labels");
 }
 
-/* Takes the nulls away that count as absent, so that both give one digest. Members of a wrong kind wait for the schema. */
+/* Takes the nulls and empty texts away that count as absent, so that both give one digest. Members of a wrong kind wait for the schema. */
 static void drop_nulls(json_t *doc)
 {
     json_t *driver = object_in(doc, "driver");
@@ -115,8 +124,8 @@ static void drop_nulls(json_t *doc)
     drop_null(values, "cluster");
     drop_null(values, "nodepools");
     drop_null(values, "nodepool");
-    drop_null(values, "cluster_id");
-    drop_null(values, "cluster_guresid");
+    drop_empty(values, "cluster_id");
+    drop_empty(values, "cluster_guresid");
     drop_part_nulls(object_in(values, "cluster"));
     drop_part_nulls(object_in(values, "nodepool"));
     for (size_t i = 0; i < json_array_size(pools); i++)

@@ -149,7 +149,8 @@ static void nodepool_list(struct hfd_buf *b, const struct hfd_parts *parts)
     hfd_buf_addc(b, ']');
 }
 
-static void values(struct hfd_buf *b, const struct hfd_parts *parts, const struct hfd_outcome *outcome, const struct hfd_resource_row *row)
+static void values(struct hfd_buf *b, const struct hfd_driver *d, const struct hfd_parts *parts, const struct hfd_outcome *outcome,
+                   const struct hfd_resource_row *row)
 {
     const struct hfd_fleet_row *own = &parts->items[0].fleet;
 
@@ -164,6 +165,8 @@ static void values(struct hfd_buf *b, const struct hfd_parts *parts, const struc
     if (outcome->health_message.len > 0)
         member(b, ",\"health_message\":", outcome->health_message);
     nodepool_list(b, parts);
+    if (d->demo)
+        hfd_buf_lit(b, ",\"demo\":true");
 }
 
 static hfd_rc finish(struct hfd_buf *b, struct hfd_arena *mem, hfd_slice *out, struct hfd_err *err)
@@ -220,7 +223,7 @@ hfd_rc hfd_output_build(struct hfd_txn *tx, const struct hfd_driver *d, const st
     hfd_rc rc;
 
     hfd_buf_init(&b, OUTPUT_MAX_BYTES);
-    values(&b, parts, outcome, row);
+    values(&b, d, parts, outcome, row);
     rc = add_mapped(&w, d->output_values, d->output_value_count, false, &b, err);
     if (rc == HFD_OK)
         rc = finish(&b, mem, &row->output, err);

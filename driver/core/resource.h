@@ -48,6 +48,7 @@ struct hfd_driver {
     const struct hfd_output_rule *output_secrets;
     size_t output_secret_count;
     hfd_slice backend; /* "embedded" */
+    bool demo;         /* outputs say that no cluster was made */
 };
 
 /** Wires driver->fleet's hooks (on_change, seal) to the driver. Call once at start-up; `d` must not move afterwards. */

@@ -85,6 +85,7 @@ hfd_rc hfd_serve_driver_init(struct hfd_driver *d, struct hfd_settings *s, const
         .output_secrets = secrets,
         .output_secret_count = s->output_secrets.count,
         .backend = s->backend,
+        .demo = s->demo_us >= 0,
     };
     for (int op = 0; op < HFD_OP_COUNT; op++)
         d->estimate_us[op] = hfd_serve_estimate_us(s, (enum hfd_op)op);

@@ -12,6 +12,7 @@
 #include "handlers/http/reply.h"
 
 #define LOG_PATH_MAX_BYTES 200
+#define HELD_BYTES_MAX (INT64_C(256) * 1024 * 1024)
 #define PROBLEM_MAX_BYTES 262144 /* as many violations as a list holds, with the longest fields */
 #define MESSAGE_MAX_BYTES (HFD_TARGET_MAX_BYTES + 128)
 
@@ -28,6 +29,7 @@ struct hfd_exchange {
     struct hfd_request view;
     struct hfd_arena mem;
     struct hfd_buf body; /* of the answer; kept until it is out */
+    int64_t held_bytes;  /* in server->held_bytes */
     hfd_then_fn *then;
     bool counted; /* in server->in_flight */
     bool replied;
@@ -64,6 +66,7 @@ static void unref(struct hfd_exchange *x)
     leave_flight(x);
     hfd_arena_fini(&x->mem);
     hfd_buf_fini(&x->body);
+    atomic_fetch_sub(&x->loop->server->held_bytes, x->held_bytes);
     HFD_ASSERT(x->loop->exchanges > 0);
     x->loop->exchanges--;
     x->magic = 0;
@@ -130,9 +133,13 @@ static void add_headers(struct hfd_exchange *x, const struct hfd_reply *reply)
 
 void hfd_exchange_keep(struct hfd_exchange *x, struct hfd_buf *b)
 {
+    const int64_t bytes = (int64_t)(b->cap + x->mem.used_bytes);
+
     hfd_buf_fini(&x->body);
     x->body = *b;
     *b = (struct hfd_buf){0};
+    atomic_fetch_add(&x->loop->server->held_bytes, bytes - x->held_bytes);
+    x->held_bytes = bytes;
 }
 
 void hfd_exchange_reply(struct hfd_exchange *x, const struct hfd_reply *reply)
@@ -309,8 +316,16 @@ void hfd_exchange_update(struct hfd_exchange *x, hfd_txn_fn *fn, void *arg, hfd_
     submit(x, hfd_store_update, fn, arg, then);
 }
 
+/* Lists may be large and their readers slow: no more are begun while too much waits to go out. */
 void hfd_exchange_view(struct hfd_exchange *x, hfd_txn_fn *fn, void *arg, hfd_then_fn *then)
 {
+    struct hfd_err err;
+
+    if (atomic_load(&x->loop->server->held_bytes) > HELD_BYTES_MAX) {
+        hfd_metric_add(HFD_METRIC_HTTP_REFUSED, HFD_LABELS("held_bytes"), 1);
+        hfd_exchange_fail(x, hfd_fail(&err, HFD_BUSY, "too many answers wait for slow readers"), &err);
+        return;
+    }
     submit(x, hfd_store_view, fn, arg, then);
 }
 

@@ -14,7 +14,7 @@
 #include "store/search.h"
 
 #define DOCUMENT_MAX_BYTES ((size_t)64 * 1024 * 1024) /* what the largest allowed requests can make of one resource */
-#define LIST_MAX_BYTES ((size_t)128 * 1024 * 1024)
+#define LIST_MAX_BYTES ((size_t)32 * 1024 * 1024)
 #define PAGE_SIZE_DEFAULT 100
 #define PAGE_SIZE_MAX 500
 #define PAGE_MAX INT64_C(1000000000)
@@ -369,6 +369,14 @@ static hfd_rc list_params(hfd_slice query, struct command *cmd, struct hfd_err *
     return rc == HFD_OK ? hfd_fields_parse(cmd->kind, fields, mem, &cmd->in.list.fields, err) : rc;
 }
 
+/* A page that does not fit is the caller's to cut: repeating the request would not help. */
+static hfd_rc fit(hfd_rc rc, struct hfd_err *err)
+{
+    if (rc != HFD_NOMEM && rc != HFD_LIMIT)
+        return rc;
+    return hfd_fail_field(err, HFD_LIMIT, "pageSize", "the page is too large for one answer: ask for a smaller pageSize");
+}
+
 static hfd_rc txn_list(struct hfd_txn *tx, void *arg, struct hfd_err *err)
 {
     struct command *cmd = arg;
@@ -379,7 +387,7 @@ static hfd_rc txn_list(struct hfd_txn *tx, void *arg, struct hfd_err *err)
         if (rc != HFD_OK)
             return rc;
     }
-    return hfd_fleet_row_search(tx, &cmd->in.list.query, cmd->call.mem, &cmd->rows, err);
+    return fit(hfd_fleet_row_search(tx, &cmd->in.list.query, cmd->call.mem, &cmd->rows, err), err);
 }
 
 static void list_head(struct hfd_buf *b, const char *kind, const struct command *cmd, size_t count, int64_t total)
@@ -408,6 +416,19 @@ static void add_item(struct hfd_buf *b, const struct command *cmd, const struct 
     hfd_buf_fini(&whole);
 }
 
+static void send_page(struct hfd_exchange *x, struct hfd_reply *reply, struct hfd_buf *b)
+{
+    struct hfd_err err;
+    hfd_rc rc = fit(b->rc, &err);
+
+    if (rc == HFD_OK) {
+        hfd_api_send(x, reply, "application/json", b);
+        return;
+    }
+    hfd_buf_fini(b);
+    hfd_exchange_fail(x, rc, &err);
+}
+
 static void on_listed(struct hfd_exchange *x, void *arg, hfd_rc rc, const struct hfd_err *err)
 {
     const struct command *cmd = arg;
@@ -426,7 +447,7 @@ static void on_listed(struct hfd_exchange *x, void *arg, hfd_rc rc, const struct
         add_item(&b, cmd, &cmd->rows.rows[i], hfd_exchange_app(x)->vocabulary);
     }
     hfd_buf_lit(&b, "]}");
-    hfd_api_send(x, &reply, "application/json", &b);
+    send_page(x, &reply, &b);
 }
 
 typedef hfd_rc read_params(hfd_slice query, struct command *cmd, struct hfd_err *err);
@@ -453,7 +474,7 @@ static hfd_rc txn_statuses(struct hfd_txn *tx, void *arg, struct hfd_err *err)
     hfd_rc rc;
 
     rc = hfd_fleet_get(tx, cmd->kind, cmd->owner_id, cmd->id, cmd->call.mem, &cmd->row, err);
-    return rc == HFD_OK ? hfd_report_row_list(tx, cmd->id, cmd->call.mem, &cmd->reports, err) : rc;
+    return rc == HFD_OK ? fit(hfd_report_row_list(tx, cmd->id, cmd->call.mem, &cmd->reports, err), err) : rc;
 }
 
 /* A resource has a report per adapter, so the page is cut from the whole list. */
@@ -481,7 +502,7 @@ static void on_statuses(struct hfd_exchange *x, void *arg, hfd_rc rc, const stru
         hfd_fleet_json_report(&b, &cmd->reports.rows[first + i]);
     }
     hfd_buf_lit(&b, "]}");
-    hfd_api_send(x, &reply, "application/json", &b);
+    send_page(x, &reply, &b);
 }
 
 /* ---- the table's names ------------------------------------------------------------------------------------------------------ */

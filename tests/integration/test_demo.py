@@ -31,6 +31,7 @@ class Demo(Case):
         self.check_hint(self.get(gid, cookie).json, "updating")
         values = self.expect(self.poll("GET", gid, cookie, (200, 202)), 200).json["resource"]["values"]
         self.assertEqual(values["generation"], 2)
+        self.assertIs(values["demo"], True)
         self.assertEqual(len(values["nodepools"]), 2)
         body = cluster_input(spec={"region": "eu-2"}, nodepools=[{"name": "more"}])
         cookie = self.expect(self.put(gid, body, cookie), 202).cookie

@@ -254,6 +254,20 @@ class Search(ListCase):
         self.refused("HYPERFLEET-VAL-000", "page", path=statuses, page="0")
 
 
+class Large(ListCase):
+    def test_page_that_does_not_fit(self):
+        """A page of more than one answer's size is the caller's to cut: 400 names pageSize, and smaller pages bring everything."""
+        spec = {"text": "x" * 900_000}
+        ids = {self.cluster(spec=spec)["id"] for _ in range(40)}
+        answer = self.client.get(BASE + "/clusters?pageSize=40")
+        self.problem(answer, 400, "HYPERFLEET-VAL-000")
+        self.assertIn("pageSize", answer.json["detail"])
+        seen = set()
+        for page in (1, 2, 3, 4):
+            seen |= {c["id"] for c in self.client.get(BASE + "/clusters?pageSize=10&page=%d" % page).json["items"]}
+        self.assertEqual(seen, ids)
+
+
 class Moving(ListCase):
     def test_soft_deleted_are_listed_until_removed(self):
         """A resource that is being deleted is found as before, and no more once it is gone; changes move it at once."""

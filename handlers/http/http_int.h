@@ -42,10 +42,10 @@ struct hfd_server {
     hfd_slice drivers[2];
     int fds[HFD_LISTENERS];
     int ports[HFD_LISTENERS];
-    atomic_bool draining;   /* any thread */
+    atomic_bool draining;    /* any thread */
     atomic_llong held_bytes; /* any thread: of answers that are on their way out, with what they were made of */
-    atomic_llong in_flight; /* any thread: requests of the main listener that wait for an answer */
-    atomic_uint busy_loops; /* any thread, while draining: loops that still have something of the main listener */
+    atomic_llong in_flight;  /* any thread: requests of the main listener that wait for an answer */
+    atomic_uint busy_loops;  /* any thread, while draining: loops that still have something of the main listener */
     unsigned loop_count;
     unsigned loops_started; /* threads to join */
     struct hfd_loop *loops;

@@ -1,0 +1,50 @@
+/*
+ * The upstream thread: carries out, against a remote HyperFleet, what the store says is due (upstream.h), with libcurl: kept connections,
+ * deadlines, at most so many requests in flight and per second, jittered retries within a budget, a circuit breaker with a half-open probe,
+ * bounded answers, no redirects. The only user of libcurl for HyperFleet. Source: DESIGN 6.
+ */
+#ifndef HFD_BACKEND_REMOTE_H
+#define HFD_BACKEND_REMOTE_H
+
+#include "driver/backend/upstream.h"
+
+struct hfd_remote;
+
+/** Texts are borrowed for as long as the thread lives; files are read again when they change. */
+struct hfd_remote_config {
+    struct hfd_store *store;
+    const struct hfd_upstream *upstream;
+    const struct hfd_clock *clock;
+    const struct hfd_rng *rng;
+    const char *url;                                         /* checked by hfd_remote_url_check */
+    const char *token_file, *ca_file, *cert_file, *key_file; /* NULL = none */
+    const char *identity_header, *identity;                  /* NULL = none */
+    int64_t connect_timeout_us, timeout_us;
+    int64_t fresh_us; /* a poll wants no older observation than that */
+    int64_t in_flight_max, per_second_max;
+    int64_t answer_max_bytes;
+};
+
+/** What the setting `backend` may be besides "embedded": http or https, host, perhaps a port and a path; no user, query or fragment. */
+HFD_MUST_CHECK hfd_rc hfd_remote_url_check(hfd_slice url, struct hfd_err *err);
+
+HFD_MUST_CHECK hfd_rc hfd_remote_start(const struct hfd_remote_config *config, struct hfd_remote **out, struct hfd_err *err);
+/** Ends what is in flight and the thread; what was not answered is found out at the next start. Accepts NULL. Takes *remote. */
+void hfd_remote_stop(struct hfd_remote **remote);
+
+/** A poller asks for a resource in progress. Cheap, never waits, may forget when busy. Thread: any. */
+void hfd_remote_asked(struct hfd_remote *remote, hfd_slice guresid);
+/** Something new was committed for the upstream. Thread: any. */
+void hfd_remote_wake(struct hfd_remote *remote);
+
+struct hfd_remote_state {
+    enum hfd_upstream_health health;
+    bool breaker_open;
+    int64_t last_answer_us; /* wall clock; 0 = never */
+    char last_failure[248]; /* empty = none since the last good answer */
+    int64_t in_flight;
+};
+/** Thread: any. */
+void hfd_remote_state(struct hfd_remote *remote, struct hfd_remote_state *out);
+
+#endif

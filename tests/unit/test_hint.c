@@ -12,6 +12,7 @@
 
 #define S HFD_US_PER_S
 #define MS INT64_C(1000)
+#define PLAN "300/900 400/900 1000/1100 3600/3600"
 #define T0 (INT64_C(1735725600) * S) /* 2025-01-01T10:00:00Z */
 
 /* Times relative to the start, in milliseconds; the start is T0 + start_ms. */
@@ -69,6 +70,43 @@ static void answers(void **state)
     }
 }
 
+/* With a plan, in milliseconds since the start. */
+static const struct {
+    const char *name;
+    int64_t deadline_ms, now_ms, want_ms;
+    int retry_s;
+} planned[] = {
+    {"the first step", 3600000, 0, 900000, 300},
+    {"rounded up", 3600000, 200, 900000, 300},
+    {"shortly before it", 3600000, 299999, 900000, 1},
+    {"on it, the second", 3600000, 300000, 900000, 100},
+    {"behind the second, the third", 3600000, 400000, 1100000, 600},
+    {"a step that is far is not waited for at once", 3600000, 1000000, 3600000, 600},
+    {"near the deadline", 3600000, 3590000, 3600000, 10},
+    {"an estimate behind the deadline", 1050000, 400000, 1050000, 600},
+    {"the plan ends: as without one", 3600000, 3600000, 7200000, 60},
+    {"the clock was set back", 3600000, -5000, 900000, 300},
+};
+
+/* The plan's next step counts, and stands still until it has passed. */
+static void answers_with_a_plan(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < sizeof(planned) / sizeof(planned[0]); i++) {
+        const struct hfd_hint h = hfd_hint_make(&(struct hfd_hint_input){
+            .status = "creating",
+            .started_us = T0,
+            .estimate_us = T0 + 900 * S,
+            .deadline_us = T0 + planned[i].deadline_ms * MS,
+            .now_us = T0 + planned[i].now_ms * MS,
+            .plan = HFD_SLICE(PLAN),
+        });
+
+        if (h.estimated_us != T0 + planned[i].want_ms * MS || h.retry_after_s != planned[i].retry_s)
+            fail_msg("%s: %lld ms, retry %d", planned[i].name, (long long)((h.estimated_us - T0) / MS), h.retry_after_s);
+    }
+}
+
 static void format_is(const struct hfd_hint_input *in, const char *want)
 {
     const struct hfd_hint h = hfd_hint_make(in);
@@ -87,10 +125,10 @@ static void format_is(const struct hfd_hint_input *in, const char *want)
 static void document(void **state)
 {
     (void)state;
-    format_is(&(struct hfd_hint_input){"creating", T0, T0 + 900 * S, T0 + 3600 * S, T0 + 5 * S},
+    format_is(&(struct hfd_hint_input){"creating", T0, T0 + 900 * S, T0 + 3600 * S, T0 + 5 * S, {NULL, 0}},
               "{\"status\":\"creating\",\"estimated_completion_time\":\"2025-01-01T10:15:00Z\",\"timeout\":\"2025-01-01T11:00:00Z\","
               "\"timeout_deadline\":\"2025-01-01T11:00:00Z\",\"current_time\":\"2025-01-01T10:00:05Z\"}");
-    format_is(&(struct hfd_hint_input){"deleting", T0 + 1, T0 + 600 * S + 1, T0 + 3600 * S + 1, T0 + 6 * S - 1},
+    format_is(&(struct hfd_hint_input){"deleting", T0 + 1, T0 + 600 * S + 1, T0 + 3600 * S + 1, T0 + 6 * S - 1, {NULL, 0}},
               "{\"status\":\"deleting\",\"estimated_completion_time\":\"2025-01-01T10:10:01Z\",\"timeout\":\"2025-01-01T11:00:01Z\","
               "\"timeout_deadline\":\"2025-01-01T11:00:01Z\",\"current_time\":\"2025-01-01T10:00:05Z\"}");
 }
@@ -98,7 +136,7 @@ static void document(void **state)
 /* One operation polled every step_us for three deadlines. @return the number of different estimates */
 static unsigned poll(int64_t start_us, int64_t prior_us, int64_t limit_us, int64_t step_us)
 {
-    struct hfd_hint_input in = {"updating", start_us, start_us + prior_us, start_us + limit_us, start_us};
+    struct hfd_hint_input in = {"updating", start_us, start_us + prior_us, start_us + limit_us, start_us, {NULL, 0}};
     int64_t last_us = 0;
     unsigned kinds = 0;
 
@@ -145,11 +183,11 @@ static void absurd_times(void **state)
     (void)state;
     for (size_t i = 0; i < (size_t)N * N * N * N; i++) {
         const struct hfd_hint h = hfd_hint_make(
-            &(struct hfd_hint_input){"creating", absurd[i % N], absurd[i / N % N], absurd[i / N / N % N], absurd[i / N / N / N]});
+            &(struct hfd_hint_input){"creating", absurd[i % N], absurd[i / N % N], absurd[i / N / N % N], absurd[i / N / N / N], HFD_SLICE(PLAN)});
         struct hfd_buf b;
 
         assert_in_range(h.estimated_us, 0, INT64_C(253402300799) * S);
-        assert_in_range(h.retry_after_s, 1, 60);
+        assert_in_range(h.retry_after_s, 1, HFD_RETRY_MAX_S);
         hfd_buf_init(&b, 1024);
         hfd_hint_format(&b, &h);
         assert_int_equal(b.rc, HFD_OK);
@@ -164,6 +202,7 @@ int main(void)
 {
     static const struct CMUnitTest tests[] = {
         cmocka_unit_test(answers),
+        cmocka_unit_test(answers_with_a_plan),
         cmocka_unit_test(document),
         cmocka_unit_test(polled_while_time_goes_on),
         cmocka_unit_test(absurd_times),

@@ -61,13 +61,19 @@ struct hfd_map {
  X("driver.paths.cluster",       path_cluster,        STR,      "clusters",       0, 0, "path prefix /{driver}/{GUResID} of clusters") \
  X("driver.paths.nodepool",      path_nodepool,       STR,      "nodepools",      0, 0, "path prefix of nodepools") \
  X("driver.resource_overrides",  resource_overrides,  LIST,     "[]",             0, 0, "fields of driver.values that `resource` may override, as dotted paths: cluster.spec.region") \
- X("driver.terminal_reasons",    terminal_reasons,    LIST,     "[ValidationFailed, InvalidConfiguration, InvalidSpec, InvalidCredentials, InvalidPullSecret, UnsupportedVersion, UnsupportedRegion, UnsupportedPlatform, QuotaExceeded, PermissionDenied]", 0, 0, "reasons of Applied=False or Available=False that end an operation with RES-104") \
+ X("driver.terminal_reasons",    terminal_reasons,    LIST,     "[ValidationFailed, InvalidConfiguration, InvalidSpec, InvalidManifest, InvalidImage, InvalidCredentials, InvalidPullSecret, UnsupportedVersion, UnsupportedRegion, UnsupportedPlatform, QuotaExceeded, PermissionDenied, hypershift:UnsupportedHostedCluster, hypershift:PlatformCredentialsNotFound, hypershift:ApplyConflict]", 0, 0, "reasons of Applied=False or Available=False that end an operation with RES-104: REASON of any adapter, ADAPTER:REASON of one") \
  X("driver.deadline.create",     deadline_create_us,  DURATION, "1h",             1, 2592000, "after this time a creation has failed with RES-105") \
  X("driver.deadline.update",     deadline_update_us,  DURATION, "1h",             1, 2592000, "the same for an update") \
  X("driver.deadline.delete",     deadline_delete_us,  DURATION, "1h",             1, 2592000, "the same for a deletion, which goes on all the same") \
+ X("driver.deadline.nodepool.create", deadline_nodepool_create_us, DURATION, "0s", 0, 2592000, "of nodepool resources; 0s: as driver.deadline.create") \
+ X("driver.deadline.nodepool.update", deadline_nodepool_update_us, DURATION, "0s", 0, 2592000, "of nodepool resources; 0s: as driver.deadline.update") \
+ X("driver.deadline.nodepool.delete", deadline_nodepool_delete_us, DURATION, "0s", 0, 2592000, "of nodepool resources; 0s: as driver.deadline.delete") \
  X("driver.estimate.create",     estimate_create_us,  DURATION, "15m",            1, 2592000, "expected duration of a creation") \
  X("driver.estimate.update",     estimate_update_us,  DURATION, "10m",            1, 2592000, "expected duration of an update") \
  X("driver.estimate.delete",     estimate_delete_us,  DURATION, "10m",            1, 2592000, "expected duration of a deletion") \
+ X("driver.estimate.nodepool.create", estimate_nodepool_create_us, DURATION, "0s", 0, 2592000, "of nodepool resources; 0s: as driver.estimate.create") \
+ X("driver.estimate.nodepool.update", estimate_nodepool_update_us, DURATION, "0s", 0, 2592000, "of nodepool resources; 0s: as driver.estimate.update") \
+ X("driver.estimate.nodepool.delete", estimate_nodepool_delete_us, DURATION, "0s", 0, 2592000, "of nodepool resources; 0s: as driver.estimate.delete") \
  X("driver.outputs.values",      output_values,       MAP,      "",               0, 0, "further output values: NAME: ADAPTER:/json/pointer into the adapter's data") \
  X("driver.outputs.secrets",     output_secrets,      MAP,      "",               0, 0, "output secrets: NAME: ADAPTER:/json/pointer, usually into data.secrets")
 /* clang-format on */

@@ -459,6 +459,20 @@ static hfd_rc check_header(const void *member, struct hfd_err *err)
     return ok ? HFD_OK : expected(err, "the name of a request header, of at most 63 characters", s);
 }
 
+/* REASON or ADAPTER:REASON; a reason may have colons of its own, but neither first nor last. */
+static hfd_rc check_reasons(const void *member, struct hfd_err *err)
+{
+    const struct hfd_list *l = member;
+
+    for (size_t i = 0; i < l->count; i++) {
+        const hfd_slice s = l->items[i];
+
+        if (!is_alnum(s.p[0]) || !is_alnum(s.p[s.len - 1]))
+            return expected(err, "reasons like QuotaExceeded, or dns:QuotaExceeded for those of one adapter", s);
+    }
+    return HFD_OK;
+}
+
 static check_fn *const checks[HFD_SETTING_COUNT] = {
     [HFD_SETTING_listen] = check_address,
     [HFD_SETTING_ops_listen] = check_address,
@@ -474,6 +488,7 @@ static check_fn *const checks[HFD_SETTING_COUNT] = {
     [HFD_SETTING_types_cluster] = check_types,
     [HFD_SETTING_types_nodepool] = check_types,
     [HFD_SETTING_resource_overrides] = check_dotted_paths,
+    [HFD_SETTING_terminal_reasons] = check_reasons,
 };
 
 /* --- the door --- */

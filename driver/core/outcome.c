@@ -6,15 +6,19 @@
 
 #include "driver/fleet/aggregate.h"
 
-#define MESSAGE_MAX 500    /* bytes, so at most as many characters */
-#define ID_MAX_BYTES 64    /* the longest GUResID or HyperFleet id whole */
-#define NAME_MAX_BYTES 56  /* the longest HyperFleet name whole; adapters and reasons have no limit of their own */
-#define NOTE_MAX_BYTES 300 /* an adapter's message in a health message */
-#define LISTED_MAX 3       /* parts that are named as unfinished */
-#define LIST_MAX_BYTES 320
+#define MESSAGE_MAX 500         /* bytes, so at most as many characters */
+#define ID_MAX_BYTES 64         /* the longest GUResID or HyperFleet id whole */
+#define CLUSTER_ID_MAX_BYTES 32 /* of a nodepool's cluster */
+#define NAME_MAX_BYTES 56       /* the longest HyperFleet name whole */
+#define WORD_MAX_BYTES 40       /* adapters and reasons, which have no limit of their own */
+#define NOTE_MAX_BYTES 300      /* an adapter's message in a health message */
+#define DETAIL_MAX_BYTES 120    /* an adapter's message in the list of what is unfinished */
+#define LISTED_MAX 3            /* parts that are named as unfinished */
+#define MORE_MAX_BYTES 32       /* "; and 97 more" */
 
-/* Fixed words of say_failed are 95 bytes: what is left is the least that an adapter's message gets. */
-_Static_assert(MESSAGE_MAX - 95 - 2 * ID_MAX_BYTES - 3 * NAME_MAX_BYTES - 64 > 40, "room for the message");
+/* Fixed words of say_failed are 107 bytes, its advice 64: what is left is the least that an adapter's message gets. */
+_Static_assert(MESSAGE_MAX - 107 - 2 * ID_MAX_BYTES - CLUSTER_ID_MAX_BYTES - NAME_MAX_BYTES - 2 * WORD_MAX_BYTES - 64 > 30,
+               "room for the message");
 
 static const char advice[] = ". Correct the input and deploy again, or delete the resource.";
 
@@ -68,6 +72,7 @@ static hfd_slice quote(struct speech *s, hfd_slice text, size_t max)
     return kept(s, hfd_arena_printf(s->mem, ": %.*s", HFD_SLICE_FMT(text)));
 }
 
+/* "Nodepool 'np1' (2np1)" */
 static hfd_slice part_name(struct speech *s, const struct hfd_part_view *part, bool upper)
 {
     const bool cluster = part->kind == HFD_KIND_CLUSTER;
@@ -79,6 +84,16 @@ static hfd_slice part_name(struct speech *s, const struct hfd_part_view *part, b
 }
 
 /* ---- rules ---- */
+
+static bool in_progress(const struct hfd_outcome_input *in)
+{
+    return in->state == HFD_STATE_CREATING || in->state == HFD_STATE_UPDATING;
+}
+
+static bool is_late(const struct hfd_outcome_input *in)
+{
+    return (in_progress(in) || in->state == HFD_STATE_DELETING) && in->now_us >= in->deadline_us;
+}
 
 static bool is_gone(const struct hfd_outcome_input *in, const struct hfd_part_view *part)
 {
@@ -102,10 +117,17 @@ static bool is_unready(const struct hfd_outcome_input *in, const struct hfd_part
     return !is_ready(part);
 }
 
-static bool is_terminal(const struct hfd_outcome_input *in, hfd_slice reason)
+/* Whether `entry` is "ADAPTER:REASON" for these two. */
+static bool is_of_adapter(hfd_slice entry, hfd_slice adapter, hfd_slice reason)
 {
-    for (size_t i = 0; i < in->terminal_reason_count; i++)
-        if (hfd_slice_eq(in->terminal_reasons[i], reason))
+    return entry.len == adapter.len + 1 + reason.len && hfd_slice_starts(entry, adapter) && entry.p[adapter.len] == ':' &&
+           memcmp(entry.p + adapter.len + 1, reason.p, reason.len) == 0;
+}
+
+static bool is_terminal(const struct hfd_outcome_input *in, hfd_slice adapter, hfd_slice reason)
+{
+    for (size_t i = 0; reason.len > 0 && i < in->terminal_reason_count; i++)
+        if (hfd_slice_eq(in->terminal_reasons[i], reason) || is_of_adapter(in->terminal_reasons[i], adapter, reason))
             return true;
     return false;
 }
@@ -123,7 +145,7 @@ static const struct hfd_condition *terminal_condition(const struct hfd_outcome_i
     for (size_t i = 0; i < sizeof(types) / sizeof(types[0]); i++) {
         const struct hfd_condition *c = hfd_condition_find(&report->conditions, hfd_slice_of(types[i]));
 
-        if (c != NULL && c->status == HFD_STATUS_FALSE && is_terminal(in, c->reason))
+        if (c != NULL && c->status == HFD_STATUS_FALSE && is_terminal(in, report->adapter, c->reason))
             return c;
     }
     return NULL;
@@ -187,15 +209,23 @@ static const struct hfd_part_view *first_part(const struct hfd_outcome_input *in
 
 /* ---- sentences ---- */
 
+/* " of cluster 2abc" behind a nodepool's name; ids that are longer than HyperFleet makes them are left out, for the rest to have room. */
+static hfd_slice in_cluster(struct speech *s, const struct hfd_part_view *part)
+{
+    if (part->kind != HFD_KIND_NODEPOOL || s->in->cluster_id.len == 0 || s->in->cluster_id.len > CLUSTER_ID_MAX_BYTES)
+        return HFD_SLICE("");
+    return kept(s, hfd_arena_printf(s->mem, " of cluster %.*s", HFD_SLICE_FMT(tidy(s, s->in->cluster_id, CLUSTER_ID_MAX_BYTES))));
+}
+
 static hfd_slice say_gone(struct speech *s, const struct hfd_part_view *part)
 {
     const hfd_slice name = part_name(s, part, true), id = tidy(s, s->in->guresid, ID_MAX_BYTES);
 
     return kept(
         s, hfd_arena_printf(s->mem,
-                            "%.*s of resource %.*s %s in HyperFleet, and not through this resource. Deploy again to make a new one, or "
-                            "delete the resource to forget it.",
-                            HFD_SLICE_FMT(name), HFD_SLICE_FMT(id), part->exists ? "is being deleted" : "was removed"));
+                            "%.*s%.*s of resource %.*s %s in HyperFleet, and not through this resource. Deploy again to make a new one, "
+                            "or delete the resource to forget it.",
+                            HFD_SLICE_FMT(name), HFD_SLICE_FMT(in_cluster(s, part)), HFD_SLICE_FMT(id), part->exists ? "is being deleted" : "was removed"));
 }
 
 static hfd_slice say_failed(struct speech *s, const struct hfd_part_view *part)
@@ -203,12 +233,12 @@ static hfd_slice say_failed(struct speech *s, const struct hfd_part_view *part)
     const struct hfd_part_report *report = terminal_report(s->in, part);
     const struct hfd_condition *c = terminal_condition(s->in, part, report);
     const hfd_slice name = part_name(s, part, true), id = tidy(s, s->in->guresid, ID_MAX_BYTES);
-    const hfd_slice adapter = tidy(s, report->adapter, NAME_MAX_BYTES), reason = tidy(s, c->reason, NAME_MAX_BYTES);
+    const hfd_slice adapter = tidy(s, report->adapter, WORD_MAX_BYTES), reason = tidy(s, c->reason, WORD_MAX_BYTES);
     hfd_slice head, note;
 
-    head = kept(s, hfd_arena_printf(s->mem, "%.*s of resource %.*s could not be provisioned: adapter %.*s reported %.*s=False, reason %.*s",
-                                    HFD_SLICE_FMT(name), HFD_SLICE_FMT(id), HFD_SLICE_FMT(adapter), HFD_SLICE_FMT(c->type),
-                                    HFD_SLICE_FMT(reason)));
+    head = kept(s, hfd_arena_printf(s->mem, "%.*s%.*s of resource %.*s could not be provisioned: adapter %.*s reported %.*s=False, reason %.*s",
+                                    HFD_SLICE_FMT(name), HFD_SLICE_FMT(in_cluster(s, part)), HFD_SLICE_FMT(id), HFD_SLICE_FMT(adapter),
+                                    HFD_SLICE_FMT(c->type), HFD_SLICE_FMT(reason)));
     /* The names' limits leave room for a note; 2 for ": ". */
     note = quote(s, c->message, MESSAGE_MAX - 2 - head.len - (sizeof(advice) - 1));
     return kept(s, hfd_arena_printf(s->mem, "%.*s%.*s%s", HFD_SLICE_FMT(head), HFD_SLICE_FMT(note),
@@ -263,7 +293,7 @@ static void judge_health(struct speech *s, const struct hfd_part_view *gone, str
     if (gone != NULL) {
         out->health = "Degraded";
         out->health_reason = HFD_SLICE("RemovedInHyperFleet");
-        out->health_message = out->message;
+        out->health_message = say_gone(s, gone);
     } else if (degraded != NULL) {
         say_degraded(s, degraded, out);
     } else if (unready != NULL || s->in->part_count == 0) {
@@ -275,41 +305,43 @@ static void judge_health(struct speech *s, const struct hfd_part_view *gone, str
     }
 }
 
-hfd_rc hfd_outcome_judge(const struct hfd_outcome_input *in, struct hfd_arena *mem, struct hfd_outcome *out)
-{
-    const struct hfd_part_view *gone = first_part(in, is_gone), *failed = first_part(in, is_failed);
-    struct speech s = {.in = in, .mem = mem};
+/* ---- late ---- */
 
-    memset(out, 0, sizeof(*out));
-    out->message = HFD_SLICE("");
-    if (gone != NULL) {
-        out->progress = HFD_PROGRESS_GONE;
-        out->message = say_gone(&s, gone);
-    } else if (failed != NULL) {
-        out->progress = HFD_PROGRESS_FAILED;
-        out->message = say_failed(&s, failed);
-    } else if (in->part_count > 0 && first_part(in, is_unready) == NULL) {
-        out->progress = HFD_PROGRESS_READY;
-    } else {
-        out->progress = HFD_PROGRESS_WORKING;
-    }
-    judge_health(&s, gone, out);
-    return s.nomem ? HFD_NOMEM : HFD_OK;
+static const struct hfd_part_report *report_by(const struct hfd_part_view *part, hfd_slice adapter)
+{
+    for (size_t i = 0; i < part->report_count; i++)
+        if (hfd_slice_eq(part->reports[i].adapter, adapter))
+            return &part->reports[i];
+    return NULL;
 }
 
-/* Whether an adapter has done its part: Available, or Finalized where that is waited for, at the generation that is wanted. */
-static bool has_done(const struct hfd_part_view *part, hfd_slice adapter, bool deleting)
+/* What an adapter still has to say True, or NULL when it has: Available, or Finalized where that is waited for, at the generation wanted. */
+static const char *lacks(const struct hfd_part_view *part, const struct hfd_part_report *r, bool deleting)
 {
-    for (size_t i = 0; i < part->report_count; i++) {
-        const struct hfd_part_report *r = &part->reports[i];
-        const struct hfd_condition *c;
+    const char *type = deleting ? "Finalized" : "Available";
+    const struct hfd_condition *c = r != NULL ? hfd_condition_find(&r->conditions, hfd_slice_of(type)) : NULL;
 
-        if (!hfd_slice_eq(r->adapter, adapter))
-            continue;
-        c = hfd_condition_find(&r->conditions, deleting ? HFD_SLICE("Finalized") : HFD_SLICE("Available"));
-        return c != NULL && c->status == HFD_STATUS_TRUE && r->observed_generation >= part->generation;
-    }
-    return false;
+    return c != NULL && c->status == HFD_STATUS_TRUE && r->observed_generation >= part->generation ? NULL : type;
+}
+
+/* " (Available=False, reason NoZone: what it says)": how far an adapter is that has not done its part. */
+static hfd_slice stands_at(struct speech *s, const struct hfd_part_view *part, const struct hfd_part_report *r, const char *lacking)
+{
+    const struct hfd_condition *c;
+
+    if (r == NULL)
+        return HFD_SLICE(" (has not reported)");
+    if (r->observed_generation < part->generation)
+        return kept(s, hfd_arena_printf(s->mem, " (has reported on generation %lld of %lld)", (long long)r->observed_generation,
+                                        (long long)part->generation));
+    /* An adapter that does not work itself has nothing else to say. */
+    c = hfd_condition_find(&r->conditions, HFD_SLICE("Health"));
+    if (c == NULL || c->status == HFD_STATUS_TRUE)
+        c = hfd_condition_find(&r->conditions, hfd_slice_of(lacking));
+    if (c == NULL)
+        return kept(s, hfd_arena_printf(s->mem, " (has not reported %s)", lacking));
+    return kept(s, hfd_arena_printf(s->mem, " (%.*s=%s, reason %.*s%.*s)", HFD_SLICE_FMT(c->type), hfd_status_name(c->status),
+                                    HFD_SLICE_FMT(tidy(s, c->reason, WORD_MAX_BYTES)), HFD_SLICE_FMT(quote(s, c->message, DETAIL_MAX_BYTES))));
 }
 
 static hfd_slice waits_for(struct speech *s, const struct hfd_part_view *part, bool deleting)
@@ -318,37 +350,105 @@ static hfd_slice waits_for(struct speech *s, const struct hfd_part_view *part, b
     hfd_slice list = HFD_SLICE("");
 
     if (!part->exists)
-        return HFD_SLICE(": removed in HyperFleet");
+        return HFD_SLICE(" was removed in HyperFleet");
     deleting = deleting || part->leaving;
     for (size_t i = 0; i < required->count; i++) {
-        const hfd_slice name = tidy(s, required->items[i], NAME_MAX_BYTES);
+        const hfd_slice name = tidy(s, required->items[i], WORD_MAX_BYTES);
+        const struct hfd_part_report *r = report_by(part, required->items[i]);
+        const char *lacking = lacks(part, r, deleting);
 
-        if (!has_done(part, required->items[i], deleting))
-            list = kept(s, hfd_arena_printf(s->mem, "%.*s%s%.*s", HFD_SLICE_FMT(list), list.len > 0 ? ", " : "", HFD_SLICE_FMT(name)));
+        if (lacking != NULL)
+            list = kept(s, hfd_arena_printf(s->mem, "%.*s%s%.*s%.*s", HFD_SLICE_FMT(list), list.len > 0 ? ", " : "", HFD_SLICE_FMT(name),
+                                            HFD_SLICE_FMT(stands_at(s, part, r, lacking))));
     }
     if (list.len == 0)
-        return deleting ? HFD_SLICE(": waiting for its nodepools to be removed") : HFD_SLICE(": not Ready");
-    return kept(s, hfd_arena_printf(s->mem, ": waiting for %s %.*s", deleting ? "Finalized from" : "adapters", HFD_SLICE_FMT(list)));
+        return deleting ? HFD_SLICE(" waits for its nodepools to be removed") : HFD_SLICE(" is not Ready");
+    return kept(s, hfd_arena_printf(s->mem, " waits for %s %.*s", deleting ? "Finalized from" : "adapters", HFD_SLICE_FMT(list)));
 }
 
-hfd_slice hfd_outcome_unfinished(const struct hfd_outcome_input *in, bool deleting, struct hfd_arena *mem)
+/* "cluster 'c1' (2abc) waits for adapters dns (has not reported); nodepool ..." */
+static hfd_slice unfinished(struct speech *s, bool deleting, size_t max)
 {
-    struct speech s = {.in = in, .mem = mem};
-    hfd_slice list = HFD_SLICE(""), name, note;
+    hfd_slice list = HFD_SLICE("");
     size_t count = 0;
 
-    for (size_t i = 0; i < in->part_count && !s.nomem; i++) {
-        const struct hfd_part_view *part = &in->parts[i];
+    for (size_t i = 0; i < s->in->part_count && !s->nomem; i++) {
+        const struct hfd_part_view *part = &s->in->parts[i];
 
         if ((deleting ? !part->exists : is_ready(part)) || ++count > LISTED_MAX)
             continue;
-        name = part_name(&s, part, false);
-        note = waits_for(&s, part, deleting);
-        list = kept(&s, hfd_arena_printf(mem, "%.*s%s%.*s%.*s", HFD_SLICE_FMT(list), count > 1 ? "; " : "", HFD_SLICE_FMT(name),
-                                         HFD_SLICE_FMT(note)));
+        list = kept(s, hfd_arena_printf(s->mem, "%.*s%s%.*s%.*s", HFD_SLICE_FMT(list), count > 1 ? "; " : "",
+                                        HFD_SLICE_FMT(part_name(s, part, false)), HFD_SLICE_FMT(waits_for(s, part, deleting))));
     }
-    list = tidy(&s, list, LIST_MAX_BYTES);
-    if (count > LISTED_MAX)
-        list = kept(&s, hfd_arena_printf(mem, "%.*s; and %zu more", HFD_SLICE_FMT(list), count - LISTED_MAX));
-    return s.nomem ? HFD_SLICE_NONE : list;
+    if (count <= LISTED_MAX)
+        return tidy(s, list, max);
+    list = tidy(s, list, max - MORE_MAX_BYTES);
+    return kept(s, hfd_arena_printf(s->mem, "%.*s; and %zu more", HFD_SLICE_FMT(list), count - LISTED_MAX));
+}
+
+static hfd_slice say_late(struct speech *s)
+{
+    const bool deleting = s->in->state == HFD_STATE_DELETING;
+    const char *what = deleting ? "The deletion" : s->in->state == HFD_STATE_CREATING ? "The creation"
+                                                                                      : "The update";
+    const char *then = deleting ? ". It goes on; delete again to wait for it."
+                                : ". Deploy again to give it more time, or delete the resource.";
+    const hfd_slice head = kept(s, hfd_arena_printf(s->mem, "%s of resource %.*s was not finished at its deadline: ", what,
+                                                    HFD_SLICE_FMT(tidy(s, s->in->guresid, ID_MAX_BYTES))));
+    const hfd_slice list = unfinished(s, deleting, MESSAGE_MAX - head.len - strlen(then));
+
+    return kept(s, hfd_arena_printf(s->mem, "%.*s%.*s%s", HFD_SLICE_FMT(head), HFD_SLICE_FMT(list),
+                                    ends_with(list, HFD_SLICE("...")) ? then + 1 : then));
+}
+
+/* ---- the answer ---- */
+
+static bool exists(const struct hfd_outcome_input *in, const struct hfd_part_view *part)
+{
+    (void)in;
+    return part->exists;
+}
+
+/* Where progress and time lead. A passed deadline comes first: it may have been answered already. */
+static void decide(struct speech *s, const struct hfd_part_view *gone, const struct hfd_part_view *failed, struct hfd_outcome *out)
+{
+    const struct hfd_outcome_input *in = s->in;
+
+    out->state = in->state;
+    if (in->state == HFD_STATE_DELETING && first_part(in, exists) == NULL) {
+        out->state = HFD_STATE_ABSENT;
+    } else if (is_late(in)) {
+        out->state = in_progress(in) ? HFD_STATE_FAILED : in->state;
+        out->code = "RES-105";
+        out->message = say_late(s);
+    } else if (gone != NULL && (in_progress(in) || in->state == HFD_STATE_READY)) {
+        out->state = HFD_STATE_FAILED;
+        out->code = "RES-104";
+        out->message = say_gone(s, gone);
+    } else if (failed != NULL && in_progress(in)) {
+        out->state = HFD_STATE_FAILED;
+        out->code = "RES-104";
+        out->message = say_failed(s, failed);
+    } else if (out->progress == HFD_PROGRESS_READY && in_progress(in)) {
+        out->state = HFD_STATE_READY;
+    }
+}
+
+hfd_rc hfd_outcome_judge(const struct hfd_outcome_input *in, struct hfd_arena *mem, struct hfd_outcome *out)
+{
+    const struct hfd_part_view *gone = first_part(in, is_gone), *failed = first_part(in, is_failed);
+    struct speech s = {.in = in, .mem = mem};
+
+    *out = (struct hfd_outcome){.message = HFD_SLICE("")};
+    if (gone != NULL)
+        out->progress = HFD_PROGRESS_GONE;
+    else if (failed != NULL)
+        out->progress = HFD_PROGRESS_FAILED;
+    else if (in->part_count > 0 && first_part(in, is_unready) == NULL)
+        out->progress = HFD_PROGRESS_READY;
+    else
+        out->progress = HFD_PROGRESS_WORKING;
+    decide(&s, gone, failed, out);
+    judge_health(&s, gone, out);
+    return s.nomem ? HFD_NOMEM : HFD_OK;
 }

@@ -1,10 +1,12 @@
 /*
- * From conditions and reports to the answer: is it ready, did it fail for good, is it healthy. Pure. Source: DESIGN 4 "ready", "failed".
+ * From cluster and nodepool conditions, adapter reports, the operation and the time to the answer: is it ready, did it fail for good, is it
+ * late, is it healthy, and what does the app developer read. Pure. README.md in this folder has the table. Source: DESIGN 4, 10.12.
  */
 #ifndef HFD_CORE_OUTCOME_H
 #define HFD_CORE_OUTCOME_H
 
 #include "driver/base/arena.h"
+#include "driver/core/life.h"
 #include "driver/fleet/aggregate.h"
 #include "store/rows.h"
 
@@ -30,6 +32,7 @@ struct hfd_part_view {
     size_t report_count;
 };
 
+/* What the parts say, whatever the operation. */
 enum hfd_progress {
     HFD_PROGRESS_WORKING,
     HFD_PROGRESS_READY,
@@ -39,17 +42,25 @@ enum hfd_progress {
 
 struct hfd_outcome_input {
     hfd_slice guresid;
+    hfd_slice cluster_id; /* named beside a nodepool; may be empty */
     const struct hfd_part_view *parts;
     size_t part_count;
-    const hfd_slice *terminal_reasons;
+    const hfd_slice *terminal_reasons; /* "REASON" of any adapter, "ADAPTER:REASON" of one */
     size_t terminal_reason_count;
     const struct hfd_adapter_names *required; /* by enum hfd_kind: named where a part waits for them */
-    int64_t since_us;                         /* start of the operation: reports received before it do not fail it */
+    /* The operation. */
+    enum hfd_state state;
+    int64_t since_us;    /* its start: reports received before it do not fail it */
+    int64_t deadline_us; /* from then on it is late */
+    int64_t now_us;
 };
 
 struct hfd_outcome {
     enum hfd_progress progress;
-    /* FAILED and GONE: one sentence of at most 500 characters with adapter, reason, message, GUResID and HyperFleet id. */
+    enum hfd_state state; /* where this leads the resource; not always an arrow */
+    /* Failed or late: "RES-104", "RES-105"; else NULL. A late deletion is still one: what is said of it is not kept. */
+    const char *code;
+    /* With a code, at most 500 characters: what, GUResID, HyperFleet ids, adapter, reason, its words, and what to do. */
     hfd_slice message;
     /* Health of what is there, for the output: "Healthy", "Progressing" or "Degraded", and why (empty when Healthy). */
     const char *health;
@@ -58,8 +69,5 @@ struct hfd_outcome {
 
 /** @return HFD_OK or HFD_NOMEM */
 HFD_MUST_CHECK hfd_rc hfd_outcome_judge(const struct hfd_outcome_input *in, struct hfd_arena *mem, struct hfd_outcome *out);
-
-/** What is unfinished, for the message of a passed deadline: "cluster 2abc...: waiting for adapters dns, hypershift". */
-hfd_slice hfd_outcome_unfinished(const struct hfd_outcome_input *in, bool deleting, struct hfd_arena *mem);
 
 #endif

@@ -21,32 +21,6 @@ static hfd_rc no_memory(struct hfd_err *err)
 
 /* ---- judging ---------------------------------------------------------------------------------------------------------------- */
 
-static struct hfd_outcome_input outcome_input(const struct hfd_driver *d, const struct hfd_resource_row *row, const struct hfd_parts *parts,
-                                              struct hfd_arena *mem)
-{
-    struct hfd_part_view *views = hfd_arena_array(mem, parts->count + 1, sizeof(*views));
-
-    for (size_t i = 0; views != NULL && i < parts->count; i++)
-        views[i] = parts->items[i].view;
-    return (struct hfd_outcome_input){
-        .guresid = row->guresid,
-        .parts = views,
-        .part_count = parts->count,
-        .terminal_reasons = d->terminal_reasons,
-        .terminal_reason_count = d->terminal_reason_count,
-        .required = d->fleet.required,
-        .since_us = row->op_started_us,
-    };
-}
-
-static void fail_row(struct hfd_resource_row *row, const char *code, hfd_slice message, int64_t now_us)
-{
-    row->state = HFD_STATE_FAILED;
-    row->fail_code = hfd_slice_of(code);
-    row->fail_message = message;
-    row->updated_us = now_us;
-}
-
 static bool in_progress(const struct hfd_resource_row *row)
 {
     return row->state == HFD_STATE_CREATING || row->state == HFD_STATE_UPDATING;
@@ -57,74 +31,85 @@ static bool overdue(const struct hfd_resource_row *row, int64_t now_us)
     return now_us >= row->op_deadline_us;
 }
 
-/* "The creation of X did not finish in time: ...". For a deletion it is not kept: it goes on. */
-static hfd_rc overdue_message(struct hfd_txn *tx, const struct hfd_driver *d, const struct hfd_resource_row *row, struct hfd_arena *mem,
-                              hfd_slice *out, struct hfd_err *err)
+/* What a row's parts and its operation mean now. */
+static hfd_rc outcome(const struct hfd_driver *d, const struct hfd_resource_row *row, const struct hfd_parts *parts, int64_t now_us,
+                      struct hfd_arena *mem, struct hfd_outcome *out, struct hfd_err *err)
 {
-    const bool deleting = row->state == HFD_STATE_DELETING;
-    struct hfd_outcome_input in;
+    struct hfd_part_view *views = hfd_arena_array(mem, parts->count + 1, sizeof(*views));
+    const struct hfd_outcome_input in = {
+        .guresid = row->guresid,
+        .cluster_id = row->cluster_id,
+        .parts = views,
+        .part_count = parts->count,
+        .terminal_reasons = d->terminal_reasons,
+        .terminal_reason_count = d->terminal_reason_count,
+        .required = d->fleet.required,
+        .state = (enum hfd_state)row->state,
+        .since_us = row->op_started_us,
+        .deadline_us = row->op_deadline_us,
+        .now_us = now_us,
+    };
+
+    if (views == NULL)
+        return no_memory(err);
+    for (size_t i = 0; i < parts->count; i++)
+        views[i] = parts->items[i].view;
+    return hfd_outcome_judge(&in, mem, out) == HFD_OK ? HFD_OK : no_memory(err);
+}
+
+/* Takes over where an outcome leads a row; its output is another matter. */
+static void take_outcome(const struct hfd_outcome *o, int64_t now_us, struct hfd_resource_row *row)
+{
+    if ((int)o->state == row->state)
+        return;
+    row->state = (int)o->state;
+    row->updated_us = now_us;
+    if (o->code != NULL) {
+        row->fail_code = hfd_slice_of(o->code);
+        row->fail_message = o->message;
+    }
+}
+
+/* The outcome of a row whose parts are not at hand. */
+static hfd_rc load_outcome(struct hfd_txn *tx, const struct hfd_driver *d, const struct hfd_resource_row *row, int64_t now_us,
+                           struct hfd_arena *mem, struct hfd_outcome *out, struct hfd_err *err)
+{
     struct hfd_parts parts;
-    hfd_slice unfinished;
     hfd_rc rc;
 
     rc = hfd_parts_load(tx, row->guresid, mem, &parts, err);
-    if (rc != HFD_OK)
-        return rc;
-    in = outcome_input(d, row, &parts, mem);
-    unfinished = in.parts != NULL ? hfd_outcome_unfinished(&in, deleting, mem) : HFD_SLICE_NONE;
-    if (unfinished.p == NULL)
-        return no_memory(err);
-    *out = hfd_arena_printf(mem, "%s of resource %.*s was not finished at its deadline: %.*s. %s",
-                            deleting                           ? "The deletion"
-                            : row->state == HFD_STATE_CREATING ? "The creation"
-                                                               : "The update",
-                            HFD_SLICE_FMT(row->guresid), (int)(unfinished.len < 300 ? unfinished.len : 300), unfinished.p,
-                            deleting ? "It goes on; delete again to wait for it."
-                                     : "Deploy again to give it more time, or delete the resource.");
-    return out->p != NULL ? HFD_OK : no_memory(err);
+    return rc == HFD_OK ? outcome(d, row, &parts, now_us, mem, out, err) : rc;
 }
 
 /* Takes a passed deadline into account. */
 static hfd_rc settle(struct hfd_txn *tx, const struct hfd_driver *d, int64_t now_us, struct hfd_arena *mem, struct hfd_resource_row *row,
                      struct hfd_err *err)
 {
-    hfd_slice message;
+    struct hfd_outcome o;
     hfd_rc rc;
 
     if (!in_progress(row) || !overdue(row, now_us))
         return HFD_OK;
-    rc = overdue_message(tx, d, row, mem, &message, err);
+    rc = load_outcome(tx, d, row, now_us, mem, &o, err);
     if (rc == HFD_OK)
-        fail_row(row, "RES-105", message, now_us);
+        take_outcome(&o, now_us, row);
     return rc;
 }
 
-/* Moves a row to what its parts say. `row` is settled; it is changed in memory only. */
+/* Moves a row to what its parts say, in memory only; a resource that is ready afterwards has its output. */
 static hfd_rc judge(struct hfd_txn *tx, const struct hfd_driver *d, const struct hfd_parts *parts, int64_t now_us, struct hfd_arena *mem,
                     struct hfd_resource_row *row, struct hfd_err *err)
 {
-    const struct hfd_outcome_input in = outcome_input(d, row, parts, mem);
     struct hfd_outcome o;
     hfd_rc rc;
 
-    if (in.parts == NULL)
-        return no_memory(err);
-    if (HFD_NEVER(parts->count == 0))
+    if (HFD_NEVER(parts->count == 0 && row->state != HFD_STATE_DELETING))
         return hfd_fail(err, HFD_CORRUPT, "resource %.*s has no parts", HFD_SLICE_FMT(row->guresid));
-    rc = hfd_outcome_judge(&in, mem, &o);
+    rc = outcome(d, row, parts, now_us, mem, &o, err);
     if (rc != HFD_OK)
-        return no_memory(err);
-    if (o.progress == HFD_PROGRESS_GONE || (o.progress == HFD_PROGRESS_FAILED && in_progress(row))) {
-        fail_row(row, "RES-104", o.message, now_us);
-        return HFD_OK;
-    }
-    if (in_progress(row) && o.progress != HFD_PROGRESS_READY)
-        return HFD_OK;
-    if (in_progress(row)) {
-        row->state = HFD_STATE_READY;
-        row->updated_us = now_us;
-    }
-    return hfd_output_build(tx, d, parts, &o, mem, row, err);
+        return rc;
+    take_outcome(&o, now_us, row);
+    return row->state == HFD_STATE_READY ? hfd_output_build(tx, d, parts, &o, mem, row, err) : HFD_OK;
 }
 
 /* ---- the observer ----------------------------------------------------------------------------------------------------------- */
@@ -188,17 +173,13 @@ static hfd_rc observe(void *ctx, struct hfd_txn *tx, enum hfd_fleet_change what,
     if (rc != HFD_OK || row.state == HFD_STATE_FAILED)
         return rc;
     before = row;
-    rc = settle(tx, d, now_us, mem, &row, err);
+    rc = hfd_parts_load(tx, row.guresid, mem, &parts, err);
     if (rc == HFD_OK)
-        rc = hfd_parts_load(tx, row.guresid, mem, &parts, err);
-    if (rc != HFD_OK)
-        return rc;
-    if (row.state == HFD_STATE_DELETING)
-        return any_exists(&parts) ? HFD_OK : forget(tx, &row, err);
-    if (row.state != HFD_STATE_FAILED)
         rc = judge(tx, d, &parts, now_us, mem, &row, err);
     if (rc != HFD_OK || row_equal(&row, &before))
         return rc;
+    if (row.state == HFD_STATE_ABSENT)
+        return forget(tx, &before, err);
     moved(before.state, row.state);
     return hfd_resource_row_put(tx, &row, err);
 }
@@ -224,10 +205,25 @@ static enum hfd_op op_of(const struct hfd_resource_row *row)
 static void start_op(const struct hfd_driver *d, enum hfd_op op, int64_t now_us, struct hfd_resource_row *row)
 {
     row->op_started_us = now_us;
-    row->op_estimate_us = now_us + d->estimate_us[op];
-    row->op_deadline_us = now_us + d->deadline_us[op];
+    row->op_estimate_us = now_us + d->estimate_us[row->kind][op];
+    row->op_deadline_us = now_us + d->deadline_us[row->kind][op];
     row->fail_code = row->fail_message = HFD_SLICE_NONE;
     row->updated_us = now_us;
+}
+
+/* A late deletion goes on: what is unfinished is told, and not kept. */
+static hfd_rc answer_late(struct hfd_txn *tx, const struct hfd_call *call, const struct hfd_resource_row *row, struct hfd_answer_doc *out,
+                          struct hfd_err *err)
+{
+    struct hfd_outcome o;
+    hfd_rc rc;
+
+    rc = load_outcome(tx, call->driver, row, call->now_us, call->mem, &o, err);
+    if (rc != HFD_OK || HFD_NEVER(o.code == NULL))
+        return rc;
+    out->error = hfd_slice_of(o.code);
+    out->message = o.message;
+    return HFD_OK;
 }
 
 /* The answer that a settled row gives, in the row's words. */
@@ -244,9 +240,9 @@ static hfd_rc answer(struct hfd_txn *tx, const struct hfd_call *call, const stru
         out->values = row->output;
         return hfd_output_secrets(call->driver, row, call->mem, &out->secrets, err);
     case HFD_ANSWER_FAILED:
-        out->error = late ? HFD_SLICE("RES-105") : row->fail_code;
+        out->error = row->fail_code;
         out->message = row->fail_message;
-        return late ? overdue_message(tx, call->driver, row, call->mem, &out->message, err) : HFD_OK;
+        return late ? answer_late(tx, call, row, out, err) : HFD_OK;
     case HFD_ANSWER_HINT:
     case HFD_ANSWER_BUSY:
         out->hint = hfd_hint_make(&(struct hfd_hint_input){

@@ -39,9 +39,9 @@ struct hfd_driver {
     struct hfd_input_rules rules;
     const struct hfd_keyring *_Atomic ring; /* a later one opens all that an earlier one sealed; earlier ones live on */
     const struct hfd_rng *rng;
-    int64_t estimate_us[HFD_OP_COUNT]; /* driver.estimate.* */
-    int64_t deadline_us[HFD_OP_COUNT]; /* driver.deadline.* */
-    const hfd_slice *terminal_reasons;
+    int64_t estimate_us[HFD_KIND_NODEPOOL + 1][HFD_OP_COUNT]; /* by enum hfd_kind: driver.estimate.* */
+    int64_t deadline_us[HFD_KIND_NODEPOOL + 1][HFD_OP_COUNT]; /* driver.deadline.* */
+    const hfd_slice *terminal_reasons;                        /* "REASON", "ADAPTER:REASON" */
     size_t terminal_reason_count;
     const struct hfd_output_rule *output_values;
     size_t output_value_count;

@@ -9,9 +9,6 @@
 
 #include <sys/stat.h>
 
-/** How long an operation is expected to take: with --demo the demo's time, unless the user chose one. Pure. */
-int64_t hfd_serve_estimate_us(const struct hfd_settings *s, enum hfd_op op);
-
 /**
  * Fills a driver from the settings and attaches it. It borrows from them; the rules of the outputs live in their memory.
  * @return HFD_OK, HFD_NOMEM

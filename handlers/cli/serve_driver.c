@@ -3,23 +3,37 @@
 #include "driver/base/clock.h"
 #include "handlers/cli/serve.h"
 
-int64_t hfd_serve_estimate_us(const struct hfd_settings *s, enum hfd_op op)
+/*
+ * How long operations are expected to take and may take. What is said for nodepools wins over what is said for all; with --demo all take
+ * the demo's time, unless the user chose one.
+ */
+static void set_times(struct hfd_driver *d, const struct hfd_settings *s)
 {
-    static const enum hfd_setting which[HFD_OP_COUNT] = {
-        [HFD_OP_CREATE] = HFD_SETTING_estimate_create_us,
-        [HFD_OP_UPDATE] = HFD_SETTING_estimate_update_us,
-        [HFD_OP_DELETE] = HFD_SETTING_estimate_delete_us,
+#define ROW_(op)                                                                                                      \
+    {                                                                                                                 \
+        HFD_SETTING_estimate_##op##_us, s->estimate_##op##_us, s->deadline_##op##_us, s->estimate_nodepool_##op##_us, \
+            s->deadline_nodepool_##op##_us                                                                            \
+    }
+    const struct {
+        enum hfd_setting estimate;
+        int64_t estimate_us, deadline_us, nodepool_estimate_us, nodepool_deadline_us;
+    } rows[HFD_OP_COUNT] = {
+        [HFD_OP_CREATE] = ROW_(create),
+        [HFD_OP_UPDATE] = ROW_(update),
+        [HFD_OP_DELETE] = ROW_(delete),
     };
-    const int64_t chosen_us[HFD_OP_COUNT] = {
-        [HFD_OP_CREATE] = s->estimate_create_us,
-        [HFD_OP_UPDATE] = s->estimate_update_us,
-        [HFD_OP_DELETE] = s->estimate_delete_us,
-    };
+#undef ROW_
 
-    HFD_ASSERT((unsigned)op < HFD_OP_COUNT);
-    if (s->demo_us < 0 || hfd_settings_is_set(s, which[op]))
-        return chosen_us[op];
-    return s->demo_us > HFD_US_PER_S ? s->demo_us : HFD_US_PER_S;
+    for (int op = 0; op < HFD_OP_COUNT; op++) {
+        int64_t estimate_us = rows[op].estimate_us;
+
+        if (s->demo_us >= 0 && !hfd_settings_is_set(s, rows[op].estimate))
+            estimate_us = s->demo_us > HFD_US_PER_S ? s->demo_us : HFD_US_PER_S;
+        d->estimate_us[HFD_KIND_CLUSTER][op] = estimate_us;
+        d->estimate_us[HFD_KIND_NODEPOOL][op] = rows[op].nodepool_estimate_us > 0 ? rows[op].nodepool_estimate_us : estimate_us;
+        d->deadline_us[HFD_KIND_CLUSTER][op] = rows[op].deadline_us;
+        d->deadline_us[HFD_KIND_NODEPOOL][op] = rows[op].nodepool_deadline_us > 0 ? rows[op].nodepool_deadline_us : rows[op].deadline_us;
+    }
 }
 
 /* The settings have checked that each value is ADAPTER:POINTER. */
@@ -77,7 +91,6 @@ hfd_rc hfd_serve_driver_init(struct hfd_driver *d, struct hfd_settings *s, const
             },
         .ring = ring,
         .rng = &hfd_rng_system,
-        .deadline_us = {s->deadline_create_us, s->deadline_update_us, s->deadline_delete_us},
         .terminal_reasons = s->terminal_reasons.items,
         .terminal_reason_count = s->terminal_reasons.count,
         .output_values = values,
@@ -87,8 +100,7 @@ hfd_rc hfd_serve_driver_init(struct hfd_driver *d, struct hfd_settings *s, const
         .backend = s->backend,
         .demo = s->demo_us >= 0,
     };
-    for (int op = 0; op < HFD_OP_COUNT; op++)
-        d->estimate_us[op] = hfd_serve_estimate_us(s, (enum hfd_op)op);
+    set_times(d, s);
     hfd_driver_attach(d);
     return HFD_OK;
 }

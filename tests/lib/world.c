@@ -45,10 +45,11 @@ void world_open(struct world *w)
     };
     w->driver.fleet.required[HFD_KIND_CLUSTER] = (struct hfd_adapter_names){cluster_adapters, 2};
     w->driver.fleet.required[HFD_KIND_NODEPOOL] = (struct hfd_adapter_names){nodepool_adapters, 1};
-    for (int op = 0; op < HFD_OP_COUNT; op++) {
-        w->driver.estimate_us[op] = 600 * HFD_US_PER_S;
-        w->driver.deadline_us[op] = 3600 * HFD_US_PER_S;
-    }
+    for (int op = 0; op < HFD_OP_COUNT; op++)
+        for (int kind = HFD_KIND_CLUSTER; kind <= HFD_KIND_NODEPOOL; kind++) {
+            w->driver.estimate_us[kind][op] = 600 * HFD_US_PER_S;
+            w->driver.deadline_us[kind][op] = 3600 * HFD_US_PER_S;
+        }
     hfd_driver_attach(&w->driver);
     open_store(w);
 }

@@ -40,7 +40,10 @@ static int setup(void **state)
         .terminal_reasons = terminal,
         .terminal_reason_count = 2,
         .required = required,
+        .state = HFD_STATE_CREATING,
         .since_us = T,
+        .deadline_us = T + 1000,
+        .now_us = T + 10,
     };
     *state = &fx;
     return 0;
@@ -203,6 +206,7 @@ static void outcome_gone_comes_first(void **state)
     struct fixture *fx = *state;
     struct hfd_part_view *pool = add_part(fx, HFD_KIND_NODEPOOL, "np1", "2np1"), *cluster;
 
+    fx->in.cluster_id = HFD_SLICE("2abc");
     add_ready(fx, pool, HFD_STATUS_TRUE, 2);
     pool->deleting = true;
     cluster = add_part(fx, HFD_KIND_CLUSTER, "c1", "2abc");
@@ -210,7 +214,7 @@ static void outcome_gone_comes_first(void **state)
     judge(fx);
     assert_int_equal(fx->out.progress, HFD_PROGRESS_GONE);
     assert_text(fx->out.message,
-                "Nodepool 'np1' (2np1) of resource 3c0a1948 is being deleted in HyperFleet, and not through this resource. Deploy "
+                "Nodepool 'np1' (2np1) of cluster 2abc of resource 3c0a1948 is being deleted in HyperFleet, and not through this resource. Deploy "
                 "again to make a new one, or delete the resource to forget it.");
     assert_string_equal(fx->out.health, "Degraded");
     assert_text(fx->out.health_reason, "RemovedInHyperFleet");
@@ -288,11 +292,12 @@ static void outcome_failed_message(void **state)
     struct fixture *fx = *state;
     struct hfd_part_view *pool = add_part(fx, HFD_KIND_NODEPOOL, "np1", "2np1"), *cluster;
 
+    fx->in.cluster_id = HFD_SLICE("2abc");
     (void)add_failure(fx, pool, "validation", "Too\tmany\r\n\x7f\xc2\x85 nodes\xc3\xa9.\n");
     judge(fx);
     assert_int_equal(fx->out.progress, HFD_PROGRESS_FAILED);
     assert_text(fx->out.message,
-                "Nodepool 'np1' (2np1) of resource 3c0a1948 could not be provisioned: adapter validation reported Applied=False, reason "
+                "Nodepool 'np1' (2np1) of cluster 2abc of resource 3c0a1948 could not be provisioned: adapter validation reported Applied=False, reason "
                 "InvalidConfiguration: Too many     nodes\xc3\xa9. Correct the input and deploy again, or delete the resource.");
     cluster = add_part(fx, HFD_KIND_CLUSTER, "c1", "2abc");
     (void)add_failure(fx, cluster, "dns", " . ");
@@ -405,38 +410,185 @@ static void outcome_health_names_the_adapter(void **state)
     }
 }
 
-/* Unfinished parts are named with the adapters that they wait for; finished ones are not; many are counted. */
-static void outcome_unfinished_names_parts_and_adapters(void **state)
+/* Judges as late, and checks the list of what is unfinished between the sentence's fixed words. */
+static void assert_late(struct fixture *fx, bool deleting, const char *list)
+{
+    char wanted[600];
+
+    fx->in.state = deleting ? HFD_STATE_DELETING : HFD_STATE_CREATING;
+    fx->in.now_us = fx->in.deadline_us;
+    judge(fx);
+    assert_string_equal(fx->out.code, "RES-105");
+    (void)snprintf(wanted, sizeof(wanted), "%s of resource 3c0a1948 was not finished at its deadline: %s. %s",
+                   deleting ? "The deletion" : "The creation", list,
+                   deleting ? "It goes on; delete again to wait for it." : "Deploy again to give it more time, or delete the resource.");
+    assert_text(fx->out.message, wanted);
+}
+
+/* A late operation names unfinished parts with the adapters that they wait for; finished ones are not named; many are counted. */
+static void outcome_late_names_parts_and_adapters(void **state)
 {
     struct fixture *fx = *state;
     struct hfd_part_view *part = add_part(fx, HFD_KIND_CLUSTER, "c1", "2abc");
     struct hfd_part_report *report = add_report(fx, part, "validation");
-    hfd_slice text;
 
-    report->conditions.items = &fx->conditions[fx->condition_count];
     (void)add_condition(fx, &report->conditions, "Available", HFD_STATUS_TRUE, 0, "", "");
+    assert_late(fx, false, "cluster 'c1' (2abc) waits for adapters dns (has not reported), hypershift (has not reported)");
+    report->observed_generation = 1;
+    assert_late(fx, false,
+                "cluster 'c1' (2abc) waits for adapters validation (has reported on generation 1 of 2), dns (has not reported), "
+                "hypershift (has not reported)");
     report->observed_generation = 2;
-    assert_text(hfd_outcome_unfinished(&fx->in, false, &fx->mem), "cluster 'c1' (2abc): waiting for adapters dns, hypershift");
-    report->observed_generation = 1; /* that was for an earlier generation */
-    assert_text(hfd_outcome_unfinished(&fx->in, false, &fx->mem), "cluster 'c1' (2abc): waiting for adapters validation, dns, hypershift");
     part = add_part(fx, HFD_KIND_NODEPOOL, "np1", "2np1");
-    part->conditions.items = &fx->conditions[fx->condition_count];
     add_ready(fx, part, HFD_STATUS_TRUE, 2);
     add_part(fx, HFD_KIND_NODEPOOL, "np2", "2np2")->exists = false;
     add_part(fx, HFD_KIND_NODEPOOL, "np3", "2np3")->leaving = true;
-    assert_text(hfd_outcome_unfinished(&fx->in, false, &fx->mem),
-                "cluster 'c1' (2abc): waiting for adapters validation, dns, hypershift; nodepool 'np2' (2np2): removed in "
-                "HyperFleet; nodepool 'np3' (2np3): waiting for Finalized from hypershift");
-    assert_text(hfd_outcome_unfinished(&fx->in, true, &fx->mem),
-                "cluster 'c1' (2abc): waiting for Finalized from validation, dns, hypershift; nodepool 'np1' (2np1): waiting for "
-                "Finalized from hypershift; nodepool 'np3' (2np3): waiting for Finalized from hypershift");
+    assert_late(fx, false,
+                "cluster 'c1' (2abc) waits for adapters dns (has not reported), hypershift (has not reported); nodepool 'np2' (2np2) "
+                "was removed in HyperFleet; nodepool 'np3' (2np3) waits for Finalized from hypershift (has not reported)");
+    report->conditions.count = 0;
+    assert_late(fx, true,
+                "cluster 'c1' (2abc) waits for Finalized from validation (has not reported Finalized), dns (has not reported), hypershift "
+                "(has not reported); nodepool 'np1' (2np1) waits for Finalized from hypershift (has not reported); nodepool 'np3' (2np3) "
+                "waits for Finalized from hypershift (has not reported)");
     for (int i = 0; i < 4; i++)
         (void)add_part(fx, HFD_KIND_NODEPOOL, "np", "2np");
-    text = hfd_outcome_unfinished(&fx->in, true, &fx->mem);
-    assert_true(text.len > 11 && text.len < 350);
-    assert_string_equal(text.p + text.len - 12, "; and 4 more");
-    fx->in.part_count = 0;
-    assert_text(hfd_outcome_unfinished(&fx->in, true, &fx->mem), "");
+    fx->in.guresid = HFD_SLICE("abcdefghijklmnopqrstuvwxyzabcdefghijklmnopqrstuvwxyz01234567890");
+    fx->parts[0].name = fx->in.guresid;
+    judge(fx);
+    assert_non_null(strstr(fx->out.message.p, "...; and 4 more. It goes on; delete again to wait for it."));
+    assert_in_range(fx->out.message.len, 460, 500);
+}
+
+static const struct {
+    enum hfd_status available, health;
+    const char *reason, *message, *wanted;
+} late_rows[] = {
+    {NO, OK_, "NoZone", "no zone.", "dns (Available=False, reason NoZone: no zone)"},
+    {UN, OK_, "Working", "", "dns (Available=Unknown, reason Working)"},
+    {NO, NO, "Unreachable", "down", "dns (Health=False, reason Unreachable: down)"},
+};
+
+/* What an adapter said last is quoted where it has not done its part; one that does not work itself says that alone. */
+static void outcome_late_quotes_the_adapter(void **state)
+{
+    for (size_t i = 0; i < sizeof(late_rows) / sizeof(late_rows[0]); i++) {
+        struct fixture *fx = *state;
+        struct hfd_part_view *part = add_part(fx, HFD_KIND_NODEPOOL, "np1", "2np1");
+        struct hfd_part_report *r = add_report(fx, part, "hypershift");
+        char wanted[300];
+
+        (void)add_condition(fx, &r->conditions, "Available", late_rows[i].available, 0, late_rows[i].reason, late_rows[i].message);
+        (void)add_condition(fx, &r->conditions, "Health", late_rows[i].health, 0, late_rows[i].reason, late_rows[i].message);
+        (void)snprintf(wanted, sizeof(wanted), "nodepool 'np1' (2np1) waits for adapters hypershift%s", late_rows[i].wanted + 3);
+        assert_late(fx, false, wanted);
+        teardown(state);
+        setup(state);
+    }
+}
+
+/* All adapters have done their part, and still it is not Ready; or only nodepools are left of a deletion. */
+static void outcome_late_without_an_adapter(void **state)
+{
+    struct fixture *fx = *state;
+    struct hfd_part_view *part = add_part(fx, HFD_KIND_NODEPOOL, "np1", "2np1");
+    struct hfd_part_report *r = add_report(fx, part, "hypershift");
+
+    (void)add_condition(fx, &r->conditions, "Available", OK_, 0, "", "");
+    (void)add_condition(fx, &r->conditions, "Finalized", OK_, 0, "", "");
+    assert_late(fx, false, "nodepool 'np1' (2np1) is not Ready");
+    assert_late(fx, true, "nodepool 'np1' (2np1) waits for its nodepools to be removed");
+}
+
+static const struct {
+    enum hfd_state state;
+    enum hfd_progress progress;
+    bool late;
+    enum hfd_state to;
+    const char *code;
+} decision_rows[] = {
+#define ST(x) HFD_STATE_##x
+#define PR(x) HFD_PROGRESS_##x
+    {ST(CREATING), PR(WORKING), false, ST(CREATING), NULL},
+    {ST(CREATING), PR(READY), false, ST(READY), NULL},
+    {ST(CREATING), PR(FAILED), false, ST(FAILED), "RES-104"},
+    {ST(CREATING), PR(GONE), false, ST(FAILED), "RES-104"},
+    {ST(CREATING), PR(WORKING), true, ST(FAILED), "RES-105"},
+    {ST(CREATING), PR(READY), true, ST(FAILED), "RES-105"}, /* a GET may have said so already */
+    {ST(CREATING), PR(FAILED), true, ST(FAILED), "RES-105"},
+    {ST(UPDATING), PR(WORKING), false, ST(UPDATING), NULL},
+    {ST(UPDATING), PR(READY), false, ST(READY), NULL},
+    {ST(UPDATING), PR(FAILED), false, ST(FAILED), "RES-104"},
+    {ST(UPDATING), PR(GONE), false, ST(FAILED), "RES-104"},
+    {ST(UPDATING), PR(WORKING), true, ST(FAILED), "RES-105"},
+    {ST(READY), PR(READY), true, ST(READY), NULL}, /* its operation is over: no deadline */
+    {ST(READY), PR(WORKING), false, ST(READY), NULL},
+    {ST(READY), PR(FAILED), false, ST(READY), NULL},
+    {ST(READY), PR(GONE), false, ST(FAILED), "RES-104"},
+    {ST(FAILED), PR(READY), false, ST(FAILED), NULL}, /* until a PUT or DELETE */
+    {ST(FAILED), PR(GONE), true, ST(FAILED), NULL},
+    {ST(DELETING), PR(WORKING), false, ST(DELETING), NULL},
+    {ST(DELETING), PR(FAILED), false, ST(DELETING), NULL},
+    {ST(DELETING), PR(WORKING), true, ST(DELETING), "RES-105"},
+    {ST(DELETING), PR(GONE), false, ST(ABSENT), NULL},
+    {ST(DELETING), PR(GONE), true, ST(ABSENT), NULL},
+};
+
+/* Where a state, what the parts say and the deadline lead. */
+static void outcome_decides_the_state(void **state)
+{
+    for (size_t i = 0; i < sizeof(decision_rows) / sizeof(decision_rows[0]); i++) {
+        struct fixture *fx = *state;
+        struct hfd_part_view *part = add_part(fx, HFD_KIND_CLUSTER, "c1", "2abc");
+
+        if (decision_rows[i].progress == HFD_PROGRESS_READY)
+            add_ready(fx, part, HFD_STATUS_TRUE, 2);
+        else if (decision_rows[i].progress == HFD_PROGRESS_FAILED)
+            (void)add_failure(fx, part, "dns", "m");
+        else if (decision_rows[i].progress == HFD_PROGRESS_GONE)
+            part->exists = false;
+        fx->in.state = decision_rows[i].state;
+        fx->in.now_us = fx->in.deadline_us - (decision_rows[i].late ? 0 : 1);
+        judge(fx);
+        if (fx->out.progress != decision_rows[i].progress || fx->out.state != decision_rows[i].to ||
+            (fx->out.code == NULL) != (decision_rows[i].code == NULL) || (fx->out.code != NULL && strcmp(fx->out.code, decision_rows[i].code) != 0))
+            fail_msg("row %zu: progress %d, state %s, code %s", i, (int)fx->out.progress, hfd_state_name(fx->out.state), fx->out.code);
+        assert_int_equal(fx->out.message.len > 0, fx->out.code != NULL);
+        teardown(state);
+        setup(state);
+    }
+}
+
+/* ADAPTER:REASON is terminal in the mouth of that adapter alone; a plain reason may look like one. */
+static void outcome_terminal_reason_of_one_adapter(void **state)
+{
+    static const struct {
+        const char *entry, *adapter;
+        bool failed;
+    } rows[] = {
+        {"dns:InvalidConfiguration", "dns", true},
+        {"dns:InvalidConfiguration", "hypershift", false},
+        {"dns:InvalidConfiguratio", "dns", false},
+        {"dnsInvalidConfiguration", "dns", false},
+        {"ns:InvalidConfiguration", "dns", false},
+        {"dns:", "dns", false},
+        {"InvalidConfiguration", "dns", true},
+        {":InvalidConfiguration", "dns", false},
+    };
+
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        struct fixture *fx = *state;
+        const hfd_slice entry = hfd_slice_of(rows[i].entry);
+
+        fx->in.terminal_reasons = &entry;
+        fx->in.terminal_reason_count = 1;
+        (void)add_failure(fx, add_part(fx, HFD_KIND_CLUSTER, "c1", "2abc"), rows[i].adapter, "m");
+        judge(fx);
+        if ((fx->out.progress == HFD_PROGRESS_FAILED) != rows[i].failed)
+            fail_msg("row %zu", i);
+        teardown(state);
+        setup(state);
+    }
 }
 
 /* A nodepool that leaves holds up readiness until it is gone, and is never missed. */
@@ -467,7 +619,6 @@ static void outcome_tells_of_short_memory(void **state)
     (void)add_failure(fx, part, "dns", "m");
     for (size_t max = 0; !done; max += 16) {
         struct hfd_arena mem;
-        hfd_slice text;
         hfd_rc rc;
 
         assert_true(max < 100000);
@@ -477,8 +628,12 @@ static void outcome_tells_of_short_memory(void **state)
         done = rc == HFD_OK;
         hfd_arena_fini(&mem);
         hfd_arena_init(&mem, max);
-        text = hfd_outcome_unfinished(&fx->in, false, &mem);
-        assert_true(text.p == NULL || hfd_slice_is(text, "cluster 'c1' (2abc): waiting for adapters validation, dns, hypershift"));
+        fx->in.state = HFD_STATE_DELETING;
+        fx->in.now_us = fx->in.deadline_us;
+        rc = hfd_outcome_judge(&fx->in, &mem, &fx->out);
+        assert_true(rc == HFD_OK ? fx->out.message.len > 0 : rc == HFD_NOMEM);
+        done = done && rc == HFD_OK;
+        fx->in.state = HFD_STATE_CREATING;
         hfd_arena_fini(&mem);
     }
 }
@@ -497,7 +652,11 @@ int main(void)
         TEST(outcome_failed_message_is_cut),
         TEST(outcome_names_ids_whole),
         TEST(outcome_health_names_the_adapter),
-        TEST(outcome_unfinished_names_parts_and_adapters),
+        TEST(outcome_late_names_parts_and_adapters),
+        TEST(outcome_late_quotes_the_adapter),
+        TEST(outcome_late_without_an_adapter),
+        TEST(outcome_decides_the_state),
+        TEST(outcome_terminal_reason_of_one_adapter),
         TEST(outcome_waits_for_what_leaves),
         TEST(outcome_tells_of_short_memory),
     };

@@ -129,6 +129,8 @@ static const struct {
 
     /* Nested maps, dotted keys and a mixture mean the same. */
     {{"driver:\n  deadline:\n    create: 45m\n", {0}, {0}}, {"driver.deadline.create: 45m"}},
+    {{"driver:\n  deadline:\n    nodepool: {create: 5m}\n", {0}, {0}}, {"driver.deadline.create: 1h", "driver.deadline.nodepool.create: 5m"}},
+    {{"driver.terminal_reasons: [\"Quota\", \"dns:NoZone:x\"]", {0}, {0}}, {"driver.terminal_reasons: [\"Quota\", \"dns:NoZone:x\"]"}},
     {{"driver: {deadline.create: 45m, deadline.update: 46m}", {0}, {0}}, {"driver.deadline.create: 45m", "driver.deadline.update: 46m"}},
     {{"driver.deadline: {create: 45m}\ndriver: {deadline: {update: 46m}}", {0}, {0}}, {"driver.deadline.create: 45m", "driver.deadline.update: 46m"}},
     /* `store` is a setting, and a section too. */
@@ -199,6 +201,8 @@ static const struct {
     {{NULL, {0}, {"--driver-deadline-create=10"}}, "driver.deadline.create", {"--driver-deadline-create: driver.deadline.create: ", "1s to 30d", "\"10\""}},
     {{"driver.deadline.create: 0s", {0}, {0}}, "driver.deadline.create", {"1s to 30d"}},
     {{"driver.deadline.create: 31d", {0}, {0}}, "driver.deadline.create", {"1s to 30d"}},
+    {{"driver.terminal_reasons: [\"dns:\"]", {0}, {0}}, "driver.terminal_reasons", {"dns:QuotaExceeded", "\"dns:\""}},
+    {{"driver.terminal_reasons: [\":Quota\"]", {0}, {0}}, "driver.terminal_reasons", {"\":Quota\""}},
     {{"log.level: loud", {0}, {0}}, "log.level", {"debug, info, warn or error", "\"loud\""}},
     {{"demo: maybe", {0}, {0}}, "demo", {"off, on", "\"maybe\""}},
     {{"demo: -1", {0}, {0}}, "demo", {"0s to 1d"}},

@@ -80,6 +80,7 @@ struct hfd_part_row {
     hfd_slice name;
     int64_t generation; /* the one that the driver last wrote */
     bool leaving;       /* the last input no longer has it; it is being deleted */
+    bool pending;       /* the remote HyperFleet has not taken what was last asked for */
 };
 
 struct hfd_fleet_list {

@@ -22,16 +22,16 @@ static const char sql_resource_delete[] =
 static const char sql_resource_delete_parts[] =
     "DELETE FROM part WHERE guresid = ?1";
 
-#define PART_COLUMNS "guresid, fleet_id, kind, name, generation, leaving"
+#define PART_COLUMNS "guresid, fleet_id, kind, name, generation, leaving, pending"
 
 static const char sql_part_list[] =
     "SELECT " PART_COLUMNS " FROM part WHERE guresid = ?1 ORDER BY kind, name, fleet_id";
 static const char sql_part_by_fleet[] =
     "SELECT " PART_COLUMNS " FROM part WHERE fleet_id = ?1 ORDER BY guresid LIMIT 1";
 static const char sql_part_put[] =
-    "INSERT INTO part (" PART_COLUMNS ") VALUES (?1, ?2, ?3, ?4, ?5, ?6)"
+    "INSERT INTO part (" PART_COLUMNS ") VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)"
     " ON CONFLICT (guresid, fleet_id) DO UPDATE SET kind = excluded.kind, name = excluded.name,"
-    " generation = excluded.generation, leaving = excluded.leaving";
+    " generation = excluded.generation, leaving = excluded.leaving, pending = excluded.pending";
 static const char sql_part_delete[] =
     "DELETE FROM part WHERE guresid = ?1 AND fleet_id = ?2";
 /* clang-format on */
@@ -156,6 +156,7 @@ static void read_part(struct hfd_row_in *in, void *out)
     row->name = hfd_row_text(in);
     row->generation = hfd_row_i64(in);
     row->leaving = hfd_row_i64(in) != 0;
+    row->pending = hfd_row_i64(in) != 0;
 }
 
 hfd_rc hfd_part_row_list(struct hfd_txn *tx, hfd_slice guresid, struct hfd_arena *mem, struct hfd_part_list *out,
@@ -200,6 +201,7 @@ hfd_rc hfd_part_row_put(struct hfd_txn *tx, const struct hfd_part_row *row, stru
     hfd_stmt_text(st, 4, hfd_row_some(row->name));
     hfd_stmt_i64(st, 5, row->generation);
     hfd_stmt_i64(st, 6, row->leaving);
+    hfd_stmt_i64(st, 7, row->pending);
     return hfd_stmt_run(st, NULL, err);
 }
 

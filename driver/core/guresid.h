@@ -5,8 +5,6 @@
 #include "driver/base/slice.h"
 
 #define HFD_GURESID_MAX 63
-/** The label that every HyperFleet resource of ours carries. */
-#define HFD_GURESID_LABEL "humanitec_guresid"
 
 /** @return HFD_OK or HFD_INVALID (field "GUResID") */
 HFD_MUST_CHECK hfd_rc hfd_guresid_check(hfd_slice text, struct hfd_err *err);

@@ -6,6 +6,7 @@
 
 #include <sodium.h>
 
+#include "driver/backend/backend.h"
 #include "driver/core/guresid.h"
 #include "driver/fleet/names.h"
 #include "schemas/documents.h"

@@ -78,7 +78,8 @@ static hfd_slice part_name(struct speech *s, const struct hfd_part_view *part, b
     const bool cluster = part->kind == HFD_KIND_CLUSTER;
     const char *first = upper ? (cluster ? "C" : "N") : (cluster ? "c" : "n");
     const char *rest = cluster ? "luster" : "odepool";
-    const hfd_slice name = tidy(s, part->name, NAME_MAX_BYTES), id = tidy(s, part->id, ID_MAX_BYTES);
+    const hfd_slice name = tidy(s, part->name, NAME_MAX_BYTES);
+    const hfd_slice id = part->id.len > 0 ? tidy(s, part->id, ID_MAX_BYTES) : HFD_SLICE("not made yet");
 
     return kept(s, hfd_arena_printf(s->mem, "%s%s '%.*s' (%.*s)", first, rest, HFD_SLICE_FMT(name), HFD_SLICE_FMT(id)));
 }
@@ -107,7 +108,7 @@ static bool is_ready(const struct hfd_part_view *part)
 
     if (part->leaving)
         return !part->exists;
-    return part->exists && !part->deleting && part->generation >= part->wanted_generation && c != NULL &&
+    return part->exists && !part->deleting && !part->pending && part->generation >= part->wanted_generation && c != NULL &&
            c->status == HFD_STATUS_TRUE && c->observed_generation >= part->wanted_generation;
 }
 
@@ -161,7 +162,8 @@ static const struct hfd_part_report *terminal_report(const struct hfd_outcome_in
 
 static bool is_failed(const struct hfd_outcome_input *in, const struct hfd_part_view *part)
 {
-    return !part->leaving && terminal_report(in, part) != NULL;
+    /* While HyperFleet has not taken the change, its adapters speak of what was before. */
+    return !part->leaving && !part->pending && terminal_report(in, part) != NULL;
 }
 
 static bool ends_with(hfd_slice s, hfd_slice end)
@@ -351,6 +353,8 @@ static hfd_slice waits_for(struct speech *s, const struct hfd_part_view *part, b
 
     if (!part->exists)
         return HFD_SLICE(" was removed in HyperFleet");
+    if (part->pending && !deleting && !part->leaving)
+        return HFD_SLICE(" has not been taken up by HyperFleet");
     deleting = deleting || part->leaving;
     for (size_t i = 0; i < required->count; i++) {
         const hfd_slice name = tidy(s, required->items[i], WORD_MAX_BYTES);
@@ -395,10 +399,12 @@ static hfd_slice say_late(struct speech *s)
                                 : ". Deploy again to give it more time, or delete the resource.";
     const hfd_slice head = kept(s, hfd_arena_printf(s->mem, "%s of resource %.*s was not finished at its deadline: ", what,
                                                     HFD_SLICE_FMT(tidy(s, s->in->guresid, ID_MAX_BYTES))));
-    const hfd_slice list = unfinished(s, deleting, MESSAGE_MAX - head.len - strlen(then));
+    const hfd_slice trouble = quote(s, s->in->trouble, DETAIL_MAX_BYTES);
+    const hfd_slice list = unfinished(s, deleting, MESSAGE_MAX - head.len - trouble.len - strlen(then));
+    const hfd_slice end = trouble.len > 0 ? trouble : list;
 
-    return kept(s, hfd_arena_printf(s->mem, "%.*s%.*s%s", HFD_SLICE_FMT(head), HFD_SLICE_FMT(list),
-                                    ends_with(list, HFD_SLICE("...")) ? then + 1 : then));
+    return kept(s, hfd_arena_printf(s->mem, "%.*s%.*s%.*s%s", HFD_SLICE_FMT(head), HFD_SLICE_FMT(list), HFD_SLICE_FMT(trouble),
+                                    ends_with(end, HFD_SLICE("...")) ? then + 1 : then));
 }
 
 /* ---- the answer ---- */

@@ -21,10 +21,11 @@ struct hfd_part_report {
 /** A cluster or nodepool of a driver resource, as it stands in HyperFleet. */
 struct hfd_part_view {
     enum hfd_kind kind;
-    hfd_slice id, name;
+    hfd_slice id, name; /* id is empty while HyperFleet has given none */
     bool exists;
     bool deleting;             /* being deleted: behind our back, or leaving */
     bool leaving;              /* a nodepool that the input no longer has: done when it is gone */
+    bool pending;              /* HyperFleet has not taken yet what the driver last asked for */
     int64_t wanted_generation; /* what the driver last wrote */
     int64_t generation;        /* what HyperFleet has */
     struct hfd_conditions conditions;
@@ -53,6 +54,7 @@ struct hfd_outcome_input {
     int64_t since_us;    /* its start: reports received before it do not fail it */
     int64_t deadline_us; /* from then on it is late */
     int64_t now_us;
+    hfd_slice trouble; /* what keeps it from being carried out, for the words of a late one; one sentence without its full stop, or empty */
 };
 
 struct hfd_outcome {

@@ -5,7 +5,6 @@
 
 #include "driver/base/check.h"
 #include "driver/base/jsonx.h"
-#include "driver/core/guresid.h"
 #include "driver/fleet/names.h"
 
 /* One part with its reports, while it is read, and what is kept of a message: more than any sentence quotes. */
@@ -124,7 +123,13 @@ static hfd_rc load_part(struct hfd_txn *tx, struct hfd_part *p, struct hfd_arena
     hfd_rc rc;
 
     p->view = (struct hfd_part_view){
-        .kind = p->row.kind, .id = p->row.fleet_id, .name = p->row.name, .wanted_generation = p->row.generation, .leaving = p->row.leaving};
+        .kind = p->row.kind,
+        .id = hfd_backend_id_is_given(p->row.fleet_id) ? p->row.fleet_id : HFD_SLICE(""),
+        .name = p->row.name,
+        .pending = p->row.pending,
+        .wanted_generation = p->row.generation,
+        .leaving = p->row.leaving,
+    };
     hfd_arena_init(&scratch, SCRATCH_MAX_BYTES);
     rc = load_part_in(tx, p, &scratch, mem, err);
     hfd_arena_fini(&scratch);
@@ -170,10 +175,15 @@ static struct hfd_part *find_part(const struct hfd_parts *parts, enum hfd_kind k
     return NULL;
 }
 
-static hfd_rc record(struct hfd_txn *tx, const struct hfd_call *call, const struct hfd_fleet_row *f, struct hfd_err *err)
+static const struct hfd_backend *backend(const struct hfd_call *call)
+{
+    return call->driver->backend_ops;
+}
+
+static hfd_rc record(struct hfd_txn *tx, const struct hfd_call *call, const struct hfd_fleet_row *f, bool pending, struct hfd_err *err)
 {
     const struct hfd_part_row part = {
-        .guresid = call->guresid, .fleet_id = f->id, .kind = f->kind, .name = f->name, .generation = f->generation};
+        .guresid = call->guresid, .fleet_id = f->id, .kind = f->kind, .name = f->name, .generation = f->generation, .pending = pending};
 
     return hfd_part_row_put(tx, &part, err);
 }
@@ -221,7 +231,7 @@ hfd_rc hfd_parts_adopt(struct hfd_txn *tx, const struct hfd_call *call, enum hfd
         return HFD_OK;
     if (rc == HFD_OK)
         rc = is_orphan_of(tx, call, &f, ours, err);
-    return rc == HFD_OK && *ours ? record(tx, call, &f, err) : rc;
+    return rc == HFD_OK && *ours ? record(tx, call, &f, false, err) : rc;
 }
 
 static hfd_rc patch(const struct apply *a, const struct hfd_fleet_row *f, const struct hfd_input_part *want, struct hfd_err *err)
@@ -229,9 +239,10 @@ static hfd_rc patch(const struct apply *a, const struct hfd_fleet_row *f, const 
     const struct hfd_fleet_call fc = fleet_call(a->call);
     const struct hfd_fleet_patch p = {.kind = f->kind, .owner_id = f->owner_id, .id = f->id, .spec = want->spec, .labels = want->labels};
     struct hfd_fleet_row now;
-    hfd_rc rc = hfd_fleet_patch(a->tx, &fc, &p, &now, err);
+    bool pending;
+    hfd_rc rc = backend(a->call)->patch(a->tx, &fc, &p, &now, &pending, err);
 
-    return rc == HFD_OK ? record(a->tx, a->call, &now, err) : rc;
+    return rc == HFD_OK ? record(a->tx, a->call, &now, pending, err) : rc;
 }
 
 /* Makes a cluster or nodepool of that name, or takes over an orphan of ours that has it. */
@@ -245,9 +256,9 @@ static hfd_rc create(struct apply *a, enum hfd_kind kind, hfd_slice owner_id, co
     hfd_rc rc;
 
     a->made = true;
-    rc = hfd_fleet_create(a->tx, &fc, &in, out, err);
+    rc = backend(a->call)->create(a->tx, &fc, &in, out, err);
     if (rc == HFD_OK)
-        return record(a->tx, a->call, out, err);
+        return record(a->tx, a->call, out, backend(a->call)->deferred, err);
     if (rc != HFD_CONFLICT)
         return rc;
     rc = hfd_fleet_row_by_name(a->tx, kind, owner_id, want->name, a->call->mem, out, err);
@@ -321,7 +332,7 @@ static hfd_rc dismiss(const struct apply *a, const struct hfd_part *p, struct hf
     hfd_rc rc = HFD_OK;
 
     if (is_there(p))
-        rc = hfd_fleet_delete(a->tx, &fc, HFD_KIND_NODEPOOL, p->fleet.owner_id, p->fleet.id, &f, &gone, err);
+        rc = backend(a->call)->remove(a->tx, &fc, HFD_KIND_NODEPOOL, p->fleet.owner_id, p->fleet.id, &f, &gone, err);
     if (rc != HFD_OK)
         return rc;
     row.leaving = true;
@@ -431,6 +442,8 @@ hfd_rc hfd_parts_apply(struct hfd_txn *tx, const struct hfd_call *call, hfd_slic
         rc = row->kind == HFD_KIND_NODEPOOL ? apply_single(&a, err) : apply_cluster(&a, err);
     if (rc == HFD_OK && row->kind == HFD_KIND_CLUSTER)
         rc = apply_nodepools(&a, err);
+    if (rc == HFD_OK)
+        rc = backend(call)->schedule(tx, call->guresid, HFD_GOAL_MAKE, call->now_us, err);
     *made = a.made;
     return rc;
 }

@@ -32,13 +32,13 @@ static bool overdue(const struct hfd_resource_row *row, int64_t now_us)
 }
 
 /* What a row's parts and its operation mean now. */
-static hfd_rc outcome(const struct hfd_driver *d, const struct hfd_resource_row *row, const struct hfd_parts *parts, int64_t now_us,
-                      struct hfd_arena *mem, struct hfd_outcome *out, struct hfd_err *err)
+static hfd_rc outcome(struct hfd_txn *tx, const struct hfd_driver *d, const struct hfd_resource_row *row, const struct hfd_parts *parts,
+                      int64_t now_us, struct hfd_arena *mem, struct hfd_outcome *out, struct hfd_err *err)
 {
     struct hfd_part_view *views = hfd_arena_array(mem, parts->count + 1, sizeof(*views));
-    const struct hfd_outcome_input in = {
+    struct hfd_outcome_input in = {
         .guresid = row->guresid,
-        .cluster_id = row->cluster_id,
+        .cluster_id = hfd_backend_id_is_given(row->cluster_id) ? row->cluster_id : HFD_SLICE_NONE,
         .parts = views,
         .part_count = parts->count,
         .terminal_reasons = d->terminal_reasons,
@@ -54,6 +54,12 @@ static hfd_rc outcome(const struct hfd_driver *d, const struct hfd_resource_row 
         return no_memory(err);
     for (size_t i = 0; i < parts->count; i++)
         views[i] = parts->items[i].view;
+    if (overdue(row, now_us)) {
+        const hfd_rc rc = d->backend_ops->trouble(tx, row->guresid, mem, &in.trouble, err);
+
+        if (rc != HFD_OK)
+            return rc;
+    }
     return hfd_outcome_judge(&in, mem, out) == HFD_OK ? HFD_OK : no_memory(err);
 }
 
@@ -78,7 +84,7 @@ static hfd_rc load_outcome(struct hfd_txn *tx, const struct hfd_driver *d, const
     hfd_rc rc;
 
     rc = hfd_parts_load(tx, row->guresid, mem, &parts, err);
-    return rc == HFD_OK ? outcome(d, row, &parts, now_us, mem, out, err) : rc;
+    return rc == HFD_OK ? outcome(tx, d, row, &parts, now_us, mem, out, err) : rc;
 }
 
 /* Takes a passed deadline into account. */
@@ -105,7 +111,7 @@ static hfd_rc judge(struct hfd_txn *tx, const struct hfd_driver *d, const struct
 
     if (HFD_NEVER(parts->count == 0 && row->state != HFD_STATE_DELETING))
         return hfd_fail(err, HFD_CORRUPT, "resource %.*s has no parts", HFD_SLICE_FMT(row->guresid));
-    rc = outcome(d, row, parts, now_us, mem, &o, err);
+    rc = outcome(tx, d, row, parts, now_us, mem, &o, err);
     if (rc != HFD_OK)
         return rc;
     take_outcome(&o, now_us, row);
@@ -137,10 +143,14 @@ static void moved(int from, int to)
     hfd_metric_add(HFD_METRIC_TRANSITIONS, HFD_LABELS(hfd_state_name((enum hfd_state)from), hfd_state_name((enum hfd_state)to)), 1);
 }
 
-static hfd_rc forget(struct hfd_txn *tx, const struct hfd_resource_row *row, struct hfd_err *err)
+static hfd_rc forget(struct hfd_txn *tx, const struct hfd_driver *d, const struct hfd_resource_row *row, int64_t now_us,
+                     struct hfd_err *err)
 {
+    hfd_rc rc;
+
     moved(row->state, HFD_STATE_ABSENT);
-    return hfd_resource_row_delete(tx, row->guresid, err);
+    rc = hfd_resource_row_delete(tx, row->guresid, err);
+    return rc == HFD_OK ? d->backend_ops->forget(tx, row->guresid, now_us, err) : rc;
 }
 
 /* The resource that a cluster or nodepool is a part of. HFD_NOT_FOUND: of none, of the one being written, or of one just being made. */
@@ -179,7 +189,7 @@ static hfd_rc observe(void *ctx, struct hfd_txn *tx, enum hfd_fleet_change what,
     if (rc != HFD_OK || row_equal(&row, &before))
         return rc;
     if (row.state == HFD_STATE_ABSENT)
-        return forget(tx, &before, err);
+        return forget(tx, d, &before, now_us, err);
     moved(before.state, row.state);
     return hfd_resource_row_put(tx, &row, err);
 }
@@ -191,6 +201,8 @@ void hfd_driver_attach(struct hfd_driver *d)
     d->fleet.on_change_ctx = &d->watch;
     d->fleet.seal = hfd_output_seal_report;
     d->fleet.seal_ctx = d;
+    if (d->backend_ops == NULL)
+        d->backend_ops = &hfd_backend_embedded;
 }
 
 /* ---- answers ---------------------------------------------------------------------------------------------------------------- */
@@ -567,7 +579,7 @@ static hfd_rc delete_parts(struct hfd_txn *tx, const struct hfd_call *call, cons
         struct hfd_fleet_row f;
         bool gone;
 
-        rc = hfd_fleet_delete(tx, &fc, p->kind, HFD_SLICE_NONE, p->fleet_id, &f, &gone, err);
+        rc = call->driver->backend_ops->remove(tx, &fc, p->kind, HFD_SLICE_NONE, p->fleet_id, &f, &gone, err);
         if (rc == HFD_NOT_FOUND)
             rc = HFD_OK;
     }
@@ -590,6 +602,8 @@ static hfd_rc start_delete(struct hfd_txn *tx, const struct hfd_call *call, stru
     if (rc == HFD_OK)
         rc = delete_parts(tx, call, &parts, err);
     if (rc == HFD_OK)
+        rc = call->driver->backend_ops->schedule(tx, call->guresid, HFD_GOAL_DELETE, call->now_us, err);
+    if (rc == HFD_OK)
         rc = hfd_parts_load(tx, call->guresid, call->mem, &parts, err);
     if (rc != HFD_OK)
         return rc;
@@ -598,7 +612,7 @@ static hfd_rc start_delete(struct hfd_txn *tx, const struct hfd_call *call, stru
         return answer(tx, call, row, out, err);
     out->to = HFD_STATE_ABSENT;
     out->answer = HFD_ANSWER_ABSENT;
-    return forget(tx, row, err);
+    return forget(tx, call->driver, row, call->now_us, err);
 }
 
 /* A valid cookie for a resource without a row: if HyperFleet still has the cluster, it is deleted too. */

@@ -6,6 +6,7 @@
 #ifndef HFD_CORE_RESOURCE_H
 #define HFD_CORE_RESOURCE_H
 
+#include "driver/backend/backend.h"
 #include "driver/core/cookie.h"
 #include "driver/core/hint.h"
 #include "driver/core/input.h"
@@ -47,11 +48,12 @@ struct hfd_driver {
     size_t output_value_count;
     const struct hfd_output_rule *output_secrets;
     size_t output_secret_count;
-    hfd_slice backend; /* "embedded" */
+    hfd_slice backend;                     /* "embedded", or the URL */
+    const struct hfd_backend *backend_ops; /* NULL = the embedded ones, until hfd_driver_attach */
     bool demo;         /* outputs say that no cluster was made */
 };
 
-/** Wires driver->fleet's hooks (on_change, seal) to the driver. Call once at start-up; `d` must not move afterwards. */
+/** Wires driver->fleet's hooks (on_change, seal) to the driver, and an embedded HyperFleet where none is named. Call once at start-up; `d` must not move afterwards. */
 void hfd_driver_attach(struct hfd_driver *d);
 
 /** What came in. Everything is owned by the command's arena. */

@@ -105,6 +105,7 @@ CREATE TABLE part (
   name       TEXT   NOT NULL,
   generation BIGINT NOT NULL,
   leaving    BIGINT NOT NULL DEFAULT 0,      -- 1 when the last input no longer has it: kept until HyperFleet has removed it
+  pending    BIGINT NOT NULL DEFAULT 0,      -- 1 while a remote HyperFleet has not taken what was last asked for
   PRIMARY KEY (guresid, fleet_id)
 );
 CREATE INDEX part_fleet ON part (fleet_id);

@@ -200,6 +200,32 @@ static void outcome_ready_needs_every_part(void **state)
     assert_text(fx->out.health_message, "nodepool 'np2' (2np2) is being brought to generation 3");
 }
 
+/* A part whose change HyperFleet has not taken is neither ready nor failed, whatever is told of what was before; it may have no id yet. */
+static void outcome_waits_for_pending(void **state)
+{
+    struct fixture *fx = *state;
+    struct hfd_part_view *part = add_part(fx, HFD_KIND_CLUSTER, "c1", "");
+
+    add_ready(fx, part, HFD_STATUS_TRUE, 2);
+    (void)add_failure(fx, part, "dns", "m")->observed_generation++;
+    part->pending = true;
+    judge(fx);
+    assert_int_equal(fx->out.progress, HFD_PROGRESS_WORKING);
+    fx->in.now_us = fx->in.deadline_us;
+    fx->in.trouble = HFD_SLICE("HyperFleet could not be reached: connection refused.");
+    judge(fx);
+    assert_text(fx->out.message, "The creation of resource 3c0a1948 was not finished at its deadline: cluster 'c1' (not made yet) has not been taken up "
+                                 "by HyperFleet: HyperFleet could not be reached: connection refused. Deploy again to give it more time, or delete "
+                                 "the resource.");
+    fx->in.now_us = T;
+    part->report_count = 0;
+    judge(fx);
+    assert_int_equal(fx->out.progress, HFD_PROGRESS_WORKING);
+    part->pending = false;
+    judge(fx);
+    assert_int_equal(fx->out.progress, HFD_PROGRESS_READY);
+}
+
 /* A part removed or being deleted is gone, ready or failed as the rest may be, and the message says what to do. */
 static void outcome_gone_comes_first(void **state)
 {
@@ -645,6 +671,7 @@ int main(void)
         TEST(outcome_ready_by_generation),
         TEST(outcome_available_is_not_ready),
         TEST(outcome_ready_needs_every_part),
+        TEST(outcome_waits_for_pending),
         TEST(outcome_gone_comes_first),
         TEST(outcome_failed_by_terminal_report),
         TEST(outcome_failed_needs_health),

@@ -408,8 +408,8 @@ static void resource_row_is_replaced_whole(void **state)
         assert_resource_equal(&got, &rows[i]);
     }
     assert_null(got.secrets.p);
-    assert_int_equal(hfd_part_row_put(&fx->tx, &(struct hfd_part_row){S("g"), S("f"), HFD_KIND_CLUSTER, S("n"), 1, false}, NULL), HFD_OK);
-    assert_int_equal(hfd_part_row_put(&fx->tx, &(struct hfd_part_row){S("h"), S("f"), HFD_KIND_CLUSTER, S("n"), 1, false}, NULL), HFD_OK);
+    assert_int_equal(hfd_part_row_put(&fx->tx, &(struct hfd_part_row){S("g"), S("f"), HFD_KIND_CLUSTER, S("n"), 1, false, false}, NULL), HFD_OK);
+    assert_int_equal(hfd_part_row_put(&fx->tx, &(struct hfd_part_row){S("h"), S("f"), HFD_KIND_CLUSTER, S("n"), 1, false, false}, NULL), HFD_OK);
     assert_int_equal(hfd_resource_row_delete(&fx->tx, S("g"), NULL), HFD_OK);
     assert_int_equal(hfd_resource_row_get(&fx->tx, S("g"), &fx->mem, &got, NULL), HFD_NOT_FOUND);
     {
@@ -440,12 +440,14 @@ static void parts_come_cluster_first(void **state)
 
     for (size_t i = 0; i < sizeof(puts) / sizeof(puts[0]); i++) {
         part = (struct hfd_part_row){S("g"), hfd_slice_of(puts[i].fleet_id), puts[i].kind, hfd_slice_of(puts[i].name), puts[i].generation,
-                                     i == 1};
+                                     i == 1, i == 2};
         assert_int_equal(hfd_part_row_put(&fx->tx, &part, NULL), HFD_OK);
     }
     assert_int_equal(hfd_part_row_list(&fx->tx, S("g"), &fx->mem, &list, NULL), HFD_OK);
     assert_int_equal(list.count, 3);
     assert_slice(list.rows[0].fleet_id, S("f3"));
+    assert_true(list.rows[0].pending && !list.rows[0].leaving);
+    assert_true(list.rows[1].leaving && !list.rows[1].pending);
     assert_slice(list.rows[1].name, S("a"));
     assert_slice(list.rows[2].name, S("c"));
     assert_true(list.rows[2].generation == 7);

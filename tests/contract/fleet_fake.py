@@ -232,7 +232,8 @@ def aggregate(row, required, wire, has_children):
     out = [condition(old.get(wire.ready), wire.ready, ready, row.generation, updated, row, reason, message)]
     known, gen, updated = available_of(row, required, snap, old.get(wire.last_known))
     if new_words:
-        reason = "AllAdaptersReconciled" if known else "AdaptersMissingReports" if len(snap) < len(required) else "AdapterReportedNotAvailable"
+        reason = "AdaptersMissingReports" if len(snap) < len(required) else "AdapterReportedNotAvailable"
+        reason = "AllAdaptersReconciled" if known else reason
     else:
         reason = "All required adapters report Available=True for the tracked generation" if known else "AdaptersNotAtSameGeneration"
     out.append(condition(old.get(wire.last_known), wire.last_known, known, gen, updated, row, reason, reason))
@@ -314,7 +315,7 @@ class Fake:
     def now(self):
         return time.time_ns() // 1000 + int(self.skew_s * 1e6)
 
-    # The script --------------------------------------------------------------------------------------------------------------------------
+    # The script ---------------------------------------------------------------------------------------------------------------------------
 
     def arm(self, name, nth=1, step=None, times=1, **kw):
         """The nth request from now on (of that step) fails, and `times - 1` after it; None: all after it."""
@@ -363,7 +364,7 @@ class Fake:
                 self.delete(row, "stranger@example.com")
             return row
 
-    # Adapters ----------------------------------------------------------------------------------------------------------------------------
+    # Adapters -----------------------------------------------------------------------------------------------------------------------------
 
     def schedule(self, row):
         if self.auto_s is not None:
@@ -385,7 +386,7 @@ class Fake:
                 self.due.append((time.monotonic() + 0.05, next(self.counter), id_, generation))
                 heapq.heapify(self.due)
 
-    # Rules -------------------------------------------------------------------------------------------------------------------------------
+    # Rules --------------------------------------------------------------------------------------------------------------------------------
 
     def new_id(self, now):
         if self.wire.ids == "ksuid":
@@ -455,7 +456,8 @@ class Fake:
         types = {c["type"]: c for c in body["conditions"]}
         for t in ("Available", "Applied", "Health"):
             if t not in types:
-                raise Problem(400, "VAL-000", "missing mandatory condition '%s': all adapters must report Available, Applied, and Health" % t)
+                raise Problem(400, "VAL-000",
+                              "missing mandatory condition '%s': all adapters must report Available, Applied, and Health" % t)
         if types["Available"]["status"] == "Unknown" and old:
             return None
         if old and old["observed_generation"] == generation and micros(old["last_report_time"]) == at:
@@ -475,7 +477,7 @@ class Fake:
             self.reap(row)
         return report
 
-    # Documents ---------------------------------------------------------------------------------------------------------------------------
+    # Documents ----------------------------------------------------------------------------------------------------------------------------
 
     def href(self, row):
         if row.kind == "Cluster":
@@ -492,7 +494,7 @@ class Fake:
             doc["deleted_time"], doc["deleted_by"] = stamp(row.deleted), row.deleted_by
         return doc
 
-    # Requests ----------------------------------------------------------------------------------------------------------------------------
+    # Requests -----------------------------------------------------------------------------------------------------------------------------
 
     def serve(self, listener, method, target, headers, body):
         """A Reply, or a tuple that tells the listener how to break."""
@@ -870,8 +872,8 @@ def make_certificates(folder):
     for name, san in (("server", "IP:127.0.0.1,DNS:localhost"), ("client", "DNS:driver"), ("wrong", "DNS:elsewhere.example.com")):
         with open(os.path.join(folder, name + ".ext"), "w", encoding="utf-8") as f:
             f.write("subjectAltName=%s\n" % san)
-        openssl("req", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-subj", "/CN=" + name, "-keyout", name + ".key",
-                "-out", name + ".csr")
+        openssl("req", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-subj", "/CN=" + name, "-keyout",
+                name + ".key", "-out", name + ".csr")
         openssl("x509", "-req", "-in", name + ".csr", "-CA", "ca.pem", "-CAkey", "ca.key", "-CAcreateserial", "-days", "2", "-extfile",
                 name + ".ext", "-out", name + ".pem")
 

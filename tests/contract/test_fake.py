@@ -39,8 +39,9 @@ class Player:
 
     def plain(self, doc):
         if isinstance(doc, dict):
-            if "conditions" in doc and isinstance(doc["conditions"], list) and doc["conditions"] and "observed_generation" in doc["conditions"][0]:
-                return {"conditions": {c["type"]: [c["status"], c["observed_generation"]] for c in doc["conditions"]}}
+            conditions = doc.get("conditions")
+            if isinstance(conditions, list) and conditions and "observed_generation" in conditions[0]:
+                return {"conditions": {c["type"]: [c["status"], c["observed_generation"]] for c in conditions}}
             words = ("timestamp", "trace_id", "title", "errors", "metadata")
             if doc.get("code") in ("HYPERFLEET-VAL-005", "HYPERFLEET-VAL-006"):
                 words += ("detail",)
@@ -199,7 +200,8 @@ class Honest(unittest.TestCase):
             one = p.call("POST", "/clusters", {"kind": "Cluster", "name": "one", "spec": {"a": 1}, "labels": {"x": "1"}})
             pool = p.call("POST", one["href"] + "/nodepools", {"kind": "NodePool", "name": "one", "spec": {}})
             self.assertRegex(one["id"], r"^2[0-9a-v]{31}$")
-            for method, href in (("DELETE", one["href"]), ("DELETE", pool["href"]), ("PATCH", pool["href"]), ("PUT", one["href"] + "/statuses")):
+            for method, href in (("DELETE", one["href"]), ("DELETE", pool["href"]), ("PATCH", pool["href"]),
+                                 ("PUT", one["href"] + "/statuses")):
                 p.call(method, href, {"spec": {}})
             self.assertEqual([s[2] for s in p.seen[-4:]], [501, 405, 405, 405])
             self.assertEqual(p.seen[-4][4]["code"], "HYPERFLEET-INT-003")
@@ -208,7 +210,7 @@ class Honest(unittest.TestCase):
             p.client.close()
 
     def test_what_g31_refuses(self):
-        """Paging out of range, labels that are no labels, unknown fields in a PATCH, old list syntax; NTF-000 for unknown routes; no kind."""
+        """Paging out of range, labels that are no labels, unknown fields in a PATCH, old lists; NTF-000 for unknown routes; no kind."""
         with Fake("G3.1", REQUIRED) as fake:
             p = Player(lib.Client(Ports(fake.player_port)), "PUT")
             one = p.call("POST", "/clusters", {"kind": "Cluster", "name": "one", "spec": {}, "labels": {"x": "1"}})

@@ -16,7 +16,7 @@ struct hfd_remote_config {
     const struct hfd_upstream *upstream;
     const struct hfd_clock *clock;
     const struct hfd_rng *rng;
-    const char *url;                                         /* checked by hfd_remote_url_check */
+    const char *url;                                         /* checked by hfd_url_check */
     const char *token_file, *ca_file, *cert_file, *key_file; /* NULL = none */
     const char *identity_header, *identity;                  /* NULL = none */
     int64_t connect_timeout_us, timeout_us;
@@ -24,9 +24,6 @@ struct hfd_remote_config {
     int64_t in_flight_max, per_second_max;
     int64_t answer_max_bytes;
 };
-
-/** What the setting `backend` may be besides "embedded": http or https, host, perhaps a port and a path; no user, query or fragment. */
-HFD_MUST_CHECK hfd_rc hfd_remote_url_check(hfd_slice url, struct hfd_err *err);
 
 HFD_MUST_CHECK hfd_rc hfd_remote_start(const struct hfd_remote_config *config, struct hfd_remote **out, struct hfd_err *err);
 /** Ends what is in flight and the thread; what was not answered is found out at the next start. Accepts NULL. Takes *remote. */

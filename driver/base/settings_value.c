@@ -5,6 +5,7 @@
 
 #include "driver/base/check.h"
 #include "driver/base/clock.h"
+#include "driver/base/url.h"
 #include "driver/base/utf8.h"
 
 #define STR_MAX 4096
@@ -307,66 +308,18 @@ static bool is_adapter_name(hfd_slice s)
     return true;
 }
 
-/* Four numbers from 0 to 255. */
-static bool is_v4(hfd_slice s)
-{
-    for (int part = 0; part < 4; part++) {
-        const char *dot = part < 3 && s.len > 0 ? memchr(s.p, '.', s.len) : NULL;
-        size_t n = dot != NULL ? (size_t)(dot - s.p) : s.len;
-        int64_t v;
-
-        if ((part < 3 && dot == NULL) || n > 3 || hfd_parse_i64((hfd_slice){s.p, n}, 0, 255, &v, NULL) != HFD_OK)
-            return false;
-        n += dot != NULL;
-        s = (hfd_slice){s.p + n, s.len - n};
-    }
-    return true;
-}
-
-/* The form alone; whoever binds finds the rest. */
-static bool is_v6(hfd_slice s)
-{
-    size_t colons = 0;
-
-    for (size_t i = 0; i < s.len; i++) {
-        if (memchr("0123456789abcdefABCDEF:.", s.p[i], 24) == NULL)
-            return false;
-        colons += s.p[i] == ':';
-    }
-    return s.len <= 45 && colons >= 2 && colons <= 7;
-}
-
-static bool is_host(hfd_slice s)
-{
-    bool numeric = true;
-
-    if (s.len == 0 || s.len > 253)
-        return false;
-    for (size_t i = 0; i < s.len; i++) {
-        if (!is_alnum(s.p[i]) && s.p[i] != '.' && s.p[i] != '-')
-            return false;
-        numeric = numeric && (s.p[i] == '.' || (s.p[i] >= '0' && s.p[i] <= '9'));
-    }
-    return !numeric || is_v4(s);
-}
-
 static hfd_rc check_address(const void *member, struct hfd_err *err)
 {
     hfd_slice a = *(const hfd_slice *)member;
     const char *colon = a.len > 0 ? memrchr(a.p, ':', a.len) : NULL;
     hfd_slice host, port;
     int64_t n;
-    bool ok;
 
     if (colon == NULL)
         return expected(err, "HOST:PORT or [IPv6]:PORT", a);
     host = (hfd_slice){a.p, (size_t)(colon - a.p)};
     port = (hfd_slice){colon + 1, a.len - host.len - 1};
-    if (host.len >= 2 && host.p[0] == '[' && host.p[host.len - 1] == ']')
-        ok = is_v6((hfd_slice){host.p + 1, host.len - 2});
-    else
-        ok = is_host(host);
-    if (!ok)
+    if (!hfd_host_is_valid(host))
         return expected(err, "HOST:PORT or [IPv6]:PORT", a);
     if (port.len > 5 || hfd_parse_i64(port, 0, 65535, &n, NULL) != HFD_OK)
         return expected(err, "a port from 0 to 65535 behind the last colon", a);

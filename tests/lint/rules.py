@@ -40,7 +40,7 @@ LIBRARIES = (
     (r"sqlite3\.h", ("store/sqlite", "tests")),
     (r"libpq-fe\.h", ("store/postgres", "tests")),
     (r"h2o\.h|h2o/.*", ("handlers/http",)),
-    (r"openssl/.*", ("handlers/http",)),
+    (r"openssl/.*", ("handlers/http", "driver/backend", "tests")),
     (r"curl/curl\.h", ("driver/backend", "driver/adapters", "driver/sentinel", "handlers/cli", "tests")),
     (r"uthash\.h|utlist\.h", ("",)),
     (r"pcre2\.h", ("schemas",)),

@@ -1,0 +1,124 @@
+/* See url.h. Source: RFC 3986. */
+#include "driver/base/url.h"
+
+#define HOST_MAX 253
+#define URL_MAX 1024
+
+static bool is_digit(char c)
+{
+    return c >= '0' && c <= '9';
+}
+
+static bool is_alnum(char c)
+{
+    return is_digit(c) || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
+}
+
+static bool is_hex(char c)
+{
+    return is_digit(c) || (c >= 'a' && c <= 'f') || (c >= 'A' && c <= 'F');
+}
+
+/* Four numbers from 0 to 255. */
+static bool is_v4(hfd_slice s)
+{
+    for (int part = 0; part < 4; part++) {
+        const char *dot = part < 3 && s.len > 0 ? memchr(s.p, '.', s.len) : NULL;
+        size_t n = dot != NULL ? (size_t)(dot - s.p) : s.len;
+        int64_t v;
+
+        if ((part < 3 && dot == NULL) || n > 3 || hfd_parse_i64((hfd_slice){s.p, n}, 0, 255, &v, NULL) != HFD_OK)
+            return false;
+        n += dot != NULL;
+        s = (hfd_slice){s.p + n, s.len - n};
+    }
+    return true;
+}
+
+/* The form alone; whoever binds or connects finds the rest. */
+static bool is_v6(hfd_slice s)
+{
+    size_t colons = 0;
+
+    for (size_t i = 0; i < s.len; i++) {
+        if (!is_hex(s.p[i]) && s.p[i] != ':' && s.p[i] != '.')
+            return false;
+        colons += s.p[i] == ':';
+    }
+    return s.len <= 45 && colons >= 2 && colons <= 7;
+}
+
+bool hfd_host_is_valid(hfd_slice s)
+{
+    bool numeric = true;
+
+    if (s.len >= 2 && s.p[0] == '[' && s.p[s.len - 1] == ']')
+        return is_v6((hfd_slice){s.p + 1, s.len - 2});
+    if (s.len == 0 || s.len > HOST_MAX)
+        return false;
+    for (size_t i = 0; i < s.len; i++) {
+        if (!is_alnum(s.p[i]) && s.p[i] != '.' && s.p[i] != '-')
+            return false;
+        numeric = numeric && (s.p[i] == '.' || is_digit(s.p[i]));
+    }
+    return !numeric || is_v4(s);
+}
+
+/* Cuts what stands in front of the first character of `set` off s. */
+static hfd_slice cut(hfd_slice *s, const char *set)
+{
+    hfd_slice head = {s->p, 0};
+
+    while (head.len < s->len && strchr(set, s->p[head.len]) == NULL)
+        head.len++;
+    *s = (hfd_slice){s->p + head.len, s->len - head.len};
+    return head;
+}
+
+static bool is_path(hfd_slice s)
+{
+    for (size_t i = 0; i < s.len; i++) {
+        if (s.p[i] == '%' && (i + 2 >= s.len || !is_hex(s.p[i + 1]) || !is_hex(s.p[i + 2])))
+            return false;
+        if (!is_alnum(s.p[i]) && memchr("/%-._~!$&'()*+,;=:@", s.p[i], 19) == NULL)
+            return false;
+    }
+    return true;
+}
+
+hfd_rc hfd_url_check(hfd_slice text, struct hfd_err *err)
+{
+    static const char form[] = "http:// or https://, a host, perhaps a port and a path";
+    hfd_slice rest = text, authority, host;
+    int64_t port;
+
+    if (text.len > URL_MAX)
+        return hfd_fail(err, HFD_INVALID, "expected a URL of at most %d bytes, got %zu", URL_MAX, text.len);
+    if (hfd_slice_starts(rest, HFD_SLICE("http://")))
+        rest = (hfd_slice){rest.p + 7, rest.len - 7};
+    else if (hfd_slice_starts(rest, HFD_SLICE("https://")))
+        rest = (hfd_slice){rest.p + 8, rest.len - 8};
+    else
+        return hfd_fail(err, HFD_INVALID, "expected a URL: %s", form);
+    authority = cut(&rest, "/?#");
+    if (authority.len > 0 && memchr(authority.p, '@', authority.len) != NULL)
+        return hfd_fail(err, HFD_INVALID, "expected a URL without user and password: %s", form);
+    if (authority.len > 0 && authority.p[0] == '[') {
+        host = cut(&authority, "]");
+        host.len += authority.len > 0;
+        authority = authority.len > 0 ? (hfd_slice){authority.p + 1, authority.len - 1} : authority;
+    } else {
+        host = cut(&authority, ":");
+    }
+    if (!hfd_host_is_valid(host))
+        return hfd_fail(err, HFD_INVALID, "expected a URL with a host name or address: %s", form);
+    if (authority.len > 0 &&
+        (authority.p[0] != ':' || authority.len > 6 ||
+         hfd_parse_i64((hfd_slice){authority.p + 1, authority.len - 1}, 1, 65535, &port, NULL) != HFD_OK))
+        return hfd_fail(err, HFD_INVALID, "expected a URL with a port from 1 to 65535");
+    if (rest.len > 0 && (memchr(rest.p, '?', rest.len) != NULL || memchr(rest.p, '#', rest.len) != NULL))
+        return hfd_fail(err, HFD_INVALID, "expected a URL without query and fragment: %s", form);
+    if (!is_path(rest))
+        return hfd_fail(err, HFD_INVALID, "expected a URL whose path needs no escaping: %s", form);
+    return HFD_OK;
+}

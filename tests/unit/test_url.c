@@ -1,0 +1,102 @@
+/* driver/base/url.c: hosts and base URLs by form. */
+#include "driver/base/url.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+
+#include <cmocka.h>
+
+/* What an operator may write, and what is named when he may not. */
+static void base_urls_are_checked_by_form(void **state)
+{
+    static const struct {
+        const char *text;
+        const char *says; /* NULL = fine */
+    } cases[] = {
+        {"http://h", NULL},
+        {"https://hyperfleet.example", NULL},
+        {"https://hyperfleet.example/", NULL},
+        {"https://hyperfleet.example:8443/gateway/v1", NULL},
+        {"http://127.0.0.1:1", NULL},
+        {"http://[::1]:65535/", NULL},
+        {"https://a/%20b", NULL},
+        {"", "expected a URL:"},
+        {"embeded", "expected a URL:"},
+        {"ftp://h/", "expected a URL:"},
+        {"HTTP://h/", "expected a URL:"},
+        {"unix:///run/x", "expected a URL:"},
+        {"http://", "with a host"},
+        {"http:///path", "with a host"},
+        {"http://?q", "with a host"},
+        {"http://a b/", "with a host"},
+        {"http://a_b/", "with a host"},
+        {"http://300.1.1.1/", "with a host"},
+        {"http://[::1", "with a host"},
+        {"http://[zz]/", "with a host"},
+        {"http://[]", "with a host"},
+        {"http://u:p@h/", "without user"},
+        {"http://u@h", "without user"},
+        {"http://h:0/", "a port"},
+        {"http://h:", "a port"},
+        {"http://h:65536", "a port"},
+        {"http://h:1x", "a port"},
+        {"http://h:0000001", "a port"},
+        {"http://[::1]x", "a port"},
+        {"http://h/?a=b", "without query"},
+        {"http://h?a", "without query"},
+        {"http://h/#f", "without query"},
+        {"http://h/a b", "path"},
+        {"http://h/%2", "path"},
+        {"http://h/%zz", "path"},
+        {"http://h/\n", "path"},
+        {"http://h/\xc3\xa4", "path"},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        struct hfd_err err = {0};
+        hfd_rc rc = hfd_url_check(hfd_slice_of(cases[i].text), &err);
+
+        if ((rc == HFD_OK) != (cases[i].says == NULL))
+            fail_msg("%s: %s", cases[i].text, rc == HFD_OK ? "was taken" : err.msg);
+        if (cases[i].says != NULL && strstr(err.msg, cases[i].says) == NULL)
+            fail_msg("%s: said \"%s\"", cases[i].text, err.msg);
+    }
+}
+
+/* A password that was put into the URL by mistake is not repeated. */
+static void a_refusal_quotes_nothing(void **state)
+{
+    struct hfd_err err = {0};
+
+    (void)state;
+    assert_int_equal(hfd_url_check(HFD_SLICE("https://me:geheim@h/"), &err), HFD_INVALID);
+    assert_null(strstr(err.msg, "geheim"));
+}
+
+/* A URL has a bound, whatever it holds; a NUL within is no end of it. */
+static void long_and_odd_urls_are_refused(void **state)
+{
+    static char text[2048];
+    struct hfd_err err;
+
+    (void)state;
+    memset(text, 'a', sizeof(text));
+    memcpy(text, "http://h/", 9);
+    assert_int_equal(hfd_url_check((hfd_slice){text, 1024}, &err), HFD_OK);
+    assert_int_equal(hfd_url_check((hfd_slice){text, 1025}, &err), HFD_INVALID);
+    assert_int_equal(hfd_url_check((hfd_slice){"http://h\0x/", 11}, &err), HFD_INVALID);
+    assert_int_equal(hfd_url_check((hfd_slice){"http://h/\0", 10}, &err), HFD_INVALID);
+    assert_int_equal(hfd_url_check(HFD_SLICE_NONE, &err), HFD_INVALID);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(base_urls_are_checked_by_form),
+        cmocka_unit_test(a_refusal_quotes_nothing),
+        cmocka_unit_test(long_and_odd_urls_are_refused),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

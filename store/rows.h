@@ -71,6 +71,24 @@ struct hfd_resource_row {
     hfd_slice output;
     hfd_slice secrets;
     int64_t created_us, updated_us;
+    bool degraded; /* since it was healthy last */
+};
+
+/** Something that happened to a driver resource. */
+struct hfd_history_row {
+    hfd_slice guresid;
+    int64_t seq; /* from 1 on, without gaps but at the old end; not used when adding */
+    hfd_slice incarnation;
+    int64_t at_us;
+    int from, to; /* enum hfd_state; equal when only `what` tells */
+    hfd_slice what;
+    int64_t generation; /* of its cluster, or nodepool, in HyperFleet; 0 = unknown */
+    hfd_slice text;
+};
+
+struct hfd_history_list {
+    struct hfd_history_row *rows;
+    size_t count;
 };
 
 struct hfd_part_row {
@@ -149,8 +167,14 @@ HFD_MUST_CHECK hfd_rc hfd_resource_row_recent(struct hfd_txn *tx, hfd_slice gure
                                               struct hfd_err *err); /* HFD_NOT_FOUND */
 /** Inserts or replaces. */
 HFD_MUST_CHECK hfd_rc hfd_resource_row_put(struct hfd_txn *tx, const struct hfd_resource_row *row, struct hfd_err *err);
-/** Removes the row and its parts. */
+/** Removes the row, its parts and its history. */
 HFD_MUST_CHECK hfd_rc hfd_resource_row_delete(struct hfd_txn *tx, hfd_slice guresid, struct hfd_err *err);
+
+/** Adds behind the last one, and drops what is older than the newest `keep`. */
+HFD_MUST_CHECK hfd_rc hfd_history_row_add(struct hfd_txn *tx, const struct hfd_history_row *row, int64_t keep, struct hfd_err *err);
+/** Oldest first. */
+HFD_MUST_CHECK hfd_rc hfd_history_row_list(struct hfd_txn *tx, hfd_slice guresid, struct hfd_arena *mem, struct hfd_history_list *out,
+                                           struct hfd_err *err);
 
 /** The parts of a driver resource: the cluster first, then nodepools by name. */
 HFD_MUST_CHECK hfd_rc hfd_part_row_list(struct hfd_txn *tx, hfd_slice guresid, struct hfd_arena *mem, struct hfd_part_list *out,

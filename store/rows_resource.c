@@ -4,23 +4,36 @@
 /* clang-format off */
 #define RESOURCE_COLUMNS \
     "guresid, type, kind, state, incarnation, cluster_id, digest, raw_digest, cookie, op_started_us, op_estimate_us, " \
-    "op_deadline_us, fail_code, fail_message, output, secrets, created_us, updated_us"
+    "op_deadline_us, fail_code, fail_message, output, secrets, created_us, updated_us, degraded"
 
 static const char sql_resource_get[] =
     "SELECT " RESOURCE_COLUMNS " FROM resource WHERE guresid = ?1";
 static const char sql_resource_put[] =
     "INSERT INTO resource (" RESOURCE_COLUMNS ")"
-    " VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18)"
+    " VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19)"
     " ON CONFLICT (guresid) DO UPDATE SET type = excluded.type, kind = excluded.kind, state = excluded.state,"
     " incarnation = excluded.incarnation, cluster_id = excluded.cluster_id, digest = excluded.digest,"
     " raw_digest = excluded.raw_digest, cookie = excluded.cookie, op_started_us = excluded.op_started_us,"
     " op_estimate_us = excluded.op_estimate_us, op_deadline_us = excluded.op_deadline_us,"
     " fail_code = excluded.fail_code, fail_message = excluded.fail_message, output = excluded.output,"
-    " secrets = excluded.secrets, created_us = excluded.created_us, updated_us = excluded.updated_us";
+    " secrets = excluded.secrets, created_us = excluded.created_us, updated_us = excluded.updated_us,"
+    " degraded = excluded.degraded";
 static const char sql_resource_delete[] =
     "DELETE FROM resource WHERE guresid = ?1";
 static const char sql_resource_delete_parts[] =
     "DELETE FROM part WHERE guresid = ?1";
+static const char sql_resource_delete_history[] =
+    "DELETE FROM history WHERE guresid = ?1";
+
+#define HISTORY_COLUMNS "guresid, seq, incarnation, at_us, from_state, to_state, what, generation, text"
+
+static const char sql_history_add[] =
+    "INSERT INTO history (" HISTORY_COLUMNS ")"
+    " SELECT ?1, COALESCE(MAX(seq), 0) + 1, ?2, ?3, ?4, ?5, ?6, ?7, ?8 FROM history WHERE guresid = ?1";
+static const char sql_history_trim[] =
+    "DELETE FROM history WHERE guresid = ?1 AND seq <= (SELECT MAX(seq) FROM history WHERE guresid = ?1) - ?2";
+static const char sql_history_list[] =
+    "SELECT " HISTORY_COLUMNS " FROM history WHERE guresid = ?1 ORDER BY seq";
 
 #define PART_COLUMNS "guresid, fleet_id, kind, name, generation, leaving, pending"
 
@@ -38,17 +51,22 @@ static const char sql_part_delete[] =
 
 /* ---- driver resources ---- */
 
+static int read_state(struct hfd_row_in *in)
+{
+    const int64_t state = hfd_row_i64(in);
+
+    in->bad = in->bad || state < 0 || state > INT32_MAX; /* its names are the domain's */
+    return (int)state;
+}
+
 static void read_resource(struct hfd_row_in *in, void *out)
 {
     struct hfd_resource_row *row = out;
-    int64_t state;
 
     row->guresid = hfd_row_text(in);
     row->type = hfd_row_text(in);
     row->kind = hfd_row_kind(in);
-    state = hfd_row_i64(in);
-    in->bad = in->bad || state < 0 || state > INT32_MAX; /* its names are the domain's */
-    row->state = (int)state;
+    row->state = read_state(in);
     row->incarnation = hfd_row_text(in);
     row->cluster_id = hfd_row_text(in);
     row->digest = hfd_row_text(in);
@@ -63,6 +81,7 @@ static void read_resource(struct hfd_row_in *in, void *out)
     row->secrets = hfd_row_blob(in);
     row->created_us = hfd_row_i64(in);
     row->updated_us = hfd_row_i64(in);
+    row->degraded = hfd_row_i64(in) != 0;
 }
 
 hfd_rc hfd_resource_row_get(struct hfd_txn *tx, hfd_slice guresid, struct hfd_arena *mem, struct hfd_resource_row *out,
@@ -122,6 +141,7 @@ hfd_rc hfd_resource_row_put(struct hfd_txn *tx, const struct hfd_resource_row *r
     hfd_stmt_blob(st, 16, row->secrets);
     hfd_stmt_i64(st, 17, row->created_us);
     hfd_stmt_i64(st, 18, row->updated_us);
+    hfd_stmt_i64(st, 19, row->degraded);
     return hfd_stmt_run(st, NULL, err);
 }
 
@@ -141,7 +161,68 @@ hfd_rc hfd_resource_row_delete(struct hfd_txn *tx, hfd_slice guresid, struct hfd
     hfd_rc rc = delete_by_guresid(tx, sql_resource_delete_parts, guresid, err);
 
     note_change(tx, guresid);
+    if (rc == HFD_OK)
+        rc = delete_by_guresid(tx, sql_resource_delete_history, guresid, err);
     return rc == HFD_OK ? delete_by_guresid(tx, sql_resource_delete, guresid, err) : rc;
+}
+
+/* ---- history ---- */
+
+static void read_history(struct hfd_row_in *in, void *out)
+{
+    struct hfd_history_row *row = out;
+
+    row->guresid = hfd_row_text(in);
+    row->seq = hfd_row_i64(in);
+    row->incarnation = hfd_row_text(in);
+    row->at_us = hfd_row_i64(in);
+    row->from = read_state(in);
+    row->to = read_state(in);
+    row->what = hfd_row_text(in);
+    row->generation = hfd_row_i64(in);
+    row->text = hfd_row_text(in);
+}
+
+hfd_rc hfd_history_row_add(struct hfd_txn *tx, const struct hfd_history_row *row, int64_t keep, struct hfd_err *err)
+{
+    struct hfd_stmt *st;
+    hfd_rc rc = hfd_row_write(tx, sql_history_add, &st, err);
+
+    if (rc != HFD_OK)
+        return rc;
+    hfd_stmt_text(st, 1, hfd_row_some(row->guresid));
+    hfd_stmt_text(st, 2, hfd_row_some(row->incarnation));
+    hfd_stmt_i64(st, 3, row->at_us);
+    hfd_stmt_i64(st, 4, row->from);
+    hfd_stmt_i64(st, 5, row->to);
+    hfd_stmt_text(st, 6, hfd_row_some(row->what));
+    hfd_stmt_i64(st, 7, row->generation);
+    hfd_stmt_text(st, 8, hfd_row_some(row->text));
+    rc = hfd_stmt_run(st, NULL, err);
+    if (rc == HFD_OK)
+        rc = hfd_row_write(tx, sql_history_trim, &st, err);
+    if (rc != HFD_OK)
+        return rc;
+    hfd_stmt_text(st, 1, hfd_row_some(row->guresid));
+    hfd_stmt_i64(st, 2, keep);
+    return hfd_stmt_run(st, NULL, err);
+}
+
+hfd_rc hfd_history_row_list(struct hfd_txn *tx, hfd_slice guresid, struct hfd_arena *mem, struct hfd_history_list *out,
+                            struct hfd_err *err)
+{
+    struct hfd_stmt *st;
+    void *rows;
+    hfd_rc rc;
+
+    *out = (struct hfd_history_list){.count = 0};
+    rc = hfd_db_prepare(tx->db, sql_history_list, &st, err);
+    if (rc != HFD_OK)
+        return rc;
+    hfd_stmt_text(st, 1, hfd_row_some(guresid));
+    rc = hfd_row_all(st, mem, "history entry", read_history, sizeof(struct hfd_history_row), &rows, &out->count, err);
+    out->rows = rows;
+    return rc;
 }
 
 /* ---- parts ---- */

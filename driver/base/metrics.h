@@ -25,6 +25,7 @@
     X(STORE_QUEUE,        GAUGE,     "hfd_store_queue_length",                "",          "",                  "Write jobs waiting.")     \
     X(STORE_OK,           GAUGE,     "hfd_store_ok",                          "",          "",                  "1 while the store accepts work, 0 after it failed.") \
     X(TRANSITIONS,        COUNTER,   "hfd_resource_transitions_total",        "",          "from,to",           "State changes of driver resources.") \
+    X(HEALTH_CHANGES,     COUNTER,   "hfd_resource_health_changes_total",     "",          "to",                "Ready driver resources that became degraded, or recovered.") \
     X(REPORTS,            COUNTER,   "hfd_fleet_reports_total",               "",          "kind,outcome",      "Adapter reports by outcome.") \
     X(NEVER,              COUNTER,   "hfd_never_total",                       "",          "",                  "Things that cannot happen, and did.") \
     X(API_BUILD_INFO,     GAUGE,     "hyperfleet_api_build_info",             HFD_API_ALL, "",                  "Constant 1, in HyperFleet's words.") \

@@ -7,7 +7,7 @@
 #include "driver/core/resource.h"
 
 #include "driver/base/check.h"
-#include "driver/base/metrics.h"
+#include "driver/core/history.h"
 #include "driver/core/parts.h"
 
 #define INCARNATION_BYTES 8
@@ -63,13 +63,13 @@ static hfd_rc outcome(struct hfd_txn *tx, const struct hfd_driver *d, const stru
     return hfd_outcome_judge(&in, mem, out) == HFD_OK ? HFD_OK : no_memory(err);
 }
 
-/* Takes over where an outcome leads a row; its output is another matter. */
+/* Takes over where an outcome leads a row; its output is another matter. What is late was so from the deadline on, whoever asks when. */
 static void take_outcome(const struct hfd_outcome *o, int64_t now_us, struct hfd_resource_row *row)
 {
     if ((int)o->state == row->state)
         return;
+    row->updated_us = in_progress(row) && overdue(row, now_us) ? row->op_deadline_us : now_us;
     row->state = (int)o->state;
-    row->updated_us = now_us;
     if (o->code != NULL) {
         row->fail_code = hfd_slice_of(o->code);
         row->fail_message = o->message;
@@ -102,10 +102,17 @@ static hfd_rc settle(struct hfd_txn *tx, const struct hfd_driver *d, int64_t now
     return rc;
 }
 
-/* Moves a row to what its parts say, in memory only; a resource that is ready afterwards has its output. */
+/* Of the cluster, or of a nodepool resource's nodepool; 0 = there is none. */
+static int64_t generation_of(const struct hfd_parts *parts)
+{
+    return parts->count > 0 ? parts->items[0].view.generation : 0;
+}
+
+/* Moves a row to what its parts say, with its history; a resource that is ready afterwards has its output. The row is not written. */
 static hfd_rc judge(struct hfd_txn *tx, const struct hfd_driver *d, const struct hfd_parts *parts, int64_t now_us, struct hfd_arena *mem,
                     struct hfd_resource_row *row, struct hfd_err *err)
 {
+    const enum hfd_state from = (enum hfd_state)row->state;
     struct hfd_outcome o;
     hfd_rc rc;
 
@@ -115,7 +122,11 @@ static hfd_rc judge(struct hfd_txn *tx, const struct hfd_driver *d, const struct
     if (rc != HFD_OK)
         return rc;
     take_outcome(&o, now_us, row);
-    return row->state == HFD_STATE_READY ? hfd_output_build(tx, d, parts, &o, mem, row, err) : HFD_OK;
+    if (row->state != (int)from)
+        rc = hfd_history_moved(tx, from, row, generation_of(parts), err);
+    if (rc == HFD_OK && row->state == HFD_STATE_READY)
+        rc = hfd_history_health(tx, &o, generation_of(parts), now_us, mem, row, err);
+    return rc == HFD_OK && row->state == HFD_STATE_READY ? hfd_output_build(tx, d, parts, &o, mem, row, err) : rc;
 }
 
 /* ---- the observer ----------------------------------------------------------------------------------------------------------- */
@@ -134,22 +145,12 @@ static bool any_exists(const struct hfd_parts *parts)
     return false;
 }
 
-/* The arrow must exist. Counted when decided: a commit that fails ends the process anyway. */
-static void moved(int from, int to)
-{
-    if (from == to)
-        return;
-    HFD_ASSERT(hfd_state_may((enum hfd_state)from, (enum hfd_state)to));
-    hfd_metric_add(HFD_METRIC_TRANSITIONS, HFD_LABELS(hfd_state_name((enum hfd_state)from), hfd_state_name((enum hfd_state)to)), 1);
-}
-
+/* The row has left its last state: now it goes. */
 static hfd_rc forget(struct hfd_txn *tx, const struct hfd_driver *d, const struct hfd_resource_row *row, int64_t now_us,
                      struct hfd_err *err)
 {
-    hfd_rc rc;
+    hfd_rc rc = hfd_resource_row_delete(tx, row->guresid, err);
 
-    moved(row->state, HFD_STATE_ABSENT);
-    rc = hfd_resource_row_delete(tx, row->guresid, err);
     return rc == HFD_OK ? d->backend_ops->forget(tx, row->guresid, now_us, err) : rc;
 }
 
@@ -189,8 +190,7 @@ static hfd_rc observe(void *ctx, struct hfd_txn *tx, enum hfd_fleet_change what,
     if (rc != HFD_OK || row_equal(&row, &before))
         return rc;
     if (row.state == HFD_STATE_ABSENT)
-        return forget(tx, d, &before, now_us, err);
-    moved(before.state, row.state);
+        return forget(tx, d, &row, now_us, err);
     return hfd_resource_row_put(tx, &row, err);
 }
 
@@ -299,31 +299,45 @@ static hfd_rc answer_put(struct hfd_txn *tx, const struct hfd_call *call, const 
 
 /* ---- reading ---------------------------------------------------------------------------------------------------------------- */
 
+/* What stands behind a call. */
+struct found {
+    bool is;                     /* whether there is a row */
+    struct hfd_resource_row row; /* settled */
+    enum hfd_state stored;       /* its state before that */
+    struct hfd_cookie cookie;    /* what the caller's says, where it is not just the row's own */
+};
+
 /*
- * The row behind a call, settled; *found is false when there is none (or none of the path's kind). A cookie must open even where it is not
- * needed: a forged one is refused on every method. One of an earlier incarnation counts as none.
+ * Finds the row behind a call. A cookie must open even where it is not needed: a forged one is refused on every method. One of an earlier
+ * incarnation counts as none.
  */
-static hfd_rc load(struct hfd_txn *tx, const struct hfd_call *call, struct hfd_resource_row *row, struct hfd_cookie *cookie, bool *found,
-                   struct hfd_err *err)
+static hfd_rc load(struct hfd_txn *tx, const struct hfd_call *call, struct found *f, struct hfd_err *err)
 {
+    struct hfd_resource_row *row = &f->row;
     hfd_rc rc;
 
-    *found = false;
-    *cookie = (struct hfd_cookie){0};
+    *f = (struct found){.is = false};
     rc = hfd_resource_row_recent(tx, call->guresid, call->mem, row, err);
     /* Past its deadline the answer names the parts as well: then the row must be of the same snapshot. */
     if (rc == HFD_OK && (in_progress(row) || row->state == HFD_STATE_DELETING) && overdue(row, call->now_us))
         rc = hfd_resource_row_get(tx, call->guresid, call->mem, row, err);
     if (rc != HFD_OK && rc != HFD_NOT_FOUND)
         return rc;
-    *found = rc == HFD_OK;
+    f->is = rc == HFD_OK;
+    f->stored = (enum hfd_state)row->state;
     /* The bytes that we gave out ourselves need no opening: this is the polling path. */
-    if (call->cookie.len > 0 && !(*found && hfd_slice_eq(call->cookie, row->cookie))) {
-        rc = hfd_cookie_open(call->driver->ring, call->guresid, call->cookie, call->mem, cookie, err);
+    if (call->cookie.len > 0 && !(f->is && hfd_slice_eq(call->cookie, row->cookie))) {
+        rc = hfd_cookie_open(call->driver->ring, call->guresid, call->cookie, call->mem, &f->cookie, err);
         if (rc != HFD_OK)
             return rc;
     }
-    return *found ? settle(tx, call->driver, call->now_us, call->mem, row, err) : HFD_OK;
+    return f->is ? settle(tx, call->driver, call->now_us, call->mem, row, err) : HFD_OK;
+}
+
+/* A writer is about to move a row on: that it was late stands in its history first. */
+static hfd_rc note_late(struct hfd_txn *tx, const struct found *f, struct hfd_err *err)
+{
+    return (int)f->stored != f->row.state ? hfd_history_moved(tx, f->stored, &f->row, 0, err) : HFD_OK;
 }
 
 static bool other_kind(const struct hfd_call *call, const struct hfd_resource_row *row)
@@ -333,34 +347,30 @@ static bool other_kind(const struct hfd_call *call, const struct hfd_resource_ro
 
 hfd_rc hfd_resource_get(struct hfd_txn *tx, const struct hfd_call *call, struct hfd_answer_doc *out, struct hfd_err *err)
 {
-    struct hfd_resource_row row;
-    struct hfd_cookie cookie;
-    bool found;
+    struct found f;
     hfd_rc rc;
 
     *out = (struct hfd_answer_doc){.answer = HFD_ANSWER_ABSENT, .decided = true};
-    rc = load(tx, call, &row, &cookie, &found, err);
-    if (rc != HFD_OK || !found || other_kind(call, &row))
+    rc = load(tx, call, &f, err);
+    if (rc != HFD_OK || !f.is || other_kind(call, &f.row))
         return rc;
-    return answer(tx, call, &row, out, err);
+    return answer(tx, call, &f.row, out, err);
 }
 
 hfd_rc hfd_resource_put_peek(struct hfd_txn *tx, const struct hfd_call *call, struct hfd_answer_doc *out, struct hfd_err *err)
 {
-    struct hfd_resource_row row;
-    struct hfd_cookie cookie;
-    bool found;
+    struct found f;
     hfd_rc rc;
 
     *out = (struct hfd_answer_doc){0};
-    rc = load(tx, call, &row, &cookie, &found, err);
-    if (rc != HFD_OK || !found || other_kind(call, &row) || !hfd_keyring_digest_is(call->driver->ring, row.raw_digest, call->body))
+    rc = load(tx, call, &f, err);
+    if (rc != HFD_OK || !f.is || other_kind(call, &f.row) || !hfd_keyring_digest_is(call->driver->ring, f.row.raw_digest, call->body))
         return rc;
-    switch (hfd_life_put((enum hfd_state)row.state, true)) {
+    switch (hfd_life_put((enum hfd_state)f.row.state, true)) {
     case HFD_PUT_ANSWER:
-        return answer_put(tx, call, &row, false, out, err);
+        return answer_put(tx, call, &f.row, false, out, err);
     case HFD_PUT_CONFLICT:
-        return answer_put(tx, call, &row, true, out, err);
+        return answer_put(tx, call, &f.row, true, out, err);
     case HFD_PUT_CREATE:
     case HFD_PUT_UPDATE:
     case HFD_PUT_RETRY:
@@ -371,22 +381,20 @@ hfd_rc hfd_resource_put_peek(struct hfd_txn *tx, const struct hfd_call *call, st
 
 hfd_rc hfd_resource_delete_peek(struct hfd_txn *tx, const struct hfd_call *call, struct hfd_answer_doc *out, struct hfd_err *err)
 {
-    struct hfd_resource_row row;
-    struct hfd_cookie cookie;
-    bool found;
+    struct found f;
     hfd_rc rc;
 
     *out = (struct hfd_answer_doc){.answer = HFD_ANSWER_ABSENT};
-    rc = load(tx, call, &row, &cookie, &found, err);
+    rc = load(tx, call, &f, err);
     if (rc != HFD_OK)
         return rc;
-    if (!found || other_kind(call, &row)) {
-        out->decided = cookie.cluster_id.len == 0; /* with a cookie there may be an orphan to delete */
+    if (!f.is || other_kind(call, &f.row)) {
+        out->decided = f.cookie.cluster_id.len == 0; /* with a cookie there may be an orphan to delete */
         return HFD_OK;
     }
-    if (row.state != HFD_STATE_DELETING || overdue(&row, call->now_us))
+    if (f.row.state != HFD_STATE_DELETING || overdue(&f.row, call->now_us))
         return HFD_OK;
-    return answer(tx, call, &row, out, err);
+    return answer(tx, call, &f.row, out, err);
 }
 
 /* ---- PUT -------------------------------------------------------------------------------------------------------------------- */
@@ -445,10 +453,10 @@ static hfd_rc take_digests(const struct hfd_call *call, struct hfd_resource_row 
 static hfd_rc commit_put(struct hfd_txn *tx, const struct hfd_call *call, enum hfd_state to, bool new_cookie, struct hfd_resource_row *row,
                          struct hfd_answer_doc *out, struct hfd_err *err)
 {
+    const enum hfd_state from = (enum hfd_state)row->state;
     struct hfd_parts parts;
     hfd_rc rc;
 
-    moved(row->state, (int)to);
     row->state = (int)to;
     start_op(call->driver, to == HFD_STATE_CREATING ? HFD_OP_CREATE : HFD_OP_UPDATE, call->now_us, row);
     rc = take_digests(call, row, err);
@@ -457,11 +465,11 @@ static hfd_rc commit_put(struct hfd_txn *tx, const struct hfd_call *call, enum h
     if (rc == HFD_OK)
         rc = hfd_parts_load(tx, call->guresid, call->mem, &parts, err);
     if (rc == HFD_OK)
+        rc = hfd_history_moved(tx, from, row, generation_of(&parts), err);
+    if (rc == HFD_OK)
         rc = judge(tx, call->driver, &parts, call->now_us, call->mem, row, err);
-    if (rc != HFD_OK)
-        return rc;
-    moved((int)to, row->state);
-    rc = hfd_resource_row_put(tx, row, err);
+    if (rc == HFD_OK)
+        rc = hfd_resource_row_put(tx, row, err);
     if (rc == HFD_OK)
         rc = answer_put(tx, call, row, false, out, err);
     out->to = (enum hfd_state)row->state;
@@ -502,6 +510,7 @@ static hfd_rc put_change(struct hfd_txn *tx, const struct hfd_call *call, bool s
         return rc;
     anew = !hfd_slice_eq(cluster_was, row->cluster_id);
     if (anew) {
+        row->degraded = false;
         row->output = HFD_SLICE_NONE;
         row->secrets = HFD_SLICE_NONE;
         rc = new_incarnation(call, row, err);
@@ -530,31 +539,33 @@ static const struct hfd_call *own(const struct hfd_call *call, struct own_call *
 
 static hfd_rc put(struct hfd_txn *tx, const struct hfd_call *call, struct hfd_answer_doc *out, struct hfd_err *err)
 {
-    struct hfd_resource_row row;
-    struct hfd_cookie cookie;
-    bool found, same;
+    struct found f;
+    bool same;
     hfd_rc rc;
 
     *out = (struct hfd_answer_doc){.from = HFD_STATE_ABSENT};
-    rc = load(tx, call, &row, &cookie, &found, err);
+    rc = load(tx, call, &f, err);
     if (rc != HFD_OK)
         return rc;
-    if (!found)
-        return put_new(tx, call, cookie.cluster_id, out, err);
-    out->from = out->to = (enum hfd_state)row.state;
-    same = hfd_keyring_digest_is(call->driver->ring, row.digest, call->input->canonical);
-    switch (hfd_life_put((enum hfd_state)row.state, same)) {
+    if (!f.is)
+        return put_new(tx, call, f.cookie.cluster_id, out, err);
+    rc = note_late(tx, &f, err);
+    if (rc != HFD_OK)
+        return rc;
+    out->from = out->to = (enum hfd_state)f.row.state;
+    same = hfd_keyring_digest_is(call->driver->ring, f.row.digest, call->input->canonical);
+    switch (hfd_life_put((enum hfd_state)f.row.state, same)) {
     case HFD_PUT_ANSWER:
-        return answer_put(tx, call, &row, false, out, err);
+        return answer_put(tx, call, &f.row, false, out, err);
     case HFD_PUT_CONFLICT:
-        return answer_put(tx, call, &row, true, out, err);
+        return answer_put(tx, call, &f.row, true, out, err);
     case HFD_PUT_UPDATE:
     case HFD_PUT_RETRY:
-        return put_change(tx, call, same, &row, out, err);
+        return put_change(tx, call, same, &f.row, out, err);
     case HFD_PUT_CREATE:
         break;
     }
-    return hfd_fail(err, HFD_CORRUPT, "resource %.*s is in no known state", HFD_SLICE_FMT(row.guresid));
+    return hfd_fail(err, HFD_CORRUPT, "resource %.*s is in no known state", HFD_SLICE_FMT(f.row.guresid));
 }
 
 hfd_rc hfd_resource_put(struct hfd_txn *tx, const struct hfd_call *call, struct hfd_answer_doc *out, struct hfd_err *err)
@@ -589,16 +600,18 @@ static hfd_rc delete_parts(struct hfd_txn *tx, const struct hfd_call *call, cons
 static hfd_rc start_delete(struct hfd_txn *tx, const struct hfd_call *call, struct hfd_resource_row *row, struct hfd_answer_doc *out,
                            struct hfd_err *err)
 {
+    const enum hfd_state from = (enum hfd_state)row->state;
     struct hfd_parts parts;
     hfd_rc rc;
 
-    moved(row->state, HFD_STATE_DELETING);
     row->state = HFD_STATE_DELETING;
     start_op(call->driver, HFD_OP_DELETE, call->now_us, row);
     /* First the row: the observer must find it deleting when the parts go. */
     rc = hfd_resource_row_put(tx, row, err);
     if (rc == HFD_OK)
         rc = hfd_parts_load(tx, call->guresid, call->mem, &parts, err);
+    if (rc == HFD_OK)
+        rc = hfd_history_moved(tx, from, row, generation_of(&parts), err);
     if (rc == HFD_OK)
         rc = delete_parts(tx, call, &parts, err);
     if (rc == HFD_OK)
@@ -610,9 +623,11 @@ static hfd_rc start_delete(struct hfd_txn *tx, const struct hfd_call *call, stru
     out->to = HFD_STATE_DELETING;
     if (any_exists(&parts))
         return answer(tx, call, row, out, err);
+    row->state = HFD_STATE_ABSENT;
     out->to = HFD_STATE_ABSENT;
     out->answer = HFD_ANSWER_ABSENT;
-    return forget(tx, call->driver, row, call->now_us, err);
+    rc = hfd_history_moved(tx, HFD_STATE_DELETING, row, 0, err);
+    return rc == HFD_OK ? forget(tx, call->driver, row, call->now_us, err) : rc;
 }
 
 /* A valid cookie for a resource without a row: if HyperFleet still has the cluster, it is deleted too. */
@@ -648,21 +663,22 @@ static hfd_rc delete_orphan(struct hfd_txn *tx, const struct hfd_call *call, con
 
 static hfd_rc delete_it(struct hfd_txn *tx, const struct hfd_call *call, struct hfd_answer_doc *out, struct hfd_err *err)
 {
-    struct hfd_resource_row row;
-    struct hfd_cookie cookie;
-    bool found;
+    struct found f;
     hfd_rc rc;
 
     *out = (struct hfd_answer_doc){.answer = HFD_ANSWER_ABSENT, .decided = true};
-    rc = load(tx, call, &row, &cookie, &found, err);
-    if (rc != HFD_OK || (found && other_kind(call, &row)))
+    rc = load(tx, call, &f, err);
+    if (rc != HFD_OK || (f.is && other_kind(call, &f.row)))
         return rc;
-    if (!found)
-        return cookie.cluster_id.len > 0 ? delete_orphan(tx, call, &cookie, out, err) : HFD_OK;
-    out->from = out->to = (enum hfd_state)row.state;
-    if (row.state == HFD_STATE_DELETING && !overdue(&row, call->now_us))
-        return answer(tx, call, &row, out, err);
-    return start_delete(tx, call, &row, out, err);
+    if (!f.is)
+        return f.cookie.cluster_id.len > 0 ? delete_orphan(tx, call, &f.cookie, out, err) : HFD_OK;
+    rc = note_late(tx, &f, err);
+    if (rc != HFD_OK)
+        return rc;
+    out->from = out->to = (enum hfd_state)f.row.state;
+    if (f.row.state == HFD_STATE_DELETING && !overdue(&f.row, call->now_us))
+        return answer(tx, call, &f.row, out, err);
+    return start_delete(tx, call, &f.row, out, err);
 }
 
 hfd_rc hfd_resource_delete(struct hfd_txn *tx, const struct hfd_call *call, struct hfd_answer_doc *out, struct hfd_err *err)

@@ -93,7 +93,8 @@ CREATE TABLE resource (
   output          TEXT   NOT NULL DEFAULT '', -- resource.values as JSON once ready
   secrets         BLOB,                       -- resource.secrets, sealed
   created_us      BIGINT NOT NULL,
-  updated_us      BIGINT NOT NULL
+  updated_us      BIGINT NOT NULL,
+  degraded        BIGINT NOT NULL DEFAULT 0   -- 1 from Degraded until it is Healthy again
 );
 CREATE INDEX resource_cluster ON resource (cluster_id);
 
@@ -109,3 +110,17 @@ CREATE TABLE part (
   PRIMARY KEY (guresid, fleet_id)
 );
 CREATE INDEX part_fleet ON part (fleet_id);
+
+-- What happened to a driver resource, the newest of it. That it was made is told by its own row.
+CREATE TABLE history (
+  guresid     TEXT   NOT NULL,
+  seq         BIGINT NOT NULL,               -- from 1 on
+  incarnation TEXT   NOT NULL,
+  at_us       BIGINT NOT NULL,
+  from_state  BIGINT NOT NULL,               -- enum hfd_state
+  to_state    BIGINT NOT NULL,
+  what        TEXT   NOT NULL,
+  generation  BIGINT NOT NULL,               -- of its cluster or nodepool in HyperFleet
+  text        TEXT   NOT NULL,
+  PRIMARY KEY (guresid, seq)
+) /*sqlite: WITHOUT ROWID */;

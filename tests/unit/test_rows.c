@@ -396,7 +396,7 @@ static void resource_row_is_replaced_whole(void **state)
     struct fixture *fx = *state;
     const struct hfd_resource_row rows[] = {
         {S("g"), S("org/t"), HFD_KIND_CLUSTER, 1, S("i1"), S("c1"), S("d\0d"), S("r\0r"), S("k1"), 1, 2, 3, S("RES-104"), S("m1"), S("{}"),
-         S("s\0s"), 4, 5},
+         S("s\0s"), 4, 5, true},
         {S("g"), S("org/u"), HFD_KIND_NODEPOOL, 2, S("i2"), S("c2"), S("e"), S("q"), S("k2"), 6, 7, 8, S(""), S(""), S("{\"a\":1}"),
          HFD_SLICE_NONE, 9, 10},
     };

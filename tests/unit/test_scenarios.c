@@ -1,0 +1,649 @@
+/*
+ * The outcome table of driver/core/README.md, row by row on a whole driver with time moved by hand: each test is named by its row, and
+ * test_core_readme holds the two together.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+
+#include <cmocka.h>
+
+#include "driver/base/metrics.h"
+#include "tests/lib/scene.h"
+
+#define S HFD_US_PER_S
+#define OK_ HFD_STATUS_TRUE
+#define NO HFD_STATUS_FALSE
+#define UN HFD_STATUS_UNKNOWN
+#define ID "res-1"
+#define DEADLINE_US (3600 * S)
+#define BODY(region, pools)                                                                                                           \
+    "{\"type\":\"hyperfleet-cluster\",\"driver\":{\"values\":{\"cluster\":{\"name\":\"c-one\",\"spec\":{\"region\":\"" region "\"}}," \
+    "\"nodepools\":[" pools "]}}}"
+#define POOL "{\"name\":\"np-one\",\"spec\":{\"n\":1}}"
+static const char body_a[] = BODY("a", POOL), body_b[] = BODY("b", POOL), body_no_pool[] = BODY("a", "");
+
+static int setup(void **state)
+{
+    struct world *w = calloc(1, sizeof(*w));
+
+    assert_non_null(w);
+    world_open(w);
+    *state = w;
+    return 0;
+}
+
+static int teardown(void **state)
+{
+    world_close(*state);
+    free(*state);
+    return 0;
+}
+
+static struct hfd_answer_doc put(struct world *w, const char *body)
+{
+    struct hfd_answer_doc doc;
+
+    if (world_put(w, ID, body, NULL, &doc) != HFD_OK)
+        fail_msg("PUT: %s: %s", w->err.field, w->err.msg);
+    return doc;
+}
+
+static struct hfd_answer_doc get(struct world *w)
+{
+    struct hfd_answer_doc doc;
+
+    assert_int_equal(world_get(w, ID, NULL, &doc), HFD_OK);
+    return doc;
+}
+
+static struct hfd_answer_doc del(struct world *w)
+{
+    struct hfd_answer_doc doc;
+
+    assert_int_equal(world_delete(w, ID, NULL, &doc), HFD_OK);
+    return doc;
+}
+
+static void wait_s(struct world *w, int64_t seconds)
+{
+    test_clock_advance(&w->clock, seconds * S);
+}
+
+static void assert_has(hfd_slice text, const char *part)
+{
+    if (memmem(text.p, text.len, part, strlen(part)) == NULL)
+        fail_msg("\"%.*s\" has no \"%s\"", HFD_SLICE_FMT(text), part);
+}
+
+static void assert_health(struct world *w, const char *health)
+{
+    const struct hfd_answer_doc doc = get(w);
+    char member[40];
+
+    assert_int_equal(doc.answer, HFD_ANSWER_OUTPUT);
+    (void)snprintf(member, sizeof(member), "\"health\":\"%s\"", health);
+    assert_has(doc.values, member);
+}
+
+static void assert_failed(struct world *w, const char *code, const char *part)
+{
+    const struct hfd_answer_doc doc = get(w);
+
+    assert_int_equal(doc.answer, HFD_ANSWER_FAILED);
+    if (!hfd_slice_is(doc.error, code))
+        fail_msg("%.*s: %.*s", HFD_SLICE_FMT(doc.error), HFD_SLICE_FMT(doc.message));
+    assert_has(doc.message, part);
+    assert_has(doc.message, ID);
+    assert_true(doc.message.len <= 500);
+}
+
+/* One adapter succeeds on a resource. */
+static void done(struct world *w, hfd_slice id, const char *adapter)
+{
+    assert_int_equal(scene_report(w, id, &(struct scene_report){.adapter = adapter, .available = OK_, .applied = OK_}), HFD_VERDICT_STORE);
+}
+
+static void create_and_finish(struct world *w, const char *body)
+{
+    (void)put(w, body);
+    wait_s(w, 1);
+    world_succeed_all(w, ID);
+    wait_s(w, 1);
+    assert_int_equal(get(w).answer, HFD_ANSWER_OUTPUT);
+}
+
+/* ---- getting ready ---------------------------------------------------------------------------------------------------------- */
+
+static void all_parts_ready(void **state)
+{
+    struct world *w = *state;
+
+    (void)put(w, body_a);
+    world_succeed_all(w, ID);
+    assert_health(w, "Healthy");
+}
+
+static void a_nodepool_lags(void **state)
+{
+    struct world *w = *state;
+
+    (void)put(w, body_a);
+    world_succeed(w, scene_cluster(w, "c-one"));
+    assert_int_equal(get(w).answer, HFD_ANSWER_HINT);
+    world_succeed(w, scene_nodepool(w, "np-one"));
+    assert_int_equal(get(w).answer, HFD_ANSWER_OUTPUT);
+}
+
+static void ready_at_an_older_generation(void **state)
+{
+    struct world *w = *state;
+    hfd_slice c;
+
+    create_and_finish(w, body_a);
+    c = scene_cluster(w, "c-one");
+    assert_int_equal(put(w, body_b).answer, HFD_ANSWER_HINT);
+    /* Both report on generation 1 once more: Ready has not got to generation 2. */
+    wait_s(w, 1);
+    (void)scene_report(w, c, &(struct scene_report){.adapter = "dns", .available = OK_, .applied = OK_, .generation = 1});
+    assert_int_equal(get(w).answer, HFD_ANSWER_HINT);
+    world_succeed(w, c);
+    assert_health(w, "Healthy");
+}
+
+static void adapters_at_mixed_generations(void **state)
+{
+    struct world *w = *state;
+    hfd_slice c;
+
+    create_and_finish(w, body_a);
+    c = scene_cluster(w, "c-one");
+    (void)put(w, body_b);
+    wait_s(w, 1);
+    done(w, c, "validation"); /* at generation 2; dns is at 1, and Available still says True */
+    assert_int_equal(get(w).answer, HFD_ANSWER_HINT);
+    done(w, c, "dns");
+    assert_int_equal(get(w).answer, HFD_ANSWER_OUTPUT);
+}
+
+static void a_stale_report(void **state)
+{
+    struct world *w = *state;
+    const struct scene_report old = {
+        .adapter = "dns", .available = NO, .reason = "InvalidConfiguration", .observed_us = w->clock.wall_us, .generation = 1};
+    hfd_slice c;
+
+    (void)put(w, body_no_pool);
+    wait_s(w, 10);
+    c = scene_cluster(w, "c-one");
+    world_succeed(w, c);
+    /* Observed before what dns said last: it comes late, and says nothing new. */
+    assert_int_equal(scene_report(w, c, &old), HFD_VERDICT_DISCARD);
+    assert_health(w, "Healthy");
+    /* Of a generation that is behind. */
+    (void)put(w, BODY("b", ""));
+    wait_s(w, 1);
+    done(w, c, "dns");
+    assert_int_equal(
+        scene_report(w, c, &(struct scene_report){.adapter = "dns", .available = NO, .reason = "InvalidConfiguration", .generation = 1}),
+        HFD_VERDICT_DISCARD);
+    assert_int_equal(get(w).answer, HFD_ANSWER_HINT);
+}
+
+static void an_adapter_does_not_know(void **state)
+{
+    struct world *w = *state;
+    hfd_slice c;
+
+    (void)put(w, body_no_pool);
+    wait_s(w, 1);
+    c = scene_cluster(w, "c-one");
+    done(w, c, "validation");
+    assert_int_equal(scene_report(w, c, &(struct scene_report){.adapter = "dns", .available = UN, .reason = "InvalidConfiguration"}),
+                     HFD_VERDICT_DISCARD);
+    assert_int_equal(get(w).answer, HFD_ANSWER_HINT);
+}
+
+static void a_nodepool_leaves(void **state)
+{
+    struct world *w = *state;
+    hfd_slice np;
+
+    create_and_finish(w, body_a);
+    np = scene_nodepool(w, "np-one");
+    assert_int_equal(put(w, body_no_pool).answer, HFD_ANSWER_HINT);
+    assert_int_equal(get(w).answer, HFD_ANSWER_HINT);
+    world_succeed(w, np);
+    assert_health(w, "Healthy");
+}
+
+/* ---- failing ---------------------------------------------------------------------------------------------------------------- */
+
+static void an_adapter_gives_up(void **state)
+{
+    struct world *w = *state;
+
+    (void)put(w, body_a);
+    wait_s(w, 1);
+    (void)scene_report(w, scene_cluster(w, "c-one"),
+                       &(struct scene_report){.adapter = "dns", .available = NO, .reason = "InvalidConfiguration", .message = "no zone"});
+    assert_failed(w, "RES-104", "adapter dns reported Applied=False, reason InvalidConfiguration: no zone.");
+}
+
+static void a_nodepool_fails_alone(void **state)
+{
+    struct world *w = *state;
+    const hfd_slice c = (put(w, body_a), scene_cluster(w, "c-one"));
+
+    wait_s(w, 1);
+    world_succeed(w, c);
+    (void)scene_report(w, scene_nodepool(w, "np-one"),
+                       &(struct scene_report){.adapter = "validation", .available = NO, .applied = OK_, .reason = "InvalidConfiguration"});
+    assert_failed(w, "RES-104", "Nodepool 'np-one'");
+    assert_has(get(w).message, "Available=False");
+    assert_has(get(w).message, hfd_arena_printf(&w->mem, "%.*s", HFD_SLICE_FMT(c)).p); /* the cluster is named, too */
+}
+
+static void a_transient_reason(void **state)
+{
+    struct world *w = *state;
+    hfd_slice c;
+
+    (void)put(w, body_no_pool);
+    wait_s(w, 1);
+    c = scene_cluster(w, "c-one");
+    done(w, c, "validation");
+    (void)scene_report(w, c, &(struct scene_report){.adapter = "dns", .available = NO, .reason = "Throttled"});
+    assert_int_equal(get(w).answer, HFD_ANSWER_HINT);
+    wait_s(w, 1);
+    done(w, c, "dns");
+    assert_int_equal(get(w).answer, HFD_ANSWER_OUTPUT);
+}
+
+static void an_adapter_is_not_well_itself(void **state)
+{
+    struct world *w = *state;
+
+    (void)put(w, body_no_pool);
+    wait_s(w, 1);
+    (void)scene_report(w, scene_cluster(w, "c-one"),
+                       &(struct scene_report){.adapter = "dns", .available = NO, .reason = "InvalidConfiguration", .health_false = true});
+    assert_int_equal(get(w).answer, HFD_ANSWER_HINT);
+}
+
+static void gave_up_before_this_attempt(void **state)
+{
+    struct world *w = *state;
+    hfd_slice c;
+
+    (void)put(w, body_no_pool);
+    wait_s(w, 1);
+    c = scene_cluster(w, "c-one");
+    (void)scene_report(w, c, &(struct scene_report){.adapter = "dns", .available = NO, .reason = "InvalidConfiguration"});
+    assert_int_equal(get(w).answer, HFD_ANSWER_FAILED);
+    wait_s(w, 1);
+    assert_int_equal(put(w, body_no_pool).answer, HFD_ANSWER_HINT); /* the report is still there */
+    assert_int_equal(get(w).answer, HFD_ANSWER_HINT);
+    wait_s(w, 1);
+    world_succeed(w, c);
+    assert_health(w, "Healthy");
+    assert_string_equal(scene_history(w, ID), "creating>failed failed 1; failed>creating retry 1; creating>ready ready 1; ");
+}
+
+static void a_failed_create_is_deleted(void **state)
+{
+    struct world *w = *state;
+
+    an_adapter_gives_up(state);
+    assert_int_equal(del(w).answer, HFD_ANSWER_HINT);
+    assert_int_equal(get(w).answer, HFD_ANSWER_HINT);
+    world_succeed_all(w, ID);
+    assert_int_equal(get(w).answer, HFD_ANSWER_ABSENT);
+    assert_int_equal(world_count(w, HFD_KIND_CLUSTER) + world_count(w, HFD_KIND_NODEPOOL), 0);
+}
+
+static void an_adapter_never_reports(void **state)
+{
+    struct world *w = *state;
+    struct hfd_answer_doc doc;
+
+    (void)put(w, body_no_pool);
+    wait_s(w, 1);
+    done(w, scene_cluster(w, "c-one"), "validation");
+    wait_s(w, 3598);
+    doc = get(w);
+    assert_int_equal(doc.answer, HFD_ANSWER_HINT);
+    wait_s(w, 1);
+    assert_failed(w, "RES-105", "waits for adapters dns (has not reported). Deploy again");
+}
+
+static void late_and_then_ready(void **state)
+{
+    struct world *w = *state;
+
+    (void)put(w, body_a);
+    wait_s(w, 3600);
+    assert_int_equal(get(w).answer, HFD_ANSWER_FAILED);
+    world_succeed_all(w, ID); /* it is observed all the same */
+    assert_int_equal(get(w).answer, HFD_ANSWER_FAILED);
+    wait_s(w, 60);
+    assert_int_equal(put(w, body_a).answer, HFD_ANSWER_OUTPUT);
+    assert_health(w, "Healthy");
+    assert_string_equal(scene_history(w, ID), "creating>failed failed 1; failed>creating retry 1; creating>ready ready 1; ");
+    /* It failed when its time was over, not when somebody looked. */
+    assert_int_equal(scene_history_rows(w, ID).rows[0].at_us, TEST_TIME_US + DEADLINE_US);
+    assert_int_equal(scene_history_rows(w, ID).rows[1].at_us, TEST_TIME_US + DEADLINE_US + 60 * S);
+}
+
+static void a_late_update_is_tried_again(void **state)
+{
+    struct world *w = *state;
+
+    create_and_finish(w, body_a);
+    (void)put(w, body_b);
+    wait_s(w, 3600);
+    assert_failed(w, "RES-105", "The update of resource " ID);
+    assert_has(get(w).message, "(has reported on generation 1 of 2)");
+    assert_int_equal(put(w, body_b).answer, HFD_ANSWER_HINT);
+    assert_string_equal(get(w).hint.status, "updating");
+    world_succeed_all(w, ID);
+    assert_health(w, "Healthy");
+}
+
+static void a_deadline_of_its_kind(void **state)
+{
+    static const char pool[] =
+        "{\"type\":\"hyperfleet-nodepool\",\"driver\":{\"values\":{\"cluster_guresid\":\"" ID "\",\"nodepool\":{\"name\":\"np-two\"}}}}";
+    struct world *w = *state;
+    struct hfd_answer_doc doc;
+
+    w->driver.deadline_us[HFD_KIND_NODEPOOL][HFD_OP_CREATE] = 60 * S;
+    (void)put(w, body_no_pool);
+    assert_int_equal(world_put(w, "pool-1", pool, NULL, &doc), HFD_OK);
+    wait_s(w, 60);
+    assert_int_equal(world_get(w, "pool-1", NULL, &doc), HFD_OK);
+    assert_int_equal(doc.answer, HFD_ANSWER_FAILED);
+    assert_true(hfd_slice_is(doc.error, "RES-105"));
+    assert_int_equal(get(w).answer, HFD_ANSWER_HINT);
+}
+
+/* ---- once ready ------------------------------------------------------------------------------------------------------------- */
+
+/* The value of a series in the exposition, 0 when it is not there. */
+static long series(const char *line)
+{
+    struct hfd_buf b;
+    hfd_slice text;
+    const char *at;
+    long value = 0;
+
+    hfd_buf_init(&b, 1 << 20);
+    hfd_metrics_render(&b);
+    assert_int_equal(hfd_buf_finish(&b, &text, NULL), HFD_OK);
+    at = memmem(text.p, text.len, line, strlen(line));
+    if (at != NULL)
+        value = strtol(at + strlen(line), NULL, 10);
+    hfd_buf_fini(&b);
+    return value;
+}
+#define DEGRADED "\nhfd_resource_health_changes_total{to=\"degraded\"}"
+#define RECOVERED "\nhfd_resource_health_changes_total{to=\"recovered\"}"
+
+static void degraded_then_well(void **state)
+{
+    const long degraded = series(DEGRADED), recovered = series(RECOVERED);
+    struct world *w = *state;
+    struct hfd_history_list history;
+    hfd_slice c;
+
+    create_and_finish(w, body_a);
+    c = scene_cluster(w, "c-one");
+    (void)scene_report(w, c, &(struct scene_report){.adapter = "dns", .available = NO, .reason = "ZoneLost", .message = "gone"});
+    assert_health(w, "Degraded");
+    assert_has(get(w).values, "\"health_reason\":\"ZoneLost\"");
+    assert_int_equal(put(w, body_a).answer, HFD_ANSWER_OUTPUT); /* a deployment cannot mend it */
+    wait_s(w, 1);
+    (void)scene_report(w, c, &(struct scene_report){.adapter = "dns", .available = NO, .reason = "ZoneLost", .message = "still"});
+    wait_s(w, 1);
+    done(w, c, "dns");
+    assert_health(w, "Healthy");
+    history = scene_history_rows(w, ID);
+    assert_string_equal(scene_history(w, ID), "creating>ready ready 1; ready>ready degraded 1; ready>ready recovered 1; ");
+    assert_has(history.rows[1].text, "ZoneLost: cluster 'c-one'");
+    assert_int_equal(history.rows[2].at_us, w->clock.wall_us);
+    assert_int_equal(series(DEGRADED), degraded + 1);
+    assert_int_equal(series(RECOVERED), recovered + 1);
+}
+
+static void a_nodepool_is_degraded(void **state)
+{
+    struct world *w = *state;
+
+    create_and_finish(w, body_a);
+    (void)scene_report(w, scene_nodepool(w, "np-one"),
+                       &(struct scene_report){.adapter = "validation", .available = NO, .reason = "NodesLost"});
+    assert_health(w, "Degraded");
+    assert_has(get(w).values, "nodepool 'np-one'");
+}
+
+static void gave_up_when_ready(void **state)
+{
+    struct world *w = *state;
+
+    create_and_finish(w, body_a);
+    (void)scene_report(w, scene_cluster(w, "c-one"),
+                       &(struct scene_report){.adapter = "dns", .available = NO, .reason = "InvalidConfiguration"});
+    assert_health(w, "Degraded");
+}
+
+static void changed_by_somebody_else(void **state)
+{
+    struct world *w = *state;
+    hfd_slice c;
+
+    create_and_finish(w, body_a);
+    c = scene_cluster(w, "c-one");
+    scene_patch(w, HFD_KIND_CLUSTER, c, "{\"region\":\"z\"}");
+    assert_health(w, "Progressing");
+    world_succeed(w, c);
+    assert_health(w, "Healthy");
+    assert_string_equal(scene_history(w, ID), "creating>ready ready 1; ");
+}
+
+static void degraded_until_healthy(void **state)
+{
+    struct world *w = *state;
+    hfd_slice c;
+
+    create_and_finish(w, body_no_pool);
+    c = scene_cluster(w, "c-one");
+    (void)scene_report(w, c, &(struct scene_report){.adapter = "dns", .available = NO, .reason = "ZoneLost"});
+    (void)put(w, BODY("b", "")); /* an update mends it */
+    wait_s(w, 1);
+    world_succeed(w, c);
+    assert_health(w, "Healthy");
+    assert_string_equal(scene_history(w, ID), "creating>ready ready 1; ready>ready degraded 1; ready>updating update 2; "
+                                              "updating>ready ready 2; ready>ready recovered 2; ");
+}
+
+static void removed_in_hyperfleet(void **state)
+{
+    struct world *w = *state;
+    const char *first;
+    hfd_slice c;
+
+    create_and_finish(w, body_a);
+    first = hfd_arena_dup(&w->mem, world_row(w, ID).incarnation).p;
+    c = scene_cluster(w, "c-one");
+    scene_force_delete(w, HFD_KIND_CLUSTER, c);
+    assert_failed(w, "RES-104", "in HyperFleet, and not through this resource. Deploy again to make a new one");
+    wait_s(w, 1);
+    assert_int_equal(put(w, body_a).answer, HFD_ANSWER_HINT);
+    assert_string_equal(get(w).hint.status, "creating");
+    assert_false(hfd_slice_eq(scene_cluster(w, "c-one"), c));
+    assert_false(hfd_slice_is(world_row(w, ID).incarnation, first));
+    assert_int_equal(world_count(w, HFD_KIND_CLUSTER), 1);
+    world_succeed_all(w, ID);
+    assert_health(w, "Healthy");
+}
+
+static void removed_and_then_deleted(void **state)
+{
+    struct world *w = *state;
+
+    create_and_finish(w, body_a);
+    scene_force_delete(w, HFD_KIND_CLUSTER, scene_cluster(w, "c-one"));
+    assert_int_equal(del(w).answer, HFD_ANSWER_ABSENT);
+    assert_int_equal(get(w).answer, HFD_ANSWER_ABSENT);
+}
+
+static void removed_while_it_is_made(void **state)
+{
+    struct world *w = *state;
+
+    (void)put(w, body_a);
+    scene_force_delete(w, HFD_KIND_CLUSTER, scene_cluster(w, "c-one"));
+    assert_failed(w, "RES-104", "in HyperFleet, and not through this resource");
+    assert_int_equal(put(w, body_a).answer, HFD_ANSWER_HINT);
+}
+
+static void deleted_by_somebody_else(void **state)
+{
+    struct world *w = *state;
+
+    create_and_finish(w, body_a);
+    scene_delete(w, HFD_KIND_NODEPOOL, scene_nodepool(w, "np-one"));
+    assert_failed(w, "RES-104", "Nodepool 'np-one'");
+    assert_has(get(w).message, "is being deleted in HyperFleet");
+    assert_int_equal(put(w, body_a).answer, HFD_ANSWER_HINT);
+    assert_int_equal(world_count(w, HFD_KIND_NODEPOOL), 2); /* the new one beside the one that goes */
+}
+
+/* ---- deleting --------------------------------------------------------------------------------------------------------------- */
+
+static void waits_for_one_finalizer(void **state)
+{
+    struct world *w = *state;
+    hfd_slice c;
+
+    create_and_finish(w, body_no_pool);
+    c = scene_cluster(w, "c-one");
+    assert_int_equal(del(w).answer, HFD_ANSWER_HINT);
+    wait_s(w, 1);
+    (void)scene_report(w, c, &(struct scene_report){.adapter = "validation", .finalized = true});
+    assert_int_equal(get(w).answer, HFD_ANSWER_HINT);
+    assert_int_equal(del(w).answer, HFD_ANSWER_HINT);
+    (void)scene_report(w, c, &(struct scene_report){.adapter = "dns", .finalized = false, .reason = "InvalidConfiguration"});
+    assert_int_equal(get(w).answer, HFD_ANSWER_HINT); /* no reason ends a deletion */
+    wait_s(w, 1);
+    (void)scene_report(w, c, &(struct scene_report){.adapter = "dns", .finalized = true});
+    assert_int_equal(get(w).answer, HFD_ANSWER_ABSENT);
+    assert_int_equal(del(w).answer, HFD_ANSWER_ABSENT);
+}
+
+static void a_late_deletion(void **state)
+{
+    struct world *w = *state;
+    hfd_slice c;
+
+    create_and_finish(w, body_no_pool);
+    c = scene_cluster(w, "c-one");
+    (void)del(w);
+    wait_s(w, 1);
+    (void)scene_report(w, c, &(struct scene_report){.adapter = "validation", .finalized = true});
+    wait_s(w, 3599);
+    assert_failed(w, "RES-105", "waits for Finalized from dns (has reported on generation 1 of 2). It goes on; delete again");
+    assert_int_equal(put(w, body_no_pool).answer, HFD_ANSWER_BUSY);
+    assert_int_equal(del(w).answer, HFD_ANSWER_HINT);
+    assert_int_equal(get(w).answer, HFD_ANSWER_HINT);
+    wait_s(w, 3600);
+    assert_int_equal(get(w).answer, HFD_ANSWER_FAILED);
+    (void)scene_report(w, c, &(struct scene_report){.adapter = "dns", .finalized = true});
+    assert_int_equal(get(w).answer, HFD_ANSWER_ABSENT);
+}
+
+/* ---- history ---------------------------------------------------------------------------------------------------------------- */
+
+/* Of a resource that changes for ever the newest hundred are kept, numbered on. */
+static void history_is_bounded(void **state)
+{
+    struct world *w = *state;
+    struct hfd_history_list list;
+
+    create_and_finish(w, body_no_pool);
+    for (int i = 0; i < 60; i++) {
+        (void)put(w, i % 2 == 0 ? BODY("b", "") : body_no_pool);
+        wait_s(w, 1);
+        world_succeed_all(w, ID);
+        wait_s(w, 1);
+    }
+    list = scene_history_rows(w, ID);
+    assert_int_equal(list.count, 100);
+    assert_int_equal(list.rows[0].seq, 22);
+    assert_int_equal(list.rows[99].seq, 121);
+    assert_true(hfd_slice_is(list.rows[99].what, "ready"));
+    (void)del(w);
+    world_succeed_all(w, ID);
+    assert_int_equal(scene_history_rows(w, ID).count, 0);
+}
+
+/* Whatever happens in a resource's life stands in its history, in order, and is there after a restart. */
+static void history_of_a_life(void **state)
+{
+    struct world *w = *state;
+
+    create_and_finish(w, body_a);
+    (void)put(w, body_b);
+    (void)put(w, BODY("c", POOL));
+    wait_s(w, 1);
+    world_succeed_all(w, ID);
+    wait_s(w, 1);
+    scene_force_delete(w, HFD_KIND_CLUSTER, scene_cluster(w, "c-one"));
+    (void)put(w, body_a);
+    (void)del(w);
+    wait_s(w, 3600);
+    (void)del(w);
+    world_restart(w);
+    assert_string_equal(scene_history(w, ID),
+                        "creating>ready ready 1; ready>updating update 2; updating>updating retarget 3; updating>ready ready 3; "
+                        "ready>failed failed 4; failed>creating retry 1; creating>deleting delete 1; deleting>deleting delete 2; ");
+}
+
+int main(void)
+{
+#define TEST(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
+    const struct CMUnitTest tests[] = {
+        TEST(all_parts_ready),
+        TEST(a_nodepool_lags),
+        TEST(ready_at_an_older_generation),
+        TEST(adapters_at_mixed_generations),
+        TEST(a_stale_report),
+        TEST(an_adapter_does_not_know),
+        TEST(a_nodepool_leaves),
+        TEST(an_adapter_gives_up),
+        TEST(a_nodepool_fails_alone),
+        TEST(a_transient_reason),
+        TEST(an_adapter_is_not_well_itself),
+        TEST(gave_up_before_this_attempt),
+        TEST(a_failed_create_is_deleted),
+        TEST(an_adapter_never_reports),
+        TEST(late_and_then_ready),
+        TEST(a_late_update_is_tried_again),
+        TEST(a_deadline_of_its_kind),
+        TEST(degraded_then_well),
+        TEST(a_nodepool_is_degraded),
+        TEST(gave_up_when_ready),
+        TEST(changed_by_somebody_else),
+        TEST(degraded_until_healthy),
+        TEST(removed_in_hyperfleet),
+        TEST(removed_and_then_deleted),
+        TEST(removed_while_it_is_made),
+        TEST(deleted_by_somebody_else),
+        TEST(waits_for_one_finalizer),
+        TEST(a_late_deletion),
+        TEST(history_is_bounded),
+        TEST(history_of_a_life),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

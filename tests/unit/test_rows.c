@@ -388,6 +388,7 @@ static void assert_resource_equal(const struct hfd_resource_row *a, const struct
     assert_slice(a->secrets, b->secrets);
     assert_true(a->created_us == b->created_us);
     assert_true(a->updated_us == b->updated_us);
+    assert_true(a->degraded == b->degraded);
 }
 
 /* A driver resource comes back whole; putting it again replaces every column; it goes with its parts. */
@@ -398,7 +399,7 @@ static void resource_row_is_replaced_whole(void **state)
         {S("g"), S("org/t"), HFD_KIND_CLUSTER, 1, S("i1"), S("c1"), S("d\0d"), S("r\0r"), S("k1"), 1, 2, 3, S("RES-104"), S("m1"), S("{}"),
          S("s\0s"), 4, 5, true},
         {S("g"), S("org/u"), HFD_KIND_NODEPOOL, 2, S("i2"), S("c2"), S("e"), S("q"), S("k2"), 6, 7, 8, S(""), S(""), S("{\"a\":1}"),
-         HFD_SLICE_NONE, 9, 10},
+         HFD_SLICE_NONE, 9, 10, false},
     };
     struct hfd_resource_row got;
 
@@ -418,6 +419,40 @@ static void resource_row_is_replaced_whole(void **state)
         assert_int_equal(hfd_part_row_by_fleet(&fx->tx, S("f"), &fx->mem, &part, NULL), HFD_OK);
         assert_slice(part.guresid, S("h"));
     }
+}
+
+/* History is numbered on for each resource alone, comes oldest first, keeps the newest, and goes with its resource. */
+static void history_keeps_the_newest(void **state)
+{
+    struct fixture *fx = *state;
+    struct hfd_history_list list;
+
+    for (int64_t i = 1; i <= 5; i++) {
+        const struct hfd_history_row row = {S("g"), 99, S("i1"), i * 10, 1, 3, S("ready"), i, S("why")};
+
+        assert_int_equal(hfd_history_row_add(&fx->tx, &row, 3, NULL), HFD_OK);
+    }
+    assert_int_equal(hfd_history_row_add(&fx->tx, &(struct hfd_history_row){.guresid = S("h"), .at_us = 7}, 3, NULL), HFD_OK);
+    assert_int_equal(hfd_history_row_list(&fx->tx, S("g"), &fx->mem, &list, NULL), HFD_OK);
+    assert_int_equal(list.count, 3);
+    for (size_t i = 0; i < 3; i++) {
+        assert_int_equal(list.rows[i].seq, 3 + i);
+        assert_int_equal(list.rows[i].at_us, 30 + 10 * i);
+    }
+    assert_slice(list.rows[2].guresid, S("g"));
+    assert_slice(list.rows[2].incarnation, S("i1"));
+    assert_int_equal(list.rows[2].from, 1);
+    assert_int_equal(list.rows[2].to, 3);
+    assert_slice(list.rows[2].what, S("ready"));
+    assert_int_equal(list.rows[2].generation, 5);
+    assert_slice(list.rows[2].text, S("why"));
+    assert_int_equal(hfd_resource_row_delete(&fx->tx, S("g"), NULL), HFD_OK);
+    assert_int_equal(hfd_history_row_list(&fx->tx, S("g"), &fx->mem, &list, NULL), HFD_OK);
+    assert_int_equal(list.count, 0);
+    assert_int_equal(hfd_history_row_list(&fx->tx, S("h"), &fx->mem, &list, NULL), HFD_OK);
+    assert_int_equal(list.count, 1);
+    assert_int_equal(list.rows[0].seq, 1);
+    assert_slice(list.rows[0].text, S(""));
 }
 
 /* Parts: the cluster first, then nodepools by name; replaced by key, removed one by one. */
@@ -499,6 +534,7 @@ int main(void)
         RULE(long_lists_grow),
         RULE(reports_keep_their_place),
         RULE(resource_row_is_replaced_whole),
+        RULE(history_keeps_the_newest),
         RULE(parts_come_cluster_first),
         RULE(damaged_rows_are_told),
     };

@@ -1,6 +1,6 @@
 /*
- * The outcome table of driver/core/README.md, row by row on a whole driver with time moved by hand: each test is named by its row, and
- * test_core_readme holds the two together.
+ * The outcome table of driver/core/README.md, row by row on a whole driver with time moved by hand: each test is named by its row, and the
+ * last test compares the two.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -609,41 +609,61 @@ static void history_of_a_life(void **state)
                         "ready>failed failed 4; failed>creating retry 1; creating>deleting delete 1; deleting>deleting delete 2; ");
 }
 
+/* clang-format off */
+#define ROWS(X) \
+    X(all_parts_ready) X(a_nodepool_lags) X(ready_at_an_older_generation) X(adapters_at_mixed_generations) \
+    X(a_stale_report) X(an_adapter_does_not_know) X(a_nodepool_leaves) X(an_adapter_gives_up) \
+    X(a_nodepool_fails_alone) X(a_transient_reason) X(an_adapter_is_not_well_itself) X(gave_up_before_this_attempt) \
+    X(a_failed_create_is_deleted) X(an_adapter_never_reports) X(late_and_then_ready) X(a_late_update_is_tried_again) \
+    X(a_deadline_of_its_kind) X(degraded_then_well) X(a_nodepool_is_degraded) X(gave_up_when_ready) \
+    X(changed_by_somebody_else) X(degraded_until_healthy) X(removed_in_hyperfleet) X(removed_and_then_deleted) \
+    X(removed_while_it_is_made) X(deleted_by_somebody_else) X(waits_for_one_finalizer) X(a_late_deletion)
+/* clang-format on */
+
+/* Each row of the table has its scenario here, and each scenario its row. */
+static void readme_has_the_rows(void **state)
+{
+#define NAME(f) #f,
+    static const char *const names[] = {ROWS(NAME)};
+#undef NAME
+    static char text[64 * 1024];
+    char path[4096], cell[80];
+    size_t rows = 0, len;
+    FILE *f;
+
+    (void)state;
+    (void)snprintf(path, sizeof(path), "%.*s../../driver/core/README.md", (int)(strrchr(__FILE__, '/') + 1 - __FILE__), __FILE__);
+    f = fopen(path, "re");
+    if (f == NULL)
+        skip();
+    len = fread(text, 1, sizeof(text) - 1, f);
+    (void)fclose(f);
+    assert_true(len < sizeof(text) - 1);
+    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+        (void)snprintf(cell, sizeof(cell), "\n| `%s` |", names[i]);
+        if (strstr(text, cell) == NULL)
+            fail_msg("the table has no row %s", names[i]);
+    }
+    for (const char *at = strstr(text, "## The outcome table"); at != NULL && (at = strstr(at, "\n| `")) != NULL; at++) {
+        if (strstr(text, "## Decisions") < at)
+            break;
+        rows++;
+    }
+    assert_int_equal(rows, sizeof(names) / sizeof(names[0]));
+}
+
 int main(void)
 {
 #define TEST(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
+#define ROW_(f) TEST(f),
+    /* clang-format off */
     const struct CMUnitTest tests[] = {
-        TEST(all_parts_ready),
-        TEST(a_nodepool_lags),
-        TEST(ready_at_an_older_generation),
-        TEST(adapters_at_mixed_generations),
-        TEST(a_stale_report),
-        TEST(an_adapter_does_not_know),
-        TEST(a_nodepool_leaves),
-        TEST(an_adapter_gives_up),
-        TEST(a_nodepool_fails_alone),
-        TEST(a_transient_reason),
-        TEST(an_adapter_is_not_well_itself),
-        TEST(gave_up_before_this_attempt),
-        TEST(a_failed_create_is_deleted),
-        TEST(an_adapter_never_reports),
-        TEST(late_and_then_ready),
-        TEST(a_late_update_is_tried_again),
-        TEST(a_deadline_of_its_kind),
-        TEST(degraded_then_well),
-        TEST(a_nodepool_is_degraded),
-        TEST(gave_up_when_ready),
-        TEST(changed_by_somebody_else),
-        TEST(degraded_until_healthy),
-        TEST(removed_in_hyperfleet),
-        TEST(removed_and_then_deleted),
-        TEST(removed_while_it_is_made),
-        TEST(deleted_by_somebody_else),
-        TEST(waits_for_one_finalizer),
-        TEST(a_late_deletion),
+        ROWS(ROW_)
         TEST(history_is_bounded),
         TEST(history_of_a_life),
+        cmocka_unit_test(readme_has_the_rows),
     };
+    /* clang-format on */
 
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

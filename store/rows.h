@@ -28,6 +28,9 @@ struct hfd_fleet_row {
     hfd_slice created_by, updated_by, deleted_by;
 };
 
+/* The label whose value is another one for each cluster. Lists by it are short, so that their totals are not kept. */
+#define HFD_FLEET_LABEL_UNIQUE "humanitec_guresid"
+
 /* What lists find a resource by, besides its own columns. Texts are borrowed. */
 struct hfd_fleet_label {
     hfd_slice key, value;

@@ -111,7 +111,7 @@ hfd_rc hfd_fleet_row_insert(struct hfd_txn *tx, const struct hfd_fleet_row *row,
     hfd_stmt_text(st, 14, hfd_row_some(row->updated_by));
     hfd_stmt_text(st, 15, hfd_row_some(row->deleted_by));
     rc = hfd_stmt_run(st, NULL, err);
-    return rc == HFD_OK ? hfd_fleet_count_add(tx, row->kind, HFD_SLICE(""), HFD_SLICE(""), 1, err) : rc;
+    return rc == HFD_OK ? hfd_fleet_count_up(tx, &(struct hfd_count_key){.kind = row->kind}, err) : rc;
 }
 
 hfd_rc hfd_fleet_row_update(struct hfd_txn *tx, const struct hfd_fleet_row *row, struct hfd_err *err)
@@ -169,7 +169,7 @@ hfd_rc hfd_fleet_row_delete(struct hfd_txn *tx, hfd_slice id, struct hfd_err *er
     }
     hfd_stmt_done(st);
     (void)more; /* an id is of one row */
-    return rc == HFD_OK && kind != 0 ? hfd_fleet_count_add(tx, (enum hfd_kind)kind, HFD_SLICE(""), HFD_SLICE(""), -1, err) : rc;
+    return rc == HFD_OK && kind != 0 ? hfd_fleet_count_down(tx, &(struct hfd_count_key){.kind = (enum hfd_kind)kind}, err) : rc;
 }
 
 hfd_rc hfd_fleet_row_by_name(struct hfd_txn *tx, enum hfd_kind kind, hfd_slice owner_id, hfd_slice name, struct hfd_arena *mem,

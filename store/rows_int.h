@@ -38,9 +38,31 @@ static inline hfd_slice hfd_row_some(hfd_slice v)
     return v.p != NULL ? v : HFD_SLICE("");
 }
 
-/** Adds to the kept count of a kind's resources (type and status empty), or of those with a condition. */
-HFD_MUST_CHECK hfd_rc hfd_fleet_count_add(struct hfd_txn *tx, enum hfd_kind kind, hfd_slice type, hfd_slice status, int64_t by,
-                                          struct hfd_err *err);
+/** The lists whose totals are kept: what fleet_count's columns say. */
+enum hfd_count_field {
+    HFD_COUNT_ALL = 0, /* name and value are empty */
+    HFD_COUNT_CONDITION = 1,
+    HFD_COUNT_LABEL = 2
+};
+
+struct hfd_count_key {
+    enum hfd_kind kind;
+    enum hfd_count_field field;
+    hfd_slice name, value;
+};
+
+/** Counts one resource more, or one less. */
+HFD_MUST_CHECK hfd_rc hfd_fleet_count_up(struct hfd_txn *tx, const struct hfd_count_key *key, struct hfd_err *err);
+HFD_MUST_CHECK hfd_rc hfd_fleet_count_down(struct hfd_txn *tx, const struct hfd_count_key *key, struct hfd_err *err);
+
+/**
+ * Whether totals by this label are kept. Those of HFD_FLEET_LABEL_UNIQUE are not: each value is of one cluster and its nodepools, quickly
+ * counted, and would cost every resource a row of its own.
+ */
+static inline bool hfd_label_is_counted(hfd_slice key)
+{
+    return !hfd_slice_is(key, HFD_FLEET_LABEL_UNIQUE);
+}
 
 /** Gets a statement for writing; asserts that the transaction may. */
 HFD_MUST_CHECK hfd_rc hfd_row_write(struct hfd_txn *tx, const char *sql, struct hfd_stmt **out, struct hfd_err *err);

@@ -424,20 +424,32 @@ static void add_order(struct hfd_sql *q, const struct plan *plan)
     hfd_buf_addf(&q->text, "%s DESC, %s DESC", q->at, q->id);
 }
 
-/* The total of all, or of one condition, is kept; false where it must be counted. */
+/* The total of all, or by one condition or label alone, is kept; false where it must be counted. */
 static bool kept_total(struct hfd_sql *q, const struct plan *plan)
 {
     const struct hfd_filter *only = plan->parts.count == 1 ? plan->parts.items[0] : NULL;
-    const bool all = plan->parts.count == 0;
+    enum hfd_count_field field = HFD_COUNT_ALL;
 
-    if (!all && !(only != NULL && plan->drive.by == BY_CONDITION && driven_by(plan, only) && only->value_count == 1))
+    if (plan->parts.count > 1 || (only != NULL && !driven_by(plan, only)))
+        return false;
+    if (only != NULL && plan->drive.by == BY_CONDITION)
+        field = HFD_COUNT_CONDITION;
+    else if (only != NULL && plan->drive.by == BY_LABEL && hfd_label_is_counted(only->name))
+        field = HFD_COUNT_LABEL;
+    else if (only != NULL)
         return false;
     hfd_buf_lit(&q->text, "SELECT CAST(COALESCE(sum(n), 0) AS BIGINT) FROM fleet_count WHERE kind = ");
     hfd_sql_i64(q, plan->query->kind);
-    hfd_buf_lit(&q->text, " AND type = ");
-    hfd_sql_text(q, all ? HFD_SLICE("") : only->name);
-    hfd_buf_lit(&q->text, " AND status = ");
-    hfd_sql_text(q, all ? HFD_SLICE("") : only->values[0].text);
+    hfd_buf_lit(&q->text, " AND field = ");
+    hfd_sql_i64(q, field);
+    hfd_buf_lit(&q->text, " AND name = ");
+    hfd_sql_text(q, only != NULL ? only->name : HFD_SLICE(""));
+    hfd_buf_lit(&q->text, " AND value IN (");
+    if (only != NULL)
+        value_list(q, only);
+    else
+        hfd_sql_text(q, HFD_SLICE(""));
+    hfd_buf_addc(&q->text, ')');
     return true;
 }
 

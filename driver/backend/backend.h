@@ -10,7 +10,7 @@
 #include "driver/fleet/fleet.h"
 
 /** The label with the GUResID that every HyperFleet resource of ours carries. */
-#define HFD_GURESID_LABEL "humanitec_guresid"
+#define HFD_GURESID_LABEL HFD_FLEET_LABEL_UNIQUE
 
 /** What the upstream thread shall do about a driver resource. The numbers are stored. */
 enum hfd_backend_goal {

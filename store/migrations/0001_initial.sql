@@ -49,15 +49,17 @@ CREATE TABLE fleet_condition (
   ready_since_us      BIGINT,                -- last_updated_us where Ready is True: sentinels ask for the stale ones
   PRIMARY KEY (kind, type, status, created_us, fleet_id)
 ) /*sqlite: WITHOUT ROWID */;
--- Totals of lists that would be long to count: of a kind (type and status empty), and of a kind by condition.
-CREATE TABLE fleet_count (
-  kind   BIGINT NOT NULL,
-  type   TEXT   NOT NULL,
-  status TEXT   NOT NULL,
-  n      BIGINT NOT NULL,
-  PRIMARY KEY (kind, type, status)
-) /*sqlite: WITHOUT ROWID */;
 CREATE INDEX fleet_condition_ready ON fleet_condition (ready_since_us) WHERE ready_since_us IS NOT NULL;
+
+-- Totals of lists that would be long to count: of a kind, and of a kind by condition or by label. None is 0: its row is gone then.
+CREATE TABLE fleet_count (
+  kind  BIGINT NOT NULL,
+  field BIGINT NOT NULL,                     -- 0 the whole kind (name and value empty), 1 a condition, 2 a label
+  name  TEXT   NOT NULL,                     -- the condition's type, the label's key
+  value TEXT   NOT NULL,                     -- its status, its value
+  n     BIGINT NOT NULL,
+  PRIMARY KEY (kind, field, name, value)
+) /*sqlite: WITHOUT ROWID */;
 
 -- The last report of each adapter.
 CREATE TABLE report (

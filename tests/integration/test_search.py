@@ -324,6 +324,25 @@ class Moving(ListCase):
         self.fleet.make_ready(c)
         self.assertEqual(self.found(stale), [])
 
+    def test_totals_follow_every_change(self):
+        """The total of a list by label is right after each create, change of labels, deletion and forced deletion, nodepools apart."""
+        search, other = "labels.total_of='x'", "labels.total_of='y'"
+        totals = lambda: [self.ask(path, search=s, pageSize=1).json["total"] for path in ("/clusters", "/nodepools") for s in (search, other)]
+        self.assertEqual(totals(), [0, 0, 0, 0])
+        a, b = self.cluster(labels={"total_of": "x", "humanitec_guresid": "total-a"}), self.cluster(labels={"total_of": "x"})
+        self.pool(a, labels={"total_of": "y"})
+        self.assertEqual(totals(), [2, 0, 0, 1])
+        self.assertEqual(self.ask(search="labels.total_of in ('x','y','x')").json["total"], 2)
+        self.assertEqual(self.ask(search="labels.humanitec_guresid='total-a'").json["total"], 1)
+        self.assertEqual(self.client.patch(b["href"], {"labels": {"total_of": "y"}}).status, 200)
+        self.assertEqual(totals(), [1, 1, 0, 1])
+        self.assertEqual(self.client.patch(b["href"], {"labels": {}}).status, 200)
+        self.assertEqual(totals(), [1, 0, 0, 1])
+        self.assertEqual(self.client.delete(a["href"]).status, 202)
+        self.assertEqual(totals(), [1, 0, 0, 1])  # there until its adapters have finalized it
+        self.assertEqual(self.client.post(a["href"] + "/force-delete", {"reason": "test"}).status, 204)
+        self.assertEqual(totals(), [0, 0, 0, 0])
+
 
 if __name__ == "__main__":
     unittest.main()

@@ -27,7 +27,7 @@
 
 /* ---- a model of what is stored ---- */
 
-static const char *const label_keys[LABELS] = {"env", "region", "tier", "zone_1"};
+static const char *const label_keys[LABELS] = {"env", "humanitec_guresid", "region", "tier"};
 static const char *const label_values[] = {"", "a", "A", "ab", "b%", "b_", "b\\", "it's"};
 static const char *const condition_types[CONDITIONS] = {"Available", "DnsSuccessful", "Ready"};
 static const char *const statuses[] = {"True", "False"};
@@ -835,12 +835,12 @@ static void plans_use_the_indexes(void **state)
         {"labels.env='a'", BY_LABEL, HFD_KIND_CLUSTER},
         {"labels.env in ('a','b')", BY_LABEL, HFD_KIND_CLUSTER},
         {"labels.env='a' and spec.region='us'", BY_LABEL, HFD_KIND_CLUSTER},
-        {"labels.env='a' and not labels.region='b'", BY_LABEL, HFD_KIND_CLUSTER},
+        {"labels.env='a' and not labels.tier='b'", BY_LABEL, HFD_KIND_CLUSTER},
         {"labels.env='a' and (generation=1 or spec.region='us')", BY_LABEL, HFD_KIND_CLUSTER},
-        {"labels.env='a' and labels.region='b'", BY_LABEL, HFD_KIND_CLUSTER},
-        {"labels.env='a' or labels.region='b'", BY_LABEL, HFD_KIND_CLUSTER},
+        {"labels.env='a' and labels.tier='b'", BY_LABEL, HFD_KIND_CLUSTER},
+        {"labels.env='a' or labels.tier='b'", BY_LABEL, HFD_KIND_CLUSTER},
         {"labels.env='a' or name='alpha' and generation=1", BY_NAME, HFD_KIND_CLUSTER},
-        {"(labels.env='a' or labels.region='b') and generation=1", BY_LABEL, HFD_KIND_CLUSTER},
+        {"(labels.env='a' or labels.tier='b') and generation=1", BY_LABEL, HFD_KIND_CLUSTER},
         {"name='alpha'", BY_NAME, HFD_KIND_CLUSTER},
         {"name='alpha' and generation > 1", BY_NAME, HFD_KIND_NODEPOOL},
         {"name in ('alpha','beta','gamma','delta','x','y')", BY_NAME, HFD_KIND_CLUSTER},
@@ -878,6 +878,81 @@ static void plans_use_the_indexes(void **state)
             hfd_sql_fini(&sql.total);
         }
     }
+}
+
+/* Totals by one condition or by one label's values are read, not counted, but for the label that has another value for each cluster. */
+static void common_totals_are_kept(void **state)
+{
+    static const struct {
+        const char *query;
+        bool kept;
+    } cases[] = {
+        {"", true},
+        {"labels.env='a'", true},
+        {"labels.env in ('a','b%','a','none')", true},
+        {"labels.humanitec_guresid='a'", false},
+        {"status.conditions.Ready='True'", true},
+        {"labels.env='a' and labels.tier='b'", false},
+        {"labels.env='a' or labels.tier='b'", false},
+        {"labels.env!='a'", false},
+        {"not labels.env='a'", false},
+        {"name='alpha'", false},
+        {"status.conditions.Ready.observed_generation=1", false},
+    };
+    struct fixture *fx = *state;
+
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        struct hfd_fleet_query q;
+
+        parse(fx, HFD_KIND_NODEPOOL, cases[i].query, &q);
+        if ((strstr(sql_of(fx, &q), "fleet_count") != NULL) != cases[i].kept)
+            fail_msg("the total of \"%s\" is %s", cases[i].query, cases[i].kept ? "counted" : "kept");
+        assert_pages(fx, &q);
+    }
+}
+
+static int64_t number_of(struct fixture *fx, const char *sql)
+{
+    struct hfd_stmt *st;
+    int64_t v;
+    bool row;
+
+    ok(fx, hfd_db_prepare_once(fx->db, S(sql), &st, &fx->err));
+    ok(fx, hfd_stmt_step(st, &row, &fx->err));
+    assert_true(row);
+    v = hfd_stmt_col_i64(st, 0);
+    hfd_stmt_done(st);
+    return v;
+}
+
+/* Kept totals are what counting gives, after inserts, changes and removals; what nobody has any more has no row, in the end nothing has. */
+static void kept_totals_are_what_is_there(void **state)
+{
+    static const char counted[] =
+        "SELECT kind, 0, '', '', count(*) FROM fleet GROUP BY kind UNION ALL"
+        " SELECT kind, 1, type, status, count(*) FROM fleet_condition GROUP BY kind, type, status UNION ALL"
+        " SELECT kind, 2, key, value, count(*) FROM fleet_label WHERE key <> 'humanitec_guresid' GROUP BY kind, key, value";
+    const struct hfd_fleet_keys none = {0};
+    struct fixture *fx = *state;
+    char sql[1024];
+
+    assert_true(number_of(fx, "SELECT count(*) FROM fleet_count WHERE field = 2") > 10);
+    (void)snprintf(sql, sizeof(sql), "SELECT count(*) FROM (%s EXCEPT SELECT kind, field, name, value, n FROM fleet_count) x", counted);
+    assert_int_equal(number_of(fx, sql), 0);
+    (void)snprintf(sql, sizeof(sql), "SELECT count(*) FROM (SELECT kind, field, name, value, n FROM fleet_count EXCEPT SELECT * FROM (%s) y) x",
+                   counted);
+    assert_int_equal(number_of(fx, sql), 0);
+    for (size_t i = 0; i < RESOURCES; i++) {
+        const struct hfd_fleet_row row = row_of(fx, &fx->all[i]);
+        const struct hfd_fleet_keys was = keys_of(fx, &fx->all[i]);
+
+        if (fx->all[i].gone)
+            continue;
+        ok(fx, hfd_fleet_keys_put(&fx->tx, &row, &was, &none, &fx->err));
+        ok(fx, hfd_fleet_row_delete(&fx->tx, row.id, &fx->err));
+        hfd_arena_fini(&fx->mem);
+    }
+    assert_int_equal(number_of(fx, "SELECT count(*) FROM fleet_count"), 0);
 }
 
 /* One label, name, condition or owner, and the plain list: the page comes from the index as it stands, and nothing is sorted. */
@@ -1076,6 +1151,8 @@ int main(void)
         cmocka_unit_test(longest_queries_run),
         cmocka_unit_test(out_of_memory_is_told),
         cmocka_unit_test(injections_are_values),
+        cmocka_unit_test(common_totals_are_kept),
+        cmocka_unit_test(kept_totals_are_what_is_there), /* removes everything */
     };
     static const struct CMUnitTest empty[] = {
         cmocka_unit_test(plans_use_the_indexes),

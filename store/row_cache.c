@@ -36,6 +36,8 @@ static const size_t texts[] = {
     offsetof(struct hfd_resource_row, fail_message),
     offsetof(struct hfd_resource_row, output),
     offsetof(struct hfd_resource_row, secrets),
+    offsetof(struct hfd_resource_row, op_milestones),
+    offsetof(struct hfd_resource_row, op_plan),
 };
 #define TEXTS (sizeof(texts) / sizeof(texts[0]))
 

@@ -75,6 +75,10 @@ struct hfd_resource_row {
     hfd_slice secrets;
     int64_t created_us, updated_us;
     bool degraded; /* since it was healthy last */
+    int op;                  /* enum hfd_op: the last operation */
+    int64_t op_size;         /* hfd_past_key.size */
+    hfd_slice op_milestones; /* hfd_past_row.milestones, while it goes on */
+    hfd_slice op_plan;       /* hfd_plan_format; not empty = an operation that is not in the past yet */
 };
 
 /** Something that happened to a driver resource. */
@@ -92,6 +96,32 @@ struct hfd_history_row {
 struct hfd_history_list {
     struct hfd_history_row *rows;
     size_t count;
+};
+
+/* Operations that are alike. */
+struct hfd_past_key {
+    enum hfd_kind kind;
+    int op;       /* enum hfd_op */
+    int64_t size; /* how many parts, in binary digits */
+};
+
+/* An operation that ended. */
+struct hfd_past_row {
+    int64_t size;
+    int64_t took_us;
+    int ending;           /* enum hfd_ending */
+    hfd_slice milestones; /* "c/dns=61000 n/validation=65000": milliseconds since the start */
+};
+
+struct hfd_past_list {
+    struct hfd_past_row *rows;
+    size_t count;
+};
+
+/* What the past says of an operation that starts, under these settings. */
+struct hfd_forecast_row {
+    int64_t prior_us, deadline_us;
+    hfd_slice plan;
 };
 
 struct hfd_part_row {
@@ -187,5 +217,18 @@ HFD_MUST_CHECK hfd_rc hfd_part_row_by_fleet(struct hfd_txn *tx, hfd_slice fleet_
                                             struct hfd_err *err);
 HFD_MUST_CHECK hfd_rc hfd_part_row_put(struct hfd_txn *tx, const struct hfd_part_row *row, struct hfd_err *err);
 HFD_MUST_CHECK hfd_rc hfd_part_row_delete(struct hfd_txn *tx, hfd_slice guresid, hfd_slice fleet_id, struct hfd_err *err);
+
+/* Past operations */
+/** Adds an operation, removes those of its key behind the newest `keep`, and the forecasts that do not know it yet. row->size is not used. */
+HFD_MUST_CHECK hfd_rc hfd_past_row_add(struct hfd_txn *tx, const struct hfd_past_key *key, int64_t ended_us, const struct hfd_past_row *row,
+                                       int64_t keep, struct hfd_err *err);
+/** At most `limit`: those of the key, then those of other sizes, each the newest first. */
+HFD_MUST_CHECK hfd_rc hfd_past_row_list(struct hfd_txn *tx, const struct hfd_past_key *key, int64_t limit, struct hfd_arena *mem,
+                                        struct hfd_past_list *out, struct hfd_err *err);
+HFD_MUST_CHECK hfd_rc hfd_forecast_row_get(struct hfd_txn *tx, const struct hfd_past_key *key, struct hfd_arena *mem,
+                                           struct hfd_forecast_row *out, struct hfd_err *err); /* HFD_NOT_FOUND */
+/** Inserts or replaces. */
+HFD_MUST_CHECK hfd_rc hfd_forecast_row_put(struct hfd_txn *tx, const struct hfd_past_key *key, const struct hfd_forecast_row *row,
+                                           struct hfd_err *err);
 
 #endif

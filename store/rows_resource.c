@@ -4,20 +4,21 @@
 /* clang-format off */
 #define RESOURCE_COLUMNS \
     "guresid, type, kind, state, incarnation, cluster_id, digest, raw_digest, cookie, op_started_us, op_estimate_us, " \
-    "op_deadline_us, fail_code, fail_message, output, secrets, created_us, updated_us, degraded"
+    "op_deadline_us, fail_code, fail_message, output, secrets, created_us, updated_us, degraded, op, op_size, op_milestones, op_plan"
 
 static const char sql_resource_get[] =
     "SELECT " RESOURCE_COLUMNS " FROM resource WHERE guresid = ?1";
 static const char sql_resource_put[] =
     "INSERT INTO resource (" RESOURCE_COLUMNS ")"
-    " VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19)"
+    " VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20, ?21, ?22, ?23)"
     " ON CONFLICT (guresid) DO UPDATE SET type = excluded.type, kind = excluded.kind, state = excluded.state,"
     " incarnation = excluded.incarnation, cluster_id = excluded.cluster_id, digest = excluded.digest,"
     " raw_digest = excluded.raw_digest, cookie = excluded.cookie, op_started_us = excluded.op_started_us,"
     " op_estimate_us = excluded.op_estimate_us, op_deadline_us = excluded.op_deadline_us,"
     " fail_code = excluded.fail_code, fail_message = excluded.fail_message, output = excluded.output,"
     " secrets = excluded.secrets, created_us = excluded.created_us, updated_us = excluded.updated_us,"
-    " degraded = excluded.degraded";
+    " degraded = excluded.degraded, op = excluded.op, op_size = excluded.op_size, op_milestones = excluded.op_milestones,"
+    " op_plan = excluded.op_plan";
 static const char sql_resource_delete[] =
     "DELETE FROM resource WHERE guresid = ?1";
 static const char sql_resource_delete_parts[] =
@@ -51,12 +52,12 @@ static const char sql_part_delete[] =
 
 /* ---- driver resources ---- */
 
-static int read_state(struct hfd_row_in *in)
+static int read_enum(struct hfd_row_in *in)
 {
-    const int64_t state = hfd_row_i64(in);
+    const int64_t v = hfd_row_i64(in);
 
-    in->bad = in->bad || state < 0 || state > INT32_MAX; /* its names are the domain's */
-    return (int)state;
+    in->bad = in->bad || v < 0 || v > INT32_MAX; /* its names are the domain's */
+    return (int)v;
 }
 
 static void read_resource(struct hfd_row_in *in, void *out)
@@ -66,7 +67,7 @@ static void read_resource(struct hfd_row_in *in, void *out)
     row->guresid = hfd_row_text(in);
     row->type = hfd_row_text(in);
     row->kind = hfd_row_kind(in);
-    row->state = read_state(in);
+    row->state = read_enum(in);
     row->incarnation = hfd_row_text(in);
     row->cluster_id = hfd_row_text(in);
     row->digest = hfd_row_text(in);
@@ -82,6 +83,10 @@ static void read_resource(struct hfd_row_in *in, void *out)
     row->created_us = hfd_row_i64(in);
     row->updated_us = hfd_row_i64(in);
     row->degraded = hfd_row_i64(in) != 0;
+    row->op = read_enum(in);
+    row->op_size = hfd_row_i64(in);
+    row->op_milestones = hfd_row_text(in);
+    row->op_plan = hfd_row_text(in);
 }
 
 hfd_rc hfd_resource_row_get(struct hfd_txn *tx, hfd_slice guresid, struct hfd_arena *mem, struct hfd_resource_row *out,
@@ -142,6 +147,10 @@ hfd_rc hfd_resource_row_put(struct hfd_txn *tx, const struct hfd_resource_row *r
     hfd_stmt_i64(st, 17, row->created_us);
     hfd_stmt_i64(st, 18, row->updated_us);
     hfd_stmt_i64(st, 19, row->degraded);
+    hfd_stmt_i64(st, 20, row->op);
+    hfd_stmt_i64(st, 21, row->op_size);
+    hfd_stmt_text(st, 22, hfd_row_some(row->op_milestones));
+    hfd_stmt_text(st, 23, hfd_row_some(row->op_plan));
     return hfd_stmt_run(st, NULL, err);
 }
 
@@ -176,8 +185,8 @@ static void read_history(struct hfd_row_in *in, void *out)
     row->seq = hfd_row_i64(in);
     row->incarnation = hfd_row_text(in);
     row->at_us = hfd_row_i64(in);
-    row->from = read_state(in);
-    row->to = read_state(in);
+    row->from = read_enum(in);
+    row->to = read_enum(in);
     row->what = hfd_row_text(in);
     row->generation = hfd_row_i64(in);
     row->text = hfd_row_text(in);

@@ -53,7 +53,7 @@ double hfd_log_s(double s)
     return log(s < 0.1 ? 0.1 : s);
 }
 
-static const struct hfd_milestone *find(const struct hfd_milestones *all, hfd_slice name)
+const struct hfd_milestone *hfd_milestone_find(const struct hfd_milestones *all, hfd_slice name)
 {
     for (size_t i = 0; i < all->count; i++)
         if (hfd_slice_eq(all->items[i].name, name))
@@ -74,7 +74,7 @@ static double project(const struct hfd_past *past, int64_t at_us, enum reading h
 
     if (ours == NULL)
         return seconds(at_us);
-    theirs = find(&past->milestones, ours->name);
+    theirs = hfd_milestone_find(&past->milestones, ours->name);
     if (theirs == NULL)
         return -1;
     switch (how) {
@@ -97,7 +97,7 @@ static double project(const struct hfd_past *past, int64_t at_us, enum reading h
  */
 static double likeness(const struct hfd_past *past, enum reading how, const struct hfd_milestone *ours)
 {
-    const struct hfd_milestone *theirs = ours != NULL ? find(&past->milestones, ours->name) : NULL;
+    const struct hfd_milestone *theirs = ours != NULL ? hfd_milestone_find(&past->milestones, ours->name) : NULL;
     double far;
 
     if (theirs == NULL)
@@ -167,13 +167,20 @@ static struct view known(const struct hfd_estimate_input *in)
     return v;
 }
 
+bool hfd_estimate_is_news(const struct hfd_estimate_input *in, size_t from)
+{
+    const struct view v = known(in);
+
+    return v.milestone != NULL && v.milestone >= in->milestones->items + from;
+}
+
 /* What will be news: the milestone that is still to come and tells most. */
 static struct view expected(const struct hfd_estimate_input *in, double spread_now)
 {
     struct view v = {.spread = spread_now * NEWS_GAIN};
 
     for (size_t i = 0; in->past_count > 0 && i < in->past[0].milestones.count && isfinite(spread_now); i++)
-        if (find(in->milestones, in->past[0].milestones.items[i].name) == NULL)
+        if (hfd_milestone_find(in->milestones, in->past[0].milestones.items[i].name) == NULL)
             look(in, &in->past[0].milestones.items[i], &v);
     return v;
 }
@@ -186,7 +193,7 @@ static void add(struct hfd_guesses *g, struct hfd_guess guess)
 
 static void add_past(const struct hfd_past *past, const struct view *now, const struct view *news, double weight, struct hfd_guesses *g)
 {
-    const struct hfd_milestone *theirs = news->milestone != NULL ? find(&past->milestones, news->milestone->name) : NULL;
+    const struct hfd_milestone *theirs = news->milestone != NULL ? hfd_milestone_find(&past->milestones, news->milestone->name) : NULL;
     const double s = project(past, past->took_us, now->how, now->milestone);
     const double news_s = theirs != NULL ? project(past, theirs->at_us, now->how, now->milestone) : -1;
 

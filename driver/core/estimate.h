@@ -22,6 +22,9 @@ struct hfd_milestones {
     size_t count;
 };
 
+/** The milestone of that name, or NULL. */
+const struct hfd_milestone *hfd_milestone_find(const struct hfd_milestones *all, hfd_slice name);
+
 enum hfd_ending {
     HFD_ENDING_DONE,
     HFD_ENDING_FAILED,
@@ -58,6 +61,9 @@ struct hfd_plan {
     struct hfd_plan_step steps[HFD_PLAN_MAX];
     size_t count;
 };
+
+/** Whether the milestones from `from` on change what is known: the one that tells most is among them. Others are no reason to plan anew. */
+bool hfd_estimate_is_news(const struct hfd_estimate_input *in, size_t from);
 
 /** Plans the polls from elapsed_us to the deadline; the last step is the deadline unless there are too many. Empty when the deadline has passed. */
 void hfd_estimate_plan(const struct hfd_estimate_input *in, struct hfd_plan *out);

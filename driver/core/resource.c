@@ -9,6 +9,7 @@
 #include "driver/base/check.h"
 #include "driver/core/history.h"
 #include "driver/core/parts.h"
+#include "driver/core/past.h"
 
 #define INCARNATION_BYTES 8
 
@@ -134,7 +135,7 @@ static hfd_rc judge(struct hfd_txn *tx, const struct hfd_driver *d, const struct
 static bool row_equal(const struct hfd_resource_row *a, const struct hfd_resource_row *b)
 {
     return a->state == b->state && a->updated_us == b->updated_us && hfd_slice_eq(a->output, b->output) &&
-           hfd_slice_eq(a->secrets, b->secrets);
+           hfd_slice_eq(a->secrets, b->secrets) && hfd_slice_eq(a->op_milestones, b->op_milestones);
 }
 
 static bool any_exists(const struct hfd_parts *parts)
@@ -187,6 +188,8 @@ static hfd_rc observe(void *ctx, struct hfd_txn *tx, enum hfd_fleet_change what,
     rc = hfd_parts_load(tx, row.guresid, mem, &parts, err);
     if (rc == HFD_OK)
         rc = judge(tx, d, &parts, now_us, mem, &row, err);
+    if (rc == HFD_OK)
+        rc = hfd_past_follow(tx, d, &parts, now_us, mem, &row, err);
     if (rc != HFD_OK || row_equal(&row, &before))
         return rc;
     if (row.state == HFD_STATE_ABSENT)
@@ -214,13 +217,25 @@ static enum hfd_op op_of(const struct hfd_resource_row *row)
     return row->state == HFD_STATE_UPDATING ? HFD_OP_UPDATE : HFD_OP_CREATE;
 }
 
-static void start_op(const struct hfd_driver *d, enum hfd_op op, int64_t now_us, struct hfd_resource_row *row)
+/* Moves a row into a new operation on these parts. */
+static hfd_rc start_op(struct hfd_txn *tx, const struct hfd_call *call, enum hfd_op op, const struct hfd_parts *parts,
+                       struct hfd_resource_row *row, struct hfd_err *err)
 {
+    static const enum hfd_state to[HFD_OP_COUNT] = {HFD_STATE_CREATING, HFD_STATE_UPDATING, HFD_STATE_DELETING};
+    const struct hfd_driver *d = call->driver;
+    const int64_t now_us = call->now_us;
+    hfd_rc rc = hfd_past_leave(tx, now_us, row, err);
+
+    if (rc != HFD_OK)
+        return rc;
+    row->state = (int)to[op];
+    row->op = (int)op;
     row->op_started_us = now_us;
     row->op_estimate_us = now_us + d->estimate_us[row->kind][op];
     row->op_deadline_us = now_us + d->deadline_us[row->kind][op];
     row->fail_code = row->fail_message = HFD_SLICE_NONE;
     row->updated_us = now_us;
+    return hfd_past_begin(tx, d, parts, call->mem, row, err);
 }
 
 /* A late deletion goes on: what is unfinished is told, and not kept. */
@@ -236,6 +251,18 @@ static hfd_rc answer_late(struct hfd_txn *tx, const struct hfd_call *call, const
     out->error = hfd_slice_of(o.code);
     out->message = o.message;
     return HFD_OK;
+}
+
+static struct hfd_hint hint_of(const struct hfd_resource_row *row, int64_t now_us)
+{
+    return hfd_hint_make(&(struct hfd_hint_input){
+        .status = op_status[op_of(row)],
+        .started_us = row->op_started_us,
+        .estimate_us = row->op_estimate_us,
+        .deadline_us = row->op_deadline_us,
+        .now_us = now_us,
+        .plan = row->op_plan,
+    });
 }
 
 /* The answer that a settled row gives, in the row's words. */
@@ -257,13 +284,7 @@ static hfd_rc answer(struct hfd_txn *tx, const struct hfd_call *call, const stru
         return late ? answer_late(tx, call, row, out, err) : HFD_OK;
     case HFD_ANSWER_HINT:
     case HFD_ANSWER_BUSY:
-        out->hint = hfd_hint_make(&(struct hfd_hint_input){
-            .status = op_status[op_of(row)],
-            .started_us = row->op_started_us,
-            .estimate_us = row->op_estimate_us,
-            .deadline_us = row->op_deadline_us,
-            .now_us = call->now_us,
-        });
+        out->hint = hint_of(row, call->now_us);
         return HFD_OK;
     case HFD_ANSWER_ABSENT:
         return HFD_OK;
@@ -279,13 +300,7 @@ static hfd_rc answer_put(struct hfd_txn *tx, const struct hfd_call *call, const 
 
     if (conflict) {
         /* A deletion past its deadline is still what stands in the way: say so with a hint, not with its error. */
-        out->hint = hfd_hint_make(&(struct hfd_hint_input){
-            .status = op_status[op_of(row)],
-            .started_us = row->op_started_us,
-            .estimate_us = row->op_estimate_us,
-            .deadline_us = row->op_deadline_us,
-            .now_us = call->now_us,
-        });
+        out->hint = hint_of(row, call->now_us);
         out->answer = HFD_ANSWER_BUSY;
         out->decided = true;
         rc = HFD_OK;
@@ -450,24 +465,26 @@ static hfd_rc take_digests(const struct hfd_call *call, struct hfd_resource_row 
 }
 
 /* The parts are made; now the row, its cookie, and at once what the parts already say. */
-static hfd_rc commit_put(struct hfd_txn *tx, const struct hfd_call *call, enum hfd_state to, bool new_cookie, struct hfd_resource_row *row,
+static hfd_rc commit_put(struct hfd_txn *tx, const struct hfd_call *call, enum hfd_op op, bool new_cookie, struct hfd_resource_row *row,
                          struct hfd_answer_doc *out, struct hfd_err *err)
 {
     const enum hfd_state from = (enum hfd_state)row->state;
     struct hfd_parts parts;
     hfd_rc rc;
 
-    row->state = (int)to;
-    start_op(call->driver, to == HFD_STATE_CREATING ? HFD_OP_CREATE : HFD_OP_UPDATE, call->now_us, row);
-    rc = take_digests(call, row, err);
+    rc = hfd_parts_load(tx, call->guresid, call->mem, &parts, err);
+    if (rc == HFD_OK)
+        rc = start_op(tx, call, op, &parts, row, err);
+    if (rc == HFD_OK)
+        rc = take_digests(call, row, err);
     if (rc == HFD_OK && new_cookie)
         rc = seal_cookie(tx, call, row, err);
-    if (rc == HFD_OK)
-        rc = hfd_parts_load(tx, call->guresid, call->mem, &parts, err);
     if (rc == HFD_OK)
         rc = hfd_history_moved(tx, from, row, generation_of(&parts), err);
     if (rc == HFD_OK)
         rc = judge(tx, call->driver, &parts, call->now_us, call->mem, row, err);
+    if (rc == HFD_OK)
+        rc = hfd_past_follow(tx, call->driver, &parts, call->now_us, call->mem, row, err);
     if (rc == HFD_OK)
         rc = hfd_resource_row_put(tx, row, err);
     if (rc == HFD_OK)
@@ -490,7 +507,7 @@ static hfd_rc put_new(struct hfd_txn *tx, const struct hfd_call *call, hfd_slice
     rc = new_incarnation(call, &row, err);
     if (rc == HFD_OK)
         rc = hfd_parts_apply(tx, call, adopt, &row, &made, err);
-    return rc == HFD_OK ? commit_put(tx, call, HFD_STATE_CREATING, true, &row, out, err) : rc;
+    return rc == HFD_OK ? commit_put(tx, call, HFD_OP_CREATE, true, &row, out, err) : rc;
 }
 
 /* Update, re-target and new attempt. */
@@ -517,7 +534,7 @@ static hfd_rc put_change(struct hfd_txn *tx, const struct hfd_call *call, bool s
     }
     if (rc != HFD_OK)
         return rc;
-    return commit_put(tx, call, was_ready && !anew ? HFD_STATE_UPDATING : HFD_STATE_CREATING, made || !same, row, out, err);
+    return commit_put(tx, call, was_ready && !anew ? HFD_OP_UPDATE : HFD_OP_CREATE, made || !same, row, out, err);
 }
 
 /* A call whose changes in HyperFleet the observer does not tell back: what they mean for this resource is judged once, at the end. */
@@ -604,12 +621,12 @@ static hfd_rc start_delete(struct hfd_txn *tx, const struct hfd_call *call, stru
     struct hfd_parts parts;
     hfd_rc rc;
 
-    row->state = HFD_STATE_DELETING;
-    start_op(call->driver, HFD_OP_DELETE, call->now_us, row);
-    /* First the row: the observer must find it deleting when the parts go. */
-    rc = hfd_resource_row_put(tx, row, err);
+    rc = hfd_parts_load(tx, call->guresid, call->mem, &parts, err);
     if (rc == HFD_OK)
-        rc = hfd_parts_load(tx, call->guresid, call->mem, &parts, err);
+        rc = start_op(tx, call, HFD_OP_DELETE, &parts, row, err);
+    /* First the row: the observer must find it deleting when the parts go. */
+    if (rc == HFD_OK)
+        rc = hfd_resource_row_put(tx, row, err);
     if (rc == HFD_OK)
         rc = hfd_history_moved(tx, from, row, generation_of(&parts), err);
     if (rc == HFD_OK)

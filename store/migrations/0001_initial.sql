@@ -96,7 +96,11 @@ CREATE TABLE resource (
   secrets         BLOB,                       -- resource.secrets, sealed
   created_us      BIGINT NOT NULL,
   updated_us      BIGINT NOT NULL,
-  degraded        BIGINT NOT NULL DEFAULT 0   -- 1 from Degraded until it is Healthy again
+  degraded        BIGINT NOT NULL DEFAULT 0,  -- 1 from Degraded until it is Healthy again
+  op              BIGINT NOT NULL DEFAULT 0,  -- enum hfd_op: the last one
+  op_size         BIGINT NOT NULL DEFAULT 0,  -- as past.size
+  op_milestones   TEXT   NOT NULL DEFAULT '', -- as past.milestones, while it goes on
+  op_plan         TEXT   NOT NULL DEFAULT ''  -- when polls pay; '' once the operation is in `past`
 );
 CREATE INDEX resource_cluster ON resource (cluster_id);
 
@@ -125,4 +129,27 @@ CREATE TABLE history (
   generation  BIGINT NOT NULL,               -- of its cluster or nodepool in HyperFleet
   text        TEXT   NOT NULL,
   PRIMARY KEY (guresid, seq)
+) /*sqlite: WITHOUT ROWID */;
+
+-- What hints are learned from: the newest operations that ended, of each key a bounded number.
+CREATE TABLE past (
+  kind       BIGINT NOT NULL,                -- as resource.kind
+  op         BIGINT NOT NULL,                -- enum hfd_op
+  size       BIGINT NOT NULL,                -- how many parts, in binary digits
+  ended_us   BIGINT NOT NULL,                -- rises within a key, even when the clock was set back
+  took_us    BIGINT NOT NULL,
+  ending     BIGINT NOT NULL,                -- enum hfd_ending
+  milestones TEXT   NOT NULL,                -- "c/dns=61000 n/validation=65000": adapters' parts, milliseconds since the start
+  PRIMARY KEY (kind, op, size, ended_us)
+) /*sqlite: WITHOUT ROWID */;
+
+-- What the past says of an operation that starts; made when it is first asked for, removed when the past changes.
+CREATE TABLE forecast (
+  kind        BIGINT NOT NULL,
+  op          BIGINT NOT NULL,
+  size        BIGINT NOT NULL,
+  prior_us    BIGINT NOT NULL,               -- the settings that it was made with
+  deadline_us BIGINT NOT NULL,
+  plan        TEXT   NOT NULL,
+  PRIMARY KEY (kind, op, size)
 ) /*sqlite: WITHOUT ROWID */;

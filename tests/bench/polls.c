@@ -174,10 +174,12 @@ static void hear(struct server *s, double now_s)
     const struct hfd_past all = past_of(s->o, s->tells);
 
     while (s->milestones.count < all.milestones.count && all.milestones.items[s->milestones.count].at_us <= us(now_s)) {
+        s->in.milestones = &s->milestones;
         s->in.elapsed_us = all.milestones.items[s->milestones.count].at_us;
         s->milestones.items[s->milestones.count] = all.milestones.items[s->milestones.count];
         s->milestones.count++;
-        plan(s);
+        if (hfd_estimate_is_news(&s->in, s->milestones.count - 1))
+            plan(s);
     }
 }
 

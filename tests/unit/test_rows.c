@@ -389,6 +389,10 @@ static void assert_resource_equal(const struct hfd_resource_row *a, const struct
     assert_true(a->created_us == b->created_us);
     assert_true(a->updated_us == b->updated_us);
     assert_true(a->degraded == b->degraded);
+    assert_int_equal(a->op, b->op);
+    assert_true(a->op_size == b->op_size);
+    assert_slice(a->op_milestones, b->op_milestones);
+    assert_slice(a->op_plan, b->op_plan);
 }
 
 /* A driver resource comes back whole; putting it again replaces every column; it goes with its parts. */
@@ -397,9 +401,9 @@ static void resource_row_is_replaced_whole(void **state)
     struct fixture *fx = *state;
     const struct hfd_resource_row rows[] = {
         {S("g"), S("org/t"), HFD_KIND_CLUSTER, 1, S("i1"), S("c1"), S("d\0d"), S("r\0r"), S("k1"), 1, 2, 3, S("RES-104"), S("m1"), S("{}"),
-         S("s\0s"), 4, 5, true},
+         S("s\0s"), 4, 5, true, 1, 2, S("c/dns=5"), S("1/2")},
         {S("g"), S("org/u"), HFD_KIND_NODEPOOL, 2, S("i2"), S("c2"), S("e"), S("q"), S("k2"), 6, 7, 8, S(""), S(""), S("{\"a\":1}"),
-         HFD_SLICE_NONE, 9, 10, false},
+         HFD_SLICE_NONE, 9, 10, false, 2, 3, S(""), S("")},
     };
     struct hfd_resource_row got;
 
@@ -493,6 +497,79 @@ static void parts_come_cluster_first(void **state)
     assert_int_equal(hfd_part_row_by_fleet(&fx->tx, S("f2"), &fx->mem, &part, NULL), HFD_NOT_FOUND);
 }
 
+static const struct hfd_past_key past_key = {HFD_KIND_CLUSTER, 1, 2};
+
+static void add_past(struct fixture *fx, const struct hfd_past_key *key, int64_t ended_us, int64_t took_us)
+{
+    const struct hfd_past_row row = {.took_us = took_us, .ending = 1, .milestones = S("c/dns=5")};
+
+    assert_int_equal(hfd_past_row_add(&fx->tx, key, ended_us, &row, 3, NULL), HFD_OK);
+}
+
+static struct hfd_past_list list_past(struct fixture *fx, int64_t limit)
+{
+    struct hfd_past_list list;
+
+    assert_int_equal(hfd_past_row_list(&fx->tx, &past_key, limit, &fx->mem, &list, NULL), HFD_OK);
+    return list;
+}
+
+/* Of each key the last operations are kept, in the order in which they were added even when the clock was set back. */
+static void past_keeps_the_last(void **state)
+{
+    static const int64_t times_us[] = {100, 200, 50, 50, 400};
+    struct fixture *fx = *state;
+    struct hfd_past_list list;
+
+    for (size_t i = 0; i < sizeof(times_us) / sizeof(times_us[0]); i++)
+        add_past(fx, &past_key, times_us[i], (int64_t)i);
+    list = list_past(fx, 100);
+    assert_int_equal(list.count, 3);
+    for (size_t i = 0; i < 3; i++)
+        assert_true(list.rows[i].took_us == (int64_t)(4 - i));
+    assert_true(list.rows[0].size == 2 && list.rows[0].ending == 1);
+    assert_slice(list.rows[0].milestones, S("c/dns=5"));
+}
+
+/* Behind those of the key come those of other sizes, but none of another kind or operation. */
+static void past_of_other_sizes(void **state)
+{
+    static const struct hfd_past_key others[] = {
+        {HFD_KIND_CLUSTER, 1, 1}, {HFD_KIND_CLUSTER, 1, 7}, {HFD_KIND_CLUSTER, 2, 2}, {HFD_KIND_NODEPOOL, 1, 2}};
+    struct fixture *fx = *state;
+    struct hfd_past_list list;
+
+    add_past(fx, &past_key, 10, 0);
+    for (size_t i = 0; i < sizeof(others) / sizeof(others[0]); i++)
+        add_past(fx, &others[i], 20 + (int64_t)i, 1 + (int64_t)i);
+    list = list_past(fx, 100);
+    assert_int_equal(list.count, 3);
+    assert_true(list.rows[0].took_us == 0 && list.rows[1].took_us == 2 && list.rows[2].took_us == 1);
+    assert_int_equal(list_past(fx, 2).count, 2);
+}
+
+/* A forecast is replaced by key, and goes when an operation of its kind ends, whatever its size. */
+static void forecasts_go_with_the_past(void **state)
+{
+    static const struct hfd_past_key other_size = {HFD_KIND_CLUSTER, 1, 5}, other_op = {HFD_KIND_CLUSTER, 2, 2};
+    struct fixture *fx = *state;
+    struct hfd_forecast_row got;
+
+    assert_int_equal(hfd_forecast_row_get(&fx->tx, &past_key, &fx->mem, &got, NULL), HFD_NOT_FOUND);
+    for (int64_t i = 0; i < 2; i++) {
+        const struct hfd_forecast_row row = {.prior_us = i, .deadline_us = 10 + i, .plan = i == 0 ? S("1/2") : S("3/4")};
+
+        assert_int_equal(hfd_forecast_row_put(&fx->tx, &past_key, &row, NULL), HFD_OK);
+        assert_int_equal(hfd_forecast_row_get(&fx->tx, &past_key, &fx->mem, &got, NULL), HFD_OK);
+        assert_true(got.prior_us == row.prior_us && got.deadline_us == row.deadline_us);
+        assert_slice(got.plan, row.plan);
+    }
+    add_past(fx, &other_op, 1, 1);
+    assert_int_equal(hfd_forecast_row_get(&fx->tx, &past_key, &fx->mem, &got, NULL), HFD_OK);
+    add_past(fx, &other_size, 1, 1);
+    assert_int_equal(hfd_forecast_row_get(&fx->tx, &past_key, &fx->mem, &got, NULL), HFD_NOT_FOUND);
+}
+
 /* Rows that this program never wrote are called damaged, not read as something else. */
 static void damaged_rows_are_told(void **state)
 {
@@ -535,6 +612,9 @@ int main(void)
         RULE(reports_keep_their_place),
         RULE(resource_row_is_replaced_whole),
         RULE(history_keeps_the_newest),
+        RULE(past_keeps_the_last),
+        RULE(past_of_other_sizes),
+        RULE(forecasts_go_with_the_past),
         RULE(parts_come_cluster_first),
         RULE(damaged_rows_are_told),
     };

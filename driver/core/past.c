@@ -1,0 +1,276 @@
+/* See past.h. */
+#include "driver/core/past.h"
+
+#include "driver/base/clock.h"
+#include "driver/core/hint.h"
+
+#define TEXT_MAX_BYTES 8192u /* of a plan, and of milestones */
+#define US_PER_MS INT64_C(1000)
+
+static hfd_rc no_memory(struct hfd_err *err)
+{
+    return hfd_fail(err, HFD_NOMEM, "out of memory while planning an operation");
+}
+
+/* ---- milestones ---- */
+
+void hfd_milestones_parse(hfd_slice text, struct hfd_milestones *out)
+{
+    out->count = 0;
+    while (text.len > 0 && out->count < HFD_MILESTONES_MAX) {
+        const char *end = memchr(text.p, ' ', text.len);
+        const size_t len = end != NULL ? (size_t)(end - text.p) : text.len;
+        const char *eq = memchr(text.p, '=', len);
+        int64_t ms;
+
+        if (eq != NULL && hfd_parse_i64((hfd_slice){eq + 1, len - (size_t)(eq + 1 - text.p)}, 0, INT64_MAX / US_PER_MS, &ms, NULL) == HFD_OK)
+            out->items[out->count++] = (struct hfd_milestone){{text.p, (size_t)(eq - text.p)}, ms * US_PER_MS};
+        text.p += len + (end != NULL);
+        text.len -= len + (end != NULL);
+    }
+}
+
+static hfd_rc format_milestones(const struct hfd_milestones *m, struct hfd_arena *mem, hfd_slice *out, struct hfd_err *err)
+{
+    struct hfd_buf b;
+    hfd_slice text;
+    hfd_rc rc;
+
+    hfd_buf_init(&b, TEXT_MAX_BYTES);
+    for (size_t i = 0; i < m->count; i++) {
+        if (i > 0)
+            hfd_buf_addc(&b, ' ');
+        hfd_buf_add(&b, m->items[i].name);
+        hfd_buf_addc(&b, '=');
+        hfd_buf_i64(&b, m->items[i].at_us / US_PER_MS);
+    }
+    rc = hfd_buf_finish(&b, &text, err);
+    if (rc == HFD_OK) {
+        *out = hfd_arena_dup(mem, text);
+        rc = out->p != NULL ? HFD_OK : no_memory(err);
+    }
+    hfd_buf_fini(&b);
+    return rc;
+}
+
+/* Whether an adapter's last word on a part is that it has done what the operation wants of it. */
+static bool is_done(const struct hfd_part_view *part, hfd_slice adapter, bool removing)
+{
+    for (size_t i = 0; i < part->report_count; i++) {
+        const struct hfd_part_report *r = &part->reports[i];
+        const struct hfd_condition *c = hfd_condition_find(&r->conditions, removing ? HFD_SLICE("Finalized") : HFD_SLICE("Available"));
+
+        if (hfd_slice_eq(r->adapter, adapter))
+            return c != NULL && c->status == HFD_STATUS_TRUE && r->observed_generation >= part->wanted_generation;
+    }
+    return false;
+}
+
+/* Whether it has on all parts of a kind: one that is being removed waits for Finalized, one that is removed for nothing more. */
+static bool all_done(const struct hfd_parts *parts, enum hfd_kind kind, hfd_slice adapter, bool deleting)
+{
+    size_t count = 0;
+
+    for (size_t i = 0; i < parts->count; i++) {
+        const struct hfd_part_view *part = &parts->items[i].view;
+
+        if (part->kind != kind)
+            continue;
+        count++;
+        if (part->exists && (part->pending || !is_done(part, adapter, deleting || part->leaving)))
+            return false;
+    }
+    return count > 0;
+}
+
+/* Adds the milestones that the parts have come to and that `all` does not know. @return HFD_OK or HFD_NOMEM */
+static hfd_rc add_new(const struct hfd_driver *d, const struct hfd_parts *parts, bool deleting, int64_t at_us, struct hfd_arena *mem,
+                      struct hfd_milestones *all)
+{
+    for (int kind = HFD_KIND_CLUSTER; kind <= HFD_KIND_NODEPOOL; kind++) {
+        const struct hfd_adapter_names *required = &d->fleet.required[kind];
+
+        for (size_t i = 0; i < required->count && all->count < HFD_MILESTONES_MAX; i++) {
+            hfd_slice name;
+
+            if (!all_done(parts, (enum hfd_kind)kind, required->items[i], deleting))
+                continue;
+            name = hfd_arena_printf(mem, "%c/%.*s", kind == HFD_KIND_CLUSTER ? 'c' : 'n', HFD_SLICE_FMT(required->items[i]));
+            if (name.p == NULL)
+                return HFD_NOMEM;
+            if (hfd_milestone_find(all, name) == NULL)
+                all->items[all->count++] = (struct hfd_milestone){name, at_us};
+        }
+    }
+    return HFD_OK;
+}
+
+/* ---- plans ---- */
+
+static struct hfd_past_key key_of(const struct hfd_resource_row *row)
+{
+    return (struct hfd_past_key){row->kind, row->op, row->op_size};
+}
+
+static hfd_rc load_past(struct hfd_txn *tx, const struct hfd_past_key *key, struct hfd_arena *mem, struct hfd_estimate_input *in,
+                        struct hfd_err *err)
+{
+    struct hfd_past_list rows;
+    struct hfd_past *past;
+    hfd_rc rc = hfd_past_row_list(tx, key, HFD_PAST_MAX, mem, &rows, err);
+
+    if (rc != HFD_OK)
+        return rc;
+    past = hfd_arena_array(mem, rows.count + 1, sizeof(*past));
+    if (past == NULL)
+        return no_memory(err);
+    for (size_t i = 0; i < rows.count; i++) {
+        if (rows.rows[i].ending >= HFD_ENDING_COUNT)
+            continue;
+        past[in->past_count].took_us = rows.rows[i].took_us;
+        past[in->past_count].ending = (enum hfd_ending)rows.rows[i].ending;
+        past[in->past_count].size = rows.rows[i].size;
+        hfd_milestones_parse(rows.rows[i].milestones, &past[in->past_count].milestones);
+        in->past_count++;
+    }
+    in->past = past;
+    in->size = key->size;
+    return HFD_OK;
+}
+
+static hfd_rc make_plan(const struct hfd_estimate_input *in, struct hfd_arena *mem, hfd_slice *out, struct hfd_err *err)
+{
+    struct hfd_plan plan;
+    struct hfd_buf b;
+    hfd_slice text;
+    hfd_rc rc;
+
+    hfd_estimate_plan(in, &plan);
+    hfd_buf_init(&b, TEXT_MAX_BYTES);
+    hfd_plan_format(&b, &plan);
+    rc = hfd_buf_finish(&b, &text, err);
+    if (rc == HFD_OK) {
+        *out = hfd_arena_dup(mem, text);
+        rc = out->p != NULL ? HFD_OK : no_memory(err);
+    }
+    hfd_buf_fini(&b);
+    return rc;
+}
+
+static struct hfd_estimate_input input_of(const struct hfd_resource_row *row, const struct hfd_milestones *milestones)
+{
+    return (struct hfd_estimate_input){
+        .prior_us = row->op_estimate_us - row->op_started_us,
+        .deadline_us = row->op_deadline_us - row->op_started_us,
+        .milestones = milestones,
+    };
+}
+
+/* How many digits the number of parts has, in binary: 1, 2-3, 4-7, ... parts take about as long. */
+static int64_t size_of(const struct hfd_parts *parts)
+{
+    size_t count = 0;
+    int64_t digits = 0;
+
+    for (size_t i = 0; i < parts->count; i++)
+        count += parts->items[i].view.exists && !parts->items[i].view.leaving;
+    for (; count > 0; count /= 2)
+        digits++;
+    return digits;
+}
+
+/* ---- an operation ---- */
+
+hfd_rc hfd_past_begin(struct hfd_txn *tx, const struct hfd_driver *d, const struct hfd_parts *parts, struct hfd_arena *mem,
+                      struct hfd_resource_row *row, struct hfd_err *err)
+{
+    struct hfd_milestones done = {.count = 0};
+    struct hfd_estimate_input in = input_of(row, &done);
+    struct hfd_forecast_row f;
+    struct hfd_past_key key;
+    hfd_rc rc;
+
+    row->op_size = size_of(parts);
+    key = key_of(row);
+    rc = hfd_forecast_row_get(tx, &key, mem, &f, err);
+    if (rc == HFD_NOT_FOUND || (rc == HFD_OK && (f.prior_us != in.prior_us || f.deadline_us != in.deadline_us))) {
+        f = (struct hfd_forecast_row){.prior_us = in.prior_us, .deadline_us = in.deadline_us};
+        rc = load_past(tx, &key, mem, &in, err);
+        if (rc == HFD_OK)
+            rc = make_plan(&in, mem, &f.plan, err);
+        if (rc == HFD_OK)
+            rc = hfd_forecast_row_put(tx, &key, &f, err);
+    }
+    if (rc != HFD_OK)
+        return rc;
+    row->op_plan = f.plan;
+    /* What was done before tells nothing of this operation; at 0 it is not learned from. */
+    rc = add_new(d, parts, row->op == HFD_OP_DELETE, 0, mem, &done);
+    return rc == HFD_OK ? format_milestones(&done, mem, &row->op_milestones, err) : no_memory(err);
+}
+
+/* The operation goes on: are its parts further than they were? */
+static hfd_rc follow(struct hfd_txn *tx, const struct hfd_driver *d, const struct hfd_parts *parts, int64_t now_us, struct hfd_arena *mem,
+                     struct hfd_resource_row *row, struct hfd_err *err)
+{
+    struct hfd_milestones done = {.count = 0};
+    struct hfd_estimate_input in = input_of(row, &done);
+    const struct hfd_past_key key = key_of(row);
+    size_t known;
+    hfd_rc rc;
+
+    hfd_milestones_parse(row->op_milestones, &done);
+    known = done.count;
+    in.elapsed_us = now_us > row->op_started_us ? now_us - row->op_started_us : 0;
+    rc = add_new(d, parts, row->op == HFD_OP_DELETE, in.elapsed_us, mem, &done);
+    if (rc != HFD_OK)
+        return no_memory(err);
+    if (done.count == known || in.elapsed_us >= in.deadline_us)
+        return HFD_OK;
+    rc = format_milestones(&done, mem, &row->op_milestones, err);
+    if (rc == HFD_OK)
+        rc = load_past(tx, &key, mem, &in, err);
+    return rc == HFD_OK && hfd_estimate_is_news(&in, known) ? make_plan(&in, mem, &row->op_plan, err) : rc;
+}
+
+static hfd_rc end(struct hfd_txn *tx, enum hfd_ending ending, int64_t ended_us, struct hfd_resource_row *row, struct hfd_err *err)
+{
+    const struct hfd_past_key key = key_of(row);
+    const struct hfd_past_row past = {.took_us = ended_us - row->op_started_us, .ending = ending, .milestones = row->op_milestones};
+
+    row->op_plan = row->op_milestones = HFD_SLICE_NONE;
+    /* Nobody waited for one that ended as it began, and the clock was set back during one that took less than no time. */
+    return past.took_us > 0 ? hfd_past_row_add(tx, &key, ended_us, &past, HFD_PAST_MAX, err) : HFD_OK;
+}
+
+static bool goes_on(const struct hfd_resource_row *row)
+{
+    return row->state == HFD_STATE_CREATING || row->state == HFD_STATE_UPDATING || row->state == HFD_STATE_DELETING;
+}
+
+static enum hfd_ending ending_of(const struct hfd_resource_row *row)
+{
+    if (row->state != HFD_STATE_FAILED)
+        return HFD_ENDING_DONE;
+    return hfd_slice_is(row->fail_code, "RES-105") ? HFD_ENDING_LATE : HFD_ENDING_FAILED;
+}
+
+hfd_rc hfd_past_follow(struct hfd_txn *tx, const struct hfd_driver *d, const struct hfd_parts *parts, int64_t now_us, struct hfd_arena *mem,
+                       struct hfd_resource_row *row, struct hfd_err *err)
+{
+    if (row->op_plan.len == 0)
+        return HFD_OK;
+    return goes_on(row) ? follow(tx, d, parts, now_us, mem, row, err) : end(tx, ending_of(row), row->updated_us, row, err);
+}
+
+hfd_rc hfd_past_leave(struct hfd_txn *tx, int64_t now_us, struct hfd_resource_row *row, struct hfd_err *err)
+{
+    if (row->op_plan.len == 0)
+        return HFD_OK;
+    if (!goes_on(row))
+        return end(tx, ending_of(row), row->updated_us, row, err);
+    if (now_us >= row->op_deadline_us)
+        return end(tx, HFD_ENDING_LATE, row->op_deadline_us, row, err);
+    row->op_plan = row->op_milestones = HFD_SLICE_NONE;
+    return HFD_OK;
+}

@@ -15,16 +15,25 @@ static const hfd_slice cluster_types[] = {{"hyperfleet-cluster", 18}};
 static const hfd_slice nodepool_types[] = {{"hyperfleet-nodepool", 19}};
 static const hfd_slice terminal[] = {{"InvalidConfiguration", 20}};
 
-static void open_store(struct world *w)
+hfd_rc world_start(struct world *w)
 {
     const struct hfd_store_config config = {.dir = w->dir};
+    hfd_rc rc = hfd_store_open(&config, &w->store, &w->err);
 
-    if (hfd_store_open(&config, &w->store, &w->err) != HFD_OK)
-        fail_msg("%s", w->err.msg);
-    assert_int_equal(hfd_store_reader_open(w->store, &w->reader, &w->err), HFD_OK);
+    if (rc == HFD_OK)
+        rc = hfd_store_reader_open(w->store, &w->reader, &w->err);
+    if (rc != HFD_OK)
+        world_stop(w);
+    return rc;
 }
 
-void world_open(struct world *w)
+static void open_store(struct world *w)
+{
+    if (world_start(w) != HFD_OK)
+        fail_msg("%s", w->err.msg);
+}
+
+void world_init(struct world *w)
 {
     *w = (struct world){0};
     assert_int_equal(hfd_base_init(&w->err), HFD_OK);
@@ -51,10 +60,15 @@ void world_open(struct world *w)
             w->driver.deadline_us[kind][op] = 3600 * HFD_US_PER_S;
         }
     hfd_driver_attach(&w->driver);
+}
+
+void world_open(struct world *w)
+{
+    world_init(w);
     open_store(w);
 }
 
-static void close_store(struct world *w)
+void world_stop(struct world *w)
 {
     hfd_store_reader_close(&w->reader);
     hfd_store_close(&w->store);
@@ -62,7 +76,7 @@ static void close_store(struct world *w)
 
 void world_close(struct world *w)
 {
-    close_store(w);
+    world_stop(w);
     hfd_keyring_free(w->ring);
     hfd_arena_fini(&w->mem);
     tmpdir_remove(w->base);
@@ -70,7 +84,7 @@ void world_close(struct world *w)
 
 void world_restart(struct world *w)
 {
-    close_store(w);
+    world_stop(w);
     open_store(w);
 }
 

@@ -1,0 +1,63 @@
+/*
+ * A disk that remembers what a power cut would leave. It is a SQLite VFS on the program's own: the files are real ones, and beside each is
+ * kept what was synced and, in order, what was not. At every point (before each change takes effect, and before each sync) the test is
+ * called and may take an image of what the disk could hold if the power went now; the run goes on, so that one run gives thousands.
+ *
+ * What an image may show, by its seed:
+ *   data      of the changes since a file's last sync none, all, those up to a moment, or of each 512-byte sector those up to a moment of its
+ *             own: so torn and reordered. Lengths likewise; what was never written is zeros or garbage
+ *   names     a file that was made or removed since its folder was synced may be absent or there, with its old content
+ *   folder    one whose parent was not synced since it was made may be gone altogether
+ * Syncs of folders by other code than SQLite's are told by crashdisk_folder_synced.
+ *
+ * Thread: any for the calls of SQLite; the test's own for the functions here. One lock; the hook runs under it.
+ */
+#ifndef HFD_TESTS_CRASHDISK_H
+#define HFD_TESTS_CRASHDISK_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "tests/lib/seams.h"
+
+#define CRASHDISK_NAME "hfd-crash"
+#define CRASHDISK_NAMES_MAX 6
+
+struct crashdisk;
+
+/** The files of one folder after a power cut. */
+struct crashdisk_image {
+    bool folder; /* whether there is one */
+    size_t count;
+    struct {
+        char name[32];
+        unsigned char *bytes;
+        size_t len;
+    } files[CRASHDISK_NAMES_MAX];
+};
+
+/** @param n  counts the points of this folder from 1 */
+typedef void crashdisk_hook(void *ctx, struct crashdisk *disk, unsigned n);
+
+/** Registers the VFS; once a program. */
+void crashdisk_register(void);
+/** All disks sync nothing from now on: the control that must lose and damage data. */
+void crashdisk_lie(bool lie);
+
+/** Remembers a folder; what is in it is on disk. @param path  the folder, which may be absent yet */
+struct crashdisk *crashdisk_new(const char *path, crashdisk_hook *hook, void *ctx);
+/** No file of it may be open any more. */
+void crashdisk_free(struct crashdisk *disk);
+/** A point by hand, between requests. Outside the hook. */
+void crashdisk_point(struct crashdisk *disk);
+/** Gives an image. In the hook. */
+void crashdisk_take(struct crashdisk *disk, uint64_t seed, struct crashdisk_image *out);
+/** Told by whoever sees fsync of a folder. @param path  of the folder */
+void crashdisk_folder_synced(const char *path);
+
+/** Writes the files into a new folder. */
+void crashdisk_image_put(const struct crashdisk_image *image, const char *dir);
+void crashdisk_image_fini(struct crashdisk_image *image);
+
+#endif

@@ -158,6 +158,8 @@ HFD_MUST_CHECK hfd_rc hfd_fleet_row_get(struct hfd_txn *tx, hfd_slice id, struct
 HFD_MUST_CHECK hfd_rc hfd_fleet_row_insert(struct hfd_txn *tx, const struct hfd_fleet_row *row, struct hfd_err *err);
 /** All columns but id, kind, owner_id and created_*; HFD_NOT_FOUND, HFD_CONFLICT when the name is taken. */
 HFD_MUST_CHECK hfd_rc hfd_fleet_row_update(struct hfd_txn *tx, const struct hfd_fleet_row *row, struct hfd_err *err);
+/** Conditions and ready alone, all that a report changes: it leaves the indexes by name in peace. HFD_NOT_FOUND. */
+HFD_MUST_CHECK hfd_rc hfd_fleet_row_judged(struct hfd_txn *tx, const struct hfd_fleet_row *row, struct hfd_err *err);
 /** Removes the row and its reports; hfd_fleet_keys_put removes what it was found by. */
 HFD_MUST_CHECK hfd_rc hfd_fleet_row_delete(struct hfd_txn *tx, hfd_slice id, struct hfd_err *err);
 /** The live (not deleting) resource of that name; HFD_NOT_FOUND. owner_id is empty for clusters. */

@@ -14,6 +14,8 @@ static const char sql_fleet_insert[] =
 static const char sql_fleet_update[] =
     "UPDATE fleet SET name = ?2, generation = ?3, spec = ?4, labels = ?5, conditions = ?6, ready = ?7,"
     " updated_us = ?8, deleted_us = ?9, updated_by = ?10, deleted_by = ?11 WHERE id = ?1";
+static const char sql_fleet_judged[] =
+    "UPDATE fleet SET conditions = ?2, ready = ?3 WHERE id = ?1";
 static const char sql_fleet_delete[] =
     "DELETE FROM fleet WHERE id = ?1 RETURNING kind";
 static const char sql_fleet_delete_reports[] =
@@ -114,10 +116,19 @@ hfd_rc hfd_fleet_row_insert(struct hfd_txn *tx, const struct hfd_fleet_row *row,
     return rc == HFD_OK ? hfd_fleet_count_up(tx, &(struct hfd_count_key){.kind = row->kind}, err) : rc;
 }
 
+static hfd_rc run_update(struct hfd_stmt *st, struct hfd_err *err)
+{
+    int64_t changed;
+    hfd_rc rc = hfd_stmt_run(st, &changed, err);
+
+    if (rc == HFD_OK && changed == 0)
+        rc = hfd_fail(err, HFD_NOT_FOUND, "no such HyperFleet resource is stored");
+    return rc;
+}
+
 hfd_rc hfd_fleet_row_update(struct hfd_txn *tx, const struct hfd_fleet_row *row, struct hfd_err *err)
 {
     struct hfd_stmt *st;
-    int64_t changed;
     hfd_rc rc = hfd_row_write(tx, sql_fleet_update, &st, err);
 
     if (rc != HFD_OK)
@@ -133,10 +144,20 @@ hfd_rc hfd_fleet_row_update(struct hfd_txn *tx, const struct hfd_fleet_row *row,
     hfd_stmt_i64(st, 9, row->deleted_us);
     hfd_stmt_text(st, 10, hfd_row_some(row->updated_by));
     hfd_stmt_text(st, 11, hfd_row_some(row->deleted_by));
-    rc = hfd_stmt_run(st, &changed, err);
-    if (rc == HFD_OK && changed == 0)
-        rc = hfd_fail(err, HFD_NOT_FOUND, "no such HyperFleet resource is stored");
-    return rc;
+    return run_update(st, err);
+}
+
+hfd_rc hfd_fleet_row_judged(struct hfd_txn *tx, const struct hfd_fleet_row *row, struct hfd_err *err)
+{
+    struct hfd_stmt *st;
+    hfd_rc rc = hfd_row_write(tx, sql_fleet_judged, &st, err);
+
+    if (rc != HFD_OK)
+        return rc;
+    hfd_stmt_text(st, 1, hfd_row_some(row->id));
+    hfd_stmt_text(st, 2, hfd_row_some(row->conditions));
+    hfd_stmt_i64(st, 3, row->ready);
+    return run_update(st, err);
 }
 
 static hfd_rc delete_reports(struct hfd_txn *tx, hfd_slice id, struct hfd_err *err)

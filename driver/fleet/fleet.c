@@ -546,7 +546,7 @@ static hfd_rc aggregate(struct hfd_txn *tx, const struct hfd_fleet_call *call, s
     rc = store_conditions(&next, false, call->mem, &row->conditions, err);
     if (rc != HFD_OK || hfd_slice_eq(before, row->conditions))
         return rc;
-    rc = hfd_fleet_row_update(tx, row, err);
+    rc = hfd_fleet_row_judged(tx, row, err);
     if (rc != HFD_OK)
         return rc;
     return hfd_fleet_reindex(tx, row, &(struct hfd_fleet_found_by){row->labels, &prev}, &(struct hfd_fleet_found_by){row->labels, &next},

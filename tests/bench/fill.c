@@ -65,6 +65,12 @@ static hfd_slice text_of(const struct hfd_conditions *cs, bool of_report, struct
     return text;
 }
 
+/* "dns" reported first, so that its next report moves the oldest of the times, as it is when adapters report by turns. */
+static int64_t reported_us(size_t adapter)
+{
+    return FIRST_CREATED_US + (int64_t)((adapter + ADAPTERS - 1) % ADAPTERS) * HFD_US_PER_S;
+}
+
 /* The conditions of a cluster on which the first `count` adapters have reported success. */
 static struct hfd_conditions aggregated(size_t count, struct hfd_arena *mem)
 {
@@ -88,7 +94,7 @@ static struct hfd_conditions aggregated(size_t count, struct hfd_arena *mem)
         reports[i] = (struct hfd_agg_report){
             .adapter = adapters[i],
             .observed_generation = 1,
-            .observed_us = FIRST_CREATED_US,
+            .observed_us = reported_us(i),
             .available = HFD_STATUS_TRUE,
             .reason = HFD_SLICE("Succeeded"),
             .message = HFD_SLICE("the adapter has done its part"),
@@ -128,7 +134,7 @@ static uint64_t spread(int64_t i)
     return v * UINT64_C(0xBF58476D1CE4E5B9);
 }
 
-static hfd_rc put_reports(struct hfd_txn *tx, const struct batch *b, hfd_slice fleet_id, size_t count, int64_t at_us, struct hfd_err *err)
+static hfd_rc put_reports(struct hfd_txn *tx, const struct batch *b, hfd_slice fleet_id, size_t count, struct hfd_err *err)
 {
     hfd_rc rc = HFD_OK;
 
@@ -137,9 +143,9 @@ static hfd_rc put_reports(struct hfd_txn *tx, const struct batch *b, hfd_slice f
             .fleet_id = fleet_id,
             .adapter = adapters[i],
             .observed_generation = 1,
-            .observed_us = at_us,
-            .received_us = at_us,
-            .created_us = at_us,
+            .observed_us = reported_us(i),
+            .received_us = reported_us(i),
+            .created_us = reported_us(i),
             .conditions = b->model->report_text,
             .data = HFD_SLICE("{}"),
         };
@@ -158,7 +164,7 @@ static hfd_rc put_cluster(struct hfd_txn *tx, const struct batch *b, const struc
 
     if (rc == HFD_OK)
         rc = hfd_fleet_reindex(tx, row, &was, &is, mem, err);
-    return rc == HFD_OK ? put_reports(tx, b, row->id, row->ready ? ADAPTERS : 2, row->created_us, err) : rc;
+    return rc == HFD_OK ? put_reports(tx, b, row->id, row->ready ? ADAPTERS : 2, err) : rc;
 }
 
 static hfd_rc put_resource(struct hfd_txn *tx, hfd_slice guresid, const struct hfd_fleet_row *f, struct hfd_arena *mem, struct hfd_err *err)

@@ -145,6 +145,24 @@ static void fleet_row_comes_back_whole(void **state)
     assert_fleet_equal(&got, &row);
 }
 
+/* A judgement changes conditions and ready, and nothing else that the row it is given may say. */
+static void judgement_changes_conditions_alone(void **state)
+{
+    struct fixture *fx = *state;
+    struct hfd_fleet_row row = nodepool("p1", "c1", "pool", 11), judged = row;
+    struct hfd_fleet_row got;
+
+    add(fx, row);
+    row.conditions = judged.conditions = S("[{}]");
+    row.ready = judged.ready = true;
+    judged.name = S("other");
+    judged.generation = 7;
+    judged.updated_us = judged.deleted_us = 12;
+    assert_int_equal(hfd_fleet_row_judged(&fx->tx, &judged, NULL), HFD_OK);
+    assert_int_equal(hfd_fleet_row_get(&fx->tx, S("p1"), &fx->mem, &got, NULL), HFD_OK);
+    assert_fleet_equal(&got, &row);
+}
+
 /* What is not there is HFD_NOT_FOUND, and removing it is no failure. */
 static void absent_rows_are_not_found(void **state)
 {
@@ -159,6 +177,7 @@ static void absent_rows_are_not_found(void **state)
     assert_int_equal(fx->err.rc, HFD_NOT_FOUND);
     assert_int_equal(hfd_fleet_row_get(&fx->tx, HFD_SLICE_NONE, &fx->mem, &row, NULL), HFD_NOT_FOUND);
     assert_int_equal(hfd_fleet_row_update(&fx->tx, &row, NULL), HFD_NOT_FOUND);
+    assert_int_equal(hfd_fleet_row_judged(&fx->tx, &row, NULL), HFD_NOT_FOUND);
     assert_int_equal(hfd_fleet_row_by_name(&fx->tx, HFD_KIND_CLUSTER, S(""), S("n"), &fx->mem, &row, NULL), HFD_NOT_FOUND);
     assert_int_equal(hfd_resource_row_get(&fx->tx, S("g"), &fx->mem, &res, NULL), HFD_NOT_FOUND);
     assert_int_equal(hfd_part_row_by_fleet(&fx->tx, S("c1"), &fx->mem, &part, NULL), HFD_NOT_FOUND);
@@ -603,6 +622,7 @@ int main(void)
 #define RULE(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
     const struct CMUnitTest tests[] = {
         RULE(fleet_row_comes_back_whole),
+        RULE(judgement_changes_conditions_alone),
         RULE(absent_rows_are_not_found),
         RULE(names_are_unique_among_the_living),
         RULE(children_come_oldest_first),

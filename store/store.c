@@ -38,6 +38,7 @@ struct hfd_store {
     struct worker writer;
     struct worker *readers;
     unsigned readers_count;
+    bool stepped; /* no threads: hfd_store_step does their work */
     struct hfd_row_stamps stamps;
     pthread_mutex_t take_lock; /* one reader thread at a time waits on `views`: the queue has one receiver */
     atomic_uint readers_open;  /* hfd_store_reader */
@@ -241,6 +242,14 @@ static hfd_rc read_snapshot(const struct hfd_store *store, struct hfd_db **db, s
     return rc;
 }
 
+static void run_view(struct worker *w, struct hfd_job *job)
+{
+    struct hfd_err err = {.rc = HFD_OK};
+
+    finish(job, read_snapshot(w->store, &w->db, NULL, job->fn, job->arg, &err), &err);
+    post_all(job);
+}
+
 static void *reader_main(void *arg)
 {
     struct worker *w = arg;
@@ -249,8 +258,6 @@ static void *reader_main(void *arg)
     hfd_db_adopt(w->db);
     for (;;) {
         struct hfd_qnode *node;
-        struct hfd_job *job;
-        struct hfd_err err = {.rc = HFD_OK};
         size_t count;
 
         (void)pthread_mutex_lock(&store->take_lock);
@@ -258,9 +265,7 @@ static void *reader_main(void *arg)
         (void)pthread_mutex_unlock(&store->take_lock);
         if (node == NULL)
             break;
-        job = (struct hfd_job *)node;
-        finish(job, read_snapshot(store, &w->db, NULL, job->fn, job->arg, &err), &err);
-        post_all(job);
+        run_view(w, (struct hfd_job *)node);
     }
     if (w->db != NULL)
         hfd_db_close(&w->db);
@@ -308,6 +313,20 @@ hfd_rc hfd_store_read(struct hfd_store_reader *reader, hfd_txn_fn *fn, void *arg
 {
     HFD_CHECK_OBJ(reader, READER_MAGIC);
     return read_snapshot(reader->store, &reader->db, reader->cache, fn, arg, err);
+}
+
+/* ---- one thread for all ---- */
+
+void hfd_store_step(struct hfd_store *store)
+{
+    size_t count;
+
+    HFD_CHECK_OBJ(store, STORE_MAGIC);
+    HFD_ASSERT(store->stepped);
+    if (hfd_queue_length(store->updates) > 0)
+        run_batch(store, (struct hfd_job *)hfd_queue_take(store->updates, store->batch_max, &count));
+    while (hfd_queue_length(store->views) > 0)
+        run_view(&store->readers[0], (struct hfd_job *)hfd_queue_take(store->views, 1, &count));
 }
 
 /* ---- submitting ---- */
@@ -361,6 +380,8 @@ hfd_rc hfd_store_update_wait(struct hfd_store *store, hfd_txn_fn *fn, void *arg,
     hfd_rc rc = hfd_store_update(store, &job, err);
 
     if (rc == HFD_OK) {
+        while (store->stepped && !w.done)
+            hfd_store_step(store);
         (void)pthread_mutex_lock(&w.lock);
         while (!w.done)
             (void)pthread_cond_wait(&w.posted, &w.lock);
@@ -426,8 +447,11 @@ static hfd_rc open_readers(struct hfd_store *store, struct hfd_err *err)
 
 static hfd_rc start_all(struct hfd_store *store, struct hfd_err *err)
 {
-    hfd_rc rc = start(&store->writer, writer_main, "hfd-writer", err);
+    hfd_rc rc;
 
+    if (store->stepped)
+        return HFD_OK;
+    rc = start(&store->writer, writer_main, "hfd-writer", err);
     for (unsigned i = 0; rc == HFD_OK && i < store->readers_count; i++)
         rc = start(&store->readers[i], reader_main, "hfd-reader", err);
     return rc;
@@ -440,6 +464,7 @@ static hfd_rc make_parts(const struct hfd_store_config *config, struct hfd_store
 
     store->batch_max = config->batch_max != 0 ? config->batch_max : BATCH_MAX_DEFAULT;
     store->readers_count = config->readers != 0 ? config->readers : READERS_DEFAULT;
+    store->stepped = config->stepped;
     store->clock = config->clock != NULL ? config->clock : &hfd_clock_system;
     store->writer.store = store;
     store->dir = strdup(config->dir);
@@ -505,6 +530,8 @@ void hfd_store_close(struct hfd_store **storep)
         hfd_queue_close(store->updates);
     if (store->views != NULL)
         hfd_queue_close(store->views);
+    while (store->stepped && hfd_queue_length(store->updates) + hfd_queue_length(store->views) > 0)
+        hfd_store_step(store);
     join(&store->writer);
     for (unsigned i = 0; store->readers != NULL && i < store->readers_count; i++) {
         join(&store->readers[i]);

@@ -50,6 +50,7 @@ struct hfd_store_config {
     size_t batch_max;              /* jobs per commit. 0 = 1024 */
     unsigned readers;              /* reader threads. 0 = 2 */
     const struct hfd_clock *clock; /* NULL = the system's */
+    bool stepped;                  /* no threads: work waits for hfd_store_step. For simulations, which must repeat */
 };
 
 /**
@@ -79,6 +80,12 @@ HFD_MUST_CHECK hfd_rc hfd_store_view(struct hfd_store *store, struct hfd_job *jo
 
 /** Queues and waits: for the command line, start-up and the demo adapters. Never on a loop thread. @return fn's outcome, or as update. */
 HFD_MUST_CHECK hfd_rc hfd_store_update_wait(struct hfd_store *store, hfd_txn_fn *fn, void *arg, struct hfd_err *err);
+
+/**
+ * Of a stepped store: does what is queued, one batch of updates, then the views, and posts the answers before it returns. update_wait steps
+ * by itself. Thread: the one that opened the store, and no other.
+ */
+void hfd_store_step(struct hfd_store *store);
 
 /** A connection of the calling thread's own, query-only. */
 HFD_MUST_CHECK hfd_rc hfd_store_reader_open(struct hfd_store *store, struct hfd_store_reader **out, struct hfd_err *err);

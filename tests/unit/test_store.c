@@ -369,6 +369,42 @@ static void close_drains(void **state)
     assert_int_equal(count_of(fx, "g"), N);
 }
 
+/* A stepped store does nothing by itself: a step is one commit of what is queued, and then its views; closing takes the last one. */
+static void stepped_store_waits_for_steps(void **state)
+{
+    struct fixture *fx = *state;
+    const struct hfd_store_config config = {.dir = fx->dir, .stepped = true};
+    struct part_arg args[3] = {{HFD_SLICE("g"), HFD_SLICE("a"), HFD_OK}, {HFD_SLICE("g"), HFD_SLICE("b"), HFD_OK}, {HFD_SLICE("g"), HFD_SLICE("c"), HFD_OK}};
+    struct count_arg count = {.guresid = HFD_SLICE("g"), .count = 99};
+    struct hfd_job view, jobs[3];
+    struct hfd_err err;
+    struct keep k;
+
+    keep_init(&k);
+    close_store(fx);
+    assert_int_equal(hfd_store_open(&config, &fx->store, &err), HFD_OK);
+    assert_int_equal(hfd_store_reader_open(fx->store, &fx->reader, &err), HFD_OK);
+    view = (struct hfd_job){.fn = count_parts, .arg = &count, .sink = &k.sink};
+    for (size_t i = 0; i < 3; i++)
+        jobs[i] = (struct hfd_job){.fn = put_part, .arg = &args[i], .sink = &k.sink};
+    assert_int_equal(hfd_store_view(fx->store, &view, &err), HFD_OK);
+    assert_int_equal(hfd_store_update(fx->store, &jobs[0], &err), HFD_OK);
+    assert_int_equal(hfd_store_update(fx->store, &jobs[1], &err), HFD_OK);
+    assert_int_equal(k.jobs, 0);
+    assert_int_equal(count_of(fx, "g"), 0);
+    hfd_store_step(fx->store);
+    assert_int_equal(k.jobs, 3);
+    assert_int_equal(k.posts, 2);
+    assert_int_equal(count.count, 2);
+    hfd_store_step(fx->store);
+    assert_int_equal(put_wait(fx, "g", "d", HFD_CONFLICT, &err), HFD_CONFLICT);
+    assert_int_equal(hfd_store_update(fx->store, &jobs[2], &err), HFD_OK);
+    close_store(fx);
+    assert_int_equal(k.jobs, 4);
+    open_with(fx, 0, 0);
+    assert_int_equal(count_of(fx, "g"), 3);
+}
+
 struct submitter {
     struct fixture *fx;
     struct keep keep;
@@ -678,6 +714,7 @@ int main(void)
         RULE(answers_go_to_their_sink_in_order),
         RULE(full_queue_is_busy),
         RULE(close_drains),
+        RULE(stepped_store_waits_for_steps),
         RULE(concurrent_submitters_lose_nothing),
         RULE(readers_see_committed_state_only),
         RULE(view_reads_one_snapshot),

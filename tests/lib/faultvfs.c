@@ -434,19 +434,20 @@ bool faultvfs_power_cut(void)
     return by_itself;
 }
 
-static void leave_file(struct image *img, struct test_rng *rng)
+/* all: as a killed process leaves it, whose system goes on */
+static void leave_file(struct image *img, bool all, struct test_rng *rng)
 {
     unsigned char *now;
     size_t now_len = read_real(img->path, &now);
     bool there = access(img->path, F_OK) == 0;
-    size_t len = test_rng_below(rng, 2) == 0 ? now_len : img->synced_len;
+    size_t len = test_rng_below(rng, 2) == 0 || all ? now_len : img->synced_len;
     unsigned char *left = calloc(1, len + 1);
 
     assert_non_null(left);
-    if (img->entry_unsynced && test_rng_below(rng, 2) == 0)
+    if (img->entry_unsynced && test_rng_below(rng, 2) == 0 && !all)
         there = img->existed;
     for (size_t at = 0; at < len; at += SECTOR) {
-        bool newer = img->dirty[at / SECTOR] && test_rng_below(rng, 2) == 0;
+        bool newer = img->dirty[at / SECTOR] && (test_rng_below(rng, 2) == 0 || all);
         const unsigned char *from = newer ? now : img->synced;
         size_t from_len = newer ? now_len : img->synced_len;
         size_t n = len - at < SECTOR ? len - at : SECTOR;
@@ -466,11 +467,13 @@ static void leave_file(struct image *img, struct test_rng *rng)
 void faultvfs_power_back(uint64_t seed)
 {
     struct test_rng rng;
+    bool all;
 
     test_rng_init(&rng, seed);
+    all = test_rng_below(&rng, 4) == 0;
     pthread_mutex_lock(&disk.lock);
     for (size_t i = 0; i < disk.images_count; i++)
-        leave_file(&disk.images[i], &rng);
+        leave_file(&disk.images[i], all, &rng);
     disk.images_count = 0;
     disk.tracking = false;
     disk.stopped = false;

@@ -3,7 +3,8 @@
  *
  *   faults   the n-th call of the kinds asked for fails, once or from then on; a failing write leaves its first half behind
  *   power    at the n-th changing call the disk stops: all calls fail from then on; faultvfs_power_back then leaves of each file what
- *            was synced, and of what was not a random choice of 512-byte sectors, lengths, new files and removed files
+ *            was synced, and of what was not a random choice of 512-byte sectors, lengths, new files and removed files; in a quarter of
+ *            the cases all of it, as when the process was killed and not the machine
  *
  * Thread: any for the calls of SQLite; the test's own thread for the functions here.
  */

@@ -1,0 +1,248 @@
+/*
+ * A simulation of the whole domain: driver, HyperFleet engine, store and SQLite, as they are, in one thread, with one seed behind all
+ * that happens: what orchestrator, adapters and strangers do, and when, on a disk that fails and loses power, under a clock that jumps.
+ * One seed is one run, repeated to the bit. Two phases: with faults, in which the rules of safety hold after every step; then without, in
+ * which all must converge. Source: DESIGN 4, 5 and 10.
+ *
+ * What may happen. Each run has its own mix (most things are off in most runs, so that rare ones meet undisturbed):
+ *   orchestrator  PUT of 4 inputs (in other words too), GET, DELETE on 2 clusters and a nodepool in one of them; calls that overlap, in
+ *                 one commit or several; answers lost, calls repeated; cookies new, old, of another resource, forged, none
+ *   adapters      reports delivered late, twice, out of order or never; for wrong generations, of unknown adapters, incomplete, Unknown,
+ *                 not available, terminal; adapters that are silent for good
+ *   strangers     clusters with our label or our name, pools in our cluster, patches, deletes and force-deletes behind our back
+ *   machine       power cut at any disk call, I/O errors once and for ever, full disk, restart, clock jumps of up to an hour both ways
+ *
+ * Rules of safety. Those marked T are checked inside the transaction that makes the change, the others on what is committed.
+ *   A1  each answer is one that the tables of DESIGN 4 allow for the state that the call found (T)
+ *   A2  GET and the short cuts answer from the last commit, whichever reader they ask
+ *   A3  a hint's estimate is not in the past, its deadline is the operation's, its status the state's, Retry-After within its bounds
+ *   A4  400 RES-105 only past the deadline, RES-104 only with a part gone or a terminal report of this attempt (T)
+ *   A5  a forged or foreign cookie is refused on every method; no other ever is
+ *   A6  200 names the cluster that the resource has now; DELETE is 204 only where nothing is left
+ *   A7  a verdict on a report is that of rows D1 to D7 of driver/fleet/README.md (T)
+ *   H1  a state changes along an arrow of DESIGN 4, by a call that may move it (T); between two transactions nothing changes
+ *   H2  a resource becomes ready when all its parts are Ready at the generation that was written, and none is leaving (T)
+ *   H3  a resource goes when none of its parts is left in HyperFleet (T)
+ *   H4  a call that is refused, and one that finds nothing to do, changes nothing (T)
+ *   H5  the cookie changes with an input, a part or an incarnation, and at no other time (T)
+ *   H6  the history of a resource is one path, from its creation to where it is; it goes with it
+ *   S1  a resource that is creating, updating or ready has exactly one cluster, alive, and all its pools
+ *   S2  what lives in HyperFleet is a part of one resource, or a stranger's
+ *   S3  generations never fall, deletions are never taken back, an id that went never returns
+ *   S4  Ready is what the stored reports say, by a count of its own
+ *   S5  no resource waits whose parts are all ready, and none is deleting whose parts are all gone
+ *   S6  HyperFleet holds the spec of the last PUT that was taken, unless a stranger changed it since
+ *   S7  no row is without its owner; the kept totals are what counting gives
+ *   S8  after a crash the database is what was committed, or that with the whole batch whose fate was unknown; it passes integrity_check
+ * Liveness, faults off, adapters well, the strangers' things removed:
+ *   L1  every wanted resource answers 200, every unwanted one 204, within 4 hours of the latest time that any clock has shown
+ *   L2  once all is deleted, no row is left but what hints are learned from
+ *
+ * Breakages that were tried one at a time in the program, all of them seen within 100 seeds, and the rule that objected:
+ *   A1 a new attempt failed by reports of an earlier one; A2 a row cache that outlives a commit; reads that forget the deadline;
+ *   A3 an estimate that stays when it has passed; A5 a cookie that is not opened; A7 reports of older generations or times taken;
+ *   H2 ready without the pools, or below the written generation; H4 a PUT that re-targets a creation; H5 a new cookie with every PUT;
+ *   S4 a change that does not raise the generation; S5 a pool that is gone and stays a part; a force-delete that tells nobody;
+ *   S6 a refused job whose writes stay in the batch; S8 synchronous=NORMAL; success before a commit that failed;
+ *   L1 a cluster deleted without its pools; the program's own assertion: a PUT taken while deleting.
+ * That everything in the lists above really happens is counted as well (all_met in sim_main.c).
+ */
+#ifndef HFD_TESTS_FAULT_SIM_H
+#define HFD_TESTS_FAULT_SIM_H
+
+#include "driver/core/resource.h"
+#include "store/store.h"
+#include "tests/lib/seams.h"
+#include "tests/lib/tmpdir.h"
+
+#define SIM_WHO 3 /* two clusters, and a nodepool in the first of them */
+#define SIM_POOL 2
+#define SIM_BODIES 4
+#define SIM_READERS 2
+#define SIM_MESSAGES 48
+#define SIM_IDS 160     /* HyperFleet resources in one run */
+#define SIM_JOBS 12     /* calls under way */
+#define SIM_COOKIE 1024 /* bytes of the cookies here */
+
+/** A driver resource as one transaction sees it. Equal bytes, equal resource. */
+struct sim_res {
+    int state; /* HFD_STATE_ABSENT: there is none */
+    int body;  /* whose digest it has; -1 = none that we know */
+    int64_t started_us, deadline_us;
+    uint64_t incarnation, cookie, fail; /* hashes */
+    char code[8];
+    char cluster_id[32];
+    uint64_t parts; /* hash of ids and of what is leaving */
+    size_t part_count;
+};
+
+struct sim_view {
+    struct sim_res res[SIM_WHO];
+};
+
+enum sim_what {
+    SIM_GET,
+    SIM_PUT,
+    SIM_DELETE,
+    SIM_REPORT,
+    SIM_STRANGER,
+    SIM_WHATS
+};
+
+enum sim_act { /* of strangers */
+    SIM_MAKE_CLUSTER,
+    SIM_MAKE_POOL,
+    SIM_PATCH,
+    SIM_REMOVE,
+    SIM_FORCE
+};
+
+/** A report on its way. */
+struct sim_message {
+    char id[32];
+    enum hfd_kind kind;
+    const char *adapter;
+    int64_t generation, observed_us;
+    enum hfd_status available;
+    bool terminal, finalized, incomplete;
+};
+
+struct sim;
+
+/** A call that writes, from when it is submitted until it is answered. */
+struct sim_job {
+    struct hfd_job job; /* first member */
+    struct sim *sim;
+    struct hfd_arena mem;
+    enum sim_what what;
+    int64_t now_us;
+    bool ran, answered;
+    bool lost; /* its answer reaches nobody */
+    /* PUT, DELETE */
+    int who;
+    int body;
+    struct hfd_call call;
+    struct hfd_input input;
+    struct hfd_answer_doc doc;
+    /* REPORT */
+    struct sim_message message;
+    enum hfd_verdict verdict, expected;
+    bool expected_known; /* there is such a resource */
+    /* STRANGER */
+    enum sim_act act;
+    char id[32];
+    char name[32];
+    int label;
+    /* what the transaction saw */
+    hfd_rc inner;
+    struct sim_view before, after;
+    uint64_t content; /* of the database behind it, where that is kept */
+};
+
+/** What happens in this run; shares are of 256. */
+struct sim_mix {
+    unsigned crash, io, stranger, jump, forged, lost, garbage, terminal, unavailable, silent, stale, late;
+};
+
+/** A HyperFleet resource that was seen. */
+struct sim_seen {
+    char id[32];
+    int64_t generation;
+    bool deleting, gone, strange;
+};
+
+struct sim {
+    uint64_t seed;
+    bool verbose;
+    uint64_t trace; /* hash of all that happened */
+    unsigned step;
+    struct test_rng plan;   /* what happens */
+    struct test_rng random; /* the program's random bytes */
+    struct test_clock clock;
+    int64_t latest_us; /* that any clock has shown */
+    char base[TMPDIR_MAX];
+    char dir[TMPDIR_MAX + 8];
+    struct hfd_store *store;
+    struct hfd_store_reader *readers[SIM_READERS];
+    struct hfd_store_reader *witness;
+    struct hfd_keyring *ring;
+    struct hfd_driver driver;
+    struct hfd_sink sink;
+    struct hfd_arena mem; /* of one step */
+    struct hfd_err err;
+    struct sim_mix mix;
+    bool calm;           /* the second phase */
+    struct sim_view now; /* as last committed */
+    bool power_armed;    /* the disk may stop by itself: contents are kept after each batch */
+    uint64_t content;    /* as last committed, where kept */
+    struct sim_job jobs[SIM_JOBS];
+    size_t queued;
+    struct sim_message messages[SIM_MESSAGES];
+    size_t message_count;
+    struct sim_seen seen[SIM_IDS];
+    size_t seen_count;
+    bool strangers_were;                  /* names may be taken */
+    char cookies[SIM_WHO][2][SIM_COOKIE]; /* the last one and one before */
+    hfd_slice digests[SIM_WHO][SIM_BODIES];
+    struct hfd_arena digest_mem;
+    unsigned crashes, failures; /* how many there were */
+};
+
+extern const char *const sim_names[SIM_WHO];
+
+/** What all runs met: a rule that nothing ever tries proves nothing. */
+struct sim_tally {
+    unsigned arrows[HFD_STATE_COUNT][HFD_STATE_COUNT];
+    unsigned answers[SIM_WHATS][HFD_ANSWER_ABSENT + 1];
+    unsigned reports[HFD_RC_COUNT], strangers, forged, power_cuts, broken, unknown_kept, unknown_lost;
+};
+extern struct sim_tally sim_tally;
+
+/** Prints what was wrong and how to see it again, and ends the program. */
+_Noreturn void sim_fail(struct sim *s, const char *rule, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
+/** One line of the run: hashed, and printed when asked for. */
+void sim_trace(struct sim *s, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+uint64_t sim_hash(uint64_t h, const void *bytes, size_t len);
+/** A number below bound by the plan. */
+unsigned sim_below(struct sim *s, unsigned bound);
+/** True in share of 256. */
+bool sim_chance(struct sim *s, unsigned share_of_256);
+
+/* sim_world.c: the program under test, and the ways in */
+void sim_open(struct sim *s);
+void sim_close(struct sim *s);
+/** Power cut (or a mere restart), and a start on what is left. */
+void sim_crash(struct sim *s, bool power);
+struct sim_job *sim_job_new(struct sim *s, enum sim_what what);
+void sim_submit(struct sim *s, struct sim_job *j);
+/** One commit of what is queued, perhaps on a failing disk; answers are judged. */
+void sim_commit(struct sim *s, bool failing);
+/** Body `body` of resource `who`; other gives the same input in other words. */
+const char *sim_body(int who, int body, bool other);
+hfd_rc sim_read(struct sim *s, hfd_txn_fn *fn, void *arg);
+
+/* sim_rules.c: what must hold */
+hfd_rc sim_look(struct hfd_txn *tx, struct sim *s, struct sim_view *out, struct hfd_err *err);
+hfd_rc sim_content(struct hfd_txn *tx, struct sim *s, uint64_t *out, struct hfd_err *err);
+/** T rules, inside the transaction; fails the run. */
+hfd_rc sim_rules_inside(struct hfd_txn *tx, struct sim_job *j, struct hfd_err *err);
+/** An answer to a call that found this. */
+void sim_rules_answer(struct sim *s, const struct sim_res *found, enum sim_what what, int who, int64_t now_us,
+                      const struct hfd_answer_doc *doc);
+/** An answer that a read decided, from what is committed now. body: of a PUT, else -1 */
+void sim_rules_read(struct sim *s, enum sim_what what, int who, int body, const struct hfd_answer_doc *doc);
+/** An answered call of a batch that is on disk. */
+void sim_rules_job(struct sim *s, struct sim_job *j);
+void sim_rules_committed(struct sim *s);
+void sim_rules_empty(struct sim *s);
+void sim_expect_verdict(struct hfd_txn *tx, struct sim_job *j);
+/** The state that a call finds: a deadline that has passed is taken into account. */
+enum hfd_state sim_settled(const struct sim_res *r, int64_t now_us);
+
+/* sim_events.c: what happens */
+void sim_begin(struct sim *s);
+void sim_event(struct sim *s);
+/** The second phase. */
+void sim_calm(struct sim *s);
+
+#endif

@@ -1,0 +1,698 @@
+/* What must hold: the rules of sim.h, from SQL and tables of their own. */
+#include "tests/fault/sim.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "driver/base/check.h"
+#include "store/txn.h"
+
+uint64_t sim_hash(uint64_t h, const void *bytes, size_t len)
+{
+    const unsigned char *p = bytes;
+
+    for (size_t i = 0; i < len; i++)
+        h = (h ^ p[i]) * UINT64_C(0x100000001b3);
+    return h ^ h >> 29;
+}
+
+static uint64_t hash_slice(uint64_t h, hfd_slice s)
+{
+    return sim_hash(sim_hash(h, &s.len, sizeof(s.len)), s.p, s.len);
+}
+
+/* ---- looking ---- */
+
+/* The next row of a statement that is being read; false at the end, and where *rc says why. */
+static bool next_row(struct hfd_stmt *st, hfd_rc *rc, struct hfd_err *err)
+{
+    bool row = false;
+
+    if (*rc == HFD_OK)
+        *rc = hfd_stmt_step(st, &row, err);
+    return row;
+}
+
+static void copy_text(char *out, size_t size, hfd_slice s)
+{
+    (void)snprintf(out, size, "%.*s", HFD_SLICE_FMT(s));
+}
+
+static int who_is(hfd_slice guresid)
+{
+    for (int i = 0; i < SIM_WHO; i++)
+        if (hfd_slice_is(guresid, sim_names[i]))
+            return i;
+    return -1;
+}
+
+static int body_of(const struct sim *s, int who, hfd_slice digest)
+{
+    for (int b = 0; b < SIM_BODIES; b++)
+        if (hfd_slice_eq(digest, s->digests[who][b]))
+            return b;
+    return -1;
+}
+
+static hfd_rc look_rows(struct hfd_txn *tx, struct sim *s, struct hfd_arena *mem, struct sim_view *out, struct hfd_err *err)
+{
+    static const char sql[] = "SELECT guresid, state, digest, op_started_us, op_deadline_us, incarnation, cookie, fail_code, fail_message,"
+                              " cluster_id FROM resource ORDER BY guresid";
+    struct hfd_stmt *st;
+    hfd_rc rc = hfd_db_prepare(tx->db, sql, &st, err);
+
+    while (next_row(st, &rc, err)) {
+        const int who = who_is(hfd_stmt_col_text(st, 0, mem));
+        struct sim_res *r = &out->res[who >= 0 ? who : 0];
+
+        if (who < 0)
+            sim_fail(s, "S2", "a driver resource that nobody ordered");
+        r->state = (int)hfd_stmt_col_i64(st, 1);
+        r->body = body_of(s, who, hfd_stmt_col_text(st, 2, mem));
+        r->started_us = hfd_stmt_col_i64(st, 3);
+        r->deadline_us = hfd_stmt_col_i64(st, 4);
+        r->incarnation = hash_slice(1, hfd_stmt_col_text(st, 5, mem));
+        r->cookie = hash_slice(2, hfd_stmt_col_text(st, 6, mem));
+        copy_text(r->code, sizeof(r->code), hfd_stmt_col_text(st, 7, mem));
+        r->fail = hash_slice(3, hfd_stmt_col_text(st, 8, mem));
+        copy_text(r->cluster_id, sizeof(r->cluster_id), hfd_stmt_col_text(st, 9, mem));
+    }
+    hfd_stmt_done(st);
+    return rc;
+}
+
+static hfd_rc look_parts(struct hfd_txn *tx, struct sim *s, struct hfd_arena *mem, struct sim_view *out, struct hfd_err *err)
+{
+    static const char sql[] = "SELECT guresid, fleet_id, leaving FROM part ORDER BY guresid, fleet_id";
+    struct hfd_stmt *st;
+    hfd_rc rc = hfd_db_prepare(tx->db, sql, &st, err);
+
+    while (next_row(st, &rc, err)) {
+        const int who = who_is(hfd_stmt_col_text(st, 0, mem));
+        const int64_t leaving = hfd_stmt_col_i64(st, 2);
+
+        if (who < 0)
+            sim_fail(s, "S7", "a part of a resource that nobody ordered");
+        out->res[who].parts = hash_slice(out->res[who].parts, hfd_stmt_col_text(st, 1, mem));
+        out->res[who].parts = sim_hash(out->res[who].parts, &leaving, sizeof(leaving));
+        out->res[who].part_count++;
+    }
+    hfd_stmt_done(st);
+    return rc;
+}
+
+hfd_rc sim_look(struct hfd_txn *tx, struct sim *s, struct sim_view *out, struct hfd_err *err)
+{
+    struct hfd_arena mem;
+    hfd_rc rc;
+
+    memset(out, 0, sizeof(*out));
+    for (int i = 0; i < SIM_WHO; i++) {
+        out->res[i].state = HFD_STATE_ABSENT;
+        out->res[i].body = -1;
+    }
+    hfd_arena_init(&mem, (size_t)1 << 20);
+    rc = look_rows(tx, s, &mem, out, err);
+    if (rc == HFD_OK)
+        rc = look_parts(tx, s, &mem, out, err);
+    hfd_arena_fini(&mem);
+    return rc;
+}
+
+/* The texts that read every column of every table, in the order of the first ones. */
+static const char *content_sql(struct hfd_txn *tx, struct hfd_err *err)
+{
+    static const char sql[] =
+        "SELECT group_concat('SELECT ''' || name || ''' || ' || cols || ' AS x FROM ' || name, ' UNION ALL ') || ' ORDER BY 1' FROM "
+        "(SELECT m.name AS name, (SELECT group_concat('quote(' || c.name || ')', '|| ''|'' ||') FROM pragma_table_info(m.name) c) AS cols"
+        " FROM sqlite_schema m WHERE m.type = 'table' AND m.name NOT LIKE 'sqlite_%' ORDER BY m.name)";
+    static char *text;
+    struct hfd_arena mem;
+    struct hfd_stmt *st;
+    bool row;
+
+    if (text != NULL)
+        return text;
+    hfd_arena_init(&mem, (size_t)1 << 20);
+    if (hfd_db_prepare(tx->db, sql, &st, err) == HFD_OK && hfd_stmt_step(st, &row, err) == HFD_OK && row) {
+        const hfd_slice found = hfd_stmt_col_text(st, 0, &mem);
+
+        text = strndup(found.p, found.len);
+    }
+    hfd_stmt_done(st);
+    hfd_arena_fini(&mem);
+    return text;
+}
+
+hfd_rc sim_content(struct hfd_txn *tx, struct sim *s, uint64_t *out, struct hfd_err *err)
+{
+    const char *sql = content_sql(tx, err);
+    struct hfd_arena mem;
+    struct hfd_stmt *st;
+    hfd_rc rc;
+
+    (void)s;
+    *out = 1;
+    if (sql == NULL)
+        return HFD_IO;
+    hfd_arena_init(&mem, (size_t)4 << 20);
+    rc = hfd_db_prepare(tx->db, sql, &st, err);
+    while (next_row(st, &rc, err))
+        *out = hash_slice(*out, hfd_stmt_col_text(st, 0, &mem));
+    hfd_stmt_done(st);
+    hfd_arena_fini(&mem);
+    return rc;
+}
+
+/* A number that a text with up to two parameters gives. */
+static hfd_rc count_of(struct hfd_txn *tx, const char *sql, const char *text, int64_t number, int64_t *out, struct hfd_err *err)
+{
+    struct hfd_stmt *st;
+    bool row;
+    hfd_rc rc = hfd_db_prepare(tx->db, sql, &st, err);
+
+    if (rc == HFD_OK) {
+        hfd_stmt_text(st, 1, hfd_slice_of(text));
+        hfd_stmt_i64(st, 2, number);
+        rc = hfd_stmt_step(st, &row, err);
+        *out = rc == HFD_OK ? hfd_stmt_col_i64(st, 0) : 0;
+    }
+    hfd_stmt_done(st);
+    return rc;
+}
+
+/* ---- inside the transaction ---- */
+
+enum hfd_state sim_settled(const struct sim_res *r, int64_t now_us)
+{
+    const enum hfd_state state = (enum hfd_state)r->state;
+
+    return (state == HFD_STATE_CREATING || state == HFD_STATE_UPDATING) && now_us >= r->deadline_us ? HFD_STATE_FAILED : state;
+}
+
+#define TO(name) (1u << HFD_STATE_##name)
+
+/* Where a call on the resource itself may lead (H1); several arrows at once count as one. */
+static const unsigned by_put[HFD_STATE_COUNT] = {
+    [HFD_STATE_ABSENT] = TO(CREATING) | TO(READY),
+    [HFD_STATE_UPDATING] = TO(UPDATING) | TO(READY),
+    [HFD_STATE_READY] = TO(UPDATING) | TO(READY),
+    [HFD_STATE_FAILED] = TO(CREATING) | TO(UPDATING) | TO(READY),
+};
+/* Where news from HyperFleet may lead: reports, what strangers do, and other resources' calls. */
+static const unsigned by_news[HFD_STATE_COUNT] = {
+    [HFD_STATE_CREATING] = TO(READY) | TO(FAILED),
+    [HFD_STATE_UPDATING] = TO(READY) | TO(FAILED),
+    [HFD_STATE_READY] = TO(FAILED),
+    [HFD_STATE_DELETING] = TO(ABSENT),
+};
+
+static bool arrow_exists(const struct sim_job *j, int who)
+{
+    const struct sim_res *a = &j->before.res[who], *b = &j->after.res[who];
+    const unsigned to = 1u << b->state;
+
+    if (a->state == b->state)
+        return true;
+    if (who != j->who)
+        return (by_news[a->state] & to) != 0;
+    if (j->what == SIM_DELETE)
+        return (to & (TO(DELETING) | TO(ABSENT))) != 0;
+    return (by_put[sim_settled(a, j->now_us)] & to) != 0;
+}
+
+static hfd_rc rule_failed(struct hfd_txn *tx, struct sim_job *j, int who, struct hfd_err *err)
+{
+    static const char gone_sql[] = "SELECT count(*) FROM part p LEFT JOIN fleet f ON f.id = p.fleet_id WHERE p.guresid = ?1 AND ?2 = 0"
+                                   " AND p.leaving = 0 AND (f.id IS NULL OR f.deleted_us <> 0)";
+    static const char terminal_sql[] =
+        "SELECT count(*) FROM part p JOIN report r ON r.fleet_id = p.fleet_id AND r.observed_generation >= p.generation"
+        " WHERE p.guresid = ?1 AND p.leaving = 0 AND ?2 = 0"
+        " AND r.conditions LIKE '%\"status\":\"False\",\"reason\":\"InvalidConfiguration\"%'";
+    const struct sim_res *b = &j->after.res[who];
+    int64_t gone, said;
+    hfd_rc rc;
+
+    if (strcmp(b->code, "RES-105") == 0) {
+        if (j->now_us < j->before.res[who].deadline_us)
+            sim_fail(j->sim, "A4", "%s failed by a deadline that has not passed", sim_names[who]);
+        return HFD_OK;
+    }
+    rc = count_of(tx, gone_sql, sim_names[who], 0, &gone, err);
+    if (rc == HFD_OK)
+        rc = count_of(tx, terminal_sql, sim_names[who], 0, &said, err);
+    if (rc == HFD_OK && (strcmp(b->code, "RES-104") != 0 || gone + said == 0))
+        sim_fail(j->sim, "A4", "%s failed with %s, and no part is gone and no report is terminal", sim_names[who], b->code);
+    /* What ended an attempt is the report that has just come, or what somebody just did. */
+    if (rc == HFD_OK && gone == 0 && (j->what != SIM_REPORT || !j->message.terminal))
+        sim_fail(j->sim, "A4", "%s failed by a report of an earlier attempt", sim_names[who]);
+    return rc;
+}
+
+static hfd_rc rule_ready(struct hfd_txn *tx, struct sim_job *j, int who, struct hfd_err *err)
+{
+    static const char sql[] =
+        "SELECT count(*) FROM part p LEFT JOIN fleet f ON f.id = p.fleet_id WHERE p.guresid = ?1 AND ?2 = 0 AND (p.leaving <> 0"
+        " OR f.id IS NULL OR f.deleted_us <> 0 OR f.generation < p.generation OR (SELECT count(*) FROM report r WHERE r.fleet_id = f.id"
+        " AND r.observed_generation = f.generation AND (r.adapter = 'validation' OR (f.kind = 1 AND r.adapter = 'dns'))"
+        " AND r.conditions LIKE '%{\"type\":\"Available\",\"status\":\"True\"%') <> CASE f.kind WHEN 1 THEN 2 ELSE 1 END)";
+    int64_t unready;
+    hfd_rc rc = count_of(tx, sql, sim_names[who], 0, &unready, err);
+
+    if (rc == HFD_OK && (unready != 0 || j->after.res[who].part_count == 0))
+        sim_fail(j->sim, "H2", "%s became ready with %lld parts that are not", sim_names[who], (long long)unready);
+    return rc;
+}
+
+/* H3: what were its parts is gone. Labels are ours, and strangers' things carry them too: those that are no part may stay. */
+static hfd_rc rule_gone(struct hfd_txn *tx, struct sim_job *j, int who, struct hfd_err *err)
+{
+    static const char parts_sql[] = "SELECT count(*) FROM part WHERE guresid = ?1 AND ?2 = 0";
+    struct sim *s = j->sim;
+    int64_t left = 0;
+    hfd_rc rc = count_of(tx, parts_sql, sim_names[who], 0, &left, err);
+
+    if (rc == HFD_OK && left != 0)
+        sim_fail(s, "H3", "%s went and left its parts", sim_names[who]);
+    return rc;
+}
+
+static bool changed_cookie_rightly(const struct sim_job *j, int who)
+{
+    const struct sim_res *a = &j->before.res[who], *b = &j->after.res[who];
+
+    if (b->state == HFD_STATE_ABSENT)
+        return true;
+    return j->what == SIM_PUT && j->who == who && (a->incarnation != b->incarnation || a->body != b->body || a->parts != b->parts);
+}
+
+static hfd_rc rules_of(struct hfd_txn *tx, struct sim_job *j, int who, struct hfd_err *err)
+{
+    const struct sim_res *a = &j->before.res[who], *b = &j->after.res[who];
+    struct sim *s = j->sim;
+
+    sim_tally.arrows[a->state][b->state]++;
+    if (!arrow_exists(j, who))
+        sim_fail(s, "H1", "%s went from %s to %s", sim_names[who], hfd_state_name((enum hfd_state)a->state),
+                 hfd_state_name((enum hfd_state)b->state));
+    if (a->cookie != b->cookie && !changed_cookie_rightly(j, who))
+        sim_fail(s, "H5", "the cookie of %s changed", sim_names[who]);
+    if (a->cookie == b->cookie && b->state != HFD_STATE_ABSENT && (a->incarnation != b->incarnation || a->body != b->body))
+        sim_fail(s, "H5", "the cookie of %s did not change with its input", sim_names[who]);
+    if (b->state == HFD_STATE_ABSENT)
+        return a->state != HFD_STATE_ABSENT ? rule_gone(tx, j, who, err) : HFD_OK;
+    if (b->state == HFD_STATE_READY && (a->state != HFD_STATE_READY || a->body != b->body))
+        return rule_ready(tx, j, who, err);
+    return b->state == HFD_STATE_FAILED && a->state != HFD_STATE_FAILED ? rule_failed(tx, j, who, err) : HFD_OK;
+}
+
+/* H4: whether the call had nothing to do for its resource. */
+static bool idle(const struct sim_job *j)
+{
+    const struct sim_res *a = &j->before.res[j->who];
+    const enum hfd_state state = sim_settled(a, j->now_us);
+
+    if (j->what == SIM_DELETE)
+        return state == HFD_STATE_ABSENT ? j->call.cookie.len == 0 : state == HFD_STATE_DELETING && j->now_us < a->deadline_us;
+    if (state == HFD_STATE_DELETING || state == HFD_STATE_CREATING)
+        return true;
+    return a->body == j->body && (state == HFD_STATE_READY || state == HFD_STATE_UPDATING);
+}
+
+hfd_rc sim_rules_inside(struct hfd_txn *tx, struct sim_job *j, struct hfd_err *err)
+{
+    hfd_rc rc = HFD_OK;
+
+    for (int who = 0; rc == HFD_OK && who < SIM_WHO; who++)
+        rc = rules_of(tx, j, who, err);
+    if (rc != HFD_OK || j->who < 0)
+        return rc;
+    if (idle(j) && memcmp(&j->before, &j->after, sizeof(j->before)) != 0)
+        sim_fail(j->sim, "H4", "a call on %s that had nothing to do changed something", sim_names[j->who]);
+    sim_rules_answer(j->sim, &j->before.res[j->who], j->what, j->who, j->now_us, &j->doc);
+    return rc;
+}
+
+/* Rows D1 to D7, in their order. */
+void sim_expect_verdict(struct hfd_txn *tx, struct sim_job *j)
+{
+    const struct sim_message *m = &j->message;
+    struct hfd_report_row prev;
+    struct hfd_fleet_row f;
+    hfd_rc rc;
+
+    j->expected_known = false;
+    if (hfd_fleet_row_get(tx, hfd_slice_of(m->id), &j->mem, &f, NULL) != HFD_OK)
+        return;
+    rc = hfd_report_row_get(tx, f.id, hfd_slice_of(m->adapter), &j->mem, &prev, NULL);
+    j->expected_known = rc == HFD_OK || rc == HFD_NOT_FOUND;
+    j->expected = HFD_VERDICT_STORE;
+    if (m->generation > f.generation || (rc == HFD_OK && m->generation < prev.observed_generation) ||
+        (rc == HFD_OK && m->generation == prev.observed_generation && m->observed_us < prev.observed_us))
+        j->expected = HFD_VERDICT_DISCARD;
+    else if (m->incomplete)
+        j->expected = HFD_VERDICT_REJECT;
+    else if (m->available == HFD_STATUS_UNKNOWN && !(m->finalized && f.deleted_us != 0))
+        j->expected = HFD_VERDICT_DISCARD;
+}
+
+/* ---- answers ---- */
+
+static unsigned allowed_put(enum hfd_state state, bool same)
+{
+    switch (state) {
+    case HFD_STATE_CREATING:
+        return same ? 1u << HFD_ANSWER_HINT : 1u << HFD_ANSWER_BUSY;
+    case HFD_STATE_DELETING:
+        return 1u << HFD_ANSWER_BUSY;
+    case HFD_STATE_UPDATING:
+        return same ? 1u << HFD_ANSWER_HINT : 1u << HFD_ANSWER_HINT | 1u << HFD_ANSWER_OUTPUT;
+    case HFD_STATE_READY:
+        return same ? 1u << HFD_ANSWER_OUTPUT : 1u << HFD_ANSWER_HINT | 1u << HFD_ANSWER_OUTPUT;
+    case HFD_STATE_ABSENT:
+    case HFD_STATE_FAILED:
+    case HFD_STATE_COUNT:
+        break;
+    }
+    return 1u << HFD_ANSWER_HINT | 1u << HFD_ANSWER_OUTPUT;
+}
+
+/* body: what the call brought; -1 for those without */
+static unsigned allowed(const struct sim_res *found, enum sim_what what, int body, int64_t now_us)
+{
+    const enum hfd_state state = sim_settled(found, now_us);
+    const bool overdue = state == HFD_STATE_DELETING && now_us >= found->deadline_us;
+
+    if (what == SIM_PUT)
+        return allowed_put(state, body == found->body);
+    if (what == SIM_DELETE) /* 204 where nothing is left, at once too; 202 without a row where a cookie knows of more */
+        return 1u << HFD_ANSWER_HINT | 1u << HFD_ANSWER_ABSENT;
+    switch (state) { /* GET */
+    case HFD_STATE_ABSENT:
+        return 1u << HFD_ANSWER_ABSENT;
+    case HFD_STATE_READY:
+        return 1u << HFD_ANSWER_OUTPUT;
+    case HFD_STATE_FAILED:
+        return 1u << HFD_ANSWER_FAILED;
+    case HFD_STATE_DELETING:
+        return overdue ? 1u << HFD_ANSWER_FAILED : 1u << HFD_ANSWER_HINT;
+    case HFD_STATE_CREATING:
+    case HFD_STATE_UPDATING:
+    case HFD_STATE_COUNT:
+        break;
+    }
+    return 1u << HFD_ANSWER_HINT;
+}
+
+static void rule_hint(struct sim *s, const char *name, int64_t now_us, const struct hfd_hint *h)
+{
+    if (h->estimated_us < now_us)
+        sim_fail(s, "A3", "the estimate of %s is in the past", name);
+    if (h->retry_after_s < 1 || h->retry_after_s > HFD_RETRY_MAX_S)
+        sim_fail(s, "A3", "Retry-After of %s is %d s", name, h->retry_after_s);
+}
+
+/* The hint of a call that changed nothing speaks of the operation that it found. */
+static void rule_hint_of(struct sim *s, const struct sim_res *found, const char *name, const struct hfd_hint *h)
+{
+    static const char *const words[HFD_STATE_COUNT] = {
+        [HFD_STATE_CREATING] = "creating", [HFD_STATE_UPDATING] = "updating", [HFD_STATE_DELETING] = "deleting"};
+    const int64_t deadline_us = (found->deadline_us + HFD_US_PER_S - 1) / HFD_US_PER_S * HFD_US_PER_S;
+
+    if (words[found->state] == NULL || strcmp(h->status, words[found->state]) != 0)
+        sim_fail(s, "A3", "%s is %s, its hint says %s", name, hfd_state_name((enum hfd_state)found->state), h->status);
+    if (h->deadline_us != deadline_us)
+        sim_fail(s, "A3", "the deadline in the hint of %s is not the operation's", name);
+}
+
+static void rule_error(struct sim *s, const struct sim_res *found, const char *name, int64_t now_us, const struct hfd_answer_doc *doc)
+{
+    const bool late = found->state != HFD_STATE_FAILED && now_us >= found->deadline_us;
+    const char *code = late ? "RES-105" : found->code;
+
+    if (!hfd_slice_is(doc->error, code) || doc->message.len == 0)
+        sim_fail(s, "A4", "%s answers %.*s where %s is the reason", name, HFD_SLICE_FMT(doc->error), code);
+}
+
+void sim_rules_answer(struct sim *s, const struct sim_res *found, enum sim_what what, int who, int64_t now_us,
+                      const struct hfd_answer_doc *doc)
+{
+    const char *name = sim_names[who];
+
+    sim_tally.answers[what][doc->answer]++;
+    if (doc->answer == HFD_ANSWER_HINT || doc->answer == HFD_ANSWER_BUSY)
+        rule_hint(s, name, now_us, &doc->hint);
+    if (doc->answer == HFD_ANSWER_FAILED)
+        rule_error(s, found, name, now_us, doc);
+    if (doc->answer == HFD_ANSWER_OUTPUT && (doc->values.len == 0 || doc->type.len == 0))
+        sim_fail(s, "A6", "a 200 of %s without its output", name);
+    if (doc->has_cookie && (doc->cookie.len == 0 || doc->cookie.len > SIM_COOKIE - 1))
+        sim_fail(s, "H5", "%s was answered with a cookie of %zu bytes", name, doc->cookie.len);
+}
+
+/* ---- on what is committed ---- */
+
+/* Rows that must not be there; the first column says which. */
+static const struct {
+    const char *rule, *what;
+    const char *sql;
+} broken[] = {
+    {"S1", "a resource without its one cluster",
+     "SELECT r.guresid FROM resource r WHERE r.kind = 1 AND r.state IN (1, 2, 3) AND (SELECT count(*) FROM part p JOIN fleet f ON"
+     " f.id = p.fleet_id WHERE p.guresid = r.guresid AND f.kind = 1 AND f.deleted_us = 0 AND f.id = r.cluster_id) <> 1"},
+    {"S1", "a resource that misses a part",
+     "SELECT r.guresid FROM resource r JOIN part p ON p.guresid = r.guresid LEFT JOIN fleet f ON f.id = p.fleet_id"
+     " WHERE r.state IN (1, 2, 3) AND p.leaving = 0 AND (f.id IS NULL OR f.deleted_us <> 0)"},
+    {"S1", "a deleting resource with a part that lives",
+     "SELECT r.guresid FROM resource r JOIN part p ON p.guresid = r.guresid JOIN fleet f ON f.id = p.fleet_id"
+     " WHERE r.state = 5 AND f.deleted_us = 0"},
+    {"S1", "a part that leaves and lives",
+     "SELECT p.fleet_id FROM part p JOIN fleet f ON f.id = p.fleet_id WHERE p.leaving <> 0 AND f.deleted_us = 0"},
+    {"S2", "a part of two resources", "SELECT fleet_id FROM part GROUP BY fleet_id HAVING count(*) > 1"},
+    {"S4", "a Ready that its reports do not say",
+     "SELECT f.id FROM fleet f WHERE f.deleted_us = 0 AND f.ready <> ((SELECT count(*) FROM report r WHERE r.fleet_id = f.id"
+     " AND r.observed_generation = f.generation AND (r.adapter = 'validation' OR (f.kind = 1 AND r.adapter = 'dns'))"
+     " AND r.conditions LIKE '%{\"type\":\"Available\",\"status\":\"True\"%') = CASE f.kind WHEN 1 THEN 2 ELSE 1 END)"},
+    {"S5", "a resource that waits for nothing",
+     "SELECT r.guresid FROM resource r WHERE r.state IN (1, 2) AND NOT EXISTS (SELECT 1 FROM part p LEFT JOIN fleet f ON f.id = p.fleet_id"
+     " WHERE p.guresid = r.guresid AND (p.leaving <> 0 OR f.id IS NULL OR f.deleted_us <> 0 OR f.ready = 0))"},
+    {"S5", "a deletion that waits for nothing",
+     "SELECT r.guresid FROM resource r WHERE r.state = 5 AND NOT EXISTS (SELECT 1 FROM part p JOIN fleet f ON f.id = p.fleet_id"
+     " WHERE p.guresid = r.guresid)"},
+    {"S5", "a leaving part that is gone",
+     "SELECT p.fleet_id FROM part p JOIN resource r ON r.guresid = p.guresid WHERE p.leaving <> 0 AND NOT EXISTS"
+     " (SELECT 1 FROM fleet f WHERE f.id = p.fleet_id)"},
+    {"S7", "a ready resource without output, or of another cluster",
+     "SELECT guresid FROM resource WHERE state = 3 AND instr(output, cluster_id) = 0"},
+    {"S7", "a part without its resource", "SELECT fleet_id FROM part WHERE guresid NOT IN (SELECT guresid FROM resource)"},
+    {"S7", "a nodepool without its cluster",
+     "SELECT id FROM fleet WHERE kind = 2 AND owner_id NOT IN (SELECT id FROM fleet WHERE kind = 1)"},
+    {"S7", "a report without its resource", "SELECT fleet_id FROM report WHERE fleet_id NOT IN (SELECT id FROM fleet)"},
+    {"S7", "a label without its resource", "SELECT fleet_id FROM fleet_label WHERE fleet_id NOT IN (SELECT id FROM fleet)"},
+    {"S7", "a condition without its resource", "SELECT fleet_id FROM fleet_condition WHERE fleet_id NOT IN (SELECT id FROM fleet)"},
+    {"S7", "a total that is not the count",
+     "SELECT c.kind || ' ' || c.name || ' ' || c.value FROM fleet_count c WHERE c.n <> CASE c.field WHEN 0 THEN"
+     " (SELECT count(*) FROM fleet f WHERE f.kind = c.kind) WHEN 1 THEN (SELECT count(*) FROM fleet_condition x WHERE x.kind = c.kind"
+     " AND x.type = c.name AND x.status = c.value) ELSE (SELECT count(*) FROM fleet_label l WHERE l.kind = c.kind AND l.key = c.name"
+     " AND l.value = c.value) END"},
+    {"H6", "a history whose steps do not meet",
+     "SELECT b.guresid || ' ' || b.seq FROM history a JOIN history b ON b.guresid = a.guresid AND b.seq = a.seq + 1"
+     " WHERE b.from_state <> a.to_state"},
+    {"H6", "a history that does not end where the resource is",
+     "SELECT r.guresid FROM resource r WHERE r.state <> coalesce((SELECT h.to_state FROM history h WHERE h.guresid = r.guresid"
+     " ORDER BY h.seq DESC LIMIT 1), 1)"},
+    {"H6", "a history without its resource", "SELECT guresid FROM history WHERE guresid NOT IN (SELECT guresid FROM resource)"},
+};
+
+/* The nodepools and clusters themselves (S2, S3, S6). */
+static const char fleet_sql[] = "SELECT f.id, f.generation, f.deleted_us, p.guresid, p.generation, f.spec, f.kind, p.leaving FROM fleet f"
+                                " LEFT JOIN part p ON p.fleet_id = f.id ORDER BY f.id";
+
+static struct sim_seen *seen(struct sim *s, const char *id)
+{
+    for (size_t i = s->seen_count; i > 0; i--)
+        if (strcmp(s->seen[i - 1].id, id) == 0)
+            return &s->seen[i - 1];
+    if (s->seen_count == SIM_IDS)
+        sim_fail(s, "limit", "more than %d HyperFleet resources in one run", SIM_IDS);
+    copy_text(s->seen[s->seen_count].id, sizeof(s->seen[0].id), hfd_slice_of(id));
+    return &s->seen[s->seen_count++];
+}
+
+/* S6: what the spec of a part must be while nobody else has touched it. */
+static void rule_spec(struct sim *s, int who, const char *id, hfd_slice spec, bool cluster)
+{
+    static const char *const clusters[SIM_BODIES] = {"{\"v\":0}", "{\"v\":1}", "{\"v\":1}", "{\"v\":3}"};
+    static const char *const pools[SIM_BODIES] = {"{\"v\":0}", "{\"v\":1}", "{\"v\":2}", "{\"v\":3}"};
+    const struct sim_res *r = &s->now.res[who];
+    const char *want;
+
+    if (r->body < 0 || r->state == HFD_STATE_DELETING || (!cluster && who != SIM_POOL))
+        return;
+    want = cluster ? clusters[r->body] : pools[r->body];
+    if (!hfd_slice_is(spec, want))
+        sim_fail(s, "S6", "%s of %s has the spec %.*s, and the last PUT said %s", id, sim_names[who], HFD_SLICE_FMT(spec), want);
+}
+
+static void rule_fleet_row(struct sim *s, struct hfd_stmt *st, bool *found)
+{
+    const hfd_slice id = hfd_stmt_col_text(st, 0, &s->mem), owner = hfd_stmt_col_text(st, 3, &s->mem);
+    const int64_t generation = hfd_stmt_col_i64(st, 1), deleted_us = hfd_stmt_col_i64(st, 2);
+    struct sim_seen *was = seen(s, id.p);
+
+    found[was - s->seen] = true;
+    if (was->gone || generation < was->generation || (was->deleting && deleted_us == 0))
+        sim_fail(s, "S3", "%s came back, or its generation fell from %lld to %lld", id.p, (long long)was->generation,
+                 (long long)generation);
+    was->generation = generation;
+    was->deleting = deleted_us != 0;
+    if (owner.len == 0 && deleted_us == 0 && !was->strange)
+        sim_fail(s, "S2", "%s lives and is a part of nothing", id.p);
+    if (owner.len > 0 && deleted_us == 0 && hfd_stmt_col_i64(st, 4) == generation)
+        rule_spec(s, who_is(owner), id.p, hfd_stmt_col_text(st, 5, &s->mem), hfd_stmt_col_i64(st, 6) == HFD_KIND_CLUSTER);
+}
+
+static hfd_rc txn_committed(struct hfd_txn *tx, void *arg, struct hfd_err *err)
+{
+    struct sim *s = arg;
+    bool found[SIM_IDS] = {false};
+    struct hfd_stmt *st;
+    bool row;
+    hfd_rc rc = HFD_OK;
+
+    for (size_t i = 0; rc == HFD_OK && i < sizeof(broken) / sizeof(broken[0]); i++) {
+        rc = hfd_db_prepare(tx->db, broken[i].sql, &st, err);
+        if (rc == HFD_OK)
+            rc = hfd_stmt_step(st, &row, err);
+        if (rc == HFD_OK && row)
+            sim_fail(s, broken[i].rule, "%s: %s", broken[i].what, hfd_stmt_col_text(st, 0, &s->mem).p);
+        hfd_stmt_done(st);
+    }
+    if (rc == HFD_OK)
+        rc = hfd_db_prepare(tx->db, fleet_sql, &st, err);
+    if (rc != HFD_OK)
+        return rc;
+    while (next_row(st, &rc, err))
+        rule_fleet_row(s, st, found);
+    hfd_stmt_done(st);
+    for (size_t i = 0; rc == HFD_OK && i < s->seen_count; i++)
+        s->seen[i].gone = s->seen[i].gone || !found[i];
+    return rc;
+}
+
+void sim_rules_committed(struct sim *s)
+{
+    if (sim_read(s, txn_committed, s) != HFD_OK)
+        sim_fail(s, "read", "%s", s->err.msg);
+}
+
+static hfd_rc txn_empty(struct hfd_txn *tx, void *arg, struct hfd_err *err)
+{
+    static const char sql[] =
+        "SELECT (SELECT count(*) FROM resource) + (SELECT count(*) FROM part) + (SELECT count(*) FROM fleet)"
+        " + (SELECT count(*) FROM report) + (SELECT count(*) FROM fleet_label) + (SELECT count(*) FROM fleet_condition)"
+        " + (SELECT count(*) FROM fleet_count) + (SELECT count(*) FROM history)";
+    struct sim *s = arg;
+    int64_t rows = 0;
+    struct hfd_stmt *st;
+    bool row;
+    hfd_rc rc = hfd_db_prepare(tx->db, sql, &st, err);
+
+    if (rc == HFD_OK)
+        rc = hfd_stmt_step(st, &row, err);
+    if (rc == HFD_OK)
+        rows = hfd_stmt_col_i64(st, 0);
+    hfd_stmt_done(st);
+    if (rc == HFD_OK && rows != 0)
+        sim_fail(s, "L2", "all is deleted, and %lld rows are left", (long long)rows);
+    return rc;
+}
+
+void sim_rules_empty(struct sim *s)
+{
+    if (sim_read(s, txn_empty, s) != HFD_OK)
+        sim_fail(s, "read", "%s", s->err.msg);
+}
+
+static void rule_refusal(struct sim *s, const struct sim_job *j)
+{
+    const bool names = s->strangers_were || j->who == SIM_POOL;
+
+    if (j->job.rc == HFD_COOKIE)
+        sim_fail(s, "A5", "a cookie that was given out for %s is refused", sim_names[j->who]);
+    if (j->what == SIM_PUT && names && (j->job.rc == HFD_INVALID || j->job.rc == HFD_IMMUTABLE))
+        return;
+    sim_fail(s, "A1", "a call on %s was refused: %s: %s", sim_names[j->who], hfd_rc_name(j->job.rc), j->job.err.msg);
+}
+
+static void rule_report(struct sim *s, const struct sim_job *j)
+{
+    const hfd_rc there = j->expected == HFD_VERDICT_REJECT ? HFD_INVALID : HFD_OK;
+    const hfd_rc want = j->expected_known ? there : HFD_NOT_FOUND;
+    const bool repeat = j->verdict == HFD_VERDICT_REPEAT && j->expected == HFD_VERDICT_STORE;
+
+    if (j->job.rc != want || (want == HFD_OK && j->verdict != j->expected && !repeat))
+        sim_fail(s, "A7", "a report of %s on %s: %s, verdict %d, expected %s, %d", j->message.adapter, j->message.id,
+                 hfd_rc_name(j->job.rc), j->verdict, hfd_rc_name(want), j->expected);
+}
+
+static void keep_cookie(struct sim *s, int who, hfd_slice cookie)
+{
+    if (hfd_slice_is(cookie, s->cookies[who][0]))
+        return;
+    memcpy(s->cookies[who][1], s->cookies[who][0], SIM_COOKIE);
+    copy_text(s->cookies[who][0], SIM_COOKIE, cookie);
+}
+
+void sim_rules_job(struct sim *s, struct sim_job *j)
+{
+    const struct hfd_answer_doc *doc = &j->doc;
+
+    if (j->what == SIM_REPORT) {
+        sim_tally.reports[j->job.rc]++;
+        rule_report(s, j);
+        sim_trace(s, "report %s on %s generation %lld: %s %d", j->message.adapter, j->message.id, (long long)j->message.generation,
+                  hfd_rc_name(j->job.rc), j->verdict);
+        return;
+    }
+    if (j->what == SIM_STRANGER) {
+        sim_tally.strangers += j->job.rc == HFD_OK;
+        if (j->job.rc == HFD_OK && (j->act == SIM_MAKE_CLUSTER || j->act == SIM_MAKE_POOL))
+            seen(s, j->id)->strange = true;
+        sim_trace(s, "stranger %d %s %s: %s", j->act, j->id, j->name, hfd_rc_name(j->job.rc));
+        return;
+    }
+    sim_trace(s, "%s %s body %d: %s answer %d, %s -> %s", j->what == SIM_PUT ? "PUT" : "DELETE", sim_names[j->who], j->body,
+              hfd_rc_name(j->job.rc), doc->answer, hfd_state_name((enum hfd_state)j->before.res[j->who].state),
+              hfd_state_name((enum hfd_state)j->after.res[j->who].state));
+    if (j->job.rc != HFD_OK) {
+        rule_refusal(s, j);
+        return;
+    }
+    if ((allowed(&j->before.res[j->who], j->what, j->body, j->now_us) & 1u << doc->answer) == 0)
+        sim_fail(s, "A1", "%s in %s answered %d", sim_names[j->who], hfd_state_name((enum hfd_state)j->before.res[j->who].state),
+                 doc->answer);
+    if (doc->answer == HFD_ANSWER_ABSENT && j->after.res[j->who].state != HFD_STATE_ABSENT)
+        sim_fail(s, "A6", "DELETE of %s is 204, and it is there", sim_names[j->who]);
+    if (doc->has_cookie && !j->lost)
+        keep_cookie(s, j->who, doc->cookie);
+}
+
+void sim_rules_read(struct sim *s, enum sim_what what, int who, int body, const struct hfd_answer_doc *doc)
+{
+    static const char *const words[] = {[SIM_GET] = "GET", [SIM_PUT] = "PUT", [SIM_DELETE] = "DELETE"};
+    const struct sim_res *found = &s->now.res[who];
+
+    if ((allowed(found, what, body, s->clock.wall_us) & 1u << doc->answer) == 0)
+        sim_fail(s, "A2", "%s of %s in %s answered %d", words[what], sim_names[who],
+                 hfd_state_name((enum hfd_state)found->state), doc->answer);
+    sim_rules_answer(s, found, what, who, s->clock.wall_us, doc);
+    if (doc->answer == HFD_ANSWER_HINT || doc->answer == HFD_ANSWER_BUSY)
+        rule_hint_of(s, found, sim_names[who], &doc->hint);
+    if (doc->answer == HFD_ANSWER_OUTPUT && memmem(doc->values.p, doc->values.len, found->cluster_id, strlen(found->cluster_id)) == NULL)
+        sim_fail(s, "A6", "the output of %s does not name its cluster %s", sim_names[who], found->cluster_id);
+    if (doc->has_cookie && hash_slice(2, doc->cookie) != found->cookie)
+        sim_fail(s, "H5", "a repeated call on %s gives another cookie", sim_names[who]);
+    if (doc->has_cookie)
+        keep_cookie(s, who, doc->cookie);
+}

@@ -53,7 +53,8 @@ struct hfd_report_row {
     hfd_slice fleet_id;
     hfd_slice adapter;
     int64_t observed_generation;
-    int64_t observed_us, received_us, created_us;
+    int64_t observed_us, created_us;
+    int64_t received_us;  /* 0: before the operation that is under way; see hfd_report_row_spend */
     hfd_slice conditions; /* JSON array */
     hfd_slice data;       /* JSON object, secrets redacted */
     hfd_slice metadata;   /* JSON object, or empty */
@@ -189,6 +190,11 @@ HFD_MUST_CHECK hfd_rc hfd_report_row_get(struct hfd_txn *tx, hfd_slice fleet_id,
                                          struct hfd_report_row *out, struct hfd_err *err);
 HFD_MUST_CHECK hfd_rc hfd_report_row_list(struct hfd_txn *tx, hfd_slice fleet_id, struct hfd_arena *mem,
                                           struct hfd_report_list *out, struct hfd_err *err);
+/**
+ * An operation begins: what was reported on a HyperFleet resource until now says nothing about it, whatever the clock says.
+ * received_us of its reports becomes 0; a later report has a time again.
+ */
+HFD_MUST_CHECK hfd_rc hfd_report_row_spend(struct hfd_txn *tx, hfd_slice fleet_id, struct hfd_err *err);
 HFD_MUST_CHECK hfd_rc hfd_report_row_put(struct hfd_txn *tx, const struct hfd_report_row *row, struct hfd_err *err);
 
 /* Driver resources */

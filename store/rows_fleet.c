@@ -39,6 +39,8 @@ static const char sql_report_heads[] =
     " FROM report WHERE fleet_id = ?1 ORDER BY created_us, adapter";
 static const char sql_report_get[] =
     "SELECT " REPORT_COLUMNS " FROM report WHERE fleet_id = ?1 AND adapter = ?2";
+static const char sql_report_spend[] =
+    "UPDATE report SET received_us = 0 WHERE fleet_id = ?1";
 static const char sql_report_put[] = /* created_us stays that of the first report */
     "INSERT INTO report (" REPORT_COLUMNS ")"
     " VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)"
@@ -298,6 +300,17 @@ hfd_rc hfd_report_row_get(struct hfd_txn *tx, hfd_slice fleet_id, hfd_slice adap
     hfd_stmt_text(st, 1, hfd_row_some(fleet_id));
     hfd_stmt_text(st, 2, hfd_row_some(adapter));
     return hfd_row_one(st, mem, "report", read_report, out, err);
+}
+
+hfd_rc hfd_report_row_spend(struct hfd_txn *tx, hfd_slice fleet_id, struct hfd_err *err)
+{
+    struct hfd_stmt *st;
+    hfd_rc rc = hfd_row_write(tx, sql_report_spend, &st, err);
+
+    if (rc != HFD_OK)
+        return rc;
+    hfd_stmt_text(st, 1, hfd_row_some(fleet_id));
+    return hfd_stmt_run(st, NULL, err);
 }
 
 hfd_rc hfd_report_row_put(struct hfd_txn *tx, const struct hfd_report_row *row, struct hfd_err *err)

@@ -140,7 +140,7 @@ static const struct hfd_condition *terminal_condition(const struct hfd_outcome_i
     static const char *const types[] = {"Applied", "Available"};
     const struct hfd_condition *health = hfd_condition_find(&report->conditions, HFD_SLICE("Health"));
 
-    if (report->observed_generation < part->wanted_generation || report->received_us <= in->since_us || health == NULL ||
+    if (report->observed_generation < part->wanted_generation || report->received_us == 0 || health == NULL ||
         health->status != HFD_STATUS_TRUE)
         return NULL;
     for (size_t i = 0; i < sizeof(types) / sizeof(types[0]); i++) {

@@ -14,7 +14,7 @@
 struct hfd_part_report {
     hfd_slice adapter;
     int64_t observed_generation;
-    int64_t received_us;
+    int64_t received_us; /* 0: before the operation began; it fails nothing */
     struct hfd_conditions conditions;
 };
 
@@ -51,7 +51,6 @@ struct hfd_outcome_input {
     const struct hfd_adapter_names *required; /* by enum hfd_kind: named where a part waits for them */
     /* The operation. */
     enum hfd_state state;
-    int64_t since_us;    /* its start: reports received before it do not fail it */
     int64_t deadline_us; /* from then on it is late */
     int64_t now_us;
     hfd_slice trouble; /* what keeps it from being carried out, for the words of a late one; one sentence without its full stop, or empty */

@@ -242,6 +242,8 @@ static hfd_rc patch(const struct apply *a, const struct hfd_fleet_row *f, const 
     bool pending;
     hfd_rc rc = backend(a->call)->patch(a->tx, &fc, &p, &now, &pending, err);
 
+    if (rc == HFD_OK)
+        rc = hfd_report_row_spend(a->tx, f->id, err);
     return rc == HFD_OK ? record(a->tx, a->call, &now, pending, err) : rc;
 }
 

@@ -46,7 +46,6 @@ static hfd_rc outcome(struct hfd_txn *tx, const struct hfd_driver *d, const stru
         .terminal_reason_count = d->terminal_reason_count,
         .required = d->fleet.required,
         .state = (enum hfd_state)row->state,
-        .since_us = row->op_started_us,
         .deadline_us = row->op_deadline_us,
         .now_us = now_us,
     };

@@ -67,7 +67,7 @@ CREATE TABLE report (
   adapter             TEXT   NOT NULL,
   observed_generation BIGINT NOT NULL,
   observed_us         BIGINT NOT NULL,       -- last_report_time
-  received_us         BIGINT NOT NULL,
+  received_us         BIGINT NOT NULL,       -- 0: before the operation of its driver resource that is under way
   created_us          BIGINT NOT NULL,
   conditions          TEXT   NOT NULL,
   data                TEXT   NOT NULL,       -- without data.secrets' values

@@ -41,7 +41,6 @@ static int setup(void **state)
         .terminal_reason_count = 2,
         .required = required,
         .state = HFD_STATE_CREATING,
-        .since_us = T,
         .deadline_us = T + 1000,
         .now_us = T + 10,
     };
@@ -272,7 +271,7 @@ static const struct {
     {OK_, NO, NO, "invalidconfiguration", "InvalidConfiguration2", 2, T + 1, NULL}, /* exact match */
     {OK_, NO, NO, "", "", 2, T + 1, NULL},
     {OK_, NO, NO, "InvalidConfiguration", "x", 1, T + 1, NULL}, /* of an earlier generation */
-    {OK_, NO, NO, "InvalidConfiguration", "x", 2, T, NULL},     /* of an earlier attempt */
+    {OK_, NO, NO, "InvalidConfiguration", "x", 2, 0, NULL},     /* of an earlier attempt */
 };
 
 /* Failed for good: a working adapter says so, with a terminal reason, of the wanted generation, in this attempt. */

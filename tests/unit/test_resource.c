@@ -254,6 +254,23 @@ static void new_attempt_ignores_old_reports(void **state)
     assert_int_equal(get(w).answer, HFD_ANSWER_FAILED);
 }
 
+/* So does one after the clock was set back: an old report lies in the future then, and a new one may be older than the attempt. */
+static void new_attempt_ignores_old_reports_of_the_future(void **state)
+{
+    struct world *w = *state;
+
+    (void)put(w, body_a);
+    test_clock_advance(&w->clock, 1800 * HFD_US_PER_S);
+    fail_terminally(w);
+    w->clock.wall_us -= 1000 * HFD_US_PER_S;
+    assert_int_equal(put(w, body_a).answer, HFD_ANSWER_HINT);
+    w->clock.wall_us -= 100 * HFD_US_PER_S;
+    assert_int_equal(get(w).answer, HFD_ANSWER_HINT);
+    (void)world_report(w, world_find(w, HFD_KIND_CLUSTER, "c-one")->id,
+                       &(struct world_report){.adapter = "validation", .available = HFD_STATUS_FALSE, .reason = "InvalidConfiguration"});
+    assert_int_equal(get(w).answer, HFD_ANSWER_FAILED);
+}
+
 /* A deletion past its deadline says what is unfinished, goes on, and a new DELETE gives it a new deadline; PUT is 409 all the while. */
 static void deletion_past_its_deadline(void **state)
 {
@@ -523,6 +540,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(degraded_stays_200, setup, teardown),
         cmocka_unit_test_setup_teardown(deadline_fails_and_put_revives, setup, teardown),
         cmocka_unit_test_setup_teardown(new_attempt_ignores_old_reports, setup, teardown),
+        cmocka_unit_test_setup_teardown(new_attempt_ignores_old_reports_of_the_future, setup, teardown),
         cmocka_unit_test_setup_teardown(deletion_past_its_deadline, setup, teardown),
         cmocka_unit_test_setup_teardown(update_takes_nodepool_differences, setup, teardown),
         cmocka_unit_test_setup_teardown(pool_back_while_it_goes, setup, teardown),

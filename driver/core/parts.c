@@ -7,6 +7,8 @@
 #include "driver/base/jsonx.h"
 #include "driver/fleet/names.h"
 
+#include <stdlib.h>
+
 /* One part with its reports, while it is read, and what is kept of a message: more than any sentence quotes. */
 #define SCRATCH_MAX_BYTES ((size_t)128 * 1024 * 1024)
 #define QUOTED_MAX_BYTES 1024
@@ -92,10 +94,24 @@ static hfd_rc keep_row(const struct hfd_fleet_row *row, struct hfd_arena *mem, s
     return out->id.p != NULL && out->owner_id.p != NULL && out->name.p != NULL ? HFD_OK : no_memory(err);
 }
 
+/* What the row says, but for its reports. */
+static hfd_rc see_row(const struct hfd_fleet_row *row, struct hfd_part *p, struct hfd_arena *scratch, struct hfd_arena *mem, struct hfd_err *err)
+{
+    struct hfd_conditions all;
+    hfd_rc rc = keep_row(row, mem, &p->fleet, err);
+
+    if (rc != HFD_OK)
+        return rc;
+    p->view.exists = true;
+    p->view.deleting = row->deleted_us != 0;
+    p->view.generation = row->generation;
+    rc = hfd_conditions_parse(row->conditions, scratch, &all, err);
+    return rc == HFD_OK ? keep_conditions(&all, false, mem, &p->view.conditions, err) : rc;
+}
+
 static hfd_rc load_part_in(struct hfd_txn *tx, struct hfd_part *p, struct hfd_arena *scratch, struct hfd_arena *mem, struct hfd_err *err)
 {
     struct hfd_report_list reports;
-    struct hfd_conditions all;
     struct hfd_fleet_row row;
     hfd_rc rc;
 
@@ -103,25 +119,15 @@ static hfd_rc load_part_in(struct hfd_txn *tx, struct hfd_part *p, struct hfd_ar
     if (rc == HFD_NOT_FOUND)
         return HFD_OK;
     if (rc == HFD_OK)
-        rc = keep_row(&row, mem, &p->fleet, err);
-    if (rc != HFD_OK)
-        return rc;
-    p->view.exists = true;
-    p->view.deleting = row.deleted_us != 0;
-    p->view.generation = row.generation;
-    rc = hfd_conditions_parse(row.conditions, scratch, &all, err);
-    if (rc == HFD_OK)
-        rc = keep_conditions(&all, false, mem, &p->view.conditions, err);
+        rc = see_row(&row, p, scratch, mem, err);
     if (rc == HFD_OK)
         rc = hfd_report_row_heads(tx, p->row.fleet_id, scratch, &reports, err);
     return rc == HFD_OK ? load_reports(&reports, scratch, mem, &p->view, err) : rc;
 }
 
-static hfd_rc load_part(struct hfd_txn *tx, struct hfd_part *p, struct hfd_arena *mem, struct hfd_err *err)
+/* What the driver itself knows of a part. */
+static void see_part(struct hfd_part *p)
 {
-    struct hfd_arena scratch;
-    hfd_rc rc;
-
     p->view = (struct hfd_part_view){
         .kind = p->row.kind,
         .id = hfd_backend_id_is_given(p->row.fleet_id) ? p->row.fleet_id : HFD_SLICE(""),
@@ -130,6 +136,14 @@ static hfd_rc load_part(struct hfd_txn *tx, struct hfd_part *p, struct hfd_arena
         .wanted_generation = p->row.generation,
         .leaving = p->row.leaving,
     };
+}
+
+static hfd_rc load_part(struct hfd_txn *tx, struct hfd_part *p, struct hfd_arena *mem, struct hfd_err *err)
+{
+    struct hfd_arena scratch;
+    hfd_rc rc;
+
+    see_part(p);
     hfd_arena_init(&scratch, SCRATCH_MAX_BYTES);
     rc = load_part_in(tx, p, &scratch, mem, err);
     hfd_arena_fini(&scratch);
@@ -180,10 +194,15 @@ static const struct hfd_backend *backend(const struct hfd_call *call)
     return call->driver->backend_ops;
 }
 
+static struct hfd_part_row part_of(const struct hfd_call *call, const struct hfd_fleet_row *f, bool pending)
+{
+    return (struct hfd_part_row){
+        .guresid = call->guresid, .fleet_id = f->id, .kind = f->kind, .name = f->name, .generation = f->generation, .pending = pending};
+}
+
 static hfd_rc record(struct hfd_txn *tx, const struct hfd_call *call, const struct hfd_fleet_row *f, bool pending, struct hfd_err *err)
 {
-    const struct hfd_part_row part = {
-        .guresid = call->guresid, .fleet_id = f->id, .kind = f->kind, .name = f->name, .generation = f->generation, .pending = pending};
+    const struct hfd_part_row part = part_of(call, f, pending);
 
     return hfd_part_row_put(tx, &part, err);
 }
@@ -196,6 +215,7 @@ struct apply {
     struct hfd_resource_row *row;
     hfd_slice adopt;
     bool made;
+    struct hfd_parts created; /* made from nothing, in the order of the input */
 };
 
 /* Whether a HyperFleet resource carries our label for this GUResID, and no row of ours knows it: an orphan to adopt. */
@@ -247,6 +267,16 @@ static hfd_rc patch(const struct apply *a, const struct hfd_fleet_row *f, const 
     return rc == HFD_OK ? record(a->tx, a->call, &now, pending, err) : rc;
 }
 
+/* A part that was just made is known without reading: nobody has reported on it. */
+static hfd_rc note_created(struct apply *a, const struct hfd_fleet_row *f, struct hfd_err *err)
+{
+    struct hfd_part *p = &a->created.items[a->created.count++];
+
+    p->row = part_of(a->call, f, backend(a->call)->deferred);
+    see_part(p);
+    return see_row(f, p, a->call->mem, a->call->mem, err);
+}
+
 /* Makes a cluster or nodepool of that name, or takes over an orphan of ours that has it. */
 static hfd_rc create(struct apply *a, enum hfd_kind kind, hfd_slice owner_id, const char *field, const struct hfd_input_part *want,
                      struct hfd_fleet_row *out, struct hfd_err *err)
@@ -259,8 +289,10 @@ static hfd_rc create(struct apply *a, enum hfd_kind kind, hfd_slice owner_id, co
 
     a->made = true;
     rc = backend(a->call)->create(a->tx, &fc, &in, out, err);
-    if (rc == HFD_OK)
-        return record(a->tx, a->call, out, backend(a->call)->deferred, err);
+    if (rc == HFD_OK) {
+        rc = record(a->tx, a->call, out, backend(a->call)->deferred, err);
+        return rc == HFD_OK ? note_created(a, out, err) : rc;
+    }
     if (rc != HFD_CONFLICT)
         return rc;
     rc = hfd_fleet_row_by_name(a->tx, kind, owner_id, want->name, a->call->mem, out, err);
@@ -433,12 +465,33 @@ static hfd_rc apply_single(struct apply *a, struct hfd_err *err)
     return rc == HFD_OK ? patch(a, &had->fleet, want, err) : rc;
 }
 
-hfd_rc hfd_parts_apply(struct hfd_txn *tx, const struct hfd_call *call, hfd_slice adopt, struct hfd_resource_row *row, bool *made,
-                       struct hfd_err *err)
+static int by_kind_and_name(const void *a, const void *b)
 {
+    const struct hfd_part *x = a, *y = b;
+
+    return x->row.kind != y->row.kind ? (int)x->row.kind - (int)y->row.kind : hfd_slice_cmp(x->row.name, y->row.name);
+}
+
+/* Reading the parts again would be a good part of the work of a PUT; where all of them were made just now, it is spared. */
+static hfd_rc parts_now(struct apply *a, size_t wanted, struct hfd_parts *out, struct hfd_err *err)
+{
+    if (a->parts.count != 0 || a->created.count != wanted)
+        return hfd_parts_load(a->tx, a->call->guresid, a->call->mem, out, err);
+    qsort(a->created.items, wanted, sizeof(*a->created.items), by_kind_and_name);
+    *out = a->created;
+    return HFD_OK;
+}
+
+hfd_rc hfd_parts_apply(struct hfd_txn *tx, const struct hfd_call *call, hfd_slice adopt, struct hfd_resource_row *row,
+                       struct hfd_applied *out, struct hfd_err *err)
+{
+    const size_t wanted = call->input->nodepool_count + (row->kind == HFD_KIND_CLUSTER);
     struct apply a = {.tx = tx, .call = call, .row = row, .adopt = adopt};
     hfd_rc rc;
 
+    a.created.items = hfd_arena_array(call->mem, wanted, sizeof(*a.created.items));
+    if (a.created.items == NULL)
+        return no_memory(err);
     rc = hfd_parts_load(tx, call->guresid, call->mem, &a.parts, err);
     if (rc == HFD_OK)
         rc = row->kind == HFD_KIND_NODEPOOL ? apply_single(&a, err) : apply_cluster(&a, err);
@@ -446,6 +499,8 @@ hfd_rc hfd_parts_apply(struct hfd_txn *tx, const struct hfd_call *call, hfd_slic
         rc = apply_nodepools(&a, err);
     if (rc == HFD_OK)
         rc = backend(call)->schedule(tx, call->guresid, HFD_GOAL_MAKE, call->now_us, err);
-    *made = a.made;
+    if (rc == HFD_OK)
+        rc = parts_now(&a, wanted, &out->parts, err);
+    out->made = a.made;
     return rc;
 }

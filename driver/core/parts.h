@@ -11,15 +11,20 @@
 HFD_MUST_CHECK hfd_rc hfd_parts_load(struct hfd_txn *tx, hfd_slice guresid, struct hfd_arena *mem, struct hfd_parts *out,
                                      struct hfd_err *err);
 
+/** What hfd_parts_apply has done. */
+struct hfd_applied {
+    struct hfd_parts parts; /* as hfd_parts_load gives them now */
+    bool made;              /* whether a part came to be */
+};
+
 /**
  * Makes, patches and deletes until the parts are what call->input asks for; creation, update, re-target and new attempt are this one path.
  * row: guresid, kind and cluster_id of the resource ("" when there is no cluster yet); cluster_id is set on return.
  * @param adopt  a cluster of ours that a cookie names and no row knows; "" = none
- * @param made   whether a part came to be
  * @return HFD_OK, HFD_INVALID (a name is taken, no such cluster), HFD_IMMUTABLE
  */
 HFD_MUST_CHECK hfd_rc hfd_parts_apply(struct hfd_txn *tx, const struct hfd_call *call, hfd_slice adopt, struct hfd_resource_row *row,
-                                      bool *made, struct hfd_err *err);
+                                      struct hfd_applied *out, struct hfd_err *err);
 
 /**
  * Takes over a cluster or nodepool that carries our label for call->guresid and that no row knows.

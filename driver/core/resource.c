@@ -425,7 +425,7 @@ static hfd_rc new_incarnation(const struct hfd_call *call, struct hfd_resource_r
     return row->incarnation.p != NULL ? HFD_OK : no_memory(err);
 }
 
-static hfd_rc seal_cookie(struct hfd_txn *tx, const struct hfd_call *call, struct hfd_resource_row *row, struct hfd_err *err)
+static hfd_rc seal_cookie(const struct hfd_call *call, const struct hfd_parts *parts, struct hfd_resource_row *row, struct hfd_err *err)
 {
     struct hfd_cookie c = {
         .type = row->type,
@@ -435,19 +435,13 @@ static hfd_rc seal_cookie(struct hfd_txn *tx, const struct hfd_call *call, struc
         .digest = row->digest,
         .backend = call->driver->backend,
     };
-    struct hfd_part_list parts;
-    hfd_slice *ids;
-    hfd_rc rc;
+    hfd_slice *ids = hfd_arena_array(call->mem, parts->count + 1, sizeof(*ids));
 
-    rc = hfd_part_row_list(tx, call->guresid, call->mem, &parts, err);
-    if (rc != HFD_OK)
-        return rc;
-    ids = hfd_arena_array(call->mem, parts.count + 1, sizeof(*ids));
     if (ids == NULL)
         return no_memory(err);
-    for (size_t i = 0; i < parts.count; i++)
-        if (parts.rows[i].kind == HFD_KIND_NODEPOOL && !parts.rows[i].leaving)
-            ids[c.nodepool_count++] = parts.rows[i].fleet_id;
+    for (size_t i = 0; i < parts->count; i++)
+        if (parts->items[i].row.kind == HFD_KIND_NODEPOOL && !parts->items[i].row.leaving)
+            ids[c.nodepool_count++] = parts->items[i].row.fleet_id;
     c.nodepool_ids = ids;
     return hfd_cookie_seal(call->driver->ring, call->driver->rng, call->guresid, &c, call->mem, &row->cookie, err);
 }
@@ -463,27 +457,32 @@ static hfd_rc take_digests(const struct hfd_call *call, struct hfd_resource_row 
     return row->raw_digest.p != NULL && row->digest.p != NULL ? HFD_OK : no_memory(err);
 }
 
+/* What a PUT has done and means. */
+struct written {
+    struct hfd_applied now;
+    enum hfd_op op;
+    bool new_cookie;
+};
+
 /* The parts are made; now the row, its cookie, and at once what the parts already say. */
-static hfd_rc commit_put(struct hfd_txn *tx, const struct hfd_call *call, enum hfd_op op, bool new_cookie, struct hfd_resource_row *row,
+static hfd_rc commit_put(struct hfd_txn *tx, const struct hfd_call *call, const struct written *w, struct hfd_resource_row *row,
                          struct hfd_answer_doc *out, struct hfd_err *err)
 {
     const enum hfd_state from = (enum hfd_state)row->state;
-    struct hfd_parts parts;
+    const struct hfd_parts *parts = &w->now.parts;
     hfd_rc rc;
 
-    rc = hfd_parts_load(tx, call->guresid, call->mem, &parts, err);
-    if (rc == HFD_OK)
-        rc = start_op(tx, call, op, &parts, row, err);
+    rc = start_op(tx, call, w->op, parts, row, err);
     if (rc == HFD_OK)
         rc = take_digests(call, row, err);
-    if (rc == HFD_OK && new_cookie)
-        rc = seal_cookie(tx, call, row, err);
+    if (rc == HFD_OK && w->new_cookie)
+        rc = seal_cookie(call, parts, row, err);
     if (rc == HFD_OK)
-        rc = hfd_history_moved(tx, from, row, generation_of(&parts), err);
+        rc = hfd_history_moved(tx, from, row, generation_of(parts), err);
     if (rc == HFD_OK)
-        rc = judge(tx, call->driver, &parts, call->now_us, call->mem, row, err);
+        rc = judge(tx, call->driver, parts, call->now_us, call->mem, row, err);
     if (rc == HFD_OK)
-        rc = hfd_past_follow(tx, call->driver, &parts, call->now_us, call->mem, row, err);
+        rc = hfd_past_follow(tx, call->driver, parts, call->now_us, call->mem, row, err);
     if (rc == HFD_OK)
         rc = hfd_resource_row_put(tx, row, err);
     if (rc == HFD_OK)
@@ -500,13 +499,13 @@ static hfd_rc put_new(struct hfd_txn *tx, const struct hfd_call *call, hfd_slice
         .kind = call->input->kind,
         .created_us = call->now_us,
     };
-    bool made;
+    struct written w = {.op = HFD_OP_CREATE, .new_cookie = true};
     hfd_rc rc;
 
     rc = new_incarnation(call, &row, err);
     if (rc == HFD_OK)
-        rc = hfd_parts_apply(tx, call, adopt, &row, &made, err);
-    return rc == HFD_OK ? commit_put(tx, call, HFD_OP_CREATE, true, &row, out, err) : rc;
+        rc = hfd_parts_apply(tx, call, adopt, &row, &w.now, err);
+    return rc == HFD_OK ? commit_put(tx, call, &w, &row, out, err) : rc;
 }
 
 /* Update, re-target and new attempt. */
@@ -515,13 +514,14 @@ static hfd_rc put_change(struct hfd_txn *tx, const struct hfd_call *call, bool s
 {
     const bool was_ready = row->output.len > 0;
     const hfd_slice cluster_was = row->cluster_id;
-    bool anew, made;
+    struct written w;
+    bool anew;
     hfd_rc rc;
 
     if (!hfd_slice_eq(row->type, call->input->type))
         return hfd_fail_field(err, HFD_IMMUTABLE, "type", "the type of a resource cannot change from '%.*s' to '%.*s'",
                               HFD_SLICE_FMT(row->type), HFD_SLICE_FMT(call->input->type));
-    rc = hfd_parts_apply(tx, call, HFD_SLICE_NONE, row, &made, err);
+    rc = hfd_parts_apply(tx, call, HFD_SLICE_NONE, row, &w.now, err);
     if (rc != HFD_OK)
         return rc;
     anew = !hfd_slice_eq(cluster_was, row->cluster_id);
@@ -533,7 +533,9 @@ static hfd_rc put_change(struct hfd_txn *tx, const struct hfd_call *call, bool s
     }
     if (rc != HFD_OK)
         return rc;
-    return commit_put(tx, call, was_ready && !anew ? HFD_OP_UPDATE : HFD_OP_CREATE, made || !same, row, out, err);
+    w.op = was_ready && !anew ? HFD_OP_UPDATE : HFD_OP_CREATE;
+    w.new_cookie = w.now.made || !same;
+    return commit_put(tx, call, &w, row, out, err);
 }
 
 /* A call whose changes in HyperFleet the observer does not tell back: what they mean for this resource is judged once, at the end. */

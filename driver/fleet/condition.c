@@ -245,15 +245,15 @@ hfd_rc hfd_conditions_parse(hfd_slice stored, struct hfd_arena *mem, struct hfd_
     return HFD_CORRUPT;
 }
 
-static void add_text(struct hfd_buf *b, const char *key, hfd_slice text)
+static void add_text(struct hfd_buf *b, hfd_slice key, hfd_slice text)
 {
-    hfd_buf_addf(b, ",\"%s\":", key);
+    hfd_buf_add(b, key);
     hfd_buf_json_str(b, text);
 }
 
-static void add_time(struct hfd_buf *b, const char *key, int64_t at_us)
+static void add_time(struct hfd_buf *b, hfd_slice key, int64_t at_us)
 {
-    hfd_buf_addf(b, ",\"%s\":", key);
+    hfd_buf_add(b, key);
     hfd_buf_json_time(b, at_us);
 }
 
@@ -269,18 +269,18 @@ void hfd_conditions_format(struct hfd_buf *b, const struct hfd_conditions *cs, b
             hfd_buf_addc(b, ',');
         hfd_buf_lit(b, "{\"type\":");
         hfd_buf_json_str(b, c->type);
-        add_text(b, "status", hfd_slice_of(hfd_status_name(c->status)));
+        add_text(b, HFD_SLICE(",\"status\":"), hfd_slice_of(hfd_status_name(c->status)));
         if (c->reason.len > 0)
-            add_text(b, "reason", c->reason);
+            add_text(b, HFD_SLICE(",\"reason\":"), c->reason);
         if (c->message.len > 0)
-            add_text(b, "message", c->message);
+            add_text(b, HFD_SLICE(",\"message\":"), c->message);
         if (!of_report) {
             hfd_buf_lit(b, ",\"observed_generation\":");
             hfd_buf_i64(b, c->observed_generation);
-            add_time(b, "created_time", c->created_us);
-            add_time(b, "last_updated_time", c->last_updated_us);
+            add_time(b, HFD_SLICE(",\"created_time\":"), c->created_us);
+            add_time(b, HFD_SLICE(",\"last_updated_time\":"), c->last_updated_us);
         }
-        add_time(b, "last_transition_time", c->last_transition_us);
+        add_time(b, HFD_SLICE(",\"last_transition_time\":"), c->last_transition_us);
         hfd_buf_addc(b, '}');
     }
     hfd_buf_addc(b, ']');

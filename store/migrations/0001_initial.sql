@@ -102,7 +102,6 @@ CREATE TABLE resource (
   op_milestones   TEXT   NOT NULL DEFAULT '', -- as past.milestones, while it goes on
   op_plan         TEXT   NOT NULL DEFAULT ''  -- when polls pay; '' once the operation is in `past`
 );
-CREATE INDEX resource_cluster ON resource (cluster_id);
 
 -- The HyperFleet resources that a driver resource made, and the generation that it last wrote to each.
 CREATE TABLE part (
@@ -114,7 +113,7 @@ CREATE TABLE part (
   leaving    BIGINT NOT NULL DEFAULT 0,      -- 1 when the last input no longer has it: kept until HyperFleet has removed it
   pending    BIGINT NOT NULL DEFAULT 0,      -- 1 while a remote HyperFleet has not taken what was last asked for
   PRIMARY KEY (guresid, fleet_id)
-);
+) /*sqlite: WITHOUT ROWID */;
 CREATE INDEX part_fleet ON part (fleet_id);
 
 -- What happened to a driver resource, the newest of it. That it was made is told by its own row.

@@ -135,6 +135,26 @@ struct hfd_part_row {
     bool pending;       /* the remote HyperFleet has not taken what was last asked for */
 };
 
+/** What is to be carried out for a driver resource against a remote HyperFleet. */
+struct hfd_upstream_row {
+    hfd_slice guresid;
+    int goal;           /* enum hfd_backend_goal */
+    bool watched;       /* nothing is to be done but to look; a look at many will do */
+    int64_t due_us;     /* INT64_MAX = waits for something else */
+    int64_t checked_us; /* last seen at the remote */
+    int64_t full_us;    /* last seen with all reports */
+    int64_t unsure_us;  /* when a creation was last sent that nobody answered; 0 = never */
+    int64_t tries;      /* failures in a row */
+    int64_t refusals;   /* refused credentials in a row */
+    bool later_names;   /* the remote says Reconciled for Ready */
+    hfd_slice error;    /* why the last try failed; empty = it did not */
+};
+
+struct hfd_upstream_list {
+    struct hfd_upstream_row *rows;
+    size_t count;
+};
+
 struct hfd_fleet_list {
     struct hfd_fleet_row *rows;
     size_t count;
@@ -238,5 +258,25 @@ HFD_MUST_CHECK hfd_rc hfd_forecast_row_get(struct hfd_txn *tx, const struct hfd_
 /** Inserts or replaces. */
 HFD_MUST_CHECK hfd_rc hfd_forecast_row_put(struct hfd_txn *tx, const struct hfd_past_key *key, const struct hfd_forecast_row *row,
                                            struct hfd_err *err);
+
+/* Work against a remote HyperFleet */
+HFD_MUST_CHECK hfd_rc hfd_upstream_row_get(struct hfd_txn *tx, hfd_slice guresid, struct hfd_arena *mem, struct hfd_upstream_row *out,
+                                           struct hfd_err *err); /* HFD_NOT_FOUND */
+/** Inserts or replaces. */
+HFD_MUST_CHECK hfd_rc hfd_upstream_row_put(struct hfd_txn *tx, const struct hfd_upstream_row *row, struct hfd_err *err);
+/** Removes those that remember that nothing is there (goal 4) and were checked before `before_us`. */
+HFD_MUST_CHECK hfd_rc hfd_upstream_row_drop_absent(struct hfd_txn *tx, int64_t before_us, struct hfd_err *err);
+/** What is due at now_us, the longest overdue first. */
+HFD_MUST_CHECK hfd_rc hfd_upstream_row_due(struct hfd_txn *tx, bool watched, int64_t now_us, int64_t limit, struct hfd_arena *mem,
+                                           struct hfd_upstream_list *out, struct hfd_err *err);
+/** When something is due behind now_us; INT64_MAX = never. */
+HFD_MUST_CHECK hfd_rc hfd_upstream_row_next(struct hfd_txn *tx, bool watched, int64_t now_us, int64_t *out, struct hfd_err *err);
+/** Of what is watched and was due at until_us: due later; no longer watched. */
+HFD_MUST_CHECK hfd_rc hfd_upstream_row_postpone(struct hfd_txn *tx, int64_t until_us, int64_t due_us, struct hfd_err *err);
+HFD_MUST_CHECK hfd_rc hfd_upstream_row_unwatch(struct hfd_txn *tx, int64_t until_us, struct hfd_err *err);
+/** All that have nodepools in a cluster are due at now_us at the latest. */
+HFD_MUST_CHECK hfd_rc hfd_upstream_row_wake(struct hfd_txn *tx, hfd_slice cluster_id, int64_t now_us, struct hfd_err *err);
+/** What points to the HyperFleet resource `from` points to `to` from now on: nodepools, parts, driver resources. */
+HFD_MUST_CHECK hfd_rc hfd_fleet_row_refer(struct hfd_txn *tx, hfd_slice from, hfd_slice to, struct hfd_arena *mem, struct hfd_err *err);
 
 #endif

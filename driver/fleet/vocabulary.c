@@ -42,6 +42,22 @@ hfd_slice hfd_vocabulary_stored(hfd_slice type)
     return type;
 }
 
+bool hfd_vocabulary_restore(struct hfd_condition *c)
+{
+    const hfd_slice stored = hfd_vocabulary_stored(c->type);
+
+    if (hfd_slice_eq(stored, c->type))
+        return false;
+    c->type = stored;
+    for (size_t i = 0; i < sizeof(reasons) / sizeof(reasons[0]); i++) {
+        if (hfd_slice_is(stored, reasons[i].type) && hfd_slice_is(c->reason, reasons[i].later)) {
+            c->reason = hfd_slice_of(reasons[i].stored);
+            break; /* of two with one later name the first is the usual one */
+        }
+    }
+    return true;
+}
+
 /* The later name of a condition that has one; false for all others. */
 static bool rename_later(const struct hfd_condition *c, struct hfd_condition *out)
 {

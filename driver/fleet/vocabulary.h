@@ -32,5 +32,7 @@ HFD_MUST_CHECK hfd_rc hfd_vocabulary_show(enum hfd_vocabulary v, hfd_slice store
 
 /** The stored name behind a condition type of either generation: Reconciled -> Ready. Others are given back. */
 hfd_slice hfd_vocabulary_stored(hfd_slice type);
+/** The same of a whole condition, with its reason. @return whether it was of the later generation */
+bool hfd_vocabulary_restore(struct hfd_condition *c);
 
 #endif

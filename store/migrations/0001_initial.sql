@@ -152,3 +152,20 @@ CREATE TABLE forecast (
   plan        TEXT   NOT NULL,
   PRIMARY KEY (kind, op, size)
 ) /*sqlite: WITHOUT ROWID */;
+
+-- What is to be carried out against a remote HyperFleet for a driver resource, and when; nothing with an embedded one.
+CREATE TABLE upstream (
+  guresid     TEXT   NOT NULL PRIMARY KEY,
+  goal        BIGINT NOT NULL,               -- enum hfd_backend_goal
+  watched     BIGINT NOT NULL,               -- 1 while there is nothing to do but to look
+  due_us      BIGINT NOT NULL,
+  checked_us  BIGINT NOT NULL,
+  full_us     BIGINT NOT NULL,
+  unsure_us   BIGINT NOT NULL,
+  tries       BIGINT NOT NULL,
+  refusals    BIGINT NOT NULL,
+  later_names BIGINT NOT NULL,
+  error       TEXT   NOT NULL
+);
+CREATE INDEX upstream_due ON upstream (watched, due_us);
+CREATE INDEX upstream_absent ON upstream (checked_us) WHERE goal = 4;

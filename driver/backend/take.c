@@ -1,0 +1,840 @@
+/*
+ * From an answer to rows: what it means for the step that asked, and when the resource is due again. See upstream.h. Thread: writer, inside
+ * a transaction function.
+ */
+#include "driver/backend/take.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+
+#include "driver/base/check.h"
+#include "driver/fleet/names.h"
+
+#define TROUBLE_MAX_BYTES 240
+#define WORDS_MAX_BYTES 240
+/* Behind its deadline a resource is looked at each time after a twentieth of its age. */
+#define LATE_SHARE 20
+
+static hfd_rc no_memory(struct hfd_err *err)
+{
+    return hfd_fail(err, HFD_NOMEM, "out of memory while taking HyperFleet's answer");
+}
+
+/* ---- when ---- */
+
+static int64_t below(const struct hfd_upstream *u, int64_t bound)
+{
+    uint64_t v;
+
+    hfd_rng_bytes(u->rng, &v, sizeof(v));
+    return bound > 0 ? (int64_t)(v % (uint64_t)bound) : 0;
+}
+
+int64_t hfd_take_jitter_us(const struct hfd_upstream *u, int64_t interval_us)
+{
+    return interval_us - below(u, interval_us / 10);
+}
+
+int64_t hfd_take_backoff_us(const struct hfd_upstream *u, int64_t tries, const struct hfd_upstream_answer *answer)
+{
+    int64_t delay_us = u->retry_min_us;
+
+    for (int64_t i = 1; i < tries && delay_us < u->retry_max_us; i++)
+        delay_us *= 2;
+    delay_us = delay_us < u->retry_max_us ? delay_us : u->retry_max_us;
+    delay_us -= below(u, delay_us / 2);
+    return delay_us > answer->retry_after_us ? delay_us : answer->retry_after_us;
+}
+
+/* Whether nothing is left but to see that it stays so. */
+static bool is_settled(const struct hfd_upstream_state *s)
+{
+    if (s->up.goal == HFD_GOAL_OBSERVE)
+        return true;
+    if (s->up.goal != HFD_GOAL_MAKE)
+        return false;
+    for (size_t i = 0; i < s->count; i++) {
+        const struct hfd_upstream_part *p = &s->parts[i];
+
+        if (p->row.leaving ? p->exists : !p->exists || p->row.pending || !p->fleet.ready || p->fleet.generation < p->row.generation)
+            return false;
+    }
+    return true;
+}
+
+static bool is_watched(const struct hfd_upstream_state *s)
+{
+    if (s->up.goal != HFD_GOAL_MAKE && s->up.goal != HFD_GOAL_DELETE)
+        return false;
+    for (size_t i = 0; i < s->count; i++)
+        if (s->parts[i].exists && (s->parts[i].row.pending || !hfd_backend_id_is_given(s->parts[i].row.fleet_id)))
+            return false;
+    return true;
+}
+
+static int64_t interval_us(const struct hfd_take *t)
+{
+    const struct hfd_resource_row *res = &t->s.res;
+    int64_t late_us;
+
+    if (is_settled(&t->s))
+        return hfd_take_jitter_us(t->u, t->u->idle_us);
+    if (t->now_us < res->op_deadline_us)
+        return hfd_take_jitter_us(t->u, t->u->watch_us);
+    late_us = (t->now_us - res->op_started_us) / LATE_SHARE;
+    late_us = late_us > t->u->watch_us ? late_us : t->u->watch_us;
+    return hfd_take_jitter_us(t->u, late_us < t->u->idle_us ? late_us : t->u->idle_us);
+}
+
+/* ---- failing ---- */
+
+hfd_rc hfd_take_later(struct hfd_take *t, struct hfd_err *err, const char *fmt, ...)
+{
+    char words[TROUBLE_MAX_BYTES];
+    va_list ap;
+
+    va_start(ap, fmt);
+    (void)vsnprintf(words, sizeof(words), fmt, ap);
+    va_end(ap);
+    t->s.up.error = hfd_wire_tidy(hfd_slice_of(words), sizeof(words), t->mem);
+    if (t->s.up.error.p == NULL)
+        return no_memory(err);
+    t->failed = true;
+    t->m->over = true;
+    t->s.up.tries++;
+    t->s.up.watched = false;
+    t->s.up.due_us = t->now_us + hfd_take_backoff_us(t->u, t->s.up.tries, t->answer);
+    return HFD_OK;
+}
+
+/* "HyperFleet answered 503: its words" */
+static hfd_rc later_by_answer(struct hfd_take *t, struct hfd_err *err)
+{
+    const struct hfd_upstream_answer *a = t->answer;
+
+    if (!a->arrived)
+        return hfd_take_later(t, err, "HyperFleet gave no answer: %s", a->failure != NULL ? a->failure : "unknown");
+    if (t->verdict == HFD_ON_WRONG)
+        return hfd_take_later(t, err, "there is no HyperFleet at the configured address (it answered %d)", a->status);
+    if (a->status >= 200 && a->status <= 299)
+        return hfd_take_later(t, err, "HyperFleet answered %d with a document that cannot be read", a->status);
+    if (t->problem.words.len > 0)
+        return hfd_take_later(t, err, "HyperFleet answered %d: %.*s", a->status, HFD_SLICE_FMT(t->problem.words));
+    return hfd_take_later(t, err, "HyperFleet answered %d", a->status);
+}
+
+/* What was marked for deletion and is not going to be deleted. */
+static hfd_rc restore(struct hfd_take *t, struct hfd_err *err)
+{
+    hfd_rc rc = HFD_OK;
+
+    for (size_t i = 0; rc == HFD_OK && i < t->s.count; i++) {
+        struct hfd_upstream_part *p = &t->s.parts[i];
+        const struct hfd_seen *seen = hfd_upstream_seen(t->m, p->row.fleet_id);
+        struct hfd_fleet_row other;
+
+        if (!p->exists || p->fleet.deleted_us == 0 || (seen != NULL && seen->deleting))
+            continue;
+        rc = hfd_fleet_row_by_name(t->tx, p->fleet.kind, p->fleet.owner_id, p->fleet.name, t->mem, &other, err);
+        if (rc == HFD_OK)
+            continue; /* another one has taken its place */
+        if (rc != HFD_NOT_FOUND)
+            return rc;
+        p->fleet.deleted_us = 0;
+        p->fleet.deleted_by = HFD_SLICE_NONE;
+        rc = hfd_fleet_row_update(t->tx, &p->fleet, err);
+    }
+    return rc;
+}
+
+/* Ends the operation for good: the next PUT or DELETE begins anew. The message is a whole one. */
+static hfd_rc refuse(struct hfd_take *t, const char *code, hfd_slice message, struct hfd_err *err)
+{
+    hfd_rc rc = HFD_OK;
+
+    if (message.p == NULL)
+        return no_memory(err);
+    t->m->over = true;
+    if (t->s.up.goal != HFD_GOAL_OBSERVE) {
+        t->s.up.goal = HFD_GOAL_OBSERVE;
+        rc = restore(t, err);
+        if (rc == HFD_OK)
+            rc = t->u->on_refused(t->u->on_refused_ctx, t->tx, t->s.res.guresid, code, message, t->now_us, t->mem, err);
+    }
+    return rc;
+}
+
+static const char *kind_word(enum hfd_kind kind)
+{
+    return kind == HFD_KIND_CLUSTER ? "cluster" : "nodepool";
+}
+
+static hfd_rc refuse_taken(struct hfd_take *t, const struct hfd_upstream_part *part, hfd_slice id, hfd_slice made_by, struct hfd_err *err)
+{
+    const char *kind = kind_word(part->row.kind);
+
+    if (made_by.len > 0 && !hfd_slice_eq(made_by, t->u->owner))
+        return refuse(t, "RES-101",
+                      hfd_arena_printf(t->mem,
+                                       "HyperFleet's %s %.*s belongs to another server of this driver (" HFD_OWNER_LABEL
+                                       " is '%.*s'): delete it there, or use another name and resource.",
+                                       kind, HFD_SLICE_FMT(id), HFD_SLICE_FMT(hfd_wire_tidy(made_by, 63, t->mem))),
+                      err);
+    return refuse(t, "RES-101",
+                  hfd_arena_printf(t->mem,
+                                   "The name '%.*s' is taken by HyperFleet's %s %.*s, which is not of this resource. Choose another name and "
+                                   "deploy again, or delete the resource.",
+                                   HFD_SLICE_FMT(part->fleet.name), kind, HFD_SLICE_FMT(id)),
+                  err);
+}
+
+static hfd_rc refuse_invalid(struct hfd_take *t, const struct hfd_upstream_part *part, struct hfd_err *err)
+{
+    return refuse(t, "RES-101",
+                  hfd_arena_printf(t->mem, "HyperFleet refused %s '%.*s' (it answered %d%s%.*s). Correct the input and deploy again, or "
+                                           "delete the resource.",
+                                   kind_word(part->row.kind), HFD_SLICE_FMT(part->row.name), t->answer->status,
+                                   t->problem.words.len > 0 ? ": " : "", HFD_SLICE_FMT(t->problem.words)),
+                  err);
+}
+
+static hfd_rc refuse_unable(struct hfd_take *t, const struct hfd_upstream_part *part, struct hfd_err *err)
+{
+    const bool deleting = t->request->method == HFD_UPSTREAM_DELETE;
+
+    return refuse(t, "RES-104",
+                  hfd_arena_printf(t->mem,
+                                   "This HyperFleet cannot %s %ss (it answered %d to %s): its version is too old for that. The platform's "
+                                   "operator has to %s %s %.*s in HyperFleet, or to upgrade it; then %s again.",
+                                   deleting ? "delete" : "change", kind_word(part->row.kind), t->answer->status,
+                                   deleting ? "DELETE" : "PATCH", deleting ? "remove" : "change", kind_word(part->row.kind),
+                                   HFD_SLICE_FMT(part->row.fleet_id), deleting ? "delete" : "deploy"),
+                  err);
+}
+
+static hfd_rc refused_credentials(struct hfd_take *t, struct hfd_err *err)
+{
+    hfd_rc rc;
+
+    t->s.up.refusals++;
+    rc = hfd_take_later(t, err, "HyperFleet refused the driver's credentials (it answered %d)", t->answer->status);
+    if (rc != HFD_OK || t->s.up.refusals < HFD_UPSTREAM_REFUSALS_MAX || (t->s.up.goal != HFD_GOAL_MAKE && t->s.up.goal != HFD_GOAL_ADOPT))
+        return rc;
+    /* What is ready stays so: a new token mends it, and nothing is to be done meanwhile. */
+    if (is_settled(&t->s))
+        return HFD_OK;
+    return refuse(t, "RES-103",
+                  hfd_arena_printf(t->mem,
+                                   "HyperFleet refused the driver's credentials (it answered %d). The platform's operator has to renew "
+                                   "them; then deploy again.",
+                                   t->answer->status),
+                  err);
+}
+
+/* ---- looking again ---- */
+
+/* What was seen of it is out of date. */
+static hfd_rc unsee(struct hfd_take *t, hfd_slice fleet_id, struct hfd_err *err)
+{
+    /* The list only grows at its head: an entry that says so hides the earlier one. */
+    struct hfd_seen *unseen = hfd_arena_alloc(&t->pass->mem, sizeof(*unseen));
+
+    if (unseen == NULL)
+        return no_memory(err);
+    *unseen = (struct hfd_seen){.fleet_id = hfd_arena_dup(&t->pass->mem, fleet_id), .unseen = true, .next = t->m->seen};
+    t->m->seen = unseen;
+    return unseen->fleet_id.p != NULL ? HFD_OK : no_memory(err);
+}
+
+/* The remote has contradicted what was seen before. */
+static hfd_rc look_again(struct hfd_take *t, hfd_slice fleet_id, struct hfd_err *err)
+{
+    if (++t->m->relooks <= HFD_UPSTREAM_RELOOKS_MAX)
+        return unsee(t, fleet_id, err);
+    return hfd_take_later(t, err, "HyperFleet contradicts itself about %.*s (it answered %d)", HFD_SLICE_FMT(fleet_id), t->answer->status);
+}
+
+static hfd_rc mark(struct hfd_take *t, hfd_slice id, const struct hfd_mark **list, struct hfd_err *err)
+{
+    struct hfd_mark *m = hfd_arena_alloc(&t->pass->mem, sizeof(*m));
+
+    if (m == NULL)
+        return no_memory(err);
+    *m = (struct hfd_mark){hfd_arena_dup(&t->pass->mem, id), *list};
+    *list = m;
+    return m->id.p != NULL ? HFD_OK : no_memory(err);
+}
+
+/* ---- lists ---- */
+
+static bool is_ours(const struct hfd_take *t, const struct hfd_wire_resource *doc)
+{
+    return hfd_slice_eq(doc->guresid, t->s.res.guresid);
+}
+
+static bool is_foreign(const struct hfd_take *t, const struct hfd_wire_resource *doc)
+{
+    return doc->made_by.len > 0 && !hfd_slice_eq(doc->made_by, t->u->owner);
+}
+
+/* The resources of a page; what cannot be read is left out. */
+static hfd_rc read_page(struct hfd_take *t, enum hfd_kind kind, struct hfd_wire_resource **out, size_t *count, bool *last,
+                        struct hfd_err *err)
+{
+    struct hfd_wire_page page;
+    struct hfd_err why;
+    hfd_rc rc = hfd_wire_page_read(t->doc, &page, &why);
+
+    *count = 0;
+    *last = true;
+    if (rc != HFD_OK)
+        return hfd_take_later(t, err, "HyperFleet answered with a document that is no list");
+    *out = hfd_arena_array(t->mem, page.count + 1, sizeof(**out));
+    if (*out == NULL)
+        return no_memory(err);
+    for (size_t i = 0; i < page.count; i++) {
+        rc = hfd_wire_resource_read(json_array_get(page.items, i), kind, t->mem, &(*out)[*count], &why);
+        if (rc == HFD_NOMEM)
+            return no_memory(err);
+        *count += rc == HFD_OK;
+    }
+    t->m->collected += (int64_t)page.count;
+    *last = page.count == 0 || (page.total >= 0 && t->m->collected >= page.total) || t->m->page + 1 >= HFD_UPSTREAM_PAGES_MAX;
+    t->m->page = *last ? 0 : t->m->page + 1;
+    t->m->collected = *last ? 0 : t->m->collected;
+    return HFD_OK;
+}
+
+/* ---- taking over what is there ---- */
+
+/* A resource is there for a part that has no id yet. */
+static hfd_rc adopt(struct hfd_take *t, struct hfd_upstream_part *part, const struct hfd_wire_resource *doc, struct hfd_err *err)
+{
+    bool ok;
+    hfd_rc rc;
+
+    if (t->s.up.goal == HFD_GOAL_MAKE && !hfd_slice_eq(doc->name, part->fleet.name))
+        return refuse(t, "RES-101",
+                      hfd_arena_printf(t->mem,
+                                       "HyperFleet's %s %.*s of this resource is called '%.*s', and a name cannot change to '%.*s'. Use the "
+                                       "same name, or delete the resource first.",
+                                       kind_word(part->row.kind), HFD_SLICE_FMT(doc->id), HFD_SLICE_FMT(doc->name),
+                                       HFD_SLICE_FMT(part->fleet.name)),
+                      err);
+    rc = hfd_observe_name(t, part, doc, &ok, err);
+    if (rc == HFD_OK && !ok)
+        return refuse_taken(t, part, doc->id, HFD_SLICE_NONE, err);
+    if (rc == HFD_OK && t->s.up.goal == HFD_GOAL_ADOPT) {
+        part->row.generation = doc->generation;
+        /* A cluster is not complete before its nodepools are known. */
+        part->row.pending = part->row.kind == HFD_KIND_CLUSTER;
+        t->s.up.goal = part->row.kind == HFD_KIND_CLUSTER ? HFD_GOAL_ADOPT : HFD_GOAL_MAKE;
+        rc = hfd_part_row_put(t->tx, &part->row, err);
+    }
+    return rc == HFD_OK ? hfd_observe_see(t, part, doc, err) : rc;
+}
+
+/* Nothing of a resource that was to be adopted is there: it never was. */
+static hfd_rc drop_resource(struct hfd_take *t, struct hfd_err *err)
+{
+    hfd_rc rc = HFD_OK;
+
+    for (size_t i = 0; rc == HFD_OK && i < t->s.count; i++)
+        rc = hfd_fleet_row_delete(t->tx, t->s.parts[i].row.fleet_id, err);
+    if (rc == HFD_OK)
+        rc = hfd_resource_row_delete(t->tx, t->s.res.guresid, err);
+    t->m->over = true;
+    return rc == HFD_OK ? hfd_backend_remote.forget(t->tx, t->s.res.guresid, t->now_us, err) : rc;
+}
+
+/* Nothing carries our label. */
+static hfd_rc found_nothing(struct hfd_take *t, struct hfd_err *err)
+{
+    t->m->sought = true;
+    if (t->s.up.goal == HFD_GOAL_MAKE || t->s.up.goal == HFD_GOAL_ADOPT) {
+        if (t->m->foreign.len > 0)
+            return refuse_taken(t, t->s.own, t->m->foreign, t->m->foreign_owner, err);
+        return t->s.up.goal == HFD_GOAL_ADOPT ? drop_resource(t, err) : HFD_OK;
+    }
+    t->m->over = true;
+    if (t->s.up.goal != HFD_GOAL_DELETE)
+        return HFD_OK;
+    /* A creation that nobody answered may still be on its way: to forget it now could leave a cluster behind. */
+    if (t->s.up.unsure_us != 0 && t->now_us < t->s.up.unsure_us + HFD_UPSTREAM_UNSURE_US) {
+        t->wait_until_us = t->s.up.unsure_us + HFD_UPSTREAM_UNSURE_US;
+        return HFD_OK;
+    }
+    return hfd_observe_gone(t, t->s.own, err);
+}
+
+static hfd_rc take_find(struct hfd_take *t, struct hfd_err *err)
+{
+    struct hfd_wire_resource *docs, *found = NULL;
+    size_t count;
+    bool last;
+    hfd_rc rc = read_page(t, t->s.res.kind, &docs, &count, &last, err);
+
+    if (rc != HFD_OK || t->failed || t->s.own == NULL)
+        return rc;
+    for (size_t i = 0; i < count; i++) {
+        if (!is_ours(t, &docs[i]) || docs[i].deleting)
+            continue;
+        if (is_foreign(t, &docs[i])) {
+            t->m->foreign = hfd_arena_dup(&t->pass->mem, docs[i].id);
+            t->m->foreign_owner = hfd_arena_dup(&t->pass->mem, docs[i].made_by);
+            if (t->m->foreign.p == NULL || t->m->foreign_owner.p == NULL)
+                return no_memory(err);
+        } else if (found == NULL || hfd_slice_eq(docs[i].name, t->s.own->fleet.name)) {
+            found = &docs[i];
+        }
+    }
+    if (found != NULL) {
+        t->m->page = t->m->collected = 0;
+        return adopt(t, t->s.own, found, err);
+    }
+    return last ? found_nothing(t, err) : HFD_OK;
+}
+
+/* Who has the name that was refused? */
+static hfd_rc take_find_name(struct hfd_take *t, struct hfd_err *err)
+{
+    struct hfd_upstream_part *part = hfd_upstream_part_by_id(&t->s, t->request->fleet_id);
+    struct hfd_wire_resource *docs;
+    size_t count;
+    bool last;
+    hfd_rc rc;
+
+    if (part == NULL || !part->exists)
+        return HFD_OK;
+    rc = read_page(t, part->row.kind, &docs, &count, &last, err);
+    for (size_t i = 0; rc == HFD_OK && !t->failed && i < count; i++) {
+        if (docs[i].deleting || !hfd_slice_eq(docs[i].name, part->fleet.name))
+            continue;
+        t->m->page = t->m->collected = 0;
+        if (is_ours(t, &docs[i]) && !is_foreign(t, &docs[i]))
+            return adopt(t, part, &docs[i], err);
+        return refuse_taken(t, part, docs[i].id, docs[i].made_by, err);
+    }
+    if (rc != HFD_OK || t->failed || !last)
+        return rc;
+    return hfd_take_later(t, err, "HyperFleet says that the name '%.*s' is taken, and by nobody", HFD_SLICE_FMT(part->fleet.name));
+}
+
+/* ---- nodepools ---- */
+
+/* The part that a nodepool in a list is: by its id, or by its name where that has none yet; what is wanted comes before what left. */
+static struct hfd_upstream_part *part_of(const struct hfd_take *t, const struct hfd_wire_resource *doc)
+{
+    struct hfd_upstream_part *part = hfd_upstream_part_by_id(&t->s, doc->id);
+
+    for (int leaving = 0; part == NULL && !doc->deleting && leaving < 2; leaving++) {
+        for (size_t i = 0; part == NULL && i < t->s.count; i++) {
+            struct hfd_upstream_part *p = &t->s.parts[i];
+
+            if (p->exists && p->row.kind == HFD_KIND_NODEPOOL && !hfd_backend_id_is_given(p->row.fleet_id) && p->row.leaving == leaving &&
+                hfd_slice_eq(p->fleet.name, doc->name))
+                part = p;
+        }
+    }
+    return part;
+}
+
+/* A nodepool of an adopted cluster gets its rows. */
+static hfd_rc add_part(struct hfd_take *t, const struct hfd_wire_resource *doc, struct hfd_err *err)
+{
+    struct hfd_upstream_part *wider = hfd_arena_array(t->mem, t->s.count + 1, sizeof(*wider)), *part;
+    struct hfd_part_row known;
+    const bool own = t->s.own != NULL;
+    hfd_rc rc = hfd_part_row_by_fleet(t->tx, doc->id, t->mem, &known, err);
+
+    if (rc != HFD_NOT_FOUND)
+        return rc;
+    if (wider == NULL)
+        return no_memory(err);
+    memcpy(wider, t->s.parts, t->s.count * sizeof(*wider));
+    part = &wider[t->s.count];
+    *part = (struct hfd_upstream_part){
+        .row = {.guresid = t->s.res.guresid, .fleet_id = doc->id, .kind = HFD_KIND_NODEPOOL, .name = doc->name, .generation = doc->generation},
+        .fleet = {.id = doc->id,
+                  .kind = HFD_KIND_NODEPOOL,
+                  .owner_id = t->s.own->row.fleet_id,
+                  .name = doc->name,
+                  .spec = doc->spec,
+                  .labels = doc->labels,
+                  .conditions = HFD_SLICE("[]"),
+                  .created_us = doc->created_us != 0 ? doc->created_us : t->now_us,
+                  .updated_us = t->now_us,
+                  .created_by = doc->created_by,
+                  .updated_by = doc->updated_by},
+        .exists = true,
+    };
+    rc = hfd_fleet_row_insert(t->tx, &part->fleet, err);
+    if (rc == HFD_CONFLICT)
+        return HFD_OK; /* a second one of that name cannot be, whatever the remote says */
+    if (rc == HFD_OK)
+        rc = hfd_part_row_put(t->tx, &part->row, err);
+    t->s.parts = wider;
+    t->s.count++;
+    if (own)
+        t->s.own = &wider[0];
+    return rc == HFD_OK ? hfd_observe_see(t, part, doc, err) : rc;
+}
+
+/* The list is complete: what left before it was made was never there, and what is adopted is known. */
+static hfd_rc pools_known(struct hfd_take *t, struct hfd_err *err)
+{
+    hfd_rc rc = HFD_OK;
+
+    t->m->pools_known = true;
+    if (t->s.up.goal == HFD_GOAL_ADOPT && t->s.own != NULL) {
+        t->s.up.goal = HFD_GOAL_MAKE;
+        t->s.own->row.pending = false;
+        rc = hfd_part_row_put(t->tx, &t->s.own->row, err);
+    }
+    for (size_t i = 0; rc == HFD_OK && i < t->s.count; i++) {
+        struct hfd_upstream_part *p = &t->s.parts[i];
+
+        if (p->exists && p->row.kind == HFD_KIND_NODEPOOL && p->row.leaving && !hfd_backend_id_is_given(p->row.fleet_id))
+            rc = hfd_observe_gone(t, p, err);
+    }
+    return rc;
+}
+
+static hfd_rc take_pools(struct hfd_take *t, struct hfd_err *err)
+{
+    struct hfd_wire_resource *docs;
+    size_t count;
+    bool last;
+    hfd_rc rc;
+
+    if (t->verdict == HFD_ON_MISSING)
+        return look_again(t, t->request->fleet_id, err);
+    rc = read_page(t, HFD_KIND_NODEPOOL, &docs, &count, &last, err);
+    for (size_t i = 0; rc == HFD_OK && !t->failed && !t->m->over && i < count; i++) {
+        struct hfd_upstream_part *part = part_of(t, &docs[i]);
+
+        if (docs[i].owner_id.len > 0 && !hfd_slice_eq(docs[i].owner_id, t->request->fleet_id))
+            continue; /* some generations list those of other clusters too */
+        if (hfd_upstream_seen(t->m, docs[i].id) != NULL)
+            continue; /* it moved to a later page meanwhile */
+        if (part != NULL && hfd_slice_eq(part->row.fleet_id, docs[i].id))
+            rc = hfd_observe_see(t, part, &docs[i], err);
+        else if (!is_ours(t, &docs[i]) || is_foreign(t, &docs[i]))
+            continue;
+        else if (part != NULL)
+            rc = adopt(t, part, &docs[i], err);
+        else if (t->s.up.goal == HFD_GOAL_ADOPT && !docs[i].deleting)
+            rc = add_part(t, &docs[i], err);
+    }
+    return rc == HFD_OK && !t->failed && !t->m->over && last ? pools_known(t, err) : rc;
+}
+
+/* ---- one resource ---- */
+
+/* The document of an answer about one part. @param doc  NULL when the pass ended because it cannot be read */
+static hfd_rc read_one(struct hfd_take *t, enum hfd_kind kind, hfd_slice id, struct hfd_wire_resource *doc, bool *ok, struct hfd_err *err)
+{
+    struct hfd_err why;
+    hfd_rc rc = hfd_wire_resource_read(t->doc, kind, t->mem, doc, &why);
+
+    *ok = rc == HFD_OK && (id.len == 0 || hfd_slice_eq(doc->id, id));
+    if (rc == HFD_NOMEM)
+        return no_memory(err);
+    if (rc != HFD_OK)
+        return hfd_take_later(t, err, "HyperFleet answered with a %s that cannot be read: %s", hfd_kind_name(kind), why.msg);
+    return *ok ? HFD_OK : hfd_take_later(t, err, "HyperFleet answered with another %s than was asked for", hfd_kind_name(kind));
+}
+
+static hfd_rc take_get(struct hfd_take *t, struct hfd_upstream_part *part, struct hfd_err *err)
+{
+    struct hfd_wire_resource doc;
+    bool ok;
+    hfd_rc rc;
+
+    if (t->verdict == HFD_ON_MISSING)
+        return hfd_observe_gone(t, part, err);
+    rc = read_one(t, part->row.kind, part->row.fleet_id, &doc, &ok, err);
+    return rc == HFD_OK && ok ? hfd_observe_see(t, part, &doc, err) : rc;
+}
+
+/* The cluster that a nodepool resource names by its id. */
+static hfd_rc take_owner(struct hfd_take *t, struct hfd_upstream_part *part, struct hfd_err *err)
+{
+    struct hfd_wire_resource doc = {.deleting = true};
+    bool ok = true;
+    hfd_rc rc = HFD_OK;
+
+    if (t->verdict != HFD_ON_MISSING)
+        rc = read_one(t, HFD_KIND_CLUSTER, part->fleet.owner_id, &doc, &ok, err);
+    if (rc != HFD_OK || !ok)
+        return rc;
+    if (!doc.deleting)
+        return hfd_take_later(t, err, "HyperFleet contradicts itself about cluster %.*s", HFD_SLICE_FMT(part->fleet.owner_id));
+    return refuse(t, "RES-101",
+                  hfd_arena_printf(t->mem,
+                                   "There is no cluster '%.*s' in HyperFleet, or it is being deleted. Correct the input and deploy again, or "
+                                   "delete the resource.",
+                                   HFD_SLICE_FMT(part->fleet.owner_id)),
+                  err);
+}
+
+static hfd_rc take_post(struct hfd_take *t, struct hfd_upstream_part *part, struct hfd_err *err)
+{
+    struct hfd_wire_resource doc;
+    bool ok;
+    hfd_rc rc;
+
+    if (t->verdict == HFD_ON_TAKEN)
+        return mark(t, part->row.fleet_id, &t->m->taken, err);
+    if (t->verdict == HFD_ON_INVALID)
+        return refuse_invalid(t, part, err);
+    if (t->verdict != HFD_ON_WELL && part->row.kind == HFD_KIND_CLUSTER)
+        return later_by_answer(t, err);
+    if (t->verdict != HFD_ON_WELL && part != t->s.own)
+        return look_again(t, part->fleet.owner_id, err);
+    if (t->verdict != HFD_ON_WELL) {
+        t->m->owner_asked = true;
+        return HFD_OK;
+    }
+    rc = read_one(t, part->row.kind, HFD_SLICE_NONE, &doc, &ok, err);
+    if (rc != HFD_OK || !ok) {
+        t->s.up.unsure_us = t->now_us;
+        return rc;
+    }
+    t->s.up.unsure_us = 0;
+    rc = hfd_observe_name(t, part, &doc, &ok, err);
+    if (rc == HFD_OK && !ok)
+        return refuse_taken(t, part, doc.id, HFD_SLICE_NONE, err);
+    return rc == HFD_OK ? hfd_observe_taken(t, part, &doc, err) : rc;
+}
+
+static hfd_rc take_patch(struct hfd_take *t, struct hfd_upstream_part *part, struct hfd_err *err)
+{
+    struct hfd_wire_resource doc;
+    bool ok;
+    hfd_rc rc;
+
+    /* Old ones have no such route, and say so in the words of a resource that is not there: then it is there all the same. */
+    if (t->verdict == HFD_ON_UNABLE || (t->verdict == HFD_ON_MISSING && hfd_upstream_marked(t->m->denied, part->row.fleet_id)))
+        return refuse_unable(t, part, err);
+    if (t->verdict == HFD_ON_INVALID)
+        return refuse_invalid(t, part, err);
+    if (t->verdict != HFD_ON_WELL) {
+        rc = mark(t, part->row.fleet_id, &t->m->denied, err);
+        return rc == HFD_OK ? look_again(t, part->row.fleet_id, err) : rc;
+    }
+    rc = read_one(t, part->row.kind, part->row.fleet_id, &doc, &ok, err);
+    return rc == HFD_OK && ok ? hfd_observe_taken(t, part, &doc, err) : rc;
+}
+
+static hfd_rc take_delete(struct hfd_take *t, struct hfd_upstream_part *part, struct hfd_err *err)
+{
+    hfd_rc rc;
+
+    if (t->verdict == HFD_ON_MISSING)
+        return hfd_observe_gone(t, part, err);
+    if (t->verdict == HFD_ON_UNABLE)
+        return refuse_unable(t, part, err);
+    if (t->verdict == HFD_ON_LEAVING)
+        return later_by_answer(t, err);
+    /* Some remove it at once and answer the same: look. */
+    rc = mark(t, part->row.fleet_id, &t->m->deleted, err);
+    return rc == HFD_OK ? unsee(t, part->row.fleet_id, err) : rc;
+}
+
+static hfd_rc take_reports(struct hfd_take *t, struct hfd_upstream_part *part, struct hfd_err *err)
+{
+    struct hfd_wire_page page;
+    struct hfd_err why;
+    bool last;
+    hfd_rc rc = HFD_OK;
+
+    if (t->verdict == HFD_ON_MISSING) { /* the resource itself will tell */
+        t->m->page = t->m->collected = 0;
+        return hfd_observe_release(t, part, err);
+    }
+    if (hfd_wire_page_read(t->doc, &page, &why) != HFD_OK)
+        return hfd_take_later(t, err, "HyperFleet answered with a document that is no list");
+    for (size_t i = 0; rc == HFD_OK && part->exists && i < page.count && t->m->collected < HFD_WIRE_REPORTS_MAX; i++, t->m->collected++)
+        rc = hfd_observe_report(t, part->row.fleet_id, json_array_get(page.items, i), err);
+    if (rc != HFD_OK)
+        return rc;
+    last = page.count == 0 || (page.total >= 0 && t->m->collected >= page.total) || t->m->collected >= HFD_WIRE_REPORTS_MAX;
+    t->m->page = last ? 0 : t->m->page + 1;
+    t->m->collected = last ? 0 : t->m->collected;
+    return last ? hfd_observe_release(t, part, err) : HFD_OK;
+}
+
+/* ---- all of them ---- */
+
+/* A list that is not of one part. */
+static hfd_rc take_list(struct hfd_take *t, struct hfd_err *err)
+{
+    if (t->request->step == HFD_STEP_FIND)
+        return take_find(t, err);
+    return t->request->step == HFD_STEP_FIND_NAME ? take_find_name(t, err) : take_pools(t, err);
+}
+
+static bool is_list(const struct hfd_take *t)
+{
+    return t->request->step == HFD_STEP_FIND || t->request->step == HFD_STEP_FIND_NAME || t->request->step == HFD_STEP_POOLS;
+}
+
+static hfd_rc take_step(struct hfd_take *t, struct hfd_err *err)
+{
+    struct hfd_upstream_part *part;
+
+    if (is_list(t))
+        return take_list(t, err);
+    part = hfd_upstream_part_by_id(&t->s, t->request->fleet_id);
+    if (part == NULL || !part->exists) { /* it went while the request was on its way: what to do now, the next pass finds out */
+        t->m->over = true;
+        t->wait_until_us = t->now_us;
+        return HFD_OK;
+    }
+    switch ((enum hfd_step)t->request->step) {
+    case HFD_STEP_GET:
+        return take_get(t, part, err);
+    case HFD_STEP_OWNER:
+        return take_owner(t, part, err);
+    case HFD_STEP_POST:
+        return take_post(t, part, err);
+    case HFD_STEP_PATCH:
+        return take_patch(t, part, err);
+    case HFD_STEP_DELETE:
+        return take_delete(t, part, err);
+    case HFD_STEP_REPORTS:
+        return take_reports(t, part, err);
+    case HFD_STEP_FIND:
+    case HFD_STEP_FIND_NAME:
+    case HFD_STEP_POOLS:
+    case HFD_STEP_MANY:
+        break;
+    }
+    return HFD_OK;
+}
+
+/* What an answer of this verdict can mean to the step that asked is asked there; the rest is the same for all. */
+static hfd_rc take_answer(struct hfd_take *t, struct hfd_err *err)
+{
+    const enum hfd_step step = (enum hfd_step)t->request->step;
+    const bool list = step == HFD_STEP_FIND || step == HFD_STEP_FIND_NAME;
+
+    switch (t->verdict) {
+    case HFD_ON_WELL:
+        break;
+    case HFD_ON_REFUSED:
+        return refused_credentials(t, err);
+    case HFD_ON_MISSING:
+        if (list && t->s.res.kind == HFD_KIND_NODEPOOL && t->s.own != NULL && t->s.own->fleet.owner_id.len > 0 &&
+            t->s.up.goal == HFD_GOAL_MAKE) {
+            t->m->owner_asked = true;
+            return HFD_OK;
+        }
+        if (list && t->s.res.kind == HFD_KIND_NODEPOOL && t->s.up.goal == HFD_GOAL_DELETE)
+            return found_nothing(t, err); /* its cluster is not there, so it is not either */
+        if (list)
+            return later_by_answer(t, err);
+        break;
+    case HFD_ON_TAKEN:
+    case HFD_ON_LEAVING:
+    case HFD_ON_INVALID:
+    case HFD_ON_UNABLE:
+        if (t->request->method == HFD_UPSTREAM_GET)
+            return later_by_answer(t, err);
+        break;
+    case HFD_ON_LATER:
+    case HFD_ON_WRONG:
+        if (step == HFD_STEP_POST)
+            t->s.up.unsure_us = t->now_us;
+        return later_by_answer(t, err);
+    }
+    return take_step(t, err);
+}
+
+/* Writes when the resource is due again, unless nothing is left of it. */
+static hfd_rc finish(struct hfd_take *t, struct hfd_err *err)
+{
+    struct hfd_upstream_row now;
+    hfd_rc rc = hfd_upstream_row_get(t->tx, t->s.up.guresid, t->mem, &now, err);
+
+    if (rc == HFD_NOT_FOUND || (rc == HFD_OK && now.goal == HFD_GOAL_ABSENT)) {
+        t->m->over = true;
+        return HFD_OK;
+    }
+    if (rc != HFD_OK)
+        return rc;
+    if (!t->failed) {
+        t->s.up.tries = t->s.up.refusals = 0;
+        t->s.up.error = HFD_SLICE_NONE;
+        t->s.up.checked_us = t->now_us;
+        t->s.up.watched = is_watched(&t->s) && !is_settled(&t->s);
+        t->s.up.due_us = t->wait_until_us != 0 ? t->wait_until_us : t->now_us + interval_us(t);
+        if (t->s.own == NULL || !t->s.own->exists) {
+            t->m->over = true;
+            t->s.up.due_us = INT64_MAX; /* nothing is left to look at, until a PUT or DELETE */
+        }
+    }
+    return hfd_upstream_row_put(t->tx, &t->s.up, err);
+}
+
+static hfd_rc take_one(struct hfd_take *t, struct hfd_err *err)
+{
+    bool found;
+    hfd_rc rc = hfd_upstream_load(t->tx, t->pass->work.guresid, t->mem, &t->s, &found, err);
+
+    if (rc != HFD_OK)
+        return rc;
+    if (!found) {
+        t->m->over = true;
+        return HFD_OK;
+    }
+    if (!t->m->begun) {
+        t->m->begun = true;
+        t->m->full = is_settled(&t->s) || t->now_us - t->s.up.full_us >= HFD_UPSTREAM_FULL_EVERY * t->u->watch_us;
+        t->s.up.full_us = t->m->full ? t->now_us : t->s.up.full_us;
+    }
+    rc = take_answer(t, err);
+    return rc == HFD_OK ? finish(t, err) : rc;
+}
+
+/* The document of a good answer; without one it is not good. */
+static hfd_rc read_answer(struct hfd_take *t, struct hfd_err *err)
+{
+    const struct hfd_upstream_answer *a = t->answer;
+    struct hfd_err why;
+    hfd_rc rc;
+
+    if (a->arrived && a->is_json && (a->status < 200 || a->status > 299))
+        hfd_wire_problem_read(a->body, t->mem, &t->problem);
+    t->verdict = hfd_upstream_verdict(t->request->method, a, &t->problem);
+    if (t->verdict != HFD_ON_WELL || a->body.len == 0)
+        return HFD_OK;
+    rc = hfd_json_parse(a->body, &t->doc, &why);
+    if (rc == HFD_NOMEM)
+        return no_memory(err);
+    if (rc != HFD_OK && t->request->method != HFD_UPSTREAM_DELETE)
+        t->verdict = HFD_ON_LATER;
+    return HFD_OK;
+}
+
+hfd_rc hfd_upstream_take(struct hfd_txn *tx, struct hfd_upstream_pass *pass, const struct hfd_upstream_request *request,
+                         const struct hfd_upstream_answer *answer, int64_t now_us, struct hfd_err *err)
+{
+    struct hfd_arena mem;
+    struct hfd_take t = {
+        .tx = tx, .pass = pass, .u = pass->u, .m = &pass->then, .mem = &mem, .now_us = now_us, .request = request, .answer = answer};
+    hfd_rc rc;
+
+    HFD_CHECK_OBJ(pass, HFD_PASS_MAGIC);
+    hfd_arena_init(&mem, HFD_MIRROR_SCRATCH_MAX_BYTES);
+    pass->then = pass->now;
+    rc = read_answer(&t, err);
+    if (rc == HFD_OK)
+        rc = pass->work.guresid.len > 0 ? take_one(&t, err) : hfd_take_many(&t, err);
+    if (rc != HFD_OK)
+        pass->then = pass->now;
+    json_decref(t.doc);
+    hfd_arena_fini(&mem);
+    return rc;
+}

@@ -1,0 +1,94 @@
+/*
+ * A look at many: what is in progress and as it was is looked at again later; what has changed, and what the list does not show, gets a
+ * pass of its own. Thread: writer, inside a transaction function.
+ */
+#include "driver/backend/take.h"
+
+/* Whether a row says what the document says. */
+static bool as_it_was(const struct hfd_fleet_row *row, const struct hfd_wire_resource *doc)
+{
+    return row->generation == doc->generation && hfd_slice_eq(row->conditions, doc->conditions) &&
+           (!doc->deleting || row->deleted_us != 0);
+}
+
+static hfd_rc take_item(struct hfd_take *t, const struct hfd_wire_resource *doc, struct hfd_err *err)
+{
+    struct hfd_upstream_row up;
+    struct hfd_part_row part;
+    struct hfd_fleet_row row;
+    hfd_rc rc = hfd_part_row_by_fleet(t->tx, doc->id, t->mem, &part, err);
+
+    if (rc == HFD_OK)
+        rc = hfd_upstream_row_get(t->tx, part.guresid, t->mem, &up, err);
+    if (rc == HFD_OK && up.watched)
+        rc = hfd_fleet_row_get(t->tx, doc->id, t->mem, &row, err);
+    if (rc == HFD_NOT_FOUND || (rc == HFD_OK && !up.watched))
+        return HFD_OK;
+    if (rc != HFD_OK)
+        return rc;
+    if (as_it_was(&row, doc)) {
+        if (up.due_us > t->m->began_us) /* another part of it was seen, or it was looked at meanwhile */
+            return HFD_OK;
+        up.due_us = t->now_us + hfd_take_jitter_us(t->u, t->u->watch_us);
+        up.checked_us = t->now_us;
+        /* Once in a while all reports are looked at. */
+        up.watched = t->now_us - up.full_us < HFD_UPSTREAM_FULL_EVERY * t->u->watch_us;
+    } else {
+        up.due_us = t->now_us;
+        up.watched = false;
+    }
+    return hfd_upstream_row_put(t->tx, &up, err);
+}
+
+static hfd_rc take_items(struct hfd_take *t, const struct hfd_wire_page *page, struct hfd_err *err)
+{
+    const enum hfd_kind kind = t->m->many_pools ? HFD_KIND_NODEPOOL : HFD_KIND_CLUSTER;
+    hfd_rc rc = HFD_OK;
+
+    for (size_t i = 0; rc == HFD_OK && i < page->count; i++) {
+        struct hfd_wire_resource doc;
+        struct hfd_arena mem, *outer = t->mem;
+        struct hfd_err why;
+
+        hfd_arena_init(&mem, HFD_MIRROR_SCRATCH_MAX_BYTES);
+        t->mem = &mem;
+        rc = hfd_wire_resource_read(json_array_get(page->items, i), kind, &mem, &doc, &why);
+        if (rc == HFD_OK)
+            rc = take_item(t, &doc, err);
+        else if (rc == HFD_MALFORMED)
+            rc = HFD_OK; /* what is missing in the list gets its own pass */
+        t->mem = outer;
+        hfd_arena_fini(&mem);
+    }
+    return rc;
+}
+
+hfd_rc hfd_take_many(struct hfd_take *t, struct hfd_err *err)
+{
+    struct hfd_wire_page page;
+    struct hfd_err why;
+    bool last;
+    hfd_rc rc;
+
+    if (t->verdict == HFD_ON_LATER || t->verdict == HFD_ON_WRONG || t->verdict == HFD_ON_REFUSED) {
+        t->m->over = true;
+        return hfd_upstream_row_postpone(t->tx, t->now_us, t->now_us + hfd_take_backoff_us(t->u, 1, t->answer), err);
+    }
+    if (t->verdict != HFD_ON_WELL || hfd_wire_page_read(t->doc, &page, &why) != HFD_OK)
+        page = (struct hfd_wire_page){.total = 0}; /* it cannot list so: each gets a pass of its own */
+    rc = take_items(t, &page, err);
+    if (rc != HFD_OK)
+        return rc;
+    t->m->collected += (int64_t)page.count;
+    last = page.count == 0 || (page.total >= 0 && t->m->collected >= page.total) || t->m->page + 1 >= HFD_UPSTREAM_PAGES_MAX;
+    t->m->page = last ? 0 : t->m->page + 1;
+    t->m->collected = last ? 0 : t->m->collected;
+    if (!last)
+        return HFD_OK;
+    if (!t->m->many_pools) {
+        t->m->many_pools = true;
+        return HFD_OK;
+    }
+    t->m->over = true;
+    return hfd_upstream_row_unwatch(t->tx, t->m->began_us, err);
+}

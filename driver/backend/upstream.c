@@ -1,0 +1,184 @@
+/* What is due, and passes. See upstream.h. */
+#include "driver/backend/upstream_int.h"
+
+#include <stdlib.h>
+
+#include "driver/base/check.h"
+
+/* What one pass remembers: documents of its parts that are waiting for their reports, or to be compared. */
+#define PASS_MAX_BYTES ((size_t)64 * 1024 * 1024)
+#define REQUEST_MAX_BYTES ((size_t)16 * 1024 * 1024)
+
+static hfd_rc no_memory(struct hfd_err *err)
+{
+    return hfd_fail(err, HFD_NOMEM, "out of memory for work against HyperFleet");
+}
+
+/* ---- due ---- */
+
+static hfd_rc add_work(const struct hfd_upstream_list *list, size_t limit, struct hfd_arena *mem, struct hfd_upstream_work *out,
+                       size_t *count, struct hfd_err *err)
+{
+    for (size_t i = 0; i < list->count && *count < limit; i++) {
+        out[*count] = (struct hfd_upstream_work){.guresid = hfd_arena_dup(mem, list->rows[i].guresid)};
+        if (out[(*count)++].guresid.p == NULL)
+            return no_memory(err);
+    }
+    return HFD_OK;
+}
+
+hfd_rc hfd_upstream_due(struct hfd_txn *tx, const struct hfd_upstream *u, int64_t now_us, size_t limit, struct hfd_arena *mem,
+                        struct hfd_upstream_work *out, size_t *count, int64_t *next_us, struct hfd_err *err)
+{
+    struct hfd_upstream_list own, watched;
+    int64_t next_own_us, next_watched_us;
+    hfd_rc rc;
+
+    (void)u;
+    *count = 0;
+    *next_us = INT64_MAX;
+    if (limit == 0)
+        return HFD_OK;
+    rc = hfd_upstream_row_due(tx, false, now_us, (int64_t)limit, mem, &own, err);
+    if (rc == HFD_OK)
+        rc = hfd_upstream_row_due(tx, true, now_us, HFD_UPSTREAM_MANY, mem, &watched, err);
+    if (rc == HFD_OK)
+        rc = hfd_upstream_row_next(tx, false, now_us, &next_own_us, err);
+    if (rc == HFD_OK)
+        rc = hfd_upstream_row_next(tx, true, now_us, &next_watched_us, err);
+    if (rc != HFD_OK)
+        return rc;
+    *next_us = next_own_us < next_watched_us ? next_own_us : next_watched_us;
+    if (watched.count >= HFD_UPSTREAM_MANY) {
+        out[(*count)++] = (struct hfd_upstream_work){.guresid = HFD_SLICE_NONE, .kind = HFD_KIND_CLUSTER};
+        watched.count = 0;
+    }
+    rc = add_work(&own, limit, mem, out, count, err);
+    return rc == HFD_OK ? add_work(&watched, limit, mem, out, count, err) : rc;
+}
+
+hfd_rc hfd_upstream_hurry(struct hfd_txn *tx, hfd_slice guresid, int64_t older_us, int64_t now_us, struct hfd_err *err)
+{
+    struct hfd_upstream_row row;
+    struct hfd_arena mem;
+    hfd_rc rc;
+
+    hfd_arena_init(&mem, HFD_MIRROR_SCRATCH_MAX_BYTES);
+    rc = hfd_upstream_row_get(tx, guresid, &mem, &row, err);
+    /* What waits after a failure, for something else, or has an end, is not hurried by being asked for. */
+    if (rc == HFD_OK && row.due_us > now_us && row.due_us != INT64_MAX && row.checked_us < older_us && row.tries == 0 &&
+        row.goal != HFD_GOAL_OBSERVE) {
+        row.due_us = now_us;
+        rc = hfd_upstream_row_put(tx, &row, err);
+    }
+    hfd_arena_fini(&mem);
+    return rc == HFD_NOT_FOUND ? HFD_OK : rc;
+}
+
+/* ---- passes ---- */
+
+hfd_rc hfd_upstream_pass_new(const struct hfd_upstream *u, const struct hfd_upstream_work *work, struct hfd_upstream_pass **out,
+                             struct hfd_err *err)
+{
+    struct hfd_upstream_pass *pass = calloc(1, sizeof(*pass));
+
+    *out = NULL;
+    if (pass == NULL || work->guresid.len >= sizeof(pass->guresid)) {
+        free(pass);
+        return no_memory(err);
+    }
+    pass->magic = HFD_PASS_MAGIC;
+    pass->u = u;
+    pass->work = *work;
+    memcpy(pass->guresid, work->guresid.len > 0 ? work->guresid.p : "", work->guresid.len);
+    pass->work.guresid = (hfd_slice){pass->guresid, work->guresid.len};
+    hfd_arena_init(&pass->mem, PASS_MAX_BYTES);
+    hfd_arena_init(&pass->request, REQUEST_MAX_BYTES);
+    *out = pass;
+    return HFD_OK;
+}
+
+void hfd_upstream_pass_free(struct hfd_upstream_pass *pass)
+{
+    if (pass == NULL)
+        return;
+    HFD_CHECK_OBJ(pass, HFD_PASS_MAGIC);
+    pass->magic = 0;
+    hfd_arena_fini(&pass->mem);
+    hfd_arena_fini(&pass->request);
+    free(pass);
+}
+
+const struct hfd_upstream_work *hfd_upstream_pass_work(const struct hfd_upstream_pass *pass)
+{
+    return &pass->work;
+}
+
+/* ---- what a step is chosen from ---- */
+
+static hfd_rc load_parts(struct hfd_txn *tx, hfd_slice guresid, struct hfd_arena *mem, struct hfd_upstream_state *out, struct hfd_err *err)
+{
+    struct hfd_part_list rows;
+    hfd_rc rc = hfd_part_row_list(tx, guresid, mem, &rows, err);
+
+    if (rc != HFD_OK)
+        return rc;
+    out->parts = hfd_arena_array(mem, rows.count + 1, sizeof(*out->parts));
+    if (out->parts == NULL)
+        return no_memory(err);
+    out->count = rows.count;
+    for (size_t i = 0; i < rows.count; i++) {
+        struct hfd_upstream_part *p = &out->parts[i];
+
+        p->row = rows.rows[i];
+        rc = hfd_fleet_row_get(tx, p->row.fleet_id, mem, &p->fleet, err);
+        if (rc != HFD_OK && rc != HFD_NOT_FOUND)
+            return rc;
+        p->exists = rc == HFD_OK;
+        if (out->own == NULL && p->row.kind == out->res.kind)
+            out->own = p;
+    }
+    return HFD_OK;
+}
+
+hfd_rc hfd_upstream_load(struct hfd_txn *tx, hfd_slice guresid, struct hfd_arena *mem, struct hfd_upstream_state *out, bool *found,
+                         struct hfd_err *err)
+{
+    hfd_rc rc;
+
+    *found = false;
+    *out = (struct hfd_upstream_state){.count = 0};
+    rc = hfd_upstream_row_get(tx, guresid, mem, &out->up, err);
+    if (rc == HFD_OK && out->up.goal != HFD_GOAL_ABSENT)
+        rc = hfd_resource_row_get(tx, guresid, mem, &out->res, err);
+    if (rc == HFD_NOT_FOUND || (rc == HFD_OK && out->up.goal == HFD_GOAL_ABSENT))
+        return HFD_OK;
+    if (rc != HFD_OK)
+        return rc;
+    *found = true;
+    return load_parts(tx, guresid, mem, out, err);
+}
+
+struct hfd_upstream_part *hfd_upstream_part_by_id(const struct hfd_upstream_state *s, hfd_slice fleet_id)
+{
+    for (size_t i = 0; i < s->count; i++)
+        if (hfd_slice_eq(s->parts[i].row.fleet_id, fleet_id))
+            return &s->parts[i];
+    return NULL;
+}
+
+const struct hfd_seen *hfd_upstream_seen(const struct hfd_memory *m, hfd_slice fleet_id)
+{
+    for (const struct hfd_seen *seen = m->seen; seen != NULL; seen = seen->next)
+        if (hfd_slice_eq(seen->fleet_id, fleet_id))
+            return seen->unseen ? NULL : seen;
+    return NULL;
+}
+
+bool hfd_upstream_marked(const struct hfd_mark *list, hfd_slice id)
+{
+    for (; list != NULL; list = list->next)
+        if (hfd_slice_eq(list->id, id))
+            return true;
+    return false;
+}

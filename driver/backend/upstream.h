@@ -66,12 +66,15 @@ struct hfd_upstream_pass;
 
 /** A piece of work: one driver resource, or a look at many at once. */
 struct hfd_upstream_work {
-    hfd_slice guresid; /* empty: a look at all of `kind` that are in progress, by list and search */
+    hfd_slice guresid; /* empty: a look at all that are in progress, by list and search */
     enum hfd_kind kind;
 };
 
 /**
- * What is due at now_us, the longest overdue first; looks at many instead of many single ones where that is fewer requests.
+ * What is due at now_us, the longest overdue first; a look at many instead of many single ones where that is fewer requests. Work that a
+ * pass is alive for stays due until its first answer: of one GUResID, and of looks at many, there must be one pass at a time. Whose pass
+ * was over without a request, or failed, is not to be asked for again before watch_us.
+ * @param limit    counts those with a pass as well
  * @param out      gives in mem
  * @param next_us  when more will be due; INT64_MAX = nothing is known of
  */

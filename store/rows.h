@@ -82,6 +82,24 @@ struct hfd_resource_row {
     hfd_slice op_plan;       /* hfd_plan_format; not empty = an operation that is not in the past yet */
 };
 
+/** A HyperFleet resource that belongs to no driver resource, by its label. */
+struct hfd_orphan_row {
+    hfd_slice label; /* its value */
+    hfd_slice id;
+    enum hfd_kind kind;
+    hfd_slice owner_id;
+    hfd_slice name;
+    int64_t generation;
+    bool ready;
+    int64_t created_us, deleted_us;
+    hfd_slice created_by;
+};
+
+struct hfd_orphan_list {
+    struct hfd_orphan_row *rows;
+    size_t count;
+};
+
 /** Something that happened to a driver resource. */
 struct hfd_history_row {
     hfd_slice guresid;
@@ -200,6 +218,10 @@ HFD_MUST_CHECK hfd_rc hfd_fleet_keys_put(struct hfd_txn *tx, const struct hfd_fl
 /** Up to `limit` resources whose Ready is not True, oldest first, behind (after_us, after_id). */
 HFD_MUST_CHECK hfd_rc hfd_fleet_row_pending(struct hfd_txn *tx, int64_t after_us, hfd_slice after_id, int64_t limit,
                                             struct hfd_arena *mem, struct hfd_fleet_list *out, struct hfd_err *err);
+
+/** Resources of a kind with label `key` (and that value, if value.p is not NULL) that are no part, by value and age; deleting ones too. */
+HFD_MUST_CHECK hfd_rc hfd_orphan_row_list(struct hfd_txn *tx, enum hfd_kind kind, hfd_slice key, hfd_slice value, int64_t limit,
+                                          struct hfd_arena *mem, struct hfd_orphan_list *out, struct hfd_err *err);
 
 /* Reports, in the order of their first arrival */
 /** What is judged of each report: its conditions; data, metadata and secrets, which may be large, are left empty. */

@@ -24,29 +24,47 @@ static const char *what_of(enum hfd_state from, enum hfd_state to)
     return "";
 }
 
-hfd_rc hfd_history_moved(struct hfd_txn *tx, enum hfd_state from, const struct hfd_resource_row *row, int64_t generation,
-                         struct hfd_err *err)
+static hfd_rc add(struct hfd_txn *tx, enum hfd_state from, const struct hfd_resource_row *row, const char *what, int64_t generation,
+                  struct hfd_err *err)
 {
-    const enum hfd_state to = (enum hfd_state)row->state;
     const struct hfd_history_row entry = {
         .guresid = row->guresid,
         .incarnation = row->incarnation,
         .at_us = row->updated_us,
         .from = (int)from,
         .to = row->state,
-        .what = hfd_slice_of(what_of(from, to)),
+        .what = hfd_slice_of(what),
         .generation = generation,
-        .text = to == HFD_STATE_FAILED ? row->fail_message : HFD_SLICE_NONE,
+        .text = row->state == HFD_STATE_FAILED ? row->fail_message : HFD_SLICE_NONE,
     };
+
+    return hfd_history_row_add(tx, &entry, HFD_HISTORY_MAX, err);
+}
+
+static void count(enum hfd_state from, enum hfd_state to)
+{
+    hfd_metric_add(HFD_METRIC_TRANSITIONS, HFD_LABELS(hfd_state_name(from), hfd_state_name(to)), 1);
+}
+
+hfd_rc hfd_history_moved(struct hfd_txn *tx, enum hfd_state from, const struct hfd_resource_row *row, int64_t generation,
+                         struct hfd_err *err)
+{
+    const enum hfd_state to = (enum hfd_state)row->state;
 
     if (from != to) {
         HFD_ASSERT(hfd_state_may(from, to));
-        hfd_metric_add(HFD_METRIC_TRANSITIONS, HFD_LABELS(hfd_state_name(from), hfd_state_name(to)), 1);
+        count(from, to);
     }
     /* What has just been made says so itself; of what is gone nothing is kept. */
     if (from == HFD_STATE_ABSENT || to == HFD_STATE_ABSENT)
         return HFD_OK;
-    return hfd_history_row_add(tx, &entry, HFD_HISTORY_MAX, err);
+    return add(tx, from, row, what_of(from, to), generation, err);
+}
+
+hfd_rc hfd_history_adopted(struct hfd_txn *tx, const struct hfd_resource_row *row, int64_t generation, struct hfd_err *err)
+{
+    count(HFD_STATE_ABSENT, (enum hfd_state)row->state);
+    return add(tx, HFD_STATE_ABSENT, row, "adopted", generation, err);
 }
 
 hfd_rc hfd_history_health(struct hfd_txn *tx, const struct hfd_outcome *outcome, int64_t generation, int64_t now_us, struct hfd_arena *mem,

@@ -12,6 +12,7 @@
 /* One part with its reports, while it is read, and what is kept of a message: more than any sentence quotes. */
 #define SCRATCH_MAX_BYTES ((size_t)128 * 1024 * 1024)
 #define QUOTED_MAX_BYTES 1024
+#define ORPHANS_MAX 100 /* of one resource that are looked at */
 
 static hfd_rc no_memory(struct hfd_err *err)
 {
@@ -213,7 +214,6 @@ struct apply {
     const struct hfd_call *call;
     struct hfd_parts parts; /* as they were before */
     struct hfd_resource_row *row;
-    hfd_slice adopt;
     bool made;
     struct hfd_parts created; /* made from nothing, in the order of the input */
 };
@@ -231,7 +231,7 @@ static hfd_rc is_orphan_of(struct hfd_txn *tx, const struct hfd_call *call, cons
     if (rc != HFD_OK)
         return rc;
     rc = jsonx_get_string(labels, "labels", HFD_GURESID_LABEL, false, &label, err);
-    *yes = rc == HFD_OK && hfd_slice_eq(label, call->guresid) && f->deleted_us == 0;
+    *yes = rc == HFD_OK && hfd_slice_eq(label, call->guresid);
     json_decref(labels);
     if (rc != HFD_OK || !*yes)
         return rc;
@@ -240,17 +240,31 @@ static hfd_rc is_orphan_of(struct hfd_txn *tx, const struct hfd_call *call, cons
     return rc == HFD_NOT_FOUND ? HFD_OK : rc;
 }
 
+static hfd_rc find_orphan(struct hfd_txn *tx, const struct hfd_call *call, enum hfd_kind kind, hfd_slice id, struct hfd_fleet_row *f,
+                          bool *yes, struct hfd_err *err)
+{
+    hfd_rc rc;
+
+    *yes = false;
+    rc = hfd_fleet_row_get(tx, id, call->mem, f, err);
+    if (rc == HFD_NOT_FOUND || (rc == HFD_OK && f->kind != kind))
+        return HFD_OK;
+    return rc == HFD_OK ? is_orphan_of(tx, call, f, yes, err) : rc;
+}
+
+hfd_rc hfd_parts_is_orphan(struct hfd_txn *tx, const struct hfd_call *call, enum hfd_kind kind, hfd_slice id, bool *yes,
+                           struct hfd_err *err)
+{
+    struct hfd_fleet_row f;
+
+    return find_orphan(tx, call, kind, id, &f, yes, err);
+}
+
 hfd_rc hfd_parts_adopt(struct hfd_txn *tx, const struct hfd_call *call, enum hfd_kind kind, hfd_slice id, bool *ours, struct hfd_err *err)
 {
     struct hfd_fleet_row f;
-    hfd_rc rc;
+    hfd_rc rc = find_orphan(tx, call, kind, id, &f, ours, err);
 
-    *ours = false;
-    rc = hfd_fleet_row_get(tx, id, call->mem, &f, err);
-    if (rc == HFD_NOT_FOUND || (rc == HFD_OK && f.kind != kind))
-        return HFD_OK;
-    if (rc == HFD_OK)
-        rc = is_orphan_of(tx, call, &f, ours, err);
     return rc == HFD_OK && *ours ? record(tx, call, &f, false, err) : rc;
 }
 
@@ -307,21 +321,73 @@ static hfd_rc create(struct apply *a, enum hfd_kind kind, hfd_slice owner_id, co
                           HFD_SLICE_FMT(want->name), kind == HFD_KIND_CLUSTER ? "cluster" : "nodepool", HFD_SLICE_FMT(out->id));
 }
 
-static hfd_rc same_name(const char *field, hfd_slice is, hfd_slice want, struct hfd_err *err)
+/* Who gives no name asks for none in particular. */
+static hfd_rc same_name(const char *field, hfd_slice is, const struct hfd_input_part *part, struct hfd_err *err)
 {
-    if (hfd_slice_eq(is, want))
+    const hfd_slice want = part->name;
+
+    if (!part->name_given || hfd_slice_eq(is, want))
         return HFD_OK;
     return hfd_fail_field(err, HFD_IMMUTABLE, field,
                           "the name cannot change from '%.*s' to '%.*s': expected the same name, or a resource of another id",
                           HFD_SLICE_FMT(is), HFD_SLICE_FMT(want));
 }
 
-/* The cluster of a cluster resource: the one that it has, one to adopt, or a new one. */
+/* The orphan of this resource to take over instead of making another; an empty id = none. */
+static hfd_rc choose_orphan(const struct apply *a, enum hfd_kind kind, hfd_slice owner_id, const char *field,
+                            const struct hfd_input_part *want, hfd_slice *id, struct hfd_err *err)
+{
+    const struct hfd_orphan_row *other = NULL;
+    struct hfd_orphan_list list;
+    hfd_rc rc;
+
+    *id = HFD_SLICE_NONE;
+    if (backend(a->call)->deferred) /* what is in a remote HyperFleet, the upstream thread finds out */
+        return HFD_OK;
+    rc = hfd_orphan_row_list(a->tx, kind, HFD_SLICE(HFD_GURESID_LABEL), a->call->guresid, ORPHANS_MAX, a->call->mem, &list, err);
+    for (size_t i = 0; rc == HFD_OK && i < list.count; i++) {
+        const struct hfd_orphan_row *o = &list.rows[i];
+
+        if (o->deleted_us != 0 || !hfd_slice_eq(o->owner_id, owner_id))
+            continue;
+        if (hfd_slice_eq(o->name, want->name)) {
+            *id = o->id;
+            return HFD_OK;
+        }
+        other = other == NULL ? o : other;
+    }
+    if (rc != HFD_OK || other == NULL)
+        return rc;
+    if (want->name_given)
+        return hfd_fail_field(err, HFD_IMMUTABLE, field,
+                              "'%.*s' (%.*s) carries this resource's label, but is not named '%.*s': give its name to take it over, or remove "
+                              "it (GET /admin/orphans)",
+                              HFD_SLICE_FMT(other->name), HFD_SLICE_FMT(other->id), HFD_SLICE_FMT(want->name));
+    *id = other->id;
+    return HFD_OK;
+}
+
+/* Takes over an orphan, or makes a new one. */
+static hfd_rc adopt_or_create(struct apply *a, enum hfd_kind kind, hfd_slice owner_id, const char *field, const struct hfd_input_part *want,
+                              struct hfd_fleet_row *out, struct hfd_err *err)
+{
+    hfd_slice orphan;
+    hfd_rc rc;
+
+    rc = choose_orphan(a, kind, owner_id, field, want, &orphan, err);
+    if (rc != HFD_OK || orphan.len == 0)
+        return rc == HFD_OK ? create(a, kind, owner_id, field, want, out, err) : rc;
+    a->made = true;
+    rc = hfd_fleet_row_get(a->tx, orphan, a->call->mem, out, err);
+    return rc == HFD_OK ? patch(a, out, want, err) : rc;
+}
+
+/* The cluster of a cluster resource: the one that it has, an orphan, or a new one. */
 static hfd_rc apply_cluster(struct apply *a, struct hfd_err *err)
 {
+    static const char field[] = "driver.values.cluster.name";
     const struct hfd_input_part *want = &a->call->input->cluster;
     struct hfd_fleet_row f;
-    bool ours = false;
     hfd_rc rc;
 
     for (size_t i = 0; i < a->parts.count; i++) {
@@ -335,24 +401,12 @@ static hfd_rc apply_cluster(struct apply *a, struct hfd_err *err)
                 return rc;
             continue;
         }
-        rc = same_name("driver.values.cluster.name", p->fleet.name, want->name, err);
+        rc = same_name(field, p->fleet.name, want, err);
         return rc == HFD_OK ? patch(a, &p->fleet, want, err) : rc;
     }
-    if (a->adopt.len > 0) {
-        rc = hfd_parts_adopt(a->tx, a->call, HFD_KIND_CLUSTER, a->adopt, &ours, err);
-        if (rc == HFD_OK && ours)
-            rc = hfd_fleet_row_get(a->tx, a->adopt, a->call->mem, &f, err);
-        if (rc != HFD_OK)
-            return rc;
-    }
-    if (ours) {
-        rc = same_name("driver.values.cluster.name", f.name, want->name, err);
-        if (rc == HFD_OK)
-            rc = patch(a, &f, want, err);
-    } else {
-        rc = create(a, HFD_KIND_CLUSTER, HFD_SLICE_NONE, "driver.values.cluster.name", want, &f, err);
-    }
-    a->row->cluster_id = f.id;
+    rc = adopt_or_create(a, HFD_KIND_CLUSTER, HFD_SLICE(""), field, want, &f, err);
+    if (rc == HFD_OK)
+        a->row->cluster_id = f.id;
     return rc;
 }
 
@@ -453,7 +507,7 @@ static hfd_rc apply_single(struct apply *a, struct hfd_err *err)
         if (had != NULL)
             rc = hfd_part_row_delete(a->tx, a->call->guresid, had->row.fleet_id, err);
         if (rc == HFD_OK)
-            rc = create(a, HFD_KIND_NODEPOOL, cluster_id, "driver.values.nodepool.name", want, &f, err);
+            rc = adopt_or_create(a, HFD_KIND_NODEPOOL, cluster_id, "driver.values.nodepool.name", want, &f, err);
         a->row->cluster_id = cluster_id;
         return rc;
     }
@@ -461,7 +515,7 @@ static hfd_rc apply_single(struct apply *a, struct hfd_err *err)
         return hfd_fail_field(err, HFD_IMMUTABLE, cluster_field(a->call->input),
                               "a nodepool cannot move from cluster %.*s to %.*s: expected the same cluster, or a resource of another id",
                               HFD_SLICE_FMT(had->fleet.owner_id), HFD_SLICE_FMT(cluster_id));
-    rc = same_name("driver.values.nodepool.name", had->fleet.name, want->name, err);
+    rc = same_name("driver.values.nodepool.name", had->fleet.name, want, err);
     return rc == HFD_OK ? patch(a, &had->fleet, want, err) : rc;
 }
 
@@ -482,11 +536,11 @@ static hfd_rc parts_now(struct apply *a, size_t wanted, struct hfd_parts *out, s
     return HFD_OK;
 }
 
-hfd_rc hfd_parts_apply(struct hfd_txn *tx, const struct hfd_call *call, hfd_slice adopt, struct hfd_resource_row *row,
+hfd_rc hfd_parts_apply(struct hfd_txn *tx, const struct hfd_call *call, struct hfd_resource_row *row,
                        struct hfd_applied *out, struct hfd_err *err)
 {
     const size_t wanted = call->input->nodepool_count + (row->kind == HFD_KIND_CLUSTER);
-    struct apply a = {.tx = tx, .call = call, .row = row, .adopt = adopt};
+    struct apply a = {.tx = tx, .call = call, .row = row};
     hfd_rc rc;
 
     a.created.items = hfd_arena_array(call->mem, wanted, sizeof(*a.created.items));

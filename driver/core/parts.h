@@ -20,15 +20,18 @@ struct hfd_applied {
 /**
  * Makes, patches and deletes until the parts are what call->input asks for; creation, update, re-target and new attempt are this one path.
  * row: guresid, kind and cluster_id of the resource ("" when there is no cluster yet); cluster_id is set on return.
- * @param adopt  a cluster of ours that a cookie names and no row knows; "" = none
- * @return HFD_OK, HFD_INVALID (a name is taken, no such cluster), HFD_IMMUTABLE
+ * An orphan that carries the resource's label is taken over instead of making another, where its name is the one asked for, or none is.
+ * @return HFD_OK, HFD_INVALID (a name is taken, no such cluster), HFD_IMMUTABLE (a name cannot change, or the orphan has another)
  */
-HFD_MUST_CHECK hfd_rc hfd_parts_apply(struct hfd_txn *tx, const struct hfd_call *call, hfd_slice adopt, struct hfd_resource_row *row,
+HFD_MUST_CHECK hfd_rc hfd_parts_apply(struct hfd_txn *tx, const struct hfd_call *call, struct hfd_resource_row *row,
                                       struct hfd_applied *out, struct hfd_err *err);
 
+/** Whether a cluster or nodepool carries our label for call->guresid, and no row knows it. Thread: any. */
+HFD_MUST_CHECK hfd_rc hfd_parts_is_orphan(struct hfd_txn *tx, const struct hfd_call *call, enum hfd_kind kind, hfd_slice id, bool *yes,
+                                          struct hfd_err *err);
 /**
- * Takes over a cluster or nodepool that carries our label for call->guresid and that no row knows.
- * @param ours  whether there is such a one
+ * Takes over such a one as it is, even while it is being deleted.
+ * @param ours  whether it is one
  */
 HFD_MUST_CHECK hfd_rc hfd_parts_adopt(struct hfd_txn *tx, const struct hfd_call *call, enum hfd_kind kind, hfd_slice id, bool *ours,
                                       struct hfd_err *err);

@@ -216,17 +216,10 @@ static enum hfd_op op_of(const struct hfd_resource_row *row)
     return row->state == HFD_STATE_UPDATING ? HFD_OP_UPDATE : HFD_OP_CREATE;
 }
 
-/* Moves a row into a new operation on these parts. */
-static hfd_rc start_op(struct hfd_txn *tx, const struct hfd_call *call, enum hfd_op op, const struct hfd_parts *parts,
-                       struct hfd_resource_row *row, struct hfd_err *err)
+static void set_op(const struct hfd_driver *d, enum hfd_op op, int64_t now_us, struct hfd_resource_row *row)
 {
     static const enum hfd_state to[HFD_OP_COUNT] = {HFD_STATE_CREATING, HFD_STATE_UPDATING, HFD_STATE_DELETING};
-    const struct hfd_driver *d = call->driver;
-    const int64_t now_us = call->now_us;
-    hfd_rc rc = hfd_past_leave(tx, now_us, row, err);
 
-    if (rc != HFD_OK)
-        return rc;
     row->state = (int)to[op];
     row->op = (int)op;
     row->op_started_us = now_us;
@@ -234,7 +227,18 @@ static hfd_rc start_op(struct hfd_txn *tx, const struct hfd_call *call, enum hfd
     row->op_deadline_us = now_us + d->deadline_us[row->kind][op];
     row->fail_code = row->fail_message = HFD_SLICE_NONE;
     row->updated_us = now_us;
-    return hfd_past_begin(tx, d, parts, call->mem, row, err);
+}
+
+/* Moves a row into a new operation on these parts. */
+static hfd_rc start_op(struct hfd_txn *tx, const struct hfd_call *call, enum hfd_op op, const struct hfd_parts *parts,
+                       struct hfd_resource_row *row, struct hfd_err *err)
+{
+    hfd_rc rc = hfd_past_leave(tx, call->now_us, row, err);
+
+    if (rc != HFD_OK)
+        return rc;
+    set_op(call->driver, op, call->now_us, row);
+    return hfd_past_begin(tx, call->driver, parts, call->mem, row, err);
 }
 
 /* A late deletion goes on: what is unfinished is told, and not kept. */
@@ -354,21 +358,44 @@ static hfd_rc note_late(struct hfd_txn *tx, const struct found *f, struct hfd_er
     return (int)f->stored != f->row.state ? hfd_history_moved(tx, f->stored, &f->row, 0, err) : HFD_OK;
 }
 
+/* The id in HyperFleet that a cookie's resource stands and falls with; empty = none. */
+static hfd_slice main_id(const struct hfd_cookie *c)
+{
+    if (c->kind == HFD_KIND_CLUSTER)
+        return c->cluster_id;
+    return c->nodepool_count > 0 ? c->nodepool_ids[0] : HFD_SLICE_NONE;
+}
+
 static bool other_kind(const struct hfd_call *call, const struct hfd_resource_row *row)
 {
     return call->only != 0 && (int)row->kind != call->only;
 }
 
+/* Whether a cookie without a row names what HyperFleet still has. */
+static hfd_rc is_restorable(struct hfd_txn *tx, const struct hfd_call *call, const struct found *f, bool *yes, struct hfd_err *err)
+{
+    const hfd_slice id = main_id(&f->cookie);
+
+    *yes = false;
+    if (f->is || id.len == 0 || (call->only != 0 && call->only != (int)f->cookie.kind))
+        return HFD_OK;
+    return hfd_parts_is_orphan(tx, call, f->cookie.kind, id, yes, err);
+}
+
 hfd_rc hfd_resource_get(struct hfd_txn *tx, const struct hfd_call *call, struct hfd_answer_doc *out, struct hfd_err *err)
 {
     struct found f;
+    bool restorable;
     hfd_rc rc;
 
     *out = (struct hfd_answer_doc){.answer = HFD_ANSWER_ABSENT, .decided = true};
     rc = load(tx, call, &f, err);
-    if (rc != HFD_OK || !f.is || other_kind(call, &f.row))
+    if (rc == HFD_OK)
+        rc = is_restorable(tx, call, &f, &restorable, err);
+    if (rc != HFD_OK)
         return rc;
-    return answer(tx, call, &f.row, out, err);
+    out->decided = !restorable;
+    return f.is && !other_kind(call, &f.row) ? answer(tx, call, &f.row, out, err) : HFD_OK;
 }
 
 hfd_rc hfd_resource_put_peek(struct hfd_txn *tx, const struct hfd_call *call, struct hfd_answer_doc *out, struct hfd_err *err)
@@ -403,12 +430,79 @@ hfd_rc hfd_resource_delete_peek(struct hfd_txn *tx, const struct hfd_call *call,
     if (rc != HFD_OK)
         return rc;
     if (!f.is || other_kind(call, &f.row)) {
-        out->decided = f.cookie.cluster_id.len == 0; /* with a cookie there may be an orphan to delete */
+        out->decided = main_id(&f.cookie).len == 0; /* what a cookie names may still be there */
         return HFD_OK;
     }
     if (f.row.state != HFD_STATE_DELETING || overdue(&f.row, call->now_us))
         return HFD_OK;
     return answer(tx, call, &f.row, out, err);
+}
+
+/* ---- restoring -------------------------------------------------------------------------------------------------------------- */
+
+static hfd_rc adopt_parts(struct hfd_txn *tx, const struct hfd_call *call, const struct hfd_cookie *cookie, struct hfd_err *err)
+{
+    bool ours;
+    hfd_rc rc = hfd_parts_adopt(tx, call, cookie->kind, main_id(cookie), &ours, err);
+
+    for (size_t i = 0; rc == HFD_OK && cookie->kind == HFD_KIND_CLUSTER && i < cookie->nodepool_count; i++)
+        rc = hfd_parts_adopt(tx, call, HFD_KIND_NODEPOOL, cookie->nodepool_ids[i], &ours, err);
+    return rc;
+}
+
+/*
+ * The row that a cookie remembers, for the parts that HyperFleet still has, as it would stand now. Whether it was being made or changed the
+ * cookie does not tell; a part that was never changed was being made.
+ */
+static hfd_rc restore(struct hfd_txn *tx, const struct hfd_call *call, struct found *f, struct hfd_err *err)
+{
+    const struct hfd_cookie *c = &f->cookie;
+    struct hfd_resource_row *row = &f->row;
+    const struct hfd_part_view *main;
+    struct hfd_parts parts;
+    hfd_rc rc;
+
+    rc = adopt_parts(tx, call, c, err);
+    if (rc == HFD_OK)
+        rc = hfd_parts_load(tx, call->guresid, call->mem, &parts, err);
+    if (rc != HFD_OK)
+        return rc;
+    *row = (struct hfd_resource_row){
+        .guresid = call->guresid,
+        .type = c->type,
+        .kind = c->kind,
+        .incarnation = c->incarnation,
+        .cluster_id = c->cluster_id,
+        .digest = c->digest,
+        .raw_digest = c->digest, /* no body has this one: the next PUT is looked at */
+        .cookie = call->cookie,
+        .created_us = parts.items[0].fleet.created_us,
+    };
+    main = &parts.items[0].view;
+    /* Nothing is learned from it: nobody knows how long it took so far. */
+    set_op(call->driver, main->deleting ? HFD_OP_DELETE : main->generation > 1 ? HFD_OP_UPDATE
+                                                                               : HFD_OP_CREATE,
+           call->now_us, row);
+    rc = hfd_history_adopted(tx, row, generation_of(&parts), err);
+    if (rc == HFD_OK)
+        rc = judge(tx, call->driver, &parts, call->now_us, call->mem, row, err);
+    if (rc == HFD_OK)
+        rc = hfd_resource_row_put(tx, row, err);
+    f->is = rc == HFD_OK;
+    f->stored = (enum hfd_state)row->state;
+    return rc;
+}
+
+/* The writer's load: a resource whose row was lost is there again if its cookie and HyperFleet know it. */
+static hfd_rc load_or_restore(struct hfd_txn *tx, const struct hfd_call *call, struct found *f, struct hfd_err *err)
+{
+    bool restorable;
+    hfd_rc rc;
+
+    rc = load(tx, call, f, err);
+    if (rc == HFD_OK)
+        rc = is_restorable(tx, call, f, &restorable, err);
+    return rc == HFD_OK && restorable ? restore(tx, call, f, err) : rc;
 }
 
 /* ---- PUT -------------------------------------------------------------------------------------------------------------------- */
@@ -491,7 +585,7 @@ static hfd_rc commit_put(struct hfd_txn *tx, const struct hfd_call *call, const 
     return rc;
 }
 
-static hfd_rc put_new(struct hfd_txn *tx, const struct hfd_call *call, hfd_slice adopt, struct hfd_answer_doc *out, struct hfd_err *err)
+static hfd_rc put_new(struct hfd_txn *tx, const struct hfd_call *call, struct hfd_answer_doc *out, struct hfd_err *err)
 {
     struct hfd_resource_row row = {
         .guresid = call->guresid,
@@ -504,7 +598,7 @@ static hfd_rc put_new(struct hfd_txn *tx, const struct hfd_call *call, hfd_slice
 
     rc = new_incarnation(call, &row, err);
     if (rc == HFD_OK)
-        rc = hfd_parts_apply(tx, call, adopt, &row, &w.now, err);
+        rc = hfd_parts_apply(tx, call, &row, &w.now, err);
     return rc == HFD_OK ? commit_put(tx, call, &w, &row, out, err) : rc;
 }
 
@@ -512,7 +606,7 @@ static hfd_rc put_new(struct hfd_txn *tx, const struct hfd_call *call, hfd_slice
 static hfd_rc put_change(struct hfd_txn *tx, const struct hfd_call *call, bool same, struct hfd_resource_row *row,
                          struct hfd_answer_doc *out, struct hfd_err *err)
 {
-    const bool was_ready = row->output.len > 0;
+    const bool was_ready = row->output.len > 0 || row->state == HFD_STATE_UPDATING;
     const hfd_slice cluster_was = row->cluster_id;
     struct written w;
     bool anew;
@@ -521,7 +615,7 @@ static hfd_rc put_change(struct hfd_txn *tx, const struct hfd_call *call, bool s
     if (!hfd_slice_eq(row->type, call->input->type))
         return hfd_fail_field(err, HFD_IMMUTABLE, "type", "the type of a resource cannot change from '%.*s' to '%.*s'",
                               HFD_SLICE_FMT(row->type), HFD_SLICE_FMT(call->input->type));
-    rc = hfd_parts_apply(tx, call, HFD_SLICE_NONE, row, &w.now, err);
+    rc = hfd_parts_apply(tx, call, row, &w.now, err);
     if (rc != HFD_OK)
         return rc;
     anew = !hfd_slice_eq(cluster_was, row->cluster_id);
@@ -555,6 +649,19 @@ static const struct hfd_call *own(const struct hfd_call *call, struct own_call *
     return &o->call;
 }
 
+hfd_rc hfd_resource_get_restored(struct hfd_txn *tx, const struct hfd_call *call, struct hfd_answer_doc *out, struct hfd_err *err)
+{
+    struct own_call o;
+    struct found f;
+    hfd_rc rc;
+
+    *out = (struct hfd_answer_doc){.answer = HFD_ANSWER_ABSENT, .decided = true};
+    rc = load_or_restore(tx, own(call, &o), &f, err);
+    if (rc != HFD_OK || !f.is || other_kind(call, &f.row))
+        return rc;
+    return answer(tx, call, &f.row, out, err);
+}
+
 static hfd_rc put(struct hfd_txn *tx, const struct hfd_call *call, struct hfd_answer_doc *out, struct hfd_err *err)
 {
     struct found f;
@@ -562,11 +669,11 @@ static hfd_rc put(struct hfd_txn *tx, const struct hfd_call *call, struct hfd_an
     hfd_rc rc;
 
     *out = (struct hfd_answer_doc){.from = HFD_STATE_ABSENT};
-    rc = load(tx, call, &f, err);
+    rc = load_or_restore(tx, call, &f, err);
     if (rc != HFD_OK)
         return rc;
     if (!f.is)
-        return put_new(tx, call, f.cookie.cluster_id, out, err);
+        return put_new(tx, call, out, err);
     rc = note_late(tx, &f, err);
     if (rc != HFD_OK)
         return rc;
@@ -648,48 +755,15 @@ static hfd_rc start_delete(struct hfd_txn *tx, const struct hfd_call *call, stru
     return rc == HFD_OK ? forget(tx, call->driver, row, call->now_us, err) : rc;
 }
 
-/* A valid cookie for a resource without a row: if HyperFleet still has the cluster, it is deleted too. */
-static hfd_rc delete_orphan(struct hfd_txn *tx, const struct hfd_call *call, const struct hfd_cookie *cookie, struct hfd_answer_doc *out,
-                            struct hfd_err *err)
-{
-    const hfd_slice id = cookie->kind == HFD_KIND_CLUSTER ? cookie->cluster_id
-                         : cookie->nodepool_count > 0     ? cookie->nodepool_ids[0]
-                                                          : HFD_SLICE_NONE;
-    struct hfd_resource_row row = {
-        .guresid = call->guresid,
-        .type = cookie->type,
-        .kind = cookie->kind,
-        .incarnation = cookie->incarnation,
-        .cluster_id = cookie->cluster_id,
-        .digest = cookie->digest,
-        .raw_digest = cookie->digest,
-        .cookie = call->cookie,
-        .created_us = call->now_us,
-        .state = HFD_STATE_READY,
-    };
-    bool ours = false;
-    hfd_rc rc;
-
-    if (id.len > 0)
-        rc = hfd_parts_adopt(tx, call, cookie->kind, id, &ours, err);
-    else
-        rc = HFD_OK;
-    if (rc != HFD_OK || !ours)
-        return rc;
-    return start_delete(tx, call, &row, out, err);
-}
-
 static hfd_rc delete_it(struct hfd_txn *tx, const struct hfd_call *call, struct hfd_answer_doc *out, struct hfd_err *err)
 {
     struct found f;
     hfd_rc rc;
 
     *out = (struct hfd_answer_doc){.answer = HFD_ANSWER_ABSENT, .decided = true};
-    rc = load(tx, call, &f, err);
-    if (rc != HFD_OK || (f.is && other_kind(call, &f.row)))
+    rc = load_or_restore(tx, call, &f, err);
+    if (rc != HFD_OK || !f.is || other_kind(call, &f.row))
         return rc;
-    if (!f.is)
-        return f.cookie.cluster_id.len > 0 ? delete_orphan(tx, call, &f.cookie, out, err) : HFD_OK;
     rc = note_late(tx, &f, err);
     if (rc != HFD_OK)
         return rc;

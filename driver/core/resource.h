@@ -50,7 +50,7 @@ struct hfd_driver {
     size_t output_secret_count;
     hfd_slice backend;                     /* "embedded", or the URL */
     const struct hfd_backend *backend_ops; /* NULL = the embedded ones, until hfd_driver_attach */
-    bool demo;         /* outputs say that no cluster was made */
+    bool demo;                             /* outputs say that no cluster was made */
 };
 
 /** Wires driver->fleet's hooks (on_change, seal) to the driver, and an embedded HyperFleet where none is named. Call once at start-up; `d` must not move afterwards. */
@@ -82,12 +82,18 @@ struct hfd_answer_doc {
     hfd_slice type;          /* OUTPUT */
     hfd_slice values;        /* JSON object */
     hfd_slice secrets;       /* JSON object, plain; never logged */
-    bool decided;            /* the peeks: whether this is the answer */
+    bool decided;            /* GET and the peeks: whether this is the answer */
     enum hfd_state from, to; /* for the transition metric and the log; equal when nothing moved */
 };
 
-/** @return HFD_OK (also for FAILED and ABSENT), HFD_COOKIE */
+/**
+ * out->decided is false for a resource without a row whose cookie names what HyperFleet still has: hfd_resource_get_restored then.
+ * @return HFD_OK (also for FAILED and ABSENT), HFD_COOKIE
+ */
 HFD_MUST_CHECK hfd_rc hfd_resource_get(struct hfd_txn *tx, const struct hfd_call *call, struct hfd_answer_doc *out, struct hfd_err *err);
+/** The same, and makes the row again that was lost. Thread: writer. */
+HFD_MUST_CHECK hfd_rc hfd_resource_get_restored(struct hfd_txn *tx, const struct hfd_call *call, struct hfd_answer_doc *out,
+                                                struct hfd_err *err);
 
 /**
  * Answers a PUT from what is stored if its bytes are those of the PUT that made the present state, and nothing can change; else

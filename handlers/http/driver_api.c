@@ -130,6 +130,13 @@ static hfd_rc txn_get(struct hfd_txn *tx, void *arg, struct hfd_err *err)
     return hfd_resource_get(tx, &cmd->call, &cmd->doc, err);
 }
 
+static hfd_rc txn_get_restored(struct hfd_txn *tx, void *arg, struct hfd_err *err)
+{
+    struct command *cmd = arg;
+
+    return hfd_resource_get_restored(tx, &cmd->call, &cmd->doc, err);
+}
+
 static hfd_rc txn_put_peek(struct hfd_txn *tx, void *arg, struct hfd_err *err)
 {
     struct command *cmd = arg;
@@ -194,8 +201,8 @@ void hfd_driver_api_get(struct hfd_exchange *x)
 {
     struct command *cmd;
 
-    if (start(x, &cmd))
-        (void)peek(x, cmd, txn_get);
+    if (start(x, &cmd) && !peek(x, cmd, txn_get))
+        write_it(x, cmd, txn_get_restored);
 }
 
 void hfd_driver_api_put(struct hfd_exchange *x)

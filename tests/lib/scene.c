@@ -6,8 +6,6 @@
 
 #include <cmocka.h>
 
-#include "driver/core/guresid.h"
-
 struct step {
     struct world *w;
     struct hfd_fleet_call call;
@@ -102,6 +100,13 @@ hfd_slice scene_nodepool(struct world *w, const char *name)
     return find(w, HFD_KIND_NODEPOOL, name);
 }
 
+static hfd_slice labels_of(const struct step *s)
+{
+    if (s->guresid == NULL)
+        return HFD_SLICE("{}");
+    return hfd_arena_printf(&s->w->mem, "{\"" HFD_GURESID_LABEL "\":\"%s\"}", s->guresid);
+}
+
 static hfd_rc txn_create(struct hfd_txn *tx, void *arg, struct hfd_err *err)
 {
     struct step *s = arg;
@@ -110,7 +115,7 @@ static hfd_rc txn_create(struct hfd_txn *tx, void *arg, struct hfd_err *err)
         .owner_id = s->owner,
         .name = hfd_slice_of(s->name),
         .spec = HFD_SLICE("{}"),
-        .labels = s->guresid == NULL ? HFD_SLICE("{}") : hfd_arena_printf(&s->w->mem, "{\"" HFD_GURESID_LABEL "\":\"%s\"}", s->guresid),
+        .labels = labels_of(s),
     };
 
     return hfd_fleet_create(tx, &s->call, &in, &s->row, err);
@@ -131,7 +136,18 @@ static hfd_rc txn_patch(struct hfd_txn *tx, void *arg, struct hfd_err *err)
 {
     struct step *s = arg;
 
-    return hfd_fleet_patch(tx, &s->call, &(struct hfd_fleet_patch){.kind = s->kind, .id = s->id, .spec = s->spec}, &s->row, err);
+    const struct hfd_fleet_patch in = {
+        .kind = s->kind, .id = s->id, .spec = s->spec, .labels = s->guresid != NULL ? labels_of(s) : HFD_SLICE_NONE};
+
+    return hfd_fleet_patch(tx, &s->call, &in, &s->row, err);
+}
+
+void scene_label(struct world *w, enum hfd_kind kind, hfd_slice id, const char *guresid)
+{
+    struct step s = step_of(w, kind, id);
+
+    s.guresid = guresid;
+    run(&s, txn_patch, "label");
 }
 
 void scene_patch(struct world *w, enum hfd_kind kind, hfd_slice id, const char *spec)

@@ -27,6 +27,8 @@ hfd_slice scene_nodepool(struct world *w, const char *name);
 /** Somebody makes, changes, deletes or removes a HyperFleet resource, as through its API. owner: of a nodepool, else "". */
 hfd_slice scene_create(struct world *w, enum hfd_kind kind, hfd_slice owner, const char *name, const char *guresid_label);
 void scene_patch(struct world *w, enum hfd_kind kind, hfd_slice id, const char *spec);
+/** Gives it the label of a GUResID, as the only one. */
+void scene_label(struct world *w, enum hfd_kind kind, hfd_slice id, const char *guresid);
 void scene_delete(struct world *w, enum hfd_kind kind, hfd_slice id);
 void scene_force_delete(struct world *w, enum hfd_kind kind, hfd_slice id);
 

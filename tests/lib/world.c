@@ -112,6 +112,7 @@ static struct hfd_call call_of(struct world *w, const char *guresid, const char 
         .now_us = w->clock.wall_us,
         .caller = HFD_SLICE("tester@example.com"),
         .guresid = hfd_slice_of(guresid),
+        .only = w->only,
         .cookie = hfd_slice_of(cookie),
         .mem = &w->mem,
     };
@@ -151,8 +152,12 @@ hfd_rc world_put(struct world *w, const char *guresid, const char *body, const c
 hfd_rc world_get(struct world *w, const char *guresid, const char *cookie, struct hfd_answer_doc *out)
 {
     const struct hfd_call call = call_of(w, guresid, cookie);
+    hfd_rc rc;
 
-    return peek(w, hfd_resource_get, &call, out);
+    rc = peek(w, hfd_resource_get, &call, out);
+    if (rc != HFD_OK || out->decided)
+        return rc;
+    return update(w, hfd_resource_get_restored, &call, out);
 }
 
 hfd_rc world_delete(struct world *w, const char *guresid, const char *cookie, struct hfd_answer_doc *out)

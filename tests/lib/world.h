@@ -18,6 +18,7 @@ struct world {
     struct hfd_driver driver;
     struct test_clock clock;
     struct test_rng rng;
+    int only; /* the kind that the path fixes, or 0 */
     struct hfd_arena mem; /* of the last calls; freed by world_close */
     struct hfd_err err;   /* of the last call */
 };

@@ -389,6 +389,14 @@ const char *load_unsound(struct world *w)
     return l.unsound;
 }
 
+const char *load_works(struct world *w)
+{
+    struct hfd_answer_doc doc;
+    hfd_rc rc = world_put(w, "one-more", "{\"type\":\"hyperfleet-cluster\",\"driver\":{\"values\":{\"cluster\":{\"spec\":{}}}}}", NULL, &doc);
+
+    return rc == HFD_OK && doc.answer == HFD_ANSWER_HINT ? NULL : "it takes no order";
+}
+
 /* ---- planning ----------------------------------------------------------------------------------------------------------------- */
 
 /* A resource as the planner finds it. */

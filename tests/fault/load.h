@@ -71,7 +71,7 @@ hfd_rc load_run(struct load *l, size_t batch);
 
 /** A digest of all rows of all tables. @return as hfd_store_read */
 hfd_rc load_digest(struct world *w, unsigned char out[LOAD_DIGEST_BYTES]);
-/** How many answered batches are missing, by the digest: 0, or -1 when the next one is there as well, LOAD_UNKNOWN when it is no such state. */
+/** How many answered batches are missing, by the digest; -1 when the next one is there as well; LOAD_UNKNOWN when it is no such state. */
 #define LOAD_UNKNOWN 100000
 int load_missing(const struct load_plan *plan, size_t answered, const unsigned char digest[LOAD_DIGEST_BYTES]);
 
@@ -80,5 +80,8 @@ int load_missing(const struct load_plan *plan, size_t answered, const unsigned c
  * @return NULL, or what is wrong
  */
 const char *load_unsound(struct world *w);
+
+/** Orders something new. @return NULL, or what is wrong */
+const char *load_works(struct world *w);
 
 #endif

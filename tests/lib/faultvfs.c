@@ -146,6 +146,19 @@ static int decide(unsigned kind, int usual_code, bool *torn)
     return disk.code != 0 ? disk.code : usual_code;
 }
 
+/* As decide, for calls that a stopped disk does not hear of. */
+static int decide_aside(unsigned kind, int usual_code)
+{
+    bool torn;
+    int rc = SQLITE_OK;
+
+    pthread_mutex_lock(&disk.lock);
+    if ((disk.kinds & kind) != 0 && !disk.stopped)
+        rc = decide(kind, usual_code, &torn);
+    pthread_mutex_unlock(&disk.lock);
+    return rc;
+}
+
 static int io_close(sqlite3_file *f)
 {
     struct file *file = (struct file *)f;
@@ -192,7 +205,7 @@ static int io_truncate(sqlite3_file *f, sqlite3_int64 size)
     int rc;
 
     pthread_mutex_lock(&disk.lock);
-    rc = decide(FAULTVFS_CHANGES, SQLITE_IOERR_TRUNCATE, &torn);
+    rc = decide(FAULTVFS_CHANGES | FAULTVFS_TRUNCATES, SQLITE_IOERR_TRUNCATE, &torn);
     if (rc == SQLITE_OK)
         rc = file->real->pMethods->xTruncate(file->real, size);
     pthread_mutex_unlock(&disk.lock);
@@ -207,7 +220,7 @@ static int io_sync(sqlite3_file *f, int flags)
 
     (void)flags;
     pthread_mutex_lock(&disk.lock);
-    rc = decide(FAULTVFS_CHANGES, SQLITE_IOERR_FSYNC, &torn);
+    rc = decide(FAULTVFS_CHANGES | FAULTVFS_SYNCS, SQLITE_IOERR_FSYNC, &torn);
     if (rc == SQLITE_OK && file->image != NULL)
         image_synced(file->image);
     pthread_mutex_unlock(&disk.lock);
@@ -217,15 +230,17 @@ static int io_sync(sqlite3_file *f, int flags)
 static int io_size(sqlite3_file *f, sqlite3_int64 *size)
 {
     struct file *file = (struct file *)f;
+    int rc = decide_aside(FAULTVFS_SIZES, SQLITE_IOERR_FSTAT);
 
-    return file->real->pMethods->xFileSize(file->real, size);
+    return rc != SQLITE_OK ? rc : file->real->pMethods->xFileSize(file->real, size);
 }
 
 static int io_lock(sqlite3_file *f, int level)
 {
     struct file *file = (struct file *)f;
+    int rc = decide_aside(FAULTVFS_LOCKS, SQLITE_IOERR_LOCK);
 
-    return file->real->pMethods->xLock(file->real, level);
+    return rc != SQLITE_OK ? rc : file->real->pMethods->xLock(file->real, level);
 }
 
 static int io_unlock(sqlite3_file *f, int level)
@@ -266,15 +281,17 @@ static int io_device(sqlite3_file *f)
 static int io_shm_map(sqlite3_file *f, int page, int size, int extend, void volatile **out)
 {
     struct file *file = (struct file *)f;
+    int rc = decide_aside(FAULTVFS_MAPS, SQLITE_IOERR_SHMMAP);
 
-    return file->real->pMethods->xShmMap(file->real, page, size, extend, out);
+    return rc != SQLITE_OK ? rc : file->real->pMethods->xShmMap(file->real, page, size, extend, out);
 }
 
 static int io_shm_lock(sqlite3_file *f, int at, int n, int flags)
 {
     struct file *file = (struct file *)f;
+    int rc = (flags & SQLITE_SHM_LOCK) != 0 ? decide_aside(FAULTVFS_SHM_LOCKS, SQLITE_IOERR_SHMLOCK) : SQLITE_OK;
 
-    return file->real->pMethods->xShmLock(file->real, at, n, flags);
+    return rc != SQLITE_OK ? rc : file->real->pMethods->xShmLock(file->real, at, n, flags);
 }
 
 static void io_shm_barrier(sqlite3_file *f)
@@ -321,7 +338,7 @@ static int vfs_open(sqlite3_vfs *vfs, sqlite3_filename path, sqlite3_file *f, in
     int rc;
 
     (void)vfs;
-    *file = (struct file){.real = (sqlite3_file *)(file + 1), .write_kinds = FAULTVFS_CHANGES};
+    *file = (struct file){.real = (sqlite3_file *)(file + 1), .write_kinds = FAULTVFS_CHANGES | FAULTVFS_WRITES};
     if ((flags & SQLITE_OPEN_MAIN_DB) != 0)
         file->write_kinds |= FAULTVFS_COPIES;
     pthread_mutex_lock(&disk.lock);
@@ -348,7 +365,7 @@ static int vfs_delete(sqlite3_vfs *vfs, const char *path, int sync_folder)
 
     (void)vfs;
     pthread_mutex_lock(&disk.lock);
-    rc = decide(FAULTVFS_CHANGES, SQLITE_IOERR_DELETE, &torn);
+    rc = decide(FAULTVFS_CHANGES | FAULTVFS_DELETES, SQLITE_IOERR_DELETE, &torn);
     if (rc == SQLITE_OK)
         rc = disk.real->xDelete(disk.real, path, 0);
     img = rc == SQLITE_OK ? find_image(path) : NULL;
@@ -363,8 +380,10 @@ static int vfs_delete(sqlite3_vfs *vfs, const char *path, int sync_folder)
 
 static int vfs_access(sqlite3_vfs *vfs, const char *path, int flags, int *out)
 {
+    int rc = decide_aside(FAULTVFS_ACCESSES, SQLITE_IOERR_ACCESS);
+
     (void)vfs;
-    return disk.real->xAccess(disk.real, path, flags, out);
+    return rc != SQLITE_OK ? rc : disk.real->xAccess(disk.real, path, flags, out);
 }
 
 void faultvfs_register(void)

@@ -20,6 +20,16 @@
 #define FAULTVFS_READS 2u   /* read */
 #define FAULTVFS_OPENS 4u   /* open */
 #define FAULTVFS_COPIES 8u  /* write to the database itself: the log being copied into it */
+/* CHANGES one by one, and what else a disk is asked */
+#define FAULTVFS_WRITES 0x10u
+#define FAULTVFS_SYNCS 0x20u
+#define FAULTVFS_TRUNCATES 0x40u
+#define FAULTVFS_DELETES 0x80u
+#define FAULTVFS_SIZES 0x100u    /* size of a file */
+#define FAULTVFS_ACCESSES 0x200u /* whether there is a file */
+#define FAULTVFS_LOCKS 0x400u    /* taking a lock on the database */
+#define FAULTVFS_MAPS 0x800u     /* memory of the log's index */
+#define FAULTVFS_SHM_LOCKS 0x1000u
 
 /** Registers the VFS under FAULTVFS_NAME; once a program. */
 void faultvfs_register(void);

@@ -34,13 +34,21 @@ def check(ops, start=model.START, step=model.step):
     return [ops[i] for i in best[0]], best[1]
 
 
+def short(value):
+    """A result without the length of its cookie."""
+    if isinstance(value, dict) and value.get("cookie"):
+        return dict(value, cookie="..." + value["cookie"][-6:])
+    return value
+
+
 def explain(ops, failure):
     """A history and how far it makes sense, as text."""
     placed, state = failure
     base = min(op.call for op in ops)
+    state = state._replace(cookie=state.cookie and "..." + state.cookie[-6:], old=len(state.old))
     lines = ["not linearizable: %d of %d operations can be placed, then the state is" % (len(placed), len(ops)), "  %s" % (state,)]
     for op in sorted(ops, key=lambda o: o.call):
         where = "#%-3d" % placed.index(op) if op in placed else "  - "
         end = "   ...   " if op.ret is None else "%9.3f" % ((op.ret - base) * 1e3)
-        lines.append("  %s %9.3f %s ms  %s %s -> %s" % (where, (op.call - base) * 1e3, end, op.kind, op.arg or "", op.result))
+        lines.append("  %s %9.3f %s ms  %s %s -> %s" % (where, (op.call - base) * 1e3, end, op.kind, op.arg or "", short(op.result)))
     return "\n".join(lines)

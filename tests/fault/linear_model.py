@@ -1,11 +1,11 @@
 """What a GUResID may answer: the two tables of DESIGN 4 as a specification that allows several answers, written from the contract alone.
 
-One resource of type cluster without nodepools, one required adapter, no deadline that passes. A state is what is true at one instant; step()
-gives the states in which an operation with a given result may leave it: none means that this result is impossible there. A result of None
-is one that nobody saw (a lost connection, a killed server): the operation may have happened with any result.
+One resource of type cluster without nodepools, one required adapter, no deadline that passes. A state is what is true at one instant;
+step() gives the states in which an operation with a given result may leave it: none means that this result is impossible there. A result
+of None is one that nobody saw (a lost connection, a killed server): the operation may have happened with any result.
 
-What the server chooses freely (ids of clusters, values of cookies) is unknown in a state until somebody is told it; from then on it must stay, and
-what was told of an earlier life, or an earlier input, must never come back.
+What the server chooses freely (ids of clusters, values of cookies) is unknown in a state until somebody is told it; from then on it must
+stay, and what was told of an earlier life, or an earlier input, must never come back.
 """
 from collections import namedtuple
 

@@ -1,8 +1,13 @@
 """Linearizability of the real program: several clients at once on few GUResIDs, clients that hang up, and kill -9 in the middle of it.
 
-Each round has a few keys with some clients each; every client sends its next operation as soon as it has read the last answer. What was sent and
-not answered stays open to the end of the history. At the end all keys are read once more, alone, so that what was acknowledged and lost shows.
-A round follows from its seed but for the timing: LINEAR_SEED and LINEAR_ROUNDS choose others. A history that cannot be explained is printed whole.
+Each round has a few keys with some clients each; every client sends its next operation as soon as it has read the last answer. What was
+sent and not answered stays open to the end of the history. At the end all keys are read once more, alone, so that what was acknowledged and
+lost shows. A round follows from its seed but for the timing: LINEAR_SEED and LINEAR_ROUNDS choose others. A history that cannot be explained
+is printed whole.
+
+Breakages of the program that were tried, each of them seen within 20 rounds: a row cache that outlives a commit; a row cached while the
+commit that changes it is under way; one batch in 40 answered and undone; a PUT that re-targets a creation; ready below the written
+generation; a new attempt failed by reports of an earlier one; reports of older generations taken; a new cookie with every PUT that writes.
 """
 import json
 import os
@@ -19,7 +24,7 @@ from lib import BASE, COOKIE, Server, cluster_input, guresid, report_body # noqa
 from linear_check import check, explain # noqa: E402
 from linear_model import FALSE, FINALIZED, Op, TERMINAL, TRUE # noqa: E402
 
-ROUNDS = int(os.environ.get("LINEAR_ROUNDS", "60"))
+ROUNDS = int(os.environ.get("LINEAR_ROUNDS", "100"))
 SEED = int(os.environ.get("LINEAR_SEED", "1"))
 KEYS, CLIENTS, OPS = 5, 3, 8 # keys in a round, clients of a key, operations of a client
 FLAGS = ("--adapters-required-cluster", "validation", "--http-threads", "2", "--driver-terminal-reasons", "[InvalidConfiguration]")
@@ -240,7 +245,8 @@ class Linearizable(unittest.TestCase):
             for key in r.keys:
                 failure = check(key.ops)
                 if failure is not None:
-                    self.fail("round %d of seed %d, %s\n%s\nend of the log:\n%s" % (n, SEED, key.gid, explain(key.ops, failure), server.tail()))
+                    self.fail("round %d of seed %d, %s\n%s\nend of the log:\n%s" % (n, SEED, key.gid, explain(key.ops, failure),
+                                                                                   server.tail()))
                 histories += 1
                 operations += len(key.ops)
                 unknown += sum(op.ret is None for op in key.ops)

@@ -75,7 +75,7 @@ struct hfd_resource_row {
     hfd_slice output;
     hfd_slice secrets;
     int64_t created_us, updated_us;
-    bool degraded; /* since it was healthy last */
+    bool degraded;           /* since it was healthy last */
     int op;                  /* enum hfd_op: the last operation */
     int64_t op_size;         /* hfd_past_key.size */
     hfd_slice op_milestones; /* hfd_past_row.milestones, while it goes on */

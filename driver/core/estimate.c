@@ -25,7 +25,7 @@
 /* Half the guess to twice the guess is covered about evenly: a guess that is wrong by a factor of two costs little more than a right one. */
 static const struct {
     double factor, width, share;
-} prior_parts[] = {{0.63, 0.24, 0.27}, {1.28, 0.31, 0.73}};
+} prior_parts[] = {{0.61, 0.25, 0.345}, {1.42, 0.29, 0.655}};
 
 _Static_assert(HFD_GUESS_MAX == HFD_PAST_MAX + sizeof(prior_parts) / sizeof(prior_parts[0]), "room for the prior");
 

@@ -3,7 +3,7 @@ import json
 import time
 import unittest
 
-from lib import Case, cluster_input, eventually, guresid, nodepool_input
+from lib import Case, cluster_input, eventually, guresid, nodepool_input, parse_time
 
 
 class Demo(Case):
@@ -102,6 +102,30 @@ class NoDemo(Case):
         gid, _, _ = self.created()
         self.assertEqual(self.client.get(self.fleet.cluster_of(gid)["href"] + "/statuses").json["items"], [])
         self.assertFalse(any("demo" in str(r.get("msg", "")).lower() for r in self.server.records()))
+
+
+class Learning(Case):
+    FLAGS = ("--demo=1s", "--driver-estimate-create=10m")
+
+    def create(self):
+        """Makes a resource and waits for it; answers what the first hint said of its duration, and when to ask."""
+        gid = guresid("demo")
+        answer = self.expect(self.put(gid, cluster_input()), 202)
+        hint = answer.json
+        eventually(lambda: self.get(gid).status == 200, "GET %s ends" % gid, every_s=0.05)
+        expected = parse_time(hint["estimated_completion_time"]) - parse_time(hint["current_time"])
+        return expected.total_seconds(), int(answer.header("Retry-After"))
+
+    def test_one_operation_teaches_the_next(self):
+        """The first creation is expected when the settings say; the next ones when the first ended, after a kill -9 too."""
+        expected_s, retry_s = self.create()
+        self.assertIn(int(expected_s), (600, 601))
+        self.assertGreater(retry_s, 60)
+        self.restart()
+        for _ in range(2):
+            expected_s, retry_s = self.create()
+            self.assertLess(expected_s, 30)
+            self.assertLess(retry_s, 10)
 
 
 if __name__ == "__main__":

@@ -441,7 +441,7 @@ static void show_first(const struct result *v)
     printf("%-10s      ", v->name);
     for (size_t i = 0; i < PRIORS; i++)
         printf(" %6.1f", v->first[i]);
-    printf(" %8.2f %11.2f %10.2f %10.2f\n", v->first_mean, v->first_fixed, v->first_oracle, v->ends_oracle);
+    printf(" %8.2f %11.2f %11.2f %11.2f\n", v->first_mean, v->first_fixed, v->first_oracle, v->ends_oracle);
 }
 
 /* ---- rows for other programs ---- */
@@ -450,7 +450,8 @@ struct row {
     char name[48];
     const char *what, *yardstick_what;
     double value, yardstick, budget;
-    bool below; /* the ratio must be below the budget, not only at most it */
+    bool below;    /* the ratio must be below the budget, not only at most it */
+    bool reported; /* known to be missed: --check does not look at it */
 };
 
 static bool met(const struct row *r)
@@ -469,7 +470,30 @@ static void write_row(FILE *f, const struct row *r, bool first)
             r->yardstick_what, r->below ? "<" : "<=");
 }
 
-#define ROWS_MAX (DISTRIBUTIONS * 5 + 1)
+#define ROWS_MAX (DISTRIBUTIONS * 8 + 1)
+
+/* What is done at the first operation: on average over the guesses, and with one that is half the truth, right, or twice the truth. */
+static size_t make_first_rows(const struct result *v, struct row *rows)
+{
+    static const struct {
+        const char *name, *what;
+        size_t prior;
+    } single[] = {
+        {"half", "cost of the first operation, guess half the truth", 0},
+        {"right", "cost of the first operation, guess right", PRIORS / 2},
+        {"double", "cost of the first operation, guess twice the truth", PRIORS - 1},
+    };
+    size_t n = 0;
+
+    rows[n] = (struct row){{0}, "cost of the first operation, mean over the guesses", "best fixed interval", v->first_mean, v->first_fixed, 1, true, false};
+    (void)snprintf(rows[n].name, sizeof(rows[n].name), "polls/%s/first", v->name);
+    n++;
+    for (size_t i = 0; i < sizeof(single) / sizeof(single[0]); i++, n++) {
+        rows[n] = (struct row){{0}, single[i].what, "best fixed interval", v->first[single[i].prior], v->first_fixed, 1, true, i != 1};
+        (void)snprintf(rows[n].name, sizeof(rows[n].name), "polls/%s/first-%s", v->name, single[i].name);
+    }
+    return n;
+}
 
 static size_t make_rows(const struct result *results, size_t count, struct row *rows)
 {
@@ -479,19 +503,16 @@ static size_t make_rows(const struct result *results, size_t count, struct row *
         const struct result *v = &results[i];
         const char *with = v->milestones ? "-milestones" : "";
 
-        rows[n] = (struct row){{0}, "cost after 20 operations", "oracle", v->ours, v->oracle, ORACLE_BUDGET, false};
+        rows[n] = (struct row){{0}, "cost after 20 operations", "oracle", v->ours, v->oracle, ORACLE_BUDGET, false, false};
         (void)snprintf(rows[n].name, sizeof(rows[n].name), "polls/%s%s", v->name, with);
         if (rows[n].value / rows[n].yardstick > rows[worst].value / rows[worst].yardstick)
             worst = n;
         n++;
-        rows[n] = (struct row){{0}, "cost after 20 operations", "best fixed interval", v->ours, v->best_fixed, 1, true};
+        rows[n] = (struct row){{0}, "cost after 20 operations", "best fixed interval", v->ours, v->best_fixed, 1, true, false};
         (void)snprintf(rows[n].name, sizeof(rows[n].name), "polls/%s%s/fixed", v->name, with);
         n++;
-        if (v->milestones)
-            continue; /* without a past they tell nothing */
-        rows[n] = (struct row){{0}, "cost of the first operation", "best fixed interval", v->first_mean, v->first_fixed, 1, true};
-        (void)snprintf(rows[n].name, sizeof(rows[n].name), "polls/%s/first", v->name);
-        n++;
+        if (!v->milestones) /* without a past they tell nothing */
+            n += make_first_rows(v, rows + n);
     }
     rows[0] = rows[worst];
     (void)snprintf(rows[0].name, sizeof(rows[0].name), "polls");
@@ -535,10 +556,10 @@ static size_t run(int trials, struct result *results)
            "The first operation, by the configured guess as a part of the truth\n                ");
     for (size_t i = 0; i < PRIORS; i++)
         printf(" %6.2f", priors[i]);
-    printf("     mean  best fixed  no less: mean, both ends\n");
+    printf("     mean  best fixed  least mean  least ends\n");
     for (size_t i = 0; i < n; i += 2)
         show_first(&results[i]);
-    printf("\n");
+    printf("\nLeast: of any policy that knows the distribution, but not by how much the guess is wrong; the ends are 0.50 and 2.00.\n\n");
     for (size_t i = 0; i < DISTRIBUTIONS; i++)
         printf("%-10s %s\n", distributions[i].name, distributions[i].what);
     return n;
@@ -558,13 +579,14 @@ int main(int argc, char **argv)
     while ((c = getopt_long(argc, argv, "", options, NULL)) != -1) {
         if (c == '?')
             return 2;
-        trials = c == 'q' ? TRIALS_QUICK : c == 'c' ? TRIALS_CHECK : trials;
+        trials = c == 'q' ? TRIALS_QUICK : c == 'c' ? TRIALS_CHECK
+                                                    : trials;
         check = check || c == 'c';
         json = c == 'j' ? optarg : json;
     }
     count = make_rows(results, run(trials, results), rows);
     for (size_t i = 0; i < count; i++)
-        if (check && !met(&rows[i])) {
+        if (check && !rows[i].reported && !met(&rows[i])) {
             printf("MISSED: %s: %.3f of the %s\n", rows[i].name, rows[i].value / rows[i].yardstick, rows[i].yardstick_what);
             ok = false;
         }

@@ -40,6 +40,8 @@ HFD_MUST_CHECK hfd_rc hfd_db_begin(struct hfd_db *db, struct hfd_err *err);
 HFD_MUST_CHECK hfd_rc hfd_db_commit(struct hfd_db *db, struct hfd_err *err);
 /** Never fails visibly: a connection that cannot roll back is broken. */
 void hfd_db_rollback(struct hfd_db *db);
+/** A number that is another one as soon as a statement has written rows. Engines that cannot tell give another one each time. */
+int64_t hfd_db_changes(const struct hfd_db *db);
 HFD_MUST_CHECK hfd_rc hfd_db_savepoint(struct hfd_db *db, struct hfd_err *err);
 HFD_MUST_CHECK hfd_rc hfd_db_release(struct hfd_db *db, struct hfd_err *err);
 /** Undoes everything since the savepoint, and removes it. */

@@ -120,34 +120,74 @@ static void turn_broken(struct hfd_store *store, const struct hfd_err *cause)
         store->on_broken(store->on_broken_ctx);
 }
 
-/* One job between savepoint and release. @return not HFD_OK when the transaction as a whole cannot go on */
-static hfd_rc run_job(struct hfd_store *store, struct hfd_job *job, struct hfd_err *err)
+/* @return not HFD_OK when the transaction as a whole cannot go on */
+static hfd_rc call_job(struct hfd_store *store, struct hfd_job *job, struct hfd_err *err)
 {
     struct hfd_db *db = store->writer.db;
     struct hfd_txn tx = {.db = db, .writable = true, .stamps = &store->stamps};
-    hfd_rc rc = hfd_db_savepoint(db, err);
+    hfd_rc rc;
 
-    if (rc != HFD_OK)
-        return rc;
     job->err = (struct hfd_err){.rc = HFD_OK};
     job->rc = job->fn(&tx, job->arg, &job->err);
     job->err.rc = job->rc;
-    if (hfd_db_broken(db)) { /* answered again by every call: the first reason */
-        rc = hfd_db_release(db, err);
-        return rc != HFD_OK ? rc : HFD_IO;
-    }
-    return job->rc == HFD_OK ? hfd_db_release(db, err) : hfd_db_rollback_to(db, err);
+    if (!hfd_db_broken(db))
+        return HFD_OK;
+    rc = hfd_db_release(db, err); /* answered again by every call: the first reason */
+    return rc != HFD_OK ? rc : HFD_IO;
 }
 
+/* Without savepoints, up to a job that fails after it has written: then *undo is set, as all before it must go with it. */
+static hfd_rc run_freely(struct hfd_store *store, struct hfd_job *list, bool *undo, struct hfd_err *err)
+{
+    struct hfd_db *db = store->writer.db;
+    hfd_rc rc = HFD_OK;
+
+    *undo = false;
+    for (struct hfd_job *job = list; rc == HFD_OK && !*undo && job != NULL; job = next_job(job)) {
+        const int64_t before = hfd_db_changes(db);
+
+        rc = call_job(store, job, err);
+        *undo = rc == HFD_OK && job->rc != HFD_OK && hfd_db_changes(db) != before;
+    }
+    return rc;
+}
+
+/* Each job between savepoint and release, so that one that fails takes its own writes back. */
+static hfd_rc run_guarded(struct hfd_store *store, struct hfd_job *list, struct hfd_err *err)
+{
+    struct hfd_db *db = store->writer.db;
+    hfd_rc rc = HFD_OK;
+
+    for (struct hfd_job *job = list; rc == HFD_OK && job != NULL; job = next_job(job)) {
+        rc = hfd_db_savepoint(db, err);
+        if (rc == HFD_OK)
+            rc = call_job(store, job, err);
+        if (rc == HFD_OK)
+            rc = job->rc == HFD_OK ? hfd_db_release(db, err) : hfd_db_rollback_to(db, err);
+    }
+    return rc;
+}
+
+/*
+ * Within a savepoint the engine keeps a copy of every page that a job writes: a sixth of the work of a PUT, for the rare job that fails
+ * after it has written. So all are tried without, and only if one does so, all are undone and run again with savepoints.
+ */
 static hfd_rc run_transaction(struct hfd_store *store, struct hfd_job *list, struct hfd_err *err)
 {
     struct hfd_db *db = store->writer.db;
+    bool undo = false;
     hfd_rc rc = hfd_db_begin(db, err);
 
     if (rc != HFD_OK)
         return rc;
-    for (struct hfd_job *job = list; rc == HFD_OK && job != NULL; job = next_job(job))
-        rc = run_job(store, job, err);
+    rc = run_freely(store, list, &undo, err);
+    if (rc == HFD_OK && undo) {
+        hfd_db_rollback(db);
+        rc = hfd_db_begin(db, err);
+        if (rc != HFD_OK)
+            return rc;
+        rc = run_guarded(store, list, err);
+    }
     if (rc == HFD_OK)
         rc = hfd_db_commit(db, err);
     if (rc != HFD_OK)

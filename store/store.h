@@ -5,8 +5,8 @@
  *   hfd_store_view    runs one on a reader thread, and calls back (lists, search)
  *   hfd_store_update  queues one for the writer thread, and calls back after the commit is on disk
  *
- * A transaction function may run again (after a serialisation failure on other engines), so it touches nothing but `tx` and `arg`, and sets
- * up its results from scratch each time. If it returns anything but HFD_OK its writes are undone, and only its own.
+ * A transaction function may run again (when another one of its commit fails, and after a serialisation failure on other engines), so it
+ * touches nothing but `tx` and `arg`, and sets up its results from scratch each time. If it returns anything but HFD_OK its writes are undone, and only its own.
  *
  * Refuses: network file systems, a database of a newer program, synchronous levels below FULL, a second process on the same folder.
  */

@@ -480,6 +480,12 @@ void hfd_db_rollback(struct hfd_db *db)
     db->in_txn = false;
 }
 
+int64_t hfd_db_changes(const struct hfd_db *db)
+{
+    check_owner(db);
+    return sqlite3_total_changes64(db->handle);
+}
+
 hfd_rc hfd_db_savepoint(struct hfd_db *db, struct hfd_err *err)
 {
     HFD_ASSERT(db->in_txn);

@@ -266,6 +266,63 @@ static void failing_job_is_undone_alone(void **state)
     assert_true(hfd_store_ok(fx->store));
 }
 
+struct counted {
+    struct part_arg part;
+    bool writes;
+    int runs;
+};
+
+static hfd_rc count_run(struct hfd_txn *tx, void *arg, struct hfd_err *err)
+{
+    struct counted *c = arg;
+
+    c->runs++;
+    return c->writes ? put_part(tx, &c->part, err) : hfd_fail(err, c->part.answer, "refused at once");
+}
+
+/* Only a job that fails after it has written makes those before it run again; what each wrote and answered is the same either way. */
+static void jobs_run_again_for_an_undo_alone(void **state)
+{
+    static const struct {
+        bool writes;
+        hfd_rc answer;
+        int runs[3];
+        size_t left;
+    } cases[] = {
+        {true, HFD_OK, {1, 1, 1}, 3},
+        {false, HFD_CONFLICT, {1, 1, 1}, 2},
+        {true, HFD_CONFLICT, {2, 2, 1}, 2},
+    };
+    struct fixture *fx = *state;
+
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        char guresid[] = {'g', (char)('0' + i), '\0'};
+        struct counted args[3];
+        struct gate gate = GATE_INIT;
+        struct hfd_job gate_job, jobs[3];
+        struct keep k;
+
+        keep_init(&k);
+        submit_gate(fx, &k, &gate_job, &gate);
+        for (size_t n = 0; n < 3; n++) {
+            args[n] = (struct counted){{hfd_slice_of(guresid), hfd_slice_of((const char *[]){"a", "b", "c"}[n]), HFD_OK}, true, 0};
+            if (n == 1) {
+                args[n].writes = cases[i].writes;
+                args[n].part.answer = cases[i].answer;
+            }
+            jobs[n] = (struct hfd_job){.fn = count_run, .arg = &args[n], .sink = &k.sink};
+            assert_int_equal(hfd_store_update(fx->store, &jobs[n], NULL), HFD_OK);
+        }
+        gate_open(&gate);
+        keep_wait(&k, 4);
+        for (size_t n = 0; n < 3; n++) {
+            assert_int_equal(args[n].runs, cases[i].runs[n]);
+            assert_int_equal(jobs[n].rc, n == 1 ? cases[i].answer : HFD_OK);
+        }
+        assert_int_equal(count_of(fx, guresid), cases[i].left);
+    }
+}
+
 /* Two sinks in one commit: one call each, each in the order of submission. */
 static void answers_go_to_their_sink_in_order(void **state)
 {
@@ -711,6 +768,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         RULE(restart_keeps_what_was_answered),
         RULE(failing_job_is_undone_alone),
+        RULE(jobs_run_again_for_an_undo_alone),
         RULE(answers_go_to_their_sink_in_order),
         RULE(full_queue_is_busy),
         RULE(close_drains),

@@ -2,7 +2,7 @@
 
 Each round has a few keys with some clients each; every client sends its next operation as soon as it has read the last answer. What was
 sent and not answered stays open to the end of the history. At the end all keys are read once more, alone, so that what was acknowledged and
-lost shows. A round follows from its seed but for the timing: LINEAR_SEED and LINEAR_ROUNDS choose others. A history that cannot be explained
+lost shows. A round follows from its seed but for the timing: LINEAR_SEED and LINEAR_ROUNDS choose others. A history that nothing explains
 is printed whole.
 
 Breakages of the program that were tried, each of them seen within 20 rounds: a row cache that outlives a commit; a row cached while the

@@ -233,6 +233,8 @@ void sim_rules_answer(struct sim *s, const struct sim_res *found, enum sim_what 
 void sim_rules_read(struct sim *s, enum sim_what what, int who, int body, const struct hfd_answer_doc *doc);
 /** An answered call of a batch that is on disk. */
 void sim_rules_job(struct sim *s, struct sim_job *j);
+/** Notes what a stranger made, if that is what the call did. */
+void sim_rules_strange(struct sim *s, const struct sim_job *j);
 void sim_rules_committed(struct sim *s);
 void sim_rules_empty(struct sim *s);
 void sim_expect_verdict(struct hfd_txn *tx, struct sim_job *j);

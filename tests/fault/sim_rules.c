@@ -644,6 +644,12 @@ static void keep_cookie(struct sim *s, int who, hfd_slice cookie)
     copy_text(s->cookies[who][0], SIM_COOKIE, cookie);
 }
 
+void sim_rules_strange(struct sim *s, const struct sim_job *j)
+{
+    if (j->what == SIM_STRANGER && j->inner == HFD_OK && (j->act == SIM_MAKE_CLUSTER || j->act == SIM_MAKE_POOL))
+        seen(s, j->id)->strange = true;
+}
+
 void sim_rules_job(struct sim *s, struct sim_job *j)
 {
     const struct hfd_answer_doc *doc = &j->doc;
@@ -657,8 +663,7 @@ void sim_rules_job(struct sim *s, struct sim_job *j)
     }
     if (j->what == SIM_STRANGER) {
         sim_tally.strangers += j->job.rc == HFD_OK;
-        if (j->job.rc == HFD_OK && (j->act == SIM_MAKE_CLUSTER || j->act == SIM_MAKE_POOL))
-            seen(s, j->id)->strange = true;
+        sim_rules_strange(s, j);
         sim_trace(s, "stranger %d %s %s: %s", j->act, j->id, j->name, hfd_rc_name(j->job.rc));
         return;
     }

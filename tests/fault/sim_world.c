@@ -420,6 +420,7 @@ static void on_unknown(struct sim *s, bool failed)
             sim_fail(s, "store", "a batch failed by half");
         whole = whole && j->ran && j->inner != HFD_IO;
         if (j->ran && j->inner == HFD_OK) {
+            sim_rules_strange(s, j);
             maybe = j->after;
             content = j->content;
         }

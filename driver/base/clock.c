@@ -26,7 +26,14 @@ static int64_t system_mono_us(void *ctx)
     return read_us(CLOCK_MONOTONIC);
 }
 
+static int64_t system_boot_us(void *ctx)
+{
+    (void)ctx;
+    return read_us(CLOCK_BOOTTIME);
+}
+
 const struct hfd_clock hfd_clock_system = {.wall_us = system_wall_us, .mono_us = system_mono_us};
+const struct hfd_clock hfd_clock_boot = {.wall_us = system_wall_us, .mono_us = system_boot_us};
 
 int64_t hfd_clock_wall_us(const struct hfd_clock *c)
 {
@@ -36,6 +43,11 @@ int64_t hfd_clock_wall_us(const struct hfd_clock *c)
 int64_t hfd_clock_mono_us(const struct hfd_clock *c)
 {
     return c->mono_us(c->ctx);
+}
+
+int64_t hfd_clock_skew_us(const struct hfd_clock *c)
+{
+    return c->skew_us != NULL ? c->skew_us(c->ctx) : 0;
 }
 
 /* Days since 1970-01-01 of a date in the Gregorian calendar, and back; the year begins in March, so that the leap day is its last. */

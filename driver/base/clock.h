@@ -14,15 +14,20 @@
 struct hfd_clock {
     int64_t (*wall_us)(void *ctx); /* since 1970-01-01T00:00:00Z */
     int64_t (*mono_us)(void *ctx);
+    int64_t (*skew_us)(void *ctx); /* NULL = none */
     void *ctx;
 };
 
 extern const struct hfd_clock hfd_clock_system;
+/** The same with a mono_us that goes on while the machine sleeps. */
+extern const struct hfd_clock hfd_clock_boot;
 
 /** Wall clock, for records. */
 int64_t hfd_clock_wall_us(const struct hfd_clock *c);
 /** Monotonic clock, for waits. */
 int64_t hfd_clock_mono_us(const struct hfd_clock *c);
+/** What the wall clocks around are ahead of this one's: 0 but for a steady one (steady.h). For times that others compare with theirs. */
+int64_t hfd_clock_skew_us(const struct hfd_clock *c);
 
 /** Length of the longest text that hfd_time_format writes, with its NUL. */
 #define HFD_TIME_TEXT_MAX 28

@@ -129,6 +129,15 @@ static void add_time(struct hfd_buf *b, const char *key, int64_t at_us)
     hfd_buf_addf(b, ",\"%s\":\"%.*s\"", key, (int)hfd_time_format_s(at_us, text), text);
 }
 
+void hfd_hint_shift(struct hfd_hint *h, int64_t skew_us)
+{
+    const int64_t by_us = skew_us / HFD_US_PER_S * HFD_US_PER_S;
+
+    h->estimated_us += by_us;
+    h->deadline_us += by_us;
+    h->now_us += by_us;
+}
+
 void hfd_hint_format(struct hfd_buf *b, const struct hfd_hint *h)
 {
     hfd_buf_lit(b, "{\"status\":");

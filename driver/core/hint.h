@@ -41,6 +41,8 @@ bool hfd_plan_next(hfd_slice plan, int64_t elapsed_us, struct hfd_plan_step *out
  * never lies in the past, and goes back only when a new plan says so.
  */
 struct hfd_hint hfd_hint_make(const struct hfd_hint_input *in);
+/** The same hint in the words of clocks that are ahead by skew_us; below a second nothing changes. The wait stays as it is. */
+void hfd_hint_shift(struct hfd_hint *h, int64_t skew_us);
 /** The JSON document, with timeout and timeout_deadline both. */
 void hfd_hint_format(struct hfd_buf *b, const struct hfd_hint *h);
 

@@ -5,6 +5,7 @@
 #include "driver/adapters/demo.h"
 #include "driver/base/base.h"
 #include "driver/base/check.h"
+#include "driver/base/steady.h"
 #include "handlers/cli/serve.h"
 #include "handlers/http/http.h"
 #include "handlers/http/openapi_api.h"
@@ -30,6 +31,8 @@ struct serve {
     int signal_fd;
     int broken_fd; /* written by the store's writer thread when the store fails */
     bool has_data; /* a database was there before we opened anything */
+    struct hfd_steady steady;
+    const char *clock_path;
     struct hfd_serve_keys keys;
     struct hfd_spec_schemas spec_schemas;
     struct hfd_driver driver;
@@ -88,6 +91,33 @@ static enum hfd_exit open_data(struct serve *s, struct hfd_err *err)
     }
     s->has_data = access(path, F_OK) == 0 || errno != ENOENT;
     return HFD_EXIT_OK;
+}
+
+static void warn_clock(const struct hfd_err *err)
+{
+    HFD_LOG(HFD_LOG_WARN, "a restart will believe the wall clock, even if it jumps meanwhile", HFD_LOG_CSTR("error", err->msg));
+}
+
+/* Not worth stopping for. */
+static enum hfd_exit open_clock(struct serve *s, struct hfd_err *err)
+{
+    s->clock_path = hfd_arena_printf(&s->settings->mem, "%s/clock", s->settings->data.p).p;
+    if (s->clock_path == NULL) {
+        (void)hfd_fail(err, HFD_NOMEM, "out of memory");
+        return HFD_EXIT_INTERNAL;
+    }
+    hfd_steady_init(&s->steady, &hfd_clock_boot);
+    if (hfd_steady_resume(&s->steady, s->clock_path, err) != HFD_OK)
+        warn_clock(err);
+    return HFD_EXIT_OK;
+}
+
+static void close_clock(struct serve *s)
+{
+    struct hfd_err err;
+
+    if (hfd_steady_save(&s->steady, s->clock_path, &err) != HFD_OK)
+        warn_clock(&err);
 }
 
 /* Before the store: a start cut short between the two leaves a ring without a database, which the next start takes up. */
@@ -189,7 +219,7 @@ static enum hfd_exit open_server(struct serve *s, struct hfd_err *err)
         .settings = s->settings,
         .store = s->store,
         .driver = &s->driver,
-        .clock = &hfd_clock_system,
+        .clock = &s->steady.clock,
         .rng = &hfd_rng_system,
         .openapi = s->openapi,
     };
@@ -223,7 +253,7 @@ static enum hfd_exit start_demo(struct serve *s, struct hfd_err *err)
     const struct hfd_demo_config config = {
         .store = s->store,
         .fleet = &s->driver.fleet,
-        .clock = &hfd_clock_system,
+        .clock = &s->steady.clock,
         .total_us = s->settings->demo_us,
     };
 
@@ -248,6 +278,7 @@ static const struct {
     {"signals", open_signals, NULL},
     {"fleet.spec_schema", open_spec_schemas, close_spec_schemas},
     {"data folder", open_data, NULL},
+    {"clock", open_clock, close_clock},
     {"key ring", open_keys, close_keys},
     {"driver", open_driver, NULL},
     {"store", open_store, close_store},

@@ -45,6 +45,7 @@ static void answer(struct hfd_exchange *x, const struct command *cmd)
     const struct hfd_answer_doc *doc = &cmd->doc;
     const bool deleting = hfd_exchange_request(x)->method == HFD_METHOD_DELETE;
     struct hfd_reply reply = {.has_cookie = doc->has_cookie, .cookie = doc->cookie};
+    struct hfd_hint hint;
     struct hfd_buf b;
 
     hfd_buf_init(&b, ANSWER_MAX_BYTES);
@@ -57,7 +58,10 @@ static void answer(struct hfd_exchange *x, const struct command *cmd)
     case HFD_ANSWER_BUSY:
         reply.status = doc->answer == HFD_ANSWER_HINT ? 202 : 409;
         reply.retry_after_s = doc->hint.retry_after_s;
-        hfd_hint_format(&b, &doc->hint);
+        /* The caller may compare these times with its own clock. */
+        hint = doc->hint;
+        hfd_hint_shift(&hint, hfd_clock_skew_us(hfd_exchange_app(x)->clock));
+        hfd_hint_format(&b, &hint);
         break;
     case HFD_ANSWER_FAILED:
         reply.status = 400;

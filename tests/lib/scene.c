@@ -22,7 +22,7 @@ static struct step step_of(struct world *w, enum hfd_kind kind, hfd_slice id)
 {
     return (struct step){
         .w = w,
-        .call = {.fleet = &w->driver.fleet, .now_us = w->clock.wall_us, .caller = HFD_SLICE("somebody@example.com"), .mem = &w->mem},
+        .call = {.fleet = &w->driver.fleet, .now_us = world_now(w), .caller = HFD_SLICE("somebody@example.com"), .mem = &w->mem},
         .kind = kind,
         .id = id,
     };
@@ -72,7 +72,7 @@ enum hfd_verdict scene_report(struct world *w, hfd_slice fleet_id, const struct 
         .id = fleet_id,
         .adapter = hfd_slice_of(r->adapter),
         .observed_generation = r->generation != 0 ? r->generation : s.row.generation,
-        .observed_us = r->observed_us != 0 ? r->observed_us : w->clock.wall_us,
+        .observed_us = r->observed_us != 0 ? r->observed_us : world_now(w),
         .conditions = {conditions, r->finalized ? 4 : 3},
         .data = HFD_SLICE("{}"),
         .metadata = HFD_SLICE(""),

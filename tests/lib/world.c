@@ -88,6 +88,11 @@ void world_restart(struct world *w)
     open_store(w);
 }
 
+int64_t world_now(const struct world *w)
+{
+    return hfd_clock_wall_us(w->now != NULL ? w->now : &w->clock.clock);
+}
+
 /* ---- the driver contract ---------------------------------------------------------------------------------------------------- */
 
 typedef hfd_rc resource_fn(struct hfd_txn *tx, const struct hfd_call *call, struct hfd_answer_doc *out, struct hfd_err *err);
@@ -109,7 +114,7 @@ static struct hfd_call call_of(struct world *w, const char *guresid, const char 
 {
     return (struct hfd_call){
         .driver = &w->driver,
-        .now_us = w->clock.wall_us,
+        .now_us = world_now(w),
         .caller = HFD_SLICE("tester@example.com"),
         .guresid = hfd_slice_of(guresid),
         .only = w->only,
@@ -273,12 +278,12 @@ enum hfd_verdict world_report(struct world *w, hfd_slice fleet_id, const struct 
 
     assert_int_equal(hfd_store_read(w->reader, txn_by_id, &l, &w->err), HFD_OK);
     s = (struct report_step){
-        .call = {.fleet = &w->driver.fleet, .now_us = w->clock.wall_us, .caller = HFD_SLICE("adapter@example.com"), .mem = &w->mem},
+        .call = {.fleet = &w->driver.fleet, .now_us = world_now(w), .caller = HFD_SLICE("adapter@example.com"), .mem = &w->mem},
         .in = {.kind = l.row.kind,
                .id = fleet_id,
                .adapter = hfd_slice_of(r->adapter),
                .observed_generation = r->generation != 0 ? r->generation : l.row.generation,
-               .observed_us = w->clock.wall_us,
+               .observed_us = world_now(w),
                .conditions = {conditions, r->finalized ? 4 : 3},
                .data = hfd_slice_of(r->data != NULL ? r->data : "{}"),
                .secrets = hfd_slice_of(r->secrets),

@@ -17,6 +17,7 @@ struct world {
     struct hfd_keyring *ring;
     struct hfd_driver driver;
     struct test_clock clock;
+    const struct hfd_clock *now; /* what calls take for the time; NULL = clock itself */
     struct test_rng rng;
     int only; /* the kind that the path fixes, or 0 */
     struct hfd_arena mem; /* of the last calls; freed by world_close */
@@ -36,6 +37,9 @@ hfd_rc world_start(struct world *w);
 void world_stop(struct world *w);
 /** As a kill and a start: the store is closed and opened again. */
 void world_restart(struct world *w);
+
+/** What the time is for the next call. */
+int64_t world_now(const struct world *w);
 
 /** The path's tables: peek first, then the writer, as the handlers do. cookie may be NULL. err is in w->err. */
 hfd_rc world_put(struct world *w, const char *guresid, const char *body, const char *cookie, struct hfd_answer_doc *out);

@@ -1,0 +1,160 @@
+/* A wall clock that does not jump. See steady.h. */
+#include "driver/base/steady.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <unistd.h>
+
+#include "driver/base/file.h"
+#include "driver/base/log.h"
+
+#define LOOK_US (HFD_US_PER_S / 10)        /* between two looks at the wall clock */
+#define MAKE_UP_MAX_US (60 * HFD_US_PER_S) /* nobody asked for longer: no more than this counts */
+#define JUMP_US (2 * HFD_US_PER_S)         /* what is told in the log */
+#define BOOT_ID_PATH "/proc/sys/kernel/random/boot_id"
+#define BOOT_ID_MAX 64
+#define FILE_MAX 256
+
+static int64_t clamp(int64_t v, int64_t limit)
+{
+    return v > limit ? limit : v < -limit ? -limit
+                                          : v;
+}
+
+/* A jump is told once: when what the wall clock is ahead changes by much. */
+static void tell(struct hfd_steady *s, int64_t gap_us)
+{
+    const int64_t before_us = atomic_exchange(&s->gap_us, gap_us);
+
+    if (clamp(gap_us - before_us, JUMP_US) == gap_us - before_us)
+        return;
+    HFD_LOG(HFD_LOG_WARN, "the wall clock jumped; operations go on as if it had not", HFD_LOG_INT("jump_ms", (gap_us - before_us) / 1000),
+            HFD_LOG_INT("ahead_ms", gap_us / 1000));
+}
+
+/* One of the callers looks at the wall clock and makes up for a part of what lies between. */
+static void look(struct hfd_steady *s, int64_t mono_us)
+{
+    long long checked_us = atomic_load(&s->checked_us);
+    int64_t since_us = mono_us - checked_us, gap_us;
+
+    if (since_us < LOOK_US || !atomic_compare_exchange_strong(&s->checked_us, &checked_us, mono_us))
+        return;
+    since_us = since_us < MAKE_UP_MAX_US ? since_us : MAKE_UP_MAX_US;
+    gap_us = hfd_clock_wall_us(s->under) - (mono_us + atomic_load(&s->offset_us));
+    atomic_fetch_add(&s->offset_us, clamp(gap_us, since_us / HFD_STEADY_FADE));
+    tell(s, gap_us);
+}
+
+static int64_t steady_us(void *ctx)
+{
+    struct hfd_steady *s = ctx;
+    const int64_t mono_us = hfd_clock_mono_us(s->under);
+    long long last_us;
+    int64_t now_us;
+
+    look(s, mono_us);
+    now_us = mono_us + atomic_load(&s->offset_us);
+    last_us = atomic_load(&s->last_us);
+    while (now_us > last_us && !atomic_compare_exchange_weak(&s->last_us, &last_us, now_us))
+        ;
+    return now_us > last_us ? now_us : last_us;
+}
+
+static int64_t skew_us(void *ctx)
+{
+    const struct hfd_steady *s = ctx;
+
+    return hfd_clock_wall_us(s->under) - (hfd_clock_mono_us(s->under) + atomic_load(&s->offset_us));
+}
+
+static int64_t under_mono_us(void *ctx)
+{
+    const struct hfd_steady *s = ctx;
+
+    return hfd_clock_mono_us(s->under);
+}
+
+static void start_at(struct hfd_steady *s, int64_t offset_us)
+{
+    const int64_t mono_us = hfd_clock_mono_us(s->under);
+
+    atomic_store(&s->offset_us, offset_us);
+    atomic_store(&s->checked_us, mono_us);
+    atomic_store(&s->last_us, mono_us + offset_us);
+    atomic_store(&s->gap_us, hfd_clock_wall_us(s->under) - (mono_us + offset_us));
+}
+
+void hfd_steady_init(struct hfd_steady *s, const struct hfd_clock *under)
+{
+    s->under = under;
+    s->clock = (struct hfd_clock){.wall_us = steady_us, .mono_us = under_mono_us, .skew_us = skew_us, .ctx = s};
+    start_at(s, hfd_clock_wall_us(under) - hfd_clock_mono_us(under));
+}
+
+/* The name of the machine's start, or empty. */
+static void read_boot_id(char out[BOOT_ID_MAX])
+{
+    const int fd = open(BOOT_ID_PATH, O_RDONLY | O_CLOEXEC);
+    const ssize_t n = fd >= 0 ? read(fd, out, BOOT_ID_MAX - 1) : 0;
+
+    if (fd >= 0)
+        (void)close(fd);
+    out[n > 0 ? n : 0] = '\0';
+    out[strcspn(out, "\n")] = '\0';
+}
+
+/* Whether the file has an offset of this start of the machine. What is none of ours counts as none. */
+static bool read_offset(const char *path, const char *boot_id, int64_t *offset_us)
+{
+    struct hfd_buf b;
+    hfd_slice text;
+    const char *gap;
+    bool ok;
+
+    hfd_buf_init(&b, FILE_MAX);
+    ok = hfd_file_read(path, "clock file", &b, NULL) == HFD_OK;
+    text = hfd_buf_slice(&b);
+    gap = ok && text.len > 0 ? memchr(text.p, ' ', text.len) : NULL;
+    ok = gap != NULL && boot_id[0] != '\0' && hfd_slice_is((hfd_slice){text.p, (size_t)(gap - text.p)}, boot_id) &&
+         text.p[text.len - 1] == '\n' &&
+         hfd_parse_i64((hfd_slice){gap + 1, text.len - (size_t)(gap - text.p) - 2}, -INT64_MAX, INT64_MAX, offset_us, NULL) == HFD_OK;
+    hfd_buf_fini(&b);
+    return ok;
+}
+
+hfd_rc hfd_steady_save(const struct hfd_steady *s, const char *path, struct hfd_err *err)
+{
+    char boot_id[BOOT_ID_MAX], text[FILE_MAX], temporary[4096];
+    ssize_t written;
+    int fd, n;
+
+    read_boot_id(boot_id);
+    n = snprintf(text, sizeof(text), "%s %" PRId64 "\n", boot_id, (int64_t)atomic_load(&s->offset_us));
+    if (snprintf(temporary, sizeof(temporary), "%s.new", path) >= (int)sizeof(temporary))
+        return hfd_fail(err, HFD_IO, "clock file %.100s: the path is too long", path);
+    fd = open(temporary, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+    if (fd < 0)
+        return hfd_fail(err, HFD_IO, "clock file %.100s: %s", temporary, strerror(errno));
+    written = write(fd, text, (size_t)n);
+    if (close(fd) != 0 || written != n || rename(temporary, path) != 0) {
+        const int cause = errno;
+
+        (void)unlink(temporary);
+        return hfd_fail(err, HFD_IO, "clock file %.100s: %s", path, strerror(cause));
+    }
+    return HFD_OK;
+}
+
+hfd_rc hfd_steady_resume(struct hfd_steady *s, const char *path, struct hfd_err *err)
+{
+    char boot_id[BOOT_ID_MAX];
+    int64_t offset_us;
+
+    read_boot_id(boot_id);
+    if (read_offset(path, boot_id, &offset_us))
+        start_at(s, offset_us);
+    return hfd_steady_save(s, path, err);
+}

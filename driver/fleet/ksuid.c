@@ -3,8 +3,10 @@
 
 #include "driver/base/clock.h"
 
-#define EPOCH_S INT64_C(1400000000) /* the KSUID epoch, 2014-05-13T16:53:20Z */
-#define RANDOM_BYTES 16
+#define EPOCH_US (INT64_C(1400000000) * HFD_US_PER_S) /* the KSUID epoch, 2014-05-13T16:53:20Z */
+#define LAST_US (INT64_C(0x100000000) * HFD_US_PER_S - 1)
+#define HEAD_BYTES 8
+#define RANDOM_BYTES 13
 
 #define LIMBS (HFD_KSUID_BYTES / 4)
 #define GROUP_DIGITS 5
@@ -40,25 +42,24 @@ void hfd_ksuid_digits(const unsigned char number[HFD_KSUID_BYTES], char out[HFD_
     }
 }
 
-/* Times outside of the 32 bits count as the nearest one inside. */
-static uint64_t seconds_of(int64_t now_us)
+/* Since the epoch. Times outside of the 32 bits of seconds count as the nearest one inside. */
+static uint64_t us_of(int64_t now_us)
 {
-    const int64_t s = now_us / HFD_US_PER_S - EPOCH_S;
-
-    if (s < 0)
+    if (now_us < EPOCH_US)
         return 0;
-    return s > UINT32_MAX ? UINT32_MAX : (uint64_t)s;
+    return (uint64_t)(now_us - EPOCH_US < LAST_US ? now_us - EPOCH_US : LAST_US);
 }
 
 void hfd_ksuid_make(int64_t now_us, const struct hfd_rng *rng, char out[HFD_KSUID_LEN])
 {
     unsigned char number[HFD_KSUID_BYTES];
-    const uint64_t head = seconds_of(now_us) << 2; /* bits 154..120 of the number: the seconds, and two of the random bits */
+    const uint64_t us = us_of(now_us);
+    const uint64_t head = us / HFD_US_PER_S << 26 | us % HFD_US_PER_S << 6; /* 32 bits, 20 bits; then 6 of the random bits */
 
     hfd_rng_bytes(rng, number + HFD_KSUID_BYTES - RANDOM_BYTES, RANDOM_BYTES);
-    for (size_t i = 0; i < 4; i++)
-        number[i] = (unsigned char)(head >> (32 - 8 * i));
-    number[4] = (unsigned char)((head & 0xfc) | (number[4] & 3));
+    number[HEAD_BYTES - 1] = (unsigned char)((head & 0xc0) | (number[HEAD_BYTES - 1] & 0x3f));
+    for (size_t i = 0; i < HEAD_BYTES - 1; i++)
+        number[i] = (unsigned char)(head >> (56 - 8 * i));
     hfd_ksuid_digits(number, out);
     out[0] = '2'; /* 154 bits are less than 62^26: this digit was 0 */
 }

@@ -92,22 +92,29 @@ static void layout_is_pinned(void **state)
     char out[HFD_KSUID_LEN];
 
     (void)state;
-    make(1735689600, 0x5a, out);
-    assert_memory_equal(out, "22lTLpI8AnvUqHgWgU2O2net4Xa", HFD_KSUID_LEN);
+    hfd_ksuid_make(INT64_C(1735689600654321), &(struct hfd_rng){fill, &(unsigned char){0x5a}}, out);
+    assert_memory_equal(out, "22lTLpIOulGFDZ98PDzpvbNiAri", HFD_KSUID_LEN);
 }
 
-/* The worst random bits of one second sort before the best of the next; microseconds do not count. */
-static void later_seconds_sort_behind(void **state)
+/* The worst random bits of one microsecond sort before the best of the next, within a second and at its end. */
+static void later_ones_sort_behind(void **state)
 {
-    (void)state;
-    for (int64_t at_s = 1400000000; at_s < 5694967295; at_s += 7654321) {
-        char low[HFD_KSUID_LEN], high[HFD_KSUID_LEN], next[HFD_KSUID_LEN];
+    const struct hfd_rng zeros = {fill, &(unsigned char){0x00}}, ones = {fill, &(unsigned char){0xff}};
 
-        make(at_s, 0x00, low);
-        make(at_s, 0xff, high);
-        make(at_s + 1, 0x00, next);
-        assert_true(memcmp(low, high, sizeof(low)) < 0);
-        assert_true(memcmp(high, next, sizeof(high)) < 0);
+    (void)state;
+    for (int64_t at_us = INT64_C(1400000000000000); at_us < INT64_C(5694967295000000); at_us += INT64_C(7654321999999)) {
+        const int64_t end_us = at_us - at_us % HFD_US_PER_S + HFD_US_PER_S - 1;
+
+        for (int i = 0; i < 2; i++) {
+            const int64_t this_us = i == 0 ? at_us : end_us;
+            char low[HFD_KSUID_LEN], high[HFD_KSUID_LEN], next[HFD_KSUID_LEN];
+
+            hfd_ksuid_make(this_us, &zeros, low);
+            hfd_ksuid_make(this_us, &ones, high);
+            hfd_ksuid_make(this_us + 1, &zeros, next);
+            assert_true(memcmp(low, high, sizeof(low)) < 0);
+            assert_true(memcmp(high, next, sizeof(high)) < 0);
+        }
     }
 }
 
@@ -116,8 +123,8 @@ static int by_id(const void *a, const void *b)
     return memcmp(a, b, HFD_KSUID_LEN);
 }
 
-/* 20,000 ids of one second differ, and the second's random part fills all its digits. */
-static void ids_of_one_second_differ(void **state)
+/* 20,000 ids of one microsecond differ, and the random part fills all its digits. */
+static void ids_of_one_moment_differ(void **state)
 {
     enum {
         COUNT = 20000
@@ -131,7 +138,7 @@ static void ids_of_one_second_differ(void **state)
     qsort(ids, COUNT, HFD_KSUID_LEN, by_id);
     for (size_t i = 1; i < COUNT; i++)
         assert_memory_not_equal(ids[i - 1], ids[i], HFD_KSUID_LEN);
-    for (size_t k = 7; k < HFD_KSUID_LEN; k++) {
+    for (size_t k = 11; k < HFD_KSUID_LEN; k++) {
         bool seen[128] = {false};
         unsigned kinds = 0;
 
@@ -150,8 +157,8 @@ int main(void)
         cmocka_unit_test(digits_are_those_of_ksuid),
         cmocka_unit_test(first_digit_is_2_for_ever),
         cmocka_unit_test(layout_is_pinned),
-        cmocka_unit_test(later_seconds_sort_behind),
-        cmocka_unit_test(ids_of_one_second_differ),
+        cmocka_unit_test(later_ones_sort_behind),
+        cmocka_unit_test(ids_of_one_moment_differ),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

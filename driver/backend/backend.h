@@ -36,6 +36,9 @@ struct hfd_backend {
     /** As hfd_fleet_delete; never gone at once when deferred. */
     hfd_rc (*remove)(struct hfd_txn *tx, const struct hfd_fleet_call *call, enum hfd_kind kind, hfd_slice owner_id, hfd_slice id,
                      struct hfd_fleet_row *out, bool *gone, struct hfd_err *err);
+    /** A row for what the remote may have of a resource that no row knows: a place-holder in id and name. Deferred alone. */
+    hfd_rc (*seek)(struct hfd_txn *tx, const struct hfd_fleet_call *call, enum hfd_kind kind, struct hfd_fleet_row *out,
+                   struct hfd_err *err);
     /** The parts of a driver resource were written: carry it out. Called once per transaction, after the last of them. */
     hfd_rc (*schedule)(struct hfd_txn *tx, hfd_slice guresid, enum hfd_backend_goal goal, int64_t now_us, struct hfd_err *err);
     /** The row of a driver resource, and with it its parts, was deleted: nothing is left of it in HyperFleet. */

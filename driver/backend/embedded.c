@@ -8,6 +8,17 @@ static hfd_rc embedded_patch(struct hfd_txn *tx, const struct hfd_fleet_call *ca
     return hfd_fleet_patch(tx, call, in, out, err);
 }
 
+/* Here the rows know all that there is. */
+static hfd_rc embedded_seek(struct hfd_txn *tx, const struct hfd_fleet_call *call, enum hfd_kind kind, struct hfd_fleet_row *out,
+                            struct hfd_err *err)
+{
+    (void)tx;
+    (void)call;
+    (void)kind;
+    (void)out;
+    return hfd_fail(err, HFD_NOT_FOUND, "an embedded HyperFleet has nothing that is not stored");
+}
+
 static hfd_rc embedded_schedule(struct hfd_txn *tx, hfd_slice guresid, enum hfd_backend_goal goal, int64_t now_us, struct hfd_err *err)
 {
     (void)tx;
@@ -53,6 +64,7 @@ const struct hfd_backend hfd_backend_embedded = {
     .create = hfd_fleet_create,
     .patch = embedded_patch,
     .remove = hfd_fleet_delete,
+    .seek = embedded_seek,
     .schedule = embedded_schedule,
     .forget = embedded_forget,
     .absent = embedded_absent,

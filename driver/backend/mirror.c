@@ -93,6 +93,18 @@ static hfd_rc mirror_remove(struct hfd_txn *tx, const struct hfd_fleet_call *cal
     return hfd_fleet_row_update(tx, out, err);
 }
 
+static hfd_rc mirror_seek(struct hfd_txn *tx, const struct hfd_fleet_call *call, enum hfd_kind kind, struct hfd_fleet_row *out,
+                          struct hfd_err *err)
+{
+    const struct hfd_fleet_create in = {.kind = kind, .owner_id = HFD_SLICE(""), .spec = HFD_SLICE("{}"), .labels = HFD_SLICE("{}")};
+    hfd_rc rc = hfd_mirror_row_new(call, &in, out, err);
+
+    if (rc != HFD_OK)
+        return rc;
+    out->name = out->id;
+    return hfd_fleet_row_insert(tx, out, err);
+}
+
 /* A nodepool cannot be made before its cluster has an id: then nothing is due until it has. */
 static hfd_rc waits_for_owner(struct hfd_txn *tx, hfd_slice guresid, bool *waits, struct hfd_err *err)
 {
@@ -177,6 +189,7 @@ const struct hfd_backend hfd_backend_remote = {
     .create = mirror_create,
     .patch = mirror_patch,
     .remove = mirror_remove,
+    .seek = mirror_seek,
     .schedule = mirror_schedule,
     .forget = mirror_forget,
     .absent = mirror_absent,

@@ -86,10 +86,28 @@ static bool differs(const struct hfd_fleet_row *row, const struct hfd_wire_resou
            (doc->deleting && row->deleted_us == 0);
 }
 
+/* A cluster that is being deleted takes its nodepools along. */
+static hfd_rc mark_pools(struct hfd_take *t, const struct hfd_fleet_row *cluster, struct hfd_err *err)
+{
+    hfd_rc rc = HFD_OK;
+
+    for (size_t i = 0; rc == HFD_OK && i < t->s.count; i++) {
+        struct hfd_upstream_part *p = &t->s.parts[i];
+
+        if (!p->exists || p->fleet.deleted_us != 0 || !hfd_slice_eq(p->fleet.owner_id, cluster->id))
+            continue;
+        p->fleet.deleted_us = cluster->deleted_us;
+        p->fleet.deleted_by = cluster->deleted_by;
+        rc = hfd_fleet_row_update(t->tx, &p->fleet, err);
+    }
+    return rc;
+}
+
 /* Brings a row up to a document. */
 static hfd_rc write_doc(struct hfd_take *t, struct hfd_upstream_part *part, const struct hfd_wire_resource *doc, struct hfd_err *err)
 {
     struct hfd_fleet_row *row = &part->fleet;
+    hfd_rc rc = HFD_OK;
 
     row->generation = doc->generation;
     row->conditions = doc->conditions;
@@ -100,8 +118,10 @@ static hfd_rc write_doc(struct hfd_take *t, struct hfd_upstream_part *part, cons
     if (doc->deleting && row->deleted_us == 0) {
         row->deleted_us = doc->deleted_us;
         row->deleted_by = doc->deleted_by;
+        if (row->kind == HFD_KIND_CLUSTER)
+            rc = mark_pools(t, row, err);
     }
-    return hfd_fleet_row_update(t->tx, row, err);
+    return rc == HFD_OK ? hfd_fleet_row_update(t->tx, row, err) : rc;
 }
 
 static bool is_stale(const struct hfd_upstream_part *part, const struct hfd_wire_resource *doc)

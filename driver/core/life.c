@@ -14,7 +14,7 @@ static const unsigned state_next[HFD_STATE_COUNT] = {
     [HFD_STATE_UPDATING] = TO(READY) | TO(FAILED) | TO(DELETING),
     [HFD_STATE_READY]    = TO(UPDATING) | TO(FAILED) | TO(DELETING),
     [HFD_STATE_FAILED]   = TO(CREATING) | TO(UPDATING) | TO(DELETING),
-    [HFD_STATE_DELETING] = TO(ABSENT),
+    [HFD_STATE_DELETING] = TO(ABSENT) | TO(FAILED),
 };
 
 static const struct {

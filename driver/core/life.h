@@ -9,6 +9,7 @@
  *                     | PUT: a new attempt, creating or updating
  *   ready ----- its cluster was removed in HyperFleet ----> failed
  *   any state --- DELETE ---> deleting --- removed in HyperFleet ---> absent
+ *   deleting ---- the remote HyperFleet cannot delete -----> failed
  *
  * A value that is no state counts as failed.
  */

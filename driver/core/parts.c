@@ -3,6 +3,7 @@
  */
 #include "driver/core/parts.h"
 
+#include "driver/backend/wire.h"
 #include "driver/base/check.h"
 #include "driver/base/jsonx.h"
 #include "driver/fleet/names.h"
@@ -318,7 +319,8 @@ static hfd_rc create(struct apply *a, enum hfd_kind kind, hfd_slice owner_id, co
         return patch(a, out, want, err);
     return hfd_fail_field(err, HFD_INVALID, field,
                           "the name '%.*s' is taken by %s %.*s, which is not of this resource: choose another name",
-                          HFD_SLICE_FMT(want->name), kind == HFD_KIND_CLUSTER ? "cluster" : "nodepool", HFD_SLICE_FMT(out->id));
+                          HFD_SLICE_FMT(want->name), kind == HFD_KIND_CLUSTER ? "cluster" : "nodepool",
+                          HFD_SLICE_FMT(hfd_backend_id_is_given(out->id) ? out->id : HFD_SLICE("(not made yet)")));
 }
 
 /* Who gives no name asks for none in particular. */
@@ -382,6 +384,20 @@ static hfd_rc adopt_or_create(struct apply *a, enum hfd_kind kind, hfd_slice own
     return rc == HFD_OK ? patch(a, out, want, err) : rc;
 }
 
+/* Whether a part was not made, as far as is known, and is now wanted under another name or in another cluster: it need not be kept to. */
+static bool is_unmade(const struct hfd_part *p, hfd_slice name, hfd_slice owner_id)
+{
+    return !hfd_backend_id_is_given(p->row.fleet_id) && !(hfd_slice_eq(p->fleet.name, name) && hfd_slice_eq(p->fleet.owner_id, owner_id));
+}
+
+/* Another one takes a part's place. Its row is HyperFleet's own, unless that is a mirror. */
+static hfd_rc discard(const struct apply *a, const struct hfd_part *p, struct hfd_err *err)
+{
+    hfd_rc rc = hfd_part_row_delete(a->tx, a->call->guresid, p->row.fleet_id, err);
+
+    return rc == HFD_OK && backend(a->call)->deferred ? hfd_fleet_row_delete(a->tx, p->row.fleet_id, err) : rc;
+}
+
 /* The cluster of a cluster resource: the one that it has, an orphan, or a new one. */
 static hfd_rc apply_cluster(struct apply *a, struct hfd_err *err)
 {
@@ -395,8 +411,8 @@ static hfd_rc apply_cluster(struct apply *a, struct hfd_err *err)
 
         if (p->row.kind != HFD_KIND_CLUSTER)
             continue;
-        if (!is_there(p)) { /* removed behind our back: a new one takes its place */
-            rc = hfd_part_row_delete(a->tx, a->call->guresid, p->row.fleet_id, err);
+        if (!is_there(p) || is_unmade(p, want->name, HFD_SLICE_NONE)) { /* removed behind our back, or refused: a new one takes its place */
+            rc = discard(a, p, err);
             if (rc != HFD_OK)
                 return rc;
             continue;
@@ -485,6 +501,9 @@ static hfd_rc wanted_cluster(const struct apply *a, hfd_slice *id, struct hfd_er
         *id = owner.cluster_id;
     }
     rc = hfd_fleet_row_get(a->tx, *id, a->call->mem, &f, err);
+    /* A remote may have clusters that no row knows: it will tell. */
+    if (rc == HFD_NOT_FOUND && backend(a->call)->deferred && in->cluster_id.len > 0 && hfd_wire_id_ok(*id))
+        return HFD_OK;
     if (rc == HFD_NOT_FOUND || (rc == HFD_OK && (f.kind != HFD_KIND_CLUSTER || f.deleted_us != 0)))
         return hfd_fail_field(err, HFD_INVALID, cluster_field(in), "there is no cluster '%.*s' in HyperFleet, or it is being deleted",
                               HFD_SLICE_FMT(*id));
@@ -503,9 +522,9 @@ static hfd_rc apply_single(struct apply *a, struct hfd_err *err)
     rc = wanted_cluster(a, &cluster_id, err);
     if (rc != HFD_OK)
         return rc;
-    if (had == NULL || !is_there(had)) {
+    if (had == NULL || !is_there(had) || is_unmade(had, want->name, cluster_id)) {
         if (had != NULL)
-            rc = hfd_part_row_delete(a->tx, a->call->guresid, had->row.fleet_id, err);
+            rc = discard(a, had, err);
         if (rc == HFD_OK)
             rc = adopt_or_create(a, HFD_KIND_NODEPOOL, cluster_id, "driver.values.nodepool.name", want, &f, err);
         a->row->cluster_id = cluster_id;
@@ -534,6 +553,14 @@ static hfd_rc parts_now(struct apply *a, size_t wanted, struct hfd_parts *out, s
     qsort(a->created.items, wanted, sizeof(*a->created.items), by_kind_and_name);
     *out = a->created;
     return HFD_OK;
+}
+
+hfd_rc hfd_parts_seek(struct hfd_txn *tx, const struct hfd_call *call, enum hfd_kind kind, struct hfd_fleet_row *out, struct hfd_err *err)
+{
+    const struct hfd_fleet_call fc = fleet_call(call);
+    hfd_rc rc = backend(call)->seek(tx, &fc, kind, out, err);
+
+    return rc == HFD_OK ? record(tx, call, out, true, err) : rc;
 }
 
 hfd_rc hfd_parts_apply(struct hfd_txn *tx, const struct hfd_call *call, struct hfd_resource_row *row,

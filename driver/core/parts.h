@@ -36,4 +36,8 @@ HFD_MUST_CHECK hfd_rc hfd_parts_is_orphan(struct hfd_txn *tx, const struct hfd_c
 HFD_MUST_CHECK hfd_rc hfd_parts_adopt(struct hfd_txn *tx, const struct hfd_call *call, enum hfd_kind kind, hfd_slice id, bool *ours,
                                       struct hfd_err *err);
 
+/** A part for what the remote may have with our label for call->guresid. With a deferred backend alone. */
+HFD_MUST_CHECK hfd_rc hfd_parts_seek(struct hfd_txn *tx, const struct hfd_call *call, enum hfd_kind kind, struct hfd_fleet_row *out,
+                                     struct hfd_err *err);
+
 #endif

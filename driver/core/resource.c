@@ -196,6 +196,36 @@ static hfd_rc observe(void *ctx, struct hfd_txn *tx, enum hfd_fleet_change what,
     return hfd_resource_row_put(tx, &row, err);
 }
 
+hfd_rc hfd_resource_refused(void *driver, struct hfd_txn *tx, hfd_slice guresid, const char *code, hfd_slice message, int64_t now_us,
+                            struct hfd_arena *mem, struct hfd_err *err)
+{
+    const struct hfd_driver *d = driver;
+    struct hfd_resource_row row;
+    struct hfd_parts parts;
+    enum hfd_state from;
+    hfd_rc rc = hfd_resource_row_get(tx, guresid, mem, &row, err);
+
+    if (rc == HFD_NOT_FOUND)
+        return HFD_OK;
+    from = (enum hfd_state)row.state;
+    if (rc == HFD_OK)
+        rc = settle(tx, d, now_us, mem, &row, err);
+    if (rc == HFD_OK && (in_progress(&row) || row.state == HFD_STATE_DELETING)) {
+        row.state = HFD_STATE_FAILED;
+        row.fail_code = hfd_slice_of(code);
+        row.fail_message = message;
+        row.updated_us = now_us;
+    }
+    if (rc != HFD_OK || row.state == (int)from)
+        return rc;
+    rc = hfd_parts_load(tx, guresid, mem, &parts, err);
+    if (rc == HFD_OK)
+        rc = hfd_history_moved(tx, from, &row, generation_of(&parts), err);
+    if (rc == HFD_OK)
+        rc = hfd_past_follow(tx, d, &parts, now_us, mem, &row, err);
+    return rc == HFD_OK ? hfd_resource_row_put(tx, &row, err) : rc;
+}
+
 void hfd_driver_attach(struct hfd_driver *d)
 {
     d->fleet.on_change = observe;
@@ -348,6 +378,11 @@ static hfd_rc load(struct hfd_txn *tx, const struct hfd_call *call, struct found
         rc = hfd_cookie_open(call->driver->ring, call->guresid, call->cookie, call->mem, &f->cookie, err);
         if (rc != HFD_OK)
             return rc;
+        /* Ids of another HyperFleet are none here. */
+        if (!hfd_slice_eq(f->cookie.backend, call->driver->backend)) {
+            f->cookie.cluster_id = HFD_SLICE_NONE;
+            f->cookie.nodepool_count = 0;
+        }
     }
     return f->is ? settle(tx, call->driver, call->now_us, call->mem, row, err) : HFD_OK;
 }
@@ -371,13 +406,26 @@ static bool other_kind(const struct hfd_call *call, const struct hfd_resource_ro
     return call->only != 0 && (int)row->kind != call->only;
 }
 
-/* Whether a cookie without a row names what HyperFleet still has. */
+/*
+ * Whether a cookie without a row names what HyperFleet still has; a remote one has to be asked, unless it is known to have nothing, and is
+ * asked for the label, which needs no id.
+ */
 static hfd_rc is_restorable(struct hfd_txn *tx, const struct hfd_call *call, const struct found *f, bool *yes, struct hfd_err *err)
 {
+    const struct hfd_backend *ops = call->driver->backend_ops;
     const hfd_slice id = main_id(&f->cookie);
+    bool absent;
+    hfd_rc rc;
 
     *yes = false;
-    if (f->is || id.len == 0 || (call->only != 0 && call->only != (int)f->cookie.kind))
+    if (f->is || f->cookie.type.len == 0 || (call->only != 0 && call->only != (int)f->cookie.kind))
+        return HFD_OK;
+    if (ops->deferred) {
+        rc = ops->absent(tx, call->guresid, call->now_us, &absent, err);
+        *yes = rc == HFD_OK && !absent;
+        return rc;
+    }
+    if (id.len == 0)
         return HFD_OK;
     return hfd_parts_is_orphan(tx, call, f->cookie.kind, id, yes, err);
 }
@@ -423,14 +471,17 @@ hfd_rc hfd_resource_put_peek(struct hfd_txn *tx, const struct hfd_call *call, st
 hfd_rc hfd_resource_delete_peek(struct hfd_txn *tx, const struct hfd_call *call, struct hfd_answer_doc *out, struct hfd_err *err)
 {
     struct found f;
+    bool restorable;
     hfd_rc rc;
 
     *out = (struct hfd_answer_doc){.answer = HFD_ANSWER_ABSENT};
     rc = load(tx, call, &f, err);
+    if (rc == HFD_OK)
+        rc = is_restorable(tx, call, &f, &restorable, err);
     if (rc != HFD_OK)
         return rc;
     if (!f.is || other_kind(call, &f.row)) {
-        out->decided = main_id(&f.cookie).len == 0; /* what a cookie names may still be there */
+        out->decided = !restorable;
         return HFD_OK;
     }
     if (f.row.state != HFD_STATE_DELETING || overdue(&f.row, call->now_us))
@@ -450,14 +501,58 @@ static hfd_rc adopt_parts(struct hfd_txn *tx, const struct hfd_call *call, const
     return rc;
 }
 
+static struct hfd_resource_row row_of_cookie(const struct hfd_call *call, const struct hfd_cookie *c)
+{
+    return (struct hfd_resource_row){
+        .guresid = call->guresid,
+        .type = c->type,
+        .kind = c->kind,
+        .incarnation = c->incarnation,
+        .cluster_id = c->cluster_id,
+        .digest = c->digest,
+        .raw_digest = c->digest, /* no body has this one: the next PUT is looked at */
+        .cookie = call->cookie,
+        .created_us = call->now_us,
+    };
+}
+
+/* The row for what a remote HyperFleet may have. Until that is known the resource is updating; nothing is learned from it. */
+static hfd_rc seek(struct hfd_txn *tx, const struct hfd_call *call, struct found *f, struct hfd_err *err)
+{
+    struct hfd_resource_row *row = &f->row;
+    struct hfd_fleet_row fleet;
+    hfd_rc rc;
+
+    *row = row_of_cookie(call, &f->cookie);
+    rc = hfd_parts_seek(tx, call, row->kind, &fleet, err);
+    if (rc != HFD_OK)
+        return rc;
+    row->cluster_id = row->kind == HFD_KIND_CLUSTER ? fleet.id : HFD_SLICE("");
+    set_op(call->driver, HFD_OP_UPDATE, call->now_us, row);
+    rc = hfd_history_adopted(tx, row, 0, err);
+    if (rc == HFD_OK)
+        rc = hfd_resource_row_put(tx, row, err);
+    if (rc == HFD_OK)
+        rc = call->driver->backend_ops->schedule(tx, call->guresid, HFD_GOAL_ADOPT, call->now_us, err);
+    f->is = rc == HFD_OK;
+    f->stored = HFD_STATE_UPDATING;
+    return rc;
+}
+
+/* Whether a row is one of those, and its cluster or nodepool is not found yet. */
+static bool is_sought(const struct hfd_call *call, const struct hfd_resource_row *row)
+{
+    return call->driver->backend_ops->deferred && row->state == HFD_STATE_UPDATING && !hfd_backend_id_is_given(row->cluster_id);
+}
+
 /*
  * The row that a cookie remembers, for the parts that HyperFleet still has, as it would stand now. Whether it was being made or changed the
  * cookie does not tell; a part that was never changed was being made.
  */
 static hfd_rc restore(struct hfd_txn *tx, const struct hfd_call *call, struct found *f, struct hfd_err *err)
 {
-    const struct hfd_cookie *c = &f->cookie;
     struct hfd_resource_row *row = &f->row;
+    const struct hfd_cookie *c = &f->cookie;
     const struct hfd_part_view *main;
     struct hfd_parts parts;
     hfd_rc rc;
@@ -467,17 +562,8 @@ static hfd_rc restore(struct hfd_txn *tx, const struct hfd_call *call, struct fo
         rc = hfd_parts_load(tx, call->guresid, call->mem, &parts, err);
     if (rc != HFD_OK)
         return rc;
-    *row = (struct hfd_resource_row){
-        .guresid = call->guresid,
-        .type = c->type,
-        .kind = c->kind,
-        .incarnation = c->incarnation,
-        .cluster_id = c->cluster_id,
-        .digest = c->digest,
-        .raw_digest = c->digest, /* no body has this one: the next PUT is looked at */
-        .cookie = call->cookie,
-        .created_us = parts.items[0].fleet.created_us,
-    };
+    *row = row_of_cookie(call, c);
+    row->created_us = parts.items[0].fleet.created_us;
     main = &parts.items[0].view;
     /* Nothing is learned from it: nobody knows how long it took so far. */
     set_op(call->driver, main->deleting ? HFD_OP_DELETE : main->generation > 1 ? HFD_OP_UPDATE
@@ -502,7 +588,9 @@ static hfd_rc load_or_restore(struct hfd_txn *tx, const struct hfd_call *call, s
     rc = load(tx, call, f, err);
     if (rc == HFD_OK)
         rc = is_restorable(tx, call, f, &restorable, err);
-    return rc == HFD_OK && restorable ? restore(tx, call, f, err) : rc;
+    if (rc != HFD_OK || !restorable)
+        return rc;
+    return call->driver->backend_ops->deferred ? seek(tx, call, f, err) : restore(tx, call, f, err);
 }
 
 /* ---- PUT -------------------------------------------------------------------------------------------------------------------- */
@@ -525,7 +613,7 @@ static hfd_rc seal_cookie(const struct hfd_call *call, const struct hfd_parts *p
         .type = row->type,
         .kind = row->kind,
         .incarnation = row->incarnation,
-        .cluster_id = row->cluster_id,
+        .cluster_id = hfd_backend_id_is_given(row->cluster_id) ? row->cluster_id : HFD_SLICE_NONE,
         .digest = row->digest,
         .backend = call->driver->backend,
     };
@@ -534,7 +622,8 @@ static hfd_rc seal_cookie(const struct hfd_call *call, const struct hfd_parts *p
     if (ids == NULL)
         return no_memory(err);
     for (size_t i = 0; i < parts->count; i++)
-        if (parts->items[i].row.kind == HFD_KIND_NODEPOOL && !parts->items[i].row.leaving)
+        if (parts->items[i].row.kind == HFD_KIND_NODEPOOL && !parts->items[i].row.leaving &&
+            hfd_backend_id_is_given(parts->items[i].row.fleet_id))
             ids[c.nodepool_count++] = parts->items[i].row.fleet_id;
     c.nodepool_ids = ids;
     return hfd_cookie_seal(call->driver->ring, call->driver->rng, call->guresid, &c, call->mem, &row->cookie, err);
@@ -618,7 +707,7 @@ static hfd_rc put_change(struct hfd_txn *tx, const struct hfd_call *call, bool s
     rc = hfd_parts_apply(tx, call, row, &w.now, err);
     if (rc != HFD_OK)
         return rc;
-    anew = !hfd_slice_eq(cluster_was, row->cluster_id);
+    anew = !hfd_slice_eq(cluster_was, row->cluster_id) && hfd_backend_id_is_given(cluster_was);
     if (anew) {
         row->degraded = false;
         row->output = HFD_SLICE_NONE;
@@ -627,7 +716,7 @@ static hfd_rc put_change(struct hfd_txn *tx, const struct hfd_call *call, bool s
     }
     if (rc != HFD_OK)
         return rc;
-    w.op = was_ready && !anew ? HFD_OP_UPDATE : HFD_OP_CREATE;
+    w.op = (was_ready && !anew) || row->state == HFD_STATE_UPDATING ? HFD_OP_UPDATE : HFD_OP_CREATE; /* one that is sought has no output */
     w.new_cookie = w.now.made || !same;
     return commit_put(tx, call, &w, row, out, err);
 }
@@ -669,7 +758,8 @@ static hfd_rc put(struct hfd_txn *tx, const struct hfd_call *call, struct hfd_an
     hfd_rc rc;
 
     *out = (struct hfd_answer_doc){.from = HFD_STATE_ABSENT};
-    rc = load_or_restore(tx, call, &f, err);
+    /* What a remote has is found by its label, and made otherwise. */
+    rc = call->driver->backend_ops->deferred ? load(tx, call, &f, err) : load_or_restore(tx, call, &f, err);
     if (rc != HFD_OK)
         return rc;
     if (!f.is)
@@ -678,7 +768,7 @@ static hfd_rc put(struct hfd_txn *tx, const struct hfd_call *call, struct hfd_an
     if (rc != HFD_OK)
         return rc;
     out->from = out->to = (enum hfd_state)f.row.state;
-    same = hfd_keyring_digest_is(call->driver->ring, f.row.digest, call->input->canonical);
+    same = hfd_keyring_digest_is(call->driver->ring, f.row.digest, call->input->canonical) && !is_sought(call, &f.row);
     switch (hfd_life_put((enum hfd_state)f.row.state, same)) {
     case HFD_PUT_ANSWER:
         return answer_put(tx, call, &f.row, false, out, err);

@@ -87,13 +87,18 @@ struct hfd_answer_doc {
 };
 
 /**
- * out->decided is false for a resource without a row whose cookie names what HyperFleet still has: hfd_resource_get_restored then.
+ * out->decided is false for a resource without a row whose cookie names what HyperFleet still has, or what a remote one has to be asked
+ * for: hfd_resource_get_restored then.
  * @return HFD_OK (also for FAILED and ABSENT), HFD_COOKIE
  */
 HFD_MUST_CHECK hfd_rc hfd_resource_get(struct hfd_txn *tx, const struct hfd_call *call, struct hfd_answer_doc *out, struct hfd_err *err);
-/** The same, and makes the row again that was lost. Thread: writer. */
+/** The same, and makes the row again that was lost: at once, or once a remote HyperFleet has answered. Thread: writer. */
 HFD_MUST_CHECK hfd_rc hfd_resource_get_restored(struct hfd_txn *tx, const struct hfd_call *call, struct hfd_answer_doc *out,
                                                 struct hfd_err *err);
+
+/** hfd_upstream.on_refused: the operation that goes on fails with these words. ctx is the driver. Thread: writer. */
+HFD_MUST_CHECK hfd_rc hfd_resource_refused(void *driver, struct hfd_txn *tx, hfd_slice guresid, const char *code, hfd_slice message,
+                                           int64_t now_us, struct hfd_arena *mem, struct hfd_err *err);
 
 /**
  * Answers a PUT from what is stored if its bytes are those of the PUT that made the present state, and nothing can change; else

@@ -39,6 +39,7 @@ static void arrows(void **state)
         "failed>creating",
         "failed>updating",
         "failed>deleting",
+        "deleting>failed",
         "deleting>absent",
     };
     size_t found = 0;

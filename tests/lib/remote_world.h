@@ -1,0 +1,78 @@
+/*
+ * The domain of world.h with a remote HyperFleet, which is played in memory: resources are JSON documents, and each wire generation has its
+ * paths, names and refusals. The upstream's passes run here as its thread would run them, one request at a time; a fault can be put on any
+ * one request, and time is moved by hand.
+ */
+#ifndef HFD_TESTS_REMOTE_WORLD_H
+#define HFD_TESTS_REMOTE_WORLD_H
+
+#include <jansson.h>
+
+#include "driver/backend/upstream.h"
+#include "tests/lib/world.h"
+
+#define REMOTE_OWNER "this-server"
+
+enum remote_generation {
+    REMOTE_G2,  /* Ready; no DELETE; PATCH of clusters' specs alone */
+    REMOTE_G3,  /* Reconciled; everything */
+    REMOTE_G31, /* the same, strict in paging and bodies, lists without a kind */
+    REMOTE_GENERATIONS
+};
+
+enum remote_fault {
+    REMOTE_FAULT_NONE,
+    REMOTE_FAULT_LOST,       /* the request does not arrive */
+    REMOTE_FAULT_UNANSWERED, /* it is carried out, and its answer lost */
+    REMOTE_FAULT_500,
+    REMOTE_FAULT_429,
+    REMOTE_FAULT_GARBAGE, /* carried out; the answer is no JSON */
+    REMOTE_FAULT_CUT,     /* carried out; the answer ends in its middle */
+    REMOTE_FAULT_CRASH,   /* the driver dies before it sends the request */
+    REMOTE_FAULT_CRASH_LATE, /* ... when it is carried out, before the answer is taken */
+    REMOTE_FAULTS
+};
+
+struct remote_world {
+    struct world w;
+    struct hfd_upstream upstream;
+    enum remote_generation generation;
+    json_t *resources; /* array of documents; each with a member "reports" that is not shown */
+    int made;          /* ids given so far */
+    int requests;      /* so far */
+    int posts;         /* creations carried out */
+    int patches;
+    /* The fault, and the request from which on it counts. */
+    enum remote_fault fault;
+    int fault_in; /* requests until it; 0 = none is armed */
+    bool fired;
+    int refuse_status; /* every request is answered so, when it is not 0 */
+    const char *refuse_body;
+    bool loud; /* prints requests */
+};
+
+void remote_world_open(struct remote_world *rw, enum remote_generation generation);
+void remote_world_close(struct remote_world *rw);
+
+/** Does all that is due now, and what becomes due by it. @return requests made */
+int remote_world_run(struct remote_world *rw);
+/** Moves the clock to when something is due next, at most by max_us. */
+void remote_world_wait(struct remote_world *rw, int64_t max_us);
+/** Answers one request as the remote would. */
+void remote_world_answer(struct remote_world *rw, const struct hfd_upstream_request *request, struct hfd_upstream_answer *answer);
+
+/** The live one of that name, or NULL. Borrowed. */
+json_t *remote_find(struct remote_world *rw, const char *name);
+/** How many there are of a kind ("Cluster", "NodePool"); the deleting ones too. */
+int remote_count(const struct remote_world *rw, const char *kind);
+/** Makes a resource as a stranger would; labels is JSON. owner: the cluster's id, or NULL. @return its document, borrowed */
+json_t *remote_add(struct remote_world *rw, const char *owner, const char *name, const char *labels);
+/** An adapter reports: on its generation, at this time. data is JSON or NULL. */
+void remote_report(struct remote_world *rw, json_t *resource, const char *adapter, const char *available, const char *reason,
+                   const char *data);
+/** All adapters of all resources are done: with making those that live, with removing those that do not. */
+void remote_succeed_all(struct remote_world *rw);
+/** It is gone, whatever state it is in. */
+void remote_remove(struct remote_world *rw, json_t *resource);
+
+#endif

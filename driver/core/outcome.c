@@ -230,6 +230,14 @@ static hfd_slice say_gone(struct speech *s, const struct hfd_part_view *part)
                             HFD_SLICE_FMT(name), HFD_SLICE_FMT(in_cluster(s, part)), HFD_SLICE_FMT(id), part->exists ? "is being deleted" : "was removed"));
 }
 
+/* An adapter's message: that of the condition in question, else what it says of Available, where most say it all. */
+static hfd_slice words_of(const struct hfd_part_report *r, const struct hfd_condition *c)
+{
+    const struct hfd_condition *available = hfd_condition_find(&r->conditions, HFD_SLICE("Available"));
+
+    return c->message.len > 0 || available == NULL ? c->message : available->message;
+}
+
 static hfd_slice say_failed(struct speech *s, const struct hfd_part_view *part)
 {
     const struct hfd_part_report *report = terminal_report(s->in, part);
@@ -242,7 +250,7 @@ static hfd_slice say_failed(struct speech *s, const struct hfd_part_view *part)
                                     HFD_SLICE_FMT(name), HFD_SLICE_FMT(in_cluster(s, part)), HFD_SLICE_FMT(id), HFD_SLICE_FMT(adapter),
                                     HFD_SLICE_FMT(c->type), HFD_SLICE_FMT(reason)));
     /* The names' limits leave room for a note; 2 for ": ". */
-    note = quote(s, c->message, MESSAGE_MAX - 2 - head.len - (sizeof(advice) - 1));
+    note = quote(s, words_of(report, c), MESSAGE_MAX - 2 - head.len - (sizeof(advice) - 1));
     return kept(s, hfd_arena_printf(s->mem, "%.*s%.*s%s", HFD_SLICE_FMT(head), HFD_SLICE_FMT(note),
                                     ends_with(note, HFD_SLICE("...")) ? advice + 1 : advice));
 }
@@ -343,7 +351,7 @@ static hfd_slice stands_at(struct speech *s, const struct hfd_part_view *part, c
     if (c == NULL)
         return kept(s, hfd_arena_printf(s->mem, " (has not reported %s)", lacking));
     return kept(s, hfd_arena_printf(s->mem, " (%.*s=%s, reason %.*s%.*s)", HFD_SLICE_FMT(c->type), hfd_status_name(c->status),
-                                    HFD_SLICE_FMT(tidy(s, c->reason, WORD_MAX_BYTES)), HFD_SLICE_FMT(quote(s, c->message, DETAIL_MAX_BYTES))));
+                                    HFD_SLICE_FMT(tidy(s, c->reason, WORD_MAX_BYTES)), HFD_SLICE_FMT(quote(s, words_of(r, c), DETAIL_MAX_BYTES))));
 }
 
 static hfd_slice waits_for(struct speech *s, const struct hfd_part_view *part, bool deleting)

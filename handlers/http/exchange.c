@@ -6,6 +6,7 @@
 #include "driver/base/check.h"
 #include "driver/base/log.h"
 #include "driver/base/metrics.h"
+#include "driver/core/guresid.h"
 #include "driver/fleet/ksuid.h"
 #include "handlers/http/count.h"
 #include "handlers/http/http_int.h"
@@ -173,6 +174,16 @@ void hfd_exchange_reply(struct hfd_exchange *x, const struct hfd_reply *reply)
     }
 }
 
+/* The GUResID that the driver contract was asked for, if it is one. */
+static hfd_slice resource_of(const struct hfd_exchange *x)
+{
+    hfd_slice id = HFD_SLICE_NONE;
+
+    if (x->match.dialect == HFD_DIALECT_DRIVER && x->match.route != NULL)
+        id = hfd_exchange_param(x, "guresid");
+    return hfd_guresid_check(id, NULL) == HFD_OK ? id : HFD_SLICE_NONE;
+}
+
 static void reply_problem(struct hfd_exchange *x, struct hfd_problem *p, const char *allow)
 {
     struct hfd_reply reply = {0};
@@ -180,6 +191,7 @@ static void reply_problem(struct hfd_exchange *x, struct hfd_problem *p, const c
 
     p->dialect = x->match.dialect;
     p->path = x->view.path;
+    p->resource = resource_of(x);
     p->request_id = x->view.request_id;
     p->now_us = x->view.received_us;
     hfd_buf_init(&b, PROBLEM_MAX_BYTES);

@@ -107,6 +107,19 @@ static hfd_slice public_message(const struct hfd_problem *p, int status, char *o
     return (hfd_slice){out, (size_t)n < cap ? (size_t)n : whole_characters(out, cap - 1)};
 }
 
+/* The message with " (resource ID)" behind it, which is made room for; text is where the message stands, of MESSAGE_MAX_BYTES + 1. */
+static hfd_slice with_resource(hfd_slice resource, char *text, hfd_slice message)
+{
+    const size_t behind = resource.len + sizeof(" (resource )") - 1;
+
+    if (behind >= MESSAGE_MAX_BYTES)
+        return message;
+    if (message.len + behind > MESSAGE_MAX_BYTES)
+        message.len = whole_characters(text, MESSAGE_MAX_BYTES - behind);
+    message.len += (size_t)snprintf(text + message.len, behind + 1, " (resource %.*s)", HFD_SLICE_FMT(resource));
+    return message;
+}
+
 static void add_error(struct hfd_buf *b, hfd_slice field, hfd_slice message, const char *constraint)
 {
     hfd_buf_lit(b, "{\"field\":");
@@ -173,6 +186,8 @@ void hfd_problem_format(const struct hfd_problem *p, struct hfd_buf *b, struct h
         format_fleet(p, row, status, message, b);
         break;
     case HFD_DIALECT_DRIVER:
+        if (status == 400 && p->resource.len > 0)
+            message = with_resource(p->resource, text, message);
         hfd_buf_addf(b, "{\"error\":\"%s\",\"message\":", row->driver_code);
         hfd_buf_json_str(b, message);
         hfd_buf_addc(b, '}');

@@ -19,6 +19,7 @@ struct hfd_problem {
     const char *message;                 /* NULL = the text of rc. Not shown with a 5xx: those say nothing of what is inside. */
     const struct hfd_violations *fields; /* all that is wrong with fields; NULL or empty = field and message alone */
     hfd_slice path;                      /* of the request, without query */
+    hfd_slice resource;                  /* the GUResID that a 400 of the driver's names; empty = none */
     hfd_slice request_id;
     int64_t now_us;
 };

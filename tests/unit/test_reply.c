@@ -105,6 +105,43 @@ static void codes_become_answers(void **state)
     }
 }
 
+/* A 400 of the driver names the resource at its end, for which a long message makes room, between characters; other errors do not. */
+static void the_resource_is_named(void **state)
+{
+    static char text[600];
+    struct hfd_problem p = {.rc = HFD_INVALID, .message = "no", .path = HFD_SLICE("/x"), .resource = HFD_SLICE("res-1")};
+    struct formatted f;
+
+    (void)state;
+    p.dialect = HFD_DIALECT_DRIVER;
+    f = format(p);
+    assert_string_equal(text_of(f.doc, "message"), "no (resource res-1)");
+    json_decref(f.doc);
+    for (size_t shift = 0; shift < 3; shift++) {
+        const char *message;
+
+        memset(text, 'x', shift);
+        for (size_t i = shift; i + 3 < sizeof(text); i += 3)
+            memcpy(text + i, "\xe2\x82\xac", 3);
+        p.message = text;
+        f = format(p);
+        message = text_of(f.doc, "message");
+        assert_in_range(strlen(message), 497, 500);
+        assert_string_equal(message + strlen(message) - 17, " (resource res-1)");
+        json_decref(f.doc);
+    }
+    p.rc = HFD_BUSY;
+    f = format(p);
+    assert_null(strstr(text_of(f.doc, "message"), "resource"));
+    json_decref(f.doc);
+    p.rc = HFD_INVALID;
+    p.message = "no";
+    p.dialect = HFD_DIALECT_FLEET;
+    f = format(p);
+    assert_string_equal(text_of(f.doc, "detail"), "no");
+    json_decref(f.doc);
+}
+
 /* A field leads the driver's message, once, and stands in errors[] of HyperFleet's. */
 static void fields_are_named(void **state)
 {
@@ -206,6 +243,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(codes_become_answers),
         cmocka_unit_test(fields_are_named),
+        cmocka_unit_test(the_resource_is_named),
         cmocka_unit_test(a_message_is_never_empty),
         cmocka_unit_test(the_door_speaks_the_dialect),
         cmocka_unit_test(long_messages_are_cut),

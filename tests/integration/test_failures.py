@@ -1,0 +1,200 @@
+"""What an app developer reads when something fails: the README's table is what the program says, in a real run.
+
+With --write, the table in the README is made again.
+"""
+import os
+import re
+import sys
+import unittest
+
+from lib import BASE, ROOT, COOKIE, Client, Fleet, Server, cluster_input, eventually, nodepool_input
+
+README = os.path.join(os.environ.get("HFD_SOURCE_DIR") or ROOT, "README.md")
+BEGIN, END = "<!-- failures:begin -->\n", "<!-- failures:end -->"
+CANARY = "canary-7f3a-never-shown"
+ADAPTERS = ["validation", "dns", "hypershift"]
+
+
+def order(name="payments", **more):
+    return cluster_input(name=name, spec={"region": "eu-1"}, nodepools=[{"name": "workers", "spec": {"replicas": 3}}],
+                         secrets={"token": CANARY}, **more)
+
+
+class Scene:
+    """One server, and the failures that are played on it."""
+
+    def __init__(self, *flags):
+        self.server = Server("--adapters-required-cluster", ",".join(ADAPTERS), "--adapters-required-nodepool", "validation,hypershift", *flags)
+        self.server.start()
+        self.client = Client(self.server)
+        self.fleet = Fleet(self.client, ADAPTERS, ["validation", "hypershift"])
+
+    def close(self):
+        self.client.close()
+        self.server.close()
+
+    def put(self, gid, body, **kw):
+        return self.client.put("/" + gid, body, **kw)
+
+    def made(self, gid, body):
+        answer = self.put(gid, body)
+        assert answer.status == 202, answer
+        return self.fleet.of(gid)
+
+    def late(self, gid):
+        """Polls until the deadline has passed."""
+        return eventually(lambda: (lambda a: a if a.status == 400 else None)(self.client.get("/" + gid)), "a deadline passes")
+
+    # Each gives an answer with status 400.
+
+    def a_field_is_wrong(self):
+        return self.put("3c0a194814284345", order(name="My Cluster"))
+
+    def the_name_is_taken(self):
+        answer = self.client.post(BASE + "/clusters", {"kind": "Cluster", "name": "billing", "spec": {}})
+        assert answer.status == 201, answer
+        return self.put("3c0a194814284346", order(name="billing"))
+
+    def there_is_no_such_cluster(self):
+        return self.put("7bd3966c9ff8eaa6", nodepool_input(cluster_guresid="3c0a194814280000", name="gpu"))
+
+    def the_cookie_is_not_ours(self):
+        return self.put("3c0a194814284347", order(), headers={COOKIE: "bm90IGEgY29va2ll"})
+
+    def an_adapter_gives_up(self):
+        (cluster,), _ = self.made("3c0a194814284348", order(name="quota"))
+        self.fleet.accepted(cluster, "hypershift", available=False, reason="QuotaExceeded",
+                            message="12 of 24 cores are left in eu-1, 16 are needed", data={"secrets": {"kubeconfig": CANARY}})
+        return self.client.get("/3c0a194814284348")
+
+    def a_nodepool_gives_up(self):
+        (cluster,), (pool,) = self.made("3c0a194814284349", order(name="machines"))
+        self.fleet.make_ready(cluster)
+        self.fleet.accepted(pool, "validation", available=False, applied=False, reason="NotApplied", applied_reason="UnsupportedPlatform",
+                            message="there is no machine type 'm9.huge' in eu-1")
+        return self.client.get("/3c0a194814284349")
+
+    def it_was_removed_in_hyperfleet(self):
+        (cluster,), _ = self.made("3c0a19481428434a", order(name="removed"))
+        self.fleet.ready("3c0a19481428434a")
+        assert self.client.delete(cluster["href"]).status == 202
+        assert self.client.post(cluster["href"] + "/force-delete", {"reason": "cleaning up"}).status == 204
+        return self.client.get("/3c0a19481428434a")
+
+    def the_name_cannot_change(self):
+        self.made("3c0a19481428434b", order(name="first"))
+        self.fleet.ready("3c0a19481428434b")
+        return self.put("3c0a19481428434b", order(name="second"))
+
+    def it_is_too_much(self):
+        return self.put("3c0a19481428434c", cluster_input(name="crowd", nodepools=[{"name": "np-%d" % i} for i in range(101)]))
+
+    def it_has_another_name(self):
+        answer = self.client.post(BASE + "/clusters", {"kind": "Cluster", "name": "old-payments", "spec": {},
+                                                       "labels": {"humanitec_guresid": "3c0a19481428434d"}})
+        assert answer.status == 201, answer
+        return self.put("3c0a19481428434d", order(name="new-payments"))
+
+    def a_creation_is_late(self):
+        (cluster,), (pool,) = self.made("3c0a19481428434e", order(name="slow"))
+        self.fleet.accepted(cluster, "validation")
+        self.fleet.accepted(cluster, "dns", available=False, reason="WaitingForDelegation", message="zone slow.example.com is not delegated yet")
+        self.fleet.make_ready(pool)
+        return self.late("3c0a19481428434e")
+
+    def a_deletion_is_late(self):
+        self.made("3c0a19481428434f", cluster_input(name="leaving", spec={}))
+        assert self.client.delete("/3c0a19481428434f").status == 202
+        (cluster,), _ = self.fleet.of("3c0a19481428434f")
+        for adapter in ("validation", "dns"):
+            self.fleet.accepted(cluster, adapter, available=False, finalized=True)
+        self.fleet.accepted(cluster, "hypershift", available=False, finalized=False, reason="Deleting", message="2 of 3 machines are left")
+        return self.late("3c0a19481428434f")
+
+
+# What happened, in the README's words; of those behind None time runs short.
+FAILURES = [
+    ("an input field is wrong", "a_field_is_wrong"),
+    ("somebody else has the name", "the_name_is_taken"),
+    ("a nodepool for a cluster that is not there", "there_is_no_such_cluster"),
+    ("a cookie that is not the driver's", "the_cookie_is_not_ours"),
+    ("an adapter gives up", "an_adapter_gives_up"),
+    ("an adapter gives up on a nodepool", "a_nodepool_gives_up"),
+    ("the cluster was removed in HyperFleet", "it_was_removed_in_hyperfleet"),
+    ("a change that cannot be made in place", "the_name_cannot_change"),
+    ("a cluster made before has another name", "it_has_another_name"),
+    ("too much", "it_is_too_much"),
+    None,
+    ("a creation is not finished in time", "a_creation_is_late"),
+    ("a deletion is not finished in time", "a_deletion_is_late"),
+]
+
+
+def play():
+    """[(what happened, document)]"""
+    told, rows = [], iter(FAILURES)
+    for flags in ((), ("--driver-deadline-create", "1s", "--driver-deadline-delete", "1s")):
+        scene = Scene(*flags)
+        try:
+            for row in iter(lambda: next(rows, None), None):
+                answer = getattr(scene, row[1])()
+                assert answer.status == 400, answer
+                told.append((row[0], answer.json))
+        finally:
+            scene.close()
+    return told
+
+
+def table(told):
+    return "| what happened | what is read |\n|---|---|\n" + "".join(
+        "| %s | %s: %s |\n" % (what, doc["error"], doc["message"].replace("|", "\\|")) for what, doc in told)
+
+
+def without_ids(text):
+    return re.sub(r"\b2[0-9A-Za-z]{26}\b", "ID", text)
+
+
+class Failures(unittest.TestCase):
+    maxDiff = None
+
+    @classmethod
+    def setUpClass(cls):
+        cls.told = play()
+
+    def test_readme_has_them(self):
+        """The README's table is what was just said, but for the ids that HyperFleet gives."""
+        with open(README, encoding="utf-8") as f:
+            text = f.read()
+        shown = text[text.index(BEGIN) + len(BEGIN):text.index(END)]
+        self.assertEqual(without_ids(shown), without_ids(table(self.told)),
+                         "the README is out of date: HFD_PROGRAM=... tests/integration/test_failures.py --write")
+
+    def test_each_is_one_short_message(self):
+        """At least ten; at most 500 characters each, one line, no secret; each of another wording."""
+        self.assertGreaterEqual(len(self.told), 10)
+        for what, doc in self.told:
+            with self.subTest(what):
+                self.assertLessEqual(len(doc["message"]), 500)
+                self.assertRegex(doc["error"], r"^RES-1[0-9][0-9]$")
+                self.assertNotRegex(doc["message"], r"[\x00-\x1f]")
+                self.assertNotIn(CANARY, repr(doc))
+        self.assertEqual(len({without_ids(doc["message"]) for _, doc in self.told}), len(self.told))
+
+    def test_provisioning_failures_name_all(self):
+        """What failed on the way names the GUResID, HyperFleet's id, and what to do."""
+        for what, doc in self.told:
+            if doc["error"] in ("RES-104", "RES-105"):
+                with self.subTest(what):
+                    self.assertRegex(doc["message"], r"\b3c0a1948142843[0-9a-f]{2}\b")
+                    self.assertRegex(doc["message"], r"\b2[0-9A-Za-z]{26}\b")
+                    self.assertRegex(doc["message"], r"(eploy again|delete again)")
+
+
+if __name__ == "__main__":
+    if sys.argv[1:] == ["--write"]:
+        with open(README, encoding="utf-8") as f:
+            text = f.read()
+        with open(README, "w", encoding="utf-8") as f:
+            f.write(text[:text.index(BEGIN) + len(BEGIN)] + table(play()) + text[text.index(END):])
+        sys.exit(0)
+    unittest.main()

@@ -34,6 +34,7 @@ struct hfd_breaker {
     int64_t pause_min_us, pause_max_us;
 };
 
+/** Closed. Pauses are between these two. */
 void hfd_breaker_init(struct hfd_breaker *b, int64_t pause_min_us, int64_t pause_max_us);
 /** Whether a new piece of work may begin now. The first yes after the pause is the probe's, and the only one until it has told. */
 bool hfd_breaker_begin(struct hfd_breaker *b, int64_t now_us);
@@ -46,6 +47,7 @@ int64_t hfd_breaker_next_us(const struct hfd_breaker *b);
 bool hfd_breaker_tell(struct hfd_breaker *b, bool good, int64_t now_us, const struct hfd_rng *rng);
 /** A piece of work that began ended and had nothing to ask: if it was the probe, another may go. */
 void hfd_breaker_unused(struct hfd_breaker *b, int64_t now_us);
+/** "closed", "open", "half-open" */
 const char *hfd_breaker_name(enum hfd_breaker_state state);
 
 #endif

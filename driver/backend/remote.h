@@ -25,6 +25,12 @@ struct hfd_remote_config {
     int64_t answer_max_bytes;
 };
 
+#define HFD_REMOTE_IN_FLIGHT_MAX 256
+
+/**
+ * Reads the files and starts the thread, which asks the remote once at the start, so that its state is known.
+ * @return HFD_OK, HFD_INVALID (a file that cannot be used), HFD_NOMEM, HFD_IO
+ */
 HFD_MUST_CHECK hfd_rc hfd_remote_start(const struct hfd_remote_config *config, struct hfd_remote **out, struct hfd_err *err);
 /** Ends what is in flight and the thread; what was not answered is found out at the next start. Accepts NULL. Takes *remote. */
 void hfd_remote_stop(struct hfd_remote **remote);
@@ -34,14 +40,20 @@ void hfd_remote_asked(struct hfd_remote *remote, hfd_slice guresid);
 /** Something new was committed for the upstream. Thread: any. */
 void hfd_remote_wake(struct hfd_remote *remote);
 
+/** Has token and certificates read again before the next request, whether they look changed or not. Thread: any. */
+void hfd_remote_reload(struct hfd_remote *remote);
+
+/** health is what lasts: one ill answer among good ones does not change it, three in a row do, and one good one changes it back. */
 struct hfd_remote_state {
     enum hfd_upstream_health health;
     bool breaker_open;
     int64_t last_answer_us; /* wall clock; 0 = never */
     char last_failure[248]; /* empty = none since the last good answer */
-    int64_t in_flight;
+    int64_t in_flight;      /* requests */
 };
 /** Thread: any. */
 void hfd_remote_state(struct hfd_remote *remote, struct hfd_remote_state *out);
+/** "well", "ill", "refuses", "wrong", for people and labels. */
+const char *hfd_remote_health_name(enum hfd_upstream_health health);
 
 #endif

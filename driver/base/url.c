@@ -86,36 +86,44 @@ static bool is_path(hfd_slice s)
     return true;
 }
 
-hfd_rc hfd_url_check(hfd_slice text, struct hfd_err *err)
+static const char form[] = "http:// or https://, a host, perhaps a port and a path";
+
+/* "host", "host:port", "[address]:port" */
+static hfd_rc check_authority(hfd_slice rest, struct hfd_err *err)
 {
-    static const char form[] = "http:// or https://, a host, perhaps a port and a path";
-    hfd_slice rest = text, authority, host;
+    hfd_slice host;
     int64_t port;
 
-    if (text.len > URL_MAX)
-        return hfd_fail(err, HFD_INVALID, "expected a URL of at most %d bytes, got %zu", URL_MAX, text.len);
-    if (hfd_slice_starts(rest, HFD_SLICE("http://")))
-        rest = (hfd_slice){rest.p + 7, rest.len - 7};
-    else if (hfd_slice_starts(rest, HFD_SLICE("https://")))
-        rest = (hfd_slice){rest.p + 8, rest.len - 8};
-    else
-        return hfd_fail(err, HFD_INVALID, "expected a URL: %s", form);
-    authority = cut(&rest, "/?#");
-    if (authority.len > 0 && memchr(authority.p, '@', authority.len) != NULL)
+    if (rest.len > 0 && memchr(rest.p, '@', rest.len) != NULL)
         return hfd_fail(err, HFD_INVALID, "expected a URL without user and password: %s", form);
-    if (authority.len > 0 && authority.p[0] == '[') {
-        host = cut(&authority, "]");
-        host.len += authority.len > 0;
-        authority = authority.len > 0 ? (hfd_slice){authority.p + 1, authority.len - 1} : authority;
-    } else {
-        host = cut(&authority, ":");
+    host = cut(&rest, rest.len > 0 && rest.p[0] == '[' ? "]" : ":");
+    if (rest.len > 0 && rest.p[0] == ']') {
+        host.len++;
+        rest = (hfd_slice){rest.p + 1, rest.len - 1};
     }
     if (!hfd_host_is_valid(host))
         return hfd_fail(err, HFD_INVALID, "expected a URL with a host name or address: %s", form);
-    if (authority.len > 0 &&
-        (authority.p[0] != ':' || authority.len > 6 ||
-         hfd_parse_i64((hfd_slice){authority.p + 1, authority.len - 1}, 1, 65535, &port, NULL) != HFD_OK))
+    if (rest.len == 0)
+        return HFD_OK;
+    if (rest.p[0] != ':' || rest.len > 6 || hfd_parse_i64((hfd_slice){rest.p + 1, rest.len - 1}, 1, 65535, &port, NULL) != HFD_OK)
         return hfd_fail(err, HFD_INVALID, "expected a URL with a port from 1 to 65535");
+    return HFD_OK;
+}
+
+hfd_rc hfd_url_check(hfd_slice text, struct hfd_err *err)
+{
+    hfd_slice rest = text;
+    hfd_rc rc;
+
+    if (text.len > URL_MAX)
+        return hfd_fail(err, HFD_INVALID, "expected a URL of at most %d bytes, got %zu", URL_MAX, text.len);
+    if (!hfd_slice_starts(rest, HFD_SLICE("http://")) && !hfd_slice_starts(rest, HFD_SLICE("https://")))
+        return hfd_fail(err, HFD_INVALID, "expected a URL: %s", form);
+    (void)cut(&rest, "/");
+    rest = (hfd_slice){rest.p + 2, rest.len - 2};
+    rc = check_authority(cut(&rest, "/?#"), err);
+    if (rc != HFD_OK)
+        return rc;
     if (rest.len > 0 && (memchr(rest.p, '?', rest.len) != NULL || memchr(rest.p, '#', rest.len) != NULL))
         return hfd_fail(err, HFD_INVALID, "expected a URL without query and fragment: %s", form);
     if (!is_path(rest))

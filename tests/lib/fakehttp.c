@@ -1,10 +1,12 @@
 #include "tests/lib/fakehttp.h"
 
 #include "driver/base/check.h"
+#include "driver/base/slice.h"
 
 #include <arpa/inet.h>
 #include <errno.h>
 #include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <poll.h>
 #include <pthread.h>
 #include <stdlib.h>
@@ -110,7 +112,8 @@ static size_t read_request(struct fakehttp_conn *c, struct fakehttp_request *out
 {
     for (;;) {
         char *end, number[32];
-        size_t head_len, body_len;
+        size_t head_len;
+        int64_t body_len;
 
         c->buf[c->len] = '\0';
         end = strstr(c->buf, "\r\n\r\n");
@@ -119,11 +122,17 @@ static size_t read_request(struct fakehttp_conn *c, struct fakehttp_request *out
             memcpy(head, c->buf, head_len);
             head[head_len] = '\0';
             out->head = head;
-            body_len = strtoul(fakehttp_header(out, "content-length", number, sizeof(number)), NULL, 10);
-            if (c->len >= head_len + body_len) {
-                HFD_ASSERT(sscanf(head, "%15s %4095s", out->method, out->target) == 2);
+            body_len = 0;
+            if (fakehttp_header(out, "content-length", number, sizeof(number))[0] != '\0')
+                HFD_ASSERT(hfd_parse_i64(hfd_slice_of(number), 0, REQUEST_MAX, &body_len, NULL) == HFD_OK);
+            if (c->len >= head_len + (size_t)body_len) {
+                const size_t method_len = strcspn(head, " "), target_len = strcspn(head + method_len + 1, " ");
+
+                HFD_ASSERT(method_len < sizeof(out->method) && target_len < sizeof(out->target));
+                memcpy(out->method, head, method_len);
+                memcpy(out->target, head + method_len + 1, target_len);
                 out->body = c->buf + head_len;
-                return head_len + body_len;
+                return head_len + (size_t)body_len;
             }
         }
         HFD_ASSERT(c->len < REQUEST_MAX);
@@ -169,13 +178,14 @@ static void *accept_main(void *arg)
     struct fakehttp *s = arg;
 
     for (;;) {
-        int fd = accept(s->fd, NULL, NULL);
+        int fd = accept(s->fd, NULL, NULL), at_once = 1;
         struct fakehttp_conn *c;
 
         if (fd < 0 && errno == EINTR)
             continue;
         if (fd < 0)
             return NULL;
+        (void)setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &at_once, sizeof(at_once));
         c = calloc(1, sizeof(*c));
         HFD_ASSERT(c != NULL);
         c->server = s;
@@ -265,27 +275,40 @@ int fakehttp_connections(struct fakehttp *s)
 
 /* ---- certificates ---- */
 
+static void write_pem(const char *path, X509 *cert, EVP_PKEY *key)
+{
+    FILE *f = fopen(path, "w");
+
+    HFD_ASSERT(f != NULL);
+    HFD_ASSERT(cert != NULL ? PEM_write_X509(f, cert) == 1 : PEM_write_PrivateKey(f, key, NULL, NULL, 0, NULL, NULL) == 1);
+    HFD_ASSERT(fclose(f) == 0);
+}
+
+static void add_extension(X509 *cert, int nid, const char *value)
+{
+    X509_EXTENSION *e = X509V3_EXT_conf_nid(NULL, NULL, nid, value);
+
+    HFD_ASSERT(e != NULL && X509_add_ext(cert, e, -1) == 1);
+    X509_EXTENSION_free(e);
+}
+
 void fakehttp_make_cert(const char *cert_file, const char *key_file, const char *san)
 {
     EVP_PKEY *key = EVP_EC_gen("P-256");
     X509 *cert = X509_new();
-    X509_NAME *name = X509_get_subject_name(cert);
-    X509_EXTENSION *extension = X509V3_EXT_conf_nid(NULL, NULL, NID_subject_alt_name, san);
-    X509_EXTENSION *ca = X509V3_EXT_conf_nid(NULL, NULL, NID_basic_constraints, "critical,CA:TRUE");
-    FILE *f;
+    X509_NAME *name;
 
-    HFD_ASSERT(key != NULL && cert != NULL && extension != NULL && ca != NULL);
-    HFD_ASSERT(X509_set_version(cert, 2) == 1 && ASN1_INTEGER_set(X509_get_serialNumber(cert), 1) == 1 &&
-               X509_gmtime_adj(X509_getm_notBefore(cert), -86400) != NULL && X509_gmtime_adj(X509_getm_notAfter(cert), 86400) != NULL &&
-               X509_NAME_add_entry_by_txt(name, "CN", MBSTRING_ASC, (const unsigned char *)san, -1, -1, 0) == 1 &&
-               X509_set_issuer_name(cert, name) == 1 && X509_set_pubkey(cert, key) == 1 && X509_add_ext(cert, extension, -1) == 1 &&
-               X509_add_ext(cert, ca, -1) == 1 && X509_sign(cert, key, EVP_sha256()) > 0);
-    f = fopen(cert_file, "w");
-    HFD_ASSERT(f != NULL && PEM_write_X509(f, cert) == 1 && fclose(f) == 0);
-    f = fopen(key_file, "w");
-    HFD_ASSERT(f != NULL && PEM_write_PrivateKey(f, key, NULL, NULL, 0, NULL, NULL) == 1 && fclose(f) == 0);
-    X509_EXTENSION_free(ca);
-    X509_EXTENSION_free(extension);
+    HFD_ASSERT(key != NULL && cert != NULL);
+    name = X509_get_subject_name(cert);
+    HFD_ASSERT(X509_set_version(cert, 2) == 1 && ASN1_INTEGER_set(X509_get_serialNumber(cert), 1) == 1);
+    HFD_ASSERT(X509_gmtime_adj(X509_getm_notBefore(cert), -86400) != NULL && X509_gmtime_adj(X509_getm_notAfter(cert), 86400) != NULL);
+    HFD_ASSERT(X509_NAME_add_entry_by_txt(name, "CN", MBSTRING_ASC, (const unsigned char *)san, -1, -1, 0) == 1);
+    HFD_ASSERT(X509_set_issuer_name(cert, name) == 1 && X509_set_pubkey(cert, key) == 1);
+    add_extension(cert, NID_subject_alt_name, san);
+    add_extension(cert, NID_basic_constraints, "critical,CA:TRUE");
+    HFD_ASSERT(X509_sign(cert, key, EVP_sha256()) > 0);
+    write_pem(cert_file, cert, NULL);
+    write_pem(key_file, NULL, key);
     X509_free(cert);
     EVP_PKEY_free(key);
 }

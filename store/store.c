@@ -40,6 +40,7 @@ struct hfd_store {
     unsigned readers_count;
     bool stepped; /* no threads: hfd_store_step does their work */
     struct hfd_row_stamps stamps;
+    struct hfd_tally tally;
     pthread_mutex_t take_lock; /* one reader thread at a time waits on `views`: the queue has one receiver */
     atomic_uint readers_open;  /* hfd_store_reader */
     atomic_bool broken;        /* set by the writer, after `cause` */
@@ -120,16 +121,44 @@ static void turn_broken(struct hfd_store *store, const struct hfd_err *cause)
         store->on_broken(store->on_broken_ctx);
 }
 
+void hfd_txn_count(struct hfd_txn *tx, struct hfd_series *series, int64_t delta)
+{
+    struct hfd_tally *t = tx->tally;
+    size_t i = 0;
+
+    HFD_ASSERT(t != NULL);
+    if (series == NULL)
+        return;
+    while (i < t->count && t->items[i].series != series)
+        i++;
+    if (HFD_NEVER(i == HFD_TALLY_MAX)) { /* more kinds than there are */
+        hfd_series_add(series, delta);
+        return;
+    }
+    if (i == t->count)
+        t->items[t->count++].series = series;
+    t->items[i].delta += delta;
+}
+
+static void publish(struct hfd_tally *t)
+{
+    for (size_t i = 0; i < t->count; i++)
+        hfd_series_add(t->items[i].series, t->items[i].delta);
+}
+
 /* @return not HFD_OK when the transaction as a whole cannot go on */
 static hfd_rc call_job(struct hfd_store *store, struct hfd_job *job, struct hfd_err *err)
 {
     struct hfd_db *db = store->writer.db;
-    struct hfd_txn tx = {.db = db, .writable = true, .stamps = &store->stamps};
+    struct hfd_txn tx = {.db = db, .writable = true, .stamps = &store->stamps, .tally = &store->tally};
+    const struct hfd_tally before = store->tally;
     hfd_rc rc;
 
     job->err = (struct hfd_err){.rc = HFD_OK};
     job->rc = job->fn(&tx, job->arg, &job->err);
     job->err.rc = job->rc;
+    if (job->rc != HFD_OK)
+        store->tally = before;
     if (!hfd_db_broken(db))
         return HFD_OK;
     rc = hfd_db_release(db, err); /* answered again by every call: the first reason */
@@ -180,21 +209,25 @@ static hfd_rc run_transaction(struct hfd_store *store, struct hfd_job *list, str
 
     if (rc != HFD_OK)
         return rc;
+    store->tally = (struct hfd_tally){.count = 0};
     rc = run_freely(store, list, &undo, err);
     if (rc == HFD_OK && undo) {
         hfd_db_rollback(db);
         rc = hfd_db_begin(db, err);
         if (rc != HFD_OK)
             return rc;
+        store->tally = (struct hfd_tally){.count = 0};
         rc = run_guarded(store, list, err);
     }
     if (rc == HFD_OK)
         rc = hfd_db_commit(db, err);
-    if (rc != HFD_OK)
+    if (rc != HFD_OK) {
         hfd_db_rollback(db);
-    else
-        hfd_row_stamps_commit(&store->stamps);
-    return rc;
+        return rc;
+    }
+    hfd_row_stamps_commit(&store->stamps);
+    publish(&store->tally); /* what was counted is on disk now */
+    return HFD_OK;
 }
 
 static void count_results(const struct hfd_job *list)

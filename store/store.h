@@ -6,7 +6,8 @@
  *   hfd_store_update  queues one for the writer thread, and calls back after the commit is on disk
  *
  * A transaction function may run again (when another one of its commit fails, and after a serialisation failure on other engines), so it
- * touches nothing but `tx` and `arg`, and sets up its results from scratch each time. If it returns anything but HFD_OK its writes are undone, and only its own.
+ * touches nothing but `tx` and `arg`, and sets up its results from scratch each time. If it returns anything but HFD_OK its writes are
+ * undone, and only its own.
  *
  * Refuses: network file systems, a database of a newer program, synchronous levels below FULL, a second process on the same folder.
  */
@@ -17,11 +18,19 @@
 #include "driver/base/queue.h"
 #include "driver/base/slice.h"
 
+struct hfd_series;
 struct hfd_store;
 struct hfd_store_reader;
 struct hfd_txn;
 
 typedef hfd_rc hfd_txn_fn(struct hfd_txn *tx, void *arg, struct hfd_err *err);
+
+/**
+ * Counts in a metric when the transaction is on disk, and only then: one that is undone or runs again counts once.
+ * @param series  of a counter, lives for ever; NULL counts nothing
+ * Thread: writer, inside a transaction function.
+ */
+void hfd_txn_count(struct hfd_txn *tx, struct hfd_series *series, int64_t delta);
 
 struct hfd_job;
 

@@ -5,10 +5,22 @@
 #include "store/db.h"
 #include "store/row_cache.h"
 
+#define HFD_TALLY_MAX 48
+
+/* What the jobs of a commit counted in metrics: it counts when they are on disk. */
+struct hfd_tally {
+    struct {
+        struct hfd_series *series;
+        int64_t delta;
+    } items[HFD_TALLY_MAX];
+    size_t count;
+};
+
 struct hfd_txn {
     struct hfd_db *db;
     bool writable;                 /* asserted by every row function that writes */
     struct hfd_row_stamps *stamps; /* the writer's: where changed rows are noted; may be NULL */
+    struct hfd_tally *tally;       /* the writer's */
     struct hfd_row_cache *cache;   /* a reader's own, or NULL */
     int64_t seq;                   /* with a cache: the last commit before the snapshot began */
 };

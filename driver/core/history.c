@@ -41,9 +41,9 @@ static hfd_rc add(struct hfd_txn *tx, enum hfd_state from, const struct hfd_reso
     return hfd_history_row_add(tx, &entry, HFD_HISTORY_MAX, err);
 }
 
-static void count(enum hfd_state from, enum hfd_state to)
+static void count(struct hfd_txn *tx, enum hfd_state from, enum hfd_state to)
 {
-    hfd_metric_add(HFD_METRIC_TRANSITIONS, HFD_LABELS(hfd_state_name(from), hfd_state_name(to)), 1);
+    hfd_txn_count(tx, hfd_metric_series(HFD_METRIC_TRANSITIONS, HFD_LABELS(hfd_state_name(from), hfd_state_name(to))), 1);
 }
 
 hfd_rc hfd_history_moved(struct hfd_txn *tx, enum hfd_state from, const struct hfd_resource_row *row, int64_t generation,
@@ -53,7 +53,7 @@ hfd_rc hfd_history_moved(struct hfd_txn *tx, enum hfd_state from, const struct h
 
     if (from != to) {
         HFD_ASSERT(hfd_state_may(from, to));
-        count(from, to);
+        count(tx, from, to);
     }
     /* What has just been made says so itself; of what is gone nothing is kept. */
     if (from == HFD_STATE_ABSENT || to == HFD_STATE_ABSENT)
@@ -63,7 +63,7 @@ hfd_rc hfd_history_moved(struct hfd_txn *tx, enum hfd_state from, const struct h
 
 hfd_rc hfd_history_adopted(struct hfd_txn *tx, const struct hfd_resource_row *row, int64_t generation, struct hfd_err *err)
 {
-    count(HFD_STATE_ABSENT, (enum hfd_state)row->state);
+    count(tx, HFD_STATE_ABSENT, (enum hfd_state)row->state);
     return add(tx, HFD_STATE_ABSENT, row, "adopted", generation, err);
 }
 
@@ -89,6 +89,6 @@ hfd_rc hfd_history_health(struct hfd_txn *tx, const struct hfd_outcome *outcome,
                           : HFD_SLICE("");
     if (entry.text.p == NULL)
         return hfd_fail(err, HFD_NOMEM, "out of memory in the history");
-    hfd_metric_add(HFD_METRIC_HEALTH_CHANGES, HFD_LABELS(degraded ? "degraded" : "recovered"), 1);
+    hfd_txn_count(tx, hfd_metric_series(HFD_METRIC_HEALTH_CHANGES, HFD_LABELS(degraded ? "degraded" : "recovered")), 1);
     return hfd_history_row_add(tx, &entry, HFD_HISTORY_MAX, err);
 }

@@ -1,6 +1,7 @@
 /* The executors of store/store.c: what is answered, when, in which order, and what is on disk then. */
 #include "store/store.h"
 
+#include "driver/base/metrics.h"
 #include "store/rows.h"
 #include "store/sqlite/folder.h"
 #include "store/txn.h"
@@ -277,10 +278,28 @@ static hfd_rc count_run(struct hfd_txn *tx, void *arg, struct hfd_err *err)
     struct counted *c = arg;
 
     c->runs++;
+    hfd_txn_count(tx, hfd_metric_series(HFD_METRIC_TRANSITIONS, HFD_LABELS("test", "run")), 1);
     return c->writes ? put_part(tx, &c->part, err) : hfd_fail(err, c->part.answer, "refused at once");
 }
 
-/* Only a job that fails after it has written makes those before it run again; what each wrote and answered is the same either way. */
+static void assert_counted(int expected)
+{
+    char line[96];
+    struct hfd_buf b;
+    hfd_slice text;
+
+    hfd_buf_init(&b, 1024 * 1024);
+    hfd_metrics_render(&b);
+    assert_int_equal(hfd_buf_finish(&b, &text, NULL), HFD_OK);
+    (void)snprintf(line, sizeof(line), "{from=\"test\",to=\"run\"} %d\n", expected);
+    assert_non_null(memmem(text.p, text.len, line, strlen(line)));
+    hfd_buf_fini(&b);
+}
+
+/*
+ * Only a job that fails after it has written makes those before it run again; what each wrote, answered and counted is the same either
+ * way.
+ */
 static void jobs_run_again_for_an_undo_alone(void **state)
 {
     static const struct {
@@ -294,6 +313,7 @@ static void jobs_run_again_for_an_undo_alone(void **state)
         {true, HFD_CONFLICT, {2, 2, 1}, 2},
     };
     struct fixture *fx = *state;
+    int counted = 0;
 
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         char guresid[] = {'g', (char)('0' + i), '\0'};
@@ -320,6 +340,8 @@ static void jobs_run_again_for_an_undo_alone(void **state)
             assert_int_equal(jobs[n].rc, n == 1 ? cases[i].answer : HFD_OK);
         }
         assert_int_equal(count_of(fx, guresid), cases[i].left);
+        counted += (int)cases[i].left;
+        assert_counted(counted);
     }
 }
 

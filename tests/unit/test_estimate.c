@@ -185,6 +185,53 @@ static void milestone_by_rest(void **state)
     assert_in_range(first_done_s(&fx), 690, 730);
 }
 
+/* A milestone that comes early on the fast path and late on the slow one tells which it is, though neither by ratio nor by rest. */
+static void milestone_by_path(void **state)
+{
+    struct fixture fx;
+
+    (void)state;
+    start(&fx);
+    for (int i = 0; i < 20; i++)
+        add_past(&fx, i % 2 == 0 ? 300 + i : 900 + 2 * i, i % 2 == 0 ? 100 - i : 190 - i);
+    reach(&fx, "cluster/dns", 170);
+    assert_in_range(first_done_s(&fx), 890, 960);
+    fx.milestones.count = 0;
+    reach(&fx, "cluster/dns", 90);
+    assert_in_range(first_done_s(&fx), 290, 340);
+}
+
+/* A milestone that was there when the operation began tells nothing of how fast this one is. */
+static void milestone_before_the_start(void **state)
+{
+    struct fixture fx;
+    int64_t without_s;
+
+    (void)state;
+    start(&fx);
+    for (int i = 0; i < 20; i++)
+        add_past(&fx, 200 + 100 * (i % 9), (200 + 100 * (i % 9)) * 2 / 5);
+    without_s = first_done_s(&fx);
+    reach(&fx, "cluster/dns", 0);
+    assert_false(hfd_estimate_is_news(&fx.in, 0));
+    assert_int_equal(first_done_s(&fx), without_s);
+}
+
+/* News is the milestone that tells most, when it comes: not again with the next one. */
+static void news(void **state)
+{
+    struct fixture fx;
+
+    (void)state;
+    start(&fx);
+    for (int i = 0; i < 20; i++)
+        add_past(&fx, 200 + 100 * (i % 9), (200 + 100 * (i % 9)) * 2 / 5);
+    reach(&fx, "cluster/dns", 120);
+    assert_true(hfd_estimate_is_news(&fx.in, 0));
+    reach(&fx, "cluster/new", 130);
+    assert_false(hfd_estimate_is_news(&fx.in, 1));
+}
+
 /* A milestone that tells nothing changes nothing; nor does one that nobody saw before. */
 static void idle_milestones(void **state)
 {
@@ -228,8 +275,8 @@ static void early_failures(void **state)
     (void)state;
     start(&fx);
     for (int i = 0; i < 20; i++) {
-        add_past(&fx, i % 3 == 0 ? 20 : 600 + i, 0);
-        fx.past[i].ending = i % 3 == 0 ? HFD_ENDING_FAILED : HFD_ENDING_DONE;
+        add_past(&fx, i % 3 != 0 ? 20 : 600 + i, 0);
+        fx.past[i].ending = i % 3 != 0 ? HFD_ENDING_FAILED : HFD_ENDING_DONE;
     }
     assert_in_range(first_done_s(&fx), 590, 640);
     assert_in_range(fx.plan.steps[0].poll_s, 18, 30);
@@ -333,6 +380,9 @@ int main(void)
         cmocka_unit_test(time_spent_counts),
         cmocka_unit_test(milestone_by_ratio),
         cmocka_unit_test(milestone_by_rest),
+        cmocka_unit_test(milestone_by_path),
+        cmocka_unit_test(milestone_before_the_start),
+        cmocka_unit_test(news),
         cmocka_unit_test(idle_milestones),
         cmocka_unit_test(size_counts),
         cmocka_unit_test(early_failures),

@@ -168,11 +168,15 @@ static void settings_that_change(void **state)
     struct hfd_answer_doc doc;
 
     (void)put(w, "one");
-    w->driver.estimate_us[HFD_KIND_CLUSTER][HFD_OP_CREATE] = 30 * S;
     w->driver.deadline_us[HFD_KIND_CLUSTER][HFD_OP_CREATE] = 120 * S;
     doc = put(w, "two");
-    assert_int_equal(estimate_s(w, &doc), 30);
+    assert_int_equal(estimate_s(w, &doc), 120);
     assert_true(doc.hint.deadline_us == w->clock.wall_us + 120 * S);
+    assert_true(doc.hint.retry_after_s <= 120);
+    w->driver.estimate_us[HFD_KIND_CLUSTER][HFD_OP_CREATE] = 30 * S;
+    doc = put(w, "three");
+    assert_int_equal(estimate_s(w, &doc), 30);
+    assert_in_range(doc.hint.retry_after_s, 5, 25);
     doc = get(w, "one");
     assert_int_equal(estimate_s(w, &doc), 600);
 }
@@ -326,6 +330,36 @@ static void endings(void **state)
     assert_last(w, HFD_OP_UPDATE, 1, HFD_ENDING_DONE, 40);
 }
 
+/* What an update leaves as it is was done at its start; a deletion's milestones are Finalized, or that the part is gone. */
+static void milestones_of_updates_and_deletions(void **state)
+{
+    struct world *w = *state;
+    hfd_slice cluster_id, pool_id;
+
+    create(w, "a", 10, 20);
+    cluster_id = world_find(w, HFD_KIND_CLUSTER, "c-a")->id;
+    pool_id = world_find(w, HFD_KIND_NODEPOOL, "np-one")->id;
+    (void)put_body(w, "a", BODY("c-a", "{\"region\":\"b\"}", POOL("np-one")));
+    assert_true(hfd_slice_is(world_row(w, "a").op_milestones, "n/validation=0"));
+    wait_s(w, 5);
+    cluster_report(w, "a", "dns", HFD_STATUS_TRUE, NULL);
+    assert_true(hfd_slice_is(world_row(w, "a").op_milestones, "n/validation=0 c/dns=5000"));
+    wait_s(w, 1);
+    world_succeed_all(w, "a");
+    assert_true(hfd_slice_is(past(w, HFD_OP_UPDATE).rows[0].milestones, "n/validation=0 c/dns=5000"));
+
+    (void)del(w, "a");
+    assert_true(hfd_slice_is(world_row(w, "a").op_milestones, ""));
+    wait_s(w, 7);
+    (void)world_report(w, cluster_id, &(struct world_report){.adapter = "dns", .available = HFD_STATUS_FALSE, .finalized = true});
+    wait_s(w, 2);
+    world_succeed(w, pool_id); /* removed at once */
+    assert_true(hfd_slice_is(world_row(w, "a").op_milestones, "c/dns=7000 n/validation=9000"));
+    wait_s(w, 3);
+    (void)world_report(w, cluster_id, &(struct world_report){.adapter = "validation", .available = HFD_STATUS_FALSE, .finalized = true});
+    assert_true(past(w, HFD_OP_DELETE).rows[0].took_us == 12 * S);
+}
+
 /* An operation that passed its deadline is kept as late by whatever is written first: a report, the next PUT, the next DELETE. */
 static void late_ones(void **state)
 {
@@ -429,6 +463,7 @@ int main(void)
         RULE(polls_change_nothing),
         RULE(clock_jumps),
         RULE(endings),
+        RULE(milestones_of_updates_and_deletions),
         RULE(late_ones),
         RULE(not_remembered),
         cmocka_unit_test(stored_milestones),

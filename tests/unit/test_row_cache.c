@@ -41,6 +41,8 @@ static int close_fixture(void **state)
     return 0;
 }
 
+static const char plan[] = "1/2";
+
 static struct hfd_resource_row row_of(const char *guresid, const char *output)
 {
     return (struct hfd_resource_row){
@@ -59,6 +61,8 @@ static struct hfd_resource_row row_of(const char *guresid, const char *output)
         .output = hfd_slice_of(output),
         .secrets = HFD_SLICE_NONE,
         .updated_us = 5,
+        .op_milestones = HFD_SLICE("ms"),
+        .op_plan = {plan, 3},
     };
 }
 
@@ -89,6 +93,8 @@ static void a_row_comes_back_whole(void **state)
     assert_true(hfd_slice_is(row.cookie, "k") && hfd_slice_is(row.fail_message, "m") && hfd_slice_is(row.output, "{}"));
     assert_true(row.fail_code.p != NULL && row.fail_code.len == 0);
     assert_null(row.secrets.p);
+    assert_true(hfd_slice_is(row.op_milestones, "ms") && hfd_slice_is(row.op_plan, "1/2"));
+    assert_true(row.op_plan.p != plan); /* a copy */
     assert_int_equal(row.kind, HFD_KIND_CLUSTER);
     assert_int_equal(row.state, 3);
     assert_int_equal(row.op_deadline_us, 77);

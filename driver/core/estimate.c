@@ -22,7 +22,7 @@
 #define NEWS_SOONER 0.8  /* news may come this much later than the past has it, as a share of the lead */
 #define MIDDLE_WIDTH 2.3 /* of the middle three quarters of a normal distribution, in standard deviations */
 
-/* Half the guess to twice the guess is covered about evenly: a guess that is wrong by a factor of two costs little more than a right one. */
+/* Half the guess to twice the guess is covered about evenly: one that is wrong by a factor of two costs little more than a right one. */
 static const struct {
     double factor, width, share;
 } prior_parts[] = {{0.61, 0.25, 0.345}, {1.42, 0.29, 0.655}};
@@ -92,8 +92,8 @@ static double project(const struct hfd_past *past, int64_t at_us, enum reading h
 }
 
 /*
- * How much a past operation counts for ours: those that came to the milestone at about the same time went the same way. Readings that make up
- * for the difference need that less.
+ * How much a past operation counts for ours: those that came to the milestone at about the same time went the same way. Readings that
+ * make up for the difference need that less.
  */
 static double likeness(const struct hfd_past *past, enum reading how, const struct hfd_milestone *ours)
 {
@@ -251,8 +251,10 @@ void hfd_guesses_make(const struct hfd_estimate_input *in, struct hfd_guesses *o
     double weight = 1;
 
     *out = (struct hfd_guesses){.news = news.milestone != NULL, .news_cost = 1 + 12 * sqrt(fmin(news.spread, 1) / MIDDLE_WIDTH)};
-    for (size_t i = 0; i < in->past_count; i++, weight *= DECAY)
+    for (size_t i = 0; i < in->past_count; i++) {
         add_past(&in->past[i], &now, &news, in->past[i].size == in->size ? weight : weight * OTHER_SIZE, out);
+        weight *= DECAY;
+    }
     set_widths(out);
     for (size_t i = 0; i < sizeof(prior_parts) / sizeof(prior_parts[0]); i++)
         add(out, (struct hfd_guess){.log_s = hfd_log_s(seconds(in->prior_us) * prior_parts[i].factor),

@@ -62,10 +62,13 @@ struct hfd_plan {
     size_t count;
 };
 
-/** Whether the milestones from `from` on change what is known: the one that tells most is among them. Others are no reason to plan anew. */
+/** Whether the milestones from `from` on change what is known: the one that tells most is among them. */
 bool hfd_estimate_is_news(const struct hfd_estimate_input *in, size_t from);
 
-/** Plans the polls from elapsed_us to the deadline; the last step is the deadline unless there are too many. Empty when the deadline has passed. */
+/**
+ * Plans the polls from elapsed_us to the deadline; the last step is the deadline unless there are too many. Empty when the deadline has
+ * passed.
+ */
 void hfd_estimate_plan(const struct hfd_estimate_input *in, struct hfd_plan *out);
 
 #endif

@@ -36,8 +36,8 @@ void hfd_plan_format(struct hfd_buf *b, const struct hfd_plan *plan);
 bool hfd_plan_next(hfd_slice plan, int64_t elapsed_us, struct hfd_plan_step *out);
 
 /**
- * From the plan's next step. Without one (behind the deadline) the operation is taken to need 1, 2, 4, 8, ... times as long as guessed at its
- * start, the smallest that lies more than a second ahead, and a quarter of the time left is waited, at most a minute. So the estimate
+ * From the plan's next step. Without one (behind the deadline) the operation is taken to need 1, 2, 4, 8, ... times as long as guessed at
+ * its start, the smallest that lies more than a second ahead, and a quarter of the time left is waited, at most a minute. So the estimate
  * never lies in the past, and goes back only when a new plan says so.
  */
 struct hfd_hint hfd_hint_make(const struct hfd_hint_input *in);

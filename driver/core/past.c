@@ -21,9 +21,10 @@ void hfd_milestones_parse(hfd_slice text, struct hfd_milestones *out)
         const char *end = memchr(text.p, ' ', text.len);
         const size_t len = end != NULL ? (size_t)(end - text.p) : text.len;
         const char *eq = memchr(text.p, '=', len);
+        const hfd_slice number = eq != NULL ? (hfd_slice){eq + 1, len - (size_t)(eq + 1 - text.p)} : HFD_SLICE_NONE;
         int64_t ms;
 
-        if (eq != NULL && hfd_parse_i64((hfd_slice){eq + 1, len - (size_t)(eq + 1 - text.p)}, 0, INT64_MAX / US_PER_MS, &ms, NULL) == HFD_OK)
+        if (eq != NULL && hfd_parse_i64(number, 0, INT64_MAX / US_PER_MS, &ms, NULL) == HFD_OK)
             out->items[out->count++] = (struct hfd_milestone){{text.p, (size_t)(eq - text.p)}, ms * US_PER_MS};
         text.p += len + (end != NULL);
         text.len -= len + (end != NULL);

@@ -1,6 +1,6 @@
 /*
- * From guesses to polls. A poll costs 1, and so does each per cent of its duration for which the end of an operation goes unnoticed. The polls
- * that cost least on average are found backwards from the deadline, on a grid of times that is even in the logarithm.
+ * From guesses to polls. A poll costs 1, and so does each per cent of its duration for which the end of an operation goes unnoticed. The
+ * polls that cost least on average are found backwards from the deadline, on a grid of times that is even in the logarithm.
  */
 #include "driver/core/estimate_int.h"
 
@@ -34,8 +34,10 @@ static void add_shares(const struct hfd_guess *q, double log_s, double step, siz
     const double shrink = exp(-step / q->width);
     double odds = exp(fmin((q->log_s - log_s) / q->width, 700)); /* against its having ended */
 
-    for (size_t j = 0; j < count; j++, odds *= shrink)
+    for (size_t j = 0; j < count; j++) {
         sums[j] += q->weight / (1 + odds);
+        odds *= shrink;
+    }
 }
 
 /* Fills in `count` times from g->at_s[at] on. */
@@ -118,8 +120,8 @@ static void make_grid(const struct hfd_guesses *m, double now_s, double deadline
 }
 
 /*
- * The best next poll after each time. What gave news by a poll without having ended costs news_cost from there on. Without news to come the best
- * next poll never moves back as time goes on, which bounds the search.
+ * The best next poll after each time. What gave news by a poll without having ended costs news_cost from there on. Without news to come the
+ * best next poll never moves back as time goes on, which bounds the search.
  */
 static void choose_polls(const struct hfd_guesses *m, struct grid *g)
 {
@@ -169,7 +171,7 @@ void hfd_estimate_plan(const struct hfd_estimate_input *in, struct hfd_plan *out
     struct hfd_guesses m;
     struct grid g;
     /* A first operation is expected when the settings say, as long as that lies ahead. */
-    double done_s = in->past_count == 0 ? (double)(in->prior_us / HFD_US_PER_S) : 0;
+    double done_s = in->past_count == 0 ? floor((double)in->prior_us / (double)HFD_US_PER_S) : 0;
 
     out->count = 0;
     if (now_s >= deadline_s)

@@ -2,8 +2,8 @@
  * What it costs to wait for operations: polls, and the time for which their end goes unnoticed. Time is simulated, so nothing here depends
  * on the machine; the same seed gives the same table.
  *
- * Operations are drawn from distributions and learned from by the real estimator. A client that follows the hint asks next at current_time +
- * Retry-After. An operation costs 1 for each poll, and 1 for each per cent of its duration by which its end is noticed late. Beside that:
+ * Operations are drawn from distributions and learned from by the real estimator. A client that follows the hint asks next at
+ * current_time + Retry-After. An operation costs 1 for each poll, and 1 for each per cent of its duration by which its end is noticed late. Beside that:
  * clients that poll at fixed intervals, one that doubles its interval, and the oracle, which knows the distribution but not the draw
  * (dynamic programming on a grid of times; of milestones it hears at polls, as any client would).
  *
@@ -413,7 +413,7 @@ static void run_first(const struct distribution *d, int trials, struct test_rng 
             fixed[i] += cost_fixed(&o, intervals_s[i]) / trials;
     }
     for (size_t i = 0; i + 1 < PRIORS; i++)
-        out->first_mean += (out->first[i] + out->first[i + 1]) / 2 / (PRIORS - 1);
+        out->first_mean += (out->first[i] + out->first[i + 1]) / 2 / (double)(PRIORS - 1);
     out->first_fixed = least(fixed, INTERVALS);
     out->first_oracle = cost_oracle(d, false, DOUBT_EVEN, r);
     out->ends_oracle = cost_oracle(d, false, DOUBT_ENDS, r);
@@ -464,8 +464,9 @@ static bool met(const struct row *r)
 static void write_row(FILE *f, const struct row *r, bool first)
 {
     fprintf(f,
-            "%s{\"name\":\"%s\",\"value\":%.4f,\"yardstick\":%.4f,\"ratio\":%.4f,\"budget\":%.2f,\"ok\":%s,\"command\":\"./dev bench polls\","
-            "\"unit\":\"polls + %%\",\"what\":\"%s\",\"yardstick_what\":\"%s\",\"bound\":\"%s\",\"of\":\"ratio\",\"noise\":null,\"note\":null}",
+            "%s{\"name\":\"%s\",\"value\":%.4f,\"yardstick\":%.4f,\"ratio\":%.4f,\"budget\":%.2f,\"ok\":%s,"
+            "\"command\":\"./dev bench polls\",\"unit\":\"polls + %%\",\"what\":\"%s\",\"yardstick_what\":\"%s\",\"bound\":\"%s\","
+            "\"of\":\"ratio\",\"noise\":null,\"note\":null}",
             first ? "[" : ",\n", r->name, r->value, r->yardstick, r->value / r->yardstick, r->budget, met(r) ? "true" : "false", r->what,
             r->yardstick_what, r->below ? "<" : "<=");
 }
@@ -485,7 +486,12 @@ static size_t make_first_rows(const struct result *v, struct row *rows)
     };
     size_t n = 0;
 
-    rows[n] = (struct row){{0}, "cost of the first operation, mean over the guesses", "best fixed interval", v->first_mean, v->first_fixed, 1, true, false};
+    rows[n] = (struct row){.what = "cost of the first operation, mean over the guesses",
+                           .yardstick_what = "best fixed interval",
+                           .value = v->first_mean,
+                           .yardstick = v->first_fixed,
+                           .budget = 1,
+                           .below = true};
     (void)snprintf(rows[n].name, sizeof(rows[n].name), "polls/%s/first", v->name);
     n++;
     for (size_t i = 0; i < sizeof(single) / sizeof(single[0]); i++, n++) {

@@ -182,8 +182,8 @@ static void absurd_times(void **state)
 
     (void)state;
     for (size_t i = 0; i < (size_t)N * N * N * N; i++) {
-        const struct hfd_hint h = hfd_hint_make(
-            &(struct hfd_hint_input){"creating", absurd[i % N], absurd[i / N % N], absurd[i / N / N % N], absurd[i / N / N / N], HFD_SLICE(PLAN)});
+        const struct hfd_hint h = hfd_hint_make(&(struct hfd_hint_input){
+            "creating", absurd[i % N], absurd[i / N % N], absurd[i / N / N % N], absurd[i / N / N / N], HFD_SLICE(PLAN)});
         struct hfd_buf b;
 
         assert_in_range(h.estimated_us, 0, INT64_C(253402300799) * S);

@@ -10,8 +10,9 @@
 
 #define S HFD_US_PER_S
 #define POOL(name) "{\"name\":\"" name "\",\"spec\":{\"n\":1}}"
-#define BODY(name, spec, pools) \
-    "{\"type\":\"hyperfleet-cluster\",\"driver\":{\"values\":{\"cluster\":{\"name\":\"" name "\",\"spec\":" spec "},\"nodepools\":[" pools "]}}}"
+#define BODY(name, spec, pools)                                 \
+    "{\"type\":\"hyperfleet-cluster\",\"driver\":{\"values\":{" \
+    "\"cluster\":{\"name\":\"" name "\",\"spec\":" spec "},\"nodepools\":[" pools "]}}}"
 
 static int setup(void **state)
 {

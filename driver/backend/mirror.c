@@ -59,7 +59,7 @@ static hfd_rc mirror_patch(struct hfd_txn *tx, const struct hfd_fleet_call *call
     bool differs;
     hfd_rc rc;
 
-    rc = hfd_fleet_get(tx, in->kind, in->owner_id, in->id, call->mem, out, err);
+    rc = hfd_fleet_get(tx, in->kind, HFD_SLICE_NONE, in->id, call->mem, out, err);
     if (rc == HFD_OK)
         rc = hfd_part_row_by_fleet(tx, in->id, call->mem, &part, err);
     if (rc != HFD_OK)
@@ -81,8 +81,9 @@ static hfd_rc mirror_patch(struct hfd_txn *tx, const struct hfd_fleet_call *call
 static hfd_rc mirror_remove(struct hfd_txn *tx, const struct hfd_fleet_call *call, enum hfd_kind kind, hfd_slice owner_id, hfd_slice id,
                             struct hfd_fleet_row *out, bool *gone, struct hfd_err *err)
 {
-    hfd_rc rc = hfd_fleet_get(tx, kind, owner_id, id, call->mem, out, err);
+    hfd_rc rc = hfd_fleet_get(tx, kind, HFD_SLICE_NONE, id, call->mem, out, err);
 
+    (void)owner_id; /* of a remote that may not have it, and then there is no row of it */
     *gone = false;
     if (rc != HFD_OK || out->deleted_us != 0)
         return rc;

@@ -403,6 +403,7 @@ static hfd_rc apply_cluster(struct apply *a, struct hfd_err *err)
 {
     static const char field[] = "driver.values.cluster.name";
     const struct hfd_input_part *want = &a->call->input->cluster;
+    hfd_slice unmade = HFD_SLICE_NONE;
     struct hfd_fleet_row f;
     hfd_rc rc;
 
@@ -412,6 +413,7 @@ static hfd_rc apply_cluster(struct apply *a, struct hfd_err *err)
         if (p->row.kind != HFD_KIND_CLUSTER)
             continue;
         if (!is_there(p) || is_unmade(p, want->name, HFD_SLICE_NONE)) { /* removed behind our back, or refused: a new one takes its place */
+            unmade = is_there(p) ? p->row.fleet_id : HFD_SLICE_NONE;
             rc = discard(a, p, err);
             if (rc != HFD_OK)
                 return rc;
@@ -421,9 +423,11 @@ static hfd_rc apply_cluster(struct apply *a, struct hfd_err *err)
         return rc == HFD_OK ? patch(a, &p->fleet, want, err) : rc;
     }
     rc = adopt_or_create(a, HFD_KIND_CLUSTER, HFD_SLICE(""), field, want, &f, err);
-    if (rc == HFD_OK)
-        a->row->cluster_id = f.id;
-    return rc;
+    if (rc != HFD_OK)
+        return rc;
+    a->row->cluster_id = f.id;
+    /* Nodepools that wait for the one wait for the other now. */
+    return unmade.len > 0 ? hfd_fleet_row_refer(a->tx, unmade, f.id, a->call->mem, err) : HFD_OK;
 }
 
 /* A nodepool that the input no longer has (or whose place a new one takes) stays a part until HyperFleet has removed it. */

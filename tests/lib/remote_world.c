@@ -616,6 +616,8 @@ static bool run_pass(struct remote_world *rw, const struct hfd_upstream_work *wo
             break;
         assert_true(i + 1 < ROUNDS_MAX);
         remote_world_answer(rw, &s.request, &s.answer);
+        if (rw->between != NULL)
+            rw->between(rw, &s.request);
         died = fault == REMOTE_FAULT_CRASH || fault == REMOTE_FAULT_CRASH_LATE;
         if (!died)
             assert_int_equal(hfd_store_update_wait(rw->w.store, txn_take_in_vain, &s, &rw->w.err), HFD_LIMIT);

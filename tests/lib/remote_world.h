@@ -48,6 +48,9 @@ struct remote_world {
     bool fired;
     int refuse_status; /* every request is answered so, when it is not 0 */
     const char *refuse_body;
+    /* Called when a request is carried out and its answer not taken yet; may be NULL. */
+    void (*between)(struct remote_world *rw, const struct hfd_upstream_request *request);
+    void *between_ctx;
     bool loud; /* prints requests */
 };
 

@@ -93,6 +93,13 @@ int64_t world_now(const struct world *w)
     return hfd_clock_wall_us(w->now != NULL ? w->now : &w->clock.clock);
 }
 
+void world_lose(struct world *w)
+{
+    world_stop(w);
+    tmpdir_remove(w->dir);
+    open_store(w);
+}
+
 /* ---- the driver contract ---------------------------------------------------------------------------------------------------- */
 
 typedef hfd_rc resource_fn(struct hfd_txn *tx, const struct hfd_call *call, struct hfd_answer_doc *out, struct hfd_err *err);

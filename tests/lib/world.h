@@ -37,6 +37,8 @@ hfd_rc world_start(struct world *w);
 void world_stop(struct world *w);
 /** As a kill and a start: the store is closed and opened again. */
 void world_restart(struct world *w);
+/** As a start on an empty disk: all that was stored is lost. */
+void world_lose(struct world *w);
 
 /** What the time is for the next call. */
 int64_t world_now(const struct world *w);

@@ -9,7 +9,8 @@
  *                 one commit or several; answers lost, calls repeated; cookies new, old, of another resource, forged, none
  *   adapters      reports delivered late, twice, out of order or never; for wrong generations, of unknown adapters, incomplete, Unknown,
  *                 not available, terminal; adapters that are silent for good
- *   strangers     clusters with our label or our name, pools in our cluster, patches, deletes and force-deletes behind our back
+ *   strangers     clusters with our label or our name, pools in our cluster, patches, deletes and force-deletes behind our back; a
+ *                 driver resource that is forgotten, while HyperFleet still has all of it
  *   machine       power cut at any disk call, I/O errors once and for ever, full disk, restart, clock jumps of up to an hour both ways
  *
  * Rules of safety. Those marked T are checked inside the transaction that makes the change, the others on what is committed.
@@ -31,12 +32,16 @@
  *   S3  generations never fall, deletions are never taken back, an id that went never returns
  *   S4  Ready is what the stored reports say, by a count of its own
  *   S5  no resource waits whose parts are all ready, and none is deleting whose parts are all gone
- *   S6  HyperFleet holds the spec of the last PUT that was taken, unless a stranger changed it since
+ *   S6  HyperFleet holds the spec of the last PUT that was taken, unless a stranger changed it since, or the resource was lost and
+ *       brought back by its cookie since
+ *   S9  an output says Healthy as long as all parts are Ready and no longer, and names each with its generation
  *   S7  no row is without its owner; the kept totals are what counting gives
  *   S8  after a crash the database is what was committed, or that with the whole batch whose fate was unknown; it passes integrity_check
- * Liveness, faults off, adapters well, the strangers' things removed:
- *   L1  every wanted resource answers 200, every unwanted one 204, within 4 hours of the latest time that any clock has shown
+ * Liveness, faults off, the strangers' things removed:
+ *   L1  with adapters that are well, every wanted resource answers 200, and every unwanted one 204, within 4 hours of the latest time
+ *       that any clock has shown
  *   L2  once all is deleted, no row is left but what hints are learned from
+ *   L3  with adapters that are silent, an hour behind that time nothing is said to be under way any more
  *
  * Breakages that were tried one at a time in the program, all of them seen within 100 seeds, and the rule that objected:
  *   A1 a new attempt failed by reports of an earlier one; A2 a row cache that outlives a commit; reads that forget the deadline;
@@ -66,8 +71,9 @@
 
 /** A driver resource as one transaction sees it. Equal bytes, equal resource. */
 struct sim_res {
-    int state; /* HFD_STATE_ABSENT: there is none */
-    int body;  /* whose digest it has; -1 = none that we know */
+    int state;     /* HFD_STATE_ABSENT: there is none */
+    int body;      /* whose digest it has; -1 = none that we know */
+    bool restored; /* from a cookie, and no PUT was taken since */
     int64_t started_us, deadline_us;
     uint64_t incarnation, cookie, fail; /* hashes */
     char code[8];
@@ -94,7 +100,9 @@ enum sim_act { /* of strangers */
     SIM_MAKE_POOL,
     SIM_PATCH,
     SIM_REMOVE,
-    SIM_FORCE
+    SIM_FORCE,
+    SIM_FORGET,
+    SIM_ACTS
 };
 
 /** A report on its way. */
@@ -181,6 +189,7 @@ struct sim {
     size_t message_count;
     struct sim_seen seen[SIM_IDS];
     size_t seen_count;
+    enum hfd_answer answered;             /* by the last read */
     bool strangers_were;                  /* names may be taken */
     char cookies[SIM_WHO][2][SIM_COOKIE]; /* the last one and one before */
     hfd_slice digests[SIM_WHO][SIM_BODIES];
@@ -235,6 +244,8 @@ void sim_rules_read(struct sim *s, enum sim_what what, int who, int body, const 
 void sim_rules_job(struct sim *s, struct sim_job *j);
 /** Notes what a stranger made, if that is what the call did. */
 void sim_rules_strange(struct sim *s, const struct sim_job *j);
+/** Nobody answers for this HyperFleet resource. */
+void sim_rules_orphan(struct sim *s, hfd_slice id);
 void sim_rules_committed(struct sim *s);
 void sim_rules_empty(struct sim *s);
 void sim_expect_verdict(struct hfd_txn *tx, struct sim_job *j);

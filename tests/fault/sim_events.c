@@ -131,6 +131,7 @@ static bool read_first(struct sim *s, enum sim_what what, int who, int body, boo
         return true;
     if (p->doc.decided) {
         sim_trace(s, "read %d %s: %d", what, sim_names[who], p->doc.answer);
+        s->answered = p->doc.answer;
         sim_rules_read(s, what, who, body, &p->doc);
     }
     return p->doc.decided;
@@ -301,7 +302,7 @@ static void stranger(struct sim *s)
     if (s->seen_count + 16 > SIM_IDS || !sim_chance(s, s->mix.stranger))
         return;
     j = sim_job_new(s, SIM_STRANGER);
-    j->act = (enum sim_act)sim_below(s, 5);
+    j->act = (enum sim_act)sim_below(s, SIM_ACTS);
     j->label = (int)sim_below(s, SIM_WHO);
     if (j->act == SIM_MAKE_CLUSTER && !pick(s, 0, true, &at))
         at.id[0] = '\0';
@@ -348,7 +349,7 @@ void sim_event(struct sim *s)
 
 /* ---- the second phase ---- */
 
-/* Strangers take away what they made and nobody adopted. @return whether they had to */
+/* Strangers take away what they made. @return whether they had to */
 static bool strangers_leave(struct sim *s)
 {
     bool any = false;
@@ -424,6 +425,19 @@ static void converge(struct sim *s, const bool wanted[SIM_WHO], const int body[S
     }
 }
 
+/* L3: nobody reports, so what was begun is late in the end, and says so. */
+static void wait_in_vain(struct sim *s, const bool wanted[SIM_WHO], const int body[SIM_WHO])
+{
+    for (int i = 0; i < SIM_WHO; i++)
+        (void)settle(s, i, wanted[i], body[i]);
+    pass(s, s->latest_us - s->clock.wall_us + 3600 * HFD_US_PER_S);
+    for (int i = 0; i < SIM_WHO; i++) {
+        (void)call(s, SIM_GET, i, -1);
+        if (s->answered == HFD_ANSWER_HINT)
+            sim_fail(s, "L3", "%s is under way for ever", sim_names[i]);
+    }
+}
+
 void sim_calm(struct sim *s)
 {
     static const bool none[SIM_WHO] = {false};
@@ -442,6 +456,8 @@ void sim_calm(struct sim *s)
         wanted[i] = i == SIM_POOL ? wanted[0] && sim_chance(s, 128) : sim_chance(s, 192);
         body[i] = (int)sim_below(s, SIM_BODIES);
     }
+    if (sim_chance(s, 32))
+        wait_in_vain(s, wanted, body);
     converge(s, wanted, body, "L1");
     converge(s, none, body, "L1");
     for (int64_t end_us = s->latest_us + CALM_US; s->clock.wall_us < end_us && s->seen_count > 0;) {

@@ -57,7 +57,7 @@ static int body_of(const struct sim *s, int who, hfd_slice digest)
 static hfd_rc look_rows(struct hfd_txn *tx, struct sim *s, struct hfd_arena *mem, struct sim_view *out, struct hfd_err *err)
 {
     static const char sql[] = "SELECT guresid, state, digest, op_started_us, op_deadline_us, incarnation, cookie, fail_code, fail_message,"
-                              " cluster_id FROM resource ORDER BY guresid";
+                              " cluster_id, raw_digest = digest FROM resource ORDER BY guresid";
     struct hfd_stmt *st;
     hfd_rc rc = hfd_db_prepare(tx->db, sql, &st, err);
 
@@ -76,6 +76,7 @@ static hfd_rc look_rows(struct hfd_txn *tx, struct sim *s, struct hfd_arena *mem
         copy_text(r->code, sizeof(r->code), hfd_stmt_col_text(st, 7, mem));
         r->fail = hash_slice(3, hfd_stmt_col_text(st, 8, mem));
         copy_text(r->cluster_id, sizeof(r->cluster_id), hfd_stmt_col_text(st, 9, mem));
+        r->restored = hfd_stmt_col_i64(st, 10) != 0;
     }
     hfd_stmt_done(st);
     return rc;
@@ -207,12 +208,22 @@ static const unsigned by_news[HFD_STATE_COUNT] = {
     [HFD_STATE_DELETING] = TO(ABSENT),
 };
 
+/* A call with a cookie, and no row: it may bring a lost resource back, as it stands in HyperFleet. */
+static bool restores(const struct sim_job *j)
+{
+    return j->who >= 0 && j->before.res[j->who].state == HFD_STATE_ABSENT && j->call.cookie.len > 0;
+}
+
 static bool arrow_exists(const struct sim_job *j, int who)
 {
     const struct sim_res *a = &j->before.res[who], *b = &j->after.res[who];
     const unsigned to = 1u << b->state;
 
     if (a->state == b->state)
+        return true;
+    if (j->what == SIM_STRANGER && j->act == SIM_FORGET && who == j->label)
+        return b->state == HFD_STATE_ABSENT;
+    if (who == j->who && restores(j)) /* any state that its parts are in */
         return true;
     if (who != j->who)
         return (by_news[a->state] & to) != 0;
@@ -244,7 +255,7 @@ static hfd_rc rule_failed(struct hfd_txn *tx, struct sim_job *j, int who, struct
     if (rc == HFD_OK && (strcmp(b->code, "RES-104") != 0 || gone + said == 0))
         sim_fail(j->sim, "A4", "%s failed with %s, and no part is gone and no report is terminal", sim_names[who], b->code);
     /* What ended an attempt is the report that has just come, or what somebody just did. */
-    if (rc == HFD_OK && gone == 0 && (j->what != SIM_REPORT || !j->message.terminal))
+    if (rc == HFD_OK && gone == 0 && !restores(j) && (j->what != SIM_REPORT || !j->message.terminal))
         sim_fail(j->sim, "A4", "%s failed by a report of an earlier attempt", sim_names[who]);
     return rc;
 }
@@ -281,7 +292,7 @@ static bool changed_cookie_rightly(const struct sim_job *j, int who)
 {
     const struct sim_res *a = &j->before.res[who], *b = &j->after.res[who];
 
-    if (b->state == HFD_STATE_ABSENT)
+    if (b->state == HFD_STATE_ABSENT || (j->who == who && restores(j)))
         return true;
     return j->what == SIM_PUT && j->who == who && (a->incarnation != b->incarnation || a->body != b->body || a->parts != b->parts);
 }
@@ -312,11 +323,13 @@ static bool idle(const struct sim_job *j)
     const struct sim_res *a = &j->before.res[j->who];
     const enum hfd_state state = sim_settled(a, j->now_us);
 
+    if (restores(j))
+        return false;
     if (j->what == SIM_DELETE)
-        return state == HFD_STATE_ABSENT ? j->call.cookie.len == 0 : state == HFD_STATE_DELETING && j->now_us < a->deadline_us;
+        return state == HFD_STATE_ABSENT || (state == HFD_STATE_DELETING && j->now_us < a->deadline_us);
     if (state == HFD_STATE_DELETING || state == HFD_STATE_CREATING)
         return true;
-    return a->body == j->body && (state == HFD_STATE_READY || state == HFD_STATE_UPDATING);
+    return a->body == j->body && !a->restored && (state == HFD_STATE_READY || state == HFD_STATE_UPDATING);
 }
 
 hfd_rc sim_rules_inside(struct hfd_txn *tx, struct sim_job *j, struct hfd_err *err)
@@ -383,6 +396,8 @@ static unsigned allowed(const struct sim_res *found, enum sim_what what, int bod
     const enum hfd_state state = sim_settled(found, now_us);
     const bool overdue = state == HFD_STATE_DELETING && now_us >= found->deadline_us;
 
+    if (what == SIM_PUT && found->restored) /* the same or not: what is known of it may be old */
+        return allowed_put(state, true) | allowed_put(state, false);
     if (what == SIM_PUT)
         return allowed_put(state, body == found->body);
     if (what == SIM_DELETE) /* 204 where nothing is left, at once too; 202 without a row where a cookie knows of more */
@@ -484,6 +499,13 @@ static const struct {
      " (SELECT 1 FROM fleet f WHERE f.id = p.fleet_id)"},
     {"S7", "a ready resource without output, or of another cluster",
      "SELECT guresid FROM resource WHERE state = 3 AND instr(output, cluster_id) = 0"},
+    {"S9", "an output whose health is not that of the parts",
+     "SELECT r.guresid FROM resource r WHERE r.state = 3 AND (instr(r.output, '\"health\":\"Healthy\"') > 0) <> (NOT EXISTS"
+     " (SELECT 1 FROM part p JOIN fleet f ON f.id = p.fleet_id WHERE p.guresid = r.guresid AND p.leaving = 0 AND f.ready = 0))"},
+    {"S9", "an output that does not name a part with its generation",
+     "SELECT r.guresid || ' ' || f.id FROM resource r JOIN part p ON p.guresid = r.guresid JOIN fleet f ON f.id = p.fleet_id"
+     " WHERE r.state = 3 AND p.leaving = 0 AND instr(r.output, f.id || '\",\"generation\":' || f.generation || ',')"
+     " + instr(r.output, f.id || '\",\"generation\":' || f.generation || '}') = 0"},
     {"S7", "a part without its resource", "SELECT fleet_id FROM part WHERE guresid NOT IN (SELECT guresid FROM resource)"},
     {"S7", "a nodepool without its cluster",
      "SELECT id FROM fleet WHERE kind = 2 AND owner_id NOT IN (SELECT id FROM fleet WHERE kind = 1)"},
@@ -527,7 +549,7 @@ static void rule_spec(struct sim *s, int who, const char *id, hfd_slice spec, bo
     const struct sim_res *r = &s->now.res[who];
     const char *want;
 
-    if (r->body < 0 || r->state == HFD_STATE_DELETING || (!cluster && who != SIM_POOL))
+    if (r->body < 0 || r->restored || r->state == HFD_STATE_DELETING || (!cluster && who != SIM_POOL))
         return;
     want = cluster ? clusters[r->body] : pools[r->body];
     if (!hfd_slice_is(spec, want))
@@ -644,14 +666,42 @@ static void keep_cookie(struct sim *s, int who, hfd_slice cookie)
     copy_text(s->cookies[who][0], SIM_COOKIE, cookie);
 }
 
+/* A6: the answer is that of the state which the call leaves behind. */
+static void rule_answer_fits(struct sim *s, const struct sim_job *j)
+{
+    static const unsigned states[] = {
+        [HFD_ANSWER_OUTPUT] = TO(READY),
+        [HFD_ANSWER_HINT] = TO(CREATING) | TO(UPDATING) | TO(DELETING),
+        [HFD_ANSWER_BUSY] = TO(CREATING) | TO(DELETING),
+        [HFD_ANSWER_FAILED] = TO(FAILED) | TO(DELETING),
+        [HFD_ANSWER_ABSENT] = TO(ABSENT),
+    };
+
+    if (j->job.rc == HFD_OK && (states[j->doc.answer] & 1u << j->after.res[j->who].state) == 0)
+        sim_fail(s, "A6", "%s answered %d and is %s", sim_names[j->who], j->doc.answer,
+                 hfd_state_name((enum hfd_state)j->after.res[j->who].state));
+    if (j->job.rc == HFD_OK && j->what == SIM_PUT && (j->doc.answer == HFD_ANSWER_OUTPUT || j->doc.answer == HFD_ANSWER_HINT) &&
+        j->after.res[j->who].state != HFD_STATE_CREATING && j->after.res[j->who].restored)
+        sim_fail(s, "S6", "a PUT of %s was taken without a look at what HyperFleet has", sim_names[j->who]);
+}
+
 void sim_rules_strange(struct sim *s, const struct sim_job *j)
 {
     if (j->what == SIM_STRANGER && j->inner == HFD_OK && (j->act == SIM_MAKE_CLUSTER || j->act == SIM_MAKE_POOL))
         seen(s, j->id)->strange = true;
 }
 
+void sim_rules_orphan(struct sim *s, hfd_slice id)
+{
+    char text[32];
+
+    copy_text(text, sizeof(text), id);
+    seen(s, text)->strange = true;
+}
+
 void sim_rules_job(struct sim *s, struct sim_job *j)
 {
+    static const char *const words[] = {[SIM_GET] = "GET", [SIM_PUT] = "PUT", [SIM_DELETE] = "DELETE"};
     const struct hfd_answer_doc *doc = &j->doc;
 
     if (j->what == SIM_REPORT) {
@@ -667,14 +717,15 @@ void sim_rules_job(struct sim *s, struct sim_job *j)
         sim_trace(s, "stranger %d %s %s: %s", j->act, j->id, j->name, hfd_rc_name(j->job.rc));
         return;
     }
-    sim_trace(s, "%s %s body %d: %s answer %d, %s -> %s", j->what == SIM_PUT ? "PUT" : "DELETE", sim_names[j->who], j->body,
+    rule_answer_fits(s, j);
+    sim_trace(s, "%s %s body %d: %s answer %d, %s -> %s", words[j->what], sim_names[j->who], j->body,
               hfd_rc_name(j->job.rc), doc->answer, hfd_state_name((enum hfd_state)j->before.res[j->who].state),
               hfd_state_name((enum hfd_state)j->after.res[j->who].state));
     if (j->job.rc != HFD_OK) {
         rule_refusal(s, j);
         return;
     }
-    if ((allowed(&j->before.res[j->who], j->what, j->body, j->now_us) & 1u << doc->answer) == 0)
+    if (!restores(j) && (allowed(&j->before.res[j->who], j->what, j->body, j->now_us) & 1u << doc->answer) == 0)
         sim_fail(s, "A1", "%s in %s answered %d", sim_names[j->who], hfd_state_name((enum hfd_state)j->before.res[j->who].state),
                  doc->answer);
     if (doc->answer == HFD_ANSWER_ABSENT && j->after.res[j->who].state != HFD_STATE_ABSENT)

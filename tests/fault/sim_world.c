@@ -298,6 +298,18 @@ static hfd_rc do_report(struct hfd_txn *tx, struct sim_job *j, struct hfd_err *e
     return hfd_fleet_report(tx, &call, &in, &j->verdict, &stored, err);
 }
 
+/* The driver resource is gone, as from a store that was lost; HyperFleet knows nothing of that. */
+static hfd_rc forget(struct hfd_txn *tx, struct sim_job *j, struct hfd_err *err)
+{
+    const hfd_slice guresid = hfd_slice_of(sim_names[j->label]);
+    struct hfd_part_list parts;
+    hfd_rc rc = hfd_part_row_list(tx, guresid, &j->mem, &parts, err);
+
+    for (size_t i = 0; rc == HFD_OK && i < parts.count; i++)
+        sim_rules_orphan(j->sim, parts.rows[i].fleet_id);
+    return rc == HFD_OK ? hfd_resource_row_delete(tx, guresid, err) : rc;
+}
+
 static hfd_rc do_stranger(struct hfd_txn *tx, struct sim_job *j, struct hfd_err *err)
 {
     const struct hfd_fleet_call call = {
@@ -333,6 +345,10 @@ static hfd_rc do_stranger(struct hfd_txn *tx, struct sim_job *j, struct hfd_err 
         return hfd_fleet_delete(tx, &call, kind, HFD_SLICE_NONE, hfd_slice_of(j->id), &row, &gone, err);
     case SIM_FORCE:
         return hfd_fleet_force_delete(tx, &call, kind, HFD_SLICE_NONE, hfd_slice_of(j->id), err);
+    case SIM_FORGET:
+        return forget(tx, j, err);
+    case SIM_ACTS:
+        break;
     }
     return HFD_OK;
 }
@@ -350,6 +366,7 @@ static hfd_rc do_call(struct hfd_txn *tx, struct sim_job *j, struct hfd_err *err
     case SIM_STRANGER:
         return do_stranger(tx, j, err);
     case SIM_GET:
+        return hfd_resource_get_restored(tx, &j->call, &j->doc, err);
     case SIM_WHATS:
         break;
     }

@@ -751,6 +751,18 @@ hfd_rc hfd_resource_get_restored(struct hfd_txn *tx, const struct hfd_call *call
     return answer(tx, call, &f.row, out, err);
 }
 
+/*
+ * What a cookie says of the input may be older than what HyperFleet has: the first PUT behind a restoration makes sure, even if it is the
+ * same. A creation has seen no other input.
+ */
+static enum hfd_put_action action_of(const struct hfd_resource_row *row, bool same)
+{
+    const enum hfd_put_action action = hfd_life_put((enum hfd_state)row->state, same);
+    const bool restored = hfd_slice_eq(row->raw_digest, row->digest);
+
+    return action == HFD_PUT_ANSWER && restored && row->state != HFD_STATE_CREATING ? HFD_PUT_UPDATE : action;
+}
+
 static hfd_rc put(struct hfd_txn *tx, const struct hfd_call *call, struct hfd_answer_doc *out, struct hfd_err *err)
 {
     struct found f;
@@ -769,7 +781,7 @@ static hfd_rc put(struct hfd_txn *tx, const struct hfd_call *call, struct hfd_an
         return rc;
     out->from = out->to = (enum hfd_state)f.row.state;
     same = hfd_keyring_digest_is(call->driver->ring, f.row.digest, call->input->canonical) && !is_sought(call, &f.row);
-    switch (hfd_life_put((enum hfd_state)f.row.state, same)) {
+    switch (action_of(&f.row, same)) {
     case HFD_PUT_ANSWER:
         return answer_put(tx, call, &f.row, false, out, err);
     case HFD_PUT_CONFLICT:

@@ -441,6 +441,34 @@ static void removed_behind_our_back(void **state)
     assert_int_equal(world_row(w, ID).state, HFD_STATE_ABSENT);
 }
 
+static hfd_rc txn_lose(struct hfd_txn *tx, void *arg, struct hfd_err *err)
+{
+    (void)arg;
+    return hfd_resource_row_delete(tx, HFD_SLICE(ID), err);
+}
+
+/* A lost resource that comes back by a cookie of an earlier input is made what the PUT asks for, though the cookie knows the PUT's input. */
+static void restored_by_an_older_cookie(void **state)
+{
+    struct world *w = *state;
+    char older[HFD_COOKIE_MAX + 1];
+    struct hfd_answer_doc doc = put(w, body_a);
+
+    (void)snprintf(older, sizeof(older), "%.*s", HFD_SLICE_FMT(doc.cookie));
+    world_succeed_all(w, ID);
+    (void)put(w, body_b);
+    world_succeed_all(w, ID);
+    assert_int_equal(hfd_store_update_wait(w->store, txn_lose, NULL, &w->err), HFD_OK);
+    assert_int_equal(world_get(w, ID, older, &doc), HFD_OK);
+    assert_int_equal(doc.answer, HFD_ANSWER_OUTPUT);
+    assert_int_equal(world_put(w, ID, body_a, older, &doc), HFD_OK);
+    assert_int_equal(doc.answer, HFD_ANSWER_HINT);
+    assert_true(hfd_slice_is(world_find(w, HFD_KIND_CLUSTER, "c-one")->spec, "{\"region\":\"a\"}"));
+    world_succeed_all(w, ID);
+    assert_int_equal(put(w, body_a).answer, HFD_ANSWER_OUTPUT);
+    assert_true(hfd_slice_is(put(w, body_a).cookie, older));
+}
+
 /* A nodepool resource lives in the cluster of another resource, and goes before it or with it. */
 static void nodepool_resource(void **state)
 {
@@ -549,6 +577,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(next_life_has_a_new_cookie, setup, teardown),
         cmocka_unit_test_setup_teardown(forged_cookie_is_refused, setup, teardown),
         cmocka_unit_test_setup_teardown(removed_behind_our_back, setup, teardown),
+        cmocka_unit_test_setup_teardown(restored_by_an_older_cookie, setup, teardown),
         cmocka_unit_test_setup_teardown(nodepool_resource, setup, teardown),
         cmocka_unit_test_setup_teardown(mapped_outputs, setup, teardown),
         cmocka_unit_test_setup_teardown(empty_update_is_ready_at_once, setup, teardown),

@@ -23,6 +23,8 @@ const struct hfd_route hfd_routes[] = {
     {OPS, "/health",                   "readyz",  HFD_DIALECT_OPS, hfd_ops_ready},
     {OPS, "/metrics",                  "metrics", HFD_DIALECT_OPS, hfd_ops_metrics},
     {OPS, "/docs/spec.json",           "openapi", HFD_DIALECT_OPS, hfd_openapi_api_json},
+    {OPS, "/admin/orphans",            "orphans", HFD_DIALECT_OPS, hfd_admin_list_orphans},
+    {HFD_LISTENER_OPS, HFD_METHOD_DELETE, "/admin/orphans/{id}", "orphan", HFD_DIALECT_OPS, hfd_admin_delete_orphan},
 
     DRIVER(GET,    "/{guresid}",          "resource",       get),
     DRIVER(PUT,    "/{guresid}",          "resource",       put),

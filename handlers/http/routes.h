@@ -9,6 +9,10 @@ void hfd_ops_live(struct hfd_exchange *x);
 void hfd_ops_ready(struct hfd_exchange *x);
 void hfd_ops_metrics(struct hfd_exchange *x);
 
+/* admin.c */
+void hfd_admin_list_orphans(struct hfd_exchange *x);
+void hfd_admin_delete_orphan(struct hfd_exchange *x);
+
 /* openapi_api.c */
 void hfd_openapi_api_json(struct hfd_exchange *x);
 void hfd_openapi_api_html(struct hfd_exchange *x);

@@ -421,6 +421,15 @@ class OpenApi(Case):
         for oid in "getMetadata getOpenapi getOpenapiPage getLivez getAlive getHealthz getReadyz getHealth getMetrics getSpec".split():
             self.call(oid, 200)
 
+    def walk_orphans(self):
+        made = self.client.post(BASE + "/clusters", {"kind": "Cluster", "name": "nobodys", "spec": {}, "labels": {"humanitec_guresid": "x9y"}})
+        plain = self.client.post(BASE + "/clusters", {"kind": "Cluster", "name": "plain", "spec": {}})
+        self.assertEqual([i["id"] for i in self.call("listOrphans", 200).json["items"]], [made.json["id"]])
+        self.call("deleteOrphan", 202, id=made.json["id"])
+        self.assertIn("deleted_time", self.call("listOrphans", 200).json["items"][0])
+        self.call("deleteOrphan", 404, id="2none")
+        self.call("deleteOrphan", 409, id=plain.json["id"])
+
     def members_of_answers(self):
         """(schema, member) of every closed schema that an answer can contain."""
         todo = [r["$ref"] for name, resp in self.doc["components"]["responses"].items() for c in resp.get("content", {}).values()
@@ -441,6 +450,7 @@ class OpenApi(Case):
         self.walk_driver()
         self.walk_fleet()
         self.walk_rest()
+        self.walk_orphans()
         for oid, (_, _, op, _) in self.operations.items():
             for status in op["responses"]:
                 if status == "default" or status in UNSEEN:

@@ -1,0 +1,144 @@
+/*
+ * The admin API on the ops listener: what a platform engineer looks at and mends by hand. Turns requests into calls of driver/core and rows
+ * into documents; decides nothing. Source: DESIGN 4, 8. Thread: loop.
+ */
+#include "handlers/http/api.h"
+#include "handlers/http/routes.h"
+
+#include "driver/base/log.h"
+#include "driver/core/orphans.h"
+#include "driver/fleet/names.h"
+
+#define LIST_MAX_BYTES ((size_t)4 * 1024 * 1024)
+
+/* A command: what came in, and what comes out. Lives in the exchange's memory. */
+struct command {
+    const struct hfd_driver *driver;
+    struct hfd_fleet_call call;
+    hfd_slice id;
+    struct hfd_orphan_list list;
+    bool more;
+    struct hfd_fleet_row row;
+    bool gone;
+};
+
+/* The command of a request, owning its copies; NULL when it was answered with an error. */
+static struct command *start(struct hfd_exchange *x)
+{
+    const struct hfd_app *app = hfd_exchange_app(x);
+    struct hfd_arena *mem = hfd_exchange_mem(x);
+    struct command *cmd = hfd_arena_alloc(mem, sizeof(*cmd));
+    const hfd_slice id = hfd_exchange_param(x, "id");
+    struct hfd_err err;
+    hfd_slice caller;
+
+    if (cmd != NULL && hfd_api_caller(x, &caller, &err) == HFD_OK) {
+        *cmd = (struct command){
+            .driver = app->driver,
+            .call = {.fleet = &app->driver->fleet, .now_us = hfd_clock_wall_us(app->clock), .caller = caller, .mem = mem},
+            .id = id.p != NULL ? hfd_arena_dup(mem, id) : HFD_SLICE(""),
+        };
+        if (cmd->id.p != NULL)
+            return cmd;
+    }
+    hfd_exchange_fail(x, hfd_fail(&err, HFD_NOMEM, "out of memory"), &err);
+    return NULL;
+}
+
+static void time_member(struct hfd_buf *b, const char *lead, int64_t at_us)
+{
+    hfd_buf_add(b, hfd_slice_of(lead));
+    hfd_buf_json_time(b, at_us);
+}
+
+static void text_member(struct hfd_buf *b, const char *lead, hfd_slice value)
+{
+    hfd_buf_add(b, hfd_slice_of(lead));
+    hfd_buf_json_str(b, value);
+}
+
+static void orphan_json(struct hfd_buf *b, const struct hfd_orphan_row *o)
+{
+    const struct hfd_fleet_row row = {.kind = o->kind, .id = o->id, .owner_id = o->owner_id};
+
+    text_member(b, "{\"id\":", o->id);
+    hfd_buf_addf(b, ",\"kind\":\"%s\",\"href\":\"", hfd_kind_name(o->kind));
+    hfd_fleet_href(b, &row);
+    text_member(b, "\",\"name\":", o->name);
+    text_member(b, ",\"guresid\":", o->label);
+    hfd_buf_addf(b, ",\"generation\":%lld,\"ready\":%s", (long long)o->generation, o->ready ? "true" : "false");
+    time_member(b, ",\"created_time\":", o->created_us);
+    text_member(b, ",\"created_by\":", o->created_by);
+    if (o->deleted_us != 0)
+        time_member(b, ",\"deleted_time\":", o->deleted_us);
+    hfd_buf_addc(b, '}');
+}
+
+static hfd_rc txn_list(struct hfd_txn *tx, void *arg, struct hfd_err *err)
+{
+    struct command *cmd = arg;
+
+    return hfd_orphans_list(tx, cmd->call.mem, &cmd->list, &cmd->more, err);
+}
+
+static void on_listed(struct hfd_exchange *x, void *arg, hfd_rc rc, const struct hfd_err *err)
+{
+    const struct command *cmd = arg;
+    struct hfd_reply reply = {.status = 200};
+    struct hfd_buf b;
+
+    if (rc != HFD_OK) {
+        hfd_exchange_fail(x, rc, err);
+        return;
+    }
+    hfd_buf_init(&b, LIST_MAX_BYTES);
+    hfd_buf_lit(&b, "{\"items\":[");
+    for (size_t i = 0; i < cmd->list.count; i++) {
+        if (i > 0)
+            hfd_buf_addc(&b, ',');
+        orphan_json(&b, &cmd->list.rows[i]);
+    }
+    hfd_buf_addf(&b, "],\"more\":%s}", cmd->more ? "true" : "false");
+    hfd_api_send(x, &reply, "application/json", &b);
+}
+
+void hfd_admin_list_orphans(struct hfd_exchange *x)
+{
+    struct command *cmd = start(x);
+
+    if (cmd != NULL)
+        hfd_exchange_view(x, txn_list, cmd, on_listed);
+}
+
+static hfd_rc txn_remove(struct hfd_txn *tx, void *arg, struct hfd_err *err)
+{
+    struct command *cmd = arg;
+
+    return hfd_orphan_remove(tx, cmd->driver, &cmd->call, cmd->id, &cmd->row, &cmd->gone, err);
+}
+
+static void on_removed(struct hfd_exchange *x, void *arg, hfd_rc rc, const struct hfd_err *err)
+{
+    const struct command *cmd = arg;
+    struct hfd_reply reply = {.status = 202};
+    struct hfd_buf b;
+
+    if (rc != HFD_OK) {
+        hfd_exchange_fail(x, rc, err);
+        return;
+    }
+    HFD_LOG(HFD_LOG_WARN, "audit: orphan deleted", HFD_LOG_CSTR("kind", hfd_kind_name(cmd->row.kind)), HFD_LOG_STR("id", cmd->row.id),
+            HFD_LOG_STR("name", cmd->row.name), HFD_LOG_STR("labels", cmd->row.labels), HFD_LOG_STR("by", cmd->call.caller));
+    hfd_buf_init(&b, LIST_MAX_BYTES);
+    text_member(&b, "{\"id\":", cmd->row.id);
+    hfd_buf_addf(&b, ",\"removed\":%s}", cmd->gone ? "true" : "false");
+    hfd_api_send(x, &reply, "application/json", &b);
+}
+
+void hfd_admin_delete_orphan(struct hfd_exchange *x)
+{
+    struct command *cmd = start(x);
+
+    if (cmd != NULL)
+        hfd_exchange_update(x, txn_remove, cmd, on_removed);
+}

@@ -34,7 +34,7 @@ struct hfd_map {
  */
 #define HFD_SETTING_LIST(X) \
  X("listen",                     listen,              STR,      "127.0.0.1:8000", 0, 0, "address and port of the driver contract and /api/hyperfleet/v1; port 0 picks one") \
- X("ops_listen",                 ops_listen,          STR,      "127.0.0.1:8080", 0, 0, "address and port of /livez, /readyz and /metrics") \
+ X("ops_listen",                 ops_listen,          STR,      "127.0.0.1:8080", 0, 0, "address and port of /livez, /readyz, /metrics and /admin") \
  X("data",                       data,                STR,      "data",           0, 0, "folder of the database and the key ring") \
  X("keys",                       keys,                STR,      "",               0, 0, "key ring file; empty: DATA/keys, made at the first start") \
  X("store",                      store,               STR,      "sqlite",         0, 0, "where state is kept: sqlite") \

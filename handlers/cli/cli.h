@@ -13,6 +13,7 @@
     X(OK,         0, "done; serve: stopped by SIGTERM or SIGINT, all work finished")                                  \
     X(CUT_SHORT,  1, "cut short: a second SIGTERM or SIGINT, or nobody reads the output")                             \
     X(USAGE,      2, "unknown command or flag, or a bad setting")                                                     \
+    X(FOUND,      3, "doctor: there is something to look at")                                                         \
     X(ADDRESS,   69, "cannot listen on an address")                                                                   \
     X(INTERNAL,  70, "out of memory, or the store failed; a restart recovers what was acknowledged")                  \
     X(DATA,      73, "the data folder or a file in it cannot be made, locked or used")                                \
@@ -23,6 +24,7 @@
     X(serve,   "[--demo[=SECONDS]] [SETTINGS]",          "run the server")                                            \
     X(keygen,  "[--rotate] [SETTINGS]",                  "make the key ring, or add a new active key to it")          \
     X(config,  "check | show [--origin] | docs [SETTINGS]", "check the settings, show them as YAML, or list all as Markdown") \
+    X(doctor,  "[SETTINGS]",                             "say what is wrong with keys and data, and what is nobody's") \
     X(version, "",                                       "print the version")                                         \
     X(help,    "[COMMAND]",                              "print this text")
 /* clang-format on */

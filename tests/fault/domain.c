@@ -91,6 +91,14 @@ static void restart(struct load *l, struct outcome *o)
         o->wrong = load_works(&l->world);
 }
 
+/* Whether the answer is one that a failure may give; any other, planned or not, would be a statement about what was asked. */
+static bool fits(const struct outcome *o)
+{
+    if (o->rc == HFD_CONFLICT)
+        return !o->started; /* a database that is locked */
+    return o->rc == HFD_OK || o->rc == HFD_IO || o->rc == HFD_NOMEM || o->rc == HFD_BUSY || o->rc == HFD_CORRUPT;
+}
+
 /* @return how many calls failed */
 static unsigned fail_nth(const struct fault *f, const struct fault_options *options, unsigned nth, bool ever)
 {
@@ -107,6 +115,8 @@ static unsigned fail_nth(const struct fault *f, const struct fault_options *opti
     fired = f->disarm();
     if (o.rc != HFD_OK && fired == 0)
         o.wrong = "it fails without a fault";
+    else if (!fits(&o))
+        o.wrong = "it does not say that something failed";
     if (o.wrong == NULL && o.rc != HFD_OK && o.started)
         look_at_survivor(l, &o);
     world_stop(&l->world);

@@ -56,6 +56,7 @@ void load_plan_free(struct load_plan *plan);
 struct load {
     struct world world;
     const struct load_plan *plan;
+    struct batch *batch;
     atomic_size_t answered; /* batches that were answered as planned: nothing of these may be lost */
 };
 

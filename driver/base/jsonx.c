@@ -104,8 +104,11 @@ hfd_rc hfd_json_parse(hfd_slice text, json_t **out, struct hfd_err *err)
         return hfd_fail(err, HFD_MALFORMED, "it is empty");
     memory_failed = false;
     *out = json_loadb(text.p, text.len, JSON_REJECT_DUPLICATES | JSON_DECODE_ANY, &je);
-    if (*out != NULL)
+    if (*out != NULL && !memory_failed)
         return HFD_OK;
+    /* Where its buffer cannot grow, the parser goes on without the byte: what it gives then is another document. */
+    json_decref(*out);
+    *out = NULL;
     if (memory_failed || je.text[0] == '\0' || json_error_code(&je) == json_error_out_of_memory)
         return hfd_fail(err, HFD_NOMEM, "parse a JSON document of %zu bytes", text.len);
     /* In the parser's words a caller of its own would read of flags. */

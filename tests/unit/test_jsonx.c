@@ -168,19 +168,16 @@ static void *failing_malloc(size_t n)
     return malloc(n);
 }
 
-/* Each allocation of the parser fails in turn: HFD_NOMEM, nothing given, nothing lost. */
-static void json_parse_out_of_memory(void **state)
+static void fail_each_allocation(const char *text)
 {
-    static const char text[] = "{\"a\":[1,2.5,\"three\",null,true,{}],\"longer key\":{\"b\":\"\\u00e9\"}}";
     json_t *v;
 
-    (void)state;
     for (int nth = 1;; nth++) {
         hfd_rc rc;
 
         countdown = nth;
         fired = false;
-        rc = hfd_json_parse(S(text), &v, NULL);
+        rc = hfd_json_parse(hfd_slice_of(text), &v, NULL);
         countdown = 0;
         if (!fired) {
             assert_int_equal(rc, HFD_OK);
@@ -191,6 +188,22 @@ static void json_parse_out_of_memory(void **state)
         assert_null(v);
         assert_true(nth < 500);
     }
+}
+
+/* Each allocation of the parser fails in turn: HFD_NOMEM, nothing given, nothing lost. */
+static void json_parse_out_of_memory(void **state)
+{
+    (void)state;
+    fail_each_allocation("{\"a\":[1,2.5,\"three\",null,true,{}],\"longer key\":{\"b\":\"\\u00e9\"}}");
+}
+
+/* Text, key or number that outgrow the parser's buffer while memory is short are not taken with bytes missing: jansson would. */
+static void json_parse_out_of_memory_loses_no_byte(void **state)
+{
+    (void)state;
+    fail_each_allocation("[\"a text of more than sixteen bytes, and of more than thirty-two as well\"]");
+    fail_each_allocation("{\"a key of more than sixteen bytes, and of more than thirty-two as well\":1}");
+    fail_each_allocation("[0.1000000000000000000000000000000000000000000000001, 123456789012345678]");
 }
 
 /* A copy is whole, or there is none. */
@@ -544,6 +557,7 @@ int main(void)
         cmocka_unit_test(json_parse_depth),
         cmocka_unit_test(json_parse_node_count),
         cmocka_unit_test(json_parse_out_of_memory),
+        cmocka_unit_test(json_parse_out_of_memory_loses_no_byte),
         cmocka_unit_test(json_copy_out_of_memory),
         cmocka_unit_test(json_canonical_and_dump),
         cmocka_unit_test(json_reals_round_trip),

@@ -3,6 +3,7 @@
 
 #include <inttypes.h>
 #include <math.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -11,24 +12,55 @@
 /* Documents that we build ourselves may be a little deeper than those that we accept. */
 #define DUMP_DEPTH_MAX (4 * HFD_JSON_DEPTH_MAX)
 
+/*
+ * jansson's parser does not look whether its text buffer could grow, and aborts the process where the missing byte ends a number or a word.
+ * So a parse whose memory runs out is given a little of its own: enough for that buffer, which doubles from 32 bytes on. What is parsed
+ * then is thrown away. Whatever else asks and gets nothing ends the parse in an orderly way.
+ */
+#define RESERVE_BYTES 4096u
+#define RESERVE_SMALLEST 32u
+
 static json_malloc_t inner_malloc;
+static json_free_t inner_free;
 static _Thread_local bool memory_failed;
+static _Thread_local struct {
+    bool open; /* a parse is under way */
+    size_t used;
+    _Alignas(max_align_t) char bytes[RESERVE_BYTES];
+} reserve;
+
+static void *from_reserve(size_t n)
+{
+    void *p = reserve.bytes + reserve.used;
+
+    if (!reserve.open || n < RESERVE_SMALLEST || (n & (n - 1)) != 0 || n > RESERVE_BYTES - reserve.used)
+        return NULL;
+    reserve.used += n;
+    return p;
+}
 
 static void *watched_malloc(size_t n)
 {
     void *p = inner_malloc(n);
 
-    if (p == NULL)
-        memory_failed = true;
-    return p;
+    if (p != NULL)
+        return p;
+    memory_failed = true;
+    return from_reserve(n);
+}
+
+static void watched_free(void *p)
+{
+    uintptr_t at = (uintptr_t)p;
+
+    if (at < (uintptr_t)reserve.bytes || at >= (uintptr_t)(reserve.bytes + RESERVE_BYTES))
+        inner_free(p);
 }
 
 void hfd_json_watch_memory(void)
 {
-    json_free_t inner_free;
-
     json_get_alloc_funcs(&inner_malloc, &inner_free);
-    json_set_alloc_funcs(watched_malloc, inner_free);
+    json_set_alloc_funcs(watched_malloc, watched_free);
 }
 
 /* What the bytes say before anything is parsed. For a valid text both figures are exact; an invalid one fails in the parser. */
@@ -103,7 +135,10 @@ hfd_rc hfd_json_parse(hfd_slice text, json_t **out, struct hfd_err *err)
     if (text.len == 0)
         return hfd_fail(err, HFD_MALFORMED, "it is empty");
     memory_failed = false;
+    reserve.open = true;
+    reserve.used = 0;
     *out = json_loadb(text.p, text.len, JSON_REJECT_DUPLICATES | JSON_DECODE_ANY, &je);
+    reserve.open = false;
     if (*out != NULL && !memory_failed)
         return HFD_OK;
     /* Where its buffer cannot grow, the parser goes on without the byte: what it gives then is another document. */

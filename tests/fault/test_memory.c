@@ -456,8 +456,8 @@ static unsigned run_out(const struct scenario *s, unsigned nth, bool ever)
     fired = wrap_memory_disarm();
     wrong = judge(s, w, rc, fired);
     if (wrong != NULL) {
-        print_error("%s: %s, allocation %u: %s (answered %s)\nagain: %s --again %s:%s:%u\n", s->name, ever ? "from then on" : "once", nth, wrong,
-                    hfd_rc_name(rc), options.program, s->name, ever ? "ever" : "once", nth);
+        print_error("%s: %s, allocation %u: %s (answered %s: %s)\nagain: %s --again %s:%s:%u\n", s->name, ever ? "from then on" : "once", nth, wrong,
+                    hfd_rc_name(rc), w->err.msg, options.program, s->name, ever ? "ever" : "once", nth);
         exit(1);
     }
     world_close(w);

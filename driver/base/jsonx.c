@@ -13,28 +13,47 @@
 #define DUMP_DEPTH_MAX (4 * HFD_JSON_DEPTH_MAX)
 
 /*
- * jansson's parser does not look whether its text buffer could grow, and aborts the process where the missing byte ends a number or a word.
- * So a parse whose memory runs out is given a little of its own: enough for that buffer, which doubles from 32 bytes on. What is parsed
- * then is thrown away. Whatever else asks and gets nothing ends the parse in an orderly way.
+ * jansson's parser does not look whether its text buffer could grow. It goes on without the bytes, reads and writes beyond what it has
+ * where a closing quote is among them, and aborts the process where the end of a number is. So that buffer always grows: a parse has a
+ * reserve, from which it gets, when memory is out, sizes that such a buffer can have (it doubles, from 32 bytes on). What is parsed then is
+ * thrown away; whatever asks for another size gets nothing, and the parse ends in an orderly way.
  */
-#define RESERVE_BYTES 4096u
-#define RESERVE_SMALLEST 32u
+#define GROWN_MIN_BYTES 32u
+#define RESERVE_FACTOR 4u /* all sizes of the buffer together are below four times its text */
+#define RESERVE_EXTRA_BYTES 1024u
 
 static json_malloc_t inner_malloc;
 static json_free_t inner_free;
 static _Thread_local bool memory_failed;
 static _Thread_local struct {
-    bool open; /* a parse is under way */
-    size_t used;
-    _Alignas(max_align_t) char bytes[RESERVE_BYTES];
+    char *bytes; /* NULL = no parse is under way */
+    size_t size, used;
 } reserve;
+
+static hfd_rc open_reserve(size_t text_len)
+{
+    if (__builtin_mul_overflow(text_len, (size_t)RESERVE_FACTOR, &reserve.size) ||
+        __builtin_add_overflow(reserve.size, (size_t)RESERVE_EXTRA_BYTES, &reserve.size))
+        return HFD_NOMEM;
+    reserve.used = 0;
+    reserve.bytes = malloc(reserve.size);
+    return reserve.bytes != NULL ? HFD_OK : HFD_NOMEM;
+}
+
+static void close_reserve(void)
+{
+    free(reserve.bytes);
+    reserve.bytes = NULL;
+    reserve.size = 0;
+}
 
 static void *from_reserve(size_t n)
 {
-    void *p = reserve.bytes + reserve.used;
+    void *p;
 
-    if (!reserve.open || n < RESERVE_SMALLEST || (n & (n - 1)) != 0 || n > RESERVE_BYTES - reserve.used)
+    if (n < GROWN_MIN_BYTES || (n & (n - 1)) != 0 || n > reserve.size - reserve.used)
         return NULL;
+    p = reserve.bytes + reserve.used;
     reserve.used += n;
     return p;
 }
@@ -46,14 +65,12 @@ static void *watched_malloc(size_t n)
     if (p != NULL)
         return p;
     memory_failed = true;
-    return from_reserve(n);
+    return reserve.bytes != NULL ? from_reserve(n) : NULL;
 }
 
 static void watched_free(void *p)
 {
-    uintptr_t at = (uintptr_t)p;
-
-    if (at < (uintptr_t)reserve.bytes || at >= (uintptr_t)(reserve.bytes + RESERVE_BYTES))
+    if ((uintptr_t)p - (uintptr_t)reserve.bytes >= reserve.size)
         inner_free(p);
 }
 
@@ -134,16 +151,17 @@ hfd_rc hfd_json_parse(hfd_slice text, json_t **out, struct hfd_err *err)
         return rc;
     if (text.len == 0)
         return hfd_fail(err, HFD_MALFORMED, "it is empty");
+    if (open_reserve(text.len) != HFD_OK)
+        return hfd_fail(err, HFD_NOMEM, "parse a JSON document of %zu bytes", text.len);
     memory_failed = false;
-    reserve.open = true;
-    reserve.used = 0;
     *out = json_loadb(text.p, text.len, JSON_REJECT_DUPLICATES | JSON_DECODE_ANY, &je);
-    reserve.open = false;
-    if (*out != NULL && !memory_failed)
+    if (memory_failed) {
+        json_decref(*out);
+        *out = NULL;
+    }
+    close_reserve();
+    if (*out != NULL)
         return HFD_OK;
-    /* Where its buffer cannot grow, the parser goes on without the byte: what it gives then is another document. */
-    json_decref(*out);
-    *out = NULL;
     if (memory_failed || je.text[0] == '\0' || json_error_code(&je) == json_error_out_of_memory)
         return hfd_fail(err, HFD_NOMEM, "parse a JSON document of %zu bytes", text.len);
     /* In the parser's words a caller of its own would read of flags. */

@@ -157,18 +157,21 @@ static void json_parse_node_count(void **state)
 }
 
 static int countdown;
-static bool fired;
+static bool fired, for_ever;
 
 static void *failing_malloc(size_t n)
 {
-    if (countdown > 0 && --countdown == 0) {
+    if (countdown == 1) {
         fired = true;
+        countdown = for_ever ? 1 : 0;
         return NULL;
     }
+    if (countdown > 1)
+        countdown--;
     return malloc(n);
 }
 
-static void fail_each_allocation(const char *text)
+static void fail_each_allocation(hfd_slice text)
 {
     json_t *v;
 
@@ -177,7 +180,7 @@ static void fail_each_allocation(const char *text)
 
         countdown = nth;
         fired = false;
-        rc = hfd_json_parse(hfd_slice_of(text), &v, NULL);
+        rc = hfd_json_parse(text, &v, NULL);
         countdown = 0;
         if (!fired) {
             assert_int_equal(rc, HFD_OK);
@@ -190,20 +193,48 @@ static void fail_each_allocation(const char *text)
     }
 }
 
-/* Each allocation of the parser fails in turn: HFD_NOMEM, nothing given, nothing lost. */
+/*
+ * Each allocation of the parser fails in turn, once and from then on: HFD_NOMEM, nothing given, nothing lost. Text, keys and numbers that
+ * outgrow the parser's buffer meanwhile are not taken with bytes missing, nor read beyond their end: jansson alone would.
+ */
 static void json_parse_out_of_memory(void **state)
 {
+    static const char *const texts[] = {
+        "{\"a\":[1,2.5,\"three\",null,true,{}],\"longer key\":{\"b\":\"\\u00e9\"}}",
+        "[\"a text of more than sixteen bytes, and of more than thirty-two as well\", \"another one \\u00e9\\n\"]",
+        "{\"a key of more than sixteen bytes, and of more than thirty-two as well\":1}",
+        "[0.1000000000000000000000000000000000000000000000001, 123456789012345678, [true]]",
+    };
+
     (void)state;
-    fail_each_allocation("{\"a\":[1,2.5,\"three\",null,true,{}],\"longer key\":{\"b\":\"\\u00e9\"}}");
+    for (size_t i = 0; i < 2 * sizeof(texts) / sizeof(texts[0]); i++) {
+        for_ever = i % 2 == 1;
+        fail_each_allocation(hfd_slice_of(texts[i / 2]));
+    }
+    for_ever = false;
 }
 
-/* Text, key or number that outgrow the parser's buffer while memory is short are not taken with bytes missing: jansson would. */
-static void json_parse_out_of_memory_loses_no_byte(void **state)
+/* The same with texts of every length around where the buffer doubles, and with what is of the buffer's own sizes. */
+static void json_parse_out_of_memory_at_every_length(void **state)
 {
+    struct hfd_buf b;
+
     (void)state;
-    fail_each_allocation("[\"a text of more than sixteen bytes, and of more than thirty-two as well\"]");
-    fail_each_allocation("{\"a key of more than sixteen bytes, and of more than thirty-two as well\":1}");
-    fail_each_allocation("[0.1000000000000000000000000000000000000000000000001, 123456789012345678]");
+    for (size_t len = 1; len < 600; len += len < 140 ? 1 : 67) {
+        hfd_buf_init(&b, 4096);
+        hfd_buf_lit(&b, "[\"");
+        for (size_t i = 0; i < len; i++)
+            hfd_buf_addc(&b, 'x');
+        hfd_buf_lit(&b, "\",\"");
+        for (size_t i = 0; i < len; i++)
+            hfd_buf_addc(&b, 'y');
+        hfd_buf_lit(&b, "\"]");
+        for_ever = true;
+        fail_each_allocation(hfd_buf_slice(&b));
+        for_ever = false;
+        fail_each_allocation(hfd_buf_slice(&b));
+        hfd_buf_fini(&b);
+    }
 }
 
 /* A copy is whole, or there is none. */
@@ -557,7 +588,7 @@ int main(void)
         cmocka_unit_test(json_parse_depth),
         cmocka_unit_test(json_parse_node_count),
         cmocka_unit_test(json_parse_out_of_memory),
-        cmocka_unit_test(json_parse_out_of_memory_loses_no_byte),
+        cmocka_unit_test(json_parse_out_of_memory_at_every_length),
         cmocka_unit_test(json_copy_out_of_memory),
         cmocka_unit_test(json_canonical_and_dump),
         cmocka_unit_test(json_reals_round_trip),

@@ -487,18 +487,16 @@ static bool check_body(struct run *r, const struct hfd_schema_node *n, const jso
     return check_conditions(r, n, v, at) && ok;
 }
 
-/* The number that a string spells, as JSON spells it; NULL when it spells none. */
-static json_t *spelled_number(const json_t *v)
+/* The number that a string spells, as JSON spells it; *out is NULL when it spells none. @return HFD_OK, HFD_NOMEM */
+static hfd_rc spelled_number(const json_t *v, json_t **out)
 {
     const char *text = json_string_value(v);
     size_t len = json_string_length(v);
-    json_t *number;
 
+    *out = NULL;
     if (len == 0 || len > 40 || strspn(text, "+-.0123456789eE") != len)
-        return NULL;
-    if (hfd_json_parse((hfd_slice){text, len}, &number, NULL) != HFD_OK)
-        return NULL;
-    return number;
+        return HFD_OK;
+    return hfd_json_parse((hfd_slice){text, len}, out, NULL) == HFD_NOMEM ? HFD_NOMEM : HFD_OK;
 }
 
 /* Remembers that the value here is to become a number. A whole document that is one is nobody's member. */
@@ -518,13 +516,16 @@ static void note_spelled(struct run *r, const struct place *at)
 }
 
 /* The number that a string stands for where one is wanted; NULL where it stands for itself. */
-static json_t *lenient_number(const struct run *r, const struct hfd_schema_node *n, const json_t *v)
+static json_t *lenient_number(struct run *r, const struct hfd_schema_node *n, const json_t *v)
 {
     const unsigned numbers = HFD_TYPE_INTEGER | HFD_TYPE_NUMBER;
+    json_t *number;
 
     if (!r->use->lenient_numbers || !json_is_string(v) || (n->types & numbers) == 0 || (n->types & HFD_TYPE_STRING) != 0)
         return NULL;
-    return spelled_number(v);
+    if (spelled_number(v, &number) != HFD_OK)
+        give_up(r, HFD_NOMEM);
+    return number;
 }
 
 static bool check(struct run *r, const struct hfd_schema_node *n, const json_t *v, const struct place *at)
@@ -591,9 +592,8 @@ static hfd_rc store_number(const struct spelled *s)
 
     if (!json_is_string(v))
         return HFD_OK;
-    number = spelled_number(v);
-    if (number == NULL)
-        return HFD_NOMEM; /* it was one a moment ago */
+    if (spelled_number(v, &number) != HFD_OK || number == NULL) /* it was one a moment ago */
+        return HFD_NOMEM;
     if ((s->key != NULL ? json_object_set_new(in, s->key, number) : json_array_set_new(in, s->index, number)) != 0)
         return HFD_NOMEM;
     return HFD_OK;

@@ -68,8 +68,8 @@ static hfd_slice scalar_text(const struct reader *r)
     return (hfd_slice){(const char *)r->event.data.scalar.value, r->event.data.scalar.length};
 }
 
-/* What a plain scalar is when it is no string; NULL when it is one. */
-static json_t *resolve(hfd_slice s)
+/* What a plain scalar is when it is no string; *out stays NULL when it is one. @return HFD_OK, HFD_NOMEM */
+static hfd_rc resolve(hfd_slice s, json_t **out)
 {
     static const struct {
         const char *text;
@@ -87,22 +87,24 @@ static json_t *resolve(hfd_slice s)
         {"False", json_false},
         {"FALSE", json_false},
     };
-    json_t *number;
 
-    for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++)
-        if (hfd_slice_is(s, words[i].text))
-            return words[i].make();
+    for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++) {
+        if (hfd_slice_is(s, words[i].text)) {
+            *out = words[i].make();
+            return HFD_OK;
+        }
+    }
     if (s.len > NUMBER_MAX_BYTES || (s.p[0] != '-' && (s.p[0] < '0' || s.p[0] > '9')))
-        return NULL;
-    return hfd_json_parse(s, &number, NULL) == HFD_OK ? number : NULL;
+        return HFD_OK;
+    return hfd_json_parse(s, out, NULL) == HFD_NOMEM ? HFD_NOMEM : HFD_OK;
 }
 
 static hfd_rc read_scalar(struct reader *r, json_t **out)
 {
     const hfd_slice s = scalar_text(r);
 
-    if (r->event.data.scalar.style == YAML_PLAIN_SCALAR_STYLE)
-        *out = resolve(s);
+    if (r->event.data.scalar.style == YAML_PLAIN_SCALAR_STYLE && resolve(s, out) != HFD_OK)
+        return no_memory(r);
     if (*out == NULL)
         *out = json_stringn(s.p, s.len);
     return *out != NULL ? HFD_OK : no_memory(r);

@@ -363,6 +363,39 @@ static void validate_bounds_violations(void **state)
     hfd_schema_free(schema);
 }
 
+static int countdown;
+
+static void *failing_malloc(size_t n)
+{
+    return countdown > 0 && --countdown == 0 ? NULL : malloc(n);
+}
+
+/* A text that spells a number is not refused as a text because memory is short. */
+static void validate_numbers_out_of_memory(void **state)
+{
+    const struct hfd_schema_use use = {.root = "x", .lenient_numbers = true};
+    struct hfd_schema *schema = compiled("{\"properties\":{\"n\":{\"type\":\"integer\"}}}");
+    json_t *doc = json_loads("{\"n\":\"12\"}", 0, NULL);
+    hfd_rc rc = HFD_OK;
+
+    (void)state;
+    for (int nth = 1; countdown == 0; nth++) {
+        struct hfd_violations found;
+        struct hfd_arena mem;
+
+        hfd_arena_init(&mem, MEM_MAX);
+        countdown = nth;
+        rc = hfd_schema_validate(schema, doc, &use, &mem, &found, NULL);
+        if (countdown == 0)
+            assert_int_equal(rc, HFD_NOMEM);
+        hfd_arena_fini(&mem);
+    }
+    countdown = 0;
+    assert_int_equal(rc, HFD_OK);
+    json_decref(doc);
+    hfd_schema_free(schema);
+}
+
 /* Schemas and documents that would take for ever are given up: endless references, explosive branches and patterns. */
 static void validate_bounds_work(void **state)
 {
@@ -545,6 +578,7 @@ static void validate_draft7_suite(void **state)
 static int setup(void **state)
 {
     (void)state;
+    json_set_alloc_funcs(failing_malloc, free);
     return hfd_base_init(NULL) == HFD_OK ? 0 : -1;
 }
 
@@ -557,6 +591,7 @@ int main(void)
         cmocka_unit_test(compile_refuses),
         cmocka_unit_test(compile_part_of_a_document),
         cmocka_unit_test(validate_bounds_violations),
+        cmocka_unit_test(validate_numbers_out_of_memory),
         cmocka_unit_test(validate_bounds_work),
         cmocka_unit_test(validate_bounds_comparing),
         cmocka_unit_test(compile_bounds_parts),

@@ -10,6 +10,7 @@
 
 #include <cmocka.h>
 
+#include "driver/base/base.h"
 #include "driver/base/jsonx.h"
 
 static const struct {
@@ -129,13 +130,51 @@ static void yaml_is_bounded(void **state)
     free(text);
 }
 
+static int countdown;
+
+static void *failing_malloc(size_t n)
+{
+    return countdown > 0 && --countdown == 0 ? NULL : malloc(n);
+}
+
+/* A number that memory is short for is not taken for the text that spells it, nor anything else for something else. */
+static void yaml_out_of_memory(void **state)
+{
+    static const char text[] = "a: 12345\nb: [1.5, x, -3]\nc: {d: 'quoted 7'}\n";
+    json_t *whole, *doc;
+    hfd_rc rc;
+
+    (void)state;
+    assert_int_equal(hfd_yaml_parse(HFD_SLICE(text), "t.yaml", &whole, NULL), HFD_OK);
+    for (int nth = 1;; nth++) {
+        countdown = nth;
+        rc = hfd_yaml_parse(HFD_SLICE(text), "t.yaml", &doc, NULL);
+        if (countdown > 0)
+            break;
+        assert_int_equal(rc, HFD_NOMEM);
+    }
+    countdown = 0;
+    assert_int_equal(rc, HFD_OK);
+    assert_true(json_equal(doc, whole));
+    json_decref(doc);
+    json_decref(whole);
+}
+
+static int setup(void **state)
+{
+    (void)state;
+    json_set_alloc_funcs(failing_malloc, free);
+    return hfd_base_init(NULL) == HFD_OK ? 0 : -1;
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(yaml_reads_as_json),
         cmocka_unit_test(yaml_refusals_name_the_place),
         cmocka_unit_test(yaml_is_bounded),
+        cmocka_unit_test(yaml_out_of_memory),
     };
 
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return cmocka_run_group_tests(tests, setup, NULL);
 }

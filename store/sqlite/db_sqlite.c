@@ -136,7 +136,8 @@ static hfd_rc fail_sqlite(struct hfd_db *db, int sqlite, const char *what, struc
 {
     const struct code *c = find_code(sqlite);
     bool undone = db->in_txn && sqlite3_get_autocommit(db->handle) != 0;
-    hfd_rc rc = undone && !c->fatal ? HFD_IO : c->rc;
+    bool lost = undone && !c->fatal && db->mode == HFD_DB_WRITER; /* a reader has nothing to lose but its snapshot */
+    hfd_rc rc = lost ? HFD_IO : c->rc;
     size_t shown = strcspn(what, "(\n");
     struct hfd_err e;
 
@@ -145,7 +146,7 @@ static hfd_rc fail_sqlite(struct hfd_db *db, int sqlite, const char *what, struc
     while (shown > 0 && what[shown - 1] == ' ')
         shown--;
     (void)hfd_fail(&e, rc, "store: %.*s: %s (%d, %s)%s", (int)shown, what, c->name, sqlite, sqlite3_errstr(sqlite),
-                   undone && !c->fatal ? "; the transaction was undone" : "");
+                   lost ? "; the transaction was undone" : "");
     if (c->fatal || undone) {
         db->broken = true;
         db->cause = e;

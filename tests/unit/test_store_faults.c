@@ -396,6 +396,44 @@ static void running_out_of_memory_loses_nothing(void **state)
     run_out_of_memory(true);
 }
 
+/* A reader that runs out of memory says so, whatever SQLite undid, and works again as soon as there is some. */
+static void reader_out_of_memory_says_so(void **state)
+{
+    struct hfd_store_config config;
+    struct hfd_store *store;
+    struct hfd_store_reader *reader;
+    struct run run;
+    struct state s;
+    size_t i = 0;
+    unsigned fired;
+
+    (void)state;
+    run_init(&run);
+    config = (struct hfd_store_config){.dir = run.dir, .readers = 1};
+    assert_int_equal(hfd_store_open(&config, &store, NULL), HFD_OK);
+    assert_int_equal(hfd_store_update_wait(store, update, &i, NULL), HFD_OK);
+    assert_int_equal(hfd_store_update_wait(store, nothing, NULL, NULL), HFD_OK);
+    assert_int_equal(hfd_store_reader_open(store, &reader, NULL), HFD_OK);
+    for (unsigned nth = 1;; nth += 1 + nth / 16) {
+        hfd_rc rc;
+
+        faultmem_arm(nth, nth % 2 == 0);
+        rc = hfd_store_read(reader, read_state, &s, NULL);
+        fired = faultmem_disarm();
+        if (fired == 0)
+            break;
+        assert_true(rc == HFD_OK || rc == HFD_NOMEM);
+        assert_int_equal(hfd_store_read(reader, read_state, &s, NULL), HFD_OK);
+        assert_int_equal(s.res[0], 1);
+        hfd_store_reader_close(&reader); /* a new one prepares its statements anew */
+        assert_int_equal(hfd_store_reader_open(store, &reader, NULL), HFD_OK);
+    }
+    assert_true(hfd_store_ok(store));
+    hfd_store_reader_close(&reader);
+    hfd_store_close(&store);
+    tmpdir_remove(run.base);
+}
+
 /* ---- power cuts ---- */
 
 /* @return answered updates that were lost; *cut tells whether the scenario had an nth call */
@@ -457,6 +495,7 @@ int main(void)
         cmocka_unit_test(failing_changes_lose_nothing),
         cmocka_unit_test(failing_reads_and_opens_lose_nothing),
         cmocka_unit_test(running_out_of_memory_loses_nothing),
+        cmocka_unit_test(reader_out_of_memory_says_so),
         cmocka_unit_test(failed_checkpoint_breaks_the_store),
         cmocka_unit_test(start_needs_a_disk_that_takes_writes),
         cmocka_unit_test(failed_read_does_not_break_the_store),

@@ -3,9 +3,9 @@
  * on the machine; the same seed gives the same table.
  *
  * Operations are drawn from distributions and learned from by the real estimator. A client that follows the hint asks next at
- * current_time + Retry-After. An operation costs 1 for each poll, and 1 for each per cent of its duration by which its end is noticed late. Beside that:
- * clients that poll at fixed intervals, one that doubles its interval, and the oracle, which knows the distribution but not the draw
- * (dynamic programming on a grid of times; of milestones it hears at polls, as any client would).
+ * current_time + Retry-After. An operation costs 1 for each poll, and 1 for each per cent of its duration by which its end is noticed
+ * late. Beside that: clients that poll at fixed intervals, one that doubles its interval, and the oracle, which knows the distribution but
+ * not the draw (dynamic programming on a grid of times; of milestones it hears at polls, as any client would).
  *
  * usage: polls [--quick | --check] [--json FILE]
  * --quick simulates fewer operations, --check somewhat fewer, and fails when a bound is missed.
@@ -347,6 +347,7 @@ static const double intervals_s[] = {5, 15, 30, 60, 120};
 /* The configured guess, as a part of the truth: half of it to twice. */
 static const double priors[] = {0.5, 0.595, 0.707, 0.841, 1, 1.189, 1.414, 1.682, 2};
 #define PRIORS (sizeof(priors) / sizeof(priors[0]))
+static const double prior_shares[PRIORS] = {0.0625, 0.125, 0.125, 0.125, 0.125, 0.125, 0.125, 0.125, 0.0625}; /* even between the ends */
 
 /* Mean costs of operations of one distribution. */
 struct result {
@@ -412,8 +413,8 @@ static void run_first(const struct distribution *d, int trials, struct test_rng 
         for (size_t i = 0; i < INTERVALS; i++)
             fixed[i] += cost_fixed(&o, intervals_s[i]) / trials;
     }
-    for (size_t i = 0; i + 1 < PRIORS; i++)
-        out->first_mean += (out->first[i] + out->first[i + 1]) / 2 / (double)(PRIORS - 1);
+    for (size_t i = 0; i < PRIORS; i++)
+        out->first_mean += out->first[i] * prior_shares[i];
     out->first_fixed = least(fixed, INTERVALS);
     out->first_oracle = cost_oracle(d, false, DOUBT_EVEN, r);
     out->ends_oracle = cost_oracle(d, false, DOUBT_ENDS, r);

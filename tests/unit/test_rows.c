@@ -432,8 +432,11 @@ static void resource_row_is_replaced_whole(void **state)
         assert_resource_equal(&got, &rows[i]);
     }
     assert_null(got.secrets.p);
-    assert_int_equal(hfd_part_row_put(&fx->tx, &(struct hfd_part_row){S("g"), S("f"), HFD_KIND_CLUSTER, S("n"), 1, false, false}, NULL), HFD_OK);
-    assert_int_equal(hfd_part_row_put(&fx->tx, &(struct hfd_part_row){S("h"), S("f"), HFD_KIND_CLUSTER, S("n"), 1, false, false}, NULL), HFD_OK);
+    for (size_t i = 0; i < 2; i++) {
+        const struct hfd_part_row part = {i == 0 ? S("g") : S("h"), S("f"), HFD_KIND_CLUSTER, S("n"), 1, false, false};
+
+        assert_int_equal(hfd_part_row_put(&fx->tx, &part, NULL), HFD_OK);
+    }
     assert_int_equal(hfd_resource_row_delete(&fx->tx, S("g"), NULL), HFD_OK);
     assert_int_equal(hfd_resource_row_get(&fx->tx, S("g"), &fx->mem, &got, NULL), HFD_NOT_FOUND);
     {

@@ -592,6 +592,65 @@ static void forecasts_go_with_the_past(void **state)
     assert_int_equal(hfd_forecast_row_get(&fx->tx, &past_key, &fx->mem, &got, NULL), HFD_NOT_FOUND);
 }
 
+/* Work against a remote comes back whole, in the order in which it is due, those that are watched apart. */
+static void remote_work_comes_when_due(void **state)
+{
+    struct fixture *fx = *state;
+    struct hfd_upstream_row row = {.guresid = S("g1"), .goal = 1, .due_us = 30, .checked_us = 2, .full_us = 3, .unsure_us = 4,
+                                   .tries = 5, .refusals = 6, .later_names = true, .error = S("down")};
+    struct hfd_upstream_list list;
+    int64_t next_us;
+
+    assert_int_equal(hfd_upstream_row_get(&fx->tx, S("g1"), &fx->mem, &row, NULL), HFD_NOT_FOUND);
+    assert_int_equal(hfd_upstream_row_put(&fx->tx, &row, NULL), HFD_OK);
+    row = (struct hfd_upstream_row){.guresid = S("g2"), .goal = 2, .due_us = 10};
+    assert_int_equal(hfd_upstream_row_put(&fx->tx, &row, NULL), HFD_OK);
+    row = (struct hfd_upstream_row){.guresid = S("g3"), .goal = 4, .watched = true, .due_us = 20, .checked_us = 7};
+    assert_int_equal(hfd_upstream_row_put(&fx->tx, &row, NULL), HFD_OK);
+    assert_int_equal(hfd_upstream_row_due(&fx->tx, false, 30, 10, &fx->mem, &list, NULL), HFD_OK);
+    assert_int_equal(list.count, 2);
+    assert_slice(list.rows[0].guresid, S("g2"));
+    assert_slice(list.rows[1].error, S("down"));
+    assert_true(list.rows[1].later_names && list.rows[1].refusals == 6 && list.rows[1].unsure_us == 4);
+    assert_int_equal(hfd_upstream_row_next(&fx->tx, false, 10, &next_us, NULL), HFD_OK);
+    assert_int_equal(next_us, 30);
+    assert_int_equal(hfd_upstream_row_next(&fx->tx, true, 20, &next_us, NULL), HFD_OK);
+    assert_true(next_us == INT64_MAX);
+    assert_int_equal(hfd_upstream_row_postpone(&fx->tx, 25, 50, NULL), HFD_OK);
+    assert_int_equal(hfd_upstream_row_next(&fx->tx, true, 20, &next_us, NULL), HFD_OK);
+    assert_int_equal(next_us, 50);
+    assert_int_equal(hfd_upstream_row_unwatch(&fx->tx, 50, NULL), HFD_OK);
+    assert_int_equal(hfd_upstream_row_due(&fx->tx, false, 60, 10, &fx->mem, &list, NULL), HFD_OK);
+    assert_int_equal(list.count, 3);
+    assert_int_equal(hfd_upstream_row_drop_absent(&fx->tx, 8, NULL), HFD_OK);
+    assert_int_equal(hfd_upstream_row_due(&fx->tx, false, 60, 10, &fx->mem, &list, NULL), HFD_OK);
+    assert_int_equal(list.count, 2);
+}
+
+/* What points to a resource points to it under its new id, and those who wait for it are woken. */
+static void references_follow_an_id(void **state)
+{
+    struct fixture *fx = *state;
+    struct hfd_fleet_row pool = cluster("np", "pool", 2), back;
+    struct hfd_upstream_row waits = {.guresid = S("g"), .goal = 1, .due_us = INT64_MAX};
+    struct hfd_part_row part = {.guresid = S("g"), .fleet_id = S("np"), .kind = HFD_KIND_NODEPOOL, .name = S("pool")};
+
+    pool.kind = HFD_KIND_NODEPOOL;
+    pool.owner_id = S("new.1");
+    add(fx, pool);
+    assert_int_equal(hfd_part_row_put(&fx->tx, &part, NULL), HFD_OK);
+    part = (struct hfd_part_row){.guresid = S("c"), .fleet_id = S("new.1"), .kind = HFD_KIND_CLUSTER, .name = S("c")};
+    assert_int_equal(hfd_part_row_put(&fx->tx, &part, NULL), HFD_OK);
+    assert_int_equal(hfd_upstream_row_put(&fx->tx, &waits, NULL), HFD_OK);
+    assert_int_equal(hfd_fleet_row_refer(&fx->tx, S("new.1"), S("2abc"), &fx->mem, NULL), HFD_OK);
+    assert_int_equal(hfd_fleet_row_get(&fx->tx, S("np"), &fx->mem, &back, NULL), HFD_OK);
+    assert_slice(back.owner_id, S("2abc"));
+    assert_int_equal(hfd_part_row_by_fleet(&fx->tx, S("2abc"), &fx->mem, &part, NULL), HFD_OK);
+    assert_int_equal(hfd_upstream_row_wake(&fx->tx, S("2abc"), 77, NULL), HFD_OK);
+    assert_int_equal(hfd_upstream_row_get(&fx->tx, S("g"), &fx->mem, &waits, NULL), HFD_OK);
+    assert_int_equal(waits.due_us, 77);
+}
+
 /* Rows that this program never wrote are called damaged, not read as something else. */
 static void damaged_rows_are_told(void **state)
 {
@@ -639,6 +698,8 @@ int main(void)
         RULE(past_of_other_sizes),
         RULE(forecasts_go_with_the_past),
         RULE(parts_come_cluster_first),
+        RULE(remote_work_comes_when_due),
+        RULE(references_follow_an_id),
         RULE(damaged_rows_are_told),
     };
 

@@ -105,6 +105,22 @@ static void names_are_found_again(void **state)
     assert_false(hfd_vocabulary_parse(HFD_SLICE("Both"), &v));
 }
 
+/* Later names and reasons are told back to what is stored; others stay as they are. */
+static void later_ones_are_restored(void **state)
+{
+    struct hfd_condition c = {.type = HFD_SLICE("LastKnownReconciled"), .reason = HFD_SLICE("AdaptersMissingReports")};
+
+    (void)state;
+    assert_true(hfd_vocabulary_restore(&c));
+    assert_true(hfd_slice_is(c.type, "Available"));
+    assert_true(hfd_slice_is(c.reason, "AwaitingAdapters"));
+    assert_false(hfd_vocabulary_restore(&c));
+    c = (struct hfd_condition){.type = HFD_SLICE("Reconciled"), .reason = HFD_SLICE("Mine")};
+    assert_true(hfd_vocabulary_restore(&c));
+    assert_true(hfd_slice_is(c.type, "Ready"));
+    assert_true(hfd_slice_is(c.reason, "Mine"));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -112,6 +128,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(reconciled_renames, setup, teardown),
         cmocka_unit_test_setup_teardown(both_shows_all_four, setup, teardown),
         cmocka_unit_test_setup_teardown(names_are_found_again, setup, teardown),
+        cmocka_unit_test_setup_teardown(later_ones_are_restored, setup, teardown),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,0 +1,357 @@
+/* What a remote HyperFleet says: documents of every generation, hostile ones too, and what answers mean. */
+#include "driver/backend/upstream_int.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+
+#include <cmocka.h>
+
+#define S HFD_SLICE
+
+struct fixture {
+    struct hfd_arena mem;
+    json_t *doc;
+};
+
+static int setup(void **state)
+{
+    static struct fixture fx;
+
+    fx.doc = NULL;
+    hfd_arena_init(&fx.mem, 16u << 20);
+    *state = &fx;
+    return 0;
+}
+
+static int teardown(void **state)
+{
+    struct fixture *fx = *state;
+
+    json_decref(fx->doc);
+    hfd_arena_fini(&fx->mem);
+    return 0;
+}
+
+static json_t *parse(struct fixture *fx, const char *text)
+{
+    json_decref(fx->doc);
+    assert_int_equal(hfd_json_parse(hfd_slice_of(text), &fx->doc, NULL), HFD_OK);
+    return fx->doc;
+}
+
+static void assert_slice(hfd_slice is, const char *wanted)
+{
+    if (!hfd_slice_is(is, wanted))
+        fail_msg("got  %.*s\nwant %s", HFD_SLICE_FMT(is), wanted);
+}
+
+/* Ids that may stand in a path. */
+static void ids(void **state)
+{
+    static const char long_id[] = "2aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa";
+
+    (void)state;
+    assert_int_equal(sizeof(long_id) - 1, 64);
+    assert_true(hfd_wire_id_ok(S("2HnEUBgxzxQBpY2Xa6FrkmX0mZa")));
+    assert_true(hfd_wire_id_ok(S("019a0000-0000-7000-8000-000000000001")));
+    assert_true(hfd_wire_id_ok(hfd_slice_of(long_id)));
+    assert_false(hfd_wire_id_ok((hfd_slice){"2aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa", 65}));
+    assert_false(hfd_wire_id_ok(S("")));
+    assert_false(hfd_wire_id_ok(S("..")));
+    assert_false(hfd_wire_id_ok(S("a/b")));
+    assert_false(hfd_wire_id_ok(S("new.1")));
+    assert_false(hfd_backend_id_is_given(S("new.1")));
+    assert_true(hfd_backend_id_is_given(S("newer")));
+}
+
+/* The first generation's cluster, with what it need not have and what nobody knows. */
+static void cluster_of_the_first(void **state)
+{
+    struct fixture *fx = *state;
+    struct hfd_wire_resource r;
+    struct hfd_err err;
+
+    assert_int_equal(
+        hfd_wire_resource_read(parse(fx, "{\"kind\":\"Cluster\",\"id\":\"2abc\",\"name\":\"c-one\",\"generation\":3,\"spec\":{\"b\":1,\"a\":{}},"
+                                         "\"labels\":{\"humanitec_owner\":\"me\",\"humanitec_guresid\":\"g-1\",\"x\":\"y\"},\"created_by\":\"anybody at all\","
+                                         "\"created_time\":\"2025-01-01T00:00:00.123456789+02:00\",\"updated_time\":\"nonsense\",\"x-new\":[{}],"
+                                         "\"status\":{\"phase\":\"?\",\"conditions\":[{\"type\":\"Ready\",\"status\":\"True\",\"observed_generation\":3,\"reason\":"
+                                         "\"ResourceReady\"},{\"type\":\"Weird\",\"status\":\"Perhaps\"},{\"type\":\"\",\"status\":\"True\"},7]}}"),
+                               HFD_KIND_CLUSTER, &fx->mem, &r, &err),
+        HFD_OK);
+    assert_slice(r.id, "2abc");
+    assert_int_equal(r.generation, 3);
+    assert_slice(r.spec, "{\"a\":{},\"b\":1}");
+    assert_slice(r.labels, "{\"humanitec_guresid\":\"g-1\",\"x\":\"y\"}");
+    assert_slice(r.guresid, "g-1");
+    assert_slice(r.made_by, "me");
+    assert_slice(r.created_by, "anybody at all");
+    assert_int_equal(r.created_us, INT64_C(1735682400123456));
+    assert_int_equal(r.updated_us, 0);
+    assert_true(r.ready);
+    assert_false(r.later_names);
+    assert_false(r.deleting);
+    assert_non_null(memmem(r.conditions.p, r.conditions.len, "\"type\":\"Ready\"", 14));
+    assert_null(memmem(r.conditions.p, r.conditions.len, "Weird", 5));
+}
+
+/* The later generation's names and reasons are kept as the first one's; of both, each is kept once. */
+static void later_names_are_restored(void **state)
+{
+    static const char *const docs[] = {
+        "{\"id\":\"2abc\",\"name\":\"c-one\",\"generation\":2,\"status\":{\"conditions\":[{\"type\":\"Reconciled\",\"status\":\"False\",\"reason\":\"ReconciledMissingAdapters\","
+        "\"observed_generation\":2},{\"type\":\"LastKnownReconciled\",\"status\":\"True\",\"reason\":\"AllAdaptersReconciled\"}]}}",
+        "{\"id\":\"2abc\",\"name\":\"c-one\",\"generation\":2,\"status\":{\"conditions\":[{\"type\":\"Ready\",\"status\":\"False\",\"reason\":\"AwaitingAdapters\","
+        "\"observed_generation\":2},{\"type\":\"Available\",\"status\":\"True\",\"reason\":\"ResourceAvailable\"},{\"type\":\"Reconciled\",\"status\":\"True\"},"
+        "{\"type\":\"LastKnownReconciled\",\"status\":\"False\"}]}}",
+    };
+
+    for (size_t i = 0; i < sizeof(docs) / sizeof(docs[0]); i++) {
+        struct fixture *fx = *state;
+        struct hfd_wire_resource r;
+        struct hfd_conditions cs;
+
+        assert_int_equal(hfd_wire_resource_read(parse(fx, docs[i]), HFD_KIND_CLUSTER, &fx->mem, &r, NULL), HFD_OK);
+        assert_true(r.later_names);
+        assert_false(r.ready);
+        assert_int_equal(hfd_conditions_parse(r.conditions, &fx->mem, &cs, NULL), HFD_OK);
+        assert_int_equal(cs.count, 2);
+        assert_slice(cs.items[0].type, "Ready");
+        assert_slice(cs.items[0].reason, "AwaitingAdapters");
+        assert_slice(cs.items[1].type, "Available");
+        assert_slice(cs.items[1].reason, "ResourceAvailable");
+        assert_int_equal(cs.items[1].status, HFD_STATUS_TRUE);
+    }
+}
+
+/* Ready at an earlier generation is not ready; a time of deletion that cannot be read is one; a nodepool knows its cluster. */
+static void corners(void **state)
+{
+    struct fixture *fx = *state;
+    struct hfd_wire_resource r;
+
+    assert_int_equal(hfd_wire_resource_read(parse(fx, "{\"id\":\"2abc\",\"name\":\"np-a\",\"generation\":2,\"deleted_time\":\"soon\",\"owner_references\":{\"id\":\"2own\"},"
+                                                      "\"labels\":null,\"spec\":null,\"status\":{\"conditions\":[{\"type\":\"Ready\",\"status\":\"True\","
+                                                      "\"observed_generation\":1}]}}"),
+                                            HFD_KIND_NODEPOOL, &fx->mem, &r, NULL),
+                     HFD_OK);
+    assert_false(r.ready);
+    assert_true(r.deleting && r.deleted_us != 0);
+    assert_slice(r.owner_id, "2own");
+    assert_slice(r.spec, "{}");
+    assert_slice(r.labels, "{}");
+}
+
+/* What is no resource is refused, and never quoted. */
+static void no_resources(void **state)
+{
+    static const char *const docs[] = {
+        "[]",
+        "\"text\"",
+        "{}",
+        "{\"id\":\"../x\",\"name\":\"c-one\",\"generation\":1}",
+        "{\"id\":7,\"name\":\"c-one\",\"generation\":1}",
+        "{\"id\":\"2abc\",\"name\":\"c-one\",\"generation\":0}",
+        "{\"id\":\"2abc\",\"name\":\"c-one\",\"generation\":-1}",
+        "{\"id\":\"2abc\",\"name\":\"c-one\",\"generation\":1.5}",
+        "{\"id\":\"2abc\",\"name\":\"c-one\",\"generation\":1e300}",
+        "{\"id\":\"2abc\",\"name\":\"c-one\",\"generation\":\"1\"}",
+        "{\"id\":\"2abc\",\"name\":\"C One\",\"generation\":1}",
+        "{\"id\":\"2abc\",\"generation\":1}",
+        "{\"kind\":\"NodePool\",\"id\":\"2abc\",\"name\":\"c-one\",\"generation\":1}",
+        "{\"id\":\"2abc\",\"name\":\"c-one\",\"generation\":1,\"spec\":[]}",
+        "{\"id\":\"2abc\",\"name\":\"c-one\",\"generation\":1,\"labels\":\"x\"}",
+        "{\"id\":\"2abc\",\"name\":\"c-one\",\"generation\":1,\"status\":3}",
+        "{\"id\":\"2abc\",\"name\":\"c-one\",\"generation\":1,\"owner_references\":[]}",
+    };
+    struct fixture *fx = *state;
+    struct hfd_wire_resource r;
+    struct hfd_err err;
+
+    for (size_t i = 0; i < sizeof(docs) / sizeof(docs[0]); i++) {
+        const hfd_rc rc = hfd_wire_resource_read(parse(fx, docs[i]), HFD_KIND_CLUSTER, &fx->mem, &r, &err);
+
+        if (rc != HFD_MALFORMED)
+            fail_msg("%s: %s", docs[i], hfd_rc_name(rc));
+        assert_true(err.msg[0] != '\0');
+    }
+}
+
+/* A page needs its items alone; what it says of sizes is not believed. */
+static void pages(void **state)
+{
+    struct fixture *fx = *state;
+    struct hfd_wire_page page;
+
+    assert_int_equal(hfd_wire_page_read(parse(fx, "{\"items\":[1,2],\"total\":9,\"size\":-4}"), &page, NULL), HFD_OK);
+    assert_int_equal(page.count, 2);
+    assert_int_equal(page.total, 9);
+    assert_int_equal(hfd_wire_page_read(parse(fx, "{\"items\":null,\"total\":-9}"), &page, NULL), HFD_OK);
+    assert_int_equal(page.count, 0);
+    assert_int_equal(page.total, -1);
+    assert_int_equal(hfd_wire_page_read(parse(fx, "{\"items\":[],\"total\":1e18}"), &page, NULL), HFD_OK);
+    assert_int_equal(page.total, -1);
+    assert_int_equal(hfd_wire_page_read(parse(fx, "{\"items\":{}}"), &page, NULL), HFD_MALFORMED);
+    assert_int_equal(hfd_wire_page_read(parse(fx, "{}"), &page, NULL), HFD_MALFORMED);
+    assert_int_equal(hfd_wire_page_read(parse(fx, "[]"), &page, NULL), HFD_MALFORMED);
+}
+
+/* A report's secrets are taken out of its data; what the remote has taken out itself is no secret. */
+static void reports(void **state)
+{
+    struct fixture *fx = *state;
+    struct hfd_report_row row;
+    hfd_slice secrets;
+
+    assert_int_equal(hfd_wire_report_read(parse(fx, "{\"adapter\":\"dns\",\"observed_generation\":4,\"last_report_time\":\"2025-01-01T00:00:00Z\",\"conditions\":[{\"type\":"
+                                                    "\"Available\",\"status\":\"Unknown\"}],\"data\":{\"a\":1,\"secrets\":{\"kubeconfig\":\"k\",\"old\":\"[redacted]\"}}}"),
+                                          &fx->mem, &row, &secrets, NULL),
+                     HFD_OK);
+    assert_slice(row.adapter, "dns");
+    assert_int_equal(row.observed_generation, 4);
+    assert_int_equal(row.observed_us, INT64_C(1735689600) * HFD_US_PER_S);
+    assert_slice(row.data, "{\"a\":1,\"secrets\":{\"kubeconfig\":\"[redacted]\",\"old\":\"[redacted]\"}}");
+    assert_slice(secrets, "{\"kubeconfig\":\"k\"}");
+    assert_int_equal(hfd_wire_report_read(parse(fx, "{\"adapter\":\"dns\"}"), &fx->mem, &row, &secrets, NULL), HFD_OK);
+    assert_slice(row.data, "{}");
+    assert_int_equal(secrets.len, 0);
+    assert_int_equal(hfd_wire_report_read(parse(fx, "{\"adapter\":\"\"}"), &fx->mem, &row, &secrets, NULL), HFD_MALFORMED);
+    assert_int_equal(hfd_wire_report_read(parse(fx, "{\"adapter\":\"dns\",\"data\":[]}"), &fx->mem, &row, &secrets, NULL), HFD_MALFORMED);
+    assert_int_equal(hfd_wire_report_read(parse(fx, "7"), &fx->mem, &row, &secrets, NULL), HFD_MALFORMED);
+}
+
+/* A problem's words come without control characters, cut, with its first field errors; both words of a wrong path are known. */
+static void problems(void **state)
+{
+    struct fixture *fx = *state;
+    struct hfd_wire_problem p;
+    char longer[800];
+
+    hfd_wire_problem_read(S("{\"code\":\"HYPERFLEET-VAL-000\",\"detail\":\"no\\ngood\",\"errors\":[{\"field\":\"spec.x\",\"message\":\"too big\"},{\"field\":\"y\"}]}"),
+                          &fx->mem, &p);
+    assert_slice(p.words, "no good; spec.x: too big; y");
+    assert_false(p.no_route);
+    hfd_wire_problem_read(S("{\"code\":\"HYPERFLEET-NTF-000\",\"title\":\"t\"}"), &fx->mem, &p);
+    assert_true(p.no_route);
+    assert_slice(p.words, "t");
+    hfd_wire_problem_read(S("{\"code\":\"HYPERFLEET-NTF-001\",\"detail\":\"The requested resource '/x' doesn't exist\"}"), &fx->mem, &p);
+    assert_true(p.no_route);
+    hfd_wire_problem_read(S("<html>"), &fx->mem, &p);
+    assert_int_equal(p.words.len, 0);
+    hfd_wire_problem_read(S("[]"), &fx->mem, &p);
+    assert_int_equal(p.words.len, 0);
+    (void)snprintf(longer, sizeof(longer), "{\"detail\":\"%0*d\"}", 700, 0);
+    hfd_wire_problem_read(hfd_slice_of(longer), &fx->mem, &p);
+    assert_true(p.words.len <= 240);
+    assert_slice(hfd_wire_tidy(S("a\xc3\xa4"), 2, &fx->mem), "a");
+}
+
+#define GET HFD_UPSTREAM_GET
+#define POST HFD_UPSTREAM_POST
+#define PATCH HFD_UPSTREAM_PATCH
+#define DEL HFD_UPSTREAM_DELETE
+
+/* clang-format off */
+static const struct {
+    enum hfd_upstream_method method;
+    int status;        /* 0 = no answer */
+    const char *body;  /* JSON; NULL = another type */
+    enum hfd_verdict_on verdict;
+    enum hfd_upstream_health health;
+} answers[] = {
+    {GET,   0,   NULL,                            HFD_ON_LATER,   HFD_UPSTREAM_ILL},
+    {GET,   200, "{}",                            HFD_ON_WELL,    HFD_UPSTREAM_WELL},
+    {GET,   200, " {} \n",                        HFD_ON_WELL,    HFD_UPSTREAM_WELL},
+    {GET,   200, NULL,                            HFD_ON_LATER,   HFD_UPSTREAM_ILL},
+    {GET,   200, "{\"id\":\"x\"",                 HFD_ON_LATER,   HFD_UPSTREAM_ILL},
+    {POST,  201, "{}",                            HFD_ON_WELL,    HFD_UPSTREAM_WELL},
+    {DEL,   202, "{}",                            HFD_ON_WELL,    HFD_UPSTREAM_WELL},
+    {DEL,   204, "",                              HFD_ON_WELL,    HFD_UPSTREAM_WELL},
+    {GET,   204, "",                              HFD_ON_LATER,   HFD_UPSTREAM_WELL},
+    {GET,   301, "{}",                            HFD_ON_WRONG,   HFD_UPSTREAM_WRONG},
+    {POST,  307, "{}",                            HFD_ON_WRONG,   HFD_UPSTREAM_WRONG},
+    {POST,  400, "{}",                            HFD_ON_INVALID, HFD_UPSTREAM_WELL},
+    {PATCH, 413, "{}",                            HFD_ON_INVALID, HFD_UPSTREAM_WELL},
+    {POST,  422, "{}",                            HFD_ON_INVALID, HFD_UPSTREAM_WELL},
+    {GET,   400, "{}",                            HFD_ON_LATER,   HFD_UPSTREAM_WELL},
+    {GET,   401, "{}",                            HFD_ON_REFUSED, HFD_UPSTREAM_REFUSES},
+    {DEL,   403, NULL,                            HFD_ON_REFUSED, HFD_UPSTREAM_REFUSES},
+    {GET,   404, "{\"code\":\"HYPERFLEET-NTF-001\"}", HFD_ON_MISSING, HFD_UPSTREAM_WELL},
+    {GET,   404, "{\"code\":\"HYPERFLEET-NTF-000\"}", HFD_ON_WRONG, HFD_UPSTREAM_WRONG},
+    {GET,   404, NULL,                            HFD_ON_WRONG,   HFD_UPSTREAM_WRONG},
+    {PATCH, 405, NULL,                            HFD_ON_UNABLE,  HFD_UPSTREAM_WELL},
+    {DEL,   405, NULL,                            HFD_ON_UNABLE,  HFD_UPSTREAM_WELL},
+    {DEL,   501, "{\"code\":\"HYPERFLEET-INT-003\"}", HFD_ON_UNABLE, HFD_UPSTREAM_WELL},
+    {GET,   405, NULL,                            HFD_ON_LATER,   HFD_UPSTREAM_WELL},
+    {POST,  408, NULL,                            HFD_ON_LATER,   HFD_UPSTREAM_ILL},
+    {POST,  409, "{\"code\":\"HYPERFLEET-CNF-001\"}", HFD_ON_TAKEN, HFD_UPSTREAM_WELL},
+    {POST,  409, "{\"code\":\"HYPERFLEET-CNF-003\"}", HFD_ON_LEAVING, HFD_UPSTREAM_WELL},
+    {PATCH, 409, "{\"code\":\"HYPERFLEET-CNF-003\"}", HFD_ON_LEAVING, HFD_UPSTREAM_WELL},
+    {DEL,   409, "{\"detail\":\"others refer to it\"}", HFD_ON_LATER, HFD_UPSTREAM_WELL},
+    {GET,   410, "{}",                            HFD_ON_MISSING, HFD_UPSTREAM_WELL},
+    {POST,  429, "{}",                            HFD_ON_LATER,   HFD_UPSTREAM_ILL},
+    {POST,  500, "{}",                            HFD_ON_LATER,   HFD_UPSTREAM_ILL},
+    {DEL,   503, NULL,                            HFD_ON_LATER,   HFD_UPSTREAM_ILL},
+    {GET,   101, NULL,                            HFD_ON_LATER,   HFD_UPSTREAM_ILL},
+};
+/* clang-format on */
+
+/* The table of answers, row by row. */
+static void verdicts(void **state)
+{
+    struct fixture *fx = *state;
+
+    for (size_t i = 0; i < sizeof(answers) / sizeof(answers[0]); i++) {
+        const struct hfd_upstream_answer a = {.arrived = answers[i].status != 0,
+                                              .status = answers[i].status,
+                                              .is_json = answers[i].body != NULL,
+                                              .body = answers[i].body != NULL ? hfd_slice_of(answers[i].body) : S("<html>")};
+        struct hfd_wire_problem p = {.no_route = false};
+
+        if (a.is_json)
+            hfd_wire_problem_read(a.body, &fx->mem, &p);
+        if (hfd_upstream_verdict(answers[i].method, &a, &p) != answers[i].verdict || hfd_upstream_health_of(&a) != answers[i].health)
+            fail_msg("row %zu: verdict %d, health %d", i, (int)hfd_upstream_verdict(answers[i].method, &a, &p), (int)hfd_upstream_health_of(&a));
+    }
+}
+
+/* Reading tells of short memory, and of nothing else. */
+static void short_memory(void **state)
+{
+    struct fixture *fx = *state;
+    json_t *doc = parse(fx, "{\"id\":\"2abc\",\"name\":\"c-one\",\"generation\":1,\"spec\":{\"a\":1},\"labels\":{\"humanitec_owner\":\"me\"},\"status\":{\"conditions\":"
+                            "[{\"type\":\"Ready\",\"status\":\"True\"}]}}");
+    bool done = false;
+
+    for (size_t max = 0; !done; max += 16) {
+        struct hfd_wire_resource r;
+        struct hfd_arena mem;
+        hfd_rc rc;
+
+        hfd_arena_init(&mem, max);
+        rc = hfd_wire_resource_read(doc, HFD_KIND_CLUSTER, &mem, &r, NULL);
+        assert_true(rc == HFD_OK || rc == HFD_NOMEM);
+        done = rc == HFD_OK;
+        hfd_arena_fini(&mem);
+        assert_true(max < 65536);
+    }
+}
+
+int main(void)
+{
+#define TEST(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
+    const struct CMUnitTest tests[] = {
+        TEST(ids),
+        TEST(cluster_of_the_first),
+        TEST(later_names_are_restored),
+        TEST(corners),
+        TEST(no_resources),
+        TEST(pages),
+        TEST(reports),
+        TEST(problems),
+        TEST(verdicts),
+        TEST(short_memory),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

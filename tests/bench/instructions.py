@@ -1,0 +1,127 @@
+#!/usr/bin/env python3
+"""Instructions per request, counted by callgrind on the real server: the one measure of speed that a busy machine does not change. Compares
+with the committed instructions.json and fails where a request takes a tenth more than there; --renew writes the file anew.
+
+Each kind of request is sent N times in one run and 2 N times in another; what is between the two is the cost of N, and start-up and
+preparation fall out. One event loop and one connection, so that each commit holds one request. Exit status 77: it cannot be counted here.
+"""
+import argparse
+import importlib.machinery
+import importlib.util
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+BASELINE = os.path.join(HERE, "instructions.json")
+ALLOWED = 1.10
+COUNTS = {"get": 1000, "put-repeat": 1000, "put-new": 150, "report": 150}
+READY = 4
+
+
+def load_bench():
+    """The program next door, for its server and its documents."""
+    loader = importlib.machinery.SourceFileLoader("bench_run", os.path.join(HERE, "run"))
+    module = importlib.util.module_from_spec(importlib.util.spec_from_loader("bench_run", loader))
+    sys.dont_write_bytecode = True
+    loader.exec_module(module)
+    return module
+
+
+class Counted:
+    """One run of the server under callgrind."""
+
+    def __init__(self, bench, program, folder):
+        self.bench, self.folder = bench, folder
+        self.load_tool = os.path.join(os.path.dirname(program), "tests", "bench", "load")
+        self.out = os.path.join(folder, "callgrind.out")
+        self.server = bench.Server(program, os.path.join(folder, "data"))
+        self.server.under = ["valgrind", "--tool=callgrind", "--vgdb=no", "--callgrind-out-file=" + self.out]
+        self.server.flags = ["--http-threads", "1", "--store-readers", "1"]
+
+    def file(self, name, content):
+        path = os.path.join(self.folder, name)
+        with open(path, "w", encoding="utf-8") as f:
+            f.write(content if isinstance(content, str) else json.dumps(content))
+        return path
+
+    def send(self, status, count, **kw):
+        args = {"port": self.server.port, "connections": 1, "count": count, "ms": 600000, "warm_ms": 0, **kw}
+        line = [v for k, x in args.items() for v in ("--" + k.replace("_", "-"), str(x))]
+        ran = subprocess.run([self.load_tool] + line + ["--in-order"], stdout=subprocess.PIPE, text=True, check=True)
+        statuses = json.loads(ran.stdout)["statuses"]
+        if statuses != {str(status): count}:
+            raise self.bench.Failed("%s: answers were %s" % (kw["path"], statuses))
+
+    def prepare(self):
+        """Some resources that are ready, one of which is asked for and reported on."""
+        report = self.file("report", self.bench.REPORT)
+        self.send(202, READY, method="PUT", path="/made-@n@", body=self.body)
+        parts = []
+        for kind, adapters in (("clusters", self.bench.CLUSTER_ADAPTERS), ("nodepools", self.bench.NODEPOOL_ADAPTERS)):
+            found = self.server.document("%s/%s?order=asc" % (self.bench.BASE, kind))["items"]
+            parts += ["%s\t\t%s" % (r["href"], a) for r in found for a in adapters]
+        self.send(201, len(parts), method="POST", path="@1@/statuses", body=report, items=self.file("parts", "\n".join(parts) + "\n"))
+        return self.file("item", parts[0] + "\n"), report
+
+    def run(self, counts):
+        """All instructions of a server that answers so many requests of each kind."""
+        self.body = self.file("put", self.bench.put_body())
+        self.server.start()
+        try:
+            item, report = self.prepare()
+            self.send(200, counts["get"], path="/made-0")
+            self.send(200, counts["put-repeat"], method="PUT", path="/made-0", body=self.body)
+            self.send(202, counts["put-new"], method="PUT", path="/new-@n@", body=self.body)
+            self.send(201, counts["report"], method="POST", path="@1@/statuses", body=report, items=item)
+        finally:
+            self.server.stop()
+        with open(self.out, encoding="utf-8") as f:
+            return int(re.search(r"^(?:summary|totals): (\d+)$", f.read(), re.M).group(1))
+
+
+def count_all(program):
+    bench = load_bench()
+
+    def run(twice=None):
+        folder = tempfile.mkdtemp(prefix="instructions-")
+        try:
+            return Counted(bench, program, folder).run({k: n * (2 if k == twice else 1) for k, n in COUNTS.items()})
+        finally:
+            shutil.rmtree(folder)
+    once = run()
+    return {k: round((run(k) - once) / n) for k, n in COUNTS.items()}
+
+
+def main():
+    p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    p.add_argument("--renew", action="store_true", help="write what is counted into instructions.json")
+    o = p.parse_args()
+    if shutil.which("valgrind") is None:
+        print("skipped: valgrind is not installed")
+        return 77
+    root = os.path.dirname(os.path.dirname(HERE))
+    counted = count_all(os.path.abspath(os.environ.get("HFD_PROGRAM") or os.path.join(root, "build", "hyperfleet-driver")))
+    if o.renew:
+        with open(BASELINE, "w", encoding="utf-8") as f:
+            json.dump(counted, f, indent=1)
+            f.write("\n")
+    with open(BASELINE, encoding="utf-8") as f:
+        baseline = json.load(f)
+    worse = [k for k in COUNTS if counted[k] > ALLOWED * baseline[k]]
+    for k in COUNTS:
+        print("%-12s %9d instructions a request, baseline %9d: %+.1f %%" % (
+            k, counted[k], baseline[k], 100.0 * (counted[k] - baseline[k]) / baseline[k]))
+    if worse:
+        print("a tenth or more above tests/bench/instructions.json: %s. Find out why (callgrind_annotate --inclusive=yes). Where the work is\n"
+              "worth its price, say so in the commit that renews the baseline: HFD_PROGRAM=build/hyperfleet-driver "
+              "tests/bench/instructions.py --renew" % ", ".join(worse))
+    return 1 if worse else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,5 +1,5 @@
 /* Rows of HyperFleet resources and of adapters' reports. The SQL is the portable subset. Thread: that of the transaction. */
-#include "store/rows_int.h"
+#include "store/totals.h"
 
 /* clang-format off */
 #define FLEET_COLUMNS \
@@ -115,7 +115,7 @@ hfd_rc hfd_fleet_row_insert(struct hfd_txn *tx, const struct hfd_fleet_row *row,
     hfd_stmt_text(st, 14, hfd_row_some(row->updated_by));
     hfd_stmt_text(st, 15, hfd_row_some(row->deleted_by));
     rc = hfd_stmt_run(st, NULL, err);
-    return rc == HFD_OK ? hfd_fleet_count_up(tx, &(struct hfd_count_key){.kind = row->kind}, err) : rc;
+    return rc == HFD_OK ? hfd_totals_add(tx, &(struct hfd_count_key){.kind = row->kind}, 1, err) : rc;
 }
 
 static hfd_rc run_update(struct hfd_stmt *st, struct hfd_err *err)
@@ -192,7 +192,7 @@ hfd_rc hfd_fleet_row_delete(struct hfd_txn *tx, hfd_slice id, struct hfd_err *er
     }
     hfd_stmt_done(st);
     (void)more; /* an id is of one row */
-    return rc == HFD_OK && kind != 0 ? hfd_fleet_count_down(tx, &(struct hfd_count_key){.kind = (enum hfd_kind)kind}, err) : rc;
+    return rc == HFD_OK && kind != 0 ? hfd_totals_add(tx, &(struct hfd_count_key){.kind = (enum hfd_kind)kind}, -1, err) : rc;
 }
 
 hfd_rc hfd_fleet_row_by_name(struct hfd_txn *tx, enum hfd_kind kind, hfd_slice owner_id, hfd_slice name, struct hfd_arena *mem,

@@ -51,10 +51,6 @@ struct hfd_count_key {
     hfd_slice name, value;
 };
 
-/** Counts one resource more, or one less. */
-HFD_MUST_CHECK hfd_rc hfd_fleet_count_up(struct hfd_txn *tx, const struct hfd_count_key *key, struct hfd_err *err);
-HFD_MUST_CHECK hfd_rc hfd_fleet_count_down(struct hfd_txn *tx, const struct hfd_count_key *key, struct hfd_err *err);
-
 /**
  * Whether totals by this label are kept. Those of HFD_FLEET_LABEL_UNIQUE are not: each value is of one cluster and its nodepools, quickly
  * counted, and would cost every resource a row of its own.

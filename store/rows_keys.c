@@ -1,5 +1,5 @@
 /* What resources are found by: rows of fleet_label and fleet_condition. The SQL is the portable subset. Thread: that of the transaction. */
-#include "store/rows_int.h"
+#include "store/totals.h"
 
 #include "driver/base/check.h"
 
@@ -15,13 +15,6 @@ static const char sql_condition_put[] =
     " last_updated_us = excluded.last_updated_us, last_transition_us = excluded.last_transition_us, ready_since_us = excluded.ready_since_us";
 static const char sql_condition_drop[] =
     "DELETE FROM fleet_condition WHERE kind = ?1 AND type = ?2 AND status = ?3 AND created_us = ?4 AND fleet_id = ?5";
-static const char sql_count_up[] =
-    "INSERT INTO fleet_count (kind, field, name, value, n) VALUES (?1, ?2, ?3, ?4, 1)"
-    " ON CONFLICT (kind, field, name, value) DO UPDATE SET n = fleet_count.n + 1";
-static const char sql_count_down[] =
-    "UPDATE fleet_count SET n = n - 1 WHERE kind = ?1 AND field = ?2 AND name = ?3 AND value = ?4 AND n > 1";
-static const char sql_count_drop[] =
-    "DELETE FROM fleet_count WHERE kind = ?1 AND field = ?2 AND name = ?3 AND value = ?4";
 /* clang-format on */
 
 /* The key of a row in either table. */
@@ -66,40 +59,13 @@ static hfd_rc put_condition(struct hfd_txn *tx, const struct hfd_fleet_row *row,
     return hfd_stmt_run(st, NULL, err);
 }
 
-static hfd_rc run_count(struct hfd_txn *tx, const char *sql, const struct hfd_count_key *key, int64_t *changed, struct hfd_err *err)
-{
-    struct hfd_stmt *st;
-    hfd_rc rc = hfd_row_write(tx, sql, &st, err);
-
-    if (rc != HFD_OK)
-        return rc;
-    hfd_stmt_i64(st, 1, key->kind);
-    hfd_stmt_i64(st, 2, key->field);
-    hfd_stmt_text(st, 3, hfd_row_some(key->name));
-    hfd_stmt_text(st, 4, hfd_row_some(key->value));
-    return hfd_stmt_run(st, changed, err);
-}
-
-hfd_rc hfd_fleet_count_up(struct hfd_txn *tx, const struct hfd_count_key *key, struct hfd_err *err)
-{
-    return run_count(tx, sql_count_up, key, NULL, err);
-}
-
-hfd_rc hfd_fleet_count_down(struct hfd_txn *tx, const struct hfd_count_key *key, struct hfd_err *err)
-{
-    int64_t changed;
-    hfd_rc rc = run_count(tx, sql_count_down, key, &changed, err);
-
-    return rc == HFD_OK && changed == 0 ? run_count(tx, sql_count_drop, key, NULL, err) : rc;
-}
-
 static hfd_rc add_label(struct hfd_txn *tx, const struct hfd_fleet_row *row, const struct hfd_fleet_label *l, struct hfd_err *err)
 {
     hfd_rc rc = write_key(tx, sql_label_add, row, l->key, l->value, err);
 
     if (rc != HFD_OK || !hfd_label_is_counted(l->key))
         return rc;
-    return hfd_fleet_count_up(tx, &(struct hfd_count_key){row->kind, HFD_COUNT_LABEL, l->key, l->value}, err);
+    return hfd_totals_add(tx, &(struct hfd_count_key){row->kind, HFD_COUNT_LABEL, l->key, l->value}, 1, err);
 }
 
 static hfd_rc drop_label(struct hfd_txn *tx, const struct hfd_fleet_row *row, const struct hfd_fleet_label *l, struct hfd_err *err)
@@ -108,7 +74,7 @@ static hfd_rc drop_label(struct hfd_txn *tx, const struct hfd_fleet_row *row, co
 
     if (rc != HFD_OK || !hfd_label_is_counted(l->key))
         return rc;
-    return hfd_fleet_count_down(tx, &(struct hfd_count_key){row->kind, HFD_COUNT_LABEL, l->key, l->value}, err);
+    return hfd_totals_add(tx, &(struct hfd_count_key){row->kind, HFD_COUNT_LABEL, l->key, l->value}, -1, err);
 }
 
 /* Which comes first; what is absent comes last. */
@@ -176,7 +142,7 @@ static hfd_rc put_conditions(struct hfd_txn *tx, const struct hfd_fleet_row *row
             continue;
         rc = write_key(tx, sql_condition_drop, row, c->type, c->status, err);
         if (rc == HFD_OK)
-            rc = hfd_fleet_count_down(tx, &(struct hfd_count_key){row->kind, HFD_COUNT_CONDITION, c->type, c->status}, err);
+            rc = hfd_totals_add(tx, &(struct hfd_count_key){row->kind, HFD_COUNT_CONDITION, c->type, c->status}, -1, err);
     }
     for (size_t i = 0; rc == HFD_OK && i < is->condition_count; i++) {
         const struct hfd_fleet_condition *c = &is->conditions[i], *before = find(was, c->type);
@@ -184,7 +150,7 @@ static hfd_rc put_conditions(struct hfd_txn *tx, const struct hfd_fleet_row *row
         if (!same(c, before))
             rc = put_condition(tx, row, c, err);
         if (rc == HFD_OK && !same_place(c, before))
-            rc = hfd_fleet_count_up(tx, &(struct hfd_count_key){row->kind, HFD_COUNT_CONDITION, c->type, c->status}, err);
+            rc = hfd_totals_add(tx, &(struct hfd_count_key){row->kind, HFD_COUNT_CONDITION, c->type, c->status}, 1, err);
     }
     return rc;
 }

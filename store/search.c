@@ -8,7 +8,7 @@
 #include "store/search_int.h"
 
 #include "driver/base/check.h"
-#include "store/rows_int.h"
+#include "store/totals.h"
 
 #define PROBE_ROWS INT64_C(1000) /* the first bound of counting; it rises tenfold while every candidate reaches it */
 #define PROBE_ROWS_MAX INT64_C(1000000)
@@ -561,6 +561,9 @@ hfd_rc hfd_fleet_row_search(struct hfd_txn *tx, const struct hfd_fleet_query *qu
     hfd_rc rc;
 
     *out = (struct hfd_fleet_list){.count = 0};
+    rc = tx->totals != NULL ? hfd_totals_write(tx, err) : HFD_OK;
+    if (rc != HFD_OK)
+        return rc;
     rc = hfd_search_compose(tx, query, mem, &sql, err);
     if (rc == HFD_OK)
         rc = run_count(tx, &sql.total, &out->total, err);

@@ -10,6 +10,7 @@
 #include "driver/base/log.h"
 #include "driver/base/metrics.h"
 #include "store/migrate.h"
+#include "store/totals.h"
 #include "store/txn.h"
 
 #include <pthread.h>
@@ -41,6 +42,7 @@ struct hfd_store {
     bool stepped; /* no threads: hfd_store_step does their work */
     struct hfd_row_stamps stamps;
     struct hfd_tally tally;
+    struct hfd_totals totals;
     pthread_mutex_t take_lock; /* one reader thread at a time waits on `views`: the queue has one receiver */
     atomic_uint readers_open;  /* hfd_store_reader */
     atomic_bool broken;        /* set by the writer, after `cause` */
@@ -146,11 +148,24 @@ static void publish(struct hfd_tally *t)
         hfd_series_add(t->items[i].series, t->items[i].delta);
 }
 
+static struct hfd_txn write_txn(struct hfd_store *store)
+{
+    return (struct hfd_txn){
+        .db = store->writer.db, .writable = true, .stamps = &store->stamps, .tally = &store->tally, .totals = &store->totals};
+}
+
+static hfd_rc write_totals(struct hfd_store *store, struct hfd_err *err)
+{
+    struct hfd_txn tx = write_txn(store);
+
+    return hfd_totals_write(&tx, err);
+}
+
 /* @return not HFD_OK when the transaction as a whole cannot go on */
 static hfd_rc call_job(struct hfd_store *store, struct hfd_job *job, struct hfd_err *err)
 {
     struct hfd_db *db = store->writer.db;
-    struct hfd_txn tx = {.db = db, .writable = true, .stamps = &store->stamps, .tally = &store->tally};
+    struct hfd_txn tx = write_txn(store);
     const struct hfd_tally before = store->tally;
     hfd_rc rc;
 
@@ -178,7 +193,7 @@ static hfd_rc run_freely(struct hfd_store *store, struct hfd_job *list, bool *un
         rc = call_job(store, job, err);
         *undo = rc == HFD_OK && job->rc != HFD_OK && hfd_db_changes(db) != before;
     }
-    return rc;
+    return rc == HFD_OK && !*undo ? write_totals(store, err) : rc;
 }
 
 /* Each job between savepoint and release, so that one that fails takes its own writes back. */
@@ -191,8 +206,11 @@ static hfd_rc run_guarded(struct hfd_store *store, struct hfd_job *list, struct 
         rc = hfd_db_savepoint(db, err);
         if (rc == HFD_OK)
             rc = call_job(store, job, err);
+        if (rc == HFD_OK && job->rc == HFD_OK)
+            rc = write_totals(store, err);
         if (rc == HFD_OK)
             rc = job->rc == HFD_OK ? hfd_db_release(db, err) : hfd_db_rollback_to(db, err);
+        hfd_totals_drop(&store->totals);
     }
     return rc;
 }
@@ -211,6 +229,7 @@ static hfd_rc run_transaction(struct hfd_store *store, struct hfd_job *list, str
         return rc;
     store->tally = (struct hfd_tally){.count = 0};
     rc = run_freely(store, list, &undo, err);
+    hfd_totals_drop(&store->totals);
     if (rc == HFD_OK && undo) {
         hfd_db_rollback(db);
         rc = hfd_db_begin(db, err);

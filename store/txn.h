@@ -16,11 +16,14 @@ struct hfd_tally {
     size_t count;
 };
 
+struct hfd_totals;
+
 struct hfd_txn {
     struct hfd_db *db;
     bool writable;                 /* asserted by every row function that writes */
     struct hfd_row_stamps *stamps; /* the writer's: where changed rows are noted; may be NULL */
     struct hfd_tally *tally;       /* the writer's */
+    struct hfd_totals *totals;     /* the writer's: changes of kept totals that are not written yet; NULL writes them at once */
     struct hfd_row_cache *cache;   /* a reader's own, or NULL */
     int64_t seq;                   /* with a cache: the last commit before the snapshot began */
 };

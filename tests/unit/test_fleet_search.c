@@ -8,6 +8,7 @@
 #include "driver/fleet/search.h"
 #include "store/migrate.h"
 #include "store/search_int.h"
+#include "store/totals.h"
 #include "tests/lib/seams.h"
 #include "tests/lib/tmpdir.h"
 
@@ -58,6 +59,7 @@ struct fixture {
     char base[TMPDIR_MAX];
     struct hfd_db *db;
     struct hfd_txn tx;
+    struct hfd_totals totals;
     struct test_rng rng;
     struct hfd_arena mem; /* of one question */
     struct resource all[RESOURCES];
@@ -243,7 +245,7 @@ static int open_empty(void **state)
     ok(fx, hfd_db_open(fx->base, HFD_DB_WRITER, &fx->db, &fx->err));
     ok(fx, hfd_migrate(fx->db, hfd_migrations, hfd_migrations_count, &fx->err));
     ok(fx, hfd_db_begin(fx->db, &fx->err));
-    fx->tx = (struct hfd_txn){.db = fx->db, .writable = true};
+    fx->tx = (struct hfd_txn){.db = fx->db, .writable = true, .totals = &fx->totals};
     *state = fx;
     return 0;
 }
@@ -936,6 +938,7 @@ static void kept_totals_are_what_is_there(void **state)
     struct fixture *fx = *state;
     char sql[1024];
 
+    ok(fx, hfd_totals_write(&fx->tx, &fx->err));
     assert_true(number_of(fx, "SELECT count(*) FROM fleet_count WHERE field = 2") > 10);
     (void)snprintf(sql, sizeof(sql), "SELECT count(*) FROM (%s EXCEPT SELECT kind, field, name, value, n FROM fleet_count) x", counted);
     assert_int_equal(number_of(fx, sql), 0);
@@ -952,6 +955,7 @@ static void kept_totals_are_what_is_there(void **state)
         ok(fx, hfd_fleet_row_delete(&fx->tx, row.id, &fx->err));
         hfd_arena_fini(&fx->mem);
     }
+    ok(fx, hfd_totals_write(&fx->tx, &fx->err));
     assert_int_equal(number_of(fx, "SELECT count(*) FROM fleet_count"), 0);
 }
 

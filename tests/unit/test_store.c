@@ -3,6 +3,7 @@
 
 #include "driver/base/metrics.h"
 #include "store/rows.h"
+#include "store/search.h"
 #include "store/sqlite/folder.h"
 #include "store/txn.h"
 #include "tests/lib/tmpdir.h"
@@ -342,6 +343,74 @@ static void jobs_run_again_for_an_undo_alone(void **state)
         assert_int_equal(count_of(fx, guresid), cases[i].left);
         counted += (int)cases[i].left;
         assert_counted(counted);
+    }
+}
+
+struct insert_arg {
+    const char *id;
+    hfd_rc answer; /* after writing */
+};
+
+static hfd_rc insert_cluster(struct hfd_txn *tx, void *arg, struct hfd_err *err)
+{
+    const struct insert_arg *a = arg;
+    const struct hfd_fleet_row row = {.id = hfd_slice_of(a->id), .kind = HFD_KIND_CLUSTER, .name = hfd_slice_of(a->id), .generation = 1};
+    hfd_rc rc = hfd_fleet_row_insert(tx, &row, err);
+
+    return rc == HFD_OK && a->answer != HFD_OK ? hfd_fail(err, a->answer, "as asked") : rc;
+}
+
+static hfd_rc total_of_clusters(struct hfd_txn *tx, void *arg, struct hfd_err *err)
+{
+    const struct hfd_fleet_query q = {.kind = HFD_KIND_CLUSTER};
+    struct hfd_fleet_list list;
+    struct hfd_arena mem;
+    hfd_rc rc;
+
+    hfd_arena_init(&mem, 1 << 20);
+    rc = hfd_fleet_row_search(tx, &q, &mem, &list, err);
+    *(int64_t *)arg = list.total;
+    hfd_arena_fini(&mem);
+    return rc;
+}
+
+/* Totals are those of the jobs that were kept, whether others of their commit were undone or not, and a job sees them at once. */
+static void totals_follow_what_is_kept(void **state)
+{
+    static const struct {
+        const char *ids[3];
+        hfd_rc answer; /* of the second one */
+        int64_t total;
+    } cases[] = {
+        {{"a", "b", "c"}, HFD_OK, 3},
+        {{"d", "e", "f"}, HFD_CONFLICT, 5},
+        {{"g", "h", "i"}, HFD_OK, 8},
+    };
+    struct fixture *fx = *state;
+
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        struct insert_arg args[3];
+        struct gate gate = GATE_INIT;
+        struct hfd_job gate_job, jobs[4];
+        int64_t seen = -1, total = -1;
+        struct keep k;
+
+        keep_init(&k);
+        submit_gate(fx, &k, &gate_job, &gate);
+        for (size_t n = 0; n < 4; n++) {
+            jobs[n] = (struct hfd_job){.fn = total_of_clusters, .arg = &seen, .sink = &k.sink};
+            if (n < 3) {
+                args[n] = (struct insert_arg){cases[i].ids[n], n == 1 ? cases[i].answer : HFD_OK};
+                jobs[n] = (struct hfd_job){.fn = insert_cluster, .arg = &args[n], .sink = &k.sink};
+            }
+            assert_int_equal(hfd_store_update(fx->store, &jobs[n], NULL), HFD_OK);
+        }
+        gate_open(&gate);
+        keep_wait(&k, 5);
+        assert_int_equal(jobs[1].rc, cases[i].answer);
+        assert_int_equal(seen, cases[i].total);
+        assert_int_equal(hfd_store_read(fx->reader, total_of_clusters, &total, NULL), HFD_OK);
+        assert_int_equal(total, cases[i].total);
     }
 }
 
@@ -791,6 +860,7 @@ int main(void)
         RULE(restart_keeps_what_was_answered),
         RULE(failing_job_is_undone_alone),
         RULE(jobs_run_again_for_an_undo_alone),
+        RULE(totals_follow_what_is_kept),
         RULE(answers_go_to_their_sink_in_order),
         RULE(full_queue_is_busy),
         RULE(close_drains),

@@ -1,0 +1,105 @@
+/* See totals.h. The SQL is the portable subset. */
+#include "store/totals.h"
+
+/* clang-format off */
+static const char sql_count_add[] =
+    "INSERT INTO fleet_count (kind, field, name, value, n) VALUES (?1, ?2, ?3, ?4, ?5)"
+    " ON CONFLICT (kind, field, name, value) DO UPDATE SET n = fleet_count.n + excluded.n";
+static const char sql_count_drop[] =
+    "DELETE FROM fleet_count WHERE kind = ?1 AND field = ?2 AND name = ?3 AND value = ?4 AND n = 0";
+/* clang-format on */
+
+static hfd_rc prepare(struct hfd_txn *tx, const char *sql, const struct hfd_count_key *key, struct hfd_stmt **out, struct hfd_err *err)
+{
+    hfd_rc rc = hfd_row_write(tx, sql, out, err);
+
+    if (rc != HFD_OK)
+        return rc;
+    hfd_stmt_i64(*out, 1, key->kind);
+    hfd_stmt_i64(*out, 2, key->field);
+    hfd_stmt_text(*out, 3, hfd_row_some(key->name));
+    hfd_stmt_text(*out, 4, hfd_row_some(key->value));
+    return HFD_OK;
+}
+
+static hfd_rc write_sum(struct hfd_txn *tx, const struct hfd_count_key *key, int64_t by, struct hfd_err *err)
+{
+    struct hfd_stmt *st;
+    hfd_rc rc = prepare(tx, sql_count_add, key, &st, err);
+
+    if (rc != HFD_OK)
+        return rc;
+    hfd_stmt_i64(st, 5, by);
+    rc = hfd_stmt_run(st, NULL, err);
+    if (rc != HFD_OK || by > 0)
+        return rc;
+    rc = prepare(tx, sql_count_drop, key, &st, err);
+    return rc == HFD_OK ? hfd_stmt_run(st, NULL, err) : rc;
+}
+
+static hfd_rc write_place(struct hfd_txn *tx, struct hfd_totals_place *p, struct hfd_err *err)
+{
+    const struct hfd_count_key key = {p->kind, p->field, {p->text, p->name_len}, {p->text + p->name_len, p->value_len}};
+    const int64_t by = p->by;
+
+    p->by = 0;
+    return by != 0 ? write_sum(tx, &key, by, err) : HFD_OK;
+}
+
+static struct hfd_totals_place *place_of(struct hfd_totals *totals, const struct hfd_count_key *key)
+{
+    uint64_t h = UINT64_C(14695981039346656037); /* FNV-1a */
+
+    for (size_t i = 0; i < key->name.len; i++)
+        h = (h ^ (unsigned char)key->name.p[i]) * UINT64_C(1099511628211);
+    h = (h ^ (unsigned)key->kind ^ (unsigned)key->field << 4) * UINT64_C(1099511628211);
+    for (size_t i = 0; i < key->value.len; i++)
+        h = (h ^ (unsigned char)key->value.p[i]) * UINT64_C(1099511628211);
+    return &totals->places[(h ^ h >> 32) % HFD_TOTALS_PLACES];
+}
+
+static bool is_of(const struct hfd_totals_place *p, const struct hfd_count_key *key)
+{
+    return p->kind == key->kind && p->field == key->field && hfd_slice_eq((hfd_slice){p->text, p->name_len}, key->name) &&
+           hfd_slice_eq((hfd_slice){p->text + p->name_len, p->value_len}, key->value);
+}
+
+hfd_rc hfd_totals_add(struct hfd_txn *tx, const struct hfd_count_key *key, int64_t by, struct hfd_err *err)
+{
+    struct hfd_totals_place *p;
+    hfd_rc rc;
+
+    if (tx->totals == NULL || key->name.len + key->value.len > HFD_TOTALS_TEXT_MAX)
+        return write_sum(tx, key, by, err);
+    p = place_of(tx->totals, key);
+    if (p->by == 0 || !is_of(p, key)) {
+        rc = write_place(tx, p, err);
+        if (rc != HFD_OK)
+            return rc;
+        p->kind = key->kind;
+        p->field = key->field;
+        p->name_len = (uint16_t)key->name.len;
+        p->value_len = (uint16_t)key->value.len;
+        if (key->name.len > 0)
+            memcpy(p->text, key->name.p, key->name.len);
+        if (key->value.len > 0)
+            memcpy(p->text + key->name.len, key->value.p, key->value.len);
+    }
+    p->by += by;
+    return HFD_OK;
+}
+
+hfd_rc hfd_totals_write(struct hfd_txn *tx, struct hfd_err *err)
+{
+    hfd_rc rc = HFD_OK;
+
+    for (size_t i = 0; rc == HFD_OK && i < HFD_TOTALS_PLACES; i++)
+        rc = write_place(tx, &tx->totals->places[i], err);
+    return rc;
+}
+
+void hfd_totals_drop(struct hfd_totals *totals)
+{
+    for (size_t i = 0; i < HFD_TOTALS_PLACES; i++)
+        totals->places[i].by = 0;
+}

@@ -97,7 +97,8 @@ static size_t on_header(char *line, size_t size, size_t count, void *ctx)
     }
     if (len > sizeof(name) && hfd_slice_ieq((hfd_slice){line, sizeof(name) - 1}, HFD_SLICE(name)))
         (void)!hfd_client_retry_after((hfd_slice){line + sizeof(name) - 1, len - (sizeof(name) - 1)},
-                                      hfd_clock_wall_us(t->client->config.clock), &t->retry_after_us);
+                                      hfd_clock_wall_us(t->client->config.clock) + hfd_clock_skew_us(t->client->config.clock),
+                                      &t->retry_after_us);
     return len;
 }
 

@@ -53,8 +53,7 @@ struct slot {
  */
 struct shunned {
     struct hfd_asked_id id; /* len 0 = a look at many */
-    enum hfd_kind kind;
-    int64_t until_us; /* mono */
+    int64_t until_us;       /* mono */
 };
 
 struct hurry {
@@ -184,7 +183,7 @@ static void learn(struct hfd_remote *r, const struct hfd_client_call *call)
     }
     state->breaker_open = r->breaker.state != HFD_BREAKER_CLOSED;
     if (call->answer.arrived)
-        state->last_answer_us = wall(r);
+        state->last_answer_us = wall(r) + hfd_clock_skew_us(r->config.clock);
     memcpy(state->last_failure, failure, sizeof(state->last_failure));
     (void)pthread_mutex_unlock(&r->lock);
     r->ever_well = r->ever_well || health == HFD_UPSTREAM_WELL;
@@ -310,7 +309,7 @@ static void hurry_asked(struct hfd_remote *r)
 static bool is_shunned(const struct hfd_remote *r, const struct hfd_upstream_work *work)
 {
     for (size_t i = 0; i < r->shunned_count; i++)
-        if (r->shunned[i].kind == work->kind && hfd_slice_eq((hfd_slice){r->shunned[i].id.text, r->shunned[i].id.len}, work->guresid))
+        if (hfd_slice_eq((hfd_slice){r->shunned[i].id.text, r->shunned[i].id.len}, work->guresid))
             return true;
     return false;
 }
@@ -324,7 +323,7 @@ static void shun(struct hfd_remote *r, const struct hfd_upstream_work *work, int
         return;
     }
     s = &r->shunned[r->shunned_count++];
-    *s = (struct shunned){.id.len = work->guresid.len, .kind = work->kind, .until_us = mono(r) + for_us};
+    *s = (struct shunned){.id.len = work->guresid.len, .until_us = mono(r) + for_us};
     if (work->guresid.len > 0)
         memcpy(s->id.text, work->guresid.p, work->guresid.len);
 }
@@ -355,7 +354,7 @@ static void end_pass(struct slot *s, const char *why)
     if (why != NULL)
         shun_failed(r, r->rules->pass_work(s->pass), why);
     else if (!s->took)
-        shun(r, r->rules->pass_work(s->pass), SPARE_US);
+        shun(r, r->rules->pass_work(s->pass), r->config.upstream->watch_us);
     if (!s->took)
         hfd_breaker_unused(&r->breaker, mono(r));
     hfd_client_call_fini(&s->call);
@@ -369,12 +368,7 @@ static void end_pass(struct slot *s, const char *why)
 static bool is_running(const struct hfd_remote *r, const struct hfd_upstream_work *work)
 {
     for (size_t i = 0; i < r->slot_count; i++) {
-        const struct hfd_upstream_work *other;
-
-        if (r->slots[i].state == SLOT_FREE)
-            continue;
-        other = r->rules->pass_work(r->slots[i].pass);
-        if (other->kind == work->kind && hfd_slice_eq(other->guresid, work->guresid))
+        if (r->slots[i].state != SLOT_FREE && hfd_slice_eq(r->rules->pass_work(r->slots[i].pass)->guresid, work->guresid))
             return true;
     }
     return false;

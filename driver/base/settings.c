@@ -452,9 +452,27 @@ static hfd_rc check_output_names(const struct hfd_map *values, struct hfd_err *e
     return HFD_OK;
 }
 
+static hfd_rc check_remote(const struct hfd_settings *s, struct hfd_err *err)
+{
+    if (s->demo_us >= 0 && !hfd_slice_is(s->backend, "embedded"))
+        return hfd_fail_field(err, HFD_INVALID, "demo",
+                              "demo: expected it off with a remote backend: demo adapters would report success in the place of the remote's own");
+    if ((s->remote_cert_file.len == 0) != (s->remote_key_file.len == 0))
+        return hfd_fail_field(err, HFD_INVALID, s->remote_cert_file.len == 0 ? "remote.cert_file" : "remote.key_file",
+                              "remote.cert_file and remote.key_file: expected both or none");
+    if (s->remote_identity.len > 0 && s->remote_identity_header.len == 0)
+        return hfd_fail_field(err, HFD_INVALID, "remote.identity_header",
+                              "remote.identity_header: expected a header for the value of remote.identity");
+    if (s->remote_retry_min_us > s->remote_retry_max_us)
+        return hfd_fail_field(err, HFD_INVALID, "remote.retry_max", "remote.retry_max: expected no less than remote.retry_min");
+    return HFD_OK;
+}
+
 /* What no single value can tell. */
 static hfd_rc check_whole(const struct hfd_settings *s, struct hfd_err *err)
 {
+    hfd_rc rc;
+
     if (hfd_slice_eq(s->path_cluster, s->path_nodepool))
         return hfd_fail_field(err, HFD_INVALID, "driver.paths.nodepool",
                               "driver.paths.nodepool: expected another path than driver.paths.cluster, got \"%.*s\" for both",
@@ -467,7 +485,8 @@ static hfd_rc check_whole(const struct hfd_settings *s, struct hfd_err *err)
                                       s->types_nodepool.items[i].p);
         }
     }
-    return check_output_names(&s->output_values, err);
+    rc = check_output_names(&s->output_values, err);
+    return rc != HFD_OK ? rc : check_remote(s, err);
 }
 
 static hfd_rc load_all(struct hfd_settings_loader *ld, int argc, const char *const *argv, const char *const *env, struct hfd_err *err)

@@ -38,7 +38,7 @@ struct hfd_map {
  X("data",                       data,                STR,      "data",           0, 0, "folder of the database and the key ring") \
  X("keys",                       keys,                STR,      "",               0, 0, "key ring file; empty: DATA/keys, made at the first start") \
  X("store",                      store,               STR,      "sqlite",         0, 0, "where state is kept: sqlite") \
- X("backend",                    backend,             STR,      "embedded",       0, 0, "the HyperFleet that is driven: embedded") \
+ X("backend",                    backend,             STR,      "embedded",       0, 0, "the HyperFleet that is driven: embedded, or the URL of a remote one: https://hyperfleet.example/") \
  X("demo",                       demo_us,             DEMO,     "off",            0, 86400, "built-in demo adapters that report success after this time (10s when no time is given); no cluster is made") \
  X("log.level",                  log_level,           LEVEL,    "info",           0, 0, "debug, info, warn or error") \
  X("http.threads",               http_threads,        I64,      "0",              0, 64, "event loops; 0: one per core") \
@@ -56,6 +56,22 @@ struct hfd_map {
  X("fleet.conditions",           fleet_conditions,    STR,      "ready",          0, 0, "names of the aggregated conditions: ready (Ready, Available), reconciled (Reconciled, LastKnownReconciled), or both") \
  X("fleet.identity_header",      fleet_identity_header, STR,    "",               0, 0, "request header that names the caller in created_by, updated_by and deleted_by; a trusted proxy must set it; empty: none") \
  X("fleet.spec_schema",          fleet_spec_schema,   STR,      "",               0, 0, "OpenAPI 3.0 file, YAML or JSON, whose components ClusterSpec and NodePoolSpec every `spec` must satisfy; empty: any object") \
+ X("remote.token_file",          remote_token_file,   STR,      "",               0, 0, "file with the bearer token for the remote HyperFleet; read again when it changes and after a 401; empty: none is sent") \
+ X("remote.ca_file",             remote_ca_file,      STR,      "",               0, 0, "PEM file of the authorities that the remote's certificate may come from; empty: the system's") \
+ X("remote.cert_file",           remote_cert_file,    STR,      "",               0, 0, "PEM file of the client certificate, with its chain; empty: none is shown") \
+ X("remote.key_file",            remote_key_file,     STR,      "",               0, 0, "PEM file of the client certificate's key, not encrypted") \
+ X("remote.identity_header",     remote_identity_header, STR,   "",               0, 0, "request header that tells the remote who asks; empty: none is sent") \
+ X("remote.identity",            remote_identity,     STR,      "",               0, 0, "value of remote.identity_header") \
+ X("remote.connect_timeout",     remote_connect_timeout_us, DURATION, "5s",       1, 300, "time to reach the remote, with TLS") \
+ X("remote.timeout",             remote_timeout_us,   DURATION, "15s",            1, 3600, "time for one request to the remote in all") \
+ X("remote.in_flight_max",       remote_in_flight_max, I64,     "16",             1, 256, "resources that are worked on with the remote at the same time, each with one request") \
+ X("remote.per_second_max",      remote_per_second_max, I64,    "50",             1, 10000, "requests a second to the remote, whatever there is to do") \
+ X("remote.answer_max",          remote_answer_max_bytes, BYTES, "16MiB",     65536, 268435456, "largest answer that is read from the remote") \
+ X("remote.watch",               remote_watch_us,     DURATION, "5s",             1, 3600, "how often a resource in progress is observed") \
+ X("remote.fresh",               remote_fresh_us,     DURATION, "2s",             1, 3600, "a poll has a resource in progress observed anew if the last observation is older") \
+ X("remote.idle",                remote_idle_us,      DURATION, "5m",             1, 86400, "how often a settled resource is observed") \
+ X("remote.retry_min",           remote_retry_min_us, DURATION, "1s",             1, 3600, "first pause after a failure of the remote; it doubles, with jitter") \
+ X("remote.retry_max",           remote_retry_max_us, DURATION, "60s",            1, 86400, "longest pause after failures of the remote") \
  X("driver.types.cluster",       types_cluster,       LIST,     "[hyperfleet-cluster, k8s-cluster]", 0, 0, "resource types served as clusters, matched behind `org/`") \
  X("driver.types.nodepool",      types_nodepool,      LIST,     "[hyperfleet-nodepool]", 0, 0, "resource types served as nodepools") \
  X("driver.paths.cluster",       path_cluster,        STR,      "clusters",       0, 0, "path prefix /{driver}/{GUResID} of clusters") \

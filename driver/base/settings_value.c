@@ -342,7 +342,12 @@ static hfd_rc check_backend(const void *member, struct hfd_err *err)
 {
     hfd_slice s = *(const hfd_slice *)member;
 
-    return hfd_slice_is(s, "embedded") ? HFD_OK : expected(err, "embedded, the only backend of this version", s);
+    struct hfd_err why;
+
+    /* What is no URL is not quoted either: it may be one with a password. */
+    if (hfd_slice_is(s, "embedded") || hfd_url_check(s, &why) == HFD_OK)
+        return HFD_OK;
+    return hfd_fail(err, HFD_INVALID, "expected embedded or the URL of a HyperFleet; %s", why.msg);
 }
 
 /* The prefix of /{driver}/{GUResID}; "api" is HyperFleet's. */
@@ -426,6 +431,30 @@ static hfd_rc check_reasons(const void *member, struct hfd_err *err)
     return HFD_OK;
 }
 
+/* What a client must not send twice, or what frames the message. */
+static hfd_rc check_own_header(const void *member, struct hfd_err *err)
+{
+    static const char *const taken[] = {"accept", "authorization", "connection", "content-length", "content-type", "cookie", "expect",
+                                        "host", "te", "trailer", "transfer-encoding", "upgrade", "user-agent"};
+    hfd_slice s = *(const hfd_slice *)member;
+
+    for (size_t i = 0; i < sizeof(taken) / sizeof(taken[0]); i++)
+        if (hfd_slice_ieq(s, hfd_slice_of(taken[i])))
+            return expected(err, "a header that this program does not set itself", s);
+    return check_header(member, err);
+}
+
+/* Printable ASCII; all of the setting's text is without control characters already. */
+static hfd_rc check_header_value(const void *member, struct hfd_err *err)
+{
+    hfd_slice s = *(const hfd_slice *)member;
+    bool ok = s.len <= ITEM_MAX && (s.len == 0 || (s.p[0] != ' ' && s.p[s.len - 1] != ' '));
+
+    for (size_t i = 0; ok && i < s.len; i++)
+        ok = s.p[i] >= ' ' && s.p[i] <= '~';
+    return ok ? HFD_OK : expected(err, "at most 253 printable ASCII characters", s);
+}
+
 static check_fn *const checks[HFD_SETTING_COUNT] = {
     [HFD_SETTING_listen] = check_address,
     [HFD_SETTING_ops_listen] = check_address,
@@ -438,6 +467,8 @@ static check_fn *const checks[HFD_SETTING_COUNT] = {
     [HFD_SETTING_required_nodepool] = check_adapters,
     [HFD_SETTING_fleet_conditions] = check_conditions,
     [HFD_SETTING_fleet_identity_header] = check_header,
+    [HFD_SETTING_remote_identity_header] = check_own_header,
+    [HFD_SETTING_remote_identity] = check_header_value,
     [HFD_SETTING_types_cluster] = check_types,
     [HFD_SETTING_types_nodepool] = check_types,
     [HFD_SETTING_resource_overrides] = check_dotted_paths,

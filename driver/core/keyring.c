@@ -191,6 +191,15 @@ void hfd_keyring_digest(const struct hfd_keyring *ring, hfd_slice data, unsigned
     digest_with(ring, ring->active, data, out);
 }
 
+void hfd_keyring_fingerprint(const struct hfd_keyring *ring, char out[HFD_FINGERPRINT_CHARS + 1])
+{
+    unsigned char digest[HFD_DIGEST_BYTES];
+
+    HFD_CHECK_OBJ(ring, KEYRING_MAGIC);
+    digest_with(ring, 0, HFD_SLICE("fingerprint of a key ring"), digest);
+    (void)sodium_bin2hex(out, HFD_FINGERPRINT_CHARS + 1, digest + HFD_KEY_ID_BYTES, HFD_FINGERPRINT_CHARS / 2);
+}
+
 bool hfd_keyring_digest_is(const struct hfd_keyring *ring, hfd_slice digest, hfd_slice data)
 {
     unsigned char own[HFD_DIGEST_BYTES];

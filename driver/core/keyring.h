@@ -46,6 +46,13 @@ hfd_slice hfd_keyring_seal(const struct hfd_keyring *ring, enum hfd_key_use use,
 HFD_MUST_CHECK hfd_rc hfd_keyring_open(const struct hfd_keyring *ring, enum hfd_key_use use, hfd_slice aad, hfd_slice sealed,
                                        struct hfd_arena *mem, hfd_slice *plain, struct hfd_err *err);
 
+#define HFD_FINGERPRINT_CHARS 32
+/**
+ * Lower-case hex that names the ring to others without telling anything of its keys. It comes from the oldest key, which stands first in the
+ * file: rotation does not change it, taking that key away does.
+ */
+void hfd_keyring_fingerprint(const struct hfd_keyring *ring, char out[HFD_FINGERPRINT_CHARS + 1]);
+
 /** Keyed BLAKE2b-256 with the active key, its id in front. */
 void hfd_keyring_digest(const struct hfd_keyring *ring, hfd_slice data, unsigned char out[HFD_DIGEST_BYTES]);
 /** Whether `digest` (of any key in the ring) is that of data. */

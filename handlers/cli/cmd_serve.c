@@ -37,6 +37,7 @@ struct serve {
     struct hfd_spec_schemas spec_schemas;
     struct hfd_driver driver;
     struct hfd_store *store;
+    struct hfd_serve_upstream upstream;
     struct hfd_openapi *openapi;
     struct hfd_app app;
     struct hfd_server *server;
@@ -198,6 +199,18 @@ static void close_store(struct serve *s)
     hfd_store_close(&s->store);
 }
 
+/* --- a remote HyperFleet --- */
+
+static enum hfd_exit open_upstream(struct serve *s, struct hfd_err *err)
+{
+    return hfd_serve_upstream_open(&s->upstream, s->settings, &s->driver, s->store, &s->steady.clock, err);
+}
+
+static void close_upstream(struct serve *s)
+{
+    hfd_serve_upstream_close(&s->upstream);
+}
+
 /* --- the server --- */
 
 static enum hfd_exit open_openapi(struct serve *s, struct hfd_err *err)
@@ -222,7 +235,15 @@ static enum hfd_exit open_server(struct serve *s, struct hfd_err *err)
         .clock = &s->steady.clock,
         .rng = &hfd_rng_system,
         .openapi = s->openapi,
+        .remote = s->upstream.remote,
     };
+    if (s->upstream.remote != NULL) {
+        s->app.routes = hfd_routes_without_fleet(&s->settings->mem, &s->app.route_count);
+        if (s->app.routes == NULL) {
+            (void)hfd_fail(err, HFD_NOMEM, "out of memory");
+            return HFD_EXIT_INTERNAL;
+        }
+    }
     known = hfd_vocabulary_parse(s->settings->fleet_conditions, &s->app.vocabulary);
     HFD_ASSERT(known); /* the settings have checked it */
     rc = hfd_server_open(&s->app, &s->server, err);
@@ -282,6 +303,7 @@ static const struct {
     {"key ring", open_keys, close_keys},
     {"driver", open_driver, NULL},
     {"store", open_store, close_store},
+    {"upstream", open_upstream, close_upstream},
     {"API document", open_openapi, close_openapi},
     {"listeners", open_server, close_server},
     {"loops", start_server, stop_server},
@@ -314,7 +336,7 @@ static void log_ready(struct serve *s)
     HFD_LOG(HFD_LOG_INFO, "ready", HFD_LOG_STR("url", url(s, s->settings->listen, port)),
             HFD_LOG_STR("ops_url", url(s, s->settings->ops_listen, ops_port)), HFD_LOG_INT("port", port), HFD_LOG_INT("ops_port", ops_port),
             HFD_LOG_CSTR("data", folder != NULL ? folder : s->settings->data.p), HFD_LOG_CSTR("version", HFD_VERSION),
-            HFD_LOG_CSTR("demo", s->settings->demo_us < 0 ? "off" : "on"));
+            HFD_LOG_CSTR("demo", s->settings->demo_us < 0 ? "off" : "on"), HFD_LOG_STR("backend", s->settings->backend));
     free(folder);
 }
 
@@ -323,6 +345,8 @@ static void reload(struct serve *s)
     struct hfd_err err = {0};
     bool changed;
 
+    if (s->upstream.remote != NULL)
+        hfd_remote_reload(s->upstream.remote);
     if (hfd_serve_keys_reload(&s->keys, &changed, &err) != HFD_OK) {
         HFD_LOG(HFD_LOG_ERROR, "the key ring was not reloaded; the present one stays in use", HFD_LOG_CSTR("error", err.msg));
         return;

@@ -98,6 +98,7 @@ hfd_rc hfd_serve_driver_init(struct hfd_driver *d, struct hfd_settings *s, const
         .output_secrets = secrets,
         .output_secret_count = s->output_secrets.count,
         .backend = s->backend,
+        .backend_ops = hfd_serve_is_remote(s) ? &hfd_backend_remote : &hfd_backend_embedded,
         .demo = s->demo_us >= 0,
     };
     set_times(d, s);

@@ -42,6 +42,7 @@ static void error_document(struct hfd_buf *b, const struct hfd_answer_doc *doc)
 /* Status and body of an answer, by the tables of DESIGN 4. */
 static void answer(struct hfd_exchange *x, const struct command *cmd)
 {
+    const struct hfd_app *app = hfd_exchange_app(x);
     const struct hfd_answer_doc *doc = &cmd->doc;
     const bool deleting = hfd_exchange_request(x)->method == HFD_METHOD_DELETE;
     struct hfd_reply reply = {.has_cookie = doc->has_cookie, .cookie = doc->cookie};
@@ -60,7 +61,9 @@ static void answer(struct hfd_exchange *x, const struct command *cmd)
         reply.retry_after_s = doc->hint.retry_after_s;
         /* The caller may compare these times with its own clock. */
         hint = doc->hint;
-        hfd_hint_shift(&hint, hfd_clock_skew_us(hfd_exchange_app(x)->clock));
+        if (app->remote != NULL)
+            hfd_remote_asked(app->remote, cmd->call.guresid);
+        hfd_hint_shift(&hint, hfd_clock_skew_us(app->clock));
         hfd_hint_format(&b, &hint);
         break;
     case HFD_ANSWER_FAILED:
@@ -171,6 +174,10 @@ static hfd_rc txn_delete(struct hfd_txn *tx, void *arg, struct hfd_err *err)
 
 static void on_written(struct hfd_exchange *x, void *arg, hfd_rc rc, const struct hfd_err *err)
 {
+    struct hfd_remote *remote = hfd_exchange_app(x)->remote;
+
+    if (rc == HFD_OK && remote != NULL)
+        hfd_remote_wake(remote);
     if (rc == HFD_OK)
         answer(x, arg);
     else

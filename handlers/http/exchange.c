@@ -430,7 +430,11 @@ static void refuse_route(struct hfd_exchange *x, enum hfd_route_outcome outcome)
     hfd_slice allow_copy;
 
     if (outcome == HFD_ROUTE_NO_PATH) {
-        (void)snprintf(message, sizeof(message), "The requested resource '%.*s' doesn't exist", HFD_SLICE_FMT(x->view.path));
+        if (x->match.dialect == HFD_DIALECT_FLEET && hfd_exchange_app(x)->remote != NULL)
+            (void)snprintf(message, sizeof(message),
+                           "This driver works with a remote HyperFleet and serves no HyperFleet API itself; ask the remote one");
+        else
+            (void)snprintf(message, sizeof(message), "The requested resource '%.*s' doesn't exist", HFD_SLICE_FMT(x->view.path));
         reply_problem(x, &(struct hfd_problem){.rc = HFD_NOT_FOUND, .status = 404, .unknown_route = true, .message = message}, NULL);
         return;
     }

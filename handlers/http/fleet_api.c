@@ -324,7 +324,7 @@ static hfd_rc page_params(hfd_slice query, struct command *cmd, struct hfd_err *
     return rc;
 }
 
-/* `order` is a direction, or, in the words of later versions, all that orderBy says. */
+/* `order` is a direction, or, in the words of later versions, all that orderBy says. Who speaks to all versions sends both. */
 static hfd_rc order_params(hfd_slice query, struct command *cmd, struct hfd_fleet_query *q, struct hfd_err *err)
 {
     struct hfd_arena *mem = cmd->call.mem;
@@ -336,8 +336,9 @@ static hfd_rc order_params(hfd_slice query, struct command *cmd, struct hfd_flee
         rc = hfd_query_get(query, "order", mem, &direction, err);
     if (rc != HFD_OK)
         return rc;
-    if (by.len == 0 && direction.len > 0 && !hfd_slice_is(direction, "asc") && !hfd_slice_is(direction, "desc")) {
-        by = direction;
+    if (direction.len > 0 && !hfd_slice_is(direction, "asc") && !hfd_slice_is(direction, "desc") &&
+        (by.len == 0 || hfd_search_order(cmd->kind, direction, HFD_SLICE(""), mem, &q->order, &q->order_count, NULL) == HFD_OK)) {
+        by = by.len == 0 ? direction : by;
         direction = HFD_SLICE("");
     }
     return hfd_search_order(cmd->kind, by, direction, mem, &q->order, &q->order_count, err);

@@ -7,6 +7,7 @@
 
 #include "driver/base/buf.h"
 #include "driver/base/settings.h"
+#include "driver/backend/remote.h"
 #include "driver/core/resource.h"
 #include "driver/fleet/vocabulary.h"
 #include "store/store.h"
@@ -61,6 +62,7 @@ struct hfd_app {
     const struct hfd_rng *rng;
     enum hfd_vocabulary vocabulary; /* of the conditions that are shown */
     const struct hfd_openapi *openapi;
+    struct hfd_remote *remote;      /* the HyperFleet that is driven; NULL = it is embedded, and served here */
     const struct hfd_route *routes; /* NULL = hfd_routes; tests of the server bring their own */
     size_t route_count;
 };
@@ -94,6 +96,8 @@ struct hfd_route {
 /** The table (routes.c): the only place that knows the paths. */
 extern const struct hfd_route hfd_routes[];
 extern const size_t hfd_route_count;
+/** The rows without HyperFleet's own API, for a server that drives a remote one. NULL when memory is short. */
+const struct hfd_route *hfd_routes_without_fleet(struct hfd_arena *mem, size_t *count);
 
 /** What the server was opened with, and the request. */
 const struct hfd_app *hfd_exchange_app(const struct hfd_exchange *x);

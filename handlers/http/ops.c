@@ -1,8 +1,10 @@
 /* Probes and metrics. They take no work from the store: what they tell must not depend on what they ask about. Thread: loop. */
 #include "driver/base/metrics.h"
+#include "handlers/http/api.h"
 #include "handlers/http/routes.h"
 
 #define METRICS_MAX_BYTES (1 << 20)
+#define HEALTH_MAX_BYTES 4096
 
 static void reply_json(struct hfd_exchange *x, int status, hfd_slice body)
 {
@@ -12,6 +14,34 @@ static void reply_json(struct hfd_exchange *x, int status, hfd_slice body)
 void hfd_ops_live(struct hfd_exchange *x)
 {
     reply_json(x, 200, HFD_SLICE("{\"status\":\"ok\"}"));
+}
+
+/* Whether the process runs, as livez, and how it stands with a remote HyperFleet, which does not change the status: work is accepted. */
+void hfd_ops_health(struct hfd_exchange *x)
+{
+    struct hfd_remote *remote = hfd_exchange_app(x)->remote;
+    struct hfd_reply reply = {.status = 200};
+    struct hfd_remote_state state;
+    struct hfd_buf b;
+
+    if (remote == NULL) {
+        hfd_ops_live(x);
+        return;
+    }
+    hfd_remote_state(remote, &state);
+    hfd_buf_init(&b, HEALTH_MAX_BYTES);
+    hfd_buf_addf(&b, "{\"status\":\"ok\",\"remote\":{\"health\":\"%s\",\"paused\":%s,\"requests_in_flight\":%lld",
+                 hfd_remote_health_name(state.health), state.breaker_open ? "true" : "false", (long long)state.in_flight);
+    if (state.last_answer_us != 0) {
+        hfd_buf_lit(&b, ",\"last_answer\":");
+        hfd_buf_json_time(&b, state.last_answer_us);
+    }
+    if (state.last_failure[0] != '\0') {
+        hfd_buf_lit(&b, ",\"last_failure\":");
+        hfd_buf_json_str(&b, hfd_slice_of(state.last_failure));
+    }
+    hfd_buf_lit(&b, "}}");
+    hfd_api_send(x, &reply, "application/json", &b);
 }
 
 void hfd_ops_ready(struct hfd_exchange *x)

@@ -18,7 +18,7 @@ const struct hfd_route hfd_routes[] = {
     /* listener and method, pattern,   name,      dialect,         handler */
     {OPS, "/livez",                    "livez",   HFD_DIALECT_OPS, hfd_ops_live},
     {OPS, "/alive",                    "livez",   HFD_DIALECT_OPS, hfd_ops_live},
-    {OPS, "/healthz",                  "livez",   HFD_DIALECT_OPS, hfd_ops_live},
+    {OPS, "/healthz",                  "healthz", HFD_DIALECT_OPS, hfd_ops_health},
     {OPS, "/readyz",                   "readyz",  HFD_DIALECT_OPS, hfd_ops_ready},
     {OPS, "/health",                   "readyz",  HFD_DIALECT_OPS, hfd_ops_ready},
     {OPS, "/metrics",                  "metrics", HFD_DIALECT_OPS, hfd_ops_metrics},
@@ -66,3 +66,14 @@ const struct hfd_route hfd_routes[] = {
 /* clang-format on */
 
 const size_t hfd_route_count = sizeof(hfd_routes) / sizeof(hfd_routes[0]);
+
+const struct hfd_route *hfd_routes_without_fleet(struct hfd_arena *mem, size_t *count)
+{
+    struct hfd_route *out = hfd_arena_array(mem, hfd_route_count, sizeof(*out));
+
+    *count = 0;
+    for (size_t i = 0; out != NULL && i < hfd_route_count; i++)
+        if (hfd_routes[i].dialect != HFD_DIALECT_FLEET)
+            out[(*count)++] = hfd_routes[i];
+    return out;
+}

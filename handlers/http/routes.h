@@ -6,6 +6,7 @@
 
 /* ops.c */
 void hfd_ops_live(struct hfd_exchange *x);
+void hfd_ops_health(struct hfd_exchange *x);
 void hfd_ops_ready(struct hfd_exchange *x);
 void hfd_ops_metrics(struct hfd_exchange *x);
 

@@ -180,6 +180,7 @@ class Search(ListCase):
         self.assertEqual(names(order="asc"), ["alpha", "beta", "alpha-2"])
         self.assertEqual(names(order="desc"), ["alpha-2", "beta", "alpha"])
         self.assertEqual(names(order="name desc,created_time"), ["beta", "alpha-2", "alpha"])
+        self.assertEqual(names(orderBy="name", order="created_time desc"), ["alpha", "alpha-2", "beta"])  # both spellings at once
         self.assertEqual(names(orderBy="generation,created_time asc"), ["alpha", "beta", "alpha-2"])
         self.assertEqual(names(orderBy="labels.region,name"), ["alpha", "alpha-2", "beta"])
         self.refused("HYPERFLEET-VAL-005", "orderBy", "bad order value 'name up'", orderBy="name up")

@@ -312,6 +312,30 @@ static void keyring_rotate_keeps_old_keys_opening(void **state)
     hfd_keyring_free(after);
 }
 
+/* The fingerprint outlives rotation, is another one for another ring, and is fit for a label. */
+static void keyring_fingerprint_outlives_rotation(void **state)
+{
+    struct fixture *fx = *state;
+    char before[HFD_FINGERPRINT_CHARS + 1], after[HFD_FINGERPRINT_CHARS + 1], other[HFD_FINGERPRINT_CHARS + 1], id[9];
+    struct hfd_keyring *ring;
+
+    assert_int_equal(hfd_keyring_create(fx->path, &fx->rng.rng, NULL), HFD_OK);
+    assert_int_equal(hfd_keyring_load(fx->path, &ring, NULL), HFD_OK);
+    hfd_keyring_fingerprint(ring, before);
+    hfd_keyring_free(ring);
+    assert_int_equal(hfd_keyring_rotate(fx->path, &fx->rng.rng, id, NULL), HFD_OK);
+    assert_int_equal(hfd_keyring_load(fx->path, &ring, NULL), HFD_OK);
+    hfd_keyring_fingerprint(ring, after);
+    hfd_keyring_free(ring);
+    assert_int_equal(hfd_keyring_fixed(7, &ring, NULL), HFD_OK);
+    hfd_keyring_fingerprint(ring, other);
+    hfd_keyring_free(ring);
+    assert_string_equal(before, after);
+    assert_string_not_equal(before, other);
+    assert_int_equal(strlen(before), HFD_FINGERPRINT_CHARS);
+    assert_int_equal(strspn(before, "0123456789abcdef"), HFD_FINGERPRINT_CHARS);
+}
+
 /* A failed rotation leaves the file as it was. */
 static void keyring_rotate_refuses_and_changes_nothing(void **state)
 {
@@ -482,6 +506,7 @@ int main(void)
         cmocka_unit_test(key_list_parse_has_limits),
         cmocka_unit_test_setup_teardown(keyring_load_checks_the_file, setup, teardown),
         cmocka_unit_test_setup_teardown(keyring_rotate_keeps_old_keys_opening, setup, teardown),
+        cmocka_unit_test_setup_teardown(keyring_fingerprint_outlives_rotation, setup, teardown),
         cmocka_unit_test_setup_teardown(keyring_rotate_refuses_and_changes_nothing, setup, teardown),
         cmocka_unit_test_setup_teardown(keyring_rotate_from_several_processes_loses_none, setup, teardown),
         cmocka_unit_test_setup_teardown(keyring_open_refuses_any_change, setup, teardown),

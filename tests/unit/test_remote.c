@@ -276,7 +276,7 @@ static int open_all(void **state)
     (void)snprintf(f->url, sizeof(f->url), "http://127.0.0.1:%d", fakehttp_port(f->server));
     if (hfd_store_open(&store, &f->store, &err) != HFD_OK)
         fail_msg("%s", err.msg);
-    f->upstream = (struct hfd_upstream){.retry_min_us = HOUR_US, .retry_max_us = 2 * HOUR_US};
+    f->upstream = (struct hfd_upstream){.watch_us = S, .retry_min_us = HOUR_US, .retry_max_us = 2 * HOUR_US};
     f->config = (struct hfd_remote_config){
         .store = f->store,
         .upstream = &f->upstream,

@@ -1,0 +1,83 @@
+/* See serve.h. Source: DESIGN 6. */
+#include "handlers/cli/serve.h"
+
+bool hfd_serve_is_remote(const struct hfd_settings *s)
+{
+    return !hfd_slice_is(s->backend, "embedded");
+}
+
+/* One line for each operation that the remote refused, besides what the app developer reads. */
+static hfd_rc on_refused(void *driver, struct hfd_txn *tx, hfd_slice guresid, const char *code, hfd_slice message, int64_t now_us,
+                         struct hfd_arena *mem, struct hfd_err *err)
+{
+    const hfd_rc rc = hfd_resource_refused(driver, tx, guresid, code, message, now_us, mem, err);
+
+    if (rc == HFD_OK)
+        HFD_LOG(HFD_LOG_WARN, "an operation failed: the remote HyperFleet refused it", HFD_LOG_STR("guresid", guresid),
+                HFD_LOG_CSTR("code", code), HFD_LOG_STR("reason", message));
+    return rc;
+}
+
+/* Whoever reads along on the way has the token then. */
+static void warn_of_plain_http(const struct hfd_settings *s)
+{
+    static const char *const near[] = {"http://127.", "http://localhost", "http://[::1]"};
+
+    if (s->remote_token_file.len == 0 || !hfd_slice_starts(s->backend, HFD_SLICE("http://")))
+        return;
+    for (size_t i = 0; i < sizeof(near) / sizeof(near[0]); i++)
+        if (hfd_slice_starts(s->backend, hfd_slice_of(near[i])))
+            return;
+    HFD_LOG(HFD_LOG_WARN, "the token for the remote HyperFleet is sent without TLS; use an https:// URL", HFD_LOG_STR("remote", s->backend));
+}
+
+enum hfd_exit hfd_serve_upstream_open(struct hfd_serve_upstream *u, const struct hfd_settings *s, struct hfd_driver *d,
+                                      struct hfd_store *store, const struct hfd_clock *clock, struct hfd_err *err)
+{
+    const struct hfd_remote_config config = {
+        .store = store,
+        .upstream = &u->rules,
+        .clock = clock,
+        .rng = &hfd_rng_system,
+        .url = s->backend.p, /* the settings end their strings with a NUL */
+        .token_file = s->remote_token_file.p,
+        .ca_file = s->remote_ca_file.p,
+        .cert_file = s->remote_cert_file.p,
+        .key_file = s->remote_key_file.p,
+        .identity_header = s->remote_identity_header.p,
+        .identity = s->remote_identity.p,
+        .connect_timeout_us = s->remote_connect_timeout_us,
+        .timeout_us = s->remote_timeout_us,
+        .fresh_us = s->remote_fresh_us,
+        .in_flight_max = s->remote_in_flight_max,
+        .per_second_max = s->remote_per_second_max,
+        .answer_max_bytes = s->remote_answer_max_bytes,
+    };
+    hfd_rc rc;
+
+    *u = (struct hfd_serve_upstream){.remote = NULL};
+    if (!hfd_serve_is_remote(s))
+        return HFD_EXIT_OK;
+    hfd_keyring_fingerprint(d->ring, u->owner);
+    u->rules = (struct hfd_upstream){
+        .fleet = &d->fleet,
+        .owner = hfd_slice_of(u->owner),
+        .watch_us = s->remote_watch_us,
+        .idle_us = s->remote_idle_us,
+        .retry_min_us = s->remote_retry_min_us,
+        .retry_max_us = s->remote_retry_max_us,
+        .rng = &hfd_rng_system,
+        .on_refused = on_refused,
+        .on_refused_ctx = d,
+    };
+    warn_of_plain_http(s);
+    rc = hfd_remote_start(&config, &u->remote, err);
+    if (rc == HFD_OK)
+        return HFD_EXIT_OK;
+    return rc == HFD_INVALID ? HFD_EXIT_USAGE : HFD_EXIT_INTERNAL;
+}
+
+void hfd_serve_upstream_close(struct hfd_serve_upstream *u)
+{
+    hfd_remote_stop(&u->remote);
+}

@@ -1,0 +1,279 @@
+"""A remote backend at the program's doors: one instance drives another one, and both are killed; what is served, told and logged; bad remotes."""
+import http.server
+import json
+import os
+import subprocess
+import threading
+import time
+import unittest
+
+import lib
+import test_openapi
+
+FAST = ("--remote-watch", "1s", "--remote-fresh", "1s", "--remote-retry-max", "2s")
+LIFE = ("--adapters-required-cluster", "validation", "--adapters-required-nodepool", "validation")
+
+
+class Scripted:
+    """A server that answers each request with what `answer(path, headers)` gives: status, content type, text; None hangs."""
+
+    def __init__(self, answer):
+        outer = self
+        self.requests = []
+        self.over = threading.Event()
+
+        class Handler(http.server.BaseHTTPRequestHandler):
+            protocol_version = "HTTP/1.1"
+
+            def do_GET(self):
+                outer.requests.append((self.path, dict(self.headers)))
+                made = answer(self.path, self.headers)
+                if made is None:
+                    outer.over.wait()
+                    self.close_connection = True
+                    return
+                status, kind, text = made
+                self.send_response(status)
+                self.send_header("Content-Type", kind)
+                self.send_header("Content-Length", str(len(text)))
+                self.end_headers()
+                self.wfile.write(text.encode())
+
+            def log_message(self, *args):
+                pass
+
+        self.httpd = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self.httpd.daemon_threads = True
+        self.url = "http://127.0.0.1:%d/" % self.httpd.server_address[1]
+        self.thread = threading.Thread(target=self.httpd.serve_forever, daemon=True)
+        self.thread.start()
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *exc):
+        self.over.set()
+        self.httpd.shutdown()
+        self.httpd.server_close()
+
+
+EMPTY = (200, "application/json", '{"kind":"ClusterList","page":1,"size":0,"total":0,"items":[]}')
+
+
+def driver_of(url, *flags, data=None):
+    return lib.Server("--backend", url, *FAST, *LIFE, *flags, data=data)
+
+
+def ops_get(server, path):
+    client = lib.Client(server, ops=True)
+    try:
+        return client.get(path)
+    finally:
+        client.close()
+
+
+def put(server, gid, body):
+    client = lib.Client(server)
+    try:
+        return client.put("/" + gid, body)
+    finally:
+        client.close()
+
+
+def remote_health(server):
+    return ops_get(server, "/healthz").json["remote"]
+
+
+def metric(server, line):
+    return ("\n%s\n" % line).encode() in ops_get(server, "/metrics").body
+
+
+class Life(unittest.TestCase):
+    """Two instances: `fleet` is the remote HyperFleet with its port fixed at its first start, `driver` drives it."""
+
+    def setUp(self):
+        self.fleet = lib.Server(*LIFE)
+        self.addCleanup(self.fleet.close)
+        self.fleet.start()
+        self.url = "http://127.0.0.1:%d" % self.fleet.port
+        self.fleet.flags += ["--listen", "127.0.0.1:%d" % self.fleet.port]
+        self.driver = driver_of(self.url)
+        self.addCleanup(self.driver.close)
+        self.driver.start()
+        self.gid = lib.guresid("remote")
+        self.cookie = None
+        self.client = lib.Client(self.driver)
+        self.addCleanup(self.client.close)
+        fleet_client = lib.Client(self.fleet)
+        self.addCleanup(fleet_client.close)
+        self.api = lib.Fleet(fleet_client, ["validation"], ["validation"])
+
+    def put(self, version):
+        answer = self.client.put("/" + self.gid, lib.cluster_input(spec={"v": version}, nodepools=[{"name": "np1", "spec": {"v": version}}]))
+        self.cookie = answer.cookie or self.cookie
+        return answer
+
+    def report_until(self, method, status):
+        """Adapters report whatever is wanted until the orchestrator's poll is answered with this status."""
+        def poll():
+            for kind in self.api.of(self.gid):
+                for resource in kind:
+                    gone = "deleted_time" in resource
+                    self.api.report(resource, "validation", available=not gone, applied=not gone, finalized=gone)
+            answer = self.client.request(method, "/" + self.gid)
+            self.assertIn(answer.status, (202, status), answer)
+            return answer if answer.status == status else None
+        return lib.eventually(poll, "%s answers %d" % (method, status), every_s=0.1)
+
+    def spec_is(self, version):
+        clusters, pools = self.api.of(self.gid)
+        return [r["spec"] for r in clusters + pools] == [{"v": version}] * 2
+
+    # A whole life: made, reported on, changed, deleted; at the end nothing is left at the remote.
+    def test_life(self):
+        self.assertEqual(self.put(1).status, 202)
+        made = self.report_until("GET", 200)
+        self.assertEqual(made.json["resource"]["values"]["cluster_id"], self.api.cluster_of(self.gid)["id"])
+        self.assertEqual(self.put(1).status, 200)
+        self.assertEqual(self.put(2).status, 202)
+        lib.eventually(lambda: self.spec_is(2), "the change is at the remote")
+        self.report_until("GET", 200)
+        self.assertEqual(self.client.delete("/" + self.gid).status, 202)
+        self.report_until("DELETE", 204)
+        self.assertEqual(self.api.of(self.gid), ([], []))
+        self.assertEqual(self.client.get("/" + self.gid).status, 404)
+
+    # Orders are taken while the remote is away, carried out when it is back, once, though the driver was killed meanwhile as well.
+    def test_both_are_killed(self):
+        self.fleet.kill9()
+        self.assertEqual(self.put(1).status, 202)
+        lib.eventually(lambda: remote_health(self.driver)["health"] == "ill", "the remote is told to be ill")
+        self.assertIn("could not connect", remote_health(self.driver)["last_failure"])
+        self.assertTrue(metric(self.driver, "hfd_remote_up 0"))
+        self.assertEqual(ops_get(self.driver, "/readyz").status, 200)
+        self.driver.kill9()
+        self.fleet.start()
+        self.driver.start()
+        lib.eventually(lambda: self.spec_is(1), "the order is at the remote")
+        self.driver.kill9()
+        self.driver.start()
+        self.report_until("GET", 200)
+        self.assertTrue(metric(self.driver, "hfd_remote_up 1"))
+        for round_ in range(3):
+            self.assertEqual(self.put(10 + round_).status, 202)
+            (self.driver if round_ % 2 else self.fleet).kill9()
+            (self.driver if round_ % 2 else self.fleet).start()
+            lib.eventually(lambda: self.spec_is(10 + round_), "the change is at the remote")
+            self.report_until("GET", 200)
+        self.client.delete("/" + self.gid)
+        self.fleet.kill9()
+        self.fleet.start()
+        self.report_until("DELETE", 204)
+        self.assertEqual(self.api.of(self.gid), ([], []))
+
+    # With an empty store the cookie finds the resource at the remote again.
+    def test_a_lost_store(self):
+        self.put(1)
+        self.report_until("GET", 200)
+        self.put(1)
+        before = self.api.cluster_of(self.gid)
+        other = driver_of(self.url, "--keys", os.path.join(self.driver.data, "keys"))
+        self.driver.sigterm()
+        with other:
+            self.client = lib.Client(other)
+            self.addCleanup(self.client.close)
+
+            def found():
+                answer = self.client.get("/" + self.gid, {lib.COOKIE: self.cookie})
+                return answer if answer.status == 200 else None
+
+            answer = lib.eventually(found, "the resource is found again")
+            self.assertEqual(answer.json["resource"]["values"]["cluster_id"], before["id"])
+        self.assertEqual(self.api.cluster_of(self.gid)["generation"], before["generation"])
+
+
+class Doors(unittest.TestCase):
+    # No HyperFleet API of its own; the others as always. The document's words for the remote's state are those of the answer.
+    def test_what_is_served(self):
+        with Scripted(lambda path, headers: EMPTY) as remote, driver_of(remote.url) as server:
+            client = lib.Client(server)
+            self.addCleanup(client.close)
+            for path in (lib.BASE, lib.BASE + "/clusters", lib.BASE + "/clusters/2x", lib.BASE + "/nodepools", lib.BASE + "/openapi", "/api/hyperfleet"):
+                answer = client.get(path)
+                self.assertEqual((answer.status, answer.json["code"]), (404, "HYPERFLEET-NTF-000"))
+                self.assertIn("remote HyperFleet", answer.json["detail"])
+            self.assertEqual(client.post(lib.BASE + "/clusters", {"kind": "Cluster", "name": "abc", "spec": {}}).status, 404)
+            self.assertEqual(client.get("/nobody").status, 404)
+            lib.eventually(lambda: "last_answer" in remote_health(server), "the remote was asked at the start")
+            doc = ops_get(server, "/docs/spec.json").json
+            schemas = test_openapi.Schemas(doc)
+            schemas.check({"$ref": "#/components/schemas/Health"}, ops_get(server, "/healthz").json)
+            self.assertEqual(remote_health(server)["health"], "well")
+            self.assertEqual(ops_get(server, "/livez").json, {"status": "ok"})
+            self.assertEqual(len(remote.requests), 1)
+
+    # Each bad remote has its name, is told once in the log, and does not keep the driver from taking orders.
+    def test_bad_remotes_are_named(self):
+        ntf = '{"code":"HYPERFLEET-NTF-000","status":404,"title":"Resource Not Found"}'
+        for answer, health in (((401, "text/plain", ""), "refuses"), ((403, "application/problem+json", "{}"), "refuses"),
+                               ((302, "text/html", ""), "wrong"), ((404, "application/problem+json", ntf), "wrong"),
+                               ((503, "text/plain", ""), "ill"), ((200, "text/html", "<html>"), "ill"),
+                               ((200, "application/json", '{"items":'), "ill")):
+            with self.subTest(answer=answer), Scripted(lambda path, headers: answer) as remote, driver_of(remote.url) as server:
+                lib.eventually(lambda: remote_health(server)["health"] == health, "the remote is told to be " + health)
+                self.assertEqual(put(server, lib.guresid(), lib.cluster_input()).status, 202)
+                self.assertEqual(ops_get(server, "/readyz").status, 200)
+                self.assertTrue(metric(server, "hfd_remote_up 0"))
+                lib.eventually(lambda: len(remote.requests) > 2, "it is asked again")
+                told = [r for r in server.records() if r.get("health") is not None]
+                self.assertEqual([r["health"] for r in told], [health], told)
+                self.assertEqual(told[0]["level"], "error")
+
+    # The token stands in the header and nowhere else; a 401 has the file read again, and SIGHUP too.
+    def test_the_token_is_read_again(self):
+        wanted = ["second-geheim"]
+
+        def answer(path, headers):
+            return EMPTY if headers.get("Authorization") == "Bearer " + wanted[0] else (401, "text/plain", "")
+
+        with Scripted(answer) as remote:
+            server = driver_of(remote.url)
+            path = os.path.join(server.scratch, "token")
+            with open(path, "w", encoding="utf-8") as f:
+                f.write("first-geheim\n")
+            server.flags += ["--remote-token-file", path]
+            with server:
+                lib.eventually(lambda: remote_health(server)["health"] == "refuses", "the token is refused")
+                with open(path + ".new", "w", encoding="utf-8") as f:
+                    f.write("second-geheim\n")
+                os.rename(path + ".new", path)
+                put(server, lib.guresid(), lib.cluster_input())
+                lib.eventually(lambda: remote_health(server)["health"] == "well", "the new token is taken")
+                told = json.dumps(server.records()) + ops_get(server, "/healthz").body.decode()
+                self.assertNotIn("geheim", told)
+            self.assertEqual({h.get("Authorization") for _, h in remote.requests}, {"Bearer first-geheim", "Bearer second-geheim"})
+
+    # The end comes at once, though the remote hangs in the middle of a request.
+    def test_the_end_does_not_wait_for_the_remote(self):
+        with Scripted(lambda path, headers: None) as remote, driver_of(remote.url) as server:
+            lib.eventually(lambda: remote.requests, "it is asked")
+            began = time.monotonic()
+            self.assertEqual(server.sigterm(), 0)
+            self.assertLess(time.monotonic() - began, 1.5 * lib.TIME_FACTOR)
+
+    # What cannot work is refused at the start, with words and exit status 2.
+    def test_bad_settings_stop_the_start(self):
+        for flags, says in ((("--demo",), b"demo adapters would report success"), (("--remote-token-file", "/nonexistent"), b"remote.token_file"),
+                            (("--backend", "https://u:geheim@h/"), b"without user and password"),
+                            (("--remote-cert-file", "/nonexistent"), b"both or none")):
+            with self.subTest(flags=flags):
+                server = driver_of("http://127.0.0.1:1/", *flags)
+                self.addCleanup(server.close)
+                done = subprocess.run(server.command(), env=lib.clean_env(), capture_output=True, timeout=60, check=False)
+                self.assertEqual(done.returncode, 2, done.stderr)
+                self.assertIn(says, done.stderr)
+                self.assertNotIn(b"geheim", done.stderr)
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,7 +1,8 @@
 /*
  * The seam between the driver core and the HyperFleet that it drives: what a PUT or DELETE does to clusters and nodepools, inside its own
- * transaction. Embedded: it is done when the transaction commits. Remote: the transaction commits what is wanted, in a mirror of the remote's
- * resources (the same rows), and the intent; the upstream thread carries it out. So the core reads one kind of rows, whichever it drives.
+ * transaction. Embedded: it is done when the transaction commits. Remote: the transaction commits what is wanted, in a mirror of the
+ * remote's resources (the same rows), and the intent; the upstream thread carries it out. So the core reads one kind of rows, whichever it
+ * drives.
  * README.md in this folder has the whole. Thread: writer, inside a transaction function; absent and trouble: any. Source: DESIGN 2, 6.
  */
 #ifndef HFD_BACKEND_BACKEND_H

@@ -66,7 +66,8 @@ static hfd_rc mirror_patch(struct hfd_txn *tx, const struct hfd_fleet_call *call
         return rc;
     if (out->deleted_us != 0)
         return hfd_fail(err, HFD_DELETING, "%s '%.*s' is marked for deletion", hfd_kind_name(in->kind), HFD_SLICE_FMT(in->id));
-    differs = (in->spec.p != NULL && !hfd_slice_eq(in->spec, out->spec)) || (in->labels.p != NULL && !hfd_slice_eq(in->labels, out->labels));
+    differs = (in->spec.p != NULL && !hfd_slice_eq(in->spec, out->spec)) ||
+              (in->labels.p != NULL && !hfd_slice_eq(in->labels, out->labels));
     *pending = part.pending || differs;
     if (!differs)
         return HFD_OK;

@@ -242,7 +242,7 @@ static void change(struct choice *c, const struct hfd_upstream_part *p, const st
     say(c, p, &b);
 }
 
-static void delete (struct choice *c, const struct hfd_upstream_part *p)
+static void erase(struct choice *c, const struct hfd_upstream_part *p)
 {
     make(c, HFD_STEP_DELETE, HFD_UPSTREAM_DELETE, part_path(c, p, ""), p->row.fleet_id);
 }
@@ -294,7 +294,7 @@ static void delete_leaving(struct choice *c)
         const struct hfd_seen *seen = hfd_upstream_seen(c->m, p->row.fleet_id);
 
         if (p->exists && p->row.leaving && seen != NULL && !seen->deleting && !hfd_upstream_marked(c->m->deleted, p->row.fleet_id))
-            delete (c, p);
+            erase(c, p);
     }
 }
 
@@ -353,7 +353,7 @@ static void choose(struct choice *c)
     if (seen == NULL)
         ask_for(c, own);
     else if (c->s.up.goal == HFD_GOAL_DELETE && !seen->deleting && !hfd_upstream_marked(c->m->deleted, own->row.fleet_id))
-        delete (c, own);
+        erase(c, own);
     else if (has_pools(c) && !c->m->pools_known)
         list_pools(c, own);
     if (!c->made)

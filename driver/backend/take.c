@@ -182,8 +182,8 @@ static hfd_rc refuse_taken(struct hfd_take *t, const struct hfd_upstream_part *p
                       err);
     return refuse(t, "RES-101",
                   hfd_arena_printf(t->mem,
-                                   "The name '%.*s' is taken by HyperFleet's %s %.*s, which is not of this resource. Choose another name and "
-                                   "deploy again, or delete the resource.",
+                                   "The name '%.*s' is taken by HyperFleet's %s %.*s, which is not of this resource. Choose another name "
+                                   "and deploy again, or delete the resource.",
                                    HFD_SLICE_FMT(part->fleet.name), kind, HFD_SLICE_FMT(id)),
                   err);
 }
@@ -316,8 +316,8 @@ static hfd_rc adopt(struct hfd_take *t, struct hfd_upstream_part *part, const st
     if (t->s.up.goal == HFD_GOAL_MAKE && !hfd_slice_eq(doc->name, part->fleet.name))
         return refuse(t, "RES-101",
                       hfd_arena_printf(t->mem,
-                                       "HyperFleet's %s %.*s of this resource is called '%.*s', and a name cannot change to '%.*s'. Use the "
-                                       "same name, or delete the resource first.",
+                                       "HyperFleet's %s %.*s of this resource is called '%.*s', and a name cannot change to '%.*s'. Use "
+                                       "the same name, or delete the resource first.",
                                        kind_word(part->row.kind), HFD_SLICE_FMT(doc->id), HFD_SLICE_FMT(doc->name),
                                        HFD_SLICE_FMT(part->fleet.name)),
                       err);
@@ -454,7 +454,11 @@ static hfd_rc add_part(struct hfd_take *t, const struct hfd_wire_resource *doc, 
     memcpy(wider, t->s.parts, t->s.count * sizeof(*wider));
     part = &wider[t->s.count];
     *part = (struct hfd_upstream_part){
-        .row = {.guresid = t->s.res.guresid, .fleet_id = doc->id, .kind = HFD_KIND_NODEPOOL, .name = doc->name, .generation = doc->generation},
+        .row = {.guresid = t->s.res.guresid,
+                .fleet_id = doc->id,
+                .kind = HFD_KIND_NODEPOOL,
+                .name = doc->name,
+                .generation = doc->generation},
         .fleet = {.id = doc->id,
                   .kind = HFD_KIND_NODEPOOL,
                   .owner_id = t->s.own->row.fleet_id,
@@ -500,6 +504,23 @@ static hfd_rc pools_known(struct hfd_take *t, struct hfd_err *err)
     return rc;
 }
 
+static hfd_rc take_pool(struct hfd_take *t, const struct hfd_wire_resource *doc, struct hfd_err *err)
+{
+    struct hfd_upstream_part *part = part_of(t, doc);
+
+    if (doc->owner_id.len > 0 && !hfd_slice_eq(doc->owner_id, t->request->fleet_id))
+        return HFD_OK; /* some generations list those of other clusters too */
+    if (hfd_upstream_seen(t->m, doc->id) != NULL)
+        return HFD_OK; /* it moved to a later page meanwhile */
+    if (part != NULL && hfd_slice_eq(part->row.fleet_id, doc->id))
+        return hfd_observe_see(t, part, doc, err);
+    if (!is_ours(t, doc) || is_foreign(t, doc))
+        return HFD_OK;
+    if (part != NULL)
+        return adopt(t, part, doc, err);
+    return t->s.up.goal == HFD_GOAL_ADOPT && !doc->deleting ? add_part(t, doc, err) : HFD_OK;
+}
+
 static hfd_rc take_pools(struct hfd_take *t, struct hfd_err *err)
 {
     struct hfd_wire_resource *docs;
@@ -510,22 +531,8 @@ static hfd_rc take_pools(struct hfd_take *t, struct hfd_err *err)
     if (t->verdict == HFD_ON_MISSING)
         return look_again(t, t->request->fleet_id, err);
     rc = read_page(t, HFD_KIND_NODEPOOL, &docs, &count, &last, err);
-    for (size_t i = 0; rc == HFD_OK && !t->failed && !t->m->over && i < count; i++) {
-        struct hfd_upstream_part *part = part_of(t, &docs[i]);
-
-        if (docs[i].owner_id.len > 0 && !hfd_slice_eq(docs[i].owner_id, t->request->fleet_id))
-            continue; /* some generations list those of other clusters too */
-        if (hfd_upstream_seen(t->m, docs[i].id) != NULL)
-            continue; /* it moved to a later page meanwhile */
-        if (part != NULL && hfd_slice_eq(part->row.fleet_id, docs[i].id))
-            rc = hfd_observe_see(t, part, &docs[i], err);
-        else if (!is_ours(t, &docs[i]) || is_foreign(t, &docs[i]))
-            continue;
-        else if (part != NULL)
-            rc = adopt(t, part, &docs[i], err);
-        else if (t->s.up.goal == HFD_GOAL_ADOPT && !docs[i].deleting)
-            rc = add_part(t, &docs[i], err);
-    }
+    for (size_t i = 0; rc == HFD_OK && !t->m->over && i < count; i++)
+        rc = take_pool(t, &docs[i], err);
     return rc == HFD_OK && !t->failed && !t->m->over && last ? pools_known(t, err) : rc;
 }
 
@@ -572,8 +579,8 @@ static hfd_rc take_owner(struct hfd_take *t, struct hfd_upstream_part *part, str
         return hfd_take_later(t, err, "HyperFleet contradicts itself about cluster %.*s", HFD_SLICE_FMT(part->fleet.owner_id));
     return refuse(t, "RES-101",
                   hfd_arena_printf(t->mem,
-                                   "There is no cluster '%.*s' in HyperFleet, or it is being deleted. Correct the input and deploy again, or "
-                                   "delete the resource.",
+                                   "There is no cluster '%.*s' in HyperFleet, or it is being deleted. Correct the input and deploy again, "
+                                   "or delete the resource.",
                                    HFD_SLICE_FMT(part->fleet.owner_id)),
                   err);
 }
@@ -714,11 +721,21 @@ static hfd_rc take_step(struct hfd_take *t, struct hfd_err *err)
     return HFD_OK;
 }
 
+/* A list of what has our label or a name is not there: the cluster of a nodepool resource is not, or the remote is no HyperFleet. */
+static hfd_rc missing_list(struct hfd_take *t, struct hfd_err *err)
+{
+    if (t->s.res.kind == HFD_KIND_NODEPOOL && t->s.up.goal == HFD_GOAL_DELETE)
+        return found_nothing(t, err);
+    if (t->s.res.kind != HFD_KIND_NODEPOOL || t->s.up.goal != HFD_GOAL_MAKE)
+        return later_by_answer(t, err);
+    t->m->owner_asked = true;
+    return HFD_OK;
+}
+
 /* What an answer of this verdict can mean to the step that asked is asked there; the rest is the same for all. */
 static hfd_rc take_answer(struct hfd_take *t, struct hfd_err *err)
 {
     const enum hfd_step step = (enum hfd_step)t->request->step;
-    const bool list = step == HFD_STEP_FIND || step == HFD_STEP_FIND_NAME;
 
     switch (t->verdict) {
     case HFD_ON_WELL:
@@ -726,15 +743,8 @@ static hfd_rc take_answer(struct hfd_take *t, struct hfd_err *err)
     case HFD_ON_REFUSED:
         return refused_credentials(t, err);
     case HFD_ON_MISSING:
-        if (list && t->s.res.kind == HFD_KIND_NODEPOOL && t->s.own != NULL && t->s.own->fleet.owner_id.len > 0 &&
-            t->s.up.goal == HFD_GOAL_MAKE) {
-            t->m->owner_asked = true;
-            return HFD_OK;
-        }
-        if (list && t->s.res.kind == HFD_KIND_NODEPOOL && t->s.up.goal == HFD_GOAL_DELETE)
-            return found_nothing(t, err); /* its cluster is not there, so it is not either */
-        if (list)
-            return later_by_answer(t, err);
+        if (step == HFD_STEP_FIND || step == HFD_STEP_FIND_NAME)
+            return missing_list(t, err);
         break;
     case HFD_ON_TAKEN:
     case HFD_ON_LEAVING:

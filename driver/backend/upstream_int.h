@@ -82,13 +82,13 @@ struct hfd_mark {
 struct hfd_memory {
     bool over;
     bool begun;
-    bool full;        /* all reports are looked at */
+    bool full;            /* all reports are looked at */
     bool reports_changed; /* of the held part whose reports are read */
-    bool sought;      /* nothing carries our label */
-    bool pools_known; /* the nodepools were listed to the end */
-    bool owner_asked; /* the cluster of a nodepool resource is in question */
-    bool many_pools;  /* a look at many: clusters are done */
-    int64_t page;     /* of the list under way, from 0 */
+    bool sought;          /* nothing carries our label */
+    bool pools_known;     /* the nodepools were listed to the end */
+    bool owner_asked;     /* the cluster of a nodepool resource is in question */
+    bool many_pools;      /* a look at many: clusters are done */
+    int64_t page;         /* of the list under way, from 0 */
     int64_t collected;
     int relooks;
     int64_t began_us;
@@ -163,7 +163,7 @@ HFD_MUST_CHECK hfd_rc hfd_observe_see(struct hfd_take *t, struct hfd_upstream_pa
 /** The remote has taken what was asked for, and answered with the document. */
 HFD_MUST_CHECK hfd_rc hfd_observe_taken(struct hfd_take *t, struct hfd_upstream_part *part, const struct hfd_wire_resource *doc,
                                         struct hfd_err *err);
-/** Gives a part the id, and to a row that knew nothing else the rest, of what was found or made. @param ok  false: another resource has it */
+/** Gives a part the id, and to a row that knew nothing else the rest, of what was found or made. @param ok  false: another one has it */
 HFD_MUST_CHECK hfd_rc hfd_observe_name(struct hfd_take *t, struct hfd_upstream_part *part, const struct hfd_wire_resource *doc, bool *ok,
                                        struct hfd_err *err);
 /** A report that belongs to the held part at the head. */

@@ -42,38 +42,52 @@ static bool ends_with(hfd_slice s, const char *end)
     return s.len >= n && memcmp(s.p + s.len - n, end, n) == 0;
 }
 
+static bool fits(size_t row, enum hfd_upstream_method method, int status, hfd_slice code)
+{
+    return status >= table[row].from && status <= table[row].to && (table[row].methods == 0 || (table[row].methods & 1u << method) != 0) &&
+           (table[row].code == NULL || ends_with(code, table[row].code));
+}
+
+static bool is_good(int status)
+{
+    return status >= 200 && status <= 299;
+}
+
 enum hfd_verdict_on hfd_upstream_verdict(enum hfd_upstream_method method, const struct hfd_upstream_answer *a,
                                          const struct hfd_wire_problem *problem)
 {
     if (!a->arrived)
         return HFD_ON_LATER;
-    if (a->status >= 200 && a->status <= 299) /* a deletion may be answered without a word */
+    if (is_good(a->status)) /* a deletion may be answered without a word */
         return looks_whole(a) || (method == HFD_UPSTREAM_DELETE && a->body.len == 0) ? HFD_ON_WELL : HFD_ON_LATER;
     /* A 404 in other words than HyperFleet's is somebody else's, and says nothing of the resource. */
     if (a->status == 404 && (problem->no_route || !a->is_json))
         return HFD_ON_WRONG;
-    for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++) {
-        if (a->status < table[i].from || a->status > table[i].to || (table[i].methods != 0 && (table[i].methods & 1u << method) == 0))
-            continue;
-        if (table[i].code == NULL || ends_with(problem->code, table[i].code))
+    for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++)
+        if (fits(i, method, a->status, problem->code))
             return table[i].verdict;
-    }
     return HFD_ON_LATER;
+}
+
+static bool is_wrong(const struct hfd_upstream_answer *a)
+{
+    if (a->status != 404)
+        return a->status >= 300 && a->status <= 399;
+    return !a->is_json || (a->body.len > 0 && memmem(a->body.p, a->body.len, "HYPERFLEET-NTF-000", 18) != NULL);
+}
+
+static bool is_ill(int status)
+{
+    return status == 408 || status == 425 || status == 429 || status < 200 || (status >= 500 && status != 501);
 }
 
 enum hfd_upstream_health hfd_upstream_health_of(const struct hfd_upstream_answer *a)
 {
-    if (!a->arrived)
+    if (!a->arrived || is_ill(a->status))
         return HFD_UPSTREAM_ILL;
-    if (a->status >= 200 && a->status <= 299)
+    if (is_good(a->status))
         return looks_whole(a) || a->body.len == 0 ? HFD_UPSTREAM_WELL : HFD_UPSTREAM_ILL;
-    if (a->status >= 300 && a->status <= 399)
+    if (is_wrong(a))
         return HFD_UPSTREAM_WRONG;
-    if (a->status == 401 || a->status == 403)
-        return HFD_UPSTREAM_REFUSES;
-    if (a->status == 404 && (!a->is_json || memmem(a->body.p, a->body.len, "HYPERFLEET-NTF-000", 18) != NULL))
-        return HFD_UPSTREAM_WRONG;
-    if (a->status == 408 || a->status == 425 || a->status == 429 || a->status < 200 || (a->status >= 500 && a->status != 501))
-        return HFD_UPSTREAM_ILL;
-    return HFD_UPSTREAM_WELL;
+    return a->status == 401 || a->status == 403 ? HFD_UPSTREAM_REFUSES : HFD_UPSTREAM_WELL;
 }

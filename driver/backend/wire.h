@@ -19,12 +19,12 @@ bool hfd_wire_id_ok(hfd_slice id);
 struct hfd_wire_resource {
     hfd_slice id, name, owner_id; /* owner_id: of a nodepool; empty where it is not told */
     int64_t generation;
-    hfd_slice spec, labels;  /* canonical; labels without the one that names the owner */
-    hfd_slice guresid;       /* of its labels; empty = none */
-    hfd_slice made_by;       /* value of the label that names the owner; empty = none */
-    hfd_slice conditions;    /* as the store keeps them, by the names that the store keeps */
-    bool ready;              /* Ready is True at its generation */
-    bool later_names;        /* it says Reconciled for Ready */
+    hfd_slice spec, labels; /* canonical; labels without the one that names the owner */
+    hfd_slice guresid;      /* of its labels; empty = none */
+    hfd_slice made_by;      /* value of the label that names the owner; empty = none */
+    hfd_slice conditions;   /* as the store keeps them, by the names that the store keeps */
+    bool ready;             /* Ready is True at its generation */
+    bool later_names;       /* it says Reconciled for Ready */
     bool deleting;
     int64_t created_us, updated_us, deleted_us; /* deleted_us is not 0 while deleting */
     hfd_slice created_by, updated_by, deleted_by;

@@ -582,7 +582,7 @@ static hfd_rc restore(struct hfd_txn *tx, const struct hfd_call *call, struct fo
 /* The writer's load: a resource whose row was lost is there again if its cookie and HyperFleet know it. */
 static hfd_rc load_or_restore(struct hfd_txn *tx, const struct hfd_call *call, struct found *f, struct hfd_err *err)
 {
-    bool restorable;
+    bool restorable = false;
     hfd_rc rc;
 
     rc = load(tx, call, f, err);

@@ -53,7 +53,10 @@ struct hfd_driver {
     bool demo;                             /* outputs say that no cluster was made */
 };
 
-/** Wires driver->fleet's hooks (on_change, seal) to the driver, and an embedded HyperFleet where none is named. Call once at start-up; `d` must not move afterwards. */
+/**
+ * Wires driver->fleet's hooks (on_change, seal) to the driver, and an embedded HyperFleet where none is named. Call once at start-up; `d`
+ * must not move afterwards.
+ */
 void hfd_driver_attach(struct hfd_driver *d);
 
 /** What came in. Everything is owned by the command's arena. */

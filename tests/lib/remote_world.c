@@ -72,8 +72,8 @@ static json_t *now_text(const struct remote_world *rw)
 
 static json_t *condition(const struct remote_world *rw, const char *type, const char *status, json_int_t generation)
 {
-    return json_pack("{s:s, s:s, s:s, s:s, s:I, s:o, s:o, s:o}", "type", type, "status", status, "reason", "Played", "message", "by the test",
-                     "observed_generation", generation, "created_time", now_text(rw), "last_updated_time", now_text(rw),
+    return json_pack("{s:s, s:s, s:s, s:s, s:I, s:o, s:o, s:o}", "type", type, "status", status, "reason", "Played", "message",
+                     "by the test", "observed_generation", generation, "created_time", now_text(rw), "last_updated_time", now_text(rw),
                      "last_transition_time", now_text(rw));
 }
 
@@ -125,8 +125,8 @@ static json_t *add(struct remote_world *rw, const char *owner, const char *name,
     (void)snprintf(id, sizeof(id), rw->generation == REMOTE_G2 ? "2%026d" : "019a0000-0000-7000-8000-%012d", ++rw->made);
     r = json_pack("{s:s, s:s, s:s, s:i, s:O, s:O, s:o, s:o, s:s, s:s, s:[], s:{s:[]}}", "kind", cluster ? "Cluster" : "NodePool", "id", id,
                   "name", name, "generation", 1, "spec", spec, "labels", labels, "created_time", now_text(rw), "updated_time",
-                  now_text(rw), "created_by", rw->generation == REMOTE_G31 ? "some service" : "system@hyperfleet.local", "updated_by", "somebody", "reports",
-                  "x-unknown", "a", json_true());
+                  now_text(rw), "created_by", rw->generation == REMOTE_G31 ? "some service" : "system@hyperfleet.local", "updated_by",
+                  "somebody", "reports", "x-unknown", "a", json_true());
     assert_non_null(r);
     if (!cluster)
         (void)json_object_set_new(r, "owner_references", json_pack("{s:s, s:s}", "id", owner, "kind", "Cluster"));
@@ -202,8 +202,9 @@ void remote_report(struct remote_world *rw, json_t *resource, const char *adapte
             (void)json_array_remove(reports, i);
             break;
         }
-    r = json_pack("{s:s, s:O, s:[{s:s, s:s, s:s, s:s, s:o}, {s:s, s:s}, {s:s, s:s}], s:o, s:o, s:o}", "adapter", adapter, "observed_generation",
-                  json_object_get(resource, "generation"), "conditions", "type", "Available", "status", status, "reason", reason, "message",
+    r = json_pack("{s:s, s:O, s:[{s:s, s:s, s:s, s:s, s:o}, {s:s, s:s}, {s:s, s:s}], s:o, s:o, s:o}", "adapter", adapter,
+                  "observed_generation", json_object_get(resource, "generation"), "conditions", "type", "Available", "status", status,
+                  "reason", reason, "message",
                   "told by the test", "last_transition_time", now_text(rw), "type", "Applied", "status", "True", "type", "Health", "status",
                   "True", "data", doc, "created_time", now_text(rw), "last_report_time", now_text(rw));
     assert_non_null(r);
@@ -433,7 +434,7 @@ static void mark_deleted(struct remote_world *rw, json_t *r)
     set_conditions(rw, r);
 }
 
-static struct reply delete(struct remote_world *rw, json_t *r)
+static struct reply erase(struct remote_world *rw, json_t *r)
 {
     json_t *child;
     size_t i;
@@ -457,11 +458,27 @@ static struct reply one(struct remote_world *rw, enum hfd_upstream_method method
     case HFD_UPSTREAM_PATCH:
         return patch(rw, r, body);
     case HFD_UPSTREAM_DELETE:
-        return delete(rw, r);
+        return erase(rw, r);
     case HFD_UPSTREAM_POST:
         break;
     }
     return (struct reply){405, NULL};
+}
+
+static struct reply all(struct remote_world *rw, enum hfd_upstream_method method, const char *owner, const char *query, json_t *body)
+{
+    if (owner != NULL && by_id(rw, "Cluster", owner) == NULL)
+        return missing();
+    if (method == HFD_UPSTREAM_POST)
+        return create(rw, owner, body);
+    return list(rw, owner != NULL ? "NodePool" : "Cluster", owner, query);
+}
+
+static json_t *nodepool(const struct remote_world *rw, const char *owner, const char *id)
+{
+    json_t *r = by_id(rw, "NodePool", id);
+
+    return r != NULL && strcmp(owner_of(r), owner) == 0 ? r : NULL;
 }
 
 /* /clusters, /clusters/C, /clusters/C/statuses, /clusters/C/nodepools, /clusters/C/nodepools/N, .../statuses, /nodepools */
@@ -477,21 +494,12 @@ static struct reply route(struct remote_world *rw, enum hfd_upstream_method meth
         return list(rw, "NodePool", NULL, query);
     if (n == 0 || strcmp(part[0], "clusters") != 0)
         return problem(404, "HYPERFLEET-NTF-000", "no such endpoint");
-    if (n == 1)
-        return method == HFD_UPSTREAM_POST ? create(rw, NULL, body) : list(rw, "Cluster", NULL, query);
+    if (n == 1 || (n == 3 && strcmp(part[2], "nodepools") == 0))
+        return all(rw, method, n == 3 ? part[1] : NULL, query, body);
     r = by_id(rw, "Cluster", part[1]);
-    if (n == 2)
-        return one(rw, method, r, body);
-    if (r == NULL)
-        return missing();
-    if (n == 3 && strcmp(part[2], "nodepools") == 0)
-        return method == HFD_UPSTREAM_POST ? create(rw, part[1], body) : list(rw, "NodePool", part[1], query);
-    if (n >= 4) {
-        r = by_id(rw, "NodePool", part[3]);
-        if (r != NULL && strcmp(owner_of(r), part[1]) != 0)
-            r = NULL;
-    }
-    if (n == 4)
+    if (n >= 4 && r != NULL)
+        r = nodepool(rw, part[1], part[3]);
+    if (n % 2 == 0)
         return one(rw, method, r, body);
     return r != NULL ? page_of(rw, json_deep_copy(json_object_get(r, "reports")), query) : missing();
 }
@@ -657,6 +665,7 @@ void remote_world_wait(struct remote_world *rw, int64_t max_us)
     int64_t by_us;
 
     ok(rw, hfd_store_read(rw->w.reader, txn_due, &s, &rw->w.err));
-    by_us = s.count > 0 ? 0 : s.next_us == INT64_MAX ? max_us : s.next_us - rw->w.clock.wall_us;
+    by_us = s.count > 0 ? 0 : s.next_us == INT64_MAX ? max_us
+                                                     : s.next_us - rw->w.clock.wall_us;
     test_clock_advance(&rw->w.clock, by_us < max_us ? by_us : max_us);
 }

@@ -26,9 +26,9 @@ enum remote_fault {
     REMOTE_FAULT_UNANSWERED, /* it is carried out, and its answer lost */
     REMOTE_FAULT_500,
     REMOTE_FAULT_429,
-    REMOTE_FAULT_GARBAGE, /* carried out; the answer is no JSON */
-    REMOTE_FAULT_CUT,     /* carried out; the answer ends in its middle */
-    REMOTE_FAULT_CRASH,   /* the driver dies before it sends the request */
+    REMOTE_FAULT_GARBAGE,    /* carried out; the answer is no JSON */
+    REMOTE_FAULT_CUT,        /* carried out; the answer ends in its middle */
+    REMOTE_FAULT_CRASH,      /* the driver dies before it sends the request */
     REMOTE_FAULT_CRASH_LATE, /* ... when it is carried out, before the answer is taken */
     REMOTE_FAULTS
 };

@@ -19,7 +19,7 @@ struct world {
     struct test_clock clock;
     const struct hfd_clock *now; /* what calls take for the time; NULL = clock itself */
     struct test_rng rng;
-    int only; /* the kind that the path fixes, or 0 */
+    int only;             /* the kind that the path fixes, or 0 */
     struct hfd_arena mem; /* of the last calls; freed by world_close */
     struct hfd_err err;   /* of the last call */
 };

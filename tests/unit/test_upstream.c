@@ -10,11 +10,13 @@
 
 #define G "res-1"
 #define ROUNDS_MAX 400
+#define CLUSTER "{\"type\":\"hyperfleet-cluster\",\"driver\":{\"values\":{\"cluster\":"
+#define NODEPOOL "{\"type\":\"hyperfleet-nodepool\",\"driver\":{\"values\":{"
 
-static const char body_1[] = "{\"type\":\"hyperfleet-cluster\",\"driver\":{\"values\":{\"cluster\":{\"name\":\"c-one\",\"spec\":{\"region\":\"eu-1\"}},"
-                             "\"nodepools\":[{\"name\":\"np-a\",\"spec\":{\"replicas\":1}}]}}}";
-static const char body_2[] = "{\"type\":\"hyperfleet-cluster\",\"driver\":{\"values\":{\"cluster\":{\"name\":\"c-one\",\"spec\":{\"region\":\"eu-2\"}},"
-                             "\"nodepools\":[{\"name\":\"np-b\",\"spec\":{\"replicas\":1}}]}}}";
+static const char body_1[] = CLUSTER "{\"name\":\"c-one\",\"spec\":{\"region\":\"eu-1\"}},"
+                                     "\"nodepools\":[{\"name\":\"np-a\",\"spec\":{\"replicas\":1}}]}}}";
+static const char body_2[] = CLUSTER "{\"name\":\"c-one\",\"spec\":{\"region\":\"eu-2\"}},"
+                                     "\"nodepools\":[{\"name\":\"np-b\",\"spec\":{\"replicas\":1}}]}}}";
 /* ---- asking ---- */
 
 static struct hfd_answer_doc put(struct remote_world *rw, const char *guresid, const char *body, const char *cookie)
@@ -35,7 +37,7 @@ static struct hfd_answer_doc get(struct remote_world *rw, const char *guresid, c
     return doc;
 }
 
-static struct hfd_answer_doc delete(struct remote_world *rw, const char *guresid, const char *cookie)
+static struct hfd_answer_doc erase(struct remote_world *rw, const char *guresid, const char *cookie)
 {
     struct hfd_answer_doc doc;
 
@@ -108,7 +110,7 @@ static void live(struct remote_world *rw)
     assert_int_equal(remote_count(rw, "NodePool"), 1);
     assert_non_null(remote_find(rw, "np-b"));
     assert_string_equal(region(rw, "c-one"), "eu-2");
-    assert_int_equal(delete(rw, G, NULL).answer, HFD_ANSWER_HINT);
+    assert_int_equal(erase(rw, G, NULL).answer, HFD_ANSWER_HINT);
     (void)until(rw, G, HFD_ANSWER_ABSENT);
     assert_int_equal(json_array_size(rw->resources), 0);
     assert_int_equal(world_count(&rw->w, HFD_KIND_CLUSTER), 0);
@@ -153,7 +155,6 @@ static void life_with_each_fault(void **state)
     }
 }
 
-
 /* ---- what happens between a request and its answer ---- */
 
 struct meanwhile {
@@ -171,7 +172,7 @@ static void do_meanwhile(struct remote_world *rw, const struct hfd_upstream_requ
         return;
     m->done = true;
     if (m->deletes)
-        (void)delete(rw, G, NULL);
+        (void)erase(rw, G, NULL);
     else
         (void)put(rw, G, body_2, NULL);
 }
@@ -209,8 +210,8 @@ static void deletion_between_any_two_steps(void **state)
 /* Another goal that comes between any request of an update and its answer is what is reached. */
 static void retarget_between_any_two_steps(void **state)
 {
-    static const char body_3[] = "{\"type\":\"hyperfleet-cluster\",\"driver\":{\"values\":{\"cluster\":{\"name\":\"c-one\",\"spec\":"
-                                 "{\"region\":\"eu-3\"}},\"nodepools\":[{\"name\":\"np-a\",\"spec\":{\"replicas\":7}}]}}}";
+    static const char body_3[] = CLUSTER "{\"name\":\"c-one\",\"spec\":"
+                                         "{\"region\":\"eu-3\"}},\"nodepools\":[{\"name\":\"np-a\",\"spec\":{\"replicas\":7}}]}}}";
     struct meanwhile m = {0};
     int nth = 0;
 
@@ -259,7 +260,7 @@ static void adopts_without_patching(void **state)
     remote_world_open(&rw, REMOTE_G31);
     (void)remote_add(&rw, NULL, "c-old", "{\"humanitec_guresid\": \"another\"}");
     (void)remote_add(&rw, NULL, "c-plain", "{\"humanitec_guresid\": \"res-1\"}");
-    (void)put(&rw, G, "{\"type\":\"hyperfleet-cluster\",\"driver\":{\"values\":{\"cluster\":{\"name\":\"c-plain\"}}}}", NULL);
+    (void)put(&rw, G, CLUSTER "{\"name\":\"c-plain\"}}}}", NULL);
     (void)until(&rw, G, HFD_ANSWER_OUTPUT);
     assert_int_equal(rw.posts, 0);
     assert_int_equal(rw.patches, 0);
@@ -297,7 +298,7 @@ static void leaves_the_resources_of_others(void **state)
     doc = get(&rw, G, NULL);
     assert_failed(&doc, "RES-101", "that-server");
     assert_text(doc.message, "019a0000-0000-7000-8000-000000000001");
-    (void)delete(&rw, G, NULL);
+    (void)erase(&rw, G, NULL);
     (void)until(&rw, G, HFD_ANSWER_ABSENT);
     assert_int_equal(remote_count(&rw, "Cluster"), 1);
     assert_int_equal(rw.posts, 0);
@@ -317,7 +318,7 @@ static void names_who_has_the_name(void **state)
     (void)remote_world_run(&rw);
     doc = get(&rw, G, NULL);
     assert_failed(&doc, "RES-101", "'c-one' is taken by HyperFleet's cluster 019a0000-0000-7000-8000-000000000001");
-    doc = put(&rw, G, "{\"type\":\"hyperfleet-cluster\",\"driver\":{\"values\":{\"cluster\":{\"name\":\"c-two\"}}}}", NULL);
+    doc = put(&rw, G, CLUSTER "{\"name\":\"c-two\"}}}}", NULL);
     assert_int_equal(doc.answer, HFD_ANSWER_HINT);
     (void)until(&rw, G, HFD_ANSWER_OUTPUT);
     assert_int_equal(clusters_of(&rw, G), 1);
@@ -332,7 +333,7 @@ static void tells_what_is_refused(void **state)
 
     (void)state;
     remote_world_open(&rw, REMOTE_G3);
-    (void)put(&rw, G, "{\"type\":\"hyperfleet-cluster\",\"driver\":{\"values\":{\"cluster\":{\"name\":\"c-one\",\"spec\":{\"region\":\"nowhere\"}}}}}", NULL);
+    (void)put(&rw, G, CLUSTER "{\"name\":\"c-one\",\"spec\":{\"region\":\"nowhere\"}}}}}", NULL);
     (void)remote_world_run(&rw);
     doc = get(&rw, G, NULL);
     assert_failed(&doc, "RES-101", "it answered 400: Invalid ClusterSpec: no such region");
@@ -361,7 +362,7 @@ static void old_ones_cannot_delete(void **state)
     (void)put(&rw, G, body_1, NULL);
     (void)until(&rw, G, HFD_ANSWER_OUTPUT);
     for (int i = 0; i < 2; i++) {
-        assert_int_equal(delete(&rw, G, NULL).answer, HFD_ANSWER_HINT);
+        assert_int_equal(erase(&rw, G, NULL).answer, HFD_ANSWER_HINT);
         (void)remote_world_run(&rw);
         doc = get(&rw, G, NULL);
         assert_failed(&doc, "RES-104", "This HyperFleet cannot delete clusters (it answered 501 to DELETE)");
@@ -369,12 +370,12 @@ static void old_ones_cannot_delete(void **state)
     (void)put(&rw, G, body_1, NULL);
     (void)until(&rw, G, HFD_ANSWER_OUTPUT);
     assert_int_equal(rw.posts, 2);
-    (void)delete(&rw, G, NULL);
+    (void)erase(&rw, G, NULL);
     (void)remote_world_run(&rw);
     remote_remove(&rw, remote_find(&rw, "c-one"));
     remote_world_wait(&rw, 3600 * HFD_US_PER_S);
     (void)remote_world_run(&rw);
-    assert_int_equal(delete(&rw, G, NULL).answer, HFD_ANSWER_ABSENT);
+    assert_int_equal(erase(&rw, G, NULL).answer, HFD_ANSWER_ABSENT);
     remote_world_close(&rw);
 }
 
@@ -389,15 +390,15 @@ static void old_ones_cannot_change_nodepools(void **state)
     (void)put(&rw, G, body_1, NULL);
     (void)until(&rw, G, HFD_ANSWER_OUTPUT);
     (void)put(&rw, G,
-              "{\"type\":\"hyperfleet-cluster\",\"driver\":{\"values\":{\"cluster\":{\"name\":\"c-one\",\"spec\":{\"region\":\"eu-9\"},\"labels\":"
-              "{\"a\":\"b\"}},\"nodepools\":[{\"name\":\"np-a\",\"spec\":{\"replicas\":1}}]}}}",
+              CLUSTER "{\"name\":\"c-one\",\"spec\":{\"region\":\"eu-9\"},\"labels\":"
+                      "{\"a\":\"b\"}},\"nodepools\":[{\"name\":\"np-a\",\"spec\":{\"replicas\":1}}]}}}",
               NULL);
     (void)until(&rw, G, HFD_ANSWER_OUTPUT);
     assert_int_equal(rw.patches, 1);
     assert_string_equal(region(&rw, "c-one"), "eu-9");
     (void)put(&rw, G,
-              "{\"type\":\"hyperfleet-cluster\",\"driver\":{\"values\":{\"cluster\":{\"name\":\"c-one\",\"spec\":{\"region\":\"eu-9\"},\"labels\":"
-              "{\"a\":\"b\"}},\"nodepools\":[{\"name\":\"np-a\",\"spec\":{\"replicas\":2}}]}}}",
+              CLUSTER "{\"name\":\"c-one\",\"spec\":{\"region\":\"eu-9\"},\"labels\":"
+                      "{\"a\":\"b\"}},\"nodepools\":[{\"name\":\"np-a\",\"spec\":{\"replicas\":2}}]}}}",
               NULL);
     (void)remote_world_run(&rw);
     doc = get(&rw, G, NULL);
@@ -407,7 +408,7 @@ static void old_ones_cannot_change_nodepools(void **state)
 
 /* ---- faults that last ---- */
 
-/* Credentials that are refused three times in a row fail a creation; with new ones the next PUT makes it. A deletion goes on until its deadline. */
+/* Credentials that are refused three times in a row fail a creation; with new ones the next PUT makes it. A deletion goes on meanwhile. */
 static void refused_credentials(void **state)
 {
     struct remote_world rw;
@@ -433,7 +434,7 @@ static void refused_credentials(void **state)
         (void)remote_world_run(&rw);
     }
     assert_int_equal(get(&rw, G, NULL).answer, HFD_ANSWER_OUTPUT);
-    (void)delete(&rw, G, NULL);
+    (void)erase(&rw, G, NULL);
     for (int i = 0; i < 6; i++) {
         (void)remote_world_run(&rw);
         remote_world_wait(&rw, 60 * HFD_US_PER_S);
@@ -443,7 +444,7 @@ static void refused_credentials(void **state)
     doc = get(&rw, G, NULL);
     assert_failed(&doc, "RES-105", "refused the driver's credentials");
     rw.refuse_status = 0;
-    (void)delete(&rw, G, NULL);
+    (void)erase(&rw, G, NULL);
     (void)until(&rw, G, HFD_ANSWER_ABSENT);
     remote_world_close(&rw);
 }
@@ -522,7 +523,7 @@ static void gone_behind_our_back(void **state)
         remote_world_wait(&rw, 3600 * HFD_US_PER_S);
         assert_int_equal(remote_world_run(&rw), 0);
     }
-    assert_int_equal(delete(&rw, G, NULL).answer, HFD_ANSWER_ABSENT);
+    assert_int_equal(erase(&rw, G, NULL).answer, HFD_ANSWER_ABSENT);
     assert_int_equal(rw.posts, 4);
     remote_world_close(&rw);
 }
@@ -532,7 +533,8 @@ static void deleted_behind_our_back(void **state)
 {
     struct remote_world rw;
     struct hfd_answer_doc doc;
-    struct hfd_upstream_request request = {.method = HFD_UPSTREAM_DELETE, .path = HFD_SLICE("/clusters/019a0000-0000-7000-8000-000000000001")};
+    struct hfd_upstream_request request = {.method = HFD_UPSTREAM_DELETE,
+                                           .path = HFD_SLICE("/clusters/019a0000-0000-7000-8000-000000000001")};
     struct hfd_upstream_answer answer;
 
     (void)state;
@@ -594,14 +596,14 @@ static void found_again_by_cookie(void **state)
         assert_int_equal(rw.posts, 2);
         assert_int_equal(rw.patches, 0);
         world_lose(&rw.w);
-        assert_int_equal(delete(&rw, G, cookie).answer, HFD_ANSWER_HINT);
+        assert_int_equal(erase(&rw, G, cookie).answer, HFD_ANSWER_HINT);
         (void)remote_world_run(&rw);
         if (g == REMOTE_G2) {
             assert_int_equal(get(&rw, G, cookie).answer, HFD_ANSWER_FAILED);
         } else {
             (void)until(&rw, G, HFD_ANSWER_ABSENT);
             assert_int_equal(json_array_size(rw.resources), 0);
-            assert_int_equal(delete(&rw, G, cookie).answer, HFD_ANSWER_ABSENT);
+            assert_int_equal(erase(&rw, G, cookie).answer, HFD_ANSWER_ABSENT);
         }
         remote_world_close(&rw);
     }
@@ -622,10 +624,10 @@ static void nothing_found_by_cookie(void **state)
     assert_int_equal(get(&rw, G, cookie).answer, HFD_ANSWER_HINT);
     (void)remote_world_run(&rw);
     assert_int_equal(get(&rw, G, cookie).answer, HFD_ANSWER_ABSENT);
-    assert_int_equal(delete(&rw, G, cookie).answer, HFD_ANSWER_ABSENT);
+    assert_int_equal(erase(&rw, G, cookie).answer, HFD_ANSWER_ABSENT);
     assert_int_equal(rw.posts, 2);
     world_lose(&rw.w);
-    assert_int_equal(delete(&rw, G, cookie).answer, HFD_ANSWER_HINT);
+    assert_int_equal(erase(&rw, G, cookie).answer, HFD_ANSWER_HINT);
     (void)remote_world_run(&rw);
     assert_int_equal(get(&rw, G, cookie).answer, HFD_ANSWER_ABSENT);
     /* A PUT while it is looked for makes it. */
@@ -663,9 +665,9 @@ static void cookies_of_others(void **state)
 /* By the GUResID of a cluster that is not made yet; by an id that only the remote knows; of a cluster that is not there. */
 static void nodepool_resources(void **state)
 {
-    static const char by_guresid[] = "{\"type\":\"hyperfleet-nodepool\",\"driver\":{\"values\":{\"cluster_guresid\":\"res-1\",\"nodepool\":{\"name\":\"extra\"}}}}";
-    static const char by_id[] = "{\"type\":\"hyperfleet-nodepool\",\"driver\":{\"values\":{\"cluster_id\":\"019a0000-0000-7000-8000-000000000001\",\"nodepool\":{\"name\":\"more\"}}}}";
-    static const char nowhere[] = "{\"type\":\"hyperfleet-nodepool\",\"driver\":{\"values\":{\"cluster_id\":\"019a-no\",\"nodepool\":{\"name\":\"none\"}}}}";
+    static const char by_guresid[] = NODEPOOL "\"cluster_guresid\":\"res-1\",\"nodepool\":{\"name\":\"extra\"}}}}";
+    static const char by_id[] = NODEPOOL "\"cluster_id\":\"019a0000-0000-7000-8000-000000000001\",\"nodepool\":{\"name\":\"more\"}}}}";
+    static const char nowhere[] = NODEPOOL "\"cluster_id\":\"019a-no\",\"nodepool\":{\"name\":\"none\"}}}}";
     struct remote_world rw;
     struct hfd_answer_doc doc;
 
@@ -683,11 +685,11 @@ static void nodepool_resources(void **state)
     (void)remote_world_run(&rw);
     doc = get(&rw, "np-none", NULL);
     assert_failed(&doc, "RES-101", "There is no cluster '019a-no' in HyperFleet");
-    assert_int_equal(world_put(&rw.w, "np-bad", "{\"type\":\"hyperfleet-nodepool\",\"driver\":{\"values\":{\"cluster_id\":\"../x\",\"nodepool\":{}}}}", NULL, &doc),
+    assert_int_equal(world_put(&rw.w, "np-bad", NODEPOOL "\"cluster_id\":\"../x\",\"nodepool\":{}}}}", NULL, &doc),
                      HFD_INVALID);
-    (void)delete(&rw, "np-none", NULL);
+    (void)erase(&rw, "np-none", NULL);
     (void)until(&rw, "np-none", HFD_ANSWER_ABSENT);
-    (void)delete(&rw, "np-by-id", NULL);
+    (void)erase(&rw, "np-by-id", NULL);
     (void)until(&rw, "np-by-id", HFD_ANSWER_ABSENT);
     assert_null(remote_find(&rw, "more"));
     assert_non_null(remote_find(&rw, "extra"));
@@ -697,7 +699,7 @@ static void nodepool_resources(void **state)
 /* A nodepool resource is found again by its label, wherever it is. */
 static void nodepool_found_again(void **state)
 {
-    static const char body[] = "{\"type\":\"hyperfleet-nodepool\",\"driver\":{\"values\":{\"cluster_id\":\"019a0000-0000-7000-8000-000000000001\",\"nodepool\":{\"name\":\"more\"}}}}";
+    static const char body[] = NODEPOOL "\"cluster_id\":\"019a0000-0000-7000-8000-000000000001\",\"nodepool\":{\"name\":\"more\"}}}}";
     struct remote_world rw;
     struct hfd_answer_doc before, after;
     hfd_slice cookie;
@@ -750,12 +752,12 @@ static void put_many(struct remote_world *rw, int from, int count)
 
     for (int i = from; i < from + count; i++) {
         (void)snprintf(guresid, sizeof(guresid), "many-%d", i);
-        (void)snprintf(body, sizeof(body), "{\"type\":\"hyperfleet-cluster\",\"driver\":{\"values\":{\"cluster\":{\"name\":\"m-%d\"}}}}", i);
+        (void)snprintf(body, sizeof(body), CLUSTER "{\"name\":\"m-%d\"}}}}", i);
         (void)put(rw, guresid, body, NULL);
     }
 }
 
-/* Many in progress are looked at by a few lists, whatever is polled; what changes in one of them is noticed; a search that finds nothing loses nobody. */
+/* Many in progress are looked at by a few lists, whatever is polled; what changes in one of them, or goes, is noticed. */
 static void many_are_watched_together(void **state)
 {
     struct remote_world rw;

@@ -72,11 +72,16 @@ static void cluster_of_the_first(void **state)
     struct hfd_err err;
 
     assert_int_equal(
-        hfd_wire_resource_read(parse(fx, "{\"kind\":\"Cluster\",\"id\":\"2abc\",\"name\":\"c-one\",\"generation\":3,\"spec\":{\"b\":1,\"a\":{}},"
-                                         "\"labels\":{\"humanitec_owner\":\"me\",\"humanitec_guresid\":\"g-1\",\"x\":\"y\"},\"created_by\":\"anybody at all\","
-                                         "\"created_time\":\"2025-01-01T00:00:00.123456789+02:00\",\"updated_time\":\"nonsense\",\"x-new\":[{}],"
-                                         "\"status\":{\"phase\":\"?\",\"conditions\":[{\"type\":\"Ready\",\"status\":\"True\",\"observed_generation\":3,\"reason\":"
-                                         "\"ResourceReady\"},{\"type\":\"Weird\",\"status\":\"Perhaps\"},{\"type\":\"\",\"status\":\"True\"},7]}}"),
+        hfd_wire_resource_read(parse(fx, "{\"kind\":\"Cluster\",\"id\":\"2abc\",\"name\":\"c-one\",\"generation\":3,\"spec\":{\"b\":1,"
+                                         "\"a\":{}},"
+                                         "\"labels\":{\"humanitec_owner\":\"me\",\"humanitec_guresid\":\"g-1\",\"x\":\"y\"},"
+                                         "\"created_by\":\"anybody at all\","
+                                         "\"created_time\":\"2025-01-01T00:00:00.123456789+02:00\",\"updated_time\":\"nonsense\","
+                                         "\"x-new\":[{}],"
+                                         "\"status\":{\"phase\":\"?\",\"conditions\":[{\"type\":\"Ready\",\"status\":\"True\","
+                                         "\"observed_generation\":3,\"reason\":"
+                                         "\"ResourceReady\"},{\"type\":\"Weird\",\"status\":\"Perhaps\"},{\"type\":\"\","
+                                         "\"status\":\"True\"},7]}}"),
                                HFD_KIND_CLUSTER, &fx->mem, &r, &err),
         HFD_OK);
     assert_slice(r.id, "2abc");
@@ -99,10 +104,13 @@ static void cluster_of_the_first(void **state)
 static void later_names_are_restored(void **state)
 {
     static const char *const docs[] = {
-        "{\"id\":\"2abc\",\"name\":\"c-one\",\"generation\":2,\"status\":{\"conditions\":[{\"type\":\"Reconciled\",\"status\":\"False\",\"reason\":\"ReconciledMissingAdapters\","
+        "{\"id\":\"2abc\",\"name\":\"c-one\",\"generation\":2,\"status\":{\"conditions\":[{\"type\":\"Reconciled\","
+        "\"status\":\"False\",\"reason\":\"ReconciledMissingAdapters\","
         "\"observed_generation\":2},{\"type\":\"LastKnownReconciled\",\"status\":\"True\",\"reason\":\"AllAdaptersReconciled\"}]}}",
-        "{\"id\":\"2abc\",\"name\":\"c-one\",\"generation\":2,\"status\":{\"conditions\":[{\"type\":\"Ready\",\"status\":\"False\",\"reason\":\"AwaitingAdapters\","
-        "\"observed_generation\":2},{\"type\":\"Available\",\"status\":\"True\",\"reason\":\"ResourceAvailable\"},{\"type\":\"Reconciled\",\"status\":\"True\"},"
+        "{\"id\":\"2abc\",\"name\":\"c-one\",\"generation\":2,\"status\":{\"conditions\":[{\"type\":\"Ready\",\"status\":\"False\","
+        "\"reason\":\"AwaitingAdapters\","
+        "\"observed_generation\":2},{\"type\":\"Available\",\"status\":\"True\","
+        "\"reason\":\"ResourceAvailable\"},{\"type\":\"Reconciled\",\"status\":\"True\"},"
         "{\"type\":\"LastKnownReconciled\",\"status\":\"False\"}]}}",
     };
 
@@ -130,8 +138,10 @@ static void corners(void **state)
     struct fixture *fx = *state;
     struct hfd_wire_resource r;
 
-    assert_int_equal(hfd_wire_resource_read(parse(fx, "{\"id\":\"2abc\",\"name\":\"np-a\",\"generation\":2,\"deleted_time\":\"soon\",\"owner_references\":{\"id\":\"2own\"},"
-                                                      "\"labels\":null,\"spec\":null,\"status\":{\"conditions\":[{\"type\":\"Ready\",\"status\":\"True\","
+    assert_int_equal(hfd_wire_resource_read(parse(fx, "{\"id\":\"2abc\",\"name\":\"np-a\",\"generation\":2,\"deleted_time\":\"soon\","
+                                                      "\"owner_references\":{\"id\":\"2own\"},"
+                                                      "\"labels\":null,\"spec\":null,\"status\":{\"conditions\":[{\"type\":\"Ready\","
+                                                      "\"status\":\"True\","
                                                       "\"observed_generation\":1}]}}"),
                                             HFD_KIND_NODEPOOL, &fx->mem, &r, NULL),
                      HFD_OK);
@@ -203,8 +213,10 @@ static void reports(void **state)
     struct hfd_report_row row;
     hfd_slice secrets;
 
-    assert_int_equal(hfd_wire_report_read(parse(fx, "{\"adapter\":\"dns\",\"observed_generation\":4,\"last_report_time\":\"2025-01-01T00:00:00Z\",\"conditions\":[{\"type\":"
-                                                    "\"Available\",\"status\":\"Unknown\"}],\"data\":{\"a\":1,\"secrets\":{\"kubeconfig\":\"k\",\"old\":\"[redacted]\"}}}"),
+    assert_int_equal(hfd_wire_report_read(parse(fx, "{\"adapter\":\"dns\",\"observed_generation\":4,"
+                                                    "\"last_report_time\":\"2025-01-01T00:00:00Z\",\"conditions\":[{\"type\":"
+                                                    "\"Available\",\"status\":\"Unknown\"}],\"data\":{\"a\":1,"
+                                                    "\"secrets\":{\"kubeconfig\":\"k\",\"old\":\"[redacted]\"}}}"),
                                           &fx->mem, &row, &secrets, NULL),
                      HFD_OK);
     assert_slice(row.adapter, "dns");
@@ -227,7 +239,8 @@ static void problems(void **state)
     struct hfd_wire_problem p;
     char longer[800];
 
-    hfd_wire_problem_read(S("{\"code\":\"HYPERFLEET-VAL-000\",\"detail\":\"no\\ngood\",\"errors\":[{\"field\":\"spec.x\",\"message\":\"too big\"},{\"field\":\"y\"}]}"),
+    hfd_wire_problem_read(S("{\"code\":\"HYPERFLEET-VAL-000\",\"detail\":\"no\\ngood\",\"errors\":[{\"field\":\"spec.x\","
+                            "\"message\":\"too big\"},{\"field\":\"y\"}]}"),
                           &fx->mem, &p);
     assert_slice(p.words, "no good; spec.x: too big; y");
     assert_false(p.no_route);
@@ -311,7 +324,8 @@ static void verdicts(void **state)
         if (a.is_json)
             hfd_wire_problem_read(a.body, &fx->mem, &p);
         if (hfd_upstream_verdict(answers[i].method, &a, &p) != answers[i].verdict || hfd_upstream_health_of(&a) != answers[i].health)
-            fail_msg("row %zu: verdict %d, health %d", i, (int)hfd_upstream_verdict(answers[i].method, &a, &p), (int)hfd_upstream_health_of(&a));
+            fail_msg("row %zu: verdict %d, health %d", i, (int)hfd_upstream_verdict(answers[i].method, &a, &p),
+                     (int)hfd_upstream_health_of(&a));
     }
 }
 
@@ -319,7 +333,8 @@ static void verdicts(void **state)
 static void short_memory(void **state)
 {
     struct fixture *fx = *state;
-    json_t *doc = parse(fx, "{\"id\":\"2abc\",\"name\":\"c-one\",\"generation\":1,\"spec\":{\"a\":1},\"labels\":{\"humanitec_owner\":\"me\"},\"status\":{\"conditions\":"
+    json_t *doc = parse(fx, "{\"id\":\"2abc\",\"name\":\"c-one\",\"generation\":1,\"spec\":{\"a\":1},"
+                            "\"labels\":{\"humanitec_owner\":\"me\"},\"status\":{\"conditions\":"
                             "[{\"type\":\"Ready\",\"status\":\"True\"}]}}");
     bool done = false;
 

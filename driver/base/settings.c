@@ -456,7 +456,8 @@ static hfd_rc check_remote(const struct hfd_settings *s, struct hfd_err *err)
 {
     if (s->demo_us >= 0 && !hfd_slice_is(s->backend, "embedded"))
         return hfd_fail_field(err, HFD_INVALID, "demo",
-                              "demo: expected it off with a remote backend: demo adapters would report success in the place of the remote's own");
+                              "demo: expected it off with a remote backend: demo adapters would report success in the place of the "
+                              "remote's own");
     if ((s->remote_cert_file.len == 0) != (s->remote_key_file.len == 0))
         return hfd_fail_field(err, HFD_INVALID, s->remote_cert_file.len == 0 ? "remote.cert_file" : "remote.key_file",
                               "remote.cert_file and remote.key_file: expected both or none");

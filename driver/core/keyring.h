@@ -48,8 +48,8 @@ HFD_MUST_CHECK hfd_rc hfd_keyring_open(const struct hfd_keyring *ring, enum hfd_
 
 #define HFD_FINGERPRINT_CHARS 32
 /**
- * Lower-case hex that names the ring to others without telling anything of its keys. It comes from the oldest key, which stands first in the
- * file: rotation does not change it, taking that key away does.
+ * Lower-case hex that names the ring to others without telling anything of its keys. It comes from the oldest key, which stands first in
+ * the file: rotation does not change it, taking that key away does.
  */
 void hfd_keyring_fingerprint(const struct hfd_keyring *ring, char out[HFD_FINGERPRINT_CHARS + 1]);
 

@@ -1,12 +1,13 @@
 /*
- * hyperfleet-driver doctor: says what is wrong with the key ring and the data, and which clusters and nodepools are nobody's. The data of a
- * stopped server it reads itself, under the server's lock, which brings the database in order as a start would; a running server it asks
- * through its ops listener. Changes nothing that is stored. Source: DESIGN 8. Thread: main.
+ * hyperfleet-driver doctor: says what is wrong with the key ring, the data and a remote HyperFleet, and which clusters and nodepools are
+ * nobody's. The data of a stopped server it reads itself, under the server's lock, which brings the database in order as a start would; a
+ * running server it asks through its ops listener. Changes nothing that is stored. Source: DESIGN 8. Thread: main.
  */
 #include "driver/base/base.h"
 #include "driver/core/orphans.h"
 #include "driver/fleet/names.h"
-#include "handlers/cli/cli.h"
+#include "handlers/cli/doctor.h"
+#include "handlers/cli/serve.h"
 #include "store/sqlite/folder.h"
 
 #include <curl/curl.h>
@@ -213,7 +214,7 @@ enum hfd_exit hfd_cmd_doctor(int argc, const char *const *argv)
     (void)umask(077); /* of what SQLite makes beside the database */
     hfd_buf_init(&d.out, OUTPUT_MAX);
     hfd_arena_init(&d.mem, OUTPUT_MAX);
-    if (hfd_base_init(&err) != HFD_OK || curl_global_init(CURL_GLOBAL_NOTHING) != CURLE_OK) {
+    if (hfd_base_init(&err) != HFD_OK || curl_global_init(CURL_GLOBAL_DEFAULT) != CURLE_OK) {
         status = hfd_cli_fail(HFD_EXIT_INTERNAL, "doctor", "%s", err.msg[0] != '\0' ? err.msg : "cannot speak HTTP");
     } else if (!has_data(&d)) {
         hfd_buf_addf(&d.out, "data      %s has none yet\n", d.settings->data.p);
@@ -221,6 +222,8 @@ enum hfd_exit hfd_cmd_doctor(int argc, const char *const *argv)
         look_at_keys(&d);
         look_at_data(&d);
     }
+    if (status == HFD_EXIT_OK && hfd_serve_is_remote(d.settings) && !hfd_doctor_remote(d.settings, &d.out))
+        d.findings++;
     hfd_settings_free(d.settings);
     hfd_arena_fini(&d.mem);
     if (status != HFD_EXIT_OK) {

@@ -28,7 +28,8 @@ static void warn_of_plain_http(const struct hfd_settings *s)
     for (size_t i = 0; i < sizeof(near) / sizeof(near[0]); i++)
         if (hfd_slice_starts(s->backend, hfd_slice_of(near[i])))
             return;
-    HFD_LOG(HFD_LOG_WARN, "the token for the remote HyperFleet is sent without TLS; use an https:// URL", HFD_LOG_STR("remote", s->backend));
+    HFD_LOG(HFD_LOG_WARN, "the token for the remote HyperFleet is sent without TLS; use an https:// URL",
+            HFD_LOG_STR("remote", s->backend));
 }
 
 enum hfd_exit hfd_serve_upstream_open(struct hfd_serve_upstream *u, const struct hfd_settings *s, struct hfd_driver *d,

@@ -3,6 +3,7 @@ import http.server
 import json
 import os
 import subprocess
+import tempfile
 import threading
 import time
 import unittest
@@ -86,6 +87,18 @@ def remote_health(server):
 
 def metric(server, line):
     return ("\n%s\n" % line).encode() in ops_get(server, "/metrics").body
+
+
+def doctor(url, *flags):
+    """Exit status and the part of its line on the remote that is known beforehand."""
+    with tempfile.TemporaryDirectory(prefix="hfd-it-") as folder:
+        done = subprocess.run([lib.program(), "doctor", "--backend", url, "--data", folder, *flags], env=lib.clean_env(), capture_output=True,
+                              text=True, timeout=60, check=False)
+    line = next(text for text in done.stdout.splitlines() if text.startswith("remote "))
+    known = ("answers as a HyperFleet without clusters", "that says Reconciled", "refuses our credentials with status 401", "is no HyperFleet",
+             "does not answer well: status 503", "and no JSON", "not with a list of clusters", "could not connect",
+             "cannot be asked: remote.token_file")
+    return done.returncode, next((text for text in known if text in line), line)
 
 
 class Life(unittest.TestCase):
@@ -252,6 +265,19 @@ class Doors(unittest.TestCase):
                 told = json.dumps(server.records()) + ops_get(server, "/healthz").body.decode()
                 self.assertNotIn("geheim", told)
             self.assertEqual({h.get("Authorization") for _, h in remote.requests}, {"Bearer first-geheim", "Bearer second-geheim"})
+
+    # doctor asks the remote with the same settings, and says what it finds in one line.
+    def test_doctor_looks_at_the_remote(self):
+        cluster = '{"items":[{"id":"x","status":{"conditions":[{"type":"Reconciled","status":"True"}]}}],"total":1}'
+        cases = [(EMPTY, 0, "answers as a HyperFleet without clusters"), ((200, "application/json", cluster), 0, "that says Reconciled"),
+                 ((401, "text/plain", ""), 3, "refuses our credentials with status 401"), ((302, "text/html", ""), 3, "is no HyperFleet"),
+                 ((503, "text/plain", ""), 3, "does not answer well: status 503"), ((200, "text/html", "hi"), 3, "and no JSON"),
+                 ((200, "application/json", "{}"), 3, "not with a list of clusters")]
+        for answer, status, says in cases:
+            with self.subTest(says=says), Scripted(lambda path, headers: answer) as remote:
+                self.assertEqual(doctor(remote.url), (status, says))
+        self.assertEqual(doctor("http://127.0.0.1:1/"), (3, "could not connect"))
+        self.assertEqual(doctor("http://127.0.0.1:1/", "--remote-token-file", "/nonexistent"), (3, "cannot be asked: remote.token_file"))
 
     # The end comes at once, though the remote hangs in the middle of a request.
     def test_the_end_does_not_wait_for_the_remote(self):

@@ -1,0 +1,114 @@
+/* See doctor.h. */
+#include "driver/backend/client.h"
+#include "driver/base/clock.h"
+#include "handlers/cli/doctor.h"
+
+#include <jansson.h>
+
+static const char *condition_of(const json_t *resource)
+{
+    const json_t *conditions = json_object_get(json_object_get(resource, "status"), "conditions");
+
+    for (size_t i = 0; i < json_array_size(conditions); i++) {
+        const char *type = json_string_value(json_object_get(json_array_get(conditions, i), "type"));
+
+        if (type != NULL && (strcmp(type, "Reconciled") == 0 || strcmp(type, "Ready") == 0))
+            return type;
+    }
+    return NULL;
+}
+
+/* Names of conditions tell the generation; with no cluster there is nothing to tell it by. */
+static const char *conditions_of(const json_t *list)
+{
+    const json_t *items = json_object_get(list, "items");
+    const char *type = NULL;
+
+    for (size_t i = 0; type == NULL && i < json_array_size(items); i++)
+        type = condition_of(json_array_get(items, i));
+    return type;
+}
+
+static bool say_list(const struct hfd_upstream_answer *a, int64_t took_us, struct hfd_buf *out)
+{
+    json_t *list = a->is_json ? json_loadb(a->body.p, a->body.len, 0, NULL) : NULL;
+    const char *type = conditions_of(list);
+    const bool ok = a->status == 200 && json_is_array(json_object_get(list, "items"));
+
+    if (ok && type != NULL)
+        hfd_buf_addf(out, "answers as a HyperFleet that says %s, in %lld ms", type, (long long)(took_us / 1000));
+    else if (ok)
+        hfd_buf_addf(out, "answers as a HyperFleet without clusters, in %lld ms", (long long)(took_us / 1000));
+    else
+        hfd_buf_addf(out, "answers with status %d and not with a list of clusters", a->status);
+    json_decref(list);
+    return ok;
+}
+
+static bool say(const struct hfd_client_call *call, struct hfd_buf *out)
+{
+    const struct hfd_upstream_answer *a = &call->answer;
+
+    if (!a->arrived) {
+        hfd_buf_add(out, hfd_slice_of(a->failure));
+        return false;
+    }
+    switch (hfd_upstream_health_of(a)) {
+    case HFD_UPSTREAM_WELL:
+        return say_list(a, call->duration_us, out);
+    case HFD_UPSTREAM_REFUSES:
+        hfd_buf_addf(out, "refuses our credentials with status %d; look at remote.token_file and remote.cert_file", a->status);
+        return false;
+    case HFD_UPSTREAM_WRONG:
+        hfd_buf_addf(out, "is no HyperFleet: it answers with status %d; look at the URL in backend", a->status);
+        return false;
+    case HFD_UPSTREAM_ILL:
+        break;
+    }
+    hfd_buf_addf(out, "does not answer well: status %d%s", a->status, a->is_json ? "" : ", and no JSON");
+    return false;
+}
+
+static void on_done(struct hfd_client_call *call)
+{
+    *(bool *)call->arg = true;
+}
+
+bool hfd_doctor_remote(const struct hfd_settings *s, struct hfd_buf *out)
+{
+    const struct hfd_client_config config = {
+        .clock = &hfd_clock_system,
+        .url = s->backend.p, /* the settings end their strings with a NUL */
+        .token_file = s->remote_token_file.p,
+        .ca_file = s->remote_ca_file.p,
+        .cert_file = s->remote_cert_file.p,
+        .key_file = s->remote_key_file.p,
+        .identity_header = s->remote_identity_header.p,
+        .identity = s->remote_identity.p,
+        .connect_timeout_us = s->remote_connect_timeout_us,
+        .timeout_us = s->remote_timeout_us,
+        .connections_max = 1,
+        .answer_max_bytes = s->remote_answer_max_bytes,
+    };
+    bool ended = false, well = false;
+    struct hfd_client_call call = {.done = on_done, .arg = &ended};
+    struct hfd_client *client = NULL;
+    struct hfd_err err = {0};
+    hfd_rc rc;
+
+    call.request = (struct hfd_upstream_request){.method = HFD_UPSTREAM_GET, .path = HFD_SLICE("/clusters?page=1&size=10&pageSize=10")};
+    hfd_buf_addf(out, "remote    %.*s ", HFD_SLICE_FMT(s->backend));
+    rc = hfd_client_open(&config, &client, &err);
+    if (rc == HFD_OK)
+        rc = hfd_client_send(client, &call, &err);
+    while (rc == HFD_OK && !ended)
+        hfd_client_run(client, s->remote_timeout_us);
+    if (rc == HFD_OK)
+        well = say(&call, out);
+    else
+        hfd_buf_addf(out, "cannot be asked: %s", err.msg);
+    hfd_buf_addc(out, '\n');
+    hfd_client_call_fini(&call);
+    hfd_client_close(&client);
+    return well;
+}

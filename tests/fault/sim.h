@@ -69,7 +69,7 @@
 #define SIM_JOBS 12     /* calls under way */
 #define SIM_COOKIE 1024 /* bytes of the cookies here */
 
-/** A driver resource as one transaction sees it. Equal bytes, equal resource. */
+/** A driver resource as one transaction sees it. */
 struct sim_res {
     int state;     /* HFD_STATE_ABSENT: there is none */
     int body;      /* whose digest it has; -1 = none that we know */
@@ -231,6 +231,7 @@ const char *sim_body(int who, int body, bool other);
 hfd_rc sim_read(struct sim *s, hfd_txn_fn *fn, void *arg);
 
 /* sim_rules.c: what must hold */
+bool sim_equal(const struct sim_view *a, const struct sim_view *b);
 hfd_rc sim_look(struct hfd_txn *tx, struct sim *s, struct sim_view *out, struct hfd_err *err);
 hfd_rc sim_content(struct hfd_txn *tx, struct sim *s, uint64_t *out, struct hfd_err *err);
 /** T rules, inside the transaction; fails the run. */

@@ -214,8 +214,8 @@ static hfd_rc txn_sound(struct hfd_txn *tx, void *arg, struct hfd_err *err)
 static void compare(struct sim *s, const struct sim_view *maybe, uint64_t maybe_content)
 {
     struct look l = look(s);
-    const bool old = memcmp(&l.view, &s->now, sizeof(l.view)) == 0 && (s->content == 0 || l.content == s->content);
-    const bool later = maybe != NULL && memcmp(&l.view, maybe, sizeof(l.view)) == 0 && (maybe_content == 0 || l.content == maybe_content);
+    const bool old = sim_equal(&l.view, &s->now) && (s->content == 0 || l.content == s->content);
+    const bool later = maybe != NULL && sim_equal(&l.view, maybe) && (maybe_content == 0 || l.content == maybe_content);
 
     if (!old && !later)
         sim_fail(s, "S8", "after a crash the database is neither what was committed nor that with the batch under way");
@@ -413,7 +413,7 @@ static void on_committed(struct sim *s)
 
         if (!j->ran || !j->answered)
             sim_fail(s, "store", "a job of a batch was not run, or not answered");
-        if (memcmp(&j->before, &s->now, sizeof(s->now)) != 0)
+        if (!sim_equal(&j->before, &s->now))
             sim_fail(s, "H1", "resources changed between two transactions");
         if (j->job.rc == HFD_OK) {
             s->now = j->after;

@@ -8,7 +8,9 @@ reported ready again, deleted, finalized, gone. So the number of resources stays
 begin at a fixed rate, whether answers come or not. Memory, descriptors and files are looked at once a second; the first 15 % of the time
 warm up, the rest is cut into quarters, and the last is held against the first. An answer with another status than the contract's ends it.
 
-Times are judged with much room: other programs use the machine too. HFD_PROGRAM is the program. Standard library only.
+Other programs use the machine too, so beside it two yardsticks are measured all the time: the program's fixed reply (/livez), for what
+only reads, and writing and syncing 4 KiB in the same folder, for what writes. As much slower as its yardstick became, a request may become
+slower; and there is much room. HFD_PROGRAM is the program. Standard library only.
 """
 import argparse
 import json
@@ -22,6 +24,7 @@ import socket
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
@@ -31,6 +34,8 @@ REQUIRED = {"clusters": ("validation", "dns"), "nodepools": ("validation",)}
 WARM = 0.15
 QUARTERS = 4
 LOG_KEPT_S = 10
+NAMES = 8 # of a worker's resources: they come back, so that what is remembered of them is bounded
+SYNC_EVERY_S = 0.1
 
 # What is held: (what, how much more the last quarter's peak may be: a share, and in its unit).
 HELD = {"rss_kib": (0.10, 4096), "fds": (0.0, 2), "threads": (0.0, 0), "wal_kib": (0.25, 1024), "db_kib": (0.25, 512)}
@@ -38,6 +43,8 @@ HELD = {"rss_kib": (0.10, 4096), "fds": (0.0, 2), "threads": (0.0, 0), "wal_kib"
 # programs take away for a while makes some slower, what grows in this one makes all of them slower.
 LATENCY = {"p50_ms": (0.5, 0.5), "p99_ms": (2.0, 10.0)}
 SLICES = 8
+YARDSTICKS = {"get": "livez", "list": "livez", "put repeat": "livez",
+              "delete": "sync", "put new": "sync", "put change": "sync", "report": "sync"}
 
 
 class Failed(Exception):
@@ -60,6 +67,7 @@ class Server:
                 found = re.search(r'"msg":"ready".*', f.read())
             if found:
                 self.port = int(re.search(r'"port":(\d+)', found.group(0)).group(1))
+                self.ops_port = int(re.search(r'"ops_port":(\d+)', found.group(0)).group(1))
                 return
             time.sleep(0.02)
         raise Failed("the program does not start: " + self.tail())
@@ -117,7 +125,7 @@ def lives(worker):
     life = 0
     while True:
         life += 1
-        path = "/soak-%d-%d" % (worker, life)
+        path = "/soak-%d-%d" % (worker, life % NAMES)
         yield "put new", "PUT", path, order(1), 202
         found = yield "list", "GET", "%s/clusters?search=labels.humanitec_guresid='%s'" % (BASE, path[1:]), None, 200
         cluster = found["items"][0]["href"]
@@ -140,11 +148,16 @@ def lives(worker):
         yield "delete", "DELETE", path, None, 204
 
 
+def fixed():
+    while True:
+        yield "livez", "GET", "/livez", None, 200
+
+
 class Worker:
     """One connection, and one request under way at most."""
 
-    def __init__(self, number, port, selector):
-        self.requests = lives(number)
+    def __init__(self, requests, port, selector):
+        self.requests = requests
         self.next = next(self.requests)
         self.sock = socket.create_connection(("127.0.0.1", port), 30)
         self.sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
@@ -177,20 +190,38 @@ class Worker:
             raise Failed("%s %s was answered %d, not %d: %s" % (method, path, status, wanted, body[:600].decode("utf-8", "replace")))
         took = now - self.sent_at
         self.data, self.sent_at = b"", None
-        self.next = self.requests.send(json.loads(body) if body else None)
+        self.next = self.requests.send(json.loads(body) if body and method != "DELETE" and what != "livez" else None)
         return what, took
 
 
 # ---- the run ----
 
+def sync_all_the_time(path, begin, end, times):
+    """The yardstick of the disk."""
+    with open(path, "wb") as f:
+        while time.monotonic() < end:
+            now = time.monotonic()
+            f.seek(0)
+            f.write(b"x" * 4096)
+            f.flush()
+            os.fdatasync(f.fileno())
+            done = time.monotonic()
+            times.append((done - begin, "sync", done - now))
+            time.sleep(SYNC_EVERY_S)
+
+
+
 def run(server, options):
     """([(second, what is held)], [(second, what, seconds taken)])"""
     selector = selectors.DefaultSelector()
-    workers = [Worker(i, server.port, selector) for i in range(options.workers)]
+    workers = [Worker(lives(i), server.port, selector) for i in range(options.workers)]
+    workers += [Worker(fixed(), server.ops_port, selector) for _ in range(1 + options.workers // 16)]
     rnd = random.Random(1)
     rnd.shuffle(workers)
     idle, looks, times = list(workers), [], []
     begin = time.monotonic()
+    syncer = threading.Thread(target=sync_all_the_time, args=(server.data + ".sync", begin, begin + options.seconds, times), daemon=True)
+    syncer.start()
     due, next_look, next_log = begin, begin + 1, begin + LOG_KEPT_S
     while True:
         now = time.monotonic()
@@ -250,8 +281,11 @@ def judge(values):
     """What is not flat, as sentences."""
     wrong = []
     for name, quarter in values.items():
-        room = HELD.get(name) or LATENCY.get(name.split(" ")[-1])
-        if room is not None and quarter[-1] > quarter[0] * (1 + room[0]) + room[1]:
+        what, _, unit = name.rpartition(" ")
+        room = HELD.get(name) or LATENCY.get(unit)
+        yard = values.get("%s %s" % (YARDSTICKS.get(what), unit), [1, 1])
+        slower = max(1, yard[-1] / yard[0]) if yard[0] else 1
+        if room is not None and what not in YARDSTICKS.values() and quarter[-1] > quarter[0] * slower * (1 + room[0]) + room[1]:
             wrong.append("%s is not flat: %s" % (name, " -> ".join(str(v) for v in quarter)))
     return wrong
 

@@ -18,8 +18,10 @@ def looks(**grows):
     return [(t, {k: int(v + grows.get(k, 0) * t) for k, v in flat.items()}) for t in range(SECONDS)]
 
 
-def times(slower=0.0):
-    return [(t / 10, "get", 0.001 + slower * t / 10) for t in range(10 * SECONDS)]
+def times(slower=0.0, yardstick=0.0):
+    """Ten requests a second, and the yardstick, that take longer by so much a second."""
+    return [row for t in range(10 * SECONDS) for row in ((t / 10, "get", 0.001 + slower * t / 10),
+                                                        (t / 10, "livez", 0.001 + yardstick * t / 10))]
 
 
 class Soak(unittest.TestCase):
@@ -41,6 +43,10 @@ class Soak(unittest.TestCase):
         """Answers that take four times as long in the end."""
         wrong = soak.judge(soak.figures(looks(), times(slower=4e-6), SECONDS))
         self.assertTrue(any(w.startswith("get p50_ms") for w in wrong), wrong)
+
+    def test_slowing_down_with_the_machine_is_not(self):
+        """The same, when the fixed reply takes four times as long too; the yardstick itself is not judged."""
+        self.assertEqual(soak.judge(soak.figures(looks(), times(slower=4e-6, yardstick=4e-6), SECONDS)), [])
 
     def test_a_few_seconds(self):
         """All kinds of requests are answered as the contract says, and the figures are there."""

@@ -28,7 +28,7 @@
  *   H5  the cookie changes with an input, a part or an incarnation, and at no other time (T)
  *   H6  the history of a resource is one path, from its creation to where it is; it goes with it
  *   S1  a resource that is creating, updating or ready has exactly one cluster, alive, and all its pools
- *   S2  what lives in HyperFleet is a part of one resource, or a stranger's
+ *   S2  what lives in HyperFleet is a part of one resource, or a stranger's; only what carries its label is taken over
  *   S3  generations never fall, deletions are never taken back, an id that went never returns
  *   S4  Ready is what the stored reports say, by a count of its own
  *   S5  no resource waits whose parts are all ready, and none is deleting whose parts are all gone
@@ -157,6 +157,7 @@ struct sim_seen {
     char id[32];
     int64_t generation;
     bool deleting, gone, strange;
+    int label; /* of a strange one: whose label it carries */
 };
 
 struct sim {
@@ -246,7 +247,7 @@ void sim_rules_job(struct sim *s, struct sim_job *j);
 /** Notes what a stranger made, if that is what the call did. */
 void sim_rules_strange(struct sim *s, const struct sim_job *j);
 /** Nobody answers for this HyperFleet resource. */
-void sim_rules_orphan(struct sim *s, hfd_slice id);
+void sim_rules_orphan(struct sim *s, hfd_slice id, int label);
 void sim_rules_committed(struct sim *s);
 void sim_rules_empty(struct sim *s);
 void sim_expect_verdict(struct hfd_txn *tx, struct sim_job *j);

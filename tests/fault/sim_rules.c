@@ -584,6 +584,8 @@ static void rule_fleet_row(struct sim *s, struct hfd_stmt *st, bool *found)
                  (long long)generation);
     was->generation = generation;
     was->deleting = deleted_us != 0;
+    if (owner.len > 0 && was->strange && was->label != who_is(owner))
+        sim_fail(s, "S2", "%.*s took over %s, which carries the label of %s", HFD_SLICE_FMT(owner), id.p, sim_names[was->label]);
     if (owner.len == 0 && deleted_us == 0 && !was->strange)
         sim_fail(s, "S2", "%s lives and is a part of nothing", id.p);
     if (owner.len > 0 && deleted_us == 0 && hfd_stmt_col_i64(st, 4) == generation)
@@ -701,18 +703,21 @@ static void rule_answer_fits(struct sim *s, const struct sim_job *j)
         sim_fail(s, "S6", "a PUT of %s was taken without a look at what HyperFleet has", sim_names[j->who]);
 }
 
-void sim_rules_strange(struct sim *s, const struct sim_job *j)
+void sim_rules_orphan(struct sim *s, hfd_slice id, int label)
 {
-    if (j->what == SIM_STRANGER && j->inner == HFD_OK && (j->act == SIM_MAKE_CLUSTER || j->act == SIM_MAKE_POOL))
-        seen(s, j->id)->strange = true;
-}
-
-void sim_rules_orphan(struct sim *s, hfd_slice id)
-{
+    struct sim_seen *it;
     char text[32];
 
     copy_text(text, sizeof(text), id);
-    seen(s, text)->strange = true;
+    it = seen(s, text);
+    it->strange = true;
+    it->label = label;
+}
+
+void sim_rules_strange(struct sim *s, const struct sim_job *j)
+{
+    if (j->what == SIM_STRANGER && j->inner == HFD_OK && (j->act == SIM_MAKE_CLUSTER || j->act == SIM_MAKE_POOL))
+        sim_rules_orphan(s, hfd_slice_of(j->id), j->label);
 }
 
 void sim_rules_job(struct sim *s, struct sim_job *j)

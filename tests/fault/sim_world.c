@@ -306,7 +306,7 @@ static hfd_rc forget(struct hfd_txn *tx, struct sim_job *j, struct hfd_err *err)
     hfd_rc rc = hfd_part_row_list(tx, guresid, &j->mem, &parts, err);
 
     for (size_t i = 0; rc == HFD_OK && i < parts.count; i++)
-        sim_rules_orphan(j->sim, parts.rows[i].fleet_id);
+        sim_rules_orphan(j->sim, parts.rows[i].fleet_id, j->label);
     return rc == HFD_OK ? hfd_resource_row_delete(tx, guresid, err) : rc;
 }
 

@@ -206,29 +206,20 @@ static void between(struct hfd_sql *q, const struct hfd_filter *f)
     hfd_buf_addc(&q->text, ')');
 }
 
-/* One lookup for each status that a condition can have, by the table's own key. */
-static void condition(struct hfd_sql *q, enum hfd_kind kind, const struct hfd_filter *f)
+/* One lookup by the table's own key. */
+static void condition(struct hfd_sql *q, const struct hfd_filter *f)
 {
     static const char *const columns[HFD_FIELD_COUNT] = {
+        [HFD_FIELD_CONDITION] = "c.status",
         [HFD_FIELD_CONDITION_UPDATED] = "c.last_updated_us",
         [HFD_FIELD_CONDITION_TRANSITION] = "c.last_transition_us",
         [HFD_FIELD_CONDITION_GENERATION] = "c.observed_generation",
     };
 
-    hfd_buf_lit(&q->text, "EXISTS (SELECT 1 FROM fleet_condition c WHERE c.kind = ");
-    hfd_sql_i64(q, kind);
-    hfd_buf_lit(&q->text, " AND c.type = ");
+    hfd_buf_addf(&q->text, "EXISTS (SELECT 1 FROM fleet_condition c WHERE c.fleet_id = %s AND c.type = ", q->id);
     hfd_sql_text(q, f->name);
-    hfd_buf_addf(&q->text, " AND c.created_us = %s AND c.fleet_id = %s AND c.status ", q->at, q->id);
-    if (f->field == HFD_FIELD_CONDITION) {
-        hfd_buf_lit(&q->text, "= ");
-        hfd_sql_value(q, &f->values[0]);
-    } else {
-        hfd_buf_lit(&q->text, "IN ('True', 'False', 'Unknown') AND ");
-        hfd_buf_add(&q->text, hfd_slice_of(columns[f->field]));
-        hfd_buf_add(&q->text, hfd_slice_of(op_texts[f->op]));
-        hfd_sql_value(q, &f->values[0]);
-    }
+    hfd_buf_addf(&q->text, " AND %s%s", columns[f->field], op_texts[f->op]);
+    hfd_sql_value(q, &f->values[0]);
     hfd_buf_addc(&q->text, ')');
 }
 
@@ -257,7 +248,7 @@ static void comparison(struct hfd_sql *q, enum hfd_kind kind, const struct hfd_f
     if (negate)
         hfd_buf_lit(&q->text, "NOT ");
     if (f->field >= HFD_FIELD_CONDITION) {
-        condition(q, kind, f);
+        condition(q, f);
     } else if (is_label_lookup(f, negate)) {
         label(q, kind, f);
     } else if (f->op == HFD_FILTER_LIKE || f->op == HFD_FILTER_ILIKE) {

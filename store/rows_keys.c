@@ -8,60 +8,73 @@ static const char sql_label_add[] =
     "INSERT INTO fleet_label (kind, key, value, created_us, fleet_id) VALUES (?1, ?2, ?3, ?4, ?5)";
 static const char sql_label_drop[] =
     "DELETE FROM fleet_label WHERE kind = ?1 AND key = ?2 AND value = ?3 AND created_us = ?4 AND fleet_id = ?5";
-static const char sql_condition_put[] =
-    "INSERT INTO fleet_condition (kind, type, status, created_us, fleet_id, observed_generation, last_updated_us, last_transition_us, ready_since_us)"
-    " VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)"
-    " ON CONFLICT (kind, type, status, created_us, fleet_id) DO UPDATE SET observed_generation = excluded.observed_generation,"
-    " last_updated_us = excluded.last_updated_us, last_transition_us = excluded.last_transition_us, ready_since_us = excluded.ready_since_us";
+static const char sql_condition_add[] =
+    "INSERT INTO fleet_condition (fleet_id, type, observed_generation, last_updated_us, last_transition_us, ready_since_us,"
+    " kind, created_us, status) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)";
+static const char sql_condition_change[] = /* not the status: that would write the index by status, changed or not */
+    "UPDATE fleet_condition SET observed_generation = ?3, last_updated_us = ?4, last_transition_us = ?5, ready_since_us = ?6"
+    " WHERE fleet_id = ?1 AND type = ?2";
 static const char sql_condition_drop[] =
-    "DELETE FROM fleet_condition WHERE kind = ?1 AND type = ?2 AND status = ?3 AND created_us = ?4 AND fleet_id = ?5";
+    "DELETE FROM fleet_condition WHERE fleet_id = ?1 AND type = ?2";
 /* clang-format on */
 
-/* The key of a row in either table. */
-static hfd_rc prepare(struct hfd_txn *tx, const char *sql, const struct hfd_fleet_row *row, hfd_slice name, hfd_slice value,
-                      struct hfd_stmt **out, struct hfd_err *err)
+static hfd_rc write_label(struct hfd_txn *tx, const char *sql, const struct hfd_fleet_row *row, const struct hfd_fleet_label *l,
+                          struct hfd_err *err)
 {
-    hfd_rc rc = hfd_row_write(tx, sql, out, err);
+    struct hfd_stmt *st;
+    hfd_rc rc = hfd_row_write(tx, sql, &st, err);
 
     if (rc != HFD_OK)
         return rc;
-    hfd_stmt_i64(*out, 1, row->kind);
-    hfd_stmt_text(*out, 2, hfd_row_some(name));
-    hfd_stmt_text(*out, 3, hfd_row_some(value));
-    hfd_stmt_i64(*out, 4, row->created_us);
-    hfd_stmt_text(*out, 5, hfd_row_some(row->id));
-    return HFD_OK;
+    hfd_stmt_i64(st, 1, row->kind);
+    hfd_stmt_text(st, 2, hfd_row_some(l->key));
+    hfd_stmt_text(st, 3, hfd_row_some(l->value));
+    hfd_stmt_i64(st, 4, row->created_us);
+    hfd_stmt_text(st, 5, hfd_row_some(row->id));
+    return hfd_stmt_run(st, NULL, err);
 }
 
-static hfd_rc write_key(struct hfd_txn *tx, const char *sql, const struct hfd_fleet_row *row, hfd_slice name, hfd_slice value,
-                        struct hfd_err *err)
+static hfd_rc drop_condition(struct hfd_txn *tx, const struct hfd_fleet_row *row, const struct hfd_fleet_condition *c, struct hfd_err *err)
 {
     struct hfd_stmt *st;
-    hfd_rc rc = prepare(tx, sql, row, name, value, &st, err);
-
-    return rc == HFD_OK ? hfd_stmt_run(st, NULL, err) : rc;
-}
-
-static hfd_rc put_condition(struct hfd_txn *tx, const struct hfd_fleet_row *row, const struct hfd_fleet_condition *c, struct hfd_err *err)
-{
-    struct hfd_stmt *st;
-    hfd_rc rc = prepare(tx, sql_condition_put, row, c->type, c->status, &st, err);
+    hfd_rc rc = hfd_row_write(tx, sql_condition_drop, &st, err);
 
     if (rc != HFD_OK)
         return rc;
-    hfd_stmt_i64(st, 6, c->observed_generation);
-    hfd_stmt_i64(st, 7, c->last_updated_us);
-    hfd_stmt_i64(st, 8, c->last_transition_us);
+    hfd_stmt_text(st, 1, hfd_row_some(row->id));
+    hfd_stmt_text(st, 2, hfd_row_some(c->type));
+    return hfd_stmt_run(st, NULL, err);
+}
+
+/* @param add  whether it has no row yet; else its status is what the row says */
+static hfd_rc put_condition(struct hfd_txn *tx, const struct hfd_fleet_row *row, const struct hfd_fleet_condition *c, bool add,
+                            struct hfd_err *err)
+{
+    struct hfd_stmt *st;
+    hfd_rc rc = hfd_row_write(tx, add ? sql_condition_add : sql_condition_change, &st, err);
+
+    if (rc != HFD_OK)
+        return rc;
+    hfd_stmt_text(st, 1, hfd_row_some(row->id));
+    hfd_stmt_text(st, 2, hfd_row_some(c->type));
+    hfd_stmt_i64(st, 3, c->observed_generation);
+    hfd_stmt_i64(st, 4, c->last_updated_us);
+    hfd_stmt_i64(st, 5, c->last_transition_us);
     if (hfd_slice_is(c->type, "Ready") && hfd_slice_is(c->status, "True"))
-        hfd_stmt_i64(st, 9, c->last_updated_us);
+        hfd_stmt_i64(st, 6, c->last_updated_us);
     else
-        hfd_stmt_null(st, 9);
+        hfd_stmt_null(st, 6);
+    if (add) {
+        hfd_stmt_i64(st, 7, row->kind);
+        hfd_stmt_i64(st, 8, row->created_us);
+        hfd_stmt_text(st, 9, hfd_row_some(c->status));
+    }
     return hfd_stmt_run(st, NULL, err);
 }
 
 static hfd_rc add_label(struct hfd_txn *tx, const struct hfd_fleet_row *row, const struct hfd_fleet_label *l, struct hfd_err *err)
 {
-    hfd_rc rc = write_key(tx, sql_label_add, row, l->key, l->value, err);
+    hfd_rc rc = write_label(tx, sql_label_add, row, l, err);
 
     if (rc != HFD_OK || !hfd_label_is_counted(l->key))
         return rc;
@@ -70,7 +83,7 @@ static hfd_rc add_label(struct hfd_txn *tx, const struct hfd_fleet_row *row, con
 
 static hfd_rc drop_label(struct hfd_txn *tx, const struct hfd_fleet_row *row, const struct hfd_fleet_label *l, struct hfd_err *err)
 {
-    hfd_rc rc = write_key(tx, sql_label_drop, row, l->key, l->value, err);
+    hfd_rc rc = write_label(tx, sql_label_drop, row, l, err);
 
     if (rc != HFD_OK || !hfd_label_is_counted(l->key))
         return rc;
@@ -140,7 +153,7 @@ static hfd_rc put_conditions(struct hfd_txn *tx, const struct hfd_fleet_row *row
 
         if (same_place(c, find(is, c->type)))
             continue;
-        rc = write_key(tx, sql_condition_drop, row, c->type, c->status, err);
+        rc = drop_condition(tx, row, c, err);
         if (rc == HFD_OK)
             rc = hfd_totals_add(tx, &(struct hfd_count_key){row->kind, HFD_COUNT_CONDITION, c->type, c->status}, -1, err);
     }
@@ -148,7 +161,7 @@ static hfd_rc put_conditions(struct hfd_txn *tx, const struct hfd_fleet_row *row
         const struct hfd_fleet_condition *c = &is->conditions[i], *before = find(was, c->type);
 
         if (!same(c, before))
-            rc = put_condition(tx, row, c, err);
+            rc = put_condition(tx, row, c, !same_place(c, before), err);
         if (rc == HFD_OK && !same_place(c, before))
             rc = hfd_totals_add(tx, &(struct hfd_count_key){row->kind, HFD_COUNT_CONDITION, c->type, c->status}, 1, err);
     }

@@ -26,8 +26,8 @@ CREATE INDEX fleet_created ON fleet (kind, created_us, id);
 CREATE INDEX fleet_named ON fleet (kind, name, created_us, id);
 CREATE INDEX fleet_pending ON fleet (created_us, id) WHERE ready = 0;
 
--- What lists are searched by: copies of the searchable labels and of the conditions of fleet rows. Each table is its own index, in an
--- order that gives the page of a list as it stands.
+-- What lists are searched by: copies of the searchable labels and of the conditions of fleet rows, each in an index whose order gives the
+-- page of a list as it stands. Labels are that index; conditions of one resource stand together, as every report writes some of them.
 CREATE TABLE fleet_label (
   kind          BIGINT NOT NULL,
   key           TEXT   NOT NULL,
@@ -38,18 +38,19 @@ CREATE TABLE fleet_label (
 ) /*sqlite: WITHOUT ROWID */;
 
 CREATE TABLE fleet_condition (
-  kind                BIGINT NOT NULL,
-  type                TEXT   NOT NULL,
-  status              TEXT   NOT NULL,
-  created_us          BIGINT NOT NULL,       -- of the resource, as kind
   fleet_id            TEXT   NOT NULL,
+  type                TEXT   NOT NULL,
+  kind                BIGINT NOT NULL,       -- of the resource, as created_us
+  created_us          BIGINT NOT NULL,
+  status              TEXT   NOT NULL,
   observed_generation BIGINT NOT NULL,
   last_updated_us     BIGINT NOT NULL,
   last_transition_us  BIGINT NOT NULL,
   ready_since_us      BIGINT,                -- last_updated_us where Ready is True: sentinels ask for the stale ones
-  PRIMARY KEY (kind, type, status, created_us, fleet_id)
+  PRIMARY KEY (fleet_id, type)
 ) /*sqlite: WITHOUT ROWID */;
-CREATE INDEX fleet_condition_ready ON fleet_condition (ready_since_us) WHERE ready_since_us IS NOT NULL;
+CREATE INDEX fleet_condition_status ON fleet_condition (kind, type, status, created_us, fleet_id);
+CREATE INDEX fleet_condition_ready ON fleet_condition (ready_since_us, kind, created_us) WHERE ready_since_us IS NOT NULL;
 
 -- Totals of lists that would be long to count: of a kind, and of a kind by condition or by label. None is 0: its row is gone then.
 CREATE TABLE fleet_count (

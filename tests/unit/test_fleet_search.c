@@ -821,8 +821,8 @@ static void assert_plan(struct fixture *fx, struct hfd_sql *q, const char *text,
 }
 
 #define BY_LABEL "SEARCH n USING PRIMARY KEY (kind=? AND key=? AND value=?)"
-#define BY_CONDITION "SEARCH n USING PRIMARY KEY (kind=? AND type=? AND status=?)"
-#define BY_AGE "fleet_condition_ready (ready_since_us<?)"
+#define BY_CONDITION "SEARCH n USING COVERING INDEX fleet_condition_status (kind=? AND type=? AND status=?)"
+#define BY_AGE "SEARCH n USING COVERING INDEX fleet_condition_ready (ready_since_us<?)"
 #define BY_NAME "fleet_named (kind=? AND name=?)"
 #define BY_OWNER "fleet_owner (owner_id=?)"
 #define BY_ID "(id=?)"

@@ -19,6 +19,8 @@
 struct step {
     struct hfd_job job; /* first member */
     const struct load_call *planned;
+    struct test_rng *rng;
+    uint64_t seed; /* of its random bytes: the same when it runs again */
     struct hfd_arena mem;
     struct hfd_call call;
     struct hfd_input input;
@@ -102,6 +104,7 @@ static hfd_rc step_fn(struct hfd_txn *tx, void *arg, struct hfd_err *err)
     const struct hfd_fleet_call by_adapter = {
         .fleet = &s->call.driver->fleet, .now_us = s->call.now_us, .caller = HFD_SLICE("adapter@example.com"), .mem = &s->mem};
 
+    test_rng_init(s->rng, s->seed);
     switch (s->planned->what) {
     case LOAD_PUT:
         return hfd_resource_put(tx, &s->call, &s->doc, err);
@@ -141,6 +144,8 @@ static hfd_rc step_init(struct step *s, struct batch *b, const struct load_call 
     struct world *w = &b->load->world;
 
     s->planned = planned;
+    s->rng = &w->rng;
+    s->seed = (uint64_t)now_us * LOAD_CALLS_MAX + (uint64_t)(s - b->steps);
     s->job = (struct hfd_job){.fn = step_fn, .arg = s, .sink = &b->sink};
     hfd_arena_init(&s->mem, (size_t)16 * 1024 * 1024);
     s->call = (struct hfd_call){.driver = &w->driver,

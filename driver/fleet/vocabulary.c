@@ -97,9 +97,12 @@ hfd_rc hfd_vocabulary_show(enum hfd_vocabulary v, hfd_slice stored, struct hfd_a
             later = in.items[i];
         shown.items[shown.count++] = later;
     }
-    for (size_t i = 0; v == HFD_VOCABULARY_BOTH && i < in.count; i++)
-        if (rename_later(&in.items[i], &shown.items[shown.count]))
-            shown.count++;
+    for (size_t i = 0; v == HFD_VOCABULARY_BOTH && i < in.count; i++) {
+        struct hfd_condition later;
+
+        if (rename_later(&in.items[i], &later))
+            shown.items[shown.count++] = later;
+    }
     hfd_buf_init(&b, 2 * stored.len + LATER_MAX_BYTES);
     hfd_conditions_format(&b, &shown, false);
     rc = hfd_buf_finish(&b, &text, err);

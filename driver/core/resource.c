@@ -857,6 +857,15 @@ static hfd_rc start_delete(struct hfd_txn *tx, const struct hfd_call *call, stru
     return rc == HFD_OK ? forget(tx, call->driver, row, call->now_us, err) : rc;
 }
 
+/* Longer than a caller is ever asked to wait before its next poll. */
+#define REFUSAL_TOLD_US (120 * HFD_US_PER_S)
+
+/* HyperFleet has just refused this deletion: a poll wants to hear that, not that another attempt has begun. */
+static bool refused_lately(const struct hfd_resource_row *row, int64_t now_us)
+{
+    return row->state == HFD_STATE_FAILED && row->op == HFD_OP_DELETE && now_us < row->updated_us + REFUSAL_TOLD_US;
+}
+
 static hfd_rc delete_it(struct hfd_txn *tx, const struct hfd_call *call, struct hfd_answer_doc *out, struct hfd_err *err)
 {
     struct found f;
@@ -870,7 +879,7 @@ static hfd_rc delete_it(struct hfd_txn *tx, const struct hfd_call *call, struct 
     if (rc != HFD_OK)
         return rc;
     out->from = out->to = (enum hfd_state)f.row.state;
-    if (f.row.state == HFD_STATE_DELETING && !overdue(&f.row, call->now_us))
+    if ((f.row.state == HFD_STATE_DELETING && !overdue(&f.row, call->now_us)) || refused_lately(&f.row, call->now_us))
         return answer(tx, call, &f.row, out, err);
     return start_delete(tx, call, &f.row, out, err);
 }

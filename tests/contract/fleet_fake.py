@@ -93,17 +93,21 @@ FAULTS = {
 }
 
 
+# For arm(gid=...): requests that are on behalf of no single GUResID.
+NOBODY = "-"
+
+
 class Record:
     """One request of the driver."""
 
-    def __init__(self, n, at, method, path, query, step, headers, body):
-        self.n, self.at, self.method, self.path, self.query, self.step = n, at, method, path, query, step
+    def __init__(self, n, at, method, path, query, step, gid, headers, body):
+        self.n, self.at, self.method, self.path, self.query, self.step, self.gid = n, at, method, path, query, step, gid
         self.headers, self.body = headers, body
         self.status = self.fault = None
 
     def __repr__(self):
-        return "%d %s %s%s -> %s%s" % (self.n, self.method, self.path, "?" + self.query if self.query else "", self.status,
-                                       " [%s]" % self.fault if self.fault else "")
+        query = "?" + urllib.parse.unquote_plus(self.query) if self.query else ""
+        return "%d %s %s%s -> %s%s" % (self.n, self.method, self.path, query, self.status, " [%s]" % self.fault if self.fault else "")
 
 
 class Reply:
@@ -119,13 +123,13 @@ class Problem(Exception):
 
 
 class Fault:
-    def __init__(self, name, nth, step, times, kw):
-        self.name, self.nth, self.step, self.times, self.kw = name, nth, step, times, kw
+    def __init__(self, name, nth, step, gid, times, kw):
+        self.name, self.nth, self.step, self.gid, self.times, self.kw = name, nth, step, gid, times, kw
         self.do_first, self.action = FAULTS[name]
         self.seen = self.fired = 0
 
-    def takes(self, step):
-        if self.step is not None and self.step != step:
+    def takes(self, step, gid):
+        if self.step not in (None, step) or self.gid not in (None, gid or NOBODY):
             return False
         self.seen += 1
         if self.seen < self.nth or (self.times is not None and self.fired >= self.times):
@@ -137,8 +141,8 @@ class Fault:
 class Gate:
     """Holds the nth request, before or after it is done, until it is opened or the client is gone."""
 
-    def __init__(self, nth, done_first):
-        self.nth, self.done_first = nth, done_first
+    def __init__(self, nth, done_first, gid):
+        self.nth, self.done_first, self.gid = nth, done_first, gid
         self.seen = 0
         self.reached, self.opened = threading.Event(), threading.Event()
 
@@ -278,6 +282,7 @@ class Fake:
         self.rows = {}
         self.log = []
         self.made = []           # (kind, id, guresid label, name) of every create
+        self.gids = {}           # id or name -> guresid label, for what has gone too
         self.faults = []
         self.gate = None
         self.due = []
@@ -317,22 +322,23 @@ class Fake:
 
     # The script ---------------------------------------------------------------------------------------------------------------------------
 
-    def arm(self, name, nth=1, step=None, times=1, **kw):
-        """The nth request from now on (of that step) fails, and `times - 1` after it; None: all after it."""
+    def arm(self, name, nth=1, step=None, gid=None, times=1, **kw):
+        """The nth request from now on (of that step, on behalf of that GUResID) fails, and `times - 1` after it; None: all after it."""
         with self.lock:
-            self.faults.append(Fault(name, nth, step, times, kw))
+            self.faults.append(Fault(name, nth, step, gid, times, kw))
             return self.faults[-1]
 
-    def disarm(self):
+    def disarm(self, fault=None):
+        """Takes one fault away, or all; returns how often they fired."""
         with self.lock:
-            fired = sum(f.fired for f in self.faults)
-            self.faults = []
-            return fired
+            gone = [f for f in self.faults if fault in (None, f)]
+            self.faults = [f for f in self.faults if f not in gone]
+            return sum(f.fired for f in gone)
 
-    def block(self, nth, done_first):
-        """Holds the nth request from now on."""
+    def block(self, nth, done_first, gid=None):
+        """Holds the nth request from now on, on behalf of that GUResID or any."""
         with self.lock:
-            self.gate = Gate(nth, done_first)
+            self.gate = Gate(nth, done_first, gid)
             return self.gate
 
     def unblock(self):
@@ -345,6 +351,23 @@ class Fake:
         """Requests of the driver so far, of one step or all."""
         with self.lock:
             return [r for r in self.log[since:] if step is None or r.step == step]
+
+    def behalf(self, path, query, body):
+        """Whose request it is: by the search, by an id in the path, or by the labels that are posted. None: nobody's in particular."""
+        search = urllib.parse.parse_qs(query).get("search", [""])[-1]
+        found = re.findall(r"labels\.humanitec_guresid ?= ?'([^']*)'", search)
+        names = re.findall(r"\bname ?= ?'([^']*)'", search) + path.split("/")
+        if len(set(found)) == 1:
+            return found[0]
+        if found:
+            return None
+        for name in names:
+            if name in self.gids:
+                return self.gids[name]
+        try:
+            return json.loads(body)["labels"]["humanitec_guresid"]
+        except (ValueError, KeyError, TypeError):
+            return None
 
     def live(self, kind, gid):
         with self.lock:
@@ -411,7 +434,11 @@ class Fake:
         row = Row(kind, self.new_id(now), owner, body["name"], dict(body.get("labels") or {}), body["spec"], now)
         row.created_by = row.updated_by = by
         self.rows[row.id] = row
-        self.made.append((kind, row.id, row.labels.get("humanitec_guresid"), row.name))
+        gid = row.labels.get("humanitec_guresid")
+        self.made.append((kind, row.id, gid, row.name))
+        self.gids[row.id] = gid
+        if kind == "Cluster":
+            self.gids[row.name] = gid
         self.aggregate(row)
         self.schedule(row)
         return row
@@ -504,9 +531,12 @@ class Fake:
                 return self.answer(method, path, query, headers, body)
         step = step_of(method, path)
         with self.lock:
-            rec = Record(len(self.log) + 1, time.monotonic(), method, path, query, step, headers, body)
+            gid = self.behalf(path, query, body)
+            rec = Record(len(self.log) + 1, time.monotonic(), method, path, query, step, gid, headers, body)
             self.log.append(rec)
-            gate, fault = self.gate, next((f for f in self.faults if f.takes(step)), None)
+            gate, fault = self.gate, next((f for f in self.faults if f.takes(step, gid)), None)
+            if gate is not None and gate.gid not in (None, gid):
+                gate = None
             if gate is not None:
                 gate.seen += 1
                 gate = gate if gate.seen == gate.nth else None

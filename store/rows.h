@@ -293,6 +293,8 @@ HFD_MUST_CHECK hfd_rc hfd_upstream_row_due(struct hfd_txn *tx, bool watched, int
                                            struct hfd_upstream_list *out, struct hfd_err *err);
 /** When something is due behind now_us; INT64_MAX = never. */
 HFD_MUST_CHECK hfd_rc hfd_upstream_row_next(struct hfd_txn *tx, bool watched, int64_t now_us, int64_t *out, struct hfd_err *err);
+/** How many were due at now_us. */
+HFD_MUST_CHECK hfd_rc hfd_upstream_row_count(struct hfd_txn *tx, int64_t now_us, int64_t *out, struct hfd_err *err);
 /** Of what is watched and was due at until_us: due later; no longer watched. */
 HFD_MUST_CHECK hfd_rc hfd_upstream_row_postpone(struct hfd_txn *tx, int64_t until_us, int64_t due_us, struct hfd_err *err);
 HFD_MUST_CHECK hfd_rc hfd_upstream_row_unwatch(struct hfd_txn *tx, int64_t until_us, struct hfd_err *err);

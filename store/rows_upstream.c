@@ -21,6 +21,8 @@ static const char sql_upstream_due[] =
     "SELECT " UPSTREAM_COLUMNS " FROM upstream WHERE watched = ?1 AND due_us <= ?2 ORDER BY due_us LIMIT ?3";
 static const char sql_upstream_next[] =
     "SELECT due_us FROM upstream WHERE watched = ?1 AND due_us > ?2 ORDER BY due_us LIMIT 1";
+static const char sql_upstream_count[] =
+    "SELECT count(*) FROM upstream WHERE watched IN (0, 1) AND due_us <= ?1";
 static const char sql_upstream_postpone[] =
     "UPDATE upstream SET due_us = ?2 WHERE watched = 1 AND due_us <= ?1";
 static const char sql_upstream_unwatch[] =
@@ -148,6 +150,23 @@ hfd_rc hfd_upstream_row_next(struct hfd_txn *tx, bool watched, int64_t now_us, i
         return rc;
     hfd_stmt_i64(st, 1, watched);
     hfd_stmt_i64(st, 2, now_us);
+    rc = hfd_stmt_step(st, &row, err);
+    if (rc == HFD_OK && row)
+        *out = hfd_stmt_col_i64(st, 0);
+    hfd_stmt_done(st);
+    return rc;
+}
+
+hfd_rc hfd_upstream_row_count(struct hfd_txn *tx, int64_t now_us, int64_t *out, struct hfd_err *err)
+{
+    struct hfd_stmt *st;
+    bool row;
+    hfd_rc rc = hfd_db_prepare(tx->db, sql_upstream_count, &st, err);
+
+    *out = 0;
+    if (rc != HFD_OK)
+        return rc;
+    hfd_stmt_i64(st, 1, now_us);
     rc = hfd_stmt_step(st, &row, err);
     if (rc == HFD_OK && row)
         *out = hfd_stmt_col_i64(st, 0);

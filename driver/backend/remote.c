@@ -19,6 +19,7 @@
 
 #define BAD_MAX 3                            /* in a row: then the remote is no longer well */
 #define LOOK_AT_LEAST_US (10 * HFD_US_PER_S) /* the clock that dues are kept by may be set */
+#define COUNT_EVERY_US (10 * HFD_US_PER_S)
 #define STORE_BUSY_WAIT_US (HFD_US_PER_S / 50)
 #define SHUN_MAX 64
 #define SHUN_US (30 * HFD_US_PER_S)
@@ -98,7 +99,9 @@ struct hfd_remote {
     struct shunned shunned[SHUN_MAX];
     size_t shunned_count;
     int64_t pause_until_us; /* mono: nothing is begun before */
-    bool failing;           /* logged: reading what is due fails */
+    bool counted;
+    int64_t counted_us; /* mono */
+    bool failing;       /* logged: reading what is due fails */
 };
 
 static int64_t mono(const struct hfd_remote *r)
@@ -435,6 +438,34 @@ static void begin_due(struct hfd_remote *r, struct due *d)
     r->due_us = d->next_us > d->now_us ? d->next_us : d->now_us + SPARE_US;
 }
 
+static hfd_rc txn_count(struct hfd_txn *tx, void *arg, struct hfd_err *err)
+{
+    const struct hfd_remote *r = arg;
+    const int64_t now_us = wall(r);
+    int64_t due, overdue;
+    hfd_rc rc = hfd_upstream_row_count(tx, now_us, &due, err);
+
+    if (rc == HFD_OK)
+        rc = hfd_upstream_row_count(tx, now_us - r->config.upstream->watch_us, &overdue, err);
+    if (rc != HFD_OK)
+        return rc;
+    hfd_metric_set(HFD_METRIC_REMOTE_DUE, NULL, due);
+    hfd_metric_set(HFD_METRIC_REMOTE_OVERDUE, NULL, overdue);
+    return HFD_OK;
+}
+
+/* For the metrics, also while nothing is begun. A failure is told by whoever needs to read. */
+static void count_due(struct hfd_remote *r)
+{
+    struct hfd_err err;
+
+    if (r->counted && mono(r) - r->counted_us < COUNT_EVERY_US)
+        return;
+    r->counted = true;
+    r->counted_us = mono(r);
+    (void)!read_now(r, txn_count, r, &err);
+}
+
 static void look(struct hfd_remote *r)
 {
     struct due d = {.remote = r, .now_us = wall(r), .limit = r->slot_count + r->shunned_count, .next_us = INT64_MAX};
@@ -658,6 +689,7 @@ static void *run(void *arg)
             r->look = true;
         hurry_asked(r);
         forgive(r);
+        count_due(r);
         look(r);
         go_on(r);
         hfd_client_run(r->client, wait_us(r));

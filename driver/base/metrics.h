@@ -32,6 +32,8 @@
     X(REMOTE_REQUESTS,    COUNTER,   "hfd_remote_requests_total",             "",          "method,class",      "Requests to the remote HyperFleet by status class; none: no whole answer.") \
     X(REMOTE_SECONDS,     HISTOGRAM, "hfd_remote_request_duration_seconds",   "",          "method",            "Time of requests to the remote HyperFleet.") \
     X(REMOTE_IN_FLIGHT,   GAUGE,     "hfd_remote_requests_in_flight",         "",          "",                  "Requests to the remote HyperFleet waiting for an answer.") \
+    X(REMOTE_DUE,         GAUGE,     "hfd_remote_due",                        "",          "",                  "Resources whose turn with the remote HyperFleet has come; counted every 10 s.") \
+    X(REMOTE_OVERDUE,     GAUGE,     "hfd_remote_overdue",                    "",          "",                  "Those of them whose turn came longer than remote.watch ago.") \
     X(REMOTE_ASKED,       COUNTER,   "hfd_remote_asked_total",                "",          "",                  "Polls that had a resource observed anew.") \
     X(NEVER,              COUNTER,   "hfd_never_total",                       "",          "",                  "Things that cannot happen, and did.") \
     X(API_BUILD_INFO,     GAUGE,     "hyperfleet_api_build_info",             HFD_API_ALL, "",                  "Constant 1, in HyperFleet's words.") \

@@ -5,6 +5,7 @@
 #include "driver/backend/remote_int.h"
 #include "driver/base/base.h"
 #include "driver/base/log.h"
+#include "driver/base/metrics.h"
 #include "store/store.h"
 #include "tests/lib/fakehttp.h"
 #include "tests/lib/seams.h"
@@ -592,6 +593,42 @@ static void it_can_be_stopped_at_any_moment(void **state)
     await(all_done);
 }
 
+static hfd_rc put_rows(struct hfd_txn *tx, void *arg, struct hfd_err *err)
+{
+    static const char *const names[] = {"now", "long-ago", "watched-long-ago", "later", "waits"};
+    const int64_t now_us = hfd_clock_wall_us(&hfd_clock_system);
+    const int64_t due_us[] = {now_us, now_us - HOUR_US, now_us - HOUR_US, now_us + HOUR_US, NEVER_US};
+    hfd_rc rc = HFD_OK;
+
+    (void)arg;
+    for (size_t i = 0; rc == HFD_OK && i < 5; i++) {
+        const struct hfd_upstream_row row = {.guresid = hfd_slice_of(names[i]), .watched = i == 2, .due_us = due_us[i]};
+
+        rc = hfd_upstream_row_put(tx, &row, err);
+    }
+    return rc;
+}
+
+/* The metrics tell how much is due, and how much of it has been for long. */
+static void what_is_due_is_counted(void **state)
+{
+    struct fixture *f = *state;
+    bool told = false;
+
+    f->upstream.watch_us = HOUR_US / 2;
+    assert_int_equal(hfd_store_update_wait(f->store, put_rows, NULL, NULL), HFD_OK);
+    start(f);
+    while (!told) {
+        struct hfd_buf b;
+
+        hfd_buf_init(&b, 1 << 20);
+        hfd_metrics_render(&b);
+        hfd_buf_addc(&b, '\0');
+        told = strstr(b.p, "\nhfd_remote_due 3\n") != NULL && strstr(b.p, "\nhfd_remote_overdue 2\n") != NULL;
+        hfd_buf_fini(&b);
+    }
+}
+
 /* A file that cannot be used is told instead of a thread. */
 static void bad_files_stop_the_start(void **state)
 {
@@ -627,6 +664,7 @@ int main(void)
         TEST(a_bad_resource_holds_up_nobody),
         TEST(the_end_waits_for_nobody),
         TEST(it_can_be_stopped_at_any_moment),
+        TEST(what_is_due_is_counted),
         TEST(bad_files_stop_the_start),
     };
 

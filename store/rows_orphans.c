@@ -1,4 +1,4 @@
-/* HyperFleet resources that carry a label and belong to no driver resource. The SQL is the portable subset. Thread: that of the transaction. */
+/* HyperFleet resources with a label that belong to no driver resource. The SQL is the portable subset. Thread: that of the transaction. */
 #include "store/rows_int.h"
 
 /* clang-format off */

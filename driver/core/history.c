@@ -85,8 +85,9 @@ hfd_rc hfd_history_health(struct hfd_txn *tx, const struct hfd_outcome *outcome,
         return HFD_OK;
     row->degraded = degraded;
     entry.what = degraded ? HFD_SLICE("degraded") : HFD_SLICE("recovered");
-    entry.text = degraded ? hfd_arena_printf(mem, "%.*s: %.*s", HFD_SLICE_FMT(outcome->health_reason), HFD_SLICE_FMT(outcome->health_message))
-                          : HFD_SLICE("");
+    entry.text = HFD_SLICE("");
+    if (degraded)
+        entry.text = hfd_arena_printf(mem, "%.*s: %.*s", HFD_SLICE_FMT(outcome->health_reason), HFD_SLICE_FMT(outcome->health_message));
     if (entry.text.p == NULL)
         return hfd_fail(err, HFD_NOMEM, "out of memory in the history");
     hfd_txn_count(tx, hfd_metric_series(HFD_METRIC_HEALTH_CHANGES, HFD_LABELS(degraded ? "degraded" : "recovered")), 1);

@@ -227,7 +227,8 @@ static hfd_slice say_gone(struct speech *s, const struct hfd_part_view *part)
         s, hfd_arena_printf(s->mem,
                             "%.*s%.*s of resource %.*s %s in HyperFleet, and not through this resource. Deploy again to make a new one, "
                             "or delete the resource to forget it.",
-                            HFD_SLICE_FMT(name), HFD_SLICE_FMT(in_cluster(s, part)), HFD_SLICE_FMT(id), part->exists ? "is being deleted" : "was removed"));
+                            HFD_SLICE_FMT(name), HFD_SLICE_FMT(in_cluster(s, part)), HFD_SLICE_FMT(id),
+                            part->exists ? "is being deleted" : "was removed"));
 }
 
 /* An adapter's message: that of the condition in question, else what it says of Available, where most say it all. */
@@ -246,7 +247,9 @@ static hfd_slice say_failed(struct speech *s, const struct hfd_part_view *part)
     const hfd_slice adapter = tidy(s, report->adapter, WORD_MAX_BYTES), reason = tidy(s, c->reason, WORD_MAX_BYTES);
     hfd_slice head, note;
 
-    head = kept(s, hfd_arena_printf(s->mem, "%.*s%.*s of resource %.*s could not be provisioned: adapter %.*s reported %.*s=False, reason %.*s",
+    head = kept(s, hfd_arena_printf(s->mem,
+                                    "%.*s%.*s of resource %.*s could not be provisioned: adapter %.*s reported %.*s=False, "
+                                    "reason %.*s",
                                     HFD_SLICE_FMT(name), HFD_SLICE_FMT(in_cluster(s, part)), HFD_SLICE_FMT(id), HFD_SLICE_FMT(adapter),
                                     HFD_SLICE_FMT(c->type), HFD_SLICE_FMT(reason)));
     /* The names' limits leave room for a note; 2 for ": ". */
@@ -325,7 +328,7 @@ static const struct hfd_part_report *report_by(const struct hfd_part_view *part,
     return NULL;
 }
 
-/* What an adapter still has to say True, or NULL when it has: Available, or Finalized where that is waited for, at the generation wanted. */
+/* What an adapter still has to say True at the generation wanted: Available, or Finalized where that is waited for; NULL when it has. */
 static const char *lacks(const struct hfd_part_view *part, const struct hfd_part_report *r, bool deleting)
 {
     const char *type = deleting ? "Finalized" : "Available";
@@ -338,6 +341,7 @@ static const char *lacks(const struct hfd_part_view *part, const struct hfd_part
 static hfd_slice stands_at(struct speech *s, const struct hfd_part_view *part, const struct hfd_part_report *r, const char *lacking)
 {
     const struct hfd_condition *c;
+    hfd_slice reason, words;
 
     if (r == NULL)
         return HFD_SLICE(" (has not reported)");
@@ -350,8 +354,10 @@ static hfd_slice stands_at(struct speech *s, const struct hfd_part_view *part, c
         c = hfd_condition_find(&r->conditions, hfd_slice_of(lacking));
     if (c == NULL)
         return kept(s, hfd_arena_printf(s->mem, " (has not reported %s)", lacking));
+    reason = tidy(s, c->reason, WORD_MAX_BYTES);
+    words = quote(s, words_of(r, c), DETAIL_MAX_BYTES);
     return kept(s, hfd_arena_printf(s->mem, " (%.*s=%s, reason %.*s%.*s)", HFD_SLICE_FMT(c->type), hfd_status_name(c->status),
-                                    HFD_SLICE_FMT(tidy(s, c->reason, WORD_MAX_BYTES)), HFD_SLICE_FMT(quote(s, words_of(r, c), DETAIL_MAX_BYTES))));
+                                    HFD_SLICE_FMT(reason), HFD_SLICE_FMT(words)));
 }
 
 static hfd_slice waits_for(struct speech *s, const struct hfd_part_view *part, bool deleting)

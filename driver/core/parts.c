@@ -362,8 +362,8 @@ static hfd_rc choose_orphan(const struct apply *a, enum hfd_kind kind, hfd_slice
         return rc;
     if (want->name_given)
         return hfd_fail_field(err, HFD_IMMUTABLE, field,
-                              "'%.*s' (%.*s) carries this resource's label, but is not named '%.*s': give its name to take it over, or remove "
-                              "it (GET /admin/orphans)",
+                              "'%.*s' (%.*s) carries this resource's label, but is not named '%.*s': give its name to take it over, "
+                              "or remove it (GET /admin/orphans)",
                               HFD_SLICE_FMT(other->name), HFD_SLICE_FMT(other->id), HFD_SLICE_FMT(want->name));
     *id = other->id;
     return HFD_OK;

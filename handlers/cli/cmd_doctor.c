@@ -53,7 +53,7 @@ static void say_orphans_begin(struct doctor *d, size_t count, bool more)
 static void say_orphans_end(struct doctor *d, size_t count)
 {
     if (count > 0)
-        hfd_buf_lit(&d->out, "They carry the label " HFD_GURESID_LABEL ", and no resource has them. A PUT of the resource takes them over;\n"
+        hfd_buf_lit(&d->out, "They carry the label " HFD_GURESID_LABEL ", and no resource has them. A PUT of it takes them over;\n"
                              "DELETE /admin/orphans/ID on the ops listener of the running server deletes one.\n");
 }
 

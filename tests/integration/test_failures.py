@@ -24,7 +24,8 @@ class Scene:
     """One server, and the failures that are played on it."""
 
     def __init__(self, *flags):
-        self.server = Server("--adapters-required-cluster", ",".join(ADAPTERS), "--adapters-required-nodepool", "validation,hypershift", *flags)
+        self.server = Server("--adapters-required-cluster", ",".join(ADAPTERS),
+                             "--adapters-required-nodepool", "validation,hypershift", *flags)
         self.server.start()
         self.client = Client(self.server)
         self.fleet = Fleet(self.client, ADAPTERS, ["validation", "hypershift"])
@@ -98,7 +99,8 @@ class Scene:
     def a_creation_is_late(self):
         (cluster,), (pool,) = self.made("3c0a19481428434e", order(name="slow"))
         self.fleet.accepted(cluster, "validation")
-        self.fleet.accepted(cluster, "dns", available=False, reason="WaitingForDelegation", message="zone slow.example.com is not delegated yet")
+        self.fleet.accepted(cluster, "dns", available=False, reason="WaitingForDelegation",
+                            message="zone slow.example.com is not delegated yet")
         self.fleet.make_ready(pool)
         return self.late("3c0a19481428434e")
 

@@ -1,6 +1,6 @@
 /*
- * What happens to driver resources in the scenarios beside the driver contract (world.h): what people do in HyperFleet, what adapters say in
- * their own words, and what is kept of it all. Every call is one transaction.
+ * What happens to driver resources in the scenarios beside the driver contract (world.h): what people do in HyperFleet, what adapters say
+ * in their own words, and what is kept of it all. Every call is one transaction.
  */
 #ifndef HFD_TESTS_SCENE_H
 #define HFD_TESTS_SCENE_H

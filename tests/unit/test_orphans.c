@@ -300,7 +300,8 @@ static void not_to_be_adopted(void **state)
 /* A nodepool resource takes over the nodepool with its label in the cluster asked for, not one in another. */
 static void an_orphan_nodepool(void **state)
 {
-    static const char nameless[] = "{\"type\":\"hyperfleet-nodepool\",\"driver\":{\"values\":{\"cluster_guresid\":\"" ID "\",\"nodepool\":{}}}}";
+    static const char nameless[] =
+        "{\"type\":\"hyperfleet-nodepool\",\"driver\":{\"values\":{\"cluster_guresid\":\"" ID "\",\"nodepool\":{}}}}";
     struct world *w = *state;
     struct hfd_answer_doc doc;
     hfd_slice other, mine;

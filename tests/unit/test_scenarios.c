@@ -370,19 +370,23 @@ static void a_deadline_of_its_kind(void **state)
 /* ---- once ready ------------------------------------------------------------------------------------------------------------- */
 
 /* The value of a series in the exposition, 0 when it is not there. */
-static long series(const char *line)
+static int64_t series(const char *line)
 {
     struct hfd_buf b;
     hfd_slice text;
-    const char *at;
-    long value = 0;
+    int64_t value = 0;
+    const char *at, *end;
 
     hfd_buf_init(&b, 1 << 20);
     hfd_metrics_render(&b);
     assert_int_equal(hfd_buf_finish(&b, &text, NULL), HFD_OK);
     at = memmem(text.p, text.len, line, strlen(line));
-    if (at != NULL)
-        value = strtol(at + strlen(line), NULL, 10);
+    if (at != NULL) {
+        at += strlen(line) + 1;
+        end = strchr(at, '\n');
+        assert_non_null(end);
+        assert_int_equal(hfd_parse_i64((hfd_slice){at, (size_t)(end - at)}, 0, INT64_MAX, &value, NULL), HFD_OK);
+    }
     hfd_buf_fini(&b);
     return value;
 }
@@ -391,7 +395,7 @@ static long series(const char *line)
 
 static void degraded_then_well(void **state)
 {
-    const long degraded = series(DEGRADED), recovered = series(RECOVERED);
+    const int64_t degraded = series(DEGRADED), recovered = series(RECOVERED);
     struct world *w = *state;
     struct hfd_history_list history;
     hfd_slice c;

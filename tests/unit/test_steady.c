@@ -88,7 +88,7 @@ static void steady_fades_a_jump(void **state)
     }
 }
 
-/* However the wall clock jumps and however long nobody asks, it never goes back, and never runs ahead of the time since by more than its part. */
+/* However the wall clock jumps and however long nobody asks, it never goes back, nor ahead of the time since by more than its part. */
 static void steady_never_goes_back(void **state)
 {
     struct fixture *fx = *state;
@@ -237,7 +237,8 @@ static void a_hint_in_anothers_words(void **state)
 
     (void)state;
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
-        struct hfd_hint h = {.status = "creating", .estimated_us = 20 * HOUR_US, .deadline_us = 30 * HOUR_US, .now_us = 10 * HOUR_US, .retry_after_s = 7};
+        struct hfd_hint h = {
+            .status = "creating", .estimated_us = 20 * HOUR_US, .deadline_us = 30 * HOUR_US, .now_us = 10 * HOUR_US, .retry_after_s = 7};
 
         hfd_hint_shift(&h, rows[i].skew_us);
         assert_true(h.estimated_us == 20 * HOUR_US + rows[i].by_us && h.deadline_us == 30 * HOUR_US + rows[i].by_us);

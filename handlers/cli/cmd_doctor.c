@@ -136,9 +136,12 @@ static bool say_answer(struct doctor *d, hfd_slice body)
         return false;
     }
     say_orphans_begin(d, json_array_size(items), json_is_true(json_object_get(doc, "more")));
-    json_array_foreach (items, i, item)
-        say_orphan(d, json_string_value(json_object_get(item, "kind")) != NULL ? json_string_value(json_object_get(item, "kind")) : "?",
-                   member(item, "name"), member(item, "id"), member(item, "guresid"), json_object_get(item, "deleted_time") != NULL);
+    json_array_foreach (items, i, item) {
+        const char *kind = json_string_value(json_object_get(item, "kind"));
+
+        say_orphan(d, kind != NULL ? kind : "?", member(item, "name"), member(item, "id"), member(item, "guresid"),
+                   json_object_get(item, "deleted_time") != NULL);
+    }
     say_orphans_end(d, json_array_size(items));
     json_decref(doc);
     return true;

@@ -422,7 +422,8 @@ class OpenApi(Case):
             self.call(oid, 200)
 
     def walk_orphans(self):
-        made = self.client.post(BASE + "/clusters", {"kind": "Cluster", "name": "nobodys", "spec": {}, "labels": {"humanitec_guresid": "x9y"}})
+        made = self.client.post(BASE + "/clusters", {"kind": "Cluster", "name": "nobodys", "spec": {},
+                                                     "labels": {"humanitec_guresid": "x9y"}})
         plain = self.client.post(BASE + "/clusters", {"kind": "Cluster", "name": "plain", "spec": {}})
         self.assertEqual([i["id"] for i in self.call("listOrphans", 200).json["items"]], [made.json["id"]])
         self.call("deleteOrphan", 202, id=made.json["id"])

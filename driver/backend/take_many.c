@@ -26,13 +26,11 @@ static hfd_rc take_item(struct hfd_take *t, const struct hfd_wire_resource *doc,
         return HFD_OK;
     if (rc != HFD_OK)
         return rc;
-    if (as_it_was(&row, doc)) {
-        if (up.due_us > t->m->began_us) /* another part of it was seen, or it was looked at meanwhile */
-            return HFD_OK;
+    if (as_it_was(&row, doc)) { /* due or not, it was seen now: so all stay due together, and one look is enough for them */
         up.due_us = t->now_us + hfd_take_jitter_us(t->u, t->u->watch_us);
         up.checked_us = t->now_us;
         /* Once in a while all reports are looked at. */
-        up.watched = t->now_us - up.full_us < HFD_UPSTREAM_FULL_EVERY * t->u->watch_us;
+        up.watched = t->now_us - up.full_us < t->u->idle_us;
     } else {
         up.due_us = t->now_us;
         up.watched = false;

@@ -12,8 +12,8 @@
 #define HFD_UPSTREAM_PAGES_MAX 200
 /* So many observations are due together before a look at many is fewer requests. */
 #define HFD_UPSTREAM_MANY 5
-/* A pass looks at all reports when the last one that did is so many watch intervals ago. */
-#define HFD_UPSTREAM_FULL_EVERY 12
+/* A pass over one resource looks at all reports when that was last done so many watch intervals ago; a look at many, each idle_us. */
+#define HFD_UPSTREAM_FULL_EVERY 3
 /* So long a creation that nobody answered may still arrive. */
 #define HFD_UPSTREAM_UNSURE_US (60 * HFD_US_PER_S)
 /* Times that one pass looks again at something that the remote has contradicted. */

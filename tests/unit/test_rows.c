@@ -596,7 +596,16 @@ static void forecasts_go_with_the_past(void **state)
 static void remote_work_comes_when_due(void **state)
 {
     struct fixture *fx = *state;
-    struct hfd_upstream_row row = {.guresid = S("g1"), .goal = 1, .due_us = 30, .checked_us = 2, .full_us = 3, .unsure_us = 4, .tries = 5, .refusals = 6, .later_names = true, .error = S("down")};
+    struct hfd_upstream_row row = {
+        .guresid = S("g1"),
+        .goal = 1,
+        .due_us = 30,
+        .unsure_us = 4,
+        .tries = 5,
+        .refusals = 6,
+        .later_names = true,
+        .error = S("down"),
+    };
     struct hfd_upstream_list list;
     int64_t next_us;
 

@@ -800,6 +800,28 @@ static void many_are_watched_together(void **state)
     remote_world_close(&rw);
 }
 
+/* However spread in time they were made, one look is soon enough for all of them. */
+static void many_fall_into_step(void **state)
+{
+    struct remote_world rw;
+    int requests;
+
+    (void)state;
+    remote_world_open(&rw, REMOTE_G31);
+    for (int i = 0; i < MANY; i += 3) {
+        put_many(&rw, i, 3);
+        (void)remote_world_run(&rw);
+        test_clock_advance(&rw.w.clock, HFD_US_PER_S / 4);
+    }
+    requests = rw.requests;
+    for (int step = 0; step < 80; step++) { /* 20 s: at most five looks, each of two pages and one */
+        test_clock_advance(&rw.w.clock, HFD_US_PER_S / 4);
+        (void)remote_world_run(&rw);
+    }
+    assert_in_range(rw.requests - requests, 9, 15);
+    remote_world_close(&rw);
+}
+
 /* A remote that is down is not asked for each one of many, and afterwards none is forgotten. */
 static void many_wait_for_one_that_is_down(void **state)
 {
@@ -923,6 +945,7 @@ int main(void)
         cmocka_unit_test(nodepool_found_again),
         cmocka_unit_test(outputs_are_complete_at_once),
         cmocka_unit_test(many_are_watched_together),
+        cmocka_unit_test(many_fall_into_step),
         cmocka_unit_test(many_wait_for_one_that_is_down),
         cmocka_unit_test(asking_hurries),
         cmocka_unit_test(guresid_like_a_date),

@@ -8,19 +8,18 @@
 
 #include "driver/base/clock.h"
 
-#define DECAY 0.87       /* weight of an operation relative to the next one */
-#define OTHER_SIZE 0.25  /* weight of an operation on another kind of spec */
-#define PRIOR_WEIGHT 0.1 /* of the configured guess, once there is a past */
-#define PRIOR_STUCK 0.05 /* of what the configured guess stands for never ends */
-#define WIDTH_MIN 0.03   /* not even the same operation takes equally long twice */
-#define WIDTH_MAX 0.5    /* of an operation that stands alone */
-#define WIDTH_SCALE 0.38 /* from a distance between neighbours to a width */
-#define FEW 6            /* operations that a reading needs */
-#define NEAR 0.4         /* distance at which an operation is half as like ours as one that went the same way */
-#define GAIN 0.85        /* how much closer together than the plain one a reading must bring the past to be believed */
-#define NEWS_GAIN 0.5    /* the same of a milestone that is still to come */
-#define NEWS_SOONER 0.8  /* news may come this much later than the past has it, as a share of the lead */
-#define MIDDLE_WIDTH 2.3 /* of the middle three quarters of a normal distribution, in standard deviations */
+#define DECAY 0.87        /* weight of an operation relative to the next one */
+#define OTHER_SIZE 0.25   /* weight of an operation on another kind of spec */
+#define PRIOR_WEIGHT 0.04 /* of the configured guess, once there is a past */
+#define PRIOR_STUCK 0.05  /* of what the configured guess stands for never ends */
+#define WIDTH_MIN 0.03    /* not even the same operation takes equally long twice */
+#define WIDTH_MAX 0.5     /* of an operation that stands alone */
+#define WIDTH_SCALE 0.38  /* from a distance between neighbours to a width */
+#define FEW 6             /* operations that a reading needs */
+#define NEAR 0.4          /* distance at which an operation is half as like ours as one that went the same way */
+#define GAIN 0.85         /* how much closer together than the plain one a reading must bring the past to be believed */
+#define NEWS_GAIN 0.5     /* the same of a milestone that is still to come */
+#define MIDDLE_WIDTH 2.3  /* of the middle three quarters of a normal distribution, in standard deviations */
 
 /* Half the guess to twice the guess is covered about evenly: one that is wrong by a factor of two costs little more than a right one. */
 static const struct {
@@ -29,9 +28,8 @@ static const struct {
 
 _Static_assert(HFD_GUESS_MAX == HFD_PAST_MAX + sizeof(prior_parts) / sizeof(prior_parts[0]), "room for the prior");
 
-/* How a past operation is read as ours, from a milestone that both have. */
+/* How a past operation is read as ours, from a milestone that both have; without one, ours will take as long. */
 enum reading {
-    READ_PLAIN, /* ours will take as long */
     READ_REST,  /* the rest will take as long */
     READ_RATIO, /* all will be slower or faster by the ratio in which the milestone was */
     READ_HALF,  /* by the square root of it: half of that is chance */
@@ -40,7 +38,7 @@ enum reading {
 
 static bool makes_up(enum reading how)
 {
-    return how == READ_REST || how == READ_RATIO;
+    return how != READ_HALF;
 }
 
 static double seconds(int64_t us)
@@ -84,11 +82,10 @@ static double project(const struct hfd_past *past, int64_t at_us, enum reading h
         return seconds(at_us) * exp(lag(ours, theirs));
     case READ_HALF:
         return seconds(at_us) * exp(lag(ours, theirs) / 2);
-    case READ_PLAIN:
     case READ_COUNT:
         break;
     }
-    return seconds(at_us);
+    return -1;
 }
 
 /*
@@ -146,7 +143,7 @@ static void look(const struct hfd_estimate_input *in, const struct hfd_milestone
 {
     if (milestone->at_us == 0)
         return; /* it was done before the operation began */
-    for (int how = READ_PLAIN; how < READ_COUNT; how++) {
+    for (int how = 0; how < READ_COUNT; how++) {
         const double s = spread(in, (enum reading)how, milestone);
 
         if (s < v->spread)
@@ -157,7 +154,7 @@ static void look(const struct hfd_estimate_input *in, const struct hfd_milestone
 /* What is known: the milestone that is done and tells most. */
 static struct view known(const struct hfd_estimate_input *in)
 {
-    const double plain = spread(in, READ_PLAIN, NULL);
+    const double plain = spread(in, READ_REST, NULL);
     struct view v = {.spread = plain * GAIN};
 
     for (size_t i = 0; i < in->milestones->count && isfinite(plain); i++)
@@ -203,7 +200,7 @@ static void add_past(const struct hfd_past *past, const struct view *now, const 
     else if (s >= 0)
         add(g, (struct hfd_guess){.log_s = hfd_log_s(s),
                                   .weight = weight,
-                                  .lead = news_s > 0 && news_s < s ? (hfd_log_s(s) - hfd_log_s(news_s)) * NEWS_SOONER : 0,
+                                  .lead = news_s > 0 && news_s < s ? hfd_log_s(s) - hfd_log_s(news_s) : 0,
                                   .fails = past->ending == HFD_ENDING_FAILED});
 }
 

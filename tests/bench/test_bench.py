@@ -20,7 +20,7 @@ class Bench(unittest.TestCase):
             self.assertEqual(ran.returncode, 0, ran.stdout)
             with open(path, encoding="utf-8") as f:
                 rows = {r["name"]: r for r in json.load(f)}
-        for name in ("get", "put-repeat", "put-new", "report", "list", "start", "memory"):
+        for name in ("get", "put-repeat", "put-new", "report", "list", "start", "memory", "polls"):
             row = rows[name]
             for key in ("value", "yardstick", "ratio", "budget"):
                 self.assertIsInstance(row[key], NUMBER, "%s of %s" % (key, name))

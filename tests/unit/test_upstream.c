@@ -325,6 +325,67 @@ static void names_who_has_the_name(void **state)
     remote_world_close(&rw);
 }
 
+/* Nodepools that wait for a cluster whose name was refused wait for the one with the next name. */
+static void nodepools_follow_another_name(void **state)
+{
+    struct remote_world rw;
+
+    (void)state;
+    remote_world_open(&rw, REMOTE_G31);
+    (void)remote_add(&rw, NULL, "c-one", "{\"team\": \"blue\"}");
+    (void)put(&rw, G, body_1, NULL);
+    (void)put(&rw, "np", NODEPOOL "\"cluster_guresid\":\"res-1\",\"nodepool\":{\"name\":\"extra\"}}}}", NULL);
+    (void)remote_world_run(&rw);
+    (void)put(&rw, G, CLUSTER "{\"name\":\"c-two\"},\"nodepools\":[{\"name\":\"np-a\",\"spec\":{\"replicas\":1}}]}}}", NULL);
+    (void)until(&rw, G, HFD_ANSWER_OUTPUT);
+    (void)until(&rw, "np", HFD_ANSWER_OUTPUT);
+    assert_int_equal(remote_count(&rw, "NodePool"), 2);
+    remote_world_close(&rw);
+}
+
+/* What is ours under another name is not renamed, nor made twice. */
+static void ours_under_another_name(void **state)
+{
+    struct remote_world rw;
+    struct hfd_answer_doc doc;
+
+    (void)state;
+    remote_world_open(&rw, REMOTE_G3);
+    (void)remote_add(&rw, NULL, "c-first", "{\"humanitec_guresid\": \"res-1\", \"humanitec_owner\": \"this-server\"}");
+    (void)put(&rw, G, body_1, NULL);
+    (void)remote_world_run(&rw);
+    doc = get(&rw, G, NULL);
+    assert_failed(&doc, "RES-101", "is called 'c-first', and a name cannot change to 'c-one'");
+    assert_int_equal(rw.posts, 0);
+    (void)erase(&rw, G, NULL);
+    (void)until(&rw, G, HFD_ANSWER_ABSENT);
+    assert_int_equal(remote_count(&rw, "Cluster"), 0);
+    remote_world_close(&rw);
+}
+
+/* A creation that arrives after its deletion was asked for is deleted too. */
+static void creation_that_arrives_late(void **state)
+{
+    struct remote_world rw;
+
+    (void)state;
+    remote_world_open(&rw, REMOTE_G3);
+    rw.fault = REMOTE_FAULT_LOST;
+    rw.fault_in = 2;
+    (void)put(&rw, G, body_1, NULL);
+    (void)remote_world_run(&rw);
+    assert_true(rw.fired);
+    (void)erase(&rw, G, NULL);
+    (void)remote_world_run(&rw);
+    test_clock_advance(&rw.w.clock, 20 * HFD_US_PER_S);
+    (void)remote_world_run(&rw);
+    assert_int_equal(get(&rw, G, NULL).answer, HFD_ANSWER_HINT);
+    (void)remote_add(&rw, NULL, "c-one", "{\"humanitec_guresid\": \"res-1\", \"humanitec_owner\": \"this-server\"}");
+    (void)until(&rw, G, HFD_ANSWER_ABSENT);
+    assert_int_equal(json_array_size(rw.resources), 0);
+    remote_world_close(&rw);
+}
+
 /* What HyperFleet refuses is told in its words, once; the corrected input is made. */
 static void tells_what_is_refused(void **state)
 {
@@ -682,6 +743,11 @@ static void nodepool_resources(void **state)
     assert_int_equal(rw.posts, 1);
     (void)put(&rw, G, body_1, NULL);
     (void)put(&rw, "np-by-g", by_guresid, NULL);
+    rw.refuse_status = 503; /* then there is nothing to do for what waits for the cluster */
+    (void)remote_world_run(&rw);
+    (void)put(&rw, "np-by-g", by_guresid, NULL);
+    (void)remote_world_run(&rw);
+    rw.refuse_status = 0;
     (void)until(&rw, "np-by-g", HFD_ANSWER_OUTPUT);
     (void)until(&rw, G, HFD_ANSWER_OUTPUT);
     (void)put(&rw, "np-none", nowhere, NULL);
@@ -930,6 +996,9 @@ int main(void)
         cmocka_unit_test(skips_deleted_twins),
         cmocka_unit_test(leaves_the_resources_of_others),
         cmocka_unit_test(names_who_has_the_name),
+        cmocka_unit_test(nodepools_follow_another_name),
+        cmocka_unit_test(ours_under_another_name),
+        cmocka_unit_test(creation_that_arrives_late),
         cmocka_unit_test(tells_what_is_refused),
         cmocka_unit_test(old_ones_cannot_delete),
         cmocka_unit_test(old_ones_cannot_change_nodepools),

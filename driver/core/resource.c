@@ -539,12 +539,6 @@ static hfd_rc seek(struct hfd_txn *tx, const struct hfd_call *call, struct found
     return rc;
 }
 
-/* Whether a row is one of those, and its cluster or nodepool is not found yet. */
-static bool is_sought(const struct hfd_call *call, const struct hfd_resource_row *row)
-{
-    return call->driver->backend_ops->deferred && row->state == HFD_STATE_UPDATING && !hfd_backend_id_is_given(row->cluster_id);
-}
-
 /*
  * The row that a cookie remembers, for the parts that HyperFleet still has, as it would stand now. Whether it was being made or changed the
  * cookie does not tell; a part that was never changed was being made.
@@ -780,7 +774,7 @@ static hfd_rc put(struct hfd_txn *tx, const struct hfd_call *call, struct hfd_an
     if (rc != HFD_OK)
         return rc;
     out->from = out->to = (enum hfd_state)f.row.state;
-    same = hfd_keyring_digest_is(call->driver->ring, f.row.digest, call->input->canonical) && !is_sought(call, &f.row);
+    same = hfd_keyring_digest_is(call->driver->ring, f.row.digest, call->input->canonical);
     switch (action_of(&f.row, same)) {
     case HFD_PUT_ANSWER:
         return answer_put(tx, call, &f.row, false, out, err);

@@ -1,7 +1,7 @@
 /*
- * Kept totals on their way: what the jobs of a commit add to fleet_count and take from it, summed up by total and written before the commit.
- * A commit of 30 PUTs changes some ten totals, each of them 20 to 30 times. Two totals that meet in one place of the table push each other
- * out: the older sum is written at once, so that the table is never full. Thread: writer.
+ * Kept totals on their way: what the jobs of a commit add to fleet_count and take from it, summed up by total and written before the
+ * commit. A commit of 30 PUTs changes some ten totals, each of them 20 to 30 times. Two totals that meet in one place of the table push
+ * each other out: the older sum is written at once, so that the table is never full. Thread: writer.
  */
 #ifndef HFD_STORE_TOTALS_H
 #define HFD_STORE_TOTALS_H

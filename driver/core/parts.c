@@ -97,7 +97,8 @@ static hfd_rc keep_row(const struct hfd_fleet_row *row, struct hfd_arena *mem, s
 }
 
 /* What the row says, but for its reports. */
-static hfd_rc see_row(const struct hfd_fleet_row *row, struct hfd_part *p, struct hfd_arena *scratch, struct hfd_arena *mem, struct hfd_err *err)
+static hfd_rc see_row(const struct hfd_fleet_row *row, struct hfd_part *p, struct hfd_arena *scratch, struct hfd_arena *mem,
+                      struct hfd_err *err)
 {
     struct hfd_conditions all;
     hfd_rc rc = keep_row(row, mem, &p->fleet, err);

@@ -117,9 +117,9 @@ def main():
         print("%-12s %9d instructions a request, baseline %9d: %+.1f %%" % (
             k, counted[k], baseline[k], 100.0 * (counted[k] - baseline[k]) / baseline[k]))
     if worse:
-        print("a tenth or more above tests/bench/instructions.json: %s. Find out why (callgrind_annotate --inclusive=yes). Where the work is\n"
-              "worth its price, say so in the commit that renews the baseline: HFD_PROGRAM=build/hyperfleet-driver "
-              "tests/bench/instructions.py --renew" % ", ".join(worse))
+        print("a tenth or more above tests/bench/instructions.json: %s. tests/bench/README.md says how to see where they go. Where the\n"
+              "work is worth its price, renew the baseline in the same commit, and say there what it buys:\n"
+              "HFD_PROGRAM=build/hyperfleet-driver tests/bench/instructions.py --renew" % ", ".join(worse))
     return 1 if worse else 0
 
 

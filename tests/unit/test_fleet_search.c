@@ -942,8 +942,8 @@ static void kept_totals_are_what_is_there(void **state)
     assert_true(number_of(fx, "SELECT count(*) FROM fleet_count WHERE field = 2") > 10);
     (void)snprintf(sql, sizeof(sql), "SELECT count(*) FROM (%s EXCEPT SELECT kind, field, name, value, n FROM fleet_count) x", counted);
     assert_int_equal(number_of(fx, sql), 0);
-    (void)snprintf(sql, sizeof(sql), "SELECT count(*) FROM (SELECT kind, field, name, value, n FROM fleet_count EXCEPT SELECT * FROM (%s) y) x",
-                   counted);
+    (void)snprintf(sql, sizeof(sql),
+                   "SELECT count(*) FROM (SELECT kind, field, name, value, n FROM fleet_count EXCEPT SELECT * FROM (%s) y) x", counted);
     assert_int_equal(number_of(fx, sql), 0);
     for (size_t i = 0; i < RESOURCES; i++) {
         const struct hfd_fleet_row row = row_of(fx, &fx->all[i]);

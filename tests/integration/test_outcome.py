@@ -4,13 +4,17 @@ import unittest
 
 from lib import Case, Client, cluster_input, guresid, nodepool_input, parse_time
 
+CONFIG = ("driver:\n  terminal_reasons: [InvalidSpec, \"dns:NoZone\"]\n"
+          "  deadline: {create: 50m, nodepool: {create: 20m}}\n"
+          "  estimate: {create: 12m, nodepool.create: 3m}\n")
 
-class Outcome(Case):
+
+class Times(Case):
+    """Alone on its server, which has not learned anything yet."""
+
     ADAPTERS = ("validation", "dns")
     POOL_ADAPTERS = ("validation",)
-    CONFIG = ("driver:\n  terminal_reasons: [InvalidSpec, \"dns:NoZone\"]\n"
-              "  deadline: {create: 50m, nodepool: {create: 20m}}\n"
-              "  estimate: {create: 12m, nodepool.create: 3m}\n")
+    CONFIG = CONFIG
 
     def seconds(self, hint, key):
         return (parse_time(hint[key]) - parse_time(hint["current_time"])).total_seconds()
@@ -27,6 +31,12 @@ class Outcome(Case):
         hint = self.expect(self.get(pool), 202).json
         self.assertAlmostEqual(self.seconds(hint, "timeout"), 1200, delta=5)
         self.assertLess(self.seconds(hint, "estimated_completion_time"), 360)
+
+
+class Outcome(Case):
+    ADAPTERS = ("validation", "dns")
+    POOL_ADAPTERS = ("validation",)
+    CONFIG = CONFIG
 
     def test_terminal_in_one_mouth(self):
         """dns:NoZone ends an operation when dns says it, not when another adapter does; a plain reason does from anybody."""

@@ -6,8 +6,10 @@
 #include "driver/base/base.h"
 #include "driver/base/log.h"
 #include "driver/base/metrics.h"
+#include "store/sqlite/db_sqlite_int.h"
 #include "store/store.h"
 #include "tests/lib/fakehttp.h"
+#include "tests/lib/faultvfs.h"
 #include "tests/lib/seams.h"
 #include "tests/lib/tmpdir.h"
 
@@ -35,6 +37,7 @@ struct item {
     int asks;       /* requests of one pass */
     bool bad;       /* take fails */
     bool silent;    /* is due, and has nothing to ask */
+    bool writes;    /* take writes to the store */
     int working;    /* passes at this moment */
     int passes, takes, hurries;
 };
@@ -177,8 +180,11 @@ static hfd_rc take(struct hfd_txn *tx, struct hfd_upstream_pass *p, const struct
 {
     hfd_rc rc = HFD_OK;
 
-    (void)tx;
     assert_int_equal(request->step, p->step);
+    if (p->item->writes)
+        rc = hfd_upstream_row_put(tx, &(struct hfd_upstream_row){.guresid = p->work.guresid, .due_us = NEVER_US}, err);
+    if (rc != HFD_OK)
+        return rc;
     lock();
     if (p->item->bad) {
         rc = hfd_fail(err, HFD_CORRUPT, "it is damaged");
@@ -629,6 +635,41 @@ static void what_is_due_is_counted(void **state)
     }
 }
 
+static bool one_at_server(void)
+{
+    return world.at_server == 1;
+}
+
+/* A store that fails ends the thread without a word to the remote; who calls it all the same is safe, and the end comes as always. */
+static void a_broken_store_ends_the_work(void **state)
+{
+    struct fixture *f = *state;
+    struct hfd_remote_state s;
+    int requests;
+
+    f->config.in_flight_max = 1;
+    add_items(5, 1);
+    for (int i = 0; i < world.count; i++)
+        world.items[i].writes = true;
+    world.gate = 2; /* holds the first request */
+    start(f);
+    await(one_at_server);
+    faultvfs_arm(FAULTVFS_CHANGES, 1, true, 0);
+    lock();
+    world.gate = 0;
+    unlock();
+    while (hfd_store_ok(f->store))
+        (void)sched_yield();
+    hfd_remote_asked(f->remote, HFD_SLICE("item-1"));
+    hfd_remote_wake(f->remote);
+    hfd_remote_reload(f->remote);
+    hfd_remote_state(f->remote, &s);
+    hfd_remote_stop(&f->remote);
+    requests = requests_so_far();
+    assert_int_equal(requests, 1);
+    assert_int_not_equal(faultvfs_disarm(), 0);
+}
+
 /* A file that cannot be used is told instead of a thread. */
 static void bad_files_stop_the_start(void **state)
 {
@@ -646,6 +687,8 @@ static int open_group(void **state)
 
     (void)state;
     (void)signal(SIGPIPE, SIG_IGN);
+    faultvfs_register();
+    hfd_db_set_vfs(FAULTVFS_NAME);
     hfd_log_set_fd(open("/dev/null", O_WRONLY | O_CLOEXEC));
     return hfd_base_init(&err) == HFD_OK ? 0 : -1;
 }
@@ -664,6 +707,7 @@ int main(void)
         TEST(a_bad_resource_holds_up_nobody),
         TEST(the_end_waits_for_nobody),
         TEST(it_can_be_stopped_at_any_moment),
+        TEST(a_broken_store_ends_the_work),
         TEST(what_is_due_is_counted),
         TEST(bad_files_stop_the_start),
     };

@@ -123,9 +123,9 @@ static unsigned fail_nth(const struct fault *f, const struct fault_options *opti
     if (o.wrong == NULL)
         restart(l, &o);
     if (o.wrong != NULL) {
-        print_error("%s: %s, call %u: %s (answered: %zu of %zu, then %s)\nagain: %s --again %s:%s:%u\n", f->name, ever ? "from then on" : "once",
-                    nth, o.wrong, atomic_load(&l->answered), plan.count, hfd_rc_name(o.rc), options->program, f->name, ever ? "ever" : "once",
-                    nth);
+        print_error("%s: %s, call %u: %s (answered: %zu of %zu, then %s)\n", f->name, ever ? "from then on" : "once", nth, o.wrong,
+                    atomic_load(&l->answered), plan.count, hfd_rc_name(o.rc));
+        print_error("again: %s --again %s:%s:%u\n", options->program, f->name, ever ? "ever" : "once", nth);
         load_fini(l);
         exit(1);
     }

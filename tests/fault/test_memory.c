@@ -1,7 +1,7 @@
 /*
- * Each allocation fails in turn, once and from then on: ours in driver/, store/ and schemas/, jansson's and SQLite's. First while the domain
- * starts, works and stops (what must hold: domain.h), then in what the domain's work does not touch, one scenario after the other: the
- * answer is HFD_NOMEM or right, nothing is left half-made, and the same again goes through. Leaks are the address sanitizer's to find.
+ * Each allocation fails in turn, once and from then on: ours in driver/, store/ and schemas/, jansson's and SQLite's. First while the
+ * domain starts, works and stops (what must hold: domain.h), then in what the domain's work does not touch, one scenario after the other:
+ * the answer is HFD_NOMEM or right, nothing is left half-made, and the same again goes through. Leaks are the address sanitizer's to find.
  *
  *   test_memory                        a share of the allocations, another one with each --seed
  *   test_memory --stride N             one allocation in N, on average; 1 = every one
@@ -105,8 +105,10 @@ static hfd_rc settings(struct world *w)
 static void settings_prepare(struct world *w)
 {
     (void)w;
-    write_file("config.yaml", "data: /tmp\nfleet:\n  conditions: both\ndriver:\n  terminal_reasons: [Broken, Worse]\n  deadline:\n    create: 90s\n"
-                              "  outputs:\n    values:\n      endpoint: dns:/data/endpoint\n    secrets:\n      token: dns:/secrets/token\n");
+    write_file("config.yaml", "data: /tmp\nfleet:\n  conditions: both\n"
+                              "driver:\n  terminal_reasons: [Broken, Worse]\n  deadline:\n    create: 90s\n"
+                              "  outputs:\n    values:\n      endpoint: dns:/data/endpoint\n"
+                              "    secrets:\n      token: dns:/secrets/token\n");
 }
 
 static hfd_rc key_ring(struct world *w)
@@ -158,8 +160,9 @@ static hfd_rc openapi(struct world *w)
 static void spec_prepare(struct world *w)
 {
     (void)w;
-    write_file("spec.yaml", "openapi: 3.0.0\ninfo: {title: t, version: '1'}\npaths: {}\ncomponents:\n  schemas:\n    ClusterSpec:\n      type: object\n"
-                            "      required: [region]\n      additionalProperties: false\n      properties:\n        region: {type: string, pattern: '^[a-z]+$'}\n"
+    write_file("spec.yaml", "openapi: 3.0.0\ninfo: {title: t, version: '1'}\npaths: {}\ncomponents:\n  schemas:\n"
+                            "    ClusterSpec:\n      type: object\n      required: [region]\n      additionalProperties: false\n"
+                            "      properties:\n        region: {type: string, pattern: '^[a-z]+$'}\n"
                             "        size: {type: integer, minimum: 3}\n        any: {oneOf: [{type: string}, {type: boolean}]}\n"
                             "    NodePoolSpec:\n      type: object\n");
 }
@@ -167,7 +170,10 @@ static void spec_prepare(struct world *w)
 /* A document that the operator's schema refuses in several places, and one that it takes. */
 static hfd_rc spec_validate(struct world *w, const struct hfd_spec_schemas *s)
 {
-    static const char *const docs[] = {"{\"region\":\"EU\",\"size\":\"1\",\"more\":[1,2],\"any\":null}", "{\"region\":\"eu\",\"size\":7,\"any\":true}"};
+    static const char *const docs[] = {
+        "{\"region\":\"EU\",\"size\":\"1\",\"more\":[1,2],\"any\":null}",
+        "{\"region\":\"eu\",\"size\":7,\"any\":true}",
+    };
     const struct hfd_schema_use use = {.root = "spec", .lenient_numbers = true};
     hfd_rc rc = HFD_OK;
 
@@ -214,14 +220,13 @@ static hfd_rc metrics(struct world *w)
 
 /* ---- scenarios of resources ---- */
 
-#define BODY                                                                                                                               \
-    "{\"type\":\"hyperfleet-cluster\",\"driver\":{\"values\":{\"cluster\":{\"name\":\"one\",\"spec\":{\"v\":1,\"deep\":{\"list\":[1,\"a\",null]}},"    \
-    "\"labels\":{\"team\":\"blue\"}},\"nodepools\":[{\"name\":\"np-1\",\"spec\":{}},{\"name\":\"np-2\",\"spec\":{}}]},"                                \
-    "\"secrets\":{\"account\":{\"token\":\"t\"}}}}"
-#define BODY_LESS                                                                                                                          \
-    "{\"type\":\"hyperfleet-cluster\",\"driver\":{\"values\":{\"cluster\":{\"name\":\"one\",\"spec\":{\"v\":2}},"                                      \
-    "\"nodepools\":[{\"name\":\"np-2\",\"spec\":{\"n\":1}}]}}}"
-#define BODY_POOL                                                                                                                          \
+#define CLUSTER(values) "{\"type\":\"hyperfleet-cluster\",\"driver\":{\"values\":{\"cluster\":" values "}}}"
+#define BODY                                                                                                           \
+    CLUSTER("{\"name\":\"one\",\"spec\":{\"v\":1,\"deep\":{\"list\":[1,\"a\",null]}},\"labels\":{\"team\":\"blue\"}}," \
+            "\"nodepools\":[{\"name\":\"np-1\",\"spec\":{}},{\"name\":\"np-2\",\"spec\":{}}]},"                        \
+            "\"secrets\":{\"account\":{\"token\":\"t\"}")
+#define BODY_LESS CLUSTER("{\"name\":\"one\",\"spec\":{\"v\":2}},\"nodepools\":[{\"name\":\"np-2\",\"spec\":{\"n\":1}}]")
+#define BODY_POOL \
     "{\"type\":\"hyperfleet-nodepool\",\"driver\":{\"values\":{\"cluster_guresid\":\"res\",\"nodepool\":{\"name\":\"np-9\",\"spec\":{}}}}}"
 
 static char cookie[HFD_COOKIE_MAX + 1];
@@ -309,7 +314,8 @@ static hfd_rc put_taken_name(struct world *w)
     struct hfd_answer_doc doc;
     hfd_rc rc = world_put(w, "other", BODY, NULL, &doc);
 
-    return rc == HFD_INVALID ? HFD_OK : rc == HFD_OK ? HFD_INVALID : rc;
+    return rc == HFD_INVALID ? HFD_OK : rc == HFD_OK ? HFD_INVALID
+                                                     : rc;
 }
 
 static hfd_rc put_adopts(struct world *w)
@@ -366,12 +372,13 @@ static hfd_rc list_fn(struct hfd_txn *tx, void *arg, struct hfd_err *err)
     const struct hfd_filter *filter;
     const struct hfd_order *order;
     hfd_rc rc = hfd_search_parse(HFD_KIND_NODEPOOL,
-                                 HFD_SLICE("(name LIKE 'np-%' AND status.conditions.Ready = 'True') OR name IN ('x', 'y') OR spec.v >= 3"),
+                                 HFD_SLICE("(name LIKE 'np-%' AND status.conditions.Ready = 'True') OR name IN ('x', 'y')"
+                                           " OR spec.v >= 3"),
                                  &l->mem, &filter, err);
 
     if (rc == HFD_OK)
-        rc = hfd_search_order(HFD_KIND_NODEPOOL, HFD_SLICE("name desc, created_time"), HFD_SLICE("asc"), &l->mem, &order, &query.order_count,
-                              err);
+        rc = hfd_search_order(HFD_KIND_NODEPOOL, HFD_SLICE("name desc, created_time"), HFD_SLICE("asc"), &l->mem, &order,
+                              &query.order_count, err);
     if (rc != HFD_OK)
         return rc;
     query.filter = filter;
@@ -459,8 +466,9 @@ static unsigned run_out(const struct scenario *s, unsigned nth, bool ever)
     fired = wrap_memory_disarm();
     wrong = judge(s, w, was_sound, rc, fired);
     if (wrong != NULL) {
-        print_error("%s: %s, allocation %u: %s (answered %s: %s)\nagain: %s --again %s:%s:%u\n", s->name, ever ? "from then on" : "once", nth, wrong,
-                    hfd_rc_name(rc), w->err.msg, options.program, s->name, ever ? "ever" : "once", nth);
+        print_error("%s: %s, allocation %u: %s (answered %s: %s)\n", s->name, ever ? "from then on" : "once", nth, wrong, hfd_rc_name(rc),
+                    w->err.msg);
+        print_error("again: %s --again %s:%s:%u\n", options.program, s->name, ever ? "ever" : "once", nth);
         exit(1);
     }
     world_close(w);

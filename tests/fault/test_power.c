@@ -252,8 +252,8 @@ static void run_points(int64_t points, const char *synchronous, bool control, st
     for (uint64_t seed = 1; t->points < points; seed++)
         run_plan(seed, synchronous, control, t);
     hfd_db_set_synchronous("FULL");
-    print_message("             %u cuts: %u lost answered calls, %u damaged; %u with a second cut in the start behind it\n", t->points, t->lost,
-                  t->damaged, t->twice);
+    print_message("             %u cuts: %u lost answered calls, %u damaged; %u with a second cut in the start behind it\n", t->points,
+                  t->lost, t->damaged, t->twice);
 }
 
 /* ---- tests ---- */

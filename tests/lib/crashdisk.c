@@ -63,7 +63,7 @@ struct file {
     sqlite3_file base;
     struct crashdisk *disk; /* NULL: not remembered */
     int inode;
-    bool syncs_folder; /* SQLite's VFS syncs the folder with the first sync of a log or journal that it made */
+    bool syncs_folder;  /* SQLite's VFS syncs the folder with the first sync of a log or journal that it made */
     sqlite3_file *real; /* behind this struct */
 };
 

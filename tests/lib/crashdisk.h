@@ -4,8 +4,8 @@
  * called and may take an image of what the disk could hold if the power went now; the run goes on, so that one run gives thousands.
  *
  * What an image may show, by its seed:
- *   data      of the changes since a file's last sync none, all, those up to a moment, or of each 512-byte sector those up to a moment of its
- *             own: so torn and reordered. Lengths likewise; what was never written is zeros or garbage
+ *   data      of the changes since a file's last sync none, all, those up to a moment, or of each 512-byte sector those up to a moment of
+ *             its own: so torn and reordered. Lengths likewise; what was never written is zeros or garbage
  *   names     a file that was made or removed since its folder was synced may be absent or there, with its old content
  *   folder    one whose parent was not synced since it was made may be gone altogether
  * Syncs of folders by other code than SQLite's are told by crashdisk_folder_synced.

@@ -30,7 +30,7 @@ struct world {
  */
 void world_open(struct world *w);
 void world_close(struct world *w);
-/** The two halves of world_open, for starts that may fail: all but the store; then the store. @return as hfd_store_open; err is in w->err */
+/** The two halves of world_open, for starts that may fail: all but the store; then the store. @return as hfd_store_open, err in w->err */
 void world_init(struct world *w);
 hfd_rc world_start(struct world *w);
 /** Closes the store alone; accepts one that is not open. */

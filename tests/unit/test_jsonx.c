@@ -220,8 +220,8 @@ static void json_parse_out_of_memory_at_every_length(void **state)
     struct hfd_buf b;
 
     (void)state;
-    for (size_t len = 1; len < 600; len += len < 140 ? 1 : 67) {
-        hfd_buf_init(&b, 4096);
+    for (size_t len = 1; len < 10000; len = len < 140 ? len + 1 : len * 3) {
+        hfd_buf_init(&b, 32768);
         hfd_buf_lit(&b, "[\"");
         for (size_t i = 0; i < len; i++)
             hfd_buf_addc(&b, 'x');

@@ -584,15 +584,27 @@ struct pass_step {
 static hfd_rc txn_next(struct hfd_txn *tx, void *arg, struct hfd_err *err)
 {
     struct pass_step *s = arg;
+    hfd_rc rc;
 
-    return hfd_upstream_next(tx, s->pass, s->rw->w.clock.wall_us, &s->request, &s->done, err);
+    if (s->rw->before_step != NULL)
+        s->rw->before_step(s->rw);
+    rc = hfd_upstream_next(tx, s->pass, s->rw->w.clock.wall_us, &s->request, &s->done, err);
+    if (s->rw->after_step != NULL)
+        s->rw->after_step(s->rw);
+    return rc;
 }
 
 static hfd_rc txn_take(struct hfd_txn *tx, void *arg, struct hfd_err *err)
 {
     struct pass_step *s = arg;
+    hfd_rc rc;
 
-    return hfd_upstream_take(tx, s->pass, &s->request, &s->answer, s->rw->w.clock.wall_us, err);
+    if (s->rw->before_step != NULL)
+        s->rw->before_step(s->rw);
+    rc = hfd_upstream_take(tx, s->pass, &s->request, &s->answer, s->rw->w.clock.wall_us, err);
+    if (s->rw->after_step != NULL)
+        s->rw->after_step(s->rw);
+    return rc;
 }
 
 /* Is rolled back: the next one must come to the same. */
@@ -609,6 +621,16 @@ static void ok(struct remote_world *rw, hfd_rc rc)
         fail_msg("%s", rw->w.err.msg);
 }
 
+/* Whether a step went well; otherwise memory was short for it, which ends its pass. */
+static bool went(struct remote_world *rw, hfd_rc rc)
+{
+    if (rw->before_step == NULL)
+        ok(rw, rc);
+    if (!hfd_store_ok(rw->w.store))
+        world_restart(&rw->w);
+    return rc == HFD_OK;
+}
+
 /* @return whether the driver died */
 static bool run_pass(struct remote_world *rw, const struct hfd_upstream_work *work)
 {
@@ -619,18 +641,17 @@ static bool run_pass(struct remote_world *rw, const struct hfd_upstream_work *wo
     for (int i = 0; i < ROUNDS_MAX && !died; i++) {
         const enum remote_fault fault = rw->fault_in == 1 ? rw->fault : REMOTE_FAULT_NONE;
 
-        ok(rw, hfd_store_read(rw->w.reader, txn_next, &s, &rw->w.err));
-        if (s.done)
+        if (!went(rw, hfd_store_read(rw->w.reader, txn_next, &s, &rw->w.err)) || s.done)
             break;
         assert_true(i + 1 < ROUNDS_MAX);
         remote_world_answer(rw, &s.request, &s.answer);
         if (rw->between != NULL)
             rw->between(rw, &s.request);
         died = fault == REMOTE_FAULT_CRASH || fault == REMOTE_FAULT_CRASH_LATE;
-        if (!died)
+        if (!died && rw->before_step == NULL)
             assert_int_equal(hfd_store_update_wait(rw->w.store, txn_take_in_vain, &s, &rw->w.err), HFD_LIMIT);
-        if (!died)
-            ok(rw, hfd_store_update_wait(rw->w.store, txn_take, &s, &rw->w.err));
+        if (!died && !went(rw, hfd_store_update_wait(rw->w.store, txn_take, &s, &rw->w.err)))
+            break;
     }
     hfd_upstream_pass_free(s.pass);
     if (died)
@@ -652,7 +673,7 @@ int remote_world_run(struct remote_world *rw)
         for (size_t i = 0; i < s.count; i++)
             if (run_pass(rw, &s.work[i]))
                 break;
-        if (rw->requests == was)
+        if (rw->requests == was && rw->before_step == NULL)
             fail_msg("something is due, and there is nothing to ask");
     }
     fail_msg("work does not end");

@@ -51,6 +51,9 @@ struct remote_world {
     /* Called when a request is carried out and its answer not taken yet; may be NULL. */
     void (*between)(struct remote_world *rw, const struct hfd_upstream_request *request);
     void *between_ctx;
+    /* Called around each step of a pass, inside its transaction, may be NULL; then a step may fail, which ends its pass. */
+    void (*before_step)(struct remote_world *rw);
+    void (*after_step)(struct remote_world *rw);
     bool loud; /* prints requests */
 };
 

@@ -1,0 +1,120 @@
+/*
+ * Each allocation fails in turn in the passes of the upstream: in choosing a request, and in taking its answer. A whole life against a
+ * played HyperFleet comes to the same end, with one cluster.
+ *
+ *   test_passes             a share of the allocations, another one with each --seed
+ *   test_passes --stride N  one allocation in N, on average; 1 = every one
+ */
+#include "tests/fault/options.h"
+#include "tests/fault/wrap_memory.h"
+#include "tests/lib/remote_world.h"
+
+#include <fcntl.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "driver/base/log.h"
+
+#define STRIDE 96
+#define ROUNDS_MAX 400
+#define G "res-1"
+
+static struct fault_options options;
+
+/* The step that is short of memory, and the allocation in it. */
+static struct {
+    unsigned step, nth;
+    unsigned at; /* steps so far */
+    bool reached, fired;
+} plan;
+
+static void before_step(struct remote_world *rw)
+{
+    (void)rw;
+    if (++plan.at == plan.step) {
+        plan.reached = true;
+        wrap_memory_arm(plan.nth, false);
+    }
+}
+
+static void after_step(struct remote_world *rw)
+{
+    (void)rw;
+    if (plan.at == plan.step && wrap_memory_disarm() != 0)
+        plan.fired = true;
+}
+
+static void until(struct remote_world *rw, enum hfd_answer answer)
+{
+    struct hfd_answer_doc doc;
+
+    for (int i = 0; i < ROUNDS_MAX; i++) {
+        (void)remote_world_run(rw);
+        assert_int_equal(world_get(&rw->w, G, NULL, &doc), HFD_OK);
+        if (doc.answer == answer)
+            return;
+        if (doc.answer == HFD_ANSWER_FAILED)
+            fail_msg("step %u, allocation %u: %.*s", plan.step, plan.nth, HFD_SLICE_FMT(doc.message));
+        remote_succeed_all(rw);
+        remote_world_wait(rw, 60 * HFD_US_PER_S);
+    }
+    fail_msg("step %u, allocation %u: still answered %d", plan.step, plan.nth, (int)doc.answer);
+}
+
+static void live(void)
+{
+    static const char body[] = "{\"type\":\"hyperfleet-cluster\",\"driver\":{\"values\":{\"cluster\":{\"name\":\"one\",\"spec\":{\"v\":1}},"
+                               "\"nodepools\":[{\"name\":\"np-1\"}]}}}";
+    static const char other[] = "{\"type\":\"hyperfleet-cluster\",\"driver\":{\"values\":"
+                                "{\"cluster\":{\"name\":\"one\",\"spec\":{\"v\":2}}}}}";
+    struct hfd_answer_doc doc;
+    struct remote_world rw;
+
+    remote_world_open(&rw, REMOTE_G31);
+    rw.before_step = before_step;
+    rw.after_step = after_step;
+    assert_int_equal(world_put(&rw.w, G, body, NULL, &doc), HFD_OK);
+    until(&rw, HFD_ANSWER_OUTPUT);
+    assert_int_equal(world_put(&rw.w, G, other, NULL, &doc), HFD_OK);
+    until(&rw, HFD_ANSWER_OUTPUT);
+    assert_int_equal(remote_count(&rw, "Cluster"), 1);
+    assert_int_equal(remote_count(&rw, "NodePool"), 0);
+    assert_int_equal(rw.posts, 2);
+    assert_int_equal(world_delete(&rw.w, G, NULL, &doc), HFD_OK);
+    until(&rw, HFD_ANSWER_ABSENT);
+    assert_int_equal(json_array_size(rw.resources), 0);
+    remote_world_close(&rw);
+}
+
+/* Whatever step is short of memory, the next pass goes on where it was. */
+static void passes_run_out_of_memory(void **state)
+{
+    const unsigned stride = options.stride;
+
+    (void)state;
+    plan.step = 0;
+    do {
+        plan.step++;
+        plan.nth = 1 + (unsigned)((options.seed + plan.step) % stride);
+        do {
+            plan.at = 0;
+            plan.reached = plan.fired = false;
+            live();
+            plan.nth += stride;
+        } while (plan.fired);
+    } while (plan.reached);
+    assert_true(plan.step > 30);
+}
+
+int main(int argc, char **argv)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(passes_run_out_of_memory)};
+
+    wrap_memory_install();
+    fault_options_parse(&options, argc, argv, STRIDE);
+    hfd_log_set_fd(open("/dev/null", O_WRONLY | O_CLOEXEC));
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,7 +1,8 @@
-"""A remote backend at the program's doors: one instance drives another one, and both are killed; what is served, told and logged; bad remotes."""
+"""A remote backend at the program's doors: one instance drives another, and both are killed; what is served, told, logged; bad remotes."""
 import http.server
 import json
 import os
+import signal
 import subprocess
 import tempfile
 import threading
@@ -92,11 +93,11 @@ def metric(server, line):
 def doctor(url, *flags):
     """Exit status and the part of its line on the remote that is known beforehand."""
     with tempfile.TemporaryDirectory(prefix="hfd-it-") as folder:
-        done = subprocess.run([lib.program(), "doctor", "--backend", url, "--data", folder, *flags], env=lib.clean_env(), capture_output=True,
-                              text=True, timeout=60, check=False)
+        done = subprocess.run([lib.program(), "doctor", "--backend", url, "--data", folder, *flags], env=lib.clean_env(),
+                              capture_output=True, text=True, timeout=60, check=False)
     line = next(text for text in done.stdout.splitlines() if text.startswith("remote "))
-    known = ("answers as a HyperFleet without clusters", "that says Reconciled", "refuses our credentials with status 401", "is no HyperFleet",
-             "does not answer well: status 503", "and no JSON", "not with a list of clusters", "could not connect",
+    known = ("answers as a HyperFleet without clusters", "that says Reconciled", "refuses our credentials with status 401",
+             "is no HyperFleet", "does not answer well: status 503", "and no JSON", "not with a list of clusters", "could not connect",
              "cannot be asked: remote.token_file")
     return done.returncode, next((text for text in known if text in line), line)
 
@@ -122,7 +123,8 @@ class Life(unittest.TestCase):
         self.api = lib.Fleet(fleet_client, ["validation"], ["validation"])
 
     def put(self, version):
-        answer = self.client.put("/" + self.gid, lib.cluster_input(spec={"v": version}, nodepools=[{"name": "np1", "spec": {"v": version}}]))
+        pools = [{"name": "np1", "spec": {"v": version}}]
+        answer = self.client.put("/" + self.gid, lib.cluster_input(spec={"v": version}, nodepools=pools))
         self.cookie = answer.cookie or self.cookie
         return answer
 
@@ -211,8 +213,8 @@ class Doors(unittest.TestCase):
         with Scripted(lambda path, headers: EMPTY) as remote, driver_of(remote.url) as server:
             client = lib.Client(server)
             self.addCleanup(client.close)
-            for path in (lib.BASE, lib.BASE + "/clusters", lib.BASE + "/clusters/2x", lib.BASE + "/nodepools", lib.BASE + "/openapi", "/api/hyperfleet"):
-                answer = client.get(path)
+            for path in ("", "/v1", "/v1/clusters", "/v1/clusters/2x", "/v1/nodepools", "/v1/openapi"):
+                answer = client.get("/api/hyperfleet" + path)
                 self.assertEqual((answer.status, answer.json["code"]), (404, "HYPERFLEET-NTF-000"))
                 self.assertIn("remote HyperFleet", answer.json["detail"])
             self.assertEqual(client.post(lib.BASE + "/clusters", {"kind": "Cluster", "name": "abc", "spec": {}}).status, 404)
@@ -244,10 +246,8 @@ class Doors(unittest.TestCase):
 
     # The token stands in the header and nowhere else; a 401 has the file read again, and SIGHUP too.
     def test_the_token_is_read_again(self):
-        wanted = ["second-geheim"]
-
         def answer(path, headers):
-            return EMPTY if headers.get("Authorization") == "Bearer " + wanted[0] else (401, "text/plain", "")
+            return (401, "text/plain", "") if headers.get("Authorization") == "Bearer first-geheim" else EMPTY
 
         with Scripted(answer) as remote:
             server = driver_of(remote.url)
@@ -262,9 +262,16 @@ class Doors(unittest.TestCase):
                 os.rename(path + ".new", path)
                 put(server, lib.guresid(), lib.cluster_input())
                 lib.eventually(lambda: remote_health(server)["health"] == "well", "the new token is taken")
+                before = os.stat(path)
+                with open(path, "r+", encoding="utf-8") as f:
+                    f.write("third--geheim\n")
+                os.utime(path, ns=(before.st_atime_ns, before.st_mtime_ns))  # looks the same: only SIGHUP helps
+                server.proc.send_signal(signal.SIGHUP)
+                lib.eventually(lambda: remote.requests[-1][1]["Authorization"] == "Bearer third--geheim", "SIGHUP has the file read")
                 told = json.dumps(server.records()) + ops_get(server, "/healthz").body.decode()
                 self.assertNotIn("geheim", told)
-            self.assertEqual({h.get("Authorization") for _, h in remote.requests}, {"Bearer first-geheim", "Bearer second-geheim"})
+            self.assertEqual({h.get("Authorization") for _, h in remote.requests},
+                             {"Bearer first-geheim", "Bearer second-geheim", "Bearer third--geheim"})
 
     # doctor asks the remote with the same settings, and says what it finds in one line.
     def test_doctor_looks_at_the_remote(self):
@@ -289,7 +296,8 @@ class Doors(unittest.TestCase):
 
     # What cannot work is refused at the start, with words and exit status 2.
     def test_bad_settings_stop_the_start(self):
-        for flags, says in ((("--demo",), b"demo adapters would report success"), (("--remote-token-file", "/nonexistent"), b"remote.token_file"),
+        for flags, says in ((("--demo",), b"demo adapters would report success"),
+                            (("--remote-token-file", "/nonexistent"), b"remote.token_file"),
                             (("--backend", "https://u:geheim@h/"), b"without user and password"),
                             (("--remote-cert-file", "/nonexistent"), b"both or none")):
             with self.subTest(flags=flags):

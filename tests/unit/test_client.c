@@ -397,7 +397,8 @@ static bool cut_body(void *ctx, struct fakehttp_conn *conn, const struct fakehtt
 
 static bool cut_chunks(void *ctx, struct fakehttp_conn *conn, const struct fakehttp_request *r)
 {
-    static const char part[] = "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n9\r\n{\"items\":\r\n";
+    static const char part[] =
+        "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n9\r\n{\"items\":\r\n";
 
     (void)ctx;
     (void)r;

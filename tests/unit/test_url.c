@@ -21,7 +21,7 @@ static void base_urls_are_checked_by_form(void **state)
         {"http://[::1]:65535/", NULL},
         {"https://a/%20b", NULL},
         {"", "expected a URL:"},
-        {"embeded", "expected a URL:"},
+        {"embedded ", "expected a URL:"},
         {"ftp://h/", "expected a URL:"},
         {"HTTP://h/", "expected a URL:"},
         {"unix:///run/x", "expected a URL:"},

@@ -467,6 +467,7 @@ static void degraded_until_healthy(void **state)
     wait_s(w, 1);
     done(w, c, "dns");
     assert_health(w, "Progressing"); /* the nodepool is being worked on: not yet well */
+    assert_null(strstr(scene_history(w, ID), "recovered"));
     world_succeed(w, np);
     assert_health(w, "Healthy");
     (void)scene_report(w, c, &(struct scene_report){.adapter = "dns", .available = NO, .reason = "ZoneLost"});

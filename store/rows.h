@@ -153,11 +153,18 @@ struct hfd_part_row {
     bool pending;       /* the remote HyperFleet has not taken what was last asked for */
 };
 
+/** How closely a driver resource is watched at a remote HyperFleet; what stands first here goes first. The numbers are stored. */
+enum hfd_watched {
+    HFD_WATCHED_NOT = 0,     /* something is to be carried out, or found out */
+    HFD_WATCHED_CLOSELY = 1, /* in progress: nothing is to be done but to look; a look at many will do */
+    HFD_WATCHED_IDLY = 2     /* settled: its health */
+};
+
 /** What is to be carried out for a driver resource against a remote HyperFleet. */
 struct hfd_upstream_row {
     hfd_slice guresid;
     int goal;           /* enum hfd_backend_goal */
-    bool watched;       /* nothing is to be done but to look; a look at many will do */
+    enum hfd_watched watched;
     int64_t due_us;     /* INT64_MAX = waits for something else */
     int64_t checked_us; /* last seen at the remote */
     int64_t full_us;    /* last seen with all reports */
@@ -289,13 +296,13 @@ HFD_MUST_CHECK hfd_rc hfd_upstream_row_put(struct hfd_txn *tx, const struct hfd_
 /** Removes those that remember that nothing is there (goal 4) and were checked before `before_us`. */
 HFD_MUST_CHECK hfd_rc hfd_upstream_row_drop_absent(struct hfd_txn *tx, int64_t before_us, struct hfd_err *err);
 /** What is due at now_us, the longest overdue first. */
-HFD_MUST_CHECK hfd_rc hfd_upstream_row_due(struct hfd_txn *tx, bool watched, int64_t now_us, int64_t limit, struct hfd_arena *mem,
+HFD_MUST_CHECK hfd_rc hfd_upstream_row_due(struct hfd_txn *tx, enum hfd_watched watched, int64_t now_us, int64_t limit, struct hfd_arena *mem,
                                            struct hfd_upstream_list *out, struct hfd_err *err);
 /** When something is due behind now_us; INT64_MAX = never. */
-HFD_MUST_CHECK hfd_rc hfd_upstream_row_next(struct hfd_txn *tx, bool watched, int64_t now_us, int64_t *out, struct hfd_err *err);
+HFD_MUST_CHECK hfd_rc hfd_upstream_row_next(struct hfd_txn *tx, enum hfd_watched watched, int64_t now_us, int64_t *out, struct hfd_err *err);
 /** How many were due at now_us. */
 HFD_MUST_CHECK hfd_rc hfd_upstream_row_count(struct hfd_txn *tx, int64_t now_us, int64_t *out, struct hfd_err *err);
-/** Of what is watched and was due at until_us: due later; no longer watched. */
+/** Of what is closely watched and was due at until_us: due later; no longer watched. */
 HFD_MUST_CHECK hfd_rc hfd_upstream_row_postpone(struct hfd_txn *tx, int64_t until_us, int64_t due_us, struct hfd_err *err);
 HFD_MUST_CHECK hfd_rc hfd_upstream_row_unwatch(struct hfd_txn *tx, int64_t until_us, struct hfd_err *err);
 /** All that have nodepools in a cluster are due at now_us at the latest. */

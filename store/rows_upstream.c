@@ -42,13 +42,15 @@ static const char sql_refer_resource[] =
 static void read_upstream(struct hfd_row_in *in, void *out)
 {
     struct hfd_upstream_row *row = out;
-    int64_t goal;
+    int64_t goal, watched;
 
     row->guresid = hfd_row_text(in);
     goal = hfd_row_i64(in);
     in->bad = in->bad || goal < 0 || goal > INT32_MAX; /* its names are the domain's */
     row->goal = (int)goal;
-    row->watched = hfd_row_i64(in) != 0;
+    watched = hfd_row_i64(in);
+    in->bad = in->bad || watched < HFD_WATCHED_NOT || watched > HFD_WATCHED_IDLY;
+    row->watched = (enum hfd_watched)watched;
     row->due_us = hfd_row_i64(in);
     row->checked_us = hfd_row_i64(in);
     row->full_us = hfd_row_i64(in);
@@ -120,7 +122,7 @@ hfd_rc hfd_upstream_row_unwatch(struct hfd_txn *tx, int64_t until_us, struct hfd
     return run_i64(tx, sql_upstream_unwatch, until_us, NULL, err);
 }
 
-hfd_rc hfd_upstream_row_due(struct hfd_txn *tx, bool watched, int64_t now_us, int64_t limit, struct hfd_arena *mem,
+hfd_rc hfd_upstream_row_due(struct hfd_txn *tx, enum hfd_watched watched, int64_t now_us, int64_t limit, struct hfd_arena *mem,
                             struct hfd_upstream_list *out, struct hfd_err *err)
 {
     struct hfd_stmt *st;
@@ -139,7 +141,7 @@ hfd_rc hfd_upstream_row_due(struct hfd_txn *tx, bool watched, int64_t now_us, in
     return rc;
 }
 
-hfd_rc hfd_upstream_row_next(struct hfd_txn *tx, bool watched, int64_t now_us, int64_t *out, struct hfd_err *err)
+hfd_rc hfd_upstream_row_next(struct hfd_txn *tx, enum hfd_watched watched, int64_t now_us, int64_t *out, struct hfd_err *err)
 {
     struct hfd_stmt *st;
     bool row;

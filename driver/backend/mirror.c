@@ -144,7 +144,7 @@ static hfd_rc mirror_schedule(struct hfd_txn *tx, hfd_slice guresid, enum hfd_ba
         rc = waits_for_owner(tx, guresid, &waits, err);
     if (rc == HFD_OK) {
         row.goal = goal;
-        row.watched = false;
+        row.watched = HFD_WATCHED_NOT;
         row.due_us = waits ? INT64_MAX : now_us;
         row.full_us = 0;
         row.tries = 0;

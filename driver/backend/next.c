@@ -371,7 +371,7 @@ static hfd_rc choose_many(struct hfd_txn *tx, struct choice *c)
     struct hfd_arena *mem = &c->pass->request;
     struct hfd_upstream_list first;
     hfd_slice search, query;
-    hfd_rc rc = hfd_upstream_row_due(tx, true, INT64_MAX, 1, mem, &first, c->err);
+    hfd_rc rc = hfd_upstream_row_due(tx, HFD_WATCHED_CLOSELY, INT64_MAX, 1, mem, &first, c->err);
 
     if (rc != HFD_OK || first.count == 0)
         return rc;

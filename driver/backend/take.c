@@ -62,14 +62,16 @@ static bool is_settled(const struct hfd_upstream_state *s)
     return true;
 }
 
-static bool is_watched(const struct hfd_upstream_state *s)
+static enum hfd_watched watched_how(const struct hfd_upstream_state *s)
 {
+    if (is_settled(s))
+        return HFD_WATCHED_IDLY;
     if (s->up.goal != HFD_GOAL_MAKE && s->up.goal != HFD_GOAL_DELETE)
-        return false;
+        return HFD_WATCHED_NOT;
     for (size_t i = 0; i < s->count; i++)
         if (s->parts[i].exists && (s->parts[i].row.pending || !hfd_backend_id_is_given(s->parts[i].row.fleet_id)))
-            return false;
-    return true;
+            return HFD_WATCHED_NOT;
+    return HFD_WATCHED_CLOSELY;
 }
 
 static int64_t interval_us(const struct hfd_take *t)
@@ -102,7 +104,7 @@ hfd_rc hfd_take_later(struct hfd_take *t, struct hfd_err *err, const char *fmt, 
     t->failed = true;
     t->m->over = true;
     t->s.up.tries++;
-    t->s.up.watched = false;
+    t->s.up.watched = is_settled(&t->s) ? HFD_WATCHED_IDLY : HFD_WATCHED_NOT;
     t->s.up.due_us = t->now_us + hfd_take_backoff_us(t->u, t->s.up.tries, t->answer);
     return HFD_OK;
 }
@@ -780,7 +782,7 @@ static hfd_rc finish(struct hfd_take *t, struct hfd_err *err)
         t->s.up.tries = t->s.up.refusals = 0;
         t->s.up.error = HFD_SLICE_NONE;
         t->s.up.checked_us = t->now_us;
-        t->s.up.watched = is_watched(&t->s) && !is_settled(&t->s);
+        t->s.up.watched = watched_how(&t->s);
         t->s.up.due_us = t->wait_until_us != 0 ? t->wait_until_us : t->now_us + interval_us(t);
         if (t->s.own == NULL || !t->s.own->exists) {
             t->m->over = true;

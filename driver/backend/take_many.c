@@ -20,9 +20,9 @@ static hfd_rc take_item(struct hfd_take *t, const struct hfd_wire_resource *doc,
 
     if (rc == HFD_OK)
         rc = hfd_upstream_row_get(t->tx, part.guresid, t->mem, &up, err);
-    if (rc == HFD_OK && up.watched)
+    if (rc == HFD_OK && up.watched == HFD_WATCHED_CLOSELY)
         rc = hfd_fleet_row_get(t->tx, doc->id, t->mem, &row, err);
-    if (rc == HFD_NOT_FOUND || (rc == HFD_OK && !up.watched))
+    if (rc == HFD_NOT_FOUND || (rc == HFD_OK && up.watched != HFD_WATCHED_CLOSELY))
         return HFD_OK;
     if (rc != HFD_OK)
         return rc;
@@ -30,10 +30,10 @@ static hfd_rc take_item(struct hfd_take *t, const struct hfd_wire_resource *doc,
         up.due_us = t->now_us + hfd_take_jitter_us(t->u, t->u->watch_us);
         up.checked_us = t->now_us;
         /* Once in a while all reports are looked at. */
-        up.watched = t->now_us - up.full_us < t->u->idle_us;
+        up.watched = t->now_us - up.full_us < t->u->idle_us ? HFD_WATCHED_CLOSELY : HFD_WATCHED_NOT;
     } else {
         up.due_us = t->now_us;
-        up.watched = false;
+        up.watched = HFD_WATCHED_NOT;
     }
     return hfd_upstream_row_put(t->tx, &up, err);
 }

@@ -30,8 +30,7 @@ static hfd_rc add_work(const struct hfd_upstream_list *list, size_t limit, struc
 hfd_rc hfd_upstream_due(struct hfd_txn *tx, const struct hfd_upstream *u, int64_t now_us, size_t limit, struct hfd_arena *mem,
                         struct hfd_upstream_work *out, size_t *count, int64_t *next_us, struct hfd_err *err)
 {
-    struct hfd_upstream_list own, watched;
-    int64_t next_own_us, next_watched_us;
+    struct hfd_upstream_list own, watched, settled;
     hfd_rc rc;
 
     (void)u;
@@ -39,22 +38,27 @@ hfd_rc hfd_upstream_due(struct hfd_txn *tx, const struct hfd_upstream *u, int64_
     *next_us = INT64_MAX;
     if (limit == 0)
         return HFD_OK;
-    rc = hfd_upstream_row_due(tx, false, now_us, (int64_t)limit, mem, &own, err);
+    rc = hfd_upstream_row_due(tx, HFD_WATCHED_NOT, now_us, (int64_t)limit, mem, &own, err);
     if (rc == HFD_OK)
-        rc = hfd_upstream_row_due(tx, true, now_us, HFD_UPSTREAM_MANY, mem, &watched, err);
+        rc = hfd_upstream_row_due(tx, HFD_WATCHED_CLOSELY, now_us, HFD_UPSTREAM_MANY, mem, &watched, err);
     if (rc == HFD_OK)
-        rc = hfd_upstream_row_next(tx, false, now_us, &next_own_us, err);
-    if (rc == HFD_OK)
-        rc = hfd_upstream_row_next(tx, true, now_us, &next_watched_us, err);
+        rc = hfd_upstream_row_due(tx, HFD_WATCHED_IDLY, now_us, (int64_t)limit, mem, &settled, err);
+    for (int w = HFD_WATCHED_NOT; rc == HFD_OK && w <= HFD_WATCHED_IDLY; w++) {
+        int64_t at_us;
+
+        rc = hfd_upstream_row_next(tx, (enum hfd_watched)w, now_us, &at_us, err);
+        *next_us = rc == HFD_OK && at_us < *next_us ? at_us : *next_us;
+    }
     if (rc != HFD_OK)
         return rc;
-    *next_us = next_own_us < next_watched_us ? next_own_us : next_watched_us;
     if (watched.count >= HFD_UPSTREAM_MANY) {
         out[(*count)++] = (struct hfd_upstream_work){.guresid = HFD_SLICE_NONE, .kind = HFD_KIND_CLUSTER};
         watched.count = 0;
     }
     rc = add_work(&own, limit, mem, out, count, err);
-    return rc == HFD_OK ? add_work(&watched, limit, mem, out, count, err) : rc;
+    if (rc == HFD_OK)
+        rc = add_work(&watched, limit, mem, out, count, err);
+    return rc == HFD_OK ? add_work(&settled, limit, mem, out, count, err) : rc;
 }
 
 hfd_rc hfd_upstream_hurry(struct hfd_txn *tx, hfd_slice guresid, int64_t older_us, int64_t now_us, struct hfd_err *err)

@@ -71,7 +71,8 @@ struct hfd_upstream_work {
 };
 
 /**
- * What is due at now_us, the longest overdue first; a look at many instead of many single ones where that is fewer requests. Work that a
+ * What is due at now_us: first what is to be carried out, then what is in progress, then what is settled, each the longest overdue first; a
+ * look at many instead of many single ones where that is fewer requests. Work that a
  * pass is alive for stays due until its first answer: of one GUResID, and of looks at many, there must be one pass at a time. Whose pass
  * was over without a request, or failed, is not to be asked for again before watch_us.
  * @param limit    counts those with a pass as well

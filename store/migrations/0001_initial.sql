@@ -158,7 +158,7 @@ CREATE TABLE forecast (
 CREATE TABLE upstream (
   guresid     TEXT   NOT NULL PRIMARY KEY,
   goal        BIGINT NOT NULL,               -- enum hfd_backend_goal
-  watched     BIGINT NOT NULL,               -- 1 while there is nothing to do but to look
+  watched     BIGINT NOT NULL,               -- 0, 1 in progress and only looked at, 2 settled
   due_us      BIGINT NOT NULL,
   checked_us  BIGINT NOT NULL,
   full_us     BIGINT NOT NULL,

@@ -659,6 +659,22 @@ static bool run_pass(struct remote_world *rw, const struct hfd_upstream_work *wo
     return died;
 }
 
+bool remote_world_first(struct remote_world *rw, struct hfd_upstream_request *out)
+{
+    struct due_step due = {.rw = rw};
+    struct pass_step s = {.rw = rw};
+
+    ok(rw, hfd_store_read(rw->w.reader, txn_due, &due, &rw->w.err));
+    if (due.count == 0)
+        return false;
+    ok(rw, hfd_upstream_pass_new(&rw->upstream, &due.work[0], &s.pass, &rw->w.err));
+    ok(rw, hfd_store_read(rw->w.reader, txn_next, &s, &rw->w.err));
+    *out = s.request;
+    out->path = hfd_arena_dup(&rw->w.mem, s.request.path);
+    hfd_upstream_pass_free(s.pass);
+    return !s.done;
+}
+
 int remote_world_run(struct remote_world *rw)
 {
     const int before = rw->requests;

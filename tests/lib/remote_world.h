@@ -62,6 +62,8 @@ void remote_world_close(struct remote_world *rw);
 
 /** Does all that is due now, and what becomes due by it. @return requests made */
 int remote_world_run(struct remote_world *rw);
+/** The first request of what is due first, which is not made; its texts last as long as the world. @return whether there is one */
+bool remote_world_first(struct remote_world *rw, struct hfd_upstream_request *out);
 /** Moves the clock to when something is due next, at most by max_us. */
 void remote_world_wait(struct remote_world *rw, int64_t max_us);
 /** Answers one request as the remote would. */

@@ -985,6 +985,24 @@ static void settled_ones_are_watched_for_health(void **state)
     remote_world_close(&rw);
 }
 
+/* What is to be done goes before the health of what is settled, however long that has been due. */
+static void work_goes_before_health(void **state)
+{
+    struct remote_world rw;
+    struct hfd_upstream_request request;
+
+    (void)state;
+    remote_world_open(&rw, REMOTE_G3);
+    put_many(&rw, 0, 20);
+    (void)until(&rw, "many-0", HFD_ANSWER_OUTPUT);
+    (void)until(&rw, "many-19", HFD_ANSWER_OUTPUT);
+    test_clock_advance(&rw.w.clock, 10 * rw.upstream.idle_us);
+    (void)put(&rw, G, body_1, NULL);
+    assert_true(remote_world_first(&rw, &request));
+    assert_text(request.path, "res-1");
+    remote_world_close(&rw);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -1019,6 +1037,7 @@ int main(void)
         cmocka_unit_test(asking_hurries),
         cmocka_unit_test(guresid_like_a_date),
         cmocka_unit_test(settled_ones_are_watched_for_health),
+        cmocka_unit_test(work_goes_before_health),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

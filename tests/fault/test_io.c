@@ -17,6 +17,7 @@
 
 #include <cmocka.h>
 
+#include "driver/base/base.h"
 #include "driver/base/log.h"
 #include "store/sqlite/db_sqlite_int.h"
 #include "tests/fault/wrap_files.h"
@@ -74,9 +75,98 @@ static void failing_disk_tells_no_lie(void **state)
     fault_domain_end();
 }
 
+/* ---- the key ring ---- */
+
+static char keys[TMPDIR_MAX + 8];
+
+/* A text sealed with a ring before something went wrong. */
+static hfd_slice sealed_by(const struct hfd_keyring *ring, struct hfd_arena *mem)
+{
+    hfd_slice sealed = hfd_keyring_seal(ring, HFD_KEY_COOKIE, &hfd_rng_system, HFD_SLICE("x"), HFD_SLICE("what was sealed"), mem);
+
+    assert_non_null(sealed.p);
+    return sealed;
+}
+
+static void assert_opens(hfd_slice sealed, struct hfd_arena *mem)
+{
+    struct hfd_keyring *ring;
+    hfd_slice plain;
+
+    assert_int_equal(hfd_keyring_load(keys, &ring, NULL), HFD_OK);
+    assert_int_equal(hfd_keyring_open(ring, HFD_KEY_COOKIE, HFD_SLICE("x"), sealed, mem, &plain, NULL), HFD_OK);
+    hfd_keyring_free(ring);
+}
+
+/* @return how many calls failed; none is left when that is 0 */
+static unsigned fail_create(unsigned nth, bool ever, int error)
+{
+    struct hfd_keyring *ring;
+    unsigned fired;
+    hfd_rc rc;
+
+    wrap_files_arm(nth, ever, error);
+    rc = hfd_keyring_create(keys, &hfd_rng_system, NULL);
+    fired = wrap_files_disarm();
+    assert_true(rc == HFD_OK || fired != 0);
+    if (rc != HFD_OK) {
+        rc = hfd_keyring_create(keys, &hfd_rng_system, NULL);
+        assert_true(rc == HFD_OK || rc == HFD_CONFLICT); /* it was made, and not known to be on disk */
+    }
+    assert_int_equal(hfd_keyring_load(keys, &ring, NULL), HFD_OK);
+    hfd_keyring_free(ring);
+    return fired;
+}
+
+static unsigned fail_rotate(unsigned nth, bool ever, int error)
+{
+    struct hfd_keyring *ring;
+    struct hfd_arena mem;
+    hfd_slice sealed;
+    unsigned fired;
+    char id[9];
+    hfd_rc rc;
+
+    hfd_arena_init(&mem, 4096);
+    assert_int_equal(hfd_keyring_create(keys, &hfd_rng_system, NULL), HFD_OK);
+    assert_int_equal(hfd_keyring_load(keys, &ring, NULL), HFD_OK);
+    sealed = sealed_by(ring, &mem);
+    hfd_keyring_free(ring);
+    wrap_files_arm(nth, ever, error);
+    rc = hfd_keyring_rotate(keys, &hfd_rng_system, id, NULL);
+    fired = wrap_files_disarm();
+    assert_true(rc == HFD_OK || fired != 0);
+    assert_opens(sealed, &mem);
+    hfd_arena_fini(&mem);
+    return fired;
+}
+
+/* Each file call of making and rotating a key ring fails in turn: what was sealed before opens afterwards, and the same again works. */
+static void failing_disk_loses_no_key(void **state)
+{
+    static unsigned (*const tries[])(unsigned nth, bool ever, int error) = {fail_create, fail_rotate};
+
+    (void)state;
+    for (unsigned i = 0; i < 8; i++) {
+        unsigned fired;
+        unsigned nth = 0;
+
+        do {
+            char base[TMPDIR_MAX];
+
+            tmpdir_make(base);
+            (void)snprintf(keys, sizeof(keys), "%s/keys", base);
+            fired = tries[i % 2](++nth, i % 4 >= 2, i < 4 ? EIO : ENOSPC);
+            tmpdir_remove(base);
+        } while (fired != 0);
+        assert_true(nth > 4);
+    }
+}
+
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(failing_disk_loses_no_key),
         cmocka_unit_test(failing_disk_tells_no_lie),
     };
 
@@ -84,6 +174,8 @@ int main(int argc, char **argv)
     hfd_log_set_fd(open("/dev/null", O_WRONLY | O_CLOEXEC)); /* each failure is logged, and there are thousands */
     hfd_db_set_checkpoint_frames(CHECKPOINT_FRAMES);
     faultvfs_register();
+    if (hfd_base_init(NULL) != HFD_OK)
+        return 1;
     if (access("/dev/shm", W_OK) == 0) /* the disk that is tested is another one */
         (void)setenv("TMPDIR", "/dev/shm", 0);
     return cmocka_run_group_tests(tests, NULL, NULL);

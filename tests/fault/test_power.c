@@ -17,6 +17,7 @@
 
 #include <cmocka.h>
 
+#include "driver/base/base.h"
 #include "driver/base/log.h"
 #include "store/sqlite/db_sqlite_int.h"
 #include "tests/lib/crashdisk.h"
@@ -303,6 +304,112 @@ static void control_lying_disk_damages(void **state)
     assert_true(t.damaged > t.points / 30);
 }
 
+/* ---- the key ring ---- */
+
+#define RING_SEEDS 40 /* cuts at each moment */
+#define ROTATIONS 3
+
+struct ring_run {
+    char path[TMPDIR_MAX + 16];
+    size_t answered; /* calls: one that makes the ring, then rotations */
+    struct hfd_arena mem;
+    hfd_slice sealed[1 + ROTATIONS]; /* by the ring after each */
+    unsigned cuts;
+};
+
+static void check_ring(struct ring_run *r, const struct crashdisk_image *image)
+{
+    char base[TMPDIR_MAX];
+    char path[TMPDIR_MAX + 16];
+    struct hfd_keyring *ring = NULL;
+    struct hfd_err err;
+    hfd_rc rc;
+
+    tmpdir_make(base);
+    (void)snprintf(path, sizeof(path), "%s/d", base);
+    crashdisk_image_put(image, path);
+    (void)snprintf(path, sizeof(path), "%s/d/keys", base);
+    rc = hfd_keyring_load(path, &ring, &err);
+    if (r->answered == 0 && rc == HFD_NOT_FOUND && image->folder)
+        rc = hfd_keyring_create(path, &hfd_rng_system, &err);
+    if (rc != HFD_OK && (r->answered > 0 || image->folder))
+        fail_msg("after %zu answers: %s", r->answered, err.msg);
+    for (size_t i = 0; i < r->answered; i++) {
+        hfd_slice plain;
+
+        assert_int_equal(hfd_keyring_open(ring, HFD_KEY_COOKIE, HFD_SLICE("x"), r->sealed[i], &r->mem, &plain, &err), HFD_OK);
+    }
+    hfd_keyring_free(ring);
+    tmpdir_remove(base);
+    r->cuts++;
+}
+
+struct ring_image {
+    size_t answered;
+    struct crashdisk_image image;
+};
+
+static struct ring_image ring_images[4000];
+static size_t ring_image_count;
+
+static void on_ring_point(void *ctx, struct crashdisk *disk, unsigned n)
+{
+    const struct ring_run *r = ctx;
+
+    for (uint64_t seed = 0; seed < RING_SEEDS; seed++) {
+        struct ring_image *image = &ring_images[ring_image_count++];
+
+        assert_true(ring_image_count < sizeof(ring_images) / sizeof(ring_images[0]));
+        image->answered = r->answered;
+        crashdisk_take(disk, n * 1000 + seed, &image->image);
+    }
+}
+
+static void seal(struct ring_run *r)
+{
+    struct hfd_keyring *ring;
+
+    assert_int_equal(hfd_keyring_load(r->path, &ring, NULL), HFD_OK);
+    r->sealed[r->answered] = hfd_keyring_seal(ring, HFD_KEY_COOKIE, &hfd_rng_system, HFD_SLICE("x"), HFD_SLICE("kept"), &r->mem);
+    assert_non_null(r->sealed[r->answered].p);
+    hfd_keyring_free(ring);
+    r->answered++;
+}
+
+/* What was sealed with a ring that was answered for opens after a power cut, at any moment of making and rotating it. */
+static void power_cut_loses_no_key(void **state)
+{
+    struct ring_run r = {.answered = 0};
+    struct crashdisk *disk;
+    char base[TMPDIR_MAX];
+    char id[9];
+
+    (void)state;
+    assert_int_equal(hfd_base_init(NULL), HFD_OK);
+    hfd_arena_init(&r.mem, (size_t)1 << 20);
+    tmpdir_make(base);
+    (void)snprintf(r.path, sizeof(r.path), "%s/keys", base);
+    disk = crashdisk_new(base, on_ring_point, &r);
+    assert_int_equal(hfd_keyring_create(r.path, &hfd_rng_system, NULL), HFD_OK);
+    seal(&r);
+    crashdisk_point(disk);
+    for (int i = 0; i < ROTATIONS; i++) {
+        assert_int_equal(hfd_keyring_rotate(r.path, &hfd_rng_system, id, NULL), HFD_OK);
+        seal(&r);
+        crashdisk_point(disk);
+    }
+    crashdisk_free(disk);
+    for (size_t i = 0, all = r.answered; i < ring_image_count; i++, r.answered = all) {
+        r.answered = ring_images[i].answered;
+        check_ring(&r, &ring_images[i].image);
+        crashdisk_image_fini(&ring_images[i].image);
+    }
+    print_message("             %u cuts\n", r.cuts);
+    assert_true(r.cuts > 15 * RING_SEEDS);
+    hfd_arena_fini(&r.mem);
+    tmpdir_remove(base);
+}
+
 static void parse_options(int argc, char **argv)
 {
     for (int i = 1; i + 1 < argc; i += 2) {
@@ -326,6 +433,7 @@ static void parse_options(int argc, char **argv)
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(power_cut_loses_no_key),
         cmocka_unit_test(power_cut_loses_nothing),
         cmocka_unit_test(control_normal_loses),
         cmocka_unit_test(control_lying_disk_damages),

@@ -639,6 +639,78 @@ void crashdisk_point(struct crashdisk *d)
     pthread_mutex_unlock(&all.lock);
 }
 
+void crashdisk_file_made(const char *path)
+{
+    struct crashdisk *d;
+    const char *text;
+
+    pthread_mutex_lock(&all.lock);
+    d = disk_of(path, &text);
+    if (d != NULL && name_now(name_of(d, text)) == NOWHERE) {
+        name_set(name_of(d, text), inode_new(d));
+        at_point(d);
+    }
+    pthread_mutex_unlock(&all.lock);
+}
+
+void crashdisk_file_written(const char *path, const void *bytes, size_t at, size_t len)
+{
+    struct crashdisk *d;
+    const char *text;
+
+    pthread_mutex_lock(&all.lock);
+    d = disk_of(path, &text);
+    if (d != NULL && name_now(name_of(d, text)) != NOWHERE) {
+        note(d, name_now(name_of(d, text)), bytes, at, len);
+        at_point(d);
+    }
+    pthread_mutex_unlock(&all.lock);
+}
+
+void crashdisk_file_synced(const char *path)
+{
+    struct crashdisk *d;
+    const char *text;
+
+    pthread_mutex_lock(&all.lock);
+    d = disk_of(path, &text);
+    if (d != NULL && name_now(name_of(d, text)) != NOWHERE) {
+        at_point(d);
+        inode_synced(&d->inodes[name_now(name_of(d, text))]);
+    }
+    pthread_mutex_unlock(&all.lock);
+}
+
+void crashdisk_file_linked(const char *from, const char *to, bool moved)
+{
+    struct crashdisk *d;
+    const char *text, *to_text;
+
+    pthread_mutex_lock(&all.lock);
+    d = disk_of(from, &text);
+    if (d != NULL && disk_of(to, &to_text) == d) {
+        name_set(name_of(d, to_text), name_now(name_of(d, text)));
+        if (moved)
+            name_set(name_of(d, text), NOWHERE);
+        at_point(d);
+    }
+    pthread_mutex_unlock(&all.lock);
+}
+
+void crashdisk_file_removed(const char *path)
+{
+    struct crashdisk *d;
+    const char *text;
+
+    pthread_mutex_lock(&all.lock);
+    d = disk_of(path, &text);
+    if (d != NULL && name_now(name_of(d, text)) != NOWHERE) {
+        name_set(name_of(d, text), NOWHERE);
+        at_point(d);
+    }
+    pthread_mutex_unlock(&all.lock);
+}
+
 void crashdisk_folder_synced(const char *path)
 {
     pthread_mutex_lock(&all.lock);

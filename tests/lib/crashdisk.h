@@ -8,7 +8,6 @@
  *             its own: so torn and reordered. Lengths likewise; what was never written is zeros or garbage
  *   names     a file that was made or removed since its folder was synced may be absent or there, with its old content
  *   folder    one whose parent was not synced since it was made may be gone altogether
- * Syncs of folders by other code than SQLite's are told by crashdisk_folder_synced.
  *
  * Thread: any for the calls of SQLite; the test's own for the functions here. One lock; the hook runs under it.
  */
@@ -53,8 +52,17 @@ void crashdisk_free(struct crashdisk *disk);
 void crashdisk_point(struct crashdisk *disk);
 /** Gives an image. In the hook. */
 void crashdisk_take(struct crashdisk *disk, uint64_t seed, struct crashdisk_image *out);
-/** Told by whoever sees fsync of a folder. @param path  of the folder */
+/*
+ * Told by whoever sees what other code than SQLite's does in a remembered folder, each before it is done; paths of other folders are nobody's
+ * business. A point each.
+ */
 void crashdisk_folder_synced(const char *path);
+void crashdisk_file_made(const char *path);
+void crashdisk_file_written(const char *path, const void *bytes, size_t at, size_t len);
+void crashdisk_file_synced(const char *path);
+/** `to` stands for the same file from now on. @param moved  and `from` no longer does */
+void crashdisk_file_linked(const char *from, const char *to, bool moved);
+void crashdisk_file_removed(const char *path);
 
 /** Writes the files into a new folder. */
 void crashdisk_image_put(const struct crashdisk_image *image, const char *dir);

@@ -160,9 +160,11 @@ static void describe(const struct hfd_client_call *call, char out[248])
 {
     if (!call->answer.arrived)
         (void)snprintf(out, 248, "%s: %s", method_name(call->request.method), call->answer.failure);
+    else if (call->answer.status >= 300)
+        (void)snprintf(out, 248, "%s was answered with status %d", method_name(call->request.method), call->answer.status);
     else
-        (void)snprintf(out, 248, "%s was answered with status %d%s", method_name(call->request.method), call->answer.status,
-                       call->answer.is_json || call->answer.status >= 300 ? "" : " and something else than JSON");
+        (void)snprintf(out, 248, "%s was answered with status %d and %s", method_name(call->request.method), call->answer.status,
+                       call->answer.is_json ? "JSON that is no whole document" : "something else than JSON");
 }
 
 /* What an answer, or its absence, says of the remote. */

@@ -8,6 +8,7 @@
 #include <stdio.h>
 
 #include "driver/base/check.h"
+#include "driver/base/log.h"
 #include "driver/fleet/names.h"
 
 #define TROUBLE_MAX_BYTES 240
@@ -106,6 +107,10 @@ hfd_rc hfd_take_later(struct hfd_take *t, struct hfd_err *err, const char *fmt, 
     t->s.up.tries++;
     t->s.up.watched = is_settled(&t->s) ? HFD_WATCHED_IDLY : HFD_WATCHED_NOT;
     t->s.up.due_us = t->now_us + hfd_take_backoff_us(t->u, t->s.up.tries, t->answer);
+    /* The thread tells of answers that no HyperFleet gives; those that only cannot be used are known here alone. */
+    if (t->s.up.tries == 1 && hfd_upstream_health_of(t->answer) == HFD_UPSTREAM_WELL)
+        HFD_LOG(HFD_LOG_WARN, "an answer of the remote HyperFleet is of no use; it is asked again", HFD_LOG_STR("guresid", t->s.up.guresid),
+                HFD_LOG_STR("failure", t->s.up.error));
     return HFD_OK;
 }
 

@@ -59,11 +59,11 @@ class Player(lib.Fleet):
 
     def wanted(self, gid, body):
         """Waits for that."""
-        lib.eventually(lambda: self.holds(gid, body), "HyperFleet has what %s asks for" % gid)
+        lib.eventually(lambda: self.holds(gid, body), "HyperFleet has what %s asks for" % gid, every_s=0.1)
 
     def deleting(self, gid):
         """Waits until nothing of a GUResID is alive."""
-        lib.eventually(lambda: self.live(gid) == ([], []), "everything of %s is being deleted" % gid)
+        lib.eventually(lambda: self.live(gid) == ([], []), "everything of %s is being deleted" % gid, every_s=0.1)
 
     def finish_pools(self, gid, names):
         """Waits until these nodepools are being deleted, and finalizes them."""

@@ -777,6 +777,10 @@ class Fake:
             text = "%s and owner_id='%s'" % (text, owner.id)
         test = compile_search(text, self.wire.tsl, columns, self.wire.or_is_broken)
         rows = [r for r in self.rows.values() if r.kind == kind]
+        label = re.search(r"labels\.humanitec_guresid='([^']*)'", text)
+        if label and not re.search(r"(?i)\b(or|not)\b", text):
+            # What cannot match need not become a document.
+            rows = [r for r in rows if r.labels.get("humanitec_guresid") == label.group(1)]
         if owner is not None and (self.wire.tsl != 0 or not text):
             rows = [r for r in rows if r.owner == owner.id]
         key, direction = self.order(query, columns)

@@ -166,7 +166,7 @@ class Run(lib.Case):
             self.assertTrue(late or polls < self.backend.polls, "%s is answered %d at once, not %d" % (op, status, answer.status))
             return None
         with self.quietly():
-            answer = lib.eventually(arrived, "%s of %s is answered %d" % (op, gid, status), every_s=0.05)
+            answer = lib.eventually(arrived, "%s of %s is answered %d" % (op, gid, status), every_s=0.1)
         self.note(answer)
         if code is not None:
             self.assertEqual(answer.json.get("error"), code)

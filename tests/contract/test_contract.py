@@ -8,7 +8,7 @@ import backends
 import lib
 import suite
 
-WORKERS = 24  # they mostly wait
+WORKERS = 16  # they mostly wait
 
 
 def open_backend(name, group):

@@ -49,7 +49,7 @@ class Kills(unittest.TestCase):
         Kills at the nth request of this phase, before or after it is done (the soak tier: both), n = 1, 2, ... until the phase has no nth
         request.
         """
-        kills = []
+        kills, missed = [], 0
         with Pair() as pair:
             for n in range(1, 60):
                 reached = False
@@ -62,7 +62,8 @@ class Kills(unittest.TestCase):
                     if self.kill_at(pair, gid, phase, n, done_first, before.cookie):
                         reached = True
                         kills.append(gid)
-                if not reached:
+                missed = 0 if reached else missed + 1
+                if missed == 2:  # one may have ended early
                     return kills
         self.fail("no end of requests")
         return None
@@ -93,7 +94,7 @@ class Kills(unittest.TestCase):
         with concurrent.futures.ThreadPoolExecutor(3) as pool:
             for phase, kills in zip(Life.PHASES, pool.map(self.phase, Life.PHASES)):
                 print("%s: %d kills" % (phase, len(kills)))
-                self.assertGreater(len(kills), 4)
+                self.assertGreater(len(kills), 3)
 
     def test_many_at_once(self):
         """20 resources at different points of their lives, the driver killed five times meanwhile."""

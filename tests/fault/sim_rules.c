@@ -695,7 +695,7 @@ static void rule_answer_fits(struct sim *s, const struct sim_job *j)
         [HFD_ANSWER_ABSENT] = TO(ABSENT),
     };
 
-    if (j->job.rc == HFD_OK && (states[j->doc.answer] & 1u << j->after.res[j->who].state) == 0)
+    if (j->job.rc == HFD_OK && (states[j->doc.answer] & 1u << sim_settled(&j->after.res[j->who], j->now_us)) == 0)
         sim_fail(s, "A6", "%s answered %d and is %s", sim_names[j->who], j->doc.answer,
                  hfd_state_name((enum hfd_state)j->after.res[j->who].state));
     if (j->job.rc == HFD_OK && j->what == SIM_PUT && (j->doc.answer == HFD_ANSWER_OUTPUT || j->doc.answer == HFD_ANSWER_HINT) &&

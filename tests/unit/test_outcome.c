@@ -213,9 +213,10 @@ static void outcome_waits_for_pending(void **state)
     fx->in.now_us = fx->in.deadline_us;
     fx->in.trouble = HFD_SLICE("HyperFleet could not be reached: connection refused.");
     judge(fx);
-    assert_text(fx->out.message, "The creation of resource 3c0a1948 was not finished at its deadline: cluster 'c1' (not made yet) has not been taken up "
-                                 "by HyperFleet: HyperFleet could not be reached: connection refused. Deploy again to give it more time, or delete "
-                                 "the resource.");
+    assert_text(fx->out.message,
+                "The creation of resource 3c0a1948 was not finished at its deadline: cluster 'c1' (not made yet) has not been taken up by "
+                "HyperFleet: HyperFleet could not be reached: connection refused. Deploy again to give it more time, or delete "
+                "the resource.");
     fx->in.now_us = T;
     part->report_count = 0;
     judge(fx);

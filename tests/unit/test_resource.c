@@ -447,7 +447,7 @@ static hfd_rc txn_lose(struct hfd_txn *tx, void *arg, struct hfd_err *err)
     return hfd_resource_row_delete(tx, HFD_SLICE(ID), err);
 }
 
-/* A lost resource that comes back by a cookie of an earlier input is made what the PUT asks for, though the cookie knows the PUT's input. */
+/* A lost resource that comes back by a cookie of an earlier input is made what the PUT asks for, though the cookie knows that input. */
 static void restored_by_an_older_cookie(void **state)
 {
     struct world *w = *state;

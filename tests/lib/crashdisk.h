@@ -53,7 +53,7 @@ void crashdisk_point(struct crashdisk *disk);
 /** Gives an image. In the hook. */
 void crashdisk_take(struct crashdisk *disk, uint64_t seed, struct crashdisk_image *out);
 /*
- * Told by whoever sees what other code than SQLite's does in a remembered folder, each before it is done; paths of other folders are nobody's
+ * Told by whoever sees what other code than SQLite's does in a remembered folder, each before it is done; other folders are nobody's
  * business. A point each.
  */
 void crashdisk_folder_synced(const char *path);

@@ -38,15 +38,16 @@ static void copy_text(char *out, size_t size, hfd_slice s)
     (void)snprintf(out, size, "%.*s", HFD_SLICE_FMT(s));
 }
 
-static int who_is(hfd_slice guresid)
+/* Of a row that must be somebody's. */
+static size_t whose(struct sim *s, hfd_slice guresid)
 {
-    for (int i = 0; i < SIM_WHO; i++)
+    for (size_t i = 0; i < SIM_WHO; i++)
         if (hfd_slice_is(guresid, sim_names[i]))
             return i;
-    return -1;
+    sim_fail(s, "S7", "'%.*s' is no resource that was ordered", HFD_SLICE_FMT(guresid));
 }
 
-static int body_of(const struct sim *s, int who, hfd_slice digest)
+static int body_of(const struct sim *s, size_t who, hfd_slice digest)
 {
     for (int b = 0; b < SIM_BODIES; b++)
         if (hfd_slice_eq(digest, s->digests[who][b]))
@@ -62,11 +63,9 @@ static hfd_rc look_rows(struct hfd_txn *tx, struct sim *s, struct hfd_arena *mem
     hfd_rc rc = hfd_db_prepare(tx->db, sql, &st, err);
 
     while (next_row(st, &rc, err)) {
-        const int who = who_is(hfd_stmt_col_text(st, 0, mem));
-        struct sim_res *r = &out->res[who >= 0 ? who : 0];
+        const size_t who = whose(s, hfd_stmt_col_text(st, 0, mem));
+        struct sim_res *r = &out->res[who];
 
-        if (who < 0)
-            sim_fail(s, "S2", "a driver resource that nobody ordered");
         r->state = (int)hfd_stmt_col_i64(st, 1);
         r->body = body_of(s, who, hfd_stmt_col_text(st, 2, mem));
         r->started_us = hfd_stmt_col_i64(st, 3);
@@ -89,11 +88,9 @@ static hfd_rc look_parts(struct hfd_txn *tx, struct sim *s, struct hfd_arena *me
     hfd_rc rc = hfd_db_prepare(tx->db, sql, &st, err);
 
     while (next_row(st, &rc, err)) {
-        const int who = who_is(hfd_stmt_col_text(st, 0, mem));
+        const size_t who = whose(s, hfd_stmt_col_text(st, 0, mem));
         const int64_t leaving = hfd_stmt_col_i64(st, 2);
 
-        if (who < 0)
-            sim_fail(s, "S7", "a part of a resource that nobody ordered");
         out->res[who].parts = hash_slice(out->res[who].parts, hfd_stmt_col_text(st, 1, mem));
         out->res[who].parts = sim_hash(out->res[who].parts, &leaving, sizeof(leaving));
         out->res[who].part_count++;
@@ -558,7 +555,7 @@ static struct sim_seen *seen(struct sim *s, const char *id)
 }
 
 /* S6: what the spec of a part must be while nobody else has touched it. */
-static void rule_spec(struct sim *s, int who, const char *id, hfd_slice spec, bool cluster)
+static void rule_spec(struct sim *s, size_t who, const char *id, hfd_slice spec, bool cluster)
 {
     static const char *const clusters[SIM_BODIES] = {"{\"v\":0}", "{\"v\":1}", "{\"v\":1}", "{\"v\":3}"};
     static const char *const pools[SIM_BODIES] = {"{\"v\":0}", "{\"v\":1}", "{\"v\":2}", "{\"v\":3}"};
@@ -584,12 +581,12 @@ static void rule_fleet_row(struct sim *s, struct hfd_stmt *st, bool *found)
                  (long long)generation);
     was->generation = generation;
     was->deleting = deleted_us != 0;
-    if (owner.len > 0 && was->strange && was->label != who_is(owner))
+    if (owner.len > 0 && was->strange && !hfd_slice_is(owner, sim_names[was->label]))
         sim_fail(s, "S2", "%.*s took over %s, which carries the label of %s", HFD_SLICE_FMT(owner), id.p, sim_names[was->label]);
     if (owner.len == 0 && deleted_us == 0 && !was->strange)
         sim_fail(s, "S2", "%s lives and is a part of nothing", id.p);
     if (owner.len > 0 && deleted_us == 0 && hfd_stmt_col_i64(st, 4) == generation)
-        rule_spec(s, who_is(owner), id.p, hfd_stmt_col_text(st, 5, &s->mem), hfd_stmt_col_i64(st, 6) == HFD_KIND_CLUSTER);
+        rule_spec(s, whose(s, owner), id.p, hfd_stmt_col_text(st, 5, &s->mem), hfd_stmt_col_i64(st, 6) == HFD_KIND_CLUSTER);
 }
 
 static hfd_rc txn_committed(struct hfd_txn *tx, void *arg, struct hfd_err *err)

@@ -200,7 +200,7 @@ static hfd_rc txn_sound(struct hfd_txn *tx, void *arg, struct hfd_err *err)
     static const char sql[] = "PRAGMA integrity_check(1)";
     struct look *l = arg;
     struct hfd_stmt *st;
-    bool row;
+    bool row = false;
     hfd_rc rc = hfd_db_prepare(tx->db, sql, &st, err);
 
     if (rc == HFD_OK)

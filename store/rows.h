@@ -163,7 +163,7 @@ enum hfd_watched {
 /** What is to be carried out for a driver resource against a remote HyperFleet. */
 struct hfd_upstream_row {
     hfd_slice guresid;
-    int goal;           /* enum hfd_backend_goal */
+    int goal; /* enum hfd_backend_goal */
     enum hfd_watched watched;
     int64_t due_us;     /* INT64_MAX = waits for something else */
     int64_t checked_us; /* last seen at the remote */
@@ -276,7 +276,7 @@ HFD_MUST_CHECK hfd_rc hfd_part_row_put(struct hfd_txn *tx, const struct hfd_part
 HFD_MUST_CHECK hfd_rc hfd_part_row_delete(struct hfd_txn *tx, hfd_slice guresid, hfd_slice fleet_id, struct hfd_err *err);
 
 /* Past operations */
-/** Adds an operation, removes those of its key behind the newest `keep`, and the forecasts that do not know it yet. row->size is not used. */
+/** Adds an operation, removes those of its key behind the newest `keep` and the forecasts that do not know it yet. row->size is not used. */
 HFD_MUST_CHECK hfd_rc hfd_past_row_add(struct hfd_txn *tx, const struct hfd_past_key *key, int64_t ended_us, const struct hfd_past_row *row,
                                        int64_t keep, struct hfd_err *err);
 /** At most `limit`: those of the key, then those of other sizes, each the newest first. */
@@ -296,10 +296,11 @@ HFD_MUST_CHECK hfd_rc hfd_upstream_row_put(struct hfd_txn *tx, const struct hfd_
 /** Removes those that remember that nothing is there (goal 4) and were checked before `before_us`. */
 HFD_MUST_CHECK hfd_rc hfd_upstream_row_drop_absent(struct hfd_txn *tx, int64_t before_us, struct hfd_err *err);
 /** What is due at now_us, the longest overdue first. */
-HFD_MUST_CHECK hfd_rc hfd_upstream_row_due(struct hfd_txn *tx, enum hfd_watched watched, int64_t now_us, int64_t limit, struct hfd_arena *mem,
-                                           struct hfd_upstream_list *out, struct hfd_err *err);
+HFD_MUST_CHECK hfd_rc hfd_upstream_row_due(struct hfd_txn *tx, enum hfd_watched watched, int64_t now_us, int64_t limit,
+                                           struct hfd_arena *mem, struct hfd_upstream_list *out, struct hfd_err *err);
 /** When something is due behind now_us; INT64_MAX = never. */
-HFD_MUST_CHECK hfd_rc hfd_upstream_row_next(struct hfd_txn *tx, enum hfd_watched watched, int64_t now_us, int64_t *out, struct hfd_err *err);
+HFD_MUST_CHECK hfd_rc hfd_upstream_row_next(struct hfd_txn *tx, enum hfd_watched watched, int64_t now_us, int64_t *out,
+                                            struct hfd_err *err);
 /** How many were due at now_us. */
 HFD_MUST_CHECK hfd_rc hfd_upstream_row_count(struct hfd_txn *tx, int64_t now_us, int64_t *out, struct hfd_err *err);
 /** Of what is closely watched and was due at until_us: due later; no longer watched. */

@@ -276,7 +276,7 @@ HFD_MUST_CHECK hfd_rc hfd_part_row_put(struct hfd_txn *tx, const struct hfd_part
 HFD_MUST_CHECK hfd_rc hfd_part_row_delete(struct hfd_txn *tx, hfd_slice guresid, hfd_slice fleet_id, struct hfd_err *err);
 
 /* Past operations */
-/** Adds an operation, removes those of its key behind the newest `keep` and the forecasts that do not know it yet. row->size is not used. */
+/** Adds an operation; removes those of its key behind the newest `keep`, and forecasts that do not know it yet. row->size is not used. */
 HFD_MUST_CHECK hfd_rc hfd_past_row_add(struct hfd_txn *tx, const struct hfd_past_key *key, int64_t ended_us, const struct hfd_past_row *row,
                                        int64_t keep, struct hfd_err *err);
 /** At most `limit`: those of the key, then those of other sizes, each the newest first. */

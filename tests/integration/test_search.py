@@ -328,7 +328,8 @@ class Moving(ListCase):
     def test_totals_follow_every_change(self):
         """The total of a list by label is right after each create, change of labels, deletion and forced deletion, nodepools apart."""
         search, other = "labels.total_of='x'", "labels.total_of='y'"
-        totals = lambda: [self.ask(path, search=s, pageSize=1).json["total"] for path in ("/clusters", "/nodepools") for s in (search, other)]
+        asked = [(path, s) for path in ("/clusters", "/nodepools") for s in (search, other)]
+        totals = lambda: [self.ask(path, search=s, pageSize=1).json["total"] for path, s in asked]
         self.assertEqual(totals(), [0, 0, 0, 0])
         a, b = self.cluster(labels={"total_of": "x", "humanitec_guresid": "total-a"}), self.cluster(labels={"total_of": "x"})
         self.pool(a, labels={"total_of": "y"})

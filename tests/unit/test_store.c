@@ -522,7 +522,8 @@ static void stepped_store_waits_for_steps(void **state)
 {
     struct fixture *fx = *state;
     const struct hfd_store_config config = {.dir = fx->dir, .stepped = true};
-    struct part_arg args[3] = {{HFD_SLICE("g"), HFD_SLICE("a"), HFD_OK}, {HFD_SLICE("g"), HFD_SLICE("b"), HFD_OK}, {HFD_SLICE("g"), HFD_SLICE("c"), HFD_OK}};
+    struct part_arg args[3] = {
+        {HFD_SLICE("g"), HFD_SLICE("a"), HFD_OK}, {HFD_SLICE("g"), HFD_SLICE("b"), HFD_OK}, {HFD_SLICE("g"), HFD_SLICE("c"), HFD_OK}};
     struct count_arg count = {.guresid = HFD_SLICE("g"), .count = 99};
     struct hfd_job view, jobs[3];
     struct hfd_err err;

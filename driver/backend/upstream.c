@@ -33,14 +33,13 @@ hfd_rc hfd_upstream_due(struct hfd_txn *tx, const struct hfd_upstream *u, int64_
     struct hfd_upstream_list own, watched, settled;
     hfd_rc rc;
 
-    (void)u;
     *count = 0;
     *next_us = INT64_MAX;
     if (limit == 0)
         return HFD_OK;
     rc = hfd_upstream_row_due(tx, HFD_WATCHED_NOT, now_us, (int64_t)limit, mem, &own, err);
     if (rc == HFD_OK)
-        rc = hfd_upstream_row_due(tx, HFD_WATCHED_CLOSELY, now_us, HFD_UPSTREAM_MANY, mem, &watched, err);
+        rc = hfd_upstream_row_due(tx, HFD_WATCHED_CLOSELY, now_us + HFD_UPSTREAM_AHEAD_US(u), HFD_UPSTREAM_MANY, mem, &watched, err);
     if (rc == HFD_OK)
         rc = hfd_upstream_row_due(tx, HFD_WATCHED_IDLY, now_us, (int64_t)limit, mem, &settled, err);
     for (int w = HFD_WATCHED_NOT; rc == HFD_OK && w <= HFD_WATCHED_IDLY; w++) {
@@ -51,10 +50,12 @@ hfd_rc hfd_upstream_due(struct hfd_txn *tx, const struct hfd_upstream *u, int64_
     }
     if (rc != HFD_OK)
         return rc;
-    if (watched.count >= HFD_UPSTREAM_MANY) {
+    if (watched.count >= HFD_UPSTREAM_MANY && watched.rows[0].due_us <= now_us) {
         out[(*count)++] = (struct hfd_upstream_work){.guresid = HFD_SLICE_NONE, .kind = HFD_KIND_CLUSTER};
         watched.count = 0;
     }
+    while (watched.count > 0 && watched.rows[watched.count - 1].due_us > now_us)
+        watched.count--;
     rc = add_work(&own, limit, mem, out, count, err);
     if (rc == HFD_OK)
         rc = add_work(&watched, limit, mem, out, count, err);

@@ -12,6 +12,8 @@
 #define HFD_UPSTREAM_PAGES_MAX 200
 /* So many observations are due together before a look at many is fewer requests. */
 #define HFD_UPSTREAM_MANY 5
+/* A look at many takes those along that will be due within this share of the interval: else each would come alone, once it is due. */
+#define HFD_UPSTREAM_AHEAD_US(u) ((u)->watch_us / 4)
 /* A pass over one resource looks at all reports when that was last done so many watch intervals ago; a look at many, each idle_us. */
 #define HFD_UPSTREAM_FULL_EVERY 3
 /* So long a creation that nobody answered may still arrive. */

@@ -10,7 +10,9 @@ from fleet_fake import Fake
 COUNT = 1000
 POLLERS = 8
 WINDOW_S = 10.0
-BOUND = 100.0  # requests a second that are never needed; by default remote.per_second_max allows 50
+# What remote.per_second_max allows by default; not reached without it either. A poll asks for a fresher look (remote.fresh) than nobody
+# does (remote.watch), so that polled resources cost more, but not more with more polls.
+BOUND = 50.0
 
 
 class Load(unittest.TestCase):
@@ -64,7 +66,7 @@ class Load(unittest.TestCase):
         return rate, most, sum(polls) / seconds
 
     def test_requests_do_not_grow_with_pollers(self):
-        """A few lists do for all, and 8 clients that poll as fast as they can do not multiply them."""
+        """A few lists do for all, and 8 clients that poll as fast as they can stay within the bound."""
         flags = ("--backend", self.fake.url, "--remote-per-second-max", "1000", "--remote-watch", "5s", "--remote-fresh", "2s")
         with lib.Server(*self.FLAGS, *flags) as server:
             began = time.monotonic()
@@ -79,8 +81,7 @@ class Load(unittest.TestCase):
                 print("%d resources in progress, %d pollers (%.0f polls/s): %.1f requests/s to the remote, at most %d in a second" % (
                     COUNT, pollers, polls, rate, most))
                 self.assertLess(rate, BOUND)
-            # Once a minute all reports of each are looked at, which falls into one window or another.
-            self.assertLess(rates[1], 2 * max(rates[0], rates[2]) + 10, "polls do not multiply what the remote is asked")
+            self.assertLess(max(rates[0], rates[2]), 0.6 * BOUND, "a few lists do for all of them")
             self.assertEqual(len(self.fake.made), COUNT)
 
     def test_bound(self):

@@ -453,11 +453,12 @@ static hfd_rc add_part(struct hfd_take *t, const struct hfd_wire_resource *doc, 
 {
     struct hfd_upstream_part *wider = hfd_arena_array(t->mem, t->s.count + 1, sizeof(*wider)), *part;
     struct hfd_part_row known;
-    const bool own = t->s.own != NULL;
     hfd_rc rc = hfd_part_row_by_fleet(t->tx, doc->id, t->mem, &known, err);
 
     if (rc != HFD_NOT_FOUND)
         return rc;
+    if (t->s.own == NULL)
+        return HFD_OK; /* without its cluster's row there is nothing to add to */
     if (wider == NULL)
         return no_memory(err);
     memcpy(wider, t->s.parts, t->s.count * sizeof(*wider));
@@ -488,8 +489,7 @@ static hfd_rc add_part(struct hfd_take *t, const struct hfd_wire_resource *doc, 
         rc = hfd_part_row_put(t->tx, &part->row, err);
     t->s.parts = wider;
     t->s.count++;
-    if (own)
-        t->s.own = &wider[0];
+    t->s.own = &wider[0];
     return rc == HFD_OK ? hfd_observe_see(t, part, doc, err) : rc;
 }
 

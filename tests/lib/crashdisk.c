@@ -240,7 +240,7 @@ static void image_of(const struct inode *i, const struct cut *cut, unsigned char
 {
     size_t longest = i->synced_len;
     size_t len = i->synced_len;
-    size_t final_len = i->synced_len;
+    size_t final_len = len;
     size_t keep = survivors(cut, i);
     bool garbage = cut->mood == CHAOS && test_rng_below(cut->rng, 2) == 0;
     unsigned char *bytes;
@@ -611,8 +611,10 @@ struct crashdisk *crashdisk_new(const char *path, crashdisk_hook *hook, void *ct
     pthread_mutex_lock(&all.lock);
     while (slot < DISKS_MAX && all.disks[slot] != NULL)
         slot++;
-    assert_true(slot < DISKS_MAX);
-    all.disks[slot] = d;
+    if (slot >= DISKS_MAX)
+        fail_msg("more than %d disks at the same time", DISKS_MAX);
+    else
+        all.disks[slot] = d;
     pthread_mutex_unlock(&all.lock);
     return d;
 }

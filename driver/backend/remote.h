@@ -35,7 +35,7 @@ HFD_MUST_CHECK hfd_rc hfd_remote_start(const struct hfd_remote_config *config, s
 /** Ends what is in flight and the thread; what was not answered is found out at the next start. Accepts NULL. Takes *remote. */
 void hfd_remote_stop(struct hfd_remote **remote);
 
-/** A poller asks for a resource in progress. Cheap, never waits, may forget when busy. Thread: any. */
+/** A poller asks for a resource. Cheap, never waits, may forget when busy. Thread: any. */
 void hfd_remote_asked(struct hfd_remote *remote, hfd_slice guresid);
 /** Something new was committed for the upstream. Thread: any. */
 void hfd_remote_wake(struct hfd_remote *remote);

@@ -68,7 +68,7 @@ struct hfd_map {
  X("remote.per_second_max",      remote_per_second_max, I64,    "50",             1, 10000, "requests a second to the remote, whatever there is to do") \
  X("remote.answer_max",          remote_answer_max_bytes, BYTES, "16MiB",     65536, 268435456, "largest answer that is read from the remote") \
  X("remote.watch",               remote_watch_us,     DURATION, "5s",             1, 3600, "how often a resource in progress is observed") \
- X("remote.fresh",               remote_fresh_us,     DURATION, "2s",             1, 3600, "a poll has a resource in progress observed anew if the last observation is older") \
+ X("remote.fresh",               remote_fresh_us,     DURATION, "2s",             1, 3600, "a poll has its resource observed anew if the last observation is older") \
  X("remote.idle",                remote_idle_us,      DURATION, "5m",             1, 86400, "how often a settled resource is observed") \
  X("remote.retry_min",           remote_retry_min_us, DURATION, "1s",             1, 3600, "first pause after a failure of the remote; it doubles, with jitter") \
  X("remote.retry_max",           remote_retry_max_us, DURATION, "60s",            1, 86400, "longest pause after failures of the remote") \

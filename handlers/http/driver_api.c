@@ -49,6 +49,8 @@ static void answer(struct hfd_exchange *x, const struct command *cmd)
     struct hfd_hint hint;
     struct hfd_buf b;
 
+    if (app->remote != NULL && doc->answer != HFD_ANSWER_ABSENT)
+        hfd_remote_asked(app->remote, cmd->call.guresid);
     hfd_buf_init(&b, ANSWER_MAX_BYTES);
     switch (doc->answer) {
     case HFD_ANSWER_OUTPUT:
@@ -61,8 +63,6 @@ static void answer(struct hfd_exchange *x, const struct command *cmd)
         reply.retry_after_s = doc->hint.retry_after_s;
         /* The caller may compare these times with its own clock. */
         hint = doc->hint;
-        if (app->remote != NULL)
-            hfd_remote_asked(app->remote, cmd->call.guresid);
         hfd_hint_shift(&hint, hfd_clock_skew_us(app->clock));
         hfd_hint_format(&b, &hint);
         break;

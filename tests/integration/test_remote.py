@@ -158,6 +158,22 @@ class Life(unittest.TestCase):
         self.assertEqual(self.api.of(self.gid), ([], []))
         self.assertEqual(self.client.get("/" + self.gid).status, 404)
 
+    # What happens to a cluster that is ready is told to who asks for it, long before its next regular observation.
+    def test_health_is_asked_for(self):
+        def health(available):
+            self.api.report(self.api.cluster_of(self.gid), "validation", available=available)
+
+            def poll():
+                answer = self.client.get("/" + self.gid)
+                self.assertEqual(answer.status, 200, answer)
+                return answer.json["resource"]["values"]["health"] == ("Healthy" if available else "Degraded")
+            lib.eventually(poll, "the health follows", every_s=0.2)
+
+        self.put(1)
+        self.report_until("GET", 200)
+        health(False)
+        health(True)
+
     # Orders are taken while the remote is away, carried out when it is back, once, though the driver was killed meanwhile as well.
     def test_both_are_killed(self):
         self.fleet.kill9()

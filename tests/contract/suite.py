@@ -9,40 +9,11 @@ import re
 import time
 
 import lib
-from lib import cluster_input, nodepool_input
+from lib import CELLS, OPS, STATES, cluster_input, nodepool_input
 
 ID = re.compile(r"\b[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}\b|\b2[0-9a-v]{31}\b|\b2[0-9A-Za-z]{26}\b")
 TIME = re.compile(r"\b\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?Z")
 SETTLE_S = 1.5 * lib.TIME_FACTOR  # by then a remote has been observed, though nobody can see that from outside
-STATES = ("absent", "creating", "updating", "ready", "failed", "deleting")
-OPS = ("PUT same", "PUT different", "GET", "DELETE")
-# (state, operation) -> (status, status in the hint, state afterwards). DESIGN 4.
-CELLS = {
-    ("absent", "PUT same"): (202, "creating", "creating"),
-    ("absent", "PUT different"): (202, "creating", "creating"),
-    ("absent", "GET"): (404, None, "absent"),
-    ("absent", "DELETE"): (204, None, "absent"),
-    ("creating", "PUT same"): (202, "creating", "creating"),
-    ("creating", "PUT different"): (409, "creating", "creating"),
-    ("creating", "GET"): (202, "creating", "creating"),
-    ("creating", "DELETE"): (202, "deleting", "deleting"),
-    ("updating", "PUT same"): (202, "updating", "updating"),
-    ("updating", "PUT different"): (202, "updating", "updating"),
-    ("updating", "GET"): (202, "updating", "updating"),
-    ("updating", "DELETE"): (202, "deleting", "deleting"),
-    ("ready", "PUT same"): (200, None, "ready"),
-    ("ready", "PUT different"): (202, "updating", "updating"),
-    ("ready", "GET"): (200, None, "ready"),
-    ("ready", "DELETE"): (202, "deleting", "deleting"),
-    ("failed", "PUT same"): (202, "creating", "creating"),
-    ("failed", "PUT different"): (202, "creating", "creating"),
-    ("failed", "GET"): (400, None, "failed"),
-    ("failed", "DELETE"): (202, "deleting", "deleting"),
-    ("deleting", "PUT same"): (409, "deleting", "deleting"),
-    ("deleting", "PUT different"): (409, "deleting", "deleting"),
-    ("deleting", "GET"): (202, "deleting", "deleting"),
-    ("deleting", "DELETE"): (202, "deleting", "deleting"),
-}
 OUTPUTS = """
 driver:
   outputs:

@@ -370,6 +370,38 @@ class Client:
         return self.request("DELETE", path, None, headers)
 
 
+STATES = ("absent", "creating", "updating", "ready", "failed", "deleting")
+OPS = ("PUT same", "PUT different", "GET", "DELETE")
+
+# DESIGN 4, both decision tables: (state, operation) -> (status, status in the hint, state afterwards)
+CELLS = {
+    ("absent", "PUT same"): (202, "creating", "creating"),
+    ("absent", "PUT different"): (202, "creating", "creating"),
+    ("absent", "GET"): (404, None, "absent"),
+    ("absent", "DELETE"): (204, None, "absent"),
+    ("creating", "PUT same"): (202, "creating", "creating"),
+    ("creating", "PUT different"): (409, "creating", "creating"),
+    ("creating", "GET"): (202, "creating", "creating"),
+    ("creating", "DELETE"): (202, "deleting", "deleting"),
+    ("updating", "PUT same"): (202, "updating", "updating"),
+    ("updating", "PUT different"): (202, "updating", "updating"),
+    ("updating", "GET"): (202, "updating", "updating"),
+    ("updating", "DELETE"): (202, "deleting", "deleting"),
+    ("ready", "PUT same"): (200, None, "ready"),
+    ("ready", "PUT different"): (202, "updating", "updating"),
+    ("ready", "GET"): (200, None, "ready"),
+    ("ready", "DELETE"): (202, "deleting", "deleting"),
+    ("failed", "PUT same"): (202, "creating", "creating"),
+    ("failed", "PUT different"): (202, "creating", "creating"),
+    ("failed", "GET"): (400, None, "failed"),
+    ("failed", "DELETE"): (202, "deleting", "deleting"),
+    ("deleting", "PUT same"): (409, "deleting", "deleting"),
+    ("deleting", "PUT different"): (409, "deleting", "deleting"),
+    ("deleting", "GET"): (202, "deleting", "deleting"),
+    ("deleting", "DELETE"): (202, "deleting", "deleting"),
+}
+
+
 def cluster_input(name=None, spec=None, nodepools=None, labels=None, type_="hyperfleet-cluster", resource=None, secrets=None, **values):
     """A PUT body for a cluster."""
     cluster = {"spec": {"region": "eu-1"} if spec is None else spec}

@@ -3,38 +3,7 @@ import copy
 import json
 import unittest
 
-from lib import Case, Client, cluster_input, conditions_of, eventually, guresid, nodepool_input
-
-STATES = ("absent", "creating", "updating", "ready", "failed", "deleting")
-OPS = ("PUT same", "PUT different", "GET", "DELETE")
-
-# (state, operation) -> (status, status in the hint, state afterwards)
-CELLS = {
-    ("absent", "PUT same"): (202, "creating", "creating"),
-    ("absent", "PUT different"): (202, "creating", "creating"),
-    ("absent", "GET"): (404, None, "absent"),
-    ("absent", "DELETE"): (204, None, "absent"),
-    ("creating", "PUT same"): (202, "creating", "creating"),
-    ("creating", "PUT different"): (409, "creating", "creating"),
-    ("creating", "GET"): (202, "creating", "creating"),
-    ("creating", "DELETE"): (202, "deleting", "deleting"),
-    ("updating", "PUT same"): (202, "updating", "updating"),
-    ("updating", "PUT different"): (202, "updating", "updating"),
-    ("updating", "GET"): (202, "updating", "updating"),
-    ("updating", "DELETE"): (202, "deleting", "deleting"),
-    ("ready", "PUT same"): (200, None, "ready"),
-    ("ready", "PUT different"): (202, "updating", "updating"),
-    ("ready", "GET"): (200, None, "ready"),
-    ("ready", "DELETE"): (202, "deleting", "deleting"),
-    ("failed", "PUT same"): (202, "creating", "creating"),
-    ("failed", "PUT different"): (202, "creating", "creating"),
-    ("failed", "GET"): (400, None, "failed"),
-    ("failed", "DELETE"): (202, "deleting", "deleting"),
-    ("deleting", "PUT same"): (409, "deleting", "deleting"),
-    ("deleting", "PUT different"): (409, "deleting", "deleting"),
-    ("deleting", "GET"): (202, "deleting", "deleting"),
-    ("deleting", "DELETE"): (202, "deleting", "deleting"),
-}
+from lib import CELLS, OPS, STATES, Case, Client, cluster_input, conditions_of, eventually, guresid, nodepool_input
 
 
 def changed(body):

@@ -64,6 +64,8 @@ hfd_rc hfd_upstream_due(struct hfd_txn *tx, const struct hfd_upstream *u, int64_
 
 hfd_rc hfd_upstream_hurry(struct hfd_txn *tx, hfd_slice guresid, int64_t older_us, int64_t now_us, struct hfd_err *err)
 {
+    const int64_t quarter_us = (now_us - older_us) / 4;
+    const int64_t due_us = quarter_us > 0 ? (now_us / quarter_us + 1) * quarter_us : now_us;
     struct hfd_upstream_row row;
     struct hfd_arena mem;
     hfd_rc rc;
@@ -71,9 +73,9 @@ hfd_rc hfd_upstream_hurry(struct hfd_txn *tx, hfd_slice guresid, int64_t older_u
     hfd_arena_init(&mem, HFD_MIRROR_SCRATCH_MAX_BYTES);
     rc = hfd_upstream_row_get(tx, guresid, &mem, &row, err);
     /* What waits after a failure, for something else, or has an end, is not hurried by being asked for. */
-    if (rc == HFD_OK && row.due_us > now_us && row.due_us != INT64_MAX && row.checked_us < older_us && row.tries == 0 &&
+    if (rc == HFD_OK && row.due_us > due_us && row.due_us != INT64_MAX && row.checked_us < older_us && row.tries == 0 &&
         row.goal != HFD_GOAL_OBSERVE) {
-        row.due_us = now_us;
+        row.due_us = due_us;
         rc = hfd_upstream_row_put(tx, &row, err);
     }
     hfd_arena_fini(&mem);

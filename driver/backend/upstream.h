@@ -82,7 +82,10 @@ struct hfd_upstream_work {
 HFD_MUST_CHECK hfd_rc hfd_upstream_due(struct hfd_txn *tx, const struct hfd_upstream *u, int64_t now_us, size_t limit,
                                        struct hfd_arena *mem, struct hfd_upstream_work *out, size_t *count, int64_t *next_us,
                                        struct hfd_err *err);
-/** Somebody asks for this resource: have it due now if it was last looked at before `older_us`. Thread: writer. */
+/**
+ * Somebody asks for this resource: have it due if it was last looked at before `older_us`. All that are asked for in a quarter of that
+ * span are due at its end, together, so that one look at many does for them. Thread: writer.
+ */
 HFD_MUST_CHECK hfd_rc hfd_upstream_hurry(struct hfd_txn *tx, hfd_slice guresid, int64_t older_us, int64_t now_us, struct hfd_err *err);
 
 /** @param work  copied */

@@ -355,6 +355,20 @@ static bool is_json_type(const char *type)
            (t.len > 5 && hfd_slice_ieq((hfd_slice){t.p + t.len - 5, 5}, HFD_SLICE("+json")));
 }
 
+/*
+ * Whether the peer left after a handshake without a word. In TLS 1.3 the client has finished before its certificate, or that it has none,
+ * is judged: its alert and the end of the connection race, so that the alert is not always read.
+ */
+static bool left_after_handshake(struct hfd_client_transfer *t)
+{
+    curl_off_t handshake_us = 0;
+    long read = 0;
+
+    (void)curl_easy_getinfo(t->easy, CURLINFO_APPCONNECT_TIME_T, &handshake_us);
+    (void)curl_easy_getinfo(t->easy, CURLINFO_HEADER_SIZE, &read);
+    return handshake_us > 0 && read == 0;
+}
+
 /* What happened, in words: for logs and for the message of a deadline. */
 static const char *describe(struct hfd_client_transfer *t, CURLcode code)
 {
@@ -377,6 +391,12 @@ static const char *describe(struct hfd_client_transfer *t, CURLcode code)
     case CURLE_SSL_ISSUER_ERROR:
         what = "TLS failed";
         break;
+    case CURLE_SEND_ERROR:
+    case CURLE_RECV_ERROR:
+    case CURLE_GOT_NOTHING:
+        if (left_after_handshake(t))
+            what = "no whole answer after the TLS handshake; is remote.cert_file what it asks for?";
+        break;
     case CURLE_WEIRD_SERVER_REPLY:
     case CURLE_UNSUPPORTED_PROTOCOL:
         what = "it does not speak HTTP/1.1";
@@ -392,7 +412,7 @@ static const char *describe(struct hfd_client_transfer *t, CURLcode code)
         what = "the answer was not read";
         why = t->refused;
     }
-    (void)snprintf(t->failure, sizeof(t->failure), "%s: %.200s", what, why);
+    (void)snprintf(t->failure, sizeof(t->failure), "%s: %.160s", what, why);
     return t->failure;
 }
 

@@ -372,42 +372,33 @@ static bool left_after_handshake(struct hfd_client_transfer *t)
 /* What happened, in words: for logs and for the message of a deadline. */
 static const char *describe(struct hfd_client_transfer *t, CURLcode code)
 {
-    const char *what = "no whole answer";
+    static const struct {
+        CURLcode code;
+        const char *what;
+    } known[] = {
+        {CURLE_COULDNT_RESOLVE_HOST, "could not connect"},
+        {CURLE_COULDNT_CONNECT, "could not connect"},
+        {CURLE_OPERATION_TIMEDOUT, "no answer in time"},
+        {CURLE_SSL_CONNECT_ERROR, "TLS failed"},
+        {CURLE_PEER_FAILED_VERIFICATION, "TLS failed"},
+        {CURLE_SSL_CERTPROBLEM, "TLS failed"},
+        {CURLE_SSL_CIPHER, "TLS failed"},
+        {CURLE_SSL_CACERT_BADFILE, "TLS failed"},
+        {CURLE_SSL_ISSUER_ERROR, "TLS failed"},
+        {CURLE_WEIRD_SERVER_REPLY, "it does not speak HTTP/1.1"},
+        {CURLE_UNSUPPORTED_PROTOCOL, "it does not speak HTTP/1.1"},
+        {CURLE_FILESIZE_EXCEEDED, "the answer was not read"},
+    };
+    const char *what = NULL;
     const char *why = t->curl_says[0] != '\0' ? t->curl_says : curl_easy_strerror(code);
 
-    switch ((int)code) {
-    case CURLE_COULDNT_RESOLVE_HOST:
-    case CURLE_COULDNT_CONNECT:
-        what = "could not connect";
-        break;
-    case CURLE_OPERATION_TIMEDOUT:
-        what = "no answer in time";
-        break;
-    case CURLE_SSL_CONNECT_ERROR:
-    case CURLE_PEER_FAILED_VERIFICATION:
-    case CURLE_SSL_CERTPROBLEM:
-    case CURLE_SSL_CIPHER:
-    case CURLE_SSL_CACERT_BADFILE:
-    case CURLE_SSL_ISSUER_ERROR:
-        what = "TLS failed";
-        break;
-    case CURLE_SEND_ERROR:
-    case CURLE_RECV_ERROR:
-    case CURLE_GOT_NOTHING:
-        if (left_after_handshake(t))
-            what = "no whole answer after the TLS handshake; is remote.cert_file what it asks for?";
-        break;
-    case CURLE_WEIRD_SERVER_REPLY:
-    case CURLE_UNSUPPORTED_PROTOCOL:
-        what = "it does not speak HTTP/1.1";
-        break;
-    case CURLE_FILESIZE_EXCEEDED:
-        what = "the answer was not read";
+    for (size_t i = 0; what == NULL && i < sizeof(known) / sizeof(known[0]); i++)
+        if (known[i].code == code)
+            what = known[i].what;
+    if (what == NULL)
+        what = left_after_handshake(t) ? "no whole answer after the TLS handshake; is remote.cert_file what it asks for?" : "no whole answer";
+    if (code == CURLE_FILESIZE_EXCEEDED)
         why = "it is longer than remote.answer_max";
-        break;
-    default:
-        break;
-    }
     if (t->refused != NULL) {
         what = "the answer was not read";
         why = t->refused;

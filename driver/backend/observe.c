@@ -5,7 +5,7 @@
 #include "driver/backend/upstream_int.h"
 
 #include "driver/base/check.h"
-#include "driver/backend/take.h"
+#include "driver/backend/due.h"
 
 static hfd_rc no_memory(struct hfd_err *err)
 {
@@ -135,7 +135,7 @@ hfd_rc hfd_observe_see(struct hfd_take *t, struct hfd_upstream_part *part, const
     hfd_rc rc;
 
     if (is_stale(part, doc))
-        return hfd_take_later(t, err, "HyperFleet answered with an earlier generation than before");
+        return hfd_due_later(t, err, "HyperFleet answered with an earlier generation than before");
     t->s.up.later_names = doc->later_names;
     rc = note_seen(t, part->row.fleet_id, doc->deleting, doc->spec, doc->labels, err);
     if (rc == HFD_OK && t->s.up.goal == HFD_GOAL_MAKE && part->row.pending && !doc->deleting &&
@@ -157,7 +157,7 @@ hfd_rc hfd_observe_taken(struct hfd_take *t, struct hfd_upstream_part *part, con
     hfd_rc rc;
 
     if (is_stale(part, doc))
-        return hfd_take_later(t, err, "HyperFleet answered with an earlier generation than before");
+        return hfd_due_later(t, err, "HyperFleet answered with an earlier generation than before");
     t->s.up.later_names = doc->later_names;
     rc = note_seen(t, part->row.fleet_id, doc->deleting, pass->sent_spec, pass->sent_labels, err);
     part->row.generation = doc->generation;

@@ -1,118 +1,17 @@
-/*
- * From an answer to rows: what it means for the step that asked, and when the resource is due again. See upstream.h. Thread: writer, inside
- * a transaction function.
- */
-#include "driver/backend/take.h"
-
-#include <stdarg.h>
-#include <stdio.h>
+/* From an answer to rows: what it means for the step that asked. See upstream.h. Thread: writer, inside a transaction function. */
+#include "driver/backend/due.h"
 
 #include "driver/base/check.h"
-#include "driver/base/log.h"
 #include "driver/fleet/names.h"
 
-#define TROUBLE_MAX_BYTES 240
 #define WORDS_MAX_BYTES 240
-/* Behind its deadline a resource is looked at each time after a twentieth of its age. */
-#define LATE_SHARE 20
 
 static hfd_rc no_memory(struct hfd_err *err)
 {
     return hfd_fail(err, HFD_NOMEM, "out of memory while taking HyperFleet's answer");
 }
 
-/* ---- when ---- */
-
-static int64_t below(const struct hfd_upstream *u, int64_t bound)
-{
-    uint64_t v;
-
-    hfd_rng_bytes(u->rng, &v, sizeof(v));
-    return bound > 0 ? (int64_t)(v % (uint64_t)bound) : 0;
-}
-
-int64_t hfd_take_jitter_us(const struct hfd_upstream *u, int64_t interval_us)
-{
-    return interval_us - below(u, interval_us / 10);
-}
-
-int64_t hfd_take_backoff_us(const struct hfd_upstream *u, int64_t tries, const struct hfd_upstream_answer *answer)
-{
-    int64_t delay_us = u->retry_min_us;
-
-    for (int64_t i = 1; i < tries && delay_us < u->retry_max_us; i++)
-        delay_us *= 2;
-    delay_us = delay_us < u->retry_max_us ? delay_us : u->retry_max_us;
-    delay_us -= below(u, delay_us / 2);
-    return delay_us > answer->retry_after_us ? delay_us : answer->retry_after_us;
-}
-
-/* Whether nothing is left but to see that it stays so. */
-static bool is_settled(const struct hfd_upstream_state *s)
-{
-    if (s->up.goal == HFD_GOAL_OBSERVE)
-        return true;
-    if (s->up.goal != HFD_GOAL_MAKE)
-        return false;
-    for (size_t i = 0; i < s->count; i++) {
-        const struct hfd_upstream_part *p = &s->parts[i];
-
-        if (p->row.leaving ? p->exists : !p->exists || p->row.pending || !p->fleet.ready || p->fleet.generation < p->row.generation)
-            return false;
-    }
-    return true;
-}
-
-static enum hfd_watched watched_how(const struct hfd_upstream_state *s)
-{
-    if (is_settled(s))
-        return HFD_WATCHED_IDLY;
-    if (s->up.goal != HFD_GOAL_MAKE && s->up.goal != HFD_GOAL_DELETE)
-        return HFD_WATCHED_NOT;
-    for (size_t i = 0; i < s->count; i++)
-        if (s->parts[i].exists && (s->parts[i].row.pending || !hfd_backend_id_is_given(s->parts[i].row.fleet_id)))
-            return HFD_WATCHED_NOT;
-    return HFD_WATCHED_CLOSELY;
-}
-
-static int64_t interval_us(const struct hfd_take *t)
-{
-    const struct hfd_resource_row *res = &t->s.res;
-    int64_t late_us;
-
-    if (is_settled(&t->s))
-        return hfd_take_jitter_us(t->u, t->u->idle_us);
-    if (t->now_us < res->op_deadline_us)
-        return hfd_take_jitter_us(t->u, t->u->watch_us);
-    late_us = (t->now_us - res->op_started_us) / LATE_SHARE;
-    late_us = late_us > t->u->watch_us ? late_us : t->u->watch_us;
-    return hfd_take_jitter_us(t->u, late_us < t->u->idle_us ? late_us : t->u->idle_us);
-}
-
 /* ---- failing ---- */
-
-hfd_rc hfd_take_later(struct hfd_take *t, struct hfd_err *err, const char *fmt, ...)
-{
-    char words[TROUBLE_MAX_BYTES];
-    va_list ap;
-
-    va_start(ap, fmt);
-    (void)vsnprintf(words, sizeof(words), fmt, ap);
-    va_end(ap);
-    t->s.up.error = hfd_wire_tidy(hfd_slice_of(words), sizeof(words), t->mem);
-    if (t->s.up.error.p == NULL)
-        return no_memory(err);
-    t->failed = true;
-    t->m->over = true;
-    t->s.up.tries++;
-    t->s.up.watched = is_settled(&t->s) ? HFD_WATCHED_IDLY : HFD_WATCHED_NOT;
-    t->s.up.due_us = t->now_us + hfd_take_backoff_us(t->u, t->s.up.tries, t->answer);
-    /* The thread tells of answers that no HyperFleet gives; those that only cannot be used are known here alone. */
-    if (t->s.up.tries == 1 && hfd_upstream_health_of(t->answer) == HFD_UPSTREAM_WELL)
-        HFD_LOG(HFD_LOG_WARN, "an answer of the remote HyperFleet is of no use; it is asked again", HFD_LOG_STR("guresid", t->s.up.guresid),
-                HFD_LOG_STR("failure", t->s.up.error));
-    return HFD_OK;
-}
 
 /* "HyperFleet answered 503: its words" */
 static hfd_rc later_by_answer(struct hfd_take *t, struct hfd_err *err)
@@ -120,14 +19,14 @@ static hfd_rc later_by_answer(struct hfd_take *t, struct hfd_err *err)
     const struct hfd_upstream_answer *a = t->answer;
 
     if (!a->arrived)
-        return hfd_take_later(t, err, "HyperFleet gave no answer: %s", a->failure != NULL ? a->failure : "unknown");
+        return hfd_due_later(t, err, "HyperFleet gave no answer: %s", a->failure != NULL ? a->failure : "unknown");
     if (t->verdict == HFD_ON_WRONG)
-        return hfd_take_later(t, err, "there is no HyperFleet at the configured address (it answered %d)", a->status);
+        return hfd_due_later(t, err, "there is no HyperFleet at the configured address (it answered %d)", a->status);
     if (a->status >= 200 && a->status <= 299)
-        return hfd_take_later(t, err, "HyperFleet answered %d with a document that cannot be read", a->status);
+        return hfd_due_later(t, err, "HyperFleet answered %d with a document that cannot be read", a->status);
     if (t->problem.words.len > 0)
-        return hfd_take_later(t, err, "HyperFleet answered %d: %.*s", a->status, HFD_SLICE_FMT(t->problem.words));
-    return hfd_take_later(t, err, "HyperFleet answered %d", a->status);
+        return hfd_due_later(t, err, "HyperFleet answered %d: %.*s", a->status, HFD_SLICE_FMT(t->problem.words));
+    return hfd_due_later(t, err, "HyperFleet answered %d", a->status);
 }
 
 /* What was marked for deletion and is not going to be deleted. */
@@ -226,11 +125,11 @@ static hfd_rc refused_credentials(struct hfd_take *t, struct hfd_err *err)
     hfd_rc rc;
 
     t->s.up.refusals++;
-    rc = hfd_take_later(t, err, "HyperFleet refused the driver's credentials (it answered %d)", t->answer->status);
+    rc = hfd_due_later(t, err, "HyperFleet refused the driver's credentials (it answered %d)", t->answer->status);
     if (rc != HFD_OK || t->s.up.refusals < HFD_UPSTREAM_REFUSALS_MAX || (t->s.up.goal != HFD_GOAL_MAKE && t->s.up.goal != HFD_GOAL_ADOPT))
         return rc;
     /* What is ready stays so: a new token mends it, and nothing is to be done meanwhile. */
-    if (is_settled(&t->s))
+    if (hfd_due_is_settled(&t->s))
         return HFD_OK;
     return refuse(t, "RES-103",
                   hfd_arena_printf(t->mem,
@@ -260,7 +159,7 @@ static hfd_rc look_again(struct hfd_take *t, hfd_slice fleet_id, struct hfd_err 
 {
     if (++t->m->relooks <= HFD_UPSTREAM_RELOOKS_MAX)
         return unsee(t, fleet_id, err);
-    return hfd_take_later(t, err, "HyperFleet contradicts itself about %.*s (it answered %d)", HFD_SLICE_FMT(fleet_id), t->answer->status);
+    return hfd_due_later(t, err, "HyperFleet contradicts itself about %.*s (it answered %d)", HFD_SLICE_FMT(fleet_id), t->answer->status);
 }
 
 static hfd_rc mark(struct hfd_take *t, hfd_slice id, const struct hfd_mark **list, struct hfd_err *err)
@@ -297,7 +196,7 @@ static hfd_rc read_page(struct hfd_take *t, enum hfd_kind kind, struct hfd_wire_
     *count = 0;
     *last = true;
     if (rc != HFD_OK)
-        return hfd_take_later(t, err, "HyperFleet answered with a document that is no list");
+        return hfd_due_later(t, err, "HyperFleet answered with a document that is no list");
     *out = hfd_arena_array(t->mem, page.count + 1, sizeof(**out));
     if (*out == NULL)
         return no_memory(err);
@@ -426,7 +325,7 @@ static hfd_rc take_find_name(struct hfd_take *t, struct hfd_err *err)
     }
     if (rc != HFD_OK || t->failed || !last)
         return rc;
-    return hfd_take_later(t, err, "HyperFleet says that the name '%.*s' is taken, and by nobody", HFD_SLICE_FMT(part->fleet.name));
+    return hfd_due_later(t, err, "HyperFleet says that the name '%.*s' is taken, and by nobody", HFD_SLICE_FMT(part->fleet.name));
 }
 
 /* ---- nodepools ---- */
@@ -557,8 +456,8 @@ static hfd_rc read_one(struct hfd_take *t, enum hfd_kind kind, hfd_slice id, str
     if (rc == HFD_NOMEM)
         return no_memory(err);
     if (rc != HFD_OK)
-        return hfd_take_later(t, err, "HyperFleet answered with a %s that cannot be read: %s", hfd_kind_name(kind), why.msg);
-    return *ok ? HFD_OK : hfd_take_later(t, err, "HyperFleet answered with another %s than was asked for", hfd_kind_name(kind));
+        return hfd_due_later(t, err, "HyperFleet answered with a %s that cannot be read: %s", hfd_kind_name(kind), why.msg);
+    return *ok ? HFD_OK : hfd_due_later(t, err, "HyperFleet answered with another %s than was asked for", hfd_kind_name(kind));
 }
 
 static hfd_rc take_get(struct hfd_take *t, struct hfd_upstream_part *part, struct hfd_err *err)
@@ -585,7 +484,7 @@ static hfd_rc take_owner(struct hfd_take *t, struct hfd_upstream_part *part, str
     if (rc != HFD_OK || !ok)
         return rc;
     if (!doc.deleting)
-        return hfd_take_later(t, err, "HyperFleet contradicts itself about cluster %.*s", HFD_SLICE_FMT(part->fleet.owner_id));
+        return hfd_due_later(t, err, "HyperFleet contradicts itself about cluster %.*s", HFD_SLICE_FMT(part->fleet.owner_id));
     return refuse(t, "RES-101",
                   hfd_arena_printf(t->mem,
                                    "There is no cluster '%.*s' in HyperFleet, or it is being deleted. Correct the input and deploy again, "
@@ -670,7 +569,7 @@ static hfd_rc take_reports(struct hfd_take *t, struct hfd_upstream_part *part, s
         return hfd_observe_release(t, part, err);
     }
     if (hfd_wire_page_read(t->doc, &page, &why) != HFD_OK)
-        return hfd_take_later(t, err, "HyperFleet answered with a document that is no list");
+        return hfd_due_later(t, err, "HyperFleet answered with a document that is no list");
     for (size_t i = 0; rc == HFD_OK && part->exists && i < page.count && t->m->collected < HFD_WIRE_REPORTS_MAX; i++, t->m->collected++)
         rc = hfd_observe_report(t, part->row.fleet_id, json_array_get(page.items, i), err);
     if (rc != HFD_OK)
@@ -787,8 +686,8 @@ static hfd_rc finish(struct hfd_take *t, struct hfd_err *err)
         t->s.up.tries = t->s.up.refusals = 0;
         t->s.up.error = HFD_SLICE_NONE;
         t->s.up.checked_us = t->now_us;
-        t->s.up.watched = watched_how(&t->s);
-        t->s.up.due_us = t->wait_until_us != 0 ? t->wait_until_us : t->now_us + interval_us(t);
+        t->s.up.watched = hfd_due_watched(&t->s);
+        t->s.up.due_us = t->wait_until_us != 0 ? t->wait_until_us : t->now_us + hfd_due_interval_us(t);
         if (t->s.own == NULL || !t->s.own->exists) {
             t->m->over = true;
             t->s.up.due_us = INT64_MAX; /* nothing is left to look at, until a PUT or DELETE */
@@ -810,7 +709,7 @@ static hfd_rc take_one(struct hfd_take *t, struct hfd_err *err)
     }
     if (!t->m->begun) {
         t->m->begun = true;
-        t->m->full = is_settled(&t->s) || t->now_us - t->s.up.full_us >= HFD_UPSTREAM_FULL_EVERY * t->u->watch_us;
+        t->m->full = hfd_due_is_settled(&t->s) || t->now_us - t->s.up.full_us >= HFD_UPSTREAM_FULL_EVERY * t->u->watch_us;
         t->s.up.full_us = t->m->full ? t->now_us : t->s.up.full_us;
     }
     rc = take_answer(t, err);

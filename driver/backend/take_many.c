@@ -2,7 +2,7 @@
  * A look at many: what is in progress and as it was is looked at again later; what has changed, and what the list does not show, gets a
  * pass of its own. Thread: writer, inside a transaction function.
  */
-#include "driver/backend/take.h"
+#include "driver/backend/due.h"
 
 /* Whether a row says what the document says. */
 static bool as_it_was(const struct hfd_fleet_row *row, const struct hfd_wire_resource *doc)
@@ -27,7 +27,7 @@ static hfd_rc take_item(struct hfd_take *t, const struct hfd_wire_resource *doc,
     if (rc != HFD_OK)
         return rc;
     if (as_it_was(&row, doc)) { /* due or not, it was seen now: so all stay due together, and one look is enough for them */
-        up.due_us = t->now_us + hfd_take_jitter_us(t->u, t->u->watch_us);
+        up.due_us = t->now_us + hfd_due_jitter_us(t->u, t->u->watch_us);
         up.checked_us = t->now_us;
         /* Once in a while all reports are looked at. */
         up.watched = t->now_us - up.full_us < t->u->idle_us ? HFD_WATCHED_CLOSELY : HFD_WATCHED_NOT;
@@ -70,7 +70,7 @@ hfd_rc hfd_take_many(struct hfd_take *t, struct hfd_err *err)
 
     if (t->verdict == HFD_ON_LATER || t->verdict == HFD_ON_WRONG || t->verdict == HFD_ON_REFUSED) {
         t->m->over = true;
-        return hfd_upstream_row_postpone(t->tx, t->now_us, t->now_us + hfd_take_backoff_us(t->u, 1, t->answer), err);
+        return hfd_upstream_row_postpone(t->tx, t->now_us, t->now_us + hfd_due_backoff_us(t->u, 1, t->answer), err);
     }
     if (t->verdict != HFD_ON_WELL || hfd_wire_page_read(t->doc, &page, &why) != HFD_OK)
         page = (struct hfd_wire_page){.total = 0}; /* it cannot list so: each gets a pass of its own */

@@ -387,7 +387,7 @@ static hfd_rc read_nodepool(struct reading *r, const json_t *values)
     struct hfd_input *out = r->out;
 
     if (json_is_string(id) == json_is_string(guresid))
-        return hfd_fail_field(r->err, HFD_INVALID, VALUES ".cluster_id", VALUES ": expected either cluster_id or cluster_guresid, got %s",
+        return hfd_fail_field(r->err, HFD_INVALID, VALUES, VALUES ": expected either cluster_id or cluster_guresid, got %s",
                               json_is_string(id) ? "both" : "neither");
     if (json_is_string(id))
         out->cluster_id = hfd_arena_dup(r->mem, (hfd_slice){json_string_value(id), json_string_length(id)});

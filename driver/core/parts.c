@@ -217,6 +217,7 @@ struct apply {
     struct hfd_parts parts; /* as they were before */
     struct hfd_resource_row *row;
     bool made;
+    bool replaces;            /* a cluster that was removed behind our back: what goes with it is not waited for */
     struct hfd_parts created; /* made from nothing, in the order of the input */
 };
 
@@ -415,6 +416,7 @@ static hfd_rc apply_cluster(struct apply *a, struct hfd_err *err)
             continue;
         if (!is_there(p) || is_unmade(p, want->name, HFD_SLICE_NONE)) { /* removed behind our back, or refused: a new one takes its place */
             unmade = is_there(p) ? p->row.fleet_id : HFD_SLICE_NONE;
+            a->replaces = !is_there(p);
             rc = discard(a, p, err);
             if (rc != HFD_OK)
                 return rc;
@@ -431,7 +433,10 @@ static hfd_rc apply_cluster(struct apply *a, struct hfd_err *err)
     return unmade.len > 0 ? hfd_fleet_row_refer(a->tx, unmade, f.id, a->call->mem, err) : HFD_OK;
 }
 
-/* A nodepool that the input no longer has (or whose place a new one takes) stays a part until HyperFleet has removed it. */
+/*
+ * A nodepool that the input no longer has (or whose place a new one takes) stays a part until HyperFleet has removed it. One of a cluster
+ * that is replaced goes with that: the new cluster is as ordered without it.
+ */
 static hfd_rc dismiss(const struct apply *a, const struct hfd_part *p, struct hfd_err *err)
 {
     const struct hfd_fleet_call fc = fleet_call(a->call);
@@ -459,8 +464,8 @@ static hfd_rc drop_nodepools(const struct apply *a, struct hfd_err *err)
 
         for (size_t k = 0; k < in->nodepool_count; k++)
             wanted = wanted || hfd_slice_eq(in->nodepools[k].name, p->row.name);
-        if (p->row.kind == HFD_KIND_NODEPOOL && !(wanted && is_there(p)))
-            rc = dismiss(a, p, err);
+        if (p->row.kind == HFD_KIND_NODEPOOL && (a->replaces || !(wanted && is_there(p))))
+            rc = a->replaces ? discard(a, p, err) : dismiss(a, p, err);
     }
     return rc;
 }
@@ -471,7 +476,7 @@ static hfd_rc apply_nodepools(struct apply *a, struct hfd_err *err)
 
     for (size_t i = 0; rc == HFD_OK && i < a->call->input->nodepool_count; i++) {
         const struct hfd_input_part *want = &a->call->input->nodepools[i];
-        const struct hfd_part *p = find_part(&a->parts, HFD_KIND_NODEPOOL, want->name);
+        const struct hfd_part *p = a->replaces ? NULL : find_part(&a->parts, HFD_KIND_NODEPOOL, want->name);
         struct hfd_fleet_row f;
         char field[64];
 

@@ -212,6 +212,9 @@ static bool fits(const struct hfd_router *r, const struct pattern *p, const stru
         if (text.len == 0 || (kind == SEGMENT_LITERAL && !hfd_slice_eq(p->segments[i].text, text)) ||
             (kind == SEGMENT_DRIVER && !is_driver(r, text)))
             return false;
+        /* A driver's path by itself lacks the GUResID: it is not one. */
+        if (kind == SEGMENT_PARAM && p->count == 1 && is_driver(r, text))
+            return false;
     }
     return true;
 }

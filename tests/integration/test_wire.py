@@ -153,6 +153,16 @@ class OnTheWire(Case):
         self.assertIsNone(r.header("Content-Length"))
         self.assertEqual(w.response().status, 404)
 
+    def test_space_around_values(self):
+        """White space around a header's value is no part of it."""
+        path = b"/" + guresid("space").encode()
+        body = json.dumps(cluster_input()).encode()
+        made = self.once(b"PUT " + path + b" HTTP/1.1\r\nHost: a\r\nConnection: close\r\nContent-Length: %d\r\n\r\n" % len(body) + body)
+        cookie = made.header(SET_COOKIE).encode()
+        for value in (b"\t" + cookie + b" \t ", b" \t ", b""):
+            with self.subTest(value):
+                self.assertEqual(self.once(get(path, b"Humanitec-Driver-Cookie:" + value + b"\r\nConnection: close\r\n")).status, 202)
+
     def test_head(self):
         """HEAD has the headers of GET and no body."""
         path = (BASE + "/clusters").encode()

@@ -441,6 +441,29 @@ static void removed_behind_our_back(void **state)
     assert_int_equal(world_row(w, ID).state, HFD_STATE_ABSENT);
 }
 
+/* A cluster that is being removed behind our back is not waited for, nor are its nodepools, once a new one has taken its place. */
+static void replaced_while_the_old_one_goes(void **state)
+{
+    struct world *w = *state;
+    struct remove_step s = {w, {NULL, 0}};
+
+    (void)bring_to(w, HFD_STATE_READY);
+    s.id = world_find(w, HFD_KIND_CLUSTER, "c-one")->id;
+    assert_int_equal(hfd_store_update_wait(w->store, txn_remove, &s, &w->err), HFD_OK);
+    assert_int_equal(get(w).answer, HFD_ANSWER_FAILED);
+    assert_int_equal(put(w, body_a).answer, HFD_ANSWER_HINT);
+    world_succeed(w, world_find(w, HFD_KIND_CLUSTER, "c-one")->id);
+    assert_int_equal(get(w).answer, HFD_ANSWER_HINT);
+    world_succeed(w, world_find(w, HFD_KIND_NODEPOOL, "np-one")->id);
+    assert_int_equal(get(w).answer, HFD_ANSWER_OUTPUT);
+    assert_int_equal(world_count(w, HFD_KIND_CLUSTER), 2);
+    assert_int_equal(world_count(w, HFD_KIND_NODEPOOL), 2);
+    assert_int_equal(del(w).answer, HFD_ANSWER_HINT);
+    world_succeed_all(w, ID);
+    assert_int_equal(world_row(w, ID).state, HFD_STATE_ABSENT);
+    assert_int_equal(world_count(w, HFD_KIND_CLUSTER), 1);
+}
+
 static hfd_rc txn_lose(struct hfd_txn *tx, void *arg, struct hfd_err *err)
 {
     (void)arg;
@@ -577,6 +600,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(next_life_has_a_new_cookie, setup, teardown),
         cmocka_unit_test_setup_teardown(forged_cookie_is_refused, setup, teardown),
         cmocka_unit_test_setup_teardown(removed_behind_our_back, setup, teardown),
+        cmocka_unit_test_setup_teardown(replaced_while_the_old_one_goes, setup, teardown),
         cmocka_unit_test_setup_teardown(restored_by_an_older_cookie, setup, teardown),
         cmocka_unit_test_setup_teardown(nodepool_resource, setup, teardown),
         cmocka_unit_test_setup_teardown(mapped_outputs, setup, teardown),

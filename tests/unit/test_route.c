@@ -136,6 +136,10 @@ static void routes_are_matched(void **state)
         {HFD_LISTENER_MAIN, "DELETE", "/clusters/abc", HFD_ROUTE_FOUND, "typed", "clusters", "DELETE", HFD_DIALECT_DRIVER},
         {HFD_LISTENER_MAIN, "DELETE", "/nodepools/abc", HFD_ROUTE_FOUND, "typed", "nodepools", "DELETE", HFD_DIALECT_DRIVER},
         {HFD_LISTENER_MAIN, "HEAD", "/clusters/abc", HFD_ROUTE_NO_METHOD, NULL, NULL, "DELETE", HFD_DIALECT_DRIVER},
+        /* a driver without a GUResID */
+        {HFD_LISTENER_MAIN, "PUT", "/clusters", HFD_ROUTE_NO_PATH, NULL, NULL, "", HFD_DIALECT_DRIVER},
+        {HFD_LISTENER_MAIN, "PUT", "/nodepools/", HFD_ROUTE_NO_PATH, NULL, NULL, "", HFD_DIALECT_DRIVER},
+        {HFD_LISTENER_MAIN, "PUT", "/clusters2", HFD_ROUTE_FOUND, "driver", "clusters2", "GET, HEAD, PUT", HFD_DIALECT_DRIVER},
         {HFD_LISTENER_MAIN, "DELETE", "/other/abc", HFD_ROUTE_NO_PATH, NULL, NULL, "", HFD_DIALECT_DRIVER},
         {HFD_LISTENER_MAIN, "DELETE", "/Clusters/abc", HFD_ROUTE_NO_PATH, NULL, NULL, "", HFD_DIALECT_DRIVER},
         /* {driver} wins over a parameter on the left, so this is the resource "status" and not the status of "clusters" */

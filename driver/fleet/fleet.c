@@ -4,9 +4,11 @@
 #include "driver/fleet/fleet.h"
 
 #include "driver/base/check.h"
+#include "driver/base/jsonx.h"
 #include "driver/fleet/keys.h"
 #include "driver/fleet/ksuid.h"
 #include "driver/fleet/names.h"
+#include "schemas/equal.h"
 
 /* Adapters that nobody waits for and that may report on one resource, and what their conditions may take together. */
 #define OTHERS_MAX 256
@@ -250,6 +252,26 @@ static hfd_rc bump(struct hfd_txn *tx, const struct hfd_fleet_call *call, hfd_sl
                              call->mem, err);
 }
 
+/* Whether a spec says something else than the stored one. Where the canonical texts differ numbers still may not: 1.0 is no other than 1. */
+static hfd_rc spec_changes(hfd_slice stored, hfd_slice given, bool *out, struct hfd_err *err)
+{
+    int64_t work = INT64_MAX;
+    json_t *a = NULL, *b = NULL;
+    hfd_rc rc;
+
+    *out = given.p != NULL && !hfd_slice_eq(stored, given);
+    if (!*out)
+        return HFD_OK;
+    rc = hfd_json_parse(stored, &a, err);
+    if (rc == HFD_OK)
+        rc = hfd_json_parse(given, &b, err);
+    if (rc == HFD_OK)
+        *out = !hfd_json_same(a, b, &work);
+    json_decref(a);
+    json_decref(b);
+    return rc == HFD_NOMEM ? rc : HFD_OK;
+}
+
 hfd_rc hfd_fleet_patch(struct hfd_txn *tx, const struct hfd_fleet_call *call, const struct hfd_fleet_patch *in,
                        struct hfd_fleet_row *out, struct hfd_err *err)
 {
@@ -262,7 +284,9 @@ hfd_rc hfd_fleet_patch(struct hfd_txn *tx, const struct hfd_fleet_call *call, co
         return rc;
     if (out->deleted_us != 0)
         return is_deleting(out, err);
-    spec_differs = in->spec.p != NULL && !hfd_slice_eq(in->spec, out->spec);
+    rc = spec_changes(out->spec, in->spec, &spec_differs, err);
+    if (rc != HFD_OK)
+        return rc;
     labels_differ = in->labels.p != NULL && !hfd_slice_eq(in->labels, out->labels);
     if (!spec_differs && !labels_differ)
         return HFD_OK;

@@ -287,15 +287,15 @@ hfd_rc hfd_fleet_json_create(hfd_slice body, struct hfd_fleet_reading *r, struct
     return c.rc;
 }
 
-static hfd_rc refuse_unknown(json_t *doc, struct hfd_err *err)
+static void refuse_unknown(struct checks *c, json_t *doc)
 {
+    struct hfd_err why;
     const char *key;
     json_t *v;
 
     json_object_foreach (doc, key, v)
         if (strcmp(key, "spec") != 0 && strcmp(key, "labels") != 0)
-            return hfd_fail(err, HFD_MALFORMED, "unknown field '%.80s': expected spec or labels", key);
-    return HFD_OK;
+            (void)passed(c, hfd_fail_field(&why, HFD_MALFORMED, key, "unknown field '%.80s': expected spec or labels", key), &why);
 }
 
 static void read_patch(struct checks *c, json_t *doc, struct hfd_fleet_patch *in)
@@ -303,7 +303,7 @@ static void read_patch(struct checks *c, json_t *doc, struct hfd_fleet_patch *in
     struct hfd_err why;
 
     check_spec(c, in->kind, doc);
-    (void)passed(c, refuse_unknown(doc, &why), &why);
+    refuse_unknown(c, doc);
     (void)passed(c, take_labels(doc, HFD_SLICE_NONE, c->r->mem, &in->labels, &why), &why);
     if (json_is_object(json_object_get(doc, "spec")))
         (void)passed(c, take_document(doc, "spec", HFD_SLICE_NONE, c->r->mem, &in->spec, &why), &why);
@@ -450,7 +450,7 @@ static hfd_rc take_time(const json_t *doc, const char *key, bool *present, int64
     if (!*present)
         return rc;
     rc = hfd_time_parse(text, out, NULL);
-    return rc == HFD_OK ? rc : hfd_fail_field(err, HFD_MALFORMED, key, "%s: expected an RFC 3339 date-time", key);
+    return rc == HFD_OK ? rc : hfd_fail_field(err, HFD_MALFORMED, key, "%s: expected an RFC 3339 date-time of the years 1970 to 9999", key);
 }
 
 /* HyperFleet's numbers are of 32 bits: beyond them it cannot read the document. */

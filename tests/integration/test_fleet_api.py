@@ -230,6 +230,7 @@ class Resources(FleetCase):
         self.assertEqual(answer.status, 200)
         doc = answer.json
         self.assertEqual((doc["id"], doc["href"], doc["kind"]), ("hyperfleet", "/api/hyperfleet", "API"))
+        self.assertRegex(doc["build_time"], r"^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ$")
 
     def test_request_ids(self):
         """Every routed request has its own X-Request-ID; a problem carries it as trace_id; the client's is not taken over."""
@@ -303,6 +304,7 @@ class Changes(FleetCase):
                 got = patch({"spec": spec}, 1, spec, {"x": "1"})
                 self.assertEqual(got["updated_time"], doc["updated_time"], "nothing changed")
                 patch({"spec": {"a": 2}}, 2, {"a": 2}, {"x": "1"})
+                patch({"spec": {"a": 2.0}}, 2, {"a": 2}, {"x": "1"})
                 patch({"labels": {"y": "2"}}, 3, {"a": 2}, {"y": "2"})
                 patch({"labels": {"y": "2"}}, 3, {"a": 2}, {"y": "2"})
                 patch({"spec": {"a": 3}, "labels": {}}, 4, {"a": 3}, {})
@@ -328,6 +330,8 @@ class Changes(FleetCase):
                 answer = self.client.patch(doc["href"], body)
                 self.assertEqual(answer.status, 400)
                 self.assertTrue(answer.json["code"].startswith("HYPERFLEET-VAL-"))
+        answer = self.client.patch(doc["href"], {"name": "other-name", "spec": 1, "kind": "Cluster"})
+        self.assertEqual(sorted(e["field"] for e in answer.json["errors"]), ["kind", "name", "spec"], "all of them at once")
         self.problem(self.client.patch(doc["href"], b"{"), 400, "HYPERFLEET-VAL-006")
         self.problem(self.client.patch(doc["href"], {}), 400, "HYPERFLEET-VAL-005", "at least one field must be provided for update")
         self.assertEqual(self.client.get(doc["href"]).json, doc)
@@ -569,7 +573,9 @@ class Reports(FleetCase):
             (dict(good, conditions=good["conditions"] + [condition("Custom", "Maybe")]), val, None),
             (dict(good, observed_generation="1"), mal, None), (dict(good, observed_generation=1.5), mal, None),
             (dict(good, observed_generation=2**31), mal, None),
-            (dict(good, observed_time="yesterday"), mal, None), (dict(good, observed_time=7), mal, None),
+            (dict(good, observed_time="yesterday"), mal, None),
+            (dict(good, observed_time="0001-01-01T00:00:00Z"), mal,
+             "Invalid request format: observed_time: expected an RFC 3339 date-time of the years 1970 to 9999"), (dict(good, observed_time=7), mal, None),
             (dict(good, conditions="x"), mal, None),
             (dict(good, conditions=good["conditions"] + [{"type": "Custom", "status": True}]), mal,
              "Invalid request format: conditions[3].status: expected a string, got a boolean"),

@@ -95,6 +95,7 @@ void hfd_sql_field(struct hfd_sql *q, enum hfd_field field, hfd_slice name)
         [HFD_FIELD_OWNER_ID] = "f.owner_id",
         [HFD_FIELD_GENERATION] = "f.generation",
         [HFD_FIELD_UPDATED_TIME] = "f.updated_us",
+        [HFD_FIELD_DELETED_TIME] = "NULLIF(f.deleted_us, 0)",
         [HFD_FIELD_CREATED_BY] = "f.created_by",
         [HFD_FIELD_UPDATED_BY] = "f.updated_by",
     };

@@ -16,6 +16,7 @@ enum hfd_field {
     HFD_FIELD_GENERATION,
     HFD_FIELD_CREATED_TIME,
     HFD_FIELD_UPDATED_TIME,
+    HFD_FIELD_DELETED_TIME, /* NULL while it is not being deleted */
     HFD_FIELD_CREATED_BY,
     HFD_FIELD_UPDATED_BY,
     HFD_FIELD_LABEL,                /* name = the key */

@@ -53,11 +53,15 @@ static hfd_rc no_memory(struct parser *p)
     return hfd_fail(p->err, HFD_NOMEM, "out of memory while parsing a search");
 }
 
-/* HyperFleet's words first, then where and why; positions count from 1. */
+/* HyperFleet's words first, then where and why; positions count characters, from 1. */
 static hfd_rc bad_query(struct parser *p, const char *expected)
 {
+    size_t at = 1;
+
+    for (size_t i = 0; i < p->start; i++)
+        at += ((unsigned char)p->text.p[i] & 0xc0u) != 0x80u;
     return hfd_fail_field(p->err, HFD_BAD_REQUEST, "search", "Failed to parse search query: %.*s%s: at position %zu: %s",
-                          (int)(p->text.len < 100 ? p->text.len : 100), p->text.p, p->text.len > 100 ? "..." : "", p->start + 1, expected);
+                          (int)(p->text.len < 100 ? p->text.len : 100), p->text.p, p->text.len > 100 ? "..." : "", at, expected);
 }
 
 /* ---- tokens ----------------------------------------------------------------------------------------------------------------- */
@@ -306,6 +310,7 @@ static const struct column {
     {"generation", HFD_FIELD_GENERATION, false},
     {"created_time", HFD_FIELD_CREATED_TIME, false},
     {"updated_time", HFD_FIELD_UPDATED_TIME, false},
+    {"deleted_time", HFD_FIELD_DELETED_TIME, false},
     {"created_by", HFD_FIELD_CREATED_BY, false},
     {"updated_by", HFD_FIELD_UPDATED_BY, false},
 };
@@ -567,6 +572,7 @@ static hfd_rc check_value(struct parser *p, const struct hfd_filter *f, struct h
     switch (f->field) {
     case HFD_FIELD_CREATED_TIME:
     case HFD_FIELD_UPDATED_TIME:
+    case HFD_FIELD_DELETED_TIME:
     case HFD_FIELD_CONDITION_UPDATED:
     case HFD_FIELD_CONDITION_TRANSITION:
         return check_time(p, f, v);
@@ -594,7 +600,7 @@ static hfd_rc check_value(struct parser *p, const struct hfd_filter *f, struct h
 
 static bool is_text_field(enum hfd_field f)
 {
-    return f != HFD_FIELD_CREATED_TIME && f != HFD_FIELD_UPDATED_TIME && f != HFD_FIELD_GENERATION;
+    return f != HFD_FIELD_CREATED_TIME && f != HFD_FIELD_UPDATED_TIME && f != HFD_FIELD_DELETED_TIME && f != HFD_FIELD_GENERATION;
 }
 
 static const char *const op_names[HFD_FILTER_OP_COUNT] = {

@@ -329,6 +329,7 @@ static hfd_rc order_params(hfd_slice query, struct command *cmd, struct hfd_flee
 {
     struct hfd_arena *mem = cmd->call.mem;
     hfd_slice by, direction;
+    struct hfd_err why;
     hfd_rc rc;
 
     rc = hfd_query_get(query, "orderBy", mem, &by, err);
@@ -336,9 +337,14 @@ static hfd_rc order_params(hfd_slice query, struct command *cmd, struct hfd_flee
         rc = hfd_query_get(query, "order", mem, &direction, err);
     if (rc != HFD_OK)
         return rc;
-    if (direction.len > 0 && !hfd_slice_is(direction, "asc") && !hfd_slice_is(direction, "desc") &&
-        (by.len == 0 || hfd_search_order(cmd->kind, direction, HFD_SLICE(""), mem, &q->order, &q->order_count, NULL) == HFD_OK)) {
-        by = by.len == 0 ? direction : by;
+    if (direction.len > 0 && !hfd_slice_is(direction, "asc") && !hfd_slice_is(direction, "desc")) {
+        rc = hfd_search_order(cmd->kind, direction, HFD_SLICE(""), mem, &q->order, &q->order_count, &why);
+        if (rc == HFD_BAD_REQUEST)
+            return hfd_fail_field(err, rc, "order", "order must be 'asc' or 'desc', or fields to sort by: %s", why.msg);
+        if (rc != HFD_OK)
+            return hfd_fail(err, rc, "%s", why.msg);
+        if (by.len == 0)
+            return HFD_OK;
         direction = HFD_SLICE("");
     }
     return hfd_search_order(cmd->kind, by, direction, mem, &q->order, &q->order_count, err);
@@ -514,7 +520,8 @@ void hfd_fleet_api_metadata(struct hfd_exchange *x)
     struct hfd_buf b;
 
     hfd_buf_init(&b, 1024);
-    hfd_buf_lit(&b, "{\"id\":\"hyperfleet\",\"href\":\"/api/hyperfleet\",\"kind\":\"API\",\"version\":\"" HFD_VERSION "\"}");
+    hfd_buf_lit(&b, "{\"id\":\"hyperfleet\",\"href\":\"/api/hyperfleet\",\"kind\":\"API\",\"version\":\"" HFD_VERSION
+                    "\",\"build_time\":\"" HFD_BUILD_TIME "\"}");
     hfd_api_send(x, &reply, "application/json", &b);
 }
 

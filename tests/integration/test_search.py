@@ -186,8 +186,10 @@ class Search(ListCase):
         self.refused("HYPERFLEET-VAL-005", "orderBy", "bad order value 'name up'", orderBy="name up")
         self.refused("HYPERFLEET-VAL-005", "orderBy", orderBy="spec")
         self.refused("HYPERFLEET-VAL-005", "orderBy", orderBy="nothing")
-        self.refused("HYPERFLEET-VAL-005", "order", orderBy="name", order="sideways")
-        self.refused("HYPERFLEET-VAL-005", "orderBy", order="sideways")
+        for order, why in (("sideways", "sideways is not a valid field name"), ("name up", "bad order value 'name up'"), ("DESC", "DESC is not a valid field name")):
+            words = "order must be 'asc' or 'desc', or fields to sort by: " + why
+            self.refused("HYPERFLEET-VAL-005", "order", words, order=order)
+            self.refused("HYPERFLEET-VAL-005", "order", words, orderBy="name", order=order)
 
     def test_search_errors(self):
         """A wrong query is a 400 that repeats it and says where; never a 500."""
@@ -277,7 +279,12 @@ class Moving(ListCase):
         self.assertEqual(answer.status, 200)
         self.assertEqual(self.found("labels.life='one'"), [])
         self.assertEqual(self.found("labels.life='two' and labels.more='x'"), [c["name"]])
+        self.assertEqual(self.found("deleted_time is null and id='%s'" % c["id"]), [c["name"]])
+        self.assertEqual(self.found("not deleted_time>'2020-01-01T00:00:00Z' and id='%s'" % c["id"]), [], "no time to compare")
         self.assertEqual(self.client.delete(c["href"]).status, 202)
+        self.assertEqual(self.found("deleted_time is null and id='%s'" % c["id"]), [])
+        for search in ("deleted_time is not null", "deleted_time>'2020-01-01T00:00:00Z'"):
+            self.assertIn(c["name"], self.found(search), search)
         self.assertEqual(self.found("labels.life='two'"), [c["name"]])
         self.assertEqual(self.found("name='%s'" % c["name"]), [c["name"]])
         self.fleet.finalize(self.fleet.get(c))

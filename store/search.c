@@ -417,7 +417,7 @@ static void add_order(struct hfd_sql *q, const struct plan *plan)
     for (size_t i = 0; i < query->order_count; i++) {
         hfd_sql_field(q, query->order[i].field, query->order[i].name);
         hfd_buf_add(&q->text, query->order[i].descending ? HFD_SLICE(" DESC") : HFD_SLICE(" ASC"));
-        if (query->order[i].field == HFD_FIELD_LABEL) /* engines differ where nothing is said */
+        if (query->order[i].field == HFD_FIELD_LABEL || query->order[i].field == HFD_FIELD_DELETED_TIME) /* engines differ where nothing is said */
             hfd_buf_add(&q->text, query->order[i].descending ? HFD_SLICE(" NULLS FIRST") : HFD_SLICE(" NULLS LAST"));
         hfd_buf_lit(&q->text, ", ");
     }

@@ -252,7 +252,7 @@ static hfd_rc bump(struct hfd_txn *tx, const struct hfd_fleet_call *call, hfd_sl
                              call->mem, err);
 }
 
-/* Whether a spec says something else than the stored one. Where the canonical texts differ numbers still may not: 1.0 is no other than 1. */
+/* Whether a spec says something else than the stored one. Where the texts differ numbers still may not: 1.0 is no other than 1. */
 static hfd_rc spec_changes(hfd_slice stored, hfd_slice given, bool *out, struct hfd_err *err)
 {
     int64_t work = INT64_MAX;

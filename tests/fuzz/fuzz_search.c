@@ -26,6 +26,7 @@ static bool is_named(enum hfd_field field)
 static bool holds_numbers(enum hfd_field field)
 {
     return field == HFD_FIELD_GENERATION || field == HFD_FIELD_CREATED_TIME || field == HFD_FIELD_UPDATED_TIME ||
+           field == HFD_FIELD_DELETED_TIME ||
            field == HFD_FIELD_CONDITION_UPDATED || field == HFD_FIELD_CONDITION_TRANSITION || field == HFD_FIELD_CONDITION_GENERATION;
 }
 

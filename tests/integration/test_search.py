@@ -186,7 +186,8 @@ class Search(ListCase):
         self.refused("HYPERFLEET-VAL-005", "orderBy", "bad order value 'name up'", orderBy="name up")
         self.refused("HYPERFLEET-VAL-005", "orderBy", orderBy="spec")
         self.refused("HYPERFLEET-VAL-005", "orderBy", orderBy="nothing")
-        for order, why in (("sideways", "sideways is not a valid field name"), ("name up", "bad order value 'name up'"), ("DESC", "DESC is not a valid field name")):
+        for order, why in (("sideways", "sideways is not a valid field name"), ("name up", "bad order value 'name up'"),
+                           ("DESC", "DESC is not a valid field name")):
             words = "order must be 'asc' or 'desc', or fields to sort by: " + why
             self.refused("HYPERFLEET-VAL-005", "order", words, order=order)
             self.refused("HYPERFLEET-VAL-005", "order", words, orderBy="name", order=order)

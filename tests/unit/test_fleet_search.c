@@ -45,7 +45,7 @@ struct resource {
     char id[8], owner[8], name[16];
     enum hfd_kind kind;
     bool gone;
-    int64_t generation, created_us, updated_us;
+    int64_t generation, created_us, updated_us, deleted_us; /* 0 = it is not being deleted */
     const char *created_by, *updated_by;
     const char *labels[LABELS]; /* NULL = absent */
     struct condition conditions[CONDITIONS];
@@ -100,11 +100,15 @@ static void make(struct fixture *fx, size_t i)
         .generation = (int64_t)below(fx, 4) + 1,
         .created_us = (int64_t)below(fx, TIMES),
         .updated_us = (int64_t)below(fx, TIMES),
+        .deleted_us = (int64_t)below(fx, TIMES),
         .created_by = PICK(fx, people),
         .updated_by = PICK(fx, people),
     };
     (void)snprintf(r->id, sizeof(r->id), "r%zu", i);
-    (void)snprintf(r->name, sizeof(r->name), "%s", PICK(fx, names));
+    if (r->deleted_us == 0) /* names of what is not being deleted are unique */
+        (void)snprintf(r->name, sizeof(r->name), "alive-%zu", i);
+    else
+        (void)snprintf(r->name, sizeof(r->name), "%s", PICK(fx, names));
     if (pool)
         (void)snprintf(r->owner, sizeof(r->owner), "r%zu", below(fx, 5) * 3);
     make_documents(fx, r);
@@ -167,7 +171,7 @@ static struct hfd_fleet_row row_of(struct fixture *fx, const struct resource *r)
         .conditions = S("[]"),
         .created_us = r->created_us,
         .updated_us = r->updated_us,
-        .deleted_us = 1, /* so that names may be equal */
+        .deleted_us = r->deleted_us,
         .created_by = S(r->created_by),
         .updated_by = S(r->updated_by),
         .deleted_by = S("x"),
@@ -360,6 +364,8 @@ static struct value field_value(const struct resource *r, const struct hfd_filte
         return number_value((double)r->created_us);
     case HFD_FIELD_UPDATED_TIME:
         return number_value((double)r->updated_us);
+    case HFD_FIELD_DELETED_TIME:
+        return r->deleted_us == 0 ? text_value(NULL) : number_value((double)r->deleted_us);
     case HFD_FIELD_LABEL:
         return label_value(r, f->name);
     case HFD_FIELD_SPEC:
@@ -661,7 +667,8 @@ static struct hfd_filter *random_comparison(struct fixture *fx, enum hfd_kind ki
 
     random_field(fx, kind, f);
     if ((f->op == HFD_FILTER_LIKE || f->op == HFD_FILTER_ILIKE) &&
-        (f->field == HFD_FIELD_GENERATION || f->field == HFD_FIELD_CREATED_TIME || f->field == HFD_FIELD_UPDATED_TIME))
+        (f->field == HFD_FIELD_GENERATION || f->field == HFD_FIELD_CREATED_TIME || f->field == HFD_FIELD_UPDATED_TIME ||
+         f->field == HFD_FIELD_DELETED_TIME))
         f->op = HFD_FILTER_NE; /* the language has LIKE for text alone */
     f->value_count = f->op == HFD_FILTER_IS_NULL ? 0 : f->op == HFD_FILTER_BETWEEN ? 2
                                                    : f->op == HFD_FILTER_IN        ? below(fx, 5)

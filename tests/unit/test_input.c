@@ -241,6 +241,8 @@ static void input_refuses(void **state)
          "driver.values.nodepools[0].name: name must be at most 15 characters, got \"abcdefghijklmnop\""},
         {IN_VALUES("\"nodepools\":[{},{\"labels\":{\"humanitec_guresid\":\"x\"}}]"), HFD_INVALID,
          "driver.values.nodepools[1].labels.humanitec_guresid", NULL},
+        {IN_VALUES("\"cluster\":{\"labels\":{\"humanitec_owner\":\"x\"}}"), HFD_INVALID,
+         "driver.values.cluster.labels.humanitec_owner", NULL},
         {IN_VALUES("\"nodepools\":[{\"name\":\"abc\"},{},{\"name\":\"abc\"}]"), HFD_INVALID, "driver.values.nodepools[2].name",
          "driver.values.nodepools[2].name: expected distinct names, but nodepool 0 is called \"abc\" too"},
         {IN_VALUES("\"nodepools\":[{\"name\":\"pool-2\"},{}]"), HFD_INVALID, "driver.values.nodepools[1].name", NULL},

@@ -394,13 +394,13 @@ static hfd_rc for_each_child(struct hfd_txn *tx, const struct hfd_fleet_call *ca
 /* A cluster takes its nodepools with it, all at the same instant. */
 static hfd_rc mark_child_deleted(struct hfd_txn *tx, const struct hfd_fleet_call *call, struct hfd_fleet_row *child, struct hfd_err *err)
 {
+    const bool again = child->deleted_us != 0;
     bool gone;
-    hfd_rc rc;
+    hfd_rc rc = HFD_OK;
 
-    if (child->deleted_us != 0)
-        return HFD_OK;
-    rc = mark_deleted(tx, call, child, err);
-    if (rc == HFD_OK && call->fleet->required[HFD_KIND_NODEPOOL].count == 0)
+    if (!again)
+        rc = mark_deleted(tx, call, child, err);
+    if (rc == HFD_OK && (again || call->fleet->required[HFD_KIND_NODEPOOL].count == 0))
         rc = remove_if_finalized(tx, call, child, &gone, err);
     return rc;
 }
@@ -418,9 +418,8 @@ hfd_rc hfd_fleet_delete(struct hfd_txn *tx, const struct hfd_fleet_call *call, e
 
     *gone = false;
     rc = hfd_fleet_get(tx, kind, owner_id, id, call->mem, out, err);
-    if (rc != HFD_OK || out->deleted_us != 0)
-        return rc;
-    rc = mark_deleted(tx, call, out, err);
+    if (rc == HFD_OK && out->deleted_us == 0)
+        rc = mark_deleted(tx, call, out, err);
     if (rc == HFD_OK && kind == HFD_KIND_CLUSTER)
         rc = for_each_child(tx, call, id, mark_child_deleted, err);
     if (rc != HFD_OK)

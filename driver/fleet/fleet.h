@@ -74,7 +74,8 @@ HFD_MUST_CHECK hfd_rc hfd_fleet_patch(struct hfd_txn *tx, const struct hfd_fleet
                                       struct hfd_fleet_row *out, struct hfd_err *err);
 
 /**
- * Marks a resource and its nodepools for deletion; a repeat changes nothing. Kinds without required adapters are removed at once.
+ * Marks a resource and its nodepools for deletion; a repeat marks nothing, and removes what waits for nobody any more, as when the required
+ * adapters have become fewer. Kinds without required adapters are removed at once.
  * @param gone  whether it was removed; out is its last state then
  */
 HFD_MUST_CHECK hfd_rc hfd_fleet_delete(struct hfd_txn *tx, const struct hfd_fleet_call *call, enum hfd_kind kind, hfd_slice owner_id,

@@ -498,6 +498,24 @@ class Deletion(FleetCase):
         self.assertEqual(self.client.get(cluster["href"]).status, 404)
 
 
+class FewerAdapters(FleetCase):
+    def test_repeated_delete_follows_the_settings(self):
+        """When an adapter is waited for no more, a repeated DELETE removes what waited for it alone: the nodepools, then the cluster."""
+        doc = self.cluster()
+        pool = self.pool(doc)
+        waits = self.cluster()
+        for c in (doc, waits):
+            self.assertEqual(self.client.delete(c["href"]).status, 202)
+        self.fleet.accepted(self.fleet.get(doc), "b", available=False, finalized=True)
+        self.server.flags = ["--adapters-required-cluster", "b", "--adapters-required-nodepool", "[]"]
+        self.restart()
+        for c in (doc, waits):
+            self.assertEqual(self.client.delete(c["href"]).status, 202)
+        self.problem(self.client.get(doc["href"]), 404, "HYPERFLEET-NTF-001")
+        self.problem(self.client.get(pool["href"]), 404, "HYPERFLEET-NTF-001")
+        self.assertEqual(self.client.get(waits["href"]).status, 200, "b has not finalized this one")
+
+
 class Reports(FleetCase):
     def statuses(self, doc):
         answer = self.client.get(doc["href"] + "/statuses")

@@ -354,6 +354,25 @@ static hfd_rc check_length(const char *path, const char *member, hfd_slice v, si
     return hfd_fail_field(err, HFD_INVALID, field, "%s must be at most %zu bytes, got %zu", field, max_bytes, v.len);
 }
 
+/* The rules of a condition, in HyperFleet's words. */
+static hfd_rc check_condition(const struct hfd_conditions *before, size_t at, hfd_slice status, struct hfd_condition *c, struct hfd_err *err)
+{
+    const int type_len = (int)(c->type.len < 60 ? c->type.len : 60);
+    char field[56];
+
+    (void)snprintf(field, sizeof(field), "conditions[%zu].type", at);
+    if (c->type.len == 0)
+        return hfd_fail_field(err, HFD_INVALID, field, "condition type cannot be empty at index %zu", at);
+    if (hfd_condition_find(before, c->type) != NULL)
+        return hfd_fail_field(err, HFD_INVALID, field, "duplicate condition type '%.*s' at index %zu", type_len, c->type.p, at);
+    (void)snprintf(field, sizeof(field), "conditions[%zu].status", at);
+    if (!hfd_status_parse(status, &c->status))
+        return hfd_fail_field(err, HFD_INVALID, field,
+                              "invalid status value '%.*s' for condition at index %zu (type: %.*s): must be 'True', 'False', or 'Unknown'",
+                              (int)(status.len < 40 ? status.len : 40), status.p, at, type_len, c->type.p);
+    return HFD_OK;
+}
+
 static hfd_rc read_condition(const json_t *v, size_t at, struct hfd_arena *mem, struct hfd_conditions *cs, struct hfd_err *err)
 {
     struct hfd_condition *c = &cs->items[cs->count];
@@ -378,20 +397,11 @@ static hfd_rc read_condition(const json_t *v, size_t at, struct hfd_arena *mem, 
         rc = check_length(path, "reason", c->reason, REASON_MAX_BYTES, err);
     if (rc == HFD_OK)
         rc = check_length(path, "message", c->message, MESSAGE_MAX_BYTES, err);
-    if (rc != HFD_OK)
-        return rc;
-    if (c->type.len == 0)
-        return hfd_fail_field(err, HFD_INVALID, path, "condition type cannot be empty at index %zu", at);
-    if (hfd_condition_find(cs, c->type) != NULL)
-        return hfd_fail_field(err, HFD_INVALID, path, "duplicate condition type '%.*s' at index %zu",
-                              (int)(c->type.len < 60 ? c->type.len : 60), c->type.p, at);
-    if (!hfd_status_parse(status, &c->status))
-        return hfd_fail_field(err, HFD_INVALID, path,
-                              "invalid status value '%.*s' for condition at index %zu (type: %.*s): must be 'True', 'False', or 'Unknown'",
-                              (int)(status.len < 40 ? status.len : 40), status.p, at, (int)(c->type.len < 60 ? c->type.len : 60),
-                              c->type.p);
-    cs->count++;
-    return HFD_OK;
+    if (rc == HFD_OK)
+        rc = check_condition(cs, at, status, c, err);
+    if (rc == HFD_OK)
+        cs->count++;
+    return rc;
 }
 
 static void read_conditions(struct checks *c, const json_t *doc, struct hfd_conditions *out)

@@ -142,8 +142,8 @@ class WithSchema(Case):
             {"type": "", "status": "True"}, {"type": "A", "status": "True"}, {"type": "A", "status": "True"},
             {"type": "B", "status": "maybe"}]})
         self.problem(answer, 400, "HYPERFLEET-VAL-006")
-        self.assertEqual(self.fields(answer),
-                         ["observed_generation", "adapter", "conditions[0]", "conditions[2]", "conditions[3]", "observed_time"])
+        self.assertEqual(self.fields(answer), ["observed_generation", "adapter", "conditions[0].type", "conditions[2].type",
+                                               "conditions[3].status", "observed_time"])
 
 
 class Start(unittest.TestCase):

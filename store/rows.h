@@ -93,6 +93,8 @@ struct hfd_orphan_row {
     bool ready;
     int64_t created_us, deleted_us;
     hfd_slice created_by;
+    int64_t wanted_us; /* of a remote HyperFleet: when its deletion was asked for, which is not finished; 0 = nobody asked */
+    hfd_slice error;   /* likewise: why it could not be deleted, or looked at; empty = nothing is wrong */
 };
 
 struct hfd_orphan_list {
@@ -177,6 +179,19 @@ struct hfd_upstream_row {
 
 struct hfd_upstream_list {
     struct hfd_upstream_row *rows;
+    size_t count;
+};
+
+/** What is ours in a remote HyperFleet and was no resource's when it was seen. */
+struct hfd_stray_row {
+    struct hfd_orphan_row orphan;
+    int64_t seen_us;
+    int64_t due_us; /* when it is to be looked at by itself; INT64_MAX = with all others */
+    int64_t tries;  /* failures in a row */
+};
+
+struct hfd_stray_list {
+    struct hfd_stray_row *rows;
     size_t count;
 };
 
@@ -306,6 +321,26 @@ HFD_MUST_CHECK hfd_rc hfd_upstream_row_count(struct hfd_txn *tx, int64_t now_us,
 /** Of what is closely watched and was due at until_us: due later; no longer watched. */
 HFD_MUST_CHECK hfd_rc hfd_upstream_row_postpone(struct hfd_txn *tx, int64_t until_us, int64_t due_us, struct hfd_err *err);
 HFD_MUST_CHECK hfd_rc hfd_upstream_row_unwatch(struct hfd_txn *tx, int64_t until_us, struct hfd_err *err);
+
+/* What is ours in a remote HyperFleet and no resource's */
+HFD_MUST_CHECK hfd_rc hfd_stray_row_get(struct hfd_txn *tx, hfd_slice id, struct hfd_arena *mem, struct hfd_stray_row *out,
+                                        struct hfd_err *err); /* HFD_NOT_FOUND */
+/** Inserts or replaces. */
+HFD_MUST_CHECK hfd_rc hfd_stray_row_put(struct hfd_txn *tx, const struct hfd_stray_row *row, struct hfd_err *err);
+HFD_MUST_CHECK hfd_rc hfd_stray_row_delete(struct hfd_txn *tx, hfd_slice id, struct hfd_err *err);
+/** Those of the nodepools of a cluster. */
+HFD_MUST_CHECK hfd_rc hfd_stray_row_delete_of(struct hfd_txn *tx, hfd_slice owner_id, struct hfd_err *err);
+/** Of a kind, by GUResID and age. */
+HFD_MUST_CHECK hfd_rc hfd_stray_row_list(struct hfd_txn *tx, enum hfd_kind kind, int64_t limit, struct hfd_arena *mem,
+                                         struct hfd_stray_list *out, struct hfd_err *err);
+/** What is due at now_us, the longest overdue first. */
+HFD_MUST_CHECK hfd_rc hfd_stray_row_due(struct hfd_txn *tx, int64_t now_us, int64_t limit, struct hfd_arena *mem,
+                                        struct hfd_stray_list *out, struct hfd_err *err);
+/** When something is due behind now_us; INT64_MAX = never. */
+HFD_MUST_CHECK hfd_rc hfd_stray_row_next(struct hfd_txn *tx, int64_t now_us, int64_t *out, struct hfd_err *err);
+/** Those of a kind that were not seen since since_us are due at due_us. */
+HFD_MUST_CHECK hfd_rc hfd_stray_row_unseen(struct hfd_txn *tx, enum hfd_kind kind, int64_t since_us, int64_t due_us,
+                                           struct hfd_err *err);
 /** All that have nodepools in a cluster are due at now_us at the latest. */
 HFD_MUST_CHECK hfd_rc hfd_upstream_row_wake(struct hfd_txn *tx, hfd_slice cluster_id, int64_t now_us, struct hfd_err *err);
 /** What points to the HyperFleet resource `from` points to `to` from now on: nodepools, parts, driver resources. */

@@ -28,6 +28,8 @@ static void read_orphan(struct hfd_row_in *in, void *out)
     row->created_us = hfd_row_i64(in);
     row->deleted_us = hfd_row_i64(in);
     row->created_by = hfd_row_text(in);
+    row->wanted_us = 0;
+    row->error = HFD_SLICE("");
 }
 
 hfd_rc hfd_orphan_row_list(struct hfd_txn *tx, enum hfd_kind kind, hfd_slice key, hfd_slice value, int64_t limit, struct hfd_arena *mem,

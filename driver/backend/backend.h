@@ -19,7 +19,8 @@ enum hfd_backend_goal {
     HFD_GOAL_MAKE = 1,    /* make its parts what its rows say */
     HFD_GOAL_DELETE = 2,  /* delete its cluster (or nodepool) and see it gone */
     HFD_GOAL_ADOPT = 3,   /* find it by its label, and make its rows what is found */
-    HFD_GOAL_ABSENT = 4   /* nothing is left: remembered for a while */
+    HFD_GOAL_ABSENT = 4,  /* nothing is left: remembered for a while */
+    HFD_GOAL_STRAYS = 5   /* of HFD_UPSTREAM_STRAYS alone: find what is ours and no resource's */
 };
 
 struct hfd_backend {

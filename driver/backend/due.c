@@ -61,18 +61,40 @@ enum hfd_watched hfd_due_watched(const struct hfd_upstream_state *s)
     return HFD_WATCHED_CLOSELY;
 }
 
+int64_t hfd_due_late_us(const struct hfd_take *t, int64_t since_us)
+{
+    int64_t late_us = (t->now_us - since_us) / LATE_SHARE;
+
+    late_us = late_us > t->u->watch_us ? late_us : t->u->watch_us;
+    return hfd_due_jitter_us(t->u, late_us < t->u->idle_us ? late_us : t->u->idle_us);
+}
+
 int64_t hfd_due_interval_us(const struct hfd_take *t)
 {
     const struct hfd_resource_row *res = &t->s.res;
-    int64_t late_us;
 
     if (hfd_due_is_settled(&t->s))
         return hfd_due_jitter_us(t->u, t->u->idle_us);
     if (t->now_us < res->op_deadline_us)
         return hfd_due_jitter_us(t->u, t->u->watch_us);
-    late_us = (t->now_us - res->op_started_us) / LATE_SHARE;
-    late_us = late_us > t->u->watch_us ? late_us : t->u->watch_us;
-    return hfd_due_jitter_us(t->u, late_us < t->u->idle_us ? late_us : t->u->idle_us);
+    return hfd_due_late_us(t, res->op_started_us);
+}
+
+hfd_slice hfd_due_words(const struct hfd_take *t)
+{
+    const struct hfd_upstream_answer *a = t->answer;
+
+    if (!a->arrived)
+        return hfd_arena_printf(t->mem, "HyperFleet gave no answer: %s", a->failure != NULL ? a->failure : "unknown");
+    if (t->verdict == HFD_ON_WRONG)
+        return hfd_arena_printf(t->mem, "there is no HyperFleet at the configured address (it answered %d)", a->status);
+    if (t->verdict == HFD_ON_REFUSED)
+        return hfd_arena_printf(t->mem, "HyperFleet refused the driver's credentials (it answered %d)", a->status);
+    if (a->status >= 200 && a->status <= 299)
+        return hfd_arena_printf(t->mem, "HyperFleet answered %d with a document that cannot be read", a->status);
+    if (t->problem.words.len > 0)
+        return hfd_arena_printf(t->mem, "HyperFleet answered %d: %.*s", a->status, HFD_SLICE_FMT(t->problem.words));
+    return hfd_arena_printf(t->mem, "HyperFleet answered %d", a->status);
 }
 
 hfd_rc hfd_due_later(struct hfd_take *t, struct hfd_err *err, const char *fmt, ...)

@@ -105,6 +105,8 @@ static hfd_slice part_path(const struct choice *c, const struct hfd_upstream_par
 
     if (p->row.kind == HFD_KIND_CLUSTER)
         return hfd_arena_printf(mem, "/clusters/%.*s%s", HFD_SLICE_FMT(p->row.fleet_id), rest);
+    if (p->fleet.owner_id.len == 0)
+        return hfd_arena_printf(mem, "/nodepools/%.*s%s", HFD_SLICE_FMT(p->row.fleet_id), rest);
     return hfd_arena_printf(mem, "/clusters/%.*s/nodepools/%.*s%s", HFD_SLICE_FMT(p->fleet.owner_id), HFD_SLICE_FMT(p->row.fleet_id), rest);
 }
 
@@ -383,13 +385,59 @@ static hfd_rc choose_many(struct hfd_txn *tx, struct choice *c)
     return c->rc;
 }
 
+/* Clusters, then nodepools, that carry our owner's label. */
+static void choose_strays(struct choice *c)
+{
+    struct hfd_arena *mem = &c->pass->request;
+    const hfd_slice owner = c->pass->u->owner;
+    const hfd_slice search = like_date(owner) ? HFD_SLICE("")
+                                              : hfd_arena_printf(mem, "labels." HFD_OWNER_LABEL "='%.*s'", HFD_SLICE_FMT(owner));
+    const hfd_slice query = search.p != NULL ? list_query(c->m->page, search, mem) : HFD_SLICE_NONE;
+
+    if (owner.len > 0)
+        make(c, HFD_STEP_STRAYS, HFD_UPSTREAM_GET,
+             list_path(c, c->m->many_pools ? HFD_KIND_NODEPOOL : HFD_KIND_CLUSTER, HFD_SLICE_NONE, query), HFD_SLICE(""));
+}
+
+/* One stray is looked at; deleted, when that has just shown that it may be; and looked at again. */
+static hfd_rc choose_stray(struct hfd_txn *tx, struct choice *c, struct hfd_arena *mem)
+{
+    struct hfd_stray_row row;
+    struct hfd_upstream_part part;
+    hfd_rc rc = hfd_stray_row_get(tx, c->pass->work.stray, mem, &row, c->err);
+
+    if (rc != HFD_OK)
+        return rc == HFD_NOT_FOUND ? HFD_OK : rc;
+    part = (struct hfd_upstream_part){.row = {.kind = row.orphan.kind, .fleet_id = row.orphan.id}, .fleet = {.owner_id = row.orphan.owner_id}};
+    make(c, c->m->confirmed ? HFD_STEP_STRAY_DELETE : HFD_STEP_STRAY_GET, c->m->confirmed ? HFD_UPSTREAM_DELETE : HFD_UPSTREAM_GET,
+         part_path(c, &part, ""), row.orphan.id);
+    return c->rc;
+}
+
+/* Work on one resource, or on one stray. */
+static hfd_rc choose_one(struct hfd_txn *tx, struct choice *c)
+{
+    struct hfd_arena mem;
+    bool found;
+    hfd_rc rc;
+
+    hfd_arena_init(&mem, HFD_MIRROR_SCRATCH_MAX_BYTES);
+    if (c->pass->work.stray.len > 0) {
+        rc = choose_stray(tx, c, &mem);
+    } else {
+        rc = hfd_upstream_load(tx, c->pass->work.guresid, &mem, &c->s, &found, c->err);
+        if (rc == HFD_OK && found)
+            choose(c);
+    }
+    hfd_arena_fini(&mem);
+    return rc;
+}
+
 hfd_rc hfd_upstream_next(struct hfd_txn *tx, struct hfd_upstream_pass *pass, int64_t now_us, struct hfd_upstream_request *out, bool *done,
                          struct hfd_err *err)
 {
     struct choice c = {.pass = pass, .m = &pass->now, .out = out, .err = err, .rc = HFD_OK};
-    struct hfd_arena mem;
-    bool found = true;
-    hfd_rc rc;
+    hfd_rc rc = HFD_OK;
 
     HFD_CHECK_OBJ(pass, HFD_PASS_MAGIC);
     *out = (struct hfd_upstream_request){.step = 0};
@@ -400,16 +448,13 @@ hfd_rc hfd_upstream_next(struct hfd_txn *tx, struct hfd_upstream_pass *pass, int
     if (pass->now.over)
         return HFD_OK;
     hfd_arena_fini(&pass->request);
-    if (pass->work.guresid.len == 0) {
+    if (pass->work.guresid.len == 0)
         rc = choose_many(tx, &c);
-    } else {
-        hfd_arena_init(&mem, HFD_MIRROR_SCRATCH_MAX_BYTES);
-        rc = hfd_upstream_load(tx, pass->work.guresid, &mem, &c.s, &found, err);
-        if (rc == HFD_OK && found)
-            choose(&c);
-        rc = rc == HFD_OK ? c.rc : rc;
-        hfd_arena_fini(&mem);
-    }
+    else if (pass->work.stray.len == 0 && hfd_slice_eq(pass->work.guresid, HFD_UPSTREAM_STRAYS))
+        choose_strays(&c);
+    else
+        rc = choose_one(tx, &c);
+    rc = rc == HFD_OK ? c.rc : rc;
     *done = rc != HFD_OK || !c.made;
     return rc;
 }

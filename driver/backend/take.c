@@ -13,20 +13,11 @@ static hfd_rc no_memory(struct hfd_err *err)
 
 /* ---- failing ---- */
 
-/* "HyperFleet answered 503: its words" */
 static hfd_rc later_by_answer(struct hfd_take *t, struct hfd_err *err)
 {
-    const struct hfd_upstream_answer *a = t->answer;
+    const hfd_slice words = hfd_due_words(t);
 
-    if (!a->arrived)
-        return hfd_due_later(t, err, "HyperFleet gave no answer: %s", a->failure != NULL ? a->failure : "unknown");
-    if (t->verdict == HFD_ON_WRONG)
-        return hfd_due_later(t, err, "there is no HyperFleet at the configured address (it answered %d)", a->status);
-    if (a->status >= 200 && a->status <= 299)
-        return hfd_due_later(t, err, "HyperFleet answered %d with a document that cannot be read", a->status);
-    if (t->problem.words.len > 0)
-        return hfd_due_later(t, err, "HyperFleet answered %d: %.*s", a->status, HFD_SLICE_FMT(t->problem.words));
-    return hfd_due_later(t, err, "HyperFleet answered %d", a->status);
+    return words.p != NULL ? hfd_due_later(t, err, "%.*s", HFD_SLICE_FMT(words)) : no_memory(err);
 }
 
 /* What was marked for deletion and is not going to be deleted. */
@@ -125,7 +116,7 @@ static hfd_rc refused_credentials(struct hfd_take *t, struct hfd_err *err)
     hfd_rc rc;
 
     t->s.up.refusals++;
-    rc = hfd_due_later(t, err, "HyperFleet refused the driver's credentials (it answered %d)", t->answer->status);
+    rc = later_by_answer(t, err);
     if (rc != HFD_OK || t->s.up.refusals < HFD_UPSTREAM_REFUSALS_MAX || (t->s.up.goal != HFD_GOAL_MAKE && t->s.up.goal != HFD_GOAL_ADOPT))
         return rc;
     /* What is ready stays so: a new token mends it, and nothing is to be done meanwhile. */
@@ -624,6 +615,9 @@ static hfd_rc take_step(struct hfd_take *t, struct hfd_err *err)
     case HFD_STEP_FIND_NAME:
     case HFD_STEP_POOLS:
     case HFD_STEP_MANY:
+    case HFD_STEP_STRAYS:
+    case HFD_STEP_STRAY_GET:
+    case HFD_STEP_STRAY_DELETE:
         break;
     }
     return HFD_OK;
@@ -736,6 +730,30 @@ static hfd_rc read_answer(struct hfd_take *t, struct hfd_err *err)
     return HFD_OK;
 }
 
+static hfd_rc take_work(struct hfd_take *t, struct hfd_err *err)
+{
+    switch ((enum hfd_step)t->request->step) {
+    case HFD_STEP_MANY:
+        return hfd_take_many(t, err);
+    case HFD_STEP_STRAYS:
+        return hfd_take_strays(t, err);
+    case HFD_STEP_STRAY_GET:
+    case HFD_STEP_STRAY_DELETE:
+        return hfd_take_stray(t, err);
+    case HFD_STEP_FIND:
+    case HFD_STEP_FIND_NAME:
+    case HFD_STEP_GET:
+    case HFD_STEP_OWNER:
+    case HFD_STEP_POOLS:
+    case HFD_STEP_POST:
+    case HFD_STEP_PATCH:
+    case HFD_STEP_DELETE:
+    case HFD_STEP_REPORTS:
+        break;
+    }
+    return take_one(t, err);
+}
+
 hfd_rc hfd_upstream_take(struct hfd_txn *tx, struct hfd_upstream_pass *pass, const struct hfd_upstream_request *request,
                          const struct hfd_upstream_answer *answer, int64_t now_us, struct hfd_err *err)
 {
@@ -749,7 +767,7 @@ hfd_rc hfd_upstream_take(struct hfd_txn *tx, struct hfd_upstream_pass *pass, con
     pass->then = pass->now;
     rc = read_answer(&t, err);
     if (rc == HFD_OK)
-        rc = pass->work.guresid.len > 0 ? take_one(&t, err) : hfd_take_many(&t, err);
+        rc = take_work(&t, err);
     if (rc != HFD_OK)
         pass->then = pass->now;
     json_decref(t.doc);

@@ -27,6 +27,20 @@ static hfd_rc add_work(const struct hfd_upstream_list *list, size_t limit, struc
     return HFD_OK;
 }
 
+static hfd_rc add_strays(struct hfd_txn *tx, int64_t now_us, size_t limit, struct hfd_arena *mem, struct hfd_upstream_work *out,
+                         size_t *count, struct hfd_err *err)
+{
+    struct hfd_stray_list list;
+    hfd_rc rc = hfd_stray_row_due(tx, now_us, (int64_t)limit, mem, &list, err);
+
+    for (size_t i = 0; rc == HFD_OK && i < list.count && *count < limit; i++) {
+        const struct hfd_orphan_row *o = &list.rows[i].orphan;
+
+        out[(*count)++] = (struct hfd_upstream_work){.guresid = o->label, .stray = o->id, .kind = o->kind};
+    }
+    return rc;
+}
+
 hfd_rc hfd_upstream_due(struct hfd_txn *tx, const struct hfd_upstream *u, int64_t now_us, size_t limit, struct hfd_arena *mem,
                         struct hfd_upstream_work *out, size_t *count, int64_t *next_us, struct hfd_err *err)
 {
@@ -48,6 +62,12 @@ hfd_rc hfd_upstream_due(struct hfd_txn *tx, const struct hfd_upstream *u, int64_
         rc = hfd_upstream_row_next(tx, (enum hfd_watched)w, now_us, &at_us, err);
         *next_us = rc == HFD_OK && at_us < *next_us ? at_us : *next_us;
     }
+    if (rc == HFD_OK) {
+        int64_t at_us;
+
+        rc = hfd_stray_row_next(tx, now_us, &at_us, err);
+        *next_us = rc == HFD_OK && at_us < *next_us ? at_us : *next_us;
+    }
     if (rc != HFD_OK)
         return rc;
     if (watched.count >= HFD_UPSTREAM_MANY && watched.rows[0].due_us <= now_us) {
@@ -59,6 +79,8 @@ hfd_rc hfd_upstream_due(struct hfd_txn *tx, const struct hfd_upstream *u, int64_
     rc = add_work(&own, limit, mem, out, count, err);
     if (rc == HFD_OK)
         rc = add_work(&watched, limit, mem, out, count, err);
+    if (rc == HFD_OK)
+        rc = add_strays(tx, now_us, limit, mem, out, count, err);
     return rc == HFD_OK ? add_work(&settled, limit, mem, out, count, err) : rc;
 }
 
@@ -72,6 +94,11 @@ hfd_rc hfd_upstream_hurry(struct hfd_txn *tx, hfd_slice guresid, int64_t older_u
 
     hfd_arena_init(&mem, HFD_MIRROR_SCRATCH_MAX_BYTES);
     rc = hfd_upstream_row_get(tx, guresid, &mem, &row, err);
+    if (rc == HFD_NOT_FOUND && hfd_slice_eq(guresid, HFD_UPSTREAM_STRAYS)) {
+        row = (struct hfd_upstream_row){
+            .guresid = HFD_UPSTREAM_STRAYS, .goal = HFD_GOAL_STRAYS, .watched = HFD_WATCHED_IDLY, .due_us = INT64_MAX - 1};
+        rc = HFD_OK;
+    }
     /* What waits after a failure, for something else, or has an end, is not hurried by being asked for. */
     if (rc == HFD_OK && row.due_us > due_us && row.due_us != INT64_MAX && row.checked_us < older_us && row.tries == 0 &&
         row.goal != HFD_GOAL_OBSERVE) {
@@ -90,7 +117,7 @@ hfd_rc hfd_upstream_pass_new(const struct hfd_upstream *u, const struct hfd_upst
     struct hfd_upstream_pass *pass = calloc(1, sizeof(*pass));
 
     *out = NULL;
-    if (pass == NULL || work->guresid.len >= sizeof(pass->guresid)) {
+    if (pass == NULL || work->guresid.len >= sizeof(pass->guresid) || work->stray.len > sizeof(pass->stray)) {
         free(pass);
         return no_memory(err);
     }
@@ -98,7 +125,9 @@ hfd_rc hfd_upstream_pass_new(const struct hfd_upstream *u, const struct hfd_upst
     pass->u = u;
     pass->work = *work;
     memcpy(pass->guresid, work->guresid.len > 0 ? work->guresid.p : "", work->guresid.len);
+    memcpy(pass->stray, work->stray.len > 0 ? work->stray.p : "", work->stray.len);
     pass->work.guresid = (hfd_slice){pass->guresid, work->guresid.len};
+    pass->work.stray = (hfd_slice){pass->stray, work->stray.len};
     hfd_arena_init(&pass->mem, PASS_MAX_BYTES);
     hfd_arena_init(&pass->request, REQUEST_MAX_BYTES);
     *out = pass;

@@ -64,15 +64,19 @@ enum hfd_upstream_health hfd_upstream_health_of(const struct hfd_upstream_answer
 
 struct hfd_upstream_pass;
 
-/** A piece of work: one driver resource, or a look at many at once. */
+/** Stands for a GUResID, which it cannot be: the search for what is ours and no resource's. See strays.h. */
+#define HFD_UPSTREAM_STRAYS HFD_SLICE("*")
+
+/** A piece of work: one driver resource, a look at many at once, the search for strays, or one stray. */
 struct hfd_upstream_work {
     hfd_slice guresid; /* empty: a look at all that are in progress, by list and search */
+    hfd_slice stray;   /* empty, or the id of one that carries this GUResID: so no pass of its resource runs beside */
     enum hfd_kind kind;
 };
 
 /**
- * What is due at now_us: first what is to be carried out, then what is in progress, then what is settled, each the longest overdue first; a
- * look at many instead of many single ones where that is fewer requests. Work that a
+ * What is due at now_us: first what is to be carried out, then what is in progress, then strays, then what is settled and the search for
+ * strays, each the longest overdue first; a look at many instead of many single ones where that is fewer requests. Work that a
  * pass is alive for stays due until its first answer: of one GUResID, and of looks at many, there must be one pass at a time. Whose pass
  * was over without a request, or failed, is not to be asked for again before watch_us.
  * @param limit    counts those with a pass as well
@@ -83,7 +87,7 @@ HFD_MUST_CHECK hfd_rc hfd_upstream_due(struct hfd_txn *tx, const struct hfd_upst
                                        struct hfd_arena *mem, struct hfd_upstream_work *out, size_t *count, int64_t *next_us,
                                        struct hfd_err *err);
 /**
- * Somebody asks for this resource: have it due if it was last looked at before `older_us`. All that are asked for in a quarter of that
+ * Somebody asks for this resource, or for strays, which nobody looks for before that: have it due if it was last looked at before `older_us`. All that are asked for in a quarter of that
  * span are due at its end, together, so that one look at many does for them. Thread: writer.
  */
 HFD_MUST_CHECK hfd_rc hfd_upstream_hurry(struct hfd_txn *tx, hfd_slice guresid, int64_t older_us, int64_t now_us, struct hfd_err *err);

@@ -21,6 +21,10 @@
 /* Times that one pass looks again at something that the remote has contradicted. */
 #define HFD_UPSTREAM_RELOOKS_MAX 3
 #define HFD_UPSTREAM_REFUSALS_MAX 3
+/* Strays are searched for so many idle intervals after the last time, and when somebody asks for them. */
+#define HFD_STRAYS_EVERY 12
+/* Pages that are read of all that is ours. */
+#define HFD_STRAYS_PAGES_MAX 2000
 
 enum hfd_step {
     HFD_STEP_FIND,      /* a page of what carries our label */
@@ -32,7 +36,10 @@ enum hfd_step {
     HFD_STEP_PATCH,
     HFD_STEP_DELETE,
     HFD_STEP_REPORTS, /* a page of a part's reports */
-    HFD_STEP_MANY     /* a page of what is in progress */
+    HFD_STEP_MANY,    /* a page of what is in progress */
+    HFD_STEP_STRAYS,  /* a page of what carries our owner's label */
+    HFD_STEP_STRAY_GET,
+    HFD_STEP_STRAY_DELETE
 };
 
 /* ---- verdicts ---- */
@@ -89,7 +96,9 @@ struct hfd_memory {
     bool sought;          /* nothing carries our label */
     bool pools_known;     /* the nodepools were listed to the end */
     bool owner_asked;     /* the cluster of a nodepool resource is in question */
-    bool many_pools;      /* a look at many: clusters are done */
+    bool many_pools;      /* a look at many, or the search for strays: clusters are done */
+    bool confirmed;       /* of a stray: it was just seen to be ours, nobody's, and to be deleted */
+    bool erased;          /* of a stray: DELETE was answered */
     int64_t page;         /* of the list under way, from 0 */
     int64_t collected;
     int relooks;
@@ -108,6 +117,7 @@ struct hfd_upstream_pass {
     const struct hfd_upstream *u;
     struct hfd_upstream_work work;
     char guresid[80];
+    char stray[HFD_WIRE_ID_MAX];
     struct hfd_memory now, then; /* before and after the last answer */
     struct hfd_arena mem;        /* of what is remembered */
     struct hfd_arena request;    /* of the last request, and of what it said */
@@ -179,5 +189,12 @@ bool hfd_observe_equal(const struct hfd_upstream_part *part, hfd_slice spec, hfd
 
 /* take_many.c */
 HFD_MUST_CHECK hfd_rc hfd_take_many(struct hfd_take *t, struct hfd_err *err);
+
+/* take_strays.c */
+
+/** A page of the search for strays. */
+HFD_MUST_CHECK hfd_rc hfd_take_strays(struct hfd_take *t, struct hfd_err *err);
+/** An answer about one stray. */
+HFD_MUST_CHECK hfd_rc hfd_take_stray(struct hfd_take *t, struct hfd_err *err);
 
 #endif

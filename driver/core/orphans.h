@@ -6,23 +6,31 @@
 #ifndef HFD_CORE_ORPHANS_H
 #define HFD_CORE_ORPHANS_H
 
+#include "driver/backend/strays.h"
 #include "driver/core/resource.h"
 
 #define HFD_ORPHANS_MAX 1000 /* of each kind in one list */
 
+struct hfd_orphans {
+    struct hfd_orphan_list list; /* by GUResID and age, clusters before nodepools */
+    bool more;                   /* whether there are more than the list has */
+    bool remote;                 /* it is of a remote HyperFleet, as that was once */
+    struct hfd_strays_state as;  /* when that was */
+};
+
 /**
- * By GUResID and age, clusters before nodepools.
- * @param more  whether there are more than the list has
+ * @param ops  which HyperFleet is driven
  * Thread: reader; it looks at the labels of all resources.
  */
-HFD_MUST_CHECK hfd_rc hfd_orphans_list(struct hfd_txn *tx, struct hfd_arena *mem, struct hfd_orphan_list *out, bool *more,
+HFD_MUST_CHECK hfd_rc hfd_orphans_list(struct hfd_txn *tx, const struct hfd_backend *ops, struct hfd_arena *mem, struct hfd_orphans *out,
                                        struct hfd_err *err);
 
 /**
- * Deletes one in HyperFleet, as a DELETE there would: its adapters finalize it, and a cluster takes its nodepools along.
- * @param out   as it is now, or was last
+ * Deletes one in HyperFleet, as a DELETE there would: its adapters finalize it, and a cluster takes its nodepools along. A remote one is
+ * told so by the upstream thread, after another look at it.
+ * @param out   as it is now, or was last; of a remote one: what kind it is, id, name, and the label with the GUResID
  * @param gone  whether it was removed at once
- * @return HFD_OK, HFD_NOT_FOUND (no such resource), HFD_CONFLICT (it is no orphan)
+ * @return HFD_OK, HFD_NOT_FOUND (no such resource; no such orphan that is known of, in a remote one), HFD_CONFLICT (it is no orphan)
  * Thread: writer.
  */
 HFD_MUST_CHECK hfd_rc hfd_orphan_remove(struct hfd_txn *tx, const struct hfd_driver *d, const struct hfd_fleet_call *call, hfd_slice id,

@@ -25,8 +25,7 @@ struct doctor {
     struct hfd_settings *settings;
     struct hfd_buf out;
     struct hfd_arena mem;
-    struct hfd_orphan_list orphans;
-    bool more;
+    struct hfd_orphans orphans;
     size_t findings;
 };
 
@@ -38,16 +37,39 @@ static void finding(struct doctor *d, const char *what, const char *text)
 
 /* ---- what is nobody's ---- */
 
-static void say_orphan(struct doctor *d, const char *kind, hfd_slice name, hfd_slice id, hfd_slice guresid, bool deleting)
+/* An orphan as it is told, whoever told of it. */
+struct told {
+    const char *kind;
+    hfd_slice name, id, guresid;
+    bool deleting, wanted;
+    hfd_slice message;
+};
+
+static void say_orphan(struct doctor *d, const struct told *o)
 {
-    hfd_buf_addf(&d->out, "  %-8s  %.*s  %.*s  of resource %.*s%s\n", kind, HFD_SLICE_FMT(id), HFD_SLICE_FMT(name), HFD_SLICE_FMT(guresid),
-                 deleting ? ", being deleted" : "");
+    hfd_buf_addf(&d->out, "  %-8s  %.*s  %.*s  of resource %.*s%s%s%.*s\n", o->kind, HFD_SLICE_FMT(o->id), HFD_SLICE_FMT(o->name),
+                 HFD_SLICE_FMT(o->guresid), o->deleting ? ", being deleted" : o->wanted ? ", to be deleted"
+                                                                                       : "",
+                 o->message.len > 0 ? ": " : "", HFD_SLICE_FMT(o->message));
     d->findings++;
 }
 
-static void say_orphans_begin(struct doctor *d, size_t count, bool more)
+/*
+ * @param remote   whether the list is what a remote HyperFleet had at some time
+ * @param checked  that time; empty = the list was never read to the end
+ * @param message  why it could not be read the last time; empty = it could
+ */
+static void say_orphans_begin(struct doctor *d, size_t count, bool more, bool remote, hfd_slice checked, hfd_slice message)
 {
-    hfd_buf_addf(&d->out, "orphans   %zu%s\n", count, more ? " and more" : "");
+    if (remote && checked.len == 0) {
+        message = message.len > 0 ? message : HFD_SLICE("the remote HyperFleet has not been asked to the end yet");
+        finding(d, "orphans", hfd_arena_printf(&d->mem, "not known: %.*s", HFD_SLICE_FMT(message)).p);
+        return;
+    }
+    hfd_buf_addf(&d->out, "orphans   %zu%s%s%.*s\n", count, more ? " and more" : "",
+                 checked.len > 0 ? ", as the remote HyperFleet was at " : "", HFD_SLICE_FMT(checked));
+    if (message.len > 0)
+        finding(d, "orphans", hfd_arena_printf(&d->mem, "cannot be asked for again: %.*s", HFD_SLICE_FMT(message)).p);
 }
 
 static void say_orphans_end(struct doctor *d, size_t count)
@@ -63,11 +85,28 @@ static hfd_rc txn_orphans(struct hfd_txn *tx, void *arg, struct hfd_err *err)
 {
     struct doctor *d = arg;
 
-    return hfd_orphans_list(tx, &d->mem, &d->orphans, &d->more, err);
+    return hfd_orphans_list(tx, hfd_serve_is_remote(d->settings) ? &hfd_backend_remote : &hfd_backend_embedded, &d->mem, &d->orphans, err);
+}
+
+/* In d->mem; empty for none. */
+static hfd_slice time_text(struct doctor *d, int64_t at_us)
+{
+    hfd_slice text = HFD_SLICE("");
+    struct hfd_buf b;
+
+    if (at_us == 0)
+        return text;
+    hfd_buf_init(&b, 64);
+    hfd_buf_json_time(&b, at_us);
+    if (hfd_buf_finish(&b, &text, NULL) == HFD_OK && text.len > 2)
+        text = hfd_arena_dup(&d->mem, (hfd_slice){text.p + 1, text.len - 2}); /* without its quotes */
+    hfd_buf_fini(&b);
+    return text.p != NULL ? text : HFD_SLICE("");
 }
 
 static void read_orphans(struct doctor *d, struct hfd_store *store)
 {
+    const struct hfd_orphan_list *list = &d->orphans.list;
     struct hfd_store_reader *reader = NULL;
     struct hfd_err err = {0};
     hfd_rc rc = hfd_store_reader_open(store, &reader, &err);
@@ -80,13 +119,19 @@ static void read_orphans(struct doctor *d, struct hfd_store *store)
         return;
     }
     hfd_buf_addf(&d->out, "data      %s can be used; no server runs on it\n", d->settings->data.p);
-    say_orphans_begin(d, d->orphans.count, d->more);
-    for (size_t i = 0; i < d->orphans.count; i++) {
-        const struct hfd_orphan_row *o = &d->orphans.rows[i];
+    say_orphans_begin(d, list->count, d->orphans.more, d->orphans.remote, time_text(d, d->orphans.as.checked_us), d->orphans.as.error);
+    for (size_t i = 0; i < list->count; i++) {
+        const struct hfd_orphan_row *o = &list->rows[i];
 
-        say_orphan(d, hfd_kind_name(o->kind), o->name, o->id, o->label, o->deleted_us != 0);
+        say_orphan(d, &(struct told){.kind = hfd_kind_name(o->kind),
+                                     .name = o->name,
+                                     .id = o->id,
+                                     .guresid = o->label,
+                                     .deleting = o->deleted_us != 0,
+                                     .wanted = o->wanted_us != 0,
+                                     .message = o->error});
     }
-    say_orphans_end(d, d->orphans.count);
+    say_orphans_end(d, list->count);
 }
 
 /* ---- a running server ---- */
@@ -119,11 +164,16 @@ static bool ask(const struct doctor *d, const char *path, struct hfd_buf *body, 
     return code == CURLE_OK && status == 200;
 }
 
-static hfd_slice member(const json_t *object, const char *key)
+static hfd_slice member_or(const json_t *object, const char *key, const char *other)
 {
     const json_t *v = json_object_get(object, key);
 
-    return json_is_string(v) ? (hfd_slice){json_string_value(v), json_string_length(v)} : HFD_SLICE("?");
+    return json_is_string(v) ? (hfd_slice){json_string_value(v), json_string_length(v)} : hfd_slice_of(other);
+}
+
+static hfd_slice member(const json_t *object, const char *key)
+{
+    return member_or(object, key, "?");
 }
 
 static bool say_answer(struct doctor *d, hfd_slice body)
@@ -135,12 +185,18 @@ static bool say_answer(struct doctor *d, hfd_slice body)
         json_decref(doc);
         return false;
     }
-    say_orphans_begin(d, json_array_size(items), json_is_true(json_object_get(doc, "more")));
+    say_orphans_begin(d, json_array_size(items), json_is_true(json_object_get(doc, "more")), hfd_serve_is_remote(d->settings),
+                      member_or(doc, "checked_time", ""), member_or(doc, "message", ""));
     json_array_foreach (items, i, item) {
         const char *kind = json_string_value(json_object_get(item, "kind"));
 
-        say_orphan(d, kind != NULL ? kind : "?", member(item, "name"), member(item, "id"), member(item, "guresid"),
-                   json_object_get(item, "deleted_time") != NULL);
+        say_orphan(d, &(struct told){.kind = kind != NULL ? kind : "?",
+                                     .name = member(item, "name"),
+                                     .id = member(item, "id"),
+                                     .guresid = member(item, "guresid"),
+                                     .deleting = json_object_get(item, "deleted_time") != NULL,
+                                     .wanted = json_object_get(item, "delete_asked_time") != NULL,
+                                     .message = member_or(item, "message", "")});
     }
     say_orphans_end(d, json_array_size(items));
     json_decref(doc);

@@ -73,8 +73,10 @@ enum hfd_exit hfd_serve_upstream_open(struct hfd_serve_upstream *u, const struct
     };
     warn_of_plain_http(s);
     rc = hfd_remote_start(&config, &u->remote, err);
-    if (rc == HFD_OK)
+    if (rc == HFD_OK) {
+        hfd_remote_asked(u->remote, HFD_UPSTREAM_STRAYS); /* the store may be younger than what was made */
         return HFD_EXIT_OK;
+    }
     return rc == HFD_INVALID ? HFD_EXIT_USAGE : HFD_EXIT_INTERNAL;
 }
 

@@ -16,8 +16,8 @@ struct command {
     const struct hfd_driver *driver;
     struct hfd_fleet_call call;
     hfd_slice id;
-    struct hfd_orphan_list list;
-    bool more;
+    struct hfd_orphans found;
+    int64_t skew_us; /* from our times to the machine's */
     struct hfd_fleet_row row;
     bool gone;
 };
@@ -36,6 +36,7 @@ static struct command *start(struct hfd_exchange *x)
         *cmd = (struct command){
             .driver = app->driver,
             .call = {.fleet = &app->driver->fleet, .now_us = hfd_clock_wall_us(app->clock), .caller = caller, .mem = mem},
+            .skew_us = hfd_clock_skew_us(app->clock),
             .id = id.p != NULL ? hfd_arena_dup(mem, id) : HFD_SLICE(""),
         };
         if (cmd->id.p != NULL)
@@ -57,7 +58,7 @@ static void text_member(struct hfd_buf *b, const char *lead, hfd_slice value)
     hfd_buf_json_str(b, value);
 }
 
-static void orphan_json(struct hfd_buf *b, const struct hfd_orphan_row *o)
+static void orphan_json(struct hfd_buf *b, const struct hfd_orphan_row *o, int64_t skew_us)
 {
     const struct hfd_fleet_row row = {.kind = o->kind, .id = o->id, .owner_id = o->owner_id};
 
@@ -71,6 +72,10 @@ static void orphan_json(struct hfd_buf *b, const struct hfd_orphan_row *o)
     text_member(b, ",\"created_by\":", o->created_by);
     if (o->deleted_us != 0)
         time_member(b, ",\"deleted_time\":", o->deleted_us);
+    if (o->wanted_us != 0)
+        time_member(b, ",\"delete_asked_time\":", o->wanted_us + skew_us);
+    if (o->error.len > 0)
+        text_member(b, ",\"message\":", o->error);
     hfd_buf_addc(b, '}');
 }
 
@@ -78,12 +83,13 @@ static hfd_rc txn_list(struct hfd_txn *tx, void *arg, struct hfd_err *err)
 {
     struct command *cmd = arg;
 
-    return hfd_orphans_list(tx, cmd->call.mem, &cmd->list, &cmd->more, err);
+    return hfd_orphans_list(tx, cmd->driver->backend_ops, cmd->call.mem, &cmd->found, err);
 }
 
 static void on_listed(struct hfd_exchange *x, void *arg, hfd_rc rc, const struct hfd_err *err)
 {
     const struct command *cmd = arg;
+    const struct hfd_orphans *found = &cmd->found;
     struct hfd_reply reply = {.status = 200};
     struct hfd_buf b;
 
@@ -93,21 +99,33 @@ static void on_listed(struct hfd_exchange *x, void *arg, hfd_rc rc, const struct
     }
     hfd_buf_init(&b, LIST_MAX_BYTES);
     hfd_buf_lit(&b, "{\"items\":[");
-    for (size_t i = 0; i < cmd->list.count; i++) {
+    for (size_t i = 0; i < found->list.count; i++) {
         if (i > 0)
             hfd_buf_addc(&b, ',');
-        orphan_json(&b, &cmd->list.rows[i]);
+        orphan_json(&b, &found->list.rows[i], cmd->skew_us);
     }
-    hfd_buf_addf(&b, "],\"more\":%s}", cmd->more ? "true" : "false");
+    hfd_buf_addf(&b, "],\"more\":%s", found->more ? "true" : "false");
+    if (found->as.checked_us != 0)
+        time_member(&b, ",\"checked_time\":", found->as.checked_us + cmd->skew_us);
+    if (found->as.error.len > 0)
+        text_member(&b, ",\"message\":", found->as.error);
+    else if (found->remote && found->as.checked_us == 0)
+        text_member(&b, ",\"message\":", HFD_SLICE("the remote HyperFleet has not been asked to the end yet"));
+    hfd_buf_addc(&b, '}');
     hfd_api_send(x, &reply, "application/json", &b);
 }
 
+/* A remote HyperFleet is not waited for: the list is what the store has, and a later one is fetched meanwhile. */
 void hfd_admin_list_orphans(struct hfd_exchange *x)
 {
+    struct hfd_remote *remote = hfd_exchange_app(x)->remote;
     struct command *cmd = start(x);
 
-    if (cmd != NULL)
-        hfd_exchange_view(x, txn_list, cmd, on_listed);
+    if (cmd == NULL)
+        return;
+    if (remote != NULL)
+        hfd_remote_asked(remote, HFD_UPSTREAM_STRAYS);
+    hfd_exchange_view(x, txn_list, cmd, on_listed);
 }
 
 static hfd_rc txn_remove(struct hfd_txn *tx, void *arg, struct hfd_err *err)
@@ -120,6 +138,7 @@ static hfd_rc txn_remove(struct hfd_txn *tx, void *arg, struct hfd_err *err)
 static void on_removed(struct hfd_exchange *x, void *arg, hfd_rc rc, const struct hfd_err *err)
 {
     const struct command *cmd = arg;
+    struct hfd_remote *remote = hfd_exchange_app(x)->remote;
     struct hfd_reply reply = {.status = 202};
     struct hfd_buf b;
 
@@ -129,6 +148,8 @@ static void on_removed(struct hfd_exchange *x, void *arg, hfd_rc rc, const struc
     }
     HFD_LOG(HFD_LOG_WARN, "audit: orphan deleted", HFD_LOG_CSTR("kind", hfd_kind_name(cmd->row.kind)), HFD_LOG_STR("id", cmd->row.id),
             HFD_LOG_STR("name", cmd->row.name), HFD_LOG_STR("labels", cmd->row.labels), HFD_LOG_STR("by", cmd->call.caller));
+    if (remote != NULL)
+        hfd_remote_wake(remote);
     hfd_buf_init(&b, LIST_MAX_BYTES);
     text_member(&b, "{\"id\":", cmd->row.id);
     hfd_buf_addf(&b, ",\"removed\":%s}", cmd->gone ? "true" : "false");

@@ -170,3 +170,25 @@ CREATE TABLE upstream (
 );
 CREATE INDEX upstream_due ON upstream (watched, due_us);
 CREATE INDEX upstream_absent ON upstream (checked_us) WHERE goal = 4;
+
+-- Clusters and nodepools of ours in a remote HyperFleet that no driver resource has, as they were seen last; nothing with an embedded one.
+CREATE TABLE stray (
+  id          TEXT   NOT NULL PRIMARY KEY,
+  kind        BIGINT NOT NULL,               -- as fleet.kind
+  owner_id    TEXT   NOT NULL,
+  guresid     TEXT   NOT NULL,               -- of its label
+  name        TEXT   NOT NULL,
+  generation  BIGINT NOT NULL,
+  ready       BIGINT NOT NULL,
+  created_us  BIGINT NOT NULL,
+  deleted_us  BIGINT NOT NULL,
+  created_by  TEXT   NOT NULL,
+  seen_us     BIGINT NOT NULL,
+  wanted_us   BIGINT NOT NULL,               -- when somebody asked for its deletion; 0 nobody did
+  due_us      BIGINT NOT NULL,               -- when it is to be looked at by itself
+  tries       BIGINT NOT NULL,
+  error       TEXT   NOT NULL
+);
+CREATE INDEX stray_due ON stray (due_us);
+CREATE INDEX stray_listed ON stray (kind, guresid, created_us, id);
+CREATE INDEX stray_owner ON stray (owner_id) WHERE owner_id <> '';

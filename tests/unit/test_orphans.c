@@ -323,8 +323,7 @@ static void an_orphan_nodepool(void **state)
 
 struct listing {
     struct world *w;
-    struct hfd_orphan_list list;
-    bool more;
+    struct hfd_orphans found;
     hfd_slice id;
     struct hfd_fleet_row row;
     bool gone;
@@ -334,7 +333,7 @@ static hfd_rc txn_list(struct hfd_txn *tx, void *arg, struct hfd_err *err)
 {
     struct listing *l = arg;
 
-    return hfd_orphans_list(tx, &l->w->mem, &l->list, &l->more, err);
+    return hfd_orphans_list(tx, &hfd_backend_embedded, &l->w->mem, &l->found, err);
 }
 
 /* "cluster c-one res-1; nodepool ..." */
@@ -344,11 +343,11 @@ static const char *orphans(struct world *w)
     const char *out = "";
 
     assert_int_equal(hfd_store_read(w->reader, txn_list, &l, &w->err), HFD_OK);
-    assert_false(l.more);
-    for (size_t i = 0; i < l.list.count; i++)
-        out = hfd_arena_printf(&w->mem, "%s%s %.*s %.*s%s; ", out, l.list.rows[i].kind == HFD_KIND_CLUSTER ? "cluster" : "nodepool",
-                               HFD_SLICE_FMT(l.list.rows[i].name), HFD_SLICE_FMT(l.list.rows[i].label),
-                               l.list.rows[i].deleted_us != 0 ? " deleting" : "")
+    assert_false(l.found.more);
+    for (size_t i = 0; i < l.found.list.count; i++)
+        out = hfd_arena_printf(&w->mem, "%s%s %.*s %.*s%s; ", out, l.found.list.rows[i].kind == HFD_KIND_CLUSTER ? "cluster" : "nodepool",
+                               HFD_SLICE_FMT(l.found.list.rows[i].name), HFD_SLICE_FMT(l.found.list.rows[i].label),
+                               l.found.list.rows[i].deleted_us != 0 ? " deleting" : "")
                   .p;
     return out;
 }
@@ -445,9 +444,9 @@ static void a_long_list_says_so(void **state)
         (void)scene_create(w, HFD_KIND_NODEPOOL, c, name, guresid);
     }
     assert_int_equal(hfd_store_read(w->reader, txn_list, &l, &w->err), HFD_OK);
-    assert_true(l.more);
-    assert_int_equal(l.list.count, HFD_ORPHANS_MAX);
-    assert_true(hfd_slice_is(l.list.rows[0].label, "res-0000"));
+    assert_true(l.found.more);
+    assert_int_equal(l.found.list.count, HFD_ORPHANS_MAX);
+    assert_true(hfd_slice_is(l.found.list.rows[0].label, "res-0000"));
 }
 
 int main(void)

@@ -1,0 +1,274 @@
+/*
+ * What answers mean for strays: a page of all that is ours, and one that is looked at, or deleted because somebody asked for that. Nothing
+ * else is ever deleted here. Thread: writer, inside a transaction function.
+ */
+#include "driver/backend/strays.h"
+#include "driver/backend/due.h"
+
+#include "driver/base/log.h"
+#include "driver/fleet/names.h"
+
+#define GURESID_MAX 63 /* as longest label value */
+
+static hfd_rc no_memory(struct hfd_err *err)
+{
+    return hfd_fail(err, HFD_NOMEM, "out of memory while taking HyperFleet's answer about orphans");
+}
+
+/* ---- the search ---- */
+
+static enum hfd_kind kind_of_list(const struct hfd_take *t)
+{
+    return t->m->many_pools ? HFD_KIND_NODEPOOL : HFD_KIND_CLUSTER;
+}
+
+static bool is_ours(const struct hfd_take *t, const struct hfd_wire_resource *doc)
+{
+    return doc->guresid.len > 0 && doc->guresid.len <= GURESID_MAX && hfd_slice_eq(doc->made_by, t->u->owner);
+}
+
+/* Its resource ended while the list was read, which may be of before that. */
+static hfd_rc just_ended(const struct hfd_take *t, hfd_slice guresid, bool *yes, struct hfd_err *err)
+{
+    struct hfd_upstream_row up;
+    hfd_rc rc = hfd_upstream_row_get(t->tx, guresid, t->mem, &up, err);
+
+    *yes = rc == HFD_OK && up.goal == HFD_GOAL_ABSENT && up.checked_us >= t->m->began_us;
+    return rc == HFD_NOT_FOUND ? HFD_OK : rc;
+}
+
+/* What the document says of it now. */
+static void see(const struct hfd_take *t, const struct hfd_wire_resource *doc, struct hfd_stray_row *row)
+{
+    const struct hfd_orphan_row was = row->orphan;
+
+    row->orphan = (struct hfd_orphan_row){
+        .label = doc->guresid,
+        .id = doc->id,
+        .kind = was.kind,
+        .owner_id = doc->owner_id.len > 0 ? doc->owner_id : was.owner_id,
+        .name = doc->name,
+        .generation = doc->generation,
+        .ready = doc->ready,
+        .created_us = doc->created_us,
+        .deleted_us = doc->deleted_us,
+        .created_by = doc->created_by,
+        .wanted_us = was.wanted_us,
+        .error = was.error,
+    };
+    row->seen_us = t->now_us;
+}
+
+static hfd_rc take_item(struct hfd_take *t, const struct hfd_wire_resource *doc, struct hfd_err *err)
+{
+    struct hfd_stray_row row;
+    enum hfd_stray_claim claim;
+    hfd_slice whose;
+    bool known, ended = false;
+    hfd_rc rc = hfd_stray_row_get(t->tx, doc->id, t->mem, &row, err);
+
+    known = rc == HFD_OK;
+    if (rc == HFD_NOT_FOUND) {
+        row = (struct hfd_stray_row){.orphan = {.kind = kind_of_list(t), .owner_id = HFD_SLICE("")}, .due_us = INT64_MAX};
+        rc = just_ended(t, doc->guresid, &ended, err);
+    }
+    if (rc != HFD_OK || ended)
+        return rc;
+    see(t, doc, &row);
+    rc = hfd_stray_claim(t->tx, &row.orphan, t->mem, &claim, &whose, err);
+    if (rc != HFD_OK || (claim == HFD_STRAY_POSSIBLE && !known))
+        return rc;
+    if (claim == HFD_STRAY_OWNED)
+        return known ? hfd_stray_row_delete(t->tx, doc->id, err) : HFD_OK;
+    row.due_us = row.orphan.wanted_us != 0 ? row.due_us : INT64_MAX;
+    return hfd_stray_row_put(t->tx, &row, err);
+}
+
+static hfd_rc take_items(struct hfd_take *t, const struct hfd_wire_page *page, struct hfd_err *err)
+{
+    hfd_rc rc = HFD_OK;
+
+    for (size_t i = 0; rc == HFD_OK && i < page->count; i++) {
+        struct hfd_arena mem, *outer = t->mem;
+        struct hfd_wire_resource doc;
+        struct hfd_err why;
+
+        hfd_arena_init(&mem, HFD_MIRROR_SCRATCH_MAX_BYTES);
+        t->mem = &mem;
+        rc = hfd_wire_resource_read(json_array_get(page->items, i), kind_of_list(t), &mem, &doc, &why);
+        if (rc == HFD_OK && is_ours(t, &doc))
+            rc = take_item(t, &doc, err);
+        else if (rc == HFD_NOMEM)
+            rc = no_memory(err);
+        else
+            rc = HFD_OK; /* a stranger's, or what cannot be read */
+        t->mem = outer;
+        hfd_arena_fini(&mem);
+    }
+    return rc;
+}
+
+/* It is tried again soon, or, where this HyperFleet will never do it, with the next search. */
+static hfd_rc list_fails(struct hfd_take *t, struct hfd_err *err)
+{
+    const int status = t->answer->status;
+    const bool unable = t->verdict == HFD_ON_MISSING || status == 400 || status == 405 || status == 501;
+    hfd_slice words = hfd_due_words(t);
+    hfd_rc rc;
+
+    if (unable && words.p != NULL)
+        words = hfd_arena_printf(t->mem,
+                                 "this HyperFleet cannot list %ss by label, so that orphans have to be looked for there, by label " HFD_GURESID_LABEL " (%.*s)",
+                                 kind_of_list(t) == HFD_KIND_CLUSTER ? "cluster" : "nodepool", HFD_SLICE_FMT(words));
+    rc = words.p != NULL ? hfd_due_later(t, err, "%.*s", HFD_SLICE_FMT(words)) : no_memory(err);
+    t->s.up.watched = HFD_WATCHED_IDLY;
+    if (unable) {
+        t->s.up.tries = 0;
+        t->s.up.due_us = t->now_us + HFD_STRAYS_EVERY * t->u->idle_us;
+    }
+    return rc;
+}
+
+/* What the whole list did not show is asked for: only that tells whether it is gone. */
+static hfd_rc list_ends(struct hfd_take *t, struct hfd_err *err)
+{
+    hfd_rc rc = hfd_stray_row_unseen(t->tx, kind_of_list(t), t->m->began_us, t->now_us, err);
+
+    if (!t->m->many_pools) {
+        t->m->many_pools = true;
+        return rc;
+    }
+    t->m->over = true;
+    t->s.up.checked_us = t->m->began_us;
+    t->s.up.tries = t->s.up.refusals = 0;
+    t->s.up.error = HFD_SLICE("");
+    return rc;
+}
+
+hfd_rc hfd_take_strays(struct hfd_take *t, struct hfd_err *err)
+{
+    struct hfd_wire_page page;
+    struct hfd_err why;
+    bool last;
+    hfd_rc rc = hfd_upstream_row_get(t->tx, HFD_UPSTREAM_STRAYS, t->mem, &t->s.up, err);
+
+    t->m->over = rc == HFD_NOT_FOUND;
+    if (rc != HFD_OK)
+        return rc == HFD_NOT_FOUND ? HFD_OK : rc;
+    if (t->verdict != HFD_ON_WELL || hfd_wire_page_read(t->doc, &page, &why) != HFD_OK) {
+        rc = list_fails(t, err);
+        return rc == HFD_OK ? hfd_upstream_row_put(t->tx, &t->s.up, err) : rc;
+    }
+    t->s.up.due_us = t->now_us + HFD_STRAYS_EVERY * t->u->idle_us;
+    rc = take_items(t, &page, err);
+    t->m->collected += (int64_t)page.count;
+    last = page.count == 0 || (page.total >= 0 && t->m->collected >= page.total) || t->m->page + 1 >= HFD_STRAYS_PAGES_MAX;
+    t->m->page = last ? 0 : t->m->page + 1;
+    t->m->collected = last ? 0 : t->m->collected;
+    if (rc == HFD_OK && last)
+        rc = list_ends(t, err);
+    return rc == HFD_OK ? hfd_upstream_row_put(t->tx, &t->s.up, err) : rc;
+}
+
+/* ---- one ---- */
+
+static hfd_rc wait_until(struct hfd_take *t, struct hfd_stray_row *row, int64_t due_us, hfd_slice error, struct hfd_err *err)
+{
+    t->m->over = true;
+    row->due_us = due_us;
+    row->orphan.error = error;
+    return error.p != NULL ? hfd_stray_row_put(t->tx, row, err) : no_memory(err);
+}
+
+static hfd_rc later(struct hfd_take *t, struct hfd_stray_row *row, hfd_slice words, struct hfd_err *err)
+{
+    row->tries++;
+    return wait_until(t, row, t->now_us + hfd_due_backoff_us(t->u, row->tries, t->answer), words, err);
+}
+
+/* It is not there, or not to be thought of any more. */
+static hfd_rc drop(struct hfd_take *t, const struct hfd_stray_row *row, enum hfd_log_level level, const char *what, struct hfd_err *err)
+{
+    t->m->over = true;
+    if (row->orphan.wanted_us != 0)
+        HFD_LOG(level, what, HFD_LOG_CSTR("kind", hfd_kind_name(row->orphan.kind)), HFD_LOG_STR("id", row->orphan.id),
+                HFD_LOG_STR("name", row->orphan.name), HFD_LOG_STR("guresid", row->orphan.label));
+    return hfd_stray_row_delete(t->tx, row->orphan.id, err);
+}
+
+static hfd_rc gone(struct hfd_take *t, const struct hfd_stray_row *row, struct hfd_err *err)
+{
+    hfd_rc rc = drop(t, row, HFD_LOG_INFO, "an orphan that was to be deleted is gone", err);
+
+    return rc == HFD_OK && row->orphan.kind == HFD_KIND_CLUSTER ? hfd_stray_row_delete_of(t->tx, row->orphan.id, err) : rc;
+}
+
+static hfd_rc take_get(struct hfd_take *t, struct hfd_stray_row *row, enum hfd_stray_claim claim, struct hfd_err *err)
+{
+    const hfd_slice label = row->orphan.label;
+    struct hfd_wire_resource doc;
+    struct hfd_err why;
+    hfd_rc rc = hfd_wire_resource_read(t->doc, row->orphan.kind, t->mem, &doc, &why);
+
+    if (rc == HFD_NOMEM)
+        return no_memory(err);
+    if (rc != HFD_OK || !hfd_slice_eq(doc.id, row->orphan.id))
+        return later(t, row, HFD_SLICE("HyperFleet answered with a document that cannot be read"), err);
+    if (!is_ours(t, &doc) || !hfd_slice_eq(doc.guresid, label))
+        return drop(t, row, HFD_LOG_WARN, "an orphan is not deleted: its labels are others now", err);
+    see(t, &doc, row);
+    row->tries = 0;
+    if (row->orphan.wanted_us == 0)
+        return wait_until(t, row, INT64_MAX, HFD_SLICE(""), err);
+    if (doc.deleting || t->m->erased)
+        return wait_until(t, row, t->now_us + hfd_due_late_us(t, row->orphan.wanted_us), HFD_SLICE(""), err);
+    if (claim == HFD_STRAY_INHABITED) {
+        row->orphan.wanted_us = 0;
+        return wait_until(t, row, INT64_MAX, HFD_SLICE("it was not deleted: a nodepool of a resource was made in it meanwhile"), err);
+    }
+    t->m->confirmed = true;
+    return hfd_stray_row_put(t->tx, row, err);
+}
+
+static hfd_rc take_delete(struct hfd_take *t, struct hfd_stray_row *row, struct hfd_err *err)
+{
+    const char *kind = row->orphan.kind == HFD_KIND_CLUSTER ? "cluster" : "nodepool";
+
+    t->m->confirmed = false;
+    if (t->verdict == HFD_ON_UNABLE) {
+        row->orphan.wanted_us = 0;
+        return wait_until(t, row, INT64_MAX,
+                          hfd_arena_printf(t->mem,
+                                           "this HyperFleet cannot delete %ss (it answered %d to DELETE): its version is too old for that. "
+                                           "Remove the %s in HyperFleet, or upgrade it and delete again",
+                                           kind, t->answer->status, kind),
+                          err);
+    }
+    t->m->erased = true; /* some remove it at once and answer the same: look */
+    return hfd_stray_row_put(t->tx, row, err);
+}
+
+hfd_rc hfd_take_stray(struct hfd_take *t, struct hfd_err *err)
+{
+    struct hfd_stray_row row;
+    enum hfd_stray_claim claim;
+    hfd_slice whose;
+    hfd_rc rc = hfd_stray_row_get(t->tx, t->pass->work.stray, t->mem, &row, err);
+
+    t->m->over = rc == HFD_NOT_FOUND;
+    if (rc == HFD_OK)
+        rc = hfd_stray_claim(t->tx, &row.orphan, t->mem, &claim, &whose, err);
+    if (rc != HFD_OK)
+        return rc == HFD_NOT_FOUND ? HFD_OK : rc;
+    if (claim == HFD_STRAY_OWNED)
+        return drop(t, &row, HFD_LOG_WARN, "an orphan is not deleted: a resource has it now", err);
+    if (t->verdict == HFD_ON_MISSING)
+        return gone(t, &row, err);
+    if (claim == HFD_STRAY_POSSIBLE)
+        return wait_until(t, &row, t->now_us + hfd_due_jitter_us(t->u, t->u->idle_us), row.orphan.error, err);
+    if (t->request->step == HFD_STEP_STRAY_DELETE && (t->verdict == HFD_ON_UNABLE || t->verdict == HFD_ON_LEAVING))
+        return take_delete(t, &row, err);
+    if (t->verdict != HFD_ON_WELL)
+        return later(t, &row, hfd_due_words(t), err);
+    return t->request->step == HFD_STEP_STRAY_DELETE ? take_delete(t, &row, err) : take_get(t, &row, claim, err);
+}

@@ -1,0 +1,171 @@
+/*
+ * Rows of what is ours in a remote HyperFleet and no driver resource's. The SQL is the portable subset. Thread: that of the transaction.
+ */
+#include "store/rows_int.h"
+
+/* clang-format off */
+#define STRAY_COLUMNS \
+    "id, kind, owner_id, guresid, name, generation, ready, created_us, deleted_us, created_by, seen_us, wanted_us, due_us, tries, error"
+
+static const char sql_stray_get[] =
+    "SELECT " STRAY_COLUMNS " FROM stray WHERE id = ?1";
+static const char sql_stray_put[] =
+    "INSERT INTO stray (" STRAY_COLUMNS ")"
+    " VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15)"
+    " ON CONFLICT (id) DO UPDATE SET kind = excluded.kind, owner_id = excluded.owner_id, guresid = excluded.guresid,"
+    " name = excluded.name, generation = excluded.generation, ready = excluded.ready, created_us = excluded.created_us,"
+    " deleted_us = excluded.deleted_us, created_by = excluded.created_by, seen_us = excluded.seen_us,"
+    " wanted_us = excluded.wanted_us, due_us = excluded.due_us, tries = excluded.tries, error = excluded.error";
+static const char sql_stray_delete[] =
+    "DELETE FROM stray WHERE id = ?1";
+static const char sql_stray_delete_of[] =
+    "DELETE FROM stray WHERE owner_id = ?1 AND owner_id <> ''";
+static const char sql_stray_list[] =
+    "SELECT " STRAY_COLUMNS " FROM stray WHERE kind = ?1 ORDER BY guresid, created_us, id LIMIT ?2";
+static const char sql_stray_due[] =
+    "SELECT " STRAY_COLUMNS " FROM stray WHERE due_us <= ?1 ORDER BY due_us LIMIT ?2";
+static const char sql_stray_next[] =
+    "SELECT due_us FROM stray WHERE due_us > ?1 ORDER BY due_us LIMIT 1";
+static const char sql_stray_unseen[] =
+    "UPDATE stray SET due_us = ?3 WHERE kind = ?1 AND seen_us < ?2 AND due_us > ?3";
+/* clang-format on */
+
+static void read_stray(struct hfd_row_in *in, void *out)
+{
+    struct hfd_stray_row *row = out;
+    struct hfd_orphan_row *o = &row->orphan;
+
+    o->id = hfd_row_text(in);
+    o->kind = hfd_row_kind(in);
+    o->owner_id = hfd_row_text(in);
+    o->label = hfd_row_text(in);
+    o->name = hfd_row_text(in);
+    o->generation = hfd_row_i64(in);
+    o->ready = hfd_row_i64(in) != 0;
+    o->created_us = hfd_row_i64(in);
+    o->deleted_us = hfd_row_i64(in);
+    o->created_by = hfd_row_text(in);
+    row->seen_us = hfd_row_i64(in);
+    o->wanted_us = hfd_row_i64(in);
+    row->due_us = hfd_row_i64(in);
+    row->tries = hfd_row_i64(in);
+    o->error = hfd_row_text(in);
+}
+
+hfd_rc hfd_stray_row_get(struct hfd_txn *tx, hfd_slice id, struct hfd_arena *mem, struct hfd_stray_row *out, struct hfd_err *err)
+{
+    struct hfd_stmt *st;
+    hfd_rc rc = hfd_db_prepare(tx->db, sql_stray_get, &st, err);
+
+    if (rc != HFD_OK)
+        return rc;
+    hfd_stmt_text(st, 1, hfd_row_some(id));
+    return hfd_row_one(st, mem, "orphan", read_stray, out, err);
+}
+
+hfd_rc hfd_stray_row_put(struct hfd_txn *tx, const struct hfd_stray_row *row, struct hfd_err *err)
+{
+    const struct hfd_orphan_row *o = &row->orphan;
+    struct hfd_stmt *st;
+    hfd_rc rc = hfd_row_write(tx, sql_stray_put, &st, err);
+
+    if (rc != HFD_OK)
+        return rc;
+    hfd_stmt_text(st, 1, hfd_row_some(o->id));
+    hfd_stmt_i64(st, 2, o->kind);
+    hfd_stmt_text(st, 3, hfd_row_some(o->owner_id));
+    hfd_stmt_text(st, 4, hfd_row_some(o->label));
+    hfd_stmt_text(st, 5, hfd_row_some(o->name));
+    hfd_stmt_i64(st, 6, o->generation);
+    hfd_stmt_i64(st, 7, o->ready);
+    hfd_stmt_i64(st, 8, o->created_us);
+    hfd_stmt_i64(st, 9, o->deleted_us);
+    hfd_stmt_text(st, 10, hfd_row_some(o->created_by));
+    hfd_stmt_i64(st, 11, row->seen_us);
+    hfd_stmt_i64(st, 12, o->wanted_us);
+    hfd_stmt_i64(st, 13, row->due_us);
+    hfd_stmt_i64(st, 14, row->tries);
+    hfd_stmt_text(st, 15, hfd_row_some(o->error));
+    return hfd_stmt_run(st, NULL, err);
+}
+
+static hfd_rc delete_by(struct hfd_txn *tx, const char *sql, hfd_slice id, struct hfd_err *err)
+{
+    struct hfd_stmt *st;
+    hfd_rc rc = hfd_row_write(tx, sql, &st, err);
+
+    if (rc != HFD_OK)
+        return rc;
+    hfd_stmt_text(st, 1, hfd_row_some(id));
+    return hfd_stmt_run(st, NULL, err);
+}
+
+hfd_rc hfd_stray_row_delete(struct hfd_txn *tx, hfd_slice id, struct hfd_err *err)
+{
+    return delete_by(tx, sql_stray_delete, id, err);
+}
+
+hfd_rc hfd_stray_row_delete_of(struct hfd_txn *tx, hfd_slice owner_id, struct hfd_err *err)
+{
+    return delete_by(tx, sql_stray_delete_of, owner_id, err);
+}
+
+static hfd_rc list(struct hfd_txn *tx, const char *sql, int64_t first, int64_t limit, struct hfd_arena *mem, struct hfd_stray_list *out,
+                   struct hfd_err *err)
+{
+    struct hfd_stmt *st;
+    void *rows;
+    hfd_rc rc;
+
+    *out = (struct hfd_stray_list){.count = 0};
+    rc = hfd_db_prepare(tx->db, sql, &st, err);
+    if (rc != HFD_OK)
+        return rc;
+    hfd_stmt_i64(st, 1, first);
+    hfd_stmt_i64(st, 2, limit);
+    rc = hfd_row_all(st, mem, "orphan", read_stray, sizeof(struct hfd_stray_row), &rows, &out->count, err);
+    out->rows = rows;
+    return rc;
+}
+
+hfd_rc hfd_stray_row_list(struct hfd_txn *tx, enum hfd_kind kind, int64_t limit, struct hfd_arena *mem, struct hfd_stray_list *out,
+                          struct hfd_err *err)
+{
+    return list(tx, sql_stray_list, kind, limit, mem, out, err);
+}
+
+hfd_rc hfd_stray_row_due(struct hfd_txn *tx, int64_t now_us, int64_t limit, struct hfd_arena *mem, struct hfd_stray_list *out,
+                         struct hfd_err *err)
+{
+    return list(tx, sql_stray_due, now_us, limit, mem, out, err);
+}
+
+hfd_rc hfd_stray_row_next(struct hfd_txn *tx, int64_t now_us, int64_t *out, struct hfd_err *err)
+{
+    struct hfd_stmt *st;
+    bool row;
+    hfd_rc rc = hfd_db_prepare(tx->db, sql_stray_next, &st, err);
+
+    *out = INT64_MAX;
+    if (rc != HFD_OK)
+        return rc;
+    hfd_stmt_i64(st, 1, now_us);
+    rc = hfd_stmt_step(st, &row, err);
+    if (rc == HFD_OK && row)
+        *out = hfd_stmt_col_i64(st, 0);
+    hfd_stmt_done(st);
+    return rc;
+}
+
+hfd_rc hfd_stray_row_unseen(struct hfd_txn *tx, enum hfd_kind kind, int64_t since_us, int64_t due_us, struct hfd_err *err)
+{
+    struct hfd_stmt *st;
+    hfd_rc rc = hfd_row_write(tx, sql_stray_unseen, &st, err);
+
+    if (rc != HFD_OK)
+        return rc;
+    hfd_stmt_i64(st, 1, kind);
+    hfd_stmt_i64(st, 2, since_us);
+    hfd_stmt_i64(st, 3, due_us);
+    return hfd_stmt_run(st, NULL, err);
+}

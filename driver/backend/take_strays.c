@@ -24,7 +24,8 @@ static enum hfd_kind kind_of_list(const struct hfd_take *t)
 
 static bool is_ours(const struct hfd_take *t, const struct hfd_wire_resource *doc)
 {
-    return doc->guresid.len > 0 && doc->guresid.len <= GURESID_MAX && hfd_slice_eq(doc->made_by, t->u->owner);
+    return doc->guresid.len > 0 && doc->guresid.len <= GURESID_MAX && !hfd_slice_eq(doc->guresid, HFD_UPSTREAM_STRAYS) &&
+           hfd_slice_eq(doc->made_by, t->u->owner);
 }
 
 /* Its resource ended while the list was read, which may be of before that. */

@@ -49,7 +49,7 @@ static void say_orphan(struct doctor *d, const struct told *o)
 {
     hfd_buf_addf(&d->out, "  %-8s  %.*s  %.*s  of resource %.*s%s%s%.*s\n", o->kind, HFD_SLICE_FMT(o->id), HFD_SLICE_FMT(o->name),
                  HFD_SLICE_FMT(o->guresid), o->deleting ? ", being deleted" : o->wanted ? ", to be deleted"
-                                                                                       : "",
+                                                                                        : "",
                  o->message.len > 0 ? ": " : "", HFD_SLICE_FMT(o->message));
     d->findings++;
 }

@@ -732,26 +732,13 @@ static hfd_rc read_answer(struct hfd_take *t, struct hfd_err *err)
 
 static hfd_rc take_work(struct hfd_take *t, struct hfd_err *err)
 {
-    switch ((enum hfd_step)t->request->step) {
-    case HFD_STEP_MANY:
+    const enum hfd_step step = (enum hfd_step)t->request->step;
+
+    if (step == HFD_STEP_MANY)
         return hfd_take_many(t, err);
-    case HFD_STEP_STRAYS:
+    if (step == HFD_STEP_STRAYS)
         return hfd_take_strays(t, err);
-    case HFD_STEP_STRAY_GET:
-    case HFD_STEP_STRAY_DELETE:
-        return hfd_take_stray(t, err);
-    case HFD_STEP_FIND:
-    case HFD_STEP_FIND_NAME:
-    case HFD_STEP_GET:
-    case HFD_STEP_OWNER:
-    case HFD_STEP_POOLS:
-    case HFD_STEP_POST:
-    case HFD_STEP_PATCH:
-    case HFD_STEP_DELETE:
-    case HFD_STEP_REPORTS:
-        break;
-    }
-    return take_one(t, err);
+    return step == HFD_STEP_STRAY_GET || step == HFD_STEP_STRAY_DELETE ? hfd_take_stray(t, err) : take_one(t, err);
 }
 
 hfd_rc hfd_upstream_take(struct hfd_txn *tx, struct hfd_upstream_pass *pass, const struct hfd_upstream_request *request,

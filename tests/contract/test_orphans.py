@@ -7,6 +7,7 @@ import unittest
 
 import backends
 import lib
+import test_openapi
 
 OWNER = "humanitec_owner"
 
@@ -21,6 +22,7 @@ class Remote:
         self.fake = getattr(self.backend, "fake", None)
         self.client, self.ops = lib.Client(self.server), lib.Client(self.server, ops=True)
         self.fleet = self.backend.player()
+        self.schemas = test_openapi.Schemas(self.ops.get("/docs/spec.json").json)
 
     def close(self):
         for client in (self.client, self.ops, self.fleet.client):
@@ -39,6 +41,7 @@ class Remote:
     def list(self):
         answer = self.ops.get("/admin/orphans")
         self.case.assertEqual(answer.status, 200, answer)
+        self.schemas.check({"$ref": "#/components/schemas/OrphanList"}, answer.json)
         return answer.json
 
     def fresh(self):

@@ -241,7 +241,7 @@ class Doors(unittest.TestCase):
             schemas.check({"$ref": "#/components/schemas/Health"}, ops_get(server, "/healthz").json)
             self.assertEqual(remote_health(server)["health"], "well")
             self.assertEqual(ops_get(server, "/livez").json, {"status": "ok"})
-            self.assertEqual(len(remote.requests), 1)
+            self.assertLessEqual(len(remote.requests), 3, "that, and the search for orphans")
 
     # Each bad remote has its name, is told once in the log, and does not keep the driver from taking orders.
     def test_bad_remotes_are_named(self):

@@ -6,6 +6,7 @@
 
 #include "driver/base/check.h"
 #include "driver/backend/due.h"
+#include "driver/backend/strays.h"
 
 static hfd_rc no_memory(struct hfd_err *err)
 {
@@ -244,6 +245,8 @@ hfd_rc hfd_observe_name(struct hfd_take *t, struct hfd_upstream_part *part, cons
     rc = move_row(t, from, &row, err);
     if (rc == HFD_OK)
         rc = learn_cluster(t, row.kind == HFD_KIND_NODEPOOL ? row.owner_id : HFD_SLICE_NONE, err);
+    if (rc == HFD_OK)
+        rc = hfd_stray_adopted(t->tx, row.id, t->mem, err);
     if (rc != HFD_OK)
         return rc;
     part->fleet = row;

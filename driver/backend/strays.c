@@ -2,6 +2,7 @@
 #include "driver/backend/strays.h"
 
 #include "driver/backend/upstream.h"
+#include "driver/base/log.h"
 
 static hfd_rc no_memory(struct hfd_err *err)
 {
@@ -47,6 +48,19 @@ hfd_rc hfd_stray_claim(struct hfd_txn *tx, const struct hfd_orphan_row *o, struc
         *whose = HFD_SLICE("");
     *out = whose->len > 0 ? HFD_STRAY_INHABITED : HFD_STRAY_FREE;
     return rc;
+}
+
+hfd_rc hfd_stray_adopted(struct hfd_txn *tx, hfd_slice id, struct hfd_arena *mem, struct hfd_err *err)
+{
+    struct hfd_stray_row row;
+    const hfd_rc rc = hfd_stray_row_get(tx, id, mem, &row, err);
+
+    if (rc != HFD_OK)
+        return rc == HFD_NOT_FOUND ? HFD_OK : rc;
+    if (row.orphan.wanted_us != 0)
+        HFD_LOG(HFD_LOG_WARN, "an orphan is not deleted: a resource has it now", HFD_LOG_STR("id", row.orphan.id),
+                HFD_LOG_STR("name", row.orphan.name), HFD_LOG_STR("guresid", row.orphan.label));
+    return hfd_stray_row_delete(tx, id, err);
 }
 
 hfd_rc hfd_strays_list(struct hfd_txn *tx, enum hfd_kind kind, size_t limit, struct hfd_arena *mem, struct hfd_orphan_list *out, bool *more,

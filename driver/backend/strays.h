@@ -19,6 +19,9 @@ enum hfd_stray_claim {
 HFD_MUST_CHECK hfd_rc hfd_stray_claim(struct hfd_txn *tx, const struct hfd_orphan_row *o, struct hfd_arena *mem, enum hfd_stray_claim *out,
                                       hfd_slice *whose, struct hfd_err *err);
 
+/** A resource has it now: it is forgotten, with a line in the log if it was to be deleted. Thread: writer. */
+HFD_MUST_CHECK hfd_rc hfd_stray_adopted(struct hfd_txn *tx, hfd_slice id, struct hfd_arena *mem, struct hfd_err *err);
+
 /** Those of a kind, by GUResID and age, without those that have been claimed since they were seen. @param more  whether there are more */
 HFD_MUST_CHECK hfd_rc hfd_strays_list(struct hfd_txn *tx, enum hfd_kind kind, size_t limit, struct hfd_arena *mem,
                                       struct hfd_orphan_list *out, bool *more, struct hfd_err *err);

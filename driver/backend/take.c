@@ -1,5 +1,6 @@
 /* From an answer to rows: what it means for the step that asked. See upstream.h. Thread: writer, inside a transaction function. */
 #include "driver/backend/due.h"
+#include "driver/backend/strays.h"
 
 #include "driver/base/check.h"
 #include "driver/fleet/names.h"
@@ -377,6 +378,8 @@ static hfd_rc add_part(struct hfd_take *t, const struct hfd_wire_resource *doc, 
         return HFD_OK; /* a second one of that name cannot be, whatever the remote says */
     if (rc == HFD_OK)
         rc = hfd_part_row_put(t->tx, &part->row, err);
+    if (rc == HFD_OK)
+        rc = hfd_stray_adopted(t->tx, doc->id, t->mem, err);
     t->s.parts = wider;
     t->s.count++;
     t->s.own = &wider[0];

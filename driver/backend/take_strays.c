@@ -80,7 +80,7 @@ static hfd_rc take_item(struct hfd_take *t, const struct hfd_wire_resource *doc,
     if (rc != HFD_OK || (claim == HFD_STRAY_POSSIBLE && !known))
         return rc;
     if (claim == HFD_STRAY_OWNED)
-        return known ? hfd_stray_row_delete(t->tx, doc->id, err) : HFD_OK;
+        return hfd_stray_adopted(t->tx, doc->id, t->mem, err);
     row.due_us = row.orphan.wanted_us != 0 ? row.due_us : INT64_MAX;
     return hfd_stray_row_put(t->tx, &row, err);
 }
@@ -261,8 +261,10 @@ hfd_rc hfd_take_stray(struct hfd_take *t, struct hfd_err *err)
         rc = hfd_stray_claim(t->tx, &row.orphan, t->mem, &claim, &whose, err);
     if (rc != HFD_OK)
         return rc == HFD_NOT_FOUND ? HFD_OK : rc;
-    if (claim == HFD_STRAY_OWNED)
-        return drop(t, &row, HFD_LOG_WARN, "an orphan is not deleted: a resource has it now", err);
+    if (claim == HFD_STRAY_OWNED) {
+        t->m->over = true;
+        return hfd_stray_adopted(t->tx, row.orphan.id, t->mem, err);
+    }
     if (t->verdict == HFD_ON_MISSING)
         return gone(t, &row, err);
     if (claim == HFD_STRAY_POSSIBLE)

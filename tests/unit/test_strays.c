@@ -312,6 +312,51 @@ static void taken_over(void **state)
     remote_world_close(&rw);
 }
 
+static hfd_rc txn_end(struct hfd_txn *tx, void *arg, struct hfd_err *err)
+{
+    const struct step *s = arg;
+    const hfd_rc rc = hfd_resource_row_delete(tx, HFD_SLICE(G), err);
+
+    return rc == HFD_OK ? hfd_backend_remote.forget(tx, HFD_SLICE(G), s->rw->w.clock.wall_us, err) : rc;
+}
+
+static void end_meanwhile(struct remote_world *rw, const struct hfd_upstream_request *request)
+{
+    struct step s = {.rw = rw};
+
+    if (request->step != HFD_STEP_STRAYS || remote_find(rw, "c-one") == NULL)
+        return;
+    remote_remove(rw, remote_find(rw, "c-one"));
+    assert_int_equal(hfd_store_update_wait(rw->w.store, txn_end, &s, &rw->w.err), HFD_OK);
+}
+
+/* A resource that ends is not listed: neither by a list that was read before that, nor because it was made of what once was listed. */
+static void not_what_has_ended(void **state)
+{
+    struct remote_world rw;
+
+    (void)state;
+    for (int orphan = 0; orphan < 2; orphan++) {
+        remote_world_open(&rw, REMOTE_G3);
+        if (orphan)
+            (void)remote_add(&rw, id_of(remote_add(&rw, NULL, "c-one", OURS(G))), "np-a", OURS(G));
+        search(&rw);
+        (void)put(&rw, G, body_a);
+        until_ready(&rw, G);
+        assert_int_equal(rw.posts, orphan ? 0 : 2);
+        if (!orphan)
+            rw.between = end_meanwhile;
+        else
+            end_meanwhile(&rw, &(struct hfd_upstream_request){.step = HFD_STEP_STRAYS});
+        assert_string_equal(listed(&rw), "");
+        if (!orphan)
+            search(&rw);
+        assert_string_equal(listed(&rw), "");
+        assert_int_equal(remote_count(&rw, "Cluster"), 0);
+        remote_world_close(&rw);
+    }
+}
+
 /* ---- deleting ---- */
 
 /* A cluster that is to be deleted takes its nodepools along; each fault at each request in turn comes to the same, and nothing else goes. */
@@ -589,6 +634,7 @@ int main(void)
         cmocka_unit_test(searched_again_once_in_a_while),
         cmocka_unit_test(not_what_is_being_made),
         cmocka_unit_test(taken_over),
+        cmocka_unit_test(not_what_has_ended),
         cmocka_unit_test(deleted_with_each_fault),
         cmocka_unit_test(deleting_is_listed),
         cmocka_unit_test(put_between_any_two_steps),

@@ -76,7 +76,7 @@ struct hfd_map {
  X("driver.types.nodepool",      types_nodepool,      LIST,     "[hyperfleet-nodepool]", 0, 0, "resource types served as nodepools") \
  X("driver.paths.cluster",       path_cluster,        STR,      "clusters",       0, 0, "path prefix /{driver}/{GUResID} of clusters") \
  X("driver.paths.nodepool",      path_nodepool,       STR,      "nodepools",      0, 0, "path prefix of nodepools") \
- X("driver.resource_overrides",  resource_overrides,  LIST,     "[]",             0, 0, "fields of driver.values that `resource` may override, as dotted paths: cluster.spec.region") \
+ X("driver.resource_overrides",  resource_overrides,  LIST,     "[]",             0, 0, "fields of driver.values that `resource` may override, as dotted paths: cluster.spec.region; null and empty text override nothing") \
  X("driver.terminal_reasons",    terminal_reasons,    LIST,     "[ValidationFailed, InvalidConfiguration, InvalidSpec, InvalidManifest, InvalidImage, InvalidCredentials, InvalidPullSecret, UnsupportedVersion, UnsupportedRegion, UnsupportedPlatform, QuotaExceeded, PermissionDenied, hypershift:UnsupportedHostedCluster, hypershift:PlatformCredentialsNotFound, hypershift:ApplyConflict]", 0, 0, "reasons of Applied=False or Available=False that end an operation with RES-104: REASON of any adapter, ADAPTER:REASON of one") \
  X("driver.deadline.create",     deadline_create_us,  DURATION, "1h",             1, 2592000, "after this time a creation has failed with RES-105") \
  X("driver.deadline.update",     deadline_update_us,  DURATION, "1h",             1, 2592000, "the same for an update") \

@@ -383,16 +383,22 @@ static hfd_rc check_types(const void *member, struct hfd_err *err)
     return HFD_OK;
 }
 
+/* Below a member that the driver knows: under any other a path would be without effect, and its error never be found. */
 static hfd_rc check_dotted_paths(const void *member, struct hfd_err *err)
 {
+    static const char *const members[] = {"cluster", "nodepools", "nodepool", "cluster_id", "cluster_guresid"};
     const struct hfd_list *l = member;
 
     for (size_t i = 0; i < l->count; i++) {
         hfd_slice s = l->items[i];
-        bool ok = s.p[0] != '.' && s.p[s.len - 1] != '.' && memmem(s.p, s.len, "..", 2) == NULL;
+        const char *dot = memchr(s.p, '.', s.len);
+        const hfd_slice first = {s.p, dot != NULL ? (size_t)(dot - s.p) : s.len};
+        bool known = false;
 
-        if (!ok)
-            return expected(err, "dotted paths like cluster.spec.region", s);
+        for (size_t k = 0; k < sizeof(members) / sizeof(members[0]); k++)
+            known = known || hfd_slice_is(first, members[k]);
+        if (!known || s.p[s.len - 1] == '.' || memmem(s.p, s.len, "..", 2) != NULL)
+            return expected(err, "dotted paths like cluster.spec.region, below cluster, nodepools, nodepool, cluster_id or cluster_guresid", s);
     }
     return HFD_OK;
 }

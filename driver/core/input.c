@@ -243,15 +243,61 @@ static hfd_rc put_value(json_t *doc, hfd_slice dotted, json_t *value, struct hfd
     return rc;
 }
 
-/* Puts what `resource` has at a path in the place of what driver.values has there; nothing and null change nothing. */
-static hfd_rc apply_override(struct reading *r, json_t *doc, hfd_slice dotted)
+/* What `resource` has at a path, or NULL: null and empty text are what orchestrators send for an optional input that was left open. */
+static json_t *override_at(const json_t *doc, hfd_slice dotted)
 {
     struct path path = {.rest = dotted};
     json_t *value = json_object_get(doc, "resource");
 
     while (next_key(&path))
         value = json_object_getn(value, path.key.p, path.key.len);
-    return value == NULL || json_is_null(value) ? HFD_OK : put_value(doc, dotted, value, r->err);
+    return json_is_null(value) || (json_is_string(value) && json_string_length(value) == 0) ? NULL : value;
+}
+
+/* Puts what `resource` has in the place of what driver.values has there. */
+static hfd_rc apply_overrides(struct reading *r, json_t *doc)
+{
+    hfd_rc rc = HFD_OK;
+
+    for (size_t i = 0; rc == HFD_OK && i < r->rules->override_count; i++) {
+        json_t *value = override_at(doc, r->rules->overrides[i]);
+
+        if (value != NULL)
+            rc = put_value(doc, r->rules->overrides[i], value, r->err);
+    }
+    if (r->rules->override_count > 0)
+        drop_nulls(doc); /* of what came in whole */
+    return rc;
+}
+
+/* Whether a path below driver.values is at, or in, what `resource` put there. */
+static bool is_overridden(const struct reading *r, const json_t *doc, const char *tail)
+{
+    for (size_t i = 0; i < r->rules->override_count; i++) {
+        const hfd_slice o = r->rules->overrides[i];
+
+        if (strncmp(tail, o.p, o.len) == 0 && strchr(".[", tail[o.len]) != NULL && override_at(doc, o) != NULL)
+            return true;
+    }
+    return false;
+}
+
+/* Names `resource` where what is wrong came from there: who wrote it may never have seen driver.values. */
+static void blame_resource(const struct reading *r, const json_t *doc)
+{
+    static const char from[] = VALUES ".", to[] = "resource.";
+    const size_t from_len = sizeof(from) - 1, to_len = sizeof(to) - 1;
+    char *texts[] = {r->err->field, r->err->msg};
+
+    _Static_assert(sizeof(to) <= sizeof(from), "the text is changed in place");
+    if (strncmp(r->err->field, from, from_len) != 0 || !is_overridden(r, doc, r->err->field + from_len))
+        return;
+    for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++) {
+        if (strncmp(texts[i], from, from_len) != 0)
+            continue;
+        memcpy(texts[i], to, to_len);
+        memmove(texts[i] + to_len, texts[i] + from_len, strlen(texts[i] + from_len) + 1);
+    }
 }
 
 static hfd_rc validate(struct reading *r, const json_t *doc)
@@ -423,8 +469,8 @@ static hfd_rc read_document(struct reading *r, int only, json_t *doc)
         return rc;
     drop_nulls(doc);
     rc = read_canonical(r, doc);
-    for (size_t i = 0; rc == HFD_OK && i < r->rules->override_count; i++)
-        rc = apply_override(r, doc, r->rules->overrides[i]);
+    if (rc == HFD_OK)
+        rc = apply_overrides(r, doc);
     if (rc == HFD_OK)
         rc = validate(r, doc);
     if (rc != HFD_OK)
@@ -450,6 +496,8 @@ hfd_rc hfd_input_parse(const struct hfd_input_rules *rules, hfd_slice guresid, i
     if (rc != HFD_OK)
         return hfd_fail(err, rc, "the body is not a JSON document: %s", why.msg);
     rc = read_document(&r, only, doc);
+    if (rc != HFD_OK && err != NULL)
+        blame_resource(&r, doc);
     json_decref(doc);
     if (rc != HFD_OK)
         *out = (struct hfd_input){.nodepool_count = 0};

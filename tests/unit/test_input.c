@@ -336,8 +336,23 @@ static void input_overrides(void **state)
     assert_slice(fx->in.cluster.name, "mine");
     assert_int_equal(parse_by(fx, &by, 0, "{" CLUSTER ",\"resource\":{\"cluster\":[]}}"), HFD_OK);
     assert_false(fx->in.cluster.name_given);
+    /* What was left open overrides nothing. */
+    assert_int_equal(parse_by(fx, &by, 0,
+                              "{" CLUSTER ",\"resource\":{\"cluster\":{\"name\":\"\",\"spec\":{\"region\":\"\"}},\"nodepools\":[{\"name\":\"\"}]},"
+                              "\"driver\":{\"values\":{\"cluster\":{\"name\":\"base\",\"spec\":{\"region\":\"eu\"}}}}}"),
+                     HFD_OK);
+    assert_slice(fx->in.cluster.name, "base");
+    assert_slice(fx->in.cluster.spec, "{\"region\":\"eu\"}");
+    assert_slice(fx->in.nodepools[0].name, "pool-1");
     /* What comes in this way is checked all the same, and what is in its way is told. */
     assert_int_equal(parse_by(fx, &by, 0, "{" CLUSTER ",\"resource\":{\"cluster\":{\"name\":3}}}"), HFD_INVALID);
+    assert_string_equal(fx->err.field, "resource.cluster.name");
+    assert_string_equal(fx->err.msg, "resource.cluster.name: expected a string, got an integer");
+    assert_int_equal(parse_by(fx, &by, 0, "{" CLUSTER ",\"resource\":{\"nodepools\":[{},{\"name\":\"A\"}]}}"), HFD_INVALID);
+    assert_string_equal(fx->err.field, "resource.nodepools[1].name");
+    assert_int_equal(parse_by(fx, &by, 0,
+                              "{" CLUSTER ",\"resource\":{\"cluster\":{\"name\":\"\"}},\"driver\":{\"values\":{\"cluster\":{\"name\":3}}}}"),
+                     HFD_INVALID);
     assert_string_equal(fx->err.field, "driver.values.cluster.name");
     assert_int_equal(parse_by(fx, &by, 0, "{" CLUSTER ",\"resource\":{\"cluster\":{\"name\":\"abc\"}},\"driver\":[]}"), HFD_INVALID);
     assert_string_equal(fx->err.field, "driver");

@@ -254,6 +254,8 @@ static const struct {
     {{"driver.types.cluster: [a, b]\ndriver.types.nodepool: b", {0}, {0}}, "driver.types.nodepool", {"driver.types.cluster", "b"}},
     {{"driver.types.cluster: org/a", {0}, {0}}, "driver.types.cluster", {"\"org/a\""}},
     {{"driver.resource_overrides: cluster..region", {0}, {0}}, "driver.resource_overrides", {"dotted paths"}},
+    {{"driver.resource_overrides: .cluster", {0}, {0}}, "driver.resource_overrides", {"dotted paths"}},
+    {{"driver.resource_overrides: [cluster.name, clusters.spec]", {0}, {0}}, "driver.resource_overrides", {"nodepools", "clusters.spec"}},
     {{"keys: [a]", {0}, {0}}, "keys", {"expected TEXT, got a list"}},
     {{"keys: {a: b}", {0}, {0}}, "keys", {"got a map"}},
     {{"keys: ~", {0}, {0}}, "keys", {"got nothing"}},

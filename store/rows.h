@@ -201,10 +201,15 @@ struct hfd_fleet_list {
     int64_t total; /* matches before paging */
 };
 
+struct hfd_report_query {
+    hfd_slice fleet_id;
+    int64_t limit, offset;
+};
+
 struct hfd_report_list {
     struct hfd_report_row *rows;
     size_t count;
-    int64_t total;
+    int64_t total; /* before paging */
 };
 
 struct hfd_part_list {
@@ -252,7 +257,8 @@ HFD_MUST_CHECK hfd_rc hfd_report_row_heads(struct hfd_txn *tx, hfd_slice fleet_i
 /** One adapter's whole report; HFD_NOT_FOUND. */
 HFD_MUST_CHECK hfd_rc hfd_report_row_get(struct hfd_txn *tx, hfd_slice fleet_id, hfd_slice adapter, struct hfd_arena *mem,
                                          struct hfd_report_row *out, struct hfd_err *err);
-HFD_MUST_CHECK hfd_rc hfd_report_row_list(struct hfd_txn *tx, hfd_slice fleet_id, struct hfd_arena *mem,
+/** A page of whole reports. */
+HFD_MUST_CHECK hfd_rc hfd_report_row_list(struct hfd_txn *tx, const struct hfd_report_query *query, struct hfd_arena *mem,
                                           struct hfd_report_list *out, struct hfd_err *err);
 /**
  * An operation begins: what was reported on a HyperFleet resource until now says nothing about it, whatever the clock says.

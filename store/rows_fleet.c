@@ -33,7 +33,9 @@ static const char sql_fleet_pending[] =
     "fleet_id, adapter, observed_generation, observed_us, received_us, created_us, conditions, data, metadata, secrets"
 
 static const char sql_report_list[] =
-    "SELECT " REPORT_COLUMNS " FROM report WHERE fleet_id = ?1 ORDER BY created_us, adapter";
+    "SELECT " REPORT_COLUMNS " FROM report WHERE fleet_id = ?1 ORDER BY created_us, adapter LIMIT ?2 OFFSET ?3";
+static const char sql_report_count[] =
+    "SELECT COUNT(*) FROM report WHERE fleet_id = ?1";
 static const char sql_report_heads[] =
     "SELECT fleet_id, adapter, observed_generation, observed_us, received_us, created_us, conditions, '', '', NULL"
     " FROM report WHERE fleet_id = ?1 ORDER BY created_us, adapter";
@@ -261,32 +263,56 @@ static void read_report(struct hfd_row_in *in, void *out)
     row->secrets = hfd_row_blob(in);
 }
 
-static hfd_rc list_reports(struct hfd_txn *tx, const char *sql, hfd_slice fleet_id, struct hfd_arena *mem, struct hfd_report_list *out,
-                           struct hfd_err *err)
+/* The rows that st gives. */
+static hfd_rc all_reports(struct hfd_stmt *st, struct hfd_arena *mem, struct hfd_report_list *out, struct hfd_err *err)
 {
-    struct hfd_stmt *st;
     void *rows;
-    hfd_rc rc;
+    hfd_rc rc = hfd_row_all(st, mem, "report", read_report, sizeof(struct hfd_report_row), &rows, &out->count, err);
 
-    *out = (struct hfd_report_list){.count = 0};
-    rc = hfd_db_prepare(tx->db, sql, &st, err);
-    if (rc != HFD_OK)
-        return rc;
-    hfd_stmt_text(st, 1, hfd_row_some(fleet_id));
-    rc = hfd_row_all(st, mem, "report", read_report, sizeof(struct hfd_report_row), &rows, &out->count, err);
     out->rows = rows;
-    out->total = (int64_t)out->count;
     return rc;
 }
 
-hfd_rc hfd_report_row_list(struct hfd_txn *tx, hfd_slice fleet_id, struct hfd_arena *mem, struct hfd_report_list *out, struct hfd_err *err)
+static void read_count(struct hfd_row_in *in, void *out)
 {
-    return list_reports(tx, sql_report_list, fleet_id, mem, out, err);
+    *(int64_t *)out = hfd_row_i64(in);
+}
+
+hfd_rc hfd_report_row_list(struct hfd_txn *tx, const struct hfd_report_query *query, struct hfd_arena *mem, struct hfd_report_list *out,
+                           struct hfd_err *err)
+{
+    struct hfd_stmt *st;
+    hfd_rc rc;
+
+    *out = (struct hfd_report_list){.count = 0};
+    rc = hfd_db_prepare(tx->db, sql_report_count, &st, err);
+    if (rc != HFD_OK)
+        return rc;
+    hfd_stmt_text(st, 1, hfd_row_some(query->fleet_id));
+    rc = hfd_row_one(st, mem, "count of reports", read_count, &out->total, err);
+    if (rc == HFD_OK)
+        rc = hfd_db_prepare(tx->db, sql_report_list, &st, err);
+    if (rc != HFD_OK)
+        return rc;
+    hfd_stmt_text(st, 1, hfd_row_some(query->fleet_id));
+    hfd_stmt_i64(st, 2, query->limit);
+    hfd_stmt_i64(st, 3, query->offset);
+    return all_reports(st, mem, out, err);
 }
 
 hfd_rc hfd_report_row_heads(struct hfd_txn *tx, hfd_slice fleet_id, struct hfd_arena *mem, struct hfd_report_list *out, struct hfd_err *err)
 {
-    return list_reports(tx, sql_report_heads, fleet_id, mem, out, err);
+    struct hfd_stmt *st;
+    hfd_rc rc;
+
+    *out = (struct hfd_report_list){.count = 0};
+    rc = hfd_db_prepare(tx->db, sql_report_heads, &st, err);
+    if (rc != HFD_OK)
+        return rc;
+    hfd_stmt_text(st, 1, hfd_row_some(fleet_id));
+    rc = all_reports(st, mem, out, err);
+    out->total = (int64_t)out->count;
+    return rc;
 }
 
 hfd_rc hfd_report_row_get(struct hfd_txn *tx, hfd_slice fleet_id, hfd_slice adapter, struct hfd_arena *mem, struct hfd_report_row *out,

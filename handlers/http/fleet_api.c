@@ -478,35 +478,30 @@ static void list(struct hfd_exchange *x, enum hfd_kind kind, read_params *params
 static hfd_rc txn_statuses(struct hfd_txn *tx, void *arg, struct hfd_err *err)
 {
     struct command *cmd = arg;
+    const int64_t size = cmd->in.list.size;
+    const struct hfd_report_query page = {.fleet_id = cmd->id, .limit = size, .offset = (cmd->in.list.page - 1) * size};
     hfd_rc rc;
 
     rc = hfd_fleet_get(tx, cmd->kind, cmd->owner_id, cmd->id, cmd->call.mem, &cmd->row, err);
-    return rc == HFD_OK ? fit(hfd_report_row_list(tx, cmd->id, cmd->call.mem, &cmd->reports, err), err) : rc;
+    return rc == HFD_OK ? fit(hfd_report_row_list(tx, &page, cmd->call.mem, &cmd->reports, err), err) : rc;
 }
 
-/* A resource has a report per adapter, so the page is cut from the whole list. */
 static void on_statuses(struct hfd_exchange *x, void *arg, hfd_rc rc, const struct hfd_err *err)
 {
     const struct command *cmd = arg;
     struct hfd_reply reply = {.status = 200};
-    size_t first, count = 0;
     struct hfd_buf b;
 
     if (rc != HFD_OK) {
         hfd_exchange_fail(x, rc, err);
         return;
     }
-    first = (size_t)((cmd->in.list.page - 1) * cmd->in.list.size);
-    if (first < cmd->reports.count)
-        count = cmd->reports.count - first;
-    if (count > (size_t)cmd->in.list.size)
-        count = (size_t)cmd->in.list.size;
     hfd_buf_init(&b, LIST_MAX_BYTES);
-    list_head(&b, "AdapterStatus", cmd, count, (int64_t)cmd->reports.count);
-    for (size_t i = 0; i < count; i++) {
+    list_head(&b, "AdapterStatus", cmd, cmd->reports.count, cmd->reports.total);
+    for (size_t i = 0; i < cmd->reports.count; i++) {
         if (i > 0)
             hfd_buf_addc(&b, ',');
-        hfd_fleet_json_report(&b, &cmd->reports.rows[first + i]);
+        hfd_fleet_json_report(&b, &cmd->reports.rows[i]);
     }
     hfd_buf_lit(&b, "]}");
     send_page(x, &reply, &b);

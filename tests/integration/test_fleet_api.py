@@ -692,6 +692,19 @@ class Reports(FleetCase):
             self.assertEqual(client.get(answer.json["href"]).json, answer.json)
             client.close()
 
+    def test_reports_larger_than_any_answer(self):
+        """Reports come by the page however large they are together; a page that is too large is refused with advice that helps."""
+        doc = self.cluster()
+        for i in range(35):
+            self.fleet.accepted(doc, "large-%02d" % i, data={"fill": "x" * 1000000})
+        self.problem(self.client.get(doc["href"] + "/statuses"), 400, "HYPERFLEET-VAL-000", errors="pageSize")
+        seen = []
+        for page, size in ((1, 20), (2, 15), (3, 0)):
+            got = self.client.get("%s/statuses?page=%d&pageSize=20" % (doc["href"], page)).json
+            self.assertEqual((got["page"], got["size"], got["total"]), (page, size, 35))
+            seen += [item["adapter"] for item in got["items"]]
+        self.assertEqual(seen, ["large-%02d" % i for i in range(35)])
+
     def test_delete_of_more_than_any_request(self):
         """A cluster is deleted, and removed by force, whatever its nodepools hold together."""
         for force in (False, True):

@@ -183,7 +183,7 @@ static void absent_rows_are_not_found(void **state)
     assert_int_equal(hfd_part_row_by_fleet(&fx->tx, S("c1"), &fx->mem, &part, NULL), HFD_NOT_FOUND);
     assert_int_equal(hfd_part_row_list(&fx->tx, S("g"), &fx->mem, &parts, NULL), HFD_OK);
     assert_int_equal(parts.count, 0);
-    assert_int_equal(hfd_report_row_list(&fx->tx, S("c1"), &fx->mem, &reports, NULL), HFD_OK);
+    assert_int_equal(hfd_report_row_list(&fx->tx, &(struct hfd_report_query){S("c1"), .limit = 9}, &fx->mem, &reports, NULL), HFD_OK);
     assert_int_equal(reports.count, 0);
     assert_int_equal(hfd_fleet_row_delete(&fx->tx, S("c1"), NULL), HFD_OK);
     assert_int_equal(hfd_resource_row_delete(&fx->tx, S("g"), NULL), HFD_OK);
@@ -344,6 +344,8 @@ static void reports_keep_their_place(void **state)
         .metadata = S("{}"),
         .secrets = S("sealed\0bytes"),
     };
+    const struct hfd_report_query of_c1 = {S("c1"), .limit = 9};
+    struct hfd_report_query page = {S("c1"), .limit = 1};
     struct hfd_report_row other = row;
     struct hfd_report_list list;
 
@@ -365,7 +367,7 @@ static void reports_keep_their_place(void **state)
     row.secrets = S("other");
     assert_int_equal(hfd_report_row_put(&fx->tx, &row, NULL), HFD_OK);
 
-    assert_int_equal(hfd_report_row_list(&fx->tx, S("c1"), &fx->mem, &list, NULL), HFD_OK);
+    assert_int_equal(hfd_report_row_list(&fx->tx, &of_c1, &fx->mem, &list, NULL), HFD_OK);
     assert_int_equal(list.count, 2);
     assert_true(list.total == 2);
     assert_slice(list.rows[0].fleet_id, S("c1"));
@@ -379,11 +381,20 @@ static void reports_keep_their_place(void **state)
     assert_slice(list.rows[1].adapter, S("a"));
     assert_null(list.rows[1].secrets.p);
     assert_slice(list.rows[1].metadata, S(""));
+    page.offset = 1;
+    assert_int_equal(hfd_report_row_list(&fx->tx, &page, &fx->mem, &list, NULL), HFD_OK);
+    assert_int_equal(list.count, 1);
+    assert_true(list.total == 2);
+    assert_slice(list.rows[0].adapter, S("a"));
+    page.offset = 2;
+    assert_int_equal(hfd_report_row_list(&fx->tx, &page, &fx->mem, &list, NULL), HFD_OK);
+    assert_int_equal(list.count, 0);
+    assert_true(list.total == 2);
 
     assert_int_equal(hfd_fleet_row_delete(&fx->tx, S("c1"), NULL), HFD_OK);
-    assert_int_equal(hfd_report_row_list(&fx->tx, S("c1"), &fx->mem, &list, NULL), HFD_OK);
+    assert_int_equal(hfd_report_row_list(&fx->tx, &of_c1, &fx->mem, &list, NULL), HFD_OK);
     assert_int_equal(list.count, 0);
-    assert_int_equal(hfd_report_row_list(&fx->tx, S("c2"), &fx->mem, &list, NULL), HFD_OK);
+    assert_int_equal(hfd_report_row_list(&fx->tx, &(struct hfd_report_query){S("c2"), .limit = 9}, &fx->mem, &list, NULL), HFD_OK);
     assert_int_equal(list.count, 1);
 }
 

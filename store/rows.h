@@ -24,6 +24,7 @@ struct hfd_fleet_row {
     hfd_slice labels;     /* JSON object of strings */
     hfd_slice conditions; /* JSON array: hfd_conditions_parse/format */
     bool ready;
+    int64_t told;                               /* see hfd_fleet.mark; 0 = on_change is told of each report */
     int64_t created_us, updated_us, deleted_us; /* deleted_us 0 = not being deleted */
     hfd_slice created_by, updated_by, deleted_by;
 };
@@ -222,9 +223,9 @@ HFD_MUST_CHECK hfd_rc hfd_fleet_row_get(struct hfd_txn *tx, hfd_slice id, struct
                                         struct hfd_err *err); /* HFD_NOT_FOUND */
 /** HFD_CONFLICT when the name is taken. */
 HFD_MUST_CHECK hfd_rc hfd_fleet_row_insert(struct hfd_txn *tx, const struct hfd_fleet_row *row, struct hfd_err *err);
-/** All columns but id, kind, owner_id and created_*; HFD_NOT_FOUND, HFD_CONFLICT when the name is taken. */
+/** All columns but id, kind, owner_id and created_*, and told turns 0; HFD_NOT_FOUND, HFD_CONFLICT when the name is taken. */
 HFD_MUST_CHECK hfd_rc hfd_fleet_row_update(struct hfd_txn *tx, const struct hfd_fleet_row *row, struct hfd_err *err);
-/** Conditions and ready alone, all that a report changes: it leaves the indexes by name in peace. HFD_NOT_FOUND. */
+/** Conditions, ready and told alone, all that a report changes: it leaves the indexes by name in peace. HFD_NOT_FOUND. */
 HFD_MUST_CHECK hfd_rc hfd_fleet_row_judged(struct hfd_txn *tx, const struct hfd_fleet_row *row, struct hfd_err *err);
 /** Removes the row and its reports; hfd_fleet_keys_put removes what it was found by. */
 HFD_MUST_CHECK hfd_rc hfd_fleet_row_delete(struct hfd_txn *tx, hfd_slice id, struct hfd_err *err);

@@ -15,9 +15,10 @@ static hfd_rc no_memory(struct hfd_err *err)
 
 static hfd_rc tell(struct hfd_take *t, enum hfd_fleet_change what, const struct hfd_fleet_row *row, struct hfd_err *err)
 {
+    struct hfd_fleet_event event = {.what = what, .row = row, .now_us = t->now_us};
     const struct hfd_fleet *fleet = t->u->fleet;
 
-    return fleet->on_change != NULL ? fleet->on_change(fleet->on_change_ctx, t->tx, what, row, t->now_us, t->mem, err) : HFD_OK;
+    return fleet->on_change != NULL ? fleet->on_change(fleet->on_change_ctx, t->tx, &event, t->mem, err) : HFD_OK;
 }
 
 /* ---- what is remembered of a document ---- */

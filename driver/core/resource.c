@@ -8,6 +8,7 @@
 
 #include "driver/base/check.h"
 #include "driver/core/history.h"
+#include "driver/core/mark.h"
 #include "driver/core/parts.h"
 #include "driver/core/past.h"
 
@@ -166,8 +167,7 @@ static hfd_rc find_owner(const struct hfd_watch *watch, struct hfd_txn *tx, hfd_
 }
 
 /* hfd_fleet.on_change: a cluster or nodepool changed or went; what does that mean for the resource that made it? */
-static hfd_rc observe(void *ctx, struct hfd_txn *tx, enum hfd_fleet_change what, const struct hfd_fleet_row *changed, int64_t now_us,
-                      struct hfd_arena *mem, struct hfd_err *err)
+static hfd_rc observe(void *ctx, struct hfd_txn *tx, struct hfd_fleet_event *event, struct hfd_arena *mem, struct hfd_err *err)
 {
     const struct hfd_watch *watch = ctx;
     const struct hfd_driver *d = watch->driver;
@@ -176,23 +176,25 @@ static hfd_rc observe(void *ctx, struct hfd_txn *tx, enum hfd_fleet_change what,
     struct hfd_parts parts;
     hfd_rc rc;
 
-    rc = find_owner(watch, tx, changed->id, mem, &part, &row, err);
+    rc = find_owner(watch, tx, event->row->id, mem, &part, &row, err);
     if (rc == HFD_NOT_FOUND)
         return HFD_OK;
-    if (rc == HFD_OK && what == HFD_FLEET_REMOVED && part.leaving)
+    if (rc == HFD_OK && event->what == HFD_FLEET_REMOVED && part.leaving)
         rc = hfd_part_row_delete(tx, part.guresid, part.fleet_id, err);
     if (rc != HFD_OK || row.state == HFD_STATE_FAILED)
         return rc;
     before = row;
     rc = hfd_parts_load(tx, row.guresid, mem, &parts, err);
     if (rc == HFD_OK)
-        rc = judge(tx, d, &parts, now_us, mem, &row, err);
+        rc = judge(tx, d, &parts, event->now_us, mem, &row, err);
     if (rc == HFD_OK)
-        rc = hfd_past_follow(tx, d, &parts, now_us, mem, &row, err);
+        rc = hfd_past_follow(tx, d, &parts, event->now_us, mem, &row, err);
+    /* What is in progress depends on the time as well, by its deadline. */
+    event->steady = row.state == HFD_STATE_READY;
     if (rc != HFD_OK || row_equal(&row, &before))
         return rc;
     if (row.state == HFD_STATE_ABSENT)
-        return forget(tx, d, &row, now_us, err);
+        return forget(tx, d, &row, event->now_us, err);
     return hfd_resource_row_put(tx, &row, err);
 }
 
@@ -229,6 +231,7 @@ hfd_rc hfd_resource_refused(void *driver, struct hfd_txn *tx, hfd_slice guresid,
 void hfd_driver_attach(struct hfd_driver *d)
 {
     d->fleet.on_change = observe;
+    d->fleet.mark = hfd_driver_mark(d);
     d->watch = (struct hfd_watch){.driver = d};
     d->fleet.on_change_ctx = &d->watch;
     d->fleet.seal = hfd_output_seal_report;

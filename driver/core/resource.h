@@ -54,8 +54,8 @@ struct hfd_driver {
 };
 
 /**
- * Wires driver->fleet's hooks (on_change, seal) to the driver, and an embedded HyperFleet where none is named. Call once at start-up; `d`
- * must not move afterwards.
+ * Wires driver->fleet's hooks (on_change and its mark, seal) to the driver, and an embedded HyperFleet where none is named. Call once at
+ * start-up; `d` must not move afterwards, and its settings stay as they are.
  */
 void hfd_driver_attach(struct hfd_driver *d);
 

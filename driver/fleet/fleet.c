@@ -65,12 +65,24 @@ static hfd_rc store_conditions(const struct hfd_conditions *cs, bool of_report, 
     return rc;
 }
 
+/* @param steady  what on_change says; NULL = nobody asks */
+static hfd_rc tell(struct hfd_txn *tx, const struct hfd_fleet_call *call, enum hfd_fleet_change what, const struct hfd_fleet_row *row,
+                   bool *steady, struct hfd_err *err)
+{
+    struct hfd_fleet_event event = {.what = what, .row = row, .now_us = call->now_us};
+    hfd_rc rc = HFD_OK;
+
+    if (call->fleet->on_change != NULL)
+        rc = call->fleet->on_change(call->fleet->on_change_ctx, tx, &event, call->mem, err);
+    if (steady != NULL)
+        *steady = event.steady;
+    return rc;
+}
+
 static hfd_rc changed(struct hfd_txn *tx, const struct hfd_fleet_call *call, enum hfd_fleet_change what,
                       const struct hfd_fleet_row *row, struct hfd_err *err)
 {
-    if (call->fleet->on_change == NULL)
-        return HFD_OK;
-    return call->fleet->on_change(call->fleet->on_change_ctx, tx, what, row, call->now_us, call->mem, err);
+    return tell(tx, call, what, row, NULL, err);
 }
 
 hfd_rc hfd_fleet_get(struct hfd_txn *tx, enum hfd_kind kind, hfd_slice owner_id, hfd_slice id, struct hfd_arena *mem,
@@ -473,8 +485,9 @@ static hfd_rc same_content(const struct hfd_fleet_report *in, const struct hfd_r
     return HFD_OK;
 }
 
+/* @param as_before  whether it says what the adapter said last, of the same generation and in the same attempt */
 static hfd_rc judge(const struct hfd_fleet_report *in, const struct hfd_fleet_row *row, const struct hfd_report_row *prev,
-                    struct hfd_arena *mem, enum hfd_verdict *verdict, struct hfd_err *err)
+                    struct hfd_arena *mem, enum hfd_verdict *verdict, bool *as_before, struct hfd_err *err)
 {
     const struct hfd_condition *available = hfd_condition_find(&in->conditions, HFD_SLICE("Available"));
     const struct hfd_condition *finalized = hfd_condition_find(&in->conditions, HFD_SLICE("Finalized"));
@@ -493,12 +506,14 @@ static hfd_rc judge(const struct hfd_fleet_report *in, const struct hfd_fleet_ro
     const char *missing = NULL;
     hfd_rc rc;
 
+    *as_before = false;
     if (prev != NULL) {
         v.prev_generation = prev->observed_generation;
         v.prev_observed_us = prev->observed_us;
         rc = same_content(in, prev, mem, &v.same_content, err);
         if (rc != HFD_OK)
             return rc;
+        *as_before = v.same_content && in->observed_generation == prev->observed_generation && prev->received_us != 0;
     }
     *verdict = hfd_report_verdict(&v, &missing);
     if (*verdict == HFD_VERDICT_REJECT)
@@ -548,7 +563,24 @@ static hfd_rc report_row(const struct hfd_fleet_call *call, const struct hfd_fle
     return store_conditions(&cs, true, call->mem, &out->conditions, err);
 }
 
-static hfd_rc aggregate(struct hfd_txn *tx, const struct hfd_fleet_call *call, struct hfd_fleet_row *row, hfd_slice adapter,
+/* Whether the two say the same but for when they were confirmed last. */
+static bool stands_still(const struct hfd_conditions *was, const struct hfd_conditions *is)
+{
+    if (was->count != is->count)
+        return false;
+    for (size_t i = 0; i < was->count; i++) {
+        const struct hfd_condition *a = &was->items[i], *b = &is->items[i];
+
+        if (!hfd_slice_eq(a->type, b->type) || a->status != b->status || !hfd_slice_eq(a->reason, b->reason) ||
+            !hfd_slice_eq(a->message, b->message) || a->observed_generation != b->observed_generation || a->created_us != b->created_us ||
+            a->last_transition_us != b->last_transition_us)
+            return false;
+    }
+    return true;
+}
+
+/* @param still  whether all conditions are what they were, but for their last_updated_time */
+static hfd_rc aggregate(struct hfd_txn *tx, const struct hfd_fleet_call *call, struct hfd_fleet_row *row, hfd_slice adapter, bool *still,
                         struct hfd_err *err)
 {
     const hfd_slice before = row->conditions;
@@ -565,6 +597,7 @@ static hfd_rc aggregate(struct hfd_txn *tx, const struct hfd_fleet_call *call, s
     HFD_ASSERT(in.event != NULL);
     if (hfd_agg_reported(&in, call->mem, &next) != HFD_OK)
         return no_memory(err);
+    *still = stands_still(&prev, &next);
     row->ready = ready_is_true(&next);
     rc = store_conditions(&next, false, call->mem, &row->conditions, err);
     if (rc != HFD_OK || hfd_slice_eq(before, row->conditions))
@@ -614,12 +647,31 @@ static hfd_rc room_for(struct hfd_txn *tx, const struct hfd_fleet_call *call, co
     return rc;
 }
 
+/*
+ * Tells on_change, unless it was steady before and nothing is new: most reports of a large fleet confirm what is known, and each would have
+ * the rows of its driver resource read.
+ */
+static hfd_rc tell_news(struct hfd_txn *tx, const struct hfd_fleet_call *call, struct hfd_fleet_row *row, bool news, struct hfd_err *err)
+{
+    const int64_t mark = call->fleet->mark;
+    bool steady;
+    hfd_rc rc;
+
+    if (!news && mark != 0 && row->told == mark)
+        return HFD_OK;
+    rc = tell(tx, call, HFD_FLEET_CHANGED, row, &steady, err);
+    if (rc != HFD_OK || row->told == (steady ? mark : 0))
+        return rc;
+    row->told = steady ? mark : 0;
+    return hfd_fleet_row_judged(tx, row, err);
+}
+
 hfd_rc hfd_fleet_report(struct hfd_txn *tx, const struct hfd_fleet_call *call, const struct hfd_fleet_report *in,
                         enum hfd_verdict *verdict, struct hfd_report_row *out, struct hfd_err *err)
 {
     struct hfd_report_row before, *prev = &before;
     struct hfd_fleet_row row;
-    bool gone;
+    bool as_before, still, gone;
     hfd_rc rc;
 
     *out = (struct hfd_report_row){0};
@@ -631,7 +683,7 @@ hfd_rc hfd_fleet_report(struct hfd_txn *tx, const struct hfd_fleet_call *call, c
         prev = NULL;
     else if (rc != HFD_OK)
         return rc;
-    rc = judge(in, &row, prev, call->mem, verdict, err);
+    rc = judge(in, &row, prev, call->mem, verdict, &as_before, err);
     if (rc != HFD_OK || *verdict == HFD_VERDICT_DISCARD)
         return rc;
     if (*verdict == HFD_VERDICT_REPEAT) {
@@ -645,8 +697,8 @@ hfd_rc hfd_fleet_report(struct hfd_txn *tx, const struct hfd_fleet_call *call, c
     if (rc == HFD_OK)
         rc = hfd_report_row_put(tx, out, err);
     if (rc == HFD_OK)
-        rc = aggregate(tx, call, &row, in->adapter, err);
+        rc = aggregate(tx, call, &row, in->adapter, &still, err);
     if (rc == HFD_OK)
-        rc = changed(tx, call, HFD_FLEET_CHANGED, &row, err);
+        rc = tell_news(tx, call, &row, !as_before || !still, err);
     return rc == HFD_OK ? remove_if_finalized(tx, call, &row, &gone, err) : rc;
 }

@@ -15,17 +15,30 @@ enum hfd_fleet_change {
     HFD_FLEET_REMOVED
 };
 
+/** What on_change is told. */
+struct hfd_fleet_event {
+    enum hfd_fleet_change what;
+    const struct hfd_fleet_row *row; /* its state after the change, or its last one on HFD_FLEET_REMOVED */
+    int64_t now_us;
+    /** Set by it: it need not hear of further reports that say the same of the same, whatever their times. False at first. */
+    bool steady;
+};
+
 /** What the engine is made of; const after start-up, shared by all threads. */
 struct hfd_fleet {
     struct hfd_adapter_names required[3]; /* by enum hfd_kind */
     const struct hfd_rng *rng;
     /**
      * Called inside the transaction after a resource's conditions, generation or existence changed (never for a resource that is just being
-     * made). row is its state after the change, or its last one on HFD_FLEET_REMOVED. A failure fails the transaction.
+     * made). A failure fails the transaction.
      */
-    hfd_rc (*on_change)(void *ctx, struct hfd_txn *tx, enum hfd_fleet_change what, const struct hfd_fleet_row *row, int64_t now_us,
-                        struct hfd_arena *mem, struct hfd_err *err);
+    hfd_rc (*on_change)(void *ctx, struct hfd_txn *tx, struct hfd_fleet_event *event, struct hfd_arena *mem, struct hfd_err *err);
     void *on_change_ctx;
+    /**
+     * Stands for all that on_change goes by besides the rows: another number for other settings. A resource of which it was steady under
+     * this mark is not told to it again until something is new; it is kept in the row. 0 = on_change is told of every report.
+     */
+    int64_t mark;
     /** Seals data.secrets of a report for rest; NULL = none arrive. p is NULL on failure. */
     hfd_slice (*seal)(void *ctx, hfd_slice fleet_id, hfd_slice adapter, hfd_slice plain, struct hfd_arena *mem);
     void *seal_ctx;

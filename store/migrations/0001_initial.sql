@@ -12,6 +12,7 @@ CREATE TABLE fleet (
   labels        TEXT   NOT NULL,
   conditions    TEXT   NOT NULL,
   ready         BIGINT NOT NULL DEFAULT 0,   -- 1 when the aggregated Ready is True: found by the demo adapters
+  told          BIGINT NOT NULL DEFAULT 0,   -- the settings by which its reports were last judged and changed nothing more; 0 = not so
   created_us    BIGINT NOT NULL,
   updated_us    BIGINT NOT NULL,
   deleted_us    BIGINT NOT NULL DEFAULT 0,

@@ -2,8 +2,9 @@
  * Fills a store with driver resources, each with its HyperFleet cluster, labels, conditions and the reports of its adapters, through the
  * store's own row functions: a million in minutes, where the API would take hours. The cookies are of the right size but open nothing.
  *
- * fill --data DIR --count N [--items FILE]
+ * fill --data DIR --count N [--items FILE] [--told MARK]
  * Nine of ten resources are ready; these are written to FILE: GUResID, cluster id, name, team, separated by tabs.
+ * MARK is fleet.told of a resource that the program itself found ready: as if it had seen all of them so.
  */
 #include "driver/base/check.h"
 #include "driver/core/life.h"
@@ -42,6 +43,7 @@ struct batch {
     const struct model *model;
     struct hfd_arena mem;
     FILE *items;
+    int64_t told;
     int64_t from, count;
 };
 
@@ -213,6 +215,7 @@ static hfd_rc put_one(struct hfd_txn *tx, struct batch *b, int64_t i, struct hfd
         .labels = hfd_arena_printf(mem, "{\"environment\":\"%s\",\"humanitec_guresid\":\"%.*s\",\"team\":\"team-%d\"}", environments[i % 3],
                                    HFD_SLICE_FMT(guresid), team),
         .ready = i % 10 != 0,
+        .told = i % 10 != 0 ? b->told : 0,
         .created_us = created_us,
         .updated_us = created_us,
         .created_by = HFD_SLICE("system@hyperfleet.local"),
@@ -243,24 +246,24 @@ static hfd_rc put_batch(struct hfd_txn *tx, void *arg, struct hfd_err *err)
     return rc;
 }
 
-static int64_t number(const char *text)
+static int64_t number(const char *option, const char *text, int64_t min, int64_t max)
 {
     struct hfd_err err;
     int64_t v;
 
-    if (hfd_parse_i64(hfd_slice_of(text), 1, INT64_C(100000000), &v, &err) != HFD_OK)
-        die("--count", &err);
+    if (hfd_parse_i64(hfd_slice_of(text), min, max, &v, &err) != HFD_OK)
+        die(option, &err);
     return v;
 }
 
-static void fill(const char *dir, int64_t count, FILE *items)
+static void fill(const char *dir, int64_t count, int64_t told, FILE *items)
 {
     const struct hfd_store_config config = {.dir = dir, .readers = 1};
     struct hfd_store *store;
     struct hfd_arena mem;
     struct hfd_err err;
     struct model model;
-    struct batch b = {.model = &model, .items = items};
+    struct batch b = {.model = &model, .items = items, .told = told};
 
     hfd_arena_init(&mem, MEM_MAX_BYTES);
     make_model(&model, &mem);
@@ -283,9 +286,10 @@ int main(int argc, char **argv)
         {"data", required_argument, NULL, 'd'},
         {"count", required_argument, NULL, 'n'},
         {"items", required_argument, NULL, 'i'},
+        {"told", required_argument, NULL, 't'},
         {NULL, 0, NULL, 0},
     };
-    const char *dir = NULL, *count = "", *items_path = NULL;
+    const char *dir = NULL, *count = "", *told = "0", *items_path = NULL;
     FILE *items = NULL;
     int c;
 
@@ -296,6 +300,8 @@ int main(int argc, char **argv)
             count = optarg;
         else if (c == 'i')
             items_path = optarg;
+        else if (c == 't')
+            told = optarg;
         else
             exit(2);
     }
@@ -303,7 +309,7 @@ int main(int argc, char **argv)
         die("--data is missing", NULL);
     if (items_path != NULL && (items = fopen(items_path, "w")) == NULL)
         die(items_path, NULL);
-    fill(dir, number(count), items);
+    fill(dir, number("--count", count, 1, INT64_C(100000000)), number("--told", told, INT64_MIN, INT64_MAX), items);
     if (items != NULL && fclose(items) != 0)
         die("write the items", NULL);
     return 0;

@@ -97,14 +97,12 @@ struct fixture {
     const char *broken; /* the name of a resource that cannot be changed */
 };
 
-static hfd_rc on_change(void *ctx, struct hfd_txn *tx, enum hfd_fleet_change what, const struct hfd_fleet_row *row, int64_t now_us,
-                        struct hfd_arena *mem, struct hfd_err *err)
+static hfd_rc on_change(void *ctx, struct hfd_txn *tx, struct hfd_fleet_event *event, struct hfd_arena *mem, struct hfd_err *err)
 {
+    const struct hfd_fleet_row *row = event->row;
     struct fixture *fx = ctx;
 
     (void)tx;
-    (void)what;
-    (void)now_us;
     (void)mem;
     if (fx->broken != NULL && hfd_slice_is(row->name, fx->broken))
         return hfd_fail(err, HFD_CORRUPT, "broken for the test");

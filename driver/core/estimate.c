@@ -21,7 +21,7 @@
 #define NEWS_GAIN 0.5     /* the same of a milestone that is still to come */
 #define MIDDLE_WIDTH 2.3  /* of the middle three quarters of a normal distribution, in standard deviations */
 
-/* Half the guess to twice the guess is covered about evenly: one that is wrong by a factor of two costs little more than a right one. */
+/* The configured guess among what was learned: half of it to twice is covered about evenly. */
 static const struct {
     double factor, width, share;
 } prior_parts[] = {{0.61, 0.25, 0.345}, {1.42, 0.29, 0.655}};

@@ -164,26 +164,57 @@ static double middle_s(const struct grid *g, size_t j)
     return g->at_s[k];
 }
 
+/*
+ * Without a past: parts of the guess, and behind them each wait LONGER times the one before. They were chosen by what a guess costs that is
+ * wrong by up to a factor of two: README.md, "What it costs to wait".
+ */
+static const double first_polls[] = {0.33, 0.46, 0.58, 0.69, 0.82, 0.95, 1.09, 1.22, 1.37, 1.55, 1.73, 1.89, 2.03, 2.16, 2.29, 2.43};
+#define FIRST_POLLS (sizeof(first_polls) / sizeof(first_polls[0]))
+#define LONGER 1.2
+
+/* The end is expected when the settings say; once that has passed, half as late again, and so on. */
+static void plan_first(double guess_s, double now_s, double deadline_s, struct hfd_plan *out)
+{
+    double part = 0, wait = 0, last_s = now_s, done_s = fmax(1, floor(guess_s));
+
+    for (size_t i = 0; last_s < deadline_s && out->count < HFD_PLAN_MAX; i++) {
+        const double before = part;
+        double poll_s;
+
+        part = i < FIRST_POLLS ? first_polls[i] : part + LONGER * wait;
+        wait = part - before;
+        poll_s = fmin(ceil(part * fmax(1, guess_s)), deadline_s);
+        if (poll_s <= last_s)
+            continue;
+        while (done_s < poll_s)
+            done_s *= 1.5;
+        out->steps[out->count++] = (struct hfd_plan_step){.poll_s = (int64_t)poll_s, .done_s = (int64_t)ceil(fmin(done_s, deadline_s))};
+        last_s = poll_s;
+    }
+}
+
 void hfd_estimate_plan(const struct hfd_estimate_input *in, struct hfd_plan *out)
 {
     const double now_s = fmax(0, (double)in->elapsed_us / (double)HFD_US_PER_S);
     const double deadline_s = ceil((double)in->deadline_us / (double)HFD_US_PER_S);
     struct hfd_guesses m;
     struct grid g;
-    /* A first operation is expected when the settings say, as long as that lies ahead. */
-    double done_s = in->past_count == 0 ? floor((double)in->prior_us / (double)HFD_US_PER_S) : 0;
+    double done_s = 0;
 
     out->count = 0;
     if (now_s >= deadline_s)
         return;
+    if (in->past_count == 0) {
+        plan_first((double)in->prior_us / (double)HFD_US_PER_S, now_s, deadline_s, out);
+        return;
+    }
     hfd_guesses_make(in, &m);
     make_grid(&m, now_s, deadline_s, &g);
     choose_polls(&m, &g);
     for (size_t j = 0; j < g.count - 1 && out->count < HFD_PLAN_MAX; j = g.next[j]) {
         const double poll_s = g.at_s[g.next[j]];
 
-        if (in->past_count > 0 || done_s < poll_s)
-            done_s = fmax(fmax(done_s, poll_s), middle_s(&g, j));
+        done_s = fmax(fmax(done_s, poll_s), middle_s(&g, j));
         out->steps[out->count++] = (struct hfd_plan_step){.poll_s = (int64_t)poll_s, .done_s = (int64_t)done_s};
     }
 }

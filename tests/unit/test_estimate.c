@@ -88,6 +88,58 @@ static void without_a_past_the_settings_hold(void **state)
             assert_true(fx.plan.steps[i].done_s > 600);
 }
 
+/* Without a past the polls are the same parts of any guess, in whole seconds, and what has passed is left out. */
+static void first_polls_are_parts_of_the_guess(void **state)
+{
+    static const int64_t want_s[] = {331, 461, 581, 691, 821, 951, 1092, 1222, 1372, 1552, 1732,
+                                     1892, 2033, 2163, 2293, 2433, 2601, 2803, 3045, 3336, 3600};
+    static const struct {
+        int64_t guess_s, elapsed_s, want_s[4];
+    } rows[] = {
+        {100, 0, {33, 46, 58, 69}},
+        {10, 0, {4, 5, 6, 7}},
+        {1, 0, {1, 2, 3, 4}},
+        {0, 0, {1, 2, 3, 4}},
+        {100, 46, {58, 69, 82, 95}},
+    };
+    struct fixture fx;
+
+    (void)state;
+    start(&fx);
+    fx.in.prior_us = 1001 * S;
+    plan(&fx);
+    assert_int_equal(fx.plan.count, sizeof(want_s) / sizeof(want_s[0]));
+    for (size_t i = 0; i < fx.plan.count; i++)
+        assert_int_equal(fx.plan.steps[i].poll_s, want_s[i]);
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        fx.in.prior_us = rows[i].guess_s * S;
+        fx.in.elapsed_us = rows[i].elapsed_s * S;
+        plan(&fx);
+        for (size_t k = 0; k < 4; k++)
+            assert_int_equal(fx.plan.steps[k].poll_s, rows[i].want_s[k]);
+    }
+}
+
+/* Once the configured guess has passed, the end is expected half as late again, and never behind the deadline. */
+static void behind_the_configured_guess(void **state)
+{
+    struct fixture fx;
+
+    (void)state;
+    start(&fx);
+    plan(&fx);
+    for (size_t i = 0; i < fx.plan.count; i++) {
+        const int64_t poll_s = fx.plan.steps[i].poll_s;
+
+        assert_int_equal(fx.plan.steps[i].done_s, poll_s <= 600    ? 600
+                                                  : poll_s <= 900  ? 900
+                                                  : poll_s <= 1350 ? 1350
+                                                  : poll_s <= 2025 ? 2025
+                                                  : poll_s <= 3037 ? 3038
+                                                                   : 3600);
+    }
+}
+
 /* Operations that all took about as long: the estimate is that, and the first poll shortly before or behind it. */
 static void regular_operations(void **state)
 {
@@ -122,6 +174,23 @@ static void outliers_do_not_count(void **state)
     for (int i = 0; i < 20; i++)
         add_past(&fx, i % 10 == 0 ? 3000 : 300 + 3 * (i % 7), 0);
     assert_in_range(first_done_s(&fx), 295, 330);
+}
+
+/* One operation that failed early is enough for the next ones to be asked about in time. */
+static void one_early_failure(void **state)
+{
+    struct fixture fx;
+
+    (void)state;
+    for (int since = 0; since < 8; since++) {
+        start(&fx);
+        for (int i = 0; i < since; i++)
+            add_past(&fx, 600 + i, 0);
+        add_past(&fx, 10, 0);
+        fx.past[since].ending = HFD_ENDING_FAILED;
+        plan(&fx);
+        assert_in_range(fx.plan.steps[0].poll_s, 5, 15);
+    }
 }
 
 /* When operations suddenly take twice as long, eight of them are enough to see it. */
@@ -373,9 +442,12 @@ int main(void)
 {
     static const struct CMUnitTest tests[] = {
         cmocka_unit_test(without_a_past_the_settings_hold),
+        cmocka_unit_test(first_polls_are_parts_of_the_guess),
+        cmocka_unit_test(behind_the_configured_guess),
         cmocka_unit_test(regular_operations),
         cmocka_unit_test(first_lesson),
         cmocka_unit_test(outliers_do_not_count),
+        cmocka_unit_test(one_early_failure),
         cmocka_unit_test(change_of_regime),
         cmocka_unit_test(time_spent_counts),
         cmocka_unit_test(milestone_by_ratio),

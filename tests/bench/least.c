@@ -1,8 +1,8 @@
 /*
- * Times are on a grid that is even in the logarithm. The proof is kept apart from the search. The search for weights (multiplicative ones: a
- * cell that the best answer to them leaves dear becomes heavier) uses a coarse grid. The bound is then taken on a fine one, with what a poll
- * between two of its times costs at least: as late as the later one for who still goes on, as early as the earlier one for delay. So the grid
- * makes bounds too low, by a third of a per cent, and never too high.
+ * Times are on a grid that is even in the logarithm. The proof is kept apart from the search. The search for weights (multiplicative ones:
+ * a cell that the best answer to them leaves dear becomes heavier) uses a coarse grid. The bound is then taken on a fine one, with what a
+ * poll between two of its times costs at least: as late as the later one for who still goes on, as early as the earlier one for delay. So
+ * the grid makes bounds too low, by a third of a per cent, and never too high.
  */
 #include "tests/bench/least.h"
 

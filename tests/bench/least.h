@@ -2,9 +2,9 @@
  * What no policy can do better at the first operation.
  *
  * With nothing learned and nothing to hear, a policy is a rising sequence of polls in parts of the configured guess, with one more at the
- * deadline, or a choice of such sequences by lot. How wrong the guess is, it does not know. What it costs is a sum over its polls. So for any
- * weights of cells (operations, and a guess that is wrong by a factor) dynamic programming finds the least weighted cost, and no policy has
- * a worst cell below that. Weights that give a high bound are searched for; whatever they are, the bound holds.
+ * deadline, or a choice of such sequences by lot. How wrong the guess is, it does not know. What it costs is a sum over its polls. So for
+ * any weights of cells (operations, and a guess that is wrong by a factor) dynamic programming finds the least weighted cost, and no policy
+ * has a worst cell below that. Weights that give a high bound are searched for; whatever they are, the bound holds.
  */
 #ifndef HFD_TESTS_BENCH_LEAST_H
 #define HFD_TESTS_BENCH_LEAST_H

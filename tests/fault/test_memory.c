@@ -29,6 +29,7 @@
 #include "store/search.h"
 #include "store/sqlite/db_sqlite_int.h"
 #include "tests/fault/wrap_memory.h"
+#include "tests/lib/faultmem.h"
 #include "tests/lib/scene.h"
 
 #define STRIDE 8
@@ -43,13 +44,13 @@ static char folder[TMPDIR_MAX];
 static void arm_memory(const struct fault *f, unsigned nth, bool ever)
 {
     (void)f;
-    wrap_memory_arm(nth, ever);
+    faultmem_arm(nth, ever);
 }
 
 /* The whole domain, from start to stop. */
 static void domain_runs_out_of_memory(void **state)
 {
-    const struct fault memory = {"domain", arm_memory, wrap_memory_disarm, 0, 0, 2000, true};
+    const struct fault memory = {"domain", arm_memory, faultmem_disarm, 0, 0, 2000, true};
     struct fault_options wider = options;
 
     (void)state;
@@ -461,9 +462,9 @@ static unsigned run_out(const struct scenario *s, unsigned nth, bool ever)
     if (s->prepare != NULL)
         s->prepare(w);
     was_sound = s->store && load_unsound(w) == NULL; /* a lost row is not */
-    wrap_memory_arm(nth, ever);
+    faultmem_arm(nth, ever);
     rc = s->run(w);
-    fired = wrap_memory_disarm();
+    fired = faultmem_disarm();
     wrong = judge(s, w, was_sound, rc, fired);
     if (wrong != NULL) {
         print_error("%s: %s, allocation %u: %s (answered %s: %s)\n", s->name, ever ? "from then on" : "once", nth, wrong, hfd_rc_name(rc),

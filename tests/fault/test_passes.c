@@ -7,6 +7,7 @@
  */
 #include "tests/fault/options.h"
 #include "tests/fault/wrap_memory.h"
+#include "tests/lib/faultmem.h"
 #include "tests/lib/remote_world.h"
 
 #include <fcntl.h>
@@ -36,14 +37,14 @@ static void before_step(struct remote_world *rw)
     (void)rw;
     if (++plan.at == plan.step) {
         plan.reached = true;
-        wrap_memory_arm(plan.nth, false);
+        faultmem_arm(plan.nth, false);
     }
 }
 
 static void after_step(struct remote_world *rw)
 {
     (void)rw;
-    if (plan.at == plan.step && wrap_memory_disarm() != 0)
+    if (plan.at == plan.step && faultmem_disarm() != 0)
         plan.fired = true;
 }
 

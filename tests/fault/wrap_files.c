@@ -1,9 +1,10 @@
 /* See wrap_files.h. fsync does nothing else here: the real disk is not what is tested. */
 #include "tests/fault/wrap_files.h"
 
+#include "tests/lib/trigger.h"
+
 #include <errno.h>
 #include <fcntl.h>
-#include <pthread.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <sys/file.h>
@@ -11,52 +12,26 @@
 #include <sys/vfs.h>
 #include <unistd.h>
 
-static struct {
-    pthread_mutex_t lock;
-    unsigned left; /* 0 = not armed */
-    unsigned fired;
-    bool for_ever;
-    int error;
-} files = {.lock = PTHREAD_MUTEX_INITIALIZER};
+static struct trigger trigger = TRIGGER_INIT;
+static int error_code;
 
 static bool fails(void)
 {
-    bool now = false;
-
-    pthread_mutex_lock(&files.lock);
-    if (files.left == 1) {
-        now = true;
-        files.fired++;
-        if (!files.for_ever)
-            files.left = 0;
-    } else if (files.left > 1) {
-        files.left--;
-    }
-    pthread_mutex_unlock(&files.lock);
-    if (now)
-        errno = files.error;
-    return now;
+    if (!trigger_fires(&trigger))
+        return false;
+    errno = error_code;
+    return true;
 }
 
 void wrap_files_arm(unsigned nth, bool for_ever, int error)
 {
-    pthread_mutex_lock(&files.lock);
-    files.left = nth;
-    files.for_ever = for_ever;
-    files.error = error;
-    files.fired = 0;
-    pthread_mutex_unlock(&files.lock);
+    error_code = error; /* whoever is to fail takes the trigger's lock first */
+    trigger_arm(&trigger, nth, for_ever);
 }
 
 unsigned wrap_files_disarm(void)
 {
-    unsigned fired;
-
-    pthread_mutex_lock(&files.lock);
-    files.left = 0;
-    fired = files.fired;
-    pthread_mutex_unlock(&files.lock);
-    return fired;
+    return trigger_disarm(&trigger);
 }
 
 static mode_t mode_of(int flags, va_list ap)
@@ -164,7 +139,7 @@ ssize_t __wrap_write(int fd, const void *bytes, size_t len)
         return __real_write(fd, bytes, len);
     half = __real_write(fd, bytes, len / 2);
     (void)half;
-    errno = files.error;
+    errno = error_code;
     return -1;
 }
 

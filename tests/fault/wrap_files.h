@@ -7,7 +7,7 @@
 
 #include <stdbool.h>
 
-/** @param nth  1 = the next call; 0 = none, only count @param error  errno */
+/** @param nth  1 = the next call; 0 = none @param error  errno */
 void wrap_files_arm(unsigned nth, bool for_ever, int error);
 /** @return how many calls failed since arming */
 unsigned wrap_files_disarm(void);

@@ -1,10 +1,11 @@
 #include "tests/lib/crashdisk.h"
 
+#include "tests/lib/passvfs.h"
+
 #include <dirent.h>
 #include <fcntl.h>
 #include <pthread.h>
 #include <setjmp.h>
-#include <sqlite3.h>
 #include <stdarg.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -59,12 +60,13 @@ static struct {
     bool lie;
 } all = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
+static sqlite3_io_methods methods;
+
 struct file {
-    sqlite3_file base;
+    struct passvfs_file pass;
     struct crashdisk *disk; /* NULL: not remembered */
     int inode;
-    bool syncs_folder;  /* SQLite's VFS syncs the folder with the first sync of a log or journal that it made */
-    sqlite3_file *real; /* behind this struct */
+    bool syncs_folder; /* SQLite's VFS syncs the folder with the first sync of a log or journal that it made */
 };
 
 /* ---- what is kept ---- */
@@ -328,20 +330,6 @@ void crashdisk_image_fini(struct crashdisk_image *image)
 
 /* ---- the files ---- */
 
-static int io_close(sqlite3_file *f)
-{
-    struct file *file = (struct file *)f;
-
-    return file->real->pMethods->xClose(file->real);
-}
-
-static int io_read(sqlite3_file *f, void *out, int len, sqlite3_int64 at)
-{
-    struct file *file = (struct file *)f;
-
-    return file->real->pMethods->xRead(file->real, out, len, at);
-}
-
 /* The change is noted before the point, so that an image may have it or not: the power goes while it is made. */
 static int io_write(sqlite3_file *f, const void *bytes, int len, sqlite3_int64 at)
 {
@@ -353,7 +341,7 @@ static int io_write(sqlite3_file *f, const void *bytes, int len, sqlite3_int64 a
         at_point(file->disk);
         pthread_mutex_unlock(&all.lock);
     }
-    return file->real->pMethods->xWrite(file->real, bytes, len, at);
+    return passvfs_methods.xWrite(f, bytes, len, at);
 }
 
 static int io_truncate(sqlite3_file *f, sqlite3_int64 size)
@@ -366,7 +354,7 @@ static int io_truncate(sqlite3_file *f, sqlite3_int64 size)
         at_point(file->disk);
         pthread_mutex_unlock(&all.lock);
     }
-    return file->real->pMethods->xTruncate(file->real, size);
+    return passvfs_methods.xTruncate(f, size);
 }
 
 static int io_sync(sqlite3_file *f, int flags)
@@ -386,103 +374,6 @@ static int io_sync(sqlite3_file *f, int flags)
     pthread_mutex_unlock(&all.lock);
     return SQLITE_OK;
 }
-
-static int io_size(sqlite3_file *f, sqlite3_int64 *size)
-{
-    struct file *file = (struct file *)f;
-
-    return file->real->pMethods->xFileSize(file->real, size);
-}
-
-static int io_lock(sqlite3_file *f, int level)
-{
-    struct file *file = (struct file *)f;
-
-    return file->real->pMethods->xLock(file->real, level);
-}
-
-static int io_unlock(sqlite3_file *f, int level)
-{
-    struct file *file = (struct file *)f;
-
-    return file->real->pMethods->xUnlock(file->real, level);
-}
-
-static int io_check_lock(sqlite3_file *f, int *held)
-{
-    struct file *file = (struct file *)f;
-
-    return file->real->pMethods->xCheckReservedLock(file->real, held);
-}
-
-static int io_control(sqlite3_file *f, int op, void *arg)
-{
-    struct file *file = (struct file *)f;
-
-    return file->real->pMethods->xFileControl(file->real, op, arg);
-}
-
-static int io_sector_size(sqlite3_file *f)
-{
-    struct file *file = (struct file *)f;
-
-    return file->real->pMethods->xSectorSize(file->real);
-}
-
-static int io_device(sqlite3_file *f)
-{
-    struct file *file = (struct file *)f;
-
-    return file->real->pMethods->xDeviceCharacteristics(file->real);
-}
-
-static int io_shm_map(sqlite3_file *f, int page, int size, int extend, void volatile **out)
-{
-    struct file *file = (struct file *)f;
-
-    return file->real->pMethods->xShmMap(file->real, page, size, extend, out);
-}
-
-static int io_shm_lock(sqlite3_file *f, int at, int n, int flags)
-{
-    struct file *file = (struct file *)f;
-
-    return file->real->pMethods->xShmLock(file->real, at, n, flags);
-}
-
-static void io_shm_barrier(sqlite3_file *f)
-{
-    struct file *file = (struct file *)f;
-
-    file->real->pMethods->xShmBarrier(file->real);
-}
-
-static int io_shm_unmap(sqlite3_file *f, int delete_it)
-{
-    struct file *file = (struct file *)f;
-
-    return file->real->pMethods->xShmUnmap(file->real, delete_it);
-}
-
-static const sqlite3_io_methods methods = {
-    .iVersion = 2,
-    .xClose = io_close,
-    .xRead = io_read,
-    .xWrite = io_write,
-    .xTruncate = io_truncate,
-    .xSync = io_sync,
-    .xFileSize = io_size,
-    .xLock = io_lock,
-    .xUnlock = io_unlock,
-    .xCheckReservedLock = io_check_lock,
-    .xFileControl = io_control,
-    .xSectorSize = io_sector_size,
-    .xDeviceCharacteristics = io_device,
-    .xShmMap = io_shm_map,
-    .xShmLock = io_shm_lock,
-    .xShmBarrier = io_shm_barrier,
-    .xShmUnmap = io_shm_unmap,
-};
 
 /* ---- the VFS ---- */
 
@@ -510,11 +401,11 @@ static int vfs_open(sqlite3_vfs *vfs, sqlite3_filename path, sqlite3_file *f, in
     int rc;
 
     (void)vfs;
-    *file = (struct file){.real = (sqlite3_file *)(file + 1), .inode = NOWHERE};
-    rc = all.real->xOpen(all.real, path, file->real, flags, out_flags);
+    *file = (struct file){.pass.real = (sqlite3_file *)(file + 1), .inode = NOWHERE};
+    rc = all.real->xOpen(all.real, path, file->pass.real, flags, out_flags);
     if (rc != SQLITE_OK)
         return rc;
-    file->base.pMethods = &methods;
+    file->pass.base.pMethods = &methods;
     pthread_mutex_lock(&all.lock);
     file->disk = disk_of(path, &text);
     if (file->disk != NULL) {
@@ -552,14 +443,13 @@ void crashdisk_register(void)
 {
     static sqlite3_vfs vfs;
 
-    all.real = sqlite3_vfs_find("unix-excl"); /* the one that the program uses */
-    assert_non_null(all.real);
-    vfs = *all.real; /* what is not replaced works without the struct of its own */
-    vfs.pNext = NULL;
-    vfs.zName = CRASHDISK_NAME;
-    vfs.szOsFile = (int)sizeof(struct file) + all.real->szOsFile;
+    all.real = passvfs_init(&vfs, CRASHDISK_NAME, (int)sizeof(struct file));
     vfs.xOpen = vfs_open;
     vfs.xDelete = vfs_delete;
+    methods = passvfs_methods;
+    methods.xWrite = io_write;
+    methods.xTruncate = io_truncate;
+    methods.xSync = io_sync;
     assert_int_equal(sqlite3_vfs_register(&vfs, 0), SQLITE_OK);
 }
 

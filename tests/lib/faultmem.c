@@ -1,6 +1,8 @@
 #include "tests/lib/faultmem.h"
 
-#include <pthread.h>
+#include "tests/lib/trigger.h"
+
+#include <errno.h>
 #include <setjmp.h>
 #include <sqlite3.h>
 #include <stdarg.h>
@@ -8,68 +10,44 @@
 
 #include <cmocka.h>
 
-static struct {
-    pthread_mutex_t lock;
-    sqlite3_mem_methods real;
-    unsigned left; /* 0 = not armed */
-    unsigned fired;
-    bool for_ever;
-} mem = {.lock = PTHREAD_MUTEX_INITIALIZER};
+static struct trigger trigger = TRIGGER_INIT;
+static sqlite3_mem_methods real;
 
-static bool fails(void)
+bool faultmem_fails(void)
 {
-    bool now = false;
+    if (!trigger_fires(&trigger))
+        return false;
+    errno = ENOMEM;
+    return true;
+}
 
-    pthread_mutex_lock(&mem.lock);
-    if (mem.left == 1) {
-        now = true;
-        mem.fired++;
-        if (!mem.for_ever)
-            mem.left = 0;
-    } else if (mem.left > 1) {
-        mem.left--;
-    }
-    pthread_mutex_unlock(&mem.lock);
-    return now;
+void faultmem_arm(unsigned nth, bool for_ever)
+{
+    trigger_arm(&trigger, nth, for_ever);
+}
+
+unsigned faultmem_disarm(void)
+{
+    return trigger_disarm(&trigger);
 }
 
 static void *mem_malloc(int size)
 {
-    return fails() ? NULL : mem.real.xMalloc(size);
+    return faultmem_fails() ? NULL : real.xMalloc(size);
 }
 
 static void *mem_realloc(void *old, int size)
 {
-    return fails() ? NULL : mem.real.xRealloc(old, size);
+    return faultmem_fails() ? NULL : real.xRealloc(old, size);
 }
 
 void faultmem_install(void)
 {
     sqlite3_mem_methods methods;
 
-    assert_int_equal(sqlite3_config(SQLITE_CONFIG_GETMALLOC, &mem.real), SQLITE_OK);
-    methods = mem.real;
+    assert_int_equal(sqlite3_config(SQLITE_CONFIG_GETMALLOC, &real), SQLITE_OK);
+    methods = real;
     methods.xMalloc = mem_malloc;
     methods.xRealloc = mem_realloc;
     assert_int_equal(sqlite3_config(SQLITE_CONFIG_MALLOC, &methods), SQLITE_OK);
-}
-
-void faultmem_arm(unsigned nth, bool for_ever)
-{
-    pthread_mutex_lock(&mem.lock);
-    mem.left = nth;
-    mem.for_ever = for_ever;
-    mem.fired = 0;
-    pthread_mutex_unlock(&mem.lock);
-}
-
-unsigned faultmem_disarm(void)
-{
-    unsigned fired;
-
-    pthread_mutex_lock(&mem.lock);
-    mem.left = 0;
-    fired = mem.fired;
-    pthread_mutex_unlock(&mem.lock);
-    return fired;
 }

@@ -1,4 +1,7 @@
-/* Memory of SQLite that runs out at a chosen allocation, once or from then on. Thread: any for SQLite; the test's own for the rest. */
+/*
+ * Memory that runs out at a chosen allocation, once or from then on: SQLite's, and that of whoever else asks. Test code that runs meanwhile
+ * must not allocate. Thread: any.
+ */
 #ifndef HFD_TESTS_FAULTMEM_H
 #define HFD_TESTS_FAULTMEM_H
 
@@ -11,5 +14,7 @@ void faultmem_install(void);
 void faultmem_arm(unsigned nth, bool for_ever);
 /** @return how many allocations failed since arming */
 unsigned faultmem_disarm(void);
+/** An allocation that is not SQLite's. @return whether it is to fail; errno says so then */
+bool faultmem_fails(void);
 
 #endif

@@ -1,11 +1,11 @@
 #include "tests/lib/faultvfs.h"
 
+#include "tests/lib/passvfs.h"
 #include "tests/lib/seams.h"
 
 #include <fcntl.h>
 #include <pthread.h>
 #include <setjmp.h>
-#include <sqlite3.h>
 #include <stdarg.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -40,11 +40,12 @@ static struct {
     size_t images_count;
 } disk = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
+static sqlite3_io_methods methods;
+
 struct file {
-    sqlite3_file base;
+    struct passvfs_file pass;
     struct image *image; /* NULL: not tracked */
     unsigned write_kinds;
-    sqlite3_file *real; /* behind this struct */
 };
 
 /* ---- the real files ---- */
@@ -159,23 +160,15 @@ static int decide_aside(unsigned kind, int usual_code)
     return rc;
 }
 
-static int io_close(sqlite3_file *f)
-{
-    struct file *file = (struct file *)f;
-
-    return file->real->pMethods->xClose(file->real);
-}
-
 static int io_read(sqlite3_file *f, void *out, int len, sqlite3_int64 at)
 {
-    struct file *file = (struct file *)f;
     bool torn;
     int rc;
 
     pthread_mutex_lock(&disk.lock);
     rc = decide(FAULTVFS_READS, SQLITE_IOERR_READ, &torn);
     pthread_mutex_unlock(&disk.lock);
-    return rc != SQLITE_OK ? rc : file->real->pMethods->xRead(file->real, out, len, at);
+    return rc != SQLITE_OK ? rc : passvfs_methods.xRead(f, out, len, at);
 }
 
 static int io_write(sqlite3_file *f, const void *bytes, int len, sqlite3_int64 at)
@@ -188,7 +181,7 @@ static int io_write(sqlite3_file *f, const void *bytes, int len, sqlite3_int64 a
     pthread_mutex_lock(&disk.lock);
     rc = decide(file->write_kinds, SQLITE_IOERR_WRITE, &torn);
     if (rc == SQLITE_OK || torn) {
-        done = file->real->pMethods->xWrite(file->real, bytes, torn && !disk.stopped ? len / 2 : len, at);
+        done = passvfs_methods.xWrite(f, bytes, torn && !disk.stopped ? len / 2 : len, at);
         if (rc == SQLITE_OK)
             rc = done;
         if (file->image != NULL)
@@ -200,14 +193,13 @@ static int io_write(sqlite3_file *f, const void *bytes, int len, sqlite3_int64 a
 
 static int io_truncate(sqlite3_file *f, sqlite3_int64 size)
 {
-    struct file *file = (struct file *)f;
     bool torn;
     int rc;
 
     pthread_mutex_lock(&disk.lock);
     rc = decide(FAULTVFS_CHANGES | FAULTVFS_TRUNCATES, SQLITE_IOERR_TRUNCATE, &torn);
     if (rc == SQLITE_OK)
-        rc = file->real->pMethods->xTruncate(file->real, size);
+        rc = passvfs_methods.xTruncate(f, size);
     pthread_mutex_unlock(&disk.lock);
     return rc;
 }
@@ -229,104 +221,31 @@ static int io_sync(sqlite3_file *f, int flags)
 
 static int io_size(sqlite3_file *f, sqlite3_int64 *size)
 {
-    struct file *file = (struct file *)f;
     int rc = decide_aside(FAULTVFS_SIZES, SQLITE_IOERR_FSTAT);
 
-    return rc != SQLITE_OK ? rc : file->real->pMethods->xFileSize(file->real, size);
+    return rc != SQLITE_OK ? rc : passvfs_methods.xFileSize(f, size);
 }
 
 static int io_lock(sqlite3_file *f, int level)
 {
-    struct file *file = (struct file *)f;
     int rc = decide_aside(FAULTVFS_LOCKS, SQLITE_IOERR_LOCK);
 
-    return rc != SQLITE_OK ? rc : file->real->pMethods->xLock(file->real, level);
-}
-
-static int io_unlock(sqlite3_file *f, int level)
-{
-    struct file *file = (struct file *)f;
-
-    return file->real->pMethods->xUnlock(file->real, level);
-}
-
-static int io_check_lock(sqlite3_file *f, int *held)
-{
-    struct file *file = (struct file *)f;
-
-    return file->real->pMethods->xCheckReservedLock(file->real, held);
-}
-
-static int io_control(sqlite3_file *f, int op, void *arg)
-{
-    struct file *file = (struct file *)f;
-
-    return file->real->pMethods->xFileControl(file->real, op, arg);
-}
-
-static int io_sector_size(sqlite3_file *f)
-{
-    struct file *file = (struct file *)f;
-
-    return file->real->pMethods->xSectorSize(file->real);
-}
-
-static int io_device(sqlite3_file *f)
-{
-    struct file *file = (struct file *)f;
-
-    return file->real->pMethods->xDeviceCharacteristics(file->real);
+    return rc != SQLITE_OK ? rc : passvfs_methods.xLock(f, level);
 }
 
 static int io_shm_map(sqlite3_file *f, int page, int size, int extend, void volatile **out)
 {
-    struct file *file = (struct file *)f;
     int rc = decide_aside(FAULTVFS_MAPS, SQLITE_IOERR_SHMMAP);
 
-    return rc != SQLITE_OK ? rc : file->real->pMethods->xShmMap(file->real, page, size, extend, out);
+    return rc != SQLITE_OK ? rc : passvfs_methods.xShmMap(f, page, size, extend, out);
 }
 
 static int io_shm_lock(sqlite3_file *f, int at, int n, int flags)
 {
-    struct file *file = (struct file *)f;
     int rc = (flags & SQLITE_SHM_LOCK) != 0 ? decide_aside(FAULTVFS_SHM_LOCKS, SQLITE_IOERR_SHMLOCK) : SQLITE_OK;
 
-    return rc != SQLITE_OK ? rc : file->real->pMethods->xShmLock(file->real, at, n, flags);
+    return rc != SQLITE_OK ? rc : passvfs_methods.xShmLock(f, at, n, flags);
 }
-
-static void io_shm_barrier(sqlite3_file *f)
-{
-    struct file *file = (struct file *)f;
-
-    file->real->pMethods->xShmBarrier(file->real);
-}
-
-static int io_shm_unmap(sqlite3_file *f, int delete_it)
-{
-    struct file *file = (struct file *)f;
-
-    return file->real->pMethods->xShmUnmap(file->real, delete_it);
-}
-
-static const sqlite3_io_methods methods = {
-    .iVersion = 2,
-    .xClose = io_close,
-    .xRead = io_read,
-    .xWrite = io_write,
-    .xTruncate = io_truncate,
-    .xSync = io_sync,
-    .xFileSize = io_size,
-    .xLock = io_lock,
-    .xUnlock = io_unlock,
-    .xCheckReservedLock = io_check_lock,
-    .xFileControl = io_control,
-    .xSectorSize = io_sector_size,
-    .xDeviceCharacteristics = io_device,
-    .xShmMap = io_shm_map,
-    .xShmLock = io_shm_lock,
-    .xShmBarrier = io_shm_barrier,
-    .xShmUnmap = io_shm_unmap,
-};
 
 /* ---- the VFS ---- */
 
@@ -338,15 +257,15 @@ static int vfs_open(sqlite3_vfs *vfs, sqlite3_filename path, sqlite3_file *f, in
     int rc;
 
     (void)vfs;
-    *file = (struct file){.real = (sqlite3_file *)(file + 1), .write_kinds = FAULTVFS_CHANGES | FAULTVFS_WRITES};
+    *file = (struct file){.pass.real = (sqlite3_file *)(file + 1), .write_kinds = FAULTVFS_CHANGES | FAULTVFS_WRITES};
     if ((flags & SQLITE_OPEN_MAIN_DB) != 0)
         file->write_kinds |= FAULTVFS_COPIES;
     pthread_mutex_lock(&disk.lock);
     rc = decide(FAULTVFS_OPENS, SQLITE_CANTOPEN, &torn);
     if (rc == SQLITE_OK)
-        rc = disk.real->xOpen(disk.real, path, file->real, flags, out_flags);
+        rc = disk.real->xOpen(disk.real, path, file->pass.real, flags, out_flags);
     if (rc == SQLITE_OK) {
-        file->base.pMethods = &methods;
+        file->pass.base.pMethods = &methods;
         if (disk.tracking && path != NULL && (flags & (SQLITE_OPEN_MAIN_DB | SQLITE_OPEN_WAL | SQLITE_OPEN_MAIN_JOURNAL)) != 0) {
             file->image = find_image(path);
             if (file->image == NULL)
@@ -390,15 +309,19 @@ void faultvfs_register(void)
 {
     static sqlite3_vfs vfs;
 
-    disk.real = sqlite3_vfs_find("unix-excl"); /* the one that the program uses */
-    assert_non_null(disk.real);
-    vfs = *disk.real; /* what is not replaced works without the struct of its own */
-    vfs.pNext = NULL;
-    vfs.zName = FAULTVFS_NAME;
-    vfs.szOsFile = (int)sizeof(struct file) + disk.real->szOsFile;
+    disk.real = passvfs_init(&vfs, FAULTVFS_NAME, (int)sizeof(struct file));
     vfs.xOpen = vfs_open;
     vfs.xDelete = vfs_delete;
     vfs.xAccess = vfs_access;
+    methods = passvfs_methods;
+    methods.xRead = io_read;
+    methods.xWrite = io_write;
+    methods.xTruncate = io_truncate;
+    methods.xSync = io_sync;
+    methods.xFileSize = io_size;
+    methods.xLock = io_lock;
+    methods.xShmMap = io_shm_map;
+    methods.xShmLock = io_shm_lock;
     assert_int_equal(sqlite3_vfs_register(&vfs, 0), SQLITE_OK);
 }
 

@@ -82,6 +82,23 @@ void world_close(struct world *w)
     tmpdir_remove(w->base);
 }
 
+int world_setup(void **state)
+{
+    struct world *w = calloc(1, sizeof(*w));
+
+    assert_non_null(w);
+    world_open(w);
+    *state = w;
+    return 0;
+}
+
+int world_teardown(void **state)
+{
+    world_close(*state);
+    free(*state);
+    return 0;
+}
+
 void world_restart(struct world *w)
 {
     world_stop(w);
@@ -181,6 +198,36 @@ hfd_rc world_delete(struct world *w, const char *guresid, const char *cookie, st
     if (rc != HFD_OK || out->decided)
         return rc;
     return update(w, hfd_resource_delete, &call, out);
+}
+
+static void assert_answered(const struct world *w, const char *call, hfd_rc rc)
+{
+    if (rc != HFD_OK)
+        fail_msg("%s: %s: %s: %s", call, hfd_rc_name(rc), w->err.field, w->err.msg);
+}
+
+struct hfd_answer_doc world_put_ok(struct world *w, const char *guresid, const char *body, const char *cookie)
+{
+    struct hfd_answer_doc doc;
+
+    assert_answered(w, "PUT", world_put(w, guresid, body, cookie, &doc));
+    return doc;
+}
+
+struct hfd_answer_doc world_get_ok(struct world *w, const char *guresid, const char *cookie)
+{
+    struct hfd_answer_doc doc;
+
+    assert_answered(w, "GET", world_get(w, guresid, cookie, &doc));
+    return doc;
+}
+
+struct hfd_answer_doc world_delete_ok(struct world *w, const char *guresid, const char *cookie)
+{
+    struct hfd_answer_doc doc;
+
+    assert_answered(w, "DELETE", world_delete(w, guresid, cookie, &doc));
+    return doc;
 }
 
 /* ---- HyperFleet ------------------------------------------------------------------------------------------------------------- */

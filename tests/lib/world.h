@@ -30,6 +30,9 @@ struct world {
  */
 void world_open(struct world *w);
 void world_close(struct world *w);
+/** Fixtures of cmocka: *state is a world that is open. */
+int world_setup(void **state);
+int world_teardown(void **state);
 /** The two halves of world_open, for starts that may fail: all but the store; then the store. @return as hfd_store_open, err in w->err */
 void world_init(struct world *w);
 hfd_rc world_start(struct world *w);
@@ -47,6 +50,10 @@ int64_t world_now(const struct world *w);
 hfd_rc world_put(struct world *w, const char *guresid, const char *body, const char *cookie, struct hfd_answer_doc *out);
 hfd_rc world_get(struct world *w, const char *guresid, const char *cookie, struct hfd_answer_doc *out);
 hfd_rc world_delete(struct world *w, const char *guresid, const char *cookie, struct hfd_answer_doc *out);
+/** The same for calls that are answered: anything but HFD_OK fails the test. */
+struct hfd_answer_doc world_put_ok(struct world *w, const char *guresid, const char *body, const char *cookie);
+struct hfd_answer_doc world_get_ok(struct world *w, const char *guresid, const char *cookie);
+struct hfd_answer_doc world_delete_ok(struct world *w, const char *guresid, const char *cookie);
 
 /** A report by an adapter at the resource's current generation, observed now. */
 struct world_report {

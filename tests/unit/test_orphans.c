@@ -20,47 +20,20 @@ static const char body_bare[] = BODY(NAME, "", ""), body_nameless[] = BODY("", "
 static const char pool_body[] =
     "{\"type\":\"hyperfleet-nodepool\",\"driver\":{\"values\":{\"cluster_guresid\":\"" ID "\",\"nodepool\":{\"name\":\"np-two\"}}}}";
 
-static int setup(void **state)
-{
-    struct world *w = calloc(1, sizeof(*w));
-
-    assert_non_null(w);
-    world_open(w);
-    *state = w;
-    return 0;
-}
-
-static int teardown(void **state)
-{
-    world_close(*state);
-    free(*state);
-    return 0;
-}
-
 /* cookie: NULL = none. */
 static struct hfd_answer_doc put(struct world *w, const char *body, const char *cookie)
 {
-    struct hfd_answer_doc doc;
-
-    if (world_put(w, ID, body, cookie, &doc) != HFD_OK)
-        fail_msg("PUT: %s: %s", w->err.field, w->err.msg);
-    return doc;
+    return world_put_ok(w, ID, body, cookie);
 }
 
 static struct hfd_answer_doc get(struct world *w, const char *cookie)
 {
-    struct hfd_answer_doc doc;
-
-    assert_int_equal(world_get(w, ID, cookie, &doc), HFD_OK);
-    return doc;
+    return world_get_ok(w, ID, cookie);
 }
 
 static struct hfd_answer_doc del(struct world *w, const char *cookie)
 {
-    struct hfd_answer_doc doc;
-
-    assert_int_equal(world_delete(w, ID, cookie, &doc), HFD_OK);
-    return doc;
+    return world_delete_ok(w, ID, cookie);
 }
 
 /* Ends in a NUL, as arena copies do. */
@@ -451,7 +424,7 @@ static void a_long_list_says_so(void **state)
 
 int main(void)
 {
-#define TEST(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
+#define TEST(f) cmocka_unit_test_setup_teardown(f, world_setup, world_teardown)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_cookie_brings_the_row_back),
         TEST(a_cookie_of_what_is_gone),

@@ -14,23 +14,6 @@
     "{\"type\":\"hyperfleet-cluster\",\"driver\":{\"values\":{" \
     "\"cluster\":{\"name\":\"" name "\",\"spec\":" spec "},\"nodepools\":[" pools "]}}}"
 
-static int setup(void **state)
-{
-    struct world *w = calloc(1, sizeof(*w));
-
-    assert_non_null(w);
-    world_open(w);
-    *state = w;
-    return 0;
-}
-
-static int teardown(void **state)
-{
-    world_close(*state);
-    free(*state);
-    return 0;
-}
-
 static void wait_s(struct world *w, int64_t s)
 {
     test_clock_advance(&w->clock, s * S);
@@ -38,11 +21,7 @@ static void wait_s(struct world *w, int64_t s)
 
 static struct hfd_answer_doc put_body(struct world *w, const char *id, const char *body)
 {
-    struct hfd_answer_doc doc;
-
-    if (world_put(w, id, body, NULL, &doc) != HFD_OK)
-        fail_msg("PUT %s: %s: %s", id, w->err.field, w->err.msg);
-    return doc;
+    return world_put_ok(w, id, body, NULL);
 }
 
 /* A cluster with one nodepool, under a name that only this resource has. */
@@ -55,18 +34,12 @@ static struct hfd_answer_doc put(struct world *w, const char *id)
 
 static struct hfd_answer_doc get(struct world *w, const char *id)
 {
-    struct hfd_answer_doc doc;
-
-    assert_int_equal(world_get(w, id, NULL, &doc), HFD_OK);
-    return doc;
+    return world_get_ok(w, id, NULL);
 }
 
 static struct hfd_answer_doc del(struct world *w, const char *id)
 {
-    struct hfd_answer_doc doc;
-
-    assert_int_equal(world_delete(w, id, NULL, &doc), HFD_OK);
-    return doc;
+    return world_delete_ok(w, id, NULL);
 }
 
 static void cluster_report(struct world *w, const char *id, const char *adapter, enum hfd_status available, const char *reason)
@@ -451,7 +424,7 @@ static void stored_milestones(void **state)
     }
 }
 
-#define RULE(fn) cmocka_unit_test_setup_teardown(fn, setup, teardown)
+#define RULE(fn) cmocka_unit_test_setup_teardown(fn, world_setup, world_teardown)
 
 int main(void)
 {

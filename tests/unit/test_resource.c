@@ -21,46 +21,19 @@ static const char body_a_reordered[] =
 static const char body_b[] = BODY("{\"region\":\"b\"}", "[" POOL("np-one", "{\"n\":1}") "]");
 static const char body_c[] = BODY("{\"region\":\"c\"}", "[" POOL("np-one", "{\"n\":1}") "]");
 
-static int setup(void **state)
-{
-    struct world *w = calloc(1, sizeof(*w));
-
-    assert_non_null(w);
-    world_open(w);
-    *state = w;
-    return 0;
-}
-
-static int teardown(void **state)
-{
-    world_close(*state);
-    free(*state);
-    return 0;
-}
-
 static struct hfd_answer_doc put(struct world *w, const char *body)
 {
-    struct hfd_answer_doc doc;
-
-    if (world_put(w, ID, body, NULL, &doc) != HFD_OK)
-        fail_msg("PUT: %s: %s", w->err.field, w->err.msg);
-    return doc;
+    return world_put_ok(w, ID, body, NULL);
 }
 
 static struct hfd_answer_doc get(struct world *w)
 {
-    struct hfd_answer_doc doc;
-
-    assert_int_equal(world_get(w, ID, NULL, &doc), HFD_OK);
-    return doc;
+    return world_get_ok(w, ID, NULL);
 }
 
 static struct hfd_answer_doc del(struct world *w)
 {
-    struct hfd_answer_doc doc;
-
-    assert_int_equal(world_delete(w, ID, NULL, &doc), HFD_OK);
-    return doc;
+    return world_delete_ok(w, ID, NULL);
 }
 
 static void fail_terminally(struct world *w)
@@ -586,26 +559,26 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(put_table),
         cmocka_unit_test(get_and_delete_table),
-        cmocka_unit_test_setup_teardown(same_is_canonical, setup, teardown),
-        cmocka_unit_test_setup_teardown(ready_needs_all_parts, setup, teardown),
-        cmocka_unit_test_setup_teardown(degraded_stays_200, setup, teardown),
-        cmocka_unit_test_setup_teardown(deadline_fails_and_put_revives, setup, teardown),
-        cmocka_unit_test_setup_teardown(new_attempt_ignores_old_reports, setup, teardown),
-        cmocka_unit_test_setup_teardown(new_attempt_ignores_old_reports_of_the_future, setup, teardown),
-        cmocka_unit_test_setup_teardown(deletion_past_its_deadline, setup, teardown),
-        cmocka_unit_test_setup_teardown(update_takes_nodepool_differences, setup, teardown),
-        cmocka_unit_test_setup_teardown(pool_back_while_it_goes, setup, teardown),
-        cmocka_unit_test_setup_teardown(immutable_name_changes_nothing, setup, teardown),
-        cmocka_unit_test_setup_teardown(taken_name_is_invalid, setup, teardown),
-        cmocka_unit_test_setup_teardown(next_life_has_a_new_cookie, setup, teardown),
-        cmocka_unit_test_setup_teardown(forged_cookie_is_refused, setup, teardown),
-        cmocka_unit_test_setup_teardown(removed_behind_our_back, setup, teardown),
-        cmocka_unit_test_setup_teardown(replaced_while_the_old_one_goes, setup, teardown),
-        cmocka_unit_test_setup_teardown(restored_by_an_older_cookie, setup, teardown),
-        cmocka_unit_test_setup_teardown(nodepool_resource, setup, teardown),
-        cmocka_unit_test_setup_teardown(mapped_outputs, setup, teardown),
-        cmocka_unit_test_setup_teardown(empty_update_is_ready_at_once, setup, teardown),
-        cmocka_unit_test_setup_teardown(retarget_has_a_new_deadline, setup, teardown),
+        cmocka_unit_test_setup_teardown(same_is_canonical, world_setup, world_teardown),
+        cmocka_unit_test_setup_teardown(ready_needs_all_parts, world_setup, world_teardown),
+        cmocka_unit_test_setup_teardown(degraded_stays_200, world_setup, world_teardown),
+        cmocka_unit_test_setup_teardown(deadline_fails_and_put_revives, world_setup, world_teardown),
+        cmocka_unit_test_setup_teardown(new_attempt_ignores_old_reports, world_setup, world_teardown),
+        cmocka_unit_test_setup_teardown(new_attempt_ignores_old_reports_of_the_future, world_setup, world_teardown),
+        cmocka_unit_test_setup_teardown(deletion_past_its_deadline, world_setup, world_teardown),
+        cmocka_unit_test_setup_teardown(update_takes_nodepool_differences, world_setup, world_teardown),
+        cmocka_unit_test_setup_teardown(pool_back_while_it_goes, world_setup, world_teardown),
+        cmocka_unit_test_setup_teardown(immutable_name_changes_nothing, world_setup, world_teardown),
+        cmocka_unit_test_setup_teardown(taken_name_is_invalid, world_setup, world_teardown),
+        cmocka_unit_test_setup_teardown(next_life_has_a_new_cookie, world_setup, world_teardown),
+        cmocka_unit_test_setup_teardown(forged_cookie_is_refused, world_setup, world_teardown),
+        cmocka_unit_test_setup_teardown(removed_behind_our_back, world_setup, world_teardown),
+        cmocka_unit_test_setup_teardown(replaced_while_the_old_one_goes, world_setup, world_teardown),
+        cmocka_unit_test_setup_teardown(restored_by_an_older_cookie, world_setup, world_teardown),
+        cmocka_unit_test_setup_teardown(nodepool_resource, world_setup, world_teardown),
+        cmocka_unit_test_setup_teardown(mapped_outputs, world_setup, world_teardown),
+        cmocka_unit_test_setup_teardown(empty_update_is_ready_at_once, world_setup, world_teardown),
+        cmocka_unit_test_setup_teardown(retarget_has_a_new_deadline, world_setup, world_teardown),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

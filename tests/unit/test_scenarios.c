@@ -23,46 +23,19 @@
 #define POOL "{\"name\":\"np-one\",\"spec\":{\"n\":1}}"
 static const char body_a[] = BODY("a", POOL), body_b[] = BODY("b", POOL), body_no_pool[] = BODY("a", "");
 
-static int setup(void **state)
-{
-    struct world *w = calloc(1, sizeof(*w));
-
-    assert_non_null(w);
-    world_open(w);
-    *state = w;
-    return 0;
-}
-
-static int teardown(void **state)
-{
-    world_close(*state);
-    free(*state);
-    return 0;
-}
-
 static struct hfd_answer_doc put(struct world *w, const char *body)
 {
-    struct hfd_answer_doc doc;
-
-    if (world_put(w, ID, body, NULL, &doc) != HFD_OK)
-        fail_msg("PUT: %s: %s", w->err.field, w->err.msg);
-    return doc;
+    return world_put_ok(w, ID, body, NULL);
 }
 
 static struct hfd_answer_doc get(struct world *w)
 {
-    struct hfd_answer_doc doc;
-
-    assert_int_equal(world_get(w, ID, NULL, &doc), HFD_OK);
-    return doc;
+    return world_get_ok(w, ID, NULL);
 }
 
 static struct hfd_answer_doc del(struct world *w)
 {
-    struct hfd_answer_doc doc;
-
-    assert_int_equal(world_delete(w, ID, NULL, &doc), HFD_OK);
-    return doc;
+    return world_delete_ok(w, ID, NULL);
 }
 
 static void wait_s(struct world *w, int64_t seconds)
@@ -668,7 +641,7 @@ static void readme_has_the_rows(void **state)
 
 int main(void)
 {
-#define TEST(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
+#define TEST(f) cmocka_unit_test_setup_teardown(f, world_setup, world_teardown)
 #define ROW_(f) TEST(f),
     /* clang-format off */
     const struct CMUnitTest tests[] = {

@@ -21,29 +21,17 @@ static const char body_2[] = CLUSTER "{\"name\":\"c-one\",\"spec\":{\"region\":\
 
 static struct hfd_answer_doc put(struct remote_world *rw, const char *guresid, const char *body, const char *cookie)
 {
-    struct hfd_answer_doc doc;
-
-    if (world_put(&rw->w, guresid, body, cookie, &doc) != HFD_OK)
-        fail_msg("PUT: %s", rw->w.err.msg);
-    return doc;
+    return world_put_ok(&rw->w, guresid, body, cookie);
 }
 
 static struct hfd_answer_doc get(struct remote_world *rw, const char *guresid, const char *cookie)
 {
-    struct hfd_answer_doc doc;
-
-    if (world_get(&rw->w, guresid, cookie, &doc) != HFD_OK)
-        fail_msg("GET: %s", rw->w.err.msg);
-    return doc;
+    return world_get_ok(&rw->w, guresid, cookie);
 }
 
 static struct hfd_answer_doc erase(struct remote_world *rw, const char *guresid, const char *cookie)
 {
-    struct hfd_answer_doc doc;
-
-    if (world_delete(&rw->w, guresid, cookie, &doc) != HFD_OK)
-        fail_msg("DELETE: %s", rw->w.err.msg);
-    return doc;
+    return world_delete_ok(&rw->w, guresid, cookie);
 }
 
 static void assert_text(hfd_slice text, const char *part)

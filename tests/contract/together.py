@@ -6,7 +6,7 @@ import subprocess
 import sys
 import tempfile
 
-AT_ONCE = 3
+AT_ONCE = 6
 
 
 def main():

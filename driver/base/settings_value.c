@@ -398,7 +398,7 @@ static hfd_rc check_dotted_paths(const void *member, struct hfd_err *err)
         for (size_t k = 0; k < sizeof(members) / sizeof(members[0]); k++)
             known = known || hfd_slice_is(first, members[k]);
         if (!known || s.p[s.len - 1] == '.' || memmem(s.p, s.len, "..", 2) != NULL)
-            return expected(err, "dotted paths like cluster.spec.region, below cluster, nodepools, nodepool, cluster_id or cluster_guresid", s);
+            return expected(err, "dotted paths below cluster, nodepools, nodepool, cluster_id or cluster_guresid: cluster.spec.region", s);
     }
     return HFD_OK;
 }

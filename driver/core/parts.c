@@ -492,6 +492,17 @@ static const char *cluster_field(const struct hfd_input *in)
     return in->cluster_guresid.len > 0 ? "driver.values.cluster_guresid" : "driver.values.cluster_id";
 }
 
+/* In the words of the input: who gave a GUResID does not know the id. */
+static hfd_rc no_cluster(const struct hfd_input *in, struct hfd_err *err)
+{
+    if (in->cluster_guresid.len > 0)
+        return hfd_fail_field(err, HFD_INVALID, cluster_field(in),
+                              "the cluster of resource '%.*s' is being deleted in HyperFleet, or was removed: deploy that resource first",
+                              HFD_SLICE_FMT(in->cluster_guresid));
+    return hfd_fail_field(err, HFD_INVALID, cluster_field(in), "there is no cluster '%.*s' in HyperFleet, or it is being deleted",
+                          HFD_SLICE_FMT(in->cluster_id));
+}
+
 /* The cluster that a nodepool resource asks for, by id or by the GUResID of its resource. */
 static hfd_rc wanted_cluster(const struct apply *a, hfd_slice *id, struct hfd_err *err)
 {
@@ -515,8 +526,7 @@ static hfd_rc wanted_cluster(const struct apply *a, hfd_slice *id, struct hfd_er
     if (rc == HFD_NOT_FOUND && backend(a->call)->deferred && in->cluster_id.len > 0 && hfd_wire_id_ok(*id))
         return HFD_OK;
     if (rc == HFD_NOT_FOUND || (rc == HFD_OK && (f.kind != HFD_KIND_CLUSTER || f.deleted_us != 0)))
-        return hfd_fail_field(err, HFD_INVALID, cluster_field(in), "there is no cluster '%.*s' in HyperFleet, or it is being deleted",
-                              HFD_SLICE_FMT(*id));
+        return no_cluster(in, err);
     return rc;
 }
 

@@ -486,6 +486,8 @@ static void nodepool_resource(void **state)
     (void)del(w);
     assert_int_equal(world_get(w, "pool-1", NULL, &doc), HFD_OK);
     assert_int_equal(doc.answer, HFD_ANSWER_FAILED);
+    assert_int_equal(world_put(w, "pool-1", pool, NULL, &doc), HFD_INVALID); /* in the words of the input */
+    assert_non_null(strstr(w->err.msg, "the cluster of resource '" ID "' is being deleted"));
     world_succeed_all(w, "pool-1");
     world_succeed_all(w, ID);
     assert_int_equal(world_count(w, HFD_KIND_CLUSTER) + world_count(w, HFD_KIND_NODEPOOL), 0);

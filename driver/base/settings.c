@@ -188,6 +188,19 @@ hfd_rc hfd_setting_fail(const struct hfd_settings_loader *ld, hfd_rc rc, const c
     return hfd_fail_field(err, rc, key, "%s: %s: %s", ld->place, key, msg);
 }
 
+hfd_rc hfd_settings_refuse(const struct hfd_settings *s, enum hfd_setting which, struct hfd_err *err, const char *fmt, ...)
+{
+    const char *key = hfd_setting_rows[which].key;
+    const hfd_slice origin = s->origin[which];
+    char msg[sizeof(err->msg)];
+    va_list ap;
+
+    va_start(ap, fmt);
+    (void)vsnprintf(msg, sizeof(msg), fmt, ap);
+    va_end(ap);
+    return hfd_fail_field(err, HFD_INVALID, key, "%.*s%s%s: %s", HFD_SLICE_FMT(origin), origin.len > 0 ? ": " : "", key, msg);
+}
+
 static void *member_of(struct hfd_settings *s, const struct hfd_setting_row *row)
 {
     return (char *)s + row->offset;
@@ -218,10 +231,13 @@ static hfd_rc put_entry(struct hfd_settings_loader *ld, const struct hfd_setting
     struct hfd_map *map = member_of(ld->s, ref->row);
     struct hfd_err why = {0};
     struct hfd_pair *pair;
-    hfd_rc rc = hfd_setting_entry_check(ref->name, value, &why);
+    hfd_rc rc = hfd_setting_name_check(ref->name, &why);
 
     if (rc != HFD_OK)
         return hfd_setting_fail(ld, rc, ref->row->key, err, "%s", why.msg);
+    rc = hfd_setting_entry_check(value, &why);
+    if (rc != HFD_OK)
+        return hfd_fail_field(err, rc, ref->row->key, "%s: %s.%.*s: %s", ld->place, ref->row->key, HFD_SLICE_FMT(ref->name), why.msg);
     pair = entry_of(map, ref->name, &ld->s->mem);
     if (pair == NULL && map->count == HFD_SETTING_ITEMS_MAX)
         return hfd_setting_fail(ld, HFD_INVALID, ref->row->key, err, "expected at most %d entries", HFD_SETTING_ITEMS_MAX);
@@ -230,7 +246,8 @@ static hfd_rc put_entry(struct hfd_settings_loader *ld, const struct hfd_setting
     if (ld->in_file && pair->value.p != NULL)
         return hfd_setting_fail(ld, HFD_INVALID, ref->row->key, err, "%.*s is given twice", HFD_SLICE_FMT(pair->name));
     pair->value = hfd_arena_dup(&ld->s->mem, value);
-    if (pair->value.p == NULL)
+    pair->origin = hfd_arena_dup(&ld->s->mem, hfd_slice_of(ld->place));
+    if (pair->value.p == NULL || pair->origin.p == NULL)
         return hfd_fail(err, HFD_NOMEM, "out of memory");
     if (ld->in_file)
         ld->file_entries[ref->row->which] = map->count;
@@ -448,24 +465,46 @@ static hfd_rc check_output_names(const struct hfd_map *values, struct hfd_err *e
         for (size_t k = 0; k < sizeof(taken) / sizeof(taken[0]); k++)
             if (hfd_slice_is(values->items[i].name, taken[k]))
                 return hfd_fail_field(err, HFD_INVALID, "driver.outputs.values",
-                                      "driver.outputs.values: expected another name, as every output has its own \"%s\"", taken[k]);
+                                      "%.*s: driver.outputs.values.%s: expected another name, as every output has its own \"%s\"",
+                                      HFD_SLICE_FMT(values->items[i].origin), taken[k], taken[k]);
     return HFD_OK;
+}
+
+/* Of two settings that do not go together, the one that somebody gave. */
+static enum hfd_setting given_of(const struct hfd_settings *s, enum hfd_setting a, enum hfd_setting b)
+{
+    return hfd_settings_is_set(s, b) ? b : a;
+}
+
+static hfd_rc refuse_retry(const struct hfd_settings *s, struct hfd_err *err)
+{
+    const enum hfd_setting which = given_of(s, HFD_SETTING_remote_retry_min_us, HFD_SETTING_remote_retry_max_us);
+    struct hfd_buf b;
+    hfd_rc rc;
+
+    hfd_buf_init(&b, 64);
+    hfd_setting_format(&b, &hfd_setting_rows[HFD_SETTING_remote_retry_min_us], &s->remote_retry_min_us);
+    hfd_buf_lit(&b, " to ");
+    hfd_setting_format(&b, &hfd_setting_rows[HFD_SETTING_remote_retry_max_us], &s->remote_retry_max_us);
+    rc = hfd_settings_refuse(s, which, err, "expected remote.retry_min to be no more than remote.retry_max, got %.*s",
+                             HFD_SLICE_FMT(hfd_buf_slice(&b)));
+    hfd_buf_fini(&b);
+    return rc;
 }
 
 static hfd_rc check_remote(const struct hfd_settings *s, struct hfd_err *err)
 {
     if (s->demo_us >= 0 && !hfd_slice_is(s->backend, "embedded"))
-        return hfd_fail_field(err, HFD_INVALID, "demo",
-                              "demo: expected it off with a remote backend: demo adapters would report success in the place of the "
-                              "remote's own");
+        return hfd_settings_refuse(s, HFD_SETTING_demo_us, err,
+                                   "expected it off with a remote backend: demo adapters would report success in the place of the "
+                                   "remote's own");
     if ((s->remote_cert_file.len == 0) != (s->remote_key_file.len == 0))
-        return hfd_fail_field(err, HFD_INVALID, s->remote_cert_file.len == 0 ? "remote.cert_file" : "remote.key_file",
-                              "remote.cert_file and remote.key_file: expected both or none");
+        return hfd_settings_refuse(s, s->remote_key_file.len == 0 ? HFD_SETTING_remote_cert_file : HFD_SETTING_remote_key_file, err,
+                                   "expected both or none of remote.cert_file and remote.key_file");
     if (s->remote_identity.len > 0 && s->remote_identity_header.len == 0)
-        return hfd_fail_field(err, HFD_INVALID, "remote.identity_header",
-                              "remote.identity_header: expected a header for the value of remote.identity");
+        return hfd_settings_refuse(s, HFD_SETTING_remote_identity, err, "expected a header for it in remote.identity_header");
     if (s->remote_retry_min_us > s->remote_retry_max_us)
-        return hfd_fail_field(err, HFD_INVALID, "remote.retry_max", "remote.retry_max: expected no less than remote.retry_min");
+        return refuse_retry(s, err);
     return HFD_OK;
 }
 
@@ -475,15 +514,15 @@ static hfd_rc check_whole(const struct hfd_settings *s, struct hfd_err *err)
     hfd_rc rc;
 
     if (hfd_slice_eq(s->path_cluster, s->path_nodepool))
-        return hfd_fail_field(err, HFD_INVALID, "driver.paths.nodepool",
-                              "driver.paths.nodepool: expected another path than driver.paths.cluster, got \"%.*s\" for both",
-                              HFD_SLICE_FMT(s->path_nodepool));
+        return hfd_settings_refuse(s, given_of(s, HFD_SETTING_path_cluster, HFD_SETTING_path_nodepool), err,
+                                   "expected another path for clusters than for nodepools, got \"%.*s\" for both",
+                                   HFD_SLICE_FMT(s->path_nodepool));
     for (size_t i = 0; i < s->types_nodepool.count; i++) {
         for (size_t k = 0; k < s->types_cluster.count; k++) {
             if (hfd_slice_eq(s->types_nodepool.items[i], s->types_cluster.items[k]))
-                return hfd_fail_field(err, HFD_INVALID, "driver.types.nodepool",
-                                      "driver.types.nodepool: expected other types than in driver.types.cluster, got %.60s in both",
-                                      s->types_nodepool.items[i].p);
+                return hfd_settings_refuse(s, given_of(s, HFD_SETTING_types_cluster, HFD_SETTING_types_nodepool), err,
+                                           "expected other types for clusters than for nodepools, got %.60s for both",
+                                           s->types_nodepool.items[i].p);
         }
     }
     rc = check_output_names(&s->output_values, err);
@@ -598,14 +637,21 @@ void hfd_settings_help(struct hfd_buf *b, bool markdown)
     }
 }
 
-static void show_map(struct hfd_buf *b, const char *key, const struct hfd_map *map)
+static void show_origin(struct hfd_buf *b, bool origins, hfd_slice origin)
+{
+    if (origins && origin.len > 0)
+        hfd_buf_addf(b, " # %.*s", HFD_SLICE_FMT(origin));
+    hfd_buf_addc(b, '\n');
+}
+
+static void show_map(struct hfd_buf *b, const char *key, bool origins, const struct hfd_map *map)
 {
     if (map->count == 0)
         hfd_buf_addf(b, "%s: {}\n", key);
     for (size_t i = 0; i < map->count; i++) {
         hfd_buf_addf(b, "%s.%.*s: ", key, HFD_SLICE_FMT(map->items[i].name));
         hfd_buf_json_str(b, map->items[i].value);
-        hfd_buf_addc(b, '\n');
+        show_origin(b, origins, map->items[i].origin);
     }
 }
 
@@ -615,13 +661,11 @@ void hfd_settings_show(const struct hfd_settings *s, bool origins, struct hfd_bu
         const struct hfd_setting_row *row = &hfd_setting_rows[i];
 
         if (row->type == HFD_SETTING_TYPE_MAP) {
-            show_map(b, row->key, const_member_of(s, row));
+            show_map(b, row->key, origins, const_member_of(s, row));
             continue;
         }
         hfd_buf_addf(b, "%s: ", row->key);
         hfd_setting_format(b, row, const_member_of(s, row));
-        if (origins && s->origin[i].len > 0)
-            hfd_buf_addf(b, " # %.*s", HFD_SLICE_FMT(s->origin[i]));
-        hfd_buf_addc(b, '\n');
+        show_origin(b, origins, s->origin[i]);
     }
 }

@@ -19,6 +19,7 @@ struct hfd_list {
 struct hfd_pair {
     hfd_slice name;
     hfd_slice value;
+    hfd_slice origin; /* as hfd_settings.origin */
 };
 
 struct hfd_map {
@@ -133,6 +134,13 @@ void hfd_settings_free(struct hfd_settings *s);
 
 /** Whether a file, the environment or a flag gave the setting, be it the default's value. */
 bool hfd_settings_is_set(const struct hfd_settings *s, enum hfd_setting which);
+
+/**
+ * Fails with where the setting was given, if it was, and its key in front: for what its value alone could not tell. err->field is the key.
+ * @return HFD_INVALID
+ */
+HFD_MUST_CHECK hfd_rc hfd_settings_refuse(const struct hfd_settings *s, enum hfd_setting which, struct hfd_err *err, const char *fmt, ...)
+    __attribute__((format(printf, 4, 5)));
 
 /** The rows for --help (plain text) or the README (a Markdown table). */
 void hfd_settings_help(struct hfd_buf *b, bool markdown);

@@ -47,8 +47,9 @@ struct hfd_setting_value {
  */
 HFD_MUST_CHECK hfd_rc hfd_setting_parse(const struct hfd_setting_row *row, const struct hfd_setting_value *v, struct hfd_arena *mem,
                                         void *member, struct hfd_err *err);
-/** Checks one entry of a MAP. */
-HFD_MUST_CHECK hfd_rc hfd_setting_entry_check(hfd_slice name, hfd_slice value, struct hfd_err *err);
+/** Checks the name and the value of an entry of a MAP. */
+HFD_MUST_CHECK hfd_rc hfd_setting_name_check(hfd_slice name, struct hfd_err *err);
+HFD_MUST_CHECK hfd_rc hfd_setting_entry_check(hfd_slice value, struct hfd_err *err);
 /** Writes a member of any type but MAP as a YAML value. */
 void hfd_setting_format(struct hfd_buf *b, const struct hfd_setting_row *row, const void *member);
 /** What a value looks like: "HOST:PORT", "DURATION". */

@@ -341,13 +341,15 @@ static hfd_rc check_store(const void *member, struct hfd_err *err)
 static hfd_rc check_backend(const void *member, struct hfd_err *err)
 {
     hfd_slice s = *(const hfd_slice *)member;
-
+    char quoted[HFD_QUOTE_MAX];
     struct hfd_err why;
 
-    /* What is no URL is not quoted either: it may be one with a password. */
     if (hfd_slice_is(s, "embedded") || hfd_url_check(s, &why) == HFD_OK)
         return HFD_OK;
-    return hfd_fail(err, HFD_INVALID, "expected embedded or the URL of a HyperFleet; %s", why.msg);
+    /* What has an @ may be a URL with a password, and is not quoted. */
+    if (s.len > 0 && memchr(s.p, '@', s.len) != NULL)
+        return hfd_fail(err, HFD_INVALID, "expected embedded or the URL of a HyperFleet; %s", why.msg);
+    return hfd_fail(err, HFD_INVALID, "expected embedded or the URL of a HyperFleet; %s, got %s", why.msg, hfd_setting_quote(s, quoted));
 }
 
 /* The prefix of /{driver}/{GUResID}; "api" is HyperFleet's. */
@@ -545,7 +547,7 @@ static hfd_rc parse_typed(const struct hfd_setting_row *row, const struct hfd_se
     case HFD_SETTING_TYPE_LEVEL:
         return parse_level(v->text, member, err);
     case HFD_SETTING_TYPE_MAP:
-        break; /* has entries: hfd_setting_entry_check */
+        break; /* has entries: hfd_setting_name_check, hfd_setting_entry_check */
     }
     HFD_ASSERT(row->type != HFD_SETTING_TYPE_MAP);
     return HFD_INVALID;
@@ -579,18 +581,21 @@ static bool is_pointer(hfd_slice s)
     return true;
 }
 
-hfd_rc hfd_setting_entry_check(hfd_slice name, hfd_slice value, struct hfd_err *err)
+hfd_rc hfd_setting_name_check(hfd_slice name, struct hfd_err *err)
 {
-    const char *colon = value.len > 0 ? memchr(value.p, ':', value.len) : NULL;
     bool ok = name.len > 0 && name.len <= NAME_MAX_BYTES && (name.p[0] < '0' || name.p[0] > '9') && name.p[0] != '-';
-    size_t n;
-    hfd_rc rc;
 
     for (size_t i = 0; ok && i < name.len; i++)
         ok = is_alnum(name.p[i]) || name.p[i] == '_' || name.p[i] == '-';
-    if (!ok)
-        return expected(err, "a name of at most 63 letters, digits, _ and -, beginning with a letter or _", name);
-    rc = check_text(value, RULE_MAX, err);
+    return ok ? HFD_OK : expected(err, "a name of at most 63 letters, digits, _ and -, beginning with a letter or _", name);
+}
+
+hfd_rc hfd_setting_entry_check(hfd_slice value, struct hfd_err *err)
+{
+    const char *colon = value.len > 0 ? memchr(value.p, ':', value.len) : NULL;
+    hfd_rc rc = check_text(value, RULE_MAX, err);
+    size_t n;
+
     if (rc != HFD_OK)
         return rc;
     if (colon == NULL)

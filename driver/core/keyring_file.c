@@ -132,6 +132,15 @@ hfd_rc hfd_key_list_parse(hfd_slice text, struct hfd_key_list *out, struct hfd_e
     return rc;
 }
 
+/* The same, of a file: its name goes behind the words "key ring". */
+static hfd_rc parse_file(const char *path, hfd_slice text, struct hfd_key_list *out, struct hfd_err *err)
+{
+    struct hfd_err why = {0};
+    hfd_rc rc = hfd_key_list_parse(text, out, &why);
+
+    return rc == HFD_OK ? rc : hfd_fail(err, rc, "key ring %.100s%s", path, why.msg + strcspn(why.msg, ",:"));
+}
+
 /* Text under way, in guarded memory. */
 struct text {
     struct hfd_secret mem; /* HFD_KEY_FILE_MAX_BYTES + 1 */
@@ -343,7 +352,7 @@ hfd_rc hfd_keyring_load(const char *path, struct hfd_keyring **out, struct hfd_e
         rc = read_file(path, fd, &text, err);
     close_fd(&fd);
     if (rc == HFD_OK)
-        rc = hfd_key_list_parse(text_slice(&text), &keys, err);
+        rc = parse_file(path, text_slice(&text), &keys, err);
     hfd_secret_fini(&text.mem);
     if (rc != HFD_OK)
         return rc;
@@ -434,7 +443,7 @@ static hfd_rc rotated_text(const char *path, int fd, const struct hfd_rng *rng, 
         return rc;
     rc = read_file(path, fd, &old, err);
     if (rc == HFD_OK)
-        rc = hfd_key_list_parse(text_slice(&old), &keys, err);
+        rc = parse_file(path, text_slice(&old), &keys, err);
     if (rc != HFD_OK)
         goto out;
     retire_all(text_slice(&old), t);

@@ -1,6 +1,8 @@
 /* See cli.h. */
 #include "handlers/cli/cli.h"
 
+#include "handlers/http/http.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <stdarg.h>
@@ -52,8 +54,13 @@ enum hfd_exit hfd_cli_settings(const char *command, struct hfd_cli_args *args, s
         rc = hfd_settings_load(count, rest, (const char *const *)environ, out, &err);
     }
     free(rest);
-    if (rc == HFD_OK)
-        return HFD_EXIT_OK;
+    if (rc == HFD_OK) {
+        rc = hfd_server_check(*out, &err);
+        if (rc == HFD_OK)
+            return HFD_EXIT_OK;
+        hfd_settings_free(*out);
+        *out = NULL;
+    }
     if (rc == HFD_NOMEM)
         return hfd_cli_fail(HFD_EXIT_INTERNAL, command, "out of memory");
     return hfd_cli_fail(HFD_EXIT_USAGE, command, "%s", err.msg);

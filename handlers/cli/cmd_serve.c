@@ -184,7 +184,7 @@ static enum hfd_exit open_store(struct serve *s, struct hfd_err *err)
     };
     hfd_rc rc = hfd_store_open(&config, &s->store, err);
 
-    if (rc == HFD_CONFLICT || rc == HFD_IO || rc == HFD_INVALID)
+    if (rc == HFD_CONFLICT || rc == HFD_IO || rc == HFD_INVALID || rc == HFD_CORRUPT)
         return HFD_EXIT_DATA;
     if (rc != HFD_OK)
         return HFD_EXIT_INTERNAL;

@@ -138,7 +138,9 @@ void hfd_exchange_fail_fields(struct hfd_exchange *x, hfd_rc rc, const struct hf
 /* server.c */
 struct hfd_server;
 
-/** Binds and starts to listen; prints nothing. @return HFD_OK, HFD_INVALID (address; not loopback without authentication), HFD_IO */
+/** Whether there may be listeners at the addresses: without authentication only those of loopback; two. @return HFD_OK, HFD_INVALID */
+HFD_MUST_CHECK hfd_rc hfd_server_check(const struct hfd_settings *settings, struct hfd_err *err);
+/** Binds and starts to listen; prints nothing. @return HFD_OK, HFD_INVALID (as hfd_server_check), HFD_IO */
 HFD_MUST_CHECK hfd_rc hfd_server_open(const struct hfd_app *app, struct hfd_server **out, struct hfd_err *err);
 /** The ports in use (for port 0). */
 int hfd_server_port(const struct hfd_server *s, enum hfd_listener l);

@@ -83,6 +83,7 @@ struct hfd_loop {
     bool again;           /* something was handed to h2o between two runs: do not sleep */
     bool draining;
     bool quiet; /* while draining: nothing of the main listener is left */
+    bool late;  /* the time for draining was over before that */
     int64_t drain_until_us;
     int64_t swept_us;
     size_t exchanges; /* alive, with or without a client */

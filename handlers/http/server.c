@@ -39,7 +39,8 @@ struct endpoint {
     socklen_t len;
 };
 
-static hfd_rc parse_address(hfd_slice text, const char *key, struct endpoint *out, struct hfd_err *err)
+/* What the settings have let through: HOST:PORT. @return whether the host is an IP address, or localhost */
+static bool parse_address(hfd_slice text, struct endpoint *out)
 {
     struct sockaddr_in *v4 = (struct sockaddr_in *)(void *)&out->addr;
     struct sockaddr_in6 *v6 = (struct sockaddr_in6 *)(void *)&out->addr;
@@ -50,14 +51,14 @@ static hfd_rc parse_address(hfd_slice text, const char *key, struct endpoint *ou
 
     *out = (struct endpoint){0};
     if (colon == NULL)
-        return hfd_fail_field(err, HFD_INVALID, key, "expected ADDRESS:PORT, got \"%.*s\"", HFD_SLICE_FMT(text));
+        return false;
     name = (hfd_slice){text.p, (size_t)(colon - text.p)};
     if (hfd_parse_i64((hfd_slice){colon + 1, text.len - name.len - 1}, 0, 65535, &port, NULL) != HFD_OK)
-        return hfd_fail_field(err, HFD_INVALID, key, "the port in \"%.*s\" is not a number from 0 to 65535", HFD_SLICE_FMT(text));
+        return false;
     if (name.len > 2 && name.p[0] == '[' && name.p[name.len - 1] == ']')
         name = (hfd_slice){name.p + 1, name.len - 2};
     if (name.len >= sizeof(host))
-        return hfd_fail_field(err, HFD_INVALID, key, "\"%.*s\" is not an IP address", HFD_SLICE_FMT(name));
+        return false;
     memcpy(host, name.p, name.len);
     host[name.len] = '\0';
     if (strcmp(host, "localhost") == 0)
@@ -66,15 +67,15 @@ static hfd_rc parse_address(hfd_slice text, const char *key, struct endpoint *ou
         v4->sin_family = AF_INET;
         v4->sin_port = htons((uint16_t)port);
         out->len = sizeof(*v4);
-        return HFD_OK;
+        return true;
     }
     if (inet_pton(AF_INET6, host, &v6->sin6_addr) == 1) {
         v6->sin6_family = AF_INET6;
         v6->sin6_port = htons((uint16_t)port);
         out->len = sizeof(*v6);
-        return HFD_OK;
+        return true;
     }
-    return hfd_fail_field(err, HFD_INVALID, key, "\"%.*s\" is not an IP address (or localhost)", HFD_SLICE_FMT(text));
+    return false;
 }
 
 static bool is_loopback(const struct endpoint *e)
@@ -84,37 +85,74 @@ static bool is_loopback(const struct endpoint *e)
     return IN6_IS_ADDR_LOOPBACK(&((const struct sockaddr_in6 *)(const void *)&e->addr)->sin6_addr);
 }
 
+static int port_in(const struct endpoint *e)
+{
+    if (e->addr.ss_family == AF_INET)
+        return ntohs(((const struct sockaddr_in *)(const void *)&e->addr)->sin_port);
+    return ntohs(((const struct sockaddr_in6 *)(const void *)&e->addr)->sin6_port);
+}
+
+static bool is_same(const struct endpoint *a, const struct endpoint *b)
+{
+    if (a->addr.ss_family != b->addr.ss_family || port_in(a) != port_in(b))
+        return false;
+    if (a->addr.ss_family == AF_INET)
+        return ((const struct sockaddr_in *)(const void *)&a->addr)->sin_addr.s_addr ==
+               ((const struct sockaddr_in *)(const void *)&b->addr)->sin_addr.s_addr;
+    return IN6_ARE_ADDR_EQUAL(&((const struct sockaddr_in6 *)(const void *)&a->addr)->sin6_addr,
+                              &((const struct sockaddr_in6 *)(const void *)&b->addr)->sin6_addr);
+}
+
 static int port_of(int fd)
 {
     struct endpoint e = {.len = sizeof(e.addr)};
 
-    if (getsockname(fd, (struct sockaddr *)(void *)&e.addr, &e.len) != 0)
-        return 0;
-    if (e.addr.ss_family == AF_INET)
-        return ntohs(((const struct sockaddr_in *)(const void *)&e.addr)->sin_port);
-    return ntohs(((const struct sockaddr_in6 *)(const void *)&e.addr)->sin6_port);
+    return getsockname(fd, (struct sockaddr *)(void *)&e.addr, &e.len) == 0 ? port_in(&e) : 0;
 }
 
-static hfd_rc open_listener(hfd_slice address, const char *key, int *fd_out, struct hfd_err *err)
+static hfd_rc check_address(const struct hfd_settings *s, enum hfd_setting which, hfd_slice address, struct endpoint *out,
+                            struct hfd_err *err)
 {
-    struct endpoint e;
+    if (!parse_address(address, out))
+        return hfd_settings_refuse(s, which, err, "expected an IP address or localhost, got \"%.*s\"", HFD_SLICE_FMT(address));
+    if (!is_loopback(out))
+        return hfd_settings_refuse(s, which, err,
+                                   "%.*s is not a loopback address; there is no authentication, so only 127.0.0.0/8 and ::1 are served",
+                                   HFD_SLICE_FMT(address));
+    return HFD_OK;
+}
+
+static hfd_rc check_addresses(const struct hfd_settings *s, struct endpoint *main_one, struct endpoint *ops_one, struct hfd_err *err)
+{
+    hfd_rc rc = check_address(s, HFD_SETTING_listen, s->listen, main_one, err);
+
+    if (rc == HFD_OK)
+        rc = check_address(s, HFD_SETTING_ops_listen, s->ops_listen, ops_one, err);
+    if (rc == HFD_OK && port_in(main_one) != 0 && is_same(main_one, ops_one))
+        rc = hfd_settings_refuse(s, HFD_SETTING_ops_listen, err, "expected another address than that of listen, got \"%.*s\" for both",
+                                 HFD_SLICE_FMT(s->ops_listen));
+    return rc;
+}
+
+hfd_rc hfd_server_check(const struct hfd_settings *settings, struct hfd_err *err)
+{
+    struct endpoint main_one, ops_one;
+
+    return check_addresses(settings, &main_one, &ops_one, err);
+}
+
+static hfd_rc open_listener(const struct endpoint *e, hfd_slice address, const char *key, int *fd_out, struct hfd_err *err)
+{
     int on = 1, fd;
     hfd_rc rc;
 
     *fd_out = -1;
-    rc = parse_address(address, key, &e, err);
-    if (rc != HFD_OK)
-        return rc;
-    if (!is_loopback(&e))
-        return hfd_fail_field(err, HFD_INVALID, key,
-                              "%.*s is not a loopback address; there is no authentication, so only 127.0.0.0/8 and ::1 are served",
-                              HFD_SLICE_FMT(address));
-    fd = socket(e.addr.ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+    fd = socket(e->addr.ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
     if (fd < 0)
         return hfd_fail_field(err, HFD_IO, key, "open a socket for %.*s: %s", HFD_SLICE_FMT(address), strerror(errno));
     (void)setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
-    if (bind(fd, (const struct sockaddr *)(const void *)&e.addr, e.len) != 0 || listen(fd, SOMAXCONN) != 0) {
-        rc = hfd_fail_field(err, HFD_IO, key, "listen on %.*s: %s", HFD_SLICE_FMT(address), strerror(errno));
+    if (bind(fd, (const struct sockaddr *)(const void *)&e->addr, e->len) != 0 || listen(fd, SOMAXCONN) != 0) {
+        rc = hfd_fail_field(err, HFD_IO, key, "%s: listen on %.*s: %s", key, HFD_SLICE_FMT(address), strerror(errno));
         (void)close(fd);
         return rc;
     }
@@ -273,6 +311,11 @@ static bool go_on_draining(struct hfd_loop *loop, int64_t now_us)
         loop->quiet = true;
         atomic_fetch_sub(&loop->server->busy_loops, 1);
     }
+    if (now_us >= loop->drain_until_us && !loop->quiet && !loop->late) {
+        loop->late = true;
+        HFD_LOG(HFD_LOG_WARN, "http.drain_timeout is over: open connections are cut off",
+                HFD_LOG_INT("connections", loop->listeners[0].connections));
+    }
     if (atomic_load(&loop->server->busy_loops) == 0 || now_us >= loop->drain_until_us) {
         close_listener(&loop->listeners[1]);
         hfd_conn_cut_all(loop, "shutting down");
@@ -415,6 +458,7 @@ hfd_rc hfd_server_open(const struct hfd_app *app, struct hfd_server **out, struc
 {
     const struct hfd_route *routes = app->routes != NULL ? app->routes : hfd_routes;
     const size_t route_count = app->routes != NULL ? app->route_count : hfd_route_count;
+    struct endpoint main_one, ops_one;
     struct hfd_server *s = calloc(1, sizeof(*s));
     hfd_rc rc;
 
@@ -443,9 +487,11 @@ hfd_rc hfd_server_open(const struct hfd_app *app, struct hfd_server **out, struc
     s->drivers[1] = app->settings->path_nodepool;
     rc = hfd_router_new(routes, route_count, s->drivers, 2, &s->router, err);
     if (rc == HFD_OK)
-        rc = open_listener(app->settings->listen, "listen", &s->fds[0], err);
+        rc = check_addresses(app->settings, &main_one, &ops_one, err);
     if (rc == HFD_OK)
-        rc = open_listener(app->settings->ops_listen, "ops_listen", &s->fds[1], err);
+        rc = open_listener(&main_one, app->settings->listen, "listen", &s->fds[0], err);
+    if (rc == HFD_OK)
+        rc = open_listener(&ops_one, app->settings->ops_listen, "ops_listen", &s->fds[1], err);
     if (rc != HFD_OK)
         goto out;
     s->ports[0] = port_of(s->fds[0]);

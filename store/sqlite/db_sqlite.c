@@ -670,7 +670,7 @@ static hfd_rc check_ours(struct hfd_db *db, struct hfd_err *err)
         objects = hfd_stmt_col_i64(st, 0);
     hfd_stmt_done(st);
     if (rc == HFD_OK && (id != 0 || objects != 0))
-        rc = hfd_fail(err, HFD_INVALID, "store: %s is not a database of hyperfleet-driver", HFD_FOLDER_DB_NAME);
+        rc = hfd_fail(err, HFD_INVALID, "store: not a database of hyperfleet-driver");
     return rc;
 }
 
@@ -726,18 +726,32 @@ static hfd_rc prepare_control(struct hfd_db *db, struct hfd_err *err)
     return HFD_OK;
 }
 
+static hfd_rc open_database(struct hfd_db *db, const char *dir, struct hfd_err *err)
+{
+    static const char subject[] = "store: ";
+    struct hfd_err why = {0};
+    hfd_rc rc = open_handle(db, dir, &why);
+    const char *said;
+
+    if (rc == HFD_OK)
+        rc = check_ours(db, &why);
+    if (rc == HFD_BUSY)
+        rc = hfd_fail(&why, HFD_CONFLICT, "in use by another program, a database tool perhaps");
+    if (rc == HFD_OK)
+        rc = apply_pragmas(db, &why);
+    if (rc == HFD_OK)
+        return HFD_OK;
+    said = why.msg + (strncmp(why.msg, subject, sizeof(subject) - 1) == 0 ? sizeof(subject) - 1 : 0);
+    return hfd_fail(err, rc, "store %.100s/%s: %s%s", dir, HFD_FOLDER_DB_NAME, said,
+                    rc == HFD_CORRUPT ? "; bring it back from a backup" : "");
+}
+
 static hfd_rc open_writer(struct hfd_db *db, const char *dir, struct hfd_err *err)
 {
     hfd_rc rc = hfd_folder_open(dir, &db->folder, err);
 
     if (rc == HFD_OK)
-        rc = open_handle(db, dir, err);
-    if (rc == HFD_OK)
-        rc = check_ours(db, err);
-    if (rc == HFD_BUSY)
-        rc = hfd_fail(err, HFD_CONFLICT, "store: %s is in use by another program, a database tool perhaps", HFD_FOLDER_DB_NAME);
-    if (rc == HFD_OK)
-        rc = apply_pragmas(db, err);
+        rc = open_database(db, dir, err);
     if (rc != HFD_OK)
         return rc;
     (void)sqlite3_wal_hook(db->handle, on_log_written, db);

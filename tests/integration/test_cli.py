@@ -152,9 +152,10 @@ class Cli(unittest.TestCase):
     def test_not_loopback(self):
         """Without authentication configured only loopback is served."""
         for listen in ("0.0.0.0:0", "[::]:0"):
-            with self.subTest(listen):
-                self.refused(["serve", "--listen", listen, "--ops-listen", "127.0.0.1:0", "--data", os.path.join(self.dir, "data")],
-                             ["loopback"])
+            for command in (["serve"], ["config", "check"]):
+                with self.subTest(listen, command=command):
+                    self.refused(command + ["--listen", listen, "--ops-listen", "127.0.0.1:0", "--data", os.path.join(self.dir, "data")],
+                                 ["listen", listen, "loopback"])
 
     def test_port_in_use(self):
         """A port in use is an error that names it."""

@@ -119,7 +119,7 @@ class Serve(unittest.TestCase):
         os.chmod(path, 0o600)
         with open(path, "w", encoding="ascii") as f:
             f.write("nonsense\n")
-        self.refused(78, ["key ring"])
+        self.refused(78, ["key ring " + path, "line 1"])
         self.assertFalse(os.path.exists(os.path.join(self.data, "store.db")), "nothing is stored before the keys are known")
 
     def test_statuses(self):
@@ -132,7 +132,13 @@ class Serve(unittest.TestCase):
             s.listen()
             taken = "127.0.0.1:%d" % s.getsockname()[1]
             self.refused(69, [taken], "--listen", taken)
-        self.refused(2, ["loopback"], "--listen", "0.0.0.0:0")
+        with open(os.path.join(self.data, "store.db"), "wb") as f:
+            f.write(b"no database" * 1000)
+        self.refused(73, [os.path.join(self.data, "store.db"), "not a database", "backup"])
+        self.data = os.path.join(self.dir, "none")
+        self.refused(2, ["--listen: listen: ", "loopback"], "--listen", "0.0.0.0:0")
+        self.refused(2, ["--listen: listen: ", "IP address"], "--listen", "example.com:0")
+        self.assertFalse(os.path.exists(self.data), "nothing is made before the settings are known")
         self.data = os.path.join(self.dir, "no", "parent")
         self.refused(73, [self.data])
         self.data = os.path.join(self.dir, "file")
@@ -145,6 +151,14 @@ class Serve(unittest.TestCase):
         text = run("help").stdout
         for status in (0, 1, 2, 69, 70, 73, 78):
             self.assertRegex(text, r"\n +%d  [a-z]" % status)
+
+    def test_drain_timeout(self):
+        """A request that does not come to its end is cut off after http.drain_timeout, and that is said."""
+        server = self.start("--http-drain-timeout", "1s")
+        with hang(server):
+            self.assertEqual(server.sigterm(), 0)
+        late = [r for r in server.records() if "http.drain_timeout" in r["msg"]]
+        self.assertEqual([(r["level"], r["connections"]) for r in late], [("warn", 1)])
 
     def test_second_signal(self):
         """SIGTERM waits for an open request; a second one ends it at once with 1."""

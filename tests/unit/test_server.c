@@ -693,11 +693,13 @@ static void addresses_are_checked(void **state)
         {"0.0.0.0:0", "not a loopback address"},
         {"192.0.2.1:80", "not a loopback address"},
         {"[::]:0", "not a loopback address"},
+        {"example.com:80", "expected an IP address or localhost"},
+        {"localhost:8080", "another address than that of listen"},
     };
 
     (void)state;
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-        const char *argv[] = {"--listen", cases[i].listen, "--ops-listen", "127.0.0.1:0"};
+        const char *argv[] = {"--listen", cases[i].listen, "--ops-listen", "127.0.0.1:8080"};
         static const char *const no_env[] = {NULL};
         struct hfd_settings *settings;
         struct hfd_server *server;
@@ -705,11 +707,14 @@ static void addresses_are_checked(void **state)
 
         if (hfd_settings_load(4, argv, no_env, &settings, &err) != HFD_OK)
             fail_msg("%s: %s", err.field, err.msg);
+        assert_int_equal(hfd_server_check(settings, &err), HFD_INVALID);
+        assert_contains(err.msg, cases[i].says);
         assert_int_equal(
             hfd_server_open(&(struct hfd_app){.settings = settings, .clock = &moved_clock, .rng = &hfd_rng_system}, &server, &err),
             HFD_INVALID);
         assert_null(server);
-        assert_string_equal(err.field, "listen");
+        assert_string_equal(err.field, i < 4 ? "listen" : "ops_listen");
+        assert_contains(err.msg, i < 4 ? "--listen: listen: " : "--ops-listen: ops_listen: ");
         assert_contains(err.msg, cases[i].says);
         hfd_settings_free(settings);
     }

@@ -208,17 +208,18 @@ static const struct {
     {{"demo: -1", {0}, {0}}, "demo", {"0s to 1d"}},
     {{"demo: 86401", {0}, {0}}, "demo", {"0s to 1d"}},
     {{"store: postgres", {0}, {0}}, "store", {"sqlite, the only store", "\"postgres\""}},
-    {{NULL, {0}, {"--backend", "hyperfleet.example"}}, "backend", {"embedded or the URL", "http:// or https://"}},
+    {{NULL, {0}, {"--backend", "hyperfleet.example"}}, "backend", {"embedded or the URL", "http:// or https://", "got \"hyperfleet.example\""}},
     {{NULL, {0}, {"--backend", "https://me:geheim@h/"}}, "backend", {"embedded or the URL", "without user and password"}},
     {{"backend: http://h/?q", {0}, {0}}, "backend", {"without query"}},
-    {{"backend: http://h/", {0}, {"--demo"}}, "demo", {"demo: expected it off with a remote backend"}},
-    {{"remote.cert_file: c", {0}, {0}}, "remote.key_file", {"both or none"}},
-    {{"remote.key_file: c", {0}, {0}}, "remote.cert_file", {"both or none"}},
-    {{"remote.identity: me", {0}, {0}}, "remote.identity_header", {"expected a header"}},
+    {{"backend: http://h/", {0}, {"--demo"}}, "demo", {"--demo: demo: expected it off with a remote backend"}},
+    {{"remote.cert_file: c", {0}, {0}}, "remote.cert_file", {":1: remote.cert_file: ", "both or none of"}},
+    {{NULL, {"HFD_REMOTE_KEY_FILE=c"}, {0}}, "remote.key_file", {"HFD_REMOTE_KEY_FILE: remote.key_file: ", "both or none of"}},
+    {{"remote.identity: me", {0}, {0}}, "remote.identity", {":1: remote.identity: ", "expected a header"}},
     {{"remote.identity_header: Authorization", {0}, {0}}, "remote.identity_header", {"does not set itself", "Authorization"}},
     {{"remote.identity_header: 'X-A:'", {0}, {0}}, "remote.identity_header", {"a request header"}},
     {{NULL, {"HFD_REMOTE_IDENTITY=\xc3\xa4"}, {0}}, "remote.identity", {"printable ASCII"}},
-    {{"remote.retry_min: 61s", {0}, {0}}, "remote.retry_max", {"no less than remote.retry_min"}},
+    {{"remote.retry_min: 61s", {0}, {0}}, "remote.retry_min", {":1: remote.retry_min: ", "no more than remote.retry_max", "61s to 1m"}},
+    {{"remote.retry_min: 2s", {0}, {"--remote-retry-max=1s"}}, "remote.retry_max", {"--remote-retry-max: remote.retry_max: ", "2s to 1s"}},
     {{"remote.answer_max: 1KiB", {0}, {0}}, "remote.answer_max", {"64KiB to 256MiB"}},
     {{"remote.in_flight_max: 0", {0}, {0}}, "remote.in_flight_max", {"1 to 256"}},
     {{"fleet.conditions: old", {0}, {0}}, "fleet.conditions", {"ready, reconciled or both", "\"old\""}},
@@ -250,8 +251,8 @@ static const struct {
     {{"ops_listen: '127.0.0.1:00000080'", {0}, {0}}, "ops_listen", {"a port"}},
     {{"driver.paths.cluster: api", {0}, {0}}, "driver.paths.cluster", {"one path segment"}},
     {{"driver.paths.cluster: a/b", {0}, {0}}, "driver.paths.cluster", {"one path segment"}},
-    {{"driver.paths.cluster: nodepools", {0}, {0}}, "driver.paths.nodepool", {"driver.paths.cluster", "nodepools"}},
-    {{"driver.types.cluster: [a, b]\ndriver.types.nodepool: b", {0}, {0}}, "driver.types.nodepool", {"driver.types.cluster", "b"}},
+    {{"driver.paths.cluster: nodepools", {0}, {0}}, "driver.paths.cluster", {":1: driver.paths.cluster: ", "\"nodepools\" for both"}},
+    {{"driver.types.cluster: [a, b]\ndriver.types.nodepool: b", {0}, {0}}, "driver.types.nodepool", {":2: driver.types.nodepool: ", "got b for both"}},
     {{"driver.types.cluster: org/a", {0}, {0}}, "driver.types.cluster", {"\"org/a\""}},
     {{"driver.resource_overrides: cluster..region", {0}, {0}}, "driver.resource_overrides", {"dotted paths"}},
     {{"driver.resource_overrides: .cluster", {0}, {0}}, "driver.resource_overrides", {"dotted paths"}},
@@ -281,7 +282,7 @@ static const struct {
     /* Maps: names and pointers are checked; the map as a whole has no text. */
     {{"driver.outputs.values: {1a: 'b:/c'}", {0}, {0}}, "driver.outputs.values", {"a name", "\"1a\""}},
     {{"driver.outputs.values: {a.b: 'b:/c'}", {0}, {0}}, "driver.outputs.values", {"a name", "\"a.b\""}},
-    {{"driver.outputs.values: {a: 'b'}", {0}, {0}}, "driver.outputs.values", {"ADAPTER:/json/pointer", "\"b\""}},
+    {{"driver.outputs.values: {a: 'b'}", {0}, {0}}, "driver.outputs.values", {":1: driver.outputs.values.a: ", "ADAPTER:/json/pointer", "\"b\""}},
     {{"driver.outputs.values: {a: 'b:c'}", {0}, {0}}, "driver.outputs.values", {"ADAPTER:/json/pointer"}},
     {{"driver.outputs.values: {a: 'B:/c'}", {0}, {0}}, "driver.outputs.values", {"ADAPTER:/json/pointer"}},
     {{"driver.outputs.values: {a: 'b:/~2'}", {0}, {0}}, "driver.outputs.values", {"ADAPTER:/json/pointer"}},
@@ -297,8 +298,8 @@ static const struct {
     {{"log: {level: info}\nlog: {}", {0}, {0}}, "log", {"given twice"}},
     {{"store: sqlite\nstore: {readers: 3}", {0}, {0}}, "store", {"given twice"}},
     {{"driver.outputs.values: {a: 'b:/c', a: 'b:/d'}", {0}, {0}}, "driver.outputs.values", {"a is given twice"}},
-    {{"driver.outputs.values: {name: 'b:/c'}", {0}, {0}}, "driver.outputs.values", {"another name", "\"name\""}},
-    {{NULL, {"HFD_DRIVER_OUTPUTS_VALUES_CLUSTER_ID=b:/c"}, {0}}, "driver.outputs.values", {"another name", "\"cluster_id\""}},
+    {{"driver.outputs.values:\n  url: 'b:/c'\n  name: 'b:/c'", {0}, {0}}, "driver.outputs.values", {":3: driver.outputs.values.name: ", "another name", "\"name\""}},
+    {{NULL, {"HFD_DRIVER_OUTPUTS_VALUES_CLUSTER_ID=b:/c"}, {0}}, "driver.outputs.values", {"HFD_DRIVER_OUTPUTS_VALUES_CLUSTER_ID: driver.outputs.values.cluster_id: ", "another name"}},
     {{NULL, {0}, {"--driver-outputs-values-nodepools=b:/c"}}, "driver.outputs.values", {"another name", "\"nodepools\""}},
 
     /* What YAML has, and settings do not need. */
@@ -431,7 +432,8 @@ static void settings_without_memory_fail_cleanly(void **state)
 /* Whoever depends on a choice of the user can tell it from a default of the same value, and show says where it was made. */
 static void settings_origin_is_kept(void **state)
 {
-    static const struct sources from = {"\nlisten: 127.0.0.1:8000\n", {"HFD_DATA=data"}, {"--log-level=info"}};
+    static const struct sources from = {
+        "\nlisten: 127.0.0.1:8000\n", {"HFD_DATA=data", "HFD_DRIVER_OUTPUTS_VALUES_URL=a:/b"}, {"--log-level=info"}};
     struct hfd_settings *s;
     struct hfd_buf b;
     struct hfd_err err;
@@ -449,6 +451,7 @@ static void settings_origin_is_kept(void **state)
     (void)snprintf(line, sizeof(line), "listen: \"127.0.0.1:8000\" # %s:2", file_path);
     assert_true(has_line(text, line));
     assert_true(has_line(text, "data: \"data\" # HFD_DATA"));
+    assert_true(has_line(text, "driver.outputs.values.url: \"a:/b\" # HFD_DRIVER_OUTPUTS_VALUES_URL"));
     assert_true(has_line(text, "log.level: info # --log-level"));
     assert_true(has_line(text, "ops_listen: \"127.0.0.1:8080\""));
     hfd_buf_fini(&b);

@@ -408,7 +408,8 @@ static hfd_rc choose_stray(struct hfd_txn *tx, struct choice *c, struct hfd_aren
 
     if (rc != HFD_OK)
         return rc == HFD_NOT_FOUND ? HFD_OK : rc;
-    part = (struct hfd_upstream_part){.row = {.kind = row.orphan.kind, .fleet_id = row.orphan.id}, .fleet = {.owner_id = row.orphan.owner_id}};
+    part = (struct hfd_upstream_part){.row = {.kind = row.orphan.kind, .fleet_id = row.orphan.id}};
+    part.fleet.owner_id = row.orphan.owner_id;
     make(c, c->m->confirmed ? HFD_STEP_STRAY_DELETE : HFD_STEP_STRAY_GET, c->m->confirmed ? HFD_UPSTREAM_DELETE : HFD_UPSTREAM_GET,
          part_path(c, &part, ""), row.orphan.id);
     return c->rc;

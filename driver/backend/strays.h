@@ -1,7 +1,7 @@
 /*
- * Clusters and nodepools of ours in a remote HyperFleet that no driver resource has: they carry our owner's label and humanitec_guresid. The
- * upstream thread finds them (take_strays.c), when somebody asks and once in a while, and keeps them in the store; a list of them is read
- * from there, and a deletion is written there, for the thread to carry out. README.md in this folder has the whole. Source: DESIGN 6.
+ * Clusters and nodepools of ours in a remote HyperFleet that no driver resource has: they carry our owner's label and humanitec_guresid.
+ * The upstream thread finds them (take_strays.c), when somebody asks and once in a while, and keeps them in the store; a list of them is
+ * read from there, and a deletion is written there, for the thread to carry out. README.md in this folder has the whole. Source: DESIGN 6.
  */
 #ifndef HFD_BACKEND_STRAYS_H
 #define HFD_BACKEND_STRAYS_H

@@ -591,6 +591,14 @@ static bool is_list(const struct hfd_take *t)
 
 static hfd_rc take_step(struct hfd_take *t, struct hfd_err *err)
 {
+    static hfd_rc (*const of_part[])(struct hfd_take *, struct hfd_upstream_part *, struct hfd_err *) = {
+        [HFD_STEP_GET] = take_get,
+        [HFD_STEP_OWNER] = take_owner,
+        [HFD_STEP_POST] = take_post,
+        [HFD_STEP_PATCH] = take_patch,
+        [HFD_STEP_DELETE] = take_delete,
+        [HFD_STEP_REPORTS] = take_reports,
+    };
     struct hfd_upstream_part *part;
 
     if (is_list(t))
@@ -601,29 +609,8 @@ static hfd_rc take_step(struct hfd_take *t, struct hfd_err *err)
         t->wait_until_us = t->now_us;
         return HFD_OK;
     }
-    switch ((enum hfd_step)t->request->step) {
-    case HFD_STEP_GET:
-        return take_get(t, part, err);
-    case HFD_STEP_OWNER:
-        return take_owner(t, part, err);
-    case HFD_STEP_POST:
-        return take_post(t, part, err);
-    case HFD_STEP_PATCH:
-        return take_patch(t, part, err);
-    case HFD_STEP_DELETE:
-        return take_delete(t, part, err);
-    case HFD_STEP_REPORTS:
-        return take_reports(t, part, err);
-    case HFD_STEP_FIND:
-    case HFD_STEP_FIND_NAME:
-    case HFD_STEP_POOLS:
-    case HFD_STEP_MANY:
-    case HFD_STEP_STRAYS:
-    case HFD_STEP_STRAY_GET:
-    case HFD_STEP_STRAY_DELETE:
-        break;
-    }
-    return HFD_OK;
+    HFD_ASSERT(of_part[t->request->step] != NULL);
+    return of_part[t->request->step](t, part, err);
 }
 
 /* A list of what has our label or a name is not there: the cluster of a nodepool resource is not, or the remote is no HyperFleet. */

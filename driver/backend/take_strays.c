@@ -119,8 +119,8 @@ static hfd_rc list_fails(struct hfd_take *t, struct hfd_err *err)
 
     if (unable && words.p != NULL)
         words = hfd_arena_printf(t->mem,
-                                 "this HyperFleet cannot list %ss by label, so that orphans have to be looked for there, by label " HFD_GURESID_LABEL " (%.*s)",
-                                 kind_of_list(t) == HFD_KIND_CLUSTER ? "cluster" : "nodepool", HFD_SLICE_FMT(words));
+                                 "this HyperFleet cannot list %ss by label: look for orphans there, by their label %s (%.*s)",
+                                 kind_of_list(t) == HFD_KIND_CLUSTER ? "cluster" : "nodepool", HFD_GURESID_LABEL, HFD_SLICE_FMT(words));
     rc = words.p != NULL ? hfd_due_later(t, err, "%.*s", HFD_SLICE_FMT(words)) : no_memory(err);
     t->s.up.watched = HFD_WATCHED_IDLY;
     if (unable) {

@@ -41,6 +41,19 @@ static hfd_rc add_strays(struct hfd_txn *tx, int64_t now_us, size_t limit, struc
     return rc;
 }
 
+/* When something will be due that is not yet. */
+static hfd_rc next_due(struct hfd_txn *tx, int64_t now_us, int64_t *next_us, struct hfd_err *err)
+{
+    int64_t at_us;
+    hfd_rc rc = hfd_stray_row_next(tx, now_us, next_us, err);
+
+    for (int w = HFD_WATCHED_NOT; rc == HFD_OK && w <= HFD_WATCHED_IDLY; w++) {
+        rc = hfd_upstream_row_next(tx, (enum hfd_watched)w, now_us, &at_us, err);
+        *next_us = rc == HFD_OK && at_us < *next_us ? at_us : *next_us;
+    }
+    return rc;
+}
+
 hfd_rc hfd_upstream_due(struct hfd_txn *tx, const struct hfd_upstream *u, int64_t now_us, size_t limit, struct hfd_arena *mem,
                         struct hfd_upstream_work *out, size_t *count, int64_t *next_us, struct hfd_err *err)
 {
@@ -56,18 +69,8 @@ hfd_rc hfd_upstream_due(struct hfd_txn *tx, const struct hfd_upstream *u, int64_
         rc = hfd_upstream_row_due(tx, HFD_WATCHED_CLOSELY, now_us + HFD_UPSTREAM_AHEAD_US(u), HFD_UPSTREAM_MANY, mem, &watched, err);
     if (rc == HFD_OK)
         rc = hfd_upstream_row_due(tx, HFD_WATCHED_IDLY, now_us, (int64_t)limit, mem, &settled, err);
-    for (int w = HFD_WATCHED_NOT; rc == HFD_OK && w <= HFD_WATCHED_IDLY; w++) {
-        int64_t at_us;
-
-        rc = hfd_upstream_row_next(tx, (enum hfd_watched)w, now_us, &at_us, err);
-        *next_us = rc == HFD_OK && at_us < *next_us ? at_us : *next_us;
-    }
-    if (rc == HFD_OK) {
-        int64_t at_us;
-
-        rc = hfd_stray_row_next(tx, now_us, &at_us, err);
-        *next_us = rc == HFD_OK && at_us < *next_us ? at_us : *next_us;
-    }
+    if (rc == HFD_OK)
+        rc = next_due(tx, now_us, next_us, err);
     if (rc != HFD_OK)
         return rc;
     if (watched.count >= HFD_UPSTREAM_MANY && watched.rows[0].due_us <= now_us) {

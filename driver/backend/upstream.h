@@ -87,8 +87,9 @@ HFD_MUST_CHECK hfd_rc hfd_upstream_due(struct hfd_txn *tx, const struct hfd_upst
                                        struct hfd_arena *mem, struct hfd_upstream_work *out, size_t *count, int64_t *next_us,
                                        struct hfd_err *err);
 /**
- * Somebody asks for this resource, or for strays, which nobody looks for before that: have it due if it was last looked at before `older_us`. All that are asked for in a quarter of that
- * span are due at its end, together, so that one look at many does for them. Thread: writer.
+ * Somebody asks for this resource, or for strays, which nobody looks for before that: have it due if it was last looked at before
+ * `older_us`. All that are asked for in a quarter of that span are due at its end, together, so that one look at many does for them.
+ * Thread: writer.
  */
 HFD_MUST_CHECK hfd_rc hfd_upstream_hurry(struct hfd_txn *tx, hfd_slice guresid, int64_t older_us, int64_t now_us, struct hfd_err *err);
 

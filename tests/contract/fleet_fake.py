@@ -584,7 +584,8 @@ class Fake:
             return Reply(504, kind="text/plain", raw=b"upstream request timeout")
         if action == 302:
             return Reply(302, headers=[("Location", "http://127.0.0.1:%d/elsewhere%s" % (self.port, path))], raw=b"")
-        codes = {400: "VAL-005", 401: "AUTH-001", 403: "AUZ-001", 404: "NTF-000", 408: "INT-002", 429: "LMT-001", 500: "INT-001", 503: "SVC-001"}
+        codes = {400: "VAL-005", 401: "AUTH-001", 403: "AUZ-001", 404: "NTF-000", 408: "INT-002", 429: "LMT-001", 500: "INT-001",
+                 503: "SVC-001"}
         extra = [("Retry-After", str(fault.kw.get("retry_after", 1)))] if action == 429 else []
         return self.problem(Problem(action, codes[action], "a fault of the script", headers=extra), path)
 

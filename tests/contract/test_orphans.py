@@ -224,7 +224,7 @@ class Orphans(unittest.TestCase):
         r.fake.down()
         r.delete(before["items"][0]["id"], 202)
         lib.eventually(lambda: "gave no answer" in r.list().get("message", ""), "the list says why there is no later one", every_s=0.05)
-        after = lib.eventually(lambda: r.list() if "message" in r.item("down") else None, "and the item why it is not deleted", every_s=0.05)
+        after = lib.eventually(lambda: r.list() if "message" in r.item("down") else None, "and why it is not deleted", every_s=0.05)
         self.assertEqual([i["name"] for i in after["items"]], ["down"])
         for stopped in (False, True):
             if stopped:
@@ -256,7 +256,7 @@ class Orphans(unittest.TestCase):
     def unable(self, r):
         r.fresh()
         r.fake.arm("cannot search", step="GET nodepools", times=None)
-        words = "this HyperFleet cannot list nodepools by label, so that orphans have to be looked for there, by label humanitec_guresid"
+        words = "this HyperFleet cannot list nodepools by label: look for orphans there, by their label humanitec_guresid"
         lib.eventually(lambda: words in r.list().get("message", ""), "the list says so", every_s=0.05)
 
 

@@ -1,10 +1,11 @@
 /*
  * Each allocation fails in turn in the passes of the upstream: in choosing a request, and in taking its answer. A whole life against a
- * played HyperFleet comes to the same end, with one cluster.
+ * played HyperFleet comes to the same end, with one cluster; and what no resource has is found and deleted.
  *
  *   test_passes             a share of the allocations, another one with each --seed
  *   test_passes --stride N  one allocation in N, on average; 1 = every one
  */
+#include "driver/backend/strays.h"
 #include "tests/fault/options.h"
 #include "tests/fault/wrap_memory.h"
 #include "tests/lib/faultmem.h"
@@ -90,12 +91,52 @@ static void live(void)
     remote_world_close(&rw);
 }
 
+static hfd_rc txn_search(struct hfd_txn *tx, void *arg, struct hfd_err *err)
+{
+    const struct remote_world *rw = arg;
+
+    return hfd_upstream_hurry(tx, HFD_UPSTREAM_STRAYS, rw->w.clock.wall_us - HFD_US_PER_S, rw->w.clock.wall_us, err);
+}
+
+static hfd_rc txn_remove(struct hfd_txn *tx, void *arg, struct hfd_err *err)
+{
+    struct remote_world *rw = arg;
+    struct hfd_orphan_row row;
+
+    return hfd_stray_remove(tx, hfd_slice_of(json_string_value(json_object_get(remote_find(rw, "lost"), "id"))), rw->w.clock.wall_us,
+                            &rw->w.mem, &row, err);
+}
+
+static void lose_and_remove(void)
+{
+    struct remote_world rw;
+    hfd_rc rc = HFD_NOT_FOUND;
+
+    remote_world_open(&rw, REMOTE_G31);
+    (void)remote_add(&rw, NULL, "lost", "{\"" HFD_GURESID_LABEL "\":\"" G "\",\"" HFD_OWNER_LABEL "\":\"" REMOTE_OWNER "\"}");
+    rw.before_step = before_step;
+    rw.after_step = after_step;
+    assert_int_equal(hfd_store_update_wait(rw.w.store, txn_search, &rw, &rw.w.err), HFD_OK);
+    for (int i = 0; rc == HFD_NOT_FOUND && i < ROUNDS_MAX; i++) {
+        remote_world_wait(&rw, HFD_US_PER_S);
+        (void)remote_world_run(&rw);
+        rc = hfd_store_update_wait(rw.w.store, txn_remove, &rw, &rw.w.err);
+    }
+    assert_int_equal(rc, HFD_OK);
+    for (int i = 0; remote_count(&rw, "Cluster") > 0 && i < ROUNDS_MAX; i++) {
+        (void)remote_world_run(&rw);
+        remote_succeed_all(&rw);
+        remote_world_wait(&rw, 60 * HFD_US_PER_S);
+    }
+    assert_int_equal(remote_count(&rw, "Cluster"), 0);
+    remote_world_close(&rw);
+}
+
 /* Whatever step is short of memory, the next pass goes on where it was. */
-static void passes_run_out_of_memory(void **state)
+static void run_out_of_memory(void (*play)(void), unsigned steps)
 {
     const unsigned stride = options.stride;
 
-    (void)state;
     plan.step = 0;
     do {
         plan.step++;
@@ -103,16 +144,28 @@ static void passes_run_out_of_memory(void **state)
         do {
             plan.at = 0;
             plan.reached = plan.fired = false;
-            live();
+            play();
             plan.nth += stride;
         } while (plan.fired);
     } while (plan.reached);
-    assert_true(plan.step > 30);
+    assert_true(plan.step > steps);
+}
+
+static void passes_run_out_of_memory(void **state)
+{
+    (void)state;
+    run_out_of_memory(live, 30);
+}
+
+static void strays_run_out_of_memory(void **state)
+{
+    (void)state;
+    run_out_of_memory(lose_and_remove, 8);
 }
 
 int main(int argc, char **argv)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(passes_run_out_of_memory)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(passes_run_out_of_memory), cmocka_unit_test(strays_run_out_of_memory)};
 
     wrap_memory_install();
     fault_options_parse(&options, argc, argv, STRIDE);

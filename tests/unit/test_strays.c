@@ -359,7 +359,7 @@ static void not_what_has_ended(void **state)
 
 /* ---- deleting ---- */
 
-/* A cluster that is to be deleted takes its nodepools along; each fault at each request in turn comes to the same, and nothing else goes. */
+/* A cluster that is to be deleted takes its nodepools along; each fault at each request comes to the same, and nothing else goes. */
 static void deleted_with_each_fault(void **state)
 {
     (void)state;
@@ -515,8 +515,9 @@ static void inhabited(void **state)
             assert_int_equal(remove_orphan(&rw, id_of(lost)), HFD_CONFLICT);
             assert_non_null(strstr(rw.w.err.msg, "has a nodepool of resource pool-1 in it"));
         }
-        assert_string_equal(listed(&rw), after ? "cluster lost res-1: it was not deleted: a nodepool of a resource was made in it meanwhile; "
-                                               : "cluster lost res-1; ");
+        assert_string_equal(listed(&rw),
+                            after ? "cluster lost res-1: it was not deleted: a nodepool of a resource was made in it meanwhile; "
+                                  : "cluster lost res-1; ");
         assert_false(is_deleting(lost));
         remote_world_close(&rw);
     }
@@ -558,8 +559,8 @@ static void old_ones_cannot_delete(void **state)
         (void)remote_world_run(&rw);
         assert_int_equal(rw.requests - before, 2);
         assert_string_equal(listed(&rw),
-                            "cluster lost res-1: this HyperFleet cannot delete clusters (it answered 501 to DELETE): its version is too old "
-                            "for that. Remove the cluster in HyperFleet, or upgrade it and delete again; ");
+                            "cluster lost res-1: this HyperFleet cannot delete clusters (it answered 501 to DELETE): its version is too "
+                            "old for that. Remove the cluster in HyperFleet, or upgrade it and delete again; ");
     }
     remote_world_close(&rw);
 }
@@ -578,12 +579,12 @@ static void lists_that_fail(void **state)
         {404, "{\"code\":\"HYPERFLEET-NTF-000\"}", "there is no HyperFleet at the configured address (it answered 404)", true},
         {200, "{\"items\":\"none\"}", "HyperFleet answered 200 with a document that cannot be read", true},
         {400, "{\"detail\":\"no search\"}",
-         "this HyperFleet cannot list clusters by label, so that orphans have to be looked for there, by label humanitec_guresid (HyperFleet "
-         "answered 400: no search)",
+         "this HyperFleet cannot list clusters by label: look for orphans there, by their label humanitec_guresid "
+         "(HyperFleet answered 400: no search)",
          false},
         {501, "{}",
-         "this HyperFleet cannot list clusters by label, so that orphans have to be looked for there, by label humanitec_guresid (HyperFleet "
-         "answered 501)",
+         "this HyperFleet cannot list clusters by label: look for orphans there, by their label humanitec_guresid "
+         "(HyperFleet answered 501)",
          false},
     };
 

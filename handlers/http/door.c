@@ -458,7 +458,7 @@ static void sweep_writer(struct hfd_conn *conn, int64_t now_us)
     conn->acked_bytes = acked;
     if (now_us - conn->write_since_us > limit_us || now_us - conn->write_began_us > limit_us * WRITE_TIMEOUTS_MAX) {
         hfd_metric_add(HFD_METRIC_HTTP_REFUSED, HFD_LABELS("write_timeout"), 1);
-        HFD_LOG(HFD_LOG_WARN, "slow reader cut off", HFD_LOG_INT("sent_bytes", acked));
+        HFD_LOG(HFD_LOG_WARN, "slow reader cut off", HFD_LOG_STR("request_id", conn->request_id), HFD_LOG_INT("read_bytes", acked));
         cut(conn, "write_timeout");
     }
 }

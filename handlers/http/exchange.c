@@ -81,6 +81,7 @@ static void on_req_gone(void *slot)
 
     HFD_CHECK_OBJ(x, EXCHANGE_MAGIC);
     x->req = NULL;
+    x->conn->request_id = HFD_SLICE_NONE;
     hfd_conn_request_done(x->conn);
     unref(x);
 }
@@ -428,6 +429,7 @@ static void fill_view(struct hfd_exchange *x)
     v->received_us = hfd_clock_wall_us(app->clock);
     hfd_ksuid_make(v->received_us, app->rng, x->id);
     v->request_id = (hfd_slice){x->id, sizeof(x->id)};
+    x->conn->request_id = v->request_id;
     x->path_log_len = v->path.len < sizeof(x->path_log) ? v->path.len : sizeof(x->path_log);
     memcpy(x->path_log, v->path.p, x->path_log_len);
 }

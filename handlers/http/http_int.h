@@ -124,6 +124,7 @@ struct hfd_conn {
     int64_t write_since_us; /* mono: its last progress */
     uint64_t acked_bytes;   /* by the peer, at write_since_us */
     const char *closing;    /* why, for the log; static */
+    hfd_slice request_id;   /* of the exchange that h2o has; none without one */
 };
 
 /* door.c; all on the connection's loop thread */

@@ -181,6 +181,9 @@ class Limits(Case):
         start = time.monotonic()
         eventually(cut, "the slow reader is cut off", every_s=0.1)
         self.assertLess(time.monotonic() - start, 15 * TIME_FACTOR)
+        said = lambda: [r["request_id"] for r in self.server.records() if r["msg"] == "slow reader cut off"]
+        eventually(said, "the log says so")
+        self.assertRegex(said()[0], "^[0-9A-Za-z]{27}$")
         self.expect(self.get("abc"), 404)
 
     def test_many_connections(self):

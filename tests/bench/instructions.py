@@ -19,7 +19,7 @@ import tempfile
 HERE = os.path.dirname(os.path.abspath(__file__))
 BASELINE = os.path.join(HERE, "instructions.json")
 ALLOWED = 1.10
-COUNTS = {"get": 1000, "put-repeat": 1000, "put-new": 150, "report": 150}
+COUNTS = {"get": 1000, "put-repeat": 1000, "put-new": 150, "report": 150, "report-news": 150}
 READY = 4
 
 
@@ -71,6 +71,7 @@ class Counted:
     def run(self, counts):
         """All instructions of a server that answers so many requests of each kind."""
         self.body = self.file("put", self.bench.put_body())
+        news = self.file("news", self.bench.report_with_news())
         self.server.start()
         try:
             item, report = self.prepare()
@@ -78,6 +79,7 @@ class Counted:
             self.send(200, counts["put-repeat"], method="PUT", path="/made-0", body=self.body)
             self.send(202, counts["put-new"], method="PUT", path="/new-@n@", body=self.body)
             self.send(201, counts["report"], method="POST", path="@1@/statuses", body=report, items=item)
+            self.send(201, counts["report-news"], method="POST", path="@1@/statuses", body=news, items=item)
         finally:
             self.server.stop()
         with open(self.out, encoding="utf-8") as f:

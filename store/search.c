@@ -415,10 +415,12 @@ static void add_order(struct hfd_sql *q, const struct plan *plan)
         return;
     }
     for (size_t i = 0; i < query->order_count; i++) {
-        hfd_sql_field(q, query->order[i].field, query->order[i].name);
-        hfd_buf_add(&q->text, query->order[i].descending ? HFD_SLICE(" DESC") : HFD_SLICE(" ASC"));
-        if (query->order[i].field == HFD_FIELD_LABEL || query->order[i].field == HFD_FIELD_DELETED_TIME) /* engines differ where nothing is said */
-            hfd_buf_add(&q->text, query->order[i].descending ? HFD_SLICE(" NULLS FIRST") : HFD_SLICE(" NULLS LAST"));
+        const struct hfd_order *o = &query->order[i];
+
+        hfd_sql_field(q, o->field, o->name);
+        hfd_buf_add(&q->text, o->descending ? HFD_SLICE(" DESC") : HFD_SLICE(" ASC"));
+        if (o->field == HFD_FIELD_LABEL || o->field == HFD_FIELD_DELETED_TIME) /* engines differ where nothing is said */
+            hfd_buf_add(&q->text, o->descending ? HFD_SLICE(" NULLS FIRST") : HFD_SLICE(" NULLS LAST"));
         hfd_buf_lit(&q->text, ", ");
     }
     hfd_buf_addf(&q->text, "%s DESC, %s DESC", q->at, q->id);

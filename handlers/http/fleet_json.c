@@ -355,7 +355,8 @@ static hfd_rc check_length(const char *path, const char *member, hfd_slice v, si
 }
 
 /* The rules of a condition, in HyperFleet's words. */
-static hfd_rc check_condition(const struct hfd_conditions *before, size_t at, hfd_slice status, struct hfd_condition *c, struct hfd_err *err)
+static hfd_rc check_condition(const struct hfd_conditions *before, size_t at, hfd_slice status, struct hfd_condition *c,
+                              struct hfd_err *err)
 {
     const int type_len = (int)(c->type.len < 60 ? c->type.len : 60);
     char field[56];

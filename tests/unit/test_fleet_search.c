@@ -336,10 +336,21 @@ static struct value label_value(const struct resource *r, hfd_slice key)
     return text_value(NULL);
 }
 
+static struct value number_or_nothing(int64_t number)
+{
+    return number == 0 ? text_value(NULL) : number_value((double)number);
+}
+
+static struct value href_value(const struct resource *r)
+{
+    struct value v = text_value("");
+
+    (void)snprintf(v.text, sizeof(v.text), "/api/hyperfleet/v1/clusters/%s%s%s", r->owner, r->owner[0] != '\0' ? "/nodepools/" : "", r->id);
+    return v;
+}
+
 static struct value field_value(const struct resource *r, const struct hfd_filter *f, bool as_number)
 {
-    struct value v;
-
     switch ((int)f->field) {
     case HFD_FIELD_ID:
         return text_value(r->id);
@@ -348,10 +359,7 @@ static struct value field_value(const struct resource *r, const struct hfd_filte
     case HFD_FIELD_NAME:
         return text_value(r->name);
     case HFD_FIELD_HREF:
-        v = text_value("");
-        (void)snprintf(v.text, sizeof(v.text), "/api/hyperfleet/v1/clusters/%s%s%s", r->owner, r->owner[0] != '\0' ? "/nodepools/" : "",
-                       r->id);
-        return v;
+        return href_value(r);
     case HFD_FIELD_OWNER_ID:
         return text_value(r->owner);
     case HFD_FIELD_CREATED_BY:
@@ -365,7 +373,7 @@ static struct value field_value(const struct resource *r, const struct hfd_filte
     case HFD_FIELD_UPDATED_TIME:
         return number_value((double)r->updated_us);
     case HFD_FIELD_DELETED_TIME:
-        return r->deleted_us == 0 ? text_value(NULL) : number_value((double)r->deleted_us);
+        return number_or_nothing(r->deleted_us);
     case HFD_FIELD_LABEL:
         return label_value(r, f->name);
     case HFD_FIELD_SPEC:

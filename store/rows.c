@@ -48,6 +48,11 @@ static hfd_rc next_row(struct hfd_row_in *in, const char *what, bool *row, struc
     return rc;
 }
 
+hfd_rc hfd_rows_check(struct hfd_txn *tx, struct hfd_err *err)
+{
+    return hfd_db_check(tx->db, err);
+}
+
 hfd_rc hfd_row_one(struct hfd_stmt *st, struct hfd_arena *mem, const char *what, hfd_row_read *read, void *row, struct hfd_err *err)
 {
     struct hfd_row_in in = {.st = st, .mem = mem};

@@ -9,6 +9,9 @@
 #include "driver/base/arena.h"
 #include "store/store.h"
 
+/** hfd_db_check, of what the transaction sees. */
+HFD_MUST_CHECK hfd_rc hfd_rows_check(struct hfd_txn *tx, struct hfd_err *err);
+
 enum hfd_kind {
     HFD_KIND_CLUSTER = 1,
     HFD_KIND_NODEPOOL = 2

@@ -84,7 +84,10 @@ static void say_orphans_end(struct doctor *d, size_t count)
 static hfd_rc txn_orphans(struct hfd_txn *tx, void *arg, struct hfd_err *err)
 {
     struct doctor *d = arg;
+    hfd_rc rc = hfd_rows_check(tx, err);
 
+    if (rc != HFD_OK)
+        return rc;
     return hfd_orphans_list(tx, hfd_serve_is_remote(d->settings) ? &hfd_backend_remote : &hfd_backend_embedded, &d->mem, &d->orphans, err);
 }
 

@@ -129,7 +129,8 @@ static hfd_rc check_addresses(const struct hfd_settings *s, struct endpoint *mai
     if (rc == HFD_OK)
         rc = check_address(s, HFD_SETTING_ops_listen, s->ops_listen, ops_one, err);
     if (rc == HFD_OK && port_in(main_one) != 0 && is_same(main_one, ops_one))
-        rc = hfd_settings_refuse(s, HFD_SETTING_ops_listen, err, "expected another address than that of listen, got \"%.*s\" for both",
+        rc = hfd_settings_refuse(s, hfd_settings_is_set(s, HFD_SETTING_ops_listen) ? HFD_SETTING_ops_listen : HFD_SETTING_listen, err,
+                                 "expected one address for listen and another for ops_listen, got \"%.*s\" for both",
                                  HFD_SLICE_FMT(s->ops_listen));
     return rc;
 }

@@ -544,7 +544,7 @@ hfd_rc hfd_db_exec(struct hfd_db *db, const char *sql, struct hfd_err *err)
 /* ---- opening ---- */
 
 /* The first column of the first row; "" if there is none. */
-static hfd_rc pragma_get(struct hfd_db *db, const char *name, char out[32], struct hfd_err *err)
+static hfd_rc pragma_get(struct hfd_db *db, const char *name, char *out, size_t cap, struct hfd_err *err)
 {
     char sql[64];
     sqlite3_stmt *st = NULL;
@@ -561,7 +561,7 @@ static hfd_rc pragma_get(struct hfd_db *db, const char *name, char out[32], stru
         if (text == NULL)
             sqlite = SQLITE_NOMEM;
         else
-            (void)snprintf(out, 32, "%s", (const char *)text);
+            (void)snprintf(out, cap, "%s", (const char *)text);
     }
     (void)sqlite3_finalize(st);
     return sqlite == SQLITE_ROW || sqlite == SQLITE_DONE ? HFD_OK : fail_sqlite(db, sqlite, sql, err);
@@ -578,7 +578,7 @@ static hfd_rc pragma_set(struct hfd_db *db, const char *name, const char *value,
 static hfd_rc pragma_i64(struct hfd_db *db, const char *name, int64_t *out, struct hfd_err *err)
 {
     char text[32];
-    hfd_rc rc = pragma_get(db, name, text, err);
+    hfd_rc rc = pragma_get(db, name, text, sizeof(text), err);
 
     *out = 0;
     return rc == HFD_OK ? hfd_parse_i64(hfd_slice_of(text), INT64_MIN, INT64_MAX, out, err) : rc;
@@ -616,7 +616,7 @@ static hfd_rc apply_pragma(struct hfd_db *db, const struct pragma *p, struct hfd
 
     rc = pragma_set(db, p->name, value, err);
     if (rc == HFD_OK)
-        rc = pragma_get(db, p->name, got, err);
+        rc = pragma_get(db, p->name, got, sizeof(got), err);
     if (rc == HFD_OK && strcmp(got, expected) != 0)
         rc = hfd_fail(err, HFD_IO, "store: PRAGMA %s=%s does not hold here: it is %s", p->name, value, got);
     return rc;
@@ -826,6 +826,21 @@ void hfd_db_adopt(struct hfd_db *db)
 bool hfd_db_broken(const struct hfd_db *db)
 {
     return db->broken;
+}
+
+hfd_rc hfd_db_check(struct hfd_db *db, struct hfd_err *err)
+{
+    char text[128] = "";
+    hfd_rc rc;
+
+    check_owner(db);
+    rc = db->broken ? fail_broken(db, err) : pragma_get(db, "integrity_check(1)", text, sizeof(text), err);
+    if (rc != HFD_OK || strcmp(text, "ok") == 0)
+        return rc;
+    for (char *c = text; *c != '\0'; c++)
+        if (*c == '\n')
+            *c = ' ';
+    return hfd_fail(err, HFD_CORRUPT, "store: the database is damaged: %s; bring it back from a backup", text);
 }
 
 hfd_rc hfd_db_schema_version(struct hfd_db *db, int64_t *out, struct hfd_err *err)

@@ -121,7 +121,7 @@ class Orphans(Case):
         self.assertEqual(len(self.orphans(gid)), 1)
 
     def test_doctor_elsewhere(self):
-        """Nothing there, nothing wrong, a damaged key ring, and a server that cannot be asked."""
+        """Nothing there, nothing wrong, a damaged database, a damaged key ring, and a server that cannot be asked."""
         with Server() as server:
             self.assertEqual(run("doctor", "--data", os.path.join(server.data, "none")).returncode, 0)
             deaf = run("doctor", "--data", server.data, "--ops-listen", "127.0.0.1:1")
@@ -131,6 +131,16 @@ class Orphans(Case):
             well = run("doctor", "--data", server.data)
             self.assertEqual((well.returncode, well.stderr), (0, ""), well.stdout)
             self.assertIn("orphans   0", well.stdout)
+            with open(os.path.join(server.data, "store.db"), "r+b") as f:
+                whole = f.read()
+                f.seek(8192)
+                f.write(b"\xff" * 4096)
+            ill = run("doctor", "--data", server.data)
+            self.assertEqual(ill.returncode, 3, ill.stdout)
+            self.assertRegex(ill.stdout, "\\ndata      .*(damaged|CORRUPT)")
+            self.assertNotIn("can be used; no server", ill.stdout)
+            with open(os.path.join(server.data, "store.db"), "wb") as f:
+                f.write(whole)
             with open(os.path.join(server.data, "keys"), "w", encoding="utf-8") as f:
                 f.write("nonsense\n")
             self.assertEqual(run("doctor", "--data", server.data).returncode, 3)

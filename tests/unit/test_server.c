@@ -694,7 +694,7 @@ static void addresses_are_checked(void **state)
         {"192.0.2.1:80", "not a loopback address"},
         {"[::]:0", "not a loopback address"},
         {"example.com:80", "expected an IP address or localhost"},
-        {"localhost:8080", "another address than that of listen"},
+        {"localhost:8080", "another for ops_listen"},
     };
 
     (void)state;

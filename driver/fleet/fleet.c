@@ -485,9 +485,9 @@ static hfd_rc same_content(const struct hfd_fleet_report *in, const struct hfd_r
     return HFD_OK;
 }
 
-/* @param as_before  whether it says what the adapter said last, of the same generation and in the same attempt */
+/* @param news  whether it says something else than the adapter said last, of another generation or in another attempt */
 static hfd_rc judge(const struct hfd_fleet_report *in, const struct hfd_fleet_row *row, const struct hfd_report_row *prev,
-                    struct hfd_arena *mem, enum hfd_verdict *verdict, bool *as_before, struct hfd_err *err)
+                    struct hfd_arena *mem, enum hfd_verdict *verdict, bool *news, struct hfd_err *err)
 {
     const struct hfd_condition *available = hfd_condition_find(&in->conditions, HFD_SLICE("Available"));
     const struct hfd_condition *finalized = hfd_condition_find(&in->conditions, HFD_SLICE("Finalized"));
@@ -506,14 +506,14 @@ static hfd_rc judge(const struct hfd_fleet_report *in, const struct hfd_fleet_ro
     const char *missing = NULL;
     hfd_rc rc;
 
-    *as_before = false;
+    *news = true;
     if (prev != NULL) {
         v.prev_generation = prev->observed_generation;
         v.prev_observed_us = prev->observed_us;
         rc = same_content(in, prev, mem, &v.same_content, err);
         if (rc != HFD_OK)
             return rc;
-        *as_before = v.same_content && in->observed_generation == prev->observed_generation && prev->received_us != 0;
+        *news = !v.same_content || in->observed_generation != prev->observed_generation || prev->received_us == 0;
     }
     *verdict = hfd_report_verdict(&v, &missing);
     if (*verdict == HFD_VERDICT_REJECT)
@@ -579,8 +579,8 @@ static bool stands_still(const struct hfd_conditions *was, const struct hfd_cond
     return true;
 }
 
-/* @param still  whether all conditions are what they were, but for their last_updated_time */
-static hfd_rc aggregate(struct hfd_txn *tx, const struct hfd_fleet_call *call, struct hfd_fleet_row *row, hfd_slice adapter, bool *still,
+/* @param news  turns true when a condition is not what it was, but for its last_updated_time */
+static hfd_rc aggregate(struct hfd_txn *tx, const struct hfd_fleet_call *call, struct hfd_fleet_row *row, hfd_slice adapter, bool *news,
                         struct hfd_err *err)
 {
     const hfd_slice before = row->conditions;
@@ -597,7 +597,7 @@ static hfd_rc aggregate(struct hfd_txn *tx, const struct hfd_fleet_call *call, s
     HFD_ASSERT(in.event != NULL);
     if (hfd_agg_reported(&in, call->mem, &next) != HFD_OK)
         return no_memory(err);
-    *still = stands_still(&prev, &next);
+    *news = *news || !stands_still(&prev, &next);
     row->ready = ready_is_true(&next);
     rc = store_conditions(&next, false, call->mem, &row->conditions, err);
     if (rc != HFD_OK || hfd_slice_eq(before, row->conditions))
@@ -671,7 +671,7 @@ hfd_rc hfd_fleet_report(struct hfd_txn *tx, const struct hfd_fleet_call *call, c
 {
     struct hfd_report_row before, *prev = &before;
     struct hfd_fleet_row row;
-    bool as_before, still, gone;
+    bool news, gone;
     hfd_rc rc;
 
     *out = (struct hfd_report_row){0};
@@ -683,7 +683,7 @@ hfd_rc hfd_fleet_report(struct hfd_txn *tx, const struct hfd_fleet_call *call, c
         prev = NULL;
     else if (rc != HFD_OK)
         return rc;
-    rc = judge(in, &row, prev, call->mem, verdict, &as_before, err);
+    rc = judge(in, &row, prev, call->mem, verdict, &news, err);
     if (rc != HFD_OK || *verdict == HFD_VERDICT_DISCARD)
         return rc;
     if (*verdict == HFD_VERDICT_REPEAT) {
@@ -697,8 +697,8 @@ hfd_rc hfd_fleet_report(struct hfd_txn *tx, const struct hfd_fleet_call *call, c
     if (rc == HFD_OK)
         rc = hfd_report_row_put(tx, out, err);
     if (rc == HFD_OK)
-        rc = aggregate(tx, call, &row, in->adapter, &still, err);
+        rc = aggregate(tx, call, &row, in->adapter, &news, err);
     if (rc == HFD_OK)
-        rc = tell_news(tx, call, &row, !as_before || !still, err);
+        rc = tell_news(tx, call, &row, news, err);
     return rc == HFD_OK ? remove_if_finalized(tx, call, &row, &gone, err) : rc;
 }

@@ -127,7 +127,7 @@ static void a_resource_in_progress_is_told_everything(void **state)
     assert_int_equal(world_row(w, ID).state, HFD_STATE_FAILED);
 }
 
-/* A change of the input, by the orchestrator or by somebody else, makes everything news, and so does what was reported before a new attempt. */
+/* A new operation makes everything news: what was reported before it is of an earlier attempt. */
 static void a_change_makes_all_of_it_news(void **state)
 {
     static const char other[] = "{\"type\":\"hyperfleet-cluster\",\"driver\":{\"values\":{\"cluster\":{\"name\":\"c-one\",\"spec\":{}},"

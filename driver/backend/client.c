@@ -396,7 +396,8 @@ static const char *describe(struct hfd_client_transfer *t, CURLcode code)
         if (known[i].code == code)
             what = known[i].what;
     if (what == NULL)
-        what = left_after_handshake(t) ? "no whole answer after the TLS handshake; is remote.cert_file what it asks for?" : "no whole answer";
+        what = left_after_handshake(t) ? "no whole answer after the TLS handshake; is remote.cert_file what is asked for?"
+                                       : "no whole answer";
     if (code == CURLE_FILESIZE_EXCEEDED)
         why = "it is longer than remote.answer_max";
     if (t->refused != NULL) {

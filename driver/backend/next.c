@@ -327,14 +327,12 @@ static void carry_out_all(struct choice *c)
     }
 }
 
-static void observe_reports(struct choice *c)
+static void observe_reports(struct choice *c, const struct hfd_held *list)
 {
-    for (const struct hfd_held *held = c->m->held; !c->made && held != NULL; held = held->next) {
-        const struct hfd_upstream_part *p = hfd_upstream_part_by_id(&c->s, held->fleet_id);
+    const struct hfd_upstream_part *p = hfd_upstream_held(&c->s, list);
 
-        if (p != NULL && p->exists)
-            ask_reports(c, p);
-    }
+    if (!c->made && p != NULL)
+        ask_reports(c, p);
 }
 
 /*
@@ -358,13 +356,14 @@ static void choose(struct choice *c)
         erase(c, own);
     else if (has_pools(c) && !c->m->pools_known)
         list_pools(c, own);
+    observe_reports(c, c->m->worse);
     if (!c->made)
         observe_rest(c);
     if (!c->made && c->s.up.goal == HFD_GOAL_MAKE && !seen->deleting) {
         delete_leaving(c);
         carry_out_all(c);
     }
-    observe_reports(c);
+    observe_reports(c, c->m->held);
 }
 
 /* A look at many: first clusters, then nodepools, that carry our owner's label and are not ready. */

@@ -53,19 +53,20 @@ static hfd_rc note_seen(struct hfd_take *t, hfd_slice fleet_id, bool deleting, h
 static hfd_rc hold(struct hfd_take *t, const struct hfd_upstream_part *part, const struct hfd_wire_resource *doc, bool changed,
                    struct hfd_err *err)
 {
+    const struct hfd_held **list = part->fleet.ready && !doc->ready ? &t->m->worse : &t->m->held;
     struct hfd_held *held = hfd_arena_alloc(&t->pass->mem, sizeof(*held));
     bool ok = held != NULL;
 
     if (!ok)
         return no_memory(err);
-    *held = (struct hfd_held){.fleet_id = keep(t, part->row.fleet_id, &ok), .doc = *doc, .changed = changed, .next = t->m->held};
+    *held = (struct hfd_held){.fleet_id = keep(t, part->row.fleet_id, &ok), .doc = *doc, .changed = changed, .next = *list};
     held->doc.conditions = keep(t, doc->conditions, &ok);
     held->doc.updated_by = keep(t, doc->updated_by, &ok);
     held->doc.deleted_by = keep(t, doc->deleted_by, &ok);
     /* Nothing else of it is written later. */
     held->doc.id = held->doc.name = held->doc.owner_id = held->doc.spec = held->doc.labels = HFD_SLICE_NONE;
     held->doc.guresid = held->doc.made_by = held->doc.created_by = HFD_SLICE_NONE;
-    t->m->held = held;
+    *list = held;
     return ok ? HFD_OK : no_memory(err);
 }
 
@@ -296,17 +297,28 @@ hfd_rc hfd_observe_report(struct hfd_take *t, hfd_slice fleet_id, json_t *doc, s
     return hfd_report_row_put(t->tx, &row, err);
 }
 
+/* Takes a part out of a list, with those before it, which went meanwhile. @return NULL when it is not in it */
+static const struct hfd_held *let_go(const struct hfd_held **list, hfd_slice fleet_id)
+{
+    const struct hfd_held *held = *list;
+
+    while (held != NULL && !hfd_slice_eq(held->fleet_id, fleet_id))
+        held = held->next;
+    if (held != NULL)
+        *list = held->next;
+    return held;
+}
+
 hfd_rc hfd_observe_release(struct hfd_take *t, struct hfd_upstream_part *part, struct hfd_err *err)
 {
-    const struct hfd_held *held = t->m->held;
+    const struct hfd_held *held = let_go(&t->m->worse, part->row.fleet_id);
     bool changed;
     hfd_rc rc = HFD_OK;
 
-    while (held != NULL && !hfd_slice_eq(held->fleet_id, part->row.fleet_id)) /* parts that went meanwhile */
-        held = held->next;
+    if (held == NULL)
+        held = let_go(&t->m->held, part->row.fleet_id);
     if (held == NULL || !part->exists)
         return HFD_OK;
-    t->m->held = held->next;
     changed = held->changed || t->m->reports_changed;
     t->m->reports_changed = false;
     /* What is older than the answer to a change since says nothing. */

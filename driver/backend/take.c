@@ -386,7 +386,7 @@ static hfd_rc add_part(struct hfd_take *t, const struct hfd_wire_resource *doc, 
     return rc == HFD_OK ? hfd_observe_see(t, part, doc, err) : rc;
 }
 
-/* The list is complete: what left before it was made was never there, and what is adopted is known. */
+/* The list is complete: what is adopted is known. */
 static hfd_rc pools_known(struct hfd_take *t, struct hfd_err *err)
 {
     hfd_rc rc = HFD_OK;
@@ -397,6 +397,14 @@ static hfd_rc pools_known(struct hfd_take *t, struct hfd_err *err)
         t->s.own->row.pending = false;
         rc = hfd_part_row_put(t->tx, &t->s.own->row, err);
     }
+    return rc;
+}
+
+/* What left before it was made was never there. It may be what the resource waited for: so what has become worse is told first. */
+static hfd_rc drop_unmade(struct hfd_take *t, struct hfd_err *err)
+{
+    hfd_rc rc = HFD_OK;
+
     for (size_t i = 0; rc == HFD_OK && i < t->s.count; i++) {
         struct hfd_upstream_part *p = &t->s.parts[i];
 
@@ -697,6 +705,8 @@ static hfd_rc take_one(struct hfd_take *t, struct hfd_err *err)
         t->s.up.full_us = t->m->full ? t->now_us : t->s.up.full_us;
     }
     rc = take_answer(t, err);
+    if (rc == HFD_OK && t->m->pools_known && !t->m->over && !t->failed && hfd_upstream_held(&t->s, t->m->worse) == NULL)
+        rc = drop_unmade(t, err);
     return rc == HFD_OK ? finish(t, err) : rc;
 }
 

@@ -206,6 +206,17 @@ struct hfd_upstream_part *hfd_upstream_part_by_id(const struct hfd_upstream_stat
     return NULL;
 }
 
+const struct hfd_upstream_part *hfd_upstream_held(const struct hfd_upstream_state *s, const struct hfd_held *list)
+{
+    for (; list != NULL; list = list->next) {
+        const struct hfd_upstream_part *p = hfd_upstream_part_by_id(s, list->fleet_id);
+
+        if (p != NULL && p->exists)
+            return p;
+    }
+    return NULL;
+}
+
 const struct hfd_seen *hfd_upstream_seen(const struct hfd_memory *m, hfd_slice fleet_id)
 {
     for (const struct hfd_seen *seen = m->seen; seen != NULL; seen = seen->next)

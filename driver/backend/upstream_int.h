@@ -105,6 +105,7 @@ struct hfd_memory {
     int64_t began_us;
     hfd_slice foreign, foreign_owner; /* what carries our label, and whose it is */
     const struct hfd_seen *seen;
+    const struct hfd_held *worse; /* what was ready and is not any more: it is told of before anything else is concluded */
     const struct hfd_held *held;
     const struct hfd_mark *deleted; /* DELETE was answered */
     const struct hfd_mark *taken;   /* parts whose name is taken */
@@ -144,6 +145,8 @@ struct hfd_upstream_state {
 HFD_MUST_CHECK hfd_rc hfd_upstream_load(struct hfd_txn *tx, hfd_slice guresid, struct hfd_arena *mem, struct hfd_upstream_state *out,
                                         bool *found, struct hfd_err *err);
 struct hfd_upstream_part *hfd_upstream_part_by_id(const struct hfd_upstream_state *s, hfd_slice fleet_id);
+/** The first part of the list that is still there; NULL = none. */
+const struct hfd_upstream_part *hfd_upstream_held(const struct hfd_upstream_state *s, const struct hfd_held *list);
 const struct hfd_seen *hfd_upstream_seen(const struct hfd_memory *m, hfd_slice fleet_id);
 bool hfd_upstream_marked(const struct hfd_mark *list, hfd_slice id);
 
@@ -178,7 +181,7 @@ HFD_MUST_CHECK hfd_rc hfd_observe_taken(struct hfd_take *t, struct hfd_upstream_
 /** Gives a part the id, and to a row that knew nothing else the rest, of what was found or made. @param ok  false: another one has it */
 HFD_MUST_CHECK hfd_rc hfd_observe_name(struct hfd_take *t, struct hfd_upstream_part *part, const struct hfd_wire_resource *doc, bool *ok,
                                        struct hfd_err *err);
-/** A report that belongs to the held part at the head. */
+/** A report that belongs to the held part whose reports are read. */
 HFD_MUST_CHECK hfd_rc hfd_observe_report(struct hfd_take *t, hfd_slice fleet_id, json_t *doc, struct hfd_err *err);
 /** Writes a held part whose reports are here, and lets it go, with those before it, which have gone. */
 HFD_MUST_CHECK hfd_rc hfd_observe_release(struct hfd_take *t, struct hfd_upstream_part *part, struct hfd_err *err);

@@ -799,6 +799,38 @@ static void outputs_are_complete_at_once(void **state)
     remote_world_close(&rw);
 }
 
+/* A nodepool that goes ends the wait for it, not the wait for a cluster that the same pass finds not ready any more. */
+static void gone_nodepools_hide_no_fault(void **state)
+{
+    static const char both[] = CLUSTER "{\"name\":\"c-one\",\"spec\":{\"region\":\"eu-1\"}},"
+                                       "\"nodepools\":[{\"name\":\"np-a\",\"spec\":{\"replicas\":1}},{\"name\":\"np-b\"}]}}}";
+    struct remote_world rw;
+    json_t *np_b;
+
+    (void)state;
+    for (int made = 0; made < 2; made++) {
+        remote_world_open(&rw, REMOTE_G31);
+        (void)put(&rw, G, made ? both : body_1, NULL);
+        (void)until(&rw, G, HFD_ANSWER_OUTPUT);
+        np_b = remote_find(&rw, "np-b");
+        if (!made)
+            assert_int_equal(put(&rw, G, both, NULL).answer, HFD_ANSWER_HINT);
+        assert_int_equal(put(&rw, G, body_1, NULL).answer, HFD_ANSWER_HINT);
+        if (made) {
+            (void)remote_world_run(&rw);
+            assert_int_equal(get(&rw, G, NULL).answer, HFD_ANSWER_HINT);
+            remote_remove(&rw, np_b);
+        }
+        remote_report(&rw, remote_find(&rw, "c-one"), "dns", "False", "ZoneLost", NULL);
+        remote_world_wait(&rw, 60 * HFD_US_PER_S);
+        (void)remote_world_run(&rw);
+        assert_int_equal(get(&rw, G, NULL).answer, HFD_ANSWER_HINT);
+        (void)until(&rw, G, HFD_ANSWER_OUTPUT);
+        assert_null(remote_find(&rw, "np-b"));
+        remote_world_close(&rw);
+    }
+}
+
 /* ---- many ---- */
 
 #define MANY 60
@@ -1019,6 +1051,7 @@ int main(void)
         cmocka_unit_test(nodepool_resources),
         cmocka_unit_test(nodepool_found_again),
         cmocka_unit_test(outputs_are_complete_at_once),
+        cmocka_unit_test(gone_nodepools_hide_no_fault),
         cmocka_unit_test(many_are_watched_together),
         cmocka_unit_test(many_fall_into_step),
         cmocka_unit_test(many_wait_for_one_that_is_down),

@@ -63,7 +63,7 @@ class Kills(unittest.TestCase):
                         reached = True
                         kills.append(gid)
                 missed = 0 if reached else missed + 1
-                if missed == 2:  # one may have ended early
+                if missed == 3:  # some may have ended early
                     return kills
         self.fail("no end of requests")
         return None

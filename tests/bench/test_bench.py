@@ -1,6 +1,7 @@
 """That the measurements run and say what they promise. Times are never judged here."""
 import json
 import os
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -27,6 +28,19 @@ class Bench(unittest.TestCase):
             self.assertGreater(row["value"], 0, name)
             self.assertIsInstance(row["ok"], bool, name)
             self.assertEqual(row["command"], "./dev bench " + name)
+
+    # With wrk, its own measurement is there as well.
+    @unittest.skipUnless(shutil.which("wrk"), "there is no wrk")
+    def test_wrk(self):
+        with tempfile.TemporaryDirectory() as folder:
+            path = os.path.join(folder, "rows.json")
+            ran = subprocess.run([sys.executable, "-B", os.path.join(HERE, "run"), "get", "--quick", "--wrk", "--json", path],
+                                 stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+            self.assertEqual(ran.returncode, 0, ran.stdout)
+            with open(path, encoding="utf-8") as f:
+                rows = {r["name"]: r for r in json.load(f)}
+        self.assertGreater(rows["get/wrk"]["value"], 0)
+        self.assertGreater(rows["get/wrk"]["yardstick"], 0)
 
     # A name that is not there is refused, and the right ones are told.
     def test_unknown_name(self):

@@ -281,12 +281,10 @@ static bool has_pools(const struct choice *c)
 /* Nodepools that the list did not show are asked for: only that tells whether they are gone. */
 static void observe_rest(struct choice *c)
 {
-    for (size_t i = 0; !c->made && i < c->s.count; i++) {
-        const struct hfd_upstream_part *p = &c->s.parts[i];
+    const struct hfd_upstream_part *p = hfd_upstream_unseen(&c->s, c->m);
 
-        if (p->exists && hfd_backend_id_is_given(p->row.fleet_id) && hfd_upstream_seen(c->m, p->row.fleet_id) == NULL)
-            ask_for(c, p);
-    }
+    if (p != NULL)
+        ask_for(c, p);
 }
 
 static void delete_leaving(struct choice *c)

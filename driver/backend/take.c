@@ -400,7 +400,10 @@ static hfd_rc pools_known(struct hfd_take *t, struct hfd_err *err)
     return rc;
 }
 
-/* What left before it was made was never there. It may be what the resource waited for: so what has become worse is told first. */
+/*
+ * What left before it was made was never there. It may be what the resource waited for, so all else is known before: what the list did not
+ * show, and what has become worse.
+ */
 static hfd_rc drop_unmade(struct hfd_take *t, struct hfd_err *err)
 {
     hfd_rc rc = HFD_OK;
@@ -705,7 +708,8 @@ static hfd_rc take_one(struct hfd_take *t, struct hfd_err *err)
         t->s.up.full_us = t->m->full ? t->now_us : t->s.up.full_us;
     }
     rc = take_answer(t, err);
-    if (rc == HFD_OK && t->m->pools_known && !t->m->over && !t->failed && hfd_upstream_held(&t->s, t->m->worse) == NULL)
+    if (rc == HFD_OK && t->m->pools_known && !t->m->over && !t->failed && hfd_upstream_held(&t->s, t->m->worse) == NULL &&
+        hfd_upstream_unseen(&t->s, t->m) == NULL)
         rc = drop_unmade(t, err);
     return rc == HFD_OK ? finish(t, err) : rc;
 }

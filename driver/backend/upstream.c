@@ -225,6 +225,22 @@ const struct hfd_seen *hfd_upstream_seen(const struct hfd_memory *m, hfd_slice f
     return NULL;
 }
 
+const struct hfd_upstream_part *hfd_upstream_unseen(const struct hfd_upstream_state *s, const struct hfd_memory *m)
+{
+    const struct hfd_upstream_part *leaving = NULL;
+
+    for (size_t i = 0; i < s->count; i++) {
+        const struct hfd_upstream_part *p = &s->parts[i];
+
+        if (!p->exists || !hfd_backend_id_is_given(p->row.fleet_id) || hfd_upstream_seen(m, p->row.fleet_id) != NULL)
+            continue;
+        if (!p->row.leaving)
+            return p;
+        leaving = leaving != NULL ? leaving : p;
+    }
+    return leaving;
+}
+
 bool hfd_upstream_marked(const struct hfd_mark *list, hfd_slice id)
 {
     for (; list != NULL; list = list->next)

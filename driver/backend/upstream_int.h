@@ -147,6 +147,8 @@ HFD_MUST_CHECK hfd_rc hfd_upstream_load(struct hfd_txn *tx, hfd_slice guresid, s
 struct hfd_upstream_part *hfd_upstream_part_by_id(const struct hfd_upstream_state *s, hfd_slice fleet_id);
 /** The first part of the list that is still there; NULL = none. */
 const struct hfd_upstream_part *hfd_upstream_held(const struct hfd_upstream_state *s, const struct hfd_held *list);
+/** A part that this pass has not seen yet, one that stays before one that leaves; NULL = none. */
+const struct hfd_upstream_part *hfd_upstream_unseen(const struct hfd_upstream_state *s, const struct hfd_memory *m);
 const struct hfd_seen *hfd_upstream_seen(const struct hfd_memory *m, hfd_slice fleet_id);
 bool hfd_upstream_marked(const struct hfd_mark *list, hfd_slice id);
 

@@ -831,6 +831,39 @@ static void gone_nodepools_hide_no_fault(void **state)
     }
 }
 
+/* ... nor does it hide that another one, which should stay, is not there any more: this is asked for first. */
+static void gone_nodepools_hide_no_other(void **state)
+{
+    static const char both[] = CLUSTER "{\"name\":\"c-one\",\"spec\":{\"region\":\"eu-1\"}},"
+                                       "\"nodepools\":[{\"name\":\"np-a\",\"spec\":{\"replicas\":1}},{\"name\":\"np-b\"}]}}}";
+    static const char second[] = CLUSTER "{\"name\":\"c-one\",\"spec\":{\"region\":\"eu-1\"}},"
+                                         "\"nodepools\":[{\"name\":\"np-b\"}]}}}";
+    struct remote_world rw;
+    json_t *np_a, *np_b;
+
+    (void)state;
+    for (int made = 0; made < 2; made++) {
+        remote_world_open(&rw, REMOTE_G31);
+        (void)put(&rw, G, made ? both : body_1, NULL);
+        (void)until(&rw, G, HFD_ANSWER_OUTPUT);
+        np_a = remote_find(&rw, "np-a");
+        np_b = remote_find(&rw, "np-b");
+        if (!made)
+            assert_int_equal(put(&rw, G, both, NULL).answer, HFD_ANSWER_HINT);
+        assert_int_equal(put(&rw, G, made ? second : body_1, NULL).answer, HFD_ANSWER_HINT);
+        remote_remove(&rw, np_a);
+        if (made)
+            remote_remove(&rw, np_b);
+        rw.fault = REMOTE_FAULT_LOST;
+        rw.fault_in = made ? 4 : 3; /* the cluster, its list, the nodepool that should be there, the other */
+        remote_world_wait(&rw, 60 * HFD_US_PER_S);
+        (void)remote_world_run(&rw);
+        assert_true(rw.fired);
+        assert_int_equal(get(&rw, G, NULL).answer, made ? HFD_ANSWER_FAILED : HFD_ANSWER_HINT);
+        remote_world_close(&rw);
+    }
+}
+
 /* ---- many ---- */
 
 #define MANY 60
@@ -1052,6 +1085,7 @@ int main(void)
         cmocka_unit_test(nodepool_found_again),
         cmocka_unit_test(outputs_are_complete_at_once),
         cmocka_unit_test(gone_nodepools_hide_no_fault),
+        cmocka_unit_test(gone_nodepools_hide_no_other),
         cmocka_unit_test(many_are_watched_together),
         cmocka_unit_test(many_fall_into_step),
         cmocka_unit_test(many_wait_for_one_that_is_down),

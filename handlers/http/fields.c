@@ -143,75 +143,92 @@ hfd_rc hfd_fields_parse(enum hfd_kind kind, hfd_slice text, struct hfd_arena *me
     return HFD_OK;
 }
 
-static json_t *project(json_t *v, const struct path *const *paths, size_t count, size_t depth);
+static void add_some(struct hfd_buf *b, const json_t *v, const struct path *const *paths, size_t count, size_t depth);
 
-/* A member as far as paths want it. Gives; NULL for nothing. */
-static json_t *project_member(const char *key, json_t *v, const struct path *const *paths, size_t count, size_t depth)
+/* Which paths go on below a member. @return whether one ends at it: then all of it is wanted */
+static bool is_wanted(const char *key, const struct path *const *paths, size_t count, size_t depth, const struct path **deeper, size_t *n)
 {
-    const struct path *deeper[FIELDS_MAX + 1];
-    size_t n = 0;
-
+    *n = 0;
     for (size_t i = 0; i < count; i++) {
         const struct path *p = paths[i];
 
         if (p->count <= depth || !(hfd_slice_is(p->parts[depth], key) || hfd_slice_is(p->parts[depth], "*")))
             continue;
         if (p->count == depth + 1)
-            return json_incref(v);
-        deeper[n++] = p;
+            return true;
+        deeper[(*n)++] = p;
     }
-    return n > 0 && (json_is_object(v) || json_is_array(v)) ? project(v, deeper, n, depth + 1) : NULL;
+    return false;
 }
 
-static json_t *project_array(json_t *v, const struct path *const *paths, size_t count, size_t depth)
+static bool has_members(const json_t *v)
 {
-    json_t *out = json_array();
-
-    for (size_t i = 0; i < json_array_size(v); i++) {
-        json_t *item = json_array_get(v, i);
-
-        if (json_is_object(item) || json_is_array(item))
-            (void)json_array_append_new(out, project(item, paths, count, depth));
-    }
-    return out;
+    return json_is_object(v) || json_is_array(v);
 }
 
-static json_t *project(json_t *v, const struct path *const *paths, size_t count, size_t depth)
+static void add_separator(struct hfd_buf *b, bool *first)
 {
-    json_t *out, *member;
+    if (!*first)
+        hfd_buf_addc(b, ',');
+    *first = false;
+}
+
+static void add_object(struct hfd_buf *b, const json_t *v, const struct path *const *paths, size_t count, size_t depth)
+{
+    const struct path *deeper[FIELDS_MAX + 1];
+    bool first = true;
+    json_t *member;
     const char *key;
 
-    if (json_is_array(v))
-        return project_array(v, paths, count, depth);
-    out = json_object();
-    json_object_foreach (v, key, member) {
-        json_t *some = project_member(key, member, paths, count, depth);
+    hfd_buf_addc(b, '{');
+    json_object_foreach ((json_t *)(uintptr_t)v, key, member) {
+        size_t n;
+        const bool whole = is_wanted(key, paths, count, depth, deeper, &n);
 
-        if (some != NULL)
-            (void)json_object_set_new(out, key, some);
+        if (!whole && (n == 0 || !has_members(member)))
+            continue;
+        add_separator(b, &first);
+        hfd_buf_json_str(b, hfd_slice_of(key));
+        hfd_buf_addc(b, ':');
+        if (whole)
+            hfd_json_dump(b, member);
+        else
+            add_some(b, member, deeper, n, depth + 1);
     }
-    return out;
+    hfd_buf_addc(b, '}');
+}
+
+/* An object or a list as far as paths want it. */
+static void add_some(struct hfd_buf *b, const json_t *v, const struct path *const *paths, size_t count, size_t depth)
+{
+    bool first = true;
+
+    if (json_is_object(v)) {
+        add_object(b, v, paths, count, depth);
+        return;
+    }
+    hfd_buf_addc(b, '[');
+    for (size_t i = 0; i < json_array_size(v); i++) {
+        if (!has_members(json_array_get(v, i)))
+            continue;
+        add_separator(b, &first);
+        add_some(b, json_array_get(v, i), paths, count, depth);
+    }
+    hfd_buf_addc(b, ']');
 }
 
 void hfd_fields_add(struct hfd_buf *b, const struct hfd_fields *fields, hfd_slice document)
 {
     const struct path *paths[FIELDS_MAX + 1];
-    json_t *doc, *part;
+    json_t *doc;
     hfd_rc rc;
 
     for (size_t i = 0; i < fields->count; i++)
         paths[i] = &fields->paths[i];
     rc = hfd_json_parse(document, &doc, NULL);
-    if (rc != HFD_OK) {
-        if (b->rc == HFD_OK)
-            b->rc = rc == HFD_NOMEM ? rc : HFD_CORRUPT;
-        return;
-    }
-    part = project(doc, paths, fields->count, 0);
-    if (part != NULL)
-        hfd_json_dump(b, part);
+    if (rc == HFD_OK)
+        add_some(b, doc, paths, fields->count, 0);
     else if (b->rc == HFD_OK)
-        b->rc = HFD_NOMEM;
-    json_decref(part);
+        b->rc = rc == HFD_NOMEM ? rc : HFD_CORRUPT;
     json_decref(doc);
 }

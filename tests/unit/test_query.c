@@ -8,12 +8,23 @@
 #include <stdarg.h>
 
 #include <cmocka.h>
+#include <jansson.h>
+
+#include "tests/lib/trigger.h"
 
 #define S(text) hfd_slice_of(text)
+
+static struct trigger memory = TRIGGER_INIT;
+
+static void *json_memory(size_t n)
+{
+    return trigger_fires(&memory) ? NULL : malloc(n);
+}
 
 static int setup(void **state)
 {
     (void)state;
+    json_set_alloc_funcs(json_memory, free);
     return hfd_base_init(NULL) == HFD_OK ? 0 : -1;
 }
 
@@ -170,6 +181,34 @@ static void fields_project_items(void **state)
     }
 }
 
+/* An item is never shown with less than what is wanted because memory was short. */
+static void fields_are_whole_or_fail(void **state)
+{
+    const struct hfd_fields *fields;
+    struct hfd_arena mem;
+    struct hfd_err err;
+    struct hfd_buf whole, b;
+    unsigned nth = 0;
+
+    (void)state;
+    hfd_arena_init(&mem, 1 << 20);
+    hfd_buf_init(&whole, 1 << 16);
+    hfd_buf_init(&b, 1 << 16);
+    assert_int_equal(hfd_fields_parse(HFD_KIND_CLUSTER, S("spec.a.c.d,status.conditions.type"), &mem, &fields, &err), HFD_OK);
+    hfd_fields_add(&whole, fields, HFD_SLICE(document));
+    assert_int_equal(whole.rc, HFD_OK);
+    do {
+        hfd_buf_reset(&b);
+        trigger_arm(&memory, ++nth, false);
+        hfd_fields_add(&b, fields, HFD_SLICE(document));
+        assert_true(b.rc == HFD_NOMEM || (b.rc == HFD_OK && hfd_slice_eq(hfd_buf_slice(&b), hfd_buf_slice(&whole))));
+    } while (trigger_disarm(&memory) != 0);
+    assert_true(nth > 10);
+    hfd_buf_fini(&b);
+    hfd_buf_fini(&whole);
+    hfd_arena_fini(&mem);
+}
+
 /* Unknown fields are all named, in HyperFleet's words. */
 static void unknown_fields_are_named(void **state)
 {
@@ -237,6 +276,7 @@ int main(void)
         cmocka_unit_test(parameters_are_decoded),
         cmocka_unit_test(numbers_are_bounded),
         cmocka_unit_test(fields_project_items),
+        cmocka_unit_test(fields_are_whole_or_fail),
         cmocka_unit_test(unknown_fields_are_named),
         cmocka_unit_test(many_fields_are_refused),
     };

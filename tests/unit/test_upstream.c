@@ -608,6 +608,75 @@ static void deleted_behind_our_back(void **state)
     remote_world_close(&rw);
 }
 
+/* The nodepools of the store's one cluster. */
+struct pools {
+    hfd_slice cluster_id;
+    struct hfd_arena *mem;
+    struct hfd_fleet_list list;
+};
+
+static hfd_rc txn_pools(struct hfd_txn *tx, void *arg, struct hfd_err *err)
+{
+    struct pools *p = arg;
+
+    return hfd_fleet_row_children(tx, p->cluster_id, p->mem, &p->list, err);
+}
+
+static struct hfd_fleet_row pool_of(struct remote_world *rw, const char *name)
+{
+    struct pools p = {.cluster_id = world_row(&rw->w, G).cluster_id, .mem = &rw->w.mem};
+
+    assert_int_equal(hfd_store_read(rw->w.reader, txn_pools, &p, &rw->w.err), HFD_OK);
+    for (size_t i = 0; i < p.list.count; i++)
+        if (hfd_slice_is(p.list.rows[i].name, name))
+            return p.list.rows[i];
+    fail_msg("no nodepool %s", name);
+    return (struct hfd_fleet_row){.told = 0};
+}
+
+/* While the first answer about reports is on its way, a PUT drops one nodepool and adds another. */
+static void replace_pool(struct remote_world *rw, const struct hfd_upstream_request *request)
+{
+    bool *done = rw->between_ctx;
+
+    if (*done || memmem(request->path.p, request->path.len, "/statuses", 9) == NULL)
+        return;
+    *done = true;
+    test_clock_advance(&rw->w.clock, HFD_US_PER_S);
+    (void)put(rw, G, body_2, NULL);
+}
+
+/* Two transactions mark the nodepools of a cluster: each nodepool keeps the mark that it got first, and none is left without. */
+static void marks_of_nodepools_are_kept(void **state)
+{
+    struct hfd_upstream_request request = {.method = HFD_UPSTREAM_DELETE,
+                                           .path = HFD_SLICE("/clusters/019a0000-0000-7000-8000-000000000001")};
+    struct hfd_upstream_answer answer;
+    struct remote_world rw;
+    struct hfd_answer_doc doc;
+    int64_t cluster_us, put_us;
+    bool done = false;
+
+    (void)state;
+    remote_world_open(&rw, REMOTE_G3);
+    (void)put(&rw, G, body_1, NULL);
+    (void)until(&rw, G, HFD_ANSWER_OUTPUT);
+    cluster_us = rw.w.clock.wall_us;
+    remote_world_answer(&rw, &request, &answer);
+    assert_int_equal(answer.status, 202);
+    remote_world_wait(&rw, 3600 * HFD_US_PER_S);
+    rw.between = replace_pool;
+    rw.between_ctx = &done;
+    put_us = rw.w.clock.wall_us + HFD_US_PER_S;
+    (void)remote_world_run(&rw);
+    assert_true(done && put_us > cluster_us + HFD_US_PER_S);
+    assert_int_equal(pool_of(&rw, "np-a").deleted_us, put_us);
+    assert_int_equal(pool_of(&rw, "np-b").deleted_us, cluster_us);
+    doc = get(&rw, G, NULL);
+    assert_failed(&doc, "RES-104", "is being deleted");
+    remote_world_close(&rw);
+}
+
 /* ---- an empty store ---- */
 
 /* What the orchestrator keeps of a resource. */
@@ -1078,6 +1147,7 @@ int main(void)
         cmocka_unit_test(failed_stays_failed),
         cmocka_unit_test(gone_behind_our_back),
         cmocka_unit_test(deleted_behind_our_back),
+        cmocka_unit_test(marks_of_nodepools_are_kept),
         cmocka_unit_test(found_again_by_cookie),
         cmocka_unit_test(nothing_found_by_cookie),
         cmocka_unit_test(cookies_of_others),

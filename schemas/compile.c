@@ -358,16 +358,6 @@ static const struct {
     {"writeOnly", read_nothing, 0},
     {"xml", read_nothing, 0},
 };
-/* clang-format on */
-
-static int hex(char c)
-{
-    if (c >= '0' && c <= '9')
-        return c - '0';
-    c = (char)(c | 0x20);
-    return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
-}
-
 /* A $ref is a URI fragment: %25 is '%'. */
 static hfd_slice percent_decode(hfd_slice text, struct hfd_arena *mem)
 {
@@ -375,9 +365,9 @@ static hfd_slice percent_decode(hfd_slice text, struct hfd_arena *mem)
     size_t n = 0;
 
     for (size_t i = 0; out != NULL && i < text.len; i++) {
-        bool escaped = text.p[i] == '%' && i + 2 < text.len && hex(text.p[i + 1]) >= 0 && hex(text.p[i + 2]) >= 0;
+        bool escaped = text.p[i] == '%' && i + 2 < text.len && hfd_hex_value(text.p[i + 1]) >= 0 && hfd_hex_value(text.p[i + 2]) >= 0;
 
-        out[n++] = escaped ? (char)(hex(text.p[i + 1]) * 16 + hex(text.p[i + 2])) : text.p[i];
+        out[n++] = escaped ? (char)(hfd_hex_value(text.p[i + 1]) * 16 + hfd_hex_value(text.p[i + 2])) : text.p[i];
         i += escaped ? 2 : 0;
     }
     return (hfd_slice){out, n};

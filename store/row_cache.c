@@ -48,10 +48,8 @@ static hfd_slice *text_of(struct hfd_resource_row *row, size_t i)
 
 static uint64_t hash(hfd_slice s)
 {
-    uint64_t h = UINT64_C(14695981039346656037); /* FNV-1a */
+    const uint64_t h = hfd_slice_hash(HFD_HASH_START, s);
 
-    for (size_t i = 0; i < s.len; i++)
-        h = (h ^ (unsigned char)s.p[i]) * UINT64_C(1099511628211);
     return h ^ h >> 32;
 }
 

@@ -48,13 +48,11 @@ static hfd_rc write_place(struct hfd_txn *tx, struct hfd_totals_place *p, struct
 
 static struct hfd_totals_place *place_of(struct hfd_totals *totals, const struct hfd_count_key *key)
 {
-    uint64_t h = UINT64_C(14695981039346656037); /* FNV-1a */
+    const char of[] = {(char)key->kind, (char)key->field};
+    uint64_t h = hfd_slice_hash(HFD_HASH_START, key->name);
 
-    for (size_t i = 0; i < key->name.len; i++)
-        h = (h ^ (unsigned char)key->name.p[i]) * UINT64_C(1099511628211);
-    h = (h ^ (unsigned)key->kind ^ (unsigned)key->field << 4) * UINT64_C(1099511628211);
-    for (size_t i = 0; i < key->value.len; i++)
-        h = (h ^ (unsigned char)key->value.p[i]) * UINT64_C(1099511628211);
+    h = hfd_slice_hash(h, (hfd_slice){of, sizeof(of)});
+    h = hfd_slice_hash(h, key->value);
     return &totals->places[(h ^ h >> 32) % HFD_TOTALS_PLACES];
 }
 

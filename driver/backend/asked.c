@@ -54,16 +54,6 @@ void hfd_asked_free(struct hfd_asked *a)
     free(a);
 }
 
-/* FNV-1a. Names that are made to collide push each other out, which is what happens to too many names anyway. */
-static uint64_t hash(hfd_slice id)
-{
-    uint64_t h = UINT64_C(0xcbf29ce484222325);
-
-    for (size_t i = 0; i < id.len; i++)
-        h = (h ^ (unsigned char)id.p[i]) * UINT64_C(0x100000001b3);
-    return h;
-}
-
 static hfd_slice name_of(const struct entry *e)
 {
     return (hfd_slice){e->id.text, e->id.len};
@@ -72,7 +62,9 @@ static hfd_slice name_of(const struct entry *e)
 /* The name's place, or the one that it may have: that of the name which was taken longest ago. NULL when all of them wait. */
 static struct entry *place_of(struct hfd_asked *a, hfd_slice id, bool *known)
 {
-    struct entry *bucket = &a->entries[hash(id) % (a->capacity / WAYS) * WAYS], *oldest = NULL;
+    /* Names that are made to collide push each other out, which is what happens to too many names anyway. */
+    const size_t at = hfd_slice_hash(HFD_HASH_START, id) % (a->capacity / WAYS) * WAYS;
+    struct entry *bucket = &a->entries[at], *oldest = NULL;
 
     *known = true;
     for (size_t i = 0; i < WAYS; i++)

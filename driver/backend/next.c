@@ -39,8 +39,8 @@ static hfd_slice escape(hfd_slice text, struct hfd_arena *mem)
     for (size_t i = 0; i < text.len; i++) {
         const unsigned char c = (unsigned char)text.p[i];
 
-        if ((c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '-' || c == '.' || c == '_' || c == '~') {
-            p[n++] = (char)c;
+        if (hfd_is_alnum(text.p[i]) || c == '-' || c == '.' || c == '_' || c == '~') {
+            p[n++] = text.p[i];
             continue;
         }
         p[n++] = '%';

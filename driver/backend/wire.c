@@ -24,12 +24,9 @@ static hfd_rc no_memory(struct hfd_err *err)
 
 bool hfd_wire_id_ok(hfd_slice id)
 {
-    for (size_t i = 0; i < id.len; i++) {
-        const char c = id.p[i];
-
-        if (!((c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '-'))
+    for (size_t i = 0; i < id.len; i++)
+        if (!hfd_is_alnum(id.p[i]) && id.p[i] != '-')
             return false;
-    }
     return id.len > 0 && id.len <= HFD_WIRE_ID_MAX;
 }
 

@@ -50,6 +50,11 @@ bool hfd_log_enabled(enum hfd_log_level level)
     return (int)level >= atomic_load_explicit(&min_level, memory_order_relaxed);
 }
 
+const char *hfd_log_level_name(enum hfd_log_level level)
+{
+    return (size_t)level < LEVEL_COUNT ? level_names[level] : "error";
+}
+
 hfd_rc hfd_log_level_parse(hfd_slice text, enum hfd_log_level *out, struct hfd_err *err)
 {
     *out = HFD_LOG_INFO;
@@ -184,7 +189,7 @@ void hfd_log_write(enum hfd_log_level level, const char *msg, const struct hfd_l
     l.cut = false;
     put(&l, "{", 1);
     put_text_field(&l, "ts", (hfd_slice){ts, ts_len});
-    put_text_field(&l, "level", hfd_slice_of((size_t)level < LEVEL_COUNT ? level_names[level] : "error"));
+    put_text_field(&l, "level", hfd_slice_of(hfd_log_level_name(level)));
     put_text_field(&l, "msg", hfd_slice_of(msg));
     if (request_id.len > 0 && !names_request(fields, n))
         put_text_field(&l, "request_id", (hfd_slice){request_id.p, request_id.len});

@@ -42,6 +42,8 @@ struct hfd_log_field {
 /** Lines below `level` are dropped. Default: info. */
 void hfd_log_set_level(enum hfd_log_level level);
 bool hfd_log_enabled(enum hfd_log_level level);
+/** "debug", "info", "warn", "error". */
+const char *hfd_log_level_name(enum hfd_log_level level);
 HFD_MUST_CHECK hfd_rc hfd_log_level_parse(hfd_slice text, enum hfd_log_level *out, struct hfd_err *err);
 /** Tests redirect the lines; -1 = stderr. */
 void hfd_log_set_fd(int fd);

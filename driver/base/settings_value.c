@@ -14,8 +14,6 @@
 #define NAME_MAX_BYTES 63
 #define DEMO_DEFAULT_US (10 * HFD_US_PER_S)
 
-static const char *const level_names[] = {"debug", "info", "warn", "error"};
-
 const char *hfd_setting_quote(hfd_slice s, char out[HFD_QUOTE_MAX])
 {
     size_t n = s.len < 60 ? s.len : 60;
@@ -38,25 +36,9 @@ static hfd_rc expected(struct hfd_err *err, const char *what, hfd_slice got)
     return hfd_fail(err, HFD_INVALID, "expected %s, got %s", what, hfd_setting_quote(got, quoted));
 }
 
-static hfd_slice trim(hfd_slice s)
-{
-    while (s.len > 0 && s.p[0] == ' ') {
-        s.p++;
-        s.len--;
-    }
-    while (s.len > 0 && s.p[s.len - 1] == ' ')
-        s.len--;
-    return s;
-}
-
 static bool is_lower_alnum(char c)
 {
     return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9');
-}
-
-static bool is_alnum(char c)
-{
-    return is_lower_alnum(c) || (c >= 'A' && c <= 'Z');
 }
 
 /* --- sizes and durations --- */
@@ -190,17 +172,6 @@ static hfd_rc parse_demo(const struct hfd_setting_row *row, hfd_slice text, int6
     return out_of_range(row, "off, on, or seconds or a duration", text, err);
 }
 
-static hfd_rc parse_level(hfd_slice text, enum hfd_log_level *out, struct hfd_err *err)
-{
-    for (size_t i = 0; i < sizeof(level_names) / sizeof(level_names[0]); i++) {
-        if (hfd_slice_is(text, level_names[i])) {
-            *out = (enum hfd_log_level)i;
-            return HFD_OK;
-        }
-    }
-    return expected(err, "debug, info, warn or error", text);
-}
-
 /* --- lists --- */
 
 /* Takes the brackets of "[a, b]" away. @return false when only one of them is there */
@@ -210,7 +181,7 @@ static bool strip_brackets(hfd_slice *s)
     bool closes = s->len > 0 && s->p[s->len - 1] == ']';
 
     if (opens && closes && s->len >= 2)
-        *s = trim((hfd_slice){s->p + 1, s->len - 2});
+        *s = hfd_slice_trim((hfd_slice){s->p + 1, s->len - 2});
     return opens == closes;
 }
 
@@ -225,7 +196,7 @@ static hfd_slice unquote(hfd_slice s)
 /* "a, b" or "[a, b]" */
 static hfd_rc split_list(hfd_slice text, hfd_slice items[HFD_SETTING_ITEMS_MAX], size_t *count, struct hfd_err *err)
 {
-    hfd_slice rest = trim(text);
+    hfd_slice rest = hfd_slice_trim(text);
 
     *count = 0;
     if (!strip_brackets(&rest))
@@ -233,7 +204,7 @@ static hfd_rc split_list(hfd_slice text, hfd_slice items[HFD_SETTING_ITEMS_MAX],
     while (rest.len > 0) {
         const char *comma = memchr(rest.p, ',', rest.len);
         size_t n = comma != NULL ? (size_t)(comma - rest.p) : rest.len;
-        hfd_slice item = unquote(trim((hfd_slice){rest.p, n}));
+        hfd_slice item = unquote(hfd_slice_trim((hfd_slice){rest.p, n}));
 
         if (*count == HFD_SETTING_ITEMS_MAX)
             return hfd_fail(err, HFD_INVALID, "expected at most %d items", HFD_SETTING_ITEMS_MAX);
@@ -252,7 +223,7 @@ static bool item_is_plain(hfd_slice s)
     if (s.len == 0 || s.len > ITEM_MAX)
         return false;
     for (size_t i = 0; i < s.len; i++) {
-        if (!is_alnum(s.p[i]) && memchr("._-/:", s.p[i], 5) == NULL)
+        if (!hfd_is_alnum(s.p[i]) && memchr("._-/:", s.p[i], 5) == NULL)
             return false;
     }
     return true;
@@ -356,10 +327,10 @@ static hfd_rc check_backend(const void *member, struct hfd_err *err)
 static hfd_rc check_path(const void *member, struct hfd_err *err)
 {
     hfd_slice s = *(const hfd_slice *)member;
-    bool ok = s.len > 0 && s.len <= NAME_MAX_BYTES && is_alnum(s.p[0]) && is_alnum(s.p[s.len - 1]) && !hfd_slice_is(s, "api");
+    bool ok = s.len > 0 && s.len <= NAME_MAX_BYTES && hfd_is_alnum(s.p[0]) && hfd_is_alnum(s.p[s.len - 1]) && !hfd_slice_is(s, "api");
 
     for (size_t i = 0; ok && i < s.len; i++)
-        ok = is_alnum(s.p[i]) || s.p[i] == '-' || s.p[i] == '_' || s.p[i] == '.';
+        ok = hfd_is_alnum(s.p[i]) || s.p[i] == '-' || s.p[i] == '_' || s.p[i] == '.';
     return ok ? HFD_OK : expected(err, "one path segment of letters, digits and - _ . between them, not \"api\"", s);
 }
 
@@ -421,7 +392,7 @@ static hfd_rc check_header(const void *member, struct hfd_err *err)
     bool ok = s.len <= NAME_MAX_BYTES;
 
     for (size_t i = 0; ok && i < s.len; i++)
-        ok = is_alnum(s.p[i]) || memchr("!#$%&'*+-.^_`|~", s.p[i], 15) != NULL;
+        ok = hfd_is_alnum(s.p[i]) || memchr("!#$%&'*+-.^_`|~", s.p[i], 15) != NULL;
     return ok ? HFD_OK : expected(err, "the name of a request header, of at most 63 characters", s);
 }
 
@@ -433,7 +404,7 @@ static hfd_rc check_reasons(const void *member, struct hfd_err *err)
     for (size_t i = 0; i < l->count; i++) {
         const hfd_slice s = l->items[i];
 
-        if (!is_alnum(s.p[0]) || !is_alnum(s.p[s.len - 1]))
+        if (!hfd_is_alnum(s.p[0]) || !hfd_is_alnum(s.p[s.len - 1]))
             return expected(err, "reasons like QuotaExceeded, or dns:QuotaExceeded for those of one adapter", s);
     }
     return HFD_OK;
@@ -545,7 +516,7 @@ static hfd_rc parse_typed(const struct hfd_setting_row *row, const struct hfd_se
     case HFD_SETTING_TYPE_DEMO:
         return parse_demo(row, v->text, member, err);
     case HFD_SETTING_TYPE_LEVEL:
-        return parse_level(v->text, member, err);
+        return hfd_log_level_parse(v->text, member, err);
     case HFD_SETTING_TYPE_MAP:
         break; /* has entries: hfd_setting_name_check, hfd_setting_entry_check */
     }
@@ -586,7 +557,7 @@ hfd_rc hfd_setting_name_check(hfd_slice name, struct hfd_err *err)
     bool ok = name.len > 0 && name.len <= NAME_MAX_BYTES && (name.p[0] < '0' || name.p[0] > '9') && name.p[0] != '-';
 
     for (size_t i = 0; ok && i < name.len; i++)
-        ok = is_alnum(name.p[i]) || name.p[i] == '_' || name.p[i] == '-';
+        ok = hfd_is_alnum(name.p[i]) || name.p[i] == '_' || name.p[i] == '-';
     return ok ? HFD_OK : expected(err, "a name of at most 63 letters, digits, _ and -, beginning with a letter or _", name);
 }
 
@@ -645,7 +616,7 @@ void hfd_setting_format(struct hfd_buf *b, const struct hfd_setting_row *row, co
         format_list(b, member);
         break;
     case HFD_SETTING_TYPE_LEVEL:
-        hfd_buf_add(b, hfd_slice_of(level_names[*(const enum hfd_log_level *)member]));
+        hfd_buf_add(b, hfd_slice_of(hfd_log_level_name(*(const enum hfd_log_level *)member)));
         break;
     case HFD_SETTING_TYPE_MAP:
         break;

@@ -18,6 +18,31 @@ static hfd_slice echo(hfd_slice s)
     return (hfd_slice){s.p, s.len < ECHO_MAX ? s.len : ECHO_MAX};
 }
 
+int hfd_hex_value(char c)
+{
+    if (c >= '0' && c <= '9')
+        return c - '0';
+    if (c >= 'a' && c <= 'f')
+        return c - 'a' + 10;
+    return c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1;
+}
+
+hfd_slice hfd_slice_trim(hfd_slice s)
+{
+    while (s.len > 0 && (s.p[0] == ' ' || s.p[0] == '\t'))
+        s = (hfd_slice){s.p + 1, s.len - 1};
+    while (s.len > 0 && (s.p[s.len - 1] == ' ' || s.p[s.len - 1] == '\t'))
+        s.len--;
+    return s;
+}
+
+uint64_t hfd_slice_hash(uint64_t from, hfd_slice s)
+{
+    for (size_t i = 0; i < s.len; i++)
+        from = (from ^ (unsigned char)s.p[i]) * UINT64_C(1099511628211);
+    return from;
+}
+
 bool hfd_slice_ieq(hfd_slice a, hfd_slice b)
 {
     if (a.len != b.len)

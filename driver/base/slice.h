@@ -41,6 +41,21 @@ static inline bool hfd_slice_is(hfd_slice a, const char *cstr)
     return hfd_slice_eq(a, hfd_slice_of(cstr));
 }
 
+/** Of ASCII. */
+static inline bool hfd_is_alnum(char c)
+{
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9');
+}
+
+/** The value of a hexadecimal digit; -1 = it is none. */
+int hfd_hex_value(char c);
+/** Without the spaces and tabs around it. */
+hfd_slice hfd_slice_trim(hfd_slice s);
+
+#define HFD_HASH_START UINT64_C(14695981039346656037)
+/** FNV-1a: for tables, not against people who choose the bytes. @param from  HFD_HASH_START, or the hash of what stands in front */
+uint64_t hfd_slice_hash(uint64_t from, hfd_slice s);
+
 /** ASCII case-insensitive equality. */
 bool hfd_slice_ieq(hfd_slice a, hfd_slice b);
 bool hfd_slice_starts(hfd_slice s, hfd_slice prefix);

@@ -9,16 +9,6 @@ static bool is_digit(char c)
     return c >= '0' && c <= '9';
 }
 
-static bool is_alnum(char c)
-{
-    return is_digit(c) || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
-}
-
-static bool is_hex(char c)
-{
-    return is_digit(c) || (c >= 'a' && c <= 'f') || (c >= 'A' && c <= 'F');
-}
-
 /* Four numbers from 0 to 255. */
 static bool is_v4(hfd_slice s)
 {
@@ -41,7 +31,7 @@ static bool is_v6(hfd_slice s)
     size_t colons = 0;
 
     for (size_t i = 0; i < s.len; i++) {
-        if (!is_hex(s.p[i]) && s.p[i] != ':' && s.p[i] != '.')
+        if (hfd_hex_value(s.p[i]) < 0 && s.p[i] != ':' && s.p[i] != '.')
             return false;
         colons += s.p[i] == ':';
     }
@@ -57,7 +47,7 @@ bool hfd_host_is_valid(hfd_slice s)
     if (s.len == 0 || s.len > HOST_MAX)
         return false;
     for (size_t i = 0; i < s.len; i++) {
-        if (!is_alnum(s.p[i]) && s.p[i] != '.' && s.p[i] != '-')
+        if (!hfd_is_alnum(s.p[i]) && s.p[i] != '.' && s.p[i] != '-')
             return false;
         numeric = numeric && (s.p[i] == '.' || is_digit(s.p[i]));
     }
@@ -78,9 +68,9 @@ static hfd_slice cut(hfd_slice *s, const char *set)
 static bool is_path(hfd_slice s)
 {
     for (size_t i = 0; i < s.len; i++) {
-        if (s.p[i] == '%' && (i + 2 >= s.len || !is_hex(s.p[i + 1]) || !is_hex(s.p[i + 2])))
+        if (s.p[i] == '%' && (i + 2 >= s.len || hfd_hex_value(s.p[i + 1]) < 0 || hfd_hex_value(s.p[i + 2]) < 0))
             return false;
-        if (!is_alnum(s.p[i]) && memchr("/%-._~!$&'()*+,;=:@", s.p[i], 19) == NULL)
+        if (!hfd_is_alnum(s.p[i]) && memchr("/%-._~!$&'()*+,;=:@", s.p[i], 19) == NULL)
             return false;
     }
     return true;

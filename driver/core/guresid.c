@@ -1,19 +1,14 @@
 /* The id that the orchestrator gives. */
 #include "driver/core/guresid.h"
 
-static bool is_alnum(char c)
-{
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9');
-}
-
 static bool is_guresid(hfd_slice text)
 {
     if (text.len == 0 || text.len > HFD_GURESID_MAX)
         return false;
     for (size_t i = 0; i < text.len; i++)
-        if (!is_alnum(text.p[i]) && text.p[i] != '.' && text.p[i] != '_' && text.p[i] != '-')
+        if (!hfd_is_alnum(text.p[i]) && text.p[i] != '.' && text.p[i] != '_' && text.p[i] != '-')
             return false;
-    return is_alnum(text.p[0]) && is_alnum(text.p[text.len - 1]);
+    return hfd_is_alnum(text.p[0]) && hfd_is_alnum(text.p[text.len - 1]);
 }
 
 hfd_rc hfd_guresid_check(hfd_slice text, struct hfd_err *err)

@@ -1,15 +1,6 @@
 /* See identity.h. */
 #include "driver/core/identity.h"
 
-static hfd_slice trim(hfd_slice s)
-{
-    while (s.len > 0 && (s.p[0] == ' ' || s.p[0] == '\t'))
-        s = (hfd_slice){s.p + 1, s.len - 1};
-    while (s.len > 0 && (s.p[s.len - 1] == ' ' || s.p[s.len - 1] == '\t'))
-        s.len--;
-    return s;
-}
-
 static bool is_visible(hfd_slice s)
 {
     for (size_t i = 0; i < s.len; i++)
@@ -28,7 +19,7 @@ static bool is_name(hfd_slice s, const char *at)
 
 hfd_rc hfd_identity_make(hfd_slice value, struct hfd_arena *mem, hfd_slice *out, struct hfd_err *err)
 {
-    const hfd_slice s = trim(value);
+    const hfd_slice s = hfd_slice_trim(value);
     const char *at = s.len > 0 ? memchr(s.p, '@', s.len) : NULL;
     const size_t len = s.len + (at == NULL ? sizeof(HFD_IDENTITY_DOMAIN) : 0);
 

@@ -262,14 +262,6 @@ hfd_slice hfd_exchange_param(const struct hfd_exchange *x, const char *name)
     return HFD_SLICE_NONE;
 }
 
-/* The library leaves the white space behind a value, which is not a part of it (RFC 9110 5.5). */
-static hfd_slice trim_end(hfd_slice v)
-{
-    while (v.len > 0 && (v.p[v.len - 1] == ' ' || v.p[v.len - 1] == '\t'))
-        v.len--;
-    return v;
-}
-
 hfd_slice hfd_exchange_header(const struct hfd_exchange *x, const char *lower_name)
 {
     ssize_t at;
@@ -279,7 +271,8 @@ hfd_slice hfd_exchange_header(const struct hfd_exchange *x, const char *lower_na
     at = h2o_find_header_by_str(&x->req->headers, lower_name, strlen(lower_name), -1);
     if (at == -1)
         return HFD_SLICE_NONE;
-    return trim_end((hfd_slice){x->req->headers.entries[at].value.base, x->req->headers.entries[at].value.len});
+    /* The library leaves the white space behind a value, which is not a part of it (RFC 9110 5.5). */
+    return hfd_slice_trim((hfd_slice){x->req->headers.entries[at].value.base, x->req->headers.entries[at].value.len});
 }
 
 hfd_rc hfd_exchange_read(struct hfd_exchange *x, hfd_txn_fn *fn, void *arg, struct hfd_err *err)

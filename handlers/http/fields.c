@@ -77,17 +77,6 @@ static bool exists(enum hfd_kind kind, const struct path *p)
     return strcmp(m->name, "status") == 0 && p->count == 3 && (hfd_slice_is(p->parts[2], "*") || is_among(p->parts[2], condition_members));
 }
 
-static hfd_slice trim(hfd_slice s)
-{
-    while (s.len > 0 && (*s.p == ' ' || *s.p == '\t')) {
-        s.p++;
-        s.len--;
-    }
-    while (s.len > 0 && (s.p[s.len - 1] == ' ' || s.p[s.len - 1] == '\t'))
-        s.len--;
-    return s;
-}
-
 /* The text up to the next separator; rest becomes what stands behind it, p == NULL at the end. */
 static hfd_slice cut(hfd_slice *rest, char at)
 {
@@ -122,7 +111,7 @@ hfd_rc hfd_fields_parse(enum hfd_kind kind, hfd_slice text, struct hfd_arena *me
         return hfd_fail(err, HFD_NOMEM, "out of memory while reading a query");
     f->paths[f->count++] = (struct path){{HFD_SLICE("id")}, 1};
     while (text.p != NULL) {
-        const hfd_slice field = trim(cut(&text, ','));
+        const hfd_slice field = hfd_slice_trim(cut(&text, ','));
 
         if (field.len == 0)
             continue;

@@ -10,18 +10,16 @@ static enum hfd_head_verdict bad(struct hfd_head_fault *fault, int status, const
 }
 
 /* "tchar" of RFC 9110 5.6.2 */
-static bool is_token_char(unsigned char c)
+static bool is_token_char(char c)
 {
-    if ((c >= '0' && c <= '9') || (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z'))
-        return true;
-    return c != '\0' && strchr("!#$%&'*+-.^_`|~", c) != NULL;
+    return hfd_is_alnum(c) || (c != '\0' && strchr("!#$%&'*+-.^_`|~", c) != NULL);
 }
 
 static size_t token_len(const char *p, size_t len)
 {
     size_t n = 0;
 
-    while (n < len && is_token_char((unsigned char)p[n]))
+    while (n < len && is_token_char(p[n]))
         n++;
     return n;
 }
@@ -135,7 +133,7 @@ static enum hfd_head_verdict check_sizes(const struct hfd_head_scan *scan, const
         return bad(fault, 431, "head_too_large", "the request line and the headers are larger than 32 KiB");
     if (!scan->line_checked && seen > HFD_TARGET_MAX_BYTES + HFD_METHOD_MAX_BYTES + sizeof("  HTTP/1.1\r"))
         return bad(fault, 414, "target_too_long", "the request target is longer than 16384 bytes");
-    if (seen == 0 && bytes[scan->at] != '\r' && !is_token_char((unsigned char)bytes[scan->at]))
+    if (seen == 0 && bytes[scan->at] != '\r' && !is_token_char(bytes[scan->at]))
         return bad(fault, 400, "request_line", "the request line does not begin with a method");
     return HFD_HEAD_MORE;
 }
@@ -180,10 +178,9 @@ static void take_connection(hfd_slice v, struct head_seen *seen)
 static bool host_ok(hfd_slice v)
 {
     for (size_t i = 0; i < v.len; i++) {
-        unsigned char c = (unsigned char)v.p[i];
+        const char c = v.p[i];
 
-        if (!(c >= '0' && c <= '9') && !(c >= 'A' && c <= 'Z') && !(c >= 'a' && c <= 'z') &&
-            (c == '\0' || strchr("-._~%!$&'()*+;=:[]", c) == NULL))
+        if (!hfd_is_alnum(c) && (c == '\0' || strchr("-._~%!$&'()*+;=:[]", c) == NULL))
             return false;
     }
     return v.len != 0;
@@ -320,17 +317,6 @@ void hfd_head_peek(const struct hfd_head_scan *scan, const char *bytes, size_t l
     *path = (hfd_slice){bytes + at, end - at};
 }
 
-static int hex_digit(char c)
-{
-    if (c >= '0' && c <= '9')
-        return c - '0';
-    if (c >= 'a' && c <= 'f')
-        return c - 'a' + 10;
-    if (c >= 'A' && c <= 'F')
-        return c - 'A' + 10;
-    return -1;
-}
-
 static enum hfd_head_verdict bad_chunk(struct hfd_head_fault *fault)
 {
     return bad(fault, 400, "chunked", "the chunked body is not well-formed");
@@ -339,7 +325,7 @@ static enum hfd_head_verdict bad_chunk(struct hfd_head_fault *fault)
 /* One byte of the line "size[;extension] CR LF". */
 static enum hfd_head_verdict size_byte(struct hfd_chunks *c, char byte, struct hfd_head_fault *fault)
 {
-    int digit = hex_digit(byte);
+    int digit = hfd_hex_value(byte);
 
     if (c->state == HFD_CHUNK_SIZE_LF) {
         c->state = c->left != 0 ? HFD_CHUNK_DATA : HFD_CHUNK_TRAILER;
@@ -375,7 +361,7 @@ static enum hfd_head_verdict trailer_byte(struct hfd_chunks *c, char byte, struc
         c->state = HFD_CHUNK_TRAILER_LF;
         return HFD_HEAD_MORE;
     }
-    if (c->line_bytes++ == 0 ? !is_token_char((unsigned char)byte) : !is_value_char((unsigned char)byte))
+    if (c->line_bytes++ == 0 ? !is_token_char(byte) : !is_value_char((unsigned char)byte))
         return bad_chunk(fault);
     return HFD_HEAD_MORE;
 }

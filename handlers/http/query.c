@@ -1,15 +1,6 @@
 /* See query.h. */
 #include "handlers/http/query.h"
 
-static int hex(char c)
-{
-    if (c >= '0' && c <= '9')
-        return c - '0';
-    if (c >= 'a' && c <= 'f')
-        return c - 'a' + 10;
-    return c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1;
-}
-
 /* @return false for a '%' without two digits */
 static bool decode(hfd_slice in, struct hfd_arena *mem, hfd_slice *out)
 {
@@ -25,9 +16,9 @@ static bool decode(hfd_slice in, struct hfd_arena *mem, hfd_slice *out)
         if (c == '+') {
             c = ' ';
         } else if (c == '%') {
-            if (in.len - i < 3 || hex(in.p[i + 1]) < 0 || hex(in.p[i + 2]) < 0)
+            if (in.len - i < 3 || hfd_hex_value(in.p[i + 1]) < 0 || hfd_hex_value(in.p[i + 2]) < 0)
                 return false;
-            c = (char)(hex(in.p[i + 1]) * 16 + hex(in.p[i + 2]));
+            c = (char)(hfd_hex_value(in.p[i + 1]) * 16 + hfd_hex_value(in.p[i + 2]));
             i += 2;
         }
         text[n++] = c;

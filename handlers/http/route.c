@@ -24,17 +24,6 @@ struct hfd_router {
     struct pattern patterns[];
 };
 
-static int hex_value(char c)
-{
-    if (c >= '0' && c <= '9')
-        return c - '0';
-    if (c >= 'a' && c <= 'f')
-        return c - 'a' + 10;
-    if (c >= 'A' && c <= 'F')
-        return c - 'A' + 10;
-    return -1;
-}
-
 static hfd_rc decode_segment(hfd_slice raw, struct hfd_arena *mem, hfd_slice *out, struct hfd_err *err)
 {
     char *text;
@@ -53,8 +42,8 @@ static hfd_rc decode_segment(hfd_slice raw, struct hfd_arena *mem, hfd_slice *ou
             text[n++] = raw.p[i];
             continue;
         }
-        high = i + 2 < raw.len ? hex_value(raw.p[i + 1]) : -1;
-        low = i + 2 < raw.len ? hex_value(raw.p[i + 2]) : -1;
+        high = i + 2 < raw.len ? hfd_hex_value(raw.p[i + 1]) : -1;
+        low = i + 2 < raw.len ? hfd_hex_value(raw.p[i + 2]) : -1;
         if (high < 0 || low < 0)
             return hfd_fail(err, HFD_BAD_REQUEST, "the path has a '%%' that is not followed by two hexadecimal digits");
         text[n] = (char)(high * 16 + low);
@@ -156,7 +145,7 @@ static hfd_rc check_drivers(const hfd_slice *drivers, size_t count, struct hfd_e
         if (d.len == 0 || hfd_slice_is(d, "api"))
             return hfd_fail_field(err, HFD_INVALID, "driver.paths", "a path prefix of the driver must not be empty or \"api\"");
         for (size_t k = 0; k < d.len; k++)
-            if (!((d.p[k] >= '0' && d.p[k] <= '9') || ((d.p[k] | 0x20) >= 'a' && (d.p[k] | 0x20) <= 'z') || strchr("-_.~", d.p[k]) != NULL))
+            if (!hfd_is_alnum(d.p[k]) && memchr("-_.~", d.p[k], 4) == NULL)
                 return hfd_fail_field(err, HFD_INVALID, "driver.paths",
                                       "a path prefix of the driver must be one segment of letters, digits, '-', '_', '.', '~'");
         for (size_t k = 0; k < i; k++)

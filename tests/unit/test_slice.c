@@ -165,6 +165,54 @@ static void slice_parses_durations(void **state)
     }
 }
 
+/* Spaces and tabs go from both ends and from nowhere else. */
+static void slice_trims(void **state)
+{
+    static const struct {
+        hfd_slice text;
+        const char *want;
+    } rows[] = {
+        {S(""), ""},
+        {S(" \t "), ""},
+        {S("a"), "a"},
+        {S("\ta b\t "), "a b"},
+        {S("a\n"), "a\n"},
+        {HFD_SLICE_NONE, ""},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
+        assert_true(hfd_slice_is(hfd_slice_trim(rows[i].text), rows[i].want));
+}
+
+/* The hexadecimal digits have their values, and all other bytes none; letters and digits are told from all others. */
+static void characters_are_told_apart(void **state)
+{
+    static const char digits[] = "0123456789abcdefABCDEF";
+    int alnum = 0;
+
+    (void)state;
+    for (int c = -128; c < 128; c++) {
+        const char *at = c != 0 ? strchr(digits, c) : NULL;
+        const int value = at == NULL ? -1 : at - digits < 16 ? (int)(at - digits)
+                                                             : (int)(at - digits) - 6;
+
+        assert_int_equal(hfd_hex_value((char)c), value);
+        alnum += hfd_is_alnum((char)c);
+    }
+    assert_int_equal(alnum, 26 + 26 + 10);
+    assert_true(hfd_is_alnum('a') && hfd_is_alnum('Z') && hfd_is_alnum('0') && !hfd_is_alnum('_') && !hfd_is_alnum('\0'));
+}
+
+/* The published values of FNV-1a, and that a hash goes on where another one ended. */
+static void slice_hashes(void **state)
+{
+    (void)state;
+    assert_true(hfd_slice_hash(HFD_HASH_START, S("")) == UINT64_C(0xcbf29ce484222325));
+    assert_true(hfd_slice_hash(HFD_HASH_START, S("foobar")) == UINT64_C(0x85944171f73967e8));
+    assert_true(hfd_slice_hash(hfd_slice_hash(HFD_HASH_START, S("foo")), S("bar")) == UINT64_C(0x85944171f73967e8));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -173,6 +221,9 @@ int main(void)
         cmocka_unit_test(slice_parses_integers),
         cmocka_unit_test(slice_integer_message),
         cmocka_unit_test(slice_parses_durations),
+        cmocka_unit_test(slice_trims),
+        cmocka_unit_test(characters_are_told_apart),
+        cmocka_unit_test(slice_hashes),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -9,12 +9,11 @@
 #include "driver/base/check.h"
 #include "driver/base/log.h"
 #include "driver/base/metrics.h"
+#include "driver/base/thread.h"
 #include "store/migrate.h"
 #include "store/totals.h"
 #include "store/txn.h"
 
-#include <pthread.h>
-#include <signal.h>
 #include <stdatomic.h>
 
 #define QUEUE_MAX_DEFAULT 4096
@@ -500,21 +499,12 @@ void hfd_store_on_broken(struct hfd_store *store, void (*fn)(void *ctx), void *c
 
 /* ---- opening and closing ---- */
 
-/* Signals are the main thread's business. */
 static hfd_rc start(struct worker *w, void *(*body)(void *), const char *name, struct hfd_err *err)
 {
-    sigset_t all, before;
-    int rc;
+    hfd_rc rc = hfd_thread_start(name, "open the store: a thread", body, w, &w->thread, err);
 
-    (void)sigfillset(&all);
-    (void)pthread_sigmask(SIG_SETMASK, &all, &before);
-    rc = pthread_create(&w->thread, NULL, body, w);
-    (void)pthread_sigmask(SIG_SETMASK, &before, NULL);
-    if (rc != 0)
-        return hfd_fail(err, HFD_NOMEM, "open the store: cannot start a thread (%d)", rc);
-    w->started = true;
-    (void)pthread_setname_np(w->thread, name);
-    return HFD_OK;
+    w->started = rc == HFD_OK;
+    return rc;
 }
 
 static hfd_rc open_writer(struct hfd_store *store, struct hfd_err *err)

@@ -9,8 +9,7 @@
 #include "driver/base/buf.h"
 #include "driver/base/check.h"
 #include "driver/base/log.h"
-
-#include <pthread.h>
+#include "driver/base/thread.h"
 
 #define TOTAL_MAX_US (INT64_C(3653) * 86400 * HFD_US_PER_S) /* the longest duration that a setting can say */
 #define WAIT_MIN_US INT64_C(20000)
@@ -410,13 +409,12 @@ hfd_rc hfd_demo_start(const struct hfd_demo_config *config, struct hfd_demo **ou
         return rc;
     HFD_LOG(HFD_LOG_WARN, "demo adapters are on: they report success, and no cluster is made",
             HFD_LOG_INT("total_ms", config->total_us / 1000));
-    if (pthread_create(&demo->thread, NULL, run, demo) != 0) {
+    rc = hfd_thread_start("hfd-demo", "demo adapters: a thread", run, demo, &demo->thread, err);
+    if (rc != HFD_OK) {
         hfd_demo_free(demo);
         *out = NULL;
-        return hfd_fail(err, HFD_NOMEM, "demo adapters: no thread");
     }
-    (void)pthread_setname_np(demo->thread, "hfd-demo");
-    return HFD_OK;
+    return rc;
 }
 
 void hfd_demo_stop(struct hfd_demo **out)

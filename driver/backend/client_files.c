@@ -4,6 +4,8 @@
  */
 #include "driver/backend/client_int.h"
 
+#include "driver/base/file.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <unistd.h>
@@ -26,12 +28,6 @@ static const struct {
 };
 
 /* ---- bytes ---- */
-
-static bool same_file(const struct stat *a, const struct stat *b)
-{
-    return a->st_dev == b->st_dev && a->st_ino == b->st_ino && a->st_size == b->st_size && a->st_mtim.tv_sec == b->st_mtim.tv_sec &&
-           a->st_mtim.tv_nsec == b->st_mtim.tv_nsec;
-}
 
 static hfd_rc read_fd(int fd, const char *path, size_t max_bytes, struct hfd_secret *out, struct hfd_err *err)
 {
@@ -176,7 +172,7 @@ static void look(struct hfd_client_files *f, bool *changed)
         if (f->of[i].path == NULL)
             continue;
         (void)stat(f->of[i].path, &now); /* all zero when it is gone */
-        if (!same_file(&now, &f->of[i].seen))
+        if (!hfd_file_same(&now, &f->of[i].seen))
             *changed = true;
         f->of[i].seen = now;
     }

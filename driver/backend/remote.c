@@ -12,9 +12,8 @@
 #include "driver/base/check.h"
 #include "driver/base/log.h"
 #include "driver/base/metrics.h"
+#include "driver/base/thread.h"
 
-#include <pthread.h>
-#include <signal.h>
 #include <stdatomic.h>
 
 #define BAD_MAX 3                            /* in a row: then the remote is no longer well */
@@ -785,24 +784,17 @@ hfd_rc hfd_remote_start_with(const struct hfd_remote_config *config, const struc
                              struct hfd_err *err)
 {
     hfd_rc rc = remote_new(config, rules, out, err);
-    sigset_t all, before;
-    int error;
 
     if (rc != HFD_OK)
         return rc;
     hfd_metric_set(HFD_METRIC_REMOTE_UP, NULL, 1); /* until it is known better */
     hfd_metric_set(HFD_METRIC_REMOTE_BREAKER_OPEN, NULL, 0);
-    (void)sigfillset(&all); /* signals are the main thread's business */
-    (void)pthread_sigmask(SIG_SETMASK, &all, &before);
-    error = pthread_create(&(*out)->thread, NULL, run, *out);
-    (void)pthread_sigmask(SIG_SETMASK, &before, NULL);
-    if (error != 0) {
+    rc = hfd_thread_start("hfd-upstream", "upstream thread", run, *out, &(*out)->thread, err);
+    if (rc != HFD_OK) {
         remote_free(*out);
         *out = NULL;
-        return hfd_fail(err, HFD_NOMEM, "upstream thread: it cannot be started (%d)", error);
     }
-    (void)pthread_setname_np((*out)->thread, "hfd-upstream");
-    return HFD_OK;
+    return rc;
 }
 
 void hfd_remote_stop(struct hfd_remote **remote)

@@ -4,6 +4,8 @@
  */
 #include "driver/core/keyring_int.h"
 
+#include "driver/base/file.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -282,18 +284,7 @@ static hfd_rc write_file(const char *path, int fd, hfd_slice s, struct hfd_err *
 /* A name is on disk when its folder is. */
 static hfd_rc sync_folder(const char *path, struct hfd_err *err)
 {
-    const char *slash = strrchr(path, '/');
-    char dir[PATH_MAX] = ".";
-    hfd_rc rc = HFD_OK;
-    int fd;
-
-    if (slash != NULL)
-        (void)snprintf(dir, sizeof(dir), "%.*s", slash == path ? 1 : (int)(slash - path), path);
-    fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    if (fd < 0 || fsync(fd) != 0)
-        rc = fail_errno(err, "fsync of its folder", path);
-    close_fd(&fd);
-    return rc;
+    return hfd_file_sync_parent(path) == 0 ? HFD_OK : fail_errno(err, "fsync of its folder", path);
 }
 
 /*

@@ -1,12 +1,11 @@
 /* See cli.h. */
 #include "handlers/cli/cli.h"
 
+#include "driver/base/file.h"
 #include "handlers/http/http.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <stdarg.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 enum hfd_exit hfd_cli_fail(enum hfd_exit status, const char *command, const char *fmt, ...)
@@ -73,36 +72,13 @@ const char *hfd_cli_keys_path(struct hfd_settings *s)
     return hfd_arena_printf(&s->mem, "%.*s/keys", HFD_SLICE_FMT(s->data)).p;
 }
 
-/* A new entry is only there after a power cut if its parent was synced. */
-static int sync_parent(hfd_slice path)
-{
-    char *parent;
-    int rc = -1;
-    int fd;
-
-    while (path.len > 1 && path.p[path.len - 1] == '/')
-        path.len--;
-    while (path.len > 0 && path.p[path.len - 1] != '/')
-        path.len--;
-    parent = path.len == 0 ? strdup(".") : strndup(path.p, path.len);
-    if (parent == NULL)
-        return -1;
-    fd = open(parent, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    free(parent);
-    if (fd < 0)
-        return -1;
-    rc = fsync(fd);
-    (void)close(fd);
-    return rc;
-}
-
 hfd_rc hfd_cli_make_data(const struct hfd_settings *s, struct hfd_err *err)
 {
     const char *path = s->data.p; /* the settings end their strings with a NUL */
     struct stat st;
 
     if (mkdir(path, 0700) == 0) {
-        if (sync_parent(s->data) != 0)
+        if (hfd_file_sync_parent(path) != 0)
             return hfd_fail(err, HFD_IO, "data folder %.120s: sync its parent: %s", path, strerror(errno));
         return HFD_OK;
     }

@@ -1,8 +1,7 @@
 /* See serve.h. Source: DESIGN 4 "Cookie", 8 "SIGHUP". */
+#include "driver/base/file.h"
 #include "driver/base/log.h"
 #include "handlers/cli/serve.h"
-
-#include <sys/stat.h>
 
 struct hfd_serve_ring {
     struct hfd_keyring *ring;
@@ -84,12 +83,6 @@ const struct hfd_keyring *hfd_serve_keys_ring(const struct hfd_serve_keys *k)
     return k->rings->ring;
 }
 
-static bool same_file(const struct stat *a, const struct stat *b)
-{
-    return a->st_dev == b->st_dev && a->st_ino == b->st_ino && a->st_size == b->st_size && a->st_mtim.tv_sec == b->st_mtim.tv_sec &&
-           a->st_mtim.tv_nsec == b->st_mtim.tv_nsec;
-}
-
 /* Whether the new ring has the present one's active key. */
 static hfd_rc check_successor(const struct hfd_keyring *present, const struct hfd_keyring *next, const char *path, struct hfd_err *err)
 {
@@ -115,7 +108,7 @@ hfd_rc hfd_serve_keys_reload(struct hfd_serve_keys *k, bool *changed, struct hfd
     hfd_rc rc;
 
     *changed = false;
-    if (stat(k->path, &file) == 0 && same_file(&file, &k->file))
+    if (stat(k->path, &file) == 0 && hfd_file_same(&file, &k->file))
         return HFD_OK;
     rc = load(k, &file, &ring, err);
     if (rc == HFD_OK)

@@ -9,6 +9,7 @@
 #include "driver/base/check.h"
 #include "driver/base/log.h"
 #include "driver/base/metrics.h"
+#include "driver/base/thread.h"
 #include "handlers/http/count.h"
 #include "handlers/http/http_int.h"
 
@@ -18,7 +19,6 @@
 #include <netinet/in.h>
 #include <sched.h>
 #include <semaphore.h>
-#include <signal.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -363,7 +363,6 @@ static void *loop_main(void *arg)
     struct hfd_loop *loop = start->loop;
     bool ready;
 
-    (void)pthread_setname_np(pthread_self(), "hfd-loop");
     ready = loop_open(loop) == HFD_OK;
     loop->ready = ready;
     (void)sem_post(&start->up); /* start is gone from here on */
@@ -375,23 +374,15 @@ static void *loop_main(void *arg)
 
 static hfd_rc loop_start(struct hfd_loop *loop, struct hfd_err *err)
 {
-    static const int faults[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT, SIGTRAP, SIGSYS};
     struct loop_start start = {.loop = loop};
-    sigset_t all, old;
-    int error;
+    hfd_rc rc;
 
     if (sem_init(&start.up, 0, 0) != 0)
         return hfd_fail(err, HFD_IO, "start a loop thread: %s", strerror(errno));
-    /* Signals are somebody else's; a write to a closed connection must not end the process either. Faults of our own stay visible. */
-    (void)sigfillset(&all);
-    for (size_t i = 0; i < sizeof(faults) / sizeof(faults[0]); i++)
-        (void)sigdelset(&all, faults[i]);
-    (void)pthread_sigmask(SIG_SETMASK, &all, &old);
-    error = pthread_create(&loop->thread, NULL, loop_main, &start);
-    (void)pthread_sigmask(SIG_SETMASK, &old, NULL);
-    if (error != 0) {
+    rc = hfd_thread_start("hfd-loop", "a loop thread", loop_main, &start, &loop->thread, err);
+    if (rc != HFD_OK) {
         (void)sem_destroy(&start.up);
-        return hfd_fail(err, HFD_IO, "start a loop thread: %s", strerror(error));
+        return rc;
     }
     while (sem_wait(&start.up) != 0)
         continue;

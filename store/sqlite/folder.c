@@ -1,6 +1,7 @@
 /* See folder.h. Source: DESIGN.md section 3 ("a lock file keeps a second server or tool out"). */
 #include "store/sqlite/folder.h"
 
+#include "driver/base/file.h"
 #include "driver/base/log.h"
 #include "driver/base/slice.h"
 
@@ -8,7 +9,6 @@
 #include <fcntl.h>
 #include <linux/magic.h>
 #include <sys/file.h>
-#include <sys/stat.h>
 #include <sys/vfs.h>
 #include <unistd.h>
 
@@ -40,30 +40,6 @@ static hfd_rc fail_errno(struct hfd_err *err, const char *what, const char *dir)
 
     return hfd_fail(err, HFD_IO, "store folder %.*s: %s: %s", PATH_SHOWN, dir, what,
                     strerror_r(errno, text, sizeof(text)));
-}
-
-/* A new entry is only there after a power cut if its parent was synced. */
-static int sync_parent(const char *dir)
-{
-    size_t len = strlen(dir);
-    char *parent;
-    int fd;
-    int rc;
-
-    while (len > 1 && dir[len - 1] == '/')
-        len--;
-    while (len > 0 && dir[len - 1] != '/')
-        len--;
-    parent = len == 0 ? strdup(".") : strndup(dir, len);
-    if (parent == NULL)
-        return -1;
-    fd = open(parent, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    free(parent);
-    if (fd < 0)
-        return -1;
-    rc = fsync(fd);
-    (void)close(fd);
-    return rc;
 }
 
 static hfd_rc check_fs(int dir_fd, const char *dir, struct hfd_err *err)
@@ -144,7 +120,7 @@ hfd_rc hfd_folder_open(const char *dir, struct hfd_folder *f, struct hfd_err *er
     made = mkdir(dir, 0700) == 0;
     if (!made && errno != EEXIST)
         return fail_errno(err, "cannot make it", dir);
-    if (made && sync_parent(dir) != 0)
+    if (made && hfd_file_sync_parent(dir) != 0)
         return fail_errno(err, "cannot sync its parent", dir);
     f->dir_fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (f->dir_fd < 0)

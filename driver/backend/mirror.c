@@ -143,7 +143,7 @@ static hfd_rc mirror_schedule(struct hfd_txn *tx, hfd_slice guresid, enum hfd_ba
     if (rc == HFD_OK)
         rc = waits_for_owner(tx, guresid, &waits, err);
     if (rc == HFD_OK) {
-        row.goal = goal;
+        row.goal = (int)goal;
         row.watched = HFD_WATCHED_NOT;
         row.due_us = waits ? INT64_MAX : now_us;
         row.full_us = 0;

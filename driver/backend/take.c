@@ -719,10 +719,12 @@ static hfd_rc read_answer(struct hfd_take *t, struct hfd_err *err)
 {
     const struct hfd_upstream_answer *a = t->answer;
     struct hfd_err why;
-    hfd_rc rc;
+    hfd_rc rc = HFD_OK;
 
     if (a->arrived && a->is_json && (a->status < 200 || a->status > 299))
-        hfd_wire_problem_read(a->body, t->mem, &t->problem);
+        rc = hfd_wire_problem_read(a->body, t->mem, &t->problem, err);
+    if (rc != HFD_OK)
+        return rc;
     t->verdict = hfd_upstream_verdict(t->request->method, a, &t->problem);
     if (t->verdict != HFD_ON_WELL || a->body.len == 0)
         return HFD_OK;

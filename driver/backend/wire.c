@@ -15,6 +15,7 @@
 #define TYPE_MAX_BYTES 316
 #define WORDS_MAX_BYTES 240
 #define ERRORS_MAX 3
+#define PROBLEM_MAX_BYTES ((1 + 2 * ERRORS_MAX) * (WORDS_MAX_BYTES + 2)) /* all that is taken of one, as it came */
 #define REDACTED "[redacted]"
 
 static hfd_rc no_memory(struct hfd_err *err)
@@ -355,12 +356,12 @@ hfd_rc hfd_wire_report_read(json_t *doc, struct hfd_arena *mem, struct hfd_repor
 
 /* ---- problems ---- */
 
-static void add_words(struct hfd_buf *b, hfd_slice text)
+static void add_words(struct hfd_buf *b, const char *between, hfd_slice text)
 {
     if (text.len == 0)
         return;
     if (b->len > 0)
-        hfd_buf_lit(b, "; ");
+        hfd_buf_add(b, hfd_slice_of(between));
     text.len = text.len < WORDS_MAX_BYTES ? text.len : WORDS_MAX_BYTES;
     hfd_buf_add(b, text);
 }
@@ -372,29 +373,33 @@ static void read_problem(const json_t *doc, struct hfd_buf *words, struct hfd_ar
 
     out->no_route = hfd_slice_is(code, "HYPERFLEET-NTF-000") || hfd_slice_starts(detail, HFD_SLICE("The requested resource '"));
     out->code = hfd_arena_dup(mem, (hfd_slice){code.p, code.len < 64 ? code.len : 64});
-    add_words(words, detail.len > 0 ? detail : string_in(doc, "title"));
+    add_words(words, "; ", detail.len > 0 ? detail : string_in(doc, "title"));
     for (size_t i = 0; i < json_array_size(errors) && i < ERRORS_MAX; i++) {
         const json_t *e = json_array_get(errors, i);
 
-        add_words(words, string_in(e, "field"));
-        if (string_in(e, "message").len > 0) {
-            hfd_buf_lit(words, ": ");
-            hfd_buf_add(words, string_in(e, "message"));
-        }
+        add_words(words, "; ", string_in(e, "field"));
+        add_words(words, ": ", string_in(e, "message"));
     }
 }
 
-void hfd_wire_problem_read(hfd_slice body, struct hfd_arena *mem, struct hfd_wire_problem *out)
+hfd_rc hfd_wire_problem_read(hfd_slice body, struct hfd_arena *mem, struct hfd_wire_problem *out, struct hfd_err *err)
 {
     struct hfd_buf words;
     json_t *doc;
+    hfd_rc rc;
 
     *out = (struct hfd_wire_problem){.no_route = false};
-    if (hfd_json_parse(body, &doc, NULL) != HFD_OK)
-        return;
-    hfd_buf_init(&words, 64 * 1024);
+    rc = hfd_json_parse(body, &doc, err);
+    if (rc != HFD_OK)
+        return rc == HFD_NOMEM ? rc : HFD_OK;
+    hfd_buf_init(&words, PROBLEM_MAX_BYTES);
     read_problem(doc, &words, mem, out);
     out->words = hfd_wire_tidy(hfd_buf_slice(&words), WORDS_MAX_BYTES, mem);
+    if (words.rc != HFD_OK || out->code.p == NULL || out->words.p == NULL) {
+        *out = (struct hfd_wire_problem){.no_route = false};
+        rc = no_memory(err);
+    }
     hfd_buf_fini(&words);
     json_decref(doc);
+    return rc;
 }

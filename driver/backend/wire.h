@@ -58,8 +58,11 @@ struct hfd_wire_problem {
     hfd_slice words; /* its detail and field errors, without control characters, at most 240 bytes; empty = none */
     bool no_route;   /* it says that the path is not one of HyperFleet's */
 };
-/** Whatever is there; never fails but for memory, which leaves it empty. */
-void hfd_wire_problem_read(hfd_slice body, struct hfd_arena *mem, struct hfd_wire_problem *out);
+/**
+ * Whatever is there; empty for what is no problem document.
+ * @return HFD_OK, HFD_NOMEM (out is empty, and says nothing about the document)
+ */
+HFD_MUST_CHECK hfd_rc hfd_wire_problem_read(hfd_slice body, struct hfd_arena *mem, struct hfd_wire_problem *out, struct hfd_err *err);
 
 /** A copy of at most max bytes without control characters, cut between characters. p is NULL when memory is short. */
 hfd_slice hfd_wire_tidy(hfd_slice text, size_t max, struct hfd_arena *mem);

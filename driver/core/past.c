@@ -237,7 +237,7 @@ static hfd_rc follow(struct hfd_txn *tx, const struct hfd_driver *d, const struc
 static hfd_rc end(struct hfd_txn *tx, enum hfd_ending ending, int64_t ended_us, struct hfd_resource_row *row, struct hfd_err *err)
 {
     const struct hfd_past_key key = key_of(row);
-    const struct hfd_past_row past = {.took_us = ended_us - row->op_started_us, .ending = ending, .milestones = row->op_milestones};
+    const struct hfd_past_row past = {.took_us = ended_us - row->op_started_us, .ending = (int)ending, .milestones = row->op_milestones};
 
     row->op_plan = row->op_milestones = HFD_SLICE_NONE;
     /* Nobody waited for one that ended as it began, and the clock was set back during one that took less than no time. */

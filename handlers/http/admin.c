@@ -31,8 +31,11 @@ static struct command *start(struct hfd_exchange *x)
     const hfd_slice id = hfd_exchange_param(x, "id");
     struct hfd_err err;
     hfd_slice caller;
+    hfd_rc rc = hfd_api_caller(x, &caller, &err);
 
-    if (cmd != NULL && hfd_api_caller(x, &caller, &err) == HFD_OK) {
+    if (rc == HFD_OK && cmd == NULL)
+        rc = hfd_fail(&err, HFD_NOMEM, "out of memory");
+    if (rc == HFD_OK) {
         *cmd = (struct command){
             .driver = app->driver,
             .call = {.fleet = &app->driver->fleet, .now_us = hfd_clock_wall_us(app->clock), .caller = caller, .mem = mem},
@@ -41,8 +44,9 @@ static struct command *start(struct hfd_exchange *x)
         };
         if (cmd->id.p != NULL)
             return cmd;
+        rc = hfd_fail(&err, HFD_NOMEM, "out of memory");
     }
-    hfd_exchange_fail(x, hfd_fail(&err, HFD_NOMEM, "out of memory"), &err);
+    hfd_exchange_fail(x, rc, &err);
     return NULL;
 }
 

@@ -10,13 +10,16 @@ hfd_rc hfd_api_caller(struct hfd_exchange *x, hfd_slice *out, struct hfd_err *er
     const hfd_slice name = hfd_exchange_app(x)->settings->fleet_identity_header;
     hfd_slice value = HFD_SLICE_NONE;
     char lower[HEADER_NAME_MAX];
+    hfd_rc rc = HFD_OK;
 
     if (name.len > 0 && name.len < sizeof(lower)) {
         for (size_t i = 0; i < name.len; i++)
             lower[i] = (char)(name.p[i] >= 'A' && name.p[i] <= 'Z' ? name.p[i] | 0x20 : name.p[i]);
         lower[name.len] = '\0';
-        value = hfd_exchange_header(x, lower);
+        rc = hfd_exchange_header(x, lower, &value, err);
     }
+    if (rc != HFD_OK)
+        return rc;
     return hfd_identity_make(value, hfd_exchange_mem(x), out, err);
 }
 

@@ -87,12 +87,14 @@ static bool start(struct hfd_exchange *x, struct command **out)
     struct hfd_arena *mem = hfd_exchange_mem(x);
     struct command *cmd;
     struct hfd_err err;
-    hfd_slice caller;
+    hfd_slice caller, cookie;
     hfd_rc rc;
 
     rc = hfd_guresid_check(guresid, &err);
     if (rc == HFD_OK)
         rc = hfd_api_caller(x, &caller, &err);
+    if (rc == HFD_OK && hfd_exchange_header(x, "humanitec-driver-cookie", &cookie, &err) != HFD_OK)
+        rc = HFD_COOKIE;
     if (rc != HFD_OK) {
         hfd_exchange_fail(x, rc, &err);
         return false;
@@ -107,7 +109,7 @@ static bool start(struct hfd_exchange *x, struct command **out)
         .now_us = hfd_clock_wall_us(app->clock),
         .caller = caller,
         .guresid = guresid,
-        .cookie = hfd_exchange_header(x, "humanitec-driver-cookie"),
+        .cookie = cookie,
         .mem = mem,
         .body = req->body,
     };

@@ -262,17 +262,27 @@ hfd_slice hfd_exchange_param(const struct hfd_exchange *x, const char *name)
     return HFD_SLICE_NONE;
 }
 
-hfd_slice hfd_exchange_header(const struct hfd_exchange *x, const char *lower_name)
+hfd_rc hfd_exchange_header(const struct hfd_exchange *x, const char *lower_name, hfd_slice *out, struct hfd_err *err)
 {
-    ssize_t at;
+    const size_t name_len = strlen(lower_name);
+    ssize_t at = -1;
 
+    *out = HFD_SLICE_NONE;
     if (x->req == NULL)
-        return HFD_SLICE_NONE;
-    at = h2o_find_header_by_str(&x->req->headers, lower_name, strlen(lower_name), -1);
-    if (at == -1)
-        return HFD_SLICE_NONE;
-    /* The library leaves the white space behind a value, which is not a part of it (RFC 9110 5.5). */
-    return hfd_slice_trim((hfd_slice){x->req->headers.entries[at].value.base, x->req->headers.entries[at].value.len});
+        return HFD_OK;
+    while ((at = h2o_find_header_by_str(&x->req->headers, lower_name, name_len, at)) != -1) {
+        const h2o_iovec_t value = x->req->headers.entries[at].value;
+        /* The library leaves the white space behind a value, which is not a part of it (RFC 9110 5.5). */
+        const hfd_slice v = hfd_slice_trim((hfd_slice){value.base, value.len});
+
+        if (out->len > 0 && v.len > 0 && !hfd_slice_eq(*out, v)) {
+            *out = HFD_SLICE_NONE;
+            return hfd_fail(err, HFD_BAD_REQUEST, "the header %s is given more than once, with different values: expected one", lower_name);
+        }
+        if (out->len == 0)
+            *out = v;
+    }
+    return HFD_OK;
 }
 
 hfd_rc hfd_exchange_read(struct hfd_exchange *x, hfd_txn_fn *fn, void *arg, struct hfd_err *err)
@@ -350,7 +360,7 @@ void hfd_exchange_post(struct hfd_sink *sink, struct hfd_job *list)
     struct hfd_exchange *first = exchange_of_job(list);
 
     HFD_CHECK_OBJ(loop, HFD_LOOP_MAGIC);
-    first->message = (h2o_multithread_message_t){{NULL}};
+    first->message = (h2o_multithread_message_t){.link = {.next = NULL}};
     hfd_loop_send(loop, &loop->finished, &first->message);
 }
 

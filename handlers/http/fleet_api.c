@@ -64,8 +64,11 @@ static struct command *start(struct hfd_exchange *x, enum hfd_kind kind)
     struct command *cmd = hfd_arena_alloc(mem, sizeof(*cmd));
     struct hfd_err err;
     hfd_slice caller;
+    hfd_rc rc = hfd_api_caller(x, &caller, &err);
 
-    if (cmd != NULL && hfd_api_caller(x, &caller, &err) == HFD_OK) {
+    if (rc == HFD_OK && cmd == NULL)
+        rc = hfd_fail(&err, HFD_NOMEM, "out of memory");
+    if (rc == HFD_OK) {
         *cmd = (struct command){
             .call = {.fleet = &app->driver->fleet, .now_us = hfd_clock_wall_us(app->clock), .caller = caller, .mem = mem},
             .kind = kind,
@@ -73,8 +76,9 @@ static struct command *start(struct hfd_exchange *x, enum hfd_kind kind)
         if (own_param(x, nodepool ? "nodepool_id" : "cluster_id", mem, &cmd->id) == HFD_OK &&
             (!nodepool || own_param(x, "cluster_id", mem, &cmd->owner_id) == HFD_OK))
             return cmd;
+        rc = hfd_fail(&err, HFD_NOMEM, "out of memory");
     }
-    hfd_exchange_fail(x, hfd_fail(&err, HFD_NOMEM, "out of memory"), &err);
+    hfd_exchange_fail(x, rc, &err);
     return NULL;
 }
 

@@ -152,7 +152,7 @@ static hfd_rc parse_object(hfd_slice body, json_t **out, struct hfd_err *err)
 }
 
 /* A spec is an object wherever it stands, and where a kind is given it satisfies the operator's schema. */
-static void check_spec(struct checks *c, int kind, const json_t *doc)
+static void check_spec(struct checks *c, enum hfd_kind kind, const json_t *doc)
 {
     const json_t *spec = json_object_get(doc, "spec");
     struct hfd_violations found;

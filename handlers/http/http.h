@@ -110,8 +110,12 @@ bool hfd_exchange_draining(const struct hfd_exchange *x);
  * What the route's "{name}" matched, percent-decoded, valid as the request's slices are; p is NULL when the route has no such parameter.
  */
 hfd_slice hfd_exchange_param(const struct hfd_exchange *x, const char *name);
-/** A request header by lower-case name; p is NULL when absent. */
-hfd_slice hfd_exchange_header(const struct hfd_exchange *x, const char *lower_name);
+/**
+ * A request header that has one value, by lower-case name. Given more than once, those without a value do not count and equal ones are one.
+ * @param out  borrows; p is NULL when absent
+ * @return HFD_OK, HFD_BAD_REQUEST (it is given more than once, and differs: nobody can say which is meant)
+ */
+HFD_MUST_CHECK hfd_rc hfd_exchange_header(const struct hfd_exchange *x, const char *lower_name, hfd_slice *out, struct hfd_err *err);
 
 /** Runs fn in a read snapshot on this loop's own connection, now. */
 HFD_MUST_CHECK hfd_rc hfd_exchange_read(struct hfd_exchange *x, hfd_txn_fn *fn, void *arg, struct hfd_err *err);

@@ -8,7 +8,8 @@
 /* clang-format off */
 /*
  * Driver dialect: an answer of ours that a repeat may change is 503, never 400, which the orchestrator takes for final.
- * HyperFleet: LMT-001 stands for 429 there, so that a body over the limit is VAL-005 with status 413.
+ * HyperFleet: LMT-001 stands for 429 there, so that a body over the limit is VAL-005 with status 413. Type, title and code go together
+ * whatever the status is (RFC 9457 3.1.3: the title is the type's): HyperFleet has no type for what only HTTP has a status for.
  */
 static const struct row {
     int driver_status;

@@ -6,6 +6,7 @@
  *   test_passes --stride N  one allocation in N, on average; 1 = every one
  */
 #include "driver/backend/strays.h"
+#include "driver/backend/wire.h"
 #include "tests/fault/options.h"
 #include "tests/fault/wrap_memory.h"
 #include "tests/lib/faultmem.h"
@@ -163,9 +164,39 @@ static void strays_run_out_of_memory(void **state)
     run_out_of_memory(lose_and_remove, 8);
 }
 
+/* A problem document that memory is too short to read is told from none at all: what a 404 or 409 means depends on what it says. */
+static void problem_runs_out_of_memory(void **state)
+{
+    const hfd_slice body = HFD_SLICE("{\"code\":\"HYPERFLEET-NTF-000\",\"detail\":\"no such route\","
+                                     "\"errors\":[{\"field\":\"spec\",\"message\":\"too big\"}]}");
+    unsigned failed = 0;
+    bool fired;
+
+    (void)state;
+    do {
+        struct hfd_wire_problem problem;
+        struct hfd_arena mem;
+        hfd_rc rc;
+
+        hfd_arena_init(&mem, (size_t)64 * 1024);
+        faultmem_arm(++failed, false);
+        rc = hfd_wire_problem_read(body, &mem, &problem, NULL);
+        fired = faultmem_disarm() != 0;
+        assert_int_equal(rc, fired ? HFD_NOMEM : HFD_OK);
+        assert_int_equal(problem.no_route, !fired);
+        assert_string_equal(problem.words.len > 0 ? problem.words.p : "", fired ? "" : "no such route; spec: too big");
+        hfd_arena_fini(&mem);
+    } while (fired);
+    assert_true(failed > 5);
+}
+
 int main(int argc, char **argv)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(passes_run_out_of_memory), cmocka_unit_test(strays_run_out_of_memory)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(passes_run_out_of_memory),
+        cmocka_unit_test(strays_run_out_of_memory),
+        cmocka_unit_test(problem_runs_out_of_memory),
+    };
 
     wrap_memory_install();
     fault_options_parse(&options, argc, argv, STRIDE);

@@ -41,10 +41,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     struct hfd_wire_page page;
     struct hfd_arena mem;
     json_t *doc;
+    hfd_rc rc;
 
     hfd_arena_init(&mem, (size_t)64 * 1024 * 1024);
-    hfd_wire_problem_read(in, &mem, &problem);
-    HFD_ASSERT(problem.words.len <= 240);
+    rc = hfd_wire_problem_read(in, &mem, &problem, NULL);
+    HFD_ASSERT((rc == HFD_OK || rc == HFD_NOMEM) && problem.words.len <= 240);
     if (hfd_json_parse(in, &doc, NULL) == HFD_OK) {
         read_resource(doc, HFD_KIND_CLUSTER, &mem);
         read_resource(doc, HFD_KIND_NODEPOOL, &mem);

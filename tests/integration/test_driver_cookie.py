@@ -165,6 +165,21 @@ class Cookie(Case):
             answer = self.client.get("/" + gid, {name: cookie})
             self.expect(self.checked("GET", gid, answer), 202)
 
+    def test_given_twice(self):
+        """Two different cookies on one request are refused, in either order, whoever's they are; twice the same, or one beside an empty one, is one."""
+        gid, body, cookie = self.created()
+        foreign = self.created()[2]
+        lower, upper = COOKIE.lower(), COOKIE.upper()
+        for one, other in ((cookie, foreign), (foreign, cookie), (cookie, "forged"), ("forged", cookie)):
+            for op in OPS:
+                answer = self.client.request(op, "/" + gid, body if op == "PUT" else None, {lower: one, upper: other})
+                message = self.expect(self.checked(op, gid, answer), 400, "RES-102").json["message"]
+                self.assertIn("more than once", message)
+                self.assertIn(gid, message)
+        for one, other in ((cookie, cookie), (cookie, ""), ("", cookie), ("", "")):
+            self.expect(self.checked("GET", gid, self.client.get("/" + gid, {lower: one, upper: other})), 202)
+        self.expect(self.checked("PUT", gid, self.client.put("/" + gid, body, {lower: cookie, upper: cookie})), 202)
+
     def test_of_an_earlier_incarnation(self):
         """After a DELETE to the end the old cookie counts as none: 404, 204, and a PUT makes a new resource that it does not disturb."""
         gid, body, old = self.brought_ready()

@@ -33,6 +33,16 @@ class Identity(Case):
             self.assertEqual(made.status, 201)
             self.assertEqual(made.json["created_by"], SYSTEM, "for %r" % who)
 
+    # Two callers on one request are refused: one of them is a client's own, past a proxy that does not remove it.
+    def test_two_callers_are_refused(self):
+        both = {"x-hyperfleet-identity": "jane@example.com", "X-HyperFleet-Identity": "eve@example.com"}
+        answer = self.client.post(BASE + "/clusters", create_body("id-two"), both)
+        self.problem(answer, 400, "HYPERFLEET-VAL-005")
+        self.assertIn("more than once", answer.json["detail"])
+        self.assertEqual(self.client.put("/" + guresid("two"), cluster_input(), both).status, 400)
+        both["X-HyperFleet-Identity"] = "jane@example.com"
+        self.assertEqual(self.client.post(BASE + "/clusters", create_body("id-two"), both).json["created_by"], "jane@example.com")
+
     # A PUT of the driver contract names its caller in what it makes, nodepools included.
     def test_driver_writes_name_their_caller(self):
         gid = guresid("who")

@@ -199,6 +199,13 @@ static void the_door_speaks_the_dialect(void **state)
     assert_int_equal(f.reply.status, 404);
     assert_string_equal(text_of(f.doc, "error"), "RES-101");
     json_decref(f.doc);
+    p = (struct hfd_problem){.dialect = HFD_DIALECT_FLEET, .rc = HFD_BAD_REQUEST, .status = 405, .message = "not that"};
+    f = format(p);
+    assert_int_equal(f.reply.status, 405);
+    assert_string_equal(text_of(f.doc, "code"), "HYPERFLEET-VAL-005");
+    assert_string_equal(text_of(f.doc, "type"), "https://api.hyperfleet.io/errors/bad-request");
+    assert_string_equal(text_of(f.doc, "title"), "Bad Request");
+    json_decref(f.doc);
     p = (struct hfd_problem){.dialect = HFD_DIALECT_OPS, .rc = HFD_BAD_REQUEST, .status = 405, .message = "not \"that\""};
     f = format(p);
     assert_int_equal(f.reply.status, 405);

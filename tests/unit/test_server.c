@@ -116,12 +116,18 @@ static void handle_gate_view(struct hfd_exchange *x)
 static void handle_echo(struct hfd_exchange *x)
 {
     const struct hfd_request *r = hfd_exchange_request(x);
-    hfd_slice text =
-        hfd_arena_printf(hfd_exchange_mem(x), "%.*s|%.*s|%.*s|%.*s|%.*s", HFD_SLICE_FMT(r->method_text), HFD_SLICE_FMT(r->path),
-                         HFD_SLICE_FMT(r->query), HFD_SLICE_FMT(hfd_exchange_header(x, "x-test")), HFD_SLICE_FMT(r->body));
-    struct hfd_reply reply = {.status = 200, .content_type = "text/plain", .body = text, .has_cookie = true};
+    struct hfd_reply reply = {.status = 200, .content_type = "text/plain", .has_cookie = true};
+    struct hfd_err err;
+    hfd_slice header;
+    const hfd_rc rc = hfd_exchange_header(x, "x-test", &header, &err);
 
-    if (text.p == NULL)
+    if (rc != HFD_OK) {
+        hfd_exchange_fail(x, rc, &err);
+        return;
+    }
+    reply.body = hfd_arena_printf(hfd_exchange_mem(x), "%.*s|%.*s|%.*s|%.*s|%.*s", HFD_SLICE_FMT(r->method_text), HFD_SLICE_FMT(r->path),
+                                  HFD_SLICE_FMT(r->query), HFD_SLICE_FMT(header), HFD_SLICE_FMT(r->body));
+    if (reply.body.p == NULL)
         hfd_exchange_fail(x, HFD_NOMEM, NULL);
     else
         hfd_exchange_reply(x, &reply);
@@ -334,6 +340,30 @@ static void a_request_is_answered(void **state)
     text = converse("POST /echo HTTP/1.1\r\n" HOST CLOSE "\r\n");
     assert_contains(text, "HTTP/1.1 405 ");
     assert_contains(text, "\r\nAllow: GET, HEAD, PUT\r\n");
+}
+
+/* A header that has one value and is given twice is one value if both agree or one is empty; else the request is refused. */
+static void a_header_given_twice(void **state)
+{
+    static const struct {
+        const char *lines, *answer;
+    } cases[] = {
+        {"X-Test: a\r\nx-test: a\r\n", "GET|/echo||a|"},
+        {"X-Test: a\r\nX-Test: a \r\n", "GET|/echo||a|"},
+        {"X-Test:\r\nX-Test: a\r\n", "GET|/echo||a|"},
+        {"X-Test: a\r\nX-Test:\r\nX-Test: a\r\n", "GET|/echo||a|"},
+        {"X-Test: a\r\nX-Test: b\r\n", "HTTP/1.1 400 Bad Request\r\n"},
+        {"X-Test: a\r\nX-Test: a\r\nX-Test: ab\r\n", "HTTP/1.1 400 Bad Request\r\n"},
+        {"X-Test: a\r\nX-TEST: A\r\n", "x-test is given more than once"},
+    };
+    char request[256];
+
+    (void)state;
+    start(NULL, 0);
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        (void)snprintf(request, sizeof(request), "GET /echo HTTP/1.1\r\n" HOST CLOSE "%s\r\n", cases[i].lines);
+        assert_contains(converse(request), cases[i].answer);
+    }
 }
 
 /* A job's answer comes behind its commit, on the connection that waits, in the order of the requests. */
@@ -724,6 +754,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_teardown(a_request_is_answered, finish),
+        cmocka_unit_test_teardown(a_header_given_twice, finish),
         cmocka_unit_test_teardown(pipelined_jobs_answer_in_order, finish),
         cmocka_unit_test_teardown(a_flood_of_pipelined_requests_is_answered, finish),
         cmocka_unit_test_teardown(continue_is_sent_when_awaited, finish),

@@ -239,22 +239,25 @@ static void problems(void **state)
     struct hfd_wire_problem p;
     char longer[800];
 
-    hfd_wire_problem_read(S("{\"code\":\"HYPERFLEET-VAL-000\",\"detail\":\"no\\ngood\",\"errors\":[{\"field\":\"spec.x\","
-                            "\"message\":\"too big\"},{\"field\":\"y\"}]}"),
-                          &fx->mem, &p);
+    assert_int_equal(hfd_wire_problem_read(S("{\"code\":\"HYPERFLEET-VAL-000\",\"detail\":\"no\\ngood\",\"errors\":[{\"field\":\"spec.x\","
+                                             "\"message\":\"too big\"},{\"field\":\"y\"}]}"),
+                                           &fx->mem, &p, NULL),
+                     HFD_OK);
     assert_slice(p.words, "no good; spec.x: too big; y");
     assert_false(p.no_route);
-    hfd_wire_problem_read(S("{\"code\":\"HYPERFLEET-NTF-000\",\"title\":\"t\"}"), &fx->mem, &p);
+    assert_int_equal(hfd_wire_problem_read(S("{\"code\":\"HYPERFLEET-NTF-000\",\"title\":\"t\"}"), &fx->mem, &p, NULL), HFD_OK);
     assert_true(p.no_route);
     assert_slice(p.words, "t");
-    hfd_wire_problem_read(S("{\"code\":\"HYPERFLEET-NTF-001\",\"detail\":\"The requested resource '/x' doesn't exist\"}"), &fx->mem, &p);
+    assert_int_equal(hfd_wire_problem_read(S("{\"code\":\"HYPERFLEET-NTF-001\",\"detail\":\"The requested resource '/x' doesn't exist\"}"),
+                                           &fx->mem, &p, NULL),
+                     HFD_OK);
     assert_true(p.no_route);
-    hfd_wire_problem_read(S("<html>"), &fx->mem, &p);
+    assert_int_equal(hfd_wire_problem_read(S("<html>"), &fx->mem, &p, NULL), HFD_OK);
     assert_int_equal(p.words.len, 0);
-    hfd_wire_problem_read(S("[]"), &fx->mem, &p);
+    assert_int_equal(hfd_wire_problem_read(S("[]"), &fx->mem, &p, NULL), HFD_OK);
     assert_int_equal(p.words.len, 0);
     (void)snprintf(longer, sizeof(longer), "{\"detail\":\"%0*d\"}", 700, 0);
-    hfd_wire_problem_read(hfd_slice_of(longer), &fx->mem, &p);
+    assert_int_equal(hfd_wire_problem_read(hfd_slice_of(longer), &fx->mem, &p, NULL), HFD_OK);
     assert_true(p.words.len <= 240);
     assert_slice(hfd_wire_tidy(S("a\xc3\xa4"), 2, &fx->mem), "a");
 }
@@ -322,7 +325,7 @@ static void verdicts(void **state)
         struct hfd_wire_problem p = {.no_route = false};
 
         if (a.is_json)
-            hfd_wire_problem_read(a.body, &fx->mem, &p);
+            assert_int_equal(hfd_wire_problem_read(a.body, &fx->mem, &p, NULL), HFD_OK);
         if (hfd_upstream_verdict(answers[i].method, &a, &p) != answers[i].verdict || hfd_upstream_health_of(&a) != answers[i].health)
             fail_msg("row %zu: verdict %d, health %d", i, (int)hfd_upstream_verdict(answers[i].method, &a, &p),
                      (int)hfd_upstream_health_of(&a));

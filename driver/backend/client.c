@@ -516,6 +516,7 @@ hfd_rc hfd_client_open(const struct hfd_client_config *config, struct hfd_client
     rc = hfd_client_files_open(&c->files, config, err);
     if (rc != HFD_OK)
         goto out;
+    hfd_client_files_tell(&c->files, NULL, NULL);
     c->multi = curl_multi_init();
     if (c->multi == NULL || curl_multi_setopt(c->multi, CURLMOPT_MAX_TOTAL_CONNECTIONS, (long)config->connections_max) != CURLM_OK ||
         curl_multi_setopt(c->multi, CURLMOPT_MAXCONNECTS, (long)config->connections_max) != CURLM_OK ||

@@ -34,7 +34,21 @@ struct hfd_client_call {
 };
 
 /**
- * Reads and checks the files: all must be there and fit together.
+ * Told of a file with a secret that its mode opens to every user.
+ * @param key  the setting that names it
+ */
+typedef void hfd_client_open_fn(void *ctx, const char *key, const char *path, unsigned mode);
+
+/**
+ * Reads and checks the files as hfd_client_open does, and forgets them.
+ * @param on_open  may be NULL
+ * @return HFD_OK, HFD_INVALID or HFD_IO (which file, why; err->field is the setting), HFD_NOMEM
+ */
+HFD_MUST_CHECK hfd_rc hfd_client_check(const struct hfd_client_config *config, hfd_client_open_fn *on_open, void *ctx, struct hfd_err *err);
+
+/**
+ * Reads and checks the files: all must be there and fit together. Logs a warning of one with a secret that every user may read, also when
+ * it is read again.
  * @return HFD_OK, HFD_INVALID (which file, why), HFD_NOMEM, HFD_IO
  */
 HFD_MUST_CHECK hfd_rc hfd_client_open(const struct hfd_client_config *config, struct hfd_client **out, struct hfd_err *err);

@@ -5,6 +5,7 @@
 #include "driver/backend/client_int.h"
 
 #include "driver/base/file.h"
+#include "driver/base/log.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -20,16 +21,17 @@
 static const struct {
     const char *key; /* the setting, for messages */
     size_t max_bytes;
+    bool is_secret;
 } kinds[HFD_CLIENT_FILE_COUNT] = {
-    [HFD_CLIENT_TOKEN] = {"remote.token_file", TOKEN_MAX_BYTES},
-    [HFD_CLIENT_CA] = {"remote.ca_file", PEM_MAX_BYTES},
-    [HFD_CLIENT_CERT] = {"remote.cert_file", PEM_MAX_BYTES},
-    [HFD_CLIENT_KEY] = {"remote.key_file", PEM_MAX_BYTES},
+    [HFD_CLIENT_TOKEN] = {"remote.token_file", TOKEN_MAX_BYTES, true},
+    [HFD_CLIENT_CA] = {"remote.ca_file", PEM_MAX_BYTES, false},
+    [HFD_CLIENT_CERT] = {"remote.cert_file", PEM_MAX_BYTES, false},
+    [HFD_CLIENT_KEY] = {"remote.key_file", PEM_MAX_BYTES, true},
 };
 
 /* ---- bytes ---- */
 
-static hfd_rc read_fd(int fd, const char *path, size_t max_bytes, struct hfd_secret *out, struct hfd_err *err)
+static hfd_rc read_fd(int fd, const char *path, size_t max_bytes, struct hfd_secret *out, unsigned *mode, struct hfd_err *err)
 {
     struct stat st;
     size_t len = 0;
@@ -44,6 +46,7 @@ static hfd_rc read_fd(int fd, const char *path, size_t max_bytes, struct hfd_sec
         return hfd_fail(err, HFD_INVALID, "%.150s: it is empty", path);
     if (st.st_size > (off_t)max_bytes)
         return hfd_fail(err, HFD_INVALID, "%.150s: larger than %zu bytes", path, max_bytes);
+    *mode = (unsigned)st.st_mode & 07777;
     rc = hfd_secret_init(out, (size_t)st.st_size, err);
     if (rc != HFD_OK)
         return rc;
@@ -56,14 +59,14 @@ static hfd_rc read_fd(int fd, const char *path, size_t max_bytes, struct hfd_sec
     return hfd_fail(err, HFD_IO, "%.150s: %s", path, n < 0 ? strerror(errno) : "it became shorter while it was read");
 }
 
-static hfd_rc read_file(const char *path, size_t max_bytes, struct hfd_secret *out, struct hfd_err *err)
+static hfd_rc read_file(const char *path, size_t max_bytes, struct hfd_secret *out, unsigned *mode, struct hfd_err *err)
 {
     int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
     hfd_rc rc;
 
     if (fd < 0)
         return hfd_fail(err, HFD_INVALID, "%.150s: %s", path, strerror(errno));
-    rc = read_fd(fd, path, max_bytes, out, err);
+    rc = read_fd(fd, path, max_bytes, out, mode, err);
     (void)close(fd);
     if (rc != HFD_OK)
         hfd_secret_fini(out);
@@ -129,39 +132,51 @@ static hfd_rc check_pair(const struct hfd_secret *cert_text, const struct hfd_se
     return rc;
 }
 
-static hfd_rc check_all(struct hfd_client_files *f, struct hfd_err *err)
+static hfd_rc check_one(struct hfd_client_files *f, enum hfd_client_file which, struct hfd_err *err)
 {
-    hfd_rc rc = HFD_OK;
+    const char *path = f->of[which].path;
 
-    if (f->of[HFD_CLIENT_TOKEN].path != NULL)
-        rc = check_token(&f->of[HFD_CLIENT_TOKEN].text, f->of[HFD_CLIENT_TOKEN].path, err);
-    for (int i = HFD_CLIENT_CA; rc == HFD_OK && i <= HFD_CLIENT_CERT; i++)
-        if (f->of[i].path != NULL)
-            rc = check_certificate(&f->of[i].text, f->of[i].path, err);
-    if (rc == HFD_OK && f->of[HFD_CLIENT_KEY].path != NULL)
-        rc = check_pair(&f->of[HFD_CLIENT_CERT].text, &f->of[HFD_CLIENT_KEY].text, f->of[HFD_CLIENT_KEY].path, err);
-    ERR_clear_error();
-    return rc;
+    switch (which) {
+    case HFD_CLIENT_TOKEN:
+        return check_token(&f->of[which].text, path, err);
+    case HFD_CLIENT_CA:
+    case HFD_CLIENT_CERT:
+        return check_certificate(&f->of[which].text, path, err);
+    case HFD_CLIENT_KEY:
+        return check_pair(&f->of[HFD_CLIENT_CERT].text, &f->of[which].text, path, err);
+    case HFD_CLIENT_FILE_COUNT:
+        break;
+    }
+    return HFD_OK;
 }
 
 /* ---- keeping ---- */
+
+static hfd_rc load_one(struct hfd_client_files *f, int which, struct hfd_err *err)
+{
+    const hfd_rc rc = read_file(f->of[which].path, kinds[which].max_bytes, &f->of[which].text, &f->of[which].mode, err);
+
+    return rc == HFD_OK ? check_one(f, (enum hfd_client_file)which, err) : rc;
+}
 
 /* The texts of all files, read now. Fills `seen` first: a change behind it is found the next time. */
 static hfd_rc load(struct hfd_client_files *f, struct hfd_err *err)
 {
     hfd_rc rc = HFD_OK;
 
+    for (int i = 0; i < HFD_CLIENT_FILE_COUNT; i++)
+        f->of[i].text = (struct hfd_secret){0};
     for (int i = 0; rc == HFD_OK && i < HFD_CLIENT_FILE_COUNT; i++) {
         struct hfd_err why;
 
-        f->of[i].text = (struct hfd_secret){0};
         if (f->of[i].path == NULL)
             continue;
-        rc = read_file(f->of[i].path, kinds[i].max_bytes, &f->of[i].text, &why);
+        rc = load_one(f, i, &why);
         if (rc != HFD_OK)
-            (void)hfd_fail(err, rc, "%s: %s", kinds[i].key, why.msg);
+            (void)hfd_fail_field(err, rc, kinds[i].key, "%s: %s", kinds[i].key, why.msg);
     }
-    return rc == HFD_OK ? check_all(f, err) : rc;
+    ERR_clear_error();
+    return rc;
 }
 
 static void look(struct hfd_client_files *f, bool *changed)
@@ -211,6 +226,34 @@ void hfd_client_files_close(struct hfd_client_files *f)
     drop(f);
 }
 
+static void log_open(void *ctx, const char *key, const char *path, unsigned mode)
+{
+    char text[8];
+
+    (void)ctx;
+    (void)snprintf(text, sizeof(text), "%04o", mode);
+    HFD_LOG(HFD_LOG_WARN, "a file with a secret is open to every user of this machine: chmod o-rw", HFD_LOG_CSTR("setting", key),
+            HFD_LOG_CSTR("path", path), HFD_LOG_CSTR("mode", text));
+}
+
+void hfd_client_files_tell(const struct hfd_client_files *f, hfd_client_open_fn *on_open, void *ctx)
+{
+    for (int i = 0; i < HFD_CLIENT_FILE_COUNT; i++)
+        if (f->of[i].path != NULL && kinds[i].is_secret && (f->of[i].mode & (S_IROTH | S_IWOTH)) != 0)
+            (on_open != NULL ? on_open : log_open)(ctx, kinds[i].key, f->of[i].path, f->of[i].mode);
+}
+
+hfd_rc hfd_client_check(const struct hfd_client_config *config, hfd_client_open_fn *on_open, void *ctx, struct hfd_err *err)
+{
+    struct hfd_client_files files;
+    const hfd_rc rc = hfd_client_files_open(&files, config, err);
+
+    if (rc == HFD_OK && on_open != NULL)
+        hfd_client_files_tell(&files, on_open, ctx);
+    hfd_client_files_close(&files);
+    return rc;
+}
+
 hfd_rc hfd_client_files_refresh(struct hfd_client_files *f, bool all, bool *changed, struct hfd_err *err)
 {
     struct hfd_client_files next;
@@ -230,5 +273,6 @@ hfd_rc hfd_client_files_refresh(struct hfd_client_files *f, bool all, bool *chan
     drop(f);
     *f = next;
     *changed = true;
+    hfd_client_files_tell(f, NULL, NULL);
     return HFD_OK;
 }

@@ -21,12 +21,15 @@ struct hfd_client_files {
         const char *path;       /* NULL = none */
         struct stat seen;       /* as it was before the last attempt to read it */
         struct hfd_secret text; /* empty without a path */
+        unsigned mode;          /* of the file that `text` was read from */
     } of[HFD_CLIENT_FILE_COUNT];
 };
 
-/** Reads all that have a path. @return HFD_OK, HFD_INVALID, HFD_IO, HFD_NOMEM */
+/** Reads all that have a path. @return HFD_OK, HFD_INVALID, HFD_IO (err->field is the setting), HFD_NOMEM */
 HFD_MUST_CHECK hfd_rc hfd_client_files_open(struct hfd_client_files *f, const struct hfd_client_config *config, struct hfd_err *err);
 void hfd_client_files_close(struct hfd_client_files *f);
+/** Tells of those with a secret that every user may read or write. @param on_open  NULL = the log is told */
+void hfd_client_files_tell(const struct hfd_client_files *f, hfd_client_open_fn *on_open, void *ctx);
 /**
  * Reads again what changed, or with `all` everything. On failure all is as before, and is tried again when a file changes once more.
  * @param changed  whether anything new is in use

@@ -188,6 +188,14 @@ hfd_rc hfd_setting_fail(const struct hfd_settings_loader *ld, hfd_rc rc, const c
     return hfd_fail_field(err, rc, key, "%s: %s: %s", ld->place, key, msg);
 }
 
+hfd_slice hfd_settings_origin(const struct hfd_settings *s, const char *key)
+{
+    for (size_t i = 0; i < HFD_SETTING_COUNT; i++)
+        if (strcmp(hfd_setting_rows[i].key, key) == 0)
+            return s->origin[i];
+    return HFD_SLICE("");
+}
+
 hfd_rc hfd_settings_refuse(const struct hfd_settings *s, enum hfd_setting which, struct hfd_err *err, const char *fmt, ...)
 {
     const char *key = hfd_setting_rows[which].key;

@@ -132,6 +132,9 @@ HFD_MUST_CHECK hfd_rc hfd_settings_load(int argc, const char *const *argv, const
                                         struct hfd_err *err);
 void hfd_settings_free(struct hfd_settings *s);
 
+/** Where the setting of that key was given; empty: nowhere, or there is none. */
+hfd_slice hfd_settings_origin(const struct hfd_settings *s, const char *key);
+
 /** Whether a file, the environment or a flag gave the setting, be it the default's value. */
 bool hfd_settings_is_set(const struct hfd_settings *s, enum hfd_setting which);
 

@@ -23,8 +23,8 @@
 #define HFD_COMMAND_LIST(X)                                                                                           \
     X(serve,   "[--demo[=SECONDS]] [SETTINGS]",          "run the server")                                            \
     X(keygen,  "[--rotate] [SETTINGS]",                  "make the key ring, or add a new active key to it")          \
-    X(config,  "check [SETTINGS] | show [--origin] [SETTINGS] | docs", "check the settings, show them as YAML, or list all as Markdown") \
-    X(doctor,  "[SETTINGS]",                             "say what is wrong with keys, data, remote; and what is nobody's") \
+    X(config,  "check [SETTINGS] | show [--origin] [SETTINGS] | docs", "check the settings and the files they name, show them as YAML, or list all as Markdown") \
+    X(doctor,  "[SETTINGS]",                             "say what is wrong with settings, keys, data, remote; and what is nobody's") \
     X(version, "",                                       "print the version")                                         \
     X(help,    "[COMMAND]",                              "print this text")
 /* clang-format on */

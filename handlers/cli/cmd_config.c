@@ -1,21 +1,65 @@
 /*
  * hyperfleet-driver config: check says whether serve would take the settings, show prints the effective ones as a file, docs prints the
- * README's table. Opens nothing but the settings file. Source: DESIGN 8. Thread: main.
+ * README's table. Reads the settings file, and check the files that it names; makes nothing. Source: DESIGN 8. Thread: main.
  */
-#include "handlers/cli/cli.h"
+#include "driver/base/base.h"
+#include "handlers/cli/look.h"
 
 #define OUTPUT_MAX (8 * 1024 * 1024)
+
+/* A warning is no error: it stands on stderr, and the status stays 0. */
+static void warn(const struct hfd_settings *s, const char *key, const char *path, const char *text)
+{
+    const hfd_slice origin = hfd_settings_origin(s, key);
+
+    (void)fprintf(stderr, "hyperfleet-driver config check: warning: %.*s%s%s: %s%s%s\n", HFD_SLICE_FMT(origin), origin.len > 0 ? ": " : "",
+                  key, path, path[0] != '\0' ? ": " : "", text);
+}
+
+static void warn_of_odd(void *ctx, const char *key, const char *text)
+{
+    warn(ctx, key, "", text);
+}
+
+static void warn_of_open(void *ctx, const char *key, const char *path, unsigned mode)
+{
+    char text[HFD_LOOK_OPEN_TEXT_MAX];
+
+    hfd_look_open_text(mode, text);
+    warn(ctx, key, path, text);
+}
+
+static hfd_rc look(struct hfd_settings *s, struct hfd_err *err)
+{
+    struct hfd_spec_schemas schemas;
+    hfd_rc rc;
+
+    hfd_look_settings(s, warn_of_odd, s);
+    rc = hfd_look_files(s, warn_of_open, s, err);
+    if (rc == HFD_OK)
+        rc = hfd_look_spec_schemas(s, &schemas, err);
+    if (rc == HFD_OK)
+        hfd_spec_schemas_free(&schemas);
+    return rc;
+}
 
 static enum hfd_exit check(int argc, const char *const *argv)
 {
     struct hfd_cli_args args = {.argc = argc, .argv = argv};
+    struct hfd_err err = {0};
     struct hfd_settings *s;
     struct hfd_buf b;
     enum hfd_exit status = hfd_cli_settings("config check", &args, &s);
+    hfd_rc rc;
 
     if (status != HFD_EXIT_OK)
         return status;
+    rc = hfd_base_init(&err);
+    if (rc == HFD_OK)
+        rc = look(s, &err);
     hfd_settings_free(s);
+    if (rc != HFD_OK)
+        return hfd_cli_fail(rc == HFD_NOMEM ? HFD_EXIT_INTERNAL : HFD_EXIT_USAGE, "config check", "%s", err.msg);
     hfd_buf_init(&b, OUTPUT_MAX);
     hfd_buf_lit(&b, "ok\n");
     return hfd_cli_print("config check", &b);

@@ -1,12 +1,13 @@
 /*
- * hyperfleet-driver doctor: says what is wrong with the key ring, the data and a remote HyperFleet, and which clusters and nodepools are
- * nobody's. The data of a stopped server it reads itself, under the server's lock, which brings the database in order as a start would; a
- * running server it asks through its ops listener. Changes nothing that is stored. Source: DESIGN 8. Thread: main.
+ * hyperfleet-driver doctor: says what is wrong with the settings, the key ring, the data and a remote HyperFleet, and which clusters and
+ * nodepools are nobody's. The data of a stopped server it reads itself, under the server's lock, which brings the database in order as a
+ * start would; a running server it asks through its ops listener. Changes nothing that is stored. Source: DESIGN 8. Thread: main.
  */
 #include "driver/base/base.h"
 #include "driver/core/orphans.h"
 #include "driver/fleet/names.h"
 #include "handlers/cli/doctor.h"
+#include "handlers/cli/look.h"
 #include "handlers/cli/serve.h"
 #include "store/sqlite/folder.h"
 
@@ -224,6 +225,39 @@ static void ask_server(struct doctor *d)
 
 /* ---- the whole ---- */
 
+static void find_odd(void *ctx, const char *key, const char *text)
+{
+    struct doctor *d = ctx;
+    const hfd_slice line = hfd_arena_printf(&d->mem, "%s: %s", key, text);
+
+    finding(d, "settings", line.p != NULL ? line.p : key);
+}
+
+static void find_open(void *ctx, const char *key, const char *path, unsigned mode)
+{
+    struct doctor *d = ctx;
+    char text[HFD_LOOK_OPEN_TEXT_MAX];
+    hfd_slice line;
+
+    hfd_look_open_text(mode, text);
+    line = hfd_arena_printf(&d->mem, "%s: %s: %s", key, path, text);
+    finding(d, "settings", line.p != NULL ? line.p : key);
+}
+
+static void look_at_settings(struct doctor *d)
+{
+    struct hfd_spec_schemas schemas;
+    struct hfd_err err;
+
+    hfd_look_settings(d->settings, find_odd, d);
+    if (hfd_look_files(d->settings, find_open, d, &err) != HFD_OK)
+        finding(d, "settings", err.msg);
+    if (hfd_look_spec_schemas(d->settings, &schemas, &err) != HFD_OK)
+        finding(d, "settings", err.msg);
+    else
+        hfd_spec_schemas_free(&schemas);
+}
+
 static void look_at_keys(struct doctor *d)
 {
     const char *path = hfd_cli_keys_path(d->settings);
@@ -278,11 +312,14 @@ enum hfd_exit hfd_cmd_doctor(int argc, const char *const *argv)
     hfd_arena_init(&d.mem, OUTPUT_MAX);
     if (hfd_base_init(&err) != HFD_OK || curl_global_init(CURL_GLOBAL_DEFAULT) != CURLE_OK) {
         status = hfd_cli_fail(HFD_EXIT_INTERNAL, "doctor", "%s", err.msg[0] != '\0' ? err.msg : "cannot speak HTTP");
-    } else if (!has_data(&d)) {
-        hfd_buf_addf(&d.out, "data      %s has none yet\n", d.settings->data.p);
     } else {
-        look_at_keys(&d);
-        look_at_data(&d);
+        look_at_settings(&d);
+        if (!has_data(&d)) {
+            hfd_buf_addf(&d.out, "data      %s has none yet\n", d.settings->data.p);
+        } else {
+            look_at_keys(&d);
+            look_at_data(&d);
+        }
     }
     if (status == HFD_EXIT_OK && hfd_serve_is_remote(d.settings) && !hfd_doctor_remote(d.settings, &d.out))
         d.findings++;

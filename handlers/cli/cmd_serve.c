@@ -6,10 +6,10 @@
 #include "driver/base/base.h"
 #include "driver/base/check.h"
 #include "driver/base/steady.h"
+#include "handlers/cli/look.h"
 #include "handlers/cli/serve.h"
 #include "handlers/http/http.h"
 #include "handlers/http/openapi_api.h"
-#include "schemas/spec.h"
 #include "store/store.h"
 #include "store/sqlite/folder.h"
 
@@ -74,6 +74,41 @@ static void close_signals(struct serve *s)
         (void)close(s->signal_fd);
     if (s->broken_fd >= 0)
         (void)close(s->broken_fd);
+}
+
+/* --- what the settings name --- */
+
+static void log_odd(void *ctx, const char *key, const char *text)
+{
+    const struct serve *s = ctx;
+
+    HFD_LOG(HFD_LOG_WARN, "a setting is allowed and can hardly be meant", HFD_LOG_CSTR("setting", key),
+            HFD_LOG_STR("given", hfd_settings_origin(s->settings, key)), HFD_LOG_CSTR("reason", text));
+}
+
+static enum hfd_exit exit_of_look(hfd_rc rc)
+{
+    if (rc == HFD_OK)
+        return HFD_EXIT_OK;
+    return rc == HFD_NOMEM ? HFD_EXIT_INTERNAL : HFD_EXIT_USAGE;
+}
+
+/* Before anything is made; who uses the files opens them once more. */
+static enum hfd_exit look_at_settings(struct serve *s, struct hfd_err *err)
+{
+    hfd_look_settings(s->settings, log_odd, s);
+    return exit_of_look(hfd_look_files(s->settings, NULL, NULL, err));
+}
+
+/* Without it any spec would be taken: a file that cannot be used stops the start. */
+static enum hfd_exit open_spec_schemas(struct serve *s, struct hfd_err *err)
+{
+    return exit_of_look(hfd_look_spec_schemas(s->settings, &s->spec_schemas, err));
+}
+
+static void close_spec_schemas(struct serve *s)
+{
+    hfd_spec_schemas_free(&s->spec_schemas);
 }
 
 /* --- data and keys --- */
@@ -144,24 +179,6 @@ static enum hfd_exit open_driver(struct serve *s, struct hfd_err *err)
     s->driver.rules.spec_schema[HFD_KIND_CLUSTER] = s->spec_schemas.cluster;
     s->driver.rules.spec_schema[HFD_KIND_NODEPOOL] = s->spec_schemas.nodepool;
     return rc == HFD_OK ? HFD_EXIT_OK : HFD_EXIT_INTERNAL;
-}
-
-/* Without it any spec would be taken: a file that cannot be used stops the start. */
-static enum hfd_exit open_spec_schemas(struct serve *s, struct hfd_err *err)
-{
-    hfd_rc rc;
-
-    if (s->settings->fleet_spec_schema.len == 0)
-        return HFD_EXIT_OK;
-    rc = hfd_spec_schemas_load(s->settings->fleet_spec_schema.p, &s->spec_schemas, err);
-    if (rc == HFD_OK)
-        return HFD_EXIT_OK;
-    return rc == HFD_NOMEM ? HFD_EXIT_INTERNAL : HFD_EXIT_USAGE;
-}
-
-static void close_spec_schemas(struct serve *s)
-{
-    hfd_spec_schemas_free(&s->spec_schemas);
 }
 
 /* --- the store --- */
@@ -297,6 +314,7 @@ static const struct {
     void (*close)(struct serve *s);
 } steps[] = {
     {"signals", open_signals, NULL},
+    {"files of the settings", look_at_settings, NULL},
     {"fleet.spec_schema", open_spec_schemas, close_spec_schemas},
     {"data folder", open_data, NULL},
     {"clock", open_clock, close_clock},

@@ -1,7 +1,6 @@
 /* See doctor.h. */
-#include "driver/backend/client.h"
-#include "driver/base/clock.h"
 #include "handlers/cli/doctor.h"
+#include "handlers/cli/look.h"
 
 #include <jansson.h>
 
@@ -76,20 +75,7 @@ static void on_done(struct hfd_client_call *call)
 
 bool hfd_doctor_remote(const struct hfd_settings *s, struct hfd_buf *out)
 {
-    const struct hfd_client_config config = {
-        .clock = &hfd_clock_system,
-        .url = s->backend.p, /* the settings end their strings with a NUL */
-        .token_file = s->remote_token_file.p,
-        .ca_file = s->remote_ca_file.p,
-        .cert_file = s->remote_cert_file.p,
-        .key_file = s->remote_key_file.p,
-        .identity_header = s->remote_identity_header.p,
-        .identity = s->remote_identity.p,
-        .connect_timeout_us = s->remote_connect_timeout_us,
-        .timeout_us = s->remote_timeout_us,
-        .connections_max = 1,
-        .answer_max_bytes = s->remote_answer_max_bytes,
-    };
+    const struct hfd_client_config config = hfd_look_client(s);
     bool ended = false, well = false;
     struct hfd_client_call call = {.done = on_done, .arg = &ended};
     struct hfd_client *client = NULL;

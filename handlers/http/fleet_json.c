@@ -169,7 +169,7 @@ static void check_spec(struct checks *c, enum hfd_kind kind, const json_t *doc)
         return;
     rc = hfd_schema_validate(c->r->spec_schema, spec, &(struct hfd_schema_use){.root = "spec"}, c->r->mem, &found, &why);
     if (rc == HFD_INVALID)
-        (void)hfd_fail(&why, rc, "Invalid %sSpec", hfd_kind_name((enum hfd_kind)kind));
+        (void)hfd_fail(&why, rc, "Invalid %sSpec", hfd_kind_name(kind));
     (void)passed(c, rc, &why);
     for (size_t i = 0; i < found.count; i++)
         add_violation(c, found.items[i].field, found.items[i].message, found.items[i].constraint);

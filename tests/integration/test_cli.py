@@ -86,6 +86,23 @@ class Cli(unittest.TestCase):
         self.refused(["config", "check", "--config", self.file("a: 1\n\nlog:\n  levels: debug\n")], ["config.yaml"])
         self.refused(["config", "check", "--config", os.path.join(self.dir, "missing.yaml")], ["missing.yaml"])
 
+    def test_required_adapters_may_be_none(self):
+        """No required adapter is allowed, as in HyperFleet, and nothing is ever ready then: config check, doctor and serve warn of it."""
+        path = self.file("adapters:\n  required:\n    nodepool: []\n")
+        done = run("config", "check", "--config", path)
+        self.assertEqual((done.returncode, done.stdout), (0, "ok\n"))
+        self.assertIn("warning: %s:3: adapters.required.nodepool: it names no adapter" % path, done.stderr)
+        self.assertNotIn("adapters.required.cluster", done.stderr)
+        self.assertEqual(run("config", "check").stderr, "")
+        self.assertEqual(run("config", "check", "--config", path, "--backend", "http://127.0.0.1:1/").stderr, "", "the remote has its own")
+        done = run("doctor", "--config", path, "--data", os.path.join(self.dir, "none"))
+        self.assertEqual(done.returncode, 3)
+        self.assertIn("settings  adapters.required.nodepool: it names no adapter", done.stdout)
+        with Server(config="adapters.required.cluster: []\n") as server:
+            told = [r for r in server.records() if r.get("setting") == "adapters.required.cluster"]
+            self.assertEqual([r["level"] for r in told], ["warn"])
+            self.assertIn("no cluster is ever ready", told[0]["reason"])
+
     def test_config_docs(self):
         """config docs prints the settings as a Markdown table."""
         done = run("config", "docs")

@@ -302,6 +302,51 @@ class Doors(unittest.TestCase):
         self.assertEqual(doctor("http://127.0.0.1:1/"), (3, "could not connect"))
         self.assertEqual(doctor("http://127.0.0.1:1/", "--remote-token-file", "/nonexistent"), (3, "cannot be asked: remote.token_file"))
 
+    # Files that settings name are looked at before anything is made: place, setting, file and reason are told, by `config check` as well.
+    def test_missing_files_are_found_first(self):
+        with tempfile.TemporaryDirectory(prefix="hfd-it-files-") as scratch:
+            config, data, bad = (os.path.join(scratch, name) for name in ("hfd.yaml", "data", "bad"))
+            pair = {"cert": "key", "key": "cert"}
+            for kind in ("token", "ca", "cert", "key"):
+                for path in (os.path.join(scratch, "missing"), scratch, bad):
+                    with self.subTest(kind=kind, path=path), open(config, "w", encoding="utf-8") as f:
+                        open(bad, "w", encoding="utf-8").close()
+                        f.write("backend: http://127.0.0.1:1/\nremote:\n  %s_file: %s\n" % (kind, path))
+                        f.write("  %s_file: %s\n" % (pair[kind], path) if kind in pair else "")
+                        f.flush()
+                        for command in (["serve", "--data", data, "--listen", "127.0.0.1:0", "--ops-listen", "127.0.0.1:0"],
+                                        ["config", "check"]):
+                            done = lib.run(*command, "--config", config)
+                            self.assertEqual(done.returncode, 2, done.stderr)
+                            of = "cert" if kind == "key" else kind  # the first of the two that is looked at
+                            self.assertIn("hfd.yaml:%d: remote.%s_file: %s: " % (4 if kind == "key" else 3, of, path), done.stderr)
+                        self.assertFalse(os.path.exists(data), "nothing was made")
+            schema = ["--fleet-spec-schema", os.path.join(scratch, "missing")]
+            for command in (["serve", "--data", data, *schema], ["config", "check", *schema]):
+                done = lib.run(*command)
+                self.assertEqual(done.returncode, 2, done.stderr)
+                self.assertIn("--fleet-spec-schema: fleet.spec_schema: ", done.stderr)
+            self.assertFalse(os.path.exists(data), "nothing was made")
+
+    # A secret that every user may read is a warning of serve, `config check` and doctor, and stops none of them; one that some may is none.
+    def test_an_open_token_is_a_warning(self):
+        with tempfile.TemporaryDirectory(prefix="hfd-it-open-") as scratch, Scripted(lambda path, headers: EMPTY) as remote:
+            path = os.path.join(scratch, "token")
+            with open(path, "w", encoding="utf-8") as f:
+                f.write("geheim")
+            for mode, warned in ((0o640, False), (0o644, True)):
+                os.chmod(path, mode)
+                done = lib.run("config", "check", "--backend", remote.url, "--remote-token-file", path)
+                self.assertEqual((done.returncode, done.stdout), (0, "ok\n"), done.stderr)
+                self.assertEqual("warning: --remote-token-file: remote.token_file: %s: its mode 0644" % path in done.stderr, warned, done.stderr)
+                done = lib.run("doctor", "--backend", remote.url, "--remote-token-file", path, "--data", scratch)
+                self.assertEqual((done.returncode, "mode 0644" in done.stdout), (3, True) if warned else (0, False), done.stdout)
+                with driver_of(remote.url, "--remote-token-file", path) as server:
+                    told = [r for r in server.records() if r.get("path") == path]
+                    self.assertEqual([(r["level"], r["setting"], r["mode"]) for r in told],
+                                     [("warn", "remote.token_file", "0644")] if warned else [])
+                    self.assertNotIn("geheim", json.dumps(server.records()))
+
     # The end comes at once, though the remote hangs in the middle of a request.
     def test_the_end_does_not_wait_for_the_remote(self):
         with Scripted(lambda path, headers: None) as remote, driver_of(remote.url) as server:

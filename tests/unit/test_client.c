@@ -758,6 +758,85 @@ static void bad_files_are_named_at_the_start(void **state)
     }
 }
 
+static void add_open(void *ctx, const char *key, const char *path, unsigned mode)
+{
+    char *told = ctx;
+    const size_t len = strlen(told);
+
+    (void)snprintf(told + len, 256 - len, "%s %s %o;", key, strrchr(path, '/') + 1, mode);
+}
+
+/* Files with a secret that every user may read or write are told of, those without one are not; a check names the setting that is wrong. */
+static void open_secrets_are_told(void **state)
+{
+    struct fixture *f = *state;
+    struct hfd_err err = {0};
+    char told[256] = "";
+
+    fakehttp_make_cert(f->cert, f->key, "IP:127.0.0.1");
+    write_text(f->token, "geheim");
+    f->config.token_file = f->token;
+    f->config.ca_file = f->config.cert_file = f->cert;
+    f->config.key_file = f->key;
+    assert_int_equal(chmod(f->token, 0640), 0);
+    assert_int_equal(chmod(f->key, 0600), 0);
+    assert_int_equal(chmod(f->cert, 0666), 0);
+    assert_int_equal(hfd_client_check(&f->config, add_open, told, &err), HFD_OK);
+    assert_string_equal(told, "");
+    assert_int_equal(chmod(f->token, 0644), 0);
+    assert_int_equal(chmod(f->key, 0602), 0);
+    assert_int_equal(hfd_client_check(&f->config, add_open, told, &err), HFD_OK);
+    assert_string_equal(told, "remote.token_file token 644;remote.key_file key.pem 602;");
+    assert_int_equal(hfd_client_check(&f->config, NULL, NULL, &err), HFD_OK);
+    assert_int_equal(unlink(f->cert), 0);
+    assert_int_equal(hfd_client_check(&f->config, add_open, told, &err), HFD_INVALID);
+    assert_string_equal(err.field, "remote.ca_file");
+}
+
+static size_t log_text(FILE *log, char *text, size_t cap)
+{
+    const ssize_t len = pread(fileno(log), text, cap - 1, 0);
+
+    assert_true(len >= 0);
+    text[len] = '\0';
+    return (size_t)len;
+}
+
+/* The log is warned of an open token when it is first read, and when it is read again; without the token. */
+static void an_open_token_is_logged(void **state)
+{
+    struct fixture *f = *state;
+    struct hfd_client_call call;
+    FILE *log = tmpfile();
+    char text[1024];
+
+    assert_non_null(log);
+    hfd_log_set_fd(fileno(log));
+    hfd_log_set_level(HFD_LOG_WARN);
+    write_text(f->token, "geheim");
+    f->config.token_file = f->token;
+    open_client(f);
+    assert_int_equal(log_text(log, text, sizeof(text)), 0);
+    assert_int_equal(chmod(f->token, 0644), 0);
+    hfd_client_reload(f->client);
+    ask(f, &call);
+    hfd_client_call_fini(&call);
+    (void)log_text(log, text, sizeof(text));
+    assert_non_null(strstr(text, "\"level\":\"warn\""));
+    assert_non_null(strstr(text, "\"mode\":\"0644\""));
+    assert_non_null(strstr(text, f->token));
+    assert_null(strstr(text, "geheim"));
+    hfd_client_close(&f->client);
+    rewind(log);
+    assert_int_equal(ftruncate(fileno(log), 0), 0);
+    open_client(f);
+    (void)log_text(log, text, sizeof(text));
+    assert_non_null(strstr(text, "remote.token_file"));
+    hfd_log_set_fd(-1);
+    hfd_log_set_level(HFD_LOG_ERROR);
+    (void)fclose(log);
+}
+
 /* ---- TLS ---- */
 
 static void start_tls(struct fixture *f, const char *san, bool wants_client_cert)
@@ -895,6 +974,8 @@ int main(void)
         PLAIN(after_a_401_the_token_is_read_again),
         PLAIN(reload_reads_what_looks_the_same),
         BARE(bad_files_are_named_at_the_start),
+        BARE(open_secrets_are_told),
+        PLAIN(an_open_token_is_logged),
         BARE(a_certificate_of_the_authority_is_believed),
         BARE(other_certificates_are_refused),
         BARE(the_client_certificate_is_shown),

@@ -1,0 +1,74 @@
+/* See look.h. */
+#include "handlers/cli/look.h"
+
+#include "driver/base/clock.h"
+#include "handlers/cli/serve.h"
+
+void hfd_look_open_text(unsigned mode, char *out)
+{
+    (void)snprintf(out, HFD_LOOK_OPEN_TEXT_MAX, "its mode %04o opens a secret to every user of this machine: chmod o-rw", mode);
+}
+
+struct hfd_client_config hfd_look_client(const struct hfd_settings *s)
+{
+    return (struct hfd_client_config){
+        .clock = &hfd_clock_system,
+        .url = s->backend.p, /* the settings end their strings with a NUL */
+        .token_file = s->remote_token_file.p,
+        .ca_file = s->remote_ca_file.p,
+        .cert_file = s->remote_cert_file.p,
+        .key_file = s->remote_key_file.p,
+        .identity_header = s->remote_identity_header.p,
+        .identity = s->remote_identity.p,
+        .connect_timeout_us = s->remote_connect_timeout_us,
+        .timeout_us = s->remote_timeout_us,
+        .connections_max = 1,
+        .answer_max_bytes = s->remote_answer_max_bytes,
+    };
+}
+
+/* Puts in front of a message that begins with its key where that was given. */
+static hfd_rc placed(const struct hfd_settings *s, const char *key, const struct hfd_err *why, struct hfd_err *err)
+{
+    const hfd_slice origin = hfd_settings_origin(s, key);
+
+    return hfd_fail_field(err, why->rc, key, "%.*s%s%s", HFD_SLICE_FMT(origin), origin.len > 0 ? ": " : "", why->msg);
+}
+
+hfd_rc hfd_look_files(const struct hfd_settings *s, hfd_client_open_fn *on_open, void *ctx, struct hfd_err *err)
+{
+    const struct hfd_client_config config = hfd_look_client(s);
+    struct hfd_err why = {0};
+    hfd_rc rc;
+
+    if (!hfd_serve_is_remote(s))
+        return HFD_OK;
+    rc = hfd_client_check(&config, on_open, ctx, &why);
+    return rc == HFD_OK ? rc : placed(s, why.field, &why, err);
+}
+
+hfd_rc hfd_look_spec_schemas(const struct hfd_settings *s, struct hfd_spec_schemas *out, struct hfd_err *err)
+{
+    const char *path = s->fleet_spec_schema.p;
+    struct hfd_err why = {0}, named;
+    hfd_rc rc;
+
+    *out = (struct hfd_spec_schemas){.cluster = NULL};
+    if (s->fleet_spec_schema.len == 0)
+        return HFD_OK;
+    rc = hfd_spec_schemas_load(path, out, &why);
+    if (rc == HFD_OK)
+        return rc;
+    (void)hfd_fail(&named, rc, "fleet.spec_schema: %s", why.msg);
+    return placed(s, "fleet.spec_schema", &named, err);
+}
+
+void hfd_look_settings(const struct hfd_settings *s, hfd_look_fn *on_odd, void *ctx)
+{
+    if (hfd_serve_is_remote(s))
+        return; /* the remote has its own lists */
+    if (s->required_cluster.count == 0)
+        on_odd(ctx, "adapters.required.cluster", "it names no adapter: no cluster is ever ready");
+    if (s->required_nodepool.count == 0)
+        on_odd(ctx, "adapters.required.nodepool", "it names no adapter: no nodepool is ever ready");
+}

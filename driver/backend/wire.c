@@ -71,21 +71,13 @@ static int64_t time_in(const json_t *obj, const char *key)
 static hfd_rc take_canonical(const json_t *v, struct hfd_arena *mem, hfd_slice *out, struct hfd_err *err)
 {
     struct hfd_buf b;
-    hfd_slice text;
-    hfd_rc rc;
 
     hfd_buf_init(&b, mem->max_bytes);
     if (v != NULL)
         hfd_json_canonical(&b, v);
     else
         hfd_buf_lit(&b, "{}");
-    rc = hfd_buf_finish(&b, &text, err);
-    if (rc == HFD_OK)
-        rc = take_text(text, mem, out, err);
-    else
-        rc = no_memory(err);
-    hfd_buf_fini(&b);
-    return rc;
+    return hfd_buf_to_arena(&b, mem, out, NULL) == HFD_OK ? HFD_OK : no_memory(err);
 }
 
 /* A member that is an object, or NULL; anything else is wrong. */
@@ -158,18 +150,12 @@ static hfd_rc read_conditions(const json_t *list, bool of_report, struct hfd_are
 static hfd_rc store_conditions(const struct hfd_conditions *cs, bool of_report, struct hfd_arena *mem, hfd_slice *out, struct hfd_err *err)
 {
     struct hfd_buf b;
-    hfd_slice text;
     hfd_rc rc;
 
     hfd_buf_init(&b, CONDITIONS_MAX_BYTES);
     hfd_conditions_format(&b, cs, of_report);
-    rc = hfd_buf_finish(&b, &text, err);
-    if (rc == HFD_LIMIT)
-        rc = hfd_fail(err, HFD_MALFORMED, "its conditions take more than %zu bytes", CONDITIONS_MAX_BYTES);
-    if (rc == HFD_OK)
-        rc = take_text(text, mem, out, err);
-    hfd_buf_fini(&b);
-    return rc;
+    rc = hfd_buf_to_arena(&b, mem, out, err);
+    return rc != HFD_LIMIT ? rc : hfd_fail(err, HFD_MALFORMED, "its conditions take more than %zu bytes", CONDITIONS_MAX_BYTES);
 }
 
 /* ---- resources ---- */

@@ -225,3 +225,15 @@ hfd_rc hfd_buf_finish(struct hfd_buf *b, hfd_slice *out, struct hfd_err *err)
         return hfd_fail(err, HFD_LIMIT, "a document would be larger than %zu bytes", b->max_bytes);
     return b->rc == HFD_OK ? HFD_OK : hfd_fail(err, b->rc, "build a document");
 }
+
+hfd_rc hfd_buf_to_arena(struct hfd_buf *b, struct hfd_arena *mem, hfd_slice *out, struct hfd_err *err)
+{
+    hfd_slice text;
+    hfd_rc rc = hfd_buf_finish(b, &text, err);
+
+    *out = rc == HFD_OK ? hfd_arena_dup(mem, text) : HFD_SLICE_NONE;
+    if (rc == HFD_OK && out->p == NULL)
+        rc = hfd_fail(err, HFD_NOMEM, "build a document");
+    hfd_buf_fini(b);
+    return rc;
+}

@@ -5,7 +5,7 @@
 #ifndef HFD_BASE_BUF_H
 #define HFD_BASE_BUF_H
 
-#include "driver/base/slice.h"
+#include "driver/base/arena.h"
 
 struct hfd_buf {
     char *p;
@@ -44,6 +44,9 @@ static inline hfd_slice hfd_buf_slice(const struct hfd_buf *b)
 
 /** @return HFD_OK, or the failure that stuck, with a message. The bytes stay owned by b. */
 HFD_MUST_CHECK hfd_rc hfd_buf_finish(struct hfd_buf *b, hfd_slice *out, struct hfd_err *err);
+
+/** As finish, with the bytes copied into mem; in any case they are freed, and b can be used again. */
+HFD_MUST_CHECK hfd_rc hfd_buf_to_arena(struct hfd_buf *b, struct hfd_arena *mem, hfd_slice *out, struct hfd_err *err);
 
 /** base64url (padding tolerated) into out[cap]. @return HFD_OK or HFD_INVALID; *len_out is set. */
 HFD_MUST_CHECK hfd_rc hfd_base64url_decode(hfd_slice text, unsigned char *out, size_t cap, size_t *len_out);

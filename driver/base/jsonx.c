@@ -305,15 +305,12 @@ void hfd_json_dump(struct hfd_buf *b, const json_t *v)
 
 hfd_slice hfd_json_dump_arena(struct hfd_arena *a, const json_t *v)
 {
-    hfd_slice out = HFD_SLICE_NONE;
     struct hfd_buf b;
+    hfd_slice out;
 
     hfd_buf_init(&b, a->max_bytes > a->used_bytes ? a->max_bytes - a->used_bytes : 0);
     hfd_json_dump(&b, v);
-    if (b.rc == HFD_OK)
-        out = hfd_arena_dup(a, hfd_buf_slice(&b));
-    hfd_buf_fini(&b);
-    return out;
+    return hfd_buf_to_arena(&b, a, &out, NULL) == HFD_OK ? out : HFD_SLICE_NONE;
 }
 
 json_t *hfd_json_copy(const json_t *v)

@@ -160,11 +160,10 @@ static void add_secrets(struct hfd_buf *b, const json_t *secrets)
     json_decref(rest);
 }
 
-static hfd_rc buf_to_arena(struct hfd_buf *b, struct hfd_arena *mem, hfd_slice *out, struct hfd_err *err)
+/* The ceiling is that of the memory: what does not fit is short of memory. */
+static hfd_rc keep(struct hfd_buf *b, struct hfd_arena *mem, hfd_slice *out, struct hfd_err *err)
 {
-    *out = b->rc == HFD_OK ? hfd_arena_dup(mem, hfd_buf_slice(b)) : HFD_SLICE_NONE;
-    hfd_buf_fini(b);
-    return out->p != NULL ? HFD_OK : no_memory(err);
+    return hfd_buf_to_arena(b, mem, out, NULL) == HFD_OK ? HFD_OK : no_memory(err);
 }
 
 static void buf_for_arena(struct hfd_buf *b, const struct hfd_arena *mem)
@@ -188,7 +187,7 @@ static hfd_rc read_canonical(struct reading *r, const json_t *doc)
     hfd_buf_lit(&b, ",\"type\":");
     hfd_buf_json_str(&b, r->out->type);
     hfd_buf_addc(&b, '}');
-    return buf_to_arena(&b, r->mem, &r->out->canonical, r->err);
+    return keep(&b, r->mem, &r->out->canonical, r->err);
 }
 
 /* A dotted path, taken one key at a time. */
@@ -317,7 +316,7 @@ static hfd_rc read_spec(struct reading *r, const json_t *spec, hfd_slice *out)
 
     buf_for_arena(&b, r->mem);
     add_canonical(&b, spec);
-    return buf_to_arena(&b, r->mem, out, r->err);
+    return keep(&b, r->mem, out, r->err);
 }
 
 static hfd_rc read_labels(struct reading *r, const json_t *given, hfd_slice *out)

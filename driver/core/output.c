@@ -171,19 +171,15 @@ static void values(struct hfd_buf *b, const struct hfd_driver *d, const struct h
 
 static hfd_rc finish(struct hfd_buf *b, struct hfd_arena *mem, hfd_slice *out, struct hfd_err *err)
 {
-    hfd_slice text;
     hfd_rc rc;
 
     hfd_buf_addc(b, '}');
-    rc = hfd_buf_finish(b, &text, err);
+    rc = hfd_buf_to_arena(b, mem, out, err);
     if (rc == HFD_LIMIT)
         return hfd_fail_field(err, HFD_LIMIT, "data",
                               "the outputs that driver.outputs takes from the adapters' data would take more than %zu bytes",
                               OUTPUT_MAX_BYTES);
-    if (rc != HFD_OK)
-        return rc;
-    *out = hfd_arena_dup(mem, text);
-    return out->p != NULL ? HFD_OK : no_memory(err);
+    return rc;
 }
 
 static hfd_rc build_secrets(const struct work *w, struct hfd_resource_row *row, struct hfd_err *err)

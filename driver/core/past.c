@@ -34,8 +34,6 @@ void hfd_milestones_parse(hfd_slice text, struct hfd_milestones *out)
 static hfd_rc format_milestones(const struct hfd_milestones *m, struct hfd_arena *mem, hfd_slice *out, struct hfd_err *err)
 {
     struct hfd_buf b;
-    hfd_slice text;
-    hfd_rc rc;
 
     hfd_buf_init(&b, TEXT_MAX_BYTES);
     for (size_t i = 0; i < m->count; i++) {
@@ -45,13 +43,7 @@ static hfd_rc format_milestones(const struct hfd_milestones *m, struct hfd_arena
         hfd_buf_addc(&b, '=');
         hfd_buf_i64(&b, m->items[i].at_us / US_PER_MS);
     }
-    rc = hfd_buf_finish(&b, &text, err);
-    if (rc == HFD_OK) {
-        *out = hfd_arena_dup(mem, text);
-        rc = out->p != NULL ? HFD_OK : no_memory(err);
-    }
-    hfd_buf_fini(&b);
-    return rc;
+    return hfd_buf_to_arena(&b, mem, out, err);
 }
 
 /* Whether an adapter's last word on a part is that it has done what the operation wants of it. */
@@ -143,19 +135,11 @@ static hfd_rc make_plan(const struct hfd_estimate_input *in, struct hfd_arena *m
 {
     struct hfd_plan plan;
     struct hfd_buf b;
-    hfd_slice text;
-    hfd_rc rc;
 
     hfd_estimate_plan(in, &plan);
     hfd_buf_init(&b, TEXT_MAX_BYTES);
     hfd_plan_format(&b, &plan);
-    rc = hfd_buf_finish(&b, &text, err);
-    if (rc == HFD_OK) {
-        *out = hfd_arena_dup(mem, text);
-        rc = out->p != NULL ? HFD_OK : no_memory(err);
-    }
-    hfd_buf_fini(&b);
-    return rc;
+    return hfd_buf_to_arena(&b, mem, out, err);
 }
 
 static struct hfd_estimate_input input_of(const struct hfd_resource_row *row, const struct hfd_milestones *milestones)

@@ -78,7 +78,6 @@ hfd_rc hfd_vocabulary_show(enum hfd_vocabulary v, hfd_slice stored, struct hfd_a
 {
     struct hfd_conditions in, shown = {NULL, 0};
     struct hfd_buf b;
-    hfd_slice text;
     hfd_rc rc;
 
     *out = stored;
@@ -105,12 +104,5 @@ hfd_rc hfd_vocabulary_show(enum hfd_vocabulary v, hfd_slice stored, struct hfd_a
     }
     hfd_buf_init(&b, 2 * stored.len + LATER_MAX_BYTES);
     hfd_conditions_format(&b, &shown, false);
-    rc = hfd_buf_finish(&b, &text, err);
-    if (rc == HFD_OK) {
-        *out = hfd_arena_dup(mem, text);
-        if (out->p == NULL)
-            rc = hfd_fail(err, HFD_NOMEM, "out of memory for conditions");
-    }
-    hfd_buf_fini(&b);
-    return rc;
+    return hfd_buf_to_arena(&b, mem, out, err);
 }

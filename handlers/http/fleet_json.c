@@ -180,7 +180,6 @@ static hfd_rc take_document(const json_t *doc, const char *key, hfd_slice none, 
 {
     json_t *v;
     struct hfd_buf b;
-    hfd_slice text;
     hfd_rc rc;
 
     *out = none;
@@ -189,14 +188,7 @@ static hfd_rc take_document(const json_t *doc, const char *key, hfd_slice none, 
         return rc;
     hfd_buf_init(&b, mem->max_bytes);
     hfd_json_canonical(&b, v);
-    rc = hfd_buf_finish(&b, &text, err);
-    if (rc == HFD_OK) {
-        *out = hfd_arena_dup(mem, text);
-        if (out->p == NULL)
-            rc = no_memory(err);
-    }
-    hfd_buf_fini(&b);
-    return rc;
+    return hfd_buf_to_arena(&b, mem, out, err);
 }
 
 static hfd_rc take_labels(const json_t *doc, hfd_slice none, struct hfd_arena *mem, hfd_slice *out, struct hfd_err *err)

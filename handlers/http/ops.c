@@ -58,23 +58,10 @@ void hfd_ops_ready(struct hfd_exchange *x)
 
 void hfd_ops_metrics(struct hfd_exchange *x)
 {
-    hfd_slice text = HFD_SLICE_NONE;
-    struct hfd_err err = {0};
+    struct hfd_reply reply = {.status = 200};
     struct hfd_buf b;
-    hfd_rc rc;
 
     hfd_buf_init(&b, METRICS_MAX_BYTES);
     hfd_metrics_render(&b);
-    rc = hfd_buf_finish(&b, &text, &err);
-    if (rc == HFD_OK) {
-        text = hfd_arena_dup(hfd_exchange_mem(x), text);
-        if (text.p == NULL)
-            rc = hfd_fail(&err, HFD_NOMEM, "answer with the metrics");
-    }
-    hfd_buf_fini(&b);
-    if (rc != HFD_OK) {
-        hfd_exchange_fail(x, rc, &err);
-        return;
-    }
-    hfd_exchange_reply(x, &(struct hfd_reply){.status = 200, .content_type = "text/plain; version=0.0.4", .body = text});
+    hfd_api_send(x, &reply, "text/plain; version=0.0.4", &b);
 }

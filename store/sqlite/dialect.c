@@ -43,7 +43,7 @@ void hfd_db_sql_json_number(const struct hfd_db *db, struct hfd_buf *sql, const 
 hfd_slice hfd_db_json_path(const struct hfd_db *db, hfd_slice dotted, struct hfd_arena *mem)
 {
     struct hfd_buf b;
-    hfd_slice out = HFD_SLICE_NONE;
+    hfd_slice out;
 
     (void)db;
     hfd_buf_init(&b, dotted.len * 3 + 8);
@@ -55,8 +55,5 @@ hfd_slice hfd_db_json_path(const struct hfd_db *db, hfd_slice dotted, struct hfd
             hfd_buf_addc(&b, dotted.p[i]);
     }
     hfd_buf_addc(&b, '"');
-    if (b.rc == HFD_OK)
-        out = hfd_arena_dup(mem, hfd_buf_slice(&b));
-    hfd_buf_fini(&b);
-    return out;
+    return hfd_buf_to_arena(&b, mem, &out, NULL) == HFD_OK ? out : HFD_SLICE_NONE;
 }

@@ -268,6 +268,32 @@ static void buf_base64url_round_trip(void **state)
     hfd_buf_fini(&b);
 }
 
+/* The bytes move into the arena, a failure of either is told, and the buffer can be used again. */
+static void buf_moves_to_arena(void **state)
+{
+    struct hfd_arena mem;
+    struct hfd_buf b;
+    hfd_slice out;
+
+    (void)state;
+    hfd_arena_init(&mem, 64);
+    hfd_buf_init(&b, 80);
+    hfd_buf_lit(&b, "text");
+    assert_int_equal(hfd_buf_to_arena(&b, &mem, &out, NULL), HFD_OK);
+    assert_true(hfd_slice_is(out, "text") && b.len == 0 && b.p == NULL);
+    assert_int_equal(hfd_buf_to_arena(&b, &mem, &out, NULL), HFD_OK);
+    assert_true(out.p != NULL && out.len == 0);
+    for (int i = 0; i < 80; i++)
+        hfd_buf_addc(&b, 'x');
+    assert_int_equal(hfd_buf_to_arena(&b, &mem, &out, NULL), HFD_NOMEM);
+    assert_true(out.p == NULL && b.len == 0);
+    for (int i = 0; i < 81; i++)
+        hfd_buf_addc(&b, 'x');
+    assert_int_equal(hfd_buf_to_arena(&b, &mem, &out, NULL), HFD_LIMIT);
+    assert_true(out.p == NULL && b.len == 0 && b.rc == HFD_OK);
+    hfd_arena_fini(&mem);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -279,6 +305,7 @@ int main(void)
         cmocka_unit_test(buf_base64url_vectors),
         cmocka_unit_test(buf_base64url_refuses),
         cmocka_unit_test(buf_base64url_round_trip),
+        cmocka_unit_test(buf_moves_to_arena),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

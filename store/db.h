@@ -80,6 +80,13 @@ HFD_MUST_CHECK hfd_rc hfd_db_prepare_once(struct hfd_db *db, hfd_slice sql, stru
 void hfd_db_sql_json_text(const struct hfd_db *db, struct hfd_buf *sql, const char *column, int path_at);
 /** The member as a number; NULL where it is none. */
 void hfd_db_sql_json_number(const struct hfd_db *db, struct hfd_buf *sql, const char *column, int path_at);
+enum hfd_db_condition {
+    HFD_DB_LAST_UPDATED_TIME, /* microseconds, as */
+    HFD_DB_LAST_TRANSITION_TIME,
+    HFD_DB_OBSERVED_GENERATION
+};
+/** A number of the first condition of a bound type in a JSON array of conditions; NULL where there is none. */
+void hfd_db_sql_condition(const struct hfd_db *db, struct hfd_buf *sql, const char *column, int type_at, enum hfd_db_condition what);
 /** p is NULL when out of memory. */
 hfd_slice hfd_db_json_path(const struct hfd_db *db, hfd_slice dotted, struct hfd_arena *mem);
 

@@ -207,51 +207,60 @@ static void between(struct hfd_sql *q, const struct hfd_filter *f)
     hfd_buf_addc(&q->text, ')');
 }
 
-/* One lookup by the table's own key. */
+bool hfd_sql_is_age(const struct hfd_filter *f)
+{
+    return f->field == HFD_FIELD_CONDITION_UPDATED && hfd_slice_is(f->name, "Ready") && (f->op == HFD_FILTER_LT || f->op == HFD_FILTER_LE);
+}
+
+/* What else is asked of a condition than its status is not kept apart: its document is read. A condition that is not there is never met. */
 static void condition(struct hfd_sql *q, const struct hfd_filter *f)
 {
-    static const char *const columns[HFD_FIELD_COUNT] = {
-        [HFD_FIELD_CONDITION] = "c.status",
-        [HFD_FIELD_CONDITION_UPDATED] = "c.last_updated_us",
-        [HFD_FIELD_CONDITION_TRANSITION] = "c.last_transition_us",
-        [HFD_FIELD_CONDITION_GENERATION] = "c.observed_generation",
-    };
-
-    hfd_buf_addf(&q->text, "EXISTS (SELECT 1 FROM fleet_condition c WHERE c.fleet_id = %s AND c.type = ", q->id);
-    hfd_sql_text(q, f->name);
-    hfd_buf_addf(&q->text, " AND %s%s", columns[f->field], op_texts[f->op]);
+    if (hfd_sql_is_age(f)) {
+        hfd_buf_lit(&q->text, "(f.ready_seen_us");
+    } else {
+        hfd_buf_lit(&q->text, "COALESCE(");
+        hfd_db_sql_condition(q->db, &q->text, "f.conditions",
+                             hfd_sql_param(q, &(struct hfd_filter_value){.kind = HFD_VALUE_TEXT, .text = f->name}),
+                             f->field == HFD_FIELD_CONDITION_UPDATED      ? HFD_DB_LAST_UPDATED_TIME
+                             : f->field == HFD_FIELD_CONDITION_TRANSITION ? HFD_DB_LAST_TRANSITION_TIME
+                                                                          : HFD_DB_OBSERVED_GENERATION);
+    }
+    hfd_buf_add(&q->text, hfd_slice_of(op_texts[f->op]));
     hfd_sql_value(q, &f->values[0]);
-    hfd_buf_addc(&q->text, ')');
+    hfd_buf_add(&q->text, hfd_sql_is_age(f) ? HFD_SLICE(")") : HFD_SLICE(", FALSE)"));
 }
 
 /*
- * A label that has a value is looked up by the table's own key, without the resource's row. An absent one makes this false where NULL is
- * meant, which is the same as long as nothing negates it.
+ * A label that has a value, or a condition that has a status, is looked up by the table's own key, without the resource's row. An absent
+ * one makes this false where NULL is meant, which is the same as long as nothing negates it.
  */
-static void label(struct hfd_sql *q, enum hfd_kind kind, const struct hfd_filter *f)
+static void lookup(struct hfd_sql *q, enum hfd_kind kind, const struct hfd_filter *f)
 {
-    hfd_buf_lit(&q->text, "EXISTS (SELECT 1 FROM fleet_label c WHERE c.kind = ");
+    const bool label = f->field == HFD_FIELD_LABEL;
+
+    hfd_buf_addf(&q->text, "EXISTS (SELECT 1 FROM %s c WHERE c.kind = ", label ? "fleet_label" : "fleet_condition");
     hfd_sql_i64(q, kind);
-    hfd_buf_lit(&q->text, " AND c.key = ");
+    hfd_buf_addf(&q->text, " AND c.%s = ", label ? "key" : "type");
     hfd_sql_text(q, f->name);
-    hfd_buf_lit(&q->text, " AND c.value = ");
+    hfd_buf_addf(&q->text, " AND c.%s = ", label ? "value" : "status");
     hfd_sql_value(q, &f->values[0]);
     hfd_buf_addf(&q->text, " AND c.created_us = %s AND c.fleet_id = %s)", q->at, q->id);
 }
 
-static bool is_label_lookup(const struct hfd_filter *f, bool negate)
+static bool is_lookup(const struct hfd_filter *f, bool negate)
 {
-    return f->field == HFD_FIELD_LABEL && f->op == HFD_FILTER_EQ && !negate;
+    HFD_ASSERT(f->field != HFD_FIELD_CONDITION || f->op == HFD_FILTER_EQ);
+    return f->field == HFD_FIELD_CONDITION || (f->field == HFD_FIELD_LABEL && f->op == HFD_FILTER_EQ && !negate);
 }
 
 static void comparison(struct hfd_sql *q, enum hfd_kind kind, const struct hfd_filter *f, bool negate)
 {
     if (negate)
         hfd_buf_lit(&q->text, "NOT ");
-    if (f->field >= HFD_FIELD_CONDITION) {
+    if (is_lookup(f, negate)) {
+        lookup(q, kind, f);
+    } else if (f->field > HFD_FIELD_CONDITION) {
         condition(q, f);
-    } else if (is_label_lookup(f, negate)) {
-        label(q, kind, f);
     } else if (f->op == HFD_FILTER_LIKE || f->op == HFD_FILTER_ILIKE) {
         like(q, f);
     } else if (f->op == HFD_FILTER_IN) {
@@ -338,5 +347,5 @@ bool hfd_sql_needs_row(const struct hfd_filter *f, bool negate)
         return hfd_sql_needs_row(f->left, !negate);
     if (f->op == HFD_FILTER_AND || f->op == HFD_FILTER_OR)
         return hfd_sql_needs_row(f->left, negate) || hfd_sql_needs_row(f->right, negate);
-    return f->field < HFD_FIELD_CONDITION && f->field != HFD_FIELD_ID && f->field != HFD_FIELD_CREATED_TIME && !is_label_lookup(f, negate);
+    return f->field != HFD_FIELD_ID && f->field != HFD_FIELD_CREATED_TIME && !is_lookup(f, negate);
 }

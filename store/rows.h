@@ -26,7 +26,8 @@ struct hfd_fleet_row {
     hfd_slice spec;       /* JSON object */
     hfd_slice labels;     /* JSON object of strings */
     hfd_slice conditions; /* JSON array: hfd_conditions_parse/format */
-    bool ready;
+    bool ready;            /* its Ready condition is True */
+    int64_t ready_seen_us; /* last_updated_time of Ready, INT64_MAX when it has none; not kept of a remote HyperFleet's */
     int64_t told;                               /* see hfd_fleet.mark; 0 = on_change is told of each report */
     int64_t created_us, updated_us, deleted_us; /* deleted_us 0 = not being deleted */
     hfd_slice created_by, updated_by, deleted_by;
@@ -42,8 +43,6 @@ struct hfd_fleet_label {
 
 struct hfd_fleet_condition {
     hfd_slice type, status;
-    int64_t observed_generation;
-    int64_t last_updated_us, last_transition_us;
 };
 
 struct hfd_fleet_keys {
@@ -228,8 +227,11 @@ HFD_MUST_CHECK hfd_rc hfd_fleet_row_get(struct hfd_txn *tx, hfd_slice id, struct
 HFD_MUST_CHECK hfd_rc hfd_fleet_row_insert(struct hfd_txn *tx, const struct hfd_fleet_row *row, struct hfd_err *err);
 /** All columns but id, kind, owner_id and created_*, and told turns 0; HFD_NOT_FOUND, HFD_CONFLICT when the name is taken. */
 HFD_MUST_CHECK hfd_rc hfd_fleet_row_update(struct hfd_txn *tx, const struct hfd_fleet_row *row, struct hfd_err *err);
-/** Conditions, ready and told alone, all that a report changes: it leaves the indexes by name in peace. HFD_NOT_FOUND. */
-HFD_MUST_CHECK hfd_rc hfd_fleet_row_judged(struct hfd_txn *tx, const struct hfd_fleet_row *row, struct hfd_err *err);
+/**
+ * Conditions, ready, ready_seen_us and told alone, all that a report changes: it leaves the other indexes in peace. HFD_NOT_FOUND.
+ * @param moved  whether ready or ready_seen_us are others than before: their indexes are written then
+ */
+HFD_MUST_CHECK hfd_rc hfd_fleet_row_judged(struct hfd_txn *tx, const struct hfd_fleet_row *row, bool moved, struct hfd_err *err);
 /** Removes the row and its reports; hfd_fleet_keys_put removes what it was found by. */
 HFD_MUST_CHECK hfd_rc hfd_fleet_row_delete(struct hfd_txn *tx, hfd_slice id, struct hfd_err *err);
 /** The live (not deleting) resource of that name; HFD_NOT_FOUND. owner_id is empty for clusters. */

@@ -3,19 +3,21 @@
 
 /* clang-format off */
 #define FLEET_COLUMNS \
-    "id, kind, owner_id, name, generation, spec, labels, conditions, ready, told, created_us, updated_us, deleted_us, " \
+    "id, kind, owner_id, name, generation, spec, labels, conditions, ready, ready_seen_us, told, created_us, updated_us, deleted_us, " \
     "created_by, updated_by, deleted_by"
 
 static const char sql_fleet_get[] =
     "SELECT " FLEET_COLUMNS " FROM fleet WHERE id = ?1";
 static const char sql_fleet_insert[] =
     "INSERT INTO fleet (" FLEET_COLUMNS ")"
-    " VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16)";
+    " VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17)";
 static const char sql_fleet_update[] =
-    "UPDATE fleet SET name = ?2, generation = ?3, spec = ?4, labels = ?5, conditions = ?6, ready = ?7, told = 0,"
-    " updated_us = ?8, deleted_us = ?9, updated_by = ?10, deleted_by = ?11 WHERE id = ?1";
-static const char sql_fleet_judged[] =
-    "UPDATE fleet SET conditions = ?2, ready = ?3, told = ?4 WHERE id = ?1";
+    "UPDATE fleet SET name = ?2, generation = ?3, spec = ?4, labels = ?5, conditions = ?6, ready = ?7, ready_seen_us = ?8, told = 0,"
+    " updated_us = ?9, deleted_us = ?10, updated_by = ?11, deleted_by = ?12 WHERE id = ?1";
+static const char sql_fleet_judged[] = /* what is set is written to its indexes, changed or not */
+    "UPDATE fleet SET conditions = ?2, told = ?3 WHERE id = ?1";
+static const char sql_fleet_judged_moved[] =
+    "UPDATE fleet SET conditions = ?2, told = ?3, ready = ?4, ready_seen_us = ?5 WHERE id = ?1";
 static const char sql_fleet_delete[] =
     "DELETE FROM fleet WHERE id = ?1 RETURNING kind";
 static const char sql_fleet_delete_reports[] =
@@ -23,8 +25,8 @@ static const char sql_fleet_delete_reports[] =
 static const char sql_fleet_by_name[] =
     "SELECT " FLEET_COLUMNS " FROM fleet WHERE kind = ?1 AND owner_id = ?2 AND name = ?3 AND deleted_us = 0";
 static const char sql_fleet_children[] =
-    "SELECT id, kind, owner_id, name, generation, '{}', '{}', '[]', ready, told, created_us, updated_us, deleted_us, created_by,"
-    " updated_by, deleted_by FROM fleet WHERE owner_id = ?1 AND owner_id <> '' ORDER BY created_us, id";
+    "SELECT id, kind, owner_id, name, generation, '{}', '{}', '[]', ready, ready_seen_us, told, created_us, updated_us,"
+    " deleted_us, created_by, updated_by, deleted_by FROM fleet WHERE owner_id = ?1 AND owner_id <> '' ORDER BY created_us, id";
 static const char sql_fleet_pending[] =
     "SELECT " FLEET_COLUMNS " FROM fleet WHERE ready = 0 AND (created_us, id) > (?1, ?2)"
     " ORDER BY created_us, id LIMIT ?3";
@@ -66,6 +68,7 @@ static void read_fleet(struct hfd_row_in *in, void *out)
     row->labels = hfd_row_text(in);
     row->conditions = hfd_row_text(in);
     row->ready = hfd_row_i64(in) != 0;
+    row->ready_seen_us = hfd_row_i64(in);
     row->told = hfd_row_i64(in);
     row->created_us = hfd_row_i64(in);
     row->updated_us = hfd_row_i64(in);
@@ -111,13 +114,14 @@ hfd_rc hfd_fleet_row_insert(struct hfd_txn *tx, const struct hfd_fleet_row *row,
     hfd_stmt_text(st, 7, hfd_row_some(row->labels));
     hfd_stmt_text(st, 8, hfd_row_some(row->conditions));
     hfd_stmt_i64(st, 9, row->ready);
-    hfd_stmt_i64(st, 10, row->told);
-    hfd_stmt_i64(st, 11, row->created_us);
-    hfd_stmt_i64(st, 12, row->updated_us);
-    hfd_stmt_i64(st, 13, row->deleted_us);
-    hfd_stmt_text(st, 14, hfd_row_some(row->created_by));
-    hfd_stmt_text(st, 15, hfd_row_some(row->updated_by));
-    hfd_stmt_text(st, 16, hfd_row_some(row->deleted_by));
+    hfd_stmt_i64(st, 10, row->ready_seen_us);
+    hfd_stmt_i64(st, 11, row->told);
+    hfd_stmt_i64(st, 12, row->created_us);
+    hfd_stmt_i64(st, 13, row->updated_us);
+    hfd_stmt_i64(st, 14, row->deleted_us);
+    hfd_stmt_text(st, 15, hfd_row_some(row->created_by));
+    hfd_stmt_text(st, 16, hfd_row_some(row->updated_by));
+    hfd_stmt_text(st, 17, hfd_row_some(row->deleted_by));
     rc = hfd_stmt_run(st, NULL, err);
     return rc == HFD_OK ? hfd_totals_add(tx, &(struct hfd_count_key){.kind = row->kind}, 1, err) : rc;
 }
@@ -146,24 +150,28 @@ hfd_rc hfd_fleet_row_update(struct hfd_txn *tx, const struct hfd_fleet_row *row,
     hfd_stmt_text(st, 5, hfd_row_some(row->labels));
     hfd_stmt_text(st, 6, hfd_row_some(row->conditions));
     hfd_stmt_i64(st, 7, row->ready);
-    hfd_stmt_i64(st, 8, row->updated_us);
-    hfd_stmt_i64(st, 9, row->deleted_us);
-    hfd_stmt_text(st, 10, hfd_row_some(row->updated_by));
-    hfd_stmt_text(st, 11, hfd_row_some(row->deleted_by));
+    hfd_stmt_i64(st, 8, row->ready_seen_us);
+    hfd_stmt_i64(st, 9, row->updated_us);
+    hfd_stmt_i64(st, 10, row->deleted_us);
+    hfd_stmt_text(st, 11, hfd_row_some(row->updated_by));
+    hfd_stmt_text(st, 12, hfd_row_some(row->deleted_by));
     return run_update(st, err);
 }
 
-hfd_rc hfd_fleet_row_judged(struct hfd_txn *tx, const struct hfd_fleet_row *row, struct hfd_err *err)
+hfd_rc hfd_fleet_row_judged(struct hfd_txn *tx, const struct hfd_fleet_row *row, bool moved, struct hfd_err *err)
 {
     struct hfd_stmt *st;
-    hfd_rc rc = hfd_row_write(tx, sql_fleet_judged, &st, err);
+    hfd_rc rc = hfd_row_write(tx, moved ? sql_fleet_judged_moved : sql_fleet_judged, &st, err);
 
     if (rc != HFD_OK)
         return rc;
     hfd_stmt_text(st, 1, hfd_row_some(row->id));
     hfd_stmt_text(st, 2, hfd_row_some(row->conditions));
-    hfd_stmt_i64(st, 3, row->ready);
-    hfd_stmt_i64(st, 4, row->told);
+    hfd_stmt_i64(st, 3, row->told);
+    if (moved) {
+        hfd_stmt_i64(st, 4, row->ready);
+        hfd_stmt_i64(st, 5, row->ready_seen_us);
+    }
     return run_update(st, err);
 }
 

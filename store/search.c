@@ -27,7 +27,8 @@ enum drive_by {
 
 struct drive {
     enum drive_by by;
-    const struct hfd_filter *f; /* BY_AGE: the age; BY_ANY: the OR */
+    const struct hfd_filter *f;     /* BY_AGE: the age; BY_ANY: the OR */
+    const struct hfd_filter *ready; /* BY_AGE: the part that says what Ready is */
 };
 
 /* The filter's top-level AND, taken apart. */
@@ -72,16 +73,14 @@ static hfd_rc take_apart(const struct hfd_filter *f, enum hfd_filter_op op, stru
     return HFD_OK;
 }
 
-/* Whether `f` says no more than that a Ready condition which is True was last updated before some time. */
-static bool is_age(const struct hfd_filter *f)
+static bool says_ready(const struct hfd_filter *f)
 {
-    return f->field == HFD_FIELD_CONDITION_UPDATED && hfd_slice_is(f->name, "Ready") && (f->op == HFD_FILTER_LT || f->op == HFD_FILTER_LE);
+    return f->op == HFD_FILTER_EQ && f->field == HFD_FIELD_CONDITION && hfd_slice_is(f->name, "Ready");
 }
 
-static bool is_ready_true(const struct hfd_filter *f)
+static bool is_true(const struct hfd_filter *ready)
 {
-    return f->op == HFD_FILTER_EQ && f->field == HFD_FIELD_CONDITION && hfd_slice_is(f->name, "Ready") &&
-           hfd_slice_is(f->values[0].text, "True");
+    return hfd_slice_is(ready->values[0].text, "True");
 }
 
 static bool is_junction(const struct hfd_filter *f)
@@ -112,7 +111,7 @@ static hfd_rc fits(const struct hfd_filter *f, enum drive_by by, bool with_ready
     if (by == BY_ANY)
         return f->op == HFD_FILTER_OR ? branches_drive(f, mem, out) : HFD_OK;
     if (by == BY_AGE)
-        *out = with_ready && !is_junction(f) && is_age(f);
+        *out = with_ready && !is_junction(f) && hfd_sql_is_age(f);
     else
         *out = !is_junction(f) && drive_of_comparison(f) == by;
     return HFD_OK;
@@ -121,20 +120,21 @@ static hfd_rc fits(const struct hfd_filter *f, enum drive_by by, bool with_ready
 /* Up to `max` ways to drive a query by some of these parts, likely best ones first. */
 static hfd_rc candidates(const struct parts *parts, struct hfd_arena *mem, size_t max, struct drive *out, size_t *count)
 {
-    bool ready = false;
+    const struct hfd_filter *ready = NULL;
     size_t n = 0;
 
-    for (size_t i = 0; i < parts->count; i++)
-        ready = ready || (!is_junction(parts->items[i]) && is_ready_true(parts->items[i]));
+    for (size_t i = 0; i < parts->count && ready == NULL; i++)
+        if (says_ready(parts->items[i]))
+            ready = parts->items[i];
     for (enum drive_by by = BY_ID; by <= BY_ANY; by++) {
         for (size_t i = 0; i < parts->count && n < max; i++) {
             bool yes;
-            hfd_rc rc = fits(parts->items[i], by, ready, mem, &yes);
+            hfd_rc rc = fits(parts->items[i], by, ready != NULL, mem, &yes);
 
             if (rc != HFD_OK)
                 return rc;
             if (yes)
-                out[n++] = (struct drive){by, parts->items[i]};
+                out[n++] = (struct drive){by, parts->items[i], by == BY_AGE ? ready : NULL};
         }
     }
     *count = n;
@@ -148,7 +148,7 @@ static hfd_rc drive_of_branch(const struct hfd_filter *f, struct hfd_arena *mem,
     size_t count = 0;
     hfd_rc rc = take_apart(f, HFD_FILTER_AND, mem, &parts);
 
-    *out = (struct drive){BY_NOTHING, NULL};
+    *out = (struct drive){BY_NOTHING, NULL, NULL};
     return rc == HFD_OK ? candidates(&parts, mem, 1, out, &count) : rc;
 }
 
@@ -236,7 +236,7 @@ static hfd_rc add_union(struct hfd_sql *q, const struct plan *plan, const struct
     if (rc != HFD_OK || ids.value_count == 0)
         return rc;
     hfd_buf_add(&q->text, hfd_slice_of(sep));
-    return add_set(q, plan, &(struct drive){BY_ID, &ids});
+    return add_set(q, plan, &(struct drive){BY_ID, &ids, NULL});
 }
 
 /* A SELECT of (id, at). "+n.kind" keeps the planner from an index that begins with the kind: the one meant here is the better one. */
@@ -265,10 +265,10 @@ static hfd_rc add_set(struct hfd_sql *q, const struct plan *plan, const struct d
         hfd_buf_lit(&q->text, " AND n.kind = ");
         break;
     case BY_AGE:
-        hfd_buf_lit(&q->text, "SELECT n.fleet_id AS id, n.created_us AS at FROM fleet_condition n WHERE n.ready_since_us");
+        hfd_buf_lit(&q->text, "SELECT n.id AS id, n.created_us AS at FROM fleet n WHERE n.ready_seen_us");
         hfd_buf_add(&q->text, d->f->op == HFD_FILTER_LT ? HFD_SLICE(" < ") : HFD_SLICE(" <= "));
         hfd_sql_value(q, &d->f->values[0]);
-        hfd_buf_lit(&q->text, " AND +n.kind = ");
+        hfd_buf_addf(&q->text, " AND n.ready = %d AND n.kind = ", is_true(d->ready));
         break;
     case BY_CONDITION:
         each_value(q, "SELECT n.fleet_id AS id, n.created_us AS at", "fleet_condition", "n.status", d->f);
@@ -358,7 +358,7 @@ static bool driven_by(const struct plan *plan, const struct hfd_filter *part)
 {
     if (plan->drive.by == BY_ANY)
         return false; /* each of its branches was used in part */
-    return plan->drive.f == part || (plan->drive.by == BY_AGE && !is_junction(part) && is_ready_true(part));
+    return plan->drive.f == part || (plan->drive.ready == part && is_true(part));
 }
 
 /* Without a drive but with something to check, the set and the rows are one. */
@@ -502,7 +502,7 @@ static hfd_rc take_query_apart(struct plan *plan)
 hfd_rc hfd_search_compose(struct hfd_txn *tx, const struct hfd_fleet_query *query, struct hfd_arena *mem, struct hfd_search_sql *out,
                           struct hfd_err *err)
 {
-    struct plan plan = {.query = query, .mem = mem, .drive = {BY_NOTHING, NULL}};
+    struct plan plan = {.query = query, .mem = mem, .drive = {BY_NOTHING, NULL, NULL}};
     hfd_rc rc;
 
     HFD_ASSERT(query->offset >= 0 && query->limit >= 0);

@@ -32,7 +32,9 @@ void hfd_sql_i64(struct hfd_sql *q, int64_t v);
 void hfd_sql_field(struct hfd_sql *q, enum hfd_field field, hfd_slice name);
 /** Adds a filter over resources of a kind as a condition. */
 void hfd_sql_filter(struct hfd_sql *q, enum hfd_kind kind, const struct hfd_filter *f);
-/** Whether that takes `fleet f`, or only the id and the time of creation. */
+/** Whether `f` says no more than that Ready was last updated before some time: `fleet` keeps that apart. */
+bool hfd_sql_is_age(const struct hfd_filter *f);
+/** Whether a filter takes `fleet f`, or only the id and the time of creation. */
 bool hfd_sql_needs_row(const struct hfd_filter *f, bool negate);
 
 /** Prepares what was composed and binds its values. */

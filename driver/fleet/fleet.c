@@ -34,11 +34,17 @@ void hfd_fleet_href(struct hfd_buf *b, const struct hfd_fleet_row *row)
     hfd_buf_add(b, row->id);
 }
 
-static bool ready_is_true(const struct hfd_conditions *cs)
+/* What the row says of its conditions beside them. @return whether that is something else than before */
+static bool note_ready(const struct hfd_conditions *cs, struct hfd_fleet_row *row)
 {
     const struct hfd_condition *c = hfd_condition_find(cs, HFD_SLICE("Ready"));
+    const bool ready = c != NULL && c->status == HFD_STATUS_TRUE;
+    const int64_t seen_us = c != NULL ? c->last_updated_us : INT64_MAX;
+    const bool moved = ready != row->ready || seen_us != row->ready_seen_us;
 
-    return c != NULL && c->status == HFD_STATUS_TRUE;
+    row->ready = ready;
+    row->ready_seen_us = seen_us;
+    return moved;
 }
 
 /* Puts conditions into their stored form, in the arena. */
@@ -145,6 +151,7 @@ hfd_rc hfd_fleet_create(struct hfd_txn *tx, const struct hfd_fleet_call *call, c
     rc = hfd_agg_created(call->now_us, call->mem, &cs);
     if (rc != HFD_OK)
         return no_memory(err);
+    (void)note_ready(&cs, out);
     rc = store_conditions(&cs, false, call->mem, &out->conditions, err);
     if (rc != HFD_OK)
         return rc;
@@ -254,7 +261,7 @@ static hfd_rc bump(struct hfd_txn *tx, const struct hfd_fleet_call *call, hfd_sl
     row->updated_by = call->caller;
     if (hfd_agg_changed(&in, call->mem, &next) != HFD_OK)
         return no_memory(err);
-    row->ready = ready_is_true(&next);
+    (void)note_ready(&next, row);
     rc = store_conditions(&next, false, call->mem, &row->conditions, err);
     if (rc == HFD_OK)
         rc = hfd_fleet_row_update(tx, row, err);
@@ -586,6 +593,7 @@ static hfd_rc aggregate(struct hfd_txn *tx, const struct hfd_fleet_call *call, s
     const hfd_slice before = row->conditions;
     struct hfd_conditions prev, next;
     struct hfd_agg_input in;
+    bool moved;
     hfd_rc rc;
 
     rc = agg_input(tx, call, row, &prev, &in, err);
@@ -598,11 +606,11 @@ static hfd_rc aggregate(struct hfd_txn *tx, const struct hfd_fleet_call *call, s
     if (hfd_agg_reported(&in, call->mem, &next) != HFD_OK)
         return no_memory(err);
     *news = *news || !stands_still(&prev, &next);
-    row->ready = ready_is_true(&next);
+    moved = note_ready(&next, row);
     rc = store_conditions(&next, false, call->mem, &row->conditions, err);
     if (rc != HFD_OK || hfd_slice_eq(before, row->conditions))
         return rc;
-    rc = hfd_fleet_row_judged(tx, row, err);
+    rc = hfd_fleet_row_judged(tx, row, moved, err);
     if (rc != HFD_OK)
         return rc;
     return hfd_fleet_reindex(tx, row, &(struct hfd_fleet_found_by){row->labels, &prev}, &(struct hfd_fleet_found_by){row->labels, &next},
@@ -663,7 +671,7 @@ static hfd_rc tell_news(struct hfd_txn *tx, const struct hfd_fleet_call *call, s
     if (rc != HFD_OK || row->told == (steady ? mark : 0))
         return rc;
     row->told = steady ? mark : 0;
-    return hfd_fleet_row_judged(tx, row, err);
+    return hfd_fleet_row_judged(tx, row, false, err);
 }
 
 hfd_rc hfd_fleet_report(struct hfd_txn *tx, const struct hfd_fleet_call *call, const struct hfd_fleet_report *in,

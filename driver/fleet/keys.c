@@ -85,9 +85,6 @@ static hfd_rc take_conditions(const struct hfd_conditions *cs, struct hfd_arena 
         items[n++] = (struct hfd_fleet_condition){
             .type = c->type,
             .status = hfd_slice_of(hfd_status_name(c->status)),
-            .observed_generation = c->observed_generation,
-            .last_updated_us = c->last_updated_us,
-            .last_transition_us = c->last_transition_us,
         };
     }
     out->conditions = items;

@@ -12,6 +12,7 @@ CREATE TABLE fleet (
   labels        TEXT   NOT NULL,
   conditions    TEXT   NOT NULL,
   ready         BIGINT NOT NULL DEFAULT 0,   -- 1 when the aggregated Ready is True: found by the demo adapters
+  ready_seen_us BIGINT NOT NULL DEFAULT 0,   -- the last_updated_time of Ready; of a remote HyperFleet's it is not kept
   told          BIGINT NOT NULL DEFAULT 0,   -- the settings by which its reports were last judged and changed nothing more; 0 = not so
   created_us    BIGINT NOT NULL,
   updated_us    BIGINT NOT NULL,
@@ -26,9 +27,11 @@ CREATE INDEX fleet_owner ON fleet (owner_id, created_us, id) WHERE owner_id <> '
 CREATE INDEX fleet_created ON fleet (kind, created_us, id);
 CREATE INDEX fleet_named ON fleet (kind, name, created_us, id);
 CREATE INDEX fleet_pending ON fleet (created_us, id) WHERE ready = 0;
+-- Sentinels ask for those that nobody has confirmed for a while.
+CREATE INDEX fleet_ready ON fleet (kind, ready, ready_seen_us, created_us, id);
 
--- What lists are searched by: copies of the searchable labels and of the conditions of fleet rows, each in an index whose order gives the
--- page of a list as it stands. Labels are that index; conditions of one resource stand together, as every report writes some of them.
+-- What lists are searched by: copies of the searchable labels, and of the conditions' status, of fleet rows, in the order that gives the
+-- page of a list as it stands. Only what seldom changes is copied: a report that confirms what is known leaves both in peace.
 CREATE TABLE fleet_label (
   kind          BIGINT NOT NULL,
   key           TEXT   NOT NULL,
@@ -39,19 +42,13 @@ CREATE TABLE fleet_label (
 ) /*sqlite: WITHOUT ROWID */;
 
 CREATE TABLE fleet_condition (
-  fleet_id            TEXT   NOT NULL,
-  type                TEXT   NOT NULL,
-  kind                BIGINT NOT NULL,       -- of the resource, as created_us
-  created_us          BIGINT NOT NULL,
-  status              TEXT   NOT NULL,
-  observed_generation BIGINT NOT NULL,
-  last_updated_us     BIGINT NOT NULL,
-  last_transition_us  BIGINT NOT NULL,
-  ready_since_us      BIGINT,                -- last_updated_us where Ready is True: sentinels ask for the stale ones
-  PRIMARY KEY (fleet_id, type)
+  kind          BIGINT NOT NULL,
+  type          TEXT   NOT NULL,
+  status        TEXT   NOT NULL,
+  created_us    BIGINT NOT NULL,             -- of the resource, as kind
+  fleet_id      TEXT   NOT NULL,
+  PRIMARY KEY (kind, type, status, created_us, fleet_id)
 ) /*sqlite: WITHOUT ROWID */;
-CREATE INDEX fleet_condition_status ON fleet_condition (kind, type, status, created_us, fleet_id);
-CREATE INDEX fleet_condition_ready ON fleet_condition (ready_since_us, kind, created_us) WHERE ready_since_us IS NOT NULL;
 
 -- Totals of lists that would be long to count: of a kind, and of a kind by condition or by label. None is 0: its row is gone then.
 CREATE TABLE fleet_count (

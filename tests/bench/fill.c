@@ -223,6 +223,7 @@ static hfd_rc put_one(struct hfd_txn *tx, struct batch *b, int64_t i, struct hfd
     };
     hfd_rc rc;
 
+    f.ready_seen_us = hfd_condition_find(f.ready ? &b->model->ready : &b->model->creating, HFD_SLICE("Ready"))->last_updated_us;
     f.conditions = f.ready ? b->model->ready_text : b->model->creating_text;
     hfd_ksuid_make(created_us, &hfd_rng_system, id);
     f.id = (hfd_slice){id, sizeof(id)};

@@ -5,6 +5,7 @@
 #include "store/search.h"
 
 #include "driver/base/base.h"
+#include "driver/fleet/condition.h"
 #include "driver/fleet/search.h"
 #include "store/migrate.h"
 #include "store/search_int.h"
@@ -22,6 +23,7 @@
 #define RESOURCES 300
 #define LABELS 4
 #define CONDITIONS 3
+#define READY 2 /* in condition_types */
 #define TIMES 40 /* few, so that many are equal */
 
 #define S(text) hfd_slice_of(text)
@@ -73,6 +75,14 @@ static size_t below(struct fixture *fx, size_t bound)
 
 #define PICK(fx, list) ((list)[below((fx), sizeof(list) / sizeof((list)[0]))])
 
+/* With and without digits behind the second, and whole seconds. */
+static int64_t some_time(struct fixture *fx)
+{
+    static const int64_t units[] = {1, HFD_US_PER_S / 4};
+
+    return (int64_t)below(fx, TIMES) * PICK(fx, units);
+}
+
 static void make_documents(struct fixture *fx, struct resource *r)
 {
     for (size_t i = 0; i < LABELS; i++)
@@ -81,8 +91,8 @@ static void make_documents(struct fixture *fx, struct resource *r)
         r->conditions[i] = (struct condition){
             .status = below(fx, 4) == 0 ? NULL : PICK(fx, statuses),
             .generation = (int64_t)below(fx, 4),
-            .updated_us = (int64_t)below(fx, TIMES),
-            .transition_us = (int64_t)below(fx, TIMES),
+            .updated_us = some_time(fx),
+            .transition_us = some_time(fx),
         };
     r->region = below(fx, 4) == 0 ? NULL : PICK(fx, regions);
     r->replicas = (int)below(fx, 6) - 1;
@@ -158,8 +168,33 @@ static hfd_slice spec_of(struct fixture *fx, const struct resource *r)
     return out;
 }
 
+static hfd_slice conditions_of(struct fixture *fx, const struct resource *r)
+{
+    struct hfd_condition items[CONDITIONS];
+    struct hfd_conditions cs = {items, 0};
+    struct hfd_buf b;
+    hfd_slice out;
+
+    for (size_t i = 0; i < CONDITIONS; i++)
+        if (r->conditions[i].status != NULL)
+            items[cs.count++] = (struct hfd_condition){
+                .type = S(condition_types[i]),
+                .status = r->conditions[i].status == statuses[0] ? HFD_STATUS_TRUE : HFD_STATUS_FALSE,
+                .observed_generation = r->conditions[i].generation,
+                .last_updated_us = r->conditions[i].updated_us,
+                .last_transition_us = r->conditions[i].transition_us,
+            };
+    hfd_buf_init(&b, 4096);
+    hfd_conditions_format(&b, &cs, false);
+    out = hfd_arena_dup(&fx->mem, hfd_buf_slice(&b));
+    hfd_buf_fini(&b);
+    return out;
+}
+
 static struct hfd_fleet_row row_of(struct fixture *fx, const struct resource *r)
 {
+    const struct condition *ready = &r->conditions[READY];
+
     return (struct hfd_fleet_row){
         .id = S(r->id),
         .kind = r->kind,
@@ -168,7 +203,9 @@ static struct hfd_fleet_row row_of(struct fixture *fx, const struct resource *r)
         .generation = r->generation,
         .spec = spec_of(fx, r),
         .labels = labels_of(fx, r),
-        .conditions = S("[]"),
+        .conditions = conditions_of(fx, r),
+        .ready = ready->status == statuses[0],
+        .ready_seen_us = ready->status != NULL ? ready->updated_us : INT64_MAX,
         .created_us = r->created_us,
         .updated_us = r->updated_us,
         .deleted_us = r->deleted_us,
@@ -192,9 +229,6 @@ static struct hfd_fleet_keys keys_of(struct fixture *fx, const struct resource *
             conditions[keys.condition_count++] = (struct hfd_fleet_condition){
                 .type = S(condition_types[i]),
                 .status = S(r->conditions[i].status),
-                .observed_generation = r->conditions[i].generation,
-                .last_updated_us = r->conditions[i].updated_us,
-                .last_transition_us = r->conditions[i].transition_us,
             };
     return keys;
 }
@@ -629,6 +663,9 @@ static struct hfd_filter_value random_value(struct fixture *fx, const struct hfd
         return int_of(below(fx, 5));
     case HFD_FIELD_SPEC:
         return random_spec_value(fx);
+    case HFD_FIELD_CONDITION_UPDATED:
+    case HFD_FIELD_CONDITION_TRANSITION:
+        return int_of((size_t)some_time(fx));
     default:
         return int_of(below(fx, TIMES));
     }
@@ -836,8 +873,8 @@ static void assert_plan(struct fixture *fx, struct hfd_sql *q, const char *text,
 }
 
 #define BY_LABEL "SEARCH n USING PRIMARY KEY (kind=? AND key=? AND value=?)"
-#define BY_CONDITION "SEARCH n USING COVERING INDEX fleet_condition_status (kind=? AND type=? AND status=?)"
-#define BY_AGE "SEARCH n USING COVERING INDEX fleet_condition_ready (ready_since_us<?)"
+#define BY_CONDITION "SEARCH n USING PRIMARY KEY (kind=? AND type=? AND status=?)"
+#define BY_AGE "SEARCH n USING COVERING INDEX fleet_ready (kind=? AND ready=? AND ready_seen_us<?)"
 #define BY_NAME "fleet_named (kind=? AND name=?)"
 #define BY_OWNER "fleet_owner (owner_id=?)"
 #define BY_ID "(id=?)"
@@ -871,6 +908,7 @@ static void plans_use_the_indexes(void **state)
         {"status.conditions.Ready='True' or status.conditions.DnsSuccessful='False'", BY_CONDITION, HFD_KIND_CLUSTER},
         {"status.conditions.Ready='True' and status.conditions.Available.observed_generation>2", BY_CONDITION, HFD_KIND_CLUSTER},
         {"status.conditions.Ready='True' and status.conditions.Ready.last_updated_time<='1970-01-01T00:00:00Z'", BY_AGE, HFD_KIND_CLUSTER},
+        {"status.conditions.Ready='False' and status.conditions.Ready.last_updated_time<'1970-01-01T00:00:00Z'", BY_AGE, HFD_KIND_CLUSTER},
         {"status.conditions.Reconciled='True' and status.conditions.Reconciled.last_updated_time<'1970-01-01T00:00:00Z'", BY_AGE,
          HFD_KIND_CLUSTER},
     };

@@ -92,6 +92,8 @@ static void assert_fleet_equal(const struct hfd_fleet_row *a, const struct hfd_f
     assert_slice(a->labels, b->labels);
     assert_slice(a->conditions, b->conditions);
     assert_int_equal(a->ready, b->ready);
+    assert_true(a->ready_seen_us == b->ready_seen_us);
+    assert_true(a->told == b->told);
     assert_true(a->created_us == b->created_us);
     assert_true(a->updated_us == b->updated_us);
     assert_true(a->deleted_us == b->deleted_us);
@@ -126,6 +128,8 @@ static void fleet_row_comes_back_whole(void **state)
 
     row.spec = S("{\"a\":\"\\u0000\"}");
     row.ready = true;
+    row.ready_seen_us = 10;
+    row.told = -3;
     add(fx, row);
     assert_int_equal(hfd_fleet_row_get(&fx->tx, S("p1"), &fx->mem, &got, NULL), HFD_OK);
     assert_fleet_equal(&got, &row);
@@ -136,16 +140,18 @@ static void fleet_row_comes_back_whole(void **state)
     row.labels = S("{\"l\":\"v\"}");
     row.conditions = S("[{}]");
     row.ready = false;
+    row.ready_seen_us = INT64_MAX;
     row.updated_us = 12;
     row.deleted_us = 13;
     row.updated_by = S("u");
     row.deleted_by = S("d");
     assert_int_equal(hfd_fleet_row_update(&fx->tx, &row, NULL), HFD_OK);
     assert_int_equal(hfd_fleet_row_get(&fx->tx, S("p1"), &fx->mem, &got, NULL), HFD_OK);
+    row.told = 0;
     assert_fleet_equal(&got, &row);
 }
 
-/* A judgement changes conditions and ready, and nothing else that the row it is given may say. */
+/* A judgement changes conditions and told, and what it says of Ready if that moved; nothing else that the row it is given may say. */
 static void judgement_changes_conditions_alone(void **state)
 {
     struct fixture *fx = *state;
@@ -154,11 +160,18 @@ static void judgement_changes_conditions_alone(void **state)
 
     add(fx, row);
     row.conditions = judged.conditions = S("[{}]");
-    row.ready = judged.ready = true;
+    row.told = judged.told = 5;
+    judged.ready = true;
+    judged.ready_seen_us = 77;
     judged.name = S("other");
     judged.generation = 7;
     judged.updated_us = judged.deleted_us = 12;
-    assert_int_equal(hfd_fleet_row_judged(&fx->tx, &judged, NULL), HFD_OK);
+    assert_int_equal(hfd_fleet_row_judged(&fx->tx, &judged, false, NULL), HFD_OK);
+    assert_int_equal(hfd_fleet_row_get(&fx->tx, S("p1"), &fx->mem, &got, NULL), HFD_OK);
+    assert_fleet_equal(&got, &row);
+    row.ready = true;
+    row.ready_seen_us = 77;
+    assert_int_equal(hfd_fleet_row_judged(&fx->tx, &judged, true, NULL), HFD_OK);
     assert_int_equal(hfd_fleet_row_get(&fx->tx, S("p1"), &fx->mem, &got, NULL), HFD_OK);
     assert_fleet_equal(&got, &row);
 }
@@ -177,7 +190,7 @@ static void absent_rows_are_not_found(void **state)
     assert_int_equal(fx->err.rc, HFD_NOT_FOUND);
     assert_int_equal(hfd_fleet_row_get(&fx->tx, HFD_SLICE_NONE, &fx->mem, &row, NULL), HFD_NOT_FOUND);
     assert_int_equal(hfd_fleet_row_update(&fx->tx, &row, NULL), HFD_NOT_FOUND);
-    assert_int_equal(hfd_fleet_row_judged(&fx->tx, &row, NULL), HFD_NOT_FOUND);
+    assert_int_equal(hfd_fleet_row_judged(&fx->tx, &row, true, NULL), HFD_NOT_FOUND);
     assert_int_equal(hfd_fleet_row_by_name(&fx->tx, HFD_KIND_CLUSTER, S(""), S("n"), &fx->mem, &row, NULL), HFD_NOT_FOUND);
     assert_int_equal(hfd_resource_row_get(&fx->tx, S("g"), &fx->mem, &res, NULL), HFD_NOT_FOUND);
     assert_int_equal(hfd_part_row_by_fleet(&fx->tx, S("c1"), &fx->mem, &part, NULL), HFD_NOT_FOUND);

@@ -485,7 +485,7 @@ static void power_cut_control_loses(void **state)
 
     (void)state;
     hfd_db_set_synchronous("NORMAL");
-    assert_true(cut_power_everywhere(&points) > points / 10);
+    assert_true(cut_power_everywhere(&points) > points / 20);
     hfd_db_set_synchronous("FULL");
 }
 

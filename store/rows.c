@@ -37,6 +37,29 @@ enum hfd_kind hfd_row_kind(struct hfd_row_in *in)
     return (enum hfd_kind)v;
 }
 
+int hfd_row_enum(struct hfd_row_in *in)
+{
+    const int64_t v = hfd_row_i64(in);
+
+    in->bad = in->bad || v < 0 || v > INT32_MAX;
+    return (int)v;
+}
+
+void hfd_row_orphan(struct hfd_row_in *in, struct hfd_orphan_row *row)
+{
+    *row = (struct hfd_orphan_row){.error = HFD_SLICE("")};
+    row->id = hfd_row_text(in);
+    row->kind = hfd_row_kind(in);
+    row->owner_id = hfd_row_text(in);
+    row->label = hfd_row_text(in);
+    row->name = hfd_row_text(in);
+    row->generation = hfd_row_i64(in);
+    row->ready = hfd_row_i64(in) != 0;
+    row->created_us = hfd_row_i64(in);
+    row->deleted_us = hfd_row_i64(in);
+    row->created_by = hfd_row_text(in);
+}
+
 /* Also tells, by stepping on, of what went wrong while the columns of the row before were read. */
 static hfd_rc next_row(struct hfd_row_in *in, const char *what, bool *row, struct hfd_err *err)
 {
@@ -69,6 +92,20 @@ hfd_rc hfd_row_one(struct hfd_stmt *st, struct hfd_arena *mem, const char *what,
     HFD_ASSERT(!more);
     hfd_stmt_done(st);
     return rc;
+}
+
+static void read_number(struct hfd_row_in *in, void *out)
+{
+    *(int64_t *)out = hfd_row_i64(in);
+}
+
+hfd_rc hfd_row_number(struct hfd_stmt *st, int64_t none, int64_t *out, struct hfd_err *err)
+{
+    const hfd_rc rc = hfd_row_one(st, NULL, "number", read_number, out, err);
+
+    if (rc != HFD_OK)
+        *out = none;
+    return rc == HFD_NOT_FOUND ? HFD_OK : rc;
 }
 
 /* Arena memory is not given back, so doubling costs as much again as the rows. */
@@ -118,4 +155,17 @@ hfd_rc hfd_row_write(struct hfd_txn *tx, const char *sql, struct hfd_stmt **out,
 {
     HFD_ASSERT(tx->writable);
     return hfd_db_prepare(tx->db, sql, out, err);
+}
+
+hfd_rc hfd_row_run(struct hfd_txn *tx, const char *sql, hfd_slice first, hfd_slice second, struct hfd_err *err)
+{
+    struct hfd_stmt *st;
+    hfd_rc rc = hfd_row_write(tx, sql, &st, err);
+
+    if (rc != HFD_OK)
+        return rc;
+    hfd_stmt_text(st, 1, hfd_row_some(first));
+    if (second.p != NULL)
+        hfd_stmt_text(st, 2, second);
+    return hfd_stmt_run(st, NULL, err);
 }

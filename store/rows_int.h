@@ -17,6 +17,7 @@ hfd_slice hfd_row_text(struct hfd_row_in *in); /* NULL is bad */
 hfd_slice hfd_row_blob(struct hfd_row_in *in); /* NULL is none */
 int64_t hfd_row_i64(struct hfd_row_in *in);
 enum hfd_kind hfd_row_kind(struct hfd_row_in *in);
+int hfd_row_enum(struct hfd_row_in *in); /* whose names are the domain's */
 
 typedef void hfd_row_read(struct hfd_row_in *in, void *row);
 
@@ -31,6 +32,14 @@ HFD_MUST_CHECK hfd_rc hfd_row_one(struct hfd_stmt *st, struct hfd_arena *mem, co
 /** Reads all rows that st gives into an array in mem, and finishes st. */
 HFD_MUST_CHECK hfd_rc hfd_row_all(struct hfd_stmt *st, struct hfd_arena *mem, const char *what, hfd_row_read *read, size_t row_size,
                                   void **rows, size_t *count, struct hfd_err *err);
+
+/** The number that st gives, or `none` where it gives no row; finishes st. */
+HFD_MUST_CHECK hfd_rc hfd_row_number(struct hfd_stmt *st, int64_t none, int64_t *out, struct hfd_err *err);
+
+/** What stands first in the columns of orphans, of both kinds; and its reading. `label` is the column of the label's value. */
+#define HFD_ORPHAN_COLUMNS(t, label) \
+    t "id, " t "kind, " t "owner_id, " label ", " t "name, " t "generation, " t "ready, " t "created_us, " t "deleted_us, " t "created_by"
+void hfd_row_orphan(struct hfd_row_in *in, struct hfd_orphan_row *row);
 
 /** A value of a column that is never NULL: none becomes empty. */
 static inline hfd_slice hfd_row_some(hfd_slice v)
@@ -62,5 +71,8 @@ static inline bool hfd_label_is_counted(hfd_slice key)
 
 /** Gets a statement for writing; asserts that the transaction may. */
 HFD_MUST_CHECK hfd_rc hfd_row_write(struct hfd_txn *tx, const char *sql, struct hfd_stmt **out, struct hfd_err *err);
+
+/** Runs a statement for writing whose parameters are these texts; `second` may be none, where there is one parameter. */
+HFD_MUST_CHECK hfd_rc hfd_row_run(struct hfd_txn *tx, const char *sql, hfd_slice first, hfd_slice second, struct hfd_err *err);
 
 #endif

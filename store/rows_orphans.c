@@ -2,34 +2,19 @@
 #include "store/rows_int.h"
 
 /* clang-format off */
-#define ORPHAN_COLUMNS \
-    "l.value, f.id, f.kind, f.owner_id, f.name, f.generation, f.ready, f.created_us, f.deleted_us, f.created_by"
 #define ORPHAN_FROM \
     " FROM fleet_label l JOIN fleet f ON f.id = l.fleet_id" \
     " WHERE l.kind = ?1 AND l.key = ?2 AND NOT EXISTS (SELECT 1 FROM part p WHERE p.fleet_id = l.fleet_id)"
 
 static const char sql_orphans[] =
-    "SELECT " ORPHAN_COLUMNS ORPHAN_FROM " ORDER BY l.value, l.created_us, l.fleet_id LIMIT ?3";
+    "SELECT " HFD_ORPHAN_COLUMNS("f.", "l.value") ORPHAN_FROM " ORDER BY l.value, l.created_us, l.fleet_id LIMIT ?3";
 static const char sql_orphans_of[] =
-    "SELECT " ORPHAN_COLUMNS ORPHAN_FROM " AND l.value = ?4 ORDER BY l.created_us, l.fleet_id LIMIT ?3";
+    "SELECT " HFD_ORPHAN_COLUMNS("f.", "l.value") ORPHAN_FROM " AND l.value = ?4 ORDER BY l.created_us, l.fleet_id LIMIT ?3";
 /* clang-format on */
 
 static void read_orphan(struct hfd_row_in *in, void *out)
 {
-    struct hfd_orphan_row *row = out;
-
-    row->label = hfd_row_text(in);
-    row->id = hfd_row_text(in);
-    row->kind = hfd_row_kind(in);
-    row->owner_id = hfd_row_text(in);
-    row->name = hfd_row_text(in);
-    row->generation = hfd_row_i64(in);
-    row->ready = hfd_row_i64(in) != 0;
-    row->created_us = hfd_row_i64(in);
-    row->deleted_us = hfd_row_i64(in);
-    row->created_by = hfd_row_text(in);
-    row->wanted_us = 0;
-    row->error = HFD_SLICE("");
+    hfd_row_orphan(in, out);
 }
 
 hfd_rc hfd_orphan_row_list(struct hfd_txn *tx, enum hfd_kind kind, hfd_slice key, hfd_slice value, int64_t limit, struct hfd_arena *mem,

@@ -77,13 +77,10 @@ hfd_rc hfd_past_row_add(struct hfd_txn *tx, const struct hfd_past_key *key, int6
 static void read_past(struct hfd_row_in *in, void *out)
 {
     struct hfd_past_row *row = out;
-    int64_t ending;
 
     row->size = hfd_row_i64(in);
     row->took_us = hfd_row_i64(in);
-    ending = hfd_row_i64(in);
-    in->bad = in->bad || ending < 0 || ending > INT32_MAX; /* its names are the domain's */
-    row->ending = (int)ending;
+    row->ending = hfd_row_enum(in);
     row->milestones = hfd_row_text(in);
 }
 

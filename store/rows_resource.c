@@ -52,14 +52,6 @@ static const char sql_part_delete[] =
 
 /* ---- driver resources ---- */
 
-static int read_enum(struct hfd_row_in *in)
-{
-    const int64_t v = hfd_row_i64(in);
-
-    in->bad = in->bad || v < 0 || v > INT32_MAX; /* its names are the domain's */
-    return (int)v;
-}
-
 static void read_resource(struct hfd_row_in *in, void *out)
 {
     struct hfd_resource_row *row = out;
@@ -67,7 +59,7 @@ static void read_resource(struct hfd_row_in *in, void *out)
     row->guresid = hfd_row_text(in);
     row->type = hfd_row_text(in);
     row->kind = hfd_row_kind(in);
-    row->state = read_enum(in);
+    row->state = hfd_row_enum(in);
     row->incarnation = hfd_row_text(in);
     row->cluster_id = hfd_row_text(in);
     row->digest = hfd_row_text(in);
@@ -83,7 +75,7 @@ static void read_resource(struct hfd_row_in *in, void *out)
     row->created_us = hfd_row_i64(in);
     row->updated_us = hfd_row_i64(in);
     row->degraded = hfd_row_i64(in) != 0;
-    row->op = read_enum(in);
+    row->op = hfd_row_enum(in);
     row->op_size = hfd_row_i64(in);
     row->op_milestones = hfd_row_text(in);
     row->op_plan = hfd_row_text(in);
@@ -154,25 +146,14 @@ hfd_rc hfd_resource_row_put(struct hfd_txn *tx, const struct hfd_resource_row *r
     return hfd_stmt_run(st, NULL, err);
 }
 
-static hfd_rc delete_by_guresid(struct hfd_txn *tx, const char *sql, hfd_slice guresid, struct hfd_err *err)
-{
-    struct hfd_stmt *st;
-    hfd_rc rc = hfd_row_write(tx, sql, &st, err);
-
-    if (rc != HFD_OK)
-        return rc;
-    hfd_stmt_text(st, 1, hfd_row_some(guresid));
-    return hfd_stmt_run(st, NULL, err);
-}
-
 hfd_rc hfd_resource_row_delete(struct hfd_txn *tx, hfd_slice guresid, struct hfd_err *err)
 {
-    hfd_rc rc = delete_by_guresid(tx, sql_resource_delete_parts, guresid, err);
+    hfd_rc rc = hfd_row_run(tx, sql_resource_delete_parts, guresid, HFD_SLICE_NONE, err);
 
     note_change(tx, guresid);
     if (rc == HFD_OK)
-        rc = delete_by_guresid(tx, sql_resource_delete_history, guresid, err);
-    return rc == HFD_OK ? delete_by_guresid(tx, sql_resource_delete, guresid, err) : rc;
+        rc = hfd_row_run(tx, sql_resource_delete_history, guresid, HFD_SLICE_NONE, err);
+    return rc == HFD_OK ? hfd_row_run(tx, sql_resource_delete, guresid, HFD_SLICE_NONE, err) : rc;
 }
 
 /* ---- history ---- */
@@ -185,8 +166,8 @@ static void read_history(struct hfd_row_in *in, void *out)
     row->seq = hfd_row_i64(in);
     row->incarnation = hfd_row_text(in);
     row->at_us = hfd_row_i64(in);
-    row->from = read_enum(in);
-    row->to = read_enum(in);
+    row->from = hfd_row_enum(in);
+    row->to = hfd_row_enum(in);
     row->what = hfd_row_text(in);
     row->generation = hfd_row_i64(in);
     row->text = hfd_row_text(in);
@@ -297,12 +278,5 @@ hfd_rc hfd_part_row_put(struct hfd_txn *tx, const struct hfd_part_row *row, stru
 
 hfd_rc hfd_part_row_delete(struct hfd_txn *tx, hfd_slice guresid, hfd_slice fleet_id, struct hfd_err *err)
 {
-    struct hfd_stmt *st;
-    hfd_rc rc = hfd_row_write(tx, sql_part_delete, &st, err);
-
-    if (rc != HFD_OK)
-        return rc;
-    hfd_stmt_text(st, 1, hfd_row_some(guresid));
-    hfd_stmt_text(st, 2, hfd_row_some(fleet_id));
-    return hfd_stmt_run(st, NULL, err);
+    return hfd_row_run(tx, sql_part_delete, guresid, fleet_id, err);
 }

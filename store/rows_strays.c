@@ -5,7 +5,7 @@
 
 /* clang-format off */
 #define STRAY_COLUMNS \
-    "id, kind, owner_id, guresid, name, generation, ready, created_us, deleted_us, created_by, seen_us, wanted_us, due_us, tries, error"
+    HFD_ORPHAN_COLUMNS("", "guresid") ", seen_us, wanted_us, due_us, tries, error"
 
 static const char sql_stray_get[] =
     "SELECT " STRAY_COLUMNS " FROM stray WHERE id = ?1";
@@ -35,16 +35,7 @@ static void read_stray(struct hfd_row_in *in, void *out)
     struct hfd_stray_row *row = out;
     struct hfd_orphan_row *o = &row->orphan;
 
-    o->id = hfd_row_text(in);
-    o->kind = hfd_row_kind(in);
-    o->owner_id = hfd_row_text(in);
-    o->label = hfd_row_text(in);
-    o->name = hfd_row_text(in);
-    o->generation = hfd_row_i64(in);
-    o->ready = hfd_row_i64(in) != 0;
-    o->created_us = hfd_row_i64(in);
-    o->deleted_us = hfd_row_i64(in);
-    o->created_by = hfd_row_text(in);
+    hfd_row_orphan(in, o);
     row->seen_us = hfd_row_i64(in);
     o->wanted_us = hfd_row_i64(in);
     row->due_us = hfd_row_i64(in);
@@ -89,25 +80,14 @@ hfd_rc hfd_stray_row_put(struct hfd_txn *tx, const struct hfd_stray_row *row, st
     return hfd_stmt_run(st, NULL, err);
 }
 
-static hfd_rc delete_by(struct hfd_txn *tx, const char *sql, hfd_slice id, struct hfd_err *err)
-{
-    struct hfd_stmt *st;
-    hfd_rc rc = hfd_row_write(tx, sql, &st, err);
-
-    if (rc != HFD_OK)
-        return rc;
-    hfd_stmt_text(st, 1, hfd_row_some(id));
-    return hfd_stmt_run(st, NULL, err);
-}
-
 hfd_rc hfd_stray_row_delete(struct hfd_txn *tx, hfd_slice id, struct hfd_err *err)
 {
-    return delete_by(tx, sql_stray_delete, id, err);
+    return hfd_row_run(tx, sql_stray_delete, id, HFD_SLICE_NONE, err);
 }
 
 hfd_rc hfd_stray_row_delete_of(struct hfd_txn *tx, hfd_slice owner_id, struct hfd_err *err)
 {
-    return delete_by(tx, sql_stray_delete_of, owner_id, err);
+    return hfd_row_run(tx, sql_stray_delete_of, owner_id, HFD_SLICE_NONE, err);
 }
 
 static hfd_rc list(struct hfd_txn *tx, const char *sql, int64_t first, int64_t limit, struct hfd_arena *mem, struct hfd_stray_list *out,
@@ -143,18 +123,13 @@ hfd_rc hfd_stray_row_due(struct hfd_txn *tx, int64_t now_us, int64_t limit, stru
 hfd_rc hfd_stray_row_next(struct hfd_txn *tx, int64_t now_us, int64_t *out, struct hfd_err *err)
 {
     struct hfd_stmt *st;
-    bool row;
     hfd_rc rc = hfd_db_prepare(tx->db, sql_stray_next, &st, err);
 
     *out = INT64_MAX;
     if (rc != HFD_OK)
         return rc;
     hfd_stmt_i64(st, 1, now_us);
-    rc = hfd_stmt_step(st, &row, err);
-    if (rc == HFD_OK && row)
-        *out = hfd_stmt_col_i64(st, 0);
-    hfd_stmt_done(st);
-    return rc;
+    return hfd_row_number(st, INT64_MAX, out, err);
 }
 
 hfd_rc hfd_stray_row_unseen(struct hfd_txn *tx, enum hfd_kind kind, int64_t since_us, int64_t due_us, struct hfd_err *err)

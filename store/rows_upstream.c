@@ -42,12 +42,10 @@ static const char sql_refer_resource[] =
 static void read_upstream(struct hfd_row_in *in, void *out)
 {
     struct hfd_upstream_row *row = out;
-    int64_t goal, watched;
+    int64_t watched;
 
     row->guresid = hfd_row_text(in);
-    goal = hfd_row_i64(in);
-    in->bad = in->bad || goal < 0 || goal > INT32_MAX; /* its names are the domain's */
-    row->goal = (int)goal;
+    row->goal = hfd_row_enum(in);
     watched = hfd_row_i64(in);
     in->bad = in->bad || watched < HFD_WATCHED_NOT || watched > HFD_WATCHED_IDLY;
     row->watched = (enum hfd_watched)watched;
@@ -144,7 +142,6 @@ hfd_rc hfd_upstream_row_due(struct hfd_txn *tx, enum hfd_watched watched, int64_
 hfd_rc hfd_upstream_row_next(struct hfd_txn *tx, enum hfd_watched watched, int64_t now_us, int64_t *out, struct hfd_err *err)
 {
     struct hfd_stmt *st;
-    bool row;
     hfd_rc rc = hfd_db_prepare(tx->db, sql_upstream_next, &st, err);
 
     *out = INT64_MAX;
@@ -152,40 +149,19 @@ hfd_rc hfd_upstream_row_next(struct hfd_txn *tx, enum hfd_watched watched, int64
         return rc;
     hfd_stmt_i64(st, 1, watched);
     hfd_stmt_i64(st, 2, now_us);
-    rc = hfd_stmt_step(st, &row, err);
-    if (rc == HFD_OK && row)
-        *out = hfd_stmt_col_i64(st, 0);
-    hfd_stmt_done(st);
-    return rc;
+    return hfd_row_number(st, INT64_MAX, out, err);
 }
 
 hfd_rc hfd_upstream_row_count(struct hfd_txn *tx, int64_t now_us, int64_t *out, struct hfd_err *err)
 {
     struct hfd_stmt *st;
-    bool row;
     hfd_rc rc = hfd_db_prepare(tx->db, sql_upstream_count, &st, err);
 
     *out = 0;
     if (rc != HFD_OK)
         return rc;
     hfd_stmt_i64(st, 1, now_us);
-    rc = hfd_stmt_step(st, &row, err);
-    if (rc == HFD_OK && row)
-        *out = hfd_stmt_col_i64(st, 0);
-    hfd_stmt_done(st);
-    return rc;
-}
-
-static hfd_rc run_texts(struct hfd_txn *tx, const char *sql, hfd_slice from, hfd_slice to, struct hfd_err *err)
-{
-    struct hfd_stmt *st;
-    hfd_rc rc = hfd_row_write(tx, sql, &st, err);
-
-    if (rc != HFD_OK)
-        return rc;
-    hfd_stmt_text(st, 1, hfd_row_some(from));
-    hfd_stmt_text(st, 2, hfd_row_some(to));
-    return hfd_stmt_run(st, NULL, err);
+    return hfd_row_number(st, 0, out, err);
 }
 
 hfd_rc hfd_upstream_row_wake(struct hfd_txn *tx, hfd_slice cluster_id, int64_t now_us, struct hfd_err *err)
@@ -211,10 +187,10 @@ hfd_rc hfd_fleet_row_refer(struct hfd_txn *tx, hfd_slice from, hfd_slice to, str
     hfd_slice *changed;
     size_t count;
     void *rows;
-    hfd_rc rc = run_texts(tx, sql_refer_owner, from, to, err);
+    hfd_rc rc = hfd_row_run(tx, sql_refer_owner, from, to, err);
 
     if (rc == HFD_OK)
-        rc = run_texts(tx, sql_refer_part, from, to, err);
+        rc = hfd_row_run(tx, sql_refer_part, from, to, err);
     if (rc == HFD_OK)
         rc = hfd_row_write(tx, sql_refer_resource, &st, err);
     if (rc != HFD_OK)

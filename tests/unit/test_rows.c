@@ -637,25 +637,25 @@ static void remote_work_comes_when_due(void **state)
     assert_int_equal(hfd_upstream_row_put(&fx->tx, &row, NULL), HFD_OK);
     row = (struct hfd_upstream_row){.guresid = S("g2"), .goal = 2, .due_us = 10};
     assert_int_equal(hfd_upstream_row_put(&fx->tx, &row, NULL), HFD_OK);
-    row = (struct hfd_upstream_row){.guresid = S("g3"), .goal = 4, .watched = true, .due_us = 20, .checked_us = 7};
+    row = (struct hfd_upstream_row){.guresid = S("g3"), .goal = 4, .watched = HFD_WATCHED_CLOSELY, .due_us = 20, .checked_us = 7};
     assert_int_equal(hfd_upstream_row_put(&fx->tx, &row, NULL), HFD_OK);
-    assert_int_equal(hfd_upstream_row_due(&fx->tx, false, 30, 10, &fx->mem, &list, NULL), HFD_OK);
+    assert_int_equal(hfd_upstream_row_due(&fx->tx, HFD_WATCHED_NOT, 30, 10, &fx->mem, &list, NULL), HFD_OK);
     assert_int_equal(list.count, 2);
     assert_slice(list.rows[0].guresid, S("g2"));
     assert_slice(list.rows[1].error, S("down"));
     assert_true(list.rows[1].later_names && list.rows[1].refusals == 6 && list.rows[1].unsure_us == 4);
-    assert_int_equal(hfd_upstream_row_next(&fx->tx, false, 10, &next_us, NULL), HFD_OK);
+    assert_int_equal(hfd_upstream_row_next(&fx->tx, HFD_WATCHED_NOT, 10, &next_us, NULL), HFD_OK);
     assert_int_equal(next_us, 30);
-    assert_int_equal(hfd_upstream_row_next(&fx->tx, true, 20, &next_us, NULL), HFD_OK);
+    assert_int_equal(hfd_upstream_row_next(&fx->tx, HFD_WATCHED_CLOSELY, 20, &next_us, NULL), HFD_OK);
     assert_true(next_us == INT64_MAX);
     assert_int_equal(hfd_upstream_row_postpone(&fx->tx, 25, 50, NULL), HFD_OK);
-    assert_int_equal(hfd_upstream_row_next(&fx->tx, true, 20, &next_us, NULL), HFD_OK);
+    assert_int_equal(hfd_upstream_row_next(&fx->tx, HFD_WATCHED_CLOSELY, 20, &next_us, NULL), HFD_OK);
     assert_int_equal(next_us, 50);
     assert_int_equal(hfd_upstream_row_unwatch(&fx->tx, 50, NULL), HFD_OK);
-    assert_int_equal(hfd_upstream_row_due(&fx->tx, false, 60, 10, &fx->mem, &list, NULL), HFD_OK);
+    assert_int_equal(hfd_upstream_row_due(&fx->tx, HFD_WATCHED_NOT, 60, 10, &fx->mem, &list, NULL), HFD_OK);
     assert_int_equal(list.count, 3);
     assert_int_equal(hfd_upstream_row_drop_absent(&fx->tx, 8, NULL), HFD_OK);
-    assert_int_equal(hfd_upstream_row_due(&fx->tx, false, 60, 10, &fx->mem, &list, NULL), HFD_OK);
+    assert_int_equal(hfd_upstream_row_due(&fx->tx, HFD_WATCHED_NOT, 60, 10, &fx->mem, &list, NULL), HFD_OK);
     assert_int_equal(list.count, 2);
 }
 
@@ -711,6 +711,23 @@ static void damaged_rows_are_told(void **state)
     }
 }
 
+/* A time that is none is told as damage where only the next one is asked for, too. */
+static void damaged_times_are_told(void **state)
+{
+    struct fixture *fx = *state;
+    const struct hfd_upstream_row work = {.guresid = S("g1"), .goal = 1, .due_us = 30};
+    const struct hfd_stray_row stray = {.orphan = {.id = S("c1"), .kind = HFD_KIND_CLUSTER}, .due_us = 30};
+    int64_t next_us;
+
+    assert_int_equal(hfd_upstream_row_put(&fx->tx, &work, NULL), HFD_OK);
+    assert_int_equal(hfd_stray_row_put(&fx->tx, &stray, NULL), HFD_OK);
+    assert_int_equal(hfd_db_exec(fx->tx.db, "UPDATE upstream SET due_us = 'x'; UPDATE stray SET due_us = 'x'", NULL), HFD_OK);
+    assert_int_equal(hfd_upstream_row_next(&fx->tx, HFD_WATCHED_NOT, 10, &next_us, NULL), HFD_CORRUPT);
+    assert_true(next_us == INT64_MAX);
+    assert_int_equal(hfd_stray_row_next(&fx->tx, 10, &next_us, NULL), HFD_CORRUPT);
+    assert_true(next_us == INT64_MAX);
+}
+
 int main(void)
 {
 #define RULE(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
@@ -733,6 +750,7 @@ int main(void)
         RULE(remote_work_comes_when_due),
         RULE(references_follow_an_id),
         RULE(damaged_rows_are_told),
+        RULE(damaged_times_are_told),
     };
 
     hfd_log_set_fd(open("/dev/null", O_WRONLY | O_CLOEXEC));

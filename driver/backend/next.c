@@ -50,10 +50,10 @@ static hfd_slice escape(hfd_slice text, struct hfd_arena *mem)
     return (hfd_slice){p, n};
 }
 
-/* "?page=1&..." in the words of every generation. search: TSL, or empty. */
+/* "?page=1&..." in the words of every generation. search: TSL, or empty; p is NULL when there was no memory for it. */
 static hfd_slice list_query(int64_t page, hfd_slice search, struct hfd_arena *mem)
 {
-    const hfd_slice escaped = escape(search, mem);
+    const hfd_slice escaped = search.p != NULL ? escape(search, mem) : HFD_SLICE_NONE; /* without it another list would be asked for */
 
     if (escaped.p == NULL)
         return HFD_SLICE_NONE;
@@ -376,7 +376,7 @@ static hfd_rc choose_many(struct hfd_txn *tx, struct choice *c)
         return rc;
     search = hfd_arena_printf(mem, "labels." HFD_OWNER_LABEL "='%.*s' and status.conditions.%s='False'", HFD_SLICE_FMT(c->pass->u->owner),
                               first.rows[0].later_names ? "Reconciled" : "Ready");
-    query = search.p != NULL ? list_query(c->m->page, search, mem) : HFD_SLICE_NONE;
+    query = list_query(c->m->page, search, mem);
     make(c, HFD_STEP_MANY, HFD_UPSTREAM_GET,
          list_path(c, c->m->many_pools ? HFD_KIND_NODEPOOL : HFD_KIND_CLUSTER, HFD_SLICE_NONE, query), HFD_SLICE(""));
     return c->rc;
@@ -389,7 +389,7 @@ static void choose_strays(struct choice *c)
     const hfd_slice owner = c->pass->u->owner;
     const hfd_slice search = like_date(owner) ? HFD_SLICE("")
                                               : hfd_arena_printf(mem, "labels." HFD_OWNER_LABEL "='%.*s'", HFD_SLICE_FMT(owner));
-    const hfd_slice query = search.p != NULL ? list_query(c->m->page, search, mem) : HFD_SLICE_NONE;
+    const hfd_slice query = list_query(c->m->page, search, mem);
 
     if (owner.len > 0)
         make(c, HFD_STEP_STRAYS, HFD_UPSTREAM_GET,

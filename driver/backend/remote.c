@@ -7,7 +7,6 @@
 
 #include "driver/backend/asked.h"
 #include "driver/backend/breaker.h"
-#include "driver/backend/client.h"
 #include "driver/backend/rate.h"
 #include "driver/base/check.h"
 #include "driver/base/log.h"
@@ -105,12 +104,12 @@ struct hfd_remote {
 
 static int64_t mono(const struct hfd_remote *r)
 {
-    return hfd_clock_mono_us(r->config.clock);
+    return hfd_clock_mono_us(r->config.client.clock);
 }
 
 static int64_t wall(const struct hfd_remote *r)
 {
-    return hfd_clock_wall_us(r->config.clock);
+    return hfd_clock_wall_us(r->config.client.clock);
 }
 
 /* ---- the remote's state ---- */
@@ -151,7 +150,7 @@ static void log_turn(const struct hfd_remote *r, enum hfd_upstream_health health
         [HFD_UPSTREAM_WRONG] = "what answers is no HyperFleet; look at the URL in backend",
     };
 
-    HFD_LOG(health == HFD_UPSTREAM_WELL ? HFD_LOG_INFO : HFD_LOG_ERROR, lines[health], HFD_LOG_CSTR("remote", r->config.url),
+    HFD_LOG(health == HFD_UPSTREAM_WELL ? HFD_LOG_INFO : HFD_LOG_ERROR, lines[health], HFD_LOG_CSTR("remote", r->config.client.url),
             HFD_LOG_CSTR("health", hfd_remote_health_name(health)), HFD_LOG_CSTR("failure", failure));
 }
 
@@ -187,7 +186,7 @@ static void learn(struct hfd_remote *r, const struct hfd_client_call *call)
     }
     state->breaker_open = r->breaker.state != HFD_BREAKER_CLOSED;
     if (call->answer.arrived)
-        state->last_answer_us = wall(r) + hfd_clock_skew_us(r->config.clock);
+        state->last_answer_us = wall(r) + hfd_clock_skew_us(r->config.client.clock);
     memcpy(state->last_failure, failure, sizeof(state->last_failure));
     (void)pthread_mutex_unlock(&r->lock);
     r->ever_well = r->ever_well || health == HFD_UPSTREAM_WELL;
@@ -736,20 +735,7 @@ static void remote_free(struct hfd_remote *r)
 static hfd_rc remote_new(const struct hfd_remote_config *config, const struct hfd_remote_rules *rules, struct hfd_remote **out,
                          struct hfd_err *err)
 {
-    const struct hfd_client_config client = {
-        .clock = config->clock,
-        .url = config->url,
-        .token_file = config->token_file,
-        .ca_file = config->ca_file,
-        .cert_file = config->cert_file,
-        .key_file = config->key_file,
-        .identity_header = config->identity_header,
-        .identity = config->identity,
-        .connect_timeout_us = config->connect_timeout_us,
-        .timeout_us = config->timeout_us,
-        .connections_max = config->in_flight_max + 1, /* one for the greeting */
-        .answer_max_bytes = config->answer_max_bytes,
-    };
+    struct hfd_client_config client = config->client;
     struct hfd_remote *r = calloc(1, sizeof(*r));
     hfd_rc rc = HFD_NOMEM;
 
@@ -757,6 +743,7 @@ static hfd_rc remote_new(const struct hfd_remote_config *config, const struct hf
     *out = NULL;
     if (r == NULL)
         return hfd_fail(err, rc, "upstream thread");
+    client.connections_max = config->in_flight_max + 1; /* one for the greeting */
     *r = (struct hfd_remote){.magic = REMOTE_MAGIC, .sink = {on_posted}, .config = *config, .rules = rules, .look = true};
     (void)pthread_mutex_init(&r->lock, NULL);
     r->hurry.remote = r;

@@ -6,7 +6,7 @@
 #ifndef HFD_BACKEND_REMOTE_H
 #define HFD_BACKEND_REMOTE_H
 
-#include "driver/backend/upstream.h"
+#include "driver/backend/client.h"
 
 struct hfd_remote;
 
@@ -14,15 +14,10 @@ struct hfd_remote;
 struct hfd_remote_config {
     struct hfd_store *store;
     const struct hfd_upstream *upstream;
-    const struct hfd_clock *clock;
     const struct hfd_rng *rng;
-    const char *url;                                         /* checked by hfd_url_check */
-    const char *token_file, *ca_file, *cert_file, *key_file; /* NULL = none */
-    const char *identity_header, *identity;                  /* NULL = none */
-    int64_t connect_timeout_us, timeout_us;
-    int64_t fresh_us; /* a poll wants no older observation than that */
+    struct hfd_client_config client; /* its clock is the thread's; connections_max is not used */
+    int64_t fresh_us;                /* a poll wants no older observation than that */
     int64_t in_flight_max, per_second_max;
-    int64_t answer_max_bytes;
 };
 
 #define HFD_REMOTE_IN_FLIGHT_MAX 256

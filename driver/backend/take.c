@@ -64,14 +64,9 @@ static hfd_rc refuse(struct hfd_take *t, const char *code, hfd_slice message, st
     return rc;
 }
 
-static const char *kind_word(enum hfd_kind kind)
-{
-    return kind == HFD_KIND_CLUSTER ? "cluster" : "nodepool";
-}
-
 static hfd_rc refuse_taken(struct hfd_take *t, const struct hfd_upstream_part *part, hfd_slice id, hfd_slice made_by, struct hfd_err *err)
 {
-    const char *kind = kind_word(part->row.kind);
+    const char *kind = hfd_kind_word(part->row.kind);
 
     if (made_by.len > 0 && !hfd_slice_eq(made_by, t->u->owner))
         return refuse(t, "RES-101",
@@ -93,7 +88,7 @@ static hfd_rc refuse_invalid(struct hfd_take *t, const struct hfd_upstream_part 
     return refuse(t, "RES-101",
                   hfd_arena_printf(t->mem, "HyperFleet refused %s '%.*s' (it answered %d%s%.*s). Correct the input and deploy again, or "
                                            "delete the resource.",
-                                   kind_word(part->row.kind), HFD_SLICE_FMT(part->row.name), t->answer->status,
+                                   hfd_kind_word(part->row.kind), HFD_SLICE_FMT(part->row.name), t->answer->status,
                                    t->problem.words.len > 0 ? ": " : "", HFD_SLICE_FMT(t->problem.words)),
                   err);
 }
@@ -106,8 +101,8 @@ static hfd_rc refuse_unable(struct hfd_take *t, const struct hfd_upstream_part *
                   hfd_arena_printf(t->mem,
                                    "This HyperFleet cannot %s %ss (it answered %d to %s): its version is too old for that. The platform's "
                                    "operator has to %s %s '%.*s' (%.*s) in HyperFleet, or to upgrade it; then %s again.",
-                                   deleting ? "delete" : "change", kind_word(part->row.kind), t->answer->status,
-                                   deleting ? "DELETE" : "PATCH", deleting ? "remove" : "change", kind_word(part->row.kind),
+                                   deleting ? "delete" : "change", hfd_kind_word(part->row.kind), t->answer->status,
+                                   deleting ? "DELETE" : "PATCH", deleting ? "remove" : "change", hfd_kind_word(part->row.kind),
                                    HFD_SLICE_FMT(part->row.name), HFD_SLICE_FMT(part->row.fleet_id), deleting ? "delete" : "deploy"),
                   err);
 }
@@ -198,10 +193,7 @@ static hfd_rc read_page(struct hfd_take *t, enum hfd_kind kind, struct hfd_wire_
             return no_memory(err);
         *count += rc == HFD_OK;
     }
-    t->m->collected += (int64_t)page.count;
-    *last = page.count == 0 || (page.total >= 0 && t->m->collected >= page.total) || t->m->page + 1 >= HFD_UPSTREAM_PAGES_MAX;
-    t->m->page = *last ? 0 : t->m->page + 1;
-    t->m->collected = *last ? 0 : t->m->collected;
+    *last = hfd_take_page(t, &page, HFD_UPSTREAM_PAGES_MAX);
     return HFD_OK;
 }
 
@@ -218,7 +210,7 @@ static hfd_rc adopt(struct hfd_take *t, struct hfd_upstream_part *part, const st
                       hfd_arena_printf(t->mem,
                                        "HyperFleet's %s %.*s of this resource is called '%.*s', and a name cannot change to '%.*s'. Use "
                                        "the same name, or delete the resource first.",
-                                       kind_word(part->row.kind), HFD_SLICE_FMT(doc->id), HFD_SLICE_FMT(doc->name),
+                                       hfd_kind_word(part->row.kind), HFD_SLICE_FMT(doc->id), HFD_SLICE_FMT(doc->name),
                                        HFD_SLICE_FMT(part->fleet.name)),
                       err);
     rc = hfd_observe_name(t, part, doc, &ok, err);

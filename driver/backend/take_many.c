@@ -38,34 +38,50 @@ static hfd_rc take_item(struct hfd_take *t, const struct hfd_wire_resource *doc,
     return hfd_upstream_row_put(t->tx, &up, err);
 }
 
-static hfd_rc take_items(struct hfd_take *t, const struct hfd_wire_page *page, struct hfd_err *err)
+enum hfd_kind hfd_take_kind(const struct hfd_take *t)
 {
-    const enum hfd_kind kind = t->m->many_pools ? HFD_KIND_NODEPOOL : HFD_KIND_CLUSTER;
+    return t->m->many_pools ? HFD_KIND_NODEPOOL : HFD_KIND_CLUSTER;
+}
+
+hfd_rc hfd_take_items(struct hfd_take *t, const struct hfd_wire_page *page, hfd_take_item_fn *fn, struct hfd_err *err)
+{
     hfd_rc rc = HFD_OK;
 
     for (size_t i = 0; rc == HFD_OK && i < page->count; i++) {
-        struct hfd_wire_resource doc;
         struct hfd_arena mem, *outer = t->mem;
+        struct hfd_wire_resource doc;
         struct hfd_err why;
 
         hfd_arena_init(&mem, HFD_MIRROR_SCRATCH_MAX_BYTES);
         t->mem = &mem;
-        rc = hfd_wire_resource_read(json_array_get(page->items, i), kind, &mem, &doc, &why);
+        rc = hfd_wire_resource_read(json_array_get(page->items, i), hfd_take_kind(t), &mem, &doc, &why);
         if (rc == HFD_OK)
-            rc = take_item(t, &doc, err);
-        else if (rc == HFD_MALFORMED)
-            rc = HFD_OK; /* what is missing in the list gets its own pass */
+            rc = fn(t, &doc, err);
+        else if (rc == HFD_NOMEM)
+            rc = hfd_fail(err, rc, "out of memory while taking HyperFleet's answer");
+        else
+            rc = HFD_OK;
         t->mem = outer;
         hfd_arena_fini(&mem);
     }
     return rc;
 }
 
+bool hfd_take_page(struct hfd_take *t, const struct hfd_wire_page *page, int64_t pages_max)
+{
+    bool last;
+
+    t->m->collected += (int64_t)page->count;
+    last = page->count == 0 || (page->total >= 0 && t->m->collected >= page->total) || t->m->page + 1 >= pages_max;
+    t->m->page = last ? 0 : t->m->page + 1;
+    t->m->collected = last ? 0 : t->m->collected;
+    return last;
+}
+
 hfd_rc hfd_take_many(struct hfd_take *t, struct hfd_err *err)
 {
     struct hfd_wire_page page;
     struct hfd_err why;
-    bool last;
     hfd_rc rc;
 
     if (t->verdict == HFD_ON_LATER || t->verdict == HFD_ON_WRONG || t->verdict == HFD_ON_REFUSED) {
@@ -74,15 +90,9 @@ hfd_rc hfd_take_many(struct hfd_take *t, struct hfd_err *err)
     }
     if (t->verdict != HFD_ON_WELL || hfd_wire_page_read(t->doc, &page, &why) != HFD_OK)
         page = (struct hfd_wire_page){.total = 0}; /* it cannot list so: each gets a pass of its own */
-    rc = take_items(t, &page, err);
-    if (rc != HFD_OK)
+    rc = hfd_take_items(t, &page, take_item, err); /* what is missing in the list gets its own pass */
+    if (rc != HFD_OK || !hfd_take_page(t, &page, HFD_UPSTREAM_PAGES_MAX))
         return rc;
-    t->m->collected += (int64_t)page.count;
-    last = page.count == 0 || (page.total >= 0 && t->m->collected >= page.total) || t->m->page + 1 >= HFD_UPSTREAM_PAGES_MAX;
-    t->m->page = last ? 0 : t->m->page + 1;
-    t->m->collected = last ? 0 : t->m->collected;
-    if (!last)
-        return HFD_OK;
     if (!t->m->many_pools) {
         t->m->many_pools = true;
         return HFD_OK;

@@ -17,11 +17,6 @@ static hfd_rc no_memory(struct hfd_err *err)
 
 /* ---- the search ---- */
 
-static enum hfd_kind kind_of_list(const struct hfd_take *t)
-{
-    return t->m->many_pools ? HFD_KIND_NODEPOOL : HFD_KIND_CLUSTER;
-}
-
 static bool is_ours(const struct hfd_take *t, const struct hfd_wire_resource *doc)
 {
     return doc->guresid.len > 0 && doc->guresid.len <= GURESID_MAX && !hfd_slice_eq(doc->guresid, HFD_UPSTREAM_STRAYS) &&
@@ -66,11 +61,14 @@ static hfd_rc take_item(struct hfd_take *t, const struct hfd_wire_resource *doc,
     enum hfd_stray_claim claim;
     hfd_slice whose;
     bool known, ended = false;
-    hfd_rc rc = hfd_stray_row_get(t->tx, doc->id, t->mem, &row, err);
+    hfd_rc rc;
 
+    if (!is_ours(t, doc))
+        return HFD_OK;
+    rc = hfd_stray_row_get(t->tx, doc->id, t->mem, &row, err);
     known = rc == HFD_OK;
     if (rc == HFD_NOT_FOUND) {
-        row = (struct hfd_stray_row){.orphan = {.kind = kind_of_list(t), .owner_id = HFD_SLICE("")}, .due_us = INT64_MAX};
+        row = (struct hfd_stray_row){.orphan = {.kind = hfd_take_kind(t), .owner_id = HFD_SLICE("")}, .due_us = INT64_MAX};
         rc = just_ended(t, doc->guresid, &ended, err);
     }
     if (rc != HFD_OK || ended)
@@ -85,30 +83,6 @@ static hfd_rc take_item(struct hfd_take *t, const struct hfd_wire_resource *doc,
     return hfd_stray_row_put(t->tx, &row, err);
 }
 
-static hfd_rc take_items(struct hfd_take *t, const struct hfd_wire_page *page, struct hfd_err *err)
-{
-    hfd_rc rc = HFD_OK;
-
-    for (size_t i = 0; rc == HFD_OK && i < page->count; i++) {
-        struct hfd_arena mem, *outer = t->mem;
-        struct hfd_wire_resource doc;
-        struct hfd_err why;
-
-        hfd_arena_init(&mem, HFD_MIRROR_SCRATCH_MAX_BYTES);
-        t->mem = &mem;
-        rc = hfd_wire_resource_read(json_array_get(page->items, i), kind_of_list(t), &mem, &doc, &why);
-        if (rc == HFD_OK && is_ours(t, &doc))
-            rc = take_item(t, &doc, err);
-        else if (rc == HFD_NOMEM)
-            rc = no_memory(err);
-        else
-            rc = HFD_OK; /* a stranger's, or what cannot be read */
-        t->mem = outer;
-        hfd_arena_fini(&mem);
-    }
-    return rc;
-}
-
 /* It is tried again soon, or, where this HyperFleet will never do it, with the next search. */
 static hfd_rc list_fails(struct hfd_take *t, struct hfd_err *err)
 {
@@ -120,7 +94,7 @@ static hfd_rc list_fails(struct hfd_take *t, struct hfd_err *err)
     if (unable && words.p != NULL)
         words = hfd_arena_printf(t->mem,
                                  "this HyperFleet cannot list %ss by label: look for orphans there, by their label %s (%.*s)",
-                                 kind_of_list(t) == HFD_KIND_CLUSTER ? "cluster" : "nodepool", HFD_GURESID_LABEL, HFD_SLICE_FMT(words));
+                                 hfd_kind_word(hfd_take_kind(t)), HFD_GURESID_LABEL, HFD_SLICE_FMT(words));
     rc = words.p != NULL ? hfd_due_later(t, err, "%.*s", HFD_SLICE_FMT(words)) : no_memory(err);
     t->s.up.watched = HFD_WATCHED_IDLY;
     if (unable) {
@@ -133,7 +107,7 @@ static hfd_rc list_fails(struct hfd_take *t, struct hfd_err *err)
 /* What the whole list did not show is asked for: only that tells whether it is gone. */
 static hfd_rc list_ends(struct hfd_take *t, struct hfd_err *err)
 {
-    hfd_rc rc = hfd_stray_row_unseen(t->tx, kind_of_list(t), t->m->began_us, t->now_us, err);
+    hfd_rc rc = hfd_stray_row_unseen(t->tx, hfd_take_kind(t), t->m->began_us, t->now_us, err);
 
     if (!t->m->many_pools) {
         t->m->many_pools = true;
@@ -150,7 +124,6 @@ hfd_rc hfd_take_strays(struct hfd_take *t, struct hfd_err *err)
 {
     struct hfd_wire_page page;
     struct hfd_err why;
-    bool last;
     hfd_rc rc = hfd_upstream_row_get(t->tx, HFD_UPSTREAM_STRAYS, t->mem, &t->s.up, err);
 
     t->m->over = rc == HFD_NOT_FOUND;
@@ -161,12 +134,8 @@ hfd_rc hfd_take_strays(struct hfd_take *t, struct hfd_err *err)
         return rc == HFD_OK ? hfd_upstream_row_put(t->tx, &t->s.up, err) : rc;
     }
     t->s.up.due_us = t->now_us + HFD_STRAYS_EVERY * t->u->idle_us;
-    rc = take_items(t, &page, err);
-    t->m->collected += (int64_t)page.count;
-    last = page.count == 0 || (page.total >= 0 && t->m->collected >= page.total) || t->m->page + 1 >= HFD_STRAYS_PAGES_MAX;
-    t->m->page = last ? 0 : t->m->page + 1;
-    t->m->collected = last ? 0 : t->m->collected;
-    if (rc == HFD_OK && last)
+    rc = hfd_take_items(t, &page, take_item, err);
+    if (rc == HFD_OK && hfd_take_page(t, &page, HFD_STRAYS_PAGES_MAX))
         rc = list_ends(t, err);
     return rc == HFD_OK ? hfd_upstream_row_put(t->tx, &t->s.up, err) : rc;
 }
@@ -233,7 +202,7 @@ static hfd_rc take_get(struct hfd_take *t, struct hfd_stray_row *row, enum hfd_s
 
 static hfd_rc take_delete(struct hfd_take *t, struct hfd_stray_row *row, struct hfd_err *err)
 {
-    const char *kind = row->orphan.kind == HFD_KIND_CLUSTER ? "cluster" : "nodepool";
+    const char *kind = hfd_kind_word(row->orphan.kind);
 
     t->m->confirmed = false;
     if (t->verdict == HFD_ON_UNABLE) {

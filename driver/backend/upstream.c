@@ -16,15 +16,10 @@ static hfd_rc no_memory(struct hfd_err *err)
 
 /* ---- due ---- */
 
-static hfd_rc add_work(const struct hfd_upstream_list *list, size_t limit, struct hfd_arena *mem, struct hfd_upstream_work *out,
-                       size_t *count, struct hfd_err *err)
+static void add_work(const struct hfd_upstream_list *list, size_t limit, struct hfd_upstream_work *out, size_t *count)
 {
-    for (size_t i = 0; i < list->count && *count < limit; i++) {
-        out[*count] = (struct hfd_upstream_work){.guresid = hfd_arena_dup(mem, list->rows[i].guresid)};
-        if (out[(*count)++].guresid.p == NULL)
-            return no_memory(err);
-    }
-    return HFD_OK;
+    for (size_t i = 0; i < list->count && *count < limit; i++)
+        out[(*count)++] = (struct hfd_upstream_work){.guresid = list->rows[i].guresid};
 }
 
 static hfd_rc add_strays(struct hfd_txn *tx, int64_t now_us, size_t limit, struct hfd_arena *mem, struct hfd_upstream_work *out,
@@ -79,12 +74,12 @@ hfd_rc hfd_upstream_due(struct hfd_txn *tx, const struct hfd_upstream *u, int64_
     }
     while (watched.count > 0 && watched.rows[watched.count - 1].due_us > now_us)
         watched.count--;
-    rc = add_work(&own, limit, mem, out, count, err);
+    add_work(&own, limit, out, count);
+    add_work(&watched, limit, out, count);
+    rc = add_strays(tx, now_us, limit, mem, out, count, err);
     if (rc == HFD_OK)
-        rc = add_work(&watched, limit, mem, out, count, err);
-    if (rc == HFD_OK)
-        rc = add_strays(tx, now_us, limit, mem, out, count, err);
-    return rc == HFD_OK ? add_work(&settled, limit, mem, out, count, err) : rc;
+        add_work(&settled, limit, out, count);
+    return rc;
 }
 
 hfd_rc hfd_upstream_hurry(struct hfd_txn *tx, hfd_slice guresid, int64_t older_us, int64_t now_us, struct hfd_err *err)

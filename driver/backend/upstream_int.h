@@ -193,6 +193,15 @@ HFD_MUST_CHECK hfd_rc hfd_observe_gone(struct hfd_take *t, struct hfd_upstream_p
 bool hfd_observe_equal(const struct hfd_upstream_part *part, hfd_slice spec, hfd_slice labels);
 
 /* take_many.c */
+
+/** Counts a page of the list under way. @return whether it was the last: the next list begins anew */
+bool hfd_take_page(struct hfd_take *t, const struct hfd_wire_page *page, int64_t pages_max);
+typedef hfd_rc hfd_take_item_fn(struct hfd_take *t, const struct hfd_wire_resource *doc, struct hfd_err *err);
+/** Each resource of a page of a look at many or of the search for strays, in memory of its own. What cannot be read is left out. */
+HFD_MUST_CHECK hfd_rc hfd_take_items(struct hfd_take *t, const struct hfd_wire_page *page, hfd_take_item_fn *fn, struct hfd_err *err);
+/** Of which kind the resources of such a list are. */
+enum hfd_kind hfd_take_kind(const struct hfd_take *t);
+
 HFD_MUST_CHECK hfd_rc hfd_take_many(struct hfd_take *t, struct hfd_err *err);
 
 /* take_strays.c */

@@ -321,7 +321,7 @@ static hfd_rc create(struct apply *a, enum hfd_kind kind, hfd_slice owner_id, co
         return patch(a, out, want, err);
     return hfd_fail_field(err, HFD_INVALID, field,
                           "the name '%.*s' is taken by %s %.*s, which is not of this resource: choose another name",
-                          HFD_SLICE_FMT(want->name), kind == HFD_KIND_CLUSTER ? "cluster" : "nodepool",
+                          HFD_SLICE_FMT(want->name), hfd_kind_word(kind),
                           HFD_SLICE_FMT(hfd_backend_id_is_given(out->id) ? out->id : HFD_SLICE("(not made yet)")));
 }
 

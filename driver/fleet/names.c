@@ -39,3 +39,8 @@ const char *hfd_kind_name(enum hfd_kind kind)
 {
     return kind == HFD_KIND_CLUSTER ? "Cluster" : "NodePool";
 }
+
+const char *hfd_kind_word(enum hfd_kind kind)
+{
+    return kind == HFD_KIND_CLUSTER ? "cluster" : "nodepool";
+}

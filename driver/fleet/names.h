@@ -12,5 +12,7 @@ HFD_MUST_CHECK hfd_rc hfd_name_check(enum hfd_kind kind, hfd_slice name, struct 
 
 /** "Cluster", "NodePool". */
 const char *hfd_kind_name(enum hfd_kind kind);
+/** "cluster", "nodepool": within a sentence. */
+const char *hfd_kind_word(enum hfd_kind kind);
 
 #endif

@@ -1,4 +1,5 @@
 /* See serve.h. Source: DESIGN 6. */
+#include "handlers/cli/look.h"
 #include "handlers/cli/serve.h"
 
 bool hfd_serve_is_remote(const struct hfd_settings *s)
@@ -35,27 +36,18 @@ static void warn_of_plain_http(const struct hfd_settings *s)
 enum hfd_exit hfd_serve_upstream_open(struct hfd_serve_upstream *u, const struct hfd_settings *s, struct hfd_driver *d,
                                       struct hfd_store *store, const struct hfd_clock *clock, struct hfd_err *err)
 {
-    const struct hfd_remote_config config = {
+    struct hfd_remote_config config = {
         .store = store,
         .upstream = &u->rules,
-        .clock = clock,
         .rng = &hfd_rng_system,
-        .url = s->backend.p, /* the settings end their strings with a NUL */
-        .token_file = s->remote_token_file.p,
-        .ca_file = s->remote_ca_file.p,
-        .cert_file = s->remote_cert_file.p,
-        .key_file = s->remote_key_file.p,
-        .identity_header = s->remote_identity_header.p,
-        .identity = s->remote_identity.p,
-        .connect_timeout_us = s->remote_connect_timeout_us,
-        .timeout_us = s->remote_timeout_us,
+        .client = hfd_look_client(s),
         .fresh_us = s->remote_fresh_us,
         .in_flight_max = s->remote_in_flight_max,
         .per_second_max = s->remote_per_second_max,
-        .answer_max_bytes = s->remote_answer_max_bytes,
     };
     hfd_rc rc;
 
+    config.client.clock = clock;
     *u = (struct hfd_serve_upstream){.remote = NULL};
     if (!hfd_serve_is_remote(s))
         return HFD_EXIT_OK;

@@ -50,6 +50,17 @@ static void after_step(struct remote_world *rw)
         plan.fired = true;
 }
 
+/* A list is asked for by what is looked for, or not at all: without it all that anybody has would be read. */
+static void check_request(struct remote_world *rw, const struct hfd_upstream_request *request)
+{
+    const hfd_slice path = request->path;
+
+    (void)rw;
+    if (memmem(path.p, path.len, "?page=", 6) != NULL && memmem(path.p, path.len, "/statuses?", 10) == NULL &&
+        memmem(path.p, path.len, "&search=", 8) == NULL)
+        fail_msg("step %u, allocation %u: asked for %.*s", plan.step, plan.nth, HFD_SLICE_FMT(path));
+}
+
 static void until(struct remote_world *rw, enum hfd_answer answer)
 {
     struct hfd_answer_doc doc;
@@ -79,6 +90,7 @@ static void live(void)
     remote_world_open(&rw, REMOTE_G31);
     rw.before_step = before_step;
     rw.after_step = after_step;
+    rw.between = check_request;
     assert_int_equal(world_put(&rw.w, G, body, NULL, &doc), HFD_OK);
     until(&rw, HFD_ANSWER_OUTPUT);
     assert_int_equal(world_put(&rw.w, G, other, NULL, &doc), HFD_OK);
@@ -117,6 +129,7 @@ static void lose_and_remove(void)
     (void)remote_add(&rw, NULL, "lost", "{\"" HFD_GURESID_LABEL "\":\"" G "\",\"" HFD_OWNER_LABEL "\":\"" REMOTE_OWNER "\"}");
     rw.before_step = before_step;
     rw.after_step = after_step;
+    rw.between = check_request;
     assert_int_equal(hfd_store_update_wait(rw.w.store, txn_search, &rw, &rw.w.err), HFD_OK);
     for (int i = 0; rc == HFD_NOT_FOUND && i < ROUNDS_MAX; i++) {
         remote_world_wait(&rw, HFD_US_PER_S);

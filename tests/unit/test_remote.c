@@ -287,15 +287,17 @@ static int open_all(void **state)
     f->config = (struct hfd_remote_config){
         .store = f->store,
         .upstream = &f->upstream,
-        .clock = &clock_moved,
         .rng = &hfd_rng_system,
-        .url = f->url,
-        .connect_timeout_us = 60 * S,
-        .timeout_us = 60 * S,
+        .client = {
+            .clock = &clock_moved,
+            .url = f->url,
+            .connect_timeout_us = 60 * S,
+            .timeout_us = 60 * S,
+            .answer_max_bytes = 65536,
+        },
         .fresh_us = S,
         .in_flight_max = 4,
         .per_second_max = 10000,
-        .answer_max_bytes = 65536,
     };
     *state = f;
     return 0;
@@ -676,7 +678,7 @@ static void bad_files_stop_the_start(void **state)
     struct fixture *f = *state;
     struct hfd_err err;
 
-    f->config.token_file = "/nonexistent/token";
+    f->config.client.token_file = "/nonexistent/token";
     assert_int_equal(hfd_remote_start_with(&f->config, &rules, &f->remote, &err), HFD_INVALID);
     assert_null(f->remote);
 }

@@ -189,21 +189,33 @@ static void dump_real(struct hfd_buf *b, double v)
         hfd_buf_lit(b, ".0");
 }
 
+enum style {
+    STYLE_KEPT,   /* keys in their order */
+    STYLE_SORTED, /* keys sorted */
+    STYLE_EQUAL   /* and equal numbers written alike */
+};
+
+/* Whether a number that was written with a point or an exponent is one that integers have, too. */
+static bool is_int64(double v)
+{
+    return v >= -0x1p63 && v < 0x1p63 && (double)(int64_t)v == v;
+}
+
 static int by_key(const void *a, const void *b)
 {
     return strcmp(*(const char *const *)a, *(const char *const *)b);
 }
 
-static void dump(struct hfd_buf *b, const json_t *v, bool sorted, int depth);
+static void dump(struct hfd_buf *b, const json_t *v, enum style style, int depth);
 
-static void dump_member(struct hfd_buf *b, const char *key, const json_t *value, bool sorted, int depth)
+static void dump_member(struct hfd_buf *b, const char *key, const json_t *value, enum style style, int depth)
 {
     hfd_buf_json_str(b, hfd_slice_of(key));
     hfd_buf_addc(b, ':');
-    dump(b, value, sorted, depth + 1);
+    dump(b, value, style, depth + 1);
 }
 
-static void dump_sorted(struct hfd_buf *b, const json_t *obj, int depth)
+static void dump_sorted(struct hfd_buf *b, const json_t *obj, enum style style, int depth)
 {
     size_t count = json_object_size(obj);
     const char **keys = calloc(count + 1, sizeof(*keys));
@@ -221,43 +233,43 @@ static void dump_sorted(struct hfd_buf *b, const json_t *obj, int depth)
     for (size_t i = 0; i < n; i++) {
         if (i > 0)
             hfd_buf_addc(b, ',');
-        dump_member(b, keys[i], json_object_get(obj, keys[i]), true, depth);
+        dump_member(b, keys[i], json_object_get(obj, keys[i]), style, depth);
     }
     free(keys);
 }
 
-static void dump_object(struct hfd_buf *b, const json_t *obj, bool sorted, int depth)
+static void dump_object(struct hfd_buf *b, const json_t *obj, enum style style, int depth)
 {
     const char *key;
     json_t *value;
     bool first = true;
 
     hfd_buf_addc(b, '{');
-    if (sorted) {
-        dump_sorted(b, obj, depth);
+    if (style != STYLE_KEPT) {
+        dump_sorted(b, obj, style, depth);
     } else {
         json_object_foreach ((json_t *)(uintptr_t)obj, key, value) {
             if (!first)
                 hfd_buf_addc(b, ',');
             first = false;
-            dump_member(b, key, value, false, depth);
+            dump_member(b, key, value, style, depth);
         }
     }
     hfd_buf_addc(b, '}');
 }
 
-static void dump_array(struct hfd_buf *b, const json_t *arr, bool sorted, int depth)
+static void dump_array(struct hfd_buf *b, const json_t *arr, enum style style, int depth)
 {
     hfd_buf_addc(b, '[');
     for (size_t i = 0; i < json_array_size(arr); i++) {
         if (i > 0)
             hfd_buf_addc(b, ',');
-        dump(b, json_array_get(arr, i), sorted, depth + 1);
+        dump(b, json_array_get(arr, i), style, depth + 1);
     }
     hfd_buf_addc(b, ']');
 }
 
-static void dump(struct hfd_buf *b, const json_t *v, bool sorted, int depth)
+static void dump(struct hfd_buf *b, const json_t *v, enum style style, int depth)
 {
     if (b->rc != HFD_OK)
         return;
@@ -267,10 +279,10 @@ static void dump(struct hfd_buf *b, const json_t *v, bool sorted, int depth)
     }
     switch (json_typeof(v)) {
     case JSON_OBJECT:
-        dump_object(b, v, sorted, depth);
+        dump_object(b, v, style, depth);
         break;
     case JSON_ARRAY:
-        dump_array(b, v, sorted, depth);
+        dump_array(b, v, style, depth);
         break;
     case JSON_STRING:
         hfd_buf_json_str(b, (hfd_slice){json_string_value(v), json_string_length(v)});
@@ -279,7 +291,10 @@ static void dump(struct hfd_buf *b, const json_t *v, bool sorted, int depth)
         hfd_buf_i64(b, json_integer_value(v));
         break;
     case JSON_REAL:
-        dump_real(b, json_real_value(v));
+        if (style == STYLE_EQUAL && is_int64(json_real_value(v)))
+            hfd_buf_i64(b, (int64_t)json_real_value(v));
+        else
+            dump_real(b, json_real_value(v));
         break;
     case JSON_TRUE:
         hfd_buf_lit(b, "true");
@@ -295,12 +310,17 @@ static void dump(struct hfd_buf *b, const json_t *v, bool sorted, int depth)
 
 void hfd_json_canonical(struct hfd_buf *b, const json_t *v)
 {
-    dump(b, v, true, 0);
+    dump(b, v, STYLE_SORTED, 0);
+}
+
+void hfd_json_equal_text(struct hfd_buf *b, const json_t *v)
+{
+    dump(b, v, STYLE_EQUAL, 0);
 }
 
 void hfd_json_dump(struct hfd_buf *b, const json_t *v)
 {
-    dump(b, v, false, 0);
+    dump(b, v, STYLE_KEPT, 0);
 }
 
 hfd_slice hfd_json_dump_arena(struct hfd_arena *a, const json_t *v)

@@ -27,6 +27,8 @@ HFD_MUST_CHECK hfd_rc hfd_json_parse(hfd_slice text, json_t **out, struct hfd_er
  * differ; key order and white space do not matter.
  */
 void hfd_json_canonical(struct hfd_buf *b, const json_t *v);
+/** The same for comparing alone: numbers that are equal give equal bytes too (1, 1.0 and 10e-1; 0 and -0.0). */
+void hfd_json_equal_text(struct hfd_buf *b, const json_t *v);
 /** Compact, keys in their order. */
 void hfd_json_dump(struct hfd_buf *b, const json_t *v);
 /** The same into an arena; p is NULL when memory or the ceiling is short. */

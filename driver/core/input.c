@@ -71,21 +71,25 @@ static bool listed(const hfd_slice *types, size_t count, hfd_slice type)
     return false;
 }
 
-/* Which kind the type means. An organization may stand in front: "my-org/hyperfleet-cluster". */
-static hfd_rc read_type(struct reading *r, int only, const json_t *doc)
+/* An organization may stand in front: "my-org/hyperfleet-cluster". */
+int hfd_input_kind_of(const struct hfd_input_rules *rules, hfd_slice type)
 {
-    const json_t *v = json_object_get(doc, "type");
-    hfd_slice type = {json_string_value(v), json_string_length(v)};
     const char *slash = type.len > 0 ? memchr(type.p, '/', type.len) : NULL;
     hfd_slice name = type;
-    int kind = 0;
 
     if (slash != NULL)
         name = (hfd_slice){slash + 1, type.len - (size_t)(slash + 1 - type.p)};
-    if (listed(r->rules->cluster_types, r->rules->cluster_type_count, name))
-        kind = HFD_KIND_CLUSTER;
-    else if (listed(r->rules->nodepool_types, r->rules->nodepool_type_count, name))
-        kind = HFD_KIND_NODEPOOL;
+    if (listed(rules->cluster_types, rules->cluster_type_count, name))
+        return HFD_KIND_CLUSTER;
+    return listed(rules->nodepool_types, rules->nodepool_type_count, name) ? HFD_KIND_NODEPOOL : 0;
+}
+
+static hfd_rc read_type(struct reading *r, int only, const json_t *doc)
+{
+    const json_t *v = json_object_get(doc, "type");
+    const hfd_slice type = {json_string_value(v), json_string_length(v)};
+    const int kind = hfd_input_kind_of(r->rules, type);
+
     if (kind == 0 || (only != 0 && kind != only))
         return wrong_type(r, only, v);
     r->out->kind = (enum hfd_kind)kind;
@@ -133,12 +137,13 @@ static void drop_nulls(json_t *doc)
         drop_part_nulls(json_array_get(pools, i));
 }
 
-static void add_canonical(struct hfd_buf *b, const json_t *v)
+/* For the digest: equal numbers ask for the same, however they are written. */
+static void add_equal(struct hfd_buf *b, const json_t *v)
 {
     if (v == NULL || json_is_null(v))
         hfd_buf_lit(b, "{}");
     else
-        hfd_json_canonical(b, v);
+        hfd_json_equal_text(b, v);
 }
 
 /* Cloud account credentials differ from call to call: they are not part of what is asked for. */
@@ -147,7 +152,7 @@ static void add_secrets(struct hfd_buf *b, const json_t *secrets)
     json_t *rest;
 
     if (json_object_get(secrets, "account") == NULL) {
-        add_canonical(b, secrets);
+        add_equal(b, secrets);
         return;
     }
     rest = hfd_json_copy(secrets);
@@ -156,7 +161,7 @@ static void add_secrets(struct hfd_buf *b, const json_t *secrets)
         return;
     }
     (void)json_object_del(rest, "account");
-    add_canonical(b, rest);
+    add_equal(b, rest);
     json_decref(rest);
 }
 
@@ -181,9 +186,9 @@ static hfd_rc read_canonical(struct reading *r, const json_t *doc)
     hfd_buf_lit(&b, "{\"driver\":{\"secrets\":");
     add_secrets(&b, json_object_get(driver, "secrets"));
     hfd_buf_lit(&b, ",\"values\":");
-    add_canonical(&b, json_object_get(driver, "values"));
+    add_equal(&b, json_object_get(driver, "values"));
     hfd_buf_lit(&b, "},\"resource\":");
-    add_canonical(&b, json_object_get(doc, "resource"));
+    add_equal(&b, json_object_get(doc, "resource"));
     hfd_buf_lit(&b, ",\"type\":");
     hfd_buf_json_str(&b, r->out->type);
     hfd_buf_addc(&b, '}');
@@ -315,7 +320,10 @@ static hfd_rc read_spec(struct reading *r, const json_t *spec, hfd_slice *out)
     struct hfd_buf b;
 
     buf_for_arena(&b, r->mem);
-    add_canonical(&b, spec);
+    if (spec == NULL || json_is_null(spec))
+        hfd_buf_lit(&b, "{}");
+    else
+        hfd_json_canonical(&b, spec);
     return keep(&b, r->mem, out, r->err);
 }
 

@@ -41,6 +41,9 @@ struct hfd_input_rules {
     size_t override_count;
 };
 
+/** The kind (enum hfd_kind) that a resource type means, or 0: it is not served. */
+int hfd_input_kind_of(const struct hfd_input_rules *rules, hfd_slice type);
+
 /**
  * Parses and checks a PUT body.
  * @param only  the kind that the path fixes, or 0

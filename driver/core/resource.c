@@ -458,6 +458,9 @@ hfd_rc hfd_resource_put_peek(struct hfd_txn *tx, const struct hfd_call *call, st
     rc = load(tx, call, &f, err);
     if (rc != HFD_OK || !f.is || other_kind(call, &f.row) || !hfd_keyring_digest_is(call->driver->ring, f.row.raw_digest, call->body))
         return rc;
+    /* The settings may serve its type no more: then these bytes are refused as any others. */
+    if (hfd_input_kind_of(&call->driver->rules, f.row.type) != (int)f.row.kind)
+        return HFD_OK;
     switch (hfd_life_put((enum hfd_state)f.row.state, true)) {
     case HFD_PUT_ANSWER:
         return answer_put(tx, call, &f.row, false, out, err);

@@ -167,6 +167,12 @@ static void input_canonical(void **state)
         {"{" CLUSTER ",\"resource\":{\"a\":1}}", "{" CLUSTER ",\"resource\":{\"a\":\"1\"}}", false},
         {"{" CLUSTER ",\"driver\":{\"values\":{\"cluster\":{\"spec\":{\"a\":[1,2]}}}}}",
          "{" CLUSTER ",\"driver\":{\"values\":{\"cluster\":{\"spec\":{\"a\":[2,1]}}}}}", false},
+        {"{" CLUSTER ",\"driver\":{\"values\":{\"cluster\":{\"spec\":{\"a\":[1,0,-5]}}}}}",
+         "{" CLUSTER ",\"driver\":{\"values\":{\"cluster\":{\"spec\":{\"a\":[10e-1,-0.0,-5.0]}}}}}", true},
+        {"{" CLUSTER ",\"resource\":{\"a\":3},\"driver\":{\"secrets\":{\"b\":4}}}",
+         "{" CLUSTER ",\"resource\":{\"a\":3.0},\"driver\":{\"secrets\":{\"b\":4.0}}}", true},
+        {"{" CLUSTER ",\"resource\":{\"a\":1}}", "{" CLUSTER ",\"resource\":{\"a\":1.5}}", false},
+        {"{" CLUSTER ",\"resource\":{\"a\":9223372036854775807}}", "{" CLUSTER ",\"resource\":{\"a\":9223372036854775807.0}}", false},
         {"{" CLUSTER ",\"driver\":{\"values\":{\"cluster\":{\"spec\":{\"a\":null}}}}}",
          "{" CLUSTER ",\"driver\":{\"values\":{\"cluster\":{\"spec\":{}}}}}", false},
     };

@@ -265,6 +265,36 @@ static void json_copy_out_of_memory(void **state)
     json_decref(doc);
 }
 
+/* Text for comparing: equal numbers are written alike, as far as integers reach; the rest is as in canonical text. */
+static void json_equal_text(void **state)
+{
+    static const struct {
+        const char *in, *text;
+    } rows[] = {
+        {"{\"b\":[1.0,-0.0,1e2],\"a\":\"1.0\"}", "{\"a\":\"1.0\",\"b\":[1,0,100]}"},
+        {"-9223372036854775808.0", "-9223372036854775808"},
+        {"9223372036854775808.0", "9.223372036854776e+18"},
+        {"9007199254740993.0", "9007199254740992"}, /* what a double has of it */
+        {"1e300", "1e+300"},
+        {"0.5", "0.5"},
+    };
+    struct hfd_buf b;
+
+    (void)state;
+    hfd_buf_init(&b, 1000);
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        json_t *v = parse(rows[i].in);
+
+        hfd_buf_reset(&b);
+        hfd_json_equal_text(&b, v);
+        assert_int_equal(b.rc, HFD_OK);
+        if (!hfd_slice_is(hfd_buf_slice(&b), rows[i].text))
+            fail_msg("%s: %.*s", rows[i].in, HFD_SLICE_FMT(hfd_buf_slice(&b)));
+        json_decref(v);
+    }
+    hfd_buf_fini(&b);
+}
+
 /* Canonical text: order and white space do not matter, numbers are short and keep their kind. */
 static void json_canonical_and_dump(void **state)
 {
@@ -590,6 +620,7 @@ int main(void)
         cmocka_unit_test(json_parse_out_of_memory),
         cmocka_unit_test(json_parse_out_of_memory_at_every_length),
         cmocka_unit_test(json_copy_out_of_memory),
+        cmocka_unit_test(json_equal_text),
         cmocka_unit_test(json_canonical_and_dump),
         cmocka_unit_test(json_reals_round_trip),
         cmocka_unit_test(json_dump_is_bounded),

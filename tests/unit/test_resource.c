@@ -157,6 +157,23 @@ static void same_is_canonical(void **state)
     assert_true(hfd_slice_eq(first.cookie, again.cookie));
 }
 
+/* A type that the settings serve no more is refused in whatever bytes it comes; what was made of it can be read and deleted. */
+static void type_not_served_any_more(void **state)
+{
+    static const char *const bodies[] = {body_a, body_a_reordered, body_b};
+    struct world *w = *state;
+    struct hfd_answer_doc doc;
+
+    (void)bring_to(w, HFD_STATE_READY);
+    w->driver.rules.cluster_type_count = 0;
+    for (size_t i = 0; i < sizeof(bodies) / sizeof(bodies[0]); i++) {
+        assert_int_equal(world_put(w, ID, bodies[i], NULL, &doc), HFD_INVALID);
+        assert_string_equal(w->err.field, "type");
+    }
+    assert_int_equal(get(w).answer, HFD_ANSWER_OUTPUT);
+    assert_int_equal(del(w).answer, HFD_ANSWER_HINT);
+}
+
 /* Ready needs every part: the cluster alone is not enough. */
 static void ready_needs_all_parts(void **state)
 {
@@ -562,6 +579,7 @@ int main(void)
         cmocka_unit_test(put_table),
         cmocka_unit_test(get_and_delete_table),
         cmocka_unit_test_setup_teardown(same_is_canonical, world_setup, world_teardown),
+        cmocka_unit_test_setup_teardown(type_not_served_any_more, world_setup, world_teardown),
         cmocka_unit_test_setup_teardown(ready_needs_all_parts, world_setup, world_teardown),
         cmocka_unit_test_setup_teardown(degraded_stays_200, world_setup, world_teardown),
         cmocka_unit_test_setup_teardown(deadline_fails_and_put_revives, world_setup, world_teardown),

@@ -35,7 +35,22 @@ static hfd_slice kept(struct speech *s, hfd_slice text)
     return text;
 }
 
-/* A copy without control characters, of at most max bytes; a longer one ends in "...", never in the middle of a character. */
+/* Length of the character at p if it must not stand in a line: controls, other ends of lines, and what turns the writing round; else 0. */
+static size_t unfit_len(const char *p, size_t left)
+{
+    const unsigned char c = (unsigned char)p[0];
+    const unsigned char c2 = left > 1 ? (unsigned char)p[1] : 0, c3 = left > 2 ? (unsigned char)p[2] : 0;
+
+    if (c < 0x20 || c == 0x7f)
+        return 1;
+    if (c == 0xc2 && c2 >= 0x80 && c2 < 0xa0) /* U+0080 to U+009F */
+        return 2;
+    if (c == 0xe2 && c2 == 0x80 && c3 >= 0xa8 && c3 <= 0xae) /* U+2028 to U+202E */
+        return 3;
+    return c == 0xe2 && c2 == 0x81 && c3 >= 0xa6 && c3 <= 0xa9 ? 3 : 0; /* U+2066 to U+2069 */
+}
+
+/* A copy fit for a line, of at most max bytes; a longer one ends in "...", never in the middle of a character. */
 static hfd_slice tidy(struct speech *s, hfd_slice text, size_t max)
 {
     const size_t cap = text.len < max ? text.len : max;
@@ -45,12 +60,10 @@ static hfd_slice tidy(struct speech *s, hfd_slice text, size_t max)
     if (p == NULL)
         return kept(s, HFD_SLICE_NONE);
     while (i < text.len && n < cap) {
-        const unsigned char c = (unsigned char)text.p[i];
-        /* U+0080 to U+009F: controls too */
-        const bool c1 = c == 0xc2 && i + 1 < text.len && ((unsigned char)text.p[i + 1] & 0xe0) == 0x80;
+        const size_t unfit = unfit_len(text.p + i, text.len - i);
 
-        p[n++] = c < 0x20 || c == 0x7f || c1 ? ' ' : text.p[i];
-        i += c1 ? 2 : 1;
+        p[n++] = unfit > 0 ? ' ' : text.p[i];
+        i += unfit > 0 ? unfit : 1;
     }
     if (i == text.len)
         return (hfd_slice){p, n};

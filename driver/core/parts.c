@@ -217,7 +217,8 @@ struct apply {
     struct hfd_parts parts; /* as they were before */
     struct hfd_resource_row *row;
     bool made;
-    bool replaces;            /* a cluster that was removed behind our back: what goes with it is not waited for */
+    bool replaces;            /* the resource's own part was removed behind our back: what goes with it is not waited for */
+    bool anew;                /* and it had been made */
     struct hfd_parts created; /* made from nothing, in the order of the input */
 };
 
@@ -400,6 +401,12 @@ static hfd_rc discard(const struct apply *a, const struct hfd_part *p, struct hf
     return rc == HFD_OK && backend(a->call)->deferred ? hfd_fleet_row_delete(a->tx, p->row.fleet_id, err) : rc;
 }
 
+static void note_replaced(struct apply *a, const struct hfd_part *had)
+{
+    a->replaces = !is_there(had);
+    a->anew = a->replaces && hfd_backend_id_is_given(had->row.fleet_id);
+}
+
 /* The cluster of a cluster resource: the one that it has, an orphan, or a new one. */
 static hfd_rc apply_cluster(struct apply *a, struct hfd_err *err)
 {
@@ -416,7 +423,7 @@ static hfd_rc apply_cluster(struct apply *a, struct hfd_err *err)
             continue;
         if (!is_there(p) || is_unmade(p, want->name, HFD_SLICE_NONE)) { /* removed behind our back, or refused: a new one takes its place */
             unmade = is_there(p) ? p->row.fleet_id : HFD_SLICE_NONE;
-            a->replaces = !is_there(p);
+            note_replaced(a, p);
             rc = discard(a, p, err);
             if (rc != HFD_OK)
                 return rc;
@@ -543,8 +550,10 @@ static hfd_rc apply_single(struct apply *a, struct hfd_err *err)
     if (rc != HFD_OK)
         return rc;
     if (had == NULL || !is_there(had) || is_unmade(had, want->name, cluster_id)) {
-        if (had != NULL)
+        if (had != NULL) {
+            note_replaced(a, had);
             rc = discard(a, had, err);
+        }
         if (rc == HFD_OK)
             rc = adopt_or_create(a, HFD_KIND_NODEPOOL, cluster_id, "driver.values.nodepool.name", want, &f, err);
         a->row->cluster_id = cluster_id;
@@ -603,5 +612,6 @@ hfd_rc hfd_parts_apply(struct hfd_txn *tx, const struct hfd_call *call, struct h
     if (rc == HFD_OK)
         rc = parts_now(&a, wanted, &out->parts, err);
     out->made = a.made;
+    out->anew = a.anew;
     return rc;
 }

@@ -15,6 +15,7 @@ HFD_MUST_CHECK hfd_rc hfd_parts_load(struct hfd_txn *tx, hfd_slice guresid, stru
 struct hfd_applied {
     struct hfd_parts parts; /* as hfd_parts_load gives them now */
     bool made;              /* whether a part came to be */
+    bool anew;              /* whether another one took the place of the resource's own, which was removed behind our back */
 };
 
 /**

@@ -696,9 +696,7 @@ static hfd_rc put_change(struct hfd_txn *tx, const struct hfd_call *call, bool s
                          struct hfd_answer_doc *out, struct hfd_err *err)
 {
     const bool was_ready = row->output.len > 0 || row->state == HFD_STATE_UPDATING;
-    const hfd_slice cluster_was = row->cluster_id;
     struct written w;
-    bool anew;
     hfd_rc rc;
 
     if (!hfd_slice_eq(row->type, call->input->type))
@@ -707,8 +705,7 @@ static hfd_rc put_change(struct hfd_txn *tx, const struct hfd_call *call, bool s
     rc = hfd_parts_apply(tx, call, row, &w.now, err);
     if (rc != HFD_OK)
         return rc;
-    anew = !hfd_slice_eq(cluster_was, row->cluster_id) && hfd_backend_id_is_given(cluster_was);
-    if (anew) {
+    if (w.now.anew) {
         row->degraded = false;
         row->output = HFD_SLICE_NONE;
         row->secrets = HFD_SLICE_NONE;
@@ -716,7 +713,7 @@ static hfd_rc put_change(struct hfd_txn *tx, const struct hfd_call *call, bool s
     }
     if (rc != HFD_OK)
         return rc;
-    w.op = (was_ready && !anew) || row->state == HFD_STATE_UPDATING ? HFD_OP_UPDATE : HFD_OP_CREATE; /* one that is sought has no output */
+    w.op = (was_ready && !w.now.anew) || row->state == HFD_STATE_UPDATING ? HFD_OP_UPDATE : HFD_OP_CREATE; /* one that is sought has no output */
     w.new_cookie = w.now.made || !same;
     return commit_put(tx, call, &w, row, out, err);
 }

@@ -334,6 +334,53 @@ static void outcome_failed_message(void **state)
                 "InvalidConfiguration. Correct the input and deploy again, or delete the resource.");
 }
 
+/* An adapter's words stay one line, read from left to right; what only looks like a control character is kept. */
+static void outcome_message_is_one_line(void **state)
+{
+    static const struct {
+        const char *said, *shown;
+    } rows[] = {
+        {"a\n\tb\x1b[31mc\x7f"
+         "d",
+         "a  b [31mc d"},
+        {"a\xc2\x80"
+         "b\xc2\x9f"
+         "c\xc2\xa0"
+         "d",
+         "a b c\xc2\xa0"
+         "d"},
+        {"a\xe2\x80\xa8"
+         "b\xe2\x80\xa9"
+         "c\xe2\x80\xae"
+         "d\xe2\x80\xa7"
+         "e\xe2\x80\xaf"
+         "f",
+         "a b c d\xe2\x80\xa7"
+         "e\xe2\x80\xaf"
+         "f"},
+        {"a\xe2\x81\xa6"
+         "b\xe2\x81\xa9"
+         "c\xe2\x81\xa5"
+         "d\xe2\x81\xaa"
+         "e",
+         "a b c\xe2\x81\xa5"
+         "d\xe2\x81\xaa"
+         "e"},
+    };
+
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        char want[80];
+        struct fixture *fx = *state;
+
+        fx->in.part_count = 0;
+        (void)add_failure(fx, add_part(fx, HFD_KIND_CLUSTER, "c1", "2abc"), "dns", rows[i].said);
+        judge(fx);
+        (void)snprintf(want, sizeof(want), "InvalidConfiguration: %s. Correct the input", rows[i].shown);
+        if (memmem(fx->out.message.p, fx->out.message.len, want, strlen(want)) == NULL)
+            fail_msg("row %zu: %.*s", i, HFD_SLICE_FMT(fx->out.message));
+    }
+}
+
 /* However long and strange the names and the message, at most 500 bytes of whole characters come out, with the advice at the end. */
 static void outcome_failed_message_is_cut(void **state)
 {
@@ -679,6 +726,7 @@ int main(void)
         TEST(outcome_failed_by_terminal_report),
         TEST(outcome_failed_needs_health),
         TEST(outcome_failed_message),
+        TEST(outcome_message_is_one_line),
         TEST(outcome_failed_message_is_cut),
         TEST(outcome_names_ids_whole),
         TEST(outcome_health_names_the_adapter),

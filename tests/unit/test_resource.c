@@ -391,6 +391,8 @@ static void forged_cookie_is_refused(void **state)
 
 struct remove_step {
     struct world *w;
+    enum hfd_kind kind;
+    hfd_slice owner_id;
     hfd_slice id;
 };
 
@@ -402,14 +404,14 @@ static hfd_rc txn_remove(struct hfd_txn *tx, void *arg, struct hfd_err *err)
     struct hfd_fleet_row row;
     bool gone;
 
-    return hfd_fleet_delete(tx, &call, HFD_KIND_CLUSTER, HFD_SLICE_NONE, s->id, &row, &gone, err);
+    return hfd_fleet_delete(tx, &call, s->kind, s->owner_id, s->id, &row, &gone, err);
 }
 
 /* A cluster removed behind our back: GET says so, PUT makes a new one, DELETE forgets it. */
 static void removed_behind_our_back(void **state)
 {
     struct world *w = *state;
-    struct remove_step s = {w, {NULL, 0}};
+    struct remove_step s = {w, HFD_KIND_CLUSTER, {NULL, 0}, {NULL, 0}};
     hfd_slice old_id;
 
     (void)bring_to(w, HFD_STATE_READY);
@@ -435,7 +437,7 @@ static void removed_behind_our_back(void **state)
 static void replaced_while_the_old_one_goes(void **state)
 {
     struct world *w = *state;
-    struct remove_step s = {w, {NULL, 0}};
+    struct remove_step s = {w, HFD_KIND_CLUSTER, {NULL, 0}, {NULL, 0}};
 
     (void)bring_to(w, HFD_STATE_READY);
     s.id = world_find(w, HFD_KIND_CLUSTER, "c-one")->id;
@@ -510,6 +512,32 @@ static void nodepool_resource(void **state)
     assert_int_equal(world_count(w, HFD_KIND_CLUSTER) + world_count(w, HFD_KIND_NODEPOOL), 0);
     assert_int_equal(world_delete(w, "pool-1", NULL, &doc), HFD_OK);
     assert_int_equal(doc.answer, HFD_ANSWER_ABSENT);
+}
+
+/* A nodepool that was removed behind our back is made anew by a PUT, as a cluster is: a creation, of a new incarnation. */
+static void nodepool_removed_behind_our_back(void **state)
+{
+    static const char pool[] = "{\"type\":\"hyperfleet-nodepool\",\"driver\":{\"values\":{\"cluster_guresid\":\"" ID
+                               "\",\"nodepool\":{\"name\":\"extra\",\"spec\":{}}}}}";
+    struct world *w = *state;
+    struct remove_step s = {w, HFD_KIND_NODEPOOL, {NULL, 0}, {NULL, 0}};
+    struct hfd_answer_doc doc;
+    hfd_slice incarnation;
+
+    (void)bring_to(w, HFD_STATE_READY);
+    (void)world_put_ok(w, "pool-1", pool, NULL);
+    world_succeed_all(w, "pool-1");
+    assert_int_equal(world_get_ok(w, "pool-1", NULL).answer, HFD_ANSWER_OUTPUT);
+    incarnation = world_row(w, "pool-1").incarnation;
+    s.owner_id = world_find(w, HFD_KIND_CLUSTER, "c-one")->id;
+    s.id = world_find(w, HFD_KIND_NODEPOOL, "extra")->id;
+    assert_int_equal(hfd_store_update_wait(w->store, txn_remove, &s, &w->err), HFD_OK);
+    assert_int_equal(world_get_ok(w, "pool-1", NULL).answer, HFD_ANSWER_FAILED);
+    doc = world_put_ok(w, "pool-1", pool, NULL);
+    assert_int_equal(doc.answer, HFD_ANSWER_HINT);
+    assert_string_equal(doc.hint.status, "creating");
+    assert_int_equal(world_row(w, "pool-1").state, HFD_STATE_CREATING);
+    assert_false(hfd_slice_eq(world_row(w, "pool-1").incarnation, incarnation));
 }
 
 /* Outputs are taken from adapters' data; secrets come out in plain and rest sealed. */
@@ -596,6 +624,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(replaced_while_the_old_one_goes, world_setup, world_teardown),
         cmocka_unit_test_setup_teardown(restored_by_an_older_cookie, world_setup, world_teardown),
         cmocka_unit_test_setup_teardown(nodepool_resource, world_setup, world_teardown),
+        cmocka_unit_test_setup_teardown(nodepool_removed_behind_our_back, world_setup, world_teardown),
         cmocka_unit_test_setup_teardown(mapped_outputs, world_setup, world_teardown),
         cmocka_unit_test_setup_teardown(empty_update_is_ready_at_once, world_setup, world_teardown),
         cmocka_unit_test_setup_teardown(retarget_has_a_new_deadline, world_setup, world_teardown),

@@ -36,6 +36,7 @@ struct command {
             const struct hfd_fields *fields; /* NULL = all */
         } list;
     } in;
+    int status; /* of the answer when it is done */
     struct hfd_fleet_row row;
     bool gone;
     enum hfd_verdict verdict;
@@ -98,6 +99,44 @@ static void send_row(struct hfd_exchange *x, int status, const struct hfd_fleet_
     hfd_api_send(x, &reply, "application/json", &b);
 }
 
+/* A request that writes: its body is read into the command, the command is carried out, and what came of it is answered. */
+struct change {
+    /* NULL = there is nothing to read */
+    hfd_rc (*read)(hfd_slice body, struct command *cmd, struct hfd_fleet_reading *r, struct hfd_err *err);
+    hfd_txn_fn *fn;
+    hfd_then_fn *then;
+    int status;
+};
+
+static void change(struct hfd_exchange *x, enum hfd_kind kind, const struct change *c)
+{
+    struct command *cmd = start(x, kind);
+    struct hfd_fleet_reading r;
+    struct hfd_err err;
+    hfd_rc rc = HFD_OK;
+
+    if (cmd == NULL)
+        return;
+    cmd->status = c->status;
+    r = reading(x, cmd);
+    if (c->read != NULL)
+        rc = c->read(hfd_exchange_request(x)->body, cmd, &r, &err);
+    if (rc != HFD_OK)
+        hfd_exchange_fail_fields(x, rc, &err, &r.found);
+    else
+        hfd_exchange_update(x, c->fn, cmd, c->then);
+}
+
+static void on_changed(struct hfd_exchange *x, void *arg, hfd_rc rc, const struct hfd_err *err)
+{
+    const struct command *cmd = arg;
+
+    if (rc != HFD_OK)
+        hfd_exchange_fail(x, rc, err);
+    else
+        send_row(x, cmd->status, &cmd->row);
+}
+
 /* ---- one resource ----------------------------------------------------------------------------------------------------------- */
 
 static hfd_rc txn_get(struct hfd_txn *tx, void *arg, struct hfd_err *err)
@@ -129,33 +168,13 @@ static hfd_rc txn_create(struct hfd_txn *tx, void *arg, struct hfd_err *err)
     return hfd_fleet_create(tx, &cmd->call, &cmd->in.create, &cmd->row, err);
 }
 
-static void on_created(struct hfd_exchange *x, void *arg, hfd_rc rc, const struct hfd_err *err)
+static hfd_rc read_create(hfd_slice body, struct command *cmd, struct hfd_fleet_reading *r, struct hfd_err *err)
 {
-    const struct command *cmd = arg;
-
-    if (rc != HFD_OK)
-        hfd_exchange_fail(x, rc, err);
-    else
-        send_row(x, 201, &cmd->row);
+    cmd->in.create = (struct hfd_fleet_create){.kind = cmd->kind, .owner_id = cmd->owner_id};
+    return hfd_fleet_json_create(body, r, &cmd->in.create, err);
 }
 
-static void create(struct hfd_exchange *x, enum hfd_kind kind)
-{
-    struct command *cmd = start(x, kind);
-    struct hfd_fleet_reading r;
-    struct hfd_err err;
-    hfd_rc rc;
-
-    if (cmd == NULL)
-        return;
-    cmd->in.create = (struct hfd_fleet_create){.kind = kind, .owner_id = cmd->owner_id};
-    r = reading(x, cmd);
-    rc = hfd_fleet_json_create(hfd_exchange_request(x)->body, &r, &cmd->in.create, &err);
-    if (rc != HFD_OK)
-        hfd_exchange_fail_fields(x, rc, &err, &r.found);
-    else
-        hfd_exchange_update(x, txn_create, cmd, on_created);
-}
+static const struct change creation = {read_create, txn_create, on_changed, 201};
 
 static hfd_rc txn_patch(struct hfd_txn *tx, void *arg, struct hfd_err *err)
 {
@@ -164,33 +183,13 @@ static hfd_rc txn_patch(struct hfd_txn *tx, void *arg, struct hfd_err *err)
     return hfd_fleet_patch(tx, &cmd->call, &cmd->in.patch, &cmd->row, err);
 }
 
-static void on_patched(struct hfd_exchange *x, void *arg, hfd_rc rc, const struct hfd_err *err)
+static hfd_rc read_patch(hfd_slice body, struct command *cmd, struct hfd_fleet_reading *r, struct hfd_err *err)
 {
-    const struct command *cmd = arg;
-
-    if (rc != HFD_OK)
-        hfd_exchange_fail(x, rc, err);
-    else
-        send_row(x, 200, &cmd->row);
+    cmd->in.patch = (struct hfd_fleet_patch){.kind = cmd->kind, .owner_id = cmd->owner_id, .id = cmd->id};
+    return hfd_fleet_json_patch(body, r, &cmd->in.patch, err);
 }
 
-static void patch(struct hfd_exchange *x, enum hfd_kind kind)
-{
-    struct command *cmd = start(x, kind);
-    struct hfd_fleet_reading r;
-    struct hfd_err err;
-    hfd_rc rc;
-
-    if (cmd == NULL)
-        return;
-    cmd->in.patch = (struct hfd_fleet_patch){.kind = kind, .owner_id = cmd->owner_id, .id = cmd->id};
-    r = reading(x, cmd);
-    rc = hfd_fleet_json_patch(hfd_exchange_request(x)->body, &r, &cmd->in.patch, &err);
-    if (rc != HFD_OK)
-        hfd_exchange_fail_fields(x, rc, &err, &r.found);
-    else
-        hfd_exchange_update(x, txn_patch, cmd, on_patched);
-}
+static const struct change patching = {read_patch, txn_patch, on_changed, 200};
 
 static hfd_rc txn_delete(struct hfd_txn *tx, void *arg, struct hfd_err *err)
 {
@@ -199,23 +198,7 @@ static hfd_rc txn_delete(struct hfd_txn *tx, void *arg, struct hfd_err *err)
     return hfd_fleet_delete(tx, &cmd->call, cmd->kind, cmd->owner_id, cmd->id, &cmd->row, &cmd->gone, err);
 }
 
-static void on_deleted(struct hfd_exchange *x, void *arg, hfd_rc rc, const struct hfd_err *err)
-{
-    const struct command *cmd = arg;
-
-    if (rc != HFD_OK)
-        hfd_exchange_fail(x, rc, err);
-    else
-        send_row(x, 202, &cmd->row);
-}
-
-static void remove_it(struct hfd_exchange *x, enum hfd_kind kind)
-{
-    struct command *cmd = start(x, kind);
-
-    if (cmd != NULL)
-        hfd_exchange_update(x, txn_delete, cmd, on_deleted);
-}
+static const struct change deletion = {NULL, txn_delete, on_changed, 202};
 
 static hfd_rc txn_force_delete(struct hfd_txn *tx, void *arg, struct hfd_err *err)
 {
@@ -227,7 +210,7 @@ static hfd_rc txn_force_delete(struct hfd_txn *tx, void *arg, struct hfd_err *er
 static void on_force_deleted(struct hfd_exchange *x, void *arg, hfd_rc rc, const struct hfd_err *err)
 {
     const struct command *cmd = arg;
-    const struct hfd_reply reply = {.status = 204};
+    const struct hfd_reply reply = {.status = cmd->status};
 
     if (rc != HFD_OK) {
         hfd_exchange_fail(x, rc, err);
@@ -238,22 +221,12 @@ static void on_force_deleted(struct hfd_exchange *x, void *arg, hfd_rc rc, const
     hfd_exchange_reply(x, &reply);
 }
 
-static void force_delete(struct hfd_exchange *x, enum hfd_kind kind)
+static hfd_rc read_reason(hfd_slice body, struct command *cmd, struct hfd_fleet_reading *r, struct hfd_err *err)
 {
-    struct command *cmd = start(x, kind);
-    struct hfd_fleet_reading r;
-    struct hfd_err err;
-    hfd_rc rc;
-
-    if (cmd == NULL)
-        return;
-    r = reading(x, cmd);
-    rc = hfd_fleet_json_reason(hfd_exchange_request(x)->body, &r, &cmd->in.reason, &err);
-    if (rc != HFD_OK)
-        hfd_exchange_fail_fields(x, rc, &err, &r.found);
-    else
-        hfd_exchange_update(x, txn_force_delete, cmd, on_force_deleted);
+    return hfd_fleet_json_reason(body, r, &cmd->in.reason, err);
 }
+
+static const struct change forced_deletion = {read_reason, txn_force_delete, on_force_deleted, 204};
 
 /* ---- reports ---------------------------------------------------------------------------------------------------------------- */
 
@@ -272,7 +245,7 @@ static void count_report(const struct command *cmd, const char *outcome)
 static void on_reported(struct hfd_exchange *x, void *arg, hfd_rc rc, const struct hfd_err *err)
 {
     const struct command *cmd = arg;
-    struct hfd_reply reply = {.status = 201};
+    struct hfd_reply reply = {.status = cmd->status};
     struct hfd_buf b;
 
     if (rc != HFD_OK) {
@@ -291,25 +264,18 @@ static void on_reported(struct hfd_exchange *x, void *arg, hfd_rc rc, const stru
     hfd_api_send(x, &reply, "application/json", &b);
 }
 
-static void report(struct hfd_exchange *x, enum hfd_kind kind)
+static hfd_rc read_report(hfd_slice body, struct command *cmd, struct hfd_fleet_reading *r, struct hfd_err *err)
 {
-    struct command *cmd = start(x, kind);
-    struct hfd_fleet_reading r;
-    struct hfd_err err;
     hfd_rc rc;
 
-    if (cmd == NULL)
-        return;
-    cmd->in.report = (struct hfd_fleet_report){.kind = kind, .owner_id = cmd->owner_id, .id = cmd->id};
-    r = reading(x, cmd);
-    rc = hfd_fleet_json_status(hfd_exchange_request(x)->body, &r, &cmd->in.report, &err);
-    if (rc != HFD_OK) {
+    cmd->in.report = (struct hfd_fleet_report){.kind = cmd->kind, .owner_id = cmd->owner_id, .id = cmd->id};
+    rc = hfd_fleet_json_status(body, r, &cmd->in.report, err);
+    if (rc != HFD_OK)
         count_report(cmd, "rejected");
-        hfd_exchange_fail_fields(x, rc, &err, &r.found);
-        return;
-    }
-    hfd_exchange_update(x, txn_report, cmd, on_reported);
+    return rc;
 }
+
+static const struct change reporting = {read_report, txn_report, on_reported, 201};
 
 /* ---- lists ------------------------------------------------------------------------------------------------------------------ */
 
@@ -536,12 +502,12 @@ void hfd_fleet_api_list_nodepools(struct hfd_exchange *x)
 
 void hfd_fleet_api_create_cluster(struct hfd_exchange *x)
 {
-    create(x, HFD_KIND_CLUSTER);
+    change(x, HFD_KIND_CLUSTER, &creation);
 }
 
 void hfd_fleet_api_create_nodepool(struct hfd_exchange *x)
 {
-    create(x, HFD_KIND_NODEPOOL);
+    change(x, HFD_KIND_NODEPOOL, &creation);
 }
 
 void hfd_fleet_api_get_cluster(struct hfd_exchange *x)
@@ -556,32 +522,32 @@ void hfd_fleet_api_get_nodepool(struct hfd_exchange *x)
 
 void hfd_fleet_api_patch_cluster(struct hfd_exchange *x)
 {
-    patch(x, HFD_KIND_CLUSTER);
+    change(x, HFD_KIND_CLUSTER, &patching);
 }
 
 void hfd_fleet_api_patch_nodepool(struct hfd_exchange *x)
 {
-    patch(x, HFD_KIND_NODEPOOL);
+    change(x, HFD_KIND_NODEPOOL, &patching);
 }
 
 void hfd_fleet_api_delete_cluster(struct hfd_exchange *x)
 {
-    remove_it(x, HFD_KIND_CLUSTER);
+    change(x, HFD_KIND_CLUSTER, &deletion);
 }
 
 void hfd_fleet_api_delete_nodepool(struct hfd_exchange *x)
 {
-    remove_it(x, HFD_KIND_NODEPOOL);
+    change(x, HFD_KIND_NODEPOOL, &deletion);
 }
 
 void hfd_fleet_api_force_delete_cluster(struct hfd_exchange *x)
 {
-    force_delete(x, HFD_KIND_CLUSTER);
+    change(x, HFD_KIND_CLUSTER, &forced_deletion);
 }
 
 void hfd_fleet_api_force_delete_nodepool(struct hfd_exchange *x)
 {
-    force_delete(x, HFD_KIND_NODEPOOL);
+    change(x, HFD_KIND_NODEPOOL, &forced_deletion);
 }
 
 void hfd_fleet_api_list_cluster_statuses(struct hfd_exchange *x)
@@ -596,10 +562,10 @@ void hfd_fleet_api_list_nodepool_statuses(struct hfd_exchange *x)
 
 void hfd_fleet_api_report_cluster(struct hfd_exchange *x)
 {
-    report(x, HFD_KIND_CLUSTER);
+    change(x, HFD_KIND_CLUSTER, &reporting);
 }
 
 void hfd_fleet_api_report_nodepool(struct hfd_exchange *x)
 {
-    report(x, HFD_KIND_NODEPOOL);
+    change(x, HFD_KIND_NODEPOOL, &reporting);
 }

@@ -151,6 +151,24 @@ static hfd_rc parse_object(hfd_slice body, json_t **out, struct hfd_err *err)
     return rc;
 }
 
+typedef void read_fn(struct checks *c, json_t *doc, void *out);
+
+/* Reads a body whole, whatever is wrong with it. @return the first thing that is; all are in r->found */
+static hfd_rc read_body(hfd_slice body, struct hfd_fleet_reading *r, read_fn *read, void *out, struct hfd_err *err)
+{
+    struct checks c = {r, HFD_OK, err};
+    json_t *doc;
+    hfd_rc rc;
+
+    r->found.count = 0;
+    rc = parse_object(body, &doc, err);
+    if (rc != HFD_OK)
+        return rc;
+    read(&c, doc, out);
+    json_decref(doc);
+    return c.rc;
+}
+
 /* A spec is an object wherever it stands, and where a kind is given it satisfies the operator's schema. */
 static void check_spec(struct checks *c, enum hfd_kind kind, const json_t *doc)
 {
@@ -240,8 +258,9 @@ static hfd_rc check_kind(enum hfd_kind kind, hfd_slice given, struct hfd_err *er
 }
 
 /* First the types of all members, then the rules: HyperFleet's order. */
-static void read_create(struct checks *c, const json_t *doc, struct hfd_fleet_create *in)
+static void read_create(struct checks *c, json_t *doc, void *out)
 {
+    struct hfd_fleet_create *in = out;
     struct hfd_arena *mem = c->r->mem;
     bool id_read, name_read, kind_read, spec_read;
     hfd_slice id, kind;
@@ -266,17 +285,7 @@ static void read_create(struct checks *c, const json_t *doc, struct hfd_fleet_cr
 
 hfd_rc hfd_fleet_json_create(hfd_slice body, struct hfd_fleet_reading *r, struct hfd_fleet_create *in, struct hfd_err *err)
 {
-    struct checks c = {r, HFD_OK, err};
-    json_t *doc;
-    hfd_rc rc;
-
-    r->found.count = 0;
-    rc = parse_object(body, &doc, err);
-    if (rc != HFD_OK)
-        return rc;
-    read_create(&c, doc, in);
-    json_decref(doc);
-    return c.rc;
+    return read_body(body, r, read_create, in, err);
 }
 
 static void refuse_unknown(struct checks *c, json_t *doc)
@@ -290,8 +299,9 @@ static void refuse_unknown(struct checks *c, json_t *doc)
             (void)passed(c, hfd_fail_field(&why, HFD_MALFORMED, key, "unknown field '%.80s': expected spec or labels", key), &why);
 }
 
-static void read_patch(struct checks *c, json_t *doc, struct hfd_fleet_patch *in)
+static void read_patch(struct checks *c, json_t *doc, void *out)
 {
+    struct hfd_fleet_patch *in = out;
     struct hfd_err why;
 
     check_spec(c, in->kind, doc);
@@ -305,35 +315,22 @@ static void read_patch(struct checks *c, json_t *doc, struct hfd_fleet_patch *in
 
 hfd_rc hfd_fleet_json_patch(hfd_slice body, struct hfd_fleet_reading *r, struct hfd_fleet_patch *in, struct hfd_err *err)
 {
-    struct checks c = {r, HFD_OK, err};
-    json_t *doc;
-    hfd_rc rc;
+    return read_body(body, r, read_patch, in, err);
+}
 
-    r->found.count = 0;
-    rc = parse_object(body, &doc, err);
-    if (rc != HFD_OK)
-        return rc;
-    read_patch(&c, doc, in);
-    json_decref(doc);
-    return c.rc;
+static void read_reason(struct checks *c, json_t *doc, void *out)
+{
+    hfd_slice *reason = out;
+    struct hfd_err why;
+
+    check_spec(c, 0, doc);
+    if (passed(c, take_string(doc, "reason", c->r->mem, reason, &why), &why) && (reason->len == 0 || reason->len > REASON_MAX_BYTES))
+        (void)passed(c, hfd_fail_field(&why, HFD_INVALID, "reason", "reason is required, and at most %d bytes", REASON_MAX_BYTES), &why);
 }
 
 hfd_rc hfd_fleet_json_reason(hfd_slice body, struct hfd_fleet_reading *r, hfd_slice *out, struct hfd_err *err)
 {
-    struct checks c = {r, HFD_OK, err};
-    struct hfd_err why;
-    json_t *doc;
-    hfd_rc rc;
-
-    r->found.count = 0;
-    rc = parse_object(body, &doc, err);
-    if (rc != HFD_OK)
-        return rc;
-    check_spec(&c, 0, doc);
-    if (passed(&c, take_string(doc, "reason", r->mem, out, &why), &why) && (out->len == 0 || out->len > REASON_MAX_BYTES))
-        (void)passed(&c, hfd_fail_field(&why, HFD_INVALID, "reason", "reason is required, and at most %d bytes", REASON_MAX_BYTES), &why);
-    json_decref(doc);
-    return c.rc;
+    return read_body(body, r, read_reason, out, err);
 }
 
 static hfd_rc check_length(const char *path, const char *member, hfd_slice v, size_t max_bytes, struct hfd_err *err)
@@ -483,8 +480,9 @@ static hfd_rc check_generation(bool present, int64_t generation, struct hfd_err 
 }
 
 /* First the types of all members, then the rules: HyperFleet's order. */
-static void read_status(struct checks *c, json_t *doc, struct hfd_fleet_report *in)
+static void read_status(struct checks *c, json_t *doc, void *out)
 {
+    struct hfd_fleet_report *in = out;
     struct hfd_arena *mem = c->r->mem;
     bool adapter_read, generation_read, time_read, has_generation, has_time;
     struct hfd_err why;
@@ -507,15 +505,5 @@ static void read_status(struct checks *c, json_t *doc, struct hfd_fleet_report *
 
 hfd_rc hfd_fleet_json_status(hfd_slice body, struct hfd_fleet_reading *r, struct hfd_fleet_report *in, struct hfd_err *err)
 {
-    struct checks c = {r, HFD_OK, err};
-    json_t *doc;
-    hfd_rc rc;
-
-    r->found.count = 0;
-    rc = parse_object(body, &doc, err);
-    if (rc != HFD_OK)
-        return rc;
-    read_status(&c, doc, in);
-    json_decref(doc);
-    return c.rc;
+    return read_body(body, r, read_status, in, err);
 }

@@ -213,12 +213,10 @@ void hfd_exchange_fail(struct hfd_exchange *x, hfd_rc rc, const struct hfd_err *
 
 void hfd_exchange_fail_fields(struct hfd_exchange *x, hfd_rc rc, const struct hfd_err *err, const struct hfd_violations *fields)
 {
-    int status = hfd_problem_status(x->match.dialect, rc);
-
     if (rc == HFD_OK && HFD_NEVER(true))
         rc = HFD_CORRUPT;
     /* What the client of a 5xx is not told stands in the log. */
-    if (status >= 500)
+    if (hfd_problem_status(x->match.dialect, rc) >= 500)
         HFD_LOG(rc == HFD_BUSY ? HFD_LOG_WARN : HFD_LOG_ERROR, "request failed", HFD_LOG_CSTR("rc", hfd_rc_name(rc)),
                 HFD_LOG_CSTR("detail", err != NULL ? err->msg : ""));
     reply_problem(x,
@@ -400,25 +398,6 @@ static struct hfd_exchange *exchange_new(struct hfd_loop *loop, h2o_req_t *req)
     return x;
 }
 
-/* Path and query of the target, whose form head.c has checked. */
-static void split_target(hfd_slice target, hfd_slice *path, hfd_slice *query)
-{
-    const char *mark;
-
-    if (target.len != 0 && target.p[0] != '/') {
-        size_t at = hfd_slice_ieq((hfd_slice){target.p, 5}, HFD_SLICE("http:")) ? 7 : 8;
-
-        while (at < target.len && target.p[at] != '/' && target.p[at] != '?')
-            at++;
-        target = (hfd_slice){target.p + at, target.len - at};
-    }
-    mark = target.len != 0 ? memchr(target.p, '?', target.len) : NULL;
-    *query = mark != NULL ? (hfd_slice){mark + 1, target.len - (size_t)(mark - target.p) - 1} : HFD_SLICE("");
-    *path = mark != NULL ? (hfd_slice){target.p, (size_t)(mark - target.p)} : target;
-    if (path->len == 0)
-        *path = HFD_SLICE("/");
-}
-
 static void fill_view(struct hfd_exchange *x)
 {
     const struct hfd_app *app = hfd_exchange_app(x);
@@ -427,7 +406,7 @@ static void fill_view(struct hfd_exchange *x)
 
     v->method_text = (hfd_slice){req->input.method.base, req->input.method.len};
     v->method = hfd_method_parse(v->method_text);
-    split_target((hfd_slice){req->input.path.base, req->input.path.len}, &v->path, &v->query);
+    (void)hfd_target_split((hfd_slice){req->input.path.base, req->input.path.len}, &v->path, &v->query); /* the door has checked it */
     v->body = req->entity.base != NULL ? (hfd_slice){req->entity.base, req->entity.len} : HFD_SLICE("");
     v->received_us = hfd_clock_wall_us(app->clock);
     hfd_ksuid_make(v->received_us, app->rng, x->id);

@@ -68,13 +68,12 @@ static enum hfd_head_verdict parse_request_line(hfd_slice line, struct hfd_head 
     return parse_version((hfd_slice){rest.p + len + 1, rest.len - len - 1}, out, fault);
 }
 
-/* Origin form, or absolute form, whose authority takes the place of Host (RFC 9112 3.2.2) and is not looked at. */
-static enum hfd_head_verdict split_target(struct hfd_head *out, struct hfd_head_fault *fault)
+const char *hfd_target_split(hfd_slice target, hfd_slice *path, hfd_slice *query)
 {
-    hfd_slice rest = out->target;
+    hfd_slice rest = target;
     const char *mark;
 
-    if (rest.p[0] != '/') {
+    if (rest.len == 0 || rest.p[0] != '/') {
         size_t skip = 0, authority;
 
         if (rest.len > 7 && hfd_slice_ieq((hfd_slice){rest.p, 7}, HFD_SLICE("http://")))
@@ -82,20 +81,19 @@ static enum hfd_head_verdict split_target(struct hfd_head *out, struct hfd_head_
         else if (rest.len > 8 && hfd_slice_ieq((hfd_slice){rest.p, 8}, HFD_SLICE("https://")))
             skip = 8;
         else
-            return bad(fault, 400, "target_form", "the request target is neither a path nor an http URL");
+            return "the request target is neither a path nor an http URL";
         for (authority = skip; authority < rest.len && rest.p[authority] != '/' && rest.p[authority] != '?'; authority++)
             continue;
         if (authority == skip)
-            return bad(fault, 400, "target_form", "the URL in the request line names no host");
+            return "the URL in the request line names no host";
         rest = (hfd_slice){rest.p + authority, rest.len - authority};
     }
     mark = rest.len != 0 ? memchr(rest.p, '?', rest.len) : NULL;
-    if (mark != NULL) {
-        out->query = (hfd_slice){mark + 1, rest.len - (size_t)(mark - rest.p) - 1};
+    *query = mark != NULL ? (hfd_slice){mark + 1, rest.len - (size_t)(mark - rest.p) - 1} : HFD_SLICE_NONE;
+    if (mark != NULL)
         rest.len = (size_t)(mark - rest.p);
-    }
-    out->path = rest.len != 0 ? rest : HFD_SLICE("/");
-    return HFD_HEAD_OK;
+    *path = rest.len != 0 ? rest : HFD_SLICE("/");
+    return NULL;
 }
 
 /* The line that ends with the LF at scan->at. @return HFD_HEAD_OK: it was the empty one behind the head */
@@ -269,6 +267,7 @@ enum hfd_head_verdict hfd_head_parse(const struct hfd_head_scan *scan, const cha
 {
     struct head_seen seen = {0};
     size_t at = scan->start, count = 0;
+    const char *wrong;
     bool first = true;
 
     *out = (struct hfd_head){.bytes = scan->at};
@@ -281,8 +280,11 @@ enum hfd_head_verdict hfd_head_parse(const struct hfd_head_scan *scan, const cha
         if (line.len == 0)
             break;
         if (first) {
-            if (parse_request_line(line, out, fault) != HFD_HEAD_OK || split_target(out, fault) != HFD_HEAD_OK)
+            if (parse_request_line(line, out, fault) != HFD_HEAD_OK)
                 return HFD_HEAD_BAD;
+            wrong = hfd_target_split(out->target, &out->path, &out->query);
+            if (wrong != NULL)
+                return bad(fault, 400, "target_form", wrong);
             first = false;
         } else {
             if (++count > HFD_HEADERS_MAX)

@@ -70,6 +70,15 @@ enum hfd_head_verdict hfd_head_scan(struct hfd_head_scan *scan, const char *byte
 enum hfd_head_verdict hfd_head_parse(const struct hfd_head_scan *scan, const char *bytes, struct hfd_head *out,
                                      struct hfd_head_fault *fault);
 
+/**
+ * Path and query of a target in origin form, or in absolute form, whose authority takes the place of Host (RFC 9112 3.2.2) and is not
+ * looked at.
+ * @param path   "/" where the target has none
+ * @param query  behind the '?'; p is NULL when there is none
+ * @return NULL, or what is wrong with the target: static words
+ */
+const char *hfd_target_split(hfd_slice target, hfd_slice *path, hfd_slice *query);
+
 /** What can be told of method and path from a head that is incomplete or wrong; empty where nothing can. For the form of the refusal and
  * the log. */
 void hfd_head_peek(const struct hfd_head_scan *scan, const char *bytes, size_t len, hfd_slice *method, hfd_slice *path);

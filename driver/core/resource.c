@@ -409,6 +409,17 @@ static bool other_kind(const struct hfd_call *call, const struct hfd_resource_ro
     return call->only != 0 && (int)row->kind != call->only;
 }
 
+/* 204 would have the orchestrator forget, with its cookie, what is still there. */
+static hfd_rc refuse_door(const struct hfd_resource_row *row, struct hfd_err *err)
+{
+    const bool cluster = row->kind == HFD_KIND_CLUSTER;
+
+    return hfd_fail_field(err, HFD_INVALID, "GUResID", "this path is that of %ss, and the resource is a %s: nothing was deleted. Register the "
+                                                       "driver of type '%.*s' with the path of %ss",
+                          cluster ? "nodepool" : "cluster", cluster ? "cluster" : "nodepool", HFD_SLICE_FMT(row->type),
+                          cluster ? "cluster" : "nodepool");
+}
+
 /*
  * Whether a cookie without a row names what HyperFleet still has; a remote one has to be asked, unless it is known to have nothing, and is
  * asked for the label, which needs no id.
@@ -486,10 +497,12 @@ hfd_rc hfd_resource_delete_peek(struct hfd_txn *tx, const struct hfd_call *call,
         rc = is_restorable(tx, call, &f, &restorable, err);
     if (rc != HFD_OK)
         return rc;
-    if (!f.is || other_kind(call, &f.row)) {
+    if (!f.is) {
         out->decided = !restorable;
         return HFD_OK;
     }
+    if (other_kind(call, &f.row))
+        return refuse_door(&f.row, err);
     if (f.row.state != HFD_STATE_DELETING || overdue(&f.row, call->now_us))
         return HFD_OK;
     return answer(tx, call, &f.row, out, err);
@@ -870,8 +883,10 @@ static hfd_rc delete_it(struct hfd_txn *tx, const struct hfd_call *call, struct 
 
     *out = (struct hfd_answer_doc){.answer = HFD_ANSWER_ABSENT, .decided = true};
     rc = load_or_restore(tx, call, &f, err);
-    if (rc != HFD_OK || !f.is || other_kind(call, &f.row))
+    if (rc != HFD_OK || !f.is)
         return rc;
+    if (other_kind(call, &f.row))
+        return refuse_door(&f.row, err);
     rc = note_late(tx, &f, err);
     if (rc != HFD_OK)
         return rc;

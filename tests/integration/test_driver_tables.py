@@ -511,8 +511,9 @@ class Tables(Case):
                 self.expect(self.delete(gid, cookie, prefix=form), 202)
 
     def test_path_fixes_the_kind(self):
-        """/nodepools/X where X is a cluster, and the other way round, is another resource: 404, and a PUT of the wrong type is RES-101."""
-        gid, body, _ = self.brought_ready(cluster_input())
+        """/nodepools/X where X is a cluster, and the other way round, is not there: 404; a PUT of the wrong type and a DELETE are RES-101, as 204
+        would have the orchestrator forget what is still there."""
+        gid, body, cookie = self.brought_ready(cluster_input())
         np = guresid("pool")
         pool_body = nodepool_input(cluster_guresid=gid)
         self.expect(self.put(np, pool_body, prefix="/nodepools/"), 202)
@@ -522,8 +523,12 @@ class Tables(Case):
         self.expect(self.get(gid, prefix="/nodepools/"), 404)
         self.expect(self.put(guresid(), body, prefix="/nodepools/"), 400, "RES-101")
         self.expect(self.put(guresid(), pool_body, prefix="/clusters/"), 400, "RES-101")
-        self.delete(gid, prefix="/nodepools/")
+        for given in (None, cookie):
+            self.expect(self.delete(gid, given, prefix="/nodepools/"), 400, "RES-101")
+        self.expect(self.delete(np, prefix="/clusters/"), 400, "RES-101")
+        self.expect(self.delete(guresid(), prefix="/nodepools/"), 204)
         self.expect(self.get(gid), 200)
+        self.expect(self.get(np), 202)
         self.assertEqual(len(self.fleet.of(np)[1]), 1)
 
     def test_unknown_driver_and_methods(self):

@@ -16,7 +16,8 @@
 #define HEADERS_MAX_BYTES 65536
 #define HEADER_LINE_MAX 32768 /* a token and its name */
 #define FAILURE_MAX 248
-#define RETRY_AFTER_MAX_US (INT64_C(86400) * HFD_US_PER_S)
+/* One proxy that says a day must not have a deletion wait for a day. */
+#define RETRY_AFTER_MAX_US (INT64_C(600) * HFD_US_PER_S)
 #define WAIT_MAX_MS 60000
 
 struct hfd_client {

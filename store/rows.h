@@ -173,7 +173,8 @@ struct hfd_upstream_row {
     int64_t due_us;     /* INT64_MAX = waits for something else */
     int64_t checked_us; /* last seen at the remote */
     int64_t full_us;    /* last seen with all reports */
-    int64_t unsure_us;  /* when a creation was last sent that nobody answered; 0 = never */
+    int64_t unsure_us;  /* when a creation was last sent, or about to be, that nobody answered; 0 = never */
+    int64_t behind_us;  /* since when the remote has been telling an earlier generation than before; 0 = it does not */
     int64_t tries;      /* failures in a row */
     int64_t refusals;   /* refused credentials in a row */
     bool later_names;   /* the remote says Reconciled for Ready */
@@ -330,8 +331,9 @@ HFD_MUST_CHECK hfd_rc hfd_upstream_row_next(struct hfd_txn *tx, enum hfd_watched
                                             struct hfd_err *err);
 /** How many were due at now_us. */
 HFD_MUST_CHECK hfd_rc hfd_upstream_row_count(struct hfd_txn *tx, int64_t now_us, int64_t *out, struct hfd_err *err);
-/** Of what is closely watched and was due at until_us: due later; no longer watched. */
+/** Of what is closely watched and was due at until_us: due later; the same, and after the second time in a row by itself; no longer watched. */
 HFD_MUST_CHECK hfd_rc hfd_upstream_row_postpone(struct hfd_txn *tx, int64_t until_us, int64_t due_us, struct hfd_err *err);
+HFD_MUST_CHECK hfd_rc hfd_upstream_row_part(struct hfd_txn *tx, int64_t until_us, int64_t due_us, struct hfd_err *err);
 HFD_MUST_CHECK hfd_rc hfd_upstream_row_unwatch(struct hfd_txn *tx, int64_t until_us, struct hfd_err *err);
 
 /* What is ours in a remote HyperFleet and no resource's */

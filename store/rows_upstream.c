@@ -6,15 +6,16 @@
 
 /* clang-format off */
 #define UPSTREAM_COLUMNS \
-    "guresid, goal, watched, due_us, checked_us, full_us, unsure_us, tries, refusals, later_names, error"
+    "guresid, goal, watched, due_us, checked_us, full_us, unsure_us, behind_us, tries, refusals, later_names, error"
 
 static const char sql_upstream_get[] =
     "SELECT " UPSTREAM_COLUMNS " FROM upstream WHERE guresid = ?1";
 static const char sql_upstream_put[] =
-    "INSERT INTO upstream (" UPSTREAM_COLUMNS ") VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11)"
+    "INSERT INTO upstream (" UPSTREAM_COLUMNS ") VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12)"
     " ON CONFLICT (guresid) DO UPDATE SET goal = excluded.goal, watched = excluded.watched, due_us = excluded.due_us,"
-    " checked_us = excluded.checked_us, full_us = excluded.full_us, unsure_us = excluded.unsure_us, tries = excluded.tries,"
-    " refusals = excluded.refusals, later_names = excluded.later_names, error = excluded.error";
+    " checked_us = excluded.checked_us, full_us = excluded.full_us, unsure_us = excluded.unsure_us,"
+    " behind_us = excluded.behind_us, tries = excluded.tries, refusals = excluded.refusals,"
+    " later_names = excluded.later_names, error = excluded.error";
 static const char sql_upstream_drop[] =
     "DELETE FROM upstream WHERE goal = 4 AND checked_us < ?1";
 static const char sql_upstream_due[] =
@@ -25,6 +26,9 @@ static const char sql_upstream_count[] =
     "SELECT count(*) FROM upstream WHERE watched IN (0, 1) AND due_us <= ?1";
 static const char sql_upstream_postpone[] =
     "UPDATE upstream SET due_us = ?2 WHERE watched = 1 AND due_us <= ?1";
+static const char sql_upstream_part[] =
+    "UPDATE upstream SET due_us = ?2, tries = tries + 1, watched = CASE WHEN tries > 0 THEN 0 ELSE 1 END"
+    " WHERE watched = 1 AND due_us <= ?1";
 static const char sql_upstream_unwatch[] =
     "UPDATE upstream SET watched = 0 WHERE watched = 1 AND due_us <= ?1";
 static const char sql_upstream_wake[] =
@@ -53,6 +57,7 @@ static void read_upstream(struct hfd_row_in *in, void *out)
     row->checked_us = hfd_row_i64(in);
     row->full_us = hfd_row_i64(in);
     row->unsure_us = hfd_row_i64(in);
+    row->behind_us = hfd_row_i64(in);
     row->tries = hfd_row_i64(in);
     row->refusals = hfd_row_i64(in);
     row->later_names = hfd_row_i64(in) != 0;
@@ -84,10 +89,11 @@ hfd_rc hfd_upstream_row_put(struct hfd_txn *tx, const struct hfd_upstream_row *r
     hfd_stmt_i64(st, 5, row->checked_us);
     hfd_stmt_i64(st, 6, row->full_us);
     hfd_stmt_i64(st, 7, row->unsure_us);
-    hfd_stmt_i64(st, 8, row->tries);
-    hfd_stmt_i64(st, 9, row->refusals);
-    hfd_stmt_i64(st, 10, row->later_names);
-    hfd_stmt_text(st, 11, hfd_row_some(row->error));
+    hfd_stmt_i64(st, 8, row->behind_us);
+    hfd_stmt_i64(st, 9, row->tries);
+    hfd_stmt_i64(st, 10, row->refusals);
+    hfd_stmt_i64(st, 11, row->later_names);
+    hfd_stmt_text(st, 12, hfd_row_some(row->error));
     return hfd_stmt_run(st, NULL, err);
 }
 
@@ -113,6 +119,11 @@ hfd_rc hfd_upstream_row_drop_absent(struct hfd_txn *tx, int64_t before_us, struc
 hfd_rc hfd_upstream_row_postpone(struct hfd_txn *tx, int64_t until_us, int64_t due_us, struct hfd_err *err)
 {
     return run_i64(tx, sql_upstream_postpone, until_us, &due_us, err);
+}
+
+hfd_rc hfd_upstream_row_part(struct hfd_txn *tx, int64_t until_us, int64_t due_us, struct hfd_err *err)
+{
+    return run_i64(tx, sql_upstream_part, until_us, &due_us, err);
 }
 
 hfd_rc hfd_upstream_row_unwatch(struct hfd_txn *tx, int64_t until_us, struct hfd_err *err)

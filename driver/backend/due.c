@@ -97,6 +97,13 @@ hfd_slice hfd_due_words(const struct hfd_take *t)
     return hfd_arena_printf(t->mem, "HyperFleet answered %d", a->status);
 }
 
+bool hfd_due_cannot_list(const struct hfd_take *t)
+{
+    const int status = t->answer->status;
+
+    return t->verdict == HFD_ON_MISSING || (t->answer->arrived && (status == 400 || status == 405 || status == 501));
+}
+
 hfd_rc hfd_due_later(struct hfd_take *t, struct hfd_err *err, const char *fmt, ...)
 {
     char words[TROUBLE_MAX_BYTES];

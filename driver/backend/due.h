@@ -10,6 +10,9 @@ HFD_MUST_CHECK hfd_rc hfd_due_later(struct hfd_take *t, struct hfd_err *err, con
 /** What an answer that is of no use says, for that: "HyperFleet answered 503: its words"; p is NULL when memory is short. */
 hfd_slice hfd_due_words(const struct hfd_take *t);
 
+/** Whether this HyperFleet will never answer such a list, however often it is asked. */
+bool hfd_due_cannot_list(const struct hfd_take *t);
+
 /** With jitter, for the n-th failure in a row; at least what Retry-After asks for. */
 int64_t hfd_due_backoff_us(const struct hfd_upstream *u, int64_t tries, const struct hfd_upstream_answer *answer);
 

@@ -249,6 +249,12 @@ static void erase(struct choice *c, const struct hfd_upstream_part *p)
     make(c, HFD_STEP_DELETE, HFD_UPSTREAM_DELETE, part_path(c, p, ""), p->row.fleet_id);
 }
 
+/* A list is what every HyperFleet has, whatever has gone. */
+static void ask_voucher(struct choice *c)
+{
+    make(c, HFD_STEP_VOUCH, HFD_UPSTREAM_GET, HFD_SLICE("/clusters?page=1&size=1&pageSize=1"), HFD_SLICE(""));
+}
+
 /* ---- the order of steps ---- */
 
 /* The resource's own cluster or nodepool has no id yet. */
@@ -261,7 +267,7 @@ static void begin(struct choice *c, const struct hfd_upstream_part *own)
              hfd_arena_printf(&c->pass->request, "/clusters/%.*s", HFD_SLICE_FMT(own->fleet.owner_id)), own->row.fleet_id);
     else if (hfd_upstream_marked(c->m->taken, own->row.fleet_id))
         find_name(c, own);
-    else if (!c->m->sought)
+    else if (!c->m->sought || (c->m->unsent && c->s.up.goal != HFD_GOAL_MAKE))
         find(c, own);
     else if (c->s.up.goal == HFD_GOAL_MAKE)
         create(c, own);
@@ -446,7 +452,9 @@ hfd_rc hfd_upstream_next(struct hfd_txn *tx, struct hfd_upstream_pass *pass, int
     if (pass->now.over)
         return HFD_OK;
     hfd_arena_fini(&pass->request);
-    if (pass->work.guresid.len == 0)
+    if (pass->now.doubted && !pass->now.vouched)
+        ask_voucher(&c);
+    else if (pass->work.guresid.len == 0)
         rc = choose_many(tx, &c);
     else if (pass->work.stray.len == 0 && hfd_slice_eq(pass->work.guresid, HFD_UPSTREAM_STRAYS))
         choose_strays(&c);
@@ -454,5 +462,7 @@ hfd_rc hfd_upstream_next(struct hfd_txn *tx, struct hfd_upstream_pass *pass, int
         rc = choose_one(tx, &c);
     rc = rc == HFD_OK ? c.rc : rc;
     *done = rc != HFD_OK || !c.made;
+    if (!*done && out->step == HFD_STEP_POST)
+        pass->now.unsent = false;
     return rc;
 }

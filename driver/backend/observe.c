@@ -5,6 +5,7 @@
 #include "driver/backend/upstream_int.h"
 
 #include "driver/base/check.h"
+#include "driver/base/log.h"
 #include "driver/backend/due.h"
 #include "driver/backend/strays.h"
 
@@ -132,15 +133,50 @@ static bool is_stale(const struct hfd_upstream_part *part, const struct hfd_wire
     return doc->generation < part->fleet.generation;
 }
 
+/*
+ * A remote that was brought back from a backup has lost what it had taken: that is wanted again, from the generation that it has now on.
+ * What is to be deleted has nothing to lose.
+ */
+static hfd_rc fall_back(struct hfd_take *t, struct hfd_upstream_part *part, const struct hfd_wire_resource *doc, struct hfd_err *err)
+{
+    hfd_rc rc;
+
+    HFD_LOG(HFD_LOG_WARN, "the remote HyperFleet has an earlier generation than before, as after a restored backup; what it lost is wanted again",
+            HFD_LOG_STR("guresid", t->s.up.guresid), HFD_LOG_STR("id", doc->id), HFD_LOG_INT("generation", doc->generation),
+            HFD_LOG_INT("before", part->fleet.generation));
+    part->fleet.generation = doc->generation;
+    rc = hfd_fleet_row_update(t->tx, &part->fleet, err);
+    if (rc != HFD_OK || t->s.up.goal == HFD_GOAL_DELETE || part->row.leaving)
+        return rc;
+    part->row.pending = true;
+    return put_part(t, part, err);
+}
+
+/* Whether an earlier generation than before is to be believed: not while it may be a copy that lags behind. */
+static bool is_behind_for_good(struct hfd_take *t)
+{
+    int64_t *since_us = &t->s.up.behind_us;
+
+    if (t->s.up.goal == HFD_GOAL_DELETE)
+        return true;
+    if (*since_us == 0 || *since_us > t->now_us)
+        *since_us = t->now_us;
+    return t->now_us - *since_us >= HFD_UPSTREAM_BEHIND_US;
+}
+
 hfd_rc hfd_observe_see(struct hfd_take *t, struct hfd_upstream_part *part, const struct hfd_wire_resource *doc, struct hfd_err *err)
 {
     bool cleared = false;
-    hfd_rc rc;
+    hfd_rc rc = HFD_OK;
 
-    if (is_stale(part, doc))
-        return hfd_due_later(t, err, "HyperFleet answered with an earlier generation than before");
+    if (is_stale(part, doc)) {
+        if (!is_behind_for_good(t))
+            return hfd_due_later(t, err, "HyperFleet answered with an earlier generation than before");
+        rc = fall_back(t, part, doc, err);
+    }
     t->s.up.later_names = doc->later_names;
-    rc = note_seen(t, part->row.fleet_id, doc->deleting, doc->spec, doc->labels, err);
+    if (rc == HFD_OK)
+        rc = note_seen(t, part->row.fleet_id, doc->deleting, doc->spec, doc->labels, err);
     if (rc == HFD_OK && t->s.up.goal == HFD_GOAL_MAKE && part->row.pending && !doc->deleting &&
         hfd_observe_equal(part, doc->spec, doc->labels)) {
         cleared = true;
@@ -159,8 +195,6 @@ hfd_rc hfd_observe_taken(struct hfd_take *t, struct hfd_upstream_part *part, con
     struct hfd_wire_resource shown = *doc;
     hfd_rc rc;
 
-    if (is_stale(part, doc))
-        return hfd_due_later(t, err, "HyperFleet answered with an earlier generation than before");
     t->s.up.later_names = doc->later_names;
     rc = note_seen(t, part->row.fleet_id, doc->deleting, pass->sent_spec, pass->sent_labels, err);
     part->row.generation = doc->generation;

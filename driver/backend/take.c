@@ -239,14 +239,28 @@ static hfd_rc drop_resource(struct hfd_take *t, struct hfd_err *err)
     return rc == HFD_OK ? hfd_backend_remote.forget(t->tx, t->s.res.guresid, t->now_us, err) : rc;
 }
 
-/* Nothing carries our label. */
-static hfd_rc found_nothing(struct hfd_take *t, struct hfd_err *err)
+/* What is sent next may be carried out though nobody is here any more to hear of it: a process can end at any instant. */
+static void announce_creation(struct hfd_take *t)
+{
+    t->m->unsent = true;
+    t->m->unsure_us = t->s.up.unsure_us;
+    t->s.up.unsure_us = t->now_us;
+}
+
+/* Nothing carries our label that is not being deleted. @param leaving  what carries it and is, or NULL */
+static hfd_rc found_nothing(struct hfd_take *t, const struct hfd_wire_resource *leaving, struct hfd_err *err)
 {
     t->m->sought = true;
+    if (t->m->unsent)
+        t->s.up.unsure_us = t->m->unsure_us;
+    t->m->unsent = false;
     if (t->s.up.goal == HFD_GOAL_MAKE || t->s.up.goal == HFD_GOAL_ADOPT) {
         if (t->m->foreign.len > 0)
             return refuse_taken(t, t->s.own, t->m->foreign, t->m->foreign_owner, err);
-        return t->s.up.goal == HFD_GOAL_ADOPT ? drop_resource(t, err) : HFD_OK;
+        if (t->s.up.goal == HFD_GOAL_ADOPT)
+            return drop_resource(t, err);
+        announce_creation(t);
+        return HFD_OK;
     }
     t->m->over = true;
     if (t->s.up.goal != HFD_GOAL_DELETE)
@@ -256,12 +270,15 @@ static hfd_rc found_nothing(struct hfd_take *t, struct hfd_err *err)
         t->wait_until_us = t->s.up.unsure_us + HFD_UPSTREAM_UNSURE_US;
         return HFD_OK;
     }
-    return hfd_observe_gone(t, t->s.own, err);
+    if (leaving == NULL)
+        return hfd_observe_gone(t, t->s.own, err);
+    t->m->over = false;
+    return adopt(t, t->s.own, leaving, err); /* its row was lost: it is seen to its end */
 }
 
 static hfd_rc take_find(struct hfd_take *t, struct hfd_err *err)
 {
-    struct hfd_wire_resource *docs, *found = NULL;
+    struct hfd_wire_resource *docs, *found = NULL, *leaving = NULL;
     size_t count;
     bool last;
     hfd_rc rc = read_page(t, t->s.res.kind, &docs, &count, &last, err);
@@ -269,9 +286,11 @@ static hfd_rc take_find(struct hfd_take *t, struct hfd_err *err)
     if (rc != HFD_OK || t->failed || t->s.own == NULL)
         return rc;
     for (size_t i = 0; i < count; i++) {
-        if (!is_ours(t, &docs[i]) || docs[i].deleting)
+        if (!is_ours(t, &docs[i]))
             continue;
-        if (is_foreign(t, &docs[i])) {
+        if (docs[i].deleting) {
+            leaving = is_foreign(t, &docs[i]) ? leaving : &docs[i];
+        } else if (is_foreign(t, &docs[i])) {
             t->m->foreign = hfd_arena_dup(&t->pass->mem, docs[i].id);
             t->m->foreign_owner = hfd_arena_dup(&t->pass->mem, docs[i].made_by);
             if (t->m->foreign.p == NULL || t->m->foreign_owner.p == NULL)
@@ -284,7 +303,7 @@ static hfd_rc take_find(struct hfd_take *t, struct hfd_err *err)
         t->m->page = t->m->collected = 0;
         return adopt(t, t->s.own, found, err);
     }
-    return last ? found_nothing(t, err) : HFD_OK;
+    return last ? found_nothing(t, leaving, err) : HFD_OK;
 }
 
 /* Who has the name that was refused? */
@@ -620,11 +639,27 @@ static hfd_rc take_step(struct hfd_take *t, struct hfd_err *err)
 static hfd_rc missing_list(struct hfd_take *t, struct hfd_err *err)
 {
     if (t->s.res.kind == HFD_KIND_NODEPOOL && t->s.up.goal == HFD_GOAL_DELETE)
-        return found_nothing(t, err);
+        return found_nothing(t, NULL, err);
     if (t->s.res.kind != HFD_KIND_NODEPOOL || t->s.up.goal != HFD_GOAL_MAKE)
         return later_by_answer(t, err);
     t->m->owner_asked = true;
     return HFD_OK;
+}
+
+bool hfd_take_voucher(struct hfd_take *t)
+{
+    struct hfd_wire_page page;
+    struct hfd_err why;
+
+    t->m->vouched = t->verdict == HFD_ON_WELL && hfd_wire_page_read(t->doc, &page, &why) == HFD_OK;
+    t->verdict = t->verdict == HFD_ON_MISSING ? HFD_ON_WRONG : t->verdict;
+    return t->m->vouched;
+}
+
+/* Another than HyperFleet's own 404 says nothing, unless a HyperFleet is there all the same. */
+static bool is_doubtful(const struct hfd_take *t)
+{
+    return t->verdict == HFD_ON_MISSING && !t->m->doubted && !hfd_slice_starts(t->problem.code, HFD_SLICE("HYPERFLEET-"));
 }
 
 /* What an answer of this verdict can mean to the step that asked is asked there; the rest is the same for all. */
@@ -632,6 +667,13 @@ static hfd_rc take_answer(struct hfd_take *t, struct hfd_err *err)
 {
     const enum hfd_step step = (enum hfd_step)t->request->step;
 
+    if (step == HFD_STEP_VOUCH && hfd_take_voucher(t))
+        return HFD_OK;
+    if (step == HFD_STEP_VOUCH && t->verdict != HFD_ON_REFUSED)
+        return later_by_answer(t, err);
+    /* It was not carried out, if it was not the time before. */
+    if (step == HFD_STEP_POST && t->verdict != HFD_ON_WELL && t->verdict != HFD_ON_LATER && t->verdict != HFD_ON_WRONG)
+        t->s.up.unsure_us = t->m->unsure_us;
     switch (t->verdict) {
     case HFD_ON_WELL:
         break;
@@ -670,7 +712,7 @@ static hfd_rc finish(struct hfd_take *t, struct hfd_err *err)
     if (rc != HFD_OK)
         return rc;
     if (!t->failed) {
-        t->s.up.tries = t->s.up.refusals = 0;
+        t->s.up.tries = t->s.up.refusals = t->s.up.behind_us = 0;
         t->s.up.error = HFD_SLICE_NONE;
         t->s.up.checked_us = t->now_us;
         t->s.up.watched = hfd_due_watched(&t->s);
@@ -698,7 +740,14 @@ static hfd_rc take_one(struct hfd_take *t, struct hfd_err *err)
         t->m->begun = true;
         t->m->full = hfd_due_is_settled(&t->s) || t->now_us - t->s.up.full_us >= HFD_UPSTREAM_FULL_EVERY * t->u->watch_us;
         t->s.up.full_us = t->m->full ? t->now_us : t->s.up.full_us;
+        t->m->tries = t->s.up.tries;
+        t->m->refusals = t->s.up.refusals;
+        t->m->behind_us = t->s.up.behind_us;
     }
+    /* A pass that fails has failed, whatever went well before: what is counted in a row is counted by passes. */
+    t->s.up.tries = t->m->tries;
+    t->s.up.refusals = t->m->refusals;
+    t->s.up.behind_us = t->m->behind_us;
     rc = take_answer(t, err);
     if (rc == HFD_OK && t->m->pools_known && !t->m->over && !t->failed && hfd_upstream_held(&t->s, t->m->worse) == NULL &&
         hfd_upstream_unseen(&t->s, t->m) == NULL)
@@ -736,7 +785,11 @@ static hfd_rc take_work(struct hfd_take *t, struct hfd_err *err)
         return hfd_take_many(t, err);
     if (step == HFD_STEP_STRAYS)
         return hfd_take_strays(t, err);
-    return step == HFD_STEP_STRAY_GET || step == HFD_STEP_STRAY_DELETE ? hfd_take_stray(t, err) : take_one(t, err);
+    if (is_doubtful(t)) {
+        t->m->doubted = true;
+        return HFD_OK;
+    }
+    return t->pass->work.stray.len > 0 ? hfd_take_stray(t, err) : take_one(t, err);
 }
 
 hfd_rc hfd_upstream_take(struct hfd_txn *tx, struct hfd_upstream_pass *pass, const struct hfd_upstream_request *request,

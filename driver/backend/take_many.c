@@ -29,6 +29,7 @@ static hfd_rc take_item(struct hfd_take *t, const struct hfd_wire_resource *doc,
     if (as_it_was(&row, doc)) { /* due or not, it was seen now: so all stay due together, and one look is enough for them */
         up.due_us = t->now_us + hfd_due_jitter_us(t->u, t->u->watch_us);
         up.checked_us = t->now_us;
+        up.tries = 0;
         /* Once in a while all reports are looked at. */
         up.watched = t->now_us - up.full_us < t->u->idle_us ? HFD_WATCHED_CLOSELY : HFD_WATCHED_NOT;
     } else {
@@ -78,16 +79,25 @@ bool hfd_take_page(struct hfd_take *t, const struct hfd_wire_page *page, int64_t
     return last;
 }
 
+/* It may be this list alone that fails: then each is looked at by itself. Refused credentials and too many requests are no list's fault. */
+static hfd_rc list_fails(struct hfd_take *t, struct hfd_err *err)
+{
+    const int64_t due_us = t->now_us + hfd_due_backoff_us(t->u, 1, t->answer);
+
+    t->m->over = true;
+    if (t->verdict == HFD_ON_REFUSED || (t->answer->arrived && t->answer->status == 429))
+        return hfd_upstream_row_postpone(t->tx, t->now_us, due_us, err);
+    return hfd_upstream_row_part(t->tx, t->now_us, due_us, err);
+}
+
 hfd_rc hfd_take_many(struct hfd_take *t, struct hfd_err *err)
 {
     struct hfd_wire_page page;
     struct hfd_err why;
     hfd_rc rc;
 
-    if (t->verdict == HFD_ON_LATER || t->verdict == HFD_ON_WRONG || t->verdict == HFD_ON_REFUSED) {
-        t->m->over = true;
-        return hfd_upstream_row_postpone(t->tx, t->now_us, t->now_us + hfd_due_backoff_us(t->u, 1, t->answer), err);
-    }
+    if (t->verdict != HFD_ON_WELL && !hfd_due_cannot_list(t))
+        return list_fails(t, err);
     if (t->verdict != HFD_ON_WELL || hfd_wire_page_read(t->doc, &page, &why) != HFD_OK)
         page = (struct hfd_wire_page){.total = 0}; /* it cannot list so: each gets a pass of its own */
     rc = hfd_take_items(t, &page, take_item, err); /* what is missing in the list gets its own pass */

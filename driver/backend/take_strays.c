@@ -86,8 +86,7 @@ static hfd_rc take_item(struct hfd_take *t, const struct hfd_wire_resource *doc,
 /* It is tried again soon, or, where this HyperFleet will never do it, with the next search. */
 static hfd_rc list_fails(struct hfd_take *t, struct hfd_err *err)
 {
-    const int status = t->answer->status;
-    const bool unable = t->verdict == HFD_ON_MISSING || status == 400 || status == 405 || status == 501;
+    const bool unable = hfd_due_cannot_list(t);
     hfd_slice words = hfd_due_words(t);
     hfd_rc rc;
 
@@ -234,6 +233,8 @@ hfd_rc hfd_take_stray(struct hfd_take *t, struct hfd_err *err)
         t->m->over = true;
         return hfd_stray_adopted(t->tx, row.orphan.id, t->mem, err);
     }
+    if (t->request->step == HFD_STEP_VOUCH)
+        return hfd_take_voucher(t) ? HFD_OK : later(t, &row, hfd_due_words(t), err);
     if (t->verdict == HFD_ON_MISSING)
         return gone(t, &row, err);
     if (claim == HFD_STRAY_POSSIBLE)

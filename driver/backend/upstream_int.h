@@ -18,6 +18,8 @@
 #define HFD_UPSTREAM_FULL_EVERY 3
 /* So long a creation that nobody answered may still arrive. */
 #define HFD_UPSTREAM_UNSURE_US (60 * HFD_US_PER_S)
+/* So long a remote that tells an earlier generation may only lag behind; longer, and it was brought back from a backup. */
+#define HFD_UPSTREAM_BEHIND_US (15 * HFD_US_PER_S)
 /* Times that one pass looks again at something that the remote has contradicted. */
 #define HFD_UPSTREAM_RELOOKS_MAX 3
 #define HFD_UPSTREAM_REFUSALS_MAX 3
@@ -36,6 +38,7 @@ enum hfd_step {
     HFD_STEP_PATCH,
     HFD_STEP_DELETE,
     HFD_STEP_REPORTS, /* a page of a part's reports */
+    HFD_STEP_VOUCH,   /* whether it is a HyperFleet that said 404 */
     HFD_STEP_MANY,    /* a page of what is in progress */
     HFD_STEP_STRAYS,  /* a page of what carries our owner's label */
     HFD_STEP_STRAY_GET,
@@ -102,6 +105,11 @@ struct hfd_memory {
     int64_t page;         /* of the list under way, from 0 */
     int64_t collected;
     int relooks;
+    bool doubted;                       /* 404 in other words than HyperFleet's */
+    bool vouched;                       /* and it was found to be one's all the same */
+    bool unsent;                        /* a creation is announced and not sent yet */
+    int64_t unsure_us;                  /* what the row said before that */
+    int64_t tries, refusals, behind_us; /* of the row, when the pass began */
     int64_t began_us;
     hfd_slice foreign, foreign_owner; /* what carries our label, and whose it is */
     const struct hfd_seen *seen;
@@ -191,6 +199,11 @@ HFD_MUST_CHECK hfd_rc hfd_observe_release(struct hfd_take *t, struct hfd_upstrea
 HFD_MUST_CHECK hfd_rc hfd_observe_gone(struct hfd_take *t, struct hfd_upstream_part *part, struct hfd_err *err);
 /** Whether the remote has what is wanted of a part. */
 bool hfd_observe_equal(const struct hfd_upstream_part *part, hfd_slice spec, hfd_slice labels);
+
+/* take.c */
+
+/** The answer of a list that was asked for because of a 404 in other words than HyperFleet's. @return whether a HyperFleet is there */
+bool hfd_take_voucher(struct hfd_take *t);
 
 /* take_many.c */
 

@@ -69,11 +69,16 @@ enum hfd_verdict_on hfd_upstream_verdict(enum hfd_upstream_method method, const 
     return HFD_ON_LATER;
 }
 
+static bool says(const struct hfd_upstream_answer *a, hfd_slice words)
+{
+    return a->body.len > 0 && memmem(a->body.p, a->body.len, words.p, words.len) != NULL;
+}
+
 static bool is_wrong(const struct hfd_upstream_answer *a)
 {
     if (a->status != 404)
         return a->status >= 300 && a->status <= 399;
-    return !a->is_json || (a->body.len > 0 && memmem(a->body.p, a->body.len, "HYPERFLEET-NTF-000", 18) != NULL);
+    return !a->is_json || !says(a, HFD_SLICE("HYPERFLEET-")) || says(a, HFD_SLICE("HYPERFLEET-NTF-000"));
 }
 
 static bool is_ill(int status)

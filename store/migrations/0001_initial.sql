@@ -161,6 +161,7 @@ CREATE TABLE upstream (
   checked_us  BIGINT NOT NULL,
   full_us     BIGINT NOT NULL,
   unsure_us   BIGINT NOT NULL,
+  behind_us   BIGINT NOT NULL,
   tries       BIGINT NOT NULL,
   refusals    BIGINT NOT NULL,
   later_names BIGINT NOT NULL,

@@ -3,9 +3,10 @@
  * tests/lib/remote_world plays. As sim.h, smaller: two cluster resources, and what can go wrong on the way.
  *
  *   orchestrator  PUT of four inputs, GET, DELETE, with its last cookie or none
- *   network       one request of a run lost, unanswered, cut, garbled, refused with 500 or 429; all of them with 401 or 503 for a while
- *   driver        dies before a request, or when it was carried out and its answer not taken; restarts
- *   adapters      succeed, fail terminally, are silent; clusters and pools vanish in HyperFleet
+ *   network       one request of a run lost, unanswered, cut, garbled, refused with 500, 429, or a gateway's 404; all of them with 401 or
+ *                 503 for a while
+ *   driver        dies before a request, or when it was carried out and its answer not taken, or long before it is carried out; restarts
+ *   adapters      succeed, fail terminally, are silent; clusters and pools vanish in HyperFleet, or are brought back from a backup
  *
  * Safety, after every step:
  *   R1  HyperFleet has at most one live cluster of ours for a GUResID, whatever was lost on the way
@@ -15,7 +16,7 @@
  *   R4  204 on DELETE leaves nothing of ours in HyperFleet, and nothing comes back
  *   R5  the cookie stays while its input does
  * Liveness, faults off:
- *   R6  within four hours all that is wanted is ready and all else is gone; HyperFleet is empty when all is deleted
+ *   R6  within four hours all that is wanted is ready, in HyperFleet as well, and all else is gone; HyperFleet is empty when all is deleted
  *
  * Breakages that were tried, all seen by R2 within a few seeds: ready whatever the condition says; ready while a pool that left is there;
  * what this server made is not told from what another one made.
@@ -281,6 +282,12 @@ static void hyperfleet(struct run *r)
     case 3:
         remote_succeed_all(&r->rw);
         break;
+    case 4:
+        if (json_object_get(doc, "deleted_time") == NULL && below(r, 256) < r->trouble) {
+            note(r, "backup", -1, 0);
+            remote_restore(&r->rw, doc);
+        }
+        break;
     default:
         remote_report(&r->rw, doc, below(r, 2) != 0 ? "validation" : "dns", "True", "Done", NULL);
         break;
@@ -321,6 +328,14 @@ static void step(struct run *r)
     check(r, false);
 }
 
+static bool is_done(struct run *r, int who, int wanted)
+{
+    const struct have h = look(r, who);
+
+    return world_row(&r->rw.w, ids[who]).state == HFD_STATE_READY && r->wanted[who] == wanted && h.ready_clusters == 1 &&
+           h.ready_pools == pools_of[wanted] && h.pools == h.ready_pools;
+}
+
 static void converge(struct run *r, const int wanted[WHO])
 {
     const int64_t end_us = r->rw.w.clock.wall_us + 4 * 3600 * HFD_US_PER_S;
@@ -331,7 +346,7 @@ static void converge(struct run *r, const int wanted[WHO])
             if (wanted[who] >= 0)
                 put(r, who, wanted[who]);
             if (wanted[who] >= 0)
-                done = world_row(&r->rw.w, ids[who]).state == HFD_STATE_READY && r->wanted[who] == wanted[who] && done;
+                done = is_done(r, who, wanted[who]) && done;
             else
                 done = del(r, who) && done;
         }

@@ -128,6 +128,7 @@ static json_t *add(struct remote_world *rw, const char *owner, const char *name,
                   now_text(rw), "created_by", rw->generation == REMOTE_G31 ? "some service" : "system@hyperfleet.local", "updated_by",
                   "somebody", "reports", "x-unknown", "a", json_true());
     assert_non_null(r);
+    (void)json_object_set(r, "x-first-spec", spec);
     if (!cluster)
         (void)json_object_set_new(r, "owner_references", json_pack("{s:s, s:s}", "id", owner, "kind", "Cluster"));
     set_conditions(rw, r);
@@ -209,6 +210,15 @@ void remote_report(struct remote_world *rw, json_t *resource, const char *adapte
                   "True", "data", doc, "created_time", now_text(rw), "last_report_time", now_text(rw));
     assert_non_null(r);
     (void)json_array_append_new(reports, r);
+    set_conditions(rw, resource);
+}
+
+void remote_restore(struct remote_world *rw, json_t *resource)
+{
+    (void)json_object_set(resource, "spec", json_object_get(resource, "x-first-spec"));
+    (void)json_object_set_new(resource, "generation", json_integer(1));
+    (void)json_object_del(resource, "deleted_time");
+    (void)json_array_clear(json_object_get(resource, "reports"));
     set_conditions(rw, resource);
 }
 
@@ -514,7 +524,7 @@ static void serve(struct remote_world *rw, const struct hfd_upstream_request *re
     assert_true((body != NULL) == (request->body.len > 0));
     if (query != NULL)
         *query++ = '\0';
-    if (rw->refuse_status != 0)
+    if (rw->refuse_status != 0 && (rw->refuses == NULL || rw->refuses(request)))
         reply = (struct reply){rw->refuse_status, rw->refuse_body != NULL ? json_loads(rw->refuse_body, 0, NULL) : NULL};
     else
         reply = route(rw, request->method, path, query != NULL ? query : "", body);
@@ -530,6 +540,17 @@ static void serve(struct remote_world *rw, const struct hfd_upstream_request *re
     json_decref(reply.doc);
 }
 
+/* A request that took long comes to its end. */
+static void carry_out_slow(struct remote_world *rw)
+{
+    struct hfd_upstream_answer unheard;
+
+    if (rw->slow_us == 0 || rw->w.clock.wall_us < rw->slow_us)
+        return;
+    rw->slow_us = 0;
+    serve(rw, &rw->slow, &unheard);
+}
+
 void remote_world_answer(struct remote_world *rw, const struct hfd_upstream_request *request, struct hfd_upstream_answer *answer)
 {
     const bool now = rw->fault_in > 0 && --rw->fault_in == 0;
@@ -540,6 +561,20 @@ void remote_world_answer(struct remote_world *rw, const struct hfd_upstream_requ
     *answer = (struct hfd_upstream_answer){.failure = "the connection was lost"};
     if (fault == REMOTE_FAULT_LOST || fault == REMOTE_FAULT_CRASH)
         return;
+    if (fault == REMOTE_FAULT_CRASH_SLOW) {
+        if (request->method == HFD_UPSTREAM_POST && rw->slow_us == 0) {
+            rw->slow = *request;
+            rw->slow.path = hfd_arena_dup(&rw->w.mem, request->path);
+            rw->slow.body = hfd_arena_dup(&rw->w.mem, request->body);
+            rw->slow_us = rw->w.clock.wall_us + 20 * HFD_US_PER_S;
+        }
+        return;
+    }
+    if (fault == REMOTE_FAULT_GATEWAY) {
+        *answer = (struct hfd_upstream_answer){
+            .arrived = true, .status = 404, .is_json = true, .body = HFD_SLICE("{\"message\":\"no Route matched with those values\"}")};
+        return;
+    }
     if (fault == REMOTE_FAULT_500 || fault == REMOTE_FAULT_429) {
         *answer = (struct hfd_upstream_answer){.arrived = true,
                                                .status = fault == REMOTE_FAULT_500 ? 500 : 429,
@@ -647,7 +682,7 @@ static bool run_pass(struct remote_world *rw, const struct hfd_upstream_work *wo
         remote_world_answer(rw, &s.request, &s.answer);
         if (rw->between != NULL)
             rw->between(rw, &s.request);
-        died = fault == REMOTE_FAULT_CRASH || fault == REMOTE_FAULT_CRASH_LATE;
+        died = fault == REMOTE_FAULT_CRASH || fault == REMOTE_FAULT_CRASH_LATE || fault == REMOTE_FAULT_CRASH_SLOW;
         if (!died && rw->before_step == NULL)
             assert_int_equal(hfd_store_update_wait(rw->w.store, txn_take_in_vain, &s, &rw->w.err), HFD_LIMIT);
         if (!died && !went(rw, hfd_store_update_wait(rw->w.store, txn_take, &s, &rw->w.err)))
@@ -680,6 +715,7 @@ int remote_world_run(struct remote_world *rw)
     const int before = rw->requests;
     struct due_step s = {.rw = rw};
 
+    carry_out_slow(rw);
     for (int round = 0; round < ROUNDS_MAX; round++) {
         const int was = rw->requests;
 

@@ -28,8 +28,10 @@ enum remote_fault {
     REMOTE_FAULT_429,
     REMOTE_FAULT_GARBAGE,    /* carried out; the answer is no JSON */
     REMOTE_FAULT_CUT,        /* carried out; the answer ends in its middle */
+    REMOTE_FAULT_GATEWAY,    /* a gateway in front of it has lost its way, and says 404 in JSON of its own */
     REMOTE_FAULT_CRASH,      /* the driver dies before it sends the request */
     REMOTE_FAULT_CRASH_LATE, /* ... when it is carried out, before the answer is taken */
+    REMOTE_FAULT_CRASH_SLOW, /* ... and a creation is carried out 20 s later; anything else never */
     REMOTE_FAULTS
 };
 
@@ -48,6 +50,9 @@ struct remote_world {
     bool fired;
     int refuse_status; /* every request is answered so, when it is not 0 */
     const char *refuse_body;
+    bool (*refuses)(const struct hfd_upstream_request *request); /* only these; NULL = all */
+    struct hfd_upstream_request slow;                            /* the creation that is still to be carried out */
+    int64_t slow_us;                                             /* wall clock: when; 0 = there is none */
     /* Called when a request is carried out and its answer not taken yet; may be NULL. */
     void (*between)(struct remote_world *rw, const struct hfd_upstream_request *request);
     void *between_ctx;
@@ -80,6 +85,8 @@ void remote_report(struct remote_world *rw, json_t *resource, const char *adapte
                    const char *data);
 /** All adapters of all resources are done: with making those that live, with removing those that do not. */
 void remote_succeed_all(struct remote_world *rw);
+/** As a backup brings it back: at its first generation, with the spec of that, and nothing is reported. */
+void remote_restore(struct remote_world *rw, json_t *resource);
 /** It is gone, whatever state it is in. */
 void remote_remove(struct remote_world *rw, json_t *resource);
 

@@ -616,7 +616,7 @@ static void forecasts_go_with_the_past(void **state)
     assert_int_equal(hfd_forecast_row_get(&fx->tx, &past_key, &fx->mem, &got, NULL), HFD_NOT_FOUND);
 }
 
-/* Work against a remote comes back whole, in the order in which it is due, those that are watched apart. */
+/* Work against a remote comes back whole, in the order in which it is due, those that are watched apart until that has failed twice. */
 static void remote_work_comes_when_due(void **state)
 {
     struct fixture *fx = *state;
@@ -625,6 +625,7 @@ static void remote_work_comes_when_due(void **state)
         .goal = 1,
         .due_us = 30,
         .unsure_us = 4,
+        .behind_us = 8,
         .tries = 5,
         .refusals = 6,
         .later_names = true,
@@ -643,7 +644,7 @@ static void remote_work_comes_when_due(void **state)
     assert_int_equal(list.count, 2);
     assert_slice(list.rows[0].guresid, S("g2"));
     assert_slice(list.rows[1].error, S("down"));
-    assert_true(list.rows[1].later_names && list.rows[1].refusals == 6 && list.rows[1].unsure_us == 4);
+    assert_true(list.rows[1].later_names && list.rows[1].refusals == 6 && list.rows[1].unsure_us == 4 && list.rows[1].behind_us == 8);
     assert_int_equal(hfd_upstream_row_next(&fx->tx, HFD_WATCHED_NOT, 10, &next_us, NULL), HFD_OK);
     assert_int_equal(next_us, 30);
     assert_int_equal(hfd_upstream_row_next(&fx->tx, HFD_WATCHED_CLOSELY, 20, &next_us, NULL), HFD_OK);
@@ -651,6 +652,17 @@ static void remote_work_comes_when_due(void **state)
     assert_int_equal(hfd_upstream_row_postpone(&fx->tx, 25, 50, NULL), HFD_OK);
     assert_int_equal(hfd_upstream_row_next(&fx->tx, HFD_WATCHED_CLOSELY, 20, &next_us, NULL), HFD_OK);
     assert_int_equal(next_us, 50);
+    assert_int_equal(hfd_upstream_row_due(&fx->tx, HFD_WATCHED_CLOSELY, 50, 10, &fx->mem, &list, NULL), HFD_OK);
+    assert_true(list.count == 1 && list.rows[0].tries == 0);
+    assert_int_equal(hfd_upstream_row_part(&fx->tx, 50, 50, NULL), HFD_OK);
+    assert_int_equal(hfd_upstream_row_get(&fx->tx, S("g3"), &fx->mem, &row, NULL), HFD_OK);
+    assert_true(row.watched == HFD_WATCHED_CLOSELY && row.tries == 1);
+    assert_int_equal(hfd_upstream_row_part(&fx->tx, 50, 55, NULL), HFD_OK);
+    assert_int_equal(hfd_upstream_row_get(&fx->tx, S("g3"), &fx->mem, &row, NULL), HFD_OK);
+    assert_true(row.watched == HFD_WATCHED_NOT && row.due_us == 55);
+    row.watched = HFD_WATCHED_CLOSELY;
+    row.due_us = 50;
+    assert_int_equal(hfd_upstream_row_put(&fx->tx, &row, NULL), HFD_OK);
     assert_int_equal(hfd_upstream_row_unwatch(&fx->tx, 50, NULL), HFD_OK);
     assert_int_equal(hfd_upstream_row_due(&fx->tx, HFD_WATCHED_NOT, 60, 10, &fx->mem, &list, NULL), HFD_OK);
     assert_int_equal(list.count, 3);

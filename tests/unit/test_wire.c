@@ -294,6 +294,7 @@ static const struct {
     {DEL,   403, NULL,                            HFD_ON_REFUSED, HFD_UPSTREAM_REFUSES},
     {GET,   404, "{\"code\":\"HYPERFLEET-NTF-001\"}", HFD_ON_MISSING, HFD_UPSTREAM_WELL},
     {GET,   404, "{\"code\":\"HYPERFLEET-NTF-000\"}", HFD_ON_WRONG, HFD_UPSTREAM_WRONG},
+    {GET,   404, "{\"message\":\"no Route\"}",    HFD_ON_MISSING, HFD_UPSTREAM_WRONG}, /* whose word it is has to be found out */
     {GET,   404, NULL,                            HFD_ON_WRONG,   HFD_UPSTREAM_WRONG},
     {PATCH, 405, NULL,                            HFD_ON_UNABLE,  HFD_UPSTREAM_WELL},
     {DEL,   405, NULL,                            HFD_ON_UNABLE,  HFD_UPSTREAM_WELL},

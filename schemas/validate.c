@@ -180,36 +180,32 @@ static bool wrong_type(struct run *r, const struct place *at, unsigned types, co
     return violated(r, at, "", "expected %s, got %s", wanted, jsonx_type_name(v));
 }
 
-/* The values as JSON, as many as fit into a message. */
-static void list_values(const json_t *values, char *out, size_t cap)
+/* Adds a value as JSON to those in a message. @return whether it and more may fit; else "..." stands for it */
+static bool add_value(const json_t *v, char *out, size_t cap, size_t *len)
 {
-    size_t len = 0;
+    const char *before = *len > 0 ? ", " : "";
     struct hfd_buf b;
+    bool fits;
 
-    out[0] = '\0';
-    for (size_t i = 0; i < json_array_size(values); i++) {
-        hfd_buf_init(&b, 80);
-        hfd_json_dump(&b, json_array_get(values, i));
-        if (b.rc != HFD_OK || len + b.len + sizeof(", ...") >= cap) {
-            snprintf(out + len, cap - len, "%s...", i > 0 ? ", " : "");
-            hfd_buf_fini(&b);
-            return;
-        }
-        len += (size_t)snprintf(out + len, cap - len, "%s%.*s", i > 0 ? ", " : "", (int)b.len, b.p);
-        hfd_buf_fini(&b);
-    }
+    hfd_buf_init(&b, 80);
+    hfd_json_dump(&b, v);
+    fits = b.rc == HFD_OK && *len + b.len + sizeof(", ...") < cap;
+    if (fits)
+        *len += (size_t)snprintf(out + *len, cap - *len, "%s%.*s", before, HFD_SLICE_FMT(hfd_buf_slice(&b)));
+    else
+        snprintf(out + *len, cap - *len, "%s...", before);
+    hfd_buf_fini(&b);
+    return fits;
 }
 
 static bool check_values(struct run *r, const struct hfd_schema_node *n, const json_t *v, const struct place *at)
 {
-    char text[TEXT_MAX - 40];
-    json_t *one = NULL;
+    char text[TEXT_MAX - 40] = "";
+    size_t len = 0;
     bool found = false;
 
     if (n->constant != NULL && !hfd_json_same(n->constant, v, &r->work)) {
-        one = json_pack("[O]", n->constant);
-        list_values(one, text, sizeof(text));
-        json_decref(one);
+        (void)add_value(n->constant, text, sizeof(text), &len);
         return violated(r, at, "enum", "must be %s", text);
     }
     if (n->enumeration == NULL)
@@ -218,7 +214,8 @@ static bool check_values(struct run *r, const struct hfd_schema_node *n, const j
         found = hfd_json_same(json_array_get(n->enumeration, i), v, &r->work);
     if (found)
         return true;
-    list_values(n->enumeration, text, sizeof(text));
+    for (size_t i = 0; i < json_array_size(n->enumeration) && add_value(json_array_get(n->enumeration, i), text, sizeof(text), &len); i++)
+        continue;
     return violated(r, at, "enum", "must be one of %s", text);
 }
 

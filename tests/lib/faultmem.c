@@ -1,12 +1,15 @@
 #include "tests/lib/faultmem.h"
 
+#include "driver/base/base.h"
 #include "tests/lib/trigger.h"
 
 #include <errno.h>
+#include <jansson.h>
 #include <setjmp.h>
 #include <sqlite3.h>
 #include <stdarg.h>
 #include <stdint.h>
+#include <stdlib.h>
 
 #include <cmocka.h>
 
@@ -50,4 +53,16 @@ void faultmem_install(void)
     methods.xMalloc = mem_malloc;
     methods.xRealloc = mem_realloc;
     assert_int_equal(sqlite3_config(SQLITE_CONFIG_MALLOC, &methods), SQLITE_OK);
+}
+
+static void *json_malloc(size_t size)
+{
+    return faultmem_fails() ? NULL : malloc(size);
+}
+
+int faultmem_setup_json(void **state)
+{
+    (void)state;
+    json_set_alloc_funcs(json_malloc, free);
+    return hfd_base_init(NULL) == HFD_OK ? 0 : -1;
 }

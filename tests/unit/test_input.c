@@ -5,10 +5,10 @@
 
 #include <cmocka.h>
 
-#include "driver/base/base.h"
 #include "driver/core/input.h"
 #include "driver/fleet/names.h"
 #include "schemas/documents.h"
+#include "tests/lib/faultmem.h"
 #include "tests/lib/seams.h"
 
 #define S(lit) HFD_SLICE(lit)
@@ -441,18 +441,6 @@ static void input_out_of_arena(void **state)
     }
 }
 
-static int countdown;
-static bool fired;
-
-static void *failing_malloc(size_t n)
-{
-    if (countdown > 0 && --countdown == 0) {
-        fired = true;
-        return NULL;
-    }
-    return malloc(n);
-}
-
 /* Each allocation of the JSON library fails in turn: memory is short, and never is a good input called a bad one. */
 static void input_out_of_memory(void **state)
 {
@@ -470,11 +458,9 @@ static void input_out_of_memory(void **state)
     for (int nth = 1;; nth++) {
         hfd_rc rc;
 
-        countdown = nth;
-        fired = false;
+        faultmem_arm((unsigned)nth, false);
         rc = parse_by(fx, &by, 0, body);
-        countdown = 0;
-        if (!fired) {
+        if (faultmem_disarm() == 0) {
             assert_int_equal(rc, HFD_OK);
             break;
         }
@@ -513,13 +499,6 @@ static void input_schema_text(void **state)
     json_decref(doc);
 }
 
-static int setup_all(void **state)
-{
-    (void)state;
-    json_set_alloc_funcs(failing_malloc, free);
-    return hfd_base_init(NULL) == HFD_OK ? 0 : -1;
-}
-
 #define TEST(fn) cmocka_unit_test_setup_teardown(fn, setup, teardown)
 
 int main(void)
@@ -540,5 +519,5 @@ int main(void)
         TEST(input_schema_text),
     };
 
-    return cmocka_run_group_tests(tests, setup_all, NULL);
+    return cmocka_run_group_tests(tests, faultmem_setup_json, NULL);
 }

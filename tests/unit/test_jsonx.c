@@ -5,8 +5,8 @@
 
 #include <cmocka.h>
 
-#include "driver/base/base.h"
 #include "driver/base/jsonx.h"
+#include "tests/lib/faultmem.h"
 #include "tests/lib/seams.h"
 #include "tests/lib/vectors.h"
 
@@ -156,33 +156,16 @@ static void json_parse_node_count(void **state)
     hfd_buf_fini(&b);
 }
 
-static int countdown;
-static bool fired, for_ever;
-
-static void *failing_malloc(size_t n)
-{
-    if (countdown == 1) {
-        fired = true;
-        countdown = for_ever ? 1 : 0;
-        return NULL;
-    }
-    if (countdown > 1)
-        countdown--;
-    return malloc(n);
-}
-
-static void fail_each_allocation(hfd_slice text)
+static void fail_each_allocation(hfd_slice text, bool for_ever)
 {
     json_t *v;
 
     for (int nth = 1;; nth++) {
         hfd_rc rc;
 
-        countdown = nth;
-        fired = false;
+        faultmem_arm((unsigned)nth, for_ever);
         rc = hfd_json_parse(text, &v, NULL);
-        countdown = 0;
-        if (!fired) {
+        if (faultmem_disarm() == 0) {
             assert_int_equal(rc, HFD_OK);
             json_decref(v);
             break;
@@ -207,11 +190,8 @@ static void json_parse_out_of_memory(void **state)
     };
 
     (void)state;
-    for (size_t i = 0; i < 2 * sizeof(texts) / sizeof(texts[0]); i++) {
-        for_ever = i % 2 == 1;
-        fail_each_allocation(hfd_slice_of(texts[i / 2]));
-    }
-    for_ever = false;
+    for (size_t i = 0; i < 2 * sizeof(texts) / sizeof(texts[0]); i++)
+        fail_each_allocation(hfd_slice_of(texts[i / 2]), i % 2 == 1);
 }
 
 /* The same with texts of every length around where the buffer doubles, and with what is of the buffer's own sizes. */
@@ -229,10 +209,8 @@ static void json_parse_out_of_memory_at_every_length(void **state)
         for (size_t i = 0; i < len; i++)
             hfd_buf_addc(&b, 'y');
         hfd_buf_lit(&b, "\"]");
-        for_ever = true;
-        fail_each_allocation(hfd_buf_slice(&b));
-        for_ever = false;
-        fail_each_allocation(hfd_buf_slice(&b));
+        fail_each_allocation(hfd_buf_slice(&b), true);
+        fail_each_allocation(hfd_buf_slice(&b), false);
         hfd_buf_fini(&b);
     }
 }
@@ -247,11 +225,11 @@ static void json_copy_out_of_memory(void **state)
     for (size_t i = 0; i < 2; i++) {
         for (int nth = 1;; nth++) {
             json_t *copy;
+            bool fired;
 
-            countdown = nth;
-            fired = false;
+            faultmem_arm((unsigned)nth, false);
             copy = copies[i](doc);
-            countdown = 0;
+            fired = faultmem_disarm() != 0;
             assert_int_equal(fired, copy == NULL);
             assert_true(copy == NULL || json_equal(copy, doc));
             json_decref(copy);
@@ -603,13 +581,6 @@ static void json_parsing_vectors(void **state)
     assert_true(count > 250);
 }
 
-static int setup(void **state)
-{
-    (void)state;
-    json_set_alloc_funcs(failing_malloc, free);
-    return hfd_base_init(NULL) == HFD_OK ? 0 : -1;
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -631,5 +602,5 @@ int main(void)
         cmocka_unit_test(json_parsing_vectors),
     };
 
-    return cmocka_run_group_tests(tests, setup, NULL);
+    return cmocka_run_group_tests(tests, faultmem_setup_json, NULL);
 }

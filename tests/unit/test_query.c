@@ -2,31 +2,14 @@
 #include "handlers/http/fields.h"
 #include "handlers/http/query.h"
 
-#include "driver/base/base.h"
-
 #include <setjmp.h>
 #include <stdarg.h>
 
 #include <cmocka.h>
-#include <jansson.h>
 
-#include "tests/lib/trigger.h"
+#include "tests/lib/faultmem.h"
 
 #define S(text) hfd_slice_of(text)
-
-static struct trigger memory = TRIGGER_INIT;
-
-static void *json_memory(size_t n)
-{
-    return trigger_fires(&memory) ? NULL : malloc(n);
-}
-
-static int setup(void **state)
-{
-    (void)state;
-    json_set_alloc_funcs(json_memory, free);
-    return hfd_base_init(NULL) == HFD_OK ? 0 : -1;
-}
 
 /* Percent and plus are decoded, the last of a name counts, names match whole; "name" alone is there and blank. */
 static void parameters_are_decoded(void **state)
@@ -199,10 +182,10 @@ static void fields_are_whole_or_fail(void **state)
     assert_int_equal(whole.rc, HFD_OK);
     do {
         hfd_buf_reset(&b);
-        trigger_arm(&memory, ++nth, false);
+        faultmem_arm(++nth, false);
         hfd_fields_add(&b, fields, HFD_SLICE(document));
         assert_true(b.rc == HFD_NOMEM || (b.rc == HFD_OK && hfd_slice_eq(hfd_buf_slice(&b), hfd_buf_slice(&whole))));
-    } while (trigger_disarm(&memory) != 0);
+    } while (faultmem_disarm() != 0);
     assert_true(nth > 10);
     hfd_buf_fini(&b);
     hfd_buf_fini(&whole);
@@ -281,5 +264,5 @@ int main(void)
         cmocka_unit_test(many_fields_are_refused),
     };
 
-    return cmocka_run_group_tests_name("query", tests, setup, NULL);
+    return cmocka_run_group_tests_name("query", tests, faultmem_setup_json, NULL);
 }

@@ -5,9 +5,9 @@
 
 #include <cmocka.h>
 
-#include "driver/base/base.h"
 #include "driver/base/jsonx.h"
 #include "schemas/validate.h"
+#include "tests/lib/faultmem.h"
 #include "tests/lib/seams.h"
 #include "tests/lib/vectors.h"
 
@@ -363,13 +363,6 @@ static void validate_bounds_violations(void **state)
     hfd_schema_free(schema);
 }
 
-static int countdown;
-
-static void *failing_malloc(size_t n)
-{
-    return countdown > 0 && --countdown == 0 ? NULL : malloc(n);
-}
-
 /* A text that spells a number is not refused as a text because memory is short. */
 static void validate_numbers_out_of_memory(void **state)
 {
@@ -379,19 +372,18 @@ static void validate_numbers_out_of_memory(void **state)
     hfd_rc rc = HFD_OK;
 
     (void)state;
-    for (int nth = 1; countdown == 0; nth++) {
+    for (unsigned nth = 1, fired = 1; fired != 0; nth++) {
         struct hfd_violations found;
         struct hfd_arena mem;
+        hfd_rc rc;
 
         hfd_arena_init(&mem, MEM_MAX);
-        countdown = nth;
+        faultmem_arm(nth, false);
         rc = hfd_schema_validate(schema, doc, &use, &mem, &found, NULL);
-        if (countdown == 0)
-            assert_int_equal(rc, HFD_NOMEM);
+        fired = faultmem_disarm();
+        assert_int_equal(rc, fired != 0 ? HFD_NOMEM : HFD_OK);
         hfd_arena_fini(&mem);
     }
-    countdown = 0;
-    assert_int_equal(rc, HFD_OK);
     json_decref(doc);
     hfd_schema_free(schema);
 }
@@ -575,13 +567,6 @@ static void validate_draft7_suite(void **state)
     assert_true(tally.run > 800 && tally.refused < 40);
 }
 
-static int setup(void **state)
-{
-    (void)state;
-    json_set_alloc_funcs(failing_malloc, free);
-    return hfd_base_init(NULL) == HFD_OK ? 0 : -1;
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -599,5 +584,5 @@ int main(void)
         cmocka_unit_test(validate_draft7_suite),
     };
 
-    return cmocka_run_group_tests(tests, setup, NULL);
+    return cmocka_run_group_tests(tests, faultmem_setup_json, NULL);
 }

@@ -10,8 +10,8 @@
 
 #include <cmocka.h>
 
-#include "driver/base/base.h"
 #include "driver/base/jsonx.h"
+#include "tests/lib/faultmem.h"
 
 static const struct {
     const char *yaml, *json; /* keys sorted */
@@ -130,41 +130,25 @@ static void yaml_is_bounded(void **state)
     free(text);
 }
 
-static int countdown;
-
-static void *failing_malloc(size_t n)
-{
-    return countdown > 0 && --countdown == 0 ? NULL : malloc(n);
-}
-
 /* A number that memory is short for is not taken for the text that spells it, nor anything else for something else. */
 static void yaml_out_of_memory(void **state)
 {
     static const char text[] = "a: 12345\nb: [1.5, x, -3]\nc: {d: 'quoted 7'}\n";
-    json_t *whole, *doc;
-    hfd_rc rc;
+    json_t *whole, *doc = NULL;
 
     (void)state;
     assert_int_equal(hfd_yaml_parse(HFD_SLICE(text), "t.yaml", &whole, NULL), HFD_OK);
-    for (int nth = 1;; nth++) {
-        countdown = nth;
+    for (unsigned nth = 1, fired = 1; fired != 0; nth++) {
+        hfd_rc rc;
+
+        faultmem_arm(nth, false);
         rc = hfd_yaml_parse(HFD_SLICE(text), "t.yaml", &doc, NULL);
-        if (countdown > 0)
-            break;
-        assert_int_equal(rc, HFD_NOMEM);
+        fired = faultmem_disarm();
+        assert_int_equal(rc, fired != 0 ? HFD_NOMEM : HFD_OK);
     }
-    countdown = 0;
-    assert_int_equal(rc, HFD_OK);
     assert_true(json_equal(doc, whole));
     json_decref(doc);
     json_decref(whole);
-}
-
-static int setup(void **state)
-{
-    (void)state;
-    json_set_alloc_funcs(failing_malloc, free);
-    return hfd_base_init(NULL) == HFD_OK ? 0 : -1;
 }
 
 int main(void)
@@ -176,5 +160,5 @@ int main(void)
         cmocka_unit_test(yaml_out_of_memory),
     };
 
-    return cmocka_run_group_tests(tests, setup, NULL);
+    return cmocka_run_group_tests(tests, faultmem_setup_json, NULL);
 }

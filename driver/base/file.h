@@ -1,4 +1,4 @@
-/* Files: whole ones into memory, bounded; whether one has changed; what a power cut may not take. */
+/* Files: whole ones into memory, bounded; whether one has changed; what a power cut may not take. Thread: any; they wait for the disk. */
 #ifndef HFD_BASE_FILE_H
 #define HFD_BASE_FILE_H
 

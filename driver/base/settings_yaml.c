@@ -6,8 +6,7 @@
 
 #include "driver/base/check.h"
 #include "driver/base/file.h"
-
-#include <yaml.h>
+#include "driver/base/yamlx_int.h"
 
 struct reader {
     struct hfd_settings_loader *ld;
@@ -53,32 +52,14 @@ static hfd_rc parser_failed(struct reader *r, struct hfd_err *err)
 /* Moves to the next event, and refuses what no event may carry. */
 static hfd_rc next(struct reader *r, struct hfd_err *err)
 {
-    const yaml_char_t *anchor = NULL, *tag = NULL;
+    const char *refusal;
 
     yaml_event_delete(&r->event);
     if (!yaml_parser_parse(&r->parser, &r->event))
         return parser_failed(r, err);
     set_place(r, r->event.start_mark.line);
-    if (r->event.type == YAML_ALIAS_EVENT)
-        return fail_here(r, err, "aliases (*name) are not read here");
-    if (r->event.type == YAML_SCALAR_EVENT) {
-        anchor = r->event.data.scalar.anchor;
-        tag = r->event.data.scalar.tag;
-    } else if (r->event.type == YAML_SEQUENCE_START_EVENT) {
-        anchor = r->event.data.sequence_start.anchor;
-        tag = r->event.data.sequence_start.tag;
-    } else if (r->event.type == YAML_MAPPING_START_EVENT) {
-        anchor = r->event.data.mapping_start.anchor;
-        tag = r->event.data.mapping_start.tag;
-    } else if (r->event.type == YAML_DOCUMENT_START_EVENT &&
-               r->event.data.document_start.tag_directives.start != r->event.data.document_start.tag_directives.end) {
-        return fail_here(r, err, "tags (%TAG) are not read here");
-    }
-    if (anchor != NULL)
-        return fail_here(r, err, "anchors (&name) are not read here");
-    if (tag != NULL)
-        return fail_here(r, err, "tags (!name) are not read here");
-    return HFD_OK;
+    refusal = hfd_yaml_refusal(&r->event);
+    return refusal == NULL ? HFD_OK : fail_here(r, err, refusal);
 }
 
 static hfd_slice scalar_text(const struct reader *r)

@@ -1,9 +1,8 @@
 /* YAML, event by event, into jansson. See yamlx.h. */
 #include "driver/base/yamlx.h"
 
-#include <yaml.h>
-
 #include "driver/base/jsonx.h"
+#include "driver/base/yamlx_int.h"
 
 #define NUMBER_MAX_BYTES 40
 
@@ -39,28 +38,39 @@ static hfd_rc parser_failed(const struct reader *r)
     return hfd_fail(r->err, HFD_INVALID, "%s:%zu: not valid YAML: %s", r->name, r->parser.problem_mark.line + 1, problem);
 }
 
-static hfd_rc next(struct reader *r)
+const char *hfd_yaml_refusal(const yaml_event_t *event)
 {
     const yaml_char_t *anchor = NULL, *tag = NULL;
+
+    if (event->type == YAML_ALIAS_EVENT)
+        return "aliases (*name) are not read here";
+    if (event->type == YAML_SCALAR_EVENT) {
+        anchor = event->data.scalar.anchor;
+        tag = event->data.scalar.tag;
+    } else if (event->type == YAML_SEQUENCE_START_EVENT) {
+        anchor = event->data.sequence_start.anchor;
+        tag = event->data.sequence_start.tag;
+    } else if (event->type == YAML_MAPPING_START_EVENT) {
+        anchor = event->data.mapping_start.anchor;
+        tag = event->data.mapping_start.tag;
+    } else if (event->type == YAML_DOCUMENT_START_EVENT &&
+               event->data.document_start.tag_directives.start != event->data.document_start.tag_directives.end) {
+        return "tags (%TAG) are not read here";
+    }
+    if (anchor != NULL)
+        return "anchors (&name) are not read here";
+    return tag != NULL ? "tags (!name) are not read here" : NULL;
+}
+
+static hfd_rc next(struct reader *r)
+{
+    const char *refusal;
 
     yaml_event_delete(&r->event);
     if (!yaml_parser_parse(&r->parser, &r->event))
         return parser_failed(r);
-    if (r->event.type == YAML_ALIAS_EVENT)
-        return wrong(r, "aliases (*name) are not read here");
-    if (r->event.type == YAML_SCALAR_EVENT) {
-        anchor = r->event.data.scalar.anchor;
-        tag = r->event.data.scalar.tag;
-    } else if (r->event.type == YAML_SEQUENCE_START_EVENT) {
-        anchor = r->event.data.sequence_start.anchor;
-        tag = r->event.data.sequence_start.tag;
-    } else if (r->event.type == YAML_MAPPING_START_EVENT) {
-        anchor = r->event.data.mapping_start.anchor;
-        tag = r->event.data.mapping_start.tag;
-    }
-    if (anchor != NULL)
-        return wrong(r, "anchors (&name) are not read here");
-    return tag != NULL ? wrong(r, "tags (!name) are not read here") : HFD_OK;
+    refusal = hfd_yaml_refusal(&r->event);
+    return refusal == NULL ? HFD_OK : wrong(r, refusal);
 }
 
 static hfd_slice scalar_text(const struct reader *r)

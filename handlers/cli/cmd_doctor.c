@@ -8,7 +8,6 @@
 #include "driver/fleet/names.h"
 #include "handlers/cli/doctor.h"
 #include "handlers/cli/look.h"
-#include "handlers/cli/serve.h"
 #include "store/sqlite/folder.h"
 
 #include <curl/curl.h>
@@ -89,7 +88,7 @@ static hfd_rc txn_orphans(struct hfd_txn *tx, void *arg, struct hfd_err *err)
 
     if (rc != HFD_OK)
         return rc;
-    return hfd_orphans_list(tx, hfd_serve_is_remote(d->settings) ? &hfd_backend_remote : &hfd_backend_embedded, &d->mem, &d->orphans, err);
+    return hfd_orphans_list(tx, hfd_look_is_remote(d->settings) ? &hfd_backend_remote : &hfd_backend_embedded, &d->mem, &d->orphans, err);
 }
 
 /* In d->mem; empty for none. */
@@ -189,7 +188,7 @@ static bool say_answer(struct doctor *d, hfd_slice body)
         json_decref(doc);
         return false;
     }
-    say_orphans_begin(d, json_array_size(items), json_is_true(json_object_get(doc, "more")), hfd_serve_is_remote(d->settings),
+    say_orphans_begin(d, json_array_size(items), json_is_true(json_object_get(doc, "more")), hfd_look_is_remote(d->settings),
                       member_or(doc, "checked_time", ""), member_or(doc, "message", ""));
     json_array_foreach (items, i, item) {
         const char *kind = json_string_value(json_object_get(item, "kind"));
@@ -321,7 +320,7 @@ enum hfd_exit hfd_cmd_doctor(int argc, const char *const *argv)
             look_at_data(&d);
         }
     }
-    if (status == HFD_EXIT_OK && hfd_serve_is_remote(d.settings) && !hfd_doctor_remote(d.settings, &d.out))
+    if (status == HFD_EXIT_OK && hfd_look_is_remote(d.settings) && !hfd_doctor_remote(d.settings, &d.out))
         d.findings++;
     hfd_settings_free(d.settings);
     hfd_arena_fini(&d.mem);

@@ -2,11 +2,15 @@
 #include "handlers/cli/look.h"
 
 #include "driver/base/clock.h"
-#include "handlers/cli/serve.h"
 
 void hfd_look_open_text(unsigned mode, char *out)
 {
     (void)snprintf(out, HFD_LOOK_OPEN_TEXT_MAX, "its mode %04o opens a secret to every user of this machine: chmod o-rw", mode);
+}
+
+bool hfd_look_is_remote(const struct hfd_settings *s)
+{
+    return !hfd_slice_is(s->backend, "embedded");
 }
 
 struct hfd_client_config hfd_look_client(const struct hfd_settings *s)
@@ -41,7 +45,7 @@ hfd_rc hfd_look_files(const struct hfd_settings *s, hfd_client_open_fn *on_open,
     struct hfd_err why = {0};
     hfd_rc rc;
 
-    if (!hfd_serve_is_remote(s))
+    if (!hfd_look_is_remote(s))
         return HFD_OK;
     rc = hfd_client_check(&config, on_open, ctx, &why);
     return rc == HFD_OK ? rc : placed(s, why.field, &why, err);
@@ -65,7 +69,7 @@ hfd_rc hfd_look_spec_schemas(const struct hfd_settings *s, struct hfd_spec_schem
 
 void hfd_look_settings(const struct hfd_settings *s, hfd_look_fn *on_odd, void *ctx)
 {
-    if (hfd_serve_is_remote(s))
+    if (hfd_look_is_remote(s))
         return; /* the remote has its own lists */
     if (s->required_cluster.count == 0)
         on_odd(ctx, "adapters.required.cluster", "it names no adapter: no cluster is ever ready");

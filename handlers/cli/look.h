@@ -19,6 +19,9 @@ typedef void hfd_look_fn(void *ctx, const char *key, const char *text);
 /** What is said of a file with a secret and such a mode. @param out  of HFD_LOOK_OPEN_TEXT_MAX bytes */
 void hfd_look_open_text(unsigned mode, char *out);
 
+/** Whether `backend` names a remote HyperFleet. */
+bool hfd_look_is_remote(const struct hfd_settings *s);
+
 /** How the remote HyperFleet of the settings is asked; borrows from them. */
 struct hfd_client_config hfd_look_client(const struct hfd_settings *s);
 

@@ -18,9 +18,6 @@
 HFD_MUST_CHECK hfd_rc hfd_serve_driver_init(struct hfd_driver *d, struct hfd_settings *s, const struct hfd_keyring *ring,
                                             struct hfd_err *err);
 
-/** Whether `backend` names a remote HyperFleet. */
-bool hfd_serve_is_remote(const struct hfd_settings *s);
-
 /** The upstream thread of a remote backend, with what it is made of. Zeroed = none. */
 struct hfd_serve_upstream {
     struct hfd_upstream rules;

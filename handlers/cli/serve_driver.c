@@ -1,6 +1,7 @@
 /* See serve.h. */
 #include "driver/base/check.h"
 #include "driver/base/clock.h"
+#include "handlers/cli/look.h"
 #include "handlers/cli/serve.h"
 
 /*
@@ -98,7 +99,7 @@ hfd_rc hfd_serve_driver_init(struct hfd_driver *d, struct hfd_settings *s, const
         .output_secrets = secrets,
         .output_secret_count = s->output_secrets.count,
         .backend = s->backend,
-        .backend_ops = hfd_serve_is_remote(s) ? &hfd_backend_remote : &hfd_backend_embedded,
+        .backend_ops = hfd_look_is_remote(s) ? &hfd_backend_remote : &hfd_backend_embedded,
         .demo = s->demo_us >= 0,
     };
     set_times(d, s);

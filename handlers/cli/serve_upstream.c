@@ -2,11 +2,6 @@
 #include "handlers/cli/look.h"
 #include "handlers/cli/serve.h"
 
-bool hfd_serve_is_remote(const struct hfd_settings *s)
-{
-    return !hfd_slice_is(s->backend, "embedded");
-}
-
 /* One line for each operation that the remote refused, besides what the app developer reads. */
 static hfd_rc on_refused(void *driver, struct hfd_txn *tx, hfd_slice guresid, const char *code, hfd_slice message, int64_t now_us,
                          struct hfd_arena *mem, struct hfd_err *err)
@@ -49,7 +44,7 @@ enum hfd_exit hfd_serve_upstream_open(struct hfd_serve_upstream *u, const struct
 
     config.client.clock = clock;
     *u = (struct hfd_serve_upstream){.remote = NULL};
-    if (!hfd_serve_is_remote(s))
+    if (!hfd_look_is_remote(s))
         return HFD_EXIT_OK;
     hfd_keyring_fingerprint(d->ring, u->owner);
     u->rules = (struct hfd_upstream){

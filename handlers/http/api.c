@@ -1,4 +1,4 @@
-/* What the handlers of the main listener share. See api.h. */
+/* What handlers share. See api.h. */
 #include "handlers/http/api.h"
 
 #include "driver/core/identity.h"

@@ -1,5 +1,5 @@
 /*
- * The handlers of the main listener, as the route table names them, and what they share.
+ * The handlers of the main listener, as the route table names them, and what all handlers share.
  */
 #ifndef HFD_HTTP_API_H
 #define HFD_HTTP_API_H

@@ -369,7 +369,6 @@ static void validate_numbers_out_of_memory(void **state)
     const struct hfd_schema_use use = {.root = "x", .lenient_numbers = true};
     struct hfd_schema *schema = compiled("{\"properties\":{\"n\":{\"type\":\"integer\"}}}");
     json_t *doc = json_loads("{\"n\":\"12\"}", 0, NULL);
-    hfd_rc rc = HFD_OK;
 
     (void)state;
     for (unsigned nth = 1, fired = 1; fired != 0; nth++) {

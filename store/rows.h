@@ -23,11 +23,11 @@ struct hfd_fleet_row {
     hfd_slice owner_id; /* the cluster of a nodepool, else empty */
     hfd_slice name;
     int64_t generation;
-    hfd_slice spec;       /* JSON object */
-    hfd_slice labels;     /* JSON object of strings */
-    hfd_slice conditions; /* JSON array: hfd_conditions_parse/format */
-    bool ready;            /* its Ready condition is True */
-    int64_t ready_seen_us; /* last_updated_time of Ready, INT64_MAX when it has none; not kept of a remote HyperFleet's */
+    hfd_slice spec;                             /* JSON object */
+    hfd_slice labels;                           /* JSON object of strings */
+    hfd_slice conditions;                       /* JSON array: hfd_conditions_parse/format */
+    bool ready;                                 /* its Ready condition is True */
+    int64_t ready_seen_us;                      /* last_updated_time of Ready, INT64_MAX when it has none; not kept of a remote HyperFleet's */
     int64_t told;                               /* see hfd_fleet.mark; 0 = on_change is told of each report */
     int64_t created_us, updated_us, deleted_us; /* deleted_us 0 = not being deleted */
     hfd_slice created_by, updated_by, deleted_by;
@@ -230,9 +230,10 @@ HFD_MUST_CHECK hfd_rc hfd_fleet_row_insert(struct hfd_txn *tx, const struct hfd_
 HFD_MUST_CHECK hfd_rc hfd_fleet_row_update(struct hfd_txn *tx, const struct hfd_fleet_row *row, struct hfd_err *err);
 /**
  * Conditions, ready, ready_seen_us and told alone, all that a report changes: it leaves the other indexes in peace. HFD_NOT_FOUND.
- * @param moved  whether ready or ready_seen_us are others than before: their indexes are written then
+ * @param was  as it is stored: where ready and ready_seen_us are the same, their indexes are left in peace too
  */
-HFD_MUST_CHECK hfd_rc hfd_fleet_row_judged(struct hfd_txn *tx, const struct hfd_fleet_row *row, bool moved, struct hfd_err *err);
+HFD_MUST_CHECK hfd_rc hfd_fleet_row_judged(struct hfd_txn *tx, const struct hfd_fleet_row *row, const struct hfd_fleet_row *was,
+                                           struct hfd_err *err);
 /** Removes the row and its reports; hfd_fleet_keys_put removes what it was found by. */
 HFD_MUST_CHECK hfd_rc hfd_fleet_row_delete(struct hfd_txn *tx, hfd_slice id, struct hfd_err *err);
 /** The live (not deleting) resource of that name; HFD_NOT_FOUND. owner_id is empty for clusters. */

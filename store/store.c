@@ -2,7 +2,7 @@
  * The executors: one writer thread that takes the whole queue per commit, reader threads, and the caller's own reader.
  * Nobody hears of success before the commit is on disk. See store.h. Source: DESIGN.md sections 2 and 3, STYLE.md section 5.
  *
- * Locks: take_lock (below), held while waiting for view jobs; no other lock of ours is taken under it but the queue's own.
+ * Locks: a lane's take_lock (below), held while waiting for its jobs; no other lock of ours is taken under it but the queue's own.
  */
 #include "store/store.h"
 
@@ -19,12 +19,24 @@
 #define QUEUE_MAX_DEFAULT 4096
 #define BATCH_MAX_DEFAULT 1024
 #define READERS_DEFAULT 2
+#define LOOKERS_DEFAULT 4
 
 struct worker {
     struct hfd_store *store;
+    struct lane *lane; /* a reader's */
     struct hfd_db *db;
     pthread_t thread;
     bool started;
+};
+
+/* Threads that read, and what they work off. */
+struct lane {
+    struct hfd_queue *queue;
+    pthread_mutex_t take_lock; /* one thread at a time waits on the queue: it has one receiver */
+    void (*run)(struct worker *w, struct hfd_job *job);
+    const char *name;
+    struct worker *workers;
+    unsigned count;
 };
 
 struct hfd_store {
@@ -34,17 +46,16 @@ struct hfd_store {
     size_t batch_max;
     const struct hfd_clock *clock;
     struct hfd_queue *updates;
-    struct hfd_queue *views;
     struct worker writer;
-    struct worker *readers;
-    unsigned readers_count;
+    struct lane views, looks;
     bool stepped; /* no threads: hfd_store_step does their work */
+    bool look_always;
+    atomic_bool far_pages; /* the last commit had to wait for more than a page a job; set by the writer */
     struct hfd_row_stamps stamps;
     struct hfd_tally tally;
     struct hfd_totals totals;
-    pthread_mutex_t take_lock; /* one reader thread at a time waits on `views`: the queue has one receiver */
-    atomic_uint readers_open;  /* hfd_store_reader */
-    atomic_bool broken;        /* set by the writer, after `cause` */
+    atomic_uint readers_open; /* hfd_store_reader */
+    atomic_bool broken;       /* set by the writer, after `cause` */
     struct hfd_err cause;
     void (*on_broken)(void *ctx);
     void *on_broken_ctx;
@@ -127,6 +138,10 @@ void hfd_txn_count(struct hfd_txn *tx, struct hfd_series *series, int64_t delta)
     struct hfd_tally *t = tx->tally;
     size_t i = 0;
 
+    if (tx->looking) { /* what counts, the writer does */
+        tx->wants_write = true;
+        return;
+    }
     HFD_ASSERT(t != NULL);
     if (series == NULL)
         return;
@@ -263,7 +278,7 @@ static void count_results(const struct hfd_job *list)
  * A batch fails as a whole or not at all: a job that was refused may have been refused because of what an earlier one wrote, so
  * its answer too is only true if the commit is.
  */
-static void run_batch(struct hfd_store *store, struct hfd_job *list)
+static void run_batch(struct hfd_store *store, struct hfd_job *list, size_t count)
 {
     struct hfd_db *db = store->writer.db;
     int64_t start_us = hfd_clock_mono_us(store->clock);
@@ -284,6 +299,7 @@ static void run_batch(struct hfd_store *store, struct hfd_job *list)
     }
     if (rc != HFD_OK)
         finish_all(list, rc, &err);
+    atomic_store_explicit(&store->far_pages, hfd_db_misses(db) > (int64_t)count, memory_order_relaxed);
     count_results(list);
     post_all(list);
     if (!atomic_load_explicit(&store->broken, memory_order_relaxed) && hfd_db_tidy(db, &err) != HFD_OK)
@@ -300,7 +316,7 @@ static void *writer_main(void *arg)
     hfd_db_adopt(w->db);
     while ((list = hfd_queue_take(store->updates, store->batch_max, &count)) != NULL) {
         hfd_metric_set(HFD_METRIC_STORE_QUEUE, NULL, (int64_t)hfd_queue_length(store->updates));
-        run_batch(store, (struct hfd_job *)list);
+        run_batch(store, (struct hfd_job *)list, count);
     }
     return NULL;
 }
@@ -316,47 +332,68 @@ static hfd_rc reopen_if_broken(const struct hfd_store *store, struct hfd_db **db
     return hfd_db_open(store->dir, HFD_DB_READER, db, err);
 }
 
-/* cache: the reader's own, or NULL */
-static hfd_rc read_snapshot(const struct hfd_store *store, struct hfd_db **db, struct hfd_row_cache *cache, hfd_txn_fn *fn, void *arg,
+static hfd_rc read_snapshot(const struct hfd_store *store, struct hfd_db **db, struct hfd_txn *tx, hfd_txn_fn *fn, void *arg,
                             struct hfd_err *err)
 {
-    struct hfd_txn tx = {.writable = false, .cache = cache, .seq = hfd_row_stamps_now(&store->stamps)};
     hfd_rc rc = reopen_if_broken(store, db, err);
 
     if (rc == HFD_OK)
         rc = hfd_db_begin(*db, err);
     if (rc != HFD_OK)
         return rc;
-    tx.db = *db;
-    rc = fn(&tx, arg, err);
+    tx->db = *db;
+    rc = fn(tx, arg, err);
     hfd_db_rollback(*db); /* the end of the snapshot; there is nothing to undo */
     return rc;
 }
 
 static void run_view(struct worker *w, struct hfd_job *job)
 {
+    struct hfd_txn tx = {.writable = false};
     struct hfd_err err = {.rc = HFD_OK};
 
-    finish(job, read_snapshot(w->store, &w->db, NULL, job->fn, job->arg, &err), &err);
+    finish(job, read_snapshot(w->store, &w->db, &tx, job->fn, job->arg, &err), &err);
+    post_all(job);
+}
+
+/* Whether a look says nothing, by what it came to: the writer will say it. */
+static bool says_nothing(hfd_rc rc)
+{
+    return rc == HFD_NOMEM || rc == HFD_BUSY || rc == HFD_IO || rc == HFD_CORRUPT;
+}
+
+static void run_look(struct worker *w, struct hfd_job *job)
+{
+    struct hfd_txn tx = {.looking = true};
+    struct hfd_err err = {.rc = HFD_OK};
+    hfd_rc rc = read_snapshot(w->store, &w->db, &tx, job->fn, job->arg, &err);
+
+    if (tx.wants_write || says_nothing(rc)) {
+        if (hfd_queue_push(w->store->updates, &job->node) == HFD_OK)
+            return;
+        rc = hfd_fail(&err, HFD_BUSY, "the store has too much work queued");
+    }
+    finish(job, rc, &err);
+    count_results(job);
     post_all(job);
 }
 
 static void *reader_main(void *arg)
 {
     struct worker *w = arg;
-    struct hfd_store *store = w->store;
+    struct lane *lane = w->lane;
 
     hfd_db_adopt(w->db);
     for (;;) {
         struct hfd_qnode *node;
         size_t count;
 
-        (void)pthread_mutex_lock(&store->take_lock);
-        node = hfd_queue_take(store->views, 1, &count);
-        (void)pthread_mutex_unlock(&store->take_lock);
+        (void)pthread_mutex_lock(&lane->take_lock);
+        node = hfd_queue_take(lane->queue, 1, &count);
+        (void)pthread_mutex_unlock(&lane->take_lock);
         if (node == NULL)
             break;
-        run_view(w, (struct hfd_job *)node);
+        lane->run(w, (struct hfd_job *)node);
     }
     if (w->db != NULL)
         hfd_db_close(&w->db);
@@ -402,22 +439,34 @@ void hfd_store_reader_close(struct hfd_store_reader **readerp)
 
 hfd_rc hfd_store_read(struct hfd_store_reader *reader, hfd_txn_fn *fn, void *arg, struct hfd_err *err)
 {
+    struct hfd_txn tx;
+
     HFD_CHECK_OBJ(reader, READER_MAGIC);
-    return read_snapshot(reader->store, &reader->db, reader->cache, fn, arg, err);
+    tx = (struct hfd_txn){.cache = reader->cache, .seq = hfd_row_stamps_now(&reader->store->stamps)};
+    return read_snapshot(reader->store, &reader->db, &tx, fn, arg, err);
 }
 
 /* ---- one thread for all ---- */
 
-void hfd_store_step(struct hfd_store *store)
+static void step_lane(struct lane *lane)
 {
     size_t count;
 
+    while (hfd_queue_length(lane->queue) > 0)
+        lane->run(&lane->workers[0], (struct hfd_job *)hfd_queue_take(lane->queue, 1, &count));
+}
+
+void hfd_store_step(struct hfd_store *store)
+{
     HFD_CHECK_OBJ(store, STORE_MAGIC);
     HFD_ASSERT(store->stepped);
-    if (hfd_queue_length(store->updates) > 0)
-        run_batch(store, (struct hfd_job *)hfd_queue_take(store->updates, store->batch_max, &count));
-    while (hfd_queue_length(store->views) > 0)
-        run_view(&store->readers[0], (struct hfd_job *)hfd_queue_take(store->views, 1, &count));
+    if (hfd_queue_length(store->updates) > 0) {
+        size_t count;
+        struct hfd_qnode *list = hfd_queue_take(store->updates, store->batch_max, &count);
+
+        run_batch(store, (struct hfd_job *)list, count);
+    }
+    step_lane(&store->views);
 }
 
 /* ---- submitting ---- */
@@ -434,16 +483,19 @@ static hfd_rc submit(struct hfd_store *store, struct hfd_queue *queue, struct hf
 
 hfd_rc hfd_store_update(struct hfd_store *store, struct hfd_job *job, struct hfd_err *err)
 {
-    hfd_rc rc = submit(store, store->updates, job, err);
+    const bool look = job->look_first && (store->look_always || atomic_load_explicit(&store->far_pages, memory_order_relaxed));
+    hfd_rc rc = submit(store, look ? store->looks.queue : store->updates, job, err);
 
     if (rc != HFD_OK)
         hfd_metric_add(HFD_METRIC_STORE_JOBS, HFD_LABELS(hfd_rc_name(rc)), 1);
+    else if (store->stepped)
+        step_lane(&store->looks);
     return rc;
 }
 
 hfd_rc hfd_store_view(struct hfd_store *store, struct hfd_job *job, struct hfd_err *err)
 {
-    return submit(store, store->views, job, err);
+    return submit(store, store->views.queue, job, err);
 }
 
 struct waiter {
@@ -516,14 +568,24 @@ static hfd_rc open_writer(struct hfd_store *store, struct hfd_err *err)
     return rc;
 }
 
-static hfd_rc open_readers(struct hfd_store *store, struct hfd_err *err)
+static hfd_rc open_lane(struct hfd_store *store, struct lane *lane, struct hfd_err *err)
 {
     hfd_rc rc = HFD_OK;
 
-    for (unsigned i = 0; rc == HFD_OK && i < store->readers_count; i++) {
-        store->readers[i].store = store;
-        rc = hfd_db_open(store->dir, HFD_DB_READER, &store->readers[i].db, err);
+    for (unsigned i = 0; rc == HFD_OK && i < lane->count; i++) {
+        lane->workers[i].store = store;
+        lane->workers[i].lane = lane;
+        rc = hfd_db_open(store->dir, HFD_DB_READER, &lane->workers[i].db, err);
     }
+    return rc;
+}
+
+static hfd_rc start_lane(struct lane *lane, struct hfd_err *err)
+{
+    hfd_rc rc = HFD_OK;
+
+    for (unsigned i = 0; rc == HFD_OK && i < lane->count; i++)
+        rc = start(&lane->workers[i], reader_main, lane->name, err);
     return rc;
 }
 
@@ -534,9 +596,18 @@ static hfd_rc start_all(struct hfd_store *store, struct hfd_err *err)
     if (store->stepped)
         return HFD_OK;
     rc = start(&store->writer, writer_main, "hfd-writer", err);
-    for (unsigned i = 0; rc == HFD_OK && i < store->readers_count; i++)
-        rc = start(&store->readers[i], reader_main, "hfd-reader", err);
-    return rc;
+    if (rc == HFD_OK)
+        rc = start_lane(&store->views, err);
+    return rc == HFD_OK ? start_lane(&store->looks, err) : rc;
+}
+
+static hfd_rc make_lane(struct lane *lane, unsigned count, size_t queue_max, struct hfd_err *err)
+{
+    lane->workers = calloc(count, sizeof(*lane->workers));
+    if (lane->workers == NULL)
+        return hfd_fail(err, HFD_NOMEM, "open the store");
+    lane->count = count;
+    return hfd_queue_new(queue_max, &lane->queue, err);
 }
 
 static hfd_rc make_parts(const struct hfd_store_config *config, struct hfd_store *store, struct hfd_err *err)
@@ -545,17 +616,18 @@ static hfd_rc make_parts(const struct hfd_store_config *config, struct hfd_store
     hfd_rc rc;
 
     store->batch_max = config->batch_max != 0 ? config->batch_max : BATCH_MAX_DEFAULT;
-    store->readers_count = config->readers != 0 ? config->readers : READERS_DEFAULT;
     store->stepped = config->stepped;
+    store->look_always = config->look_always || config->stepped;
     store->clock = config->clock != NULL ? config->clock : &hfd_clock_system;
     store->writer.store = store;
     store->dir = strdup(config->dir);
-    store->readers = calloc(store->readers_count, sizeof(*store->readers));
-    if (store->dir == NULL || store->readers == NULL)
+    if (store->dir == NULL)
         return hfd_fail(err, HFD_NOMEM, "open the store");
     rc = hfd_queue_new(queue_max, &store->updates, err);
     if (rc == HFD_OK)
-        rc = hfd_queue_new(queue_max, &store->views, err);
+        rc = make_lane(&store->views, config->readers != 0 ? config->readers : READERS_DEFAULT, queue_max, err);
+    if (rc == HFD_OK)
+        rc = make_lane(&store->looks, config->lookers != 0 ? config->lookers : LOOKERS_DEFAULT, queue_max, err);
     return rc;
 }
 
@@ -568,12 +640,15 @@ hfd_rc hfd_store_open(const struct hfd_store_config *config, struct hfd_store **
     if (store == NULL)
         return hfd_fail(err, HFD_NOMEM, "open the store");
     store->magic = STORE_MAGIC;
-    (void)pthread_mutex_init(&store->take_lock, NULL);
+    store->views = (struct lane){.take_lock = PTHREAD_MUTEX_INITIALIZER, .run = run_view, .name = "hfd-reader"};
+    store->looks = (struct lane){.take_lock = PTHREAD_MUTEX_INITIALIZER, .run = run_look, .name = "hfd-looker"};
     rc = make_parts(config, store, err);
     if (rc == HFD_OK)
         rc = open_writer(store, err);
     if (rc == HFD_OK)
-        rc = open_readers(store, err);
+        rc = open_lane(store, &store->views, err);
+    if (rc == HFD_OK)
+        rc = open_lane(store, &store->looks, err);
     if (rc == HFD_OK)
         rc = start_all(store, err);
     if (rc != HFD_OK) {
@@ -599,6 +674,26 @@ static void close_db(struct worker *w)
     hfd_db_close(&w->db);
 }
 
+/* Lets the queued jobs finish. */
+static void close_lane(struct lane *lane)
+{
+    if (lane->queue != NULL)
+        hfd_queue_close(lane->queue);
+    for (unsigned i = 0; i < lane->count; i++) {
+        join(&lane->workers[i]);
+        close_db(&lane->workers[i]);
+    }
+    hfd_queue_free(lane->queue);
+    (void)pthread_mutex_destroy(&lane->take_lock);
+    free(lane->workers);
+}
+
+static bool waiting(const struct hfd_store *store)
+{
+    return store->looks.queue != NULL && /* made last */
+           hfd_queue_length(store->looks.queue) + hfd_queue_length(store->updates) + hfd_queue_length(store->views.queue) > 0;
+}
+
 void hfd_store_close(struct hfd_store **storep)
 {
     struct hfd_store *store = *storep;
@@ -608,22 +703,16 @@ void hfd_store_close(struct hfd_store **storep)
         return;
     HFD_CHECK_OBJ(store, STORE_MAGIC);
     HFD_ASSERT(atomic_load(&store->readers_open) == 0);
+    /* What a look finds goes to the writer, so lookers end before its queue closes. */
+    while (store->stepped && waiting(store))
+        hfd_store_step(store);
+    close_lane(&store->looks);
     if (store->updates != NULL)
         hfd_queue_close(store->updates);
-    if (store->views != NULL)
-        hfd_queue_close(store->views);
-    while (store->stepped && hfd_queue_length(store->updates) + hfd_queue_length(store->views) > 0)
-        hfd_store_step(store);
     join(&store->writer);
-    for (unsigned i = 0; store->readers != NULL && i < store->readers_count; i++) {
-        join(&store->readers[i]);
-        close_db(&store->readers[i]);
-    }
+    close_lane(&store->views);
     close_db(&store->writer); /* last: it checkpoints, and lets the next process in */
     hfd_queue_free(store->updates);
-    hfd_queue_free(store->views);
-    (void)pthread_mutex_destroy(&store->take_lock);
-    free(store->readers);
     free(store->dir);
     store->magic = 0;
     free(store);

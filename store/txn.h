@@ -20,7 +20,9 @@ struct hfd_totals;
 
 struct hfd_txn {
     struct hfd_db *db;
-    bool writable;                 /* asserted by every row function that writes */
+    bool writable; /* asserted by every row function that writes */
+    bool looking;  /* instead of writing, such functions note `wants_write` and fail: see hfd_job.look_first */
+    bool wants_write;
     struct hfd_row_stamps *stamps; /* the writer's: where changed rows are noted; may be NULL */
     struct hfd_tally *tally;       /* the writer's */
     struct hfd_totals *totals;     /* the writer's: changes of kept totals that are not written yet; NULL writes them at once */

@@ -86,6 +86,26 @@ void *hfd_arena_array(struct hfd_arena *a, size_t count, size_t size_bytes)
     return __builtin_mul_overflow(count, size_bytes, &total) ? NULL : hfd_arena_alloc(a, total);
 }
 
+struct hfd_arena_mark hfd_arena_mark(const struct hfd_arena *a)
+{
+    return (struct hfd_arena_mark){a->chunks, a->chunks != NULL ? a->chunks->used : 0, a->used_bytes};
+}
+
+void hfd_arena_rewind(struct hfd_arena *a, struct hfd_arena_mark mark)
+{
+    while (a->chunks != mark.chunk) {
+        struct hfd_arena_chunk *c = a->chunks;
+
+        a->chunks = c->next;
+        free(c);
+    }
+    if (a->chunks != NULL) {
+        memset(a->chunks->bytes + mark.chunk_used, 0, a->chunks->used - mark.chunk_used); /* what is handed out is zeroed */
+        a->chunks->used = mark.chunk_used;
+    }
+    a->used_bytes = mark.used_bytes;
+}
+
 hfd_slice hfd_arena_dup(struct hfd_arena *a, hfd_slice s)
 {
     char *p;

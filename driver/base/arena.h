@@ -28,6 +28,16 @@ void *hfd_arena_alloc(struct hfd_arena *a, size_t size_bytes);
 /** As alloc for an array; NULL on overflow as well. */
 void *hfd_arena_array(struct hfd_arena *a, size_t count, size_t size_bytes);
 
+/** How far an arena was filled: hfd_arena_rewind takes back what was handed out after it. */
+struct hfd_arena_mark {
+    struct hfd_arena_chunk *chunk;
+    size_t chunk_used, used_bytes;
+};
+
+struct hfd_arena_mark hfd_arena_mark(const struct hfd_arena *a);
+/** @param mark  of this arena, and not of after a later rewind or fini */
+void hfd_arena_rewind(struct hfd_arena *a, struct hfd_arena_mark mark);
+
 /** A copy, NUL-terminated for convenience. p is NULL on failure (and never otherwise, even for len 0). */
 hfd_slice hfd_arena_dup(struct hfd_arena *a, hfd_slice s);
 /** Formatted text; p is NULL on failure. */

@@ -34,17 +34,13 @@ void hfd_fleet_href(struct hfd_buf *b, const struct hfd_fleet_row *row)
     hfd_buf_add(b, row->id);
 }
 
-/* What the row says of its conditions beside them. @return whether that is something else than before */
-static bool note_ready(const struct hfd_conditions *cs, struct hfd_fleet_row *row)
+/* What the row says of its conditions beside them. */
+static void note_ready(const struct hfd_conditions *cs, struct hfd_fleet_row *row)
 {
     const struct hfd_condition *c = hfd_condition_find(cs, HFD_SLICE("Ready"));
-    const bool ready = c != NULL && c->status == HFD_STATUS_TRUE;
-    const int64_t seen_us = c != NULL ? c->last_updated_us : INT64_MAX;
-    const bool moved = ready != row->ready || seen_us != row->ready_seen_us;
 
-    row->ready = ready;
-    row->ready_seen_us = seen_us;
-    return moved;
+    row->ready = c != NULL && c->status == HFD_STATUS_TRUE;
+    row->ready_seen_us = c != NULL ? c->last_updated_us : INT64_MAX;
 }
 
 /* Puts conditions into their stored form, in the arena. */
@@ -151,7 +147,7 @@ hfd_rc hfd_fleet_create(struct hfd_txn *tx, const struct hfd_fleet_call *call, c
     rc = hfd_agg_created(call->now_us, call->mem, &cs);
     if (rc != HFD_OK)
         return no_memory(err);
-    (void)note_ready(&cs, out);
+    note_ready(&cs, out);
     rc = store_conditions(&cs, false, call->mem, &out->conditions, err);
     if (rc != HFD_OK)
         return rc;
@@ -192,32 +188,42 @@ static hfd_rc report_seen(const struct hfd_report_row *r, struct hfd_arena *mem,
     return rc;
 }
 
-hfd_rc hfd_fleet_reports(struct hfd_txn *tx, hfd_slice id, struct hfd_arena *mem, struct hfd_agg_reports *out, struct hfd_err *err)
+/* @param with  a report that is about to be written, and takes the place of its adapter's last one; NULL = none is */
+static hfd_rc reports_with(struct hfd_txn *tx, hfd_slice id, const struct hfd_report_row *with, struct hfd_arena *mem,
+                           struct hfd_agg_reports *out, struct hfd_err *err)
 {
     struct hfd_report_list rows;
+    struct hfd_agg_report *items = NULL;
     struct hfd_arena scratch;
+    size_t n = 0;
     hfd_rc rc;
 
     *out = (struct hfd_agg_reports){NULL, 0};
     hfd_arena_init(&scratch, SCRATCH_MAX_BYTES);
     rc = hfd_report_row_heads(tx, id, &scratch, &rows, err);
-    if (rc == HFD_OK && rows.count > 0) {
-        struct hfd_agg_report *items = hfd_arena_array(mem, rows.count, sizeof(*items));
-
-        if (items == NULL)
-            rc = no_memory(err);
-        for (size_t i = 0; rc == HFD_OK && i < rows.count; i++)
-            rc = report_seen(&rows.rows[i], mem, &items[i], err);
-        if (rc == HFD_OK)
-            *out = (struct hfd_agg_reports){items, rows.count};
+    if (rc == HFD_OK) {
+        items = hfd_arena_array(mem, rows.count + 1, sizeof(*items));
+        rc = items != NULL ? HFD_OK : no_memory(err);
     }
+    for (size_t i = 0; rc == HFD_OK && i < rows.count; i++)
+        if (with == NULL || !hfd_slice_eq(rows.rows[i].adapter, with->adapter))
+            rc = report_seen(&rows.rows[i], mem, &items[n++], err);
+    if (rc == HFD_OK && with != NULL)
+        rc = report_seen(with, mem, &items[n++], err);
+    if (rc == HFD_OK)
+        *out = (struct hfd_agg_reports){items, n};
     hfd_arena_fini(&scratch);
     return rc;
 }
 
-/* What aggregation needs of a resource: its conditions, and its reports as stored. */
-static hfd_rc agg_input(struct hfd_txn *tx, const struct hfd_fleet_call *call, const struct hfd_fleet_row *row, struct hfd_conditions *prev,
-                        struct hfd_agg_input *in, struct hfd_err *err)
+hfd_rc hfd_fleet_reports(struct hfd_txn *tx, hfd_slice id, struct hfd_arena *mem, struct hfd_agg_reports *out, struct hfd_err *err)
+{
+    return reports_with(tx, id, NULL, mem, out, err);
+}
+
+/* What aggregation needs of a resource: its conditions, and its reports with one that is about to be written, if one is. */
+static hfd_rc agg_input(struct hfd_txn *tx, const struct hfd_fleet_call *call, const struct hfd_fleet_row *row,
+                        const struct hfd_report_row *with, struct hfd_conditions *prev, struct hfd_agg_input *in, struct hfd_err *err)
 {
     struct hfd_fleet_list children;
     hfd_rc rc;
@@ -230,7 +236,7 @@ static hfd_rc agg_input(struct hfd_txn *tx, const struct hfd_fleet_call *call, c
         .prev = prev,
         .deleting = row->deleted_us != 0,
     };
-    rc = hfd_fleet_reports(tx, row->id, call->mem, &in->reports, err);
+    rc = reports_with(tx, row->id, with, call->mem, &in->reports, err);
     if (rc == HFD_OK)
         rc = hfd_conditions_parse(row->conditions, call->mem, prev, err);
     if (rc == HFD_OK && in->deleting && row->kind == HFD_KIND_CLUSTER) {
@@ -261,7 +267,7 @@ static hfd_rc bump(struct hfd_txn *tx, const struct hfd_fleet_call *call, hfd_sl
     row->updated_by = call->caller;
     if (hfd_agg_changed(&in, call->mem, &next) != HFD_OK)
         return no_memory(err);
-    (void)note_ready(&next, row);
+    note_ready(&next, row);
     rc = store_conditions(&next, false, call->mem, &row->conditions, err);
     if (rc == HFD_OK)
         rc = hfd_fleet_row_update(tx, row, err);
@@ -352,7 +358,7 @@ static hfd_rc remove_if_finalized(struct hfd_txn *tx, const struct hfd_fleet_cal
     *gone = false;
     if (row->deleted_us == 0)
         return HFD_OK;
-    rc = agg_input(tx, call, row, &prev, &in, err);
+    rc = agg_input(tx, call, row, NULL, &prev, &in, err);
     if (rc != HFD_OK || !hfd_agg_finalized(&in))
         return rc;
     rc = remove_row(tx, call, row, err);
@@ -586,31 +592,33 @@ static bool stands_still(const struct hfd_conditions *was, const struct hfd_cond
     return true;
 }
 
-/* @param news  turns true when a condition is not what it was, but for its last_updated_time */
-static hfd_rc aggregate(struct hfd_txn *tx, const struct hfd_fleet_call *call, struct hfd_fleet_row *row, hfd_slice adapter, bool *news,
-                        struct hfd_err *err)
+/*
+ * Judges the resource with a report that is about to be written.
+ * @param news  turns true when a condition is not what it was, but for its last_updated_time
+ */
+static hfd_rc aggregate(struct hfd_txn *tx, const struct hfd_fleet_call *call, struct hfd_fleet_row *row,
+                        const struct hfd_report_row *report, bool *news, struct hfd_err *err)
 {
-    const hfd_slice before = row->conditions;
+    const struct hfd_fleet_row was = *row;
     struct hfd_conditions prev, next;
     struct hfd_agg_input in;
-    bool moved;
     hfd_rc rc;
 
-    rc = agg_input(tx, call, row, &prev, &in, err);
+    rc = agg_input(tx, call, row, report, &prev, &in, err);
     if (rc != HFD_OK)
         return rc;
     for (size_t i = 0; i < in.reports.count; i++)
-        if (hfd_slice_eq(in.reports.items[i].adapter, adapter))
+        if (hfd_slice_eq(in.reports.items[i].adapter, report->adapter))
             in.event = &in.reports.items[i];
     HFD_ASSERT(in.event != NULL);
     if (hfd_agg_reported(&in, call->mem, &next) != HFD_OK)
         return no_memory(err);
     *news = *news || !stands_still(&prev, &next);
-    moved = note_ready(&next, row);
+    note_ready(&next, row);
     rc = store_conditions(&next, false, call->mem, &row->conditions, err);
-    if (rc != HFD_OK || hfd_slice_eq(before, row->conditions))
+    if (rc != HFD_OK || hfd_slice_eq(was.conditions, row->conditions))
         return rc;
-    rc = hfd_fleet_row_judged(tx, row, moved, err);
+    rc = hfd_fleet_row_judged(tx, row, &was, err);
     if (rc != HFD_OK)
         return rc;
     return hfd_fleet_reindex(tx, row, &(struct hfd_fleet_found_by){row->labels, &prev}, &(struct hfd_fleet_found_by){row->labels, &next},
@@ -671,7 +679,7 @@ static hfd_rc tell_news(struct hfd_txn *tx, const struct hfd_fleet_call *call, s
     if (rc != HFD_OK || row->told == (steady ? mark : 0))
         return rc;
     row->told = steady ? mark : 0;
-    return hfd_fleet_row_judged(tx, row, false, err);
+    return hfd_fleet_row_judged(tx, row, row, err);
 }
 
 hfd_rc hfd_fleet_report(struct hfd_txn *tx, const struct hfd_fleet_call *call, const struct hfd_fleet_report *in,
@@ -703,9 +711,9 @@ hfd_rc hfd_fleet_report(struct hfd_txn *tx, const struct hfd_fleet_call *call, c
     if (rc == HFD_OK && !is_required(call, in->kind, in->adapter) && (prev == NULL || out->conditions.len > prev->conditions.len))
         rc = room_for(tx, call, in, out->conditions.len, err);
     if (rc == HFD_OK)
-        rc = hfd_report_row_put(tx, out, err);
+        rc = aggregate(tx, call, &row, out, &news, err);
     if (rc == HFD_OK)
-        rc = aggregate(tx, call, &row, in->adapter, &news, err);
+        rc = hfd_report_row_put(tx, out, err);
     if (rc == HFD_OK)
         rc = tell_news(tx, call, &row, news, err);
     return rc == HFD_OK ? remove_if_finalized(tx, call, &row, &gone, err) : rc;

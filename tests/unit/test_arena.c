@@ -37,6 +37,44 @@ static void arena_pieces_are_separate(void **state)
     hfd_arena_fini(&a);
 }
 
+/* A rewind takes back exactly what came after the mark, over several chunks too; what is handed out again is zeroed. */
+static void arena_rewinds_to_a_mark(void **state)
+{
+    struct hfd_arena a;
+    struct hfd_arena_mark mark;
+    unsigned char *kept, *again, *place = NULL;
+
+    (void)state;
+    hfd_arena_init(&a, (size_t)1 << 20);
+    mark = hfd_arena_mark(&a);
+    assert_non_null(hfd_arena_alloc(&a, 100000));
+    hfd_arena_rewind(&a, mark);
+    assert_null(a.chunks);
+    assert_int_equal(a.used_bytes, 0);
+    kept = hfd_arena_alloc(&a, 100);
+    memset(kept, 1, 100);
+    mark = hfd_arena_mark(&a);
+    for (int round = 0; round < 3; round++) {
+        for (int i = 0; i < 100; i++) {
+            unsigned char *p = hfd_arena_alloc(&a, 5000);
+
+            assert_non_null(p);
+            memset(p, 2, 5000);
+        }
+        hfd_arena_rewind(&a, mark);
+        again = hfd_arena_alloc(&a, 500);
+        place = place != NULL ? place : again;
+        assert_ptr_equal(again, place);
+        for (int i = 0; i < 500; i++)
+            assert_int_equal(again[i], 0);
+        memset(again, 3, 500);
+        hfd_arena_rewind(&a, mark);
+    }
+    for (int i = 0; i < 100; i++)
+        assert_int_equal(kept[i], 1);
+    hfd_arena_fini(&a);
+}
+
 /* The ceiling holds to the byte (in units of alignment), and a refusal leaves the arena usable. */
 static void arena_has_a_ceiling(void **state)
 {
@@ -102,6 +140,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(arena_pieces_are_separate),
+        cmocka_unit_test(arena_rewinds_to_a_mark),
         cmocka_unit_test(arena_has_a_ceiling),
         cmocka_unit_test(arena_refuses_overflow),
         cmocka_unit_test(arena_copies_text),

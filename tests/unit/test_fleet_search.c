@@ -23,7 +23,7 @@
 #define RESOURCES 300
 #define LABELS 4
 #define CONDITIONS 3
-#define READY 2 /* in condition_types */
+#define READY 2  /* in condition_types */
 #define TIMES 40 /* few, so that many are equal */
 
 #define S(text) hfd_slice_of(text)

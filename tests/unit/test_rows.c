@@ -166,12 +166,12 @@ static void judgement_changes_conditions_alone(void **state)
     judged.name = S("other");
     judged.generation = 7;
     judged.updated_us = judged.deleted_us = 12;
-    assert_int_equal(hfd_fleet_row_judged(&fx->tx, &judged, false, NULL), HFD_OK);
+    assert_int_equal(hfd_fleet_row_judged(&fx->tx, &judged, &judged, NULL), HFD_OK);
     assert_int_equal(hfd_fleet_row_get(&fx->tx, S("p1"), &fx->mem, &got, NULL), HFD_OK);
     assert_fleet_equal(&got, &row);
+    assert_int_equal(hfd_fleet_row_judged(&fx->tx, &judged, &row, NULL), HFD_OK);
     row.ready = true;
     row.ready_seen_us = 77;
-    assert_int_equal(hfd_fleet_row_judged(&fx->tx, &judged, true, NULL), HFD_OK);
     assert_int_equal(hfd_fleet_row_get(&fx->tx, S("p1"), &fx->mem, &got, NULL), HFD_OK);
     assert_fleet_equal(&got, &row);
 }
@@ -190,7 +190,7 @@ static void absent_rows_are_not_found(void **state)
     assert_int_equal(fx->err.rc, HFD_NOT_FOUND);
     assert_int_equal(hfd_fleet_row_get(&fx->tx, HFD_SLICE_NONE, &fx->mem, &row, NULL), HFD_NOT_FOUND);
     assert_int_equal(hfd_fleet_row_update(&fx->tx, &row, NULL), HFD_NOT_FOUND);
-    assert_int_equal(hfd_fleet_row_judged(&fx->tx, &row, true, NULL), HFD_NOT_FOUND);
+    assert_int_equal(hfd_fleet_row_judged(&fx->tx, &row, &row, NULL), HFD_NOT_FOUND);
     assert_int_equal(hfd_fleet_row_by_name(&fx->tx, HFD_KIND_CLUSTER, S(""), S("n"), &fx->mem, &row, NULL), HFD_NOT_FOUND);
     assert_int_equal(hfd_resource_row_get(&fx->tx, S("g"), &fx->mem, &res, NULL), HFD_NOT_FOUND);
     assert_int_equal(hfd_part_row_by_fleet(&fx->tx, S("c1"), &fx->mem, &part, NULL), HFD_NOT_FOUND);

@@ -517,6 +517,168 @@ static void close_drains(void **state)
     assert_int_equal(count_of(fx, "g"), N);
 }
 
+struct look_arg {
+    size_t runs;
+    hfd_rc answers[2]; /* of the first and of later runs */
+    bool writes, counts;
+    struct part_arg part;
+};
+
+static hfd_rc look_about(struct hfd_txn *tx, void *arg, struct hfd_err *err)
+{
+    struct look_arg *a = arg;
+    struct count_arg count = {.guresid = a->part.guresid};
+    const hfd_rc answer = a->answers[a->runs++ > 0];
+    hfd_rc rc = count_parts(tx, &count, err);
+
+    if (rc == HFD_OK && a->counts)
+        hfd_txn_count(tx, hfd_metric_series(HFD_METRIC_REPORTS, HFD_LABELS("cluster", "looked at")), 1);
+    if (rc == HFD_OK && a->writes)
+        rc = put_part(tx, &a->part, err);
+    return rc == HFD_OK && answer != HFD_OK ? hfd_fail(err, answer, "as asked") : rc;
+}
+
+/*
+ * A look is the whole answer of a job that does not come to a write, be it good or bad news; else the writer has it after. A look that could
+ * not be had, and one that counts, is the writer's too. Nothing is written or counted by it, and all once by the writer.
+ */
+static void look_ends_what_writes_nothing(void **state)
+{
+    static const struct {
+        struct look_arg arg;
+        size_t runs;
+        hfd_rc rc;
+    } cases[] = {
+        {{.writes = false}, 1, HFD_OK},
+        {{.answers = {HFD_NOT_FOUND, HFD_NOT_FOUND}}, 1, HFD_NOT_FOUND},
+        {{.answers = {HFD_INVALID, HFD_OK}}, 1, HFD_INVALID},
+        {{.answers = {HFD_NOMEM, HFD_OK}}, 2, HFD_OK},
+        {{.answers = {HFD_IO, HFD_NOT_FOUND}}, 2, HFD_NOT_FOUND},
+        {{.answers = {HFD_CORRUPT, HFD_OK}}, 2, HFD_OK},
+        {{.answers = {HFD_BUSY, HFD_OK}}, 2, HFD_OK},
+        {{.writes = true}, 2, HFD_OK},
+        {{.writes = true, .answers = {HFD_OK, HFD_CONFLICT}}, 3, HFD_CONFLICT}, /* it fails after it has written: once more, in a savepoint */
+        {{.counts = true}, 2, HFD_OK},
+        {{.counts = true, .writes = true}, 2, HFD_OK},
+    };
+    const struct hfd_store_config config = {.stepped = true};
+    struct hfd_store_config here = config;
+    struct fixture *fx = *state;
+    size_t parts = 0;
+
+    close_store(fx);
+    here.dir = fx->dir;
+    assert_int_equal(hfd_store_open(&here, &fx->store, NULL), HFD_OK);
+    assert_int_equal(hfd_store_reader_open(fx->store, &fx->reader, NULL), HFD_OK);
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        struct look_arg arg = cases[i].arg;
+        struct hfd_job job;
+        char id[8];
+        struct keep k;
+
+        keep_init(&k);
+        (void)snprintf(id, sizeof(id), "%zu", i);
+        arg.part = (struct part_arg){HFD_SLICE("g"), hfd_slice_of(id), HFD_OK};
+        job = (struct hfd_job){.fn = look_about, .arg = &arg, .sink = &k.sink, .look_first = true};
+        assert_int_equal(hfd_store_update(fx->store, &job, NULL), HFD_OK);
+        assert_int_equal(arg.runs, 1);
+        assert_int_equal(k.jobs, cases[i].runs == 1);
+        assert_int_equal(count_of(fx, "g"), parts);
+        hfd_store_step(fx->store);
+        assert_int_equal(k.jobs, 1);
+        if (job.rc != cases[i].rc || arg.runs != cases[i].runs)
+            fail_msg("case %zu: %s after %zu runs", i, hfd_rc_name(job.rc), arg.runs);
+        assert_int_equal(job.err.rc, job.rc);
+        parts += cases[i].arg.writes && cases[i].rc == HFD_OK;
+        assert_int_equal(count_of(fx, "g"), parts);
+    }
+}
+
+struct looker {
+    struct fixture *fx;
+    struct keep keep;
+    pthread_t thread;
+    char name[8];
+    struct hfd_job jobs[300];
+    struct look_arg args[300];
+    char ids[300][8];
+};
+
+static void *look_at_many(void *arg)
+{
+    struct looker *s = arg;
+
+    for (size_t i = 0; i < 300; i++) {
+        (void)snprintf(s->ids[i], sizeof(s->ids[i]), "%zu", i);
+        s->args[i] = (struct look_arg){.writes = i % 3 != 0, .part = {hfd_slice_of(s->name), hfd_slice_of(s->ids[i]), HFD_OK}};
+        s->jobs[i] = (struct hfd_job){.fn = look_about, .arg = &s->args[i], .sink = &s->keep.sink, .look_first = true};
+        if (hfd_store_update(s->fx->store, &s->jobs[i], NULL) != HFD_OK)
+            break;
+    }
+    return NULL;
+}
+
+/* A look that finds something to write, and no room in the writer's queue, is answered so. */
+static void look_may_find_a_full_queue(void **state)
+{
+    struct fixture *fx = *state;
+    const struct hfd_store_config config = {.dir = fx->dir, .stepped = true, .queue_max = 1};
+    struct part_arg first = {HFD_SLICE("g"), HFD_SLICE("a"), HFD_OK};
+    struct look_arg second = {.writes = true, .part = {HFD_SLICE("g"), HFD_SLICE("b"), HFD_OK}};
+    struct hfd_job jobs[2];
+    struct keep k;
+
+    close_store(fx);
+    keep_init(&k);
+    assert_int_equal(hfd_store_open(&config, &fx->store, NULL), HFD_OK);
+    assert_int_equal(hfd_store_reader_open(fx->store, &fx->reader, NULL), HFD_OK);
+    jobs[0] = (struct hfd_job){.fn = put_part, .arg = &first, .sink = &k.sink};
+    jobs[1] = (struct hfd_job){.fn = look_about, .arg = &second, .sink = &k.sink, .look_first = true};
+    assert_int_equal(hfd_store_update(fx->store, &jobs[0], NULL), HFD_OK);
+    assert_int_equal(hfd_store_update(fx->store, &jobs[1], NULL), HFD_OK);
+    assert_int_equal(k.jobs, 1);
+    assert_int_equal(jobs[1].rc, HFD_BUSY);
+    hfd_store_step(fx->store);
+    assert_int_equal(jobs[0].rc, HFD_OK);
+    assert_int_equal(count_of(fx, "g"), 1);
+}
+
+/* Looks of many threads at once, and a store that closes while they go on: each job is answered once, every success is there. */
+static void concurrent_looks_lose_nothing(void **state)
+{
+    struct fixture *fx = *state;
+    struct looker *all = calloc(4, sizeof(*all));
+    const struct hfd_store_config config = {.dir = fx->dir, .look_always = true};
+
+    assert_non_null(all);
+    close_store(fx);
+    assert_int_equal(hfd_store_open(&config, &fx->store, NULL), HFD_OK);
+    for (size_t t = 0; t < 4; t++) {
+        all[t].fx = fx;
+        keep_init(&all[t].keep);
+        (void)snprintf(all[t].name, sizeof(all[t].name), "t%zu", t);
+        assert_int_equal(pthread_create(&all[t].thread, NULL, look_at_many, &all[t]), 0);
+    }
+    for (size_t t = 0; t < 4; t++)
+        pthread_join(all[t].thread, NULL);
+    hfd_store_close(&fx->store);
+    open_with(fx, 0, 0);
+    for (size_t t = 0; t < 4; t++) {
+        size_t written = 0;
+
+        assert_int_equal(all[t].keep.jobs, 300);
+        for (size_t i = 0; i < 300; i++) {
+            const struct look_arg *a = &all[t].args[i];
+
+            assert_int_equal(a->runs, a->writes ? 2 : 1);
+            assert_int_equal(all[t].jobs[i].rc, HFD_OK);
+            written += a->writes;
+        }
+        assert_int_equal(count_of(fx, all[t].name), written);
+    }
+    free(all);
+}
+
 /* A stepped store does nothing by itself: a step is one commit of what is queued, and then its views; closing takes the last one. */
 static void stepped_store_waits_for_steps(void **state)
 {
@@ -867,6 +1029,9 @@ int main(void)
         RULE(close_drains),
         RULE(stepped_store_waits_for_steps),
         RULE(concurrent_submitters_lose_nothing),
+        RULE(look_ends_what_writes_nothing),
+        RULE(look_may_find_a_full_queue),
+        RULE(concurrent_looks_lose_nothing),
         RULE(readers_see_committed_state_only),
         RULE(view_reads_one_snapshot),
         RULE(failed_read_is_answered),

@@ -3,11 +3,14 @@
 
 #include <errno.h>
 #include <inttypes.h>
+#include <poll.h>
+#include <pthread.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <unistd.h>
 
 #include "driver/base/clock.h"
+#include "driver/base/metrics.h"
 #include "driver/base/utf8.h"
 
 /* PIPE_BUF on Linux: a write of no more than this is never mixed with another one, on a pipe either. */
@@ -17,9 +20,13 @@
 #define TAIL_MAX (sizeof("\"" CUT_MARK "}\n") - 1)
 #define REQUEST_ID_MAX 40
 #define NUMBER_MAX 24
+#define WAIT_MS 100 /* for a reader who is a little late */
 
 static atomic_int min_level = HFD_LOG_INFO;
 static atomic_int out_fd = -1;
+/* So that what poll said is still true when the line is written, and lines dropped are told of in their place. */
+static pthread_mutex_t out_lock = PTHREAD_MUTEX_INITIALIZER;
+static int64_t out_dropped; /* since the last line that was written; under the lock */
 
 static _Thread_local struct {
     char p[REQUEST_ID_MAX];
@@ -167,40 +174,96 @@ static bool names_request(const struct hfd_log_field *fields, size_t n)
     return false;
 }
 
-static void write_line(const char *p, size_t len)
+static void end_line(struct line *l)
 {
-    int fd = atomic_load_explicit(&out_fd, memory_order_relaxed);
+    if (l->cut) {
+        memcpy(l->p + l->len, CUT_MARK, sizeof(CUT_MARK) - 1);
+        l->len += sizeof(CUT_MARK) - 1;
+    }
+    memcpy(l->p + l->len, "}\n", 2);
+    l->len += 2;
+}
+
+static void begin_line(struct line *l, enum hfd_log_level level, const char *msg)
+{
+    char ts[HFD_TIME_TEXT_MAX];
+    size_t ts_len = hfd_time_format_us(hfd_clock_wall_us(&hfd_clock_system), ts);
+
+    l->len = 0;
+    l->cut = false;
+    put(l, "{", 1);
+    put_text_field(l, "ts", (hfd_slice){ts, ts_len});
+    put_text_field(l, "level", hfd_slice_of(hfd_log_level_name(level)));
+    put_text_field(l, "msg", hfd_slice_of(msg));
+}
+
+/* Whether a write would not block: a line is no longer than what poll promises for a pipe. A failure is left to the write. */
+static bool is_writable(int fd, int wait_ms)
+{
+    struct pollfd p = {.fd = fd, .events = POLLOUT};
+    int n;
+
+    do {
+        n = poll(&p, 1, wait_ms);
+    } while (n < 0 && errno == EINTR);
+    return n != 0;
+}
+
+/* Nobody is left to tell: a log that cannot be written is lost, the work goes on. */
+static void write_bytes(int fd, const struct line *l)
+{
     ssize_t n;
 
     do {
-        n = write(fd >= 0 ? fd : STDERR_FILENO, p, len);
+        n = write(fd, l->p, l->len);
     } while (n < 0 && errno == EINTR);
-    /* Nobody is left to tell: a log that cannot be written is lost, the work goes on. */
+}
+
+static void tell_of_dropped(int fd, int64_t lines)
+{
+    const struct hfd_log_field f = HFD_LOG_INT("lines", lines);
+    struct line l;
+
+    begin_line(&l, HFD_LOG_WARN, "log lines were dropped: nobody read them");
+    put_field(&l, &f);
+    end_line(&l);
+    write_bytes(fd, &l);
+}
+
+/* Whoever reads the log is waited for once, and then no more until he has read on: he must not stop the server. */
+static void write_line(const struct line *l)
+{
+    int fd = atomic_load_explicit(&out_fd, memory_order_relaxed);
+    bool written;
+
+    fd = fd >= 0 ? fd : STDERR_FILENO;
+    pthread_mutex_lock(&out_lock);
+    written = is_writable(fd, out_dropped == 0 ? WAIT_MS : 0);
+    if (written && out_dropped > 0) {
+        tell_of_dropped(fd, out_dropped);
+        out_dropped = 0;
+        written = is_writable(fd, 0);
+    }
+    if (written)
+        write_bytes(fd, l);
+    else
+        out_dropped++;
+    pthread_mutex_unlock(&out_lock);
+    if (!written)
+        hfd_metric_add(HFD_METRIC_LOG_DROPPED, NULL, 1);
 }
 
 void hfd_log_write(enum hfd_log_level level, const char *msg, const struct hfd_log_field *fields, size_t n)
 {
     int saved_errno = errno;
-    char ts[HFD_TIME_TEXT_MAX];
-    size_t ts_len = hfd_time_format_us(hfd_clock_wall_us(&hfd_clock_system), ts);
     struct line l;
 
-    l.len = 0;
-    l.cut = false;
-    put(&l, "{", 1);
-    put_text_field(&l, "ts", (hfd_slice){ts, ts_len});
-    put_text_field(&l, "level", hfd_slice_of(hfd_log_level_name(level)));
-    put_text_field(&l, "msg", hfd_slice_of(msg));
+    begin_line(&l, level, msg);
     if (request_id.len > 0 && !names_request(fields, n))
         put_text_field(&l, "request_id", (hfd_slice){request_id.p, request_id.len});
     for (size_t i = 0; i < n && !l.cut; i++)
         put_field(&l, &fields[i]);
-    if (l.cut) {
-        memcpy(l.p + l.len, CUT_MARK, sizeof(CUT_MARK) - 1);
-        l.len += sizeof(CUT_MARK) - 1;
-    }
-    memcpy(l.p + l.len, "}\n", 2);
-    l.len += 2;
-    write_line(l.p, l.len);
+    end_line(&l);
+    write_line(&l);
     errno = saved_errno;
 }

@@ -14,6 +14,7 @@
 enum kind {
     COUNTER,
     GAUGE,
+    SET_GAUGE, /* a gauge without labels and without a sample until it is set */
     HISTOGRAM,
     FROM_5_MS, /* a histogram whose first bucket is HyperFleet's */
 };
@@ -69,8 +70,9 @@ struct family {
 };
 
 static struct family families[HFD_METRIC_COUNT];
-/* Metrics without labels: they exist, with 0, from the start. */
+/* Metrics without labels: they exist, with 0, from the start, but for SET_GAUGE. */
 static struct hfd_series singles[HFD_METRIC_COUNT];
+static atomic_bool were_set[HFD_METRIC_COUNT]; /* of SET_GAUGE */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
 static bool is_histogram(enum hfd_metric m)
@@ -183,9 +185,11 @@ void hfd_metric_set(enum hfd_metric m, const char *const *labels, int64_t value)
 {
     struct hfd_series *s = hfd_metric_series(m, labels);
 
-    HFD_ASSERT(defs[m].kind == GAUGE);
+    HFD_ASSERT(defs[m].kind == GAUGE || defs[m].kind == SET_GAUGE);
     if (s != NULL)
         atomic_store_explicit(&s->value, value, memory_order_relaxed);
+    if (defs[m].kind == SET_GAUGE)
+        atomic_store_explicit(&were_set[m], true, memory_order_release);
 }
 
 void hfd_series_observe_us(struct hfd_series *s, int64_t duration_us)
@@ -292,13 +296,19 @@ static void render_series(struct hfd_buf *b, enum hfd_metric m, struct hfd_serie
 
 void hfd_metrics_render(struct hfd_buf *b)
 {
-    static const char *const types[] = {[COUNTER] = "counter", [GAUGE] = "gauge", [HISTOGRAM] = "histogram", [FROM_5_MS] = "histogram"};
+    static const char *const types[] = {
+        [COUNTER] = "counter",
+        [GAUGE] = "gauge",
+        [SET_GAUGE] = "gauge",
+        [HISTOGRAM] = "histogram",
+        [FROM_5_MS] = "histogram",
+    };
 
     for (enum hfd_metric m = 0; m < HFD_METRIC_COUNT; m++) {
         struct hfd_series *s = atomic_load_explicit(&families[m].newest, memory_order_acquire);
 
         hfd_buf_addf(b, "# HELP %s %s\n# TYPE %s %s\n", defs[m].name, defs[m].help, defs[m].name, types[defs[m].kind]);
-        if (label_count(m) == 0)
+        if (label_count(m) == 0 && (defs[m].kind != SET_GAUGE || atomic_load_explicit(&were_set[m], memory_order_acquire)))
             render_series(b, m, &singles[m]);
         for (; s != NULL; s = s->next)
             render_series(b, m, s);

@@ -11,6 +11,7 @@
 #define HFD_API_ALL "component=\"api\",version=\"" HFD_VERSION "\"" /* on all metrics that HyperFleet's own server has */
 
 /* clang-format off */
+/* SET_GAUGE: without a sample until it is set, as 0 would be taken for an answer where there is nothing to ask. */
 /*  enum name,            kind,      prometheus name,                         constant labels, labels (comma list), help */
 #define HFD_METRIC_LIST(X)                                                                                                                 \
     X(BUILD_INFO,         GAUGE,     "hfd_build_info",                        "",          "version",           "Constant 1, labelled by version.") \
@@ -27,14 +28,15 @@
     X(TRANSITIONS,        COUNTER,   "hfd_resource_transitions_total",        "",          "from,to",           "State changes of driver resources.") \
     X(HEALTH_CHANGES,     COUNTER,   "hfd_resource_health_changes_total",     "",          "to",                "Ready driver resources that became degraded, or recovered.") \
     X(REPORTS,            COUNTER,   "hfd_fleet_reports_total",               "",          "kind,outcome",      "Adapter reports by outcome.") \
-    X(REMOTE_UP,          GAUGE,     "hfd_remote_up",                         "",          "",                  "1 while the remote HyperFleet works, 0 from the third failure in a row.") \
-    X(REMOTE_BREAKER_OPEN,GAUGE,     "hfd_remote_breaker_open",               "",          "",                  "1 while no new work with the remote HyperFleet is begun.") \
+    X(REMOTE_UP,          SET_GAUGE, "hfd_remote_up",                         "",          "",                  "1 while the remote HyperFleet works, 0 from the third failure in a row.") \
+    X(REMOTE_BREAKER_OPEN,SET_GAUGE, "hfd_remote_breaker_open",               "",          "",                  "1 while no new work with the remote HyperFleet is begun.") \
     X(REMOTE_REQUESTS,    COUNTER,   "hfd_remote_requests_total",             "",          "method,class",      "Requests to the remote HyperFleet by status class; none: no whole answer.") \
     X(REMOTE_SECONDS,     HISTOGRAM, "hfd_remote_request_duration_seconds",   "",          "method",            "Time of requests to the remote HyperFleet.") \
     X(REMOTE_IN_FLIGHT,   GAUGE,     "hfd_remote_requests_in_flight",         "",          "",                  "Requests to the remote HyperFleet waiting for an answer.") \
-    X(REMOTE_DUE,         GAUGE,     "hfd_remote_due",                        "",          "",                  "Resources whose turn with the remote HyperFleet has come; counted every 10 s.") \
-    X(REMOTE_OVERDUE,     GAUGE,     "hfd_remote_overdue",                    "",          "",                  "Those of them whose turn came longer than remote.watch ago.") \
+    X(REMOTE_DUE,         SET_GAUGE, "hfd_remote_due",                        "",          "",                  "Resources whose turn with the remote HyperFleet has come; counted every 10 s.") \
+    X(REMOTE_OVERDUE,     SET_GAUGE, "hfd_remote_overdue",                    "",          "",                  "Those of them whose turn came longer than remote.watch ago.") \
     X(REMOTE_ASKED,       COUNTER,   "hfd_remote_asked_total",                "",          "",                  "Polls that had a resource observed anew.") \
+    X(LOG_DROPPED,        COUNTER,   "hfd_log_lines_dropped_total",           "",          "",                  "Log lines that nobody read in time.") \
     X(NEVER,              COUNTER,   "hfd_never_total",                       "",          "",                  "Things that cannot happen, and did.") \
     X(API_BUILD_INFO,     GAUGE,     "hyperfleet_api_build_info",             HFD_API_ALL, "",                  "Constant 1, in HyperFleet's words.") \
     X(API_REQUESTS,       COUNTER,   "hyperfleet_api_requests_total",         HFD_API_ALL, "method,path,code",  "Requests to the HyperFleet API answered.") \

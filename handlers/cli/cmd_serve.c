@@ -317,10 +317,10 @@ static const struct {
     {"files of the settings", look_at_settings, NULL},
     {"fleet.spec_schema", open_spec_schemas, close_spec_schemas},
     {"data folder", open_data, NULL},
-    {"clock", open_clock, close_clock},
     {"key ring", open_keys, close_keys},
     {"driver", open_driver, NULL},
     {"store", open_store, close_store},
+    {"clock", open_clock, close_clock}, /* behind the lock: it writes to the folder when it closes, too */
     {"upstream", open_upstream, close_upstream},
     {"API document", open_openapi, close_openapi},
     {"listeners", open_server, close_server},

@@ -120,11 +120,14 @@ static bool asks_for_help(int argc, const char *const *argv)
     return false;
 }
 
-/* Without them a file of ours could become number 2, and log lines would land in it. */
+/*
+ * Without them a file of ours could become number 2, and log lines would land in it. One in the place of stdout cannot be written, so that
+ * a command notices that nobody reads its output.
+ */
 static bool hold_standard_fds(void)
 {
     for (int fd = 0; fd <= 2; fd++) {
-        if (fcntl(fd, F_GETFD) < 0 && errno == EBADF && open("/dev/null", O_RDWR) != fd)
+        if (fcntl(fd, F_GETFD) < 0 && errno == EBADF && open("/dev/null", fd == STDOUT_FILENO ? O_RDONLY : O_RDWR) != fd)
             return false;
     }
     return true;

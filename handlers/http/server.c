@@ -142,8 +142,11 @@ hfd_rc hfd_server_check(const struct hfd_settings *settings, struct hfd_err *err
     return check_addresses(settings, &main_one, &ops_one, err);
 }
 
-static hfd_rc open_listener(const struct endpoint *e, hfd_slice address, const char *key, int *fd_out, struct hfd_err *err)
+static hfd_rc open_listener(const struct endpoint *e, const struct hfd_settings *s, enum hfd_listener which, int *fd_out,
+                            struct hfd_err *err)
 {
+    const char *key = which == HFD_LISTENER_MAIN ? "listen" : "ops_listen";
+    const hfd_slice address = which == HFD_LISTENER_MAIN ? s->listen : s->ops_listen, given = hfd_settings_origin(s, key);
     int on = 1, fd;
     hfd_rc rc;
 
@@ -153,7 +156,8 @@ static hfd_rc open_listener(const struct endpoint *e, hfd_slice address, const c
         return hfd_fail_field(err, HFD_IO, key, "open a socket for %.*s: %s", HFD_SLICE_FMT(address), strerror(errno));
     (void)setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
     if (bind(fd, (const struct sockaddr *)(const void *)&e->addr, e->len) != 0 || listen(fd, SOMAXCONN) != 0) {
-        rc = hfd_fail_field(err, HFD_IO, key, "%s: listen on %.*s: %s", key, HFD_SLICE_FMT(address), strerror(errno));
+        rc = hfd_fail_field(err, HFD_IO, key, "%.*s%s%s: listen on %.*s: %s", HFD_SLICE_FMT(given), given.len > 0 ? ": " : "", key,
+                            HFD_SLICE_FMT(address), strerror(errno));
         (void)close(fd);
         return rc;
     }
@@ -481,9 +485,9 @@ hfd_rc hfd_server_open(const struct hfd_app *app, struct hfd_server **out, struc
     if (rc == HFD_OK)
         rc = check_addresses(app->settings, &main_one, &ops_one, err);
     if (rc == HFD_OK)
-        rc = open_listener(&main_one, app->settings->listen, "listen", &s->fds[0], err);
+        rc = open_listener(&main_one, app->settings, HFD_LISTENER_MAIN, &s->fds[0], err);
     if (rc == HFD_OK)
-        rc = open_listener(&ops_one, app->settings->ops_listen, "ops_listen", &s->fds[1], err);
+        rc = open_listener(&ops_one, app->settings, HFD_LISTENER_OPS, &s->fds[1], err);
     if (rc != HFD_OK)
         goto out;
     s->ports[0] = port_of(s->fds[0]);

@@ -3,10 +3,11 @@ import os
 import re
 import shutil
 import socket
+import subprocess
 import tempfile
 import unittest
 
-from lib import Client, Server, run
+from lib import Client, Server, clean_env, program, run
 
 KEYS = ("listen", "ops_listen", "data", "demo", "adapters.required.cluster", "adapters.required.nodepool", "driver.terminal_reasons",
         "driver.deadline.create", "driver.deadline.update", "driver.deadline.delete", "driver.estimate.create", "driver.outputs.values",
@@ -61,6 +62,16 @@ class Cli(unittest.TestCase):
         """Nothing, or something unknown, is an error that shows what there is."""
         self.refused([], ["serve"])
         self.refused(["sevre"], ["sevre"])
+
+    def test_nobody_reads_the_output(self):
+        """Output that goes nowhere is told by the status 1: a full disk, a closed pipe, no stdout at all."""
+        for where in (">/dev/full", ">&-"):
+            for args in ("version", "help", "config docs", "config show", "config check"):
+                with self.subTest(where=where, args=args):
+                    done = subprocess.run(["sh", "-c", '"$0" %s %s' % (args, where), program()], env=clean_env(), capture_output=True, text=True,
+                                          timeout=30, check=False)
+                    self.assertEqual(done.returncode, 1, done.stderr)
+                    self.assertIn("write the output", done.stderr)
 
     def test_config_show(self):
         """config show prints a YAML file that reads back to the same, with what file, environment and flags say; later wins."""

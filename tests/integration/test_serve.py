@@ -131,7 +131,7 @@ class Serve(unittest.TestCase):
             s.bind(("127.0.0.1", 0))
             s.listen()
             taken = "127.0.0.1:%d" % s.getsockname()[1]
-            self.refused(69, [taken], "--listen", taken)
+            self.refused(69, ["--listen: listen: listen on " + taken], "--listen", taken)
         with open(os.path.join(self.data, "store.db"), "wb") as f:
             f.write(b"no database" * 1000)
         self.refused(73, [os.path.join(self.data, "store.db"), "not a database", "backup"])
@@ -145,6 +145,21 @@ class Serve(unittest.TestCase):
         with open(self.data, "w", encoding="ascii"):
             pass
         self.refused(73, [self.data, "not a folder"])
+
+    def test_a_refused_start_writes_nothing(self):
+        """What stands in the folder of a running server stays as it is when a second one is refused; without a usable key ring nothing is made."""
+        server = self.start()
+        before = {name: os.stat(os.path.join(self.data, name)) for name in os.listdir(self.data)}
+        self.refused(73, ["in use"])
+        after = {name: os.stat(os.path.join(self.data, name)) for name in os.listdir(self.data)}
+        self.assertEqual({n: (s.st_ino, s.st_mtime_ns) for n, s in before.items()}, {n: (s.st_ino, s.st_mtime_ns) for n, s in after.items()})
+        self.assertEqual(server.sigterm(), 0)
+        self.data = os.path.join(self.dir, "other")
+        os.mkdir(self.data, 0o700)
+        with open(os.path.join(self.data, "keys"), "w", encoding="ascii") as f:
+            f.write("nonsense\n")
+        self.refused(78, [])
+        self.assertEqual(os.listdir(self.data), ["keys"])
 
     def test_help_lists_the_statuses(self):
         """Every status that is seen here stands in the help."""

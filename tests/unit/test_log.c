@@ -220,6 +220,35 @@ static void log_write_failure_is_silent(void **state)
 #define THREADS 4
 #define LINES 30
 
+/* A reader who does not read stops nobody, even where a write would block; when he reads on he is told how many lines are missing. */
+static void log_without_a_reader(void **state)
+{
+    struct sink *sink = *state;
+    size_t whole = 0;
+    json_t *line;
+
+    assert_int_equal(fcntl(sink->fds[1], F_SETFL, 0), 0);
+    (void)alarm(60); /* ends the test if a write blocks after all */
+    for (int i = 0; i < 2000; i++)
+        HFD_LOG(HFD_LOG_INFO, "flood", HFD_LOG_INT("i", i));
+    drain(sink);
+    for (size_t i = 0; i < sink->len; i++)
+        whole += sink->text[i] == '\n' ? 1 : 0;
+    assert_true(whole > 100 && whole < 2000);
+    assert_int_equal(sink->text[sink->len - 1], '\n');
+    HFD_LOG(HFD_LOG_INFO, "after");
+    (void)alarm(0);
+    drain(sink);
+    line = json_loads(sink->text, JSON_DISABLE_EOF_CHECK, NULL);
+    assert_string_equal(json_string_value(json_object_get(line, "msg")), "log lines were dropped: nobody read them");
+    assert_string_equal(json_string_value(json_object_get(line, "level")), "warn");
+    assert_int_equal(json_integer_value(json_object_get(line, "lines")), 2000 - whole);
+    json_decref(line);
+    line = json_loads(strchr(sink->text, '\n') + 1, 0, NULL);
+    assert_string_equal(json_string_value(json_object_get(line, "msg")), "after");
+    json_decref(line);
+}
+
 static void *writer(void *arg)
 {
     hfd_log_request_id(hfd_slice_of(arg));
@@ -270,6 +299,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(log_long_line_is_cut, setup, teardown),
         cmocka_unit_test_setup_teardown(log_many_fields_are_cut, setup, teardown),
         cmocka_unit_test_setup_teardown(log_write_failure_is_silent, setup, teardown),
+        cmocka_unit_test_setup_teardown(log_without_a_reader, setup, teardown),
         cmocka_unit_test_setup_teardown(log_threads_do_not_mix, setup, teardown),
     };
 

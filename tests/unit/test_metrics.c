@@ -49,6 +49,22 @@ static void metrics_count(void **state)
     hfd_buf_fini(&b);
 }
 
+/* Without a remote HyperFleet nothing says that it is down: its gauges have no sample until they are set. */
+static void metrics_of_what_is_not_there(void **state)
+{
+    struct hfd_buf b;
+    const char *text;
+
+    (void)state;
+    text = render(&b);
+    assert_has(text, "\n# TYPE hfd_remote_up gauge\n# HELP ");
+    hfd_buf_fini(&b);
+    hfd_metric_set(HFD_METRIC_REMOTE_UP, NULL, 0);
+    text = render(&b);
+    assert_has(text, "\n# TYPE hfd_remote_up gauge\nhfd_remote_up 0\n");
+    hfd_buf_fini(&b);
+}
+
 /* A duration is counted in its bucket and in all above; a bound belongs to its bucket; the sum is in seconds. */
 static void metrics_histogram_is_cumulative(void **state)
 {
@@ -277,6 +293,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(metrics_count),
+        cmocka_unit_test(metrics_of_what_is_not_there),
         cmocka_unit_test(metrics_histogram_is_cumulative),
         cmocka_unit_test(metrics_have_hyperfleets_form),
         cmocka_unit_test(metrics_label_values_are_escaped),

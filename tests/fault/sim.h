@@ -12,6 +12,7 @@
  *   strangers     clusters with our label or our name, pools in our cluster, patches, deletes and force-deletes behind our back; a
  *                 driver resource that is forgotten, while HyperFleet still has all of it
  *   machine       power cut at any disk call, I/O errors once and for ever, full disk, restart, clock jumps of up to an hour both ways
+ *   operator      a new key in the ring, at any moment; with a restart other deadlines and estimates, and other adapters to wait for
  *
  * Rules of safety. Those marked T are checked inside the transaction that makes the change, the others on what is committed.
  *   A1  each answer is one that the tables of DESIGN 4 allow for the state that the call found (T)
@@ -31,7 +32,8 @@
  *   S1  a resource that is creating, updating or ready has exactly one cluster, alive, and all its pools
  *   S2  what lives in HyperFleet is a part of one resource, or a stranger's; only what carries its label is taken over
  *   S3  generations never fall, deletions are never taken back, an id that went never returns
- *   S4  Ready is what the stored reports say, by a count of its own
+ *   S4  Ready is what the stored reports say, by a count of its own. Neither this nor H2 is looked at where the adapters to wait for have
+ *       changed: what Ready says then was true when it was said
  *   S5  no resource waits whose parts are all ready, and none is deleting whose parts are all gone
  *   S6  HyperFleet holds the spec of the last PUT that was taken, unless a stranger changed it since, or the resource was lost and
  *       brought back by its cookie since
@@ -69,6 +71,7 @@
 #define SIM_IDS 160     /* HyperFleet resources in one run */
 #define SIM_JOBS 12     /* calls under way */
 #define SIM_COOKIE 1024 /* bytes of the cookies here */
+#define SIM_KEYS 2
 
 /** A driver resource as one transaction sees it. */
 struct sim_res {
@@ -153,7 +156,7 @@ struct sim_job {
 
 /** What happens in this run; shares are of 256. */
 struct sim_mix {
-    unsigned crash, io, stranger, jump, forged, lost, garbage, terminal, unavailable, silent, stale, late;
+    unsigned crash, io, stranger, jump, forged, lost, garbage, terminal, unavailable, silent, stale, late, keys, settings;
 };
 
 /** A HyperFleet resource that was seen. */
@@ -178,7 +181,7 @@ struct sim {
     struct hfd_store *store;
     struct hfd_store_reader *readers[SIM_READERS];
     struct hfd_store_reader *witness;
-    struct hfd_keyring *ring;
+    struct hfd_keyring *rings[SIM_KEYS]; /* with one key, and with one more */
     struct hfd_driver driver;
     struct hfd_sink sink;
     struct hfd_arena mem; /* of one step */
@@ -196,8 +199,9 @@ struct sim {
     size_t seen_count;
     enum hfd_answer answered;             /* by the last read */
     bool strangers_were;                  /* names may be taken */
+    bool adapters_changed;                /* those that are waited for */
     char cookies[SIM_WHO][2][SIM_COOKIE]; /* the last one and one before */
-    hfd_slice digests[SIM_WHO][SIM_BODIES];
+    hfd_slice digests[SIM_KEYS][SIM_WHO][SIM_BODIES];
     struct hfd_arena digest_mem;
     unsigned crashes, failures; /* how many there were */
 };
@@ -208,7 +212,7 @@ extern const char *const sim_names[SIM_WHO];
 struct sim_tally {
     unsigned arrows[HFD_STATE_COUNT][HFD_STATE_COUNT];
     unsigned answers[SIM_WHATS][HFD_ANSWER_ABSENT + 1];
-    unsigned reports[HFD_RC_COUNT], strangers, forged, power_cuts, broken, unknown_kept, unknown_lost;
+    unsigned reports[HFD_RC_COUNT], strangers, forged, power_cuts, broken, unknown_kept, unknown_lost, keys, settings;
 };
 extern struct sim_tally sim_tally;
 
@@ -225,8 +229,10 @@ bool sim_chance(struct sim *s, unsigned share_of_256);
 /* sim_world.c: the program under test, and the ways in */
 void sim_open(struct sim *s);
 void sim_close(struct sim *s);
-/** Power cut (or a mere restart), and a start on what is left. */
+/** Power cut (or a mere restart), and a start on what is left, perhaps with other settings. */
 void sim_crash(struct sim *s, bool power);
+/** A new key seals from now on. */
+void sim_rotate(struct sim *s);
 struct sim_job *sim_job_new(struct sim *s, enum sim_what what);
 void sim_submit(struct sim *s, struct sim_job *j);
 /** One commit of what is queued, perhaps on a failing disk; answers are judged. */

@@ -42,6 +42,8 @@ void sim_begin(struct sim *s)
         .silent = share(s, 160),
         .stale = share(s, 128),
         .late = share(s, 200),
+        .keys = share(s, 48),
+        .settings = share(s, 200),
     };
 }
 
@@ -343,7 +345,9 @@ void sim_event(struct sim *s)
     events[sim_below(s, sizeof(events) / sizeof(events[0]))](s);
     if (sim_below(s, 3) == 0)
         sim_commit(s, sim_chance(s, s->mix.io));
-    if (sim_chance(s, s->mix.crash / 32))
+    if (sim_chance(s, s->mix.keys))
+        sim_rotate(s);
+    if (sim_chance(s, (s->mix.crash + s->mix.settings) / 32))
         sim_crash(s, sim_chance(s, 192));
 }
 

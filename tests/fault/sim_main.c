@@ -121,7 +121,7 @@ static bool all_met(void)
     };
     const struct sim_tally *t = &sim_tally;
     bool all = t->reports[HFD_OK] && t->reports[HFD_INVALID] && t->reports[HFD_NOT_FOUND] && t->strangers && t->forged && t->power_cuts &&
-               t->broken && t->unknown_kept;
+               t->broken && t->unknown_kept && t->keys && t->settings;
 
     for (size_t i = 0; i < sizeof(arrows) / sizeof(arrows[0]); i++) {
         if (t->arrows[arrows[i].from][arrows[i].to] == 0) {
@@ -135,8 +135,9 @@ static bool all_met(void)
             all = false;
         }
     }
-    (void)printf("power cuts %u, broken stores %u, batches of unknown fate that were kept %u, forged cookies %u, strangers' deeds %u\n",
-                 t->power_cuts, t->broken, t->unknown_kept, t->forged, t->strangers);
+    (void)printf("power cuts %u, broken stores %u, batches of unknown fate that were kept %u, forged cookies %u, strangers' deeds %u, new keys "
+                 "%u, new settings %u\n",
+                 t->power_cuts, t->broken, t->unknown_kept, t->forged, t->strangers, t->keys, t->settings);
     return all;
 }
 

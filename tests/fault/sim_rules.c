@@ -49,9 +49,9 @@ static size_t whose(struct sim *s, hfd_slice guresid)
 
 static int body_of(const struct sim *s, size_t who, hfd_slice digest)
 {
-    for (int b = 0; b < SIM_BODIES; b++)
-        if (hfd_slice_eq(digest, s->digests[who][b]))
-            return b;
+    for (int i = 0; i < SIM_KEYS * SIM_BODIES; i++)
+        if (hfd_slice_eq(digest, s->digests[i / SIM_BODIES][who][i % SIM_BODIES]))
+            return i % SIM_BODIES;
     return -1;
 }
 
@@ -283,7 +283,7 @@ static hfd_rc rule_ready(struct hfd_txn *tx, struct sim_job *j, int who, struct 
     int64_t unready;
     hfd_rc rc = count_of(tx, sql, sim_names[who], 0, &unready, err);
 
-    if (rc == HFD_OK && (unready != 0 || j->after.res[who].part_count == 0))
+    if (rc == HFD_OK && ((unready != 0 && !j->sim->adapters_changed) || j->after.res[who].part_count == 0))
         sim_fail(j->sim, "H2", "%s became ready with %lld parts that are not", sim_names[who], (long long)unready);
     return rc;
 }
@@ -607,6 +607,8 @@ static hfd_rc txn_committed(struct hfd_txn *tx, void *arg, struct hfd_err *err)
     hfd_rc rc = HFD_OK;
 
     for (size_t i = 0; rc == HFD_OK && i < sizeof(broken) / sizeof(broken[0]); i++) {
+        if (s->adapters_changed && strcmp(broken[i].rule, "S4") == 0)
+            continue;
         rc = hfd_db_prepare(tx->db, broken[i].sql, &st, err);
         if (rc == HFD_OK)
             rc = hfd_stmt_step(st, &row, err);

@@ -8,6 +8,7 @@
 
 #include "driver/base/check.h"
 #include "driver/core/guresid.h"
+#include "driver/core/keyring_int.h"
 #include "store/sqlite/db_sqlite_int.h"
 #include "store/txn.h"
 #include "tests/lib/faultvfs.h"
@@ -48,21 +49,78 @@ const char *sim_body(int who, int body, bool other)
     return other ? others[who][body] : bodies[who][body];
 }
 
+static void learn_digests_of(struct sim *s, int who, int body)
+{
+    struct hfd_input in;
+
+    if (hfd_input_parse(&s->driver.rules, hfd_slice_of(sim_names[who]), 0, hfd_slice_of(bodies[who][body]), &s->digest_mem, &in, &s->err) !=
+        HFD_OK)
+        sim_fail(s, "input", "%s", s->err.msg);
+    for (size_t k = 0; k < SIM_KEYS; k++) {
+        char *digest = hfd_arena_alloc(&s->digest_mem, HFD_DIGEST_BYTES);
+
+        HFD_ASSERT(digest != NULL);
+        hfd_keyring_digest(s->rings[k], in.canonical, (unsigned char *)digest);
+        s->digests[k][who][body] = (hfd_slice){digest, HFD_DIGEST_BYTES};
+    }
+}
+
 static void learn_digests(struct sim *s)
 {
-    for (int who = 0; who < SIM_WHO; who++) {
-        for (int b = 0; b < SIM_BODIES; b++) {
-            char *digest = hfd_arena_alloc(&s->digest_mem, HFD_DIGEST_BYTES);
-            struct hfd_input in;
+    for (int who = 0; who < SIM_WHO; who++)
+        for (int b = 0; b < SIM_BODIES; b++)
+            learn_digests_of(s, who, b);
+}
 
-            HFD_ASSERT(digest != NULL);
-            if (hfd_input_parse(&s->driver.rules, hfd_slice_of(sim_names[who]), 0, hfd_slice_of(bodies[who][b]), &s->digest_mem, &in,
-                                &s->err) != HFD_OK)
-                sim_fail(s, "input", "%s", s->err.msg);
-            hfd_keyring_digest(s->ring, in.canonical, (unsigned char *)digest);
-            s->digests[who][b] = (hfd_slice){digest, HFD_DIGEST_BYTES};
+/* ---- the operator ---- */
+
+/* A ring of so many keys, of which the newest seals. */
+static void make_ring(struct sim *s, size_t count, struct hfd_keyring **out)
+{
+    struct hfd_key_list keys = {.count = count, .active = count - 1};
+    hfd_rc rc = hfd_secret_init(&keys.masters, count * HFD_KEY_BYTES, &s->err);
+
+    for (size_t i = 0; rc == HFD_OK && i < count; i++)
+        keys.ids[i][0] = keys.masters.p[i * HFD_KEY_BYTES] = (unsigned char)(7 + i);
+    if (rc == HFD_OK)
+        rc = hfd_keyring_new(&keys, out, &s->err);
+    if (rc != HFD_OK)
+        sim_fail(s, "start", "%s", s->err.msg);
+    hfd_secret_fini(&keys.masters);
+}
+
+void sim_rotate(struct sim *s)
+{
+    if (s->driver.ring == s->rings[SIM_KEYS - 1])
+        return;
+    s->driver.ring = s->rings[SIM_KEYS - 1];
+    sim_tally.keys++;
+    sim_trace(s, "a new key");
+}
+
+/* What a configuration file may say from the next start on. */
+static void configure(struct sim *s, size_t adapters, int64_t deadline_us, int64_t estimate_us)
+{
+    s->driver.fleet.required[HFD_KIND_CLUSTER] = (struct hfd_adapter_names){cluster_adapters, adapters};
+    s->driver.fleet.required[HFD_KIND_NODEPOOL] = (struct hfd_adapter_names){nodepool_adapters, 1};
+    for (int kind = HFD_KIND_CLUSTER; kind <= HFD_KIND_NODEPOOL; kind++) {
+        for (int op = 0; op < HFD_OP_COUNT; op++) {
+            s->driver.estimate_us[kind][op] = estimate_us;
+            s->driver.deadline_us[kind][op] = deadline_us;
         }
     }
+    hfd_driver_attach(&s->driver);
+}
+
+static void change_settings(struct sim *s)
+{
+    const size_t adapters = 1 + sim_below(s, 2);
+    const int64_t deadline_us = (int64_t)(600 + sim_below(s, 3000)) * HFD_US_PER_S;
+
+    s->adapters_changed = s->adapters_changed || adapters != s->driver.fleet.required[HFD_KIND_CLUSTER].count;
+    configure(s, adapters, deadline_us, (int64_t)(1 + sim_below(s, 1200)) * HFD_US_PER_S);
+    sim_tally.settings++;
+    sim_trace(s, "new settings: %zu adapters, deadlines of %lld s", adapters, (long long)(deadline_us / HFD_US_PER_S));
 }
 
 /* ---- start and end ---- */
@@ -153,26 +211,18 @@ void sim_open(struct sim *s)
     hfd_arena_init(&s->mem, (size_t)64 << 20);
     hfd_arena_init(&s->digest_mem, (size_t)1 << 20);
     s->sink.post = post;
-    if (hfd_keyring_fixed(7, &s->ring, &s->err) != HFD_OK)
-        sim_fail(s, "start", "%s", s->err.msg);
+    for (size_t k = 0; k < SIM_KEYS; k++)
+        make_ring(s, k + 1, &s->rings[k]);
     s->driver = (struct hfd_driver){
         .fleet = {.rng = &s->random.rng},
         .rules = {.cluster_types = cluster_types, .cluster_type_count = 1, .nodepool_types = nodepool_types, .nodepool_type_count = 1},
-        .ring = s->ring,
+        .ring = s->rings[0],
         .rng = &s->random.rng,
         .terminal_reasons = terminal,
         .terminal_reason_count = 1,
         .backend = HFD_SLICE("embedded"),
     };
-    s->driver.fleet.required[HFD_KIND_CLUSTER] = (struct hfd_adapter_names){cluster_adapters, 2};
-    s->driver.fleet.required[HFD_KIND_NODEPOOL] = (struct hfd_adapter_names){nodepool_adapters, 1};
-    for (int kind = HFD_KIND_CLUSTER; kind <= HFD_KIND_NODEPOOL; kind++) {
-        for (int op = 0; op < HFD_OP_COUNT; op++) {
-            s->driver.estimate_us[kind][op] = 600 * HFD_US_PER_S;
-            s->driver.deadline_us[kind][op] = 3600 * HFD_US_PER_S;
-        }
-    }
-    hfd_driver_attach(&s->driver);
+    configure(s, 2, 3600 * HFD_US_PER_S, 600 * HFD_US_PER_S);
     learn_digests(s);
     start(s);
     s->now = look(s).view;
@@ -184,7 +234,8 @@ void sim_close(struct sim *s)
     shut(s);
     (void)faultvfs_power_cut();
     faultvfs_power_back(1);
-    hfd_keyring_free(s->ring);
+    for (size_t k = 0; k < SIM_KEYS; k++)
+        hfd_keyring_free(s->rings[k]);
     hfd_arena_fini(&s->mem);
     hfd_arena_fini(&s->digest_mem);
     tmpdir_remove(s->base);
@@ -244,6 +295,8 @@ static void restart(struct sim *s, bool power, const struct sim_view *maybe, uin
     shut(s);
     (void)faultvfs_power_cut();
     faultvfs_power_back(sim_below(s, 1u << 30));
+    if (sim_chance(s, s->mix.settings))
+        change_settings(s);
     start(s);
     compare(s, maybe, maybe_content);
     sim_rules_committed(s);

@@ -1,0 +1,20 @@
+/* What runs while each allocation in it fails in turn: test_memory.c has what walks over them, memory_more.c more of them. */
+#ifndef HFD_TESTS_FAULT_MEMORY_H
+#define HFD_TESTS_FAULT_MEMORY_H
+
+#include "tests/lib/world.h"
+
+struct memory_scenario {
+    const char *name;
+    void (*prepare)(struct world *w);
+    hfd_rc (*run)(struct world *w); /* the same again is right, too */
+    bool store;
+    bool strange;    /* what nobody ordered is there, and stays */
+    unsigned fewest; /* allocations */
+    unsigned wider;  /* so many times the stride: there are more than elsewhere */
+};
+
+extern const struct memory_scenario memory_more[];
+extern const size_t memory_more_count;
+
+#endif

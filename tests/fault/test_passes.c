@@ -1,6 +1,8 @@
 /*
  * Each allocation fails in turn in the passes of the upstream: in choosing a request, and in taking its answer. A whole life against a
- * played HyperFleet comes to the same end, with one cluster; and what no resource has is found and deleted.
+ * played HyperFleet comes to the same end, with one cluster; what no resource has is found and
+ * deleted, what was made before the store was lost is found again; and of many that are looked at together
+ * none is forgotten.
  *
  *   test_passes             a share of the allocations, another one with each --seed
  *   test_passes --stride N  one allocation in N, on average; 1 = every one
@@ -24,6 +26,7 @@
 #define STRIDE 96
 #define ROUNDS_MAX 400
 #define G "res-1"
+#define MANY 8 /* so many are looked at together */
 
 static struct fault_options options;
 
@@ -146,6 +149,105 @@ static void lose_and_remove(void)
     remote_world_close(&rw);
 }
 
+/* The store is lost: a cookie, or the order alone, finds in HyperFleet what was made before. */
+static void find_again(bool by_cookie)
+{
+    static const char body[] = "{\"type\":\"hyperfleet-cluster\",\"driver\":{\"values\":{\"cluster\":{\"name\":\"one\",\"spec\":{\"v\":1}},"
+                               "\"nodepools\":[{\"name\":\"np-1\"}]}}}";
+    struct hfd_answer_doc doc;
+    struct remote_world rw;
+    char cookie[HFD_COOKIE_MAX + 1];
+
+    remote_world_open(&rw, REMOTE_G31);
+    assert_int_equal(world_put(&rw.w, G, body, NULL, &doc), HFD_OK);
+    (void)snprintf(cookie, sizeof(cookie), "%.*s", HFD_SLICE_FMT(doc.cookie));
+    until(&rw, HFD_ANSWER_OUTPUT);
+    world_lose(&rw.w);
+    rw.before_step = before_step;
+    rw.after_step = after_step;
+    if (by_cookie)
+        assert_int_equal(world_get(&rw.w, G, cookie, &doc), HFD_OK);
+    else
+        assert_int_equal(world_put(&rw.w, G, body, NULL, &doc), HFD_OK);
+    until(&rw, HFD_ANSWER_OUTPUT);
+    assert_int_equal(remote_count(&rw, "Cluster"), 1);
+    assert_int_equal(remote_count(&rw, "NodePool"), 1);
+    assert_int_equal(rw.posts, 2);
+    remote_world_close(&rw);
+}
+
+static void find_by_cookie(void)
+{
+    find_again(true);
+}
+
+static void find_by_order(void)
+{
+    find_again(false);
+}
+
+static enum hfd_answer answer_of(struct remote_world *rw, int i)
+{
+    struct hfd_answer_doc doc;
+    char guresid[16];
+
+    (void)snprintf(guresid, sizeof(guresid), "many-%d", i);
+    assert_int_equal(world_get(&rw->w, guresid, NULL, &doc), HFD_OK);
+    return doc.answer;
+}
+
+static void order_many(struct remote_world *rw)
+{
+    char guresid[16], body[160];
+    struct hfd_answer_doc doc;
+
+    for (int i = 0; i < MANY; i++) {
+        (void)snprintf(guresid, sizeof(guresid), "many-%d", i);
+        (void)snprintf(body, sizeof(body), "{\"type\":\"hyperfleet-cluster\",\"driver\":{\"values\":{\"cluster\":{\"name\":\"m-%d\"}}}}", i);
+        assert_int_equal(world_put(&rw->w, guresid, body, NULL, &doc), HFD_OK);
+    }
+    (void)remote_world_run(rw);
+    assert_int_equal(rw->posts, MANY);
+}
+
+/* But for the one that went. */
+static bool all_ready(struct remote_world *rw)
+{
+    for (int i = 0; i < MANY; i++)
+        if (i != 2 && answer_of(rw, i) != HFD_ANSWER_OUTPUT)
+            return false;
+    return true;
+}
+
+/* One of them gets ready, and one goes, while all are looked at by one list. */
+static void look_at_many(void)
+{
+    struct remote_world rw;
+    bool told = false;
+
+    remote_world_open(&rw, REMOTE_G31);
+    order_many(&rw);
+    remote_report(&rw, remote_find(&rw, "m-1"), "validation", "True", "Done", NULL);
+    remote_report(&rw, remote_find(&rw, "m-1"), "dns", "True", "Done", NULL);
+    remote_remove(&rw, remote_find(&rw, "m-2"));
+    rw.before_step = before_step;
+    rw.after_step = after_step;
+    for (int i = 0; !told && i < ROUNDS_MAX; i++) {
+        test_clock_advance(&rw.w.clock, rw.upstream.watch_us);
+        (void)remote_world_run(&rw);
+        told = answer_of(&rw, 1) == HFD_ANSWER_OUTPUT && answer_of(&rw, 2) == HFD_ANSWER_FAILED;
+        assert_int_equal(answer_of(&rw, 0), HFD_ANSWER_HINT);
+    }
+    assert_true(told);
+    remote_succeed_all(&rw);
+    for (int i = 0; i < ROUNDS_MAX && !all_ready(&rw); i++) {
+        remote_world_wait(&rw, 60 * HFD_US_PER_S);
+        (void)remote_world_run(&rw);
+    }
+    assert_true(all_ready(&rw));
+    remote_world_close(&rw);
+}
+
 /* Whatever step is short of memory, the next pass goes on where it was. */
 static void run_out_of_memory(void (*play)(void), unsigned steps)
 {
@@ -203,11 +305,26 @@ static void problem_runs_out_of_memory(void **state)
     assert_true(failed > 5);
 }
 
+static void finds_run_out_of_memory(void **state)
+{
+    (void)state;
+    run_out_of_memory(find_by_cookie, 4);
+    run_out_of_memory(find_by_order, 4);
+}
+
+static void many_run_out_of_memory(void **state)
+{
+    (void)state;
+    run_out_of_memory(look_at_many, 8);
+}
+
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(passes_run_out_of_memory),
         cmocka_unit_test(strays_run_out_of_memory),
+        cmocka_unit_test(finds_run_out_of_memory),
+        cmocka_unit_test(many_run_out_of_memory),
         cmocka_unit_test(problem_runs_out_of_memory),
     };
 

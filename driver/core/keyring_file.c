@@ -212,7 +212,7 @@ static hfd_rc fail_errno(struct hfd_err *err, const char *what, const char *path
 {
     int e = errno;
 
-    return hfd_fail(err, e == ENOENT ? HFD_NOT_FOUND : HFD_IO, "key ring %s: %s: %s", path, what,
+    return hfd_fail(err, e == ENOENT ? HFD_NOT_FOUND : e == ENOMEM ? HFD_NOMEM : HFD_IO, "key ring %s: %s: %s", path, what,
                     strerrordesc_np(e) != NULL ? strerrordesc_np(e) : "unknown error");
 }
 

@@ -78,9 +78,11 @@ hfd_rc hfd_cli_make_data(const struct hfd_settings *s, struct hfd_err *err)
     struct stat st;
 
     if (mkdir(path, 0700) == 0) {
-        if (hfd_file_sync_parent(path) != 0)
-            return hfd_fail(err, HFD_IO, "data folder %.120s: sync its parent: %s", path, strerror(errno));
-        return HFD_OK;
+        if (hfd_file_sync_parent(path) == 0)
+            return HFD_OK;
+        (void)hfd_fail(err, HFD_IO, "data folder %.120s: sync its parent: %s", path, strerror(errno));
+        (void)rmdir(path); /* the next start would take it for one that is on disk */
+        return HFD_IO;
     }
     if (errno != EEXIST)
         return hfd_fail(err, HFD_IO, "data folder %.120s: cannot make it: %s", path, strerror(errno));

@@ -38,7 +38,7 @@ static hfd_rc fail_errno(struct hfd_err *err, const char *what, const char *dir)
 {
     char text[80];
 
-    return hfd_fail(err, HFD_IO, "store folder %.*s: %s: %s", PATH_SHOWN, dir, what,
+    return hfd_fail(err, errno == ENOMEM ? HFD_NOMEM : HFD_IO, "store folder %.*s: %s: %s", PATH_SHOWN, dir, what,
                     strerror_r(errno, text, sizeof(text)));
 }
 
@@ -120,8 +120,11 @@ hfd_rc hfd_folder_open(const char *dir, struct hfd_folder *f, struct hfd_err *er
     made = mkdir(dir, 0700) == 0;
     if (!made && errno != EEXIST)
         return fail_errno(err, "cannot make it", dir);
-    if (made && hfd_file_sync_parent(dir) != 0)
-        return fail_errno(err, "cannot sync its parent", dir);
+    if (made && hfd_file_sync_parent(dir) != 0) {
+        rc = fail_errno(err, "cannot sync its parent", dir);
+        (void)rmdir(dir); /* the next start would take it for one that is on disk */
+        return rc;
+    }
     f->dir_fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (f->dir_fd < 0)
         return fail_errno(err, "cannot open it", dir);

@@ -20,6 +20,7 @@
 #include "driver/base/base.h"
 #include "driver/base/log.h"
 #include "store/sqlite/db_sqlite_int.h"
+#include "store/sqlite/folder.h"
 #include "tests/fault/wrap_files.h"
 #include "tests/lib/faultvfs.h"
 
@@ -73,6 +74,30 @@ static void failing_disk_tells_no_lie(void **state)
         fault_domain_walk(&faults[i], &options);
     hfd_db_set_vfs(NULL);
     fault_domain_end();
+}
+
+#define MADE_AT 1   /* the first of our calls in a start makes the folder, */
+#define SYNCED_AT 3 /* the next two bring its name to the disk */
+
+/* A new data folder whose name may not be on disk is not left behind: the next start would take it for one that is. */
+static void failing_disk_leaves_no_unsynced_folder(void **state)
+{
+    (void)state;
+    for (unsigned nth = MADE_AT + 1; nth <= SYNCED_AT; nth++) {
+        struct hfd_folder f;
+        char base[TMPDIR_MAX];
+        char dir[TMPDIR_MAX + 8];
+
+        tmpdir_make(base);
+        (void)snprintf(dir, sizeof(dir), "%s/data", base);
+        wrap_files_arm(nth, false, EIO);
+        assert_int_equal(hfd_folder_open(dir, &f, NULL), HFD_IO);
+        assert_int_equal(wrap_files_disarm(), 1);
+        assert_int_equal(access(dir, F_OK), -1);
+        assert_int_equal(hfd_folder_open(dir, &f, NULL), HFD_OK);
+        hfd_folder_close(&f);
+        tmpdir_remove(base);
+    }
 }
 
 /* ---- the key ring ---- */
@@ -166,6 +191,7 @@ static void failing_disk_loses_no_key(void **state)
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(failing_disk_leaves_no_unsynced_folder),
         cmocka_unit_test(failing_disk_loses_no_key),
         cmocka_unit_test(failing_disk_tells_no_lie),
     };

@@ -210,9 +210,10 @@ out:
 
 static hfd_rc fail_errno(struct hfd_err *err, const char *what, const char *path)
 {
-    int e = errno;
+    const int e = errno;
+    const hfd_rc rc = e == ENOMEM ? HFD_NOMEM : HFD_IO;
 
-    return hfd_fail(err, e == ENOENT ? HFD_NOT_FOUND : e == ENOMEM ? HFD_NOMEM : HFD_IO, "key ring %s: %s: %s", path, what,
+    return hfd_fail(err, e == ENOENT ? HFD_NOT_FOUND : rc, "key ring %s: %s: %s", path, what,
                     strerrordesc_np(e) != NULL ? strerrordesc_np(e) : "unknown error");
 }
 

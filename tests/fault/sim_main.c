@@ -135,8 +135,8 @@ static bool all_met(void)
             all = false;
         }
     }
-    (void)printf("power cuts %u, broken stores %u, batches of unknown fate that were kept %u, forged cookies %u, strangers' deeds %u, new keys "
-                 "%u, new settings %u\n",
+    (void)printf("power cuts %u, broken stores %u, batches of unknown fate that were kept %u, forged cookies %u, strangers' deeds %u, "
+                 "new keys %u, new settings %u\n",
                  t->power_cuts, t->broken, t->unknown_kept, t->forged, t->strangers, t->keys, t->settings);
     return all;
 }

@@ -203,7 +203,8 @@ static void order_many(struct remote_world *rw)
 
     for (int i = 0; i < MANY; i++) {
         (void)snprintf(guresid, sizeof(guresid), "many-%d", i);
-        (void)snprintf(body, sizeof(body), "{\"type\":\"hyperfleet-cluster\",\"driver\":{\"values\":{\"cluster\":{\"name\":\"m-%d\"}}}}", i);
+        (void)snprintf(body, sizeof(body), "{\"type\":\"hyperfleet-cluster\",\"driver\":{\"values\":{\"cluster\":{\"name\":\"m-%d\"}}}}",
+                       i);
         assert_int_equal(world_put(&rw->w, guresid, body, NULL, &doc), HFD_OK);
     }
     (void)remote_world_run(rw);

@@ -7,7 +7,10 @@
 #include "driver/base/buf.h"
 #include "handlers/http/http.h"
 
-/** created_by, updated_by and deleted_by of what this request does; static or in the exchange's memory. @return HFD_OK, HFD_BAD_REQUEST (two callers), HFD_NOMEM */
+/**
+ * created_by, updated_by and deleted_by of what this request does; static or in the exchange's memory.
+ * @return HFD_OK, HFD_BAD_REQUEST (two callers), HFD_NOMEM
+ */
 HFD_MUST_CHECK hfd_rc hfd_api_caller(struct hfd_exchange *x, hfd_slice *out, struct hfd_err *err);
 
 /** Sends a reply with the body built in b (none when b is empty), and frees b. A document that could not be built is an error answer. */

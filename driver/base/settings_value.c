@@ -345,6 +345,18 @@ static hfd_rc check_adapters(const void *member, struct hfd_err *err)
     return HFD_OK;
 }
 
+/* ^[a-z0-9][a-z0-9-]+[a-z0-9]$: an order of any other is refused, whatever is served. */
+static bool is_type_name(hfd_slice s)
+{
+    if (s.len < 3 || s.p[0] == '-' || s.p[s.len - 1] == '-')
+        return false;
+    for (size_t i = 0; i < s.len; i++) {
+        if (!is_lower_alnum(s.p[i]) && s.p[i] != '-')
+            return false;
+    }
+    return true;
+}
+
 static hfd_rc check_types(const void *member, struct hfd_err *err)
 {
     const struct hfd_list *l = member;
@@ -352,6 +364,8 @@ static hfd_rc check_types(const void *member, struct hfd_err *err)
     for (size_t i = 0; i < l->count; i++) {
         if (memchr(l->items[i].p, '/', l->items[i].len) != NULL)
             return expected(err, "types without the part in front of /", l->items[i]);
+        if (!is_type_name(l->items[i]))
+            return expected(err, "types of 3 or more lower-case letters, digits and - between them", l->items[i]);
     }
     return HFD_OK;
 }

@@ -19,6 +19,7 @@
 /* One proxy that says a day must not have a deletion wait for a day. */
 #define RETRY_AFTER_MAX_US (INT64_C(600) * HFD_US_PER_S)
 #define WAIT_MAX_MS 60000
+#define TOKEN_HIDDEN_MIN 8
 
 struct hfd_client {
     unsigned magic;
@@ -409,6 +410,29 @@ static const char *describe(struct hfd_client_transfer *t, CURLcode code)
     return t->failure;
 }
 
+/*
+ * Gateways tell back what they refuse. What a refusal says goes into logs and messages, where our token is not to be; one so short that it
+ * is part of ordinary words is none.
+ */
+static void hide_token(struct hfd_client_transfer *t)
+{
+    static const char name[] = "Authorization: Bearer ";
+    const struct curl_slist *h = t->headers;
+    char *p = t->body.p, *at;
+    size_t left = t->body.len, len;
+
+    while (h != NULL && strncmp(h->data, name, sizeof(name) - 1) != 0)
+        h = h->next;
+    len = h != NULL ? strlen(h->data) - (sizeof(name) - 1) : 0;
+    if (len < TOKEN_HIDDEN_MIN || left == 0)
+        return;
+    while ((at = memmem(p, left, h->data + sizeof(name) - 1, len)) != NULL) {
+        memset(at, '*', len);
+        left -= (size_t)(at - p) + len;
+        p = at + len;
+    }
+}
+
 static void finish(struct hfd_client_transfer *t, CURLcode code)
 {
     struct hfd_client_call *call = t->call;
@@ -421,6 +445,8 @@ static void finish(struct hfd_client_transfer *t, CURLcode code)
     if (code != CURLE_OK) {
         call->answer = (struct hfd_upstream_answer){.failure = describe(t, code)};
     } else {
+        if (status >= 300)
+            hide_token(t);
         call->answer = (struct hfd_upstream_answer){
             .arrived = true,
             .status = (int)status,

@@ -694,6 +694,38 @@ static void after_a_401_the_token_is_read_again(void **state)
     hfd_client_call_fini(&call);
 }
 
+static bool tell_back(void *ctx, struct fakehttp_conn *conn, const struct fakehttp_request *r)
+{
+    const char *token = strstr(r->head, "Bearer ");
+    char body[256];
+
+    (void)ctx;
+    (void)snprintf(body, sizeof(body), "{\"detail\":\"bad header %.20s, %.13s\",\"code\":\"X\"}", token != NULL ? token : "",
+                   token != NULL ? token + 7 : "");
+    fakehttp_answer(conn, strstr(r->target, "good") != NULL ? 200 : 400, "Content-Type: application/json\r\n", body);
+    return true;
+}
+
+/* A refusal that tells the token back is heard without it; another answer is as it came. */
+static void a_token_told_back_is_hidden(void **state)
+{
+    struct fixture *f = *state;
+    struct hfd_client_call call;
+
+    write_text(f->token, "se.cr-et_13ch");
+    f->config.token_file = f->token;
+    f->behave = tell_back;
+    ask(f, &call);
+    assert_int_equal(call.answer.status, 400);
+    assert_null(memmem(call.answer.body.p, call.answer.body.len, "se.cr-et", 8));
+    assert_non_null(memmem(call.answer.body.p, call.answer.body.len, "bad header Bearer *************", 31));
+    assert_non_null(memmem(call.answer.body.p, call.answer.body.len, "\"code\":\"X\"}", 11));
+    hfd_client_call_fini(&call);
+    ask_with(f, &call, HFD_UPSTREAM_GET, "/good", NULL);
+    assert_non_null(memmem(call.answer.body.p, call.answer.body.len, "se.cr-et_13ch", 13));
+    hfd_client_call_fini(&call);
+}
+
 /* The same after a call to reload, from any thread. */
 static void reload_reads_what_looks_the_same(void **state)
 {
@@ -972,6 +1004,7 @@ int main(void)
         PLAIN(a_wait_is_ended_from_another_thread),
         PLAIN(a_changed_token_is_read_again),
         PLAIN(after_a_401_the_token_is_read_again),
+        PLAIN(a_token_told_back_is_hidden),
         PLAIN(reload_reads_what_looks_the_same),
         BARE(bad_files_are_named_at_the_start),
         BARE(open_secrets_are_told),

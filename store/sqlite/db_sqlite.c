@@ -10,6 +10,7 @@
 #include "driver/base/check.h"
 #include "driver/base/log.h"
 #include "store/sqlite/db_sqlite_int.h"
+#include "store/sqlite/fold.h"
 #include "store/sqlite/folder.h"
 
 #include <sqlite3.h>
@@ -708,7 +709,8 @@ static hfd_rc open_handle(struct hfd_db *db, const char *dir, struct hfd_err *er
     (void)sqlite3_extended_result_codes(db->handle, 1);
     (void)sqlite3_db_config(db->handle, SQLITE_DBCONFIG_DEFENSIVE, 1, NULL);
     (void)sqlite3_db_config(db->handle, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1, NULL); /* close does it, unless broken */
-    return HFD_OK;
+    sqlite = hfd_sqlite_fold(db->handle);
+    return sqlite == SQLITE_OK ? HFD_OK : fail_sqlite(db, sqlite, "open", err);
 }
 
 /* Made at once, so that a transaction can be ended when there is no memory left to prepare the statement for it. */

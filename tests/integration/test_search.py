@@ -60,7 +60,7 @@ class Search(ListCase):
             return
         type(self).ready_once = True
         cls = type(self)
-        cls.a = self.cluster(name="alpha", labels={"env": "prod", "region": "us", "quote": "it's"},
+        cls.a = self.cluster(name="alpha", labels={"env": "prod", "region": "us", "quote": "it's", "town": "ZÜRICH 🦊 Ⱥ"},
                              spec={"region": "us", "size": 3, "net": {"ratio": 1.5}, "private": True})
         cls.b = self.cluster(name="beta", labels={"env": "prod"}, spec={"region": "eu", "size": 10})
         cls.c = self.cluster(name="alpha-2", labels={"env": "dev", "region": "us"}, spec={})
@@ -104,6 +104,9 @@ class Search(ListCase):
                 ("labels.env='dev' or labels.region='us'", ["alpha-2", "alpha"]),
                 ("labels.quote='it''s'", ["alpha"]),
                 ("labels.quote='it\\'s'", ["alpha"]),
+                ("labels.town ilike 'zürich _ ⱥ'", ["alpha"]),
+                ("labels.town ilike 'Zürich%'", ["alpha"]),
+                ("labels.town like 'Zürich%'", []),
                 ("labels.region is null", ["beta"]),
                 ("labels.region is not null", ["alpha-2", "alpha"]),
                 ("labels.region != 'us'", []),
@@ -251,6 +254,8 @@ class Search(ListCase):
             for value in ("0", "-1", "x", "1.5", "1e3", "99999999999999999999"):
                 self.refused("HYPERFLEET-VAL-000", key, **{key: value})
         self.refused("HYPERFLEET-VAL-000", "pageSize", pageSize="501")
+        self.assertEqual(self.ask(page=2147483647, pageSize=500).json["page"], 2147483647)
+        self.refused("HYPERFLEET-VAL-000", "page", page="2147483648")
         self.assertEqual(self.ask(pageSize="").status, 200)
         statuses = self.a["href"] + "/statuses"
         doc = self.ask(statuses, search="garbage", orderBy="nothing", fields="x", pageSize=1, page=2).json

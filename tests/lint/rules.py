@@ -47,7 +47,7 @@ LIBRARIES = (
     (r"cmocka\.h", ("tests",)),
     (SOCKETS, ("handlers", "driver/backend", "tests")),
     (r"(assert|ctype|dirent|dlfcn|errno|fcntl|float|ftw|inttypes|limits|locale|malloc|math|poll|pthread|sched|semaphore|setjmp|signal|stdalign|"
-     r"stdarg|stdatomic|stdbool|stddef|stdint|stdio|stdlib|stdnoreturn|string|strings|termios|time|unistd|getopt)\.h", ("",)),
+     r"stdarg|stdatomic|stdbool|stddef|stdint|stdio|stdlib|stdnoreturn|string|strings|termios|time|unistd|getopt|wctype)\.h", ("",)),
     (r"sys/(epoll|eventfd|file|ioctl|mman|prctl|random|resource|sendfile|signalfd|stat|statfs|statvfs|syscall|sysinfo|time|timerfd|types|uio|"
      r"utsname|vfs|wait)\.h|linux/(magic|limits|fs)\.h", ("",)),
 )

@@ -8,12 +8,13 @@
 #include "driver/fleet/names.h"
 
 #define CONDITIONS_MAX 100
+/* Lengths are of characters, as schemas/openapi.yaml has them. */
 #define ADAPTER_NAME_MAX 128
-#define REASON_MAX_BYTES 1024
+#define REASON_MAX 1024
 #define CONDITIONS_MEM_MIN_BYTES ((size_t)1024 * 1024)
 /* Of a condition: Kubernetes' limits, as adapters copy from there. */
-#define TYPE_MAX_BYTES 316
-#define MESSAGE_MAX_BYTES 32768
+#define TYPE_MAX 316
+#define MESSAGE_MAX 32768
 #define INT32_MAX_VALUE INT64_C(2147483647)
 
 /* In an arena of its own, so that a long list takes the memory of one resource. */
@@ -318,14 +319,24 @@ hfd_rc hfd_fleet_json_patch(hfd_slice body, struct hfd_fleet_reading *r, struct 
     return read_body(body, r, read_patch, in, err);
 }
 
+/* Of text that was read as JSON, and so is UTF-8. */
+static size_t characters(hfd_slice text)
+{
+    size_t n = 0;
+
+    for (size_t i = 0; i < text.len; i++)
+        n += ((unsigned char)text.p[i] & 0xc0u) != 0x80u;
+    return n;
+}
+
 static void read_reason(struct checks *c, json_t *doc, void *out)
 {
     hfd_slice *reason = out;
     struct hfd_err why;
 
     check_spec(c, 0, doc);
-    if (passed(c, take_string(doc, "reason", c->r->mem, reason, &why), &why) && (reason->len == 0 || reason->len > REASON_MAX_BYTES))
-        (void)passed(c, hfd_fail_field(&why, HFD_INVALID, "reason", "reason is required, and at most %d bytes", REASON_MAX_BYTES), &why);
+    if (passed(c, take_string(doc, "reason", c->r->mem, reason, &why), &why) && (reason->len == 0 || characters(*reason) > REASON_MAX))
+        (void)passed(c, hfd_fail_field(&why, HFD_INVALID, "reason", "reason is required, and at most %d characters", REASON_MAX), &why);
 }
 
 hfd_rc hfd_fleet_json_reason(hfd_slice body, struct hfd_fleet_reading *r, hfd_slice *out, struct hfd_err *err)
@@ -333,14 +344,15 @@ hfd_rc hfd_fleet_json_reason(hfd_slice body, struct hfd_fleet_reading *r, hfd_sl
     return read_body(body, r, read_reason, out, err);
 }
 
-static hfd_rc check_length(const char *path, const char *member, hfd_slice v, size_t max_bytes, struct hfd_err *err)
+static hfd_rc check_length(const char *path, const char *member, hfd_slice v, size_t max, struct hfd_err *err)
 {
+    const size_t length = characters(v);
     char field[56];
 
-    if (v.len <= max_bytes)
+    if (length <= max)
         return HFD_OK;
     (void)snprintf(field, sizeof(field), "%s.%s", path, member);
-    return hfd_fail_field(err, HFD_INVALID, field, "%s must be at most %zu bytes, got %zu", field, max_bytes, v.len);
+    return hfd_fail_field(err, HFD_INVALID, field, "%s must be at most %zu characters, got %zu", field, max, length);
 }
 
 /* The rules of a condition, in HyperFleet's words. */
@@ -382,11 +394,11 @@ static hfd_rc read_condition(const json_t *v, size_t at, struct hfd_arena *mem, 
         rc = take_string_at(path, v, "message", mem, &c->message, err);
     if (rc != HFD_OK)
         return rc;
-    rc = check_length(path, "type", c->type, TYPE_MAX_BYTES, err);
+    rc = check_length(path, "type", c->type, TYPE_MAX, err);
     if (rc == HFD_OK)
-        rc = check_length(path, "reason", c->reason, REASON_MAX_BYTES, err);
+        rc = check_length(path, "reason", c->reason, REASON_MAX, err);
     if (rc == HFD_OK)
-        rc = check_length(path, "message", c->message, MESSAGE_MAX_BYTES, err);
+        rc = check_length(path, "message", c->message, MESSAGE_MAX, err);
     if (rc == HFD_OK)
         rc = check_condition(cs, at, status, c, err);
     if (rc == HFD_OK)
@@ -465,8 +477,8 @@ static hfd_rc check_adapter(hfd_slice adapter, struct hfd_err *err)
 {
     if (adapter.len == 0)
         return hfd_fail_field(err, HFD_INVALID, "adapter", "adapter is required");
-    if (adapter.len > ADAPTER_NAME_MAX)
-        return hfd_fail_field(err, HFD_INVALID, "adapter", "adapter must be at most %d bytes", ADAPTER_NAME_MAX);
+    if (characters(adapter) > ADAPTER_NAME_MAX)
+        return hfd_fail_field(err, HFD_INVALID, "adapter", "adapter must be at most %d characters", ADAPTER_NAME_MAX);
     return HFD_OK;
 }
 

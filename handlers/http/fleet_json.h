@@ -33,7 +33,7 @@ HFD_MUST_CHECK hfd_rc hfd_fleet_json_create(hfd_slice body, struct hfd_fleet_rea
  * @return as create, and HFD_BAD_REQUEST for an empty patch
  */
 HFD_MUST_CHECK hfd_rc hfd_fleet_json_patch(hfd_slice body, struct hfd_fleet_reading *r, struct hfd_fleet_patch *in, struct hfd_err *err);
-/** The reason of a forced deletion: 1 to 1024 bytes. @return as create */
+/** The reason of a forced deletion: 1 to 1024 characters. @return as create */
 HFD_MUST_CHECK hfd_rc hfd_fleet_json_reason(hfd_slice body, struct hfd_fleet_reading *r, hfd_slice *out, struct hfd_err *err);
 /** Fills all but the ids; data.secrets is split off and its values are redacted in data. @return as create */
 HFD_MUST_CHECK hfd_rc hfd_fleet_json_status(hfd_slice body, struct hfd_fleet_reading *r, struct hfd_fleet_report *in, struct hfd_err *err);

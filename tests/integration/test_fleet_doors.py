@@ -62,17 +62,25 @@ class NoIdentity(Case):
     def test_bounds_of_a_report(self):
         made = self.client.post(BASE + "/clusters", create_body("bounds")).json
         for member, longest in (("type", 316), ("reason", 1024), ("message", 32768)):
-            for extra, status in ((0, 201), (1, 400)):
+            for letter, extra, status in (("x", 0, 201), ("x", 1, 400), ("\u00fc", 0, 201), ("\u00fc", 1, 400)):
                 cond = condition("Extra", True, "R", "m")
-                cond[member] = "x" * (longest + extra)
+                cond[member] = letter * (longest + extra)
                 answer = self.client.post(made["href"] + "/statuses", report_body("validation", 1, extra=[cond]))
-                self.assertEqual(answer.status, status, "%s of %d bytes" % (member, longest + extra))
+                self.assertEqual(answer.status, status, "%s of %d characters" % (member, longest + extra))
                 if status == 400:
                     self.problem(answer, 400, "HYPERFLEET-VAL-000", errors="conditions[3].%s" % member)
-        for length, status in ((128, 201), (129, 400)):
-            answer = self.client.post(made["href"] + "/statuses", report_body("a" * length, 1))
+        for letter, length, status in (("a", 128, 201), ("\u00fc", 128, 201), ("a", 129, 400)):
+            answer = self.client.post(made["href"] + "/statuses", report_body(letter * length, 1))
             self.assertEqual(answer.status, status)
         self.problem(answer, 400, "HYPERFLEET-VAL-000", errors="adapter")
+
+    # The reason of a forced deletion is as long as the API document says, in characters.
+    def test_bounds_of_a_reason(self):
+        made = self.client.post(BASE + "/clusters", create_body("forced")).json
+        self.assertEqual(self.client.delete(made["href"]).status, 202)
+        for reason in ("", "\u00fc" * 1025):
+            self.problem(self.client.post(made["href"] + "/force-delete", {"reason": reason}), 400, "HYPERFLEET-VAL-000", errors="reason")
+        self.assertEqual(self.client.post(made["href"] + "/force-delete", {"reason": "\u00fc" * 1024}).status, 204)
 
 
 class Metrics(Case):

@@ -224,12 +224,27 @@ static hfd_rc read_stream(struct reader *r, json_t **out)
     return rc;
 }
 
+/*
+ * What JSON writes as two halves of a character ("\ud83d\ude00") YAML cannot read, though it reads all else of JSON. So what looks like
+ * JSON is read as that first; if it is too much, or wrong, YAML's reader has the last word, which knows more and says more.
+ */
+static hfd_rc read_json(hfd_slice text, json_t **out)
+{
+    size_t i = 0;
+
+    *out = NULL;
+    while (i < text.len && strchr(" \t\r\n", text.p[i]) != NULL && text.p[i] != '\0')
+        i++;
+    return i < text.len && text.p[i] == '{' ? hfd_json_parse(text, out, NULL) : HFD_MALFORMED;
+}
+
 hfd_rc hfd_yaml_parse(hfd_slice text, const char *name, json_t **out, struct hfd_err *err)
 {
     struct reader r = {.name = name, .err = err};
-    hfd_rc rc;
+    hfd_rc rc = read_json(text, out);
 
-    *out = NULL;
+    if (rc == HFD_OK)
+        return rc;
     if (!yaml_parser_initialize(&r.parser))
         return no_memory(&r);
     yaml_parser_set_encoding(&r.parser, YAML_UTF8_ENCODING);

@@ -34,6 +34,9 @@ static const struct {
     {"{\"a\": [1, \"\\u00e4\\/\", null], \"b\": {\"c\": false}}", "{\"a\":[1,\"\xc3\xa4/\",null],\"b\":{\"c\":false}}"},
     {"{\n\t\"a\":\t1,\n\t\"b\": [\n\t\t2\n\t]\n}\n", "{\"a\":1,\"b\":[2]}"},
     {"\"a\\0b\"", "\"a\\u0000b\""},
+    /* JSON's halves of a character, which YAML does not know. */
+    {"\n {\"a\": \"\\ud83e\\udd8a\", \"b\": [1.0, 1e2]}\n", "{\"a\":\"\xf0\x9f\xa6\x8a\",\"b\":[1.0,100.0]}"},
+    {"{a: {\"b\": 'c'}}", "{\"a\":{\"b\":\"c\"}}"},
 };
 
 /* Each document reads as the JSON beside it. */

@@ -334,6 +334,33 @@ static hfd_rc check_path(const void *member, struct hfd_err *err)
     return ok ? HFD_OK : expected(err, "one path segment of letters, digits and - _ . between them, not \"api\"", s);
 }
 
+/* The next character of the condition that is named after an adapter (gcp-vm: GcpVmSuccessful); NUL at the end of the name. */
+static char condition_char(hfd_slice name, size_t *at)
+{
+    bool first = *at == 0; /* of a part */
+    char c;
+
+    for (; *at < name.len && name.p[*at] == '-'; (*at)++)
+        first = true;
+    if (*at == name.len)
+        return '\0';
+    c = name.p[(*at)++];
+    return first && c >= 'a' && c <= 'z' ? (char)(c - 'a' + 'A') : c;
+}
+
+static bool same_condition(hfd_slice a, hfd_slice b)
+{
+    size_t at_a = 0, at_b = 0;
+    char c;
+
+    do {
+        c = condition_char(a, &at_a);
+        if (c != condition_char(b, &at_b))
+            return false;
+    } while (c != '\0');
+    return true;
+}
+
 static hfd_rc check_adapters(const void *member, struct hfd_err *err)
 {
     const struct hfd_list *l = member;
@@ -341,6 +368,10 @@ static hfd_rc check_adapters(const void *member, struct hfd_err *err)
     for (size_t i = 0; i < l->count; i++) {
         if (!is_adapter_name(l->items[i]))
             return expected(err, "adapter names of lower-case letters, digits and - between them", l->items[i]);
+        for (size_t k = 0; k < i; k++) {
+            if (same_condition(l->items[k], l->items[i]))
+                return expected(err, "adapter names whose conditions differ, which are named without dashes", l->items[i]);
+        }
     }
     return HFD_OK;
 }

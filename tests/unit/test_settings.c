@@ -276,6 +276,8 @@ static const struct {
     {{"adapters.required.cluster: {dns: 1}", {0}, {0}}, "adapters.required.cluster", {"got a map"}},
     {{"adapters.required.cluster: [Dns]", {0}, {0}}, "adapters.required.cluster", {"adapter names", "\"Dns\""}},
     {{"adapters.required.cluster: [-a]", {0}, {0}}, "adapters.required.cluster", {"adapter names"}},
+    {{"adapters.required.cluster: [dns-2, dns2]", {0}, {0}}, "adapters.required.cluster", {"conditions differ", "\"dns2\""}},
+    {{"adapters.required.cluster: [x, a-b, a--b]", {0}, {0}}, "adapters.required.cluster", {"conditions differ", "\"a--b\""}},
     {{"adapters.required.nodepool: [a, b, a]", {0}, {0}}, "adapters.required.nodepool", {"each item once", "\"a\""}},
     {{"adapters.required.cluster: [\"a\\0\"]", {0}, {0}}, "adapters.required.cluster", {"\"a?\""}},
     {{NULL, {"HFD_ADAPTERS_REQUIRED_CLUSTER=a,,b"}, {0}}, "adapters.required.cluster", {"empty item"}},

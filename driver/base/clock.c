@@ -53,11 +53,11 @@ int64_t hfd_clock_skew_us(const struct hfd_clock *c)
 /* Days since 1970-01-01 of a date in the Gregorian calendar, and back; the year begins in March, so that the leap day is its last. */
 static int64_t days_from_date(int64_t year, int64_t month, int64_t day)
 {
-    int64_t y = month <= 2 ? year - 1 : year;
+    int64_t y = 400 + (month <= 2 ? year - 1 : year); /* another turn of the calendar: divisions stay above 0 in year 0 */
     int64_t m = month <= 2 ? month + 9 : month - 3;
     int64_t day_of_year = (153 * m + 2) / 5 + day - 1;
 
-    return 365 * y + y / 4 - y / 100 + y / 400 + day_of_year - 719468;
+    return 365 * y + y / 4 - y / 100 + y / 400 + day_of_year - 719468 - 146097;
 }
 
 static void date_from_days(int64_t days, int *year, int *month, int *day)
@@ -222,10 +222,10 @@ static int days_in_month(int year, int month)
     return days[month - 1] + (month == 2 && leap ? 1 : 0);
 }
 
-hfd_rc hfd_time_parse(hfd_slice text, int64_t *at_us, struct hfd_err *err)
+static hfd_rc parse_time(hfd_slice text, int first_year, int64_t *at_us, struct hfd_err *err)
 {
     struct reader r = {.s = text};
-    int year = take_number(&r, 4, 1970, 9999);
+    int year = take_number(&r, 4, first_year, 9999);
     int month = (take_char(&r, "-"), take_number(&r, 2, 1, 12));
     int day = (take_char(&r, "-"), take_number(&r, 2, 1, days_in_month(year, month)));
     int hour = (take_char(&r, "Tt"), take_number(&r, 2, 0, 23));
@@ -237,9 +237,19 @@ hfd_rc hfd_time_parse(hfd_slice text, int64_t *at_us, struct hfd_err *err)
                       (second == 60 ? 59 : second) - offset_s;
 
     *at_us = 0;
-    if (r.failed || r.pos != text.len || seconds < 0 || seconds > SECONDS_MAX)
+    if (r.failed || r.pos != text.len || (seconds < 0 && first_year > 0) || seconds > SECONDS_MAX)
         return hfd_fail(err, HFD_INVALID, "expected a date and time like 2025-01-01T00:00:00Z, got \"%.*s\"",
                         (int)(text.len < 40 ? text.len : 40), text.len > 0 ? text.p : "");
     *at_us = seconds * HFD_US_PER_S + us;
     return HFD_OK;
+}
+
+hfd_rc hfd_time_parse(hfd_slice text, int64_t *at_us, struct hfd_err *err)
+{
+    return parse_time(text, 1970, at_us, err);
+}
+
+hfd_rc hfd_time_parse_any(hfd_slice text, int64_t *at_us, struct hfd_err *err)
+{
+    return parse_time(text, 0, at_us, err);
 }

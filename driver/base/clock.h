@@ -46,5 +46,7 @@ size_t hfd_time_format_us(int64_t at_us, char out[HFD_TIME_TEXT_MAX]);
  * a leap second 60 counts as 59.
  */
 HFD_MUST_CHECK hfd_rc hfd_time_parse(hfd_slice text, int64_t *at_us, struct hfd_err *err);
+/** The same from year 0000 on, for times to compare with: before 1970 they are negative. */
+HFD_MUST_CHECK hfd_rc hfd_time_parse_any(hfd_slice text, int64_t *at_us, struct hfd_err *err);
 
 #endif

@@ -515,12 +515,13 @@ static hfd_rc check_time(struct parser *p, const struct hfd_filter *f, struct hf
     const char *sub = f->field == HFD_FIELD_CONDITION_UPDATED      ? "last_updated_time"
                       : f->field == HFD_FIELD_CONDITION_TRANSITION ? "last_transition_time"
                       : f->field == HFD_FIELD_CREATED_TIME         ? "created_time"
+                      : f->field == HFD_FIELD_DELETED_TIME         ? "deleted_time"
                                                                    : "updated_time";
 
     if (v->kind != HFD_VALUE_TEXT)
         return hfd_fail_field(p->err, HFD_BAD_REQUEST, "search", "expected string timestamp value for %s'%s'",
                               cond ? "condition subfield " : "field ", sub);
-    if (hfd_time_parse(v->text, &v->num, NULL) != HFD_OK)
+    if (hfd_time_parse_any(v->text, &v->num, NULL) != HFD_OK)
         return hfd_fail_field(p->err, HFD_BAD_REQUEST, "search",
                               "invalid timestamp for %s'%s': expected RFC3339 format (e.g., 2026-01-01T00:00:00Z)",
                               cond ? "condition subfield " : "field ", sub);

@@ -17,7 +17,7 @@
 #define LIST_MAX_BYTES ((size_t)32 * 1024 * 1024)
 #define PAGE_SIZE_DEFAULT 100
 #define PAGE_SIZE_MAX 500
-#define PAGE_MAX INT64_C(1000000000)
+#define PAGE_MAX INT64_C(2147483647) /* an integer of 32 bits, as documented */
 
 /* A command: what came in, and what comes out. Lives in the exchange's memory. */
 struct command {

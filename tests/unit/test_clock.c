@@ -111,6 +111,35 @@ static void time_parses(void **state)
     }
 }
 
+/* What times are compared with may lie before 1970; all else is as for other times. */
+static void time_to_compare_with(void **state)
+{
+    static const struct {
+        hfd_slice text;
+        bool ok;
+        int64_t want;
+    } rows[] = {
+        {S("2025-01-01T00:00:00Z"), true, TEST_TIME_US},
+        {S("1970-01-01T00:00:00+00:01"), true, -INT64_C(60000000)},
+        {S("1969-12-31T23:59:59.5Z"), true, -INT64_C(500000)},
+        {S("0001-01-01T00:00:00Z"), true, -INT64_C(62135596800000000)},
+        {S("0000-03-01T00:00:00Z"), true, -INT64_C(62162035200000000)},
+        {S("0000-02-29T00:00:00Z"), true, -INT64_C(62162121600000000)},
+        {S("0000-01-01T00:00:00Z"), true, -INT64_C(62167219200000000)},
+        {S("1900-02-29T00:00:00Z"), false, 0},
+        {S("10000-01-01T00:00:00Z"), false, 0},
+        {S("-001-01-01T00:00:00Z"), false, 0},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        int64_t at = 99;
+
+        assert_int_equal(hfd_time_parse_any(rows[i].text, &at, NULL), rows[i].ok ? HFD_OK : HFD_INVALID);
+        assert_true(at == rows[i].want);
+    }
+}
+
 /* Every time comes back from its own text, and text order is time order for the fixed-width form. */
 static void time_round_trip(void **state)
 {
@@ -181,6 +210,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(time_formats),
         cmocka_unit_test(time_parses),
+        cmocka_unit_test(time_to_compare_with),
         cmocka_unit_test(time_round_trip),
         cmocka_unit_test(time_calendar_has_no_gap),
         cmocka_unit_test(clock_system_runs),

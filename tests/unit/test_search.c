@@ -202,6 +202,7 @@ static void queries_become_trees(void **state)
         {"created_time>='1970-01-01T00:00:01Z'", "(>= created_time 1000000)"},
         {"updated_time<'1970-01-01T01:00:00+01:00'", "(< updated_time 0)"},
         {"deleted_time>'1970-01-01T00:00:01Z'", "(> deleted_time 1000000)"},
+        {"created_time>'0001-01-01T00:00:00Z'", "(> created_time -62135596800000000)"},
         {"created_time between '1970-01-01T00:00:00Z' and '1970-01-01T00:00:00.5Z'", "(between created_time 0 500000)"},
         {"labels.region='us'", "(= labels.region 'us')"},
         {"labels.a_1='x'", "(= labels.a_1 'x')"},
@@ -401,6 +402,8 @@ static void field_errors_use_hyperfleets_words(void **state)
         {"generation in (1, 1.5)", "expected integer value for field 'generation'"},
         {"created_time=5", "expected string timestamp value for field 'created_time'"},
         {"updated_time='today'", "invalid timestamp for field 'updated_time': " RFC3339},
+        {"deleted_time='today'", "invalid timestamp for field 'deleted_time': " RFC3339},
+        {"deleted_time=5", "expected string timestamp value for field 'deleted_time'"},
     };
 
     (void)state;

@@ -68,8 +68,8 @@ class Cli(unittest.TestCase):
         for where in (">/dev/full", ">&-"):
             for args in ("version", "help", "config docs", "config show", "config check"):
                 with self.subTest(where=where, args=args):
-                    done = subprocess.run(["sh", "-c", '"$0" %s %s' % (args, where), program()], env=clean_env(), capture_output=True, text=True,
-                                          timeout=30, check=False)
+                    done = subprocess.run(["sh", "-c", '"$0" %s %s' % (args, where), program()], env=clean_env(), capture_output=True,
+                                          text=True, timeout=30, check=False)
                     self.assertEqual(done.returncode, 1, done.stderr)
                     self.assertIn("write the output", done.stderr)
 

@@ -166,7 +166,7 @@ class Cookie(Case):
             self.expect(self.checked("GET", gid, answer), 202)
 
     def test_given_twice(self):
-        """Two different cookies on one request are refused, in either order, whoever's they are; twice the same, or one beside an empty one, is one."""
+        """Two different cookies on one request are refused, in either order; twice the same, or one beside an empty one, is one."""
         gid, body, cookie = self.created()
         foreign = self.created()[2]
         lower, upper = COOKIE.lower(), COOKIE.upper()

@@ -338,7 +338,8 @@ class Doors(unittest.TestCase):
                 os.chmod(path, mode)
                 done = lib.run("config", "check", "--backend", remote.url, "--remote-token-file", path)
                 self.assertEqual((done.returncode, done.stdout), (0, "ok\n"), done.stderr)
-                self.assertEqual("warning: --remote-token-file: remote.token_file: %s: its mode 0644" % path in done.stderr, warned, done.stderr)
+                says = "warning: --remote-token-file: remote.token_file: %s: its mode 0644" % path
+                self.assertEqual(says in done.stderr, warned, done.stderr)
                 done = lib.run("doctor", "--backend", remote.url, "--remote-token-file", path, "--data", scratch)
                 self.assertEqual((done.returncode, "mode 0644" in done.stdout), (3, True) if warned else (0, False), done.stdout)
                 with driver_of(remote.url, "--remote-token-file", path) as server:

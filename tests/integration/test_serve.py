@@ -147,12 +147,15 @@ class Serve(unittest.TestCase):
         self.refused(73, [self.data, "not a folder"])
 
     def test_a_refused_start_writes_nothing(self):
-        """What stands in the folder of a running server stays as it is when a second one is refused; without a usable key ring nothing is made."""
+        """A second server that is refused leaves the folder of a running one as it is; without a usable key ring nothing is made."""
         server = self.start()
-        before = {name: os.stat(os.path.join(self.data, name)) for name in os.listdir(self.data)}
+
+        def files():
+            return {e.name: (e.inode(), e.stat().st_mtime_ns) for e in os.scandir(self.data)}
+
+        before = files()
         self.refused(73, ["in use"])
-        after = {name: os.stat(os.path.join(self.data, name)) for name in os.listdir(self.data)}
-        self.assertEqual({n: (s.st_ino, s.st_mtime_ns) for n, s in before.items()}, {n: (s.st_ino, s.st_mtime_ns) for n, s in after.items()})
+        self.assertEqual(files(), before)
         self.assertEqual(server.sigterm(), 0)
         self.data = os.path.join(self.dir, "other")
         os.mkdir(self.data, 0o700)

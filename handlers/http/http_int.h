@@ -46,6 +46,7 @@ struct hfd_server {
     atomic_llong held_bytes; /* any thread: of answers that are on their way out, with what they were made of */
     atomic_llong in_flight;  /* any thread: requests of the main listener that wait for an answer */
     atomic_uint busy_loops;  /* any thread, while draining: loops that still have something of the main listener */
+    int64_t connections_max; /* of the main listener */
     unsigned loop_count;
     unsigned loops_started; /* threads to join */
     struct hfd_loop *loops;

@@ -252,7 +252,7 @@ static void on_wake(h2o_multithread_receiver_t *receiver, h2o_linklist_t *messag
 static hfd_rc loop_open(struct hfd_loop *loop)
 {
     struct hfd_server *s = loop->server;
-    int64_t index = loop - s->loops, count = s->loop_count, max = s->app->settings->http_connections_max;
+    int64_t index = loop - s->loops, count = s->loop_count, max = s->connections_max;
     hfd_rc rc = HFD_OK;
 
     h2o_linklist_init_anchor(&loop->conns);
@@ -412,18 +412,34 @@ static unsigned loop_count(const struct hfd_settings *settings)
     return (unsigned)(n < settings->http_connections_max ? n : settings->http_connections_max);
 }
 
-/* Connections are files; the soft limit is often lower than what the settings allow. */
-static void raise_file_limit(int64_t connections_max)
+/*
+ * Connections are files; the soft limit is often lower than what the settings allow. Where the hard one is as well, there are fewer places:
+ * all files in the hands of clients would leave none for the ops listener and the store.
+ * @return the connections that the main listener may have
+ */
+static int64_t connections_max(const struct hfd_server *s)
 {
-    rlim_t wanted = (rlim_t)connections_max + FILES_RESERVE;
+    const int64_t wanted = s->app->settings->http_connections_max;
+    const rlim_t files = (rlim_t)wanted + FILES_RESERVE;
     struct rlimit limit;
+    rlim_t allowed, most;
 
-    if (getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur >= wanted)
-        return;
-    limit.rlim_cur = wanted < limit.rlim_max ? wanted : limit.rlim_max;
-    if (setrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur < wanted)
-        HFD_LOG(HFD_LOG_WARN, "fewer open files are allowed than http.connections_max needs", HFD_LOG_INT("allowed", limit.rlim_cur),
-                HFD_LOG_INT("needed", wanted));
+    if (getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur >= files)
+        return wanted;
+    allowed = limit.rlim_cur;
+    limit.rlim_cur = files < limit.rlim_max ? files : limit.rlim_max;
+    if (setrlimit(RLIMIT_NOFILE, &limit) == 0)
+        allowed = limit.rlim_cur;
+    if (allowed >= files)
+        return wanted;
+    most = allowed - allowed / 4 > FILES_RESERVE ? allowed - FILES_RESERVE : allowed / 4;
+    if (most < s->loop_count)
+        most = s->loop_count;
+    if (most > (rlim_t)wanted)
+        most = (rlim_t)wanted;
+    HFD_LOG(HFD_LOG_WARN, "fewer open files are allowed than http.connections_max needs: fewer connections are taken",
+            HFD_LOG_INT("allowed", allowed), HFD_LOG_INT("needed", files), HFD_LOG_INT("connections", most));
+    return (int64_t)most;
 }
 
 static void configure(struct hfd_server *s)
@@ -492,7 +508,7 @@ hfd_rc hfd_server_open(const struct hfd_app *app, struct hfd_server **out, struc
         goto out;
     s->ports[0] = port_of(s->fds[0]);
     s->ports[1] = port_of(s->fds[1]);
-    raise_file_limit(app->settings->http_connections_max);
+    s->connections_max = connections_max(s);
     *out = s;
     s = NULL;
 out:

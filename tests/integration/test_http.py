@@ -3,7 +3,7 @@ import socket
 import time
 import unittest
 
-from lib import Case, Client, TIME_FACTOR, eventually, guresid
+from lib import Case, Client, Server, TIME_FACTOR, eventually, guresid
 
 BODY = b'{"type":"hyperfleet-cluster","driver":{"values":{"cluster":{"spec":{}}}}}'
 
@@ -210,6 +210,32 @@ class FewConnections(Case):
             for s in idle:
                 s.close()
         self.expect(self.get("abc"), 404)
+
+
+class FewFiles(unittest.TestCase):
+    class Bounded(Server):
+        def command(self):
+            return ["sh", "-c", 'ulimit -n 100 && exec "$@"', "sh"] + super().command()
+
+    def test_clients_leave_files_for_the_others(self):
+        """Where the system allows fewer files than http.connections_max, clients take their share only: the ops listener answers."""
+        with self.Bounded("--http-threads", "2", "--http-read-timeout", "60s") as server:
+            told = [r for r in server.records() if "fewer open files" in r["msg"]]
+            self.assertEqual([(r["level"], r["allowed"], r["connections"]) for r in told], [("warn", 100, 25)])
+            ops = Client(server, ops=True)
+            self.addCleanup(ops.close)
+            idle = [socket.create_connection(("127.0.0.1", server.port), timeout=20) for _ in range(150)]
+            try:
+                for path in ("/livez", "/readyz", "/metrics"):
+                    ops.close()
+                    self.assertEqual(ops.get(path).status, 200)
+            finally:
+                for s in idle:
+                    s.close()
+            client = Client(server)
+            self.addCleanup(client.close)
+            self.assertEqual(client.get("/abc").status, 404)
+            self.assertEqual([r for r in server.records() if r["msg"] == "accept failed"], [])
 
 
 if __name__ == "__main__":

@@ -16,6 +16,7 @@
 #define REGION(r) "\"region\":\"" r "\""
 #define POOL "{\"name\":\"np-one\",\"spec\":{\"n\":1}}"
 static const char body_a[] = BODY(NAME, REGION("a"), POOL), body_b[] = BODY(NAME, REGION("b"), POOL);
+static const char body_two[] = BODY(NAME, REGION("a"), POOL ",{\"name\":\"np-more\"}");
 static const char body_bare[] = BODY(NAME, "", ""), body_nameless[] = BODY("", "", "");
 static const char pool_body[] =
     "{\"type\":\"hyperfleet-nodepool\",\"driver\":{\"values\":{\"cluster_guresid\":\"" ID "\",\"nodepool\":{\"name\":\"np-two\"}}}}";
@@ -119,6 +120,22 @@ static void a_cookie_brings_the_row_back(void **state)
             }
             world_close(&w);
         }
+}
+
+/* A nodepool that an update took away, and that HyperFleet is still removing, is no part of what the cookie brings back. */
+static void a_cookie_without_what_leaves(void **state)
+{
+    struct world *w = *state;
+    const char *cookie;
+
+    (void)put(w, body_two, NULL);
+    world_succeed_all(w, ID);
+    test_clock_advance(&w->clock, S);
+    cookie = text(w, put(w, body_a, NULL).cookie);
+    scene_forget(w, ID);
+    assert_int_equal(world_count(w, HFD_KIND_NODEPOOL), 2);
+    assert_int_equal(get(w, cookie).answer, HFD_ANSWER_OUTPUT);
+    assert_true(hfd_slice_is(world_row(w, ID).cookie, cookie));
 }
 
 /* What the cookie names is not there any more: GET and DELETE find nothing, and PUT makes a new one. */
@@ -427,6 +444,7 @@ int main(void)
 #define TEST(f) cmocka_unit_test_setup_teardown(f, world_setup, world_teardown)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_cookie_brings_the_row_back),
+        TEST(a_cookie_without_what_leaves),
         TEST(a_cookie_of_what_is_gone),
         TEST(a_cookie_on_the_wrong_path),
         TEST(a_nodepool_comes_back),

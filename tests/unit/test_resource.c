@@ -586,6 +586,48 @@ static void empty_update_is_ready_at_once(void **state)
     assert_int_equal(world_find(w, HFD_KIND_CLUSTER, "c-one")->generation, 1);
 }
 
+static void assert_times(struct world *w, const char *guresid, enum hfd_kind kind, enum hfd_op op)
+{
+    const struct hfd_resource_row row = world_row(w, guresid);
+
+    assert_int_equal(row.op, op);
+    assert_int_equal(row.op_deadline_us - row.op_started_us, w->driver.deadline_us[kind][op]);
+    assert_int_equal(row.op_estimate_us - row.op_started_us, w->driver.estimate_us[kind][op]);
+    assert_int_equal(world_get_ok(w, guresid, NULL).hint.deadline_us, row.op_deadline_us);
+}
+
+/* Creation, update and deletion of a cluster and of a nodepool take what the settings say of each. */
+static void each_operation_has_its_own_times(void **state)
+{
+    static const char pool_a[] = "{\"type\":\"hyperfleet-nodepool\",\"driver\":{\"values\":{\"cluster_guresid\":\"" ID
+                                 "\",\"nodepool\":" POOL("np-two", "{}") "}}}";
+    static const char pool_b[] = "{\"type\":\"hyperfleet-nodepool\",\"driver\":{\"values\":{\"cluster_guresid\":\"" ID
+                                 "\",\"nodepool\":" POOL("np-two", "{\"n\":2}") "}}}";
+    struct world *w = *state;
+
+    for (int kind = HFD_KIND_CLUSTER; kind <= HFD_KIND_NODEPOOL; kind++) {
+        for (int op = 0; op < HFD_OP_COUNT; op++) {
+            w->driver.deadline_us[kind][op] = (1000 + 100 * kind + 10 * op) * HFD_US_PER_S;
+            w->driver.estimate_us[kind][op] = (100 + 10 * kind + op) * HFD_US_PER_S;
+        }
+    }
+    (void)put(w, body_a);
+    assert_times(w, ID, HFD_KIND_CLUSTER, HFD_OP_CREATE);
+    world_succeed_all(w, ID);
+    (void)put(w, body_b);
+    assert_times(w, ID, HFD_KIND_CLUSTER, HFD_OP_UPDATE);
+    world_succeed_all(w, ID);
+    (void)world_put_ok(w, "pool", pool_a, NULL);
+    assert_times(w, "pool", HFD_KIND_NODEPOOL, HFD_OP_CREATE);
+    world_succeed_all(w, "pool");
+    (void)world_put_ok(w, "pool", pool_b, NULL);
+    assert_times(w, "pool", HFD_KIND_NODEPOOL, HFD_OP_UPDATE);
+    (void)world_delete_ok(w, "pool", NULL);
+    assert_times(w, "pool", HFD_KIND_NODEPOOL, HFD_OP_DELETE);
+    (void)del(w);
+    assert_times(w, ID, HFD_KIND_CLUSTER, HFD_OP_DELETE);
+}
+
 /* The hint's deadline is fixed per operation; a re-target starts a new one. */
 static void retarget_has_a_new_deadline(void **state)
 {
@@ -627,6 +669,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(nodepool_removed_behind_our_back, world_setup, world_teardown),
         cmocka_unit_test_setup_teardown(mapped_outputs, world_setup, world_teardown),
         cmocka_unit_test_setup_teardown(empty_update_is_ready_at_once, world_setup, world_teardown),
+        cmocka_unit_test_setup_teardown(each_operation_has_its_own_times, world_setup, world_teardown),
         cmocka_unit_test_setup_teardown(retarget_has_a_new_deadline, world_setup, world_teardown),
     };
 

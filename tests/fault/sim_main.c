@@ -59,6 +59,15 @@ void sim_trace(struct sim *s, const char *fmt, ...)
         (void)printf("%4u %10.3f %s\n", s->step, (double)(s->clock.wall_us - TEST_TIME_US) / (double)HFD_US_PER_S, line);
 }
 
+static void name_run(uint64_t seed, unsigned steps)
+{
+    char more[32] = "";
+
+    if (steps != STEPS)
+        (void)snprintf(more, sizeof(more), " --steps %u", steps);
+    (void)snprintf(again, sizeof(again), "again: %s --seed %llu%s\n", program, (unsigned long long)seed, more);
+}
+
 /* One run. @return its trace */
 static uint64_t run(uint64_t seed, unsigned steps, bool verbose, unsigned *crashes)
 {
@@ -66,7 +75,7 @@ static uint64_t run(uint64_t seed, unsigned steps, bool verbose, unsigned *crash
     uint64_t trace;
 
     HFD_ASSERT(s != NULL);
-    (void)snprintf(again, sizeof(again), "again: %s --seed %llu\n", program, (unsigned long long)seed);
+    name_run(seed, steps);
     s->seed = seed;
     s->verbose = verbose;
     sim_begin(s);
@@ -202,7 +211,8 @@ int main(int argc, char **argv)
         const uint64_t trace = run(seed, (unsigned)steps, verbose, &crashes);
 
         if (seed < first + twice && run(seed, (unsigned)steps, false, &crashes) != trace) {
-            (void)fprintf(stderr, "seed %llu: the second run is another one\nagain: %s --seed %llu\n", seed, program, seed);
+            (void)fprintf(stderr, "seed %llu: the second run is another one\n", seed);
+            say_again();
             return 1;
         }
         if (verbose)

@@ -4,12 +4,11 @@ A transcript has no ids, times and cookies in it, but tokens for them, by first 
 need a few polls more than the embedded HyperFleet, which must have its answer at the first; that is the only difference.
 """
 import contextlib
-import copy
 import re
 import time
 
 import lib
-from lib import CELLS, OPS, STATES, cluster_input, nodepool_input
+from lib import CELLS, OPS, STATES, changed, cluster_input, nodepool_input
 
 ID = re.compile(r"\b[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}\b|\b2[0-9a-v]{31}\b|\b2[0-9A-Za-z]{26}\b")
 TIME = re.compile(r"\b\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?Z")
@@ -37,15 +36,6 @@ def scenario(group="main", deletes=True, same=lambda backend: True):
         SCENARIOS[group].append(fn)
         return fn
     return add
-
-
-def changed(body):
-    """The same resource with another spec."""
-    other = copy.deepcopy(body)
-    values = other["driver"]["values"]
-    part = values.get("cluster") or values["nodepool"]
-    part["spec"] = dict(part["spec"], version=str(int(part["spec"].get("version", "0")) + 1))
-    return other
 
 
 def pools(*names, **spec):

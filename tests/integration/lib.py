@@ -3,6 +3,7 @@
 Written from the public contracts (Driver API 0.9.3, HyperFleet API, DESIGN.md), never from the program's code. Standard library only.
 The program under test is $HFD_PROGRAM, else build/hyperfleet-driver of this tree.
 """
+import copy
 import datetime
 import http.client
 import itertools
@@ -106,17 +107,19 @@ def eventually(probe, what, deadline_s=WAIT_S, every_s=0.02):
 class Server:
     """The program, `serve`, on free ports of 127.0.0.1 and a data folder of its own."""
 
-    def __init__(self, *flags, config=None, env=None, data=None):
+    def __init__(self, *flags, config=None, spec_schema=None, env=None, data=None):
         self.flags = list(flags)
         self.env = env
         self.owned = data is None
         self.data = data or tempfile.mkdtemp(prefix="hfd-it-")
         self.scratch = tempfile.mkdtemp(prefix="hfd-it-cfg-")
-        if config is not None:
-            path = os.path.join(self.scratch, "config.yaml")
+        for flag, name, text in (("--config", "config.yaml", config), ("--fleet-spec-schema", "spec.yaml", spec_schema)):
+            if text is None:
+                continue
+            path = os.path.join(self.scratch, name)
             with open(path, "w", encoding="utf-8") as f:
-                f.write(config)
-            self.flags = ["--config", path] + self.flags
+                f.write(text)
+            self.flags = [flag, path] + self.flags
         self.proc = None
         self.lines = []
         self.threads = []
@@ -432,6 +435,15 @@ def nodepool_input(cluster_id=None, cluster_guresid=None, name=None, spec=None, 
     return {"type": type_, "resource": {}, "driver": {"values": vals}}
 
 
+def changed(body):
+    """The same resource with another spec."""
+    other = copy.deepcopy(body)
+    values = other["driver"]["values"]
+    part = values.get("cluster") or values["nodepool"]
+    part["spec"] = dict(part["spec"], version=str(int(part["spec"].get("version", "0")) + 1))
+    return other
+
+
 def condition(type_, status, reason=None, message=None):
     cond = {"type": type_, "status": {True: "True", False: "False"}.get(status, status)}
     if reason is not None:
@@ -554,6 +566,7 @@ class Case(unittest.TestCase):
 
     FLAGS = ()
     CONFIG = None
+    SPEC_SCHEMA = None
     ADAPTERS = CLUSTER_ADAPTERS
     POOL_ADAPTERS = NODEPOOL_ADAPTERS
     longMessage = True
@@ -566,7 +579,7 @@ class Case(unittest.TestCase):
             flags += ["--adapters-required-cluster", ",".join(cls.ADAPTERS)]
         if cls.POOL_ADAPTERS != NODEPOOL_ADAPTERS:
             flags += ["--adapters-required-nodepool", ",".join(cls.POOL_ADAPTERS)]
-        cls.server = Server(*flags, config=cls.CONFIG)
+        cls.server = Server(*flags, config=cls.CONFIG, spec_schema=cls.SPEC_SCHEMA)
         try:
             cls.server.start()
         except BaseException:

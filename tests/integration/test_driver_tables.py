@@ -1,18 +1,8 @@
 """Every cell of both decision tables of DESIGN.md section 4 from outside, adapters played by hand; the same after kill -9 and restart."""
-import copy
 import json
 import unittest
 
-from lib import CELLS, OPS, STATES, Case, Client, cluster_input, conditions_of, eventually, guresid, nodepool_input
-
-
-def changed(body):
-    """The same resource with another spec."""
-    other = copy.deepcopy(body)
-    values = other["driver"]["values"]
-    part = values.get("cluster") or values["nodepool"]
-    part["spec"] = dict(part["spec"], version=str(int(part["spec"].get("version", "0")) + 1))
-    return other
+from lib import CELLS, OPS, STATES, Case, Client, changed, cluster_input, conditions_of, eventually, guresid, nodepool_input
 
 
 class Tables(Case):

@@ -4,10 +4,7 @@ import hashlib
 import html.parser
 import json
 import math
-import os
 import re
-import shutil
-import tempfile
 import unittest
 import urllib.parse
 
@@ -16,7 +13,7 @@ from lib import (BASE, COOKIE, Case, Client, cluster_input, guresid, nodepool_in
 METHODS = ("get", "put", "post", "patch", "delete")
 # Statuses that need a broken store, or more load than a test makes.
 UNSEEN = ("500", "503")
-SPEC_SCHEMA = """\
+SCHEMA = """\
 components:
   schemas:
     ClusterSpec: {type: object, properties: {nodes: {type: integer, maximum: 100}}}
@@ -179,20 +176,7 @@ class Page(html.parser.HTMLParser):
 class OpenApi(Case):
     ADAPTERS = ("validation",)
     POOL_ADAPTERS = ("validation",)
-
-    @classmethod
-    def setUpClass(cls):
-        cls.folder = tempfile.mkdtemp(prefix="hfd-it-openapi-")
-        path = os.path.join(cls.folder, "spec.yaml")
-        with open(path, "w", encoding="utf-8") as f:
-            f.write(SPEC_SCHEMA)
-        cls.FLAGS = ("--fleet-spec-schema", path)
-        super().setUpClass()
-
-    @classmethod
-    def tearDownClass(cls):
-        super().tearDownClass()
-        shutil.rmtree(cls.folder)
+    SPEC_SCHEMA = SCHEMA
 
     def setUp(self):
         super().setUp()

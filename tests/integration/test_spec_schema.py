@@ -1,6 +1,5 @@
 """fleet.spec_schema: an operator's OpenAPI document says what a spec must look like; and several errors of one body told at once."""
 import os
-import shutil
 import tempfile
 import unittest
 
@@ -35,20 +34,7 @@ components:
 class WithSchema(Case):
     ADAPTERS = ("validation",)
     POOL_ADAPTERS = ("validation",)
-
-    @classmethod
-    def setUpClass(cls):
-        cls.folder = tempfile.mkdtemp(prefix="hfd-it-spec-")
-        path = os.path.join(cls.folder, "spec.yaml")
-        with open(path, "w", encoding="utf-8") as f:
-            f.write(SCHEMA)
-        cls.FLAGS = ("--fleet-spec-schema", path)
-        super().setUpClass()
-
-    @classmethod
-    def tearDownClass(cls):
-        super().tearDownClass()
-        shutil.rmtree(cls.folder)
+    SPEC_SCHEMA = SCHEMA
 
     def fields(self, answer):
         return [e["field"] for e in answer.json["errors"]]

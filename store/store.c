@@ -34,6 +34,7 @@ struct lane {
     struct hfd_queue *queue;
     pthread_mutex_t take_lock; /* one thread at a time waits on the queue: it has one receiver */
     void (*run)(struct worker *w, struct hfd_job *job);
+    enum hfd_db_mode mode;
     const char *name;
     struct worker *workers;
     unsigned count;
@@ -324,18 +325,18 @@ static void *writer_main(void *arg)
 /* ---- readers ---- */
 
 /* A connection that broke is opened anew: what a reader saw says nothing about the next one, and nothing is lost with it. */
-static hfd_rc reopen_if_broken(const struct hfd_store *store, struct hfd_db **db, struct hfd_err *err)
+static hfd_rc reopen_if_broken(const struct hfd_store *store, enum hfd_db_mode mode, struct hfd_db **db, struct hfd_err *err)
 {
     if (*db != NULL && !hfd_db_broken(*db))
         return HFD_OK;
     hfd_db_close(db);
-    return hfd_db_open(store->dir, HFD_DB_READER, db, err);
+    return hfd_db_open(store->dir, mode, db, err);
 }
 
-static hfd_rc read_snapshot(const struct hfd_store *store, struct hfd_db **db, struct hfd_txn *tx, hfd_txn_fn *fn, void *arg,
-                            struct hfd_err *err)
+static hfd_rc read_snapshot(const struct hfd_store *store, enum hfd_db_mode mode, struct hfd_db **db, struct hfd_txn *tx, hfd_txn_fn *fn,
+                            void *arg, struct hfd_err *err)
 {
-    hfd_rc rc = reopen_if_broken(store, db, err);
+    hfd_rc rc = reopen_if_broken(store, mode, db, err);
 
     if (rc == HFD_OK)
         rc = hfd_db_begin(*db, err);
@@ -352,7 +353,7 @@ static void run_view(struct worker *w, struct hfd_job *job)
     struct hfd_txn tx = {.writable = false};
     struct hfd_err err = {.rc = HFD_OK};
 
-    finish(job, read_snapshot(w->store, &w->db, &tx, job->fn, job->arg, &err), &err);
+    finish(job, read_snapshot(w->store, w->lane->mode, &w->db, &tx, job->fn, job->arg, &err), &err);
     post_all(job);
 }
 
@@ -366,7 +367,7 @@ static void run_look(struct worker *w, struct hfd_job *job)
 {
     struct hfd_txn tx = {.looking = true};
     struct hfd_err err = {.rc = HFD_OK};
-    hfd_rc rc = read_snapshot(w->store, &w->db, &tx, job->fn, job->arg, &err);
+    hfd_rc rc = read_snapshot(w->store, w->lane->mode, &w->db, &tx, job->fn, job->arg, &err);
 
     if (tx.wants_write || says_nothing(rc)) {
         if (hfd_queue_push(w->store->updates, &job->node) == HFD_OK)
@@ -443,7 +444,7 @@ hfd_rc hfd_store_read(struct hfd_store_reader *reader, hfd_txn_fn *fn, void *arg
 
     HFD_CHECK_OBJ(reader, READER_MAGIC);
     tx = (struct hfd_txn){.cache = reader->cache, .seq = hfd_row_stamps_now(&reader->store->stamps)};
-    return read_snapshot(reader->store, &reader->db, &tx, fn, arg, err);
+    return read_snapshot(reader->store, HFD_DB_READER, &reader->db, &tx, fn, arg, err);
 }
 
 /* ---- one thread for all ---- */
@@ -575,7 +576,7 @@ static hfd_rc open_lane(struct hfd_store *store, struct lane *lane, struct hfd_e
     for (unsigned i = 0; rc == HFD_OK && i < lane->count; i++) {
         lane->workers[i].store = store;
         lane->workers[i].lane = lane;
-        rc = hfd_db_open(store->dir, HFD_DB_READER, &lane->workers[i].db, err);
+        rc = hfd_db_open(store->dir, lane->mode, &lane->workers[i].db, err);
     }
     return rc;
 }
@@ -640,8 +641,8 @@ hfd_rc hfd_store_open(const struct hfd_store_config *config, struct hfd_store **
     if (store == NULL)
         return hfd_fail(err, HFD_NOMEM, "open the store");
     store->magic = STORE_MAGIC;
-    store->views = (struct lane){.take_lock = PTHREAD_MUTEX_INITIALIZER, .run = run_view, .name = "hfd-reader"};
-    store->looks = (struct lane){.take_lock = PTHREAD_MUTEX_INITIALIZER, .run = run_look, .name = "hfd-looker"};
+    store->views = (struct lane){.take_lock = PTHREAD_MUTEX_INITIALIZER, .run = run_view, .mode = HFD_DB_READER, .name = "hfd-reader"};
+    store->looks = (struct lane){.take_lock = PTHREAD_MUTEX_INITIALIZER, .run = run_look, .mode = HFD_DB_LOOKER, .name = "hfd-looker"};
     rc = make_parts(config, store, err);
     if (rc == HFD_OK)
         rc = open_writer(store, err);

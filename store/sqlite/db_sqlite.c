@@ -596,24 +596,27 @@ static hfd_rc pragma_i64(struct hfd_db *db, const char *name, int64_t *out, stru
 
 #define FOR_WRITER 1u
 #define FOR_READER 2u
-#define FOR_BOTH (FOR_WRITER | FOR_READER)
+#define FOR_LOOKER 4u
+#define FOR_READERS (FOR_READER | FOR_LOOKER)
+#define FOR_ALL (FOR_WRITER | FOR_READERS)
 
 /* clang-format off */
 static const struct pragma {
     const char *name, *value, *read_back;
     unsigned modes;
 } pragmas[] = { /* in this order: the change to WAL is itself synced */
-    {"synchronous",        NULL,       NULL,       FOR_BOTH}, /* from the seam: FULL */
-    {"journal_mode",       "WAL",      "wal",      FOR_BOTH},
-    {"wal_autocheckpoint", "0",        "0",        FOR_BOTH}, /* the writer's tidy does it, after the answers, and sees its failures */
+    {"synchronous",        NULL,       NULL,       FOR_ALL}, /* from the seam: FULL */
+    {"journal_mode",       "WAL",      "wal",      FOR_ALL},
+    {"wal_autocheckpoint", "0",        "0",        FOR_ALL}, /* the writer's tidy does it, after the answers, and sees its failures */
     {"journal_size_limit", "67108864", "67108864", FOR_WRITER}, /* a log that a long reader let grow is cut back to this */
-    {"foreign_keys",       "OFF",      "0",        FOR_BOTH},
-    {"temp_store",         "MEMORY",   "2",        FOR_BOTH},
-    {"trusted_schema",     "OFF",      "0",        FOR_BOTH},
-    {"cell_size_check",    "ON",       "1",        FOR_BOTH},
+    {"foreign_keys",       "OFF",      "0",        FOR_ALL},
+    {"temp_store",         "MEMORY",   "2",        FOR_ALL},
+    {"trusted_schema",     "OFF",      "0",        FOR_ALL},
+    {"cell_size_check",    "ON",       "1",        FOR_ALL},
     {"cache_size",         "-16384",   "-16384",   FOR_WRITER}, /* KiB */
     {"cache_size",         "-8192",    "-8192",    FOR_READER},
-    {"query_only",         "ON",       "1",        FOR_READER},
+    {"cache_size",         "-1024",    "-1024",    FOR_LOOKER},
+    {"query_only",         "ON",       "1",        FOR_READERS},
 };
 /* clang-format on */
 
@@ -651,7 +654,8 @@ static hfd_rc set_like(struct hfd_db *db, struct hfd_err *err)
 
 static hfd_rc apply_pragmas(struct hfd_db *db, struct hfd_err *err)
 {
-    unsigned mode = db->mode == HFD_DB_WRITER ? FOR_WRITER : FOR_READER;
+    unsigned mode = db->mode == HFD_DB_WRITER ? FOR_WRITER : db->mode == HFD_DB_READER ? FOR_READER
+                                                                                       : FOR_LOOKER;
 
     for (size_t i = 0; i < sizeof(pragmas) / sizeof(pragmas[0]); i++) {
         hfd_rc rc = (pragmas[i].modes & mode) != 0 ? apply_pragma(db, &pragmas[i], err) : HFD_OK;

@@ -10,7 +10,7 @@ static const char sql_href[] = "CASE f.kind WHEN 1 THEN '/api/hyperfleet/v1/clus
 
 void hfd_sql_init(struct hfd_sql *q, const struct hfd_db *db, struct hfd_arena *mem)
 {
-    *q = (struct hfd_sql){.db = db, .mem = mem, .id = "f.id", .at = "f.created_us"};
+    *q = (struct hfd_sql){.db = db, .mem = mem, .seq = "f.seq", .at = "f.created_us"};
     hfd_buf_init(&q->text, HFD_SQL_MAX_BYTES);
 }
 
@@ -89,6 +89,7 @@ static int json_path(struct hfd_sql *q, hfd_slice name)
 void hfd_sql_field(struct hfd_sql *q, enum hfd_field field, hfd_slice name)
 {
     static const char *const columns[HFD_FIELD_COUNT] = {
+        [HFD_FIELD_ID] = "f.id",
         [HFD_FIELD_KIND] = "CASE f.kind WHEN 1 THEN 'Cluster' ELSE 'NodePool' END",
         [HFD_FIELD_NAME] = "f.name",
         [HFD_FIELD_HREF] = sql_href,
@@ -104,8 +105,8 @@ void hfd_sql_field(struct hfd_sql *q, enum hfd_field field, hfd_slice name)
         hfd_db_sql_json_text(q->db, &q->text, "f.labels", json_path(q, name));
         return;
     }
-    if (field == HFD_FIELD_ID || field == HFD_FIELD_CREATED_TIME) {
-        hfd_buf_add(&q->text, hfd_slice_of(field == HFD_FIELD_ID ? q->id : q->at));
+    if (field == HFD_FIELD_CREATED_TIME) {
+        hfd_buf_add(&q->text, hfd_slice_of(q->at));
         return;
     }
     HFD_ASSERT(columns[field] != NULL);
@@ -244,7 +245,7 @@ static void lookup(struct hfd_sql *q, enum hfd_kind kind, const struct hfd_filte
     hfd_sql_text(q, f->name);
     hfd_buf_addf(&q->text, " AND c.%s = ", label ? "value" : "status");
     hfd_sql_value(q, &f->values[0]);
-    hfd_buf_addf(&q->text, " AND c.created_us = %s AND c.fleet_id = %s)", q->at, q->id);
+    hfd_buf_addf(&q->text, " AND c.created_us = %s AND c.fleet_seq = %s)", q->at, q->seq);
 }
 
 static bool is_lookup(const struct hfd_filter *f, bool negate)
@@ -347,5 +348,5 @@ bool hfd_sql_needs_row(const struct hfd_filter *f, bool negate)
         return hfd_sql_needs_row(f->left, !negate);
     if (f->op == HFD_FILTER_AND || f->op == HFD_FILTER_OR)
         return hfd_sql_needs_row(f->left, negate) || hfd_sql_needs_row(f->right, negate);
-    return f->field != HFD_FIELD_ID && f->field != HFD_FIELD_CREATED_TIME && !is_lookup(f, negate);
+    return f->field != HFD_FIELD_CREATED_TIME && !is_lookup(f, negate);
 }

@@ -18,6 +18,7 @@ enum hfd_kind {
 };
 
 struct hfd_fleet_row {
+    int64_t seq; /* its number in the store, given by insert */
     hfd_slice id;
     enum hfd_kind kind;
     hfd_slice owner_id; /* the cluster of a nodepool, else empty */
@@ -224,9 +225,11 @@ struct hfd_part_list {
 /* HyperFleet resources */
 HFD_MUST_CHECK hfd_rc hfd_fleet_row_get(struct hfd_txn *tx, hfd_slice id, struct hfd_arena *mem, struct hfd_fleet_row *out,
                                         struct hfd_err *err); /* HFD_NOT_FOUND */
-/** HFD_CONFLICT when the name is taken. */
-HFD_MUST_CHECK hfd_rc hfd_fleet_row_insert(struct hfd_txn *tx, const struct hfd_fleet_row *row, struct hfd_err *err);
-/** All columns but id, kind, owner_id and created_*, and told turns 0; HFD_NOT_FOUND, HFD_CONFLICT when the name is taken. */
+HFD_MUST_CHECK hfd_rc hfd_fleet_row_at(struct hfd_txn *tx, int64_t seq, struct hfd_arena *mem, struct hfd_fleet_row *out,
+                                       struct hfd_err *err); /* HFD_NOT_FOUND */
+/** Sets row->seq. HFD_CONFLICT when the name is taken. */
+HFD_MUST_CHECK hfd_rc hfd_fleet_row_insert(struct hfd_txn *tx, struct hfd_fleet_row *row, struct hfd_err *err);
+/** All columns but seq, id, kind, owner_id and created_*, and told turns 0; HFD_NOT_FOUND, HFD_CONFLICT when the name is taken. */
 HFD_MUST_CHECK hfd_rc hfd_fleet_row_update(struct hfd_txn *tx, const struct hfd_fleet_row *row, struct hfd_err *err);
 /**
  * Conditions, ready, ready_seen_us and told alone, all that a report changes: it leaves the other indexes in peace. HFD_NOT_FOUND.
@@ -244,14 +247,14 @@ HFD_MUST_CHECK hfd_rc hfd_fleet_row_children(struct hfd_txn *tx, hfd_slice clust
                                              struct hfd_fleet_list *out, struct hfd_err *err);
 /**
  * Makes a resource findable by `is` instead of `was`; writes what differs alone.
- * @param row  id, kind and created_us are used
+ * @param row  seq, kind and created_us are used
  * @param was  as the last call for this resource said; empty for a new one
  * @param is   empty for one that is removed
  */
 HFD_MUST_CHECK hfd_rc hfd_fleet_keys_put(struct hfd_txn *tx, const struct hfd_fleet_row *row, const struct hfd_fleet_keys *was,
                                          const struct hfd_fleet_keys *is, struct hfd_err *err);
-/** Up to `limit` resources whose Ready is not True, oldest first, behind (after_us, after_id). */
-HFD_MUST_CHECK hfd_rc hfd_fleet_row_pending(struct hfd_txn *tx, int64_t after_us, hfd_slice after_id, int64_t limit,
+/** Up to `limit` resources whose Ready is not True, oldest first, behind (after_us, after_seq). */
+HFD_MUST_CHECK hfd_rc hfd_fleet_row_pending(struct hfd_txn *tx, int64_t after_us, int64_t after_seq, int64_t limit,
                                             struct hfd_arena *mem, struct hfd_fleet_list *out, struct hfd_err *err);
 
 /** Resources of a kind with label `key` (and that value, if value.p is not NULL) that are no part, by value and age; deleting ones too. */

@@ -2,15 +2,18 @@
 #include "store/totals.h"
 
 /* clang-format off */
-#define FLEET_COLUMNS \
+#define FLEET_COLUMNS_GIVEN \
     "id, kind, owner_id, name, generation, spec, labels, conditions, ready, ready_seen_us, told, created_us, updated_us, deleted_us, " \
     "created_by, updated_by, deleted_by"
+#define FLEET_COLUMNS "seq, " FLEET_COLUMNS_GIVEN
 
 static const char sql_fleet_get[] =
     "SELECT " FLEET_COLUMNS " FROM fleet WHERE id = ?1";
+static const char sql_fleet_at[] =
+    "SELECT " FLEET_COLUMNS " FROM fleet WHERE seq = ?1";
 static const char sql_fleet_insert[] =
-    "INSERT INTO fleet (" FLEET_COLUMNS ")"
-    " VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17)";
+    "INSERT INTO fleet (" FLEET_COLUMNS_GIVEN ")"
+    " VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17) RETURNING seq";
 static const char sql_fleet_update[] =
     "UPDATE fleet SET name = ?2, generation = ?3, spec = ?4, labels = ?5, conditions = ?6, ready = ?7, ready_seen_us = ?8, told = 0,"
     " updated_us = ?9, deleted_us = ?10, updated_by = ?11, deleted_by = ?12 WHERE id = ?1";
@@ -27,11 +30,11 @@ static const char sql_fleet_delete_reports[] =
 static const char sql_fleet_by_name[] =
     "SELECT " FLEET_COLUMNS " FROM fleet WHERE kind = ?1 AND owner_id = ?2 AND name = ?3 AND deleted_us = 0";
 static const char sql_fleet_children[] =
-    "SELECT id, kind, owner_id, name, generation, '{}', '{}', '[]', ready, ready_seen_us, told, created_us, updated_us,"
-    " deleted_us, created_by, updated_by, deleted_by FROM fleet WHERE owner_id = ?1 AND owner_id <> '' ORDER BY created_us, id";
+    "SELECT seq, id, kind, owner_id, name, generation, '{}', '{}', '[]', ready, ready_seen_us, told, created_us, updated_us,"
+    " deleted_us, created_by, updated_by, deleted_by FROM fleet WHERE owner_id = ?1 AND owner_id <> '' ORDER BY created_us, seq";
 static const char sql_fleet_pending[] =
-    "SELECT " FLEET_COLUMNS " FROM fleet WHERE ready = 0 AND (created_us, id) > (?1, ?2)"
-    " ORDER BY created_us, id LIMIT ?3";
+    "SELECT " FLEET_COLUMNS " FROM fleet WHERE ready = 0 AND (created_us, seq) > (?1, ?2)"
+    " ORDER BY created_us, seq LIMIT ?3";
 
 #define REPORT_COLUMNS \
     "fleet_id, adapter, observed_generation, observed_us, received_us, created_us, conditions, data, metadata, secrets"
@@ -61,6 +64,7 @@ static void read_fleet(struct hfd_row_in *in, void *out)
 {
     struct hfd_fleet_row *row = out;
 
+    row->seq = hfd_row_i64(in);
     row->id = hfd_row_text(in);
     row->kind = hfd_row_kind(in);
     row->owner_id = hfd_row_text(in);
@@ -100,7 +104,18 @@ hfd_rc hfd_fleet_row_get(struct hfd_txn *tx, hfd_slice id, struct hfd_arena *mem
     return hfd_row_one(st, mem, "HyperFleet resource", read_fleet, out, err);
 }
 
-hfd_rc hfd_fleet_row_insert(struct hfd_txn *tx, const struct hfd_fleet_row *row, struct hfd_err *err)
+hfd_rc hfd_fleet_row_at(struct hfd_txn *tx, int64_t seq, struct hfd_arena *mem, struct hfd_fleet_row *out, struct hfd_err *err)
+{
+    struct hfd_stmt *st;
+    hfd_rc rc = hfd_db_prepare(tx->db, sql_fleet_at, &st, err);
+
+    if (rc != HFD_OK)
+        return rc;
+    hfd_stmt_i64(st, 1, seq);
+    return hfd_row_one(st, mem, "HyperFleet resource", read_fleet, out, err);
+}
+
+hfd_rc hfd_fleet_row_insert(struct hfd_txn *tx, struct hfd_fleet_row *row, struct hfd_err *err)
 {
     struct hfd_stmt *st;
     hfd_rc rc = hfd_row_write(tx, sql_fleet_insert, &st, err);
@@ -124,7 +139,7 @@ hfd_rc hfd_fleet_row_insert(struct hfd_txn *tx, const struct hfd_fleet_row *row,
     hfd_stmt_text(st, 15, hfd_row_some(row->created_by));
     hfd_stmt_text(st, 16, hfd_row_some(row->updated_by));
     hfd_stmt_text(st, 17, hfd_row_some(row->deleted_by));
-    rc = hfd_stmt_run(st, NULL, err);
+    rc = hfd_row_number(st, 0, &row->seq, err);
     return rc == HFD_OK ? hfd_totals_add(tx, &(struct hfd_count_key){.kind = row->kind}, 1, err) : rc;
 }
 
@@ -213,7 +228,6 @@ hfd_rc hfd_fleet_row_delete(struct hfd_txn *tx, hfd_slice id, struct hfd_err *er
 {
     struct hfd_stmt *st;
     int64_t kind = 0;
-    bool row, more = false;
     hfd_rc rc = delete_reports(tx, id, err);
 
     if (rc == HFD_OK)
@@ -221,13 +235,7 @@ hfd_rc hfd_fleet_row_delete(struct hfd_txn *tx, hfd_slice id, struct hfd_err *er
     if (rc != HFD_OK)
         return rc;
     hfd_stmt_text(st, 1, hfd_row_some(id));
-    rc = hfd_stmt_step(st, &row, err);
-    if (rc == HFD_OK && row) {
-        kind = hfd_stmt_col_i64(st, 0);
-        rc = hfd_stmt_step(st, &more, err);
-    }
-    hfd_stmt_done(st);
-    (void)more; /* an id is of one row */
+    rc = hfd_row_number(st, 0, &kind, err);
     return rc == HFD_OK && kind != 0 ? hfd_totals_add(tx, &(struct hfd_count_key){.kind = (enum hfd_kind)kind}, -1, err) : rc;
 }
 
@@ -261,7 +269,7 @@ hfd_rc hfd_fleet_row_children(struct hfd_txn *tx, hfd_slice cluster_id, struct h
     return rc;
 }
 
-hfd_rc hfd_fleet_row_pending(struct hfd_txn *tx, int64_t after_us, hfd_slice after_id, int64_t limit, struct hfd_arena *mem,
+hfd_rc hfd_fleet_row_pending(struct hfd_txn *tx, int64_t after_us, int64_t after_seq, int64_t limit, struct hfd_arena *mem,
                              struct hfd_fleet_list *out, struct hfd_err *err)
 {
     struct hfd_stmt *st;
@@ -272,7 +280,7 @@ hfd_rc hfd_fleet_row_pending(struct hfd_txn *tx, int64_t after_us, hfd_slice aft
     if (rc != HFD_OK)
         return rc;
     hfd_stmt_i64(st, 1, after_us);
-    hfd_stmt_text(st, 2, hfd_row_some(after_id));
+    hfd_stmt_i64(st, 2, after_seq);
     hfd_stmt_i64(st, 3, limit);
     rc = all_fleet(st, mem, out, err);
     out->total = (int64_t)out->count;

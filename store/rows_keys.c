@@ -5,13 +5,13 @@
 
 /* clang-format off */
 static const char sql_label_add[] =
-    "INSERT INTO fleet_label (kind, key, value, created_us, fleet_id) VALUES (?1, ?2, ?3, ?4, ?5)";
+    "INSERT INTO fleet_label (kind, key, value, created_us, fleet_seq) VALUES (?1, ?2, ?3, ?4, ?5)";
 static const char sql_label_drop[] =
-    "DELETE FROM fleet_label WHERE kind = ?1 AND key = ?2 AND value = ?3 AND created_us = ?4 AND fleet_id = ?5";
+    "DELETE FROM fleet_label WHERE kind = ?1 AND key = ?2 AND value = ?3 AND created_us = ?4 AND fleet_seq = ?5";
 static const char sql_condition_add[] =
-    "INSERT INTO fleet_condition (kind, type, status, created_us, fleet_id) VALUES (?1, ?2, ?3, ?4, ?5)";
+    "INSERT INTO fleet_condition (kind, type, status, created_us, fleet_seq) VALUES (?1, ?2, ?3, ?4, ?5)";
 static const char sql_condition_drop[] =
-    "DELETE FROM fleet_condition WHERE kind = ?1 AND type = ?2 AND status = ?3 AND created_us = ?4 AND fleet_id = ?5";
+    "DELETE FROM fleet_condition WHERE kind = ?1 AND type = ?2 AND status = ?3 AND created_us = ?4 AND fleet_seq = ?5";
 /* clang-format on */
 
 /* Both tables have the same columns, but for two names. */
@@ -27,7 +27,7 @@ static hfd_rc write_key(struct hfd_txn *tx, const char *sql, const struct hfd_fl
     hfd_stmt_text(st, 2, hfd_row_some(name));
     hfd_stmt_text(st, 3, hfd_row_some(value));
     hfd_stmt_i64(st, 4, row->created_us);
-    hfd_stmt_text(st, 5, hfd_row_some(row->id));
+    hfd_stmt_i64(st, 5, row->seq);
     return hfd_stmt_run(st, NULL, err);
 }
 

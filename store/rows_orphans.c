@@ -3,13 +3,13 @@
 
 /* clang-format off */
 #define ORPHAN_FROM \
-    " FROM fleet_label l JOIN fleet f ON f.id = l.fleet_id" \
-    " WHERE l.kind = ?1 AND l.key = ?2 AND NOT EXISTS (SELECT 1 FROM part p WHERE p.fleet_id = l.fleet_id)"
+    " FROM fleet_label l JOIN fleet f ON f.seq = l.fleet_seq" \
+    " WHERE l.kind = ?1 AND l.key = ?2 AND NOT EXISTS (SELECT 1 FROM part p WHERE p.fleet_id = f.id)"
 
 static const char sql_orphans[] =
-    "SELECT " HFD_ORPHAN_COLUMNS("f.", "l.value") ORPHAN_FROM " ORDER BY l.value, l.created_us, l.fleet_id LIMIT ?3";
+    "SELECT " HFD_ORPHAN_COLUMNS("f.", "l.value") ORPHAN_FROM " ORDER BY l.value, l.created_us, l.fleet_seq LIMIT ?3";
 static const char sql_orphans_of[] =
-    "SELECT " HFD_ORPHAN_COLUMNS("f.", "l.value") ORPHAN_FROM " AND l.value = ?4 ORDER BY l.created_us, l.fleet_id LIMIT ?3";
+    "SELECT " HFD_ORPHAN_COLUMNS("f.", "l.value") ORPHAN_FROM " AND l.value = ?4 ORDER BY l.created_us, l.fleet_seq LIMIT ?3";
 /* clang-format on */
 
 static void read_orphan(struct hfd_row_in *in, void *out)

@@ -1,7 +1,7 @@
 /*
  * The plan of a list, and its run. See search.h.
  *
- * A plan is what drives the query: a set of (id, at), `at` being when the resource was created, read from one index; what the filter asks
+ * A plan is what drives the query: a set of (seq, at), `at` being when the resource was created, read from one index; what the filter asks
  * beyond it is checked on the rows of that set. Candidates are the parts of the filter's top-level AND that name an index; with several,
  * the smallest set is taken, found by counting each up to a bound. Without any, the set is the whole kind, newest first.
  */
@@ -239,39 +239,39 @@ static hfd_rc add_union(struct hfd_sql *q, const struct plan *plan, const struct
     return add_set(q, plan, &(struct drive){BY_ID, &ids, NULL});
 }
 
-/* A SELECT of (id, at). "+n.kind" keeps the planner from an index that begins with the kind: the one meant here is the better one. */
+/* A SELECT of (seq, at). "+n.kind" keeps the planner from an index that begins with the kind: the one meant here is the better one. */
 static hfd_rc add_set(struct hfd_sql *q, const struct plan *plan, const struct drive *d)
 {
     const enum hfd_kind kind = plan->query->kind;
 
     switch (d->by) {
     case BY_ID:
-        hfd_buf_lit(&q->text, "SELECT n.id AS id, n.created_us AS at FROM fleet n WHERE n.id IN (");
+        hfd_buf_lit(&q->text, "SELECT n.seq AS seq, n.created_us AS at FROM fleet n WHERE n.id IN (");
         value_list(q, d->f);
         hfd_buf_lit(&q->text, ") AND +n.kind = ");
         break;
     case BY_NAME:
-        each_value(q, "SELECT n.id AS id, n.created_us AS at", "fleet", "n.name", d->f);
+        each_value(q, "SELECT n.seq AS seq, n.created_us AS at", "fleet", "n.name", d->f);
         hfd_buf_lit(&q->text, " AND n.kind = ");
         break;
     case BY_OWNER:
-        each_value(q, "SELECT n.id AS id, n.created_us AS at", "fleet", "n.owner_id", d->f);
+        each_value(q, "SELECT n.seq AS seq, n.created_us AS at", "fleet", "n.owner_id", d->f);
         hfd_buf_lit(&q->text, " AND n.owner_id <> '' AND +n.kind = ");
         break;
     case BY_LABEL:
-        each_value(q, "SELECT n.fleet_id AS id, n.created_us AS at", "fleet_label", "n.value", d->f);
+        each_value(q, "SELECT n.fleet_seq AS seq, n.created_us AS at", "fleet_label", "n.value", d->f);
         hfd_buf_lit(&q->text, " AND n.key = ");
         hfd_sql_text(q, d->f->name);
         hfd_buf_lit(&q->text, " AND n.kind = ");
         break;
     case BY_AGE:
-        hfd_buf_lit(&q->text, "SELECT n.id AS id, n.created_us AS at FROM fleet n WHERE n.ready_seen_us");
+        hfd_buf_lit(&q->text, "SELECT n.seq AS seq, n.created_us AS at FROM fleet n WHERE n.ready_seen_us");
         hfd_buf_add(&q->text, d->f->op == HFD_FILTER_LT ? HFD_SLICE(" < ") : HFD_SLICE(" <= "));
         hfd_sql_value(q, &d->f->values[0]);
         hfd_buf_addf(&q->text, " AND n.ready = %d AND n.kind = ", is_true(d->ready));
         break;
     case BY_CONDITION:
-        each_value(q, "SELECT n.fleet_id AS id, n.created_us AS at", "fleet_condition", "n.status", d->f);
+        each_value(q, "SELECT n.fleet_seq AS seq, n.created_us AS at", "fleet_condition", "n.status", d->f);
         hfd_buf_lit(&q->text, " AND n.type = ");
         hfd_sql_text(q, d->f->name);
         hfd_buf_lit(&q->text, " AND n.kind = ");
@@ -279,7 +279,7 @@ static hfd_rc add_set(struct hfd_sql *q, const struct plan *plan, const struct d
     case BY_ANY:
         return add_union(q, plan, d->f);
     case BY_NOTHING:
-        hfd_buf_lit(&q->text, "SELECT n.id AS id, n.created_us AS at FROM fleet n WHERE n.kind = ");
+        hfd_buf_lit(&q->text, "SELECT n.seq AS seq, n.created_us AS at FROM fleet n WHERE n.kind = ");
         break;
     }
     hfd_sql_i64(q, kind);
@@ -378,13 +378,13 @@ static hfd_rc add_from(struct hfd_sql *q, const struct plan *plan)
         hfd_sql_i64(q, plan->query->kind);
         sep = " AND ";
     } else {
-        q->id = "s.id";
+        q->seq = "s.seq";
         q->at = "s.at";
         hfd_buf_lit(&q->text, " FROM (");
         rc = add_set(q, plan, &plan->drive);
         hfd_buf_lit(&q->text, ") s");
         if (plan->rows) {
-            hfd_buf_lit(&q->text, " CROSS JOIN fleet f WHERE f.id = s.id");
+            hfd_buf_lit(&q->text, " CROSS JOIN fleet f WHERE f.seq = s.seq");
             sep = " AND ";
         }
     }
@@ -411,7 +411,7 @@ static void add_order(struct hfd_sql *q, const struct plan *plan)
 
     hfd_buf_lit(&q->text, " ORDER BY ");
     if (!plan->sorted) { /* oldest first turns the tie-breaker round as well, so that an index can be read backwards */
-        hfd_buf_addf(&q->text, "%s%s, %s%s", q->at, direction, q->id, direction);
+        hfd_buf_addf(&q->text, "%s%s, %s%s", q->at, direction, q->seq, direction);
         return;
     }
     for (size_t i = 0; i < query->order_count; i++) {
@@ -423,7 +423,7 @@ static void add_order(struct hfd_sql *q, const struct plan *plan)
             hfd_buf_add(&q->text, o->descending ? HFD_SLICE(" NULLS FIRST") : HFD_SLICE(" NULLS LAST"));
         hfd_buf_lit(&q->text, ", ");
     }
-    hfd_buf_addf(&q->text, "%s DESC, %s DESC", q->at, q->id);
+    hfd_buf_addf(&q->text, "%s DESC, %s DESC", q->at, q->seq);
 }
 
 /* The total of all, or by one condition or label alone, is kept; false where it must be counted. */
@@ -466,7 +466,7 @@ static hfd_rc compose(const struct plan *plan, struct hfd_search_sql *out)
     }
     if (rc != HFD_OK)
         return rc;
-    hfd_buf_add(&out->page.text, scan ? HFD_SLICE("SELECT f.id") : HFD_SLICE("SELECT s.id"));
+    hfd_buf_add(&out->page.text, scan ? HFD_SLICE("SELECT f.seq") : HFD_SLICE("SELECT s.seq"));
     rc = add_from(&out->page, plan);
     add_order(&out->page, plan);
     hfd_buf_lit(&out->page.text, " LIMIT ");
@@ -524,15 +524,15 @@ hfd_rc hfd_search_compose(struct hfd_txn *tx, const struct hfd_fleet_query *quer
 
 /* ---- the run ---- */
 
-static void read_id(struct hfd_row_in *in, void *out)
+static void read_seq(struct hfd_row_in *in, void *out)
 {
-    *(hfd_slice *)out = hfd_row_text(in);
+    *(int64_t *)out = hfd_row_i64(in);
 }
 
 static hfd_rc read_page(struct hfd_txn *tx, struct hfd_sql *page, struct hfd_arena *mem, struct hfd_fleet_list *out, struct hfd_err *err)
 {
     struct hfd_stmt *st;
-    hfd_slice *ids;
+    int64_t *seqs;
     void *list;
     size_t count;
     hfd_rc rc = hfd_sql_prepare(page, tx->db, &st, err);
@@ -541,15 +541,15 @@ static hfd_rc read_page(struct hfd_txn *tx, struct hfd_sql *page, struct hfd_are
         hfd_stmt_done(st);
         return rc;
     }
-    rc = hfd_row_all(st, mem, "HyperFleet resource", read_id, sizeof(hfd_slice), &list, &count, err);
-    ids = list;
+    rc = hfd_row_all(st, mem, "HyperFleet resource", read_seq, sizeof(int64_t), &list, &count, err);
+    seqs = list;
     if (rc != HFD_OK || count == 0)
         return rc;
     out->rows = hfd_arena_array(mem, count, sizeof(*out->rows));
     if (out->rows == NULL)
         return hfd_fail(err, HFD_NOMEM, "store: out of memory for a list of %zu", count);
     for (size_t i = 0; rc == HFD_OK && i < count; i++)
-        rc = hfd_fleet_row_get(tx, ids[i], mem, &out->rows[i], err);
+        rc = hfd_fleet_row_at(tx, seqs[i], mem, &out->rows[i], err);
     out->count = rc == HFD_OK ? count : 0;
     if (rc == HFD_NOT_FOUND)
         return hfd_fail(err, HFD_CORRUPT, "store: a resource that an index names is not stored");

@@ -12,7 +12,7 @@ struct hfd_sql {
     struct hfd_buf text;
     const struct hfd_db *db;
     struct hfd_arena *mem;
-    const char *id, *at; /* columns of the id and of the time of creation: the fleet's own, or those of a set */
+    const char *seq, *at; /* columns of the number and of the time of creation: the fleet's own, or those of a set */
     struct hfd_filter_value *params;
     int count, cap;
 };
@@ -34,7 +34,7 @@ void hfd_sql_field(struct hfd_sql *q, enum hfd_field field, hfd_slice name);
 void hfd_sql_filter(struct hfd_sql *q, enum hfd_kind kind, const struct hfd_filter *f);
 /** Whether `f` says no more than that Ready was last updated before some time: `fleet` keeps that apart. */
 bool hfd_sql_is_age(const struct hfd_filter *f);
-/** Whether a filter takes `fleet f`, or only the id and the time of creation. */
+/** Whether a filter takes `fleet f`, or only the number and the time of creation. */
 bool hfd_sql_needs_row(const struct hfd_filter *f, bool negate);
 
 /** Prepares what was composed and binds its values. */

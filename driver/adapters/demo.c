@@ -36,7 +36,7 @@ struct hfd_demo {
     struct hfd_store_reader *reader; /* opened by the first round, on its thread */
     /* The place of the next page: behind this resource. */
     int64_t after_us;
-    struct hfd_buf after_id;
+    int64_t after_seq;
     int64_t page_limit;
     /* A failure is logged once, until a pass over all pages went well. */
     bool failing, pass_failed;
@@ -127,7 +127,7 @@ static hfd_rc read_page(struct hfd_txn *tx, void *arg, struct hfd_err *err)
 
     page->item_count = 0;
     page->bad.rc = HFD_OK;
-    rc = hfd_fleet_row_pending(tx, demo->after_us, hfd_buf_slice(&demo->after_id), demo->page_limit, page->mem, &page->rows, err);
+    rc = hfd_fleet_row_pending(tx, demo->after_us, demo->after_seq, demo->page_limit, page->mem, &page->rows, err);
     if (rc != HFD_OK)
         return rc;
     page->items = hfd_arena_array(page->mem, page->rows.count, sizeof(*page->items));
@@ -252,15 +252,8 @@ static void move_on(struct hfd_demo *demo, const struct hfd_fleet_list *rows, bo
 {
     const struct hfd_fleet_row *last = more ? &rows->rows[rows->count - 1] : NULL;
 
-    hfd_buf_reset(&demo->after_id);
-    demo->after_us = 0;
-    if (last == NULL)
-        return;
-    hfd_buf_add(&demo->after_id, last->id);
-    if (demo->after_id.rc == HFD_OK)
-        demo->after_us = last->created_us;
-    else
-        hfd_buf_reset(&demo->after_id); /* from the start again */
+    demo->after_us = last != NULL ? last->created_us : 0;
+    demo->after_seq = last != NULL ? last->seq : 0;
 }
 
 /* One page. @return HFD_OK, or the first thing that went wrong */
@@ -339,7 +332,6 @@ hfd_rc hfd_demo_new(const struct hfd_demo_config *config, struct hfd_demo **out,
     demo->magic = DEMO_MAGIC;
     demo->config = *config;
     demo->page_limit = PAGE_MAX;
-    hfd_buf_init(&demo->after_id, 256);
     pthread_mutex_init(&demo->lock, NULL);
     pthread_condattr_init(&attr);
     pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
@@ -355,7 +347,6 @@ void hfd_demo_free(struct hfd_demo *demo)
         return;
     HFD_CHECK_OBJ(demo, DEMO_MAGIC);
     hfd_store_reader_close(&demo->reader);
-    hfd_buf_fini(&demo->after_id);
     pthread_cond_destroy(&demo->wake);
     pthread_mutex_destroy(&demo->lock);
     demo->magic = 0;

@@ -234,7 +234,7 @@ static hfd_rc is_free(struct hfd_take *t, const struct hfd_upstream_part *part, 
 }
 
 /* The row under its new id. */
-static hfd_rc move_row(struct hfd_take *t, hfd_slice from, const struct hfd_fleet_row *to, struct hfd_err *err)
+static hfd_rc move_row(struct hfd_take *t, hfd_slice from, struct hfd_fleet_row *to, struct hfd_err *err)
 {
     hfd_rc rc = hfd_fleet_row_delete(t->tx, to->id, err); /* one that no part knows */
 

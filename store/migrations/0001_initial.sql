@@ -3,7 +3,8 @@
 
 -- A HyperFleet resource (a cluster, or a nodepool that it owns). Documents are compact JSON text.
 CREATE TABLE fleet (
-  id            TEXT   NOT NULL PRIMARY KEY,
+  seq           /*sqlite: INTEGER PRIMARY KEY*/, -- its number here, short where an id is long; it ends each index of this table
+  id            TEXT   NOT NULL UNIQUE,
   kind          BIGINT NOT NULL,             -- 1 cluster, 2 nodepool
   owner_id      TEXT   NOT NULL DEFAULT '',  -- the cluster of a nodepool
   name          TEXT   NOT NULL,
@@ -23,12 +24,12 @@ CREATE TABLE fleet (
 );
 -- A name is unique among what is not being deleted.
 CREATE UNIQUE INDEX fleet_name ON fleet (kind, owner_id, name) WHERE deleted_us = 0;
-CREATE INDEX fleet_owner ON fleet (owner_id, created_us, id) WHERE owner_id <> '';
-CREATE INDEX fleet_created ON fleet (kind, created_us, id);
-CREATE INDEX fleet_named ON fleet (kind, name, created_us, id);
-CREATE INDEX fleet_pending ON fleet (created_us, id) WHERE ready = 0;
+CREATE INDEX fleet_owner ON fleet (owner_id, created_us) WHERE owner_id <> '';
+CREATE INDEX fleet_created ON fleet (kind, created_us);
+CREATE INDEX fleet_named ON fleet (kind, name, created_us);
+CREATE INDEX fleet_pending ON fleet (created_us) WHERE ready = 0;
 -- Sentinels ask for those that nobody has confirmed for a while.
-CREATE INDEX fleet_ready ON fleet (kind, ready, ready_seen_us, created_us, id);
+CREATE INDEX fleet_ready ON fleet (kind, ready, ready_seen_us, created_us);
 
 -- What lists are searched by: copies of the searchable labels, and of the conditions' status, of fleet rows, in the order that gives the
 -- page of a list as it stands. Only what seldom changes is copied: a report that confirms what is known leaves both in peace.
@@ -37,8 +38,8 @@ CREATE TABLE fleet_label (
   key           TEXT   NOT NULL,
   value         TEXT   NOT NULL,
   created_us    BIGINT NOT NULL,             -- of the resource, as kind
-  fleet_id      TEXT   NOT NULL,
-  PRIMARY KEY (kind, key, value, created_us, fleet_id)
+  fleet_seq     BIGINT NOT NULL,
+  PRIMARY KEY (kind, key, value, created_us, fleet_seq)
 ) /*sqlite: WITHOUT ROWID */;
 
 CREATE TABLE fleet_condition (
@@ -46,8 +47,8 @@ CREATE TABLE fleet_condition (
   type          TEXT   NOT NULL,
   status        TEXT   NOT NULL,
   created_us    BIGINT NOT NULL,             -- of the resource, as kind
-  fleet_id      TEXT   NOT NULL,
-  PRIMARY KEY (kind, type, status, created_us, fleet_id)
+  fleet_seq     BIGINT NOT NULL,
+  PRIMARY KEY (kind, type, status, created_us, fleet_seq)
 ) /*sqlite: WITHOUT ROWID */;
 
 -- Totals of lists that would be long to count: of a kind, and of a kind by condition or by label. None is 0: its row is gone then.

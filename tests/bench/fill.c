@@ -157,7 +157,7 @@ static hfd_rc put_reports(struct hfd_txn *tx, const struct batch *b, hfd_slice f
     return rc;
 }
 
-static hfd_rc put_cluster(struct hfd_txn *tx, const struct batch *b, const struct hfd_fleet_row *row, struct hfd_arena *mem,
+static hfd_rc put_cluster(struct hfd_txn *tx, const struct batch *b, struct hfd_fleet_row *row, struct hfd_arena *mem,
                           struct hfd_err *err)
 {
     const struct hfd_fleet_found_by was = {.labels = HFD_SLICE_NONE};

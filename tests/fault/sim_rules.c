@@ -523,15 +523,15 @@ static const struct {
     {"S7", "a nodepool without its cluster",
      "SELECT id FROM fleet WHERE kind = 2 AND owner_id NOT IN (SELECT id FROM fleet WHERE kind = 1)"},
     {"S7", "a report without its resource", "SELECT fleet_id FROM report WHERE fleet_id NOT IN (SELECT id FROM fleet)"},
-    {"S7", "a label without its resource", "SELECT fleet_id FROM fleet_label WHERE fleet_id NOT IN (SELECT id FROM fleet)"},
-    {"S7", "a condition without its resource", "SELECT fleet_id FROM fleet_condition WHERE fleet_id NOT IN (SELECT id FROM fleet)"},
+    {"S7", "a label without its resource", "SELECT fleet_seq FROM fleet_label WHERE fleet_seq NOT IN (SELECT seq FROM fleet)"},
+    {"S7", "a condition without its resource", "SELECT fleet_seq FROM fleet_condition WHERE fleet_seq NOT IN (SELECT seq FROM fleet)"},
     {"S7", "a condition that its document does not say",
-     "SELECT c.fleet_id || ' ' || c.type FROM fleet_condition c JOIN fleet f ON f.id = c.fleet_id WHERE f.kind <> c.kind OR f.created_us <>"
+     "SELECT f.id || ' ' || c.type FROM fleet_condition c JOIN fleet f ON f.seq = c.fleet_seq WHERE f.kind <> c.kind OR f.created_us <>"
      " c.created_us OR instr(f.conditions, '{\"type\":\"' || c.type || '\",\"status\":\"' || c.status || '\"') = 0"},
     {"S7", "a document with other conditions than it is found by",
-     "SELECT f.id FROM fleet f WHERE json_array_length(f.conditions) <> (SELECT count(*) FROM fleet_condition c WHERE c.fleet_id = f.id)"},
+     "SELECT f.id FROM fleet f WHERE json_array_length(f.conditions) <> (SELECT count(*) FROM fleet_condition c WHERE c.fleet_seq = f.seq)"},
     {"S7", "a Ready that its document does not say",
-     "SELECT f.id FROM fleet f WHERE f.ready <> (SELECT count(*) FROM fleet_condition c WHERE c.fleet_id = f.id AND c.type = 'Ready' AND"
+     "SELECT f.id FROM fleet f WHERE f.ready <> (SELECT count(*) FROM fleet_condition c WHERE c.fleet_seq = f.seq AND c.type = 'Ready' AND"
      " c.status = 'True') OR f.ready_seen_us / 1000000 <> (SELECT unixepoch(substr(json_extract(e.value, '$.last_updated_time'), 1, 19))"
      " FROM json_each(f.conditions) e WHERE json_extract(e.value, '$.type') = 'Ready')"},
     {"S7", "a total that is not the count",

@@ -44,6 +44,7 @@ struct condition {
 };
 
 struct resource {
+    int64_t seq;
     char id[8], owner[8], name[16];
     enum hfd_kind kind;
     bool gone;
@@ -196,6 +197,7 @@ static struct hfd_fleet_row row_of(struct fixture *fx, const struct resource *r)
     const struct condition *ready = &r->conditions[READY];
 
     return (struct hfd_fleet_row){
+        .seq = r->seq,
         .id = S(r->id),
         .kind = r->kind,
         .owner_id = S(r->owner),
@@ -252,6 +254,7 @@ static void fill(struct fixture *fx)
         make(fx, i);
         row = row_of(fx, r);
         ok(fx, hfd_fleet_row_insert(&fx->tx, &row, &fx->err));
+        r->seq = row.seq;
         was = keys_of(fx, r);
         ok(fx, hfd_fleet_keys_put(&fx->tx, &row, &none, &was, &fx->err));
         if (i % 3 == 1) {
@@ -584,7 +587,7 @@ static int by_query(const void *pa, const void *pb)
     }
     c = a->created_us < b->created_us ? -1 : a->created_us > b->created_us;
     if (c == 0)
-        c = hfd_slice_cmp(S(a->id), S(b->id));
+        c = a < b ? -1 : a > b; /* as they were inserted */
     return oldest_first ? c : -c;
 }
 

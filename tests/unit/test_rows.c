@@ -83,6 +83,7 @@ static void assert_slice(hfd_slice got, hfd_slice expected)
 
 static void assert_fleet_equal(const struct hfd_fleet_row *a, const struct hfd_fleet_row *b)
 {
+    assert_true(a->seq == b->seq);
     assert_slice(a->id, b->id);
     assert_int_equal(a->kind, b->kind);
     assert_slice(a->owner_id, b->owner_id);
@@ -102,10 +103,12 @@ static void assert_fleet_equal(const struct hfd_fleet_row *a, const struct hfd_f
     assert_slice(a->deleted_by, b->deleted_by);
 }
 
-static void add(struct fixture *fx, struct hfd_fleet_row row)
+/* @return its number */
+static int64_t add(struct fixture *fx, struct hfd_fleet_row row)
 {
     if (hfd_fleet_row_insert(&fx->tx, &row, &fx->err) != HFD_OK)
         fail_msg("%s", fx->err.msg);
+    return row.seq;
 }
 
 /* "b a" for the ids of a list in order. */
@@ -130,7 +133,11 @@ static void fleet_row_comes_back_whole(void **state)
     row.ready = true;
     row.ready_seen_us = 10;
     row.told = -3;
-    add(fx, row);
+    row.seq = add(fx, row);
+    assert_true(row.seq > 0);
+    assert_int_equal(hfd_fleet_row_at(&fx->tx, row.seq, &fx->mem, &got, NULL), HFD_OK);
+    assert_fleet_equal(&got, &row);
+    assert_int_equal(hfd_fleet_row_at(&fx->tx, row.seq + 1, &fx->mem, &got, NULL), HFD_NOT_FOUND);
     assert_int_equal(hfd_fleet_row_get(&fx->tx, S("p1"), &fx->mem, &got, NULL), HFD_OK);
     assert_fleet_equal(&got, &row);
 
@@ -158,7 +165,7 @@ static void judgement_changes_conditions_alone(void **state)
     struct hfd_fleet_row row = nodepool("p1", "c1", "pool", 11), judged = row;
     struct hfd_fleet_row got;
 
-    add(fx, row);
+    row.seq = add(fx, row);
     row.conditions = judged.conditions = S("[{}]");
     row.told = judged.told = 5;
     judged.ready = true;
@@ -245,7 +252,7 @@ static void children_come_oldest_first(void **state)
     add(fx, nodepool("p5", "c2", "a", 1));
     add(fx, dying);
     assert_int_equal(hfd_fleet_row_children(&fx->tx, S("c1"), &fx->mem, &list, NULL), HFD_OK);
-    assert_ids(&list, "p4 p2 p1 p3");
+    assert_ids(&list, "p4 p2 p3 p1");
     assert_true(list.total == 4);
     assert_int_equal(hfd_fleet_row_children(&fx->tx, S("c9"), &fx->mem, &list, NULL), HFD_OK);
     assert_ids(&list, "");
@@ -301,18 +308,19 @@ static void pending_goes_on_behind_the_last(void **state)
     struct fixture *fx = *state;
     struct hfd_fleet_row ready = cluster("c9", "r", 1);
     struct hfd_fleet_list list;
+    int64_t c1, p2;
 
     ready.ready = true;
     add(fx, ready);
-    add(fx, cluster("c1", "a", 2));
+    c1 = add(fx, cluster("c1", "a", 2));
     add(fx, cluster("c3", "b", 2));
-    add(fx, nodepool("p2", "c1", "a", 2));
+    p2 = add(fx, nodepool("p2", "c1", "a", 2));
     add(fx, cluster("c4", "d", 1));
-    assert_int_equal(hfd_fleet_row_pending(&fx->tx, 0, S(""), 2, &fx->mem, &list, NULL), HFD_OK);
+    assert_int_equal(hfd_fleet_row_pending(&fx->tx, 0, 0, 2, &fx->mem, &list, NULL), HFD_OK);
     assert_ids(&list, "c4 c1");
-    assert_int_equal(hfd_fleet_row_pending(&fx->tx, 2, S("c1"), 2, &fx->mem, &list, NULL), HFD_OK);
+    assert_int_equal(hfd_fleet_row_pending(&fx->tx, 2, c1, 2, &fx->mem, &list, NULL), HFD_OK);
     assert_ids(&list, "c3 p2");
-    assert_int_equal(hfd_fleet_row_pending(&fx->tx, 2, S("p2"), 2, &fx->mem, &list, NULL), HFD_OK);
+    assert_int_equal(hfd_fleet_row_pending(&fx->tx, 2, p2, 2, &fx->mem, &list, NULL), HFD_OK);
     assert_ids(&list, "");
 }
 
@@ -716,7 +724,7 @@ static void damaged_rows_are_told(void **state)
         add(fx, cluster("c1", "n", 1));
         assert_int_equal(hfd_db_exec(fx->tx.db, damages[i], &fx->err), HFD_OK);
         assert_int_equal(hfd_fleet_row_get(&fx->tx, S("c1"), &fx->mem, &row, &fx->err), HFD_CORRUPT);
-        assert_int_equal(hfd_fleet_row_pending(&fx->tx, 0, S(""), 10, &fx->mem, &list, &fx->err), HFD_CORRUPT);
+        assert_int_equal(hfd_fleet_row_pending(&fx->tx, 0, 0, 10, &fx->mem, &list, &fx->err), HFD_CORRUPT);
         assert_int_equal(list.count, 0);
         assert_int_equal(hfd_db_rollback_to(fx->tx.db, NULL), HFD_OK);
         assert_false(hfd_db_broken(fx->tx.db));

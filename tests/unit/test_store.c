@@ -354,7 +354,7 @@ struct insert_arg {
 static hfd_rc insert_cluster(struct hfd_txn *tx, void *arg, struct hfd_err *err)
 {
     const struct insert_arg *a = arg;
-    const struct hfd_fleet_row row = {.id = hfd_slice_of(a->id), .kind = HFD_KIND_CLUSTER, .name = hfd_slice_of(a->id), .generation = 1};
+    struct hfd_fleet_row row = {.id = hfd_slice_of(a->id), .kind = HFD_KIND_CLUSTER, .name = hfd_slice_of(a->id), .generation = 1};
     hfd_rc rc = hfd_fleet_row_insert(tx, &row, err);
 
     return rc == HFD_OK && a->answer != HFD_OK ? hfd_fail(err, a->answer, "as asked") : rc;

@@ -247,6 +247,31 @@ static void announce_creation(struct hfd_take *t)
     t->s.up.unsure_us = t->now_us;
 }
 
+/* A creation that nobody answered may still be on its way: to forget it now could leave a cluster or nodepool behind. */
+static bool is_unsure(const struct hfd_take *t)
+{
+    return t->s.up.unsure_us != 0 && t->now_us < t->s.up.unsure_us + HFD_UPSTREAM_UNSURE_US;
+}
+
+/* Whether another nodepool than that is to be made. */
+static bool more_to_make(const struct hfd_take *t, const struct hfd_upstream_part *but)
+{
+    for (size_t i = 0; i < t->s.count; i++) {
+        const struct hfd_upstream_part *p = &t->s.parts[i];
+
+        if (p != but && p != t->s.own && p->exists && p->row.pending && !p->row.leaving && p->fleet.deleted_us == 0 &&
+            !hfd_backend_id_is_given(p->row.fleet_id))
+            return true;
+    }
+    return false;
+}
+
+/* A creation was answered: it is not on its way any more, but what is sent next may be. */
+static void conclude_creation(struct hfd_take *t, const struct hfd_upstream_part *part)
+{
+    t->s.up.unsure_us = part != t->s.own && more_to_make(t, part) ? t->now_us : t->m->unsure_us;
+}
+
 /* Nothing carries our label that is not being deleted. @param leaving  what carries it and is, or NULL */
 static hfd_rc found_nothing(struct hfd_take *t, const struct hfd_wire_resource *leaving, struct hfd_err *err)
 {
@@ -265,8 +290,7 @@ static hfd_rc found_nothing(struct hfd_take *t, const struct hfd_wire_resource *
     t->m->over = true;
     if (t->s.up.goal != HFD_GOAL_DELETE)
         return HFD_OK;
-    /* A creation that nobody answered may still be on its way: to forget it now could leave a cluster behind. */
-    if (t->s.up.unsure_us != 0 && t->now_us < t->s.up.unsure_us + HFD_UPSTREAM_UNSURE_US) {
+    if (is_unsure(t)) {
         t->wait_until_us = t->s.up.unsure_us + HFD_UPSTREAM_UNSURE_US;
         return HFD_OK;
     }
@@ -408,18 +432,20 @@ static hfd_rc pools_known(struct hfd_take *t, struct hfd_err *err)
         t->s.own->row.pending = false;
         rc = hfd_part_row_put(t->tx, &t->s.own->row, err);
     }
+    if (t->s.up.goal == HFD_GOAL_MAKE && more_to_make(t, NULL))
+        announce_creation(t);
     return rc;
 }
 
 /*
- * What left before it was made was never there. It may be what the resource waited for, so all else is known before: what the list did not
- * show, and what has become worse.
+ * What left before it was made was never there, unless its creation is still on its way. It may be what the resource waited for, so all else
+ * is known before: what the list did not show, and what has become worse.
  */
 static hfd_rc drop_unmade(struct hfd_take *t, struct hfd_err *err)
 {
     hfd_rc rc = HFD_OK;
 
-    for (size_t i = 0; rc == HFD_OK && i < t->s.count; i++) {
+    for (size_t i = 0; rc == HFD_OK && !is_unsure(t) && i < t->s.count; i++) {
         struct hfd_upstream_part *p = &t->s.parts[i];
 
         if (p->exists && p->row.kind == HFD_KIND_NODEPOOL && p->row.leaving && !hfd_backend_id_is_given(p->row.fleet_id))
@@ -532,7 +558,8 @@ static hfd_rc take_post(struct hfd_take *t, struct hfd_upstream_part *part, stru
         t->s.up.unsure_us = t->now_us;
         return rc;
     }
-    t->s.up.unsure_us = 0;
+    if (part == t->s.own)
+        t->s.up.unsure_us = 0; /* one sent before would have had the name */
     rc = hfd_observe_name(t, part, &doc, &ok, err);
     if (rc == HFD_OK && !ok)
         return refuse_taken(t, part, doc.id, HFD_SLICE_NONE, err);
@@ -671,9 +698,8 @@ static hfd_rc take_answer(struct hfd_take *t, struct hfd_err *err)
         return HFD_OK;
     if (step == HFD_STEP_VOUCH && t->verdict != HFD_ON_REFUSED)
         return later_by_answer(t, err);
-    /* It was not carried out, if it was not the time before. */
-    if (step == HFD_STEP_POST && t->verdict != HFD_ON_WELL && t->verdict != HFD_ON_LATER && t->verdict != HFD_ON_WRONG)
-        t->s.up.unsure_us = t->m->unsure_us;
+    if (step == HFD_STEP_POST && t->verdict != HFD_ON_LATER && t->verdict != HFD_ON_WRONG)
+        conclude_creation(t, hfd_upstream_part_by_id(&t->s, t->request->fleet_id));
     switch (t->verdict) {
     case HFD_ON_WELL:
         break;

@@ -540,12 +540,13 @@ static void serve(struct remote_world *rw, const struct hfd_upstream_request *re
     json_decref(reply.doc);
 }
 
-/* A request that took long comes to its end. */
-static void carry_out_slow(struct remote_world *rw)
+/* A creation that took long comes to its end, at the latest before the next one at that place. */
+static void carry_out_slow(struct remote_world *rw, const struct hfd_upstream_request *next)
 {
     struct hfd_upstream_answer unheard;
+    const bool overtaken = next != NULL && next->method == HFD_UPSTREAM_POST && hfd_slice_eq(next->path, rw->slow.path);
 
-    if (rw->slow_us == 0 || rw->w.clock.wall_us < rw->slow_us)
+    if (rw->slow_us == 0 || (rw->w.clock.wall_us < rw->slow_us && !overtaken))
         return;
     rw->slow_us = 0;
     serve(rw, &rw->slow, &unheard);
@@ -559,6 +560,7 @@ void remote_world_answer(struct remote_world *rw, const struct hfd_upstream_requ
     rw->requests++;
     rw->fired = rw->fired || now;
     *answer = (struct hfd_upstream_answer){.failure = "the connection was lost"};
+    carry_out_slow(rw, request);
     if (fault == REMOTE_FAULT_LOST || fault == REMOTE_FAULT_CRASH)
         return;
     if (fault == REMOTE_FAULT_CRASH_SLOW) {
@@ -715,7 +717,7 @@ int remote_world_run(struct remote_world *rw)
     const int before = rw->requests;
     struct due_step s = {.rw = rw};
 
-    carry_out_slow(rw);
+    carry_out_slow(rw, NULL);
     for (int round = 0; round < ROUNDS_MAX; round++) {
         const int was = rw->requests;
 

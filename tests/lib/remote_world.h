@@ -31,7 +31,7 @@ enum remote_fault {
     REMOTE_FAULT_GATEWAY,    /* a gateway in front of it has lost its way, and says 404 in JSON of its own */
     REMOTE_FAULT_CRASH,      /* the driver dies before it sends the request */
     REMOTE_FAULT_CRASH_LATE, /* ... when it is carried out, before the answer is taken */
-    REMOTE_FAULT_CRASH_SLOW, /* ... and a creation is carried out 20 s later; anything else never */
+    REMOTE_FAULT_CRASH_SLOW, /* ... and a creation is carried out 20 s later, or before the next one there; anything else never */
     REMOTE_FAULTS
 };
 

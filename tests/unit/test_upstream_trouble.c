@@ -230,6 +230,42 @@ static void creation_outlives_the_driver(void **state)
     remote_world_close(&rw);
 }
 
+static void retarget_under_way(struct remote_world *rw, const struct hfd_upstream_request *request)
+{
+    (void)request;
+    if (rw->slow_us == 0)
+        return;
+    (void)world_put_ok(&rw->w, G, body_1, NULL);
+    rw->between = NULL;
+}
+
+static const char body_1b[] = CLUSTER "{\"name\":\"c-one\",\"spec\":{\"region\":\"eu-1\"}},\"nodepools\":["
+                                      "{\"name\":\"np-a\",\"spec\":{\"replicas\":1}},{\"name\":\"np-b\"},{\"name\":\"np-c\"}]}}}";
+
+/*
+ * The same of a nodepool, which an update after the restart does not want any more: whichever of two it is, the resource is not ready
+ * before that one is gone.
+ */
+static void nodepool_outlives_the_driver(void **state)
+{
+    (void)state;
+    for (int nth = 3; nth < 5; nth++) { /* behind the cluster and its nodepools */
+        struct remote_world rw;
+
+        open_ready(&rw, body_1);
+        rw.fault = REMOTE_FAULT_CRASH_SLOW;
+        rw.fault_in = nth;
+        (void)world_put_ok(&rw.w, G, body_1b, NULL);
+        rw.between = retarget_under_way;
+        (void)remote_world_run(&rw);
+        assert_true(rw.fired && rw.slow_us != 0);
+        until(&rw, HFD_ANSWER_OUTPUT);
+        assert_int_equal(rw.slow_us, 0);
+        assert_int_equal(remote_count(&rw, "NodePool"), 1);
+        assert_ends_empty(&rw);
+    }
+}
+
 struct one_pass {
     struct remote_world *rw;
     struct hfd_upstream_pass *pass;
@@ -402,6 +438,7 @@ int main(void)
         cmocka_unit_test(brought_back_and_deleted),
         cmocka_unit_test(lags_behind),
         cmocka_unit_test(creation_outlives_the_driver),
+        cmocka_unit_test(nodepool_outlives_the_driver),
         cmocka_unit_test(creation_that_was_not_sent),
         cmocka_unit_test(deletion_goes_on_with_an_empty_store),
         cmocka_unit_test(refused_to_write),

@@ -109,11 +109,37 @@ static int64_t generation_of(const struct hfd_parts *parts)
     return parts->count > 0 ? parts->items[0].view.generation : 0;
 }
 
+/*
+ * The output of a ready row. Where adapters' data give more than an output may have, nobody is to blame but the settings together with
+ * all of them: an operation ends with that, and what was ready before keeps the output that it has.
+ */
+static hfd_rc build_output(struct hfd_txn *tx, const struct hfd_driver *d, const struct hfd_parts *parts, const struct hfd_outcome *o,
+                           const struct hfd_resource_row *before, struct hfd_arena *mem, struct hfd_resource_row *row, struct hfd_err *err)
+{
+    struct hfd_err why;
+    hfd_rc rc = hfd_output_build(tx, d, parts, o, mem, row, &why);
+
+    if (rc == HFD_OK)
+        return rc;
+    if (rc != HFD_LIMIT)
+        return hfd_fail(err, rc, "%s", why.msg);
+    row->output = before->output;
+    row->secrets = before->secrets;
+    if (before->state == HFD_STATE_READY)
+        return HFD_OK;
+    row->state = HFD_STATE_FAILED;
+    row->fail_code = HFD_SLICE("RES-107");
+    row->fail_message = hfd_arena_printf(mem, "Resource %.*s is ready, but %s: let driver.outputs take less, or the adapters report less. "
+                                              "Then deploy again, or delete the resource.",
+                                         HFD_SLICE_FMT(row->guresid), why.msg);
+    return row->fail_message.p != NULL ? HFD_OK : no_memory(err);
+}
+
 /* Moves a row to what its parts say, with its history; a resource that is ready afterwards has its output. The row is not written. */
 static hfd_rc judge(struct hfd_txn *tx, const struct hfd_driver *d, const struct hfd_parts *parts, int64_t now_us, struct hfd_arena *mem,
                     struct hfd_resource_row *row, struct hfd_err *err)
 {
-    const enum hfd_state from = (enum hfd_state)row->state;
+    const struct hfd_resource_row before = *row;
     struct hfd_outcome o;
     hfd_rc rc;
 
@@ -123,11 +149,11 @@ static hfd_rc judge(struct hfd_txn *tx, const struct hfd_driver *d, const struct
     if (rc != HFD_OK)
         return rc;
     take_outcome(&o, now_us, row);
-    if (row->state != (int)from)
-        rc = hfd_history_moved(tx, from, row, generation_of(parts), err);
-    if (rc == HFD_OK && row->state == HFD_STATE_READY)
-        rc = hfd_history_health(tx, &o, generation_of(parts), now_us, mem, row, err);
-    return rc == HFD_OK && row->state == HFD_STATE_READY ? hfd_output_build(tx, d, parts, &o, mem, row, err) : rc;
+    if (row->state == HFD_STATE_READY)
+        rc = build_output(tx, d, parts, &o, &before, mem, row, err);
+    if (rc == HFD_OK && row->state != before.state)
+        rc = hfd_history_moved(tx, (enum hfd_state)before.state, row, generation_of(parts), err);
+    return rc == HFD_OK && row->state == HFD_STATE_READY ? hfd_history_health(tx, &o, generation_of(parts), now_us, mem, row, err) : rc;
 }
 
 /* ---- the observer ----------------------------------------------------------------------------------------------------------- */

@@ -573,6 +573,49 @@ static void mapped_outputs(void **state)
     assert_null(memmem(row.output.p, row.output.len, "canary", 6));
 }
 
+/* What dns has under /text of its data: len letters. */
+static void report_text(struct world *w, char letter, size_t len)
+{
+    char *data = malloc(len + 20);
+
+    assert_non_null(data);
+    memcpy(data, "{\"text\":\"", 9);
+    memset(data + 9, letter, len);
+    memcpy(data + 9 + len, "\"}", 3);
+    test_clock_advance(&w->clock, HFD_US_PER_S);
+    (void)world_report(w, world_find(w, HFD_KIND_CLUSTER, "c-one")->id,
+                       &(struct world_report){.adapter = "dns", .available = HFD_STATUS_TRUE, .data = data});
+    free(data);
+}
+
+/* Outputs that are too large end an operation, not the report of whichever adapter is last; what was ready keeps the output that it has. */
+static void outputs_too_large(void **state)
+{
+    static const struct hfd_output_rule rules[] = {{{"a", 1}, {"dns", 3}, {"/text", 5}}, {{"b", 1}, {"dns", 3}, {"/text", 5}}};
+    struct world *w = *state;
+    struct hfd_answer_doc doc;
+
+    w->driver.output_values = rules;
+    w->driver.output_value_count = 2;
+    (void)put(w, body_a);
+    report_text(w, 'x', 600000);
+    (void)world_report(w, world_find(w, HFD_KIND_CLUSTER, "c-one")->id,
+                       &(struct world_report){.adapter = "validation", .available = HFD_STATUS_TRUE});
+    world_succeed(w, world_find(w, HFD_KIND_NODEPOOL, "np-one")->id);
+    for (int i = 0; i < 2; i++) {
+        doc = i == 0 ? get(w) : put(w, body_a);
+        assert_int_equal(doc.answer, HFD_ANSWER_FAILED);
+        assert_true(hfd_slice_is(doc.error, "RES-107"));
+        assert_non_null(memmem(doc.message.p, doc.message.len, ID " is ready, but the outputs that driver.outputs", 46));
+    }
+    report_text(w, 'y', 100);
+    assert_int_equal(put(w, body_a).answer, HFD_ANSWER_OUTPUT);
+    report_text(w, 'z', 600000);
+    doc = get(w);
+    assert_int_equal(doc.answer, HFD_ANSWER_OUTPUT);
+    assert_non_null(memmem(doc.values.p, doc.values.len, "\"b\":\"yyy", 8));
+}
+
 /* A change of input that changes nothing in HyperFleet is ready at once. */
 static void empty_update_is_ready_at_once(void **state)
 {
@@ -668,6 +711,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(nodepool_resource, world_setup, world_teardown),
         cmocka_unit_test_setup_teardown(nodepool_removed_behind_our_back, world_setup, world_teardown),
         cmocka_unit_test_setup_teardown(mapped_outputs, world_setup, world_teardown),
+        cmocka_unit_test_setup_teardown(outputs_too_large, world_setup, world_teardown),
         cmocka_unit_test_setup_teardown(empty_update_is_ready_at_once, world_setup, world_teardown),
         cmocka_unit_test_setup_teardown(each_operation_has_its_own_times, world_setup, world_teardown),
         cmocka_unit_test_setup_teardown(retarget_has_a_new_deadline, world_setup, world_teardown),

@@ -38,16 +38,24 @@ static hfd_slice kept(struct speech *s, hfd_slice text)
 /* Length of the character at p if it must not stand in a line: controls, other ends of lines, and what turns the writing round; else 0. */
 static size_t unfit_len(const char *p, size_t left)
 {
-    const unsigned char c = (unsigned char)p[0];
-    const unsigned char c2 = left > 1 ? (unsigned char)p[1] : 0, c3 = left > 2 ? (unsigned char)p[2] : 0;
+    static const struct {
+        const char *first, *last;
+        size_t len;
+    } ranges[] = {
+        {"\x00", "\x1f", 1},
+        {"\x7f", "\x7f", 1},
+        {"\xc2\x80", "\xc2\x9f", 2},         /* U+0080 to U+009F */
+        {"\xe2\x80\xa8", "\xe2\x80\xae", 3}, /* U+2028 to U+202E */
+        {"\xe2\x81\xa6", "\xe2\x81\xa9", 3}, /* U+2066 to U+2069 */
+    };
 
-    if (c < 0x20 || c == 0x7f)
-        return 1;
-    if (c == 0xc2 && c2 >= 0x80 && c2 < 0xa0) /* U+0080 to U+009F */
-        return 2;
-    if (c == 0xe2 && c2 == 0x80 && c3 >= 0xa8 && c3 <= 0xae) /* U+2028 to U+202E */
-        return 3;
-    return c == 0xe2 && c2 == 0x81 && c3 >= 0xa6 && c3 <= 0xa9 ? 3 : 0; /* U+2066 to U+2069 */
+    for (size_t i = 0; i < sizeof(ranges) / sizeof(ranges[0]); i++) {
+        const size_t len = ranges[i].len;
+
+        if (left >= len && memcmp(p, ranges[i].first, len) >= 0 && memcmp(p, ranges[i].last, len) <= 0)
+            return len;
+    }
+    return 0;
 }
 
 /* A copy fit for a line, of at most max bytes; a longer one ends in "...", never in the middle of a character. */

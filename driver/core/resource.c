@@ -752,7 +752,8 @@ static hfd_rc put_change(struct hfd_txn *tx, const struct hfd_call *call, bool s
     }
     if (rc != HFD_OK)
         return rc;
-    w.op = (was_ready && !w.now.anew) || row->state == HFD_STATE_UPDATING ? HFD_OP_UPDATE : HFD_OP_CREATE; /* one that is sought has no output */
+    /* One that is sought has no output, and is updating. */
+    w.op = (was_ready && !w.now.anew) || row->state == HFD_STATE_UPDATING ? HFD_OP_UPDATE : HFD_OP_CREATE;
     w.new_cookie = w.now.made || !same;
     return commit_put(tx, call, &w, row, out, err);
 }

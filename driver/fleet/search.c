@@ -180,6 +180,8 @@ static hfd_rc symbol(struct parser *p)
 
 static hfd_rc next(struct parser *p)
 {
+    const enum token before = p->tok;
+    const size_t behind = p->at;
     char c;
 
     while (is_space(look(p, 0)))
@@ -196,10 +198,12 @@ static hfd_rc next(struct parser *p)
         return quoted(p, c, TOK_STRING);
     if (c == '"' || c == '`')
         return quoted(p, c, TOK_NAME);
-    if (is_name_start(c)) {
+    if (is_name_start(c) || (before == TOK_DOT && is_digit(c))) { /* keys of labels may begin with a digit */
         name(p);
         return HFD_OK;
     }
+    if (c == '.' && before == TOK_NAME && p->at == behind)
+        return symbol(p);
     if (is_digit(c) || (c == '.' && is_digit(look(p, 1)))) {
         number(p);
         return HFD_OK;

@@ -10,6 +10,7 @@
  *              |  field [NOT] IN list                 |  field IS [NOT] (NULL | literal)
  *   list       := '(' [ literal {',' literal} ] ')'   |  '[' ... ']'
  *   field      := name { '.' name }                   name := letter or '_' {letter digit '_'} | "..." | `...`
+ *                                                     (behind a dot it may begin with a digit)
  *   literal    := 'text' (with '' or \' for a quote, \\ for a backslash) | [+-]number
  */
 #ifndef HFD_FLEET_SEARCH_H

@@ -207,6 +207,8 @@ static void queries_become_trees(void **state)
         {"labels.region='us'", "(= labels.region 'us')"},
         {"labels.a_1='x'", "(= labels.a_1 'x')"},
         {"labels.\"1\"='x'", "(= labels.1 'x')"},
+        {"labels.9z='x' and labels . 1e5='y'", "(and (= labels.9z 'x') (= labels.1e5 'y'))"},
+        {"spec.a.0=.5 and spec.a between .25 and 1", "(and (= spec.a.0 0.5) (between spec.a 0.25 1))"},
         {"labels . region = 'us'", "(= labels.region 'us')"},
         {"labels.not='x'", "(= labels.not 'x')"},
         {"labels.region is null", "(null labels.region)"},

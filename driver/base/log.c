@@ -20,13 +20,17 @@
 #define TAIL_MAX (sizeof("\"" CUT_MARK "}\n") - 1)
 #define REQUEST_ID_MAX 40
 #define NUMBER_MAX 24
-#define WAIT_MS 100 /* for a reader who is a little late */
+#define WAIT_US (HFD_US_PER_S / 4)
 
 static atomic_int min_level = HFD_LOG_INFO;
 static atomic_int out_fd = -1;
 /* So that what poll said is still true when the line is written, and lines dropped are told of in their place. */
 static pthread_mutex_t out_lock = PTHREAD_MUTEX_INITIALIZER;
 static int64_t out_dropped; /* since the last line that was written; under the lock */
+static struct wait {
+    int64_t began_us; /* the second */
+    int64_t left_us;  /* to wait in it */
+} out_wait;
 
 static _Thread_local struct {
     char p[REQUEST_ID_MAX];
@@ -77,7 +81,11 @@ hfd_rc hfd_log_level_parse(hfd_slice text, enum hfd_log_level *out, struct hfd_e
 
 void hfd_log_set_fd(int fd)
 {
+    pthread_mutex_lock(&out_lock);
     atomic_store_explicit(&out_fd, fd, memory_order_relaxed);
+    out_dropped = 0;
+    out_wait = (struct wait){.left_us = 0};
+    pthread_mutex_unlock(&out_lock);
 }
 
 void hfd_log_request_id(hfd_slice id)
@@ -230,7 +238,24 @@ static void tell_of_dropped(int fd, int64_t lines)
     write_bytes(fd, &l);
 }
 
-/* Whoever reads the log is waited for once, and then no more until he has read on: he must not stop the server. */
+/*
+ * Whoever reads the log may be a little late. He is waited for during WAIT_US of each second at most, so that one who is slow does not make
+ * all slow, and no more once he was waited for in vain, until he has read on. Under the lock.
+ */
+static bool wait_writable(int fd)
+{
+    const int64_t now_us = hfd_clock_mono_us(&hfd_clock_system);
+    bool ready;
+
+    if (now_us - out_wait.began_us >= HFD_US_PER_S)
+        out_wait = (struct wait){.began_us = now_us, .left_us = WAIT_US};
+    if (out_dropped > 0 || out_wait.left_us <= 0)
+        return false;
+    ready = is_writable(fd, (int)((out_wait.left_us + 999) / 1000));
+    out_wait.left_us -= hfd_clock_mono_us(&hfd_clock_system) - now_us;
+    return ready;
+}
+
 static void write_line(const struct line *l)
 {
     int fd = atomic_load_explicit(&out_fd, memory_order_relaxed);
@@ -238,7 +263,7 @@ static void write_line(const struct line *l)
 
     fd = fd >= 0 ? fd : STDERR_FILENO;
     pthread_mutex_lock(&out_lock);
-    written = is_writable(fd, out_dropped == 0 ? WAIT_MS : 0);
+    written = is_writable(fd, 0) || wait_writable(fd);
     if (written && out_dropped > 0) {
         tell_of_dropped(fd, out_dropped);
         out_dropped = 0;

@@ -1,6 +1,6 @@
 /*
- * JSON lines on stderr: one object a line, one write() a line, so that lines of several threads never mix. A reader who does not read is
- * waited for a moment once; then lines are dropped, counted and told of, until he reads on: nothing waits for the log.
+ * JSON lines on stderr: one object a line, one write() a line, so that lines of several threads never mix. A reader who is late is waited
+ * for during a quarter of each second at most; then lines are dropped, counted and told of: the log stops nobody.
  * Allow-list only: callers name each field; bodies, headers and secrets have no way in. Thread: any.
  *
  * {"ts":"2025-01-01T00:00:00.000001Z","level":"info","msg":"request","request_id":"...","status":200}

@@ -1,5 +1,6 @@
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -249,6 +250,42 @@ static void log_without_a_reader(void **state)
     json_decref(line);
 }
 
+static void *slow_reader(void *arg)
+{
+    const struct sink *sink = arg;
+    char text[4096];
+
+    while (read(sink->fds[0], text, sizeof(text)) > 0)
+        (void)poll(NULL, 0, 20); /* his pace */
+    return NULL;
+}
+
+/* A reader who reads too slowly does not make the writers as slow as himself: they wait for him a part of the time only. */
+static void log_with_a_slow_reader(void **state)
+{
+    struct sink *sink = *state;
+    int64_t began_us, took_us;
+    char text[3800];
+    pthread_t thread;
+
+    memset(text, 'x', sizeof(text) - 1);
+    text[sizeof(text) - 1] = '\0';
+    assert_int_equal(fcntl(sink->fds[1], F_SETFL, 0), 0);
+    assert_int_equal(fcntl(sink->fds[0], F_SETFL, 0), 0);
+    assert_int_equal(pthread_create(&thread, NULL, slow_reader, sink), 0);
+    (void)alarm(60);
+    began_us = hfd_clock_mono_us(&hfd_clock_system);
+    for (int i = 0; i < 1000; i++) /* 20 s of reading */
+        HFD_LOG(HFD_LOG_INFO, text);
+    took_us = hfd_clock_mono_us(&hfd_clock_system) - began_us;
+    (void)alarm(0);
+    (void)close(sink->fds[1]);
+    assert_int_equal(pthread_join(thread, NULL), 0);
+    sink->fds[1] = dup(sink->fds[0]);
+    if (took_us > 10 * HFD_US_PER_S)
+        fail_msg("1000 lines took %lld us", (long long)took_us);
+}
+
 static void *writer(void *arg)
 {
     hfd_log_request_id(hfd_slice_of(arg));
@@ -300,6 +337,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(log_many_fields_are_cut, setup, teardown),
         cmocka_unit_test_setup_teardown(log_write_failure_is_silent, setup, teardown),
         cmocka_unit_test_setup_teardown(log_without_a_reader, setup, teardown),
+        cmocka_unit_test_setup_teardown(log_with_a_slow_reader, setup, teardown),
         cmocka_unit_test_setup_teardown(log_threads_do_not_mix, setup, teardown),
     };
 

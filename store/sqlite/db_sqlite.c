@@ -613,9 +613,9 @@ static const struct pragma {
     {"temp_store",         "MEMORY",   "2",        FOR_ALL},
     {"trusted_schema",     "OFF",      "0",        FOR_ALL},
     {"cell_size_check",    "ON",       "1",        FOR_ALL},
-    {"cache_size",         "-16384",   "-16384",   FOR_WRITER}, /* KiB */
+    {"cache_size",         "-12288",   "-12288",   FOR_WRITER}, /* KiB */
     {"cache_size",         "-8192",    "-8192",    FOR_READER},
-    {"cache_size",         "-1024",    "-1024",    FOR_LOOKER},
+    {"cache_size",         "-512",     "-512",     FOR_LOOKER},
     {"query_only",         "ON",       "1",        FOR_READERS},
 };
 /* clang-format on */

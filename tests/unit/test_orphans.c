@@ -272,14 +272,14 @@ static void several_orphans(void **state)
 /* One that is being deleted is left to go, and one that is another resource's is that one's, whatever its label says. */
 static void not_to_be_adopted(void **state)
 {
-    static const char body_two[] =
+    static const char body_of_other[] =
         "{\"type\":\"hyperfleet-cluster\",\"driver\":{\"values\":{\"cluster\":{\"name\":\"c-two\",\"spec\":{}}}}}";
     struct world *w = *state;
     struct hfd_answer_doc doc;
     hfd_slice id = scene_create(w, HFD_KIND_CLUSTER, HFD_SLICE(""), "theirs", ID);
 
     scene_delete(w, HFD_KIND_CLUSTER, id);
-    assert_int_equal(world_put(w, "res-2", body_two, NULL, &doc), HFD_OK);
+    assert_int_equal(world_put(w, "res-2", body_of_other, NULL, &doc), HFD_OK);
     scene_label(w, HFD_KIND_CLUSTER, scene_cluster(w, "c-two"), ID);
     (void)put(w, body_nameless, NULL);
     assert_false(hfd_slice_eq(world_row(w, ID).cluster_id, id));

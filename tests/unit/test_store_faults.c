@@ -396,6 +396,81 @@ static void running_out_of_memory_loses_nothing(void **state)
     run_out_of_memory(true);
 }
 
+/* Memory is short at the nth allocation of a read; what is allocated behind it is there again. */
+struct short_read {
+    unsigned nth, fired;
+};
+
+static hfd_rc read_short_of_memory(struct hfd_txn *tx, void *arg, struct hfd_err *err)
+{
+    struct short_read *r = arg;
+    struct hfd_resource_row row;
+    struct hfd_arena mem;
+    hfd_rc rc;
+
+    hfd_arena_init(&mem, (size_t)1 << 20);
+    faultmem_arm(r->nth, false);
+    rc = hfd_resource_row_get(tx, hfd_slice_of(name_of(0)), &mem, &row, err);
+    r->fired = faultmem_disarm();
+    hfd_arena_fini(&mem);
+    return rc;
+}
+
+static void drop_answers(struct hfd_sink *sink, struct hfd_job *list)
+{
+    (void)sink;
+    (void)list;
+}
+
+/* Three calls of one commit, of which the second reads. @return how many of its allocations failed */
+static unsigned run_short_batch(unsigned nth)
+{
+    struct hfd_sink sink = {drop_answers};
+    struct short_read middle = {.nth = nth};
+    size_t first = 0, last = 1;
+    struct hfd_job jobs[] = {
+        {.fn = update, .arg = &first, .sink = &sink},
+        {.fn = read_short_of_memory, .arg = &middle, .sink = &sink},
+        {.fn = update, .arg = &last, .sink = &sink},
+    };
+    struct hfd_store_config config;
+    struct hfd_store_reader *reader;
+    struct hfd_store *store;
+    struct state s;
+    struct run run;
+
+    run_init(&run);
+    config = (struct hfd_store_config){.dir = run.dir, .readers = 1, .stepped = true};
+    assert_int_equal(hfd_store_open(&config, &store, NULL), HFD_OK);
+    for (size_t i = 0; i < 3; i++)
+        assert_int_equal(hfd_store_update(store, &jobs[i], NULL), HFD_OK);
+    hfd_store_step(store);
+    hfd_store_close(&store);
+    assert_true(jobs[1].rc == HFD_OK || middle.fired != 0);
+    assert_int_equal(hfd_store_open(&config, &store, NULL), HFD_OK);
+    assert_int_equal(hfd_store_reader_open(store, &reader, NULL), HFD_OK);
+    assert_int_equal(hfd_store_read(reader, read_state, &s, NULL), HFD_OK);
+    if ((jobs[0].rc == HFD_OK && s.res[0] == 0) || (jobs[2].rc == HFD_OK && s.res[1] == 0))
+        fail_msg("allocation %u: an answered call is lost", nth);
+    if ((jobs[0].rc == HFD_IO) != (jobs[2].rc == HFD_IO) || (jobs[0].rc == HFD_IO && (s.res[0] != 0) != (s.res[1] != 0)))
+        fail_msg("allocation %u: a batch is there by half", nth);
+    hfd_store_reader_close(&reader);
+    hfd_store_close(&store);
+    tmpdir_remove(run.base);
+    return middle.fired;
+}
+
+/* Where memory is short the engine may undo the whole transaction: nothing of the batch may be written behind that. */
+static void batch_out_of_memory_is_whole_or_not_there(void **state)
+{
+    unsigned nth = 0;
+
+    (void)state;
+    while (run_short_batch(++nth) != 0)
+        continue;
+    assert_true(nth > 10);
+}
+
 /* A reader that runs out of memory says so, whatever SQLite undid, and works again as soon as there is some. */
 static void reader_out_of_memory_says_so(void **state)
 {
@@ -495,6 +570,7 @@ int main(void)
         cmocka_unit_test(failing_changes_lose_nothing),
         cmocka_unit_test(failing_reads_and_opens_lose_nothing),
         cmocka_unit_test(running_out_of_memory_loses_nothing),
+        cmocka_unit_test(batch_out_of_memory_is_whole_or_not_there),
         cmocka_unit_test(reader_out_of_memory_says_so),
         cmocka_unit_test(failed_checkpoint_breaks_the_store),
         cmocka_unit_test(start_needs_a_disk_that_takes_writes),

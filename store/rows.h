@@ -28,7 +28,7 @@ struct hfd_fleet_row {
     hfd_slice labels;                           /* JSON object of strings */
     hfd_slice conditions;                       /* JSON array: hfd_conditions_parse/format */
     bool ready;                                 /* its Ready condition is True */
-    int64_t ready_seen_us;                      /* last_updated_time of Ready, INT64_MAX when it has none; not kept of a remote HyperFleet's */
+    int64_t ready_seen_us;                      /* last_updated_time of Ready, INT64_MAX when it has none; not kept of a remote's */
     int64_t told;                               /* see hfd_fleet.mark; 0 = on_change is told of each report */
     int64_t created_us, updated_us, deleted_us; /* deleted_us 0 = not being deleted */
     hfd_slice created_by, updated_by, deleted_by;
@@ -335,7 +335,10 @@ HFD_MUST_CHECK hfd_rc hfd_upstream_row_next(struct hfd_txn *tx, enum hfd_watched
                                             struct hfd_err *err);
 /** How many were due at now_us. */
 HFD_MUST_CHECK hfd_rc hfd_upstream_row_count(struct hfd_txn *tx, int64_t now_us, int64_t *out, struct hfd_err *err);
-/** Of what is closely watched and was due at until_us: due later; the same, and after the second time in a row by itself; no longer watched. */
+/**
+ * Of what is closely watched and was due at until_us: due later; the same, and after the second time in a row by itself; no longer
+ * watched.
+ */
 HFD_MUST_CHECK hfd_rc hfd_upstream_row_postpone(struct hfd_txn *tx, int64_t until_us, int64_t due_us, struct hfd_err *err);
 HFD_MUST_CHECK hfd_rc hfd_upstream_row_part(struct hfd_txn *tx, int64_t until_us, int64_t due_us, struct hfd_err *err);
 HFD_MUST_CHECK hfd_rc hfd_upstream_row_unwatch(struct hfd_txn *tx, int64_t until_us, struct hfd_err *err);

@@ -87,9 +87,9 @@ bool hfd_store_ok(const struct hfd_store *store);
 void hfd_store_on_broken(struct hfd_store *store, void (*fn)(void *ctx), void *ctx);
 
 /**
- * The writer is one thread: while it waits for a page from the file, everybody waits. So while it has to, jobs with look_first are run up to
- * their first write in a read snapshot, several at once, on threads of their own, and then again by the writer, who finds in memory what they
- * read. One that comes to its end without a write is finished by that.
+ * The writer is one thread: while it waits for a page from the file, everybody waits. So while it has to, jobs with look_first are run
+ * up to their first write in a read snapshot, several at once, on threads of their own, and then again by the writer, who finds in memory
+ * what they read. One that comes to its end without a write is finished by that.
  * @return HFD_OK (taken), HFD_BUSY (queue full, or closing), HFD_IO (broken). On failure the job stays the caller's. Thread: any.
  */
 HFD_MUST_CHECK hfd_rc hfd_store_update(struct hfd_store *store, struct hfd_job *job, struct hfd_err *err);

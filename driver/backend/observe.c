@@ -141,7 +141,8 @@ static hfd_rc fall_back(struct hfd_take *t, struct hfd_upstream_part *part, cons
 {
     hfd_rc rc;
 
-    HFD_LOG(HFD_LOG_WARN, "the remote HyperFleet has an earlier generation than before, as after a restored backup; what it lost is wanted again",
+    HFD_LOG(HFD_LOG_WARN,
+            "the remote HyperFleet has an earlier generation than before, as after a restored backup; what it lost is wanted again",
             HFD_LOG_STR("guresid", t->s.up.guresid), HFD_LOG_STR("id", doc->id), HFD_LOG_INT("generation", doc->generation),
             HFD_LOG_INT("before", part->fleet.generation));
     part->fleet.generation = doc->generation;

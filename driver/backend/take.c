@@ -266,10 +266,13 @@ static bool more_to_make(const struct hfd_take *t, const struct hfd_upstream_par
     return false;
 }
 
-/* A creation was answered: it is not on its way any more, but what is sent next may be. */
-static void conclude_creation(struct hfd_take *t, const struct hfd_upstream_part *part)
+/* A creation that was answered is not on its way any more, but what is sent next may be; one that nobody answered may be. */
+static void conclude_creation(struct hfd_take *t)
 {
-    t->s.up.unsure_us = part != t->s.own && more_to_make(t, part) ? t->now_us : t->m->unsure_us;
+    const struct hfd_upstream_part *part = hfd_upstream_part_by_id(&t->s, t->request->fleet_id);
+    const bool answered = t->verdict != HFD_ON_LATER && t->verdict != HFD_ON_WRONG;
+
+    t->s.up.unsure_us = !answered || (part != t->s.own && more_to_make(t, part)) ? t->now_us : t->m->unsure_us;
 }
 
 /* Nothing carries our label that is not being deleted. @param leaving  what carries it and is, or NULL */
@@ -438,8 +441,8 @@ static hfd_rc pools_known(struct hfd_take *t, struct hfd_err *err)
 }
 
 /*
- * What left before it was made was never there, unless its creation is still on its way. It may be what the resource waited for, so all else
- * is known before: what the list did not show, and what has become worse.
+ * What left before it was made was never there, unless its creation is still on its way. It may be what the resource waited for, so all
+ * else is known before: what the list did not show, and what has become worse.
  */
 static hfd_rc drop_unmade(struct hfd_take *t, struct hfd_err *err)
 {
@@ -683,6 +686,13 @@ bool hfd_take_voucher(struct hfd_take *t)
     return t->m->vouched;
 }
 
+static hfd_rc take_vouch(struct hfd_take *t, struct hfd_err *err)
+{
+    if (hfd_take_voucher(t))
+        return HFD_OK;
+    return t->verdict == HFD_ON_REFUSED ? refused_credentials(t, err) : later_by_answer(t, err);
+}
+
 /* Another than HyperFleet's own 404 says nothing, unless a HyperFleet is there all the same. */
 static bool is_doubtful(const struct hfd_take *t)
 {
@@ -694,12 +704,10 @@ static hfd_rc take_answer(struct hfd_take *t, struct hfd_err *err)
 {
     const enum hfd_step step = (enum hfd_step)t->request->step;
 
-    if (step == HFD_STEP_VOUCH && hfd_take_voucher(t))
-        return HFD_OK;
-    if (step == HFD_STEP_VOUCH && t->verdict != HFD_ON_REFUSED)
-        return later_by_answer(t, err);
-    if (step == HFD_STEP_POST && t->verdict != HFD_ON_LATER && t->verdict != HFD_ON_WRONG)
-        conclude_creation(t, hfd_upstream_part_by_id(&t->s, t->request->fleet_id));
+    if (step == HFD_STEP_VOUCH)
+        return take_vouch(t, err);
+    if (step == HFD_STEP_POST)
+        conclude_creation(t);
     switch (t->verdict) {
     case HFD_ON_WELL:
         break;
@@ -718,8 +726,6 @@ static hfd_rc take_answer(struct hfd_take *t, struct hfd_err *err)
         break;
     case HFD_ON_LATER:
     case HFD_ON_WRONG:
-        if (step == HFD_STEP_POST)
-            t->s.up.unsure_us = t->now_us;
         return later_by_answer(t, err);
     }
     return take_step(t, err);

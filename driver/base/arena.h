@@ -34,6 +34,7 @@ struct hfd_arena_mark {
     size_t chunk_used, used_bytes;
 };
 
+/** How far it is filled now. */
 struct hfd_arena_mark hfd_arena_mark(const struct hfd_arena *a);
 /** @param mark  of this arena, and not of after a later rewind or fini */
 void hfd_arena_rewind(struct hfd_arena *a, struct hfd_arena_mark mark);

@@ -440,8 +440,9 @@ static hfd_rc refuse_door(const struct hfd_resource_row *row, struct hfd_err *er
 {
     const bool cluster = row->kind == HFD_KIND_CLUSTER;
 
-    return hfd_fail_field(err, HFD_INVALID, "GUResID", "this path is that of %ss, and the resource is a %s: nothing was deleted. Register the "
-                                                       "driver of type '%.*s' with the path of %ss",
+    return hfd_fail_field(err, HFD_INVALID, "GUResID",
+                          "this path is that of %ss, and the resource is a %s: nothing was deleted. Register the driver of type '%.*s' "
+                          "with the path of %ss",
                           cluster ? "nodepool" : "cluster", cluster ? "cluster" : "nodepool", HFD_SLICE_FMT(row->type),
                           cluster ? "cluster" : "nodepool");
 }

@@ -529,7 +529,8 @@ static const struct {
      "SELECT f.id || ' ' || c.type FROM fleet_condition c JOIN fleet f ON f.seq = c.fleet_seq WHERE f.kind <> c.kind OR f.created_us <>"
      " c.created_us OR instr(f.conditions, '{\"type\":\"' || c.type || '\",\"status\":\"' || c.status || '\"') = 0"},
     {"S7", "a document with other conditions than it is found by",
-     "SELECT f.id FROM fleet f WHERE json_array_length(f.conditions) <> (SELECT count(*) FROM fleet_condition c WHERE c.fleet_seq = f.seq)"},
+     "SELECT f.id FROM fleet f WHERE json_array_length(f.conditions) <>"
+     " (SELECT count(*) FROM fleet_condition c WHERE c.fleet_seq = f.seq)"},
     {"S7", "a Ready that its document does not say",
      "SELECT f.id FROM fleet f WHERE f.ready <> (SELECT count(*) FROM fleet_condition c WHERE c.fleet_seq = f.seq AND c.type = 'Ready' AND"
      " c.status = 'True') OR f.ready_seen_us / 1000000 <> (SELECT unixepoch(substr(json_extract(e.value, '$.last_updated_time'), 1, 19))"

@@ -501,8 +501,8 @@ class Tables(Case):
                 self.expect(self.delete(gid, cookie, prefix=form), 202)
 
     def test_path_fixes_the_kind(self):
-        """/nodepools/X where X is a cluster, and the other way round, is not there: 404; a PUT of the wrong type and a DELETE are RES-101, as 204
-        would have the orchestrator forget what is still there."""
+        """/nodepools/X where X is a cluster, and the other way round, is not there: 404; a PUT of the wrong type and a DELETE are RES-101,
+        as 204 would have the orchestrator forget what is still there."""
         gid, body, cookie = self.brought_ready(cluster_input())
         np = guresid("pool")
         pool_body = nodepool_input(cluster_guresid=gid)

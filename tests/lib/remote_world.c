@@ -552,6 +552,50 @@ static void carry_out_slow(struct remote_world *rw, const struct hfd_upstream_re
     serve(rw, &rw->slow, &unheard);
 }
 
+static void keep_slow(struct remote_world *rw, const struct hfd_upstream_request *request)
+{
+    if (request->method != HFD_UPSTREAM_POST || rw->slow_us != 0)
+        return;
+    rw->slow = *request;
+    rw->slow.path = hfd_arena_dup(&rw->w.mem, request->path);
+    rw->slow.body = hfd_arena_dup(&rw->w.mem, request->body);
+    rw->slow_us = rw->w.clock.wall_us + 20 * HFD_US_PER_S;
+}
+
+/* Does the request never come to the remote? Then *answer is what stands between them said. */
+static bool is_held_up(struct remote_world *rw, enum remote_fault fault, const struct hfd_upstream_request *request,
+                       struct hfd_upstream_answer *answer)
+{
+    switch (fault) {
+    case REMOTE_FAULT_LOST:
+    case REMOTE_FAULT_CRASH:
+        return true;
+    case REMOTE_FAULT_CRASH_SLOW:
+        keep_slow(rw, request);
+        return true;
+    case REMOTE_FAULT_GATEWAY:
+        *answer = (struct hfd_upstream_answer){
+            .arrived = true, .status = 404, .is_json = true, .body = HFD_SLICE("{\"message\":\"no Route matched with those values\"}")};
+        return true;
+    case REMOTE_FAULT_500:
+    case REMOTE_FAULT_429:
+        *answer = (struct hfd_upstream_answer){.arrived = true,
+                                               .status = fault == REMOTE_FAULT_500 ? 500 : 429,
+                                               .is_json = true,
+                                               .body = HFD_SLICE("{\"detail\":\"busy\"}"),
+                                               .retry_after_us = fault == REMOTE_FAULT_429 ? 7 * HFD_US_PER_S : 0};
+        return true;
+    case REMOTE_FAULT_NONE:
+    case REMOTE_FAULT_UNANSWERED:
+    case REMOTE_FAULT_GARBAGE:
+    case REMOTE_FAULT_CUT:
+    case REMOTE_FAULT_CRASH_LATE:
+    case REMOTE_FAULTS:
+        break;
+    }
+    return false;
+}
+
 void remote_world_answer(struct remote_world *rw, const struct hfd_upstream_request *request, struct hfd_upstream_answer *answer)
 {
     const bool now = rw->fault_in > 0 && --rw->fault_in == 0;
@@ -561,30 +605,8 @@ void remote_world_answer(struct remote_world *rw, const struct hfd_upstream_requ
     rw->fired = rw->fired || now;
     *answer = (struct hfd_upstream_answer){.failure = "the connection was lost"};
     carry_out_slow(rw, request);
-    if (fault == REMOTE_FAULT_LOST || fault == REMOTE_FAULT_CRASH)
+    if (is_held_up(rw, fault, request, answer))
         return;
-    if (fault == REMOTE_FAULT_CRASH_SLOW) {
-        if (request->method == HFD_UPSTREAM_POST && rw->slow_us == 0) {
-            rw->slow = *request;
-            rw->slow.path = hfd_arena_dup(&rw->w.mem, request->path);
-            rw->slow.body = hfd_arena_dup(&rw->w.mem, request->body);
-            rw->slow_us = rw->w.clock.wall_us + 20 * HFD_US_PER_S;
-        }
-        return;
-    }
-    if (fault == REMOTE_FAULT_GATEWAY) {
-        *answer = (struct hfd_upstream_answer){
-            .arrived = true, .status = 404, .is_json = true, .body = HFD_SLICE("{\"message\":\"no Route matched with those values\"}")};
-        return;
-    }
-    if (fault == REMOTE_FAULT_500 || fault == REMOTE_FAULT_429) {
-        *answer = (struct hfd_upstream_answer){.arrived = true,
-                                               .status = fault == REMOTE_FAULT_500 ? 500 : 429,
-                                               .is_json = true,
-                                               .body = HFD_SLICE("{\"detail\":\"busy\"}"),
-                                               .retry_after_us = fault == REMOTE_FAULT_429 ? 7 * HFD_US_PER_S : 0};
-        return;
-    }
     serve(rw, request, answer);
     if (fault == REMOTE_FAULT_UNANSWERED || fault == REMOTE_FAULT_CRASH_LATE)
         *answer = (struct hfd_upstream_answer){.failure = "the connection was lost"};

@@ -539,8 +539,8 @@ static hfd_rc look_about(struct hfd_txn *tx, void *arg, struct hfd_err *err)
 }
 
 /*
- * A look is the whole answer of a job that does not come to a write, be it good or bad news; else the writer has it after. A look that could
- * not be had, and one that counts, is the writer's too. Nothing is written or counted by it, and all once by the writer.
+ * A look is the whole answer of a job that does not come to a write, be it good or bad news; else the writer has it after. A look that
+ * could not be had, and one that counts, is the writer's too. Nothing is written or counted by it, and all once by the writer.
  */
 static void look_ends_what_writes_nothing(void **state)
 {
@@ -557,7 +557,7 @@ static void look_ends_what_writes_nothing(void **state)
         {{.answers = {HFD_CORRUPT, HFD_OK}}, 2, HFD_OK},
         {{.answers = {HFD_BUSY, HFD_OK}}, 2, HFD_OK},
         {{.writes = true}, 2, HFD_OK},
-        {{.writes = true, .answers = {HFD_OK, HFD_CONFLICT}}, 3, HFD_CONFLICT}, /* it fails after it has written: once more, in a savepoint */
+        {{.writes = true, .answers = {HFD_OK, HFD_CONFLICT}}, 3, HFD_CONFLICT}, /* it fails when it has written: again, in a savepoint */
         {{.counts = true}, 2, HFD_OK},
         {{.counts = true, .writes = true}, 2, HFD_OK},
     };

@@ -94,7 +94,7 @@ class Kills(unittest.TestCase):
         with concurrent.futures.ThreadPoolExecutor(3) as pool:
             for phase, kills in zip(Life.PHASES, pool.map(self.phase, Life.PHASES)):
                 print("%s: %d kills" % (phase, len(kills)))
-                self.assertGreater(len(kills), 3)
+                self.assertGreaterEqual(len(kills), 3)  # a deletion: GET, DELETE, and the GET that finds it gone already
 
     def test_many_at_once(self):
         """20 resources at different points of their lives, the driver killed five times meanwhile."""

@@ -287,6 +287,21 @@ static void not_to_be_adopted(void **state)
     assert_int_equal(world_count(w, HFD_KIND_CLUSTER), 3);
 }
 
+/* A name is taken, where what has it carries no label, or is a part of another resource, whatever its label says. */
+static void a_name_alone_takes_nothing_over(void **state)
+{
+    static const char two[] = "{\"type\":\"hyperfleet-cluster\",\"driver\":{\"values\":{\"cluster\":{\"name\":\"c-two\",\"spec\":{}}}}}";
+    struct world *w = *state;
+    struct hfd_answer_doc doc;
+
+    (void)scene_create(w, HFD_KIND_CLUSTER, HFD_SLICE(""), "c-one", NULL);
+    assert_int_equal(world_put(w, ID, body_a, NULL, &doc), HFD_INVALID);
+    (void)world_put_ok(w, "res-2", two, NULL);
+    scene_label(w, HFD_KIND_CLUSTER, scene_cluster(w, "c-two"), ID);
+    assert_int_equal(world_put(w, ID, two, NULL, &doc), HFD_INVALID);
+    assert_int_equal(world_row(w, ID).state, HFD_STATE_ABSENT);
+}
+
 /* A nodepool resource takes over the nodepool with its label in the cluster asked for, not one in another. */
 static void an_orphan_nodepool(void **state)
 {
@@ -453,6 +468,7 @@ int main(void)
         TEST(made_under_another_name),
         TEST(several_orphans),
         TEST(not_to_be_adopted),
+        TEST(a_name_alone_takes_nothing_over),
         TEST(an_orphan_nodepool),
         TEST(orphans_are_listed),
         TEST(an_orphan_is_removed),

@@ -193,7 +193,7 @@ static void characters_are_told_apart(void **state)
 
     (void)state;
     for (int c = -128; c < 128; c++) {
-        const char *at = c != 0 ? strchr(digits, c) : NULL;
+        const char *at = c > 0 ? strchr(digits, c) : NULL;
         const int value = at == NULL ? -1 : at - digits < 16 ? (int)(at - digits)
                                                              : (int)(at - digits) - 6;
 

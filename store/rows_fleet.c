@@ -213,22 +213,11 @@ hfd_rc hfd_fleet_row_judged(struct hfd_txn *tx, const struct hfd_fleet_row *row,
     return run_update(st, err);
 }
 
-static hfd_rc delete_reports(struct hfd_txn *tx, hfd_slice id, struct hfd_err *err)
-{
-    struct hfd_stmt *st;
-    hfd_rc rc = hfd_row_write(tx, sql_fleet_delete_reports, &st, err);
-
-    if (rc != HFD_OK)
-        return rc;
-    hfd_stmt_text(st, 1, hfd_row_some(id));
-    return hfd_stmt_run(st, NULL, err);
-}
-
 hfd_rc hfd_fleet_row_delete(struct hfd_txn *tx, hfd_slice id, struct hfd_err *err)
 {
     struct hfd_stmt *st;
     int64_t kind = 0;
-    hfd_rc rc = delete_reports(tx, id, err);
+    hfd_rc rc = hfd_row_run(tx, sql_fleet_delete_reports, id, HFD_SLICE_NONE, err);
 
     if (rc == HFD_OK)
         rc = hfd_row_write(tx, sql_fleet_delete, &st, err);
@@ -315,11 +304,6 @@ static hfd_rc all_reports(struct hfd_stmt *st, struct hfd_arena *mem, struct hfd
     return rc;
 }
 
-static void read_count(struct hfd_row_in *in, void *out)
-{
-    *(int64_t *)out = hfd_row_i64(in);
-}
-
 hfd_rc hfd_report_row_list(struct hfd_txn *tx, const struct hfd_report_query *query, struct hfd_arena *mem, struct hfd_report_list *out,
                            struct hfd_err *err)
 {
@@ -331,7 +315,7 @@ hfd_rc hfd_report_row_list(struct hfd_txn *tx, const struct hfd_report_query *qu
     if (rc != HFD_OK)
         return rc;
     hfd_stmt_text(st, 1, hfd_row_some(query->fleet_id));
-    rc = hfd_row_one(st, mem, "count of reports", read_count, &out->total, err);
+    rc = hfd_row_number(st, 0, &out->total, err);
     if (rc == HFD_OK)
         rc = hfd_db_prepare(tx->db, sql_report_list, &st, err);
     if (rc != HFD_OK)
@@ -372,13 +356,7 @@ hfd_rc hfd_report_row_get(struct hfd_txn *tx, hfd_slice fleet_id, hfd_slice adap
 
 hfd_rc hfd_report_row_spend(struct hfd_txn *tx, hfd_slice fleet_id, struct hfd_err *err)
 {
-    struct hfd_stmt *st;
-    hfd_rc rc = hfd_row_write(tx, sql_report_spend, &st, err);
-
-    if (rc != HFD_OK)
-        return rc;
-    hfd_stmt_text(st, 1, hfd_row_some(fleet_id));
-    return hfd_stmt_run(st, NULL, err);
+    return hfd_row_run(tx, sql_report_spend, fleet_id, HFD_SLICE_NONE, err);
 }
 
 hfd_rc hfd_report_row_put(struct hfd_txn *tx, const struct hfd_report_row *row, struct hfd_err *err)

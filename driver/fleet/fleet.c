@@ -49,21 +49,14 @@ static hfd_rc store_conditions(const struct hfd_conditions *cs, bool of_report, 
 {
     const size_t max_bytes = of_report ? REPORT_CONDITIONS_MAX_BYTES : CONDITIONS_MAX_BYTES;
     struct hfd_buf b;
-    hfd_slice text;
     hfd_rc rc;
 
     hfd_buf_init(&b, max_bytes);
     hfd_conditions_format(&b, cs, of_report);
-    rc = hfd_buf_finish(&b, &text, err);
+    rc = hfd_buf_to_arena(&b, mem, out, err);
     if (rc == HFD_LIMIT)
         rc = hfd_fail_field(err, HFD_LIMIT, "conditions", "the conditions %s would take more than %zu bytes",
                             of_report ? "of the report" : "of the resource", max_bytes);
-    if (rc == HFD_OK) {
-        *out = hfd_arena_dup(mem, text);
-        if (out->p == NULL)
-            rc = no_memory(err);
-    }
-    hfd_buf_fini(&b);
     return rc;
 }
 

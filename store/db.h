@@ -73,9 +73,6 @@ HFD_MUST_CHECK hfd_rc hfd_db_prepare(struct hfd_db *db, const char *sql, struct 
  */
 HFD_MUST_CHECK hfd_rc hfd_db_prepare_once(struct hfd_db *db, hfd_slice sql, struct hfd_stmt **out, struct hfd_err *err);
 
-/** How many pages the connection took from the file, or from its log, since this was last asked. */
-int64_t hfd_db_misses(struct hfd_db *db);
-
 /*
  * Dialect: expressions that are no portable SQL, added to a text that is being composed. A JSON member is named by a bound path, written by
  * hfd_db_json_path from plain names with dots between them (letters, digits, underscores).

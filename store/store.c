@@ -15,11 +15,13 @@
 #include "store/txn.h"
 
 #include <stdatomic.h>
+#include <sys/resource.h>
 
 #define QUEUE_MAX_DEFAULT 4096
 #define BATCH_MAX_DEFAULT 1024
 #define READERS_DEFAULT 2
 #define LOOKERS_DEFAULT 4
+#define FAR_BLOCKS 8 /* a page of 4 KiB */
 
 struct worker {
     struct hfd_store *store;
@@ -51,7 +53,8 @@ struct hfd_store {
     struct lane views, looks;
     bool stepped; /* no threads: hfd_store_step does their work */
     bool look_always;
-    atomic_bool far_pages; /* the last commit had to wait for more than a page a job; set by the writer */
+    atomic_llong fetched;  /* what looks had to fetch from the disk since the last commit */
+    atomic_bool far_pages; /* more than a page a job had to be fetched for the last commit; set by the writer */
     struct hfd_row_stamps stamps;
     struct hfd_tally tally;
     struct hfd_totals totals;
@@ -275,6 +278,14 @@ static void count_results(const struct hfd_job *list)
             hfd_metric_add(HFD_METRIC_STORE_JOBS, HFD_LABELS(hfd_rc_name((hfd_rc)rc)), counts[rc]);
 }
 
+/* What the calling thread had to fetch from the disk, as the system did not have it in memory, in units of 512 bytes. */
+static int64_t fetched_blocks(void)
+{
+    struct rusage usage;
+
+    return getrusage(RUSAGE_THREAD, &usage) == 0 ? usage.ru_inblock : 0;
+}
+
 /*
  * A batch fails as a whole or not at all: a job that was refused may have been refused because of what an earlier one wrote, so
  * its answer too is only true if the commit is.
@@ -283,6 +294,7 @@ static void run_batch(struct hfd_store *store, struct hfd_job *list, size_t coun
 {
     struct hfd_db *db = store->writer.db;
     int64_t start_us = hfd_clock_mono_us(store->clock);
+    int64_t fetched = fetched_blocks();
     struct hfd_err err;
     hfd_rc rc;
 
@@ -300,7 +312,8 @@ static void run_batch(struct hfd_store *store, struct hfd_job *list, size_t coun
     }
     if (rc != HFD_OK)
         finish_all(list, rc, &err);
-    atomic_store_explicit(&store->far_pages, hfd_db_misses(db) > (int64_t)count, memory_order_relaxed);
+    fetched = fetched_blocks() - fetched + atomic_exchange_explicit(&store->fetched, 0, memory_order_relaxed);
+    atomic_store_explicit(&store->far_pages, fetched > (int64_t)count * FAR_BLOCKS, memory_order_relaxed);
     count_results(list);
     post_all(list);
     if (!atomic_load_explicit(&store->broken, memory_order_relaxed) && hfd_db_tidy(db, &err) != HFD_OK)
@@ -365,10 +378,12 @@ static bool says_nothing(hfd_rc rc)
 
 static void run_look(struct worker *w, struct hfd_job *job)
 {
+    const int64_t before = fetched_blocks();
     struct hfd_txn tx = {.looking = true};
     struct hfd_err err = {.rc = HFD_OK};
     hfd_rc rc = read_snapshot(w->store, w->lane->mode, &w->db, &tx, job->fn, job->arg, &err);
 
+    atomic_fetch_add_explicit(&w->store->fetched, fetched_blocks() - before, memory_order_relaxed);
     if (tx.wants_write || says_nothing(rc)) {
         if (hfd_queue_push(w->store->updates, &job->node) == HFD_OK)
             return;

@@ -488,15 +488,6 @@ int64_t hfd_db_changes(const struct hfd_db *db)
     return sqlite3_total_changes64(db->handle);
 }
 
-int64_t hfd_db_misses(struct hfd_db *db)
-{
-    int misses = 0, highest;
-
-    check_owner(db);
-    (void)sqlite3_db_status(db->handle, SQLITE_DBSTATUS_CACHE_MISS, &misses, &highest, 1);
-    return misses;
-}
-
 hfd_rc hfd_db_savepoint(struct hfd_db *db, struct hfd_err *err)
 {
     HFD_ASSERT(db->in_txn);

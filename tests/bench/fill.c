@@ -3,7 +3,8 @@
  * store's own row functions: a million in minutes, where the API would take hours. The cookies are of the right size but open nothing.
  *
  * fill --data DIR --count N [--items FILE] [--told MARK]
- * Nine of ten resources are ready; these are written to FILE: GUResID, cluster id, name, team, separated by tabs.
+ * Nine of ten resources are ready; these are written to FILE: GUResID, cluster id, name, team, and when they were reported on in microseconds
+ * of each adapter's round, separated by tabs.
  * MARK is fleet.told of a resource that the program itself found ready: as if it had seen all of them so.
  */
 #include "driver/base/check.h"
@@ -24,6 +25,7 @@
 #define FIRST_CREATED_US (INT64_C(1767225600) * HFD_US_PER_S) /* 2026-01-01 */
 #define STEP_US 1000
 #define DAY_US (86400 * HFD_US_PER_S)
+#define ROUND_US (INT64_C(1) << 32) /* more than an hour: each adapter goes round all clusters, one adapter after the other */
 
 static const hfd_slice adapters[ADAPTERS] = {
     {"validation", sizeof("validation") - 1},
@@ -33,10 +35,9 @@ static const hfd_slice adapters[ADAPTERS] = {
 };
 static const char *const environments[] = {"production", "staging", "development"};
 
-/* What all clusters have in common: all adapters have reported, or the first two of them. */
+/* What all clusters have in common. */
 struct model {
-    struct hfd_conditions ready, creating;
-    hfd_slice ready_text, creating_text, report_text;
+    hfd_slice report_text;
 };
 
 struct batch {
@@ -67,14 +68,14 @@ static hfd_slice text_of(const struct hfd_conditions *cs, bool of_report, struct
     return text;
 }
 
-/* "dns" reported first, so that its next report moves the oldest of the times, as it is when adapters report by turns. */
-static int64_t reported_us(size_t adapter)
+/* "dns" went round first. The clusters' order has nothing to do with that of their creation. */
+static int64_t reported_us(size_t adapter, int64_t place_us)
 {
-    return FIRST_CREATED_US + (int64_t)((adapter + ADAPTERS - 1) % ADAPTERS) * HFD_US_PER_S;
+    return FIRST_CREATED_US + (int64_t)((adapter + ADAPTERS - 1) % ADAPTERS) * ROUND_US + place_us;
 }
 
 /* The conditions of a cluster on which the first `count` adapters have reported success. */
-static struct hfd_conditions aggregated(size_t count, struct hfd_arena *mem)
+static struct hfd_conditions aggregated(size_t count, int64_t place_us, struct hfd_arena *mem)
 {
     struct hfd_agg_report reports[ADAPTERS];
     struct hfd_conditions now;
@@ -96,7 +97,7 @@ static struct hfd_conditions aggregated(size_t count, struct hfd_arena *mem)
         reports[i] = (struct hfd_agg_report){
             .adapter = adapters[i],
             .observed_generation = 1,
-            .observed_us = reported_us(i),
+            .observed_us = reported_us(i, place_us),
             .available = HFD_STATUS_TRUE,
             .reason = HFD_SLICE("Succeeded"),
             .message = HFD_SLICE("the adapter has done its part"),
@@ -113,10 +114,6 @@ static void make_model(struct model *m, struct hfd_arena *mem)
     struct hfd_condition reported[3];
     struct hfd_conditions of_report = {reported, 3};
 
-    m->ready = aggregated(ADAPTERS, mem);
-    m->creating = aggregated(2, mem);
-    m->ready_text = text_of(&m->ready, false, mem);
-    m->creating_text = text_of(&m->creating, false, mem);
     for (size_t i = 0; i < 3; i++)
         reported[i] = (struct hfd_condition){
             .type = hfd_slice_of(types[i]),
@@ -136,7 +133,7 @@ static uint64_t spread(int64_t i)
     return v * UINT64_C(0xBF58476D1CE4E5B9);
 }
 
-static hfd_rc put_reports(struct hfd_txn *tx, const struct batch *b, hfd_slice fleet_id, size_t count, struct hfd_err *err)
+static hfd_rc put_reports(struct hfd_txn *tx, const struct batch *b, hfd_slice fleet_id, size_t count, int64_t place_us, struct hfd_err *err)
 {
     hfd_rc rc = HFD_OK;
 
@@ -145,9 +142,9 @@ static hfd_rc put_reports(struct hfd_txn *tx, const struct batch *b, hfd_slice f
             .fleet_id = fleet_id,
             .adapter = adapters[i],
             .observed_generation = 1,
-            .observed_us = reported_us(i),
-            .received_us = reported_us(i),
-            .created_us = reported_us(i),
+            .observed_us = reported_us(i, place_us),
+            .received_us = reported_us(i, place_us),
+            .created_us = reported_us(i, place_us),
             .conditions = b->model->report_text,
             .data = HFD_SLICE("{}"),
         };
@@ -157,16 +154,21 @@ static hfd_rc put_reports(struct hfd_txn *tx, const struct batch *b, hfd_slice f
     return rc;
 }
 
-static hfd_rc put_cluster(struct hfd_txn *tx, const struct batch *b, struct hfd_fleet_row *row, struct hfd_arena *mem,
+static hfd_rc put_cluster(struct hfd_txn *tx, const struct batch *b, struct hfd_fleet_row *row, int64_t place_us, struct hfd_arena *mem,
                           struct hfd_err *err)
 {
+    const size_t reported = row->ready ? ADAPTERS : 2;
+    const struct hfd_conditions conditions = aggregated(reported, place_us, mem);
     const struct hfd_fleet_found_by was = {.labels = HFD_SLICE_NONE};
-    const struct hfd_fleet_found_by is = {row->labels, row->ready ? &b->model->ready : &b->model->creating};
-    hfd_rc rc = hfd_fleet_row_insert(tx, row, err);
+    const struct hfd_fleet_found_by is = {row->labels, &conditions};
+    hfd_rc rc;
 
+    row->conditions = text_of(&conditions, false, mem);
+    row->ready_seen_us = hfd_condition_find(&conditions, HFD_SLICE("Ready"))->last_updated_us;
+    rc = hfd_fleet_row_insert(tx, row, err);
     if (rc == HFD_OK)
         rc = hfd_fleet_reindex(tx, row, &was, &is, mem, err);
-    return rc == HFD_OK ? put_reports(tx, b, row->id, row->ready ? ADAPTERS : 2, err) : rc;
+    return rc == HFD_OK ? put_reports(tx, b, row->id, reported, place_us, err) : rc;
 }
 
 static hfd_rc put_resource(struct hfd_txn *tx, hfd_slice guresid, const struct hfd_fleet_row *f, struct hfd_arena *mem, struct hfd_err *err)
@@ -206,6 +208,7 @@ static hfd_rc put_one(struct hfd_txn *tx, struct batch *b, int64_t i, struct hfd
     const int64_t created_us = FIRST_CREATED_US + i * STEP_US;
     const hfd_slice guresid = hfd_arena_printf(mem, "bench-%016llx", (unsigned long long)spread(i));
     const int team = (int)(spread(i) % TEAMS);
+    const int64_t place_us = (int64_t)(spread(i) >> 32); /* below ROUND_US */
     char id[HFD_KSUID_LEN];
     struct hfd_fleet_row f = {
         .kind = HFD_KIND_CLUSTER,
@@ -223,15 +226,14 @@ static hfd_rc put_one(struct hfd_txn *tx, struct batch *b, int64_t i, struct hfd
     };
     hfd_rc rc;
 
-    f.ready_seen_us = hfd_condition_find(f.ready ? &b->model->ready : &b->model->creating, HFD_SLICE("Ready"))->last_updated_us;
-    f.conditions = f.ready ? b->model->ready_text : b->model->creating_text;
     hfd_ksuid_make(created_us, &hfd_rng_system, id);
     f.id = (hfd_slice){id, sizeof(id)};
-    rc = put_cluster(tx, b, &f, mem, err);
+    rc = put_cluster(tx, b, &f, place_us, mem, err);
     if (rc == HFD_OK)
         rc = put_resource(tx, guresid, &f, mem, err);
     if (rc == HFD_OK && f.ready && b->items != NULL)
-        (void)fprintf(b->items, "%.*s\t%.*s\t%.*s\tteam-%d\n", HFD_SLICE_FMT(guresid), HFD_SLICE_FMT(f.id), HFD_SLICE_FMT(f.name), team);
+        (void)fprintf(b->items, "%.*s\t%.*s\t%.*s\tteam-%d\t%lld\n", HFD_SLICE_FMT(guresid), HFD_SLICE_FMT(f.id), HFD_SLICE_FMT(f.name),
+                      team, (long long)place_us);
     return rc;
 }
 

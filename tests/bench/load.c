@@ -22,7 +22,7 @@
 
 #define CONNECTIONS_MAX 4096
 #define PIECES_MAX 64
-#define COLUMNS_MAX 4
+#define COLUMNS_MAX 5
 #define REQUEST_MAX_BYTES ((size_t)2 << 20)
 #define ANSWER_MAX_BYTES ((size_t)8 << 20)
 #define HEAD_MAX_BYTES 16384

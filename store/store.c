@@ -22,6 +22,7 @@
 #define READERS_DEFAULT 2
 #define LOOKERS_DEFAULT 4
 #define FAR_BLOCKS 8 /* a page of 4 KiB */
+#define FAR_LIST_PAGES 8
 
 struct worker {
     struct hfd_store *store;
@@ -53,6 +54,7 @@ struct hfd_store {
     struct lane views, looks;
     bool stepped; /* no threads: hfd_store_step does their work */
     bool look_always;
+    atomic_bool far_lists; /* the last view had to fetch more than a few pages; set by readers */
     atomic_llong fetched;  /* what looks had to fetch from the disk since the last commit */
     atomic_bool far_pages; /* more than a page a job had to be fetched for the last commit; set by the writer */
     struct hfd_row_stamps stamps;
@@ -363,11 +365,40 @@ static hfd_rc read_snapshot(const struct hfd_store *store, enum hfd_db_mode mode
 
 static void run_view(struct worker *w, struct hfd_job *job)
 {
-    struct hfd_txn tx = {.writable = false};
+    struct hfd_store *store = w->store;
+    const bool far = store->look_always || atomic_load_explicit(&store->far_lists, memory_order_relaxed);
+    const int64_t before = fetched_blocks();
+    struct hfd_txn tx = {.ahead = far && !store->stepped ? store : NULL};
     struct hfd_err err = {.rc = HFD_OK};
 
-    finish(job, read_snapshot(w->store, w->lane->mode, &w->db, &tx, job->fn, job->arg, &err), &err);
+    finish(job, read_snapshot(store, w->lane->mode, &w->db, &tx, job->fn, job->arg, &err), &err);
+    atomic_store_explicit(&store->far_lists, fetched_blocks() - before > FAR_LIST_PAGES * FAR_BLOCKS, memory_order_relaxed);
     post_all(job);
+}
+
+struct ahead {
+    struct hfd_job job; /* first member */
+    max_align_t arg[];
+};
+
+static void forget_ahead(struct hfd_sink *sink, struct hfd_job *list)
+{
+    (void)sink;
+    free(list); /* posted one by one */
+}
+
+static struct hfd_sink ahead_sink = {forget_ahead};
+
+void hfd_txn_read_ahead(struct hfd_txn *tx, hfd_txn_fn *fn, const void *arg, size_t size)
+{
+    struct ahead *a = tx->ahead != NULL ? malloc(sizeof(*a) + size) : NULL;
+
+    if (a == NULL)
+        return;
+    a->job = (struct hfd_job){.fn = fn, .arg = a->arg, .sink = &ahead_sink};
+    memcpy(a->arg, arg, size);
+    if (hfd_queue_push(tx->ahead->looks.queue, &a->job.node) != HFD_OK)
+        free(a);
 }
 
 /* Whether a look says nothing, by what it came to: the writer will say it. */
@@ -383,6 +414,10 @@ static void run_look(struct worker *w, struct hfd_job *job)
     struct hfd_err err = {.rc = HFD_OK};
     hfd_rc rc = read_snapshot(w->store, w->lane->mode, &w->db, &tx, job->fn, job->arg, &err);
 
+    if (job->sink == &ahead_sink) {
+        post_all(job);
+        return;
+    }
     atomic_fetch_add_explicit(&w->store->fetched, fetched_blocks() - before, memory_order_relaxed);
     if (tx.wants_write || says_nothing(rc)) {
         if (hfd_queue_push(w->store->updates, &job->node) == HFD_OK)
@@ -719,14 +754,14 @@ void hfd_store_close(struct hfd_store **storep)
         return;
     HFD_CHECK_OBJ(store, STORE_MAGIC);
     HFD_ASSERT(atomic_load(&store->readers_open) == 0);
-    /* What a look finds goes to the writer, so lookers end before its queue closes. */
     while (store->stepped && waiting(store))
         hfd_store_step(store);
+    /* Each gives work to those behind it. */
+    close_lane(&store->views);
     close_lane(&store->looks);
     if (store->updates != NULL)
         hfd_queue_close(store->updates);
     join(&store->writer);
-    close_lane(&store->views);
     close_db(&store->writer); /* last: it checkpoints, and lets the next process in */
     hfd_queue_free(store->updates);
     free(store->dir);

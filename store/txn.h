@@ -4,6 +4,7 @@
 
 #include "store/db.h"
 #include "store/row_cache.h"
+#include "store/store.h"
 
 #define HFD_TALLY_MAX 48
 
@@ -28,6 +29,15 @@ struct hfd_txn {
     struct hfd_totals *totals;     /* the writer's: changes of kept totals that are not written yet; NULL writes them at once */
     struct hfd_row_cache *cache;   /* a reader's own, or NULL */
     int64_t seq;                   /* with a cache: the last commit before the snapshot began */
+    struct hfd_store *ahead;       /* where others may read ahead; NULL = nobody does */
 };
+
+/**
+ * Has fn(arg) run on another thread, in a snapshot of its own, for nothing but that the system has the pages in memory when this transaction
+ * comes to them. Where they are there anyway, and where there is no room, nobody does.
+ * @param fn   only reads, and gives nothing back
+ * @param arg  `size` bytes, copied
+ */
+void hfd_txn_read_ahead(struct hfd_txn *tx, hfd_txn_fn *fn, const void *arg, size_t size);
 
 #endif

@@ -618,6 +618,121 @@ static void *look_at_many(void *arg)
     return NULL;
 }
 
+static hfd_rc note_ahead(struct hfd_txn *tx, void *arg, struct hfd_err *err)
+{
+    atomic_int *const *seen = arg;
+    struct count_arg count = {.guresid = HFD_SLICE("g")};
+    const hfd_rc rc = count_parts(tx, &count, err);
+
+    atomic_fetch_add(*seen, rc == HFD_OK ? (int)count.count : 1000);
+    return hfd_fail(err, HFD_INVALID, "which is nobody's business");
+}
+
+static hfd_rc view_with_help(struct hfd_txn *tx, void *arg, struct hfd_err *err)
+{
+    (void)err;
+    hfd_txn_read_ahead(tx, note_ahead, arg, sizeof(atomic_int *));
+    return HFD_OK;
+}
+
+/* What a view has read ahead is read on another thread, and answered to nobody; closing finishes it. Who has nobody reads alone. */
+static void views_have_pages_read_ahead(void **state)
+{
+    enum {
+        N = 50
+    };
+    struct fixture *fx = *state;
+    const struct hfd_store_config config = {.dir = fx->dir, .look_always = true};
+    struct part_arg part = {HFD_SLICE("g"), HFD_SLICE("a"), HFD_OK};
+    atomic_int seen = 0, *const where = &seen;
+    struct hfd_job jobs[N];
+    struct keep k;
+
+    close_store(fx);
+    keep_init(&k);
+    assert_int_equal(hfd_store_open(&config, &fx->store, NULL), HFD_OK);
+    assert_int_equal(hfd_store_update_wait(fx->store, put_part, &part, NULL), HFD_OK);
+    for (size_t i = 0; i < N; i++) {
+        jobs[i] = (struct hfd_job){.fn = view_with_help, .arg = (void *)(uintptr_t)&where, .sink = &k.sink};
+        assert_int_equal(hfd_store_view(fx->store, &jobs[i], NULL), HFD_OK);
+    }
+    hfd_store_close(&fx->store);
+    assert_int_equal(seen, N);
+    assert_int_equal(k.jobs, N);
+    open_with(fx, 0, 0);
+    assert_int_equal(hfd_store_read(fx->reader, view_with_help, (void *)(uintptr_t)&where, NULL), HFD_OK);
+    close_store(fx);
+    assert_int_equal(seen, N);
+    open_with(fx, 0, 0);
+}
+
+struct page_arg {
+    size_t rows;
+    int64_t last; /* the name of the last one */
+};
+
+static hfd_rc insert_hundred(struct hfd_txn *tx, void *arg, struct hfd_err *err)
+{
+    hfd_rc rc = HFD_OK;
+
+    (void)arg;
+    for (int i = 0; rc == HFD_OK && i < 100; i++) {
+        char name[8];
+        struct hfd_fleet_row row = {.kind = HFD_KIND_CLUSTER, .generation = 1, .created_us = i};
+
+        (void)snprintf(name, sizeof(name), "%d", i);
+        row.id = row.name = hfd_slice_of(name);
+        rc = hfd_fleet_row_insert(tx, &row, err);
+    }
+    return rc;
+}
+
+static hfd_rc read_hundred(struct hfd_txn *tx, void *arg, struct hfd_err *err)
+{
+    const struct hfd_fleet_query q = {.kind = HFD_KIND_CLUSTER, .limit = 100};
+    struct page_arg *page = arg;
+    struct hfd_fleet_list list;
+    struct hfd_arena mem;
+    hfd_rc rc;
+
+    hfd_arena_init(&mem, 1 << 20);
+    rc = hfd_fleet_row_search(tx, &q, &mem, &list, err);
+    page->rows = list.count;
+    page->last = rc == HFD_OK && list.count > 0 ? list.rows[list.count - 1].created_us : -1;
+    hfd_arena_fini(&mem);
+    return rc;
+}
+
+/* A page of a list that others read ahead is the same page. */
+static void lists_are_read_ahead(void **state)
+{
+    enum {
+        N = 40
+    };
+    struct fixture *fx = *state;
+    const struct hfd_store_config config = {.dir = fx->dir, .look_always = true};
+    struct page_arg pages[N];
+    struct hfd_job jobs[N];
+    struct keep k;
+
+    close_store(fx);
+    keep_init(&k);
+    assert_int_equal(hfd_store_open(&config, &fx->store, NULL), HFD_OK);
+    assert_int_equal(hfd_store_update_wait(fx->store, insert_hundred, NULL, NULL), HFD_OK);
+    for (size_t i = 0; i < N; i++) {
+        jobs[i] = (struct hfd_job){.fn = read_hundred, .arg = &pages[i], .sink = &k.sink};
+        assert_int_equal(hfd_store_view(fx->store, &jobs[i], NULL), HFD_OK);
+    }
+    keep_wait(&k, N);
+    for (size_t i = 0; i < N; i++) {
+        assert_int_equal(jobs[i].rc, HFD_OK);
+        assert_int_equal(pages[i].rows, 100);
+        assert_int_equal(pages[i].last, 0);
+    }
+    hfd_store_close(&fx->store);
+    open_with(fx, 0, 0);
+}
+
 /* A look that finds something to write, and no room in the writer's queue, is answered so. */
 static void look_may_find_a_full_queue(void **state)
 {
@@ -1030,6 +1145,8 @@ int main(void)
         RULE(stepped_store_waits_for_steps),
         RULE(concurrent_submitters_lose_nothing),
         RULE(look_ends_what_writes_nothing),
+        RULE(views_have_pages_read_ahead),
+        RULE(lists_are_read_ahead),
         RULE(look_may_find_a_full_queue),
         RULE(concurrent_looks_lose_nothing),
         RULE(readers_see_committed_state_only),

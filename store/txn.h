@@ -33,8 +33,8 @@ struct hfd_txn {
 };
 
 /**
- * Has fn(arg) run on another thread, in a snapshot of its own, for nothing but that the system has the pages in memory when this transaction
- * comes to them. Where they are there anyway, and where there is no room, nobody does.
+ * Has fn(arg) run on another thread, in a snapshot of its own, for nothing but that the system has the pages in memory when this
+ * transaction comes to them. Where they are there anyway, and where there is no room, nobody does.
  * @param fn   only reads, and gives nothing back
  * @param arg  `size` bytes, copied
  */

@@ -3,8 +3,8 @@
  * store's own row functions: a million in minutes, where the API would take hours. The cookies are of the right size but open nothing.
  *
  * fill --data DIR --count N [--items FILE] [--told MARK]
- * Nine of ten resources are ready; these are written to FILE: GUResID, cluster id, name, team, and when they were reported on in microseconds
- * of each adapter's round, separated by tabs.
+ * Nine of ten resources are ready; these are written to FILE: GUResID, cluster id, name, team, and when they were reported on in
+ * microseconds of each adapter's round, separated by tabs.
  * MARK is fleet.told of a resource that the program itself found ready: as if it had seen all of them so.
  */
 #include "driver/base/check.h"
@@ -133,7 +133,8 @@ static uint64_t spread(int64_t i)
     return v * UINT64_C(0xBF58476D1CE4E5B9);
 }
 
-static hfd_rc put_reports(struct hfd_txn *tx, const struct batch *b, hfd_slice fleet_id, size_t count, int64_t place_us, struct hfd_err *err)
+static hfd_rc put_reports(struct hfd_txn *tx, const struct batch *b, hfd_slice fleet_id, size_t count, int64_t place_us,
+                          struct hfd_err *err)
 {
     hfd_rc rc = HFD_OK;
 

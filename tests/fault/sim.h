@@ -22,7 +22,7 @@
  *   A5  a forged or foreign cookie is refused on every method; no other ever is
  *   A6  200 names the cluster that the resource has now; DELETE is 204 only where nothing is left
  *   A7  a verdict on a report is that of rows D1 to D7 of driver/fleet/README.md (T)
- *   A8  a report that is finished by a look is told what the writer would have said
+ *   A8  a report that is finished by a look is told what the writer would have said, unless the writer's disk fails (T)
  *   H1  a state changes along an arrow of DESIGN 4, by a call that may move it (T); between two transactions nothing changes
  *   H2  a resource becomes ready when all its parts are Ready at the generation that was written, and none is leaving (T)
  *   H3  a resource goes when none of its parts is left in HyperFleet (T)

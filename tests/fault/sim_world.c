@@ -448,7 +448,7 @@ static hfd_rc txn_job(struct hfd_txn *tx, void *arg, struct hfd_err *err)
     if (rc != HFD_OK)
         return rc;
     j->inner = rc = do_call(tx, j, err);
-    if (j->looked && j == j->sim->jobs && (rc != j->looked_rc || (rc == HFD_OK && j->verdict != j->looked_verdict)))
+    if (j->looked && j == j->sim->jobs && rc != HFD_IO && (rc != j->looked_rc || (rc == HFD_OK && j->verdict != j->looked_verdict)))
         sim_fail(j->sim, "A8", "a look at a report of %s on %s came to %s, verdict %d, the writer to %s, %d", j->message.adapter,
                  j->message.id, hfd_rc_name(j->looked_rc), j->looked_verdict, hfd_rc_name(rc), j->verdict);
     j->after = j->before;

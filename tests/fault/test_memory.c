@@ -185,10 +185,11 @@ static hfd_rc spec_validate(struct world *w, const struct hfd_spec_schemas *s)
     for (size_t i = 0; rc == HFD_OK && i < 2; i++) {
         struct hfd_violations found;
         struct hfd_arena mem;
-        json_t *doc = json_loads(docs[i], 0, NULL);
+        json_t *doc;
 
-        if (doc == NULL)
-            return HFD_NOMEM;
+        rc = hfd_json_parse(hfd_slice_of(docs[i]), &doc, &w->err);
+        if (rc != HFD_OK)
+            return rc;
         hfd_arena_init(&mem, (size_t)1 << 20);
         rc = hfd_schema_validate(s->cluster, doc, &use, &mem, &found, &w->err);
         if (rc == HFD_INVALID && i == 0 && found.count >= 6)

@@ -34,7 +34,7 @@ class Bench(unittest.TestCase):
     def test_wrk(self):
         with tempfile.TemporaryDirectory() as folder:
             path = os.path.join(folder, "rows.json")
-            ran = subprocess.run([sys.executable, "-B", os.path.join(HERE, "run"), "get", "--quick", "--wrk", "--json", path],
+            ran = subprocess.run([sys.executable, "-B", os.path.join(HERE, "run"), "get", "--quick", "--wrk", "--warm", "--json", path],
                                  stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
             self.assertEqual(ran.returncode, 0, ran.stdout)
             with open(path, encoding="utf-8") as f:

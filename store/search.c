@@ -13,6 +13,9 @@
 #define PROBE_ROWS INT64_C(1000) /* the first bound of counting; it rises tenfold while every candidate reaches it */
 #define PROBE_ROWS_MAX INT64_C(1000000)
 #define CANDIDATES_MAX 8
+#define AHEAD_PARTS 4u /* of a page's rows */
+#define AHEAD_ROWS_MIN 4u
+#define AHEAD_ROWS_MAX 128u
 
 enum drive_by {
     BY_NOTHING,
@@ -531,10 +534,6 @@ static void read_seq(struct hfd_row_in *in, void *out)
 {
     *(int64_t *)out = hfd_row_i64(in);
 }
-
-#define AHEAD_PARTS 4u
-#define AHEAD_ROWS_MIN 4u
-#define AHEAD_ROWS_MAX 128u
 
 struct ahead_rows {
     size_t count;

@@ -412,15 +412,10 @@ static hfd_rc for_each_child(struct hfd_txn *tx, const struct hfd_fleet_call *ca
 /* A cluster takes its nodepools with it, all at the same instant. */
 static hfd_rc mark_child_deleted(struct hfd_txn *tx, const struct hfd_fleet_call *call, struct hfd_fleet_row *child, struct hfd_err *err)
 {
-    const bool again = child->deleted_us != 0;
     bool gone;
-    hfd_rc rc = HFD_OK;
+    hfd_rc rc = child->deleted_us == 0 ? mark_deleted(tx, call, child, err) : HFD_OK;
 
-    if (!again)
-        rc = mark_deleted(tx, call, child, err);
-    if (rc == HFD_OK && (again || call->fleet->required[HFD_KIND_NODEPOOL].count == 0))
-        rc = remove_if_finalized(tx, call, child, &gone, err);
-    return rc;
+    return rc == HFD_OK ? remove_if_finalized(tx, call, child, &gone, err) : rc;
 }
 
 static hfd_rc remove_child(struct hfd_txn *tx, const struct hfd_fleet_call *call, struct hfd_fleet_row *child, struct hfd_err *err)

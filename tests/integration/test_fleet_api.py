@@ -516,6 +516,21 @@ class FewerAdapters(FleetCase):
         self.assertEqual(self.client.get(waits["href"]).status, 200, "b has not finalized this one")
 
 
+class OtherAdapters(FleetCase):
+    def test_repeated_delete_looks_at_nodepools_again(self):
+        """The same where somebody else is waited for, who has finalized the nodepool."""
+        doc = self.cluster()
+        pool = self.pool(doc)
+        self.assertEqual(self.client.delete(doc["href"]).status, 202)
+        self.fleet.accepted(self.fleet.get(pool), "z", available=False, finalized=True)
+        self.assertEqual(self.client.get(pool["href"]).status, 200)
+        self.server.flags = ["--adapters-required-nodepool", "z"]
+        self.restart()
+        self.assertEqual(self.client.get(pool["href"]).status, 200)
+        self.assertEqual(self.client.delete(doc["href"]).status, 202)
+        self.problem(self.client.get(pool["href"]), 404, "HYPERFLEET-NTF-001")
+
+
 class Reports(FleetCase):
     def statuses(self, doc):
         answer = self.client.get(doc["href"] + "/statuses")

@@ -2,7 +2,7 @@
 #include "driver/base/yamlx.h"
 
 #include "driver/base/jsonx.h"
-#include "driver/base/yamlx_int.h"
+#include "driver/base/yaml_event.h"
 
 #define NUMBER_MAX_BYTES 40
 

@@ -8,7 +8,7 @@
 #define HFD_CORE_HINT_H
 
 #include "driver/base/buf.h"
-#include "driver/core/estimate.h"
+#include "driver/estimate/estimate.h"
 
 /** Longest wait that is asked for: what nobody foresaw, as an early failure, is noticed by then. */
 #define HFD_RETRY_MAX_S 600

@@ -5,7 +5,7 @@
 #ifndef HFD_CORE_PAST_H
 #define HFD_CORE_PAST_H
 
-#include "driver/core/estimate.h"
+#include "driver/estimate/estimate.h"
 #include "driver/core/output.h"
 
 /** The stored form: "c/dns=61000 n/validation=65000". What is none of ours is left out. Names are borrowed from the text. */

@@ -5,7 +5,7 @@
 #ifndef HFD_CLI_CLI_H
 #define HFD_CLI_CLI_H
 
-#include "driver/base/settings.h"
+#include "handlers/settings/settings.h"
 
 /* clang-format off */
 /*  name, status, meaning: the numbers beyond 2 are those of sysexits.h */

@@ -6,7 +6,7 @@
 #define HFD_HTTP_HTTP_H
 
 #include "driver/base/buf.h"
-#include "driver/base/settings.h"
+#include "handlers/settings/settings.h"
 #include "driver/backend/remote.h"
 #include "driver/core/resource.h"
 #include "driver/fleet/vocabulary.h"

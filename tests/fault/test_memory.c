@@ -21,7 +21,7 @@
 #include "driver/base/base.h"
 #include "driver/base/log.h"
 #include "driver/base/metrics.h"
-#include "driver/base/settings.h"
+#include "handlers/settings/settings.h"
 #include "driver/fleet/search.h"
 #include "schemas/documents.h"
 #include "schemas/openapi.h"

@@ -2,7 +2,7 @@
 #include "tests/fuzz/fuzz.h"
 
 #include "driver/base/check.h"
-#include "driver/base/settings.h"
+#include "handlers/settings/settings.h"
 
 #include <stdio.h>
 #include <sys/mman.h>

@@ -21,13 +21,15 @@ LAYERS = (
     ("store", BASE),
     ("driver/fleet", DOMAIN_LOW),
     ("driver/health", DOMAIN_LOW + ("driver/fleet",)),
-    ("driver/core", DOMAIN_LOW + ("driver/fleet", "driver/health", "driver/backend")),
+    ("driver/estimate", BASE),
+    ("driver/core", DOMAIN_LOW + ("driver/fleet", "driver/health", "driver/backend", "driver/estimate")),
     ("driver/backend", DOMAIN_LOW + ("driver/fleet",)),
     ("driver/sentinel", DOMAIN_LOW + ("driver/fleet", "driver/core")),
     ("driver/adapters", DOMAIN_LOW + ("driver/fleet", "driver/health")),
-    ("handlers/http", DOMAIN_LOW + ("driver",)),
+    ("handlers/settings", BASE),
+    ("handlers/http", DOMAIN_LOW + ("driver", "handlers/settings")),
     ("handlers/web", DOMAIN_LOW + ("driver", "handlers/http")),
-    ("handlers/cli", DOMAIN_LOW + ("driver", "handlers/http", "handlers/web")),
+    ("handlers/cli", DOMAIN_LOW + ("driver", "handlers/http", "handlers/settings", "handlers/web")),
     ("tests", ("driver", "store", "schemas", "handlers", "tests")),
 )
 
@@ -36,7 +38,7 @@ SOCKETS = r"sys/socket\.h|sys/un\.h|netinet/.*|linux/tcp\.h|arpa/inet\.h|netdb\.
 LIBRARIES = (
     (r"jansson\.h", ("",)),
     (r"sodium\.h", ("driver/base", "driver/core", "handlers/cli", "tests")),
-    (r"yaml\.h", ("driver/base", "tests")),
+    (r"yaml\.h", ("driver/base", "handlers/settings", "tests")),
     (r"sqlite3\.h", ("store/sqlite", "tests")),
     (r"libpq-fe\.h", ("store/postgres", "tests")),
     (r"h2o\.h|h2o/.*", ("handlers/http",)),
@@ -110,7 +112,7 @@ def includes(tree):
 NAMES = (
     (r"\b(strcpy|strcat|sprintf|vsprintf|strncpy|strncat|strtok|gmtime|localtime|atoi|atol|atoll|alloca|rand|srand|system|gets|popen|mktemp|"
      r"tmpnam)\s*\(", "{} has no safe use", ("driver/base/banned.h",)),
-    (r"\b(strtol|strtoll|strtoul|strtoull|sscanf)\s*\(", "{}: numbers from outside parse through hfd_parse_i64", ("driver/base",)),
+    (r"\b(strtol|strtoll|strtoul|strtoull|sscanf)\s*\(", "{}: numbers from outside parse through hfd_parse_i64", ("driver/base", "handlers/settings")),
     (r"\b(clock_gettime|gettimeofday|time|clock)\s*\(", "{}: ask driver/base/clock.h for the time", ("driver/base/clock.c",)),
     (r"\b(sleep|usleep|nanosleep|clock_nanosleep)\s*\(", "{}: nobody sleeps; wait for the event", ()),
     (r"\b(getrandom|arc4random\w*|random|srandom|drand48|randombytes_\w+)\s*\(", "{}: ask driver/base/rng.h for random bytes",

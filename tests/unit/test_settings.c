@@ -1,5 +1,5 @@
 /* Settings: every type, each source, precedence, errors that name key and place, hostile YAML, and the way back through config show. */
-#include "driver/base/settings_int.h"
+#include "handlers/settings/settings_int.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

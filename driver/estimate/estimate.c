@@ -1,7 +1,7 @@
 /*
  * From past operations to guesses at this one. The numbers below were chosen with tests/bench/polls.c.
  */
-#include "driver/core/estimate_int.h"
+#include "driver/estimate/estimate_int.h"
 
 #include <math.h>
 #include <stdlib.h>

@@ -4,8 +4,8 @@
  * expected.
  * Parsed once into a const struct; strings live as long as it does. Thread: start-up.
  */
-#ifndef HFD_BASE_SETTINGS_H
-#define HFD_BASE_SETTINGS_H
+#ifndef HFD_SETTINGS_H
+#define HFD_SETTINGS_H
 
 #include "driver/base/arena.h"
 #include "driver/base/buf.h"

@@ -1,7 +1,7 @@
 /*
  * One value of the settings: text in, checked value out, and back. Knows no sources. Source: settings.h, DESIGN 8. Thread: start-up.
  */
-#include "driver/base/settings_int.h"
+#include "handlers/settings/settings_int.h"
 
 #include "driver/base/check.h"
 #include "driver/base/clock.h"

@@ -2,8 +2,8 @@
  * When an operation will end, learned from those that ended before it, and when it pays to ask. Pure: no clock, no I/O, no memory from
  * outside; README.md in this folder says how it is done. Thread: any. Source: DESIGN 4 "Hint".
  */
-#ifndef HFD_CORE_ESTIMATE_H
-#define HFD_CORE_ESTIMATE_H
+#ifndef HFD_ESTIMATE_H
+#define HFD_ESTIMATE_H
 
 #include "driver/base/slice.h"
 

@@ -2,7 +2,7 @@
  * Where settings come from and in which order: defaults, file, environment, flags; and what the table says of itself. Refuses names that
  * are not in the table. Source: DESIGN 8. Thread: start-up.
  */
-#include "driver/base/settings_int.h"
+#include "handlers/settings/settings_int.h"
 
 #include "driver/base/check.h"
 

@@ -2,7 +2,7 @@
  * From guesses to polls. A poll costs 1, and so does each per cent of its duration for which the end of an operation goes unnoticed. The
  * polls that cost least on average are found backwards from the deadline, on a grid of times that is even in the logarithm.
  */
-#include "driver/core/estimate_int.h"
+#include "driver/estimate/estimate_int.h"
 
 #include <math.h>
 #include <string.h>

@@ -1,8 +1,8 @@
 /* What estimate.c makes of the past, and plan.c of that. */
-#ifndef HFD_CORE_ESTIMATE_INT_H
-#define HFD_CORE_ESTIMATE_INT_H
+#ifndef HFD_ESTIMATE_INT_H
+#define HFD_ESTIMATE_INT_H
 
-#include "driver/core/estimate.h"
+#include "driver/estimate/estimate.h"
 
 #define HFD_GUESS_MAX (HFD_PAST_MAX + 2) /* two for the configured guess */
 

@@ -1,6 +1,6 @@
 /* What both readers of YAML share: the settings file's and the one for documents. */
-#ifndef HFD_BASE_YAMLX_INT_H
-#define HFD_BASE_YAMLX_INT_H
+#ifndef HFD_BASE_YAML_EVENT_H
+#define HFD_BASE_YAML_EVENT_H
 
 #include <yaml.h>
 

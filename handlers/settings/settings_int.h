@@ -1,8 +1,8 @@
 /* Inside of the settings: the table's rows, how one value is read, and where values come from. For settings*.c alone. */
-#ifndef HFD_BASE_SETTINGS_INT_H
-#define HFD_BASE_SETTINGS_INT_H
+#ifndef HFD_SETTINGS_INT_H
+#define HFD_SETTINGS_INT_H
 
-#include "driver/base/settings.h"
+#include "handlers/settings/settings.h"
 
 #define HFD_SETTING_ITEMS_MAX 256     /* of one list, of one map */
 #define HFD_SETTINGS_FILE_MAX 1048576 /* bytes */

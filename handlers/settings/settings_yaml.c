@@ -2,11 +2,11 @@
  * The settings file: a small part of YAML, read event by event. Refuses anchors, aliases, tags, several documents, keys given twice, and
  * files over 1 MiB. The depth is bounded by the table: a map is entered only where a known key goes on below it. Thread: start-up.
  */
-#include "driver/base/settings_int.h"
+#include "handlers/settings/settings_int.h"
 
 #include "driver/base/check.h"
 #include "driver/base/file.h"
-#include "driver/base/yamlx_int.h"
+#include "driver/base/yaml_event.h"
 
 struct reader {
     struct hfd_settings_loader *ld;

@@ -1,6 +1,7 @@
 /*
- * Schema documents to schema nodes. A table says what each keyword is; what is not in it is refused, so that no rule that somebody wrote is
- * silently not enforced. Source: JSON Schema draft 7; OpenAPI 3.0.3, "Schema Object".
+ * Schema documents to schema nodes. A table says what each keyword is; what is not in it is
+ * refused, so that no rule that somebody wrote is silently not enforced. Source: JSON Schema draft
+ * 7; OpenAPI 3.0.3, "Schema Object".
  */
 #include "schemas/schema_int.h"
 
@@ -33,13 +34,15 @@ struct compiler {
     struct hfd_err *err;
 };
 
-typedef hfd_rc read_fn(struct compiler *c, const char *keyword, const json_t *value, const json_t *whole, void *slot);
+typedef hfd_rc read_fn(struct compiler *c, const char *keyword, const json_t *value,
+                       const json_t *whole, void *slot);
 
 static hfd_rc compile(struct compiler *c, const json_t *source, struct hfd_schema_node **out);
 
 static hfd_rc wrong(struct compiler *c, const char *keyword, const char *expected)
 {
-    return hfd_fail_field(c->err, HFD_INVALID, keyword, "schema keyword \"%s\": expected %s", keyword, expected);
+    return hfd_fail_field(c->err, HFD_INVALID, keyword, "schema keyword \"%s\": expected %s",
+                          keyword, expected);
 }
 
 static hfd_rc no_memory(struct compiler *c)
@@ -47,13 +50,15 @@ static hfd_rc no_memory(struct compiler *c)
     return hfd_fail(c->err, HFD_NOMEM, "compile a schema");
 }
 
-static hfd_rc read_nothing(struct compiler *c, const char *keyword, const json_t *value, const json_t *whole, void *slot)
+static hfd_rc read_nothing(struct compiler *c, const char *keyword, const json_t *value,
+                           const json_t *whole, void *slot)
 {
     (void)c, (void)keyword, (void)value, (void)whole, (void)slot;
     return HFD_OK;
 }
 
-static hfd_rc read_size(struct compiler *c, const char *keyword, const json_t *value, const json_t *whole, void *slot)
+static hfd_rc read_size(struct compiler *c, const char *keyword, const json_t *value,
+                        const json_t *whole, void *slot)
 {
     double n = json_number_value(value);
 
@@ -64,7 +69,8 @@ static hfd_rc read_size(struct compiler *c, const char *keyword, const json_t *v
     return HFD_OK;
 }
 
-static hfd_rc read_bool(struct compiler *c, const char *keyword, const json_t *value, const json_t *whole, void *slot)
+static hfd_rc read_bool(struct compiler *c, const char *keyword, const json_t *value,
+                        const json_t *whole, void *slot)
 {
     (void)whole;
     if (!json_is_boolean(value))
@@ -73,7 +79,8 @@ static hfd_rc read_bool(struct compiler *c, const char *keyword, const json_t *v
     return HFD_OK;
 }
 
-static hfd_rc read_number(struct compiler *c, const char *keyword, const json_t *value, const json_t *whole, void *slot)
+static hfd_rc read_number(struct compiler *c, const char *keyword, const json_t *value,
+                          const json_t *whole, void *slot)
 {
     (void)whole;
     if (!json_is_number(value))
@@ -82,7 +89,8 @@ static hfd_rc read_number(struct compiler *c, const char *keyword, const json_t 
     return HFD_OK;
 }
 
-static hfd_rc read_positive(struct compiler *c, const char *keyword, const json_t *value, const json_t *whole, void *slot)
+static hfd_rc read_positive(struct compiler *c, const char *keyword, const json_t *value,
+                            const json_t *whole, void *slot)
 {
     if (json_number_value(value) <= 0)
         return wrong(c, keyword, "a number above 0");
@@ -90,30 +98,36 @@ static hfd_rc read_positive(struct compiler *c, const char *keyword, const json_
 }
 
 /* A number, or as in OpenAPI 3.0 a boolean that makes the bound beside it an exclusive one. */
-static hfd_rc read_exclusive(struct compiler *c, const char *keyword, const json_t *value, const json_t *whole, void *slot)
+static hfd_rc read_exclusive(struct compiler *c, const char *keyword, const json_t *value,
+                             const json_t *whole, void *slot)
 {
-    const json_t *bound = json_object_get(whole, strcmp(keyword, "exclusiveMinimum") == 0 ? "minimum" : "maximum");
+    const json_t *bound =
+        json_object_get(whole, strcmp(keyword, "exclusiveMinimum") == 0 ? "minimum" : "maximum");
 
     if (!json_is_boolean(value))
         return read_number(c, keyword, value, whole, slot);
-    return json_is_true(value) && bound != NULL ? read_number(c, keyword, bound, whole, slot) : HFD_OK;
+    return json_is_true(value) && bound != NULL ? read_number(c, keyword, bound, whole, slot)
+                                                : HFD_OK;
 }
 
-static hfd_rc read_value(struct compiler *c, const char *keyword, const json_t *value, const json_t *whole, void *slot)
+static hfd_rc read_value(struct compiler *c, const char *keyword, const json_t *value,
+                         const json_t *whole, void *slot)
 {
     (void)c, (void)keyword, (void)whole;
     *(const json_t **)slot = value;
     return HFD_OK;
 }
 
-static hfd_rc read_enum(struct compiler *c, const char *keyword, const json_t *value, const json_t *whole, void *slot)
+static hfd_rc read_enum(struct compiler *c, const char *keyword, const json_t *value,
+                        const json_t *whole, void *slot)
 {
     if (!json_is_array(value))
         return wrong(c, keyword, "an array");
     return read_value(c, keyword, value, whole, slot);
 }
 
-static hfd_rc read_names(struct compiler *c, const char *keyword, const json_t *value, const json_t *whole, void *slot)
+static hfd_rc read_names(struct compiler *c, const char *keyword, const json_t *value,
+                         const json_t *whole, void *slot)
 {
     if (!json_is_array(value))
         return wrong(c, keyword, "an array of strings");
@@ -123,18 +137,15 @@ static hfd_rc read_names(struct compiler *c, const char *keyword, const json_t *
     return read_value(c, keyword, value, whole, slot);
 }
 
-static hfd_rc add_type(struct compiler *c, const char *keyword, const json_t *value, unsigned *types)
+static hfd_rc add_type(struct compiler *c, const char *keyword, const json_t *value,
+                       unsigned *types)
 {
     static const struct {
         const char *name;
         unsigned bit;
     } names[] = {
-        {"object", HFD_TYPE_OBJECT},
-        {"array", HFD_TYPE_ARRAY},
-        {"string", HFD_TYPE_STRING},
-        {"integer", HFD_TYPE_INTEGER},
-        {"number", HFD_TYPE_NUMBER},
-        {"boolean", HFD_TYPE_BOOLEAN},
+        {"object", HFD_TYPE_OBJECT},   {"array", HFD_TYPE_ARRAY},   {"string", HFD_TYPE_STRING},
+        {"integer", HFD_TYPE_INTEGER}, {"number", HFD_TYPE_NUMBER}, {"boolean", HFD_TYPE_BOOLEAN},
         {"null", HFD_TYPE_NULL},
     };
     const char *text = json_string_value(value);
@@ -145,10 +156,12 @@ static hfd_rc add_type(struct compiler *c, const char *keyword, const json_t *va
             return HFD_OK;
         }
     }
-    return wrong(c, keyword, "object, array, string, integer, number, boolean, null, or a list of them");
+    return wrong(c, keyword,
+                 "object, array, string, integer, number, boolean, null, or a list of them");
 }
 
-static hfd_rc read_types(struct compiler *c, const char *keyword, const json_t *value, const json_t *whole, void *slot)
+static hfd_rc read_types(struct compiler *c, const char *keyword, const json_t *value,
+                         const json_t *whole, void *slot)
 {
     hfd_rc rc = HFD_OK;
 
@@ -163,7 +176,8 @@ static hfd_rc read_types(struct compiler *c, const char *keyword, const json_t *
 }
 
 /* Other formats are annotations. */
-static hfd_rc read_format(struct compiler *c, const char *keyword, const json_t *value, const json_t *whole, void *slot)
+static hfd_rc read_format(struct compiler *c, const char *keyword, const json_t *value,
+                          const json_t *whole, void *slot)
 {
     (void)whole;
     if (!json_is_string(value))
@@ -172,7 +186,8 @@ static hfd_rc read_format(struct compiler *c, const char *keyword, const json_t 
     return HFD_OK;
 }
 
-static hfd_rc compile_regex(struct compiler *c, const char *keyword, const char *text, const struct hfd_schema_regex **out)
+static hfd_rc compile_regex(struct compiler *c, const char *keyword, const char *text,
+                            const struct hfd_schema_regex **out)
 {
     struct hfd_schema_regex *r = hfd_arena_alloc(&c->schema->mem, sizeof(*r));
     PCRE2_SIZE at = 0;
@@ -184,15 +199,17 @@ static hfd_rc compile_regex(struct compiler *c, const char *keyword, const char 
     if (strlen(text) > PATTERN_MAX)
         return wrong(c, keyword, "a pattern of at most 2000 bytes");
     /* As ECMA 262 has it: $ is the end only, \uXXXX is a character, [] and [^] are classes. */
-    r->code = pcre2_compile((PCRE2_SPTR)text, PCRE2_ZERO_TERMINATED,
-                            PCRE2_UTF | PCRE2_DOLLAR_ENDONLY | PCRE2_ALT_BSUX | PCRE2_ALLOW_EMPTY_CLASS | PCRE2_MATCH_UNSET_BACKREF |
-                                PCRE2_NEVER_BACKSLASH_C,
-                            &code, &at, NULL);
+    r->code =
+        pcre2_compile((PCRE2_SPTR)text, PCRE2_ZERO_TERMINATED,
+                      PCRE2_UTF | PCRE2_DOLLAR_ENDONLY | PCRE2_ALT_BSUX | PCRE2_ALLOW_EMPTY_CLASS |
+                          PCRE2_MATCH_UNSET_BACKREF | PCRE2_NEVER_BACKSLASH_C,
+                      &code, &at, NULL);
     if (r->code == NULL) {
         PCRE2_UCHAR why[80] = "";
 
         (void)pcre2_get_error_message(code, why, sizeof(why));
-        return hfd_fail_field(c->err, HFD_INVALID, keyword, "schema keyword \"%s\": pattern \"%.40s\", at %zu: %s", keyword, text,
+        return hfd_fail_field(c->err, HFD_INVALID, keyword,
+                              "schema keyword \"%s\": pattern \"%.40s\", at %zu: %s", keyword, text,
                               (size_t)at, (const char *)why);
     }
     r->next = c->schema->regexes;
@@ -201,7 +218,8 @@ static hfd_rc compile_regex(struct compiler *c, const char *keyword, const char 
     return HFD_OK;
 }
 
-static hfd_rc read_pattern(struct compiler *c, const char *keyword, const json_t *value, const json_t *whole, void *slot)
+static hfd_rc read_pattern(struct compiler *c, const char *keyword, const json_t *value,
+                           const json_t *whole, void *slot)
 {
     (void)whole;
     if (!json_is_string(value))
@@ -209,7 +227,8 @@ static hfd_rc read_pattern(struct compiler *c, const char *keyword, const json_t
     return compile_regex(c, keyword, json_string_value(value), slot);
 }
 
-static hfd_rc read_schema(struct compiler *c, const char *keyword, const json_t *value, const json_t *whole, void *slot)
+static hfd_rc read_schema(struct compiler *c, const char *keyword, const json_t *value,
+                          const json_t *whole, void *slot)
 {
     (void)whole;
     if (!json_is_object(value) && !json_is_boolean(value))
@@ -217,7 +236,8 @@ static hfd_rc read_schema(struct compiler *c, const char *keyword, const json_t 
     return compile(c, value, slot);
 }
 
-static hfd_rc read_list(struct compiler *c, const char *keyword, const json_t *value, const json_t *whole, void *slot)
+static hfd_rc read_list(struct compiler *c, const char *keyword, const json_t *value,
+                        const json_t *whole, void *slot)
 {
     struct hfd_schema_list *list = slot;
     size_t n = json_array_size(value);
@@ -229,12 +249,14 @@ static hfd_rc read_list(struct compiler *c, const char *keyword, const json_t *v
     if (list->items == NULL)
         return no_memory(c);
     for (; rc == HFD_OK && list->count < n; list->count++)
-        rc = read_schema(c, keyword, json_array_get(value, list->count), whole, &list->items[list->count]);
+        rc = read_schema(c, keyword, json_array_get(value, list->count), whole,
+                         &list->items[list->count]);
     return rc;
 }
 
 /* slot is the whole node here and below: these keywords fill more than one member of it. */
-static hfd_rc read_items(struct compiler *c, const char *keyword, const json_t *value, const json_t *whole, void *slot)
+static hfd_rc read_items(struct compiler *c, const char *keyword, const json_t *value,
+                         const json_t *whole, void *slot)
 {
     struct hfd_schema_node *node = slot;
 
@@ -243,7 +265,8 @@ static hfd_rc read_items(struct compiler *c, const char *keyword, const json_t *
     return json_array_size(value) == 0 ? HFD_OK : read_list(c, keyword, value, whole, &node->tuple);
 }
 
-static hfd_rc read_properties(struct compiler *c, const char *keyword, const json_t *value, const json_t *whole, void *slot)
+static hfd_rc read_properties(struct compiler *c, const char *keyword, const json_t *value,
+                              const json_t *whole, void *slot)
 {
     struct hfd_schema_node *node = slot;
     const char *key;
@@ -253,7 +276,8 @@ static hfd_rc read_properties(struct compiler *c, const char *keyword, const jso
     if (!json_is_object(value))
         return wrong(c, keyword, "an object of schemas");
     node->properties = value;
-    node->members = hfd_arena_array(&c->schema->mem, json_object_size(value), sizeof(*node->members));
+    node->members =
+        hfd_arena_array(&c->schema->mem, json_object_size(value), sizeof(*node->members));
     if (node->members == NULL)
         return no_memory(c);
     json_object_foreach ((json_t *)(uintptr_t)value, key, sub) {
@@ -267,7 +291,8 @@ static hfd_rc read_properties(struct compiler *c, const char *keyword, const jso
     return HFD_OK;
 }
 
-static hfd_rc read_patterns(struct compiler *c, const char *keyword, const json_t *value, const json_t *whole, void *slot)
+static hfd_rc read_patterns(struct compiler *c, const char *keyword, const json_t *value,
+                            const json_t *whole, void *slot)
 {
     struct hfd_schema_node *node = slot;
     const char *key;
@@ -276,7 +301,8 @@ static hfd_rc read_patterns(struct compiler *c, const char *keyword, const json_
 
     if (!json_is_object(value))
         return wrong(c, keyword, "an object of schemas");
-    node->patterns = hfd_arena_array(&c->schema->mem, json_object_size(value), sizeof(*node->patterns));
+    node->patterns =
+        hfd_arena_array(&c->schema->mem, json_object_size(value), sizeof(*node->patterns));
     if (node->patterns == NULL)
         return no_memory(c);
     json_object_foreach ((json_t *)(uintptr_t)value, key, sub) {
@@ -291,10 +317,12 @@ static hfd_rc read_patterns(struct compiler *c, const char *keyword, const json_
     return HFD_OK;
 }
 
-static hfd_rc read_id(struct compiler *c, const char *keyword, const json_t *value, const json_t *whole, void *slot)
+static hfd_rc read_id(struct compiler *c, const char *keyword, const json_t *value,
+                      const json_t *whole, void *slot)
 {
     (void)value, (void)slot;
-    return whole == c->schema->doc ? HFD_OK : wrong(c, keyword, "none below the top of the document");
+    return whole == c->schema->doc ? HFD_OK
+                                   : wrong(c, keyword, "none below the top of the document");
 }
 
 #define AT(member) offsetof(struct hfd_schema_node, member)
@@ -358,6 +386,7 @@ static const struct {
     {"writeOnly", read_nothing, 0},
     {"xml", read_nothing, 0},
 };
+/* clang-format on */
 /* A $ref is a URI fragment: %25 is '%'. */
 static hfd_slice percent_decode(hfd_slice text, struct hfd_arena *mem)
 {
@@ -365,9 +394,12 @@ static hfd_slice percent_decode(hfd_slice text, struct hfd_arena *mem)
     size_t n = 0;
 
     for (size_t i = 0; out != NULL && i < text.len; i++) {
-        bool escaped = text.p[i] == '%' && i + 2 < text.len && hfd_hex_value(text.p[i + 1]) >= 0 && hfd_hex_value(text.p[i + 2]) >= 0;
+        bool escaped = text.p[i] == '%' && i + 2 < text.len && hfd_hex_value(text.p[i + 1]) >= 0 &&
+                       hfd_hex_value(text.p[i + 2]) >= 0;
 
-        out[n++] = escaped ? (char)(hfd_hex_value(text.p[i + 1]) * 16 + hfd_hex_value(text.p[i + 2])) : text.p[i];
+        out[n++] = escaped
+                       ? (char)(hfd_hex_value(text.p[i + 1]) * 16 + hfd_hex_value(text.p[i + 2]))
+                       : text.p[i];
         i += escaped ? 2 : 0;
     }
     return (hfd_slice){out, n};
@@ -386,18 +418,21 @@ static hfd_rc compile_ref(struct compiler *c, const json_t *ref, struct hfd_sche
         return no_memory(c);
     target = hfd_json_pointer(c->schema->doc, pointer);
     if (target == NULL)
-        return hfd_fail_field(c->err, HFD_INVALID, "$ref", "schema keyword \"$ref\": nothing at \"%.60s\"", text);
+        return hfd_fail_field(c->err, HFD_INVALID, "$ref",
+                              "schema keyword \"$ref\": nothing at \"%.60s\"", text);
     return read_schema(c, "$ref", target, NULL, out);
 }
 
-static hfd_rc compile_keyword(struct compiler *c, const char *key, const json_t *value, const json_t *whole, struct hfd_schema_node *node)
+static hfd_rc compile_keyword(struct compiler *c, const char *key, const json_t *value,
+                              const json_t *whole, struct hfd_schema_node *node)
 {
     if (strncmp(key, "x-", 2) == 0)
         return HFD_OK;
     for (size_t i = 0; i < sizeof(keywords) / sizeof(keywords[0]); i++)
         if (strcmp(key, keywords[i].name) == 0)
             return keywords[i].read(c, key, value, whole, (char *)node + keywords[i].offset);
-    return hfd_fail_field(c->err, HFD_INVALID, key, "schema keyword \"%.60s\" is not supported", key);
+    return hfd_fail_field(c->err, HFD_INVALID, key, "schema keyword \"%.60s\" is not supported",
+                          key);
 }
 
 static hfd_rc compile_body(struct compiler *c, const json_t *source, struct hfd_schema_node *node)
@@ -434,7 +469,8 @@ static hfd_rc compile(struct compiler *c, const json_t *source, struct hfd_schem
         }
     }
     if (c->depth >= DEPTH_MAX || c->seen_count >= NODES_MAX)
-        return hfd_fail(c->err, HFD_LIMIT, "a schema has more than %d parts or %d levels", NODES_MAX, DEPTH_MAX);
+        return hfd_fail(c->err, HFD_LIMIT, "a schema has more than %d parts or %d levels",
+                        NODES_MAX, DEPTH_MAX);
     node = hfd_arena_alloc(&c->schema->mem, sizeof(*node));
     if (node == NULL)
         return no_memory(c);
@@ -461,7 +497,8 @@ static pcre2_match_context *match_limits(void)
     return m;
 }
 
-hfd_rc hfd_schema_compile(const json_t *doc, hfd_slice at, struct hfd_schema **out, struct hfd_err *err)
+hfd_rc hfd_schema_compile(const json_t *doc, hfd_slice at, struct hfd_schema **out,
+                          struct hfd_err *err)
 {
     struct compiler c = {.err = err};
     struct hfd_schema *schema = calloc(1, sizeof(*schema));

@@ -1,4 +1,7 @@
-/* The schema documents that the program carries: their text, to be served and registered, and their compiled form. Thread: any. */
+/*
+ * The schema documents that the program carries: their text, to be served and registered, and their
+ * compiled form. Thread: any.
+ */
 #ifndef HFD_SCHEMAS_DOCUMENTS_H
 #define HFD_SCHEMAS_DOCUMENTS_H
 

@@ -8,8 +8,10 @@ _Static_assert(LDBL_MANT_DIG >= 64, "a long double must hold every int64");
 
 int hfd_json_number_cmp(const json_t *a, const json_t *b)
 {
-    long double x = json_is_integer(a) ? (long double)json_integer_value(a) : (long double)json_real_value(a);
-    long double y = json_is_integer(b) ? (long double)json_integer_value(b) : (long double)json_real_value(b);
+    long double x =
+        json_is_integer(a) ? (long double)json_integer_value(a) : (long double)json_real_value(a);
+    long double y =
+        json_is_integer(b) ? (long double)json_integer_value(b) : (long double)json_real_value(b);
 
     return (x > y) - (x < y);
 }
@@ -72,7 +74,8 @@ static uint64_t hash_bytes(const char *p, size_t n)
 
 static uint64_t hash_number(const json_t *v)
 {
-    double d = json_number_value(v) + 0.0; /* -0.0 becomes 0.0; two integers beyond 2^53 may share a hash */
+    double d = json_number_value(v) +
+               0.0; /* -0.0 becomes 0.0; two integers beyond 2^53 may share a hash */
     uint64_t bits;
 
     memcpy(&bits, &d, sizeof(bits));
@@ -98,7 +101,8 @@ uint64_t hfd_json_hash(const json_t *v, int64_t *work)
     }
     if (json_is_object(v)) {
         json_object_foreach ((json_t *)(uintptr_t)v, key, value)
-            h += mix(hash_bytes(key, strlen(key)), hfd_json_hash(value, work)); /* a sum: the order does not matter */
+            h += mix(hash_bytes(key, strlen(key)),
+                     hfd_json_hash(value, work)); /* a sum: the order does not matter */
         return mix(6, h);
     }
     return mix(7, (uint64_t)json_typeof(v));

@@ -1,6 +1,7 @@
 /*
- * The document is YAML for those who write it. What it says of InputData is schemas/input.json, a JSON Schema of draft 7, which is turned
- * into the schema object of OpenAPI 3.0 here: null as `nullable`, one example, `not: {}` for false.
+ * The document is YAML for those who write it. What it says of InputData is schemas/input.json, a
+ * JSON Schema of draft 7, which is turned into the schema object of OpenAPI 3.0 here: null as
+ * `nullable`, one example, `not: {}` for false.
  */
 #include "schemas/openapi.h"
 
@@ -108,7 +109,8 @@ hfd_rc hfd_openapi_document(json_t **out, struct hfd_err *err)
     rc = hfd_yaml_parse(text, "openapi.yaml", &doc, &why);
     if (rc == HFD_OK)
         rc = put_input(doc, &why);
-    if (rc == HFD_OK && json_object_set_new(json_object_get(doc, "info"), "version", json_string(HFD_VERSION)) != 0)
+    if (rc == HFD_OK &&
+        json_object_set_new(json_object_get(doc, "info"), "version", json_string(HFD_VERSION)) != 0)
         rc = no_memory(&why);
     HFD_ASSERT(rc == HFD_OK || rc == HFD_NOMEM); /* the document is our own */
     if (rc != HFD_OK) {

@@ -1,5 +1,6 @@
 /*
- * The OpenAPI document of the whole program: schemas/openapi.yaml, with this program's version and the driver's input put in. Thread: any.
+ * The OpenAPI document of the whole program: schemas/openapi.yaml, with this program's version and
+ * the driver's input put in. Thread: any.
  */
 #ifndef HFD_SCHEMAS_OPENAPI_H
 #define HFD_SCHEMAS_OPENAPI_H

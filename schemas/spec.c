@@ -9,7 +9,8 @@
 #define PATH_SHOWN_MAX 100
 #define COMPONENTS "/components/schemas/"
 
-static hfd_rc compile(const json_t *doc, const char *path, const char *name, struct hfd_schema **out, struct hfd_err *err)
+static hfd_rc compile(const json_t *doc, const char *path, const char *name,
+                      struct hfd_schema **out, struct hfd_err *err)
 {
     char pointer[64];
     struct hfd_err why;
@@ -19,13 +20,15 @@ static hfd_rc compile(const json_t *doc, const char *path, const char *name, str
     if (!json_is_object(hfd_json_pointer(doc, hfd_slice_of(pointer))))
         return hfd_fail(err, HFD_INVALID, "%s: no schema components.schemas.%s", path, name);
     rc = hfd_schema_compile(doc, hfd_slice_of(pointer), out, &why);
-    return rc == HFD_OK ? HFD_OK : hfd_fail(err, rc, "%s: components.schemas.%s: %s", path, name, why.msg);
+    return rc == HFD_OK ? HFD_OK
+                        : hfd_fail(err, rc, "%s: components.schemas.%s: %s", path, name, why.msg);
 }
 
 hfd_rc hfd_spec_schemas_load(const char *path, struct hfd_spec_schemas *out, struct hfd_err *err)
 {
     const size_t len = strlen(path);
-    const char *shown = len > PATH_SHOWN_MAX ? path + len - PATH_SHOWN_MAX : path; /* its end says more */
+    const char *shown =
+        len > PATH_SHOWN_MAX ? path + len - PATH_SHOWN_MAX : path; /* its end says more */
     json_t *doc = NULL;
     struct hfd_buf b;
     hfd_rc rc;

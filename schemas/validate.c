@@ -1,6 +1,7 @@
 /*
- * Walks a document and a schema side by side. Work and depth are counted, so that no pair of both takes longer than we allow; what is found
- * is told in the words of the person who wrote the document.
+ * Walks a document and a schema side by side. Work and depth are counted, so that no pair of both
+ * takes longer than we allow; what is found is told in the words of the person who wrote the
+ * document.
  */
 #include "schemas/schema_int.h"
 
@@ -37,13 +38,14 @@ struct run {
     const struct hfd_schema_use *use;
     struct hfd_arena *mem;
     struct hfd_violations *out; /* NULL while a branch is only tried */
-    struct spelled *spelled;    /* the latest; those of a branch that does not hold are taken back */
+    struct spelled *spelled; /* the latest; those of a branch that does not hold are taken back */
     int64_t work;
     int depth;
     hfd_rc rc; /* why the run was given up, or HFD_OK */
 };
 
-static bool check(struct run *r, const struct hfd_schema_node *n, const json_t *v, const struct place *at);
+static bool check(struct run *r, const struct hfd_schema_node *n, const json_t *v,
+                  const struct place *at);
 
 /* Gives up: the answer would be wrong. */
 static bool give_up(struct run *r, hfd_rc rc)
@@ -70,8 +72,8 @@ static void add_place(struct hfd_buf *b, const struct place *at)
 }
 
 /* Notes a violation, unless a branch is only tried. Always false. */
-__attribute__((format(printf, 4, 5))) static bool violated(struct run *r, const struct place *at, const char *constraint,
-                                                           const char *fmt, ...)
+__attribute__((format(printf, 4, 5))) static bool
+violated(struct run *r, const struct place *at, const char *constraint, const char *fmt, ...)
 {
     struct hfd_violation *x;
     char text[TEXT_MAX];
@@ -88,8 +90,10 @@ __attribute__((format(printf, 4, 5))) static bool violated(struct run *r, const 
     hfd_buf_init(&b, DEPTH_MAX * (KEY_SHOWN_MAX + 24));
     add_place(&b, at);
     x->field = hfd_arena_dup(r->mem, hfd_buf_slice(&b));
-    x->message = hfd_arena_dup(r->mem, (hfd_slice){text, n < 0 ? 0 : (size_t)n < sizeof(text) ? (size_t)n
-                                                                                              : sizeof(text) - 1});
+    x->message =
+        hfd_arena_dup(r->mem, (hfd_slice){text, n < 0                      ? 0
+                                                : (size_t)n < sizeof(text) ? (size_t)n
+                                                                           : sizeof(text) - 1});
     x->constraint = constraint;
     if (b.rc != HFD_OK || x->field.p == NULL || x->message.p == NULL)
         give_up(r, HFD_NOMEM);
@@ -100,7 +104,8 @@ __attribute__((format(printf, 4, 5))) static bool violated(struct run *r, const 
 }
 
 /* Whether a value fits a branch, without a word about it. */
-static bool fits_branch(struct run *r, const struct hfd_schema_node *n, const json_t *v, const struct place *at)
+static bool fits_branch(struct run *r, const struct hfd_schema_node *n, const json_t *v,
+                        const struct place *at)
 {
     struct hfd_violations *out = r->out;
     struct spelled *spelled = r->spelled;
@@ -115,7 +120,8 @@ static bool fits_branch(struct run *r, const struct hfd_schema_node *n, const js
 }
 
 /* The same for what only asks, and says nothing of what the value is. */
-static bool fits(struct run *r, const struct hfd_schema_node *n, const json_t *v, const struct place *at)
+static bool fits(struct run *r, const struct hfd_schema_node *n, const json_t *v,
+                 const struct place *at)
 {
     struct spelled *spelled = r->spelled;
     bool ok = fits_branch(r, n, v, at);
@@ -126,7 +132,8 @@ static bool fits(struct run *r, const struct hfd_schema_node *n, const json_t *v
 
 static bool is_integral(const json_t *v)
 {
-    return json_is_integer(v) || (json_is_real(v) && json_real_value(v) == floor(json_real_value(v)));
+    return json_is_integer(v) ||
+           (json_is_real(v) && json_real_value(v) == floor(json_real_value(v)));
 }
 
 static unsigned type_of(const json_t *v)
@@ -156,23 +163,24 @@ static bool wrong_type(struct run *r, const struct place *at, unsigned types, co
         unsigned bit;
         const char *name;
     } names[] = {
-        {HFD_TYPE_OBJECT, "an object"},
-        {HFD_TYPE_ARRAY, "an array"},
-        {HFD_TYPE_STRING, "a string"},
-        {HFD_TYPE_INTEGER, "an integer"},
-        {HFD_TYPE_NUMBER, "a number"},
-        {HFD_TYPE_BOOLEAN, "a boolean"},
+        {HFD_TYPE_OBJECT, "an object"}, {HFD_TYPE_ARRAY, "an array"},
+        {HFD_TYPE_STRING, "a string"},  {HFD_TYPE_INTEGER, "an integer"},
+        {HFD_TYPE_NUMBER, "a number"},  {HFD_TYPE_BOOLEAN, "a boolean"},
         {HFD_TYPE_NULL, "null"},
     };
     char wanted[120] = "";
     size_t len = 0;
 
-    /* Where null is allowed beside something else it stands for nothing, which nobody has to be told. */
+    /*
+     * Where null is allowed beside something else it stands for nothing, which nobody has to be
+     * told.
+     */
     if ((types & ~(unsigned)HFD_TYPE_NULL) != 0)
         types &= ~(unsigned)HFD_TYPE_NULL;
     for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
         if ((types & names[i].bit) != 0) {
-            int n = snprintf(wanted + len, sizeof(wanted) - len, "%s%s", len > 0 ? " or " : "", names[i].name);
+            int n = snprintf(wanted + len, sizeof(wanted) - len, "%s%s", len > 0 ? " or " : "",
+                             names[i].name);
 
             len += n > 0 ? (size_t)n : 0; /* all seven fit */
         }
@@ -180,7 +188,10 @@ static bool wrong_type(struct run *r, const struct place *at, unsigned types, co
     return violated(r, at, "", "expected %s, got %s", wanted, jsonx_type_name(v));
 }
 
-/* Adds a value as JSON to those in a message. @return whether it and more may fit; else "..." stands for it */
+/*
+ * Adds a value as JSON to those in a message. @return whether it and more may fit; else "..."
+ * stands for it
+ */
 static bool add_value(const json_t *v, char *out, size_t cap, size_t *len)
 {
     const char *before = *len > 0 ? ", " : "";
@@ -191,14 +202,16 @@ static bool add_value(const json_t *v, char *out, size_t cap, size_t *len)
     hfd_json_dump(&b, v);
     fits = b.rc == HFD_OK && *len + b.len + sizeof(", ...") < cap;
     if (fits)
-        *len += (size_t)snprintf(out + *len, cap - *len, "%s%.*s", before, HFD_SLICE_FMT(hfd_buf_slice(&b)));
+        *len += (size_t)snprintf(out + *len, cap - *len, "%s%.*s", before,
+                                 HFD_SLICE_FMT(hfd_buf_slice(&b)));
     else
         snprintf(out + *len, cap - *len, "%s...", before);
     hfd_buf_fini(&b);
     return fits;
 }
 
-static bool check_values(struct run *r, const struct hfd_schema_node *n, const json_t *v, const struct place *at)
+static bool check_values(struct run *r, const struct hfd_schema_node *n, const json_t *v,
+                         const struct place *at)
 {
     char text[TEXT_MAX - 40] = "";
     size_t len = 0;
@@ -214,13 +227,16 @@ static bool check_values(struct run *r, const struct hfd_schema_node *n, const j
         found = hfd_json_same(json_array_get(n->enumeration, i), v, &r->work);
     if (found)
         return true;
-    for (size_t i = 0; i < json_array_size(n->enumeration) && add_value(json_array_get(n->enumeration, i), text, sizeof(text), &len); i++)
+    for (size_t i = 0; i < json_array_size(n->enumeration) &&
+                       add_value(json_array_get(n->enumeration, i), text, sizeof(text), &len);
+         i++)
         continue;
     return violated(r, at, "enum", "must be one of %s", text);
 }
 
 /* @return whether the text matches; the run is given up when that takes too much work */
-static bool matches(struct run *r, const struct hfd_schema_regex *regex, const char *text, size_t len)
+static bool matches(struct run *r, const struct hfd_schema_regex *regex, const char *text,
+                    size_t len)
 {
     pcre2_match_data *data = pcre2_match_data_create(1, NULL);
     int rc;
@@ -240,7 +256,8 @@ static const char *plural(size_t n)
     return n == 1 ? "" : "s";
 }
 
-static bool check_string(struct run *r, const struct hfd_schema_node *n, const json_t *v, const struct place *at)
+static bool check_string(struct run *r, const struct hfd_schema_node *n, const json_t *v,
+                         const struct place *at)
 {
     const char *text = json_string_value(v);
     size_t len = json_string_length(v);
@@ -251,9 +268,11 @@ static bool check_string(struct run *r, const struct hfd_schema_node *n, const j
     for (size_t i = 0; i < len; i++)
         points += ((unsigned char)text[i] & 0xc0u) != 0x80u ? 1 : 0;
     if (points < n->min_length)
-        ok = violated(r, at, "min_length", "must be at least %zu character%s", n->min_length, plural(n->min_length));
+        ok = violated(r, at, "min_length", "must be at least %zu character%s", n->min_length,
+                      plural(n->min_length));
     if (points > n->max_length)
-        ok = violated(r, at, "max_length", "must be at most %zu character%s", n->max_length, plural(n->max_length));
+        ok = violated(r, at, "max_length", "must be at most %zu character%s", n->max_length,
+                      plural(n->max_length));
     if (n->pattern != NULL && !matches(r, n->pattern, text, len))
         ok = violated(r, at, "pattern", "must match the pattern %.200s", n->pattern->text);
     if (n->date_time && hfd_time_parse((hfd_slice){text, len}, &ignored, NULL) != HFD_OK)
@@ -283,7 +302,8 @@ static const char *number_text(const json_t *v, char out[32])
     return out;
 }
 
-static bool check_number(struct run *r, const struct hfd_schema_node *n, const json_t *v, const struct place *at)
+static bool check_number(struct run *r, const struct hfd_schema_node *n, const json_t *v,
+                         const struct place *at)
 {
     char text[32];
     bool ok = true;
@@ -293,16 +313,19 @@ static bool check_number(struct run *r, const struct hfd_schema_node *n, const j
     if (n->maximum != NULL && hfd_json_number_cmp(v, n->maximum) > 0)
         ok = violated(r, at, "max", "must be at most %s", number_text(n->maximum, text));
     if (n->exclusive_minimum != NULL && hfd_json_number_cmp(v, n->exclusive_minimum) <= 0)
-        ok = violated(r, at, "min", "must be greater than %s", number_text(n->exclusive_minimum, text));
+        ok = violated(r, at, "min", "must be greater than %s",
+                      number_text(n->exclusive_minimum, text));
     if (n->exclusive_maximum != NULL && hfd_json_number_cmp(v, n->exclusive_maximum) >= 0)
-        ok = violated(r, at, "max", "must be less than %s", number_text(n->exclusive_maximum, text));
+        ok =
+            violated(r, at, "max", "must be less than %s", number_text(n->exclusive_maximum, text));
     if (n->multiple_of != NULL && !is_multiple(v, n->multiple_of))
         ok = violated(r, at, "", "must be a multiple of %s", number_text(n->multiple_of, text));
     return ok;
 }
 
 /* One member against everything that is said about members. */
-static bool check_member(struct run *r, const struct hfd_schema_node *n, const struct place *here, const json_t *v)
+static bool check_member(struct run *r, const struct hfd_schema_node *n, const struct place *here,
+                         const json_t *v)
 {
     const char *key = here->key;
     bool named = n->properties != NULL && json_object_get(n->properties, key) != NULL;
@@ -328,7 +351,8 @@ static bool check_member(struct run *r, const struct hfd_schema_node *n, const s
     return ok;
 }
 
-static bool check_object(struct run *r, const struct hfd_schema_node *n, const json_t *v, const struct place *at)
+static bool check_object(struct run *r, const struct hfd_schema_node *n, const json_t *v,
+                         const struct place *at)
 {
     size_t size = json_object_size(v);
     const char *key;
@@ -341,9 +365,11 @@ static bool check_object(struct run *r, const struct hfd_schema_node *n, const j
             ok = violated(r, at, "required", "\"%.80s\" is required", key);
     }
     if (size < n->min_properties)
-        ok = violated(r, at, "min", "must have at least %zu member%s", n->min_properties, plural(n->min_properties));
+        ok = violated(r, at, "min", "must have at least %zu member%s", n->min_properties,
+                      plural(n->min_properties));
     if (size > n->max_properties)
-        ok = violated(r, at, "max", "must have at most %zu member%s", n->max_properties, plural(n->max_properties));
+        ok = violated(r, at, "max", "must have at most %zu member%s", n->max_properties,
+                      plural(n->max_properties));
     for (size_t i = 0; i < n->member_count; i++) {
         const struct place here = {.up = at, .in = v, .key = n->members[i].key};
 
@@ -376,7 +402,10 @@ static int by_hash(const void *a, const void *b)
     return (x->index > y->index) - (x->index < y->index);
 }
 
-/* Sorted by hash, so that only what may be the same is compared; the work counter bounds what hostile hashes cost. */
+/*
+ * Sorted by hash, so that only what may be the same is compared; the work counter bounds what
+ * hostile hashes cost.
+ */
 static bool check_unique(struct run *r, const json_t *v, const struct place *at)
 {
     size_t n = json_array_size(v);
@@ -390,22 +419,27 @@ static bool check_unique(struct run *r, const json_t *v, const struct place *at)
     qsort(h, n, sizeof(*h), by_hash);
     for (size_t i = 0; ok && i < n; i++)
         for (size_t k = i + 1; ok && k < n && h[k].hash == h[i].hash && r->work >= 0; k++)
-            if (hfd_json_same(json_array_get(v, h[i].index), json_array_get(v, h[k].index), &r->work))
-                ok = violated(r, at, "unique", "elements %zu and %zu are equal", h[i].index, h[k].index);
+            if (hfd_json_same(json_array_get(v, h[i].index), json_array_get(v, h[k].index),
+                              &r->work))
+                ok = violated(r, at, "unique", "elements %zu and %zu are equal", h[i].index,
+                              h[k].index);
     free(h);
     return ok;
 }
 
-static bool check_array(struct run *r, const struct hfd_schema_node *n, const json_t *v, const struct place *at)
+static bool check_array(struct run *r, const struct hfd_schema_node *n, const json_t *v,
+                        const struct place *at)
 {
     size_t size = json_array_size(v);
     bool contains = n->contains == NULL;
     bool ok = true;
 
     if (size < n->min_items)
-        ok = violated(r, at, "min", "must have at least %zu element%s", n->min_items, plural(n->min_items));
+        ok = violated(r, at, "min", "must have at least %zu element%s", n->min_items,
+                      plural(n->min_items));
     if (size > n->max_items)
-        ok = violated(r, at, "max", "must have at most %zu element%s", n->max_items, plural(n->max_items));
+        ok = violated(r, at, "max", "must have at most %zu element%s", n->max_items,
+                      plural(n->max_items));
     for (size_t i = 0; i < size; i++) {
         const struct hfd_schema_node *rest = n->tuple.count > 0 ? n->additional_items : n->items;
         const struct hfd_schema_node *item = i < n->tuple.count ? n->tuple.items[i] : rest;
@@ -422,7 +456,8 @@ static bool check_array(struct run *r, const struct hfd_schema_node *n, const js
     return ok;
 }
 
-static size_t count_matching(struct run *r, const struct hfd_schema_list *list, const json_t *v, const struct place *at, size_t enough)
+static size_t count_matching(struct run *r, const struct hfd_schema_list *list, const json_t *v,
+                             const struct place *at, size_t enough)
 {
     size_t matching = 0;
 
@@ -431,7 +466,8 @@ static size_t count_matching(struct run *r, const struct hfd_schema_list *list, 
     return matching;
 }
 
-static bool check_combinations(struct run *r, const struct hfd_schema_node *n, const json_t *v, const struct place *at)
+static bool check_combinations(struct run *r, const struct hfd_schema_node *n, const json_t *v,
+                               const struct place *at)
 {
     bool ok = true;
     size_t matching;
@@ -447,12 +483,14 @@ static bool check_combinations(struct run *r, const struct hfd_schema_node *n, c
         if (matching == 0)
             ok = violated(r, at, "", "fits none of the %zu allowed forms", n->one_of.count);
         else if (matching > 1)
-            ok = violated(r, at, "", "fits more than one of %zu forms that exclude each other", n->one_of.count);
+            ok = violated(r, at, "", "fits more than one of %zu forms that exclude each other",
+                          n->one_of.count);
     }
     return ok;
 }
 
-static bool check_conditions(struct run *r, const struct hfd_schema_node *n, const json_t *v, const struct place *at)
+static bool check_conditions(struct run *r, const struct hfd_schema_node *n, const json_t *v,
+                             const struct place *at)
 {
     const struct hfd_schema_node *branch;
     bool ok = true;
@@ -465,7 +503,8 @@ static bool check_conditions(struct run *r, const struct hfd_schema_node *n, con
     return (branch == NULL || check(r, branch, v, at)) && ok;
 }
 
-static bool check_body(struct run *r, const struct hfd_schema_node *n, const json_t *v, const struct place *at)
+static bool check_body(struct run *r, const struct hfd_schema_node *n, const json_t *v,
+                       const struct place *at)
 {
     bool ok;
 
@@ -484,7 +523,10 @@ static bool check_body(struct run *r, const struct hfd_schema_node *n, const jso
     return check_conditions(r, n, v, at) && ok;
 }
 
-/* The number that a string spells, as JSON spells it; *out is NULL when it spells none. @return HFD_OK, HFD_NOMEM */
+/*
+ * The number that a string spells, as JSON spells it; *out is NULL when it spells none. @return
+ * HFD_OK, HFD_NOMEM
+ */
 static hfd_rc spelled_number(const json_t *v, json_t **out)
 {
     const char *text = json_string_value(v);
@@ -496,7 +538,10 @@ static hfd_rc spelled_number(const json_t *v, json_t **out)
     return hfd_json_parse((hfd_slice){text, len}, out, NULL) == HFD_NOMEM ? HFD_NOMEM : HFD_OK;
 }
 
-/* Remembers that the value here is to become a number. A whole document that is one is nobody's member. */
+/*
+ * Remembers that the value here is to become a number. A whole document that is one is nobody's
+ * member.
+ */
 static void note_spelled(struct run *r, const struct place *at)
 {
     struct spelled *s;
@@ -518,14 +563,16 @@ static json_t *lenient_number(struct run *r, const struct hfd_schema_node *n, co
     const unsigned numbers = HFD_TYPE_INTEGER | HFD_TYPE_NUMBER;
     json_t *number;
 
-    if (!r->use->lenient_numbers || !json_is_string(v) || (n->types & numbers) == 0 || (n->types & HFD_TYPE_STRING) != 0)
+    if (!r->use->lenient_numbers || !json_is_string(v) || (n->types & numbers) == 0 ||
+        (n->types & HFD_TYPE_STRING) != 0)
         return NULL;
     if (spelled_number(v, &number) != HFD_OK)
         give_up(r, HFD_NOMEM);
     return number;
 }
 
-static bool check(struct run *r, const struct hfd_schema_node *n, const json_t *v, const struct place *at)
+static bool check(struct run *r, const struct hfd_schema_node *n, const json_t *v,
+                  const struct place *at)
 {
     json_t *number;
     bool ok;
@@ -540,7 +587,8 @@ static bool check(struct run *r, const struct hfd_schema_node *n, const json_t *
         return true;
     number = lenient_number(r, n, v);
     r->depth++;
-    ok = n->ref != NULL ? check(r, n->ref, v, at) : check_body(r, n, number != NULL ? number : v, at);
+    ok = n->ref != NULL ? check(r, n->ref, v, at)
+                        : check_body(r, n, number != NULL ? number : v, at);
     r->depth--;
     if (ok && number != NULL)
         note_spelled(r, at);
@@ -569,10 +617,12 @@ static hfd_rc run_schema(struct run *r, const json_t *doc, struct hfd_err *err)
     if (ok)
         return HFD_OK;
     snprintf(field, sizeof(field), "%.*s", HFD_SLICE_FMT(first->field));
-    return hfd_fail_field(err, HFD_INVALID, field, "%s%s%.*s", field, field[0] != '\0' ? ": " : "", HFD_SLICE_FMT(first->message));
+    return hfd_fail_field(err, HFD_INVALID, field, "%s%s%.*s", field, field[0] != '\0' ? ": " : "",
+                          HFD_SLICE_FMT(first->message));
 }
 
-hfd_rc hfd_schema_validate(const struct hfd_schema *schema, const json_t *doc, const struct hfd_schema_use *use, struct hfd_arena *mem,
+hfd_rc hfd_schema_validate(const struct hfd_schema *schema, const json_t *doc,
+                           const struct hfd_schema_use *use, struct hfd_arena *mem,
                            struct hfd_violations *out, struct hfd_err *err)
 {
     struct run r = {.schema = schema, .use = use, .mem = mem, .out = out, .work = WORK_MAX};
@@ -580,7 +630,10 @@ hfd_rc hfd_schema_validate(const struct hfd_schema *schema, const json_t *doc, c
     return run_schema(&r, doc, err);
 }
 
-/* Puts the number in the place of the string. It may be there already: two parts of a schema can want the same. */
+/*
+ * Puts the number in the place of the string. It may be there already: two parts of a schema can
+ * want the same.
+ */
 static hfd_rc store_number(const struct spelled *s)
 {
     json_t *in = (json_t *)(uintptr_t)s->in; /* of the caller's own document */
@@ -591,12 +644,14 @@ static hfd_rc store_number(const struct spelled *s)
         return HFD_OK;
     if (spelled_number(v, &number) != HFD_OK || number == NULL) /* it was one a moment ago */
         return HFD_NOMEM;
-    if ((s->key != NULL ? json_object_set_new(in, s->key, number) : json_array_set_new(in, s->index, number)) != 0)
+    if ((s->key != NULL ? json_object_set_new(in, s->key, number)
+                        : json_array_set_new(in, s->index, number)) != 0)
         return HFD_NOMEM;
     return HFD_OK;
 }
 
-hfd_rc hfd_schema_validate_numbers(const struct hfd_schema *schema, json_t *doc, const struct hfd_schema_use *use, struct hfd_arena *mem,
+hfd_rc hfd_schema_validate_numbers(const struct hfd_schema *schema, json_t *doc,
+                                   const struct hfd_schema_use *use, struct hfd_arena *mem,
                                    struct hfd_violations *out, struct hfd_err *err)
 {
     const struct hfd_schema_use lenient = {.root = use->root, .lenient_numbers = true};

@@ -1,10 +1,11 @@
 /*
- * The seam to a database engine: one connection, prepared statements, transactions. store/sqlite/ implements it; a second engine is a
- * second implementation and nothing else. SQL text is the portable subset (one text for every engine; placeholders ?1 ?2 ...), each a
- * static const char[] in store/, prepared once per connection and found again by its address.
+ * The seam to a database engine: one connection, prepared statements, transactions. store/sqlite/
+ * implements it; a second engine is a second implementation and nothing else. SQL text is the
+ * portable subset (one text for every engine; placeholders ?1 ?2 ...), each a static const char[]
+ * in store/, prepared once per connection and found again by its address.
  *
- * A connection belongs to one thread at a time. An engine failure (I/O, full, corrupt) turns it broken: every later call answers the
- * same code until it is reopened.
+ * A connection belongs to one thread at a time. An engine failure (I/O, full, corrupt) turns it
+ * broken: every later call answers the same code until it is reopened.
  */
 #ifndef HFD_STORE_DB_H
 #define HFD_STORE_DB_H
@@ -23,13 +24,15 @@ enum hfd_db_mode {
 };
 
 /**
- * Opens a connection and verifies what durability rests on. The writer is opened first and closed last: it makes the database if absent,
- * and keeps every other process out until it is closed.
+ * Opens a connection and verifies what durability rests on. The writer is opened first and closed
+ * last: it makes the database if absent, and keeps every other process out until it is closed.
  * @param dir  where the database is; borrows
  * @param out  gives; NULL on failure
- * @return HFD_OK, HFD_CONFLICT (another process has it), HFD_INVALID (not a database of this program), HFD_CORRUPT, HFD_IO, HFD_NOMEM
+ * @return HFD_OK, HFD_CONFLICT (another process has it), HFD_INVALID (not a database of this
+ * program), HFD_CORRUPT, HFD_IO, HFD_NOMEM
  */
-HFD_MUST_CHECK hfd_rc hfd_db_open(const char *dir, enum hfd_db_mode mode, struct hfd_db **out, struct hfd_err *err);
+HFD_MUST_CHECK hfd_rc hfd_db_open(const char *dir, enum hfd_db_mode mode, struct hfd_db **out,
+                                  struct hfd_err *err);
 /** The writer checkpoints the log on close. Takes; accepts a pointer to NULL. */
 void hfd_db_close(struct hfd_db **db);
 /** The connection moves to the calling thread (each later call asserts it). */
@@ -41,57 +44,83 @@ HFD_MUST_CHECK hfd_rc hfd_db_begin(struct hfd_db *db, struct hfd_err *err);
 HFD_MUST_CHECK hfd_rc hfd_db_commit(struct hfd_db *db, struct hfd_err *err);
 /** Never fails visibly: a connection that cannot roll back is broken. */
 void hfd_db_rollback(struct hfd_db *db);
-/** A number that is another one as soon as a statement has written rows. Engines that cannot tell give another one each time. */
+/**
+ * A number that is another one as soon as a statement has written rows. Engines that cannot tell
+ * give another one each time.
+ */
 int64_t hfd_db_changes(const struct hfd_db *db);
 HFD_MUST_CHECK hfd_rc hfd_db_savepoint(struct hfd_db *db, struct hfd_err *err);
 HFD_MUST_CHECK hfd_rc hfd_db_release(struct hfd_db *db, struct hfd_err *err);
 /** Undoes everything since the savepoint, and removes it. */
 HFD_MUST_CHECK hfd_rc hfd_db_rollback_to(struct hfd_db *db, struct hfd_err *err);
-/** Housekeeping of the writer between transactions, after their answers have gone out: copies a long log into the database. */
+/**
+ * Housekeeping of the writer between transactions, after their answers have gone out: copies a
+ * long log into the database.
+ */
 HFD_MUST_CHECK hfd_rc hfd_db_tidy(struct hfd_db *db, struct hfd_err *err);
 
 /**
- * Runs statements without parameters and results: migrations. Of comments that begin with an engine's name and a colon, its own engine
- * reads the rest as SQL: "sqlite: WITHOUT ROWID".
+ * Runs statements without parameters and results: migrations. Of comments that begin with an
+ * engine's name and a colon, its own engine reads the rest as SQL: "sqlite: WITHOUT ROWID".
  */
 HFD_MUST_CHECK hfd_rc hfd_db_exec(struct hfd_db *db, const char *sql, struct hfd_err *err);
-/** Reads all that is stored, and holds tables and indexes against each other. @return HFD_OK, HFD_CORRUPT (the first finding), HFD_IO */
+/**
+ * Reads all that is stored, and holds tables and indexes against each other. @return HFD_OK,
+ * HFD_CORRUPT (the first finding), HFD_IO
+ */
 HFD_MUST_CHECK hfd_rc hfd_db_check(struct hfd_db *db, struct hfd_err *err);
 /** The schema version in the file; 0 = empty. */
 HFD_MUST_CHECK hfd_rc hfd_db_schema_version(struct hfd_db *db, int64_t *out, struct hfd_err *err);
-HFD_MUST_CHECK hfd_rc hfd_db_set_schema_version(struct hfd_db *db, int64_t version, struct hfd_err *err);
+HFD_MUST_CHECK hfd_rc hfd_db_set_schema_version(struct hfd_db *db, int64_t version,
+                                                struct hfd_err *err);
 
 /**
- * Gets the statement for a static text, prepared on first use, with no bindings. Use it to the end before getting the same one again.
+ * Gets the statement for a static text, prepared on first use, with no bindings. Use it to the end
+ * before getting the same one again.
  * @param sql  static storage: its address is the key
  */
-HFD_MUST_CHECK hfd_rc hfd_db_prepare(struct hfd_db *db, const char *sql, struct hfd_stmt **out, struct hfd_err *err);
+HFD_MUST_CHECK hfd_rc hfd_db_prepare(struct hfd_db *db, const char *sql, struct hfd_stmt **out,
+                                     struct hfd_err *err);
 
 /**
- * Prepares a text that was composed, for one use: hfd_stmt_done ends it. Composed of fixed fragments only, values are bound.
+ * Prepares a text that was composed, for one use: hfd_stmt_done ends it. Composed of fixed
+ * fragments only, values are bound.
  * @param sql  borrowed during the call
  */
-HFD_MUST_CHECK hfd_rc hfd_db_prepare_once(struct hfd_db *db, hfd_slice sql, struct hfd_stmt **out, struct hfd_err *err);
+HFD_MUST_CHECK hfd_rc hfd_db_prepare_once(struct hfd_db *db, hfd_slice sql, struct hfd_stmt **out,
+                                          struct hfd_err *err);
 
 /*
- * Dialect: expressions that are no portable SQL, added to a text that is being composed. A JSON member is named by a bound path, written by
- * hfd_db_json_path from plain names with dots between them (letters, digits, underscores).
+ * Dialect: expressions that are no portable SQL, added to a text that is being composed. A JSON
+ * member is named by a bound path, written by hfd_db_json_path from plain names with dots between
+ * them (letters, digits, underscores).
  */
-/** The member as text: strings as they are, other values as JSON, NULL where there is none or null. */
-void hfd_db_sql_json_text(const struct hfd_db *db, struct hfd_buf *sql, const char *column, int path_at);
+/**
+ * The member as text: strings as they are, other values as JSON, NULL where there is none or null.
+ */
+void hfd_db_sql_json_text(const struct hfd_db *db, struct hfd_buf *sql, const char *column,
+                          int path_at);
 /** The member as a number; NULL where it is none. */
-void hfd_db_sql_json_number(const struct hfd_db *db, struct hfd_buf *sql, const char *column, int path_at);
+void hfd_db_sql_json_number(const struct hfd_db *db, struct hfd_buf *sql, const char *column,
+                            int path_at);
 enum hfd_db_condition {
     HFD_DB_LAST_UPDATED_TIME, /* microseconds */
     HFD_DB_LAST_TRANSITION_TIME,
     HFD_DB_OBSERVED_GENERATION
 };
-/** A number of the first condition of a bound type in a JSON array of conditions; NULL where there is none. */
-void hfd_db_sql_condition(const struct hfd_db *db, struct hfd_buf *sql, const char *column, int type_at, enum hfd_db_condition what);
+/**
+ * A number of the first condition of a bound type in a JSON array of conditions; NULL where there
+ * is none.
+ */
+void hfd_db_sql_condition(const struct hfd_db *db, struct hfd_buf *sql, const char *column,
+                          int type_at, enum hfd_db_condition what);
 /** p is NULL when out of memory. */
 hfd_slice hfd_db_json_path(const struct hfd_db *db, hfd_slice dotted, struct hfd_arena *mem);
 
-/* Bindings count from 1; text and blobs are borrowed until hfd_stmt_done. A failure sticks and is answered by the next step. */
+/*
+ * Bindings count from 1; text and blobs are borrowed until hfd_stmt_done. A failure sticks and is
+ * answered by the next step.
+ */
 void hfd_stmt_text(struct hfd_stmt *st, int at, hfd_slice v); /* p == NULL binds NULL */
 void hfd_stmt_blob(struct hfd_stmt *st, int at, hfd_slice v);
 void hfd_stmt_i64(struct hfd_stmt *st, int at, int64_t v);
@@ -100,17 +129,24 @@ void hfd_stmt_null(struct hfd_stmt *st, int at);
 
 /**
  * @param row  whether there is a row to read
- * @return HFD_OK, HFD_CONFLICT (a unique or check constraint), HFD_IO, HFD_CORRUPT, HFD_NOMEM, HFD_BUSY, HFD_LIMIT (a value is too long)
+ * @return HFD_OK, HFD_CONFLICT (a unique or check constraint), HFD_IO, HFD_CORRUPT, HFD_NOMEM,
+ * HFD_BUSY, HFD_LIMIT (a value is too long)
  */
 HFD_MUST_CHECK hfd_rc hfd_stmt_step(struct hfd_stmt *st, bool *row, struct hfd_err *err);
-/** Runs a statement that gives no rows, and finishes it. @param changed  rows changed; may be NULL */
+/**
+ * Runs a statement that gives no rows, and finishes it. @param changed  rows changed; may be NULL
+ */
 HFD_MUST_CHECK hfd_rc hfd_stmt_run(struct hfd_stmt *st, int64_t *changed, struct hfd_err *err);
-/** Ends the use of a statement: bindings and cursor are dropped. Always called, on every path; accepts NULL. */
+/**
+ * Ends the use of a statement: bindings and cursor are dropped. Always called, on every path;
+ * accepts NULL.
+ */
 void hfd_stmt_done(struct hfd_stmt *st);
 
 /*
- * Columns count from 0. Text and blobs are copied into the arena; a NULL column gives p == NULL. Out of memory sticks as for bindings, and
- * so does a value of another type (HFD_CORRUPT; NULL is no integer): read a row, then step once more.
+ * Columns count from 0. Text and blobs are copied into the arena; a NULL column gives p == NULL.
+ * Out of memory sticks as for bindings, and so does a value of another type (HFD_CORRUPT; NULL is
+ * no integer): read a row, then step once more.
  */
 int64_t hfd_stmt_col_i64(struct hfd_stmt *st, int at);
 bool hfd_stmt_col_is_null(struct hfd_stmt *st, int at);

@@ -5,8 +5,9 @@
 
 #define PARAMS_FIRST 16
 
-static const char sql_href[] = "CASE f.kind WHEN 1 THEN '/api/hyperfleet/v1/clusters/' || f.id"
-                               " ELSE '/api/hyperfleet/v1/clusters/' || f.owner_id || '/nodepools/' || f.id END";
+static const char sql_href[] =
+    "CASE f.kind WHEN 1 THEN '/api/hyperfleet/v1/clusters/' || f.id"
+    " ELSE '/api/hyperfleet/v1/clusters/' || f.owner_id || '/nodepools/' || f.id END";
 
 void hfd_sql_init(struct hfd_sql *q, const struct hfd_db *db, struct hfd_arena *mem)
 {
@@ -45,7 +46,8 @@ void hfd_sql_value(struct hfd_sql *q, const struct hfd_filter_value *v)
 
 void hfd_sql_text(struct hfd_sql *q, hfd_slice v)
 {
-    hfd_sql_value(q, &(struct hfd_filter_value){.kind = HFD_VALUE_TEXT, .text = v.p != NULL ? v : HFD_SLICE("")});
+    hfd_sql_value(q, &(struct hfd_filter_value){.kind = HFD_VALUE_TEXT,
+                                                .text = v.p != NULL ? v : HFD_SLICE("")});
 }
 
 void hfd_sql_i64(struct hfd_sql *q, int64_t v)
@@ -53,7 +55,8 @@ void hfd_sql_i64(struct hfd_sql *q, int64_t v)
     hfd_sql_value(q, &(struct hfd_filter_value){.kind = HFD_VALUE_INT, .num = v});
 }
 
-hfd_rc hfd_sql_prepare(struct hfd_sql *q, struct hfd_db *db, struct hfd_stmt **out, struct hfd_err *err)
+hfd_rc hfd_sql_prepare(struct hfd_sql *q, struct hfd_db *db, struct hfd_stmt **out,
+                       struct hfd_err *err)
 {
     hfd_slice text;
     hfd_rc rc;
@@ -127,15 +130,12 @@ static void operand(struct hfd_sql *q, const struct hfd_filter *f, bool number)
 /* ---- comparisons ---- */
 
 static const char *const op_texts[HFD_FILTER_OP_COUNT] = {
-    [HFD_FILTER_EQ] = " = ",
-    [HFD_FILTER_NE] = " <> ",
-    [HFD_FILTER_LT] = " < ",
-    [HFD_FILTER_LE] = " <= ",
-    [HFD_FILTER_GT] = " > ",
-    [HFD_FILTER_GE] = " >= ",
+    [HFD_FILTER_EQ] = " = ",  [HFD_FILTER_NE] = " <> ", [HFD_FILTER_LT] = " < ",
+    [HFD_FILTER_LE] = " <= ", [HFD_FILTER_GT] = " > ",  [HFD_FILTER_GE] = " >= ",
 };
 
-static void binary(struct hfd_sql *q, const struct hfd_filter *f, enum hfd_filter_op op, const struct hfd_filter_value *v)
+static void binary(struct hfd_sql *q, const struct hfd_filter *f, enum hfd_filter_op op,
+                   const struct hfd_filter_value *v)
 {
     hfd_buf_addc(&q->text, '(');
     operand(q, f, v->kind != HFD_VALUE_TEXT);
@@ -210,21 +210,26 @@ static void between(struct hfd_sql *q, const struct hfd_filter *f)
 
 bool hfd_sql_is_age(const struct hfd_filter *f)
 {
-    return f->field == HFD_FIELD_CONDITION_UPDATED && hfd_slice_is(f->name, "Ready") && (f->op == HFD_FILTER_LT || f->op == HFD_FILTER_LE);
+    return f->field == HFD_FIELD_CONDITION_UPDATED && hfd_slice_is(f->name, "Ready") &&
+           (f->op == HFD_FILTER_LT || f->op == HFD_FILTER_LE);
 }
 
-/* What else is asked of a condition than its status is not kept apart: its document is read. A condition that is not there is never met. */
+/*
+ * What else is asked of a condition than its status is not kept apart: its document is read. A
+ * condition that is not there is never met.
+ */
 static void condition(struct hfd_sql *q, const struct hfd_filter *f)
 {
     if (hfd_sql_is_age(f)) {
         hfd_buf_lit(&q->text, "(f.ready_seen_us");
     } else {
         hfd_buf_lit(&q->text, "COALESCE(");
-        hfd_db_sql_condition(q->db, &q->text, "f.conditions",
-                             hfd_sql_param(q, &(struct hfd_filter_value){.kind = HFD_VALUE_TEXT, .text = f->name}),
-                             f->field == HFD_FIELD_CONDITION_UPDATED      ? HFD_DB_LAST_UPDATED_TIME
-                             : f->field == HFD_FIELD_CONDITION_TRANSITION ? HFD_DB_LAST_TRANSITION_TIME
-                                                                          : HFD_DB_OBSERVED_GENERATION);
+        hfd_db_sql_condition(
+            q->db, &q->text, "f.conditions",
+            hfd_sql_param(q, &(struct hfd_filter_value){.kind = HFD_VALUE_TEXT, .text = f->name}),
+            f->field == HFD_FIELD_CONDITION_UPDATED      ? HFD_DB_LAST_UPDATED_TIME
+            : f->field == HFD_FIELD_CONDITION_TRANSITION ? HFD_DB_LAST_TRANSITION_TIME
+                                                         : HFD_DB_OBSERVED_GENERATION);
     }
     hfd_buf_add(&q->text, hfd_slice_of(op_texts[f->op]));
     hfd_sql_value(q, &f->values[0]);
@@ -232,14 +237,16 @@ static void condition(struct hfd_sql *q, const struct hfd_filter *f)
 }
 
 /*
- * A label that has a value, or a condition that has a status, is looked up by the table's own key, without the resource's row. An absent
- * one makes this false where NULL is meant, which is the same as long as nothing negates it.
+ * A label that has a value, or a condition that has a status, is looked up by the table's own key,
+ * without the resource's row. An absent one makes this false where NULL is meant, which is the same
+ * as long as nothing negates it.
  */
 static void lookup(struct hfd_sql *q, enum hfd_kind kind, const struct hfd_filter *f)
 {
     const bool label = f->field == HFD_FIELD_LABEL;
 
-    hfd_buf_addf(&q->text, "EXISTS (SELECT 1 FROM %s c WHERE c.kind = ", label ? "fleet_label" : "fleet_condition");
+    hfd_buf_addf(&q->text, "EXISTS (SELECT 1 FROM %s c WHERE c.kind = ",
+                 label ? "fleet_label" : "fleet_condition");
     hfd_sql_i64(q, kind);
     hfd_buf_addf(&q->text, " AND c.%s = ", label ? "key" : "type");
     hfd_sql_text(q, f->name);
@@ -251,10 +258,12 @@ static void lookup(struct hfd_sql *q, enum hfd_kind kind, const struct hfd_filte
 static bool is_lookup(const struct hfd_filter *f, bool negate)
 {
     HFD_ASSERT(f->field != HFD_FIELD_CONDITION || f->op == HFD_FILTER_EQ);
-    return f->field == HFD_FIELD_CONDITION || (f->field == HFD_FIELD_LABEL && f->op == HFD_FILTER_EQ && !negate);
+    return f->field == HFD_FIELD_CONDITION ||
+           (f->field == HFD_FIELD_LABEL && f->op == HFD_FILTER_EQ && !negate);
 }
 
-static void comparison(struct hfd_sql *q, enum hfd_kind kind, const struct hfd_filter *f, bool negate)
+static void comparison(struct hfd_sql *q, enum hfd_kind kind, const struct hfd_filter *f,
+                       bool negate)
 {
     if (negate)
         hfd_buf_lit(&q->text, "NOT ");
@@ -305,14 +314,16 @@ static int nesting(const struct hfd_filter *f, enum hfd_filter_op within, bool n
     return parenthesised(op, within) + (left > right ? left : right);
 }
 
-static void junction(struct hfd_sql *q, enum hfd_kind kind, const struct hfd_filter *f, enum hfd_filter_op within, bool negate);
+static void junction(struct hfd_sql *q, enum hfd_kind kind, const struct hfd_filter *f,
+                     enum hfd_filter_op within, bool negate);
 
 /*
- * Negation moves down to the comparisons (De Morgan holds in three-valued logic too), parentheses stand where precedence asks for them
- * alone, and the deeper side comes first: an engine's parser keeps what stands open on a stack of 100, and so a query as deep as the
- * language allows fits.
+ * Negation moves down to the comparisons (De Morgan holds in three-valued logic too), parentheses
+ * stand where precedence asks for them alone, and the deeper side comes first: an engine's parser
+ * keeps what stands open on a stack of 100, and so a query as deep as the language allows fits.
  */
-static void expression(struct hfd_sql *q, enum hfd_kind kind, const struct hfd_filter *f, enum hfd_filter_op within, bool negate)
+static void expression(struct hfd_sql *q, enum hfd_kind kind, const struct hfd_filter *f,
+                       enum hfd_filter_op within, bool negate)
 {
     if (f->op == HFD_FILTER_NOT) {
         expression(q, kind, f->left, within, !negate);
@@ -323,7 +334,8 @@ static void expression(struct hfd_sql *q, enum hfd_kind kind, const struct hfd_f
     }
 }
 
-static void junction(struct hfd_sql *q, enum hfd_kind kind, const struct hfd_filter *f, enum hfd_filter_op within, bool negate)
+static void junction(struct hfd_sql *q, enum hfd_kind kind, const struct hfd_filter *f,
+                     enum hfd_filter_op within, bool negate)
 {
     const enum hfd_filter_op op = turned(f->op, negate);
     const bool left_first = nesting(f->left, op, negate) >= nesting(f->right, op, negate);

@@ -3,7 +3,8 @@
 
 #include "driver/base/log.h"
 
-static hfd_rc apply(struct hfd_db *db, const struct hfd_migration *m, int64_t version, struct hfd_err *err)
+static hfd_rc apply(struct hfd_db *db, const struct hfd_migration *m, int64_t version,
+                    struct hfd_err *err)
 {
     hfd_rc rc = hfd_db_begin(db, err);
 
@@ -18,13 +19,15 @@ static hfd_rc apply(struct hfd_db *db, const struct hfd_migration *m, int64_t ve
         hfd_db_rollback(db);
         return rc;
     }
-    HFD_LOG(HFD_LOG_INFO, "store schema migrated", HFD_LOG_CSTR("migration", m->name), HFD_LOG_INT("version", version));
+    HFD_LOG(HFD_LOG_INFO, "store schema migrated", HFD_LOG_CSTR("migration", m->name),
+            HFD_LOG_INT("version", version));
     return HFD_OK;
 }
 
 /*
- * A commit at start, when no migration makes one: a disk that takes no writes is found before anybody relies on it. (SQLite's readers
- * also ask for the file's size in each transaction for as long as its log is empty.)
+ * A commit at start, when no migration makes one: a disk that takes no writes is found before
+ * anybody relies on it. (SQLite's readers also ask for the file's size in each transaction for as
+ * long as its log is empty.)
  */
 static hfd_rc prove(struct hfd_db *db, int64_t version, struct hfd_err *err)
 {
@@ -40,7 +43,8 @@ static hfd_rc prove(struct hfd_db *db, int64_t version, struct hfd_err *err)
     return rc;
 }
 
-hfd_rc hfd_migrate(struct hfd_db *db, const struct hfd_migration *list, size_t count, struct hfd_err *err)
+hfd_rc hfd_migrate(struct hfd_db *db, const struct hfd_migration *list, size_t count,
+                   struct hfd_err *err)
 {
     int64_t version;
     hfd_rc rc = hfd_db_schema_version(db, &version, err);
@@ -51,7 +55,8 @@ hfd_rc hfd_migrate(struct hfd_db *db, const struct hfd_migration *list, size_t c
         return hfd_fail(err, HFD_CORRUPT, "store: the schema version is %lld", (long long)version);
     if ((uint64_t)version > count)
         return hfd_fail(err, HFD_INVALID,
-                        "store: the database has schema version %lld, and this program knows versions up to %zu: it was written by a newer "
+                        "store: the database has schema version %lld, and this program knows "
+                        "versions up to %zu: it was written by a newer "
                         "hyperfleet-driver; start that one, or restore an older backup",
                         (long long)version, count);
     if ((uint64_t)version == count)

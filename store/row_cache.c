@@ -1,5 +1,6 @@
 /*
- * See row_cache.h. Entries stand in pairs: a new one replaces the older of its pair, so that two rows that meet do not push each other out.
+ * See row_cache.h. Entries stand in pairs: a new one replaces the older of its pair, so that two
+ * rows that meet do not push each other out.
  */
 #include "store/row_cache.h"
 
@@ -55,7 +56,8 @@ static uint64_t hash(hfd_slice s)
 
 void hfd_row_stamps_change(struct hfd_row_stamps *stamps, hfd_slice guresid)
 {
-    atomic_store(&stamps->changed[hash(guresid) % HFD_STAMP_SLOTS], atomic_load(&stamps->committed) + 1);
+    atomic_store(&stamps->changed[hash(guresid) % HFD_STAMP_SLOTS],
+                 atomic_load(&stamps->committed) + 1);
 }
 
 void hfd_row_stamps_commit(struct hfd_row_stamps *stamps)
@@ -108,7 +110,8 @@ static void gather(struct hfd_resource_row *row, char *to)
     }
 }
 
-bool hfd_row_cache_get(const struct hfd_row_cache *cache, hfd_slice guresid, struct hfd_arena *mem, struct hfd_resource_row *out)
+bool hfd_row_cache_get(const struct hfd_row_cache *cache, hfd_slice guresid, struct hfd_arena *mem,
+                       struct hfd_resource_row *out)
 {
     const uint64_t h = hash(guresid);
     struct entry *const *pair = cache->pairs[h % PAIRS];

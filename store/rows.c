@@ -66,7 +66,9 @@ static hfd_rc next_row(struct hfd_row_in *in, const char *what, bool *row, struc
     hfd_rc rc = hfd_stmt_step(in->st, row, err);
 
     if (rc == HFD_OK && in->bad)
-        rc = hfd_fail(err, HFD_CORRUPT, "store: a stored %s cannot be read: a value is missing or out of range", what);
+        rc =
+            hfd_fail(err, HFD_CORRUPT,
+                     "store: a stored %s cannot be read: a value is missing or out of range", what);
     in->at = 0;
     return rc;
 }
@@ -76,7 +78,8 @@ hfd_rc hfd_rows_check(struct hfd_txn *tx, struct hfd_err *err)
     return hfd_db_check(tx->db, err);
 }
 
-hfd_rc hfd_row_one(struct hfd_stmt *st, struct hfd_arena *mem, const char *what, hfd_row_read *read, void *row, struct hfd_err *err)
+hfd_rc hfd_row_one(struct hfd_stmt *st, struct hfd_arena *mem, const char *what, hfd_row_read *read,
+                   void *row, struct hfd_err *err)
 {
     struct hfd_row_in in = {.st = st, .mem = mem};
     bool there;
@@ -122,8 +125,8 @@ static void *grow(struct hfd_arena *mem, void *rows, size_t count, size_t row_si
     return wider;
 }
 
-hfd_rc hfd_row_all(struct hfd_stmt *st, struct hfd_arena *mem, const char *what, hfd_row_read *read, size_t row_size, void **rows,
-                   size_t *count, struct hfd_err *err)
+hfd_rc hfd_row_all(struct hfd_stmt *st, struct hfd_arena *mem, const char *what, hfd_row_read *read,
+                   size_t row_size, void **rows, size_t *count, struct hfd_err *err)
 {
     struct hfd_row_in in = {.st = st, .mem = mem};
     char *list = NULL;
@@ -151,7 +154,8 @@ hfd_rc hfd_row_all(struct hfd_stmt *st, struct hfd_arena *mem, const char *what,
     return rc;
 }
 
-hfd_rc hfd_row_write(struct hfd_txn *tx, const char *sql, struct hfd_stmt **out, struct hfd_err *err)
+hfd_rc hfd_row_write(struct hfd_txn *tx, const char *sql, struct hfd_stmt **out,
+                     struct hfd_err *err)
 {
     *out = NULL;
     if (tx->looking) {
@@ -162,7 +166,8 @@ hfd_rc hfd_row_write(struct hfd_txn *tx, const char *sql, struct hfd_stmt **out,
     return hfd_db_prepare(tx->db, sql, out, err);
 }
 
-hfd_rc hfd_row_run(struct hfd_txn *tx, const char *sql, hfd_slice first, hfd_slice second, struct hfd_err *err)
+hfd_rc hfd_row_run(struct hfd_txn *tx, const char *sql, hfd_slice first, hfd_slice second,
+                   struct hfd_err *err)
 {
     struct hfd_stmt *st;
     hfd_rc rc = hfd_row_write(tx, sql, &st, err);

@@ -1,4 +1,7 @@
-/* Rows of HyperFleet resources and of adapters' reports. The SQL is the portable subset. Thread: that of the transaction. */
+/*
+ * Rows of HyperFleet resources and of adapters' reports. The SQL is the portable subset. Thread:
+ * that of the transaction.
+ */
 #include "store/totals.h"
 
 /* clang-format off */
@@ -84,16 +87,19 @@ static void read_fleet(struct hfd_row_in *in, void *out)
     row->deleted_by = hfd_row_text(in);
 }
 
-static hfd_rc all_fleet(struct hfd_stmt *st, struct hfd_arena *mem, struct hfd_fleet_list *out, struct hfd_err *err)
+static hfd_rc all_fleet(struct hfd_stmt *st, struct hfd_arena *mem, struct hfd_fleet_list *out,
+                        struct hfd_err *err)
 {
     void *rows;
-    hfd_rc rc = hfd_row_all(st, mem, "HyperFleet resource", read_fleet, sizeof(struct hfd_fleet_row), &rows, &out->count, err);
+    hfd_rc rc = hfd_row_all(st, mem, "HyperFleet resource", read_fleet,
+                            sizeof(struct hfd_fleet_row), &rows, &out->count, err);
 
     out->rows = rows;
     return rc;
 }
 
-hfd_rc hfd_fleet_row_get(struct hfd_txn *tx, hfd_slice id, struct hfd_arena *mem, struct hfd_fleet_row *out, struct hfd_err *err)
+hfd_rc hfd_fleet_row_get(struct hfd_txn *tx, hfd_slice id, struct hfd_arena *mem,
+                         struct hfd_fleet_row *out, struct hfd_err *err)
 {
     struct hfd_stmt *st;
     hfd_rc rc = hfd_db_prepare(tx->db, sql_fleet_get, &st, err);
@@ -104,7 +110,8 @@ hfd_rc hfd_fleet_row_get(struct hfd_txn *tx, hfd_slice id, struct hfd_arena *mem
     return hfd_row_one(st, mem, "HyperFleet resource", read_fleet, out, err);
 }
 
-hfd_rc hfd_fleet_row_at(struct hfd_txn *tx, int64_t seq, struct hfd_arena *mem, struct hfd_fleet_row *out, struct hfd_err *err)
+hfd_rc hfd_fleet_row_at(struct hfd_txn *tx, int64_t seq, struct hfd_arena *mem,
+                        struct hfd_fleet_row *out, struct hfd_err *err)
 {
     struct hfd_stmt *st;
     hfd_rc rc = hfd_db_prepare(tx->db, sql_fleet_at, &st, err);
@@ -140,7 +147,8 @@ hfd_rc hfd_fleet_row_insert(struct hfd_txn *tx, struct hfd_fleet_row *row, struc
     hfd_stmt_text(st, 16, hfd_row_some(row->updated_by));
     hfd_stmt_text(st, 17, hfd_row_some(row->deleted_by));
     rc = hfd_row_number(st, 0, &row->seq, err);
-    return rc == HFD_OK ? hfd_totals_add(tx, &(struct hfd_count_key){.kind = row->kind}, 1, err) : rc;
+    return rc == HFD_OK ? hfd_totals_add(tx, &(struct hfd_count_key){.kind = row->kind}, 1, err)
+                        : rc;
 }
 
 static hfd_rc run_update(struct hfd_stmt *st, struct hfd_err *err)
@@ -153,7 +161,8 @@ static hfd_rc run_update(struct hfd_stmt *st, struct hfd_err *err)
     return rc;
 }
 
-hfd_rc hfd_fleet_row_update(struct hfd_txn *tx, const struct hfd_fleet_row *row, struct hfd_err *err)
+hfd_rc hfd_fleet_row_update(struct hfd_txn *tx, const struct hfd_fleet_row *row,
+                            struct hfd_err *err)
 {
     struct hfd_stmt *st;
     hfd_rc rc = hfd_row_write(tx, sql_fleet_update, &st, err);
@@ -175,8 +184,12 @@ hfd_rc hfd_fleet_row_update(struct hfd_txn *tx, const struct hfd_fleet_row *row,
     return run_update(st, err);
 }
 
-/* Has the page of fleet_ready read from which the row's entry will be taken: nobody reads that before it is written. */
-static hfd_rc look_at_place(struct hfd_txn *tx, const struct hfd_fleet_row *was, struct hfd_err *err)
+/*
+ * Has the page of fleet_ready read from which the row's entry will be taken: nobody reads that
+ * before it is written.
+ */
+static hfd_rc look_at_place(struct hfd_txn *tx, const struct hfd_fleet_row *was,
+                            struct hfd_err *err)
 {
     struct hfd_stmt *st;
     bool row;
@@ -193,7 +206,8 @@ static hfd_rc look_at_place(struct hfd_txn *tx, const struct hfd_fleet_row *was,
     return rc;
 }
 
-hfd_rc hfd_fleet_row_judged(struct hfd_txn *tx, const struct hfd_fleet_row *row, const struct hfd_fleet_row *was, struct hfd_err *err)
+hfd_rc hfd_fleet_row_judged(struct hfd_txn *tx, const struct hfd_fleet_row *row,
+                            const struct hfd_fleet_row *was, struct hfd_err *err)
 {
     const bool moved = row->ready != was->ready || row->ready_seen_us != was->ready_seen_us;
     struct hfd_stmt *st;
@@ -225,11 +239,14 @@ hfd_rc hfd_fleet_row_delete(struct hfd_txn *tx, hfd_slice id, struct hfd_err *er
         return rc;
     hfd_stmt_text(st, 1, hfd_row_some(id));
     rc = hfd_row_number(st, 0, &kind, err);
-    return rc == HFD_OK && kind != 0 ? hfd_totals_add(tx, &(struct hfd_count_key){.kind = (enum hfd_kind)kind}, -1, err) : rc;
+    return rc == HFD_OK && kind != 0
+               ? hfd_totals_add(tx, &(struct hfd_count_key){.kind = (enum hfd_kind)kind}, -1, err)
+               : rc;
 }
 
-hfd_rc hfd_fleet_row_by_name(struct hfd_txn *tx, enum hfd_kind kind, hfd_slice owner_id, hfd_slice name, struct hfd_arena *mem,
-                             struct hfd_fleet_row *out, struct hfd_err *err)
+hfd_rc hfd_fleet_row_by_name(struct hfd_txn *tx, enum hfd_kind kind, hfd_slice owner_id,
+                             hfd_slice name, struct hfd_arena *mem, struct hfd_fleet_row *out,
+                             struct hfd_err *err)
 {
     struct hfd_stmt *st;
     hfd_rc rc = hfd_db_prepare(tx->db, sql_fleet_by_name, &st, err);
@@ -242,8 +259,8 @@ hfd_rc hfd_fleet_row_by_name(struct hfd_txn *tx, enum hfd_kind kind, hfd_slice o
     return hfd_row_one(st, mem, "HyperFleet resource", read_fleet, out, err);
 }
 
-hfd_rc hfd_fleet_row_children(struct hfd_txn *tx, hfd_slice cluster_id, struct hfd_arena *mem, struct hfd_fleet_list *out,
-                              struct hfd_err *err)
+hfd_rc hfd_fleet_row_children(struct hfd_txn *tx, hfd_slice cluster_id, struct hfd_arena *mem,
+                              struct hfd_fleet_list *out, struct hfd_err *err)
 {
     struct hfd_stmt *st;
     hfd_rc rc;
@@ -258,8 +275,8 @@ hfd_rc hfd_fleet_row_children(struct hfd_txn *tx, hfd_slice cluster_id, struct h
     return rc;
 }
 
-hfd_rc hfd_fleet_row_pending(struct hfd_txn *tx, int64_t after_us, int64_t after_seq, int64_t limit, struct hfd_arena *mem,
-                             struct hfd_fleet_list *out, struct hfd_err *err)
+hfd_rc hfd_fleet_row_pending(struct hfd_txn *tx, int64_t after_us, int64_t after_seq, int64_t limit,
+                             struct hfd_arena *mem, struct hfd_fleet_list *out, struct hfd_err *err)
 {
     struct hfd_stmt *st;
     hfd_rc rc;
@@ -295,17 +312,19 @@ static void read_report(struct hfd_row_in *in, void *out)
 }
 
 /* The rows that st gives. */
-static hfd_rc all_reports(struct hfd_stmt *st, struct hfd_arena *mem, struct hfd_report_list *out, struct hfd_err *err)
+static hfd_rc all_reports(struct hfd_stmt *st, struct hfd_arena *mem, struct hfd_report_list *out,
+                          struct hfd_err *err)
 {
     void *rows;
-    hfd_rc rc = hfd_row_all(st, mem, "report", read_report, sizeof(struct hfd_report_row), &rows, &out->count, err);
+    hfd_rc rc = hfd_row_all(st, mem, "report", read_report, sizeof(struct hfd_report_row), &rows,
+                            &out->count, err);
 
     out->rows = rows;
     return rc;
 }
 
-hfd_rc hfd_report_row_list(struct hfd_txn *tx, const struct hfd_report_query *query, struct hfd_arena *mem, struct hfd_report_list *out,
-                           struct hfd_err *err)
+hfd_rc hfd_report_row_list(struct hfd_txn *tx, const struct hfd_report_query *query,
+                           struct hfd_arena *mem, struct hfd_report_list *out, struct hfd_err *err)
 {
     struct hfd_stmt *st;
     hfd_rc rc;
@@ -326,7 +345,8 @@ hfd_rc hfd_report_row_list(struct hfd_txn *tx, const struct hfd_report_query *qu
     return all_reports(st, mem, out, err);
 }
 
-hfd_rc hfd_report_row_heads(struct hfd_txn *tx, hfd_slice fleet_id, struct hfd_arena *mem, struct hfd_report_list *out, struct hfd_err *err)
+hfd_rc hfd_report_row_heads(struct hfd_txn *tx, hfd_slice fleet_id, struct hfd_arena *mem,
+                            struct hfd_report_list *out, struct hfd_err *err)
 {
     struct hfd_stmt *st;
     hfd_rc rc;
@@ -341,8 +361,8 @@ hfd_rc hfd_report_row_heads(struct hfd_txn *tx, hfd_slice fleet_id, struct hfd_a
     return rc;
 }
 
-hfd_rc hfd_report_row_get(struct hfd_txn *tx, hfd_slice fleet_id, hfd_slice adapter, struct hfd_arena *mem, struct hfd_report_row *out,
-                          struct hfd_err *err)
+hfd_rc hfd_report_row_get(struct hfd_txn *tx, hfd_slice fleet_id, hfd_slice adapter,
+                          struct hfd_arena *mem, struct hfd_report_row *out, struct hfd_err *err)
 {
     struct hfd_stmt *st;
     hfd_rc rc = hfd_db_prepare(tx->db, sql_report_get, &st, err);

@@ -1,4 +1,7 @@
-/* What resources are found by: rows of fleet_label and fleet_condition. The SQL is the portable subset. Thread: that of the transaction. */
+/*
+ * What resources are found by: rows of fleet_label and fleet_condition. The SQL is the portable
+ * subset. Thread: that of the transaction.
+ */
 #include "store/totals.h"
 
 #include "driver/base/check.h"
@@ -15,8 +18,8 @@ static const char sql_condition_drop[] =
 /* clang-format on */
 
 /* Both tables have the same columns, but for two names. */
-static hfd_rc write_key(struct hfd_txn *tx, const char *sql, const struct hfd_fleet_row *row, hfd_slice name, hfd_slice value,
-                        struct hfd_err *err)
+static hfd_rc write_key(struct hfd_txn *tx, const char *sql, const struct hfd_fleet_row *row,
+                        hfd_slice name, hfd_slice value, struct hfd_err *err)
 {
     struct hfd_stmt *st;
     hfd_rc rc = hfd_row_write(tx, sql, &st, err);
@@ -32,23 +35,27 @@ static hfd_rc write_key(struct hfd_txn *tx, const char *sql, const struct hfd_fl
 }
 
 /* @param by  1 or -1: whether it is added or dropped */
-static hfd_rc put_label(struct hfd_txn *tx, const struct hfd_fleet_row *row, const struct hfd_fleet_label *l, int by, struct hfd_err *err)
+static hfd_rc put_label(struct hfd_txn *tx, const struct hfd_fleet_row *row,
+                        const struct hfd_fleet_label *l, int by, struct hfd_err *err)
 {
     hfd_rc rc = write_key(tx, by > 0 ? sql_label_add : sql_label_drop, row, l->key, l->value, err);
 
     if (rc != HFD_OK || !hfd_label_is_counted(l->key))
         return rc;
-    return hfd_totals_add(tx, &(struct hfd_count_key){row->kind, HFD_COUNT_LABEL, l->key, l->value}, by, err);
+    return hfd_totals_add(tx, &(struct hfd_count_key){row->kind, HFD_COUNT_LABEL, l->key, l->value},
+                          by, err);
 }
 
-static hfd_rc put_condition(struct hfd_txn *tx, const struct hfd_fleet_row *row, const struct hfd_fleet_condition *c, int by,
-                            struct hfd_err *err)
+static hfd_rc put_condition(struct hfd_txn *tx, const struct hfd_fleet_row *row,
+                            const struct hfd_fleet_condition *c, int by, struct hfd_err *err)
 {
-    hfd_rc rc = write_key(tx, by > 0 ? sql_condition_add : sql_condition_drop, row, c->type, c->status, err);
+    hfd_rc rc = write_key(tx, by > 0 ? sql_condition_add : sql_condition_drop, row, c->type,
+                          c->status, err);
 
     if (rc != HFD_OK)
         return rc;
-    return hfd_totals_add(tx, &(struct hfd_count_key){row->kind, HFD_COUNT_CONDITION, c->type, c->status}, by, err);
+    return hfd_totals_add(
+        tx, &(struct hfd_count_key){row->kind, HFD_COUNT_CONDITION, c->type, c->status}, by, err);
 }
 
 /* Which comes first; what is absent comes last. */
@@ -63,8 +70,9 @@ static int compare(const struct hfd_fleet_label *a, const struct hfd_fleet_label
 }
 
 /* Both lists ascend by key, so one walk through both finds what differs. */
-static hfd_rc put_labels(struct hfd_txn *tx, const struct hfd_fleet_row *row, const struct hfd_fleet_keys *was,
-                         const struct hfd_fleet_keys *is, struct hfd_err *err)
+static hfd_rc put_labels(struct hfd_txn *tx, const struct hfd_fleet_row *row,
+                         const struct hfd_fleet_keys *was, const struct hfd_fleet_keys *is,
+                         struct hfd_err *err)
 {
     size_t w = 0, i = 0;
     hfd_rc rc = HFD_OK;
@@ -88,13 +96,15 @@ static hfd_rc put_labels(struct hfd_txn *tx, const struct hfd_fleet_row *row, co
 static bool has(const struct hfd_fleet_keys *keys, const struct hfd_fleet_condition *c)
 {
     for (size_t i = 0; i < keys->condition_count; i++)
-        if (hfd_slice_eq(keys->conditions[i].type, c->type) && hfd_slice_eq(keys->conditions[i].status, c->status))
+        if (hfd_slice_eq(keys->conditions[i].type, c->type) &&
+            hfd_slice_eq(keys->conditions[i].status, c->status))
             return true;
     return false;
 }
 
-static hfd_rc put_conditions(struct hfd_txn *tx, const struct hfd_fleet_row *row, const struct hfd_fleet_keys *was,
-                             const struct hfd_fleet_keys *is, struct hfd_err *err)
+static hfd_rc put_conditions(struct hfd_txn *tx, const struct hfd_fleet_row *row,
+                             const struct hfd_fleet_keys *was, const struct hfd_fleet_keys *is,
+                             struct hfd_err *err)
 {
     hfd_rc rc = HFD_OK;
 
@@ -107,8 +117,9 @@ static hfd_rc put_conditions(struct hfd_txn *tx, const struct hfd_fleet_row *row
     return rc;
 }
 
-hfd_rc hfd_fleet_keys_put(struct hfd_txn *tx, const struct hfd_fleet_row *row, const struct hfd_fleet_keys *was,
-                          const struct hfd_fleet_keys *is, struct hfd_err *err)
+hfd_rc hfd_fleet_keys_put(struct hfd_txn *tx, const struct hfd_fleet_row *row,
+                          const struct hfd_fleet_keys *was, const struct hfd_fleet_keys *is,
+                          struct hfd_err *err)
 {
     hfd_rc rc = put_labels(tx, row, was, is, err);
 

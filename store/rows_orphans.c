@@ -1,4 +1,7 @@
-/* HyperFleet resources with a label that belong to no driver resource. The SQL is the portable subset. Thread: that of the transaction. */
+/*
+ * HyperFleet resources with a label that belong to no driver resource. The SQL is the portable
+ * subset. Thread: that of the transaction.
+ */
 #include "store/rows_int.h"
 
 /* clang-format off */
@@ -17,8 +20,9 @@ static void read_orphan(struct hfd_row_in *in, void *out)
     hfd_row_orphan(in, out);
 }
 
-hfd_rc hfd_orphan_row_list(struct hfd_txn *tx, enum hfd_kind kind, hfd_slice key, hfd_slice value, int64_t limit, struct hfd_arena *mem,
-                           struct hfd_orphan_list *out, struct hfd_err *err)
+hfd_rc hfd_orphan_row_list(struct hfd_txn *tx, enum hfd_kind kind, hfd_slice key, hfd_slice value,
+                           int64_t limit, struct hfd_arena *mem, struct hfd_orphan_list *out,
+                           struct hfd_err *err)
 {
     struct hfd_stmt *st;
     void *rows;
@@ -33,7 +37,8 @@ hfd_rc hfd_orphan_row_list(struct hfd_txn *tx, enum hfd_kind kind, hfd_slice key
     hfd_stmt_i64(st, 3, limit);
     if (value.p != NULL)
         hfd_stmt_text(st, 4, value);
-    rc = hfd_row_all(st, mem, "HyperFleet resource", read_orphan, sizeof(struct hfd_orphan_row), &rows, &out->count, err);
+    rc = hfd_row_all(st, mem, "HyperFleet resource", read_orphan, sizeof(struct hfd_orphan_row),
+                     &rows, &out->count, err);
     out->rows = rows;
     return rc;
 }

@@ -1,4 +1,7 @@
-/* Rows of past operations and of forecasts. The SQL is the portable subset. Thread: that of the transaction. */
+/*
+ * Rows of past operations and of forecasts. The SQL is the portable subset. Thread: that of the
+ * transaction.
+ */
 #include "store/rows_int.h"
 
 /* clang-format off */
@@ -30,7 +33,8 @@ static void bind_key(struct hfd_stmt *st, const struct hfd_past_key *key)
     hfd_stmt_i64(st, 3, key->size);
 }
 
-static hfd_rc trim(struct hfd_txn *tx, const struct hfd_past_key *key, int64_t keep, struct hfd_err *err)
+static hfd_rc trim(struct hfd_txn *tx, const struct hfd_past_key *key, int64_t keep,
+                   struct hfd_err *err)
 {
     struct hfd_stmt *st;
     hfd_rc rc = hfd_row_write(tx, sql_past_trim, &st, err);
@@ -43,7 +47,8 @@ static hfd_rc trim(struct hfd_txn *tx, const struct hfd_past_key *key, int64_t k
 }
 
 /* Forecasts of all sizes: an operation tells a little of those of another size too. */
-static hfd_rc forget_forecasts(struct hfd_txn *tx, const struct hfd_past_key *key, struct hfd_err *err)
+static hfd_rc forget_forecasts(struct hfd_txn *tx, const struct hfd_past_key *key,
+                               struct hfd_err *err)
 {
     struct hfd_stmt *st;
     hfd_rc rc = hfd_row_write(tx, sql_forecast_forget, &st, err);
@@ -55,8 +60,8 @@ static hfd_rc forget_forecasts(struct hfd_txn *tx, const struct hfd_past_key *ke
     return hfd_stmt_run(st, NULL, err);
 }
 
-hfd_rc hfd_past_row_add(struct hfd_txn *tx, const struct hfd_past_key *key, int64_t ended_us, const struct hfd_past_row *row, int64_t keep,
-                        struct hfd_err *err)
+hfd_rc hfd_past_row_add(struct hfd_txn *tx, const struct hfd_past_key *key, int64_t ended_us,
+                        const struct hfd_past_row *row, int64_t keep, struct hfd_err *err)
 {
     struct hfd_stmt *st;
     hfd_rc rc = hfd_row_write(tx, sql_past_add, &st, err);
@@ -84,8 +89,8 @@ static void read_past(struct hfd_row_in *in, void *out)
     row->milestones = hfd_row_text(in);
 }
 
-hfd_rc hfd_past_row_list(struct hfd_txn *tx, const struct hfd_past_key *key, int64_t limit, struct hfd_arena *mem,
-                         struct hfd_past_list *out, struct hfd_err *err)
+hfd_rc hfd_past_row_list(struct hfd_txn *tx, const struct hfd_past_key *key, int64_t limit,
+                         struct hfd_arena *mem, struct hfd_past_list *out, struct hfd_err *err)
 {
     struct hfd_stmt *st;
     void *rows;
@@ -97,7 +102,8 @@ hfd_rc hfd_past_row_list(struct hfd_txn *tx, const struct hfd_past_key *key, int
         return rc;
     bind_key(st, key);
     hfd_stmt_i64(st, 4, limit);
-    rc = hfd_row_all(st, mem, "past operation", read_past, sizeof(struct hfd_past_row), &rows, &out->count, err);
+    rc = hfd_row_all(st, mem, "past operation", read_past, sizeof(struct hfd_past_row), &rows,
+                     &out->count, err);
     out->rows = rows;
     return rc;
 }
@@ -111,7 +117,8 @@ static void read_forecast(struct hfd_row_in *in, void *out)
     row->plan = hfd_row_text(in);
 }
 
-hfd_rc hfd_forecast_row_get(struct hfd_txn *tx, const struct hfd_past_key *key, struct hfd_arena *mem, struct hfd_forecast_row *out,
+hfd_rc hfd_forecast_row_get(struct hfd_txn *tx, const struct hfd_past_key *key,
+                            struct hfd_arena *mem, struct hfd_forecast_row *out,
                             struct hfd_err *err)
 {
     struct hfd_stmt *st;
@@ -123,7 +130,8 @@ hfd_rc hfd_forecast_row_get(struct hfd_txn *tx, const struct hfd_past_key *key, 
     return hfd_row_one(st, mem, "forecast", read_forecast, out, err);
 }
 
-hfd_rc hfd_forecast_row_put(struct hfd_txn *tx, const struct hfd_past_key *key, const struct hfd_forecast_row *row, struct hfd_err *err)
+hfd_rc hfd_forecast_row_put(struct hfd_txn *tx, const struct hfd_past_key *key,
+                            const struct hfd_forecast_row *row, struct hfd_err *err)
 {
     struct hfd_stmt *st;
     hfd_rc rc = hfd_row_write(tx, sql_forecast_put, &st, err);

@@ -1,4 +1,7 @@
-/* Rows of driver resources and of their parts. The SQL is the portable subset. Thread: that of the transaction. */
+/*
+ * Rows of driver resources and of their parts. The SQL is the portable subset. Thread: that of the
+ * transaction.
+ */
 #include "store/rows_int.h"
 
 /* clang-format off */
@@ -81,8 +84,8 @@ static void read_resource(struct hfd_row_in *in, void *out)
     row->op_plan = hfd_row_text(in);
 }
 
-hfd_rc hfd_resource_row_get(struct hfd_txn *tx, hfd_slice guresid, struct hfd_arena *mem, struct hfd_resource_row *out,
-                            struct hfd_err *err)
+hfd_rc hfd_resource_row_get(struct hfd_txn *tx, hfd_slice guresid, struct hfd_arena *mem,
+                            struct hfd_resource_row *out, struct hfd_err *err)
 {
     struct hfd_stmt *st;
     hfd_rc rc = hfd_db_prepare(tx->db, sql_resource_get, &st, err);
@@ -93,8 +96,8 @@ hfd_rc hfd_resource_row_get(struct hfd_txn *tx, hfd_slice guresid, struct hfd_ar
     return hfd_row_one(st, mem, "driver resource", read_resource, out, err);
 }
 
-hfd_rc hfd_resource_row_recent(struct hfd_txn *tx, hfd_slice guresid, struct hfd_arena *mem, struct hfd_resource_row *out,
-                               struct hfd_err *err)
+hfd_rc hfd_resource_row_recent(struct hfd_txn *tx, hfd_slice guresid, struct hfd_arena *mem,
+                               struct hfd_resource_row *out, struct hfd_err *err)
 {
     hfd_rc rc;
 
@@ -112,7 +115,8 @@ static void note_change(const struct hfd_txn *tx, hfd_slice guresid)
         hfd_row_stamps_change(tx->stamps, guresid);
 }
 
-hfd_rc hfd_resource_row_put(struct hfd_txn *tx, const struct hfd_resource_row *row, struct hfd_err *err)
+hfd_rc hfd_resource_row_put(struct hfd_txn *tx, const struct hfd_resource_row *row,
+                            struct hfd_err *err)
 {
     struct hfd_stmt *st;
     hfd_rc rc = hfd_row_write(tx, sql_resource_put, &st, err);
@@ -173,7 +177,8 @@ static void read_history(struct hfd_row_in *in, void *out)
     row->text = hfd_row_text(in);
 }
 
-hfd_rc hfd_history_row_add(struct hfd_txn *tx, const struct hfd_history_row *row, int64_t keep, struct hfd_err *err)
+hfd_rc hfd_history_row_add(struct hfd_txn *tx, const struct hfd_history_row *row, int64_t keep,
+                           struct hfd_err *err)
 {
     struct hfd_stmt *st;
     hfd_rc rc = hfd_row_write(tx, sql_history_add, &st, err);
@@ -198,8 +203,8 @@ hfd_rc hfd_history_row_add(struct hfd_txn *tx, const struct hfd_history_row *row
     return hfd_stmt_run(st, NULL, err);
 }
 
-hfd_rc hfd_history_row_list(struct hfd_txn *tx, hfd_slice guresid, struct hfd_arena *mem, struct hfd_history_list *out,
-                            struct hfd_err *err)
+hfd_rc hfd_history_row_list(struct hfd_txn *tx, hfd_slice guresid, struct hfd_arena *mem,
+                            struct hfd_history_list *out, struct hfd_err *err)
 {
     struct hfd_stmt *st;
     void *rows;
@@ -210,7 +215,8 @@ hfd_rc hfd_history_row_list(struct hfd_txn *tx, hfd_slice guresid, struct hfd_ar
     if (rc != HFD_OK)
         return rc;
     hfd_stmt_text(st, 1, hfd_row_some(guresid));
-    rc = hfd_row_all(st, mem, "history entry", read_history, sizeof(struct hfd_history_row), &rows, &out->count, err);
+    rc = hfd_row_all(st, mem, "history entry", read_history, sizeof(struct hfd_history_row), &rows,
+                     &out->count, err);
     out->rows = rows;
     return rc;
 }
@@ -230,8 +236,8 @@ static void read_part(struct hfd_row_in *in, void *out)
     row->pending = hfd_row_i64(in) != 0;
 }
 
-hfd_rc hfd_part_row_list(struct hfd_txn *tx, hfd_slice guresid, struct hfd_arena *mem, struct hfd_part_list *out,
-                         struct hfd_err *err)
+hfd_rc hfd_part_row_list(struct hfd_txn *tx, hfd_slice guresid, struct hfd_arena *mem,
+                         struct hfd_part_list *out, struct hfd_err *err)
 {
     struct hfd_stmt *st;
     void *rows;
@@ -242,13 +248,14 @@ hfd_rc hfd_part_row_list(struct hfd_txn *tx, hfd_slice guresid, struct hfd_arena
     if (rc != HFD_OK)
         return rc;
     hfd_stmt_text(st, 1, hfd_row_some(guresid));
-    rc = hfd_row_all(st, mem, "part", read_part, sizeof(struct hfd_part_row), &rows, &out->count, err);
+    rc = hfd_row_all(st, mem, "part", read_part, sizeof(struct hfd_part_row), &rows, &out->count,
+                     err);
     out->rows = rows;
     return rc;
 }
 
-hfd_rc hfd_part_row_by_fleet(struct hfd_txn *tx, hfd_slice fleet_id, struct hfd_arena *mem, struct hfd_part_row *out,
-                             struct hfd_err *err)
+hfd_rc hfd_part_row_by_fleet(struct hfd_txn *tx, hfd_slice fleet_id, struct hfd_arena *mem,
+                             struct hfd_part_row *out, struct hfd_err *err)
 {
     struct hfd_stmt *st;
     hfd_rc rc = hfd_db_prepare(tx->db, sql_part_by_fleet, &st, err);
@@ -276,7 +283,8 @@ hfd_rc hfd_part_row_put(struct hfd_txn *tx, const struct hfd_part_row *row, stru
     return hfd_stmt_run(st, NULL, err);
 }
 
-hfd_rc hfd_part_row_delete(struct hfd_txn *tx, hfd_slice guresid, hfd_slice fleet_id, struct hfd_err *err)
+hfd_rc hfd_part_row_delete(struct hfd_txn *tx, hfd_slice guresid, hfd_slice fleet_id,
+                           struct hfd_err *err)
 {
     return hfd_row_run(tx, sql_part_delete, guresid, fleet_id, err);
 }

@@ -1,5 +1,6 @@
 /*
- * Rows of what is ours in a remote HyperFleet and no driver resource's. The SQL is the portable subset. Thread: that of the transaction.
+ * Rows of what is ours in a remote HyperFleet and no driver resource's. The SQL is the portable
+ * subset. Thread: that of the transaction.
  */
 #include "store/rows_int.h"
 
@@ -43,7 +44,8 @@ static void read_stray(struct hfd_row_in *in, void *out)
     o->error = hfd_row_text(in);
 }
 
-hfd_rc hfd_stray_row_get(struct hfd_txn *tx, hfd_slice id, struct hfd_arena *mem, struct hfd_stray_row *out, struct hfd_err *err)
+hfd_rc hfd_stray_row_get(struct hfd_txn *tx, hfd_slice id, struct hfd_arena *mem,
+                         struct hfd_stray_row *out, struct hfd_err *err)
 {
     struct hfd_stmt *st;
     hfd_rc rc = hfd_db_prepare(tx->db, sql_stray_get, &st, err);
@@ -90,8 +92,8 @@ hfd_rc hfd_stray_row_delete_of(struct hfd_txn *tx, hfd_slice owner_id, struct hf
     return hfd_row_run(tx, sql_stray_delete_of, owner_id, HFD_SLICE_NONE, err);
 }
 
-static hfd_rc list(struct hfd_txn *tx, const char *sql, int64_t first, int64_t limit, struct hfd_arena *mem, struct hfd_stray_list *out,
-                   struct hfd_err *err)
+static hfd_rc list(struct hfd_txn *tx, const char *sql, int64_t first, int64_t limit,
+                   struct hfd_arena *mem, struct hfd_stray_list *out, struct hfd_err *err)
 {
     struct hfd_stmt *st;
     void *rows;
@@ -103,19 +105,20 @@ static hfd_rc list(struct hfd_txn *tx, const char *sql, int64_t first, int64_t l
         return rc;
     hfd_stmt_i64(st, 1, first);
     hfd_stmt_i64(st, 2, limit);
-    rc = hfd_row_all(st, mem, "orphan", read_stray, sizeof(struct hfd_stray_row), &rows, &out->count, err);
+    rc = hfd_row_all(st, mem, "orphan", read_stray, sizeof(struct hfd_stray_row), &rows,
+                     &out->count, err);
     out->rows = rows;
     return rc;
 }
 
-hfd_rc hfd_stray_row_list(struct hfd_txn *tx, enum hfd_kind kind, int64_t limit, struct hfd_arena *mem, struct hfd_stray_list *out,
-                          struct hfd_err *err)
+hfd_rc hfd_stray_row_list(struct hfd_txn *tx, enum hfd_kind kind, int64_t limit,
+                          struct hfd_arena *mem, struct hfd_stray_list *out, struct hfd_err *err)
 {
     return list(tx, sql_stray_list, kind, limit, mem, out, err);
 }
 
-hfd_rc hfd_stray_row_due(struct hfd_txn *tx, int64_t now_us, int64_t limit, struct hfd_arena *mem, struct hfd_stray_list *out,
-                         struct hfd_err *err)
+hfd_rc hfd_stray_row_due(struct hfd_txn *tx, int64_t now_us, int64_t limit, struct hfd_arena *mem,
+                         struct hfd_stray_list *out, struct hfd_err *err)
 {
     return list(tx, sql_stray_due, now_us, limit, mem, out, err);
 }
@@ -132,7 +135,8 @@ hfd_rc hfd_stray_row_next(struct hfd_txn *tx, int64_t now_us, int64_t *out, stru
     return hfd_row_number(st, INT64_MAX, out, err);
 }
 
-hfd_rc hfd_stray_row_unseen(struct hfd_txn *tx, enum hfd_kind kind, int64_t since_us, int64_t due_us, struct hfd_err *err)
+hfd_rc hfd_stray_row_unseen(struct hfd_txn *tx, enum hfd_kind kind, int64_t since_us,
+                            int64_t due_us, struct hfd_err *err)
 {
     struct hfd_stmt *st;
     hfd_rc rc = hfd_row_write(tx, sql_stray_unseen, &st, err);

@@ -1,6 +1,6 @@
 /*
- * Rows of what is to be carried out against a remote HyperFleet, and ids that change. The SQL is the portable subset. Thread: that of the
- * transaction.
+ * Rows of what is to be carried out against a remote HyperFleet, and ids that change. The SQL is
+ * the portable subset. Thread: that of the transaction.
  */
 #include "store/rows_int.h"
 
@@ -64,7 +64,8 @@ static void read_upstream(struct hfd_row_in *in, void *out)
     row->error = hfd_row_text(in);
 }
 
-hfd_rc hfd_upstream_row_get(struct hfd_txn *tx, hfd_slice guresid, struct hfd_arena *mem, struct hfd_upstream_row *out, struct hfd_err *err)
+hfd_rc hfd_upstream_row_get(struct hfd_txn *tx, hfd_slice guresid, struct hfd_arena *mem,
+                            struct hfd_upstream_row *out, struct hfd_err *err)
 {
     struct hfd_stmt *st;
     hfd_rc rc = hfd_db_prepare(tx->db, sql_upstream_get, &st, err);
@@ -75,7 +76,8 @@ hfd_rc hfd_upstream_row_get(struct hfd_txn *tx, hfd_slice guresid, struct hfd_ar
     return hfd_row_one(st, mem, "remote work", read_upstream, out, err);
 }
 
-hfd_rc hfd_upstream_row_put(struct hfd_txn *tx, const struct hfd_upstream_row *row, struct hfd_err *err)
+hfd_rc hfd_upstream_row_put(struct hfd_txn *tx, const struct hfd_upstream_row *row,
+                            struct hfd_err *err)
 {
     struct hfd_stmt *st;
     hfd_rc rc = hfd_row_write(tx, sql_upstream_put, &st, err);
@@ -98,7 +100,8 @@ hfd_rc hfd_upstream_row_put(struct hfd_txn *tx, const struct hfd_upstream_row *r
 }
 
 /* A statement of one number or two. */
-static hfd_rc run_i64(struct hfd_txn *tx, const char *sql, int64_t first, const int64_t *second, struct hfd_err *err)
+static hfd_rc run_i64(struct hfd_txn *tx, const char *sql, int64_t first, const int64_t *second,
+                      struct hfd_err *err)
 {
     struct hfd_stmt *st;
     hfd_rc rc = hfd_row_write(tx, sql, &st, err);
@@ -116,12 +119,14 @@ hfd_rc hfd_upstream_row_drop_absent(struct hfd_txn *tx, int64_t before_us, struc
     return run_i64(tx, sql_upstream_drop, before_us, NULL, err);
 }
 
-hfd_rc hfd_upstream_row_postpone(struct hfd_txn *tx, int64_t until_us, int64_t due_us, struct hfd_err *err)
+hfd_rc hfd_upstream_row_postpone(struct hfd_txn *tx, int64_t until_us, int64_t due_us,
+                                 struct hfd_err *err)
 {
     return run_i64(tx, sql_upstream_postpone, until_us, &due_us, err);
 }
 
-hfd_rc hfd_upstream_row_part(struct hfd_txn *tx, int64_t until_us, int64_t due_us, struct hfd_err *err)
+hfd_rc hfd_upstream_row_part(struct hfd_txn *tx, int64_t until_us, int64_t due_us,
+                             struct hfd_err *err)
 {
     return run_i64(tx, sql_upstream_part, until_us, &due_us, err);
 }
@@ -131,8 +136,9 @@ hfd_rc hfd_upstream_row_unwatch(struct hfd_txn *tx, int64_t until_us, struct hfd
     return run_i64(tx, sql_upstream_unwatch, until_us, NULL, err);
 }
 
-hfd_rc hfd_upstream_row_due(struct hfd_txn *tx, enum hfd_watched watched, int64_t now_us, int64_t limit, struct hfd_arena *mem,
-                            struct hfd_upstream_list *out, struct hfd_err *err)
+hfd_rc hfd_upstream_row_due(struct hfd_txn *tx, enum hfd_watched watched, int64_t now_us,
+                            int64_t limit, struct hfd_arena *mem, struct hfd_upstream_list *out,
+                            struct hfd_err *err)
 {
     struct hfd_stmt *st;
     void *rows;
@@ -145,12 +151,14 @@ hfd_rc hfd_upstream_row_due(struct hfd_txn *tx, enum hfd_watched watched, int64_
     hfd_stmt_i64(st, 1, watched);
     hfd_stmt_i64(st, 2, now_us);
     hfd_stmt_i64(st, 3, limit);
-    rc = hfd_row_all(st, mem, "remote work", read_upstream, sizeof(struct hfd_upstream_row), &rows, &out->count, err);
+    rc = hfd_row_all(st, mem, "remote work", read_upstream, sizeof(struct hfd_upstream_row), &rows,
+                     &out->count, err);
     out->rows = rows;
     return rc;
 }
 
-hfd_rc hfd_upstream_row_next(struct hfd_txn *tx, enum hfd_watched watched, int64_t now_us, int64_t *out, struct hfd_err *err)
+hfd_rc hfd_upstream_row_next(struct hfd_txn *tx, enum hfd_watched watched, int64_t now_us,
+                             int64_t *out, struct hfd_err *err)
 {
     struct hfd_stmt *st;
     hfd_rc rc = hfd_db_prepare(tx->db, sql_upstream_next, &st, err);
@@ -175,7 +183,8 @@ hfd_rc hfd_upstream_row_count(struct hfd_txn *tx, int64_t now_us, int64_t *out, 
     return hfd_row_number(st, 0, out, err);
 }
 
-hfd_rc hfd_upstream_row_wake(struct hfd_txn *tx, hfd_slice cluster_id, int64_t now_us, struct hfd_err *err)
+hfd_rc hfd_upstream_row_wake(struct hfd_txn *tx, hfd_slice cluster_id, int64_t now_us,
+                             struct hfd_err *err)
 {
     struct hfd_stmt *st;
     hfd_rc rc = hfd_row_write(tx, sql_upstream_wake, &st, err);
@@ -192,7 +201,8 @@ static void read_guresid(struct hfd_row_in *in, void *out)
     *(hfd_slice *)out = hfd_row_text(in);
 }
 
-hfd_rc hfd_fleet_row_refer(struct hfd_txn *tx, hfd_slice from, hfd_slice to, struct hfd_arena *mem, struct hfd_err *err)
+hfd_rc hfd_fleet_row_refer(struct hfd_txn *tx, hfd_slice from, hfd_slice to, struct hfd_arena *mem,
+                           struct hfd_err *err)
 {
     struct hfd_stmt *st;
     hfd_slice *changed;
@@ -208,7 +218,8 @@ hfd_rc hfd_fleet_row_refer(struct hfd_txn *tx, hfd_slice from, hfd_slice to, str
         return rc;
     hfd_stmt_text(st, 1, hfd_row_some(from));
     hfd_stmt_text(st, 2, hfd_row_some(to));
-    rc = hfd_row_all(st, mem, "driver resource", read_guresid, sizeof(hfd_slice), &rows, &count, err);
+    rc = hfd_row_all(st, mem, "driver resource", read_guresid, sizeof(hfd_slice), &rows, &count,
+                     err);
     changed = rows;
     for (size_t i = 0; rc == HFD_OK && tx->stamps != NULL && i < count; i++)
         hfd_row_stamps_change(tx->stamps, changed[i]);

@@ -1,16 +1,20 @@
 /*
  * The plan of a list, and its run. See search.h.
  *
- * A plan is what drives the query: a set of (seq, at), `at` being when the resource was created, read from one index; what the filter asks
- * beyond it is checked on the rows of that set. Candidates are the parts of the filter's top-level AND that name an index; with several,
- * the smallest set is taken, found by counting each up to a bound. Without any, the set is the whole kind, newest first.
+ * A plan is what drives the query: a set of (seq, at), `at` being when the resource was created,
+ * read from one index; what the filter asks beyond it is checked on the rows of that set.
+ * Candidates are the parts of the filter's top-level AND that name an index; with several, the
+ * smallest set is taken, found by counting each up to a bound. Without any, the set is the whole
+ * kind, newest first.
  */
 #include "store/search_int.h"
 
 #include "driver/base/check.h"
 #include "store/totals.h"
 
-#define PROBE_ROWS INT64_C(1000) /* the first bound of counting; it rises tenfold while every candidate reaches it */
+#define PROBE_ROWS                                                                                 \
+    INT64_C(                                                                                       \
+        1000) /* the first bound of counting; it rises tenfold while every candidate reaches it */
 #define PROBE_ROWS_MAX INT64_C(1000000)
 #define CANDIDATES_MAX 8
 #define AHEAD_PARTS 4u /* of a page's rows */
@@ -67,7 +71,8 @@ static void add_parts(const struct hfd_filter *f, enum hfd_filter_op op, struct 
     }
 }
 
-static hfd_rc take_apart(const struct hfd_filter *f, enum hfd_filter_op op, struct hfd_arena *mem, struct parts *out)
+static hfd_rc take_apart(const struct hfd_filter *f, enum hfd_filter_op op, struct hfd_arena *mem,
+                         struct parts *out)
 {
     *out = (struct parts){hfd_arena_array(mem, count_parts(f, op) + 1, sizeof(*out->items)), 0};
     if (out->items == NULL)
@@ -78,7 +83,8 @@ static hfd_rc take_apart(const struct hfd_filter *f, enum hfd_filter_op op, stru
 
 static bool says_ready(const struct hfd_filter *f)
 {
-    return f->op == HFD_FILTER_EQ && f->field == HFD_FIELD_CONDITION && hfd_slice_is(f->name, "Ready");
+    return f->op == HFD_FILTER_EQ && f->field == HFD_FIELD_CONDITION &&
+           hfd_slice_is(f->name, "Ready");
 }
 
 static bool is_true(const struct hfd_filter *ready)
@@ -108,7 +114,8 @@ static enum drive_by drive_of_comparison(const struct hfd_filter *f)
 
 static hfd_rc branches_drive(const struct hfd_filter *f, struct hfd_arena *mem, bool *all);
 
-static hfd_rc fits(const struct hfd_filter *f, enum drive_by by, bool with_ready, struct hfd_arena *mem, bool *out)
+static hfd_rc fits(const struct hfd_filter *f, enum drive_by by, bool with_ready,
+                   struct hfd_arena *mem, bool *out)
 {
     *out = false;
     if (by == BY_ANY)
@@ -121,7 +128,8 @@ static hfd_rc fits(const struct hfd_filter *f, enum drive_by by, bool with_ready
 }
 
 /* Up to `max` ways to drive a query by some of these parts, likely best ones first. */
-static hfd_rc candidates(const struct parts *parts, struct hfd_arena *mem, size_t max, struct drive *out, size_t *count)
+static hfd_rc candidates(const struct parts *parts, struct hfd_arena *mem, size_t max,
+                         struct drive *out, size_t *count)
 {
     const struct hfd_filter *ready = NULL;
     size_t n = 0;
@@ -182,7 +190,8 @@ static void value_list(struct hfd_sql *q, const struct hfd_filter *f)
 }
 
 /* Several values drive the index one by one, so that it is used for each. */
-static void each_value(struct hfd_sql *q, const char *select, const char *table, const char *column, const struct hfd_filter *f)
+static void each_value(struct hfd_sql *q, const char *select, const char *table, const char *column,
+                       const struct hfd_filter *f)
 {
     hfd_buf_addf(&q->text, "%s FROM ", select);
     if (f->value_count == 1) {
@@ -204,7 +213,8 @@ static hfd_rc add_set(struct hfd_sql *q, const struct plan *plan, const struct d
 /* Ids of several branches become one set: an engine takes no more than 500 in a UNION. */
 static hfd_rc collect(struct hfd_arena *mem, struct hfd_filter *ids, const struct hfd_filter *more)
 {
-    struct hfd_filter_value *values = hfd_arena_array(mem, ids->value_count + more->value_count, sizeof(*values));
+    struct hfd_filter_value *values =
+        hfd_arena_array(mem, ids->value_count + more->value_count, sizeof(*values));
 
     if (values == NULL)
         return HFD_NOMEM;
@@ -242,14 +252,18 @@ static hfd_rc add_union(struct hfd_sql *q, const struct plan *plan, const struct
     return add_set(q, plan, &(struct drive){BY_ID, &ids, NULL});
 }
 
-/* A SELECT of (seq, at). "+n.kind" keeps the planner from an index that begins with the kind: the one meant here is the better one. */
+/*
+ * A SELECT of (seq, at). "+n.kind" keeps the planner from an index that begins with the kind: the
+ * one meant here is the better one.
+ */
 static hfd_rc add_set(struct hfd_sql *q, const struct plan *plan, const struct drive *d)
 {
     const enum hfd_kind kind = plan->query->kind;
 
     switch (d->by) {
     case BY_ID:
-        hfd_buf_lit(&q->text, "SELECT n.seq AS seq, n.created_us AS at FROM fleet n WHERE n.id IN (");
+        hfd_buf_lit(&q->text,
+                    "SELECT n.seq AS seq, n.created_us AS at FROM fleet n WHERE n.id IN (");
         value_list(q, d->f);
         hfd_buf_lit(&q->text, ") AND +n.kind = ");
         break;
@@ -262,19 +276,22 @@ static hfd_rc add_set(struct hfd_sql *q, const struct plan *plan, const struct d
         hfd_buf_lit(&q->text, " AND n.owner_id <> '' AND +n.kind = ");
         break;
     case BY_LABEL:
-        each_value(q, "SELECT n.fleet_seq AS seq, n.created_us AS at", "fleet_label", "n.value", d->f);
+        each_value(q, "SELECT n.fleet_seq AS seq, n.created_us AS at", "fleet_label", "n.value",
+                   d->f);
         hfd_buf_lit(&q->text, " AND n.key = ");
         hfd_sql_text(q, d->f->name);
         hfd_buf_lit(&q->text, " AND n.kind = ");
         break;
     case BY_AGE:
-        hfd_buf_lit(&q->text, "SELECT n.seq AS seq, n.created_us AS at FROM fleet n WHERE n.ready_seen_us");
+        hfd_buf_lit(&q->text,
+                    "SELECT n.seq AS seq, n.created_us AS at FROM fleet n WHERE n.ready_seen_us");
         hfd_buf_add(&q->text, d->f->op == HFD_FILTER_LT ? HFD_SLICE(" < ") : HFD_SLICE(" <= "));
         hfd_sql_value(q, &d->f->values[0]);
         hfd_buf_addf(&q->text, " AND n.ready = %d AND n.kind = ", is_true(d->ready));
         break;
     case BY_CONDITION:
-        each_value(q, "SELECT n.fleet_seq AS seq, n.created_us AS at", "fleet_condition", "n.status", d->f);
+        each_value(q, "SELECT n.fleet_seq AS seq, n.created_us AS at", "fleet_condition",
+                   "n.status", d->f);
         hfd_buf_lit(&q->text, " AND n.type = ");
         hfd_sql_text(q, d->f->name);
         hfd_buf_lit(&q->text, " AND n.kind = ");
@@ -282,7 +299,8 @@ static hfd_rc add_set(struct hfd_sql *q, const struct plan *plan, const struct d
     case BY_ANY:
         return add_union(q, plan, d->f);
     case BY_NOTHING:
-        hfd_buf_lit(&q->text, "SELECT n.seq AS seq, n.created_us AS at FROM fleet n WHERE n.kind = ");
+        hfd_buf_lit(&q->text,
+                    "SELECT n.seq AS seq, n.created_us AS at FROM fleet n WHERE n.kind = ");
         break;
     }
     hfd_sql_i64(q, kind);
@@ -305,7 +323,8 @@ static hfd_rc run_count(struct hfd_txn *tx, struct hfd_sql *q, int64_t *out, str
     return rc;
 }
 
-static hfd_rc probe(struct hfd_txn *tx, struct plan *plan, const struct drive *d, int64_t bound, int64_t *out, struct hfd_err *err)
+static hfd_rc probe(struct hfd_txn *tx, struct plan *plan, const struct drive *d, int64_t bound,
+                    int64_t *out, struct hfd_err *err)
 {
     struct hfd_sql q;
     hfd_rc rc;
@@ -370,7 +389,10 @@ static bool is_scan(const struct plan *plan)
     return plan->drive.by == BY_NOTHING && plan->rows;
 }
 
-/* " FROM ... WHERE ..." with what the drive leaves to be checked. The fleet's row is only joined where it is needed. */
+/*
+ * " FROM ... WHERE ..." with what the drive leaves to be checked. The fleet's row is only joined
+ * where it is needed.
+ */
 static hfd_rc add_from(struct hfd_sql *q, const struct plan *plan)
 {
     const char *sep = " WHERE ";
@@ -404,7 +426,8 @@ static hfd_rc add_from(struct hfd_sql *q, const struct plan *plan)
 /* Whether the rows of the drive carry the order themselves: newest or oldest first. */
 static bool is_by_creation(const struct hfd_fleet_query *query)
 {
-    return query->order_count == 0 || (query->order_count == 1 && query->order[0].field == HFD_FIELD_CREATED_TIME);
+    return query->order_count == 0 ||
+           (query->order_count == 1 && query->order[0].field == HFD_FIELD_CREATED_TIME);
 }
 
 static void add_order(struct hfd_sql *q, const struct plan *plan)
@@ -413,7 +436,8 @@ static void add_order(struct hfd_sql *q, const struct plan *plan)
     const char *direction = query->order_count == 1 && !query->order[0].descending ? "" : " DESC";
 
     hfd_buf_lit(&q->text, " ORDER BY ");
-    if (!plan->sorted) { /* oldest first turns the tie-breaker round as well, so that an index can be read backwards */
+    if (!plan->sorted) { /* oldest first turns the tie-breaker round as well, so that an index can
+                            be read backwards */
         hfd_buf_addf(&q->text, "%s%s, %s%s", q->at, direction, q->seq, direction);
         return;
     }
@@ -422,8 +446,10 @@ static void add_order(struct hfd_sql *q, const struct plan *plan)
 
         hfd_sql_field(q, o->field, o->name);
         hfd_buf_add(&q->text, o->descending ? HFD_SLICE(" DESC") : HFD_SLICE(" ASC"));
-        if (o->field == HFD_FIELD_LABEL || o->field == HFD_FIELD_DELETED_TIME) /* engines differ where nothing is said */
-            hfd_buf_add(&q->text, o->descending ? HFD_SLICE(" NULLS FIRST") : HFD_SLICE(" NULLS LAST"));
+        if (o->field == HFD_FIELD_LABEL ||
+            o->field == HFD_FIELD_DELETED_TIME) /* engines differ where nothing is said */
+            hfd_buf_add(&q->text,
+                        o->descending ? HFD_SLICE(" NULLS FIRST") : HFD_SLICE(" NULLS LAST"));
         hfd_buf_lit(&q->text, ", ");
     }
     hfd_buf_addf(&q->text, "%s DESC, %s DESC", q->at, q->seq);
@@ -443,7 +469,8 @@ static bool kept_total(struct hfd_sql *q, const struct plan *plan)
         field = HFD_COUNT_LABEL;
     else if (only != NULL)
         return false;
-    hfd_buf_lit(&q->text, "SELECT CAST(COALESCE(sum(n), 0) AS BIGINT) FROM fleet_count WHERE kind = ");
+    hfd_buf_lit(&q->text,
+                "SELECT CAST(COALESCE(sum(n), 0) AS BIGINT) FROM fleet_count WHERE kind = ");
     hfd_sql_i64(q, plan->query->kind);
     hfd_buf_lit(&q->text, " AND field = ");
     hfd_sql_i64(q, field);
@@ -490,7 +517,8 @@ static hfd_rc take_query_apart(struct plan *plan)
     if (owner == NULL || id == NULL)
         return HFD_NOMEM;
     *id = (struct hfd_filter_value){.kind = HFD_VALUE_TEXT, .text = query->owner_id};
-    *owner = (struct hfd_filter){.op = HFD_FILTER_EQ, .field = HFD_FIELD_OWNER_ID, .values = id, .value_count = 1};
+    *owner = (struct hfd_filter){
+        .op = HFD_FILTER_EQ, .field = HFD_FIELD_OWNER_ID, .values = id, .value_count = 1};
     if (query->owner_id.len > 0) {
         struct hfd_filter *both = hfd_arena_alloc(plan->mem, sizeof(*both));
 
@@ -502,8 +530,8 @@ static hfd_rc take_query_apart(struct plan *plan)
     return all != NULL ? take_apart(all, HFD_FILTER_AND, plan->mem, &plan->parts) : HFD_OK;
 }
 
-hfd_rc hfd_search_compose(struct hfd_txn *tx, const struct hfd_fleet_query *query, struct hfd_arena *mem, struct hfd_search_sql *out,
-                          struct hfd_err *err)
+hfd_rc hfd_search_compose(struct hfd_txn *tx, const struct hfd_fleet_query *query,
+                          struct hfd_arena *mem, struct hfd_search_sql *out, struct hfd_err *err)
 {
     struct plan plan = {.query = query, .mem = mem, .drive = {BY_NOTHING, NULL, NULL}};
     hfd_rc rc;
@@ -520,7 +548,8 @@ hfd_rc hfd_search_compose(struct hfd_txn *tx, const struct hfd_fleet_query *quer
     plan.sorted = !is_by_creation(query);
     plan.rows = plan.sorted;
     for (size_t i = 0; i < plan.parts.count; i++)
-        plan.rows = plan.rows || (!driven_by(&plan, plan.parts.items[i]) && hfd_sql_needs_row(plan.parts.items[i], false));
+        plan.rows = plan.rows || (!driven_by(&plan, plan.parts.items[i]) &&
+                                  hfd_sql_needs_row(plan.parts.items[i], false));
     rc = compose(&plan, out);
     return rc == HFD_OK ? rc : hfd_fail(err, rc, "out of memory while planning a search");
 }
@@ -559,7 +588,10 @@ static hfd_rc look_at_rows(struct hfd_txn *tx, void *arg, struct hfd_err *err)
     return rc;
 }
 
-/* The rows of a page stand far apart: while the first part of them is read, others read the rest ahead. */
+/*
+ * The rows of a page stand far apart: while the first part of them is read, others read the rest
+ * ahead.
+ */
 static void read_ahead(struct hfd_txn *tx, const int64_t *seqs, size_t count)
 {
     const size_t part = (count + AHEAD_PARTS - 1) / AHEAD_PARTS;
@@ -574,7 +606,8 @@ static void read_ahead(struct hfd_txn *tx, const int64_t *seqs, size_t count)
     }
 }
 
-static hfd_rc read_page(struct hfd_txn *tx, struct hfd_sql *page, struct hfd_arena *mem, struct hfd_fleet_list *out, struct hfd_err *err)
+static hfd_rc read_page(struct hfd_txn *tx, struct hfd_sql *page, struct hfd_arena *mem,
+                        struct hfd_fleet_list *out, struct hfd_err *err)
 {
     struct hfd_stmt *st;
     int64_t *seqs;
@@ -602,8 +635,8 @@ static hfd_rc read_page(struct hfd_txn *tx, struct hfd_sql *page, struct hfd_are
     return rc;
 }
 
-hfd_rc hfd_fleet_row_search(struct hfd_txn *tx, const struct hfd_fleet_query *query, struct hfd_arena *mem, struct hfd_fleet_list *out,
-                            struct hfd_err *err)
+hfd_rc hfd_fleet_row_search(struct hfd_txn *tx, const struct hfd_fleet_query *query,
+                            struct hfd_arena *mem, struct hfd_fleet_list *out, struct hfd_err *err)
 {
     struct hfd_search_sql sql;
     hfd_rc rc;

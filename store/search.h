@@ -1,6 +1,7 @@
 /*
- * Lists of HyperFleet resources: a checked filter, an order and a page become SQL whose plan is chosen here, so that a query on indexed
- * fields never scans the whole fleet. Text is composed of fixed fragments; every value is bound. Thread: that of the transaction.
+ * Lists of HyperFleet resources: a checked filter, an order and a page become SQL whose plan is
+ * chosen here, so that a query on indexed fields never scans the whole fleet. Text is composed of
+ * fixed fragments; every value is bound. Thread: that of the transaction.
  */
 #ifndef HFD_STORE_SEARCH_H
 #define HFD_STORE_SEARCH_H
@@ -18,7 +19,8 @@ struct hfd_fleet_query {
 };
 
 /** A page and the number of all matches. @return HFD_OK, HFD_NOMEM, HFD_IO, HFD_CORRUPT */
-HFD_MUST_CHECK hfd_rc hfd_fleet_row_search(struct hfd_txn *tx, const struct hfd_fleet_query *query, struct hfd_arena *mem,
-                                           struct hfd_fleet_list *out, struct hfd_err *err);
+HFD_MUST_CHECK hfd_rc hfd_fleet_row_search(struct hfd_txn *tx, const struct hfd_fleet_query *query,
+                                           struct hfd_arena *mem, struct hfd_fleet_list *out,
+                                           struct hfd_err *err);
 
 #endif

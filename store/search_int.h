@@ -12,7 +12,8 @@ struct hfd_sql {
     struct hfd_buf text;
     const struct hfd_db *db;
     struct hfd_arena *mem;
-    const char *seq, *at; /* columns of the number and of the time of creation: the fleet's own, or those of a set */
+    const char *seq, *at; /* columns of the number and of the time of creation: the fleet's own, or
+                             those of a set */
     struct hfd_filter_value *params;
     int count, cap;
 };
@@ -32,13 +33,17 @@ void hfd_sql_i64(struct hfd_sql *q, int64_t v);
 void hfd_sql_field(struct hfd_sql *q, enum hfd_field field, hfd_slice name);
 /** Adds a filter over resources of a kind as a condition. */
 void hfd_sql_filter(struct hfd_sql *q, enum hfd_kind kind, const struct hfd_filter *f);
-/** Whether `f` says no more than that Ready was last updated before some time: `fleet` keeps that apart. */
+/**
+ * Whether `f` says no more than that Ready was last updated before some time: `fleet` keeps that
+ * apart.
+ */
 bool hfd_sql_is_age(const struct hfd_filter *f);
 /** Whether a filter takes `fleet f`, or only the number and the time of creation. */
 bool hfd_sql_needs_row(const struct hfd_filter *f, bool negate);
 
 /** Prepares what was composed and binds its values. */
-HFD_MUST_CHECK hfd_rc hfd_sql_prepare(struct hfd_sql *q, struct hfd_db *db, struct hfd_stmt **out, struct hfd_err *err);
+HFD_MUST_CHECK hfd_rc hfd_sql_prepare(struct hfd_sql *q, struct hfd_db *db, struct hfd_stmt **out,
+                                      struct hfd_err *err);
 
 /** The two statements of a list. */
 struct hfd_search_sql {
@@ -47,7 +52,8 @@ struct hfd_search_sql {
 };
 
 /** Chooses a plan and composes both statements; hfd_sql_fini ends each, on failure too. */
-HFD_MUST_CHECK hfd_rc hfd_search_compose(struct hfd_txn *tx, const struct hfd_fleet_query *query, struct hfd_arena *mem,
-                                         struct hfd_search_sql *out, struct hfd_err *err);
+HFD_MUST_CHECK hfd_rc hfd_search_compose(struct hfd_txn *tx, const struct hfd_fleet_query *query,
+                                         struct hfd_arena *mem, struct hfd_search_sql *out,
+                                         struct hfd_err *err);
 
 #endif

@@ -1,8 +1,10 @@
 /*
- * The executors: one writer thread that takes the whole queue per commit, reader threads, and the caller's own reader.
- * Nobody hears of success before the commit is on disk. See store.h. Source: DESIGN.md sections 2 and 3, STYLE.md section 5.
+ * The executors: one writer thread that takes the whole queue per commit, reader threads, and the
+ * caller's own reader. Nobody hears of success before the commit is on disk. See store.h. Source:
+ * DESIGN.md sections 2 and 3, STYLE.md section 5.
  *
- * Locks: a lane's take_lock (below), held while waiting for its jobs; no other lock of ours is taken under it but the queue's own.
+ * Locks: a lane's take_lock (below), held while waiting for its jobs; no other lock of ours is
+ * taken under it but the queue's own.
  */
 #include "store/store.h"
 
@@ -56,7 +58,8 @@ struct hfd_store {
     bool look_always;
     atomic_bool far_lists; /* the last view had to fetch more than a few pages; set by readers */
     atomic_llong fetched;  /* what looks had to fetch from the disk since the last commit */
-    atomic_bool far_pages; /* more than a page a job had to be fetched for the last commit; set by the writer */
+    atomic_bool far_pages; /* more than a page a job had to be fetched for the last commit; set by
+                              the writer */
     struct hfd_row_stamps stamps;
     struct hfd_tally tally;
     struct hfd_totals totals;
@@ -83,8 +86,9 @@ static struct hfd_job *next_job(const struct hfd_job *job)
 /* ---- answers ---- */
 
 /*
- * Gives finished jobs back: one call per sink, in the order of submission within a sink. After the call for its sink a job is
- * its submitter's again. A handful of sinks (one per loop), so the list is walked once for each.
+ * Gives finished jobs back: one call per sink, in the order of submission within a sink. After the
+ * call for its sink a job is its submitter's again. A handful of sinks (one per loop), so the list
+ * is walked once for each.
  */
 static void post_all(struct hfd_job *list)
 {
@@ -124,7 +128,8 @@ static void finish_all(struct hfd_job *list, hfd_rc rc, const struct hfd_err *er
 
 static hfd_rc fail_broken(const struct hfd_store *store, struct hfd_err *err)
 {
-    return hfd_fail(err, HFD_IO, "the store takes no more work until a restart, after: %s", store->cause.msg);
+    return hfd_fail(err, HFD_IO, "the store takes no more work until a restart, after: %s",
+                    store->cause.msg);
 }
 
 static void turn_broken(struct hfd_store *store, const struct hfd_err *cause)
@@ -134,7 +139,8 @@ static void turn_broken(struct hfd_store *store, const struct hfd_err *cause)
     store->cause = *cause;
     atomic_store_explicit(&store->broken, true, memory_order_release);
     hfd_metric_set(HFD_METRIC_STORE_OK, NULL, 0);
-    HFD_LOG(HFD_LOG_ERROR, "the store failed and takes no more work", HFD_LOG_CSTR("reason", cause->msg));
+    HFD_LOG(HFD_LOG_ERROR, "the store failed and takes no more work",
+            HFD_LOG_CSTR("reason", cause->msg));
     if (store->on_broken != NULL)
         store->on_broken(store->on_broken_ctx);
 }
@@ -170,8 +176,11 @@ static void publish(struct hfd_tally *t)
 
 static struct hfd_txn write_txn(struct hfd_store *store)
 {
-    return (struct hfd_txn){
-        .db = store->writer.db, .writable = true, .stamps = &store->stamps, .tally = &store->tally, .totals = &store->totals};
+    return (struct hfd_txn){.db = store->writer.db,
+                            .writable = true,
+                            .stamps = &store->stamps,
+                            .tally = &store->tally,
+                            .totals = &store->totals};
 }
 
 static hfd_rc write_totals(struct hfd_store *store, struct hfd_err *err)
@@ -200,8 +209,12 @@ static hfd_rc call_job(struct hfd_store *store, struct hfd_job *job, struct hfd_
     return rc != HFD_OK ? rc : HFD_IO;
 }
 
-/* Without savepoints, up to a job that fails after it has written: then *undo is set, as all before it must go with it. */
-static hfd_rc run_freely(struct hfd_store *store, struct hfd_job *list, bool *undo, struct hfd_err *err)
+/*
+ * Without savepoints, up to a job that fails after it has written: then *undo is set, as all before
+ * it must go with it.
+ */
+static hfd_rc run_freely(struct hfd_store *store, struct hfd_job *list, bool *undo,
+                         struct hfd_err *err)
 {
     struct hfd_db *db = store->writer.db;
     hfd_rc rc = HFD_OK;
@@ -236,8 +249,9 @@ static hfd_rc run_guarded(struct hfd_store *store, struct hfd_job *list, struct 
 }
 
 /*
- * Within a savepoint the engine keeps a copy of every page that a job writes: a sixth of the work of a PUT, for the rare job that fails
- * after it has written. So all are tried without, and only if one does so, all are undone and run again with savepoints.
+ * Within a savepoint the engine keeps a copy of every page that a job writes: a sixth of the work
+ * of a PUT, for the rare job that fails after it has written. So all are tried without, and only if
+ * one does so, all are undone and run again with savepoints.
  */
 static hfd_rc run_transaction(struct hfd_store *store, struct hfd_job *list, struct hfd_err *err)
 {
@@ -280,7 +294,10 @@ static void count_results(const struct hfd_job *list)
             hfd_metric_add(HFD_METRIC_STORE_JOBS, HFD_LABELS(hfd_rc_name((hfd_rc)rc)), counts[rc]);
 }
 
-/* What the calling thread had to fetch from the disk, as the system did not have it in memory, in units of 512 bytes. */
+/*
+ * What the calling thread had to fetch from the disk, as the system did not have it in memory, in
+ * units of 512 bytes.
+ */
 static int64_t fetched_blocks(void)
 {
     struct rusage usage;
@@ -289,8 +306,8 @@ static int64_t fetched_blocks(void)
 }
 
 /*
- * A batch fails as a whole or not at all: a job that was refused may have been refused because of what an earlier one wrote, so
- * its answer too is only true if the commit is.
+ * A batch fails as a whole or not at all: a job that was refused may have been refused because of
+ * what an earlier one wrote, so its answer too is only true if the commit is.
  */
 static void run_batch(struct hfd_store *store, struct hfd_job *list, size_t count)
 {
@@ -306,19 +323,24 @@ static void run_batch(struct hfd_store *store, struct hfd_job *list, size_t coun
         rc = run_transaction(store, list, &err);
         if (rc == HFD_OK) {
             hfd_metric_add(HFD_METRIC_STORE_COMMITS, NULL, 1);
-            hfd_metric_observe_us(HFD_METRIC_STORE_COMMIT_SECONDS, NULL, hfd_clock_mono_us(store->clock) - start_us);
+            hfd_metric_observe_us(HFD_METRIC_STORE_COMMIT_SECONDS, NULL,
+                                  hfd_clock_mono_us(store->clock) - start_us);
         } else if (hfd_db_broken(db)) {
             turn_broken(store, &err);
-            rc = hfd_fail(&err, HFD_IO, "it is not known whether this was stored: %s", store->cause.msg);
+            rc = hfd_fail(&err, HFD_IO, "it is not known whether this was stored: %s",
+                          store->cause.msg);
         }
     }
     if (rc != HFD_OK)
         finish_all(list, rc, &err);
-    fetched = fetched_blocks() - fetched + atomic_exchange_explicit(&store->fetched, 0, memory_order_relaxed);
-    atomic_store_explicit(&store->far_pages, fetched > (int64_t)count * FAR_BLOCKS, memory_order_relaxed);
+    fetched = fetched_blocks() - fetched +
+              atomic_exchange_explicit(&store->fetched, 0, memory_order_relaxed);
+    atomic_store_explicit(&store->far_pages, fetched > (int64_t)count * FAR_BLOCKS,
+                          memory_order_relaxed);
     count_results(list);
     post_all(list);
-    if (!atomic_load_explicit(&store->broken, memory_order_relaxed) && hfd_db_tidy(db, &err) != HFD_OK)
+    if (!atomic_load_explicit(&store->broken, memory_order_relaxed) &&
+        hfd_db_tidy(db, &err) != HFD_OK)
         turn_broken(store, &err);
 }
 
@@ -339,8 +361,12 @@ static void *writer_main(void *arg)
 
 /* ---- readers ---- */
 
-/* A connection that broke is opened anew: what a reader saw says nothing about the next one, and nothing is lost with it. */
-static hfd_rc reopen_if_broken(const struct hfd_store *store, enum hfd_db_mode mode, struct hfd_db **db, struct hfd_err *err)
+/*
+ * A connection that broke is opened anew: what a reader saw says nothing about the next one, and
+ * nothing is lost with it.
+ */
+static hfd_rc reopen_if_broken(const struct hfd_store *store, enum hfd_db_mode mode,
+                               struct hfd_db **db, struct hfd_err *err)
 {
     if (*db != NULL && !hfd_db_broken(*db))
         return HFD_OK;
@@ -348,8 +374,9 @@ static hfd_rc reopen_if_broken(const struct hfd_store *store, enum hfd_db_mode m
     return hfd_db_open(store->dir, mode, db, err);
 }
 
-static hfd_rc read_snapshot(const struct hfd_store *store, enum hfd_db_mode mode, struct hfd_db **db, struct hfd_txn *tx, hfd_txn_fn *fn,
-                            void *arg, struct hfd_err *err)
+static hfd_rc read_snapshot(const struct hfd_store *store, enum hfd_db_mode mode,
+                            struct hfd_db **db, struct hfd_txn *tx, hfd_txn_fn *fn, void *arg,
+                            struct hfd_err *err)
 {
     hfd_rc rc = reopen_if_broken(store, mode, db, err);
 
@@ -366,13 +393,16 @@ static hfd_rc read_snapshot(const struct hfd_store *store, enum hfd_db_mode mode
 static void run_view(struct worker *w, struct hfd_job *job)
 {
     struct hfd_store *store = w->store;
-    const bool far = store->look_always || atomic_load_explicit(&store->far_lists, memory_order_relaxed);
+    const bool far =
+        store->look_always || atomic_load_explicit(&store->far_lists, memory_order_relaxed);
     const int64_t before = fetched_blocks();
     struct hfd_txn tx = {.ahead = far && !store->stepped ? store : NULL};
     struct hfd_err err = {.rc = HFD_OK};
 
     finish(job, read_snapshot(store, w->lane->mode, &w->db, &tx, job->fn, job->arg, &err), &err);
-    atomic_store_explicit(&store->far_lists, fetched_blocks() - before > FAR_LIST_PAGES * FAR_BLOCKS, memory_order_relaxed);
+    atomic_store_explicit(&store->far_lists,
+                          fetched_blocks() - before > FAR_LIST_PAGES * FAR_BLOCKS,
+                          memory_order_relaxed);
     post_all(job);
 }
 
@@ -451,7 +481,8 @@ static void *reader_main(void *arg)
     return NULL;
 }
 
-hfd_rc hfd_store_reader_open(struct hfd_store *store, struct hfd_store_reader **out, struct hfd_err *err)
+hfd_rc hfd_store_reader_open(struct hfd_store *store, struct hfd_store_reader **out,
+                             struct hfd_err *err)
 {
     struct hfd_store_reader *reader = calloc(1, sizeof(*reader));
     hfd_rc rc;
@@ -488,12 +519,14 @@ void hfd_store_reader_close(struct hfd_store_reader **readerp)
     free(reader);
 }
 
-hfd_rc hfd_store_read(struct hfd_store_reader *reader, hfd_txn_fn *fn, void *arg, struct hfd_err *err)
+hfd_rc hfd_store_read(struct hfd_store_reader *reader, hfd_txn_fn *fn, void *arg,
+                      struct hfd_err *err)
 {
     struct hfd_txn tx;
 
     HFD_CHECK_OBJ(reader, READER_MAGIC);
-    tx = (struct hfd_txn){.cache = reader->cache, .seq = hfd_row_stamps_now(&reader->store->stamps)};
+    tx =
+        (struct hfd_txn){.cache = reader->cache, .seq = hfd_row_stamps_now(&reader->store->stamps)};
     return read_snapshot(reader->store, HFD_DB_READER, &reader->db, &tx, fn, arg, err);
 }
 
@@ -522,7 +555,8 @@ void hfd_store_step(struct hfd_store *store)
 
 /* ---- submitting ---- */
 
-static hfd_rc submit(struct hfd_store *store, struct hfd_queue *queue, struct hfd_job *job, struct hfd_err *err)
+static hfd_rc submit(struct hfd_store *store, struct hfd_queue *queue, struct hfd_job *job,
+                     struct hfd_err *err)
 {
     HFD_CHECK_OBJ(store, STORE_MAGIC);
     if (!hfd_store_ok(store))
@@ -534,7 +568,9 @@ static hfd_rc submit(struct hfd_store *store, struct hfd_queue *queue, struct hf
 
 hfd_rc hfd_store_update(struct hfd_store *store, struct hfd_job *job, struct hfd_err *err)
 {
-    const bool look = job->look_first && (store->look_always || atomic_load_explicit(&store->far_pages, memory_order_relaxed));
+    const bool look =
+        job->look_first &&
+        (store->look_always || atomic_load_explicit(&store->far_pages, memory_order_relaxed));
     hfd_rc rc = submit(store, look ? store->looks.queue : store->updates, job, err);
 
     if (rc != HFD_OK)
@@ -563,13 +599,17 @@ static void wake_waiter(struct hfd_sink *sink, struct hfd_job *list)
     (void)list; /* its one job */
     (void)pthread_mutex_lock(&w->lock);
     w->done = true;
-    (void)pthread_cond_signal(&w->posted); /* under the lock: the waiter takes w away as soon as it has it */
+    (void)pthread_cond_signal(
+        &w->posted); /* under the lock: the waiter takes w away as soon as it has it */
     (void)pthread_mutex_unlock(&w->lock);
 }
 
-hfd_rc hfd_store_update_wait(struct hfd_store *store, hfd_txn_fn *fn, void *arg, struct hfd_err *err)
+hfd_rc hfd_store_update_wait(struct hfd_store *store, hfd_txn_fn *fn, void *arg,
+                             struct hfd_err *err)
 {
-    struct waiter w = {.sink = {wake_waiter}, .lock = PTHREAD_MUTEX_INITIALIZER, .posted = PTHREAD_COND_INITIALIZER};
+    struct waiter w = {.sink = {wake_waiter},
+                       .lock = PTHREAD_MUTEX_INITIALIZER,
+                       .posted = PTHREAD_COND_INITIALIZER};
     struct hfd_job job = {.fn = fn, .arg = arg, .sink = &w.sink};
     hfd_rc rc = hfd_store_update(store, &job, err);
 
@@ -661,7 +701,8 @@ static hfd_rc make_lane(struct lane *lane, unsigned count, size_t queue_max, str
     return hfd_queue_new(queue_max, &lane->queue, err);
 }
 
-static hfd_rc make_parts(const struct hfd_store_config *config, struct hfd_store *store, struct hfd_err *err)
+static hfd_rc make_parts(const struct hfd_store_config *config, struct hfd_store *store,
+                         struct hfd_err *err)
 {
     size_t queue_max = config->queue_max != 0 ? config->queue_max : QUEUE_MAX_DEFAULT;
     hfd_rc rc;
@@ -676,13 +717,16 @@ static hfd_rc make_parts(const struct hfd_store_config *config, struct hfd_store
         return hfd_fail(err, HFD_NOMEM, "open the store");
     rc = hfd_queue_new(queue_max, &store->updates, err);
     if (rc == HFD_OK)
-        rc = make_lane(&store->views, config->readers != 0 ? config->readers : READERS_DEFAULT, queue_max, err);
+        rc = make_lane(&store->views, config->readers != 0 ? config->readers : READERS_DEFAULT,
+                       queue_max, err);
     if (rc == HFD_OK)
-        rc = make_lane(&store->looks, config->lookers != 0 ? config->lookers : LOOKERS_DEFAULT, queue_max, err);
+        rc = make_lane(&store->looks, config->lookers != 0 ? config->lookers : LOOKERS_DEFAULT,
+                       queue_max, err);
     return rc;
 }
 
-hfd_rc hfd_store_open(const struct hfd_store_config *config, struct hfd_store **out, struct hfd_err *err)
+hfd_rc hfd_store_open(const struct hfd_store_config *config, struct hfd_store **out,
+                      struct hfd_err *err)
 {
     struct hfd_store *store = calloc(1, sizeof(*store));
     hfd_rc rc;
@@ -691,8 +735,14 @@ hfd_rc hfd_store_open(const struct hfd_store_config *config, struct hfd_store **
     if (store == NULL)
         return hfd_fail(err, HFD_NOMEM, "open the store");
     store->magic = STORE_MAGIC;
-    store->views = (struct lane){.take_lock = PTHREAD_MUTEX_INITIALIZER, .run = run_view, .mode = HFD_DB_READER, .name = "hfd-reader"};
-    store->looks = (struct lane){.take_lock = PTHREAD_MUTEX_INITIALIZER, .run = run_look, .mode = HFD_DB_LOOKER, .name = "hfd-looker"};
+    store->views = (struct lane){.take_lock = PTHREAD_MUTEX_INITIALIZER,
+                                 .run = run_view,
+                                 .mode = HFD_DB_READER,
+                                 .name = "hfd-reader"};
+    store->looks = (struct lane){.take_lock = PTHREAD_MUTEX_INITIALIZER,
+                                 .run = run_look,
+                                 .mode = HFD_DB_LOOKER,
+                                 .name = "hfd-looker"};
     rc = make_parts(config, store, err);
     if (rc == HFD_OK)
         rc = open_writer(store, err);
@@ -742,7 +792,9 @@ static void close_lane(struct lane *lane)
 static bool waiting(const struct hfd_store *store)
 {
     return store->looks.queue != NULL && /* made last */
-           hfd_queue_length(store->looks.queue) + hfd_queue_length(store->updates) + hfd_queue_length(store->views.queue) > 0;
+           hfd_queue_length(store->looks.queue) + hfd_queue_length(store->updates) +
+                   hfd_queue_length(store->views.queue) >
+               0;
 }
 
 void hfd_store_close(struct hfd_store **storep)

@@ -1,15 +1,18 @@
 /*
- * Durable state. Work is given as transaction functions, ordinary synchronous code over typed rows (store/rows.h):
+ * Durable state. Work is given as transaction functions, ordinary synchronous code over typed rows
+ * (store/rows.h):
  *
- *   hfd_store_read    runs one in a read snapshot, now, on the caller's own connection (point reads on a loop thread)
- *   hfd_store_view    runs one on a reader thread, and calls back (lists, search)
+ *   hfd_store_read    runs one in a read snapshot, now, on the caller's own connection (point reads
+ * on a loop thread) hfd_store_view    runs one on a reader thread, and calls back (lists, search)
  *   hfd_store_update  queues one for the writer thread, and calls back after the commit is on disk
  *
- * A transaction function may run again (when another one of its commit fails, and after a serialisation failure on other engines), so it
- * touches nothing but `tx` and `arg`, and sets up its results from scratch each time. If it returns anything but HFD_OK its writes are
- * undone, and only its own.
+ * A transaction function may run again (when another one of its commit fails, and after a
+ * serialisation failure on other engines), so it touches nothing but `tx` and `arg`, and sets up
+ * its results from scratch each time. If it returns anything but HFD_OK its writes are undone, and
+ * only its own.
  *
- * Refuses: network file systems, a database of a newer program, synchronous levels below FULL, a second process on the same folder.
+ * Refuses: network file systems, a database of a newer program, synchronous levels below FULL, a
+ * second process on the same folder.
  */
 #ifndef HFD_STORE_STORE_H
 #define HFD_STORE_STORE_H
@@ -26,7 +29,8 @@ struct hfd_txn;
 typedef hfd_rc hfd_txn_fn(struct hfd_txn *tx, void *arg, struct hfd_err *err);
 
 /**
- * Counts in a metric when the transaction is on disk, and only then: one that is undone or runs again counts once.
+ * Counts in a metric when the transaction is on disk, and only then: one that is undone or runs
+ * again counts once.
  * @param series  of a counter, lives for ever; NULL counts nothing
  * Thread: writer, inside a transaction function.
  */
@@ -35,20 +39,26 @@ void hfd_txn_count(struct hfd_txn *tx, struct hfd_series *series, int64_t delta)
 struct hfd_job;
 
 /**
- * Where finished jobs go: one call per submitting loop and commit, with a list linked by job->node.next. Called on the writer or a reader
- * thread; the receiver wakes its loop, and the loop calls job->done(job) for each. A sink outlives its jobs.
+ * Where finished jobs go: one call per submitting loop and commit, with a list linked by
+ * job->node.next. Called on the writer or a reader thread; the receiver wakes its loop, and the
+ * loop calls job->done(job) for each. A sink outlives its jobs.
  */
 struct hfd_sink {
     void (*post)(struct hfd_sink *sink, struct hfd_job *list);
 };
 
-/** One piece of work on its way. The submitter owns it before submitting and again from `done` on; in between, the store does. */
+/**
+ * One piece of work on its way. The submitter owns it before submitting and again from `done` on;
+ * in between, the store does.
+ */
 struct hfd_job {
     struct hfd_qnode node; /* first member: it travels on a queue */
     hfd_txn_fn *fn;
-    void *arg; /* owned with the job; must not point into anything that the submitting loop may free meanwhile */
+    void *arg; /* owned with the job; must not point into anything that the submitting loop may free
+                  meanwhile */
     struct hfd_sink *sink;
-    bool look_first;                   /* of an update: fn reads all that it will change before it writes. See hfd_store_update */
+    bool look_first; /* of an update: fn reads all that it will change before it writes. See
+                        hfd_store_update */
     void (*done)(struct hfd_job *job); /* called by the sink's loop */
     hfd_rc rc;                         /* the outcome: fn's, or HFD_IO when the commit failed */
     struct hfd_err err;
@@ -61,54 +71,71 @@ struct hfd_store_config {
     unsigned readers;              /* reader threads. 0 = 2 */
     unsigned lookers;              /* threads that look first for the writer. 0 = 4 */
     const struct hfd_clock *clock; /* NULL = the system's */
-    bool look_always;              /* look first whether or not the writer has to wait for pages. For tests */
-    bool stepped;                  /* no threads: work waits for hfd_store_step, and all looks. For simulations, which must repeat */
+    bool look_always; /* look first whether or not the writer has to wait for pages. For tests */
+    bool stepped;     /* no threads: work waits for hfd_store_step, and all looks. For simulations,
+                         which must repeat */
 };
 
 /**
- * Opens (and creates or migrates) the store in config->dir: takes the lock file, verifies WAL and synchronous=FULL by reading them back,
- * checks the schema version, starts the writer and reader threads.
+ * Opens (and creates or migrates) the store in config->dir: takes the lock file, verifies WAL and
+ * synchronous=FULL by reading them back, checks the schema version, starts the writer and reader
+ * threads.
  * @param out  gives; NULL on failure
- * @return HFD_OK, HFD_CONFLICT (another process holds the folder), HFD_CORRUPT, HFD_IO, HFD_INVALID (a database from the future), HFD_NOMEM
- * Thread: start-up.
+ * @return HFD_OK, HFD_CONFLICT (another process holds the folder), HFD_CORRUPT, HFD_IO, HFD_INVALID
+ * (a database from the future), HFD_NOMEM Thread: start-up.
  */
-HFD_MUST_CHECK hfd_rc hfd_store_open(const struct hfd_store_config *config, struct hfd_store **out, struct hfd_err *err);
+HFD_MUST_CHECK hfd_rc hfd_store_open(const struct hfd_store_config *config, struct hfd_store **out,
+                                     struct hfd_err *err);
 
 /**
- * Stops taking work, lets the queued jobs finish, joins the threads, checkpoints, releases the lock. All readers must be closed before.
- * Takes *store. Thread: shut-down.
+ * Stops taking work, lets the queued jobs finish, joins the threads, checkpoints, releases the
+ * lock. All readers must be closed before. Takes *store. Thread: shut-down.
  */
 void hfd_store_close(struct hfd_store **store);
 
-/** Whether the store still accepts work; after HFD_IO or HFD_CORRUPT on the writer it never does again until reopened. Thread: any. */
+/**
+ * Whether the store still accepts work; after HFD_IO or HFD_CORRUPT on the writer it never does
+ * again until reopened. Thread: any.
+ */
 bool hfd_store_ok(const struct hfd_store *store);
 
 /** Called once, on the writer thread, when the store turns broken. Set before the first job. */
 void hfd_store_on_broken(struct hfd_store *store, void (*fn)(void *ctx), void *ctx);
 
 /**
- * The writer is one thread: while it waits for a page from the file, everybody waits. So while it has to, jobs with look_first are run
- * up to their first write in a read snapshot, several at once, on threads of their own, and then again by the writer, who finds in memory
- * what they read. One that comes to its end without a write is finished by that.
- * @return HFD_OK (taken), HFD_BUSY (queue full, or closing), HFD_IO (broken). On failure the job stays the caller's. Thread: any.
+ * The writer is one thread: while it waits for a page from the file, everybody waits. So while it
+ * has to, jobs with look_first are run up to their first write in a read snapshot, several at once,
+ * on threads of their own, and then again by the writer, who finds in memory what they read. One
+ * that comes to its end without a write is finished by that.
+ * @return HFD_OK (taken), HFD_BUSY (queue full, or closing), HFD_IO (broken). On failure the job
+ * stays the caller's. Thread: any.
  */
-HFD_MUST_CHECK hfd_rc hfd_store_update(struct hfd_store *store, struct hfd_job *job, struct hfd_err *err);
-HFD_MUST_CHECK hfd_rc hfd_store_view(struct hfd_store *store, struct hfd_job *job, struct hfd_err *err);
-
-/** Queues and waits: for the command line, start-up and the demo adapters. Never on a loop thread. @return fn's outcome, or as update. */
-HFD_MUST_CHECK hfd_rc hfd_store_update_wait(struct hfd_store *store, hfd_txn_fn *fn, void *arg, struct hfd_err *err);
+HFD_MUST_CHECK hfd_rc hfd_store_update(struct hfd_store *store, struct hfd_job *job,
+                                       struct hfd_err *err);
+HFD_MUST_CHECK hfd_rc hfd_store_view(struct hfd_store *store, struct hfd_job *job,
+                                     struct hfd_err *err);
 
 /**
- * Of a stepped store: does what is queued, one batch of updates, then the views, and posts the answers before it returns. update_wait steps
- * by itself, and looks are done when they are submitted, so that updates come in that order. Thread: the one that opened the store, and no
+ * Queues and waits: for the command line, start-up and the demo adapters. Never on a loop thread.
+ * @return fn's outcome, or as update.
+ */
+HFD_MUST_CHECK hfd_rc hfd_store_update_wait(struct hfd_store *store, hfd_txn_fn *fn, void *arg,
+                                            struct hfd_err *err);
+
+/**
+ * Of a stepped store: does what is queued, one batch of updates, then the views, and posts the
+ * answers before it returns. update_wait steps by itself, and looks are done when they are
+ * submitted, so that updates come in that order. Thread: the one that opened the store, and no
  * other.
  */
 void hfd_store_step(struct hfd_store *store);
 
 /** A connection of the calling thread's own, query-only. */
-HFD_MUST_CHECK hfd_rc hfd_store_reader_open(struct hfd_store *store, struct hfd_store_reader **out, struct hfd_err *err);
+HFD_MUST_CHECK hfd_rc hfd_store_reader_open(struct hfd_store *store, struct hfd_store_reader **out,
+                                            struct hfd_err *err);
 void hfd_store_reader_close(struct hfd_store_reader **reader);
 /** Runs fn in one read snapshot, now. Thread: the one that opened the reader (asserted). */
-HFD_MUST_CHECK hfd_rc hfd_store_read(struct hfd_store_reader *reader, hfd_txn_fn *fn, void *arg, struct hfd_err *err);
+HFD_MUST_CHECK hfd_rc hfd_store_read(struct hfd_store_reader *reader, hfd_txn_fn *fn, void *arg,
+                                     struct hfd_err *err);
 
 #endif

@@ -9,7 +9,8 @@ static const char sql_count_drop[] =
     "DELETE FROM fleet_count WHERE kind = ?1 AND field = ?2 AND name = ?3 AND value = ?4 AND n = 0";
 /* clang-format on */
 
-static hfd_rc prepare(struct hfd_txn *tx, const char *sql, const struct hfd_count_key *key, struct hfd_stmt **out, struct hfd_err *err)
+static hfd_rc prepare(struct hfd_txn *tx, const char *sql, const struct hfd_count_key *key,
+                      struct hfd_stmt **out, struct hfd_err *err)
 {
     hfd_rc rc = hfd_row_write(tx, sql, out, err);
 
@@ -22,7 +23,8 @@ static hfd_rc prepare(struct hfd_txn *tx, const char *sql, const struct hfd_coun
     return HFD_OK;
 }
 
-static hfd_rc write_sum(struct hfd_txn *tx, const struct hfd_count_key *key, int64_t by, struct hfd_err *err)
+static hfd_rc write_sum(struct hfd_txn *tx, const struct hfd_count_key *key, int64_t by,
+                        struct hfd_err *err)
 {
     struct hfd_stmt *st;
     hfd_rc rc = prepare(tx, sql_count_add, key, &st, err);
@@ -39,7 +41,8 @@ static hfd_rc write_sum(struct hfd_txn *tx, const struct hfd_count_key *key, int
 
 static hfd_rc write_place(struct hfd_txn *tx, struct hfd_totals_place *p, struct hfd_err *err)
 {
-    const struct hfd_count_key key = {p->kind, p->field, {p->text, p->name_len}, {p->text + p->name_len, p->value_len}};
+    const struct hfd_count_key key = {
+        p->kind, p->field, {p->text, p->name_len}, {p->text + p->name_len, p->value_len}};
     const int64_t by = p->by;
 
     p->by = 0;
@@ -58,11 +61,13 @@ static struct hfd_totals_place *place_of(struct hfd_totals *totals, const struct
 
 static bool is_of(const struct hfd_totals_place *p, const struct hfd_count_key *key)
 {
-    return p->kind == key->kind && p->field == key->field && hfd_slice_eq((hfd_slice){p->text, p->name_len}, key->name) &&
+    return p->kind == key->kind && p->field == key->field &&
+           hfd_slice_eq((hfd_slice){p->text, p->name_len}, key->name) &&
            hfd_slice_eq((hfd_slice){p->text + p->name_len, p->value_len}, key->value);
 }
 
-hfd_rc hfd_totals_add(struct hfd_txn *tx, const struct hfd_count_key *key, int64_t by, struct hfd_err *err)
+hfd_rc hfd_totals_add(struct hfd_txn *tx, const struct hfd_count_key *key, int64_t by,
+                      struct hfd_err *err)
 {
     struct hfd_totals_place *p;
     hfd_rc rc;

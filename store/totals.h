@@ -1,7 +1,8 @@
 /*
- * Kept totals on their way: what the jobs of a commit add to fleet_count and take from it, summed up by total and written before the
- * commit. A commit of 30 PUTs changes some ten totals, each of them 20 to 30 times. Two totals that meet in one place of the table push
- * each other out: the older sum is written at once, so that the table is never full. Thread: writer.
+ * Kept totals on their way: what the jobs of a commit add to fleet_count and take from it, summed
+ * up by total and written before the commit. A commit of 30 PUTs changes some ten totals, each of
+ * them 20 to 30 times. Two totals that meet in one place of the table push each other out: the
+ * older sum is written at once, so that the table is never full. Thread: writer.
  */
 #ifndef HFD_STORE_TOTALS_H
 #define HFD_STORE_TOTALS_H
@@ -23,7 +24,8 @@ struct hfd_totals {
 };
 
 /** Adds to tx->totals, or to the table itself where there is none. */
-HFD_MUST_CHECK hfd_rc hfd_totals_add(struct hfd_txn *tx, const struct hfd_count_key *key, int64_t by, struct hfd_err *err);
+HFD_MUST_CHECK hfd_rc hfd_totals_add(struct hfd_txn *tx, const struct hfd_count_key *key,
+                                     int64_t by, struct hfd_err *err);
 /** Writes all sums of tx->totals and empties it. */
 HFD_MUST_CHECK hfd_rc hfd_totals_write(struct hfd_txn *tx, struct hfd_err *err);
 /** Forgets them: what they count was undone. */

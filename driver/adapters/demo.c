@@ -1,8 +1,9 @@
 /*
- * The demo adapters: one thread that pages through the resources whose Ready is not True, over and over, and reports for whoever is due.
- * It keeps nothing between rounds but its place, so a restart continues where the store stands, and nothing that is made, changed or
- * deleted meanwhile is missed. Refuses to speak for adapters that are not required, and over a report that somebody else made at the
- * generation.
+ * The demo adapters: one thread that pages through the resources whose Ready is not True, over and
+ * over, and reports for whoever is due. It keeps nothing between rounds but its place, so a restart
+ * continues where the store stands, and nothing that is made, changed or deleted meanwhile is
+ * missed. Refuses to speak for adapters that are not required, and over a report that somebody else
+ * made at the generation.
  */
 #include "driver/adapters/demo_int.h"
 
@@ -11,7 +12,8 @@
 #include "driver/base/log.h"
 #include "driver/base/thread.h"
 
-#define TOTAL_MAX_US (INT64_C(3653) * 86400 * HFD_US_PER_S) /* the longest duration that a setting can say */
+#define TOTAL_MAX_US                                                                               \
+    (INT64_C(3653) * 86400 * HFD_US_PER_S) /* the longest duration that a setting can say */
 #define WAIT_MIN_US INT64_C(20000)
 #define WAIT_MAX_US INT64_C(250000)
 #define PAGE_MAX 200
@@ -46,7 +48,8 @@ struct hfd_demo {
     bool stop;
 };
 
-static const struct hfd_agg_report *report_of(const struct hfd_agg_reports *reports, hfd_slice adapter)
+static const struct hfd_agg_report *report_of(const struct hfd_agg_reports *reports,
+                                              hfd_slice adapter)
 {
     for (size_t i = 0; i < reports->count; i++)
         if (hfd_slice_eq(reports->items[i].adapter, adapter))
@@ -63,7 +66,8 @@ bool hfd_demo_is_due(const struct hfd_demo_view *v, size_t at, int64_t *floor_us
     *floor_us = r != NULL ? r->observed_us : 0;
     if (v->now_us - v->since_us < step_us && v->since_us - v->now_us <= v->total_us)
         return false;
-    return r == NULL || r->observed_generation < v->generation || (v->deleting && r->finalized != HFD_STATUS_TRUE);
+    return r == NULL || r->observed_generation < v->generation ||
+           (v->deleting && r->finalized != HFD_STATUS_TRUE);
 }
 
 /* ---- reading ---- */
@@ -78,8 +82,9 @@ struct page {
 };
 
 /* Whether anything is due on a row; item is filled then. */
-static hfd_rc look_at(struct hfd_txn *tx, struct page *page, const struct hfd_fleet_row *row, struct hfd_arena *scratch, struct item *item,
-                      bool *found, struct hfd_err *err)
+static hfd_rc look_at(struct hfd_txn *tx, struct page *page, const struct hfd_fleet_row *row,
+                      struct hfd_arena *scratch, struct item *item, bool *found,
+                      struct hfd_err *err)
 {
     const struct hfd_demo_config *config = &page->demo->config;
     struct hfd_demo_view view = {
@@ -127,7 +132,8 @@ static hfd_rc read_page(struct hfd_txn *tx, void *arg, struct hfd_err *err)
 
     page->item_count = 0;
     page->bad.rc = HFD_OK;
-    rc = hfd_fleet_row_pending(tx, demo->after_us, demo->after_seq, demo->page_limit, page->mem, &page->rows, err);
+    rc = hfd_fleet_row_pending(tx, demo->after_us, demo->after_seq, demo->page_limit, page->mem,
+                               &page->rows, err);
     if (rc != HFD_OK)
         return rc;
     page->items = hfd_arena_array(page->mem, page->rows.count, sizeof(*page->items));
@@ -139,7 +145,8 @@ static hfd_rc read_page(struct hfd_txn *tx, void *arg, struct hfd_err *err)
         bool found;
 
         hfd_arena_init(&scratch, ROW_MEM_BYTES);
-        rc = look_at(tx, page, &page->rows.rows[i], &scratch, &page->items[page->item_count], &found, &one);
+        rc = look_at(tx, page, &page->rows.rows[i], &scratch, &page->items[page->item_count],
+                     &found, &one);
         hfd_arena_fini(&scratch);
         if (rc == HFD_OK && found)
             page->item_count++;
@@ -158,16 +165,23 @@ struct batch {
     int64_t now_us;
 };
 
-static hfd_rc report_one(struct hfd_txn *tx, const struct batch *batch, const struct item *item, hfd_slice adapter, int64_t floor_us,
-                         struct hfd_err *err)
+static hfd_rc report_one(struct hfd_txn *tx, const struct batch *batch, const struct item *item,
+                         hfd_slice adapter, int64_t floor_us, struct hfd_err *err)
 {
-    const hfd_slice reason = HFD_SLICE("Demo"), message = HFD_SLICE("Demo adapter: no cluster is made.");
+    const hfd_slice reason = HFD_SLICE("Demo"),
+                    message = HFD_SLICE("Demo adapter: no cluster is made.");
     const enum hfd_status done = item->deleting ? HFD_STATUS_FALSE : HFD_STATUS_TRUE;
     struct hfd_condition conditions[] = {
         {.type = HFD_SLICE("Available"), .status = done, .reason = reason, .message = message},
         {.type = HFD_SLICE("Applied"), .status = done, .reason = reason, .message = message},
-        {.type = HFD_SLICE("Health"), .status = HFD_STATUS_TRUE, .reason = reason, .message = message},
-        {.type = HFD_SLICE("Finalized"), .status = HFD_STATUS_TRUE, .reason = reason, .message = message},
+        {.type = HFD_SLICE("Health"),
+         .status = HFD_STATUS_TRUE,
+         .reason = reason,
+         .message = message},
+        {.type = HFD_SLICE("Finalized"),
+         .status = HFD_STATUS_TRUE,
+         .reason = reason,
+         .message = message},
     };
     const struct hfd_fleet_report report = {
         .kind = item->kind,
@@ -180,8 +194,10 @@ static hfd_rc report_one(struct hfd_txn *tx, const struct batch *batch, const st
         .data = HFD_SLICE("{\"demo\":true}"),
     };
     struct hfd_arena mem;
-    const struct hfd_fleet_call call = {
-        .fleet = batch->config->fleet, .now_us = batch->now_us, .caller = HFD_SLICE("demo@hyperfleet.local"), .mem = &mem};
+    const struct hfd_fleet_call call = {.fleet = batch->config->fleet,
+                                        .now_us = batch->now_us,
+                                        .caller = HFD_SLICE("demo@hyperfleet.local"),
+                                        .mem = &mem};
     enum hfd_verdict verdict;
     struct hfd_report_row stored;
     hfd_rc rc;
@@ -189,7 +205,8 @@ static hfd_rc report_one(struct hfd_txn *tx, const struct batch *batch, const st
     hfd_arena_init(&mem, ROW_MEM_BYTES);
     rc = hfd_fleet_report(tx, &call, &report, &verdict, &stored, err);
     hfd_arena_fini(&mem);
-    return rc == HFD_NOT_FOUND ? HFD_OK : rc; /* removed since it was read, maybe by the report before */
+    return rc == HFD_NOT_FOUND ? HFD_OK
+                               : rc; /* removed since it was read, maybe by the report before */
 }
 
 static hfd_rc write_batch(struct hfd_txn *tx, void *arg, struct hfd_err *err)
@@ -223,11 +240,17 @@ static bool stopping(struct hfd_demo *demo)
     return stop;
 }
 
-/* Reports on count resources together and, when that fails, on each alone, so that one bad resource holds up nobody else. */
-static hfd_rc write_items(struct hfd_demo *demo, const struct item *items, size_t count, struct hfd_err *err)
+/*
+ * Reports on count resources together and, when that fails, on each alone, so that one bad resource
+ * holds up nobody else.
+ */
+static hfd_rc write_items(struct hfd_demo *demo, const struct item *items, size_t count,
+                          struct hfd_err *err)
 {
-    struct batch batch = {
-        .config = &demo->config, .items = items, .count = count, .now_us = hfd_clock_wall_us(demo->config.clock)};
+    struct batch batch = {.config = &demo->config,
+                          .items = items,
+                          .count = count,
+                          .now_us = hfd_clock_wall_us(demo->config.clock)};
     hfd_rc rc = hfd_store_update_wait(demo->config.store, write_batch, &batch, err);
 
     if (rc == HFD_OK || count == 1 || !hfd_store_ok(demo->config.store))
@@ -238,7 +261,8 @@ static hfd_rc write_items(struct hfd_demo *demo, const struct item *items, size_
 
         batch.items = &items[i];
         batch.count = 1;
-        if (hfd_store_update_wait(demo->config.store, write_batch, &batch, &one) != HFD_OK && rc == HFD_OK) {
+        if (hfd_store_update_wait(demo->config.store, write_batch, &batch, &one) != HFD_OK &&
+            rc == HFD_OK) {
             *err = one;
             rc = one.rc;
         }
@@ -257,7 +281,8 @@ static void move_on(struct hfd_demo *demo, const struct hfd_fleet_list *rows, bo
 }
 
 /* One page. @return HFD_OK, or the first thing that went wrong */
-static hfd_rc run_page(struct hfd_demo *demo, struct hfd_arena *mem, bool *more, struct hfd_err *err)
+static hfd_rc run_page(struct hfd_demo *demo, struct hfd_arena *mem, bool *more,
+                       struct hfd_err *err)
 {
     struct page page = {.demo = demo, .mem = mem};
     hfd_rc rc, first = HFD_OK;
@@ -307,8 +332,8 @@ bool hfd_demo_round(struct hfd_demo *demo)
     rc = run_page(demo, &mem, &more, &err);
     hfd_arena_fini(&mem);
     if (rc != HFD_OK && !demo->failing)
-        HFD_LOG(HFD_LOG_WARN, "demo adapters: could not report, will go on trying", HFD_LOG_CSTR("code", hfd_rc_name(rc)),
-                HFD_LOG_CSTR("reason", err.msg));
+        HFD_LOG(HFD_LOG_WARN, "demo adapters: could not report, will go on trying",
+                HFD_LOG_CSTR("code", hfd_rc_name(rc)), HFD_LOG_CSTR("reason", err.msg));
     demo->pass_failed = demo->pass_failed || rc != HFD_OK;
     demo->failing = demo->failing || rc != HFD_OK;
     if (!more) {
@@ -318,7 +343,8 @@ bool hfd_demo_round(struct hfd_demo *demo)
     return more;
 }
 
-hfd_rc hfd_demo_new(const struct hfd_demo_config *config, struct hfd_demo **out, struct hfd_err *err)
+hfd_rc hfd_demo_new(const struct hfd_demo_config *config, struct hfd_demo **out,
+                    struct hfd_err *err)
 {
     struct hfd_demo *demo;
     pthread_condattr_t attr;
@@ -355,11 +381,15 @@ void hfd_demo_free(struct hfd_demo *demo)
 
 /* ---- the thread ---- */
 
-/* Sleeps, or until told to stop. @return whether to stop. The machine's own clock: a condition variable knows no other. */
+/*
+ * Sleeps, or until told to stop. @return whether to stop. The machine's own clock: a condition
+ * variable knows no other.
+ */
 static bool wait_us(struct hfd_demo *demo, int64_t us)
 {
     const int64_t until_us = hfd_clock_mono_us(&hfd_clock_system) + us;
-    const struct timespec until = {.tv_sec = (time_t)(until_us / HFD_US_PER_S), .tv_nsec = (long)(until_us % HFD_US_PER_S) * 1000};
+    const struct timespec until = {.tv_sec = (time_t)(until_us / HFD_US_PER_S),
+                                   .tv_nsec = (long)(until_us % HFD_US_PER_S) * 1000};
     bool stop;
     int rc = 0;
 
@@ -390,7 +420,8 @@ static void *run(void *arg)
     return NULL;
 }
 
-hfd_rc hfd_demo_start(const struct hfd_demo_config *config, struct hfd_demo **out, struct hfd_err *err)
+hfd_rc hfd_demo_start(const struct hfd_demo_config *config, struct hfd_demo **out,
+                      struct hfd_err *err)
 {
     struct hfd_demo *demo;
     hfd_rc rc = hfd_demo_new(config, &demo, err);

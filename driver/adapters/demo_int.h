@@ -16,15 +16,19 @@ struct hfd_demo_view {
 };
 
 /**
- * Whether the required adapter `at` of n is to report now: total * (at + 1) / n after the change, unless it has reported at this
- * generation (Finalized, while deleting) already. A change that lies further ahead than total was made before the clock was set back:
- * it is due at once.
+ * Whether the required adapter `at` of n is to report now: total * (at + 1) / n after the change,
+ * unless it has reported at this generation (Finalized, while deleting) already. A change that lies
+ * further ahead than total was made before the clock was set back: it is due at once.
  * @param floor_us  the earliest time of observation that counts: that of its stored report
  */
 bool hfd_demo_is_due(const struct hfd_demo_view *view, size_t at, int64_t *floor_us);
 
-/** Without a thread; borrows what config points at. @return HFD_OK, HFD_INVALID (total_us), HFD_NOMEM */
-HFD_MUST_CHECK hfd_rc hfd_demo_new(const struct hfd_demo_config *config, struct hfd_demo **out, struct hfd_err *err);
+/**
+ * Without a thread; borrows what config points at. @return HFD_OK, HFD_INVALID (total_us),
+ * HFD_NOMEM
+ */
+HFD_MUST_CHECK hfd_rc hfd_demo_new(const struct hfd_demo_config *config, struct hfd_demo **out,
+                                   struct hfd_err *err);
 /** On the thread that ran the rounds. Accepts NULL. */
 void hfd_demo_free(struct hfd_demo *demo);
 /** Reports what is due on the next page of resources. @return whether further pages wait */

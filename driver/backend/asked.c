@@ -59,10 +59,16 @@ static hfd_slice name_of(const struct entry *e)
     return (hfd_slice){e->id.text, e->id.len};
 }
 
-/* The name's place, or the one that it may have: that of the name which was taken longest ago. NULL when all of them wait. */
+/*
+ * The name's place, or the one that it may have: that of the name which was taken longest ago. NULL
+ * when all of them wait.
+ */
 static struct entry *place_of(struct hfd_asked *a, hfd_slice id, bool *known)
 {
-    /* Names that are made to collide push each other out, which is what happens to too many names anyway. */
+    /*
+     * Names that are made to collide push each other out, which is what happens to too many names
+     * anyway.
+     */
     const size_t at = hfd_slice_hash(HFD_HASH_START, id) % (a->capacity / WAYS) * WAYS;
     struct entry *bucket = &a->entries[at], *oldest = NULL;
 

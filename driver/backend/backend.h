@@ -1,9 +1,10 @@
 /*
- * The seam between the driver core and the HyperFleet that it drives: what a PUT or DELETE does to clusters and nodepools, inside its own
- * transaction. Embedded: it is done when the transaction commits. Remote: the transaction commits what is wanted, in a mirror of the
- * remote's resources (the same rows), and the intent; the upstream thread carries it out. So the core reads one kind of rows, whichever it
- * drives.
- * README.md in this folder has the whole. Thread: writer, inside a transaction function; absent and trouble: any. Source: DESIGN 2, 6.
+ * The seam between the driver core and the HyperFleet that it drives: what a PUT or DELETE does to
+ * clusters and nodepools, inside its own transaction. Embedded: it is done when the transaction
+ * commits. Remote: the transaction commits what is wanted, in a mirror of the remote's resources
+ * (the same rows), and the intent; the upstream thread carries it out. So the core reads one kind
+ * of rows, whichever it drives. README.md in this folder has the whole. Thread: writer, inside a
+ * transaction function; absent and trouble: any. Source: DESIGN 2, 6.
  */
 #ifndef HFD_BACKEND_BACKEND_H
 #define HFD_BACKEND_BACKEND_H
@@ -25,30 +26,58 @@ enum hfd_backend_goal {
 
 struct hfd_backend {
     /**
-     * Whether what is asked for here is carried out later: a part that was written is `pending` until the remote has taken it, and its id
-     * is a place-holder until the remote has given it one.
+     * Whether what is asked for here is carried out later: a part that was written is `pending`
+     * until the remote has taken it, and its id is a place-holder until the remote has given it
+     * one.
      */
     bool deferred;
-    /** As hfd_fleet_create; the owner of a nodepool need not be known when deferred. What was made is pending when deferred. */
-    hfd_rc (*create)(struct hfd_txn *tx, const struct hfd_fleet_call *call, const struct hfd_fleet_create *in, struct hfd_fleet_row *out,
+    /**
+     * As hfd_fleet_create; the owner of a nodepool need not be known when deferred. What was made
+     * is pending when deferred.
+     */
+    hfd_rc (*create)(struct hfd_txn *tx, const struct hfd_fleet_call *call,
+                     const struct hfd_fleet_create *in, struct hfd_fleet_row *out,
                      struct hfd_err *err);
-    /** As hfd_fleet_patch. @param pending  whether something is left for the upstream thread to carry out */
-    hfd_rc (*patch)(struct hfd_txn *tx, const struct hfd_fleet_call *call, const struct hfd_fleet_patch *in, struct hfd_fleet_row *out,
-                    bool *pending, struct hfd_err *err);
+    /**
+     * As hfd_fleet_patch. @param pending  whether something is left for the upstream thread to
+     * carry out
+     */
+    hfd_rc (*patch)(struct hfd_txn *tx, const struct hfd_fleet_call *call,
+                    const struct hfd_fleet_patch *in, struct hfd_fleet_row *out, bool *pending,
+                    struct hfd_err *err);
     /** As hfd_fleet_delete; never gone at once when deferred. */
-    hfd_rc (*remove)(struct hfd_txn *tx, const struct hfd_fleet_call *call, enum hfd_kind kind, hfd_slice owner_id, hfd_slice id,
-                     struct hfd_fleet_row *out, bool *gone, struct hfd_err *err);
-    /** A row for what the remote may have of a resource that no row knows: a place-holder in id and name. Deferred alone. */
-    hfd_rc (*seek)(struct hfd_txn *tx, const struct hfd_fleet_call *call, enum hfd_kind kind, struct hfd_fleet_row *out,
-                   struct hfd_err *err);
-    /** The parts of a driver resource were written: carry it out. Called once per transaction, after the last of them. */
-    hfd_rc (*schedule)(struct hfd_txn *tx, hfd_slice guresid, enum hfd_backend_goal goal, int64_t now_us, struct hfd_err *err);
-    /** The row of a driver resource, and with it its parts, was deleted: nothing is left of it in HyperFleet. */
+    hfd_rc (*remove)(struct hfd_txn *tx, const struct hfd_fleet_call *call, enum hfd_kind kind,
+                     hfd_slice owner_id, hfd_slice id, struct hfd_fleet_row *out, bool *gone,
+                     struct hfd_err *err);
+    /**
+     * A row for what the remote may have of a resource that no row knows: a place-holder in id and
+     * name. Deferred alone.
+     */
+    hfd_rc (*seek)(struct hfd_txn *tx, const struct hfd_fleet_call *call, enum hfd_kind kind,
+                   struct hfd_fleet_row *out, struct hfd_err *err);
+    /**
+     * The parts of a driver resource were written: carry it out. Called once per transaction,
+     * after the last of them.
+     */
+    hfd_rc (*schedule)(struct hfd_txn *tx, hfd_slice guresid, enum hfd_backend_goal goal,
+                       int64_t now_us, struct hfd_err *err);
+    /**
+     * The row of a driver resource, and with it its parts, was deleted: nothing is left of it in
+     * HyperFleet.
+     */
     hfd_rc (*forget)(struct hfd_txn *tx, hfd_slice guresid, int64_t now_us, struct hfd_err *err);
-    /** Of a driver resource without a row: whether nothing of it is in HyperFleet, as far as is known. */
-    hfd_rc (*absent)(struct hfd_txn *tx, hfd_slice guresid, int64_t now_us, bool *yes, struct hfd_err *err);
-    /** What stands in the way of carrying it out at present, as one sentence without its full stop; empty = nothing. */
-    hfd_rc (*trouble)(struct hfd_txn *tx, hfd_slice guresid, struct hfd_arena *mem, hfd_slice *out, struct hfd_err *err);
+    /**
+     * Of a driver resource without a row: whether nothing of it is in HyperFleet, as far as is
+     * known.
+     */
+    hfd_rc (*absent)(struct hfd_txn *tx, hfd_slice guresid, int64_t now_us, bool *yes,
+                     struct hfd_err *err);
+    /**
+     * What stands in the way of carrying it out at present, as one sentence without its full stop;
+     * empty = nothing.
+     */
+    hfd_rc (*trouble)(struct hfd_txn *tx, hfd_slice guresid, struct hfd_arena *mem, hfd_slice *out,
+                      struct hfd_err *err);
 };
 
 extern const struct hfd_backend hfd_backend_embedded;

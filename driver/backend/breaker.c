@@ -48,7 +48,8 @@ int64_t hfd_breaker_next_us(const struct hfd_breaker *b)
     return b->state == HFD_BREAKER_OPEN ? b->until_us : INT64_MAX;
 }
 
-static void open_for(struct hfd_breaker *b, int64_t pause_us, int64_t now_us, const struct hfd_rng *rng)
+static void open_for(struct hfd_breaker *b, int64_t pause_us, int64_t now_us,
+                     const struct hfd_rng *rng)
 {
     uint64_t random;
 
@@ -68,7 +69,8 @@ bool hfd_breaker_tell(struct hfd_breaker *b, bool good, int64_t now_us, const st
         return true;
     }
     if (b->state == HFD_BREAKER_HALF_OPEN) {
-        open_for(b, b->pause_us <= b->pause_max_us / 2 ? b->pause_us * 2 : b->pause_max_us, now_us, rng);
+        open_for(b, b->pause_us <= b->pause_max_us / 2 ? b->pause_us * 2 : b->pause_max_us, now_us,
+                 rng);
     } else if (b->state == HFD_BREAKER_CLOSED && ++b->ill >= HFD_BREAKER_ILL_MAX) {
         open_for(b, b->pause_min_us, now_us, rng);
         return true;

@@ -1,6 +1,7 @@
 /*
- * See client.h. One libcurl multi handle; each call has an easy handle of its own for its life, connections are the multi handle's.
- * Proxies of the environment are left aside: what a driver talks to stands in its settings alone.
+ * See client.h. One libcurl multi handle; each call has an easy handle of its own for its life,
+ * connections are the multi handle's. Proxies of the environment are left aside: what a driver
+ * talks to stands in its settings alone.
  */
 #include "driver/backend/client_int.h"
 
@@ -98,9 +99,10 @@ static size_t on_header(char *line, size_t size, size_t count, void *ctx)
         return 0;
     }
     if (len > sizeof(name) && hfd_slice_ieq((hfd_slice){line, sizeof(name) - 1}, HFD_SLICE(name)))
-        (void)!hfd_client_retry_after((hfd_slice){line + sizeof(name) - 1, len - (sizeof(name) - 1)},
-                                      hfd_clock_wall_us(t->client->config.clock) + hfd_clock_skew_us(t->client->config.clock),
-                                      &t->retry_after_us);
+        (void)!hfd_client_retry_after(
+            (hfd_slice){line + sizeof(name) - 1, len - (sizeof(name) - 1)},
+            hfd_clock_wall_us(t->client->config.clock) + hfd_clock_skew_us(t->client->config.clock),
+            &t->retry_after_us);
     return len;
 }
 
@@ -149,11 +151,13 @@ static bool add_headers(struct hfd_client_transfer *t)
     const struct hfd_secret *token = &t->client->files.of[HFD_CLIENT_TOKEN].text;
     char name[128];
 
-    if (!add_line(t, "Accept: application/json, application/problem+json") || !add_line(t, "Expect:"))
+    if (!add_line(t, "Accept: application/json, application/problem+json") ||
+        !add_line(t, "Expect:"))
         return false;
     if (t->call->request.body.len > 0 && !add_line(t, "Content-Type: application/json"))
         return false;
-    if (token->len > 0 && !add_header(t, "Authorization: Bearer ", (hfd_slice){(const char *)token->p, token->len}))
+    if (token->len > 0 &&
+        !add_header(t, "Authorization: Bearer ", (hfd_slice){(const char *)token->p, token->len}))
         return false;
     if (!is_set(config->identity_header) || !is_set(config->identity))
         return true;
@@ -178,13 +182,14 @@ static CURLcode set_url(const struct hfd_client_transfer *t)
 }
 
 /* Sets one option and keeps the first failure: only memory can be short. */
-#define SET(option, value)                                       \
-    do {                                                         \
-        if (code == CURLE_OK)                                    \
-            code = curl_easy_setopt(t->easy, (option), (value)); \
+#define SET(option, value)                                                                         \
+    do {                                                                                           \
+        if (code == CURLE_OK)                                                                      \
+            code = curl_easy_setopt(t->easy, (option), (value));                                   \
     } while (0)
 
-static CURLcode set_blob(struct hfd_client_transfer *t, CURLoption option, enum hfd_client_file which)
+static CURLcode set_blob(struct hfd_client_transfer *t, CURLoption option,
+                         enum hfd_client_file which)
 {
     const struct hfd_secret *text = &t->client->files.of[which].text;
     struct curl_blob blob = {.data = text->p, .len = text->len, .flags = CURL_BLOB_COPY};
@@ -237,8 +242,10 @@ static CURLcode set_limits(struct hfd_client_transfer *t)
 
 static CURLcode set_request(struct hfd_client_transfer *t)
 {
-    static const char *const methods[] = {
-        [HFD_UPSTREAM_GET] = NULL, [HFD_UPSTREAM_POST] = NULL, [HFD_UPSTREAM_PATCH] = "PATCH", [HFD_UPSTREAM_DELETE] = "DELETE"};
+    static const char *const methods[] = {[HFD_UPSTREAM_GET] = NULL,
+                                          [HFD_UPSTREAM_POST] = NULL,
+                                          [HFD_UPSTREAM_PATCH] = "PATCH",
+                                          [HFD_UPSTREAM_DELETE] = "DELETE"};
     const struct hfd_upstream_request *r = &t->call->request;
     CURLcode code = set_url(t);
 
@@ -250,7 +257,10 @@ static CURLcode set_request(struct hfd_client_transfer *t)
     }
     if (methods[r->method] != NULL)
         SET(CURLOPT_CUSTOMREQUEST, methods[r->method]);
-    /* On a kept connection that breaks, libcurl sends again by itself. What makes something must not be made twice. */
+    /*
+     * On a kept connection that breaks, libcurl sends again by itself. What makes something must
+     * not be made twice.
+     */
     if (r->method == HFD_UPSTREAM_POST)
         SET(CURLOPT_FRESH_CONNECT, 1L);
     SET(CURLOPT_USERAGENT, "hyperfleet-driver/" HFD_VERSION);
@@ -315,8 +325,10 @@ static void refresh_files(struct hfd_client *c)
 
     c->suspicious = false;
     if (hfd_client_files_refresh(&c->files, all, &changed, &err) != HFD_OK)
-        HFD_LOG(HFD_LOG_ERROR, "remote HyperFleet: a changed file cannot be used; what was read before stays in use",
-                HFD_LOG_CSTR("error", err.msg));
+        HFD_LOG(
+            HFD_LOG_ERROR,
+            "remote HyperFleet: a changed file cannot be used; what was read before stays in use",
+            HFD_LOG_CSTR("error", err.msg));
 }
 
 hfd_rc hfd_client_send(struct hfd_client *c, struct hfd_client_call *call, struct hfd_err *err)
@@ -335,7 +347,8 @@ hfd_rc hfd_client_send(struct hfd_client *c, struct hfd_client_call *call, struc
     c->calls++;
     hfd_buf_init(&t->body, (size_t)c->config.answer_max_bytes);
     t->easy = curl_easy_init();
-    if (t->easy == NULL || !add_headers(t) || set_up(t) != CURLE_OK || curl_multi_add_handle(c->multi, t->easy) != CURLM_OK) {
+    if (t->easy == NULL || !add_headers(t) || set_up(t) != CURLE_OK ||
+        curl_multi_add_handle(c->multi, t->easy) != CURLM_OK) {
         transfer_free(t);
         return hfd_fail(err, HFD_NOMEM, "send a request");
     }
@@ -358,8 +371,9 @@ static bool is_json_type(const char *type)
 }
 
 /*
- * Whether the peer left after a handshake without a word. In TLS 1.3 the client has finished before its certificate, or that it has none,
- * is judged: its alert and the end of the connection race, so that the alert is not always read.
+ * Whether the peer left after a handshake without a word. In TLS 1.3 the client has finished before
+ * its certificate, or that it has none, is judged: its alert and the end of the connection race, so
+ * that the alert is not always read.
  */
 static bool left_after_handshake(struct hfd_client_transfer *t)
 {
@@ -398,8 +412,10 @@ static const char *describe(struct hfd_client_transfer *t, CURLcode code)
         if (known[i].code == code)
             what = known[i].what;
     if (what == NULL)
-        what = left_after_handshake(t) ? "no whole answer after the TLS handshake; is remote.cert_file what is asked for?"
-                                       : "no whole answer";
+        what =
+            left_after_handshake(t)
+                ? "no whole answer after the TLS handshake; is remote.cert_file what is asked for?"
+                : "no whole answer";
     if (code == CURLE_FILESIZE_EXCEEDED)
         why = "it is longer than remote.answer_max";
     if (t->refused != NULL) {
@@ -411,8 +427,8 @@ static const char *describe(struct hfd_client_transfer *t, CURLcode code)
 }
 
 /*
- * Gateways tell back what they refuse. What a refusal says goes into logs and messages, where our token is not to be; one so short that it
- * is part of ordinary words is none.
+ * Gateways tell back what they refuse. What a refusal says goes into logs and messages, where our
+ * token is not to be; one so short that it is part of ordinary words is none.
  */
 static void hide_token(struct hfd_client_transfer *t)
 {
@@ -493,7 +509,8 @@ void hfd_client_run(struct hfd_client *c, int64_t wait_us)
     HFD_CHECK_OBJ(c, CLIENT_MAGIC);
     if (go_on(c)) /* what ended has made work */
         return;
-    (void)curl_multi_poll(c->multi, NULL, 0, (int)(wait_ms > WAIT_MAX_MS ? WAIT_MAX_MS : wait_ms), NULL);
+    (void)curl_multi_poll(c->multi, NULL, 0, (int)(wait_ms > WAIT_MAX_MS ? WAIT_MAX_MS : wait_ms),
+                          NULL);
     (void)go_on(c);
 }
 
@@ -524,7 +541,8 @@ static hfd_slice base_of(const char *url)
     return base;
 }
 
-hfd_rc hfd_client_open(const struct hfd_client_config *config, struct hfd_client **out, struct hfd_err *err)
+hfd_rc hfd_client_open(const struct hfd_client_config *config, struct hfd_client **out,
+                       struct hfd_err *err)
 {
     struct hfd_client *c;
     hfd_rc rc;
@@ -545,8 +563,11 @@ hfd_rc hfd_client_open(const struct hfd_client_config *config, struct hfd_client
         goto out;
     hfd_client_files_tell(&c->files, NULL, NULL);
     c->multi = curl_multi_init();
-    if (c->multi == NULL || curl_multi_setopt(c->multi, CURLMOPT_MAX_TOTAL_CONNECTIONS, (long)config->connections_max) != CURLM_OK ||
-        curl_multi_setopt(c->multi, CURLMOPT_MAXCONNECTS, (long)config->connections_max) != CURLM_OK ||
+    if (c->multi == NULL ||
+        curl_multi_setopt(c->multi, CURLMOPT_MAX_TOTAL_CONNECTIONS,
+                          (long)config->connections_max) != CURLM_OK ||
+        curl_multi_setopt(c->multi, CURLMOPT_MAXCONNECTS, (long)config->connections_max) !=
+            CURLM_OK ||
         curl_multi_setopt(c->multi, CURLMOPT_PIPELINING, (long)CURLPIPE_NOTHING) != CURLM_OK) {
         rc = hfd_fail(err, HFD_NOMEM, "client of a remote HyperFleet");
         goto out;

@@ -1,7 +1,9 @@
 /*
- * HTTP to a remote HyperFleet: many requests at a time from one thread, over kept connections, each with deadlines and a bounded answer.
- * Refuses redirects, proxies of the environment, cookies, compression, any scheme but http and https, any HTTP but 1.1, and certificates
- * that do not verify. Knows nothing of what it carries. Source: DESIGN 6. Thread: the one that opened it, unless said.
+ * HTTP to a remote HyperFleet: many requests at a time from one thread, over kept connections, each
+ * with deadlines and a bounded answer. Refuses redirects, proxies of the environment, cookies,
+ * compression, any scheme but http and https, any HTTP but 1.1, and certificates that do not
+ * verify. Knows nothing of what it carries. Source: DESIGN 6. Thread: the one that opened it,
+ * unless said.
  */
 #ifndef HFD_BACKEND_CLIENT_H
 #define HFD_BACKEND_CLIENT_H
@@ -14,7 +16,7 @@ struct hfd_client_transfer;
 /** Texts are borrowed until close. */
 struct hfd_client_config {
     const struct hfd_clock *clock;
-    const char *url;                                         /* checked by hfd_url_check; with or without the API's own path */
+    const char *url; /* checked by hfd_url_check; with or without the API's own path */
     const char *token_file, *ca_file, *cert_file, *key_file; /* NULL or empty = none */
     const char *identity_header, *identity;                  /* likewise */
     int64_t connect_timeout_us, timeout_us;
@@ -44,29 +46,41 @@ typedef void hfd_client_open_fn(void *ctx, const char *key, const char *path, un
  * @param on_open  may be NULL
  * @return HFD_OK, HFD_INVALID or HFD_IO (which file, why; err->field is the setting), HFD_NOMEM
  */
-HFD_MUST_CHECK hfd_rc hfd_client_check(const struct hfd_client_config *config, hfd_client_open_fn *on_open, void *ctx, struct hfd_err *err);
+HFD_MUST_CHECK hfd_rc hfd_client_check(const struct hfd_client_config *config,
+                                       hfd_client_open_fn *on_open, void *ctx, struct hfd_err *err);
 
 /**
- * Reads and checks the files: all must be there and fit together. Logs a warning of one with a secret that every user may read, also when
- * it is read again.
+ * Reads and checks the files: all must be there and fit together. Logs a warning of one with a
+ * secret that every user may read, also when it is read again.
  * @return HFD_OK, HFD_INVALID (which file, why), HFD_NOMEM, HFD_IO
  */
-HFD_MUST_CHECK hfd_rc hfd_client_open(const struct hfd_client_config *config, struct hfd_client **out, struct hfd_err *err);
+HFD_MUST_CHECK hfd_rc hfd_client_open(const struct hfd_client_config *config,
+                                      struct hfd_client **out, struct hfd_err *err);
 /** All calls must have been finished. Accepts a pointer to NULL. */
 void hfd_client_close(struct hfd_client **client);
 
-/** Sends; `done` is called by a later hfd_client_run, whatever becomes of it. @return HFD_OK, or HFD_NOMEM: done is not called */
-HFD_MUST_CHECK hfd_rc hfd_client_send(struct hfd_client *client, struct hfd_client_call *call, struct hfd_err *err);
-/** Frees the answer; a call under way is cut off and its done not called. Safe on a zeroed call and twice. */
+/**
+ * Sends; `done` is called by a later hfd_client_run, whatever becomes of it. @return HFD_OK, or
+ * HFD_NOMEM: done is not called
+ */
+HFD_MUST_CHECK hfd_rc hfd_client_send(struct hfd_client *client, struct hfd_client_call *call,
+                                      struct hfd_err *err);
+/**
+ * Frees the answer; a call under way is cut off and its done not called. Safe on a zeroed call and
+ * twice.
+ */
 void hfd_client_call_fini(struct hfd_client_call *call);
 
-/** Carries on with all calls and waits for up to wait_us until something happens; calls done of those that ended. */
+/**
+ * Carries on with all calls and waits for up to wait_us until something happens; calls done of
+ * those that ended.
+ */
 void hfd_client_run(struct hfd_client *client, int64_t wait_us);
 /** Ends the present wait, or the next. Thread: any. */
 void hfd_client_wake(struct hfd_client *client);
 /**
- * Has the files read again before the next request, whether they look changed or not. What cannot be used is logged, and what was there
- * before stays in use. Thread: any.
+ * Has the files read again before the next request, whether they look changed or not. What cannot
+ * be used is logged, and what was there before stays in use. Thread: any.
  */
 void hfd_client_reload(struct hfd_client *client);
 

@@ -1,6 +1,7 @@
 /*
- * Token, authorities, client certificate and key of the client: read into guarded memory, checked as a whole before they are used, so that
- * a file that is just being written never takes the place of one that works.
+ * Token, authorities, client certificate and key of the client: read into guarded memory, checked
+ * as a whole before they are used, so that a file that is just being written never takes the place
+ * of one that works.
  */
 #include "driver/backend/client_int.h"
 
@@ -31,7 +32,8 @@ static const struct {
 
 /* ---- bytes ---- */
 
-static hfd_rc read_fd(int fd, const char *path, size_t max_bytes, struct hfd_secret *out, unsigned *mode, struct hfd_err *err)
+static hfd_rc read_fd(int fd, const char *path, size_t max_bytes, struct hfd_secret *out,
+                      unsigned *mode, struct hfd_err *err)
 {
     struct stat st;
     size_t len = 0;
@@ -56,10 +58,12 @@ static hfd_rc read_fd(int fd, const char *path, size_t max_bytes, struct hfd_sec
     } while ((n > 0 && len < out->len) || (n < 0 && errno == EINTR));
     if (n >= 0 && len == out->len)
         return HFD_OK;
-    return hfd_fail(err, HFD_IO, "%.150s: %s", path, n < 0 ? strerror(errno) : "it became shorter while it was read");
+    return hfd_fail(err, HFD_IO, "%.150s: %s", path,
+                    n < 0 ? strerror(errno) : "it became shorter while it was read");
 }
 
-static hfd_rc read_file(const char *path, size_t max_bytes, struct hfd_secret *out, unsigned *mode, struct hfd_err *err)
+static hfd_rc read_file(const char *path, size_t max_bytes, struct hfd_secret *out, unsigned *mode,
+                        struct hfd_err *err)
 {
     int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
     hfd_rc rc;
@@ -75,16 +79,21 @@ static hfd_rc read_file(const char *path, size_t max_bytes, struct hfd_secret *o
 
 /* ---- meaning ---- */
 
-/* Printable ASCII without blanks, which may stand around it: anything else could become a header of its own. */
+/*
+ * Printable ASCII without blanks, which may stand around it: anything else could become a header of
+ * its own.
+ */
 static hfd_rc check_token(struct hfd_secret *text, const char *path, struct hfd_err *err)
 {
-    while (text->len > 0 && strchr(" \t\r\n", text->p[text->len - 1]) != NULL && text->p[text->len - 1] != '\0')
+    while (text->len > 0 && strchr(" \t\r\n", text->p[text->len - 1]) != NULL &&
+           text->p[text->len - 1] != '\0')
         text->len--;
     if (text->len == 0)
         return hfd_fail(err, HFD_INVALID, "%.150s: it holds no token", path);
     for (size_t i = 0; i < text->len; i++)
         if (text->p[i] <= ' ' || text->p[i] > '~')
-            return hfd_fail(err, HFD_INVALID, "%.150s: it holds something else than one token on one line", path);
+            return hfd_fail(err, HFD_INVALID,
+                            "%.150s: it holds something else than one token on one line", path);
     return HFD_OK;
 }
 
@@ -107,15 +116,18 @@ static X509 *first_certificate(const struct hfd_secret *text)
     return cert;
 }
 
-static hfd_rc check_certificate(const struct hfd_secret *text, const char *path, struct hfd_err *err)
+static hfd_rc check_certificate(const struct hfd_secret *text, const char *path,
+                                struct hfd_err *err)
 {
     X509 *cert = first_certificate(text);
 
     X509_free(cert);
-    return cert != NULL ? HFD_OK : hfd_fail(err, HFD_INVALID, "%.150s: it holds no PEM certificate", path);
+    return cert != NULL ? HFD_OK
+                        : hfd_fail(err, HFD_INVALID, "%.150s: it holds no PEM certificate", path);
 }
 
-static hfd_rc check_pair(const struct hfd_secret *cert_text, const struct hfd_secret *key_text, const char *key_path, struct hfd_err *err)
+static hfd_rc check_pair(const struct hfd_secret *cert_text, const struct hfd_secret *key_text,
+                         const char *key_path, struct hfd_err *err)
 {
     X509 *cert = first_certificate(cert_text);
     BIO *bio = BIO_new_mem_buf(key_text->p, (int)key_text->len);
@@ -123,9 +135,12 @@ static hfd_rc check_pair(const struct hfd_secret *cert_text, const struct hfd_se
     hfd_rc rc = HFD_OK;
 
     if (key == NULL)
-        rc = hfd_fail(err, HFD_INVALID, "%.150s: it holds no PEM private key without a password", key_path);
+        rc = hfd_fail(err, HFD_INVALID, "%.150s: it holds no PEM private key without a password",
+                      key_path);
     else if (cert == NULL || X509_check_private_key(cert, key) != 1)
-        rc = hfd_fail(err, HFD_INVALID, "%.150s: the key is not that of the certificate in remote.cert_file", key_path);
+        rc = hfd_fail(err, HFD_INVALID,
+                      "%.150s: the key is not that of the certificate in remote.cert_file",
+                      key_path);
     BIO_free(bio);
     EVP_PKEY_free(key);
     X509_free(cert);
@@ -154,12 +169,15 @@ static hfd_rc check_one(struct hfd_client_files *f, enum hfd_client_file which, 
 
 static hfd_rc load_one(struct hfd_client_files *f, int which, struct hfd_err *err)
 {
-    const hfd_rc rc = read_file(f->of[which].path, kinds[which].max_bytes, &f->of[which].text, &f->of[which].mode, err);
+    const hfd_rc rc = read_file(f->of[which].path, kinds[which].max_bytes, &f->of[which].text,
+                                &f->of[which].mode, err);
 
     return rc == HFD_OK ? check_one(f, (enum hfd_client_file)which, err) : rc;
 }
 
-/* The texts of all files, read now. Fills `seen` first: a change behind it is found the next time. */
+/*
+ * The texts of all files, read now. Fills `seen` first: a change behind it is found the next time.
+ */
 static hfd_rc load(struct hfd_client_files *f, struct hfd_err *err)
 {
     hfd_rc rc = HFD_OK;
@@ -204,7 +222,8 @@ static const char *path_or_none(const char *path)
     return path != NULL && path[0] != '\0' ? path : NULL;
 }
 
-hfd_rc hfd_client_files_open(struct hfd_client_files *f, const struct hfd_client_config *config, struct hfd_err *err)
+hfd_rc hfd_client_files_open(struct hfd_client_files *f, const struct hfd_client_config *config,
+                             struct hfd_err *err)
 {
     bool changed;
     hfd_rc rc;
@@ -232,18 +251,20 @@ static void log_open(void *ctx, const char *key, const char *path, unsigned mode
 
     (void)ctx;
     (void)snprintf(text, sizeof(text), "%04o", mode);
-    HFD_LOG(HFD_LOG_WARN, "a file with a secret is open to every user of this machine: chmod o-rw", HFD_LOG_CSTR("setting", key),
-            HFD_LOG_CSTR("path", path), HFD_LOG_CSTR("mode", text));
+    HFD_LOG(HFD_LOG_WARN, "a file with a secret is open to every user of this machine: chmod o-rw",
+            HFD_LOG_CSTR("setting", key), HFD_LOG_CSTR("path", path), HFD_LOG_CSTR("mode", text));
 }
 
 void hfd_client_files_tell(const struct hfd_client_files *f, hfd_client_open_fn *on_open, void *ctx)
 {
     for (int i = 0; i < HFD_CLIENT_FILE_COUNT; i++)
-        if (f->of[i].path != NULL && kinds[i].is_secret && (f->of[i].mode & (S_IROTH | S_IWOTH)) != 0)
+        if (f->of[i].path != NULL && kinds[i].is_secret &&
+            (f->of[i].mode & (S_IROTH | S_IWOTH)) != 0)
             (on_open != NULL ? on_open : log_open)(ctx, kinds[i].key, f->of[i].path, f->of[i].mode);
 }
 
-hfd_rc hfd_client_check(const struct hfd_client_config *config, hfd_client_open_fn *on_open, void *ctx, struct hfd_err *err)
+hfd_rc hfd_client_check(const struct hfd_client_config *config, hfd_client_open_fn *on_open,
+                        void *ctx, struct hfd_err *err)
 {
     struct hfd_client_files files;
     const hfd_rc rc = hfd_client_files_open(&files, config, err);
@@ -254,7 +275,8 @@ hfd_rc hfd_client_check(const struct hfd_client_config *config, hfd_client_open_
     return rc;
 }
 
-hfd_rc hfd_client_files_refresh(struct hfd_client_files *f, bool all, bool *changed, struct hfd_err *err)
+hfd_rc hfd_client_files_refresh(struct hfd_client_files *f, bool all, bool *changed,
+                                struct hfd_err *err)
 {
     struct hfd_client_files next;
     bool look_again = all;

@@ -23,7 +23,8 @@ int64_t hfd_due_jitter_us(const struct hfd_upstream *u, int64_t interval_us)
     return interval_us - below(u, interval_us / 10);
 }
 
-int64_t hfd_due_backoff_us(const struct hfd_upstream *u, int64_t tries, const struct hfd_upstream_answer *answer)
+int64_t hfd_due_backoff_us(const struct hfd_upstream *u, int64_t tries,
+                           const struct hfd_upstream_answer *answer)
 {
     int64_t delay_us = u->retry_min_us;
 
@@ -43,7 +44,9 @@ bool hfd_due_is_settled(const struct hfd_upstream_state *s)
     for (size_t i = 0; i < s->count; i++) {
         const struct hfd_upstream_part *p = &s->parts[i];
 
-        if (p->row.leaving ? p->exists : !p->exists || p->row.pending || !p->fleet.ready || p->fleet.generation < p->row.generation)
+        if (p->row.leaving ? p->exists
+                           : !p->exists || p->row.pending || !p->fleet.ready ||
+                                 p->fleet.generation < p->row.generation)
             return false;
     }
     return true;
@@ -56,7 +59,8 @@ enum hfd_watched hfd_due_watched(const struct hfd_upstream_state *s)
     if (s->up.goal != HFD_GOAL_MAKE && s->up.goal != HFD_GOAL_DELETE)
         return HFD_WATCHED_NOT;
     for (size_t i = 0; i < s->count; i++)
-        if (s->parts[i].exists && (s->parts[i].row.pending || !hfd_backend_id_is_given(s->parts[i].row.fleet_id)))
+        if (s->parts[i].exists &&
+            (s->parts[i].row.pending || !hfd_backend_id_is_given(s->parts[i].row.fleet_id)))
             return HFD_WATCHED_NOT;
     return HFD_WATCHED_CLOSELY;
 }
@@ -85,15 +89,20 @@ hfd_slice hfd_due_words(const struct hfd_take *t)
     const struct hfd_upstream_answer *a = t->answer;
 
     if (!a->arrived)
-        return hfd_arena_printf(t->mem, "HyperFleet gave no answer: %s", a->failure != NULL ? a->failure : "unknown");
+        return hfd_arena_printf(t->mem, "HyperFleet gave no answer: %s",
+                                a->failure != NULL ? a->failure : "unknown");
     if (t->verdict == HFD_ON_WRONG)
-        return hfd_arena_printf(t->mem, "there is no HyperFleet at the configured address (it answered %d)", a->status);
+        return hfd_arena_printf(
+            t->mem, "there is no HyperFleet at the configured address (it answered %d)", a->status);
     if (t->verdict == HFD_ON_REFUSED)
-        return hfd_arena_printf(t->mem, "HyperFleet refused the driver's credentials (it answered %d)", a->status);
+        return hfd_arena_printf(
+            t->mem, "HyperFleet refused the driver's credentials (it answered %d)", a->status);
     if (a->status >= 200 && a->status <= 299)
-        return hfd_arena_printf(t->mem, "HyperFleet answered %d with a document that cannot be read", a->status);
+        return hfd_arena_printf(
+            t->mem, "HyperFleet answered %d with a document that cannot be read", a->status);
     if (t->problem.words.len > 0)
-        return hfd_arena_printf(t->mem, "HyperFleet answered %d: %.*s", a->status, HFD_SLICE_FMT(t->problem.words));
+        return hfd_arena_printf(t->mem, "HyperFleet answered %d: %.*s", a->status,
+                                HFD_SLICE_FMT(t->problem.words));
     return hfd_arena_printf(t->mem, "HyperFleet answered %d", a->status);
 }
 
@@ -101,7 +110,8 @@ bool hfd_due_cannot_list(const struct hfd_take *t)
 {
     const int status = t->answer->status;
 
-    return t->verdict == HFD_ON_MISSING || (t->answer->arrived && (status == 400 || status == 405 || status == 501));
+    return t->verdict == HFD_ON_MISSING ||
+           (t->answer->arrived && (status == 400 || status == 405 || status == 501));
 }
 
 hfd_rc hfd_due_later(struct hfd_take *t, struct hfd_err *err, const char *fmt, ...)
@@ -120,9 +130,12 @@ hfd_rc hfd_due_later(struct hfd_take *t, struct hfd_err *err, const char *fmt, .
     t->s.up.tries++;
     t->s.up.watched = hfd_due_is_settled(&t->s) ? HFD_WATCHED_IDLY : HFD_WATCHED_NOT;
     t->s.up.due_us = t->now_us + hfd_due_backoff_us(t->u, t->s.up.tries, t->answer);
-    /* The thread tells of answers that no HyperFleet gives; those that only cannot be used are known here alone. */
+    /*
+     * The thread tells of answers that no HyperFleet gives; those that only cannot be used are
+     * known here alone.
+     */
     if (t->s.up.tries == 1 && hfd_upstream_health_of(t->answer) == HFD_UPSTREAM_WELL)
-        HFD_LOG(HFD_LOG_WARN, "an answer of the remote HyperFleet is of no use; it is asked again", HFD_LOG_STR("guresid", t->s.up.guresid),
-                HFD_LOG_STR("failure", t->s.up.error));
+        HFD_LOG(HFD_LOG_WARN, "an answer of the remote HyperFleet is of no use; it is asked again",
+                HFD_LOG_STR("guresid", t->s.up.guresid), HFD_LOG_STR("failure", t->s.up.error));
     return HFD_OK;
 }

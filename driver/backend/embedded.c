@@ -1,16 +1,20 @@
-/* The embedded HyperFleet: what is asked for is done at once, by the engine in driver/fleet. See backend.h. */
+/*
+ * The embedded HyperFleet: what is asked for is done at once, by the engine in driver/fleet. See
+ * backend.h.
+ */
 #include "driver/backend/backend.h"
 
-static hfd_rc embedded_patch(struct hfd_txn *tx, const struct hfd_fleet_call *call, const struct hfd_fleet_patch *in,
-                             struct hfd_fleet_row *out, bool *pending, struct hfd_err *err)
+static hfd_rc embedded_patch(struct hfd_txn *tx, const struct hfd_fleet_call *call,
+                             const struct hfd_fleet_patch *in, struct hfd_fleet_row *out,
+                             bool *pending, struct hfd_err *err)
 {
     *pending = false;
     return hfd_fleet_patch(tx, call, in, out, err);
 }
 
 /* Here the rows know all that there is. */
-static hfd_rc embedded_seek(struct hfd_txn *tx, const struct hfd_fleet_call *call, enum hfd_kind kind, struct hfd_fleet_row *out,
-                            struct hfd_err *err)
+static hfd_rc embedded_seek(struct hfd_txn *tx, const struct hfd_fleet_call *call,
+                            enum hfd_kind kind, struct hfd_fleet_row *out, struct hfd_err *err)
 {
     (void)tx;
     (void)call;
@@ -19,7 +23,8 @@ static hfd_rc embedded_seek(struct hfd_txn *tx, const struct hfd_fleet_call *cal
     return hfd_fail(err, HFD_NOT_FOUND, "an embedded HyperFleet has nothing that is not stored");
 }
 
-static hfd_rc embedded_schedule(struct hfd_txn *tx, hfd_slice guresid, enum hfd_backend_goal goal, int64_t now_us, struct hfd_err *err)
+static hfd_rc embedded_schedule(struct hfd_txn *tx, hfd_slice guresid, enum hfd_backend_goal goal,
+                                int64_t now_us, struct hfd_err *err)
 {
     (void)tx;
     (void)guresid;
@@ -29,7 +34,8 @@ static hfd_rc embedded_schedule(struct hfd_txn *tx, hfd_slice guresid, enum hfd_
     return HFD_OK;
 }
 
-static hfd_rc embedded_forget(struct hfd_txn *tx, hfd_slice guresid, int64_t now_us, struct hfd_err *err)
+static hfd_rc embedded_forget(struct hfd_txn *tx, hfd_slice guresid, int64_t now_us,
+                              struct hfd_err *err)
 {
     (void)tx;
     (void)guresid;
@@ -39,7 +45,8 @@ static hfd_rc embedded_forget(struct hfd_txn *tx, hfd_slice guresid, int64_t now
 }
 
 /* What is there, the rows show. */
-static hfd_rc embedded_absent(struct hfd_txn *tx, hfd_slice guresid, int64_t now_us, bool *yes, struct hfd_err *err)
+static hfd_rc embedded_absent(struct hfd_txn *tx, hfd_slice guresid, int64_t now_us, bool *yes,
+                              struct hfd_err *err)
 {
     (void)tx;
     (void)guresid;
@@ -49,7 +56,8 @@ static hfd_rc embedded_absent(struct hfd_txn *tx, hfd_slice guresid, int64_t now
     return HFD_OK;
 }
 
-static hfd_rc embedded_trouble(struct hfd_txn *tx, hfd_slice guresid, struct hfd_arena *mem, hfd_slice *out, struct hfd_err *err)
+static hfd_rc embedded_trouble(struct hfd_txn *tx, hfd_slice guresid, struct hfd_arena *mem,
+                               hfd_slice *out, struct hfd_err *err)
 {
     (void)tx;
     (void)guresid;

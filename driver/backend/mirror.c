@@ -1,6 +1,7 @@
 /*
- * The remote HyperFleet as a PUT or DELETE sees it: what is wanted is written into the mirror rows, and the resource is put on the list of
- * what is due. Nothing is said to the remote here. See README.md in this folder. Thread: writer, inside a transaction function.
+ * The remote HyperFleet as a PUT or DELETE sees it: what is wanted is written into the mirror rows,
+ * and the resource is put on the list of what is due. Nothing is said to the remote here. See
+ * README.md in this folder. Thread: writer, inside a transaction function.
  */
 #include "driver/backend/mirror.h"
 
@@ -16,8 +17,8 @@ static hfd_rc no_memory(struct hfd_err *err)
     return hfd_fail(err, HFD_NOMEM, "out of memory in the mirror of HyperFleet");
 }
 
-hfd_rc hfd_mirror_row_new(const struct hfd_fleet_call *call, const struct hfd_fleet_create *in, struct hfd_fleet_row *out,
-                          struct hfd_err *err)
+hfd_rc hfd_mirror_row_new(const struct hfd_fleet_call *call, const struct hfd_fleet_create *in,
+                          struct hfd_fleet_row *out, struct hfd_err *err)
 {
     char id[HFD_KSUID_LEN];
 
@@ -38,8 +39,9 @@ hfd_rc hfd_mirror_row_new(const struct hfd_fleet_call *call, const struct hfd_fl
     return out->id.p != NULL ? HFD_OK : no_memory(err);
 }
 
-static hfd_rc mirror_create(struct hfd_txn *tx, const struct hfd_fleet_call *call, const struct hfd_fleet_create *in,
-                            struct hfd_fleet_row *out, struct hfd_err *err)
+static hfd_rc mirror_create(struct hfd_txn *tx, const struct hfd_fleet_call *call,
+                            const struct hfd_fleet_create *in, struct hfd_fleet_row *out,
+                            struct hfd_err *err)
 {
     hfd_rc rc;
 
@@ -48,12 +50,14 @@ static hfd_rc mirror_create(struct hfd_txn *tx, const struct hfd_fleet_call *cal
     if (rc == HFD_OK)
         rc = hfd_fleet_row_insert(tx, out, err);
     if (rc == HFD_CONFLICT)
-        return hfd_fail_field(err, HFD_CONFLICT, "name", "This %s already exists", hfd_kind_name(in->kind));
+        return hfd_fail_field(err, HFD_CONFLICT, "name", "This %s already exists",
+                              hfd_kind_name(in->kind));
     return rc;
 }
 
-static hfd_rc mirror_patch(struct hfd_txn *tx, const struct hfd_fleet_call *call, const struct hfd_fleet_patch *in,
-                           struct hfd_fleet_row *out, bool *pending, struct hfd_err *err)
+static hfd_rc mirror_patch(struct hfd_txn *tx, const struct hfd_fleet_call *call,
+                           const struct hfd_fleet_patch *in, struct hfd_fleet_row *out,
+                           bool *pending, struct hfd_err *err)
 {
     struct hfd_part_row part;
     bool differs;
@@ -65,7 +69,8 @@ static hfd_rc mirror_patch(struct hfd_txn *tx, const struct hfd_fleet_call *call
     if (rc != HFD_OK)
         return rc;
     if (out->deleted_us != 0)
-        return hfd_fail(err, HFD_DELETING, "%s '%.*s' is marked for deletion", hfd_kind_name(in->kind), HFD_SLICE_FMT(in->id));
+        return hfd_fail(err, HFD_DELETING, "%s '%.*s' is marked for deletion",
+                        hfd_kind_name(in->kind), HFD_SLICE_FMT(in->id));
     differs = (in->spec.p != NULL && !hfd_slice_eq(in->spec, out->spec)) ||
               (in->labels.p != NULL && !hfd_slice_eq(in->labels, out->labels));
     *pending = part.pending || differs;
@@ -79,7 +84,8 @@ static hfd_rc mirror_patch(struct hfd_txn *tx, const struct hfd_fleet_call *call
 }
 
 /* It cannot be taken back: from here on a resource of the same name is another one. */
-static hfd_rc mirror_remove(struct hfd_txn *tx, const struct hfd_fleet_call *call, enum hfd_kind kind, hfd_slice owner_id, hfd_slice id,
+static hfd_rc mirror_remove(struct hfd_txn *tx, const struct hfd_fleet_call *call,
+                            enum hfd_kind kind, hfd_slice owner_id, hfd_slice id,
                             struct hfd_fleet_row *out, bool *gone, struct hfd_err *err)
 {
     hfd_rc rc = hfd_fleet_get(tx, kind, HFD_SLICE_NONE, id, call->mem, out, err);
@@ -95,10 +101,13 @@ static hfd_rc mirror_remove(struct hfd_txn *tx, const struct hfd_fleet_call *cal
     return hfd_fleet_row_update(tx, out, err);
 }
 
-static hfd_rc mirror_seek(struct hfd_txn *tx, const struct hfd_fleet_call *call, enum hfd_kind kind, struct hfd_fleet_row *out,
-                          struct hfd_err *err)
+static hfd_rc mirror_seek(struct hfd_txn *tx, const struct hfd_fleet_call *call, enum hfd_kind kind,
+                          struct hfd_fleet_row *out, struct hfd_err *err)
 {
-    const struct hfd_fleet_create in = {.kind = kind, .owner_id = HFD_SLICE(""), .spec = HFD_SLICE("{}"), .labels = HFD_SLICE("{}")};
+    const struct hfd_fleet_create in = {.kind = kind,
+                                        .owner_id = HFD_SLICE(""),
+                                        .spec = HFD_SLICE("{}"),
+                                        .labels = HFD_SLICE("{}")};
     hfd_rc rc = hfd_mirror_row_new(call, &in, out, err);
 
     if (rc != HFD_OK)
@@ -108,7 +117,8 @@ static hfd_rc mirror_seek(struct hfd_txn *tx, const struct hfd_fleet_call *call,
 }
 
 /* A nodepool cannot be made before its cluster has an id: then nothing is due until it has. */
-static hfd_rc waits_for_owner(struct hfd_txn *tx, hfd_slice guresid, bool *waits, struct hfd_err *err)
+static hfd_rc waits_for_owner(struct hfd_txn *tx, hfd_slice guresid, bool *waits,
+                              struct hfd_err *err)
 {
     struct hfd_part_list parts;
     struct hfd_fleet_row row;
@@ -127,7 +137,8 @@ static hfd_rc waits_for_owner(struct hfd_txn *tx, hfd_slice guresid, bool *waits
     return rc;
 }
 
-static hfd_rc mirror_schedule(struct hfd_txn *tx, hfd_slice guresid, enum hfd_backend_goal goal, int64_t now_us, struct hfd_err *err)
+static hfd_rc mirror_schedule(struct hfd_txn *tx, hfd_slice guresid, enum hfd_backend_goal goal,
+                              int64_t now_us, struct hfd_err *err)
 {
     struct hfd_upstream_row row;
     struct hfd_arena mem;
@@ -156,15 +167,18 @@ static hfd_rc mirror_schedule(struct hfd_txn *tx, hfd_slice guresid, enum hfd_ba
     return rc;
 }
 
-static hfd_rc mirror_forget(struct hfd_txn *tx, hfd_slice guresid, int64_t now_us, struct hfd_err *err)
+static hfd_rc mirror_forget(struct hfd_txn *tx, hfd_slice guresid, int64_t now_us,
+                            struct hfd_err *err)
 {
-    const struct hfd_upstream_row row = {.guresid = guresid, .goal = HFD_GOAL_ABSENT, .due_us = INT64_MAX, .checked_us = now_us};
+    const struct hfd_upstream_row row = {
+        .guresid = guresid, .goal = HFD_GOAL_ABSENT, .due_us = INT64_MAX, .checked_us = now_us};
     hfd_rc rc = hfd_upstream_row_drop_absent(tx, now_us - ABSENT_FOR_US, err);
 
     return rc == HFD_OK ? hfd_upstream_row_put(tx, &row, err) : rc;
 }
 
-static hfd_rc mirror_absent(struct hfd_txn *tx, hfd_slice guresid, int64_t now_us, bool *yes, struct hfd_err *err)
+static hfd_rc mirror_absent(struct hfd_txn *tx, hfd_slice guresid, int64_t now_us, bool *yes,
+                            struct hfd_err *err)
 {
     struct hfd_upstream_row row;
     struct hfd_arena mem;
@@ -177,7 +191,8 @@ static hfd_rc mirror_absent(struct hfd_txn *tx, hfd_slice guresid, int64_t now_u
     return rc == HFD_NOT_FOUND ? HFD_OK : rc;
 }
 
-static hfd_rc mirror_trouble(struct hfd_txn *tx, hfd_slice guresid, struct hfd_arena *mem, hfd_slice *out, struct hfd_err *err)
+static hfd_rc mirror_trouble(struct hfd_txn *tx, hfd_slice guresid, struct hfd_arena *mem,
+                             hfd_slice *out, struct hfd_err *err)
 {
     struct hfd_upstream_row row;
     hfd_rc rc = hfd_upstream_row_get(tx, guresid, mem, &row, err);

@@ -1,6 +1,6 @@
 /*
- * The next request of a pass: the first thing that is not known or not done yet, in the order of README.md in this folder. Thread: any, in
- * a read transaction.
+ * The next request of a pass: the first thing that is not known or not done yet, in the order of
+ * README.md in this folder. Thread: any, in a read transaction.
  */
 #include "driver/backend/upstream_int.h"
 
@@ -50,17 +50,23 @@ static hfd_slice escape(hfd_slice text, struct hfd_arena *mem)
     return (hfd_slice){p, n};
 }
 
-/* "?page=1&..." in the words of every generation. search: TSL, or empty; p is NULL when there was no memory for it. */
+/*
+ * "?page=1&..." in the words of every generation. search: TSL, or empty; p is NULL when there was
+ * no memory for it.
+ */
 static hfd_slice list_query(int64_t page, hfd_slice search, struct hfd_arena *mem)
 {
-    const hfd_slice escaped = search.p != NULL ? escape(search, mem) : HFD_SLICE_NONE; /* without it another list would be asked for */
+    const hfd_slice escaped = search.p != NULL
+                                  ? escape(search, mem)
+                                  : HFD_SLICE_NONE; /* without it another list would be asked for */
 
     if (escaped.p == NULL)
         return HFD_SLICE_NONE;
     return hfd_arena_printf(mem,
-                            "?page=%lld&size=%d&pageSize=%d&orderBy=created_time%%20desc&order=created_time%%20desc%s%.*s",
-                            (long long)page + 1, HFD_UPSTREAM_PAGE, HFD_UPSTREAM_PAGE, escaped.len > 0 ? "&search=" : "",
-                            HFD_SLICE_FMT(escaped));
+                            "?page=%lld&size=%d&pageSize=%d&orderBy=created_time%%20desc&order="
+                            "created_time%%20desc%s%.*s",
+                            (long long)page + 1, HFD_UPSTREAM_PAGE, HFD_UPSTREAM_PAGE,
+                            escaped.len > 0 ? "&search=" : "", HFD_SLICE_FMT(escaped));
 }
 
 /* Later ones take texts that begin like a date for one, and find nothing. */
@@ -69,7 +75,8 @@ static bool like_date(hfd_slice text)
     static const char form[] = "dddd-dd-dd";
 
     for (size_t i = 0; i < sizeof(form) - 1; i++)
-        if (i >= text.len || (form[i] == 'd' ? text.p[i] < '0' || text.p[i] > '9' : text.p[i] != form[i]))
+        if (i >= text.len ||
+            (form[i] == 'd' ? text.p[i] < '0' || text.p[i] > '9' : text.p[i] != form[i]))
             return false;
     return true;
 }
@@ -89,17 +96,21 @@ static hfd_slice label_search(const struct choice *c, bool nested)
 
 /* ---- requests ---- */
 
-static void make(struct choice *c, enum hfd_step step, enum hfd_upstream_method method, hfd_slice path, hfd_slice fleet_id)
+static void make(struct choice *c, enum hfd_step step, enum hfd_upstream_method method,
+                 hfd_slice path, hfd_slice fleet_id)
 {
-    *c->out = (struct hfd_upstream_request){
-        .method = method, .path = path, .step = (int)step, .fleet_id = hfd_arena_dup(&c->pass->request, fleet_id)};
+    *c->out = (struct hfd_upstream_request){.method = method,
+                                            .path = path,
+                                            .step = (int)step,
+                                            .fleet_id = hfd_arena_dup(&c->pass->request, fleet_id)};
     c->made = true;
     if (path.p == NULL || c->out->fleet_id.p == NULL)
         c->rc = no_memory(c->err);
 }
 
 /* "/clusters/2abc", "/clusters/2abc/nodepools/2np1" */
-static hfd_slice part_path(const struct choice *c, const struct hfd_upstream_part *p, const char *rest)
+static hfd_slice part_path(const struct choice *c, const struct hfd_upstream_part *p,
+                           const char *rest)
 {
     struct hfd_arena *mem = &c->pass->request;
 
@@ -107,11 +118,13 @@ static hfd_slice part_path(const struct choice *c, const struct hfd_upstream_par
         return hfd_arena_printf(mem, "/clusters/%.*s%s", HFD_SLICE_FMT(p->row.fleet_id), rest);
     if (p->fleet.owner_id.len == 0)
         return hfd_arena_printf(mem, "/nodepools/%.*s%s", HFD_SLICE_FMT(p->row.fleet_id), rest);
-    return hfd_arena_printf(mem, "/clusters/%.*s/nodepools/%.*s%s", HFD_SLICE_FMT(p->fleet.owner_id), HFD_SLICE_FMT(p->row.fleet_id), rest);
+    return hfd_arena_printf(mem, "/clusters/%.*s/nodepools/%.*s%s",
+                            HFD_SLICE_FMT(p->fleet.owner_id), HFD_SLICE_FMT(p->row.fleet_id), rest);
 }
 
 /* "/clusters" or a cluster's nodepools; all nodepools where the cluster is not known. */
-static hfd_slice list_path(const struct choice *c, enum hfd_kind kind, hfd_slice owner_id, hfd_slice query)
+static hfd_slice list_path(const struct choice *c, enum hfd_kind kind, hfd_slice owner_id,
+                           hfd_slice query)
 {
     struct hfd_arena *mem = &c->pass->request;
 
@@ -121,7 +134,8 @@ static hfd_slice list_path(const struct choice *c, enum hfd_kind kind, hfd_slice
         return hfd_arena_printf(mem, "/clusters%.*s", HFD_SLICE_FMT(query));
     if (owner_id.len == 0)
         return hfd_arena_printf(mem, "/nodepools%.*s", HFD_SLICE_FMT(query));
-    return hfd_arena_printf(mem, "/clusters/%.*s/nodepools%.*s", HFD_SLICE_FMT(owner_id), HFD_SLICE_FMT(query));
+    return hfd_arena_printf(mem, "/clusters/%.*s/nodepools%.*s", HFD_SLICE_FMT(owner_id),
+                            HFD_SLICE_FMT(query));
 }
 
 static void ask_for(struct choice *c, const struct hfd_upstream_part *p)
@@ -134,24 +148,28 @@ static void find(struct choice *c, const struct hfd_upstream_part *p)
     const bool nested = p->row.kind == HFD_KIND_NODEPOOL && p->fleet.owner_id.len > 0;
     const hfd_slice query = list_query(c->m->page, label_search(c, nested), &c->pass->request);
 
-    make(c, HFD_STEP_FIND, HFD_UPSTREAM_GET, list_path(c, p->row.kind, p->fleet.owner_id, query), p->row.fleet_id);
+    make(c, HFD_STEP_FIND, HFD_UPSTREAM_GET, list_path(c, p->row.kind, p->fleet.owner_id, query),
+         p->row.fleet_id);
 }
 
 static void find_name(struct choice *c, const struct hfd_upstream_part *p)
 {
-    const hfd_slice search = like_date(p->fleet.name)
-                                 ? HFD_SLICE("")
-                                 : hfd_arena_printf(&c->pass->request, "name='%.*s'", HFD_SLICE_FMT(p->fleet.name));
+    const hfd_slice search =
+        like_date(p->fleet.name)
+            ? HFD_SLICE("")
+            : hfd_arena_printf(&c->pass->request, "name='%.*s'", HFD_SLICE_FMT(p->fleet.name));
     const hfd_slice query = list_query(c->m->page, search, &c->pass->request);
 
-    make(c, HFD_STEP_FIND_NAME, HFD_UPSTREAM_GET, list_path(c, p->row.kind, p->fleet.owner_id, query), p->row.fleet_id);
+    make(c, HFD_STEP_FIND_NAME, HFD_UPSTREAM_GET,
+         list_path(c, p->row.kind, p->fleet.owner_id, query), p->row.fleet_id);
 }
 
 static void list_pools(struct choice *c, const struct hfd_upstream_part *cluster)
 {
     const hfd_slice query = list_query(c->m->page, label_search(c, true), &c->pass->request);
 
-    make(c, HFD_STEP_POOLS, HFD_UPSTREAM_GET, list_path(c, HFD_KIND_NODEPOOL, cluster->row.fleet_id, query), cluster->row.fleet_id);
+    make(c, HFD_STEP_POOLS, HFD_UPSTREAM_GET,
+         list_path(c, HFD_KIND_NODEPOOL, cluster->row.fleet_id, query), cluster->row.fleet_id);
 }
 
 static void ask_reports(struct choice *c, const struct hfd_upstream_part *p)
@@ -161,7 +179,8 @@ static void ask_reports(struct choice *c, const struct hfd_upstream_part *p)
 
     make(c, HFD_STEP_REPORTS, HFD_UPSTREAM_GET,
          query.p != NULL && path.p != NULL
-             ? hfd_arena_printf(&c->pass->request, "%.*s%.*s", HFD_SLICE_FMT(path), HFD_SLICE_FMT(query))
+             ? hfd_arena_printf(&c->pass->request, "%.*s%.*s", HFD_SLICE_FMT(path),
+                                HFD_SLICE_FMT(query))
              : HFD_SLICE_NONE,
          p->row.fleet_id);
 }
@@ -185,7 +204,10 @@ static void add_labels(const struct choice *c, struct hfd_buf *b, hfd_slice labe
     }
 }
 
-/* Keeps the body, and what it says is wanted: a later PUT may want something else before the answer comes. */
+/*
+ * Keeps the body, and what it says is wanted: a later PUT may want something else before the answer
+ * comes.
+ */
 static void say(struct choice *c, const struct hfd_upstream_part *p, struct hfd_buf *b)
 {
     struct hfd_upstream_pass *pass = c->pass;
@@ -210,7 +232,8 @@ static void create(struct choice *c, const struct hfd_upstream_part *p)
 
     make(c, HFD_STEP_POST, HFD_UPSTREAM_POST,
          cluster ? HFD_SLICE("/clusters")
-                 : hfd_arena_printf(&c->pass->request, "/clusters/%.*s/nodepools", HFD_SLICE_FMT(p->fleet.owner_id)),
+                 : hfd_arena_printf(&c->pass->request, "/clusters/%.*s/nodepools",
+                                    HFD_SLICE_FMT(p->fleet.owner_id)),
          p->row.fleet_id);
     hfd_buf_init(&b, BODY_MAX_BYTES);
     hfd_buf_addf(&b, "{\"kind\":\"%s\",\"name\":", cluster ? "Cluster" : "NodePool");
@@ -226,7 +249,8 @@ static void create(struct choice *c, const struct hfd_upstream_part *p)
 /* What differs from what the remote was seen to have. */
 static void change(struct choice *c, const struct hfd_upstream_part *p, const struct hfd_seen *seen)
 {
-    const bool spec = !hfd_slice_eq(p->fleet.spec, seen->spec), labels = !hfd_slice_eq(p->fleet.labels, seen->labels);
+    const bool spec = !hfd_slice_eq(p->fleet.spec, seen->spec),
+               labels = !hfd_slice_eq(p->fleet.labels, seen->labels);
     struct hfd_buf b;
 
     make(c, HFD_STEP_PATCH, HFD_UPSTREAM_PATCH, part_path(c, p, ""), p->row.fleet_id);
@@ -252,7 +276,8 @@ static void erase(struct choice *c, const struct hfd_upstream_part *p)
 /* A list is what every HyperFleet has, whatever has gone. */
 static void ask_voucher(struct choice *c)
 {
-    make(c, HFD_STEP_VOUCH, HFD_UPSTREAM_GET, HFD_SLICE("/clusters?page=1&size=1&pageSize=1"), HFD_SLICE(""));
+    make(c, HFD_STEP_VOUCH, HFD_UPSTREAM_GET, HFD_SLICE("/clusters?page=1&size=1&pageSize=1"),
+         HFD_SLICE(""));
 }
 
 /* ---- the order of steps ---- */
@@ -264,7 +289,9 @@ static void begin(struct choice *c, const struct hfd_upstream_part *own)
         return; /* its cluster is to be made first, and will say when it is */
     if (c->m->owner_asked)
         make(c, HFD_STEP_OWNER, HFD_UPSTREAM_GET,
-             hfd_arena_printf(&c->pass->request, "/clusters/%.*s", HFD_SLICE_FMT(own->fleet.owner_id)), own->row.fleet_id);
+             hfd_arena_printf(&c->pass->request, "/clusters/%.*s",
+                              HFD_SLICE_FMT(own->fleet.owner_id)),
+             own->row.fleet_id);
     else if (hfd_upstream_marked(c->m->taken, own->row.fleet_id))
         find_name(c, own);
     else if (!c->m->sought || (c->m->unsent && c->s.up.goal != HFD_GOAL_MAKE))
@@ -299,7 +326,8 @@ static void delete_leaving(struct choice *c)
         const struct hfd_upstream_part *p = &c->s.parts[i];
         const struct hfd_seen *seen = hfd_upstream_seen(c->m, p->row.fleet_id);
 
-        if (p->exists && p->row.leaving && seen != NULL && !seen->deleting && !hfd_upstream_marked(c->m->deleted, p->row.fleet_id))
+        if (p->exists && p->row.leaving && seen != NULL && !seen->deleting &&
+            !hfd_upstream_marked(c->m->deleted, p->row.fleet_id))
             erase(c, p);
     }
 }
@@ -314,8 +342,10 @@ static void carry_out(struct choice *c, const struct hfd_upstream_part *p)
             find_name(c, p);
         else
             create(c, p);
-    } else if (seen == NULL || (!seen->deleting && hfd_observe_equal(p, seen->spec, seen->labels))) {
-        ask_for(c, p); /* it was asked for anew since it was seen, and is there already: what it says is taken */
+    } else if (seen == NULL ||
+               (!seen->deleting && hfd_observe_equal(p, seen->spec, seen->labels))) {
+        ask_for(c, p); /* it was asked for anew since it was seen, and is there already: what it
+                          says is taken */
     } else if (!seen->deleting) {
         change(c, p, seen);
     }
@@ -340,7 +370,8 @@ static void observe_reports(struct choice *c, const struct hfd_held *list)
 }
 
 /*
- * The order of README.md. A cluster that is being deleted is not worked on any more, but seen to its end.
+ * The order of README.md. A cluster that is being deleted is not worked on any more, but seen to
+ * its end.
  */
 static void choose(struct choice *c)
 {
@@ -356,7 +387,8 @@ static void choose(struct choice *c)
     seen = hfd_upstream_seen(c->m, own->row.fleet_id);
     if (seen == NULL)
         ask_for(c, own);
-    else if (c->s.up.goal == HFD_GOAL_DELETE && !seen->deleting && !hfd_upstream_marked(c->m->deleted, own->row.fleet_id))
+    else if (c->s.up.goal == HFD_GOAL_DELETE && !seen->deleting &&
+             !hfd_upstream_marked(c->m->deleted, own->row.fleet_id))
         erase(c, own);
     else if (has_pools(c) && !c->m->pools_known)
         list_pools(c, own);
@@ -370,7 +402,9 @@ static void choose(struct choice *c)
     observe_reports(c, c->m->held);
 }
 
-/* A look at many: first clusters, then nodepools, that carry our owner's label and are not ready. */
+/*
+ * A look at many: first clusters, then nodepools, that carry our owner's label and are not ready.
+ */
 static hfd_rc choose_many(struct hfd_txn *tx, struct choice *c)
 {
     struct hfd_arena *mem = &c->pass->request;
@@ -380,11 +414,14 @@ static hfd_rc choose_many(struct hfd_txn *tx, struct choice *c)
 
     if (rc != HFD_OK || first.count == 0)
         return rc;
-    search = hfd_arena_printf(mem, "labels." HFD_OWNER_LABEL "='%.*s' and status.conditions.%s='False'", HFD_SLICE_FMT(c->pass->u->owner),
-                              first.rows[0].later_names ? "Reconciled" : "Ready");
+    search = hfd_arena_printf(
+        mem, "labels." HFD_OWNER_LABEL "='%.*s' and status.conditions.%s='False'",
+        HFD_SLICE_FMT(c->pass->u->owner), first.rows[0].later_names ? "Reconciled" : "Ready");
     query = list_query(c->m->page, search, mem);
     make(c, HFD_STEP_MANY, HFD_UPSTREAM_GET,
-         list_path(c, c->m->many_pools ? HFD_KIND_NODEPOOL : HFD_KIND_CLUSTER, HFD_SLICE_NONE, query), HFD_SLICE(""));
+         list_path(c, c->m->many_pools ? HFD_KIND_NODEPOOL : HFD_KIND_CLUSTER, HFD_SLICE_NONE,
+                   query),
+         HFD_SLICE(""));
     return c->rc;
 }
 
@@ -393,13 +430,17 @@ static void choose_strays(struct choice *c)
 {
     struct hfd_arena *mem = &c->pass->request;
     const hfd_slice owner = c->pass->u->owner;
-    const hfd_slice search = like_date(owner) ? HFD_SLICE("")
-                                              : hfd_arena_printf(mem, "labels." HFD_OWNER_LABEL "='%.*s'", HFD_SLICE_FMT(owner));
+    const hfd_slice search =
+        like_date(owner)
+            ? HFD_SLICE("")
+            : hfd_arena_printf(mem, "labels." HFD_OWNER_LABEL "='%.*s'", HFD_SLICE_FMT(owner));
     const hfd_slice query = list_query(c->m->page, search, mem);
 
     if (owner.len > 0)
         make(c, HFD_STEP_STRAYS, HFD_UPSTREAM_GET,
-             list_path(c, c->m->many_pools ? HFD_KIND_NODEPOOL : HFD_KIND_CLUSTER, HFD_SLICE_NONE, query), HFD_SLICE(""));
+             list_path(c, c->m->many_pools ? HFD_KIND_NODEPOOL : HFD_KIND_CLUSTER, HFD_SLICE_NONE,
+                       query),
+             HFD_SLICE(""));
 }
 
 /* One stray is looked at; deleted, when that has just shown that it may be; and looked at again. */
@@ -413,8 +454,9 @@ static hfd_rc choose_stray(struct hfd_txn *tx, struct choice *c, struct hfd_aren
         return rc == HFD_NOT_FOUND ? HFD_OK : rc;
     part = (struct hfd_upstream_part){.row = {.kind = row.orphan.kind, .fleet_id = row.orphan.id}};
     part.fleet.owner_id = row.orphan.owner_id;
-    make(c, c->m->confirmed ? HFD_STEP_STRAY_DELETE : HFD_STEP_STRAY_GET, c->m->confirmed ? HFD_UPSTREAM_DELETE : HFD_UPSTREAM_GET,
-         part_path(c, &part, ""), row.orphan.id);
+    make(c, c->m->confirmed ? HFD_STEP_STRAY_DELETE : HFD_STEP_STRAY_GET,
+         c->m->confirmed ? HFD_UPSTREAM_DELETE : HFD_UPSTREAM_GET, part_path(c, &part, ""),
+         row.orphan.id);
     return c->rc;
 }
 
@@ -437,8 +479,8 @@ static hfd_rc choose_one(struct hfd_txn *tx, struct choice *c)
     return rc;
 }
 
-hfd_rc hfd_upstream_next(struct hfd_txn *tx, struct hfd_upstream_pass *pass, int64_t now_us, struct hfd_upstream_request *out, bool *done,
-                         struct hfd_err *err)
+hfd_rc hfd_upstream_next(struct hfd_txn *tx, struct hfd_upstream_pass *pass, int64_t now_us,
+                         struct hfd_upstream_request *out, bool *done, struct hfd_err *err)
 {
     struct choice c = {.pass = pass, .m = &pass->now, .out = out, .err = err, .rc = HFD_OK};
     hfd_rc rc = HFD_OK;

@@ -1,6 +1,7 @@
 /*
- * From the remote's documents to mirror rows. What is written is what differs, and then the core's observer is told, as the engine of an
- * embedded HyperFleet would. Thread: writer, inside a transaction function.
+ * From the remote's documents to mirror rows. What is written is what differs, and then the core's
+ * observer is told, as the engine of an embedded HyperFleet would. Thread: writer, inside a
+ * transaction function.
  */
 #include "driver/backend/upstream_int.h"
 
@@ -14,12 +15,15 @@ static hfd_rc no_memory(struct hfd_err *err)
     return hfd_fail(err, HFD_NOMEM, "out of memory while observing HyperFleet");
 }
 
-static hfd_rc tell(struct hfd_take *t, enum hfd_fleet_change what, const struct hfd_fleet_row *row, struct hfd_err *err)
+static hfd_rc tell(struct hfd_take *t, enum hfd_fleet_change what, const struct hfd_fleet_row *row,
+                   struct hfd_err *err)
 {
     struct hfd_fleet_event event = {.what = what, .row = row, .now_us = t->now_us};
     const struct hfd_fleet *fleet = t->u->fleet;
 
-    return fleet->on_change != NULL ? fleet->on_change(fleet->on_change_ctx, t->tx, &event, t->mem, err) : HFD_OK;
+    return fleet->on_change != NULL
+               ? fleet->on_change(fleet->on_change_ctx, t->tx, &event, t->mem, err)
+               : HFD_OK;
 }
 
 /* ---- what is remembered of a document ---- */
@@ -33,7 +37,8 @@ static hfd_slice keep(struct hfd_take *t, hfd_slice text, bool *ok)
     return copy;
 }
 
-static hfd_rc note_seen(struct hfd_take *t, hfd_slice fleet_id, bool deleting, hfd_slice spec, hfd_slice labels, struct hfd_err *err)
+static hfd_rc note_seen(struct hfd_take *t, hfd_slice fleet_id, bool deleting, hfd_slice spec,
+                        hfd_slice labels, struct hfd_err *err)
 {
     struct hfd_seen *seen = hfd_arena_alloc(&t->pass->mem, sizeof(*seen));
     bool ok = seen != NULL;
@@ -51,8 +56,8 @@ static hfd_rc note_seen(struct hfd_take *t, hfd_slice fleet_id, bool deleting, h
     return ok ? HFD_OK : no_memory(err);
 }
 
-static hfd_rc hold(struct hfd_take *t, const struct hfd_upstream_part *part, const struct hfd_wire_resource *doc, bool changed,
-                   struct hfd_err *err)
+static hfd_rc hold(struct hfd_take *t, const struct hfd_upstream_part *part,
+                   const struct hfd_wire_resource *doc, bool changed, struct hfd_err *err)
 {
     const struct hfd_held **list = part->fleet.ready && !doc->ready ? &t->m->worse : &t->m->held;
     struct hfd_held *held = hfd_arena_alloc(&t->pass->mem, sizeof(*held));
@@ -60,12 +65,16 @@ static hfd_rc hold(struct hfd_take *t, const struct hfd_upstream_part *part, con
 
     if (!ok)
         return no_memory(err);
-    *held = (struct hfd_held){.fleet_id = keep(t, part->row.fleet_id, &ok), .doc = *doc, .changed = changed, .next = *list};
+    *held = (struct hfd_held){.fleet_id = keep(t, part->row.fleet_id, &ok),
+                              .doc = *doc,
+                              .changed = changed,
+                              .next = *list};
     held->doc.conditions = keep(t, doc->conditions, &ok);
     held->doc.updated_by = keep(t, doc->updated_by, &ok);
     held->doc.deleted_by = keep(t, doc->deleted_by, &ok);
     /* Nothing else of it is written later. */
-    held->doc.id = held->doc.name = held->doc.owner_id = held->doc.spec = held->doc.labels = HFD_SLICE_NONE;
+    held->doc.id = held->doc.name = held->doc.owner_id = held->doc.spec = held->doc.labels =
+        HFD_SLICE_NONE;
     held->doc.guresid = held->doc.made_by = held->doc.created_by = HFD_SLICE_NONE;
     *list = held;
     return ok ? HFD_OK : no_memory(err);
@@ -73,7 +82,8 @@ static hfd_rc hold(struct hfd_take *t, const struct hfd_upstream_part *part, con
 
 /* ---- rows ---- */
 
-static hfd_rc put_part(struct hfd_take *t, const struct hfd_upstream_part *part, struct hfd_err *err)
+static hfd_rc put_part(struct hfd_take *t, const struct hfd_upstream_part *part,
+                       struct hfd_err *err)
 {
     return hfd_part_row_put(t->tx, &part->row, err);
 }
@@ -91,7 +101,8 @@ static bool differs(const struct hfd_fleet_row *row, const struct hfd_wire_resou
 }
 
 /* A cluster that is being deleted takes its nodepools along. */
-static hfd_rc mark_pools(struct hfd_take *t, const struct hfd_fleet_row *cluster, struct hfd_err *err)
+static hfd_rc mark_pools(struct hfd_take *t, const struct hfd_fleet_row *cluster,
+                         struct hfd_err *err)
 {
     hfd_rc rc = HFD_OK;
 
@@ -108,7 +119,8 @@ static hfd_rc mark_pools(struct hfd_take *t, const struct hfd_fleet_row *cluster
 }
 
 /* Brings a row up to a document. */
-static hfd_rc write_doc(struct hfd_take *t, struct hfd_upstream_part *part, const struct hfd_wire_resource *doc, struct hfd_err *err)
+static hfd_rc write_doc(struct hfd_take *t, struct hfd_upstream_part *part,
+                        const struct hfd_wire_resource *doc, struct hfd_err *err)
 {
     struct hfd_fleet_row *row = &part->fleet;
     hfd_rc rc = HFD_OK;
@@ -134,16 +146,19 @@ static bool is_stale(const struct hfd_upstream_part *part, const struct hfd_wire
 }
 
 /*
- * A remote that was brought back from a backup has lost what it had taken: that is wanted again, from the generation that it has now on.
- * What is to be deleted has nothing to lose.
+ * A remote that was brought back from a backup has lost what it had taken: that is wanted again,
+ * from the generation that it has now on. What is to be deleted has nothing to lose.
  */
-static hfd_rc fall_back(struct hfd_take *t, struct hfd_upstream_part *part, const struct hfd_wire_resource *doc, struct hfd_err *err)
+static hfd_rc fall_back(struct hfd_take *t, struct hfd_upstream_part *part,
+                        const struct hfd_wire_resource *doc, struct hfd_err *err)
 {
     hfd_rc rc;
 
     HFD_LOG(HFD_LOG_WARN,
-            "the remote HyperFleet has an earlier generation than before, as after a restored backup; what it lost is wanted again",
-            HFD_LOG_STR("guresid", t->s.up.guresid), HFD_LOG_STR("id", doc->id), HFD_LOG_INT("generation", doc->generation),
+            "the remote HyperFleet has an earlier generation than before, as after a restored "
+            "backup; what it lost is wanted again",
+            HFD_LOG_STR("guresid", t->s.up.guresid), HFD_LOG_STR("id", doc->id),
+            HFD_LOG_INT("generation", doc->generation),
             HFD_LOG_INT("before", part->fleet.generation));
     part->fleet.generation = doc->generation;
     rc = hfd_fleet_row_update(t->tx, &part->fleet, err);
@@ -153,7 +168,10 @@ static hfd_rc fall_back(struct hfd_take *t, struct hfd_upstream_part *part, cons
     return put_part(t, part, err);
 }
 
-/* Whether an earlier generation than before is to be believed: not while it may be a copy that lags behind. */
+/*
+ * Whether an earlier generation than before is to be believed: not while it may be a copy that lags
+ * behind.
+ */
 static bool is_behind_for_good(struct hfd_take *t)
 {
     int64_t *since_us = &t->s.up.behind_us;
@@ -165,14 +183,16 @@ static bool is_behind_for_good(struct hfd_take *t)
     return t->now_us - *since_us >= HFD_UPSTREAM_BEHIND_US;
 }
 
-hfd_rc hfd_observe_see(struct hfd_take *t, struct hfd_upstream_part *part, const struct hfd_wire_resource *doc, struct hfd_err *err)
+hfd_rc hfd_observe_see(struct hfd_take *t, struct hfd_upstream_part *part,
+                       const struct hfd_wire_resource *doc, struct hfd_err *err)
 {
     bool cleared = false;
     hfd_rc rc = HFD_OK;
 
     if (is_stale(part, doc)) {
         if (!is_behind_for_good(t))
-            return hfd_due_later(t, err, "HyperFleet answered with an earlier generation than before");
+            return hfd_due_later(t, err,
+                                 "HyperFleet answered with an earlier generation than before");
         rc = fall_back(t, part, doc, err);
     }
     t->s.up.later_names = doc->later_names;
@@ -190,7 +210,8 @@ hfd_rc hfd_observe_see(struct hfd_take *t, struct hfd_upstream_part *part, const
     return rc;
 }
 
-hfd_rc hfd_observe_taken(struct hfd_take *t, struct hfd_upstream_part *part, const struct hfd_wire_resource *doc, struct hfd_err *err)
+hfd_rc hfd_observe_taken(struct hfd_take *t, struct hfd_upstream_part *part,
+                         const struct hfd_wire_resource *doc, struct hfd_err *err)
 {
     const struct hfd_upstream_pass *pass = t->pass;
     struct hfd_wire_resource shown = *doc;
@@ -218,9 +239,12 @@ hfd_rc hfd_observe_taken(struct hfd_take *t, struct hfd_upstream_part *part, con
 
 /* ---- ids ---- */
 
-/* Whether a HyperFleet resource is free to be taken for this part: of no other resource of this store, and under no other's name. */
-static hfd_rc is_free(struct hfd_take *t, const struct hfd_upstream_part *part, const struct hfd_fleet_row *wanted, bool *yes,
-                      struct hfd_err *err)
+/*
+ * Whether a HyperFleet resource is free to be taken for this part: of no other resource of this
+ * store, and under no other's name.
+ */
+static hfd_rc is_free(struct hfd_take *t, const struct hfd_upstream_part *part,
+                      const struct hfd_fleet_row *wanted, bool *yes, struct hfd_err *err)
 {
     struct hfd_part_row other;
     struct hfd_fleet_row row;
@@ -229,13 +253,15 @@ static hfd_rc is_free(struct hfd_take *t, const struct hfd_upstream_part *part, 
     *yes = rc == HFD_NOT_FOUND;
     if (!*yes || wanted->deleted_us != 0)
         return rc == HFD_NOT_FOUND ? HFD_OK : rc;
-    rc = hfd_fleet_row_by_name(t->tx, wanted->kind, wanted->owner_id, wanted->name, t->mem, &row, err);
+    rc = hfd_fleet_row_by_name(t->tx, wanted->kind, wanted->owner_id, wanted->name, t->mem, &row,
+                               err);
     *yes = rc == HFD_NOT_FOUND || (rc == HFD_OK && hfd_slice_eq(row.id, part->row.fleet_id));
     return rc == HFD_NOT_FOUND ? HFD_OK : rc;
 }
 
 /* The row under its new id. */
-static hfd_rc move_row(struct hfd_take *t, hfd_slice from, struct hfd_fleet_row *to, struct hfd_err *err)
+static hfd_rc move_row(struct hfd_take *t, hfd_slice from, struct hfd_fleet_row *to,
+                       struct hfd_err *err)
 {
     hfd_rc rc = hfd_fleet_row_delete(t->tx, to->id, err); /* one that no part knows */
 
@@ -251,14 +277,15 @@ static hfd_rc move_row(struct hfd_take *t, hfd_slice from, struct hfd_fleet_row 
 /* An adopted nodepool resource learns its cluster. */
 static hfd_rc learn_cluster(struct hfd_take *t, hfd_slice cluster_id, struct hfd_err *err)
 {
-    if (t->s.res.kind != HFD_KIND_NODEPOOL || cluster_id.len == 0 || hfd_slice_eq(t->s.res.cluster_id, cluster_id))
+    if (t->s.res.kind != HFD_KIND_NODEPOOL || cluster_id.len == 0 ||
+        hfd_slice_eq(t->s.res.cluster_id, cluster_id))
         return HFD_OK;
     t->s.res.cluster_id = cluster_id;
     return hfd_resource_row_put(t->tx, &t->s.res, err);
 }
 
-hfd_rc hfd_observe_name(struct hfd_take *t, struct hfd_upstream_part *part, const struct hfd_wire_resource *doc, bool *ok,
-                        struct hfd_err *err)
+hfd_rc hfd_observe_name(struct hfd_take *t, struct hfd_upstream_part *part,
+                        const struct hfd_wire_resource *doc, bool *ok, struct hfd_err *err)
 {
     const hfd_slice from = part->row.fleet_id;
     struct hfd_fleet_row row = part->fleet;
@@ -300,7 +327,8 @@ hfd_rc hfd_observe_name(struct hfd_take *t, struct hfd_upstream_part *part, cons
 static bool same_report(const struct hfd_report_row *a, const struct hfd_report_row *b)
 {
     return a->observed_generation == b->observed_generation && a->observed_us == b->observed_us &&
-           hfd_slice_eq(a->conditions, b->conditions) && hfd_slice_eq(a->data, b->data) && hfd_slice_eq(a->metadata, b->metadata);
+           hfd_slice_eq(a->conditions, b->conditions) && hfd_slice_eq(a->data, b->data) &&
+           hfd_slice_eq(a->metadata, b->metadata);
 }
 
 hfd_rc hfd_observe_report(struct hfd_take *t, hfd_slice fleet_id, json_t *doc, struct hfd_err *err)
@@ -332,7 +360,10 @@ hfd_rc hfd_observe_report(struct hfd_take *t, hfd_slice fleet_id, json_t *doc, s
     return hfd_report_row_put(t->tx, &row, err);
 }
 
-/* Takes a part out of a list, with those before it, which went meanwhile. @return NULL when it is not in it */
+/*
+ * Takes a part out of a list, with those before it, which went meanwhile. @return NULL when it is
+ * not in it
+ */
 static const struct hfd_held *let_go(const struct hfd_held **list, hfd_slice fleet_id)
 {
     const struct hfd_held *held = *list;

@@ -21,7 +21,8 @@ static int64_t level_at(const struct hfd_rate *r, int64_t now_us)
 void hfd_rate_init(struct hfd_rate *r, int64_t per_second, int64_t now_us)
 {
     HFD_ASSERT(per_second >= 1 && per_second <= HFD_US_PER_S);
-    *r = (struct hfd_rate){.per_second = per_second, .burst = per_second >= 5 ? per_second / 5 : 1, .at_us = now_us};
+    *r = (struct hfd_rate){
+        .per_second = per_second, .burst = per_second >= 5 ? per_second / 5 : 1, .at_us = now_us};
     r->level_us = r->burst * cost_us(r);
 }
 

@@ -1,4 +1,6 @@
-/* How many requests a second go out: a token bucket. Pure; times are monotonic. Thread: its owner. */
+/*
+ * How many requests a second go out: a token bucket. Pure; times are monotonic. Thread: its owner.
+ */
 #ifndef HFD_BACKEND_RATE_H
 #define HFD_BACKEND_RATE_H
 
@@ -12,7 +14,10 @@ struct hfd_rate {
     int64_t at_us;    /* when level_us held */
 };
 
-/** @param per_second  1 to 1,000,000; the burst is a fifth of it, at least 1: no second sees more than 1.2 times per_second, and one */
+/**
+ * @param per_second  1 to 1,000,000; the burst is a fifth of it, at least 1: no second sees more
+ * than 1.2 times per_second, and one
+ */
 void hfd_rate_init(struct hfd_rate *r, int64_t per_second, int64_t now_us);
 /** Takes the right to one request. @return false: not before hfd_rate_next_us */
 bool hfd_rate_take(struct hfd_rate *r, int64_t now_us);

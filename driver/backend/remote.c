@@ -1,7 +1,8 @@
 /*
- * See remote.h. One pass is one slot: asked for a request (on this thread's own reader), sent when the bound on requests lets it, its
- * answer taken (by the writer), and asked again, until there is nothing more to ask. Everything of a slot belongs to this thread but while
- * its answer is with the writer.
+ * See remote.h. One pass is one slot: asked for a request (on this thread's own reader), sent when
+ * the bound on requests lets it, its answer taken (by the writer), and asked again, until there is
+ * nothing more to ask. Everything of a slot belongs to this thread but while its answer is with the
+ * writer.
  */
 #include "driver/backend/remote_int.h"
 
@@ -47,8 +48,9 @@ struct slot {
 };
 
 /*
- * A resource that is left alone for a while, so that it takes nobody else's place: one that cannot be worked on for a fault of our own,
- * and one that was due and had nothing to ask, and would be due again at once.
+ * A resource that is left alone for a while, so that it takes nobody else's place: one that cannot
+ * be worked on for a fault of our own, and one that was due and had nothing to ask, and would be
+ * due again at once.
  */
 struct shunned {
     struct hfd_asked_id id; /* len 0 = a look at many */
@@ -116,16 +118,20 @@ static int64_t wall(const struct hfd_remote *r)
 
 const char *hfd_remote_health_name(enum hfd_upstream_health health)
 {
-    static const char *const names[] = {
-        [HFD_UPSTREAM_WELL] = "well", [HFD_UPSTREAM_ILL] = "ill", [HFD_UPSTREAM_REFUSES] = "refuses", [HFD_UPSTREAM_WRONG] = "wrong"};
+    static const char *const names[] = {[HFD_UPSTREAM_WELL] = "well",
+                                        [HFD_UPSTREAM_ILL] = "ill",
+                                        [HFD_UPSTREAM_REFUSES] = "refuses",
+                                        [HFD_UPSTREAM_WRONG] = "wrong"};
 
     return names[health];
 }
 
 static const char *method_name(enum hfd_upstream_method method)
 {
-    static const char *const names[] = {
-        [HFD_UPSTREAM_GET] = "GET", [HFD_UPSTREAM_POST] = "POST", [HFD_UPSTREAM_PATCH] = "PATCH", [HFD_UPSTREAM_DELETE] = "DELETE"};
+    static const char *const names[] = {[HFD_UPSTREAM_GET] = "GET",
+                                        [HFD_UPSTREAM_POST] = "POST",
+                                        [HFD_UPSTREAM_PATCH] = "PATCH",
+                                        [HFD_UPSTREAM_DELETE] = "DELETE"};
 
     return names[method];
 }
@@ -136,22 +142,29 @@ static void count_answer(const struct hfd_client_call *call)
     const char *method = method_name(call->request.method), *class = "none";
 
     if (call->answer.arrived)
-        class = call->answer.status >= 100 && call->answer.status < 600 ? classes[call->answer.status / 100 - 1] : "other";
+        class = call->answer.status >= 100 && call->answer.status < 600
+                    ? classes[call->answer.status / 100 - 1]
+                    : "other";
     hfd_metric_add(HFD_METRIC_REMOTE_REQUESTS, HFD_LABELS(method, class), 1);
     hfd_metric_observe_us(HFD_METRIC_REMOTE_SECONDS, HFD_LABELS(method), call->duration_us);
 }
 
-static void log_turn(const struct hfd_remote *r, enum hfd_upstream_health health, const char *failure)
+static void log_turn(const struct hfd_remote *r, enum hfd_upstream_health health,
+                     const char *failure)
 {
     static const char *const lines[] = {
         [HFD_UPSTREAM_WELL] = "the remote HyperFleet answers well",
-        [HFD_UPSTREAM_ILL] = "the remote HyperFleet does not answer well; it is asked less and less often until it does",
-        [HFD_UPSTREAM_REFUSES] = "the remote HyperFleet refuses our credentials; look at remote.token_file and remote.cert_file",
+        [HFD_UPSTREAM_ILL] = "the remote HyperFleet does not answer well; it is asked less and "
+                             "less often until it does",
+        [HFD_UPSTREAM_REFUSES] = "the remote HyperFleet refuses our credentials; look at "
+                                 "remote.token_file and remote.cert_file",
         [HFD_UPSTREAM_WRONG] = "what answers is no HyperFleet; look at the URL in backend",
     };
 
-    HFD_LOG(health == HFD_UPSTREAM_WELL ? HFD_LOG_INFO : HFD_LOG_ERROR, lines[health], HFD_LOG_CSTR("remote", r->config.client.url),
-            HFD_LOG_CSTR("health", hfd_remote_health_name(health)), HFD_LOG_CSTR("failure", failure));
+    HFD_LOG(health == HFD_UPSTREAM_WELL ? HFD_LOG_INFO : HFD_LOG_ERROR, lines[health],
+            HFD_LOG_CSTR("remote", r->config.client.url),
+            HFD_LOG_CSTR("health", hfd_remote_health_name(health)),
+            HFD_LOG_CSTR("failure", failure));
 }
 
 static void describe(const struct hfd_client_call *call, char out[248])
@@ -159,10 +172,13 @@ static void describe(const struct hfd_client_call *call, char out[248])
     if (!call->answer.arrived)
         (void)snprintf(out, 248, "%s: %s", method_name(call->request.method), call->answer.failure);
     else if (call->answer.status >= 300)
-        (void)snprintf(out, 248, "%s was answered with status %d", method_name(call->request.method), call->answer.status);
+        (void)snprintf(out, 248, "%s was answered with status %d",
+                       method_name(call->request.method), call->answer.status);
     else
-        (void)snprintf(out, 248, "%s was answered with status %d and %s", method_name(call->request.method), call->answer.status,
-                       call->answer.is_json ? "JSON that is no whole document" : "something else than JSON");
+        (void)snprintf(out, 248, "%s was answered with status %d and %s",
+                       method_name(call->request.method), call->answer.status,
+                       call->answer.is_json ? "JSON that is no whole document"
+                                            : "something else than JSON");
 }
 
 /* What an answer, or its absence, says of the remote. */
@@ -174,7 +190,9 @@ static void learn(struct hfd_remote *r, const struct hfd_client_call *call)
     char failure[248] = "";
 
     count_answer(call);
-    (void)hfd_breaker_tell(&r->breaker, health == HFD_UPSTREAM_WELL || health == HFD_UPSTREAM_REFUSES, mono(r), r->config.rng);
+    (void)hfd_breaker_tell(&r->breaker,
+                           health == HFD_UPSTREAM_WELL || health == HFD_UPSTREAM_REFUSES, mono(r),
+                           r->config.rng);
     hfd_metric_set(HFD_METRIC_REMOTE_BREAKER_OPEN, NULL, r->breaker.state != HFD_BREAKER_CLOSED);
     r->bad = health == HFD_UPSTREAM_WELL ? 0 : r->bad + 1;
     if (health != HFD_UPSTREAM_WELL)
@@ -213,10 +231,14 @@ void hfd_remote_state(struct hfd_remote *r, struct hfd_remote_state *out)
 
 /* ---- the store's side ---- */
 
-/* On the writer's thread. The wake is under the lock: whoever has seen the last job may free all of this. */
+/*
+ * On the writer's thread. The wake is under the lock: whoever has seen the last job may free all of
+ * this.
+ */
 static void on_posted(struct hfd_sink *sink, struct hfd_job *list)
 {
-    struct hfd_remote *r = (struct hfd_remote *)(void *)((char *)sink - offsetof(struct hfd_remote, sink));
+    struct hfd_remote *r =
+        (struct hfd_remote *)(void *)((char *)sink - offsetof(struct hfd_remote, sink));
     struct hfd_job *last = list;
 
     HFD_CHECK_OBJ(r, REMOTE_MAGIC);
@@ -248,8 +270,8 @@ static void collect(struct hfd_remote *r)
     }
 }
 
-static hfd_rc submit(struct hfd_remote *r, struct hfd_job *job, hfd_txn_fn *fn, void *arg, void (*done)(struct hfd_job *job),
-                     struct hfd_err *err)
+static hfd_rc submit(struct hfd_remote *r, struct hfd_job *job, hfd_txn_fn *fn, void *arg,
+                     void (*done)(struct hfd_job *job), struct hfd_err *err)
 {
     hfd_rc rc;
 
@@ -277,7 +299,8 @@ static hfd_rc txn_hurry(struct hfd_txn *tx, void *arg, struct hfd_err *err)
     hfd_rc rc = HFD_OK;
 
     for (size_t i = 0; rc == HFD_OK && i < h->count; i++)
-        rc = h->remote->rules->hurry(tx, (hfd_slice){h->ids[i].text, h->ids[i].len}, h->older_us, h->now_us, err);
+        rc = h->remote->rules->hurry(tx, (hfd_slice){h->ids[i].text, h->ids[i].len}, h->older_us,
+                                     h->now_us, err);
     return rc;
 }
 
@@ -291,7 +314,10 @@ static void on_hurried(struct hfd_job *job)
         hfd_metric_add(HFD_METRIC_REMOTE_ASKED, NULL, (int64_t)h->count);
 }
 
-/* One transaction at a time for all who were asked for. A store that is too busy for it is not pressed: polls come again. */
+/*
+ * One transaction at a time for all who were asked for. A store that is too busy for it is not
+ * pressed: polls come again.
+ */
 static void hurry_asked(struct hfd_remote *r)
 {
     struct hurry *h = &r->hurry;
@@ -322,7 +348,8 @@ static void shun(struct hfd_remote *r, const struct hfd_upstream_work *work, int
     struct shunned *s;
 
     if (r->shunned_count == SHUN_MAX || work->guresid.len > HFD_ASKED_ID_MAX) {
-        r->pause_until_us = mono(r) + SPARE_US; /* nothing is begun rather than the same over and over */
+        r->pause_until_us =
+            mono(r) + SPARE_US; /* nothing is begun rather than the same over and over */
         return;
     }
     s = &r->shunned[r->shunned_count++];
@@ -333,7 +360,8 @@ static void shun(struct hfd_remote *r, const struct hfd_upstream_work *work, int
 
 static void shun_failed(struct hfd_remote *r, const struct hfd_upstream_work *work, const char *why)
 {
-    HFD_LOG(HFD_LOG_ERROR, "remote HyperFleet: a resource cannot be worked on; it is left alone for a while",
+    HFD_LOG(HFD_LOG_ERROR,
+            "remote HyperFleet: a resource cannot be worked on; it is left alone for a while",
             HFD_LOG_STR("guresid", work->guresid), HFD_LOG_CSTR("reason", why));
     shun(r, work, SHUN_US);
 }
@@ -371,7 +399,8 @@ static void end_pass(struct slot *s, const char *why)
 static bool is_running(const struct hfd_remote *r, const struct hfd_upstream_work *work)
 {
     for (size_t i = 0; i < r->slot_count; i++) {
-        if (r->slots[i].state != SLOT_FREE && hfd_slice_eq(r->rules->pass_work(r->slots[i].pass)->guresid, work->guresid))
+        if (r->slots[i].state != SLOT_FREE &&
+            hfd_slice_eq(r->rules->pass_work(r->slots[i].pass)->guresid, work->guresid))
             return true;
     }
     return false;
@@ -407,7 +436,8 @@ static hfd_rc txn_due(struct hfd_txn *tx, void *arg, struct hfd_err *err)
 {
     struct due *d = arg;
 
-    return d->remote->rules->due(tx, d->remote->config.upstream, d->now_us, d->limit, d->mem, d->works, &d->count, &d->next_us, err);
+    return d->remote->rules->due(tx, d->remote->config.upstream, d->now_us, d->limit, d->mem,
+                                 d->works, &d->count, &d->next_us, err);
 }
 
 /* When work may be begun, mono; INT64_MAX = not before something else happens. */
@@ -468,7 +498,10 @@ static void count_due(struct hfd_remote *r)
 
 static void look(struct hfd_remote *r)
 {
-    struct due d = {.remote = r, .now_us = wall(r), .limit = r->slot_count + r->shunned_count, .next_us = INT64_MAX};
+    struct due d = {.remote = r,
+                    .now_us = wall(r),
+                    .limit = r->slot_count + r->shunned_count,
+                    .next_us = INT64_MAX};
     struct hfd_err err;
     struct hfd_arena mem;
     hfd_rc rc = HFD_NOMEM;
@@ -490,7 +523,8 @@ static void look(struct hfd_remote *r)
         r->failing = false;
     } else {
         if (!r->failing)
-            HFD_LOG(HFD_LOG_ERROR, "remote HyperFleet: cannot read what is due; will go on trying", HFD_LOG_CSTR("reason", err.msg));
+            HFD_LOG(HFD_LOG_ERROR, "remote HyperFleet: cannot read what is due; will go on trying",
+                    HFD_LOG_CSTR("reason", err.msg));
         r->failing = true;
         r->look = false; /* and again after LOOK_AT_LEAST_US, or when something happens */
         r->due_us = INT64_MAX;
@@ -510,7 +544,8 @@ static hfd_rc txn_next(struct hfd_txn *tx, void *arg, struct hfd_err *err)
 {
     struct next *n = arg;
 
-    return n->slot->remote->rules->next(tx, n->slot->pass, n->now_us, &n->slot->call.request, &n->done, err);
+    return n->slot->remote->rules->next(tx, n->slot->pass, n->now_us, &n->slot->call.request,
+                                        &n->done, err);
 }
 
 static void ask(struct slot *s)
@@ -619,8 +654,9 @@ static int64_t wait_us(struct hfd_remote *r)
     int64_t wait = LOOK_AT_LEAST_US;
 
     if (r->busy_slots < r->slot_count && breaker_us != INT64_MAX) {
-        const int64_t due_us = r->look ? 0 : r->due_us == INT64_MAX ? LOOK_AT_LEAST_US
-                                                                    : r->due_us - wall(r);
+        const int64_t due_us = r->look                  ? 0
+                               : r->due_us == INT64_MAX ? LOOK_AT_LEAST_US
+                                                        : r->due_us - wall(r);
         const int64_t allowed_us = breaker_us - now_us;
 
         sooner(&wait, due_us > allowed_us ? due_us : allowed_us);
@@ -650,12 +686,19 @@ static void greet(struct hfd_remote *r)
     struct hfd_err err;
 
     r->greeting = (struct hfd_client_call){
-        .request = {.method = HFD_UPSTREAM_GET, .path = HFD_SLICE("/clusters?page=1&size=1&pageSize=1")}, .done = on_greeted, .arg = r};
-    if (hfd_rate_take(&r->rate, mono(r)) && hfd_client_send(r->client, &r->greeting, &err) == HFD_OK)
+        .request = {.method = HFD_UPSTREAM_GET,
+                    .path = HFD_SLICE("/clusters?page=1&size=1&pageSize=1")},
+        .done = on_greeted,
+        .arg = r};
+    if (hfd_rate_take(&r->rate, mono(r)) &&
+        hfd_client_send(r->client, &r->greeting, &err) == HFD_OK)
         count_in_flight(r, 1);
 }
 
-/* Cuts off what is in flight and waits for what is with the store, which answers also when it is broken. */
+/*
+ * Cuts off what is in flight and waits for what is with the store, which answers also when it is
+ * broken.
+ */
 static void wind_down(struct hfd_remote *r)
 {
     hfd_client_call_fini(&r->greeting);
@@ -732,7 +775,8 @@ static void remote_free(struct hfd_remote *r)
     free(r);
 }
 
-static hfd_rc remote_new(const struct hfd_remote_config *config, const struct hfd_remote_rules *rules, struct hfd_remote **out,
+static hfd_rc remote_new(const struct hfd_remote_config *config,
+                         const struct hfd_remote_rules *rules, struct hfd_remote **out,
                          struct hfd_err *err)
 {
     struct hfd_client_config client = config->client;
@@ -744,7 +788,11 @@ static hfd_rc remote_new(const struct hfd_remote_config *config, const struct hf
     if (r == NULL)
         return hfd_fail(err, rc, "upstream thread");
     client.connections_max = config->in_flight_max + 1; /* one for the greeting */
-    *r = (struct hfd_remote){.magic = REMOTE_MAGIC, .sink = {on_posted}, .config = *config, .rules = rules, .look = true};
+    *r = (struct hfd_remote){.magic = REMOTE_MAGIC,
+                             .sink = {on_posted},
+                             .config = *config,
+                             .rules = rules,
+                             .look = true};
     (void)pthread_mutex_init(&r->lock, NULL);
     r->hurry.remote = r;
     r->looked_us = mono(r);
@@ -767,7 +815,8 @@ static hfd_rc remote_new(const struct hfd_remote_config *config, const struct hf
     return rc;
 }
 
-hfd_rc hfd_remote_start_with(const struct hfd_remote_config *config, const struct hfd_remote_rules *rules, struct hfd_remote **out,
+hfd_rc hfd_remote_start_with(const struct hfd_remote_config *config,
+                             const struct hfd_remote_rules *rules, struct hfd_remote **out,
                              struct hfd_err *err)
 {
     hfd_rc rc = remote_new(config, rules, out, err);

@@ -12,7 +12,8 @@ static const struct hfd_remote_rules rules = {
     .health_of = hfd_upstream_health_of,
 };
 
-hfd_rc hfd_remote_start(const struct hfd_remote_config *config, struct hfd_remote **out, struct hfd_err *err)
+hfd_rc hfd_remote_start(const struct hfd_remote_config *config, struct hfd_remote **out,
+                        struct hfd_err *err)
 {
     return hfd_remote_start_with(config, &rules, out, err);
 }

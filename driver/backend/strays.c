@@ -10,7 +10,8 @@ static hfd_rc no_memory(struct hfd_err *err)
 }
 
 /* A nodepool of a resource in it: there are rows of no others. */
-static hfd_rc inhabitant(struct hfd_txn *tx, hfd_slice cluster_id, struct hfd_arena *mem, hfd_slice *whose, struct hfd_err *err)
+static hfd_rc inhabitant(struct hfd_txn *tx, hfd_slice cluster_id, struct hfd_arena *mem,
+                         hfd_slice *whose, struct hfd_err *err)
 {
     struct hfd_fleet_list pools;
     struct hfd_part_row part = {.guresid = HFD_SLICE("")};
@@ -24,8 +25,8 @@ static hfd_rc inhabitant(struct hfd_txn *tx, hfd_slice cluster_id, struct hfd_ar
     return rc;
 }
 
-hfd_rc hfd_stray_claim(struct hfd_txn *tx, const struct hfd_orphan_row *o, struct hfd_arena *mem, enum hfd_stray_claim *out,
-                       hfd_slice *whose, struct hfd_err *err)
+hfd_rc hfd_stray_claim(struct hfd_txn *tx, const struct hfd_orphan_row *o, struct hfd_arena *mem,
+                       enum hfd_stray_claim *out, hfd_slice *whose, struct hfd_err *err)
 {
     struct hfd_part_list parts;
     struct hfd_part_row part;
@@ -50,7 +51,8 @@ hfd_rc hfd_stray_claim(struct hfd_txn *tx, const struct hfd_orphan_row *o, struc
     return rc;
 }
 
-hfd_rc hfd_stray_adopted(struct hfd_txn *tx, hfd_slice id, struct hfd_arena *mem, struct hfd_err *err)
+hfd_rc hfd_stray_adopted(struct hfd_txn *tx, hfd_slice id, struct hfd_arena *mem,
+                         struct hfd_err *err)
 {
     struct hfd_stray_row row;
     const hfd_rc rc = hfd_stray_row_get(tx, id, mem, &row, err);
@@ -58,13 +60,14 @@ hfd_rc hfd_stray_adopted(struct hfd_txn *tx, hfd_slice id, struct hfd_arena *mem
     if (rc != HFD_OK)
         return rc == HFD_NOT_FOUND ? HFD_OK : rc;
     if (row.orphan.wanted_us != 0)
-        HFD_LOG(HFD_LOG_WARN, "an orphan is not deleted: a resource has it now", HFD_LOG_STR("id", row.orphan.id),
-                HFD_LOG_STR("name", row.orphan.name), HFD_LOG_STR("guresid", row.orphan.label));
+        HFD_LOG(HFD_LOG_WARN, "an orphan is not deleted: a resource has it now",
+                HFD_LOG_STR("id", row.orphan.id), HFD_LOG_STR("name", row.orphan.name),
+                HFD_LOG_STR("guresid", row.orphan.label));
     return hfd_stray_row_delete(tx, id, err);
 }
 
-hfd_rc hfd_strays_list(struct hfd_txn *tx, enum hfd_kind kind, size_t limit, struct hfd_arena *mem, struct hfd_orphan_list *out, bool *more,
-                       struct hfd_err *err)
+hfd_rc hfd_strays_list(struct hfd_txn *tx, enum hfd_kind kind, size_t limit, struct hfd_arena *mem,
+                       struct hfd_orphan_list *out, bool *more, struct hfd_err *err)
 {
     struct hfd_stray_list found;
     hfd_rc rc = hfd_stray_row_list(tx, kind, (int64_t)limit + 1, mem, &found, err);
@@ -89,7 +92,8 @@ hfd_rc hfd_strays_list(struct hfd_txn *tx, enum hfd_kind kind, size_t limit, str
     return HFD_OK;
 }
 
-hfd_rc hfd_strays_state(struct hfd_txn *tx, struct hfd_arena *mem, struct hfd_strays_state *out, struct hfd_err *err)
+hfd_rc hfd_strays_state(struct hfd_txn *tx, struct hfd_arena *mem, struct hfd_strays_state *out,
+                        struct hfd_err *err)
 {
     struct hfd_upstream_row row;
     hfd_rc rc = hfd_upstream_row_get(tx, HFD_UPSTREAM_STRAYS, mem, &row, err);
@@ -107,20 +111,25 @@ static hfd_rc refuse(hfd_slice id, enum hfd_stray_claim claim, hfd_slice whose, 
     case HFD_STRAY_FREE:
         break;
     case HFD_STRAY_POSSIBLE:
-        return hfd_fail(err, HFD_CONFLICT, "'%.*s' may be what resource %.*s is being made of: ask again when that is known",
-                        HFD_SLICE_FMT(id), HFD_SLICE_FMT(whose));
+        return hfd_fail(
+            err, HFD_CONFLICT,
+            "'%.*s' may be what resource %.*s is being made of: ask again when that is known",
+            HFD_SLICE_FMT(id), HFD_SLICE_FMT(whose));
     case HFD_STRAY_OWNED:
-        return hfd_fail(err, HFD_CONFLICT, "'%.*s' is no orphan: it belongs to resource %.*s, which can be deleted", HFD_SLICE_FMT(id),
-                        HFD_SLICE_FMT(whose));
+        return hfd_fail(err, HFD_CONFLICT,
+                        "'%.*s' is no orphan: it belongs to resource %.*s, which can be deleted",
+                        HFD_SLICE_FMT(id), HFD_SLICE_FMT(whose));
     case HFD_STRAY_INHABITED:
-        return hfd_fail(err, HFD_CONFLICT, "'%.*s' has a nodepool of resource %.*s in it, which is to be deleted first", HFD_SLICE_FMT(id),
-                        HFD_SLICE_FMT(whose));
+        return hfd_fail(
+            err, HFD_CONFLICT,
+            "'%.*s' has a nodepool of resource %.*s in it, which is to be deleted first",
+            HFD_SLICE_FMT(id), HFD_SLICE_FMT(whose));
     }
     return HFD_OK;
 }
 
-hfd_rc hfd_stray_remove(struct hfd_txn *tx, hfd_slice id, int64_t now_us, struct hfd_arena *mem, struct hfd_orphan_row *out,
-                        struct hfd_err *err)
+hfd_rc hfd_stray_remove(struct hfd_txn *tx, hfd_slice id, int64_t now_us, struct hfd_arena *mem,
+                        struct hfd_orphan_row *out, struct hfd_err *err)
 {
     struct hfd_stray_row row;
     enum hfd_stray_claim claim;
@@ -129,7 +138,8 @@ hfd_rc hfd_stray_remove(struct hfd_txn *tx, hfd_slice id, int64_t now_us, struct
     const bool known = rc == HFD_OK;
 
     if (rc == HFD_NOT_FOUND) {
-        row = (struct hfd_stray_row){.orphan = {.id = id, .kind = HFD_KIND_NODEPOOL, .label = HFD_SLICE("")}};
+        row = (struct hfd_stray_row){
+            .orphan = {.id = id, .kind = HFD_KIND_NODEPOOL, .label = HFD_SLICE("")}};
         rc = HFD_OK;
     }
     if (rc == HFD_OK)
@@ -139,8 +149,10 @@ hfd_rc hfd_stray_remove(struct hfd_txn *tx, hfd_slice id, int64_t now_us, struct
     if (rc != HFD_OK)
         return rc;
     if (!known)
-        return hfd_fail(err, HFD_NOT_FOUND, "no orphan '%.*s' is known: GET /admin/orphans has HyperFleet asked for them",
-                        HFD_SLICE_FMT(id));
+        return hfd_fail(
+            err, HFD_NOT_FOUND,
+            "no orphan '%.*s' is known: GET /admin/orphans has HyperFleet asked for them",
+            HFD_SLICE_FMT(id));
     row.orphan.wanted_us = row.orphan.wanted_us != 0 ? row.orphan.wanted_us : now_us;
     row.orphan.error = HFD_SLICE("");
     row.due_us = now_us;

@@ -1,4 +1,7 @@
-/* From an answer to rows: what it means for the step that asked. See upstream.h. Thread: writer, inside a transaction function. */
+/*
+ * From an answer to rows: what it means for the step that asked. See upstream.h. Thread: writer,
+ * inside a transaction function.
+ */
 #include "driver/backend/due.h"
 #include "driver/backend/strays.h"
 
@@ -33,7 +36,8 @@ static hfd_rc restore(struct hfd_take *t, struct hfd_err *err)
 
         if (!p->exists || p->fleet.deleted_us == 0 || (seen != NULL && seen->deleting))
             continue;
-        rc = hfd_fleet_row_by_name(t->tx, p->fleet.kind, p->fleet.owner_id, p->fleet.name, t->mem, &other, err);
+        rc = hfd_fleet_row_by_name(t->tx, p->fleet.kind, p->fleet.owner_id, p->fleet.name, t->mem,
+                                   &other, err);
         if (rc == HFD_OK)
             continue; /* another one has taken its place */
         if (rc != HFD_NOT_FOUND)
@@ -45,13 +49,17 @@ static hfd_rc restore(struct hfd_take *t, struct hfd_err *err)
     return rc;
 }
 
-/* Ends the operation for good: the next PUT or DELETE begins anew. The message is a whole one but for whose it is. */
+/*
+ * Ends the operation for good: the next PUT or DELETE begins anew. The message is a whole one but
+ * for whose it is.
+ */
 static hfd_rc refuse(struct hfd_take *t, const char *code, hfd_slice message, struct hfd_err *err)
 {
     hfd_rc rc = HFD_OK;
 
     if (message.p != NULL)
-        message = hfd_arena_printf(t->mem, "%.*s (resource %.*s)", HFD_SLICE_FMT(message), HFD_SLICE_FMT(t->s.res.guresid));
+        message = hfd_arena_printf(t->mem, "%.*s (resource %.*s)", HFD_SLICE_FMT(message),
+                                   HFD_SLICE_FMT(t->s.res.guresid));
     if (message.p == NULL)
         return no_memory(err);
     t->m->over = true;
@@ -59,52 +67,66 @@ static hfd_rc refuse(struct hfd_take *t, const char *code, hfd_slice message, st
         t->s.up.goal = HFD_GOAL_OBSERVE;
         rc = restore(t, err);
         if (rc == HFD_OK)
-            rc = t->u->on_refused(t->u->on_refused_ctx, t->tx, t->s.res.guresid, code, message, t->now_us, t->mem, err);
+            rc = t->u->on_refused(t->u->on_refused_ctx, t->tx, t->s.res.guresid, code, message,
+                                  t->now_us, t->mem, err);
     }
     return rc;
 }
 
-static hfd_rc refuse_taken(struct hfd_take *t, const struct hfd_upstream_part *part, hfd_slice id, hfd_slice made_by, struct hfd_err *err)
+static hfd_rc refuse_taken(struct hfd_take *t, const struct hfd_upstream_part *part, hfd_slice id,
+                           hfd_slice made_by, struct hfd_err *err)
 {
     const char *kind = hfd_kind_word(part->row.kind);
 
     if (made_by.len > 0 && !hfd_slice_eq(made_by, t->u->owner))
-        return refuse(t, "RES-101",
-                      hfd_arena_printf(t->mem,
-                                       "HyperFleet's %s %.*s belongs to another server of this driver (" HFD_OWNER_LABEL
-                                       " is '%.*s'): delete it there, or use another name and resource.",
-                                       kind, HFD_SLICE_FMT(id), HFD_SLICE_FMT(hfd_wire_tidy(made_by, 63, t->mem))),
-                      err);
+        return refuse(
+            t, "RES-101",
+            hfd_arena_printf(
+                t->mem,
+                "HyperFleet's %s %.*s belongs to another server of this driver (" HFD_OWNER_LABEL
+                " is '%.*s'): delete it there, or use another name and resource.",
+                kind, HFD_SLICE_FMT(id), HFD_SLICE_FMT(hfd_wire_tidy(made_by, 63, t->mem))),
+            err);
     return refuse(t, "RES-101",
                   hfd_arena_printf(t->mem,
-                                   "The name '%.*s' is taken by HyperFleet's %s %.*s, which is not of this resource. Choose another name "
+                                   "The name '%.*s' is taken by HyperFleet's %s %.*s, which is not "
+                                   "of this resource. Choose another name "
                                    "and deploy again, or delete the resource.",
                                    HFD_SLICE_FMT(part->fleet.name), kind, HFD_SLICE_FMT(id)),
                   err);
 }
 
-static hfd_rc refuse_invalid(struct hfd_take *t, const struct hfd_upstream_part *part, struct hfd_err *err)
+static hfd_rc refuse_invalid(struct hfd_take *t, const struct hfd_upstream_part *part,
+                             struct hfd_err *err)
 {
     return refuse(t, "RES-101",
-                  hfd_arena_printf(t->mem, "HyperFleet refused %s '%.*s' (it answered %d%s%.*s). Correct the input and deploy again, or "
-                                           "delete the resource.",
-                                   hfd_kind_word(part->row.kind), HFD_SLICE_FMT(part->row.name), t->answer->status,
-                                   t->problem.words.len > 0 ? ": " : "", HFD_SLICE_FMT(t->problem.words)),
+                  hfd_arena_printf(t->mem,
+                                   "HyperFleet refused %s '%.*s' (it answered %d%s%.*s). Correct "
+                                   "the input and deploy again, or "
+                                   "delete the resource.",
+                                   hfd_kind_word(part->row.kind), HFD_SLICE_FMT(part->row.name),
+                                   t->answer->status, t->problem.words.len > 0 ? ": " : "",
+                                   HFD_SLICE_FMT(t->problem.words)),
                   err);
 }
 
-static hfd_rc refuse_unable(struct hfd_take *t, const struct hfd_upstream_part *part, struct hfd_err *err)
+static hfd_rc refuse_unable(struct hfd_take *t, const struct hfd_upstream_part *part,
+                            struct hfd_err *err)
 {
     const bool deleting = t->request->method == HFD_UPSTREAM_DELETE;
 
-    return refuse(t, "RES-104",
-                  hfd_arena_printf(t->mem,
-                                   "This HyperFleet cannot %s %ss (it answered %d to %s): its version is too old for that. The platform's "
-                                   "operator has to %s %s '%.*s' (%.*s) in HyperFleet, or to upgrade it; then %s again.",
-                                   deleting ? "delete" : "change", hfd_kind_word(part->row.kind), t->answer->status,
-                                   deleting ? "DELETE" : "PATCH", deleting ? "remove" : "change", hfd_kind_word(part->row.kind),
-                                   HFD_SLICE_FMT(part->row.name), HFD_SLICE_FMT(part->row.fleet_id), deleting ? "delete" : "deploy"),
-                  err);
+    return refuse(
+        t, "RES-104",
+        hfd_arena_printf(
+            t->mem,
+            "This HyperFleet cannot %s %ss (it answered %d to %s): its version is too old for "
+            "that. The platform's "
+            "operator has to %s %s '%.*s' (%.*s) in HyperFleet, or to upgrade it; then %s again.",
+            deleting ? "delete" : "change", hfd_kind_word(part->row.kind), t->answer->status,
+            deleting ? "DELETE" : "PATCH", deleting ? "remove" : "change",
+            hfd_kind_word(part->row.kind), HFD_SLICE_FMT(part->row.name),
+            HFD_SLICE_FMT(part->row.fleet_id), deleting ? "delete" : "deploy"),
+        err);
 }
 
 static hfd_rc refused_credentials(struct hfd_take *t, struct hfd_err *err)
@@ -113,14 +135,16 @@ static hfd_rc refused_credentials(struct hfd_take *t, struct hfd_err *err)
 
     t->s.up.refusals++;
     rc = later_by_answer(t, err);
-    if (rc != HFD_OK || t->s.up.refusals < HFD_UPSTREAM_REFUSALS_MAX || (t->s.up.goal != HFD_GOAL_MAKE && t->s.up.goal != HFD_GOAL_ADOPT))
+    if (rc != HFD_OK || t->s.up.refusals < HFD_UPSTREAM_REFUSALS_MAX ||
+        (t->s.up.goal != HFD_GOAL_MAKE && t->s.up.goal != HFD_GOAL_ADOPT))
         return rc;
     /* What is ready stays so: a new token mends it, and nothing is to be done meanwhile. */
     if (hfd_due_is_settled(&t->s))
         return HFD_OK;
     return refuse(t, "RES-103",
                   hfd_arena_printf(t->mem,
-                                   "HyperFleet refused the driver's credentials (it answered %d). The platform's operator has to renew "
+                                   "HyperFleet refused the driver's credentials (it answered %d). "
+                                   "The platform's operator has to renew "
                                    "them; then deploy again.",
                                    t->answer->status),
                   err);
@@ -136,7 +160,8 @@ static hfd_rc unsee(struct hfd_take *t, hfd_slice fleet_id, struct hfd_err *err)
 
     if (unseen == NULL)
         return no_memory(err);
-    *unseen = (struct hfd_seen){.fleet_id = hfd_arena_dup(&t->pass->mem, fleet_id), .unseen = true, .next = t->m->seen};
+    *unseen = (struct hfd_seen){
+        .fleet_id = hfd_arena_dup(&t->pass->mem, fleet_id), .unseen = true, .next = t->m->seen};
     t->m->seen = unseen;
     return unseen->fleet_id.p != NULL ? HFD_OK : no_memory(err);
 }
@@ -146,10 +171,12 @@ static hfd_rc look_again(struct hfd_take *t, hfd_slice fleet_id, struct hfd_err 
 {
     if (++t->m->relooks <= HFD_UPSTREAM_RELOOKS_MAX)
         return unsee(t, fleet_id, err);
-    return hfd_due_later(t, err, "HyperFleet contradicts itself about %.*s (it answered %d)", HFD_SLICE_FMT(fleet_id), t->answer->status);
+    return hfd_due_later(t, err, "HyperFleet contradicts itself about %.*s (it answered %d)",
+                         HFD_SLICE_FMT(fleet_id), t->answer->status);
 }
 
-static hfd_rc mark(struct hfd_take *t, hfd_slice id, const struct hfd_mark **list, struct hfd_err *err)
+static hfd_rc mark(struct hfd_take *t, hfd_slice id, const struct hfd_mark **list,
+                   struct hfd_err *err)
 {
     struct hfd_mark *m = hfd_arena_alloc(&t->pass->mem, sizeof(*m));
 
@@ -173,8 +200,8 @@ static bool is_foreign(const struct hfd_take *t, const struct hfd_wire_resource 
 }
 
 /* The resources of a page; what cannot be read is left out. */
-static hfd_rc read_page(struct hfd_take *t, enum hfd_kind kind, struct hfd_wire_resource **out, size_t *count, bool *last,
-                        struct hfd_err *err)
+static hfd_rc read_page(struct hfd_take *t, enum hfd_kind kind, struct hfd_wire_resource **out,
+                        size_t *count, bool *last, struct hfd_err *err)
 {
     struct hfd_wire_page page;
     struct hfd_err why;
@@ -188,7 +215,8 @@ static hfd_rc read_page(struct hfd_take *t, enum hfd_kind kind, struct hfd_wire_
     if (*out == NULL)
         return no_memory(err);
     for (size_t i = 0; i < page.count; i++) {
-        rc = hfd_wire_resource_read(json_array_get(page.items, i), kind, t->mem, &(*out)[*count], &why);
+        rc = hfd_wire_resource_read(json_array_get(page.items, i), kind, t->mem, &(*out)[*count],
+                                    &why);
         if (rc == HFD_NOMEM)
             return no_memory(err);
         *count += rc == HFD_OK;
@@ -200,7 +228,8 @@ static hfd_rc read_page(struct hfd_take *t, enum hfd_kind kind, struct hfd_wire_
 /* ---- taking over what is there ---- */
 
 /* A resource is there for a part that has no id yet. */
-static hfd_rc adopt(struct hfd_take *t, struct hfd_upstream_part *part, const struct hfd_wire_resource *doc, struct hfd_err *err)
+static hfd_rc adopt(struct hfd_take *t, struct hfd_upstream_part *part,
+                    const struct hfd_wire_resource *doc, struct hfd_err *err)
 {
     bool ok;
     hfd_rc rc;
@@ -208,10 +237,11 @@ static hfd_rc adopt(struct hfd_take *t, struct hfd_upstream_part *part, const st
     if (t->s.up.goal == HFD_GOAL_MAKE && !hfd_slice_eq(doc->name, part->fleet.name))
         return refuse(t, "RES-101",
                       hfd_arena_printf(t->mem,
-                                       "HyperFleet's %s %.*s of this resource is called '%.*s', and a name cannot change to '%.*s'. Use "
+                                       "HyperFleet's %s %.*s of this resource is called '%.*s', "
+                                       "and a name cannot change to '%.*s'. Use "
                                        "the same name, or delete the resource first.",
-                                       hfd_kind_word(part->row.kind), HFD_SLICE_FMT(doc->id), HFD_SLICE_FMT(doc->name),
-                                       HFD_SLICE_FMT(part->fleet.name)),
+                                       hfd_kind_word(part->row.kind), HFD_SLICE_FMT(doc->id),
+                                       HFD_SLICE_FMT(doc->name), HFD_SLICE_FMT(part->fleet.name)),
                       err);
     rc = hfd_observe_name(t, part, doc, &ok, err);
     if (rc == HFD_OK && !ok)
@@ -239,7 +269,10 @@ static hfd_rc drop_resource(struct hfd_take *t, struct hfd_err *err)
     return rc == HFD_OK ? hfd_backend_remote.forget(t->tx, t->s.res.guresid, t->now_us, err) : rc;
 }
 
-/* What is sent next may be carried out though nobody is here any more to hear of it: a process can end at any instant. */
+/*
+ * What is sent next may be carried out though nobody is here any more to hear of it: a process can
+ * end at any instant.
+ */
 static void announce_creation(struct hfd_take *t)
 {
     t->m->unsent = true;
@@ -247,7 +280,10 @@ static void announce_creation(struct hfd_take *t)
     t->s.up.unsure_us = t->now_us;
 }
 
-/* A creation that nobody answered may still be on its way: to forget it now could leave a cluster or nodepool behind. */
+/*
+ * A creation that nobody answered may still be on its way: to forget it now could leave a cluster
+ * or nodepool behind.
+ */
 static bool is_unsure(const struct hfd_take *t)
 {
     return t->s.up.unsure_us != 0 && t->now_us < t->s.up.unsure_us + HFD_UPSTREAM_UNSURE_US;
@@ -259,24 +295,32 @@ static bool more_to_make(const struct hfd_take *t, const struct hfd_upstream_par
     for (size_t i = 0; i < t->s.count; i++) {
         const struct hfd_upstream_part *p = &t->s.parts[i];
 
-        if (p != but && p != t->s.own && p->exists && p->row.pending && !p->row.leaving && p->fleet.deleted_us == 0 &&
-            !hfd_backend_id_is_given(p->row.fleet_id))
+        if (p != but && p != t->s.own && p->exists && p->row.pending && !p->row.leaving &&
+            p->fleet.deleted_us == 0 && !hfd_backend_id_is_given(p->row.fleet_id))
             return true;
     }
     return false;
 }
 
-/* A creation that was answered is not on its way any more, but what is sent next may be; one that nobody answered may be. */
+/*
+ * A creation that was answered is not on its way any more, but what is sent next may be; one that
+ * nobody answered may be.
+ */
 static void conclude_creation(struct hfd_take *t)
 {
     const struct hfd_upstream_part *part = hfd_upstream_part_by_id(&t->s, t->request->fleet_id);
     const bool answered = t->verdict != HFD_ON_LATER && t->verdict != HFD_ON_WRONG;
 
-    t->s.up.unsure_us = !answered || (part != t->s.own && more_to_make(t, part)) ? t->now_us : t->m->unsure_us;
+    t->s.up.unsure_us =
+        !answered || (part != t->s.own && more_to_make(t, part)) ? t->now_us : t->m->unsure_us;
 }
 
-/* Nothing carries our label that is not being deleted. @param leaving  what carries it and is, or NULL */
-static hfd_rc found_nothing(struct hfd_take *t, const struct hfd_wire_resource *leaving, struct hfd_err *err)
+/*
+ * Nothing carries our label that is not being deleted. @param leaving  what carries it and is, or
+ * NULL
+ */
+static hfd_rc found_nothing(struct hfd_take *t, const struct hfd_wire_resource *leaving,
+                            struct hfd_err *err)
 {
     t->m->sought = true;
     if (t->m->unsent)
@@ -355,13 +399,18 @@ static hfd_rc take_find_name(struct hfd_take *t, struct hfd_err *err)
     }
     if (rc != HFD_OK || t->failed || !last)
         return rc;
-    return hfd_due_later(t, err, "HyperFleet says that the name '%.*s' is taken, and by nobody", HFD_SLICE_FMT(part->fleet.name));
+    return hfd_due_later(t, err, "HyperFleet says that the name '%.*s' is taken, and by nobody",
+                         HFD_SLICE_FMT(part->fleet.name));
 }
 
 /* ---- nodepools ---- */
 
-/* The part that a nodepool in a list is: by its id, or by its name where that has none yet; what is wanted comes before what left. */
-static struct hfd_upstream_part *part_of(const struct hfd_take *t, const struct hfd_wire_resource *doc)
+/*
+ * The part that a nodepool in a list is: by its id, or by its name where that has none yet; what is
+ * wanted comes before what left.
+ */
+static struct hfd_upstream_part *part_of(const struct hfd_take *t,
+                                         const struct hfd_wire_resource *doc)
 {
     struct hfd_upstream_part *part = hfd_upstream_part_by_id(&t->s, doc->id);
 
@@ -369,7 +418,8 @@ static struct hfd_upstream_part *part_of(const struct hfd_take *t, const struct 
         for (size_t i = 0; part == NULL && i < t->s.count; i++) {
             struct hfd_upstream_part *p = &t->s.parts[i];
 
-            if (p->exists && p->row.kind == HFD_KIND_NODEPOOL && !hfd_backend_id_is_given(p->row.fleet_id) && p->row.leaving == leaving &&
+            if (p->exists && p->row.kind == HFD_KIND_NODEPOOL &&
+                !hfd_backend_id_is_given(p->row.fleet_id) && p->row.leaving == leaving &&
                 hfd_slice_eq(p->fleet.name, doc->name))
                 part = p;
         }
@@ -380,7 +430,8 @@ static struct hfd_upstream_part *part_of(const struct hfd_take *t, const struct 
 /* A nodepool of an adopted cluster gets its rows. */
 static hfd_rc add_part(struct hfd_take *t, const struct hfd_wire_resource *doc, struct hfd_err *err)
 {
-    struct hfd_upstream_part *wider = hfd_arena_array(t->mem, t->s.count + 1, sizeof(*wider)), *part;
+    struct hfd_upstream_part *wider = hfd_arena_array(t->mem, t->s.count + 1, sizeof(*wider)),
+                             *part;
     struct hfd_part_row known;
     hfd_rc rc = hfd_part_row_by_fleet(t->tx, doc->id, t->mem, &known, err);
 
@@ -441,8 +492,9 @@ static hfd_rc pools_known(struct hfd_take *t, struct hfd_err *err)
 }
 
 /*
- * What left before it was made was never there, unless its creation is still on its way. It may be what the resource waited for, so all
- * else is known before: what the list did not show, and what has become worse.
+ * What left before it was made was never there, unless its creation is still on its way. It may be
+ * what the resource waited for, so all else is known before: what the list did not show, and what
+ * has become worse.
  */
 static hfd_rc drop_unmade(struct hfd_take *t, struct hfd_err *err)
 {
@@ -451,13 +503,15 @@ static hfd_rc drop_unmade(struct hfd_take *t, struct hfd_err *err)
     for (size_t i = 0; rc == HFD_OK && !is_unsure(t) && i < t->s.count; i++) {
         struct hfd_upstream_part *p = &t->s.parts[i];
 
-        if (p->exists && p->row.kind == HFD_KIND_NODEPOOL && p->row.leaving && !hfd_backend_id_is_given(p->row.fleet_id))
+        if (p->exists && p->row.kind == HFD_KIND_NODEPOOL && p->row.leaving &&
+            !hfd_backend_id_is_given(p->row.fleet_id))
             rc = hfd_observe_gone(t, p, err);
     }
     return rc;
 }
 
-static hfd_rc take_pool(struct hfd_take *t, const struct hfd_wire_resource *doc, struct hfd_err *err)
+static hfd_rc take_pool(struct hfd_take *t, const struct hfd_wire_resource *doc,
+                        struct hfd_err *err)
 {
     struct hfd_upstream_part *part = part_of(t, doc);
 
@@ -491,8 +545,12 @@ static hfd_rc take_pools(struct hfd_take *t, struct hfd_err *err)
 
 /* ---- one resource ---- */
 
-/* The document of an answer about one part. @param doc  NULL when the pass ended because it cannot be read */
-static hfd_rc read_one(struct hfd_take *t, enum hfd_kind kind, hfd_slice id, struct hfd_wire_resource *doc, bool *ok, struct hfd_err *err)
+/*
+ * The document of an answer about one part. @param doc  NULL when the pass ended because it cannot
+ * be read
+ */
+static hfd_rc read_one(struct hfd_take *t, enum hfd_kind kind, hfd_slice id,
+                       struct hfd_wire_resource *doc, bool *ok, struct hfd_err *err)
 {
     struct hfd_err why;
     hfd_rc rc = hfd_wire_resource_read(t->doc, kind, t->mem, doc, &why);
@@ -501,8 +559,11 @@ static hfd_rc read_one(struct hfd_take *t, enum hfd_kind kind, hfd_slice id, str
     if (rc == HFD_NOMEM)
         return no_memory(err);
     if (rc != HFD_OK)
-        return hfd_due_later(t, err, "HyperFleet answered with a %s that cannot be read: %s", hfd_kind_name(kind), why.msg);
-    return *ok ? HFD_OK : hfd_due_later(t, err, "HyperFleet answered with another %s than was asked for", hfd_kind_name(kind));
+        return hfd_due_later(t, err, "HyperFleet answered with a %s that cannot be read: %s",
+                             hfd_kind_name(kind), why.msg);
+    return *ok ? HFD_OK
+               : hfd_due_later(t, err, "HyperFleet answered with another %s than was asked for",
+                               hfd_kind_name(kind));
 }
 
 static hfd_rc take_get(struct hfd_take *t, struct hfd_upstream_part *part, struct hfd_err *err)
@@ -529,10 +590,12 @@ static hfd_rc take_owner(struct hfd_take *t, struct hfd_upstream_part *part, str
     if (rc != HFD_OK || !ok)
         return rc;
     if (!doc.deleting)
-        return hfd_due_later(t, err, "HyperFleet contradicts itself about cluster %.*s", HFD_SLICE_FMT(part->fleet.owner_id));
+        return hfd_due_later(t, err, "HyperFleet contradicts itself about cluster %.*s",
+                             HFD_SLICE_FMT(part->fleet.owner_id));
     return refuse(t, "RES-101",
                   hfd_arena_printf(t->mem,
-                                   "There is no cluster '%.*s' in HyperFleet, or it is being deleted. Correct the input and deploy again, "
+                                   "There is no cluster '%.*s' in HyperFleet, or it is being "
+                                   "deleted. Correct the input and deploy again, "
                                    "or delete the resource.",
                                    HFD_SLICE_FMT(part->fleet.owner_id)),
                   err);
@@ -575,8 +638,12 @@ static hfd_rc take_patch(struct hfd_take *t, struct hfd_upstream_part *part, str
     bool ok;
     hfd_rc rc;
 
-    /* Old ones have no such route, and say so in the words of a resource that is not there: then it is there all the same. */
-    if (t->verdict == HFD_ON_UNABLE || (t->verdict == HFD_ON_MISSING && hfd_upstream_marked(t->m->denied, part->row.fleet_id)))
+    /*
+     * Old ones have no such route, and say so in the words of a resource that is not there: then it
+     * is there all the same.
+     */
+    if (t->verdict == HFD_ON_UNABLE ||
+        (t->verdict == HFD_ON_MISSING && hfd_upstream_marked(t->m->denied, part->row.fleet_id)))
         return refuse_unable(t, part, err);
     if (t->verdict == HFD_ON_INVALID)
         return refuse_invalid(t, part, err);
@@ -616,11 +683,14 @@ static hfd_rc take_reports(struct hfd_take *t, struct hfd_upstream_part *part, s
     }
     if (hfd_wire_page_read(t->doc, &page, &why) != HFD_OK)
         return hfd_due_later(t, err, "HyperFleet answered with a document that is no list");
-    for (size_t i = 0; rc == HFD_OK && part->exists && i < page.count && t->m->collected < HFD_WIRE_REPORTS_MAX; i++, t->m->collected++)
+    for (size_t i = 0;
+         rc == HFD_OK && part->exists && i < page.count && t->m->collected < HFD_WIRE_REPORTS_MAX;
+         i++, t->m->collected++)
         rc = hfd_observe_report(t, part->row.fleet_id, json_array_get(page.items, i), err);
     if (rc != HFD_OK)
         return rc;
-    last = page.count == 0 || (page.total >= 0 && t->m->collected >= page.total) || t->m->collected >= HFD_WIRE_REPORTS_MAX;
+    last = page.count == 0 || (page.total >= 0 && t->m->collected >= page.total) ||
+           t->m->collected >= HFD_WIRE_REPORTS_MAX;
     t->m->page = last ? 0 : t->m->page + 1;
     t->m->collected = last ? 0 : t->m->collected;
     return last ? hfd_observe_release(t, part, err) : HFD_OK;
@@ -638,25 +708,25 @@ static hfd_rc take_list(struct hfd_take *t, struct hfd_err *err)
 
 static bool is_list(const struct hfd_take *t)
 {
-    return t->request->step == HFD_STEP_FIND || t->request->step == HFD_STEP_FIND_NAME || t->request->step == HFD_STEP_POOLS;
+    return t->request->step == HFD_STEP_FIND || t->request->step == HFD_STEP_FIND_NAME ||
+           t->request->step == HFD_STEP_POOLS;
 }
 
 static hfd_rc take_step(struct hfd_take *t, struct hfd_err *err)
 {
-    static hfd_rc (*const of_part[])(struct hfd_take *, struct hfd_upstream_part *, struct hfd_err *) = {
-        [HFD_STEP_GET] = take_get,
-        [HFD_STEP_OWNER] = take_owner,
-        [HFD_STEP_POST] = take_post,
-        [HFD_STEP_PATCH] = take_patch,
-        [HFD_STEP_DELETE] = take_delete,
-        [HFD_STEP_REPORTS] = take_reports,
+    static hfd_rc (*const of_part[])(struct hfd_take *, struct hfd_upstream_part *,
+                                     struct hfd_err *) = {
+        [HFD_STEP_GET] = take_get,       [HFD_STEP_OWNER] = take_owner,
+        [HFD_STEP_POST] = take_post,     [HFD_STEP_PATCH] = take_patch,
+        [HFD_STEP_DELETE] = take_delete, [HFD_STEP_REPORTS] = take_reports,
     };
     struct hfd_upstream_part *part;
 
     if (is_list(t))
         return take_list(t, err);
     part = hfd_upstream_part_by_id(&t->s, t->request->fleet_id);
-    if (part == NULL || !part->exists) { /* it went while the request was on its way: what to do now, the next pass finds out */
+    if (part == NULL || !part->exists) { /* it went while the request was on its way: what to do
+                                            now, the next pass finds out */
         t->m->over = true;
         t->wait_until_us = t->now_us;
         return HFD_OK;
@@ -665,7 +735,10 @@ static hfd_rc take_step(struct hfd_take *t, struct hfd_err *err)
     return of_part[t->request->step](t, part, err);
 }
 
-/* A list of what has our label or a name is not there: the cluster of a nodepool resource is not, or the remote is no HyperFleet. */
+/*
+ * A list of what has our label or a name is not there: the cluster of a nodepool resource is not,
+ * or the remote is no HyperFleet.
+ */
 static hfd_rc missing_list(struct hfd_take *t, struct hfd_err *err)
 {
     if (t->s.res.kind == HFD_KIND_NODEPOOL && t->s.up.goal == HFD_GOAL_DELETE)
@@ -696,10 +769,14 @@ static hfd_rc take_vouch(struct hfd_take *t, struct hfd_err *err)
 /* Another than HyperFleet's own 404 says nothing, unless a HyperFleet is there all the same. */
 static bool is_doubtful(const struct hfd_take *t)
 {
-    return t->verdict == HFD_ON_MISSING && !t->m->doubted && !hfd_slice_starts(t->problem.code, HFD_SLICE("HYPERFLEET-"));
+    return t->verdict == HFD_ON_MISSING && !t->m->doubted &&
+           !hfd_slice_starts(t->problem.code, HFD_SLICE("HYPERFLEET-"));
 }
 
-/* What an answer of this verdict can mean to the step that asked is asked there; the rest is the same for all. */
+/*
+ * What an answer of this verdict can mean to the step that asked is asked there; the rest is the
+ * same for all.
+ */
 static hfd_rc take_answer(struct hfd_take *t, struct hfd_err *err)
 {
     const enum hfd_step step = (enum hfd_step)t->request->step;
@@ -748,7 +825,8 @@ static hfd_rc finish(struct hfd_take *t, struct hfd_err *err)
         t->s.up.error = HFD_SLICE_NONE;
         t->s.up.checked_us = t->now_us;
         t->s.up.watched = hfd_due_watched(&t->s);
-        t->s.up.due_us = t->wait_until_us != 0 ? t->wait_until_us : t->now_us + hfd_due_interval_us(t);
+        t->s.up.due_us =
+            t->wait_until_us != 0 ? t->wait_until_us : t->now_us + hfd_due_interval_us(t);
         if (t->s.own == NULL || !t->s.own->exists) {
             t->m->over = true;
             t->s.up.due_us = INT64_MAX; /* nothing is left to look at, until a PUT or DELETE */
@@ -770,19 +848,23 @@ static hfd_rc take_one(struct hfd_take *t, struct hfd_err *err)
     }
     if (!t->m->begun) {
         t->m->begun = true;
-        t->m->full = hfd_due_is_settled(&t->s) || t->now_us - t->s.up.full_us >= HFD_UPSTREAM_FULL_EVERY * t->u->watch_us;
+        t->m->full = hfd_due_is_settled(&t->s) ||
+                     t->now_us - t->s.up.full_us >= HFD_UPSTREAM_FULL_EVERY * t->u->watch_us;
         t->s.up.full_us = t->m->full ? t->now_us : t->s.up.full_us;
         t->m->tries = t->s.up.tries;
         t->m->refusals = t->s.up.refusals;
         t->m->behind_us = t->s.up.behind_us;
     }
-    /* A pass that fails has failed, whatever went well before: what is counted in a row is counted by passes. */
+    /*
+     * A pass that fails has failed, whatever went well before: what is counted in a row is counted
+     * by passes.
+     */
     t->s.up.tries = t->m->tries;
     t->s.up.refusals = t->m->refusals;
     t->s.up.behind_us = t->m->behind_us;
     rc = take_answer(t, err);
-    if (rc == HFD_OK && t->m->pools_known && !t->m->over && !t->failed && hfd_upstream_held(&t->s, t->m->worse) == NULL &&
-        hfd_upstream_unseen(&t->s, t->m) == NULL)
+    if (rc == HFD_OK && t->m->pools_known && !t->m->over && !t->failed &&
+        hfd_upstream_held(&t->s, t->m->worse) == NULL && hfd_upstream_unseen(&t->s, t->m) == NULL)
         rc = drop_unmade(t, err);
     return rc == HFD_OK ? finish(t, err) : rc;
 }
@@ -824,12 +906,20 @@ static hfd_rc take_work(struct hfd_take *t, struct hfd_err *err)
     return t->pass->work.stray.len > 0 ? hfd_take_stray(t, err) : take_one(t, err);
 }
 
-hfd_rc hfd_upstream_take(struct hfd_txn *tx, struct hfd_upstream_pass *pass, const struct hfd_upstream_request *request,
-                         const struct hfd_upstream_answer *answer, int64_t now_us, struct hfd_err *err)
+hfd_rc hfd_upstream_take(struct hfd_txn *tx, struct hfd_upstream_pass *pass,
+                         const struct hfd_upstream_request *request,
+                         const struct hfd_upstream_answer *answer, int64_t now_us,
+                         struct hfd_err *err)
 {
     struct hfd_arena mem;
-    struct hfd_take t = {
-        .tx = tx, .pass = pass, .u = pass->u, .m = &pass->then, .mem = &mem, .now_us = now_us, .request = request, .answer = answer};
+    struct hfd_take t = {.tx = tx,
+                         .pass = pass,
+                         .u = pass->u,
+                         .m = &pass->then,
+                         .mem = &mem,
+                         .now_us = now_us,
+                         .request = request,
+                         .answer = answer};
     hfd_rc rc;
 
     HFD_CHECK_OBJ(pass, HFD_PASS_MAGIC);

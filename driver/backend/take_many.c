@@ -1,6 +1,7 @@
 /*
- * A look at many: what is in progress and as it was is looked at again later; what has changed, and what the list does not show, gets a
- * pass of its own. Thread: writer, inside a transaction function.
+ * A look at many: what is in progress and as it was is looked at again later; what has changed, and
+ * what the list does not show, gets a pass of its own. Thread: writer, inside a transaction
+ * function.
  */
 #include "driver/backend/due.h"
 
@@ -11,7 +12,8 @@ static bool as_it_was(const struct hfd_fleet_row *row, const struct hfd_wire_res
            (!doc->deleting || row->deleted_us != 0);
 }
 
-static hfd_rc take_item(struct hfd_take *t, const struct hfd_wire_resource *doc, struct hfd_err *err)
+static hfd_rc take_item(struct hfd_take *t, const struct hfd_wire_resource *doc,
+                        struct hfd_err *err)
 {
     struct hfd_upstream_row up;
     struct hfd_part_row part;
@@ -26,7 +28,8 @@ static hfd_rc take_item(struct hfd_take *t, const struct hfd_wire_resource *doc,
         return HFD_OK;
     if (rc != HFD_OK)
         return rc;
-    if (as_it_was(&row, doc)) { /* due or not, it was seen now: so all stay due together, and one look is enough for them */
+    if (as_it_was(&row, doc)) { /* due or not, it was seen now: so all stay due together, and one
+                                   look is enough for them */
         up.due_us = t->now_us + hfd_due_jitter_us(t->u, t->u->watch_us);
         up.checked_us = t->now_us;
         up.tries = 0;
@@ -44,7 +47,8 @@ enum hfd_kind hfd_take_kind(const struct hfd_take *t)
     return t->m->many_pools ? HFD_KIND_NODEPOOL : HFD_KIND_CLUSTER;
 }
 
-hfd_rc hfd_take_items(struct hfd_take *t, const struct hfd_wire_page *page, hfd_take_item_fn *fn, struct hfd_err *err)
+hfd_rc hfd_take_items(struct hfd_take *t, const struct hfd_wire_page *page, hfd_take_item_fn *fn,
+                      struct hfd_err *err)
 {
     hfd_rc rc = HFD_OK;
 
@@ -55,7 +59,8 @@ hfd_rc hfd_take_items(struct hfd_take *t, const struct hfd_wire_page *page, hfd_
 
         hfd_arena_init(&mem, HFD_MIRROR_SCRATCH_MAX_BYTES);
         t->mem = &mem;
-        rc = hfd_wire_resource_read(json_array_get(page->items, i), hfd_take_kind(t), &mem, &doc, &why);
+        rc = hfd_wire_resource_read(json_array_get(page->items, i), hfd_take_kind(t), &mem, &doc,
+                                    &why);
         if (rc == HFD_OK)
             rc = fn(t, &doc, err);
         else if (rc == HFD_NOMEM)
@@ -73,13 +78,17 @@ bool hfd_take_page(struct hfd_take *t, const struct hfd_wire_page *page, int64_t
     bool last;
 
     t->m->collected += (int64_t)page->count;
-    last = page->count == 0 || (page->total >= 0 && t->m->collected >= page->total) || t->m->page + 1 >= pages_max;
+    last = page->count == 0 || (page->total >= 0 && t->m->collected >= page->total) ||
+           t->m->page + 1 >= pages_max;
     t->m->page = last ? 0 : t->m->page + 1;
     t->m->collected = last ? 0 : t->m->collected;
     return last;
 }
 
-/* It may be this list alone that fails: then each is looked at by itself. Refused credentials and too many requests are no list's fault. */
+/*
+ * It may be this list alone that fails: then each is looked at by itself. Refused credentials and
+ * too many requests are no list's fault.
+ */
 static hfd_rc list_fails(struct hfd_take *t, struct hfd_err *err)
 {
     const int64_t due_us = t->now_us + hfd_due_backoff_us(t->u, 1, t->answer);
@@ -99,8 +108,10 @@ hfd_rc hfd_take_many(struct hfd_take *t, struct hfd_err *err)
     if (t->verdict != HFD_ON_WELL && !hfd_due_cannot_list(t))
         return list_fails(t, err);
     if (t->verdict != HFD_ON_WELL || hfd_wire_page_read(t->doc, &page, &why) != HFD_OK)
-        page = (struct hfd_wire_page){.total = 0}; /* it cannot list so: each gets a pass of its own */
-    rc = hfd_take_items(t, &page, take_item, err); /* what is missing in the list gets its own pass */
+        page =
+            (struct hfd_wire_page){.total = 0}; /* it cannot list so: each gets a pass of its own */
+    rc = hfd_take_items(t, &page, take_item,
+                        err); /* what is missing in the list gets its own pass */
     if (rc != HFD_OK || !hfd_take_page(t, &page, HFD_UPSTREAM_PAGES_MAX))
         return rc;
     if (!t->m->many_pools) {

@@ -1,6 +1,7 @@
 /*
- * What answers mean for strays: a page of all that is ours, and one that is looked at, or deleted because somebody asked for that. Nothing
- * else is ever deleted here. Thread: writer, inside a transaction function.
+ * What answers mean for strays: a page of all that is ours, and one that is looked at, or deleted
+ * because somebody asked for that. Nothing else is ever deleted here. Thread: writer, inside a
+ * transaction function.
  */
 #include "driver/backend/strays.h"
 #include "driver/backend/due.h"
@@ -19,12 +20,14 @@ static hfd_rc no_memory(struct hfd_err *err)
 
 static bool is_ours(const struct hfd_take *t, const struct hfd_wire_resource *doc)
 {
-    return doc->guresid.len > 0 && doc->guresid.len <= GURESID_MAX && !hfd_slice_eq(doc->guresid, HFD_UPSTREAM_STRAYS) &&
+    return doc->guresid.len > 0 && doc->guresid.len <= GURESID_MAX &&
+           !hfd_slice_eq(doc->guresid, HFD_UPSTREAM_STRAYS) &&
            hfd_slice_eq(doc->made_by, t->u->owner);
 }
 
 /* Its resource ended while the list was read, which may be of before that. */
-static hfd_rc just_ended(const struct hfd_take *t, hfd_slice guresid, bool *yes, struct hfd_err *err)
+static hfd_rc just_ended(const struct hfd_take *t, hfd_slice guresid, bool *yes,
+                         struct hfd_err *err)
 {
     struct hfd_upstream_row up;
     hfd_rc rc = hfd_upstream_row_get(t->tx, guresid, t->mem, &up, err);
@@ -34,7 +37,8 @@ static hfd_rc just_ended(const struct hfd_take *t, hfd_slice guresid, bool *yes,
 }
 
 /* What the document says of it now. */
-static void see(const struct hfd_take *t, const struct hfd_wire_resource *doc, struct hfd_stray_row *row)
+static void see(const struct hfd_take *t, const struct hfd_wire_resource *doc,
+                struct hfd_stray_row *row)
 {
     const struct hfd_orphan_row was = row->orphan;
 
@@ -55,7 +59,8 @@ static void see(const struct hfd_take *t, const struct hfd_wire_resource *doc, s
     row->seen_us = t->now_us;
 }
 
-static hfd_rc take_item(struct hfd_take *t, const struct hfd_wire_resource *doc, struct hfd_err *err)
+static hfd_rc take_item(struct hfd_take *t, const struct hfd_wire_resource *doc,
+                        struct hfd_err *err)
 {
     struct hfd_stray_row row;
     enum hfd_stray_claim claim;
@@ -68,7 +73,8 @@ static hfd_rc take_item(struct hfd_take *t, const struct hfd_wire_resource *doc,
     rc = hfd_stray_row_get(t->tx, doc->id, t->mem, &row, err);
     known = rc == HFD_OK;
     if (rc == HFD_NOT_FOUND) {
-        row = (struct hfd_stray_row){.orphan = {.kind = hfd_take_kind(t), .owner_id = HFD_SLICE("")}, .due_us = INT64_MAX};
+        row = (struct hfd_stray_row){
+            .orphan = {.kind = hfd_take_kind(t), .owner_id = HFD_SLICE("")}, .due_us = INT64_MAX};
         rc = just_ended(t, doc->guresid, &ended, err);
     }
     if (rc != HFD_OK || ended)
@@ -92,8 +98,10 @@ static hfd_rc list_fails(struct hfd_take *t, struct hfd_err *err)
 
     if (unable && words.p != NULL)
         words = hfd_arena_printf(t->mem,
-                                 "this HyperFleet cannot list %ss by label: look for orphans there, by their label %s (%.*s)",
-                                 hfd_kind_word(hfd_take_kind(t)), HFD_GURESID_LABEL, HFD_SLICE_FMT(words));
+                                 "this HyperFleet cannot list %ss by label: look for orphans "
+                                 "there, by their label %s (%.*s)",
+                                 hfd_kind_word(hfd_take_kind(t)), HFD_GURESID_LABEL,
+                                 HFD_SLICE_FMT(words));
     rc = words.p != NULL ? hfd_due_later(t, err, "%.*s", HFD_SLICE_FMT(words)) : no_memory(err);
     t->s.up.watched = HFD_WATCHED_IDLY;
     if (unable) {
@@ -141,7 +149,8 @@ hfd_rc hfd_take_strays(struct hfd_take *t, struct hfd_err *err)
 
 /* ---- one ---- */
 
-static hfd_rc wait_until(struct hfd_take *t, struct hfd_stray_row *row, int64_t due_us, hfd_slice error, struct hfd_err *err)
+static hfd_rc wait_until(struct hfd_take *t, struct hfd_stray_row *row, int64_t due_us,
+                         hfd_slice error, struct hfd_err *err)
 {
     t->m->over = true;
     row->due_us = due_us;
@@ -149,19 +158,23 @@ static hfd_rc wait_until(struct hfd_take *t, struct hfd_stray_row *row, int64_t 
     return error.p != NULL ? hfd_stray_row_put(t->tx, row, err) : no_memory(err);
 }
 
-static hfd_rc later(struct hfd_take *t, struct hfd_stray_row *row, hfd_slice words, struct hfd_err *err)
+static hfd_rc later(struct hfd_take *t, struct hfd_stray_row *row, hfd_slice words,
+                    struct hfd_err *err)
 {
     row->tries++;
-    return wait_until(t, row, t->now_us + hfd_due_backoff_us(t->u, row->tries, t->answer), words, err);
+    return wait_until(t, row, t->now_us + hfd_due_backoff_us(t->u, row->tries, t->answer), words,
+                      err);
 }
 
 /* It is not there, or not to be thought of any more. */
-static hfd_rc drop(struct hfd_take *t, const struct hfd_stray_row *row, enum hfd_log_level level, const char *what, struct hfd_err *err)
+static hfd_rc drop(struct hfd_take *t, const struct hfd_stray_row *row, enum hfd_log_level level,
+                   const char *what, struct hfd_err *err)
 {
     t->m->over = true;
     if (row->orphan.wanted_us != 0)
-        HFD_LOG(level, what, HFD_LOG_CSTR("kind", hfd_kind_name(row->orphan.kind)), HFD_LOG_STR("id", row->orphan.id),
-                HFD_LOG_STR("name", row->orphan.name), HFD_LOG_STR("guresid", row->orphan.label));
+        HFD_LOG(level, what, HFD_LOG_CSTR("kind", hfd_kind_name(row->orphan.kind)),
+                HFD_LOG_STR("id", row->orphan.id), HFD_LOG_STR("name", row->orphan.name),
+                HFD_LOG_STR("guresid", row->orphan.label));
     return hfd_stray_row_delete(t->tx, row->orphan.id, err);
 }
 
@@ -169,10 +182,13 @@ static hfd_rc gone(struct hfd_take *t, const struct hfd_stray_row *row, struct h
 {
     hfd_rc rc = drop(t, row, HFD_LOG_INFO, "an orphan that was to be deleted is gone", err);
 
-    return rc == HFD_OK && row->orphan.kind == HFD_KIND_CLUSTER ? hfd_stray_row_delete_of(t->tx, row->orphan.id, err) : rc;
+    return rc == HFD_OK && row->orphan.kind == HFD_KIND_CLUSTER
+               ? hfd_stray_row_delete_of(t->tx, row->orphan.id, err)
+               : rc;
 }
 
-static hfd_rc take_get(struct hfd_take *t, struct hfd_stray_row *row, enum hfd_stray_claim claim, struct hfd_err *err)
+static hfd_rc take_get(struct hfd_take *t, struct hfd_stray_row *row, enum hfd_stray_claim claim,
+                       struct hfd_err *err)
 {
     const hfd_slice label = row->orphan.label;
     struct hfd_wire_resource doc;
@@ -182,18 +198,24 @@ static hfd_rc take_get(struct hfd_take *t, struct hfd_stray_row *row, enum hfd_s
     if (rc == HFD_NOMEM)
         return no_memory(err);
     if (rc != HFD_OK || !hfd_slice_eq(doc.id, row->orphan.id))
-        return later(t, row, HFD_SLICE("HyperFleet answered with a document that cannot be read"), err);
+        return later(t, row, HFD_SLICE("HyperFleet answered with a document that cannot be read"),
+                     err);
     if (!is_ours(t, &doc) || !hfd_slice_eq(doc.guresid, label))
-        return drop(t, row, HFD_LOG_WARN, "an orphan is not deleted: its labels are others now", err);
+        return drop(t, row, HFD_LOG_WARN, "an orphan is not deleted: its labels are others now",
+                    err);
     see(t, &doc, row);
     row->tries = 0;
     if (row->orphan.wanted_us == 0)
         return wait_until(t, row, INT64_MAX, HFD_SLICE(""), err);
     if (doc.deleting || t->m->erased)
-        return wait_until(t, row, t->now_us + hfd_due_late_us(t, row->orphan.wanted_us), HFD_SLICE(""), err);
+        return wait_until(t, row, t->now_us + hfd_due_late_us(t, row->orphan.wanted_us),
+                          HFD_SLICE(""), err);
     if (claim == HFD_STRAY_INHABITED) {
         row->orphan.wanted_us = 0;
-        return wait_until(t, row, INT64_MAX, HFD_SLICE("it was not deleted: a nodepool of a resource was made in it meanwhile"), err);
+        return wait_until(
+            t, row, INT64_MAX,
+            HFD_SLICE("it was not deleted: a nodepool of a resource was made in it meanwhile"),
+            err);
     }
     t->m->confirmed = true;
     return hfd_stray_row_put(t->tx, row, err);
@@ -206,12 +228,14 @@ static hfd_rc take_delete(struct hfd_take *t, struct hfd_stray_row *row, struct 
     t->m->confirmed = false;
     if (t->verdict == HFD_ON_UNABLE) {
         row->orphan.wanted_us = 0;
-        return wait_until(t, row, INT64_MAX,
-                          hfd_arena_printf(t->mem,
-                                           "this HyperFleet cannot delete %ss (it answered %d to DELETE): its version is too old for that. "
-                                           "Remove the %s in HyperFleet, or upgrade it and delete again",
-                                           kind, t->answer->status, kind),
-                          err);
+        return wait_until(
+            t, row, INT64_MAX,
+            hfd_arena_printf(t->mem,
+                             "this HyperFleet cannot delete %ss (it answered %d to DELETE): its "
+                             "version is too old for that. "
+                             "Remove the %s in HyperFleet, or upgrade it and delete again",
+                             kind, t->answer->status, kind),
+            err);
     }
     t->m->erased = true; /* some remove it at once and answer the same: look */
     return hfd_stray_row_put(t->tx, row, err);
@@ -238,10 +262,13 @@ hfd_rc hfd_take_stray(struct hfd_take *t, struct hfd_err *err)
     if (t->verdict == HFD_ON_MISSING)
         return gone(t, &row, err);
     if (claim == HFD_STRAY_POSSIBLE)
-        return wait_until(t, &row, t->now_us + hfd_due_jitter_us(t->u, t->u->idle_us), row.orphan.error, err);
-    if (t->request->step == HFD_STEP_STRAY_DELETE && (t->verdict == HFD_ON_UNABLE || t->verdict == HFD_ON_LEAVING))
+        return wait_until(t, &row, t->now_us + hfd_due_jitter_us(t->u, t->u->idle_us),
+                          row.orphan.error, err);
+    if (t->request->step == HFD_STEP_STRAY_DELETE &&
+        (t->verdict == HFD_ON_UNABLE || t->verdict == HFD_ON_LEAVING))
         return take_delete(t, &row, err);
     if (t->verdict != HFD_ON_WELL)
         return later(t, &row, hfd_due_words(t), err);
-    return t->request->step == HFD_STEP_STRAY_DELETE ? take_delete(t, &row, err) : take_get(t, &row, claim, err);
+    return t->request->step == HFD_STEP_STRAY_DELETE ? take_delete(t, &row, err)
+                                                     : take_get(t, &row, claim, err);
 }

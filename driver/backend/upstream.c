@@ -5,7 +5,10 @@
 
 #include "driver/base/check.h"
 
-/* What one pass remembers: documents of its parts that are waiting for their reports, or to be compared. */
+/*
+ * What one pass remembers: documents of its parts that are waiting for their reports, or to be
+ * compared.
+ */
 #define PASS_MAX_BYTES ((size_t)64 * 1024 * 1024)
 #define REQUEST_MAX_BYTES ((size_t)16 * 1024 * 1024)
 
@@ -16,14 +19,15 @@ static hfd_rc no_memory(struct hfd_err *err)
 
 /* ---- due ---- */
 
-static void add_work(const struct hfd_upstream_list *list, size_t limit, struct hfd_upstream_work *out, size_t *count)
+static void add_work(const struct hfd_upstream_list *list, size_t limit,
+                     struct hfd_upstream_work *out, size_t *count)
 {
     for (size_t i = 0; i < list->count && *count < limit; i++)
         out[(*count)++] = (struct hfd_upstream_work){.guresid = list->rows[i].guresid};
 }
 
-static hfd_rc add_strays(struct hfd_txn *tx, int64_t now_us, size_t limit, struct hfd_arena *mem, struct hfd_upstream_work *out,
-                         size_t *count, struct hfd_err *err)
+static hfd_rc add_strays(struct hfd_txn *tx, int64_t now_us, size_t limit, struct hfd_arena *mem,
+                         struct hfd_upstream_work *out, size_t *count, struct hfd_err *err)
 {
     struct hfd_stray_list list;
     hfd_rc rc = hfd_stray_row_due(tx, now_us, (int64_t)limit, mem, &list, err);
@@ -31,7 +35,8 @@ static hfd_rc add_strays(struct hfd_txn *tx, int64_t now_us, size_t limit, struc
     for (size_t i = 0; rc == HFD_OK && i < list.count && *count < limit; i++) {
         const struct hfd_orphan_row *o = &list.rows[i].orphan;
 
-        out[(*count)++] = (struct hfd_upstream_work){.guresid = o->label, .stray = o->id, .kind = o->kind};
+        out[(*count)++] =
+            (struct hfd_upstream_work){.guresid = o->label, .stray = o->id, .kind = o->kind};
     }
     return rc;
 }
@@ -49,8 +54,9 @@ static hfd_rc next_due(struct hfd_txn *tx, int64_t now_us, int64_t *next_us, str
     return rc;
 }
 
-hfd_rc hfd_upstream_due(struct hfd_txn *tx, const struct hfd_upstream *u, int64_t now_us, size_t limit, struct hfd_arena *mem,
-                        struct hfd_upstream_work *out, size_t *count, int64_t *next_us, struct hfd_err *err)
+hfd_rc hfd_upstream_due(struct hfd_txn *tx, const struct hfd_upstream *u, int64_t now_us,
+                        size_t limit, struct hfd_arena *mem, struct hfd_upstream_work *out,
+                        size_t *count, int64_t *next_us, struct hfd_err *err)
 {
     struct hfd_upstream_list own, watched, settled;
     hfd_rc rc;
@@ -61,7 +67,8 @@ hfd_rc hfd_upstream_due(struct hfd_txn *tx, const struct hfd_upstream *u, int64_
         return HFD_OK;
     rc = hfd_upstream_row_due(tx, HFD_WATCHED_NOT, now_us, (int64_t)limit, mem, &own, err);
     if (rc == HFD_OK)
-        rc = hfd_upstream_row_due(tx, HFD_WATCHED_CLOSELY, now_us + HFD_UPSTREAM_AHEAD_US(u), HFD_UPSTREAM_MANY, mem, &watched, err);
+        rc = hfd_upstream_row_due(tx, HFD_WATCHED_CLOSELY, now_us + HFD_UPSTREAM_AHEAD_US(u),
+                                  HFD_UPSTREAM_MANY, mem, &watched, err);
     if (rc == HFD_OK)
         rc = hfd_upstream_row_due(tx, HFD_WATCHED_IDLY, now_us, (int64_t)limit, mem, &settled, err);
     if (rc == HFD_OK)
@@ -69,7 +76,8 @@ hfd_rc hfd_upstream_due(struct hfd_txn *tx, const struct hfd_upstream *u, int64_
     if (rc != HFD_OK)
         return rc;
     if (watched.count >= HFD_UPSTREAM_MANY && watched.rows[0].due_us <= now_us) {
-        out[(*count)++] = (struct hfd_upstream_work){.guresid = HFD_SLICE_NONE, .kind = HFD_KIND_CLUSTER};
+        out[(*count)++] =
+            (struct hfd_upstream_work){.guresid = HFD_SLICE_NONE, .kind = HFD_KIND_CLUSTER};
         watched.count = 0;
     }
     while (watched.count > 0 && watched.rows[watched.count - 1].due_us > now_us)
@@ -82,7 +90,8 @@ hfd_rc hfd_upstream_due(struct hfd_txn *tx, const struct hfd_upstream *u, int64_
     return rc;
 }
 
-hfd_rc hfd_upstream_hurry(struct hfd_txn *tx, hfd_slice guresid, int64_t older_us, int64_t now_us, struct hfd_err *err)
+hfd_rc hfd_upstream_hurry(struct hfd_txn *tx, hfd_slice guresid, int64_t older_us, int64_t now_us,
+                          struct hfd_err *err)
 {
     const int64_t quarter_us = (now_us - older_us) / 4;
     const int64_t due_us = quarter_us > 0 ? (now_us / quarter_us + 1) * quarter_us : now_us;
@@ -93,13 +102,18 @@ hfd_rc hfd_upstream_hurry(struct hfd_txn *tx, hfd_slice guresid, int64_t older_u
     hfd_arena_init(&mem, HFD_MIRROR_SCRATCH_MAX_BYTES);
     rc = hfd_upstream_row_get(tx, guresid, &mem, &row, err);
     if (rc == HFD_NOT_FOUND && hfd_slice_eq(guresid, HFD_UPSTREAM_STRAYS)) {
-        row = (struct hfd_upstream_row){
-            .guresid = HFD_UPSTREAM_STRAYS, .goal = HFD_GOAL_STRAYS, .watched = HFD_WATCHED_IDLY, .due_us = INT64_MAX - 1};
+        row = (struct hfd_upstream_row){.guresid = HFD_UPSTREAM_STRAYS,
+                                        .goal = HFD_GOAL_STRAYS,
+                                        .watched = HFD_WATCHED_IDLY,
+                                        .due_us = INT64_MAX - 1};
         rc = HFD_OK;
     }
-    /* What waits after a failure, for something else, or has an end, is not hurried by being asked for. */
-    if (rc == HFD_OK && row.due_us > due_us && row.due_us != INT64_MAX && row.checked_us < older_us && row.tries == 0 &&
-        row.goal != HFD_GOAL_OBSERVE) {
+    /*
+     * What waits after a failure, for something else, or has an end, is not hurried by being asked
+     * for.
+     */
+    if (rc == HFD_OK && row.due_us > due_us && row.due_us != INT64_MAX &&
+        row.checked_us < older_us && row.tries == 0 && row.goal != HFD_GOAL_OBSERVE) {
         row.due_us = due_us;
         rc = hfd_upstream_row_put(tx, &row, err);
     }
@@ -109,13 +123,14 @@ hfd_rc hfd_upstream_hurry(struct hfd_txn *tx, hfd_slice guresid, int64_t older_u
 
 /* ---- passes ---- */
 
-hfd_rc hfd_upstream_pass_new(const struct hfd_upstream *u, const struct hfd_upstream_work *work, struct hfd_upstream_pass **out,
-                             struct hfd_err *err)
+hfd_rc hfd_upstream_pass_new(const struct hfd_upstream *u, const struct hfd_upstream_work *work,
+                             struct hfd_upstream_pass **out, struct hfd_err *err)
 {
     struct hfd_upstream_pass *pass = calloc(1, sizeof(*pass));
 
     *out = NULL;
-    if (pass == NULL || work->guresid.len >= sizeof(pass->guresid) || work->stray.len > sizeof(pass->stray)) {
+    if (pass == NULL || work->guresid.len >= sizeof(pass->guresid) ||
+        work->stray.len > sizeof(pass->stray)) {
         free(pass);
         return no_memory(err);
     }
@@ -150,7 +165,8 @@ const struct hfd_upstream_work *hfd_upstream_pass_work(const struct hfd_upstream
 
 /* ---- what a step is chosen from ---- */
 
-static hfd_rc load_parts(struct hfd_txn *tx, hfd_slice guresid, struct hfd_arena *mem, struct hfd_upstream_state *out, struct hfd_err *err)
+static hfd_rc load_parts(struct hfd_txn *tx, hfd_slice guresid, struct hfd_arena *mem,
+                         struct hfd_upstream_state *out, struct hfd_err *err)
 {
     struct hfd_part_list rows;
     hfd_rc rc = hfd_part_row_list(tx, guresid, mem, &rows, err);
@@ -175,8 +191,8 @@ static hfd_rc load_parts(struct hfd_txn *tx, hfd_slice guresid, struct hfd_arena
     return HFD_OK;
 }
 
-hfd_rc hfd_upstream_load(struct hfd_txn *tx, hfd_slice guresid, struct hfd_arena *mem, struct hfd_upstream_state *out, bool *found,
-                         struct hfd_err *err)
+hfd_rc hfd_upstream_load(struct hfd_txn *tx, hfd_slice guresid, struct hfd_arena *mem,
+                         struct hfd_upstream_state *out, bool *found, struct hfd_err *err)
 {
     hfd_rc rc;
 
@@ -193,7 +209,8 @@ hfd_rc hfd_upstream_load(struct hfd_txn *tx, hfd_slice guresid, struct hfd_arena
     return load_parts(tx, guresid, mem, out, err);
 }
 
-struct hfd_upstream_part *hfd_upstream_part_by_id(const struct hfd_upstream_state *s, hfd_slice fleet_id)
+struct hfd_upstream_part *hfd_upstream_part_by_id(const struct hfd_upstream_state *s,
+                                                  hfd_slice fleet_id)
 {
     for (size_t i = 0; i < s->count; i++)
         if (hfd_slice_eq(s->parts[i].row.fleet_id, fleet_id))
@@ -201,7 +218,8 @@ struct hfd_upstream_part *hfd_upstream_part_by_id(const struct hfd_upstream_stat
     return NULL;
 }
 
-const struct hfd_upstream_part *hfd_upstream_held(const struct hfd_upstream_state *s, const struct hfd_held *list)
+const struct hfd_upstream_part *hfd_upstream_held(const struct hfd_upstream_state *s,
+                                                  const struct hfd_held *list)
 {
     for (; list != NULL; list = list->next) {
         const struct hfd_upstream_part *p = hfd_upstream_part_by_id(s, list->fleet_id);
@@ -220,14 +238,16 @@ const struct hfd_seen *hfd_upstream_seen(const struct hfd_memory *m, hfd_slice f
     return NULL;
 }
 
-const struct hfd_upstream_part *hfd_upstream_unseen(const struct hfd_upstream_state *s, const struct hfd_memory *m)
+const struct hfd_upstream_part *hfd_upstream_unseen(const struct hfd_upstream_state *s,
+                                                    const struct hfd_memory *m)
 {
     const struct hfd_upstream_part *leaving = NULL;
 
     for (size_t i = 0; i < s->count; i++) {
         const struct hfd_upstream_part *p = &s->parts[i];
 
-        if (!p->exists || !hfd_backend_id_is_given(p->row.fleet_id) || hfd_upstream_seen(m, p->row.fleet_id) != NULL)
+        if (!p->exists || !hfd_backend_id_is_given(p->row.fleet_id) ||
+            hfd_upstream_seen(m, p->row.fleet_id) != NULL)
             continue;
         if (!p->row.leaving)
             return p;

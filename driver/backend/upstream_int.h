@@ -1,4 +1,7 @@
-/* What the files of the upstream share: the pass, its steps, the state that a step is chosen from, and the verdicts on answers. */
+/*
+ * What the files of the upstream share: the pass, its steps, the state that a step is chosen from,
+ * and the verdicts on answers.
+ */
 #ifndef HFD_BACKEND_UPSTREAM_INT_H
 #define HFD_BACKEND_UPSTREAM_INT_H
 
@@ -6,24 +9,39 @@
 #include "driver/backend/upstream.h"
 #include "driver/backend/wire.h"
 
-/* Items of a page that is asked for: strict remotes allow 100, and a document has a bound in values. */
+/*
+ * Items of a page that is asked for: strict remotes allow 100, and a document has a bound in
+ * values.
+ */
 #define HFD_UPSTREAM_PAGE 50
 /* Pages that are read of one list. */
 #define HFD_UPSTREAM_PAGES_MAX 200
 /* So many observations are due together before a look at many is fewer requests. */
 #define HFD_UPSTREAM_MANY 5
-/* A look at many takes those along that will be due within this share of the interval: else each would come alone, once it is due. */
+/*
+ * A look at many takes those along that will be due within this share of the interval: else each
+ * would come alone, once it is due.
+ */
 #define HFD_UPSTREAM_AHEAD_US(u) ((u)->watch_us / 4)
-/* A pass over one resource looks at all reports when that was last done so many watch intervals ago; a look at many, each idle_us. */
+/*
+ * A pass over one resource looks at all reports when that was last done so many watch intervals
+ * ago; a look at many, each idle_us.
+ */
 #define HFD_UPSTREAM_FULL_EVERY 3
 /* So long a creation that nobody answered may still arrive. */
 #define HFD_UPSTREAM_UNSURE_US (60 * HFD_US_PER_S)
-/* So long a remote that tells an earlier generation may only lag behind; longer, and it was brought back from a backup. */
+/*
+ * So long a remote that tells an earlier generation may only lag behind; longer, and it was brought
+ * back from a backup.
+ */
 #define HFD_UPSTREAM_BEHIND_US (15 * HFD_US_PER_S)
 /* Times that one pass looks again at something that the remote has contradicted. */
 #define HFD_UPSTREAM_RELOOKS_MAX 3
 #define HFD_UPSTREAM_REFUSALS_MAX 3
-/* Strays are searched for so many idle intervals after the last time, and when somebody asks for them. */
+/*
+ * Strays are searched for so many idle intervals after the last time, and when somebody asks for
+ * them.
+ */
 #define HFD_STRAYS_EVERY 12
 /* Pages that are read of all that is ours. */
 #define HFD_STRAYS_PAGES_MAX 2000
@@ -60,12 +78,16 @@ enum hfd_verdict_on {
 };
 
 /** What an answer means. Pure. @param problem  what the document says, or zeroes */
-enum hfd_verdict_on hfd_upstream_verdict(enum hfd_upstream_method method, const struct hfd_upstream_answer *a,
+enum hfd_verdict_on hfd_upstream_verdict(enum hfd_upstream_method method,
+                                         const struct hfd_upstream_answer *a,
                                          const struct hfd_wire_problem *problem);
 
 /* ---- the pass ---- */
 
-/* Lists that only grow at the head: taking an answer twice, after a rollback, begins from the same head. */
+/*
+ * Lists that only grow at the head: taking an answer twice, after a rollback, begins from the same
+ * head.
+ */
 
 /** A part whose document was seen in this pass. */
 struct hfd_seen {
@@ -76,7 +98,10 @@ struct hfd_seen {
     const struct hfd_seen *next;
 };
 
-/** A part whose document is not written yet: its reports come first, so that nothing is ready before its outputs are here. */
+/**
+ * A part whose document is not written yet: its reports come first, so that nothing is ready
+ * before its outputs are here.
+ */
 struct hfd_held {
     hfd_slice fleet_id;
     struct hfd_wire_resource doc; /* as far as it is written */
@@ -113,7 +138,8 @@ struct hfd_memory {
     int64_t began_us;
     hfd_slice foreign, foreign_owner; /* what carries our label, and whose it is */
     const struct hfd_seen *seen;
-    const struct hfd_held *worse; /* what was ready and is not any more: it is told of before anything else is concluded */
+    const struct hfd_held *worse; /* what was ready and is not any more: it is told of before
+                                     anything else is concluded */
     const struct hfd_held *held;
     const struct hfd_mark *deleted; /* DELETE was answered */
     const struct hfd_mark *taken;   /* parts whose name is taken */
@@ -146,17 +172,22 @@ struct hfd_upstream_state {
     struct hfd_resource_row res;
     struct hfd_upstream_part *parts; /* the cluster first */
     size_t count;
-    struct hfd_upstream_part *own; /* the cluster of a cluster resource, the nodepool of a nodepool resource; NULL = none */
+    struct hfd_upstream_part *own; /* the cluster of a cluster resource, the nodepool of a nodepool
+                                      resource; NULL = none */
 };
 
 /** @param found  false: there is nothing to do for this GUResID */
-HFD_MUST_CHECK hfd_rc hfd_upstream_load(struct hfd_txn *tx, hfd_slice guresid, struct hfd_arena *mem, struct hfd_upstream_state *out,
+HFD_MUST_CHECK hfd_rc hfd_upstream_load(struct hfd_txn *tx, hfd_slice guresid,
+                                        struct hfd_arena *mem, struct hfd_upstream_state *out,
                                         bool *found, struct hfd_err *err);
-struct hfd_upstream_part *hfd_upstream_part_by_id(const struct hfd_upstream_state *s, hfd_slice fleet_id);
+struct hfd_upstream_part *hfd_upstream_part_by_id(const struct hfd_upstream_state *s,
+                                                  hfd_slice fleet_id);
 /** The first part of the list that is still there; NULL = none. */
-const struct hfd_upstream_part *hfd_upstream_held(const struct hfd_upstream_state *s, const struct hfd_held *list);
+const struct hfd_upstream_part *hfd_upstream_held(const struct hfd_upstream_state *s,
+                                                  const struct hfd_held *list);
 /** A part that this pass has not seen yet, one that stays before one that leaves; NULL = none. */
-const struct hfd_upstream_part *hfd_upstream_unseen(const struct hfd_upstream_state *s, const struct hfd_memory *m);
+const struct hfd_upstream_part *hfd_upstream_unseen(const struct hfd_upstream_state *s,
+                                                    const struct hfd_memory *m);
 const struct hfd_seen *hfd_upstream_seen(const struct hfd_memory *m, hfd_slice fleet_id);
 bool hfd_upstream_marked(const struct hfd_mark *list, hfd_slice id);
 
@@ -182,36 +213,58 @@ struct hfd_take {
 
 /* observe.c: from documents to rows. Each writes only what differs. */
 
-/** The document of a part was seen: what differs from its row is held until its reports are here. */
-HFD_MUST_CHECK hfd_rc hfd_observe_see(struct hfd_take *t, struct hfd_upstream_part *part, const struct hfd_wire_resource *doc,
-                                      struct hfd_err *err);
+/**
+ * The document of a part was seen: what differs from its row is held until its reports are here.
+ */
+HFD_MUST_CHECK hfd_rc hfd_observe_see(struct hfd_take *t, struct hfd_upstream_part *part,
+                                      const struct hfd_wire_resource *doc, struct hfd_err *err);
 /** The remote has taken what was asked for, and answered with the document. */
-HFD_MUST_CHECK hfd_rc hfd_observe_taken(struct hfd_take *t, struct hfd_upstream_part *part, const struct hfd_wire_resource *doc,
-                                        struct hfd_err *err);
-/** Gives a part the id, and to a row that knew nothing else the rest, of what was found or made. @param ok  false: another one has it */
-HFD_MUST_CHECK hfd_rc hfd_observe_name(struct hfd_take *t, struct hfd_upstream_part *part, const struct hfd_wire_resource *doc, bool *ok,
+HFD_MUST_CHECK hfd_rc hfd_observe_taken(struct hfd_take *t, struct hfd_upstream_part *part,
+                                        const struct hfd_wire_resource *doc, struct hfd_err *err);
+/**
+ * Gives a part the id, and to a row that knew nothing else the rest, of what was found or made.
+ * @param ok  false: another one has it
+ */
+HFD_MUST_CHECK hfd_rc hfd_observe_name(struct hfd_take *t, struct hfd_upstream_part *part,
+                                       const struct hfd_wire_resource *doc, bool *ok,
                                        struct hfd_err *err);
 /** A report that belongs to the held part whose reports are read. */
-HFD_MUST_CHECK hfd_rc hfd_observe_report(struct hfd_take *t, hfd_slice fleet_id, json_t *doc, struct hfd_err *err);
-/** Writes a held part whose reports are here, and lets it go, with those before it, which have gone. */
-HFD_MUST_CHECK hfd_rc hfd_observe_release(struct hfd_take *t, struct hfd_upstream_part *part, struct hfd_err *err);
+HFD_MUST_CHECK hfd_rc hfd_observe_report(struct hfd_take *t, hfd_slice fleet_id, json_t *doc,
+                                         struct hfd_err *err);
+/**
+ * Writes a held part whose reports are here, and lets it go, with those before it, which have
+ * gone.
+ */
+HFD_MUST_CHECK hfd_rc hfd_observe_release(struct hfd_take *t, struct hfd_upstream_part *part,
+                                          struct hfd_err *err);
 /** A part is not there any more; a cluster takes its nodepools with it. */
-HFD_MUST_CHECK hfd_rc hfd_observe_gone(struct hfd_take *t, struct hfd_upstream_part *part, struct hfd_err *err);
+HFD_MUST_CHECK hfd_rc hfd_observe_gone(struct hfd_take *t, struct hfd_upstream_part *part,
+                                       struct hfd_err *err);
 /** Whether the remote has what is wanted of a part. */
 bool hfd_observe_equal(const struct hfd_upstream_part *part, hfd_slice spec, hfd_slice labels);
 
 /* take.c */
 
-/** The answer of a list that was asked for because of a 404 in other words than HyperFleet's. @return whether a HyperFleet is there */
+/**
+ * The answer of a list that was asked for because of a 404 in other words than HyperFleet's.
+ * @return whether a HyperFleet is there
+ */
 bool hfd_take_voucher(struct hfd_take *t);
 
 /* take_many.c */
 
-/** Counts a page of the list under way. @return whether it was the last: the next list begins anew */
+/**
+ * Counts a page of the list under way. @return whether it was the last: the next list begins anew
+ */
 bool hfd_take_page(struct hfd_take *t, const struct hfd_wire_page *page, int64_t pages_max);
-typedef hfd_rc hfd_take_item_fn(struct hfd_take *t, const struct hfd_wire_resource *doc, struct hfd_err *err);
-/** Each resource of a page of a look at many or of the search for strays, in memory of its own. What cannot be read is left out. */
-HFD_MUST_CHECK hfd_rc hfd_take_items(struct hfd_take *t, const struct hfd_wire_page *page, hfd_take_item_fn *fn, struct hfd_err *err);
+typedef hfd_rc hfd_take_item_fn(struct hfd_take *t, const struct hfd_wire_resource *doc,
+                                struct hfd_err *err);
+/**
+ * Each resource of a page of a look at many or of the search for strays, in memory of its own.
+ * What cannot be read is left out.
+ */
+HFD_MUST_CHECK hfd_rc hfd_take_items(struct hfd_take *t, const struct hfd_wire_page *page,
+                                     hfd_take_item_fn *fn, struct hfd_err *err);
 /** Of which kind the resources of such a list are. */
 enum hfd_kind hfd_take_kind(const struct hfd_take *t);
 

@@ -44,7 +44,8 @@ static bool ends_with(hfd_slice s, const char *end)
 
 static bool fits(size_t row, enum hfd_upstream_method method, int status, hfd_slice code)
 {
-    return status >= table[row].from && status <= table[row].to && (table[row].methods == 0 || (table[row].methods & 1u << method) != 0) &&
+    return status >= table[row].from && status <= table[row].to &&
+           (table[row].methods == 0 || (table[row].methods & 1u << method) != 0) &&
            (table[row].code == NULL || ends_with(code, table[row].code));
 }
 
@@ -53,14 +54,18 @@ static bool is_good(int status)
     return status >= 200 && status <= 299;
 }
 
-enum hfd_verdict_on hfd_upstream_verdict(enum hfd_upstream_method method, const struct hfd_upstream_answer *a,
+enum hfd_verdict_on hfd_upstream_verdict(enum hfd_upstream_method method,
+                                         const struct hfd_upstream_answer *a,
                                          const struct hfd_wire_problem *problem)
 {
     if (!a->arrived)
         return HFD_ON_LATER;
     if (is_good(a->status)) /* a deletion may be answered without a word */
-        return looks_whole(a) || (method == HFD_UPSTREAM_DELETE && a->body.len == 0) ? HFD_ON_WELL : HFD_ON_LATER;
-    /* A 404 in other words than HyperFleet's is somebody else's, and says nothing of the resource. */
+        return looks_whole(a) || (method == HFD_UPSTREAM_DELETE && a->body.len == 0) ? HFD_ON_WELL
+                                                                                     : HFD_ON_LATER;
+    /*
+     * A 404 in other words than HyperFleet's is somebody else's, and says nothing of the resource.
+     */
     if (a->status == 404 && (problem->no_route || !a->is_json))
         return HFD_ON_WRONG;
     for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++)
@@ -78,12 +83,14 @@ static bool is_wrong(const struct hfd_upstream_answer *a)
 {
     if (a->status != 404)
         return a->status >= 300 && a->status <= 399;
-    return !a->is_json || !says(a, HFD_SLICE("HYPERFLEET-")) || says(a, HFD_SLICE("HYPERFLEET-NTF-000"));
+    return !a->is_json || !says(a, HFD_SLICE("HYPERFLEET-")) ||
+           says(a, HFD_SLICE("HYPERFLEET-NTF-000"));
 }
 
 static bool is_ill(int status)
 {
-    return status == 408 || status == 425 || status == 429 || status < 200 || (status >= 500 && status != 501);
+    return status == 408 || status == 425 || status == 429 || status < 200 ||
+           (status >= 500 && status != 501);
 }
 
 enum hfd_upstream_health hfd_upstream_health_of(const struct hfd_upstream_answer *a)

@@ -15,7 +15,8 @@
 #define TYPE_MAX_BYTES 316
 #define WORDS_MAX_BYTES 240
 #define ERRORS_MAX 3
-#define PROBLEM_MAX_BYTES ((1 + 2 * ERRORS_MAX) * (WORDS_MAX_BYTES + 2)) /* all that is taken of one, as it came */
+#define PROBLEM_MAX_BYTES                                                                          \
+    ((1 + 2 * ERRORS_MAX) * (WORDS_MAX_BYTES + 2)) /* all that is taken of one, as it came */
 #define REDACTED "[redacted]"
 
 static hfd_rc no_memory(struct hfd_err *err)
@@ -50,7 +51,8 @@ static hfd_slice string_in(const json_t *obj, const char *key)
 {
     const json_t *v = json_object_get(obj, key);
 
-    return json_is_string(v) ? (hfd_slice){json_string_value(v), json_string_length(v)} : HFD_SLICE("");
+    return json_is_string(v) ? (hfd_slice){json_string_value(v), json_string_length(v)}
+                             : HFD_SLICE("");
 }
 
 static hfd_rc take_text(hfd_slice text, struct hfd_arena *mem, hfd_slice *out, struct hfd_err *err)
@@ -68,7 +70,8 @@ static int64_t time_in(const json_t *obj, const char *key)
     return text.len > 0 && hfd_time_parse(text, &at_us, NULL) == HFD_OK ? at_us : 0;
 }
 
-static hfd_rc take_canonical(const json_t *v, struct hfd_arena *mem, hfd_slice *out, struct hfd_err *err)
+static hfd_rc take_canonical(const json_t *v, struct hfd_arena *mem, hfd_slice *out,
+                             struct hfd_err *err)
 {
     struct hfd_buf b;
 
@@ -98,11 +101,15 @@ static int64_t generation_in(const json_t *obj, const char *key)
     bool present;
     int64_t v;
 
-    return jsonx_get_i64(obj, "", key, 0, GENERATION_MAX, false, &present, &v, NULL) == HFD_OK && present ? v : 0;
+    return jsonx_get_i64(obj, "", key, 0, GENERATION_MAX, false, &present, &v, NULL) == HFD_OK &&
+                   present
+               ? v
+               : 0;
 }
 
 /* @return whether there is a condition to keep */
-static bool read_condition(const json_t *v, bool of_report, struct hfd_arena *mem, struct hfd_condition *c)
+static bool read_condition(const json_t *v, bool of_report, struct hfd_arena *mem,
+                           struct hfd_condition *c)
 {
     const hfd_slice type = string_in(v, "type");
 
@@ -112,7 +119,8 @@ static bool read_condition(const json_t *v, bool of_report, struct hfd_arena *me
         .message = hfd_arena_dup(mem, string_in(v, "message")),
         .last_transition_us = time_in(v, "last_transition_time"),
     };
-    if (type.len == 0 || type.len > TYPE_MAX_BYTES || !hfd_status_parse(string_in(v, "status"), &c->status))
+    if (type.len == 0 || type.len > TYPE_MAX_BYTES ||
+        !hfd_status_parse(string_in(v, "status"), &c->status))
         return false;
     if (of_report)
         return true;
@@ -123,10 +131,11 @@ static bool read_condition(const json_t *v, bool of_report, struct hfd_arena *me
 }
 
 /* Those that can be read, each type once: of a remote that says both names of one, the first. */
-static hfd_rc read_conditions(const json_t *list, bool of_report, struct hfd_arena *mem, struct hfd_conditions *out, bool *later,
-                              struct hfd_err *err)
+static hfd_rc read_conditions(const json_t *list, bool of_report, struct hfd_arena *mem,
+                              struct hfd_conditions *out, bool *later, struct hfd_err *err)
 {
-    const size_t count = json_array_size(list) < CONDITIONS_MAX ? json_array_size(list) : CONDITIONS_MAX;
+    const size_t count =
+        json_array_size(list) < CONDITIONS_MAX ? json_array_size(list) : CONDITIONS_MAX;
 
     *later = false;
     *out = (struct hfd_conditions){hfd_arena_array(mem, count + 1, sizeof(*out->items)), 0};
@@ -147,7 +156,8 @@ static hfd_rc read_conditions(const json_t *list, bool of_report, struct hfd_are
     return HFD_OK;
 }
 
-static hfd_rc store_conditions(const struct hfd_conditions *cs, bool of_report, struct hfd_arena *mem, hfd_slice *out, struct hfd_err *err)
+static hfd_rc store_conditions(const struct hfd_conditions *cs, bool of_report,
+                               struct hfd_arena *mem, hfd_slice *out, struct hfd_err *err)
 {
     struct hfd_buf b;
     hfd_rc rc;
@@ -155,12 +165,15 @@ static hfd_rc store_conditions(const struct hfd_conditions *cs, bool of_report, 
     hfd_buf_init(&b, CONDITIONS_MAX_BYTES);
     hfd_conditions_format(&b, cs, of_report);
     rc = hfd_buf_to_arena(&b, mem, out, err);
-    return rc != HFD_LIMIT ? rc : hfd_fail(err, HFD_MALFORMED, "its conditions take more than %zu bytes", CONDITIONS_MAX_BYTES);
+    return rc != HFD_LIMIT ? rc
+                           : hfd_fail(err, HFD_MALFORMED, "its conditions take more than %zu bytes",
+                                      CONDITIONS_MAX_BYTES);
 }
 
 /* ---- resources ---- */
 
-static hfd_rc read_labels(const json_t *doc, struct hfd_arena *mem, struct hfd_wire_resource *out, struct hfd_err *err)
+static hfd_rc read_labels(const json_t *doc, struct hfd_arena *mem, struct hfd_wire_resource *out,
+                          struct hfd_err *err)
 {
     json_t *labels, *rest;
     hfd_rc rc = object_in(doc, "labels", &labels, err);
@@ -182,7 +195,8 @@ static hfd_rc read_labels(const json_t *doc, struct hfd_arena *mem, struct hfd_w
     return rc;
 }
 
-static hfd_rc read_status(const json_t *doc, struct hfd_arena *mem, struct hfd_wire_resource *out, struct hfd_err *err)
+static hfd_rc read_status(const json_t *doc, struct hfd_arena *mem, struct hfd_wire_resource *out,
+                          struct hfd_err *err)
 {
     const struct hfd_condition *ready;
     struct hfd_conditions cs;
@@ -190,15 +204,18 @@ static hfd_rc read_status(const json_t *doc, struct hfd_arena *mem, struct hfd_w
     hfd_rc rc = object_in(doc, "status", &status, err);
 
     if (rc == HFD_OK)
-        rc = read_conditions(json_object_get(status, "conditions"), false, mem, &cs, &out->later_names, err);
+        rc = read_conditions(json_object_get(status, "conditions"), false, mem, &cs,
+                             &out->later_names, err);
     if (rc != HFD_OK)
         return rc;
     ready = hfd_condition_find(&cs, HFD_SLICE("Ready"));
-    out->ready = ready != NULL && ready->status == HFD_STATUS_TRUE && ready->observed_generation >= out->generation;
+    out->ready = ready != NULL && ready->status == HFD_STATUS_TRUE &&
+                 ready->observed_generation >= out->generation;
     return store_conditions(&cs, false, mem, &out->conditions, err);
 }
 
-static hfd_rc read_audit(const json_t *doc, struct hfd_arena *mem, struct hfd_wire_resource *out, struct hfd_err *err)
+static hfd_rc read_audit(const json_t *doc, struct hfd_arena *mem, struct hfd_wire_resource *out,
+                         struct hfd_err *err)
 {
     hfd_rc rc;
 
@@ -214,8 +231,8 @@ static hfd_rc read_audit(const json_t *doc, struct hfd_arena *mem, struct hfd_wi
     return rc == HFD_OK ? take_text(string_in(doc, "deleted_by"), mem, &out->deleted_by, err) : rc;
 }
 
-static hfd_rc read_identity(const json_t *doc, enum hfd_kind kind, struct hfd_arena *mem, struct hfd_wire_resource *out,
-                            struct hfd_err *err)
+static hfd_rc read_identity(const json_t *doc, enum hfd_kind kind, struct hfd_arena *mem,
+                            struct hfd_wire_resource *out, struct hfd_err *err)
 {
     const hfd_slice told = string_in(doc, "kind");
     json_t *owner;
@@ -224,7 +241,8 @@ static hfd_rc read_identity(const json_t *doc, enum hfd_kind kind, struct hfd_ar
     if (rc != HFD_OK)
         return rc;
     if (told.len > 0 && !hfd_slice_is(told, hfd_kind_name(kind)))
-        return hfd_fail(err, HFD_MALFORMED, "expected a %s, and its kind is another", hfd_kind_name(kind));
+        return hfd_fail(err, HFD_MALFORMED, "expected a %s, and its kind is another",
+                        hfd_kind_name(kind));
     if (!hfd_wire_id_ok(string_in(doc, "id")))
         return hfd_fail(err, HFD_MALFORMED, "it has no id of letters, digits and hyphens");
     out->generation = generation_in(doc, "generation");
@@ -236,12 +254,14 @@ static hfd_rc read_identity(const json_t *doc, enum hfd_kind kind, struct hfd_ar
     if (rc == HFD_OK && hfd_name_check(kind, out->name, NULL) != HFD_OK)
         return hfd_fail(err, HFD_MALFORMED, "its name is none of HyperFleet's");
     if (rc == HFD_OK)
-        rc = take_text(hfd_wire_id_ok(string_in(owner, "id")) ? string_in(owner, "id") : HFD_SLICE(""), mem, &out->owner_id, err);
+        rc = take_text(hfd_wire_id_ok(string_in(owner, "id")) ? string_in(owner, "id")
+                                                              : HFD_SLICE(""),
+                       mem, &out->owner_id, err);
     return rc;
 }
 
-hfd_rc hfd_wire_resource_read(const json_t *doc, enum hfd_kind kind, struct hfd_arena *mem, struct hfd_wire_resource *out,
-                              struct hfd_err *err)
+hfd_rc hfd_wire_resource_read(const json_t *doc, enum hfd_kind kind, struct hfd_arena *mem,
+                              struct hfd_wire_resource *out, struct hfd_err *err)
 {
     json_t *spec;
     hfd_rc rc;
@@ -267,13 +287,16 @@ hfd_rc hfd_wire_page_read(const json_t *doc, struct hfd_wire_page *out, struct h
     bool present;
 
     *out = (struct hfd_wire_page){.total = -1};
-    if (!json_is_object(doc) || (items != NULL && !json_is_array(items) && !json_is_null(items)) || items == NULL)
+    if (!json_is_object(doc) || (items != NULL && !json_is_array(items) && !json_is_null(items)) ||
+        items == NULL)
         return hfd_fail(err, HFD_MALFORMED, "expected a list");
     if (json_is_array(items)) {
         out->items = items;
         out->count = json_array_size(items);
     }
-    if (jsonx_get_i64(doc, "", "total", 0, TOTAL_MAX, false, &present, &out->total, NULL) != HFD_OK || !present)
+    if (jsonx_get_i64(doc, "", "total", 0, TOTAL_MAX, false, &present, &out->total, NULL) !=
+            HFD_OK ||
+        !present)
         out->total = -1;
     return HFD_OK;
 }
@@ -281,7 +304,8 @@ hfd_rc hfd_wire_page_read(const json_t *doc, struct hfd_wire_page *out, struct h
 /* ---- reports ---- */
 
 /* Takes data.secrets out of the document: each value is redacted there. */
-static hfd_rc split_secrets(json_t *data, struct hfd_arena *mem, hfd_slice *secrets, struct hfd_err *err)
+static hfd_rc split_secrets(json_t *data, struct hfd_arena *mem, hfd_slice *secrets,
+                            struct hfd_err *err)
 {
     json_t *all = json_object_get(data, "secrets"), *plain, *v;
     const char *key;
@@ -295,7 +319,8 @@ static hfd_rc split_secrets(json_t *data, struct hfd_arena *mem, hfd_slice *secr
     if (plain == NULL)
         return no_memory(err);
     json_object_foreach_safe (all, next, key, v) {
-        if (json_is_string(v) && strcmp(json_string_value(v), REDACTED) == 0) { /* nobody is to take the word for the secret */
+        if (json_is_string(v) && strcmp(json_string_value(v), REDACTED) ==
+                                     0) { /* nobody is to take the word for the secret */
             (void)json_object_del(plain, key);
             (void)json_object_del(all, key);
         } else if (json_object_set_new(all, key, json_string(REDACTED)) != 0)
@@ -309,7 +334,8 @@ static hfd_rc split_secrets(json_t *data, struct hfd_arena *mem, hfd_slice *secr
     return rc;
 }
 
-hfd_rc hfd_wire_report_read(json_t *doc, struct hfd_arena *mem, struct hfd_report_row *row, hfd_slice *secrets, struct hfd_err *err)
+hfd_rc hfd_wire_report_read(json_t *doc, struct hfd_arena *mem, struct hfd_report_row *row,
+                            hfd_slice *secrets, struct hfd_err *err)
 {
     const hfd_slice adapter = string_in(doc, "adapter");
     struct hfd_conditions cs;
@@ -352,12 +378,14 @@ static void add_words(struct hfd_buf *b, const char *between, hfd_slice text)
     hfd_buf_add(b, text);
 }
 
-static void read_problem(const json_t *doc, struct hfd_buf *words, struct hfd_arena *mem, struct hfd_wire_problem *out)
+static void read_problem(const json_t *doc, struct hfd_buf *words, struct hfd_arena *mem,
+                         struct hfd_wire_problem *out)
 {
     const json_t *errors = json_object_get(doc, "errors");
     const hfd_slice detail = string_in(doc, "detail"), code = string_in(doc, "code");
 
-    out->no_route = hfd_slice_is(code, "HYPERFLEET-NTF-000") || hfd_slice_starts(detail, HFD_SLICE("The requested resource '"));
+    out->no_route = hfd_slice_is(code, "HYPERFLEET-NTF-000") ||
+                    hfd_slice_starts(detail, HFD_SLICE("The requested resource '"));
     out->code = hfd_arena_dup(mem, (hfd_slice){code.p, code.len < 64 ? code.len : 64});
     add_words(words, "; ", detail.len > 0 ? detail : string_in(doc, "title"));
     for (size_t i = 0; i < json_array_size(errors) && i < ERRORS_MAX; i++) {
@@ -368,7 +396,8 @@ static void read_problem(const json_t *doc, struct hfd_buf *words, struct hfd_ar
     }
 }
 
-hfd_rc hfd_wire_problem_read(hfd_slice body, struct hfd_arena *mem, struct hfd_wire_problem *out, struct hfd_err *err)
+hfd_rc hfd_wire_problem_read(hfd_slice body, struct hfd_arena *mem, struct hfd_wire_problem *out,
+                             struct hfd_err *err)
 {
     struct hfd_buf words;
     json_t *doc;

@@ -36,7 +36,10 @@ void hfd_arena_fini(struct hfd_arena *a)
     a->used_bytes = 0;
 }
 
-/* A chunk that holds `need` bytes, in front. Each is twice the one before, so that many small pieces cost few calls. */
+/*
+ * A chunk that holds `need` bytes, in front. Each is twice the one before, so that many small
+ * pieces cost few calls.
+ */
 static struct hfd_arena_chunk *grow(struct hfd_arena *a, size_t need)
 {
     size_t cap = a->chunks != NULL ? a->chunks->cap * 2 : CHUNK_MIN;
@@ -88,7 +91,8 @@ void *hfd_arena_array(struct hfd_arena *a, size_t count, size_t size_bytes)
 
 struct hfd_arena_mark hfd_arena_mark(const struct hfd_arena *a)
 {
-    return (struct hfd_arena_mark){a->chunks, a->chunks != NULL ? a->chunks->used : 0, a->used_bytes};
+    return (struct hfd_arena_mark){a->chunks, a->chunks != NULL ? a->chunks->used : 0,
+                                   a->used_bytes};
 }
 
 void hfd_arena_rewind(struct hfd_arena *a, struct hfd_arena_mark mark)
@@ -100,7 +104,8 @@ void hfd_arena_rewind(struct hfd_arena *a, struct hfd_arena_mark mark)
         free(c);
     }
     if (a->chunks != NULL) {
-        memset(a->chunks->bytes + mark.chunk_used, 0, a->chunks->used - mark.chunk_used); /* what is handed out is zeroed */
+        memset(a->chunks->bytes + mark.chunk_used, 0,
+               a->chunks->used - mark.chunk_used); /* what is handed out is zeroed */
         a->chunks->used = mark.chunk_used;
     }
     a->used_bytes = mark.used_bytes;

@@ -1,6 +1,7 @@
 /*
- * Memory of one piece of work: everything a command, its transaction and its result allocate lives here and goes
- * away in one call. It has a ceiling, so that no input can take all memory. Owned by one thread at a time.
+ * Memory of one piece of work: everything a command, its transaction and its result allocate lives
+ * here and goes away in one call. It has a ceiling, so that no input can take all memory. Owned by
+ * one thread at a time.
  */
 #ifndef HFD_BASE_ARENA_H
 #define HFD_BASE_ARENA_H
@@ -39,7 +40,10 @@ struct hfd_arena_mark hfd_arena_mark(const struct hfd_arena *a);
 /** @param mark  of this arena, and not of after a later rewind or fini */
 void hfd_arena_rewind(struct hfd_arena *a, struct hfd_arena_mark mark);
 
-/** A copy, NUL-terminated for convenience. p is NULL on failure (and never otherwise, even for len 0). */
+/**
+ * A copy, NUL-terminated for convenience. p is NULL on failure (and never otherwise, even for len
+ * 0).
+ */
 hfd_slice hfd_arena_dup(struct hfd_arena *a, hfd_slice s);
 /** Formatted text; p is NULL on failure. */
 hfd_slice hfd_arena_printf(struct hfd_arena *a, const char *fmt, ...)

@@ -22,8 +22,10 @@ static void init_once(void)
     if (sodium_init() < 0)
         return;
     hfd_rng_bytes(&hfd_rng_system, &seed, sizeof(seed));
-    /* Before the first object: hostile keys must not find a predictable hash. The set bit keeps it from being 0, which
-     * would make jansson choose for itself. */
+    /*
+     * Before the first object: hostile keys must not find a predictable hash. The set bit keeps it
+     * from being 0, which would make jansson choose for itself.
+     */
     json_object_seed((size_t)seed | ((size_t)1 << 31));
     hfd_json_watch_memory();
     hfd_metric_set(HFD_METRIC_BUILD_INFO, HFD_LABELS(HFD_VERSION), 1);
@@ -34,5 +36,6 @@ static void init_once(void)
 hfd_rc hfd_base_init(struct hfd_err *err)
 {
     pthread_once(&once, init_once);
-    return once_rc == HFD_OK ? HFD_OK : hfd_fail(err, once_rc, "start libsodium: no source of random bytes");
+    return once_rc == HFD_OK ? HFD_OK
+                             : hfd_fail(err, once_rc, "start libsodium: no source of random bytes");
 }

@@ -5,8 +5,8 @@
 #include "driver/base/err.h"
 
 /**
- * Starts libsodium, seeds the hash of JSON objects from the machine's random source, and sets the build metric.
- * The first call does the work, later ones give its result.
+ * Starts libsodium, seeds the hash of JSON objects from the machine's random source, and sets the
+ * build metric. The first call does the work, later ones give its result.
  * @return HFD_OK, HFD_IO
  * Thread: any; call it first in main, in the tool and in tests.
  */

@@ -173,11 +173,13 @@ static int sextet(char c)
         return c - 'a' + 26;
     if (c >= '0' && c <= '9')
         return c - '0' + 52;
-    return c == '-' ? 62 : c == '_' ? 63
-                                    : -1;
+    return c == '-' ? 62 : c == '_' ? 63 : -1;
 }
 
-/* Cuts correct padding off. Wrong padding stays and fails as a character that is not in the alphabet. */
+/*
+ * Cuts correct padding off. Wrong padding stays and fails as a character that is not in the
+ * alphabet.
+ */
 static hfd_slice unpad(hfd_slice text)
 {
     if (text.len == 0 || text.len % 4 != 0)
@@ -226,7 +228,8 @@ hfd_rc hfd_buf_finish(struct hfd_buf *b, hfd_slice *out, struct hfd_err *err)
     return b->rc == HFD_OK ? HFD_OK : hfd_fail(err, b->rc, "build a document");
 }
 
-hfd_rc hfd_buf_to_arena(struct hfd_buf *b, struct hfd_arena *mem, hfd_slice *out, struct hfd_err *err)
+hfd_rc hfd_buf_to_arena(struct hfd_buf *b, struct hfd_arena *mem, hfd_slice *out,
+                        struct hfd_err *err)
 {
     hfd_slice text;
     hfd_rc rc = hfd_buf_finish(b, &text, err);

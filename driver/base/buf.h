@@ -1,6 +1,7 @@
 /*
- * Text that we build. Every buffer is born with a ceiling. The first failure sticks (as in SQLite's ERROR state): later
- * adds do nothing, and hfd_buf_finish tells. So a document is built without a check per line, and checked once.
+ * Text that we build. Every buffer is born with a ceiling. The first failure sticks (as in SQLite's
+ * ERROR state): later adds do nothing, and hfd_buf_finish tells. So a document is built without a
+ * check per line, and checked once.
  */
 #ifndef HFD_BASE_BUF_H
 #define HFD_BASE_BUF_H
@@ -45,10 +46,14 @@ static inline hfd_slice hfd_buf_slice(const struct hfd_buf *b)
 /** @return HFD_OK, or the failure that stuck, with a message. The bytes stay owned by b. */
 HFD_MUST_CHECK hfd_rc hfd_buf_finish(struct hfd_buf *b, hfd_slice *out, struct hfd_err *err);
 
-/** As finish, with the bytes copied into mem; in any case they are freed, and b can be used again. */
-HFD_MUST_CHECK hfd_rc hfd_buf_to_arena(struct hfd_buf *b, struct hfd_arena *mem, hfd_slice *out, struct hfd_err *err);
+/**
+ * As finish, with the bytes copied into mem; in any case they are freed, and b can be used again.
+ */
+HFD_MUST_CHECK hfd_rc hfd_buf_to_arena(struct hfd_buf *b, struct hfd_arena *mem, hfd_slice *out,
+                                       struct hfd_err *err);
 
 /** base64url (padding tolerated) into out[cap]. @return HFD_OK or HFD_INVALID; *len_out is set. */
-HFD_MUST_CHECK hfd_rc hfd_base64url_decode(hfd_slice text, unsigned char *out, size_t cap, size_t *len_out);
+HFD_MUST_CHECK hfd_rc hfd_base64url_decode(hfd_slice text, unsigned char *out, size_t cap,
+                                           size_t *len_out);
 
 #endif

@@ -50,10 +50,16 @@ int64_t hfd_clock_skew_us(const struct hfd_clock *c)
     return c->skew_us != NULL ? c->skew_us(c->ctx) : 0;
 }
 
-/* Days since 1970-01-01 of a date in the Gregorian calendar, and back; the year begins in March, so that the leap day is its last. */
+/*
+ * Days since 1970-01-01 of a date in the Gregorian calendar, and back; the year begins in March, so
+ * that the leap day is its last.
+ */
 static int64_t days_from_date(int64_t year, int64_t month, int64_t day)
 {
-    int64_t y = 400 + (month <= 2 ? year - 1 : year); /* another turn of the calendar: divisions stay above 0 in year 0 */
+    int64_t y =
+        400 + (month <= 2
+                   ? year - 1
+                   : year); /* another turn of the calendar: divisions stay above 0 in year 0 */
     int64_t m = month <= 2 ? month + 9 : month - 3;
     int64_t day_of_year = (153 * m + 2) / 5 + day - 1;
 
@@ -65,7 +71,8 @@ static void date_from_days(int64_t days, int *year, int *month, int *day)
     int64_t z = days + 719468; /* from 0000-03-01 */
     int64_t era = z / 146097;
     int64_t day_of_era = z - era * 146097;
-    int64_t year_of_era = (day_of_era - day_of_era / 1460 + day_of_era / 36524 - day_of_era / 146096) / 365;
+    int64_t year_of_era =
+        (day_of_era - day_of_era / 1460 + day_of_era / 36524 - day_of_era / 146096) / 365;
     int64_t day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
     int64_t m = (5 * day_of_year + 2) / 153;
 
@@ -83,7 +90,10 @@ static char *put_number(char *at, int v, int digits, char behind)
     return at + digits + 1;
 }
 
-/* The date and time without fraction and Z. Times that RFC 3339 cannot say become the nearest one that it can. */
+/*
+ * The date and time without fraction and Z. Times that RFC 3339 cannot say become the nearest one
+ * that it can.
+ */
 static size_t format_seconds(int64_t seconds, char out[HFD_TIME_TEXT_MAX])
 {
     const int in_day = (int)(seconds % 86400);
@@ -190,7 +200,8 @@ static int take_fraction_us(struct reader *r)
 
     if (r->pos >= r->s.len || r->s.p[r->pos] != '.')
         return 0;
-    for (r->pos++; r->pos < r->s.len && r->s.p[r->pos] >= '0' && r->s.p[r->pos] <= '9'; r->pos++, digits++)
+    for (r->pos++; r->pos < r->s.len && r->s.p[r->pos] >= '0' && r->s.p[r->pos] <= '9';
+         r->pos++, digits++)
         if (digits < 6)
             us = us * 10 + (r->s.p[r->pos] - '0');
     if (digits < 1 || digits > 9)
@@ -238,7 +249,8 @@ static hfd_rc parse_time(hfd_slice text, int first_year, int64_t *at_us, struct 
 
     *at_us = 0;
     if (r.failed || r.pos != text.len || (seconds < 0 && first_year > 0) || seconds > SECONDS_MAX)
-        return hfd_fail(err, HFD_INVALID, "expected a date and time like 2025-01-01T00:00:00Z, got \"%.*s\"",
+        return hfd_fail(err, HFD_INVALID,
+                        "expected a date and time like 2025-01-01T00:00:00Z, got \"%.*s\"",
                         (int)(text.len < 40 ? text.len : 40), text.len > 0 ? text.p : "");
     *at_us = seconds * HFD_US_PER_S + us;
     return HFD_OK;

@@ -1,5 +1,6 @@
 /*
- * The only place that asks the machine for the time. Everything with a rule takes `now_us` as a parameter.
+ * The only place that asks the machine for the time. Everything with a rule takes `now_us` as a
+ * parameter.
  */
 #ifndef HFD_BASE_CLOCK_H
 #define HFD_BASE_CLOCK_H
@@ -26,15 +27,18 @@ extern const struct hfd_clock hfd_clock_boot;
 int64_t hfd_clock_wall_us(const struct hfd_clock *c);
 /** Monotonic clock, for waits. */
 int64_t hfd_clock_mono_us(const struct hfd_clock *c);
-/** What the wall clocks around are ahead of this one's: 0 but for a steady one (steady.h). For times that others compare with theirs. */
+/**
+ * What the wall clocks around are ahead of this one's: 0 but for a steady one (steady.h). For
+ * times that others compare with theirs.
+ */
 int64_t hfd_clock_skew_us(const struct hfd_clock *c);
 
 /** Length of the longest text that hfd_time_format writes, with its NUL. */
 #define HFD_TIME_TEXT_MAX 28
 
 /**
- * RFC 3339 in UTC, "2025-01-01T00:00:00Z", as many fraction digits (up to 6) as needed. A time before 1970 or behind 9999 is written as
- * the nearest one between them. @return the length
+ * RFC 3339 in UTC, "2025-01-01T00:00:00Z", as many fraction digits (up to 6) as needed. A time
+ * before 1970 or behind 9999 is written as the nearest one between them. @return the length
  */
 size_t hfd_time_format(int64_t at_us, char out[HFD_TIME_TEXT_MAX]);
 /** The same in whole seconds, rounded down. */
@@ -42,8 +46,8 @@ size_t hfd_time_format_s(int64_t at_us, char out[HFD_TIME_TEXT_MAX]);
 /** The same with six fraction digits always, for logs. */
 size_t hfd_time_format_us(int64_t at_us, char out[HFD_TIME_TEXT_MAX]);
 /**
- * RFC 3339 with any offset, 0 to 9 fraction digits (cut to microseconds), years 1970 to 9999, upper- or lower-case T and Z;
- * a leap second 60 counts as 59.
+ * RFC 3339 with any offset, 0 to 9 fraction digits (cut to microseconds), years 1970 to 9999,
+ * upper- or lower-case T and Z; a leap second 60 counts as 59.
  */
 HFD_MUST_CHECK hfd_rc hfd_time_parse(hfd_slice text, int64_t *at_us, struct hfd_err *err);
 /** The same from year 0000 on, for times to compare with: before 1970 they are negative. */

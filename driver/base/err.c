@@ -32,7 +32,8 @@ static void mark_cut(char *text, size_t cap)
     memcpy(text + end, "...", sizeof("..."));
 }
 
-__attribute__((format(printf, 3, 0))) static void fill(struct hfd_err *err, hfd_rc rc, const char *fmt, va_list ap)
+__attribute__((format(printf, 3, 0))) static void fill(struct hfd_err *err, hfd_rc rc,
+                                                       const char *fmt, va_list ap)
 {
     int n;
 

@@ -1,6 +1,6 @@
 /*
- * The one small set of result codes, and the text beside it. An error lives on the caller's stack and is never
- * allocated. handlers/http/reply.c turns codes into HTTP. Thread: any.
+ * The one small set of result codes, and the text beside it. An error lives on the caller's stack
+ * and is never allocated. handlers/http/reply.c turns codes into HTTP. Thread: any.
  */
 #ifndef HFD_BASE_ERR_H
 #define HFD_BASE_ERR_H
@@ -28,8 +28,7 @@
 
 #define HFD_RC_ENUM_(name, text) HFD_##name,
 typedef enum hfd_rc {
-    HFD_RC_LIST(HFD_RC_ENUM_)
-    HFD_RC_COUNT
+    HFD_RC_LIST(HFD_RC_ENUM_) HFD_RC_COUNT
 } hfd_rc;
 #undef HFD_RC_ENUM_
 
@@ -44,8 +43,8 @@ const char *hfd_rc_name(hfd_rc rc);
 const char *hfd_rc_text(hfd_rc rc);
 
 /**
- * Fills err (may be NULL) and gives rc back, so that a failure is one line: return hfd_fail(err, HFD_IO, "...").
- * A message that does not fit ends in "...". Clears err->field.
+ * Fills err (may be NULL) and gives rc back, so that a failure is one line: return hfd_fail(err,
+ * HFD_IO, "..."). A message that does not fit ends in "...". Clears err->field.
  */
 hfd_rc hfd_fail(struct hfd_err *err, hfd_rc rc, const char *fmt, ...)
     __attribute__((format(printf, 3, 4)));
@@ -55,7 +54,10 @@ hfd_rc hfd_fail_field(struct hfd_err *err, hfd_rc rc, const char *field, const c
     __attribute__((format(printf, 4, 5)));
 
 #ifdef __clang_analyzer__
-/* The analyser does not see into err.c: the code that goes in comes back, so a failure is never HFD_OK. */
+/*
+ * The analyser does not see into err.c: the code that goes in comes back, so a failure is never
+ * HFD_OK.
+ */
 #define hfd_fail(err, rc, ...) ((hfd_fail)((err), (rc), __VA_ARGS__), (rc))
 #define hfd_fail_field(err, rc, ...) ((hfd_fail_field)((err), (rc), __VA_ARGS__), (rc))
 #endif

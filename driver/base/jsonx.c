@@ -13,10 +13,12 @@
 #define DUMP_DEPTH_MAX (4 * HFD_JSON_DEPTH_MAX)
 
 /*
- * jansson's parser does not look whether its text buffer could grow. It goes on without the bytes, reads and writes beyond what it has
- * where a closing quote is among them, and aborts the process where the end of a number is. So that buffer always grows: a parse has a
- * reserve, from which it gets, when memory is out, sizes that such a buffer can have (it doubles, from 32 bytes on). What is parsed then is
- * thrown away; whatever asks for another size gets nothing, and the parse ends in an orderly way.
+ * jansson's parser does not look whether its text buffer could grow. It goes on without the bytes,
+ * reads and writes beyond what it has where a closing quote is among them, and aborts the process
+ * where the end of a number is. So that buffer always grows: a parse has a reserve, from which it
+ * gets, when memory is out, sizes that such a buffer can have (it doubles, from 32 bytes on). What
+ * is parsed then is thrown away; whatever asks for another size gets nothing, and the parse ends in
+ * an orderly way.
  */
 #define GROWN_MIN_BYTES 32u
 #define RESERVE_FACTOR 4u /* all sizes of the buffer together are below four times its text */
@@ -80,7 +82,10 @@ void hfd_json_watch_memory(void)
     json_set_alloc_funcs(watched_malloc, watched_free);
 }
 
-/* What the bytes say before anything is parsed. For a valid text both figures are exact; an invalid one fails in the parser. */
+/*
+ * What the bytes say before anything is parsed. For a valid text both figures are exact; an invalid
+ * one fails in the parser.
+ */
 struct scan {
     int depth, line, column;
     size_t nodes;
@@ -130,11 +135,11 @@ static hfd_rc check_bounds(hfd_slice text, struct hfd_err *err)
         if (c == '\0') /* jansson takes one behind a number for the end of the text */
             return hfd_fail(err, HFD_MALFORMED, "line %d, column %d: a NUL byte", s.line, s.column);
         if (s.depth > HFD_JSON_DEPTH_MAX)
-            return hfd_fail(err, HFD_MALFORMED, "line %d, column %d: nested deeper than %d levels", s.line, s.column,
-                            HFD_JSON_DEPTH_MAX);
+            return hfd_fail(err, HFD_MALFORMED, "line %d, column %d: nested deeper than %d levels",
+                            s.line, s.column, HFD_JSON_DEPTH_MAX);
         if (s.nodes > HFD_JSON_NODES_MAX)
-            return hfd_fail(err, HFD_MALFORMED, "line %d, column %d: more than %d values and keys", s.line, s.column,
-                            HFD_JSON_NODES_MAX);
+            return hfd_fail(err, HFD_MALFORMED, "line %d, column %d: more than %d values and keys",
+                            s.line, s.column, HFD_JSON_NODES_MAX);
     }
     return HFD_OK;
 }
@@ -165,15 +170,20 @@ hfd_rc hfd_json_parse(hfd_slice text, json_t **out, struct hfd_err *err)
     if (memory_failed || je.text[0] == '\0' || json_error_code(&je) == json_error_out_of_memory)
         return hfd_fail(err, HFD_NOMEM, "parse a JSON document of %zu bytes", text.len);
     /* In the parser's words a caller of its own would read of flags. */
-    if (json_error_code(&je) == json_error_null_character || json_error_code(&je) == json_error_null_byte_in_key)
-        return hfd_fail(err, HFD_MALFORMED, "line %d, column %d: \\u0000 is not allowed in a text", je.line, je.column);
+    if (json_error_code(&je) == json_error_null_character ||
+        json_error_code(&je) == json_error_null_byte_in_key)
+        return hfd_fail(err, HFD_MALFORMED, "line %d, column %d: \\u0000 is not allowed in a text",
+                        je.line, je.column);
     /* The parser may quote the text ("near '...'"), where a secret can stand. */
     quote = strstr(je.text, " near '");
     return hfd_fail(err, HFD_MALFORMED, "line %d, column %d: %.*s", je.line, je.column,
                     (int)(quote != NULL ? quote - je.text : (ptrdiff_t)strlen(je.text)), je.text);
 }
 
-/* The shortest of the usual precisions that reads back as the same number; always with a point or an exponent. */
+/*
+ * The shortest of the usual precisions that reads back as the same number; always with a point or
+ * an exponent.
+ */
 static void dump_real(struct hfd_buf *b, double v)
 {
     char text[40];
@@ -208,7 +218,8 @@ static int by_key(const void *a, const void *b)
 
 static void dump(struct hfd_buf *b, const json_t *v, enum style style, int depth);
 
-static void dump_member(struct hfd_buf *b, const char *key, const json_t *value, enum style style, int depth)
+static void dump_member(struct hfd_buf *b, const char *key, const json_t *value, enum style style,
+                        int depth)
 {
     hfd_buf_json_str(b, hfd_slice_of(key));
     hfd_buf_addc(b, ':');
@@ -274,7 +285,8 @@ static void dump(struct hfd_buf *b, const json_t *v, enum style style, int depth
     if (b->rc != HFD_OK)
         return;
     if (v == NULL || depth > DUMP_DEPTH_MAX) {
-        b->rc = v == NULL ? HFD_NOMEM : HFD_LIMIT; /* a tree that could not be built, or not by us */
+        b->rc =
+            v == NULL ? HFD_NOMEM : HFD_LIMIT; /* a tree that could not be built, or not by us */
         return;
     }
     switch (json_typeof(v)) {
@@ -337,7 +349,8 @@ json_t *hfd_json_copy(const json_t *v)
 {
     json_t *copy = json_copy((json_t *)(uintptr_t)v);
 
-    if (json_object_size(copy) == json_object_size(v) && json_array_size(copy) == json_array_size(v))
+    if (json_object_size(copy) == json_object_size(v) &&
+        json_array_size(copy) == json_array_size(v))
         return copy;
     json_decref(copy);
     return NULL;
@@ -356,26 +369,22 @@ json_t *hfd_json_deep_copy(const json_t *v)
 const char *jsonx_type_name(const json_t *v)
 {
     static const char *const names[] = {
-        [JSON_OBJECT] = "an object",
-        [JSON_ARRAY] = "an array",
-        [JSON_STRING] = "a string",
-        [JSON_INTEGER] = "an integer",
-        [JSON_REAL] = "a number",
-        [JSON_TRUE] = "a boolean",
-        [JSON_FALSE] = "a boolean",
-        [JSON_NULL] = "null",
+        [JSON_OBJECT] = "an object",   [JSON_ARRAY] = "an array", [JSON_STRING] = "a string",
+        [JSON_INTEGER] = "an integer", [JSON_REAL] = "a number",  [JSON_TRUE] = "a boolean",
+        [JSON_FALSE] = "a boolean",    [JSON_NULL] = "null",
     };
 
     return v != NULL ? names[json_typeof(v)] : "nothing";
 }
 
-static hfd_rc fail_at(const char *path, const char *key, hfd_rc rc, const char *expected, const json_t *got,
-                      struct hfd_err *err)
+static hfd_rc fail_at(const char *path, const char *key, hfd_rc rc, const char *expected,
+                      const json_t *got, struct hfd_err *err)
 {
     char field[sizeof(err->field) + 64];
 
     snprintf(field, sizeof(field), "%s%s%s", path, path[0] != '\0' ? "." : "", key);
-    return hfd_fail_field(err, rc, field, "%s: expected %s, got %s", field, expected, jsonx_type_name(got));
+    return hfd_fail_field(err, rc, field, "%s: expected %s, got %s", field, expected,
+                          jsonx_type_name(got));
 }
 
 /* The member if it is there and not null. */
@@ -387,8 +396,8 @@ static json_t *member(const json_t *obj, const char *key)
 }
 
 /* For the getters of one JSON type. */
-static hfd_rc get_typed(const json_t *obj, const char *path, const char *key, bool required, json_type type,
-                        const char *expected, json_t **out, struct hfd_err *err)
+static hfd_rc get_typed(const json_t *obj, const char *path, const char *key, bool required,
+                        json_type type, const char *expected, json_t **out, struct hfd_err *err)
 {
     json_t *v = member(obj, key);
 
@@ -396,25 +405,26 @@ static hfd_rc get_typed(const json_t *obj, const char *path, const char *key, bo
     if (v == NULL && !required)
         return HFD_OK;
     if (v == NULL || json_typeof(v) != type)
-        return fail_at(path, key, HFD_MALFORMED, expected, v != NULL ? v : json_object_get(obj, key), err);
+        return fail_at(path, key, HFD_MALFORMED, expected,
+                       v != NULL ? v : json_object_get(obj, key), err);
     *out = v;
     return HFD_OK;
 }
 
-hfd_rc jsonx_get_object(const json_t *obj, const char *path, const char *key, bool required, json_t **out,
-                        struct hfd_err *err)
+hfd_rc jsonx_get_object(const json_t *obj, const char *path, const char *key, bool required,
+                        json_t **out, struct hfd_err *err)
 {
     return get_typed(obj, path, key, required, JSON_OBJECT, "an object", out, err);
 }
 
-hfd_rc jsonx_get_array(const json_t *obj, const char *path, const char *key, bool required, json_t **out,
-                       struct hfd_err *err)
+hfd_rc jsonx_get_array(const json_t *obj, const char *path, const char *key, bool required,
+                       json_t **out, struct hfd_err *err)
 {
     return get_typed(obj, path, key, required, JSON_ARRAY, "an array", out, err);
 }
 
-hfd_rc jsonx_get_string(const json_t *obj, const char *path, const char *key, bool required, hfd_slice *out,
-                        struct hfd_err *err)
+hfd_rc jsonx_get_string(const json_t *obj, const char *path, const char *key, bool required,
+                        hfd_slice *out, struct hfd_err *err)
 {
     json_t *v;
     hfd_rc rc = get_typed(obj, path, key, required, JSON_STRING, "a string", &v, err);
@@ -441,12 +451,12 @@ static bool integral(const json_t *v, bool lenient, int64_t *out)
         return true;
     }
     return lenient && json_is_string(v) &&
-           hfd_parse_i64((hfd_slice){json_string_value(v), json_string_length(v)}, INT64_MIN, INT64_MAX, out, NULL) ==
-               HFD_OK;
+           hfd_parse_i64((hfd_slice){json_string_value(v), json_string_length(v)}, INT64_MIN,
+                         INT64_MAX, out, NULL) == HFD_OK;
 }
 
-hfd_rc jsonx_get_i64(const json_t *obj, const char *path, const char *key, int64_t min, int64_t max, bool lenient,
-                     bool *present, int64_t *out, struct hfd_err *err)
+hfd_rc jsonx_get_i64(const json_t *obj, const char *path, const char *key, int64_t min, int64_t max,
+                     bool lenient, bool *present, int64_t *out, struct hfd_err *err)
 {
     json_t *v = member(obj, key);
     char expected[80];
@@ -495,7 +505,8 @@ static json_t *step(const json_t *at, hfd_slice token)
     if (json_is_array(at)) {
         if (token.len > 1 && token.p[0] == '0')
             return NULL;
-        if (token.len == 0 || token.p[0] == '-' || hfd_parse_i64(token, 0, INT64_MAX, &index, NULL) != HFD_OK)
+        if (token.len == 0 || token.p[0] == '-' ||
+            hfd_parse_i64(token, 0, INT64_MAX, &index, NULL) != HFD_OK)
             return NULL;
         return json_array_get(at, (size_t)index);
     }

@@ -1,6 +1,6 @@
 /*
- * JSON at the border: parsed once at the door with bounds, read with errors that name the path, written canonically.
- * A json_t belongs to one thread at a time.
+ * JSON at the border: parsed once at the door with bounds, read with errors that name the path,
+ * written canonically. A json_t belongs to one thread at a time.
  */
 #ifndef HFD_BASE_JSONX_H
 #define HFD_BASE_JSONX_H
@@ -14,20 +14,23 @@
 #define HFD_JSON_NODES_MAX 20000
 
 /**
- * Parses a whole JSON text: UTF-8, no duplicate keys, no NUL, at most HFD_JSON_DEPTH_MAX deep and HFD_JSON_NODES_MAX values
- * and keys. Both are checked on the bytes before parsing, so that the parser's recursion and memory are bounded by us.
- * Messages never repeat the text.
+ * Parses a whole JSON text: UTF-8, no duplicate keys, no NUL, at most HFD_JSON_DEPTH_MAX deep and
+ * HFD_JSON_NODES_MAX values and keys. Both are checked on the bytes before parsing, so that the
+ * parser's recursion and memory are bounded by us. Messages never repeat the text.
  * @param out  gives; any JSON value (also a scalar)
  * @return HFD_OK, HFD_MALFORMED (message with line, column and reason), HFD_NOMEM
  */
 HFD_MUST_CHECK hfd_rc hfd_json_parse(hfd_slice text, json_t **out, struct hfd_err *err);
 
 /**
- * Compact, keys sorted by bytes: equal documents give equal bytes. Numbers are as short as they can be read back. 1.0 and 1
- * differ; key order and white space do not matter.
+ * Compact, keys sorted by bytes: equal documents give equal bytes. Numbers are as short as they can
+ * be read back. 1.0 and 1 differ; key order and white space do not matter.
  */
 void hfd_json_canonical(struct hfd_buf *b, const json_t *v);
-/** The same for comparing alone: numbers that are equal give equal bytes too (1, 1.0 and 10e-1; 0 and -0.0). */
+/**
+ * The same for comparing alone: numbers that are equal give equal bytes too (1, 1.0 and 10e-1; 0
+ * and -0.0).
+ */
 void hfd_json_equal_text(struct hfd_buf *b, const json_t *v);
 /** Compact, keys in their order. */
 void hfd_json_dump(struct hfd_buf *b, const json_t *v);
@@ -35,24 +38,29 @@ void hfd_json_dump(struct hfd_buf *b, const json_t *v);
 hfd_slice hfd_json_dump_arena(struct hfd_arena *a, const json_t *v);
 
 /**
- * Members of an object. `path` is the path of obj for messages ("" at the top). Absent or null: *out is left at NULL / none
- * and the answer is HFD_OK unless `required`. A wrong type, or nothing where something is required, is HFD_MALFORMED:
- * "driver.values.cluster.name: expected a string, got a number".
+ * Members of an object. `path` is the path of obj for messages ("" at the top). Absent or null:
+ * *out is left at NULL / none and the answer is HFD_OK unless `required`. A wrong type, or nothing
+ * where something is required, is HFD_MALFORMED: "driver.values.cluster.name: expected a string,
+ * got a number".
  */
-HFD_MUST_CHECK hfd_rc jsonx_get_object(const json_t *obj, const char *path, const char *key, bool required,
-                                       json_t **out, struct hfd_err *err);
-HFD_MUST_CHECK hfd_rc jsonx_get_array(const json_t *obj, const char *path, const char *key, bool required,
-                                      json_t **out, struct hfd_err *err);
+HFD_MUST_CHECK hfd_rc jsonx_get_object(const json_t *obj, const char *path, const char *key,
+                                       bool required, json_t **out, struct hfd_err *err);
+HFD_MUST_CHECK hfd_rc jsonx_get_array(const json_t *obj, const char *path, const char *key,
+                                      bool required, json_t **out, struct hfd_err *err);
 /** *out borrows from obj. */
-HFD_MUST_CHECK hfd_rc jsonx_get_string(const json_t *obj, const char *path, const char *key, bool required,
-                                       hfd_slice *out, struct hfd_err *err);
-/** Integral numbers (also 3.0) within [min, max], beyond it HFD_INVALID; with `lenient` also "3". *present tells whether it was there. */
-HFD_MUST_CHECK hfd_rc jsonx_get_i64(const json_t *obj, const char *path, const char *key, int64_t min, int64_t max,
-                                    bool lenient, bool *present, int64_t *out, struct hfd_err *err);
+HFD_MUST_CHECK hfd_rc jsonx_get_string(const json_t *obj, const char *path, const char *key,
+                                       bool required, hfd_slice *out, struct hfd_err *err);
+/**
+ * Integral numbers (also 3.0) within [min, max], beyond it HFD_INVALID; with `lenient` also "3".
+ * *present tells whether it was there.
+ */
+HFD_MUST_CHECK hfd_rc jsonx_get_i64(const json_t *obj, const char *path, const char *key,
+                                    int64_t min, int64_t max, bool lenient, bool *present,
+                                    int64_t *out, struct hfd_err *err);
 
 /**
- * Copies: json_copy and json_deep_copy lose members without a word when memory is short, these give NULL then.
- * The first one copies one level, its members are shared.
+ * Copies: json_copy and json_deep_copy lose members without a word when memory is short, these give
+ * NULL then. The first one copies one level, its members are shared.
  */
 json_t *hfd_json_copy(const json_t *v);
 json_t *hfd_json_deep_copy(const json_t *v);

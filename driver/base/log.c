@@ -13,10 +13,15 @@
 #include "driver/base/metrics.h"
 #include "driver/base/utf8.h"
 
-/* PIPE_BUF on Linux: a write of no more than this is never mixed with another one, on a pipe either. */
+/*
+ * PIPE_BUF on Linux: a write of no more than this is never mixed with another one, on a pipe
+ * either.
+ */
 #define LINE_MAX_BYTES 4096
 #define CUT_MARK ",\"cut\":true"
-/* What a line may still need once it is full: the end of a string, the mark, the end of the object. */
+/*
+ * What a line may still need once it is full: the end of a string, the mark, the end of the object.
+ */
 #define TAIL_MAX (sizeof("\"" CUT_MARK "}\n") - 1)
 #define REQUEST_ID_MAX 40
 #define NUMBER_MAX 24
@@ -24,7 +29,10 @@
 
 static atomic_int min_level = HFD_LOG_INFO;
 static atomic_int out_fd = -1;
-/* So that what poll said is still true when the line is written, and lines dropped are told of in their place. */
+/*
+ * So that what poll said is still true when the line is written, and lines dropped are told of in
+ * their place.
+ */
 static pthread_mutex_t out_lock = PTHREAD_MUTEX_INITIALIZER;
 static int64_t out_dropped; /* since the last line that was written; under the lock */
 static struct wait {
@@ -116,7 +124,8 @@ static void put_string(struct line *l, hfd_slice s)
     if (!put(l, "\"", 1))
         return;
     while (s.len > 0) {
-        const size_t room = LINE_MAX_BYTES - TAIL_MAX - l->len, plain = hfd_json_plain((hfd_slice){s.p, s.len < room ? s.len : room});
+        const size_t room = LINE_MAX_BYTES - TAIL_MAX - l->len,
+                     plain = hfd_json_plain((hfd_slice){s.p, s.len < room ? s.len : room});
         size_t n;
 
         if (plain > 0) {
@@ -205,7 +214,10 @@ static void begin_line(struct line *l, enum hfd_log_level level, const char *msg
     put_text_field(l, "msg", hfd_slice_of(msg));
 }
 
-/* Whether a write would not block: a line is no longer than what poll promises for a pipe. A failure is left to the write. */
+/*
+ * Whether a write would not block: a line is no longer than what poll promises for a pipe. A
+ * failure is left to the write.
+ */
 static bool is_writable(int fd, int wait_ms)
 {
     struct pollfd p = {.fd = fd, .events = POLLOUT};
@@ -239,8 +251,9 @@ static void tell_of_dropped(int fd, int64_t lines)
 }
 
 /*
- * Whoever reads the log may be a little late. He is waited for during WAIT_US of each second at most, so that one who is slow does not make
- * all slow, and no more once he was waited for in vain, until he has read on. Under the lock.
+ * Whoever reads the log may be a little late. He is waited for during WAIT_US of each second at
+ * most, so that one who is slow does not make all slow, and no more once he was waited for in vain,
+ * until he has read on. Under the lock.
  */
 static bool wait_writable(int fd)
 {
@@ -278,7 +291,8 @@ static void write_line(const struct line *l)
         hfd_metric_add(HFD_METRIC_LOG_DROPPED, NULL, 1);
 }
 
-void hfd_log_write(enum hfd_log_level level, const char *msg, const struct hfd_log_field *fields, size_t n)
+void hfd_log_write(enum hfd_log_level level, const char *msg, const struct hfd_log_field *fields,
+                   size_t n)
 {
     int saved_errno = errno;
     struct line l;

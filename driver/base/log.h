@@ -1,9 +1,10 @@
 /*
- * JSON lines on stderr: one object a line, one write() a line, so that lines of several threads never mix. A reader who is late is waited
- * for during a quarter of each second at most; then lines are dropped, counted and told of: the log stops nobody.
- * Allow-list only: callers name each field; bodies, headers and secrets have no way in. Thread: any.
+ * JSON lines on stderr: one object a line, one write() a line, so that lines of several threads
+ * never mix. A reader who is late is waited for during a quarter of each second at most; then lines
+ * are dropped, counted and told of: the log stops nobody. Allow-list only: callers name each field;
+ * bodies, headers and secrets have no way in. Thread: any.
  *
- * {"ts":"2025-01-01T00:00:00.000001Z","level":"info","msg":"request","request_id":"...","status":200}
+ * {"ts":"2025-01-01T00:00:00.000001Z","level":"info","msg":"request","request_id":"...", ...}
  */
 #ifndef HFD_BASE_LOG_H
 #define HFD_BASE_LOG_H
@@ -27,17 +28,17 @@ struct hfd_log_field {
     int64_t num;
 };
 
-#define HFD_LOG_STR(k, s)                             \
-    {                                                 \
-        .key = (k), .kind = HFD_LOG_F_STR, .str = (s) \
+#define HFD_LOG_STR(k, s)                                                                          \
+    {                                                                                              \
+        .key = (k), .kind = HFD_LOG_F_STR, .str = (s)                                              \
     }
-#define HFD_LOG_CSTR(k, s)                                        \
-    {                                                             \
-        .key = (k), .kind = HFD_LOG_F_STR, .str = hfd_slice_of(s) \
+#define HFD_LOG_CSTR(k, s)                                                                         \
+    {                                                                                              \
+        .key = (k), .kind = HFD_LOG_F_STR, .str = hfd_slice_of(s)                                  \
     }
-#define HFD_LOG_INT(k, v)                                      \
-    {                                                          \
-        .key = (k), .kind = HFD_LOG_F_INT, .num = (int64_t)(v) \
+#define HFD_LOG_INT(k, v)                                                                          \
+    {                                                                                              \
+        .key = (k), .kind = HFD_LOG_F_INT, .num = (int64_t)(v)                                     \
     }
 
 /** Lines below `level` are dropped. Default: info. */
@@ -45,18 +46,23 @@ void hfd_log_set_level(enum hfd_log_level level);
 bool hfd_log_enabled(enum hfd_log_level level);
 /** "debug", "info", "warn", "error". */
 const char *hfd_log_level_name(enum hfd_log_level level);
-HFD_MUST_CHECK hfd_rc hfd_log_level_parse(hfd_slice text, enum hfd_log_level *out, struct hfd_err *err);
+HFD_MUST_CHECK hfd_rc hfd_log_level_parse(hfd_slice text, enum hfd_log_level *out,
+                                          struct hfd_err *err);
 /** Tests redirect the lines; -1 = stderr. */
 void hfd_log_set_fd(int fd);
 
 /**
- * The request that this thread works on now: in every line as "request_id", unless the line names one itself, until it is set again.
- * Copied, at most 40 bytes; empty = none.
+ * The request that this thread works on now: in every line as "request_id", unless the line names
+ * one itself, until it is set again. Copied, at most 40 bytes; empty = none.
  */
 void hfd_log_request_id(hfd_slice id);
 
-/** Writes a line whatever the level is set to; heap-free. A line over 4 KiB ends early, as a whole JSON object with "cut":true. */
-void hfd_log_write(enum hfd_log_level level, const char *msg, const struct hfd_log_field *fields, size_t n);
+/**
+ * Writes a line whatever the level is set to; heap-free. A line over 4 KiB ends early, as a whole
+ * JSON object with "cut":true.
+ */
+void hfd_log_write(enum hfd_log_level level, const char *msg, const struct hfd_log_field *fields,
+                   size_t n);
 
 /** HFD_LOG(HFD_LOG_INFO, "request", HFD_LOG_STR("guresid", id), HFD_LOG_INT("status", 200)); */
 #define HFD_LOG(level, msg, ...)                                                                   \

@@ -1,4 +1,6 @@
-/* Metrics. A series is found without a lock and never goes away; a new one is made under a mutex. */
+/*
+ * Metrics. A series is found without a lock and never goes away; a new one is made under a mutex.
+ */
 #include "driver/base/metrics.h"
 
 #include <inttypes.h>
@@ -23,7 +25,8 @@ enum kind {
 #define LABEL_VALUE_MAX 64
 #define SLOTS 64
 
-#define ROW(name, kind, text, constants, labels, help) [HFD_METRIC_##name] = {kind, text, constants, labels, help},
+#define ROW(name, kind, text, constants, labels, help)                                             \
+    [HFD_METRIC_##name] = {kind, text, constants, labels, help},
 static const struct def {
     enum kind kind;
     const char *name;
@@ -38,19 +41,9 @@ static const struct {
     int64_t us;
     const char *text;
 } bounds[] = {
-    {1000, "0.001"},
-    {2500, "0.0025"},
-    {5000, "0.005"},
-    {10000, "0.01"},
-    {25000, "0.025"},
-    {50000, "0.05"},
-    {100000, "0.1"},
-    {250000, "0.25"},
-    {500000, "0.5"},
-    {1000000, "1"},
-    {2500000, "2.5"},
-    {5000000, "5"},
-    {10000000, "10"},
+    {1000, "0.001"},  {2500, "0.0025"}, {5000, "0.005"},  {10000, "0.01"}, {25000, "0.025"},
+    {50000, "0.05"},  {100000, "0.1"},  {250000, "0.25"}, {500000, "0.5"}, {1000000, "1"},
+    {2500000, "2.5"}, {5000000, "5"},   {10000000, "10"},
 };
 #define BOUNDS (sizeof(bounds) / sizeof(bounds[0]))
 #define BOUND_5_MS 2
@@ -235,7 +228,8 @@ static void add_value(struct hfd_buf *b, const char *v)
 }
 
 /* `{a="x",le="0.1"} `, or nothing but a space when there are no labels. */
-static void add_labels(struct hfd_buf *b, enum hfd_metric m, const struct hfd_series *s, const char *le)
+static void add_labels(struct hfd_buf *b, enum hfd_metric m, const struct hfd_series *s,
+                       const char *le)
 {
     const char *name = defs[m].labels;
     const char *sep = "{";
@@ -297,18 +291,17 @@ static void render_series(struct hfd_buf *b, enum hfd_metric m, struct hfd_serie
 void hfd_metrics_render(struct hfd_buf *b)
 {
     static const char *const types[] = {
-        [COUNTER] = "counter",
-        [GAUGE] = "gauge",
-        [SET_GAUGE] = "gauge",
-        [HISTOGRAM] = "histogram",
-        [FROM_5_MS] = "histogram",
+        [COUNTER] = "counter",     [GAUGE] = "gauge",         [SET_GAUGE] = "gauge",
+        [HISTOGRAM] = "histogram", [FROM_5_MS] = "histogram",
     };
 
     for (enum hfd_metric m = 0; m < HFD_METRIC_COUNT; m++) {
         struct hfd_series *s = atomic_load_explicit(&families[m].newest, memory_order_acquire);
 
-        hfd_buf_addf(b, "# HELP %s %s\n# TYPE %s %s\n", defs[m].name, defs[m].help, defs[m].name, types[defs[m].kind]);
-        if (label_count(m) == 0 && (defs[m].kind != SET_GAUGE || atomic_load_explicit(&were_set[m], memory_order_acquire)))
+        hfd_buf_addf(b, "# HELP %s %s\n# TYPE %s %s\n", defs[m].name, defs[m].help, defs[m].name,
+                     types[defs[m].kind]);
+        if (label_count(m) == 0 &&
+            (defs[m].kind != SET_GAUGE || atomic_load_explicit(&were_set[m], memory_order_acquire)))
             render_series(b, m, &singles[m]);
         for (; s != NULL; s = s->next)
             render_series(b, m, s);

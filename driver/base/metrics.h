@@ -1,14 +1,17 @@
 /*
- * Counters, gauges and histograms, and their Prometheus text (format 0.0.4). All metrics of the program stand in one table in
- * metrics.c (name, kind, help, label names); label values are bounded: a metric has at most HFD_METRIC_SERIES_MAX series, the
- * rest is counted under label values "other". Updates are lock-free once a series exists. Thread: any.
+ * Counters, gauges and histograms, and their Prometheus text (format 0.0.4). All metrics of the
+ * program stand in one table in metrics.c (name, kind, help, label names); label values are
+ * bounded: a metric has at most HFD_METRIC_SERIES_MAX series, the rest is counted under label
+ * values "other". Updates are lock-free once a series exists. Thread: any.
  */
 #ifndef HFD_BASE_METRICS_H
 #define HFD_BASE_METRICS_H
 
 #include "driver/base/buf.h"
 
-#define HFD_API_ALL "component=\"api\",version=\"" HFD_VERSION "\"" /* on all metrics that HyperFleet's own server has */
+#define HFD_API_ALL                                                                                \
+    "component=\"api\",version=\"" HFD_VERSION                                                     \
+    "\"" /* on all metrics that HyperFleet's own server has */
 
 /* clang-format off */
 /* SET_GAUGE: without a sample until it is set, as 0 would be taken for an answer where there is nothing to ask. */
@@ -45,17 +48,22 @@
 
 #define HFD_METRIC_ENUM_(name, kind, text, constants, labels, help) HFD_METRIC_##name,
 enum hfd_metric {
-    HFD_METRIC_LIST(HFD_METRIC_ENUM_)
-    HFD_METRIC_COUNT
+    HFD_METRIC_LIST(HFD_METRIC_ENUM_) HFD_METRIC_COUNT
 };
 #undef HFD_METRIC_ENUM_
 
 #define HFD_METRIC_SERIES_MAX 512
 
-/** Adds to a counter or gauge. labels: one value per label name, in the table's order; NULL where there are none. */
+/**
+ * Adds to a counter or gauge. labels: one value per label name, in the table's order; NULL where
+ * there are none.
+ */
 void hfd_metric_add(enum hfd_metric m, const char *const *labels, int64_t delta);
 void hfd_metric_set(enum hfd_metric m, const char *const *labels, int64_t value);
-/** Observes a duration in a histogram (buckets .001 .0025 .005 .01 .025 .05 .1 .25 .5 1 2.5 5 10 s; FROM_5_MS begins at .005). */
+/**
+ * Observes a duration in a histogram (buckets .001 .0025 .005 .01 .025 .05 .1 .25 .5 1 2.5 5 10 s;
+ * FROM_5_MS begins at .005).
+ */
 void hfd_metric_observe_us(enum hfd_metric m, const char *const *labels, int64_t duration_us);
 #define HFD_LABELS(...) ((const char *const[]){__VA_ARGS__})
 
@@ -71,7 +79,9 @@ void hfd_series_add(struct hfd_series *s, int64_t delta);
 /** hfd_metric_observe_us of a histogram. */
 void hfd_series_observe_us(struct hfd_series *s, int64_t duration_us);
 
-/** The whole exposition, with process_* (cpu seconds, resident and virtual bytes, fds, start time). */
+/**
+ * The whole exposition, with process_* (cpu seconds, resident and virtual bytes, fds, start time).
+ */
 void hfd_metrics_render(struct hfd_buf *b);
 
 #endif

@@ -34,7 +34,10 @@ static bool read_text(const char *path, char *out, size_t cap)
     return true;
 }
 
-/* The number in the given field (from 0) of a text with single spaces between fields; -1 if it is not there. */
+/*
+ * The number in the given field (from 0) of a text with single spaces between fields; -1 if it is
+ * not there.
+ */
 static int64_t field(const char *text, int index)
 {
     const char *p = text;
@@ -44,7 +47,8 @@ static int64_t field(const char *text, int index)
         p = strchr(p, ' ');
         p = p != NULL ? p + 1 : NULL;
     }
-    if (p == NULL || hfd_parse_i64((hfd_slice){p, strcspn(p, " \n")}, 0, INT64_MAX, &v, NULL) != HFD_OK)
+    if (p == NULL ||
+        hfd_parse_i64((hfd_slice){p, strcspn(p, " \n")}, 0, INT64_MAX, &v, NULL) != HFD_OK)
         return -1;
     return v;
 }
@@ -56,8 +60,10 @@ static void memory(struct hfd_buf *b)
 
     if (!read_text("/proc/self/statm", text, sizeof(text)))
         return;
-    sample(b, "process_virtual_memory_bytes", "Virtual memory size in bytes.", field(text, 0) * page);
-    sample(b, "process_resident_memory_bytes", "Resident memory size in bytes.", field(text, 1) * page);
+    sample(b, "process_virtual_memory_bytes", "Virtual memory size in bytes.",
+           field(text, 0) * page);
+    sample(b, "process_resident_memory_bytes", "Resident memory size in bytes.",
+           field(text, 1) * page);
 }
 
 static void cpu(struct hfd_buf *b)
@@ -67,9 +73,12 @@ static void cpu(struct hfd_buf *b)
 
     if (getrusage(RUSAGE_SELF, &u) != 0)
         return;
-    us = ((int64_t)u.ru_utime.tv_sec + u.ru_stime.tv_sec) * 1000000 + u.ru_utime.tv_usec + u.ru_stime.tv_usec;
-    head(b, "process_cpu_seconds_total", "counter", "Total user and system CPU time spent in seconds.");
-    hfd_buf_addf(b, "process_cpu_seconds_total %" PRId64 ".%06" PRId64 "\n", us / 1000000, us % 1000000);
+    us = ((int64_t)u.ru_utime.tv_sec + u.ru_stime.tv_sec) * 1000000 + u.ru_utime.tv_usec +
+         u.ru_stime.tv_usec;
+    head(b, "process_cpu_seconds_total", "counter",
+         "Total user and system CPU time spent in seconds.");
+    hfd_buf_addf(b, "process_cpu_seconds_total %" PRId64 ".%06" PRId64 "\n", us / 1000000,
+                 us % 1000000);
 }
 
 static void descriptors(struct hfd_buf *b)
@@ -82,15 +91,20 @@ static void descriptors(struct hfd_buf *b)
         for (const struct dirent *e = readdir(d); e != NULL; e = readdir(d))
             count += e->d_name[0] != '.' ? 1 : 0;
         closedir(d);
-        sample(b, "process_open_fds", "Number of open file descriptors.", count - 1); /* without the one for reading */
+        sample(b, "process_open_fds", "Number of open file descriptors.",
+               count - 1); /* without the one for reading */
     }
     if (getrlimit(RLIMIT_NOFILE, &limit) == 0 && limit.rlim_cur < INT64_MAX)
-        sample(b, "process_max_fds", "Maximum number of open file descriptors.", (int64_t)limit.rlim_cur);
+        sample(b, "process_max_fds", "Maximum number of open file descriptors.",
+               (int64_t)limit.rlim_cur);
 }
 
 static void start_time(struct hfd_buf *b)
 {
-    /* /proc/stat is long: the line of the boot time stands behind one line per core and that of the interrupts. */
+    /*
+     * /proc/stat is long: the line of the boot time stands behind one line per core and that of the
+     * interrupts.
+     */
     static const char boot_key[] = "\nbtime ";
     char text[65536];
     const char *p;
@@ -106,7 +120,8 @@ static void start_time(struct hfd_buf *b)
     p = strstr(text, boot_key);
     if (p == NULL)
         return;
-    sample(b, "process_start_time_seconds", "Start time of the process since unix epoch in seconds.",
+    sample(b, "process_start_time_seconds",
+           "Start time of the process since unix epoch in seconds.",
            field(p + sizeof(boot_key) - 1, 0) + ticks / hz);
 }
 

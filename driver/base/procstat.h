@@ -1,4 +1,7 @@
-/* The process_* metrics that Prometheus clients agree on, read from /proc/self. What cannot be read is left out. */
+/*
+ * The process_* metrics that Prometheus clients agree on, read from /proc/self. What cannot be read
+ * is left out.
+ */
 #ifndef HFD_BASE_PROCSTAT_H
 #define HFD_BASE_PROCSTAT_H
 

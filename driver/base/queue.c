@@ -1,4 +1,7 @@
-/* A mutex, a condition and a list: a push is a few instructions under the lock, a take moves many at once. */
+/*
+ * A mutex, a condition and a list: a push is a few instructions under the lock, a take moves many
+ * at once.
+ */
 #include "driver/base/queue.h"
 
 #include <pthread.h>

@@ -1,6 +1,7 @@
 /*
- * A bounded queue of messages between threads: many senders, one receiver. Sending takes the message, receiving gives it; between
- * the two nobody touches it. Intrusive: a message embeds struct hfd_qnode as its first member.
+ * A bounded queue of messages between threads: many senders, one receiver. Sending takes the
+ * message, receiving gives it; between the two nobody touches it. Intrusive: a message embeds
+ * struct hfd_qnode as its first member.
  */
 #ifndef HFD_BASE_QUEUE_H
 #define HFD_BASE_QUEUE_H
@@ -18,7 +19,8 @@ struct hfd_qnode {
 struct hfd_queue;
 
 /** @param max_messages  a push beyond it is refused */
-HFD_MUST_CHECK hfd_rc hfd_queue_new(size_t max_messages, struct hfd_queue **out, struct hfd_err *err);
+HFD_MUST_CHECK hfd_rc hfd_queue_new(size_t max_messages, struct hfd_queue **out,
+                                    struct hfd_err *err);
 /** The queue must be empty. Accepts NULL. */
 void hfd_queue_free(struct hfd_queue *q);
 
@@ -26,12 +28,16 @@ void hfd_queue_free(struct hfd_queue *q);
 HFD_MUST_CHECK hfd_rc hfd_queue_push(struct hfd_queue *q, struct hfd_qnode *node);
 
 /**
- * Waits until something is there or the queue is closed; gives up to max messages in order as a list.
+ * Waits until something is there or the queue is closed; gives up to max messages in order as a
+ * list.
  * @return NULL only when closed and empty. Thread: the receiver.
  */
 struct hfd_qnode *hfd_queue_take(struct hfd_queue *q, size_t max, size_t *count);
 
-/** Refuses pushes from now on and wakes the receiver, which still drains what is there. Thread: any. */
+/**
+ * Refuses pushes from now on and wakes the receiver, which still drains what is there. Thread:
+ * any.
+ */
 void hfd_queue_close(struct hfd_queue *q);
 size_t hfd_queue_length(const struct hfd_queue *q);
 

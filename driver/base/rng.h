@@ -11,7 +11,9 @@ struct hfd_rng {
 
 extern const struct hfd_rng hfd_rng_system;
 
-/** Fills out with len bytes; never fails (the machine's source aborts the program when it is gone). */
+/**
+ * Fills out with len bytes; never fails (the machine's source aborts the program when it is gone).
+ */
 void hfd_rng_bytes(const struct hfd_rng *r, void *out, size_t len);
 
 #endif

@@ -1,4 +1,7 @@
-/* Keys, tokens and cookie plaintext: guarded memory, wiped on fini, compared in constant time, never formatted into a log. */
+/*
+ * Keys, tokens and cookie plaintext: guarded memory, wiped on fini, compared in constant time,
+ * never formatted into a log.
+ */
 #ifndef HFD_BASE_SECRET_H
 #define HFD_BASE_SECRET_H
 

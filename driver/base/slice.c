@@ -66,7 +66,10 @@ int hfd_slice_cmp(hfd_slice a, hfd_slice b)
     return c != 0 ? c : (a.len > b.len) - (a.len < b.len);
 }
 
-/* Digits from *pos on, as a number with the sign given. @return false: no digit there, or it does not fit. */
+/*
+ * Digits from *pos on, as a number with the sign given. @return false: no digit there, or it does
+ * not fit.
+ */
 static bool digits(hfd_slice s, size_t *pos, bool negative, int64_t *out)
 {
     size_t i = *pos;
@@ -93,13 +96,15 @@ hfd_rc hfd_parse_i64(hfd_slice text, int64_t min, int64_t max, int64_t *out, str
 
     *out = 0;
     if (!digits(text, &pos, negative, &v) || pos != text.len || v < min || v > max)
-        return hfd_fail(err, HFD_INVALID, "expected an integer from %" PRId64 " to %" PRId64 ", got \"%.*s\"", min,
+        return hfd_fail(err, HFD_INVALID,
+                        "expected an integer from %" PRId64 " to %" PRId64 ", got \"%.*s\"", min,
                         max, HFD_SLICE_FMT(echo(text)));
     *out = v;
     return HFD_OK;
 }
 
-#define DURATION_MAX_US (INT64_C(3653) * 24 * 3600 * HFD_US_PER_S) /* ten years, with their leap days */
+#define DURATION_MAX_US                                                                            \
+    (INT64_C(3653) * 24 * 3600 * HFD_US_PER_S) /* ten years, with their leap days */
 
 /* Largest first; a text uses each at most once and in this order. */
 static const struct unit {
@@ -149,9 +154,10 @@ hfd_rc hfd_parse_duration_us(hfd_slice text, int64_t *out, struct hfd_err *err)
         if (u < next_unit || u >= UNIT_COUNT)
             goto out;
         next_unit = u + 1;
-        if (__builtin_mul_overflow(v, units[u].us, &v) || __builtin_add_overflow(total, v, &total) ||
-            total > DURATION_MAX_US)
-            return hfd_fail(err, HFD_INVALID, "expected a duration of at most ten years, got \"%.*s\"",
+        if (__builtin_mul_overflow(v, units[u].us, &v) ||
+            __builtin_add_overflow(total, v, &total) || total > DURATION_MAX_US)
+            return hfd_fail(err, HFD_INVALID,
+                            "expected a duration of at most ten years, got \"%.*s\"",
                             HFD_SLICE_FMT(echo(text)));
     } while (pos < text.len);
     *out = total;

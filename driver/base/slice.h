@@ -53,7 +53,10 @@ int hfd_hex_value(char c);
 hfd_slice hfd_slice_trim(hfd_slice s);
 
 #define HFD_HASH_START UINT64_C(14695981039346656037)
-/** FNV-1a: for tables, not against people who choose the bytes. @param from  HFD_HASH_START, or the hash of what stands in front */
+/**
+ * FNV-1a: for tables, not against people who choose the bytes. @param from  HFD_HASH_START, or the
+ * hash of what stands in front
+ */
 uint64_t hfd_slice_hash(uint64_t from, hfd_slice s);
 
 /** ASCII case-insensitive equality. */
@@ -70,7 +73,8 @@ HFD_MUST_CHECK hfd_rc hfd_parse_i64(hfd_slice text, int64_t min, int64_t max, in
                                     struct hfd_err *err);
 
 /**
- * Parses a duration with one or more units: `90s`, `45m`, `2h`, `1h30m`, `250ms`, `7d`. A bare number is refused.
+ * Parses a duration with one or more units: `90s`, `45m`, `2h`, `1h30m`, `250ms`, `7d`. A bare
+ * number is refused.
  * @param out  microseconds, 0 <= *out <= ten years
  */
 HFD_MUST_CHECK hfd_rc hfd_parse_duration_us(hfd_slice text, int64_t *out, struct hfd_err *err);

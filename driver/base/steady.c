@@ -19,8 +19,7 @@
 
 static int64_t clamp(int64_t v, int64_t limit)
 {
-    return v > limit ? limit : v < -limit ? -limit
-                                          : v;
+    return v > limit ? limit : v < -limit ? -limit : v;
 }
 
 /* A jump is told once: when what the wall clock is ahead changes by much. */
@@ -30,7 +29,8 @@ static void tell(struct hfd_steady *s, int64_t gap_us)
 
     if (clamp(gap_us - before_us, JUMP_US) == gap_us - before_us)
         return;
-    HFD_LOG(HFD_LOG_WARN, "the wall clock jumped; operations go on as if it had not", HFD_LOG_INT("jump_ms", (gap_us - before_us) / 1000),
+    HFD_LOG(HFD_LOG_WARN, "the wall clock jumped; operations go on as if it had not",
+            HFD_LOG_INT("jump_ms", (gap_us - before_us) / 1000),
             HFD_LOG_INT("ahead_ms", gap_us / 1000));
 }
 
@@ -90,7 +90,8 @@ static void start_at(struct hfd_steady *s, int64_t offset_us)
 void hfd_steady_init(struct hfd_steady *s, const struct hfd_clock *under)
 {
     s->under = under;
-    s->clock = (struct hfd_clock){.wall_us = steady_us, .mono_us = under_mono_us, .skew_us = skew_us, .ctx = s};
+    s->clock = (struct hfd_clock){
+        .wall_us = steady_us, .mono_us = under_mono_us, .skew_us = skew_us, .ctx = s};
     start_at(s, hfd_clock_wall_us(under) - hfd_clock_mono_us(under));
 }
 
@@ -106,7 +107,9 @@ static void read_boot_id(char out[BOOT_ID_MAX])
     out[strcspn(out, "\n")] = '\0';
 }
 
-/* Whether the file has an offset of this start of the machine. What is none of ours counts as none. */
+/*
+ * Whether the file has an offset of this start of the machine. What is none of ours counts as none.
+ */
 static bool read_offset(const char *path, const char *boot_id, int64_t *offset_us)
 {
     struct hfd_buf b;
@@ -118,9 +121,11 @@ static bool read_offset(const char *path, const char *boot_id, int64_t *offset_u
     ok = hfd_file_read(path, "clock file", &b, NULL) == HFD_OK;
     text = hfd_buf_slice(&b);
     gap = ok && text.len > 0 ? memchr(text.p, ' ', text.len) : NULL;
-    ok = gap != NULL && boot_id[0] != '\0' && hfd_slice_is((hfd_slice){text.p, (size_t)(gap - text.p)}, boot_id) &&
+    ok = gap != NULL && boot_id[0] != '\0' &&
+         hfd_slice_is((hfd_slice){text.p, (size_t)(gap - text.p)}, boot_id) &&
          text.p[text.len - 1] == '\n' &&
-         hfd_parse_i64((hfd_slice){gap + 1, text.len - (size_t)(gap - text.p) - 2}, -INT64_MAX, INT64_MAX, offset_us, NULL) == HFD_OK;
+         hfd_parse_i64((hfd_slice){gap + 1, text.len - (size_t)(gap - text.p) - 2}, -INT64_MAX,
+                       INT64_MAX, offset_us, NULL) == HFD_OK;
     hfd_buf_fini(&b);
     return ok;
 }
@@ -132,7 +137,8 @@ hfd_rc hfd_steady_save(const struct hfd_steady *s, const char *path, struct hfd_
     int fd, n;
 
     read_boot_id(boot_id);
-    n = snprintf(text, sizeof(text), "%s %" PRId64 "\n", boot_id, (int64_t)atomic_load(&s->offset_us));
+    n = snprintf(text, sizeof(text), "%s %" PRId64 "\n", boot_id,
+                 (int64_t)atomic_load(&s->offset_us));
     if (snprintf(temporary, sizeof(temporary), "%s.new", path) >= (int)sizeof(temporary))
         return hfd_fail(err, HFD_IO, "clock file %.100s: the path is too long", path);
     fd = open(temporary, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);

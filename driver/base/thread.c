@@ -4,7 +4,8 @@
 #include <signal.h>
 #include <string.h>
 
-hfd_rc hfd_thread_start(const char *name, const char *what, void *(*body)(void *arg), void *arg, pthread_t *out, struct hfd_err *err)
+hfd_rc hfd_thread_start(const char *name, const char *what, void *(*body)(void *arg), void *arg,
+                        pthread_t *out, struct hfd_err *err)
 {
     static const int faults[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT, SIGTRAP, SIGSYS};
     sigset_t blocked, before;

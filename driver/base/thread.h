@@ -1,4 +1,7 @@
-/* Threads of our own. Signals are the main thread's business: a thread blocks them all but for its own faults. */
+/*
+ * Threads of our own. Signals are the main thread's business: a thread blocks them all but for its
+ * own faults.
+ */
 #ifndef HFD_BASE_THREAD_H
 #define HFD_BASE_THREAD_H
 
@@ -12,7 +15,7 @@
  * @param out   to be joined
  * @return HFD_OK, HFD_NOMEM (the system gives no thread)
  */
-HFD_MUST_CHECK hfd_rc hfd_thread_start(const char *name, const char *what, void *(*body)(void *arg), void *arg, pthread_t *out,
-                                       struct hfd_err *err);
+HFD_MUST_CHECK hfd_rc hfd_thread_start(const char *name, const char *what, void *(*body)(void *arg),
+                                       void *arg, pthread_t *out, struct hfd_err *err);
 
 #endif

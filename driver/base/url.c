@@ -17,7 +17,8 @@ static bool is_v4(hfd_slice s)
         size_t n = dot != NULL ? (size_t)(dot - s.p) : s.len;
         int64_t v;
 
-        if ((part < 3 && dot == NULL) || n > 3 || hfd_parse_i64((hfd_slice){s.p, n}, 0, 255, &v, NULL) != HFD_OK)
+        if ((part < 3 && dot == NULL) || n > 3 ||
+            hfd_parse_i64((hfd_slice){s.p, n}, 0, 255, &v, NULL) != HFD_OK)
             return false;
         n += dot != NULL;
         s = (hfd_slice){s.p + n, s.len - n};
@@ -68,7 +69,8 @@ static hfd_slice cut(hfd_slice *s, const char *set)
 static bool is_path(hfd_slice s)
 {
     for (size_t i = 0; i < s.len; i++) {
-        if (s.p[i] == '%' && (i + 2 >= s.len || hfd_hex_value(s.p[i + 1]) < 0 || hfd_hex_value(s.p[i + 2]) < 0))
+        if (s.p[i] == '%' &&
+            (i + 2 >= s.len || hfd_hex_value(s.p[i + 1]) < 0 || hfd_hex_value(s.p[i + 2]) < 0))
             return false;
         if (!hfd_is_alnum(s.p[i]) && memchr("/%-._~!$&'()*+,;=:@", s.p[i], 19) == NULL)
             return false;
@@ -95,7 +97,8 @@ static hfd_rc check_authority(hfd_slice rest, struct hfd_err *err)
         return hfd_fail(err, HFD_INVALID, "expected a URL with a host name or address: %s", form);
     if (rest.len == 0)
         return HFD_OK;
-    if (rest.p[0] != ':' || rest.len > 6 || hfd_parse_i64((hfd_slice){rest.p + 1, rest.len - 1}, 1, 65535, &port, NULL) != HFD_OK)
+    if (rest.p[0] != ':' || rest.len > 6 ||
+        hfd_parse_i64((hfd_slice){rest.p + 1, rest.len - 1}, 1, 65535, &port, NULL) != HFD_OK)
         return hfd_fail(err, HFD_INVALID, "expected a URL with a port from 1 to 65535");
     return HFD_OK;
 }
@@ -106,15 +109,18 @@ hfd_rc hfd_url_check(hfd_slice text, struct hfd_err *err)
     hfd_rc rc;
 
     if (text.len > URL_MAX)
-        return hfd_fail(err, HFD_INVALID, "expected a URL of at most %d bytes, got %zu", URL_MAX, text.len);
-    if (!hfd_slice_starts(rest, HFD_SLICE("http://")) && !hfd_slice_starts(rest, HFD_SLICE("https://")))
+        return hfd_fail(err, HFD_INVALID, "expected a URL of at most %d bytes, got %zu", URL_MAX,
+                        text.len);
+    if (!hfd_slice_starts(rest, HFD_SLICE("http://")) &&
+        !hfd_slice_starts(rest, HFD_SLICE("https://")))
         return hfd_fail(err, HFD_INVALID, "expected a URL: %s", form);
     (void)cut(&rest, "/");
     rest = (hfd_slice){rest.p + 2, rest.len - 2};
     rc = check_authority(cut(&rest, "/?#"), err);
     if (rc != HFD_OK)
         return rc;
-    if (rest.len > 0 && (memchr(rest.p, '?', rest.len) != NULL || memchr(rest.p, '#', rest.len) != NULL))
+    if (rest.len > 0 &&
+        (memchr(rest.p, '?', rest.len) != NULL || memchr(rest.p, '#', rest.len) != NULL))
         return hfd_fail(err, HFD_INVALID, "expected a URL without query and fragment: %s", form);
     if (!is_path(rest))
         return hfd_fail(err, HFD_INVALID, "expected a URL whose path needs no escaping: %s", form);

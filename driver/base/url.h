@@ -1,4 +1,7 @@
-/* The form of hosts and of base URLs, as settings have them. Pure; whether somebody answers there is found out by whoever connects. */
+/*
+ * The form of hosts and of base URLs, as settings have them. Pure; whether somebody answers there
+ * is found out by whoever connects.
+ */
 #ifndef HFD_BASE_URL_H
 #define HFD_BASE_URL_H
 
@@ -8,8 +11,8 @@
 bool hfd_host_is_valid(hfd_slice host);
 
 /**
- * Whether text is a base URL: http or https, a host, perhaps a port and a path. Refuses user, query and fragment: credentials have files
- * of their own, and the other two would go astray.
+ * Whether text is a base URL: http or https, a host, perhaps a port and a path. Refuses user, query
+ * and fragment: credentials have files of their own, and the other two would go astray.
  * @return HFD_OK, or HFD_INVALID ("expected ...", the text is not quoted: it may hold a password)
  */
 HFD_MUST_CHECK hfd_rc hfd_url_check(hfd_slice text, struct hfd_err *err);

@@ -4,17 +4,24 @@
 
 #include "driver/base/slice.h"
 
-/** Length of the well-formed UTF-8 character that s begins with (no surrogates, nothing overlong), or 0. */
+/**
+ * Length of the well-formed UTF-8 character that s begins with (no surrogates, nothing overlong),
+ * or 0.
+ */
 size_t hfd_utf8_len(hfd_slice s);
 
-/** How many bytes from the first on stand in a JSON string as they are: ASCII without quotes, backslashes and control characters. */
+/**
+ * How many bytes from the first on stand in a JSON string as they are: ASCII without quotes,
+ * backslashes and control characters.
+ */
 size_t hfd_json_plain(hfd_slice s);
 
 /** Longest result of hfd_json_escape. */
 #define HFD_JSON_ESCAPE_MAX 6
 
 /**
- * The first character of s (which is not empty) as it stands inside a JSON string; a byte that is not UTF-8 gives U+FFFD.
+ * The first character of s (which is not empty) as it stands inside a JSON string; a byte that is
+ * not UTF-8 gives U+FFFD.
  * @param out   written, not NUL-terminated
  * @param used  how many bytes of s this was
  * @return bytes written

@@ -34,8 +34,10 @@ static hfd_rc parser_failed(const struct reader *r)
     if (r->parser.error == YAML_MEMORY_ERROR)
         return no_memory(r);
     if (r->parser.error == YAML_READER_ERROR)
-        return hfd_fail(r->err, HFD_INVALID, "%s: not text in UTF-8 (byte %zu): %s", r->name, r->parser.problem_offset, problem);
-    return hfd_fail(r->err, HFD_INVALID, "%s:%zu: not valid YAML: %s", r->name, r->parser.problem_mark.line + 1, problem);
+        return hfd_fail(r->err, HFD_INVALID, "%s: not text in UTF-8 (byte %zu): %s", r->name,
+                        r->parser.problem_offset, problem);
+    return hfd_fail(r->err, HFD_INVALID, "%s:%zu: not valid YAML: %s", r->name,
+                    r->parser.problem_mark.line + 1, problem);
 }
 
 const char *hfd_yaml_refusal(const yaml_event_t *event)
@@ -54,7 +56,8 @@ const char *hfd_yaml_refusal(const yaml_event_t *event)
         anchor = event->data.mapping_start.anchor;
         tag = event->data.mapping_start.tag;
     } else if (event->type == YAML_DOCUMENT_START_EVENT &&
-               event->data.document_start.tag_directives.start != event->data.document_start.tag_directives.end) {
+               event->data.document_start.tag_directives.start !=
+                   event->data.document_start.tag_directives.end) {
         return "tags (%TAG) are not read here";
     }
     if (anchor != NULL)
@@ -78,24 +81,19 @@ static hfd_slice scalar_text(const struct reader *r)
     return (hfd_slice){(const char *)r->event.data.scalar.value, r->event.data.scalar.length};
 }
 
-/* What a plain scalar is when it is no string; *out stays NULL when it is one. @return HFD_OK, HFD_NOMEM */
+/*
+ * What a plain scalar is when it is no string; *out stays NULL when it is one. @return HFD_OK,
+ * HFD_NOMEM
+ */
 static hfd_rc resolve(hfd_slice s, json_t **out)
 {
     static const struct {
         const char *text;
         json_t *(*make)(void);
     } words[] = {
-        {"", json_null},
-        {"~", json_null},
-        {"null", json_null},
-        {"Null", json_null},
-        {"NULL", json_null},
-        {"true", json_true},
-        {"True", json_true},
-        {"TRUE", json_true},
-        {"false", json_false},
-        {"False", json_false},
-        {"FALSE", json_false},
+        {"", json_null},       {"~", json_null},      {"null", json_null},   {"Null", json_null},
+        {"NULL", json_null},   {"true", json_true},   {"True", json_true},   {"TRUE", json_true},
+        {"false", json_false}, {"False", json_false}, {"FALSE", json_false},
     };
 
     for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++) {
@@ -225,8 +223,9 @@ static hfd_rc read_stream(struct reader *r, json_t **out)
 }
 
 /*
- * What JSON writes as two halves of a character ("\ud83d\ude00") YAML cannot read, though it reads all else of JSON. So what looks like
- * JSON is read as that first; if it is too much, or wrong, YAML's reader has the last word, which knows more and says more.
+ * What JSON writes as two halves of a character ("\ud83d\ude00") YAML cannot read, though it reads
+ * all else of JSON. So what looks like JSON is read as that first; if it is too much, or wrong,
+ * YAML's reader has the last word, which knows more and says more.
  */
 static hfd_rc read_json(hfd_slice text, json_t **out)
 {
@@ -248,7 +247,8 @@ hfd_rc hfd_yaml_parse(hfd_slice text, const char *name, json_t **out, struct hfd
     if (!yaml_parser_initialize(&r.parser))
         return no_memory(&r);
     yaml_parser_set_encoding(&r.parser, YAML_UTF8_ENCODING);
-    yaml_parser_set_input_string(&r.parser, (const unsigned char *)(text.p != NULL ? text.p : ""), text.len);
+    yaml_parser_set_input_string(&r.parser, (const unsigned char *)(text.p != NULL ? text.p : ""),
+                                 text.len);
     rc = read_stream(&r, out);
     yaml_event_delete(&r.event);
     yaml_parser_delete(&r.parser);

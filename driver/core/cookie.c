@@ -1,11 +1,12 @@
 /*
  * The cookie's text: base64url(version | sealed), where the plaintext is
  *
- *   version u8, kind u8, type, incarnation, cluster id, digest, backend, credentials, count u16, count x nodepool id
+ *   version u8, kind u8, type, incarnation, cluster id, digest, backend, credentials, count u16,
+ * count x nodepool id
  *
- * each text being its length (u16, big endian) and its bytes. The version stands outside too, so that a later form is told apart
- * before anything is opened; it is bound with the GUResID. Refuses texts of another form than exactly the one that was sealed.
- * Thread: any.
+ * each text being its length (u16, big endian) and its bytes. The version stands outside too, so
+ * that a later form is told apart before anything is opened; it is bound with the GUResID. Refuses
+ * texts of another form than exactly the one that was sealed. Thread: any.
  */
 #include "driver/core/cookie.h"
 
@@ -13,10 +14,15 @@
 
 #define VERSION 1
 #define BASE64 sodium_base64_VARIANT_URLSAFE_NO_PADDING
-/* What HFD_COOKIE_MAX characters of base64url hold, without the version byte, and without what sealing adds. */
-#define RAW_MAX_BYTES (HFD_COOKIE_MAX / 4 * 3 + (HFD_COOKIE_MAX % 4 > 0 ? HFD_COOKIE_MAX % 4 - 1 : 0))
-#define SEAL_BYTES \
-    (HFD_KEY_ID_BYTES + crypto_aead_xchacha20poly1305_ietf_NPUBBYTES + crypto_aead_xchacha20poly1305_ietf_ABYTES)
+/*
+ * What HFD_COOKIE_MAX characters of base64url hold, without the version byte, and without what
+ * sealing adds.
+ */
+#define RAW_MAX_BYTES                                                                              \
+    (HFD_COOKIE_MAX / 4 * 3 + (HFD_COOKIE_MAX % 4 > 0 ? HFD_COOKIE_MAX % 4 - 1 : 0))
+#define SEAL_BYTES                                                                                 \
+    (HFD_KEY_ID_BYTES + crypto_aead_xchacha20poly1305_ietf_NPUBBYTES +                             \
+     crypto_aead_xchacha20poly1305_ietf_ABYTES)
 #define PLAIN_MAX_BYTES (RAW_MAX_BYTES - 1 - SEAL_BYTES)
 
 _Static_assert(PLAIN_MAX_BYTES == 7634 && PLAIN_MAX_BYTES <= UINT16_MAX, "lengths are u16");
@@ -37,13 +43,15 @@ static size_t text_size(hfd_slice s)
 /* The plaintext's size, more than PLAIN_MAX_BYTES when it does not fit. */
 static size_t plain_size(const struct hfd_cookie *c)
 {
-    const hfd_slice texts[] = {c->type, c->incarnation, c->cluster_id, c->digest, c->backend, c->credentials};
+    const hfd_slice texts[] = {c->type,   c->incarnation, c->cluster_id,
+                               c->digest, c->backend,     c->credentials};
     size_t n = 2 + 2;
 
     for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]) && n <= PLAIN_MAX_BYTES; i++)
         n = texts[i].len > PLAIN_MAX_BYTES ? PLAIN_MAX_BYTES + 1 : n + text_size(texts[i]);
     for (size_t i = 0; i < c->nodepool_count && n <= PLAIN_MAX_BYTES; i++)
-        n = c->nodepool_ids[i].len > PLAIN_MAX_BYTES ? PLAIN_MAX_BYTES + 1 : n + text_size(c->nodepool_ids[i]);
+        n = c->nodepool_ids[i].len > PLAIN_MAX_BYTES ? PLAIN_MAX_BYTES + 1
+                                                     : n + text_size(c->nodepool_ids[i]);
     return n;
 }
 
@@ -93,7 +101,8 @@ static hfd_slice encode(hfd_slice sealed, struct hfd_arena *mem)
 }
 
 hfd_rc hfd_cookie_seal(const struct hfd_keyring *ring, const struct hfd_rng *rng, hfd_slice guresid,
-                       const struct hfd_cookie *cookie, struct hfd_arena *mem, hfd_slice *out, struct hfd_err *err)
+                       const struct hfd_cookie *cookie, struct hfd_arena *mem, hfd_slice *out,
+                       struct hfd_err *err)
 {
     struct hfd_cookie c = *cookie;
     hfd_slice aad, sealed = HFD_SLICE_NONE;
@@ -107,18 +116,21 @@ hfd_rc hfd_cookie_seal(const struct hfd_keyring *ring, const struct hfd_rng *rng
         c.credentials = HFD_SLICE_NONE;
     len = plain_size(&c);
     if (len > PLAIN_MAX_BYTES)
-        return hfd_fail(err, HFD_LIMIT, "cookie of %.*s: type, ids and backend do not fit into %d bytes",
+        return hfd_fail(err, HFD_LIMIT,
+                        "cookie of %.*s: type, ids and backend do not fit into %d bytes",
                         HFD_SLICE_FMT(guresid), HFD_COOKIE_MAX);
     plain = hfd_arena_alloc(mem, len);
     aad = bind_to(guresid, mem);
     if (plain != NULL && aad.p != NULL) {
         put_plain(plain, &c);
-        sealed = hfd_keyring_seal(ring, HFD_KEY_COOKIE, rng, aad, (hfd_slice){(const char *)plain, len}, mem);
+        sealed = hfd_keyring_seal(ring, HFD_KEY_COOKIE, rng, aad,
+                                  (hfd_slice){(const char *)plain, len}, mem);
         sodium_memzero(plain, len); /* the caller's copy of the credentials is enough */
     }
     if (sealed.p != NULL)
         *out = encode(sealed, mem);
-    return out->p != NULL ? HFD_OK : hfd_fail(err, HFD_NOMEM, "cookie of %.*s", HFD_SLICE_FMT(guresid));
+    return out->p != NULL ? HFD_OK
+                          : hfd_fail(err, HFD_NOMEM, "cookie of %.*s", HFD_SLICE_FMT(guresid));
 }
 
 /* ---- reading ---- */
@@ -151,7 +163,9 @@ static hfd_rc get_nodepools(hfd_slice *rest, struct hfd_arena *mem, struct hfd_c
     hfd_slice *ids;
     size_t count;
 
-    /* Each id takes two bytes at least: a count beyond that is refused before memory is asked for. */
+    /*
+     * Each id takes two bytes at least: a count beyond that is refused before memory is asked for.
+     */
     if (!get_u16(rest, &count) || count > rest->len / 2)
         return HFD_COOKIE;
     if (count == 0)
@@ -167,25 +181,29 @@ static hfd_rc get_nodepools(hfd_slice *rest, struct hfd_arena *mem, struct hfd_c
     return HFD_OK;
 }
 
-/* A plaintext that opened is ours, yet maybe of a program with a fault: it is bounded all the same. */
+/*
+ * A plaintext that opened is ours, yet maybe of a program with a fault: it is bounded all the same.
+ */
 static hfd_rc get_plain(hfd_slice rest, struct hfd_arena *mem, struct hfd_cookie *out)
 {
     hfd_rc rc;
 
-    if (rest.len < 2 || rest.p[0] != VERSION || (rest.p[1] != HFD_KIND_CLUSTER && rest.p[1] != HFD_KIND_NODEPOOL))
+    if (rest.len < 2 || rest.p[0] != VERSION ||
+        (rest.p[1] != HFD_KIND_CLUSTER && rest.p[1] != HFD_KIND_NODEPOOL))
         return HFD_COOKIE;
     out->kind = (enum hfd_kind)rest.p[1];
     rest.p += 2;
     rest.len -= 2;
-    if (!get_text(&rest, &out->type) || !get_text(&rest, &out->incarnation) || !get_text(&rest, &out->cluster_id) ||
-        !get_text(&rest, &out->digest) || !get_text(&rest, &out->backend) || !get_text(&rest, &out->credentials))
+    if (!get_text(&rest, &out->type) || !get_text(&rest, &out->incarnation) ||
+        !get_text(&rest, &out->cluster_id) || !get_text(&rest, &out->digest) ||
+        !get_text(&rest, &out->backend) || !get_text(&rest, &out->credentials))
         return HFD_COOKIE;
     rc = get_nodepools(&rest, mem, out);
     return rc == HFD_OK && rest.len > 0 ? HFD_COOKIE : rc;
 }
 
-static hfd_rc open_text(const struct hfd_keyring *ring, hfd_slice guresid, hfd_slice text, struct hfd_arena *mem,
-                        struct hfd_cookie *out)
+static hfd_rc open_text(const struct hfd_keyring *ring, hfd_slice guresid, hfd_slice text,
+                        struct hfd_arena *mem, struct hfd_cookie *out)
 {
     hfd_slice aad, plain;
     unsigned char *raw;
@@ -198,15 +216,16 @@ static hfd_rc open_text(const struct hfd_keyring *ring, hfd_slice guresid, hfd_s
     aad = bind_to(guresid, mem);
     if (raw == NULL || aad.p == NULL)
         return HFD_NOMEM;
-    if (sodium_base642bin(raw, RAW_MAX_BYTES, text.p, text.len, NULL, &len, NULL, BASE64) != 0 || len < 1 ||
-        raw[0] != VERSION)
+    if (sodium_base642bin(raw, RAW_MAX_BYTES, text.p, text.len, NULL, &len, NULL, BASE64) != 0 ||
+        len < 1 || raw[0] != VERSION)
         return HFD_COOKIE;
-    rc = hfd_keyring_open(ring, HFD_KEY_COOKIE, aad, (hfd_slice){(const char *)raw + 1, len - 1}, mem, &plain, NULL);
+    rc = hfd_keyring_open(ring, HFD_KEY_COOKIE, aad, (hfd_slice){(const char *)raw + 1, len - 1},
+                          mem, &plain, NULL);
     return rc == HFD_OK ? get_plain(plain, mem, out) : rc;
 }
 
-hfd_rc hfd_cookie_open(const struct hfd_keyring *ring, hfd_slice guresid, hfd_slice text, struct hfd_arena *mem,
-                       struct hfd_cookie *out, struct hfd_err *err)
+hfd_rc hfd_cookie_open(const struct hfd_keyring *ring, hfd_slice guresid, hfd_slice text,
+                       struct hfd_arena *mem, struct hfd_cookie *out, struct hfd_err *err)
 {
     hfd_rc rc;
 
@@ -219,6 +238,7 @@ hfd_rc hfd_cookie_open(const struct hfd_keyring *ring, hfd_slice guresid, hfd_sl
         return hfd_fail(err, rc, "open the cookie of %.*s", HFD_SLICE_FMT(guresid));
     /* One text for every cause: it teaches a forger nothing. */
     return hfd_fail(err, HFD_COOKIE,
-                    "the Humanitec-Driver-Cookie header is not a cookie of this resource: expected the value last set by "
+                    "the Humanitec-Driver-Cookie header is not a cookie of this resource: expected "
+                    "the value last set by "
                     "this driver, or no header");
 }

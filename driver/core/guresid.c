@@ -16,6 +16,7 @@ hfd_rc hfd_guresid_check(hfd_slice text, struct hfd_err *err)
     if (is_guresid(text))
         return HFD_OK;
     return hfd_fail_field(err, HFD_INVALID, "GUResID",
-                          "GUResID must be 1 to %d letters, digits, '-', '_' or '.', beginning and ending with a letter or digit",
+                          "GUResID must be 1 to %d letters, digits, '-', '_' or '.', beginning and "
+                          "ending with a letter or digit",
                           HFD_GURESID_MAX);
 }

@@ -1,4 +1,7 @@
-/* The id that the orchestrator gives: ^[A-Za-z0-9]([A-Za-z0-9._-]{0,61}[A-Za-z0-9])?$, the syntax of a label value, as it becomes one. */
+/*
+ * The id that the orchestrator gives: ^[A-Za-z0-9]([A-Za-z0-9._-]{0,61}[A-Za-z0-9])?$, the syntax
+ * of a label value, as it becomes one.
+ */
 #ifndef HFD_CORE_GURESID_H
 #define HFD_CORE_GURESID_H
 

@@ -1,6 +1,6 @@
 /*
- * AsyncProgressHint. The document shows whole seconds: the current time is rounded down, the others up, so that what lies ahead here also
- * lies ahead there.
+ * AsyncProgressHint. The document shows whole seconds: the current time is rounded down, the others
+ * up, so that what lies ahead here also lies ahead there.
  */
 #include "driver/core/hint.h"
 
@@ -11,7 +11,9 @@
 #define UNPLANNED_MAX_S 60
 #define PLAN_TIME_MAX_S INT64_C(1000000000) /* no deadline is that long */
 
-/* A stored time may be damaged; within these bounds no sum overflows and every time can be written. */
+/*
+ * A stored time may be damaged; within these bounds no sum overflows and every time can be written.
+ */
 static int64_t sane(int64_t at_us)
 {
     if (at_us < 0)
@@ -25,8 +27,9 @@ static int64_t round_up(int64_t at_us)
 }
 
 /*
- * The estimate; once it has passed, the operation takes two, four, eight times as long as guessed. The steps do not depend on when one
- * asks, so the answer stands still between them and never goes back.
+ * The estimate; once it has passed, the operation takes two, four, eight times as long as guessed.
+ * The steps do not depend on when one asks, so the answer stands still between them and never goes
+ * back.
  */
 static int64_t guess(int64_t started_us, int64_t estimate_us, int64_t now_us)
 {
@@ -62,11 +65,13 @@ static int planned_wait_s(int64_t left_us)
 
 struct hfd_hint hfd_hint_make(const struct hfd_hint_input *in)
 {
-    const int64_t now_us = sane(in->now_us), deadline_us = sane(in->deadline_us), started_us = sane(in->started_us);
+    const int64_t now_us = sane(in->now_us), deadline_us = sane(in->deadline_us),
+                  started_us = sane(in->started_us);
     const int64_t elapsed_us = now_us > started_us ? now_us - started_us : 0;
     struct hfd_plan_step step;
     const bool planned = hfd_plan_next(in->plan, elapsed_us, &step);
-    int64_t estimated_us = planned ? sane(started_us + step.done_s * HFD_US_PER_S) : guess(started_us, sane(in->estimate_us), now_us);
+    int64_t estimated_us = planned ? sane(started_us + step.done_s * HFD_US_PER_S)
+                                   : guess(started_us, sane(in->estimate_us), now_us);
 
     if (now_us < deadline_us && estimated_us > deadline_us)
         estimated_us = deadline_us;
@@ -76,7 +81,8 @@ struct hfd_hint hfd_hint_make(const struct hfd_hint_input *in)
         .estimated_us = estimated_us,
         .deadline_us = round_up(deadline_us),
         .now_us = now_us,
-        .retry_after_s = planned ? planned_wait_s(step.poll_s * HFD_US_PER_S - elapsed_us) : unplanned_wait_s(estimated_us - now_us),
+        .retry_after_s = planned ? planned_wait_s(step.poll_s * HFD_US_PER_S - elapsed_us)
+                                 : unplanned_wait_s(estimated_us - now_us),
     };
 }
 

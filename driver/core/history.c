@@ -15,8 +15,9 @@ static const char *what_of(enum hfd_state from, enum hfd_state to)
         return "delete";
     case HFD_STATE_CREATING:
     case HFD_STATE_UPDATING:
-        return from == HFD_STATE_FAILED ? "retry" : from == HFD_STATE_UPDATING ? "retarget"
-                                                                               : "update";
+        return from == HFD_STATE_FAILED     ? "retry"
+               : from == HFD_STATE_UPDATING ? "retarget"
+                                            : "update";
     case HFD_STATE_ABSENT:
     case HFD_STATE_COUNT:
         break;
@@ -24,8 +25,8 @@ static const char *what_of(enum hfd_state from, enum hfd_state to)
     return "";
 }
 
-static hfd_rc add(struct hfd_txn *tx, enum hfd_state from, const struct hfd_resource_row *row, const char *what, int64_t generation,
-                  struct hfd_err *err)
+static hfd_rc add(struct hfd_txn *tx, enum hfd_state from, const struct hfd_resource_row *row,
+                  const char *what, int64_t generation, struct hfd_err *err)
 {
     const struct hfd_history_row entry = {
         .guresid = row->guresid,
@@ -43,10 +44,14 @@ static hfd_rc add(struct hfd_txn *tx, enum hfd_state from, const struct hfd_reso
 
 static void count(struct hfd_txn *tx, enum hfd_state from, enum hfd_state to)
 {
-    hfd_txn_count(tx, hfd_metric_series(HFD_METRIC_TRANSITIONS, HFD_LABELS(hfd_state_name(from), hfd_state_name(to))), 1);
+    hfd_txn_count(tx,
+                  hfd_metric_series(HFD_METRIC_TRANSITIONS,
+                                    HFD_LABELS(hfd_state_name(from), hfd_state_name(to))),
+                  1);
 }
 
-hfd_rc hfd_history_moved(struct hfd_txn *tx, enum hfd_state from, const struct hfd_resource_row *row, int64_t generation,
+hfd_rc hfd_history_moved(struct hfd_txn *tx, enum hfd_state from,
+                         const struct hfd_resource_row *row, int64_t generation,
                          struct hfd_err *err)
 {
     const enum hfd_state to = (enum hfd_state)row->state;
@@ -61,16 +66,19 @@ hfd_rc hfd_history_moved(struct hfd_txn *tx, enum hfd_state from, const struct h
     return add(tx, from, row, what_of(from, to), generation, err);
 }
 
-hfd_rc hfd_history_adopted(struct hfd_txn *tx, const struct hfd_resource_row *row, int64_t generation, struct hfd_err *err)
+hfd_rc hfd_history_adopted(struct hfd_txn *tx, const struct hfd_resource_row *row,
+                           int64_t generation, struct hfd_err *err)
 {
     count(tx, HFD_STATE_ABSENT, (enum hfd_state)row->state);
     return add(tx, HFD_STATE_ABSENT, row, "adopted", generation, err);
 }
 
-hfd_rc hfd_history_health(struct hfd_txn *tx, const struct hfd_outcome *outcome, int64_t generation, int64_t now_us, struct hfd_arena *mem,
-                          struct hfd_resource_row *row, struct hfd_err *err)
+hfd_rc hfd_history_health(struct hfd_txn *tx, const struct hfd_outcome *outcome, int64_t generation,
+                          int64_t now_us, struct hfd_arena *mem, struct hfd_resource_row *row,
+                          struct hfd_err *err)
 {
-    const bool degraded = strcmp(outcome->health, "Degraded") == 0, healthy = strcmp(outcome->health, "Healthy") == 0;
+    const bool degraded = strcmp(outcome->health, "Degraded") == 0,
+               healthy = strcmp(outcome->health, "Healthy") == 0;
     struct hfd_history_row entry = {
         .guresid = row->guresid,
         .incarnation = row->incarnation,
@@ -87,9 +95,13 @@ hfd_rc hfd_history_health(struct hfd_txn *tx, const struct hfd_outcome *outcome,
     entry.what = degraded ? HFD_SLICE("degraded") : HFD_SLICE("recovered");
     entry.text = HFD_SLICE("");
     if (degraded)
-        entry.text = hfd_arena_printf(mem, "%.*s: %.*s", HFD_SLICE_FMT(outcome->health_reason), HFD_SLICE_FMT(outcome->health_message));
+        entry.text = hfd_arena_printf(mem, "%.*s: %.*s", HFD_SLICE_FMT(outcome->health_reason),
+                                      HFD_SLICE_FMT(outcome->health_message));
     if (entry.text.p == NULL)
         return hfd_fail(err, HFD_NOMEM, "out of memory in the history");
-    hfd_txn_count(tx, hfd_metric_series(HFD_METRIC_HEALTH_CHANGES, HFD_LABELS(degraded ? "degraded" : "recovered")), 1);
+    hfd_txn_count(tx,
+                  hfd_metric_series(HFD_METRIC_HEALTH_CHANGES,
+                                    HFD_LABELS(degraded ? "degraded" : "recovered")),
+                  1);
     return hfd_history_row_add(tx, &entry, HFD_HISTORY_MAX, err);
 }

@@ -17,7 +17,8 @@ static bool is_name(hfd_slice s, const char *at)
     return at == NULL || (at != s.p && at != s.p + s.len - 1 && memrchr(s.p, '@', s.len) == at);
 }
 
-hfd_rc hfd_identity_make(hfd_slice value, struct hfd_arena *mem, hfd_slice *out, struct hfd_err *err)
+hfd_rc hfd_identity_make(hfd_slice value, struct hfd_arena *mem, hfd_slice *out,
+                         struct hfd_err *err)
 {
     const hfd_slice s = hfd_slice_trim(value);
     const char *at = s.len > 0 ? memchr(s.p, '@', s.len) : NULL;
@@ -27,6 +28,8 @@ hfd_rc hfd_identity_make(hfd_slice value, struct hfd_arena *mem, hfd_slice *out,
         *out = HFD_SLICE(HFD_IDENTITY_SYSTEM);
         return HFD_OK;
     }
-    *out = at != NULL ? hfd_arena_dup(mem, s) : hfd_arena_printf(mem, "%.*s@" HFD_IDENTITY_DOMAIN, HFD_SLICE_FMT(s));
-    return out->p != NULL ? HFD_OK : hfd_fail(err, HFD_NOMEM, "out of memory for the caller's name");
+    *out = at != NULL ? hfd_arena_dup(mem, s)
+                      : hfd_arena_printf(mem, "%.*s@" HFD_IDENTITY_DOMAIN, HFD_SLICE_FMT(s));
+    return out->p != NULL ? HFD_OK
+                          : hfd_fail(err, HFD_NOMEM, "out of memory for the caller's name");
 }

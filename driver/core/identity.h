@@ -1,6 +1,7 @@
 /*
- * Who acts: the text of created_by, updated_by and deleted_by, made from what a trusted proxy says about the caller. HyperFleet's clients
- * expect it e-mail shaped. Pure. Thread: any. Source: DESIGN 10.7.
+ * Who acts: the text of created_by, updated_by and deleted_by, made from what a trusted proxy says
+ * about the caller. HyperFleet's clients expect it e-mail shaped. Pure. Thread: any. Source:
+ * DESIGN 10.7.
  */
 #ifndef HFD_CORE_IDENTITY_H
 #define HFD_CORE_IDENTITY_H
@@ -12,12 +13,14 @@
 #define HFD_IDENTITY_SYSTEM "system@" HFD_IDENTITY_DOMAIN
 
 /**
- * NAME@DOMAIN stays as it is, NAME becomes NAME@hyperfleet.local, and what is no name (nothing, too long, other than visible ASCII, more
- * than one @) the system itself: a request is not refused for the sake of its audit fields.
+ * NAME@DOMAIN stays as it is, NAME becomes NAME@hyperfleet.local, and what is no name (nothing, too
+ * long, other than visible ASCII, more than one @) the system itself: a request is not refused for
+ * the sake of its audit fields.
  * @param value  of the header, spaces around it trimmed; HFD_SLICE_NONE = there is none
  * @param out    static or in mem
  * @return HFD_OK, HFD_NOMEM
  */
-HFD_MUST_CHECK hfd_rc hfd_identity_make(hfd_slice value, struct hfd_arena *mem, hfd_slice *out, struct hfd_err *err);
+HFD_MUST_CHECK hfd_rc hfd_identity_make(hfd_slice value, struct hfd_arena *mem, hfd_slice *out,
+                                        struct hfd_err *err);
 
 #endif

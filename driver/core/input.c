@@ -1,6 +1,7 @@
 /*
- * The body of a PUT: parsed, its type recognised, the overrides applied, validated against schemas/input.json, unpacked. What a schema
- * cannot say (which types are served, names that must differ, which of two members) is checked here.
+ * The body of a PUT: parsed, its type recognised, the overrides applied, validated against
+ * schemas/input.json, unpacked. What a schema cannot say (which types are served, names that must
+ * differ, which of two members) is checked here.
  */
 #include "driver/core/input.h"
 
@@ -56,9 +57,11 @@ static hfd_rc wrong_type(const struct reading *r, int only, const json_t *type)
         add_list(&served, r->rules->cluster_types, r->rules->cluster_type_count);
     if (only != HFD_KIND_CLUSTER)
         add_list(&served, r->rules->nodepool_types, r->rules->nodepool_type_count);
-    rc = hfd_fail_field(r->err, HFD_INVALID, "type", "type: expected one of %.*s%s, got %s%.*s%s", HFD_SLICE_FMT(hfd_buf_slice(&served)),
-                        served.rc == HFD_OK ? "" : ", ...", text.p != NULL ? "\"" : jsonx_type_name(type),
-                        (int)(text.len < ECHO_MAX ? text.len : ECHO_MAX), text.p != NULL ? text.p : "", text.p != NULL ? "\"" : "");
+    rc = hfd_fail_field(r->err, HFD_INVALID, "type", "type: expected one of %.*s%s, got %s%.*s%s",
+                        HFD_SLICE_FMT(hfd_buf_slice(&served)), served.rc == HFD_OK ? "" : ", ...",
+                        text.p != NULL ? "\"" : jsonx_type_name(type),
+                        (int)(text.len < ECHO_MAX ? text.len : ECHO_MAX),
+                        text.p != NULL ? text.p : "", text.p != NULL ? "\"" : "");
     hfd_buf_fini(&served);
     return rc;
 }
@@ -119,7 +122,10 @@ static void drop_part_nulls(json_t *part)
     drop_null(part, "labels");
 }
 
-/* Takes the nulls and empty texts away that count as absent, so that both give one digest. Members of a wrong kind wait for the schema. */
+/*
+ * Takes the nulls and empty texts away that count as absent, so that both give one digest. Members
+ * of a wrong kind wait for the schema.
+ */
 static void drop_nulls(json_t *doc)
 {
     json_t *driver = object_in(doc, "driver");
@@ -215,7 +221,10 @@ static bool next_key(struct path *p)
     return true;
 }
 
-/* Steps into the object under a key, which is made where nothing stands. *at becomes NULL where something else is in the way. */
+/*
+ * Steps into the object under a key, which is made where nothing stands. *at becomes NULL where
+ * something else is in the way.
+ */
 static hfd_rc step_into(json_t **at, hfd_slice key, struct hfd_err *err)
 {
     json_t *v = json_object_getn(*at, key.p, key.len);
@@ -229,7 +238,10 @@ static hfd_rc step_into(json_t **at, hfd_slice key, struct hfd_err *err)
     return HFD_OK;
 }
 
-/* Puts a value where driver.values has the path. Something of a wrong kind in the way stays: the schema tells. */
+/*
+ * Puts a value where driver.values has the path. Something of a wrong kind in the way stays: the
+ * schema tells.
+ */
 static hfd_rc put_value(json_t *doc, hfd_slice dotted, json_t *value, struct hfd_err *err)
 {
     struct path path = {.rest = dotted};
@@ -247,7 +259,10 @@ static hfd_rc put_value(json_t *doc, hfd_slice dotted, json_t *value, struct hfd
     return rc;
 }
 
-/* What `resource` has at a path, or NULL: null and empty text are what orchestrators send for an optional input that was left open. */
+/*
+ * What `resource` has at a path, or NULL: null and empty text are what orchestrators send for an
+ * optional input that was left open.
+ */
 static json_t *override_at(const json_t *doc, hfd_slice dotted)
 {
     struct path path = {.rest = dotted};
@@ -255,7 +270,8 @@ static json_t *override_at(const json_t *doc, hfd_slice dotted)
 
     while (next_key(&path))
         value = json_object_getn(value, path.key.p, path.key.len);
-    return json_is_null(value) || (json_is_string(value) && json_string_length(value) == 0) ? NULL : value;
+    return json_is_null(value) || (json_is_string(value) && json_string_length(value) == 0) ? NULL
+                                                                                            : value;
 }
 
 /* Puts what `resource` has in the place of what driver.values has there. */
@@ -280,13 +296,17 @@ static bool is_overridden(const struct reading *r, const json_t *doc, const char
     for (size_t i = 0; i < r->rules->override_count; i++) {
         const hfd_slice o = r->rules->overrides[i];
 
-        if (strncmp(tail, o.p, o.len) == 0 && strchr(".[", tail[o.len]) != NULL && override_at(doc, o) != NULL)
+        if (strncmp(tail, o.p, o.len) == 0 && strchr(".[", tail[o.len]) != NULL &&
+            override_at(doc, o) != NULL)
             return true;
     }
     return false;
 }
 
-/* Names `resource` where what is wrong came from there: who wrote it may never have seen driver.values. */
+/*
+ * Names `resource` where what is wrong came from there: who wrote it may never have seen
+ * driver.values.
+ */
 static void blame_resource(const struct reading *r, const json_t *doc)
 {
     static const char from[] = VALUES ".", to[] = "resource.";
@@ -294,7 +314,8 @@ static void blame_resource(const struct reading *r, const json_t *doc)
     char *texts[] = {r->err->field, r->err->msg};
 
     _Static_assert(sizeof(to) <= sizeof(from), "the text is changed in place");
-    if (strncmp(r->err->field, from, from_len) != 0 || !is_overridden(r, doc, r->err->field + from_len))
+    if (strncmp(r->err->field, from, from_len) != 0 ||
+        !is_overridden(r, doc, r->err->field + from_len))
         return;
     for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++) {
         if (strncmp(texts[i], from, from_len) != 0)
@@ -332,13 +353,17 @@ static hfd_rc read_labels(struct reading *r, const json_t *given, hfd_slice *out
     json_t *labels = json_is_object(given) ? hfd_json_copy(given) : json_object();
     hfd_rc rc = HFD_NOMEM;
 
-    if (json_object_set_new(labels, HFD_GURESID_LABEL, json_stringn(r->guresid.p, r->guresid.len)) == 0)
+    if (json_object_set_new(labels, HFD_GURESID_LABEL,
+                            json_stringn(r->guresid.p, r->guresid.len)) == 0)
         rc = read_spec(r, labels, out);
     json_decref(labels);
     return rc == HFD_OK ? rc : no_memory(r->err);
 }
 
-/* Checks a spec against the operator's schema, where there is one; numbers in it become numbers. Nothing is an empty spec. */
+/*
+ * Checks a spec against the operator's schema, where there is one; numbers in it become numbers.
+ * Nothing is an empty spec.
+ */
 static hfd_rc check_spec(struct reading *r, enum hfd_kind kind, json_t *spec, const char *path)
 {
     const struct hfd_schema *schema = r->rules->spec_schema[kind];
@@ -352,15 +377,17 @@ static hfd_rc check_spec(struct reading *r, enum hfd_kind kind, json_t *spec, co
     if (spec == NULL)
         spec = none = json_object();
     (void)snprintf(root, sizeof(root), "%s.spec", path);
-    rc = spec != NULL ? hfd_schema_validate_numbers(schema, spec, &(struct hfd_schema_use){.root = root}, r->mem, &found, r->err)
-                      : no_memory(r->err);
+    rc = spec != NULL
+             ? hfd_schema_validate_numbers(schema, spec, &(struct hfd_schema_use){.root = root},
+                                           r->mem, &found, r->err)
+             : no_memory(r->err);
     json_decref(none);
     return rc;
 }
 
 /* One cluster or nodepool. obj may be NULL. */
-static hfd_rc read_part(struct reading *r, enum hfd_kind kind, const json_t *obj, const char *path, unsigned index,
-                        struct hfd_input_part *out)
+static hfd_rc read_part(struct reading *r, enum hfd_kind kind, const json_t *obj, const char *path,
+                        unsigned index, struct hfd_input_part *out)
 {
     const json_t *name = json_object_get(obj, "name");
     char field[64];
@@ -399,8 +426,10 @@ static hfd_rc check_distinct(const struct reading *r)
             if (!hfd_slice_eq(in->nodepools[i].name, in->nodepools[k].name))
                 continue;
             (void)snprintf(field, sizeof(field), VALUES ".nodepools[%zu].name", i);
-            return hfd_fail_field(r->err, HFD_INVALID, field, "%s: expected distinct names, but nodepool %zu is called \"%.*s\" too", field,
-                                  k, HFD_SLICE_FMT(in->nodepools[i].name));
+            return hfd_fail_field(
+                r->err, HFD_INVALID, field,
+                "%s: expected distinct names, but nodepool %zu is called \"%.*s\" too", field, k,
+                HFD_SLICE_FMT(in->nodepools[i].name));
         }
     }
     return HFD_OK;
@@ -411,12 +440,14 @@ static hfd_rc read_cluster(struct reading *r, const json_t *values)
     const json_t *pools = json_object_get(values, "nodepools");
     struct hfd_input *out = r->out;
     size_t count = json_array_size(pools);
-    hfd_rc rc = read_part(r, HFD_KIND_CLUSTER, json_object_get(values, "cluster"), VALUES ".cluster", 0, &out->cluster);
+    hfd_rc rc = read_part(r, HFD_KIND_CLUSTER, json_object_get(values, "cluster"),
+                          VALUES ".cluster", 0, &out->cluster);
 
     if (rc != HFD_OK)
         return rc;
     if (count > HFD_INPUT_NODEPOOLS_MAX)
-        return hfd_fail_field(r->err, HFD_LIMIT, VALUES ".nodepools", VALUES ".nodepools: expected at most %d nodepools, got %zu",
+        return hfd_fail_field(r->err, HFD_LIMIT, VALUES ".nodepools",
+                              VALUES ".nodepools: expected at most %d nodepools, got %zu",
                               HFD_INPUT_NODEPOOLS_MAX, count);
     out->nodepools = hfd_arena_array(r->mem, count, sizeof(*out->nodepools));
     if (out->nodepools == NULL)
@@ -426,7 +457,8 @@ static hfd_rc read_cluster(struct reading *r, const json_t *values)
         char path[48];
 
         (void)snprintf(path, sizeof(path), VALUES ".nodepools[%u]", i);
-        rc = read_part(r, HFD_KIND_NODEPOOL, json_array_get(pools, i), path, i + 1, &out->nodepools[i]);
+        rc = read_part(r, HFD_KIND_NODEPOOL, json_array_get(pools, i), path, i + 1,
+                       &out->nodepools[i]);
         if (rc != HFD_OK)
             return rc;
     }
@@ -440,17 +472,21 @@ static hfd_rc read_nodepool(struct reading *r, const json_t *values)
     struct hfd_input *out = r->out;
 
     if (json_is_string(id) == json_is_string(guresid))
-        return hfd_fail_field(r->err, HFD_INVALID, VALUES, VALUES ": expected either cluster_id or cluster_guresid, got %s",
+        return hfd_fail_field(r->err, HFD_INVALID, VALUES,
+                              VALUES ": expected either cluster_id or cluster_guresid, got %s",
                               json_is_string(id) ? "both" : "neither");
     if (json_is_string(id))
-        out->cluster_id = hfd_arena_dup(r->mem, (hfd_slice){json_string_value(id), json_string_length(id)});
+        out->cluster_id =
+            hfd_arena_dup(r->mem, (hfd_slice){json_string_value(id), json_string_length(id)});
     else
-        out->cluster_guresid = hfd_arena_dup(r->mem, (hfd_slice){json_string_value(guresid), json_string_length(guresid)});
+        out->cluster_guresid = hfd_arena_dup(
+            r->mem, (hfd_slice){json_string_value(guresid), json_string_length(guresid)});
     out->nodepools = hfd_arena_alloc(r->mem, sizeof(*out->nodepools));
     if ((out->cluster_id.p == NULL && out->cluster_guresid.p == NULL) || out->nodepools == NULL)
         return no_memory(r->err);
     out->nodepool_count = 1;
-    return read_part(r, HFD_KIND_NODEPOOL, json_object_get(values, "nodepool"), VALUES ".nodepool", 0, &out->nodepools[0]);
+    return read_part(r, HFD_KIND_NODEPOOL, json_object_get(values, "nodepool"), VALUES ".nodepool",
+                     0, &out->nodepools[0]);
 }
 
 static hfd_rc read_credentials(struct reading *r, const json_t *secrets)
@@ -470,7 +506,8 @@ static hfd_rc read_document(struct reading *r, int only, json_t *doc)
     hfd_rc rc;
 
     if (!json_is_object(doc))
-        return hfd_fail(r->err, HFD_INVALID, "the body: expected an object, got %s", jsonx_type_name(doc));
+        return hfd_fail(r->err, HFD_INVALID, "the body: expected an object, got %s",
+                        jsonx_type_name(doc));
     rc = read_type(r, only, doc);
     if (rc != HFD_OK)
         return rc;
@@ -490,8 +527,9 @@ static hfd_rc read_document(struct reading *r, int only, json_t *doc)
     return r->out->kind == HFD_KIND_CLUSTER ? read_cluster(r, values) : read_nodepool(r, values);
 }
 
-hfd_rc hfd_input_parse(const struct hfd_input_rules *rules, hfd_slice guresid, int only, hfd_slice body, struct hfd_arena *mem,
-                       struct hfd_input *out, struct hfd_err *err)
+hfd_rc hfd_input_parse(const struct hfd_input_rules *rules, hfd_slice guresid, int only,
+                       hfd_slice body, struct hfd_arena *mem, struct hfd_input *out,
+                       struct hfd_err *err)
 {
     struct reading r = {.rules = rules, .guresid = guresid, .mem = mem, .out = out, .err = err};
     struct hfd_err why;
@@ -512,17 +550,20 @@ hfd_rc hfd_input_parse(const struct hfd_input_rules *rules, hfd_slice guresid, i
 }
 
 /* The first hex digits of the GUResID's BLAKE2b-256. */
-static hfd_slice hashed_name(const char *prefix, hfd_slice guresid, int digits, struct hfd_arena *mem)
+static hfd_slice hashed_name(const char *prefix, hfd_slice guresid, int digits,
+                             struct hfd_arena *mem)
 {
     unsigned char hash[crypto_generichash_BYTES];
     char hex[2 * sizeof(hash) + 1];
 
-    (void)crypto_generichash(hash, sizeof(hash), (const unsigned char *)guresid.p, guresid.len, NULL, 0);
+    (void)crypto_generichash(hash, sizeof(hash), (const unsigned char *)guresid.p, guresid.len,
+                             NULL, 0);
     (void)sodium_bin2hex(hex, sizeof(hex), hash, sizeof(hash));
     return hfd_arena_printf(mem, "%s%.*s", prefix, digits, hex);
 }
 
-hfd_slice hfd_input_default_name(enum hfd_kind kind, hfd_slice guresid, unsigned index, struct hfd_arena *mem)
+hfd_slice hfd_input_default_name(enum hfd_kind kind, hfd_slice guresid, unsigned index,
+                                 struct hfd_arena *mem)
 {
     hfd_slice name;
 

@@ -1,5 +1,6 @@
 /*
- * InputData of the Driver API, checked and turned into a plain struct. Source: 002_4aedec23c83d0384.txt InputData; DESIGN 4 "Input", 10.12.
+ * InputData of the Driver API, checked and turned into a plain struct. Source:
+ * 002_4aedec23c83d0384.txt InputData; DESIGN 4 "Input", 10.12.
  */
 #ifndef HFD_CORE_INPUT_H
 #define HFD_CORE_INPUT_H
@@ -25,10 +26,12 @@ struct hfd_input {
     struct hfd_input_part cluster; /* kind cluster */
     hfd_slice cluster_id;          /* kind nodepool: one of these two */
     hfd_slice cluster_guresid;
-    struct hfd_input_part *nodepools; /* kind cluster: 0..n with distinct names; kind nodepool: exactly one */
+    struct hfd_input_part
+        *nodepools; /* kind cluster: 0..n with distinct names; kind nodepool: exactly one */
     size_t nodepool_count;
     hfd_slice credentials; /* driver.secrets as JSON, plain; "" when there are none */
-    hfd_slice canonical;   /* what the digest is taken of: type, resource, driver.values, driver.secrets without account */
+    hfd_slice canonical;   /* what the digest is taken of: type, resource, driver.values,
+                              driver.secrets without account */
 };
 
 struct hfd_input_rules {
@@ -36,8 +39,10 @@ struct hfd_input_rules {
     size_t cluster_type_count;
     const hfd_slice *nodepool_types;
     size_t nodepool_type_count;
-    const struct hfd_schema *spec_schema[3]; /* by enum hfd_kind: what every spec must satisfy; NULL = any object will do */
-    const hfd_slice *overrides;              /* dotted paths under driver.values that `resource` may override; none by default */
+    const struct hfd_schema *spec_schema[3]; /* by enum hfd_kind: what every spec must satisfy; NULL
+                                                = any object will do */
+    const hfd_slice *overrides; /* dotted paths under driver.values that `resource` may override;
+                                   none by default */
     size_t override_count;
 };
 
@@ -47,15 +52,18 @@ int hfd_input_kind_of(const struct hfd_input_rules *rules, hfd_slice type);
 /**
  * Parses and checks a PUT body.
  * @param only  the kind that the path fixes, or 0
- * @return HFD_OK, HFD_INVALID or HFD_MALFORMED (RES-101: field and what was expected), HFD_LIMIT, HFD_NOMEM
+ * @return HFD_OK, HFD_INVALID or HFD_MALFORMED (RES-101: field and what was expected), HFD_LIMIT,
+ * HFD_NOMEM
  */
-HFD_MUST_CHECK hfd_rc hfd_input_parse(const struct hfd_input_rules *rules, hfd_slice guresid, int only, hfd_slice body,
-                                      struct hfd_arena *mem, struct hfd_input *out, struct hfd_err *err);
+HFD_MUST_CHECK hfd_rc hfd_input_parse(const struct hfd_input_rules *rules, hfd_slice guresid,
+                                      int only, hfd_slice body, struct hfd_arena *mem,
+                                      struct hfd_input *out, struct hfd_err *err);
 
 /**
  * The name that a cluster or nodepool gets when none is given.
  * @param index  counts from 1 among a cluster's nodepools; 0 = the resource's own part
  */
-hfd_slice hfd_input_default_name(enum hfd_kind kind, hfd_slice guresid, unsigned index, struct hfd_arena *mem);
+hfd_slice hfd_input_default_name(enum hfd_kind kind, hfd_slice guresid, unsigned index,
+                                 struct hfd_arena *mem);
 
 #endif

@@ -1,6 +1,7 @@
 /*
- * Sealing, opening and keyed digests. Master keys are used once, to derive a subkey per use; the ring keeps the subkeys alone.
- * Thread: any; a ring does not change after it is made. Source: DESIGN 4 "Cookie", STYLE 4.
+ * Sealing, opening and keyed digests. Master keys are used once, to derive a subkey per use; the
+ * ring keeps the subkeys alone. Thread: any; a ring does not change after it is made. Source:
+ * DESIGN 4 "Cookie", STYLE 4.
  */
 #include "driver/core/keyring_int.h"
 
@@ -38,7 +39,8 @@ static unsigned char *subkey(const struct hfd_keyring *ring, size_t at, enum hfd
     return ring->subkeys.p + (at * USE_COUNT + (size_t)use - 1) * HFD_KEY_BYTES;
 }
 
-hfd_rc hfd_keyring_new(const struct hfd_key_list *keys, struct hfd_keyring **out, struct hfd_err *err)
+hfd_rc hfd_keyring_new(const struct hfd_key_list *keys, struct hfd_keyring **out,
+                       struct hfd_err *err)
 {
     struct hfd_keyring *ring;
     hfd_rc rc;
@@ -58,9 +60,11 @@ hfd_rc hfd_keyring_new(const struct hfd_key_list *keys, struct hfd_keyring **out
     for (size_t i = 0; i < keys->count; i++)
         for (int use = 1; use <= USE_COUNT; use++)
             /* Fails on lengths alone, which are constants here. */
-            (void)crypto_kdf_derive_from_key(subkey(ring, i, (enum hfd_key_use)use), HFD_KEY_BYTES, 1,
-                                             contexts[use - 1], keys->masters.p + i * HFD_KEY_BYTES);
-    (void)sodium_mprotect_readonly(ring->subkeys.p); /* nobody writes there again; without it they still work */
+            (void)crypto_kdf_derive_from_key(subkey(ring, i, (enum hfd_key_use)use), HFD_KEY_BYTES,
+                                             1, contexts[use - 1],
+                                             keys->masters.p + i * HFD_KEY_BYTES);
+    (void)sodium_mprotect_readonly(
+        ring->subkeys.p); /* nobody writes there again; without it they still work */
     *out = ring;
     ring = NULL;
 out:
@@ -105,7 +109,8 @@ static size_t find_key(const struct hfd_keyring *ring, const char *id)
 }
 
 /* use | key id | the caller's. p is NULL when memory is short. */
-static hfd_slice bind_aad(struct hfd_arena *mem, enum hfd_key_use use, const void *id, hfd_slice aad)
+static hfd_slice bind_aad(struct hfd_arena *mem, enum hfd_key_use use, const void *id,
+                          hfd_slice aad)
 {
     size_t len;
     char *p;
@@ -122,8 +127,9 @@ static hfd_slice bind_aad(struct hfd_arena *mem, enum hfd_key_use use, const voi
     return (hfd_slice){p, len};
 }
 
-hfd_slice hfd_keyring_seal(const struct hfd_keyring *ring, enum hfd_key_use use, const struct hfd_rng *rng,
-                           hfd_slice aad, hfd_slice plain, struct hfd_arena *mem)
+hfd_slice hfd_keyring_seal(const struct hfd_keyring *ring, enum hfd_key_use use,
+                           const struct hfd_rng *rng, hfd_slice aad, hfd_slice plain,
+                           struct hfd_arena *mem)
 {
     const unsigned char *id;
     unsigned char *p, *nonce;
@@ -147,8 +153,9 @@ hfd_slice hfd_keyring_seal(const struct hfd_keyring *ring, enum hfd_key_use use,
     return (hfd_slice){(const char *)p, len};
 }
 
-hfd_rc hfd_keyring_open(const struct hfd_keyring *ring, enum hfd_key_use use, hfd_slice aad, hfd_slice sealed,
-                        struct hfd_arena *mem, hfd_slice *plain, struct hfd_err *err)
+hfd_rc hfd_keyring_open(const struct hfd_keyring *ring, enum hfd_key_use use, hfd_slice aad,
+                        hfd_slice sealed, struct hfd_arena *mem, hfd_slice *plain,
+                        struct hfd_err *err)
 {
     const unsigned char *nonce;
     hfd_slice bound;
@@ -168,24 +175,26 @@ hfd_rc hfd_keyring_open(const struct hfd_keyring *ring, enum hfd_key_use use, hf
     p = hfd_arena_alloc(mem, len + 1); /* one more: an empty text is a text */
     if (bound.p == NULL || p == NULL)
         return hfd_fail(err, HFD_NOMEM, "open a sealed text");
-    if (crypto_aead_xchacha20poly1305_ietf_decrypt(p, NULL, NULL, nonce + NONCE_BYTES, len + TAG_BYTES,
-                                                   (const unsigned char *)bound.p, bound.len, nonce,
-                                                   subkey(ring, at, use)) != 0)
+    if (crypto_aead_xchacha20poly1305_ietf_decrypt(p, NULL, NULL, nonce + NONCE_BYTES,
+                                                   len + TAG_BYTES, (const unsigned char *)bound.p,
+                                                   bound.len, nonce, subkey(ring, at, use)) != 0)
         return hfd_fail(err, HFD_COOKIE, "a sealed text is forged or belongs elsewhere");
     *plain = (hfd_slice){(const char *)p, len};
     return HFD_OK;
 }
 
-static void digest_with(const struct hfd_keyring *ring, size_t at, hfd_slice data, unsigned char *out)
+static void digest_with(const struct hfd_keyring *ring, size_t at, hfd_slice data,
+                        unsigned char *out)
 {
     memcpy(out, ring->ids[at], HFD_KEY_ID_BYTES);
     /* Fails on lengths alone, which are constants here. */
     (void)crypto_generichash(out + HFD_KEY_ID_BYTES, crypto_generichash_BYTES,
-                             (const unsigned char *)data.p, data.len, subkey(ring, at, HFD_KEY_DIGEST),
-                             HFD_KEY_BYTES);
+                             (const unsigned char *)data.p, data.len,
+                             subkey(ring, at, HFD_KEY_DIGEST), HFD_KEY_BYTES);
 }
 
-void hfd_keyring_digest(const struct hfd_keyring *ring, hfd_slice data, unsigned char out[HFD_DIGEST_BYTES])
+void hfd_keyring_digest(const struct hfd_keyring *ring, hfd_slice data,
+                        unsigned char out[HFD_DIGEST_BYTES])
 {
     HFD_CHECK_OBJ(ring, KEYRING_MAGIC);
     digest_with(ring, ring->active, data, out);
@@ -197,7 +206,8 @@ void hfd_keyring_fingerprint(const struct hfd_keyring *ring, char out[HFD_FINGER
 
     HFD_CHECK_OBJ(ring, KEYRING_MAGIC);
     digest_with(ring, 0, HFD_SLICE("fingerprint of a key ring"), digest);
-    (void)sodium_bin2hex(out, HFD_FINGERPRINT_CHARS + 1, digest + HFD_KEY_ID_BYTES, HFD_FINGERPRINT_CHARS / 2);
+    (void)sodium_bin2hex(out, HFD_FINGERPRINT_CHARS + 1, digest + HFD_KEY_ID_BYTES,
+                         HFD_FINGERPRINT_CHARS / 2);
 }
 
 bool hfd_keyring_digest_is(const struct hfd_keyring *ring, hfd_slice digest, hfd_slice data)

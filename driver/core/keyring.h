@@ -1,7 +1,8 @@
 /*
- * The key ring: a file of lines `id:base64url:state` (0600), one of them active. Seals cookies, secrets at rest and keys the digest, each
- * with its own subkey (crypto_kdf contexts). XChaCha20-Poly1305; every sealed text names its key. Immutable after loading; shared.
- * Thread: any.
+ * The key ring: a file of lines `id:base64url:state` (0600), one of them active. Seals cookies,
+ * secrets at rest and keys the digest, each with its own subkey (crypto_kdf contexts).
+ * XChaCha20-Poly1305; every sealed text names its key. Immutable after loading; shared. Thread:
+ * any.
  */
 #ifndef HFD_CORE_KEYRING_H
 #define HFD_CORE_KEYRING_H
@@ -20,41 +21,56 @@ enum hfd_key_use {
 #define HFD_KEY_ID_BYTES 4
 #define HFD_DIGEST_BYTES (HFD_KEY_ID_BYTES + 32)
 
-/** @return HFD_OK, HFD_NOT_FOUND (no file), HFD_INVALID (which line, why; mode not 0600 or 0400; not ours or root's), HFD_IO */
-HFD_MUST_CHECK hfd_rc hfd_keyring_load(const char *path, struct hfd_keyring **out, struct hfd_err *err);
+/**
+ * @return HFD_OK, HFD_NOT_FOUND (no file), HFD_INVALID (which line, why; mode not 0600 or 0400;
+ * not ours or root's), HFD_IO
+ */
+HFD_MUST_CHECK hfd_rc hfd_keyring_load(const char *path, struct hfd_keyring **out,
+                                       struct hfd_err *err);
 /**
  * Makes a file with one active key, mode 0600, synced, never over an existing one.
- * @return HFD_OK, HFD_CONFLICT (there is a file), HFD_NOT_FOUND (no such folder), HFD_INVALID (path too long), HFD_IO
+ * @return HFD_OK, HFD_CONFLICT (there is a file), HFD_NOT_FOUND (no such folder), HFD_INVALID (path
+ * too long), HFD_IO
  */
-HFD_MUST_CHECK hfd_rc hfd_keyring_create(const char *path, const struct hfd_rng *rng, struct hfd_err *err);
+HFD_MUST_CHECK hfd_rc hfd_keyring_create(const char *path, const struct hfd_rng *rng,
+                                         struct hfd_err *err);
 /**
- * Adds a new active key and retires the others (they still open); replaces the file atomically, under its lock. Mode, owner and
- * comments stay.
+ * Adds a new active key and retires the others (they still open); replaces the file atomically,
+ * under its lock. Mode, owner and comments stay.
  * @param id_out  8 hex digits and NUL
  * @return HFD_OK, as load, HFD_LIMIT (64 keys or 16 KiB: remove retired ones)
  */
-HFD_MUST_CHECK hfd_rc hfd_keyring_rotate(const char *path, const struct hfd_rng *rng, char id_out[9], struct hfd_err *err);
+HFD_MUST_CHECK hfd_rc hfd_keyring_rotate(const char *path, const struct hfd_rng *rng,
+                                         char id_out[9], struct hfd_err *err);
 /** A ring of one key made of zeros and the byte given: tests. */
-HFD_MUST_CHECK hfd_rc hfd_keyring_fixed(unsigned char fill, struct hfd_keyring **out, struct hfd_err *err);
+HFD_MUST_CHECK hfd_rc hfd_keyring_fixed(unsigned char fill, struct hfd_keyring **out,
+                                        struct hfd_err *err);
 /** Accepts NULL. */
 void hfd_keyring_free(struct hfd_keyring *ring);
 
-/** key id | nonce | ciphertext and tag. p is NULL when memory is short. aad is bound and not stored. */
-hfd_slice hfd_keyring_seal(const struct hfd_keyring *ring, enum hfd_key_use use, const struct hfd_rng *rng, hfd_slice aad,
-                           hfd_slice plain, struct hfd_arena *mem);
+/**
+ * key id | nonce | ciphertext and tag. p is NULL when memory is short. aad is bound and not
+ * stored.
+ */
+hfd_slice hfd_keyring_seal(const struct hfd_keyring *ring, enum hfd_key_use use,
+                           const struct hfd_rng *rng, hfd_slice aad, hfd_slice plain,
+                           struct hfd_arena *mem);
 /** @return HFD_OK, HFD_COOKIE (unknown key, forged, cut short), HFD_NOMEM */
-HFD_MUST_CHECK hfd_rc hfd_keyring_open(const struct hfd_keyring *ring, enum hfd_key_use use, hfd_slice aad, hfd_slice sealed,
-                                       struct hfd_arena *mem, hfd_slice *plain, struct hfd_err *err);
+HFD_MUST_CHECK hfd_rc hfd_keyring_open(const struct hfd_keyring *ring, enum hfd_key_use use,
+                                       hfd_slice aad, hfd_slice sealed, struct hfd_arena *mem,
+                                       hfd_slice *plain, struct hfd_err *err);
 
 #define HFD_FINGERPRINT_CHARS 32
 /**
- * Lower-case hex that names the ring to others without telling anything of its keys. It comes from the oldest key, which stands first in
- * the file: rotation does not change it, taking that key away does.
+ * Lower-case hex that names the ring to others without telling anything of its keys. It comes from
+ * the oldest key, which stands first in the file: rotation does not change it, taking that key away
+ * does.
  */
 void hfd_keyring_fingerprint(const struct hfd_keyring *ring, char out[HFD_FINGERPRINT_CHARS + 1]);
 
 /** Keyed BLAKE2b-256 with the active key, its id in front. */
-void hfd_keyring_digest(const struct hfd_keyring *ring, hfd_slice data, unsigned char out[HFD_DIGEST_BYTES]);
+void hfd_keyring_digest(const struct hfd_keyring *ring, hfd_slice data,
+                        unsigned char out[HFD_DIGEST_BYTES]);
 /** Whether `digest` (of any key in the ring) is that of data. */
 bool hfd_keyring_digest_is(const struct hfd_keyring *ring, hfd_slice digest, hfd_slice data);
 

@@ -1,6 +1,7 @@
 /*
- * The file of the key ring: reading, making and rotating it. Its bytes pass through guarded memory only and are wiped. Refuses links,
- * anything but a regular file, files that others may read, and files of other users. Thread: start-up and the command line.
+ * The file of the key ring: reading, making and rotating it. Its bytes pass through guarded memory
+ * only and are wiped. Refuses links, anything but a regular file, files that others may read, and
+ * files of other users. Thread: start-up and the command line.
  */
 #include "driver/core/keyring_int.h"
 
@@ -19,13 +20,16 @@
 #define PREFIX_CHARS (ID_CHARS + 1 + KEY_CHARS + 1)
 #define BASE64 sodium_base64_VARIANT_URLSAFE_NO_PADDING
 
-_Static_assert(sodium_base64_ENCODED_LEN(HFD_KEY_BYTES, sodium_base64_VARIANT_URLSAFE_NO_PADDING) == KEY_CHARS + 1,
+_Static_assert(sodium_base64_ENCODED_LEN(HFD_KEY_BYTES, sodium_base64_VARIANT_URLSAFE_NO_PADDING) ==
+                   KEY_CHARS + 1,
                "text of a key");
 
-static const char file_head[] =
-    "# The key ring of hyperfleet-driver. It seals driver cookies and the secrets kept in the database.\n"
-    "# Keep it private and back it up: if it is lost, cookies and stored secrets cannot be read any more.\n"
-    "# One key a line: 8 hex digits, the key, and active (seals and opens; exactly one) or retired (opens only).\n";
+static const char file_head[] = "# The key ring of hyperfleet-driver. It seals driver cookies and "
+                                "the secrets kept in the database.\n"
+                                "# Keep it private and back it up: if it is lost, cookies and "
+                                "stored secrets cannot be read any more.\n"
+                                "# One key a line: 8 hex digits, the key, and active (seals and "
+                                "opens; exactly one) or retired (opens only).\n";
 
 /* ---- text ---- */
 
@@ -43,8 +47,8 @@ static bool parse_id(const char *p, unsigned char id[HFD_KEY_ID_BYTES])
     return true;
 }
 
-static bool parse_line(hfd_slice line, unsigned char id[HFD_KEY_ID_BYTES], unsigned char key[HFD_KEY_BYTES],
-                       bool *active)
+static bool parse_line(hfd_slice line, unsigned char id[HFD_KEY_ID_BYTES],
+                       unsigned char key[HFD_KEY_BYTES], bool *active)
 {
     const char *text = line.p + ID_CHARS + 1;
     hfd_slice state;
@@ -98,12 +102,14 @@ static hfd_rc parse_keys(hfd_slice text, struct hfd_key_list *out, struct hfd_er
         if (!is_key_line(line))
             continue;
         if (out->count == HFD_KEYS_MAX)
-            return hfd_fail(err, HFD_INVALID, "key ring, line %d: more than %d keys", number, HFD_KEYS_MAX);
+            return hfd_fail(err, HFD_INVALID, "key ring, line %d: more than %d keys", number,
+                            HFD_KEYS_MAX);
         if (!parse_line(line, id, out->masters.p + out->count * HFD_KEY_BYTES, &active))
-            return hfd_fail(err, HFD_INVALID,
-                            "key ring, line %d: expected id:key:active or id:key:retired with 8 lower-case hex "
-                            "digits and a key of 32 bytes in base64url",
-                            number);
+            return hfd_fail(
+                err, HFD_INVALID,
+                "key ring, line %d: expected id:key:active or id:key:retired with 8 lower-case hex "
+                "digits and a key of 32 bytes in base64url",
+                number);
         if (has_id(out, id))
             return hfd_fail(err, HFD_INVALID, "key ring, line %d: the id is there twice", number);
         if (active && have_active)
@@ -135,12 +141,15 @@ hfd_rc hfd_key_list_parse(hfd_slice text, struct hfd_key_list *out, struct hfd_e
 }
 
 /* The same, of a file: its name goes behind the words "key ring". */
-static hfd_rc parse_file(const char *path, hfd_slice text, struct hfd_key_list *out, struct hfd_err *err)
+static hfd_rc parse_file(const char *path, hfd_slice text, struct hfd_key_list *out,
+                         struct hfd_err *err)
 {
     struct hfd_err why = {0};
     hfd_rc rc = hfd_key_list_parse(text, out, &why);
 
-    return rc == HFD_OK ? rc : hfd_fail(err, rc, "key ring %.100s%s", path, why.msg + strcspn(why.msg, ",:"));
+    return rc == HFD_OK
+               ? rc
+               : hfd_fail(err, rc, "key ring %.100s%s", path, why.msg + strcspn(why.msg, ",:"));
 }
 
 /* Text under way, in guarded memory. */
@@ -172,8 +181,9 @@ static void text_add(struct text *t, hfd_slice s)
 }
 
 /* Adds a new active key; id_out gets its id as text. */
-static hfd_rc text_add_key(struct text *t, const struct hfd_rng *rng, const struct hfd_key_list *others,
-                           char id_out[ID_CHARS + 1], struct hfd_err *err)
+static hfd_rc text_add_key(struct text *t, const struct hfd_rng *rng,
+                           const struct hfd_key_list *others, char id_out[ID_CHARS + 1],
+                           struct hfd_err *err)
 {
     unsigned char id[HFD_KEY_ID_BYTES];
     struct hfd_secret key, chars;
@@ -233,7 +243,8 @@ static hfd_rc open_file(const char *path, int *fd, struct stat *st, struct hfd_e
     /* O_NONBLOCK: opening a pipe must not hang. */
     *fd = open(path, O_RDONLY | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
     if (*fd < 0 && errno == ELOOP)
-        return hfd_fail(err, HFD_INVALID, "key ring %s: it is a symbolic link, expected the file itself", path);
+        return hfd_fail(err, HFD_INVALID,
+                        "key ring %s: it is a symbolic link, expected the file itself", path);
     if (*fd < 0)
         return fail_errno(err, "open", path);
     if (fstat(*fd, st) != 0)
@@ -241,10 +252,11 @@ static hfd_rc open_file(const char *path, int *fd, struct stat *st, struct hfd_e
     else if (!S_ISREG(st->st_mode))
         rc = hfd_fail(err, HFD_INVALID, "key ring %s: not a regular file", path);
     else if (st->st_uid != geteuid() && st->st_uid != 0)
-        rc = hfd_fail(err, HFD_INVALID, "key ring %s: owned by user %u, expected user %u or root", path,
-                      (unsigned)st->st_uid, (unsigned)geteuid());
+        rc = hfd_fail(err, HFD_INVALID, "key ring %s: owned by user %u, expected user %u or root",
+                      path, (unsigned)st->st_uid, (unsigned)geteuid());
     else if ((st->st_mode & (S_IRWXG | S_IRWXO)) != 0)
-        rc = hfd_fail(err, HFD_INVALID, "key ring %s: mode %04o lets others in, expected 0600 or 0400", path,
+        rc = hfd_fail(err, HFD_INVALID,
+                      "key ring %s: mode %04o lets others in, expected 0600 or 0400", path,
                       (unsigned)(st->st_mode & 07777));
     if (rc != HFD_OK)
         close_fd(fd);
@@ -289,11 +301,11 @@ static hfd_rc sync_folder(const char *path, struct hfd_err *err)
 }
 
 /*
- * Writes text beside path under a name of its own, synced, with mode and, where they differ, owner of `like`.
- * temp gets the name, or "" on failure.
+ * Writes text beside path under a name of its own, synced, with mode and, where they differ, owner
+ * of `like`. temp gets the name, or "" on failure.
  */
-static hfd_rc write_temp(const char *path, hfd_slice text, const struct stat *like, const struct hfd_rng *rng,
-                         char temp[PATH_MAX], struct hfd_err *err)
+static hfd_rc write_temp(const char *path, hfd_slice text, const struct stat *like,
+                         const struct hfd_rng *rng, char temp[PATH_MAX], struct hfd_err *err)
 {
     unsigned char id[8];
     char suffix[2 * sizeof(id) + 1];
@@ -373,8 +385,9 @@ hfd_rc hfd_keyring_create(const char *path, const struct hfd_rng *rng, struct hf
         goto out;
     /* link, unlike rename, never replaces. */
     if (link(temp, path) != 0)
-        rc = errno == EEXIST ? hfd_fail(err, HFD_CONFLICT, "key ring %s: there is a file already", path)
-                             : fail_errno(err, "make", path);
+        rc = errno == EEXIST
+                 ? hfd_fail(err, HFD_CONFLICT, "key ring %s: there is a file already", path)
+                 : fail_errno(err, "make", path);
     if (rc == HFD_OK)
         rc = sync_folder(path, err);
 out:
@@ -384,7 +397,10 @@ out:
     return rc;
 }
 
-/* Opens the file and holds its lock. Whoever waited for the lock of a file that was replaced meanwhile starts again. */
+/*
+ * Opens the file and holds its lock. Whoever waited for the lock of a file that was replaced
+ * meanwhile starts again.
+ */
 static hfd_rc open_locked(const char *path, int *fd, struct stat *st, struct hfd_err *err)
 {
     struct stat now;
@@ -423,8 +439,8 @@ static void retire_all(hfd_slice old, struct text *t)
     }
 }
 
-static hfd_rc rotated_text(const char *path, int fd, const struct hfd_rng *rng, struct text *t, char id_out[9],
-                           struct hfd_err *err)
+static hfd_rc rotated_text(const char *path, int fd, const struct hfd_rng *rng, struct text *t,
+                           char id_out[9], struct hfd_err *err)
 {
     struct hfd_key_list keys = {.count = 0};
     struct text old;
@@ -441,16 +457,18 @@ static hfd_rc rotated_text(const char *path, int fd, const struct hfd_rng *rng, 
     retire_all(text_slice(&old), t);
     rc = text_add_key(t, rng, &keys, id_out, err);
     if (rc == HFD_OK && (keys.count == HFD_KEYS_MAX || t->full))
-        rc = hfd_fail(err, HFD_LIMIT,
-                      "key ring %s: full (%d keys, %d bytes); remove retired keys that nothing uses any more", path,
-                      HFD_KEYS_MAX, HFD_KEY_FILE_MAX_BYTES);
+        rc = hfd_fail(
+            err, HFD_LIMIT,
+            "key ring %s: full (%d keys, %d bytes); remove retired keys that nothing uses any more",
+            path, HFD_KEYS_MAX, HFD_KEY_FILE_MAX_BYTES);
 out:
     hfd_secret_fini(&keys.masters);
     hfd_secret_fini(&old.mem);
     return rc;
 }
 
-hfd_rc hfd_keyring_rotate(const char *path, const struct hfd_rng *rng, char id_out[9], struct hfd_err *err)
+hfd_rc hfd_keyring_rotate(const char *path, const struct hfd_rng *rng, char id_out[9],
+                          struct hfd_err *err)
 {
     char temp[PATH_MAX] = "";
     char id[ID_CHARS + 1];

@@ -1,4 +1,7 @@
-/* What the key ring's two files share: keyring.c seals and opens, keyring_file.c reads and writes the file. */
+/*
+ * What the key ring's two files share: keyring.c seals and opens, keyring_file.c reads and writes
+ * the file.
+ */
 #ifndef HFD_CORE_KEYRING_INT_H
 #define HFD_CORE_KEYRING_INT_H
 
@@ -22,7 +25,8 @@ struct hfd_key_list {
  * @param out  on HFD_OK: hfd_secret_fini(&out->masters)
  * @return HFD_OK, HFD_INVALID, HFD_NOMEM
  */
-HFD_MUST_CHECK hfd_rc hfd_key_list_parse(hfd_slice text, struct hfd_key_list *out, struct hfd_err *err);
+HFD_MUST_CHECK hfd_rc hfd_key_list_parse(hfd_slice text, struct hfd_key_list *out,
+                                         struct hfd_err *err);
 
 /** Derives the subkeys. Borrows keys. @return HFD_OK or HFD_NOMEM */
 HFD_MUST_CHECK hfd_rc hfd_keyring_new(const struct hfd_key_list *keys, struct hfd_keyring **out,

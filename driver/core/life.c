@@ -31,7 +31,10 @@ static const struct {
 };
 /* clang-format on */
 
-/* A stored state that is none of ours is damage, which is no reason to abort: as failed, a PUT mends it and a DELETE removes it. */
+/*
+ * A stored state that is none of ours is damage, which is no reason to abort: as failed, a PUT
+ * mends it and a DELETE removes it.
+ */
 static enum hfd_state known(enum hfd_state s)
 {
     return (unsigned)s < HFD_STATE_COUNT ? s : HFD_STATE_FAILED;

@@ -1,5 +1,6 @@
 /*
- * The life cycle of a driver resource: its states, its arrows, and the decision tables of DESIGN 4. Pure. Thread: any.
+ * The life cycle of a driver resource: its states, its arrows, and the decision tables of DESIGN 4.
+ * Pure. Thread: any.
  *
  *            PUT                    all parts ready
  *   absent ------> creating ------------------------> ready <------+
@@ -24,8 +25,7 @@
 /* clang-format on */
 #define HFD_STATE_ENUM_(name, text) HFD_STATE_##name,
 enum hfd_state {
-    HFD_STATE_LIST(HFD_STATE_ENUM_)
-    HFD_STATE_COUNT
+    HFD_STATE_LIST(HFD_STATE_ENUM_) HFD_STATE_COUNT
 };
 #undef HFD_STATE_ENUM_
 
@@ -38,7 +38,8 @@ enum hfd_put_action {
     HFD_PUT_CREATE,   /* make cluster and nodepools */
     HFD_PUT_ANSWER,   /* 200 or 202 from the state, change nothing */
     HFD_PUT_CONFLICT, /* 409 with the hint of what is under way */
-    HFD_PUT_UPDATE,   /* ready, updating: change, new operation; RES-106 for a field that cannot change */
+    HFD_PUT_UPDATE,   /* ready, updating: change, new operation; RES-106 for a field that cannot
+                         change */
     HFD_PUT_RETRY,    /* failed: new attempt */
 };
 /** The PUT table. */

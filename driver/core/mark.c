@@ -21,7 +21,8 @@ static void add_texts(crypto_generichash_state *hash, const hfd_slice *texts, si
         add_text(hash, texts[i]);
 }
 
-static void add_rules(crypto_generichash_state *hash, const struct hfd_output_rule *rules, size_t count)
+static void add_rules(crypto_generichash_state *hash, const struct hfd_output_rule *rules,
+                      size_t count)
 {
     const uint64_t n = count;
 
@@ -37,7 +38,10 @@ int64_t hfd_driver_mark(const struct hfd_driver *d)
     int64_t mark;
 
     (void)crypto_generichash_init(&hash, NULL, 0, sizeof(out));
-    add_texts(&hash, (const hfd_slice[]){HFD_SLICE(HFD_VERSION), d->backend, d->demo ? HFD_SLICE("demo") : HFD_SLICE("")}, 3);
+    add_texts(&hash,
+              (const hfd_slice[]){HFD_SLICE(HFD_VERSION), d->backend,
+                                  d->demo ? HFD_SLICE("demo") : HFD_SLICE("")},
+              3);
     for (int kind = HFD_KIND_CLUSTER; kind <= HFD_KIND_NODEPOOL; kind++)
         add_texts(&hash, d->fleet.required[kind].items, d->fleet.required[kind].count);
     add_texts(&hash, d->terminal_reasons, d->terminal_reason_count);

@@ -4,19 +4,20 @@
 #include "driver/base/jsonx.h"
 
 /* One more than fit tells that there are more. */
-static hfd_rc list_embedded(struct hfd_txn *tx, enum hfd_kind kind, size_t limit, struct hfd_arena *mem, struct hfd_orphan_list *out,
-                            bool *more, struct hfd_err *err)
+static hfd_rc list_embedded(struct hfd_txn *tx, enum hfd_kind kind, size_t limit,
+                            struct hfd_arena *mem, struct hfd_orphan_list *out, bool *more,
+                            struct hfd_err *err)
 {
-    const hfd_rc rc =
-        hfd_orphan_row_list(tx, kind, HFD_SLICE(HFD_GURESID_LABEL), HFD_SLICE_NONE, (int64_t)limit + 1, mem, out, err);
+    const hfd_rc rc = hfd_orphan_row_list(tx, kind, HFD_SLICE(HFD_GURESID_LABEL), HFD_SLICE_NONE,
+                                          (int64_t)limit + 1, mem, out, err);
 
     *more = rc == HFD_OK && out->count > limit;
     out->count = *more ? limit : out->count;
     return rc;
 }
 
-hfd_rc hfd_orphans_list(struct hfd_txn *tx, const struct hfd_backend *ops, struct hfd_arena *mem, struct hfd_orphans *out,
-                        struct hfd_err *err)
+hfd_rc hfd_orphans_list(struct hfd_txn *tx, const struct hfd_backend *ops, struct hfd_arena *mem,
+                        struct hfd_orphans *out, struct hfd_err *err)
 {
     static const enum hfd_kind kinds[] = {HFD_KIND_CLUSTER, HFD_KIND_NODEPOOL};
     struct hfd_orphan_list found[2];
@@ -27,7 +28,8 @@ hfd_rc hfd_orphans_list(struct hfd_txn *tx, const struct hfd_backend *ops, struc
     for (size_t k = 0; rc == HFD_OK && k < 2; k++) {
         bool more;
 
-        rc = (out->remote ? hfd_strays_list : list_embedded)(tx, kinds[k], HFD_ORPHANS_MAX, mem, &found[k], &more, err);
+        rc = (out->remote ? hfd_strays_list : list_embedded)(tx, kinds[k], HFD_ORPHANS_MAX, mem,
+                                                             &found[k], &more, err);
         out->more = out->more || (rc == HFD_OK && more);
         count += found[k].count;
     }
@@ -59,8 +61,8 @@ static hfd_rc has_label(hfd_slice labels, bool *yes, struct hfd_err *err)
     return rc;
 }
 
-static hfd_rc remove_remote(struct hfd_txn *tx, const struct hfd_fleet_call *call, hfd_slice id, struct hfd_fleet_row *out,
-                            struct hfd_err *err)
+static hfd_rc remove_remote(struct hfd_txn *tx, const struct hfd_fleet_call *call, hfd_slice id,
+                            struct hfd_fleet_row *out, struct hfd_err *err)
 {
     struct hfd_orphan_row row;
     hfd_rc rc = hfd_stray_remove(tx, id, call->now_us, call->mem, &row, err);
@@ -78,8 +80,9 @@ static hfd_rc remove_remote(struct hfd_txn *tx, const struct hfd_fleet_call *cal
     return out->labels.p != NULL ? HFD_OK : hfd_fail(err, HFD_NOMEM, "out of memory for an orphan");
 }
 
-hfd_rc hfd_orphan_remove(struct hfd_txn *tx, const struct hfd_driver *d, const struct hfd_fleet_call *call, hfd_slice id,
-                         struct hfd_fleet_row *out, bool *gone, struct hfd_err *err)
+hfd_rc hfd_orphan_remove(struct hfd_txn *tx, const struct hfd_driver *d,
+                         const struct hfd_fleet_call *call, hfd_slice id, struct hfd_fleet_row *out,
+                         bool *gone, struct hfd_err *err)
 {
     struct hfd_part_row part;
     bool ours;
@@ -90,17 +93,21 @@ hfd_rc hfd_orphan_remove(struct hfd_txn *tx, const struct hfd_driver *d, const s
         return remove_remote(tx, call, id, out, err);
     rc = hfd_fleet_row_get(tx, id, call->mem, out, err);
     if (rc == HFD_NOT_FOUND)
-        return hfd_fail(err, HFD_NOT_FOUND, "there is no cluster or nodepool '%.*s'", HFD_SLICE_FMT(id));
+        return hfd_fail(err, HFD_NOT_FOUND, "there is no cluster or nodepool '%.*s'",
+                        HFD_SLICE_FMT(id));
     if (rc == HFD_OK)
         rc = has_label(out->labels, &ours, err);
     if (rc != HFD_OK)
         return rc;
     if (!ours)
-        return hfd_fail(err, HFD_CONFLICT, "'%.*s' is not the driver's: it has no label " HFD_GURESID_LABEL, HFD_SLICE_FMT(id));
+        return hfd_fail(err, HFD_CONFLICT,
+                        "'%.*s' is not the driver's: it has no label " HFD_GURESID_LABEL,
+                        HFD_SLICE_FMT(id));
     rc = hfd_part_row_by_fleet(tx, id, call->mem, &part, err);
     if (rc == HFD_OK)
-        return hfd_fail(err, HFD_CONFLICT, "'%.*s' is no orphan: it belongs to resource %.*s, which can be deleted", HFD_SLICE_FMT(id),
-                        HFD_SLICE_FMT(part.guresid));
+        return hfd_fail(err, HFD_CONFLICT,
+                        "'%.*s' is no orphan: it belongs to resource %.*s, which can be deleted",
+                        HFD_SLICE_FMT(id), HFD_SLICE_FMT(part.guresid));
     if (rc != HFD_NOT_FOUND)
         return rc;
     return d->backend_ops->remove(tx, call, out->kind, HFD_SLICE_NONE, id, out, gone, err);

@@ -1,6 +1,7 @@
 /*
- * What the conditions of a resource's parts mean for its operation, and the sentences that say so. Text of adapters is quoted without
- * control characters and cut, so that what to do always stands at the end. Thread: any.
+ * What the conditions of a resource's parts mean for its operation, and the sentences that say so.
+ * Text of adapters is quoted without control characters and cut, so that what to do always stands
+ * at the end. Thread: any.
  */
 #include "driver/core/outcome.h"
 
@@ -16,8 +17,13 @@
 #define LISTED_MAX 3            /* parts that are named as unfinished */
 #define MORE_MAX_BYTES 32       /* "; and 97 more" */
 
-/* Fixed words of say_failed are 107 bytes, its advice 64: what is left is the least that an adapter's message gets. */
-_Static_assert(MESSAGE_MAX - 107 - 2 * ID_MAX_BYTES - CLUSTER_ID_MAX_BYTES - NAME_MAX_BYTES - 2 * WORD_MAX_BYTES - 64 > 28,
+/*
+ * Fixed words of say_failed are 107 bytes, its advice 64: what is left is the least that an
+ * adapter's message gets.
+ */
+_Static_assert(MESSAGE_MAX - 107 - 2 * ID_MAX_BYTES - CLUSTER_ID_MAX_BYTES - NAME_MAX_BYTES -
+                       2 * WORD_MAX_BYTES - 64 >
+                   28,
                "room for the message");
 
 static const char advice[] = ". Correct the input and deploy again, or delete the resource.";
@@ -35,7 +41,10 @@ static hfd_slice kept(struct speech *s, hfd_slice text)
     return text;
 }
 
-/* Length of the character at p if it must not stand in a line: controls, other ends of lines, and what turns the writing round; else 0. */
+/*
+ * Length of the character at p if it must not stand in a line: controls, other ends of lines, and
+ * what turns the writing round; else 0.
+ */
 static size_t unfit_len(const char *p, size_t left)
 {
     static const struct {
@@ -52,13 +61,17 @@ static size_t unfit_len(const char *p, size_t left)
     for (size_t i = 0; i < sizeof(ranges) / sizeof(ranges[0]); i++) {
         const size_t len = ranges[i].len;
 
-        if (left >= len && memcmp(p, ranges[i].first, len) >= 0 && memcmp(p, ranges[i].last, len) <= 0)
+        if (left >= len && memcmp(p, ranges[i].first, len) >= 0 &&
+            memcmp(p, ranges[i].last, len) <= 0)
             return len;
     }
     return 0;
 }
 
-/* A copy fit for a line, of at most max bytes; a longer one ends in "...", never in the middle of a character. */
+/*
+ * A copy fit for a line, of at most max bytes; a longer one ends in "...", never in the middle of a
+ * character.
+ */
 static hfd_slice tidy(struct speech *s, hfd_slice text, size_t max)
 {
     const size_t cap = text.len < max ? text.len : max;
@@ -100,9 +113,11 @@ static hfd_slice part_name(struct speech *s, const struct hfd_part_view *part, b
     const char *first = upper ? (cluster ? "C" : "N") : (cluster ? "c" : "n");
     const char *rest = cluster ? "luster" : "odepool";
     const hfd_slice name = tidy(s, part->name, NAME_MAX_BYTES);
-    const hfd_slice id = part->id.len > 0 ? tidy(s, part->id, ID_MAX_BYTES) : HFD_SLICE("not made yet");
+    const hfd_slice id =
+        part->id.len > 0 ? tidy(s, part->id, ID_MAX_BYTES) : HFD_SLICE("not made yet");
 
-    return kept(s, hfd_arena_printf(s->mem, "%s%s '%.*s' (%.*s)", first, rest, HFD_SLICE_FMT(name), HFD_SLICE_FMT(id)));
+    return kept(s, hfd_arena_printf(s->mem, "%s%s '%.*s' (%.*s)", first, rest, HFD_SLICE_FMT(name),
+                                    HFD_SLICE_FMT(id)));
 }
 
 /* ---- rules ---- */
@@ -129,7 +144,8 @@ static bool is_ready(const struct hfd_part_view *part)
 
     if (part->leaving)
         return !part->exists;
-    return part->exists && !part->deleting && !part->pending && part->generation >= part->wanted_generation && c != NULL &&
+    return part->exists && !part->deleting && !part->pending &&
+           part->generation >= part->wanted_generation && c != NULL &&
            c->status == HFD_STATUS_TRUE && c->observed_generation >= part->wanted_generation;
 }
 
@@ -142,38 +158,45 @@ static bool is_unready(const struct hfd_outcome_input *in, const struct hfd_part
 /* Whether `entry` is "ADAPTER:REASON" for these two. */
 static bool is_of_adapter(hfd_slice entry, hfd_slice adapter, hfd_slice reason)
 {
-    return entry.len == adapter.len + 1 + reason.len && hfd_slice_starts(entry, adapter) && entry.p[adapter.len] == ':' &&
+    return entry.len == adapter.len + 1 + reason.len && hfd_slice_starts(entry, adapter) &&
+           entry.p[adapter.len] == ':' &&
            memcmp(entry.p + adapter.len + 1, reason.p, reason.len) == 0;
 }
 
 static bool is_terminal(const struct hfd_outcome_input *in, hfd_slice adapter, hfd_slice reason)
 {
     for (size_t i = 0; reason.len > 0 && i < in->terminal_reason_count; i++)
-        if (hfd_slice_eq(in->terminal_reasons[i], reason) || is_of_adapter(in->terminal_reasons[i], adapter, reason))
+        if (hfd_slice_eq(in->terminal_reasons[i], reason) ||
+            is_of_adapter(in->terminal_reasons[i], adapter, reason))
             return true;
     return false;
 }
 
 /* The condition with which an adapter gives up for good, or NULL. */
-static const struct hfd_condition *terminal_condition(const struct hfd_outcome_input *in, const struct hfd_part_view *part,
+static const struct hfd_condition *terminal_condition(const struct hfd_outcome_input *in,
+                                                      const struct hfd_part_view *part,
                                                       const struct hfd_part_report *report)
 {
     static const char *const types[] = {"Applied", "Available"};
-    const struct hfd_condition *health = hfd_condition_find(&report->conditions, HFD_SLICE("Health"));
+    const struct hfd_condition *health =
+        hfd_condition_find(&report->conditions, HFD_SLICE("Health"));
 
-    if (report->observed_generation < part->wanted_generation || report->received_us == 0 || health == NULL ||
-        health->status != HFD_STATUS_TRUE)
+    if (report->observed_generation < part->wanted_generation || report->received_us == 0 ||
+        health == NULL || health->status != HFD_STATUS_TRUE)
         return NULL;
     for (size_t i = 0; i < sizeof(types) / sizeof(types[0]); i++) {
-        const struct hfd_condition *c = hfd_condition_find(&report->conditions, hfd_slice_of(types[i]));
+        const struct hfd_condition *c =
+            hfd_condition_find(&report->conditions, hfd_slice_of(types[i]));
 
-        if (c != NULL && c->status == HFD_STATUS_FALSE && is_terminal(in, report->adapter, c->reason))
+        if (c != NULL && c->status == HFD_STATUS_FALSE &&
+            is_terminal(in, report->adapter, c->reason))
             return c;
     }
     return NULL;
 }
 
-static const struct hfd_part_report *terminal_report(const struct hfd_outcome_input *in, const struct hfd_part_view *part)
+static const struct hfd_part_report *terminal_report(const struct hfd_outcome_input *in,
+                                                     const struct hfd_part_view *part)
 {
     for (size_t i = 0; i < part->report_count; i++)
         if (terminal_condition(in, part, &part->reports[i]) != NULL)
@@ -205,8 +228,8 @@ static const struct hfd_condition *degraded_condition(const struct hfd_part_view
     }
     c = hfd_condition_find(&part->conditions, HFD_SLICE("Available"));
     /* One that was never True speaks of a part that is still being made. */
-    if (c != NULL && c->status == HFD_STATUS_FALSE && c->observed_generation >= part->wanted_generation &&
-        c->last_transition_us > c->created_us)
+    if (c != NULL && c->status == HFD_STATUS_FALSE &&
+        c->observed_generation >= part->wanted_generation && c->last_transition_us > c->created_us)
         return c;
     return NULL;
 }
@@ -219,7 +242,8 @@ static bool is_degraded(const struct hfd_outcome_input *in, const struct hfd_par
 
 /* The first part for which `is` holds, the cluster before its nodepools, or NULL. */
 static const struct hfd_part_view *first_part(const struct hfd_outcome_input *in,
-                                              bool (*is)(const struct hfd_outcome_input *, const struct hfd_part_view *))
+                                              bool (*is)(const struct hfd_outcome_input *,
+                                                         const struct hfd_part_view *))
 {
     static const enum hfd_kind order[] = {HFD_KIND_CLUSTER, HFD_KIND_NODEPOOL};
 
@@ -232,30 +256,41 @@ static const struct hfd_part_view *first_part(const struct hfd_outcome_input *in
 
 /* ---- sentences ---- */
 
-/* " of cluster 2abc" behind a nodepool's name; ids that are longer than HyperFleet makes them are left out, for the rest to have room. */
+/*
+ * " of cluster 2abc" behind a nodepool's name; ids that are longer than HyperFleet makes them are
+ * left out, for the rest to have room.
+ */
 static hfd_slice in_cluster(struct speech *s, const struct hfd_part_view *part)
 {
-    if (part->kind != HFD_KIND_NODEPOOL || s->in->cluster_id.len == 0 || s->in->cluster_id.len > CLUSTER_ID_MAX_BYTES)
+    if (part->kind != HFD_KIND_NODEPOOL || s->in->cluster_id.len == 0 ||
+        s->in->cluster_id.len > CLUSTER_ID_MAX_BYTES)
         return HFD_SLICE("");
-    return kept(s, hfd_arena_printf(s->mem, " of cluster %.*s", HFD_SLICE_FMT(tidy(s, s->in->cluster_id, CLUSTER_ID_MAX_BYTES))));
+    return kept(s,
+                hfd_arena_printf(s->mem, " of cluster %.*s",
+                                 HFD_SLICE_FMT(tidy(s, s->in->cluster_id, CLUSTER_ID_MAX_BYTES))));
 }
 
 static hfd_slice say_gone(struct speech *s, const struct hfd_part_view *part)
 {
     const hfd_slice name = part_name(s, part, true), id = tidy(s, s->in->guresid, ID_MAX_BYTES);
 
-    return kept(
-        s, hfd_arena_printf(s->mem,
-                            "%.*s%.*s of resource %.*s %s in HyperFleet, and not through this resource. Deploy again to make a new one, "
-                            "or delete the resource to forget it.",
-                            HFD_SLICE_FMT(name), HFD_SLICE_FMT(in_cluster(s, part)), HFD_SLICE_FMT(id),
-                            part->exists ? "is being deleted" : "was removed"));
+    return kept(s, hfd_arena_printf(s->mem,
+                                    "%.*s%.*s of resource %.*s %s in HyperFleet, and not through "
+                                    "this resource. Deploy again to make a new one, "
+                                    "or delete the resource to forget it.",
+                                    HFD_SLICE_FMT(name), HFD_SLICE_FMT(in_cluster(s, part)),
+                                    HFD_SLICE_FMT(id),
+                                    part->exists ? "is being deleted" : "was removed"));
 }
 
-/* An adapter's message: that of the condition in question, else what it says of Available, where most say it all. */
+/*
+ * An adapter's message: that of the condition in question, else what it says of Available, where
+ * most say it all.
+ */
 static hfd_slice words_of(const struct hfd_part_report *r, const struct hfd_condition *c)
 {
-    const struct hfd_condition *available = hfd_condition_find(&r->conditions, HFD_SLICE("Available"));
+    const struct hfd_condition *available =
+        hfd_condition_find(&r->conditions, HFD_SLICE("Available"));
 
     return c->message.len > 0 || available == NULL ? c->message : available->message;
 }
@@ -265,14 +300,18 @@ static hfd_slice say_failed(struct speech *s, const struct hfd_part_view *part)
     const struct hfd_part_report *report = terminal_report(s->in, part);
     const struct hfd_condition *c = terminal_condition(s->in, part, report);
     const hfd_slice name = part_name(s, part, true), id = tidy(s, s->in->guresid, ID_MAX_BYTES);
-    const hfd_slice adapter = tidy(s, report->adapter, WORD_MAX_BYTES), reason = tidy(s, c->reason, WORD_MAX_BYTES);
+    const hfd_slice adapter = tidy(s, report->adapter, WORD_MAX_BYTES),
+                    reason = tidy(s, c->reason, WORD_MAX_BYTES);
     hfd_slice head, note;
 
-    head = kept(s, hfd_arena_printf(s->mem,
-                                    "%.*s%.*s of resource %.*s could not be provisioned: adapter %.*s reported %.*s=False, "
-                                    "reason %.*s",
-                                    HFD_SLICE_FMT(name), HFD_SLICE_FMT(in_cluster(s, part)), HFD_SLICE_FMT(id), HFD_SLICE_FMT(adapter),
-                                    HFD_SLICE_FMT(c->type), HFD_SLICE_FMT(reason)));
+    head = kept(
+        s,
+        hfd_arena_printf(
+            s->mem,
+            "%.*s%.*s of resource %.*s could not be provisioned: adapter %.*s reported %.*s=False, "
+            "reason %.*s",
+            HFD_SLICE_FMT(name), HFD_SLICE_FMT(in_cluster(s, part)), HFD_SLICE_FMT(id),
+            HFD_SLICE_FMT(adapter), HFD_SLICE_FMT(c->type), HFD_SLICE_FMT(reason)));
     /* The names' limits leave room for a note; 2 for ": ". */
     note = quote(s, words_of(report, c), MESSAGE_MAX - 2 - head.len - (sizeof(advice) - 1));
     return kept(s, hfd_arena_printf(s->mem, "%.*s%.*s%s", HFD_SLICE_FMT(head), HFD_SLICE_FMT(note),
@@ -283,28 +322,34 @@ static hfd_slice say_failed(struct speech *s, const struct hfd_part_view *part)
 static hfd_slice adapter_of(struct speech *s, const struct hfd_part_view *part, hfd_slice type)
 {
     for (size_t i = 0; i < part->report_count; i++)
-        if (hfd_slice_eq(kept(s, hfd_adapter_condition_type(part->reports[i].adapter, s->mem)), type))
+        if (hfd_slice_eq(kept(s, hfd_adapter_condition_type(part->reports[i].adapter, s->mem)),
+                         type))
             return part->reports[i].adapter;
     return HFD_SLICE_NONE;
 }
 
-static void say_degraded(struct speech *s, const struct hfd_part_view *part, struct hfd_outcome *out)
+static void say_degraded(struct speech *s, const struct hfd_part_view *part,
+                         struct hfd_outcome *out)
 {
     const struct hfd_condition *c = degraded_condition(part);
     const hfd_slice name = part_name(s, part, false), note = quote(s, c->message, NOTE_MAX_BYTES);
-    const hfd_slice adapter = tidy(s, adapter_of(s, part, c->type), NAME_MAX_BYTES), type = tidy(s, c->type, NAME_MAX_BYTES);
+    const hfd_slice adapter = tidy(s, adapter_of(s, part, c->type), NAME_MAX_BYTES),
+                    type = tidy(s, c->type, NAME_MAX_BYTES);
 
     out->health = "Degraded";
     out->health_reason = c->reason.len > 0 ? tidy(s, c->reason, NAME_MAX_BYTES) : type;
     if (adapter.len > 0)
-        out->health_message = kept(s, hfd_arena_printf(s->mem, "%.*s: adapter %.*s reported Available=False%.*s", HFD_SLICE_FMT(name),
-                                                       HFD_SLICE_FMT(adapter), HFD_SLICE_FMT(note)));
+        out->health_message = kept(
+            s, hfd_arena_printf(s->mem, "%.*s: adapter %.*s reported Available=False%.*s",
+                                HFD_SLICE_FMT(name), HFD_SLICE_FMT(adapter), HFD_SLICE_FMT(note)));
     else
-        out->health_message = kept(s, hfd_arena_printf(s->mem, "%.*s: condition %.*s is False%.*s", HFD_SLICE_FMT(name),
-                                                       HFD_SLICE_FMT(type), HFD_SLICE_FMT(note)));
+        out->health_message = kept(s, hfd_arena_printf(s->mem, "%.*s: condition %.*s is False%.*s",
+                                                       HFD_SLICE_FMT(name), HFD_SLICE_FMT(type),
+                                                       HFD_SLICE_FMT(note)));
 }
 
-static void say_progressing(struct speech *s, const struct hfd_part_view *part, struct hfd_outcome *out)
+static void say_progressing(struct speech *s, const struct hfd_part_view *part,
+                            struct hfd_outcome *out)
 {
     hfd_slice name;
 
@@ -315,14 +360,18 @@ static void say_progressing(struct speech *s, const struct hfd_part_view *part, 
         return;
     }
     name = part_name(s, part, false);
-    out->health_reason = part->generation > part->wanted_generation ? HFD_SLICE("GenerationChanged") : HFD_SLICE("AwaitingAdapters");
+    out->health_reason = part->generation > part->wanted_generation ? HFD_SLICE("GenerationChanged")
+                                                                    : HFD_SLICE("AwaitingAdapters");
     out->health_message =
-        kept(s, hfd_arena_printf(s->mem, "%.*s is being brought to generation %lld", HFD_SLICE_FMT(name), (long long)part->generation));
+        kept(s, hfd_arena_printf(s->mem, "%.*s is being brought to generation %lld",
+                                 HFD_SLICE_FMT(name), (long long)part->generation));
 }
 
-static void judge_health(struct speech *s, const struct hfd_part_view *gone, struct hfd_outcome *out)
+static void judge_health(struct speech *s, const struct hfd_part_view *gone,
+                         struct hfd_outcome *out)
 {
-    const struct hfd_part_view *degraded = first_part(s->in, is_degraded), *unready = first_part(s->in, is_unready);
+    const struct hfd_part_view *degraded = first_part(s->in, is_degraded),
+                               *unready = first_part(s->in, is_unready);
 
     if (gone != NULL) {
         out->health = "Degraded";
@@ -349,17 +398,28 @@ static const struct hfd_part_report *report_by(const struct hfd_part_view *part,
     return NULL;
 }
 
-/* What an adapter still has to say True at the generation wanted: Available, or Finalized where that is waited for; NULL when it has. */
-static const char *lacks(const struct hfd_part_view *part, const struct hfd_part_report *r, bool deleting)
+/*
+ * What an adapter still has to say True at the generation wanted: Available, or Finalized where
+ * that is waited for; NULL when it has.
+ */
+static const char *lacks(const struct hfd_part_view *part, const struct hfd_part_report *r,
+                         bool deleting)
 {
     const char *type = deleting ? "Finalized" : "Available";
-    const struct hfd_condition *c = r != NULL ? hfd_condition_find(&r->conditions, hfd_slice_of(type)) : NULL;
+    const struct hfd_condition *c =
+        r != NULL ? hfd_condition_find(&r->conditions, hfd_slice_of(type)) : NULL;
 
-    return c != NULL && c->status == HFD_STATUS_TRUE && r->observed_generation >= part->generation ? NULL : type;
+    return c != NULL && c->status == HFD_STATUS_TRUE && r->observed_generation >= part->generation
+               ? NULL
+               : type;
 }
 
-/* " (Available=False, reason NoZone: what it says)": how far an adapter is that has not done its part. */
-static hfd_slice stands_at(struct speech *s, const struct hfd_part_view *part, const struct hfd_part_report *r, const char *lacking)
+/*
+ * " (Available=False, reason NoZone: what it says)": how far an adapter is that has not done its
+ * part.
+ */
+static hfd_slice stands_at(struct speech *s, const struct hfd_part_view *part,
+                           const struct hfd_part_report *r, const char *lacking)
 {
     const struct hfd_condition *c;
     hfd_slice reason, words;
@@ -367,7 +427,8 @@ static hfd_slice stands_at(struct speech *s, const struct hfd_part_view *part, c
     if (r == NULL)
         return HFD_SLICE(" (has not reported)");
     if (r->observed_generation < part->generation)
-        return kept(s, hfd_arena_printf(s->mem, " (has reported on generation %lld of %lld)", (long long)r->observed_generation,
+        return kept(s, hfd_arena_printf(s->mem, " (has reported on generation %lld of %lld)",
+                                        (long long)r->observed_generation,
                                         (long long)part->generation));
     /* An adapter that does not work itself has nothing else to say. */
     c = hfd_condition_find(&r->conditions, HFD_SLICE("Health"));
@@ -377,8 +438,9 @@ static hfd_slice stands_at(struct speech *s, const struct hfd_part_view *part, c
         return kept(s, hfd_arena_printf(s->mem, " (has not reported %s)", lacking));
     reason = tidy(s, c->reason, WORD_MAX_BYTES);
     words = quote(s, words_of(r, c), DETAIL_MAX_BYTES);
-    return kept(s, hfd_arena_printf(s->mem, " (%.*s=%s, reason %.*s%.*s)", HFD_SLICE_FMT(c->type), hfd_status_name(c->status),
-                                    HFD_SLICE_FMT(reason), HFD_SLICE_FMT(words)));
+    return kept(s, hfd_arena_printf(s->mem, " (%.*s=%s, reason %.*s%.*s)", HFD_SLICE_FMT(c->type),
+                                    hfd_status_name(c->status), HFD_SLICE_FMT(reason),
+                                    HFD_SLICE_FMT(words)));
 }
 
 static hfd_slice waits_for(struct speech *s, const struct hfd_part_view *part, bool deleting)
@@ -397,12 +459,15 @@ static hfd_slice waits_for(struct speech *s, const struct hfd_part_view *part, b
         const char *lacking = lacks(part, r, deleting);
 
         if (lacking != NULL)
-            list = kept(s, hfd_arena_printf(s->mem, "%.*s%s%.*s%.*s", HFD_SLICE_FMT(list), list.len > 0 ? ", " : "", HFD_SLICE_FMT(name),
+            list = kept(s, hfd_arena_printf(s->mem, "%.*s%s%.*s%.*s", HFD_SLICE_FMT(list),
+                                            list.len > 0 ? ", " : "", HFD_SLICE_FMT(name),
                                             HFD_SLICE_FMT(stands_at(s, part, r, lacking))));
     }
     if (list.len == 0)
-        return deleting ? HFD_SLICE(" waits for its nodepools to be removed") : HFD_SLICE(" is not Ready");
-    return kept(s, hfd_arena_printf(s->mem, " waits for %s %.*s", deleting ? "Finalized from" : "adapters", HFD_SLICE_FMT(list)));
+        return deleting ? HFD_SLICE(" waits for its nodepools to be removed")
+                        : HFD_SLICE(" is not Ready");
+    return kept(s, hfd_arena_printf(s->mem, " waits for %s %.*s",
+                                    deleting ? "Finalized from" : "adapters", HFD_SLICE_FMT(list)));
 }
 
 /* "cluster 'c1' (2abc) waits for adapters dns (has not reported); nodepool ..." */
@@ -416,29 +481,36 @@ static hfd_slice unfinished(struct speech *s, bool deleting, size_t max)
 
         if ((deleting ? !part->exists : is_ready(part)) || ++count > LISTED_MAX)
             continue;
-        list = kept(s, hfd_arena_printf(s->mem, "%.*s%s%.*s%.*s", HFD_SLICE_FMT(list), count > 1 ? "; " : "",
-                                        HFD_SLICE_FMT(part_name(s, part, false)), HFD_SLICE_FMT(waits_for(s, part, deleting))));
+        list = kept(s, hfd_arena_printf(s->mem, "%.*s%s%.*s%.*s", HFD_SLICE_FMT(list),
+                                        count > 1 ? "; " : "",
+                                        HFD_SLICE_FMT(part_name(s, part, false)),
+                                        HFD_SLICE_FMT(waits_for(s, part, deleting))));
     }
     if (count <= LISTED_MAX)
         return tidy(s, list, max);
     list = tidy(s, list, max - MORE_MAX_BYTES);
-    return kept(s, hfd_arena_printf(s->mem, "%.*s; and %zu more", HFD_SLICE_FMT(list), count - LISTED_MAX));
+    return kept(
+        s, hfd_arena_printf(s->mem, "%.*s; and %zu more", HFD_SLICE_FMT(list), count - LISTED_MAX));
 }
 
 static hfd_slice say_late(struct speech *s)
 {
     const bool deleting = s->in->state == HFD_STATE_DELETING;
-    const char *what = deleting ? "The deletion" : s->in->state == HFD_STATE_CREATING ? "The creation"
-                                                                                      : "The update";
+    const char *what = deleting                             ? "The deletion"
+                       : s->in->state == HFD_STATE_CREATING ? "The creation"
+                                                            : "The update";
     const char *then = deleting ? ". It goes on; delete again to wait for it."
                                 : ". Deploy again to give it more time, or delete the resource.";
-    const hfd_slice head = kept(s, hfd_arena_printf(s->mem, "%s of resource %.*s was not finished at its deadline: ", what,
-                                                    HFD_SLICE_FMT(tidy(s, s->in->guresid, ID_MAX_BYTES))));
+    const hfd_slice head = kept(
+        s, hfd_arena_printf(s->mem, "%s of resource %.*s was not finished at its deadline: ", what,
+                            HFD_SLICE_FMT(tidy(s, s->in->guresid, ID_MAX_BYTES))));
     const hfd_slice trouble = quote(s, s->in->trouble, DETAIL_MAX_BYTES);
-    const hfd_slice list = unfinished(s, deleting, MESSAGE_MAX - head.len - trouble.len - strlen(then));
+    const hfd_slice list =
+        unfinished(s, deleting, MESSAGE_MAX - head.len - trouble.len - strlen(then));
     const hfd_slice end = trouble.len > 0 ? trouble : list;
 
-    return kept(s, hfd_arena_printf(s->mem, "%.*s%.*s%.*s%s", HFD_SLICE_FMT(head), HFD_SLICE_FMT(list), HFD_SLICE_FMT(trouble),
+    return kept(s, hfd_arena_printf(s->mem, "%.*s%.*s%.*s%s", HFD_SLICE_FMT(head),
+                                    HFD_SLICE_FMT(list), HFD_SLICE_FMT(trouble),
                                     ends_with(end, HFD_SLICE("...")) ? then + 1 : then));
 }
 
@@ -450,8 +522,11 @@ static bool exists(const struct hfd_outcome_input *in, const struct hfd_part_vie
     return part->exists;
 }
 
-/* Where progress and time lead. A passed deadline comes first: it may have been answered already. */
-static void decide(struct speech *s, const struct hfd_part_view *gone, const struct hfd_part_view *failed, struct hfd_outcome *out)
+/*
+ * Where progress and time lead. A passed deadline comes first: it may have been answered already.
+ */
+static void decide(struct speech *s, const struct hfd_part_view *gone,
+                   const struct hfd_part_view *failed, struct hfd_outcome *out)
 {
     const struct hfd_outcome_input *in = s->in;
 
@@ -475,7 +550,8 @@ static void decide(struct speech *s, const struct hfd_part_view *gone, const str
     }
 }
 
-hfd_rc hfd_outcome_judge(const struct hfd_outcome_input *in, struct hfd_arena *mem, struct hfd_outcome *out)
+hfd_rc hfd_outcome_judge(const struct hfd_outcome_input *in, struct hfd_arena *mem,
+                         struct hfd_outcome *out)
 {
     const struct hfd_part_view *gone = first_part(in, is_gone), *failed = first_part(in, is_failed);
     struct speech s = {.in = in, .mem = mem};

@@ -1,6 +1,7 @@
 /*
- * From cluster and nodepool conditions, adapter reports, the operation and the time to the answer: is it ready, did it fail for good, is it
- * late, is it healthy, and what does the app developer read. Pure. README.md in this folder has the table. Source: DESIGN 4, 10.12.
+ * From cluster and nodepool conditions, adapter reports, the operation and the time to the answer:
+ * is it ready, did it fail for good, is it late, is it healthy, and what does the app developer
+ * read. Pure. README.md in this folder has the table. Source: DESIGN 4, 10.12.
  */
 #ifndef HFD_CORE_OUTCOME_H
 #define HFD_CORE_OUTCOME_H
@@ -48,27 +49,39 @@ struct hfd_outcome_input {
     size_t part_count;
     const hfd_slice *terminal_reasons; /* "REASON" of any adapter, "ADAPTER:REASON" of one */
     size_t terminal_reason_count;
-    const struct hfd_adapter_names *required; /* by enum hfd_kind: named where a part waits for them */
+    const struct hfd_adapter_names
+        *required; /* by enum hfd_kind: named where a part waits for them */
     /* The operation. */
     enum hfd_state state;
     int64_t deadline_us; /* from then on it is late */
     int64_t now_us;
-    hfd_slice trouble; /* what keeps it from being carried out, for the words of a late one; one sentence without its full stop, or empty */
+    hfd_slice trouble; /* what keeps it from being carried out, for the words of a late one; one
+                          sentence without its full stop, or empty */
 };
 
 struct hfd_outcome {
     enum hfd_progress progress;
     enum hfd_state state; /* where this leads the resource; not always an arrow */
-    /* Failed or late: "RES-104", "RES-105"; else NULL. A late deletion is still one: what is said of it is not kept. */
+    /*
+     * Failed or late: "RES-104", "RES-105"; else NULL. A late deletion is still one: what is said
+     * of it is not kept.
+     */
     const char *code;
-    /* With a code, at most 500 characters: what, GUResID, HyperFleet ids, adapter, reason, its words, and what to do. */
+    /*
+     * With a code, at most 500 characters: what, GUResID, HyperFleet ids, adapter, reason, its
+     * words, and what to do.
+     */
     hfd_slice message;
-    /* Health of what is there, for the output: "Healthy", "Progressing" or "Degraded", and why (empty when Healthy). */
+    /*
+     * Health of what is there, for the output: "Healthy", "Progressing" or "Degraded", and why
+     * (empty when Healthy).
+     */
     const char *health;
     hfd_slice health_reason, health_message;
 };
 
 /** @return HFD_OK or HFD_NOMEM */
-HFD_MUST_CHECK hfd_rc hfd_outcome_judge(const struct hfd_outcome_input *in, struct hfd_arena *mem, struct hfd_outcome *out);
+HFD_MUST_CHECK hfd_rc hfd_outcome_judge(const struct hfd_outcome_input *in, struct hfd_arena *mem,
+                                        struct hfd_outcome *out);
 
 #endif

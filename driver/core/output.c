@@ -14,15 +14,18 @@ static hfd_rc no_memory(struct hfd_err *err)
 
 static hfd_slice report_aad(hfd_slice fleet_id, hfd_slice adapter, struct hfd_arena *mem)
 {
-    return hfd_arena_printf(mem, "report|%.*s|%.*s", HFD_SLICE_FMT(fleet_id), HFD_SLICE_FMT(adapter));
+    return hfd_arena_printf(mem, "report|%.*s|%.*s", HFD_SLICE_FMT(fleet_id),
+                            HFD_SLICE_FMT(adapter));
 }
 
 static hfd_slice output_aad(const struct hfd_resource_row *row, struct hfd_arena *mem)
 {
-    return hfd_arena_printf(mem, "output|%.*s|%.*s", HFD_SLICE_FMT(row->guresid), HFD_SLICE_FMT(row->incarnation));
+    return hfd_arena_printf(mem, "output|%.*s|%.*s", HFD_SLICE_FMT(row->guresid),
+                            HFD_SLICE_FMT(row->incarnation));
 }
 
-hfd_slice hfd_output_seal_report(void *ctx, hfd_slice fleet_id, hfd_slice adapter, hfd_slice plain, struct hfd_arena *mem)
+hfd_slice hfd_output_seal_report(void *ctx, hfd_slice fleet_id, hfd_slice adapter, hfd_slice plain,
+                                 struct hfd_arena *mem)
 {
     const struct hfd_driver *d = ctx;
     hfd_slice aad = report_aad(fleet_id, adapter, mem);
@@ -32,8 +35,8 @@ hfd_slice hfd_output_seal_report(void *ctx, hfd_slice fleet_id, hfd_slice adapte
     return hfd_keyring_seal(d->ring, HFD_KEY_AT_REST, d->rng, aad, plain, mem);
 }
 
-hfd_rc hfd_output_secrets(const struct hfd_driver *d, const struct hfd_resource_row *row, struct hfd_arena *mem, hfd_slice *out,
-                          struct hfd_err *err)
+hfd_rc hfd_output_secrets(const struct hfd_driver *d, const struct hfd_resource_row *row,
+                          struct hfd_arena *mem, hfd_slice *out, struct hfd_err *err)
 {
     hfd_slice aad;
 
@@ -44,14 +47,16 @@ hfd_rc hfd_output_secrets(const struct hfd_driver *d, const struct hfd_resource_
     if (aad.p == NULL)
         return no_memory(err);
     if (hfd_keyring_open(d->ring, HFD_KEY_AT_REST, aad, row->secrets, mem, out, NULL) != HFD_OK)
-        return hfd_fail(err, HFD_CORRUPT, "the output secrets of '%.*s' cannot be opened: is a key missing from the key ring?",
-                        HFD_SLICE_FMT(row->guresid));
+        return hfd_fail(
+            err, HFD_CORRUPT,
+            "the output secrets of '%.*s' cannot be opened: is a key missing from the key ring?",
+            HFD_SLICE_FMT(row->guresid));
     return HFD_OK;
 }
 
 /* A report's data; with `secrets` its data.secrets in plain, else redacted as stored. Gives. */
-static hfd_rc report_data(const struct hfd_driver *d, const struct hfd_report_row *r, bool secrets, struct hfd_arena *mem, json_t **out,
-                          struct hfd_err *err)
+static hfd_rc report_data(const struct hfd_driver *d, const struct hfd_report_row *r, bool secrets,
+                          struct hfd_arena *mem, json_t **out, struct hfd_err *err)
 {
     hfd_slice aad, plain;
     json_t *doc;
@@ -61,13 +66,16 @@ static hfd_rc report_data(const struct hfd_driver *d, const struct hfd_report_ro
     if (rc != HFD_OK || !secrets || r->secrets.len == 0)
         return rc;
     aad = report_aad(r->fleet_id, r->adapter, mem);
-    rc = aad.p == NULL ? no_memory(err) : hfd_keyring_open(d->ring, HFD_KEY_AT_REST, aad, r->secrets, mem, &plain, NULL);
+    rc = aad.p == NULL
+             ? no_memory(err)
+             : hfd_keyring_open(d->ring, HFD_KEY_AT_REST, aad, r->secrets, mem, &plain, NULL);
     if (rc == HFD_OK)
         rc = hfd_json_parse(plain, &doc, err);
     if (rc != HFD_OK) {
         json_decref(*out);
         *out = NULL;
-        return hfd_fail(err, rc == HFD_NOMEM ? HFD_NOMEM : HFD_CORRUPT, "the secrets of adapter %.*s's report on %.*s cannot be opened",
+        return hfd_fail(err, rc == HFD_NOMEM ? HFD_NOMEM : HFD_CORRUPT,
+                        "the secrets of adapter %.*s's report on %.*s cannot be opened",
                         HFD_SLICE_FMT(r->adapter), HFD_SLICE_FMT(r->fleet_id));
     }
     if (json_object_set_new(*out, "secrets", doc) != 0) {
@@ -82,13 +90,16 @@ static hfd_rc report_data(const struct hfd_driver *d, const struct hfd_report_ro
 struct work {
     struct hfd_txn *tx;
     const struct hfd_driver *d;
-    const struct hfd_parts *parts; /* the first is the main part: the cluster, or the nodepool of a nodepool resource */
+    const struct hfd_parts *
+        parts; /* the first is the main part: the cluster, or the nodepool of a nodepool resource */
     struct hfd_arena *mem;
 };
 
-/* Adds what the rules take from the main part's reports as members of an object under construction. */
-static hfd_rc add_mapped(const struct work *w, const struct hfd_output_rule *rules, size_t count, bool secrets, struct hfd_buf *b,
-                         struct hfd_err *err)
+/*
+ * Adds what the rules take from the main part's reports as members of an object under construction.
+ */
+static hfd_rc add_mapped(const struct work *w, const struct hfd_output_rule *rules, size_t count,
+                         bool secrets, struct hfd_buf *b, struct hfd_err *err)
 {
     for (size_t i = 0; i < count; i++) {
         struct hfd_report_row r;
@@ -96,7 +107,8 @@ static hfd_rc add_mapped(const struct work *w, const struct hfd_output_rule *rul
         json_t *data;
         hfd_rc rc;
 
-        rc = hfd_report_row_get(w->tx, w->parts->items[0].row.fleet_id, rules[i].adapter, w->mem, &r, err);
+        rc = hfd_report_row_get(w->tx, w->parts->items[0].row.fleet_id, rules[i].adapter, w->mem,
+                                &r, err);
         if (rc == HFD_NOT_FOUND)
             continue;
         if (rc == HFD_OK)
@@ -149,8 +161,8 @@ static void nodepool_list(struct hfd_buf *b, const struct hfd_parts *parts)
     hfd_buf_addc(b, ']');
 }
 
-static void values(struct hfd_buf *b, const struct hfd_driver *d, const struct hfd_parts *parts, const struct hfd_outcome *outcome,
-                   const struct hfd_resource_row *row)
+static void values(struct hfd_buf *b, const struct hfd_driver *d, const struct hfd_parts *parts,
+                   const struct hfd_outcome *outcome, const struct hfd_resource_row *row)
 {
     const struct hfd_fleet_row *own = &parts->items[0].fleet;
 
@@ -177,7 +189,8 @@ static hfd_rc finish(struct hfd_buf *b, struct hfd_arena *mem, hfd_slice *out, s
     rc = hfd_buf_to_arena(b, mem, out, err);
     if (rc == HFD_LIMIT)
         return hfd_fail_field(err, HFD_LIMIT, "data",
-                              "the outputs that driver.outputs takes from the adapters' data would take more than %zu bytes",
+                              "the outputs that driver.outputs takes from the adapters' data would "
+                              "take more than %zu bytes",
                               OUTPUT_MAX_BYTES);
     return rc;
 }
@@ -202,8 +215,12 @@ static hfd_rc build_secrets(const struct work *w, struct hfd_resource_row *row, 
     hfd_buf_fini(&b);
     if (rc != HFD_OK)
         return rc;
-    /* Sealing draws a new nonce: what did not change keeps its bytes, so that the row is not written for nothing. */
-    if (row->secrets.len > 0 && hfd_output_secrets(d, row, mem, &was, NULL) == HFD_OK && hfd_slice_eq(was, plain))
+    /*
+     * Sealing draws a new nonce: what did not change keeps its bytes, so that the row is not
+     * written for nothing.
+     */
+    if (row->secrets.len > 0 && hfd_output_secrets(d, row, mem, &was, NULL) == HFD_OK &&
+        hfd_slice_eq(was, plain))
         return HFD_OK;
     aad = output_aad(row, mem);
     if (aad.p != NULL)
@@ -211,7 +228,8 @@ static hfd_rc build_secrets(const struct work *w, struct hfd_resource_row *row, 
     return aad.p != NULL && row->secrets.p != NULL ? HFD_OK : no_memory(err);
 }
 
-hfd_rc hfd_output_build(struct hfd_txn *tx, const struct hfd_driver *d, const struct hfd_parts *parts, const struct hfd_outcome *outcome,
+hfd_rc hfd_output_build(struct hfd_txn *tx, const struct hfd_driver *d,
+                        const struct hfd_parts *parts, const struct hfd_outcome *outcome,
                         struct hfd_arena *mem, struct hfd_resource_row *row, struct hfd_err *err)
 {
     const struct work w = {tx, d, parts, mem};

@@ -1,6 +1,7 @@
 /*
- * OutputData's resource.values and resource.secrets, from a resource's parts. Source: 002_4aedec23c83d0384.txt OutputData; DESIGN 4
- * "Output". Thread: writer, inside a transaction function.
+ * OutputData's resource.values and resource.secrets, from a resource's parts. Source:
+ * 002_4aedec23c83d0384.txt OutputData; DESIGN 4 "Output". Thread: writer, inside a transaction
+ * function.
  */
 #ifndef HFD_CORE_OUTPUT_H
 #define HFD_CORE_OUTPUT_H
@@ -25,15 +26,18 @@ struct hfd_parts {
  * A mapped output whose adapter has not reported it is left out.
  * @return HFD_OK, HFD_NOMEM, HFD_CORRUPT (a sealed report cannot be opened)
  */
-HFD_MUST_CHECK hfd_rc hfd_output_build(struct hfd_txn *tx, const struct hfd_driver *d, const struct hfd_parts *parts,
-                                       const struct hfd_outcome *outcome,
-                                       struct hfd_arena *mem, struct hfd_resource_row *row, struct hfd_err *err);
+HFD_MUST_CHECK hfd_rc hfd_output_build(struct hfd_txn *tx, const struct hfd_driver *d,
+                                       const struct hfd_parts *parts,
+                                       const struct hfd_outcome *outcome, struct hfd_arena *mem,
+                                       struct hfd_resource_row *row, struct hfd_err *err);
 
 /** The plain secrets of a row, "{}" when there are none. */
-HFD_MUST_CHECK hfd_rc hfd_output_secrets(const struct hfd_driver *d, const struct hfd_resource_row *row, struct hfd_arena *mem,
+HFD_MUST_CHECK hfd_rc hfd_output_secrets(const struct hfd_driver *d,
+                                         const struct hfd_resource_row *row, struct hfd_arena *mem,
                                          hfd_slice *out, struct hfd_err *err);
 
 /** hfd_fleet.seal: binds the secrets of a report to their place. ctx is the driver. */
-hfd_slice hfd_output_seal_report(void *ctx, hfd_slice fleet_id, hfd_slice adapter, hfd_slice plain, struct hfd_arena *mem);
+hfd_slice hfd_output_seal_report(void *ctx, hfd_slice fleet_id, hfd_slice adapter, hfd_slice plain,
+                                 struct hfd_arena *mem);
 
 #endif

@@ -21,17 +21,20 @@ void hfd_milestones_parse(hfd_slice text, struct hfd_milestones *out)
         const char *end = memchr(text.p, ' ', text.len);
         const size_t len = end != NULL ? (size_t)(end - text.p) : text.len;
         const char *eq = memchr(text.p, '=', len);
-        const hfd_slice number = eq != NULL ? (hfd_slice){eq + 1, len - (size_t)(eq + 1 - text.p)} : HFD_SLICE_NONE;
+        const hfd_slice number =
+            eq != NULL ? (hfd_slice){eq + 1, len - (size_t)(eq + 1 - text.p)} : HFD_SLICE_NONE;
         int64_t ms;
 
         if (eq != NULL && hfd_parse_i64(number, 0, INT64_MAX / US_PER_MS, &ms, NULL) == HFD_OK)
-            out->items[out->count++] = (struct hfd_milestone){{text.p, (size_t)(eq - text.p)}, ms * US_PER_MS};
+            out->items[out->count++] =
+                (struct hfd_milestone){{text.p, (size_t)(eq - text.p)}, ms * US_PER_MS};
         text.p += len + (end != NULL);
         text.len -= len + (end != NULL);
     }
 }
 
-static hfd_rc format_milestones(const struct hfd_milestones *m, struct hfd_arena *mem, hfd_slice *out, struct hfd_err *err)
+static hfd_rc format_milestones(const struct hfd_milestones *m, struct hfd_arena *mem,
+                                hfd_slice *out, struct hfd_err *err)
 {
     struct hfd_buf b;
 
@@ -51,16 +54,22 @@ static bool is_done(const struct hfd_part_view *part, hfd_slice adapter, bool re
 {
     for (size_t i = 0; i < part->report_count; i++) {
         const struct hfd_part_report *r = &part->reports[i];
-        const struct hfd_condition *c = hfd_condition_find(&r->conditions, removing ? HFD_SLICE("Finalized") : HFD_SLICE("Available"));
+        const struct hfd_condition *c = hfd_condition_find(
+            &r->conditions, removing ? HFD_SLICE("Finalized") : HFD_SLICE("Available"));
 
         if (hfd_slice_eq(r->adapter, adapter))
-            return c != NULL && c->status == HFD_STATUS_TRUE && r->observed_generation >= part->wanted_generation;
+            return c != NULL && c->status == HFD_STATUS_TRUE &&
+                   r->observed_generation >= part->wanted_generation;
     }
     return false;
 }
 
-/* Whether it has on all parts of a kind: one that is being removed waits for Finalized, one that is removed for nothing more. */
-static bool all_done(const struct hfd_parts *parts, enum hfd_kind kind, hfd_slice adapter, bool deleting)
+/*
+ * Whether it has on all parts of a kind: one that is being removed waits for Finalized, one that is
+ * removed for nothing more.
+ */
+static bool all_done(const struct hfd_parts *parts, enum hfd_kind kind, hfd_slice adapter,
+                     bool deleting)
 {
     size_t count = 0;
 
@@ -76,9 +85,12 @@ static bool all_done(const struct hfd_parts *parts, enum hfd_kind kind, hfd_slic
     return count > 0;
 }
 
-/* Adds the milestones that the parts have come to and that `all` does not know. @return HFD_OK or HFD_NOMEM */
-static hfd_rc add_new(const struct hfd_driver *d, const struct hfd_parts *parts, bool deleting, int64_t at_us, struct hfd_arena *mem,
-                      struct hfd_milestones *all)
+/*
+ * Adds the milestones that the parts have come to and that `all` does not know. @return HFD_OK or
+ * HFD_NOMEM
+ */
+static hfd_rc add_new(const struct hfd_driver *d, const struct hfd_parts *parts, bool deleting,
+                      int64_t at_us, struct hfd_arena *mem, struct hfd_milestones *all)
 {
     for (int kind = HFD_KIND_CLUSTER; kind <= HFD_KIND_NODEPOOL; kind++) {
         const struct hfd_adapter_names *required = &d->fleet.required[kind];
@@ -88,7 +100,8 @@ static hfd_rc add_new(const struct hfd_driver *d, const struct hfd_parts *parts,
 
             if (!all_done(parts, (enum hfd_kind)kind, required->items[i], deleting))
                 continue;
-            name = hfd_arena_printf(mem, "%c/%.*s", kind == HFD_KIND_CLUSTER ? 'c' : 'n', HFD_SLICE_FMT(required->items[i]));
+            name = hfd_arena_printf(mem, "%c/%.*s", kind == HFD_KIND_CLUSTER ? 'c' : 'n',
+                                    HFD_SLICE_FMT(required->items[i]));
             if (name.p == NULL)
                 return HFD_NOMEM;
             if (hfd_milestone_find(all, name) == NULL)
@@ -105,8 +118,8 @@ static struct hfd_past_key key_of(const struct hfd_resource_row *row)
     return (struct hfd_past_key){row->kind, row->op, row->op_size};
 }
 
-static hfd_rc load_past(struct hfd_txn *tx, const struct hfd_past_key *key, struct hfd_arena *mem, struct hfd_estimate_input *in,
-                        struct hfd_err *err)
+static hfd_rc load_past(struct hfd_txn *tx, const struct hfd_past_key *key, struct hfd_arena *mem,
+                        struct hfd_estimate_input *in, struct hfd_err *err)
 {
     struct hfd_past_list rows;
     struct hfd_past *past;
@@ -131,7 +144,8 @@ static hfd_rc load_past(struct hfd_txn *tx, const struct hfd_past_key *key, stru
     return HFD_OK;
 }
 
-static hfd_rc make_plan(const struct hfd_estimate_input *in, struct hfd_arena *mem, hfd_slice *out, struct hfd_err *err)
+static hfd_rc make_plan(const struct hfd_estimate_input *in, struct hfd_arena *mem, hfd_slice *out,
+                        struct hfd_err *err)
 {
     struct hfd_plan plan;
     struct hfd_buf b;
@@ -142,7 +156,8 @@ static hfd_rc make_plan(const struct hfd_estimate_input *in, struct hfd_arena *m
     return hfd_buf_to_arena(&b, mem, out, err);
 }
 
-static struct hfd_estimate_input input_of(const struct hfd_resource_row *row, const struct hfd_milestones *milestones)
+static struct hfd_estimate_input input_of(const struct hfd_resource_row *row,
+                                          const struct hfd_milestones *milestones)
 {
     return (struct hfd_estimate_input){
         .prior_us = row->op_estimate_us - row->op_started_us,
@@ -166,8 +181,8 @@ static int64_t size_of(const struct hfd_parts *parts)
 
 /* ---- an operation ---- */
 
-hfd_rc hfd_past_begin(struct hfd_txn *tx, const struct hfd_driver *d, const struct hfd_parts *parts, struct hfd_arena *mem,
-                      struct hfd_resource_row *row, struct hfd_err *err)
+hfd_rc hfd_past_begin(struct hfd_txn *tx, const struct hfd_driver *d, const struct hfd_parts *parts,
+                      struct hfd_arena *mem, struct hfd_resource_row *row, struct hfd_err *err)
 {
     struct hfd_milestones done = {.count = 0};
     struct hfd_estimate_input in = input_of(row, &done);
@@ -178,7 +193,8 @@ hfd_rc hfd_past_begin(struct hfd_txn *tx, const struct hfd_driver *d, const stru
     row->op_size = size_of(parts);
     key = key_of(row);
     rc = hfd_forecast_row_get(tx, &key, mem, &f, err);
-    if (rc == HFD_NOT_FOUND || (rc == HFD_OK && (f.prior_us != in.prior_us || f.deadline_us != in.deadline_us))) {
+    if (rc == HFD_NOT_FOUND ||
+        (rc == HFD_OK && (f.prior_us != in.prior_us || f.deadline_us != in.deadline_us))) {
         f = (struct hfd_forecast_row){.prior_us = in.prior_us, .deadline_us = in.deadline_us};
         rc = load_past(tx, &key, mem, &in, err);
         if (rc == HFD_OK)
@@ -195,8 +211,9 @@ hfd_rc hfd_past_begin(struct hfd_txn *tx, const struct hfd_driver *d, const stru
 }
 
 /* The operation goes on: are its parts further than they were? */
-static hfd_rc follow(struct hfd_txn *tx, const struct hfd_driver *d, const struct hfd_parts *parts, int64_t now_us, struct hfd_arena *mem,
-                     struct hfd_resource_row *row, struct hfd_err *err)
+static hfd_rc follow(struct hfd_txn *tx, const struct hfd_driver *d, const struct hfd_parts *parts,
+                     int64_t now_us, struct hfd_arena *mem, struct hfd_resource_row *row,
+                     struct hfd_err *err)
 {
     struct hfd_milestones done = {.count = 0};
     struct hfd_estimate_input in = input_of(row, &done);
@@ -215,22 +232,32 @@ static hfd_rc follow(struct hfd_txn *tx, const struct hfd_driver *d, const struc
     rc = format_milestones(&done, mem, &row->op_milestones, err);
     if (rc == HFD_OK)
         rc = load_past(tx, &key, mem, &in, err);
-    return rc == HFD_OK && hfd_estimate_is_news(&in, known) ? make_plan(&in, mem, &row->op_plan, err) : rc;
+    return rc == HFD_OK && hfd_estimate_is_news(&in, known)
+               ? make_plan(&in, mem, &row->op_plan, err)
+               : rc;
 }
 
-static hfd_rc end(struct hfd_txn *tx, enum hfd_ending ending, int64_t ended_us, struct hfd_resource_row *row, struct hfd_err *err)
+static hfd_rc end(struct hfd_txn *tx, enum hfd_ending ending, int64_t ended_us,
+                  struct hfd_resource_row *row, struct hfd_err *err)
 {
     const struct hfd_past_key key = key_of(row);
-    const struct hfd_past_row past = {.took_us = ended_us - row->op_started_us, .ending = (int)ending, .milestones = row->op_milestones};
+    const struct hfd_past_row past = {.took_us = ended_us - row->op_started_us,
+                                      .ending = (int)ending,
+                                      .milestones = row->op_milestones};
 
     row->op_plan = row->op_milestones = HFD_SLICE_NONE;
-    /* Nobody waited for one that ended as it began, and the clock was set back during one that took less than no time. */
-    return past.took_us > 0 ? hfd_past_row_add(tx, &key, ended_us, &past, HFD_PAST_MAX, err) : HFD_OK;
+    /*
+     * Nobody waited for one that ended as it began, and the clock was set back during one that took
+     * less than no time.
+     */
+    return past.took_us > 0 ? hfd_past_row_add(tx, &key, ended_us, &past, HFD_PAST_MAX, err)
+                            : HFD_OK;
 }
 
 static bool goes_on(const struct hfd_resource_row *row)
 {
-    return row->state == HFD_STATE_CREATING || row->state == HFD_STATE_UPDATING || row->state == HFD_STATE_DELETING;
+    return row->state == HFD_STATE_CREATING || row->state == HFD_STATE_UPDATING ||
+           row->state == HFD_STATE_DELETING;
 }
 
 static enum hfd_ending ending_of(const struct hfd_resource_row *row)
@@ -240,15 +267,18 @@ static enum hfd_ending ending_of(const struct hfd_resource_row *row)
     return hfd_slice_is(row->fail_code, "RES-105") ? HFD_ENDING_LATE : HFD_ENDING_FAILED;
 }
 
-hfd_rc hfd_past_follow(struct hfd_txn *tx, const struct hfd_driver *d, const struct hfd_parts *parts, int64_t now_us, struct hfd_arena *mem,
+hfd_rc hfd_past_follow(struct hfd_txn *tx, const struct hfd_driver *d,
+                       const struct hfd_parts *parts, int64_t now_us, struct hfd_arena *mem,
                        struct hfd_resource_row *row, struct hfd_err *err)
 {
     if (row->op_plan.len == 0)
         return HFD_OK;
-    return goes_on(row) ? follow(tx, d, parts, now_us, mem, row, err) : end(tx, ending_of(row), row->updated_us, row, err);
+    return goes_on(row) ? follow(tx, d, parts, now_us, mem, row, err)
+                        : end(tx, ending_of(row), row->updated_us, row, err);
 }
 
-hfd_rc hfd_past_leave(struct hfd_txn *tx, int64_t now_us, struct hfd_resource_row *row, struct hfd_err *err)
+hfd_rc hfd_past_leave(struct hfd_txn *tx, int64_t now_us, struct hfd_resource_row *row,
+                      struct hfd_err *err)
 {
     if (row->op_plan.len == 0)
         return HFD_OK;

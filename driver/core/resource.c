@@ -1,8 +1,9 @@
 /*
- * The driver contract as transaction functions. See resource.h; the tables are in life.c, the judgement in outcome.c.
+ * The driver contract as transaction functions. See resource.h; the tables are in life.c, the
+ * judgement in outcome.c.
  *
- * A row is "settled" when its deadline has been taken into account: reads settle a copy, writes store it. So an operation fails at its
- * deadline whether or not anything happens then.
+ * A row is "settled" when its deadline has been taken into account: reads settle a copy, writes
+ * store it. So an operation fails at its deadline whether or not anything happens then.
  */
 #include "driver/core/resource.h"
 
@@ -21,7 +22,7 @@ static hfd_rc no_memory(struct hfd_err *err)
     return hfd_fail(err, HFD_NOMEM, "out of memory in the driver contract");
 }
 
-/* ---- judging ---------------------------------------------------------------------------------------------------------------- */
+/* ---- judging ---- */
 
 static bool in_progress(const struct hfd_resource_row *row)
 {
@@ -34,8 +35,10 @@ static bool overdue(const struct hfd_resource_row *row, int64_t now_us)
 }
 
 /* What a row's parts and its operation mean now. */
-static hfd_rc outcome(struct hfd_txn *tx, const struct hfd_driver *d, const struct hfd_resource_row *row, const struct hfd_parts *parts,
-                      int64_t now_us, struct hfd_arena *mem, struct hfd_outcome *out, struct hfd_err *err)
+static hfd_rc outcome(struct hfd_txn *tx, const struct hfd_driver *d,
+                      const struct hfd_resource_row *row, const struct hfd_parts *parts,
+                      int64_t now_us, struct hfd_arena *mem, struct hfd_outcome *out,
+                      struct hfd_err *err)
 {
     struct hfd_part_view *views = hfd_arena_array(mem, parts->count + 1, sizeof(*views));
     struct hfd_outcome_input in = {
@@ -64,7 +67,10 @@ static hfd_rc outcome(struct hfd_txn *tx, const struct hfd_driver *d, const stru
     return hfd_outcome_judge(&in, mem, out) == HFD_OK ? HFD_OK : no_memory(err);
 }
 
-/* Takes over where an outcome leads a row; its output is another matter. What is late was so from the deadline on, whoever asks when. */
+/*
+ * Takes over where an outcome leads a row; its output is another matter. What is late was so from
+ * the deadline on, whoever asks when.
+ */
 static void take_outcome(const struct hfd_outcome *o, int64_t now_us, struct hfd_resource_row *row)
 {
     if ((int)o->state == row->state)
@@ -78,7 +84,8 @@ static void take_outcome(const struct hfd_outcome *o, int64_t now_us, struct hfd
 }
 
 /* The outcome of a row whose parts are not at hand. */
-static hfd_rc load_outcome(struct hfd_txn *tx, const struct hfd_driver *d, const struct hfd_resource_row *row, int64_t now_us,
+static hfd_rc load_outcome(struct hfd_txn *tx, const struct hfd_driver *d,
+                           const struct hfd_resource_row *row, int64_t now_us,
                            struct hfd_arena *mem, struct hfd_outcome *out, struct hfd_err *err)
 {
     struct hfd_parts parts;
@@ -89,8 +96,8 @@ static hfd_rc load_outcome(struct hfd_txn *tx, const struct hfd_driver *d, const
 }
 
 /* Takes a passed deadline into account. */
-static hfd_rc settle(struct hfd_txn *tx, const struct hfd_driver *d, int64_t now_us, struct hfd_arena *mem, struct hfd_resource_row *row,
-                     struct hfd_err *err)
+static hfd_rc settle(struct hfd_txn *tx, const struct hfd_driver *d, int64_t now_us,
+                     struct hfd_arena *mem, struct hfd_resource_row *row, struct hfd_err *err)
 {
     struct hfd_outcome o;
     hfd_rc rc;
@@ -110,11 +117,14 @@ static int64_t generation_of(const struct hfd_parts *parts)
 }
 
 /*
- * The output of a ready row. Where adapters' data give more than an output may have, nobody is to blame but the settings together with
- * all of them: an operation ends with that, and what was ready before keeps the output that it has.
+ * The output of a ready row. Where adapters' data give more than an output may have, nobody is to
+ * blame but the settings together with all of them: an operation ends with that, and what was ready
+ * before keeps the output that it has.
  */
-static hfd_rc build_output(struct hfd_txn *tx, const struct hfd_driver *d, const struct hfd_parts *parts, const struct hfd_outcome *o,
-                           const struct hfd_resource_row *before, struct hfd_arena *mem, struct hfd_resource_row *row, struct hfd_err *err)
+static hfd_rc build_output(struct hfd_txn *tx, const struct hfd_driver *d,
+                           const struct hfd_parts *parts, const struct hfd_outcome *o,
+                           const struct hfd_resource_row *before, struct hfd_arena *mem,
+                           struct hfd_resource_row *row, struct hfd_err *err)
 {
     struct hfd_err why;
     hfd_rc rc = hfd_output_build(tx, d, parts, o, mem, row, &why);
@@ -129,22 +139,29 @@ static hfd_rc build_output(struct hfd_txn *tx, const struct hfd_driver *d, const
         return HFD_OK;
     row->state = HFD_STATE_FAILED;
     row->fail_code = HFD_SLICE("RES-107");
-    row->fail_message = hfd_arena_printf(mem, "Resource %.*s is ready, but %s: let driver.outputs take less, or the adapters report less. "
-                                              "Then deploy again, or delete the resource.",
+    row->fail_message = hfd_arena_printf(mem,
+                                         "Resource %.*s is ready, but %s: let driver.outputs take "
+                                         "less, or the adapters report less. "
+                                         "Then deploy again, or delete the resource.",
                                          HFD_SLICE_FMT(row->guresid), why.msg);
     return row->fail_message.p != NULL ? HFD_OK : no_memory(err);
 }
 
-/* Moves a row to what its parts say, with its history; a resource that is ready afterwards has its output. The row is not written. */
-static hfd_rc judge(struct hfd_txn *tx, const struct hfd_driver *d, const struct hfd_parts *parts, int64_t now_us, struct hfd_arena *mem,
-                    struct hfd_resource_row *row, struct hfd_err *err)
+/*
+ * Moves a row to what its parts say, with its history; a resource that is ready afterwards has its
+ * output. The row is not written.
+ */
+static hfd_rc judge(struct hfd_txn *tx, const struct hfd_driver *d, const struct hfd_parts *parts,
+                    int64_t now_us, struct hfd_arena *mem, struct hfd_resource_row *row,
+                    struct hfd_err *err)
 {
     const struct hfd_resource_row before = *row;
     struct hfd_outcome o;
     hfd_rc rc;
 
     if (HFD_NEVER(parts->count == 0 && row->state != HFD_STATE_DELETING))
-        return hfd_fail(err, HFD_CORRUPT, "resource %.*s has no parts", HFD_SLICE_FMT(row->guresid));
+        return hfd_fail(err, HFD_CORRUPT, "resource %.*s has no parts",
+                        HFD_SLICE_FMT(row->guresid));
     rc = outcome(tx, d, row, parts, now_us, mem, &o, err);
     if (rc != HFD_OK)
         return rc;
@@ -153,15 +170,18 @@ static hfd_rc judge(struct hfd_txn *tx, const struct hfd_driver *d, const struct
         rc = build_output(tx, d, parts, &o, &before, mem, row, err);
     if (rc == HFD_OK && row->state != before.state)
         rc = hfd_history_moved(tx, (enum hfd_state)before.state, row, generation_of(parts), err);
-    return rc == HFD_OK && row->state == HFD_STATE_READY ? hfd_history_health(tx, &o, generation_of(parts), now_us, mem, row, err) : rc;
+    return rc == HFD_OK && row->state == HFD_STATE_READY
+               ? hfd_history_health(tx, &o, generation_of(parts), now_us, mem, row, err)
+               : rc;
 }
 
-/* ---- the observer ----------------------------------------------------------------------------------------------------------- */
+/* ---- the observer ---- */
 
 static bool row_equal(const struct hfd_resource_row *a, const struct hfd_resource_row *b)
 {
-    return a->state == b->state && a->updated_us == b->updated_us && hfd_slice_eq(a->output, b->output) &&
-           hfd_slice_eq(a->secrets, b->secrets) && hfd_slice_eq(a->op_milestones, b->op_milestones);
+    return a->state == b->state && a->updated_us == b->updated_us &&
+           hfd_slice_eq(a->output, b->output) && hfd_slice_eq(a->secrets, b->secrets) &&
+           hfd_slice_eq(a->op_milestones, b->op_milestones);
 }
 
 static bool any_exists(const struct hfd_parts *parts)
@@ -173,17 +193,21 @@ static bool any_exists(const struct hfd_parts *parts)
 }
 
 /* The row has left its last state: now it goes. */
-static hfd_rc forget(struct hfd_txn *tx, const struct hfd_driver *d, const struct hfd_resource_row *row, int64_t now_us,
-                     struct hfd_err *err)
+static hfd_rc forget(struct hfd_txn *tx, const struct hfd_driver *d,
+                     const struct hfd_resource_row *row, int64_t now_us, struct hfd_err *err)
 {
     hfd_rc rc = hfd_resource_row_delete(tx, row->guresid, err);
 
     return rc == HFD_OK ? d->backend_ops->forget(tx, row->guresid, now_us, err) : rc;
 }
 
-/* The resource that a cluster or nodepool is a part of. HFD_NOT_FOUND: of none, of the one being written, or of one just being made. */
-static hfd_rc find_owner(const struct hfd_watch *watch, struct hfd_txn *tx, hfd_slice fleet_id, struct hfd_arena *mem,
-                         struct hfd_part_row *part, struct hfd_resource_row *row, struct hfd_err *err)
+/*
+ * The resource that a cluster or nodepool is a part of. HFD_NOT_FOUND: of none, of the one being
+ * written, or of one just being made.
+ */
+static hfd_rc find_owner(const struct hfd_watch *watch, struct hfd_txn *tx, hfd_slice fleet_id,
+                         struct hfd_arena *mem, struct hfd_part_row *part,
+                         struct hfd_resource_row *row, struct hfd_err *err)
 {
     hfd_rc rc = hfd_part_row_by_fleet(tx, fleet_id, mem, part, err);
 
@@ -192,8 +216,12 @@ static hfd_rc find_owner(const struct hfd_watch *watch, struct hfd_txn *tx, hfd_
     return rc == HFD_OK ? hfd_resource_row_get(tx, part->guresid, mem, row, err) : rc;
 }
 
-/* hfd_fleet.on_change: a cluster or nodepool changed or went; what does that mean for the resource that made it? */
-static hfd_rc observe(void *ctx, struct hfd_txn *tx, struct hfd_fleet_event *event, struct hfd_arena *mem, struct hfd_err *err)
+/*
+ * hfd_fleet.on_change: a cluster or nodepool changed or went; what does that mean for the resource
+ * that made it?
+ */
+static hfd_rc observe(void *ctx, struct hfd_txn *tx, struct hfd_fleet_event *event,
+                      struct hfd_arena *mem, struct hfd_err *err)
 {
     const struct hfd_watch *watch = ctx;
     const struct hfd_driver *d = watch->driver;
@@ -224,8 +252,9 @@ static hfd_rc observe(void *ctx, struct hfd_txn *tx, struct hfd_fleet_event *eve
     return hfd_resource_row_put(tx, &row, err);
 }
 
-hfd_rc hfd_resource_refused(void *driver, struct hfd_txn *tx, hfd_slice guresid, const char *code, hfd_slice message, int64_t now_us,
-                            struct hfd_arena *mem, struct hfd_err *err)
+hfd_rc hfd_resource_refused(void *driver, struct hfd_txn *tx, hfd_slice guresid, const char *code,
+                            hfd_slice message, int64_t now_us, struct hfd_arena *mem,
+                            struct hfd_err *err)
 {
     const struct hfd_driver *d = driver;
     struct hfd_resource_row row;
@@ -266,7 +295,7 @@ void hfd_driver_attach(struct hfd_driver *d)
         d->backend_ops = &hfd_backend_embedded;
 }
 
-/* ---- answers ---------------------------------------------------------------------------------------------------------------- */
+/* ---- answers ---- */
 
 static enum hfd_op op_of(const struct hfd_resource_row *row)
 {
@@ -275,9 +304,11 @@ static enum hfd_op op_of(const struct hfd_resource_row *row)
     return row->state == HFD_STATE_UPDATING ? HFD_OP_UPDATE : HFD_OP_CREATE;
 }
 
-static void set_op(const struct hfd_driver *d, enum hfd_op op, int64_t now_us, struct hfd_resource_row *row)
+static void set_op(const struct hfd_driver *d, enum hfd_op op, int64_t now_us,
+                   struct hfd_resource_row *row)
 {
-    static const enum hfd_state to[HFD_OP_COUNT] = {HFD_STATE_CREATING, HFD_STATE_UPDATING, HFD_STATE_DELETING};
+    static const enum hfd_state to[HFD_OP_COUNT] = {HFD_STATE_CREATING, HFD_STATE_UPDATING,
+                                                    HFD_STATE_DELETING};
 
     row->state = (int)to[op];
     row->op = (int)op;
@@ -289,8 +320,9 @@ static void set_op(const struct hfd_driver *d, enum hfd_op op, int64_t now_us, s
 }
 
 /* Moves a row into a new operation on these parts. */
-static hfd_rc start_op(struct hfd_txn *tx, const struct hfd_call *call, enum hfd_op op, const struct hfd_parts *parts,
-                       struct hfd_resource_row *row, struct hfd_err *err)
+static hfd_rc start_op(struct hfd_txn *tx, const struct hfd_call *call, enum hfd_op op,
+                       const struct hfd_parts *parts, struct hfd_resource_row *row,
+                       struct hfd_err *err)
 {
     hfd_rc rc = hfd_past_leave(tx, call->now_us, row, err);
 
@@ -301,7 +333,8 @@ static hfd_rc start_op(struct hfd_txn *tx, const struct hfd_call *call, enum hfd
 }
 
 /* A late deletion goes on: what is unfinished is told, and not kept. */
-static hfd_rc answer_late(struct hfd_txn *tx, const struct hfd_call *call, const struct hfd_resource_row *row, struct hfd_answer_doc *out,
+static hfd_rc answer_late(struct hfd_txn *tx, const struct hfd_call *call,
+                          const struct hfd_resource_row *row, struct hfd_answer_doc *out,
                           struct hfd_err *err)
 {
     struct hfd_outcome o;
@@ -328,7 +361,8 @@ static struct hfd_hint hint_of(const struct hfd_resource_row *row, int64_t now_u
 }
 
 /* The answer that a settled row gives, in the row's words. */
-static hfd_rc answer(struct hfd_txn *tx, const struct hfd_call *call, const struct hfd_resource_row *row, struct hfd_answer_doc *out,
+static hfd_rc answer(struct hfd_txn *tx, const struct hfd_call *call,
+                     const struct hfd_resource_row *row, struct hfd_answer_doc *out,
                      struct hfd_err *err)
 {
     const bool late = row->state == HFD_STATE_DELETING && overdue(row, call->now_us);
@@ -351,17 +385,22 @@ static hfd_rc answer(struct hfd_txn *tx, const struct hfd_call *call, const stru
     case HFD_ANSWER_ABSENT:
         return HFD_OK;
     }
-    return hfd_fail(err, HFD_CORRUPT, "resource %.*s is in no known state", HFD_SLICE_FMT(row->guresid));
+    return hfd_fail(err, HFD_CORRUPT, "resource %.*s is in no known state",
+                    HFD_SLICE_FMT(row->guresid));
 }
 
 /* As answer, for PUT: with the cookie on 200, 202 and 409. */
-static hfd_rc answer_put(struct hfd_txn *tx, const struct hfd_call *call, const struct hfd_resource_row *row, bool conflict,
+static hfd_rc answer_put(struct hfd_txn *tx, const struct hfd_call *call,
+                         const struct hfd_resource_row *row, bool conflict,
                          struct hfd_answer_doc *out, struct hfd_err *err)
 {
     hfd_rc rc;
 
     if (conflict) {
-        /* A deletion past its deadline is still what stands in the way: say so with a hint, not with its error. */
+        /*
+         * A deletion past its deadline is still what stands in the way: say so with a hint, not
+         * with its error.
+         */
         out->hint = hint_of(row, call->now_us);
         out->answer = HFD_ANSWER_BUSY;
         out->decided = true;
@@ -374,7 +413,7 @@ static hfd_rc answer_put(struct hfd_txn *tx, const struct hfd_call *call, const 
     return rc;
 }
 
-/* ---- reading ---------------------------------------------------------------------------------------------------------------- */
+/* ---- reading ---- */
 
 /* What stands behind a call. */
 struct found {
@@ -385,18 +424,23 @@ struct found {
 };
 
 /*
- * Finds the row behind a call. A cookie must open even where it is not needed: a forged one is refused on every method. One of an earlier
- * incarnation counts as none.
+ * Finds the row behind a call. A cookie must open even where it is not needed: a forged one is
+ * refused on every method. One of an earlier incarnation counts as none.
  */
-static hfd_rc load(struct hfd_txn *tx, const struct hfd_call *call, struct found *f, struct hfd_err *err)
+static hfd_rc load(struct hfd_txn *tx, const struct hfd_call *call, struct found *f,
+                   struct hfd_err *err)
 {
     struct hfd_resource_row *row = &f->row;
     hfd_rc rc;
 
     *f = (struct found){.is = false};
     rc = hfd_resource_row_recent(tx, call->guresid, call->mem, row, err);
-    /* Past its deadline the answer names the parts as well: then the row must be of the same snapshot. */
-    if (rc == HFD_OK && (in_progress(row) || row->state == HFD_STATE_DELETING) && overdue(row, call->now_us))
+    /*
+     * Past its deadline the answer names the parts as well: then the row must be of the same
+     * snapshot.
+     */
+    if (rc == HFD_OK && (in_progress(row) || row->state == HFD_STATE_DELETING) &&
+        overdue(row, call->now_us))
         rc = hfd_resource_row_get(tx, call->guresid, call->mem, row, err);
     if (rc != HFD_OK && rc != HFD_NOT_FOUND)
         return rc;
@@ -404,7 +448,8 @@ static hfd_rc load(struct hfd_txn *tx, const struct hfd_call *call, struct found
     f->stored = (enum hfd_state)row->state;
     /* The bytes that we gave out ourselves need no opening: this is the polling path. */
     if (call->cookie.len > 0 && !(f->is && hfd_slice_eq(call->cookie, row->cookie))) {
-        rc = hfd_cookie_open(call->driver->ring, call->guresid, call->cookie, call->mem, &f->cookie, err);
+        rc = hfd_cookie_open(call->driver->ring, call->guresid, call->cookie, call->mem, &f->cookie,
+                             err);
         if (rc != HFD_OK)
             return rc;
         /* Ids of another HyperFleet are none here. */
@@ -419,7 +464,8 @@ static hfd_rc load(struct hfd_txn *tx, const struct hfd_call *call, struct found
 /* A writer is about to move a row on: that it was late stands in its history first. */
 static hfd_rc note_late(struct hfd_txn *tx, const struct found *f, struct hfd_err *err)
 {
-    return (int)f->stored != f->row.state ? hfd_history_moved(tx, f->stored, &f->row, 0, err) : HFD_OK;
+    return (int)f->stored != f->row.state ? hfd_history_moved(tx, f->stored, &f->row, 0, err)
+                                          : HFD_OK;
 }
 
 /* The id in HyperFleet that a cookie's resource stands and falls with; empty = none. */
@@ -441,17 +487,19 @@ static hfd_rc refuse_door(const struct hfd_resource_row *row, struct hfd_err *er
     const bool cluster = row->kind == HFD_KIND_CLUSTER;
 
     return hfd_fail_field(err, HFD_INVALID, "GUResID",
-                          "this path is that of %ss, and the resource is a %s: nothing was deleted. Register the driver of type '%.*s' "
+                          "this path is that of %ss, and the resource is a %s: nothing was "
+                          "deleted. Register the driver of type '%.*s' "
                           "with the path of %ss",
-                          cluster ? "nodepool" : "cluster", cluster ? "cluster" : "nodepool", HFD_SLICE_FMT(row->type),
-                          cluster ? "cluster" : "nodepool");
+                          cluster ? "nodepool" : "cluster", cluster ? "cluster" : "nodepool",
+                          HFD_SLICE_FMT(row->type), cluster ? "cluster" : "nodepool");
 }
 
 /*
- * Whether a cookie without a row names what HyperFleet still has; a remote one has to be asked, unless it is known to have nothing, and is
- * asked for the label, which needs no id.
+ * Whether a cookie without a row names what HyperFleet still has; a remote one has to be asked,
+ * unless it is known to have nothing, and is asked for the label, which needs no id.
  */
-static hfd_rc is_restorable(struct hfd_txn *tx, const struct hfd_call *call, const struct found *f, bool *yes, struct hfd_err *err)
+static hfd_rc is_restorable(struct hfd_txn *tx, const struct hfd_call *call, const struct found *f,
+                            bool *yes, struct hfd_err *err)
 {
     const struct hfd_backend *ops = call->driver->backend_ops;
     const hfd_slice id = main_id(&f->cookie);
@@ -471,7 +519,8 @@ static hfd_rc is_restorable(struct hfd_txn *tx, const struct hfd_call *call, con
     return hfd_parts_is_orphan(tx, call, f->cookie.kind, id, yes, err);
 }
 
-hfd_rc hfd_resource_get(struct hfd_txn *tx, const struct hfd_call *call, struct hfd_answer_doc *out, struct hfd_err *err)
+hfd_rc hfd_resource_get(struct hfd_txn *tx, const struct hfd_call *call, struct hfd_answer_doc *out,
+                        struct hfd_err *err)
 {
     struct found f;
     bool restorable;
@@ -487,14 +536,16 @@ hfd_rc hfd_resource_get(struct hfd_txn *tx, const struct hfd_call *call, struct 
     return f.is && !other_kind(call, &f.row) ? answer(tx, call, &f.row, out, err) : HFD_OK;
 }
 
-hfd_rc hfd_resource_put_peek(struct hfd_txn *tx, const struct hfd_call *call, struct hfd_answer_doc *out, struct hfd_err *err)
+hfd_rc hfd_resource_put_peek(struct hfd_txn *tx, const struct hfd_call *call,
+                             struct hfd_answer_doc *out, struct hfd_err *err)
 {
     struct found f;
     hfd_rc rc;
 
     *out = (struct hfd_answer_doc){0};
     rc = load(tx, call, &f, err);
-    if (rc != HFD_OK || !f.is || other_kind(call, &f.row) || !hfd_keyring_digest_is(call->driver->ring, f.row.raw_digest, call->body))
+    if (rc != HFD_OK || !f.is || other_kind(call, &f.row) ||
+        !hfd_keyring_digest_is(call->driver->ring, f.row.raw_digest, call->body))
         return rc;
     /* The settings may serve its type no more: then these bytes are refused as any others. */
     if (hfd_input_kind_of(&call->driver->rules, f.row.type) != (int)f.row.kind)
@@ -512,7 +563,8 @@ hfd_rc hfd_resource_put_peek(struct hfd_txn *tx, const struct hfd_call *call, st
     return HFD_OK;
 }
 
-hfd_rc hfd_resource_delete_peek(struct hfd_txn *tx, const struct hfd_call *call, struct hfd_answer_doc *out, struct hfd_err *err)
+hfd_rc hfd_resource_delete_peek(struct hfd_txn *tx, const struct hfd_call *call,
+                                struct hfd_answer_doc *out, struct hfd_err *err)
 {
     struct found f;
     bool restorable;
@@ -535,19 +587,22 @@ hfd_rc hfd_resource_delete_peek(struct hfd_txn *tx, const struct hfd_call *call,
     return answer(tx, call, &f.row, out, err);
 }
 
-/* ---- restoring -------------------------------------------------------------------------------------------------------------- */
+/* ---- restoring ---- */
 
-static hfd_rc adopt_parts(struct hfd_txn *tx, const struct hfd_call *call, const struct hfd_cookie *cookie, struct hfd_err *err)
+static hfd_rc adopt_parts(struct hfd_txn *tx, const struct hfd_call *call,
+                          const struct hfd_cookie *cookie, struct hfd_err *err)
 {
     bool ours;
     hfd_rc rc = hfd_parts_adopt(tx, call, cookie->kind, main_id(cookie), &ours, err);
 
-    for (size_t i = 0; rc == HFD_OK && cookie->kind == HFD_KIND_CLUSTER && i < cookie->nodepool_count; i++)
+    for (size_t i = 0;
+         rc == HFD_OK && cookie->kind == HFD_KIND_CLUSTER && i < cookie->nodepool_count; i++)
         rc = hfd_parts_adopt(tx, call, HFD_KIND_NODEPOOL, cookie->nodepool_ids[i], &ours, err);
     return rc;
 }
 
-static struct hfd_resource_row row_of_cookie(const struct hfd_call *call, const struct hfd_cookie *c)
+static struct hfd_resource_row row_of_cookie(const struct hfd_call *call,
+                                             const struct hfd_cookie *c)
 {
     return (struct hfd_resource_row){
         .guresid = call->guresid,
@@ -562,8 +617,12 @@ static struct hfd_resource_row row_of_cookie(const struct hfd_call *call, const 
     };
 }
 
-/* The row for what a remote HyperFleet may have. Until that is known the resource is updating; nothing is learned from it. */
-static hfd_rc seek(struct hfd_txn *tx, const struct hfd_call *call, struct found *f, struct hfd_err *err)
+/*
+ * The row for what a remote HyperFleet may have. Until that is known the resource is updating;
+ * nothing is learned from it.
+ */
+static hfd_rc seek(struct hfd_txn *tx, const struct hfd_call *call, struct found *f,
+                   struct hfd_err *err)
 {
     struct hfd_resource_row *row = &f->row;
     struct hfd_fleet_row fleet;
@@ -579,17 +638,20 @@ static hfd_rc seek(struct hfd_txn *tx, const struct hfd_call *call, struct found
     if (rc == HFD_OK)
         rc = hfd_resource_row_put(tx, row, err);
     if (rc == HFD_OK)
-        rc = call->driver->backend_ops->schedule(tx, call->guresid, HFD_GOAL_ADOPT, call->now_us, err);
+        rc = call->driver->backend_ops->schedule(tx, call->guresid, HFD_GOAL_ADOPT, call->now_us,
+                                                 err);
     f->is = rc == HFD_OK;
     f->stored = HFD_STATE_UPDATING;
     return rc;
 }
 
 /*
- * The row that a cookie remembers, for the parts that HyperFleet still has, as it would stand now. Whether it was being made or changed the
- * cookie does not tell; a part that was never changed was being made.
+ * The row that a cookie remembers, for the parts that HyperFleet still has, as it would stand now.
+ * Whether it was being made or changed the cookie does not tell; a part that was never changed was
+ * being made.
  */
-static hfd_rc restore(struct hfd_txn *tx, const struct hfd_call *call, struct found *f, struct hfd_err *err)
+static hfd_rc restore(struct hfd_txn *tx, const struct hfd_call *call, struct found *f,
+                      struct hfd_err *err)
 {
     struct hfd_resource_row *row = &f->row;
     const struct hfd_cookie *c = &f->cookie;
@@ -606,8 +668,10 @@ static hfd_rc restore(struct hfd_txn *tx, const struct hfd_call *call, struct fo
     row->created_us = parts.items[0].fleet.created_us;
     main = &parts.items[0].view;
     /* Nothing is learned from it: nobody knows how long it took so far. */
-    set_op(call->driver, main->deleting ? HFD_OP_DELETE : main->generation > 1 ? HFD_OP_UPDATE
-                                                                               : HFD_OP_CREATE,
+    set_op(call->driver,
+           main->deleting         ? HFD_OP_DELETE
+           : main->generation > 1 ? HFD_OP_UPDATE
+                                  : HFD_OP_CREATE,
            call->now_us, row);
     rc = hfd_history_adopted(tx, row, generation_of(&parts), err);
     if (rc == HFD_OK)
@@ -619,8 +683,12 @@ static hfd_rc restore(struct hfd_txn *tx, const struct hfd_call *call, struct fo
     return rc;
 }
 
-/* The writer's load: a resource whose row was lost is there again if its cookie and HyperFleet know it. */
-static hfd_rc load_or_restore(struct hfd_txn *tx, const struct hfd_call *call, struct found *f, struct hfd_err *err)
+/*
+ * The writer's load: a resource whose row was lost is there again if its cookie and HyperFleet know
+ * it.
+ */
+static hfd_rc load_or_restore(struct hfd_txn *tx, const struct hfd_call *call, struct found *f,
+                              struct hfd_err *err)
 {
     bool restorable = false;
     hfd_rc rc;
@@ -633,9 +701,10 @@ static hfd_rc load_or_restore(struct hfd_txn *tx, const struct hfd_call *call, s
     return call->driver->backend_ops->deferred ? seek(tx, call, f, err) : restore(tx, call, f, err);
 }
 
-/* ---- PUT -------------------------------------------------------------------------------------------------------------------- */
+/* ---- PUT ---- */
 
-static hfd_rc new_incarnation(const struct hfd_call *call, struct hfd_resource_row *row, struct hfd_err *err)
+static hfd_rc new_incarnation(const struct hfd_call *call, struct hfd_resource_row *row,
+                              struct hfd_err *err)
 {
     unsigned char bytes[INCARNATION_BYTES];
     uint64_t v = 0;
@@ -647,7 +716,8 @@ static hfd_rc new_incarnation(const struct hfd_call *call, struct hfd_resource_r
     return row->incarnation.p != NULL ? HFD_OK : no_memory(err);
 }
 
-static hfd_rc seal_cookie(const struct hfd_call *call, const struct hfd_parts *parts, struct hfd_resource_row *row, struct hfd_err *err)
+static hfd_rc seal_cookie(const struct hfd_call *call, const struct hfd_parts *parts,
+                          struct hfd_resource_row *row, struct hfd_err *err)
 {
     struct hfd_cookie c = {
         .type = row->type,
@@ -666,10 +736,12 @@ static hfd_rc seal_cookie(const struct hfd_call *call, const struct hfd_parts *p
             hfd_backend_id_is_given(parts->items[i].row.fleet_id))
             ids[c.nodepool_count++] = parts->items[i].row.fleet_id;
     c.nodepool_ids = ids;
-    return hfd_cookie_seal(call->driver->ring, call->driver->rng, call->guresid, &c, call->mem, &row->cookie, err);
+    return hfd_cookie_seal(call->driver->ring, call->driver->rng, call->guresid, &c, call->mem,
+                           &row->cookie, err);
 }
 
-static hfd_rc take_digests(const struct hfd_call *call, struct hfd_resource_row *row, struct hfd_err *err)
+static hfd_rc take_digests(const struct hfd_call *call, struct hfd_resource_row *row,
+                           struct hfd_err *err)
 {
     unsigned char raw[HFD_DIGEST_BYTES], canonical[HFD_DIGEST_BYTES];
 
@@ -688,8 +760,9 @@ struct written {
 };
 
 /* The parts are made; now the row, its cookie, and at once what the parts already say. */
-static hfd_rc commit_put(struct hfd_txn *tx, const struct hfd_call *call, const struct written *w, struct hfd_resource_row *row,
-                         struct hfd_answer_doc *out, struct hfd_err *err)
+static hfd_rc commit_put(struct hfd_txn *tx, const struct hfd_call *call, const struct written *w,
+                         struct hfd_resource_row *row, struct hfd_answer_doc *out,
+                         struct hfd_err *err)
 {
     const enum hfd_state from = (enum hfd_state)row->state;
     const struct hfd_parts *parts = &w->now.parts;
@@ -714,7 +787,8 @@ static hfd_rc commit_put(struct hfd_txn *tx, const struct hfd_call *call, const 
     return rc;
 }
 
-static hfd_rc put_new(struct hfd_txn *tx, const struct hfd_call *call, struct hfd_answer_doc *out, struct hfd_err *err)
+static hfd_rc put_new(struct hfd_txn *tx, const struct hfd_call *call, struct hfd_answer_doc *out,
+                      struct hfd_err *err)
 {
     struct hfd_resource_row row = {
         .guresid = call->guresid,
@@ -732,15 +806,17 @@ static hfd_rc put_new(struct hfd_txn *tx, const struct hfd_call *call, struct hf
 }
 
 /* Update, re-target and new attempt. */
-static hfd_rc put_change(struct hfd_txn *tx, const struct hfd_call *call, bool same, struct hfd_resource_row *row,
-                         struct hfd_answer_doc *out, struct hfd_err *err)
+static hfd_rc put_change(struct hfd_txn *tx, const struct hfd_call *call, bool same,
+                         struct hfd_resource_row *row, struct hfd_answer_doc *out,
+                         struct hfd_err *err)
 {
     const bool was_ready = row->output.len > 0 || row->state == HFD_STATE_UPDATING;
     struct written w;
     hfd_rc rc;
 
     if (!hfd_slice_eq(row->type, call->input->type))
-        return hfd_fail_field(err, HFD_IMMUTABLE, "type", "the type of a resource cannot change from '%.*s' to '%.*s'",
+        return hfd_fail_field(err, HFD_IMMUTABLE, "type",
+                              "the type of a resource cannot change from '%.*s' to '%.*s'",
                               HFD_SLICE_FMT(row->type), HFD_SLICE_FMT(call->input->type));
     rc = hfd_parts_apply(tx, call, row, &w.now, err);
     if (rc != HFD_OK)
@@ -754,12 +830,16 @@ static hfd_rc put_change(struct hfd_txn *tx, const struct hfd_call *call, bool s
     if (rc != HFD_OK)
         return rc;
     /* One that is sought has no output, and is updating. */
-    w.op = (was_ready && !w.now.anew) || row->state == HFD_STATE_UPDATING ? HFD_OP_UPDATE : HFD_OP_CREATE;
+    w.op = (was_ready && !w.now.anew) || row->state == HFD_STATE_UPDATING ? HFD_OP_UPDATE
+                                                                          : HFD_OP_CREATE;
     w.new_cookie = w.now.made || !same;
     return commit_put(tx, call, &w, row, out, err);
 }
 
-/* A call whose changes in HyperFleet the observer does not tell back: what they mean for this resource is judged once, at the end. */
+/*
+ * A call whose changes in HyperFleet the observer does not tell back: what they mean for this
+ * resource is judged once, at the end.
+ */
 struct own_call {
     struct hfd_call call;
     struct hfd_fleet fleet;
@@ -776,7 +856,8 @@ static const struct hfd_call *own(const struct hfd_call *call, struct own_call *
     return &o->call;
 }
 
-hfd_rc hfd_resource_get_restored(struct hfd_txn *tx, const struct hfd_call *call, struct hfd_answer_doc *out, struct hfd_err *err)
+hfd_rc hfd_resource_get_restored(struct hfd_txn *tx, const struct hfd_call *call,
+                                 struct hfd_answer_doc *out, struct hfd_err *err)
 {
     struct own_call o;
     struct found f;
@@ -790,18 +871,20 @@ hfd_rc hfd_resource_get_restored(struct hfd_txn *tx, const struct hfd_call *call
 }
 
 /*
- * What a cookie says of the input may be older than what HyperFleet has: the first PUT behind a restoration makes sure, even if it is the
- * same. A creation has seen no other input.
+ * What a cookie says of the input may be older than what HyperFleet has: the first PUT behind a
+ * restoration makes sure, even if it is the same. A creation has seen no other input.
  */
 static enum hfd_put_action action_of(const struct hfd_resource_row *row, bool same)
 {
     const enum hfd_put_action action = hfd_life_put((enum hfd_state)row->state, same);
     const bool restored = hfd_slice_eq(row->raw_digest, row->digest);
 
-    return action == HFD_PUT_ANSWER && restored && row->state != HFD_STATE_CREATING ? HFD_PUT_UPDATE : action;
+    return action == HFD_PUT_ANSWER && restored && row->state != HFD_STATE_CREATING ? HFD_PUT_UPDATE
+                                                                                    : action;
 }
 
-static hfd_rc put(struct hfd_txn *tx, const struct hfd_call *call, struct hfd_answer_doc *out, struct hfd_err *err)
+static hfd_rc put(struct hfd_txn *tx, const struct hfd_call *call, struct hfd_answer_doc *out,
+                  struct hfd_err *err)
 {
     struct found f;
     bool same;
@@ -809,7 +892,8 @@ static hfd_rc put(struct hfd_txn *tx, const struct hfd_call *call, struct hfd_an
 
     *out = (struct hfd_answer_doc){.from = HFD_STATE_ABSENT};
     /* What a remote has is found by its label, and made otherwise. */
-    rc = call->driver->backend_ops->deferred ? load(tx, call, &f, err) : load_or_restore(tx, call, &f, err);
+    rc = call->driver->backend_ops->deferred ? load(tx, call, &f, err)
+                                             : load_or_restore(tx, call, &f, err);
     if (rc != HFD_OK)
         return rc;
     if (!f.is)
@@ -830,10 +914,12 @@ static hfd_rc put(struct hfd_txn *tx, const struct hfd_call *call, struct hfd_an
     case HFD_PUT_CREATE:
         break;
     }
-    return hfd_fail(err, HFD_CORRUPT, "resource %.*s is in no known state", HFD_SLICE_FMT(f.row.guresid));
+    return hfd_fail(err, HFD_CORRUPT, "resource %.*s is in no known state",
+                    HFD_SLICE_FMT(f.row.guresid));
 }
 
-hfd_rc hfd_resource_put(struct hfd_txn *tx, const struct hfd_call *call, struct hfd_answer_doc *out, struct hfd_err *err)
+hfd_rc hfd_resource_put(struct hfd_txn *tx, const struct hfd_call *call, struct hfd_answer_doc *out,
+                        struct hfd_err *err)
 {
     struct own_call o;
 
@@ -841,10 +927,11 @@ hfd_rc hfd_resource_put(struct hfd_txn *tx, const struct hfd_call *call, struct 
     return put(tx, own(call, &o), out, err);
 }
 
-/* ---- DELETE ----------------------------------------------------------------------------------------------------------------- */
+/* ---- DELETE ---- */
 
 /* Deletes the resource's own HyperFleet resource; a cluster takes its nodepools along. */
-static hfd_rc delete_parts(struct hfd_txn *tx, const struct hfd_call *call, const struct hfd_parts *parts, struct hfd_err *err)
+static hfd_rc delete_parts(struct hfd_txn *tx, const struct hfd_call *call,
+                           const struct hfd_parts *parts, struct hfd_err *err)
 {
     const struct hfd_fleet_call fc = {
         .fleet = call->fleet, .now_us = call->now_us, .caller = call->caller, .mem = call->mem};
@@ -855,14 +942,16 @@ static hfd_rc delete_parts(struct hfd_txn *tx, const struct hfd_call *call, cons
         struct hfd_fleet_row f;
         bool gone;
 
-        rc = call->driver->backend_ops->remove(tx, &fc, p->kind, HFD_SLICE_NONE, p->fleet_id, &f, &gone, err);
+        rc = call->driver->backend_ops->remove(tx, &fc, p->kind, HFD_SLICE_NONE, p->fleet_id, &f,
+                                               &gone, err);
         if (rc == HFD_NOT_FOUND)
             rc = HFD_OK;
     }
     return rc;
 }
 
-static hfd_rc start_delete(struct hfd_txn *tx, const struct hfd_call *call, struct hfd_resource_row *row, struct hfd_answer_doc *out,
+static hfd_rc start_delete(struct hfd_txn *tx, const struct hfd_call *call,
+                           struct hfd_resource_row *row, struct hfd_answer_doc *out,
                            struct hfd_err *err)
 {
     const enum hfd_state from = (enum hfd_state)row->state;
@@ -880,7 +969,8 @@ static hfd_rc start_delete(struct hfd_txn *tx, const struct hfd_call *call, stru
     if (rc == HFD_OK)
         rc = delete_parts(tx, call, &parts, err);
     if (rc == HFD_OK)
-        rc = call->driver->backend_ops->schedule(tx, call->guresid, HFD_GOAL_DELETE, call->now_us, err);
+        rc = call->driver->backend_ops->schedule(tx, call->guresid, HFD_GOAL_DELETE, call->now_us,
+                                                 err);
     if (rc == HFD_OK)
         rc = hfd_parts_load(tx, call->guresid, call->mem, &parts, err);
     if (rc != HFD_OK)
@@ -898,13 +988,18 @@ static hfd_rc start_delete(struct hfd_txn *tx, const struct hfd_call *call, stru
 /* Longer than a caller is ever asked to wait before its next poll. */
 #define REFUSAL_TOLD_US (120 * HFD_US_PER_S)
 
-/* HyperFleet has just refused this deletion: a poll wants to hear that, not that another attempt has begun. */
+/*
+ * HyperFleet has just refused this deletion: a poll wants to hear that, not that another attempt
+ * has begun.
+ */
 static bool refused_lately(const struct hfd_resource_row *row, int64_t now_us)
 {
-    return row->state == HFD_STATE_FAILED && row->op == HFD_OP_DELETE && now_us < row->updated_us + REFUSAL_TOLD_US;
+    return row->state == HFD_STATE_FAILED && row->op == HFD_OP_DELETE &&
+           now_us < row->updated_us + REFUSAL_TOLD_US;
 }
 
-static hfd_rc delete_it(struct hfd_txn *tx, const struct hfd_call *call, struct hfd_answer_doc *out, struct hfd_err *err)
+static hfd_rc delete_it(struct hfd_txn *tx, const struct hfd_call *call, struct hfd_answer_doc *out,
+                        struct hfd_err *err)
 {
     struct found f;
     hfd_rc rc;
@@ -919,12 +1014,14 @@ static hfd_rc delete_it(struct hfd_txn *tx, const struct hfd_call *call, struct 
     if (rc != HFD_OK)
         return rc;
     out->from = out->to = (enum hfd_state)f.row.state;
-    if ((f.row.state == HFD_STATE_DELETING && !overdue(&f.row, call->now_us)) || refused_lately(&f.row, call->now_us))
+    if ((f.row.state == HFD_STATE_DELETING && !overdue(&f.row, call->now_us)) ||
+        refused_lately(&f.row, call->now_us))
         return answer(tx, call, &f.row, out, err);
     return start_delete(tx, call, &f.row, out, err);
 }
 
-hfd_rc hfd_resource_delete(struct hfd_txn *tx, const struct hfd_call *call, struct hfd_answer_doc *out, struct hfd_err *err)
+hfd_rc hfd_resource_delete(struct hfd_txn *tx, const struct hfd_call *call,
+                           struct hfd_answer_doc *out, struct hfd_err *err)
 {
     struct own_call o;
 

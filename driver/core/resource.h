@@ -1,7 +1,7 @@
 /*
- * The driver contract: PUT, GET and DELETE of a GUResID as transaction functions, and the observer that turns changes of HyperFleet
- * resources into state changes. Source: 002_4aedec23c83d0384.txt; both decision tables of DESIGN 4. Thread: writer (put, delete, observe)
- * or any reader (get).
+ * The driver contract: PUT, GET and DELETE of a GUResID as transaction functions, and the observer
+ * that turns changes of HyperFleet resources into state changes. Source: 002_4aedec23c83d0384.txt;
+ * both decision tables of DESIGN 4. Thread: writer (put, delete, observe) or any reader (get).
  */
 #ifndef HFD_CORE_RESOURCE_H
 #define HFD_CORE_RESOURCE_H
@@ -38,9 +38,11 @@ struct hfd_driver {
     struct hfd_fleet fleet;
     struct hfd_watch watch; /* the observer's context */
     struct hfd_input_rules rules;
-    const struct hfd_keyring *_Atomic ring; /* a later one opens all that an earlier one sealed; earlier ones live on */
+    const struct hfd_keyring
+        *_Atomic ring; /* a later one opens all that an earlier one sealed; earlier ones live on */
     const struct hfd_rng *rng;
-    int64_t estimate_us[HFD_KIND_NODEPOOL + 1][HFD_OP_COUNT]; /* by enum hfd_kind: driver.estimate.* */
+    int64_t estimate_us[HFD_KIND_NODEPOOL + 1]
+                       [HFD_OP_COUNT]; /* by enum hfd_kind: driver.estimate.* */
     int64_t deadline_us[HFD_KIND_NODEPOOL + 1][HFD_OP_COUNT]; /* driver.deadline.* */
     const hfd_slice *terminal_reasons;                        /* "REASON", "ADAPTER:REASON" */
     size_t terminal_reason_count;
@@ -54,8 +56,9 @@ struct hfd_driver {
 };
 
 /**
- * Wires driver->fleet's hooks (on_change and its mark, seal) to the driver, and an embedded HyperFleet where none is named. Call once at
- * start-up; `d` must not move afterwards, and its settings stay as they are.
+ * Wires driver->fleet's hooks (on_change and its mark, seal) to the driver, and an embedded
+ * HyperFleet where none is named. Call once at start-up; `d` must not move afterwards, and its
+ * settings stay as they are.
  */
 void hfd_driver_attach(struct hfd_driver *d);
 
@@ -68,7 +71,8 @@ struct hfd_call {
     int only;         /* the kind that the path fixes, or 0 */
     hfd_slice cookie; /* as received; empty = none */
     struct hfd_arena *mem;
-    const struct hfd_fleet *fleet; /* set inside: the engine, with an observer that leaves this resource out */
+    const struct hfd_fleet
+        *fleet; /* set inside: the engine, with an observer that leaves this resource out */
 
     /* PUT */
     hfd_slice body;                /* as received, for the raw digest */
@@ -90,32 +94,46 @@ struct hfd_answer_doc {
 };
 
 /**
- * out->decided is false for a resource without a row whose cookie names what HyperFleet still has, or what a remote one has to be asked
- * for: hfd_resource_get_restored then.
+ * out->decided is false for a resource without a row whose cookie names what HyperFleet still has,
+ * or what a remote one has to be asked for: hfd_resource_get_restored then.
  * @return HFD_OK (also for FAILED and ABSENT), HFD_COOKIE
  */
-HFD_MUST_CHECK hfd_rc hfd_resource_get(struct hfd_txn *tx, const struct hfd_call *call, struct hfd_answer_doc *out, struct hfd_err *err);
-/** The same, and makes the row again that was lost: at once, or once a remote HyperFleet has answered. Thread: writer. */
-HFD_MUST_CHECK hfd_rc hfd_resource_get_restored(struct hfd_txn *tx, const struct hfd_call *call, struct hfd_answer_doc *out,
-                                                struct hfd_err *err);
-
-/** hfd_upstream.on_refused: the operation that goes on fails with these words. ctx is the driver. Thread: writer. */
-HFD_MUST_CHECK hfd_rc hfd_resource_refused(void *driver, struct hfd_txn *tx, hfd_slice guresid, const char *code, hfd_slice message,
-                                           int64_t now_us, struct hfd_arena *mem, struct hfd_err *err);
+HFD_MUST_CHECK hfd_rc hfd_resource_get(struct hfd_txn *tx, const struct hfd_call *call,
+                                       struct hfd_answer_doc *out, struct hfd_err *err);
+/**
+ * The same, and makes the row again that was lost: at once, or once a remote HyperFleet has
+ * answered. Thread: writer.
+ */
+HFD_MUST_CHECK hfd_rc hfd_resource_get_restored(struct hfd_txn *tx, const struct hfd_call *call,
+                                                struct hfd_answer_doc *out, struct hfd_err *err);
 
 /**
- * Answers a PUT from what is stored if its bytes are those of the PUT that made the present state, and nothing can change; else
- * out->decided is false. Needs no call->input: this is the polling path.
+ * hfd_upstream.on_refused: the operation that goes on fails with these words. ctx is the driver.
+ * Thread: writer.
  */
-HFD_MUST_CHECK hfd_rc hfd_resource_put_peek(struct hfd_txn *tx, const struct hfd_call *call, struct hfd_answer_doc *out,
-                                            struct hfd_err *err);
+HFD_MUST_CHECK hfd_rc hfd_resource_refused(void *driver, struct hfd_txn *tx, hfd_slice guresid,
+                                           const char *code, hfd_slice message, int64_t now_us,
+                                           struct hfd_arena *mem, struct hfd_err *err);
 
-/** @return HFD_OK, HFD_INVALID (a name is taken, no such cluster), HFD_IMMUTABLE, HFD_COOKIE. call->input is needed. */
-HFD_MUST_CHECK hfd_rc hfd_resource_put(struct hfd_txn *tx, const struct hfd_call *call, struct hfd_answer_doc *out, struct hfd_err *err);
+/**
+ * Answers a PUT from what is stored if its bytes are those of the PUT that made the present state,
+ * and nothing can change; else out->decided is false. Needs no call->input: this is the polling
+ * path.
+ */
+HFD_MUST_CHECK hfd_rc hfd_resource_put_peek(struct hfd_txn *tx, const struct hfd_call *call,
+                                            struct hfd_answer_doc *out, struct hfd_err *err);
+
+/**
+ * @return HFD_OK, HFD_INVALID (a name is taken, no such cluster), HFD_IMMUTABLE, HFD_COOKIE.
+ * call->input is needed.
+ */
+HFD_MUST_CHECK hfd_rc hfd_resource_put(struct hfd_txn *tx, const struct hfd_call *call,
+                                       struct hfd_answer_doc *out, struct hfd_err *err);
 
 /** Answers a DELETE from what is stored if nothing can change; else out->decided is false. */
-HFD_MUST_CHECK hfd_rc hfd_resource_delete_peek(struct hfd_txn *tx, const struct hfd_call *call, struct hfd_answer_doc *out,
-                                               struct hfd_err *err);
-HFD_MUST_CHECK hfd_rc hfd_resource_delete(struct hfd_txn *tx, const struct hfd_call *call, struct hfd_answer_doc *out, struct hfd_err *err);
+HFD_MUST_CHECK hfd_rc hfd_resource_delete_peek(struct hfd_txn *tx, const struct hfd_call *call,
+                                               struct hfd_answer_doc *out, struct hfd_err *err);
+HFD_MUST_CHECK hfd_rc hfd_resource_delete(struct hfd_txn *tx, const struct hfd_call *call,
+                                          struct hfd_answer_doc *out, struct hfd_err *err);
 
 #endif

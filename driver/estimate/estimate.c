@@ -1,5 +1,6 @@
 /*
- * From past operations to guesses at this one. The numbers below were chosen with tests/bench/polls.c.
+ * From past operations to guesses at this one. The numbers below were chosen with
+ * tests/bench/polls.c.
  */
 #include "driver/estimate/estimate_int.h"
 
@@ -16,19 +17,27 @@
 #define WIDTH_MAX 0.5     /* of an operation that stands alone */
 #define WIDTH_SCALE 0.38  /* from a distance between neighbours to a width */
 #define FEW 6             /* operations that a reading needs */
-#define NEAR 0.4          /* distance at which an operation is half as like ours as one that went the same way */
-#define GAIN 0.85         /* how much closer together than the plain one a reading must bring the past to be believed */
-#define NEWS_GAIN 0.5     /* the same of a milestone that is still to come */
-#define MIDDLE_WIDTH 2.3  /* of the middle three quarters of a normal distribution, in standard deviations */
+#define NEAR                                                                                       \
+    0.4 /* distance at which an operation is half as like ours as one that went the same way */
+#define GAIN                                                                                       \
+    0.85 /* how much closer together than the plain one a reading must bring the past to be        \
+            believed */
+#define NEWS_GAIN 0.5 /* the same of a milestone that is still to come */
+#define MIDDLE_WIDTH                                                                               \
+    2.3 /* of the middle three quarters of a normal distribution, in standard deviations */
 
 /* The configured guess among what was learned: half of it to twice is covered about evenly. */
 static const struct {
     double factor, width, share;
 } prior_parts[] = {{0.61, 0.25, 0.345}, {1.42, 0.29, 0.655}};
 
-_Static_assert(HFD_GUESS_MAX == HFD_PAST_MAX + sizeof(prior_parts) / sizeof(prior_parts[0]), "room for the prior");
+_Static_assert(HFD_GUESS_MAX == HFD_PAST_MAX + sizeof(prior_parts) / sizeof(prior_parts[0]),
+               "room for the prior");
 
-/* How a past operation is read as ours, from a milestone that both have; without one, ours will take as long. */
+/*
+ * How a past operation is read as ours, from a milestone that both have; without one, ours will
+ * take as long.
+ */
 enum reading {
     READ_REST,  /* the rest will take as long */
     READ_RATIO, /* all will be slower or faster by the ratio in which the milestone was */
@@ -59,14 +68,21 @@ const struct hfd_milestone *hfd_milestone_find(const struct hfd_milestones *all,
     return NULL;
 }
 
-/* By how much later than the past operation ours came to a milestone, as a difference of logarithms. */
+/*
+ * By how much later than the past operation ours came to a milestone, as a difference of
+ * logarithms.
+ */
 static double lag(const struct hfd_milestone *ours, const struct hfd_milestone *theirs)
 {
     return hfd_log_s(seconds(ours->at_us)) - hfd_log_s(seconds(theirs->at_us));
 }
 
-/* A time of a past operation as one of ours, in seconds; negative when it does not have our milestone (NULL = none is needed). */
-static double project(const struct hfd_past *past, int64_t at_us, enum reading how, const struct hfd_milestone *ours)
+/*
+ * A time of a past operation as one of ours, in seconds; negative when it does not have our
+ * milestone (NULL = none is needed).
+ */
+static double project(const struct hfd_past *past, int64_t at_us, enum reading how,
+                      const struct hfd_milestone *ours)
 {
     const struct hfd_milestone *theirs;
 
@@ -89,12 +105,14 @@ static double project(const struct hfd_past *past, int64_t at_us, enum reading h
 }
 
 /*
- * How much a past operation counts for ours: those that came to the milestone at about the same time went the same way. Readings that
- * make up for the difference need that less.
+ * How much a past operation counts for ours: those that came to the milestone at about the same
+ * time went the same way. Readings that make up for the difference need that less.
  */
-static double likeness(const struct hfd_past *past, enum reading how, const struct hfd_milestone *ours)
+static double likeness(const struct hfd_past *past, enum reading how,
+                       const struct hfd_milestone *ours)
 {
-    const struct hfd_milestone *theirs = ours != NULL ? hfd_milestone_find(&past->milestones, ours->name) : NULL;
+    const struct hfd_milestone *theirs =
+        ours != NULL ? hfd_milestone_find(&past->milestones, ours->name) : NULL;
     double far;
 
     if (theirs == NULL)
@@ -113,14 +131,20 @@ static int by_value(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* How far apart the middle three quarters of the past lie when read so; INFINITY when there is too little of it. */
-static double spread(const struct hfd_estimate_input *in, enum reading how, const struct hfd_milestone *ours)
+/*
+ * How far apart the middle three quarters of the past lie when read so; INFINITY when there is too
+ * little of it.
+ */
+static double spread(const struct hfd_estimate_input *in, enum reading how,
+                     const struct hfd_milestone *ours)
 {
     double v[HFD_PAST_MAX];
     size_t n = 0;
 
     for (size_t i = 0; i < in->past_count; i++) {
-        const double s = in->past[i].ending == HFD_ENDING_DONE ? project(&in->past[i], in->past[i].took_us, how, ours) : -1;
+        const double s = in->past[i].ending == HFD_ENDING_DONE
+                             ? project(&in->past[i], in->past[i].took_us, how, ours)
+                             : -1;
 
         if (s >= 0 && (makes_up(how) || likeness(&in->past[i], how, ours) > 0.5))
             v[n++] = hfd_log_s(s);
@@ -139,7 +163,8 @@ struct view {
 };
 
 /* Takes the milestone into the view if it tells more. */
-static void look(const struct hfd_estimate_input *in, const struct hfd_milestone *milestone, struct view *v)
+static void look(const struct hfd_estimate_input *in, const struct hfd_milestone *milestone,
+                 struct view *v)
 {
     if (milestone->at_us == 0)
         return; /* it was done before the operation began */
@@ -176,7 +201,8 @@ static struct view expected(const struct hfd_estimate_input *in, double spread_n
 {
     struct view v = {.spread = spread_now * NEWS_GAIN};
 
-    for (size_t i = 0; in->past_count > 0 && i < in->past[0].milestones.count && isfinite(spread_now); i++)
+    for (size_t i = 0;
+         in->past_count > 0 && i < in->past[0].milestones.count && isfinite(spread_now); i++)
         if (hfd_milestone_find(in->milestones, in->past[0].milestones.items[i].name) == NULL)
             look(in, &in->past[0].milestones.items[i], &v);
     return v;
@@ -188,20 +214,25 @@ static void add(struct hfd_guesses *g, struct hfd_guess guess)
     g->total += guess.weight;
 }
 
-static void add_past(const struct hfd_past *past, const struct view *now, const struct view *news, double weight, struct hfd_guesses *g)
+static void add_past(const struct hfd_past *past, const struct view *now, const struct view *news,
+                     double weight, struct hfd_guesses *g)
 {
-    const struct hfd_milestone *theirs = news->milestone != NULL ? hfd_milestone_find(&past->milestones, news->milestone->name) : NULL;
+    const struct hfd_milestone *theirs =
+        news->milestone != NULL ? hfd_milestone_find(&past->milestones, news->milestone->name)
+                                : NULL;
     const double s = project(past, past->took_us, now->how, now->milestone);
-    const double news_s = theirs != NULL ? project(past, theirs->at_us, now->how, now->milestone) : -1;
+    const double news_s =
+        theirs != NULL ? project(past, theirs->at_us, now->how, now->milestone) : -1;
 
     weight *= likeness(past, now->how, now->milestone);
     if (past->ending == HFD_ENDING_LATE)
         g->total += weight;
     else if (s >= 0)
-        add(g, (struct hfd_guess){.log_s = hfd_log_s(s),
-                                  .weight = weight,
-                                  .lead = news_s > 0 && news_s < s ? hfd_log_s(s) - hfd_log_s(news_s) : 0,
-                                  .fails = past->ending == HFD_ENDING_FAILED});
+        add(g, (struct hfd_guess){
+                   .log_s = hfd_log_s(s),
+                   .weight = weight,
+                   .lead = news_s > 0 && news_s < s ? hfd_log_s(s) - hfd_log_s(news_s) : 0,
+                   .fails = past->ending == HFD_ENDING_FAILED});
 }
 
 static int by_time(const void *a, const void *b)
@@ -211,7 +242,10 @@ static int by_time(const void *a, const void *b)
     return (x->log_s > y->log_s) - (x->log_s < y->log_s);
 }
 
-/* The distance to the n-th nearest neighbour of the i-th of sorted guesses; INFINITY when there are not as many. */
+/*
+ * The distance to the n-th nearest neighbour of the i-th of sorted guesses; INFINITY when there are
+ * not as many.
+ */
 static double distance(const struct hfd_guesses *g, size_t i, size_t n)
 {
     size_t below = i, above = i;
@@ -221,7 +255,8 @@ static double distance(const struct hfd_guesses *g, size_t i, size_t n)
         return INFINITY;
     while (n-- > 0) {
         const double down = below > 0 ? g->items[i].log_s - g->items[below - 1].log_s : INFINITY;
-        const double up = above + 1 < g->count ? g->items[above + 1].log_s - g->items[i].log_s : INFINITY;
+        const double up =
+            above + 1 < g->count ? g->items[above + 1].log_s - g->items[i].log_s : INFINITY;
 
         far = fmin(down, up);
         if (down <= up)
@@ -232,7 +267,10 @@ static double distance(const struct hfd_guesses *g, size_t i, size_t n)
     return far;
 }
 
-/* Each guess is as wide as it is far from its neighbours: narrow where many operations took about as long, wide where one stands alone. */
+/*
+ * Each guess is as wide as it is far from its neighbours: narrow where many operations took about
+ * as long, wide where one stands alone.
+ */
 static void set_widths(struct hfd_guesses *g)
 {
     const size_t n = (size_t)ceil(sqrt((double)g->count));
@@ -247,15 +285,18 @@ void hfd_guesses_make(const struct hfd_estimate_input *in, struct hfd_guesses *o
     const struct view now = known(in), news = expected(in, now.spread);
     double weight = 1;
 
-    *out = (struct hfd_guesses){.news = news.milestone != NULL, .news_cost = 1 + 12 * sqrt(fmin(news.spread, 1) / MIDDLE_WIDTH)};
+    *out = (struct hfd_guesses){.news = news.milestone != NULL,
+                                .news_cost = 1 + 12 * sqrt(fmin(news.spread, 1) / MIDDLE_WIDTH)};
     for (size_t i = 0; i < in->past_count; i++) {
-        add_past(&in->past[i], &now, &news, in->past[i].size == in->size ? weight : weight * OTHER_SIZE, out);
+        add_past(&in->past[i], &now, &news,
+                 in->past[i].size == in->size ? weight : weight * OTHER_SIZE, out);
         weight *= DECAY;
     }
     set_widths(out);
     for (size_t i = 0; i < sizeof(prior_parts) / sizeof(prior_parts[0]); i++)
-        add(out, (struct hfd_guess){.log_s = hfd_log_s(seconds(in->prior_us) * prior_parts[i].factor),
-                                    .width = prior_parts[i].width,
-                                    .weight = PRIOR_WEIGHT * prior_parts[i].share});
+        add(out,
+            (struct hfd_guess){.log_s = hfd_log_s(seconds(in->prior_us) * prior_parts[i].factor),
+                               .width = prior_parts[i].width,
+                               .weight = PRIOR_WEIGHT * prior_parts[i].share});
     out->total += PRIOR_WEIGHT * PRIOR_STUCK;
 }

@@ -1,15 +1,17 @@
 /*
- * When an operation will end, learned from those that ended before it, and when it pays to ask. Pure: no clock, no I/O, no memory from
- * outside; README.md in this folder says how it is done. Thread: any. Source: DESIGN 4 "Hint".
+ * When an operation will end, learned from those that ended before it, and when it pays to ask.
+ * Pure: no clock, no I/O, no memory from outside; README.md in this folder says how it is done.
+ * Thread: any. Source: DESIGN 4 "Hint".
  */
 #ifndef HFD_ESTIMATE_H
 #define HFD_ESTIMATE_H
 
 #include "driver/base/slice.h"
 
-#define HFD_PAST_MAX 32       /* operations that are remembered of each kind */
-#define HFD_MILESTONES_MAX 16 /* milestones that are remembered of an operation; further ones are not learned from */
-#define HFD_PLAN_MAX 32       /* polls that are planned ahead */
+#define HFD_PAST_MAX 32 /* operations that are remembered of each kind */
+#define HFD_MILESTONES_MAX                                                                         \
+    16 /* milestones that are remembered of an operation; further ones are not learned from */
+#define HFD_PLAN_MAX 32 /* polls that are planned ahead */
 
 /** An adapter's part of an operation was done. */
 struct hfd_milestone {
@@ -53,7 +55,8 @@ struct hfd_estimate_input {
 
 struct hfd_plan_step {
     int64_t poll_s; /* asking before pays less */
-    int64_t done_s; /* when it is expected to end, unless it did by the step before; never before poll_s */
+    int64_t done_s; /* when it is expected to end, unless it did by the step before; never before
+                       poll_s */
 };
 
 /** Both rise, done_s perhaps not at every step. Seconds since the start of the operation. */
@@ -62,12 +65,15 @@ struct hfd_plan {
     size_t count;
 };
 
-/** Whether the milestones from `from` on change what is known: the one that tells most is among them. */
+/**
+ * Whether the milestones from `from` on change what is known: the one that tells most is among
+ * them.
+ */
 bool hfd_estimate_is_news(const struct hfd_estimate_input *in, size_t from);
 
 /**
- * Plans the polls from elapsed_us to the deadline; the last step is the deadline unless there are too many. Empty when the deadline has
- * passed.
+ * Plans the polls from elapsed_us to the deadline; the last step is the deadline unless there are
+ * too many. Empty when the deadline has passed.
  */
 void hfd_estimate_plan(const struct hfd_estimate_input *in, struct hfd_plan *out);
 

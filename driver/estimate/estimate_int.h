@@ -6,7 +6,10 @@
 
 #define HFD_GUESS_MAX (HFD_PAST_MAX + 2) /* two for the configured guess */
 
-/** The operation may take about exp(log_s) seconds: logistically distributed logarithm, as wide as `width`. */
+/**
+ * The operation may take about exp(log_s) seconds: logistically distributed logarithm, as wide as
+ * `width`.
+ */
 struct hfd_guess {
     double log_s;
     double width;

@@ -1,6 +1,7 @@
 /*
- * From guesses to polls. A poll costs 1, and so does each per cent of its duration for which the end of an operation goes unnoticed. The
- * polls that cost least on average are found backwards from the deadline, on a grid of times that is even in the logarithm.
+ * From guesses to polls. A poll costs 1, and so does each per cent of its duration for which the
+ * end of an operation goes unnoticed. The polls that cost least on average are found backwards from
+ * the deadline, on a grid of times that is even in the logarithm.
  */
 #include "driver/estimate/estimate_int.h"
 
@@ -12,10 +13,14 @@
 #define COST_OF_ALL 100.0 /* of noticing an operation as late again as it took */
 #define EVEN_TIMES 200
 #define TIMES_MAX (EVEN_TIMES + 2)
-#define BELOW 7.0 /* widths below the middle of a guess at which the grid begins: a thousandth of it lies there */
+#define BELOW                                                                                      \
+    7.0 /* widths below the middle of a guess at which the grid begins: a thousandth of it lies    \
+           there */
 #define ABOVE 8.0
 
-/* What is expected by each time. Shares are weights; the first time is now, the last the deadline. */
+/*
+ * What is expected by each time. Shares are weights; the first time is now, the last the deadline.
+ */
 struct grid {
     size_t count;
     double at_s[TIMES_MAX];
@@ -28,8 +33,12 @@ struct grid {
     size_t next[TIMES_MAX];   /* the best next poll */
 };
 
-/* Adds a guess's share at log_s, and at `count - 1` times behind it that are `step` apart, to as many sums. */
-static void add_shares(const struct hfd_guess *q, double log_s, double step, size_t count, double *sums)
+/*
+ * Adds a guess's share at log_s, and at `count - 1` times behind it that are `step` apart, to as
+ * many sums.
+ */
+static void add_shares(const struct hfd_guess *q, double log_s, double step, size_t count,
+                       double *sums)
 {
     const double shrink = exp(-step / q->width);
     double odds = exp(fmin((q->log_s - log_s) / q->width, 700)); /* against its having ended */
@@ -41,7 +50,8 @@ static void add_shares(const struct hfd_guess *q, double log_s, double step, siz
 }
 
 /* Fills in `count` times from g->at_s[at] on. */
-static void add_guesses(const struct hfd_guesses *m, double log_s, double step, size_t at, size_t count, struct grid *g)
+static void add_guesses(const struct hfd_guesses *m, double log_s, double step, size_t at,
+                        size_t count, struct grid *g)
 {
     memset(g->ended + at, 0, count * sizeof(g->ended[0]));
     memset(g->failed + at, 0, count * sizeof(g->failed[0]));
@@ -120,8 +130,9 @@ static void make_grid(const struct hfd_guesses *m, double now_s, double deadline
 }
 
 /*
- * The best next poll after each time. What gave news by a poll without having ended costs news_cost from there on. Without news to come the
- * best next poll never moves back as time goes on, which bounds the search.
+ * The best next poll after each time. What gave news by a poll without having ended costs news_cost
+ * from there on. Without news to come the best next poll never moves back as time goes on, which
+ * bounds the search.
  */
 static void choose_polls(const struct hfd_guesses *m, struct grid *g)
 {
@@ -135,7 +146,9 @@ static void choose_polls(const struct hfd_guesses *m, struct grid *g)
 
         g->cost[j] = INFINITY;
         for (size_t k = j + 1; k <= limit; k++) {
-            const double late = k <= s ? 0 : COST_OF_ALL * (g->at_s[k] * (g->per_s[k] - g->per_s[s]) - (g->ended[k] - g->ended[s]));
+            const double late = k <= s ? 0
+                                       : COST_OF_ALL * (g->at_s[k] * (g->per_s[k] - g->per_s[s]) -
+                                                        (g->ended[k] - g->ended[s]));
             const double news = g->told[k] - fmax(g->ended[k], g->told[j]);
             const double cost = left + late + fmax(news, 0) * m->news_cost + g->cost[k];
 
@@ -165,14 +178,18 @@ static double middle_s(const struct grid *g, size_t j)
 }
 
 /*
- * Without a past: parts of the guess, and behind them each wait LONGER times the one before. They were chosen by what a guess costs that is
- * wrong by up to a factor of two: README.md, "What it costs to wait".
+ * Without a past: parts of the guess, and behind them each wait LONGER times the one before. They
+ * were chosen by what a guess costs that is wrong by up to a factor of two: README.md, "What it
+ * costs to wait".
  */
-static const double first_polls[] = {0.33, 0.46, 0.58, 0.69, 0.82, 0.95, 1.09, 1.22, 1.37, 1.55, 1.73, 1.89, 2.03, 2.16, 2.29, 2.43};
+static const double first_polls[] = {0.33, 0.46, 0.58, 0.69, 0.82, 0.95, 1.09, 1.22,
+                                     1.37, 1.55, 1.73, 1.89, 2.03, 2.16, 2.29, 2.43};
 #define FIRST_POLLS (sizeof(first_polls) / sizeof(first_polls[0]))
 #define LONGER 1.2
 
-/* The end is expected when the settings say; once that has passed, half as late again, and so on. */
+/*
+ * The end is expected when the settings say; once that has passed, half as late again, and so on.
+ */
 static void plan_first(double guess_s, double now_s, double deadline_s, struct hfd_plan *out)
 {
     double part = 0, wait = 0, last_s = now_s, done_s = fmax(1, floor(guess_s));
@@ -188,7 +205,8 @@ static void plan_first(double guess_s, double now_s, double deadline_s, struct h
             continue;
         while (done_s < poll_s)
             done_s *= 1.5;
-        out->steps[out->count++] = (struct hfd_plan_step){.poll_s = (int64_t)poll_s, .done_s = (int64_t)ceil(fmin(done_s, deadline_s))};
+        out->steps[out->count++] = (struct hfd_plan_step){
+            .poll_s = (int64_t)poll_s, .done_s = (int64_t)ceil(fmin(done_s, deadline_s))};
         last_s = poll_s;
     }
 }
@@ -215,6 +233,7 @@ void hfd_estimate_plan(const struct hfd_estimate_input *in, struct hfd_plan *out
         const double poll_s = g.at_s[g.next[j]];
 
         done_s = fmax(fmax(done_s, poll_s), middle_s(&g, j));
-        out->steps[out->count++] = (struct hfd_plan_step){.poll_s = (int64_t)poll_s, .done_s = (int64_t)done_s};
+        out->steps[out->count++] =
+            (struct hfd_plan_step){.poll_s = (int64_t)poll_s, .done_s = (int64_t)done_s};
     }
 }

@@ -1,6 +1,7 @@
 /*
- * The aggregation tables of 000_b453de1dc0312d98.txt. The letters in the comments are the rows of README.md in this folder.
- * Status, generation and times move as a row says and not otherwise; reason and message are told anew after every report.
+ * The aggregation tables of 000_b453de1dc0312d98.txt. The letters in the comments are the rows of
+ * README.md in this folder. Status, generation and times move as a row says and not otherwise;
+ * reason and message are told anew after every report.
  */
 #include "driver/fleet/aggregate.h"
 
@@ -51,7 +52,8 @@ static enum hfd_status ready_word(const struct hfd_agg_input *in, const struct h
 
 static bool ready_at_generation(const struct hfd_agg_input *in, const struct hfd_agg_report *r)
 {
-    return r != NULL && r->observed_generation == in->generation && ready_word(in, r) == HFD_STATUS_TRUE;
+    return r != NULL && r->observed_generation == in->generation &&
+           ready_word(in, r) == HFD_STATUS_TRUE;
 }
 
 static struct survey survey_at(const struct work *w, int64_t generation, bool of_ready)
@@ -66,7 +68,8 @@ static struct survey survey_at(const struct work *w, int64_t generation, bool of
         s.all_at = s.all_at && at;
         if (!at)
             continue;
-        s.all_true = s.all_true && (of_ready ? ready_word(w->in, r) : r->available) == HFD_STATUS_TRUE;
+        s.all_true =
+            s.all_true && (of_ready ? ready_word(w->in, r) : r->available) == HFD_STATUS_TRUE;
         if (r->observed_us < s.min_us)
             s.min_us = r->observed_us;
     }
@@ -84,7 +87,8 @@ static void move_ready(const struct work *w, struct hfd_condition *c)
     const bool at_g = e->observed_generation == in->generation;
     const bool was_true = c->status == HFD_STATUS_TRUE;
 
-    if (word == HFD_STATUS_TRUE && at_g && s.all_true && !(in->deleting && in->has_children)) { /* TR1, TR2 */
+    if (word == HFD_STATUS_TRUE && at_g && s.all_true &&
+        !(in->deleting && in->has_children)) { /* TR1, TR2 */
         c->status = HFD_STATUS_TRUE;
         c->last_updated_us = s.min_us;
         if (!was_true)
@@ -109,13 +113,15 @@ static void move_available(const struct work *w, struct hfd_condition *c)
 
     if (!s.all_at || e->available == HFD_STATUS_UNKNOWN) /* TA3, FA3: no change */
         return;
-    if (e->available == HFD_STATUS_TRUE && !s.all_true) /* TA3 with DESIGN 10.1: the tracked generation stays */
+    if (e->available == HFD_STATUS_TRUE &&
+        !s.all_true) /* TA3 with DESIGN 10.1: the tracked generation stays */
         return;
     if (was_true == (e->available == HFD_STATUS_TRUE)) { /* TA2, FA1 */
         c->last_updated_us = s.min_us;
     } else {
         c->status = e->available;
-        c->last_updated_us = e->available == HFD_STATUS_TRUE ? s.min_us : e->observed_us; /* TA1, FA2 */
+        c->last_updated_us =
+            e->available == HFD_STATUS_TRUE ? s.min_us : e->observed_us; /* TA1, FA2 */
         c->last_transition_us = e->observed_us;
     }
     c->observed_generation = e->observed_generation;
@@ -153,8 +159,8 @@ static hfd_slice join_sorted(hfd_slice *names, size_t count, struct hfd_arena *m
 }
 
 /* Why Ready is False. reporting[i] tells of required adapter i; missing[i] likewise. */
-static hfd_rc tell_missing(const struct hfd_agg_input *in, const bool *missing, const bool *reporting, struct hfd_arena *mem,
-                           struct hfd_condition *c)
+static hfd_rc tell_missing(const struct hfd_agg_input *in, const bool *missing,
+                           const bool *reporting, struct hfd_arena *mem, struct hfd_condition *c)
 {
     hfd_slice *names = hfd_arena_array(mem, in->required.count + 1, sizeof(*names));
     size_t missing_count = 0, reporting_count = 0;
@@ -178,8 +184,10 @@ static hfd_rc tell_missing(const struct hfd_agg_input *in, const bool *missing, 
         return HFD_OK;
     }
     c->reason = HFD_SLICE("MissingRequiredAdapters");
-    c->message = hfd_arena_printf(mem, "Required adapters not reporting %s=True: [%.*s]. Currently reporting: [%.*s]",
-                                  in->deleting ? "Finalized" : "Available", HFD_SLICE_FMT(missing_text), HFD_SLICE_FMT(reporting_text));
+    c->message = hfd_arena_printf(
+        mem, "Required adapters not reporting %s=True: [%.*s]. Currently reporting: [%.*s]",
+        in->deleting ? "Finalized" : "Available", HFD_SLICE_FMT(missing_text),
+        HFD_SLICE_FMT(reporting_text));
     return c->message.p != NULL ? HFD_OK : HFD_NOMEM;
 }
 
@@ -190,8 +198,9 @@ static hfd_rc tell_ready(const struct work *w, struct hfd_condition *c)
 
     if (c->status == HFD_STATUS_TRUE) {
         c->reason = HFD_SLICE("ResourceReady");
-        c->message = w->in->deleting ? HFD_SLICE("All adapters report Finalized at current generation")
-                                     : HFD_SLICE("All adapters report ready at current generation");
+        c->message = w->in->deleting
+                         ? HFD_SLICE("All adapters report Finalized at current generation")
+                         : HFD_SLICE("All adapters report ready at current generation");
         return HFD_OK;
     }
     missing = hfd_arena_array(w->mem, count + 1, sizeof(*missing));
@@ -205,7 +214,10 @@ static hfd_rc tell_ready(const struct work *w, struct hfd_condition *c)
     return tell_missing(w->in, missing, reporting, w->mem, c);
 }
 
-/* Text of at most NOTE_MAX bytes; what does not fit is replaced by "...", never in the middle of a character. */
+/*
+ * Text of at most NOTE_MAX bytes; what does not fit is replaced by "...", never in the middle of a
+ * character.
+ */
 struct note {
     char *text;
     size_t len;
@@ -274,7 +286,8 @@ static hfd_rc tell_available(const struct work *w, struct hfd_condition *c)
         return c->message.p != NULL ? HFD_OK : HFD_NOMEM;
     }
     for (size_t i = 0; i < w->in->required.count; i++)
-        any_false = any_false || (w->stored[i] != NULL && w->stored[i]->available == HFD_STATUS_FALSE);
+        any_false =
+            any_false || (w->stored[i] != NULL && w->stored[i]->available == HFD_STATUS_FALSE);
     if (s.all_at && any_false)
         return tell_not_available(w, c);
     c->reason = HFD_SLICE("AdaptersNotAtSameGeneration");
@@ -302,7 +315,9 @@ static hfd_rc tell_adapters(const struct work *w)
                 .observed_generation = r->observed_generation,
                 .created_us = prev != NULL ? prev->created_us : w->in->now_us,
                 .last_updated_us = r->observed_us,
-                .last_transition_us = prev != NULL && prev->status == r->available ? prev->last_transition_us : r->observed_us,
+                .last_transition_us = prev != NULL && prev->status == r->available
+                                          ? prev->last_transition_us
+                                          : r->observed_us,
             };
         } else if (prev != NULL) {
             w->out->items[w->out->count++] = *prev;
@@ -325,8 +340,12 @@ static struct hfd_condition fresh(hfd_slice type, int64_t now_us)
     };
 }
 
-/* Room for Available, Ready and `more` others; the two as they were, or as new ones if there are none. */
-static hfd_rc start(const struct hfd_conditions *prev, size_t more, int64_t now_us, struct hfd_arena *mem, struct hfd_conditions *out)
+/*
+ * Room for Available, Ready and `more` others; the two as they were, or as new ones if there are
+ * none.
+ */
+static hfd_rc start(const struct hfd_conditions *prev, size_t more, int64_t now_us,
+                    struct hfd_arena *mem, struct hfd_conditions *out)
 {
     const struct hfd_condition *available = hfd_condition_find(prev, AVAILABLE);
     const struct hfd_condition *ready = hfd_condition_find(prev, READY);
@@ -345,7 +364,8 @@ static hfd_rc start(const struct hfd_conditions *prev, size_t more, int64_t now_
 static void keep_others(const struct hfd_conditions *prev, struct hfd_conditions *out)
 {
     for (size_t i = 0; i < prev->count; i++)
-        if (!hfd_slice_eq(prev->items[i].type, AVAILABLE) && !hfd_slice_eq(prev->items[i].type, READY))
+        if (!hfd_slice_eq(prev->items[i].type, AVAILABLE) &&
+            !hfd_slice_eq(prev->items[i].type, READY))
             out->items[out->count++] = prev->items[i];
 }
 
@@ -354,8 +374,12 @@ hfd_rc hfd_agg_created(int64_t now_us, struct hfd_arena *mem, struct hfd_conditi
     return start(&(struct hfd_conditions){NULL, 0}, 0, now_us, mem, out);
 }
 
-/* Nothing is at the new generation, so every required adapter is missing; who has reported shows in its condition. */
-static hfd_rc tell_changed(const struct hfd_agg_input *in, struct hfd_arena *mem, struct hfd_condition *c)
+/*
+ * Nothing is at the new generation, so every required adapter is missing; who has reported shows in
+ * its condition.
+ */
+static hfd_rc tell_changed(const struct hfd_agg_input *in, struct hfd_arena *mem,
+                           struct hfd_condition *c)
 {
     bool *missing = hfd_arena_array(mem, in->required.count + 1, sizeof(*missing));
     bool *reporting = hfd_arena_array(mem, in->required.count + 1, sizeof(*reporting));
@@ -373,7 +397,8 @@ static hfd_rc tell_changed(const struct hfd_agg_input *in, struct hfd_arena *mem
     return tell_missing(in, missing, reporting, mem, c);
 }
 
-hfd_rc hfd_agg_changed(const struct hfd_agg_input *in, struct hfd_arena *mem, struct hfd_conditions *out)
+hfd_rc hfd_agg_changed(const struct hfd_agg_input *in, struct hfd_arena *mem,
+                       struct hfd_conditions *out)
 {
     struct hfd_condition *ready;
     hfd_rc rc = start(in->prev, in->prev->count, in->now_us, mem, out);
@@ -413,11 +438,13 @@ static hfd_rc aggregate(struct work *w)
     return rc;
 }
 
-hfd_rc hfd_agg_reported(const struct hfd_agg_input *in, struct hfd_arena *mem, struct hfd_conditions *out)
+hfd_rc hfd_agg_reported(const struct hfd_agg_input *in, struct hfd_arena *mem,
+                        struct hfd_conditions *out)
 {
     const bool required = is_required(in, in->event->adapter);
     struct work w = {.in = in, .mem = mem, .out = out};
-    hfd_rc rc = start(in->prev, required ? in->required.count : in->prev->count, in->now_us, mem, out);
+    hfd_rc rc =
+        start(in->prev, required ? in->required.count : in->prev->count, in->now_us, mem, out);
 
     if (rc != HFD_OK)
         return rc;
@@ -436,7 +463,8 @@ bool hfd_agg_finalized(const struct hfd_agg_input *in)
     for (size_t i = 0; i < in->required.count; i++) {
         const struct hfd_agg_report *r = report_of(in, in->required.items[i]);
 
-        if (r == NULL || r->observed_generation != in->generation || r->finalized != HFD_STATUS_TRUE)
+        if (r == NULL || r->observed_generation != in->generation ||
+            r->finalized != HFD_STATUS_TRUE)
             return false;
     }
     return !in->has_children;
@@ -465,7 +493,8 @@ static const char *first_missing(const struct hfd_verdict_input *in)
 
 static bool is_repeat(const struct hfd_verdict_input *in)
 {
-    return in->has_prev && in->observed_generation == in->prev_generation && in->observed_us == in->prev_observed_us && in->same_content;
+    return in->has_prev && in->observed_generation == in->prev_generation &&
+           in->observed_us == in->prev_observed_us && in->same_content;
 }
 
 enum hfd_verdict hfd_report_verdict(const struct hfd_verdict_input *in, const char **missing)

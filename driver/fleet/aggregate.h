@@ -1,7 +1,7 @@
 /*
- * How reports become a resource's Ready, Available and <Adapter>Successful conditions: the tables of 000_b453de1dc0312d98.txt, row by row,
- * with the decisions of DESIGN 10 (1, 4, 6). README.md in this folder has them all.
- * Pure: no clock, no I/O; allocates from the arena given. Thread: any.
+ * How reports become a resource's Ready, Available and <Adapter>Successful conditions: the tables
+ * of 000_b453de1dc0312d98.txt, row by row, with the decisions of DESIGN 10 (1, 4, 6). README.md in
+ * this folder has them all. Pure: no clock, no I/O; allocates from the arena given. Thread: any.
  */
 #ifndef HFD_FLEET_AGGREGATE_H
 #define HFD_FLEET_AGGREGATE_H
@@ -42,25 +42,33 @@ struct hfd_agg_input {
 };
 
 /*
- * The three aggregations answer HFD_OK or HFD_NOMEM (then out is empty). Text in out lives in mem, in the input, or for ever.
+ * The three aggregations answer HFD_OK or HFD_NOMEM (then out is empty). Text in out lives in mem,
+ * in the input, or for ever.
  */
 
 /** Conditions of a new resource at generation 1: Available and Ready False, AwaitingAdapters. */
-HFD_MUST_CHECK hfd_rc hfd_agg_created(int64_t now_us, struct hfd_arena *mem, struct hfd_conditions *out);
+HFD_MUST_CHECK hfd_rc hfd_agg_created(int64_t now_us, struct hfd_arena *mem,
+                                      struct hfd_conditions *out);
 
 /**
- * After the generation became in->generation (a change, or a deletion). Uses required, generation, now_us, prev and deleting alone:
- * no report can be at a generation that has just begun.
+ * After the generation became in->generation (a change, or a deletion). Uses required, generation,
+ * now_us, prev and deleting alone: no report can be at a generation that has just begun.
  */
-HFD_MUST_CHECK hfd_rc hfd_agg_changed(const struct hfd_agg_input *in, struct hfd_arena *mem, struct hfd_conditions *out);
+HFD_MUST_CHECK hfd_rc hfd_agg_changed(const struct hfd_agg_input *in, struct hfd_arena *mem,
+                                      struct hfd_conditions *out);
 
 /**
- * After a report was stored (in->event). A report of an adapter that is not required changes nothing.
- * While deleting, the rows of Ready read Finalized where the tables say Available, and it turns True only without children.
+ * After a report was stored (in->event). A report of an adapter that is not required changes
+ * nothing. While deleting, the rows of Ready read Finalized where the tables say Available, and it
+ * turns True only without children.
  */
-HFD_MUST_CHECK hfd_rc hfd_agg_reported(const struct hfd_agg_input *in, struct hfd_arena *mem, struct hfd_conditions *out);
+HFD_MUST_CHECK hfd_rc hfd_agg_reported(const struct hfd_agg_input *in, struct hfd_arena *mem,
+                                       struct hfd_conditions *out);
 
-/** Whether all required adapters reported Finalized=True at the generation and no child is left: the resource can go. */
+/**
+ * Whether all required adapters reported Finalized=True at the generation and no child is left:
+ * the resource can go.
+ */
 bool hfd_agg_finalized(const struct hfd_agg_input *in);
 
 /** What becomes of a report before any aggregation. */

@@ -1,4 +1,7 @@
-/* Conditions and their stored text. It is ours alone, so whatever does not fit on reading is damage. */
+/*
+ * Conditions and their stored text. It is ours alone, so whatever does not fit on reading is
+ * damage.
+ */
 #include "driver/fleet/condition.h"
 
 #include "driver/base/clock.h"
@@ -36,7 +39,8 @@ struct hfd_condition *hfd_condition_find(const struct hfd_conditions *cs, hfd_sl
     return NULL;
 }
 
-static hfd_rc get_text(const json_t *obj, const char *key, bool required, struct hfd_arena *mem, hfd_slice *out, struct hfd_err *err)
+static hfd_rc get_text(const json_t *obj, const char *key, bool required, struct hfd_arena *mem,
+                       hfd_slice *out, struct hfd_err *err)
 {
     hfd_slice text;
     hfd_rc rc = jsonx_get_string(obj, "condition", key, required, &text, err);
@@ -69,7 +73,8 @@ static hfd_rc parse_status(const json_t *obj, enum hfd_status *out, struct hfd_e
     return rc;
 }
 
-static hfd_rc parse_one(const json_t *obj, struct hfd_arena *mem, struct hfd_condition *c, struct hfd_err *err)
+static hfd_rc parse_one(const json_t *obj, struct hfd_arena *mem, struct hfd_condition *c,
+                        struct hfd_err *err)
 {
     bool present;
     hfd_rc rc;
@@ -84,7 +89,8 @@ static hfd_rc parse_one(const json_t *obj, struct hfd_arena *mem, struct hfd_con
     if (rc == HFD_OK)
         rc = get_text(obj, "message", false, mem, &c->message, err);
     if (rc == HFD_OK)
-        rc = jsonx_get_i64(obj, "condition", "observed_generation", INT64_MIN, INT64_MAX, false, &present, &c->observed_generation, err);
+        rc = jsonx_get_i64(obj, "condition", "observed_generation", INT64_MIN, INT64_MAX, false,
+                           &present, &c->observed_generation, err);
     if (rc == HFD_OK)
         rc = get_time(obj, "created_time", &c->created_us, err);
     if (rc == HFD_OK)
@@ -94,7 +100,8 @@ static hfd_rc parse_one(const json_t *obj, struct hfd_arena *mem, struct hfd_con
     return rc;
 }
 
-static hfd_rc parse_all(const json_t *doc, struct hfd_arena *mem, struct hfd_conditions *out, struct hfd_err *err)
+static hfd_rc parse_all(const json_t *doc, struct hfd_arena *mem, struct hfd_conditions *out,
+                        struct hfd_err *err)
 {
     struct hfd_conditions cs = {NULL, 0};
 
@@ -117,9 +124,9 @@ static hfd_rc parse_all(const json_t *doc, struct hfd_arena *mem, struct hfd_con
 }
 
 /*
- * The short way: the text exactly as hfd_conditions_format writes it, without characters that need escapes. Reports are judged by reading
- * a dozen of these texts, and most of the time went into trees for them. Whatever is not of this form goes the long way, which also says
- * what is wrong.
+ * The short way: the text exactly as hfd_conditions_format writes it, without characters that need
+ * escapes. Reports are judged by reading a dozen of these texts, and most of the time went into
+ * trees for them. Whatever is not of this form goes the long way, which also says what is wrong.
  */
 struct reader {
     const char *p, *end;
@@ -170,7 +177,8 @@ static bool read_status_members(struct reader *r, struct hfd_condition *c)
 {
     if (!skip(r, HFD_SLICE(",\"observed_generation\":")))
         return true;
-    return read_generation(r, &c->observed_generation) && skip(r, HFD_SLICE(",\"created_time\":")) && read_time(r, &c->created_us) &&
+    return read_generation(r, &c->observed_generation) &&
+           skip(r, HFD_SLICE(",\"created_time\":")) && read_time(r, &c->created_us) &&
            skip(r, HFD_SLICE(",\"last_updated_time\":")) && read_time(r, &c->last_updated_us);
 }
 
@@ -181,14 +189,15 @@ static bool read_one(struct reader *r, struct hfd_condition *c)
     *c = (struct hfd_condition){.status = HFD_STATUS_FALSE};
     if (!skip(r, HFD_SLICE("{\"type\":")) || !read_text(r, &c->type))
         return false;
-    if (!skip(r, HFD_SLICE(",\"status\":")) || !read_text(r, &status) || !hfd_status_parse(status, &c->status))
+    if (!skip(r, HFD_SLICE(",\"status\":")) || !read_text(r, &status) ||
+        !hfd_status_parse(status, &c->status))
         return false;
     if (skip(r, HFD_SLICE(",\"reason\":")) && !read_text(r, &c->reason))
         return false;
     if (skip(r, HFD_SLICE(",\"message\":")) && !read_text(r, &c->message))
         return false;
-    return read_status_members(r, c) && skip(r, HFD_SLICE(",\"last_transition_time\":")) && read_time(r, &c->last_transition_us) &&
-           skip(r, HFD_SLICE("}"));
+    return read_status_members(r, c) && skip(r, HFD_SLICE(",\"last_transition_time\":")) &&
+           read_time(r, &c->last_transition_us) && skip(r, HFD_SLICE("}"));
 }
 
 /* Not more than there can be: a text between quotes cannot hold this one. */
@@ -197,7 +206,9 @@ static size_t count_conditions(hfd_slice text)
     const hfd_slice mark = HFD_SLICE("{\"type\":");
     size_t n = 0;
 
-    for (const char *at = text.p; (at = memmem(at, text.len - (size_t)(at - text.p), mark.p, mark.len)) != NULL; at += mark.len)
+    for (const char *at = text.p;
+         (at = memmem(at, text.len - (size_t)(at - text.p), mark.p, mark.len)) != NULL;
+         at += mark.len)
         n++;
     return n;
 }
@@ -226,7 +237,8 @@ static bool read_written(hfd_slice stored, struct hfd_arena *mem, struct hfd_con
     return true;
 }
 
-hfd_rc hfd_conditions_parse(hfd_slice stored, struct hfd_arena *mem, struct hfd_conditions *out, struct hfd_err *err)
+hfd_rc hfd_conditions_parse(hfd_slice stored, struct hfd_arena *mem, struct hfd_conditions *out,
+                            struct hfd_err *err)
 {
     json_t *doc;
     hfd_rc rc;

@@ -10,7 +10,10 @@
 #include "driver/fleet/names.h"
 #include "schemas/equal.h"
 
-/* Adapters that nobody waits for and that may report on one resource, and what their conditions may take together. */
+/*
+ * Adapters that nobody waits for and that may report on one resource, and what their conditions may
+ * take together.
+ */
 #define OTHERS_MAX 256
 #define OTHERS_MAX_BYTES ((size_t)1024 * 1024)
 /* Conditions of one report, and of a resource with every required adapter's longest message. */
@@ -44,8 +47,8 @@ static void note_ready(const struct hfd_conditions *cs, struct hfd_fleet_row *ro
 }
 
 /* Puts conditions into their stored form, in the arena. */
-static hfd_rc store_conditions(const struct hfd_conditions *cs, bool of_report, struct hfd_arena *mem, hfd_slice *out,
-                               struct hfd_err *err)
+static hfd_rc store_conditions(const struct hfd_conditions *cs, bool of_report,
+                               struct hfd_arena *mem, hfd_slice *out, struct hfd_err *err)
 {
     const size_t max_bytes = of_report ? REPORT_CONDITIONS_MAX_BYTES : CONDITIONS_MAX_BYTES;
     struct hfd_buf b;
@@ -55,14 +58,16 @@ static hfd_rc store_conditions(const struct hfd_conditions *cs, bool of_report, 
     hfd_conditions_format(&b, cs, of_report);
     rc = hfd_buf_to_arena(&b, mem, out, err);
     if (rc == HFD_LIMIT)
-        rc = hfd_fail_field(err, HFD_LIMIT, "conditions", "the conditions %s would take more than %zu bytes",
+        rc = hfd_fail_field(err, HFD_LIMIT, "conditions",
+                            "the conditions %s would take more than %zu bytes",
                             of_report ? "of the report" : "of the resource", max_bytes);
     return rc;
 }
 
 /* @param steady  what on_change says; NULL = nobody asks */
-static hfd_rc tell(struct hfd_txn *tx, const struct hfd_fleet_call *call, enum hfd_fleet_change what, const struct hfd_fleet_row *row,
-                   bool *steady, struct hfd_err *err)
+static hfd_rc tell(struct hfd_txn *tx, const struct hfd_fleet_call *call,
+                   enum hfd_fleet_change what, const struct hfd_fleet_row *row, bool *steady,
+                   struct hfd_err *err)
 {
     struct hfd_fleet_event event = {.what = what, .row = row, .now_us = call->now_us};
     hfd_rc rc = HFD_OK;
@@ -74,14 +79,15 @@ static hfd_rc tell(struct hfd_txn *tx, const struct hfd_fleet_call *call, enum h
     return rc;
 }
 
-static hfd_rc changed(struct hfd_txn *tx, const struct hfd_fleet_call *call, enum hfd_fleet_change what,
-                      const struct hfd_fleet_row *row, struct hfd_err *err)
+static hfd_rc changed(struct hfd_txn *tx, const struct hfd_fleet_call *call,
+                      enum hfd_fleet_change what, const struct hfd_fleet_row *row,
+                      struct hfd_err *err)
 {
     return tell(tx, call, what, row, NULL, err);
 }
 
-hfd_rc hfd_fleet_get(struct hfd_txn *tx, enum hfd_kind kind, hfd_slice owner_id, hfd_slice id, struct hfd_arena *mem,
-                     struct hfd_fleet_row *out, struct hfd_err *err)
+hfd_rc hfd_fleet_get(struct hfd_txn *tx, enum hfd_kind kind, hfd_slice owner_id, hfd_slice id,
+                     struct hfd_arena *mem, struct hfd_fleet_row *out, struct hfd_err *err)
 {
     hfd_rc rc;
 
@@ -92,10 +98,11 @@ hfd_rc hfd_fleet_get(struct hfd_txn *tx, enum hfd_kind kind, hfd_slice owner_id,
     }
     rc = hfd_fleet_row_get(tx, id, mem, out, err);
     if (rc == HFD_NOT_FOUND || (rc == HFD_OK && out->kind != kind))
-        return hfd_fail(err, HFD_NOT_FOUND, "%s with id='%.*s' not found", hfd_kind_name(kind), HFD_SLICE_FMT(id));
+        return hfd_fail(err, HFD_NOT_FOUND, "%s with id='%.*s' not found", hfd_kind_name(kind),
+                        HFD_SLICE_FMT(id));
     if (rc == HFD_OK && owner_id.len > 0 && !hfd_slice_eq(out->owner_id, owner_id))
-        return hfd_fail(err, HFD_NOT_FOUND, "%s '%.*s' not found for cluster '%.*s'", hfd_kind_name(kind),
-                        HFD_SLICE_FMT(id), HFD_SLICE_FMT(owner_id));
+        return hfd_fail(err, HFD_NOT_FOUND, "%s '%.*s' not found for cluster '%.*s'",
+                        hfd_kind_name(kind), HFD_SLICE_FMT(id), HFD_SLICE_FMT(owner_id));
     return rc;
 }
 
@@ -105,8 +112,9 @@ static hfd_rc is_deleting(const struct hfd_fleet_row *row, struct hfd_err *err)
                     HFD_SLICE_FMT(row->id));
 }
 
-hfd_rc hfd_fleet_create(struct hfd_txn *tx, const struct hfd_fleet_call *call, const struct hfd_fleet_create *in,
-                        struct hfd_fleet_row *out, struct hfd_err *err)
+hfd_rc hfd_fleet_create(struct hfd_txn *tx, const struct hfd_fleet_call *call,
+                        const struct hfd_fleet_create *in, struct hfd_fleet_row *out,
+                        struct hfd_err *err)
 {
     char id[HFD_KSUID_LEN];
     struct hfd_fleet_row owner;
@@ -115,7 +123,8 @@ hfd_rc hfd_fleet_create(struct hfd_txn *tx, const struct hfd_fleet_call *call, c
 
     HFD_ASSERT((in->kind == HFD_KIND_NODEPOOL) == (in->owner_id.len > 0));
     if (in->owner_id.len > 0) {
-        rc = hfd_fleet_get(tx, HFD_KIND_CLUSTER, HFD_SLICE_NONE, in->owner_id, call->mem, &owner, err);
+        rc = hfd_fleet_get(tx, HFD_KIND_CLUSTER, HFD_SLICE_NONE, in->owner_id, call->mem, &owner,
+                           err);
         if (rc != HFD_OK)
             return rc;
         if (owner.deleted_us != 0)
@@ -146,14 +155,16 @@ hfd_rc hfd_fleet_create(struct hfd_txn *tx, const struct hfd_fleet_call *call, c
         return rc;
     rc = hfd_fleet_row_insert(tx, out, err);
     if (rc == HFD_CONFLICT)
-        return hfd_fail_field(err, HFD_CONFLICT, "name", "This %s already exists", hfd_kind_name(in->kind));
+        return hfd_fail_field(err, HFD_CONFLICT, "name", "This %s already exists",
+                              hfd_kind_name(in->kind));
     if (rc != HFD_OK)
         return rc;
     return hfd_fleet_reindex(tx, out, &(struct hfd_fleet_found_by){.conditions = NULL},
                              &(struct hfd_fleet_found_by){out->labels, &cs}, call->mem, err);
 }
 
-static hfd_rc report_seen(const struct hfd_report_row *r, struct hfd_arena *mem, struct hfd_agg_report *out, struct hfd_err *err)
+static hfd_rc report_seen(const struct hfd_report_row *r, struct hfd_arena *mem,
+                          struct hfd_agg_report *out, struct hfd_err *err)
 {
     const struct hfd_condition *available, *finalized;
     struct hfd_conditions cs;
@@ -181,9 +192,12 @@ static hfd_rc report_seen(const struct hfd_report_row *r, struct hfd_arena *mem,
     return rc;
 }
 
-/* @param with  a report that is about to be written, and takes the place of its adapter's last one; NULL = none is */
-static hfd_rc reports_with(struct hfd_txn *tx, hfd_slice id, const struct hfd_report_row *with, struct hfd_arena *mem,
-                           struct hfd_agg_reports *out, struct hfd_err *err)
+/*
+ * @param with  a report that is about to be written, and takes the place of its adapter's last one;
+ * NULL = none is
+ */
+static hfd_rc reports_with(struct hfd_txn *tx, hfd_slice id, const struct hfd_report_row *with,
+                           struct hfd_arena *mem, struct hfd_agg_reports *out, struct hfd_err *err)
 {
     struct hfd_report_list rows;
     struct hfd_agg_report *items = NULL;
@@ -209,14 +223,19 @@ static hfd_rc reports_with(struct hfd_txn *tx, hfd_slice id, const struct hfd_re
     return rc;
 }
 
-hfd_rc hfd_fleet_reports(struct hfd_txn *tx, hfd_slice id, struct hfd_arena *mem, struct hfd_agg_reports *out, struct hfd_err *err)
+hfd_rc hfd_fleet_reports(struct hfd_txn *tx, hfd_slice id, struct hfd_arena *mem,
+                         struct hfd_agg_reports *out, struct hfd_err *err)
 {
     return reports_with(tx, id, NULL, mem, out, err);
 }
 
-/* What aggregation needs of a resource: its conditions, and its reports with one that is about to be written, if one is. */
-static hfd_rc agg_input(struct hfd_txn *tx, const struct hfd_fleet_call *call, const struct hfd_fleet_row *row,
-                        const struct hfd_report_row *with, struct hfd_conditions *prev, struct hfd_agg_input *in, struct hfd_err *err)
+/*
+ * What aggregation needs of a resource: its conditions, and its reports with one that is about to
+ * be written, if one is.
+ */
+static hfd_rc agg_input(struct hfd_txn *tx, const struct hfd_fleet_call *call,
+                        const struct hfd_fleet_row *row, const struct hfd_report_row *with,
+                        struct hfd_conditions *prev, struct hfd_agg_input *in, struct hfd_err *err)
 {
     struct hfd_fleet_list children;
     hfd_rc rc;
@@ -239,8 +258,12 @@ static hfd_rc agg_input(struct hfd_txn *tx, const struct hfd_fleet_call *call, c
     return rc;
 }
 
-/* Raises the generation, with what follows for the conditions, and writes the row. `labels` are those that it had so far. */
-static hfd_rc bump(struct hfd_txn *tx, const struct hfd_fleet_call *call, hfd_slice labels, struct hfd_fleet_row *row, struct hfd_err *err)
+/*
+ * Raises the generation, with what follows for the conditions, and writes the row. `labels` are
+ * those that it had so far.
+ */
+static hfd_rc bump(struct hfd_txn *tx, const struct hfd_fleet_call *call, hfd_slice labels,
+                   struct hfd_fleet_row *row, struct hfd_err *err)
 {
     struct hfd_conditions prev, next;
     const struct hfd_agg_input in = {
@@ -266,11 +289,14 @@ static hfd_rc bump(struct hfd_txn *tx, const struct hfd_fleet_call *call, hfd_sl
         rc = hfd_fleet_row_update(tx, row, err);
     if (rc != HFD_OK)
         return rc;
-    return hfd_fleet_reindex(tx, row, &(struct hfd_fleet_found_by){labels, &prev}, &(struct hfd_fleet_found_by){row->labels, &next},
-                             call->mem, err);
+    return hfd_fleet_reindex(tx, row, &(struct hfd_fleet_found_by){labels, &prev},
+                             &(struct hfd_fleet_found_by){row->labels, &next}, call->mem, err);
 }
 
-/* Whether a spec says something else than the stored one. Where the texts differ numbers still may not: 1.0 is no other than 1. */
+/*
+ * Whether a spec says something else than the stored one. Where the texts differ numbers still may
+ * not: 1.0 is no other than 1.
+ */
 static hfd_rc spec_changes(hfd_slice stored, hfd_slice given, bool *out, struct hfd_err *err)
 {
     int64_t work = INT64_MAX;
@@ -290,8 +316,9 @@ static hfd_rc spec_changes(hfd_slice stored, hfd_slice given, bool *out, struct 
     return rc == HFD_NOMEM ? rc : HFD_OK;
 }
 
-hfd_rc hfd_fleet_patch(struct hfd_txn *tx, const struct hfd_fleet_call *call, const struct hfd_fleet_patch *in,
-                       struct hfd_fleet_row *out, struct hfd_err *err)
+hfd_rc hfd_fleet_patch(struct hfd_txn *tx, const struct hfd_fleet_call *call,
+                       const struct hfd_fleet_patch *in, struct hfd_fleet_row *out,
+                       struct hfd_err *err)
 {
     bool spec_differs, labels_differ;
     hfd_slice labels;
@@ -319,30 +346,30 @@ hfd_rc hfd_fleet_patch(struct hfd_txn *tx, const struct hfd_fleet_call *call, co
     return changed(tx, call, HFD_FLEET_CHANGED, out, err);
 }
 
-static hfd_rc remove_row(struct hfd_txn *tx, const struct hfd_fleet_call *call, const struct hfd_fleet_row *row,
-                         struct hfd_err *err)
+static hfd_rc remove_row(struct hfd_txn *tx, const struct hfd_fleet_call *call,
+                         const struct hfd_fleet_row *row, struct hfd_err *err)
 {
     struct hfd_conditions cs;
     hfd_rc rc;
 
     rc = hfd_conditions_parse(row->conditions, call->mem, &cs, err);
     if (rc == HFD_OK)
-        rc = hfd_fleet_reindex(tx, row, &(struct hfd_fleet_found_by){row->labels, &cs}, &(struct hfd_fleet_found_by){.conditions = NULL},
-                               call->mem, err);
+        rc = hfd_fleet_reindex(tx, row, &(struct hfd_fleet_found_by){row->labels, &cs},
+                               &(struct hfd_fleet_found_by){.conditions = NULL}, call->mem, err);
     if (rc == HFD_OK)
         rc = hfd_fleet_row_delete(tx, row->id, err);
     return rc == HFD_OK ? changed(tx, call, HFD_FLEET_REMOVED, row, err) : rc;
 }
 
-static hfd_rc owner_follows(struct hfd_txn *tx, const struct hfd_fleet_call *call, const struct hfd_fleet_row *removed,
-                            struct hfd_err *err);
+static hfd_rc owner_follows(struct hfd_txn *tx, const struct hfd_fleet_call *call,
+                            const struct hfd_fleet_row *removed, struct hfd_err *err);
 
 /*
- * Removes a resource whose deletion is complete, and then its owner if that was the last thing it waited for.
- * Two levels at most: a nodepool, then its cluster.
+ * Removes a resource whose deletion is complete, and then its owner if that was the last thing it
+ * waited for. Two levels at most: a nodepool, then its cluster.
  */
-static hfd_rc remove_if_finalized(struct hfd_txn *tx, const struct hfd_fleet_call *call, const struct hfd_fleet_row *row,
-                                  bool *gone, struct hfd_err *err)
+static hfd_rc remove_if_finalized(struct hfd_txn *tx, const struct hfd_fleet_call *call,
+                                  const struct hfd_fleet_row *row, bool *gone, struct hfd_err *err)
 {
     struct hfd_conditions prev;
     struct hfd_agg_input in;
@@ -362,7 +389,8 @@ static hfd_rc remove_if_finalized(struct hfd_txn *tx, const struct hfd_fleet_cal
 }
 
 /* A nodepool was removed: was it the last thing that its cluster's deletion waited for? */
-static hfd_rc owner_follows(struct hfd_txn *tx, const struct hfd_fleet_call *call, const struct hfd_fleet_row *removed, struct hfd_err *err)
+static hfd_rc owner_follows(struct hfd_txn *tx, const struct hfd_fleet_call *call,
+                            const struct hfd_fleet_row *removed, struct hfd_err *err)
 {
     struct hfd_fleet_row owner;
     bool gone;
@@ -376,7 +404,8 @@ static hfd_rc owner_follows(struct hfd_txn *tx, const struct hfd_fleet_call *cal
     return rc == HFD_OK ? remove_if_finalized(tx, call, &owner, &gone, err) : rc;
 }
 
-static hfd_rc mark_deleted(struct hfd_txn *tx, const struct hfd_fleet_call *call, struct hfd_fleet_row *row, struct hfd_err *err)
+static hfd_rc mark_deleted(struct hfd_txn *tx, const struct hfd_fleet_call *call,
+                           struct hfd_fleet_row *row, struct hfd_err *err)
 {
     hfd_rc rc;
 
@@ -386,10 +415,12 @@ static hfd_rc mark_deleted(struct hfd_txn *tx, const struct hfd_fleet_call *call
     return rc == HFD_OK ? changed(tx, call, HFD_FLEET_CHANGED, row, err) : rc;
 }
 
-typedef hfd_rc child_fn(struct hfd_txn *tx, const struct hfd_fleet_call *call, struct hfd_fleet_row *child, struct hfd_err *err);
+typedef hfd_rc child_fn(struct hfd_txn *tx, const struct hfd_fleet_call *call,
+                        struct hfd_fleet_row *child, struct hfd_err *err);
 
 /* Each nodepool of a cluster in memory of its own: together they may be larger than any request. */
-static hfd_rc for_each_child(struct hfd_txn *tx, const struct hfd_fleet_call *call, hfd_slice cluster_id, child_fn *fn, struct hfd_err *err)
+static hfd_rc for_each_child(struct hfd_txn *tx, const struct hfd_fleet_call *call,
+                             hfd_slice cluster_id, child_fn *fn, struct hfd_err *err)
 {
     struct hfd_fleet_list children;
     hfd_rc rc = hfd_fleet_row_children(tx, cluster_id, call->mem, &children, err);
@@ -410,7 +441,8 @@ static hfd_rc for_each_child(struct hfd_txn *tx, const struct hfd_fleet_call *ca
 }
 
 /* A cluster takes its nodepools with it, all at the same instant. */
-static hfd_rc mark_child_deleted(struct hfd_txn *tx, const struct hfd_fleet_call *call, struct hfd_fleet_row *child, struct hfd_err *err)
+static hfd_rc mark_child_deleted(struct hfd_txn *tx, const struct hfd_fleet_call *call,
+                                 struct hfd_fleet_row *child, struct hfd_err *err)
 {
     bool gone;
     hfd_rc rc = child->deleted_us == 0 ? mark_deleted(tx, call, child, err) : HFD_OK;
@@ -418,13 +450,15 @@ static hfd_rc mark_child_deleted(struct hfd_txn *tx, const struct hfd_fleet_call
     return rc == HFD_OK ? remove_if_finalized(tx, call, child, &gone, err) : rc;
 }
 
-static hfd_rc remove_child(struct hfd_txn *tx, const struct hfd_fleet_call *call, struct hfd_fleet_row *child, struct hfd_err *err)
+static hfd_rc remove_child(struct hfd_txn *tx, const struct hfd_fleet_call *call,
+                           struct hfd_fleet_row *child, struct hfd_err *err)
 {
     return remove_row(tx, call, child, err);
 }
 
-hfd_rc hfd_fleet_delete(struct hfd_txn *tx, const struct hfd_fleet_call *call, enum hfd_kind kind, hfd_slice owner_id,
-                        hfd_slice id, struct hfd_fleet_row *out, bool *gone, struct hfd_err *err)
+hfd_rc hfd_fleet_delete(struct hfd_txn *tx, const struct hfd_fleet_call *call, enum hfd_kind kind,
+                        hfd_slice owner_id, hfd_slice id, struct hfd_fleet_row *out, bool *gone,
+                        struct hfd_err *err)
 {
     struct hfd_fleet_row again;
     hfd_rc rc;
@@ -446,7 +480,8 @@ hfd_rc hfd_fleet_delete(struct hfd_txn *tx, const struct hfd_fleet_call *call, e
     return rc == HFD_OK ? remove_if_finalized(tx, call, out, gone, err) : rc;
 }
 
-hfd_rc hfd_fleet_force_delete(struct hfd_txn *tx, const struct hfd_fleet_call *call, enum hfd_kind kind, hfd_slice owner_id, hfd_slice id,
+hfd_rc hfd_fleet_force_delete(struct hfd_txn *tx, const struct hfd_fleet_call *call,
+                              enum hfd_kind kind, hfd_slice owner_id, hfd_slice id,
                               struct hfd_err *err)
 {
     struct hfd_fleet_row row;
@@ -454,7 +489,8 @@ hfd_rc hfd_fleet_force_delete(struct hfd_txn *tx, const struct hfd_fleet_call *c
 
     rc = hfd_fleet_get(tx, kind, owner_id, id, call->mem, &row, err);
     if (rc == HFD_OK && row.deleted_us == 0)
-        return hfd_fail(err, HFD_DELETING, "%s '%.*s' is not in Finalizing state", hfd_kind_name(kind), HFD_SLICE_FMT(id));
+        return hfd_fail(err, HFD_DELETING, "%s '%.*s' is not in Finalizing state",
+                        hfd_kind_name(kind), HFD_SLICE_FMT(id));
     if (rc == HFD_OK && kind == HFD_KIND_CLUSTER)
         rc = for_each_child(tx, call, id, remove_child, err);
     if (rc == HFD_OK)
@@ -462,15 +498,19 @@ hfd_rc hfd_fleet_force_delete(struct hfd_txn *tx, const struct hfd_fleet_call *c
     return rc == HFD_OK ? owner_follows(tx, call, &row, err) : rc;
 }
 
-/* Equal but for the times that we keep ourselves. Secrets are sealed anew each time, so a report that has any is never "the same". */
-static hfd_rc same_content(const struct hfd_fleet_report *in, const struct hfd_report_row *prev, struct hfd_arena *mem, bool *same,
-                           struct hfd_err *err)
+/*
+ * Equal but for the times that we keep ourselves. Secrets are sealed anew each time, so a report
+ * that has any is never "the same".
+ */
+static hfd_rc same_content(const struct hfd_fleet_report *in, const struct hfd_report_row *prev,
+                           struct hfd_arena *mem, bool *same, struct hfd_err *err)
 {
     struct hfd_conditions old;
     hfd_rc rc;
 
     *same = false;
-    if (in->secrets.len > 0 || prev->secrets.len > 0 || !hfd_slice_eq(in->data, prev->data) || !hfd_slice_eq(in->metadata, prev->metadata))
+    if (in->secrets.len > 0 || prev->secrets.len > 0 || !hfd_slice_eq(in->data, prev->data) ||
+        !hfd_slice_eq(in->metadata, prev->metadata))
         return HFD_OK;
     rc = hfd_conditions_parse(prev->conditions, mem, &old, err);
     if (rc != HFD_OK || old.count != in->conditions.count)
@@ -478,20 +518,26 @@ static hfd_rc same_content(const struct hfd_fleet_report *in, const struct hfd_r
     for (size_t i = 0; i < old.count; i++) {
         const struct hfd_condition *a = &in->conditions.items[i], *b = &old.items[i];
 
-        if (!hfd_slice_eq(a->type, b->type) || a->status != b->status || !hfd_slice_eq(a->reason, b->reason) ||
-            !hfd_slice_eq(a->message, b->message))
+        if (!hfd_slice_eq(a->type, b->type) || a->status != b->status ||
+            !hfd_slice_eq(a->reason, b->reason) || !hfd_slice_eq(a->message, b->message))
             return HFD_OK;
     }
     *same = true;
     return HFD_OK;
 }
 
-/* @param news  whether it says something else than the adapter said last, of another generation or in another attempt */
-static hfd_rc judge(const struct hfd_fleet_report *in, const struct hfd_fleet_row *row, const struct hfd_report_row *prev,
-                    struct hfd_arena *mem, enum hfd_verdict *verdict, bool *news, struct hfd_err *err)
+/*
+ * @param news  whether it says something else than the adapter said last, of another generation or
+ * in another attempt
+ */
+static hfd_rc judge(const struct hfd_fleet_report *in, const struct hfd_fleet_row *row,
+                    const struct hfd_report_row *prev, struct hfd_arena *mem,
+                    enum hfd_verdict *verdict, bool *news, struct hfd_err *err)
 {
-    const struct hfd_condition *available = hfd_condition_find(&in->conditions, HFD_SLICE("Available"));
-    const struct hfd_condition *finalized = hfd_condition_find(&in->conditions, HFD_SLICE("Finalized"));
+    const struct hfd_condition *available =
+        hfd_condition_find(&in->conditions, HFD_SLICE("Available"));
+    const struct hfd_condition *finalized =
+        hfd_condition_find(&in->conditions, HFD_SLICE("Finalized"));
     struct hfd_verdict_input v = {
         .generation = row->generation,
         .observed_generation = in->observed_generation,
@@ -514,18 +560,22 @@ static hfd_rc judge(const struct hfd_fleet_report *in, const struct hfd_fleet_ro
         rc = same_content(in, prev, mem, &v.same_content, err);
         if (rc != HFD_OK)
             return rc;
-        *news = !v.same_content || in->observed_generation != prev->observed_generation || prev->received_us == 0;
+        *news = !v.same_content || in->observed_generation != prev->observed_generation ||
+                prev->received_us == 0;
     }
     *verdict = hfd_report_verdict(&v, &missing);
     if (*verdict == HFD_VERDICT_REJECT)
         return hfd_fail_field(err, HFD_INVALID, "conditions",
-                              "missing mandatory condition '%s': all adapters must report Available, Applied, and Health", missing);
+                              "missing mandatory condition '%s': all adapters must report "
+                              "Available, Applied, and Health",
+                              missing);
     return HFD_OK;
 }
 
 /* The report as it is kept: a condition's transition time stays while its status does. */
-static hfd_rc report_row(const struct hfd_fleet_call *call, const struct hfd_fleet_report *in, const struct hfd_report_row *prev,
-                         struct hfd_report_row *out, struct hfd_err *err)
+static hfd_rc report_row(const struct hfd_fleet_call *call, const struct hfd_fleet_report *in,
+                         const struct hfd_report_row *prev, struct hfd_report_row *out,
+                         struct hfd_err *err)
 {
     struct hfd_conditions cs = {.count = in->conditions.count}, old = {NULL, 0};
     hfd_rc rc;
@@ -542,8 +592,9 @@ static hfd_rc report_row(const struct hfd_fleet_call *call, const struct hfd_fle
         const struct hfd_condition *was = hfd_condition_find(&old, in->conditions.items[i].type);
 
         cs.items[i] = in->conditions.items[i];
-        cs.items[i].last_transition_us =
-            was != NULL && was->status == cs.items[i].status ? was->last_transition_us : in->observed_us;
+        cs.items[i].last_transition_us = was != NULL && was->status == cs.items[i].status
+                                             ? was->last_transition_us
+                                             : in->observed_us;
     }
     *out = (struct hfd_report_row){
         .fleet_id = in->id,
@@ -557,7 +608,8 @@ static hfd_rc report_row(const struct hfd_fleet_call *call, const struct hfd_fle
     };
     if (in->secrets.len > 0) {
         HFD_ASSERT(call->fleet->seal != NULL);
-        out->secrets = call->fleet->seal(call->fleet->seal_ctx, in->id, in->adapter, in->secrets, call->mem);
+        out->secrets =
+            call->fleet->seal(call->fleet->seal_ctx, in->id, in->adapter, in->secrets, call->mem);
         if (out->secrets.p == NULL)
             return no_memory(err);
     }
@@ -572,8 +624,9 @@ static bool stands_still(const struct hfd_conditions *was, const struct hfd_cond
     for (size_t i = 0; i < was->count; i++) {
         const struct hfd_condition *a = &was->items[i], *b = &is->items[i];
 
-        if (!hfd_slice_eq(a->type, b->type) || a->status != b->status || !hfd_slice_eq(a->reason, b->reason) ||
-            !hfd_slice_eq(a->message, b->message) || a->observed_generation != b->observed_generation || a->created_us != b->created_us ||
+        if (!hfd_slice_eq(a->type, b->type) || a->status != b->status ||
+            !hfd_slice_eq(a->reason, b->reason) || !hfd_slice_eq(a->message, b->message) ||
+            a->observed_generation != b->observed_generation || a->created_us != b->created_us ||
             a->last_transition_us != b->last_transition_us)
             return false;
     }
@@ -584,8 +637,9 @@ static bool stands_still(const struct hfd_conditions *was, const struct hfd_cond
  * Judges the resource with a report that is about to be written.
  * @param news  turns true when a condition is not what it was, but for its last_updated_time
  */
-static hfd_rc aggregate(struct hfd_txn *tx, const struct hfd_fleet_call *call, struct hfd_fleet_row *row,
-                        const struct hfd_report_row *report, bool *news, struct hfd_err *err)
+static hfd_rc aggregate(struct hfd_txn *tx, const struct hfd_fleet_call *call,
+                        struct hfd_fleet_row *row, const struct hfd_report_row *report, bool *news,
+                        struct hfd_err *err)
 {
     const struct hfd_fleet_row was = *row;
     struct hfd_conditions prev, next;
@@ -609,8 +663,8 @@ static hfd_rc aggregate(struct hfd_txn *tx, const struct hfd_fleet_call *call, s
     rc = hfd_fleet_row_judged(tx, row, &was, err);
     if (rc != HFD_OK)
         return rc;
-    return hfd_fleet_reindex(tx, row, &(struct hfd_fleet_found_by){row->labels, &prev}, &(struct hfd_fleet_found_by){row->labels, &next},
-                             call->mem, err);
+    return hfd_fleet_reindex(tx, row, &(struct hfd_fleet_found_by){row->labels, &prev},
+                             &(struct hfd_fleet_found_by){row->labels, &next}, call->mem, err);
 }
 
 static bool is_required(const struct hfd_fleet_call *call, enum hfd_kind kind, hfd_slice adapter)
@@ -623,9 +677,12 @@ static bool is_required(const struct hfd_fleet_call *call, enum hfd_kind kind, h
     return false;
 }
 
-/* Adapters' names are their own choice, so that how many there are needs a bound. Those that are waited for always get in. */
-static hfd_rc room_for(struct hfd_txn *tx, const struct hfd_fleet_call *call, const struct hfd_fleet_report *in, size_t bytes,
-                       struct hfd_err *err)
+/*
+ * Adapters' names are their own choice, so that how many there are needs a bound. Those that are
+ * waited for always get in.
+ */
+static hfd_rc room_for(struct hfd_txn *tx, const struct hfd_fleet_call *call,
+                       const struct hfd_fleet_report *in, size_t bytes, struct hfd_err *err)
 {
     struct hfd_report_list rows;
     struct hfd_arena scratch;
@@ -635,27 +692,31 @@ static hfd_rc room_for(struct hfd_txn *tx, const struct hfd_fleet_call *call, co
     hfd_arena_init(&scratch, SCRATCH_MAX_BYTES);
     rc = hfd_report_row_heads(tx, in->id, &scratch, &rows, err);
     for (size_t i = 0; rc == HFD_OK && i < rows.count; i++) {
-        if (hfd_slice_eq(rows.rows[i].adapter, in->adapter) || is_required(call, in->kind, rows.rows[i].adapter))
+        if (hfd_slice_eq(rows.rows[i].adapter, in->adapter) ||
+            is_required(call, in->kind, rows.rows[i].adapter))
             continue;
         count++;
         bytes += rows.rows[i].conditions.len;
     }
     hfd_arena_fini(&scratch);
     if (rc == HFD_OK && count > OTHERS_MAX)
-        return hfd_fail_field(err, HFD_LIMIT, "adapter", "at most %d adapters that are not waited for can report on one resource",
-                              OTHERS_MAX);
+        return hfd_fail_field(
+            err, HFD_LIMIT, "adapter",
+            "at most %d adapters that are not waited for can report on one resource", OTHERS_MAX);
     if (rc == HFD_OK && bytes > OTHERS_MAX_BYTES)
         return hfd_fail_field(err, HFD_LIMIT, "conditions",
-                              "the conditions of adapters that are not waited for would take more than %zu bytes on one resource",
+                              "the conditions of adapters that are not waited for would take more "
+                              "than %zu bytes on one resource",
                               OTHERS_MAX_BYTES);
     return rc;
 }
 
 /*
- * Tells on_change, unless it was steady before and nothing is new: most reports of a large fleet confirm what is known, and each would have
- * the rows of its driver resource read.
+ * Tells on_change, unless it was steady before and nothing is new: most reports of a large fleet
+ * confirm what is known, and each would have the rows of its driver resource read.
  */
-static hfd_rc tell_news(struct hfd_txn *tx, const struct hfd_fleet_call *call, struct hfd_fleet_row *row, bool news, struct hfd_err *err)
+static hfd_rc tell_news(struct hfd_txn *tx, const struct hfd_fleet_call *call,
+                        struct hfd_fleet_row *row, bool news, struct hfd_err *err)
 {
     const int64_t mark = call->fleet->mark;
     bool steady;
@@ -670,8 +731,9 @@ static hfd_rc tell_news(struct hfd_txn *tx, const struct hfd_fleet_call *call, s
     return hfd_fleet_row_judged(tx, row, row, err);
 }
 
-hfd_rc hfd_fleet_report(struct hfd_txn *tx, const struct hfd_fleet_call *call, const struct hfd_fleet_report *in,
-                        enum hfd_verdict *verdict, struct hfd_report_row *out, struct hfd_err *err)
+hfd_rc hfd_fleet_report(struct hfd_txn *tx, const struct hfd_fleet_call *call,
+                        const struct hfd_fleet_report *in, enum hfd_verdict *verdict,
+                        struct hfd_report_row *out, struct hfd_err *err)
 {
     struct hfd_report_row before, *prev = &before;
     struct hfd_fleet_row row;
@@ -696,7 +758,8 @@ hfd_rc hfd_fleet_report(struct hfd_txn *tx, const struct hfd_fleet_call *call, c
         return HFD_OK;
     }
     rc = report_row(call, in, prev, out, err);
-    if (rc == HFD_OK && !is_required(call, in->kind, in->adapter) && (prev == NULL || out->conditions.len > prev->conditions.len))
+    if (rc == HFD_OK && !is_required(call, in->kind, in->adapter) &&
+        (prev == NULL || out->conditions.len > prev->conditions.len))
         rc = room_for(tx, call, in, out->conditions.len, err);
     if (rc == HFD_OK)
         rc = aggregate(tx, call, &row, out, &news, err);

@@ -28,9 +28,11 @@ static hfd_rc no_memory(struct hfd_err *err)
     return hfd_fail(err, HFD_NOMEM, "out of memory while indexing a resource");
 }
 
-static hfd_rc copy_labels(json_t *doc, struct hfd_arena *mem, struct hfd_fleet_keys *out, struct hfd_err *err)
+static hfd_rc copy_labels(json_t *doc, struct hfd_arena *mem, struct hfd_fleet_keys *out,
+                          struct hfd_err *err)
 {
-    struct hfd_fleet_label *labels = hfd_arena_array(mem, json_object_size(doc) + 1, sizeof(*labels));
+    struct hfd_fleet_label *labels =
+        hfd_arena_array(mem, json_object_size(doc) + 1, sizeof(*labels));
     const char *key;
     json_t *v;
     size_t n = 0;
@@ -41,7 +43,8 @@ static hfd_rc copy_labels(json_t *doc, struct hfd_arena *mem, struct hfd_fleet_k
         if (!hfd_label_searchable(hfd_slice_of(key)) || !json_is_string(v))
             continue;
         labels[n].key = hfd_arena_dup(mem, hfd_slice_of(key));
-        labels[n].value = hfd_arena_dup(mem, (hfd_slice){json_string_value(v), json_string_length(v)});
+        labels[n].value =
+            hfd_arena_dup(mem, (hfd_slice){json_string_value(v), json_string_length(v)});
         if (labels[n].key.p == NULL || labels[n].value.p == NULL)
             return no_memory(err);
         n++;
@@ -52,7 +55,8 @@ static hfd_rc copy_labels(json_t *doc, struct hfd_arena *mem, struct hfd_fleet_k
     return HFD_OK;
 }
 
-static hfd_rc take_labels(hfd_slice text, struct hfd_arena *mem, struct hfd_fleet_keys *out, struct hfd_err *err)
+static hfd_rc take_labels(hfd_slice text, struct hfd_arena *mem, struct hfd_fleet_keys *out,
+                          struct hfd_err *err)
 {
     json_t *doc;
     hfd_rc rc;
@@ -67,7 +71,8 @@ static hfd_rc take_labels(hfd_slice text, struct hfd_arena *mem, struct hfd_flee
     return rc;
 }
 
-static hfd_rc take_conditions(const struct hfd_conditions *cs, struct hfd_arena *mem, struct hfd_fleet_keys *out, struct hfd_err *err)
+static hfd_rc take_conditions(const struct hfd_conditions *cs, struct hfd_arena *mem,
+                              struct hfd_fleet_keys *out, struct hfd_err *err)
 {
     struct hfd_fleet_condition *items;
     size_t n = 0;
@@ -92,8 +97,9 @@ static hfd_rc take_conditions(const struct hfd_conditions *cs, struct hfd_arena 
     return HFD_OK;
 }
 
-hfd_rc hfd_fleet_reindex(struct hfd_txn *tx, const struct hfd_fleet_row *row, const struct hfd_fleet_found_by *was,
-                         const struct hfd_fleet_found_by *is, struct hfd_arena *mem, struct hfd_err *err)
+hfd_rc hfd_fleet_reindex(struct hfd_txn *tx, const struct hfd_fleet_row *row,
+                         const struct hfd_fleet_found_by *was, const struct hfd_fleet_found_by *is,
+                         struct hfd_arena *mem, struct hfd_err *err)
 {
     struct hfd_fleet_keys old = {0}, new = {0};
     hfd_rc rc = HFD_OK;

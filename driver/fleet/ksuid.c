@@ -33,7 +33,8 @@ void hfd_ksuid_digits(const unsigned char number[HFD_KSUID_BYTES], char out[HFD_
     uint32_t rest[LIMBS], group = 0;
 
     for (size_t i = 0; i < LIMBS; i++)
-        rest[i] = (uint32_t)number[4 * i] << 24 | (uint32_t)number[4 * i + 1] << 16 | (uint32_t)number[4 * i + 2] << 8 | number[4 * i + 3];
+        rest[i] = (uint32_t)number[4 * i] << 24 | (uint32_t)number[4 * i + 1] << 16 |
+                  (uint32_t)number[4 * i + 2] << 8 | number[4 * i + 3];
     for (size_t done = 0; done < HFD_KSUID_LEN; done++) {
         if (done % GROUP_DIGITS == 0)
             group = divide(rest, GROUP);
@@ -54,7 +55,8 @@ void hfd_ksuid_make(int64_t now_us, const struct hfd_rng *rng, char out[HFD_KSUI
 {
     unsigned char number[HFD_KSUID_BYTES];
     const uint64_t us = us_of(now_us);
-    const uint64_t head = us / HFD_US_PER_S << 26 | us % HFD_US_PER_S << 6; /* 32 bits, 20 bits; then 6 of the random bits */
+    const uint64_t head = us / HFD_US_PER_S << 26 |
+                          us % HFD_US_PER_S << 6; /* 32 bits, 20 bits; then 6 of the random bits */
 
     hfd_rng_bytes(rng, number + HFD_KSUID_BYTES - RANDOM_BYTES, RANDOM_BYTES);
     number[HEAD_BYTES - 1] = (unsigned char)((head & 0xc0) | (number[HEAD_BYTES - 1] & 0x3f));

@@ -25,12 +25,14 @@ hfd_rc hfd_name_check(enum hfd_kind kind, hfd_slice name, struct hfd_err *err)
     if (name.len == 0)
         return hfd_fail_field(err, HFD_INVALID, "name", "name is required");
     if (name.len < NAME_MIN)
-        return hfd_fail_field(err, HFD_INVALID, "name", "name must be at least %d characters", NAME_MIN);
+        return hfd_fail_field(err, HFD_INVALID, "name", "name must be at least %d characters",
+                              NAME_MIN);
     if (name.len > max)
         return hfd_fail_field(err, HFD_INVALID, "name", "name must be at most %zu characters", max);
     if (!is_label(name))
         return hfd_fail_field(err, HFD_INVALID, "name",
-                              "name must start and end with lowercase letter or number, and contain only lowercase letters, "
+                              "name must start and end with lowercase letter or number, and "
+                              "contain only lowercase letters, "
                               "numbers, and hyphens");
     return HFD_OK;
 }

@@ -1,4 +1,7 @@
-/* The naming rules of HyperFleet resources, with its own detail texts. Source: 000_b453de1dc0312d98.txt tables; spec section 3. */
+/*
+ * The naming rules of HyperFleet resources, with its own detail texts. Source:
+ * 000_b453de1dc0312d98.txt tables; spec section 3.
+ */
 #ifndef HFD_FLEET_NAMES_H
 #define HFD_FLEET_NAMES_H
 

@@ -1,5 +1,6 @@
 /*
- * TSL. See search.h. A tokenizer, a recursive descent over tokens with a depth limit, and the checks of each field.
+ * TSL. See search.h. A tokenizer, a recursive descent over tokens with a depth limit, and the
+ * checks of each field.
  */
 #include "driver/fleet/search.h"
 
@@ -46,7 +47,7 @@ struct parser {
     struct hfd_err *err;
 };
 
-/* ---- errors ----------------------------------------------------------------------------------------------------------------- */
+/* ---- errors ---- */
 
 static hfd_rc no_memory(struct parser *p)
 {
@@ -60,11 +61,13 @@ static hfd_rc bad_query(struct parser *p, const char *expected)
 
     for (size_t i = 0; i < p->start; i++)
         at += ((unsigned char)p->text.p[i] & 0xc0u) != 0x80u;
-    return hfd_fail_field(p->err, HFD_BAD_REQUEST, "search", "Failed to parse search query: %.*s%s: at position %zu: %s",
-                          (int)(p->text.len < 100 ? p->text.len : 100), p->text.p, p->text.len > 100 ? "..." : "", at, expected);
+    return hfd_fail_field(p->err, HFD_BAD_REQUEST, "search",
+                          "Failed to parse search query: %.*s%s: at position %zu: %s",
+                          (int)(p->text.len < 100 ? p->text.len : 100), p->text.p,
+                          p->text.len > 100 ? "..." : "", at, expected);
 }
 
-/* ---- tokens ----------------------------------------------------------------------------------------------------------------- */
+/* ---- tokens ---- */
 
 static bool is_name_start(char c)
 {
@@ -86,7 +89,10 @@ static char look(const struct parser *p, size_t ahead)
     return p->at + ahead < p->text.len ? p->text.p[p->at + ahead] : '\0';
 }
 
-/* Text between quotes: a doubled quote is one; in strings a backslash takes a quote or a backslash with it. */
+/*
+ * Text between quotes: a doubled quote is one; in strings a backslash takes a quote or a backslash
+ * with it.
+ */
 static hfd_rc quoted(struct parser *p, char quote, enum token tok)
 {
     char *out = p->room;
@@ -133,7 +139,8 @@ static void number(struct parser *p)
         for (p->at++; is_digit(look(p, 0));)
             p->at++;
     if ((look(p, 0) == 'e' || look(p, 0) == 'E') &&
-        (is_digit(look(p, 1)) || ((look(p, 1) == '+' || look(p, 1) == '-') && is_digit(look(p, 2)))))
+        (is_digit(look(p, 1)) ||
+         ((look(p, 1) == '+' || look(p, 1) == '-') && is_digit(look(p, 2)))))
         for (p->at += 2; is_digit(look(p, 0));)
             p->at++;
     p->tok = TOK_NUMBER;
@@ -198,7 +205,8 @@ static hfd_rc next(struct parser *p)
         return quoted(p, c, TOK_STRING);
     if (c == '"' || c == '`')
         return quoted(p, c, TOK_NAME);
-    if (is_name_start(c) || (before == TOK_DOT && is_digit(c))) { /* keys of labels may begin with a digit */
+    if (is_name_start(c) ||
+        (before == TOK_DOT && is_digit(c))) { /* keys of labels may begin with a digit */
         name(p);
         return HFD_OK;
     }
@@ -223,7 +231,7 @@ static hfd_rc take(struct parser *p, const char *word, bool *taken)
     return *taken ? next(p) : HFD_OK;
 }
 
-/* ---- values ----------------------------------------------------------------------------------------------------------------- */
+/* ---- values ---- */
 
 static hfd_rc parse_number(struct parser *p, bool negative, struct hfd_filter_value *out)
 {
@@ -233,7 +241,8 @@ static hfd_rc parse_number(struct parser *p, bool negative, struct hfd_filter_va
     if (p->word.len >= sizeof(text) - 1)
         return bad_query(p, "the number is too long");
     (void)snprintf(text, sizeof(text), "%s%.*s", negative ? "-" : "", HFD_SLICE_FMT(p->word));
-    if (strpbrk(text, ".eE") == NULL && hfd_parse_i64(hfd_slice_of(text), INT64_MIN, INT64_MAX, &out->num, NULL) == HFD_OK) {
+    if (strpbrk(text, ".eE") == NULL &&
+        hfd_parse_i64(hfd_slice_of(text), INT64_MIN, INT64_MAX, &out->num, NULL) == HFD_OK) {
         out->kind = HFD_VALUE_INT;
         return HFD_OK;
     }
@@ -299,7 +308,7 @@ static hfd_rc list(struct parser *p, struct hfd_filter *f)
     return next(p);
 }
 
-/* ---- fields ----------------------------------------------------------------------------------------------------------------- */
+/* ---- fields ---- */
 
 static const struct column {
     const char *name;
@@ -331,7 +340,10 @@ static hfd_rc no_such_field(struct parser *p, const struct path *path)
                           (int)(path->whole.len < 100 ? path->whole.len : 100), path->whole.p);
 }
 
-/* The parts from `first` on, with dots between them, whatever quotes and blanks they were written with. */
+/*
+ * The parts from `first` on, with dots between them, whatever quotes and blanks they were written
+ * with.
+ */
 static hfd_rc join(struct parser *p, const struct path *path, size_t first, hfd_slice *out)
 {
     struct hfd_buf b;
@@ -356,7 +368,8 @@ static hfd_rc label_key(struct parser *p, const char *parameter, hfd_slice key)
         return hfd_fail_field(p->err, HFD_BAD_REQUEST, parameter, "label key cannot be empty");
     if (!hfd_label_searchable(key))
         return hfd_fail_field(p->err, HFD_BAD_REQUEST, parameter,
-                              "label key '%.*s' is invalid: must contain only lowercase letters, digits, and underscores",
+                              "label key '%.*s' is invalid: must contain only lowercase letters, "
+                              "digits, and underscores",
                               (int)(key.len < 80 ? key.len : 80), key.p);
     return HFD_OK;
 }
@@ -375,7 +388,8 @@ static hfd_rc label_field(struct parser *p, const struct path *path, hfd_slice *
 static hfd_rc not_related(struct parser *p, const struct path *path)
 {
     return hfd_fail_field(p->err, HFD_BAD_REQUEST, "search", "%.*s is not a related resource of %s",
-                          (int)(path->seg[0].len < 60 ? path->seg[0].len : 60), path->seg[0].p, hfd_kind_name(p->kind));
+                          (int)(path->seg[0].len < 60 ? path->seg[0].len : 60), path->seg[0].p,
+                          hfd_kind_name(p->kind));
 }
 
 /* The two vocabularies of conditions name the same things; stored are those of the first. */
@@ -420,9 +434,10 @@ static hfd_rc condition_field(struct parser *p, const struct path *path, struct 
         type.len = (size_t)(cut - type.p);
     }
     if (!is_pascal_case(type))
-        return hfd_fail_field(p->err, HFD_BAD_REQUEST, "search",
-                              "condition type '%.*s' is invalid: must be PascalCase (e.g., Ready, Available)",
-                              (int)(type.len < 80 ? type.len : 80), type.p);
+        return hfd_fail_field(
+            p->err, HFD_BAD_REQUEST, "search",
+            "condition type '%.*s' is invalid: must be PascalCase (e.g., Ready, Available)",
+            (int)(type.len < 80 ? type.len : 80), type.p);
     f->name = stored_type(type);
     f->field = HFD_FIELD_CONDITION;
     if (sub.p == NULL)
@@ -434,7 +449,8 @@ static hfd_rc condition_field(struct parser *p, const struct path *path, struct 
         }
     }
     return hfd_fail_field(p->err, HFD_BAD_REQUEST, "search",
-                          "condition subfield '%.*s' is not supported; use last_updated_time, last_transition_time, or observed_generation",
+                          "condition subfield '%.*s' is not supported; use last_updated_time, "
+                          "last_transition_time, or observed_generation",
                           (int)(sub.len < 40 ? sub.len : 40), sub.p);
 }
 
@@ -456,7 +472,8 @@ static hfd_rc spec_field(struct parser *p, const struct path *path, struct hfd_f
 static const struct column *column_of(enum hfd_kind kind, hfd_slice text)
 {
     for (size_t i = 0; i < sizeof(columns) / sizeof(columns[0]); i++)
-        if (hfd_slice_is(text, columns[i].name) && (kind == HFD_KIND_NODEPOOL || !columns[i].nodepool_only))
+        if (hfd_slice_is(text, columns[i].name) &&
+            (kind == HFD_KIND_NODEPOOL || !columns[i].nodepool_only))
             return &columns[i];
     return NULL;
 }
@@ -511,11 +528,12 @@ static hfd_rc field(struct parser *p, struct path *path)
     return HFD_OK;
 }
 
-/* ---- checks of a comparison against its field ------------------------------------------------------------------------------- */
+/* ---- checks of a comparison against its field ---- */
 
 static hfd_rc check_time(struct parser *p, const struct hfd_filter *f, struct hfd_filter_value *v)
 {
-    const bool cond = f->field == HFD_FIELD_CONDITION_UPDATED || f->field == HFD_FIELD_CONDITION_TRANSITION;
+    const bool cond =
+        f->field == HFD_FIELD_CONDITION_UPDATED || f->field == HFD_FIELD_CONDITION_TRANSITION;
     const char *sub = f->field == HFD_FIELD_CONDITION_UPDATED      ? "last_updated_time"
                       : f->field == HFD_FIELD_CONDITION_TRANSITION ? "last_transition_time"
                       : f->field == HFD_FIELD_CREATED_TIME         ? "created_time"
@@ -523,53 +541,68 @@ static hfd_rc check_time(struct parser *p, const struct hfd_filter *f, struct hf
                                                                    : "updated_time";
 
     if (v->kind != HFD_VALUE_TEXT)
-        return hfd_fail_field(p->err, HFD_BAD_REQUEST, "search", "expected string timestamp value for %s'%s'",
+        return hfd_fail_field(p->err, HFD_BAD_REQUEST, "search",
+                              "expected string timestamp value for %s'%s'",
                               cond ? "condition subfield " : "field ", sub);
     if (hfd_time_parse_any(v->text, &v->num, NULL) != HFD_OK)
-        return hfd_fail_field(p->err, HFD_BAD_REQUEST, "search",
-                              "invalid timestamp for %s'%s': expected RFC3339 format (e.g., 2026-01-01T00:00:00Z)",
-                              cond ? "condition subfield " : "field ", sub);
+        return hfd_fail_field(
+            p->err, HFD_BAD_REQUEST, "search",
+            "invalid timestamp for %s'%s': expected RFC3339 format (e.g., 2026-01-01T00:00:00Z)",
+            cond ? "condition subfield " : "field ", sub);
     v->kind = HFD_VALUE_INT;
     return HFD_OK;
 }
 
-static hfd_rc check_generation(struct parser *p, const struct hfd_filter *f, struct hfd_filter_value *v)
+static hfd_rc check_generation(struct parser *p, const struct hfd_filter *f,
+                               struct hfd_filter_value *v)
 {
-    const char *what = f->field == HFD_FIELD_GENERATION ? "field 'generation'" : "condition subfield 'observed_generation'";
+    const char *what = f->field == HFD_FIELD_GENERATION
+                           ? "field 'generation'"
+                           : "condition subfield 'observed_generation'";
 
     if (v->kind == HFD_VALUE_TEXT)
-        return hfd_fail_field(p->err, HFD_BAD_REQUEST, "search", "expected numeric value for %s", what);
+        return hfd_fail_field(p->err, HFD_BAD_REQUEST, "search", "expected numeric value for %s",
+                              what);
     if (v->kind == HFD_VALUE_REAL && v->real != trunc(v->real))
-        return hfd_fail_field(p->err, HFD_BAD_REQUEST, "search", "expected integer value for %s", what);
+        return hfd_fail_field(p->err, HFD_BAD_REQUEST, "search", "expected integer value for %s",
+                              what);
     if (v->kind == HFD_VALUE_REAL && fabs(v->real) > (double)INT32_MAX_VALUE + 1)
-        return hfd_fail_field(p->err, HFD_BAD_REQUEST, "search", "value %.17g is out of 32-bit integer range for %s", v->real, what);
+        return hfd_fail_field(p->err, HFD_BAD_REQUEST, "search",
+                              "value %.17g is out of 32-bit integer range for %s", v->real, what);
     if (v->kind == HFD_VALUE_REAL) {
         v->num = (int64_t)v->real;
         v->kind = HFD_VALUE_INT;
     }
     if (v->num > INT32_MAX_VALUE || v->num < -INT32_MAX_VALUE - 1)
-        return hfd_fail_field(p->err, HFD_BAD_REQUEST, "search", "value %lld is out of 32-bit integer range for %s", (long long)v->num,
+        return hfd_fail_field(p->err, HFD_BAD_REQUEST, "search",
+                              "value %lld is out of 32-bit integer range for %s", (long long)v->num,
                               what);
     return HFD_OK;
 }
 
-static hfd_rc check_status(struct parser *p, const struct hfd_filter *f, const struct hfd_filter_value *v)
+static hfd_rc check_status(struct parser *p, const struct hfd_filter *f,
+                           const struct hfd_filter_value *v)
 {
     enum hfd_status s;
 
     if (v->kind != HFD_VALUE_TEXT)
-        return hfd_fail_field(p->err, HFD_BAD_REQUEST, "search", "expected string for right side of condition");
+        return hfd_fail_field(p->err, HFD_BAD_REQUEST, "search",
+                              "expected string for right side of condition");
     if (!hfd_status_parse(v->text, &s))
-        return hfd_fail_field(p->err, HFD_BAD_REQUEST, "search", "condition status '%.*s' is invalid: must be True, False, or Unknown",
+        return hfd_fail_field(p->err, HFD_BAD_REQUEST, "search",
+                              "condition status '%.*s' is invalid: must be True, False, or Unknown",
                               (int)(v->text.len < 60 ? v->text.len : 60), v->text.p);
     if (f->op != HFD_FILTER_EQ)
-        return hfd_fail_field(p->err, HFD_BAD_REQUEST, "search", "only equality operator (=) is supported for condition status queries");
+        return hfd_fail_field(
+            p->err, HFD_BAD_REQUEST, "search",
+            "only equality operator (=) is supported for condition status queries");
     return HFD_OK;
 }
 
 static bool is_condition_sub(enum hfd_field f)
 {
-    return f == HFD_FIELD_CONDITION_UPDATED || f == HFD_FIELD_CONDITION_TRANSITION || f == HFD_FIELD_CONDITION_GENERATION;
+    return f == HFD_FIELD_CONDITION_UPDATED || f == HFD_FIELD_CONDITION_TRANSITION ||
+           f == HFD_FIELD_CONDITION_GENERATION;
 }
 
 static hfd_rc check_value(struct parser *p, const struct hfd_filter *f, struct hfd_filter_value *v)
@@ -600,20 +633,20 @@ static hfd_rc check_value(struct parser *p, const struct hfd_filter *f, struct h
     case HFD_FIELD_COUNT:
         return no_memory(p);
     }
-    return v->kind == HFD_VALUE_TEXT ? HFD_OK : bad_query(p, "expected text in single quotes for this field");
+    return v->kind == HFD_VALUE_TEXT
+               ? HFD_OK
+               : bad_query(p, "expected text in single quotes for this field");
 }
 
 static bool is_text_field(enum hfd_field f)
 {
-    return f != HFD_FIELD_CREATED_TIME && f != HFD_FIELD_UPDATED_TIME && f != HFD_FIELD_DELETED_TIME && f != HFD_FIELD_GENERATION;
+    return f != HFD_FIELD_CREATED_TIME && f != HFD_FIELD_UPDATED_TIME &&
+           f != HFD_FIELD_DELETED_TIME && f != HFD_FIELD_GENERATION;
 }
 
 static const char *const op_names[HFD_FILTER_OP_COUNT] = {
-    [HFD_FILTER_LIKE] = "$like",
-    [HFD_FILTER_ILIKE] = "$ilike",
-    [HFD_FILTER_BETWEEN] = "$between",
-    [HFD_FILTER_IN] = "$in",
-    [HFD_FILTER_IS_NULL] = "$is",
+    [HFD_FILTER_LIKE] = "$like", [HFD_FILTER_ILIKE] = "$ilike", [HFD_FILTER_BETWEEN] = "$between",
+    [HFD_FILTER_IN] = "$in",     [HFD_FILTER_IS_NULL] = "$is",
 };
 
 /* Whether the field bears the operator. */
@@ -623,9 +656,14 @@ static hfd_rc check_operator(struct parser *p, const struct hfd_filter *f)
 
     if (is_condition_sub(f->field) && op_names[f->op] != NULL)
         return hfd_fail_field(p->err, HFD_BAD_REQUEST, "search",
-                              "operator '%s' is not supported for condition subfield queries; use =, !=, <, <=, >, or >=", op_names[f->op]);
-    if (f->field == HFD_FIELD_CONDITION && (f->op == HFD_FILTER_IN || f->op == HFD_FILTER_IS_NULL || f->op == HFD_FILTER_BETWEEN))
-        return hfd_fail_field(p->err, HFD_BAD_REQUEST, "search", "only equality operator (=) is supported for condition status queries");
+                              "operator '%s' is not supported for condition subfield queries; use "
+                              "=, !=, <, <=, >, or >=",
+                              op_names[f->op]);
+    if (f->field == HFD_FIELD_CONDITION &&
+        (f->op == HFD_FILTER_IN || f->op == HFD_FILTER_IS_NULL || f->op == HFD_FILTER_BETWEEN))
+        return hfd_fail_field(
+            p->err, HFD_BAD_REQUEST, "search",
+            "only equality operator (=) is supported for condition status queries");
     if (is_pattern && f->values[0].kind != HFD_VALUE_TEXT)
         return bad_query(p, "expected text in single quotes behind like");
     if (is_pattern && !is_text_field(f->field))
@@ -651,12 +689,12 @@ static hfd_rc check(struct parser *p, struct hfd_filter *f)
     return rc;
 }
 
-/* ---- expressions ------------------------------------------------------------------------------------------------------------ */
+/* ---- expressions ---- */
 
 static hfd_rc expr(struct parser *p, const struct hfd_filter **out);
 
-static hfd_rc node(struct parser *p, enum hfd_filter_op op, const struct hfd_filter *left, const struct hfd_filter *right,
-                   const struct hfd_filter **out)
+static hfd_rc node(struct parser *p, enum hfd_filter_op op, const struct hfd_filter *left,
+                   const struct hfd_filter *right, const struct hfd_filter **out)
 {
     struct hfd_filter *f = hfd_arena_alloc(p->mem, sizeof(*f));
 
@@ -742,7 +780,9 @@ static hfd_rc operation(struct parser *p, struct hfd_filter *f, bool *negate)
             return words[i].values == 0 ? list(p, f) : values(p, f, words[i].values);
         }
     }
-    return rc == HFD_OK ? bad_query(p, "expected an operator: = != < <= > >= in like ilike between is") : rc;
+    return rc == HFD_OK
+               ? bad_query(p, "expected an operator: = != < <= > >= in like ilike between is")
+               : rc;
 }
 
 static bool mentions_condition(const struct hfd_filter *f)
@@ -757,9 +797,9 @@ static bool mentions_condition(const struct hfd_filter *f)
 static hfd_rc negated(struct parser *p, const struct hfd_filter *f, const struct hfd_filter **out)
 {
     if (mentions_condition(f))
-        return hfd_fail_field(
-            p->err, HFD_BAD_REQUEST, "search",
-            "NOT operator is not supported with condition queries; use the inverse condition instead (e.g., Ready='False')");
+        return hfd_fail_field(p->err, HFD_BAD_REQUEST, "search",
+                              "NOT operator is not supported with condition queries; use the "
+                              "inverse condition instead (e.g., Ready='False')");
     return node(p, HFD_FILTER_NOT, f, NULL, out);
 }
 
@@ -819,7 +859,8 @@ static hfd_rc factor(struct parser *p, const struct hfd_filter **out)
 }
 
 /* A chain of one operator, left-associative. */
-static hfd_rc chain(struct parser *p, const char *word, enum hfd_filter_op op, hfd_rc (*part)(struct parser *, const struct hfd_filter **),
+static hfd_rc chain(struct parser *p, const char *word, enum hfd_filter_op op,
+                    hfd_rc (*part)(struct parser *, const struct hfd_filter **),
                     const struct hfd_filter **out)
 {
     const struct hfd_filter *right = NULL;
@@ -859,7 +900,8 @@ static hfd_slice trim(hfd_slice s)
     return s;
 }
 
-hfd_rc hfd_search_parse(enum hfd_kind kind, hfd_slice query, struct hfd_arena *mem, const struct hfd_filter **out, struct hfd_err *err)
+hfd_rc hfd_search_parse(enum hfd_kind kind, hfd_slice query, struct hfd_arena *mem,
+                        const struct hfd_filter **out, struct hfd_err *err)
 {
     struct parser p = {.text = trim(query), .kind = kind, .mem = mem, .err = err};
     hfd_rc rc;
@@ -868,7 +910,9 @@ hfd_rc hfd_search_parse(enum hfd_kind kind, hfd_slice query, struct hfd_arena *m
     if (p.text.len == 0)
         return HFD_OK;
     if (p.text.len > HFD_SEARCH_MAX)
-        return hfd_fail_field(err, HFD_BAD_REQUEST, "search", "search query exceeds maximum length of %d characters", HFD_SEARCH_MAX);
+        return hfd_fail_field(err, HFD_BAD_REQUEST, "search",
+                              "search query exceeds maximum length of %d characters",
+                              HFD_SEARCH_MAX);
     p.room = hfd_arena_alloc(mem, p.text.len);
     if (p.room == NULL)
         return no_memory(&p);
@@ -882,7 +926,7 @@ hfd_rc hfd_search_parse(enum hfd_kind kind, hfd_slice query, struct hfd_arena *m
     return rc;
 }
 
-/* ---- order ------------------------------------------------------------------------------------------------------------------ */
+/* ---- order ---- */
 
 static hfd_rc order_item(struct parser *p, hfd_slice item, bool descending, struct hfd_order *out)
 {
@@ -895,7 +939,8 @@ static hfd_rc order_item(struct parser *p, hfd_slice item, bool descending, stru
         dir = trim((hfd_slice){space, item.len - what.len});
     }
     if (dir.len > 0 && !hfd_slice_is(dir, "asc") && !hfd_slice_is(dir, "desc"))
-        return hfd_fail_field(p->err, HFD_BAD_REQUEST, "orderBy", "bad order value '%.*s'", (int)(item.len < 100 ? item.len : 100), item.p);
+        return hfd_fail_field(p->err, HFD_BAD_REQUEST, "orderBy", "bad order value '%.*s'",
+                              (int)(item.len < 100 ? item.len : 100), item.p);
     *out = (struct hfd_order){.descending = dir.len > 0 ? hfd_slice_is(dir, "desc") : descending};
     if (hfd_slice_starts(what, HFD_SLICE("labels."))) {
         out->field = HFD_FIELD_LABEL;
@@ -904,14 +949,15 @@ static hfd_rc order_item(struct parser *p, hfd_slice item, bool descending, stru
     }
     c = column_of(p->kind, what);
     if (c == NULL)
-        return hfd_fail_field(p->err, HFD_BAD_REQUEST, "orderBy", "%.*s is not a valid field name", (int)(what.len < 100 ? what.len : 100),
-                              what.p);
+        return hfd_fail_field(p->err, HFD_BAD_REQUEST, "orderBy", "%.*s is not a valid field name",
+                              (int)(what.len < 100 ? what.len : 100), what.p);
     out->field = c->field;
     return HFD_OK;
 }
 
-hfd_rc hfd_search_order(enum hfd_kind kind, hfd_slice text, hfd_slice direction, struct hfd_arena *mem, const struct hfd_order **out,
-                        size_t *count, struct hfd_err *err)
+hfd_rc hfd_search_order(enum hfd_kind kind, hfd_slice text, hfd_slice direction,
+                        struct hfd_arena *mem, const struct hfd_order **out, size_t *count,
+                        struct hfd_err *err)
 {
     struct parser p = {.text = text, .kind = kind, .mem = mem, .err = err};
     struct hfd_order *items = hfd_arena_array(mem, ORDER_MAX, sizeof(*items));
@@ -925,22 +971,26 @@ hfd_rc hfd_search_order(enum hfd_kind kind, hfd_slice text, hfd_slice direction,
         return hfd_fail_field(err, HFD_BAD_REQUEST, "order", "order must be 'asc' or 'desc'");
     text = trim(text);
     if (text.len == 0) {
-        items[0] = (struct hfd_order){.field = HFD_FIELD_CREATED_TIME, .descending = !hfd_slice_is(direction, "asc")};
+        items[0] = (struct hfd_order){.field = HFD_FIELD_CREATED_TIME,
+                                      .descending = !hfd_slice_is(direction, "asc")};
         *count = 1;
         return HFD_OK;
     }
     while (text.p != NULL) {
         const char *comma = memchr(text.p, ',', text.len);
-        const hfd_slice item = trim((hfd_slice){text.p, comma != NULL ? (size_t)(comma - text.p) : text.len});
+        const hfd_slice item =
+            trim((hfd_slice){text.p, comma != NULL ? (size_t)(comma - text.p) : text.len});
         hfd_rc rc;
 
         if (item.len == 0 || n == ORDER_MAX)
-            return hfd_fail_field(err, HFD_BAD_REQUEST, "orderBy", "bad order value '%.*s': expected 1 to %d fields",
+            return hfd_fail_field(err, HFD_BAD_REQUEST, "orderBy",
+                                  "bad order value '%.*s': expected 1 to %d fields",
                                   (int)(text.len < 100 ? text.len : 100), text.p, ORDER_MAX);
         rc = order_item(&p, item, hfd_slice_is(direction, "desc"), &items[n++]);
         if (rc != HFD_OK)
             return rc;
-        text = comma != NULL ? (hfd_slice){comma + 1, text.len - (size_t)(comma + 1 - text.p)} : HFD_SLICE_NONE;
+        text = comma != NULL ? (hfd_slice){comma + 1, text.len - (size_t)(comma + 1 - text.p)}
+                             : HFD_SLICE_NONE;
     }
     *count = n;
     return HFD_OK;

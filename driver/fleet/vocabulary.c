@@ -1,7 +1,9 @@
 /* The two generations of HyperFleet's condition names. See vocabulary.h. */
 #include "driver/fleet/vocabulary.h"
 
-#define LATER_MAX_BYTES 4096 /* by so much both pairs of names and reasons may be longer than one */
+#define LATER_MAX_BYTES                                                                            \
+    4096 /* by so much both pairs of names and reasons may be longer than one                      \
+          */
 
 static const struct {
     const char *stored, *later;
@@ -74,7 +76,8 @@ static bool rename_later(const struct hfd_condition *c, struct hfd_condition *ou
     return false;
 }
 
-hfd_rc hfd_vocabulary_show(enum hfd_vocabulary v, hfd_slice stored, struct hfd_arena *mem, hfd_slice *out, struct hfd_err *err)
+hfd_rc hfd_vocabulary_show(enum hfd_vocabulary v, hfd_slice stored, struct hfd_arena *mem,
+                           hfd_slice *out, struct hfd_err *err)
 {
     struct hfd_conditions in, shown = {NULL, 0};
     struct hfd_buf b;
@@ -86,7 +89,8 @@ hfd_rc hfd_vocabulary_show(enum hfd_vocabulary v, hfd_slice stored, struct hfd_a
     rc = hfd_conditions_parse(stored, mem, &in, err);
     if (rc != HFD_OK)
         return rc;
-    shown.items = hfd_arena_array(mem, in.count + sizeof(types) / sizeof(types[0]), sizeof(*shown.items));
+    shown.items =
+        hfd_arena_array(mem, in.count + sizeof(types) / sizeof(types[0]), sizeof(*shown.items));
     if (shown.items == NULL)
         return hfd_fail(err, HFD_NOMEM, "out of memory for conditions");
     for (size_t i = 0; i < in.count; i++) {

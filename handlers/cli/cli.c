@@ -34,7 +34,8 @@ enum hfd_exit hfd_cli_print(const char *command, struct hfd_buf *b)
     return status;
 }
 
-enum hfd_exit hfd_cli_settings(const char *command, struct hfd_cli_args *args, struct hfd_settings **out)
+enum hfd_exit hfd_cli_settings(const char *command, struct hfd_cli_args *args,
+                               struct hfd_settings **out)
 {
     const char **rest = calloc((size_t)args->argc + 1, sizeof(*rest));
     struct hfd_err err = {0};
@@ -80,12 +81,14 @@ hfd_rc hfd_cli_make_data(const struct hfd_settings *s, struct hfd_err *err)
     if (mkdir(path, 0700) == 0) {
         if (hfd_file_sync_parent(path) == 0)
             return HFD_OK;
-        (void)hfd_fail(err, HFD_IO, "data folder %.120s: sync its parent: %s", path, strerror(errno));
+        (void)hfd_fail(err, HFD_IO, "data folder %.120s: sync its parent: %s", path,
+                       strerror(errno));
         (void)rmdir(path); /* the next start would take it for one that is on disk */
         return HFD_IO;
     }
     if (errno != EEXIST)
-        return hfd_fail(err, HFD_IO, "data folder %.120s: cannot make it: %s", path, strerror(errno));
+        return hfd_fail(err, HFD_IO, "data folder %.120s: cannot make it: %s", path,
+                        strerror(errno));
     if (stat(path, &st) != 0 || !S_ISDIR(st.st_mode))
         return hfd_fail(err, HFD_IO, "data folder %.120s: it is not a folder", path);
     return HFD_OK;

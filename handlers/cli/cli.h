@@ -1,6 +1,6 @@
 /*
- * What the commands of the program share: the table of commands, the exit statuses, and the few steps that each begins or ends with.
- * Results go to stdout, messages to stderr. Thread: main.
+ * What the commands of the program share: the table of commands, the exit statuses, and the few
+ * steps that each begins or ends with. Results go to stdout, messages to stderr. Thread: main.
  */
 #ifndef HFD_CLI_CLI_H
 #define HFD_CLI_CLI_H
@@ -47,7 +47,10 @@ HFD_COMMAND_LIST(HFD_COMMAND_FN_)
 enum hfd_exit hfd_cli_fail(enum hfd_exit status, const char *command, const char *fmt, ...)
     __attribute__((format(printf, 3, 4)));
 
-/** Prints what was built, and frees it. @return OK, CUT_SHORT (it cannot be written), INTERNAL (it could not be built) */
+/**
+ * Prints what was built, and frees it. @return OK, CUT_SHORT (it cannot be written), INTERNAL (it
+ * could not be built)
+ */
 enum hfd_exit hfd_cli_print(const char *command, struct hfd_buf *b);
 
 /** What stands behind a command: settings, and perhaps a flag of the command's own. */
@@ -58,13 +61,23 @@ struct hfd_cli_args {
     bool own_given;       /* result */
 };
 
-/** Settings of file, environment and flags; says what is wrong with them. @param out  gives on OK; free with hfd_settings_free */
-enum hfd_exit hfd_cli_settings(const char *command, struct hfd_cli_args *args, struct hfd_settings **out);
+/**
+ * Settings of file, environment and flags; says what is wrong with them. @param out  gives on OK;
+ * free with hfd_settings_free
+ */
+enum hfd_exit hfd_cli_settings(const char *command, struct hfd_cli_args *args,
+                               struct hfd_settings **out);
 
-/** The file of the key ring: `keys`, or DATA/keys. @return borrowed from s, NULL when memory is short */
+/**
+ * The file of the key ring: `keys`, or DATA/keys. @return borrowed from s, NULL when memory is
+ * short
+ */
 const char *hfd_cli_keys_path(struct hfd_settings *s);
 
-/** Makes the data folder (mode 0700) if it is absent, not its parents; its name is on disk then. @return HFD_OK, HFD_IO, HFD_NOMEM */
+/**
+ * Makes the data folder (mode 0700) if it is absent, not its parents; its name is on disk then.
+ * @return HFD_OK, HFD_IO, HFD_NOMEM
+ */
 HFD_MUST_CHECK hfd_rc hfd_cli_make_data(const struct hfd_settings *s, struct hfd_err *err);
 
 #endif

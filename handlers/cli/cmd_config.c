@@ -1,6 +1,7 @@
 /*
- * hyperfleet-driver config: check says whether serve would take the settings, show prints the effective ones as a file, docs prints the
- * README's table. Reads the settings file, and check the files that it names; makes nothing. Source: DESIGN 8. Thread: main.
+ * hyperfleet-driver config: check says whether serve would take the settings, show prints the
+ * effective ones as a file, docs prints the README's table. Reads the settings file, and check the
+ * files that it names; makes nothing. Source: DESIGN 8. Thread: main.
  */
 #include "driver/base/base.h"
 #include "handlers/cli/look.h"
@@ -12,8 +13,9 @@ static void warn(const struct hfd_settings *s, const char *key, const char *path
 {
     const hfd_slice origin = hfd_settings_origin(s, key);
 
-    (void)fprintf(stderr, "hyperfleet-driver config check: warning: %.*s%s%s: %s%s%s\n", HFD_SLICE_FMT(origin), origin.len > 0 ? ": " : "",
-                  key, path, path[0] != '\0' ? ": " : "", text);
+    (void)fprintf(stderr, "hyperfleet-driver config check: warning: %.*s%s%s: %s%s%s\n",
+                  HFD_SLICE_FMT(origin), origin.len > 0 ? ": " : "", key, path,
+                  path[0] != '\0' ? ": " : "", text);
 }
 
 static void warn_of_odd(void *ctx, const char *key, const char *text)
@@ -59,7 +61,8 @@ static enum hfd_exit check(int argc, const char *const *argv)
         rc = look(s, &err);
     hfd_settings_free(s);
     if (rc != HFD_OK)
-        return hfd_cli_fail(rc == HFD_NOMEM ? HFD_EXIT_INTERNAL : HFD_EXIT_USAGE, "config check", "%s", err.msg);
+        return hfd_cli_fail(rc == HFD_NOMEM ? HFD_EXIT_INTERNAL : HFD_EXIT_USAGE, "config check",
+                            "%s", err.msg);
     hfd_buf_init(&b, OUTPUT_MAX);
     hfd_buf_lit(&b, "ok\n");
     return hfd_cli_print("config check", &b);
@@ -102,5 +105,6 @@ enum hfd_exit hfd_cmd_config(int argc, const char *const *argv)
         if (strcmp(argv[0], subs[i].name) == 0)
             return subs[i].fn(argc - 1, argv + 1);
     }
-    return hfd_cli_fail(HFD_EXIT_USAGE, "config", "expected check, show or docs, got %.60s", argc > 0 ? argv[0] : "nothing");
+    return hfd_cli_fail(HFD_EXIT_USAGE, "config", "expected check, show or docs, got %.60s",
+                        argc > 0 ? argv[0] : "nothing");
 }

@@ -1,7 +1,9 @@
 /*
- * hyperfleet-driver doctor: says what is wrong with the settings, the key ring, the data and a remote HyperFleet, and which clusters and
- * nodepools are nobody's. The data of a stopped server it reads itself, under the server's lock, which brings the database in order as a
- * start would; a running server it asks through its ops listener. Changes nothing that is stored. Source: DESIGN 8. Thread: main.
+ * hyperfleet-driver doctor: says what is wrong with the settings, the key ring, the data and a
+ * remote HyperFleet, and which clusters and nodepools are nobody's. The data of a stopped server it
+ * reads itself, under the server's lock, which brings the database in order as a start would; a
+ * running server it asks through its ops listener. Changes nothing that is stored. Source:
+ * DESIGN 8. Thread: main.
  */
 #include "driver/base/base.h"
 #include "driver/core/orphans.h"
@@ -47,9 +49,11 @@ struct told {
 
 static void say_orphan(struct doctor *d, const struct told *o)
 {
-    hfd_buf_addf(&d->out, "  %-8s  %.*s  %.*s  of resource %.*s%s%s%.*s\n", o->kind, HFD_SLICE_FMT(o->id), HFD_SLICE_FMT(o->name),
-                 HFD_SLICE_FMT(o->guresid), o->deleting ? ", being deleted" : o->wanted ? ", to be deleted"
-                                                                                        : "",
+    hfd_buf_addf(&d->out, "  %-8s  %.*s  %.*s  of resource %.*s%s%s%.*s\n", o->kind,
+                 HFD_SLICE_FMT(o->id), HFD_SLICE_FMT(o->name), HFD_SLICE_FMT(o->guresid),
+                 o->deleting ? ", being deleted"
+                 : o->wanted ? ", to be deleted"
+                             : "",
                  o->message.len > 0 ? ": " : "", HFD_SLICE_FMT(o->message));
     d->findings++;
 }
@@ -59,24 +63,34 @@ static void say_orphan(struct doctor *d, const struct told *o)
  * @param checked  that time; empty = the list was never read to the end
  * @param message  why it could not be read the last time; empty = it could
  */
-static void say_orphans_begin(struct doctor *d, size_t count, bool more, bool remote, hfd_slice checked, hfd_slice message)
+static void say_orphans_begin(struct doctor *d, size_t count, bool more, bool remote,
+                              hfd_slice checked, hfd_slice message)
 {
     if (remote && checked.len == 0) {
-        message = message.len > 0 ? message : HFD_SLICE("the remote HyperFleet has not been asked to the end yet");
-        finding(d, "orphans", hfd_arena_printf(&d->mem, "not known: %.*s", HFD_SLICE_FMT(message)).p);
+        message = message.len > 0
+                      ? message
+                      : HFD_SLICE("the remote HyperFleet has not been asked to the end yet");
+        finding(d, "orphans",
+                hfd_arena_printf(&d->mem, "not known: %.*s", HFD_SLICE_FMT(message)).p);
         return;
     }
     hfd_buf_addf(&d->out, "orphans   %zu%s%s%.*s\n", count, more ? " and more" : "",
-                 checked.len > 0 ? ", as the remote HyperFleet was at " : "", HFD_SLICE_FMT(checked));
+                 checked.len > 0 ? ", as the remote HyperFleet was at " : "",
+                 HFD_SLICE_FMT(checked));
     if (message.len > 0)
-        finding(d, "orphans", hfd_arena_printf(&d->mem, "cannot be asked for again: %.*s", HFD_SLICE_FMT(message)).p);
+        finding(
+            d, "orphans",
+            hfd_arena_printf(&d->mem, "cannot be asked for again: %.*s", HFD_SLICE_FMT(message)).p);
 }
 
 static void say_orphans_end(struct doctor *d, size_t count)
 {
     if (count > 0)
-        hfd_buf_lit(&d->out, "They carry the label " HFD_GURESID_LABEL ", and no resource has them. A PUT of it takes them over;\n"
-                             "DELETE /admin/orphans/ID on the ops listener of the running server deletes one.\n");
+        hfd_buf_lit(
+            &d->out,
+            "They carry the label " HFD_GURESID_LABEL
+            ", and no resource has them. A PUT of it takes them over;\n"
+            "DELETE /admin/orphans/ID on the ops listener of the running server deletes one.\n");
 }
 
 /* ---- a stopped server ---- */
@@ -88,7 +102,9 @@ static hfd_rc txn_orphans(struct hfd_txn *tx, void *arg, struct hfd_err *err)
 
     if (rc != HFD_OK)
         return rc;
-    return hfd_orphans_list(tx, hfd_look_is_remote(d->settings) ? &hfd_backend_remote : &hfd_backend_embedded, &d->mem, &d->orphans, err);
+    return hfd_orphans_list(
+        tx, hfd_look_is_remote(d->settings) ? &hfd_backend_remote : &hfd_backend_embedded, &d->mem,
+        &d->orphans, err);
 }
 
 /* In d->mem; empty for none. */
@@ -102,7 +118,8 @@ static hfd_slice time_text(struct doctor *d, int64_t at_us)
     hfd_buf_init(&b, 64);
     hfd_buf_json_time(&b, at_us);
     if (hfd_buf_finish(&b, &text, NULL) == HFD_OK && text.len > 2)
-        text = hfd_arena_dup(&d->mem, (hfd_slice){text.p + 1, text.len - 2}); /* without its quotes */
+        text =
+            hfd_arena_dup(&d->mem, (hfd_slice){text.p + 1, text.len - 2}); /* without its quotes */
     hfd_buf_fini(&b);
     return text.p != NULL ? text : HFD_SLICE("");
 }
@@ -122,7 +139,8 @@ static void read_orphans(struct doctor *d, struct hfd_store *store)
         return;
     }
     hfd_buf_addf(&d->out, "data      %s can be used; no server runs on it\n", d->settings->data.p);
-    say_orphans_begin(d, list->count, d->orphans.more, d->orphans.remote, time_text(d, d->orphans.as.checked_us), d->orphans.as.error);
+    say_orphans_begin(d, list->count, d->orphans.more, d->orphans.remote,
+                      time_text(d, d->orphans.as.checked_us), d->orphans.as.error);
     for (size_t i = 0; i < list->count; i++) {
         const struct hfd_orphan_row *o = &list->rows[i];
 
@@ -156,9 +174,12 @@ static bool ask(const struct doctor *d, const char *path, struct hfd_buf *body, 
     long status = 0;
 
     (void)snprintf(url, sizeof(url), "http://%.*s%s", HFD_SLICE_FMT(d->settings->ops_listen), path);
-    if (curl != NULL && curl_easy_setopt(curl, CURLOPT_URL, url) == CURLE_OK && curl_easy_setopt(curl, CURLOPT_NOSIGNAL, 1L) == CURLE_OK &&
-        curl_easy_setopt(curl, CURLOPT_PROXY, "") == CURLE_OK && curl_easy_setopt(curl, CURLOPT_TIMEOUT, ASK_TIMEOUT_S) == CURLE_OK &&
-        curl_easy_setopt(curl, CURLOPT_WRITEFUNCTION, on_body) == CURLE_OK && curl_easy_setopt(curl, CURLOPT_WRITEDATA, body) == CURLE_OK)
+    if (curl != NULL && curl_easy_setopt(curl, CURLOPT_URL, url) == CURLE_OK &&
+        curl_easy_setopt(curl, CURLOPT_NOSIGNAL, 1L) == CURLE_OK &&
+        curl_easy_setopt(curl, CURLOPT_PROXY, "") == CURLE_OK &&
+        curl_easy_setopt(curl, CURLOPT_TIMEOUT, ASK_TIMEOUT_S) == CURLE_OK &&
+        curl_easy_setopt(curl, CURLOPT_WRITEFUNCTION, on_body) == CURLE_OK &&
+        curl_easy_setopt(curl, CURLOPT_WRITEDATA, body) == CURLE_OK)
         code = curl_easy_perform(curl);
     if (code == CURLE_OK)
         code = curl_easy_getinfo(curl, CURLINFO_RESPONSE_CODE, &status);
@@ -171,7 +192,8 @@ static hfd_slice member_or(const json_t *object, const char *key, const char *ot
 {
     const json_t *v = json_object_get(object, key);
 
-    return json_is_string(v) ? (hfd_slice){json_string_value(v), json_string_length(v)} : hfd_slice_of(other);
+    return json_is_string(v) ? (hfd_slice){json_string_value(v), json_string_length(v)}
+                             : hfd_slice_of(other);
 }
 
 static hfd_slice member(const json_t *object, const char *key)
@@ -181,15 +203,17 @@ static hfd_slice member(const json_t *object, const char *key)
 
 static bool say_answer(struct doctor *d, hfd_slice body)
 {
-    json_t *doc = json_loadb(body.p, body.len, 0, NULL), *items = json_object_get(doc, "items"), *item;
+    json_t *doc = json_loadb(body.p, body.len, 0, NULL), *items = json_object_get(doc, "items"),
+           *item;
     size_t i;
 
     if (!json_is_array(items)) {
         json_decref(doc);
         return false;
     }
-    say_orphans_begin(d, json_array_size(items), json_is_true(json_object_get(doc, "more")), hfd_look_is_remote(d->settings),
-                      member_or(doc, "checked_time", ""), member_or(doc, "message", ""));
+    say_orphans_begin(d, json_array_size(items), json_is_true(json_object_get(doc, "more")),
+                      hfd_look_is_remote(d->settings), member_or(doc, "checked_time", ""),
+                      member_or(doc, "message", ""));
     json_array_foreach (items, i, item) {
         const char *kind = json_string_value(json_object_get(item, "kind"));
 
@@ -215,10 +239,16 @@ static void ask_server(struct doctor *d)
     if (ask(d, "/readyz", &body, &why))
         hfd_buf_lit(&d->out, "server    ready\n");
     else
-        finding(d, "server", hfd_arena_printf(&d->mem, "not ready at %.*s: %s", HFD_SLICE_FMT(d->settings->ops_listen), why).p);
+        finding(d, "server",
+                hfd_arena_printf(&d->mem, "not ready at %.*s: %s",
+                                 HFD_SLICE_FMT(d->settings->ops_listen), why)
+                    .p);
     hfd_buf_reset(&body);
     if (!ask(d, "/admin/orphans", &body, &why) || !say_answer(d, hfd_buf_slice(&body)))
-        finding(d, "orphans", hfd_arena_printf(&d->mem, "cannot be asked for at %.*s: %s", HFD_SLICE_FMT(d->settings->ops_listen), why).p);
+        finding(d, "orphans",
+                hfd_arena_printf(&d->mem, "cannot be asked for at %.*s: %s",
+                                 HFD_SLICE_FMT(d->settings->ops_listen), why)
+                    .p);
     hfd_buf_fini(&body);
 }
 
@@ -310,7 +340,8 @@ enum hfd_exit hfd_cmd_doctor(int argc, const char *const *argv)
     hfd_buf_init(&d.out, OUTPUT_MAX);
     hfd_arena_init(&d.mem, OUTPUT_MAX);
     if (hfd_base_init(&err) != HFD_OK || curl_global_init(CURL_GLOBAL_DEFAULT) != CURLE_OK) {
-        status = hfd_cli_fail(HFD_EXIT_INTERNAL, "doctor", "%s", err.msg[0] != '\0' ? err.msg : "cannot speak HTTP");
+        status = hfd_cli_fail(HFD_EXIT_INTERNAL, "doctor", "%s",
+                              err.msg[0] != '\0' ? err.msg : "cannot speak HTTP");
     } else {
         look_at_settings(&d);
         if (!has_data(&d)) {
@@ -320,7 +351,8 @@ enum hfd_exit hfd_cmd_doctor(int argc, const char *const *argv)
             look_at_data(&d);
         }
     }
-    if (status == HFD_EXIT_OK && hfd_look_is_remote(d.settings) && !hfd_doctor_remote(d.settings, &d.out))
+    if (status == HFD_EXIT_OK && hfd_look_is_remote(d.settings) &&
+        !hfd_doctor_remote(d.settings, &d.out))
         d.findings++;
     hfd_settings_free(d.settings);
     hfd_arena_fini(&d.mem);

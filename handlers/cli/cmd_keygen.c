@@ -1,6 +1,6 @@
 /*
- * hyperfleet-driver keygen: makes the key ring, or with --rotate adds a new active key to it. Never writes over one. Prints no key.
- * Source: DESIGN 4 "Cookie". Thread: main.
+ * hyperfleet-driver keygen: makes the key ring, or with --rotate adds a new active key to it. Never
+ * writes over one. Prints no key. Source: DESIGN 4 "Cookie". Thread: main.
  */
 #include "driver/base/base.h"
 #include "driver/core/keyring.h"
@@ -28,9 +28,11 @@ static enum hfd_exit make(const struct hfd_settings *s, const char *path, struct
         rc = hfd_keyring_create(path, &hfd_rng_system, &err);
     if (rc != HFD_OK)
         return failed(rc, &err, rc == HFD_CONFLICT ? "; keygen --rotate adds a new key to it" : "");
-    hfd_buf_addf(b, "made the key ring %s\n"
-                    "Back it up: without it neither driver cookies nor stored secrets can be opened.\n",
-                 path);
+    hfd_buf_addf(
+        b,
+        "made the key ring %s\n"
+        "Back it up: without it neither driver cookies nor stored secrets can be opened.\n",
+        path);
     return HFD_EXIT_OK;
 }
 
@@ -42,8 +44,9 @@ static enum hfd_exit rotate(const char *path, struct hfd_buf *b)
 
     if (rc != HFD_OK)
         return failed(rc, &err, rc == HFD_NOT_FOUND ? "; keygen without --rotate makes one" : "");
-    hfd_buf_addf(b, "added the active key %s to the key ring %s\n"
-                    "A running server takes it up at SIGHUP or restart. Back the key ring up.\n",
+    hfd_buf_addf(b,
+                 "added the active key %s to the key ring %s\n"
+                 "A running server takes it up at SIGHUP or restart. Back the key ring up.\n",
                  id, path);
     return HFD_EXIT_OK;
 }

@@ -1,6 +1,7 @@
 /*
- * hyperfleet-driver serve: opens what the server is made of, step by step, waits for signals, and closes it all in the opposite order.
- * Signals are blocked in every thread and read here. Source: DESIGN 2, 3, 8; STYLE 5. Thread: main.
+ * hyperfleet-driver serve: opens what the server is made of, step by step, waits for signals, and
+ * closes it all in the opposite order. Signals are blocked in every thread and read here. Source:
+ * DESIGN 2, 3, 8; STYLE 5. Thread: main.
  */
 #include "driver/adapters/demo.h"
 #include "driver/base/base.h"
@@ -21,7 +22,10 @@
 #include <sys/signalfd.h>
 #include <unistd.h>
 
-/* timeout(1) and others send a signal to the process and again to its group: what comes within this time is one. */
+/*
+ * timeout(1) and others send a signal to the process and again to its group: what comes within this
+ * time is one.
+ */
 #define SAME_SIGNAL_MS 50
 /* After the store failed nothing can be finished: so long may closing take. */
 #define BROKEN_GRACE_S 5
@@ -82,8 +86,9 @@ static void log_odd(void *ctx, const char *key, const char *text)
 {
     const struct serve *s = ctx;
 
-    HFD_LOG(HFD_LOG_WARN, "a setting is allowed and can hardly be meant", HFD_LOG_CSTR("setting", key),
-            HFD_LOG_STR("given", hfd_settings_origin(s->settings, key)), HFD_LOG_CSTR("reason", text));
+    HFD_LOG(
+        HFD_LOG_WARN, "a setting is allowed and can hardly be meant", HFD_LOG_CSTR("setting", key),
+        HFD_LOG_STR("given", hfd_settings_origin(s->settings, key)), HFD_LOG_CSTR("reason", text));
 }
 
 static enum hfd_exit exit_of_look(hfd_rc rc)
@@ -131,7 +136,8 @@ static enum hfd_exit open_data(struct serve *s, struct hfd_err *err)
 
 static void warn_clock(const struct hfd_err *err)
 {
-    HFD_LOG(HFD_LOG_WARN, "a restart will believe the wall clock, even if it jumps meanwhile", HFD_LOG_CSTR("error", err->msg));
+    HFD_LOG(HFD_LOG_WARN, "a restart will believe the wall clock, even if it jumps meanwhile",
+            HFD_LOG_CSTR("error", err->msg));
 }
 
 /* Not worth stopping for. */
@@ -156,7 +162,10 @@ static void close_clock(struct serve *s)
         warn_clock(&err);
 }
 
-/* Before the store: a start cut short between the two leaves a ring without a database, which the next start takes up. */
+/*
+ * Before the store: a start cut short between the two leaves a ring without a database, which the
+ * next start takes up.
+ */
 static enum hfd_exit open_keys(struct serve *s, struct hfd_err *err)
 {
     const char *path = hfd_cli_keys_path(s->settings);
@@ -220,7 +229,8 @@ static void close_store(struct serve *s)
 
 static enum hfd_exit open_upstream(struct serve *s, struct hfd_err *err)
 {
-    return hfd_serve_upstream_open(&s->upstream, s->settings, &s->driver, s->store, &s->steady.clock, err);
+    return hfd_serve_upstream_open(&s->upstream, s->settings, &s->driver, s->store,
+                                   &s->steady.clock, err);
 }
 
 static void close_upstream(struct serve *s)
@@ -307,7 +317,10 @@ static void stop_demo(struct serve *s)
 
 /* --- the whole --- */
 
-/* In this order, and closed in the opposite one. A step that fails has closed what it opened, but for the first. */
+/*
+ * In this order, and closed in the opposite one. A step that fails has closed what it opened, but
+ * for the first.
+ */
 static const struct {
     const char *name;
     enum hfd_exit (*open)(struct serve *s, struct hfd_err *err);
@@ -320,7 +333,8 @@ static const struct {
     {"key ring", open_keys, close_keys},
     {"driver", open_driver, NULL},
     {"store", open_store, close_store},
-    {"clock", open_clock, close_clock}, /* behind the lock: it writes to the folder when it closes, too */
+    {"clock", open_clock,
+     close_clock}, /* behind the lock: it writes to the folder when it closes, too */
     {"upstream", open_upstream, close_upstream},
     {"API document", open_openapi, close_openapi},
     {"listeners", open_server, close_server},
@@ -342,7 +356,8 @@ static hfd_slice url(struct serve *s, hfd_slice listen, int port)
 {
     const char *colon = memrchr(listen.p, ':', listen.len);
 
-    return hfd_arena_printf(&s->settings->mem, "http://%.*s:%d", (int)(colon - listen.p), listen.p, port);
+    return hfd_arena_printf(&s->settings->mem, "http://%.*s:%d", (int)(colon - listen.p), listen.p,
+                            port);
 }
 
 static void log_ready(struct serve *s)
@@ -352,9 +367,12 @@ static void log_ready(struct serve *s)
     char *folder = realpath(s->settings->data.p, NULL);
 
     HFD_LOG(HFD_LOG_INFO, "ready", HFD_LOG_STR("url", url(s, s->settings->listen, port)),
-            HFD_LOG_STR("ops_url", url(s, s->settings->ops_listen, ops_port)), HFD_LOG_INT("port", port), HFD_LOG_INT("ops_port", ops_port),
-            HFD_LOG_CSTR("data", folder != NULL ? folder : s->settings->data.p), HFD_LOG_CSTR("version", HFD_VERSION),
-            HFD_LOG_CSTR("demo", s->settings->demo_us < 0 ? "off" : "on"), HFD_LOG_STR("backend", s->settings->backend));
+            HFD_LOG_STR("ops_url", url(s, s->settings->ops_listen, ops_port)),
+            HFD_LOG_INT("port", port), HFD_LOG_INT("ops_port", ops_port),
+            HFD_LOG_CSTR("data", folder != NULL ? folder : s->settings->data.p),
+            HFD_LOG_CSTR("version", HFD_VERSION),
+            HFD_LOG_CSTR("demo", s->settings->demo_us < 0 ? "off" : "on"),
+            HFD_LOG_STR("backend", s->settings->backend));
     free(folder);
 }
 
@@ -366,12 +384,14 @@ static void reload(struct serve *s)
     if (s->upstream.remote != NULL)
         hfd_remote_reload(s->upstream.remote);
     if (hfd_serve_keys_reload(&s->keys, &changed, &err) != HFD_OK) {
-        HFD_LOG(HFD_LOG_ERROR, "the key ring was not reloaded; the present one stays in use", HFD_LOG_CSTR("error", err.msg));
+        HFD_LOG(HFD_LOG_ERROR, "the key ring was not reloaded; the present one stays in use",
+                HFD_LOG_CSTR("error", err.msg));
         return;
     }
     if (changed)
         s->driver.ring = hfd_serve_keys_ring(&s->keys);
-    HFD_LOG(HFD_LOG_INFO, changed ? "the key ring was reloaded" : "the key ring has not changed", HFD_LOG_CSTR("path", s->keys.path));
+    HFD_LOG(HFD_LOG_INFO, changed ? "the key ring was reloaded" : "the key ring has not changed",
+            HFD_LOG_CSTR("path", s->keys.path));
 }
 
 /* Handles one signal. @return the one that ends it all, or 0 */
@@ -393,15 +413,18 @@ static uint32_t wait_for_the_end(struct serve *s)
     uint32_t signo = 0;
 
     while (signo == 0) {
-        struct pollfd fds[] = {{.fd = s->signal_fd, .events = POLLIN}, {.fd = s->broken_fd, .events = POLLIN}};
+        struct pollfd fds[] = {{.fd = s->signal_fd, .events = POLLIN},
+                               {.fd = s->broken_fd, .events = POLLIN}};
 
         if (poll(fds, 2, -1) < 0 && errno != EINTR) {
-            HFD_LOG(HFD_LOG_ERROR, "stopping: cannot wait for signals", HFD_LOG_CSTR("error", strerror(errno)));
+            HFD_LOG(HFD_LOG_ERROR, "stopping: cannot wait for signals",
+                    HFD_LOG_CSTR("error", strerror(errno)));
             s->status = HFD_EXIT_INTERNAL;
             return 0;
         }
         if (fds[1].revents != 0) {
-            HFD_LOG(HFD_LOG_ERROR, "stopping: the store failed; a restart recovers what was acknowledged");
+            HFD_LOG(HFD_LOG_ERROR,
+                    "stopping: the store failed; a restart recovers what was acknowledged");
             s->status = HFD_EXIT_INTERNAL;
             return 0;
         }
@@ -447,7 +470,8 @@ static void run(struct serve *s)
         if (s->status == HFD_EXIT_OK)
             opened++;
         else
-            HFD_LOG(HFD_LOG_ERROR, "cannot start", HFD_LOG_CSTR("step", steps[opened].name), HFD_LOG_CSTR("error", err.msg));
+            HFD_LOG(HFD_LOG_ERROR, "cannot start", HFD_LOG_CSTR("step", steps[opened].name),
+                    HFD_LOG_CSTR("error", err.msg));
     }
     if (opened == STEP_COUNT) {
         log_ready(s);
@@ -456,7 +480,8 @@ static void run(struct serve *s)
         if (signo == 0)
             (void)alarm(BROKEN_GRACE_S);
         else
-            HFD_LOG(HFD_LOG_INFO, "stopping: open requests may finish", HFD_LOG_CSTR("signal", signo == SIGTERM ? "SIGTERM" : "SIGINT"));
+            HFD_LOG(HFD_LOG_INFO, "stopping: open requests may finish",
+                    HFD_LOG_CSTR("signal", signo == SIGTERM ? "SIGTERM" : "SIGINT"));
     }
     close_steps(s, opened);
     if (s->status == HFD_EXIT_OK)

@@ -9,7 +9,8 @@ static const char *condition_of(const json_t *resource)
     const json_t *conditions = json_object_get(json_object_get(resource, "status"), "conditions");
 
     for (size_t i = 0; i < json_array_size(conditions); i++) {
-        const char *type = json_string_value(json_object_get(json_array_get(conditions, i), "type"));
+        const char *type =
+            json_string_value(json_object_get(json_array_get(conditions, i), "type"));
 
         if (type != NULL && (strcmp(type, "Reconciled") == 0 || strcmp(type, "Ready") == 0))
             return type;
@@ -35,9 +36,11 @@ static bool say_list(const struct hfd_upstream_answer *a, int64_t took_us, struc
     const bool ok = a->status == 200 && json_is_array(json_object_get(list, "items"));
 
     if (ok && type != NULL)
-        hfd_buf_addf(out, "answers as a HyperFleet that says %s, in %lld ms", type, (long long)(took_us / 1000));
+        hfd_buf_addf(out, "answers as a HyperFleet that says %s, in %lld ms", type,
+                     (long long)(took_us / 1000));
     else if (ok)
-        hfd_buf_addf(out, "answers as a HyperFleet without clusters, in %lld ms", (long long)(took_us / 1000));
+        hfd_buf_addf(out, "answers as a HyperFleet without clusters, in %lld ms",
+                     (long long)(took_us / 1000));
     else
         hfd_buf_addf(out, "answers with status %d and not with a list of clusters", a->status);
     json_decref(list);
@@ -56,15 +59,20 @@ static bool say(const struct hfd_client_call *call, struct hfd_buf *out)
     case HFD_UPSTREAM_WELL:
         return say_list(a, call->duration_us, out);
     case HFD_UPSTREAM_REFUSES:
-        hfd_buf_addf(out, "refuses our credentials with status %d; look at remote.token_file and remote.cert_file", a->status);
+        hfd_buf_addf(out,
+                     "refuses our credentials with status %d; look at remote.token_file and "
+                     "remote.cert_file",
+                     a->status);
         return false;
     case HFD_UPSTREAM_WRONG:
-        hfd_buf_addf(out, "is no HyperFleet: it answers with status %d; look at the URL in backend", a->status);
+        hfd_buf_addf(out, "is no HyperFleet: it answers with status %d; look at the URL in backend",
+                     a->status);
         return false;
     case HFD_UPSTREAM_ILL:
         break;
     }
-    hfd_buf_addf(out, "does not answer well: status %d%s", a->status, a->is_json ? "" : ", and no JSON");
+    hfd_buf_addf(out, "does not answer well: status %d%s", a->status,
+                 a->is_json ? "" : ", and no JSON");
     return false;
 }
 
@@ -82,7 +90,8 @@ bool hfd_doctor_remote(const struct hfd_settings *s, struct hfd_buf *out)
     struct hfd_err err = {0};
     hfd_rc rc;
 
-    call.request = (struct hfd_upstream_request){.method = HFD_UPSTREAM_GET, .path = HFD_SLICE("/clusters?page=1&size=10&pageSize=10")};
+    call.request = (struct hfd_upstream_request){
+        .method = HFD_UPSTREAM_GET, .path = HFD_SLICE("/clusters?page=1&size=10&pageSize=10")};
     hfd_buf_addf(out, "remote    %.*s ", HFD_SLICE_FMT(s->backend));
     rc = hfd_client_open(&config, &client, &err);
     if (rc == HFD_OK)

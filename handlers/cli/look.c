@@ -5,7 +5,8 @@
 
 void hfd_look_open_text(unsigned mode, char *out)
 {
-    (void)snprintf(out, HFD_LOOK_OPEN_TEXT_MAX, "its mode %04o opens a secret to every user of this machine: chmod o-rw", mode);
+    (void)snprintf(out, HFD_LOOK_OPEN_TEXT_MAX,
+                   "its mode %04o opens a secret to every user of this machine: chmod o-rw", mode);
 }
 
 bool hfd_look_is_remote(const struct hfd_settings *s)
@@ -32,14 +33,17 @@ struct hfd_client_config hfd_look_client(const struct hfd_settings *s)
 }
 
 /* Puts in front of a message that begins with its key where that was given. */
-static hfd_rc placed(const struct hfd_settings *s, const char *key, const struct hfd_err *why, struct hfd_err *err)
+static hfd_rc placed(const struct hfd_settings *s, const char *key, const struct hfd_err *why,
+                     struct hfd_err *err)
 {
     const hfd_slice origin = hfd_settings_origin(s, key);
 
-    return hfd_fail_field(err, why->rc, key, "%.*s%s%s", HFD_SLICE_FMT(origin), origin.len > 0 ? ": " : "", why->msg);
+    return hfd_fail_field(err, why->rc, key, "%.*s%s%s", HFD_SLICE_FMT(origin),
+                          origin.len > 0 ? ": " : "", why->msg);
 }
 
-hfd_rc hfd_look_files(const struct hfd_settings *s, hfd_client_open_fn *on_open, void *ctx, struct hfd_err *err)
+hfd_rc hfd_look_files(const struct hfd_settings *s, hfd_client_open_fn *on_open, void *ctx,
+                      struct hfd_err *err)
 {
     const struct hfd_client_config config = hfd_look_client(s);
     struct hfd_err why = {0};
@@ -51,7 +55,8 @@ hfd_rc hfd_look_files(const struct hfd_settings *s, hfd_client_open_fn *on_open,
     return rc == HFD_OK ? rc : placed(s, why.field, &why, err);
 }
 
-hfd_rc hfd_look_spec_schemas(const struct hfd_settings *s, struct hfd_spec_schemas *out, struct hfd_err *err)
+hfd_rc hfd_look_spec_schemas(const struct hfd_settings *s, struct hfd_spec_schemas *out,
+                             struct hfd_err *err)
 {
     const char *path = s->fleet_spec_schema.p;
     struct hfd_err why = {0}, named;

@@ -1,6 +1,6 @@
 /*
- * The program: finds the command and runs it. Commands stand in one table (cli.h), which also makes the help.
- * Source: DESIGN 8. Thread: main.
+ * The program: finds the command and runs it. Commands stand in one table (cli.h), which also makes
+ * the help. Source: DESIGN 8. Thread: main.
  */
 #include "handlers/cli/cli.h"
 
@@ -47,8 +47,10 @@ static void add_commands(struct hfd_buf *b)
 
 static void add_settings(struct hfd_buf *b)
 {
-    hfd_buf_lit(b, "\nSettings, from the YAML file of --config FILE (or HFD_CONFIG), then the environment, then flags; later wins.\n"
-                   "The flag --log-level is the key log.level in the file (or level below log) and the variable HFD_LOG_LEVEL.\n"
+    hfd_buf_lit(b, "\nSettings, from the YAML file of --config FILE (or HFD_CONFIG), then the "
+                   "environment, then flags; later wins.\n"
+                   "The flag --log-level is the key log.level in the file (or level below log) and "
+                   "the variable HFD_LOG_LEVEL.\n"
                    "DURATION: 90s, 45m, 1h30m. SIZE: 1048576, 512KiB, 1MiB. LIST: a, b or [a, b].\n"
                    "TIME: on, off, seconds or a duration.\n\n");
     hfd_settings_help(b, false);
@@ -72,8 +74,8 @@ static enum hfd_exit print_help(const struct command *about)
                         "A Humanitec driver for HyperFleet clusters and nodepools.\n"
                         "Try it: hyperfleet-driver serve --demo\n");
     } else {
-        hfd_buf_addf(&b, "Usage: hyperfleet-driver %s%s%s\n\n%s\n", about->name, about->args[0] != '\0' ? " " : "", about->args,
-                     about->text);
+        hfd_buf_addf(&b, "Usage: hyperfleet-driver %s%s%s\n\n%s\n", about->name,
+                     about->args[0] != '\0' ? " " : "", about->args, about->text);
     }
     add_commands(&b);
     if (about == NULL || strstr(about->args, "SETTINGS") != NULL)
@@ -121,13 +123,14 @@ static bool asks_for_help(int argc, const char *const *argv)
 }
 
 /*
- * Without them a file of ours could become number 2, and log lines would land in it. One in the place of stdout cannot be written, so that
- * a command notices that nobody reads its output.
+ * Without them a file of ours could become number 2, and log lines would land in it. One in the
+ * place of stdout cannot be written, so that a command notices that nobody reads its output.
  */
 static bool hold_standard_fds(void)
 {
     for (int fd = 0; fd <= 2; fd++) {
-        if (fcntl(fd, F_GETFD) < 0 && errno == EBADF && open("/dev/null", fd == STDOUT_FILENO ? O_RDONLY : O_RDWR) != fd)
+        if (fcntl(fd, F_GETFD) < 0 && errno == EBADF &&
+            open("/dev/null", fd == STDOUT_FILENO ? O_RDONLY : O_RDWR) != fd)
             return false;
     }
     return true;

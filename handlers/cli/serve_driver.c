@@ -5,15 +5,15 @@
 #include "handlers/cli/serve.h"
 
 /*
- * How long operations are expected to take and may take. What is said for nodepools wins over what is said for all; with --demo all take
- * the demo's time, unless the user chose one.
+ * How long operations are expected to take and may take. What is said for nodepools wins over what
+ * is said for all; with --demo all take the demo's time, unless the user chose one.
  */
 static void set_times(struct hfd_driver *d, const struct hfd_settings *s)
 {
-#define ROW_(op)                                                                                                      \
-    {                                                                                                                 \
-        HFD_SETTING_estimate_##op##_us, s->estimate_##op##_us, s->deadline_##op##_us, s->estimate_nodepool_##op##_us, \
-            s->deadline_nodepool_##op##_us                                                                            \
+#define ROW_(op)                                                                                   \
+    {                                                                                              \
+        HFD_SETTING_estimate_##op##_us, s->estimate_##op##_us, s->deadline_##op##_us,              \
+            s->estimate_nodepool_##op##_us, s->deadline_nodepool_##op##_us                         \
     }
     const struct {
         enum hfd_setting estimate;
@@ -31,14 +31,18 @@ static void set_times(struct hfd_driver *d, const struct hfd_settings *s)
         if (s->demo_us >= 0 && !hfd_settings_is_set(s, rows[op].estimate))
             estimate_us = s->demo_us > HFD_US_PER_S ? s->demo_us : HFD_US_PER_S;
         d->estimate_us[HFD_KIND_CLUSTER][op] = estimate_us;
-        d->estimate_us[HFD_KIND_NODEPOOL][op] = rows[op].nodepool_estimate_us > 0 ? rows[op].nodepool_estimate_us : estimate_us;
+        d->estimate_us[HFD_KIND_NODEPOOL][op] =
+            rows[op].nodepool_estimate_us > 0 ? rows[op].nodepool_estimate_us : estimate_us;
         d->deadline_us[HFD_KIND_CLUSTER][op] = rows[op].deadline_us;
-        d->deadline_us[HFD_KIND_NODEPOOL][op] = rows[op].nodepool_deadline_us > 0 ? rows[op].nodepool_deadline_us : rows[op].deadline_us;
+        d->deadline_us[HFD_KIND_NODEPOOL][op] = rows[op].nodepool_deadline_us > 0
+                                                    ? rows[op].nodepool_deadline_us
+                                                    : rows[op].deadline_us;
     }
 }
 
 /* The settings have checked that each value is ADAPTER:POINTER. */
-static hfd_rc make_rules(const struct hfd_map *map, struct hfd_arena *mem, const struct hfd_output_rule **out, struct hfd_err *err)
+static hfd_rc make_rules(const struct hfd_map *map, struct hfd_arena *mem,
+                         const struct hfd_output_rule **out, struct hfd_err *err)
 {
     struct hfd_output_rule *rules;
 
@@ -65,7 +69,8 @@ static hfd_rc make_rules(const struct hfd_map *map, struct hfd_arena *mem, const
     return HFD_OK;
 }
 
-hfd_rc hfd_serve_driver_init(struct hfd_driver *d, struct hfd_settings *s, const struct hfd_keyring *ring, struct hfd_err *err)
+hfd_rc hfd_serve_driver_init(struct hfd_driver *d, struct hfd_settings *s,
+                             const struct hfd_keyring *ring, struct hfd_err *err)
 {
     const struct hfd_output_rule *values, *secrets;
     hfd_rc rc = make_rules(&s->output_values, &s->mem, &values, err);
@@ -77,8 +82,10 @@ hfd_rc hfd_serve_driver_init(struct hfd_driver *d, struct hfd_settings *s, const
     *d = (struct hfd_driver){
         .fleet =
             {
-                .required[HFD_KIND_CLUSTER] = {s->required_cluster.items, s->required_cluster.count},
-                .required[HFD_KIND_NODEPOOL] = {s->required_nodepool.items, s->required_nodepool.count},
+                .required[HFD_KIND_CLUSTER] = {s->required_cluster.items,
+                                               s->required_cluster.count},
+                .required[HFD_KIND_NODEPOOL] = {s->required_nodepool.items,
+                                                s->required_nodepool.count},
                 .rng = &hfd_rng_system,
             },
         .rules =

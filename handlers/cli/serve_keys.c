@@ -8,7 +8,8 @@ struct hfd_serve_ring {
     struct hfd_serve_ring *next;
 };
 
-static hfd_rc push(struct hfd_serve_keys *k, struct hfd_keyring *ring, const struct stat *file, struct hfd_err *err)
+static hfd_rc push(struct hfd_serve_keys *k, struct hfd_keyring *ring, const struct stat *file,
+                   struct hfd_err *err)
 {
     struct hfd_serve_ring *r = malloc(sizeof(*r));
 
@@ -21,7 +22,8 @@ static hfd_rc push(struct hfd_serve_keys *k, struct hfd_keyring *ring, const str
 }
 
 /* The file's state is taken first: a change behind it is found by the next reload. */
-static hfd_rc load(const struct hfd_serve_keys *k, struct stat *file, struct hfd_keyring **out, struct hfd_err *err)
+static hfd_rc load(const struct hfd_serve_keys *k, struct stat *file, struct hfd_keyring **out,
+                   struct hfd_err *err)
 {
     *out = NULL;
     if (stat(k->path, file) != 0)
@@ -34,12 +36,15 @@ static hfd_rc make(const char *path, struct hfd_err *err)
     hfd_rc rc = hfd_keyring_create(path, &hfd_rng_system, err);
 
     if (rc == HFD_OK)
-        HFD_LOG(HFD_LOG_WARN, "made a new key ring; back it up: without it driver cookies and stored secrets cannot be opened",
+        HFD_LOG(HFD_LOG_WARN,
+                "made a new key ring; back it up: without it driver cookies and stored secrets "
+                "cannot be opened",
                 HFD_LOG_CSTR("path", path));
     return rc == HFD_CONFLICT ? HFD_OK : rc; /* somebody else made one meanwhile */
 }
 
-enum hfd_exit hfd_serve_keys_open(struct hfd_serve_keys *k, const char *path, bool has_data, struct hfd_err *err)
+enum hfd_exit hfd_serve_keys_open(struct hfd_serve_keys *k, const char *path, bool has_data,
+                                  struct hfd_err *err)
 {
     struct hfd_keyring *ring;
     struct stat file;
@@ -48,8 +53,10 @@ enum hfd_exit hfd_serve_keys_open(struct hfd_serve_keys *k, const char *path, bo
     *k = (struct hfd_serve_keys){.path = path};
     rc = load(k, &file, &ring, err);
     if (rc == HFD_NOT_FOUND && has_data) {
-        (void)hfd_fail(err, rc, "key ring %.100s is missing, and what is stored was sealed with it; bring it back from a backup, or "
-                                "give the sealed data up with `hyperfleet-driver keygen`",
+        (void)hfd_fail(err, rc,
+                       "key ring %.100s is missing, and what is stored was sealed with it; bring "
+                       "it back from a backup, or "
+                       "give the sealed data up with `hyperfleet-driver keygen`",
                        path);
         return HFD_EXIT_KEYS;
     }
@@ -84,7 +91,8 @@ const struct hfd_keyring *hfd_serve_keys_ring(const struct hfd_serve_keys *k)
 }
 
 /* Whether the new ring has the present one's active key. */
-static hfd_rc check_successor(const struct hfd_keyring *present, const struct hfd_keyring *next, const char *path, struct hfd_err *err)
+static hfd_rc check_successor(const struct hfd_keyring *present, const struct hfd_keyring *next,
+                              const char *path, struct hfd_err *err)
 {
     const hfd_slice probe = HFD_SLICE("probe");
     struct hfd_arena mem;
@@ -97,7 +105,8 @@ static hfd_rc check_successor(const struct hfd_keyring *present, const struct hf
         rc = hfd_keyring_open(next, HFD_KEY_AT_REST, probe, sealed, &mem, &opened, NULL);
     hfd_arena_fini(&mem);
     if (rc == HFD_COOKIE)
-        return hfd_fail(err, HFD_CONFLICT, "key ring %.100s lacks the key in use; keep it in there as retired", path);
+        return hfd_fail(err, HFD_CONFLICT,
+                        "key ring %.100s lacks the key in use; keep it in there as retired", path);
     return rc == HFD_OK ? HFD_OK : hfd_fail(err, rc, "out of memory");
 }
 

@@ -3,14 +3,16 @@
 #include "handlers/cli/serve.h"
 
 /* One line for each operation that the remote refused, besides what the app developer reads. */
-static hfd_rc on_refused(void *driver, struct hfd_txn *tx, hfd_slice guresid, const char *code, hfd_slice message, int64_t now_us,
-                         struct hfd_arena *mem, struct hfd_err *err)
+static hfd_rc on_refused(void *driver, struct hfd_txn *tx, hfd_slice guresid, const char *code,
+                         hfd_slice message, int64_t now_us, struct hfd_arena *mem,
+                         struct hfd_err *err)
 {
     const hfd_rc rc = hfd_resource_refused(driver, tx, guresid, code, message, now_us, mem, err);
 
     if (rc == HFD_OK)
-        HFD_LOG(HFD_LOG_WARN, "an operation failed: the remote HyperFleet refused it", HFD_LOG_STR("guresid", guresid),
-                HFD_LOG_CSTR("code", code), HFD_LOG_STR("reason", message));
+        HFD_LOG(HFD_LOG_WARN, "an operation failed: the remote HyperFleet refused it",
+                HFD_LOG_STR("guresid", guresid), HFD_LOG_CSTR("code", code),
+                HFD_LOG_STR("reason", message));
     return rc;
 }
 
@@ -24,12 +26,14 @@ static void warn_of_plain_http(const struct hfd_settings *s)
     for (size_t i = 0; i < sizeof(near) / sizeof(near[0]); i++)
         if (hfd_slice_starts(s->backend, hfd_slice_of(near[i])))
             return;
-    HFD_LOG(HFD_LOG_WARN, "the token for the remote HyperFleet is sent without TLS; use an https:// URL",
+    HFD_LOG(HFD_LOG_WARN,
+            "the token for the remote HyperFleet is sent without TLS; use an https:// URL",
             HFD_LOG_STR("remote", s->backend));
 }
 
-enum hfd_exit hfd_serve_upstream_open(struct hfd_serve_upstream *u, const struct hfd_settings *s, struct hfd_driver *d,
-                                      struct hfd_store *store, const struct hfd_clock *clock, struct hfd_err *err)
+enum hfd_exit hfd_serve_upstream_open(struct hfd_serve_upstream *u, const struct hfd_settings *s,
+                                      struct hfd_driver *d, struct hfd_store *store,
+                                      const struct hfd_clock *clock, struct hfd_err *err)
 {
     struct hfd_remote_config config = {
         .store = store,
@@ -61,7 +65,8 @@ enum hfd_exit hfd_serve_upstream_open(struct hfd_serve_upstream *u, const struct
     warn_of_plain_http(s);
     rc = hfd_remote_start(&config, &u->remote, err);
     if (rc == HFD_OK) {
-        hfd_remote_asked(u->remote, HFD_UPSTREAM_STRAYS); /* the store may be younger than what was made */
+        hfd_remote_asked(u->remote,
+                         HFD_UPSTREAM_STRAYS); /* the store may be younger than what was made */
         return HFD_EXIT_OK;
     }
     return rc == HFD_INVALID ? HFD_EXIT_USAGE : HFD_EXIT_INTERNAL;

@@ -1,6 +1,7 @@
 /*
- * The admin API on the ops listener: what a platform engineer looks at and mends by hand. Turns requests into calls of driver/core and rows
- * into documents; decides nothing. Source: DESIGN 4, 8. Thread: loop.
+ * The admin API on the ops listener: what a platform engineer looks at and mends by hand. Turns
+ * requests into calls of driver/core and rows into documents; decides nothing. Source: DESIGN 4, 8.
+ * Thread: loop.
  */
 #include "handlers/http/api.h"
 #include "handlers/http/routes.h"
@@ -38,7 +39,10 @@ static struct command *start(struct hfd_exchange *x)
     if (rc == HFD_OK) {
         *cmd = (struct command){
             .driver = app->driver,
-            .call = {.fleet = &app->driver->fleet, .now_us = hfd_clock_wall_us(app->clock), .caller = caller, .mem = mem},
+            .call = {.fleet = &app->driver->fleet,
+                     .now_us = hfd_clock_wall_us(app->clock),
+                     .caller = caller,
+                     .mem = mem},
             .skew_us = hfd_clock_skew_us(app->clock),
             .id = id.p != NULL ? hfd_arena_dup(mem, id) : HFD_SLICE(""),
         };
@@ -71,7 +75,8 @@ static void orphan_json(struct hfd_buf *b, const struct hfd_orphan_row *o, int64
     hfd_fleet_href(b, &row);
     text_member(b, "\",\"name\":", o->name);
     text_member(b, ",\"guresid\":", o->label);
-    hfd_buf_addf(b, ",\"generation\":%lld,\"ready\":%s", (long long)o->generation, o->ready ? "true" : "false");
+    hfd_buf_addf(b, ",\"generation\":%lld,\"ready\":%s", (long long)o->generation,
+                 o->ready ? "true" : "false");
     time_member(b, ",\"created_time\":", o->created_us);
     text_member(b, ",\"created_by\":", o->created_by);
     if (o->deleted_us != 0)
@@ -114,12 +119,16 @@ static void on_listed(struct hfd_exchange *x, void *arg, hfd_rc rc, const struct
     if (found->as.error.len > 0)
         text_member(&b, ",\"message\":", found->as.error);
     else if (found->remote && found->as.checked_us == 0)
-        text_member(&b, ",\"message\":", HFD_SLICE("the remote HyperFleet has not been asked to the end yet"));
+        text_member(&b, ",\"message\":",
+                    HFD_SLICE("the remote HyperFleet has not been asked to the end yet"));
     hfd_buf_addc(&b, '}');
     hfd_api_send(x, &reply, "application/json", &b);
 }
 
-/* A remote HyperFleet is not waited for: the list is what the store has, and a later one is fetched meanwhile. */
+/*
+ * A remote HyperFleet is not waited for: the list is what the store has, and a later one is fetched
+ * meanwhile.
+ */
 void hfd_admin_list_orphans(struct hfd_exchange *x)
 {
     struct hfd_remote *remote = hfd_exchange_app(x)->remote;
@@ -150,8 +159,10 @@ static void on_removed(struct hfd_exchange *x, void *arg, hfd_rc rc, const struc
         hfd_exchange_fail(x, rc, err);
         return;
     }
-    HFD_LOG(HFD_LOG_WARN, "audit: orphan deleted", HFD_LOG_CSTR("kind", hfd_kind_name(cmd->row.kind)), HFD_LOG_STR("id", cmd->row.id),
-            HFD_LOG_STR("name", cmd->row.name), HFD_LOG_STR("labels", cmd->row.labels), HFD_LOG_STR("by", cmd->call.caller));
+    HFD_LOG(HFD_LOG_WARN, "audit: orphan deleted",
+            HFD_LOG_CSTR("kind", hfd_kind_name(cmd->row.kind)), HFD_LOG_STR("id", cmd->row.id),
+            HFD_LOG_STR("name", cmd->row.name), HFD_LOG_STR("labels", cmd->row.labels),
+            HFD_LOG_STR("by", cmd->call.caller));
     if (remote != NULL)
         hfd_remote_wake(remote);
     hfd_buf_init(&b, LIST_MAX_BYTES);

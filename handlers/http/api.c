@@ -23,7 +23,8 @@ hfd_rc hfd_api_caller(struct hfd_exchange *x, hfd_slice *out, struct hfd_err *er
     return hfd_identity_make(value, hfd_exchange_mem(x), out, err);
 }
 
-void hfd_api_send(struct hfd_exchange *x, struct hfd_reply *reply, const char *content_type, struct hfd_buf *b)
+void hfd_api_send(struct hfd_exchange *x, struct hfd_reply *reply, const char *content_type,
+                  struct hfd_buf *b)
 {
     struct hfd_err err;
     hfd_slice text;

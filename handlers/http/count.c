@@ -51,7 +51,8 @@ void hfd_count_path(const char *pattern, char out[HFD_COUNT_PATH_MAX + 1])
     out[n] = '\0';
 }
 
-static void look_up(const struct hfd_route *route, enum hfd_method method, int status, struct tally *t)
+static void look_up(const struct hfd_route *route, enum hfd_method method, int status,
+                    struct tally *t)
 {
     const char *name = hfd_method_name(method), *of = route != NULL ? route->name : "none";
     char code[12], path[HFD_COUNT_PATH_MAX + 1];
@@ -67,7 +68,8 @@ static void look_up(const struct hfd_route *route, enum hfd_method method, int s
 }
 
 /* Where the series of an answer are kept; NULL where they are not: HEAD shares the row of GET. */
-static struct tally *kept(struct hfd_counter *c, const struct hfd_route *route, enum hfd_method method, int status)
+static struct tally *kept(struct hfd_counter *c, const struct hfd_route *route,
+                          enum hfd_method method, int status)
 {
     if (route == NULL || method != route->method)
         return NULL;
@@ -77,7 +79,8 @@ static struct tally *kept(struct hfd_counter *c, const struct hfd_route *route, 
     return NULL;
 }
 
-void hfd_counter_add(struct hfd_counter *c, const struct hfd_route *route, enum hfd_method method, int status, int64_t duration_us)
+void hfd_counter_add(struct hfd_counter *c, const struct hfd_route *route, enum hfd_method method,
+                     int status, int64_t duration_us)
 {
     struct tally passing = {NULL, NULL, NULL, NULL}, *t = kept(c, route, method, status);
 

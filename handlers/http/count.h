@@ -1,6 +1,6 @@
 /*
- * Counting answers: the program's own metrics for all of them, and HyperFleet's for routes of its API. One counter per loop, which looks a
- * series up once per route and status. Thread: its loop's.
+ * Counting answers: the program's own metrics for all of them, and HyperFleet's for routes of its
+ * API. One counter per loop, which looks a series up once per route and status. Thread: its loop's.
  */
 #ifndef HFD_HTTP_COUNT_H
 #define HFD_HTTP_COUNT_H
@@ -15,7 +15,8 @@ struct hfd_counter *hfd_counter_new(const struct hfd_route *routes, size_t route
 void hfd_counter_free(struct hfd_counter *c);
 
 /** @param route  one of the table's rows; NULL where none matched */
-void hfd_counter_add(struct hfd_counter *c, const struct hfd_route *route, enum hfd_method method, int status, int64_t duration_us);
+void hfd_counter_add(struct hfd_counter *c, const struct hfd_route *route, enum hfd_method method,
+                     int status, int64_t duration_us);
 
 #define HFD_COUNT_PATH_MAX 64
 /** A pattern in HyperFleet's words: each {var} becomes "-". Cut at what a label holds. */

@@ -1,11 +1,13 @@
 /*
- * The door of a connection. h2o 2.2.5 takes the first of two lengths, believes Transfer-Encoding beside Content-Length and accepts bare LF,
- * so it is shown only requests that head.c has found well-formed: this file looks at the socket's input first, refuses what is wrong with a
- * document of the right dialect, and calls h2o's read callback when exactly one whole request lies in the input. Bytes behind it
- * (pipelining) are held back until the answer is out.
+ * The door of a connection. h2o 2.2.5 takes the first of two lengths, believes Transfer-Encoding
+ * beside Content-Length and accepts bare LF, so it is shown only requests that head.c has found
+ * well-formed: this file looks at the socket's input first, refuses what is wrong with a document
+ * of the right dialect, and calls h2o's read callback when exactly one whole request lies in the
+ * input. Bytes behind it (pipelining) are held back until the answer is out.
  *
- * The one thing used below h2o's documented interface is the field h2o_socket_t._cb.read, to know what to call.
- * Time limits are kept here too: h2o has none for writing, and one for reading that also counts the idle time before a request.
+ * The one thing used below h2o's documented interface is the field h2o_socket_t._cb.read, to know
+ * what to call. Time limits are kept here too: h2o has none for writing, and one for reading that
+ * also counts the idle time before a request.
  */
 #include "handlers/http/http_int.h"
 
@@ -50,7 +52,8 @@ static void on_close(void *data)
     struct hfd_conn *conn = data;
 
     HFD_CHECK_OBJ(conn, HFD_CONN_MAGIC);
-    HFD_LOG(HFD_LOG_DEBUG, "connection closed", HFD_LOG_CSTR("reason", conn->closing != NULL ? conn->closing : "done"));
+    HFD_LOG(HFD_LOG_DEBUG, "connection closed",
+            HFD_LOG_CSTR("reason", conn->closing != NULL ? conn->closing : "done"));
     h2o_linklist_unlink(&conn->link);
     if (h2o_linklist_is_linked(&conn->rearm_link))
         h2o_linklist_unlink(&conn->rearm_link);
@@ -61,7 +64,10 @@ static void on_close(void *data)
     free(conn);
 }
 
-/* Lets h2o close the connection, which it does when its read callback gets an error. Not while h2o has a request. Frees conn. */
+/*
+ * Lets h2o close the connection, which it does when its read callback gets an error. Not while h2o
+ * has a request. Frees conn.
+ */
 static void close_now(struct hfd_conn *conn, const char *why)
 {
     HFD_ASSERT(conn->state != HFD_CONN_BUSY);
@@ -129,8 +135,8 @@ static void on_refused(h2o_socket_t *sock, const char *err)
         return;
     }
     /*
-     * Closing with unread bytes would reset the connection and take the refusal away from the client: end our side only, and throw away for
-     * a moment what still comes.
+     * Closing with unread bytes would reset the connection and take the refusal away from the
+     * client: end our side only, and throw away for a moment what still comes.
      */
     (void)shutdown(h2o_socket_get_fd(sock), SHUT_WR);
     conn->state = HFD_CONN_LINGER;
@@ -152,16 +158,21 @@ static void format_refusal(const struct hfd_problem *p, bool is_head, struct hfd
         hfd_buf_reset(&body);
     h2o_time2str_rfc1123(date, gmtime_r(&now_s, &tm));
     hfd_buf_addf(out,
-                 "HTTP/1.1 %d %s\r\nDate: %s\r\nConnection: close\r\nContent-Length: %zu\r\nServer: %s\r\nContent-Type: "
+                 "HTTP/1.1 %d %s\r\nDate: %s\r\nConnection: close\r\nContent-Length: "
+                 "%zu\r\nServer: %s\r\nContent-Type: "
                  "%s\r\nX-Request-ID: %.*s\r\n%s\r\n",
-                 reply.status, hfd_status_text(reply.status), date, body.len, HFD_HTTP_SERVER_NAME, reply.content_type,
-                 HFD_SLICE_FMT(p->request_id), p->dialect == HFD_DIALECT_FLEET ? "Vary: Authorization\r\n" : "");
+                 reply.status, hfd_status_text(reply.status), date, body.len, HFD_HTTP_SERVER_NAME,
+                 reply.content_type, HFD_SLICE_FMT(p->request_id),
+                 p->dialect == HFD_DIALECT_FLEET ? "Vary: Authorization\r\n" : "");
     if (!is_head)
         hfd_buf_add(out, hfd_buf_slice(&body));
     hfd_buf_fini(&body);
 }
 
-/* Answers instead of h2o, and ends the connection: what follows a request that is wrong cannot be trusted to be one. */
+/*
+ * Answers instead of h2o, and ends the connection: what follows a request that is wrong cannot be
+ * trusted to be one.
+ */
 static void refuse(struct hfd_conn *conn, const struct hfd_head_fault *fault)
 {
     const struct hfd_app *app = conn->loop->server->app;
@@ -172,7 +183,8 @@ static void refuse(struct hfd_conn *conn, const struct hfd_head_fault *fault)
     h2o_iovec_t vec;
 
     hfd_head_peek(&conn->scan, in->bytes, in->size, &method, &path);
-    (void)snprintf(text, sizeof(text), fault->status == 413 ? "%s: expected at most %zu bytes" : "%s", fault->text,
+    (void)snprintf(text, sizeof(text),
+                   fault->status == 413 ? "%s: expected at most %zu bytes" : "%s", fault->text,
                    conn->loop->server->limits.body_max_bytes);
     problem = (struct hfd_problem){
         .dialect = hfd_dialect_of(conn->listener->which, path),
@@ -187,11 +199,14 @@ static void refuse(struct hfd_conn *conn, const struct hfd_head_fault *fault)
     format_refusal(&problem, hfd_slice_is(method, "HEAD"), &conn->refusal);
     HFD_LOG(HFD_LOG_INFO, "request refused", HFD_LOG_STR("request_id", problem.request_id),
             HFD_LOG_CSTR("method", hfd_method_name(hfd_method_parse(method))),
-            HFD_LOG_STR("path", ((hfd_slice){path.p, path.len < LOG_PATH_MAX_BYTES ? path.len : LOG_PATH_MAX_BYTES})),
+            HFD_LOG_STR("path",
+                        ((hfd_slice){path.p, path.len < LOG_PATH_MAX_BYTES ? path.len
+                                                                           : LOG_PATH_MAX_BYTES})),
             HFD_LOG_INT("status", fault->status), HFD_LOG_CSTR("reason", fault->reason));
     hfd_metric_add(HFD_METRIC_HTTP_REFUSED, HFD_LABELS(fault->reason), 1);
     (void)snprintf(status, sizeof(status), "%d", fault->status);
-    hfd_metric_add(HFD_METRIC_HTTP_REQUESTS, HFD_LABELS(hfd_method_name(hfd_method_parse(method)), "refused", status), 1);
+    hfd_metric_add(HFD_METRIC_HTTP_REQUESTS,
+                   HFD_LABELS(hfd_method_name(hfd_method_parse(method)), "refused", status), 1);
     if (conn->refusal.rc != HFD_OK) {
         close_now(conn, fault->reason);
         return;
@@ -291,7 +306,8 @@ static enum hfd_head_verdict advance_head(struct hfd_conn *conn)
         return verdict;
     if (verdict == HFD_HEAD_OK && conn->head.framing == HFD_FRAMING_LENGTH &&
         conn->head.content_length > conn->loop->server->limits.body_max_bytes) {
-        fault = (struct hfd_head_fault){.status = 413, .reason = "body_too_large", .text = "the request body is too large"};
+        fault = (struct hfd_head_fault){
+            .status = 413, .reason = "body_too_large", .text = "the request body is too large"};
         verdict = HFD_HEAD_BAD;
     }
     if (verdict == HFD_HEAD_BAD) {
@@ -305,7 +321,10 @@ static enum hfd_head_verdict advance_head(struct hfd_conn *conn)
     return HFD_HEAD_OK;
 }
 
-/* Looks at what the input has gained. @return whether the request is incomplete and more bytes are welcome; otherwise conn may be gone */
+/*
+ * Looks at what the input has gained. @return whether the request is incomplete and more bytes are
+ * welcome; otherwise conn may be gone
+ */
 static bool advance(struct hfd_conn *conn)
 {
     h2o_buffer_t *in = conn->sock->input;
@@ -328,7 +347,8 @@ static bool advance(struct hfd_conn *conn)
         return false;
     }
     if (conn->head.framing == HFD_FRAMING_CHUNKED) {
-        switch (hfd_chunks_walk(&conn->chunks, in->bytes + conn->walked_bytes, in->size - conn->walked_bytes,
+        switch (hfd_chunks_walk(&conn->chunks, in->bytes + conn->walked_bytes,
+                                in->size - conn->walked_bytes,
                                 conn->loop->server->limits.body_max_bytes, &used, &fault)) {
         case HFD_HEAD_OK:
             hand_over(conn, conn->walked_bytes + used);
@@ -342,7 +362,8 @@ static bool advance(struct hfd_conn *conn)
         }
     }
     /* A client that already sends does not wait for us. */
-    if (conn->head.expects_continue && in->size == conn->head.bytes && conn->held_at == conn->held.len) {
+    if (conn->head.expects_continue && in->size == conn->head.bytes &&
+        conn->held_at == conn->held.len) {
         conn->head.expects_continue = false;
         drop_held(conn);
         send_continue(conn);
@@ -397,7 +418,10 @@ void hfd_conn_request_done(struct hfd_conn *conn)
         h2o_linklist_insert(&conn->loop->rearm, &conn->rearm_link);
 }
 
-/* In small steps, so that thousands of pipelined requests are not copied to and fro with each of them. */
+/*
+ * In small steps, so that thousands of pipelined requests are not copied to and fro with each of
+ * them.
+ */
 static void rearm(struct hfd_conn *conn)
 {
     step_between(conn);
@@ -423,14 +447,18 @@ static void rearm(struct hfd_conn *conn)
 void hfd_conn_rearm_all(struct hfd_loop *loop)
 {
     while (!h2o_linklist_is_empty(&loop->rearm)) {
-        struct hfd_conn *conn = H2O_STRUCT_FROM_MEMBER(struct hfd_conn, rearm_link, loop->rearm.next);
+        struct hfd_conn *conn =
+            H2O_STRUCT_FROM_MEMBER(struct hfd_conn, rearm_link, loop->rearm.next);
 
         h2o_linklist_unlink(&conn->rearm_link);
         rearm(conn);
     }
 }
 
-/* What the peer has acknowledged so far: the only sign of life of a reader that the kernel gives for any socket. */
+/*
+ * What the peer has acknowledged so far: the only sign of life of a reader that the kernel gives
+ * for any socket.
+ */
 static uint64_t acked_bytes(const struct hfd_conn *conn)
 {
     struct tcp_info info = {0};
@@ -456,9 +484,11 @@ static void sweep_writer(struct hfd_conn *conn, int64_t now_us)
     else if (acked != conn->acked_bytes)
         conn->write_since_us = now_us;
     conn->acked_bytes = acked;
-    if (now_us - conn->write_since_us > limit_us || now_us - conn->write_began_us > limit_us * WRITE_TIMEOUTS_MAX) {
+    if (now_us - conn->write_since_us > limit_us ||
+        now_us - conn->write_began_us > limit_us * WRITE_TIMEOUTS_MAX) {
         hfd_metric_add(HFD_METRIC_HTTP_REFUSED, HFD_LABELS("write_timeout"), 1);
-        HFD_LOG(HFD_LOG_WARN, "slow reader cut off", HFD_LOG_STR("request_id", conn->request_id), HFD_LOG_INT("read_bytes", acked));
+        HFD_LOG(HFD_LOG_WARN, "slow reader cut off", HFD_LOG_STR("request_id", conn->request_id),
+                HFD_LOG_INT("read_bytes", acked));
         cut(conn, "write_timeout");
     }
 }
@@ -466,7 +496,8 @@ static void sweep_writer(struct hfd_conn *conn, int64_t now_us)
 /* May free conn. */
 static void sweep_one(struct hfd_conn *conn, int64_t now_us)
 {
-    static const struct hfd_head_fault late = {.status = 408, .reason = "read_timeout", .text = "the request did not arrive in time"};
+    static const struct hfd_head_fault late = {
+        .status = 408, .reason = "read_timeout", .text = "the request did not arrive in time"};
     const struct hfd_http_limits *limits = &conn->loop->server->limits;
     int64_t waited_us = now_us - conn->since_us;
 
@@ -483,8 +514,11 @@ static void sweep_one(struct hfd_conn *conn, int64_t now_us)
             refuse(conn, &late);
         break;
     case HFD_CONN_BUSY:
-        /* h2o answered by itself, without an exchange to tell of it, and now reads behind our back. */
-        if (HFD_NEVER(h2o_socket_is_reading(conn->sock) && !h2o_linklist_is_linked(&conn->rearm_link)))
+        /*
+         * h2o answered by itself, without an exchange to tell of it, and now reads behind our back.
+         */
+        if (HFD_NEVER(h2o_socket_is_reading(conn->sock) &&
+                      !h2o_linklist_is_linked(&conn->rearm_link)))
             cut(conn, "answered past the door");
         sweep_writer(conn, now_us);
         break;
@@ -514,7 +548,8 @@ void hfd_conn_close_idle(struct hfd_loop *loop, enum hfd_listener which)
         struct hfd_conn *conn = H2O_STRUCT_FROM_MEMBER(struct hfd_conn, link, at);
 
         next = at->next;
-        if (conn->listener->which == which && conn->state == HFD_CONN_HEAD && conn->sock->input->size == 0)
+        if (conn->listener->which == which && conn->state == HFD_CONN_HEAD &&
+            conn->sock->input->size == 0)
             close_now(conn, "shutting down");
     }
 }

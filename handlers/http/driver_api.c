@@ -1,6 +1,7 @@
 /*
- * The Driver API at the door: PUT, GET and DELETE of /{GUResID} and /{driver}/{GUResID}. Turns requests into hfd_call and answers into
- * documents; decides nothing. Source: 002_4aedec23c83d0384.txt. Thread: loop.
+ * The Driver API at the door: PUT, GET and DELETE of /{GUResID} and /{driver}/{GUResID}. Turns
+ * requests into hfd_call and answers into documents; decides nothing. Source:
+ * 002_4aedec23c83d0384.txt. Thread: loop.
  */
 #include "handlers/http/api.h"
 
@@ -78,12 +79,16 @@ static void answer(struct hfd_exchange *x, const struct command *cmd)
     hfd_api_send(x, &reply, "application/json", &b);
 }
 
-/* The call that a request makes, copied into the exchange; false when it was answered with an error. */
+/*
+ * The call that a request makes, copied into the exchange; false when it was answered with an
+ * error.
+ */
 static bool start(struct hfd_exchange *x, struct command **out)
 {
     const struct hfd_app *app = hfd_exchange_app(x);
     const struct hfd_request *req = hfd_exchange_request(x);
-    const hfd_slice driver = hfd_exchange_param(x, "driver"), guresid = hfd_exchange_param(x, "guresid");
+    const hfd_slice driver = hfd_exchange_param(x, "driver"),
+                    guresid = hfd_exchange_param(x, "guresid");
     struct hfd_arena *mem = hfd_exchange_mem(x);
     struct command *cmd;
     struct hfd_err err;
@@ -114,7 +119,8 @@ static bool start(struct hfd_exchange *x, struct command **out)
         .body = req->body,
     };
     if (driver.p != NULL)
-        cmd->call.only = hfd_slice_eq(driver, app->settings->path_cluster) ? HFD_KIND_CLUSTER : HFD_KIND_NODEPOOL;
+        cmd->call.only = hfd_slice_eq(driver, app->settings->path_cluster) ? HFD_KIND_CLUSTER
+                                                                           : HFD_KIND_NODEPOOL;
     *out = cmd;
     return true;
 }
@@ -227,7 +233,8 @@ void hfd_driver_api_put(struct hfd_exchange *x)
 
     if (!start(x, &cmd) || peek(x, cmd, txn_put_peek))
         return;
-    rc = hfd_input_parse(&app->driver->rules, cmd->call.guresid, cmd->call.only, cmd->call.body, cmd->call.mem, &cmd->input, &err);
+    rc = hfd_input_parse(&app->driver->rules, cmd->call.guresid, cmd->call.only, cmd->call.body,
+                         cmd->call.mem, &cmd->input, &err);
     if (rc != HFD_OK) {
         hfd_exchange_fail(x, rc, &err);
         return;

@@ -1,7 +1,8 @@
 /*
- * One request on its way through a handler. The exchange owns its memory and is counted: one reference for the request that h2o holds, one
- * for a job that is out, one for code that is running. The client may hang up at any time: then req is NULL, and a job that comes back
- * finds nobody to answer.
+ * One request on its way through a handler. The exchange owns its memory and is counted: one
+ * reference for the request that h2o holds, one for a job that is out, one for code that is
+ * running. The client may hang up at any time: then req is NULL, and a job that comes back finds
+ * nobody to answer.
  */
 #include "driver/base/check.h"
 #include "driver/base/log.h"
@@ -88,14 +89,16 @@ static void on_req_gone(void *slot)
 
 static void log_request(const struct hfd_exchange *x, const char *msg, int status, size_t bytes)
 {
-    bool quiet = (x->view.method == HFD_METHOD_GET || x->view.method == HFD_METHOD_HEAD) && status < 400;
+    bool quiet =
+        (x->view.method == HFD_METHOD_GET || x->view.method == HFD_METHOD_HEAD) && status < 400;
 
     HFD_LOG(status >= 500 ? HFD_LOG_WARN
             : quiet       ? HFD_LOG_DEBUG
                           : HFD_LOG_INFO,
             msg, HFD_LOG_CSTR("method", hfd_method_name(x->view.method)),
             HFD_LOG_CSTR("route", x->match.route != NULL ? x->match.route->name : "none"),
-            HFD_LOG_STR("path", ((hfd_slice){x->path_log, x->path_log_len})), HFD_LOG_INT("status", status), HFD_LOG_INT("bytes", bytes),
+            HFD_LOG_STR("path", ((hfd_slice){x->path_log, x->path_log_len})),
+            HFD_LOG_INT("status", status), HFD_LOG_INT("bytes", bytes),
             HFD_LOG_INT("duration_us", hfd_loop_mono_us(x->loop) - x->started_us));
 }
 
@@ -103,8 +106,12 @@ static void add_header(h2o_req_t *req, const char *name, hfd_slice value)
 {
     h2o_iovec_t copy = h2o_strdup(&req->pool, value.len != 0 ? value.p : "", value.len);
 
-    /* The library copies neither name nor value; with no name in its lower-case list it looks nothing up. */
-    h2o_add_header_by_str(&req->pool, &req->res.headers, name, strlen(name), 0, name, copy.base, copy.len);
+    /*
+     * The library copies neither name nor value; with no name in its lower-case list it looks
+     * nothing up.
+     */
+    h2o_add_header_by_str(&req->pool, &req->res.headers, name, strlen(name), 0, name, copy.base,
+                          copy.len);
 }
 
 static void add_headers(struct hfd_exchange *x, const struct hfd_reply *reply)
@@ -155,16 +162,19 @@ void hfd_exchange_reply(struct hfd_exchange *x, const struct hfd_reply *reply)
     HFD_ASSERT(!x->replied && !x->job_out && req != NULL);
     x->replied = true;
     leave_flight(x);
-    hfd_counter_add(x->loop->counter, x->match.route, x->view.method, reply->status, hfd_loop_mono_us(x->loop) - x->started_us);
+    hfd_counter_add(x->loop->counter, x->match.route, x->view.method, reply->status,
+                    hfd_loop_mono_us(x->loop) - x->started_us);
     log_request(x, "request", reply->status, has_body ? reply->body.len : 0);
 
     req->res.status = reply->status;
     req->res.reason = hfd_status_text(reply->status);
     /* RFC 9110 8.6: a 204 has no Content-Length. */
-    req->res.content_length = reply->status == 204 ? SIZE_MAX : has_body ? reply->body.len
-                                                                         : 0;
+    req->res.content_length = reply->status == 204 ? SIZE_MAX : has_body ? reply->body.len : 0;
     add_headers(x, reply);
-    /* h2o looks at the last Connection header only, and takes any that does not say "keep-alive" for "close". */
+    /*
+     * h2o looks at the last Connection header only, and takes any that does not say "keep-alive"
+     * for "close".
+     */
     req->http1_is_persistent = x->conn->head.keep_alive && !x->loop->draining;
     h2o_start_response(req, &generator);
     if (has_body && reply->body.len != 0 && x->view.method != HFD_METHOD_HEAD) {
@@ -211,13 +221,15 @@ void hfd_exchange_fail(struct hfd_exchange *x, hfd_rc rc, const struct hfd_err *
     hfd_exchange_fail_fields(x, rc, err, NULL);
 }
 
-void hfd_exchange_fail_fields(struct hfd_exchange *x, hfd_rc rc, const struct hfd_err *err, const struct hfd_violations *fields)
+void hfd_exchange_fail_fields(struct hfd_exchange *x, hfd_rc rc, const struct hfd_err *err,
+                              const struct hfd_violations *fields)
 {
     if (rc == HFD_OK && HFD_NEVER(true))
         rc = HFD_CORRUPT;
     /* What the client of a 5xx is not told stands in the log. */
     if (hfd_problem_status(x->match.dialect, rc) >= 500)
-        HFD_LOG(rc == HFD_BUSY ? HFD_LOG_WARN : HFD_LOG_ERROR, "request failed", HFD_LOG_CSTR("rc", hfd_rc_name(rc)),
+        HFD_LOG(rc == HFD_BUSY ? HFD_LOG_WARN : HFD_LOG_ERROR, "request failed",
+                HFD_LOG_CSTR("rc", hfd_rc_name(rc)),
                 HFD_LOG_CSTR("detail", err != NULL ? err->msg : ""));
     reply_problem(x,
                   &(struct hfd_problem){.rc = rc,
@@ -260,7 +272,8 @@ hfd_slice hfd_exchange_param(const struct hfd_exchange *x, const char *name)
     return HFD_SLICE_NONE;
 }
 
-hfd_rc hfd_exchange_header(const struct hfd_exchange *x, const char *lower_name, hfd_slice *out, struct hfd_err *err)
+hfd_rc hfd_exchange_header(const struct hfd_exchange *x, const char *lower_name, hfd_slice *out,
+                           struct hfd_err *err)
 {
     const size_t name_len = strlen(lower_name);
     ssize_t at = -1;
@@ -270,12 +283,18 @@ hfd_rc hfd_exchange_header(const struct hfd_exchange *x, const char *lower_name,
         return HFD_OK;
     while ((at = h2o_find_header_by_str(&x->req->headers, lower_name, name_len, at)) != -1) {
         const h2o_iovec_t value = x->req->headers.entries[at].value;
-        /* The library leaves the white space behind a value, which is not a part of it (RFC 9110 5.5). */
+        /*
+         * The library leaves the white space behind a value, which is not a part of it (RFC
+         * 9110 5.5).
+         */
         const hfd_slice v = hfd_slice_trim((hfd_slice){value.base, value.len});
 
         if (out->len > 0 && v.len > 0 && !hfd_slice_eq(*out, v)) {
             *out = HFD_SLICE_NONE;
-            return hfd_fail(err, HFD_BAD_REQUEST, "the header %s is given more than once, with different values: expected one", lower_name);
+            return hfd_fail(
+                err, HFD_BAD_REQUEST,
+                "the header %s is given more than once, with different values: expected one",
+                lower_name);
         }
         if (out->len == 0)
             *out = v;
@@ -313,18 +332,25 @@ static void on_job_done(struct hfd_job *job)
 
 typedef hfd_rc submit_fn(struct hfd_store *store, struct hfd_job *job, struct hfd_err *err);
 
-static void submit(struct hfd_exchange *x, submit_fn *submit_job, hfd_txn_fn *fn, void *arg, bool look_first, hfd_then_fn *then)
+static void submit(struct hfd_exchange *x, submit_fn *submit_job, hfd_txn_fn *fn, void *arg,
+                   bool look_first, hfd_then_fn *then)
 {
     struct hfd_err err = {0};
     hfd_rc rc;
 
     HFD_CHECK_OBJ(x, EXCHANGE_MAGIC);
     HFD_ASSERT(!x->replied && !x->job_out);
-    x->job = (struct hfd_job){.fn = fn, .arg = arg, .sink = &x->loop->sink, .look_first = look_first, .done = on_job_done};
+    x->job = (struct hfd_job){.fn = fn,
+                              .arg = arg,
+                              .sink = &x->loop->sink,
+                              .look_first = look_first,
+                              .done = on_job_done};
     x->then = then;
     x->job_out = true;
     x->refs++;
-    /* From here on the job may already be running: nothing of x->mem is touched until it is back. */
+    /*
+     * From here on the job may already be running: nothing of x->mem is touched until it is back.
+     */
     rc = submit_job(hfd_exchange_app(x)->store, &x->job, &err);
     if (rc == HFD_OK)
         return;
@@ -333,7 +359,8 @@ static void submit(struct hfd_exchange *x, submit_fn *submit_job, hfd_txn_fn *fn
     hfd_exchange_fail(x, rc, &err);
 }
 
-void hfd_exchange_update(struct hfd_exchange *x, hfd_txn_fn *fn, void *arg, bool look_first, hfd_then_fn *then)
+void hfd_exchange_update(struct hfd_exchange *x, hfd_txn_fn *fn, void *arg, bool look_first,
+                         hfd_then_fn *then)
 {
     submit(x, hfd_store_update, fn, arg, look_first, then);
 }
@@ -345,7 +372,8 @@ void hfd_exchange_view(struct hfd_exchange *x, hfd_txn_fn *fn, void *arg, hfd_th
 
     if (atomic_load(&x->loop->server->held_bytes) > HELD_BYTES_MAX) {
         hfd_metric_add(HFD_METRIC_HTTP_REFUSED, HFD_LABELS("held_bytes"), 1);
-        hfd_exchange_fail(x, hfd_fail(&err, HFD_BUSY, "too many answers wait for slow readers"), &err);
+        hfd_exchange_fail(x, hfd_fail(&err, HFD_BUSY, "too many answers wait for slow readers"),
+                          &err);
         return;
     }
     submit(x, hfd_store_view, fn, arg, false, then);
@@ -366,7 +394,8 @@ void hfd_exchange_on_finished(h2o_multithread_receiver_t *receiver, h2o_linklist
 {
     (void)receiver;
     while (!h2o_linklist_is_empty(messages)) {
-        struct hfd_exchange *first = H2O_STRUCT_FROM_MEMBER(struct hfd_exchange, message.link, messages->next);
+        struct hfd_exchange *first =
+            H2O_STRUCT_FROM_MEMBER(struct hfd_exchange, message.link, messages->next);
         struct hfd_qnode *node = &first->job.node;
 
         h2o_linklist_unlink(&first->message.link);
@@ -406,8 +435,10 @@ static void fill_view(struct hfd_exchange *x)
 
     v->method_text = (hfd_slice){req->input.method.base, req->input.method.len};
     v->method = hfd_method_parse(v->method_text);
-    (void)hfd_target_split((hfd_slice){req->input.path.base, req->input.path.len}, &v->path, &v->query); /* the door has checked it */
-    v->body = req->entity.base != NULL ? (hfd_slice){req->entity.base, req->entity.len} : HFD_SLICE("");
+    (void)hfd_target_split((hfd_slice){req->input.path.base, req->input.path.len}, &v->path,
+                           &v->query); /* the door has checked it */
+    v->body =
+        req->entity.base != NULL ? (hfd_slice){req->entity.base, req->entity.len} : HFD_SLICE("");
     v->received_us = hfd_clock_wall_us(app->clock);
     hfd_ksuid_make(v->received_us, app->rng, x->id);
     v->request_id = (hfd_slice){x->id, sizeof(x->id)};
@@ -424,16 +455,25 @@ static void refuse_route(struct hfd_exchange *x, enum hfd_route_outcome outcome)
     if (outcome == HFD_ROUTE_NO_PATH) {
         if (x->match.dialect == HFD_DIALECT_FLEET && hfd_exchange_app(x)->remote != NULL)
             (void)snprintf(message, sizeof(message),
-                           "This driver works with a remote HyperFleet and serves no HyperFleet API itself; ask the remote one");
+                           "This driver works with a remote HyperFleet and serves no HyperFleet "
+                           "API itself; ask the remote one");
         else
-            (void)snprintf(message, sizeof(message), "The requested resource '%.*s' doesn't exist", HFD_SLICE_FMT(x->view.path));
-        reply_problem(x, &(struct hfd_problem){.rc = HFD_NOT_FOUND, .status = 404, .unknown_route = true, .message = message}, NULL);
+            (void)snprintf(message, sizeof(message), "The requested resource '%.*s' doesn't exist",
+                           HFD_SLICE_FMT(x->view.path));
+        reply_problem(
+            x,
+            &(struct hfd_problem){
+                .rc = HFD_NOT_FOUND, .status = 404, .unknown_route = true, .message = message},
+            NULL);
         return;
     }
     hfd_allow_format(x->match.methods, allow);
-    (void)snprintf(message, sizeof(message), "the method %.*s is not allowed here; allowed: %s", HFD_SLICE_FMT(x->view.method_text), allow);
+    (void)snprintf(message, sizeof(message), "the method %.*s is not allowed here; allowed: %s",
+                   HFD_SLICE_FMT(x->view.method_text), allow);
     allow_copy = hfd_arena_dup(&x->mem, hfd_slice_of(allow));
-    reply_problem(x, &(struct hfd_problem){.rc = HFD_BAD_REQUEST, .status = 405, .message = message}, allow_copy.p);
+    reply_problem(x,
+                  &(struct hfd_problem){.rc = HFD_BAD_REQUEST, .status = 405, .message = message},
+                  allow_copy.p);
 }
 
 /* Decides who answers, and lets him. */
@@ -481,8 +521,12 @@ int hfd_exchange_on_req(h2o_handler_t *self, h2o_req_t *req)
     HFD_CHECK_OBJ(loop, HFD_LOOP_MAGIC);
     x = exchange_new(loop, req);
     if (x == NULL) {
-        /* Without an exchange nobody tells the door that the request is over, so the connection ends with it. */
-        h2o_send_error_503(req, "Service Unavailable", "out of memory", H2O_SEND_ERROR_HTTP1_CLOSE_CONNECTION);
+        /*
+         * Without an exchange nobody tells the door that the request is over, so the connection
+         * ends with it.
+         */
+        h2o_send_error_503(req, "Service Unavailable", "out of memory",
+                           H2O_SEND_ERROR_HTTP1_CLOSE_CONNECTION);
         return 0;
     }
     x->refs++;

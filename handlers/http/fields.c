@@ -38,8 +38,8 @@ static const struct member {
     {"owner_references", "id kind href", true},
     {"status", "conditions", false},
 };
-static const char condition_members[] =
-    "type status reason message observed_generation created_time last_updated_time last_transition_time";
+static const char condition_members[] = "type status reason message observed_generation "
+                                        "created_time last_updated_time last_transition_time";
 
 static bool is_among(hfd_slice name, const char *list)
 {
@@ -58,7 +58,8 @@ static bool exists(enum hfd_kind kind, const struct path *p)
     const struct member *m = NULL;
 
     for (size_t i = 0; i < sizeof(members) / sizeof(members[0]); i++)
-        if (hfd_slice_is(p->parts[0], members[i].name) && (kind == HFD_KIND_NODEPOOL || !members[i].nodepool_only))
+        if (hfd_slice_is(p->parts[0], members[i].name) &&
+            (kind == HFD_KIND_NODEPOOL || !members[i].nodepool_only))
             m = &members[i];
     if (m == NULL)
         return false;
@@ -74,7 +75,8 @@ static bool exists(enum hfd_kind kind, const struct path *p)
         return false;
     if (p->count == 2)
         return true;
-    return strcmp(m->name, "status") == 0 && p->count == 3 && (hfd_slice_is(p->parts[2], "*") || is_among(p->parts[2], condition_members));
+    return strcmp(m->name, "status") == 0 && p->count == 3 &&
+           (hfd_slice_is(p->parts[2], "*") || is_among(p->parts[2], condition_members));
 }
 
 /* The text up to the next separator; rest becomes what stands behind it, p == NULL at the end. */
@@ -101,7 +103,8 @@ static bool split(hfd_slice text, struct path *out)
     return true;
 }
 
-hfd_rc hfd_fields_parse(enum hfd_kind kind, hfd_slice text, struct hfd_arena *mem, const struct hfd_fields **out, struct hfd_err *err)
+hfd_rc hfd_fields_parse(enum hfd_kind kind, hfd_slice text, struct hfd_arena *mem,
+                        const struct hfd_fields **out, struct hfd_err *err)
 {
     struct hfd_fields *f = hfd_arena_alloc(mem, sizeof(*f));
     char missing[160] = "";
@@ -116,32 +119,38 @@ hfd_rc hfd_fields_parse(enum hfd_kind kind, hfd_slice text, struct hfd_arena *me
         if (field.len == 0)
             continue;
         if (f->count > FIELDS_MAX)
-            return hfd_fail_field(err, HFD_INVALID, "fields", "too many fields: expected at most %d", FIELDS_MAX);
+            return hfd_fail_field(err, HFD_INVALID, "fields",
+                                  "too many fields: expected at most %d", FIELDS_MAX);
         if (split(field, &f->paths[f->count]) && exists(kind, &f->paths[f->count])) {
             f->count++;
         } else {
             const size_t at = strlen(missing);
 
-            (void)snprintf(missing + at, sizeof(missing) - at, "%s%.*s", at > 0 ? ", " : "", (int)(field.len < 60 ? field.len : 60),
-                           field.p);
+            (void)snprintf(missing + at, sizeof(missing) - at, "%s%.*s", at > 0 ? ", " : "",
+                           (int)(field.len < 60 ? field.len : 60), field.p);
         }
     }
     if (missing[0] != '\0')
-        return hfd_fail_field(err, HFD_INVALID, "fields", "The following field(s) doesn't exist in `%s`: %s", hfd_kind_name(kind), missing);
+        return hfd_fail_field(err, HFD_INVALID, "fields",
+                              "The following field(s) doesn't exist in `%s`: %s",
+                              hfd_kind_name(kind), missing);
     *out = f->count > 1 ? f : NULL;
     return HFD_OK;
 }
 
-static void add_some(struct hfd_buf *b, const json_t *v, const struct path *const *paths, size_t count, size_t depth);
+static void add_some(struct hfd_buf *b, const json_t *v, const struct path *const *paths,
+                     size_t count, size_t depth);
 
 /* Which paths go on below a member. @return whether one ends at it: then all of it is wanted */
-static bool is_wanted(const char *key, const struct path *const *paths, size_t count, size_t depth, const struct path **deeper, size_t *n)
+static bool is_wanted(const char *key, const struct path *const *paths, size_t count, size_t depth,
+                      const struct path **deeper, size_t *n)
 {
     *n = 0;
     for (size_t i = 0; i < count; i++) {
         const struct path *p = paths[i];
 
-        if (p->count <= depth || !(hfd_slice_is(p->parts[depth], key) || hfd_slice_is(p->parts[depth], "*")))
+        if (p->count <= depth ||
+            !(hfd_slice_is(p->parts[depth], key) || hfd_slice_is(p->parts[depth], "*")))
             continue;
         if (p->count == depth + 1)
             return true;
@@ -162,7 +171,8 @@ static void add_separator(struct hfd_buf *b, bool *first)
     *first = false;
 }
 
-static void add_object(struct hfd_buf *b, const json_t *v, const struct path *const *paths, size_t count, size_t depth)
+static void add_object(struct hfd_buf *b, const json_t *v, const struct path *const *paths,
+                       size_t count, size_t depth)
 {
     const struct path *deeper[FIELDS_MAX + 1];
     bool first = true;
@@ -188,7 +198,8 @@ static void add_object(struct hfd_buf *b, const json_t *v, const struct path *co
 }
 
 /* An object or a list as far as paths want it. */
-static void add_some(struct hfd_buf *b, const json_t *v, const struct path *const *paths, size_t count, size_t depth)
+static void add_some(struct hfd_buf *b, const json_t *v, const struct path *const *paths,
+                     size_t count, size_t depth)
 {
     bool first = true;
 

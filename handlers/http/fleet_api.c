@@ -1,6 +1,7 @@
 /*
- * The embedded HyperFleet API at the door. Turns requests into calls of driver/fleet and rows into documents; decides nothing.
- * Source: 000_b453de1dc0312d98.txt; spec/hyperfleet-api.md section 2. Thread: loop.
+ * The embedded HyperFleet API at the door. Turns requests into calls of driver/fleet and rows into
+ * documents; decides nothing. Source: 000_b453de1dc0312d98.txt; spec/hyperfleet-api.md section 2.
+ * Thread: loop.
  */
 #include "handlers/http/api.h"
 #include "handlers/http/fields.h"
@@ -13,7 +14,8 @@
 #include "driver/fleet/search.h"
 #include "store/search.h"
 
-#define DOCUMENT_MAX_BYTES ((size_t)64 * 1024 * 1024) /* what the largest allowed requests can make of one resource */
+#define DOCUMENT_MAX_BYTES                                                                         \
+    ((size_t)64 * 1024 * 1024) /* what the largest allowed requests can make of one resource */
 #define LIST_MAX_BYTES ((size_t)32 * 1024 * 1024)
 #define PAGE_SIZE_DEFAULT 100
 #define PAGE_SIZE_MAX 500
@@ -46,7 +48,8 @@ struct command {
     struct hfd_report_list reports;
 };
 
-static hfd_rc own_param(const struct hfd_exchange *x, const char *name, struct hfd_arena *mem, hfd_slice *out)
+static hfd_rc own_param(const struct hfd_exchange *x, const char *name, struct hfd_arena *mem,
+                        hfd_slice *out)
 {
     const hfd_slice v = hfd_exchange_param(x, name);
 
@@ -72,7 +75,10 @@ static struct command *start(struct hfd_exchange *x, enum hfd_kind kind)
         rc = hfd_fail(&err, HFD_NOMEM, "out of memory");
     if (rc == HFD_OK) {
         *cmd = (struct command){
-            .call = {.fleet = &app->driver->fleet, .now_us = hfd_clock_wall_us(app->clock), .caller = caller, .mem = mem},
+            .call = {.fleet = &app->driver->fleet,
+                     .now_us = hfd_clock_wall_us(app->clock),
+                     .caller = caller,
+                     .mem = mem},
             .kind = kind,
         };
         if (own_param(x, nodepool ? "nodepool_id" : "cluster_id", mem, &cmd->id) == HFD_OK &&
@@ -87,7 +93,9 @@ static struct command *start(struct hfd_exchange *x, enum hfd_kind kind)
 /* A reading of the request's body, which the command's memory keeps. */
 static struct hfd_fleet_reading reading(const struct hfd_exchange *x, const struct command *cmd)
 {
-    return (struct hfd_fleet_reading){.mem = cmd->call.mem, .spec_schema = hfd_exchange_app(x)->driver->rules.spec_schema[cmd->kind]};
+    return (struct hfd_fleet_reading){
+        .mem = cmd->call.mem,
+        .spec_schema = hfd_exchange_app(x)->driver->rules.spec_schema[cmd->kind]};
 }
 
 static void send_row(struct hfd_exchange *x, int status, const struct hfd_fleet_row *row)
@@ -100,14 +108,19 @@ static void send_row(struct hfd_exchange *x, int status, const struct hfd_fleet_
     hfd_api_send(x, &reply, "application/json", &b);
 }
 
-/* A request that writes: its body is read into the command, the command is carried out, and what came of it is answered. */
+/*
+ * A request that writes: its body is read into the command, the command is carried out, and what
+ * came of it is answered.
+ */
 struct change {
     /* NULL = there is nothing to read */
-    hfd_rc (*read)(hfd_slice body, struct command *cmd, struct hfd_fleet_reading *r, struct hfd_err *err);
+    hfd_rc (*read)(hfd_slice body, struct command *cmd, struct hfd_fleet_reading *r,
+                   struct hfd_err *err);
     hfd_txn_fn *fn;
     hfd_then_fn *then;
     int status;
-    bool look_first; /* hfd_job.look_first; then fn gives back with cmd->mark what an earlier run has taken */
+    bool look_first; /* hfd_job.look_first; then fn gives back with cmd->mark what an earlier run
+                        has taken */
 };
 
 static void change(struct hfd_exchange *x, enum hfd_kind kind, const struct change *c)
@@ -140,7 +153,7 @@ static void on_changed(struct hfd_exchange *x, void *arg, hfd_rc rc, const struc
         send_row(x, cmd->status, &cmd->row);
 }
 
-/* ---- one resource ----------------------------------------------------------------------------------------------------------- */
+/* ---- one resource ---- */
 
 static hfd_rc txn_get(struct hfd_txn *tx, void *arg, struct hfd_err *err)
 {
@@ -171,7 +184,8 @@ static hfd_rc txn_create(struct hfd_txn *tx, void *arg, struct hfd_err *err)
     return hfd_fleet_create(tx, &cmd->call, &cmd->in.create, &cmd->row, err);
 }
 
-static hfd_rc read_create(hfd_slice body, struct command *cmd, struct hfd_fleet_reading *r, struct hfd_err *err)
+static hfd_rc read_create(hfd_slice body, struct command *cmd, struct hfd_fleet_reading *r,
+                          struct hfd_err *err)
 {
     cmd->in.create = (struct hfd_fleet_create){.kind = cmd->kind, .owner_id = cmd->owner_id};
     return hfd_fleet_json_create(body, r, &cmd->in.create, err);
@@ -186,9 +200,11 @@ static hfd_rc txn_patch(struct hfd_txn *tx, void *arg, struct hfd_err *err)
     return hfd_fleet_patch(tx, &cmd->call, &cmd->in.patch, &cmd->row, err);
 }
 
-static hfd_rc read_patch(hfd_slice body, struct command *cmd, struct hfd_fleet_reading *r, struct hfd_err *err)
+static hfd_rc read_patch(hfd_slice body, struct command *cmd, struct hfd_fleet_reading *r,
+                         struct hfd_err *err)
 {
-    cmd->in.patch = (struct hfd_fleet_patch){.kind = cmd->kind, .owner_id = cmd->owner_id, .id = cmd->id};
+    cmd->in.patch =
+        (struct hfd_fleet_patch){.kind = cmd->kind, .owner_id = cmd->owner_id, .id = cmd->id};
     return hfd_fleet_json_patch(body, r, &cmd->in.patch, err);
 }
 
@@ -198,7 +214,8 @@ static hfd_rc txn_delete(struct hfd_txn *tx, void *arg, struct hfd_err *err)
 {
     struct command *cmd = arg;
 
-    return hfd_fleet_delete(tx, &cmd->call, cmd->kind, cmd->owner_id, cmd->id, &cmd->row, &cmd->gone, err);
+    return hfd_fleet_delete(tx, &cmd->call, cmd->kind, cmd->owner_id, cmd->id, &cmd->row,
+                            &cmd->gone, err);
 }
 
 static const struct change deletion = {NULL, txn_delete, on_changed, 202, false};
@@ -210,7 +227,8 @@ static hfd_rc txn_force_delete(struct hfd_txn *tx, void *arg, struct hfd_err *er
     return hfd_fleet_force_delete(tx, &cmd->call, cmd->kind, cmd->owner_id, cmd->id, err);
 }
 
-static void on_force_deleted(struct hfd_exchange *x, void *arg, hfd_rc rc, const struct hfd_err *err)
+static void on_force_deleted(struct hfd_exchange *x, void *arg, hfd_rc rc,
+                             const struct hfd_err *err)
 {
     const struct command *cmd = arg;
     const struct hfd_reply reply = {.status = cmd->status};
@@ -219,19 +237,22 @@ static void on_force_deleted(struct hfd_exchange *x, void *arg, hfd_rc rc, const
         hfd_exchange_fail(x, rc, err);
         return;
     }
-    HFD_LOG(HFD_LOG_WARN, "audit: removed by force", HFD_LOG_CSTR("kind", hfd_kind_name(cmd->kind)), HFD_LOG_STR("id", cmd->id),
-            HFD_LOG_STR("by", cmd->call.caller), HFD_LOG_STR("reason", cmd->in.reason));
+    HFD_LOG(HFD_LOG_WARN, "audit: removed by force", HFD_LOG_CSTR("kind", hfd_kind_name(cmd->kind)),
+            HFD_LOG_STR("id", cmd->id), HFD_LOG_STR("by", cmd->call.caller),
+            HFD_LOG_STR("reason", cmd->in.reason));
     hfd_exchange_reply(x, &reply);
 }
 
-static hfd_rc read_reason(hfd_slice body, struct command *cmd, struct hfd_fleet_reading *r, struct hfd_err *err)
+static hfd_rc read_reason(hfd_slice body, struct command *cmd, struct hfd_fleet_reading *r,
+                          struct hfd_err *err)
 {
     return hfd_fleet_json_reason(body, r, &cmd->in.reason, err);
 }
 
-static const struct change forced_deletion = {read_reason, txn_force_delete, on_force_deleted, 204, false};
+static const struct change forced_deletion = {read_reason, txn_force_delete, on_force_deleted, 204,
+                                              false};
 
-/* ---- reports ---------------------------------------------------------------------------------------------------------------- */
+/* ---- reports ---- */
 
 static hfd_rc txn_report(struct hfd_txn *tx, void *arg, struct hfd_err *err)
 {
@@ -268,11 +289,13 @@ static void on_reported(struct hfd_exchange *x, void *arg, hfd_rc rc, const stru
     hfd_api_send(x, &reply, "application/json", &b);
 }
 
-static hfd_rc read_report(hfd_slice body, struct command *cmd, struct hfd_fleet_reading *r, struct hfd_err *err)
+static hfd_rc read_report(hfd_slice body, struct command *cmd, struct hfd_fleet_reading *r,
+                          struct hfd_err *err)
 {
     hfd_rc rc;
 
-    cmd->in.report = (struct hfd_fleet_report){.kind = cmd->kind, .owner_id = cmd->owner_id, .id = cmd->id};
+    cmd->in.report =
+        (struct hfd_fleet_report){.kind = cmd->kind, .owner_id = cmd->owner_id, .id = cmd->id};
     rc = hfd_fleet_json_status(body, r, &cmd->in.report, err);
     if (rc != HFD_OK)
         count_report(cmd, "rejected");
@@ -281,7 +304,7 @@ static hfd_rc read_report(hfd_slice body, struct command *cmd, struct hfd_fleet_
 
 static const struct change reporting = {read_report, txn_report, on_reported, 201, true};
 
-/* ---- lists ------------------------------------------------------------------------------------------------------------------ */
+/* ---- lists ---- */
 
 static hfd_rc page_params(hfd_slice query, struct command *cmd, struct hfd_err *err)
 {
@@ -298,8 +321,12 @@ static hfd_rc page_params(hfd_slice query, struct command *cmd, struct hfd_err *
     return rc;
 }
 
-/* `order` is a direction, or, in the words of later versions, all that orderBy says. Who speaks to all versions sends both. */
-static hfd_rc order_params(hfd_slice query, struct command *cmd, struct hfd_fleet_query *q, struct hfd_err *err)
+/*
+ * `order` is a direction, or, in the words of later versions, all that orderBy says. Who speaks to
+ * all versions sends both.
+ */
+static hfd_rc order_params(hfd_slice query, struct command *cmd, struct hfd_fleet_query *q,
+                           struct hfd_err *err)
 {
     struct hfd_arena *mem = cmd->call.mem;
     hfd_slice by, direction;
@@ -312,9 +339,12 @@ static hfd_rc order_params(hfd_slice query, struct command *cmd, struct hfd_flee
     if (rc != HFD_OK)
         return rc;
     if (direction.len > 0 && !hfd_slice_is(direction, "asc") && !hfd_slice_is(direction, "desc")) {
-        rc = hfd_search_order(cmd->kind, direction, HFD_SLICE(""), mem, &q->order, &q->order_count, &why);
+        rc = hfd_search_order(cmd->kind, direction, HFD_SLICE(""), mem, &q->order, &q->order_count,
+                              &why);
         if (rc == HFD_BAD_REQUEST)
-            return hfd_fail_field(err, rc, "order", "order must be 'asc' or 'desc', or fields to sort by: %s", why.msg);
+            return hfd_fail_field(err, rc, "order",
+                                  "order must be 'asc' or 'desc', or fields to sort by: %s",
+                                  why.msg);
         if (rc != HFD_OK)
             return hfd_fail(err, rc, "%s", why.msg);
         if (by.len == 0)
@@ -355,7 +385,8 @@ static hfd_rc fit(hfd_rc rc, struct hfd_err *err)
 {
     if (rc != HFD_NOMEM && rc != HFD_LIMIT)
         return rc;
-    return hfd_fail_field(err, HFD_LIMIT, "pageSize", "the page is too large for one answer: ask for a smaller pageSize");
+    return hfd_fail_field(err, HFD_LIMIT, "pageSize",
+                          "the page is too large for one answer: ask for a smaller pageSize");
 }
 
 static hfd_rc txn_list(struct hfd_txn *tx, void *arg, struct hfd_err *err)
@@ -364,20 +395,23 @@ static hfd_rc txn_list(struct hfd_txn *tx, void *arg, struct hfd_err *err)
     hfd_rc rc;
 
     if (cmd->owner_id.len > 0) {
-        rc = hfd_fleet_get(tx, HFD_KIND_CLUSTER, HFD_SLICE_NONE, cmd->owner_id, cmd->call.mem, &cmd->row, err);
+        rc = hfd_fleet_get(tx, HFD_KIND_CLUSTER, HFD_SLICE_NONE, cmd->owner_id, cmd->call.mem,
+                           &cmd->row, err);
         if (rc != HFD_OK)
             return rc;
     }
     return fit(hfd_fleet_row_search(tx, &cmd->in.list.query, cmd->call.mem, &cmd->rows, err), err);
 }
 
-static void list_head(struct hfd_buf *b, const char *kind, const struct command *cmd, size_t count, int64_t total)
+static void list_head(struct hfd_buf *b, const char *kind, const struct command *cmd, size_t count,
+                      int64_t total)
 {
-    hfd_buf_addf(b, "{\"kind\":\"%sList\",\"page\":%lld,\"size\":%zu,\"total\":%lld,\"items\":[", kind, (long long)cmd->in.list.page, count,
-                 (long long)total);
+    hfd_buf_addf(b, "{\"kind\":\"%sList\",\"page\":%lld,\"size\":%zu,\"total\":%lld,\"items\":[",
+                 kind, (long long)cmd->in.list.page, count, (long long)total);
 }
 
-static void add_item(struct hfd_buf *b, const struct command *cmd, const struct hfd_fleet_row *row, enum hfd_vocabulary vocabulary)
+static void add_item(struct hfd_buf *b, const struct command *cmd, const struct hfd_fleet_row *row,
+                     enum hfd_vocabulary vocabulary)
 {
     struct hfd_buf whole;
     hfd_slice document;
@@ -433,7 +467,8 @@ static void on_listed(struct hfd_exchange *x, void *arg, hfd_rc rc, const struct
 
 typedef hfd_rc read_params(hfd_slice query, struct command *cmd, struct hfd_err *err);
 
-static void list(struct hfd_exchange *x, enum hfd_kind kind, read_params *params, hfd_txn_fn *fn, hfd_then_fn *then)
+static void list(struct hfd_exchange *x, enum hfd_kind kind, read_params *params, hfd_txn_fn *fn,
+                 hfd_then_fn *then)
 {
     struct command *cmd = start(x, kind);
     struct hfd_err err;
@@ -453,11 +488,14 @@ static hfd_rc txn_statuses(struct hfd_txn *tx, void *arg, struct hfd_err *err)
 {
     struct command *cmd = arg;
     const int64_t size = cmd->in.list.size;
-    const struct hfd_report_query page = {.fleet_id = cmd->id, .limit = size, .offset = (cmd->in.list.page - 1) * size};
+    const struct hfd_report_query page = {
+        .fleet_id = cmd->id, .limit = size, .offset = (cmd->in.list.page - 1) * size};
     hfd_rc rc;
 
     rc = hfd_fleet_get(tx, cmd->kind, cmd->owner_id, cmd->id, cmd->call.mem, &cmd->row, err);
-    return rc == HFD_OK ? fit(hfd_report_row_list(tx, &page, cmd->call.mem, &cmd->reports, err), err) : rc;
+    return rc == HFD_OK
+               ? fit(hfd_report_row_list(tx, &page, cmd->call.mem, &cmd->reports, err), err)
+               : rc;
 }
 
 static void on_statuses(struct hfd_exchange *x, void *arg, hfd_rc rc, const struct hfd_err *err)
@@ -481,7 +519,7 @@ static void on_statuses(struct hfd_exchange *x, void *arg, hfd_rc rc, const stru
     send_page(x, &reply, &b);
 }
 
-/* ---- the table's names ------------------------------------------------------------------------------------------------------ */
+/* ---- the table's names ---- */
 
 void hfd_fleet_api_metadata(struct hfd_exchange *x)
 {
@@ -489,7 +527,8 @@ void hfd_fleet_api_metadata(struct hfd_exchange *x)
     struct hfd_buf b;
 
     hfd_buf_init(&b, 1024);
-    hfd_buf_lit(&b, "{\"id\":\"hyperfleet\",\"href\":\"/api/hyperfleet\",\"kind\":\"API\",\"version\":\"" HFD_VERSION
+    hfd_buf_lit(&b, "{\"id\":\"hyperfleet\",\"href\":\"/api/"
+                    "hyperfleet\",\"kind\":\"API\",\"version\":\"" HFD_VERSION
                     "\",\"build_time\":\"" HFD_BUILD_TIME "\"}");
     hfd_api_send(x, &reply, "application/json", &b);
 }

@@ -37,7 +37,8 @@ static void add_conditions(struct hfd_buf *b, hfd_slice stored, enum hfd_vocabul
     hfd_arena_fini(&mem);
 }
 
-void hfd_fleet_json_resource(struct hfd_buf *b, const struct hfd_fleet_row *row, enum hfd_vocabulary vocabulary)
+void hfd_fleet_json_resource(struct hfd_buf *b, const struct hfd_fleet_row *row,
+                             enum hfd_vocabulary vocabulary)
 {
     hfd_buf_addf(b, "{\"kind\":\"%s\",\"id\":", hfd_kind_name(row->kind));
     hfd_buf_json_str(b, row->id);
@@ -48,7 +49,8 @@ void hfd_fleet_json_resource(struct hfd_buf *b, const struct hfd_fleet_row *row,
     if (row->kind == HFD_KIND_NODEPOOL) {
         hfd_buf_lit(b, ",\"owner_references\":{\"kind\":\"Cluster\",\"id\":");
         hfd_buf_json_str(b, row->owner_id);
-        hfd_buf_addf(b, ",\"href\":\"/api/hyperfleet/v1/clusters/%.*s\"}", HFD_SLICE_FMT(row->owner_id));
+        hfd_buf_addf(b, ",\"href\":\"/api/hyperfleet/v1/clusters/%.*s\"}",
+                     HFD_SLICE_FMT(row->owner_id));
     }
     hfd_buf_addf(b, ",\"generation\":%lld,\"spec\":", (long long)row->generation);
     hfd_buf_add(b, row->spec);
@@ -77,7 +79,8 @@ void hfd_fleet_json_report(struct hfd_buf *b, const struct hfd_report_row *row)
 {
     hfd_buf_lit(b, "{\"adapter\":");
     hfd_buf_json_str(b, row->adapter);
-    hfd_buf_addf(b, ",\"observed_generation\":%lld,\"conditions\":", (long long)row->observed_generation);
+    hfd_buf_addf(
+        b, ",\"observed_generation\":%lld,\"conditions\":", (long long)row->observed_generation);
     hfd_buf_add(b, row->conditions);
     hfd_buf_lit(b, ",\"data\":");
     hfd_buf_add(b, row->data);
@@ -104,19 +107,24 @@ struct checks {
     struct hfd_err *err;
 };
 
-static void add_violation(struct checks *c, hfd_slice field, hfd_slice message, const char *constraint)
+static void add_violation(struct checks *c, hfd_slice field, hfd_slice message,
+                          const char *constraint)
 {
     struct hfd_violations *found = &c->r->found;
     struct hfd_violation *v = &found->items[found->count];
 
     if (found->count == HFD_VIOLATIONS_MAX)
         return;
-    *v = (struct hfd_violation){hfd_arena_dup(c->r->mem, field), hfd_arena_dup(c->r->mem, message), constraint};
+    *v = (struct hfd_violation){hfd_arena_dup(c->r->mem, field), hfd_arena_dup(c->r->mem, message),
+                                constraint};
     if (v->field.p != NULL && v->message.p != NULL)
         found->count++; /* without memory the first error is still told */
 }
 
-/* Remembers what failed. Members of a wrong type are told in HyperFleet's words. @return whether nothing did */
+/*
+ * Remembers what failed. Members of a wrong type are told in HyperFleet's words. @return whether
+ * nothing did
+ */
 static bool passed(struct checks *c, hfd_rc rc, const struct hfd_err *why)
 {
     if (rc == HFD_OK)
@@ -146,7 +154,8 @@ static hfd_rc parse_object(hfd_slice body, json_t **out, struct hfd_err *err)
         return hfd_fail(err, HFD_MALFORMED, "Invalid JSON in request body: %s", why.msg);
     if (json_is_object(*out))
         return HFD_OK;
-    rc = hfd_fail(err, HFD_MALFORMED, "Invalid JSON in request body: expected an object, got %s", jsonx_type_name(*out));
+    rc = hfd_fail(err, HFD_MALFORMED, "Invalid JSON in request body: expected an object, got %s",
+                  jsonx_type_name(*out));
     json_decref(*out);
     *out = NULL;
     return rc;
@@ -154,8 +163,12 @@ static hfd_rc parse_object(hfd_slice body, json_t **out, struct hfd_err *err)
 
 typedef void read_fn(struct checks *c, json_t *doc, void *out);
 
-/* Reads a body whole, whatever is wrong with it. @return the first thing that is; all are in r->found */
-static hfd_rc read_body(hfd_slice body, struct hfd_fleet_reading *r, read_fn *read, void *out, struct hfd_err *err)
+/*
+ * Reads a body whole, whatever is wrong with it. @return the first thing that is; all are in
+ * r->found
+ */
+static hfd_rc read_body(hfd_slice body, struct hfd_fleet_reading *r, read_fn *read, void *out,
+                        struct hfd_err *err)
 {
     struct checks c = {r, HFD_OK, err};
     json_t *doc;
@@ -170,7 +183,10 @@ static hfd_rc read_body(hfd_slice body, struct hfd_fleet_reading *r, read_fn *re
     return c.rc;
 }
 
-/* A spec is an object wherever it stands, and where a kind is given it satisfies the operator's schema. */
+/*
+ * A spec is an object wherever it stands, and where a kind is given it satisfies the operator's
+ * schema.
+ */
 static void check_spec(struct checks *c, enum hfd_kind kind, const json_t *doc)
 {
     const json_t *spec = json_object_get(doc, "spec");
@@ -181,12 +197,14 @@ static void check_spec(struct checks *c, enum hfd_kind kind, const json_t *doc)
     if (spec == NULL)
         return;
     if (!json_is_object(spec)) {
-        (void)passed(c, hfd_fail_field(&why, HFD_INVALID, "spec", "spec field must be an object"), &why);
+        (void)passed(c, hfd_fail_field(&why, HFD_INVALID, "spec", "spec field must be an object"),
+                     &why);
         return;
     }
     if (kind == 0 || c->r->spec_schema == NULL)
         return;
-    rc = hfd_schema_validate(c->r->spec_schema, spec, &(struct hfd_schema_use){.root = "spec"}, c->r->mem, &found, &why);
+    rc = hfd_schema_validate(c->r->spec_schema, spec, &(struct hfd_schema_use){.root = "spec"},
+                             c->r->mem, &found, &why);
     if (rc == HFD_INVALID)
         (void)hfd_fail(&why, rc, "Invalid %sSpec", hfd_kind_name(kind));
     (void)passed(c, rc, &why);
@@ -195,7 +213,8 @@ static void check_spec(struct checks *c, enum hfd_kind kind, const json_t *doc)
 }
 
 /* A member's document in canonical form; `none` where it is absent. */
-static hfd_rc take_document(const json_t *doc, const char *key, hfd_slice none, struct hfd_arena *mem, hfd_slice *out, struct hfd_err *err)
+static hfd_rc take_document(const json_t *doc, const char *key, hfd_slice none,
+                            struct hfd_arena *mem, hfd_slice *out, struct hfd_err *err)
 {
     json_t *v;
     struct hfd_buf b;
@@ -210,7 +229,8 @@ static hfd_rc take_document(const json_t *doc, const char *key, hfd_slice none, 
     return hfd_buf_to_arena(&b, mem, out, err);
 }
 
-static hfd_rc take_labels(const json_t *doc, hfd_slice none, struct hfd_arena *mem, hfd_slice *out, struct hfd_err *err)
+static hfd_rc take_labels(const json_t *doc, hfd_slice none, struct hfd_arena *mem, hfd_slice *out,
+                          struct hfd_err *err)
 {
     json_t *labels, *v;
     const char *key;
@@ -231,8 +251,8 @@ static hfd_rc take_labels(const json_t *doc, hfd_slice none, struct hfd_arena *m
     return take_document(doc, "labels", none, mem, out, err);
 }
 
-static hfd_rc take_string_at(const char *path, const json_t *doc, const char *key, struct hfd_arena *mem, hfd_slice *out,
-                             struct hfd_err *err)
+static hfd_rc take_string_at(const char *path, const json_t *doc, const char *key,
+                             struct hfd_arena *mem, hfd_slice *out, struct hfd_err *err)
 {
     hfd_slice v = HFD_SLICE_NONE;
     hfd_rc rc;
@@ -244,7 +264,8 @@ static hfd_rc take_string_at(const char *path, const json_t *doc, const char *ke
     return out->p != NULL ? HFD_OK : no_memory(err);
 }
 
-static hfd_rc take_string(const json_t *doc, const char *key, struct hfd_arena *mem, hfd_slice *out, struct hfd_err *err)
+static hfd_rc take_string(const json_t *doc, const char *key, struct hfd_arena *mem, hfd_slice *out,
+                          struct hfd_err *err)
 {
     return take_string_at("", doc, key, mem, out, err);
 }
@@ -284,7 +305,8 @@ static void read_create(struct checks *c, json_t *doc, void *out)
         (void)passed(c, hfd_fail_field(&why, HFD_INVALID, "spec", "spec is required"), &why);
 }
 
-hfd_rc hfd_fleet_json_create(hfd_slice body, struct hfd_fleet_reading *r, struct hfd_fleet_create *in, struct hfd_err *err)
+hfd_rc hfd_fleet_json_create(hfd_slice body, struct hfd_fleet_reading *r,
+                             struct hfd_fleet_create *in, struct hfd_err *err)
 {
     return read_body(body, r, read_create, in, err);
 }
@@ -297,7 +319,10 @@ static void refuse_unknown(struct checks *c, json_t *doc)
 
     json_object_foreach (doc, key, v)
         if (strcmp(key, "spec") != 0 && strcmp(key, "labels") != 0)
-            (void)passed(c, hfd_fail_field(&why, HFD_MALFORMED, key, "unknown field '%.80s': expected spec or labels", key), &why);
+            (void)passed(c,
+                         hfd_fail_field(&why, HFD_MALFORMED, key,
+                                        "unknown field '%.80s': expected spec or labels", key),
+                         &why);
 }
 
 static void read_patch(struct checks *c, json_t *doc, void *out)
@@ -309,12 +334,16 @@ static void read_patch(struct checks *c, json_t *doc, void *out)
     refuse_unknown(c, doc);
     (void)passed(c, take_labels(doc, HFD_SLICE_NONE, c->r->mem, &in->labels, &why), &why);
     if (json_is_object(json_object_get(doc, "spec")))
-        (void)passed(c, take_document(doc, "spec", HFD_SLICE_NONE, c->r->mem, &in->spec, &why), &why);
+        (void)passed(c, take_document(doc, "spec", HFD_SLICE_NONE, c->r->mem, &in->spec, &why),
+                     &why);
     if (c->rc == HFD_OK && in->spec.p == NULL && in->labels.p == NULL)
-        (void)passed(c, hfd_fail(&why, HFD_BAD_REQUEST, "at least one field must be provided for update"), &why);
+        (void)passed(
+            c, hfd_fail(&why, HFD_BAD_REQUEST, "at least one field must be provided for update"),
+            &why);
 }
 
-hfd_rc hfd_fleet_json_patch(hfd_slice body, struct hfd_fleet_reading *r, struct hfd_fleet_patch *in, struct hfd_err *err)
+hfd_rc hfd_fleet_json_patch(hfd_slice body, struct hfd_fleet_reading *r, struct hfd_fleet_patch *in,
+                            struct hfd_err *err)
 {
     return read_body(body, r, read_patch, in, err);
 }
@@ -335,16 +364,22 @@ static void read_reason(struct checks *c, json_t *doc, void *out)
     struct hfd_err why;
 
     check_spec(c, 0, doc);
-    if (passed(c, take_string(doc, "reason", c->r->mem, reason, &why), &why) && (reason->len == 0 || characters(*reason) > REASON_MAX))
-        (void)passed(c, hfd_fail_field(&why, HFD_INVALID, "reason", "reason is required, and at most %d characters", REASON_MAX), &why);
+    if (passed(c, take_string(doc, "reason", c->r->mem, reason, &why), &why) &&
+        (reason->len == 0 || characters(*reason) > REASON_MAX))
+        (void)passed(c,
+                     hfd_fail_field(&why, HFD_INVALID, "reason",
+                                    "reason is required, and at most %d characters", REASON_MAX),
+                     &why);
 }
 
-hfd_rc hfd_fleet_json_reason(hfd_slice body, struct hfd_fleet_reading *r, hfd_slice *out, struct hfd_err *err)
+hfd_rc hfd_fleet_json_reason(hfd_slice body, struct hfd_fleet_reading *r, hfd_slice *out,
+                             struct hfd_err *err)
 {
     return read_body(body, r, read_reason, out, err);
 }
 
-static hfd_rc check_length(const char *path, const char *member, hfd_slice v, size_t max, struct hfd_err *err)
+static hfd_rc check_length(const char *path, const char *member, hfd_slice v, size_t max,
+                           struct hfd_err *err)
 {
     const size_t length = characters(v);
     char field[56];
@@ -352,30 +387,37 @@ static hfd_rc check_length(const char *path, const char *member, hfd_slice v, si
     if (length <= max)
         return HFD_OK;
     (void)snprintf(field, sizeof(field), "%s.%s", path, member);
-    return hfd_fail_field(err, HFD_INVALID, field, "%s must be at most %zu characters, got %zu", field, max, length);
+    return hfd_fail_field(err, HFD_INVALID, field, "%s must be at most %zu characters, got %zu",
+                          field, max, length);
 }
 
 /* The rules of a condition, in HyperFleet's words. */
-static hfd_rc check_condition(const struct hfd_conditions *before, size_t at, hfd_slice status, struct hfd_condition *c,
-                              struct hfd_err *err)
+static hfd_rc check_condition(const struct hfd_conditions *before, size_t at, hfd_slice status,
+                              struct hfd_condition *c, struct hfd_err *err)
 {
     const int type_len = (int)(c->type.len < 60 ? c->type.len : 60);
     char field[56];
 
     (void)snprintf(field, sizeof(field), "conditions[%zu].type", at);
     if (c->type.len == 0)
-        return hfd_fail_field(err, HFD_INVALID, field, "condition type cannot be empty at index %zu", at);
+        return hfd_fail_field(err, HFD_INVALID, field,
+                              "condition type cannot be empty at index %zu", at);
     if (hfd_condition_find(before, c->type) != NULL)
-        return hfd_fail_field(err, HFD_INVALID, field, "duplicate condition type '%.*s' at index %zu", type_len, c->type.p, at);
+        return hfd_fail_field(err, HFD_INVALID, field,
+                              "duplicate condition type '%.*s' at index %zu", type_len, c->type.p,
+                              at);
     (void)snprintf(field, sizeof(field), "conditions[%zu].status", at);
     if (!hfd_status_parse(status, &c->status))
         return hfd_fail_field(err, HFD_INVALID, field,
-                              "invalid status value '%.*s' for condition at index %zu (type: %.*s): must be 'True', 'False', or 'Unknown'",
-                              (int)(status.len < 40 ? status.len : 40), status.p, at, type_len, c->type.p);
+                              "invalid status value '%.*s' for condition at index %zu (type: "
+                              "%.*s): must be 'True', 'False', or 'Unknown'",
+                              (int)(status.len < 40 ? status.len : 40), status.p, at, type_len,
+                              c->type.p);
     return HFD_OK;
 }
 
-static hfd_rc read_condition(const json_t *v, size_t at, struct hfd_arena *mem, struct hfd_conditions *cs, struct hfd_err *err)
+static hfd_rc read_condition(const json_t *v, size_t at, struct hfd_arena *mem,
+                             struct hfd_conditions *cs, struct hfd_err *err)
 {
     struct hfd_condition *c = &cs->items[cs->count];
     hfd_slice status;
@@ -384,7 +426,8 @@ static hfd_rc read_condition(const json_t *v, size_t at, struct hfd_arena *mem, 
 
     (void)snprintf(path, sizeof(path), "conditions[%zu]", at);
     if (!json_is_object(v))
-        return hfd_fail_field(err, HFD_MALFORMED, path, "%s: expected an object, got %s", path, jsonx_type_name(v));
+        return hfd_fail_field(err, HFD_MALFORMED, path, "%s: expected an object, got %s", path,
+                              jsonx_type_name(v));
     rc = take_string_at(path, v, "type", mem, &c->type, err);
     if (rc == HFD_OK)
         rc = take_string_at(path, v, "status", mem, &status, err);
@@ -413,10 +456,14 @@ static void read_conditions(struct checks *c, const json_t *doc, struct hfd_cond
     json_t *list;
 
     *out = (struct hfd_conditions){NULL, 0};
-    if (!passed(c, jsonx_get_array(doc, "", "conditions", false, &list, &why), &why) || list == NULL)
+    if (!passed(c, jsonx_get_array(doc, "", "conditions", false, &list, &why), &why) ||
+        list == NULL)
         return; /* none at all: the mandatory ones will be missed */
     if (json_array_size(list) > CONDITIONS_MAX) {
-        (void)passed(c, hfd_fail_field(&why, HFD_INVALID, "conditions", "too many conditions: expected at most %d", CONDITIONS_MAX), &why);
+        (void)passed(c,
+                     hfd_fail_field(&why, HFD_INVALID, "conditions",
+                                    "too many conditions: expected at most %d", CONDITIONS_MAX),
+                     &why);
         return;
     }
     out->items = hfd_arena_array(mem, json_array_size(list) + 1, sizeof(*out->items));
@@ -428,8 +475,12 @@ static void read_conditions(struct checks *c, const json_t *doc, struct hfd_cond
         (void)passed(c, read_condition(json_array_get(list, i), i, mem, out, &why), &why);
 }
 
-/* Splits data.secrets off: the plain document to be sealed, and "[redacted]" in place of each value. */
-static hfd_rc split_secrets(json_t *doc, struct hfd_arena *mem, hfd_slice *secrets, struct hfd_err *err)
+/*
+ * Splits data.secrets off: the plain document to be sealed, and "[redacted]" in place of each
+ * value.
+ */
+static hfd_rc split_secrets(json_t *doc, struct hfd_arena *mem, hfd_slice *secrets,
+                            struct hfd_err *err)
 {
     json_t *data = json_object_get(doc, "data"), *all = json_object_get(data, "secrets"), *v;
     const char *key;
@@ -439,8 +490,8 @@ static hfd_rc split_secrets(json_t *doc, struct hfd_arena *mem, hfd_slice *secre
     if (all == NULL || json_is_null(all))
         return HFD_OK;
     if (!json_is_object(all))
-        return hfd_fail_field(err, HFD_MALFORMED, "data.secrets", "data.secrets: expected an object, got %s",
-                              jsonx_type_name(all));
+        return hfd_fail_field(err, HFD_MALFORMED, "data.secrets",
+                              "data.secrets: expected an object, got %s", jsonx_type_name(all));
     *secrets = hfd_json_dump_arena(mem, all);
     if (secrets->p == NULL)
         return no_memory(err);
@@ -452,7 +503,8 @@ static hfd_rc split_secrets(json_t *doc, struct hfd_arena *mem, hfd_slice *secre
     return HFD_OK;
 }
 
-static hfd_rc take_time(const json_t *doc, const char *key, bool *present, int64_t *out, struct hfd_err *err)
+static hfd_rc take_time(const json_t *doc, const char *key, bool *present, int64_t *out,
+                        struct hfd_err *err)
 {
     hfd_slice text = HFD_SLICE_NONE;
     hfd_rc rc;
@@ -462,15 +514,23 @@ static hfd_rc take_time(const json_t *doc, const char *key, bool *present, int64
     if (!*present)
         return rc;
     rc = hfd_time_parse(text, out, NULL);
-    return rc == HFD_OK ? rc : hfd_fail_field(err, HFD_MALFORMED, key, "%s: expected an RFC 3339 date-time of the years 1970 to 9999", key);
+    return rc == HFD_OK
+               ? rc
+               : hfd_fail_field(err, HFD_MALFORMED, key,
+                                "%s: expected an RFC 3339 date-time of the years 1970 to 9999",
+                                key);
 }
 
 /* HyperFleet's numbers are of 32 bits: beyond them it cannot read the document. */
-static hfd_rc take_i32(const json_t *doc, const char *key, bool *present, int64_t *out, struct hfd_err *err)
+static hfd_rc take_i32(const json_t *doc, const char *key, bool *present, int64_t *out,
+                       struct hfd_err *err)
 {
-    hfd_rc rc = jsonx_get_i64(doc, "", key, -INT32_MAX_VALUE - 1, INT32_MAX_VALUE, false, present, out, err);
+    hfd_rc rc = jsonx_get_i64(doc, "", key, -INT32_MAX_VALUE - 1, INT32_MAX_VALUE, false, present,
+                              out, err);
 
-    return rc != HFD_INVALID ? rc : hfd_fail_field(err, HFD_MALFORMED, key, "%s: expected an integer of 32 bits", key);
+    return rc != HFD_INVALID
+               ? rc
+               : hfd_fail_field(err, HFD_MALFORMED, key, "%s: expected an integer of 32 bits", key);
 }
 
 static hfd_rc check_adapter(hfd_slice adapter, struct hfd_err *err)
@@ -478,16 +538,19 @@ static hfd_rc check_adapter(hfd_slice adapter, struct hfd_err *err)
     if (adapter.len == 0)
         return hfd_fail_field(err, HFD_INVALID, "adapter", "adapter is required");
     if (characters(adapter) > ADAPTER_NAME_MAX)
-        return hfd_fail_field(err, HFD_INVALID, "adapter", "adapter must be at most %d characters", ADAPTER_NAME_MAX);
+        return hfd_fail_field(err, HFD_INVALID, "adapter", "adapter must be at most %d characters",
+                              ADAPTER_NAME_MAX);
     return HFD_OK;
 }
 
 static hfd_rc check_generation(bool present, int64_t generation, struct hfd_err *err)
 {
     if (!present)
-        return hfd_fail_field(err, HFD_INVALID, "observed_generation", "observed_generation is required");
+        return hfd_fail_field(err, HFD_INVALID, "observed_generation",
+                              "observed_generation is required");
     if (generation < 1)
-        return hfd_fail_field(err, HFD_INVALID, "observed_generation", "observed_generation must be at least 1");
+        return hfd_fail_field(err, HFD_INVALID, "observed_generation",
+                              "observed_generation must be at least 1");
     return HFD_OK;
 }
 
@@ -501,7 +564,9 @@ static void read_status(struct checks *c, json_t *doc, void *out)
 
     check_spec(c, 0, doc);
     adapter_read = passed(c, take_string(doc, "adapter", mem, &in->adapter, &why), &why);
-    generation_read = passed(c, take_i32(doc, "observed_generation", &has_generation, &in->observed_generation, &why), &why);
+    generation_read = passed(
+        c, take_i32(doc, "observed_generation", &has_generation, &in->observed_generation, &why),
+        &why);
     time_read = passed(c, take_time(doc, "observed_time", &has_time, &in->observed_us, &why), &why);
     if (passed(c, split_secrets(doc, mem, &in->secrets, &why), &why))
         (void)passed(c, take_document(doc, "data", HFD_SLICE("{}"), mem, &in->data, &why), &why);
@@ -512,10 +577,13 @@ static void read_status(struct checks *c, json_t *doc, void *out)
     if (generation_read)
         (void)passed(c, check_generation(has_generation, in->observed_generation, &why), &why);
     if (time_read && !has_time)
-        (void)passed(c, hfd_fail_field(&why, HFD_INVALID, "observed_time", "observed_time is required"), &why);
+        (void)passed(
+            c, hfd_fail_field(&why, HFD_INVALID, "observed_time", "observed_time is required"),
+            &why);
 }
 
-hfd_rc hfd_fleet_json_status(hfd_slice body, struct hfd_fleet_reading *r, struct hfd_fleet_report *in, struct hfd_err *err)
+hfd_rc hfd_fleet_json_status(hfd_slice body, struct hfd_fleet_reading *r,
+                             struct hfd_fleet_report *in, struct hfd_err *err)
 {
     return read_body(body, r, read_status, in, err);
 }

@@ -3,7 +3,8 @@
 #define CHUNK_DIGITS_MAX 8
 #define CHUNK_EXTRA_BASE_BYTES 16384
 
-static enum hfd_head_verdict bad(struct hfd_head_fault *fault, int status, const char *reason, const char *text)
+static enum hfd_head_verdict bad(struct hfd_head_fault *fault, int status, const char *reason,
+                                 const char *text)
 {
     *fault = (struct hfd_head_fault){.status = status, .reason = reason, .text = text};
     return HFD_HEAD_BAD;
@@ -34,7 +35,8 @@ static bool is_value_char(unsigned char c)
     return c == '\t' || (c >= 0x20 && c != 0x7f);
 }
 
-static enum hfd_head_verdict parse_version(hfd_slice text, struct hfd_head *out, struct hfd_head_fault *fault)
+static enum hfd_head_verdict parse_version(hfd_slice text, struct hfd_head *out,
+                                           struct hfd_head_fault *fault)
 {
     if (hfd_slice_is(text, "HTTP/1.1"))
         out->minor = 1;
@@ -46,21 +48,26 @@ static enum hfd_head_verdict parse_version(hfd_slice text, struct hfd_head *out,
 }
 
 /* METHOD SP target SP HTTP/1.x; `line` is without its line end. */
-static enum hfd_head_verdict parse_request_line(hfd_slice line, struct hfd_head *out, struct hfd_head_fault *fault)
+static enum hfd_head_verdict parse_request_line(hfd_slice line, struct hfd_head *out,
+                                                struct hfd_head_fault *fault)
 {
     size_t method_len = token_len(line.p, line.len);
     hfd_slice rest;
     size_t len = 0;
 
-    if (method_len == 0 || method_len > HFD_METHOD_MAX_BYTES || method_len == line.len || line.p[method_len] != ' ')
-        return bad(fault, 400, "request_line", "the request line does not begin with a method and one space");
+    if (method_len == 0 || method_len > HFD_METHOD_MAX_BYTES || method_len == line.len ||
+        line.p[method_len] != ' ')
+        return bad(fault, 400, "request_line",
+                   "the request line does not begin with a method and one space");
     out->method = (hfd_slice){line.p, method_len};
     rest = (hfd_slice){line.p + method_len + 1, line.len - method_len - 1};
     while (len < rest.len && is_visible((unsigned char)rest.p[len]))
         len++;
     out->target = (hfd_slice){rest.p, len};
     if (len == 0 || len == rest.len || rest.p[len] != ' ')
-        return bad(fault, 400, "request_line", "the request target is not made of visible ASCII characters between two single spaces");
+        return bad(
+            fault, 400, "request_line",
+            "the request target is not made of visible ASCII characters between two single spaces");
     if (len > HFD_TARGET_MAX_BYTES)
         return bad(fault, 414, "target_too_long", "the request target is longer than 16384 bytes");
     if (memchr(rest.p, '#', len) != NULL)
@@ -82,22 +89,29 @@ const char *hfd_target_split(hfd_slice target, hfd_slice *path, hfd_slice *query
             skip = 8;
         else
             return "the request target is neither a path nor an http URL";
-        for (authority = skip; authority < rest.len && rest.p[authority] != '/' && rest.p[authority] != '?'; authority++)
+        for (authority = skip;
+             authority < rest.len && rest.p[authority] != '/' && rest.p[authority] != '?';
+             authority++)
             continue;
         if (authority == skip)
             return "the URL in the request line names no host";
         rest = (hfd_slice){rest.p + authority, rest.len - authority};
     }
     mark = rest.len != 0 ? memchr(rest.p, '?', rest.len) : NULL;
-    *query = mark != NULL ? (hfd_slice){mark + 1, rest.len - (size_t)(mark - rest.p) - 1} : HFD_SLICE_NONE;
+    *query = mark != NULL ? (hfd_slice){mark + 1, rest.len - (size_t)(mark - rest.p) - 1}
+                          : HFD_SLICE_NONE;
     if (mark != NULL)
         rest.len = (size_t)(mark - rest.p);
     *path = rest.len != 0 ? rest : HFD_SLICE("/");
     return NULL;
 }
 
-/* The line that ends with the LF at scan->at. @return HFD_HEAD_OK: it was the empty one behind the head */
-static enum hfd_head_verdict end_line(struct hfd_head_scan *scan, const char *bytes, struct hfd_head_fault *fault)
+/*
+ * The line that ends with the LF at scan->at. @return HFD_HEAD_OK: it was the empty one behind the
+ * head
+ */
+static enum hfd_head_verdict end_line(struct hfd_head_scan *scan, const char *bytes,
+                                      struct hfd_head_fault *fault)
 {
     size_t at = scan->at;
     bool empty;
@@ -115,7 +129,8 @@ static enum hfd_head_verdict end_line(struct hfd_head_scan *scan, const char *by
     } else if (!scan->line_checked) {
         struct hfd_head head = {0};
 
-        if (parse_request_line((hfd_slice){bytes + scan->start, at - 1 - scan->start}, &head, fault) != HFD_HEAD_OK)
+        if (parse_request_line((hfd_slice){bytes + scan->start, at - 1 - scan->start}, &head,
+                               fault) != HFD_HEAD_OK)
             return HFD_HEAD_BAD;
         scan->line_checked = true;
     }
@@ -123,20 +138,24 @@ static enum hfd_head_verdict end_line(struct hfd_head_scan *scan, const char *by
 }
 
 /* What can be said of the byte at scan->at before its line is complete. */
-static enum hfd_head_verdict check_sizes(const struct hfd_head_scan *scan, const char *bytes, struct hfd_head_fault *fault)
+static enum hfd_head_verdict check_sizes(const struct hfd_head_scan *scan, const char *bytes,
+                                         struct hfd_head_fault *fault)
 {
     size_t seen = scan->at - scan->start;
 
     if (seen >= HFD_HEAD_MAX_BYTES)
-        return bad(fault, 431, "head_too_large", "the request line and the headers are larger than 32 KiB");
-    if (!scan->line_checked && seen > HFD_TARGET_MAX_BYTES + HFD_METHOD_MAX_BYTES + sizeof("  HTTP/1.1\r"))
+        return bad(fault, 431, "head_too_large",
+                   "the request line and the headers are larger than 32 KiB");
+    if (!scan->line_checked &&
+        seen > HFD_TARGET_MAX_BYTES + HFD_METHOD_MAX_BYTES + sizeof("  HTTP/1.1\r"))
         return bad(fault, 414, "target_too_long", "the request target is longer than 16384 bytes");
     if (seen == 0 && bytes[scan->at] != '\r' && !is_token_char(bytes[scan->at]))
         return bad(fault, 400, "request_line", "the request line does not begin with a method");
     return HFD_HEAD_MORE;
 }
 
-enum hfd_head_verdict hfd_head_scan(struct hfd_head_scan *scan, const char *bytes, size_t len, struct hfd_head_fault *fault)
+enum hfd_head_verdict hfd_head_scan(struct hfd_head_scan *scan, const char *bytes, size_t len,
+                                    struct hfd_head_fault *fault)
 {
     for (; scan->at < len; scan->at++) {
         enum hfd_head_verdict verdict = check_sizes(scan, bytes, fault);
@@ -164,9 +183,11 @@ static void take_connection(hfd_slice v, struct head_seen *seen)
     while (at < v.len) {
         size_t len = token_len(v.p + at, v.len - at);
 
-        if (len == sizeof("close") - 1 && hfd_slice_ieq((hfd_slice){v.p + at, len}, HFD_SLICE("close")))
+        if (len == sizeof("close") - 1 &&
+            hfd_slice_ieq((hfd_slice){v.p + at, len}, HFD_SLICE("close")))
             seen->close = true;
-        else if (len == sizeof("keep-alive") - 1 && hfd_slice_ieq((hfd_slice){v.p + at, len}, HFD_SLICE("keep-alive")))
+        else if (len == sizeof("keep-alive") - 1 &&
+                 hfd_slice_ieq((hfd_slice){v.p + at, len}, HFD_SLICE("keep-alive")))
             seen->keep_alive = true;
         at += len != 0 ? len : 1;
     }
@@ -184,15 +205,18 @@ static bool host_ok(hfd_slice v)
     return v.len != 0;
 }
 
-static enum hfd_head_verdict take_length(hfd_slice v, struct head_seen *seen, struct hfd_head *out, struct hfd_head_fault *fault)
+static enum hfd_head_verdict take_length(hfd_slice v, struct head_seen *seen, struct hfd_head *out,
+                                         struct hfd_head_fault *fault)
 {
     uint64_t n = 0;
 
     if (v.len == 0 || v.len > 18)
-        return bad(fault, 400, "content_length", "Content-Length is not a number of at most 18 digits");
+        return bad(fault, 400, "content_length",
+                   "Content-Length is not a number of at most 18 digits");
     for (size_t i = 0; i < v.len; i++) {
         if (v.p[i] < '0' || v.p[i] > '9')
-            return bad(fault, 400, "content_length", "Content-Length is not a number of at most 18 digits");
+            return bad(fault, 400, "content_length",
+                       "Content-Length is not a number of at most 18 digits");
         n = n * 10 + (uint64_t)(v.p[i] - '0');
     }
     if (seen->lengths++ != 0 && n != out->content_length)
@@ -201,22 +225,25 @@ static enum hfd_head_verdict take_length(hfd_slice v, struct head_seen *seen, st
     return HFD_HEAD_OK;
 }
 
-static enum hfd_head_verdict take_header(hfd_slice name, hfd_slice value, struct head_seen *seen, struct hfd_head *out,
-                                         struct hfd_head_fault *fault)
+static enum hfd_head_verdict take_header(hfd_slice name, hfd_slice value, struct head_seen *seen,
+                                         struct hfd_head *out, struct hfd_head_fault *fault)
 {
     if (hfd_slice_ieq(name, HFD_SLICE("host"))) {
         if (seen->hosts++ != 0)
             return bad(fault, 400, "two_hosts", "there is more than one Host header");
         if (!host_ok(value))
-            return bad(fault, 400, "host", "the Host header is not a host name with an optional port");
+            return bad(fault, 400, "host",
+                       "the Host header is not a host name with an optional port");
     } else if (hfd_slice_ieq(name, HFD_SLICE("content-length"))) {
         return take_length(value, seen, out, fault);
     } else if (hfd_slice_ieq(name, HFD_SLICE("transfer-encoding"))) {
         if (seen->codings++ != 0 || !hfd_slice_ieq(value, HFD_SLICE("chunked")))
-            return bad(fault, 400, "transfer_encoding", "Transfer-Encoding is not exactly \"chunked\"");
+            return bad(fault, 400, "transfer_encoding",
+                       "Transfer-Encoding is not exactly \"chunked\"");
     } else if (hfd_slice_ieq(name, HFD_SLICE("expect"))) {
         if (out->expects_continue || !hfd_slice_ieq(value, HFD_SLICE("100-continue")))
-            return bad(fault, 417, "expectation", "the only expectation that is met is 100-continue, once");
+            return bad(fault, 417, "expectation",
+                       "the only expectation that is met is 100-continue, once");
         out->expects_continue = true;
     } else if (hfd_slice_ieq(name, HFD_SLICE("connection"))) {
         take_connection(value, seen);
@@ -225,13 +252,15 @@ static enum hfd_head_verdict take_header(hfd_slice name, hfd_slice value, struct
 }
 
 /* name ":" OWS value OWS; `line` is without its line end. */
-static enum hfd_head_verdict split_header(hfd_slice line, hfd_slice *name, hfd_slice *value, struct hfd_head_fault *fault)
+static enum hfd_head_verdict split_header(hfd_slice line, hfd_slice *name, hfd_slice *value,
+                                          struct hfd_head_fault *fault)
 {
     size_t name_len = token_len(line.p, line.len);
     size_t from, to = line.len;
 
     if (name_len == 0 || name_len == line.len || line.p[name_len] != ':')
-        return bad(fault, 400, "header_syntax", "a header line is folded, or has no name directly followed by a colon");
+        return bad(fault, 400, "header_syntax",
+                   "a header line is folded, or has no name directly followed by a colon");
     *name = (hfd_slice){line.p, name_len};
     for (from = name_len + 1; from < to && (line.p[from] == ' ' || line.p[from] == '\t'); from++)
         continue;
@@ -244,12 +273,14 @@ static enum hfd_head_verdict split_header(hfd_slice line, hfd_slice *name, hfd_s
     return HFD_HEAD_OK;
 }
 
-static enum hfd_head_verdict judge(const struct head_seen *seen, struct hfd_head *out, struct hfd_head_fault *fault)
+static enum hfd_head_verdict judge(const struct head_seen *seen, struct hfd_head *out,
+                                   struct hfd_head_fault *fault)
 {
     if (seen->hosts == 0 && out->minor == 1)
         return bad(fault, 400, "no_host", "there is no Host header");
     if (seen->codings != 0 && seen->lengths != 0)
-        return bad(fault, 400, "both_lengths", "there is a Content-Length beside a Transfer-Encoding");
+        return bad(fault, 400, "both_lengths",
+                   "there is a Content-Length beside a Transfer-Encoding");
     if (seen->codings != 0 && out->minor == 0)
         return bad(fault, 400, "transfer_encoding", "HTTP/1.0 knows no Transfer-Encoding");
     if (seen->codings != 0)
@@ -262,8 +293,8 @@ static enum hfd_head_verdict judge(const struct head_seen *seen, struct hfd_head
     return HFD_HEAD_OK;
 }
 
-enum hfd_head_verdict hfd_head_parse(const struct hfd_head_scan *scan, const char *bytes, struct hfd_head *out,
-                                     struct hfd_head_fault *fault)
+enum hfd_head_verdict hfd_head_parse(const struct hfd_head_scan *scan, const char *bytes,
+                                     struct hfd_head *out, struct hfd_head_fault *fault)
 {
     struct head_seen seen = {0};
     size_t at = scan->start, count = 0;
@@ -289,7 +320,8 @@ enum hfd_head_verdict hfd_head_parse(const struct hfd_head_scan *scan, const cha
         } else {
             if (++count > HFD_HEADERS_MAX)
                 return bad(fault, 431, "too_many_headers", "there are more than 64 headers");
-            if (split_header(line, &name, &value, fault) != HFD_HEAD_OK || take_header(name, value, &seen, out, fault) != HFD_HEAD_OK)
+            if (split_header(line, &name, &value, fault) != HFD_HEAD_OK ||
+                take_header(name, value, &seen, out, fault) != HFD_HEAD_OK)
                 return HFD_HEAD_BAD;
             if (hfd_slice_ieq(name, HFD_SLICE("expect"))) {
                 out->expect_at = at;
@@ -301,14 +333,16 @@ enum hfd_head_verdict hfd_head_parse(const struct hfd_head_scan *scan, const cha
     return judge(&seen, out, fault);
 }
 
-void hfd_head_peek(const struct hfd_head_scan *scan, const char *bytes, size_t len, hfd_slice *method, hfd_slice *path)
+void hfd_head_peek(const struct hfd_head_scan *scan, const char *bytes, size_t len,
+                   hfd_slice *method, hfd_slice *path)
 {
     size_t at = scan->start < len ? scan->start : len;
     size_t method_len = token_len(bytes + at, len - at);
     size_t end;
 
     *method = *path = HFD_SLICE_NONE;
-    if (method_len == 0 || method_len > HFD_METHOD_MAX_BYTES || at + method_len >= len || bytes[at + method_len] != ' ')
+    if (method_len == 0 || method_len > HFD_METHOD_MAX_BYTES || at + method_len >= len ||
+        bytes[at + method_len] != ' ')
         return;
     *method = (hfd_slice){bytes + at, method_len};
     at += method_len + 1;
@@ -325,7 +359,8 @@ static enum hfd_head_verdict bad_chunk(struct hfd_head_fault *fault)
 }
 
 /* One byte of the line "size[;extension] CR LF". */
-static enum hfd_head_verdict size_byte(struct hfd_chunks *c, char byte, struct hfd_head_fault *fault)
+static enum hfd_head_verdict size_byte(struct hfd_chunks *c, char byte,
+                                       struct hfd_head_fault *fault)
 {
     int digit = hfd_hex_value(byte);
 
@@ -350,7 +385,8 @@ static enum hfd_head_verdict size_byte(struct hfd_chunks *c, char byte, struct h
 }
 
 /* One byte behind the last chunk: lines as in a head, up to an empty one. */
-static enum hfd_head_verdict trailer_byte(struct hfd_chunks *c, char byte, struct hfd_head_fault *fault)
+static enum hfd_head_verdict trailer_byte(struct hfd_chunks *c, char byte,
+                                          struct hfd_head_fault *fault)
 {
     if (c->state == HFD_CHUNK_TRAILER_LF) {
         c->state = c->line_bytes != 0 ? HFD_CHUNK_TRAILER : HFD_CHUNK_DONE;
@@ -369,7 +405,8 @@ static enum hfd_head_verdict trailer_byte(struct hfd_chunks *c, char byte, struc
 }
 
 /* One byte outside of chunk data. */
-static enum hfd_head_verdict chunk_byte(struct hfd_chunks *c, char byte, struct hfd_head_fault *fault)
+static enum hfd_head_verdict chunk_byte(struct hfd_chunks *c, char byte,
+                                        struct hfd_head_fault *fault)
 {
     switch (c->state) {
     case HFD_CHUNK_SIZE:
@@ -392,8 +429,8 @@ static enum hfd_head_verdict chunk_byte(struct hfd_chunks *c, char byte, struct 
     return bad_chunk(fault);
 }
 
-enum hfd_head_verdict hfd_chunks_walk(struct hfd_chunks *c, const char *bytes, size_t len, uint64_t body_max, size_t *used,
-                                      struct hfd_head_fault *fault)
+enum hfd_head_verdict hfd_chunks_walk(struct hfd_chunks *c, const char *bytes, size_t len,
+                                      uint64_t body_max, size_t *used, struct hfd_head_fault *fault)
 {
     size_t at = 0;
 
@@ -414,12 +451,16 @@ enum hfd_head_verdict hfd_chunks_walk(struct hfd_chunks *c, const char *bytes, s
         verdict = chunk_byte(c, bytes[at++], fault);
         if (verdict == HFD_HEAD_BAD)
             return verdict;
-        /* Judged when the size is known: a client that announces too much is told before it sends it. */
+        /*
+         * Judged when the size is known: a client that announces too much is told before it sends
+         * it.
+         */
         if (c->left > body_max - c->body_bytes)
             return bad(fault, 413, "body_too_large", "the request body is too large");
         /* Sizes and extensions may not outweigh the body by more than a limit either. */
         if (++c->extra_bytes > body_max + CHUNK_EXTRA_BASE_BYTES)
-            return bad(fault, 413, "body_too_large", "the chunked body has too much beside its data");
+            return bad(fault, 413, "body_too_large",
+                       "the chunked body has too much beside its data");
         if (verdict == HFD_HEAD_OK) {
             *used = at;
             return HFD_HEAD_OK;

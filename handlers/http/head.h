@@ -1,8 +1,9 @@
 /*
- * The head of an HTTP/1 request, read strictly and before the library sees it, so that no two readers of the same bytes can disagree about
- * where a request ends. Refuses what RFC 9112 lets a server refuse: bare LF, folded lines, white space before a colon, control characters,
- * no Host or two, both lengths, two lengths, odd transfer codings, bad chunk sizes. Pure: no sockets, no allocation. Thread: any. Source:
- * DESIGN 10.13.
+ * The head of an HTTP/1 request, read strictly and before the library sees it, so that no two
+ * readers of the same bytes can disagree about where a request ends. Refuses what RFC 9112 lets a
+ * server refuse: bare LF, folded lines, white space before a colon, control characters, no Host or
+ * two, both lengths, two lengths, odd transfer codings, bad chunk sizes. Pure: no sockets, no
+ * allocation. Thread: any. Source: DESIGN 10.13.
  */
 #ifndef HFD_HTTP_HEAD_H
 #define HFD_HTTP_HEAD_H
@@ -10,7 +11,8 @@
 #include "driver/base/slice.h"
 
 #define HFD_HEAD_MAX_BYTES 32768
-#define HFD_TARGET_MAX_BYTES 16384 /* a search of 4096 characters, each percent-encoded, and what stands around it */
+#define HFD_TARGET_MAX_BYTES                                                                       \
+    16384 /* a search of 4096 characters, each percent-encoded, and what stands around it */
 #define HFD_HEADERS_MAX 64
 #define HFD_METHOD_MAX_BYTES 32
 
@@ -53,35 +55,42 @@ struct hfd_head {
     uint64_t content_length;
     bool keep_alive; /* what version and Connection headers ask for */
     bool expects_continue;
-    size_t expect_at, expect_bytes; /* the Expect line with its line end, from the start of the buffer */
+    size_t expect_at,
+        expect_bytes; /* the Expect line with its line end, from the start of the buffer */
 };
 
 /**
- * Looks for the end of the head in bytes[0, len), going on where it stopped. Checks each line end, the sizes, and the request line as soon
- * as it is complete, so that garbage is refused at once and not at the time limit.
+ * Looks for the end of the head in bytes[0, len), going on where it stopped. Checks each line end,
+ * the sizes, and the request line as soon as it is complete, so that garbage is refused at once and
+ * not at the time limit.
  */
-enum hfd_head_verdict hfd_head_scan(struct hfd_head_scan *scan, const char *bytes, size_t len, struct hfd_head_fault *fault);
+enum hfd_head_verdict hfd_head_scan(struct hfd_head_scan *scan, const char *bytes, size_t len,
+                                    struct hfd_head_fault *fault);
 
 /**
  * Reads a head that hfd_head_scan found complete.
- * @param out  method and path are set as far as they could be read, also on HFD_HEAD_BAD; slices point into bytes
+ * @param out  method and path are set as far as they could be read, also on HFD_HEAD_BAD; slices
+ * point into bytes
  * @return HFD_HEAD_OK or HFD_HEAD_BAD
  */
-enum hfd_head_verdict hfd_head_parse(const struct hfd_head_scan *scan, const char *bytes, struct hfd_head *out,
-                                     struct hfd_head_fault *fault);
+enum hfd_head_verdict hfd_head_parse(const struct hfd_head_scan *scan, const char *bytes,
+                                     struct hfd_head *out, struct hfd_head_fault *fault);
 
 /**
- * Path and query of a target in origin form, or in absolute form, whose authority takes the place of Host (RFC 9112 3.2.2) and is not
- * looked at.
+ * Path and query of a target in origin form, or in absolute form, whose authority takes the place
+ * of Host (RFC 9112 3.2.2) and is not looked at.
  * @param path   "/" where the target has none
  * @param query  behind the '?'; p is NULL when there is none
  * @return NULL, or what is wrong with the target: static words
  */
 const char *hfd_target_split(hfd_slice target, hfd_slice *path, hfd_slice *query);
 
-/** What can be told of method and path from a head that is incomplete or wrong; empty where nothing can. For the form of the refusal and
- * the log. */
-void hfd_head_peek(const struct hfd_head_scan *scan, const char *bytes, size_t len, hfd_slice *method, hfd_slice *path);
+/**
+ * What can be told of method and path from a head that is incomplete or wrong; empty where nothing
+ * can. For the form of the refusal and the log.
+ */
+void hfd_head_peek(const struct hfd_head_scan *scan, const char *bytes, size_t len,
+                   hfd_slice *method, hfd_slice *path);
 
 /** The body in chunks, followed over the raw bytes. Zeroed = at the start. */
 struct hfd_chunks {
@@ -109,7 +118,8 @@ struct hfd_chunks {
  * @param used      bytes that belong to the body; all of them unless the answer is HFD_HEAD_OK
  * @return HFD_HEAD_OK (the body is complete), HFD_HEAD_MORE, HFD_HEAD_BAD
  */
-enum hfd_head_verdict hfd_chunks_walk(struct hfd_chunks *c, const char *bytes, size_t len, uint64_t body_max, size_t *used,
+enum hfd_head_verdict hfd_chunks_walk(struct hfd_chunks *c, const char *bytes, size_t len,
+                                      uint64_t body_max, size_t *used,
                                       struct hfd_head_fault *fault);
 
 #endif

@@ -2,10 +2,11 @@
  * What server.c, door.c and exchange.c share: the only files that know h2o.
  *
  *   server.c    loops, listeners, limits on connections, the sweep, draining
- *   door.c      one connection: bytes are checked here and handed to h2o one whole request at a time
- *   exchange.c  one request: the view of it, jobs, the reply
+ *   door.c      one connection: bytes are checked here and handed to h2o one whole request at a
+ * time exchange.c  one request: the view of it, jobs, the reply
  *
- * A loop and all that hangs on it belong to its thread. Fields that other threads touch are atomic and say so.
+ * A loop and all that hangs on it belong to its thread. Fields that other threads touch are atomic
+ * and say so.
  */
 #ifndef HFD_HTTP_HTTP_INT_H
 #define HFD_HTTP_HTTP_INT_H
@@ -43,9 +44,11 @@ struct hfd_server {
     int fds[HFD_LISTENERS];
     int ports[HFD_LISTENERS];
     atomic_bool draining;    /* any thread */
-    atomic_llong held_bytes; /* any thread: of answers that are on their way out, with what they were made of */
+    atomic_llong held_bytes; /* any thread: of answers that are on their way out, with what they
+                                were made of */
     atomic_llong in_flight;  /* any thread: requests of the main listener that wait for an answer */
-    atomic_uint busy_loops;  /* any thread, while draining: loops that still have something of the main listener */
+    atomic_uint busy_loops;  /* any thread, while draining: loops that still have something of the
+                                main listener */
     int64_t connections_max; /* of the main listener */
     unsigned loop_count;
     unsigned loops_started; /* threads to join */
@@ -75,13 +78,14 @@ struct hfd_loop {
     h2o_multithread_receiver_t wake;     /* only wakes the loop */
     struct hfd_sink sink;
     struct hfd_counter *counter;
-    atomic_uint senders;             /* any thread: those inside hfd_loop_send, who still use the queue */
+    atomic_uint senders; /* any thread: those inside hfd_loop_send, who still use the queue */
     struct hfd_store_reader *reader; /* NULL without a store */
 
     struct hfd_loop_listener listeners[HFD_LISTENERS];
     h2o_linklist_t conns; /* struct hfd_conn.link */
-    h2o_linklist_t rearm; /* struct hfd_conn.rearm_link: the last request is answered, the next may come */
-    bool again;           /* something was handed to h2o between two runs: do not sleep */
+    h2o_linklist_t
+        rearm;  /* struct hfd_conn.rearm_link: the last request is answered, the next may come */
+    bool again; /* something was handed to h2o between two runs: do not sleep */
     bool draining;
     bool quiet; /* while draining: nothing of the main listener is left */
     bool late;  /* the time for draining was over before that */
@@ -138,7 +142,9 @@ struct hfd_conn *hfd_conn_of(h2o_req_t *req);
 void hfd_conn_request_done(struct hfd_conn *conn);
 /** Lets every connection of the rearm list go on. Between two runs of the loop only. */
 void hfd_conn_rearm_all(struct hfd_loop *loop);
-/** Once a second: slow readers, slow writers, idle connections. Between two runs of the loop only. */
+/**
+ * Once a second: slow readers, slow writers, idle connections. Between two runs of the loop only.
+ */
 void hfd_conn_sweep(struct hfd_loop *loop, int64_t now_us);
 /** Closes those that have no request in flight. Between two runs of the loop only. */
 void hfd_conn_close_idle(struct hfd_loop *loop, enum hfd_listener which);
@@ -156,8 +162,12 @@ void hfd_exchange_post(struct hfd_sink *sink, struct hfd_job *list);
 
 /* server.c */
 
-/** Sends a message to a receiver of the loop, or with NULL only wakes it. The loop does not end before this is over. Thread: any. */
-void hfd_loop_send(struct hfd_loop *loop, h2o_multithread_receiver_t *receiver, h2o_multithread_message_t *message);
+/**
+ * Sends a message to a receiver of the loop, or with NULL only wakes it. The loop does not end
+ * before this is over. Thread: any.
+ */
+void hfd_loop_send(struct hfd_loop *loop, h2o_multithread_receiver_t *receiver,
+                   h2o_multithread_message_t *message);
 
 /** A connection has closed: listeners that wait for a place take the next one. */
 void hfd_loop_connection_closed(struct hfd_loop_listener *listener);

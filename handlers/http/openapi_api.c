@@ -1,6 +1,6 @@
 /*
- * The OpenAPI document at the door, as JSON and as a page. Both are made at start and never change. Thread: start-up for new and free, loop
- * for the handlers.
+ * The OpenAPI document at the door, as JSON and as a page. Both are made at start and never change.
+ * Thread: start-up for new and free, loop for the handlers.
  */
 #include "handlers/http/openapi_api.h"
 
@@ -30,7 +30,9 @@ static void make_policy(struct hfd_openapi *o)
     (void)SHA256((const unsigned char *)style.p, style.len, hash);
     (void)EVP_EncodeBlock(text, hash, sizeof(hash));
     (void)snprintf(o->policy, sizeof(o->policy),
-                   "default-src 'none'; style-src 'sha256-%s'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'", text);
+                   "default-src 'none'; style-src 'sha256-%s'; base-uri 'none'; form-action "
+                   "'none'; frame-ancestors 'none'",
+                   text);
 }
 
 hfd_rc hfd_openapi_new(struct hfd_openapi **out, struct hfd_err *err)
@@ -72,9 +74,13 @@ void hfd_openapi_free(struct hfd_openapi **o)
     *o = NULL;
 }
 
-static void reply(struct hfd_exchange *x, const char *content_type, const struct hfd_buf *body, const char *policy)
+static void reply(struct hfd_exchange *x, const char *content_type, const struct hfd_buf *body,
+                  const char *policy)
 {
-    hfd_exchange_reply(x, &(struct hfd_reply){.status = 200, .content_type = content_type, .body = hfd_buf_slice(body), .policy = policy});
+    hfd_exchange_reply(x, &(struct hfd_reply){.status = 200,
+                                              .content_type = content_type,
+                                              .body = hfd_buf_slice(body),
+                                              .policy = policy});
 }
 
 void hfd_openapi_api_json(struct hfd_exchange *x)

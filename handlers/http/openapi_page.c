@@ -1,4 +1,7 @@
-/* HTML from an OpenAPI document. It knows the keywords that schemas/openapi.yaml uses. See openapi_page.h. */
+/*
+ * HTML from an OpenAPI document. It knows the keywords that schemas/openapi.yaml uses. See
+ * openapi_page.h.
+ */
 #include "handlers/http/openapi_page.h"
 
 #include "driver/base/jsonx.h"
@@ -7,14 +10,21 @@
 #define SCHEMA_PREFIX "#/components/schemas/"
 
 static const char style[] =
-    "body{font:15px/1.5 system-ui,sans-serif;color:#1d2329;background:#fff;margin:0 auto;max-width:68rem;padding:1rem 1.5rem 4rem}"
-    "h1,h2,h3{line-height:1.25}h2{margin-top:3rem;border-bottom:1px solid #d5dbe1;padding-bottom:.3rem}"
+    "body{font:15px/1.5 system-ui,sans-serif;color:#1d2329;background:#fff;margin:0 "
+    "auto;max-width:68rem;padding:1rem 1.5rem 4rem}"
+    "h1,h2,h3{line-height:1.25}h2{margin-top:3rem;border-bottom:1px solid "
+    "#d5dbe1;padding-bottom:.3rem}"
     "article{border:1px solid #d5dbe1;border-radius:6px;margin:1rem 0;padding:.2rem 1rem 1rem}"
-    "code,pre{font:13px/1.45 ui-monospace,monospace}pre{background:#f4f6f8;border-radius:6px;overflow-x:auto;padding:.7rem}"
-    "table{border-collapse:collapse;width:100%}th,td{border-top:1px solid #e4e8ec;padding:.3rem .8rem .3rem 0;text-align:left;"
-    "vertical-align:top}th{font-weight:600}h4{margin:1rem 0 .2rem}a{color:#0b57a4}.m{display:inline-block;min-width:4.2rem;"
-    "font-weight:700;text-transform:uppercase}.note{color:#57606a}nav ul{columns:22rem;padding-left:1.2rem}"
-    "@media(prefers-color-scheme:dark){body{background:#15191e;color:#dfe5ea}article,h2,th,td{border-color:#38414b}"
+    "code,pre{font:13px/1.45 "
+    "ui-monospace,monospace}pre{background:#f4f6f8;border-radius:6px;overflow-x:auto;padding:.7rem}"
+    "table{border-collapse:collapse;width:100%}th,td{border-top:1px solid #e4e8ec;padding:.3rem "
+    ".8rem .3rem 0;text-align:left;"
+    "vertical-align:top}th{font-weight:600}h4{margin:1rem 0 "
+    ".2rem}a{color:#0b57a4}.m{display:inline-block;min-width:4.2rem;"
+    "font-weight:700;text-transform:uppercase}.note{color:#57606a}nav "
+    "ul{columns:22rem;padding-left:1.2rem}"
+    "@media(prefers-color-scheme:dark){body{background:#15191e;color:#dfe5ea}article,h2,th,td{"
+    "border-color:#38414b}"
     "pre{background:#20262d}a{color:#7db8f5}.note{color:#9aa5b1}}";
 
 static const char *const methods[] = {"get", "put", "post", "patch", "delete"};
@@ -220,7 +230,8 @@ static void add_parameters(const struct page *p, const json_t *op)
 
         hfd_buf_lit(p->b, "<tr><td><code>");
         add_text(p->b, text_of(param, "name"));
-        add_element(p->b, "</code><br><span class=\"note\">", text_of(param, "in"), "</span></td><td>");
+        add_element(p->b, "</code><br><span class=\"note\">", text_of(param, "in"),
+                    "</span></td><td>");
         add_text(p->b, text_of(param, "description"));
         hfd_buf_lit(p->b, "<br>");
         add_type(p, json_object_get(param, "schema"), 0);
@@ -260,7 +271,8 @@ static void add_responses(const struct page *p, const json_t *op)
     hfd_buf_lit(p->b, "</table>");
 }
 
-static void add_operation(const struct page *p, const char *path, const char *method, const json_t *op)
+static void add_operation(const struct page *p, const char *path, const char *method,
+                          const json_t *op)
 {
     const json_t *body = json_object_get(op, "requestBody");
 
@@ -309,8 +321,9 @@ static void add_head(const struct page *p)
 {
     const json_t *info = json_object_get(p->doc, "info");
 
-    hfd_buf_lit(p->b, "<!DOCTYPE html><html lang=\"en\"><head><meta charset=\"utf-8\">"
-                      "<meta name=\"viewport\" content=\"width=device-width,initial-scale=1\"><title>");
+    hfd_buf_lit(p->b,
+                "<!DOCTYPE html><html lang=\"en\"><head><meta charset=\"utf-8\">"
+                "<meta name=\"viewport\" content=\"width=device-width,initial-scale=1\"><title>");
     add_text(p->b, text_of(info, "title"));
     hfd_buf_lit(p->b, "</title><style>");
     hfd_buf_add(p->b, hfd_openapi_page_style());

@@ -1,6 +1,6 @@
 /*
- * The OpenAPI document as a page for people: made once, complete without a script or anything from elsewhere. Every text of the document is
- * escaped. Pure. Thread: any.
+ * The OpenAPI document as a page for people: made once, complete without a script or anything from
+ * elsewhere. Every text of the document is escaped. Pure. Thread: any.
  */
 #ifndef HFD_HTTP_OPENAPI_PAGE_H
 #define HFD_HTTP_OPENAPI_PAGE_H

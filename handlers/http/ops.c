@@ -1,4 +1,7 @@
-/* Probes and metrics. They take no work from the store: what they tell must not depend on what they ask about. Thread: loop. */
+/*
+ * Probes and metrics. They take no work from the store: what they tell must not depend on what they
+ * ask about. Thread: loop.
+ */
 #include "driver/base/metrics.h"
 #include "handlers/http/api.h"
 #include "handlers/http/routes.h"
@@ -8,7 +11,8 @@
 
 static void reply_json(struct hfd_exchange *x, int status, hfd_slice body)
 {
-    hfd_exchange_reply(x, &(struct hfd_reply){.status = status, .content_type = "application/json", .body = body});
+    hfd_exchange_reply(
+        x, &(struct hfd_reply){.status = status, .content_type = "application/json", .body = body});
 }
 
 void hfd_ops_live(struct hfd_exchange *x)
@@ -16,7 +20,10 @@ void hfd_ops_live(struct hfd_exchange *x)
     reply_json(x, 200, HFD_SLICE("{\"status\":\"ok\"}"));
 }
 
-/* Whether the process runs, as livez, and how it stands with a remote HyperFleet, which does not change the status: work is accepted. */
+/*
+ * Whether the process runs, as livez, and how it stands with a remote HyperFleet, which does not
+ * change the status: work is accepted.
+ */
 void hfd_ops_health(struct hfd_exchange *x)
 {
     struct hfd_remote *remote = hfd_exchange_app(x)->remote;
@@ -30,8 +37,11 @@ void hfd_ops_health(struct hfd_exchange *x)
     }
     hfd_remote_state(remote, &state);
     hfd_buf_init(&b, HEALTH_MAX_BYTES);
-    hfd_buf_addf(&b, "{\"status\":\"ok\",\"remote\":{\"health\":\"%s\",\"paused\":%s,\"requests_in_flight\":%lld",
-                 hfd_remote_health_name(state.health), state.breaker_open ? "true" : "false", (long long)state.in_flight);
+    hfd_buf_addf(&b,
+                 "{\"status\":\"ok\",\"remote\":{\"health\":\"%s\",\"paused\":%s,\"requests_in_"
+                 "flight\":%lld",
+                 hfd_remote_health_name(state.health), state.breaker_open ? "true" : "false",
+                 (long long)state.in_flight);
     if (state.last_answer_us != 0) {
         hfd_buf_lit(&b, ",\"last_answer\":");
         hfd_buf_json_time(&b, state.last_answer_us);
@@ -49,9 +59,13 @@ void hfd_ops_ready(struct hfd_exchange *x)
     const struct hfd_app *app = hfd_exchange_app(x);
 
     if (hfd_exchange_draining(x))
-        reply_json(x, 503, HFD_SLICE("{\"status\":\"shutting_down\",\"reason\":\"Application is shutting down\"}"));
+        reply_json(
+            x, 503,
+            HFD_SLICE(
+                "{\"status\":\"shutting_down\",\"reason\":\"Application is shutting down\"}"));
     else if (!hfd_store_ok(app->store))
-        reply_json(x, 503, HFD_SLICE("{\"status\":\"not_ready\",\"reason\":\"database unavailable\"}"));
+        reply_json(x, 503,
+                   HFD_SLICE("{\"status\":\"not_ready\",\"reason\":\"database unavailable\"}"));
     else
         reply_json(x, 200, HFD_SLICE("{\"status\":\"ok\"}"));
 }

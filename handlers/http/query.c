@@ -45,7 +45,8 @@ static hfd_slice find(hfd_slice query, const char *name)
     return found;
 }
 
-hfd_rc hfd_query_get(hfd_slice query, const char *name, struct hfd_arena *mem, hfd_slice *out, struct hfd_err *err)
+hfd_rc hfd_query_get(hfd_slice query, const char *name, struct hfd_arena *mem, hfd_slice *out,
+                     struct hfd_err *err)
 {
     const hfd_slice raw = find(query, name);
 
@@ -54,12 +55,15 @@ hfd_rc hfd_query_get(hfd_slice query, const char *name, struct hfd_arena *mem, h
         return HFD_OK;
     if (!decode(raw, mem, out)) {
         *out = HFD_SLICE_NONE;
-        return hfd_fail_field(err, HFD_BAD_REQUEST, name, "%s: a %% stands before two hexadecimal digits", name);
+        return hfd_fail_field(err, HFD_BAD_REQUEST, name,
+                              "%s: a %% stands before two hexadecimal digits", name);
     }
-    return out->p != NULL ? HFD_OK : hfd_fail(err, HFD_NOMEM, "out of memory while reading a query");
+    return out->p != NULL ? HFD_OK
+                          : hfd_fail(err, HFD_NOMEM, "out of memory while reading a query");
 }
 
-hfd_rc hfd_query_i64(hfd_slice query, const char *name, int64_t max, struct hfd_arena *mem, int64_t *out, struct hfd_err *err)
+hfd_rc hfd_query_i64(hfd_slice query, const char *name, int64_t max, struct hfd_arena *mem,
+                     int64_t *out, struct hfd_err *err)
 {
     hfd_slice text;
     int64_t v;
@@ -68,7 +72,8 @@ hfd_rc hfd_query_i64(hfd_slice query, const char *name, int64_t max, struct hfd_
     if (rc != HFD_OK || text.len == 0)
         return rc;
     if (hfd_parse_i64(text, 1, max, &v, NULL) != HFD_OK)
-        return hfd_fail_field(err, HFD_INVALID, name, "%s must be an integer between 1 and %lld", name, (long long)max);
+        return hfd_fail_field(err, HFD_INVALID, name, "%s must be an integer between 1 and %lld",
+                              name, (long long)max);
     *out = v;
     return HFD_OK;
 }

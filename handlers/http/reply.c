@@ -71,7 +71,10 @@ static const char *said(const struct hfd_problem *p)
     return p->message != NULL && p->message[0] != '\0' ? p->message : hfd_rc_text(p->rc);
 }
 
-/* The length of UTF-8 text that was cut at len, without the character that the cut may have gone through. */
+/*
+ * The length of UTF-8 text that was cut at len, without the character that the cut may have gone
+ * through.
+ */
 static size_t whole_characters(const char *text, size_t len)
 {
     size_t lead = len, needs;
@@ -80,8 +83,9 @@ static size_t whole_characters(const char *text, size_t len)
         lead--;
     if (lead == 0 || (unsigned char)text[lead - 1] < 0xc0)
         return len;
-    needs = (unsigned char)text[lead - 1] >= 0xf0 ? 4 : (unsigned char)text[lead - 1] >= 0xe0 ? 3
-                                                                                              : 2;
+    needs = (unsigned char)text[lead - 1] >= 0xf0   ? 4
+            : (unsigned char)text[lead - 1] >= 0xe0 ? 3
+                                                    : 2;
     return len - (lead - 1) < needs ? lead - 1 : len;
 }
 
@@ -94,11 +98,15 @@ static hfd_slice public_message(const struct hfd_problem *p, int status, char *o
     int n;
 
     if (status == 503 && p->rc == HFD_BUSY)
-        n = snprintf(out, cap, "too much work is queued; try again later (request %.*s)", HFD_SLICE_FMT(p->request_id));
+        n = snprintf(out, cap, "too much work is queued; try again later (request %.*s)",
+                     HFD_SLICE_FMT(p->request_id));
     else if (status == 503)
-        n = snprintf(out, cap, "the service cannot do this at the moment; try again later (request %.*s)", HFD_SLICE_FMT(p->request_id));
+        n = snprintf(out, cap,
+                     "the service cannot do this at the moment; try again later (request %.*s)",
+                     HFD_SLICE_FMT(p->request_id));
     else if (status >= 500)
-        n = snprintf(out, cap, "an internal error occurred (request %.*s)", HFD_SLICE_FMT(p->request_id));
+        n = snprintf(out, cap, "an internal error occurred (request %.*s)",
+                     HFD_SLICE_FMT(p->request_id));
     else if (field_len != 0 && strncmp(message, field, field_len) != 0)
         n = snprintf(out, cap, "%s: %s", field, message);
     else
@@ -108,7 +116,10 @@ static hfd_slice public_message(const struct hfd_problem *p, int status, char *o
     return (hfd_slice){out, (size_t)n < cap ? (size_t)n : whole_characters(out, cap - 1)};
 }
 
-/* The message with " (resource ID)" behind it, which is made room for; text is where the message stands, of MESSAGE_MAX_BYTES + 1. */
+/*
+ * The message with " (resource ID)" behind it, which is made room for; text is where the message
+ * stands, of MESSAGE_MAX_BYTES + 1.
+ */
 static hfd_slice with_resource(hfd_slice resource, char *text, hfd_slice message)
 {
     const size_t behind = resource.len + sizeof(" (resource )") - 1;
@@ -117,7 +128,8 @@ static hfd_slice with_resource(hfd_slice resource, char *text, hfd_slice message
         return message;
     if (message.len + behind > MESSAGE_MAX_BYTES)
         message.len = whole_characters(text, MESSAGE_MAX_BYTES - behind);
-    message.len += (size_t)snprintf(text + message.len, behind + 1, " (resource %.*s)", HFD_SLICE_FMT(resource));
+    message.len += (size_t)snprintf(text + message.len, behind + 1, " (resource %.*s)",
+                                    HFD_SLICE_FMT(resource));
     return message;
 }
 
@@ -152,16 +164,20 @@ static void add_errors(const struct hfd_problem *p, struct hfd_buf *b)
     hfd_buf_addc(b, ']');
 }
 
-static void format_fleet(const struct hfd_problem *p, const struct row *row, int status, hfd_slice message, struct hfd_buf *b)
+static void format_fleet(const struct hfd_problem *p, const struct row *row, int status,
+                         hfd_slice message, struct hfd_buf *b)
 {
-    hfd_buf_addf(b, "{\"type\":\"https://api.hyperfleet.io/errors/%s\",\"title\":\"%s\",\"status\":%d,\"detail\":", row->suffix, row->title,
-                 status);
+    hfd_buf_addf(b,
+                 "{\"type\":\"https://api.hyperfleet.io/errors/"
+                 "%s\",\"title\":\"%s\",\"status\":%d,\"detail\":",
+                 row->suffix, row->title, status);
     hfd_buf_json_str(b, message);
     if (p->path.len != 0) {
         hfd_buf_lit(b, ",\"instance\":");
         hfd_buf_json_str(b, p->path);
     }
-    hfd_buf_addf(b, ",\"code\":\"HYPERFLEET-%s\",\"timestamp\":", p->unknown_route ? "NTF-000" : row->fleet_code);
+    hfd_buf_addf(b, ",\"code\":\"HYPERFLEET-%s\",\"timestamp\":",
+                 p->unknown_route ? "NTF-000" : row->fleet_code);
     hfd_buf_json_time(b, p->now_us);
     hfd_buf_lit(b, ",\"trace_id\":");
     hfd_buf_json_str(b, p->request_id);
@@ -177,7 +193,9 @@ void hfd_problem_format(const struct hfd_problem *p, struct hfd_buf *b, struct h
     char text[MESSAGE_MAX_BYTES + 1];
     hfd_slice message = public_message(p, status, text, sizeof(text));
 
-    *reply = (struct hfd_reply){.status = status, .content_type = "application/json", .retry_after_s = status == 503 ? RETRY_AFTER_S : 0};
+    *reply = (struct hfd_reply){.status = status,
+                                .content_type = "application/json",
+                                .retry_after_s = status == 503 ? RETRY_AFTER_S : 0};
     switch (p->dialect) {
     case HFD_DIALECT_FLEET:
         reply->content_type = "application/problem+json";

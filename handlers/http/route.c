@@ -24,7 +24,8 @@ struct hfd_router {
     struct pattern patterns[];
 };
 
-static hfd_rc decode_segment(hfd_slice raw, struct hfd_arena *mem, hfd_slice *out, struct hfd_err *err)
+static hfd_rc decode_segment(hfd_slice raw, struct hfd_arena *mem, hfd_slice *out,
+                             struct hfd_err *err)
 {
     char *text;
     size_t n = 0;
@@ -45,7 +46,8 @@ static hfd_rc decode_segment(hfd_slice raw, struct hfd_arena *mem, hfd_slice *ou
         high = i + 2 < raw.len ? hfd_hex_value(raw.p[i + 1]) : -1;
         low = i + 2 < raw.len ? hfd_hex_value(raw.p[i + 2]) : -1;
         if (high < 0 || low < 0)
-            return hfd_fail(err, HFD_BAD_REQUEST, "the path has a '%%' that is not followed by two hexadecimal digits");
+            return hfd_fail(err, HFD_BAD_REQUEST,
+                            "the path has a '%%' that is not followed by two hexadecimal digits");
         text[n] = (char)(high * 16 + low);
         if (text[n] == '\0' || text[n] == '/')
             return hfd_fail(err, HFD_BAD_REQUEST, "the path has an escaped NUL or slash");
@@ -56,7 +58,8 @@ static hfd_rc decode_segment(hfd_slice raw, struct hfd_arena *mem, hfd_slice *ou
     return HFD_OK;
 }
 
-hfd_rc hfd_path_split(hfd_slice raw, struct hfd_arena *mem, struct hfd_path *out, struct hfd_err *err)
+hfd_rc hfd_path_split(hfd_slice raw, struct hfd_arena *mem, struct hfd_path *out,
+                      struct hfd_err *err)
 {
     bool forgiven = false;
     size_t at = 1;
@@ -87,7 +90,10 @@ hfd_rc hfd_path_split(hfd_slice raw, struct hfd_arena *mem, struct hfd_path *out
             out->segments[out->count] = decoded;
         if (out->count <= HFD_SEGMENTS_MAX)
             out->count++;
-        /* A slash that is the last byte here was doubled at the end: the segment behind it is empty. */
+        /*
+         * A slash that is the last byte here was doubled at the end: the segment behind it is
+         * empty.
+         */
         if (end + 1 == raw.len && out->count <= HFD_SEGMENTS_MAX) {
             if (out->count < HFD_SEGMENTS_MAX)
                 out->segments[out->count] = (hfd_slice){raw.p + end, 0};
@@ -143,20 +149,23 @@ static hfd_rc check_drivers(const hfd_slice *drivers, size_t count, struct hfd_e
         hfd_slice d = drivers[i];
 
         if (d.len == 0 || hfd_slice_is(d, "api"))
-            return hfd_fail_field(err, HFD_INVALID, "driver.paths", "a path prefix of the driver must not be empty or \"api\"");
+            return hfd_fail_field(err, HFD_INVALID, "driver.paths",
+                                  "a path prefix of the driver must not be empty or \"api\"");
         for (size_t k = 0; k < d.len; k++)
             if (!hfd_is_alnum(d.p[k]) && memchr("-_.~", d.p[k], 4) == NULL)
                 return hfd_fail_field(err, HFD_INVALID, "driver.paths",
-                                      "a path prefix of the driver must be one segment of letters, digits, '-', '_', '.', '~'");
+                                      "a path prefix of the driver must be one segment of letters, "
+                                      "digits, '-', '_', '.', '~'");
         for (size_t k = 0; k < i; k++)
             if (hfd_slice_eq(d, drivers[k]))
-                return hfd_fail_field(err, HFD_INVALID, "driver.paths", "the path prefixes of clusters and nodepools must differ");
+                return hfd_fail_field(err, HFD_INVALID, "driver.paths",
+                                      "the path prefixes of clusters and nodepools must differ");
     }
     return HFD_OK;
 }
 
-hfd_rc hfd_router_new(const struct hfd_route *routes, size_t route_count, const hfd_slice *drivers, size_t driver_count,
-                      struct hfd_router **out, struct hfd_err *err)
+hfd_rc hfd_router_new(const struct hfd_route *routes, size_t route_count, const hfd_slice *drivers,
+                      size_t driver_count, struct hfd_router **out, struct hfd_err *err)
 {
     struct hfd_router *r;
     hfd_rc rc;
@@ -198,7 +207,8 @@ static bool fits(const struct hfd_router *r, const struct pattern *p, const stru
         hfd_slice text = path->segments[i];
         enum segment_kind kind = p->segments[i].kind;
 
-        if (text.len == 0 || (kind == SEGMENT_LITERAL && !hfd_slice_eq(p->segments[i].text, text)) ||
+        if (text.len == 0 ||
+            (kind == SEGMENT_LITERAL && !hfd_slice_eq(p->segments[i].text, text)) ||
             (kind == SEGMENT_DRIVER && !is_driver(r, text)))
             return false;
         /* A driver's path by itself lacks the GUResID: it is not one. */
@@ -221,7 +231,8 @@ static enum hfd_dialect dialect_of_unknown(enum hfd_listener listener, const str
 {
     if (listener == HFD_LISTENER_OPS)
         return HFD_DIALECT_OPS;
-    if (path->count >= 2 && hfd_slice_is(path->segments[0], "api") && hfd_slice_is(path->segments[1], "hyperfleet"))
+    if (path->count >= 2 && hfd_slice_is(path->segments[0], "api") &&
+        hfd_slice_is(path->segments[1], "hyperfleet"))
         return HFD_DIALECT_FLEET;
     return HFD_DIALECT_DRIVER;
 }
@@ -253,8 +264,9 @@ static void take_params(const struct pattern *p, const struct hfd_path *path, st
     }
 }
 
-enum hfd_route_outcome hfd_route_match(const struct hfd_router *r, enum hfd_listener listener, enum hfd_method method,
-                                       const struct hfd_path *path, struct hfd_match *out)
+enum hfd_route_outcome hfd_route_match(const struct hfd_router *r, enum hfd_listener listener,
+                                       enum hfd_method method, const struct hfd_path *path,
+                                       struct hfd_match *out)
 {
     const struct pattern *best = NULL, *exact = NULL, *get = NULL;
 
@@ -300,6 +312,7 @@ void hfd_allow_format(unsigned methods, char out[HFD_ALLOW_TEXT_MAX])
     out[0] = '\0';
     for (unsigned m = 0; m < HFD_METHOD_OTHER; m++) {
         if ((methods & (1u << m)) != 0)
-            n += (size_t)snprintf(out + n, HFD_ALLOW_TEXT_MAX - n, "%s%s", n != 0 ? ", " : "", method_names[m]);
+            n += (size_t)snprintf(out + n, HFD_ALLOW_TEXT_MAX - n, "%s%s", n != 0 ? ", " : "",
+                                  method_names[m]);
     }
 }

@@ -1,5 +1,6 @@
 /*
- * From a raw path to a row of the route table. Pure. Thread: any (the router is const after start-up). The table itself is routes.c.
+ * From a raw path to a row of the route table. Pure. Thread: any (the router is const after
+ * start-up). The table itself is routes.c.
  */
 #ifndef HFD_HTTP_ROUTE_H
 #define HFD_HTTP_ROUTE_H
@@ -15,10 +16,12 @@ struct hfd_path {
 
 /**
  * Splits a path. One doubled slash and one slash at the end are forgiven.
- * @param raw  begins with '/', without query; slices of out point into it, or into mem where something was decoded
+ * @param raw  begins with '/', without query; slices of out point into it, or into mem where
+ * something was decoded
  * @return HFD_OK, HFD_BAD_REQUEST (a broken escape, or one that hides NUL or '/'), HFD_NOMEM
  */
-HFD_MUST_CHECK hfd_rc hfd_path_split(hfd_slice raw, struct hfd_arena *mem, struct hfd_path *out, struct hfd_err *err);
+HFD_MUST_CHECK hfd_rc hfd_path_split(hfd_slice raw, struct hfd_arena *mem, struct hfd_path *out,
+                                     struct hfd_err *err);
 
 /** HFD_METHOD_OTHER for what the list does not have; methods are case-sensitive. */
 enum hfd_method hfd_method_parse(hfd_slice text);
@@ -30,9 +33,11 @@ struct hfd_router;
  * Cuts the patterns of a table once.
  * @param drivers  the first segments that "{driver}" matches; borrows for the router's life
  * @param out      gives; free with hfd_router_free
- * @return HFD_OK, HFD_INVALID (a prefix that is empty, doubled, "api", or not one plain segment), HFD_NOMEM
+ * @return HFD_OK, HFD_INVALID (a prefix that is empty, doubled, "api", or not one plain segment),
+ * HFD_NOMEM
  */
-HFD_MUST_CHECK hfd_rc hfd_router_new(const struct hfd_route *routes, size_t route_count, const hfd_slice *drivers, size_t driver_count,
+HFD_MUST_CHECK hfd_rc hfd_router_new(const struct hfd_route *routes, size_t route_count,
+                                     const hfd_slice *drivers, size_t driver_count,
                                      struct hfd_router **out, struct hfd_err *err);
 /** Accepts NULL. */
 void hfd_router_free(struct hfd_router *r);
@@ -50,9 +55,13 @@ struct hfd_match {
     unsigned methods;         /* bits by enum hfd_method that the path has: FOUND, NO_METHOD */
 };
 
-/** Literal segments win over {driver}, which wins over parameters, from left to right. HEAD is served wherever GET is. */
-enum hfd_route_outcome hfd_route_match(const struct hfd_router *r, enum hfd_listener listener, enum hfd_method method,
-                                       const struct hfd_path *path, struct hfd_match *out);
+/**
+ * Literal segments win over {driver}, which wins over parameters, from left to right. HEAD is
+ * served wherever GET is.
+ */
+enum hfd_route_outcome hfd_route_match(const struct hfd_router *r, enum hfd_listener listener,
+                                       enum hfd_method method, const struct hfd_path *path,
+                                       struct hfd_match *out);
 
 /** The dialect of a path that could not even be split, by its beginning. */
 enum hfd_dialect hfd_dialect_of(enum hfd_listener listener, hfd_slice raw_path);

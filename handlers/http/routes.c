@@ -1,7 +1,8 @@
 /*
- * The table of routes: the only place that knows the paths. One row per method and pattern; rows of one pattern stand together. HEAD is
- * served wherever GET is, and 405 with its Allow header follows from the rows. Order does not matter: literal segments win over {driver},
- * which wins over parameters.
+ * The table of routes: the only place that knows the paths. One row per method and pattern; rows of
+ * one pattern stand together. HEAD is served wherever GET is, and 405 with its Allow header follows
+ * from the rows. Order does not matter: literal segments win over {driver}, which wins over
+ * parameters.
  */
 #include "handlers/http/api.h"
 #include "handlers/http/routes.h"

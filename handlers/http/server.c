@@ -1,10 +1,11 @@
 /*
- * Loops and listeners. Every loop thread has its own event loop, h2o context, store reader and copies of the two listening sockets, and
- * shares nothing but counters. Connections are counted per loop, so that a full one leaves the next to the others, or in the kernel's
- * queue.
+ * Loops and listeners. Every loop thread has its own event loop, h2o context, store reader and
+ * copies of the two listening sockets, and shares nothing but counters. Connections are counted per
+ * loop, so that a full one leaves the next to the others, or in the kernel's queue.
  *
- * Stopping: the main listener closes, idle connections close, requests under way get their answer with "Connection: close", until all is
- * quiet or the time is over. The ops listener answers to the end, and says that it is the end.
+ * Stopping: the main listener closes, idle connections close, requests under way get their answer
+ * with "Connection: close", until all is quiet or the time is over. The ops listener answers to the
+ * end, and says that it is the end.
  */
 #include "driver/base/check.h"
 #include "driver/base/log.h"
@@ -28,7 +29,9 @@
 #define SWEEP_US HFD_US_PER_S
 /* How often a loop that drains looks whether the others are done. */
 #define DRAIN_LOOK_US (HFD_US_PER_S / 50)
-#define ARENA_SLACK_BYTES ((size_t)64 << 20) /* a ceiling, not a reserve: a resource with every adapter's longest words fits */
+#define ARENA_SLACK_BYTES                                                                          \
+    ((size_t)64                                                                                    \
+     << 20) /* a ceiling, not a reserve: a resource with every adapter's longest words fits */
 /* Files beside connections: store, listeners, loops. */
 #define FILES_RESERVE 256
 
@@ -39,7 +42,10 @@ struct endpoint {
     socklen_t len;
 };
 
-/* What the settings have let through: HOST:PORT. @return whether the host is an IP address, or localhost */
+/*
+ * What the settings have let through: HOST:PORT. @return whether the host is an IP address, or
+ * localhost
+ */
 static bool parse_address(hfd_slice text, struct endpoint *out)
 {
     struct sockaddr_in *v4 = (struct sockaddr_in *)(void *)&out->addr;
@@ -53,7 +59,8 @@ static bool parse_address(hfd_slice text, struct endpoint *out)
     if (colon == NULL)
         return false;
     name = (hfd_slice){text.p, (size_t)(colon - text.p)};
-    if (hfd_parse_i64((hfd_slice){colon + 1, text.len - name.len - 1}, 0, 65535, &port, NULL) != HFD_OK)
+    if (hfd_parse_i64((hfd_slice){colon + 1, text.len - name.len - 1}, 0, 65535, &port, NULL) !=
+        HFD_OK)
         return false;
     if (name.len > 2 && name.p[0] == '[' && name.p[name.len - 1] == ']')
         name = (hfd_slice){name.p + 1, name.len - 2};
@@ -81,7 +88,8 @@ static bool parse_address(hfd_slice text, struct endpoint *out)
 static bool is_loopback(const struct endpoint *e)
 {
     if (e->addr.ss_family == AF_INET)
-        return (ntohl(((const struct sockaddr_in *)(const void *)&e->addr)->sin_addr.s_addr) >> 24) == 127;
+        return (ntohl(((const struct sockaddr_in *)(const void *)&e->addr)->sin_addr.s_addr) >>
+                24) == 127;
     return IN6_IS_ADDR_LOOPBACK(&((const struct sockaddr_in6 *)(const void *)&e->addr)->sin6_addr);
 }
 
@@ -110,28 +118,36 @@ static int port_of(int fd)
     return getsockname(fd, (struct sockaddr *)(void *)&e.addr, &e.len) == 0 ? port_in(&e) : 0;
 }
 
-static hfd_rc check_address(const struct hfd_settings *s, enum hfd_setting which, hfd_slice address, struct endpoint *out,
-                            struct hfd_err *err)
+static hfd_rc check_address(const struct hfd_settings *s, enum hfd_setting which, hfd_slice address,
+                            struct endpoint *out, struct hfd_err *err)
 {
     if (!parse_address(address, out))
-        return hfd_settings_refuse(s, which, err, "expected an IP address or localhost, got \"%.*s\"", HFD_SLICE_FMT(address));
+        return hfd_settings_refuse(s, which, err,
+                                   "expected an IP address or localhost, got \"%.*s\"",
+                                   HFD_SLICE_FMT(address));
     if (!is_loopback(out))
         return hfd_settings_refuse(s, which, err,
-                                   "%.*s is not a loopback address; there is no authentication, so only 127.0.0.0/8 and ::1 are served",
+                                   "%.*s is not a loopback address; there is no authentication, so "
+                                   "only 127.0.0.0/8 and ::1 are served",
                                    HFD_SLICE_FMT(address));
     return HFD_OK;
 }
 
-static hfd_rc check_addresses(const struct hfd_settings *s, struct endpoint *main_one, struct endpoint *ops_one, struct hfd_err *err)
+static hfd_rc check_addresses(const struct hfd_settings *s, struct endpoint *main_one,
+                              struct endpoint *ops_one, struct hfd_err *err)
 {
     hfd_rc rc = check_address(s, HFD_SETTING_listen, s->listen, main_one, err);
 
     if (rc == HFD_OK)
         rc = check_address(s, HFD_SETTING_ops_listen, s->ops_listen, ops_one, err);
     if (rc == HFD_OK && port_in(main_one) != 0 && is_same(main_one, ops_one))
-        rc = hfd_settings_refuse(s, hfd_settings_is_set(s, HFD_SETTING_ops_listen) ? HFD_SETTING_ops_listen : HFD_SETTING_listen, err,
-                                 "expected one address for listen and another for ops_listen, got \"%.*s\" for both",
-                                 HFD_SLICE_FMT(s->ops_listen));
+        rc = hfd_settings_refuse(
+            s,
+            hfd_settings_is_set(s, HFD_SETTING_ops_listen) ? HFD_SETTING_ops_listen
+                                                           : HFD_SETTING_listen,
+            err,
+            "expected one address for listen and another for ops_listen, got \"%.*s\" for both",
+            HFD_SLICE_FMT(s->ops_listen));
     return rc;
 }
 
@@ -142,22 +158,26 @@ hfd_rc hfd_server_check(const struct hfd_settings *settings, struct hfd_err *err
     return check_addresses(settings, &main_one, &ops_one, err);
 }
 
-static hfd_rc open_listener(const struct endpoint *e, const struct hfd_settings *s, enum hfd_listener which, int *fd_out,
-                            struct hfd_err *err)
+static hfd_rc open_listener(const struct endpoint *e, const struct hfd_settings *s,
+                            enum hfd_listener which, int *fd_out, struct hfd_err *err)
 {
     const char *key = which == HFD_LISTENER_MAIN ? "listen" : "ops_listen";
-    const hfd_slice address = which == HFD_LISTENER_MAIN ? s->listen : s->ops_listen, given = hfd_settings_origin(s, key);
+    const hfd_slice address = which == HFD_LISTENER_MAIN ? s->listen : s->ops_listen,
+                    given = hfd_settings_origin(s, key);
     int on = 1, fd;
     hfd_rc rc;
 
     *fd_out = -1;
     fd = socket(e->addr.ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
     if (fd < 0)
-        return hfd_fail_field(err, HFD_IO, key, "open a socket for %.*s: %s", HFD_SLICE_FMT(address), strerror(errno));
+        return hfd_fail_field(err, HFD_IO, key, "open a socket for %.*s: %s",
+                              HFD_SLICE_FMT(address), strerror(errno));
     (void)setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
-    if (bind(fd, (const struct sockaddr *)(const void *)&e->addr, e->len) != 0 || listen(fd, SOMAXCONN) != 0) {
-        rc = hfd_fail_field(err, HFD_IO, key, "%.*s%s%s: listen on %.*s: %s", HFD_SLICE_FMT(given), given.len > 0 ? ": " : "", key,
-                            HFD_SLICE_FMT(address), strerror(errno));
+    if (bind(fd, (const struct sockaddr *)(const void *)&e->addr, e->len) != 0 ||
+        listen(fd, SOMAXCONN) != 0) {
+        rc =
+            hfd_fail_field(err, HFD_IO, key, "%.*s%s%s: listen on %.*s: %s", HFD_SLICE_FMT(given),
+                           given.len > 0 ? ": " : "", key, HFD_SLICE_FMT(address), strerror(errno));
         (void)close(fd);
         return rc;
     }
@@ -192,7 +212,10 @@ static void on_accept(h2o_socket_t *sock, const char *err)
         if (accepted == NULL) {
             if (errno == EAGAIN || errno == EINTR || errno == ECONNABORTED)
                 return;
-            /* Out of files or memory: the kernel would call at once again, so the sweep does, in a second. */
+            /*
+             * Out of files or memory: the kernel would call at once again, so the sweep does, in a
+             * second.
+             */
             HFD_LOG(HFD_LOG_WARN, "accept failed", HFD_LOG_CSTR("error", strerror(errno)));
             hfd_metric_add(HFD_METRIC_HTTP_REFUSED, HFD_LABELS("accept"), 1);
             pause_listener(l);
@@ -218,14 +241,16 @@ void hfd_loop_connection_closed(struct hfd_loop_listener *l)
     resume_listener(l);
 }
 
-static hfd_rc listen_on(struct hfd_loop *loop, unsigned index, enum hfd_listener which, int64_t connections_max)
+static hfd_rc listen_on(struct hfd_loop *loop, unsigned index, enum hfd_listener which,
+                        int64_t connections_max)
 {
     struct hfd_loop_listener *l = &loop->listeners[index];
     int fd = fcntl(loop->server->fds[index], F_DUPFD_CLOEXEC, 0);
 
     if (fd < 0)
         return hfd_fail(&loop->start_err, HFD_IO, "copy a listening socket: %s", strerror(errno));
-    *l = (struct hfd_loop_listener){.loop = loop, .which = which, .connections_max = connections_max};
+    *l = (struct hfd_loop_listener){
+        .loop = loop, .which = which, .connections_max = connections_max};
     l->sock = h2o_evloop_socket_create(loop->ctx.loop, fd, H2O_SOCKET_FLAG_DONT_READ);
     l->sock->data = l;
     h2o_socket_read_start(l->sock, on_accept);
@@ -272,7 +297,8 @@ static hfd_rc loop_open(struct hfd_loop *loop)
     return rc;
 }
 
-void hfd_loop_send(struct hfd_loop *loop, h2o_multithread_receiver_t *receiver, h2o_multithread_message_t *message)
+void hfd_loop_send(struct hfd_loop *loop, h2o_multithread_receiver_t *receiver,
+                   h2o_multithread_message_t *message)
 {
     atomic_fetch_add(&loop->senders, 1);
     h2o_multithread_send_message(receiver, message);
@@ -286,7 +312,10 @@ static void loop_close(struct hfd_loop *loop)
 
     for (unsigned i = 0; i < HFD_LISTENERS; i++)
         close_listener(&loop->listeners[i]);
-    /* Lets h2o forget what was closed with a callback pending: h2o_evloop_destroy would close it again. */
+    /*
+     * Lets h2o forget what was closed with a callback pending: h2o_evloop_destroy would close it
+     * again.
+     */
     (void)h2o_evloop_run(evloop, 0);
     if (loop->reader != NULL)
         hfd_store_reader_close(&loop->reader);
@@ -304,7 +333,10 @@ static void begin_drain(struct hfd_loop *loop, int64_t now_us)
     loop->draining = true;
     loop->drain_until_us = now_us + loop->server->limits.drain_timeout_us;
     close_listener(&loop->listeners[0]);
-    /* "Connection: close" on what follows. h2o_context_request_shutdown would start HTTP/2's timers as well, and leave them to us. */
+    /*
+     * "Connection: close" on what follows. h2o_context_request_shutdown would start HTTP/2's timers
+     * as well, and leave them to us.
+     */
     loop->ctx.shutdown_requested = 1;
 }
 
@@ -340,8 +372,7 @@ static void sweep(struct hfd_loop *loop, int64_t now_us)
 static void loop_run(struct hfd_loop *loop)
 {
     for (;;) {
-        int64_t now_us, wait_us = loop->again ? 0 : loop->draining ? DRAIN_LOOK_US
-                                                                   : SWEEP_US;
+        int64_t now_us, wait_us = loop->again ? 0 : loop->draining ? DRAIN_LOOK_US : SWEEP_US;
 
         (void)h2o_evloop_run(loop->ctx.loop, (int32_t)(wait_us / 1000));
         loop->again = false;
@@ -413,8 +444,9 @@ static unsigned loop_count(const struct hfd_settings *settings)
 }
 
 /*
- * Connections are files; the soft limit is often lower than what the settings allow. Where the hard one is as well, there are fewer places:
- * all files in the hands of clients would leave none for the ops listener and the store.
+ * Connections are files; the soft limit is often lower than what the settings allow. Where the hard
+ * one is as well, there are fewer places: all files in the hands of clients would leave none for
+ * the ops listener and the store.
  * @return the connections that the main listener may have
  */
 static int64_t connections_max(const struct hfd_server *s)
@@ -437,8 +469,11 @@ static int64_t connections_max(const struct hfd_server *s)
         most = s->loop_count;
     if (most > (rlim_t)wanted)
         most = (rlim_t)wanted;
-    HFD_LOG(HFD_LOG_WARN, "fewer open files are allowed than http.connections_max needs: fewer connections are taken",
-            HFD_LOG_INT("allowed", allowed), HFD_LOG_INT("needed", files), HFD_LOG_INT("connections", most));
+    HFD_LOG(
+        HFD_LOG_WARN,
+        "fewer open files are allowed than http.connections_max needs: fewer connections are taken",
+        HFD_LOG_INT("allowed", allowed), HFD_LOG_INT("needed", files),
+        HFD_LOG_INT("connections", most));
     return (int64_t)most;
 }
 
@@ -461,8 +496,10 @@ static void configure(struct hfd_server *s)
     /* The door enforces the limits on size and time; h2o's stand behind it, out of its way. */
     s->conf.max_request_entity_size = (size_t)settings->http_body_max_bytes * 2;
     s->conf.http1.req_timeout = (uint64_t)(3 * settings->http_read_timeout_us / 1000 + 10000);
-    host = h2o_config_register_host(&s->conf, h2o_iovec_init("default", sizeof("default") - 1), 65535);
-    h2o_create_handler(h2o_config_register_path(host, "/", 0), sizeof(h2o_handler_t))->on_req = hfd_exchange_on_req;
+    host =
+        h2o_config_register_host(&s->conf, h2o_iovec_init("default", sizeof("default") - 1), 65535);
+    h2o_create_handler(h2o_config_register_path(host, "/", 0), sizeof(h2o_handler_t))->on_req =
+        hfd_exchange_on_req;
     h2o_create_handler(&host->fallback_path, sizeof(h2o_handler_t))->on_req = hfd_exchange_on_req;
 }
 
@@ -543,7 +580,10 @@ static void close_fd(int *fd)
 
 void hfd_server_stop(struct hfd_server *s)
 {
-    /* A loop that sees the end by itself must not be gone when it is woken: the wakers are counted as senders beforehand. */
+    /*
+     * A loop that sees the end by itself must not be gone when it is woken: the wakers are counted
+     * as senders beforehand.
+     */
     for (unsigned i = 0; i < s->loops_started; i++)
         atomic_fetch_add(&s->loops[i].senders, 1);
     atomic_store(&s->busy_loops, s->loops_started);

@@ -1,6 +1,7 @@
 /*
- * Where settings come from and in which order: defaults, file, environment, flags; and what the table says of itself. Refuses names that
- * are not in the table. Source: DESIGN 8. Thread: start-up.
+ * Where settings come from and in which order: defaults, file, environment, flags; and what the
+ * table says of itself. Refuses names that are not in the table. Source: DESIGN 8. Thread:
+ * start-up.
  */
 #include "handlers/settings/settings_int.h"
 
@@ -28,7 +29,8 @@ enum form {
     FORM_FLAG,
 };
 
-static const char *const map_suffix[] = {[FORM_KEY] = ".NAME", [FORM_ENV] = "_NAME", [FORM_FLAG] = "-NAME"};
+static const char *const map_suffix[] = {
+    [FORM_KEY] = ".NAME", [FORM_ENV] = "_NAME", [FORM_FLAG] = "-NAME"};
 
 static char spell_char(enum form form, char c)
 {
@@ -89,7 +91,8 @@ struct hfd_setting_ref hfd_setting_find_key(hfd_slice key)
 {
     struct hfd_setting_ref ref = find(FORM_KEY, key);
 
-    ref.goes_on = is_section(key) || (ref.kind == HFD_REF_SETTING && ref.row->type == HFD_SETTING_TYPE_MAP);
+    ref.goes_on =
+        is_section(key) || (ref.kind == HFD_REF_SETTING && ref.row->type == HFD_SETTING_TYPE_MAP);
     if (ref.kind == HFD_REF_UNKNOWN && ref.goes_on)
         ref.kind = HFD_REF_SECTION;
     return ref;
@@ -166,18 +169,21 @@ static void suggest(enum form form, hfd_slice given, char out[NAME_TEXT_MAX + 32
         (void)snprintf(out, NAME_TEXT_MAX + 32, "see `hyperfleet-driver help serve`");
 }
 
-hfd_rc hfd_setting_unknown_key(const struct hfd_settings_loader *ld, hfd_slice key, struct hfd_err *err)
+hfd_rc hfd_setting_unknown_key(const struct hfd_settings_loader *ld, hfd_slice key,
+                               struct hfd_err *err)
 {
     char quoted[HFD_QUOTE_MAX], hint[NAME_TEXT_MAX + 32];
 
     suggest(FORM_KEY, key, hint);
     (void)hfd_setting_quote(key, quoted);
-    return hfd_fail_field(err, HFD_INVALID, key.p, "%s: unknown setting %s; %s", ld->place, quoted, hint);
+    return hfd_fail_field(err, HFD_INVALID, key.p, "%s: unknown setting %s; %s", ld->place, quoted,
+                          hint);
 }
 
 /* --- storing one value --- */
 
-hfd_rc hfd_setting_fail(const struct hfd_settings_loader *ld, hfd_rc rc, const char *key, struct hfd_err *err, const char *fmt, ...)
+hfd_rc hfd_setting_fail(const struct hfd_settings_loader *ld, hfd_rc rc, const char *key,
+                        struct hfd_err *err, const char *fmt, ...)
 {
     char msg[sizeof(err->msg)];
     va_list ap;
@@ -196,7 +202,8 @@ hfd_slice hfd_settings_origin(const struct hfd_settings *s, const char *key)
     return HFD_SLICE("");
 }
 
-hfd_rc hfd_settings_refuse(const struct hfd_settings *s, enum hfd_setting which, struct hfd_err *err, const char *fmt, ...)
+hfd_rc hfd_settings_refuse(const struct hfd_settings *s, enum hfd_setting which,
+                           struct hfd_err *err, const char *fmt, ...)
 {
     const char *key = hfd_setting_rows[which].key;
     const hfd_slice origin = s->origin[which];
@@ -206,7 +213,8 @@ hfd_rc hfd_settings_refuse(const struct hfd_settings *s, enum hfd_setting which,
     va_start(ap, fmt);
     (void)vsnprintf(msg, sizeof(msg), fmt, ap);
     va_end(ap);
-    return hfd_fail_field(err, HFD_INVALID, key, "%.*s%s%s: %s", HFD_SLICE_FMT(origin), origin.len > 0 ? ": " : "", key, msg);
+    return hfd_fail_field(err, HFD_INVALID, key, "%.*s%s%s: %s", HFD_SLICE_FMT(origin),
+                          origin.len > 0 ? ": " : "", key, msg);
 }
 
 static void *member_of(struct hfd_settings *s, const struct hfd_setting_row *row)
@@ -219,7 +227,9 @@ static const void *const_member_of(const struct hfd_settings *s, const struct hf
     return (const char *)s + row->offset;
 }
 
-/* The entry of that name, or a new one with no value; NULL when the map is full or memory is short. */
+/*
+ * The entry of that name, or a new one with no value; NULL when the map is full or memory is short.
+ */
 static struct hfd_pair *entry_of(struct hfd_map *map, hfd_slice name, struct hfd_arena *mem)
 {
     for (size_t i = 0; i < map->count; i++) {
@@ -234,7 +244,8 @@ static struct hfd_pair *entry_of(struct hfd_map *map, hfd_slice name, struct hfd
     return map->items[map->count].name.p != NULL ? &map->items[map->count++] : NULL;
 }
 
-static hfd_rc put_entry(struct hfd_settings_loader *ld, const struct hfd_setting_ref *ref, hfd_slice value, struct hfd_err *err)
+static hfd_rc put_entry(struct hfd_settings_loader *ld, const struct hfd_setting_ref *ref,
+                        hfd_slice value, struct hfd_err *err)
 {
     struct hfd_map *map = member_of(ld->s, ref->row);
     struct hfd_err why = {0};
@@ -245,14 +256,17 @@ static hfd_rc put_entry(struct hfd_settings_loader *ld, const struct hfd_setting
         return hfd_setting_fail(ld, rc, ref->row->key, err, "%s", why.msg);
     rc = hfd_setting_entry_check(value, &why);
     if (rc != HFD_OK)
-        return hfd_fail_field(err, rc, ref->row->key, "%s: %s.%.*s: %s", ld->place, ref->row->key, HFD_SLICE_FMT(ref->name), why.msg);
+        return hfd_fail_field(err, rc, ref->row->key, "%s: %s.%.*s: %s", ld->place, ref->row->key,
+                              HFD_SLICE_FMT(ref->name), why.msg);
     pair = entry_of(map, ref->name, &ld->s->mem);
     if (pair == NULL && map->count == HFD_SETTING_ITEMS_MAX)
-        return hfd_setting_fail(ld, HFD_INVALID, ref->row->key, err, "expected at most %d entries", HFD_SETTING_ITEMS_MAX);
+        return hfd_setting_fail(ld, HFD_INVALID, ref->row->key, err, "expected at most %d entries",
+                                HFD_SETTING_ITEMS_MAX);
     if (pair == NULL)
         return hfd_fail(err, HFD_NOMEM, "out of memory");
     if (ld->in_file && pair->value.p != NULL)
-        return hfd_setting_fail(ld, HFD_INVALID, ref->row->key, err, "%.*s is given twice", HFD_SLICE_FMT(pair->name));
+        return hfd_setting_fail(ld, HFD_INVALID, ref->row->key, err, "%.*s is given twice",
+                                HFD_SLICE_FMT(pair->name));
     pair->value = hfd_arena_dup(&ld->s->mem, value);
     pair->origin = hfd_arena_dup(&ld->s->mem, hfd_slice_of(ld->place));
     if (pair->value.p == NULL || pair->origin.p == NULL)
@@ -262,8 +276,8 @@ static hfd_rc put_entry(struct hfd_settings_loader *ld, const struct hfd_setting
     return HFD_OK;
 }
 
-hfd_rc hfd_setting_put(struct hfd_settings_loader *ld, const struct hfd_setting_ref *ref, const struct hfd_setting_value *v,
-                       struct hfd_err *err)
+hfd_rc hfd_setting_put(struct hfd_settings_loader *ld, const struct hfd_setting_ref *ref,
+                       const struct hfd_setting_value *v, struct hfd_err *err)
 {
     const struct hfd_setting_row *row = ref->row;
     hfd_slice *origin = &ld->s->origin[row->which];
@@ -274,7 +288,8 @@ hfd_rc hfd_setting_put(struct hfd_settings_loader *ld, const struct hfd_setting_
         rc = put_entry(ld, ref, v->text, err);
     } else {
         if (ld->in_file && origin->len > 0)
-            return hfd_setting_fail(ld, HFD_INVALID, row->key, err, "given twice, first at %.*s", HFD_SLICE_FMT(*origin));
+            return hfd_setting_fail(ld, HFD_INVALID, row->key, err, "given twice, first at %.*s",
+                                    HFD_SLICE_FMT(*origin));
         rc = hfd_setting_parse(row, v, &ld->s->mem, member_of(ld->s, row), &why);
         if (rc != HFD_OK)
             return hfd_setting_fail(ld, rc, row->key, err, "%s", why.msg);
@@ -305,15 +320,16 @@ static hfd_rc load_defaults(struct hfd_settings_loader *ld, struct hfd_err *err)
 }
 
 /* A value of the environment or a flag. */
-static hfd_rc put_text(struct hfd_settings_loader *ld, enum form form, const struct hfd_setting_ref *ref, hfd_slice text,
-                       struct hfd_err *err)
+static hfd_rc put_text(struct hfd_settings_loader *ld, enum form form,
+                       const struct hfd_setting_ref *ref, hfd_slice text, struct hfd_err *err)
 {
     const struct hfd_setting_value v = {.text = text};
     char name[NAME_TEXT_MAX];
 
     if (ref->kind == HFD_REF_SETTING && ref->row->type == HFD_SETTING_TYPE_MAP) {
         (void)spell(form, ref->row->key, name);
-        return hfd_setting_fail(ld, HFD_INVALID, ref->row->key, err, "expected one entry at a time: %s%s=ADAPTER:/json/pointer", name,
+        return hfd_setting_fail(ld, HFD_INVALID, ref->row->key, err,
+                                "expected one entry at a time: %s%s=ADAPTER:/json/pointer", name,
                                 map_suffix[form]);
     }
     return hfd_setting_put(ld, ref, &v, err);
@@ -325,10 +341,12 @@ static hfd_rc unknown_name(enum form form, const char *what, hfd_slice name, str
 
     suggest(form, name, hint);
     (void)snprintf(field, sizeof(field), "%.*s", HFD_SLICE_FMT(name));
-    return hfd_fail_field(err, HFD_INVALID, field, "%s %s; %s", what, hfd_setting_quote(name, quoted), hint);
+    return hfd_fail_field(err, HFD_INVALID, field, "%s %s; %s", what,
+                          hfd_setting_quote(name, quoted), hint);
 }
 
-static hfd_rc load_variable(struct hfd_settings_loader *ld, hfd_slice name, hfd_slice value, struct hfd_err *err)
+static hfd_rc load_variable(struct hfd_settings_loader *ld, hfd_slice name, hfd_slice value,
+                            struct hfd_err *err)
 {
     struct hfd_setting_ref ref = find(FORM_ENV, name);
     char lower[NAME_TEXT_MAX];
@@ -338,13 +356,16 @@ static hfd_rc load_variable(struct hfd_settings_loader *ld, hfd_slice name, hfd_
     (void)snprintf(ld->place, sizeof(ld->place), "%.*s", HFD_SLICE_FMT(name));
     if (ref.kind == HFD_REF_ENTRY && ref.name.len < sizeof(lower)) {
         for (size_t i = 0; i < ref.name.len; i++)
-            lower[i] = (char)(ref.name.p[i] >= 'A' && ref.name.p[i] <= 'Z' ? ref.name.p[i] - 'A' + 'a' : ref.name.p[i]);
+            lower[i] =
+                (char)(ref.name.p[i] >= 'A' && ref.name.p[i] <= 'Z' ? ref.name.p[i] - 'A' + 'a'
+                                                                    : ref.name.p[i]);
         ref.name.p = lower;
     }
     return put_text(ld, FORM_ENV, &ref, value, err);
 }
 
-static hfd_rc load_environment(struct hfd_settings_loader *ld, const char *const *env, struct hfd_err *err)
+static hfd_rc load_environment(struct hfd_settings_loader *ld, const char *const *env,
+                               struct hfd_err *err)
 {
     for (; *env != NULL; env++) {
         const char *equals = strchr(*env, '=');
@@ -370,7 +391,8 @@ struct flag {
 };
 
 /* Reads the flag at argv[*at] and moves *at behind it. ref.kind is UNKNOWN for --config. */
-static hfd_rc parse_flag(int argc, const char *const *argv, int *at, struct flag *out, struct hfd_err *err)
+static hfd_rc parse_flag(int argc, const char *const *argv, int *at, struct flag *out,
+                         struct hfd_err *err)
 {
     const char *arg = argv[(*at)++];
     const char *equals = strchr(arg, '=');
@@ -380,7 +402,8 @@ static hfd_rc parse_flag(int argc, const char *const *argv, int *at, struct flag
     (void)hfd_setting_quote(out->name, quoted);
     if (!hfd_slice_starts(out->name, HFD_SLICE("--")) || out->name.len == 2)
         return hfd_fail(err, HFD_INVALID, "unexpected argument %s%s", quoted,
-                        *at >= 2 && strcmp(argv[*at - 2], "--demo") == 0 ? "; write --demo=SECONDS" : "");
+                        *at >= 2 && strcmp(argv[*at - 2], "--demo") == 0 ? "; write --demo=SECONDS"
+                                                                         : "");
     out->ref = find(FORM_FLAG, out->name);
     if (out->ref.kind == HFD_REF_UNKNOWN && !hfd_slice_is(out->name, "--config"))
         return unknown_name(FORM_FLAG, "unknown flag", out->name, err);
@@ -391,19 +414,22 @@ static hfd_rc parse_flag(int argc, const char *const *argv, int *at, struct flag
     else if (*at < argc && strncmp(argv[*at], "--", 2) != 0)
         out->value = argv[(*at)++];
     else
-        return hfd_fail_field(err, HFD_INVALID, out->ref.row != NULL ? out->ref.row->key : "config", "flag %s: expected a value", quoted);
+        return hfd_fail_field(err, HFD_INVALID, out->ref.row != NULL ? out->ref.row->key : "config",
+                              "flag %s: expected a value", quoted);
     return HFD_OK;
 }
 
 /* Checks all names, and finds the file: --config, else HFD_CONFIG, else none. */
-static hfd_rc find_file(int argc, const char *const *argv, const char *const *env, const char **out, struct hfd_err *err)
+static hfd_rc find_file(int argc, const char *const *argv, const char *const *env, const char **out,
+                        struct hfd_err *err)
 {
     static const char variable[] = "HFD_CONFIG=";
     bool flagged = false;
 
     *out = NULL;
     for (; *env != NULL; env++) {
-        if (strncmp(*env, variable, sizeof(variable) - 1) == 0 && (*env)[sizeof(variable) - 1] != '\0')
+        if (strncmp(*env, variable, sizeof(variable) - 1) == 0 &&
+            (*env)[sizeof(variable) - 1] != '\0')
             *out = *env + sizeof(variable) - 1;
     }
     for (int at = 0; at < argc;) {
@@ -422,7 +448,8 @@ static hfd_rc find_file(int argc, const char *const *argv, const char *const *en
     return HFD_OK;
 }
 
-static hfd_rc load_flags(struct hfd_settings_loader *ld, int argc, const char *const *argv, struct hfd_err *err)
+static hfd_rc load_flags(struct hfd_settings_loader *ld, int argc, const char *const *argv,
+                         struct hfd_err *err)
 {
     for (int at = 0; at < argc;) {
         struct flag flag = {.value = ""};
@@ -466,36 +493,43 @@ static void sort_maps(struct hfd_settings_loader *ld)
 /* Every output has these values; a second one of the name would be a second member of the name. */
 static hfd_rc check_output_names(const struct hfd_map *values, struct hfd_err *err)
 {
-    static const char *const taken[] = {"name", "cluster_id", "nodepool_id", "href", "generation",
-                                        "health", "health_reason", "health_message", "nodepools", "demo"};
+    static const char *const taken[] = {
+        "name",   "cluster_id",    "nodepool_id",    "href",      "generation",
+        "health", "health_reason", "health_message", "nodepools", "demo"};
 
     for (size_t i = 0; i < values->count; i++)
         for (size_t k = 0; k < sizeof(taken) / sizeof(taken[0]); k++)
             if (hfd_slice_is(values->items[i].name, taken[k]))
                 return hfd_fail_field(err, HFD_INVALID, "driver.outputs.values",
-                                      "%.*s: driver.outputs.values.%s: expected another name, as every output has its own \"%s\"",
+                                      "%.*s: driver.outputs.values.%s: expected another name, as "
+                                      "every output has its own \"%s\"",
                                       HFD_SLICE_FMT(values->items[i].origin), taken[k], taken[k]);
     return HFD_OK;
 }
 
 /* Of two settings that do not go together, the one that somebody gave. */
-static enum hfd_setting given_of(const struct hfd_settings *s, enum hfd_setting a, enum hfd_setting b)
+static enum hfd_setting given_of(const struct hfd_settings *s, enum hfd_setting a,
+                                 enum hfd_setting b)
 {
     return hfd_settings_is_set(s, b) ? b : a;
 }
 
 static hfd_rc refuse_retry(const struct hfd_settings *s, struct hfd_err *err)
 {
-    const enum hfd_setting which = given_of(s, HFD_SETTING_remote_retry_min_us, HFD_SETTING_remote_retry_max_us);
+    const enum hfd_setting which =
+        given_of(s, HFD_SETTING_remote_retry_min_us, HFD_SETTING_remote_retry_max_us);
     struct hfd_buf b;
     hfd_rc rc;
 
     hfd_buf_init(&b, 64);
-    hfd_setting_format(&b, &hfd_setting_rows[HFD_SETTING_remote_retry_min_us], &s->remote_retry_min_us);
+    hfd_setting_format(&b, &hfd_setting_rows[HFD_SETTING_remote_retry_min_us],
+                       &s->remote_retry_min_us);
     hfd_buf_lit(&b, " to ");
-    hfd_setting_format(&b, &hfd_setting_rows[HFD_SETTING_remote_retry_max_us], &s->remote_retry_max_us);
-    rc = hfd_settings_refuse(s, which, err, "expected remote.retry_min to be no more than remote.retry_max, got %.*s",
-                             HFD_SLICE_FMT(hfd_buf_slice(&b)));
+    hfd_setting_format(&b, &hfd_setting_rows[HFD_SETTING_remote_retry_max_us],
+                       &s->remote_retry_max_us);
+    rc = hfd_settings_refuse(
+        s, which, err, "expected remote.retry_min to be no more than remote.retry_max, got %.*s",
+        HFD_SLICE_FMT(hfd_buf_slice(&b)));
     hfd_buf_fini(&b);
     return rc;
 }
@@ -504,13 +538,18 @@ static hfd_rc check_remote(const struct hfd_settings *s, struct hfd_err *err)
 {
     if (s->demo_us >= 0 && !hfd_slice_is(s->backend, "embedded"))
         return hfd_settings_refuse(s, HFD_SETTING_demo_us, err,
-                                   "expected it off with a remote backend: demo adapters would report success in the place of the "
+                                   "expected it off with a remote backend: demo adapters would "
+                                   "report success in the place of the "
                                    "remote's own");
     if ((s->remote_cert_file.len == 0) != (s->remote_key_file.len == 0))
-        return hfd_settings_refuse(s, s->remote_key_file.len == 0 ? HFD_SETTING_remote_cert_file : HFD_SETTING_remote_key_file, err,
+        return hfd_settings_refuse(s,
+                                   s->remote_key_file.len == 0 ? HFD_SETTING_remote_cert_file
+                                                               : HFD_SETTING_remote_key_file,
+                                   err,
                                    "expected both or none of remote.cert_file and remote.key_file");
     if (s->remote_identity.len > 0 && s->remote_identity_header.len == 0)
-        return hfd_settings_refuse(s, HFD_SETTING_remote_identity, err, "expected a header for it in remote.identity_header");
+        return hfd_settings_refuse(s, HFD_SETTING_remote_identity, err,
+                                   "expected a header for it in remote.identity_header");
     if (s->remote_retry_min_us > s->remote_retry_max_us)
         return refuse_retry(s, err);
     return HFD_OK;
@@ -522,22 +561,25 @@ static hfd_rc check_whole(const struct hfd_settings *s, struct hfd_err *err)
     hfd_rc rc;
 
     if (hfd_slice_eq(s->path_cluster, s->path_nodepool))
-        return hfd_settings_refuse(s, given_of(s, HFD_SETTING_path_cluster, HFD_SETTING_path_nodepool), err,
-                                   "expected another path for clusters than for nodepools, got \"%.*s\" for both",
-                                   HFD_SLICE_FMT(s->path_nodepool));
+        return hfd_settings_refuse(
+            s, given_of(s, HFD_SETTING_path_cluster, HFD_SETTING_path_nodepool), err,
+            "expected another path for clusters than for nodepools, got \"%.*s\" for both",
+            HFD_SLICE_FMT(s->path_nodepool));
     for (size_t i = 0; i < s->types_nodepool.count; i++) {
         for (size_t k = 0; k < s->types_cluster.count; k++) {
             if (hfd_slice_eq(s->types_nodepool.items[i], s->types_cluster.items[k]))
-                return hfd_settings_refuse(s, given_of(s, HFD_SETTING_types_cluster, HFD_SETTING_types_nodepool), err,
-                                           "expected other types for clusters than for nodepools, got %.60s for both",
-                                           s->types_nodepool.items[i].p);
+                return hfd_settings_refuse(
+                    s, given_of(s, HFD_SETTING_types_cluster, HFD_SETTING_types_nodepool), err,
+                    "expected other types for clusters than for nodepools, got %.60s for both",
+                    s->types_nodepool.items[i].p);
         }
     }
     rc = check_output_names(&s->output_values, err);
     return rc != HFD_OK ? rc : check_remote(s, err);
 }
 
-static hfd_rc load_all(struct hfd_settings_loader *ld, int argc, const char *const *argv, const char *const *env, struct hfd_err *err)
+static hfd_rc load_all(struct hfd_settings_loader *ld, int argc, const char *const *argv,
+                       const char *const *env, struct hfd_err *err)
 {
     const char *file = NULL;
     hfd_rc rc = load_defaults(ld, err);
@@ -560,7 +602,8 @@ static hfd_rc load_all(struct hfd_settings_loader *ld, int argc, const char *con
     return rc;
 }
 
-hfd_rc hfd_settings_load_within(size_t max_bytes, int argc, const char *const *argv, const char *const *env, struct hfd_settings **out,
+hfd_rc hfd_settings_load_within(size_t max_bytes, int argc, const char *const *argv,
+                                const char *const *env, struct hfd_settings **out,
                                 struct hfd_err *err)
 {
     struct hfd_settings_loader ld = {.s = NULL};
@@ -580,7 +623,8 @@ hfd_rc hfd_settings_load_within(size_t max_bytes, int argc, const char *const *a
     return HFD_OK;
 }
 
-hfd_rc hfd_settings_load(int argc, const char *const *argv, const char *const *env, struct hfd_settings **out, struct hfd_err *err)
+hfd_rc hfd_settings_load(int argc, const char *const *argv, const char *const *env,
+                         struct hfd_settings **out, struct hfd_err *err)
 {
     return hfd_settings_load_within(ARENA_MAX, argc, argv, env, out, err);
 }

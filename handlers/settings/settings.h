@@ -1,7 +1,7 @@
 /*
- * Settings: one table (key, type, default, range, unit, text) read from a YAML file, HFD_* environment and flags, later wins. The table
- * generates --help, the README's table and `config show`. An unknown key or a bad value is an error that names key, place and what was
- * expected.
+ * Settings: one table (key, type, default, range, unit, text) read from a YAML file, HFD_*
+ * environment and flags, later wins. The table generates --help, the README's table and `config
+ * show`. An unknown key or a bad value is an error that names key, place and what was expected.
  * Parsed once into a const struct; strings live as long as it does. Thread: start-up.
  */
 #ifndef HFD_SETTINGS_H
@@ -106,30 +106,32 @@ struct hfd_map {
 /* One name per row: HFD_SETTING_listen, HFD_SETTING_estimate_create_us, ... */
 #define HFD_SETTING_ENUM_(key, member, type, def, min, max, text) HFD_SETTING_##member,
 enum hfd_setting {
-    HFD_SETTING_LIST(HFD_SETTING_ENUM_)
-    HFD_SETTING_COUNT
+    HFD_SETTING_LIST(HFD_SETTING_ENUM_) HFD_SETTING_COUNT
 };
 #undef HFD_SETTING_ENUM_
 
 #define HFD_SETTING_MEMBER_(key, member, type, def, min, max, text) HFD_CTYPE_##type member;
 struct hfd_settings {
     HFD_SETTING_LIST(HFD_SETTING_MEMBER_)
-    hfd_slice origin[HFD_SETTING_COUNT]; /* "hfd.yaml:3", "HFD_LISTEN", "--listen"; empty = the default holds */
+    hfd_slice origin[HFD_SETTING_COUNT]; /* "hfd.yaml:3", "HFD_LISTEN", "--listen"; empty = the
+                                            default holds */
     struct hfd_arena mem;                /* owns all of the above */
 };
 #undef HFD_SETTING_MEMBER_
 /* demo_us: -1 = off */
 
 /**
- * Reads defaults, then the YAML file (--config FILE or HFD_CONFIG; libyaml; anchors, aliases and tags refused; nested maps or dotted
- * keys), then HFD_*, then flags.
- * A value of a later source replaces a list as a whole; maps are merged by name.
- * @param argv  flags behind the command: --key VALUE, --key=VALUE; --demo takes its value only with '='
+ * Reads defaults, then the YAML file (--config FILE or HFD_CONFIG; libyaml; anchors, aliases and
+ * tags refused; nested maps or dotted keys), then HFD_*, then flags. A value of a later source
+ * replaces a list as a whole; maps are merged by name.
+ * @param argv  flags behind the command: --key VALUE, --key=VALUE; --demo takes its value only with
+ * '='
  * @param env   NULL-terminated "K=V"; every HFD_* must be a key
- * @return HFD_OK, HFD_INVALID (err->field is the key; the message names its place: file and line, variable, or flag), HFD_IO, HFD_NOMEM
+ * @return HFD_OK, HFD_INVALID (err->field is the key; the message names its place: file and line,
+ * variable, or flag), HFD_IO, HFD_NOMEM
  */
-HFD_MUST_CHECK hfd_rc hfd_settings_load(int argc, const char *const *argv, const char *const *env, struct hfd_settings **out,
-                                        struct hfd_err *err);
+HFD_MUST_CHECK hfd_rc hfd_settings_load(int argc, const char *const *argv, const char *const *env,
+                                        struct hfd_settings **out, struct hfd_err *err);
 void hfd_settings_free(struct hfd_settings *s);
 
 /** Where the setting of that key was given; empty: nowhere, or there is none. */
@@ -139,10 +141,12 @@ hfd_slice hfd_settings_origin(const struct hfd_settings *s, const char *key);
 bool hfd_settings_is_set(const struct hfd_settings *s, enum hfd_setting which);
 
 /**
- * Fails with where the setting was given, if it was, and its key in front: for what its value alone could not tell. err->field is the key.
+ * Fails with where the setting was given, if it was, and its key in front: for what its value alone
+ * could not tell. err->field is the key.
  * @return HFD_INVALID
  */
-HFD_MUST_CHECK hfd_rc hfd_settings_refuse(const struct hfd_settings *s, enum hfd_setting which, struct hfd_err *err, const char *fmt, ...)
+HFD_MUST_CHECK hfd_rc hfd_settings_refuse(const struct hfd_settings *s, enum hfd_setting which,
+                                          struct hfd_err *err, const char *fmt, ...)
     __attribute__((format(printf, 4, 5)));
 
 /** The rows for --help (plain text) or the README (a Markdown table). */

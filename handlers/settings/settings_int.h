@@ -1,4 +1,7 @@
-/* Inside of the settings: the table's rows, how one value is read, and where values come from. For settings*.c alone. */
+/*
+ * Inside of the settings: the table's rows, how one value is read, and where values come from. For
+ * settings*.c alone.
+ */
 #ifndef HFD_SETTINGS_INT_H
 #define HFD_SETTINGS_INT_H
 
@@ -45,7 +48,8 @@ struct hfd_setting_value {
  * Reads and checks a value of any type but MAP into the row's member.
  * @return HFD_OK, HFD_INVALID ("expected ..., got ...", without key and place), HFD_NOMEM
  */
-HFD_MUST_CHECK hfd_rc hfd_setting_parse(const struct hfd_setting_row *row, const struct hfd_setting_value *v, struct hfd_arena *mem,
+HFD_MUST_CHECK hfd_rc hfd_setting_parse(const struct hfd_setting_row *row,
+                                        const struct hfd_setting_value *v, struct hfd_arena *mem,
                                         void *member, struct hfd_err *err);
 /** Checks the name and the value of an entry of a MAP. */
 HFD_MUST_CHECK hfd_rc hfd_setting_name_check(hfd_slice name, struct hfd_err *err);
@@ -58,14 +62,18 @@ const char *hfd_setting_form(const struct hfd_setting_row *row);
 void hfd_setting_range(struct hfd_buf *b, const struct hfd_setting_row *row);
 
 #define HFD_QUOTE_MAX 68
-/** Input for a message: at most 60 bytes of it, in quotes, what is not printable ASCII as '?'. @return out */
+/**
+ * Input for a message: at most 60 bytes of it, in quotes, what is not printable ASCII as '?'.
+ * @return out
+ */
 const char *hfd_setting_quote(hfd_slice s, char out[HFD_QUOTE_MAX]);
 
 /* settings.c */
 
 /** hfd_settings_load with another ceiling of its memory: tests. */
-HFD_MUST_CHECK hfd_rc hfd_settings_load_within(size_t max_bytes, int argc, const char *const *argv, const char *const *env,
-                                               struct hfd_settings **out, struct hfd_err *err);
+HFD_MUST_CHECK hfd_rc hfd_settings_load_within(size_t max_bytes, int argc, const char *const *argv,
+                                               const char *const *env, struct hfd_settings **out,
+                                               struct hfd_err *err);
 
 /** What a name of a file, the environment or a flag means. */
 struct hfd_setting_ref {
@@ -77,12 +85,14 @@ struct hfd_setting_ref {
     } kind;
     const struct hfd_setting_row *row; /* SETTING, ENTRY */
     hfd_slice name;                    /* ENTRY: its name in the map; borrows */
-    bool goes_on;                      /* keys of the file stand below it: SECTION, a MAP, and `store`, which is a setting as well */
+    bool goes_on; /* keys of the file stand below it: SECTION, a MAP, and `store`, which is a
+                     setting as well */
 };
 
 struct hfd_settings_loader {
     struct hfd_settings *s;
-    bool in_file;                           /* a key given twice in one file is a mistake; over other sources the later wins */
+    bool
+        in_file; /* a key given twice in one file is a mistake; over other sources the later wins */
     char place[160];                        /* where the value at hand stands */
     size_t file_entries[HFD_SETTING_COUNT]; /* of each map: the file's, which keep their order */
 };
@@ -90,17 +100,21 @@ struct hfd_settings_loader {
 /** A key of the file: "driver.deadline", "log.level", "driver.outputs.values.NAME". */
 struct hfd_setting_ref hfd_setting_find_key(hfd_slice key);
 /** Fails with key and ld->place in front, and the nearest known key behind. */
-HFD_MUST_CHECK hfd_rc hfd_setting_unknown_key(const struct hfd_settings_loader *ld, hfd_slice key, struct hfd_err *err);
+HFD_MUST_CHECK hfd_rc hfd_setting_unknown_key(const struct hfd_settings_loader *ld, hfd_slice key,
+                                              struct hfd_err *err);
 /** Stores a value from ld->place. ref is SETTING or ENTRY; v is borrowed. */
-HFD_MUST_CHECK hfd_rc hfd_setting_put(struct hfd_settings_loader *ld, const struct hfd_setting_ref *ref,
+HFD_MUST_CHECK hfd_rc hfd_setting_put(struct hfd_settings_loader *ld,
+                                      const struct hfd_setting_ref *ref,
                                       const struct hfd_setting_value *v, struct hfd_err *err);
 /** Fails with the place and the key in front of the message. */
-HFD_MUST_CHECK hfd_rc hfd_setting_fail(const struct hfd_settings_loader *ld, hfd_rc rc, const char *key, struct hfd_err *err,
-                                       const char *fmt, ...) __attribute__((format(printf, 5, 6)));
+HFD_MUST_CHECK hfd_rc hfd_setting_fail(const struct hfd_settings_loader *ld, hfd_rc rc,
+                                       const char *key, struct hfd_err *err, const char *fmt, ...)
+    __attribute__((format(printf, 5, 6)));
 
 /* settings_yaml.c */
 
 /** @return HFD_OK, HFD_INVALID, HFD_IO, HFD_NOMEM */
-HFD_MUST_CHECK hfd_rc hfd_settings_read_file(struct hfd_settings_loader *ld, const char *path, struct hfd_err *err);
+HFD_MUST_CHECK hfd_rc hfd_settings_read_file(struct hfd_settings_loader *ld, const char *path,
+                                             struct hfd_err *err);
 
 #endif

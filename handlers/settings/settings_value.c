@@ -1,5 +1,6 @@
 /*
- * One value of the settings: text in, checked value out, and back. Knows no sources. Source: settings.h, DESIGN 8. Thread: start-up.
+ * One value of the settings: text in, checked value out, and back. Knows no sources. Source:
+ * settings.h, DESIGN 8. Thread: start-up.
  */
 #include "handlers/settings/settings_int.h"
 
@@ -61,11 +62,8 @@ static const struct {
     const char *name;
     int64_t us;
 } time_units[] = {
-    {"d", 86400 * HFD_US_PER_S},
-    {"h", 3600 * HFD_US_PER_S},
-    {"m", 60 * HFD_US_PER_S},
-    {"s", HFD_US_PER_S},
-    {"ms", HFD_US_PER_S / 1000},
+    {"d", 86400 * HFD_US_PER_S}, {"h", 3600 * HFD_US_PER_S},  {"m", 60 * HFD_US_PER_S},
+    {"s", HFD_US_PER_S},         {"ms", HFD_US_PER_S / 1000},
 };
 
 static void format_bytes(struct hfd_buf *b, int64_t bytes)
@@ -106,7 +104,8 @@ void hfd_setting_range(struct hfd_buf *b, const struct hfd_setting_row *row)
     }
 }
 
-static hfd_rc out_of_range(const struct hfd_setting_row *row, const char *what, hfd_slice got, struct hfd_err *err)
+static hfd_rc out_of_range(const struct hfd_setting_row *row, const char *what, hfd_slice got,
+                           struct hfd_err *err)
 {
     char quoted[HFD_QUOTE_MAX];
     struct hfd_buf b;
@@ -114,13 +113,14 @@ static hfd_rc out_of_range(const struct hfd_setting_row *row, const char *what, 
 
     hfd_buf_init(&b, 128);
     hfd_setting_range(&b, row);
-    rc = hfd_fail(err, HFD_INVALID, "expected %s from %.*s, got %s", what, HFD_SLICE_FMT(hfd_buf_slice(&b)),
-                  hfd_setting_quote(got, quoted));
+    rc = hfd_fail(err, HFD_INVALID, "expected %s from %.*s, got %s", what,
+                  HFD_SLICE_FMT(hfd_buf_slice(&b)), hfd_setting_quote(got, quoted));
     hfd_buf_fini(&b);
     return rc;
 }
 
-static hfd_rc parse_bytes(const struct hfd_setting_row *row, hfd_slice text, int64_t *out, struct hfd_err *err)
+static hfd_rc parse_bytes(const struct hfd_setting_row *row, hfd_slice text, int64_t *out,
+                          struct hfd_err *err)
 {
     hfd_slice digits = {text.p, 0};
     hfd_slice unit;
@@ -132,8 +132,9 @@ static hfd_rc parse_bytes(const struct hfd_setting_row *row, hfd_slice text, int
     for (size_t u = 0; u < sizeof(byte_units) / sizeof(byte_units[0]); u++) {
         if (!hfd_slice_is(unit, byte_units[u].name))
             continue;
-        if (hfd_parse_i64(digits, 0, INT64_MAX, &n, NULL) != HFD_OK || __builtin_mul_overflow(n, byte_units[u].bytes, &bytes) ||
-            bytes < row->min || bytes > row->max)
+        if (hfd_parse_i64(digits, 0, INT64_MAX, &n, NULL) != HFD_OK ||
+            __builtin_mul_overflow(n, byte_units[u].bytes, &bytes) || bytes < row->min ||
+            bytes > row->max)
             break;
         *out = bytes;
         return HFD_OK;
@@ -141,17 +142,20 @@ static hfd_rc parse_bytes(const struct hfd_setting_row *row, hfd_slice text, int
     return out_of_range(row, "a size (1048576, 512KiB, 1MiB)", text, err);
 }
 
-static hfd_rc parse_duration(const struct hfd_setting_row *row, hfd_slice text, int64_t *out, struct hfd_err *err)
+static hfd_rc parse_duration(const struct hfd_setting_row *row, hfd_slice text, int64_t *out,
+                             struct hfd_err *err)
 {
     int64_t us;
 
-    if (hfd_parse_duration_us(text, &us, NULL) != HFD_OK || us < row->min * HFD_US_PER_S || us > row->max * HFD_US_PER_S)
+    if (hfd_parse_duration_us(text, &us, NULL) != HFD_OK || us < row->min * HFD_US_PER_S ||
+        us > row->max * HFD_US_PER_S)
         return out_of_range(row, "a duration (90s, 45m, 2h)", text, err);
     *out = us;
     return HFD_OK;
 }
 
-static hfd_rc parse_demo(const struct hfd_setting_row *row, hfd_slice text, int64_t *out, struct hfd_err *err)
+static hfd_rc parse_demo(const struct hfd_setting_row *row, hfd_slice text, int64_t *out,
+                         struct hfd_err *err)
 {
     int64_t seconds;
 
@@ -194,7 +198,8 @@ static hfd_slice unquote(hfd_slice s)
 }
 
 /* "a, b" or "[a, b]" */
-static hfd_rc split_list(hfd_slice text, hfd_slice items[HFD_SETTING_ITEMS_MAX], size_t *count, struct hfd_err *err)
+static hfd_rc split_list(hfd_slice text, hfd_slice items[HFD_SETTING_ITEMS_MAX], size_t *count,
+                         struct hfd_err *err)
 {
     hfd_slice rest = hfd_slice_trim(text);
 
@@ -209,7 +214,8 @@ static hfd_rc split_list(hfd_slice text, hfd_slice items[HFD_SETTING_ITEMS_MAX],
         if (*count == HFD_SETTING_ITEMS_MAX)
             return hfd_fail(err, HFD_INVALID, "expected at most %d items", HFD_SETTING_ITEMS_MAX);
         if (item.len == 0 || (comma != NULL && n + 1 == rest.len))
-            return hfd_fail(err, HFD_INVALID, "expected a list (a, b or [a, b]), got one with an empty item");
+            return hfd_fail(err, HFD_INVALID,
+                            "expected a list (a, b or [a, b]), got one with an empty item");
         items[(*count)++] = item;
         n += comma != NULL;
         rest = (hfd_slice){rest.p + n, rest.len - n};
@@ -229,7 +235,8 @@ static bool item_is_plain(hfd_slice s)
     return true;
 }
 
-static hfd_rc parse_list(const struct hfd_setting_value *v, struct hfd_arena *mem, struct hfd_list *out, struct hfd_err *err)
+static hfd_rc parse_list(const struct hfd_setting_value *v, struct hfd_arena *mem,
+                         struct hfd_list *out, struct hfd_err *err)
 {
     hfd_slice split[HFD_SETTING_ITEMS_MAX];
     const hfd_slice *items = v->items;
@@ -299,14 +306,17 @@ static hfd_rc check_address(const void *member, struct hfd_err *err)
 
 static hfd_rc check_not_empty(const void *member, struct hfd_err *err)
 {
-    return ((const hfd_slice *)member)->len > 0 ? HFD_OK : hfd_fail(err, HFD_INVALID, "expected a path, got \"\"");
+    return ((const hfd_slice *)member)->len > 0
+               ? HFD_OK
+               : hfd_fail(err, HFD_INVALID, "expected a path, got \"\"");
 }
 
 static hfd_rc check_store(const void *member, struct hfd_err *err)
 {
     hfd_slice s = *(const hfd_slice *)member;
 
-    return hfd_slice_is(s, "sqlite") ? HFD_OK : expected(err, "sqlite, the only store of this version", s);
+    return hfd_slice_is(s, "sqlite") ? HFD_OK
+                                     : expected(err, "sqlite, the only store of this version", s);
 }
 
 static hfd_rc check_backend(const void *member, struct hfd_err *err)
@@ -319,22 +329,31 @@ static hfd_rc check_backend(const void *member, struct hfd_err *err)
         return HFD_OK;
     /* What has an @ may be a URL with a password, and is not quoted. */
     if (s.len > 0 && memchr(s.p, '@', s.len) != NULL)
-        return hfd_fail(err, HFD_INVALID, "expected embedded or the URL of a HyperFleet; %s", why.msg);
-    return hfd_fail(err, HFD_INVALID, "expected embedded or the URL of a HyperFleet; %s, got %s", why.msg, hfd_setting_quote(s, quoted));
+        return hfd_fail(err, HFD_INVALID, "expected embedded or the URL of a HyperFleet; %s",
+                        why.msg);
+    return hfd_fail(err, HFD_INVALID, "expected embedded or the URL of a HyperFleet; %s, got %s",
+                    why.msg, hfd_setting_quote(s, quoted));
 }
 
 /* The prefix of /{driver}/{GUResID}; "api" is HyperFleet's. */
 static hfd_rc check_path(const void *member, struct hfd_err *err)
 {
     hfd_slice s = *(const hfd_slice *)member;
-    bool ok = s.len > 0 && s.len <= NAME_MAX_BYTES && hfd_is_alnum(s.p[0]) && hfd_is_alnum(s.p[s.len - 1]) && !hfd_slice_is(s, "api");
+    bool ok = s.len > 0 && s.len <= NAME_MAX_BYTES && hfd_is_alnum(s.p[0]) &&
+              hfd_is_alnum(s.p[s.len - 1]) && !hfd_slice_is(s, "api");
 
     for (size_t i = 0; ok && i < s.len; i++)
         ok = hfd_is_alnum(s.p[i]) || s.p[i] == '-' || s.p[i] == '_' || s.p[i] == '.';
-    return ok ? HFD_OK : expected(err, "one path segment of letters, digits and - _ . between them, not \"api\"", s);
+    return ok ? HFD_OK
+              : expected(err,
+                         "one path segment of letters, digits and - _ . between them, not \"api\"",
+                         s);
 }
 
-/* The next character of the condition that is named after an adapter (gcp-vm: GcpVmSuccessful); NUL at the end of the name. */
+/*
+ * The next character of the condition that is named after an adapter (gcp-vm: GcpVmSuccessful); NUL
+ * at the end of the name.
+ */
 static char condition_char(hfd_slice name, size_t *at)
 {
     bool first = *at == 0; /* of a part */
@@ -367,10 +386,13 @@ static hfd_rc check_adapters(const void *member, struct hfd_err *err)
 
     for (size_t i = 0; i < l->count; i++) {
         if (!is_adapter_name(l->items[i]))
-            return expected(err, "adapter names of lower-case letters, digits and - between them", l->items[i]);
+            return expected(err, "adapter names of lower-case letters, digits and - between them",
+                            l->items[i]);
         for (size_t k = 0; k < i; k++) {
             if (same_condition(l->items[k], l->items[i]))
-                return expected(err, "adapter names whose conditions differ, which are named without dashes", l->items[i]);
+                return expected(
+                    err, "adapter names whose conditions differ, which are named without dashes",
+                    l->items[i]);
         }
     }
     return HFD_OK;
@@ -396,15 +418,20 @@ static hfd_rc check_types(const void *member, struct hfd_err *err)
         if (memchr(l->items[i].p, '/', l->items[i].len) != NULL)
             return expected(err, "types without the part in front of /", l->items[i]);
         if (!is_type_name(l->items[i]))
-            return expected(err, "types of 3 or more lower-case letters, digits and - between them", l->items[i]);
+            return expected(err, "types of 3 or more lower-case letters, digits and - between them",
+                            l->items[i]);
     }
     return HFD_OK;
 }
 
-/* Below a member that the driver knows: under any other a path would be without effect, and its error never be found. */
+/*
+ * Below a member that the driver knows: under any other a path would be without effect, and its
+ * error never be found.
+ */
 static hfd_rc check_dotted_paths(const void *member, struct hfd_err *err)
 {
-    static const char *const members[] = {"cluster", "nodepools", "nodepool", "cluster_id", "cluster_guresid"};
+    static const char *const members[] = {"cluster", "nodepools", "nodepool", "cluster_id",
+                                          "cluster_guresid"};
     const struct hfd_list *l = member;
 
     for (size_t i = 0; i < l->count; i++) {
@@ -416,7 +443,10 @@ static hfd_rc check_dotted_paths(const void *member, struct hfd_err *err)
         for (size_t k = 0; k < sizeof(members) / sizeof(members[0]); k++)
             known = known || hfd_slice_is(first, members[k]);
         if (!known || s.p[s.len - 1] == '.' || memmem(s.p, s.len, "..", 2) != NULL)
-            return expected(err, "dotted paths below cluster, nodepools, nodepool, cluster_id or cluster_guresid: cluster.spec.region", s);
+            return expected(err,
+                            "dotted paths below cluster, nodepools, nodepool, cluster_id or "
+                            "cluster_guresid: cluster.spec.region",
+                            s);
     }
     return HFD_OK;
 }
@@ -450,7 +480,9 @@ static hfd_rc check_reasons(const void *member, struct hfd_err *err)
         const hfd_slice s = l->items[i];
 
         if (!hfd_is_alnum(s.p[0]) || !hfd_is_alnum(s.p[s.len - 1]))
-            return expected(err, "reasons like QuotaExceeded, or dns:QuotaExceeded for those of one adapter", s);
+            return expected(
+                err, "reasons like QuotaExceeded, or dns:QuotaExceeded for those of one adapter",
+                s);
     }
     return HFD_OK;
 }
@@ -458,8 +490,19 @@ static hfd_rc check_reasons(const void *member, struct hfd_err *err)
 /* What a client must not send twice, or what frames the message. */
 static hfd_rc check_own_header(const void *member, struct hfd_err *err)
 {
-    static const char *const taken[] = {"accept", "authorization", "connection", "content-length", "content-type", "cookie", "expect",
-                                        "host", "te", "trailer", "transfer-encoding", "upgrade", "user-agent"};
+    static const char *const taken[] = {"accept",
+                                        "authorization",
+                                        "connection",
+                                        "content-length",
+                                        "content-type",
+                                        "cookie",
+                                        "expect",
+                                        "host",
+                                        "te",
+                                        "trailer",
+                                        "transfer-encoding",
+                                        "upgrade",
+                                        "user-agent"};
     hfd_slice s = *(const hfd_slice *)member;
 
     for (size_t i = 0; i < sizeof(taken) / sizeof(taken[0]); i++)
@@ -501,10 +544,14 @@ static check_fn *const checks[HFD_SETTING_COUNT] = {
 
 /* --- the door --- */
 
-/* One character of UTF-8 that YAML writes and reads as it stands: no control, no line break, no mark of byte order. */
+/*
+ * One character of UTF-8 that YAML writes and reads as it stands: no control, no line break, no
+ * mark of byte order.
+ */
 static bool is_printable(const char *p, size_t len)
 {
-    static const char refused[][4] = {"\xe2\x80\xa8", "\xe2\x80\xa9", "\xef\xbb\xbf", "\xef\xbf\xbe", "\xef\xbf\xbf"};
+    static const char refused[][4] = {"\xe2\x80\xa8", "\xe2\x80\xa9", "\xef\xbb\xbf",
+                                      "\xef\xbf\xbe", "\xef\xbf\xbf"};
 
     if (len == 1)
         return (unsigned char)p[0] >= ' ' && p[0] != 0x7f;
@@ -537,15 +584,16 @@ static hfd_rc parse_str(hfd_slice text, struct hfd_arena *mem, hfd_slice *out, s
     return out->p != NULL ? HFD_OK : hfd_fail(err, HFD_NOMEM, "out of memory");
 }
 
-static hfd_rc parse_i64(const struct hfd_setting_row *row, hfd_slice text, int64_t *out, struct hfd_err *err)
+static hfd_rc parse_i64(const struct hfd_setting_row *row, hfd_slice text, int64_t *out,
+                        struct hfd_err *err)
 {
     if (hfd_parse_i64(text, row->min, row->max, out, NULL) != HFD_OK)
         return out_of_range(row, "a number", text, err);
     return HFD_OK;
 }
 
-static hfd_rc parse_typed(const struct hfd_setting_row *row, const struct hfd_setting_value *v, struct hfd_arena *mem, void *member,
-                          struct hfd_err *err)
+static hfd_rc parse_typed(const struct hfd_setting_row *row, const struct hfd_setting_value *v,
+                          struct hfd_arena *mem, void *member, struct hfd_err *err)
 {
     switch (row->type) {
     case HFD_SETTING_TYPE_STR:
@@ -569,8 +617,8 @@ static hfd_rc parse_typed(const struct hfd_setting_row *row, const struct hfd_se
     return HFD_INVALID;
 }
 
-hfd_rc hfd_setting_parse(const struct hfd_setting_row *row, const struct hfd_setting_value *v, struct hfd_arena *mem, void *member,
-                         struct hfd_err *err)
+hfd_rc hfd_setting_parse(const struct hfd_setting_row *row, const struct hfd_setting_value *v,
+                         struct hfd_arena *mem, void *member, struct hfd_err *err)
 {
     hfd_rc rc = HFD_OK;
 
@@ -599,11 +647,16 @@ static bool is_pointer(hfd_slice s)
 
 hfd_rc hfd_setting_name_check(hfd_slice name, struct hfd_err *err)
 {
-    bool ok = name.len > 0 && name.len <= NAME_MAX_BYTES && (name.p[0] < '0' || name.p[0] > '9') && name.p[0] != '-';
+    bool ok = name.len > 0 && name.len <= NAME_MAX_BYTES && (name.p[0] < '0' || name.p[0] > '9') &&
+              name.p[0] != '-';
 
     for (size_t i = 0; ok && i < name.len; i++)
         ok = hfd_is_alnum(name.p[i]) || name.p[i] == '_' || name.p[i] == '-';
-    return ok ? HFD_OK : expected(err, "a name of at most 63 letters, digits, _ and -, beginning with a letter or _", name);
+    return ok ? HFD_OK
+              : expected(
+                    err,
+                    "a name of at most 63 letters, digits, _ and -, beginning with a letter or _",
+                    name);
 }
 
 hfd_rc hfd_setting_entry_check(hfd_slice value, struct hfd_err *err)
@@ -617,7 +670,8 @@ hfd_rc hfd_setting_entry_check(hfd_slice value, struct hfd_err *err)
     if (colon == NULL)
         return expected(err, "ADAPTER:/json/pointer", value);
     n = (size_t)(colon - value.p);
-    if (!is_adapter_name((hfd_slice){value.p, n}) || !is_pointer((hfd_slice){colon + 1, value.len - n - 1}))
+    if (!is_adapter_name((hfd_slice){value.p, n}) ||
+        !is_pointer((hfd_slice){colon + 1, value.len - n - 1}))
         return expected(err, "ADAPTER:/json/pointer", value);
     return HFD_OK;
 }
@@ -671,14 +725,10 @@ void hfd_setting_format(struct hfd_buf *b, const struct hfd_setting_row *row, co
 const char *hfd_setting_form(const struct hfd_setting_row *row)
 {
     static const char *const forms[] = {
-        [HFD_SETTING_TYPE_STR] = "TEXT",
-        [HFD_SETTING_TYPE_I64] = "NUMBER",
-        [HFD_SETTING_TYPE_BYTES] = "SIZE",
-        [HFD_SETTING_TYPE_DURATION] = "DURATION",
-        [HFD_SETTING_TYPE_LIST] = "LIST",
-        [HFD_SETTING_TYPE_MAP] = "ADAPTER:/POINTER",
-        [HFD_SETTING_TYPE_DEMO] = "TIME",
-        [HFD_SETTING_TYPE_LEVEL] = "LEVEL",
+        [HFD_SETTING_TYPE_STR] = "TEXT",   [HFD_SETTING_TYPE_I64] = "NUMBER",
+        [HFD_SETTING_TYPE_BYTES] = "SIZE", [HFD_SETTING_TYPE_DURATION] = "DURATION",
+        [HFD_SETTING_TYPE_LIST] = "LIST",  [HFD_SETTING_TYPE_MAP] = "ADAPTER:/POINTER",
+        [HFD_SETTING_TYPE_DEMO] = "TIME",  [HFD_SETTING_TYPE_LEVEL] = "LEVEL",
     };
 
     return forms[row->type];

@@ -1,6 +1,7 @@
 /*
- * The settings file: a small part of YAML, read event by event. Refuses anchors, aliases, tags, several documents, keys given twice, and
- * files over 1 MiB. The depth is bounded by the table: a map is entered only where a known key goes on below it. Thread: start-up.
+ * The settings file: a small part of YAML, read event by event. Refuses anchors, aliases, tags,
+ * several documents, keys given twice, and files over 1 MiB. The depth is bounded by the table: a
+ * map is entered only where a known key goes on below it. Thread: start-up.
  */
 #include "handlers/settings/settings_int.h"
 
@@ -43,7 +44,8 @@ static hfd_rc parser_failed(struct reader *r, struct hfd_err *err)
         return hfd_fail(err, HFD_NOMEM, "out of memory");
     set_place(r, r->parser.problem_mark.line);
     if (r->parser.error == YAML_READER_ERROR)
-        return hfd_fail(err, HFD_INVALID, "%s: not text in UTF-8 (byte %zu): %s", r->path, r->parser.problem_offset,
+        return hfd_fail(err, HFD_INVALID, "%s: not text in UTF-8 (byte %zu): %s", r->path,
+                        r->parser.problem_offset,
                         r->parser.problem != NULL ? r->parser.problem : "unreadable");
     return hfd_fail(err, HFD_INVALID, "%s: not valid YAML: %s", r->ld->place,
                     r->parser.problem != NULL ? r->parser.problem : "unreadable");
@@ -80,14 +82,16 @@ static bool scalar_is_null(const struct reader *r)
 {
     static const char *const words[] = {"", "~", "null", "Null", "NULL", NULL};
 
-    return r->event.data.scalar.style == YAML_PLAIN_SCALAR_STYLE && is_one_of(scalar_text(r), words);
+    return r->event.data.scalar.style == YAML_PLAIN_SCALAR_STYLE &&
+           is_one_of(scalar_text(r), words);
 }
 
 /* A plain scalar that YAML takes for a boolean, a number or nothing. */
 static bool scalar_is_no_string(const struct reader *r)
 {
-    static const char *const words[] = {"true", "True", "TRUE", "false", "False", "FALSE", "yes", "Yes", "YES",
-                                        "no", "No", "NO", "on", "On", "ON", "off", "Off", "OFF", NULL};
+    static const char *const words[] = {"true", "True", "TRUE", "false", "False", "FALSE", "yes",
+                                        "Yes",  "YES",  "no",   "No",    "NO",    "on",    "On",
+                                        "ON",   "off",  "Off",  "OFF",   NULL};
     hfd_slice s = scalar_text(r);
     char *end = NULL;
 
@@ -107,8 +111,9 @@ static hfd_rc put_scalar(struct reader *r, const struct hfd_setting_ref *ref, st
 
     HFD_ASSERT(ref->row != NULL); /* a section alone has none, and takes maps only */
     if (scalar_is_null(r))
-        return hfd_setting_fail(r->ld, HFD_INVALID, ref->row->key, err, "expected %s, got nothing",
-                                ref->row->type == HFD_SETTING_TYPE_LIST ? "a list ([] for an empty one)" : "a value");
+        return hfd_setting_fail(
+            r->ld, HFD_INVALID, ref->row->key, err, "expected %s, got nothing",
+            ref->row->type == HFD_SETTING_TYPE_LIST ? "a list ([] for an empty one)" : "a value");
     if (ref->row->type == HFD_SETTING_TYPE_LIST && scalar_is_no_string(r)) {
         char quoted[HFD_QUOTE_MAX];
 
@@ -136,12 +141,15 @@ static hfd_rc put_sequence(struct reader *r, const struct hfd_setting_ref *ref, 
         if (r->event.type == YAML_SEQUENCE_END_EVENT)
             break;
         if (r->event.type != YAML_SCALAR_EVENT)
-            return hfd_setting_fail(r->ld, HFD_INVALID, ref->row->key, err, "expected strings in the list, got a list or a map");
+            return hfd_setting_fail(r->ld, HFD_INVALID, ref->row->key, err,
+                                    "expected strings in the list, got a list or a map");
         if (scalar_is_no_string(r))
-            return hfd_setting_fail(r->ld, HFD_INVALID, ref->row->key, err, "expected strings in the list, got %s without quotes",
+            return hfd_setting_fail(r->ld, HFD_INVALID, ref->row->key, err,
+                                    "expected strings in the list, got %s without quotes",
                                     hfd_setting_quote(scalar_text(r), quoted));
         if (v.count == HFD_SETTING_ITEMS_MAX)
-            return hfd_setting_fail(r->ld, HFD_INVALID, ref->row->key, err, "expected at most %d items", HFD_SETTING_ITEMS_MAX);
+            return hfd_setting_fail(r->ld, HFD_INVALID, ref->row->key, err,
+                                    "expected at most %d items", HFD_SETTING_ITEMS_MAX);
         items[v.count] = hfd_arena_dup(mem, scalar_text(r));
         if (items[v.count++].p == NULL)
             return hfd_fail(err, HFD_NOMEM, "out of memory");
@@ -151,9 +159,11 @@ static hfd_rc put_sequence(struct reader *r, const struct hfd_setting_ref *ref, 
 }
 
 /* The value behind a key; the event at hand is still the key. */
-static hfd_rc read_value(struct reader *r, hfd_slice path, const struct hfd_setting_ref *ref, struct hfd_err *err)
+static hfd_rc read_value(struct reader *r, hfd_slice path, const struct hfd_setting_ref *ref,
+                         struct hfd_err *err)
 {
-    bool is_map_only = ref->goes_on && (ref->kind == HFD_REF_SECTION || ref->row->type == HFD_SETTING_TYPE_MAP);
+    bool is_map_only =
+        ref->goes_on && (ref->kind == HFD_REF_SECTION || ref->row->type == HFD_SETTING_TYPE_MAP);
     const char *key = ref->row != NULL ? ref->row->key : path.p;
     hfd_rc rc = next(r, err);
 
@@ -170,7 +180,8 @@ static hfd_rc read_value(struct reader *r, hfd_slice path, const struct hfd_sett
         return put_scalar(r, ref, err);
     if (r->event.type == YAML_SEQUENCE_START_EVENT && ref->kind == HFD_REF_SETTING)
         return put_sequence(r, ref, err);
-    return hfd_setting_fail(r->ld, HFD_INVALID, key, err, "expected %s, got a %s", hfd_setting_form(ref->row),
+    return hfd_setting_fail(r->ld, HFD_INVALID, key, err, "expected %s, got a %s",
+                            hfd_setting_form(ref->row),
                             r->event.type == YAML_SEQUENCE_START_EVENT ? "list" : "map");
 }
 
@@ -191,7 +202,10 @@ static hfd_rc see(struct reader *r, hfd_slice path, struct seen **seen, struct h
     return HFD_OK;
 }
 
-/* "PREFIX.KEY", or the key alone; p is NULL when memory is short. Not by printf: an escaped NUL would end the key. */
+/*
+ * "PREFIX.KEY", or the key alone; p is NULL when memory is short. Not by printf: an escaped NUL
+ * would end the key.
+ */
 static hfd_slice join(struct hfd_arena *mem, hfd_slice prefix, hfd_slice key)
 {
     size_t dot = prefix.len > 0;
@@ -278,7 +292,8 @@ hfd_rc hfd_settings_read_file(struct hfd_settings_loader *ld, const char *path, 
         goto out;
     text = hfd_buf_slice(&b);
     yaml_parser_set_encoding(&r.parser, YAML_UTF8_ENCODING);
-    yaml_parser_set_input_string(&r.parser, (const unsigned char *)(text.p != NULL ? text.p : ""), text.len);
+    yaml_parser_set_input_string(&r.parser, (const unsigned char *)(text.p != NULL ? text.p : ""),
+                                 text.len);
     rc = read_stream(&r, err);
     yaml_event_delete(&r.event);
     yaml_parser_delete(&r.parser);

@@ -1,9 +1,11 @@
 /*
  * db.h on SQLite, and the only file that sees sqlite3.h.
  *
- * Refuses to work without WAL and synchronous=FULL (read back), on a database that is not ours, and beside a second process. Exactly one
- * connection, the writer's, writes and checkpoints: SQLite before 3.51.3 can damage a database on which two connections do so at once. No
- * connection maps the file into memory. Thread: each connection belongs to one thread, asserted. Source: DESIGN.md section 3.
+ * Refuses to work without WAL and synchronous=FULL (read back), on a database that is not ours, and
+ * beside a second process. Exactly one connection, the writer's, writes and checkpoints: SQLite
+ * before 3.51.3 can damage a database on which two connections do so at once. No connection maps
+ * the file into memory. Thread: each connection belongs to one thread, asserted. Source: DESIGN.md
+ * section 3.
  */
 #include "store/db.h"
 
@@ -19,9 +21,11 @@
 #include <pthread.h>
 
 #define APPLICATION_ID 0x48464431 /* "HFD1" in the file's header */
-#define VFS_DEFAULT "unix-excl"   /* locks for this process alone: the index of the log is plain memory, and tools stay out */
-#define STMT_SLOTS_MIN 64u        /* a power of two */
-#define WHAT_SHOWN 48             /* bytes of a statement's text in a message */
+#define VFS_DEFAULT                                                                                \
+    "unix-excl" /* locks for this process alone: the index of the log is plain memory, and tools   \
+                   stay out */
+#define STMT_SLOTS_MIN 64u /* a power of two */
+#define WHAT_SHOWN 48      /* bytes of a statement's text in a message */
 
 struct hfd_stmt {
     unsigned magic;
@@ -117,7 +121,8 @@ static const struct code *find_code(int sqlite)
 
     if (sqlite == SQLITE_IOERR_NOMEM)
         sqlite = SQLITE_NOMEM;
-    if (sqlite == SQLITE_CONSTRAINT_NOTNULL) /* store/rows never binds NULL there: a different schema */
+    if (sqlite ==
+        SQLITE_CONSTRAINT_NOTNULL) /* store/rows never binds NULL there: a different schema */
         return &not_null;
     for (size_t i = 0; i < sizeof(codes) / sizeof(codes[0]); i++)
         if (codes[i].sqlite == (sqlite & 0xff))
@@ -137,7 +142,8 @@ static hfd_rc fail_sqlite(struct hfd_db *db, int sqlite, const char *what, struc
 {
     const struct code *c = find_code(sqlite);
     bool undone = db->in_txn && sqlite3_get_autocommit(db->handle) != 0;
-    bool lost = undone && !c->fatal && db->mode == HFD_DB_WRITER; /* a reader has nothing to lose but its snapshot */
+    bool lost = undone && !c->fatal &&
+                db->mode == HFD_DB_WRITER; /* a reader has nothing to lose but its snapshot */
     hfd_rc rc = lost ? HFD_IO : c->rc;
     size_t shown = strcspn(what, "(\n");
     struct hfd_err e;
@@ -146,8 +152,8 @@ static hfd_rc fail_sqlite(struct hfd_db *db, int sqlite, const char *what, struc
         shown = WHAT_SHOWN;
     while (shown > 0 && what[shown - 1] == ' ')
         shown--;
-    (void)hfd_fail(&e, rc, "store: %.*s: %s (%d, %s)%s", (int)shown, what, c->name, sqlite, sqlite3_errstr(sqlite),
-                   lost ? "; the transaction was undone" : "");
+    (void)hfd_fail(&e, rc, "store: %.*s: %s (%d, %s)%s", (int)shown, what, c->name, sqlite,
+                   sqlite3_errstr(sqlite), lost ? "; the transaction was undone" : "");
     if (c->fatal || undone) {
         db->broken = true;
         db->cause = e;
@@ -163,7 +169,10 @@ static void check_owner(const struct hfd_db *db)
     HFD_ASSERT(pthread_equal(db->owner, pthread_self()));
 }
 
-/* SQLite's own words for what the system answered: path, errno, place. Constraint and schema notes would be noise. */
+/*
+ * SQLite's own words for what the system answered: path, errno, place. Constraint and schema notes
+ * would be noise.
+ */
 static void on_sqlite_log(void *ctx, int code, const char *text)
 {
     enum hfd_log_level level = (code & 0xff) == SQLITE_NOTICE ? HFD_LOG_INFO : HFD_LOG_WARN;
@@ -175,7 +184,10 @@ static void on_sqlite_log(void *ctx, int code, const char *text)
 
 static void configure_library(void)
 {
-    /* Another user of SQLite in the process may have started it before us: then its settings stand; only speed and log lines are lost. */
+    /*
+     * Another user of SQLite in the process may have started it before us: then its settings stand;
+     * only speed and log lines are lost.
+     */
     (void)sqlite3_config(SQLITE_CONFIG_MEMSTATUS, 0); /* saves a lock around each allocation */
     (void)sqlite3_config(SQLITE_CONFIG_LOG, on_sqlite_log, NULL);
 }
@@ -210,7 +222,8 @@ static hfd_rc grow_slots(struct hfd_db *db, struct hfd_err *err)
     return HFD_OK;
 }
 
-static hfd_rc compile(struct hfd_db *db, const char *sql, struct hfd_stmt **out, struct hfd_err *err)
+static hfd_rc compile(struct hfd_db *db, const char *sql, struct hfd_stmt **out,
+                      struct hfd_err *err)
 {
     struct hfd_stmt *st;
     int sqlite;
@@ -238,7 +251,8 @@ static hfd_rc compile(struct hfd_db *db, const char *sql, struct hfd_stmt **out,
     return HFD_OK;
 }
 
-hfd_rc hfd_db_prepare(struct hfd_db *db, const char *sql, struct hfd_stmt **out, struct hfd_err *err)
+hfd_rc hfd_db_prepare(struct hfd_db *db, const char *sql, struct hfd_stmt **out,
+                      struct hfd_err *err)
 {
     struct hfd_stmt *st = NULL;
     hfd_rc rc = HFD_OK;
@@ -261,7 +275,8 @@ hfd_rc hfd_db_prepare(struct hfd_db *db, const char *sql, struct hfd_stmt **out,
     return HFD_OK;
 }
 
-hfd_rc hfd_db_prepare_once(struct hfd_db *db, hfd_slice sql, struct hfd_stmt **out, struct hfd_err *err)
+hfd_rc hfd_db_prepare_once(struct hfd_db *db, hfd_slice sql, struct hfd_stmt **out,
+                           struct hfd_err *err)
 {
     struct hfd_stmt *st;
     int sqlite;
@@ -274,7 +289,8 @@ hfd_rc hfd_db_prepare_once(struct hfd_db *db, hfd_slice sql, struct hfd_stmt **o
     st = calloc(1, sizeof(*st));
     if (st == NULL)
         return hfd_fail(err, HFD_NOMEM, "store: out of memory for a statement");
-    *st = (struct hfd_stmt){.magic = STMT_MAGIC, .db = db, .sql = "a composed query", .in_use = true, .once = true};
+    *st = (struct hfd_stmt){
+        .magic = STMT_MAGIC, .db = db, .sql = "a composed query", .in_use = true, .once = true};
     sqlite = sqlite3_prepare_v3(db->handle, sql.p, (int)sql.len, 0, &st->handle, NULL);
     if (sqlite != SQLITE_OK) {
         hfd_rc rc = fail_sqlite(db, sqlite, st->sql, err);
@@ -386,7 +402,8 @@ void hfd_stmt_done(struct hfd_stmt *st)
         free(st);
         return;
     }
-    (void)sqlite3_reset(st->handle); /* repeats the failure of the last step, which was answered there */
+    (void)sqlite3_reset(
+        st->handle); /* repeats the failure of the last step, which was answered there */
     (void)sqlite3_clear_bindings(st->handle);
     st->in_use = false;
     st->db->stmts_in_use--;
@@ -419,7 +436,9 @@ hfd_slice hfd_stmt_col_text(struct hfd_stmt *st, int at, struct hfd_arena *mem)
         stick(st, HFD_CORRUPT);
         return HFD_SLICE_NONE;
     }
-    v.p = sqlite3_column_blob(st->handle, at); /* as stored: text too, the database is UTF-8; NULL for no bytes, or no memory */
+    v.p = sqlite3_column_blob(
+        st->handle,
+        at); /* as stored: text too, the database is UTF-8; NULL for no bytes, or no memory */
     v.len = (size_t)sqlite3_column_bytes(st->handle, at);
     if (v.p == NULL && sqlite3_errcode(st->db->handle) == SQLITE_NOMEM) {
         stick(st, HFD_NOMEM);
@@ -463,7 +482,8 @@ hfd_rc hfd_db_commit(struct hfd_db *db, struct hfd_err *err)
         db->in_txn = false;
     } else if (!db->broken) { /* whatever the reason, what is on disk is not known now */
         db->broken = true;
-        (void)hfd_fail(&db->cause, HFD_IO, "store: the commit failed: %s", err != NULL ? err->msg : hfd_rc_text(rc));
+        (void)hfd_fail(&db->cause, HFD_IO, "store: the commit failed: %s",
+                       err != NULL ? err->msg : hfd_rc_text(rc));
         rc = fail_broken(db, err);
     }
     return rc;
@@ -519,7 +539,8 @@ hfd_rc hfd_db_tidy(struct hfd_db *db, struct hfd_err *err)
         return fail_broken(db, err);
     if (db->log_frames < seams.checkpoint_frames)
         return HFD_OK;
-    db->log_frames = 0; /* until the next commit that writes: what could not be done now is tried again then */
+    db->log_frames =
+        0; /* until the next commit that writes: what could not be done now is tried again then */
     sqlite = sqlite3_wal_checkpoint_v2(db->handle, NULL, SQLITE_CHECKPOINT_PASSIVE, NULL, NULL);
     if (sqlite == SQLITE_OK || !find_code(sqlite)->fatal)
         return HFD_OK;
@@ -545,7 +566,8 @@ hfd_rc hfd_db_exec(struct hfd_db *db, const char *sql, struct hfd_err *err)
 /* ---- opening ---- */
 
 /* The first column of the first row; "" if there is none. */
-static hfd_rc pragma_get(struct hfd_db *db, const char *name, char *out, size_t cap, struct hfd_err *err)
+static hfd_rc pragma_get(struct hfd_db *db, const char *name, char *out, size_t cap,
+                         struct hfd_err *err)
 {
     char sql[64];
     sqlite3_stmt *st = NULL;
@@ -565,10 +587,12 @@ static hfd_rc pragma_get(struct hfd_db *db, const char *name, char *out, size_t 
             (void)snprintf(out, cap, "%s", (const char *)text);
     }
     (void)sqlite3_finalize(st);
-    return sqlite == SQLITE_ROW || sqlite == SQLITE_DONE ? HFD_OK : fail_sqlite(db, sqlite, sql, err);
+    return sqlite == SQLITE_ROW || sqlite == SQLITE_DONE ? HFD_OK
+                                                         : fail_sqlite(db, sqlite, sql, err);
 }
 
-static hfd_rc pragma_set(struct hfd_db *db, const char *name, const char *value, struct hfd_err *err)
+static hfd_rc pragma_set(struct hfd_db *db, const char *name, const char *value,
+                         struct hfd_err *err)
 {
     char sql[64];
 
@@ -622,11 +646,15 @@ static hfd_rc apply_pragma(struct hfd_db *db, const struct pragma *p, struct hfd
     if (rc == HFD_OK)
         rc = pragma_get(db, p->name, got, sizeof(got), err);
     if (rc == HFD_OK && strcmp(got, expected) != 0)
-        rc = hfd_fail(err, HFD_IO, "store: PRAGMA %s=%s does not hold here: it is %s", p->name, value, got);
+        rc = hfd_fail(err, HFD_IO, "store: PRAGMA %s=%s does not hold here: it is %s", p->name,
+                      value, got);
     return rc;
 }
 
-/* LIKE tells upper from lower case, as on other engines. The pragma cannot be read back, so its effect is. */
+/*
+ * LIKE tells upper from lower case, as on other engines. The pragma cannot be read back, so its
+ * effect is.
+ */
 static hfd_rc set_like(struct hfd_db *db, struct hfd_err *err)
 {
     struct hfd_stmt *st = NULL;
@@ -645,8 +673,9 @@ static hfd_rc set_like(struct hfd_db *db, struct hfd_err *err)
 
 static hfd_rc apply_pragmas(struct hfd_db *db, struct hfd_err *err)
 {
-    unsigned mode = db->mode == HFD_DB_WRITER ? FOR_WRITER : db->mode == HFD_DB_READER ? FOR_READER
-                                                                                       : FOR_LOOKER;
+    unsigned mode = db->mode == HFD_DB_WRITER   ? FOR_WRITER
+                    : db->mode == HFD_DB_READER ? FOR_READER
+                                                : FOR_LOOKER;
 
     for (size_t i = 0; i < sizeof(pragmas) / sizeof(pragmas[0]); i++) {
         hfd_rc rc = (pragmas[i].modes & mode) != 0 ? apply_pragma(db, &pragmas[i], err) : HFD_OK;
@@ -691,34 +720,38 @@ static int on_log_written(void *ctx, sqlite3 *handle, const char *schema, int fr
 
 static hfd_rc open_handle(struct hfd_db *db, const char *dir, struct hfd_err *err)
 {
-    char *path = sqlite3_mprintf("%s%s/%s", dir[0] == '/' ? "" : "./", dir, HFD_FOLDER_DB_NAME); /* "file:..." is a folder, no URI */
+    char *path = sqlite3_mprintf("%s%s/%s", dir[0] == '/' ? "" : "./", dir,
+                                 HFD_FOLDER_DB_NAME); /* "file:..." is a folder, no URI */
     int sqlite;
 
     if (path == NULL)
         return hfd_fail(err, HFD_NOMEM, "store: out of memory");
-    /* Readers too: a read-only descriptor would lock for itself, in the place of the process's lock. They are query_only instead. */
-    sqlite = sqlite3_open_v2(path, &db->handle, SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_READWRITE, seams.vfs);
+    /*
+     * Readers too: a read-only descriptor would lock for itself, in the place of the process's
+     * lock. They are query_only instead.
+     */
+    sqlite =
+        sqlite3_open_v2(path, &db->handle, SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_READWRITE, seams.vfs);
     sqlite3_free(path);
     if (sqlite != SQLITE_OK)
         return fail_sqlite(db, sqlite, "open", err);
     (void)sqlite3_extended_result_codes(db->handle, 1);
     (void)sqlite3_db_config(db->handle, SQLITE_DBCONFIG_DEFENSIVE, 1, NULL);
-    (void)sqlite3_db_config(db->handle, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1, NULL); /* close does it, unless broken */
+    (void)sqlite3_db_config(db->handle, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1,
+                            NULL); /* close does it, unless broken */
     sqlite = hfd_sqlite_fold(db->handle);
     return sqlite == SQLITE_OK ? HFD_OK : fail_sqlite(db, sqlite, "open", err);
 }
 
-/* Made at once, so that a transaction can be ended when there is no memory left to prepare the statement for it. */
+/*
+ * Made at once, so that a transaction can be ended when there is no memory left to prepare the
+ * statement for it.
+ */
 static hfd_rc prepare_control(struct hfd_db *db, struct hfd_err *err)
 {
     static const char *const texts[] = {
-        sql_begin_write,
-        sql_begin_read,
-        sql_commit,
-        sql_rollback,
-        sql_savepoint,
-        sql_release,
-        sql_rollback_to,
+        sql_begin_write, sql_begin_read, sql_commit,      sql_rollback,
+        sql_savepoint,   sql_release,    sql_rollback_to,
     };
 
     for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++) {
@@ -747,7 +780,8 @@ static hfd_rc open_database(struct hfd_db *db, const char *dir, struct hfd_err *
         rc = apply_pragmas(db, &why);
     if (rc == HFD_OK)
         return HFD_OK;
-    said = why.msg + (strncmp(why.msg, subject, sizeof(subject) - 1) == 0 ? sizeof(subject) - 1 : 0);
+    said =
+        why.msg + (strncmp(why.msg, subject, sizeof(subject) - 1) == 0 ? sizeof(subject) - 1 : 0);
     return hfd_fail(err, rc, "store %.100s/%s: %s%s", dir, HFD_FOLDER_DB_NAME, said,
                     rc == HFD_CORRUPT ? "; bring it back from a backup" : "");
 }
@@ -761,7 +795,8 @@ static hfd_rc open_writer(struct hfd_db *db, const char *dir, struct hfd_err *er
     if (rc != HFD_OK)
         return rc;
     (void)sqlite3_wal_hook(db->handle, on_log_written, db);
-    return hfd_folder_sync(&db->folder, err); /* the database, and that the journal of its first change is gone */
+    return hfd_folder_sync(
+        &db->folder, err); /* the database, and that the journal of its first change is gone */
 }
 
 hfd_rc hfd_db_open(const char *dir, enum hfd_db_mode mode, struct hfd_db **out, struct hfd_err *err)
@@ -814,7 +849,8 @@ void hfd_db_close(struct hfd_db **dbp)
         free(db->slots[i]);
     }
     free(db->slots);
-    if (db->mode == HFD_DB_WRITER && !db->broken) /* a failure leaves the log, which the next start reads */
+    if (db->mode == HFD_DB_WRITER &&
+        !db->broken) /* a failure leaves the log, which the next start reads */
         (void)sqlite3_wal_checkpoint_v2(db->handle, NULL, SQLITE_CHECKPOINT_TRUNCATE, NULL, NULL);
     sqlite = sqlite3_close(db->handle);
     HFD_ASSERT(sqlite == SQLITE_OK); /* BUSY: a statement is left over */
@@ -840,13 +876,15 @@ hfd_rc hfd_db_check(struct hfd_db *db, struct hfd_err *err)
     hfd_rc rc;
 
     check_owner(db);
-    rc = db->broken ? fail_broken(db, err) : pragma_get(db, "integrity_check(1)", text, sizeof(text), err);
+    rc = db->broken ? fail_broken(db, err)
+                    : pragma_get(db, "integrity_check(1)", text, sizeof(text), err);
     if (rc != HFD_OK || strcmp(text, "ok") == 0)
         return rc;
     for (char *c = text; *c != '\0'; c++)
         if (*c == '\n')
             *c = ' ';
-    return hfd_fail(err, HFD_CORRUPT, "store: the database is damaged: %s; bring it back from a backup", text);
+    return hfd_fail(err, HFD_CORRUPT,
+                    "store: the database is damaged: %s; bring it back from a backup", text);
 }
 
 hfd_rc hfd_db_schema_version(struct hfd_db *db, int64_t *out, struct hfd_err *err)
@@ -861,6 +899,7 @@ hfd_rc hfd_db_set_schema_version(struct hfd_db *db, int64_t version, struct hfd_
     char sql[96];
 
     /* Both stand in the header page, and so are part of the transaction. */
-    (void)snprintf(sql, sizeof(sql), "PRAGMA user_version=%lld; PRAGMA application_id=%d", (long long)version, APPLICATION_ID);
+    (void)snprintf(sql, sizeof(sql), "PRAGMA user_version=%lld; PRAGMA application_id=%d",
+                   (long long)version, APPLICATION_ID);
     return hfd_db_exec(db, sql, err);
 }

@@ -1,17 +1,29 @@
-/* What the files of this folder share, and seams for the tests of crashes and failing disks, of which the program uses none. */
+/*
+ * What the files of this folder share, and seams for the tests of crashes and failing disks, of
+ * which the program uses none.
+ */
 #ifndef HFD_STORE_SQLITE_DB_SQLITE_INT_H
 #define HFD_STORE_SQLITE_DB_SQLITE_INT_H
 
-/** Connections opened from now on use this registered VFS; NULL = the program's. Static storage. Thread: test, none open. */
+/**
+ * Connections opened from now on use this registered VFS; NULL = the program's. Static storage.
+ * Thread: test, none open.
+ */
 void hfd_db_set_vfs(const char *name);
 
-/** PRAGMA synchronous of connections opened from now on: "FULL", or "NORMAL" as the control that must lose data. Static storage. */
+/**
+ * PRAGMA synchronous of connections opened from now on: "FULL", or "NORMAL" as the control that
+ * must lose data. Static storage.
+ */
 void hfd_db_set_synchronous(const char *level);
 
 /** From how many pages in the log hfd_db_tidy works; 1000 in the program. */
 void hfd_db_set_checkpoint_frames(int frames);
 
-/** A copy in which comments for SQLite have become its SQL; free with free. NULL when out of memory. */
+/**
+ * A copy in which comments for SQLite have become its SQL; free with free. NULL when out of
+ * memory.
+ */
 char *hfd_sqlite_text(const char *sql);
 
 #endif

@@ -66,7 +66,8 @@ static void lower(sqlite3_context *ctx, int argc, sqlite3_value **argv)
         sqlite3_result_error_nomem(ctx);
         return;
     }
-    sqlite3_result_text64(ctx, out, fold((hfd_slice){text, len}, sqlite3_user_data(ctx), out), sqlite3_free, SQLITE_UTF8);
+    sqlite3_result_text64(ctx, out, fold((hfd_slice){text, len}, sqlite3_user_data(ctx), out),
+                          sqlite3_free, SQLITE_UTF8);
 }
 
 static void free_locale(void *unicode)
@@ -80,5 +81,6 @@ int hfd_sqlite_fold(sqlite3 *handle)
 
     if (unicode == (locale_t)0)
         return SQLITE_OK;
-    return sqlite3_create_function_v2(handle, "lower", 1, SQLITE_UTF8 | SQLITE_DETERMINISTIC, unicode, lower, NULL, NULL, free_locale);
+    return sqlite3_create_function_v2(handle, "lower", 1, SQLITE_UTF8 | SQLITE_DETERMINISTIC,
+                                      unicode, lower, NULL, NULL, free_locale);
 }

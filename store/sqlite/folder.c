@@ -38,8 +38,8 @@ static hfd_rc fail_errno(struct hfd_err *err, const char *what, const char *dir)
 {
     char text[80];
 
-    return hfd_fail(err, errno == ENOMEM ? HFD_NOMEM : HFD_IO, "store folder %.*s: %s: %s", PATH_SHOWN, dir, what,
-                    strerror_r(errno, text, sizeof(text)));
+    return hfd_fail(err, errno == ENOMEM ? HFD_NOMEM : HFD_IO, "store folder %.*s: %s: %s",
+                    PATH_SHOWN, dir, what, strerror_r(errno, text, sizeof(text)));
 }
 
 static hfd_rc check_fs(int dir_fd, const char *dir, struct hfd_err *err)
@@ -51,11 +51,13 @@ static hfd_rc check_fs(int dir_fd, const char *dir, struct hfd_err *err)
     switch (hfd_folder_fs_kind((unsigned long)fs.f_type)) {
     case HFD_FOLDER_FS_NETWORK:
         return hfd_fail(err, HFD_IO,
-                        "store folder %.*s: is on a network file system, whose locks do not protect the database; "
+                        "store folder %.*s: is on a network file system, whose locks do not "
+                        "protect the database; "
                         "use a local disk",
                         PATH_SHOWN, dir);
     case HFD_FOLDER_FS_UNSURE:
-        HFD_LOG(HFD_LOG_WARN, "the store is on a FUSE file system; make sure that it honours locks and fsync",
+        HFD_LOG(HFD_LOG_WARN,
+                "the store is on a FUSE file system; make sure that it honours locks and fsync",
                 HFD_LOG_CSTR("dir", dir));
         return HFD_OK;
     case HFD_FOLDER_FS_LOCAL:
@@ -64,7 +66,9 @@ static hfd_rc check_fs(int dir_fd, const char *dir, struct hfd_err *err)
     return HFD_OK;
 }
 
-/* The pid that the holder wrote, for the message only: what counts is the lock. 0 = cannot be read. */
+/*
+ * The pid that the holder wrote, for the message only: what counts is the lock. 0 = cannot be read.
+ */
 static int64_t read_holder(int lock_fd)
 {
     char text[24];
@@ -90,15 +94,18 @@ static hfd_rc write_holder(int lock_fd, const char *dir, struct hfd_err *err)
 
 static hfd_rc take_lock(struct hfd_folder *f, const char *dir, struct hfd_err *err)
 {
-    f->lock_fd = openat(f->dir_fd, HFD_FOLDER_LOCK_NAME, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
+    f->lock_fd =
+        openat(f->dir_fd, HFD_FOLDER_LOCK_NAME, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
     if (f->lock_fd < 0)
         return fail_errno(err, "cannot open the lock file", dir);
     if (flock(f->lock_fd, LOCK_EX | LOCK_NB) == 0)
         return write_holder(f->lock_fd, dir, err);
     if (errno != EWOULDBLOCK)
         return fail_errno(err, "cannot lock it", dir);
-    return hfd_fail(err, HFD_CONFLICT, "store folder %.*s: is in use by process %lld; one process at a time may use it",
-                    PATH_SHOWN, dir, (long long)read_holder(f->lock_fd));
+    return hfd_fail(
+        err, HFD_CONFLICT,
+        "store folder %.*s: is in use by process %lld; one process at a time may use it",
+        PATH_SHOWN, dir, (long long)read_holder(f->lock_fd));
 }
 
 static hfd_rc make_db_file(struct hfd_folder *f, const char *dir, struct hfd_err *err)

@@ -1,6 +1,7 @@
 /*
- * The folder of a SQLite store: made if absent, refused on network file systems, held by one process at a time through a lock file.
- * The lock is flock(2)'s: it goes away with the process, however that ends, and the file stays. Thread: start-up and shut-down.
+ * The folder of a SQLite store: made if absent, refused on network file systems, held by one
+ * process at a time through a lock file. The lock is flock(2)'s: it goes away with the process,
+ * however that ends, and the file stays. Thread: start-up and shut-down.
  */
 #ifndef HFD_STORE_SQLITE_FOLDER_H
 #define HFD_STORE_SQLITE_FOLDER_H
@@ -27,8 +28,8 @@ enum hfd_folder_fs {
 enum hfd_folder_fs hfd_folder_fs_kind(unsigned long magic);
 
 /**
- * Makes `dir` (mode 0700) if absent, but not its parents; takes the lock; makes an empty database file (mode 0600) if absent, so that
- * SQLite's own files inherit the mode.
+ * Makes `dir` (mode 0700) if absent, but not its parents; takes the lock; makes an empty database
+ * file (mode 0600) if absent, so that SQLite's own files inherit the mode.
  * @param f  gives on HFD_OK; close with hfd_folder_close
  * @return HFD_OK, HFD_CONFLICT (another process holds it; the message has its pid), HFD_IO
  */

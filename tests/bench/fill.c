@@ -1,11 +1,12 @@
 /*
- * Fills a store with driver resources, each with its HyperFleet cluster, labels, conditions and the reports of its adapters, through the
- * store's own row functions: a million in minutes, where the API would take hours. The cookies are of the right size but open nothing.
+ * Fills a store with driver resources, each with its HyperFleet cluster, labels, conditions and the
+ * reports of its adapters, through the store's own row functions: a million in minutes, where the
+ * API would take hours. The cookies are of the right size but open nothing.
  *
  * fill --data DIR --count N [--items FILE] [--told MARK]
- * Nine of ten resources are ready; these are written to FILE: GUResID, cluster id, name, team, and when they were reported on in
- * microseconds of each adapter's round, separated by tabs.
- * MARK is fleet.told of a resource that the program itself found ready: as if it had seen all of them so.
+ * Nine of ten resources are ready; these are written to FILE: GUResID, cluster id, name, team, and
+ * when they were reported on in microseconds of each adapter's round, separated by tabs. MARK is
+ * fleet.told of a resource that the program itself found ready: as if it had seen all of them so.
  */
 #include "driver/base/check.h"
 #include "driver/core/life.h"
@@ -25,7 +26,9 @@
 #define FIRST_CREATED_US (INT64_C(1767225600) * HFD_US_PER_S) /* 2026-01-01 */
 #define STEP_US 1000
 #define DAY_US (86400 * HFD_US_PER_S)
-#define ROUND_US (INT64_C(1) << 32) /* more than an hour: each adapter goes round all clusters, one adapter after the other */
+#define ROUND_US                                                                                   \
+    (INT64_C(1) << 32) /* more than an hour: each adapter goes round all clusters, one adapter     \
+                          after the other */
 
 static const hfd_slice adapters[ADAPTERS] = {
     {"validation", sizeof("validation") - 1},
@@ -50,7 +53,8 @@ struct batch {
 
 static _Noreturn void die(const char *what, const struct hfd_err *err)
 {
-    (void)fprintf(stderr, "fill: %s%s%s\n", what, err != NULL ? ": " : "", err != NULL ? err->msg : "");
+    (void)fprintf(stderr, "fill: %s%s%s\n", what, err != NULL ? ": " : "",
+                  err != NULL ? err->msg : "");
     exit(2);
 }
 
@@ -133,8 +137,8 @@ static uint64_t spread(int64_t i)
     return v * UINT64_C(0xBF58476D1CE4E5B9);
 }
 
-static hfd_rc put_reports(struct hfd_txn *tx, const struct batch *b, hfd_slice fleet_id, size_t count, int64_t place_us,
-                          struct hfd_err *err)
+static hfd_rc put_reports(struct hfd_txn *tx, const struct batch *b, hfd_slice fleet_id,
+                          size_t count, int64_t place_us, struct hfd_err *err)
 {
     hfd_rc rc = HFD_OK;
 
@@ -155,8 +159,8 @@ static hfd_rc put_reports(struct hfd_txn *tx, const struct batch *b, hfd_slice f
     return rc;
 }
 
-static hfd_rc put_cluster(struct hfd_txn *tx, const struct batch *b, struct hfd_fleet_row *row, int64_t place_us, struct hfd_arena *mem,
-                          struct hfd_err *err)
+static hfd_rc put_cluster(struct hfd_txn *tx, const struct batch *b, struct hfd_fleet_row *row,
+                          int64_t place_us, struct hfd_arena *mem, struct hfd_err *err)
 {
     const size_t reported = row->ready ? ADAPTERS : 2;
     const struct hfd_conditions conditions = aggregated(reported, place_us, mem);
@@ -172,7 +176,8 @@ static hfd_rc put_cluster(struct hfd_txn *tx, const struct batch *b, struct hfd_
     return rc == HFD_OK ? put_reports(tx, b, row->id, reported, place_us, err) : rc;
 }
 
-static hfd_rc put_resource(struct hfd_txn *tx, hfd_slice guresid, const struct hfd_fleet_row *f, struct hfd_arena *mem, struct hfd_err *err)
+static hfd_rc put_resource(struct hfd_txn *tx, hfd_slice guresid, const struct hfd_fleet_row *f,
+                           struct hfd_arena *mem, struct hfd_err *err)
 {
     static char cookie[300], digest[36];
     struct hfd_resource_row row = {
@@ -191,20 +196,24 @@ static hfd_rc put_resource(struct hfd_txn *tx, hfd_slice guresid, const struct h
         .created_us = f->created_us,
         .updated_us = f->created_us,
     };
-    const struct hfd_part_row part = {.guresid = guresid, .fleet_id = f->id, .kind = f->kind, .name = f->name, .generation = 1};
+    const struct hfd_part_row part = {
+        .guresid = guresid, .fleet_id = f->id, .kind = f->kind, .name = f->name, .generation = 1};
     hfd_rc rc;
 
     memset(cookie, 'A', sizeof(cookie));
     if (f->ready)
-        row.output = hfd_arena_printf(mem,
-                                      "{\"name\":\"%.*s\",\"cluster_id\":\"%.*s\",\"href\":\"/api/hyperfleet/v1/clusters/%.*s\","
-                                      "\"generation\":1,\"health\":\"Healthy\",\"nodepools\":[]}",
-                                      HFD_SLICE_FMT(f->name), HFD_SLICE_FMT(f->id), HFD_SLICE_FMT(f->id));
+        row.output =
+            hfd_arena_printf(mem,
+                             "{\"name\":\"%.*s\",\"cluster_id\":\"%.*s\",\"href\":\"/api/"
+                             "hyperfleet/v1/clusters/%.*s\","
+                             "\"generation\":1,\"health\":\"Healthy\",\"nodepools\":[]}",
+                             HFD_SLICE_FMT(f->name), HFD_SLICE_FMT(f->id), HFD_SLICE_FMT(f->id));
     rc = hfd_part_row_put(tx, &part, err);
     return rc == HFD_OK ? hfd_resource_row_put(tx, &row, err) : rc;
 }
 
-static hfd_rc put_one(struct hfd_txn *tx, struct batch *b, int64_t i, struct hfd_arena *mem, struct hfd_err *err)
+static hfd_rc put_one(struct hfd_txn *tx, struct batch *b, int64_t i, struct hfd_arena *mem,
+                      struct hfd_err *err)
 {
     const int64_t created_us = FIRST_CREATED_US + i * STEP_US;
     const hfd_slice guresid = hfd_arena_printf(mem, "bench-%016llx", (unsigned long long)spread(i));
@@ -216,8 +225,9 @@ static hfd_rc put_one(struct hfd_txn *tx, struct batch *b, int64_t i, struct hfd
         .name = hfd_arena_printf(mem, "c-%lld", (long long)i),
         .generation = 1,
         .spec = HFD_SLICE("{\"region\":\"eu-1\",\"version\":\"4.16.2\",\"replicas\":3}"),
-        .labels = hfd_arena_printf(mem, "{\"environment\":\"%s\",\"humanitec_guresid\":\"%.*s\",\"team\":\"team-%d\"}", environments[i % 3],
-                                   HFD_SLICE_FMT(guresid), team),
+        .labels = hfd_arena_printf(
+            mem, "{\"environment\":\"%s\",\"humanitec_guresid\":\"%.*s\",\"team\":\"team-%d\"}",
+            environments[i % 3], HFD_SLICE_FMT(guresid), team),
         .ready = i % 10 != 0,
         .told = i % 10 != 0 ? b->told : 0,
         .created_us = created_us,
@@ -233,8 +243,8 @@ static hfd_rc put_one(struct hfd_txn *tx, struct batch *b, int64_t i, struct hfd
     if (rc == HFD_OK)
         rc = put_resource(tx, guresid, &f, mem, err);
     if (rc == HFD_OK && f.ready && b->items != NULL)
-        (void)fprintf(b->items, "%.*s\t%.*s\t%.*s\tteam-%d\t%lld\n", HFD_SLICE_FMT(guresid), HFD_SLICE_FMT(f.id), HFD_SLICE_FMT(f.name),
-                      team, (long long)place_us);
+        (void)fprintf(b->items, "%.*s\t%.*s\t%.*s\tteam-%d\t%lld\n", HFD_SLICE_FMT(guresid),
+                      HFD_SLICE_FMT(f.id), HFD_SLICE_FMT(f.name), team, (long long)place_us);
     return rc;
 }
 
@@ -313,7 +323,8 @@ int main(int argc, char **argv)
         die("--data is missing", NULL);
     if (items_path != NULL && (items = fopen(items_path, "w")) == NULL)
         die(items_path, NULL);
-    fill(dir, number("--count", count, 1, INT64_C(100000000)), number("--told", told, INT64_MIN, INT64_MAX), items);
+    fill(dir, number("--count", count, 1, INT64_C(100000000)),
+         number("--told", told, INT64_MIN, INT64_MAX), items);
     if (items != NULL && fclose(items) != 0)
         die("write the items", NULL);
     return 0;

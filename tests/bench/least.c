@@ -1,8 +1,10 @@
 /*
- * Times are on a grid that is even in the logarithm. The proof is kept apart from the search. The search for weights (multiplicative ones:
- * a cell that the best answer to them leaves dear becomes heavier) uses a coarse grid. The bound is then taken on a fine one, with what a
- * poll between two of its times costs at least: as late as the later one for who still goes on, as early as the earlier one for delay. So
- * the grid makes bounds too low, by a third of a per cent, and never too high.
+ * Times are on a grid that is even in the logarithm. The proof is kept apart from the search. The
+ * search for weights (multiplicative ones: a cell that the best answer to them leaves dear becomes
+ * heavier) uses a coarse grid. The bound is then taken on a fine one, with what a poll between two
+ * of its times costs at least: as late as the later one for who still goes on, as early as the
+ * earlier one for delay. So the grid makes bounds too low, by a third of a per cent, and never too
+ * high.
  */
 #include "tests/bench/least.h"
 
@@ -18,10 +20,13 @@
 #define COARSE 600
 #define FINE 24000
 #define ROUNDS 1000
-#define FASTEST 3.0  /* how fast weights change, in the first rounds */
-#define NEAR_END 0.8 /* of the deadline: delay behind that is not counted, as a policy knows the deadline and may ask just then */
+#define FASTEST 3.0 /* how fast weights change, in the first rounds */
+#define NEAR_END                                                                                   \
+    0.8 /* of the deadline: delay behind that is not counted, as a policy knows the deadline and   \
+           may ask just then */
 
-const double least_shares[LEAST_FACTORS] = {0.0625, 0.125, 0.125, 0.125, 0.125, 0.125, 0.125, 0.125, 0.0625};
+const double least_shares[LEAST_FACTORS] = {0.0625, 0.125, 0.125, 0.125, 0.125,
+                                            0.125,  0.125, 0.125, 0.0625};
 
 double least_factor(size_t k)
 {
@@ -57,7 +62,8 @@ static void *zeroed(size_t count, size_t size)
 
 static struct sums sums_new(size_t count)
 {
-    return (struct sums){zeroed(count, sizeof(double)), zeroed(count, sizeof(double)), zeroed(count, sizeof(double))};
+    return (struct sums){zeroed(count, sizeof(double)), zeroed(count, sizeof(double)),
+                         zeroed(count, sizeof(double))};
 }
 
 static void sums_free(struct sums *s)
@@ -67,13 +73,16 @@ static void sums_free(struct sums *s)
     free(s->per);
 }
 
-static void sum_up(const struct grid *g, const struct least_case *c, double factor, struct sums *out)
+static void sum_up(const struct grid *g, const struct least_case *c, double factor,
+                   struct sums *out)
 {
-    const double per_step = (double)(g->count - 2) / log(TO / FROM), share = 1 / ((double)c->count * c->yardstick);
+    const double per_step = (double)(g->count - 2) / log(TO / FROM),
+                 share = 1 / ((double)c->count * c->yardstick);
 
     for (size_t i = 0; i < c->count; i++) {
         const double took = c->took[i] / factor;
-        const size_t k = (size_t)fmin(1 + fmax(0, ceil(log(took / FROM) * per_step)), (double)(g->count - 1));
+        const size_t k =
+            (size_t)fmin(1 + fmax(0, ceil(log(took / FROM) * per_step)), (double)(g->count - 1));
 
         out->left[k] += share;
         if (c->took[i] < NEAR_END * c->deadline) {
@@ -90,7 +99,8 @@ static void sum_up(const struct grid *g, const struct least_case *c, double fact
         out->left[k] = out->left[g->count - 1] - out->left[k];
 }
 
-static struct grid *grid_new(const struct least_case *cases, size_t count, size_t times, bool strict)
+static struct grid *grid_new(const struct least_case *cases, size_t count, size_t times,
+                             bool strict)
 {
     struct grid *g = zeroed(1, sizeof(*g));
 
@@ -177,8 +187,8 @@ double least_mean(const struct least_case *c)
 }
 
 /*
- * Weights of rows: each cell is one, and so is the mean of each case if there is something to hold against it. A cell counts in parts of
- * `target`, a mean in parts of 1.
+ * Weights of rows: each cell is one, and so is the mean of each case if there is something to hold
+ * against it. A cell counts in parts of `target`, a mean in parts of 1.
  */
 struct weights {
     double cells[CELLS_MAX]; /* what the rows make of the cells */
@@ -207,7 +217,10 @@ static void weigh(const double *logs, size_t cells, size_t rows, double target, 
     }
 }
 
-/* Where no mean is above 1, the worst cell is not below this: the weighted cost is at most (1 - means) * worst / target + means. */
+/*
+ * Where no mean is above 1, the worst cell is not below this: the weighted cost is at most (1 -
+ * means) * worst / target + means.
+ */
 static double bound(struct grid *g, const struct weights *w)
 {
     return w->target * (cheapest(g, w->cells) - w->means) / (1 - w->means);
@@ -235,7 +248,8 @@ double least_worst(const struct least_case *cases, size_t count, bool on_average
 
             logs[c] += speed * cost / w.target;
             if (on_average)
-                logs[g->cells + c / LEAST_FACTORS] += speed * cost * least_shares[c % LEAST_FACTORS];
+                logs[g->cells + c / LEAST_FACTORS] +=
+                    speed * cost * least_shares[c % LEAST_FACTORS];
         }
     }
     grid_free(g);

@@ -1,10 +1,12 @@
 /*
  * What no policy can do better at the first operation.
  *
- * With nothing learned and nothing to hear, a policy is a rising sequence of polls in parts of the configured guess, with one more at the
- * deadline, or a choice of such sequences by lot. How wrong the guess is, it does not know. What it costs is a sum over its polls. So for
- * any weights of cells (operations, and a guess that is wrong by a factor) dynamic programming finds the least weighted cost, and no policy
- * has a worst cell below that. Weights that give a high bound are searched for; whatever they are, the bound holds.
+ * With nothing learned and nothing to hear, a policy is a rising sequence of polls in parts of the
+ * configured guess, with one more at the deadline, or a choice of such sequences by lot. How wrong
+ * the guess is, it does not know. What it costs is a sum over its polls. So for any weights of
+ * cells (operations, and a guess that is wrong by a factor) dynamic programming finds the least
+ * weighted cost, and no policy has a worst cell below that. Weights that give a high bound are
+ * searched for; whatever they are, the bound holds.
  */
 #ifndef HFD_TESTS_BENCH_LEAST_H
 #define HFD_TESTS_BENCH_LEAST_H
@@ -12,7 +14,10 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/** The factors by which a guess is wrong: from half the truth to twice, each 2^(1/4) of the one before. */
+/**
+ * The factors by which a guess is wrong: from half the truth to twice, each 2^(1/4) of the one
+ * before.
+ */
 #define LEAST_FACTORS 9
 
 /** Their shares in a mean that is even from end to end. */
@@ -22,18 +27,22 @@ double least_factor(size_t k);
 
 /** Operations of one distribution. */
 struct least_case {
-    const double *took; /* durations as parts of what a right guess says; the deadline for those that never end */
+    const double *took; /* durations as parts of what a right guess says; the deadline for those
+                           that never end */
     size_t count;
     double deadline;  /* likewise */
     double yardstick; /* costs are told in parts of it */
 };
 
-/** The least mean cost over the factors, for one case: no policy that knows the distribution is below. */
+/**
+ * The least mean cost over the factors, for one case: no policy that knows the distribution is
+ * below.
+ */
 double least_mean(const struct least_case *c);
 
 /**
- * The least cost in the worst cell of all cases and factors. With on_average of those policies only whose mean over the factors is at most
- * the yardstick in each case.
+ * The least cost in the worst cell of all cases and factors. With on_average of those policies only
+ * whose mean over the factors is at most the yardstick in each case.
  */
 double least_worst(const struct least_case *cases, size_t count, bool on_average);
 

@@ -1,10 +1,12 @@
 /*
- * The load: keep-alive connections that send one request after the other, on one thread. Prints one JSON object: what was answered, how
- * fast, and what went wrong. Requests come from a template in which @n@ is a running number, @1@ to @4@ are the columns of a line of the
- * items file, and @now@ is the time, each one later than the one before.
+ * The load: keep-alive connections that send one request after the other, on one thread. Prints one
+ * JSON object: what was answered, how fast, and what went wrong. Requests come from a template in
+ * which @n@ is a running number, @1@ to @4@ are the columns of a line of the items file, and @now@
+ * is the time, each one later than the one before.
  *
- * Without --rate each connection sends as soon as it was answered, and a request's time begins when it is sent. With --rate requests are
- * due at fixed times, and a request's time begins when it is due, so that a server that stalls is charged for what waited.
+ * Without --rate each connection sends as soon as it was answered, and a request's time begins when
+ * it is sent. With --rate requests are due at fixed times, and a request's time begins when it is
+ * due, so that a server that stalls is charged for what waited.
  */
 #include "driver/base/buf.h"
 #include "driver/base/clock.h"
@@ -29,7 +31,9 @@
 #define EVENTS_MAX 256
 #define BUCKETS (1u << 21) /* of one microsecond; the last one holds what took longer */
 #define STATUS_MAX 600
-#define STRIDE UINT64_C(2654435761) /* a prime: all items have their turn before one comes again */
+#define STRIDE                                                                                     \
+    UINT64_C(2654435761)            /* a prime: all items have their turn before one comes again   \
+                                     */
 #define GRACE_US (5 * HFD_US_PER_S) /* for answers that are out when the time is over */
 
 enum what {
@@ -145,7 +149,8 @@ static void compile(struct template *t, hfd_slice text)
         enum what what;
         size_t column = 0, len;
 
-        if (text.p[i] != '@' || !token((hfd_slice){text.p + i, text.len - i}, &what, &column, &len)) {
+        if (text.p[i] != '@' ||
+            !token((hfd_slice){text.p + i, text.len - i}, &what, &column, &len)) {
             i++;
             continue;
         }
@@ -182,7 +187,8 @@ static void add_now(struct load *l, struct hfd_buf *b)
     hfd_buf_add(b, (hfd_slice){text, hfd_time_format_us(l->last_now_us, text)});
 }
 
-static void expand(struct load *l, const struct template *t, int64_t n, hfd_slice item, size_t length, struct hfd_buf *b)
+static void expand(struct load *l, const struct template *t, int64_t n, hfd_slice item,
+                   size_t length, struct hfd_buf *b)
 {
     for (size_t i = 0; i < t->count; i++) {
         const struct piece *p = &t->pieces[i];
@@ -211,7 +217,9 @@ static void expand(struct load *l, const struct template *t, int64_t n, hfd_slic
 
 static void connect_to(struct load *l, struct conn *c)
 {
-    struct sockaddr_in at = {.sin_family = AF_INET, .sin_port = htons((uint16_t)l->opt.port), .sin_addr = {htonl(INADDR_LOOPBACK)}};
+    struct sockaddr_in at = {.sin_family = AF_INET,
+                             .sin_port = htons((uint16_t)l->opt.port),
+                             .sin_addr = {htonl(INADDR_LOOPBACK)}};
     struct epoll_event ev = {.events = EPOLLIN, .data = {.ptr = c}};
     int on = 1;
 
@@ -301,8 +309,7 @@ static void record(struct load *l, const struct conn *c, int status, int64_t now
     }
     l->recorded++;
     l->longest_us = took_us > l->longest_us ? took_us : l->longest_us;
-    l->buckets[took_us < 0 ? 0 : took_us < BUCKETS ? (size_t)took_us
-                                                   : BUCKETS - 1]++;
+    l->buckets[took_us < 0 ? 0 : took_us < BUCKETS ? (size_t)took_us : BUCKETS - 1]++;
 }
 
 /* Where the answer ends, once its head is whole; 0 before. */
@@ -409,7 +416,8 @@ static bool any_busy(const struct load *l)
 
 static void wait_and_answer(struct load *l, struct hfd_buf *body, int64_t wait_us)
 {
-    struct timespec wait = {.tv_sec = wait_us / HFD_US_PER_S, .tv_nsec = wait_us % HFD_US_PER_S * 1000};
+    struct timespec wait = {.tv_sec = wait_us / HFD_US_PER_S,
+                            .tv_nsec = wait_us % HFD_US_PER_S * 1000};
     struct epoll_event events[EVENTS_MAX];
     int n = epoll_pwait2(l->epoll, events, EVENTS_MAX, &wait, NULL);
 
@@ -480,11 +488,15 @@ static void print(const struct load *l)
     double seconds = (double)(l->end_us - l->measure_us) / HFD_US_PER_S;
     const char *sep = "";
 
-    (void)printf("{\"requests\": %lld, \"seconds\": %.6f, \"rate\": %.1f, \"p50_us\": %lld, \"p90_us\": %lld, \"p99_us\": %lld, "
-                 "\"p999_us\": %lld, \"max_us\": %lld, \"errors\": %lld, \"late\": %lld, \"next\": %lld, \"bytes\": %lld, \"statuses\": {",
-                 (long long)l->recorded, seconds, seconds > 0 ? (double)l->recorded / seconds : 0, (long long)percentile_us(l, 500000),
-                 (long long)percentile_us(l, 900000), (long long)percentile_us(l, 990000), (long long)percentile_us(l, 999000),
-                 (long long)l->longest_us, (long long)l->errors, (long long)l->late, (long long)l->next_n, (long long)l->bytes);
+    (void)printf("{\"requests\": %lld, \"seconds\": %.6f, \"rate\": %.1f, \"p50_us\": %lld, "
+                 "\"p90_us\": %lld, \"p99_us\": %lld, "
+                 "\"p999_us\": %lld, \"max_us\": %lld, \"errors\": %lld, \"late\": %lld, \"next\": "
+                 "%lld, \"bytes\": %lld, \"statuses\": {",
+                 (long long)l->recorded, seconds, seconds > 0 ? (double)l->recorded / seconds : 0,
+                 (long long)percentile_us(l, 500000), (long long)percentile_us(l, 900000),
+                 (long long)percentile_us(l, 990000), (long long)percentile_us(l, 999000),
+                 (long long)l->longest_us, (long long)l->errors, (long long)l->late,
+                 (long long)l->next_n, (long long)l->bytes);
     for (int i = 0; i < STATUS_MAX; i++) {
         if (l->statuses[i] == 0)
             continue;
@@ -620,7 +632,9 @@ int main(int argc, char **argv)
         read_items(&l.items, l.opt.items_file);
     hfd_buf_init(&head, HEAD_MAX_BYTES);
     hfd_buf_addf(&head, "%s %s HTTP/1.1\r\nHost: localhost\r\n%s\r\n", l.opt.method, l.opt.path,
-                 l.opt.body_file != NULL ? "Content-Type: application/json\r\nContent-Length: @length@\r\n" : "");
+                 l.opt.body_file != NULL
+                     ? "Content-Type: application/json\r\nContent-Length: @length@\r\n"
+                     : "");
     if (head.rc != HFD_OK)
         die("the path is too long");
     compile(&l.head, hfd_buf_slice(&head));

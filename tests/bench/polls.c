@@ -1,12 +1,14 @@
 /*
- * What it costs to wait for operations: polls, and the time for which their end goes unnoticed. Time is simulated, so nothing here depends
- * on the machine; the same seed gives the same table.
+ * What it costs to wait for operations: polls, and the time for which their end goes unnoticed.
+ * Time is simulated, so nothing here depends on the machine; the same seed gives the same table.
  *
- * Operations are drawn from distributions and learned from by the real estimator. A client that follows the hint asks next at
- * current_time + Retry-After. An operation costs 1 for each poll, and 1 for each per cent of its duration by which its end is noticed
- * late. Beside that: clients that poll at fixed intervals, one that doubles its interval, and the oracle, which knows the distribution but
- * not the draw (dynamic programming on a grid of times; of milestones it hears at polls, as any client would). First operations are held
- * against the best that any policy can do: least.h.
+ * Operations are drawn from distributions and learned from by the real estimator. A client that
+ * follows the hint asks next at current_time + Retry-After. An operation costs 1 for each poll, and
+ * 1 for each per cent of its duration by which its end is noticed late. Beside that: clients that
+ * poll at fixed intervals, one that doubles its interval, and the oracle, which knows the
+ * distribution but not the draw (dynamic programming on a grid of times; of milestones it hears at
+ * polls, as any client would). First operations are held against the best that any policy can do:
+ * least.h.
  *
  * usage: polls [--quick | --check] [--json FILE]
  * --quick simulates fewer operations, --check somewhat fewer, and fails when a bound is missed.
@@ -117,7 +119,8 @@ static int64_t us(double s)
 
 static struct hfd_past past_of(const struct operation *o, bool milestones)
 {
-    struct hfd_past p = {.took_us = us(o->took_s), .ending = o->took_s < DEADLINE_S ? HFD_ENDING_DONE : HFD_ENDING_LATE};
+    struct hfd_past p = {.took_us = us(o->took_s),
+                         .ending = o->took_s < DEADLINE_S ? HFD_ENDING_DONE : HFD_ENDING_LATE};
 
     if (milestones) {
         p.milestones.items[0] = (struct hfd_milestone){HFD_SLICE("first"), us(o->first_s)};
@@ -179,7 +182,8 @@ static void hear(struct server *s, double now_s)
 {
     const struct hfd_past all = past_of(s->o, s->tells);
 
-    while (s->milestones.count < all.milestones.count && all.milestones.items[s->milestones.count].at_us <= us(now_s)) {
+    while (s->milestones.count < all.milestones.count &&
+           all.milestones.items[s->milestones.count].at_us <= us(now_s)) {
         s->in.milestones = &s->milestones;
         s->in.elapsed_us = all.milestones.items[s->milestones.count].at_us;
         s->milestones.items[s->milestones.count] = all.milestones.items[s->milestones.count];
@@ -192,17 +196,20 @@ static void hear(struct server *s, double now_s)
 /* by_estimate: the client does not know Retry-After, and asks at estimated_completion_time. */
 static double wait_s(const struct server *s, double now_s, bool by_estimate)
 {
-    const struct hfd_hint h = hfd_hint_make(&(struct hfd_hint_input){.status = "creating",
-                                                                     .started_us = TEST_TIME_US,
-                                                                     .estimate_us = TEST_TIME_US + s->in.prior_us,
-                                                                     .deadline_us = TEST_TIME_US + s->in.deadline_us,
-                                                                     .now_us = TEST_TIME_US + us(now_s),
-                                                                     .plan = hfd_buf_slice(&s->plan)});
+    const struct hfd_hint h =
+        hfd_hint_make(&(struct hfd_hint_input){.status = "creating",
+                                               .started_us = TEST_TIME_US,
+                                               .estimate_us = TEST_TIME_US + s->in.prior_us,
+                                               .deadline_us = TEST_TIME_US + s->in.deadline_us,
+                                               .now_us = TEST_TIME_US + us(now_s),
+                                               .plan = hfd_buf_slice(&s->plan)});
 
-    return by_estimate ? fmax(1, (double)(h.estimated_us - h.now_us) / (double)HFD_US_PER_S) : h.retry_after_s;
+    return by_estimate ? fmax(1, (double)(h.estimated_us - h.now_us) / (double)HFD_US_PER_S)
+                       : h.retry_after_s;
 }
 
-static double cost_hinted(const struct hfd_estimate_input *in, const struct operation *o, bool milestones, bool by_estimate)
+static double cost_hinted(const struct hfd_estimate_input *in, const struct operation *o,
+                          bool milestones, bool by_estimate)
 {
     struct server s = {.in = *in, .o = o, .tells = milestones};
     double now_s = 0;
@@ -227,7 +234,8 @@ static double cost_hinted(const struct hfd_estimate_input *in, const struct oper
 /* What the oracle knows. Cell i of the durations and milestones lies between times i and i + 1. */
 struct oracle {
     double at_s[TIMES + 1];
-    double share[TIMES][TIMES]; /* of the operations, by cell of the milestone and cell of the end; without milestones all in row 0 */
+    double share[TIMES][TIMES]; /* of the operations, by cell of the milestone and cell of the end;
+                                   without milestones all in row 0 */
     double per_s[TIMES];        /* mean of 1 / duration in a cell */
     double after[TIMES][TIMES + 1];
     double before[TIMES + 1];
@@ -237,11 +245,11 @@ static size_t cell(double s)
 {
     const double i = ceil(log(s / ORACLE_FROM_S) / log(DEADLINE_S / ORACLE_FROM_S) * TIMES) - 1;
 
-    return i < 0 ? 0 : i >= TIMES ? TIMES - 1
-                                  : (size_t)i;
+    return i < 0 ? 0 : i >= TIMES ? TIMES - 1 : (size_t)i;
 }
 
-static void look(const struct distribution *d, bool milestones, struct test_rng *r, struct oracle *k)
+static void look(const struct distribution *d, bool milestones, struct test_rng *r,
+                 struct oracle *k)
 {
     double count[TIMES] = {0};
 
@@ -259,7 +267,10 @@ static void look(const struct distribution *d, bool milestones, struct test_rng 
         k->per_s[i] = count[i] > 0 ? k->per_s[i] / count[i] : 0;
 }
 
-/* The cost of operations that end as `ends` says, from each time on, when nothing more is to be heard than their end. */
+/*
+ * The cost of operations that end as `ends` says, from each time on, when nothing more is to be
+ * heard than their end.
+ */
 static void polls_of(const struct oracle *k, const double *ends, double *out)
 {
     double ended[TIMES + 1] = {0}, per_s[TIMES + 1] = {0};
@@ -283,10 +294,14 @@ static void polls_of(const struct oracle *k, const double *ends, double *out)
     }
 }
 
-/* The same of operations whose milestone lies behind each time: a poll may find it, and then the end is known better. */
+/*
+ * The same of operations whose milestone lies behind each time: a poll may find it, and then the
+ * end is known better.
+ */
 static void polls_before(struct oracle *k)
 {
-    static double known[TIMES + 1][TIMES + 1]; /* [n][m]: the sum of after[..][n] over the milestones below m */
+    static double known[TIMES + 1][TIMES + 1]; /* [n][m]: the sum of after[..][n] over the
+                                                  milestones below m */
     double ends[TIMES] = {0}, left = 0;
 
     for (size_t n = 0; n <= TIMES; n++)
@@ -309,7 +324,8 @@ static void polls_before(struct oracle *k)
             late = 100 * (k->at_s[n] * per_s - ended);
             if (left + late > k->before[j])
                 break;
-            k->before[j] = fmin(k->before[j], left + late + known[n][n] - known[n][j] + k->before[n]);
+            k->before[j] =
+                fmin(k->before[j], left + late + known[n][n] - known[n][j] + k->before[n]);
         }
     }
 }
@@ -335,11 +351,15 @@ static double cost_oracle(const struct distribution *d, bool milestones, struct 
 
 static const double intervals_s[] = {5, 15, 30, 60, 120};
 #define INTERVALS (sizeof(intervals_s) / sizeof(intervals_s[0]))
-/* First operations of one distribution: mean costs by how wrong the guess is, and the fixed intervals on the very same ones. */
+/*
+ * First operations of one distribution: mean costs by how wrong the guess is, and the fixed
+ * intervals on the very same ones.
+ */
 struct first {
     double *took; /* in parts of a right guess; owned */
     double ours[LEAST_FACTORS], mean, worst, fixed;
-    double least_mean, least_worst; /* no policy is below, not even one that knows the distribution */
+    double least_mean,
+        least_worst; /* no policy is below, not even one that knows the distribution */
 };
 
 /* Mean costs of operations of one distribution. */
@@ -351,7 +371,9 @@ struct result {
     struct first first;
 };
 
-/* All of them, and the worst cell of first operations: costs as parts of the best fixed interval. */
+/*
+ * All of them, and the worst cell of first operations: costs as parts of the best fixed interval.
+ */
 struct summary {
     struct result results[DISTRIBUTIONS * 2]; /* with milestones every second */
     double worst;
@@ -367,7 +389,8 @@ static double least(const double *v, size_t n)
     return best;
 }
 
-static void run_learned(const struct distribution *d, int trials, struct test_rng *r, struct result *out)
+static void run_learned(const struct distribution *d, int trials, struct test_rng *r,
+                        struct result *out)
 {
     static const struct hfd_milestones none;
 
@@ -394,7 +417,10 @@ static void run_learned(const struct distribution *d, int trials, struct test_rn
     out->best_fixed = least(out->fixed, INTERVALS);
 }
 
-/* When a client asks that follows the hint, up to the deadline; nothing but that it goes on is to be heard. */
+/*
+ * When a client asks that follows the hint, up to the deadline; nothing but that it goes on is to
+ * be heard.
+ */
 static void ask_first(double guess_s, double *at_s, size_t max)
 {
     struct server s = {.in = {.prior_us = us(guess_s), .deadline_us = us(DEADLINE_S)}};
@@ -424,7 +450,10 @@ static double cost_first(double guess_s, const struct operation *firsts)
 
 static struct least_case case_of(const struct distribution *d, const struct first *f)
 {
-    return (struct least_case){.took = f->took, .count = FIRSTS, .deadline = DEADLINE_S / d->middle_s, .yardstick = f->fixed};
+    return (struct least_case){.took = f->took,
+                               .count = FIRSTS,
+                               .deadline = DEADLINE_S / d->middle_s,
+                               .yardstick = f->fixed};
 }
 
 static void run_first(const struct distribution *d, struct test_rng *r, struct first *out)
@@ -456,16 +485,19 @@ static void run_first(const struct distribution *d, struct test_rng *r, struct f
 
 static void show_head(void)
 {
-    printf("Cost of an operation: polls + per cent of its duration by which its end is noticed late. Deadline %.0f s.\n\n"
-           "                     after %d operations                        fixed interval, seconds             doubling\n"
-           "                 oracle   ours  ratio  by estimate        5     15     30     60    120     from 5 s\n",
+    printf("Cost of an operation: polls + per cent of its duration by which its end is noticed "
+           "late. Deadline %.0f s.\n\n"
+           "                     after %d operations                        fixed interval, "
+           "seconds             doubling\n"
+           "                 oracle   ours  ratio  by estimate        5     15     30     60    "
+           "120     from 5 s\n",
            DEADLINE_S, LEARNED);
 }
 
 static void show(const struct result *v)
 {
-    printf("%-10s %s  %6.2f %6.2f %6.2f %12.2f  ", v->name, v->milestones ? "+ m" : "   ", v->oracle, v->ours, v->ours / v->oracle,
-           v->by_estimate);
+    printf("%-10s %s  %6.2f %6.2f %6.2f %12.2f  ", v->name, v->milestones ? "+ m" : "   ",
+           v->oracle, v->ours, v->ours / v->oracle, v->by_estimate);
     for (size_t i = 0; i < INTERVALS; i++)
         printf(" %6.1f", v->fixed[i]);
     printf(" %12.1f\n", v->doubling);
@@ -478,20 +510,24 @@ static void show_first(const struct result *v)
     printf("%-10s      ", v->name);
     for (size_t i = 0; i < LEAST_FACTORS; i++)
         printf(" %6.1f", f->ours[i]);
-    printf(" %8.2f %11.2f %11.2f %6.1f %11.1f\n", f->mean, f->fixed, f->least_mean, f->worst, f->least_worst);
+    printf(" %8.2f %11.2f %11.2f %6.1f %11.1f\n", f->mean, f->fixed, f->least_mean, f->worst,
+           f->least_worst);
 }
 
 /* One table for all distributions, with what one policy for all of them can do. */
 static void show_firsts(const struct summary *all)
 {
-    printf("\nThe first operation, by the configured guess as a part of the truth\n                ");
+    printf(
+        "\nThe first operation, by the configured guess as a part of the truth\n                ");
     for (size_t i = 0; i < LEAST_FACTORS; i++)
         printf(" %6.2f", least_factor(i));
     printf("     mean  best fixed  least mean  worst  least worst\n");
     for (size_t i = 0; i < DISTRIBUTIONS; i++)
         show_first(&all->results[2 * i]);
-    printf("\nLeast: no policy is below, not even one that knows the distribution (but not by how much the guess is wrong).\n"
-           "One policy for all five, in its worst cell, as a part of the best fixed interval: no policy is below %.3f, none\n"
+    printf("\nLeast: no policy is below, not even one that knows the distribution (but not by how "
+           "much the guess is wrong).\n"
+           "One policy for all five, in its worst cell, as a part of the best fixed interval: no "
+           "policy is below %.3f, none\n"
            "that is below the interval on average of each is below %.3f; ours is %.3f.\n\n",
            all->least_worst, all->least_worst_on_average, all->worst);
 }
@@ -516,11 +552,13 @@ static bool met(const struct row *r)
 static void write_row(FILE *f, const struct row *r, bool first)
 {
     fprintf(f,
-            "%s{\"name\":\"%s\",\"value\":%.4f,\"yardstick\":%.4f,\"ratio\":%.4f,\"budget\":%.2f,\"ok\":%s,"
-            "\"command\":\"./dev bench polls\",\"unit\":\"%s\",\"what\":\"%s\",\"yardstick_what\":\"%s\",\"bound\":\"%s\","
+            "%s{\"name\":\"%s\",\"value\":%.4f,\"yardstick\":%.4f,\"ratio\":%.4f,\"budget\":%.2f,"
+            "\"ok\":%s,"
+            "\"command\":\"./dev bench "
+            "polls\",\"unit\":\"%s\",\"what\":\"%s\",\"yardstick_what\":\"%s\",\"bound\":\"%s\","
             "\"of\":\"ratio\",\"noise\":null,\"note\":null}",
-            first ? "[" : ",\n", r->name, r->value, r->yardstick, r->value / r->yardstick, r->budget, met(r) ? "true" : "false",
-            r->unit != NULL ? r->unit : "polls + %", r->what,
+            first ? "[" : ",\n", r->name, r->value, r->yardstick, r->value / r->yardstick,
+            r->budget, met(r) ? "true" : "false", r->unit != NULL ? r->unit : "polls + %", r->what,
             r->yardstick_what, r->below ? "<" : "<=");
 }
 
@@ -529,7 +567,10 @@ static void write_row(FILE *f, const struct row *r, bool first)
 /* What is done at the first operation: on average over the guesses, and with a right one. */
 static size_t make_first_rows(const struct result *v, struct row *rows)
 {
-    const struct row row = {.yardstick_what = "best fixed interval", .yardstick = v->first.fixed, .budget = 1, .below = true};
+    const struct row row = {.yardstick_what = "best fixed interval",
+                            .yardstick = v->first.fixed,
+                            .budget = 1,
+                            .below = true};
 
     rows[0] = rows[1] = row;
     rows[0].what = "cost of the first operation, mean over the guesses";
@@ -567,13 +608,14 @@ static size_t make_rows(const struct summary *all, struct row *rows)
         if (!v->milestones) /* without a past they tell nothing */
             n += make_first_rows(v, rows + n);
     }
-    rows[n++] = (struct row){.name = "polls/first-worst",
-                             .what = "cost of the first operation in the worst case, guess wrong by up to 2",
-                             .yardstick_what = "least of any policy that is below the best fixed interval on average",
-                             .value = all->worst,
-                             .yardstick = all->least_worst_on_average,
-                             .budget = WORST_BUDGET,
-                             .unit = "best fixed interval"};
+    rows[n++] = (struct row){
+        .name = "polls/first-worst",
+        .what = "cost of the first operation in the worst case, guess wrong by up to 2",
+        .yardstick_what = "least of any policy that is below the best fixed interval on average",
+        .value = all->worst,
+        .yardstick = all->least_worst_on_average,
+        .budget = WORST_BUDGET,
+        .unit = "best fixed interval"};
     rows[0] = rows[worst];
     (void)snprintf(rows[0].name, sizeof(rows[0].name), "polls");
     rows[0].what = "cost after 20 operations, of the worst distribution";
@@ -618,7 +660,8 @@ static void run(int trials, struct summary *all)
     }
     all->least_worst = least_worst(cases, DISTRIBUTIONS, false);
     all->least_worst_on_average = least_worst(cases, DISTRIBUTIONS, true);
-    printf("\n\"+ m\": adapters report milestones. \"by estimate\": a client that asks at estimated_completion_time instead.\n");
+    printf("\n\"+ m\": adapters report milestones. \"by estimate\": a client that asks at "
+           "estimated_completion_time instead.\n");
     show_firsts(all);
     for (size_t i = 0; i < DISTRIBUTIONS; i++)
         printf("%-10s %s\n", distributions[i].name, distributions[i].what);
@@ -626,8 +669,10 @@ static void run(int trials, struct summary *all)
 
 int main(int argc, char **argv)
 {
-    static const struct option options[] = {
-        {"quick", no_argument, NULL, 'q'}, {"check", no_argument, NULL, 'c'}, {"json", required_argument, NULL, 'j'}, {NULL, 0, NULL, 0}};
+    static const struct option options[] = {{"quick", no_argument, NULL, 'q'},
+                                            {"check", no_argument, NULL, 'c'},
+                                            {"json", required_argument, NULL, 'j'},
+                                            {NULL, 0, NULL, 0}};
     struct summary all = {0};
     struct row rows[ROWS_MAX];
     const char *json = NULL;
@@ -638,8 +683,7 @@ int main(int argc, char **argv)
     while ((c = getopt_long(argc, argv, "", options, NULL)) != -1) {
         if (c == '?')
             return 2;
-        trials = c == 'q' ? TRIALS_QUICK : c == 'c' ? TRIALS_CHECK
-                                                    : trials;
+        trials = c == 'q' ? TRIALS_QUICK : c == 'c' ? TRIALS_CHECK : trials;
         check = check || c == 'c';
         json = c == 'j' ? optarg : json;
     }
@@ -647,7 +691,8 @@ int main(int argc, char **argv)
     count = make_rows(&all, rows);
     for (size_t i = 0; i < count; i++)
         if (check && !met(&rows[i])) {
-            printf("MISSED: %s: %.3f of the %s\n", rows[i].name, rows[i].value / rows[i].yardstick, rows[i].yardstick_what);
+            printf("MISSED: %s: %.3f of the %s\n", rows[i].name, rows[i].value / rows[i].yardstick,
+                   rows[i].yardstick_what);
             ok = false;
         }
     for (size_t i = 0; i < DISTRIBUTIONS * 2; i++)

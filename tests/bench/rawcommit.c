@@ -1,6 +1,7 @@
 /*
- * The yardstick of a durable PUT: SQLite alone, WAL and synchronous=FULL, committing groups of units of as many rows and bytes as a PUT of
- * a cluster with one nodepool writes, each table with its primary key and nothing else. Prints one JSON object.
+ * The yardstick of a durable PUT: SQLite alone, WAL and synchronous=FULL, committing groups of
+ * units of as many rows and bytes as a PUT of a cluster with one nodepool writes, each table with
+ * its primary key and nothing else. Prints one JSON object.
  *
  * rawcommit --data DIR --batch UNITS --ms TIME --rows BYTES,BYTES,...
  */
@@ -28,7 +29,8 @@ struct raw {
 
 static _Noreturn void die(struct raw *r, const char *what)
 {
-    (void)fprintf(stderr, "rawcommit: %s%s%s\n", what, r->db != NULL ? ": " : "", r->db != NULL ? sqlite3_errmsg(r->db) : "");
+    (void)fprintf(stderr, "rawcommit: %s%s%s\n", what, r->db != NULL ? ": " : "",
+                  r->db != NULL ? sqlite3_errmsg(r->db) : "");
     exit(2);
 }
 
@@ -82,10 +84,14 @@ static void open_raw(struct raw *r, const char *dir)
     char path[4096];
 
     (void)snprintf(path, sizeof(path), "%s/raw.db", dir);
-    if (sqlite3_open_v2(path, &r->db, SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE, "unix-excl") != SQLITE_OK ||
+    if (sqlite3_open_v2(path, &r->db,
+                        SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE,
+                        "unix-excl") != SQLITE_OK ||
         sqlite3_exec(r->db,
-                     "PRAGMA synchronous=FULL; PRAGMA journal_mode=WAL; PRAGMA wal_autocheckpoint=0; PRAGMA cache_size=-16384;"
-                     "CREATE TABLE IF NOT EXISTS unit (k TEXT NOT NULL, part BIGINT NOT NULL, v TEXT NOT NULL, PRIMARY KEY (k, part))",
+                     "PRAGMA synchronous=FULL; PRAGMA journal_mode=WAL; PRAGMA "
+                     "wal_autocheckpoint=0; PRAGMA cache_size=-16384;"
+                     "CREATE TABLE IF NOT EXISTS unit (k TEXT NOT NULL, part BIGINT NOT NULL, v "
+                     "TEXT NOT NULL, PRIMARY KEY (k, part))",
                      NULL, NULL, NULL) != SQLITE_OK)
         die(r, "open");
     (void)sqlite3_wal_hook(r->db, on_log, r);
@@ -135,7 +141,8 @@ int main(int argc, char **argv)
             exit(2);
     }
     memset(r.text, 'x', sizeof(r.text));
-    r.next = hfd_clock_wall_us(&hfd_clock_system); /* a second run on the same database writes other keys */
+    r.next = hfd_clock_wall_us(
+        &hfd_clock_system); /* a second run on the same database writes other keys */
     open_raw(&r, dir);
     start_us = now_us = hfd_clock_mono_us(&hfd_clock_system);
     while (now_us - start_us < time_us) {
@@ -145,12 +152,15 @@ int main(int argc, char **argv)
         step(&r, r.commit);
         units += batch;
         commits++;
-        if (r.frames >= CHECKPOINT_FRAMES && sqlite3_wal_checkpoint_v2(r.db, NULL, SQLITE_CHECKPOINT_PASSIVE, NULL, NULL) == SQLITE_OK)
+        if (r.frames >= CHECKPOINT_FRAMES &&
+            sqlite3_wal_checkpoint_v2(r.db, NULL, SQLITE_CHECKPOINT_PASSIVE, NULL, NULL) ==
+                SQLITE_OK)
             r.frames = 0;
         now_us = hfd_clock_mono_us(&hfd_clock_system);
     }
-    (void)printf("{\"rate\": %.1f, \"commits\": %lld, \"units\": %lld}\n", (double)units * HFD_US_PER_S / (double)(now_us - start_us),
-                 (long long)commits, (long long)units);
+    (void)printf("{\"rate\": %.1f, \"commits\": %lld, \"units\": %lld}\n",
+                 (double)units * HFD_US_PER_S / (double)(now_us - start_us), (long long)commits,
+                 (long long)units);
     (void)sqlite3_finalize(r.begin);
     (void)sqlite3_finalize(r.insert);
     (void)sqlite3_finalize(r.commit);

@@ -31,7 +31,8 @@ static const char *check_read(struct load *l)
 {
     unsigned char digest[LOAD_DIGEST_BYTES];
 
-    if (load_digest(&l->world, digest) != HFD_OK || load_missing(&plan, atomic_load(&l->answered), digest) == 0)
+    if (load_digest(&l->world, digest) != HFD_OK ||
+        load_missing(&plan, atomic_load(&l->answered), digest) == 0)
         return NULL;
     return "a reader was told what is not so";
 }
@@ -47,7 +48,10 @@ static void work(struct load *l, struct outcome *o)
     }
 }
 
-/* A call failed, and the disk works again: a broken store refuses, another one has undone the call and goes on. */
+/*
+ * A call failed, and the disk works again: a broken store refuses, another one has undone the call
+ * and goes on.
+ */
 static void look_at_survivor(struct load *l, struct outcome *o)
 {
     unsigned char digest[LOAD_DIGEST_BYTES];
@@ -91,16 +95,21 @@ static void restart(struct load *l, struct outcome *o)
         o->wrong = load_works(&l->world);
 }
 
-/* Whether the answer is one that a failure may give; any other, planned or not, would be a statement about what was asked. */
+/*
+ * Whether the answer is one that a failure may give; any other, planned or not, would be a
+ * statement about what was asked.
+ */
 static bool fits(const struct outcome *o)
 {
     if (o->rc == HFD_CONFLICT)
         return !o->started; /* a database that is locked */
-    return o->rc == HFD_OK || o->rc == HFD_IO || o->rc == HFD_NOMEM || o->rc == HFD_BUSY || o->rc == HFD_CORRUPT;
+    return o->rc == HFD_OK || o->rc == HFD_IO || o->rc == HFD_NOMEM || o->rc == HFD_BUSY ||
+           o->rc == HFD_CORRUPT;
 }
 
 /* @return how many calls failed */
-static unsigned fail_nth(const struct fault *f, const struct fault_options *options, unsigned nth, bool ever)
+static unsigned fail_nth(const struct fault *f, const struct fault_options *options, unsigned nth,
+                         bool ever)
 {
     struct load *l = calloc(1, sizeof(*l));
     struct outcome o = {.rc = HFD_OK};
@@ -123,9 +132,11 @@ static unsigned fail_nth(const struct fault *f, const struct fault_options *opti
     if (o.wrong == NULL)
         restart(l, &o);
     if (o.wrong != NULL) {
-        print_error("%s: %s, call %u: %s (answered: %zu of %zu, then %s)\n", f->name, ever ? "from then on" : "once", nth, o.wrong,
-                    atomic_load(&l->answered), plan.count, hfd_rc_name(o.rc));
-        print_error("again: %s --again %s:%s:%u\n", options->program, f->name, ever ? "ever" : "once", nth);
+        print_error("%s: %s, call %u: %s (answered: %zu of %zu, then %s)\n", f->name,
+                    ever ? "from then on" : "once", nth, o.wrong, atomic_load(&l->answered),
+                    plan.count, hfd_rc_name(o.rc));
+        print_error("again: %s --again %s:%s:%u\n", options->program, f->name,
+                    ever ? "ever" : "once", nth);
         load_fini(l);
         exit(1);
     }
@@ -146,7 +157,8 @@ static void fail_all(const struct fault *f, const struct fault_options *options,
         if (fail_nth(f, options, walk.nth, ever) == 0)
             break;
     }
-    print_message("             %s, %s: %u of %u calls\n", f->name, ever ? "from then on" : "once", tried, walk.nth);
+    print_message("             %s, %s: %u of %u calls\n", f->name, ever ? "from then on" : "once",
+                  tried, walk.nth);
     if (options->again == NULL && walk.nth <= f->fewest)
         fail_msg("%s: the run has %u such calls only", f->name, walk.nth);
 }

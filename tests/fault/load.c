@@ -14,7 +14,7 @@
 #define POOLS 3
 #define STEP_MAX_US (40 * HFD_US_PER_S)
 
-/* ---- running ------------------------------------------------------------------------------------------------------------------ */
+/* ---- running ---- */
 
 struct step {
     struct hfd_job job; /* first member */
@@ -101,8 +101,10 @@ static void on_answers(struct hfd_sink *sink, struct hfd_job *list)
 static hfd_rc step_fn(struct hfd_txn *tx, void *arg, struct hfd_err *err)
 {
     struct step *s = arg;
-    const struct hfd_fleet_call by_adapter = {
-        .fleet = &s->call.driver->fleet, .now_us = s->call.now_us, .caller = HFD_SLICE("adapter@example.com"), .mem = &s->mem};
+    const struct hfd_fleet_call by_adapter = {.fleet = &s->call.driver->fleet,
+                                              .now_us = s->call.now_us,
+                                              .caller = HFD_SLICE("adapter@example.com"),
+                                              .mem = &s->mem};
 
     test_rng_init(s->rng, s->seed);
     switch (s->planned->what) {
@@ -120,26 +122,32 @@ static void make_report(struct step *s)
 {
     const struct load_call *c = s->planned;
 
-    s->conditions[0] = (struct hfd_condition){.type = HFD_SLICE("Available"),
-                                              .status = c->terminal || c->finalized ? HFD_STATUS_FALSE : HFD_STATUS_TRUE,
-                                              .reason = c->terminal ? HFD_SLICE("InvalidConfiguration") : HFD_SLICE("Test"),
-                                              .message = HFD_SLICE("told by the test")};
-    s->conditions[1] = (struct hfd_condition){.type = HFD_SLICE("Applied"), .status = HFD_STATUS_TRUE};
-    s->conditions[2] = (struct hfd_condition){.type = HFD_SLICE("Health"), .status = HFD_STATUS_TRUE};
-    s->conditions[3] = (struct hfd_condition){.type = HFD_SLICE("Finalized"), .status = HFD_STATUS_TRUE};
-    s->report = (struct hfd_fleet_report){.kind = c->kind,
-                                          .id = hfd_slice_of(c->fleet_id),
-                                          .adapter = hfd_slice_of(c->adapter),
-                                          .observed_generation = c->generation,
-                                          .observed_us = s->call.now_us,
-                                          .conditions = {s->conditions, c->finalized ? 4 : 3},
-                                          .data = HFD_SLICE("{\"endpoint\":\"https://cluster.example.com\"}"),
-                                          .secrets = HFD_SLICE("{\"token\":\"t0p\"}"),
-                                          .metadata = HFD_SLICE("")};
+    s->conditions[0] = (struct hfd_condition){
+        .type = HFD_SLICE("Available"),
+        .status = c->terminal || c->finalized ? HFD_STATUS_FALSE : HFD_STATUS_TRUE,
+        .reason = c->terminal ? HFD_SLICE("InvalidConfiguration") : HFD_SLICE("Test"),
+        .message = HFD_SLICE("told by the test")};
+    s->conditions[1] =
+        (struct hfd_condition){.type = HFD_SLICE("Applied"), .status = HFD_STATUS_TRUE};
+    s->conditions[2] =
+        (struct hfd_condition){.type = HFD_SLICE("Health"), .status = HFD_STATUS_TRUE};
+    s->conditions[3] =
+        (struct hfd_condition){.type = HFD_SLICE("Finalized"), .status = HFD_STATUS_TRUE};
+    s->report = (struct hfd_fleet_report){
+        .kind = c->kind,
+        .id = hfd_slice_of(c->fleet_id),
+        .adapter = hfd_slice_of(c->adapter),
+        .observed_generation = c->generation,
+        .observed_us = s->call.now_us,
+        .conditions = {s->conditions, c->finalized ? 4 : 3},
+        .data = HFD_SLICE("{\"endpoint\":\"https://cluster.example.com\"}"),
+        .secrets = HFD_SLICE("{\"token\":\"t0p\"}"),
+        .metadata = HFD_SLICE("")};
 }
 
 /* What a handler does before it submits. */
-static hfd_rc step_init(struct step *s, struct batch *b, const struct load_call *planned, int64_t now_us)
+static hfd_rc step_init(struct step *s, struct batch *b, const struct load_call *planned,
+                        int64_t now_us)
 {
     struct world *w = &b->load->world;
 
@@ -159,7 +167,8 @@ static hfd_rc step_init(struct step *s, struct batch *b, const struct load_call 
         return HFD_OK;
     s->call.body = hfd_slice_of(planned->body);
     s->call.input = &s->input;
-    return hfd_input_parse(&w->driver.rules, s->call.guresid, 0, s->call.body, &s->mem, &s->input, &w->err);
+    return hfd_input_parse(&w->driver.rules, s->call.guresid, 0, s->call.body, &s->mem, &s->input,
+                           &w->err);
 }
 
 static hfd_rc submit_all(struct batch *b, size_t count)
@@ -261,10 +270,10 @@ void load_fini(struct load *l)
     free(l->batch);
 }
 
-/* ---- looking ------------------------------------------------------------------------------------------------------------------ */
+/* ---- looking ---- */
 
-static const char sql_tables[] =
-    "SELECT name FROM sqlite_schema WHERE type = 'table' AND name NOT LIKE 'sqlite@_%' ESCAPE '@' ORDER BY name";
+static const char sql_tables[] = "SELECT name FROM sqlite_schema WHERE type = 'table' AND name NOT "
+                                 "LIKE 'sqlite@_%' ESCAPE '@' ORDER BY name";
 
 struct look {
     struct hfd_arena mem;
@@ -273,7 +282,8 @@ struct look {
 };
 
 /* A statement that gives all of a table as text, one row each. */
-static hfd_rc select_all(struct hfd_txn *tx, struct look *l, hfd_slice table, hfd_slice *out, struct hfd_err *err)
+static hfd_rc select_all(struct hfd_txn *tx, struct look *l, hfd_slice table, hfd_slice *out,
+                         struct hfd_err *err)
 {
     hfd_slice sql = hfd_arena_printf(&l->mem, "PRAGMA table_info(%.*s)", HFD_SLICE_FMT(table));
     hfd_slice all = HFD_SLICE("''");
@@ -286,10 +296,12 @@ static hfd_rc select_all(struct hfd_txn *tx, struct look *l, hfd_slice table, hf
     while ((rc = hfd_stmt_step(st, &row, err)) == HFD_OK && row) {
         hfd_slice column = hfd_stmt_col_text(st, 1, &l->mem);
 
-        all = hfd_arena_printf(&l->mem, "%.*s || ',' || quote(%.*s)", HFD_SLICE_FMT(all), HFD_SLICE_FMT(column));
+        all = hfd_arena_printf(&l->mem, "%.*s || ',' || quote(%.*s)", HFD_SLICE_FMT(all),
+                               HFD_SLICE_FMT(column));
     }
     hfd_stmt_done(st);
-    *out = hfd_arena_printf(&l->mem, "SELECT %.*s AS row FROM %.*s ORDER BY row", HFD_SLICE_FMT(all), HFD_SLICE_FMT(table));
+    *out = hfd_arena_printf(&l->mem, "SELECT %.*s AS row FROM %.*s ORDER BY row",
+                            HFD_SLICE_FMT(all), HFD_SLICE_FMT(table));
     if (rc == HFD_OK && (all.p == NULL || out->p == NULL))
         rc = HFD_NOMEM;
     return rc;
@@ -313,8 +325,9 @@ static hfd_rc hash_table(struct hfd_txn *tx, struct look *l, hfd_slice table, st
 
         hfd_arena_init(&mem, (size_t)1 << 22);
         text = hfd_stmt_col_text(st, 0, &mem);
-        if (text.p != NULL)                                                                         /* else the next step says why */
-            (void)crypto_generichash_update(&l->hash, (const unsigned char *)text.p, text.len + 1); /* with its NUL, as an end */
+        if (text.p != NULL) /* else the next step says why */
+            (void)crypto_generichash_update(&l->hash, (const unsigned char *)text.p,
+                                            text.len + 1); /* with its NUL, as an end */
         hfd_arena_fini(&mem);
     }
     hfd_stmt_done(st);
@@ -361,11 +374,13 @@ static const unsigned char *content_after(const struct load_plan *plan, size_t b
 }
 
 /* Equal contents are told apart in favour of the nearest: some batches change nothing. */
-int load_missing(const struct load_plan *plan, size_t answered, const unsigned char digest[LOAD_DIGEST_BYTES])
+int load_missing(const struct load_plan *plan, size_t answered,
+                 const unsigned char digest[LOAD_DIGEST_BYTES])
 {
     if (memcmp(content_after(plan, answered), digest, LOAD_DIGEST_BYTES) == 0)
         return 0;
-    if (answered < plan->count && memcmp(content_after(plan, answered + 1), digest, LOAD_DIGEST_BYTES) == 0)
+    if (answered < plan->count &&
+        memcmp(content_after(plan, answered + 1), digest, LOAD_DIGEST_BYTES) == 0)
         return -1;
     for (size_t n = answered; n > 0; n--)
         if (memcmp(content_after(plan, n - 1), digest, LOAD_DIGEST_BYTES) == 0)
@@ -374,28 +389,39 @@ int load_missing(const struct load_plan *plan, size_t answered, const unsigned c
 }
 
 /* The kept totals as counting gives them. */
-#define COUNTED                                                                                                  \
-    "SELECT * FROM (SELECT kind, 0, '', '', count(*) FROM fleet GROUP BY kind "                                  \
-    "UNION ALL SELECT kind, 1, type, status, count(*) FROM fleet_condition GROUP BY kind, type, status "         \
-    "UNION ALL SELECT kind, 2, key, value, count(*) FROM fleet_label WHERE key <> '" HFD_FLEET_LABEL_UNIQUE "' " \
+#define COUNTED                                                                                    \
+    "SELECT * FROM (SELECT kind, 0, '', '', count(*) FROM fleet GROUP BY kind "                    \
+    "UNION ALL SELECT kind, 1, type, status, count(*) FROM fleet_condition GROUP BY kind, type, "  \
+    "status "                                                                                      \
+    "UNION ALL SELECT kind, 2, key, value, count(*) FROM fleet_label WHERE key <> "                \
+    "'" HFD_FLEET_LABEL_UNIQUE "' "                                                                \
     "GROUP BY kind, key, value)"
 #define KEPT "SELECT kind, field, name, value, n FROM fleet_count"
 #define COUNT "SELECT CAST(count(*) AS TEXT) FROM "
 
 /* Each counts what must not be there, and says what that is. */
 static const char *const unsound[][2] = {
-    {"SELECT CASE (SELECT group_concat(integrity_check) FROM pragma_integrity_check) WHEN 'ok' THEN '0' ELSE '1' END",
+    {"SELECT CASE (SELECT group_concat(integrity_check) FROM pragma_integrity_check) WHEN 'ok' "
+     "THEN '0' ELSE '1' END",
      "the file is damaged (integrity_check)"},
-    {COUNT "fleet WHERE owner_id <> '' AND owner_id NOT IN (SELECT id FROM fleet)", "a nodepool without its cluster"},
+    {COUNT "fleet WHERE owner_id <> '' AND owner_id NOT IN (SELECT id FROM fleet)",
+     "a nodepool without its cluster"},
     {COUNT "report WHERE fleet_id NOT IN (SELECT id FROM fleet)", "a report without its resource"},
-    {COUNT "fleet_label WHERE fleet_seq NOT IN (SELECT seq FROM fleet)", "a label without its resource"},
-    {COUNT "fleet_condition WHERE fleet_seq NOT IN (SELECT seq FROM fleet)", "a condition without its resource"},
-    {COUNT "part WHERE guresid NOT IN (SELECT guresid FROM resource)", "a part without its driver resource"},
-    {COUNT "part p JOIN resource r USING (guresid) WHERE r.state NOT IN (4, 5) AND p.fleet_id NOT IN (SELECT id FROM fleet)",
+    {COUNT "fleet_label WHERE fleet_seq NOT IN (SELECT seq FROM fleet)",
+     "a label without its resource"},
+    {COUNT "fleet_condition WHERE fleet_seq NOT IN (SELECT seq FROM fleet)",
+     "a condition without its resource"},
+    {COUNT "part WHERE guresid NOT IN (SELECT guresid FROM resource)",
+     "a part without its driver resource"},
+    {COUNT "part p JOIN resource r USING (guresid) WHERE r.state NOT IN (4, 5) AND p.fleet_id NOT "
+           "IN (SELECT id FROM fleet)",
      "a driver resource without what it made"},
-    {COUNT "resource WHERE guresid NOT IN (SELECT guresid FROM part)", "a driver resource without parts"},
-    {COUNT "fleet WHERE id NOT IN (SELECT fleet_id FROM part)", "a cluster or nodepool that nobody ordered"},
-    {COUNT "history WHERE guresid NOT IN (SELECT guresid FROM resource)", "a history without its driver resource"},
+    {COUNT "resource WHERE guresid NOT IN (SELECT guresid FROM part)",
+     "a driver resource without parts"},
+    {COUNT "fleet WHERE id NOT IN (SELECT fleet_id FROM part)",
+     "a cluster or nodepool that nobody ordered"},
+    {COUNT "history WHERE guresid NOT IN (SELECT guresid FROM resource)",
+     "a history without its driver resource"},
     {COUNT "(" KEPT " EXCEPT " COUNTED ")", "a wrong total"},
     {COUNT "(" COUNTED " EXCEPT " KEPT ")", "a missing total"},
 };
@@ -405,7 +431,8 @@ static hfd_rc unsound_fn(struct hfd_txn *tx, void *arg, struct hfd_err *err)
     struct look *l = arg;
     hfd_rc rc = HFD_OK;
 
-    for (size_t i = 0; rc == HFD_OK && l->unsound == NULL && i < sizeof(unsound) / sizeof(unsound[0]); i++) {
+    for (size_t i = 0;
+         rc == HFD_OK && l->unsound == NULL && i < sizeof(unsound) / sizeof(unsound[0]); i++) {
         struct hfd_stmt *st;
         bool row = false;
 
@@ -433,14 +460,15 @@ const char *load_unsound(struct world *w)
 
 const char *load_works(struct world *w)
 {
-    static const char body[] = "{\"type\":\"hyperfleet-cluster\",\"driver\":{\"values\":{\"cluster\":{\"spec\":{}}}}}";
+    static const char body[] =
+        "{\"type\":\"hyperfleet-cluster\",\"driver\":{\"values\":{\"cluster\":{\"spec\":{}}}}}";
     struct hfd_answer_doc doc;
     hfd_rc rc = world_put(w, "one-more", body, NULL, &doc);
 
     return rc == HFD_OK && doc.answer == HFD_ANSWER_HINT ? NULL : "it takes no order";
 }
 
-/* ---- planning ----------------------------------------------------------------------------------------------------------------- */
+/* ---- planning ---- */
 
 /* A resource as the planner finds it. */
 struct found {
@@ -486,14 +514,17 @@ static char *make_body(struct test_rng *rng, unsigned resource)
 
     for (unsigned p = 0; p < POOLS; p++)
         if (test_rng_below(rng, 3) != 0)
-            (void)snprintf(pools + strlen(pools), sizeof(pools) - strlen(pools), "%s{\"name\":\"np-%u\",\"spec\":{\"n\":%u}}",
+            (void)snprintf(pools + strlen(pools), sizeof(pools) - strlen(pools),
+                           "%s{\"name\":\"np-%u\",\"spec\":{\"n\":%u}}",
                            pools[0] != '\0' ? "," : "", p, (unsigned)test_rng_below(rng, 3));
     if (resource < 2)
         (void)snprintf(name, sizeof(name), "\"name\":\"wanted-by-two\",");
     assert_true(asprintf(&body,
                          "{\"type\":\"hyperfleet-cluster\",\"driver\":{\"values\":{"
-                         "\"cluster\":{%s\"labels\":{\"team\":\"t%u\"},\"spec\":{\"v\":%u,\"f\":\"%.*s\"}},\"nodepools\":[%s]}}}",
-                         name, (unsigned)test_rng_below(rng, 2), (unsigned)test_rng_below(rng, 1000), fill, filler, pools) > 0);
+                         "\"cluster\":{%s\"labels\":{\"team\":\"t%u\"},\"spec\":{\"v\":%u,\"f\":\"%"
+                         ".*s\"}},\"nodepools\":[%s]}}}",
+                         name, (unsigned)test_rng_below(rng, 2),
+                         (unsigned)test_rng_below(rng, 1000), fill, filler, pools) > 0);
     return body;
 }
 
@@ -548,7 +579,10 @@ static void plan_call(struct load_call *c, struct world *w, struct test_rng *rng
     hfd_arena_fini(&f.mem);
 }
 
-/* Calls of one batch are planned from what was before it: some find another state than that, as in life. */
+/*
+ * Calls of one batch are planned from what was before it: some find another state than that, as in
+ * life.
+ */
 static void plan_batch(struct load *l, struct load_batch *b, struct test_rng *rng, size_t together)
 {
     b->now_us = l->world.clock.wall_us;
@@ -573,7 +607,8 @@ void load_plan_make(struct load_plan *plan, uint64_t seed, size_t batches, size_
     struct test_rng rng;
 
     assert_non_null(l);
-    *plan = (struct load_plan){.seed = seed, .count = batches, .batches = calloc(batches, sizeof(*plan->batches))};
+    *plan = (struct load_plan){
+        .seed = seed, .count = batches, .batches = calloc(batches, sizeof(*plan->batches))};
     assert_non_null(plan->batches);
     test_rng_init(&rng, seed);
     load_init(l, plan);

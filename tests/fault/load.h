@@ -1,8 +1,9 @@
 /*
- * Work for the programs of this folder: what orchestrator and adapters do to a handful of resources (orders, repeats, changes, refusals,
- * reports, deletions to the end), several calls to one commit. It is planned once, from a seed, on a store without faults; the plan keeps
- * what the database held after each commit. The same plan on another store gives the same bytes: so what is found after a fault is
- * compared with the whole of what ought to be there, table by table.
+ * Work for the programs of this folder: what orchestrator and adapters do to a handful of resources
+ * (orders, repeats, changes, refusals, reports, deletions to the end), several calls to one commit.
+ * It is planned once, from a seed, on a store without faults; the plan keeps what the database held
+ * after each commit. The same plan on another store gives the same bytes: so what is found after a
+ * fault is compared with the whole of what ought to be there, table by table.
  *
  * Thread: the test's own. Source: DESIGN 2, 4, 5.
  */
@@ -57,27 +58,34 @@ struct load {
     struct world world;
     const struct load_plan *plan;
     struct batch *batch;
-    atomic_size_t answered; /* batches that were answered as planned: nothing of these may be lost */
+    atomic_size_t
+        answered; /* batches that were answered as planned: nothing of these may be lost */
 };
 
 void load_init(struct load *l, const struct load_plan *plan);
 void load_fini(struct load *l);
 
 /**
- * Submits a batch, so that it becomes one commit, and waits for its answers and the writer's housekeeping. The answers are counted in
- * l->answered as soon as anybody could hear of them.
- * @return HFD_OK when every call answered what was planned; else the first other answer, or why the store takes no more work
+ * Submits a batch, so that it becomes one commit, and waits for its answers and the writer's
+ * housekeeping. The answers are counted in l->answered as soon as anybody could hear of them.
+ * @return HFD_OK when every call answered what was planned; else the first other answer, or why the
+ * store takes no more work
  */
 hfd_rc load_run(struct load *l, size_t batch);
 
 /** A digest of all rows of all tables. @return as hfd_store_read */
 hfd_rc load_digest(struct world *w, unsigned char out[LOAD_DIGEST_BYTES]);
-/** How many answered batches are missing, by the digest; -1 when the next one is there as well; LOAD_UNKNOWN when it is no such state. */
+/**
+ * How many answered batches are missing, by the digest; -1 when the next one is there as well;
+ * LOAD_UNKNOWN when it is no such state.
+ */
 #define LOAD_UNKNOWN 100000
-int load_missing(const struct load_plan *plan, size_t answered, const unsigned char digest[LOAD_DIGEST_BYTES]);
+int load_missing(const struct load_plan *plan, size_t answered,
+                 const unsigned char digest[LOAD_DIGEST_BYTES]);
 
 /**
- * What holds in every committed state: the engine's own check of the file, and that no row is without its owner and no total is off.
+ * What holds in every committed state: the engine's own check of the file, and that no row is
+ * without its owner and no total is off.
  * @return NULL, or what is wrong
  */
 const char *load_unsound(struct world *w);

@@ -1,4 +1,7 @@
-/* What runs while each allocation in it fails in turn: test_memory.c has what walks over them, memory_more.c more of them. */
+/*
+ * What runs while each allocation in it fails in turn: test_memory.c has what walks over them,
+ * memory_more.c more of them.
+ */
 #ifndef HFD_TESTS_FAULT_MEMORY_H
 #define HFD_TESTS_FAULT_MEMORY_H
 

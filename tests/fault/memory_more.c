@@ -1,4 +1,7 @@
-/* Scenarios for test_memory.c beside the ordinary calls: what is learned, lost, found again, taken away and listed. */
+/*
+ * Scenarios for test_memory.c beside the ordinary calls: what is learned, lost, found again, taken
+ * away and listed.
+ */
 #include "tests/fault/memory.h"
 
 #include <setjmp.h>
@@ -13,14 +16,15 @@
 #include "store/search.h"
 #include "tests/lib/scene.h"
 
-#define CLUSTER(name, pools)                                                                              \
-    "{\"type\":\"hyperfleet-cluster\",\"driver\":{\"values\":{\"cluster\":{\"name\":\"" name "\"," LABELS \
-    "\"spec\":{\"v\":1}},\"nodepools\":[" pools "]}}}"
+#define CLUSTER(name, pools)                                                                       \
+    "{\"type\":\"hyperfleet-cluster\",\"driver\":{\"values\":{\"cluster\":{\"name\":\"" name       \
+    "\"," LABELS "\"spec\":{\"v\":1}},\"nodepools\":[" pools "]}}}"
 #define LABELS "\"labels\":{\"team\":\"blue\"},"
 #define POOL(name) "{\"name\":\"" name "\"}"
 #define BODY CLUSTER("one", POOL("np-1") "," POOL("np-2"))
-#define BODY_POOL \
-    "{\"type\":\"hyperfleet-nodepool\",\"driver\":{\"values\":{\"cluster_guresid\":\"res\",\"nodepool\":{\"name\":\"np-9\"}}}}"
+#define BODY_POOL                                                                                  \
+    "{\"type\":\"hyperfleet-nodepool\",\"driver\":{\"values\":{\"cluster_guresid\":\"res\","       \
+    "\"nodepool\":{\"name\":\"np-9\"}}}}"
 
 static char cookie[HFD_COOKIE_MAX + 1];
 
@@ -39,7 +43,8 @@ static void ready(struct world *w)
 static void learned(struct world *w)
 {
     static const char *const ids[] = {"a", "b", "c"};
-    static const char *const bodies[] = {CLUSTER("c-a", POOL("np-1") "," POOL("np-2")), CLUSTER("c-b", POOL("np-1") "," POOL("np-2")),
+    static const char *const bodies[] = {CLUSTER("c-a", POOL("np-1") "," POOL("np-2")),
+                                         CLUSTER("c-b", POOL("np-1") "," POOL("np-2")),
                                          CLUSTER("c-c", "")};
 
     for (size_t i = 0; i < 3; i++) {
@@ -163,9 +168,11 @@ struct act {
     struct hfd_arena mem;
 };
 
-static hfd_rc find_one(struct hfd_txn *tx, struct act *a, struct hfd_fleet_row *row, struct hfd_err *err)
+static hfd_rc find_one(struct hfd_txn *tx, struct act *a, struct hfd_fleet_row *row,
+                       struct hfd_err *err)
 {
-    return hfd_fleet_row_by_name(tx, HFD_KIND_CLUSTER, HFD_SLICE(""), HFD_SLICE("one"), &a->mem, row, err);
+    return hfd_fleet_row_by_name(tx, HFD_KIND_CLUSTER, HFD_SLICE(""), HFD_SLICE("one"), &a->mem,
+                                 row, err);
 }
 
 static hfd_rc act_on(struct world *w, const char *adapter, bool reads, hfd_txn_fn *fn)
@@ -174,9 +181,12 @@ static hfd_rc act_on(struct world *w, const char *adapter, bool reads, hfd_txn_f
     hfd_rc rc;
 
     hfd_arena_init(&a.mem, (size_t)16 << 20);
-    a.call = (struct hfd_fleet_call){
-        .fleet = &w->driver.fleet, .now_us = world_now(w), .caller = HFD_SLICE("somebody@example.com"), .mem = &a.mem};
-    rc = reads ? hfd_store_read(w->reader, fn, &a, &w->err) : hfd_store_update_wait(w->store, fn, &a, &w->err);
+    a.call = (struct hfd_fleet_call){.fleet = &w->driver.fleet,
+                                     .now_us = world_now(w),
+                                     .caller = HFD_SLICE("somebody@example.com"),
+                                     .mem = &a.mem};
+    rc = reads ? hfd_store_read(w->reader, fn, &a, &w->err)
+               : hfd_store_update_wait(w->store, fn, &a, &w->err);
     hfd_arena_fini(&a.mem);
     return rc;
 }
@@ -185,7 +195,10 @@ static hfd_rc txn_report(struct hfd_txn *tx, void *arg, struct hfd_err *err)
 {
     struct act *a = arg;
     struct hfd_condition conditions[] = {
-        {.type = HFD_SLICE("Available"), .status = HFD_STATUS_TRUE, .reason = HFD_SLICE("Done"), .message = HFD_SLICE("as it is")},
+        {.type = HFD_SLICE("Available"),
+         .status = HFD_STATUS_TRUE,
+         .reason = HFD_SLICE("Done"),
+         .message = HFD_SLICE("as it is")},
         {.type = HFD_SLICE("Applied"), .status = HFD_STATUS_TRUE},
         {.type = HFD_SLICE("Health"), .status = HFD_STATUS_TRUE},
     };
@@ -227,7 +240,8 @@ static hfd_rc txn_force(struct hfd_txn *tx, void *arg, struct hfd_err *err)
 {
     struct act *a = arg;
 
-    return hfd_fleet_force_delete(tx, &a->call, HFD_KIND_CLUSTER, HFD_SLICE_NONE, hfd_slice_of(marked), err);
+    return hfd_fleet_force_delete(tx, &a->call, HFD_KIND_CLUSTER, HFD_SLICE_NONE,
+                                  hfd_slice_of(marked), err);
 }
 
 static hfd_rc force_delete(struct world *w)
@@ -261,7 +275,9 @@ static hfd_rc txn_remove_orphan(struct hfd_txn *tx, void *arg, struct hfd_err *e
 
     if (rc == HFD_OK && found.list.count != 1)
         return HFD_INVALID;
-    return rc == HFD_OK ? hfd_orphan_remove(tx, &a->w->driver, &a->call, found.list.rows[0].id, &row, &gone, err) : rc;
+    return rc == HFD_OK ? hfd_orphan_remove(tx, &a->w->driver, &a->call, found.list.rows[0].id,
+                                            &row, &gone, err)
+                        : rc;
 }
 
 static hfd_rc remove_orphan(struct world *w)
@@ -273,11 +289,13 @@ static hfd_rc remove_orphan(struct world *w)
 
 static hfd_rc txn_by_label(struct hfd_txn *tx, void *arg, struct hfd_err *err)
 {
-    static const char search[] = "labels.team = 'blue' AND status.conditions.Ready = 'True' AND NOT name IN ('x', 'y')";
+    static const char search[] =
+        "labels.team = 'blue' AND status.conditions.Ready = 'True' AND NOT name IN ('x', 'y')";
     struct act *a = arg;
     struct hfd_fleet_query query = {.kind = HFD_KIND_CLUSTER, .limit = 10};
     struct hfd_fleet_list found;
-    hfd_rc rc = hfd_search_parse(HFD_KIND_CLUSTER, hfd_slice_of(search), &a->mem, &query.filter, err);
+    hfd_rc rc =
+        hfd_search_parse(HFD_KIND_CLUSTER, hfd_slice_of(search), &a->mem, &query.filter, err);
 
     if (rc == HFD_OK)
         rc = hfd_fleet_row_search(tx, &query, &a->mem, &found, err);
@@ -302,7 +320,8 @@ static hfd_rc txn_records(struct hfd_txn *tx, void *arg, struct hfd_err *err)
     if (rc == HFD_OK)
         rc = find_one(tx, a, &row, err);
     if (rc == HFD_OK)
-        rc = hfd_report_row_list(tx, &(struct hfd_report_query){.fleet_id = row.id, .limit = 10}, &a->mem, &reports, err);
+        rc = hfd_report_row_list(tx, &(struct hfd_report_query){.fleet_id = row.id, .limit = 10},
+                                 &a->mem, &reports, err);
     if (rc == HFD_OK && reports.count != 2)
         return HFD_INVALID;
     return rc == HFD_OK ? hfd_rows_check(tx, err) : rc;
@@ -322,7 +341,9 @@ static hfd_rc txn_vocabulary(struct hfd_txn *tx, void *arg, struct hfd_err *err)
 
     if (rc == HFD_OK)
         rc = hfd_vocabulary_show(HFD_VOCABULARY_BOTH, row.conditions, &a->mem, &shown, err);
-    return rc == HFD_OK && memmem(shown.p, shown.len, "LastKnownReconciled", 19) == NULL ? HFD_INVALID : rc;
+    return rc == HFD_OK && memmem(shown.p, shown.len, "LastKnownReconciled", 19) == NULL
+               ? HFD_INVALID
+               : rc;
 }
 
 static hfd_rc show_vocabulary(struct world *w)

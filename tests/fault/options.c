@@ -10,7 +10,8 @@
 
 _Noreturn static void usage(const struct fault_options *o)
 {
-    (void)fprintf(stderr, "usage: %s [--stride N] [--seed S] [--again NAME:once|ever:N]\n", o->program);
+    (void)fprintf(stderr, "usage: %s [--stride N] [--seed S] [--again NAME:once|ever:N]\n",
+                  o->program);
     exit(2);
 }
 
@@ -39,7 +40,10 @@ static void parse_again(struct fault_options *o, const char *text)
 
 void fault_options_parse(struct fault_options *o, int argc, char **argv, unsigned stride)
 {
-    *o = (struct fault_options){.program = argv[0], .stride = stride, .seed = (uint64_t)(hfd_clock_wall_us(&hfd_clock_system) & 0xffffff)};
+    *o =
+        (struct fault_options){.program = argv[0],
+                               .stride = stride,
+                               .seed = (uint64_t)(hfd_clock_wall_us(&hfd_clock_system) & 0xffffff)};
     for (int i = 1; i < argc; i += 2) {
         if (i + 1 == argc)
             usage(o);
@@ -63,7 +67,8 @@ bool fault_wanted(const struct fault_options *o, const char *name, bool ever)
     return o->again == NULL || (strcmp(o->again, name) == 0 && o->again_ever == ever);
 }
 
-void fault_walk_init(struct fault_walk *w, const struct fault_options *o, const char *name, bool ever)
+void fault_walk_init(struct fault_walk *w, const struct fault_options *o, const char *name,
+                     bool ever)
 {
     uint64_t seed = o->seed * 2 + (ever ? 1 : 0);
 

@@ -1,6 +1,7 @@
 /*
- * What the programs that fail the n-th call have in common: which ones to try. `--stride N` tries one in N on average, beginning anywhere,
- * by `--seed S` (the time by default, so that many short runs see all of them in the end); `--again NAME:once|ever:N` tries one alone.
+ * What the programs that fail the n-th call have in common: which ones to try. `--stride N` tries
+ * one in N on average, beginning anywhere, by `--seed S` (the time by default, so that many short
+ * runs see all of them in the end); `--again NAME:once|ever:N` tries one alone.
  */
 #ifndef HFD_TESTS_FAULT_OPTIONS_H
 #define HFD_TESTS_FAULT_OPTIONS_H
@@ -29,7 +30,8 @@ struct fault_walk {
 };
 
 /** Each name walks in steps of its own. */
-void fault_walk_init(struct fault_walk *w, const struct fault_options *o, const char *name, bool ever);
+void fault_walk_init(struct fault_walk *w, const struct fault_options *o, const char *name,
+                     bool ever);
 /** @return false when there is no further one to try */
 bool fault_walk_next(struct fault_walk *w);
 

@@ -1,25 +1,27 @@
 /*
- * The driver on a remote HyperFleet, simulated from one seed: real core, store and upstream passes against the HyperFleet that
- * tests/lib/remote_world plays. As sim.h, smaller: two cluster resources, and what can go wrong on the way.
+ * The driver on a remote HyperFleet, simulated from one seed: real core, store and upstream passes
+ * against the HyperFleet that tests/lib/remote_world plays. As sim.h, smaller: two cluster
+ * resources, and what can go wrong on the way.
  *
  *   orchestrator  PUT of four inputs, GET, DELETE, with its last cookie or none
- *   network       one request of a run lost, unanswered, cut, garbled, refused with 500, 429, or a gateway's 404; all of them with 401 or
- *                 503 for a while
- *   driver        dies before a request, or when it was carried out and its answer not taken, or long before it is carried out; restarts
- *   adapters      succeed, fail terminally, are silent; clusters and pools vanish in HyperFleet, or are brought back from a backup
+ *   network       one request of a run lost, unanswered, cut, garbled, refused with 500, 429, or a
+ * gateway's 404; all of them with 401 or 503 for a while driver        dies before a request, or
+ * when it was carried out and its answer not taken, or long before it is carried out; restarts
+ *   adapters      succeed, fail terminally, are silent; clusters and pools vanish in HyperFleet, or
+ * are brought back from a backup
  *
  * Safety, after every step:
  *   R1  HyperFleet has at most one live cluster of ours for a GUResID, whatever was lost on the way
- *   R2  a resource becomes ready by a look at HyperFleet that has its cluster and exactly its pools, Ready, with the spec of the last PUT
- *       that was taken
- *   R3  an answer is that of the resource's state (the tables of DESIGN 4)
- *   R4  204 on DELETE leaves nothing of ours in HyperFleet, and nothing comes back
- *   R5  the cookie stays while its input does
- * Liveness, faults off:
- *   R6  within four hours all that is wanted is ready, in HyperFleet as well, and all else is gone; HyperFleet is empty when all is deleted
+ *   R2  a resource becomes ready by a look at HyperFleet that has its cluster and exactly its
+ * pools, Ready, with the spec of the last PUT that was taken R3  an answer is that of the
+ * resource's state (the tables of DESIGN 4) R4  204 on DELETE leaves nothing of ours in HyperFleet,
+ * and nothing comes back R5  the cookie stays while its input does Liveness, faults off: R6  within
+ * four hours all that is wanted is ready, in HyperFleet as well, and all else is gone; HyperFleet
+ * is empty when all is deleted
  *
- * Breakages that were tried, all seen by R2 within a few seeds: ready whatever the condition says; ready while a pool that left is there;
- * what this server made is not told from what another one made.
+ * Breakages that were tried, all seen by R2 within a few seeds: ready whatever the condition says;
+ * ready while a pool that left is there; what this server made is not told from what another one
+ * made.
  *
  * remote_sim [--first N] [--count N] [--seed N]
  */
@@ -39,13 +41,15 @@
 #define COOKIE_MAX 2048
 
 #define POOL(name, v) "{\"name\":\"" name "\",\"spec\":{\"v\":" v "}}"
-#define BODY(name, v, pools)                                                                                               \
-    "{\"type\":\"hyperfleet-cluster\",\"driver\":{\"values\":{\"cluster\":{\"name\":\"" name "\",\"spec\":{\"v\":" v "}}," \
+#define BODY(name, v, pools)                                                                       \
+    "{\"type\":\"hyperfleet-cluster\",\"driver\":{\"values\":{\"cluster\":{\"name\":\"" name       \
+    "\",\"spec\":{\"v\":" v "}},"                                                                  \
     "\"nodepools\":[" pools "]}}}"
-#define BODIES_OF(name)                                                                               \
-    {                                                                                                 \
-        BODY(name, "0", POOL("np-a", "0")), BODY(name, "1", POOL("np-a", "1") "," POOL("np-b", "1")), \
-            BODY(name, "2", ""), BODY(name, "1", POOL("np-a", "1"))                                   \
+#define BODIES_OF(name)                                                                            \
+    {                                                                                              \
+        BODY(name, "0", POOL("np-a", "0")),                                                        \
+            BODY(name, "1", POOL("np-a", "1") "," POOL("np-b", "1")), BODY(name, "2", ""),         \
+            BODY(name, "1", POOL("np-a", "1"))                                                     \
     }
 
 static const char *const ids[WHO] = {"far-0", "far-1"};
@@ -76,12 +80,14 @@ static void say_again(void)
         return;
 }
 
-static void fail(const struct run *r, const char *rule, const char *fmt, ...) __attribute__((format(printf, 3, 4), noreturn));
+static void fail(const struct run *r, const char *rule, const char *fmt, ...)
+    __attribute__((format(printf, 3, 4), noreturn));
 static void fail(const struct run *r, const char *rule, const char *fmt, ...)
 {
     va_list args;
 
-    (void)fprintf(stderr, "seed %llu, step %u%s: rule %s: ", (unsigned long long)r->seed, r->step, r->calm ? ", calm" : "", rule);
+    (void)fprintf(stderr, "seed %llu, step %u%s: rule %s: ", (unsigned long long)r->seed, r->step,
+                  r->calm ? ", calm" : "", rule);
     va_start(args, fmt);
     (void)vfprintf(stderr, fmt, args);
     va_end(args);
@@ -97,11 +103,12 @@ static unsigned below(struct run *r, unsigned bound)
 static void note(const struct run *r, const char *what, int who, int value)
 {
     if (r->verbose)
-        (void)printf("%3u %8.0f %s %s %d\n", r->step, (double)(r->rw.w.clock.wall_us - TEST_TIME_US) / (double)HFD_US_PER_S, what,
+        (void)printf("%3u %8.0f %s %s %d\n", r->step,
+                     (double)(r->rw.w.clock.wall_us - TEST_TIME_US) / (double)HFD_US_PER_S, what,
                      who >= 0 ? ids[who] : "", value);
 }
 
-/* ---- what HyperFleet has ---------------------------------------------------------------------------------------------------- */
+/* ---- what HyperFleet has ---- */
 
 static const char *text(const json_t *obj, const char *key)
 {
@@ -114,14 +121,17 @@ static bool is_ours(const json_t *doc, int who)
 {
     const json_t *labels = json_object_get(doc, "labels");
 
-    return strcmp(text(labels, HFD_GURESID_LABEL), ids[who]) == 0 && strcmp(text(labels, HFD_OWNER_LABEL), REMOTE_OWNER) == 0;
+    return strcmp(text(labels, HFD_GURESID_LABEL), ids[who]) == 0 &&
+           strcmp(text(labels, HFD_OWNER_LABEL), REMOTE_OWNER) == 0;
 }
 
 static bool is_ready(const json_t *doc, int v)
 {
-    const json_t *first = json_array_get(json_object_get(json_object_get(doc, "status"), "conditions"), 0);
+    const json_t *first =
+        json_array_get(json_object_get(json_object_get(doc, "status"), "conditions"), 0);
 
-    return strcmp(text(first, "status"), "True") == 0 && json_integer_value(json_object_get(json_object_get(doc, "spec"), "v")) == v;
+    return strcmp(text(first, "status"), "True") == 0 &&
+           json_integer_value(json_object_get(json_object_get(doc, "spec"), "v")) == v;
 }
 
 struct have {
@@ -135,20 +145,26 @@ static struct have look(const struct run *r, int who)
     size_t i;
 
     json_array_foreach (r->rw.resources, i, doc) {
-        const bool cluster = strcmp(text(doc, "kind"), "Cluster") == 0, live = json_object_get(doc, "deleted_time") == NULL;
+        const bool cluster = strcmp(text(doc, "kind"), "Cluster") == 0,
+                   live = json_object_get(doc, "deleted_time") == NULL;
 
         if (!is_ours(doc, who))
             continue;
         h.clusters += cluster;
         h.pools += !cluster;
         h.live_clusters += cluster && live;
-        h.ready_clusters += cluster && live && r->wanted[who] >= 0 && is_ready(doc, spec_of[r->wanted[who]]);
-        h.ready_pools += !cluster && live && r->wanted[who] >= 0 && is_ready(doc, spec_of[r->wanted[who]]);
+        h.ready_clusters +=
+            cluster && live && r->wanted[who] >= 0 && is_ready(doc, spec_of[r->wanted[who]]);
+        h.ready_pools +=
+            !cluster && live && r->wanted[who] >= 0 && is_ready(doc, spec_of[r->wanted[who]]);
     }
     return h;
 }
 
-/* R1, R2. looked: HyperFleet has just been asked, so what is concluded is true now; what a PUT finds Ready may have changed since. */
+/*
+ * R1, R2. looked: HyperFleet has just been asked, so what is concluded is true now; what a PUT
+ * finds Ready may have changed since.
+ */
 static void check(struct run *r, bool looked)
 {
     for (int who = 0; who < WHO; who++) {
@@ -161,9 +177,10 @@ static void check(struct run *r, bool looked)
             ready_seen++;
             if (r->wanted[who] < 0)
                 fail(r, "R2", "%s became ready, and nobody ordered it", ids[who]);
-            if (looked && (h.ready_clusters != 1 || h.ready_pools != pools_of[r->wanted[who]] || h.pools != h.ready_pools))
-                fail(r, "R2", "%s became ready with %zu ready clusters, and %zu of %zu pools ready", ids[who], h.ready_clusters,
-                     h.ready_pools, h.pools);
+            if (looked && (h.ready_clusters != 1 || h.ready_pools != pools_of[r->wanted[who]] ||
+                           h.pools != h.ready_pools))
+                fail(r, "R2", "%s became ready with %zu ready clusters, and %zu of %zu pools ready",
+                     ids[who], h.ready_clusters, h.ready_pools, h.pools);
         }
         if (state == HFD_STATE_ABSENT) /* whatever comes then is another one */
             r->wanted[who] = -1;
@@ -174,7 +191,7 @@ static void check(struct run *r, bool looked)
     }
 }
 
-/* ---- calls ------------------------------------------------------------------------------------------------------------------ */
+/* ---- calls ---- */
 
 static void check_answer(struct run *r, int who, const struct hfd_answer_doc *doc)
 {
@@ -183,23 +200,27 @@ static void check_answer(struct run *r, int who, const struct hfd_answer_doc *do
     enum hfd_answer want = hfd_life_get((enum hfd_state)row.state, late);
 
     if (doc->answer == HFD_ANSWER_BUSY) /* of a PUT: only where it stands in the way */
-        want = row.state == HFD_STATE_CREATING || row.state == HFD_STATE_DELETING ? HFD_ANSWER_BUSY : want;
+        want = row.state == HFD_STATE_CREATING || row.state == HFD_STATE_DELETING ? HFD_ANSWER_BUSY
+                                                                                  : want;
     if (doc->answer != want)
-        fail(r, "R3", "%s is %s and answered %d", ids[who], hfd_state_name((enum hfd_state)row.state), doc->answer);
+        fail(r, "R3", "%s is %s and answered %d", ids[who],
+             hfd_state_name((enum hfd_state)row.state), doc->answer);
 }
 
 static void put(struct run *r, int who, int body)
 {
     const bool with = r->calm || below(r, 3) != 0;
     struct hfd_answer_doc doc;
-    const hfd_rc rc = world_put(&r->rw.w, ids[who], bodies[who][body], with ? r->cookie[who] : NULL, &doc);
+    const hfd_rc rc =
+        world_put(&r->rw.w, ids[who], bodies[who][body], with ? r->cookie[who] : NULL, &doc);
 
     if (rc != HFD_OK)
         fail(r, "R3", "PUT of %s: %s", ids[who], r->rw.w.err.msg);
     note(r, "PUT", who, body);
     note(r, "PUT answered", who, (int)doc.answer);
     if (doc.answer == HFD_ANSWER_OUTPUT || doc.answer == HFD_ANSWER_HINT) {
-        if (r->wanted[who] == body && r->cookie[who][0] != '\0' && r->state[who] != HFD_STATE_FAILED && r->state[who] != HFD_STATE_ABSENT &&
+        if (r->wanted[who] == body && r->cookie[who][0] != '\0' &&
+            r->state[who] != HFD_STATE_FAILED && r->state[who] != HFD_STATE_ABSENT &&
             !hfd_slice_is(doc.cookie, r->cookie[who]))
             fail(r, "R5", "the cookie of %s changed, and its input did not", ids[who]);
         r->wanted[who] = body;
@@ -227,7 +248,8 @@ static bool del(struct run *r, int who)
     struct hfd_answer_doc doc;
     struct have h;
 
-    if (world_delete(&r->rw.w, ids[who], r->calm || below(r, 2) != 0 ? r->cookie[who] : NULL, &doc) != HFD_OK)
+    if (world_delete(&r->rw.w, ids[who], r->calm || below(r, 2) != 0 ? r->cookie[who] : NULL,
+                     &doc) != HFD_OK)
         fail(r, "R3", "DELETE of %s: %s", ids[who], r->rw.w.err.msg);
     note(r, "DELETE answered", who, (int)doc.answer);
     check_answer(r, who, &doc);
@@ -235,14 +257,15 @@ static bool del(struct run *r, int who)
         return false;
     h = look(r, who);
     if (h.clusters + h.pools != 0)
-        fail(r, "R4", "%s is gone and left %zu clusters and %zu pools", ids[who], h.clusters, h.pools);
+        fail(r, "R4", "%s is gone and left %zu clusters and %zu pools", ids[who], h.clusters,
+             h.pools);
     gone_seen++;
     r->cookie[who][0] = '\0'; /* as the empty header says */
     r->wanted[who] = -1;
     return true;
 }
 
-/* ---- what happens ----------------------------------------------------------------------------------------------------------- */
+/* ---- what happens ---- */
 
 static void upstream(struct run *r)
 {
@@ -254,8 +277,7 @@ static void upstream(struct run *r)
         note(r, "fault", -1, (int)r->rw.fault);
     }
     if (below(r, 16) == 0 && !r->calm && r->trouble > 0)
-        r->rw.refuse_status = r->rw.refuse_status != 0 ? 0 : below(r, 2) != 0 ? 503
-                                                                              : 401;
+        r->rw.refuse_status = r->rw.refuse_status != 0 ? 0 : below(r, 2) != 0 ? 503 : 401;
     (void)remote_world_run(&r->rw);
     faults_fired += r->rw.fired;
 }
@@ -299,11 +321,13 @@ static void step(struct run *r)
     const int who = (int)below(r, WHO);
 
     r->step++;
-    test_clock_advance(&r->rw.w.clock, (int64_t)below(r, below(r, 8) == 0 ? 900 : 10) * HFD_US_PER_S);
+    test_clock_advance(&r->rw.w.clock,
+                       (int64_t)below(r, below(r, 8) == 0 ? 900 : 10) * HFD_US_PER_S);
     switch (below(r, 9)) {
     case 0:
     case 1:
-        put(r, who, r->wanted[who] >= 0 && below(r, 3) != 0 ? r->wanted[who] : (int)below(r, BODIES));
+        put(r, who,
+            r->wanted[who] >= 0 && below(r, 3) != 0 ? r->wanted[who] : (int)below(r, BODIES));
         break;
     case 2:
         get(r, who);
@@ -332,8 +356,8 @@ static bool is_done(struct run *r, int who, int wanted)
 {
     const struct have h = look(r, who);
 
-    return world_row(&r->rw.w, ids[who]).state == HFD_STATE_READY && r->wanted[who] == wanted && h.ready_clusters == 1 &&
-           h.ready_pools == pools_of[wanted] && h.pools == h.ready_pools;
+    return world_row(&r->rw.w, ids[who]).state == HFD_STATE_READY && r->wanted[who] == wanted &&
+           h.ready_clusters == 1 && h.ready_pools == pools_of[wanted] && h.pools == h.ready_pools;
 }
 
 static void converge(struct run *r, const int wanted[WHO])
@@ -352,7 +376,8 @@ static void converge(struct run *r, const int wanted[WHO])
         }
         check(r, false);
         if (!done && r->rw.w.clock.wall_us > end_us)
-            fail(r, "R6", "after four hours of calm: %s, %s", hfd_state_name((enum hfd_state)r->state[0]),
+            fail(r, "R6", "after four hours of calm: %s, %s",
+                 hfd_state_name((enum hfd_state)r->state[0]),
                  hfd_state_name((enum hfd_state)r->state[1]));
         upstream(r);
         check(r, true);
@@ -368,7 +393,8 @@ static void run(uint64_t seed, bool verbose)
     int wanted[WHO];
 
     HFD_ASSERT(r != NULL);
-    (void)snprintf(again, sizeof(again), "again: %s --seed %llu\n", program, (unsigned long long)seed);
+    (void)snprintf(again, sizeof(again), "again: %s --seed %llu\n", program,
+                   (unsigned long long)seed);
     r->seed = seed;
     r->verbose = verbose;
     test_rng_init(&r->plan, seed);
@@ -387,7 +413,8 @@ static void run(uint64_t seed, bool verbose)
     converge(r, wanted);
     converge(r, none);
     if (json_array_size(r->rw.resources) != 0)
-        fail(r, "R6", "all is deleted, and HyperFleet has %zu resources", json_array_size(r->rw.resources));
+        fail(r, "R6", "all is deleted, and HyperFleet has %zu resources",
+             json_array_size(r->rw.resources));
     remote_world_close(&r->rw);
     free(r);
 }
@@ -433,7 +460,8 @@ int main(int argc, char **argv)
     for (int64_t seed = first; seed < first + count; seed++)
         run((uint64_t)seed, verbose);
     ended = true;
-    (void)printf("%lld seeds: ready %u times, gone %u, failed %u; %u faults\n", (long long)count, ready_seen, gone_seen, failed_seen,
-                 faults_fired);
-    return count >= 100 && (ready_seen == 0 || gone_seen == 0 || failed_seen == 0 || faults_fired == 0);
+    (void)printf("%lld seeds: ready %u times, gone %u, failed %u; %u faults\n", (long long)count,
+                 ready_seen, gone_seen, failed_seen, faults_fired);
+    return count >= 100 &&
+           (ready_seen == 0 || gone_seen == 0 || failed_seen == 0 || faults_fired == 0);
 }

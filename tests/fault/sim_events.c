@@ -1,4 +1,7 @@
-/* What happens: orchestrator, adapters, strangers and the machine, by the plan of the seed; then the calm. See sim.h. */
+/*
+ * What happens: orchestrator, adapters, strangers and the machine, by the plan of the seed; then
+ * the calm. See sim.h.
+ */
 #include "tests/fault/sim.h"
 
 #include <stdio.h>
@@ -101,7 +104,8 @@ static bool choose_cookie(struct sim *s, int who, char out[SIM_COOKIE])
 }
 
 struct peek {
-    hfd_rc (*fn)(struct hfd_txn *tx, const struct hfd_call *call, struct hfd_answer_doc *out, struct hfd_err *err);
+    hfd_rc (*fn)(struct hfd_txn *tx, const struct hfd_call *call, struct hfd_answer_doc *out,
+                 struct hfd_err *err);
     const struct hfd_call *call;
     struct hfd_answer_doc doc;
 };
@@ -113,8 +117,12 @@ static hfd_rc txn_peek(struct hfd_txn *tx, void *arg, struct hfd_err *err)
     return p->fn(tx, p->call, &p->doc, err);
 }
 
-/* What a read decides, by any reader, perhaps with a disk that fails. @return whether it was an answer */
-static bool read_first(struct sim *s, enum sim_what what, int who, int body, bool forged, struct peek *p)
+/*
+ * What a read decides, by any reader, perhaps with a disk that fails. @return whether it was an
+ * answer
+ */
+static bool read_first(struct sim *s, enum sim_what what, int who, int body, bool forged,
+                       struct peek *p)
 {
     const bool failing = !s->calm && sim_chance(s, s->mix.io / 2);
     hfd_rc rc;
@@ -127,7 +135,8 @@ static bool read_first(struct sim *s, enum sim_what what, int who, int body, boo
         return true;
     }
     if ((rc == HFD_COOKIE) != forged || (rc != HFD_OK && rc != HFD_COOKIE))
-        sim_fail(s, forged ? "A5" : "A2", "%s with a cookie that is %s: %s", sim_names[who], forged ? "forged" : "ours", hfd_rc_name(rc));
+        sim_fail(s, forged ? "A5" : "A2", "%s with a cookie that is %s: %s", sim_names[who],
+                 forged ? "forged" : "ours", hfd_rc_name(rc));
     sim_tally.forged += forged;
     if (rc == HFD_COOKIE)
         return true;
@@ -139,7 +148,10 @@ static bool read_first(struct sim *s, enum sim_what what, int who, int body, boo
     return p->doc.decided;
 }
 
-/* One call of the orchestrator; body is that of a PUT. @return the job, when it is one and now under way */
+/*
+ * One call of the orchestrator; body is that of a PUT. @return the job, when it is one and now
+ * under way
+ */
 static struct sim_job *call(struct sim *s, enum sim_what what, int who, int body)
 {
     char cookie[SIM_COOKIE];
@@ -167,7 +179,8 @@ static struct sim_job *call(struct sim *s, enum sim_what what, int who, int body
         return NULL;
     }
     if (what == SIM_PUT) {
-        if (hfd_input_parse(&s->driver.rules, j->call.guresid, 0, j->call.body, &j->mem, &j->input, &s->err) != HFD_OK)
+        if (hfd_input_parse(&s->driver.rules, j->call.guresid, 0, j->call.body, &j->mem, &j->input,
+                            &s->err) != HFD_OK)
             sim_fail(s, "A1", "%s", s->err.msg);
         j->call.input = &j->input;
     }
@@ -178,14 +191,16 @@ static struct sim_job *call(struct sim *s, enum sim_what what, int who, int body
 
 static void orchestrate(struct sim *s)
 {
-    static const enum sim_what mix[] = {SIM_GET, SIM_GET, SIM_PUT, SIM_PUT, SIM_PUT, SIM_PUT, SIM_DELETE, SIM_PUT};
+    static const enum sim_what mix[] = {SIM_GET, SIM_GET, SIM_PUT,    SIM_PUT,
+                                        SIM_PUT, SIM_PUT, SIM_DELETE, SIM_PUT};
     const enum sim_what what = mix[sim_below(s, 8)];
     const int who = (int)sim_below(s, SIM_WHO);
     int body = (int)sim_below(s, SIM_BODIES);
 
     if (s->now.res[who].body >= 0 && sim_below(s, 3) != 0)
-        body = s->now.res[who].body;                                                    /* most calls poll */
-    for (unsigned times = 1 + (unsigned)sim_chance(s, s->mix.lost); times > 0; times--) /* a retry overtakes its first try */
+        body = s->now.res[who].body; /* most calls poll */
+    for (unsigned times = 1 + (unsigned)sim_chance(s, s->mix.lost); times > 0;
+         times--) /* a retry overtakes its first try */
         (void)call(s, what, who, what == SIM_PUT ? body : -1);
 }
 
@@ -201,7 +216,8 @@ struct pick {
 /* The nth HyperFleet resource, as lists show it. */
 static hfd_rc txn_pick(struct hfd_txn *tx, void *arg, struct hfd_err *err)
 {
-    static const char sql[] = "SELECT id, kind, generation, deleted_us FROM fleet WHERE deleted_us = 0 OR ?1 = 0 ORDER BY id";
+    static const char sql[] = "SELECT id, kind, generation, deleted_us FROM fleet WHERE deleted_us "
+                              "= 0 OR ?1 = 0 ORDER BY id";
     struct pick *p = arg;
     struct hfd_stmt *st;
     struct hfd_arena mem;
@@ -217,7 +233,8 @@ static hfd_rc txn_pick(struct hfd_txn *tx, void *arg, struct hfd_err *err)
         rc = hfd_stmt_step(st, &row, err);
         if (rc != HFD_OK || !row)
             break;
-        (void)snprintf(p->found.id, sizeof(p->found.id), "%.*s", HFD_SLICE_FMT(hfd_stmt_col_text(st, 0, &mem)));
+        (void)snprintf(p->found.id, sizeof(p->found.id), "%.*s",
+                       HFD_SLICE_FMT(hfd_stmt_col_text(st, 0, &mem)));
         p->found.kind = (enum hfd_kind)hfd_stmt_col_i64(st, 1);
         p->found.generation = hfd_stmt_col_i64(st, 2);
         p->found.finalized = hfd_stmt_col_i64(st, 3) != 0;
@@ -284,7 +301,8 @@ static void deliver(struct sim *s)
     j->message = s->messages[at];
     if (!sim_chance(s, s->mix.stale)) { /* else it comes again */
         s->message_count--;
-        memmove(&s->messages[at], &s->messages[at + 1], (s->message_count - at) * sizeof(s->messages[0]));
+        memmove(&s->messages[at], &s->messages[at + 1],
+                (s->message_count - at) * sizeof(s->messages[0]));
     }
     if (sim_chance(s, s->mix.lost / 2)) {
         hfd_arena_fini(&j->mem);
@@ -316,7 +334,8 @@ static void stranger(struct sim *s)
         j->act = SIM_PATCH;
     j->message = at;
     (void)snprintf(j->id, sizeof(j->id), "%s", at.id);
-    (void)snprintf(j->name, sizeof(j->name), "%s", names[j->act == SIM_MAKE_CLUSTER ? sim_below(s, 2) : 2 + sim_below(s, 4)]);
+    (void)snprintf(j->name, sizeof(j->name), "%s",
+                   names[j->act == SIM_MAKE_CLUSTER ? sim_below(s, 2) : 2 + sim_below(s, 4)]);
     s->strangers_were = true;
     sim_submit(s, j);
 }
@@ -326,18 +345,9 @@ static void stranger(struct sim *s)
 void sim_event(struct sim *s)
 {
     static void (*const events[])(struct sim *) = {
-        orchestrate,
-        orchestrate,
-        orchestrate,
-        adapter_reports,
-        adapter_reports,
-        adapter_reports,
-        adapter_reports,
-        deliver,
-        deliver,
-        deliver,
-        deliver,
-        stranger,
+        orchestrate,     orchestrate,     orchestrate,     adapter_reports,
+        adapter_reports, adapter_reports, adapter_reports, deliver,
+        deliver,         deliver,         deliver,         stranger,
     };
 
     s->step++;
@@ -397,7 +407,9 @@ static void adapters_work(struct sim *s)
     sim_commit(s, false);
 }
 
-/* Calls until the answer is the wanted one; the pool's cluster comes before it and goes after it. */
+/*
+ * Calls until the answer is the wanted one; the pool's cluster comes before it and goes after it.
+ */
 static bool settle(struct sim *s, int who, bool wanted, int body)
 {
     const enum sim_what what = wanted ? SIM_PUT : SIM_DELETE;
@@ -409,7 +421,8 @@ static bool settle(struct sim *s, int who, bool wanted, int body)
     return s->now.res[who].state == HFD_STATE_ABSENT;
 }
 
-static void converge(struct sim *s, const bool wanted[SIM_WHO], const int body[SIM_WHO], const char *rule)
+static void converge(struct sim *s, const bool wanted[SIM_WHO], const int body[SIM_WHO],
+                     const char *rule)
 {
     const int64_t end_us = s->latest_us + CALM_US;
 
@@ -422,7 +435,8 @@ static void converge(struct sim *s, const bool wanted[SIM_WHO], const int body[S
             return;
         if (s->clock.wall_us > end_us)
             sim_fail(s, rule, "not all is as wanted after four hours of calm: %s, %s, %s",
-                     hfd_state_name((enum hfd_state)s->now.res[0].state), hfd_state_name((enum hfd_state)s->now.res[1].state),
+                     hfd_state_name((enum hfd_state)s->now.res[0].state),
+                     hfd_state_name((enum hfd_state)s->now.res[1].state),
                      hfd_state_name((enum hfd_state)s->now.res[2].state));
         pass(s, CALM_STEP_US);
         adapters_work(s);

@@ -33,7 +33,8 @@ void sim_fail(struct sim *s, const char *rule, const char *fmt, ...)
 {
     va_list args;
 
-    (void)fprintf(stderr, "seed %llu, step %u%s: rule %s: ", (unsigned long long)s->seed, s->step, s->calm ? ", calm" : "", rule);
+    (void)fprintf(stderr, "seed %llu, step %u%s: rule %s: ", (unsigned long long)s->seed, s->step,
+                  s->calm ? ", calm" : "", rule);
     va_start(args, fmt);
     (void)vfprintf(stderr, fmt, args);
     va_end(args);
@@ -56,7 +57,8 @@ void sim_trace(struct sim *s, const char *fmt, ...)
     s->trace = sim_hash(s->trace, line, n < (int)sizeof(line) ? (size_t)n : sizeof(line) - 1);
     s->trace = sim_hash(s->trace, &s->clock.wall_us, sizeof(s->clock.wall_us));
     if (s->verbose)
-        (void)printf("%4u %10.3f %s\n", s->step, (double)(s->clock.wall_us - TEST_TIME_US) / (double)HFD_US_PER_S, line);
+        (void)printf("%4u %10.3f %s\n", s->step,
+                     (double)(s->clock.wall_us - TEST_TIME_US) / (double)HFD_US_PER_S, line);
 }
 
 static void name_run(uint64_t seed, unsigned steps)
@@ -65,7 +67,8 @@ static void name_run(uint64_t seed, unsigned steps)
 
     if (steps != STEPS)
         (void)snprintf(more, sizeof(more), " --steps %u", steps);
-    (void)snprintf(again, sizeof(again), "again: %s --seed %llu%s\n", program, (unsigned long long)seed, more);
+    (void)snprintf(again, sizeof(again), "again: %s --seed %llu%s\n", program,
+                   (unsigned long long)seed, more);
 }
 
 /* One run. @return its trace */
@@ -96,57 +99,50 @@ static bool all_met(void)
     static const struct {
         enum hfd_state from, to;
     } arrows[] = {
-        {HFD_STATE_ABSENT, HFD_STATE_CREATING},
-        {HFD_STATE_CREATING, HFD_STATE_READY},
-        {HFD_STATE_CREATING, HFD_STATE_FAILED},
-        {HFD_STATE_READY, HFD_STATE_UPDATING},
-        {HFD_STATE_UPDATING, HFD_STATE_READY},
-        {HFD_STATE_UPDATING, HFD_STATE_FAILED},
-        {HFD_STATE_UPDATING, HFD_STATE_UPDATING},
-        {HFD_STATE_READY, HFD_STATE_FAILED},
-        {HFD_STATE_FAILED, HFD_STATE_CREATING},
-        {HFD_STATE_FAILED, HFD_STATE_UPDATING},
-        {HFD_STATE_FAILED, HFD_STATE_READY},
-        {HFD_STATE_CREATING, HFD_STATE_DELETING},
-        {HFD_STATE_UPDATING, HFD_STATE_DELETING},
-        {HFD_STATE_READY, HFD_STATE_DELETING},
-        {HFD_STATE_FAILED, HFD_STATE_DELETING},
-        {HFD_STATE_FAILED, HFD_STATE_ABSENT},
+        {HFD_STATE_ABSENT, HFD_STATE_CREATING},   {HFD_STATE_CREATING, HFD_STATE_READY},
+        {HFD_STATE_CREATING, HFD_STATE_FAILED},   {HFD_STATE_READY, HFD_STATE_UPDATING},
+        {HFD_STATE_UPDATING, HFD_STATE_READY},    {HFD_STATE_UPDATING, HFD_STATE_FAILED},
+        {HFD_STATE_UPDATING, HFD_STATE_UPDATING}, {HFD_STATE_READY, HFD_STATE_FAILED},
+        {HFD_STATE_FAILED, HFD_STATE_CREATING},   {HFD_STATE_FAILED, HFD_STATE_UPDATING},
+        {HFD_STATE_FAILED, HFD_STATE_READY},      {HFD_STATE_CREATING, HFD_STATE_DELETING},
+        {HFD_STATE_UPDATING, HFD_STATE_DELETING}, {HFD_STATE_READY, HFD_STATE_DELETING},
+        {HFD_STATE_FAILED, HFD_STATE_DELETING},   {HFD_STATE_FAILED, HFD_STATE_ABSENT},
         {HFD_STATE_DELETING, HFD_STATE_ABSENT},
     };
     static const struct {
         enum sim_what what;
         enum hfd_answer answer;
     } answers[] = {
-        {SIM_GET, HFD_ANSWER_OUTPUT},
-        {SIM_GET, HFD_ANSWER_HINT},
-        {SIM_GET, HFD_ANSWER_FAILED},
-        {SIM_GET, HFD_ANSWER_ABSENT},
-        {SIM_PUT, HFD_ANSWER_OUTPUT},
-        {SIM_PUT, HFD_ANSWER_HINT},
-        {SIM_PUT, HFD_ANSWER_BUSY},
-        {SIM_DELETE, HFD_ANSWER_HINT},
+        {SIM_GET, HFD_ANSWER_OUTPUT},    {SIM_GET, HFD_ANSWER_HINT},
+        {SIM_GET, HFD_ANSWER_FAILED},    {SIM_GET, HFD_ANSWER_ABSENT},
+        {SIM_PUT, HFD_ANSWER_OUTPUT},    {SIM_PUT, HFD_ANSWER_HINT},
+        {SIM_PUT, HFD_ANSWER_BUSY},      {SIM_DELETE, HFD_ANSWER_HINT},
         {SIM_DELETE, HFD_ANSWER_ABSENT},
     };
     const struct sim_tally *t = &sim_tally;
-    bool all = t->reports[HFD_OK] && t->reports[HFD_INVALID] && t->reports[HFD_NOT_FOUND] && t->strangers && t->forged && t->power_cuts &&
-               t->broken && t->unknown_kept && t->keys && t->settings;
+    bool all = t->reports[HFD_OK] && t->reports[HFD_INVALID] && t->reports[HFD_NOT_FOUND] &&
+               t->strangers && t->forged && t->power_cuts && t->broken && t->unknown_kept &&
+               t->keys && t->settings;
 
     for (size_t i = 0; i < sizeof(arrows) / sizeof(arrows[0]); i++) {
         if (t->arrows[arrows[i].from][arrows[i].to] == 0) {
-            (void)fprintf(stderr, "never: %s -> %s\n", hfd_state_name(arrows[i].from), hfd_state_name(arrows[i].to));
+            (void)fprintf(stderr, "never: %s -> %s\n", hfd_state_name(arrows[i].from),
+                          hfd_state_name(arrows[i].to));
             all = false;
         }
     }
     for (size_t i = 0; i < sizeof(answers) / sizeof(answers[0]); i++) {
         if (t->answers[answers[i].what][answers[i].answer] == 0) {
-            (void)fprintf(stderr, "never: call %d answered %d\n", answers[i].what, answers[i].answer);
+            (void)fprintf(stderr, "never: call %d answered %d\n", answers[i].what,
+                          answers[i].answer);
             all = false;
         }
     }
-    (void)printf("power cuts %u, broken stores %u, batches of unknown fate that were kept %u, forged cookies %u, strangers' deeds %u, "
+    (void)printf("power cuts %u, broken stores %u, batches of unknown fate that were kept %u, "
+                 "forged cookies %u, strangers' deeds %u, "
                  "new keys %u, new settings %u\n",
-                 t->power_cuts, t->broken, t->unknown_kept, t->forged, t->strangers, t->keys, t->settings);
+                 t->power_cuts, t->broken, t->unknown_kept, t->forged, t->strangers, t->keys,
+                 t->settings);
     return all;
 }
 
@@ -171,12 +167,9 @@ static unsigned long long number(const char *text)
 int main(int argc, char **argv)
 {
     static const struct option names[] = {
-        {"first", required_argument, NULL, 'f'},
-        {"count", required_argument, NULL, 'n'},
-        {"seed", required_argument, NULL, 's'},
-        {"steps", required_argument, NULL, 't'},
-        {"twice", required_argument, NULL, 'w'},
-        {NULL, 0, NULL, 0},
+        {"first", required_argument, NULL, 'f'}, {"count", required_argument, NULL, 'n'},
+        {"seed", required_argument, NULL, 's'},  {"steps", required_argument, NULL, 't'},
+        {"twice", required_argument, NULL, 'w'}, {NULL, 0, NULL, 0},
     };
     unsigned long long first = 1, count = 2000, steps = STEPS, twice = 5;
     bool verbose = false;

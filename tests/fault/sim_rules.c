@@ -55,9 +55,11 @@ static int body_of(const struct sim *s, size_t who, hfd_slice digest)
     return -1;
 }
 
-static hfd_rc look_rows(struct hfd_txn *tx, struct sim *s, struct hfd_arena *mem, struct sim_view *out, struct hfd_err *err)
+static hfd_rc look_rows(struct hfd_txn *tx, struct sim *s, struct hfd_arena *mem,
+                        struct sim_view *out, struct hfd_err *err)
 {
-    static const char sql[] = "SELECT guresid, state, digest, op_started_us, op_deadline_us, incarnation, cookie, fail_code, fail_message,"
+    static const char sql[] = "SELECT guresid, state, digest, op_started_us, op_deadline_us, "
+                              "incarnation, cookie, fail_code, fail_message,"
                               " cluster_id, raw_digest = digest FROM resource ORDER BY guresid";
     struct hfd_stmt *st;
     hfd_rc rc = hfd_db_prepare(tx->db, sql, &st, err);
@@ -81,9 +83,11 @@ static hfd_rc look_rows(struct hfd_txn *tx, struct sim *s, struct hfd_arena *mem
     return rc;
 }
 
-static hfd_rc look_parts(struct hfd_txn *tx, struct sim *s, struct hfd_arena *mem, struct sim_view *out, struct hfd_err *err)
+static hfd_rc look_parts(struct hfd_txn *tx, struct sim *s, struct hfd_arena *mem,
+                         struct sim_view *out, struct hfd_err *err)
 {
-    static const char sql[] = "SELECT guresid, fleet_id, leaving FROM part ORDER BY guresid, fleet_id";
+    static const char sql[] =
+        "SELECT guresid, fleet_id, leaving FROM part ORDER BY guresid, fleet_id";
     struct hfd_stmt *st;
     hfd_rc rc = hfd_db_prepare(tx->db, sql, &st, err);
 
@@ -101,10 +105,11 @@ static hfd_rc look_parts(struct hfd_txn *tx, struct sim *s, struct hfd_arena *me
 
 static bool equal(const struct sim_res *a, const struct sim_res *b)
 {
-    return a->state == b->state && a->body == b->body && a->restored == b->restored && a->started_us == b->started_us &&
-           a->deadline_us == b->deadline_us && a->incarnation == b->incarnation && a->cookie == b->cookie && a->fail == b->fail &&
-           strcmp(a->code, b->code) == 0 && strcmp(a->cluster_id, b->cluster_id) == 0 && a->parts == b->parts &&
-           a->part_count == b->part_count;
+    return a->state == b->state && a->body == b->body && a->restored == b->restored &&
+           a->started_us == b->started_us && a->deadline_us == b->deadline_us &&
+           a->incarnation == b->incarnation && a->cookie == b->cookie && a->fail == b->fail &&
+           strcmp(a->code, b->code) == 0 && strcmp(a->cluster_id, b->cluster_id) == 0 &&
+           a->parts == b->parts && a->part_count == b->part_count;
 }
 
 bool sim_equal(const struct sim_view *a, const struct sim_view *b)
@@ -133,13 +138,18 @@ hfd_rc sim_look(struct hfd_txn *tx, struct sim *s, struct sim_view *out, struct 
     return rc;
 }
 
-/* Reads every column of every table. But for the totals, which are written at the end of a commit, behind its jobs; S7 counts them. */
+/*
+ * Reads every column of every table. But for the totals, which are written at the end of a commit,
+ * behind its jobs; S7 counts them.
+ */
 static const char *content_sql(struct hfd_txn *tx, struct hfd_err *err)
 {
-    static const char sql[] =
-        "SELECT group_concat('SELECT ''' || name || ''' || ' || cols || ' AS x FROM ' || name, ' UNION ALL ') || ' ORDER BY 1' FROM "
-        "(SELECT m.name AS name, (SELECT group_concat('quote(' || c.name || ')', '|| ''|'' ||') FROM pragma_table_info(m.name) c) AS cols"
-        " FROM sqlite_schema m WHERE m.type = 'table' AND m.name NOT LIKE 'sqlite_%' AND m.name <> 'fleet_count' ORDER BY m.name)";
+    static const char sql[] = "SELECT group_concat('SELECT ''' || name || ''' || ' || cols || ' AS "
+                              "x FROM ' || name, ' UNION ALL ') || ' ORDER BY 1' FROM "
+                              "(SELECT m.name AS name, (SELECT group_concat('quote(' || c.name || "
+                              "')', '|| ''|'' ||') FROM pragma_table_info(m.name) c) AS cols"
+                              " FROM sqlite_schema m WHERE m.type = 'table' AND m.name NOT LIKE "
+                              "'sqlite_%' AND m.name <> 'fleet_count' ORDER BY m.name)";
     static char *text;
     struct hfd_arena mem;
     struct hfd_stmt *st;
@@ -148,7 +158,8 @@ static const char *content_sql(struct hfd_txn *tx, struct hfd_err *err)
     if (text != NULL)
         return text;
     hfd_arena_init(&mem, (size_t)1 << 20);
-    if (hfd_db_prepare(tx->db, sql, &st, err) == HFD_OK && hfd_stmt_step(st, &row, err) == HFD_OK && row) {
+    if (hfd_db_prepare(tx->db, sql, &st, err) == HFD_OK && hfd_stmt_step(st, &row, err) == HFD_OK &&
+        row) {
         const hfd_slice found = hfd_stmt_col_text(st, 0, &mem);
 
         text = strndup(found.p, found.len);
@@ -179,7 +190,8 @@ hfd_rc sim_content(struct hfd_txn *tx, struct sim *s, uint64_t *out, struct hfd_
 }
 
 /* A number that a text with up to two parameters gives. */
-static hfd_rc count_of(struct hfd_txn *tx, const char *sql, const char *text, int64_t number, int64_t *out, struct hfd_err *err)
+static hfd_rc count_of(struct hfd_txn *tx, const char *sql, const char *text, int64_t number,
+                       int64_t *out, struct hfd_err *err)
 {
     struct hfd_stmt *st;
     bool row;
@@ -201,7 +213,9 @@ enum hfd_state sim_settled(const struct sim_res *r, int64_t now_us)
 {
     const enum hfd_state state = (enum hfd_state)r->state;
 
-    return (state == HFD_STATE_CREATING || state == HFD_STATE_UPDATING) && now_us >= r->deadline_us ? HFD_STATE_FAILED : state;
+    return (state == HFD_STATE_CREATING || state == HFD_STATE_UPDATING) && now_us >= r->deadline_us
+               ? HFD_STATE_FAILED
+               : state;
 }
 
 #define TO(name) (1u << HFD_STATE_##name)
@@ -221,7 +235,9 @@ static const unsigned by_news[HFD_STATE_COUNT] = {
     [HFD_STATE_DELETING] = TO(ABSENT),
 };
 
-/* A call with a cookie, and no row: it may bring a lost resource back, as it stands in HyperFleet. */
+/*
+ * A call with a cookie, and no row: it may bring a lost resource back, as it stands in HyperFleet.
+ */
 static bool restores(const struct sim_job *j)
 {
     return j->who >= 0 && j->before.res[j->who].state == HFD_STATE_ABSENT && j->call.cookie.len > 0;
@@ -247,10 +263,12 @@ static bool arrow_exists(const struct sim_job *j, int who)
 
 static hfd_rc rule_failed(struct hfd_txn *tx, struct sim_job *j, int who, struct hfd_err *err)
 {
-    static const char gone_sql[] = "SELECT count(*) FROM part p LEFT JOIN fleet f ON f.id = p.fleet_id WHERE p.guresid = ?1 AND ?2 = 0"
+    static const char gone_sql[] = "SELECT count(*) FROM part p LEFT JOIN fleet f ON f.id = "
+                                   "p.fleet_id WHERE p.guresid = ?1 AND ?2 = 0"
                                    " AND p.leaving = 0 AND (f.id IS NULL OR f.deleted_us <> 0)";
     static const char terminal_sql[] =
-        "SELECT count(*) FROM part p JOIN report r ON r.fleet_id = p.fleet_id AND r.observed_generation >= p.generation"
+        "SELECT count(*) FROM part p JOIN report r ON r.fleet_id = p.fleet_id AND "
+        "r.observed_generation >= p.generation"
         " WHERE p.guresid = ?1 AND p.leaving = 0 AND ?2 = 0"
         " AND r.conditions LIKE '%\"status\":\"False\",\"reason\":\"InvalidConfiguration\"%'";
     const struct sim_res *b = &j->after.res[who];
@@ -266,9 +284,11 @@ static hfd_rc rule_failed(struct hfd_txn *tx, struct sim_job *j, int who, struct
     if (rc == HFD_OK)
         rc = count_of(tx, terminal_sql, sim_names[who], 0, &said, err);
     if (rc == HFD_OK && (strcmp(b->code, "RES-104") != 0 || gone + said == 0))
-        sim_fail(j->sim, "A4", "%s failed with %s, and no part is gone and no report is terminal", sim_names[who], b->code);
+        sim_fail(j->sim, "A4", "%s failed with %s, and no part is gone and no report is terminal",
+                 sim_names[who], b->code);
     /* What ended an attempt is the report that has just come, or what somebody just did. */
-    if (rc == HFD_OK && gone == 0 && !restores(j) && (j->what != SIM_REPORT || !j->message.terminal))
+    if (rc == HFD_OK && gone == 0 && !restores(j) &&
+        (j->what != SIM_REPORT || !j->message.terminal))
         sim_fail(j->sim, "A4", "%s failed by a report of an earlier attempt", sim_names[who]);
     return rc;
 }
@@ -276,19 +296,28 @@ static hfd_rc rule_failed(struct hfd_txn *tx, struct sim_job *j, int who, struct
 static hfd_rc rule_ready(struct hfd_txn *tx, struct sim_job *j, int who, struct hfd_err *err)
 {
     static const char sql[] =
-        "SELECT count(*) FROM part p LEFT JOIN fleet f ON f.id = p.fleet_id WHERE p.guresid = ?1 AND ?2 = 0 AND (p.leaving <> 0"
-        " OR f.id IS NULL OR f.deleted_us <> 0 OR f.generation < p.generation OR (SELECT count(*) FROM report r WHERE r.fleet_id = f.id"
-        " AND r.observed_generation = f.generation AND (r.adapter = 'validation' OR (f.kind = 1 AND r.adapter = 'dns'))"
-        " AND r.conditions LIKE '%{\"type\":\"Available\",\"status\":\"True\"%') <> CASE f.kind WHEN 1 THEN 2 ELSE 1 END)";
+        "SELECT count(*) FROM part p LEFT JOIN fleet f ON f.id = p.fleet_id WHERE p.guresid = ?1 "
+        "AND ?2 = 0 AND (p.leaving <> 0"
+        " OR f.id IS NULL OR f.deleted_us <> 0 OR f.generation < p.generation OR (SELECT count(*) "
+        "FROM report r WHERE r.fleet_id = f.id"
+        " AND r.observed_generation = f.generation AND (r.adapter = 'validation' OR (f.kind = 1 "
+        "AND r.adapter = 'dns'))"
+        " AND r.conditions LIKE '%{\"type\":\"Available\",\"status\":\"True\"%') <> CASE f.kind "
+        "WHEN 1 THEN 2 ELSE 1 END)";
     int64_t unready;
     hfd_rc rc = count_of(tx, sql, sim_names[who], 0, &unready, err);
 
-    if (rc == HFD_OK && ((unready != 0 && !j->sim->adapters_changed) || j->after.res[who].part_count == 0))
-        sim_fail(j->sim, "H2", "%s became ready with %lld parts that are not", sim_names[who], (long long)unready);
+    if (rc == HFD_OK &&
+        ((unready != 0 && !j->sim->adapters_changed) || j->after.res[who].part_count == 0))
+        sim_fail(j->sim, "H2", "%s became ready with %lld parts that are not", sim_names[who],
+                 (long long)unready);
     return rc;
 }
 
-/* H3: what were its parts is gone. Labels are ours, and strangers' things carry them too: those that are no part may stay. */
+/*
+ * H3: what were its parts is gone. Labels are ours, and strangers' things carry them too: those
+ * that are no part may stay.
+ */
 static hfd_rc rule_gone(struct hfd_txn *tx, struct sim_job *j, int who, struct hfd_err *err)
 {
     static const char parts_sql[] = "SELECT count(*) FROM part WHERE guresid = ?1 AND ?2 = 0";
@@ -307,7 +336,8 @@ static bool changed_cookie_rightly(const struct sim_job *j, int who)
 
     if (b->state == HFD_STATE_ABSENT || (j->who == who && restores(j)))
         return true;
-    return j->what == SIM_PUT && j->who == who && (a->incarnation != b->incarnation || a->body != b->body || a->parts != b->parts);
+    return j->what == SIM_PUT && j->who == who &&
+           (a->incarnation != b->incarnation || a->body != b->body || a->parts != b->parts);
 }
 
 static hfd_rc rules_of(struct hfd_txn *tx, struct sim_job *j, int who, struct hfd_err *err)
@@ -317,17 +347,21 @@ static hfd_rc rules_of(struct hfd_txn *tx, struct sim_job *j, int who, struct hf
 
     sim_tally.arrows[a->state][b->state]++;
     if (!arrow_exists(j, who))
-        sim_fail(s, "H1", "%s went from %s to %s", sim_names[who], hfd_state_name((enum hfd_state)a->state),
+        sim_fail(s, "H1", "%s went from %s to %s", sim_names[who],
+                 hfd_state_name((enum hfd_state)a->state),
                  hfd_state_name((enum hfd_state)b->state));
     if (a->cookie != b->cookie && !changed_cookie_rightly(j, who))
         sim_fail(s, "H5", "the cookie of %s changed", sim_names[who]);
-    if (a->cookie == b->cookie && b->state != HFD_STATE_ABSENT && (a->incarnation != b->incarnation || a->body != b->body))
+    if (a->cookie == b->cookie && b->state != HFD_STATE_ABSENT &&
+        (a->incarnation != b->incarnation || a->body != b->body))
         sim_fail(s, "H5", "the cookie of %s did not change with its input", sim_names[who]);
     if (b->state == HFD_STATE_ABSENT)
         return a->state != HFD_STATE_ABSENT ? rule_gone(tx, j, who, err) : HFD_OK;
     if (b->state == HFD_STATE_READY && (a->state != HFD_STATE_READY || a->body != b->body))
         return rule_ready(tx, j, who, err);
-    return b->state == HFD_STATE_FAILED && a->state != HFD_STATE_FAILED ? rule_failed(tx, j, who, err) : HFD_OK;
+    return b->state == HFD_STATE_FAILED && a->state != HFD_STATE_FAILED
+               ? rule_failed(tx, j, who, err)
+               : HFD_OK;
 }
 
 /* H4: whether the call had nothing to do for its resource. */
@@ -339,10 +373,12 @@ static bool idle(const struct sim_job *j)
     if (restores(j))
         return false;
     if (j->what == SIM_DELETE)
-        return state == HFD_STATE_ABSENT || (state == HFD_STATE_DELETING && j->now_us < a->deadline_us);
+        return state == HFD_STATE_ABSENT ||
+               (state == HFD_STATE_DELETING && j->now_us < a->deadline_us);
     if (state == HFD_STATE_DELETING || state == HFD_STATE_CREATING)
         return true;
-    return a->body == j->body && !a->restored && (state == HFD_STATE_READY || state == HFD_STATE_UPDATING);
+    return a->body == j->body && !a->restored &&
+           (state == HFD_STATE_READY || state == HFD_STATE_UPDATING);
 }
 
 hfd_rc sim_rules_inside(struct hfd_txn *tx, struct sim_job *j, struct hfd_err *err)
@@ -354,8 +390,10 @@ hfd_rc sim_rules_inside(struct hfd_txn *tx, struct sim_job *j, struct hfd_err *e
     if (rc != HFD_OK || j->who < 0)
         return rc;
     if (idle(j) && !sim_equal(&j->before, &j->after))
-        sim_fail(j->sim, "H4", "a call on %s that had nothing to do changed something", sim_names[j->who]);
-    sim_rules_answer(j->sim, restores(j) ? &j->after.res[j->who] : &j->before.res[j->who], j->what, j->who, j->now_us, &j->doc);
+        sim_fail(j->sim, "H4", "a call on %s that had nothing to do changed something",
+                 sim_names[j->who]);
+    sim_rules_answer(j->sim, restores(j) ? &j->after.res[j->who] : &j->before.res[j->who], j->what,
+                     j->who, j->now_us, &j->doc);
     return rc;
 }
 
@@ -373,8 +411,10 @@ void sim_expect_verdict(struct hfd_txn *tx, struct sim_job *j)
     rc = hfd_report_row_get(tx, f.id, hfd_slice_of(m->adapter), &j->mem, &prev, NULL);
     j->expected_known = rc == HFD_OK || rc == HFD_NOT_FOUND;
     j->expected = HFD_VERDICT_STORE;
-    if (m->generation > f.generation || (rc == HFD_OK && m->generation < prev.observed_generation) ||
-        (rc == HFD_OK && m->generation == prev.observed_generation && m->observed_us < prev.observed_us))
+    if (m->generation > f.generation ||
+        (rc == HFD_OK && m->generation < prev.observed_generation) ||
+        (rc == HFD_OK && m->generation == prev.observed_generation &&
+         m->observed_us < prev.observed_us))
         j->expected = HFD_VERDICT_DISCARD;
     else if (m->incomplete)
         j->expected = HFD_VERDICT_REJECT;
@@ -413,7 +453,8 @@ static unsigned allowed(const struct sim_res *found, enum sim_what what, int bod
         return allowed_put(state, true) | allowed_put(state, false);
     if (what == SIM_PUT)
         return allowed_put(state, body == found->body);
-    if (what == SIM_DELETE) /* 204 where nothing is left, at once too; 202 without a row where a cookie knows of more */
+    if (what == SIM_DELETE) /* 204 where nothing is left, at once too; 202 without a row where a
+                               cookie knows of more */
         return 1u << HFD_ANSWER_HINT | 1u << HFD_ANSWER_ABSENT;
     switch (state) { /* GET */
     case HFD_STATE_ABSENT:
@@ -441,29 +482,35 @@ static void rule_hint(struct sim *s, const char *name, int64_t now_us, const str
 }
 
 /* The hint of a call that changed nothing speaks of the operation that it found. */
-static void rule_hint_of(struct sim *s, const struct sim_res *found, const char *name, const struct hfd_hint *h)
+static void rule_hint_of(struct sim *s, const struct sim_res *found, const char *name,
+                         const struct hfd_hint *h)
 {
-    static const char *const words[HFD_STATE_COUNT] = {
-        [HFD_STATE_CREATING] = "creating", [HFD_STATE_UPDATING] = "updating", [HFD_STATE_DELETING] = "deleting"};
-    const int64_t deadline_us = (found->deadline_us + HFD_US_PER_S - 1) / HFD_US_PER_S * HFD_US_PER_S;
+    static const char *const words[HFD_STATE_COUNT] = {[HFD_STATE_CREATING] = "creating",
+                                                       [HFD_STATE_UPDATING] = "updating",
+                                                       [HFD_STATE_DELETING] = "deleting"};
+    const int64_t deadline_us =
+        (found->deadline_us + HFD_US_PER_S - 1) / HFD_US_PER_S * HFD_US_PER_S;
 
     if (words[found->state] == NULL || strcmp(h->status, words[found->state]) != 0)
-        sim_fail(s, "A3", "%s is %s, its hint says %s", name, hfd_state_name((enum hfd_state)found->state), h->status);
+        sim_fail(s, "A3", "%s is %s, its hint says %s", name,
+                 hfd_state_name((enum hfd_state)found->state), h->status);
     if (h->deadline_us != deadline_us)
         sim_fail(s, "A3", "the deadline in the hint of %s is not the operation's", name);
 }
 
-static void rule_error(struct sim *s, const struct sim_res *found, const char *name, int64_t now_us, const struct hfd_answer_doc *doc)
+static void rule_error(struct sim *s, const struct sim_res *found, const char *name, int64_t now_us,
+                       const struct hfd_answer_doc *doc)
 {
     const bool late = found->state != HFD_STATE_FAILED && now_us >= found->deadline_us;
     const char *code = late ? "RES-105" : found->code;
 
     if (!hfd_slice_is(doc->error, code) || doc->message.len == 0)
-        sim_fail(s, "A4", "%s answers %.*s where %s is the reason", name, HFD_SLICE_FMT(doc->error), code);
+        sim_fail(s, "A4", "%s answers %.*s where %s is the reason", name, HFD_SLICE_FMT(doc->error),
+                 code);
 }
 
-void sim_rules_answer(struct sim *s, const struct sim_res *found, enum sim_what what, int who, int64_t now_us,
-                      const struct hfd_answer_doc *doc)
+void sim_rules_answer(struct sim *s, const struct sim_res *found, enum sim_what what, int who,
+                      int64_t now_us, const struct hfd_answer_doc *doc)
 {
     const char *name = sim_names[who];
 
@@ -486,71 +533,104 @@ static const struct {
     const char *sql;
 } broken[] = {
     {"S1", "a resource without its one cluster",
-     "SELECT r.guresid FROM resource r WHERE r.kind = 1 AND r.state IN (1, 2, 3) AND (SELECT count(*) FROM part p JOIN fleet f ON"
-     " f.id = p.fleet_id WHERE p.guresid = r.guresid AND f.kind = 1 AND f.deleted_us = 0 AND f.id = r.cluster_id) <> 1"},
+     "SELECT r.guresid FROM resource r WHERE r.kind = 1 AND r.state IN (1, 2, 3) AND (SELECT "
+     "count(*) FROM part p JOIN fleet f ON"
+     " f.id = p.fleet_id WHERE p.guresid = r.guresid AND f.kind = 1 AND f.deleted_us = 0 AND f.id "
+     "= r.cluster_id) <> 1"},
     {"S1", "a resource that misses a part",
-     "SELECT r.guresid FROM resource r JOIN part p ON p.guresid = r.guresid LEFT JOIN fleet f ON f.id = p.fleet_id"
+     "SELECT r.guresid FROM resource r JOIN part p ON p.guresid = r.guresid LEFT JOIN fleet f ON "
+     "f.id = p.fleet_id"
      " WHERE r.state IN (1, 2, 3) AND p.leaving = 0 AND (f.id IS NULL OR f.deleted_us <> 0)"},
     {"S1", "a deleting resource with a part that lives",
-     "SELECT r.guresid FROM resource r JOIN part p ON p.guresid = r.guresid JOIN fleet f ON f.id = p.fleet_id"
+     "SELECT r.guresid FROM resource r JOIN part p ON p.guresid = r.guresid JOIN fleet f ON f.id = "
+     "p.fleet_id"
      " WHERE r.state = 5 AND f.deleted_us = 0"},
     {"S1", "a part that leaves and lives",
-     "SELECT p.fleet_id FROM part p JOIN fleet f ON f.id = p.fleet_id WHERE p.leaving <> 0 AND f.deleted_us = 0"},
-    {"S2", "a part of two resources", "SELECT fleet_id FROM part GROUP BY fleet_id HAVING count(*) > 1"},
+     "SELECT p.fleet_id FROM part p JOIN fleet f ON f.id = p.fleet_id WHERE p.leaving <> 0 AND "
+     "f.deleted_us = 0"},
+    {"S2", "a part of two resources",
+     "SELECT fleet_id FROM part GROUP BY fleet_id HAVING count(*) > 1"},
     {"S4", "a Ready that its reports do not say",
-     "SELECT f.id FROM fleet f WHERE f.deleted_us = 0 AND f.ready <> ((SELECT count(*) FROM report r WHERE r.fleet_id = f.id"
-     " AND r.observed_generation = f.generation AND (r.adapter = 'validation' OR (f.kind = 1 AND r.adapter = 'dns'))"
-     " AND r.conditions LIKE '%{\"type\":\"Available\",\"status\":\"True\"%') = CASE f.kind WHEN 1 THEN 2 ELSE 1 END)"},
+     "SELECT f.id FROM fleet f WHERE f.deleted_us = 0 AND f.ready <> ((SELECT count(*) FROM report "
+     "r WHERE r.fleet_id = f.id"
+     " AND r.observed_generation = f.generation AND (r.adapter = 'validation' OR (f.kind = 1 AND "
+     "r.adapter = 'dns'))"
+     " AND r.conditions LIKE '%{\"type\":\"Available\",\"status\":\"True\"%') = CASE f.kind WHEN 1 "
+     "THEN 2 ELSE 1 END)"},
     {"S5", "a resource that waits for nothing",
-     "SELECT r.guresid FROM resource r WHERE r.state IN (1, 2) AND NOT EXISTS (SELECT 1 FROM part p LEFT JOIN fleet f ON f.id = p.fleet_id"
-     " WHERE p.guresid = r.guresid AND (p.leaving <> 0 OR f.id IS NULL OR f.deleted_us <> 0 OR f.ready = 0))"},
+     "SELECT r.guresid FROM resource r WHERE r.state IN (1, 2) AND NOT EXISTS (SELECT 1 FROM part "
+     "p LEFT JOIN fleet f ON f.id = p.fleet_id"
+     " WHERE p.guresid = r.guresid AND (p.leaving <> 0 OR f.id IS NULL OR f.deleted_us <> 0 OR "
+     "f.ready = 0))"},
     {"S5", "a deletion that waits for nothing",
-     "SELECT r.guresid FROM resource r WHERE r.state = 5 AND NOT EXISTS (SELECT 1 FROM part p JOIN fleet f ON f.id = p.fleet_id"
+     "SELECT r.guresid FROM resource r WHERE r.state = 5 AND NOT EXISTS (SELECT 1 FROM part p JOIN "
+     "fleet f ON f.id = p.fleet_id"
      " WHERE p.guresid = r.guresid)"},
     {"S5", "a leaving part that is gone",
-     "SELECT p.fleet_id FROM part p JOIN resource r ON r.guresid = p.guresid WHERE p.leaving <> 0 AND NOT EXISTS"
+     "SELECT p.fleet_id FROM part p JOIN resource r ON r.guresid = p.guresid WHERE p.leaving <> 0 "
+     "AND NOT EXISTS"
      " (SELECT 1 FROM fleet f WHERE f.id = p.fleet_id)"},
     {"S7", "a ready resource without output, or of another cluster",
      "SELECT guresid FROM resource WHERE state = 3 AND instr(output, cluster_id) = 0"},
     {"S9", "an output whose health is not that of the parts",
-     "SELECT r.guresid FROM resource r WHERE r.state = 3 AND (instr(r.output, '\"health\":\"Healthy\"') > 0) <> (NOT EXISTS"
-     " (SELECT 1 FROM part p JOIN fleet f ON f.id = p.fleet_id WHERE p.guresid = r.guresid AND p.leaving = 0 AND f.ready = 0))"},
+     "SELECT r.guresid FROM resource r WHERE r.state = 3 AND (instr(r.output, "
+     "'\"health\":\"Healthy\"') > 0) <> (NOT EXISTS"
+     " (SELECT 1 FROM part p JOIN fleet f ON f.id = p.fleet_id WHERE p.guresid = r.guresid AND "
+     "p.leaving = 0 AND f.ready = 0))"},
     {"S9", "an output that does not name a part with its generation",
-     "SELECT r.guresid || ' ' || f.id FROM resource r JOIN part p ON p.guresid = r.guresid JOIN fleet f ON f.id = p.fleet_id"
-     " WHERE r.state = 3 AND p.leaving = 0 AND instr(r.output, f.id || '\",\"generation\":' || f.generation || ',')"
+     "SELECT r.guresid || ' ' || f.id FROM resource r JOIN part p ON p.guresid = r.guresid JOIN "
+     "fleet f ON f.id = p.fleet_id"
+     " WHERE r.state = 3 AND p.leaving = 0 AND instr(r.output, f.id || '\",\"generation\":' || "
+     "f.generation || ',')"
      " + instr(r.output, f.id || '\",\"generation\":' || f.generation || '}') = 0"},
-    {"S7", "a part without its resource", "SELECT fleet_id FROM part WHERE guresid NOT IN (SELECT guresid FROM resource)"},
+    {"S7", "a part without its resource",
+     "SELECT fleet_id FROM part WHERE guresid NOT IN (SELECT guresid FROM resource)"},
     {"S7", "a nodepool without its cluster",
-     "SELECT id FROM fleet WHERE kind = 2 AND owner_id NOT IN (SELECT id FROM fleet WHERE kind = 1)"},
-    {"S7", "a report without its resource", "SELECT fleet_id FROM report WHERE fleet_id NOT IN (SELECT id FROM fleet)"},
-    {"S7", "a label without its resource", "SELECT fleet_seq FROM fleet_label WHERE fleet_seq NOT IN (SELECT seq FROM fleet)"},
-    {"S7", "a condition without its resource", "SELECT fleet_seq FROM fleet_condition WHERE fleet_seq NOT IN (SELECT seq FROM fleet)"},
+     "SELECT id FROM fleet WHERE kind = 2 AND owner_id NOT IN (SELECT id FROM fleet WHERE kind = "
+     "1)"},
+    {"S7", "a report without its resource",
+     "SELECT fleet_id FROM report WHERE fleet_id NOT IN (SELECT id FROM fleet)"},
+    {"S7", "a label without its resource",
+     "SELECT fleet_seq FROM fleet_label WHERE fleet_seq NOT IN (SELECT seq FROM fleet)"},
+    {"S7", "a condition without its resource",
+     "SELECT fleet_seq FROM fleet_condition WHERE fleet_seq NOT IN (SELECT seq FROM fleet)"},
     {"S7", "a condition that its document does not say",
-     "SELECT f.id || ' ' || c.type FROM fleet_condition c JOIN fleet f ON f.seq = c.fleet_seq WHERE f.kind <> c.kind OR f.created_us <>"
-     " c.created_us OR instr(f.conditions, '{\"type\":\"' || c.type || '\",\"status\":\"' || c.status || '\"') = 0"},
+     "SELECT f.id || ' ' || c.type FROM fleet_condition c JOIN fleet f ON f.seq = c.fleet_seq "
+     "WHERE f.kind <> c.kind OR f.created_us <>"
+     " c.created_us OR instr(f.conditions, '{\"type\":\"' || c.type || '\",\"status\":\"' || "
+     "c.status || '\"') = 0"},
     {"S7", "a document with other conditions than it is found by",
      "SELECT f.id FROM fleet f WHERE json_array_length(f.conditions) <>"
      " (SELECT count(*) FROM fleet_condition c WHERE c.fleet_seq = f.seq)"},
     {"S7", "a Ready that its document does not say",
-     "SELECT f.id FROM fleet f WHERE f.ready <> (SELECT count(*) FROM fleet_condition c WHERE c.fleet_seq = f.seq AND c.type = 'Ready' AND"
-     " c.status = 'True') OR f.ready_seen_us / 1000000 <> (SELECT unixepoch(substr(json_extract(e.value, '$.last_updated_time'), 1, 19))"
+     "SELECT f.id FROM fleet f WHERE f.ready <> (SELECT count(*) FROM fleet_condition c WHERE "
+     "c.fleet_seq = f.seq AND c.type = 'Ready' AND"
+     " c.status = 'True') OR f.ready_seen_us / 1000000 <> (SELECT "
+     "unixepoch(substr(json_extract(e.value, '$.last_updated_time'), 1, 19))"
      " FROM json_each(f.conditions) e WHERE json_extract(e.value, '$.type') = 'Ready')"},
     {"S7", "a total that is not the count",
-     "SELECT c.kind || ' ' || c.name || ' ' || c.value FROM fleet_count c WHERE c.n <> CASE c.field WHEN 0 THEN"
-     " (SELECT count(*) FROM fleet f WHERE f.kind = c.kind) WHEN 1 THEN (SELECT count(*) FROM fleet_condition x WHERE x.kind = c.kind"
-     " AND x.type = c.name AND x.status = c.value) ELSE (SELECT count(*) FROM fleet_label l WHERE l.kind = c.kind AND l.key = c.name"
+     "SELECT c.kind || ' ' || c.name || ' ' || c.value FROM fleet_count c WHERE c.n <> CASE "
+     "c.field WHEN 0 THEN"
+     " (SELECT count(*) FROM fleet f WHERE f.kind = c.kind) WHEN 1 THEN (SELECT count(*) FROM "
+     "fleet_condition x WHERE x.kind = c.kind"
+     " AND x.type = c.name AND x.status = c.value) ELSE (SELECT count(*) FROM fleet_label l WHERE "
+     "l.kind = c.kind AND l.key = c.name"
      " AND l.value = c.value) END"},
     {"H6", "a history whose steps do not meet",
-     "SELECT b.guresid || ' ' || b.seq FROM history a JOIN history b ON b.guresid = a.guresid AND b.seq = a.seq + 1"
+     "SELECT b.guresid || ' ' || b.seq FROM history a JOIN history b ON b.guresid = a.guresid AND "
+     "b.seq = a.seq + 1"
      " WHERE b.from_state <> a.to_state"},
     {"H6", "a history that does not end where the resource is",
-     "SELECT r.guresid FROM resource r WHERE r.state <> coalesce((SELECT h.to_state FROM history h WHERE h.guresid = r.guresid"
+     "SELECT r.guresid FROM resource r WHERE r.state <> coalesce((SELECT h.to_state FROM history h "
+     "WHERE h.guresid = r.guresid"
      " ORDER BY h.seq DESC LIMIT 1), 1)"},
-    {"H6", "a history without its resource", "SELECT guresid FROM history WHERE guresid NOT IN (SELECT guresid FROM resource)"},
+    {"H6", "a history without its resource",
+     "SELECT guresid FROM history WHERE guresid NOT IN (SELECT guresid FROM resource)"},
 };
 
 /* The nodepools and clusters themselves (S2, S3, S6). */
-static const char fleet_sql[] = "SELECT f.id, f.generation, f.deleted_us, p.guresid, p.generation, f.spec, f.kind, p.leaving FROM fleet f"
+static const char fleet_sql[] = "SELECT f.id, f.generation, f.deleted_us, p.guresid, p.generation, "
+                                "f.spec, f.kind, p.leaving FROM fleet f"
                                 " LEFT JOIN part p ON p.fleet_id = f.id ORDER BY f.id";
 
 static struct sim_seen *seen(struct sim *s, const char *id)
@@ -567,36 +647,43 @@ static struct sim_seen *seen(struct sim *s, const char *id)
 /* S6: what the spec of a part must be while nobody else has touched it. */
 static void rule_spec(struct sim *s, size_t who, const char *id, hfd_slice spec, bool cluster)
 {
-    static const char *const clusters[SIM_BODIES] = {"{\"v\":0}", "{\"v\":1}", "{\"v\":1}", "{\"v\":3}"};
-    static const char *const pools[SIM_BODIES] = {"{\"v\":0}", "{\"v\":1}", "{\"v\":2}", "{\"v\":3}"};
+    static const char *const clusters[SIM_BODIES] = {"{\"v\":0}", "{\"v\":1}", "{\"v\":1}",
+                                                     "{\"v\":3}"};
+    static const char *const pools[SIM_BODIES] = {"{\"v\":0}", "{\"v\":1}", "{\"v\":2}",
+                                                  "{\"v\":3}"};
     const struct sim_res *r = &s->now.res[who];
     const char *want;
 
-    if (r->body < 0 || r->restored || r->state == HFD_STATE_DELETING || (!cluster && who != SIM_POOL))
+    if (r->body < 0 || r->restored || r->state == HFD_STATE_DELETING ||
+        (!cluster && who != SIM_POOL))
         return;
     want = cluster ? clusters[r->body] : pools[r->body];
     if (!hfd_slice_is(spec, want))
-        sim_fail(s, "S6", "%s of %s has the spec %.*s, and the last PUT said %s", id, sim_names[who], HFD_SLICE_FMT(spec), want);
+        sim_fail(s, "S6", "%s of %s has the spec %.*s, and the last PUT said %s", id,
+                 sim_names[who], HFD_SLICE_FMT(spec), want);
 }
 
 static void rule_fleet_row(struct sim *s, struct hfd_stmt *st, bool *found)
 {
-    const hfd_slice id = hfd_stmt_col_text(st, 0, &s->mem), owner = hfd_stmt_col_text(st, 3, &s->mem);
+    const hfd_slice id = hfd_stmt_col_text(st, 0, &s->mem),
+                    owner = hfd_stmt_col_text(st, 3, &s->mem);
     const int64_t generation = hfd_stmt_col_i64(st, 1), deleted_us = hfd_stmt_col_i64(st, 2);
     struct sim_seen *was = seen(s, id.p);
 
     found[was - s->seen] = true;
     if (was->gone || generation < was->generation || (was->deleting && deleted_us == 0))
-        sim_fail(s, "S3", "%s came back, or its generation fell from %lld to %lld", id.p, (long long)was->generation,
-                 (long long)generation);
+        sim_fail(s, "S3", "%s came back, or its generation fell from %lld to %lld", id.p,
+                 (long long)was->generation, (long long)generation);
     was->generation = generation;
     was->deleting = deleted_us != 0;
     if (owner.len > 0 && was->strange && !hfd_slice_is(owner, sim_names[was->label]))
-        sim_fail(s, "S2", "%.*s took over %s, which carries the label of %s", HFD_SLICE_FMT(owner), id.p, sim_names[was->label]);
+        sim_fail(s, "S2", "%.*s took over %s, which carries the label of %s", HFD_SLICE_FMT(owner),
+                 id.p, sim_names[was->label]);
     if (owner.len == 0 && deleted_us == 0 && !was->strange)
         sim_fail(s, "S2", "%s lives and is a part of nothing", id.p);
     if (owner.len > 0 && deleted_us == 0 && hfd_stmt_col_i64(st, 4) == generation)
-        rule_spec(s, whose(s, owner), id.p, hfd_stmt_col_text(st, 5, &s->mem), hfd_stmt_col_i64(st, 6) == HFD_KIND_CLUSTER);
+        rule_spec(s, whose(s, owner), id.p, hfd_stmt_col_text(st, 5, &s->mem),
+                  hfd_stmt_col_i64(st, 6) == HFD_KIND_CLUSTER);
 }
 
 static hfd_rc txn_committed(struct hfd_txn *tx, void *arg, struct hfd_err *err)
@@ -614,7 +701,8 @@ static hfd_rc txn_committed(struct hfd_txn *tx, void *arg, struct hfd_err *err)
         if (rc == HFD_OK)
             rc = hfd_stmt_step(st, &row, err);
         if (rc == HFD_OK && row)
-            sim_fail(s, broken[i].rule, "%s: %s", broken[i].what, hfd_stmt_col_text(st, 0, &s->mem).p);
+            sim_fail(s, broken[i].rule, "%s: %s", broken[i].what,
+                     hfd_stmt_col_text(st, 0, &s->mem).p);
         hfd_stmt_done(st);
     }
     if (rc == HFD_OK)
@@ -638,8 +726,10 @@ void sim_rules_committed(struct sim *s)
 static hfd_rc txn_empty(struct hfd_txn *tx, void *arg, struct hfd_err *err)
 {
     static const char sql[] =
-        "SELECT (SELECT count(*) FROM resource) + (SELECT count(*) FROM part) + (SELECT count(*) FROM fleet)"
-        " + (SELECT count(*) FROM report) + (SELECT count(*) FROM fleet_label) + (SELECT count(*) FROM fleet_condition)"
+        "SELECT (SELECT count(*) FROM resource) + (SELECT count(*) FROM part) + (SELECT count(*) "
+        "FROM fleet)"
+        " + (SELECT count(*) FROM report) + (SELECT count(*) FROM fleet_label) + (SELECT count(*) "
+        "FROM fleet_condition)"
         " + (SELECT count(*) FROM fleet_count) + (SELECT count(*) FROM history)";
     struct sim *s = arg;
     int64_t rows = 0;
@@ -671,7 +761,8 @@ static void rule_refusal(struct sim *s, const struct sim_job *j)
         sim_fail(s, "A5", "a cookie that was given out for %s is refused", sim_names[j->who]);
     if (j->what == SIM_PUT && names && (j->job.rc == HFD_INVALID || j->job.rc == HFD_IMMUTABLE))
         return;
-    sim_fail(s, "A1", "a call on %s was refused: %s: %s", sim_names[j->who], hfd_rc_name(j->job.rc), j->job.err.msg);
+    sim_fail(s, "A1", "a call on %s was refused: %s: %s", sim_names[j->who], hfd_rc_name(j->job.rc),
+             j->job.err.msg);
 }
 
 static void rule_report(struct sim *s, const struct sim_job *j)
@@ -681,8 +772,9 @@ static void rule_report(struct sim *s, const struct sim_job *j)
     const bool repeat = j->verdict == HFD_VERDICT_REPEAT && j->expected == HFD_VERDICT_STORE;
 
     if (j->job.rc != want || (want == HFD_OK && j->verdict != j->expected && !repeat))
-        sim_fail(s, "A7", "a report of %s on %s: %s, verdict %d, expected %s, %d", j->message.adapter, j->message.id,
-                 hfd_rc_name(j->job.rc), j->verdict, hfd_rc_name(want), j->expected);
+        sim_fail(s, "A7", "a report of %s on %s: %s, verdict %d, expected %s, %d",
+                 j->message.adapter, j->message.id, hfd_rc_name(j->job.rc), j->verdict,
+                 hfd_rc_name(want), j->expected);
 }
 
 static void keep_cookie(struct sim *s, int who, hfd_slice cookie)
@@ -704,12 +796,15 @@ static void rule_answer_fits(struct sim *s, const struct sim_job *j)
         [HFD_ANSWER_ABSENT] = TO(ABSENT),
     };
 
-    if (j->job.rc == HFD_OK && (states[j->doc.answer] & 1u << sim_settled(&j->after.res[j->who], j->now_us)) == 0)
+    if (j->job.rc == HFD_OK &&
+        (states[j->doc.answer] & 1u << sim_settled(&j->after.res[j->who], j->now_us)) == 0)
         sim_fail(s, "A6", "%s answered %d and is %s", sim_names[j->who], j->doc.answer,
                  hfd_state_name((enum hfd_state)j->after.res[j->who].state));
-    if (j->job.rc == HFD_OK && j->what == SIM_PUT && (j->doc.answer == HFD_ANSWER_OUTPUT || j->doc.answer == HFD_ANSWER_HINT) &&
+    if (j->job.rc == HFD_OK && j->what == SIM_PUT &&
+        (j->doc.answer == HFD_ANSWER_OUTPUT || j->doc.answer == HFD_ANSWER_HINT) &&
         j->after.res[j->who].state != HFD_STATE_CREATING && j->after.res[j->who].restored)
-        sim_fail(s, "S6", "a PUT of %s was taken without a look at what HyperFleet has", sim_names[j->who]);
+        sim_fail(s, "S6", "a PUT of %s was taken without a look at what HyperFleet has",
+                 sim_names[j->who]);
 }
 
 void sim_rules_orphan(struct sim *s, hfd_slice id, int label)
@@ -725,20 +820,22 @@ void sim_rules_orphan(struct sim *s, hfd_slice id, int label)
 
 void sim_rules_strange(struct sim *s, const struct sim_job *j)
 {
-    if (j->what == SIM_STRANGER && j->inner == HFD_OK && (j->act == SIM_MAKE_CLUSTER || j->act == SIM_MAKE_POOL))
+    if (j->what == SIM_STRANGER && j->inner == HFD_OK &&
+        (j->act == SIM_MAKE_CLUSTER || j->act == SIM_MAKE_POOL))
         sim_rules_orphan(s, hfd_slice_of(j->id), j->label);
 }
 
 void sim_rules_job(struct sim *s, struct sim_job *j)
 {
-    static const char *const words[] = {[SIM_GET] = "GET", [SIM_PUT] = "PUT", [SIM_DELETE] = "DELETE"};
+    static const char *const words[] = {
+        [SIM_GET] = "GET", [SIM_PUT] = "PUT", [SIM_DELETE] = "DELETE"};
     const struct hfd_answer_doc *doc = &j->doc;
 
     if (j->what == SIM_REPORT) {
         sim_tally.reports[j->job.rc]++;
         rule_report(s, j);
-        sim_trace(s, "report %s on %s generation %lld: %s %d", j->message.adapter, j->message.id, (long long)j->message.generation,
-                  hfd_rc_name(j->job.rc), j->verdict);
+        sim_trace(s, "report %s on %s generation %lld: %s %d", j->message.adapter, j->message.id,
+                  (long long)j->message.generation, hfd_rc_name(j->job.rc), j->verdict);
         return;
     }
     if (j->what == SIM_STRANGER) {
@@ -748,25 +845,29 @@ void sim_rules_job(struct sim *s, struct sim_job *j)
         return;
     }
     rule_answer_fits(s, j);
-    sim_trace(s, "%s %s body %d: %s answer %d, %s -> %s", words[j->what], sim_names[j->who], j->body,
-              hfd_rc_name(j->job.rc), doc->answer, hfd_state_name((enum hfd_state)j->before.res[j->who].state),
+    sim_trace(s, "%s %s body %d: %s answer %d, %s -> %s", words[j->what], sim_names[j->who],
+              j->body, hfd_rc_name(j->job.rc), doc->answer,
+              hfd_state_name((enum hfd_state)j->before.res[j->who].state),
               hfd_state_name((enum hfd_state)j->after.res[j->who].state));
     if (j->job.rc != HFD_OK) {
         rule_refusal(s, j);
         return;
     }
-    if (!restores(j) && (allowed(&j->before.res[j->who], j->what, j->body, j->now_us) & 1u << doc->answer) == 0)
-        sim_fail(s, "A1", "%s in %s answered %d", sim_names[j->who], hfd_state_name((enum hfd_state)j->before.res[j->who].state),
-                 doc->answer);
+    if (!restores(j) &&
+        (allowed(&j->before.res[j->who], j->what, j->body, j->now_us) & 1u << doc->answer) == 0)
+        sim_fail(s, "A1", "%s in %s answered %d", sim_names[j->who],
+                 hfd_state_name((enum hfd_state)j->before.res[j->who].state), doc->answer);
     if (doc->answer == HFD_ANSWER_ABSENT && j->after.res[j->who].state != HFD_STATE_ABSENT)
         sim_fail(s, "A6", "DELETE of %s is 204, and it is there", sim_names[j->who]);
     if (doc->has_cookie && !j->lost)
         keep_cookie(s, j->who, doc->cookie);
 }
 
-void sim_rules_read(struct sim *s, enum sim_what what, int who, int body, const struct hfd_answer_doc *doc)
+void sim_rules_read(struct sim *s, enum sim_what what, int who, int body,
+                    const struct hfd_answer_doc *doc)
 {
-    static const char *const words[] = {[SIM_GET] = "GET", [SIM_PUT] = "PUT", [SIM_DELETE] = "DELETE"};
+    static const char *const words[] = {
+        [SIM_GET] = "GET", [SIM_PUT] = "PUT", [SIM_DELETE] = "DELETE"};
     const struct sim_res *found = &s->now.res[who];
 
     if ((allowed(found, what, body, s->clock.wall_us) & 1u << doc->answer) == 0)
@@ -775,8 +876,11 @@ void sim_rules_read(struct sim *s, enum sim_what what, int who, int body, const 
     sim_rules_answer(s, found, what, who, s->clock.wall_us, doc);
     if (doc->answer == HFD_ANSWER_HINT || doc->answer == HFD_ANSWER_BUSY)
         rule_hint_of(s, found, sim_names[who], &doc->hint);
-    if (doc->answer == HFD_ANSWER_OUTPUT && memmem(doc->values.p, doc->values.len, found->cluster_id, strlen(found->cluster_id)) == NULL)
-        sim_fail(s, "A6", "the output of %s does not name its cluster %s", sim_names[who], found->cluster_id);
+    if (doc->answer == HFD_ANSWER_OUTPUT &&
+        memmem(doc->values.p, doc->values.len, found->cluster_id, strlen(found->cluster_id)) ==
+            NULL)
+        sim_fail(s, "A6", "the output of %s does not name its cluster %s", sim_names[who],
+                 found->cluster_id);
     if (doc->has_cookie && hash_slice(2, doc->cookie) != found->cookie)
         sim_fail(s, "H5", "a repeated call on %s gives another cookie", sim_names[who]);
     if (doc->has_cookie)

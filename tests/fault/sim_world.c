@@ -53,8 +53,8 @@ static void learn_digests_of(struct sim *s, int who, int body)
 {
     struct hfd_input in;
 
-    if (hfd_input_parse(&s->driver.rules, hfd_slice_of(sim_names[who]), 0, hfd_slice_of(bodies[who][body]), &s->digest_mem, &in, &s->err) !=
-        HFD_OK)
+    if (hfd_input_parse(&s->driver.rules, hfd_slice_of(sim_names[who]), 0,
+                        hfd_slice_of(bodies[who][body]), &s->digest_mem, &in, &s->err) != HFD_OK)
         sim_fail(s, "input", "%s", s->err.msg);
     for (size_t k = 0; k < SIM_KEYS; k++) {
         char *digest = hfd_arena_alloc(&s->digest_mem, HFD_DIGEST_BYTES);
@@ -101,7 +101,8 @@ void sim_rotate(struct sim *s)
 /* What a configuration file may say from the next start on. */
 static void configure(struct sim *s, size_t adapters, int64_t deadline_us, int64_t estimate_us)
 {
-    s->driver.fleet.required[HFD_KIND_CLUSTER] = (struct hfd_adapter_names){cluster_adapters, adapters};
+    s->driver.fleet.required[HFD_KIND_CLUSTER] =
+        (struct hfd_adapter_names){cluster_adapters, adapters};
     s->driver.fleet.required[HFD_KIND_NODEPOOL] = (struct hfd_adapter_names){nodepool_adapters, 1};
     for (int kind = HFD_KIND_CLUSTER; kind <= HFD_KIND_NODEPOOL; kind++) {
         for (int op = 0; op < HFD_OP_COUNT; op++) {
@@ -117,17 +118,20 @@ static void change_settings(struct sim *s)
     const size_t adapters = 1 + sim_below(s, 2);
     const int64_t deadline_us = (int64_t)(600 + sim_below(s, 3000)) * HFD_US_PER_S;
 
-    s->adapters_changed = s->adapters_changed || adapters != s->driver.fleet.required[HFD_KIND_CLUSTER].count;
+    s->adapters_changed =
+        s->adapters_changed || adapters != s->driver.fleet.required[HFD_KIND_CLUSTER].count;
     configure(s, adapters, deadline_us, (int64_t)(1 + sim_below(s, 1200)) * HFD_US_PER_S);
     sim_tally.settings++;
-    sim_trace(s, "new settings: %zu adapters, deadlines of %lld s", adapters, (long long)(deadline_us / HFD_US_PER_S));
+    sim_trace(s, "new settings: %zu adapters, deadlines of %lld s", adapters,
+              (long long)(deadline_us / HFD_US_PER_S));
 }
 
 /* ---- start and end ---- */
 
 static hfd_rc try_open(struct sim *s)
 {
-    const struct hfd_store_config config = {.dir = s->dir, .clock = &s->clock.clock, .readers = 1, .stepped = true};
+    const struct hfd_store_config config = {
+        .dir = s->dir, .clock = &s->clock.clock, .readers = 1, .stepped = true};
     hfd_rc rc = hfd_store_open(&config, &s->store, &s->err);
 
     for (int i = 0; rc == HFD_OK && i < SIM_READERS; i++)
@@ -215,7 +219,10 @@ void sim_open(struct sim *s)
         make_ring(s, k + 1, &s->rings[k]);
     s->driver = (struct hfd_driver){
         .fleet = {.rng = &s->random.rng},
-        .rules = {.cluster_types = cluster_types, .cluster_type_count = 1, .nodepool_types = nodepool_types, .nodepool_type_count = 1},
+        .rules = {.cluster_types = cluster_types,
+                  .cluster_type_count = 1,
+                  .nodepool_types = nodepool_types,
+                  .nodepool_type_count = 1},
         .ring = s->rings[0],
         .rng = &s->random.rng,
         .terminal_reasons = terminal,
@@ -266,17 +273,21 @@ static void compare(struct sim *s, const struct sim_view *maybe, uint64_t maybe_
 {
     struct look l = look(s);
     const bool old = sim_equal(&l.view, &s->now) && (s->content == 0 || l.content == s->content);
-    const bool later = maybe != NULL && sim_equal(&l.view, maybe) && (maybe_content == 0 || l.content == maybe_content);
+    const bool later = maybe != NULL && sim_equal(&l.view, maybe) &&
+                       (maybe_content == 0 || l.content == maybe_content);
 
     if (!old && !later)
-        sim_fail(s, "S8", "after a crash the database is neither what was committed nor that with the batch under way");
+        sim_fail(s, "S8",
+                 "after a crash the database is neither what was committed nor that with the batch "
+                 "under way");
     if (sim_read(s, txn_sound, &l) != HFD_OK || !l.sound)
         sim_fail(s, "S8", "after a crash the database is damaged");
     s->now = l.view;
     s->content = l.content;
     sim_tally.unknown_kept += !old;
     sim_tally.unknown_lost += old && later;
-    sim_trace(s, "on disk: %s, %016llx", old ? "as committed" : "with the last batch", (unsigned long long)l.content);
+    sim_trace(s, "on disk: %s, %016llx", old ? "as committed" : "with the last batch",
+              (unsigned long long)l.content);
 }
 
 static void forget_jobs(struct sim *s)
@@ -306,7 +317,8 @@ void sim_crash(struct sim *s, bool power)
 {
     sim_trace(s, "%s", power ? "power cut" : "restart");
     if (!power)
-        sim_commit(s, false); /* what was taken is finished first, as when the program is asked to end */
+        sim_commit(
+            s, false); /* what was taken is finished first, as when the program is asked to end */
     restart(s, power, NULL, 0);
     forget_jobs(s);
 }
@@ -320,7 +332,8 @@ struct sim_job *sim_job_new(struct sim *s, enum sim_what what)
     if (s->queued == SIM_JOBS)
         sim_commit(s, false);
     j = &s->jobs[s->queued];
-    *j = (struct sim_job){.sim = s, .what = what, .now_us = s->clock.wall_us, .who = -1, .body = -1};
+    *j =
+        (struct sim_job){.sim = s, .what = what, .now_us = s->clock.wall_us, .who = -1, .body = -1};
     hfd_arena_init(&j->mem, (size_t)16 << 20);
     return j;
 }
@@ -329,13 +342,18 @@ static hfd_rc do_report(struct hfd_txn *tx, struct sim_job *j, struct hfd_err *e
 {
     const struct sim_message *m = &j->message;
     struct hfd_condition conditions[4] = {
-        {.type = HFD_SLICE("Available"), .status = m->available, .reason = hfd_slice_of(m->terminal ? "InvalidConfiguration" : "Told")},
+        {.type = HFD_SLICE("Available"),
+         .status = m->available,
+         .reason = hfd_slice_of(m->terminal ? "InvalidConfiguration" : "Told")},
         {.type = HFD_SLICE("Health"), .status = HFD_STATUS_TRUE},
-        {.type = HFD_SLICE("Finalized"), .status = m->finalized ? HFD_STATUS_TRUE : HFD_STATUS_FALSE},
+        {.type = HFD_SLICE("Finalized"),
+         .status = m->finalized ? HFD_STATUS_TRUE : HFD_STATUS_FALSE},
         {.type = HFD_SLICE("Applied"), .status = HFD_STATUS_TRUE},
     };
-    const struct hfd_fleet_call call = {
-        .fleet = &j->sim->driver.fleet, .now_us = j->now_us, .caller = HFD_SLICE("adapter@example.com"), .mem = &j->mem};
+    const struct hfd_fleet_call call = {.fleet = &j->sim->driver.fleet,
+                                        .now_us = j->now_us,
+                                        .caller = HFD_SLICE("adapter@example.com"),
+                                        .mem = &j->mem};
     const struct hfd_fleet_report in = {
         .kind = m->kind,
         .id = hfd_slice_of(m->id),
@@ -365,14 +383,17 @@ static hfd_rc forget(struct hfd_txn *tx, struct sim_job *j, struct hfd_err *err)
 
 static hfd_rc do_stranger(struct hfd_txn *tx, struct sim_job *j, struct hfd_err *err)
 {
-    const struct hfd_fleet_call call = {
-        .fleet = &j->sim->driver.fleet, .now_us = j->now_us, .caller = HFD_SLICE("stranger@example.com"), .mem = &j->mem};
+    const struct hfd_fleet_call call = {.fleet = &j->sim->driver.fleet,
+                                        .now_us = j->now_us,
+                                        .caller = HFD_SLICE("stranger@example.com"),
+                                        .mem = &j->mem};
     const enum hfd_kind kind = j->message.kind;
     char labels[64];
     struct hfd_fleet_row row;
     bool gone;
 
-    (void)snprintf(labels, sizeof(labels), "{\"" HFD_GURESID_LABEL "\":\"%s\"}", sim_names[j->label]);
+    (void)snprintf(labels, sizeof(labels), "{\"" HFD_GURESID_LABEL "\":\"%s\"}",
+                   sim_names[j->label]);
     switch (j->act) {
     case SIM_MAKE_CLUSTER:
     case SIM_MAKE_POOL: {
@@ -390,12 +411,14 @@ static hfd_rc do_stranger(struct hfd_txn *tx, struct sim_job *j, struct hfd_err 
         return rc;
     }
     case SIM_PATCH: {
-        const struct hfd_fleet_patch in = {.kind = kind, .id = hfd_slice_of(j->id), .spec = HFD_SLICE("{\"v\":\"patched\"}")};
+        const struct hfd_fleet_patch in = {
+            .kind = kind, .id = hfd_slice_of(j->id), .spec = HFD_SLICE("{\"v\":\"patched\"}")};
 
         return hfd_fleet_patch(tx, &call, &in, &row, err);
     }
     case SIM_REMOVE:
-        return hfd_fleet_delete(tx, &call, kind, HFD_SLICE_NONE, hfd_slice_of(j->id), &row, &gone, err);
+        return hfd_fleet_delete(tx, &call, kind, HFD_SLICE_NONE, hfd_slice_of(j->id), &row, &gone,
+                                err);
     case SIM_FORCE:
         return hfd_fleet_force_delete(tx, &call, kind, HFD_SLICE_NONE, hfd_slice_of(j->id), err);
     case SIM_FORGET:
@@ -426,7 +449,10 @@ static hfd_rc do_call(struct hfd_txn *tx, struct sim_job *j, struct hfd_err *err
     return HFD_OK;
 }
 
-/* Before the writer has it. What it comes to is not the answer here, but compared with the writer's. */
+/*
+ * Before the writer has it. What it comes to is not the answer here, but compared with the
+ * writer's.
+ */
 static hfd_rc look_first(struct hfd_txn *tx, struct sim_job *j, struct hfd_err *err)
 {
     j->looked_rc = do_report(tx, j, err);
@@ -448,9 +474,12 @@ static hfd_rc txn_job(struct hfd_txn *tx, void *arg, struct hfd_err *err)
     if (rc != HFD_OK)
         return rc;
     j->inner = rc = do_call(tx, j, err);
-    if (j->looked && j == j->sim->jobs && rc != HFD_IO && (rc != j->looked_rc || (rc == HFD_OK && j->verdict != j->looked_verdict)))
-        sim_fail(j->sim, "A8", "a look at a report of %s on %s came to %s, verdict %d, the writer to %s, %d", j->message.adapter,
-                 j->message.id, hfd_rc_name(j->looked_rc), j->looked_verdict, hfd_rc_name(rc), j->verdict);
+    if (j->looked && j == j->sim->jobs && rc != HFD_IO &&
+        (rc != j->looked_rc || (rc == HFD_OK && j->verdict != j->looked_verdict)))
+        sim_fail(j->sim, "A8",
+                 "a look at a report of %s on %s came to %s, verdict %d, the writer to %s, %d",
+                 j->message.adapter, j->message.id, hfd_rc_name(j->looked_rc), j->looked_verdict,
+                 hfd_rc_name(rc), j->verdict);
     j->after = j->before;
     if (rc == HFD_OK)
         rc = sim_look(tx, j->sim, &j->after, err);
@@ -525,7 +554,8 @@ void sim_commit(struct sim *s, bool failing)
     if (s->queued == 0)
         return;
     if (failing)
-        faultvfs_arm(FAULTVFS_CHANGES, 1 + sim_below(s, 12), sim_chance(s, 128), sim_chance(s, 64) ? SQLITE_FULL : 0);
+        faultvfs_arm(FAULTVFS_CHANGES, 1 + sim_below(s, 12), sim_chance(s, 128),
+                     sim_chance(s, 64) ? SQLITE_FULL : 0);
     hfd_store_step(s->store);
     if (failing)
         (void)faultvfs_disarm();

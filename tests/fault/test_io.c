@@ -1,9 +1,11 @@
 /*
- * Each call of the disk fails in turn, once and from then on, while the program starts, works and stops. What must hold: domain.h.
+ * Each call of the disk fails in turn, once and from then on, while the program starts, works and
+ * stops. What must hold: domain.h.
  *
  *   test_io                        a share of the calls, another one with each --seed
  *   test_io --stride N             one call in N, on average; 1 = every one
- *   test_io --again NAME:WHICH:N   the N-th call of the fault NAME, once or ever: what a failure prints
+ *   test_io --again NAME:WHICH:N   the N-th call of the fault NAME, once or ever: what a failure
+ * prints
  */
 #include "tests/fault/domain.h"
 
@@ -79,7 +81,10 @@ static void failing_disk_tells_no_lie(void **state)
 #define MADE_AT 1   /* the first of our calls in a start makes the folder, */
 #define SYNCED_AT 3 /* the next two bring its name to the disk */
 
-/* A new data folder whose name may not be on disk is not left behind: the next start would take it for one that is. */
+/*
+ * A new data folder whose name may not be on disk is not left behind: the next start would take it
+ * for one that is.
+ */
 static void failing_disk_leaves_no_unsynced_folder(void **state)
 {
     (void)state;
@@ -107,7 +112,8 @@ static char keys[TMPDIR_MAX + 8];
 /* A text sealed with a ring before something went wrong. */
 static hfd_slice sealed_by(const struct hfd_keyring *ring, struct hfd_arena *mem)
 {
-    hfd_slice sealed = hfd_keyring_seal(ring, HFD_KEY_COOKIE, &hfd_rng_system, HFD_SLICE("x"), HFD_SLICE("what was sealed"), mem);
+    hfd_slice sealed = hfd_keyring_seal(ring, HFD_KEY_COOKIE, &hfd_rng_system, HFD_SLICE("x"),
+                                        HFD_SLICE("what was sealed"), mem);
 
     assert_non_null(sealed.p);
     return sealed;
@@ -119,7 +125,8 @@ static void assert_opens(hfd_slice sealed, struct hfd_arena *mem)
     hfd_slice plain;
 
     assert_int_equal(hfd_keyring_load(keys, &ring, NULL), HFD_OK);
-    assert_int_equal(hfd_keyring_open(ring, HFD_KEY_COOKIE, HFD_SLICE("x"), sealed, mem, &plain, NULL), HFD_OK);
+    assert_int_equal(
+        hfd_keyring_open(ring, HFD_KEY_COOKIE, HFD_SLICE("x"), sealed, mem, &plain, NULL), HFD_OK);
     hfd_keyring_free(ring);
 }
 
@@ -136,7 +143,8 @@ static unsigned fail_create(unsigned nth, bool ever, int error)
     assert_true(rc == HFD_OK || fired != 0);
     if (rc != HFD_OK) {
         rc = hfd_keyring_create(keys, &hfd_rng_system, NULL);
-        assert_true(rc == HFD_OK || rc == HFD_CONFLICT); /* it was made, and not known to be on disk */
+        assert_true(rc == HFD_OK ||
+                    rc == HFD_CONFLICT); /* it was made, and not known to be on disk */
     }
     assert_int_equal(hfd_keyring_load(keys, &ring, NULL), HFD_OK);
     hfd_keyring_free(ring);
@@ -166,10 +174,14 @@ static unsigned fail_rotate(unsigned nth, bool ever, int error)
     return fired;
 }
 
-/* Each file call of making and rotating a key ring fails in turn: what was sealed before opens afterwards, and the same again works. */
+/*
+ * Each file call of making and rotating a key ring fails in turn: what was sealed before opens
+ * afterwards, and the same again works.
+ */
 static void failing_disk_loses_no_key(void **state)
 {
-    static unsigned (*const tries[])(unsigned nth, bool ever, int error) = {fail_create, fail_rotate};
+    static unsigned (*const tries[])(unsigned nth, bool ever, int error) = {fail_create,
+                                                                            fail_rotate};
 
     (void)state;
     for (unsigned i = 0; i < 8; i++) {
@@ -197,7 +209,8 @@ int main(int argc, char **argv)
     };
 
     fault_options_parse(&options, argc, argv, STRIDE);
-    hfd_log_set_fd(open("/dev/null", O_WRONLY | O_CLOEXEC)); /* each failure is logged, and there are thousands */
+    hfd_log_set_fd(open(
+        "/dev/null", O_WRONLY | O_CLOEXEC)); /* each failure is logged, and there are thousands */
     hfd_db_set_checkpoint_frames(CHECKPOINT_FRAMES);
     faultvfs_register();
     if (hfd_base_init(NULL) != HFD_OK)

@@ -1,11 +1,14 @@
 /*
- * Each allocation fails in turn, once and from then on: ours in driver/, store/ and schemas/, jansson's and SQLite's. First while the
- * domain starts, works and stops (what must hold: domain.h), then in what the domain's work does not touch, one scenario after the other:
- * the answer is HFD_NOMEM or right, nothing is left half-made, and the same again goes through. Leaks are the address sanitizer's to find.
+ * Each allocation fails in turn, once and from then on: ours in driver/, store/ and schemas/,
+ * jansson's and SQLite's. First while the domain starts, works and stops (what must hold:
+ * domain.h), then in what the domain's work does not touch, one scenario after the other: the
+ * answer is HFD_NOMEM or right, nothing is left half-made, and the same again goes through. Leaks
+ * are the address sanitizer's to find.
  *
  *   test_memory                        a share of the allocations, another one with each --seed
  *   test_memory --stride N             one allocation in N, on average; 1 = every one
- *   test_memory --again NAME:WHICH:N   the N-th allocation in NAME, once or ever: what a failure prints
+ *   test_memory --again NAME:WHICH:N   the N-th allocation in NAME, once or ever: what a failure
+ * prints
  */
 #include "tests/fault/domain.h"
 
@@ -36,7 +39,8 @@
 #define STRIDE 8
 #define DOMAIN_WIDER 24 /* so many times the stride there: a run has some 40,000 allocations */
 #define BATCHES 16
-#define TOGETHER 1 /* of several calls to a commit, the one that memory is short for would be undone alone */
+#define TOGETHER                                                                                   \
+    1 /* of several calls to a commit, the one that memory is short for would be undone alone */
 #define CHECKPOINT_FRAMES 20
 
 static struct fault_options options;
@@ -62,7 +66,7 @@ static void domain_runs_out_of_memory(void **state)
     fault_domain_end();
 }
 
-/* ---- scenarios ---------------------------------------------------------------------------------------------------------------- */
+/* ---- scenarios ---- */
 
 static const char *in_folder(const char *name)
 {
@@ -84,8 +88,10 @@ static void write_file(const char *name, const char *text)
 static hfd_rc settings(struct world *w)
 {
     static char flag_value[TMPDIR_MAX + 32];
-    const char *const argv[] = {"--config", flag_value, "--listen", "127.0.0.1:0", "--demo=3s", NULL};
-    const char *const env[] = {"PATH=/bin", "HFD_LOG_LEVEL=warn", "HFD_ADAPTERS_REQUIRED_CLUSTER=[a, b, c]", NULL};
+    const char *const argv[] = {"--config",    flag_value,  "--listen",
+                                "127.0.0.1:0", "--demo=3s", NULL};
+    const char *const env[] = {"PATH=/bin", "HFD_LOG_LEVEL=warn",
+                               "HFD_ADAPTERS_REQUIRED_CLUSTER=[a, b, c]", NULL};
     struct hfd_settings *s;
     struct hfd_buf b;
     hfd_slice text;
@@ -107,10 +113,11 @@ static hfd_rc settings(struct world *w)
 static void settings_prepare(struct world *w)
 {
     (void)w;
-    write_file("config.yaml", "data: /tmp\nfleet:\n  conditions: both\n"
-                              "driver:\n  terminal_reasons: [Broken, Worse]\n  deadline:\n    create: 90s\n"
-                              "  outputs:\n    values:\n      endpoint: dns:/data/endpoint\n"
-                              "    secrets:\n      token: dns:/secrets/token\n");
+    write_file("config.yaml",
+               "data: /tmp\nfleet:\n  conditions: both\n"
+               "driver:\n  terminal_reasons: [Broken, Worse]\n  deadline:\n    create: 90s\n"
+               "  outputs:\n    values:\n      endpoint: dns:/data/endpoint\n"
+               "    secrets:\n      token: dns:/secrets/token\n");
 }
 
 static hfd_rc key_ring(struct world *w)
@@ -130,8 +137,11 @@ static hfd_rc key_ring(struct world *w)
     if (rc != HFD_OK)
         return rc;
     hfd_arena_init(&mem, (size_t)1 << 16);
-    sealed = hfd_keyring_seal(ring, HFD_KEY_AT_REST, &w->rng.rng, HFD_SLICE("aad"), HFD_SLICE("a secret"), &mem);
-    rc = sealed.p != NULL ? hfd_keyring_open(ring, HFD_KEY_AT_REST, HFD_SLICE("aad"), sealed, &mem, &plain, &w->err) : HFD_NOMEM;
+    sealed = hfd_keyring_seal(ring, HFD_KEY_AT_REST, &w->rng.rng, HFD_SLICE("aad"),
+                              HFD_SLICE("a secret"), &mem);
+    rc = sealed.p != NULL ? hfd_keyring_open(ring, HFD_KEY_AT_REST, HFD_SLICE("aad"), sealed, &mem,
+                                             &plain, &w->err)
+                          : HFD_NOMEM;
     if (rc == HFD_OK)
         assert_true(hfd_slice_is(plain, "a secret"));
     hfd_arena_fini(&mem);
@@ -153,7 +163,8 @@ static hfd_rc openapi(struct world *w)
 
     if (rc != HFD_OK)
         return rc;
-    rc = hfd_schema_compile(doc, HFD_SLICE("/components/schemas/ClusterCreateRequest"), &schema, &w->err);
+    rc = hfd_schema_compile(doc, HFD_SLICE("/components/schemas/ClusterCreateRequest"), &schema,
+                            &w->err);
     hfd_schema_free(schema);
     json_decref(doc);
     return rc;
@@ -162,22 +173,28 @@ static hfd_rc openapi(struct world *w)
 static void spec_prepare(struct world *w)
 {
     (void)w;
-    write_file("spec.yaml", "openapi: 3.0.0\ninfo: {title: t, version: '1'}\npaths: {}\ncomponents:\n  schemas:\n"
-                            "    ClusterSpec:\n      type: object\n      required: [region]\n      additionalProperties: false\n"
-                            "      properties:\n        region: {type: string, pattern: '^[a-z]+$'}\n"
-                            "        size: {type: integer, minimum: 3}\n        any: {oneOf: [{type: string}, {type: boolean}]}\n"
-                            "        zones: {type: array, uniqueItems: true, items: {type: object}}\n"
-                            "        share: {type: number, multipleOf: 0.5, minimum: 0, exclusiveMinimum: true}\n"
-                            "        at: {type: string, format: date-time}\n"
-                            "    NodePoolSpec:\n      type: object\n");
+    write_file(
+        "spec.yaml",
+        "openapi: 3.0.0\ninfo: {title: t, version: '1'}\npaths: {}\ncomponents:\n  schemas:\n"
+        "    ClusterSpec:\n      type: object\n      required: [region]\n      "
+        "additionalProperties: false\n"
+        "      properties:\n        region: {type: string, pattern: '^[a-z]+$'}\n"
+        "        size: {type: integer, minimum: 3}\n        any: {oneOf: [{type: string}, {type: "
+        "boolean}]}\n"
+        "        zones: {type: array, uniqueItems: true, items: {type: object}}\n"
+        "        share: {type: number, multipleOf: 0.5, minimum: 0, exclusiveMinimum: true}\n"
+        "        at: {type: string, format: date-time}\n"
+        "    NodePoolSpec:\n      type: object\n");
 }
 
 /* A document that the operator's schema refuses in several places, and one that it takes. */
 static hfd_rc spec_validate(struct world *w, const struct hfd_spec_schemas *s)
 {
     static const char *const docs[] = {
-        "{\"region\":\"EU\",\"size\":\"1\",\"more\":[1,2],\"any\":null,\"zones\":[{\"a\":1},{\"a\":1.0}],\"share\":0.3,\"at\":\"now\"}",
-        "{\"region\":\"eu\",\"size\":7,\"any\":true,\"zones\":[{\"a\":1},{\"a\":2}],\"share\":1.5,\"at\":\"2026-11-21T08:00:00Z\"}",
+        "{\"region\":\"EU\",\"size\":\"1\",\"more\":[1,2],\"any\":null,\"zones\":[{\"a\":1},{\"a\":"
+        "1.0}],\"share\":0.3,\"at\":\"now\"}",
+        "{\"region\":\"eu\",\"size\":7,\"any\":true,\"zones\":[{\"a\":1},{\"a\":2}],\"share\":1.5,"
+        "\"at\":\"2026-11-21T08:00:00Z\"}",
     };
     const struct hfd_schema_use use = {.root = "spec", .lenient_numbers = true};
     hfd_rc rc = HFD_OK;
@@ -226,14 +243,19 @@ static hfd_rc metrics(struct world *w)
 
 /* ---- scenarios of resources ---- */
 
-#define CLUSTER(values) "{\"type\":\"hyperfleet-cluster\",\"driver\":{\"values\":{\"cluster\":" values "}}}"
-#define BODY                                                                                                           \
-    CLUSTER("{\"name\":\"one\",\"spec\":{\"v\":1,\"deep\":{\"list\":[1,\"a\",null]}},\"labels\":{\"team\":\"blue\"}}," \
-            "\"nodepools\":[{\"name\":\"np-1\",\"spec\":{}},{\"name\":\"np-2\",\"spec\":{}}]},"                        \
+#define CLUSTER(values)                                                                            \
+    "{\"type\":\"hyperfleet-cluster\",\"driver\":{\"values\":{\"cluster\":" values "}}}"
+#define BODY                                                                                       \
+    CLUSTER("{\"name\":\"one\",\"spec\":{\"v\":1,\"deep\":{\"list\":[1,\"a\",null]}},\"labels\":{" \
+            "\"team\":\"blue\"}},"                                                                 \
+            "\"nodepools\":[{\"name\":\"np-1\",\"spec\":{}},{\"name\":\"np-2\",\"spec\":{}}]},"    \
             "\"secrets\":{\"account\":{\"token\":\"t\"}")
-#define BODY_LESS CLUSTER("{\"name\":\"one\",\"spec\":{\"v\":2}},\"nodepools\":[{\"name\":\"np-2\",\"spec\":{\"n\":1}}]")
-#define BODY_POOL \
-    "{\"type\":\"hyperfleet-nodepool\",\"driver\":{\"values\":{\"cluster_guresid\":\"res\",\"nodepool\":{\"name\":\"np-9\",\"spec\":{}}}}}"
+#define BODY_LESS                                                                                  \
+    CLUSTER("{\"name\":\"one\",\"spec\":{\"v\":2}},\"nodepools\":[{\"name\":\"np-2\",\"spec\":{"   \
+            "\"n\":1}}]")
+#define BODY_POOL                                                                                  \
+    "{\"type\":\"hyperfleet-nodepool\",\"driver\":{\"values\":{\"cluster_guresid\":\"res\","       \
+    "\"nodepool\":{\"name\":\"np-9\",\"spec\":{}}}}}"
 
 static char cookie[HFD_COOKIE_MAX + 1];
 
@@ -274,7 +296,9 @@ static void failed(struct world *w)
 {
     created(w);
     (void)world_report(w, scene_cluster(w, "one"),
-                       &(struct world_report){.adapter = "dns", .available = HFD_STATUS_FALSE, .reason = "InvalidConfiguration"});
+                       &(struct world_report){.adapter = "dns",
+                                              .available = HFD_STATUS_FALSE,
+                                              .reason = "InvalidConfiguration"});
     assert_int_equal(world_row(w, "res").state, HFD_STATE_FAILED);
 }
 
@@ -284,7 +308,8 @@ static void late(struct world *w)
     test_clock_advance(&w->clock, 7200 * HFD_US_PER_S);
 }
 
-static hfd_rc answered(struct world *w, hfd_rc rc, const struct hfd_answer_doc *doc, enum hfd_answer wanted)
+static hfd_rc answered(struct world *w, hfd_rc rc, const struct hfd_answer_doc *doc,
+                       enum hfd_answer wanted)
 {
     if (rc == HFD_OK && doc->answer != wanted) {
         print_error("the answer is %d, not %d\n", (int)doc->answer, (int)wanted);
@@ -320,8 +345,7 @@ static hfd_rc put_taken_name(struct world *w)
     struct hfd_answer_doc doc;
     hfd_rc rc = world_put(w, "other", BODY, NULL, &doc);
 
-    return rc == HFD_INVALID ? HFD_OK : rc == HFD_OK ? HFD_INVALID
-                                                     : rc;
+    return rc == HFD_INVALID ? HFD_OK : rc == HFD_OK ? HFD_INVALID : rc;
 }
 
 static hfd_rc put_adopts(struct world *w)
@@ -377,14 +401,15 @@ static hfd_rc list_fn(struct hfd_txn *tx, void *arg, struct hfd_err *err)
     struct hfd_fleet_query query = {.kind = HFD_KIND_NODEPOOL, .limit = 10};
     const struct hfd_filter *filter;
     const struct hfd_order *order;
-    hfd_rc rc = hfd_search_parse(HFD_KIND_NODEPOOL,
-                                 HFD_SLICE("(name LIKE 'np-%' AND status.conditions.Ready = 'True') OR name IN ('x', 'y')"
-                                           " OR spec.v >= 3"),
-                                 &l->mem, &filter, err);
+    hfd_rc rc = hfd_search_parse(
+        HFD_KIND_NODEPOOL,
+        HFD_SLICE("(name LIKE 'np-%' AND status.conditions.Ready = 'True') OR name IN ('x', 'y')"
+                  " OR spec.v >= 3"),
+        &l->mem, &filter, err);
 
     if (rc == HFD_OK)
-        rc = hfd_search_order(HFD_KIND_NODEPOOL, HFD_SLICE("name desc, created_time"), HFD_SLICE("asc"), &l->mem, &order,
-                              &query.order_count, err);
+        rc = hfd_search_order(HFD_KIND_NODEPOOL, HFD_SLICE("name desc, created_time"),
+                              HFD_SLICE("asc"), &l->mem, &order, &query.order_count, err);
     if (rc != HFD_OK)
         return rc;
     query.filter = filter;
@@ -428,8 +453,12 @@ static const struct memory_scenario scenarios[] = {
 };
 /* clang-format on */
 
-/* The answer was right, or it was that memory is short; behind it all is sound, and the same again is right. */
-static const char *judge(const struct memory_scenario *s, struct world *w, bool was_sound, hfd_rc rc, unsigned fired)
+/*
+ * The answer was right, or it was that memory is short; behind it all is sound, and the same again
+ * is right.
+ */
+static const char *judge(const struct memory_scenario *s, struct world *w, bool was_sound,
+                         hfd_rc rc, unsigned fired)
 {
     if (rc != HFD_OK && fired == 0)
         return "it fails without a fault";
@@ -465,9 +494,10 @@ static unsigned run_out(const struct memory_scenario *s, unsigned nth, bool ever
     fired = faultmem_disarm();
     wrong = judge(s, w, was_sound, rc, fired);
     if (wrong != NULL) {
-        print_error("%s: %s, allocation %u: %s (answered %s: %s)\n", s->name, ever ? "from then on" : "once", nth, wrong, hfd_rc_name(rc),
-                    w->err.msg);
-        print_error("again: %s --again %s:%s:%u\n", options.program, s->name, ever ? "ever" : "once", nth);
+        print_error("%s: %s, allocation %u: %s (answered %s: %s)\n", s->name,
+                    ever ? "from then on" : "once", nth, wrong, hfd_rc_name(rc), w->err.msg);
+        print_error("again: %s --again %s:%s:%u\n", options.program, s->name,
+                    ever ? "ever" : "once", nth);
         exit(1);
     }
     world_close(w);
@@ -491,7 +521,8 @@ static void run_out_everywhere(const struct memory_scenario *s, bool ever)
         if (run_out(s, walk.nth, ever) == 0)
             break;
     }
-    print_message("             %s, %s: %u of %u allocations\n", s->name, ever ? "from then on" : "once", tried, walk.nth);
+    print_message("             %s, %s: %u of %u allocations\n", s->name,
+                  ever ? "from then on" : "once", tried, walk.nth);
     if (options.again == NULL && walk.nth <= s->fewest)
         fail_msg("%s: the run has %u allocations only", s->name, walk.nth);
 }

@@ -1,8 +1,8 @@
 /*
- * Each allocation fails in turn in the passes of the upstream: in choosing a request, and in taking its answer. A whole life against a
- * played HyperFleet comes to the same end, with one cluster; what no resource has is found and
- * deleted, what was made before the store was lost is found again; and of many that are looked at together
- * none is forgotten.
+ * Each allocation fails in turn in the passes of the upstream: in choosing a request, and in taking
+ * its answer. A whole life against a played HyperFleet comes to the same end, with one cluster;
+ * what no resource has is found and deleted, what was made before the store was lost is found
+ * again; and of many that are looked at together none is forgotten.
  *
  *   test_passes             a share of the allocations, another one with each --seed
  *   test_passes --stride N  one allocation in N, on average; 1 = every one
@@ -53,15 +53,20 @@ static void after_step(struct remote_world *rw)
         plan.fired = true;
 }
 
-/* A list is asked for by what is looked for, or not at all: without it all that anybody has would be read. */
+/*
+ * A list is asked for by what is looked for, or not at all: without it all that anybody has would
+ * be read.
+ */
 static void check_request(struct remote_world *rw, const struct hfd_upstream_request *request)
 {
     const hfd_slice path = request->path;
 
     (void)rw;
-    if (memmem(path.p, path.len, "?page=", 6) != NULL && memmem(path.p, path.len, "/statuses?", 10) == NULL &&
+    if (memmem(path.p, path.len, "?page=", 6) != NULL &&
+        memmem(path.p, path.len, "/statuses?", 10) == NULL &&
         memmem(path.p, path.len, "&search=", 8) == NULL)
-        fail_msg("step %u, allocation %u: asked for %.*s", plan.step, plan.nth, HFD_SLICE_FMT(path));
+        fail_msg("step %u, allocation %u: asked for %.*s", plan.step, plan.nth,
+                 HFD_SLICE_FMT(path));
 }
 
 static void until(struct remote_world *rw, enum hfd_answer answer)
@@ -74,7 +79,8 @@ static void until(struct remote_world *rw, enum hfd_answer answer)
         if (doc.answer == answer)
             return;
         if (doc.answer == HFD_ANSWER_FAILED)
-            fail_msg("step %u, allocation %u: %.*s", plan.step, plan.nth, HFD_SLICE_FMT(doc.message));
+            fail_msg("step %u, allocation %u: %.*s", plan.step, plan.nth,
+                     HFD_SLICE_FMT(doc.message));
         remote_succeed_all(rw);
         remote_world_wait(rw, 60 * HFD_US_PER_S);
     }
@@ -83,7 +89,8 @@ static void until(struct remote_world *rw, enum hfd_answer answer)
 
 static void live(void)
 {
-    static const char body[] = "{\"type\":\"hyperfleet-cluster\",\"driver\":{\"values\":{\"cluster\":{\"name\":\"one\",\"spec\":{\"v\":1}},"
+    static const char body[] = "{\"type\":\"hyperfleet-cluster\",\"driver\":{\"values\":{"
+                               "\"cluster\":{\"name\":\"one\",\"spec\":{\"v\":1}},"
                                "\"nodepools\":[{\"name\":\"np-1\"}]}}}";
     static const char other[] = "{\"type\":\"hyperfleet-cluster\",\"driver\":{\"values\":"
                                 "{\"cluster\":{\"name\":\"one\",\"spec\":{\"v\":2}}}}}";
@@ -111,7 +118,8 @@ static hfd_rc txn_search(struct hfd_txn *tx, void *arg, struct hfd_err *err)
 {
     const struct remote_world *rw = arg;
 
-    return hfd_upstream_hurry(tx, HFD_UPSTREAM_STRAYS, rw->w.clock.wall_us - HFD_US_PER_S, rw->w.clock.wall_us, err);
+    return hfd_upstream_hurry(tx, HFD_UPSTREAM_STRAYS, rw->w.clock.wall_us - HFD_US_PER_S,
+                              rw->w.clock.wall_us, err);
 }
 
 static hfd_rc txn_remove(struct hfd_txn *tx, void *arg, struct hfd_err *err)
@@ -119,8 +127,9 @@ static hfd_rc txn_remove(struct hfd_txn *tx, void *arg, struct hfd_err *err)
     struct remote_world *rw = arg;
     struct hfd_orphan_row row;
 
-    return hfd_stray_remove(tx, hfd_slice_of(json_string_value(json_object_get(remote_find(rw, "lost"), "id"))), rw->w.clock.wall_us,
-                            &rw->w.mem, &row, err);
+    return hfd_stray_remove(
+        tx, hfd_slice_of(json_string_value(json_object_get(remote_find(rw, "lost"), "id"))),
+        rw->w.clock.wall_us, &rw->w.mem, &row, err);
 }
 
 static void lose_and_remove(void)
@@ -129,7 +138,9 @@ static void lose_and_remove(void)
     hfd_rc rc = HFD_NOT_FOUND;
 
     remote_world_open(&rw, REMOTE_G31);
-    (void)remote_add(&rw, NULL, "lost", "{\"" HFD_GURESID_LABEL "\":\"" G "\",\"" HFD_OWNER_LABEL "\":\"" REMOTE_OWNER "\"}");
+    (void)remote_add(&rw, NULL, "lost",
+                     "{\"" HFD_GURESID_LABEL "\":\"" G "\",\"" HFD_OWNER_LABEL "\":\"" REMOTE_OWNER
+                     "\"}");
     rw.before_step = before_step;
     rw.after_step = after_step;
     rw.between = check_request;
@@ -152,7 +163,8 @@ static void lose_and_remove(void)
 /* The store is lost: a cookie, or the order alone, finds in HyperFleet what was made before. */
 static void find_again(bool by_cookie)
 {
-    static const char body[] = "{\"type\":\"hyperfleet-cluster\",\"driver\":{\"values\":{\"cluster\":{\"name\":\"one\",\"spec\":{\"v\":1}},"
+    static const char body[] = "{\"type\":\"hyperfleet-cluster\",\"driver\":{\"values\":{"
+                               "\"cluster\":{\"name\":\"one\",\"spec\":{\"v\":1}},"
                                "\"nodepools\":[{\"name\":\"np-1\"}]}}}";
     struct hfd_answer_doc doc;
     struct remote_world rw;
@@ -203,7 +215,9 @@ static void order_many(struct remote_world *rw)
 
     for (int i = 0; i < MANY; i++) {
         (void)snprintf(guresid, sizeof(guresid), "many-%d", i);
-        (void)snprintf(body, sizeof(body), "{\"type\":\"hyperfleet-cluster\",\"driver\":{\"values\":{\"cluster\":{\"name\":\"m-%d\"}}}}",
+        (void)snprintf(body, sizeof(body),
+                       "{\"type\":\"hyperfleet-cluster\",\"driver\":{\"values\":{\"cluster\":{"
+                       "\"name\":\"m-%d\"}}}}",
                        i);
         assert_int_equal(world_put(&rw->w, guresid, body, NULL, &doc), HFD_OK);
     }
@@ -280,11 +294,15 @@ static void strays_run_out_of_memory(void **state)
     run_out_of_memory(lose_and_remove, 8);
 }
 
-/* A problem document that memory is too short to read is told from none at all: what a 404 or 409 means depends on what it says. */
+/*
+ * A problem document that memory is too short to read is told from none at all: what a 404 or 409
+ * means depends on what it says.
+ */
 static void problem_runs_out_of_memory(void **state)
 {
-    const hfd_slice body = HFD_SLICE("{\"code\":\"HYPERFLEET-NTF-000\",\"detail\":\"no such route\","
-                                     "\"errors\":[{\"field\":\"spec\",\"message\":\"too big\"}]}");
+    const hfd_slice body =
+        HFD_SLICE("{\"code\":\"HYPERFLEET-NTF-000\",\"detail\":\"no such route\","
+                  "\"errors\":[{\"field\":\"spec\",\"message\":\"too big\"}]}");
     unsigned failed = 0;
     bool fired;
 
@@ -300,7 +318,8 @@ static void problem_runs_out_of_memory(void **state)
         fired = faultmem_disarm() != 0;
         assert_int_equal(rc, fired ? HFD_NOMEM : HFD_OK);
         assert_int_equal(problem.no_route, !fired);
-        assert_string_equal(problem.words.len > 0 ? problem.words.p : "", fired ? "" : "no such route; spec: too big");
+        assert_string_equal(problem.words.len > 0 ? problem.words.p : "",
+                            fired ? "" : "no such route; spec: too big");
         hfd_arena_fini(&mem);
     } while (fired);
     assert_true(failed > 5);
@@ -322,10 +341,8 @@ static void many_run_out_of_memory(void **state)
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(passes_run_out_of_memory),
-        cmocka_unit_test(strays_run_out_of_memory),
-        cmocka_unit_test(finds_run_out_of_memory),
-        cmocka_unit_test(many_run_out_of_memory),
+        cmocka_unit_test(passes_run_out_of_memory),   cmocka_unit_test(strays_run_out_of_memory),
+        cmocka_unit_test(finds_run_out_of_memory),    cmocka_unit_test(many_run_out_of_memory),
         cmocka_unit_test(problem_runs_out_of_memory),
     };
 

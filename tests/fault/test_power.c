@@ -1,7 +1,9 @@
 /*
- * The power goes at thousands of moments, on a disk that keeps of what was not synced nothing, all, or some: every answered call is there
- * whole, none is there by half, nothing is damaged, and the program starts on what is left. Two controls must fail, else this test cannot
- * tell: synchronous=NORMAL must lose answered calls, and a disk that syncs nothing must lose or damage what is there.
+ * The power goes at thousands of moments, on a disk that keeps of what was not synced nothing, all,
+ * or some: every answered call is there whole, none is there by half, nothing is damaged, and the
+ * program starts on what is left. Two controls must fail, else this test cannot tell:
+ * synchronous=NORMAL must lose answered calls, and a disk that syncs nothing must lose or damage
+ * what is there.
  *
  *   test_power                   2,000 moments
  *   test_power --points N        N moments
@@ -28,8 +30,9 @@
 #define TOGETHER LOAD_CALLS_MAX
 #define CHECKPOINT_FRAMES 60 /* so that a run copies its log into the database many times */
 #define STRIDE 5             /* one moment in so many, on average */
-#define AGAIN_IN 8           /* every so many-th time the power goes a second time, while the program starts */
-#define START_POINTS 40      /* changes of the disk in a start and a stop, about */
+#define AGAIN_IN                                                                                   \
+    8 /* every so many-th time the power goes a second time, while the program starts */
+#define START_POINTS 40 /* changes of the disk in a start and a stop, about */
 
 static struct options {
     const char *program;
@@ -112,8 +115,12 @@ static void on_second_point(void *ctx, struct crashdisk *disk, unsigned n)
     s->taken = true;
 }
 
-/* Puts an image down, starts and stops the program on it, and lets the power go once more meanwhile. */
-static void cut_again(struct world *w, struct crashdisk_image *image, uint64_t seed, struct totals *t)
+/*
+ * Puts an image down, starts and stops the program on it, and lets the power go once more
+ * meanwhile.
+ */
+static void cut_again(struct world *w, struct crashdisk_image *image, uint64_t seed,
+                      struct totals *t)
 {
     struct test_rng rng;
     struct second second = {.seed = seed};
@@ -142,7 +149,8 @@ static void cut_again(struct world *w, struct crashdisk_image *image, uint64_t s
 }
 
 /* @return NULL, or what is wrong; *missing is how many answered batches are not there */
-static const char *check_content(struct world *w, const struct run *r, const struct moment *m, int *missing)
+static const char *check_content(struct world *w, const struct run *r, const struct moment *m,
+                                 int *missing)
 {
     unsigned char digest[LOAD_DIGEST_BYTES];
     const char *wrong = load_unsound(w);
@@ -160,11 +168,14 @@ static const char *check_content(struct world *w, const struct run *r, const str
     return load_works(w);
 }
 
-/* The first failure ends the program: the run that it broke off has the disk and the store in its hands. */
+/*
+ * The first failure ends the program: the run that it broke off has the disk and the store in its
+ * hands.
+ */
 _Noreturn static void report(const struct run *r, const struct moment *m, const char *wrong)
 {
-    print_error("%s (%zu of %zu batches were answered)\nagain: %s --again %llu:%u\n", wrong, m->answered, r->plan.count, options.program,
-                (unsigned long long)r->seed, m->point);
+    print_error("%s (%zu of %zu batches were answered)\nagain: %s --again %llu:%u\n", wrong,
+                m->answered, r->plan.count, options.program, (unsigned long long)r->seed, m->point);
     tmpdir_remove(r->load.world.base);
     exit(1);
 }
@@ -236,7 +247,8 @@ static void run_plan(uint64_t seed, const char *synchronous, bool control, struc
     check_moments(r);
     for (size_t i = 0; i < r->plan.count; i++) {
         if (load_run(&r->load, i) != HFD_OK)
-            fail_msg("seed %llu, batch %zu, without any fault: %s", (unsigned long long)seed, i, r->load.world.err.msg);
+            fail_msg("seed %llu, batch %zu, without any fault: %s", (unsigned long long)seed, i,
+                     r->load.world.err.msg);
         crashdisk_point(disk); /* between an answer and the next request */
         check_moments(r);
     }
@@ -253,13 +265,17 @@ static void run_points(int64_t points, const char *synchronous, bool control, st
     for (uint64_t seed = 1; t->points < points; seed++)
         run_plan(seed, synchronous, control, t);
     hfd_db_set_synchronous("FULL");
-    print_message("             %u cuts: %u lost answered calls, %u damaged; %u with a second cut in the start behind it\n", t->points,
-                  t->lost, t->damaged, t->twice);
+    print_message("             %u cuts: %u lost answered calls, %u damaged; %u with a second cut "
+                  "in the start behind it\n",
+                  t->points, t->lost, t->damaged, t->twice);
 }
 
 /* ---- tests ---- */
 
-/* What was answered survives a power cut at any moment, and one more while the program starts again. */
+/*
+ * What was answered survives a power cut at any moment, and one more while the program starts
+ * again.
+ */
 static void power_cut_loses_nothing(void **state)
 {
     struct totals t = {0};
@@ -337,7 +353,9 @@ static void check_ring(struct ring_run *r, const struct crashdisk_image *image)
     for (size_t i = 0; i < r->answered; i++) {
         hfd_slice plain;
 
-        assert_int_equal(hfd_keyring_open(ring, HFD_KEY_COOKIE, HFD_SLICE("x"), r->sealed[i], &r->mem, &plain, &err), HFD_OK);
+        assert_int_equal(hfd_keyring_open(ring, HFD_KEY_COOKIE, HFD_SLICE("x"), r->sealed[i],
+                                          &r->mem, &plain, &err),
+                         HFD_OK);
     }
     hfd_keyring_free(ring);
     tmpdir_remove(base);
@@ -370,13 +388,17 @@ static void seal(struct ring_run *r)
     struct hfd_keyring *ring;
 
     assert_int_equal(hfd_keyring_load(r->path, &ring, NULL), HFD_OK);
-    r->sealed[r->answered] = hfd_keyring_seal(ring, HFD_KEY_COOKIE, &hfd_rng_system, HFD_SLICE("x"), HFD_SLICE("kept"), &r->mem);
+    r->sealed[r->answered] = hfd_keyring_seal(ring, HFD_KEY_COOKIE, &hfd_rng_system, HFD_SLICE("x"),
+                                              HFD_SLICE("kept"), &r->mem);
     assert_non_null(r->sealed[r->answered].p);
     hfd_keyring_free(ring);
     r->answered++;
 }
 
-/* What was sealed with a ring that was answered for opens after a power cut, at any moment of making and rotating it. */
+/*
+ * What was sealed with a ring that was answered for opens after a power cut, at any moment of
+ * making and rotating it.
+ */
 static void power_cut_loses_no_key(void **state)
 {
     struct ring_run r = {.answered = 0};
@@ -422,9 +444,12 @@ static void parse_options(int argc, char **argv)
         } else {
             assert_string_equal(argv[i], "--again");
             assert_non_null(colon);
-            assert_int_equal(hfd_parse_i64((hfd_slice){value.p, (size_t)(colon - value.p)}, 0, INT64_MAX, &number, NULL), HFD_OK);
+            assert_int_equal(hfd_parse_i64((hfd_slice){value.p, (size_t)(colon - value.p)}, 0,
+                                           INT64_MAX, &number, NULL),
+                             HFD_OK);
             options.again_seed = (uint64_t)number;
-            assert_int_equal(hfd_parse_i64(hfd_slice_of(colon + 1), 1, INT32_MAX, &number, NULL), HFD_OK);
+            assert_int_equal(hfd_parse_i64(hfd_slice_of(colon + 1), 1, INT32_MAX, &number, NULL),
+                             HFD_OK);
             options.again_point = (unsigned)number;
         }
     }
@@ -441,12 +466,15 @@ int main(int argc, char **argv)
 
     options.program = argv[0];
     parse_options(argc, argv);
-    hfd_log_set_fd(open("/dev/null", O_WRONLY | O_CLOEXEC)); /* the controls damage databases by the hundred */
+    hfd_log_set_fd(
+        open("/dev/null", O_WRONLY | O_CLOEXEC)); /* the controls damage databases by the hundred */
     hfd_db_set_checkpoint_frames(CHECKPOINT_FRAMES);
     crashdisk_register();
     if (access("/dev/shm", W_OK) == 0) /* the disk that is tested is another one */
         (void)setenv("TMPDIR", "/dev/shm", 0);
     if (options.again_point != 0)
-        return cmocka_run_group_tests_name("again", ((const struct CMUnitTest[]){cmocka_unit_test(power_cut_loses_nothing)}), NULL, NULL);
+        return cmocka_run_group_tests_name(
+            "again", ((const struct CMUnitTest[]){cmocka_unit_test(power_cut_loses_nothing)}), NULL,
+            NULL);
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

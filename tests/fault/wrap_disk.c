@@ -1,6 +1,6 @@
 /*
- * What our own code does with files (-Wl,--wrap of each name): the disk that remembers is told. SQLite's calls go through its VFS. fsync
- * does nothing else: the real disk is not what is tested.
+ * What our own code does with files (-Wl,--wrap of each name): the disk that remembers is told.
+ * SQLite's calls go through its VFS. fsync does nothing else: the real disk is not what is tested.
  */
 #include "tests/lib/crashdisk.h"
 

@@ -1,6 +1,7 @@
 /*
- * The file calls of our own code (the folder of the store, the key ring) failing at a chosen one, once or from then on. SQLite's go through
- * its VFS. Programs that link this give -Wl,--wrap for each name. Thread: any.
+ * The file calls of our own code (the folder of the store, the key ring) failing at a chosen one,
+ * once or from then on. SQLite's go through its VFS. Programs that link this give -Wl,--wrap for
+ * each name. Thread: any.
  */
 #ifndef HFD_TESTS_FAULT_WRAP_FILES_H
 #define HFD_TESTS_FAULT_WRAP_FILES_H

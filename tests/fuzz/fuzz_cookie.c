@@ -1,4 +1,7 @@
-/* Cookies: hostile text opens to nothing; what we seal opens to the same content, and to nothing once a byte of it has changed. */
+/*
+ * Cookies: hostile text opens to nothing; what we seal opens to the same content, and to nothing
+ * once a byte of it has changed.
+ */
 #include "tests/fuzz/fuzz.h"
 
 #include "driver/base/check.h"
@@ -9,7 +12,8 @@
 /** A cookie whose texts are pieces of the input. */
 static struct hfd_cookie cookie_of(hfd_slice in)
 {
-    static const hfd_slice pools[] = {HFD_SLICE("2xQH2ZpgCBq4mHtLC0bXk4mPq3h"), HFD_SLICE("2xQH2ZpgCBq4mHtLC0bXk4mPq3i")};
+    static const hfd_slice pools[] = {HFD_SLICE("2xQH2ZpgCBq4mHtLC0bXk4mPq3h"),
+                                      HFD_SLICE("2xQH2ZpgCBq4mHtLC0bXk4mPq3i")};
     size_t half = in.len / 2 < 100 ? in.len / 2 : 100;
 
     return (struct hfd_cookie){
@@ -44,9 +48,11 @@ static void sealed_opens(const struct hfd_keyring *ring, hfd_slice in, struct hf
     if (bad == NULL || in.len == 0)
         return;
     memcpy(bad, text.p, text.len);
-    size_t at = (unsigned char)in.p[0] % (text.len - 1); /* the last character may carry unused bits */
+    size_t at =
+        (unsigned char)in.p[0] % (text.len - 1); /* the last character may carry unused bits */
     bad[at] = bad[at] == 'A' ? 'B' : 'A';
-    HFD_ASSERT(hfd_cookie_open(ring, GURESID, (hfd_slice){bad, text.len}, mem, &back, &err) == HFD_COOKIE);
+    HFD_ASSERT(hfd_cookie_open(ring, GURESID, (hfd_slice){bad, text.len}, mem, &back, &err) ==
+               HFD_COOKIE);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)

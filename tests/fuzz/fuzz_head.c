@@ -1,6 +1,7 @@
 /*
- * Request bytes: what the door lets through, the library's own parser reads the same way (method, target, end of head, body and its end),
- * and whatever pieces the bytes come in, the verdict is the same. So no bytes can mean one thing to the door and another behind it.
+ * Request bytes: what the door lets through, the library's own parser reads the same way (method,
+ * target, end of head, body and its end), and whatever pieces the bytes come in, the verdict is the
+ * same. So no bytes can mean one thing to the door and another behind it.
  */
 #include "tests/fuzz/fuzz.h"
 
@@ -26,8 +27,9 @@ struct phr_chunked_decoder {
     char state;
 };
 
-int phr_parse_request(const char *buf, size_t len, const char **method, size_t *method_len, const char **path, size_t *path_len,
-                      int *minor_version, struct phr_header *headers, size_t *num_headers, size_t last_len);
+int phr_parse_request(const char *buf, size_t len, const char **method, size_t *method_len,
+                      const char **path, size_t *path_len, int *minor_version,
+                      struct phr_header *headers, size_t *num_headers, size_t last_len);
 ssize_t phr_decode_chunked(struct phr_chunked_decoder *decoder, char *buf, size_t *bufsz);
 
 struct reading {
@@ -78,8 +80,8 @@ static void compare_head(const char *bytes, const struct reading *r)
     const char *method, *path;
     int minor;
 
-    HFD_ASSERT(phr_parse_request(bytes, r->head.bytes, &method, &method_len, &path, &path_len, &minor, headers, &count, 0) ==
-               (int)r->head.bytes);
+    HFD_ASSERT(phr_parse_request(bytes, r->head.bytes, &method, &method_len, &path, &path_len,
+                                 &minor, headers, &count, 0) == (int)r->head.bytes);
     HFD_ASSERT(hfd_slice_eq((hfd_slice){method, method_len}, r->head.method));
     HFD_ASSERT(hfd_slice_eq((hfd_slice){path, path_len}, r->head.target));
     HFD_ASSERT(minor == r->head.minor);
@@ -103,12 +105,14 @@ static void compare_chunks(const char *bytes, size_t len, const struct reading *
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     const char *bytes = (const char *)data;
-    struct reading whole = read_in_steps(bytes, size, size), pieces = read_in_steps(bytes, size, 1 + size % 7);
+    struct reading whole = read_in_steps(bytes, size, size),
+                   pieces = read_in_steps(bytes, size, 1 + size % 7);
     struct hfd_head_scan start = {0};
     hfd_slice method, path;
 
     HFD_ASSERT(whole.verdict == pieces.verdict && whole.fault.status == pieces.fault.status);
-    HFD_ASSERT(whole.verdict != HFD_HEAD_OK || (whole.head.bytes == pieces.head.bytes && whole.body_raw_bytes == pieces.body_raw_bytes));
+    HFD_ASSERT(whole.verdict != HFD_HEAD_OK || (whole.head.bytes == pieces.head.bytes &&
+                                                whole.body_raw_bytes == pieces.body_raw_bytes));
     HFD_ASSERT(whole.verdict != HFD_HEAD_BAD || whole.fault.reason != NULL);
     hfd_head_peek(&start, bytes, size, &method, &path);
     if (whole.verdict == HFD_HEAD_OK) {

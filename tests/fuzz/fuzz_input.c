@@ -1,4 +1,7 @@
-/* PUT bodies: what is accepted obeys HyperFleet's rules, and the same body always gives the same canonical input. */
+/*
+ * PUT bodies: what is accepted obeys HyperFleet's rules, and the same body always gives the same
+ * canonical input.
+ */
 #include "tests/fuzz/fuzz.h"
 
 #include "driver/base/check.h"
@@ -6,7 +9,8 @@
 
 #define COUNT(a) (sizeof(a) / sizeof((a)[0]))
 
-static const hfd_slice cluster_types[] = {HFD_SLICE("hyperfleet-cluster"), HFD_SLICE("k8s-cluster")};
+static const hfd_slice cluster_types[] = {HFD_SLICE("hyperfleet-cluster"),
+                                          HFD_SLICE("k8s-cluster")};
 static const hfd_slice nodepool_types[] = {HFD_SLICE("hyperfleet-nodepool")};
 static const hfd_slice overrides[] = {HFD_SLICE("cluster.spec.region"), HFD_SLICE("cluster.name")};
 static const struct hfd_input_rules rules = {
@@ -31,7 +35,8 @@ static void check_input(const struct hfd_input *in)
     if (in->kind == HFD_KIND_CLUSTER)
         check_part(&in->cluster, 53);
     else
-        HFD_ASSERT(in->nodepool_count == 1 && (in->cluster_id.len > 0) != (in->cluster_guresid.len > 0));
+        HFD_ASSERT(in->nodepool_count == 1 &&
+                   (in->cluster_id.len > 0) != (in->cluster_guresid.len > 0));
     HFD_ASSERT(in->nodepool_count <= HFD_INPUT_NODEPOOLS_MAX);
     for (size_t i = 0; i < in->nodepool_count; i++)
         check_part(&in->nodepools[i], 15);
@@ -47,7 +52,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     hfd_arena_init(&mem, FUZZ_ARENA_BYTES);
     if (hfd_input_parse(&rules, HFD_SLICE("guresid-1"), 0, body, &mem, &first, &err) == HFD_OK) {
         check_input(&first);
-        HFD_ASSERT(hfd_input_parse(&rules, HFD_SLICE("guresid-1"), (int)first.kind, body, &mem, &second, &err) == HFD_OK);
+        HFD_ASSERT(hfd_input_parse(&rules, HFD_SLICE("guresid-1"), (int)first.kind, body, &mem,
+                                   &second, &err) == HFD_OK);
         HFD_ASSERT(hfd_slice_eq(first.canonical, second.canonical));
     }
     hfd_arena_fini(&mem);

@@ -1,4 +1,7 @@
-/* Documents: what is accepted has a canonical form that is accepted again and is its own canonical form. */
+/*
+ * Documents: what is accepted has a canonical form that is accepted again and is its own canonical
+ * form.
+ */
 #include "tests/fuzz/fuzz.h"
 
 #include "driver/base/check.h"

@@ -1,6 +1,7 @@
 /*
- * Searches and orders of lists. What the parser takes must be a tree that the store can rely on: each node has what its operator needs,
- * names are plain, values fit their field. The first byte chooses the kind.
+ * Searches and orders of lists. What the parser takes must be a tree that the store can rely on:
+ * each node has what its operator needs, names are plain, values fit their field. The first byte
+ * chooses the kind.
  */
 #include "tests/fuzz/fuzz.h"
 
@@ -12,7 +13,8 @@ static bool is_plain(hfd_slice name)
     for (size_t i = 0; i < name.len; i++) {
         const char c = name.p[i];
 
-        if (!((c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' || c == '.'))
+        if (!((c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
+              c == '_' || c == '.'))
             return false;
     }
     return name.len > 0;
@@ -25,22 +27,23 @@ static bool is_named(enum hfd_field field)
 
 static bool holds_numbers(enum hfd_field field)
 {
-    return field == HFD_FIELD_GENERATION || field == HFD_FIELD_CREATED_TIME || field == HFD_FIELD_UPDATED_TIME ||
-           field == HFD_FIELD_DELETED_TIME ||
-           field == HFD_FIELD_CONDITION_UPDATED || field == HFD_FIELD_CONDITION_TRANSITION || field == HFD_FIELD_CONDITION_GENERATION;
+    return field == HFD_FIELD_GENERATION || field == HFD_FIELD_CREATED_TIME ||
+           field == HFD_FIELD_UPDATED_TIME || field == HFD_FIELD_DELETED_TIME ||
+           field == HFD_FIELD_CONDITION_UPDATED || field == HFD_FIELD_CONDITION_TRANSITION ||
+           field == HFD_FIELD_CONDITION_GENERATION;
 }
 
 static void check_comparison(const struct hfd_filter *f)
 {
-    const size_t fixed = f->op == HFD_FILTER_IS_NULL ? 0 : f->op == HFD_FILTER_BETWEEN ? 2
-                                                                                       : 1;
+    const size_t fixed = f->op == HFD_FILTER_IS_NULL ? 0 : f->op == HFD_FILTER_BETWEEN ? 2 : 1;
 
     HFD_ASSERT(f->field < HFD_FIELD_COUNT);
     HFD_ASSERT(is_named(f->field) ? is_plain(f->name) : f->name.len == 0);
     HFD_ASSERT(f->op == HFD_FILTER_IN || f->value_count == fixed);
     HFD_ASSERT(f->field != HFD_FIELD_CONDITION || f->op == HFD_FILTER_EQ);
     for (size_t i = 0; i < f->value_count; i++)
-        HFD_ASSERT(f->field == HFD_FIELD_SPEC || f->values[i].kind == (holds_numbers(f->field) ? HFD_VALUE_INT : HFD_VALUE_TEXT));
+        HFD_ASSERT(f->field == HFD_FIELD_SPEC ||
+                   f->values[i].kind == (holds_numbers(f->field) ? HFD_VALUE_INT : HFD_VALUE_TEXT));
 }
 
 static void check_tree(const struct hfd_filter *f, int depth)
@@ -93,7 +96,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     rc = hfd_search_order(kind, text, HFD_SLICE(""), &mem, &order, &count, &err);
     HFD_ASSERT(rc == HFD_OK || rc == HFD_BAD_REQUEST);
     for (size_t i = 0; rc == HFD_OK && i < count; i++)
-        HFD_ASSERT(order[i].field <= HFD_FIELD_LABEL && (order[i].field == HFD_FIELD_LABEL) == (order[i].name.len > 0));
+        HFD_ASSERT(order[i].field <= HFD_FIELD_LABEL &&
+                   (order[i].field == HFD_FIELD_LABEL) == (order[i].name.len > 0));
     hfd_arena_fini(&mem);
     return 0;
 }

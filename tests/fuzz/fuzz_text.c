@@ -1,6 +1,6 @@
 /*
- * The small parsers at the door: GUResID, RFC 3339, durations, integers, base64url. What a parser accepts it must be able to write and
- * read back to the same value.
+ * The small parsers at the door: GUResID, RFC 3339, durations, integers, base64url. What a parser
+ * accepts it must be able to write and read back to the same value.
  */
 #include "tests/fuzz/fuzz.h"
 
@@ -16,7 +16,8 @@ static void guresid(hfd_slice text)
     struct hfd_err err;
 
     if (hfd_guresid_check(text, &err) == HFD_OK)
-        HFD_ASSERT(text.len >= 1 && text.len <= HFD_GURESID_MAX && memchr(text.p, '/', text.len) == NULL);
+        HFD_ASSERT(text.len >= 1 && text.len <= HFD_GURESID_MAX &&
+                   memchr(text.p, '/', text.len) == NULL);
 }
 
 static void rfc3339(hfd_slice text)

@@ -1,4 +1,7 @@
-/* Documents of a remote HyperFleet: whatever is read is within its bounds, and what is kept of it can be read again. */
+/*
+ * Documents of a remote HyperFleet: whatever is read is within its bounds, and what is kept of it
+ * can be read again.
+ */
 #include "tests/fuzz/fuzz.h"
 
 #include "driver/backend/wire.h"

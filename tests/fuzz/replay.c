@@ -1,6 +1,6 @@
 /*
- * Runs a fuzz target once over every file of the folders given, without a fuzzer. No file at all is a failure: a corpus that went missing
- * would pass for ever.
+ * Runs a fuzz target once over every file of the folders given, without a fuzzer. No file at all is
+ * a failure: a corpus that went missing would pass for ever.
  */
 #include "tests/fuzz/fuzz.h"
 
@@ -22,7 +22,8 @@ static bool replay_file(const char *path)
         goto out;
     if (fseek(file, 0, SEEK_END) != 0 || (size = ftell(file)) < 0 || fseek(file, 0, SEEK_SET) != 0)
         goto out;
-    data = malloc(size > 0 ? (size_t)size : 1); /* of the exact size, so that a read behind the end is seen */
+    data = malloc(size > 0 ? (size_t)size
+                           : 1); /* of the exact size, so that a read behind the end is seen */
     if (data == NULL || fread(data, 1, (size_t)size, file) != (size_t)size)
         goto out;
     LLVMFuzzerTestOneInput(data, (size_t)size);

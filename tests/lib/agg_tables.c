@@ -53,7 +53,8 @@ static const struct row rows[] = {
 };
 /* clang-format on */
 
-static enum hfd_status word(const struct agg_world *w, enum target target, const struct agg_stored *s)
+static enum hfd_status word(const struct agg_world *w, enum target target,
+                            const struct agg_stored *s)
 {
     return target == READY && w->deleting ? s->finalized : s->available;
 }
@@ -93,7 +94,8 @@ static int64_t oldest(const struct agg_world *w, int64_t generation)
     return min;
 }
 
-static int64_t value(enum source from, int64_t kept, const struct agg_world *w, enum target target, const struct agg_event *e)
+static int64_t value(enum source from, int64_t kept, const struct agg_world *w, enum target target,
+                     const struct agg_event *e)
 {
     switch (from) {
     case KEEP:
@@ -117,7 +119,8 @@ static int64_t value(enum source from, int64_t kept, const struct agg_world *w, 
     return 0;
 }
 
-static void apply(const struct agg_world *w, enum event event, enum target target, const struct agg_event *e, struct agg_condition *c)
+static void apply(const struct agg_world *w, enum event event, enum target target,
+                  const struct agg_event *e, struct agg_condition *c)
 {
     const unsigned bits = holds(w, target, e->generation);
 
@@ -148,7 +151,9 @@ static enum hfd_verdict check(const struct agg_world *w, const struct agg_event 
         return HFD_VERDICT_STORE;
     if (e->generation < s->generation || e->at < s->at)
         return HFD_VERDICT_DISCARD;
-    return e->at == s->at && e->available == s->available && e->finalized == s->finalized ? HFD_VERDICT_REPEAT : HFD_VERDICT_STORE;
+    return e->at == s->at && e->available == s->available && e->finalized == s->finalized
+               ? HFD_VERDICT_REPEAT
+               : HFD_VERDICT_STORE;
 }
 
 /* <Adapter>Successful: the adapter's Available condition. */
@@ -157,7 +162,8 @@ static void copy_to_condition(struct agg_condition *c, const struct agg_event *e
     if (e->available == HFD_STATUS_UNKNOWN)
         return;
     if (!c->present)
-        *c = (struct agg_condition){.present = true, .created = e->now, .status = HFD_STATUS_UNKNOWN};
+        *c = (struct agg_condition){
+            .present = true, .created = e->now, .status = HFD_STATUS_UNKNOWN};
     if (c->status != e->available)
         c->transition = e->at;
     c->status = e->available;
@@ -171,7 +177,8 @@ static bool event_of(enum hfd_status s, enum event *out)
     return s != HFD_STATUS_UNKNOWN;
 }
 
-enum hfd_verdict agg_tables_step(const struct agg_world *w, const struct agg_event *e, struct agg_world *next)
+enum hfd_verdict agg_tables_step(const struct agg_world *w, const struct agg_event *e,
+                                 struct agg_world *next)
 {
     const struct agg_stored report = {true, e->generation, e->at, e->available, e->finalized};
     enum hfd_verdict verdict;

@@ -7,7 +7,8 @@
 #define MEM_MAX ((size_t)1 << 20)
 
 static const hfd_slice names[AGG_ADAPTERS_MAX] = {{"a", 1}, {"b", 1}, {"c", 1}, {"d", 1}};
-static const hfd_slice types[AGG_ADAPTERS_MAX] = {{"ASuccessful", 11}, {"BSuccessful", 11}, {"CSuccessful", 11}, {"DSuccessful", 11}};
+static const hfd_slice types[AGG_ADAPTERS_MAX] = {
+    {"ASuccessful", 11}, {"BSuccessful", 11}, {"CSuccessful", 11}, {"DSuccessful", 11}};
 
 /* A world as the code under test wants it. */
 struct view {
@@ -67,14 +68,16 @@ static void view_init(struct view *v, const struct agg_world *w, int64_t now)
     };
 }
 
-static struct agg_condition take_condition(const struct hfd_conditions *cs, hfd_slice type, size_t *taken)
+static struct agg_condition take_condition(const struct hfd_conditions *cs, hfd_slice type,
+                                           size_t *taken)
 {
     const struct hfd_condition *c = hfd_condition_find(cs, type);
 
     if (c == NULL)
         return (struct agg_condition){0};
     (*taken)++;
-    return (struct agg_condition){true, c->status, c->observed_generation, c->created_us, c->last_updated_us, c->last_transition_us};
+    return (struct agg_condition){true,          c->status,          c->observed_generation,
+                                  c->created_us, c->last_updated_us, c->last_transition_us};
 }
 
 static void take_conditions(struct agg_world *w, const struct hfd_conditions *cs)
@@ -124,7 +127,8 @@ static enum hfd_verdict judge(const struct agg_world *w, const struct agg_event 
         &missing);
 }
 
-enum hfd_verdict agg_world_step(const struct agg_world *w, const struct agg_event *e, struct agg_world *next)
+enum hfd_verdict agg_world_step(const struct agg_world *w, const struct agg_event *e,
+                                struct agg_world *next)
 {
     enum hfd_verdict verdict = HFD_VERDICT_STORE;
     struct hfd_arena mem;
@@ -137,7 +141,8 @@ enum hfd_verdict agg_world_step(const struct agg_world *w, const struct agg_even
         verdict = judge(w, e);
         if (verdict != HFD_VERDICT_STORE)
             return verdict;
-        next->stored[e->adapter] = (struct agg_stored){true, e->generation, e->at, e->available, e->finalized};
+        next->stored[e->adapter] =
+            (struct agg_stored){true, e->generation, e->at, e->available, e->finalized};
     } else {
         next->generation++;
         next->deleting = next->deleting || e->kind == AGG_DELETE;
@@ -162,24 +167,27 @@ bool agg_condition_eq(const struct agg_condition *a, const struct agg_condition 
 {
     if (!a->present || !b->present)
         return a->present == b->present;
-    return a->status == b->status && a->generation == b->generation && a->created == b->created && a->updated == b->updated &&
-           a->transition == b->transition;
+    return a->status == b->status && a->generation == b->generation && a->created == b->created &&
+           a->updated == b->updated && a->transition == b->transition;
 }
 
 static bool stored_eq(const struct agg_stored *a, const struct agg_stored *b)
 {
     if (!a->present || !b->present)
         return a->present == b->present;
-    return a->generation == b->generation && a->at == b->at && a->available == b->available && a->finalized == b->finalized;
+    return a->generation == b->generation && a->at == b->at && a->available == b->available &&
+           a->finalized == b->finalized;
 }
 
 bool agg_world_eq(const struct agg_world *a, const struct agg_world *b)
 {
-    if (a->adapters != b->adapters || a->generation != b->generation || a->deleting != b->deleting || a->children != b->children ||
+    if (a->adapters != b->adapters || a->generation != b->generation ||
+        a->deleting != b->deleting || a->children != b->children ||
         !agg_condition_eq(&a->ready, &b->ready) || !agg_condition_eq(&a->available, &b->available))
         return false;
     for (size_t i = 0; i < a->adapters; i++)
-        if (!stored_eq(&a->stored[i], &b->stored[i]) || !agg_condition_eq(&a->adapter[i], &b->adapter[i]))
+        if (!stored_eq(&a->stored[i], &b->stored[i]) ||
+            !agg_condition_eq(&a->adapter[i], &b->adapter[i]))
             return false;
     return true;
 }
@@ -187,14 +195,15 @@ bool agg_world_eq(const struct agg_world *a, const struct agg_world *b)
 static void print_condition(const char *type, const struct agg_condition *c)
 {
     if (c->present)
-        fprintf(stderr, "  %-9s %s gen %lld created %lld updated %lld transition %lld\n", type, hfd_status_name(c->status),
-                (long long)c->generation, (long long)c->created, (long long)c->updated, (long long)c->transition);
+        fprintf(stderr, "  %-9s %s gen %lld created %lld updated %lld transition %lld\n", type,
+                hfd_status_name(c->status), (long long)c->generation, (long long)c->created,
+                (long long)c->updated, (long long)c->transition);
 }
 
 void agg_world_print(const char *title, const struct agg_world *w)
 {
-    fprintf(stderr, "%s: generation %lld%s%s\n", title, (long long)w->generation, w->deleting ? ", deleting" : "",
-            w->children ? ", children" : "");
+    fprintf(stderr, "%s: generation %lld%s%s\n", title, (long long)w->generation,
+            w->deleting ? ", deleting" : "", w->children ? ", children" : "");
     print_condition("Ready", &w->ready);
     print_condition("Available", &w->available);
     for (size_t i = 0; i < w->adapters; i++) {
@@ -202,8 +211,9 @@ void agg_world_print(const char *title, const struct agg_world *w)
 
         print_condition(types[i].p, &w->adapter[i]);
         if (s->present)
-            fprintf(stderr, "  report of %s: gen %lld at %lld Available=%s Finalized=%s\n", names[i].p, (long long)s->generation,
-                    (long long)s->at, hfd_status_name(s->available), hfd_status_name(s->finalized));
+            fprintf(stderr, "  report of %s: gen %lld at %lld Available=%s Finalized=%s\n",
+                    names[i].p, (long long)s->generation, (long long)s->at,
+                    hfd_status_name(s->available), hfd_status_name(s->finalized));
     }
 }
 
@@ -213,7 +223,8 @@ void agg_event_print(const struct agg_event *e)
 
     fprintf(stderr, "event: %s now %lld", kinds[e->kind], (long long)e->now);
     if (e->kind == AGG_REPORT)
-        fprintf(stderr, " of %s gen %lld at %lld Available=%s Finalized=%s", names[e->adapter].p, (long long)e->generation,
-                (long long)e->at, hfd_status_name(e->available), hfd_status_name(e->finalized));
+        fprintf(stderr, " of %s gen %lld at %lld Available=%s Finalized=%s", names[e->adapter].p,
+                (long long)e->generation, (long long)e->at, hfd_status_name(e->available),
+                hfd_status_name(e->finalized));
     fprintf(stderr, "\n");
 }

@@ -1,6 +1,7 @@
 /*
- * A resource with its reports and conditions in plain numbers, so that a test can write it down, copy it and compare it. agg_world_step
- * asks the code under test; agg_tables_step (agg_tables.h) asks the tables of the document instead.
+ * A resource with its reports and conditions in plain numbers, so that a test can write it down,
+ * copy it and compare it. agg_world_step asks the code under test; agg_tables_step (agg_tables.h)
+ * asks the tables of the document instead.
  */
 #ifndef HFD_TESTS_AGG_WORLD_H
 #define HFD_TESTS_AGG_WORLD_H
@@ -55,8 +56,12 @@ hfd_slice agg_adapter_name(size_t i);
 /** A new resource, as the code under test makes it. */
 void agg_world_new(struct agg_world *w, size_t adapters, int64_t now);
 
-/** What the code under test makes of the event. next is w where nothing was stored. @return the verdict; STORE for what is no report */
-enum hfd_verdict agg_world_step(const struct agg_world *w, const struct agg_event *e, struct agg_world *next);
+/**
+ * What the code under test makes of the event. next is w where nothing was stored. @return the
+ * verdict; STORE for what is no report
+ */
+enum hfd_verdict agg_world_step(const struct agg_world *w, const struct agg_event *e,
+                                struct agg_world *next);
 
 /** Field by field. */
 bool agg_condition_eq(const struct agg_condition *a, const struct agg_condition *b);

@@ -66,7 +66,8 @@ struct file {
     struct passvfs_file pass;
     struct crashdisk *disk; /* NULL: not remembered */
     int inode;
-    bool syncs_folder; /* SQLite's VFS syncs the folder with the first sync of a log or journal that it made */
+    bool syncs_folder; /* SQLite's VFS syncs the folder with the first sync of a log or journal that
+                          it made */
 };
 
 /* ---- what is kept ---- */
@@ -238,7 +239,8 @@ static void redo(const struct change *c, unsigned char *out, size_t from, size_t
         memcpy(out + from, c->bytes + (from - c->at), to - from);
 }
 
-static void image_of(const struct inode *i, const struct cut *cut, unsigned char **out, size_t *out_len)
+static void image_of(const struct inode *i, const struct cut *cut, unsigned char **out,
+                     size_t *out_len)
 {
     size_t longest = i->synced_len;
     size_t len = i->synced_len;
@@ -277,7 +279,8 @@ void crashdisk_take(struct crashdisk *d, uint64_t seed, struct crashdisk_image *
     if (cut.mood >= MOODS)
         cut.mood = CHAOS;
     cut.moment = test_rng_below(&rng, d->moment + 1);
-    *out = (struct crashdisk_image){.folder = d->folder_synced || cut.mood == ALL_SURVIVES || test_rng_below(&rng, 2) == 0};
+    *out = (struct crashdisk_image){.folder = d->folder_synced || cut.mood == ALL_SURVIVES ||
+                                              test_rng_below(&rng, 2) == 0};
     for (size_t n = 0; out->folder && n < d->name_count; n++) {
         const struct name *name = &d->names[n];
         size_t which = name->count - 1;
@@ -289,7 +292,8 @@ void crashdisk_take(struct crashdisk *d, uint64_t seed, struct crashdisk_image *
         if (name->history[which] == NOWHERE)
             continue;
         (void)snprintf(out->files[out->count].name, sizeof(out->files[0].name), "%s", name->text);
-        image_of(&d->inodes[name->history[which]], &cut, &out->files[out->count].bytes, &out->files[out->count].len);
+        image_of(&d->inodes[name->history[which]], &cut, &out->files[out->count].bytes,
+                 &out->files[out->count].len);
         out->count++;
     }
 }
@@ -330,7 +334,10 @@ void crashdisk_image_fini(struct crashdisk_image *image)
 
 /* ---- the files ---- */
 
-/* The change is noted before the point, so that an image may have it or not: the power goes while it is made. */
+/*
+ * The change is noted before the point, so that an image may have it or not: the power goes while
+ * it is made.
+ */
 static int io_write(sqlite3_file *f, const void *bytes, int len, sqlite3_int64 at)
 {
     struct file *file = (struct file *)f;
@@ -385,7 +392,8 @@ static struct crashdisk *disk_of(const char *path, const char **name)
     for (size_t i = 0; slash != NULL && i < DISKS_MAX; i++) {
         struct crashdisk *d = all.disks[i];
 
-        if (d != NULL && strlen(d->path) == (size_t)(slash - path) && memcmp(d->path, path, (size_t)(slash - path)) == 0) {
+        if (d != NULL && strlen(d->path) == (size_t)(slash - path) &&
+            memcmp(d->path, path, (size_t)(slash - path)) == 0) {
             *name = slash + 1;
             return d;
         }
@@ -393,7 +401,8 @@ static struct crashdisk *disk_of(const char *path, const char **name)
     return NULL;
 }
 
-static int vfs_open(sqlite3_vfs *vfs, sqlite3_filename path, sqlite3_file *f, int flags, int *out_flags)
+static int vfs_open(sqlite3_vfs *vfs, sqlite3_filename path, sqlite3_file *f, int flags,
+                    int *out_flags)
 {
     struct file *file = (struct file *)f;
     bool existed = path != NULL && access(path, F_OK) == 0;
@@ -413,7 +422,8 @@ static int vfs_open(sqlite3_vfs *vfs, sqlite3_filename path, sqlite3_file *f, in
 
         if (name_now(n) == NOWHERE) {
             name_set(n, inode_new(file->disk)); /* made just now, or empty by our own code */
-            file->syncs_folder = !existed && (flags & (SQLITE_OPEN_WAL | SQLITE_OPEN_MAIN_JOURNAL)) != 0;
+            file->syncs_folder =
+                !existed && (flags & (SQLITE_OPEN_WAL | SQLITE_OPEN_MAIN_JOURNAL)) != 0;
         }
         file->inode = name_now(n);
     }

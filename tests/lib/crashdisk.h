@@ -1,15 +1,19 @@
 /*
- * A disk that remembers what a power cut would leave. It is a SQLite VFS on the program's own: the files are real ones, and beside each is
- * kept what was synced and, in order, what was not. At every point (before each change takes effect, and before each sync) the test is
- * called and may take an image of what the disk could hold if the power went now; the run goes on, so that one run gives thousands.
+ * A disk that remembers what a power cut would leave. It is a SQLite VFS on the program's own: the
+ * files are real ones, and beside each is kept what was synced and, in order, what was not. At
+ * every point (before each change takes effect, and before each sync) the test is called and may
+ * take an image of what the disk could hold if the power went now; the run goes on, so that one run
+ * gives thousands.
  *
  * What an image may show, by its seed:
- *   data      of the changes since a file's last sync none, all, those up to a moment, or of each 512-byte sector those up to a moment of
- *             its own: so torn and reordered. Lengths likewise; what was never written is zeros or garbage
- *   names     a file that was made or removed since its folder was synced may be absent or there, with its old content
- *   folder    one whose parent was not synced since it was made may be gone altogether
+ *   data      of the changes since a file's last sync none, all, those up to a moment, or of each
+ * 512-byte sector those up to a moment of its own: so torn and reordered. Lengths likewise; what
+ * was never written is zeros or garbage names     a file that was made or removed since its folder
+ * was synced may be absent or there, with its old content folder    one whose parent was not synced
+ * since it was made may be gone altogether
  *
- * Thread: any for the calls of SQLite; the test's own for the functions here. One lock; the hook runs under it.
+ * Thread: any for the calls of SQLite; the test's own for the functions here. One lock; the hook
+ * runs under it.
  */
 #ifndef HFD_TESTS_CRASHDISK_H
 #define HFD_TESTS_CRASHDISK_H
@@ -44,7 +48,9 @@ void crashdisk_register(void);
 /** All disks sync nothing from now on: the control that must lose and damage data. */
 void crashdisk_lie(bool lie);
 
-/** Remembers a folder; what is in it is on disk. @param path  the folder, which may be absent yet */
+/**
+ * Remembers a folder; what is in it is on disk. @param path  the folder, which may be absent yet
+ */
 struct crashdisk *crashdisk_new(const char *path, crashdisk_hook *hook, void *ctx);
 /** No file of it may be open any more. */
 void crashdisk_free(struct crashdisk *disk);
@@ -53,8 +59,8 @@ void crashdisk_point(struct crashdisk *disk);
 /** Gives an image. In the hook. */
 void crashdisk_take(struct crashdisk *disk, uint64_t seed, struct crashdisk_image *out);
 /*
- * Told by whoever sees what other code than SQLite's does in a remembered folder, each before it is done; other folders are nobody's
- * business. A point each.
+ * Told by whoever sees what other code than SQLite's does in a remembered folder, each before it is
+ * done; other folders are nobody's business. A point each.
  */
 void crashdisk_folder_synced(const char *path);
 void crashdisk_file_made(const char *path);

@@ -62,7 +62,8 @@ static ssize_t read_some(struct fakehttp_conn *c, char *out, size_t cap)
 void fakehttp_write(struct fakehttp_conn *c, const char *bytes, size_t len)
 {
     while (len > 0) {
-        ssize_t n = c->ssl != NULL ? SSL_write(c->ssl, bytes, (int)len) : send(c->fd, bytes, len, MSG_NOSIGNAL);
+        ssize_t n = c->ssl != NULL ? SSL_write(c->ssl, bytes, (int)len)
+                                   : send(c->fd, bytes, len, MSG_NOSIGNAL);
 
         if (n <= 0)
             return; /* the client has gone: the next read tells */
@@ -74,7 +75,8 @@ void fakehttp_write(struct fakehttp_conn *c, const char *bytes, size_t len)
 void fakehttp_answer(struct fakehttp_conn *c, int status, const char *headers, const char *body)
 {
     char head[1024];
-    int n = snprintf(head, sizeof(head), "HTTP/1.1 %d Scripted\r\nContent-Length: %zu\r\n%s\r\n", status, strlen(body), headers);
+    int n = snprintf(head, sizeof(head), "HTTP/1.1 %d Scripted\r\nContent-Length: %zu\r\n%s\r\n",
+                     status, strlen(body), headers);
 
     HFD_ASSERT(n > 0 && (size_t)n < sizeof(head));
     fakehttp_write(c, head, (size_t)n);
@@ -89,12 +91,14 @@ void fakehttp_hold(struct fakehttp_conn *c)
         continue;
 }
 
-const char *fakehttp_header(const struct fakehttp_request *request, const char *name, char *out, size_t cap)
+const char *fakehttp_header(const struct fakehttp_request *request, const char *name, char *out,
+                            size_t cap)
 {
     const size_t len = strlen(name);
 
     out[0] = '\0';
-    for (const char *line = strstr(request->head, "\r\n"); line != NULL; line = strstr(line, "\r\n")) {
+    for (const char *line = strstr(request->head, "\r\n"); line != NULL;
+         line = strstr(line, "\r\n")) {
         line += 2;
         if (strncasecmp(line, name, len) == 0 && line[len] == ':') {
             const char *value = line + len + 1 + strspn(line + len + 1, " ");
@@ -124,9 +128,11 @@ static size_t read_request(struct fakehttp_conn *c, struct fakehttp_request *out
             out->head = head;
             body_len = 0;
             if (fakehttp_header(out, "content-length", number, sizeof(number))[0] != '\0')
-                HFD_ASSERT(hfd_parse_i64(hfd_slice_of(number), 0, REQUEST_MAX, &body_len, NULL) == HFD_OK);
+                HFD_ASSERT(hfd_parse_i64(hfd_slice_of(number), 0, REQUEST_MAX, &body_len, NULL) ==
+                           HFD_OK);
             if (c->len >= head_len + (size_t)body_len) {
-                const size_t method_len = strcspn(head, " "), target_len = strcspn(head + method_len + 1, " ");
+                const size_t method_len = strcspn(head, " "),
+                             target_len = strcspn(head + method_len + 1, " ");
 
                 HFD_ASSERT(method_len < sizeof(out->method) && target_len < sizeof(out->target));
                 memcpy(out->method, head, method_len);
@@ -219,7 +225,8 @@ struct fakehttp *fakehttp_start(const struct fakehttp_tls *tls, fakehttp_fn *fn,
     (void)pthread_mutex_init(&s->lock, NULL);
     if (tls != NULL) {
         s->tls = SSL_CTX_new(TLS_server_method());
-        HFD_ASSERT(s->tls != NULL && SSL_CTX_use_certificate_chain_file(s->tls, tls->cert_file) == 1 &&
+        HFD_ASSERT(s->tls != NULL &&
+                   SSL_CTX_use_certificate_chain_file(s->tls, tls->cert_file) == 1 &&
                    SSL_CTX_use_PrivateKey_file(s->tls, tls->key_file, SSL_FILETYPE_PEM) == 1);
         if (tls->client_ca_file != NULL) {
             HFD_ASSERT(SSL_CTX_load_verify_locations(s->tls, tls->client_ca_file, NULL) == 1);
@@ -227,8 +234,8 @@ struct fakehttp *fakehttp_start(const struct fakehttp_tls *tls, fakehttp_fn *fn,
         }
     }
     s->fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    HFD_ASSERT(s->fd >= 0 && bind(s->fd, (struct sockaddr *)&at, sizeof(at)) == 0 && listen(s->fd, 64) == 0 &&
-               getsockname(s->fd, (struct sockaddr *)&at, &len) == 0);
+    HFD_ASSERT(s->fd >= 0 && bind(s->fd, (struct sockaddr *)&at, sizeof(at)) == 0 &&
+               listen(s->fd, 64) == 0 && getsockname(s->fd, (struct sockaddr *)&at, &len) == 0);
     s->port = ntohs(at.sin_port);
     HFD_ASSERT(pthread_create(&s->acceptor, NULL, accept_main, s) == 0);
     return s;
@@ -280,7 +287,8 @@ static void write_pem(const char *path, X509 *cert, EVP_PKEY *key)
     FILE *f = fopen(path, "w");
 
     HFD_ASSERT(f != NULL);
-    HFD_ASSERT(cert != NULL ? PEM_write_X509(f, cert) == 1 : PEM_write_PrivateKey(f, key, NULL, NULL, 0, NULL, NULL) == 1);
+    HFD_ASSERT(cert != NULL ? PEM_write_X509(f, cert) == 1
+                            : PEM_write_PrivateKey(f, key, NULL, NULL, 0, NULL, NULL) == 1);
     HFD_ASSERT(fclose(f) == 0);
 }
 
@@ -300,9 +308,12 @@ void fakehttp_make_cert(const char *cert_file, const char *key_file, const char 
 
     HFD_ASSERT(key != NULL && cert != NULL);
     name = X509_get_subject_name(cert);
-    HFD_ASSERT(X509_set_version(cert, 2) == 1 && ASN1_INTEGER_set(X509_get_serialNumber(cert), 1) == 1);
-    HFD_ASSERT(X509_gmtime_adj(X509_getm_notBefore(cert), -86400) != NULL && X509_gmtime_adj(X509_getm_notAfter(cert), 86400) != NULL);
-    HFD_ASSERT(X509_NAME_add_entry_by_txt(name, "CN", MBSTRING_ASC, (const unsigned char *)san, -1, -1, 0) == 1);
+    HFD_ASSERT(X509_set_version(cert, 2) == 1 &&
+               ASN1_INTEGER_set(X509_get_serialNumber(cert), 1) == 1);
+    HFD_ASSERT(X509_gmtime_adj(X509_getm_notBefore(cert), -86400) != NULL &&
+               X509_gmtime_adj(X509_getm_notAfter(cert), 86400) != NULL);
+    HFD_ASSERT(X509_NAME_add_entry_by_txt(name, "CN", MBSTRING_ASC, (const unsigned char *)san, -1,
+                                          -1, 0) == 1);
     HFD_ASSERT(X509_set_issuer_name(cert, name) == 1 && X509_set_pubkey(cert, key) == 1);
     add_extension(cert, NID_subject_alt_name, san);
     add_extension(cert, NID_basic_constraints, "critical,CA:TRUE");

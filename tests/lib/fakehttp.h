@@ -1,6 +1,7 @@
 /*
- * An HTTP/1.1 server in the test's own process, on 127.0.0.1, that does with each request what the test says: answers, in pieces or in
- * part, hangs, or goes away. Plain or with TLS. A thread for each connection.
+ * An HTTP/1.1 server in the test's own process, on 127.0.0.1, that does with each request what the
+ * test says: answers, in pieces or in part, hangs, or goes away. Plain or with TLS. A thread for
+ * each connection.
  */
 #ifndef HFD_TESTS_FAKEHTTP_H
 #define HFD_TESTS_FAKEHTTP_H
@@ -19,8 +20,12 @@ struct fakehttp_request {
     int connection;   /* which one it came on, from 1 */
 };
 
-/** Answers one request with the functions below. Thread: the connection's. @return whether the connection may be used again */
-typedef bool fakehttp_fn(void *ctx, struct fakehttp_conn *conn, const struct fakehttp_request *request);
+/**
+ * Answers one request with the functions below. Thread: the connection's. @return whether the
+ * connection may be used again
+ */
+typedef bool fakehttp_fn(void *ctx, struct fakehttp_conn *conn,
+                         const struct fakehttp_request *request);
 
 struct fakehttp_tls {
     const char *cert_file, *key_file;
@@ -41,9 +46,12 @@ void fakehttp_answer(struct fakehttp_conn *conn, int status, const char *headers
 /** Waits until the client hangs up or the server is stopped. */
 void fakehttp_hold(struct fakehttp_conn *conn);
 /** The value of a request header, copied into out; "" when it is absent. */
-const char *fakehttp_header(const struct fakehttp_request *request, const char *name, char *out, size_t cap);
+const char *fakehttp_header(const struct fakehttp_request *request, const char *name, char *out,
+                            size_t cap);
 
-/** Writes a fresh key and a certificate that it signed itself. san: "IP:127.0.0.1" or "DNS:name". */
+/**
+ * Writes a fresh key and a certificate that it signed itself. san: "IP:127.0.0.1" or "DNS:name".
+ */
 void fakehttp_make_cert(const char *cert_file, const char *key_file, const char *san);
 
 #endif

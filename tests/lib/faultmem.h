@@ -1,6 +1,6 @@
 /*
- * Memory that runs out at a chosen allocation, once or from then on: SQLite's or jansson's, and that of whoever else asks. Test code that
- * runs meanwhile must not allocate. Thread: any.
+ * Memory that runs out at a chosen allocation, once or from then on: SQLite's or jansson's, and
+ * that of whoever else asks. Test code that runs meanwhile must not allocate. Thread: any.
  */
 #ifndef HFD_TESTS_FAULTMEM_H
 #define HFD_TESTS_FAULTMEM_H
@@ -10,7 +10,10 @@
 /** Puts itself under SQLite; before anything else uses it. */
 void faultmem_install(void);
 
-/** A group's setup: puts itself under jansson and begins as the program does, so that what is parsed without memory is told. */
+/**
+ * A group's setup: puts itself under jansson and begins as the program does, so that what is
+ * parsed without memory is told.
+ */
 int faultmem_setup_json(void **state);
 
 /** @param nth  1 = the next allocation fails */

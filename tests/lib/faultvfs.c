@@ -16,7 +16,10 @@
 #define IMAGES_MAX 8
 #define IMAGE_BYTES_MAX (4u << 20)
 
-/* One file of the disk. What it holds now is in the real file; here is what a power cut would leave. */
+/*
+ * One file of the disk. What it holds now is in the real file; here is what a power cut would
+ * leave.
+ */
 struct image {
     char path[256];
     unsigned char *synced;
@@ -123,13 +126,17 @@ static void image_synced(struct image *img)
 
 /* ---- the decision at each call ---- */
 
-/* @return SQLITE_OK to go on, or the failure; *torn tells a write that its bytes still reach the disk, as far as they may */
+/*
+ * @return SQLITE_OK to go on, or the failure; *torn tells a write that its bytes still reach the
+ * disk, as far as they may
+ */
 static int decide(unsigned kind, int usual_code, bool *torn)
 {
     *torn = false;
     if (disk.stopped)
         return usual_code;
-    if (disk.tracking && (kind & FAULTVFS_CHANGES) != 0 && disk.stop_after != 0 && --disk.stop_after == 0) {
+    if (disk.tracking && (kind & FAULTVFS_CHANGES) != 0 && disk.stop_after != 0 &&
+        --disk.stop_after == 0) {
         disk.stopped = true;
         *torn = true;
         return usual_code;
@@ -242,14 +249,16 @@ static int io_shm_map(sqlite3_file *f, int page, int size, int extend, void vola
 
 static int io_shm_lock(sqlite3_file *f, int at, int n, int flags)
 {
-    int rc = (flags & SQLITE_SHM_LOCK) != 0 ? decide_aside(FAULTVFS_SHM_LOCKS, SQLITE_IOERR_SHMLOCK) : SQLITE_OK;
+    int rc = (flags & SQLITE_SHM_LOCK) != 0 ? decide_aside(FAULTVFS_SHM_LOCKS, SQLITE_IOERR_SHMLOCK)
+                                            : SQLITE_OK;
 
     return rc != SQLITE_OK ? rc : passvfs_methods.xShmLock(f, at, n, flags);
 }
 
 /* ---- the VFS ---- */
 
-static int vfs_open(sqlite3_vfs *vfs, sqlite3_filename path, sqlite3_file *f, int flags, int *out_flags)
+static int vfs_open(sqlite3_vfs *vfs, sqlite3_filename path, sqlite3_file *f, int flags,
+                    int *out_flags)
 {
     struct file *file = (struct file *)f;
     bool existed = path != NULL && access(path, F_OK) == 0;
@@ -257,7 +266,8 @@ static int vfs_open(sqlite3_vfs *vfs, sqlite3_filename path, sqlite3_file *f, in
     int rc;
 
     (void)vfs;
-    *file = (struct file){.pass.real = (sqlite3_file *)(file + 1), .write_kinds = FAULTVFS_CHANGES | FAULTVFS_WRITES};
+    *file = (struct file){.pass.real = (sqlite3_file *)(file + 1),
+                          .write_kinds = FAULTVFS_CHANGES | FAULTVFS_WRITES};
     if ((flags & SQLITE_OPEN_MAIN_DB) != 0)
         file->write_kinds |= FAULTVFS_COPIES;
     pthread_mutex_lock(&disk.lock);
@@ -266,7 +276,8 @@ static int vfs_open(sqlite3_vfs *vfs, sqlite3_filename path, sqlite3_file *f, in
         rc = disk.real->xOpen(disk.real, path, file->pass.real, flags, out_flags);
     if (rc == SQLITE_OK) {
         file->pass.base.pMethods = &methods;
-        if (disk.tracking && path != NULL && (flags & (SQLITE_OPEN_MAIN_DB | SQLITE_OPEN_WAL | SQLITE_OPEN_MAIN_JOURNAL)) != 0) {
+        if (disk.tracking && path != NULL &&
+            (flags & (SQLITE_OPEN_MAIN_DB | SQLITE_OPEN_WAL | SQLITE_OPEN_MAIN_JOURNAL)) != 0) {
             file->image = find_image(path);
             if (file->image == NULL)
                 file->image = add_image(path, existed);

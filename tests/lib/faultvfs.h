@@ -1,10 +1,12 @@
 /*
- * A SQLite VFS whose disk fails or loses power at a chosen call. It stands on the program's own VFS, never really syncs, and plays:
+ * A SQLite VFS whose disk fails or loses power at a chosen call. It stands on the program's own
+ * VFS, never really syncs, and plays:
  *
- *   faults   the n-th call of the kinds asked for fails, once or from then on; a failing write leaves its first half behind
- *   power    at the n-th changing call the disk stops: all calls fail from then on; faultvfs_power_back then leaves of each file what
- *            was synced, and of what was not a random choice of 512-byte sectors, lengths, new files and removed files; in a quarter of
- *            the cases all of it, as when the process was killed and not the machine
+ *   faults   the n-th call of the kinds asked for fails, once or from then on; a failing write
+ * leaves its first half behind power    at the n-th changing call the disk stops: all calls fail
+ * from then on; faultvfs_power_back then leaves of each file what was synced, and of what was not a
+ * random choice of 512-byte sectors, lengths, new files and removed files; in a quarter of the
+ * cases all of it, as when the process was killed and not the machine
  *
  * Thread: any for the calls of SQLite; the test's own thread for the functions here.
  */
@@ -34,17 +36,26 @@
 /** Registers the VFS under FAULTVFS_NAME; once a program. */
 void faultvfs_register(void);
 
-/** @param nth  1 = the next such call; @param sqlite_code  what it answers, 0 = the I/O error that fits the call */
+/**
+ * @param nth  1 = the next such call; @param sqlite_code  what it answers, 0 = the I/O error that
+ * fits the call
+ */
 void faultvfs_arm(unsigned kinds, unsigned nth, bool for_ever, int sqlite_code);
 /** @return how many calls failed since arming */
 unsigned faultvfs_fired(void);
 unsigned faultvfs_disarm(void);
 
-/** Starts to keep what is on disk; the disk stops at the nth changing call (0: only when told). No file may be open. */
+/**
+ * Starts to keep what is on disk; the disk stops at the nth changing call (0: only when told). No
+ * file may be open.
+ */
 void faultvfs_power_arm(unsigned nth);
 /** Stops the disk now, if it has not stopped yet. @return whether it had stopped at its call */
 bool faultvfs_power_cut(void);
-/** Puts on disk what a power cut would have left, by the seed; the VFS works again. All files must be closed. */
+/**
+ * Puts on disk what a power cut would have left, by the seed; the VFS works again. All files must
+ * be closed.
+ */
 void faultvfs_power_back(uint64_t seed);
 
 #endif

@@ -1,4 +1,7 @@
-/* A SQLite VFS on the program's own that passes every call on, for VFSs of tests to replace those calls that they are about. */
+/*
+ * A SQLite VFS on the program's own that passes every call on, for VFSs of tests to replace those
+ * calls that they are about.
+ */
 #ifndef HFD_TESTS_PASSVFS_H
 #define HFD_TESTS_PASSVFS_H
 

@@ -18,7 +18,8 @@
 void remote_world_open(struct remote_world *rw, enum remote_generation generation)
 {
     if (getenv("TMPDIR") == NULL && access("/dev/shm", W_OK) == 0)
-        (void)setenv("TMPDIR", "/dev/shm", 0); /* thousands of commits: syncing is not what is tested here */
+        (void)setenv("TMPDIR", "/dev/shm",
+                     0); /* thousands of commits: syncing is not what is tested here */
     *rw = (struct remote_world){.generation = generation};
     world_open(&rw->w);
     rw->w.driver.backend = HFD_SLICE("https://fleet.example");
@@ -43,7 +44,7 @@ void remote_world_close(struct remote_world *rw)
     world_close(&rw->w);
 }
 
-/* ---- the played HyperFleet: documents --------------------------------------------------------------------------------------- */
+/* ---- the played HyperFleet: documents ---- */
 
 static const char *text(const json_t *obj, const char *key)
 {
@@ -70,16 +71,20 @@ static json_t *now_text(const struct remote_world *rw)
     return json_string(at);
 }
 
-static json_t *condition(const struct remote_world *rw, const char *type, const char *status, json_int_t generation)
+static json_t *condition(const struct remote_world *rw, const char *type, const char *status,
+                         json_int_t generation)
 {
-    return json_pack("{s:s, s:s, s:s, s:s, s:I, s:o, s:o, s:o}", "type", type, "status", status, "reason", "Played", "message",
-                     "by the test", "observed_generation", generation, "created_time", now_text(rw), "last_updated_time", now_text(rw),
+    return json_pack("{s:s, s:s, s:s, s:s, s:I, s:o, s:o, s:o}", "type", type, "status", status,
+                     "reason", "Played", "message", "by the test", "observed_generation",
+                     generation, "created_time", now_text(rw), "last_updated_time", now_text(rw),
                      "last_transition_time", now_text(rw));
 }
 
 static const struct hfd_adapter_names *required(const struct remote_world *rw, const json_t *r)
 {
-    return &rw->w.driver.fleet.required[strcmp(text(r, "kind"), "Cluster") == 0 ? HFD_KIND_CLUSTER : HFD_KIND_NODEPOOL];
+    return &rw->w.driver.fleet
+                .required[strcmp(text(r, "kind"), "Cluster") == 0 ? HFD_KIND_CLUSTER
+                                                                  : HFD_KIND_NODEPOOL];
 }
 
 /* The adapter's Available at the resource's generation, or "". */
@@ -91,7 +96,8 @@ static const char *available(const json_t *r, hfd_slice adapter)
 
     json_array_foreach (reports, i, report) {
         if (!hfd_slice_is(adapter, text(report, "adapter")) ||
-            json_integer_value(json_object_get(report, "observed_generation")) != json_integer_value(json_object_get(r, "generation")))
+            json_integer_value(json_object_get(report, "observed_generation")) !=
+                json_integer_value(json_object_get(r, "generation")))
             continue;
         json_array_foreach (json_object_get(report, "conditions"), k, c)
             if (strcmp(text(c, "type"), "Available") == 0)
@@ -111,26 +117,34 @@ static void set_conditions(const struct remote_world *rw, json_t *r)
 
     for (size_t i = 0; i < names->count; i++)
         all = all && strcmp(available(r, names->items[i]), "True") == 0;
-    (void)json_array_append_new(list, condition(rw, later ? "Reconciled" : "Ready", all ? "True" : "False", generation));
-    (void)json_array_append_new(list, condition(rw, later ? "LastKnownReconciled" : "Available", all ? "True" : "False", generation));
+    (void)json_array_append_new(
+        list, condition(rw, later ? "Reconciled" : "Ready", all ? "True" : "False", generation));
+    (void)json_array_append_new(list, condition(rw, later ? "LastKnownReconciled" : "Available",
+                                                all ? "True" : "False", generation));
     (void)json_object_set_new(r, "status", json_pack("{s:o}", "conditions", list));
 }
 
-static json_t *add(struct remote_world *rw, const char *owner, const char *name, json_t *spec, json_t *labels)
+static json_t *add(struct remote_world *rw, const char *owner, const char *name, json_t *spec,
+                   json_t *labels)
 {
     const bool cluster = owner == NULL;
     char id[64];
     json_t *r;
 
-    (void)snprintf(id, sizeof(id), rw->generation == REMOTE_G2 ? "2%026d" : "019a0000-0000-7000-8000-%012d", ++rw->made);
-    r = json_pack("{s:s, s:s, s:s, s:i, s:O, s:O, s:o, s:o, s:s, s:s, s:[], s:{s:[]}}", "kind", cluster ? "Cluster" : "NodePool", "id", id,
-                  "name", name, "generation", 1, "spec", spec, "labels", labels, "created_time", now_text(rw), "updated_time",
-                  now_text(rw), "created_by", rw->generation == REMOTE_G31 ? "some service" : "system@hyperfleet.local", "updated_by",
-                  "somebody", "reports", "x-unknown", "a", json_true());
+    (void)snprintf(id, sizeof(id),
+                   rw->generation == REMOTE_G2 ? "2%026d" : "019a0000-0000-7000-8000-%012d",
+                   ++rw->made);
+    r = json_pack("{s:s, s:s, s:s, s:i, s:O, s:O, s:o, s:o, s:s, s:s, s:[], s:{s:[]}}", "kind",
+                  cluster ? "Cluster" : "NodePool", "id", id, "name", name, "generation", 1, "spec",
+                  spec, "labels", labels, "created_time", now_text(rw), "updated_time",
+                  now_text(rw), "created_by",
+                  rw->generation == REMOTE_G31 ? "some service" : "system@hyperfleet.local",
+                  "updated_by", "somebody", "reports", "x-unknown", "a", json_true());
     assert_non_null(r);
     (void)json_object_set(r, "x-first-spec", spec);
     if (!cluster)
-        (void)json_object_set_new(r, "owner_references", json_pack("{s:s, s:s}", "id", owner, "kind", "Cluster"));
+        (void)json_object_set_new(r, "owner_references",
+                                  json_pack("{s:s, s:s}", "id", owner, "kind", "Cluster"));
     set_conditions(rw, r);
     (void)json_array_append_new(rw->resources, r);
     return r;
@@ -138,7 +152,8 @@ static json_t *add(struct remote_world *rw, const char *owner, const char *name,
 
 json_t *remote_add(struct remote_world *rw, const char *owner, const char *name, const char *labels)
 {
-    json_t *l = json_loads(labels, 0, NULL), *spec = json_object(), *r = add(rw, owner, name, spec, l);
+    json_t *l = json_loads(labels, 0, NULL), *spec = json_object(),
+           *r = add(rw, owner, name, spec, l);
 
     json_decref(l);
     json_decref(spec);
@@ -191,7 +206,8 @@ void remote_remove(struct remote_world *rw, json_t *resource)
     }
 }
 
-void remote_report(struct remote_world *rw, json_t *resource, const char *adapter, const char *status, const char *reason, const char *data)
+void remote_report(struct remote_world *rw, json_t *resource, const char *adapter,
+                   const char *status, const char *reason, const char *data)
 {
     json_t *reports = json_object_get(resource, "reports"), *r;
     json_t *doc = json_loads(data != NULL ? data : "{}", 0, NULL);
@@ -203,11 +219,13 @@ void remote_report(struct remote_world *rw, json_t *resource, const char *adapte
             (void)json_array_remove(reports, i);
             break;
         }
-    r = json_pack("{s:s, s:O, s:[{s:s, s:s, s:s, s:s, s:o}, {s:s, s:s}, {s:s, s:s}], s:o, s:o, s:o}", "adapter", adapter,
-                  "observed_generation", json_object_get(resource, "generation"), "conditions", "type", "Available", "status", status,
-                  "reason", reason, "message",
-                  "told by the test", "last_transition_time", now_text(rw), "type", "Applied", "status", "True", "type", "Health", "status",
-                  "True", "data", doc, "created_time", now_text(rw), "last_report_time", now_text(rw));
+    r = json_pack(
+        "{s:s, s:O, s:[{s:s, s:s, s:s, s:s, s:o}, {s:s, s:s}, {s:s, s:s}], s:o, s:o, s:o}",
+        "adapter", adapter, "observed_generation", json_object_get(resource, "generation"),
+        "conditions", "type", "Available", "status", status, "reason", reason, "message",
+        "told by the test", "last_transition_time", now_text(rw), "type", "Applied", "status",
+        "True", "type", "Health", "status", "True", "data", doc, "created_time", now_text(rw),
+        "last_report_time", now_text(rw));
     assert_non_null(r);
     (void)json_array_append_new(reports, r);
     set_conditions(rw, resource);
@@ -249,13 +267,15 @@ void remote_succeed_all(struct remote_world *rw)
 
                 (void)snprintf(adapter, sizeof(adapter), "%.*s", HFD_SLICE_FMT(names->items[k]));
                 if (strcmp(available(r, names->items[k]), "True") != 0)
-                    remote_report(rw, r, adapter, "True", "Done", "{\"endpoint\": \"https://c\", \"secrets\": {\"token\": \"t0p\"}}");
+                    remote_report(
+                        rw, r, adapter, "True", "Done",
+                        "{\"endpoint\": \"https://c\", \"secrets\": {\"token\": \"t0p\"}}");
             }
         }
     }
 }
 
-/* ---- the played HyperFleet: requests ---------------------------------------------------------------------------------------- */
+/* ---- the played HyperFleet: requests ---- */
 
 struct reply {
     int status;
@@ -264,7 +284,8 @@ struct reply {
 
 static struct reply problem(int status, const char *code, const char *detail)
 {
-    return (struct reply){status, json_pack("{s:s, s:i, s:s}", "code", code, "status", status, "detail", detail)};
+    return (struct reply){
+        status, json_pack("{s:s, s:i, s:s}", "code", code, "status", status, "detail", detail)};
 }
 
 static struct reply missing(void)
@@ -294,7 +315,8 @@ static void parameter(const char *query, const char *name, char *out, size_t max
     size_t n = 0;
 
     out[0] = '\0';
-    for (const char *p = query; p != NULL && *p != '\0'; p = strchr(p, '&') != NULL ? strchr(p, '&') + 1 : NULL) {
+    for (const char *p = query; p != NULL && *p != '\0';
+         p = strchr(p, '&') != NULL ? strchr(p, '&') + 1 : NULL) {
         if (strncmp(p, name, len) != 0 || p[len] != '=')
             continue;
         for (p += len + 1; *p != '\0' && *p != '&' && n + 1 < max; p++) {
@@ -355,7 +377,8 @@ static struct reply page_of(const struct remote_world *rw, json_t *all, const ch
     int64_t page, size;
 
     parameter(query, "page", page_text, sizeof(page_text));
-    parameter(query, rw->generation == REMOTE_G31 ? "size" : "pageSize", size_text, sizeof(size_text));
+    parameter(query, rw->generation == REMOTE_G31 ? "size" : "pageSize", size_text,
+              sizeof(size_text));
     assert_int_equal(hfd_parse_i64(hfd_slice_of(page_text), 1, 1000000, &page, NULL), HFD_OK);
     assert_int_equal(hfd_parse_i64(hfd_slice_of(size_text), 1, 1000000, &size, NULL), HFD_OK);
     if (rw->generation == REMOTE_G31 && (page < 1 || size < 1 || size > 100)) {
@@ -365,15 +388,17 @@ static struct reply page_of(const struct remote_world *rw, json_t *all, const ch
     }
     for (int64_t i = (page - 1) * size; i < page * size && i < (int64_t)json_array_size(all); i++)
         (void)json_array_append(items, json_array_get(all, json_array_size(all) - 1 - (size_t)i));
-    doc = json_pack("{s:I, s:I, s:I, s:o}", "page", (json_int_t)page, "size", (json_int_t)json_array_size(items), "total",
-                    (json_int_t)json_array_size(all), "items", items);
+    doc = json_pack("{s:I, s:I, s:I, s:o}", "page", (json_int_t)page, "size",
+                    (json_int_t)json_array_size(items), "total", (json_int_t)json_array_size(all),
+                    "items", items);
     if (rw->generation != REMOTE_G31)
         (void)json_object_set_new(doc, "kind", json_string("List"));
     json_decref(all);
     return (struct reply){200, doc};
 }
 
-static struct reply list(const struct remote_world *rw, const char *kind, const char *owner, const char *query)
+static struct reply list(const struct remote_world *rw, const char *kind, const char *owner,
+                         const char *query)
 {
     char search[SEARCH_MAX];
     json_t *all = json_array(), *r;
@@ -383,7 +408,8 @@ static struct reply list(const struct remote_world *rw, const char *kind, const 
     json_array_foreach (rw->resources, i, r) {
         json_t *copy;
 
-        if (strcmp(text(r, "kind"), kind) != 0 || (owner != NULL && strcmp(owner_of(r), owner) != 0) || !matches(r, search))
+        if (strcmp(text(r, "kind"), kind) != 0 ||
+            (owner != NULL && strcmp(owner_of(r), owner) != 0) || !matches(r, search))
             continue;
         copy = json_deep_copy(r);
         (void)json_object_del(copy, "reports");
@@ -407,11 +433,12 @@ static struct reply create(struct remote_world *rw, const char *owner, const jso
     if (strcmp(text(json_object_get(body, "spec"), "region"), "nowhere") == 0)
         return problem(400, "HYPERFLEET-VAL-000", "Invalid ClusterSpec: no such region");
     json_array_foreach (rw->resources, i, r)
-        if (strcmp(text(r, "kind"), kind) == 0 && strcmp(text(r, "name"), name) == 0 && !is_deleting(r) &&
-            strcmp(owner_of(r), owner != NULL ? owner : "") == 0)
+        if (strcmp(text(r, "kind"), kind) == 0 && strcmp(text(r, "name"), name) == 0 &&
+            !is_deleting(r) && strcmp(owner_of(r), owner != NULL ? owner : "") == 0)
             return problem(409, "HYPERFLEET-CNF-001", "it exists already");
     rw->posts++;
-    return shown(201, add(rw, owner, name, json_object_get(body, "spec"), json_object_get(body, "labels")));
+    return shown(
+        201, add(rw, owner, name, json_object_get(body, "spec"), json_object_get(body, "labels")));
 }
 
 static struct reply patch(struct remote_world *rw, json_t *r, json_t *body)
@@ -430,7 +457,8 @@ static struct reply patch(struct remote_world *rw, json_t *r, json_t *body)
             (void)json_object_set(r, key, v);
     }
     rw->patches++;
-    (void)json_object_set_new(r, "generation", json_integer(json_integer_value(json_object_get(r, "generation")) + 1));
+    (void)json_object_set_new(
+        r, "generation", json_integer(json_integer_value(json_object_get(r, "generation")) + 1));
     set_conditions(rw, r);
     return shown(200, r);
 }
@@ -440,7 +468,8 @@ static void mark_deleted(struct remote_world *rw, json_t *r)
     if (is_deleting(r))
         return;
     (void)json_object_set_new(r, "deleted_time", now_text(rw));
-    (void)json_object_set_new(r, "generation", json_integer(json_integer_value(json_object_get(r, "generation")) + 1));
+    (void)json_object_set_new(
+        r, "generation", json_integer(json_integer_value(json_object_get(r, "generation")) + 1));
     set_conditions(rw, r);
 }
 
@@ -450,7 +479,9 @@ static struct reply erase(struct remote_world *rw, json_t *r)
     size_t i;
 
     if (rw->generation == REMOTE_G2)
-        return strcmp(text(r, "kind"), "NodePool") == 0 ? (struct reply){405, NULL} : problem(501, "HYPERFLEET-INT-003", "delete");
+        return strcmp(text(r, "kind"), "NodePool") == 0
+                   ? (struct reply){405, NULL}
+                   : problem(501, "HYPERFLEET-INT-003", "delete");
     mark_deleted(rw, r);
     json_array_foreach (rw->resources, i, child)
         if (strcmp(owner_of(child), text(r, "id")) == 0)
@@ -458,7 +489,8 @@ static struct reply erase(struct remote_world *rw, json_t *r)
     return shown(202, r);
 }
 
-static struct reply one(struct remote_world *rw, enum hfd_upstream_method method, json_t *r, json_t *body)
+static struct reply one(struct remote_world *rw, enum hfd_upstream_method method, json_t *r,
+                        json_t *body)
 {
     if (r == NULL)
         return missing();
@@ -475,7 +507,8 @@ static struct reply one(struct remote_world *rw, enum hfd_upstream_method method
     return (struct reply){405, NULL};
 }
 
-static struct reply all(struct remote_world *rw, enum hfd_upstream_method method, const char *owner, const char *query, json_t *body)
+static struct reply all(struct remote_world *rw, enum hfd_upstream_method method, const char *owner,
+                        const char *query, json_t *body)
 {
     if (owner != NULL && by_id(rw, "Cluster", owner) == NULL)
         return missing();
@@ -491,8 +524,12 @@ static json_t *nodepool(const struct remote_world *rw, const char *owner, const 
     return r != NULL && strcmp(owner_of(r), owner) == 0 ? r : NULL;
 }
 
-/* /clusters, /clusters/C, /clusters/C/statuses, /clusters/C/nodepools, /clusters/C/nodepools/N, .../statuses, /nodepools */
-static struct reply route(struct remote_world *rw, enum hfd_upstream_method method, char *path, const char *query, json_t *body)
+/*
+ * /clusters, /clusters/C, /clusters/C/statuses, /clusters/C/nodepools, /clusters/C/nodepools/N,
+ * .../statuses, /nodepools
+ */
+static struct reply route(struct remote_world *rw, enum hfd_upstream_method method, char *path,
+                          const char *query, json_t *body)
 {
     char *save, *part[6] = {NULL};
     size_t n = 0;
@@ -511,13 +548,16 @@ static struct reply route(struct remote_world *rw, enum hfd_upstream_method meth
         r = nodepool(rw, part[1], part[3]);
     if (n % 2 == 0)
         return one(rw, method, r, body);
-    return r != NULL ? page_of(rw, json_deep_copy(json_object_get(r, "reports")), query) : missing();
+    return r != NULL ? page_of(rw, json_deep_copy(json_object_get(r, "reports")), query)
+                     : missing();
 }
 
-static void serve(struct remote_world *rw, const struct hfd_upstream_request *request, struct hfd_upstream_answer *answer)
+static void serve(struct remote_world *rw, const struct hfd_upstream_request *request,
+                  struct hfd_upstream_answer *answer)
 {
     char *path = strndup(request->path.p, request->path.len), *query = strchr(path, '?');
-    json_t *body = request->body.len > 0 ? json_loadb(request->body.p, request->body.len, 0, NULL) : NULL;
+    json_t *body =
+        request->body.len > 0 ? json_loadb(request->body.p, request->body.len, 0, NULL) : NULL;
     struct reply reply;
     char *out;
 
@@ -525,15 +565,19 @@ static void serve(struct remote_world *rw, const struct hfd_upstream_request *re
     if (query != NULL)
         *query++ = '\0';
     if (rw->refuse_status != 0 && (rw->refuses == NULL || rw->refuses(request)))
-        reply = (struct reply){rw->refuse_status, rw->refuse_body != NULL ? json_loads(rw->refuse_body, 0, NULL) : NULL};
+        reply =
+            (struct reply){rw->refuse_status,
+                           rw->refuse_body != NULL ? json_loads(rw->refuse_body, 0, NULL) : NULL};
     else
         reply = route(rw, request->method, path, query != NULL ? query : "", body);
     out = reply.doc != NULL ? json_dumps(reply.doc, JSON_COMPACT) : strdup("");
-    *answer = (struct hfd_upstream_answer){
-        .arrived = true, .status = reply.status, .is_json = reply.doc != NULL, .body = hfd_arena_dup(&rw->w.mem, hfd_slice_of(out))};
+    *answer = (struct hfd_upstream_answer){.arrived = true,
+                                           .status = reply.status,
+                                           .is_json = reply.doc != NULL,
+                                           .body = hfd_arena_dup(&rw->w.mem, hfd_slice_of(out))};
     if (rw->loud)
-        print_message("%d %.*s %.*s -> %d %s\n", (int)request->method, HFD_SLICE_FMT(request->path), HFD_SLICE_FMT(request->body),
-                      reply.status, out);
+        print_message("%d %.*s %.*s -> %d %s\n", (int)request->method, HFD_SLICE_FMT(request->path),
+                      HFD_SLICE_FMT(request->body), reply.status, out);
     free(out);
     free(path);
     json_decref(body);
@@ -544,7 +588,8 @@ static void serve(struct remote_world *rw, const struct hfd_upstream_request *re
 static void carry_out_slow(struct remote_world *rw, const struct hfd_upstream_request *next)
 {
     struct hfd_upstream_answer unheard;
-    const bool overtaken = next != NULL && next->method == HFD_UPSTREAM_POST && hfd_slice_eq(next->path, rw->slow.path);
+    const bool overtaken = next != NULL && next->method == HFD_UPSTREAM_POST &&
+                           hfd_slice_eq(next->path, rw->slow.path);
 
     if (rw->slow_us == 0 || (rw->w.clock.wall_us < rw->slow_us && !overtaken))
         return;
@@ -563,7 +608,8 @@ static void keep_slow(struct remote_world *rw, const struct hfd_upstream_request
 }
 
 /* Does the request never come to the remote? Then *answer is what stands between them said. */
-static bool is_held_up(struct remote_world *rw, enum remote_fault fault, const struct hfd_upstream_request *request,
+static bool is_held_up(struct remote_world *rw, enum remote_fault fault,
+                       const struct hfd_upstream_request *request,
                        struct hfd_upstream_answer *answer)
 {
     switch (fault) {
@@ -575,15 +621,19 @@ static bool is_held_up(struct remote_world *rw, enum remote_fault fault, const s
         return true;
     case REMOTE_FAULT_GATEWAY:
         *answer = (struct hfd_upstream_answer){
-            .arrived = true, .status = 404, .is_json = true, .body = HFD_SLICE("{\"message\":\"no Route matched with those values\"}")};
+            .arrived = true,
+            .status = 404,
+            .is_json = true,
+            .body = HFD_SLICE("{\"message\":\"no Route matched with those values\"}")};
         return true;
     case REMOTE_FAULT_500:
     case REMOTE_FAULT_429:
-        *answer = (struct hfd_upstream_answer){.arrived = true,
-                                               .status = fault == REMOTE_FAULT_500 ? 500 : 429,
-                                               .is_json = true,
-                                               .body = HFD_SLICE("{\"detail\":\"busy\"}"),
-                                               .retry_after_us = fault == REMOTE_FAULT_429 ? 7 * HFD_US_PER_S : 0};
+        *answer = (struct hfd_upstream_answer){
+            .arrived = true,
+            .status = fault == REMOTE_FAULT_500 ? 500 : 429,
+            .is_json = true,
+            .body = HFD_SLICE("{\"detail\":\"busy\"}"),
+            .retry_after_us = fault == REMOTE_FAULT_429 ? 7 * HFD_US_PER_S : 0};
         return true;
     case REMOTE_FAULT_NONE:
     case REMOTE_FAULT_UNANSWERED:
@@ -596,7 +646,8 @@ static bool is_held_up(struct remote_world *rw, enum remote_fault fault, const s
     return false;
 }
 
-void remote_world_answer(struct remote_world *rw, const struct hfd_upstream_request *request, struct hfd_upstream_answer *answer)
+void remote_world_answer(struct remote_world *rw, const struct hfd_upstream_request *request,
+                         struct hfd_upstream_answer *answer)
 {
     const bool now = rw->fault_in > 0 && --rw->fault_in == 0;
     const enum remote_fault fault = now ? rw->fault : REMOTE_FAULT_NONE;
@@ -616,7 +667,7 @@ void remote_world_answer(struct remote_world *rw, const struct hfd_upstream_requ
         answer->body.len /= 2;
 }
 
-/* ---- the upstream thread ---------------------------------------------------------------------------------------------------- */
+/* ---- the upstream thread ---- */
 
 struct due_step {
     struct remote_world *rw;
@@ -629,7 +680,8 @@ static hfd_rc txn_due(struct hfd_txn *tx, void *arg, struct hfd_err *err)
 {
     struct due_step *s = arg;
 
-    return hfd_upstream_due(tx, &s->rw->upstream, s->rw->w.clock.wall_us, WORK_MAX, &s->rw->w.mem, s->work, &s->count, &s->next_us, err);
+    return hfd_upstream_due(tx, &s->rw->upstream, s->rw->w.clock.wall_us, WORK_MAX, &s->rw->w.mem,
+                            s->work, &s->count, &s->next_us, err);
 }
 
 struct pass_step {
@@ -706,9 +758,11 @@ static bool run_pass(struct remote_world *rw, const struct hfd_upstream_work *wo
         remote_world_answer(rw, &s.request, &s.answer);
         if (rw->between != NULL)
             rw->between(rw, &s.request);
-        died = fault == REMOTE_FAULT_CRASH || fault == REMOTE_FAULT_CRASH_LATE || fault == REMOTE_FAULT_CRASH_SLOW;
+        died = fault == REMOTE_FAULT_CRASH || fault == REMOTE_FAULT_CRASH_LATE ||
+               fault == REMOTE_FAULT_CRASH_SLOW;
         if (!died && rw->before_step == NULL)
-            assert_int_equal(hfd_store_update_wait(rw->w.store, txn_take_in_vain, &s, &rw->w.err), HFD_LIMIT);
+            assert_int_equal(hfd_store_update_wait(rw->w.store, txn_take_in_vain, &s, &rw->w.err),
+                             HFD_LIMIT);
         if (!died && !went(rw, hfd_store_update_wait(rw->w.store, txn_take, &s, &rw->w.err)))
             break;
     }
@@ -762,7 +816,6 @@ void remote_world_wait(struct remote_world *rw, int64_t max_us)
     int64_t by_us;
 
     ok(rw, hfd_store_read(rw->w.reader, txn_due, &s, &rw->w.err));
-    by_us = s.count > 0 ? 0 : s.next_us == INT64_MAX ? max_us
-                                                     : s.next_us - rw->w.clock.wall_us;
+    by_us = s.count > 0 ? 0 : s.next_us == INT64_MAX ? max_us : s.next_us - rw->w.clock.wall_us;
     test_clock_advance(&rw->w.clock, by_us < max_us ? by_us : max_us);
 }

@@ -22,7 +22,10 @@ static struct step step_of(struct world *w, enum hfd_kind kind, hfd_slice id)
 {
     return (struct step){
         .w = w,
-        .call = {.fleet = &w->driver.fleet, .now_us = world_now(w), .caller = HFD_SLICE("somebody@example.com"), .mem = &w->mem},
+        .call = {.fleet = &w->driver.fleet,
+                 .now_us = world_now(w),
+                 .caller = HFD_SLICE("somebody@example.com"),
+                 .mem = &w->mem},
         .kind = kind,
         .id = id,
     };
@@ -51,9 +54,13 @@ static hfd_rc txn_report(struct hfd_txn *tx, void *arg, struct hfd_err *err)
 
 enum hfd_verdict scene_report(struct world *w, hfd_slice fleet_id, const struct scene_report *r)
 {
-    const hfd_slice reason = hfd_slice_of(r->reason != NULL ? r->reason : "Test"), message = hfd_slice_of(r->message);
+    const hfd_slice reason = hfd_slice_of(r->reason != NULL ? r->reason : "Test"),
+                    message = hfd_slice_of(r->message);
     struct hfd_condition conditions[] = {
-        {.type = HFD_SLICE("Available"), .status = r->available, .reason = reason, .message = message},
+        {.type = HFD_SLICE("Available"),
+         .status = r->available,
+         .reason = reason,
+         .message = message},
         {.type = HFD_SLICE("Applied"),
          .status = r->applied,
          .reason = r->applied_reason != NULL ? hfd_slice_of(r->applied_reason) : reason,
@@ -121,7 +128,8 @@ static hfd_rc txn_create(struct hfd_txn *tx, void *arg, struct hfd_err *err)
     return hfd_fleet_create(tx, &s->call, &in, &s->row, err);
 }
 
-hfd_slice scene_create(struct world *w, enum hfd_kind kind, hfd_slice owner, const char *name, const char *guresid_label)
+hfd_slice scene_create(struct world *w, enum hfd_kind kind, hfd_slice owner, const char *name,
+                       const char *guresid_label)
 {
     struct step s = step_of(w, kind, HFD_SLICE_NONE);
 
@@ -136,8 +144,11 @@ static hfd_rc txn_patch(struct hfd_txn *tx, void *arg, struct hfd_err *err)
 {
     struct step *s = arg;
 
-    const struct hfd_fleet_patch in = {
-        .kind = s->kind, .id = s->id, .spec = s->spec, .labels = s->guresid != NULL ? labels_of(s) : HFD_SLICE_NONE};
+    const struct hfd_fleet_patch in = {.kind = s->kind,
+                                       .id = s->id,
+                                       .spec = s->spec,
+                                       .labels =
+                                           s->guresid != NULL ? labels_of(s) : HFD_SLICE_NONE};
 
     return hfd_fleet_patch(tx, &s->call, &in, &s->row, err);
 }
@@ -227,8 +238,10 @@ const char *scene_history(struct world *w, const char *guresid)
     for (size_t i = 0; i < list.count; i++) {
         const struct hfd_history_row *r = &list.rows[i];
 
-        text = hfd_arena_printf(&w->mem, "%.*s%s>%s %.*s %lld; ", HFD_SLICE_FMT(text), hfd_state_name((enum hfd_state)r->from),
-                                hfd_state_name((enum hfd_state)r->to), HFD_SLICE_FMT(r->what), (long long)r->generation);
+        text = hfd_arena_printf(&w->mem, "%.*s%s>%s %.*s %lld; ", HFD_SLICE_FMT(text),
+                                hfd_state_name((enum hfd_state)r->from),
+                                hfd_state_name((enum hfd_state)r->to), HFD_SLICE_FMT(r->what),
+                                (long long)r->generation);
         assert_non_null(text.p);
     }
     return text.p;

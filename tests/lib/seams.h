@@ -1,4 +1,7 @@
-/* The two seams of driver/base as tests play them: time that is moved by hand, and random bytes that repeat. */
+/*
+ * The two seams of driver/base as tests play them: time that is moved by hand, and random bytes
+ * that repeat.
+ */
 #ifndef HFD_TESTS_SEAMS_H
 #define HFD_TESTS_SEAMS_H
 

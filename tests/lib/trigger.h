@@ -1,4 +1,7 @@
-/* What makes a chosen call fail, once or from then on: whoever can fail asks at each call. Thread: any. */
+/*
+ * What makes a chosen call fail, once or from then on: whoever can fail asks at each call. Thread:
+ * any.
+ */
 #ifndef HFD_TESTS_TRIGGER_H
 #define HFD_TESTS_TRIGGER_H
 
@@ -12,9 +15,9 @@ struct trigger {
     bool for_ever;
 };
 
-#define TRIGGER_INIT                      \
-    {                                     \
-        .lock = PTHREAD_MUTEX_INITIALIZER \
+#define TRIGGER_INIT                                                                               \
+    {                                                                                              \
+        .lock = PTHREAD_MUTEX_INITIALIZER                                                          \
     }
 
 /** @param nth  1 = the next call; 0 = none */

@@ -13,7 +13,8 @@ static int is_json(const struct dirent *e)
     return n > 5 && strcmp(e->d_name + n - 5, ".json") == 0;
 }
 
-static void one_file(const char *path, const char *name, void (*fn)(const char *, hfd_slice, void *), void *arg)
+static void one_file(const char *path, const char *name,
+                     void (*fn)(const char *, hfd_slice, void *), void *arg)
 {
     FILE *f = fopen(path, "rb");
     char *text;
@@ -35,7 +36,8 @@ static void one_file(const char *path, const char *name, void (*fn)(const char *
     free(text);
 }
 
-bool test_vectors_each(const char *folder, void (*fn)(const char *name, hfd_slice text, void *arg), void *arg)
+bool test_vectors_each(const char *folder, void (*fn)(const char *name, hfd_slice text, void *arg),
+                       void *arg)
 {
     const char *root = getenv("HFD_VECTORS");
     struct dirent **entries;

@@ -1,4 +1,7 @@
-/* Public test vectors, which are not part of the project: a folder named by HFD_VECTORS, or ../shared/vectors beside the source tree. */
+/*
+ * Public test vectors, which are not part of the project: a folder named by HFD_VECTORS, or
+ * ../shared/vectors beside the source tree.
+ */
 #ifndef HFD_TESTS_VECTORS_H
 #define HFD_TESTS_VECTORS_H
 
@@ -8,6 +11,7 @@
  * Calls fn with name and content of each .json file of that folder, in the order of their names.
  * @return false: there is no such folder
  */
-bool test_vectors_each(const char *folder, void (*fn)(const char *name, hfd_slice text, void *arg), void *arg);
+bool test_vectors_each(const char *folder, void (*fn)(const char *name, hfd_slice text, void *arg),
+                       void *arg);
 
 #endif

@@ -45,7 +45,10 @@ void world_init(struct world *w)
     assert_int_equal(hfd_keyring_fixed(7, &w->ring, &w->err), HFD_OK);
     w->driver = (struct hfd_driver){
         .fleet = {.rng = &w->rng.rng},
-        .rules = {.cluster_types = cluster_types, .cluster_type_count = 1, .nodepool_types = nodepool_types, .nodepool_type_count = 1},
+        .rules = {.cluster_types = cluster_types,
+                  .cluster_type_count = 1,
+                  .nodepool_types = nodepool_types,
+                  .nodepool_type_count = 1},
         .ring = w->ring,
         .rng = &w->rng.rng,
         .terminal_reasons = terminal,
@@ -117,9 +120,10 @@ void world_lose(struct world *w)
     open_store(w);
 }
 
-/* ---- the driver contract ---------------------------------------------------------------------------------------------------- */
+/* ---- the driver contract ---- */
 
-typedef hfd_rc resource_fn(struct hfd_txn *tx, const struct hfd_call *call, struct hfd_answer_doc *out, struct hfd_err *err);
+typedef hfd_rc resource_fn(struct hfd_txn *tx, const struct hfd_call *call,
+                           struct hfd_answer_doc *out, struct hfd_err *err);
 
 struct step {
     resource_fn *fn;
@@ -147,21 +151,24 @@ static struct hfd_call call_of(struct world *w, const char *guresid, const char 
     };
 }
 
-static hfd_rc peek(struct world *w, resource_fn *fn, const struct hfd_call *call, struct hfd_answer_doc *out)
+static hfd_rc peek(struct world *w, resource_fn *fn, const struct hfd_call *call,
+                   struct hfd_answer_doc *out)
 {
     struct step s = {fn, call, out};
 
     return hfd_store_read(w->reader, txn_step, &s, &w->err);
 }
 
-static hfd_rc update(struct world *w, resource_fn *fn, const struct hfd_call *call, struct hfd_answer_doc *out)
+static hfd_rc update(struct world *w, resource_fn *fn, const struct hfd_call *call,
+                     struct hfd_answer_doc *out)
 {
     struct step s = {fn, call, out};
 
     return hfd_store_update_wait(w->store, txn_step, &s, &w->err);
 }
 
-hfd_rc world_put(struct world *w, const char *guresid, const char *body, const char *cookie, struct hfd_answer_doc *out)
+hfd_rc world_put(struct world *w, const char *guresid, const char *body, const char *cookie,
+                 struct hfd_answer_doc *out)
 {
     struct hfd_call call = call_of(w, guresid, cookie);
     struct hfd_input input;
@@ -178,7 +185,8 @@ hfd_rc world_put(struct world *w, const char *guresid, const char *body, const c
     return update(w, hfd_resource_put, &call, out);
 }
 
-hfd_rc world_get(struct world *w, const char *guresid, const char *cookie, struct hfd_answer_doc *out)
+hfd_rc world_get(struct world *w, const char *guresid, const char *cookie,
+                 struct hfd_answer_doc *out)
 {
     const struct hfd_call call = call_of(w, guresid, cookie);
     hfd_rc rc;
@@ -189,7 +197,8 @@ hfd_rc world_get(struct world *w, const char *guresid, const char *cookie, struc
     return update(w, hfd_resource_get_restored, &call, out);
 }
 
-hfd_rc world_delete(struct world *w, const char *guresid, const char *cookie, struct hfd_answer_doc *out)
+hfd_rc world_delete(struct world *w, const char *guresid, const char *cookie,
+                    struct hfd_answer_doc *out)
 {
     const struct hfd_call call = call_of(w, guresid, cookie);
     hfd_rc rc;
@@ -206,7 +215,8 @@ static void assert_answered(const struct world *w, const char *call, hfd_rc rc)
         fail_msg("%s: %s: %s: %s", call, hfd_rc_name(rc), w->err.field, w->err.msg);
 }
 
-struct hfd_answer_doc world_put_ok(struct world *w, const char *guresid, const char *body, const char *cookie)
+struct hfd_answer_doc world_put_ok(struct world *w, const char *guresid, const char *body,
+                                   const char *cookie)
 {
     struct hfd_answer_doc doc;
 
@@ -230,7 +240,7 @@ struct hfd_answer_doc world_delete_ok(struct world *w, const char *guresid, cons
     return doc;
 }
 
-/* ---- HyperFleet ------------------------------------------------------------------------------------------------------------- */
+/* ---- HyperFleet ---- */
 
 struct lookup {
     struct hfd_arena *mem;
@@ -254,7 +264,8 @@ static hfd_rc txn_page(struct hfd_txn *tx, void *arg, struct hfd_err *err)
 {
     struct lookup *l = arg;
 
-    return hfd_fleet_row_search(tx, &(struct hfd_fleet_query){.kind = l->kind, .limit = 1000}, l->mem, &l->list, err);
+    return hfd_fleet_row_search(tx, &(struct hfd_fleet_query){.kind = l->kind, .limit = 1000},
+                                l->mem, &l->list, err);
 }
 
 static hfd_rc txn_parts(struct hfd_txn *tx, void *arg, struct hfd_err *err)
@@ -323,7 +334,8 @@ enum hfd_verdict world_report(struct world *w, hfd_slice fleet_id, const struct 
          .reason = hfd_slice_of(r->reason != NULL ? r->reason : "Test"),
          .message = HFD_SLICE("told by the test")},
         {.type = HFD_SLICE("Applied"), .status = HFD_STATUS_TRUE},
-        {.type = HFD_SLICE("Health"), .status = r->health_false ? HFD_STATUS_FALSE : HFD_STATUS_TRUE},
+        {.type = HFD_SLICE("Health"),
+         .status = r->health_false ? HFD_STATUS_FALSE : HFD_STATUS_TRUE},
         {.type = HFD_SLICE("Finalized"), .status = HFD_STATUS_TRUE},
     };
     struct lookup l = {.mem = &w->mem, .id = fleet_id};
@@ -332,7 +344,10 @@ enum hfd_verdict world_report(struct world *w, hfd_slice fleet_id, const struct 
 
     assert_int_equal(hfd_store_read(w->reader, txn_by_id, &l, &w->err), HFD_OK);
     s = (struct report_step){
-        .call = {.fleet = &w->driver.fleet, .now_us = world_now(w), .caller = HFD_SLICE("adapter@example.com"), .mem = &w->mem},
+        .call = {.fleet = &w->driver.fleet,
+                 .now_us = world_now(w),
+                 .caller = HFD_SLICE("adapter@example.com"),
+                 .mem = &w->mem},
         .in = {.kind = l.row.kind,
                .id = fleet_id,
                .adapter = hfd_slice_of(r->adapter),
@@ -361,10 +376,11 @@ void world_succeed(struct world *w, hfd_slice fleet_id)
         const bool deleting = l.row.deleted_us != 0;
 
         (void)snprintf(adapter, sizeof(adapter), "%.*s", HFD_SLICE_FMT(required->items[i]));
-        (void)world_report(w, fleet_id,
-                           &(struct world_report){.adapter = adapter,
-                                                  .available = deleting ? HFD_STATUS_FALSE : HFD_STATUS_TRUE,
-                                                  .finalized = deleting});
+        (void)world_report(
+            w, fleet_id,
+            &(struct world_report){.adapter = adapter,
+                                   .available = deleting ? HFD_STATUS_FALSE : HFD_STATUS_TRUE,
+                                   .finalized = deleting});
     }
 }
 

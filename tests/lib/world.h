@@ -1,6 +1,7 @@
 /*
- * The whole domain without a socket: a driver on an embedded HyperFleet on a real store in a temporary folder, with time moved by hand and
- * adapters played by the test. Every call is one transaction, as in the program.
+ * The whole domain without a socket: a driver on an embedded HyperFleet on a real store in a
+ * temporary folder, with time moved by hand and adapters played by the test. Every call is one
+ * transaction, as in the program.
  */
 #ifndef HFD_TESTS_WORLD_H
 #define HFD_TESTS_WORLD_H
@@ -25,15 +26,18 @@ struct world {
 };
 
 /**
- * Required adapters: validation, dns for clusters; validation for nodepools. Deadlines 1 h, estimates 10 min. Terminal:
- * InvalidConfiguration.
+ * Required adapters: validation, dns for clusters; validation for nodepools. Deadlines 1 h,
+ * estimates 10 min. Terminal: InvalidConfiguration.
  */
 void world_open(struct world *w);
 void world_close(struct world *w);
 /** Fixtures of cmocka: *state is a world that is open. */
 int world_setup(void **state);
 int world_teardown(void **state);
-/** The two halves of world_open, for starts that may fail: all but the store; then the store. @return as hfd_store_open, err in w->err */
+/**
+ * The two halves of world_open, for starts that may fail: all but the store; then the store.
+ * @return as hfd_store_open, err in w->err
+ */
 void world_init(struct world *w);
 hfd_rc world_start(struct world *w);
 /** Closes the store alone; accepts one that is not open. */
@@ -46,12 +50,19 @@ void world_lose(struct world *w);
 /** What the time is for the next call. */
 int64_t world_now(const struct world *w);
 
-/** The path's tables: peek first, then the writer, as the handlers do. cookie may be NULL. err is in w->err. */
-hfd_rc world_put(struct world *w, const char *guresid, const char *body, const char *cookie, struct hfd_answer_doc *out);
-hfd_rc world_get(struct world *w, const char *guresid, const char *cookie, struct hfd_answer_doc *out);
-hfd_rc world_delete(struct world *w, const char *guresid, const char *cookie, struct hfd_answer_doc *out);
+/**
+ * The path's tables: peek first, then the writer, as the handlers do. cookie may be NULL. err is
+ * in w->err.
+ */
+hfd_rc world_put(struct world *w, const char *guresid, const char *body, const char *cookie,
+                 struct hfd_answer_doc *out);
+hfd_rc world_get(struct world *w, const char *guresid, const char *cookie,
+                 struct hfd_answer_doc *out);
+hfd_rc world_delete(struct world *w, const char *guresid, const char *cookie,
+                    struct hfd_answer_doc *out);
 /** The same for calls that are answered: anything but HFD_OK fails the test. */
-struct hfd_answer_doc world_put_ok(struct world *w, const char *guresid, const char *body, const char *cookie);
+struct hfd_answer_doc world_put_ok(struct world *w, const char *guresid, const char *body,
+                                   const char *cookie);
 struct hfd_answer_doc world_get_ok(struct world *w, const char *guresid, const char *cookie);
 struct hfd_answer_doc world_delete_ok(struct world *w, const char *guresid, const char *cookie);
 
@@ -68,7 +79,9 @@ struct world_report {
 };
 enum hfd_verdict world_report(struct world *w, hfd_slice fleet_id, const struct world_report *r);
 
-/** All required adapters report success (or, while it is being deleted, Finalized) on a resource. */
+/**
+ * All required adapters report success (or, while it is being deleted, Finalized) on a resource.
+ */
 void world_succeed(struct world *w, hfd_slice fleet_id);
 /** The same on the cluster of a driver resource and then on all its nodepools. */
 void world_succeed_all(struct world *w, const char *guresid);

@@ -6,6 +6,7 @@ import re
 import ctext
 
 LINE_MAX = 140
+C_LINE_MAX = 100
 FUNCTION_LINES_MAX = 120
 COMPLEXITY_MAX = 15
 
@@ -208,8 +209,9 @@ def text(tree):
                 yield path, number, "a tab"
             if line != line.rstrip() and not path.endswith(".md"):
                 yield path, number, "blanks at the end of the line"
-            if len(measured[number - 1].rstrip()) > LINE_MAX and not path.endswith(LONG_LINES_MAY):
-                yield path, number, f"{len(line)} columns; {LINE_MAX} is the limit"
+            limit = C_LINE_MAX if is_c else LINE_MAX
+            if len(measured[number - 1].rstrip()) > limit and not path.endswith(LONG_LINES_MAY):
+                yield path, number, f"{len(line)} columns; {limit} is the limit"
         if is_c and re.search(r"(?<!:)//", re.sub(r'"(?:\\.|[^"\\\n])*"', "", re.sub(r"/\*.*?\*/", "", whole, flags=re.S))):
             yield path, 1, "a // comment: /* */ only"
         if whole and not whole.endswith("\n"):

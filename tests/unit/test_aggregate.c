@@ -1,4 +1,7 @@
-/* Each row of the document's tables, by the ids of driver/fleet/README.md; its prose; and the words of the conditions. */
+/*
+ * Each row of the document's tables, by the ids of driver/fleet/README.md; its prose; and the words
+ * of the conditions.
+ */
 #include "driver/fleet/aggregate.h"
 #include "tests/lib/agg_world.h"
 
@@ -136,7 +139,8 @@ static const struct row_case {
 };
 /* clang-format on */
 
-static void assert_condition(const struct agg_world *got, const struct agg_condition *is, const struct agg_condition *want)
+static void assert_condition(const struct agg_world *got, const struct agg_condition *is,
+                             const struct agg_condition *want)
 {
     if (!agg_condition_eq(is, want))
         agg_world_print("got", got);
@@ -155,7 +159,10 @@ static void run_row(void **state)
     assert_condition(&next, &next.available, &rc->available);
 }
 
-/* L1, L2: a new resource has Available and Ready, in this order, False at generation 1, all times now, with the document's words. */
+/*
+ * L1, L2: a new resource has Available and Ready, in this order, False at generation 1, all times
+ * now, with the document's words.
+ */
 static void row_L1_L2_creation(void **state)
 {
     struct hfd_arena mem;
@@ -247,7 +254,10 @@ static const struct verdict_case {
 };
 /* clang-format on */
 
-/* A report is discarded, rejected, taken as a repeat or stored as the table says, and the missing condition is named. */
+/*
+ * A report is discarded, rejected, taken as a repeat or stored as the table says, and the missing
+ * condition is named.
+ */
 static void run_verdict(void **state)
 {
     const struct verdict_case *vc = *state;
@@ -275,7 +285,8 @@ static void run_verdict(void **state)
         assert_string_equal(missing, vc->missing);
 }
 
-static void play(struct agg_world *w, size_t adapter, int64_t generation, enum hfd_status available, int64_t at)
+static void play(struct agg_world *w, size_t adapter, int64_t generation, enum hfd_status available,
+                 int64_t at)
 {
     const struct agg_event e = {AGG_REPORT, NOW, adapter, generation, at, available, F};
     struct agg_world next;
@@ -284,7 +295,10 @@ static void play(struct agg_world *w, size_t adapter, int64_t generation, enum h
     *w = next;
 }
 
-/* The document's example: Available at generation 1 falls with a False report on 1, and stays with a False report on 2. */
+/*
+ * The document's example: Available at generation 1 falls with a False report on 1, and stays with
+ * a False report on 2.
+ */
 static void prose_available_keeps_its_generation(void **state)
 {
     struct agg_world start, w, next;
@@ -310,7 +324,10 @@ static void prose_available_keeps_its_generation(void **state)
     assert_int_equal(w.available.transition, 21);
 }
 
-/* <Adapter>Successful: created once, follows every report, its transition time moves with its status alone; Unknown leaves it. */
+/*
+ * <Adapter>Successful: created once, follows every report, its transition time moves with its
+ * status alone; Unknown leaves it.
+ */
 static void adapter_condition_follows_reports(void **state)
 {
     struct agg_world w, next;
@@ -329,7 +346,9 @@ static void adapter_condition_follows_reports(void **state)
     agg_world_step(&w, &(struct agg_event){.kind = AGG_DELETE, .now = 50}, &next);
     assert_true(agg_condition_eq(&next.adapter[A], &w.adapter[A]));
     w = next;
-    assert_int_equal(agg_world_step(&w, &(struct agg_event){AGG_REPORT, NOW, A, 2, 60, U, T}, &next), HFD_VERDICT_STORE);
+    assert_int_equal(
+        agg_world_step(&w, &(struct agg_event){AGG_REPORT, NOW, A, 2, 60, U, T}, &next),
+        HFD_VERDICT_STORE);
     assert_true(agg_condition_eq(&next.adapter[A], &w.adapter[A]));
 }
 
@@ -345,7 +364,10 @@ static const hfd_slice scene_required[] = {{"validation", 10}, {"dns", 3}};
 
 static void scene_open(struct scene *s)
 {
-    *s = (struct scene){.in = {.required = {scene_required, 2}, .kind_name = "NodePool", .generation = 1, .now_us = NOW}};
+    *s = (struct scene){.in = {.required = {scene_required, 2},
+                               .kind_name = "NodePool",
+                               .generation = 1,
+                               .now_us = NOW}};
     hfd_arena_init(&s->mem, (size_t)1 << 20);
     assert_int_equal(hfd_agg_created(10, &s->mem, &s->cs), HFD_OK);
     s->in.prev = &s->cs;
@@ -382,7 +404,8 @@ static void scene_change(struct scene *s)
     s->cs = next;
 }
 
-static void assert_words(const struct scene *s, const char *type, const char *reason, const char *message)
+static void assert_words(const struct scene *s, const char *type, const char *reason,
+                         const char *message)
 {
     const struct hfd_condition *c = hfd_condition_find(&s->cs, hfd_slice_of(type));
     char text[512];
@@ -399,7 +422,8 @@ static void assert_words(const struct scene *s, const char *type, const char *re
     &(struct hfd_agg_report){HFD_SLICE(name), (gen), (at), (avail), F, HFD_SLICE("Because"), HFD_SLICE("of it")}
 /* clang-format on */
 #define MISSING "MissingRequiredAdapters"
-#define NOT_SAME "AdaptersNotAtSameGeneration", "Required adapters do not report a consistent Available state"
+#define NOT_SAME                                                                                   \
+    "AdaptersNotAtSameGeneration", "Required adapters do not report a consistent Available state"
 
 /* Reason and message of Ready and Available at each stage of a life, lists sorted. */
 static void words_of_ready_and_available(void **state)
@@ -411,11 +435,16 @@ static void words_of_ready_and_available(void **state)
     scene_report(&s, SAID("validation", 1, F, 19));
     assert_words(&s, "Available", NOT_SAME);
     scene_report(&s, SAID("validation", 1, T, 20));
-    assert_words(&s, "Ready", MISSING, "Required adapters not reporting Available=True: [dns]. Currently reporting: [validation]");
+    assert_words(
+        &s, "Ready", MISSING,
+        "Required adapters not reporting Available=True: [dns]. Currently reporting: [validation]");
     assert_words(&s, "Available", NOT_SAME);
     scene_report(&s, SAID("dns", 1, F, 21));
-    assert_words(&s, "Ready", MISSING, "Required adapters not reporting Available=True: [dns]. Currently reporting: [dns, validation]");
-    assert_words(&s, "Available", "AdapterReportedNotAvailable", "Adapters reporting Available=False: dns (Because)");
+    assert_words(&s, "Ready", MISSING,
+                 "Required adapters not reporting Available=True: [dns]. Currently reporting: "
+                 "[dns, validation]");
+    assert_words(&s, "Available", "AdapterReportedNotAvailable",
+                 "Adapters reporting Available=False: dns (Because)");
     scene_report(&s, SAID("validation", 1, F, 22));
     assert_words(&s, "Available", "AdapterReportedNotAvailable",
                  "Adapters reporting Available=False: validation (Because), dns (Because)");
@@ -425,11 +454,13 @@ static void words_of_ready_and_available(void **state)
     assert_words(&s, "Available", "ResourceAvailable", "NodePool is accessible");
     scene_change(&s);
     assert_words(&s, "Ready", MISSING,
-                 "Required adapters not reporting Available=True: [dns, validation]. Currently reporting: [dns, validation]");
+                 "Required adapters not reporting Available=True: [dns, validation]. Currently "
+                 "reporting: [dns, validation]");
     assert_words(&s, "Available", "ResourceAvailable", "NodePool is accessible");
     scene_report(&s, SAID("dns", 2, F, 25));
     assert_words(&s, "Ready", MISSING,
-                 "Required adapters not reporting Available=True: [dns, validation]. Currently reporting: [dns, validation]");
+                 "Required adapters not reporting Available=True: [dns, validation]. Currently "
+                 "reporting: [dns, validation]");
     assert_words(&s, "Available", "ResourceAvailable", "NodePool is accessible");
     scene_close(&s);
 }
@@ -442,7 +473,9 @@ static void words_after_an_early_change(void **state)
     (void)state;
     scene_open(&s);
     scene_change(&s);
-    assert_words(&s, "Ready", MISSING, "Required adapters not reporting Available=True: [dns, validation]. Currently reporting: []");
+    assert_words(&s, "Ready", MISSING,
+                 "Required adapters not reporting Available=True: [dns, validation]. Currently "
+                 "reporting: []");
     assert_words(&s, "Available", "AwaitingAdapters", "Waiting for adapters to report status");
     scene_close(&s);
 }
@@ -450,7 +483,8 @@ static void words_after_an_early_change(void **state)
 /* While deleting, Ready names who has not finalized, then the children. */
 static void words_while_deleting(void **state)
 {
-    struct hfd_agg_report done = {HFD_SLICE("validation"), 2, 30, F, T, HFD_SLICE_NONE, HFD_SLICE_NONE};
+    struct hfd_agg_report done = {HFD_SLICE("validation"), 2, 30, F, T, HFD_SLICE_NONE,
+                                  HFD_SLICE_NONE};
     struct scene s;
 
     (void)state;
@@ -458,22 +492,29 @@ static void words_while_deleting(void **state)
     s.in.deleting = true;
     s.in.has_children = true;
     scene_change(&s);
-    assert_words(&s, "Ready", MISSING, "Required adapters not reporting Finalized=True: [dns, validation]. Currently reporting: []");
+    assert_words(&s, "Ready", MISSING,
+                 "Required adapters not reporting Finalized=True: [dns, validation]. Currently "
+                 "reporting: []");
     scene_report(&s, &done);
-    assert_words(&s, "Ready", MISSING, "Required adapters not reporting Finalized=True: [dns]. Currently reporting: [validation]");
+    assert_words(
+        &s, "Ready", MISSING,
+        "Required adapters not reporting Finalized=True: [dns]. Currently reporting: [validation]");
     done.adapter = HFD_SLICE("dns");
     scene_report(&s, &done);
     assert_words(&s, "Ready", "WaitingForChildren", "Waiting for nodepools to be removed");
-    assert_words(&s, "Available", "AdapterReportedNotAvailable", "Adapters reporting Available=False: validation, dns");
+    assert_words(&s, "Available", "AdapterReportedNotAvailable",
+                 "Adapters reporting Available=False: validation, dns");
     s.in.has_children = false;
     scene_report(&s, &done);
-    assert_words(&s, "Ready", "ResourceReady", "All adapters report Finalized at current generation");
+    assert_words(&s, "Ready", "ResourceReady",
+                 "All adapters report Finalized at current generation");
     done.available = U;
     scene_report(&s, &done);
     done.adapter = HFD_SLICE("validation");
     scene_report(&s, &done);
     assert_words(&s, "Available", NOT_SAME);
-    assert_words(&s, "Ready", "ResourceReady", "All adapters report Finalized at current generation");
+    assert_words(&s, "Ready", "ResourceReady",
+                 "All adapters report Finalized at current generation");
     scene_close(&s);
 }
 
@@ -515,10 +556,14 @@ static void words_are_bounded(void **state)
             check_bound(shift, len - shift);
 }
 
-/* The array: Available, Ready, then required adapters in the settings' order with the words of their Available condition. */
+/*
+ * The array: Available, Ready, then required adapters in the settings' order with the words of
+ * their Available condition.
+ */
 static void conditions_are_ordered(void **state)
 {
-    static const char *const order[] = {"Available", "Ready", "ValidationSuccessful", "DnsSuccessful"};
+    static const char *const order[] = {"Available", "Ready", "ValidationSuccessful",
+                                        "DnsSuccessful"};
     struct scene s;
 
     (void)state;
@@ -555,7 +600,10 @@ static void other_adapters_change_nothing(void **state)
     scene_close(&s);
 }
 
-/* With other settings after a restart: who is no longer required loses its condition, who is now gets one from its stored report. */
+/*
+ * With other settings after a restart: who is no longer required loses its condition, who is now
+ * gets one from its stored report.
+ */
 static void required_adapters_may_change(void **state)
 {
     static const hfd_slice later[] = {{"dns", 3}, {"pacemaker", 9}};
@@ -589,7 +637,10 @@ static void lost_conditions_come_back(void **state)
     scene_close(&s);
 }
 
-/* A resource can go when every required adapter finalized at the current generation and no child is left. */
+/*
+ * A resource can go when every required adapter finalized at the current generation and no child is
+ * left.
+ */
 static void finalized_needs_all_at_the_generation(void **state)
 {
     struct scene s;
@@ -599,7 +650,8 @@ static void finalized_needs_all_at_the_generation(void **state)
     s.in.deleting = true;
     s.in.generation = 2;
     assert_false(hfd_agg_finalized(&s.in));
-    s.reports[0] = (struct hfd_agg_report){HFD_SLICE("dns"), 2, 30, F, T, HFD_SLICE_NONE, HFD_SLICE_NONE};
+    s.reports[0] =
+        (struct hfd_agg_report){HFD_SLICE("dns"), 2, 30, F, T, HFD_SLICE_NONE, HFD_SLICE_NONE};
     s.in.reports.count = 1;
     assert_false(hfd_agg_finalized(&s.in));
     s.reports[1] = s.reports[0];
@@ -621,7 +673,9 @@ static void finalized_needs_all_at_the_generation(void **state)
     scene_close(&s);
 }
 
-/* Each part of the name with a capital, joined, and "Successful"; other characters are left alone. */
+/*
+ * Each part of the name with a capital, joined, and "Successful"; other characters are left alone.
+ */
 static void adapter_condition_types(void **state)
 {
     static const char *const names[][2] = {
@@ -641,7 +695,8 @@ static void adapter_condition_types(void **state)
     (void)state;
     hfd_arena_init(&mem, 4096);
     for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
-        assert_true(hfd_slice_is(hfd_adapter_condition_type(hfd_slice_of(names[i][0]), &mem), names[i][1]));
+        assert_true(
+            hfd_slice_is(hfd_adapter_condition_type(hfd_slice_of(names[i][0]), &mem), names[i][1]));
     hfd_arena_fini(&mem);
 }
 
@@ -715,9 +770,12 @@ int main(void)
     struct CMUnitTest rows[ROWS], verdicts[VERDICTS];
 
     for (size_t i = 0; i < ROWS; i++)
-        rows[i] = (struct CMUnitTest){row_cases[i].name, run_row, NULL, NULL, as_state(&row_cases[i])};
+        rows[i] =
+            (struct CMUnitTest){row_cases[i].name, run_row, NULL, NULL, as_state(&row_cases[i])};
     for (size_t i = 0; i < VERDICTS; i++)
-        verdicts[i] = (struct CMUnitTest){verdict_cases[i].name, run_verdict, NULL, NULL, as_state(&verdict_cases[i])};
-    return cmocka_run_group_tests_name("rows", rows, NULL, NULL) + cmocka_run_group_tests_name("verdicts", verdicts, NULL, NULL) +
+        verdicts[i] = (struct CMUnitTest){verdict_cases[i].name, run_verdict, NULL, NULL,
+                                          as_state(&verdict_cases[i])};
+    return cmocka_run_group_tests_name("rows", rows, NULL, NULL) +
+           cmocka_run_group_tests_name("verdicts", verdicts, NULL, NULL) +
            cmocka_run_group_tests_name("words", plain, NULL, NULL);
 }

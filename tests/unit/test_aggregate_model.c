@@ -1,6 +1,7 @@
 /*
- * The aggregation against the document's tables read by other code (tests/lib/agg_tables.c): on every state that 1 to 3 adapters can reach,
- * and on random histories, where the rules that must hold whatever the tables say are checked as well.
+ * The aggregation against the document's tables read by other code (tests/lib/agg_tables.c): on
+ * every state that 1 to 3 adapters can reach, and on random histories, where the rules that must
+ * hold whatever the tables say are checked as well.
  */
 #include "tests/lib/agg_tables.h"
 
@@ -14,7 +15,8 @@
 #define STATES_MAX ((size_t)1 << 17) /* a power of two */
 
 /* Asks both, and compares. */
-static enum hfd_verdict step(const struct agg_world *w, const struct agg_event *e, struct agg_world *next)
+static enum hfd_verdict step(const struct agg_world *w, const struct agg_event *e,
+                             struct agg_world *next)
 {
     struct agg_world want;
     const enum hfd_verdict verdict = agg_world_step(w, e, next);
@@ -31,7 +33,10 @@ static enum hfd_verdict step(const struct agg_world *w, const struct agg_event *
     return verdict;
 }
 
-/* Every state once. Two states are the same when no row can tell them apart: only the order of the stored times counts. */
+/*
+ * Every state once. Two states are the same when no row can tell them apart: only the order of the
+ * stored times counts.
+ */
 struct explorer {
     struct agg_world *queue;
     size_t head, tail;
@@ -96,7 +101,10 @@ static void go(struct explorer *x, const struct agg_world *w, const struct agg_e
         remember(x, &next);
 }
 
-/* A report of one adapter with each time that makes a difference: older than all, its own last one, newer than all. */
+/*
+ * A report of one adapter with each time that makes a difference: older than all, its own last one,
+ * newer than all.
+ */
 static void report_at_all_times(struct explorer *x, const struct agg_world *w, struct agg_event *e)
 {
     int64_t oldest = 1000000, newest = 1000000;
@@ -123,7 +131,9 @@ static void expand(struct explorer *x, const struct agg_world *w)
     for (e.adapter = 0; e.adapter < w->adapters; e.adapter++)
         for (e.generation = 1; e.generation <= w->generation + 1; e.generation++)
             for (e.available = HFD_STATUS_FALSE; e.available <= HFD_STATUS_UNKNOWN; e.available++)
-                for (e.finalized = HFD_STATUS_FALSE; e.finalized <= (x->deletion ? HFD_STATUS_TRUE : HFD_STATUS_FALSE); e.finalized++)
+                for (e.finalized = HFD_STATUS_FALSE;
+                     e.finalized <= (x->deletion ? HFD_STATUS_TRUE : HFD_STATUS_FALSE);
+                     e.finalized++)
                     report_at_all_times(x, w, &e);
     if (w->generation == x->generation_max)
         return;
@@ -149,8 +159,8 @@ static void explore(size_t adapters, int64_t generation_max, bool deletion, bool
     remember(&x, &first);
     while (x.head < x.tail)
         expand(&x, &x.queue[x.head++]);
-    print_message("%zu adapters, %d generations%s: %zu states, %zu steps\n", adapters, (int)generation_max, deletion ? ", deletion" : "",
-                  x.tail, x.steps);
+    print_message("%zu adapters, %d generations%s: %zu states, %zu steps\n", adapters,
+                  (int)generation_max, deletion ? ", deletion" : "", x.tail, x.steps);
     assert_true(x.tail > 10 * adapters);
     free(x.queue);
     free(x.seen);
@@ -188,7 +198,8 @@ static unsigned random_below(uint64_t *seed, unsigned n)
     return (unsigned)((random_next(seed) >> 33) % n);
 }
 
-static void random_event(uint64_t *seed, const struct agg_world *w, int64_t now, struct agg_event *e)
+static void random_event(uint64_t *seed, const struct agg_world *w, int64_t now,
+                         struct agg_event *e)
 {
     const unsigned dice = random_below(seed, 40);
 
@@ -196,7 +207,8 @@ static void random_event(uint64_t *seed, const struct agg_world *w, int64_t now,
     if (dice < 4 && !w->deleting)
         e->kind = dice == 0 ? AGG_DELETE : AGG_CHANGE;
     e->adapter = random_below(seed, (unsigned)w->adapters);
-    e->generation = w->generation + (random_below(seed, 5) == 0 ? (int)random_below(seed, 4) - 2 : 0);
+    e->generation =
+        w->generation + (random_below(seed, 5) == 0 ? (int)random_below(seed, 4) - 2 : 0);
     if (e->generation < 1)
         e->generation = 1;
     e->at = now - (int64_t)random_below(seed, 30);
@@ -206,7 +218,8 @@ static void random_event(uint64_t *seed, const struct agg_world *w, int64_t now,
     e->finalized = w->deleting && dice % 2 == 0 ? HFD_STATUS_TRUE : HFD_STATUS_FALSE;
 }
 
-static void assert_transition_moves_with_status(const struct agg_condition *before, const struct agg_condition *after, int64_t moved_to)
+static void assert_transition_moves_with_status(const struct agg_condition *before,
+                                                const struct agg_condition *after, int64_t moved_to)
 {
     assert_int_equal(after->created, before->created);
     if (after->status == before->status)
@@ -215,7 +228,10 @@ static void assert_transition_moves_with_status(const struct agg_condition *befo
         assert_int_equal(after->transition, moved_to);
 }
 
-/* Whether all required adapters are stored at one generation (of which the first is), and all True in what Ready asks for. */
+/*
+ * Whether all required adapters are stored at one generation (of which the first is), and all True
+ * in what Ready asks for.
+ */
 static bool is_mixed(const struct agg_world *w)
 {
     for (size_t i = 0; i < w->adapters; i++)
@@ -233,7 +249,8 @@ static bool all_ready(const struct agg_world *w)
     return true;
 }
 
-static void assert_invariants(const struct agg_world *before, const struct agg_event *e, const struct agg_world *after)
+static void assert_invariants(const struct agg_world *before, const struct agg_event *e,
+                              const struct agg_world *after)
 {
     const int64_t moved_to = e->kind == AGG_REPORT ? e->at : e->now;
     struct agg_world again;
@@ -258,7 +275,9 @@ static void assert_invariants(const struct agg_world *before, const struct agg_e
     }
 }
 
-/* 100,000 lives of 1 to 4 adapters: as the tables say, and the invariants hold behind every step. */
+/*
+ * 100,000 lives of 1 to 4 adapters: as the tables say, and the invariants hold behind every step.
+ */
 static void random_histories(void **state)
 {
     uint64_t seed = UINT64_C(0x6879706572666c74);
@@ -281,7 +300,8 @@ static void random_histories(void **state)
                 continue;
             }
             stored++;
-            became_ready += next.ready.status == HFD_STATUS_TRUE && w.ready.status == HFD_STATUS_FALSE;
+            became_ready +=
+                next.ready.status == HFD_STATUS_TRUE && w.ready.status == HFD_STATUS_FALSE;
             assert_invariants(&w, &e, &next);
             w = next;
         }

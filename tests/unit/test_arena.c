@@ -37,7 +37,10 @@ static void arena_pieces_are_separate(void **state)
     hfd_arena_fini(&a);
 }
 
-/* A rewind takes back exactly what came after the mark, over several chunks too; what is handed out again is zeroed. */
+/*
+ * A rewind takes back exactly what came after the mark, over several chunks too; what is handed out
+ * again is zeroed.
+ */
 static void arena_rewinds_to_a_mark(void **state)
 {
     struct hfd_arena a;
@@ -139,10 +142,8 @@ static void arena_copies_text(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(arena_pieces_are_separate),
-        cmocka_unit_test(arena_rewinds_to_a_mark),
-        cmocka_unit_test(arena_has_a_ceiling),
-        cmocka_unit_test(arena_refuses_overflow),
+        cmocka_unit_test(arena_pieces_are_separate), cmocka_unit_test(arena_rewinds_to_a_mark),
+        cmocka_unit_test(arena_has_a_ceiling),       cmocka_unit_test(arena_refuses_overflow),
         cmocka_unit_test(arena_copies_text),
     };
 

@@ -23,7 +23,9 @@ static struct hfd_asked *make(size_t capacity)
     return a;
 }
 
-/* Names come out once, in the order in which they were first asked for; the first asks for a wake. */
+/*
+ * Names come out once, in the order in which they were first asked for; the first asks for a wake.
+ */
 static void names_come_out_once_and_in_order(void **state)
 {
     struct hfd_asked *a = make(64);
@@ -81,7 +83,8 @@ static void too_many_names_are_forgotten(void **state)
         assert_int_equal(again, CAPACITY);
         for (size_t i = 0; i < again; i++)
             for (size_t k = 0; k < i; k++)
-                assert_false(out[i].len == out[k].len && memcmp(out[i].text, out[k].text, out[i].len) == 0);
+                assert_false(out[i].len == out[k].len &&
+                             memcmp(out[i].text, out[k].text, out[i].len) == 0);
         first += again;
     }
     assert_int_equal(first, 3 * CAPACITY);
@@ -146,7 +149,9 @@ static void a_crowd_is_one(void **state)
         for (size_t i = 0; i < n; i++) {
             int64_t number;
 
-            assert_int_equal(hfd_parse_i64((hfd_slice){out[i].text + 1, out[i].len - 1}, 0, 99, &number, NULL), HFD_OK);
+            assert_int_equal(
+                hfd_parse_i64((hfd_slice){out[i].text + 1, out[i].len - 1}, 0, 99, &number, NULL),
+                HFD_OK);
             seen[number]++;
         }
         count += n;

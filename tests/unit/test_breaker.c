@@ -24,7 +24,10 @@ enum event {
     PAUSE_LESS, /* moves it one microsecond short of that */
 };
 
-/* Each row begins closed, plays its events, and ends in the state named; `turns` is how often tell said that it left or entered CLOSED. */
+/*
+ * Each row begins closed, plays its events, and ends in the state named; `turns` is how often tell
+ * said that it left or entered CLOSED.
+ */
 static void states_follow_the_table(void **state)
 {
     static const struct {
@@ -37,17 +40,57 @@ static void states_follow_the_table(void **state)
         {"work begins while closed", {BEGIN, BEGIN, BEGIN}, 3, HFD_BREAKER_CLOSED, 0},
         {"two ill ones do not open it", {ILL, ILL, BEGIN}, 3, HFD_BREAKER_CLOSED, 0},
         {"three in a row do", {ILL, ILL, ILL, REFUSED}, 4, HFD_BREAKER_OPEN, 1},
-        {"a good one between starts the count again", {ILL, ILL, GOOD, ILL, ILL, BEGIN}, 6, HFD_BREAKER_CLOSED, 0},
-        {"while open ill ones change nothing", {ILL, ILL, ILL, ILL, ILL, ILL, ILL, REFUSED}, 8, HFD_BREAKER_OPEN, 1},
+        {"a good one between starts the count again",
+         {ILL, ILL, GOOD, ILL, ILL, BEGIN},
+         6,
+         HFD_BREAKER_CLOSED,
+         0},
+        {"while open ill ones change nothing",
+         {ILL, ILL, ILL, ILL, ILL, ILL, ILL, REFUSED},
+         8,
+         HFD_BREAKER_OPEN,
+         1},
         {"a late good one closes it", {ILL, ILL, ILL, GOOD, BEGIN}, 5, HFD_BREAKER_CLOSED, 2},
-        {"not before the pause is over", {ILL, ILL, ILL, PAUSE_LESS, REFUSED}, 5, HFD_BREAKER_OPEN, 1},
-        {"then one probe, and only one", {ILL, ILL, ILL, PAUSE, BEGIN, REFUSED, REFUSED}, 7, HFD_BREAKER_HALF_OPEN, 1},
-        {"a good probe closes it", {ILL, ILL, ILL, PAUSE, BEGIN, GOOD, BEGIN, BEGIN}, 8, HFD_BREAKER_CLOSED, 2},
-        {"an ill probe opens it again", {ILL, ILL, ILL, PAUSE, BEGIN, ILL, REFUSED}, 7, HFD_BREAKER_OPEN, 1},
-        {"then another probe", {ILL, ILL, ILL, PAUSE, BEGIN, ILL, PAUSE, BEGIN, GOOD}, 9, HFD_BREAKER_CLOSED, 2},
-        {"a probe that asked nothing lets another go", {ILL, ILL, ILL, PAUSE, BEGIN, UNUSED, BEGIN, REFUSED}, 8, HFD_BREAKER_HALF_OPEN, 1},
-        {"work that asked nothing matters to nobody else", {UNUSED, ILL, ILL, ILL, UNUSED, REFUSED}, 6, HFD_BREAKER_OPEN, 1},
-        {"closed again it takes three again", {ILL, ILL, ILL, GOOD, ILL, ILL, BEGIN, ILL, REFUSED}, 9, HFD_BREAKER_OPEN, 3},
+        {"not before the pause is over",
+         {ILL, ILL, ILL, PAUSE_LESS, REFUSED},
+         5,
+         HFD_BREAKER_OPEN,
+         1},
+        {"then one probe, and only one",
+         {ILL, ILL, ILL, PAUSE, BEGIN, REFUSED, REFUSED},
+         7,
+         HFD_BREAKER_HALF_OPEN,
+         1},
+        {"a good probe closes it",
+         {ILL, ILL, ILL, PAUSE, BEGIN, GOOD, BEGIN, BEGIN},
+         8,
+         HFD_BREAKER_CLOSED,
+         2},
+        {"an ill probe opens it again",
+         {ILL, ILL, ILL, PAUSE, BEGIN, ILL, REFUSED},
+         7,
+         HFD_BREAKER_OPEN,
+         1},
+        {"then another probe",
+         {ILL, ILL, ILL, PAUSE, BEGIN, ILL, PAUSE, BEGIN, GOOD},
+         9,
+         HFD_BREAKER_CLOSED,
+         2},
+        {"a probe that asked nothing lets another go",
+         {ILL, ILL, ILL, PAUSE, BEGIN, UNUSED, BEGIN, REFUSED},
+         8,
+         HFD_BREAKER_HALF_OPEN,
+         1},
+        {"work that asked nothing matters to nobody else",
+         {UNUSED, ILL, ILL, ILL, UNUSED, REFUSED},
+         6,
+         HFD_BREAKER_OPEN,
+         1},
+        {"closed again it takes three again",
+         {ILL, ILL, ILL, GOOD, ILL, ILL, BEGIN, ILL, REFUSED},
+         9,
+         HFD_BREAKER_OPEN,
+         3},
     };
 
     (void)state;
@@ -90,7 +133,10 @@ static void states_follow_the_table(void **state)
     }
 }
 
-/* Pauses double up to the largest, each between a half and the whole of it, and differ from each other. */
+/*
+ * Pauses double up to the largest, each between a half and the whole of it, and differ from each
+ * other.
+ */
 static void pauses_grow_with_jitter(void **state)
 {
     int64_t expected_us = MIN_US, now_us = 0, first_us[2] = {0, 0};
@@ -119,7 +165,8 @@ static void pauses_grow_with_jitter(void **state)
         (void)hfd_breaker_tell(&b, true, now_us, &rng.rng);
         for (int k = 0; k < HFD_BREAKER_ILL_MAX; k++)
             (void)hfd_breaker_tell(&b, false, now_us, &rng.rng);
-        assert_in_range(hfd_breaker_next_us(&b) - now_us, MIN_US / 2, MIN_US); /* from the start again */
+        assert_in_range(hfd_breaker_next_us(&b) - now_us, MIN_US / 2,
+                        MIN_US); /* from the start again */
     }
     assert_int_not_equal(first_us[0], first_us[1]);
 }

@@ -98,10 +98,11 @@ static void buf_json_strings(void **state)
         {S("\0\x01\x1f\x7f"), S("\"\\u0000\\u0001\\u001f\\u007f\"")},
         {S("\xc3\xa9\xe2\x82\xac\xf0\x9f\x98\x80"), S("\"\xc3\xa9\xe2\x82\xac\xf0\x9f\x98\x80\"")},
         {S("a\xff"), S("\"a\xef\xbf\xbd\"")},
-        {S("\xc0\x80"), S("\"\xef\xbf\xbd\xef\xbf\xbd\"")},                                   /* overlong */
-        {S("\xed\xa0\x80"), S("\"\xef\xbf\xbd\xef\xbf\xbd\xef\xbf\xbd\"")},                   /* surrogate */
-        {S("\xf4\x90\x80\x80x"), S("\"\xef\xbf\xbd\xef\xbf\xbd\xef\xbf\xbd\xef\xbf\xbdx\"")}, /* beyond U+10FFFF */
-        {S("\xe2\x82"), S("\"\xef\xbf\xbd\xef\xbf\xbd\"")},                                   /* cut short */
+        {S("\xc0\x80"), S("\"\xef\xbf\xbd\xef\xbf\xbd\"")},                 /* overlong */
+        {S("\xed\xa0\x80"), S("\"\xef\xbf\xbd\xef\xbf\xbd\xef\xbf\xbd\"")}, /* surrogate */
+        {S("\xf4\x90\x80\x80x"),
+         S("\"\xef\xbf\xbd\xef\xbf\xbd\xef\xbf\xbd\xef\xbf\xbdx\"")}, /* beyond U+10FFFF */
+        {S("\xe2\x82"), S("\"\xef\xbf\xbd\xef\xbf\xbd\"")},           /* cut short */
         {S("\xe2\x82"
            "a"),
          S("\"\xef\xbf\xbd\xef\xbf\xbd"
@@ -136,7 +137,9 @@ static void buf_json_strings_parse(void **state)
         hfd_rng_bytes(&rng.rng, bytes, n);
         if (round % 2 == 0) /* half of the rounds near the edges of UTF-8 */
             for (size_t i = 0; i < n; i++)
-                bytes[i] = "\x7f\x80\xbf\xc2\xe0\xa0\xed\x9f\xf0\x90\xf4\x8f"[(unsigned char)bytes[i] % 12];
+                bytes[i] =
+                    "\x7f\x80\xbf\xc2\xe0\xa0\xed\x9f\xf0\x90\xf4\x8f"[(unsigned char)bytes[i] %
+                                                                       12];
         for (size_t i = 0; i < n;) {
             size_t len = hfd_utf8_len((hfd_slice){bytes + i, n - i});
 
@@ -188,7 +191,10 @@ static void buf_base64url_vectors(void **state)
     }
 }
 
-/* Decoding takes correct padding, and refuses everything else that is not the one text of some bytes. */
+/*
+ * Decoding takes correct padding, and refuses everything else that is not the one text of some
+ * bytes.
+ */
 static void buf_base64url_refuses(void **state)
 {
     static const struct {
@@ -237,7 +243,8 @@ static void buf_base64url_refuses(void **state)
 /* Random bytes come back; a text with one character changed never gives the same bytes. */
 static void buf_base64url_round_trip(void **state)
 {
-    static const char alphabet[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_=+/ ";
+    static const char alphabet[] =
+        "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_=+/ ";
     unsigned char in[64];
     unsigned char out[64];
     struct test_rng rng;

@@ -14,7 +14,10 @@
 #include "driver/base/log.h"
 #include "driver/base/metrics.h"
 
-/* Runs fn in a process of its own with the log in a pipe. @return its wait status; the log's text in out */
+/*
+ * Runs fn in a process of its own with the log in a pipe. @return its wait status; the log's text
+ * in out
+ */
 static int run_apart(void (*fn)(void), char *out, size_t cap)
 {
     const struct rlimit no_core = {0, 0};
@@ -51,7 +54,10 @@ static void failing(void)
     HFD_ASSERT(one == 2);
 }
 
-/* A failed assertion writes one JSON line with expression, place and request, and kills the process. */
+/*
+ * A failed assertion writes one JSON line with expression, place and request, and kills the
+ * process.
+ */
 static void check_assert_logs_and_aborts(void **state)
 {
     char text[4096];

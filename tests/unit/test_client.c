@@ -1,6 +1,6 @@
 /*
- * driver/backend/client.c against a server in this process: what is sent, what is understood, and every way in which an answer can be
- * missing. Only tests that fail wait long.
+ * driver/backend/client.c against a server in this process: what is sent, what is understood, and
+ * every way in which an answer can be missing. Only tests that fail wait long.
  */
 #include "driver/backend/client_int.h"
 #include "driver/base/base.h"
@@ -36,7 +36,8 @@ struct fixture {
     /* Of the last request; read by the test when the answer is there. */
     char method[16], target[512], head[8192], body[512];
     int connection;
-    pthread_mutex_t lock; /* of behave: a server's thread may still be at a request that the client has given up */
+    pthread_mutex_t lock; /* of behave: a server's thread may still be at a request that the client
+                             has given up */
     fakehttp_fn *behave;
     bool done;
 };
@@ -77,7 +78,8 @@ static void write_text(const char *path, const char *text)
 {
     int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
 
-    assert_true(fd >= 0 && write(fd, text, strlen(text)) == (ssize_t)strlen(text) && close(fd) == 0);
+    assert_true(fd >= 0 && write(fd, text, strlen(text)) == (ssize_t)strlen(text) &&
+                close(fd) == 0);
 }
 
 static void *setup(void **state)
@@ -145,7 +147,8 @@ static void on_done(struct hfd_client_call *call)
     ((struct fixture *)call->arg)->done = true;
 }
 
-static void send_call(struct fixture *f, struct hfd_client_call *call, enum hfd_upstream_method method, const char *path, const char *body)
+static void send_call(struct fixture *f, struct hfd_client_call *call,
+                      enum hfd_upstream_method method, const char *path, const char *body)
 {
     struct hfd_err err;
 
@@ -153,12 +156,15 @@ static void send_call(struct fixture *f, struct hfd_client_call *call, enum hfd_
         open_client(f);
     f->done = false;
     *call = (struct hfd_client_call){
-        .request = {.method = method, .path = hfd_slice_of(path), .body = hfd_slice_of(body)}, .done = on_done, .arg = f};
+        .request = {.method = method, .path = hfd_slice_of(path), .body = hfd_slice_of(body)},
+        .done = on_done,
+        .arg = f};
     assert_int_equal(hfd_client_send(f->client, call, &err), HFD_OK);
 }
 
 /* Sends and waits for the end; the answer is in call until call_fini. */
-static void ask_with(struct fixture *f, struct hfd_client_call *call, enum hfd_upstream_method method, const char *path, const char *body)
+static void ask_with(struct fixture *f, struct hfd_client_call *call,
+                     enum hfd_upstream_method method, const char *path, const char *body)
 {
     send_call(f, call, method, path, body);
     while (!f->done)
@@ -178,10 +184,8 @@ static void each_method_is_sent_as_it_is(void **state)
         enum hfd_upstream_method method;
         const char *text, *body;
     } cases[] = {
-        {HFD_UPSTREAM_GET, "GET", ""},
-        {HFD_UPSTREAM_POST, "POST", "{\"kind\":\"Cluster\"}"},
-        {HFD_UPSTREAM_POST, "POST", ""},
-        {HFD_UPSTREAM_PATCH, "PATCH", "{\"spec\":{}}"},
+        {HFD_UPSTREAM_GET, "GET", ""},       {HFD_UPSTREAM_POST, "POST", "{\"kind\":\"Cluster\"}"},
+        {HFD_UPSTREAM_POST, "POST", ""},     {HFD_UPSTREAM_PATCH, "PATCH", "{\"spec\":{}}"},
         {HFD_UPSTREAM_DELETE, "DELETE", ""},
     };
     struct fixture *f = *state;
@@ -195,9 +199,11 @@ static void each_method_is_sent_as_it_is(void **state)
         assert_string_equal(f->method, cases[i].text);
         assert_string_equal(f->target, "/api/hyperfleet/v1/clusters/2a?search=labels.a%3D'b'");
         assert_string_equal(f->body, cases[i].body);
-        assert_non_null(strstr(f->head, "\r\nAccept: application/json, application/problem+json\r\n"));
+        assert_non_null(
+            strstr(f->head, "\r\nAccept: application/json, application/problem+json\r\n"));
         assert_non_null(strstr(f->head, "\r\nUser-Agent: hyperfleet-driver/"));
-        assert_int_equal(strstr(f->head, "\r\nContent-Type: application/json\r\n") != NULL, has_body);
+        assert_int_equal(strstr(f->head, "\r\nContent-Type: application/json\r\n") != NULL,
+                         has_body);
         assert_null(strcasestr(f->head, "\r\nExpect:"));
         assert_null(strcasestr(f->head, "\r\nAuthorization:"));
         assert_null(strcasestr(f->head, "\r\nAccept-Encoding:"));
@@ -238,7 +244,8 @@ static void the_base_url_is_joined(void **state)
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         struct hfd_client_call call;
 
-        (void)snprintf(f->url, sizeof(f->url), "http://127.0.0.1:%d%s", fakehttp_port(f->server), cases[i].behind);
+        (void)snprintf(f->url, sizeof(f->url), "http://127.0.0.1:%d%s", fakehttp_port(f->server),
+                       cases[i].behind);
         ask(f, &call);
         assert_string_equal(f->target, cases[i].target);
         hfd_client_call_fini(&call);
@@ -261,7 +268,10 @@ static void proxies_of_the_environment_are_left_aside(void **state)
     hfd_client_call_fini(&call);
 }
 
-/* Requests share a connection, but for POST, which has one of its own so that nobody sends it twice behind our back. */
+/*
+ * Requests share a connection, but for POST, which has one of its own so that nobody sends it twice
+ * behind our back.
+ */
 static void connections_are_kept_but_for_post(void **state)
 {
     struct fixture *f = *state;
@@ -288,7 +298,8 @@ static const struct {
 } answers[] = {
     {200, "Content-Type: application/json\r\n", "{}", true, 0},
     {200, "Content-Type: application/json; charset=utf-8\r\n", "{}", true, 0},
-    {404, "Content-Type: application/problem+json\r\n", "{\"code\":\"HYPERFLEET-NTF-001\"}", true, 0},
+    {404, "Content-Type: application/problem+json\r\n", "{\"code\":\"HYPERFLEET-NTF-001\"}", true,
+     0},
     {201, "content-type: APPLICATION/JSON ;x=y\r\n", "{}", true, 0},
     {200, "Content-Type: text/html\r\n", "<html>", false, 0},
     {200, "Content-Type: application/jsonp\r\n", "x", false, 0},
@@ -305,7 +316,8 @@ static bool answer_table(void *ctx, struct fakehttp_conn *conn, const struct fak
 {
     (void)ctx;
     (void)r;
-    fakehttp_answer(conn, answers[answer_at].status, answers[answer_at].headers, answers[answer_at].body);
+    fakehttp_answer(conn, answers[answer_at].status, answers[answer_at].headers,
+                    answers[answer_at].body);
     return true;
 }
 
@@ -328,7 +340,10 @@ static void answers_are_taken_as_they_are(void **state)
     }
 }
 
-/* Seconds and dates; what is neither is none. Dates lie 30 s behind TEST_TIME_US, which is 2025-01-01T00:00:00Z, a Wednesday. */
+/*
+ * Seconds and dates; what is neither is none. Dates lie 30 s behind TEST_TIME_US, which is
+ * 2025-01-01T00:00:00Z, a Wednesday.
+ */
 static void retry_after_is_seconds_or_a_date(void **state)
 {
     static const struct {
@@ -376,7 +391,8 @@ static bool slow_head(void *ctx, struct fakehttp_conn *conn, const struct fakeht
 
 static bool slow_body(void *ctx, struct fakehttp_conn *conn, const struct fakehttp_request *r)
 {
-    static const char part[] = "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 100\r\n\r\n{\"items\":";
+    static const char part[] = "HTTP/1.1 200 OK\r\nContent-Type: "
+                               "application/json\r\nContent-Length: 100\r\n\r\n{\"items\":";
 
     (void)ctx;
     (void)r;
@@ -387,7 +403,8 @@ static bool slow_body(void *ctx, struct fakehttp_conn *conn, const struct fakeht
 
 static bool cut_body(void *ctx, struct fakehttp_conn *conn, const struct fakehttp_request *r)
 {
-    static const char part[] = "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 100\r\n\r\n{\"items\":";
+    static const char part[] = "HTTP/1.1 200 OK\r\nContent-Type: "
+                               "application/json\r\nContent-Length: 100\r\n\r\n{\"items\":";
 
     (void)ctx;
     (void)r;
@@ -398,7 +415,8 @@ static bool cut_body(void *ctx, struct fakehttp_conn *conn, const struct fakehtt
 static bool cut_chunks(void *ctx, struct fakehttp_conn *conn, const struct fakehttp_request *r)
 {
     static const char part[] =
-        "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n9\r\n{\"items\":\r\n";
+        "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nTransfer-Encoding: "
+        "chunked\r\n\r\n9\r\n{\"items\":\r\n";
 
     (void)ctx;
     (void)r;
@@ -434,7 +452,8 @@ static bool too_long_said(void *ctx, struct fakehttp_conn *conn, const struct fa
 }
 
 /* Goes on for as long as anybody reads. */
-static bool too_long_chunked(void *ctx, struct fakehttp_conn *conn, const struct fakehttp_request *r)
+static bool too_long_chunked(void *ctx, struct fakehttp_conn *conn,
+                             const struct fakehttp_request *r)
 {
     static const char head[] = "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n";
     static const char chunk[] = "10\r\n0123456789abcdef\r\n";
@@ -495,7 +514,8 @@ static void faults_are_told_in_words(void **state)
 }
 
 /* What lacks nothing but a byte to the limit is read. */
-static bool answer_at_the_limit(void *ctx, struct fakehttp_conn *conn, const struct fakehttp_request *r)
+static bool answer_at_the_limit(void *ctx, struct fakehttp_conn *conn,
+                                const struct fakehttp_request *r)
 {
     static char body[ANSWER_MAX + 1];
 
@@ -615,7 +635,10 @@ static const char *bearer(struct fixture *f, char out[256])
     return fakehttp_header(&r, "authorization", out, 256);
 }
 
-/* The token is read again when its file changes: replaced, as mounted secrets are, or written to. A bad one leaves the old in use. */
+/*
+ * The token is read again when its file changes: replaced, as mounted secrets are, or written to. A
+ * bad one leaves the old in use.
+ */
 static void a_changed_token_is_read_again(void **state)
 {
     struct fixture *f = *state;
@@ -649,7 +672,8 @@ static void a_changed_token_is_read_again(void **state)
     write_text(f->token, " four");
     ask(f, &call);
     hfd_client_call_fini(&call);
-    assert_string_equal(bearer(f, text), "Bearer two"); /* a blank in front: not one token on one line */
+    assert_string_equal(bearer(f, text),
+                        "Bearer two"); /* a blank in front: not one token on one line */
 
     write_text(f->token, "four.of-four~+/=  \n\n");
     ask(f, &call);
@@ -700,9 +724,10 @@ static bool tell_back(void *ctx, struct fakehttp_conn *conn, const struct fakeht
     char body[256];
 
     (void)ctx;
-    (void)snprintf(body, sizeof(body), "{\"detail\":\"bad header %.20s, %.13s\",\"code\":\"X\"}", token != NULL ? token : "",
-                   token != NULL ? token + 7 : "");
-    fakehttp_answer(conn, strstr(r->target, "good") != NULL ? 200 : 400, "Content-Type: application/json\r\n", body);
+    (void)snprintf(body, sizeof(body), "{\"detail\":\"bad header %.20s, %.13s\",\"code\":\"X\"}",
+                   token != NULL ? token : "", token != NULL ? token + 7 : "");
+    fakehttp_answer(conn, strstr(r->target, "good") != NULL ? 200 : 400,
+                    "Content-Type: application/json\r\n", body);
     return true;
 }
 
@@ -718,7 +743,8 @@ static void a_token_told_back_is_hidden(void **state)
     ask(f, &call);
     assert_int_equal(call.answer.status, 400);
     assert_null(memmem(call.answer.body.p, call.answer.body.len, "se.cr-et", 8));
-    assert_non_null(memmem(call.answer.body.p, call.answer.body.len, "bad header Bearer *************", 31));
+    assert_non_null(
+        memmem(call.answer.body.p, call.answer.body.len, "bad header Bearer *************", 31));
     assert_non_null(memmem(call.answer.body.p, call.answer.body.len, "\"code\":\"X\"}", 11));
     hfd_client_call_fini(&call);
     ask_with(f, &call, HFD_UPSTREAM_GET, "/good", NULL);
@@ -798,7 +824,10 @@ static void add_open(void *ctx, const char *key, const char *path, unsigned mode
     (void)snprintf(told + len, 256 - len, "%s %s %o;", key, strrchr(path, '/') + 1, mode);
 }
 
-/* Files with a secret that every user may read or write are told of, those without one are not; a check names the setting that is wrong. */
+/*
+ * Files with a secret that every user may read or write are told of, those without one are not; a
+ * check names the setting that is wrong.
+ */
 static void open_secrets_are_told(void **state)
 {
     struct fixture *f = *state;
@@ -834,7 +863,10 @@ static size_t log_text(FILE *log, char *text, size_t cap)
     return (size_t)len;
 }
 
-/* The log is warned of an open token when it is first read, and when it is read again; without the token. */
+/*
+ * The log is warned of an open token when it is first read, and when it is read again; without the
+ * token.
+ */
 static void an_open_token_is_logged(void **state)
 {
     struct fixture *f = *state;

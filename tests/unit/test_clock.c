@@ -11,7 +11,10 @@
 #define S(lit) HFD_SLICE(lit)
 #define LAST_US (INT64_C(253402300799) * HFD_US_PER_S + 999999)
 
-/* Times are written in UTC with the digits they need, in whole seconds rounded down, or with six digits. */
+/*
+ * Times are written in UTC with the digits they need, in whole seconds rounded down, or with six
+ * digits.
+ */
 static void time_formats(void **state)
 {
     static const struct {
@@ -20,13 +23,20 @@ static void time_formats(void **state)
     } rows[] = {
         {0, "1970-01-01T00:00:00Z", "1970-01-01T00:00:00Z", "1970-01-01T00:00:00.000000Z"},
         {1, "1970-01-01T00:00:00.000001Z", "1970-01-01T00:00:00Z", "1970-01-01T00:00:00.000001Z"},
-        {TEST_TIME_US + 120000, "2025-01-01T00:00:00.12Z", "2025-01-01T00:00:00Z", "2025-01-01T00:00:00.120000Z"},
-        {TEST_TIME_US - 1, "2024-12-31T23:59:59.999999Z", "2024-12-31T23:59:59Z", "2024-12-31T23:59:59.999999Z"},
-        {INT64_C(951827696000000), "2000-02-29T12:34:56Z", "2000-02-29T12:34:56Z", "2000-02-29T12:34:56.000000Z"},
-        {INT64_C(4107542400000000), "2100-03-01T00:00:00Z", "2100-03-01T00:00:00Z", "2100-03-01T00:00:00.000000Z"},
-        {LAST_US, "9999-12-31T23:59:59.999999Z", "9999-12-31T23:59:59Z", "9999-12-31T23:59:59.999999Z"},
-        {LAST_US + 1, "9999-12-31T23:59:59.999999Z", "9999-12-31T23:59:59Z", "9999-12-31T23:59:59.999999Z"},
-        {INT64_MAX, "9999-12-31T23:59:59.999999Z", "9999-12-31T23:59:59Z", "9999-12-31T23:59:59.999999Z"},
+        {TEST_TIME_US + 120000, "2025-01-01T00:00:00.12Z", "2025-01-01T00:00:00Z",
+         "2025-01-01T00:00:00.120000Z"},
+        {TEST_TIME_US - 1, "2024-12-31T23:59:59.999999Z", "2024-12-31T23:59:59Z",
+         "2024-12-31T23:59:59.999999Z"},
+        {INT64_C(951827696000000), "2000-02-29T12:34:56Z", "2000-02-29T12:34:56Z",
+         "2000-02-29T12:34:56.000000Z"},
+        {INT64_C(4107542400000000), "2100-03-01T00:00:00Z", "2100-03-01T00:00:00Z",
+         "2100-03-01T00:00:00.000000Z"},
+        {LAST_US, "9999-12-31T23:59:59.999999Z", "9999-12-31T23:59:59Z",
+         "9999-12-31T23:59:59.999999Z"},
+        {LAST_US + 1, "9999-12-31T23:59:59.999999Z", "9999-12-31T23:59:59Z",
+         "9999-12-31T23:59:59.999999Z"},
+        {INT64_MAX, "9999-12-31T23:59:59.999999Z", "9999-12-31T23:59:59Z",
+         "9999-12-31T23:59:59.999999Z"},
         {-1, "1970-01-01T00:00:00Z", "1970-01-01T00:00:00Z", "1970-01-01T00:00:00.000000Z"},
         {INT64_MIN, "1970-01-01T00:00:00Z", "1970-01-01T00:00:00Z", "1970-01-01T00:00:00.000000Z"},
     };
@@ -135,12 +145,15 @@ static void time_to_compare_with(void **state)
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
         int64_t at = 99;
 
-        assert_int_equal(hfd_time_parse_any(rows[i].text, &at, NULL), rows[i].ok ? HFD_OK : HFD_INVALID);
+        assert_int_equal(hfd_time_parse_any(rows[i].text, &at, NULL),
+                         rows[i].ok ? HFD_OK : HFD_INVALID);
         assert_true(at == rows[i].want);
     }
 }
 
-/* Every time comes back from its own text, and text order is time order for the fixed-width form. */
+/*
+ * Every time comes back from its own text, and text order is time order for the fixed-width form.
+ */
 static void time_round_trip(void **state)
 {
     char before[HFD_TIME_TEXT_MAX];
@@ -181,7 +194,10 @@ static void time_calendar_has_no_gap(void **state)
     }
 }
 
-/* The machine's clocks run: wall time lies behind the day this was written, monotonic time never goes back. */
+/*
+ * The machine's clocks run: wall time lies behind the day this was written, monotonic time never
+ * goes back.
+ */
 static void clock_system_runs(void **state)
 {
     int64_t a = hfd_clock_mono_us(&hfd_clock_system);

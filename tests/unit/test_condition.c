@@ -50,20 +50,26 @@ static void format_is(const struct hfd_conditions *cs, bool of_report, const cha
 static void format_shapes(void **state)
 {
     struct hfd_condition items[] = {
-        {HFD_SLICE("Ready"), HFD_STATUS_FALSE, HFD_SLICE("AwaitingAdapters"), HFD_SLICE("Waiting \"now\""), 3, T0, T0 + 1, T0 + 500000},
-        {HFD_SLICE("Applied"), HFD_STATUS_UNKNOWN, HFD_SLICE_NONE, HFD_SLICE_NONE, 0, 0, 0, T0 + 36000 * HFD_US_PER_S},
+        {HFD_SLICE("Ready"), HFD_STATUS_FALSE, HFD_SLICE("AwaitingAdapters"),
+         HFD_SLICE("Waiting \"now\""), 3, T0, T0 + 1, T0 + 500000},
+        {HFD_SLICE("Applied"), HFD_STATUS_UNKNOWN, HFD_SLICE_NONE, HFD_SLICE_NONE, 0, 0, 0,
+         T0 + 36000 * HFD_US_PER_S},
     };
 
     (void)state;
     format_is(&(struct hfd_conditions){NULL, 0}, false, "[]");
     format_is(&(struct hfd_conditions){items, 1}, false,
-              "[{\"type\":\"Ready\",\"status\":\"False\",\"reason\":\"AwaitingAdapters\",\"message\":\"Waiting \\\"now\\\"\","
-              "\"observed_generation\":3,\"created_time\":\"2025-01-01T00:00:00Z\",\"last_updated_time\":\"2025-01-01T00:00:00.000001Z\","
+              "[{\"type\":\"Ready\",\"status\":\"False\",\"reason\":\"AwaitingAdapters\","
+              "\"message\":\"Waiting \\\"now\\\"\","
+              "\"observed_generation\":3,\"created_time\":\"2025-01-01T00:00:00Z\",\"last_updated_"
+              "time\":\"2025-01-01T00:00:00.000001Z\","
               "\"last_transition_time\":\"2025-01-01T00:00:00.5Z\"}]");
     format_is(&(struct hfd_conditions){items, 2}, true,
-              "[{\"type\":\"Ready\",\"status\":\"False\",\"reason\":\"AwaitingAdapters\",\"message\":\"Waiting \\\"now\\\"\","
+              "[{\"type\":\"Ready\",\"status\":\"False\",\"reason\":\"AwaitingAdapters\","
+              "\"message\":\"Waiting \\\"now\\\"\","
               "\"last_transition_time\":\"2025-01-01T00:00:00.5Z\"},"
-              "{\"type\":\"Applied\",\"status\":\"Unknown\",\"last_transition_time\":\"2025-01-01T10:00:00Z\"}]");
+              "{\"type\":\"Applied\",\"status\":\"Unknown\",\"last_transition_time\":\"2025-01-"
+              "01T10:00:00Z\"}]");
 }
 
 static void assert_slice(hfd_slice got, hfd_slice want)
@@ -73,7 +79,8 @@ static void assert_slice(hfd_slice got, hfd_slice want)
         assert_memory_equal(got.p, want.p, want.len);
 }
 
-static void assert_same(const struct hfd_condition *got, const struct hfd_condition *want, bool of_report)
+static void assert_same(const struct hfd_condition *got, const struct hfd_condition *want,
+                        bool of_report)
 {
     assert_slice(got->type, want->type);
     assert_slice(got->reason, want->reason);
@@ -85,14 +92,19 @@ static void assert_same(const struct hfd_condition *got, const struct hfd_condit
     assert_int_equal(got->last_updated_us, of_report ? 0 : want->last_updated_us);
 }
 
-/* What is written reads back, in both shapes, also with odd text, generations and times; the text may go away behind it. */
+/*
+ * What is written reads back, in both shapes, also with odd text, generations and times; the text
+ * may go away behind it.
+ */
 static void what_is_written_reads_back(void **state)
 {
     struct hfd_condition items[] = {
-        {HFD_SLICE("Ready"), HFD_STATUS_TRUE, HFD_SLICE("R"), HFD_SLICE("line\n\ttab \\ \xc3\xa9 \xf0\x9f\x98\x80 \x7f"), 1, T0,
-         T0 + 999999, 1},
-        {HFD_SLICE("A type of its own"), HFD_STATUS_FALSE, HFD_SLICE_NONE, HFD_SLICE("only a message"), INT64_MAX, 0, T0, T0},
-        {HFD_SLICE("X"), HFD_STATUS_UNKNOWN, HFD_SLICE("only a reason"), HFD_SLICE_NONE, -1, T0, T0, INT64_C(253402300799999999)},
+        {HFD_SLICE("Ready"), HFD_STATUS_TRUE, HFD_SLICE("R"),
+         HFD_SLICE("line\n\ttab \\ \xc3\xa9 \xf0\x9f\x98\x80 \x7f"), 1, T0, T0 + 999999, 1},
+        {HFD_SLICE("A type of its own"), HFD_STATUS_FALSE, HFD_SLICE_NONE,
+         HFD_SLICE("only a message"), INT64_MAX, 0, T0, T0},
+        {HFD_SLICE("X"), HFD_STATUS_UNKNOWN, HFD_SLICE("only a reason"), HFD_SLICE_NONE, -1, T0, T0,
+         INT64_C(253402300799999999)},
     };
     const struct hfd_conditions cs = {items, 3};
 
@@ -115,7 +127,9 @@ static void what_is_written_reads_back(void **state)
     }
 }
 
-/* As many conditions as can be written read back, with all their members; one more is not written. */
+/*
+ * As many conditions as can be written read back, with all their members; one more is not written.
+ */
 static void no_more_is_written_than_can_be_read(void **state)
 {
     static struct hfd_condition items[HFD_CONDITIONS_MAX + 1];
@@ -126,7 +140,8 @@ static void no_more_is_written_than_can_be_read(void **state)
 
     (void)state;
     for (size_t i = 0; i < HFD_CONDITIONS_MAX + 1; i++)
-        items[i] = (struct hfd_condition){HFD_SLICE("T"), HFD_STATUS_TRUE, HFD_SLICE("R"), HFD_SLICE("M"), 1, T0, T0, T0};
+        items[i] = (struct hfd_condition){
+            HFD_SLICE("T"), HFD_STATUS_TRUE, HFD_SLICE("R"), HFD_SLICE("M"), 1, T0, T0, T0};
     hfd_arena_init(&mem, MEM_MAX);
     hfd_buf_init(&b, MEM_MAX);
     hfd_conditions_format(&b, &(struct hfd_conditions){items, HFD_CONDITIONS_MAX}, false);
@@ -150,7 +165,10 @@ static void parse_small_things(void **state)
     hfd_arena_init(&mem, MEM_MAX);
     assert_int_equal(hfd_conditions_parse(HFD_SLICE(" [ ] "), &mem, &cs, NULL), HFD_OK);
     assert_int_equal(cs.count, 0);
-    assert_int_equal(hfd_conditions_parse(HFD_SLICE("[{\"type\":\"A\",\"status\":\"True\",\"more\":{}}]"), &mem, &cs, NULL), HFD_OK);
+    assert_int_equal(
+        hfd_conditions_parse(HFD_SLICE("[{\"type\":\"A\",\"status\":\"True\",\"more\":{}}]"), &mem,
+                             &cs, NULL),
+        HFD_OK);
     assert_int_equal(cs.count, 1);
     assert_null(hfd_condition_find(&cs, HFD_SLICE("a")));
     assert_ptr_equal(hfd_condition_find(&cs, HFD_SLICE("A")), &cs.items[0]);
@@ -182,25 +200,33 @@ static void damage_is_told(void **state)
         struct hfd_arena mem;
 
         hfd_arena_init(&mem, MEM_MAX);
-        assert_int_equal(hfd_conditions_parse(hfd_slice_of(damaged[i]), &mem, &cs, &err), HFD_CORRUPT);
+        assert_int_equal(hfd_conditions_parse(hfd_slice_of(damaged[i]), &mem, &cs, &err),
+                         HFD_CORRUPT);
         assert_int_equal(err.rc, HFD_CORRUPT);
         assert_string_not_equal(err.msg, "");
         assert_null(cs.items);
         assert_int_equal(cs.count, 0);
-        assert_int_equal(hfd_conditions_parse(hfd_slice_of(damaged[i]), &mem, &cs, NULL), HFD_CORRUPT);
+        assert_int_equal(hfd_conditions_parse(hfd_slice_of(damaged[i]), &mem, &cs, NULL),
+                         HFD_CORRUPT);
         hfd_arena_fini(&mem);
     }
 }
 
-/* A text in the written form, with one change in it: read as the same text with a blank in front, which only JSON's grammar allows. */
+/*
+ * A text in the written form, with one change in it: read as the same text with a blank in front,
+ * which only JSON's grammar allows.
+ */
 static void both_ways_read_the_same(void **state)
 {
-    static const char written[] = "[{\"type\":\"Ready\",\"status\":\"True\",\"reason\":\"R\",\"message\":\"all is well\","
-                                  "\"observed_generation\":12,"
-                                  "\"created_time\":\"2025-01-01T00:00:00Z\",\"last_updated_time\":\"2025-01-01T00:00:00.5Z\","
-                                  "\"last_transition_time\":\"2025-01-01T00:00:01Z\"},{\"type\":\"A\",\"status\":\"False\","
-                                  "\"last_transition_time\":\"2025-01-01T00:00:02Z\"}]";
-    static const char bytes[] = {'\0', ' ', '"', '\\', '{', '}', '[', ']', ',', ':', '0', '7', 'x', '\x1f', '\x7f', (char)0x80, (char)0xc3};
+    static const char written[] =
+        "[{\"type\":\"Ready\",\"status\":\"True\",\"reason\":\"R\",\"message\":\"all is well\","
+        "\"observed_generation\":12,"
+        "\"created_time\":\"2025-01-01T00:00:00Z\",\"last_updated_time\":\"2025-01-01T00:00:00."
+        "5Z\","
+        "\"last_transition_time\":\"2025-01-01T00:00:01Z\"},{\"type\":\"A\",\"status\":\"False\","
+        "\"last_transition_time\":\"2025-01-01T00:00:02Z\"}]";
+    static const char bytes[] = {'\0', ' ', '"', '\\', '{',    '}',    '[',        ']',       ',',
+                                 ':',  '0', '7', 'x',  '\x1f', '\x7f', (char)0x80, (char)0xc3};
     const size_t len = sizeof(written) - 1;
 
     (void)state;
@@ -217,7 +243,8 @@ static void both_ways_read_the_same(void **state)
             if (at < len)
                 text[1 + at] = bytes[b];
             rc = hfd_conditions_parse((hfd_slice){text + 1, len}, &mem, &plain, NULL);
-            assert_int_equal(rc, hfd_conditions_parse((hfd_slice){text, len + 1}, &mem, &blank, NULL));
+            assert_int_equal(rc,
+                             hfd_conditions_parse((hfd_slice){text, len + 1}, &mem, &blank, NULL));
             assert_int_equal(plain.count, blank.count);
             for (size_t i = 0; i < plain.count; i++)
                 assert_same(&plain.items[i], &blank.items[i], false);
@@ -232,8 +259,9 @@ static void both_ways_read_the_same(void **state)
 /* With any amount of memory: whole, or HFD_NOMEM with nothing in it. */
 static void parse_out_of_memory(void **state)
 {
-    static const hfd_slice text = HFD_SLICE("[{\"type\":\"A\",\"status\":\"True\",\"reason\":\"R\",\"message\":\"M\"},"
-                                            "{\"type\":\"B\",\"status\":\"False\"}]");
+    static const hfd_slice text =
+        HFD_SLICE("[{\"type\":\"A\",\"status\":\"True\",\"reason\":\"R\",\"message\":\"M\"},"
+                  "{\"type\":\"B\",\"status\":\"False\"}]");
     struct hfd_conditions cs;
     size_t max_bytes = 0;
     hfd_rc rc;

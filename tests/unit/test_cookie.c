@@ -39,7 +39,8 @@ static int teardown(void **state)
     return 0;
 }
 
-static const hfd_slice pools[] = {{"2pool0000000000000000000001", 27}, {"2pool0000000000000000000002", 27}};
+static const hfd_slice pools[] = {{"2pool0000000000000000000001", 27},
+                                  {"2pool0000000000000000000002", 27}};
 
 static struct hfd_cookie sample(void)
 {
@@ -60,10 +61,12 @@ static hfd_slice seal(struct fixture *fx, const struct hfd_cookie *c)
 {
     hfd_slice text;
 
-    assert_int_equal(hfd_cookie_seal(fx->ring, &fx->rng.rng, GURESID, c, &fx->mem, &text, NULL), HFD_OK);
+    assert_int_equal(hfd_cookie_seal(fx->ring, &fx->rng.rng, GURESID, c, &fx->mem, &text, NULL),
+                     HFD_OK);
     assert_true(text.len > 0 && text.len <= HFD_COOKIE_MAX);
     for (size_t i = 0; i < text.len; i++)
-        assert_non_null(strchr("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_", text.p[i]));
+        assert_non_null(
+            strchr("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_", text.p[i]));
     return text;
 }
 
@@ -91,7 +94,8 @@ static void assert_refused(struct fixture *fx, hfd_slice guresid, hfd_slice text
     hfd_arena_init(&mem, 64u << 10);
     assert_int_equal(hfd_cookie_open(fx->ring, guresid, text, &mem, &out, &err), HFD_COOKIE);
     hfd_arena_fini(&mem);
-    assert_string_equal(err.msg, "the Humanitec-Driver-Cookie header is not a cookie of this resource: expected the value last set "
+    assert_string_equal(err.msg, "the Humanitec-Driver-Cookie header is not a cookie of this "
+                                 "resource: expected the value last set "
                                  "by this driver, or no header");
     assert_memory_equal(&out, &none, sizeof(out));
 }
@@ -131,7 +135,10 @@ static void cookie_of_somebody_else_is_refused(void **state)
     hfd_keyring_free(other);
 }
 
-/* Any other character anywhere, any cut, and anything behind it is refused: one text is the cookie, no second one. */
+/*
+ * Any other character anywhere, any cut, and anything behind it is refused: one text is the cookie,
+ * no second one.
+ */
 static void cookie_with_any_change_is_refused(void **state)
 {
     static const char others[] = "ABCDwxyz019-_=+/. \t%\"";
@@ -168,13 +175,22 @@ static void cookie_too_long_is_refused_unread(void **state)
     memset(text, 'A', sizeof(text));
     assert_refused(fx, GURESID, (hfd_slice){text, HFD_COOKIE_MAX});
     hfd_arena_init(&none, 0);
-    assert_int_equal(hfd_cookie_open(fx->ring, GURESID, (hfd_slice){text, sizeof(text)}, &none, &out, NULL), HFD_COOKIE);
-    assert_int_equal(hfd_cookie_open(fx->ring, GURESID, (hfd_slice){NULL, SIZE_MAX}, &none, &out, NULL), HFD_COOKIE);
-    assert_int_equal(hfd_cookie_open(fx->ring, GURESID, (hfd_slice){text, HFD_COOKIE_MAX}, &none, &out, NULL), HFD_NOMEM);
+    assert_int_equal(
+        hfd_cookie_open(fx->ring, GURESID, (hfd_slice){text, sizeof(text)}, &none, &out, NULL),
+        HFD_COOKIE);
+    assert_int_equal(
+        hfd_cookie_open(fx->ring, GURESID, (hfd_slice){NULL, SIZE_MAX}, &none, &out, NULL),
+        HFD_COOKIE);
+    assert_int_equal(
+        hfd_cookie_open(fx->ring, GURESID, (hfd_slice){text, HFD_COOKIE_MAX}, &none, &out, NULL),
+        HFD_NOMEM);
     hfd_arena_fini(&none);
 }
 
-/* Up to the last byte everything is carried; beyond it first the nodepools stay behind, then the credentials. */
+/*
+ * Up to the last byte everything is carried; beyond it first the nodepools stay behind, then the
+ * credentials.
+ */
 static void cookie_leaves_out_what_does_not_fit(void **state)
 {
     static char big[70000];
@@ -212,7 +228,8 @@ static void cookie_leaves_out_what_does_not_fit(void **state)
     }
 
     in.backend = (hfd_slice){big, 8000};
-    assert_int_equal(hfd_cookie_seal(fx->ring, &fx->rng.rng, GURESID, &in, &fx->mem, &text, NULL), HFD_LIMIT);
+    assert_int_equal(hfd_cookie_seal(fx->ring, &fx->rng.rng, GURESID, &in, &fx->mem, &text, NULL),
+                     HFD_LIMIT);
     assert_null(text.p);
 }
 
@@ -238,16 +255,21 @@ static hfd_slice seal_raw(struct fixture *fx, unsigned char version, const void 
 {
     char aad[64], raw[512], *text = hfd_arena_alloc(&fx->mem, 1024);
     const int n = snprintf(aad, sizeof(aad), "cookie%c%.*s", version, HFD_SLICE_FMT(GURESID));
-    const hfd_slice sealed = hfd_keyring_seal(fx->ring, HFD_KEY_COOKIE, &fx->rng.rng, (hfd_slice){aad, (size_t)n},
-                                              (hfd_slice){plain, len}, &fx->mem);
+    const hfd_slice sealed =
+        hfd_keyring_seal(fx->ring, HFD_KEY_COOKIE, &fx->rng.rng, (hfd_slice){aad, (size_t)n},
+                         (hfd_slice){plain, len}, &fx->mem);
 
     raw[0] = (char)version;
     memcpy(raw + 1, sealed.p, sealed.len);
-    sodium_bin2base64(text, 1024, (unsigned char *)raw, sealed.len + 1, sodium_base64_VARIANT_URLSAFE_NO_PADDING);
+    sodium_bin2base64(text, 1024, (unsigned char *)raw, sealed.len + 1,
+                      sodium_base64_VARIANT_URLSAFE_NO_PADDING);
     return hfd_slice_of(text);
 }
 
-/* Even what opens is bounded: counts and lengths beyond the end, leftovers, unknown versions and kinds. */
+/*
+ * Even what opens is bounded: counts and lengths beyond the end, leftovers, unknown versions and
+ * kinds.
+ */
 static void cookie_plaintext_is_bounded(void **state)
 {
     /* clang-format off */
@@ -284,7 +306,8 @@ static void cookie_plaintext_is_bounded(void **state)
         const hfd_slice text = seal_raw(fx, rows[i].version, rows[i].plain, rows[i].len);
 
         if (rows[i].good)
-            assert_int_equal(hfd_cookie_open(fx->ring, GURESID, text, &fx->mem, &out, NULL), HFD_OK);
+            assert_int_equal(hfd_cookie_open(fx->ring, GURESID, text, &fx->mem, &out, NULL),
+                             HFD_OK);
         else
             assert_refused(fx, GURESID, text);
     }
@@ -322,14 +345,10 @@ int main(void)
 {
 #define TEST(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
     const struct CMUnitTest tests[] = {
-        TEST(cookie_opens_as_it_was_sealed),
-        TEST(cookie_of_somebody_else_is_refused),
-        TEST(cookie_with_any_change_is_refused),
-        TEST(cookie_too_long_is_refused_unread),
-        TEST(cookie_leaves_out_what_does_not_fit),
-        TEST(cookie_carries_many_nodepools),
-        TEST(cookie_plaintext_is_bounded),
-        TEST(cookie_tells_of_short_memory),
+        TEST(cookie_opens_as_it_was_sealed),       TEST(cookie_of_somebody_else_is_refused),
+        TEST(cookie_with_any_change_is_refused),   TEST(cookie_too_long_is_refused_unread),
+        TEST(cookie_leaves_out_what_does_not_fit), TEST(cookie_carries_many_nodepools),
+        TEST(cookie_plaintext_is_bounded),         TEST(cookie_tells_of_short_memory),
     };
 
     if (hfd_base_init(NULL) != HFD_OK)

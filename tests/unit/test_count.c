@@ -12,7 +12,9 @@
 #include "driver/base/metrics.h"
 
 #define API "/api/hyperfleet/v1"
-#define OF(method, path, code) "{component=\"api\",version=\"" HFD_VERSION "\",method=\"" method "\",path=\"" path "\",code=\"" code "\"} "
+#define OF(method, path, code)                                                                     \
+    "{component=\"api\",version=\"" HFD_VERSION "\",method=\"" method "\",path=\"" path            \
+    "\",code=\"" code "\"} "
 
 static void nothing(struct hfd_exchange *x)
 {
@@ -20,10 +22,13 @@ static void nothing(struct hfd_exchange *x)
 }
 
 static const struct hfd_route table[] = {
-    {HFD_LISTENER_MAIN, HFD_METHOD_GET, API "/clusters/{cluster_id}", "cluster", HFD_DIALECT_FLEET, nothing},
-    {HFD_LISTENER_MAIN, HFD_METHOD_PATCH, API "/clusters/{cluster_id}", "cluster", HFD_DIALECT_FLEET, nothing},
+    {HFD_LISTENER_MAIN, HFD_METHOD_GET, API "/clusters/{cluster_id}", "cluster", HFD_DIALECT_FLEET,
+     nothing},
+    {HFD_LISTENER_MAIN, HFD_METHOD_PATCH, API "/clusters/{cluster_id}", "cluster",
+     HFD_DIALECT_FLEET, nothing},
     {HFD_LISTENER_MAIN, HFD_METHOD_GET, "/{guresid}", "resource", HFD_DIALECT_DRIVER, nothing},
-    {HFD_LISTENER_MAIN, HFD_METHOD_GET, "/api/hyperfleet", "fleet_metadata", HFD_DIALECT_FLEET, nothing},
+    {HFD_LISTENER_MAIN, HFD_METHOD_GET, "/api/hyperfleet", "fleet_metadata", HFD_DIALECT_FLEET,
+     nothing},
 };
 
 static bool rendered(const char *line)
@@ -56,7 +61,10 @@ static void paths_are_templates(void **state)
     }
 }
 
-/* Routes of the API are counted in both vocabularies, by method, path and code; repeats go to the same series. */
+/*
+ * Routes of the API are counted in both vocabularies, by method, path and code; repeats go to the
+ * same series.
+ */
 static void api_routes_are_counted_twice(void **state)
 {
     struct hfd_counter *c = hfd_counter_new(table, 4);
@@ -70,14 +78,22 @@ static void api_routes_are_counted_twice(void **state)
     hfd_counter_add(c, &table[0], HFD_METHOD_HEAD, 200, 4000);
     hfd_counter_add(c, &table[0], HFD_METHOD_GET, 418, 4000);
     hfd_counter_add(c, &table[0], HFD_METHOD_GET, 418, 4000);
-    assert_true(rendered("\nhyperfleet_api_requests_total" OF("GET", API "/clusters/-", "200") "3\n"));
-    assert_true(rendered("\nhyperfleet_api_requests_total" OF("GET", API "/clusters/-", "404") "1\n"));
-    assert_true(rendered("\nhyperfleet_api_requests_total" OF("PATCH", API "/clusters/-", "200") "1\n"));
-    assert_true(rendered("\nhyperfleet_api_requests_total" OF("HEAD", API "/clusters/-", "200") "1\n"));
-    assert_true(rendered("\nhyperfleet_api_requests_total" OF("GET", API "/clusters/-", "418") "2\n"));
-    assert_true(rendered("\nhyperfleet_api_request_duration_seconds_count" OF("GET", API "/clusters/-", "200") "3\n"));
-    assert_true(rendered("\nhfd_http_requests_total{method=\"GET\",route=\"cluster\",code=\"200\"} 3\n"));
-    assert_true(rendered("\nhfd_http_requests_total{method=\"HEAD\",route=\"cluster\",code=\"200\"} 1\n"));
+    assert_true(
+        rendered("\nhyperfleet_api_requests_total" OF("GET", API "/clusters/-", "200") "3\n"));
+    assert_true(
+        rendered("\nhyperfleet_api_requests_total" OF("GET", API "/clusters/-", "404") "1\n"));
+    assert_true(
+        rendered("\nhyperfleet_api_requests_total" OF("PATCH", API "/clusters/-", "200") "1\n"));
+    assert_true(
+        rendered("\nhyperfleet_api_requests_total" OF("HEAD", API "/clusters/-", "200") "1\n"));
+    assert_true(
+        rendered("\nhyperfleet_api_requests_total" OF("GET", API "/clusters/-", "418") "2\n"));
+    assert_true(rendered("\nhyperfleet_api_request_duration_seconds_count" OF(
+        "GET", API "/clusters/-", "200") "3\n"));
+    assert_true(
+        rendered("\nhfd_http_requests_total{method=\"GET\",route=\"cluster\",code=\"200\"} 3\n"));
+    assert_true(
+        rendered("\nhfd_http_requests_total{method=\"HEAD\",route=\"cluster\",code=\"200\"} 1\n"));
     hfd_counter_free(c);
 }
 
@@ -90,9 +106,12 @@ static void others_are_counted_once(void **state)
     hfd_counter_add(c, &table[2], HFD_METHOD_GET, 202, 1);
     hfd_counter_add(c, &table[3], HFD_METHOD_GET, 200, 1);
     hfd_counter_add(c, NULL, HFD_METHOD_GET, 404, 1);
-    assert_true(rendered("\nhfd_http_requests_total{method=\"GET\",route=\"resource\",code=\"202\"} 1\n"));
-    assert_true(rendered("\nhfd_http_requests_total{method=\"GET\",route=\"none\",code=\"404\"} 1\n"));
-    assert_true(rendered("\nhfd_http_requests_total{method=\"GET\",route=\"fleet_metadata\",code=\"200\"} 1\n"));
+    assert_true(
+        rendered("\nhfd_http_requests_total{method=\"GET\",route=\"resource\",code=\"202\"} 1\n"));
+    assert_true(
+        rendered("\nhfd_http_requests_total{method=\"GET\",route=\"none\",code=\"404\"} 1\n"));
+    assert_true(rendered(
+        "\nhfd_http_requests_total{method=\"GET\",route=\"fleet_metadata\",code=\"200\"} 1\n"));
     assert_false(rendered("path=\"/-\""));
     assert_false(rendered("path=\"/api/hyperfleet\""));
     hfd_counter_free(c);

@@ -20,7 +20,8 @@
 
 #include <cmocka.h>
 
-static const char sql_make[] = "CREATE TABLE t (k TEXT NOT NULL PRIMARY KEY, v BIGINT, b BLOB, w TEXT, CHECK (v < 1000))";
+static const char sql_make[] =
+    "CREATE TABLE t (k TEXT NOT NULL PRIMARY KEY, v BIGINT, b BLOB, w TEXT, CHECK (v < 1000))";
 static const char sql_insert[] = "INSERT INTO t (k, v, b, w) VALUES (?1, ?2, ?3, ?4)";
 static const char sql_select[] = "SELECT k, v, b, w FROM t WHERE k = ?1";
 static const char sql_count[] = "SELECT count(*) FROM t";
@@ -97,7 +98,10 @@ static int64_t count(struct hfd_db *db)
     return n;
 }
 
-/* Values come back as they went in: every length, NUL bytes, the ends of the integers, NULL and empty apart. */
+/*
+ * Values come back as they went in: every length, NUL bytes, the ends of the integers, NULL and
+ * empty apart.
+ */
 static void values_come_back(void **state)
 {
     static const char bytes[] = {'a', 0, '\xff', 'b'};
@@ -161,7 +165,10 @@ static void statement_starts_without_bindings(void **state)
     assert_int_equal(changed, 1);
 }
 
-/* A taken key and a refused check are a conflict; a missing value is damage. None breaks the connection or tells the data. */
+/*
+ * A taken key and a refused check are a conflict; a missing value is damage. None breaks the
+ * connection or tells the data.
+ */
 static void constraints_are_answered(void **state)
 {
     struct fixture *fx = *state;
@@ -169,7 +176,8 @@ static void constraints_are_answered(void **state)
 
     assert_int_equal(insert(fx->db, "secret", 1, &err), HFD_OK);
     assert_int_equal(insert(fx->db, "secret", 2, &err), HFD_CONFLICT);
-    assert_string_equal(err.msg, "store: INSERT INTO t: SQLITE_CONSTRAINT (1555, constraint failed)");
+    assert_string_equal(err.msg,
+                        "store: INSERT INTO t: SQLITE_CONSTRAINT (1555, constraint failed)");
     assert_int_equal(insert(fx->db, "b", 1000, &err), HFD_CONFLICT);
     assert_int_equal(insert(fx->db, NULL, 1, &err), HFD_CORRUPT);
     assert_int_equal(hfd_db_exec(fx->db, "SELECT * FROM absent", &err), HFD_CORRUPT);
@@ -279,7 +287,10 @@ static void reader_makes_nothing(void **state)
     assert_int_not_equal(access(path, F_OK), 0);
 }
 
-/* Another program to SQLite: this one again, with --tool PATH. It says what reading answered, and holds the file until let go. */
+/*
+ * Another program to SQLite: this one again, with --tool PATH. It says what reading answered, and
+ * holds the file until let go.
+ */
 static int run_as_tool(const char *path)
 {
     sqlite3 *other;
@@ -335,7 +346,10 @@ static void tool_end(struct tool *tool)
     assert_int_equal(status, 0);
 }
 
-/* While we have the database no other program gets in, not even to read, although it knows nothing of our lock file. */
+/*
+ * While we have the database no other program gets in, not even to read, although it knows nothing
+ * of our lock file.
+ */
 static void other_programs_stay_out(void **state)
 {
     struct fixture *fx = *state;
@@ -439,7 +453,8 @@ static void get_twice(struct fixture *fx)
 {
     struct hfd_stmt *st;
 
-    if (hfd_db_prepare(fx->db, sql_count, &st, NULL) == HFD_OK && hfd_db_prepare(fx->db, sql_count, &st, NULL) == HFD_OK)
+    if (hfd_db_prepare(fx->db, sql_count, &st, NULL) == HFD_OK &&
+        hfd_db_prepare(fx->db, sql_count, &st, NULL) == HFD_OK)
         _exit(1);
 }
 
@@ -447,7 +462,8 @@ static void commit_with_an_open_statement(struct fixture *fx)
 {
     struct hfd_stmt *st;
 
-    if (hfd_db_begin(fx->db, NULL) == HFD_OK && hfd_db_prepare(fx->db, sql_count, &st, NULL) == HFD_OK &&
+    if (hfd_db_begin(fx->db, NULL) == HFD_OK &&
+        hfd_db_prepare(fx->db, sql_count, &st, NULL) == HFD_OK &&
         hfd_db_commit(fx->db, NULL) == HFD_OK)
         _exit(1);
 }
@@ -468,7 +484,8 @@ static void use_from_another_thread(struct fixture *fx)
 
 static void mistakes_abort(void **state)
 {
-    static void (*const mistakes[])(struct fixture *) = {get_twice, commit_with_an_open_statement, use_from_another_thread};
+    static void (*const mistakes[])(struct fixture *) = {get_twice, commit_with_an_open_statement,
+                                                         use_from_another_thread};
     struct fixture *fx = *state;
 
     for (size_t i = 0; i < sizeof(mistakes) / sizeof(mistakes[0]); i++) {
@@ -515,7 +532,10 @@ static int64_t version_of(struct hfd_db *db)
     return v;
 }
 
-/* What is missing is applied, once; a step that fails leaves nothing of itself, and the ones before it. */
+/*
+ * What is missing is applied, once; a step that fails leaves nothing of itself, and the ones before
+ * it.
+ */
 static void migrations_are_whole_steps(void **state)
 {
     struct fixture *fx = *state;
@@ -546,18 +566,22 @@ static void future_version_is_refused(void **state)
     hfd_db_close(&fx->db);
     assert_int_equal(hfd_store_open(&config, &store, &err), HFD_INVALID);
     assert_null(store);
-    (void)snprintf(knows, sizeof(knows), "has schema version 99, and this program knows versions up to %zu", hfd_migrations_count);
+    (void)snprintf(knows, sizeof(knows),
+                   "has schema version 99, and this program knows versions up to %zu",
+                   hfd_migrations_count);
     assert_non_null(strstr(err.msg, knows));
     assert_non_null(strstr(err.msg, "newer"));
     open_writer(fx);
     assert_int_equal(version_of(fx->db), 99);
-    assert_int_equal(hfd_db_exec(fx->db, "SELECT * FROM fleet", NULL), HFD_CORRUPT); /* nothing was added */
+    assert_int_equal(hfd_db_exec(fx->db, "SELECT * FROM fleet", NULL),
+                     HFD_CORRUPT); /* nothing was added */
 }
 
 /* Somebody else's database is refused and not turned into ours. */
 static void foreign_database_is_refused(void **state)
 {
-    static const char *const makers[] = {"CREATE TABLE x (y)", "PRAGMA application_id=77", "PRAGMA application_id=77; CREATE TABLE x (y)"};
+    static const char *const makers[] = {"CREATE TABLE x (y)", "PRAGMA application_id=77",
+                                         "PRAGMA application_id=77; CREATE TABLE x (y)"};
     struct fixture *fx = *state;
     char path[TMPDIR_MAX + 32];
 
@@ -574,10 +598,12 @@ static void foreign_database_is_refused(void **state)
         assert_int_equal(sqlite3_close(other), SQLITE_OK);
         assert_int_equal(hfd_db_open(fx->base, HFD_DB_WRITER, &db, &err), HFD_INVALID);
         assert_null(db);
-        (void)snprintf(wanted, sizeof(wanted), "store %s: not a database of hyperfleet-driver", path);
+        (void)snprintf(wanted, sizeof(wanted), "store %s: not a database of hyperfleet-driver",
+                       path);
         assert_string_equal(err.msg, wanted);
         assert_int_equal(sqlite3_open(path, &other), SQLITE_OK);
-        assert_int_equal(sqlite3_prepare_v2(other, "PRAGMA journal_mode", -1, &st, NULL), SQLITE_OK);
+        assert_int_equal(sqlite3_prepare_v2(other, "PRAGMA journal_mode", -1, &st, NULL),
+                         SQLITE_OK);
         assert_int_equal(sqlite3_step(st), SQLITE_ROW);
         assert_string_equal((const char *)sqlite3_column_text(st, 0), "delete");
         sqlite3_finalize(st);

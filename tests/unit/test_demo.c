@@ -16,7 +16,8 @@
 
 #define S HFD_US_PER_S
 
-static const hfd_slice cluster_adapters[] = {{"validation", 10}, {"dns", 3}, {"pullsecret", 10}, {"hypershift", 10}};
+static const hfd_slice cluster_adapters[] = {
+    {"validation", 10}, {"dns", 3}, {"pullsecret", 10}, {"hypershift", 10}};
 static const hfd_slice nodepool_adapters[] = {{"validation", 10}, {"hypershift", 10}};
 
 /* ---- what is due ---- */
@@ -59,7 +60,8 @@ static void demo_due_by_time_and_generation(void **state)
                                            .observed_generation = due_rows[i].reported,
                                            .observed_us = 77,
                                            .available = HFD_STATUS_FALSE,
-                                           .finalized = due_rows[i].finalized ? HFD_STATUS_TRUE : HFD_STATUS_FALSE};
+                                           .finalized = due_rows[i].finalized ? HFD_STATUS_TRUE
+                                                                              : HFD_STATUS_FALSE};
         const struct hfd_demo_view view = {.required = {cluster_adapters, 4},
                                            .reports = {&dns, due_rows[i].reported > 0 ? 1 : 0},
                                            .generation = 2,
@@ -97,7 +99,8 @@ struct fixture {
     const char *broken; /* the name of a resource that cannot be changed */
 };
 
-static hfd_rc on_change(void *ctx, struct hfd_txn *tx, struct hfd_fleet_event *event, struct hfd_arena *mem, struct hfd_err *err)
+static hfd_rc on_change(void *ctx, struct hfd_txn *tx, struct hfd_fleet_event *event,
+                        struct hfd_arena *mem, struct hfd_err *err)
 {
     const struct hfd_fleet_row *row = event->row;
     struct fixture *fx = ctx;
@@ -126,7 +129,8 @@ static int setup(void **state)
     pthread_mutex_init(&fx.lock, NULL);
     pthread_cond_init(&fx.changed, NULL);
     fx.fleet = (struct hfd_fleet){
-        .required = {[HFD_KIND_CLUSTER] = {cluster_adapters, 4}, [HFD_KIND_NODEPOOL] = {nodepool_adapters, 2}},
+        .required = {[HFD_KIND_CLUSTER] = {cluster_adapters, 4},
+                     [HFD_KIND_NODEPOOL] = {nodepool_adapters, 2}},
         .rng = &fx.rng.rng,
         .on_change = on_change,
         .on_change_ctx = &fx,
@@ -151,7 +155,8 @@ static int teardown(void **state)
 
 static struct hfd_demo_config config_of(struct fixture *fx, int64_t total_us)
 {
-    return (struct hfd_demo_config){.store = fx->store, .fleet = &fx->fleet, .clock = &fx->clock.clock, .total_us = total_us};
+    return (struct hfd_demo_config){
+        .store = fx->store, .fleet = &fx->fleet, .clock = &fx->clock.clock, .total_us = total_us};
 }
 
 static void begin(struct fixture *fx, int64_t total_us)
@@ -179,15 +184,17 @@ struct deed {
     int count;        /* CREATE: so many, named after text */
 };
 
-static hfd_rc do_create(struct hfd_txn *tx, struct deed *d, const struct hfd_fleet_call *call, struct hfd_fleet_row *row,
-                        struct hfd_err *err)
+static hfd_rc do_create(struct hfd_txn *tx, struct deed *d, const struct hfd_fleet_call *call,
+                        struct hfd_fleet_row *row, struct hfd_err *err)
 {
     for (int i = 0; i < d->count; i++) {
-        const struct hfd_fleet_create in = {.kind = d->kind,
-                                            .owner_id = d->owner_id,
-                                            .name = d->count == 1 ? hfd_slice_of(d->text) : hfd_arena_printf(call->mem, "%s%d", d->text, i),
-                                            .spec = HFD_SLICE("{}"),
-                                            .labels = HFD_SLICE("{}")};
+        const struct hfd_fleet_create in = {
+            .kind = d->kind,
+            .owner_id = d->owner_id,
+            .name = d->count == 1 ? hfd_slice_of(d->text)
+                                  : hfd_arena_printf(call->mem, "%s%d", d->text, i),
+            .spec = HFD_SLICE("{}"),
+            .labels = HFD_SLICE("{}")};
         const hfd_rc rc = hfd_fleet_create(tx, call, &in, row, err);
 
         if (rc != HFD_OK)
@@ -196,7 +203,8 @@ static hfd_rc do_create(struct hfd_txn *tx, struct deed *d, const struct hfd_fle
     return HFD_OK;
 }
 
-static hfd_rc do_report(struct hfd_txn *tx, struct deed *d, const struct hfd_fleet_call *call, struct hfd_err *err)
+static hfd_rc do_report(struct hfd_txn *tx, struct deed *d, const struct hfd_fleet_call *call,
+                        struct hfd_err *err)
 {
     struct hfd_condition cs[] = {
         {.type = HFD_SLICE("Available"), .status = HFD_STATUS_FALSE, .reason = HFD_SLICE("ByHand")},
@@ -208,7 +216,8 @@ static hfd_rc do_report(struct hfd_txn *tx, struct deed *d, const struct hfd_fle
                                             .id = d->id,
                                             .adapter = hfd_slice_of(d->text),
                                             .observed_generation = d->count,
-                                            .observed_us = call->now_us + 5 * S, /* a clock that runs ahead */
+                                            .observed_us =
+                                                call->now_us + 5 * S, /* a clock that runs ahead */
                                             .conditions = {cs, 3},
                                             .data = HFD_SLICE("{}")};
     enum hfd_verdict verdict;
@@ -220,9 +229,12 @@ static hfd_rc do_report(struct hfd_txn *tx, struct deed *d, const struct hfd_fle
 static hfd_rc do_deed(struct hfd_txn *tx, void *arg, struct hfd_err *err)
 {
     struct deed *d = arg;
-    const struct hfd_fleet_call call = {
-        .fleet = &d->fx->fleet, .now_us = d->fx->clock.wall_us, .caller = HFD_SLICE("test@example.com"), .mem = &d->fx->mem};
-    const struct hfd_fleet_patch patch = {.kind = d->kind, .owner_id = d->owner_id, .id = d->id, .spec = hfd_slice_of(d->text)};
+    const struct hfd_fleet_call call = {.fleet = &d->fx->fleet,
+                                        .now_us = d->fx->clock.wall_us,
+                                        .caller = HFD_SLICE("test@example.com"),
+                                        .mem = &d->fx->mem};
+    const struct hfd_fleet_patch patch = {
+        .kind = d->kind, .owner_id = d->owner_id, .id = d->id, .spec = hfd_slice_of(d->text)};
     const struct hfd_report_row bad = {.fleet_id = d->id,
                                        .adapter = hfd_slice_of(d->text),
                                        .observed_generation = 1,
@@ -265,9 +277,12 @@ static hfd_slice act(struct fixture *fx, struct deed d)
     return d.id;
 }
 
-static hfd_slice create(struct fixture *fx, enum hfd_kind kind, hfd_slice owner_id, const char *name)
+static hfd_slice create(struct fixture *fx, enum hfd_kind kind, hfd_slice owner_id,
+                        const char *name)
 {
-    return act(fx, (struct deed){.verb = CREATE, .kind = kind, .owner_id = owner_id, .text = name, .count = 1});
+    return act(fx,
+               (struct deed){
+                   .verb = CREATE, .kind = kind, .owner_id = owner_id, .text = name, .count = 1});
 }
 
 /* What the store says of one resource, and how much is pending. */
@@ -291,7 +306,8 @@ static hfd_rc do_look(struct hfd_txn *tx, void *arg, struct hfd_err *err)
     if (rc == HFD_OK)
         rc = hfd_fleet_reports(tx, l->id, &l->fx->mem, &l->reports, err);
     if (rc == HFD_OK)
-        rc = hfd_report_row_list(tx, &(struct hfd_report_query){l->id, .limit = 1000}, &l->fx->mem, &l->rows, err);
+        rc = hfd_report_row_list(tx, &(struct hfd_report_query){l->id, .limit = 1000}, &l->fx->mem,
+                                 &l->rows, err);
     if (rc == HFD_OK || rc == HFD_NOT_FOUND)
         rc = hfd_fleet_row_pending(tx, 0, 0, 10000, &l->fx->mem, &pending, err);
     l->pending = pending.count;
@@ -306,7 +322,10 @@ static struct look look(struct fixture *fx, hfd_slice id)
     return l;
 }
 
-/* With no time at all a cluster and its nodepools are Ready after one round, and gone after two once deleted. */
+/*
+ * With no time at all a cluster and its nodepools are Ready after one round, and gone after two
+ * once deleted.
+ */
 static void demo_brings_up_and_takes_down(void **state)
 {
     struct fixture *fx = *state;
@@ -322,7 +341,8 @@ static void demo_brings_up_and_takes_down(void **state)
     assert_int_equal(l.rows.count, 4);
     for (size_t i = 0; i < 4; i++) {
         assert_true(hfd_slice_is(l.rows.rows[i].data, "{\"demo\":true}"));
-        assert_non_null(memmem(l.rows.rows[i].conditions.p, l.rows.rows[i].conditions.len, "no cluster is made", 18));
+        assert_non_null(memmem(l.rows.rows[i].conditions.p, l.rows.rows[i].conditions.len,
+                               "no cluster is made", 18));
     }
     l = look(fx, pool);
     assert_true(l.row.ready);
@@ -336,7 +356,10 @@ static void demo_brings_up_and_takes_down(void **state)
     assert_false(look(fx, cluster).exists);
 }
 
-/* The adapters report one by one over the time, each change starts it anew, and so does the deletion. */
+/*
+ * The adapters report one by one over the time, each change starts it anew, and so does the
+ * deletion.
+ */
 static void demo_takes_its_time(void **state)
 {
     static const size_t after[] = {0, 1, 2, 3};
@@ -355,7 +378,8 @@ static void demo_takes_its_time(void **state)
     (void)hfd_demo_round(fx->demo);
     assert_true(look(fx, cluster).row.ready);
 
-    (void)act(fx, (struct deed){.verb = PATCH, .kind = HFD_KIND_CLUSTER, .id = cluster, .text = "{\"a\":1}"});
+    (void)act(fx, (struct deed){
+                      .verb = PATCH, .kind = HFD_KIND_CLUSTER, .id = cluster, .text = "{\"a\":1}"});
     (void)hfd_demo_round(fx->demo);
     l = look(fx, cluster);
     assert_int_equal(l.row.generation, 2);
@@ -381,24 +405,34 @@ static void demo_takes_its_time(void **state)
     assert_false(look(fx, cluster).exists);
 }
 
-/* A report that somebody made by hand stands, until the generation moves on; one from a clock that runs ahead is no obstacle then. */
+/*
+ * A report that somebody made by hand stands, until the generation moves on; one from a clock that
+ * runs ahead is no obstacle then.
+ */
 static void demo_leaves_others_reports_alone(void **state)
 {
     struct fixture *fx = *state;
     const hfd_slice cluster = create(fx, HFD_KIND_CLUSTER, HFD_SLICE_NONE, "c1");
     struct look l;
 
-    (void)act(fx, (struct deed){.verb = REPORT, .kind = HFD_KIND_CLUSTER, .id = cluster, .text = "dns", .count = 1});
+    (void)act(
+        fx,
+        (struct deed){
+            .verb = REPORT, .kind = HFD_KIND_CLUSTER, .id = cluster, .text = "dns", .count = 1});
     begin(fx, 0);
     (void)hfd_demo_round(fx->demo);
     l = look(fx, cluster);
     assert_int_equal(l.rows.count, 4);
     assert_false(l.row.ready);
     for (size_t i = 0; i < 4; i++)
-        assert_int_equal(hfd_slice_is(l.reports.items[i].reason, "ByHand"), hfd_slice_is(l.reports.items[i].adapter, "dns"));
+        assert_int_equal(hfd_slice_is(l.reports.items[i].reason, "ByHand"),
+                         hfd_slice_is(l.reports.items[i].adapter, "dns"));
 
     (void)act(fx, (struct deed){.verb = DELETE, .kind = HFD_KIND_CLUSTER, .id = cluster});
-    (void)act(fx, (struct deed){.verb = REPORT, .kind = HFD_KIND_CLUSTER, .id = cluster, .text = "dns", .count = 2});
+    (void)act(
+        fx,
+        (struct deed){
+            .verb = REPORT, .kind = HFD_KIND_CLUSTER, .id = cluster, .text = "dns", .count = 2});
     (void)hfd_demo_round(fx->demo);
     assert_false(look(fx, cluster).exists);
 }
@@ -416,14 +450,18 @@ static void demo_is_silent_where_nobody_is_required(void **state)
     assert_int_equal(look(fx, cluster).rows.count, 0);
 }
 
-/* Many are served page by page; one that is made meanwhile, later or with an earlier time, is served by the next pass. */
+/*
+ * Many are served page by page; one that is made meanwhile, later or with an earlier time, is
+ * served by the next pass.
+ */
 static void demo_pages_through_many(void **state)
 {
     struct fixture *fx = *state;
     hfd_slice early, late;
 
     fx->fleet.required[HFD_KIND_CLUSTER].count = 1;
-    (void)act(fx, (struct deed){.verb = CREATE, .kind = HFD_KIND_CLUSTER, .text = "c", .count = 450});
+    (void)act(fx,
+              (struct deed){.verb = CREATE, .kind = HFD_KIND_CLUSTER, .text = "c", .count = 450});
     begin(fx, 0);
     assert_true(hfd_demo_round(fx->demo));
     test_clock_advance(&fx->clock, -S);

@@ -88,10 +88,8 @@ static void err_fail_marks_cut(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(err_codes_have_names),
-        cmocka_unit_test(err_fail_fills),
-        cmocka_unit_test(err_fail_without_err),
-        cmocka_unit_test(err_fail_wraps_itself),
+        cmocka_unit_test(err_codes_have_names), cmocka_unit_test(err_fail_fills),
+        cmocka_unit_test(err_fail_without_err), cmocka_unit_test(err_fail_wraps_itself),
         cmocka_unit_test(err_fail_marks_cut),
     };
 

@@ -1,4 +1,7 @@
-/* The estimator: what it plans from little, from much and from absurd knowledge. tests/bench/polls.c says what its plans cost. */
+/*
+ * The estimator: what it plans from little, from much and from absurd knowledge.
+ * tests/bench/polls.c says what its plans cost.
+ */
 #include "driver/core/hint.h"
 
 #include <setjmp.h>
@@ -41,7 +44,8 @@ static void add_past(struct fixture *fx, int64_t took_s, int64_t step_s)
 
 static void reach(struct fixture *fx, const char *name, int64_t at_s)
 {
-    fx->milestones.items[fx->milestones.count++] = (struct hfd_milestone){hfd_slice_of(name), at_s * S};
+    fx->milestones.items[fx->milestones.count++] =
+        (struct hfd_milestone){hfd_slice_of(name), at_s * S};
     fx->in.elapsed_us = at_s * S;
 }
 
@@ -72,7 +76,10 @@ static int64_t first_done_s(struct fixture *fx)
     return fx->plan.steps[0].done_s;
 }
 
-/* Without a past the end is expected when the settings say, for as long as that lies ahead, and the first poll is well before. */
+/*
+ * Without a past the end is expected when the settings say, for as long as that lies ahead, and the
+ * first poll is well before.
+ */
 static void without_a_past_the_settings_hold(void **state)
 {
     struct fixture fx;
@@ -88,19 +95,20 @@ static void without_a_past_the_settings_hold(void **state)
             assert_true(fx.plan.steps[i].done_s > 600);
 }
 
-/* Without a past the polls are the same parts of any guess, in whole seconds, and what has passed is left out. */
+/*
+ * Without a past the polls are the same parts of any guess, in whole seconds, and what has passed
+ * is left out.
+ */
 static void first_polls_are_parts_of_the_guess(void **state)
 {
-    static const int64_t want_s[] = {331, 461, 581, 691, 821, 951, 1092, 1222, 1372, 1552, 1732,
-                                     1892, 2033, 2163, 2293, 2433, 2601, 2803, 3045, 3336, 3600};
+    static const int64_t want_s[] = {331,  461,  581,  691,  821,  951,  1092,
+                                     1222, 1372, 1552, 1732, 1892, 2033, 2163,
+                                     2293, 2433, 2601, 2803, 3045, 3336, 3600};
     static const struct {
         int64_t guess_s, elapsed_s, want_s[4];
     } rows[] = {
-        {100, 0, {33, 46, 58, 69}},
-        {10, 0, {4, 5, 6, 7}},
-        {1, 0, {1, 2, 3, 4}},
-        {0, 0, {1, 2, 3, 4}},
-        {100, 46, {58, 69, 82, 95}},
+        {100, 0, {33, 46, 58, 69}}, {10, 0, {4, 5, 6, 7}},       {1, 0, {1, 2, 3, 4}},
+        {0, 0, {1, 2, 3, 4}},       {100, 46, {58, 69, 82, 95}},
     };
     struct fixture fx;
 
@@ -120,7 +128,10 @@ static void first_polls_are_parts_of_the_guess(void **state)
     }
 }
 
-/* Once the configured guess has passed, the end is expected half as late again, and never behind the deadline. */
+/*
+ * Once the configured guess has passed, the end is expected half as late again, and never behind
+ * the deadline.
+ */
 static void behind_the_configured_guess(void **state)
 {
     struct fixture fx;
@@ -140,7 +151,10 @@ static void behind_the_configured_guess(void **state)
     }
 }
 
-/* Operations that all took about as long: the estimate is that, and the first poll shortly before or behind it. */
+/*
+ * Operations that all took about as long: the estimate is that, and the first poll shortly before
+ * or behind it.
+ */
 static void regular_operations(void **state)
 {
     struct fixture fx;
@@ -219,12 +233,16 @@ static void time_spent_counts(void **state)
         add_past(&fx, 300 + 10 * (i % 7), 0);
     for (int64_t s = 0; s < 3600; s += 97) {
         fx.in.elapsed_us = s * S;
-        assert_true(first_done_s(&fx) >= last_s - last_s / 50); /* the grid of times is another one each time */
+        assert_true(first_done_s(&fx) >=
+                    last_s - last_s / 50); /* the grid of times is another one each time */
         last_s = fx.plan.steps[0].done_s;
     }
 }
 
-/* A milestone that always comes at the same part of the whole tells the end of a slow operation, and of a fast one. */
+/*
+ * A milestone that always comes at the same part of the whole tells the end of a slow operation,
+ * and of a fast one.
+ */
 static void milestone_by_ratio(void **state)
 {
     static const int64_t steps_s[] = {60, 120, 240, 480};
@@ -237,7 +255,8 @@ static void milestone_by_ratio(void **state)
         for (int i = 0; i < 20; i++)
             add_past(&fx, 200 + 100 * (i % 9), (200 + 100 * (i % 9)) * 2 / 5);
         reach(&fx, "cluster/dns", steps_s[k]);
-        assert_in_range(first_done_s(&fx), steps_s[k] * 5 / 2 * 95 / 100, steps_s[k] * 5 / 2 * 110 / 100);
+        assert_in_range(first_done_s(&fx), steps_s[k] * 5 / 2 * 95 / 100,
+                        steps_s[k] * 5 / 2 * 110 / 100);
     }
 }
 
@@ -254,7 +273,10 @@ static void milestone_by_rest(void **state)
     assert_in_range(first_done_s(&fx), 690, 730);
 }
 
-/* A milestone that comes early on the fast path and late on the slow one tells which it is, though neither by ratio nor by rest. */
+/*
+ * A milestone that comes early on the fast path and late on the slow one tells which it is, though
+ * neither by ratio nor by rest.
+ */
 static void milestone_by_path(void **state)
 {
     struct fixture fx;
@@ -336,7 +358,10 @@ static void size_counts(void **state)
     assert_in_range(first_done_s(&fx), 880, 990);
 }
 
-/* Where operations fail early, that is asked for in time; it does not make the others be expected sooner. */
+/*
+ * Where operations fail early, that is asked for in time; it does not make the others be expected
+ * sooner.
+ */
 static void early_failures(void **state)
 {
     struct fixture fx;
@@ -351,7 +376,9 @@ static void early_failures(void **state)
     assert_in_range(fx.plan.steps[0].poll_s, 18, 30);
 }
 
-/* Where all that is slow hangs until its deadline, that is expected once the usual time has passed. */
+/*
+ * Where all that is slow hangs until its deadline, that is expected once the usual time has passed.
+ */
 static void late_operations(void **state)
 {
     struct fixture fx;
@@ -416,7 +443,8 @@ static void absurd_times(void **state)
 /* The stored form gives back each step that lies ahead; what is none of ours gives nothing. */
 static void stored_form(void **state)
 {
-    static const char *const damaged[] = {"", "x", "5", "5/", "/5", "5/6x", "99999999999/1", "10/9", "-5/6", "5 6"};
+    static const char *const damaged[] = {"",     "x",    "5",  "5/", "/5", "5/6x", "99999999999/1",
+                                          "10/9", "-5/6", "5 6"};
     struct fixture fx;
     struct hfd_plan_step step;
     struct hfd_buf b;
@@ -431,7 +459,8 @@ static void stored_form(void **state)
         assert_int_equal(step.poll_s, fx.plan.steps[i].poll_s);
         assert_int_equal(step.done_s, fx.plan.steps[i].done_s);
     }
-    assert_false(hfd_plan_next(hfd_buf_slice(&b), fx.plan.steps[fx.plan.count - 1].poll_s * S, &step));
+    assert_false(
+        hfd_plan_next(hfd_buf_slice(&b), fx.plan.steps[fx.plan.count - 1].poll_s * S, &step));
     hfd_buf_fini(&b);
     for (size_t i = 0; i < sizeof(damaged) / sizeof(damaged[0]); i++)
         if (hfd_plan_next(hfd_slice_of(damaged[i]), 0, &step))

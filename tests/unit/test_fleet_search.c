@@ -1,6 +1,7 @@
 /*
- * Lists on a real store: random filters, orders and pages against a second evaluation in memory, the plans that the engine chooses, and the
- * largest queries that the search language allows. DESIGN 10.2, 10.6; spec/hyperfleet-api.md sections 8 and 9.
+ * Lists on a real store: random filters, orders and pages against a second evaluation in memory,
+ * the plans that the engine chooses, and the largest queries that the search language allows.
+ * DESIGN 10.2, 10.6; spec/hyperfleet-api.md sections 8 and 9.
  */
 #include "store/search.h"
 
@@ -157,7 +158,8 @@ static hfd_slice spec_of(struct fixture *fx, const struct resource *r)
         hfd_buf_addf(&b, "\"region\":\"%s\",", r->region);
     hfd_buf_lit(&b, "\"net\":{");
     if (r->ratio >= 0)
-        hfd_buf_addf(&b, "\"ratio\":%g%s%s", r->ratio, r->ratio == 0 ? ".0" : "", r->open != 2 ? "," : "");
+        hfd_buf_addf(&b, "\"ratio\":%g%s%s", r->ratio, r->ratio == 0 ? ".0" : "",
+                     r->open != 2 ? "," : "");
     if (r->open != 2)
         hfd_buf_addf(&b, "\"open\":%s", r->open ? "true" : "false");
     if (r->replicas < 0)
@@ -180,7 +182,8 @@ static hfd_slice conditions_of(struct fixture *fx, const struct resource *r)
         if (r->conditions[i].status != NULL)
             items[cs.count++] = (struct hfd_condition){
                 .type = S(condition_types[i]),
-                .status = r->conditions[i].status == statuses[0] ? HFD_STATUS_TRUE : HFD_STATUS_FALSE,
+                .status =
+                    r->conditions[i].status == statuses[0] ? HFD_STATUS_TRUE : HFD_STATUS_FALSE,
                 .observed_generation = r->conditions[i].generation,
                 .last_updated_us = r->conditions[i].updated_us,
                 .last_transition_us = r->conditions[i].transition_us,
@@ -220,12 +223,14 @@ static struct hfd_fleet_row row_of(struct fixture *fx, const struct resource *r)
 static struct hfd_fleet_keys keys_of(struct fixture *fx, const struct resource *r)
 {
     struct hfd_fleet_label *labels = hfd_arena_array(&fx->mem, LABELS, sizeof(*labels));
-    struct hfd_fleet_condition *conditions = hfd_arena_array(&fx->mem, CONDITIONS, sizeof(*conditions));
+    struct hfd_fleet_condition *conditions =
+        hfd_arena_array(&fx->mem, CONDITIONS, sizeof(*conditions));
     struct hfd_fleet_keys keys = {.labels = labels, .conditions = conditions};
 
     for (size_t i = 0; i < LABELS; i++)
         if (r->labels[i] != NULL)
-            labels[keys.label_count++] = (struct hfd_fleet_label){S(label_keys[i]), S(r->labels[i])};
+            labels[keys.label_count++] =
+                (struct hfd_fleet_label){S(label_keys[i]), S(r->labels[i])};
     for (size_t i = 0; i < CONDITIONS; i++)
         if (r->conditions[i].status != NULL)
             conditions[keys.condition_count++] = (struct hfd_fleet_condition){
@@ -241,7 +246,10 @@ static void ok(struct fixture *fx, hfd_rc rc)
         fail_msg("%s: %s", hfd_rc_name(rc), fx->err.msg);
 }
 
-/* Inserts all, then changes a third and removes a tenth, so that what is found is also what was moved and what is no more. */
+/*
+ * Inserts all, then changes a third and removes a tenth, so that what is found is also what was
+ * moved and what is no more.
+ */
 static void fill(struct fixture *fx)
 {
     const struct hfd_fleet_keys none = {0};
@@ -382,11 +390,13 @@ static struct value href_value(const struct resource *r)
 {
     struct value v = text_value("");
 
-    (void)snprintf(v.text, sizeof(v.text), "/api/hyperfleet/v1/clusters/%s%s%s", r->owner, r->owner[0] != '\0' ? "/nodepools/" : "", r->id);
+    (void)snprintf(v.text, sizeof(v.text), "/api/hyperfleet/v1/clusters/%s%s%s", r->owner,
+                   r->owner[0] != '\0' ? "/nodepools/" : "", r->id);
     return v;
 }
 
-static struct value field_value(const struct resource *r, const struct hfd_filter *f, bool as_number)
+static struct value field_value(const struct resource *r, const struct hfd_filter *f,
+                                bool as_number)
 {
     switch ((int)f->field) {
     case HFD_FIELD_ID:
@@ -444,7 +454,8 @@ static bool holds(enum hfd_filter_op op, int order)
     }
 }
 
-static enum truth compare(const struct resource *r, const struct hfd_filter *f, enum hfd_filter_op op, const struct hfd_filter_value *with)
+static enum truth compare(const struct resource *r, const struct hfd_filter *f,
+                          enum hfd_filter_op op, const struct hfd_filter_value *with)
 {
     const struct value v = field_value(r, f, with->kind != HFD_VALUE_TEXT);
     int order;
@@ -497,14 +508,12 @@ static bool matches(const char *text, hfd_slice pattern, bool fold)
 
 static enum truth either(enum truth a, enum truth b)
 {
-    return a == YES || b == YES ? YES : a == UNKNOWN || b == UNKNOWN ? UNKNOWN
-                                                                     : NO;
+    return a == YES || b == YES ? YES : a == UNKNOWN || b == UNKNOWN ? UNKNOWN : NO;
 }
 
 static enum truth both(enum truth a, enum truth b)
 {
-    return a == NO || b == NO ? NO : a == UNKNOWN || b == UNKNOWN ? UNKNOWN
-                                                                  : YES;
+    return a == NO || b == NO ? NO : a == UNKNOWN || b == UNKNOWN ? UNKNOWN : YES;
 }
 
 static enum truth condition_truth(const struct resource *r, const struct hfd_filter *f)
@@ -541,10 +550,13 @@ static enum truth evaluate(const struct resource *r, const struct hfd_filter *f)
     case HFD_FILTER_ILIKE: {
         const struct value v = field_value(r, f, false);
 
-        return v.kind == NOTHING ? UNKNOWN : truth_of(matches(v.text, f->values[0].text, f->op == HFD_FILTER_ILIKE));
+        return v.kind == NOTHING
+                   ? UNKNOWN
+                   : truth_of(matches(v.text, f->values[0].text, f->op == HFD_FILTER_ILIKE));
     }
     case HFD_FILTER_BETWEEN:
-        return both(compare(r, f, HFD_FILTER_GE, &f->values[0]), compare(r, f, HFD_FILTER_LE, &f->values[1]));
+        return both(compare(r, f, HFD_FILTER_GE, &f->values[0]),
+                    compare(r, f, HFD_FILTER_LE, &f->values[1]));
     case HFD_FILTER_IN:
         t = NO;
         for (size_t i = 0; i < f->value_count; i++)
@@ -553,7 +565,8 @@ static enum truth evaluate(const struct resource *r, const struct hfd_filter *f)
     case HFD_FILTER_IS_NULL:
         return truth_of(field_value(r, f, false).kind == NOTHING);
     default:
-        return f->field >= HFD_FIELD_CONDITION ? condition_truth(r, f) : compare(r, f, f->op, &f->values[0]);
+        return f->field >= HFD_FIELD_CONDITION ? condition_truth(r, f)
+                                               : compare(r, f, f->op, &f->values[0]);
     }
 }
 
@@ -574,7 +587,8 @@ static int by_query(const void *pa, const void *pb)
 {
     const struct resource *a = *(struct resource *const *)pa, *b = *(struct resource *const *)pb;
     const struct hfd_fleet_query *q = sort_query;
-    const bool oldest_first = q->order_count == 1 && q->order[0].field == HFD_FIELD_CREATED_TIME && !q->order[0].descending;
+    const bool oldest_first = q->order_count == 1 && q->order[0].field == HFD_FIELD_CREATED_TIME &&
+                              !q->order[0].descending;
     int c;
 
     for (size_t i = 0; i < q->order_count; i++) {
@@ -591,14 +605,16 @@ static int by_query(const void *pa, const void *pb)
     return oldest_first ? c : -c;
 }
 
-static size_t expected(struct fixture *fx, const struct hfd_fleet_query *q, const struct resource *out[RESOURCES])
+static size_t expected(struct fixture *fx, const struct hfd_fleet_query *q,
+                       const struct resource *out[RESOURCES])
 {
     size_t n = 0;
 
     for (size_t i = 0; i < RESOURCES; i++) {
         const struct resource *r = &fx->all[i];
 
-        if (r->gone || r->kind != q->kind || (q->owner_id.len > 0 && !hfd_slice_is(q->owner_id, r->owner)))
+        if (r->gone || r->kind != q->kind ||
+            (q->owner_id.len > 0 && !hfd_slice_is(q->owner_id, r->owner)))
             continue;
         if (q->filter == NULL || evaluate(r, q->filter) == YES)
             out[n++] = r;
@@ -636,13 +652,16 @@ static struct hfd_filter_value random_spec_value(struct fixture *fx)
     return below(fx, 2) ? int_of(below(fx, 5)) : text_of(below(fx, 3) ? PICK(fx, regions) : "true");
 }
 
-static struct hfd_filter_value random_value(struct fixture *fx, const struct hfd_filter *f, bool pattern)
+static struct hfd_filter_value random_value(struct fixture *fx, const struct hfd_filter *f,
+                                            bool pattern)
 {
     static const char *const ids[] = {"r0", "r1", "r2", "r3", "r4", "r6", "r9", "r27", "x"};
     static const char *const kinds[] = {"Cluster", "NodePool", "cluster"};
-    static const char *const hrefs[] = {"/api/hyperfleet/v1/clusters/r3", "/api/hyperfleet/v1/clusters/r6/nodepools/r4"};
-    static const char *const patterns[] = {"%", "a%", "A%", "_l%a", "%a", "b\\%", "b\\_", "b\\", "b\\\\", "%\\",
-                                           "", "__", "%e%a%", "us", "r_"};
+    static const char *const hrefs[] = {"/api/hyperfleet/v1/clusters/r3",
+                                        "/api/hyperfleet/v1/clusters/r6/nodepools/r4"};
+    static const char *const patterns[] = {"%",    "a%",   "A%",    "_l%a",  "%a",
+                                           "b\\%", "b\\_", "b\\",   "b\\\\", "%\\",
+                                           "",     "__",   "%e%a%", "us",    "r_"};
 
     if (pattern)
         return text_of(PICK(fx, patterns));
@@ -676,10 +695,13 @@ static struct hfd_filter_value random_value(struct fixture *fx, const struct hfd
 
 static void random_field(struct fixture *fx, enum hfd_kind kind, struct hfd_filter *f)
 {
-    static const enum hfd_field likely[] = {HFD_FIELD_ID, HFD_FIELD_NAME, HFD_FIELD_LABEL, HFD_FIELD_LABEL, HFD_FIELD_OWNER_ID};
-    static const char *const paths[] = {"region", "replicas", "net.ratio", "net.open", "net.none", "region.x"};
+    static const enum hfd_field likely[] = {HFD_FIELD_ID, HFD_FIELD_NAME, HFD_FIELD_LABEL,
+                                            HFD_FIELD_LABEL, HFD_FIELD_OWNER_ID};
+    static const char *const paths[] = {"region",   "replicas", "net.ratio",
+                                        "net.open", "net.none", "region.x"};
 
-    f->field = below(fx, 3) == 0 ? PICK(fx, likely) : (enum hfd_field)below(fx, HFD_FIELD_CONDITION);
+    f->field =
+        below(fx, 3) == 0 ? PICK(fx, likely) : (enum hfd_field)below(fx, HFD_FIELD_CONDITION);
     if (f->field == HFD_FIELD_OWNER_ID && kind == HFD_KIND_CLUSTER)
         f->field = HFD_FIELD_NAME;
     if (f->field == HFD_FIELD_LABEL)
@@ -690,7 +712,9 @@ static void random_field(struct fixture *fx, enum hfd_kind kind, struct hfd_filt
 
 static struct hfd_filter *random_condition(struct fixture *fx)
 {
-    static const enum hfd_field subs[] = {HFD_FIELD_CONDITION_UPDATED, HFD_FIELD_CONDITION_TRANSITION, HFD_FIELD_CONDITION_GENERATION};
+    static const enum hfd_field subs[] = {HFD_FIELD_CONDITION_UPDATED,
+                                          HFD_FIELD_CONDITION_TRANSITION,
+                                          HFD_FIELD_CONDITION_GENERATION};
     struct hfd_filter *f = node(fx, HFD_FILTER_EQ);
     struct hfd_filter_value *v = hfd_arena_alloc(&fx->mem, sizeof(*v));
 
@@ -710,17 +734,20 @@ static struct hfd_filter *random_condition(struct fixture *fx)
 static struct hfd_filter *random_comparison(struct fixture *fx, enum hfd_kind kind)
 {
     struct hfd_filter *f =
-        node(fx, below(fx, 2) ? HFD_FILTER_EQ : HFD_FILTER_EQ + (unsigned)below(fx, HFD_FILTER_OP_COUNT - HFD_FILTER_EQ));
+        node(fx, below(fx, 2)
+                     ? HFD_FILTER_EQ
+                     : HFD_FILTER_EQ + (unsigned)below(fx, HFD_FILTER_OP_COUNT - HFD_FILTER_EQ));
     struct hfd_filter_value *v = hfd_arena_array(&fx->mem, 4, sizeof(*v));
 
     random_field(fx, kind, f);
     if ((f->op == HFD_FILTER_LIKE || f->op == HFD_FILTER_ILIKE) &&
-        (f->field == HFD_FIELD_GENERATION || f->field == HFD_FIELD_CREATED_TIME || f->field == HFD_FIELD_UPDATED_TIME ||
-         f->field == HFD_FIELD_DELETED_TIME))
+        (f->field == HFD_FIELD_GENERATION || f->field == HFD_FIELD_CREATED_TIME ||
+         f->field == HFD_FIELD_UPDATED_TIME || f->field == HFD_FIELD_DELETED_TIME))
         f->op = HFD_FILTER_NE; /* the language has LIKE for text alone */
-    f->value_count = f->op == HFD_FILTER_IS_NULL ? 0 : f->op == HFD_FILTER_BETWEEN ? 2
-                                                   : f->op == HFD_FILTER_IN        ? below(fx, 5)
-                                                                                   : 1;
+    f->value_count = f->op == HFD_FILTER_IS_NULL   ? 0
+                     : f->op == HFD_FILTER_BETWEEN ? 2
+                     : f->op == HFD_FILTER_IN      ? below(fx, 5)
+                                                   : 1;
     for (size_t i = 0; i < f->value_count; i++)
         v[i] = random_value(fx, f, f->op == HFD_FILTER_LIKE || f->op == HFD_FILTER_ILIKE);
     f->values = v;
@@ -728,15 +755,15 @@ static struct hfd_filter *random_comparison(struct fixture *fx, enum hfd_kind ki
 }
 
 /* NOT stands over no condition, as in the language. */
-static struct hfd_filter *random_tree(struct fixture *fx, enum hfd_kind kind, int depth, bool conditions)
+static struct hfd_filter *random_tree(struct fixture *fx, enum hfd_kind kind, int depth,
+                                      bool conditions)
 {
     struct hfd_filter *f;
     size_t what = below(fx, 10);
 
     if (depth == 0 || what < 2)
         return conditions && below(fx, 3) == 0 ? random_condition(fx) : random_comparison(fx, kind);
-    f = node(fx, what < 6 ? HFD_FILTER_AND : what < 9 ? HFD_FILTER_OR
-                                                      : HFD_FILTER_NOT);
+    f = node(fx, what < 6 ? HFD_FILTER_AND : what < 9 ? HFD_FILTER_OR : HFD_FILTER_NOT);
     conditions = conditions && f->op != HFD_FILTER_NOT;
     f->left = random_tree(fx, kind, depth - 1, conditions);
     if (f->op != HFD_FILTER_NOT)
@@ -749,7 +776,8 @@ static size_t random_order(struct fixture *fx, struct hfd_order *out)
     const size_t n = below(fx, 4);
 
     for (size_t i = 0; i < n; i++) {
-        out[i] = (struct hfd_order){.field = (enum hfd_field)below(fx, HFD_FIELD_LABEL + 1), .descending = below(fx, 2)};
+        out[i] = (struct hfd_order){.field = (enum hfd_field)below(fx, HFD_FIELD_LABEL + 1),
+                                    .descending = below(fx, 2)};
         if (out[i].field == HFD_FIELD_LABEL)
             out[i].name = S(PICK(fx, label_keys));
     }
@@ -771,7 +799,10 @@ static const char *sql_of(struct fixture *fx, const struct hfd_fleet_query *q)
     return text;
 }
 
-/* Walks all pages of a query: together they are what is expected, in order, and each tells the same total. */
+/*
+ * Walks all pages of a query: together they are what is expected, in order, and each tells the same
+ * total.
+ */
 static void assert_pages(struct fixture *fx, struct hfd_fleet_query *q)
 {
     const struct resource *want[RESOURCES];
@@ -784,11 +815,13 @@ static void assert_pages(struct fixture *fx, struct hfd_fleet_query *q)
         ok(fx, hfd_fleet_row_search(&fx->tx, q, &fx->mem, &list, &fx->err));
         if (list.total != (int64_t)n)
             fail_msg("%lld matches instead of %zu: %s", (long long)list.total, n, sql_of(fx, q));
-        assert_int_equal(list.count, seen >= n ? 0 : n - seen < (size_t)q->limit ? n - seen
-                                                                                 : (size_t)q->limit);
+        assert_int_equal(list.count, seen >= n                     ? 0
+                                     : n - seen < (size_t)q->limit ? n - seen
+                                                                   : (size_t)q->limit);
         for (size_t i = 0; i < list.count; i++, seen++)
             if (!hfd_slice_is(list.rows[i].id, want[seen]->id))
-                fail_msg("at %zu: %.*s instead of %s", seen, HFD_SLICE_FMT(list.rows[i].id), want[seen]->id);
+                fail_msg("at %zu: %.*s instead of %s", seen, HFD_SLICE_FMT(list.rows[i].id),
+                         want[seen]->id);
         if (list.count == 0)
             break;
     }
@@ -803,8 +836,10 @@ static void random_queries_agree_with_the_model(void **state)
     for (int round = 0; round < 3000; round++) {
         const enum hfd_kind kind = below(fx, 2) ? HFD_KIND_NODEPOOL : HFD_KIND_CLUSTER;
         struct hfd_order order[3];
-        struct hfd_fleet_query q = {
-            .kind = kind, .order = order, .order_count = random_order(fx, order), .limit = (int64_t)below(fx, 120) + 1};
+        struct hfd_fleet_query q = {.kind = kind,
+                                    .order = order,
+                                    .order_count = random_order(fx, order),
+                                    .limit = (int64_t)below(fx, 120) + 1};
 
         if (kind == HFD_KIND_NODEPOOL && below(fx, 3) == 0)
             q.owner_id = S(below(fx, 2) ? "r3" : "r9");
@@ -845,7 +880,8 @@ static void explain(struct fixture *fx, struct hfd_sql *q, struct hfd_buf *out)
     hfd_buf_lit(&asked.text, "EXPLAIN QUERY PLAN ");
     hfd_buf_add(&asked.text, hfd_buf_slice(&q->text));
     ok(fx, hfd_sql_prepare(&asked, fx->db, &st, &fx->err));
-    for (ok(fx, hfd_stmt_step(st, &row, &fx->err)); row; ok(fx, hfd_stmt_step(st, &row, &fx->err))) {
+    for (ok(fx, hfd_stmt_step(st, &row, &fx->err)); row;
+         ok(fx, hfd_stmt_step(st, &row, &fx->err))) {
         hfd_buf_add(out, hfd_stmt_col_text(st, 3, &fx->mem));
         hfd_buf_addc(out, '\n');
     }
@@ -855,7 +891,8 @@ static void explain(struct fixture *fx, struct hfd_sql *q, struct hfd_buf *out)
     out->len--;
 }
 
-static void parse(struct fixture *fx, enum hfd_kind kind, const char *text, struct hfd_fleet_query *q)
+static void parse(struct fixture *fx, enum hfd_kind kind, const char *text,
+                  struct hfd_fleet_query *q)
 {
     *q = (struct hfd_fleet_query){.kind = kind, .limit = 20};
     ok(fx, hfd_search_parse(kind, S(text), &fx->mem, &q->filter, &fx->err));
@@ -868,10 +905,12 @@ static void assert_plan(struct fixture *fx, struct hfd_sql *q, const char *text,
     hfd_buf_init(&plan, 1 << 20);
     explain(fx, q, &plan);
     /* f, n and c are tables; what is listed in the query itself may be scanned. */
-    if (strstr(plan.p, "SCAN f") != NULL || strstr(plan.p, "SCAN n") != NULL || strstr(plan.p, "SCAN c") != NULL)
+    if (strstr(plan.p, "SCAN f") != NULL || strstr(plan.p, "SCAN n") != NULL ||
+        strstr(plan.p, "SCAN c") != NULL)
         fail_msg("%s scans:\n%s\n%.*s", text, plan.p, HFD_SLICE_FMT(hfd_buf_slice(&q->text)));
     if (strstr(plan.p, index) == NULL)
-        fail_msg("%s does not use %s:\n%s\n%.*s", text, index, plan.p, HFD_SLICE_FMT(hfd_buf_slice(&q->text)));
+        fail_msg("%s does not use %s:\n%s\n%.*s", text, index, plan.p,
+                 HFD_SLICE_FMT(hfd_buf_slice(&q->text)));
     hfd_buf_fini(&plan);
 }
 
@@ -882,7 +921,10 @@ static void assert_plan(struct fixture *fx, struct hfd_sql *q, const char *text,
 #define BY_OWNER "fleet_owner (owner_id=?)"
 #define BY_ID "(id=?)"
 
-/* Labels, names, owners, ids, conditions and stale resources are found by their index, whatever else is asked and however it is ordered. */
+/*
+ * Labels, names, owners, ids, conditions and stale resources are found by their index, whatever
+ * else is asked and however it is ordered.
+ */
 static void plans_use_the_indexes(void **state)
 {
     static const struct {
@@ -908,14 +950,22 @@ static void plans_use_the_indexes(void **state)
         {"id in ('r3','r6','r9')", BY_ID, HFD_KIND_CLUSTER},
         {"id='r3' or id='r6' or labels.env='a'", BY_ID, HFD_KIND_CLUSTER},
         {"status.conditions.Ready='False'", BY_CONDITION, HFD_KIND_CLUSTER},
-        {"status.conditions.Ready='True' or status.conditions.DnsSuccessful='False'", BY_CONDITION, HFD_KIND_CLUSTER},
-        {"status.conditions.Ready='True' and status.conditions.Available.observed_generation>2", BY_CONDITION, HFD_KIND_CLUSTER},
-        {"status.conditions.Ready='True' and status.conditions.Ready.last_updated_time<='1970-01-01T00:00:00Z'", BY_AGE, HFD_KIND_CLUSTER},
-        {"status.conditions.Ready='False' and status.conditions.Ready.last_updated_time<'1970-01-01T00:00:00Z'", BY_AGE, HFD_KIND_CLUSTER},
-        {"status.conditions.Reconciled='True' and status.conditions.Reconciled.last_updated_time<'1970-01-01T00:00:00Z'", BY_AGE,
+        {"status.conditions.Ready='True' or status.conditions.DnsSuccessful='False'", BY_CONDITION,
          HFD_KIND_CLUSTER},
+        {"status.conditions.Ready='True' and status.conditions.Available.observed_generation>2",
+         BY_CONDITION, HFD_KIND_CLUSTER},
+        {"status.conditions.Ready='True' and "
+         "status.conditions.Ready.last_updated_time<='1970-01-01T00:00:00Z'",
+         BY_AGE, HFD_KIND_CLUSTER},
+        {"status.conditions.Ready='False' and "
+         "status.conditions.Ready.last_updated_time<'1970-01-01T00:00:00Z'",
+         BY_AGE, HFD_KIND_CLUSTER},
+        {"status.conditions.Reconciled='True' and "
+         "status.conditions.Reconciled.last_updated_time<'1970-01-01T00:00:00Z'",
+         BY_AGE, HFD_KIND_CLUSTER},
     };
-    static const struct hfd_order orders[] = {{.field = HFD_FIELD_NAME}, {.field = HFD_FIELD_CREATED_TIME}};
+    static const struct hfd_order orders[] = {{.field = HFD_FIELD_NAME},
+                                              {.field = HFD_FIELD_CREATED_TIME}};
     struct fixture *fx = *state;
 
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
@@ -930,15 +980,19 @@ static void plans_use_the_indexes(void **state)
             assert_plan(fx, &sql.page, cases[i].query, cases[i].index);
             /* A total that is kept is one row, found by its key. */
             assert_plan(fx, &sql.total, cases[i].query,
-                        memmem(sql.total.text.p, sql.total.text.len, "fleet_count", 11) != NULL ? "SEARCH fleet_count USING PRIMARY KEY"
-                                                                                                : cases[i].index);
+                        memmem(sql.total.text.p, sql.total.text.len, "fleet_count", 11) != NULL
+                            ? "SEARCH fleet_count USING PRIMARY KEY"
+                            : cases[i].index);
             hfd_sql_fini(&sql.page);
             hfd_sql_fini(&sql.total);
         }
     }
 }
 
-/* Totals by one condition or by one label's values are read, not counted, but for the label that has another value for each cluster. */
+/*
+ * Totals by one condition or by one label's values are read, not counted, but for the label that
+ * has another value for each cluster.
+ */
 static void common_totals_are_kept(void **state)
 {
     static const struct {
@@ -964,7 +1018,8 @@ static void common_totals_are_kept(void **state)
 
         parse(fx, HFD_KIND_NODEPOOL, cases[i].query, &q);
         if ((strstr(sql_of(fx, &q), "fleet_count") != NULL) != cases[i].kept)
-            fail_msg("the total of \"%s\" is %s", cases[i].query, cases[i].kept ? "counted" : "kept");
+            fail_msg("the total of \"%s\" is %s", cases[i].query,
+                     cases[i].kept ? "counted" : "kept");
         assert_pages(fx, &q);
     }
 }
@@ -983,23 +1038,33 @@ static int64_t number_of(struct fixture *fx, const char *sql)
     return v;
 }
 
-/* Kept totals are what counting gives, after inserts, changes and removals; what nobody has any more has no row, in the end nothing has. */
+/*
+ * Kept totals are what counting gives, after inserts, changes and removals; what nobody has any
+ * more has no row, in the end nothing has.
+ */
 static void kept_totals_are_what_is_there(void **state)
 {
     static const char counted[] =
         "SELECT kind, 0, '', '', count(*) FROM fleet GROUP BY kind UNION ALL"
-        " SELECT kind, 1, type, status, count(*) FROM fleet_condition GROUP BY kind, type, status UNION ALL"
-        " SELECT kind, 2, key, value, count(*) FROM fleet_label WHERE key <> 'humanitec_guresid' GROUP BY kind, key, value";
+        " SELECT kind, 1, type, status, count(*) FROM fleet_condition GROUP BY kind, type, status "
+        "UNION ALL"
+        " SELECT kind, 2, key, value, count(*) FROM fleet_label WHERE key <> 'humanitec_guresid' "
+        "GROUP BY kind, key, value";
     const struct hfd_fleet_keys none = {0};
     struct fixture *fx = *state;
     char sql[1024];
 
     ok(fx, hfd_totals_write(&fx->tx, &fx->err));
     assert_true(number_of(fx, "SELECT count(*) FROM fleet_count WHERE field = 2") > 10);
-    (void)snprintf(sql, sizeof(sql), "SELECT count(*) FROM (%s EXCEPT SELECT kind, field, name, value, n FROM fleet_count) x", counted);
+    (void)snprintf(
+        sql, sizeof(sql),
+        "SELECT count(*) FROM (%s EXCEPT SELECT kind, field, name, value, n FROM fleet_count) x",
+        counted);
     assert_int_equal(number_of(fx, sql), 0);
     (void)snprintf(sql, sizeof(sql),
-                   "SELECT count(*) FROM (SELECT kind, field, name, value, n FROM fleet_count EXCEPT SELECT * FROM (%s) y) x", counted);
+                   "SELECT count(*) FROM (SELECT kind, field, name, value, n FROM fleet_count "
+                   "EXCEPT SELECT * FROM (%s) y) x",
+                   counted);
     assert_int_equal(number_of(fx, sql), 0);
     for (size_t i = 0; i < RESOURCES; i++) {
         const struct hfd_fleet_row row = row_of(fx, &fx->all[i]);
@@ -1015,7 +1080,10 @@ static void kept_totals_are_what_is_there(void **state)
     assert_int_equal(number_of(fx, "SELECT count(*) FROM fleet_count"), 0);
 }
 
-/* One label, name, condition or owner, and the plain list: the page comes from the index as it stands, and nothing is sorted. */
+/*
+ * One label, name, condition or owner, and the plain list: the page comes from the index as it
+ * stands, and nothing is sorted.
+ */
 static void common_pages_are_not_sorted(void **state)
 {
     static const struct {
@@ -1031,7 +1099,8 @@ static void common_pages_are_not_sorted(void **state)
         {"", "r3", HFD_KIND_NODEPOOL},
         {"spec.region='us'", "r3", HFD_KIND_NODEPOOL},
     };
-    static const struct hfd_order by_time[] = {{.field = HFD_FIELD_CREATED_TIME}, {.field = HFD_FIELD_CREATED_TIME, .descending = true}};
+    static const struct hfd_order by_time[] = {
+        {.field = HFD_FIELD_CREATED_TIME}, {.field = HFD_FIELD_CREATED_TIME, .descending = true}};
     struct fixture *fx = *state;
 
     for (size_t i = 0; i < 2 * sizeof(cases) / sizeof(cases[0]); i++) {
@@ -1047,7 +1116,8 @@ static void common_pages_are_not_sorted(void **state)
         ok(fx, hfd_search_compose(&fx->tx, &q, &fx->mem, &sql, &fx->err));
         explain(fx, &sql.page, &plan);
         if (strstr(plan.p, "TEMP B-TREE") != NULL)
-            fail_msg("%s is sorted:\n%s\n%.*s", cases[i / 2].query, plan.p, HFD_SLICE_FMT(hfd_buf_slice(&sql.page.text)));
+            fail_msg("%s is sorted:\n%s\n%.*s", cases[i / 2].query, plan.p,
+                     HFD_SLICE_FMT(hfd_buf_slice(&sql.page.text)));
         hfd_buf_fini(&plan);
         hfd_sql_fini(&sql.page);
         hfd_sql_fini(&sql.total);
@@ -1066,7 +1136,10 @@ static void assert_runs(struct fixture *fx, enum hfd_kind kind, const struct hfd
     hfd_arena_fini(&fx->mem);
 }
 
-/* Nesting to the language's limit, on either side, with and without NOT, with long chains at each level: the engine takes all of it. */
+/*
+ * Nesting to the language's limit, on either side, with and without NOT, with long chains at each
+ * level: the engine takes all of it.
+ */
 static void deepest_queries_run(void **state)
 {
     static const struct {
@@ -1085,7 +1158,9 @@ static void deepest_queries_run(void **state)
     hfd_buf_init(&b, HFD_SEARCH_MAX);
     for (size_t i = 0; i < sizeof(shapes) / sizeof(shapes[0]); i++) {
         /* NOT counts for the language's depth as well. */
-        const size_t depth = strncmp(shapes[i].open[0], "not (", 5) == 0 ? HFD_SEARCH_DEPTH_MAX / 2 - 1 : HFD_SEARCH_DEPTH_MAX - 1;
+        const size_t depth = strncmp(shapes[i].open[0], "not (", 5) == 0
+                                 ? HFD_SEARCH_DEPTH_MAX / 2 - 1
+                                 : HFD_SEARCH_DEPTH_MAX - 1;
 
         hfd_buf_reset(&b);
         for (size_t k = 0; k < depth; k++)
@@ -1098,7 +1173,10 @@ static void deepest_queries_run(void **state)
     hfd_buf_fini(&b);
 }
 
-/* Flat chains longer than what is nested beside them, at every level: written as it comes, that would fill the engine's parser stack. */
+/*
+ * Flat chains longer than what is nested beside them, at every level: written as it comes, that
+ * would fill the engine's parser stack.
+ */
 static void deep_queries_with_long_chains_run(void **state)
 {
     struct fixture *fx = *state;
@@ -1147,7 +1225,8 @@ static void longest_queries_run(void **state)
 
         hfd_buf_reset(&b);
         hfd_buf_add(&b, S(shapes[i].head));
-        while (b.len + strlen(shapes[i].again) + 1 <= HFD_SEARCH_MAX && (shapes[i].tail[0] == '\0' || (values += 3) < 1000))
+        while (b.len + strlen(shapes[i].again) + 1 <= HFD_SEARCH_MAX &&
+               (shapes[i].tail[0] == '\0' || (values += 3) < 1000))
             hfd_buf_add(&b, S(shapes[i].again));
         hfd_buf_add(&b, S(shapes[i].tail));
         assert_runs(fx, shapes[i].kind, &b);
@@ -1162,7 +1241,8 @@ static void out_of_memory_is_told(void **state)
     struct hfd_fleet_query q;
     hfd_rc rc = HFD_NOMEM;
 
-    parse(fx, HFD_KIND_NODEPOOL, "labels.env in ('a','b') and (name='alpha' or id='r4' or spec.region='us')", &q);
+    parse(fx, HFD_KIND_NODEPOOL,
+          "labels.env in ('a','b') and (name='alpha' or id='r4' or spec.region='us')", &q);
     for (size_t max = 0; rc != HFD_OK; max += 256) {
         struct hfd_fleet_list list;
         struct hfd_arena mem;
@@ -1175,7 +1255,10 @@ static void out_of_memory_is_told(void **state)
     }
 }
 
-/* What is searched for is a value, whatever it looks like: nothing is found by it, and nothing happens. */
+/*
+ * What is searched for is a value, whatever it looks like: nothing is found by it, and nothing
+ * happens.
+ */
 static void injections_are_values(void **state)
 {
     static const char *const attempts[] = {

@@ -44,8 +44,8 @@ static void not_ids(void **state)
         assert_int_equal(hfd_guresid_check(hfd_slice_of(bad[i]), &err), HFD_INVALID);
         assert_int_equal(err.rc, HFD_INVALID);
         assert_string_equal(err.field, "GUResID");
-        assert_string_equal(err.msg,
-                            "GUResID must be 1 to 63 letters, digits, '-', '_' or '.', beginning and ending with a letter or digit");
+        assert_string_equal(err.msg, "GUResID must be 1 to 63 letters, digits, '-', '_' or '.', "
+                                     "beginning and ending with a letter or digit");
     }
     assert_int_equal(hfd_guresid_check(HFD_SLICE("a\0b"), NULL), HFD_INVALID);
     assert_int_equal(hfd_guresid_check(HFD_SLICE_NONE, NULL), HFD_INVALID);
@@ -58,13 +58,18 @@ static void every_byte(void **state)
     (void)state;
     for (int c = 0; c < 256; c++) {
         const char text[3] = {'x', (char)c, 'y'};
-        const bool alnum = (c >= '0' && c <= '9') || (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z');
+        const bool alnum =
+            (c >= '0' && c <= '9') || (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z');
         const bool within = alnum || c == '.' || c == '_' || c == '-';
 
-        assert_int_equal(hfd_guresid_check((hfd_slice){text + 1, 1}, NULL), alnum ? HFD_OK : HFD_INVALID);
-        assert_int_equal(hfd_guresid_check((hfd_slice){text, 3}, NULL), within ? HFD_OK : HFD_INVALID);
-        assert_int_equal(hfd_guresid_check((hfd_slice){text, 2}, NULL), alnum ? HFD_OK : HFD_INVALID);
-        assert_int_equal(hfd_guresid_check((hfd_slice){text + 1, 2}, NULL), alnum ? HFD_OK : HFD_INVALID);
+        assert_int_equal(hfd_guresid_check((hfd_slice){text + 1, 1}, NULL),
+                         alnum ? HFD_OK : HFD_INVALID);
+        assert_int_equal(hfd_guresid_check((hfd_slice){text, 3}, NULL),
+                         within ? HFD_OK : HFD_INVALID);
+        assert_int_equal(hfd_guresid_check((hfd_slice){text, 2}, NULL),
+                         alnum ? HFD_OK : HFD_INVALID);
+        assert_int_equal(hfd_guresid_check((hfd_slice){text + 1, 2}, NULL),
+                         alnum ? HFD_OK : HFD_INVALID);
     }
 }
 

@@ -55,7 +55,8 @@ static void bad_heads_are_refused(void **state)
         {LINE HOST "Content-Length: 3\r\nTransfer-Encoding: chunked\r\n\r\n", 400, "both_lengths"},
         {LINE HOST "Transfer-Encoding: chunked\r\nContent-Length: 3\r\n\r\n", 400, "both_lengths"},
         {LINE HOST "Content-Length: 3\r\nContent-Length: 4\r\n\r\n", 400, "two_lengths"},
-        {LINE HOST "Content-Length: 3\r\nContent-Length: 03\r\nContent-Length: 5\r\n\r\n", 400, "two_lengths"},
+        {LINE HOST "Content-Length: 3\r\nContent-Length: 03\r\nContent-Length: 5\r\n\r\n", 400,
+         "two_lengths"},
         {LINE HOST "Content-Length: 3, 3\r\n\r\n", 400, "content_length"},
         {LINE HOST "Content-Length: +3\r\n\r\n", 400, "content_length"},
         {LINE HOST "Content-Length: -3\r\n\r\n", 400, "content_length"},
@@ -65,8 +66,10 @@ static void bad_heads_are_refused(void **state)
         {LINE HOST "Transfer-Encoding: gzip\r\n\r\n", 400, "transfer_encoding"},
         {LINE HOST "Transfer-Encoding: gzip, chunked\r\n\r\n", 400, "transfer_encoding"},
         {LINE HOST "Transfer-Encoding: xchunked\r\n\r\n", 400, "transfer_encoding"},
-        {LINE HOST "Transfer-Encoding: chunked\r\nTransfer-Encoding: chunked\r\n\r\n", 400, "transfer_encoding"},
-        {LINE HOST "Transfer-Encoding: chunked\r\nTransfer-Encoding: identity\r\n\r\n", 400, "transfer_encoding"},
+        {LINE HOST "Transfer-Encoding: chunked\r\nTransfer-Encoding: chunked\r\n\r\n", 400,
+         "transfer_encoding"},
+        {LINE HOST "Transfer-Encoding: chunked\r\nTransfer-Encoding: identity\r\n\r\n", 400,
+         "transfer_encoding"},
         {"PUT /x HTTP/1.0\r\nTransfer-Encoding: chunked\r\n\r\n", 400, "transfer_encoding"},
         {LINE HOST "Expect: something\r\n\r\n", 417, "expectation"},
         {"GET /x HTTP/1.1\nHost: a\r\n\r\n", 400, "bare_lf"},
@@ -108,9 +111,10 @@ static void bad_heads_are_refused(void **state)
         for (size_t step = 1; step <= len; step += step < 4 ? 1 : len) {
             struct outcome o = read_head(cases[i].text, len, step);
 
-            if (o.verdict != HFD_HEAD_BAD || o.fault.status != cases[i].status || strcmp(o.fault.reason, cases[i].reason) != 0)
-                fail_msg("case %zu in steps of %zu: verdict %d, %d %s", i, step, o.verdict, o.fault.status,
-                         o.fault.reason != NULL ? o.fault.reason : "-");
+            if (o.verdict != HFD_HEAD_BAD || o.fault.status != cases[i].status ||
+                strcmp(o.fault.reason, cases[i].reason) != 0)
+                fail_msg("case %zu in steps of %zu: verdict %d, %d %s", i, step, o.verdict,
+                         o.fault.status, o.fault.reason != NULL ? o.fault.reason : "-");
         }
     }
 }
@@ -138,23 +142,34 @@ static void good_heads_are_read(void **state)
         {LINE HOST "\r\n", "GET", "/x", NULL, HFD_FRAMING_NONE, 0, true, false},
         {"\r\n" LINE HOST "\r\n", "GET", "/x", NULL, HFD_FRAMING_NONE, 0, true, false},
         {"GET /x HTTP/1.0\r\n\r\n", "GET", "/x", NULL, HFD_FRAMING_NONE, 0, false, false},
-        {"GET /x HTTP/1.0\r\nConnection: Keep-Alive\r\n\r\n", "GET", "/x", NULL, HFD_FRAMING_NONE, 0, true, false},
-        {LINE HOST "Connection: close\r\n\r\n", "GET", "/x", NULL, HFD_FRAMING_NONE, 0, false, false},
-        {LINE HOST "Connection: foo,\tClose , bar\r\nConnection: keep-alive\r\n\r\n", "GET", "/x", NULL, HFD_FRAMING_NONE, 0, false, false},
-        {LINE HOST "Connection: Upgrade\r\nUpgrade: h2c\r\n\r\n", "GET", "/x", NULL, HFD_FRAMING_NONE, 0, true, false},
-        {"PUT /x?a=b?c HTTP/1.1\r\n" HOST "content-length:  12 \r\n\r\n", "PUT", "/x", "a=b?c", HFD_FRAMING_LENGTH, 12, true, false},
-        {"PUT /x? HTTP/1.1\r\n" HOST "Content-Length: 0\r\n\r\n", "PUT", "/x", "", HFD_FRAMING_LENGTH, 0, true, false},
-        {"PUT /x HTTP/1.1\r\n" HOST "Content-Length: 5\r\nContent-Length: 5\r\n\r\n", "PUT", "/x", NULL, HFD_FRAMING_LENGTH, 5, true,
+        {"GET /x HTTP/1.0\r\nConnection: Keep-Alive\r\n\r\n", "GET", "/x", NULL, HFD_FRAMING_NONE,
+         0, true, false},
+        {LINE HOST "Connection: close\r\n\r\n", "GET", "/x", NULL, HFD_FRAMING_NONE, 0, false,
          false},
-        {"PUT /x HTTP/1.1\r\n" HOST "Transfer-Encoding: Chunked\r\n\r\n", "PUT", "/x", NULL, HFD_FRAMING_CHUNKED, 0, true, false},
-        {"PUT /x HTTP/1.1\r\n" HOST "Expect: 100-Continue\r\nContent-Length: 1\r\n\r\n", "PUT", "/x", NULL, HFD_FRAMING_LENGTH, 1, true,
-         true},
-        {"PUT /x HTTP/1.0\r\nExpect: 100-continue\r\nContent-Length: 1\r\n\r\n", "PUT", "/x", NULL, HFD_FRAMING_LENGTH, 1, false, false},
-        {"GET http://b:80/x/y?q HTTP/1.1\r\n" HOST "\r\n", "GET", "/x/y", "q", HFD_FRAMING_NONE, 0, true, false},
-        {"GET HTTPS://b HTTP/1.1\r\n" HOST "\r\n", "GET", "/", NULL, HFD_FRAMING_NONE, 0, true, false},
-        {"GET http://b?q HTTP/1.1\r\n" HOST "\r\n", "GET", "/", "q", HFD_FRAMING_NONE, 0, true, false},
-        {"BREW-X! /x HTTP/1.1\r\nHost: [::1]:8000\r\nX:\r\nY: \xc3\xa4 b\tc\r\n\r\n", "BREW-X!", "/x", NULL, HFD_FRAMING_NONE, 0, true,
+        {LINE HOST "Connection: foo,\tClose , bar\r\nConnection: keep-alive\r\n\r\n", "GET", "/x",
+         NULL, HFD_FRAMING_NONE, 0, false, false},
+        {LINE HOST "Connection: Upgrade\r\nUpgrade: h2c\r\n\r\n", "GET", "/x", NULL,
+         HFD_FRAMING_NONE, 0, true, false},
+        {"PUT /x?a=b?c HTTP/1.1\r\n" HOST "content-length:  12 \r\n\r\n", "PUT", "/x", "a=b?c",
+         HFD_FRAMING_LENGTH, 12, true, false},
+        {"PUT /x? HTTP/1.1\r\n" HOST "Content-Length: 0\r\n\r\n", "PUT", "/x", "",
+         HFD_FRAMING_LENGTH, 0, true, false},
+        {"PUT /x HTTP/1.1\r\n" HOST "Content-Length: 5\r\nContent-Length: 5\r\n\r\n", "PUT", "/x",
+         NULL, HFD_FRAMING_LENGTH, 5, true, false},
+        {"PUT /x HTTP/1.1\r\n" HOST "Transfer-Encoding: Chunked\r\n\r\n", "PUT", "/x", NULL,
+         HFD_FRAMING_CHUNKED, 0, true, false},
+        {"PUT /x HTTP/1.1\r\n" HOST "Expect: 100-Continue\r\nContent-Length: 1\r\n\r\n", "PUT",
+         "/x", NULL, HFD_FRAMING_LENGTH, 1, true, true},
+        {"PUT /x HTTP/1.0\r\nExpect: 100-continue\r\nContent-Length: 1\r\n\r\n", "PUT", "/x", NULL,
+         HFD_FRAMING_LENGTH, 1, false, false},
+        {"GET http://b:80/x/y?q HTTP/1.1\r\n" HOST "\r\n", "GET", "/x/y", "q", HFD_FRAMING_NONE, 0,
+         true, false},
+        {"GET HTTPS://b HTTP/1.1\r\n" HOST "\r\n", "GET", "/", NULL, HFD_FRAMING_NONE, 0, true,
          false},
+        {"GET http://b?q HTTP/1.1\r\n" HOST "\r\n", "GET", "/", "q", HFD_FRAMING_NONE, 0, true,
+         false},
+        {"BREW-X! /x HTTP/1.1\r\nHost: [::1]:8000\r\nX:\r\nY: \xc3\xa4 b\tc\r\n\r\n", "BREW-X!",
+         "/x", NULL, HFD_FRAMING_NONE, 0, true, false},
     };
 
     (void)state;
@@ -215,15 +230,18 @@ static void sizes_are_limited(void **state)
         {"GET /", "a", " HTTP/1.1\r\n" HOST "\r\n", HFD_TARGET_MAX_BYTES - 1, HFD_HEAD_OK, 0},
         {"GET /", "a", " HTTP/1.1\r\n" HOST "\r\n", HFD_TARGET_MAX_BYTES, HFD_HEAD_BAD, 414},
         {LINE HOST "X: ", "y", "", 32768, HFD_HEAD_BAD, 431},
-        {LINE HOST "X: ", "y", "\r\n\r\n", 32768 - sizeof(LINE HOST "X: \r\n\r\n") + 1, HFD_HEAD_OK, 0},
-        {LINE HOST "X: ", "y", "\r\n\r\n", 32768 - sizeof(LINE HOST "X: \r\n\r\n") + 2, HFD_HEAD_BAD, 431},
+        {LINE HOST "X: ", "y", "\r\n\r\n", 32768 - sizeof(LINE HOST "X: \r\n\r\n") + 1, HFD_HEAD_OK,
+         0},
+        {LINE HOST "X: ", "y", "\r\n\r\n", 32768 - sizeof(LINE HOST "X: \r\n\r\n") + 2,
+         HFD_HEAD_BAD, 431},
         {LINE HOST, "X: y\r\n", "\r\n", 63, HFD_HEAD_OK, 0},
         {LINE HOST, "X: y\r\n", "\r\n", 64, HFD_HEAD_BAD, 431},
     };
 
     (void)state;
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-        size_t filler = strlen(cases[i].filler), before = strlen(cases[i].before), after = strlen(cases[i].after);
+        size_t filler = strlen(cases[i].filler), before = strlen(cases[i].before),
+               after = strlen(cases[i].after);
         size_t len = before + filler * cases[i].times + after;
         char *text = malloc(len);
         struct outcome o;
@@ -234,7 +252,8 @@ static void sizes_are_limited(void **state)
             memcpy(text + before + k * filler, cases[i].filler, filler);
         memcpy(text + len - after, cases[i].after, after);
         o = read_head(text, len, 1000);
-        if (o.verdict != cases[i].verdict || (o.verdict == HFD_HEAD_BAD && o.fault.status != cases[i].status))
+        if (o.verdict != cases[i].verdict ||
+            (o.verdict == HFD_HEAD_BAD && o.fault.status != cases[i].status))
             fail_msg("case %zu: verdict %d, status %d", i, o.verdict, o.fault.status);
         free(text);
     }
@@ -267,7 +286,10 @@ static void peek_finds_what_is_there(void **state)
     }
 }
 
-/* Chunked bodies end where they end, are counted decoded, and are refused when malformed or too large, whatever pieces they come in. */
+/*
+ * Chunked bodies end where they end, are counted decoded, and are refused when malformed or too
+ * large, whatever pieces they come in.
+ */
 static void chunks_are_walked(void **state)
 {
     static const struct {
@@ -317,7 +339,8 @@ static void chunks_are_walked(void **state)
                 at += used;
             }
             if (verdict != cases[i].verdict || fault.status != cases[i].status)
-                fail_msg("case %zu in steps of %zu: verdict %d, status %d", i, step, verdict, fault.status);
+                fail_msg("case %zu in steps of %zu: verdict %d, status %d", i, step, verdict,
+                         fault.status);
             if (verdict == HFD_HEAD_OK)
                 assert_int_equal(at, cases[i].used);
             if (verdict != HFD_HEAD_BAD)
@@ -344,14 +367,10 @@ static void chunk_overhead_is_limited(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(bad_heads_are_refused),
-        cmocka_unit_test(nul_is_refused),
-        cmocka_unit_test(good_heads_are_read),
-        cmocka_unit_test(what_follows_is_not_the_head),
-        cmocka_unit_test(expect_line_is_located),
-        cmocka_unit_test(sizes_are_limited),
-        cmocka_unit_test(peek_finds_what_is_there),
-        cmocka_unit_test(chunks_are_walked),
+        cmocka_unit_test(bad_heads_are_refused),     cmocka_unit_test(nul_is_refused),
+        cmocka_unit_test(good_heads_are_read),       cmocka_unit_test(what_follows_is_not_the_head),
+        cmocka_unit_test(expect_line_is_located),    cmocka_unit_test(sizes_are_limited),
+        cmocka_unit_test(peek_finds_what_is_there),  cmocka_unit_test(chunks_are_walked),
         cmocka_unit_test(chunk_overhead_is_limited),
     };
 

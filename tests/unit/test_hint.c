@@ -23,12 +23,14 @@ static const struct {
     int retry_s;
 } cases[] = {
     {"at the start", 0, 900000, 3600000, 0, 900000, 60},
-    {"later it stands still, and a quarter of what is left is waited", 0, 900000, 3600000, 840000, 900000, 15},
+    {"later it stands still, and a quarter of what is left is waited", 0, 900000, 3600000, 840000,
+     900000, 15},
     {"rounded up, the wait too", 0, 900000, 3600000, 877900, 900000, 6},
     {"in its last second", 0, 900000, 3600000, 899999, 900000, 1},
     {"at the estimate: twice as long", 0, 900000, 3600000, 900000, 1800000, 60},
     {"shortly before the second guess", 0, 900000, 3600000, 1798999, 1800000, 1},
-    {"a second before the second guess: four times as long", 0, 900000, 86400000, 1799000, 3600000, 60},
+    {"a second before the second guess: four times as long", 0, 900000, 86400000, 1799000, 3600000,
+     60},
     {"eight times", 0, 900000, 86400000, 3600000, 7200000, 60},
     {"capped by the deadline", 0, 900000, 3000000, 1800000, 3000000, 60},
     {"capped in the last moment", 0, 900000, 3000000, 2999999, 3000000, 1},
@@ -60,7 +62,8 @@ static void answers(void **state)
         });
 
         if (h.estimated_us != T0 + cases[i].want_ms * MS || h.retry_after_s != cases[i].retry_s)
-            print_error("%s: %lld ms, retry %d\n", cases[i].name, (long long)((h.estimated_us - T0) / MS), h.retry_after_s);
+            print_error("%s: %lld ms, retry %d\n", cases[i].name,
+                        (long long)((h.estimated_us - T0) / MS), h.retry_after_s);
         assert_int_equal(h.estimated_us, T0 + cases[i].want_ms * MS);
         assert_int_equal(h.retry_after_s, cases[i].retry_s);
         assert_string_equal(h.status, "creating");
@@ -103,7 +106,8 @@ static void answers_with_a_plan(void **state)
         });
 
         if (h.estimated_us != T0 + planned[i].want_ms * MS || h.retry_after_s != planned[i].retry_s)
-            fail_msg("%s: %lld ms, retry %d", planned[i].name, (long long)((h.estimated_us - T0) / MS), h.retry_after_s);
+            fail_msg("%s: %lld ms, retry %d", planned[i].name,
+                     (long long)((h.estimated_us - T0) / MS), h.retry_after_s);
     }
 }
 
@@ -125,18 +129,27 @@ static void format_is(const struct hfd_hint_input *in, const char *want)
 static void document(void **state)
 {
     (void)state;
-    format_is(&(struct hfd_hint_input){"creating", T0, T0 + 900 * S, T0 + 3600 * S, T0 + 5 * S, {NULL, 0}},
-              "{\"status\":\"creating\",\"estimated_completion_time\":\"2025-01-01T10:15:00Z\",\"timeout\":\"2025-01-01T11:00:00Z\","
-              "\"timeout_deadline\":\"2025-01-01T11:00:00Z\",\"current_time\":\"2025-01-01T10:00:05Z\"}");
-    format_is(&(struct hfd_hint_input){"deleting", T0 + 1, T0 + 600 * S + 1, T0 + 3600 * S + 1, T0 + 6 * S - 1, {NULL, 0}},
-              "{\"status\":\"deleting\",\"estimated_completion_time\":\"2025-01-01T10:10:01Z\",\"timeout\":\"2025-01-01T11:00:01Z\","
-              "\"timeout_deadline\":\"2025-01-01T11:00:01Z\",\"current_time\":\"2025-01-01T10:00:05Z\"}");
+    format_is(
+        &(struct hfd_hint_input){
+            "creating", T0, T0 + 900 * S, T0 + 3600 * S, T0 + 5 * S, {NULL, 0}},
+        "{\"status\":\"creating\",\"estimated_completion_time\":\"2025-01-01T10:15:00Z\","
+        "\"timeout\":\"2025-01-01T11:00:00Z\","
+        "\"timeout_deadline\":\"2025-01-01T11:00:00Z\",\"current_time\":\"2025-01-01T10:00:05Z\"}");
+    format_is(
+        &(struct hfd_hint_input){
+            "deleting", T0 + 1, T0 + 600 * S + 1, T0 + 3600 * S + 1, T0 + 6 * S - 1, {NULL, 0}},
+        "{\"status\":\"deleting\",\"estimated_completion_time\":\"2025-01-01T10:10:01Z\","
+        "\"timeout\":\"2025-01-01T11:00:01Z\","
+        "\"timeout_deadline\":\"2025-01-01T11:00:01Z\",\"current_time\":\"2025-01-01T10:00:05Z\"}");
 }
 
-/* One operation polled every step_us for three deadlines. @return the number of different estimates */
+/*
+ * One operation polled every step_us for three deadlines. @return the number of different estimates
+ */
 static unsigned poll(int64_t start_us, int64_t prior_us, int64_t limit_us, int64_t step_us)
 {
-    struct hfd_hint_input in = {"updating", start_us, start_us + prior_us, start_us + limit_us, start_us, {NULL, 0}};
+    struct hfd_hint_input in = {"updating",          start_us, start_us + prior_us,
+                                start_us + limit_us, start_us, {NULL, 0}};
     int64_t last_us = 0;
     unsigned kinds = 0;
 
@@ -157,10 +170,14 @@ static unsigned poll(int64_t start_us, int64_t prior_us, int64_t limit_us, int64
     return kinds;
 }
 
-/* Whole seconds, never in the past, never back, within the deadline while it lies ahead, and only a few different values. */
+/*
+ * Whole seconds, never in the past, never back, within the deadline while it lies ahead, and only a
+ * few different values.
+ */
 static void polled_while_time_goes_on(void **state)
 {
-    static const int64_t priors_us[] = {-S, 0, 1, S / 2, S, S + 1, 10 * S, 600 * S, 900 * S + 7, 7200 * S};
+    static const int64_t priors_us[] = {-S,    0,      1,       S / 2,       S,
+                                        S + 1, 10 * S, 600 * S, 900 * S + 7, 7200 * S};
     static const int64_t starts_us[] = {T0, T0 + 1, T0 + 499999, T0 + 999999};
 
     (void)state;
@@ -175,7 +192,8 @@ static void polled_while_time_goes_on(void **state)
 /* Damaged or absurd times give an answer within the years that can be written. */
 static void absurd_times(void **state)
 {
-    static const int64_t absurd[] = {INT64_MIN, -1, 0, 1, T0, INT64_C(253402300799999999), INT64_MAX};
+    static const int64_t absurd[] = {INT64_MIN, -1, 0, 1, T0, INT64_C(253402300799999999),
+                                     INT64_MAX};
     enum {
         N = sizeof(absurd) / sizeof(absurd[0])
     };
@@ -183,7 +201,8 @@ static void absurd_times(void **state)
     (void)state;
     for (size_t i = 0; i < (size_t)N * N * N * N; i++) {
         const struct hfd_hint h = hfd_hint_make(&(struct hfd_hint_input){
-            "creating", absurd[i % N], absurd[i / N % N], absurd[i / N / N % N], absurd[i / N / N / N], HFD_SLICE(PLAN)});
+            "creating", absurd[i % N], absurd[i / N % N], absurd[i / N / N % N],
+            absurd[i / N / N / N], HFD_SLICE(PLAN)});
         struct hfd_buf b;
 
         assert_in_range(h.estimated_us, 0, INT64_C(253402300799) * S);
@@ -191,7 +210,8 @@ static void absurd_times(void **state)
         hfd_buf_init(&b, 1024);
         hfd_hint_format(&b, &h);
         assert_int_equal(b.rc, HFD_OK);
-        assert_int_equal(b.len, strlen("{\"status\":\"creating\",\"estimated_completion_time\":\"2025-01-01T10:15:00Z\",\"timeout\":\"\","
+        assert_int_equal(b.len, strlen("{\"status\":\"creating\",\"estimated_completion_time\":"
+                                       "\"2025-01-01T10:15:00Z\",\"timeout\":\"\","
                                        "\"timeout_deadline\":\"\",\"current_time\":\"\"}") +
                                     3 * strlen("2025-01-01T10:15:00Z"));
         hfd_buf_fini(&b);
@@ -201,10 +221,8 @@ static void absurd_times(void **state)
 int main(void)
 {
     static const struct CMUnitTest tests[] = {
-        cmocka_unit_test(answers),
-        cmocka_unit_test(answers_with_a_plan),
-        cmocka_unit_test(document),
-        cmocka_unit_test(polled_while_time_goes_on),
+        cmocka_unit_test(answers),      cmocka_unit_test(answers_with_a_plan),
+        cmocka_unit_test(document),     cmocka_unit_test(polled_while_time_goes_on),
         cmocka_unit_test(absurd_times),
     };
 

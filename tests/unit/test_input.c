@@ -49,7 +49,8 @@ static int teardown(void **state)
     return 0;
 }
 
-static hfd_rc parse_by(struct fixture *fx, const struct hfd_input_rules *by, int only, const char *body)
+static hfd_rc parse_by(struct fixture *fx, const struct hfd_input_rules *by, int only,
+                       const char *body)
 {
     fx->err = (struct hfd_err){.msg = ""};
     return hfd_input_parse(by, GURESID, only, hfd_slice_of(body), &fx->mem, &fx->in, &fx->err);
@@ -81,7 +82,9 @@ static void input_minimal_cluster(void **state)
     assert_slice(fx->in.cluster.labels, "{" LABEL "}");
     assert_int_equal(fx->in.nodepool_count, 0);
     assert_slice(fx->in.credentials, "");
-    assert_slice(fx->in.canonical, "{\"driver\":{\"secrets\":{},\"values\":{}},\"resource\":{},\"type\":\"k8s-cluster\"}");
+    assert_slice(
+        fx->in.canonical,
+        "{\"driver\":{\"secrets\":{},\"values\":{}},\"resource\":{},\"type\":\"k8s-cluster\"}");
 }
 
 /* A full cluster: everything arrives where it belongs, documents in canonical form. */
@@ -89,11 +92,14 @@ static void input_full_cluster(void **state)
 {
     struct fixture *fx = *state;
 
-    accept(fx, "{\"type\":\"my-org/hyperfleet-cluster\",\"resource\":{\"z\":1,\"a\":2},"
-               "\"driver\":{\"values\":{\"cluster\":{\"name\":\"payments\","
-               "\"spec\":{\"region\":\"eu\",\"nodes\":[1,{\"b\":0.1,\"a\":null}]},\"labels\":{\"team\":\"x\"}},\"nodepools\":["
-               "{\"name\":\"workers\",\"spec\":{\"size\":3}},{\"labels\":{\"a\":\"b\"}}],\"more\":true},"
-               "\"secrets\":{\"token\":\"t\",\"account\":{\"key\":\"k\"}}}}");
+    accept(
+        fx,
+        "{\"type\":\"my-org/hyperfleet-cluster\",\"resource\":{\"z\":1,\"a\":2},"
+        "\"driver\":{\"values\":{\"cluster\":{\"name\":\"payments\","
+        "\"spec\":{\"region\":\"eu\",\"nodes\":[1,{\"b\":0.1,\"a\":null}]},\"labels\":{\"team\":"
+        "\"x\"}},\"nodepools\":["
+        "{\"name\":\"workers\",\"spec\":{\"size\":3}},{\"labels\":{\"a\":\"b\"}}],\"more\":true},"
+        "\"secrets\":{\"token\":\"t\",\"account\":{\"key\":\"k\"}}}}");
     assert_int_equal(fx->in.kind, HFD_KIND_CLUSTER);
     assert_slice(fx->in.type, "my-org/hyperfleet-cluster");
     assert_slice(fx->in.cluster.name, "payments");
@@ -110,8 +116,10 @@ static void input_full_cluster(void **state)
     assert_slice(fx->in.nodepools[1].labels, "{\"a\":\"b\"," LABEL "}");
     assert_slice(fx->in.credentials, "{\"token\":\"t\",\"account\":{\"key\":\"k\"}}");
     assert_slice(fx->in.canonical,
-                 "{\"driver\":{\"secrets\":{\"token\":\"t\"},\"values\":{\"cluster\":{\"labels\":{\"team\":\"x\"},\"name\":\"payments\","
-                 "\"spec\":{\"nodes\":[1,{\"a\":null,\"b\":0.1}],\"region\":\"eu\"}},\"more\":true,\"nodepools\":[{\"name\":\"workers\","
+                 "{\"driver\":{\"secrets\":{\"token\":\"t\"},\"values\":{\"cluster\":{\"labels\":{"
+                 "\"team\":\"x\"},\"name\":\"payments\","
+                 "\"spec\":{\"nodes\":[1,{\"a\":null,\"b\":0.1}],\"region\":\"eu\"}},\"more\":true,"
+                 "\"nodepools\":[{\"name\":\"workers\","
                  "\"spec\":{\"size\":3}},{\"labels\":{\"a\":\"b\"}}]}}"
                  ",\"resource\":{\"a\":2,\"z\":1},\"type\":\"my-org/hyperfleet-cluster\"}");
 }
@@ -121,7 +129,8 @@ static void input_nodepool(void **state)
 {
     struct fixture *fx = *state;
 
-    accept(fx, "{" NODEPOOL ",\"driver\":{\"values\":{\"cluster_id\":\"2abcDEF-9\",\"nodepool\":{\"name\":\"gpu\",\"spec\":{\"n\":1},"
+    accept(fx, "{" NODEPOOL ",\"driver\":{\"values\":{\"cluster_id\":\"2abcDEF-9\",\"nodepool\":{"
+               "\"name\":\"gpu\",\"spec\":{\"n\":1},"
                "\"labels\":{\"a\":\"b\"}}}}}");
     assert_int_equal(fx->in.kind, HFD_KIND_NODEPOOL);
     assert_slice(fx->in.cluster_id, "2abcDEF-9");
@@ -131,7 +140,8 @@ static void input_nodepool(void **state)
     assert_slice(fx->in.nodepools[0].spec, "{\"n\":1}");
     assert_slice(fx->in.nodepools[0].labels, "{\"a\":\"b\"," LABEL "}");
 
-    accept(fx, "{" NODEPOOL ",\"driver\":{\"values\":{\"cluster_guresid\":\"other.1\",\"cluster_id\":null}}}");
+    accept(fx, "{" NODEPOOL
+               ",\"driver\":{\"values\":{\"cluster_guresid\":\"other.1\",\"cluster_id\":null}}}");
     assert_slice(fx->in.cluster_guresid, "other.1");
     assert_int_equal(fx->in.cluster_id.len, 0);
     assert_int_equal(fx->in.nodepools[0].name.len, 15);
@@ -148,19 +158,26 @@ static void input_canonical(void **state)
     } rows[] = {
         {"{" CLUSTER "}", "{" CLUSTER ",\"resource\":null,\"driver\":null}", true},
         {"{" CLUSTER "}", "{" CLUSTER ",\"driver\":{\"values\":null,\"secrets\":null}}", true},
-        {"{" CLUSTER "}", "{" CLUSTER ",\"driver\":{\"values\":{\"cluster\":null,\"nodepools\":null,\"cluster_id\":null}}}", true},
+        {"{" CLUSTER "}",
+         "{" CLUSTER
+         ",\"driver\":{\"values\":{\"cluster\":null,\"nodepools\":null,\"cluster_id\":null}}}",
+         true},
         {"{" CLUSTER "}", "{" CLUSTER ",\"id\":\"unknown\",\"driver\":{\"more\":1}}", true},
         {"{" CLUSTER "}", "{ \"driver\" : {} ,\n" CLUSTER " }", true},
         {"{" CLUSTER ",\"driver\":{\"values\":{\"cluster\":{}}}}",
-         "{" CLUSTER ",\"driver\":{\"values\":{\"cluster\":{\"name\":null,\"spec\":null,\"labels\":null}}}}", true},
-        {"{" CLUSTER ",\"driver\":{\"values\":{\"cluster\":{}}}}",
-         "{" CLUSTER ",\"driver\":{\"values\":{\"cluster\":{\"name\":\"\"},\"cluster_id\":\"\"}}}", true},
-        {"{" CLUSTER ",\"driver\":{\"values\":{\"nodepools\":[{}]}}}",
-         "{" CLUSTER ",\"driver\":{\"values\":{\"nodepools\":[{\"name\":null}]}}}",
+         "{" CLUSTER
+         ",\"driver\":{\"values\":{\"cluster\":{\"name\":null,\"spec\":null,\"labels\":null}}}}",
          true},
-        {"{" CLUSTER ",\"driver\":{\"secrets\":{\"account\":1}}}", "{" CLUSTER ",\"driver\":{\"secrets\":{\"account\":2}}}", true},
+        {"{" CLUSTER ",\"driver\":{\"values\":{\"cluster\":{}}}}",
+         "{" CLUSTER ",\"driver\":{\"values\":{\"cluster\":{\"name\":\"\"},\"cluster_id\":\"\"}}}",
+         true},
+        {"{" CLUSTER ",\"driver\":{\"values\":{\"nodepools\":[{}]}}}",
+         "{" CLUSTER ",\"driver\":{\"values\":{\"nodepools\":[{\"name\":null}]}}}", true},
+        {"{" CLUSTER ",\"driver\":{\"secrets\":{\"account\":1}}}",
+         "{" CLUSTER ",\"driver\":{\"secrets\":{\"account\":2}}}", true},
         {"{" CLUSTER ",\"driver\":{\"secrets\":{\"account\":{\"a\":1}}}}", "{" CLUSTER "}", true},
-        {"{" CLUSTER ",\"driver\":{\"secrets\":{\"token\":1}}}", "{" CLUSTER ",\"driver\":{\"secrets\":{\"token\":2}}}", false},
+        {"{" CLUSTER ",\"driver\":{\"secrets\":{\"token\":1}}}",
+         "{" CLUSTER ",\"driver\":{\"secrets\":{\"token\":2}}}", false},
         {"{" CLUSTER "}", "{\"type\":\"my-org/k8s-cluster\"}", false},
         {"{" CLUSTER "}", "{\"type\":\"o/k8s-cluster\"}", false},
         {"{" CLUSTER "}", "{" CLUSTER ",\"resource\":{\"a\":null}}", false},
@@ -168,11 +185,13 @@ static void input_canonical(void **state)
         {"{" CLUSTER ",\"driver\":{\"values\":{\"cluster\":{\"spec\":{\"a\":[1,2]}}}}}",
          "{" CLUSTER ",\"driver\":{\"values\":{\"cluster\":{\"spec\":{\"a\":[2,1]}}}}}", false},
         {"{" CLUSTER ",\"driver\":{\"values\":{\"cluster\":{\"spec\":{\"a\":[1,0,-5]}}}}}",
-         "{" CLUSTER ",\"driver\":{\"values\":{\"cluster\":{\"spec\":{\"a\":[10e-1,-0.0,-5.0]}}}}}", true},
+         "{" CLUSTER ",\"driver\":{\"values\":{\"cluster\":{\"spec\":{\"a\":[10e-1,-0.0,-5.0]}}}}}",
+         true},
         {"{" CLUSTER ",\"resource\":{\"a\":3},\"driver\":{\"secrets\":{\"b\":4}}}",
          "{" CLUSTER ",\"resource\":{\"a\":3.0},\"driver\":{\"secrets\":{\"b\":4.0}}}", true},
         {"{" CLUSTER ",\"resource\":{\"a\":1}}", "{" CLUSTER ",\"resource\":{\"a\":1.5}}", false},
-        {"{" CLUSTER ",\"resource\":{\"a\":9223372036854775807}}", "{" CLUSTER ",\"resource\":{\"a\":9223372036854775807.0}}", false},
+        {"{" CLUSTER ",\"resource\":{\"a\":9223372036854775807}}",
+         "{" CLUSTER ",\"resource\":{\"a\":9223372036854775807.0}}", false},
         {"{" CLUSTER ",\"driver\":{\"values\":{\"cluster\":{\"spec\":{\"a\":null}}}}}",
          "{" CLUSTER ",\"driver\":{\"values\":{\"cluster\":{\"spec\":{}}}}}", false},
     };
@@ -185,7 +204,8 @@ static void input_canonical(void **state)
         first = fx->in.canonical;
         accept(fx, rows[i].b);
         if (hfd_slice_eq(first, fx->in.canonical) != rows[i].same)
-            fail_msg("%s and %s: %.*s and %.*s", rows[i].a, rows[i].b, HFD_SLICE_FMT(first), HFD_SLICE_FMT(fx->in.canonical));
+            fail_msg("%s and %s: %.*s and %.*s", rows[i].a, rows[i].b, HFD_SLICE_FMT(first),
+                     HFD_SLICE_FMT(fx->in.canonical));
         hfd_arena_fini(&fx->mem);
     }
 }
@@ -207,52 +227,75 @@ static void input_refuses(void **state)
         {"[]", HFD_INVALID, "", "the body: expected an object, got an array"},
         {"\"k8s-cluster\"", HFD_INVALID, "", "the body: expected an object, got a string"},
         {"null", HFD_INVALID, "", "the body: expected an object, got null"},
-        {"{}", HFD_INVALID, "type", "type: expected one of hyperfleet-cluster, k8s-cluster, hyperfleet-nodepool, got nothing"},
-        {"{\"type\":null}", HFD_INVALID, "type", "type: expected one of hyperfleet-cluster, k8s-cluster, hyperfleet-nodepool, got null"},
-        {"{\"type\":7}", HFD_INVALID, "type", "type: expected one of hyperfleet-cluster, k8s-cluster, hyperfleet-nodepool, got an integer"},
+        {"{}", HFD_INVALID, "type",
+         "type: expected one of hyperfleet-cluster, k8s-cluster, hyperfleet-nodepool, got nothing"},
+        {"{\"type\":null}", HFD_INVALID, "type",
+         "type: expected one of hyperfleet-cluster, k8s-cluster, hyperfleet-nodepool, got null"},
+        {"{\"type\":7}", HFD_INVALID, "type",
+         "type: expected one of hyperfleet-cluster, k8s-cluster, hyperfleet-nodepool, got an "
+         "integer"},
         {"{\"type\":\"postgres\"}", HFD_INVALID, "type",
-         "type: expected one of hyperfleet-cluster, k8s-cluster, hyperfleet-nodepool, got \"postgres\""},
-        {"{\"type\":\"\"}", HFD_INVALID, "type", "type: expected one of hyperfleet-cluster, k8s-cluster, hyperfleet-nodepool, got \"\""},
+         "type: expected one of hyperfleet-cluster, k8s-cluster, hyperfleet-nodepool, got "
+         "\"postgres\""},
+        {"{\"type\":\"\"}", HFD_INVALID, "type",
+         "type: expected one of hyperfleet-cluster, k8s-cluster, hyperfleet-nodepool, got \"\""},
         {"{\"type\":\"k8s-cluster/x\"}", HFD_INVALID, "type",
-         "type: expected one of hyperfleet-cluster, k8s-cluster, hyperfleet-nodepool, got \"k8s-cluster/x\""},
+         "type: expected one of hyperfleet-cluster, k8s-cluster, hyperfleet-nodepool, got "
+         "\"k8s-cluster/x\""},
         {"{\"type\":\"a/b/k8s-cluster\"}", HFD_INVALID, "type",
-         "type: expected one of hyperfleet-cluster, k8s-cluster, hyperfleet-nodepool, got \"a/b/k8s-cluster\""},
+         "type: expected one of hyperfleet-cluster, k8s-cluster, hyperfleet-nodepool, got "
+         "\"a/b/k8s-cluster\""},
         {"{\"type\":\"My_Org/k8s-cluster\"}", HFD_INVALID, "type",
-         "type: must match the pattern ^([a-z0-9]([a-z0-9-]*[a-z0-9])?/)?[a-z0-9][a-z0-9-]+[a-z0-9]$"},
+         "type: must match the pattern "
+         "^([a-z0-9]([a-z0-9-]*[a-z0-9])?/)?[a-z0-9][a-z0-9-]+[a-z0-9]$"},
         {"{\"type\":\"/k8s-cluster\"}", HFD_INVALID, "type",
-         "type: must match the pattern ^([a-z0-9]([a-z0-9-]*[a-z0-9])?/)?[a-z0-9][a-z0-9-]+[a-z0-9]$"},
-        {"{" CLUSTER ",\"resource\":[]}", HFD_INVALID, "resource", "resource: expected an object, got an array"},
-        {"{" CLUSTER ",\"driver\":\"x\"}", HFD_INVALID, "driver", "driver: expected an object, got a string"},
-        {"{" CLUSTER ",\"driver\":{\"values\":3}}", HFD_INVALID, "driver.values", "driver.values: expected an object, got an integer"},
+         "type: must match the pattern "
+         "^([a-z0-9]([a-z0-9-]*[a-z0-9])?/)?[a-z0-9][a-z0-9-]+[a-z0-9]$"},
+        {"{" CLUSTER ",\"resource\":[]}", HFD_INVALID, "resource",
+         "resource: expected an object, got an array"},
+        {"{" CLUSTER ",\"driver\":\"x\"}", HFD_INVALID, "driver",
+         "driver: expected an object, got a string"},
+        {"{" CLUSTER ",\"driver\":{\"values\":3}}", HFD_INVALID, "driver.values",
+         "driver.values: expected an object, got an integer"},
         {"{" CLUSTER ",\"driver\":{\"secrets\":\"hunter2\"}}", HFD_INVALID, "driver.secrets",
          "driver.secrets: expected an object, got a string"},
-        {IN_VALUES("\"cluster\":true"), HFD_INVALID, "driver.values.cluster", "driver.values.cluster: expected an object, got a boolean"},
+        {IN_VALUES("\"cluster\":true"), HFD_INVALID, "driver.values.cluster",
+         "driver.values.cluster: expected an object, got a boolean"},
         {IN_VALUES("\"cluster\":{\"name\":3}"), HFD_INVALID, "driver.values.cluster.name",
          "driver.values.cluster.name: expected a string, got an integer"},
         {IN_VALUES("\"cluster\":{\"name\":\"ab\"}"), HFD_INVALID, "driver.values.cluster.name",
          "driver.values.cluster.name: name must be at least 3 characters, got \"ab\""},
-        {IN_VALUES("\"cluster\":{\"name\":\"Payments\"}"), HFD_INVALID, "driver.values.cluster.name", NULL},
+        {IN_VALUES("\"cluster\":{\"name\":\"Payments\"}"), HFD_INVALID,
+         "driver.values.cluster.name", NULL},
         {IN_VALUES("\"cluster\":{\"spec\":[]}"), HFD_INVALID, "driver.values.cluster.spec",
          "driver.values.cluster.spec: expected an object, got an array"},
-        {IN_VALUES("\"cluster\":{\"labels\":{\"a\":1}}"), HFD_INVALID, "driver.values.cluster.labels.a",
+        {IN_VALUES("\"cluster\":{\"labels\":{\"a\":1}}"), HFD_INVALID,
+         "driver.values.cluster.labels.a",
          "driver.values.cluster.labels.a: expected a string, got an integer"},
-        {IN_VALUES("\"cluster\":{\"labels\":{\"a\":null}}"), HFD_INVALID, "driver.values.cluster.labels.a",
+        {IN_VALUES("\"cluster\":{\"labels\":{\"a\":null}}"), HFD_INVALID,
+         "driver.values.cluster.labels.a",
          "driver.values.cluster.labels.a: expected a string, got null"},
-        {IN_VALUES("\"cluster\":{\"labels\":{\"humanitec_guresid\":\"x\"}}"), HFD_INVALID, "driver.values.cluster.labels.humanitec_guresid",
+        {IN_VALUES("\"cluster\":{\"labels\":{\"humanitec_guresid\":\"x\"}}"), HFD_INVALID,
+         "driver.values.cluster.labels.humanitec_guresid",
          "driver.values.cluster.labels.humanitec_guresid: is not allowed"},
         {IN_VALUES("\"nodepools\":{}"), HFD_INVALID, "driver.values.nodepools",
          "driver.values.nodepools: expected an array, got an object"},
         {IN_VALUES("\"nodepools\":[{},null]"), HFD_INVALID, "driver.values.nodepools[1]",
          "driver.values.nodepools[1]: expected an object, got null"},
-        {IN_VALUES("\"nodepools\":[{\"name\":\"abcdefghijklmnop\"}]"), HFD_INVALID, "driver.values.nodepools[0].name",
-         "driver.values.nodepools[0].name: name must be at most 15 characters, got \"abcdefghijklmnop\""},
+        {IN_VALUES("\"nodepools\":[{\"name\":\"abcdefghijklmnop\"}]"), HFD_INVALID,
+         "driver.values.nodepools[0].name",
+         "driver.values.nodepools[0].name: name must be at most 15 characters, got "
+         "\"abcdefghijklmnop\""},
         {IN_VALUES("\"nodepools\":[{},{\"labels\":{\"humanitec_guresid\":\"x\"}}]"), HFD_INVALID,
          "driver.values.nodepools[1].labels.humanitec_guresid", NULL},
         {IN_VALUES("\"cluster\":{\"labels\":{\"humanitec_owner\":\"x\"}}"), HFD_INVALID,
          "driver.values.cluster.labels.humanitec_owner", NULL},
-        {IN_VALUES("\"nodepools\":[{\"name\":\"abc\"},{},{\"name\":\"abc\"}]"), HFD_INVALID, "driver.values.nodepools[2].name",
-         "driver.values.nodepools[2].name: expected distinct names, but nodepool 0 is called \"abc\" too"},
-        {IN_VALUES("\"nodepools\":[{\"name\":\"pool-2\"},{}]"), HFD_INVALID, "driver.values.nodepools[1].name", NULL},
+        {IN_VALUES("\"nodepools\":[{\"name\":\"abc\"},{},{\"name\":\"abc\"}]"), HFD_INVALID,
+         "driver.values.nodepools[2].name",
+         "driver.values.nodepools[2].name: expected distinct names, but nodepool 0 is called "
+         "\"abc\" too"},
+        {IN_VALUES("\"nodepools\":[{\"name\":\"pool-2\"},{}]"), HFD_INVALID,
+         "driver.values.nodepools[1].name", NULL},
         {IN_VALUES("\"cluster_id\":3"), HFD_INVALID, "driver.values.cluster_id", NULL},
         {"{" NODEPOOL "}", HFD_INVALID, "driver.values",
          "driver.values: expected either cluster_id or cluster_guresid, got neither"},
@@ -260,8 +303,10 @@ static void input_refuses(void **state)
          "driver.values: expected either cluster_id or cluster_guresid, got both"},
         {IN_POOL("\"cluster_id\":\"a b\""), HFD_INVALID, "driver.values.cluster_id", NULL},
         {IN_POOL("\"cluster_guresid\":\"-\""), HFD_INVALID, "driver.values.cluster_guresid", NULL},
-        {IN_POOL("\"cluster_id\":\"a\",\"nodepool\":{\"name\":\"-ab\"}"), HFD_INVALID, "driver.values.nodepool.name", NULL},
-        {IN_POOL("\"cluster_id\":\"a\",\"nodepool\":{\"spec\":1}"), HFD_INVALID, "driver.values.nodepool.spec", NULL},
+        {IN_POOL("\"cluster_id\":\"a\",\"nodepool\":{\"name\":\"-ab\"}"), HFD_INVALID,
+         "driver.values.nodepool.name", NULL},
+        {IN_POOL("\"cluster_id\":\"a\",\"nodepool\":{\"spec\":1}"), HFD_INVALID,
+         "driver.values.nodepool.spec", NULL},
     };
     struct fixture *fx = *state;
 
@@ -269,7 +314,8 @@ static void input_refuses(void **state)
         hfd_rc rc = parse_by(fx, &rules, 0, rows[i].body);
 
         if (rc != rows[i].rc || strcmp(fx->err.field, rows[i].field) != 0)
-            fail_msg("%s: %s, field %s: %s", rows[i].body, hfd_rc_name(rc), fx->err.field, fx->err.msg);
+            fail_msg("%s: %s, field %s: %s", rows[i].body, hfd_rc_name(rc), fx->err.field,
+                     fx->err.msg);
         if (rows[i].message != NULL)
             assert_string_equal(fx->err.msg, rows[i].message);
         else
@@ -284,11 +330,16 @@ static void input_kind_fixed_by_path(void **state)
     struct fixture *fx = *state;
 
     assert_int_equal(parse_by(fx, &rules, HFD_KIND_CLUSTER, "{" CLUSTER "}"), HFD_OK);
-    assert_int_equal(parse_by(fx, &rules, HFD_KIND_NODEPOOL, IN_POOL("\"cluster_id\":\"a\"")), HFD_OK);
+    assert_int_equal(parse_by(fx, &rules, HFD_KIND_NODEPOOL, IN_POOL("\"cluster_id\":\"a\"")),
+                     HFD_OK);
     assert_int_equal(parse_by(fx, &rules, HFD_KIND_NODEPOOL, "{" CLUSTER "}"), HFD_INVALID);
-    assert_string_equal(fx->err.msg, "type: expected one of hyperfleet-nodepool, got \"k8s-cluster\"");
-    assert_int_equal(parse_by(fx, &rules, HFD_KIND_CLUSTER, IN_POOL("\"cluster_id\":\"a\"")), HFD_INVALID);
-    assert_string_equal(fx->err.msg, "type: expected one of hyperfleet-cluster, k8s-cluster, got \"hyperfleet-nodepool\"");
+    assert_string_equal(fx->err.msg,
+                        "type: expected one of hyperfleet-nodepool, got \"k8s-cluster\"");
+    assert_int_equal(parse_by(fx, &rules, HFD_KIND_CLUSTER, IN_POOL("\"cluster_id\":\"a\"")),
+                     HFD_INVALID);
+    assert_string_equal(
+        fx->err.msg,
+        "type: expected one of hyperfleet-cluster, k8s-cluster, got \"hyperfleet-nodepool\"");
 }
 
 /* Members of the other kind, and unknown ones, are left alone. */
@@ -296,30 +347,33 @@ static void input_ignores_the_unknown(void **state)
 {
     struct fixture *fx = *state;
 
-    accept(fx, "{" CLUSTER ",\"id\":3,\"driver\":{\"x\":[],\"values\":{\"y\":null,\"cluster_id\":\"a\",\"nodepool\":{\"name\":\"UPPER\"},"
+    accept(fx, "{" CLUSTER ",\"id\":3,\"driver\":{\"x\":[],\"values\":{\"y\":null,\"cluster_id\":"
+               "\"a\",\"nodepool\":{\"name\":\"UPPER\"},"
                "\"cluster\":{\"href\":1},\"nodepools\":[{\"kind\":\"NodePool\"}]}}}");
     assert_int_equal(fx->in.nodepool_count, 1);
     assert_int_equal(fx->in.cluster_id.len, 0);
 }
 
-/* Only the paths of the configuration are taken from `resource`, as a whole, and the digest still sees what was sent. */
+/*
+ * Only the paths of the configuration are taken from `resource`, as a whole, and the digest still
+ * sees what was sent.
+ */
 static void input_overrides(void **state)
 {
     static const hfd_slice paths[] = {
-        {"cluster.spec.region", 19},
-        {"cluster.name", 12},
-        {"nodepools", 9},
-        {"cluster.labels", 14},
-        {"cluster.spec.deep.er", 20},
+        {"cluster.spec.region", 19}, {"cluster.name", 12},         {"nodepools", 9},
+        {"cluster.labels", 14},      {"cluster.spec.deep.er", 20},
     };
     static const char body[] =
         "{" CLUSTER ",\"resource\":{\"cluster\":{\"name\":\"mine\",\"spec\":{\"region\":{\"a\":1},"
         "\"size\":9,\"deep\":{\"er\":[7]}},\"labels\":null},"
         "\"nodepools\":[{\"name\":\"own\"}],\"other\":1},"
-        "\"driver\":{\"values\":{\"cluster\":{\"name\":\"theirs\",\"spec\":{\"region\":{\"b\":2},\"size\":1},\"labels\":{\"a\":\"b\"}},"
+        "\"driver\":{\"values\":{\"cluster\":{\"name\":\"theirs\",\"spec\":{\"region\":{\"b\":2},"
+        "\"size\":1},\"labels\":{\"a\":\"b\"}},"
         "\"nodepools\":[{},{}]}}}";
     static const char left_open[] =
-        "{" CLUSTER ",\"resource\":{\"cluster\":{\"name\":\"\",\"spec\":{\"region\":\"\"}},\"nodepools\":[{\"name\":\"\"}]},"
+        "{" CLUSTER ",\"resource\":{\"cluster\":{\"name\":\"\",\"spec\":{\"region\":\"\"}},"
+        "\"nodepools\":[{\"name\":\"\"}]},"
         "\"driver\":{\"values\":{\"cluster\":{\"name\":\"base\",\"spec\":{\"region\":\"eu\"}}}}}";
     struct hfd_input_rules by = rules;
     struct fixture *fx = *state;
@@ -341,7 +395,10 @@ static void input_overrides(void **state)
     assert_slice(fx->in.nodepools[0].name, "own");
     assert_true(hfd_slice_eq(fx->in.canonical, without));
 
-    assert_int_equal(parse_by(fx, &by, 0, "{" CLUSTER ",\"resource\":{\"cluster\":{\"name\":\"mine\"}},\"driver\":null}"), HFD_OK);
+    assert_int_equal(parse_by(fx, &by, 0,
+                              "{" CLUSTER
+                              ",\"resource\":{\"cluster\":{\"name\":\"mine\"}},\"driver\":null}"),
+                     HFD_OK);
     assert_slice(fx->in.cluster.name, "mine");
     assert_int_equal(parse_by(fx, &by, 0, "{" CLUSTER ",\"resource\":{\"cluster\":[]}}"), HFD_OK);
     assert_false(fx->in.cluster.name_given);
@@ -351,20 +408,27 @@ static void input_overrides(void **state)
     assert_slice(fx->in.cluster.spec, "{\"region\":\"eu\"}");
     assert_slice(fx->in.nodepools[0].name, "pool-1");
     /* What comes in this way is checked all the same, and what is in its way is told. */
-    assert_int_equal(parse_by(fx, &by, 0, "{" CLUSTER ",\"resource\":{\"cluster\":{\"name\":3}}}"), HFD_INVALID);
+    assert_int_equal(parse_by(fx, &by, 0, "{" CLUSTER ",\"resource\":{\"cluster\":{\"name\":3}}}"),
+                     HFD_INVALID);
     assert_string_equal(fx->err.field, "resource.cluster.name");
     assert_string_equal(fx->err.msg, "resource.cluster.name: expected a string, got an integer");
-    assert_int_equal(parse_by(fx, &by, 0, "{" CLUSTER ",\"resource\":{\"nodepools\":[{},{\"name\":\"A\"}]}}"), HFD_INVALID);
+    assert_int_equal(
+        parse_by(fx, &by, 0, "{" CLUSTER ",\"resource\":{\"nodepools\":[{},{\"name\":\"A\"}]}}"),
+        HFD_INVALID);
     assert_string_equal(fx->err.field, "resource.nodepools[1].name");
     assert_int_equal(parse_by(fx, &by, 0,
                               "{" CLUSTER ",\"resource\":{\"cluster\":{\"name\":\"\"}},"
                               "\"driver\":{\"values\":{\"cluster\":{\"name\":3}}}}"),
                      HFD_INVALID);
     assert_string_equal(fx->err.field, "driver.values.cluster.name");
-    assert_int_equal(parse_by(fx, &by, 0, "{" CLUSTER ",\"resource\":{\"cluster\":{\"name\":\"abc\"}},\"driver\":[]}"), HFD_INVALID);
+    assert_int_equal(parse_by(fx, &by, 0,
+                              "{" CLUSTER
+                              ",\"resource\":{\"cluster\":{\"name\":\"abc\"}},\"driver\":[]}"),
+                     HFD_INVALID);
     assert_string_equal(fx->err.field, "driver");
     assert_int_equal(parse_by(fx, &by, 0,
-                              "{" CLUSTER ",\"resource\":{\"cluster\":{\"name\":\"abc\"}},\"driver\":{\"values\":{\"cluster\":1}}}"),
+                              "{" CLUSTER ",\"resource\":{\"cluster\":{\"name\":\"abc\"}},"
+                              "\"driver\":{\"values\":{\"cluster\":1}}}"),
                      HFD_INVALID);
     assert_string_equal(fx->err.field, "driver.values.cluster");
 }
@@ -387,7 +451,8 @@ static void input_nodepool_limit(void **state)
         hfd_buf_fini(&b);
         if (count > HFD_INPUT_NODEPOOLS_MAX) {
             assert_int_equal(rc, HFD_LIMIT);
-            assert_string_equal(fx->err.msg, "driver.values.nodepools: expected at most 100 nodepools, got 101");
+            assert_string_equal(fx->err.msg,
+                                "driver.values.nodepools: expected at most 100 nodepools, got 101");
             continue;
         }
         assert_int_equal(rc, HFD_OK);
@@ -395,12 +460,22 @@ static void input_nodepool_limit(void **state)
     }
 }
 
-/* Default names satisfy HyperFleet's rules whatever the GUResID, stay the same, and differ where GUResIDs do. */
+/*
+ * Default names satisfy HyperFleet's rules whatever the GUResID, stay the same, and differ where
+ * GUResIDs do.
+ */
 static void input_default_names(void **state)
 {
-    static const char *const ids[] = {"a", "A", "a.b", "a_b", "0", "x-", "abcdefghijklmnopqrstuvwxyzabcdefghijklmnopqrstuvwxyzabcdefghijk",
-                                      "abcdefghijklmnopqrstuvwxyzabcdefghijklmnopqrstuvwx",
-                                      "abcdefghijklmnopqrstuvwxyzabcdefghijklmnopqrstuvwxy"};
+    static const char *const ids[] = {
+        "a",
+        "A",
+        "a.b",
+        "a_b",
+        "0",
+        "x-",
+        "abcdefghijklmnopqrstuvwxyzabcdefghijklmnopqrstuvwxyzabcdefghijk",
+        "abcdefghijklmnopqrstuvwxyzabcdefghijklmnopqrstuvwx",
+        "abcdefghijklmnopqrstuvwxyzabcdefghijklmnopqrstuvwxy"};
     hfd_slice cluster[9];
     hfd_slice pool[9];
     struct fixture *fx = *state;
@@ -423,11 +498,14 @@ static void input_default_names(void **state)
     assert_slice(hfd_input_default_name(HFD_KIND_NODEPOOL, S("A"), 7, &fx->mem), "pool-7");
 }
 
-/* Whichever piece of the arena is missing, the answer is that memory is short, and nothing half-made comes out. */
+/*
+ * Whichever piece of the arena is missing, the answer is that memory is short, and nothing
+ * half-made comes out.
+ */
 static void input_out_of_arena(void **state)
 {
-    static const char body[] =
-        IN_VALUES("\"cluster\":{\"name\":\"payments\",\"spec\":{\"a\":1},\"labels\":{\"b\":\"c\"}},\"nodepools\":[{},{}]");
+    static const char body[] = IN_VALUES("\"cluster\":{\"name\":\"payments\",\"spec\":{\"a\":1},"
+                                         "\"labels\":{\"b\":\"c\"}},\"nodepools\":[{},{}]");
     struct fixture *fx = *state;
     hfd_rc rc = HFD_NOMEM;
 
@@ -441,12 +519,17 @@ static void input_out_of_arena(void **state)
     }
 }
 
-/* Each allocation of the JSON library fails in turn: memory is short, and never is a good input called a bad one. */
+/*
+ * Each allocation of the JSON library fails in turn: memory is short, and never is a good input
+ * called a bad one.
+ */
 static void input_out_of_memory(void **state)
 {
     static const hfd_slice paths[] = {{"cluster.spec.region", 19}, {"nodepools", 9}};
-    static const char body[] = "{" CLUSTER ",\"resource\":{\"cluster\":{\"spec\":{\"region\":\"eu\"}}},\"driver\":{\"values\":{\"cluster\":"
-                               "{\"labels\":{\"b\":\"c\"}},\"nodepools\":[{}]},\"secrets\":{\"a\":\"b\",\"account\":{}}}}";
+    static const char body[] =
+        "{" CLUSTER ",\"resource\":{\"cluster\":{\"spec\":{\"region\":\"eu\"}}},\"driver\":{"
+        "\"values\":{\"cluster\":"
+        "{\"labels\":{\"b\":\"c\"}},\"nodepools\":[{}]},\"secrets\":{\"a\":\"b\",\"account\":{}}}}";
     struct hfd_input_rules by = rules;
     struct fixture *fx = *state;
     struct hfd_err err;
@@ -470,7 +553,9 @@ static void input_out_of_memory(void **state)
     assert_slice(fx->in.cluster.spec, "{\"region\":\"eu\"}");
 }
 
-/* The schema that is served is the one that validates: draft 7, with a description of every member. */
+/*
+ * The schema that is served is the one that validates: draft 7, with a description of every member.
+ */
 static void assert_described(const json_t *schema)
 {
     const char *key;
@@ -492,7 +577,8 @@ static void input_schema_text(void **state)
 
     (void)state;
     assert_int_equal(hfd_json_parse(hfd_schema_input_text(), &doc, NULL), HFD_OK);
-    assert_string_equal(json_string_value(json_object_get(doc, "$schema")), "http://json-schema.org/draft-07/schema#");
+    assert_string_equal(json_string_value(json_object_get(doc, "$schema")),
+                        "http://json-schema.org/draft-07/schema#");
     assert_described(doc);
     assert_int_equal(hfd_schema_input(&schema, NULL), HFD_OK);
     assert_non_null(schema);
@@ -504,18 +590,10 @@ static void input_schema_text(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(input_minimal_cluster),
-        TEST(input_full_cluster),
-        TEST(input_nodepool),
-        TEST(input_canonical),
-        TEST(input_refuses),
-        TEST(input_kind_fixed_by_path),
-        TEST(input_ignores_the_unknown),
-        TEST(input_overrides),
-        TEST(input_nodepool_limit),
-        TEST(input_default_names),
-        TEST(input_out_of_arena),
-        TEST(input_out_of_memory),
+        TEST(input_minimal_cluster),     TEST(input_full_cluster), TEST(input_nodepool),
+        TEST(input_canonical),           TEST(input_refuses),      TEST(input_kind_fixed_by_path),
+        TEST(input_ignores_the_unknown), TEST(input_overrides),    TEST(input_nodepool_limit),
+        TEST(input_default_names),       TEST(input_out_of_arena), TEST(input_out_of_memory),
         TEST(input_schema_text),
     };
 

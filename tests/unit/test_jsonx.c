@@ -67,14 +67,18 @@ static void json_parse_refuses(void **state)
     }
 }
 
-/* An error message has line and column, no word of the parser's own flags, and never a piece of the text: it may be a secret. */
+/*
+ * An error message has line and column, no word of the parser's own flags, and never a piece of the
+ * text: it may be a secret.
+ */
 static void json_parse_message_is_discreet(void **state)
 {
     struct hfd_err err;
     json_t *v;
 
     (void)state;
-    assert_int_equal(hfd_json_parse(S("{\n \"password\": \"hunter2\" \"x\"}"), &v, &err), HFD_MALFORMED);
+    assert_int_equal(hfd_json_parse(S("{\n \"password\": \"hunter2\" \"x\"}"), &v, &err),
+                     HFD_MALFORMED);
     assert_non_null(strstr(err.msg, "line 2, column "));
     assert_null(strstr(err.msg, "hunter2"));
     assert_null(strstr(err.msg, "near '"));
@@ -124,16 +128,23 @@ static void many_numbers(struct hfd_buf *b, int nodes)
     hfd_buf_addc(b, ']');
 }
 
-/* An object with an array in it: itself, the keys, their values, and what stands in the array. nodes is even. */
+/*
+ * An object with an array in it: itself, the keys, their values, and what stands in the array.
+ * nodes is even.
+ */
 static void many_members(struct hfd_buf *b, int nodes)
 {
     for (int i = 0; i < nodes / 2 - 1; i++)
-        hfd_buf_addf(b, "%c\"%d,:\":%s", i == 0 ? '{' : ',', i, i == 7 ? "[ 1 ]" : i % 2 == 0 ? "[ ]"
-                                                                                              : "{\n}");
+        hfd_buf_addf(b, "%c\"%d,:\":%s", i == 0 ? '{' : ',', i,
+                     i == 7       ? "[ 1 ]"
+                     : i % 2 == 0 ? "[ ]"
+                                  : "{\n}");
     hfd_buf_addc(b, '}');
 }
 
-/* Values and keys are counted exactly at the bound: in arrays, in objects, and in empty containers. */
+/*
+ * Values and keys are counted exactly at the bound: in arrays, in objects, and in empty containers.
+ */
 static void json_parse_node_count(void **state)
 {
     static void (*const make[])(struct hfd_buf *, int) = {many_numbers, many_members};
@@ -177,14 +188,16 @@ static void fail_each_allocation(hfd_slice text, bool for_ever)
 }
 
 /*
- * Each allocation of the parser fails in turn, once and from then on: HFD_NOMEM, nothing given, nothing lost. Text, keys and numbers that
- * outgrow the parser's buffer meanwhile are not taken with bytes missing, nor read beyond their end: jansson alone would.
+ * Each allocation of the parser fails in turn, once and from then on: HFD_NOMEM, nothing given,
+ * nothing lost. Text, keys and numbers that outgrow the parser's buffer meanwhile are not taken
+ * with bytes missing, nor read beyond their end: jansson alone would.
  */
 static void json_parse_out_of_memory(void **state)
 {
     static const char *const texts[] = {
         "{\"a\":[1,2.5,\"three\",null,true,{}],\"longer key\":{\"b\":\"\\u00e9\"}}",
-        "[\"a text of more than sixteen bytes, and of more than thirty-two as well\", \"another one \\u00e9\\n\"]",
+        "[\"a text of more than sixteen bytes, and of more than thirty-two as well\", \"another "
+        "one \\u00e9\\n\"]",
         "{\"a key of more than sixteen bytes, and of more than thirty-two as well\":1}",
         "[0.1000000000000000000000000000000000000000000000001, 123456789012345678, [true]]",
     };
@@ -194,7 +207,10 @@ static void json_parse_out_of_memory(void **state)
         fail_each_allocation(hfd_slice_of(texts[i / 2]), i % 2 == 1);
 }
 
-/* The same with texts of every length around where the buffer doubles, and with what is of the buffer's own sizes. */
+/*
+ * The same with texts of every length around where the buffer doubles, and with what is of the
+ * buffer's own sizes.
+ */
 static void json_parse_out_of_memory_at_every_length(void **state)
 {
     struct hfd_buf b;
@@ -219,7 +235,8 @@ static void json_parse_out_of_memory_at_every_length(void **state)
 static void json_copy_out_of_memory(void **state)
 {
     static json_t *(*const copies[])(const json_t *) = {hfd_json_copy, hfd_json_deep_copy};
-    json_t *doc = parse("{\"a\":[1,2.5,{\"x\":null}],\"b\":{\"c\":true,\"d\":\"e\"},\"f\":[[],{}]}");
+    json_t *doc =
+        parse("{\"a\":[1,2.5,{\"x\":null}],\"b\":{\"c\":true,\"d\":\"e\"},\"f\":[[],{}]}");
 
     (void)state;
     for (size_t i = 0; i < 2; i++) {
@@ -243,7 +260,10 @@ static void json_copy_out_of_memory(void **state)
     json_decref(doc);
 }
 
-/* Text for comparing: equal numbers are written alike, as far as integers reach; the rest is as in canonical text. */
+/*
+ * Text for comparing: equal numbers are written alike, as far as integers reach; the rest is as in
+ * canonical text.
+ */
 static void json_equal_text(void **state)
 {
     static const struct {
@@ -380,7 +400,10 @@ static void json_dump_is_bounded(void **state)
     json_decref(v);
 }
 
-/* Getters give what is there, nothing for absent and null, and name path and kinds when it is something else. */
+/*
+ * Getters give what is there, nothing for absent and null, and name path and kinds when it is
+ * something else.
+ */
 static void jsonx_getters(void **state)
 {
     json_t *doc = parse("{\"s\":\"x\",\"o\":{},\"a\":[],\"n\":null,\"r\":1.5,\"i\":3}");
@@ -447,7 +470,9 @@ static void jsonx_integers(void **state)
         int64_t v = 77;
 
         json_object_set_new(doc, "n", parse(rows[i].json));
-        assert_int_equal(jsonx_get_i64(doc, "p", "n", -100, 100, rows[i].lenient, &present, &v, &err), rows[i].rc);
+        assert_int_equal(
+            jsonx_get_i64(doc, "p", "n", -100, 100, rows[i].lenient, &present, &v, &err),
+            rows[i].rc);
         assert_int_equal(present, rows[i].present);
         assert_true(v == rows[i].want);
         if (rows[i].rc == HFD_INVALID)
@@ -507,10 +532,14 @@ static void json_pointers(void **state)
     json_decref(doc);
 }
 
-/* Random edits of a valid text: never a crash, and what is accepted survives a dump and a second parse. */
+/*
+ * Random edits of a valid text: never a crash, and what is accepted survives a dump and a second
+ * parse.
+ */
 static void json_parse_random_edits(void **state)
 {
-    static const char seed[] = "{\"a\":[1,-2.5e3,\"x\\n\\u00e9\",{\"b\":null,\"c\":[true,false]}],\"d\":{\"e\":\"f\"}}";
+    static const char seed[] =
+        "{\"a\":[1,-2.5e3,\"x\\n\\u00e9\",{\"b\":null,\"c\":[true,false]}],\"d\":{\"e\":\"f\"}}";
     static const char pieces[] = "{}[]\",:\\u0123456789eE+-.tfn \n\xc3\xa9\xff";
     struct test_rng rng;
     struct hfd_buf b;
@@ -568,7 +597,10 @@ static void one_vector(const char *name, hfd_slice text, void *arg)
     ++*count;
 }
 
-/* The public parsing vectors: y_ parses but for the exceptions above, n_ is refused, i_ does no harm. */
+/*
+ * The public parsing vectors: y_ parses but for the exceptions above, n_ is refused, i_ does no
+ * harm.
+ */
 static void json_parsing_vectors(void **state)
 {
     int count = 0;

@@ -43,7 +43,10 @@ static int setup(void **state)
     return 0;
 }
 
-/* The folder goes only when nothing but the key file was left in it: no half-written file stays behind. */
+/*
+ * The folder goes only when nothing but the key file was left in it: no half-written file stays
+ * behind.
+ */
 static int teardown(void **state)
 {
     struct fixture *fx = *state;
@@ -158,7 +161,8 @@ static const struct {
     {"0000000A:AgICAgICAgICAgICAgICAgICAgICAgICAgICAgICAgI:active\n", "line 1: expected"},
     {"000000a:AgICAgICAgICAgICAgICAgICAgICAgICAgICAgICAgI::active\n", "line 1: expected"},
     {"00000001:AQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQ=:active\n", "line 1: expected"},
-    {"00000001:AQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQF:active\n", "line 1: expected"}, /* bits beyond the key */
+    {"00000001:AQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQF:active\n",
+     "line 1: expected"}, /* bits beyond the key */
     {"00000001:AQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBA+E:active\n", "line 1: expected"},
     {"garbage\n", "line 1: expected"},
 };
@@ -175,7 +179,8 @@ static void key_list_parse_checks_each_line(void **state)
         if (texts[i].message == NULL) {
             assert_int_equal(rc, HFD_OK);
             assert_int_equal(keys.ids[keys.active][3], keys.count == 1 ? 1 : 10);
-            assert_int_equal(keys.masters.p[keys.active * HFD_KEY_BYTES + 31], keys.count == 1 ? 1 : 2);
+            assert_int_equal(keys.masters.p[keys.active * HFD_KEY_BYTES + 31],
+                             keys.count == 1 ? 1 : 2);
             hfd_secret_fini(&keys.masters);
             continue;
         }
@@ -195,7 +200,8 @@ static void key_list_parse_refuses_nul(void **state)
 
     (void)state;
     text[0] = '\0';
-    assert_int_equal(hfd_key_list_parse((hfd_slice){text, sizeof(text) - 1}, &keys, NULL), HFD_INVALID);
+    assert_int_equal(hfd_key_list_parse((hfd_slice){text, sizeof(text) - 1}, &keys, NULL),
+                     HFD_INVALID);
 }
 
 /* Writes n keys, the last one active, and returns the length. */
@@ -233,7 +239,8 @@ static void keyring_load_checks_the_file(void **state)
     static const struct {
         mode_t mode;
         hfd_rc rc;
-    } modes[] = {{0600, HFD_OK}, {0400, HFD_OK}, {0640, HFD_INVALID}, {0604, HFD_INVALID}, {0620, HFD_INVALID}, {0666, HFD_INVALID}};
+    } modes[] = {{0600, HFD_OK},      {0400, HFD_OK},      {0640, HFD_INVALID},
+                 {0604, HFD_INVALID}, {0620, HFD_INVALID}, {0666, HFD_INVALID}};
     struct fixture *fx = *state;
     struct hfd_keyring *ring = (struct hfd_keyring *)fx;
     struct hfd_err err;
@@ -270,15 +277,20 @@ static void keyring_load_checks_the_file(void **state)
 
 static hfd_slice seal(const struct hfd_keyring *ring, struct fixture *fx, const char *plain)
 {
-    return hfd_keyring_seal(ring, HFD_KEY_AT_REST, &fx->rng.rng, HFD_SLICE("aad"), hfd_slice_of(plain), &fx->mem);
+    return hfd_keyring_seal(ring, HFD_KEY_AT_REST, &fx->rng.rng, HFD_SLICE("aad"),
+                            hfd_slice_of(plain), &fx->mem);
 }
 
-static hfd_rc open_with(const struct hfd_keyring *ring, struct fixture *fx, hfd_slice sealed, hfd_slice *plain)
+static hfd_rc open_with(const struct hfd_keyring *ring, struct fixture *fx, hfd_slice sealed,
+                        hfd_slice *plain)
 {
     return hfd_keyring_open(ring, HFD_KEY_AT_REST, HFD_SLICE("aad"), sealed, &fx->mem, plain, NULL);
 }
 
-/* After a rotation the new key seals, the old one opens, comments and the mode stay, and the id is told. */
+/*
+ * After a rotation the new key seals, the old one opens, comments and the mode stay, and the id is
+ * told.
+ */
 static void keyring_rotate_keeps_old_keys_opening(void **state)
 {
     struct fixture *fx = *state;
@@ -304,7 +316,8 @@ static void keyring_rotate_keeps_old_keys_opening(void **state)
     after = load(fx->path);
     assert_int_equal(open_with(after, fx, sealed, &plain), HFD_OK);
     assert_true(hfd_slice_is(plain, "hello"));
-    assert_true(hfd_keyring_digest_is(after, (hfd_slice){(char *)digest, sizeof(digest)}, HFD_SLICE("data")));
+    assert_true(hfd_keyring_digest_is(after, (hfd_slice){(char *)digest, sizeof(digest)},
+                                      HFD_SLICE("data")));
     sealed = seal(after, fx, "hello");
     assert_int_equal(open_with(before, fx, sealed, &plain), HFD_COOKIE);
     assert_null(plain.p);
@@ -316,7 +329,8 @@ static void keyring_rotate_keeps_old_keys_opening(void **state)
 static void keyring_fingerprint_outlives_rotation(void **state)
 {
     struct fixture *fx = *state;
-    char before[HFD_FINGERPRINT_CHARS + 1], after[HFD_FINGERPRINT_CHARS + 1], other[HFD_FINGERPRINT_CHARS + 1], id[9];
+    char before[HFD_FINGERPRINT_CHARS + 1], after[HFD_FINGERPRINT_CHARS + 1],
+        other[HFD_FINGERPRINT_CHARS + 1], id[9];
     struct hfd_keyring *ring;
 
     assert_int_equal(hfd_keyring_create(fx->path, &fx->rng.rng, NULL), HFD_OK);
@@ -363,7 +377,8 @@ static void keyring_rotate_refuses_and_changes_nothing(void **state)
     assert_int_equal(hfd_keyring_rotate(fx->path, &fx->rng.rng, id, &err), HFD_LIMIT);
     assert_int_equal(read_text(fx->path, now, sizeof(now)), HFD_KEY_FILE_MAX_BYTES);
 
-    write_text(fx->path, HFD_SLICE("07070707:AQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQE:active\n"), 0600);
+    write_text(fx->path, HFD_SLICE("07070707:AQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQE:active\n"),
+               0600);
     assert_int_equal(hfd_keyring_rotate(fx->path, &stuck, id, &err), HFD_IO);
     assert_string_equal(id, "");
 }
@@ -442,9 +457,15 @@ static void keyring_open_is_bound(void **state)
     assert_int_equal(open_with(ring, fx, sealed, &plain), HFD_OK);
     assert_int_equal(plain.len, 0);
     assert_non_null(plain.p);
-    assert_int_equal(hfd_keyring_open(ring, HFD_KEY_COOKIE, HFD_SLICE("aad"), sealed, &fx->mem, &plain, NULL), HFD_COOKIE);
-    assert_int_equal(hfd_keyring_open(ring, HFD_KEY_AT_REST, HFD_SLICE("aaD"), sealed, &fx->mem, &plain, NULL), HFD_COOKIE);
-    assert_int_equal(hfd_keyring_open(ring, HFD_KEY_AT_REST, HFD_SLICE_NONE, sealed, &fx->mem, &plain, NULL), HFD_COOKIE);
+    assert_int_equal(
+        hfd_keyring_open(ring, HFD_KEY_COOKIE, HFD_SLICE("aad"), sealed, &fx->mem, &plain, NULL),
+        HFD_COOKIE);
+    assert_int_equal(
+        hfd_keyring_open(ring, HFD_KEY_AT_REST, HFD_SLICE("aaD"), sealed, &fx->mem, &plain, NULL),
+        HFD_COOKIE);
+    assert_int_equal(
+        hfd_keyring_open(ring, HFD_KEY_AT_REST, HFD_SLICE_NONE, sealed, &fx->mem, &plain, NULL),
+        HFD_COOKIE);
     assert_int_equal(open_with(other, fx, sealed, &plain), HFD_COOKIE);
     hfd_keyring_free(ring);
     hfd_keyring_free(other);
@@ -461,9 +482,15 @@ static void keyring_tells_of_short_memory(void **state)
     assert_int_equal(hfd_keyring_fixed(1, &ring, NULL), HFD_OK);
     sealed = seal(ring, fx, "hello");
     hfd_arena_init(&tiny, 0);
-    assert_null(hfd_keyring_seal(ring, HFD_KEY_AT_REST, &fx->rng.rng, HFD_SLICE("aad"), HFD_SLICE("x"), &tiny).p);
-    assert_int_equal(hfd_keyring_open(ring, HFD_KEY_AT_REST, HFD_SLICE("aad"), sealed, &tiny, &plain, NULL), HFD_NOMEM);
-    assert_null(hfd_keyring_seal(ring, HFD_KEY_AT_REST, &fx->rng.rng, HFD_SLICE("aad"), (hfd_slice){"x", SIZE_MAX}, &fx->mem).p);
+    assert_null(hfd_keyring_seal(ring, HFD_KEY_AT_REST, &fx->rng.rng, HFD_SLICE("aad"),
+                                 HFD_SLICE("x"), &tiny)
+                    .p);
+    assert_int_equal(
+        hfd_keyring_open(ring, HFD_KEY_AT_REST, HFD_SLICE("aad"), sealed, &tiny, &plain, NULL),
+        HFD_NOMEM);
+    assert_null(hfd_keyring_seal(ring, HFD_KEY_AT_REST, &fx->rng.rng, HFD_SLICE("aad"),
+                                 (hfd_slice){"x", SIZE_MAX}, &fx->mem)
+                    .p);
     hfd_arena_fini(&tiny);
     hfd_keyring_free(ring);
 }
@@ -481,11 +508,15 @@ static void keyring_digest_knows_its_data(void **state)
     hfd_keyring_digest(ring, HFD_SLICE("data"), two);
     assert_memory_equal(one, two, sizeof(one));
     assert_int_equal(one[3], 1);
-    assert_true(hfd_keyring_digest_is(ring, (hfd_slice){(char *)one, sizeof(one)}, HFD_SLICE("data")));
-    assert_false(hfd_keyring_digest_is(ring, (hfd_slice){(char *)one, sizeof(one)}, HFD_SLICE("date")));
-    assert_false(hfd_keyring_digest_is(ring, (hfd_slice){(char *)one, sizeof(one) - 1}, HFD_SLICE("data")));
+    assert_true(
+        hfd_keyring_digest_is(ring, (hfd_slice){(char *)one, sizeof(one)}, HFD_SLICE("data")));
+    assert_false(
+        hfd_keyring_digest_is(ring, (hfd_slice){(char *)one, sizeof(one)}, HFD_SLICE("date")));
+    assert_false(
+        hfd_keyring_digest_is(ring, (hfd_slice){(char *)one, sizeof(one) - 1}, HFD_SLICE("data")));
     assert_false(hfd_keyring_digest_is(ring, HFD_SLICE_NONE, HFD_SLICE("data")));
-    assert_false(hfd_keyring_digest_is(other, (hfd_slice){(char *)one, sizeof(one)}, HFD_SLICE("data")));
+    assert_false(
+        hfd_keyring_digest_is(other, (hfd_slice){(char *)one, sizeof(one)}, HFD_SLICE("data")));
     hfd_keyring_digest(other, HFD_SLICE("data"), two);
     assert_memory_not_equal(one + 4, two + 4, 32);
     hfd_keyring_digest(ring, HFD_SLICE_NONE, two);
@@ -507,8 +538,10 @@ int main(void)
         cmocka_unit_test_setup_teardown(keyring_load_checks_the_file, setup, teardown),
         cmocka_unit_test_setup_teardown(keyring_rotate_keeps_old_keys_opening, setup, teardown),
         cmocka_unit_test_setup_teardown(keyring_fingerprint_outlives_rotation, setup, teardown),
-        cmocka_unit_test_setup_teardown(keyring_rotate_refuses_and_changes_nothing, setup, teardown),
-        cmocka_unit_test_setup_teardown(keyring_rotate_from_several_processes_loses_none, setup, teardown),
+        cmocka_unit_test_setup_teardown(keyring_rotate_refuses_and_changes_nothing, setup,
+                                        teardown),
+        cmocka_unit_test_setup_teardown(keyring_rotate_from_several_processes_loses_none, setup,
+                                        teardown),
         cmocka_unit_test_setup_teardown(keyring_open_refuses_any_change, setup, teardown),
         cmocka_unit_test_setup_teardown(keyring_open_is_bound, setup, teardown),
         cmocka_unit_test_setup_teardown(keyring_tells_of_short_memory, setup, teardown),

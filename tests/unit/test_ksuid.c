@@ -38,9 +38,11 @@ static void digits_are_those_of_ksuid(void **state)
         const char *text;
     } known[] = {
         {{0}, "000000000000000000000000000"},
-        {{0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff},
+        {{0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff,
+          0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff},
          "aWgEPTl1tmebfsQzFP4bxwgy80V"},
-        {{0x06, 0x69, 0xf7, 0xef, 0xb5, 0xa1, 0xcd, 0x34, 0xb5, 0xf9, 0x9d, 0x11, 0x54, 0xfb, 0x68, 0x53, 0x34, 0x5c, 0x97, 0x35},
+        {{0x06, 0x69, 0xf7, 0xef, 0xb5, 0xa1, 0xcd, 0x34, 0xb5, 0xf9,
+          0x9d, 0x11, 0x54, 0xfb, 0x68, 0x53, 0x34, 0x5c, 0x97, 0x35},
          "0ujtsYcgvSTl8PAuAdqWYSMnLOv"},
         {{[19] = 61}, "00000000000000000000000000z"},
         {{[19] = 62}, "000000000000000000000000010"},
@@ -60,7 +62,9 @@ static void make(int64_t at_s, unsigned char byte, char out[HFD_KSUID_LEN])
     hfd_ksuid_make(at_s * HFD_US_PER_S, &(struct hfd_rng){fill, &byte}, out);
 }
 
-/* The first digit is 2 on every day, and all others are of base62; times out of range do not wrap. */
+/*
+ * The first digit is 2 on every day, and all others are of base62; times out of range do not wrap.
+ */
 static void first_digit_is_2_for_ever(void **state)
 {
     /* clang-format off */
@@ -78,7 +82,8 @@ static void first_digit_is_2_for_ever(void **state)
             make(times_s[i], (unsigned char)byte, out);
             assert_int_equal(out[0], '2');
             for (size_t k = 0; k < sizeof(out); k++)
-                assert_true((out[k] >= '0' && out[k] <= '9') || (out[k] >= 'A' && out[k] <= 'Z') || (out[k] >= 'a' && out[k] <= 'z'));
+                assert_true((out[k] >= '0' && out[k] <= '9') || (out[k] >= 'A' && out[k] <= 'Z') ||
+                            (out[k] >= 'a' && out[k] <= 'z'));
         }
         make(times_s[i], 0, out);
         assert_true(memcmp(previous, out, sizeof(out)) <= 0);
@@ -96,13 +101,18 @@ static void layout_is_pinned(void **state)
     assert_memory_equal(out, "22lTLpIOulGFDZ98PDzpvbNiAri", HFD_KSUID_LEN);
 }
 
-/* The worst random bits of one microsecond sort before the best of the next, within a second and at its end. */
+/*
+ * The worst random bits of one microsecond sort before the best of the next, within a second and at
+ * its end.
+ */
 static void later_ones_sort_behind(void **state)
 {
-    const struct hfd_rng zeros = {fill, &(unsigned char){0x00}}, ones = {fill, &(unsigned char){0xff}};
+    const struct hfd_rng zeros = {fill, &(unsigned char){0x00}},
+                         ones = {fill, &(unsigned char){0xff}};
 
     (void)state;
-    for (int64_t at_us = INT64_C(1400000000000000); at_us < INT64_C(5694967295000000); at_us += INT64_C(7654321999999)) {
+    for (int64_t at_us = INT64_C(1400000000000000); at_us < INT64_C(5694967295000000);
+         at_us += INT64_C(7654321999999)) {
         const int64_t end_us = at_us - at_us % HFD_US_PER_S + HFD_US_PER_S - 1;
 
         for (int i = 0; i < 2; i++) {
@@ -154,10 +164,8 @@ static void ids_of_one_moment_differ(void **state)
 int main(void)
 {
     static const struct CMUnitTest tests[] = {
-        cmocka_unit_test(digits_are_those_of_ksuid),
-        cmocka_unit_test(first_digit_is_2_for_ever),
-        cmocka_unit_test(layout_is_pinned),
-        cmocka_unit_test(later_ones_sort_behind),
+        cmocka_unit_test(digits_are_those_of_ksuid), cmocka_unit_test(first_digit_is_2_for_ever),
+        cmocka_unit_test(layout_is_pinned),          cmocka_unit_test(later_ones_sort_behind),
         cmocka_unit_test(ids_of_one_moment_differ),
     };
 

@@ -11,7 +11,8 @@
 #include <cmocka.h>
 
 /* In the order of enum hfd_state. */
-static const char *const names[] = {"absent", "creating", "updating", "ready", "failed", "deleting"};
+static const char *const names[] = {"absent", "creating", "updating",
+                                    "ready",  "failed",   "deleting"};
 
 /* The states have the names that logs, metrics and answers use. */
 static void state_names(void **state)
@@ -26,21 +27,10 @@ static void state_names(void **state)
 static void arrows(void **state)
 {
     static const char *const arrows_there[] = {
-        "absent>creating",
-        "creating>ready",
-        "creating>failed",
-        "creating>deleting",
-        "updating>ready",
-        "updating>failed",
-        "updating>deleting",
-        "ready>updating",
-        "ready>failed",
-        "ready>deleting",
-        "failed>creating",
-        "failed>updating",
-        "failed>deleting",
-        "deleting>failed",
-        "deleting>absent",
+        "absent>creating", "creating>ready",  "creating>failed",   "creating>deleting",
+        "updating>ready",  "updating>failed", "updating>deleting", "ready>updating",
+        "ready>failed",    "ready>deleting",  "failed>creating",   "failed>updating",
+        "failed>deleting", "deleting>failed", "deleting>absent",
     };
     size_t found = 0;
 
@@ -111,10 +101,14 @@ static void get_table(void **state)
     }
 }
 
-/* The DELETE row has no function: it is "deleting" from every state that has something to delete, and "absent" behind it. */
+/*
+ * The DELETE row has no function: it is "deleting" from every state that has something to delete,
+ * and "absent" behind it.
+ */
 static void delete_is_possible_from_everywhere(void **state)
 {
-    static const enum hfd_state all[] = {HFD_STATE_CREATING, HFD_STATE_UPDATING, HFD_STATE_READY, HFD_STATE_FAILED};
+    static const enum hfd_state all[] = {HFD_STATE_CREATING, HFD_STATE_UPDATING, HFD_STATE_READY,
+                                         HFD_STATE_FAILED};
 
     (void)state;
     for (size_t i = 0; i < sizeof(all) / sizeof(all[0]); i++)
@@ -123,7 +117,10 @@ static void delete_is_possible_from_everywhere(void **state)
     assert_false(hfd_state_may(HFD_STATE_READY, HFD_STATE_ABSENT));
 }
 
-/* A number that is no state, as damage on disk could leave it, is taken for failed by every function. */
+/*
+ * A number that is no state, as damage on disk could leave it, is taken for failed by every
+ * function.
+ */
 static void a_number_that_is_no_state(void **state)
 {
     static const int numbers[] = {HFD_STATE_COUNT, 1000, INT32_MAX, -1};

@@ -83,8 +83,8 @@ static void log_line_has_its_fields(void **state)
     int64_t at;
     json_t *v;
 
-    HFD_LOG(HFD_LOG_WARN, "re\"quest", HFD_LOG_CSTR("path", "/a\n\xff"), HFD_LOG_INT("status", INT64_MIN),
-            HFD_LOG_STR("none", HFD_SLICE_NONE));
+    HFD_LOG(HFD_LOG_WARN, "re\"quest", HFD_LOG_CSTR("path", "/a\n\xff"),
+            HFD_LOG_INT("status", INT64_MIN), HFD_LOG_STR("none", HFD_SLICE_NONE));
     v = one_line(sink);
     assert_string_equal(str(v, "level"), "warn");
     assert_string_equal(str(v, "msg"), "re\"quest");
@@ -133,7 +133,10 @@ static void log_level_names(void **state)
     assert_int_equal(hfd_log_level_parse(HFD_SLICE(""), &level, &err), HFD_INVALID);
 }
 
-/* The thread's request stands in every line, once, cut at 40 bytes; a line's own wins; another thread has its own. */
+/*
+ * The thread's request stands in every line, once, cut at 40 bytes; a line's own wins; another
+ * thread has its own.
+ */
 static void *other_thread(void *arg)
 {
     (void)arg;
@@ -168,7 +171,10 @@ static void log_request_id(void **state)
     json_decref(v);
 }
 
-/* A line that would be too long is cut, says so, and is JSON all the same, wherever the limit falls. */
+/*
+ * A line that would be too long is cut, says so, and is JSON all the same, wherever the limit
+ * falls.
+ */
 static void log_long_line_is_cut(void **state)
 {
     static const char *const units[] = {"x", "\n", "\x01", "\xe2\x82\xac", "\xff"};
@@ -181,9 +187,11 @@ static void log_long_line_is_cut(void **state)
 
             for (size_t i = 0; i < len; i++)
                 big[i] = units[u][i % strlen(units[u])];
-            HFD_LOG(HFD_LOG_INFO, "m", HFD_LOG_STR("big", ((hfd_slice){big, len})), HFD_LOG_INT("after", 1));
+            HFD_LOG(HFD_LOG_INFO, "m", HFD_LOG_STR("big", ((hfd_slice){big, len})),
+                    HFD_LOG_INT("after", 1));
             v = one_line(sink);
-            assert_int_equal(json_is_true(json_object_get(v, "cut")), json_object_get(v, "after") == NULL);
+            assert_int_equal(json_is_true(json_object_get(v, "cut")),
+                             json_object_get(v, "after") == NULL);
             json_decref(v);
         }
     }
@@ -221,7 +229,10 @@ static void log_write_failure_is_silent(void **state)
 #define THREADS 4
 #define LINES 30
 
-/* A reader who does not read stops nobody, even where a write would block; when he reads on he is told how many lines are missing. */
+/*
+ * A reader who does not read stops nobody, even where a write would block; when he reads on he is
+ * told how many lines are missing.
+ */
 static void log_without_a_reader(void **state)
 {
     struct sink *sink = *state;
@@ -241,7 +252,8 @@ static void log_without_a_reader(void **state)
     (void)alarm(0);
     drain(sink);
     line = json_loads(sink->text, JSON_DISABLE_EOF_CHECK, NULL);
-    assert_string_equal(json_string_value(json_object_get(line, "msg")), "log lines were dropped: nobody read them");
+    assert_string_equal(json_string_value(json_object_get(line, "msg")),
+                        "log lines were dropped: nobody read them");
     assert_string_equal(json_string_value(json_object_get(line, "level")), "warn");
     assert_int_equal(json_integer_value(json_object_get(line, "lines")), 2000 - whole);
     json_decref(line);
@@ -260,7 +272,10 @@ static void *slow_reader(void *arg)
     return NULL;
 }
 
-/* A reader who reads too slowly does not make the writers as slow as himself: they wait for him a part of the time only. */
+/*
+ * A reader who reads too slowly does not make the writers as slow as himself: they wait for him a
+ * part of the time only.
+ */
 static void log_with_a_slow_reader(void **state)
 {
     struct sink *sink = *state;

@@ -49,7 +49,10 @@ static void metrics_count(void **state)
     hfd_buf_fini(&b);
 }
 
-/* Without a remote HyperFleet nothing says that it is down: its gauges have no sample until they are set. */
+/*
+ * Without a remote HyperFleet nothing says that it is down: its gauges have no sample until they
+ * are set.
+ */
 static void metrics_of_what_is_not_there(void **state)
 {
     struct hfd_buf b;
@@ -65,7 +68,10 @@ static void metrics_of_what_is_not_there(void **state)
     hfd_buf_fini(&b);
 }
 
-/* A duration is counted in its bucket and in all above; a bound belongs to its bucket; the sum is in seconds. */
+/*
+ * A duration is counted in its bucket and in all above; a bound belongs to its bucket; the sum is
+ * in seconds.
+ */
 static void metrics_histogram_is_cumulative(void **state)
 {
     static const int64_t observed[] = {-5, 0, 1000, 1001, 9999999, 10000000, 10000001, 60000000};
@@ -76,24 +82,33 @@ static void metrics_histogram_is_cumulative(void **state)
     for (size_t i = 0; i < sizeof(observed) / sizeof(observed[0]); i++)
         hfd_metric_observe_us(HFD_METRIC_HTTP_SECONDS, HFD_LABELS("GET", "/{id}"), observed[i]);
     text = render(&b);
-    assert_has(text, "\n# TYPE hfd_http_request_duration_seconds histogram\n"
-                     "hfd_http_request_duration_seconds_bucket{method=\"GET\",route=\"/{id}\",le=\"0.001\"} 3\n"
-                     "hfd_http_request_duration_seconds_bucket{method=\"GET\",route=\"/{id}\",le=\"0.0025\"} 4\n");
+    assert_has(
+        text,
+        "\n# TYPE hfd_http_request_duration_seconds histogram\n"
+        "hfd_http_request_duration_seconds_bucket{method=\"GET\",route=\"/{id}\",le=\"0.001\"} 3\n"
+        "hfd_http_request_duration_seconds_bucket{method=\"GET\",route=\"/{id}\",le=\"0.0025\"} "
+        "4\n");
     assert_has(text, ",le=\"5\"} 4\n");
-    assert_has(text, ",le=\"10\"} 6\n"
-                     "hfd_http_request_duration_seconds_bucket{method=\"GET\",route=\"/{id}\",le=\"+Inf\"} 8\n"
-                     "hfd_http_request_duration_seconds_sum{method=\"GET\",route=\"/{id}\"} 90.002001\n"
-                     "hfd_http_request_duration_seconds_count{method=\"GET\",route=\"/{id}\"} 8\n");
+    assert_has(
+        text,
+        ",le=\"10\"} 6\n"
+        "hfd_http_request_duration_seconds_bucket{method=\"GET\",route=\"/{id}\",le=\"+Inf\"} 8\n"
+        "hfd_http_request_duration_seconds_sum{method=\"GET\",route=\"/{id}\"} 90.002001\n"
+        "hfd_http_request_duration_seconds_count{method=\"GET\",route=\"/{id}\"} 8\n");
     hfd_buf_fini(&b);
 }
 
-/* HyperFleet's names carry its labels, the constant ones in front, and its buckets: what is below them is in the first. */
+/*
+ * HyperFleet's names carry its labels, the constant ones in front, and its buckets: what is below
+ * them is in the first.
+ */
 static void metrics_have_hyperfleets_form(void **state)
 {
 #define ALL "component=\"api\",version=\"" HFD_VERSION "\""
 #define OF ALL ",method=\"GET\",path=\"/a/-/b\",code=\"200\""
     static const int64_t observed[] = {0, 2000, 5000, 5001, 20000000};
-    struct hfd_series *s = hfd_metric_series(HFD_METRIC_API_SECONDS, HFD_LABELS("GET", "/a/-/b", "200"));
+    struct hfd_series *s =
+        hfd_metric_series(HFD_METRIC_API_SECONDS, HFD_LABELS("GET", "/a/-/b", "200"));
     struct hfd_buf b;
     const char *text;
 
@@ -101,7 +116,8 @@ static void metrics_have_hyperfleets_form(void **state)
     for (size_t i = 0; i < sizeof(observed) / sizeof(observed[0]); i++)
         hfd_series_observe_us(s, observed[i]);
     hfd_metric_add(HFD_METRIC_API_REQUESTS, HFD_LABELS("GET", "/a/-/b", "200"), 1);
-    hfd_series_add(hfd_metric_series(HFD_METRIC_API_REQUESTS, HFD_LABELS("GET", "/a/-/b", "200")), 2);
+    hfd_series_add(hfd_metric_series(HFD_METRIC_API_REQUESTS, HFD_LABELS("GET", "/a/-/b", "200")),
+                   2);
     hfd_series_add(NULL, 1);
     hfd_series_observe_us(NULL, 1);
     text = render(&b);
@@ -132,7 +148,8 @@ static void metrics_label_values_are_escaped(void **state)
     hfd_metric_add(HFD_METRIC_HTTP_REFUSED, HFD_LABELS(longer), 1);
     hfd_metric_add(HFD_METRIC_HTTP_REFUSED, HFD_LABELS(longer), 1);
     text = render(&b);
-    assert_has(text, "\nhfd_http_refused_total{reason=\"a\\\"b\\\\c\\nx\xef\xbf\xbd\xc3\xa9\"} 1\n");
+    assert_has(text,
+               "\nhfd_http_refused_total{reason=\"a\\\"b\\\\c\\nx\xef\xbf\xbd\xc3\xa9\"} 1\n");
     longer[64] = '\0';
     text = strstr(text, longer);
     assert_non_null(text);
@@ -159,7 +176,8 @@ static void metrics_series_are_bounded(void **state)
     text = render(&b);
     assert_has(text, "\nhfd_store_jobs_total{result=\"r0\"} 5\n");
     assert_has(text, "\nhfd_store_jobs_total{result=\"other\"} 189\n");
-    for (const char *p = strstr(text, "\nhfd_store_jobs_total{"); p != NULL; p = strstr(p + 1, "\nhfd_store_jobs_total{"))
+    for (const char *p = strstr(text, "\nhfd_store_jobs_total{"); p != NULL;
+         p = strstr(p + 1, "\nhfd_store_jobs_total{"))
         lines++;
     assert_int_equal(lines, HFD_METRIC_SERIES_MAX);
     hfd_buf_fini(&b);
@@ -169,10 +187,14 @@ static void assert_metric_name(const char *p, size_t n)
 {
     assert_true(n > 0);
     for (size_t i = 0; i < n; i++)
-        assert_true((p[i] >= 'a' && p[i] <= 'z') || p[i] == '_' || (i > 0 && p[i] >= '0' && p[i] <= '9'));
+        assert_true((p[i] >= 'a' && p[i] <= 'z') || p[i] == '_' ||
+                    (i > 0 && p[i] >= '0' && p[i] <= '9'));
 }
 
-/* Every line is a HELP, a TYPE or a sample of the metric last named; each metric is named once; the text ends in a line feed. */
+/*
+ * Every line is a HELP, a TYPE or a sample of the metric last named; each metric is named once; the
+ * text ends in a line feed.
+ */
 static void metrics_text_is_well_formed(void **state)
 {
     struct hfd_buf b;
@@ -276,7 +298,9 @@ static void metrics_threads(void **state)
     for (int i = 0; i < 50; i++) {
         char line[100];
 
-        snprintf(line, sizeof(line), "\nhfd_resource_transitions_total{from=\"f%d\",to=\"to\"} %d\n", i, THREADS * ROUNDS / 50);
+        snprintf(line, sizeof(line),
+                 "\nhfd_resource_transitions_total{from=\"f%d\",to=\"to\"} %d\n", i,
+                 THREADS * ROUNDS / 50);
         assert_has(text, line);
     }
     assert_has(text, "\nhfd_store_commit_duration_seconds_count 8000\n");

@@ -12,7 +12,9 @@
 #define NODEPOOL HFD_KIND_NODEPOOL
 #define FIFTEEN "abcdefghijklmno"
 #define FIFTY_THREE FIFTEEN FIFTEEN FIFTEEN "pqrstuvw"
-#define PATTERN "name must start and end with lowercase letter or number, and contain only lowercase letters, numbers, and hyphens"
+#define PATTERN                                                                                    \
+    "name must start and end with lowercase letter or number, and contain only lowercase "         \
+    "letters, numbers, and hyphens"
 
 /* clang-format off */
 static const struct {

@@ -1,4 +1,7 @@
-/* The OpenAPI document against the table of routes, and its page. Sources: schemas/openapi.yaml, handlers/http/routes.c. */
+/*
+ * The OpenAPI document against the table of routes, and its page. Sources: schemas/openapi.yaml,
+ * handlers/http/routes.c.
+ */
 #include "schemas/openapi.h"
 
 #include <setjmp.h>
@@ -68,12 +71,16 @@ static void every_route_is_documented(void **state)
 static bool is_routed(const char *path, const char *verb)
 {
     for (size_t i = 0; i < hfd_route_count; i++)
-        if (strcasecmp(hfd_routes[i].pattern, path) == 0 && strcasecmp(hfd_method_name(hfd_routes[i].method), verb) == 0)
+        if (strcasecmp(hfd_routes[i].pattern, path) == 0 &&
+            strcasecmp(hfd_method_name(hfd_routes[i].method), verb) == 0)
             return true;
     return false;
 }
 
-/* Every operation of the document has a row in the table, and no path item has more than operations and servers. */
+/*
+ * Every operation of the document has a row in the table, and no path item has more than operations
+ * and servers.
+ */
 static void every_operation_is_routed(void **state)
 {
     json_t *doc = document(), *item, *op;
@@ -113,25 +120,31 @@ static void every_schema_compiles(void **state)
     json_decref(doc);
 }
 
-/* The input is that of schemas/input.json, in OpenAPI's words: no list of types, no list of examples, no schema that is a boolean. */
+/*
+ * The input is that of schemas/input.json, in OpenAPI's words: no list of types, no list of
+ * examples, no schema that is a boolean.
+ */
 static void input_is_put_in(void **state)
 {
     json_t *doc = document();
     const json_t *input = hfd_json_pointer(doc, HFD_SLICE("/components/schemas/InputData"));
-    const json_t *cluster = hfd_json_pointer(input, HFD_SLICE("/properties/driver/properties/values/properties/cluster"));
+    const json_t *cluster = hfd_json_pointer(
+        input, HFD_SLICE("/properties/driver/properties/values/properties/cluster"));
     char *text;
 
     (void)state;
     assert_string_equal(json_string_value(json_object_get(cluster, "type")), "object");
     assert_true(json_is_true(json_object_get(cluster, "nullable")));
-    assert_true(json_is_object(hfd_json_pointer(cluster, HFD_SLICE("/properties/labels/properties/humanitec_guresid/not"))));
+    assert_true(json_is_object(hfd_json_pointer(
+        cluster, HFD_SLICE("/properties/labels/properties/humanitec_guresid/not"))));
     text = json_dumps(input, 0);
     assert_non_null(text);
     assert_null(strstr(text, "\"examples\""));
     assert_null(strstr(text, "\"null\""));
     assert_null(strstr(text, "$schema"));
     free(text);
-    assert_string_equal(json_string_value(hfd_json_pointer(doc, HFD_SLICE("/info/version"))), HFD_VERSION);
+    assert_string_equal(json_string_value(hfd_json_pointer(doc, HFD_SLICE("/info/version"))),
+                        HFD_VERSION);
     json_decref(doc);
 }
 
@@ -177,11 +190,16 @@ static void page_shows_everything(void **state)
 static void page_escapes_all_texts(void **state)
 {
     static const char evil[] =
-        "{'info':{'title':'@','version':'@','description':'@'},'tags':[{'name':'@','description':'@'}],'paths':{'@':{'get':{"
-        "'operationId':'@','tags':['@'],'summary':'@','description':'@','parameters':[{'name':'@','in':'@','description':'@',"
-        "'schema':{'type':'@','enum':['@'],'pattern':'@','default':'@'},'example':'@'}],'requestBody':{'content':{'@':{'schema':"
-        "{'$ref':'#/components/schemas/@'},'example':{'@':'@'}}}},'responses':{'@':{'description':'@','headers':{'@':"
-        "{'description':'@'}}}}}}},'components':{'schemas':{'@':{'type':'@','description':'@','properties':{'@':{'type':'@'}},"
+        "{'info':{'title':'@','version':'@','description':'@'},'tags':[{'name':'@','description':'@"
+        "'}],'paths':{'@':{'get':{"
+        "'operationId':'@','tags':['@'],'summary':'@','description':'@','parameters':[{'name':'@','"
+        "in':'@','description':'@',"
+        "'schema':{'type':'@','enum':['@'],'pattern':'@','default':'@'},'example':'@'}],'"
+        "requestBody':{'content':{'@':{'schema':"
+        "{'$ref':'#/components/schemas/"
+        "@'},'example':{'@':'@'}}}},'responses':{'@':{'description':'@','headers':{'@':"
+        "{'description':'@'}}}}}}},'components':{'schemas':{'@':{'type':'@','description':'@','"
+        "properties':{'@':{'type':'@'}},"
         "'additionalProperties':{'type':'@'},'items':{'type':'@'}}}}}";
     static const char attack[] = "<script>x</script>&\\\"onload='y'";
     struct hfd_err err;
@@ -213,7 +231,8 @@ static void page_escapes_all_texts(void **state)
 static void page_of_a_deep_document_ends(void **state)
 {
     json_t *doc = json_pack("{s:{s:{s:{}}}}", "components", "schemas", "Deep");
-    json_t *at = json_object_get(json_object_get(json_object_get(doc, "components"), "schemas"), "Deep");
+    json_t *at =
+        json_object_get(json_object_get(json_object_get(doc, "components"), "schemas"), "Deep");
     char *page;
 
     (void)state;
@@ -232,12 +251,9 @@ static void page_of_a_deep_document_ends(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_route_is_documented),
-        cmocka_unit_test(every_operation_is_routed),
-        cmocka_unit_test(every_schema_compiles),
-        cmocka_unit_test(input_is_put_in),
-        cmocka_unit_test(page_shows_everything),
-        cmocka_unit_test(page_escapes_all_texts),
+        cmocka_unit_test(every_route_is_documented),    cmocka_unit_test(every_operation_is_routed),
+        cmocka_unit_test(every_schema_compiles),        cmocka_unit_test(input_is_put_in),
+        cmocka_unit_test(page_shows_everything),        cmocka_unit_test(page_escapes_all_texts),
         cmocka_unit_test(page_of_a_deep_document_ends),
     };
 

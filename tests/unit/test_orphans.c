@@ -10,16 +10,19 @@
 
 #define S HFD_US_PER_S
 #define ID "res-1"
-#define BODY(name, region, pools) \
-    "{\"type\":\"hyperfleet-cluster\",\"driver\":{\"values\":{\"cluster\":{" name "\"spec\":{" region "}},\"nodepools\":[" pools "]}}}"
+#define BODY(name, region, pools)                                                                  \
+    "{\"type\":\"hyperfleet-cluster\",\"driver\":{\"values\":{\"cluster\":{" name                  \
+    "\"spec\":{" region "}},\"nodepools\":[" pools "]}}}"
 #define NAME "\"name\":\"c-one\","
 #define REGION(r) "\"region\":\"" r "\""
 #define POOL "{\"name\":\"np-one\",\"spec\":{\"n\":1}}"
-static const char body_a[] = BODY(NAME, REGION("a"), POOL), body_b[] = BODY(NAME, REGION("b"), POOL);
+static const char body_a[] = BODY(NAME, REGION("a"), POOL),
+                  body_b[] = BODY(NAME, REGION("b"), POOL);
 static const char body_two[] = BODY(NAME, REGION("a"), POOL ",{\"name\":\"np-more\"}");
 static const char body_bare[] = BODY(NAME, "", ""), body_nameless[] = BODY("", "", "");
 static const char pool_body[] =
-    "{\"type\":\"hyperfleet-nodepool\",\"driver\":{\"values\":{\"cluster_guresid\":\"" ID "\",\"nodepool\":{\"name\":\"np-two\"}}}}";
+    "{\"type\":\"hyperfleet-nodepool\",\"driver\":{\"values\":{\"cluster_guresid\":\"" ID
+    "\",\"nodepool\":{\"name\":\"np-two\"}}}}";
 
 /* cookie: NULL = none. */
 static struct hfd_answer_doc put(struct world *w, const char *body, const char *cookie)
@@ -48,7 +51,7 @@ static int64_t count_all(struct world *w)
     return world_count(w, HFD_KIND_CLUSTER) + world_count(w, HFD_KIND_NODEPOOL);
 }
 
-/* ---- a valid cookie with no row --------------------------------------------------------------------------------------------- */
+/* ---- a valid cookie with no row ---- */
 
 /* Brings the resource into a state and loses its row. @return its cookie */
 static const char *lose(struct world *w, enum hfd_state state)
@@ -69,7 +72,10 @@ static const char *lose(struct world *w, enum hfd_state state)
     return cookie;
 }
 
-/* GET, PUT and DELETE with the cookie answer as they would have, whatever state the resource was in, and nothing is made twice. */
+/*
+ * GET, PUT and DELETE with the cookie answer as they would have, whatever state the resource was
+ * in, and nothing is made twice.
+ */
 static void a_cookie_brings_the_row_back(void **state)
 {
     static const struct {
@@ -92,7 +98,8 @@ static void a_cookie_brings_the_row_back(void **state)
 
             world_open(&w);
             cookie = lose(&w, rows[i].was);
-            assert_int_equal(get(&w, NULL).answer, HFD_ANSWER_ABSENT); /* without it nobody can know */
+            assert_int_equal(get(&w, NULL).answer,
+                             HFD_ANSWER_ABSENT); /* without it nobody can know */
             doc = op == 0   ? get(&w, cookie)
                   : op == 1 ? put(&w, rows[i].same, cookie)
                   : op == 2 ? put(&w, BODY(NAME, REGION("z"), POOL), cookie)
@@ -101,7 +108,8 @@ static void a_cookie_brings_the_row_back(void **state)
                                : op == 1 ? rows[i].put_same
                                : op == 2 ? rows[i].put_other
                                          : HFD_ANSWER_HINT))
-                fail_msg("%s, operation %d: answer %d", hfd_state_name(rows[i].was), op, (int)doc.answer);
+                fail_msg("%s, operation %d: answer %d", hfd_state_name(rows[i].was), op,
+                         (int)doc.answer);
             if (op == 0)
                 assert_int_equal(world_row(&w, ID).state, rows[i].was);
             if (op < 2)
@@ -122,7 +130,10 @@ static void a_cookie_brings_the_row_back(void **state)
         }
 }
 
-/* A nodepool that an update took away, and that HyperFleet is still removing, is no part of what the cookie brings back. */
+/*
+ * A nodepool that an update took away, and that HyperFleet is still removing, is no part of what
+ * the cookie brings back.
+ */
 static void a_cookie_without_what_leaves(void **state)
 {
     struct world *w = *state;
@@ -138,7 +149,10 @@ static void a_cookie_without_what_leaves(void **state)
     assert_true(hfd_slice_is(world_row(w, ID).cookie, cookie));
 }
 
-/* What the cookie names is not there any more: GET and DELETE find nothing, and PUT makes a new one. */
+/*
+ * What the cookie names is not there any more: GET and DELETE find nothing, and PUT makes a new
+ * one.
+ */
 static void a_cookie_of_what_is_gone(void **state)
 {
     struct world *w = *state;
@@ -161,7 +175,9 @@ static void a_cookie_on_the_wrong_path(void **state)
     const char *cookie = lose(w, HFD_STATE_READY);
     struct hfd_cookie opened;
 
-    assert_int_equal(hfd_cookie_open(w->ring, HFD_SLICE(ID), hfd_slice_of(cookie), &w->mem, &opened, NULL), HFD_OK);
+    assert_int_equal(
+        hfd_cookie_open(w->ring, HFD_SLICE(ID), hfd_slice_of(cookie), &w->mem, &opened, NULL),
+        HFD_OK);
     assert_int_equal(opened.kind, HFD_KIND_CLUSTER);
     w->only = HFD_KIND_NODEPOOL;
     assert_int_equal(get(w, cookie).answer, HFD_ANSWER_ABSENT);
@@ -194,9 +210,12 @@ static void a_nodepool_comes_back(void **state)
     assert_int_equal(world_count(w, HFD_KIND_CLUSTER), 1);
 }
 
-/* ---- a cluster of ours without a row ---------------------------------------------------------------------------------------- */
+/* ---- a cluster of ours without a row ---- */
 
-/* The store's row is lost and the cookie too: the next PUT finds cluster and nodepool again, and is at once 200 when they are ready. */
+/*
+ * The store's row is lost and the cookie too: the next PUT finds cluster and nodepool again, and is
+ * at once 200 when they are ready.
+ */
 static void a_put_without_cookie_finds_its_parts(void **state)
 {
     struct world *w = *state;
@@ -212,7 +231,10 @@ static void a_put_without_cookie_finds_its_parts(void **state)
     assert_int_equal(put(w, body_a, NULL).answer, HFD_ANSWER_OUTPUT);
 }
 
-/* Another driver made it before, under a name of its own: who orders no name takes it over, spec and all, and keeps it. */
+/*
+ * Another driver made it before, under a name of its own: who orders no name takes it over, spec
+ * and all, and keeps it.
+ */
 static void made_by_another_driver(void **state)
 {
     struct world *w = *state;
@@ -222,12 +244,14 @@ static void made_by_another_driver(void **state)
     assert_int_equal(put(w, BODY("", REGION("a"), ""), NULL).answer, HFD_ANSWER_HINT);
     assert_int_equal(world_count(w, HFD_KIND_CLUSTER), 1);
     assert_true(hfd_slice_eq(world_row(w, ID).cluster_id, id));
-    assert_true(hfd_slice_is(world_find(w, HFD_KIND_CLUSTER, "theirs")->spec, "{\"region\":\"a\"}"));
+    assert_true(
+        hfd_slice_is(world_find(w, HFD_KIND_CLUSTER, "theirs")->spec, "{\"region\":\"a\"}"));
     world_succeed_all(w, ID);
     doc = put(w, BODY("", REGION("a"), ""), NULL);
     assert_int_equal(doc.answer, HFD_ANSWER_OUTPUT);
     assert_non_null(memmem(doc.values.p, doc.values.len, "\"name\":\"theirs\"", 15));
-    assert_int_equal(world_put(w, ID, body_bare, NULL, &doc), HFD_IMMUTABLE); /* its name cannot change */
+    assert_int_equal(world_put(w, ID, body_bare, NULL, &doc),
+                     HFD_IMMUTABLE); /* its name cannot change */
     (void)del(w, NULL);
     world_succeed_all(w, ID);
     assert_int_equal(world_count(w, HFD_KIND_CLUSTER), 0);
@@ -251,7 +275,10 @@ static void made_under_another_name(void **state)
     assert_true(hfd_slice_eq(world_row(w, ID).cluster_id, id));
 }
 
-/* Of several the one of the name ordered is taken, else the oldest; the others stay, and are nobody's. */
+/*
+ * Of several the one of the name ordered is taken, else the oldest; the others stay, and are
+ * nobody's.
+ */
 static void several_orphans(void **state)
 {
     struct world *w = *state;
@@ -269,11 +296,14 @@ static void several_orphans(void **state)
     assert_int_equal(world_count(w, HFD_KIND_CLUSTER), 2);
 }
 
-/* One that is being deleted is left to go, and one that is another resource's is that one's, whatever its label says. */
+/*
+ * One that is being deleted is left to go, and one that is another resource's is that one's,
+ * whatever its label says.
+ */
 static void not_to_be_adopted(void **state)
 {
-    static const char body_of_other[] =
-        "{\"type\":\"hyperfleet-cluster\",\"driver\":{\"values\":{\"cluster\":{\"name\":\"c-two\",\"spec\":{}}}}}";
+    static const char body_of_other[] = "{\"type\":\"hyperfleet-cluster\",\"driver\":{\"values\":{"
+                                        "\"cluster\":{\"name\":\"c-two\",\"spec\":{}}}}}";
     struct world *w = *state;
     struct hfd_answer_doc doc;
     hfd_slice id = scene_create(w, HFD_KIND_CLUSTER, HFD_SLICE(""), "theirs", ID);
@@ -287,10 +317,14 @@ static void not_to_be_adopted(void **state)
     assert_int_equal(world_count(w, HFD_KIND_CLUSTER), 3);
 }
 
-/* A name is taken, where what has it carries no label, or is a part of another resource, whatever its label says. */
+/*
+ * A name is taken, where what has it carries no label, or is a part of another resource, whatever
+ * its label says.
+ */
 static void a_name_alone_takes_nothing_over(void **state)
 {
-    static const char two[] = "{\"type\":\"hyperfleet-cluster\",\"driver\":{\"values\":{\"cluster\":{\"name\":\"c-two\",\"spec\":{}}}}}";
+    static const char two[] = "{\"type\":\"hyperfleet-cluster\",\"driver\":{\"values\":{"
+                              "\"cluster\":{\"name\":\"c-two\",\"spec\":{}}}}}";
     struct world *w = *state;
     struct hfd_answer_doc doc;
 
@@ -302,11 +336,15 @@ static void a_name_alone_takes_nothing_over(void **state)
     assert_int_equal(world_row(w, ID).state, HFD_STATE_ABSENT);
 }
 
-/* A nodepool resource takes over the nodepool with its label in the cluster asked for, not one in another. */
+/*
+ * A nodepool resource takes over the nodepool with its label in the cluster asked for, not one in
+ * another.
+ */
 static void an_orphan_nodepool(void **state)
 {
     static const char nameless[] =
-        "{\"type\":\"hyperfleet-nodepool\",\"driver\":{\"values\":{\"cluster_guresid\":\"" ID "\",\"nodepool\":{}}}}";
+        "{\"type\":\"hyperfleet-nodepool\",\"driver\":{\"values\":{\"cluster_guresid\":\"" ID
+        "\",\"nodepool\":{}}}}";
     struct world *w = *state;
     struct hfd_answer_doc doc;
     hfd_slice other, mine;
@@ -324,7 +362,7 @@ static void an_orphan_nodepool(void **state)
     assert_int_equal(doc.answer, HFD_ANSWER_OUTPUT);
 }
 
-/* ---- listing and removing --------------------------------------------------------------------------------------------------- */
+/* ---- listing and removing ---- */
 
 struct listing {
     struct world *w;
@@ -350,18 +388,23 @@ static const char *orphans(struct world *w)
     assert_int_equal(hfd_store_read(w->reader, txn_list, &l, &w->err), HFD_OK);
     assert_false(l.found.more);
     for (size_t i = 0; i < l.found.list.count; i++)
-        out = hfd_arena_printf(&w->mem, "%s%s %.*s %.*s%s; ", out, l.found.list.rows[i].kind == HFD_KIND_CLUSTER ? "cluster" : "nodepool",
-                               HFD_SLICE_FMT(l.found.list.rows[i].name), HFD_SLICE_FMT(l.found.list.rows[i].label),
-                               l.found.list.rows[i].deleted_us != 0 ? " deleting" : "")
-                  .p;
+        out =
+            hfd_arena_printf(&w->mem, "%s%s %.*s %.*s%s; ", out,
+                             l.found.list.rows[i].kind == HFD_KIND_CLUSTER ? "cluster" : "nodepool",
+                             HFD_SLICE_FMT(l.found.list.rows[i].name),
+                             HFD_SLICE_FMT(l.found.list.rows[i].label),
+                             l.found.list.rows[i].deleted_us != 0 ? " deleting" : "")
+                .p;
     return out;
 }
 
 static hfd_rc txn_remove(struct hfd_txn *tx, void *arg, struct hfd_err *err)
 {
     struct listing *l = arg;
-    const struct hfd_fleet_call call = {
-        .fleet = &l->w->driver.fleet, .now_us = l->w->clock.wall_us, .caller = HFD_SLICE("admin@example.com"), .mem = &l->w->mem};
+    const struct hfd_fleet_call call = {.fleet = &l->w->driver.fleet,
+                                        .now_us = l->w->clock.wall_us,
+                                        .caller = HFD_SLICE("admin@example.com"),
+                                        .mem = &l->w->mem};
 
     return hfd_orphan_remove(tx, &l->w->driver, &call, l->id, &l->row, &l->gone, err);
 }
@@ -375,7 +418,10 @@ static hfd_rc remove_orphan(struct world *w, hfd_slice id, bool *gone)
     return rc;
 }
 
-/* Clusters and nodepools with our label and without a row are listed, however they came to be; what has a row, or no label, is not. */
+/*
+ * Clusters and nodepools with our label and without a row are listed, however they came to be; what
+ * has a row, or no label, is not.
+ */
 static void orphans_are_listed(void **state)
 {
     struct world *w = *state;
@@ -389,15 +435,22 @@ static void orphans_are_listed(void **state)
     (void)scene_create(w, HFD_KIND_NODEPOOL, c, "np-ours", "res-9");
     (void)scene_create(w, HFD_KIND_NODEPOOL, scene_cluster(w, "c-one"), "np-copy", ID);
     (void)scene_create(w, HFD_KIND_CLUSTER, HFD_SLICE(""), "older", "res-0");
-    assert_string_equal(orphans(w), "cluster older res-0; nodepool np-copy res-1; nodepool np-ours res-9; ");
+    assert_string_equal(orphans(w),
+                        "cluster older res-0; nodepool np-copy res-1; nodepool np-ours res-9; ");
     scene_forget(w, ID);
-    assert_string_equal(orphans(w), "cluster older res-0; cluster c-one res-1; nodepool np-one res-1; nodepool np-copy res-1; "
-                                    "nodepool np-ours res-9; ");
+    assert_string_equal(
+        orphans(w),
+        "cluster older res-0; cluster c-one res-1; nodepool np-one res-1; nodepool np-copy res-1; "
+        "nodepool np-ours res-9; ");
     (void)put(w, body_a, NULL); /* takes its own two; the copy is none of them */
-    assert_string_equal(orphans(w), "cluster older res-0; nodepool np-copy res-1; nodepool np-ours res-9; ");
+    assert_string_equal(orphans(w),
+                        "cluster older res-0; nodepool np-copy res-1; nodepool np-ours res-9; ");
 }
 
-/* An orphan can be removed, with its nodepools, and goes when its adapters have finalized it; time alone removes none. */
+/*
+ * An orphan can be removed, with its nodepools, and goes when its adapters have finalized it; time
+ * alone removes none.
+ */
 static void an_orphan_is_removed(void **state)
 {
     struct world *w = *state;
@@ -411,7 +464,8 @@ static void an_orphan_is_removed(void **state)
     assert_string_equal(orphans(w), "cluster c-one res-1; nodepool np-one res-1; ");
     assert_int_equal(remove_orphan(w, c, &gone), HFD_OK);
     assert_false(gone);
-    assert_string_equal(orphans(w), "cluster c-one res-1 deleting; nodepool np-one res-1 deleting; ");
+    assert_string_equal(orphans(w),
+                        "cluster c-one res-1 deleting; nodepool np-one res-1 deleting; ");
     assert_int_equal(remove_orphan(w, c, &gone), HFD_OK); /* a repeat changes nothing */
     scene_force_delete(w, HFD_KIND_CLUSTER, c);
     assert_string_equal(orphans(w), "");
@@ -428,7 +482,9 @@ static void only_orphans_are_removed(void **state)
     assert_int_equal(remove_orphan(w, scene_cluster(w, "c-one"), &gone), HFD_CONFLICT);
     assert_non_null(strstr(w->err.msg, "resource " ID));
     assert_int_equal(remove_orphan(w, scene_nodepool(w, "np-one"), &gone), HFD_CONFLICT);
-    assert_int_equal(remove_orphan(w, scene_create(w, HFD_KIND_CLUSTER, HFD_SLICE(""), "plain", NULL), &gone), HFD_CONFLICT);
+    assert_int_equal(
+        remove_orphan(w, scene_create(w, HFD_KIND_CLUSTER, HFD_SLICE(""), "plain", NULL), &gone),
+        HFD_CONFLICT);
     assert_non_null(strstr(w->err.msg, "no label humanitec_guresid"));
     assert_int_equal(remove_orphan(w, HFD_SLICE("2nothing"), &gone), HFD_NOT_FOUND);
     assert_int_equal(world_find(w, HFD_KIND_CLUSTER, "c-one")->deleted_us, 0);

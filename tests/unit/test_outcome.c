@@ -57,19 +57,26 @@ static int teardown(void **state)
 }
 
 /* A part that exists, wanted and being at generation 2, with no conditions. */
-static struct hfd_part_view *add_part(struct fixture *fx, enum hfd_kind kind, const char *name, const char *id)
+static struct hfd_part_view *add_part(struct fixture *fx, enum hfd_kind kind, const char *name,
+                                      const char *id)
 {
     struct hfd_part_view *part = &fx->parts[fx->in.part_count++];
 
-    *part = (struct hfd_part_view){
-        .kind = kind, .id = hfd_slice_of(id), .name = hfd_slice_of(name), .exists = true, .wanted_generation = 2, .generation = 2};
+    *part = (struct hfd_part_view){.kind = kind,
+                                   .id = hfd_slice_of(id),
+                                   .name = hfd_slice_of(name),
+                                   .exists = true,
+                                   .wanted_generation = 2,
+                                   .generation = 2};
     part->conditions.items = &fx->conditions[fx->condition_count];
     return part;
 }
 
 /* Conditions of one owner are added one behind the other. */
-static struct hfd_condition *add_condition(struct fixture *fx, struct hfd_conditions *cs, const char *type, enum hfd_status status,
-                                           int64_t generation, const char *reason, const char *message)
+static struct hfd_condition *add_condition(struct fixture *fx, struct hfd_conditions *cs,
+                                           const char *type, enum hfd_status status,
+                                           int64_t generation, const char *reason,
+                                           const char *message)
 {
     struct hfd_condition *c = &fx->conditions[fx->condition_count++];
 
@@ -83,30 +90,35 @@ static struct hfd_condition *add_condition(struct fixture *fx, struct hfd_condit
     return c;
 }
 
-static void add_ready(struct fixture *fx, struct hfd_part_view *part, enum hfd_status status, int64_t generation)
+static void add_ready(struct fixture *fx, struct hfd_part_view *part, enum hfd_status status,
+                      int64_t generation)
 {
     (void)add_condition(fx, &part->conditions, "Ready", status, generation, "", "");
 }
 
 /* The next report of the part whose reports were last begun; with no conditions. */
-static struct hfd_part_report *add_report(struct fixture *fx, struct hfd_part_view *part, const char *adapter)
+static struct hfd_part_report *add_report(struct fixture *fx, struct hfd_part_view *part,
+                                          const char *adapter)
 {
     struct hfd_part_report *r = &fx->reports[fx->report_count++];
 
     if (part->report_count++ == 0)
         part->reports = r;
-    *r = (struct hfd_part_report){.adapter = hfd_slice_of(adapter), .observed_generation = 2, .received_us = T + 1};
+    *r = (struct hfd_part_report){
+        .adapter = hfd_slice_of(adapter), .observed_generation = 2, .received_us = T + 1};
     r->conditions.items = &fx->conditions[fx->condition_count];
     return r;
 }
 
 /* A report in which an adapter gives up, with the message given. */
-static struct hfd_part_report *add_failure(struct fixture *fx, struct hfd_part_view *part, const char *adapter, const char *message)
+static struct hfd_part_report *add_failure(struct fixture *fx, struct hfd_part_view *part,
+                                           const char *adapter, const char *message)
 {
     struct hfd_part_report *r = add_report(fx, part, adapter);
 
     (void)add_condition(fx, &r->conditions, "Available", HFD_STATUS_FALSE, 0, "Waiting", "");
-    (void)add_condition(fx, &r->conditions, "Applied", HFD_STATUS_FALSE, 0, "InvalidConfiguration", message);
+    (void)add_condition(fx, &r->conditions, "Applied", HFD_STATUS_FALSE, 0, "InvalidConfiguration",
+                        message);
     (void)add_condition(fx, &r->conditions, "Health", HFD_STATUS_TRUE, 0, "", "");
     return r;
 }
@@ -133,7 +145,8 @@ static const struct {
     enum hfd_progress progress;
 } ready_rows[] = {
     {2, 2, 2, HFD_STATUS_TRUE, HFD_PROGRESS_READY},
-    {2, 3, 3, HFD_STATUS_TRUE, HFD_PROGRESS_READY}, /* somebody changed it, and it is ready at that */
+    {2, 3, 3, HFD_STATUS_TRUE,
+     HFD_PROGRESS_READY}, /* somebody changed it, and it is ready at that */
     {2, 3, 2, HFD_STATUS_TRUE, HFD_PROGRESS_READY},
     {2, 2, 1, HFD_STATUS_TRUE, HFD_PROGRESS_WORKING}, /* ready at an earlier generation */
     {2, 1, 2, HFD_STATUS_TRUE, HFD_PROGRESS_WORKING}, /* HyperFleet has not got the change */
@@ -142,7 +155,10 @@ static const struct {
     {2, 2, 0, -1, HFD_PROGRESS_WORKING},
 };
 
-/* A part is ready when Ready is True at or above the generation that the driver wrote, and not otherwise. */
+/*
+ * A part is ready when Ready is True at or above the generation that the driver wrote, and not
+ * otherwise.
+ */
 static void outcome_ready_by_generation(void **state)
 {
     for (size_t i = 0; i < sizeof(ready_rows) / sizeof(ready_rows[0]); i++) {
@@ -152,11 +168,14 @@ static void outcome_ready_by_generation(void **state)
         part->wanted_generation = ready_rows[i].wanted;
         part->generation = ready_rows[i].generation;
         if (ready_rows[i].ready >= 0)
-            add_ready(fx, part, (enum hfd_status)ready_rows[i].ready, ready_rows[i].ready_generation);
+            add_ready(fx, part, (enum hfd_status)ready_rows[i].ready,
+                      ready_rows[i].ready_generation);
         judge(fx);
         if (fx->out.progress != ready_rows[i].progress)
             fail_msg("row %zu: %d", i, (int)fx->out.progress);
-        assert_string_equal(fx->out.health, ready_rows[i].progress == HFD_PROGRESS_READY ? "Healthy" : "Progressing");
+        assert_string_equal(fx->out.health, ready_rows[i].progress == HFD_PROGRESS_READY
+                                                ? "Healthy"
+                                                : "Progressing");
         assert_int_equal(fx->out.message.len, 0);
         teardown(state);
         setup(state);
@@ -199,7 +218,10 @@ static void outcome_ready_needs_every_part(void **state)
     assert_text(fx->out.health_message, "nodepool 'np2' (2np2) is being brought to generation 3");
 }
 
-/* A part whose change HyperFleet has not taken is neither ready nor failed, whatever is told of what was before; it may have no id yet. */
+/*
+ * A part whose change HyperFleet has not taken is neither ready nor failed, whatever is told of
+ * what was before; it may have no id yet.
+ */
 static void outcome_waits_for_pending(void **state)
 {
     struct fixture *fx = *state;
@@ -213,10 +235,11 @@ static void outcome_waits_for_pending(void **state)
     fx->in.now_us = fx->in.deadline_us;
     fx->in.trouble = HFD_SLICE("HyperFleet could not be reached: connection refused.");
     judge(fx);
-    assert_text(fx->out.message,
-                "The creation of resource 3c0a1948 was not finished at its deadline: cluster 'c1' (not made yet) has not been taken up by "
-                "HyperFleet: HyperFleet could not be reached: connection refused. Deploy again to give it more time, or delete "
-                "the resource.");
+    assert_text(fx->out.message, "The creation of resource 3c0a1948 was not finished at its "
+                                 "deadline: cluster 'c1' (not made yet) has not been taken up by "
+                                 "HyperFleet: HyperFleet could not be reached: connection refused. "
+                                 "Deploy again to give it more time, or delete "
+                                 "the resource.");
     fx->in.now_us = T;
     part->report_count = 0;
     judge(fx);
@@ -226,7 +249,10 @@ static void outcome_waits_for_pending(void **state)
     assert_int_equal(fx->out.progress, HFD_PROGRESS_READY);
 }
 
-/* A part removed or being deleted is gone, ready or failed as the rest may be, and the message says what to do. */
+/*
+ * A part removed or being deleted is gone, ready or failed as the rest may be, and the message says
+ * what to do.
+ */
 static void outcome_gone_comes_first(void **state)
 {
     struct fixture *fx = *state;
@@ -240,15 +266,16 @@ static void outcome_gone_comes_first(void **state)
     judge(fx);
     assert_int_equal(fx->out.progress, HFD_PROGRESS_GONE);
     assert_text(fx->out.message,
-                "Nodepool 'np1' (2np1) of cluster 2abc of resource 3c0a1948 is being deleted in HyperFleet, and not through this resource. "
+                "Nodepool 'np1' (2np1) of cluster 2abc of resource 3c0a1948 is being deleted in "
+                "HyperFleet, and not through this resource. "
                 "Deploy again to make a new one, or delete the resource to forget it.");
     assert_string_equal(fx->out.health, "Degraded");
     assert_text(fx->out.health_reason, "RemovedInHyperFleet");
     cluster->exists = false;
     judge(fx);
-    assert_text(fx->out.message,
-                "Cluster 'c1' (2abc) of resource 3c0a1948 was removed in HyperFleet, and not through this resource. Deploy "
-                "again to make a new one, or delete the resource to forget it.");
+    assert_text(fx->out.message, "Cluster 'c1' (2abc) of resource 3c0a1948 was removed in "
+                                 "HyperFleet, and not through this resource. Deploy "
+                                 "again to make a new one, or delete the resource to forget it.");
 }
 
 static const struct {
@@ -260,22 +287,28 @@ static const struct {
 #define OK_ HFD_STATUS_TRUE
 #define NO HFD_STATUS_FALSE
 #define UN HFD_STATUS_UNKNOWN
-    {OK_, NO, NO, "InvalidConfiguration", "x", 2, T + 1, "Applied=False, reason InvalidConfiguration"},
+    {OK_, NO, NO, "InvalidConfiguration", "x", 2, T + 1,
+     "Applied=False, reason InvalidConfiguration"},
     {OK_, NO, NO, "x", "QuotaExceeded", 2, T + 1, "Available=False, reason QuotaExceeded"},
     {OK_, NO, NO, "InvalidConfiguration", "QuotaExceeded", 2, T + 1, "Applied=False"},
     {OK_, OK_, NO, "InvalidConfiguration", "QuotaExceeded", 3, T + 1, "Available=False"},
     {OK_, NO, UN, "QuotaExceeded", "x", 2, T + 1, "Applied=False"},
-    {NO, NO, NO, "InvalidConfiguration", "QuotaExceeded", 2, T + 1, NULL}, /* the adapter does not work: it may be wrong */
+    {NO, NO, NO, "InvalidConfiguration", "QuotaExceeded", 2, T + 1,
+     NULL}, /* the adapter does not work: it may be wrong */
     {UN, NO, NO, "InvalidConfiguration", "QuotaExceeded", 2, T + 1, NULL},
     {OK_, OK_, OK_, "InvalidConfiguration", "QuotaExceeded", 2, T + 1, NULL},
     {OK_, UN, UN, "InvalidConfiguration", "QuotaExceeded", 2, T + 1, NULL},
-    {OK_, NO, NO, "invalidconfiguration", "InvalidConfiguration2", 2, T + 1, NULL}, /* exact match */
+    {OK_, NO, NO, "invalidconfiguration", "InvalidConfiguration2", 2, T + 1,
+     NULL}, /* exact match */
     {OK_, NO, NO, "", "", 2, T + 1, NULL},
     {OK_, NO, NO, "InvalidConfiguration", "x", 1, T + 1, NULL}, /* of an earlier generation */
     {OK_, NO, NO, "InvalidConfiguration", "x", 2, 0, NULL},     /* of an earlier attempt */
 };
 
-/* Failed for good: a working adapter says so, with a terminal reason, of the wanted generation, in this attempt. */
+/*
+ * Failed for good: a working adapter says so, with a terminal reason, of the wanted generation, in
+ * this attempt.
+ */
 static void outcome_failed_by_terminal_report(void **state)
 {
     for (size_t i = 0; i < sizeof(failed_rows) / sizeof(failed_rows[0]); i++) {
@@ -287,14 +320,18 @@ static void outcome_failed_by_terminal_report(void **state)
         r = add_report(fx, part, "dns");
         r->observed_generation = failed_rows[i].generation;
         r->received_us = failed_rows[i].received_us;
-        (void)add_condition(fx, &r->conditions, "Available", failed_rows[i].available, 0, failed_rows[i].available_reason, "m");
-        (void)add_condition(fx, &r->conditions, "Applied", failed_rows[i].applied, 0, failed_rows[i].applied_reason, "m");
+        (void)add_condition(fx, &r->conditions, "Available", failed_rows[i].available, 0,
+                            failed_rows[i].available_reason, "m");
+        (void)add_condition(fx, &r->conditions, "Applied", failed_rows[i].applied, 0,
+                            failed_rows[i].applied_reason, "m");
         (void)add_condition(fx, &r->conditions, "Health", failed_rows[i].health, 0, "", "");
         judge(fx);
-        if (fx->out.progress != (failed_rows[i].failed != NULL ? HFD_PROGRESS_FAILED : HFD_PROGRESS_READY))
+        if (fx->out.progress !=
+            (failed_rows[i].failed != NULL ? HFD_PROGRESS_FAILED : HFD_PROGRESS_READY))
             fail_msg("row %zu: %d", i, (int)fx->out.progress);
         if (failed_rows[i].failed != NULL &&
-            memmem(fx->out.message.p, fx->out.message.len, failed_rows[i].failed, strlen(failed_rows[i].failed)) == NULL)
+            memmem(fx->out.message.p, fx->out.message.len, failed_rows[i].failed,
+                   strlen(failed_rows[i].failed)) == NULL)
             fail_msg("row %zu: %.*s", i, HFD_SLICE_FMT(fx->out.message));
         teardown(state);
         setup(state);
@@ -312,7 +349,10 @@ static void outcome_failed_needs_health(void **state)
     assert_int_equal(fx->out.progress, HFD_PROGRESS_WORKING);
 }
 
-/* The sentence names part, ids, adapter, condition, reason and message, the cluster before a nodepool, and says what to do. */
+/*
+ * The sentence names part, ids, adapter, condition, reason and message, the cluster before a
+ * nodepool, and says what to do.
+ */
 static void outcome_failed_message(void **state)
 {
     struct fixture *fx = *state;
@@ -323,18 +363,24 @@ static void outcome_failed_message(void **state)
     judge(fx);
     assert_int_equal(fx->out.progress, HFD_PROGRESS_FAILED);
     assert_text(fx->out.message,
-                "Nodepool 'np1' (2np1) of cluster 2abc of resource 3c0a1948 could not be provisioned: adapter validation reported "
+                "Nodepool 'np1' (2np1) of cluster 2abc of resource 3c0a1948 could not be "
+                "provisioned: adapter validation reported "
                 "Applied=False, reason InvalidConfiguration: Too many     nodes\xc3\xa9. "
                 "Correct the input and deploy again, or delete the resource.");
     cluster = add_part(fx, HFD_KIND_CLUSTER, "c1", "2abc");
     (void)add_failure(fx, cluster, "dns", " . ");
     judge(fx);
-    assert_text(fx->out.message,
-                "Cluster 'c1' (2abc) of resource 3c0a1948 could not be provisioned: adapter dns reported Applied=False, reason "
-                "InvalidConfiguration. Correct the input and deploy again, or delete the resource.");
+    assert_text(
+        fx->out.message,
+        "Cluster 'c1' (2abc) of resource 3c0a1948 could not be provisioned: adapter dns reported "
+        "Applied=False, reason "
+        "InvalidConfiguration. Correct the input and deploy again, or delete the resource.");
 }
 
-/* An adapter's words stay one line, read from left to right; what only looks like a control character is kept. */
+/*
+ * An adapter's words stay one line, read from left to right; what only looks like a control
+ * character is kept.
+ */
 static void outcome_message_is_one_line(void **state)
 {
     static const struct {
@@ -375,13 +421,17 @@ static void outcome_message_is_one_line(void **state)
         fx->in.part_count = 0;
         (void)add_failure(fx, add_part(fx, HFD_KIND_CLUSTER, "c1", "2abc"), "dns", rows[i].said);
         judge(fx);
-        (void)snprintf(want, sizeof(want), "InvalidConfiguration: %s. Correct the input", rows[i].shown);
+        (void)snprintf(want, sizeof(want), "InvalidConfiguration: %s. Correct the input",
+                       rows[i].shown);
         if (memmem(fx->out.message.p, fx->out.message.len, want, strlen(want)) == NULL)
             fail_msg("row %zu: %.*s", i, HFD_SLICE_FMT(fx->out.message));
     }
 }
 
-/* However long and strange the names and the message, at most 500 bytes of whole characters come out, with the advice at the end. */
+/*
+ * However long and strange the names and the message, at most 500 bytes of whole characters come
+ * out, with the advice at the end.
+ */
 static void outcome_failed_message_is_cut(void **state)
 {
     static const char advice[] = "Correct the input and deploy again, or delete the resource.";
@@ -408,7 +458,8 @@ static void outcome_failed_message_is_cut(void **state)
         judge(fx);
         assert_int_equal(fx->out.progress, HFD_PROGRESS_FAILED);
         assert_true(fx->out.message.len > 490);
-        assert_memory_equal(fx->out.message.p + fx->out.message.len - strlen(advice), advice, strlen(advice));
+        assert_memory_equal(fx->out.message.p + fx->out.message.len - strlen(advice), advice,
+                            strlen(advice));
         assert_null(strstr(fx->out.message.p, "...."));
         for (size_t i = 0; i < fx->out.message.len; i++)
             if ((unsigned char)fx->out.message.p[i] == 0xf0) {
@@ -425,8 +476,9 @@ static void outcome_names_ids_whole(void **state)
 {
     static const char guresid[] = "abcdefghijklmnopqrstuvwxyzabcdefghijklmnopqrstuvwxyz01234567890";
     struct fixture *fx = *state;
-    struct hfd_part_view *part = add_part(fx, HFD_KIND_CLUSTER, "a-name-of-fifty-three-characters-which-is-the-longest",
-                                          "2srhGmJyu02nQJtxeDEbhIjc7zn");
+    struct hfd_part_view *part =
+        add_part(fx, HFD_KIND_CLUSTER, "a-name-of-fifty-three-characters-which-is-the-longest",
+                 "2srhGmJyu02nQJtxeDEbhIjc7zn");
 
     assert_int_equal(strlen(guresid), 63);
     assert_int_equal(part->name.len, 53);
@@ -446,10 +498,14 @@ static const struct {
     const char *reason;
     const char *health, *health_reason, *message;
 } health_rows[] = {
-    {"DnsSuccessful", NO, 2, false, "NoZone", "Degraded", "NoZone", "cluster 'c1' (2abc): adapter dns reported Available=False: why"},
-    {"DnsSuccessful", NO, 3, false, "", "Degraded", "DnsSuccessful", "cluster 'c1' (2abc): adapter dns reported Available=False: why"},
-    {"OddSuccessful", NO, 2, false, "NoZone", "Degraded", "NoZone", "cluster 'c1' (2abc): condition OddSuccessful is False: why"},
-    {"Available", NO, 2, true, "Lost", "Degraded", "Lost", "cluster 'c1' (2abc): condition Available is False: why"},
+    {"DnsSuccessful", NO, 2, false, "NoZone", "Degraded", "NoZone",
+     "cluster 'c1' (2abc): adapter dns reported Available=False: why"},
+    {"DnsSuccessful", NO, 3, false, "", "Degraded", "DnsSuccessful",
+     "cluster 'c1' (2abc): adapter dns reported Available=False: why"},
+    {"OddSuccessful", NO, 2, false, "NoZone", "Degraded", "NoZone",
+     "cluster 'c1' (2abc): condition OddSuccessful is False: why"},
+    {"Available", NO, 2, true, "Lost", "Degraded", "Lost",
+     "cluster 'c1' (2abc): condition Available is False: why"},
     {"Available", NO, 2, false, "AwaitingAdapters", "Healthy", "", ""}, /* never was */
     {"Available", NO, 1, true, "Lost", "Healthy", "", ""},
     {"DnsSuccessful", NO, 1, false, "NoZone", "Healthy", "", ""}, /* of an earlier generation */
@@ -459,7 +515,10 @@ static const struct {
     {"Unsuccessfu", NO, 2, false, "x", "Healthy", "", ""},
 };
 
-/* Degraded: an adapter's condition, or the aggregated one once it was True, says False at the wanted generation or above. */
+/*
+ * Degraded: an adapter's condition, or the aggregated one once it was True, says False at the
+ * wanted generation or above.
+ */
 static void outcome_health_names_the_adapter(void **state)
 {
     for (size_t i = 0; i < sizeof(health_rows) / sizeof(health_rows[0]); i++) {
@@ -468,8 +527,8 @@ static void outcome_health_names_the_adapter(void **state)
         struct hfd_condition *c;
 
         add_ready(fx, part, HFD_STATUS_TRUE, 2);
-        c = add_condition(fx, &part->conditions, health_rows[i].type, health_rows[i].status, health_rows[i].generation,
-                          health_rows[i].reason, "why");
+        c = add_condition(fx, &part->conditions, health_rows[i].type, health_rows[i].status,
+                          health_rows[i].generation, health_rows[i].reason, "why");
         c->created_us = T;
         c->last_transition_us = health_rows[i].was_true ? T + 1 : T;
         (void)add_report(fx, part, "validation");
@@ -493,13 +552,18 @@ static void assert_late(struct fixture *fx, bool deleting, const char *list)
     fx->in.now_us = fx->in.deadline_us;
     judge(fx);
     assert_string_equal(fx->out.code, "RES-105");
-    (void)snprintf(wanted, sizeof(wanted), "%s of resource 3c0a1948 was not finished at its deadline: %s. %s",
+    (void)snprintf(wanted, sizeof(wanted),
+                   "%s of resource 3c0a1948 was not finished at its deadline: %s. %s",
                    deleting ? "The deletion" : "The creation", list,
-                   deleting ? "It goes on; delete again to wait for it." : "Deploy again to give it more time, or delete the resource.");
+                   deleting ? "It goes on; delete again to wait for it."
+                            : "Deploy again to give it more time, or delete the resource.");
     assert_text(fx->out.message, wanted);
 }
 
-/* A late operation names unfinished parts with the adapters that they wait for; finished ones are not named; many are counted. */
+/*
+ * A late operation names unfinished parts with the adapters that they wait for; finished ones are
+ * not named; many are counted.
+ */
 static void outcome_late_names_parts_and_adapters(void **state)
 {
     struct fixture *fx = *state;
@@ -507,10 +571,13 @@ static void outcome_late_names_parts_and_adapters(void **state)
     struct hfd_part_report *report = add_report(fx, part, "validation");
 
     (void)add_condition(fx, &report->conditions, "Available", HFD_STATUS_TRUE, 0, "", "");
-    assert_late(fx, false, "cluster 'c1' (2abc) waits for adapters dns (has not reported), hypershift (has not reported)");
+    assert_late(fx, false,
+                "cluster 'c1' (2abc) waits for adapters dns (has not reported), hypershift (has "
+                "not reported)");
     report->observed_generation = 1;
     assert_late(fx, false,
-                "cluster 'c1' (2abc) waits for adapters validation (has reported on generation 1 of 2), dns (has not reported), "
+                "cluster 'c1' (2abc) waits for adapters validation (has reported on generation 1 "
+                "of 2), dns (has not reported), "
                 "hypershift (has not reported)");
     report->observed_generation = 2;
     part = add_part(fx, HFD_KIND_NODEPOOL, "np1", "2np1");
@@ -518,19 +585,24 @@ static void outcome_late_names_parts_and_adapters(void **state)
     add_part(fx, HFD_KIND_NODEPOOL, "np2", "2np2")->exists = false;
     add_part(fx, HFD_KIND_NODEPOOL, "np3", "2np3")->leaving = true;
     assert_late(fx, false,
-                "cluster 'c1' (2abc) waits for adapters dns (has not reported), hypershift (has not reported); nodepool 'np2' (2np2) "
-                "was removed in HyperFleet; nodepool 'np3' (2np3) waits for Finalized from hypershift (has not reported)");
+                "cluster 'c1' (2abc) waits for adapters dns (has not reported), hypershift (has "
+                "not reported); nodepool 'np2' (2np2) "
+                "was removed in HyperFleet; nodepool 'np3' (2np3) waits for Finalized from "
+                "hypershift (has not reported)");
     report->conditions.count = 0;
     assert_late(fx, true,
-                "cluster 'c1' (2abc) waits for Finalized from validation (has not reported Finalized), dns (has not reported), hypershift "
-                "(has not reported); nodepool 'np1' (2np1) waits for Finalized from hypershift (has not reported); nodepool 'np3' (2np3) "
+                "cluster 'c1' (2abc) waits for Finalized from validation (has not reported "
+                "Finalized), dns (has not reported), hypershift "
+                "(has not reported); nodepool 'np1' (2np1) waits for Finalized from hypershift "
+                "(has not reported); nodepool 'np3' (2np3) "
                 "waits for Finalized from hypershift (has not reported)");
     for (int i = 0; i < 4; i++)
         (void)add_part(fx, HFD_KIND_NODEPOOL, "np", "2np");
     fx->in.guresid = HFD_SLICE("abcdefghijklmnopqrstuvwxyzabcdefghijklmnopqrstuvwxyz01234567890");
     fx->parts[0].name = fx->in.guresid;
     judge(fx);
-    assert_non_null(strstr(fx->out.message.p, "...; and 4 more. It goes on; delete again to wait for it."));
+    assert_non_null(
+        strstr(fx->out.message.p, "...; and 4 more. It goes on; delete again to wait for it."));
     assert_in_range(fx->out.message.len, 460, 500);
 }
 
@@ -543,7 +615,10 @@ static const struct {
     {NO, NO, "Unreachable", "down", "dns (Health=False, reason Unreachable: down)"},
 };
 
-/* What an adapter said last is quoted where it has not done its part; one that does not work itself says that alone. */
+/*
+ * What an adapter said last is quoted where it has not done its part; one that does not work itself
+ * says that alone.
+ */
 static void outcome_late_quotes_the_adapter(void **state)
 {
     for (size_t i = 0; i < sizeof(late_rows) / sizeof(late_rows[0]); i++) {
@@ -552,16 +627,23 @@ static void outcome_late_quotes_the_adapter(void **state)
         struct hfd_part_report *r = add_report(fx, part, "hypershift");
         char wanted[300];
 
-        (void)add_condition(fx, &r->conditions, "Available", late_rows[i].available, 0, late_rows[i].reason, late_rows[i].message);
-        (void)add_condition(fx, &r->conditions, "Health", late_rows[i].health, 0, late_rows[i].reason, late_rows[i].message);
-        (void)snprintf(wanted, sizeof(wanted), "nodepool 'np1' (2np1) waits for adapters hypershift%s", late_rows[i].wanted + 3);
+        (void)add_condition(fx, &r->conditions, "Available", late_rows[i].available, 0,
+                            late_rows[i].reason, late_rows[i].message);
+        (void)add_condition(fx, &r->conditions, "Health", late_rows[i].health, 0,
+                            late_rows[i].reason, late_rows[i].message);
+        (void)snprintf(wanted, sizeof(wanted),
+                       "nodepool 'np1' (2np1) waits for adapters hypershift%s",
+                       late_rows[i].wanted + 3);
         assert_late(fx, false, wanted);
         teardown(state);
         setup(state);
     }
 }
 
-/* All adapters have done their part, and still it is not Ready; or only nodepools are left of a deletion. */
+/*
+ * All adapters have done their part, and still it is not Ready; or only nodepools are left of a
+ * deletion.
+ */
 static void outcome_late_without_an_adapter(void **state)
 {
     struct fixture *fx = *state;
@@ -628,14 +710,17 @@ static void outcome_decides_the_state(void **state)
         code = fx->out.code != NULL ? fx->out.code : "";
         if (fx->out.progress != decision_rows[i].progress || fx->out.state != decision_rows[i].to ||
             strcmp(code, decision_rows[i].code != NULL ? decision_rows[i].code : "") != 0)
-            fail_msg("row %zu: progress %d, state %s, code %s", i, (int)fx->out.progress, hfd_state_name(fx->out.state), code);
+            fail_msg("row %zu: progress %d, state %s, code %s", i, (int)fx->out.progress,
+                     hfd_state_name(fx->out.state), code);
         assert_int_equal(fx->out.message.len > 0, fx->out.code != NULL);
         teardown(state);
         setup(state);
     }
 }
 
-/* ADAPTER:REASON is terminal in the mouth of that adapter alone; a plain reason may look like one. */
+/*
+ * ADAPTER:REASON is terminal in the mouth of that adapter alone; a plain reason may look like one.
+ */
 static void outcome_terminal_reason_of_one_adapter(void **state)
 {
     static const struct {
@@ -691,7 +776,8 @@ static void outcome_tells_of_short_memory(void **state)
     struct hfd_part_view *part = add_part(fx, HFD_KIND_CLUSTER, "c1", "2abc");
     bool done = false;
 
-    (void)add_condition(fx, &part->conditions, "DnsSuccessful", HFD_STATUS_FALSE, 2, "NoZone", "why");
+    (void)add_condition(fx, &part->conditions, "DnsSuccessful", HFD_STATUS_FALSE, 2, "NoZone",
+                        "why");
     (void)add_failure(fx, part, "dns", "m");
     for (size_t max = 0; !done; max += 16) {
         struct hfd_arena mem;

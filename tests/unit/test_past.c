@@ -1,4 +1,7 @@
-/* Hints that learn, on the whole domain: what is remembered of operations, and what it does to the answers to later ones. */
+/*
+ * Hints that learn, on the whole domain: what is remembered of operations, and what it does to the
+ * answers to later ones.
+ */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -10,8 +13,8 @@
 
 #define S HFD_US_PER_S
 #define POOL(name) "{\"name\":\"" name "\",\"spec\":{\"n\":1}}"
-#define BODY(name, spec, pools)                                 \
-    "{\"type\":\"hyperfleet-cluster\",\"driver\":{\"values\":{" \
+#define BODY(name, spec, pools)                                                                    \
+    "{\"type\":\"hyperfleet-cluster\",\"driver\":{\"values\":{"                                    \
     "\"cluster\":{\"name\":\"" name "\",\"spec\":" spec "},\"nodepools\":[" pools "]}}}"
 
 static void wait_s(struct world *w, int64_t s)
@@ -27,7 +30,8 @@ static struct hfd_answer_doc put_body(struct world *w, const char *id, const cha
 /* A cluster with one nodepool, under a name that only this resource has. */
 static struct hfd_answer_doc put(struct world *w, const char *id)
 {
-    const hfd_slice body = hfd_arena_printf(&w->mem, BODY("c-%s", "{\"region\":\"a\"}", POOL("np-one")), id);
+    const hfd_slice body =
+        hfd_arena_printf(&w->mem, BODY("c-%s", "{\"region\":\"a\"}", POOL("np-one")), id);
 
     return put_body(w, id, body.p);
 }
@@ -42,13 +46,16 @@ static struct hfd_answer_doc del(struct world *w, const char *id)
     return world_delete_ok(w, id, NULL);
 }
 
-static void cluster_report(struct world *w, const char *id, const char *adapter, enum hfd_status available, const char *reason)
+static void cluster_report(struct world *w, const char *id, const char *adapter,
+                           enum hfd_status available, const char *reason)
 {
     const hfd_slice name = hfd_arena_printf(&w->mem, "c-%s", id);
     const struct hfd_fleet_row *c = world_find(w, HFD_KIND_CLUSTER, name.p);
 
     assert_non_null(c);
-    (void)world_report(w, c->id, &(struct world_report){.adapter = adapter, .available = available, .reason = reason});
+    (void)world_report(
+        w, c->id,
+        &(struct world_report){.adapter = adapter, .available = available, .reason = reason});
 }
 
 /* A creation from the beginning to its end; dns is done at dns_s, all the rest at took_s. */
@@ -102,7 +109,8 @@ static struct hfd_past_list past(struct world *w, enum hfd_op op)
     return l.list;
 }
 
-static void assert_last(struct world *w, enum hfd_op op, size_t count, enum hfd_ending ending, int64_t took_s)
+static void assert_last(struct world *w, enum hfd_op op, size_t count, enum hfd_ending ending,
+                        int64_t took_s)
 {
     const struct hfd_past_list list = past(w, op);
 
@@ -113,7 +121,10 @@ static void assert_last(struct world *w, enum hfd_op op, size_t count, enum hfd_
 
 /* ---- what is answered ---- */
 
-/* The first operation is expected when the settings say; what was learned holds from the next one on, and after a restart. */
+/*
+ * The first operation is expected when the settings say; what was learned holds from the next one
+ * on, and after a restart.
+ */
 static void learns_and_remembers(void **state)
 {
     struct world *w = *state;
@@ -172,7 +183,8 @@ static void operations_are_told_apart(void **state)
 /* Of clusters of another size less is learned, but where nothing else is known, that. */
 static void sizes_are_told_apart(void **state)
 {
-    static const char large[] = BODY("c-large", "{}", POOL("np-a") "," POOL("np-b") "," POOL("np-c"));
+    static const char large[] =
+        BODY("c-large", "{}", POOL("np-a") "," POOL("np-b") "," POOL("np-c"));
     struct world *w = *state;
     struct hfd_answer_doc doc;
 
@@ -191,7 +203,9 @@ static void sizes_are_told_apart(void **state)
     assert_in_range(estimate_s(w, &doc), 58, 90);
 }
 
-/* An adapter that is done much later than usual moves the end; what it says a second time does not. */
+/*
+ * An adapter that is done much later than usual moves the end; what it says a second time does not.
+ */
 static void milestones_are_news(void **state)
 {
     struct world *w = *state;
@@ -218,7 +232,10 @@ static void milestones_are_news(void **state)
     assert_true(get(w, "slow").hint.estimated_us == doc.hint.estimated_us);
 }
 
-/* Whoever asks when and how often hears the same: never in the past, never earlier than before, the deadline where it was. */
+/*
+ * Whoever asks when and how often hears the same: never in the past, never earlier than before, the
+ * deadline where it was.
+ */
 static void polls_change_nothing(void **state)
 {
     struct world *w = *state;
@@ -240,7 +257,10 @@ static void polls_change_nothing(void **state)
     assert_in_range(kinds, 5, HFD_PLAN_MAX);
 }
 
-/* A clock that jumps by an hour and back leaves hints that lie ahead, and what it spoils is one operation among many. */
+/*
+ * A clock that jumps by an hour and back leaves hints that lie ahead, and what it spoils is one
+ * operation among many.
+ */
 static void clock_jumps(void **state)
 {
     static const int64_t jumps_s[] = {-3600, 3600, -7200, 3000};
@@ -256,7 +276,8 @@ static void clock_jumps(void **state)
         wait_s(w, 20 + jumps_s[i]);
         doc = get(w, id);
         if (doc.answer == HFD_ANSWER_HINT) {
-            assert_true(doc.hint.estimated_us >= w->clock.wall_us && doc.hint.deadline_us >= doc.hint.estimated_us);
+            assert_true(doc.hint.estimated_us >= w->clock.wall_us &&
+                        doc.hint.deadline_us >= doc.hint.estimated_us);
             assert_in_range(doc.hint.retry_after_s, 1, HFD_RETRY_MAX_S);
         }
         cluster_report(w, id, "dns", HFD_STATUS_TRUE, NULL);
@@ -304,7 +325,10 @@ static void endings(void **state)
     assert_last(w, HFD_OP_UPDATE, 1, HFD_ENDING_DONE, 40);
 }
 
-/* What an update leaves as it is was done at its start; a deletion's milestones are Finalized, or that the part is gone. */
+/*
+ * What an update leaves as it is was done at its start; a deletion's milestones are Finalized, or
+ * that the part is gone.
+ */
 static void milestones_of_updates_and_deletions(void **state)
 {
     struct world *w = *state;
@@ -320,21 +344,30 @@ static void milestones_of_updates_and_deletions(void **state)
     assert_true(hfd_slice_is(world_row(w, "a").op_milestones, "n/validation=0 c/dns=5000"));
     wait_s(w, 1);
     world_succeed_all(w, "a");
-    assert_true(hfd_slice_is(past(w, HFD_OP_UPDATE).rows[0].milestones, "n/validation=0 c/dns=5000"));
+    assert_true(
+        hfd_slice_is(past(w, HFD_OP_UPDATE).rows[0].milestones, "n/validation=0 c/dns=5000"));
 
     (void)del(w, "a");
     assert_true(hfd_slice_is(world_row(w, "a").op_milestones, ""));
     wait_s(w, 7);
-    (void)world_report(w, cluster_id, &(struct world_report){.adapter = "dns", .available = HFD_STATUS_FALSE, .finalized = true});
+    (void)world_report(
+        w, cluster_id,
+        &(struct world_report){.adapter = "dns", .available = HFD_STATUS_FALSE, .finalized = true});
     wait_s(w, 2);
     world_succeed(w, pool_id); /* removed at once */
     assert_true(hfd_slice_is(world_row(w, "a").op_milestones, "c/dns=7000 n/validation=9000"));
     wait_s(w, 3);
-    (void)world_report(w, cluster_id, &(struct world_report){.adapter = "validation", .available = HFD_STATUS_FALSE, .finalized = true});
+    (void)world_report(w, cluster_id,
+                       &(struct world_report){.adapter = "validation",
+                                              .available = HFD_STATUS_FALSE,
+                                              .finalized = true});
     assert_true(past(w, HFD_OP_DELETE).rows[0].took_us == 12 * S);
 }
 
-/* An operation that passed its deadline is kept as late by whatever is written first: a report, the next PUT, the next DELETE. */
+/*
+ * An operation that passed its deadline is kept as late by whatever is written first: a report, the
+ * next PUT, the next DELETE.
+ */
 static void late_ones(void **state)
 {
     struct world *w = *state;
@@ -410,7 +443,8 @@ static void stored_milestones(void **state)
         {"c/dns=5  n/validation=70 ", 2, 70},
         {"c/dns n/x= n/y=-1 n/z=7", 1, 7},
         {"a=99999999999999999999 b=9223372036854776 c=1", 1, 1},
-        {"a=1 b=2 c=3 d=4 e=5 f=6 g=7 h=8 i=9 j=10 k=11 l=12 m=13 n=14 o=15 p=16 q=17", HFD_MILESTONES_MAX, 16},
+        {"a=1 b=2 c=3 d=4 e=5 f=6 g=7 h=8 i=9 j=10 k=11 l=12 m=13 n=14 o=15 p=16 q=17",
+         HFD_MILESTONES_MAX, 16},
     };
 
     (void)state;

@@ -1,4 +1,7 @@
-/* What stands behind the '?': parameters decoded, and the projection of items by `fields`. spec/hyperfleet-api.md section 8. */
+/*
+ * What stands behind the '?': parameters decoded, and the projection of items by `fields`.
+ * spec/hyperfleet-api.md section 8.
+ */
 #include "handlers/http/fields.h"
 #include "handlers/http/query.h"
 
@@ -11,7 +14,10 @@
 
 #define S(text) hfd_slice_of(text)
 
-/* Percent and plus are decoded, the last of a name counts, names match whole; "name" alone is there and blank. */
+/*
+ * Percent and plus are decoded, the last of a name counts, names match whole; "name" alone is there
+ * and blank.
+ */
 static void parameters_are_decoded(void **state)
 {
     static const struct {
@@ -34,7 +40,8 @@ static void parameters_are_decoded(void **state)
         {"&&search=x&&", "x"},
         {"search=%26", "&"},
     };
-    static const char *const wrong[] = {"search=%", "search=%4", "search=%4g", "search=%%41", "search=a%g1"};
+    static const char *const wrong[] = {"search=%", "search=%4", "search=%4g", "search=%%41",
+                                        "search=a%g1"};
 
     (void)state;
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
@@ -99,7 +106,8 @@ static void numbers_are_bounded(void **state)
         int64_t v = 7;
 
         hfd_arena_init(&mem, 4096);
-        if (hfd_query_i64(S(cases[i].query), "page", 500, &mem, &v, &err) != cases[i].rc || v != cases[i].value)
+        if (hfd_query_i64(S(cases[i].query), "page", 500, &mem, &v, &err) != cases[i].rc ||
+            v != cases[i].value)
             fail_msg("%s: %lld", cases[i].query, (long long)v);
         if (cases[i].rc != HFD_OK) {
             assert_string_equal(err.field, "page");
@@ -109,10 +117,11 @@ static void numbers_are_bounded(void **state)
     }
 }
 
-static const char document[] =
-    "{\"kind\":\"Cluster\",\"id\":\"2a\",\"name\":\"n\",\"spec\":{\"a\":{\"b\":1,\"c\":[{\"d\":2,\"e\":3},4]},\"x\":null},\"labels\":{"
-    "\"k\":\"v\"},"
-    "\"status\":{\"conditions\":[{\"type\":\"Ready\",\"status\":\"True\"},{\"type\":\"Available\",\"status\":\"False\"}]}}";
+static const char document[] = "{\"kind\":\"Cluster\",\"id\":\"2a\",\"name\":\"n\",\"spec\":{\"a\":"
+                               "{\"b\":1,\"c\":[{\"d\":2,\"e\":3},4]},\"x\":null},\"labels\":{"
+                               "\"k\":\"v\"},"
+                               "\"status\":{\"conditions\":[{\"type\":\"Ready\",\"status\":"
+                               "\"True\"},{\"type\":\"Available\",\"status\":\"False\"}]}}";
 
 /* What is wanted, in the item's own order, and always the id. */
 static void fields_project_items(void **state)
@@ -132,12 +141,16 @@ static void fields_project_items(void **state)
         {"spec.a.b", "{\"id\":\"2a\",\"spec\":{\"a\":{\"b\":1}}}"},
         {"spec.a.b,spec.x", "{\"id\":\"2a\",\"spec\":{\"a\":{\"b\":1},\"x\":null}}"},
         {"spec.a.c.d", "{\"id\":\"2a\",\"spec\":{\"a\":{\"c\":[{\"d\":2}]}}}"},
-        {"spec.a,spec.a.b", "{\"id\":\"2a\",\"spec\":{\"a\":{\"b\":1,\"c\":[{\"d\":2,\"e\":3},4]}}}"},
+        {"spec.a,spec.a.b",
+         "{\"id\":\"2a\",\"spec\":{\"a\":{\"b\":1,\"c\":[{\"d\":2,\"e\":3},4]}}}"},
         {"spec.x.deeper", "{\"id\":\"2a\",\"spec\":{}}"},
-        {"status.conditions.type", "{\"id\":\"2a\",\"status\":{\"conditions\":[{\"type\":\"Ready\"},{\"type\":\"Available\"}]}}"},
-        {"status.*", "{\"id\":\"2a\",\"status\":{\"conditions\":[{\"type\":\"Ready\",\"status\":\"True\"},{\"type\":\"Available\","
+        {"status.conditions.type", "{\"id\":\"2a\",\"status\":{\"conditions\":[{\"type\":\"Ready\"}"
+                                   ",{\"type\":\"Available\"}]}}"},
+        {"status.*", "{\"id\":\"2a\",\"status\":{\"conditions\":[{\"type\":\"Ready\",\"status\":"
+                     "\"True\"},{\"type\":\"Available\","
                      "\"status\":\"False\"}]}}"},
-        {"status.conditions.*,name", "{\"id\":\"2a\",\"name\":\"n\",\"status\":{\"conditions\":[{\"type\":\"Ready\",\"status\":\"True\"},{"
+        {"status.conditions.*,name", "{\"id\":\"2a\",\"name\":\"n\",\"status\":{\"conditions\":[{"
+                                     "\"type\":\"Ready\",\"status\":\"True\"},{"
                                      "\"type\":\"Available\",\"status\":\"False\"}]}}"},
     };
 
@@ -177,14 +190,17 @@ static void fields_are_whole_or_fail(void **state)
     hfd_arena_init(&mem, 1 << 20);
     hfd_buf_init(&whole, 1 << 16);
     hfd_buf_init(&b, 1 << 16);
-    assert_int_equal(hfd_fields_parse(HFD_KIND_CLUSTER, S("spec.a.c.d,status.conditions.type"), &mem, &fields, &err), HFD_OK);
+    assert_int_equal(hfd_fields_parse(HFD_KIND_CLUSTER, S("spec.a.c.d,status.conditions.type"),
+                                      &mem, &fields, &err),
+                     HFD_OK);
     hfd_fields_add(&whole, fields, HFD_SLICE(document));
     assert_int_equal(whole.rc, HFD_OK);
     do {
         hfd_buf_reset(&b);
         faultmem_arm(++nth, false);
         hfd_fields_add(&b, fields, HFD_SLICE(document));
-        assert_true(b.rc == HFD_NOMEM || (b.rc == HFD_OK && hfd_slice_eq(hfd_buf_slice(&b), hfd_buf_slice(&whole))));
+        assert_true(b.rc == HFD_NOMEM ||
+                    (b.rc == HFD_OK && hfd_slice_eq(hfd_buf_slice(&b), hfd_buf_slice(&whole))));
     } while (faultmem_disarm() != 0);
     assert_true(nth > 10);
     hfd_buf_fini(&b);
@@ -200,12 +216,17 @@ static void unknown_fields_are_named(void **state)
         const char *fields, *message;
     } cases[] = {
         {HFD_KIND_CLUSTER, "x", "The following field(s) doesn't exist in `Cluster`: x"},
-        {HFD_KIND_CLUSTER, "name,x, y.z ,id", "The following field(s) doesn't exist in `Cluster`: x, y.z"},
+        {HFD_KIND_CLUSTER, "name,x, y.z ,id",
+         "The following field(s) doesn't exist in `Cluster`: x, y.z"},
         {HFD_KIND_CLUSTER, "name.x", "The following field(s) doesn't exist in `Cluster`: name.x"},
-        {HFD_KIND_CLUSTER, "status.phase", "The following field(s) doesn't exist in `Cluster`: status.phase"},
-        {HFD_KIND_CLUSTER, "status.conditions.type.x", "The following field(s) doesn't exist in `Cluster`: status.conditions.type.x"},
-        {HFD_KIND_CLUSTER, "status.conditions.phase", "The following field(s) doesn't exist in `Cluster`: status.conditions.phase"},
-        {HFD_KIND_CLUSTER, "owner_references", "The following field(s) doesn't exist in `Cluster`: owner_references"},
+        {HFD_KIND_CLUSTER, "status.phase",
+         "The following field(s) doesn't exist in `Cluster`: status.phase"},
+        {HFD_KIND_CLUSTER, "status.conditions.type.x",
+         "The following field(s) doesn't exist in `Cluster`: status.conditions.type.x"},
+        {HFD_KIND_CLUSTER, "status.conditions.phase",
+         "The following field(s) doesn't exist in `Cluster`: status.conditions.phase"},
+        {HFD_KIND_CLUSTER, "owner_references",
+         "The following field(s) doesn't exist in `Cluster`: owner_references"},
         {HFD_KIND_NODEPOOL, "owner_references.id,owner_references.name",
          "The following field(s) doesn't exist in `NodePool`: owner_references.name"},
         {HFD_KIND_CLUSTER, "spec.", "The following field(s) doesn't exist in `Cluster`: spec."},
@@ -221,7 +242,8 @@ static void unknown_fields_are_named(void **state)
         struct hfd_err err;
 
         hfd_arena_init(&mem, 1 << 20);
-        assert_int_equal(hfd_fields_parse(cases[i].kind, S(cases[i].fields), &mem, &fields, &err), HFD_INVALID);
+        assert_int_equal(hfd_fields_parse(cases[i].kind, S(cases[i].fields), &mem, &fields, &err),
+                         HFD_INVALID);
         assert_string_equal(err.msg, cases[i].message);
         assert_string_equal(err.field, "fields");
         assert_null(fields);
@@ -242,13 +264,16 @@ static void many_fields_are_refused(void **state)
     hfd_buf_init(&b, 1 << 16);
     for (int i = 0; i < 64; i++)
         hfd_buf_lit(&b, "spec.a,");
-    assert_int_equal(hfd_fields_parse(HFD_KIND_CLUSTER, hfd_buf_slice(&b), &mem, &fields, &err), HFD_OK);
+    assert_int_equal(hfd_fields_parse(HFD_KIND_CLUSTER, hfd_buf_slice(&b), &mem, &fields, &err),
+                     HFD_OK);
     hfd_buf_lit(&b, "name");
-    assert_int_equal(hfd_fields_parse(HFD_KIND_CLUSTER, hfd_buf_slice(&b), &mem, &fields, &err), HFD_INVALID);
+    assert_int_equal(hfd_fields_parse(HFD_KIND_CLUSTER, hfd_buf_slice(&b), &mem, &fields, &err),
+                     HFD_INVALID);
     hfd_buf_reset(&b);
     for (int i = 0; i < 1000; i++)
         hfd_buf_lit(&b, "unknown,");
-    assert_int_equal(hfd_fields_parse(HFD_KIND_CLUSTER, hfd_buf_slice(&b), &mem, &fields, &err), HFD_INVALID);
+    assert_int_equal(hfd_fields_parse(HFD_KIND_CLUSTER, hfd_buf_slice(&b), &mem, &fields, &err),
+                     HFD_INVALID);
     hfd_buf_fini(&b);
     hfd_arena_fini(&mem);
 }
@@ -256,12 +281,9 @@ static void many_fields_are_refused(void **state)
 int main(void)
 {
     static const struct CMUnitTest tests[] = {
-        cmocka_unit_test(parameters_are_decoded),
-        cmocka_unit_test(numbers_are_bounded),
-        cmocka_unit_test(fields_project_items),
-        cmocka_unit_test(fields_are_whole_or_fail),
-        cmocka_unit_test(unknown_fields_are_named),
-        cmocka_unit_test(many_fields_are_refused),
+        cmocka_unit_test(parameters_are_decoded),   cmocka_unit_test(numbers_are_bounded),
+        cmocka_unit_test(fields_project_items),     cmocka_unit_test(fields_are_whole_or_fail),
+        cmocka_unit_test(unknown_fields_are_named), cmocka_unit_test(many_fields_are_refused),
     };
 
     return cmocka_run_group_tests_name("query", tests, faultmem_setup_json, NULL);

@@ -48,7 +48,10 @@ static void queue_keeps_order(void **state)
     hfd_queue_free(NULL);
 }
 
-/* A full queue refuses and has room again after a take; a closed one refuses, gives what it has, then NULL. */
+/*
+ * A full queue refuses and has room again after a take; a closed one refuses, gives what it has,
+ * then NULL.
+ */
 static void queue_is_bounded_and_closes(void **state)
 {
     struct hfd_queue *q;
@@ -90,7 +93,10 @@ static void *sender(void *arg)
     return NULL;
 }
 
-/* Several senders into a small queue: the receiver gets each message once, each sender's in order, then the end. */
+/*
+ * Several senders into a small queue: the receiver gets each message once, each sender's in order,
+ * then the end.
+ */
 static void queue_many_senders(void **state)
 {
     static struct msg m[SENDERS][MESSAGES];
@@ -140,7 +146,10 @@ static void *receiver(void *arg)
     return hfd_queue_take(w->q, 1, &count);
 }
 
-/* Closing wakes a receiver that waits for the first message: sooner or later in its wait, in many rounds. */
+/*
+ * Closing wakes a receiver that waits for the first message: sooner or later in its wait, in many
+ * rounds.
+ */
 static void queue_close_wakes(void **state)
 {
     (void)state;

@@ -11,7 +11,10 @@
 
 #define START_US (INT64_C(7) * HFD_US_PER_S)
 
-/* Somebody who takes whatever he gets, whenever he gets it: no second, wherever it begins, holds more than rate and burst. */
+/*
+ * Somebody who takes whatever he gets, whenever he gets it: no second, wherever it begins, holds
+ * more than rate and burst.
+ */
 static void no_second_holds_more_than_promised(void **state)
 {
     static const int64_t rates[] = {1, 2, 3, 7, 50, 999, 10000};

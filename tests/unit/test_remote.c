@@ -1,6 +1,7 @@
 /*
- * driver/backend/remote.c, the thread alone: a real store, a server in this process, and rules of the test's own for what is due and what
- * is asked. How the thread shares its slots, keeps its bounds, turns away from a remote that fails, and ends.
+ * driver/backend/remote.c, the thread alone: a real store, a server in this process, and rules of
+ * the test's own for what is due and what is asked. How the thread shares its slots, keeps its
+ * bounds, turns away from a remote that fails, and ends.
  */
 #include "driver/backend/remote_int.h"
 #include "driver/base/base.h"
@@ -84,8 +85,9 @@ static void unlock(void)
     (void)pthread_mutex_unlock(&world.lock);
 }
 
-static hfd_rc due(struct hfd_txn *tx, const struct hfd_upstream *u, int64_t now_us, size_t limit, struct hfd_arena *mem,
-                  struct hfd_upstream_work *out, size_t *count, int64_t *next_us, struct hfd_err *err)
+static hfd_rc due(struct hfd_txn *tx, const struct hfd_upstream *u, int64_t now_us, size_t limit,
+                  struct hfd_arena *mem, struct hfd_upstream_work *out, size_t *count,
+                  int64_t *next_us, struct hfd_err *err)
 {
     (void)tx;
     (void)u;
@@ -99,14 +101,16 @@ static hfd_rc due(struct hfd_txn *tx, const struct hfd_upstream *u, int64_t now_
             if (world.items[i].due_us < *next_us)
                 *next_us = world.items[i].due_us;
         } else if (*count < limit) {
-            out[(*count)++] = (struct hfd_upstream_work){.guresid = hfd_slice_of(world.items[i].id), .kind = HFD_KIND_CLUSTER};
+            out[(*count)++] = (struct hfd_upstream_work){.guresid = hfd_slice_of(world.items[i].id),
+                                                         .kind = HFD_KIND_CLUSTER};
         }
     }
     unlock();
     return HFD_OK;
 }
 
-static hfd_rc hurry(struct hfd_txn *tx, hfd_slice guresid, int64_t older_us, int64_t now_us, struct hfd_err *err)
+static hfd_rc hurry(struct hfd_txn *tx, hfd_slice guresid, int64_t older_us, int64_t now_us,
+                    struct hfd_err *err)
 {
     struct item *item;
 
@@ -122,8 +126,8 @@ static hfd_rc hurry(struct hfd_txn *tx, hfd_slice guresid, int64_t older_us, int
     return HFD_OK;
 }
 
-static hfd_rc pass_new(const struct hfd_upstream *u, const struct hfd_upstream_work *work, struct hfd_upstream_pass **out,
-                       struct hfd_err *err)
+static hfd_rc pass_new(const struct hfd_upstream *u, const struct hfd_upstream_work *work,
+                       struct hfd_upstream_pass **out, struct hfd_err *err)
 {
     struct hfd_upstream_pass *p = calloc(1, sizeof(*p));
 
@@ -154,15 +158,16 @@ static const struct hfd_upstream_work *pass_work(const struct hfd_upstream_pass 
     return &p->work;
 }
 
-static hfd_rc next(struct hfd_txn *tx, struct hfd_upstream_pass *p, int64_t now_us, struct hfd_upstream_request *out, bool *done,
-                   struct hfd_err *err)
+static hfd_rc next(struct hfd_txn *tx, struct hfd_upstream_pass *p, int64_t now_us,
+                   struct hfd_upstream_request *out, bool *done, struct hfd_err *err)
 {
     (void)tx;
     (void)now_us;
     (void)err;
     *done = p->over || p->item->silent;
     (void)snprintf(p->path, sizeof(p->path), "/clusters/%s?step=%d", p->item->id, p->step);
-    *out = (struct hfd_upstream_request){.method = HFD_UPSTREAM_GET, .path = hfd_slice_of(p->path), .step = p->step};
+    *out = (struct hfd_upstream_request){
+        .method = HFD_UPSTREAM_GET, .path = hfd_slice_of(p->path), .step = p->step};
     return HFD_OK;
 }
 
@@ -175,14 +180,16 @@ static enum hfd_upstream_health health_of(const struct hfd_upstream_answer *a)
     return a->status == 302 ? HFD_UPSTREAM_WRONG : HFD_UPSTREAM_WELL;
 }
 
-static hfd_rc take(struct hfd_txn *tx, struct hfd_upstream_pass *p, const struct hfd_upstream_request *request,
+static hfd_rc take(struct hfd_txn *tx, struct hfd_upstream_pass *p,
+                   const struct hfd_upstream_request *request,
                    const struct hfd_upstream_answer *answer, int64_t now_us, struct hfd_err *err)
 {
     hfd_rc rc = HFD_OK;
 
     assert_int_equal(request->step, p->step);
     if (p->item->writes)
-        rc = hfd_upstream_row_put(tx, &(struct hfd_upstream_row){.guresid = p->work.guresid, .due_us = NEVER_US}, err);
+        rc = hfd_upstream_row_put(
+            tx, &(struct hfd_upstream_row){.guresid = p->work.guresid, .due_us = NEVER_US}, err);
     if (rc != HFD_OK)
         return rc;
     lock();
@@ -193,7 +200,8 @@ static hfd_rc take(struct hfd_txn *tx, struct hfd_upstream_pass *p, const struct
         p->step++;
         p->over = p->step == p->item->asks || !answer->arrived || answer->status != 200;
         if (p->over)
-            p->item->due_us = answer->arrived && answer->status == 200 ? NEVER_US : now_us + S / 100;
+            p->item->due_us =
+                answer->arrived && answer->status == 200 ? NEVER_US : now_us + S / 100;
     }
     unlock();
     return rc;
@@ -283,18 +291,20 @@ static int open_all(void **state)
     (void)snprintf(f->url, sizeof(f->url), "http://127.0.0.1:%d", fakehttp_port(f->server));
     if (hfd_store_open(&store, &f->store, &err) != HFD_OK)
         fail_msg("%s", err.msg);
-    f->upstream = (struct hfd_upstream){.watch_us = S, .retry_min_us = HOUR_US, .retry_max_us = 2 * HOUR_US};
+    f->upstream =
+        (struct hfd_upstream){.watch_us = S, .retry_min_us = HOUR_US, .retry_max_us = 2 * HOUR_US};
     f->config = (struct hfd_remote_config){
         .store = f->store,
         .upstream = &f->upstream,
         .rng = &hfd_rng_system,
-        .client = {
-            .clock = &clock_moved,
-            .url = f->url,
-            .connect_timeout_us = 60 * S,
-            .timeout_us = 60 * S,
-            .answer_max_bytes = 65536,
-        },
+        .client =
+            {
+                .clock = &clock_moved,
+                .url = f->url,
+                .connect_timeout_us = 60 * S,
+                .timeout_us = 60 * S,
+                .answer_max_bytes = 65536,
+            },
         .fresh_us = S,
         .in_flight_max = 4,
         .per_second_max = 10000,
@@ -353,7 +363,10 @@ static void await(bool (*holds)(void))
 
 /* ---- tests ---- */
 
-/* Everything that is due is worked on, each once and to its end; as many at a time as the setting says, and no more. */
+/*
+ * Everything that is due is worked on, each once and to its end; as many at a time as the setting
+ * says, and no more.
+ */
 static void what_is_due_is_done_side_by_side(void **state)
 {
     struct fixture *f = *state;
@@ -370,7 +383,10 @@ static void what_is_due_is_done_side_by_side(void **state)
     }
 }
 
-/* The bound on requests holds: 30 requests at 100 a second, 20 of them at once, take a tenth of a second. */
+/*
+ * The bound on requests holds: 30 requests at 100 a second, 20 of them at once, take a tenth of a
+ * second.
+ */
 static void requests_are_bounded(void **state)
 {
     struct fixture *f = *state;
@@ -421,7 +437,10 @@ static void *poll_all(void *arg)
     return NULL;
 }
 
-/* However many poll, a resource is hurried once in the time that an observation is fresh, and so asked for at the remote. */
+/*
+ * However many poll, a resource is hurried once in the time that an observation is fresh, and so
+ * asked for at the remote.
+ */
 static void polls_do_not_multiply_requests(void **state)
 {
     struct fixture *f = *state;
@@ -448,7 +467,8 @@ static void polls_do_not_multiply_requests(void **state)
     }
 }
 
-static void state_until(struct fixture *f, enum hfd_upstream_health health, struct hfd_remote_state *out)
+static void state_until(struct fixture *f, enum hfd_upstream_health health,
+                        struct hfd_remote_state *out)
 {
     do {
         (void)sched_yield();
@@ -475,7 +495,10 @@ static int requests_so_far(void)
     return n;
 }
 
-/* A remote that fails is left alone after the third failure: what is in flight ends, nothing is begun. Then one probe, and all goes on. */
+/*
+ * A remote that fails is left alone after the third failure: what is in flight ends, nothing is
+ * begun. Then one probe, and all goes on.
+ */
 static void a_remote_that_fails_is_left_alone(void **state)
 {
     struct fixture *f = *state;
@@ -511,7 +534,10 @@ static void a_remote_that_fails_is_left_alone(void **state)
     assert_true(s.last_answer_us > 0);
 }
 
-/* Refused credentials and what is no HyperFleet are told apart, at the start already, and do not stop the work. */
+/*
+ * Refused credentials and what is no HyperFleet are told apart, at the start already, and do not
+ * stop the work.
+ */
 static void the_state_tells_what_is_wrong(void **state)
 {
     static const struct {
@@ -538,7 +564,10 @@ static bool good_are_done(void)
     return world.items[0].passes > 0 && world.items[1].passes > 0 && all_done();
 }
 
-/* A resource that cannot be worked on for a fault of ours, and one that has nothing to say, hold up nobody and are not tried in a loop. */
+/*
+ * A resource that cannot be worked on for a fault of ours, and one that has nothing to say, hold up
+ * nobody and are not tried in a loop.
+ */
 static void a_bad_resource_holds_up_nobody(void **state)
 {
     struct fixture *f = *state;
@@ -605,12 +634,14 @@ static hfd_rc put_rows(struct hfd_txn *tx, void *arg, struct hfd_err *err)
 {
     static const char *const names[] = {"now", "long-ago", "watched-long-ago", "later", "waits"};
     const int64_t now_us = hfd_clock_wall_us(&hfd_clock_system);
-    const int64_t due_us[] = {now_us, now_us - HOUR_US, now_us - HOUR_US, now_us + HOUR_US, NEVER_US};
+    const int64_t due_us[] = {now_us, now_us - HOUR_US, now_us - HOUR_US, now_us + HOUR_US,
+                              NEVER_US};
     hfd_rc rc = HFD_OK;
 
     (void)arg;
     for (size_t i = 0; rc == HFD_OK && i < 5; i++) {
-        const struct hfd_upstream_row row = {.guresid = hfd_slice_of(names[i]), .watched = i == 2, .due_us = due_us[i]};
+        const struct hfd_upstream_row row = {
+            .guresid = hfd_slice_of(names[i]), .watched = i == 2, .due_us = due_us[i]};
 
         rc = hfd_upstream_row_put(tx, &row, err);
     }
@@ -632,7 +663,8 @@ static void what_is_due_is_counted(void **state)
         hfd_buf_init(&b, 1 << 20);
         hfd_metrics_render(&b);
         hfd_buf_addc(&b, '\0');
-        told = strstr(b.p, "\nhfd_remote_due 3\n") != NULL && strstr(b.p, "\nhfd_remote_overdue 2\n") != NULL;
+        told = strstr(b.p, "\nhfd_remote_due 3\n") != NULL &&
+               strstr(b.p, "\nhfd_remote_overdue 2\n") != NULL;
         hfd_buf_fini(&b);
     }
 }
@@ -642,7 +674,10 @@ static bool one_at_server(void)
     return world.at_server == 1;
 }
 
-/* A store that fails ends the thread without a word to the remote; who calls it all the same is safe, and the end comes as always. */
+/*
+ * A store that fails ends the thread without a word to the remote; who calls it all the same is
+ * safe, and the end comes as always.
+ */
 static void a_broken_store_ends_the_work(void **state)
 {
     struct fixture *f = *state;

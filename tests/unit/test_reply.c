@@ -41,7 +41,10 @@ static const char *text_of(const json_t *doc, const char *key)
     return v != NULL ? v : "(none)";
 }
 
-/* Every code has its status and its code of the dialect; 503 says when to come again, and nothing of what is inside. */
+/*
+ * Every code has its status and its code of the dialect; 503 says when to come again, and nothing
+ * of what is inside.
+ */
 static void codes_become_answers(void **state)
 {
     static const struct {
@@ -51,38 +54,49 @@ static void codes_become_answers(void **state)
         int fleet_status;
         const char *fleet_code, *type, *title;
     } cases[] = {
-        {HFD_INVALID, 400, "RES-101", 400, "HYPERFLEET-VAL-000", "validation-error", "Validation Failed"},
+        {HFD_INVALID, 400, "RES-101", 400, "HYPERFLEET-VAL-000", "validation-error",
+         "Validation Failed"},
         {HFD_BAD_REQUEST, 400, "RES-101", 400, "HYPERFLEET-VAL-005", "bad-request", "Bad Request"},
-        {HFD_MALFORMED, 400, "RES-101", 400, "HYPERFLEET-VAL-006", "malformed-request", "Malformed Request"},
+        {HFD_MALFORMED, 400, "RES-101", 400, "HYPERFLEET-VAL-006", "malformed-request",
+         "Malformed Request"},
         {HFD_TOO_LARGE, 413, "RES-101", 413, "HYPERFLEET-VAL-005", "bad-request", "Bad Request"},
-        {HFD_NOT_FOUND, 400, "RES-101", 404, "HYPERFLEET-NTF-001", "not-found", "Resource Not Found"},
+        {HFD_NOT_FOUND, 400, "RES-101", 404, "HYPERFLEET-NTF-001", "not-found",
+         "Resource Not Found"},
         {HFD_CONFLICT, 400, "RES-101", 409, "HYPERFLEET-CNF-001", "conflict", "Resource Conflict"},
         {HFD_DELETING, 400, "RES-101", 409, "HYPERFLEET-CNF-003", "conflict", "Resource Conflict"},
         {HFD_IMMUTABLE, 400, "RES-106", 409, "HYPERFLEET-CNF-001", "conflict", "Resource Conflict"},
         {HFD_COOKIE, 400, "RES-102", 400, "HYPERFLEET-VAL-005", "bad-request", "Bad Request"},
-        {HFD_LIMIT, 400, "RES-107", 400, "HYPERFLEET-VAL-000", "validation-error", "Validation Failed"},
-        {HFD_BUSY, 503, "RES-199", 503, "HYPERFLEET-SVC-001", "service-unavailable", "Service Unavailable"},
-        {HFD_NOMEM, 503, "RES-199", 503, "HYPERFLEET-SVC-001", "service-unavailable", "Service Unavailable"},
-        {HFD_IO, 503, "RES-199", 503, "HYPERFLEET-SVC-001", "service-unavailable", "Service Unavailable"},
-        {HFD_CORRUPT, 500, "RES-199", 500, "HYPERFLEET-INT-001", "internal-error", "Internal Server Error"},
+        {HFD_LIMIT, 400, "RES-107", 400, "HYPERFLEET-VAL-000", "validation-error",
+         "Validation Failed"},
+        {HFD_BUSY, 503, "RES-199", 503, "HYPERFLEET-SVC-001", "service-unavailable",
+         "Service Unavailable"},
+        {HFD_NOMEM, 503, "RES-199", 503, "HYPERFLEET-SVC-001", "service-unavailable",
+         "Service Unavailable"},
+        {HFD_IO, 503, "RES-199", 503, "HYPERFLEET-SVC-001", "service-unavailable",
+         "Service Unavailable"},
+        {HFD_CORRUPT, 500, "RES-199", 500, "HYPERFLEET-INT-001", "internal-error",
+         "Internal Server Error"},
     };
 
     (void)state;
     assert_int_equal(sizeof(cases) / sizeof(cases[0]), HFD_RC_COUNT - 1);
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-        struct hfd_problem p = {.rc = cases[i].rc, .message = "row 7 of secret.db", .path = HFD_SLICE("/x")};
+        struct hfd_problem p = {
+            .rc = cases[i].rc, .message = "row 7 of secret.db", .path = HFD_SLICE("/x")};
         char type[128];
         struct formatted f;
 
         p.dialect = HFD_DIALECT_DRIVER;
         f = format(p);
         assert_int_equal(f.reply.status, cases[i].driver_status);
-        assert_int_equal(hfd_problem_status(HFD_DIALECT_DRIVER, cases[i].rc), cases[i].driver_status);
+        assert_int_equal(hfd_problem_status(HFD_DIALECT_DRIVER, cases[i].rc),
+                         cases[i].driver_status);
         assert_string_equal(f.reply.content_type, "application/json");
         assert_int_equal(f.reply.retry_after_s > 0, f.reply.status == 503);
         assert_int_equal(json_object_size(f.doc), 2);
         assert_string_equal(text_of(f.doc, "error"), cases[i].driver_code);
-        assert_int_equal(strstr(text_of(f.doc, "message"), "secret.db") == NULL, f.reply.status >= 500);
+        assert_int_equal(strstr(text_of(f.doc, "message"), "secret.db") == NULL,
+                         f.reply.status >= 500);
         assert_int_equal(strstr(text_of(f.doc, "message"), ID) != NULL, f.reply.status >= 500);
         json_decref(f.doc);
 
@@ -98,18 +112,26 @@ static void codes_become_answers(void **state)
         assert_string_equal(text_of(f.doc, "instance"), "/x");
         assert_string_equal(text_of(f.doc, "timestamp"), "2025-01-01T00:00:00Z");
         assert_string_equal(text_of(f.doc, "trace_id"), ID);
-        assert_int_equal(json_integer_value(json_object_get(f.doc, "status")), cases[i].fleet_status);
-        assert_int_equal(strstr(text_of(f.doc, "detail"), "secret.db") == NULL, f.reply.status >= 500);
+        assert_int_equal(json_integer_value(json_object_get(f.doc, "status")),
+                         cases[i].fleet_status);
+        assert_int_equal(strstr(text_of(f.doc, "detail"), "secret.db") == NULL,
+                         f.reply.status >= 500);
         assert_null(json_object_get(f.doc, "errors"));
         json_decref(f.doc);
     }
 }
 
-/* A 400 of the driver names the resource at its end, for which a long message makes room, between characters; other errors do not. */
+/*
+ * A 400 of the driver names the resource at its end, for which a long message makes room, between
+ * characters; other errors do not.
+ */
 static void the_resource_is_named(void **state)
 {
     static char text[600];
-    struct hfd_problem p = {.rc = HFD_INVALID, .message = "no", .path = HFD_SLICE("/x"), .resource = HFD_SLICE("res-1")};
+    struct hfd_problem p = {.rc = HFD_INVALID,
+                            .message = "no",
+                            .path = HFD_SLICE("/x"),
+                            .resource = HFD_SLICE("res-1")};
     struct formatted f;
 
     (void)state;
@@ -145,7 +167,10 @@ static void the_resource_is_named(void **state)
 /* A field leads the driver's message, once, and stands in errors[] of HyperFleet's. */
 static void fields_are_named(void **state)
 {
-    struct hfd_problem p = {.rc = HFD_INVALID, .field = "driver.values.name", .message = "expected a string", .path = HFD_SLICE("/x")};
+    struct hfd_problem p = {.rc = HFD_INVALID,
+                            .field = "driver.values.name",
+                            .message = "expected a string",
+                            .path = HFD_SLICE("/x")};
     struct formatted f;
     json_t *entry;
 
@@ -159,7 +184,10 @@ static void fields_are_named(void **state)
     assert_string_equal(text_of(f.doc, "message"), "driver.values.name: expected a string");
     json_decref(f.doc);
 
-    p = (struct hfd_problem){.dialect = HFD_DIALECT_FLEET, .rc = HFD_INVALID, .field = "spec.region", .message = "is wrong"};
+    p = (struct hfd_problem){.dialect = HFD_DIALECT_FLEET,
+                             .rc = HFD_INVALID,
+                             .field = "spec.region",
+                             .message = "is wrong"};
     f = format(p);
     assert_string_equal(text_of(f.doc, "detail"), "is wrong");
     assert_null(json_object_get(f.doc, "instance"));
@@ -173,12 +201,14 @@ static void fields_are_named(void **state)
 /* Without a message the code's own text is said. */
 static void a_message_is_never_empty(void **state)
 {
-    struct formatted f = format((struct hfd_problem){.dialect = HFD_DIALECT_DRIVER, .rc = HFD_COOKIE});
+    struct formatted f =
+        format((struct hfd_problem){.dialect = HFD_DIALECT_DRIVER, .rc = HFD_COOKIE});
 
     (void)state;
     assert_string_equal(text_of(f.doc, "message"), hfd_rc_text(HFD_COOKIE));
     json_decref(f.doc);
-    f = format((struct hfd_problem){.dialect = HFD_DIALECT_FLEET, .rc = HFD_MALFORMED, .message = ""});
+    f = format(
+        (struct hfd_problem){.dialect = HFD_DIALECT_FLEET, .rc = HFD_MALFORMED, .message = ""});
     assert_string_equal(text_of(f.doc, "detail"), hfd_rc_text(HFD_MALFORMED));
     json_decref(f.doc);
 }
@@ -186,7 +216,11 @@ static void a_message_is_never_empty(void **state)
 /* The router's 404 and the statuses of the door keep the form of the dialect. */
 static void the_door_speaks_the_dialect(void **state)
 {
-    struct hfd_problem p = {.dialect = HFD_DIALECT_FLEET, .rc = HFD_NOT_FOUND, .status = 404, .unknown_route = true, .message = "m"};
+    struct hfd_problem p = {.dialect = HFD_DIALECT_FLEET,
+                            .rc = HFD_NOT_FOUND,
+                            .status = 404,
+                            .unknown_route = true,
+                            .message = "m"};
     struct formatted f = format(p);
 
     (void)state;
@@ -199,14 +233,18 @@ static void the_door_speaks_the_dialect(void **state)
     assert_int_equal(f.reply.status, 404);
     assert_string_equal(text_of(f.doc, "error"), "RES-101");
     json_decref(f.doc);
-    p = (struct hfd_problem){.dialect = HFD_DIALECT_FLEET, .rc = HFD_BAD_REQUEST, .status = 405, .message = "not that"};
+    p = (struct hfd_problem){
+        .dialect = HFD_DIALECT_FLEET, .rc = HFD_BAD_REQUEST, .status = 405, .message = "not that"};
     f = format(p);
     assert_int_equal(f.reply.status, 405);
     assert_string_equal(text_of(f.doc, "code"), "HYPERFLEET-VAL-005");
     assert_string_equal(text_of(f.doc, "type"), "https://api.hyperfleet.io/errors/bad-request");
     assert_string_equal(text_of(f.doc, "title"), "Bad Request");
     json_decref(f.doc);
-    p = (struct hfd_problem){.dialect = HFD_DIALECT_OPS, .rc = HFD_BAD_REQUEST, .status = 405, .message = "not \"that\""};
+    p = (struct hfd_problem){.dialect = HFD_DIALECT_OPS,
+                             .rc = HFD_BAD_REQUEST,
+                             .status = 405,
+                             .message = "not \"that\""};
     f = format(p);
     assert_int_equal(f.reply.status, 405);
     assert_string_equal(text_of(f.doc, "error"), "BAD_REQUEST");
@@ -225,7 +263,8 @@ static void long_messages_are_cut(void **state)
     for (size_t i = 1; i + 1 < sizeof(message); i += 2)
         memcpy(message + i, "\xc3\xa4", 2);
     message[sizeof(message) - 1] = '\0';
-    f = format((struct hfd_problem){.dialect = HFD_DIALECT_DRIVER, .rc = HFD_INVALID, .message = message});
+    f = format(
+        (struct hfd_problem){.dialect = HFD_DIALECT_DRIVER, .rc = HFD_INVALID, .message = message});
     assert_int_equal(strlen(text_of(f.doc, "message")), 499);
     assert_memory_equal(text_of(f.doc, "message"), message, 499);
     json_decref(f.doc);
@@ -239,7 +278,8 @@ static void a_small_buffer_is_noticed(void **state)
 
     (void)state;
     hfd_buf_init(&b, 40);
-    hfd_problem_format(&(struct hfd_problem){.dialect = HFD_DIALECT_FLEET, .rc = HFD_INVALID}, &b, &reply);
+    hfd_problem_format(&(struct hfd_problem){.dialect = HFD_DIALECT_FLEET, .rc = HFD_INVALID}, &b,
+                       &reply);
     assert_int_equal(b.rc, HFD_LIMIT);
     assert_int_equal(reply.status, 400);
     hfd_buf_fini(&b);
@@ -248,12 +288,9 @@ static void a_small_buffer_is_noticed(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(codes_become_answers),
-        cmocka_unit_test(fields_are_named),
-        cmocka_unit_test(the_resource_is_named),
-        cmocka_unit_test(a_message_is_never_empty),
-        cmocka_unit_test(the_door_speaks_the_dialect),
-        cmocka_unit_test(long_messages_are_cut),
+        cmocka_unit_test(codes_become_answers),        cmocka_unit_test(fields_are_named),
+        cmocka_unit_test(the_resource_is_named),       cmocka_unit_test(a_message_is_never_empty),
+        cmocka_unit_test(the_door_speaks_the_dialect), cmocka_unit_test(long_messages_are_cut),
         cmocka_unit_test(a_small_buffer_is_noticed),
     };
 

@@ -1,4 +1,7 @@
-/* The driver contract on an embedded HyperFleet: both decision tables of DESIGN 4, cell by cell, and what stands around them. */
+/*
+ * The driver contract on an embedded HyperFleet: both decision tables of DESIGN 4, cell by cell,
+ * and what stands around them.
+ */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -9,8 +12,9 @@
 #include "tests/lib/world.h"
 
 #define ID "res-1"
-#define BODY(spec, pools) \
-    "{\"type\":\"hyperfleet-cluster\",\"driver\":{\"values\":{\"cluster\":{\"name\":\"c-one\",\"spec\":" spec "},\"nodepools\":" pools "}}}"
+#define BODY(spec, pools)                                                                          \
+    "{\"type\":\"hyperfleet-cluster\",\"driver\":{\"values\":{\"cluster\":{\"name\":\"c-one\","    \
+    "\"spec\":" spec "},\"nodepools\":" pools "}}}"
 #define POOL(name, spec) "{\"name\":\"" name "\",\"spec\":" spec "}"
 static const char body_a[] = BODY("{\"region\":\"a\"}", "[" POOL("np-one", "{\"n\":1}") "]");
 /* clang-format off */
@@ -43,7 +47,9 @@ static void fail_terminally(struct world *w)
     assert_non_null(c);
     test_clock_advance(&w->clock, HFD_US_PER_S);
     (void)world_report(w, c->id,
-                       &(struct world_report){.adapter = "dns", .available = HFD_STATUS_FALSE, .reason = "InvalidConfiguration"});
+                       &(struct world_report){.adapter = "dns",
+                                              .available = HFD_STATUS_FALSE,
+                                              .reason = "InvalidConfiguration"});
 }
 
 /* Brings ID into a state, with body_a as its last accepted input (body_b once it was updated). */
@@ -103,7 +109,8 @@ static void put_table(void **state)
         world_restart(&w);
         doc = put(&w, cells[i].same ? last : body_c);
         if (doc.answer != cells[i].answer || world_row(&w, ID).state != (int)cells[i].to)
-            fail_msg("PUT %s in %s: answer %d, state %s", cells[i].same ? "same" : "different", hfd_state_name(cells[i].from), doc.answer,
+            fail_msg("PUT %s in %s: answer %d, state %s", cells[i].same ? "same" : "different",
+                     hfd_state_name(cells[i].from), doc.answer,
                      hfd_state_name((enum hfd_state)world_row(&w, ID).state));
         assert_true(doc.has_cookie && doc.cookie.len > 0);
         assert_int_equal(world_count(&w, HFD_KIND_CLUSTER), 1);
@@ -139,7 +146,8 @@ static void get_and_delete_table(void **state)
         if (cells[i].from != HFD_STATE_ABSENT) {
             world_succeed_all(&w, ID);
             assert_int_equal(world_row(&w, ID).state, HFD_STATE_ABSENT);
-            assert_int_equal(world_count(&w, HFD_KIND_CLUSTER) + world_count(&w, HFD_KIND_NODEPOOL), 0);
+            assert_int_equal(world_count(&w, HFD_KIND_CLUSTER) + world_count(&w, HFD_KIND_NODEPOOL),
+                             0);
         }
         assert_int_equal(del(&w).answer, HFD_ANSWER_ABSENT);
         assert_int_equal(get(&w).answer, HFD_ANSWER_ABSENT);
@@ -157,7 +165,10 @@ static void same_is_canonical(void **state)
     assert_true(hfd_slice_eq(first.cookie, again.cookie));
 }
 
-/* A type that the settings serve no more is refused in whatever bytes it comes; what was made of it can be read and deleted. */
+/*
+ * A type that the settings serve no more is refused in whatever bytes it comes; what was made of it
+ * can be read and deleted.
+ */
 static void type_not_served_any_more(void **state)
 {
     static const char *const bodies[] = {body_a, body_a_reordered, body_b};
@@ -195,7 +206,9 @@ static void degraded_stays_200(void **state)
     (void)bring_to(w, HFD_STATE_READY);
     assert_non_null(memmem(get(w).values.p, get(w).values.len, "\"health\":\"Healthy\"", 18));
     c = world_find(w, HFD_KIND_CLUSTER, "c-one");
-    (void)world_report(w, c->id, &(struct world_report){.adapter = "dns", .available = HFD_STATUS_FALSE, .reason = "ZoneLost"});
+    (void)world_report(w, c->id,
+                       &(struct world_report){
+                           .adapter = "dns", .available = HFD_STATUS_FALSE, .reason = "ZoneLost"});
     assert_int_equal(get(w).answer, HFD_ANSWER_OUTPUT);
     assert_non_null(memmem(get(w).values.p, get(w).values.len, "\"health\":\"Degraded\"", 19));
     assert_non_null(memmem(get(w).values.p, get(w).values.len, "ZoneLost", 8));
@@ -204,7 +217,10 @@ static void degraded_stays_200(void **state)
     assert_non_null(memmem(get(w).values.p, get(w).values.len, "\"health\":\"Healthy\"", 18));
 }
 
-/* A creation fails at its deadline, seen by GET alone; later success does not revive it, a PUT does, at once. */
+/*
+ * A creation fails at its deadline, seen by GET alone; later success does not revive it, a PUT
+ * does, at once.
+ */
 static void deadline_fails_and_put_revives(void **state)
 {
     struct world *w = *state;
@@ -244,7 +260,10 @@ static void new_attempt_ignores_old_reports(void **state)
     assert_int_equal(get(w).answer, HFD_ANSWER_FAILED);
 }
 
-/* So does one after the clock was set back: an old report lies in the future then, and a new one may be older than the attempt. */
+/*
+ * So does one after the clock was set back: an old report lies in the future then, and a new one
+ * may be older than the attempt.
+ */
 static void new_attempt_ignores_old_reports_of_the_future(void **state)
 {
     struct world *w = *state;
@@ -257,11 +276,16 @@ static void new_attempt_ignores_old_reports_of_the_future(void **state)
     w->clock.wall_us -= 100 * HFD_US_PER_S;
     assert_int_equal(get(w).answer, HFD_ANSWER_HINT);
     (void)world_report(w, world_find(w, HFD_KIND_CLUSTER, "c-one")->id,
-                       &(struct world_report){.adapter = "validation", .available = HFD_STATUS_FALSE, .reason = "InvalidConfiguration"});
+                       &(struct world_report){.adapter = "validation",
+                                              .available = HFD_STATUS_FALSE,
+                                              .reason = "InvalidConfiguration"});
     assert_int_equal(get(w).answer, HFD_ANSWER_FAILED);
 }
 
-/* A deletion past its deadline says what is unfinished, goes on, and a new DELETE gives it a new deadline; PUT is 409 all the while. */
+/*
+ * A deletion past its deadline says what is unfinished, goes on, and a new DELETE gives it a new
+ * deadline; PUT is 409 all the while.
+ */
 static void deletion_past_its_deadline(void **state)
 {
     struct world *w = *state;
@@ -279,11 +303,17 @@ static void deletion_past_its_deadline(void **state)
     assert_int_equal(get(w).answer, HFD_ANSWER_ABSENT);
 }
 
-/* An update makes, patches and deletes nodepools; the ones that did not change keep their generation, and so does the cluster. */
+/*
+ * An update makes, patches and deletes nodepools; the ones that did not change keep their
+ * generation, and so does the cluster.
+ */
 static void update_takes_nodepool_differences(void **state)
 {
-    static const char two[] = BODY("{\"region\":\"a\"}", "[" POOL("np-one", "{\"n\":1}") "," POOL("np-two", "{\"n\":1}") "]");
-    static const char changed[] = BODY("{\"region\":\"a\"}", "[" POOL("np-two", "{\"n\":2}") "," POOL("np-three", "{\"n\":1}") "]");
+    static const char two[] = BODY(
+        "{\"region\":\"a\"}", "[" POOL("np-one", "{\"n\":1}") "," POOL("np-two", "{\"n\":1}") "]");
+    static const char changed[] =
+        BODY("{\"region\":\"a\"}",
+             "[" POOL("np-two", "{\"n\":2}") "," POOL("np-three", "{\"n\":1}") "]");
     struct world *w = *state;
     const struct hfd_fleet_row *one;
 
@@ -300,7 +330,8 @@ static void update_takes_nodepool_differences(void **state)
     assert_int_equal(world_find(w, HFD_KIND_NODEPOOL, "np-three")->generation, 1);
     world_succeed(w, world_find(w, HFD_KIND_NODEPOOL, "np-two")->id);
     world_succeed(w, world_find(w, HFD_KIND_NODEPOOL, "np-three")->id);
-    assert_int_equal(get(w).answer, HFD_ANSWER_HINT); /* the desired state has no np-one, and it is still there */
+    assert_int_equal(get(w).answer,
+                     HFD_ANSWER_HINT); /* the desired state has no np-one, and it is still there */
     world_succeed(w, one->id);
     assert_int_equal(get(w).answer, HFD_ANSWER_OUTPUT);
     assert_null(memmem(get(w).values.p, get(w).values.len, "np-one", 6));
@@ -330,8 +361,8 @@ static void pool_back_while_it_goes(void **state)
 /* What cannot change in place is RES-106 and changes nothing, not even the pools beside it. */
 static void immutable_name_changes_nothing(void **state)
 {
-    static const char renamed[] =
-        "{\"type\":\"hyperfleet-cluster\",\"driver\":{\"values\":{\"cluster\":{\"name\":\"c-two\",\"spec\":{}}}}}";
+    static const char renamed[] = "{\"type\":\"hyperfleet-cluster\",\"driver\":{\"values\":{"
+                                  "\"cluster\":{\"name\":\"c-two\",\"spec\":{}}}}}";
     struct world *w = *state;
     struct hfd_answer_doc doc;
 
@@ -357,7 +388,10 @@ static void taken_name_is_invalid(void **state)
     assert_int_equal(world_count(w, HFD_KIND_CLUSTER), 1);
 }
 
-/* A deletion frees the name at once, and the next life has another incarnation, so the old cookie counts as none. */
+/*
+ * A deletion frees the name at once, and the next life has another incarnation, so the old cookie
+ * counts as none.
+ */
 static void next_life_has_a_new_cookie(void **state)
 {
     struct world *w = *state;
@@ -399,8 +433,10 @@ struct remove_step {
 static hfd_rc txn_remove(struct hfd_txn *tx, void *arg, struct hfd_err *err)
 {
     const struct remove_step *s = arg;
-    const struct hfd_fleet_call call = {
-        .fleet = &s->w->driver.fleet, .now_us = s->w->clock.wall_us, .caller = HFD_SLICE("x@example.com"), .mem = &s->w->mem};
+    const struct hfd_fleet_call call = {.fleet = &s->w->driver.fleet,
+                                        .now_us = s->w->clock.wall_us,
+                                        .caller = HFD_SLICE("x@example.com"),
+                                        .mem = &s->w->mem};
     struct hfd_fleet_row row;
     bool gone;
 
@@ -433,7 +469,10 @@ static void removed_behind_our_back(void **state)
     assert_int_equal(world_row(w, ID).state, HFD_STATE_ABSENT);
 }
 
-/* A cluster that is being removed behind our back is not waited for, nor are its nodepools, once a new one has taken its place. */
+/*
+ * A cluster that is being removed behind our back is not waited for, nor are its nodepools, once a
+ * new one has taken its place.
+ */
 static void replaced_while_the_old_one_goes(void **state)
 {
     struct world *w = *state;
@@ -462,7 +501,10 @@ static hfd_rc txn_lose(struct hfd_txn *tx, void *arg, struct hfd_err *err)
     return hfd_resource_row_delete(tx, HFD_SLICE(ID), err);
 }
 
-/* A lost resource that comes back by a cookie of an earlier input is made what the PUT asks for, though the cookie knows that input. */
+/*
+ * A lost resource that comes back by a cookie of an earlier input is made what the PUT asks for,
+ * though the cookie knows that input.
+ */
 static void restored_by_an_older_cookie(void **state)
 {
     struct world *w = *state;
@@ -487,8 +529,9 @@ static void restored_by_an_older_cookie(void **state)
 /* A nodepool resource lives in the cluster of another resource, and goes before it or with it. */
 static void nodepool_resource(void **state)
 {
-    static const char pool[] = "{\"type\":\"hyperfleet-nodepool\",\"driver\":{\"values\":{\"cluster_guresid\":\"" ID
-                               "\",\"nodepool\":{\"name\":\"extra\",\"spec\":{}}}}}";
+    static const char pool[] =
+        "{\"type\":\"hyperfleet-nodepool\",\"driver\":{\"values\":{\"cluster_guresid\":\"" ID
+        "\",\"nodepool\":{\"name\":\"extra\",\"spec\":{}}}}}";
     struct world *w = *state;
     struct hfd_answer_doc doc;
 
@@ -505,7 +548,8 @@ static void nodepool_resource(void **state)
     (void)del(w);
     assert_int_equal(world_get(w, "pool-1", NULL, &doc), HFD_OK);
     assert_int_equal(doc.answer, HFD_ANSWER_FAILED);
-    assert_int_equal(world_put(w, "pool-1", pool, NULL, &doc), HFD_INVALID); /* in the words of the input */
+    assert_int_equal(world_put(w, "pool-1", pool, NULL, &doc),
+                     HFD_INVALID); /* in the words of the input */
     assert_non_null(strstr(w->err.msg, "the cluster of resource '" ID "' is being deleted"));
     world_succeed_all(w, "pool-1");
     world_succeed_all(w, ID);
@@ -514,11 +558,15 @@ static void nodepool_resource(void **state)
     assert_int_equal(doc.answer, HFD_ANSWER_ABSENT);
 }
 
-/* A nodepool that was removed behind our back is made anew by a PUT, as a cluster is: a creation, of a new incarnation. */
+/*
+ * A nodepool that was removed behind our back is made anew by a PUT, as a cluster is: a creation,
+ * of a new incarnation.
+ */
 static void nodepool_removed_behind_our_back(void **state)
 {
-    static const char pool[] = "{\"type\":\"hyperfleet-nodepool\",\"driver\":{\"values\":{\"cluster_guresid\":\"" ID
-                               "\",\"nodepool\":{\"name\":\"extra\",\"spec\":{}}}}}";
+    static const char pool[] =
+        "{\"type\":\"hyperfleet-nodepool\",\"driver\":{\"values\":{\"cluster_guresid\":\"" ID
+        "\",\"nodepool\":{\"name\":\"extra\",\"spec\":{}}}}}";
     struct world *w = *state;
     struct remove_step s = {w, HFD_KIND_NODEPOOL, {NULL, 0}, {NULL, 0}};
     struct hfd_answer_doc doc;
@@ -545,7 +593,8 @@ static void mapped_outputs(void **state)
 {
     static const struct hfd_output_rule values[] = {{{"api_url", 7}, {"dns", 3}, {"/api/url", 8}},
                                                     {{"none", 4}, {"dns", 3}, {"/missing", 8}}};
-    static const struct hfd_output_rule secrets[] = {{{"kubeconfig", 10}, {"dns", 3}, {"/secrets/kubeconfig", 19}}};
+    static const struct hfd_output_rule secrets[] = {
+        {{"kubeconfig", 10}, {"dns", 3}, {"/secrets/kubeconfig", 19}}};
     struct world *w = *state;
     struct hfd_resource_row row;
     struct hfd_answer_doc doc;
@@ -555,13 +604,16 @@ static void mapped_outputs(void **state)
     w->driver.output_secrets = secrets;
     w->driver.output_secret_count = 1;
     (void)put(w, body_a);
-    (void)world_report(w, world_find(w, HFD_KIND_CLUSTER, "c-one")->id,
-                       &(struct world_report){.adapter = "dns",
-                                              .available = HFD_STATUS_TRUE,
-                                              .data = "{\"api\":{\"url\":\"https://x\"},\"secrets\":{\"kubeconfig\":\"[redacted]\"}}",
-                                              .secrets = "{\"kubeconfig\":\"canary\"}"});
-    (void)world_report(w, world_find(w, HFD_KIND_CLUSTER, "c-one")->id,
-                       &(struct world_report){.adapter = "validation", .available = HFD_STATUS_TRUE});
+    (void)world_report(
+        w, world_find(w, HFD_KIND_CLUSTER, "c-one")->id,
+        &(struct world_report){
+            .adapter = "dns",
+            .available = HFD_STATUS_TRUE,
+            .data = "{\"api\":{\"url\":\"https://x\"},\"secrets\":{\"kubeconfig\":\"[redacted]\"}}",
+            .secrets = "{\"kubeconfig\":\"canary\"}"});
+    (void)world_report(
+        w, world_find(w, HFD_KIND_CLUSTER, "c-one")->id,
+        &(struct world_report){.adapter = "validation", .available = HFD_STATUS_TRUE});
     world_succeed(w, world_find(w, HFD_KIND_NODEPOOL, "np-one")->id);
     doc = get(w);
     assert_int_equal(doc.answer, HFD_ANSWER_OUTPUT);
@@ -583,15 +635,20 @@ static void report_text(struct world *w, char letter, size_t len)
     memset(data + 9, letter, len);
     memcpy(data + 9 + len, "\"}", 3);
     test_clock_advance(&w->clock, HFD_US_PER_S);
-    (void)world_report(w, world_find(w, HFD_KIND_CLUSTER, "c-one")->id,
-                       &(struct world_report){.adapter = "dns", .available = HFD_STATUS_TRUE, .data = data});
+    (void)world_report(
+        w, world_find(w, HFD_KIND_CLUSTER, "c-one")->id,
+        &(struct world_report){.adapter = "dns", .available = HFD_STATUS_TRUE, .data = data});
     free(data);
 }
 
-/* Outputs that are too large end an operation, not the report of whichever adapter is last; what was ready keeps the output that it has. */
+/*
+ * Outputs that are too large end an operation, not the report of whichever adapter is last; what
+ * was ready keeps the output that it has.
+ */
 static void outputs_too_large(void **state)
 {
-    static const struct hfd_output_rule rules[] = {{{"a", 1}, {"dns", 3}, {"/text", 5}}, {{"b", 1}, {"dns", 3}, {"/text", 5}}};
+    static const struct hfd_output_rule rules[] = {{{"a", 1}, {"dns", 3}, {"/text", 5}},
+                                                   {{"b", 1}, {"dns", 3}, {"/text", 5}}};
     struct world *w = *state;
     struct hfd_answer_doc doc;
 
@@ -599,14 +656,16 @@ static void outputs_too_large(void **state)
     w->driver.output_value_count = 2;
     (void)put(w, body_a);
     report_text(w, 'x', 600000);
-    (void)world_report(w, world_find(w, HFD_KIND_CLUSTER, "c-one")->id,
-                       &(struct world_report){.adapter = "validation", .available = HFD_STATUS_TRUE});
+    (void)world_report(
+        w, world_find(w, HFD_KIND_CLUSTER, "c-one")->id,
+        &(struct world_report){.adapter = "validation", .available = HFD_STATUS_TRUE});
     world_succeed(w, world_find(w, HFD_KIND_NODEPOOL, "np-one")->id);
     for (int i = 0; i < 2; i++) {
         doc = i == 0 ? get(w) : put(w, body_a);
         assert_int_equal(doc.answer, HFD_ANSWER_FAILED);
         assert_true(hfd_slice_is(doc.error, "RES-107"));
-        assert_non_null(memmem(doc.message.p, doc.message.len, ID " is ready, but the outputs that driver.outputs", 46));
+        assert_non_null(memmem(doc.message.p, doc.message.len,
+                               ID " is ready, but the outputs that driver.outputs", 46));
     }
     report_text(w, 'y', 100);
     assert_int_equal(put(w, body_a).answer, HFD_ANSWER_OUTPUT);
@@ -620,7 +679,8 @@ static void outputs_too_large(void **state)
 static void empty_update_is_ready_at_once(void **state)
 {
     static const char other[] =
-        "{\"type\":\"hyperfleet-cluster\",\"resource\":{\"x\":1},\"driver\":{\"values\":{\"cluster\":{\"name\":\"c-one\","
+        "{\"type\":\"hyperfleet-cluster\",\"resource\":{\"x\":1},\"driver\":{\"values\":{"
+        "\"cluster\":{\"name\":\"c-one\","
         "\"spec\":{\"region\":\"a\"}},\"nodepools\":[" POOL("np-one", "{\"n\":1}") "]}}}";
     struct world *w = *state;
 
@@ -639,13 +699,17 @@ static void assert_times(struct world *w, const char *guresid, enum hfd_kind kin
     assert_int_equal(world_get_ok(w, guresid, NULL).hint.deadline_us, row.op_deadline_us);
 }
 
-/* Creation, update and deletion of a cluster and of a nodepool take what the settings say of each. */
+/*
+ * Creation, update and deletion of a cluster and of a nodepool take what the settings say of each.
+ */
 static void each_operation_has_its_own_times(void **state)
 {
-    static const char pool_a[] = "{\"type\":\"hyperfleet-nodepool\",\"driver\":{\"values\":{\"cluster_guresid\":\"" ID
-                                 "\",\"nodepool\":" POOL("np-two", "{}") "}}}";
-    static const char pool_b[] = "{\"type\":\"hyperfleet-nodepool\",\"driver\":{\"values\":{\"cluster_guresid\":\"" ID
-                                 "\",\"nodepool\":" POOL("np-two", "{\"n\":2}") "}}}";
+    static const char pool_a[] =
+        "{\"type\":\"hyperfleet-nodepool\",\"driver\":{\"values\":{\"cluster_guresid\":\"" ID
+        "\",\"nodepool\":" POOL("np-two", "{}") "}}}";
+    static const char pool_b[] =
+        "{\"type\":\"hyperfleet-nodepool\",\"driver\":{\"values\":{\"cluster_guresid\":\"" ID
+        "\",\"nodepool\":" POOL("np-two", "{\"n\":2}") "}}}";
     struct world *w = *state;
 
     for (int kind = HFD_KIND_CLUSTER; kind <= HFD_KIND_NODEPOOL; kind++) {
@@ -695,25 +759,33 @@ int main(void)
         cmocka_unit_test_setup_teardown(type_not_served_any_more, world_setup, world_teardown),
         cmocka_unit_test_setup_teardown(ready_needs_all_parts, world_setup, world_teardown),
         cmocka_unit_test_setup_teardown(degraded_stays_200, world_setup, world_teardown),
-        cmocka_unit_test_setup_teardown(deadline_fails_and_put_revives, world_setup, world_teardown),
-        cmocka_unit_test_setup_teardown(new_attempt_ignores_old_reports, world_setup, world_teardown),
-        cmocka_unit_test_setup_teardown(new_attempt_ignores_old_reports_of_the_future, world_setup, world_teardown),
+        cmocka_unit_test_setup_teardown(deadline_fails_and_put_revives, world_setup,
+                                        world_teardown),
+        cmocka_unit_test_setup_teardown(new_attempt_ignores_old_reports, world_setup,
+                                        world_teardown),
+        cmocka_unit_test_setup_teardown(new_attempt_ignores_old_reports_of_the_future, world_setup,
+                                        world_teardown),
         cmocka_unit_test_setup_teardown(deletion_past_its_deadline, world_setup, world_teardown),
-        cmocka_unit_test_setup_teardown(update_takes_nodepool_differences, world_setup, world_teardown),
+        cmocka_unit_test_setup_teardown(update_takes_nodepool_differences, world_setup,
+                                        world_teardown),
         cmocka_unit_test_setup_teardown(pool_back_while_it_goes, world_setup, world_teardown),
-        cmocka_unit_test_setup_teardown(immutable_name_changes_nothing, world_setup, world_teardown),
+        cmocka_unit_test_setup_teardown(immutable_name_changes_nothing, world_setup,
+                                        world_teardown),
         cmocka_unit_test_setup_teardown(taken_name_is_invalid, world_setup, world_teardown),
         cmocka_unit_test_setup_teardown(next_life_has_a_new_cookie, world_setup, world_teardown),
         cmocka_unit_test_setup_teardown(forged_cookie_is_refused, world_setup, world_teardown),
         cmocka_unit_test_setup_teardown(removed_behind_our_back, world_setup, world_teardown),
-        cmocka_unit_test_setup_teardown(replaced_while_the_old_one_goes, world_setup, world_teardown),
+        cmocka_unit_test_setup_teardown(replaced_while_the_old_one_goes, world_setup,
+                                        world_teardown),
         cmocka_unit_test_setup_teardown(restored_by_an_older_cookie, world_setup, world_teardown),
         cmocka_unit_test_setup_teardown(nodepool_resource, world_setup, world_teardown),
-        cmocka_unit_test_setup_teardown(nodepool_removed_behind_our_back, world_setup, world_teardown),
+        cmocka_unit_test_setup_teardown(nodepool_removed_behind_our_back, world_setup,
+                                        world_teardown),
         cmocka_unit_test_setup_teardown(mapped_outputs, world_setup, world_teardown),
         cmocka_unit_test_setup_teardown(outputs_too_large, world_setup, world_teardown),
         cmocka_unit_test_setup_teardown(empty_update_is_ready_at_once, world_setup, world_teardown),
-        cmocka_unit_test_setup_teardown(each_operation_has_its_own_times, world_setup, world_teardown),
+        cmocka_unit_test_setup_teardown(each_operation_has_its_own_times, world_setup,
+                                        world_teardown),
         cmocka_unit_test_setup_teardown(retarget_has_a_new_deadline, world_setup, world_teardown),
     };
 

@@ -41,7 +41,9 @@ static int setup(void **state)
     struct hfd_err err;
 
     hfd_arena_init(&fx.mem, 1 << 20);
-    assert_int_equal(hfd_router_new(table, sizeof(table) / sizeof(table[0]), drivers, 2, &fx.router, &err), HFD_OK);
+    assert_int_equal(
+        hfd_router_new(table, sizeof(table) / sizeof(table[0]), drivers, 2, &fx.router, &err),
+        HFD_OK);
     *state = &fx;
     return 0;
 }
@@ -55,7 +57,9 @@ static int teardown(void **state)
     return 0;
 }
 
-/* Segments are cut at slashes and decoded; one doubled slash and one slash at the end do not count. */
+/*
+ * Segments are cut at slashes and decoded; one doubled slash and one slash at the end do not count.
+ */
 static void paths_are_split(void **state)
 {
     static const struct {
@@ -96,11 +100,13 @@ static void paths_are_split(void **state)
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         struct hfd_path path;
 
-        if (hfd_path_split(hfd_slice_of(cases[i].raw), &fx->mem, &path, NULL) != cases[i].rc || path.count != cases[i].count)
+        if (hfd_path_split(hfd_slice_of(cases[i].raw), &fx->mem, &path, NULL) != cases[i].rc ||
+            path.count != cases[i].count)
             fail_msg("\"%s\": %zu segments", cases[i].raw, path.count);
         for (size_t k = 0; k < 3 && cases[i].segments[k] != NULL; k++)
             if (!hfd_slice_is(path.segments[k], cases[i].segments[k]))
-                fail_msg("\"%s\": segment %zu is \"%.*s\"", cases[i].raw, k, HFD_SLICE_FMT(path.segments[k]));
+                fail_msg("\"%s\": segment %zu is \"%.*s\"", cases[i].raw, k,
+                         HFD_SLICE_FMT(path.segments[k]));
     }
 }
 
@@ -128,42 +134,75 @@ static void routes_are_matched(void **state)
         const char *name, *first, *allow;
         enum hfd_dialect dialect;
     } cases[] = {
-        {HFD_LISTENER_MAIN, "PUT", "/abc", HFD_ROUTE_FOUND, "driver", "abc", "GET, HEAD, PUT", HFD_DIALECT_DRIVER},
-        {HFD_LISTENER_MAIN, "PUT", "//a%62c/", HFD_ROUTE_FOUND, "driver", "abc", "GET, HEAD, PUT", HFD_DIALECT_DRIVER},
-        {HFD_LISTENER_MAIN, "HEAD", "/abc", HFD_ROUTE_FOUND, "driver", "abc", "GET, HEAD, PUT", HFD_DIALECT_DRIVER},
-        {HFD_LISTENER_MAIN, "put", "/abc", HFD_ROUTE_NO_METHOD, NULL, NULL, "GET, HEAD, PUT", HFD_DIALECT_DRIVER},
-        {HFD_LISTENER_MAIN, "DELETE", "/abc", HFD_ROUTE_NO_METHOD, NULL, NULL, "GET, HEAD, PUT", HFD_DIALECT_DRIVER},
-        {HFD_LISTENER_MAIN, "DELETE", "/clusters/abc", HFD_ROUTE_FOUND, "typed", "clusters", "DELETE", HFD_DIALECT_DRIVER},
-        {HFD_LISTENER_MAIN, "DELETE", "/nodepools/abc", HFD_ROUTE_FOUND, "typed", "nodepools", "DELETE", HFD_DIALECT_DRIVER},
-        {HFD_LISTENER_MAIN, "HEAD", "/clusters/abc", HFD_ROUTE_NO_METHOD, NULL, NULL, "DELETE", HFD_DIALECT_DRIVER},
+        {HFD_LISTENER_MAIN, "PUT", "/abc", HFD_ROUTE_FOUND, "driver", "abc", "GET, HEAD, PUT",
+         HFD_DIALECT_DRIVER},
+        {HFD_LISTENER_MAIN, "PUT", "//a%62c/", HFD_ROUTE_FOUND, "driver", "abc", "GET, HEAD, PUT",
+         HFD_DIALECT_DRIVER},
+        {HFD_LISTENER_MAIN, "HEAD", "/abc", HFD_ROUTE_FOUND, "driver", "abc", "GET, HEAD, PUT",
+         HFD_DIALECT_DRIVER},
+        {HFD_LISTENER_MAIN, "put", "/abc", HFD_ROUTE_NO_METHOD, NULL, NULL, "GET, HEAD, PUT",
+         HFD_DIALECT_DRIVER},
+        {HFD_LISTENER_MAIN, "DELETE", "/abc", HFD_ROUTE_NO_METHOD, NULL, NULL, "GET, HEAD, PUT",
+         HFD_DIALECT_DRIVER},
+        {HFD_LISTENER_MAIN, "DELETE", "/clusters/abc", HFD_ROUTE_FOUND, "typed", "clusters",
+         "DELETE", HFD_DIALECT_DRIVER},
+        {HFD_LISTENER_MAIN, "DELETE", "/nodepools/abc", HFD_ROUTE_FOUND, "typed", "nodepools",
+         "DELETE", HFD_DIALECT_DRIVER},
+        {HFD_LISTENER_MAIN, "HEAD", "/clusters/abc", HFD_ROUTE_NO_METHOD, NULL, NULL, "DELETE",
+         HFD_DIALECT_DRIVER},
         /* a driver without a GUResID */
-        {HFD_LISTENER_MAIN, "PUT", "/clusters", HFD_ROUTE_NO_PATH, NULL, NULL, "", HFD_DIALECT_DRIVER},
-        {HFD_LISTENER_MAIN, "PUT", "/nodepools/", HFD_ROUTE_NO_PATH, NULL, NULL, "", HFD_DIALECT_DRIVER},
-        {HFD_LISTENER_MAIN, "PUT", "/clusters2", HFD_ROUTE_FOUND, "driver", "clusters2", "GET, HEAD, PUT", HFD_DIALECT_DRIVER},
-        {HFD_LISTENER_MAIN, "DELETE", "/other/abc", HFD_ROUTE_NO_PATH, NULL, NULL, "", HFD_DIALECT_DRIVER},
-        {HFD_LISTENER_MAIN, "DELETE", "/Clusters/abc", HFD_ROUTE_NO_PATH, NULL, NULL, "", HFD_DIALECT_DRIVER},
-        /* {driver} wins over a parameter on the left, so this is the resource "status" and not the status of "clusters" */
-        {HFD_LISTENER_MAIN, "GET", "/clusters/status", HFD_ROUTE_NO_METHOD, NULL, NULL, "DELETE", HFD_DIALECT_DRIVER},
-        {HFD_LISTENER_MAIN, "GET", "/abc/status", HFD_ROUTE_FOUND, "status", "abc", "GET, HEAD", HFD_DIALECT_DRIVER},
-        {HFD_LISTENER_MAIN, "GET", "/abc//status", HFD_ROUTE_FOUND, "status", "abc", "GET, HEAD", HFD_DIALECT_DRIVER},
-        {HFD_LISTENER_MAIN, "GET", "/abc///status", HFD_ROUTE_NO_PATH, NULL, NULL, "", HFD_DIALECT_DRIVER},
+        {HFD_LISTENER_MAIN, "PUT", "/clusters", HFD_ROUTE_NO_PATH, NULL, NULL, "",
+         HFD_DIALECT_DRIVER},
+        {HFD_LISTENER_MAIN, "PUT", "/nodepools/", HFD_ROUTE_NO_PATH, NULL, NULL, "",
+         HFD_DIALECT_DRIVER},
+        {HFD_LISTENER_MAIN, "PUT", "/clusters2", HFD_ROUTE_FOUND, "driver", "clusters2",
+         "GET, HEAD, PUT", HFD_DIALECT_DRIVER},
+        {HFD_LISTENER_MAIN, "DELETE", "/other/abc", HFD_ROUTE_NO_PATH, NULL, NULL, "",
+         HFD_DIALECT_DRIVER},
+        {HFD_LISTENER_MAIN, "DELETE", "/Clusters/abc", HFD_ROUTE_NO_PATH, NULL, NULL, "",
+         HFD_DIALECT_DRIVER},
+        /*
+         * {driver} wins over a parameter on the left, so this is the resource "status" and not the
+         *            status of "clusters"
+         */
+        {HFD_LISTENER_MAIN, "GET", "/clusters/status", HFD_ROUTE_NO_METHOD, NULL, NULL, "DELETE",
+         HFD_DIALECT_DRIVER},
+        {HFD_LISTENER_MAIN, "GET", "/abc/status", HFD_ROUTE_FOUND, "status", "abc", "GET, HEAD",
+         HFD_DIALECT_DRIVER},
+        {HFD_LISTENER_MAIN, "GET", "/abc//status", HFD_ROUTE_FOUND, "status", "abc", "GET, HEAD",
+         HFD_DIALECT_DRIVER},
+        {HFD_LISTENER_MAIN, "GET", "/abc///status", HFD_ROUTE_NO_PATH, NULL, NULL, "",
+         HFD_DIALECT_DRIVER},
         {HFD_LISTENER_MAIN, "GET", "/", HFD_ROUTE_NO_PATH, NULL, NULL, "", HFD_DIALECT_DRIVER},
-        {HFD_LISTENER_MAIN, "GET", FLEET "/clusters", HFD_ROUTE_FOUND, "list", NULL, "GET, HEAD, POST", HFD_DIALECT_FLEET},
-        {HFD_LISTENER_MAIN, "POST", FLEET "/clusters/", HFD_ROUTE_FOUND, "create", NULL, "GET, HEAD, POST", HFD_DIALECT_FLEET},
-        {HFD_LISTENER_MAIN, "PUT", FLEET "/clusters", HFD_ROUTE_NO_METHOD, NULL, NULL, "GET, HEAD, POST", HFD_DIALECT_FLEET},
+        {HFD_LISTENER_MAIN, "GET", FLEET "/clusters", HFD_ROUTE_FOUND, "list", NULL,
+         "GET, HEAD, POST", HFD_DIALECT_FLEET},
+        {HFD_LISTENER_MAIN, "POST", FLEET "/clusters/", HFD_ROUTE_FOUND, "create", NULL,
+         "GET, HEAD, POST", HFD_DIALECT_FLEET},
+        {HFD_LISTENER_MAIN, "PUT", FLEET "/clusters", HFD_ROUTE_NO_METHOD, NULL, NULL,
+         "GET, HEAD, POST", HFD_DIALECT_FLEET},
         /* the literal row wins as a path, and only its methods count */
-        {HFD_LISTENER_MAIN, "GET", FLEET "/clusters/7/x", HFD_ROUTE_NO_METHOD, NULL, NULL, "POST", HFD_DIALECT_FLEET},
-        {HFD_LISTENER_MAIN, "POST", FLEET "/clusters/7/x", HFD_ROUTE_FOUND, "x", "7", "POST", HFD_DIALECT_FLEET},
-        {HFD_LISTENER_MAIN, "GET", FLEET "/clusters/7/y", HFD_ROUTE_FOUND, "any", "clusters", "GET, HEAD", HFD_DIALECT_FLEET},
-        {HFD_LISTENER_MAIN, "GET", FLEET "/nope", HFD_ROUTE_NO_PATH, NULL, NULL, "", HFD_DIALECT_FLEET},
-        {HFD_LISTENER_MAIN, "GET", "/api/hyperfleet", HFD_ROUTE_NO_PATH, NULL, NULL, "", HFD_DIALECT_FLEET},
-        {HFD_LISTENER_MAIN, "GET", "/api/other", HFD_ROUTE_NO_PATH, NULL, NULL, "", HFD_DIALECT_DRIVER},
+        {HFD_LISTENER_MAIN, "GET", FLEET "/clusters/7/x", HFD_ROUTE_NO_METHOD, NULL, NULL, "POST",
+         HFD_DIALECT_FLEET},
+        {HFD_LISTENER_MAIN, "POST", FLEET "/clusters/7/x", HFD_ROUTE_FOUND, "x", "7", "POST",
+         HFD_DIALECT_FLEET},
+        {HFD_LISTENER_MAIN, "GET", FLEET "/clusters/7/y", HFD_ROUTE_FOUND, "any", "clusters",
+         "GET, HEAD", HFD_DIALECT_FLEET},
+        {HFD_LISTENER_MAIN, "GET", FLEET "/nope", HFD_ROUTE_NO_PATH, NULL, NULL, "",
+         HFD_DIALECT_FLEET},
+        {HFD_LISTENER_MAIN, "GET", "/api/hyperfleet", HFD_ROUTE_NO_PATH, NULL, NULL, "",
+         HFD_DIALECT_FLEET},
+        {HFD_LISTENER_MAIN, "GET", "/api/other", HFD_ROUTE_NO_PATH, NULL, NULL, "",
+         HFD_DIALECT_DRIVER},
         /* probes are not served beside the driver contract: these are GUResIDs there */
-        {HFD_LISTENER_MAIN, "GET", "/livez", HFD_ROUTE_FOUND, "driver", "livez", "GET, HEAD, PUT", HFD_DIALECT_DRIVER},
-        {HFD_LISTENER_OPS, "GET", "/livez", HFD_ROUTE_FOUND, "livez", NULL, "GET, HEAD", HFD_DIALECT_OPS},
-        {HFD_LISTENER_OPS, "POST", "/livez", HFD_ROUTE_NO_METHOD, NULL, NULL, "GET, HEAD", HFD_DIALECT_OPS},
+        {HFD_LISTENER_MAIN, "GET", "/livez", HFD_ROUTE_FOUND, "driver", "livez", "GET, HEAD, PUT",
+         HFD_DIALECT_DRIVER},
+        {HFD_LISTENER_OPS, "GET", "/livez", HFD_ROUTE_FOUND, "livez", NULL, "GET, HEAD",
+         HFD_DIALECT_OPS},
+        {HFD_LISTENER_OPS, "POST", "/livez", HFD_ROUTE_NO_METHOD, NULL, NULL, "GET, HEAD",
+         HFD_DIALECT_OPS},
         {HFD_LISTENER_OPS, "GET", "/abc", HFD_ROUTE_NO_PATH, NULL, NULL, "", HFD_DIALECT_OPS},
-        {HFD_LISTENER_MAIN, "GET", "/both", HFD_ROUTE_FOUND, "both", NULL, "GET, HEAD", HFD_DIALECT_OPS},
+        {HFD_LISTENER_MAIN, "GET", "/both", HFD_ROUTE_FOUND, "both", NULL, "GET, HEAD",
+         HFD_DIALECT_OPS},
     };
     struct fixture *fx = *state;
 
@@ -173,11 +212,15 @@ static void routes_are_matched(void **state)
         struct hfd_path path;
         enum hfd_route_outcome outcome;
 
-        assert_int_equal(hfd_path_split(hfd_slice_of(cases[i].path), &fx->mem, &path, NULL), HFD_OK);
-        outcome = hfd_route_match(fx->router, cases[i].listener, hfd_method_parse(hfd_slice_of(cases[i].method)), &path, &match);
+        assert_int_equal(hfd_path_split(hfd_slice_of(cases[i].path), &fx->mem, &path, NULL),
+                         HFD_OK);
+        outcome = hfd_route_match(fx->router, cases[i].listener,
+                                  hfd_method_parse(hfd_slice_of(cases[i].method)), &path, &match);
         hfd_allow_format(match.methods, allow);
-        if (outcome != cases[i].outcome || strcmp(allow, cases[i].allow) != 0 || match.dialect != cases[i].dialect)
-            fail_msg("%s %s: outcome %d, allow \"%s\", dialect %d", cases[i].method, cases[i].path, outcome, allow, match.dialect);
+        if (outcome != cases[i].outcome || strcmp(allow, cases[i].allow) != 0 ||
+            match.dialect != cases[i].dialect)
+            fail_msg("%s %s: outcome %d, allow \"%s\", dialect %d", cases[i].method, cases[i].path,
+                     outcome, allow, match.dialect);
         if (cases[i].name != NULL)
             assert_string_equal(match.route->name, cases[i].name);
         if (cases[i].first != NULL)
@@ -203,9 +246,11 @@ static void order_does_not_matter(void **state)
             struct hfd_match a, b;
             struct hfd_path path;
 
-            assert_int_equal(hfd_path_split(hfd_slice_of(table[i].pattern), &fx->mem, &path, NULL), HFD_OK);
-            assert_int_equal(hfd_route_match(fx->router, HFD_LISTENER_MAIN, (enum hfd_method)m, &path, &a),
-                             hfd_route_match(router, HFD_LISTENER_MAIN, (enum hfd_method)m, &path, &b));
+            assert_int_equal(hfd_path_split(hfd_slice_of(table[i].pattern), &fx->mem, &path, NULL),
+                             HFD_OK);
+            assert_int_equal(
+                hfd_route_match(fx->router, HFD_LISTENER_MAIN, (enum hfd_method)m, &path, &a),
+                hfd_route_match(router, HFD_LISTENER_MAIN, (enum hfd_method)m, &path, &b));
             assert_int_equal(a.methods, b.methods);
             assert_true((a.route == NULL) == (b.route == NULL));
             if (a.route != NULL)
@@ -219,19 +264,25 @@ static void order_does_not_matter(void **state)
 static void dialect_follows_the_prefix(void **state)
 {
     (void)state;
-    assert_int_equal(hfd_dialect_of(HFD_LISTENER_MAIN, HFD_SLICE("/api/hyperfleet")), HFD_DIALECT_FLEET);
-    assert_int_equal(hfd_dialect_of(HFD_LISTENER_MAIN, HFD_SLICE("/api/hyperfleet/v1/%zz")), HFD_DIALECT_FLEET);
-    assert_int_equal(hfd_dialect_of(HFD_LISTENER_MAIN, HFD_SLICE("//api/hyperfleet/")), HFD_DIALECT_FLEET);
-    assert_int_equal(hfd_dialect_of(HFD_LISTENER_MAIN, HFD_SLICE("/api/hyperfleets")), HFD_DIALECT_DRIVER);
+    assert_int_equal(hfd_dialect_of(HFD_LISTENER_MAIN, HFD_SLICE("/api/hyperfleet")),
+                     HFD_DIALECT_FLEET);
+    assert_int_equal(hfd_dialect_of(HFD_LISTENER_MAIN, HFD_SLICE("/api/hyperfleet/v1/%zz")),
+                     HFD_DIALECT_FLEET);
+    assert_int_equal(hfd_dialect_of(HFD_LISTENER_MAIN, HFD_SLICE("//api/hyperfleet/")),
+                     HFD_DIALECT_FLEET);
+    assert_int_equal(hfd_dialect_of(HFD_LISTENER_MAIN, HFD_SLICE("/api/hyperfleets")),
+                     HFD_DIALECT_DRIVER);
     assert_int_equal(hfd_dialect_of(HFD_LISTENER_MAIN, HFD_SLICE("/")), HFD_DIALECT_DRIVER);
     assert_int_equal(hfd_dialect_of(HFD_LISTENER_MAIN, HFD_SLICE_NONE), HFD_DIALECT_DRIVER);
-    assert_int_equal(hfd_dialect_of(HFD_LISTENER_OPS, HFD_SLICE("/api/hyperfleet")), HFD_DIALECT_OPS);
+    assert_int_equal(hfd_dialect_of(HFD_LISTENER_OPS, HFD_SLICE("/api/hyperfleet")),
+                     HFD_DIALECT_OPS);
 }
 
 /* Prefixes of the driver that could not be told apart are refused at start. */
 static void drivers_are_checked(void **state)
 {
-    static const char *const bad[][2] = {{"", "b"}, {"a", ""}, {"a", "a"}, {"api", "b"}, {"a/b", "c"}, {"a b", "c"}, {"a%41", "c"}};
+    static const char *const bad[][2] = {{"", "b"},    {"a", ""},    {"a", "a"},   {"api", "b"},
+                                         {"a/b", "c"}, {"a b", "c"}, {"a%41", "c"}};
 
     (void)state;
     for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {

@@ -1,4 +1,7 @@
-/* Rows kept in memory: what holds, what a commit makes old, bounds; and that a reader never answers with what was overwritten. */
+/*
+ * Rows kept in memory: what holds, what a commit makes old, bounds; and that a reader never answers
+ * with what was overwritten.
+ */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -77,7 +80,8 @@ static bool holds(struct fixture *fx, const char *guresid, const char *output)
 {
     struct hfd_resource_row row;
 
-    return hfd_row_cache_get(fx->cache, hfd_slice_of(guresid), &fx->mem, &row) && hfd_slice_is(row.output, output);
+    return hfd_row_cache_get(fx->cache, hfd_slice_of(guresid), &fx->mem, &row) &&
+           hfd_slice_is(row.output, output);
 }
 
 /* Every member comes back as it went in, and none is not the same as empty. */
@@ -88,9 +92,12 @@ static void a_row_comes_back_whole(void **state)
 
     keep(fx, "a", "{}", 0);
     assert_true(hfd_row_cache_get(fx->cache, HFD_SLICE("a"), &fx->mem, &row));
-    assert_true(hfd_slice_is(row.guresid, "a") && hfd_slice_is(row.type, "t") && hfd_slice_is(row.incarnation, "i"));
-    assert_true(hfd_slice_is(row.cluster_id, "c") && hfd_slice_is(row.digest, "d") && hfd_slice_is(row.raw_digest, "rd"));
-    assert_true(hfd_slice_is(row.cookie, "k") && hfd_slice_is(row.fail_message, "m") && hfd_slice_is(row.output, "{}"));
+    assert_true(hfd_slice_is(row.guresid, "a") && hfd_slice_is(row.type, "t") &&
+                hfd_slice_is(row.incarnation, "i"));
+    assert_true(hfd_slice_is(row.cluster_id, "c") && hfd_slice_is(row.digest, "d") &&
+                hfd_slice_is(row.raw_digest, "rd"));
+    assert_true(hfd_slice_is(row.cookie, "k") && hfd_slice_is(row.fail_message, "m") &&
+                hfd_slice_is(row.output, "{}"));
     assert_true(row.fail_code.p != NULL && row.fail_code.len == 0);
     assert_null(row.secrets.p);
     assert_true(hfd_slice_is(row.op_milestones, "ms") && hfd_slice_is(row.op_plan, "1/2"));
@@ -102,7 +109,10 @@ static void a_row_comes_back_whole(void **state)
     assert_false(hfd_row_cache_get(fx->cache, HFD_SLICE("b"), &fx->mem, &row));
 }
 
-/* From the note before a commit to a later reading no entry of the row holds; other rows are not concerned. */
+/*
+ * From the note before a commit to a later reading no entry of the row holds; other rows are not
+ * concerned.
+ */
 static void a_change_ends_an_entry(void **state)
 {
     struct fixture *fx = *state;
@@ -166,7 +176,8 @@ static hfd_rc write_it(struct hfd_txn *tx, void *arg, struct hfd_err *err)
 {
     const struct step *s = arg;
     struct hfd_resource_row row = row_of("r", s->output);
-    hfd_rc rc = s->output != NULL ? hfd_resource_row_put(tx, &row, err) : hfd_resource_row_delete(tx, HFD_SLICE("r"), err);
+    hfd_rc rc = s->output != NULL ? hfd_resource_row_put(tx, &row, err)
+                                  : hfd_resource_row_delete(tx, HFD_SLICE("r"), err);
 
     return rc == HFD_OK && s->fails ? hfd_fail(err, HFD_CONFLICT, "as asked") : rc;
 }
@@ -177,7 +188,8 @@ static hfd_rc read_it(struct hfd_txn *tx, void *arg, struct hfd_err *err)
     struct hfd_resource_row row;
     hfd_rc rc = hfd_resource_row_recent(tx, HFD_SLICE("r"), &s->mem, &row, err);
 
-    (void)snprintf(s->seen, sizeof(s->seen), "%.*s", rc == HFD_OK ? (int)row.output.len : 4, rc == HFD_OK ? row.output.p : "none");
+    (void)snprintf(s->seen, sizeof(s->seen), "%.*s", rc == HFD_OK ? (int)row.output.len : 4,
+                   rc == HFD_OK ? row.output.p : "none");
     return rc == HFD_NOT_FOUND ? HFD_OK : rc;
 }
 
@@ -189,12 +201,8 @@ static void a_reader_follows_the_writer(void **state)
         bool fails;
         const char *seen;
     } steps[] = {
-        {"one", false, "one"},
-        {"two", false, "two"},
-        {"lost", true, "two"},
-        {NULL, true, "two"},
-        {NULL, false, "none"},
-        {"three", false, "three"},
+        {"one", false, "one"}, {"two", false, "two"}, {"lost", true, "two"},
+        {NULL, true, "two"},   {NULL, false, "none"}, {"three", false, "three"},
     };
     char dir[TMPDIR_MAX];
     struct hfd_store *store;
@@ -209,7 +217,8 @@ static void a_reader_follows_the_writer(void **state)
         struct step s = {.output = steps[i].output, .fails = steps[i].fails};
 
         hfd_arena_init(&s.mem, 1 << 20);
-        assert_int_equal(hfd_store_update_wait(store, write_it, &s, &err), s.fails ? HFD_CONFLICT : HFD_OK);
+        assert_int_equal(hfd_store_update_wait(store, write_it, &s, &err),
+                         s.fails ? HFD_CONFLICT : HFD_OK);
         for (int again = 0; again < 3; again++) {
             assert_int_equal(hfd_store_read(reader, read_it, &s, &err), HFD_OK);
             assert_string_equal(s.seen, steps[i].seen);

@@ -1,4 +1,6 @@
-/* store/rows.h on a real database: what is written comes back, orders, pages, uniqueness, damage. */
+/*
+ * store/rows.h on a real database: what is written comes back, orders, pages, uniqueness, damage.
+ */
 #include "store/rows.h"
 #include "store/search.h"
 
@@ -66,7 +68,8 @@ static struct hfd_fleet_row cluster(const char *id, const char *name, int64_t cr
     };
 }
 
-static struct hfd_fleet_row nodepool(const char *id, const char *owner, const char *name, int64_t created_us)
+static struct hfd_fleet_row nodepool(const char *id, const char *owner, const char *name,
+                                     int64_t created_us)
 {
     struct hfd_fleet_row row = cluster(id, name, created_us);
 
@@ -118,11 +121,15 @@ static void assert_ids(const struct hfd_fleet_list *list, const char *expected)
     size_t len = 0;
 
     for (size_t i = 0; i < list->count; i++)
-        len += (size_t)snprintf(got + len, sizeof(got) - len, "%s%.*s", i == 0 ? "" : " ", HFD_SLICE_FMT(list->rows[i].id));
+        len += (size_t)snprintf(got + len, sizeof(got) - len, "%s%.*s", i == 0 ? "" : " ",
+                                HFD_SLICE_FMT(list->rows[i].id));
     assert_string_equal(got, expected);
 }
 
-/* Every column of a HyperFleet resource comes back, after insert and after update; an update changes all that may change. */
+/*
+ * Every column of a HyperFleet resource comes back, after insert and after update; an update
+ * changes all that may change.
+ */
 static void fleet_row_comes_back_whole(void **state)
 {
     struct fixture *fx = *state;
@@ -158,7 +165,10 @@ static void fleet_row_comes_back_whole(void **state)
     assert_fleet_equal(&got, &row);
 }
 
-/* A judgement changes conditions and told, and what it says of Ready if that moved; nothing else that the row it is given may say. */
+/*
+ * A judgement changes conditions and told, and what it says of Ready if that moved; nothing else
+ * that the row it is given may say.
+ */
 static void judgement_changes_conditions_alone(void **state)
 {
     struct fixture *fx = *state;
@@ -195,15 +205,20 @@ static void absent_rows_are_not_found(void **state)
 
     assert_int_equal(hfd_fleet_row_get(&fx->tx, S("c1"), &fx->mem, &row, &fx->err), HFD_NOT_FOUND);
     assert_int_equal(fx->err.rc, HFD_NOT_FOUND);
-    assert_int_equal(hfd_fleet_row_get(&fx->tx, HFD_SLICE_NONE, &fx->mem, &row, NULL), HFD_NOT_FOUND);
+    assert_int_equal(hfd_fleet_row_get(&fx->tx, HFD_SLICE_NONE, &fx->mem, &row, NULL),
+                     HFD_NOT_FOUND);
     assert_int_equal(hfd_fleet_row_update(&fx->tx, &row, NULL), HFD_NOT_FOUND);
     assert_int_equal(hfd_fleet_row_judged(&fx->tx, &row, &row, NULL), HFD_NOT_FOUND);
-    assert_int_equal(hfd_fleet_row_by_name(&fx->tx, HFD_KIND_CLUSTER, S(""), S("n"), &fx->mem, &row, NULL), HFD_NOT_FOUND);
+    assert_int_equal(
+        hfd_fleet_row_by_name(&fx->tx, HFD_KIND_CLUSTER, S(""), S("n"), &fx->mem, &row, NULL),
+        HFD_NOT_FOUND);
     assert_int_equal(hfd_resource_row_get(&fx->tx, S("g"), &fx->mem, &res, NULL), HFD_NOT_FOUND);
     assert_int_equal(hfd_part_row_by_fleet(&fx->tx, S("c1"), &fx->mem, &part, NULL), HFD_NOT_FOUND);
     assert_int_equal(hfd_part_row_list(&fx->tx, S("g"), &fx->mem, &parts, NULL), HFD_OK);
     assert_int_equal(parts.count, 0);
-    assert_int_equal(hfd_report_row_list(&fx->tx, &(struct hfd_report_query){S("c1"), .limit = 9}, &fx->mem, &reports, NULL), HFD_OK);
+    assert_int_equal(hfd_report_row_list(&fx->tx, &(struct hfd_report_query){S("c1"), .limit = 9},
+                                         &fx->mem, &reports, NULL),
+                     HFD_OK);
     assert_int_equal(reports.count, 0);
     assert_int_equal(hfd_fleet_row_delete(&fx->tx, S("c1"), NULL), HFD_OK);
     assert_int_equal(hfd_resource_row_delete(&fx->tx, S("g"), NULL), HFD_OK);
@@ -229,11 +244,17 @@ static void names_are_unique_among_the_living(void **state)
     assert_int_equal(hfd_fleet_row_update(&fx->tx, &row, &fx->err), HFD_CONFLICT);
     dead.deleted_us = 5;
     assert_int_equal(hfd_fleet_row_update(&fx->tx, &dead, NULL), HFD_OK);
-    assert_int_equal(hfd_fleet_row_by_name(&fx->tx, HFD_KIND_CLUSTER, HFD_SLICE_NONE, S("n"), &fx->mem, &got, NULL), HFD_NOT_FOUND);
+    assert_int_equal(hfd_fleet_row_by_name(&fx->tx, HFD_KIND_CLUSTER, HFD_SLICE_NONE, S("n"),
+                                           &fx->mem, &got, NULL),
+                     HFD_NOT_FOUND);
     add(fx, cluster("c2", "n", 6));
-    assert_int_equal(hfd_fleet_row_by_name(&fx->tx, HFD_KIND_CLUSTER, HFD_SLICE_NONE, S("n"), &fx->mem, &got, NULL), HFD_OK);
+    assert_int_equal(hfd_fleet_row_by_name(&fx->tx, HFD_KIND_CLUSTER, HFD_SLICE_NONE, S("n"),
+                                           &fx->mem, &got, NULL),
+                     HFD_OK);
     assert_slice(got.id, S("c2"));
-    assert_int_equal(hfd_fleet_row_by_name(&fx->tx, HFD_KIND_NODEPOOL, S("c2"), S("n"), &fx->mem, &got, NULL), HFD_OK);
+    assert_int_equal(
+        hfd_fleet_row_by_name(&fx->tx, HFD_KIND_NODEPOOL, S("c2"), S("n"), &fx->mem, &got, NULL),
+        HFD_OK);
     assert_slice(got.id, S("p2"));
 }
 
@@ -269,14 +290,10 @@ static void pages_come_newest_first(void **state)
         const char *ids;
         int64_t total;
     } rows[] = {
-        {HFD_KIND_CLUSTER, "", 0, 100, "c3 c2 c1", 3},
-        {HFD_KIND_CLUSTER, "", 0, 2, "c3 c2", 3},
-        {HFD_KIND_CLUSTER, "", 2, 2, "c1", 3},
-        {HFD_KIND_CLUSTER, "", 3, 2, "", 3},
-        {HFD_KIND_CLUSTER, "", 0, 0, "", 3},
-        {HFD_KIND_NODEPOOL, "", 0, 9, "p3 p2 p1", 3},
-        {HFD_KIND_NODEPOOL, "c1", 0, 9, "p2 p1", 2},
-        {HFD_KIND_NODEPOOL, "c1", 1, 1, "p1", 2},
+        {HFD_KIND_CLUSTER, "", 0, 100, "c3 c2 c1", 3}, {HFD_KIND_CLUSTER, "", 0, 2, "c3 c2", 3},
+        {HFD_KIND_CLUSTER, "", 2, 2, "c1", 3},         {HFD_KIND_CLUSTER, "", 3, 2, "", 3},
+        {HFD_KIND_CLUSTER, "", 0, 0, "", 3},           {HFD_KIND_NODEPOOL, "", 0, 9, "p3 p2 p1", 3},
+        {HFD_KIND_NODEPOOL, "c1", 0, 9, "p2 p1", 2},   {HFD_KIND_NODEPOOL, "c1", 1, 1, "p1", 2},
         {HFD_KIND_NODEPOOL, "c3", 0, 9, "", 0},
     };
     struct fixture *fx = *state;
@@ -342,14 +359,18 @@ static void long_lists_grow(void **state)
         assert_slice(list.rows[i].id, hfd_slice_of(ids[i]));
     for (size_t max = 0; max < 8192; max = max * 2 + 64) {
         hfd_arena_init(&tiny, max);
-        assert_int_equal(hfd_fleet_row_children(&fx->tx, S("c1"), &tiny, &list, &fx->err), HFD_NOMEM);
+        assert_int_equal(hfd_fleet_row_children(&fx->tx, S("c1"), &tiny, &list, &fx->err),
+                         HFD_NOMEM);
         assert_null(list.rows);
         assert_int_equal(list.count, 0);
         hfd_arena_fini(&tiny);
     }
 }
 
-/* A report replaces the adapter's last one but keeps its place in the order of arrival; it goes with its resource. */
+/*
+ * A report replaces the adapter's last one but keeps its place in the order of arrival; it goes
+ * with its resource.
+ */
 static void reports_keep_their_place(void **state)
 {
     struct fixture *fx = *state;
@@ -415,11 +436,14 @@ static void reports_keep_their_place(void **state)
     assert_int_equal(hfd_fleet_row_delete(&fx->tx, S("c1"), NULL), HFD_OK);
     assert_int_equal(hfd_report_row_list(&fx->tx, &of_c1, &fx->mem, &list, NULL), HFD_OK);
     assert_int_equal(list.count, 0);
-    assert_int_equal(hfd_report_row_list(&fx->tx, &(struct hfd_report_query){S("c2"), .limit = 9}, &fx->mem, &list, NULL), HFD_OK);
+    assert_int_equal(hfd_report_row_list(&fx->tx, &(struct hfd_report_query){S("c2"), .limit = 9},
+                                         &fx->mem, &list, NULL),
+                     HFD_OK);
     assert_int_equal(list.count, 1);
 }
 
-static void assert_resource_equal(const struct hfd_resource_row *a, const struct hfd_resource_row *b)
+static void assert_resource_equal(const struct hfd_resource_row *a,
+                                  const struct hfd_resource_row *b)
 {
     assert_slice(a->guresid, b->guresid);
     assert_slice(a->type, b->type);
@@ -446,15 +470,60 @@ static void assert_resource_equal(const struct hfd_resource_row *a, const struct
     assert_slice(a->op_plan, b->op_plan);
 }
 
-/* A driver resource comes back whole; putting it again replaces every column; it goes with its parts. */
+/*
+ * A driver resource comes back whole; putting it again replaces every column; it goes with its
+ * parts.
+ */
 static void resource_row_is_replaced_whole(void **state)
 {
     struct fixture *fx = *state;
     const struct hfd_resource_row rows[] = {
-        {S("g"), S("org/t"), HFD_KIND_CLUSTER, 1, S("i1"), S("c1"), S("d\0d"), S("r\0r"), S("k1"), 1, 2, 3, S("RES-104"), S("m1"), S("{}"),
-         S("s\0s"), 4, 5, true, 1, 2, S("c/dns=5"), S("1/2")},
-        {S("g"), S("org/u"), HFD_KIND_NODEPOOL, 2, S("i2"), S("c2"), S("e"), S("q"), S("k2"), 6, 7, 8, S(""), S(""), S("{\"a\":1}"),
-         HFD_SLICE_NONE, 9, 10, false, 2, 3, S(""), S("")},
+        {S("g"),
+         S("org/t"),
+         HFD_KIND_CLUSTER,
+         1,
+         S("i1"),
+         S("c1"),
+         S("d\0d"),
+         S("r\0r"),
+         S("k1"),
+         1,
+         2,
+         3,
+         S("RES-104"),
+         S("m1"),
+         S("{}"),
+         S("s\0s"),
+         4,
+         5,
+         true,
+         1,
+         2,
+         S("c/dns=5"),
+         S("1/2")},
+        {S("g"),
+         S("org/u"),
+         HFD_KIND_NODEPOOL,
+         2,
+         S("i2"),
+         S("c2"),
+         S("e"),
+         S("q"),
+         S("k2"),
+         6,
+         7,
+         8,
+         S(""),
+         S(""),
+         S("{\"a\":1}"),
+         HFD_SLICE_NONE,
+         9,
+         10,
+         false,
+         2,
+         3,
+         S(""),
+         S("")},
     };
     struct hfd_resource_row got;
 
@@ -465,7 +534,8 @@ static void resource_row_is_replaced_whole(void **state)
     }
     assert_null(got.secrets.p);
     for (size_t i = 0; i < 2; i++) {
-        const struct hfd_part_row part = {i == 0 ? S("g") : S("h"), S("f"), HFD_KIND_CLUSTER, S("n"), 1, false, false};
+        const struct hfd_part_row part = {
+            i == 0 ? S("g") : S("h"), S("f"), HFD_KIND_CLUSTER, S("n"), 1, false, false};
 
         assert_int_equal(hfd_part_row_put(&fx->tx, &part, NULL), HFD_OK);
     }
@@ -479,18 +549,25 @@ static void resource_row_is_replaced_whole(void **state)
     }
 }
 
-/* History is numbered on for each resource alone, comes oldest first, keeps the newest, and goes with its resource. */
+/*
+ * History is numbered on for each resource alone, comes oldest first, keeps the newest, and goes
+ * with its resource.
+ */
 static void history_keeps_the_newest(void **state)
 {
     struct fixture *fx = *state;
     struct hfd_history_list list;
 
     for (int64_t i = 1; i <= 5; i++) {
-        const struct hfd_history_row row = {S("g"), 99, S("i1"), i * 10, 1, 3, S("ready"), i, S("why")};
+        const struct hfd_history_row row = {S("g"), 99,         S("i1"), i * 10,  1,
+                                            3,      S("ready"), i,       S("why")};
 
         assert_int_equal(hfd_history_row_add(&fx->tx, &row, 3, NULL), HFD_OK);
     }
-    assert_int_equal(hfd_history_row_add(&fx->tx, &(struct hfd_history_row){.guresid = S("h"), .at_us = 7}, 3, NULL), HFD_OK);
+    assert_int_equal(hfd_history_row_add(&fx->tx,
+                                         &(struct hfd_history_row){.guresid = S("h"), .at_us = 7},
+                                         3, NULL),
+                     HFD_OK);
     assert_int_equal(hfd_history_row_list(&fx->tx, S("g"), &fx->mem, &list, NULL), HFD_OK);
     assert_int_equal(list.count, 3);
     for (size_t i = 0; i < 3; i++) {
@@ -532,8 +609,13 @@ static void parts_come_cluster_first(void **state)
     struct hfd_part_row part;
 
     for (size_t i = 0; i < sizeof(puts) / sizeof(puts[0]); i++) {
-        part = (struct hfd_part_row){S("g"), hfd_slice_of(puts[i].fleet_id), puts[i].kind, hfd_slice_of(puts[i].name), puts[i].generation,
-                                     i == 1, i == 2};
+        part = (struct hfd_part_row){S("g"),
+                                     hfd_slice_of(puts[i].fleet_id),
+                                     puts[i].kind,
+                                     hfd_slice_of(puts[i].name),
+                                     puts[i].generation,
+                                     i == 1,
+                                     i == 2};
         assert_int_equal(hfd_part_row_put(&fx->tx, &part, NULL), HFD_OK);
     }
     assert_int_equal(hfd_part_row_list(&fx->tx, S("g"), &fx->mem, &list, NULL), HFD_OK);
@@ -553,7 +635,8 @@ static void parts_come_cluster_first(void **state)
 
 static const struct hfd_past_key past_key = {HFD_KIND_CLUSTER, 1, 2};
 
-static void add_past(struct fixture *fx, const struct hfd_past_key *key, int64_t ended_us, int64_t took_us)
+static void add_past(struct fixture *fx, const struct hfd_past_key *key, int64_t ended_us,
+                     int64_t took_us)
 {
     const struct hfd_past_row row = {.took_us = took_us, .ending = 1, .milestones = S("c/dns=5")};
 
@@ -568,7 +651,10 @@ static struct hfd_past_list list_past(struct fixture *fx, int64_t limit)
     return list;
 }
 
-/* Of each key the last operations are kept, in the order in which they were added even when the clock was set back. */
+/*
+ * Of each key the last operations are kept, in the order in which they were added even when the
+ * clock was set back.
+ */
 static void past_keeps_the_last(void **state)
 {
     static const int64_t times_us[] = {100, 200, 50, 50, 400};
@@ -588,8 +674,10 @@ static void past_keeps_the_last(void **state)
 /* Behind those of the key come those of other sizes, but none of another kind or operation. */
 static void past_of_other_sizes(void **state)
 {
-    static const struct hfd_past_key others[] = {
-        {HFD_KIND_CLUSTER, 1, 1}, {HFD_KIND_CLUSTER, 1, 7}, {HFD_KIND_CLUSTER, 2, 2}, {HFD_KIND_NODEPOOL, 1, 2}};
+    static const struct hfd_past_key others[] = {{HFD_KIND_CLUSTER, 1, 1},
+                                                 {HFD_KIND_CLUSTER, 1, 7},
+                                                 {HFD_KIND_CLUSTER, 2, 2},
+                                                 {HFD_KIND_NODEPOOL, 1, 2}};
     struct fixture *fx = *state;
     struct hfd_past_list list;
 
@@ -598,20 +686,23 @@ static void past_of_other_sizes(void **state)
         add_past(fx, &others[i], 20 + (int64_t)i, 1 + (int64_t)i);
     list = list_past(fx, 100);
     assert_int_equal(list.count, 3);
-    assert_true(list.rows[0].took_us == 0 && list.rows[1].took_us == 2 && list.rows[2].took_us == 1);
+    assert_true(list.rows[0].took_us == 0 && list.rows[1].took_us == 2 &&
+                list.rows[2].took_us == 1);
     assert_int_equal(list_past(fx, 2).count, 2);
 }
 
 /* A forecast is replaced by key, and goes when an operation of its kind ends, whatever its size. */
 static void forecasts_go_with_the_past(void **state)
 {
-    static const struct hfd_past_key other_size = {HFD_KIND_CLUSTER, 1, 5}, other_op = {HFD_KIND_CLUSTER, 2, 2};
+    static const struct hfd_past_key other_size = {HFD_KIND_CLUSTER, 1, 5},
+                                     other_op = {HFD_KIND_CLUSTER, 2, 2};
     struct fixture *fx = *state;
     struct hfd_forecast_row got;
 
     assert_int_equal(hfd_forecast_row_get(&fx->tx, &past_key, &fx->mem, &got, NULL), HFD_NOT_FOUND);
     for (int64_t i = 0; i < 2; i++) {
-        const struct hfd_forecast_row row = {.prior_us = i, .deadline_us = 10 + i, .plan = i == 0 ? S("1/2") : S("3/4")};
+        const struct hfd_forecast_row row = {
+            .prior_us = i, .deadline_us = 10 + i, .plan = i == 0 ? S("1/2") : S("3/4")};
 
         assert_int_equal(hfd_forecast_row_put(&fx->tx, &past_key, &row, NULL), HFD_OK);
         assert_int_equal(hfd_forecast_row_get(&fx->tx, &past_key, &fx->mem, &got, NULL), HFD_OK);
@@ -624,7 +715,10 @@ static void forecasts_go_with_the_past(void **state)
     assert_int_equal(hfd_forecast_row_get(&fx->tx, &past_key, &fx->mem, &got, NULL), HFD_NOT_FOUND);
 }
 
-/* Work against a remote comes back whole, in the order in which it is due, those that are watched apart until that has failed twice. */
+/*
+ * Work against a remote comes back whole, in the order in which it is due, those that are watched
+ * apart until that has failed twice.
+ */
 static void remote_work_comes_when_due(void **state)
 {
     struct fixture *fx = *state;
@@ -646,21 +740,30 @@ static void remote_work_comes_when_due(void **state)
     assert_int_equal(hfd_upstream_row_put(&fx->tx, &row, NULL), HFD_OK);
     row = (struct hfd_upstream_row){.guresid = S("g2"), .goal = 2, .due_us = 10};
     assert_int_equal(hfd_upstream_row_put(&fx->tx, &row, NULL), HFD_OK);
-    row = (struct hfd_upstream_row){.guresid = S("g3"), .goal = 4, .watched = HFD_WATCHED_CLOSELY, .due_us = 20, .checked_us = 7};
+    row = (struct hfd_upstream_row){.guresid = S("g3"),
+                                    .goal = 4,
+                                    .watched = HFD_WATCHED_CLOSELY,
+                                    .due_us = 20,
+                                    .checked_us = 7};
     assert_int_equal(hfd_upstream_row_put(&fx->tx, &row, NULL), HFD_OK);
-    assert_int_equal(hfd_upstream_row_due(&fx->tx, HFD_WATCHED_NOT, 30, 10, &fx->mem, &list, NULL), HFD_OK);
+    assert_int_equal(hfd_upstream_row_due(&fx->tx, HFD_WATCHED_NOT, 30, 10, &fx->mem, &list, NULL),
+                     HFD_OK);
     assert_int_equal(list.count, 2);
     assert_slice(list.rows[0].guresid, S("g2"));
     assert_slice(list.rows[1].error, S("down"));
-    assert_true(list.rows[1].later_names && list.rows[1].refusals == 6 && list.rows[1].unsure_us == 4 && list.rows[1].behind_us == 8);
+    assert_true(list.rows[1].later_names && list.rows[1].refusals == 6 &&
+                list.rows[1].unsure_us == 4 && list.rows[1].behind_us == 8);
     assert_int_equal(hfd_upstream_row_next(&fx->tx, HFD_WATCHED_NOT, 10, &next_us, NULL), HFD_OK);
     assert_int_equal(next_us, 30);
-    assert_int_equal(hfd_upstream_row_next(&fx->tx, HFD_WATCHED_CLOSELY, 20, &next_us, NULL), HFD_OK);
+    assert_int_equal(hfd_upstream_row_next(&fx->tx, HFD_WATCHED_CLOSELY, 20, &next_us, NULL),
+                     HFD_OK);
     assert_true(next_us == INT64_MAX);
     assert_int_equal(hfd_upstream_row_postpone(&fx->tx, 25, 50, NULL), HFD_OK);
-    assert_int_equal(hfd_upstream_row_next(&fx->tx, HFD_WATCHED_CLOSELY, 20, &next_us, NULL), HFD_OK);
+    assert_int_equal(hfd_upstream_row_next(&fx->tx, HFD_WATCHED_CLOSELY, 20, &next_us, NULL),
+                     HFD_OK);
     assert_int_equal(next_us, 50);
-    assert_int_equal(hfd_upstream_row_due(&fx->tx, HFD_WATCHED_CLOSELY, 50, 10, &fx->mem, &list, NULL), HFD_OK);
+    assert_int_equal(
+        hfd_upstream_row_due(&fx->tx, HFD_WATCHED_CLOSELY, 50, 10, &fx->mem, &list, NULL), HFD_OK);
     assert_true(list.count == 1 && list.rows[0].tries == 0);
     assert_int_equal(hfd_upstream_row_part(&fx->tx, 50, 50, NULL), HFD_OK);
     assert_int_equal(hfd_upstream_row_get(&fx->tx, S("g3"), &fx->mem, &row, NULL), HFD_OK);
@@ -672,10 +775,12 @@ static void remote_work_comes_when_due(void **state)
     row.due_us = 50;
     assert_int_equal(hfd_upstream_row_put(&fx->tx, &row, NULL), HFD_OK);
     assert_int_equal(hfd_upstream_row_unwatch(&fx->tx, 50, NULL), HFD_OK);
-    assert_int_equal(hfd_upstream_row_due(&fx->tx, HFD_WATCHED_NOT, 60, 10, &fx->mem, &list, NULL), HFD_OK);
+    assert_int_equal(hfd_upstream_row_due(&fx->tx, HFD_WATCHED_NOT, 60, 10, &fx->mem, &list, NULL),
+                     HFD_OK);
     assert_int_equal(list.count, 3);
     assert_int_equal(hfd_upstream_row_drop_absent(&fx->tx, 8, NULL), HFD_OK);
-    assert_int_equal(hfd_upstream_row_due(&fx->tx, HFD_WATCHED_NOT, 60, 10, &fx->mem, &list, NULL), HFD_OK);
+    assert_int_equal(hfd_upstream_row_due(&fx->tx, HFD_WATCHED_NOT, 60, 10, &fx->mem, &list, NULL),
+                     HFD_OK);
     assert_int_equal(list.count, 2);
 }
 
@@ -685,13 +790,15 @@ static void references_follow_an_id(void **state)
     struct fixture *fx = *state;
     struct hfd_fleet_row pool = cluster("np", "pool", 2), back;
     struct hfd_upstream_row waits = {.guresid = S("g"), .goal = 1, .due_us = INT64_MAX};
-    struct hfd_part_row part = {.guresid = S("g"), .fleet_id = S("np"), .kind = HFD_KIND_NODEPOOL, .name = S("pool")};
+    struct hfd_part_row part = {
+        .guresid = S("g"), .fleet_id = S("np"), .kind = HFD_KIND_NODEPOOL, .name = S("pool")};
 
     pool.kind = HFD_KIND_NODEPOOL;
     pool.owner_id = S("new.1");
     add(fx, pool);
     assert_int_equal(hfd_part_row_put(&fx->tx, &part, NULL), HFD_OK);
-    part = (struct hfd_part_row){.guresid = S("c"), .fleet_id = S("new.1"), .kind = HFD_KIND_CLUSTER, .name = S("c")};
+    part = (struct hfd_part_row){
+        .guresid = S("c"), .fleet_id = S("new.1"), .kind = HFD_KIND_CLUSTER, .name = S("c")};
     assert_int_equal(hfd_part_row_put(&fx->tx, &part, NULL), HFD_OK);
     assert_int_equal(hfd_upstream_row_put(&fx->tx, &waits, NULL), HFD_OK);
     assert_int_equal(hfd_fleet_row_refer(&fx->tx, S("new.1"), S("2abc"), &fx->mem, NULL), HFD_OK);
@@ -711,8 +818,10 @@ static void damaged_rows_are_told(void **state)
         "UPDATE fleet SET kind = 'x'",
         "UPDATE fleet SET generation = 'x'",
         "UPDATE fleet SET created_us = 1.5",
-        "ALTER TABLE fleet RENAME TO old; CREATE TABLE fleet AS SELECT * FROM old; UPDATE fleet SET spec = NULL",
-        "ALTER TABLE fleet RENAME TO old; CREATE TABLE fleet AS SELECT * FROM old; UPDATE fleet SET deleted_us = NULL",
+        "ALTER TABLE fleet RENAME TO old; CREATE TABLE fleet AS SELECT * FROM old; UPDATE fleet "
+        "SET spec = NULL",
+        "ALTER TABLE fleet RENAME TO old; CREATE TABLE fleet AS SELECT * FROM old; UPDATE fleet "
+        "SET deleted_us = NULL",
     };
     struct fixture *fx = *state;
 
@@ -723,8 +832,10 @@ static void damaged_rows_are_told(void **state)
         assert_int_equal(hfd_db_savepoint(fx->tx.db, NULL), HFD_OK);
         add(fx, cluster("c1", "n", 1));
         assert_int_equal(hfd_db_exec(fx->tx.db, damages[i], &fx->err), HFD_OK);
-        assert_int_equal(hfd_fleet_row_get(&fx->tx, S("c1"), &fx->mem, &row, &fx->err), HFD_CORRUPT);
-        assert_int_equal(hfd_fleet_row_pending(&fx->tx, 0, 0, 10, &fx->mem, &list, &fx->err), HFD_CORRUPT);
+        assert_int_equal(hfd_fleet_row_get(&fx->tx, S("c1"), &fx->mem, &row, &fx->err),
+                         HFD_CORRUPT);
+        assert_int_equal(hfd_fleet_row_pending(&fx->tx, 0, 0, 10, &fx->mem, &list, &fx->err),
+                         HFD_CORRUPT);
         assert_int_equal(list.count, 0);
         assert_int_equal(hfd_db_rollback_to(fx->tx.db, NULL), HFD_OK);
         assert_false(hfd_db_broken(fx->tx.db));
@@ -736,13 +847,18 @@ static void damaged_times_are_told(void **state)
 {
     struct fixture *fx = *state;
     const struct hfd_upstream_row work = {.guresid = S("g1"), .goal = 1, .due_us = 30};
-    const struct hfd_stray_row stray = {.orphan = {.id = S("c1"), .kind = HFD_KIND_CLUSTER}, .due_us = 30};
+    const struct hfd_stray_row stray = {.orphan = {.id = S("c1"), .kind = HFD_KIND_CLUSTER},
+                                        .due_us = 30};
     int64_t next_us;
 
     assert_int_equal(hfd_upstream_row_put(&fx->tx, &work, NULL), HFD_OK);
     assert_int_equal(hfd_stray_row_put(&fx->tx, &stray, NULL), HFD_OK);
-    assert_int_equal(hfd_db_exec(fx->tx.db, "UPDATE upstream SET due_us = 'x'; UPDATE stray SET due_us = 'x'", NULL), HFD_OK);
-    assert_int_equal(hfd_upstream_row_next(&fx->tx, HFD_WATCHED_NOT, 10, &next_us, NULL), HFD_CORRUPT);
+    assert_int_equal(hfd_db_exec(fx->tx.db,
+                                 "UPDATE upstream SET due_us = 'x'; UPDATE stray SET due_us = 'x'",
+                                 NULL),
+                     HFD_OK);
+    assert_int_equal(hfd_upstream_row_next(&fx->tx, HFD_WATCHED_NOT, 10, &next_us, NULL),
+                     HFD_CORRUPT);
     assert_true(next_us == INT64_MAX);
     assert_int_equal(hfd_stray_row_next(&fx->tx, 10, &next_us, NULL), HFD_CORRUPT);
     assert_true(next_us == INT64_MAX);

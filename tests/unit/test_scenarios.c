@@ -1,6 +1,6 @@
 /*
- * The outcome table of driver/core/README.md, row by row on a whole driver with time moved by hand: each test is named by its row, and the
- * last test compares the two.
+ * The outcome table of driver/core/README.md, row by row on a whole driver with time moved by hand:
+ * each test is named by its row, and the last test compares the two.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -17,11 +17,13 @@
 #define UN HFD_STATUS_UNKNOWN
 #define ID "res-1"
 #define DEADLINE_US (3600 * S)
-#define BODY(region, pools)                                                                                                           \
-    "{\"type\":\"hyperfleet-cluster\",\"driver\":{\"values\":{\"cluster\":{\"name\":\"c-one\",\"spec\":{\"region\":\"" region "\"}}," \
+#define BODY(region, pools)                                                                        \
+    "{\"type\":\"hyperfleet-cluster\",\"driver\":{\"values\":{\"cluster\":{\"name\":\"c-one\","    \
+    "\"spec\":{\"region\":\"" region "\"}},"                                                       \
     "\"nodepools\":[" pools "]}}}"
 #define POOL "{\"name\":\"np-one\",\"spec\":{\"n\":1}}"
-static const char body_a[] = BODY("a", POOL), body_b[] = BODY("b", POOL), body_no_pool[] = BODY("a", "");
+static const char body_a[] = BODY("a", POOL), body_b[] = BODY("b", POOL),
+                  body_no_pool[] = BODY("a", "");
 
 static struct hfd_answer_doc put(struct world *w, const char *body)
 {
@@ -74,7 +76,10 @@ static void assert_failed(struct world *w, const char *code, const char *part)
 /* One adapter succeeds on a resource. */
 static void done(struct world *w, hfd_slice id, const char *adapter)
 {
-    assert_int_equal(scene_report(w, id, &(struct scene_report){.adapter = adapter, .available = OK_, .applied = OK_}), HFD_VERDICT_STORE);
+    assert_int_equal(
+        scene_report(w, id,
+                     &(struct scene_report){.adapter = adapter, .available = OK_, .applied = OK_}),
+        HFD_VERDICT_STORE);
 }
 
 static void create_and_finish(struct world *w, const char *body)
@@ -86,7 +91,7 @@ static void create_and_finish(struct world *w, const char *body)
     assert_int_equal(get(w).answer, HFD_ANSWER_OUTPUT);
 }
 
-/* ---- getting ready ---------------------------------------------------------------------------------------------------------- */
+/* ---- getting ready ---- */
 
 static void all_parts_ready(void **state)
 {
@@ -118,7 +123,9 @@ static void ready_at_an_older_generation(void **state)
     assert_int_equal(put(w, body_b).answer, HFD_ANSWER_HINT);
     /* Both report on generation 1 once more: Ready has not got to generation 2. */
     wait_s(w, 1);
-    (void)scene_report(w, c, &(struct scene_report){.adapter = "dns", .available = OK_, .applied = OK_, .generation = 1});
+    (void)scene_report(w, c,
+                       &(struct scene_report){
+                           .adapter = "dns", .available = OK_, .applied = OK_, .generation = 1});
     assert_int_equal(get(w).answer, HFD_ANSWER_HINT);
     world_succeed(w, c);
     assert_health(w, "Healthy");
@@ -142,8 +149,11 @@ static void adapters_at_mixed_generations(void **state)
 static void a_stale_report(void **state)
 {
     struct world *w = *state;
-    const struct scene_report old = {
-        .adapter = "dns", .available = NO, .reason = "InvalidConfiguration", .observed_us = w->clock.wall_us, .generation = 1};
+    const struct scene_report old = {.adapter = "dns",
+                                     .available = NO,
+                                     .reason = "InvalidConfiguration",
+                                     .observed_us = w->clock.wall_us,
+                                     .generation = 1};
     hfd_slice c;
 
     (void)put(w, body_no_pool);
@@ -157,9 +167,12 @@ static void a_stale_report(void **state)
     (void)put(w, BODY("b", ""));
     wait_s(w, 1);
     done(w, c, "dns");
-    assert_int_equal(
-        scene_report(w, c, &(struct scene_report){.adapter = "dns", .available = NO, .reason = "InvalidConfiguration", .generation = 1}),
-        HFD_VERDICT_DISCARD);
+    assert_int_equal(scene_report(w, c,
+                                  &(struct scene_report){.adapter = "dns",
+                                                         .available = NO,
+                                                         .reason = "InvalidConfiguration",
+                                                         .generation = 1}),
+                     HFD_VERDICT_DISCARD);
     assert_int_equal(get(w).answer, HFD_ANSWER_HINT);
 }
 
@@ -172,7 +185,10 @@ static void an_adapter_does_not_know(void **state)
     wait_s(w, 1);
     c = scene_cluster(w, "c-one");
     done(w, c, "validation");
-    assert_int_equal(scene_report(w, c, &(struct scene_report){.adapter = "dns", .available = UN, .reason = "InvalidConfiguration"}),
+    assert_int_equal(scene_report(w, c,
+                                  &(struct scene_report){.adapter = "dns",
+                                                         .available = UN,
+                                                         .reason = "InvalidConfiguration"}),
                      HFD_VERDICT_DISCARD);
     assert_int_equal(get(w).answer, HFD_ANSWER_HINT);
 }
@@ -190,7 +206,7 @@ static void a_nodepool_leaves(void **state)
     assert_health(w, "Healthy");
 }
 
-/* ---- failing ---------------------------------------------------------------------------------------------------------------- */
+/* ---- failing ---- */
 
 static void an_adapter_gives_up(void **state)
 {
@@ -199,8 +215,12 @@ static void an_adapter_gives_up(void **state)
     (void)put(w, body_a);
     wait_s(w, 1);
     (void)scene_report(w, scene_cluster(w, "c-one"),
-                       &(struct scene_report){.adapter = "dns", .available = NO, .reason = "InvalidConfiguration", .message = "no zone"});
-    assert_failed(w, "RES-104", "adapter dns reported Applied=False, reason InvalidConfiguration: no zone.");
+                       &(struct scene_report){.adapter = "dns",
+                                              .available = NO,
+                                              .reason = "InvalidConfiguration",
+                                              .message = "no zone"});
+    assert_failed(w, "RES-104",
+                  "adapter dns reported Applied=False, reason InvalidConfiguration: no zone.");
 }
 
 static void a_nodepool_fails_alone(void **state)
@@ -211,10 +231,15 @@ static void a_nodepool_fails_alone(void **state)
     wait_s(w, 1);
     world_succeed(w, c);
     (void)scene_report(w, scene_nodepool(w, "np-one"),
-                       &(struct scene_report){.adapter = "validation", .available = NO, .applied = OK_, .reason = "InvalidConfiguration"});
+                       &(struct scene_report){.adapter = "validation",
+                                              .available = NO,
+                                              .applied = OK_,
+                                              .reason = "InvalidConfiguration"});
     assert_failed(w, "RES-104", "Nodepool 'np-one'");
     assert_has(get(w).message, "Available=False");
-    assert_has(get(w).message, hfd_arena_printf(&w->mem, "%.*s", HFD_SLICE_FMT(c)).p); /* the cluster is named, too */
+    assert_has(
+        get(w).message,
+        hfd_arena_printf(&w->mem, "%.*s", HFD_SLICE_FMT(c)).p); /* the cluster is named, too */
 }
 
 static void a_transient_reason(void **state)
@@ -226,7 +251,8 @@ static void a_transient_reason(void **state)
     wait_s(w, 1);
     c = scene_cluster(w, "c-one");
     done(w, c, "validation");
-    (void)scene_report(w, c, &(struct scene_report){.adapter = "dns", .available = NO, .reason = "Throttled"});
+    (void)scene_report(
+        w, c, &(struct scene_report){.adapter = "dns", .available = NO, .reason = "Throttled"});
     assert_int_equal(get(w).answer, HFD_ANSWER_HINT);
     wait_s(w, 1);
     done(w, c, "dns");
@@ -240,7 +266,10 @@ static void an_adapter_is_not_well_itself(void **state)
     (void)put(w, body_no_pool);
     wait_s(w, 1);
     (void)scene_report(w, scene_cluster(w, "c-one"),
-                       &(struct scene_report){.adapter = "dns", .available = NO, .reason = "InvalidConfiguration", .health_false = true});
+                       &(struct scene_report){.adapter = "dns",
+                                              .available = NO,
+                                              .reason = "InvalidConfiguration",
+                                              .health_false = true});
     assert_int_equal(get(w).answer, HFD_ANSWER_HINT);
 }
 
@@ -252,7 +281,9 @@ static void gave_up_before_this_attempt(void **state)
     (void)put(w, body_no_pool);
     wait_s(w, 1);
     c = scene_cluster(w, "c-one");
-    (void)scene_report(w, c, &(struct scene_report){.adapter = "dns", .available = NO, .reason = "InvalidConfiguration"});
+    (void)scene_report(w, c,
+                       &(struct scene_report){
+                           .adapter = "dns", .available = NO, .reason = "InvalidConfiguration"});
     assert_int_equal(get(w).answer, HFD_ANSWER_FAILED);
     wait_s(w, 1);
     assert_int_equal(put(w, body_no_pool).answer, HFD_ANSWER_HINT); /* the report is still there */
@@ -260,7 +291,9 @@ static void gave_up_before_this_attempt(void **state)
     wait_s(w, 1);
     world_succeed(w, c);
     assert_health(w, "Healthy");
-    assert_string_equal(scene_history(w, ID), "creating>failed failed 1; failed>creating retry 1; creating>ready ready 1; ");
+    assert_string_equal(
+        scene_history(w, ID),
+        "creating>failed failed 1; failed>creating retry 1; creating>ready ready 1; ");
 }
 
 static void a_failed_create_is_deleted(void **state)
@@ -302,7 +335,9 @@ static void late_and_then_ready(void **state)
     wait_s(w, 60);
     assert_int_equal(put(w, body_a).answer, HFD_ANSWER_OUTPUT);
     assert_health(w, "Healthy");
-    assert_string_equal(scene_history(w, ID), "creating>failed failed 1; failed>creating retry 1; creating>ready ready 1; ");
+    assert_string_equal(
+        scene_history(w, ID),
+        "creating>failed failed 1; failed>creating retry 1; creating>ready ready 1; ");
     /* It failed when its time was over, not when somebody looked. */
     assert_int_equal(scene_history_rows(w, ID).rows[0].at_us, TEST_TIME_US + DEADLINE_US);
     assert_int_equal(scene_history_rows(w, ID).rows[1].at_us, TEST_TIME_US + DEADLINE_US + 90 * S);
@@ -326,7 +361,8 @@ static void a_late_update_is_tried_again(void **state)
 static void a_deadline_of_its_kind(void **state)
 {
     static const char pool[] =
-        "{\"type\":\"hyperfleet-nodepool\",\"driver\":{\"values\":{\"cluster_guresid\":\"" ID "\",\"nodepool\":{\"name\":\"np-two\"}}}}";
+        "{\"type\":\"hyperfleet-nodepool\",\"driver\":{\"values\":{\"cluster_guresid\":\"" ID
+        "\",\"nodepool\":{\"name\":\"np-two\"}}}}";
     struct world *w = *state;
     struct hfd_answer_doc doc;
 
@@ -340,7 +376,7 @@ static void a_deadline_of_its_kind(void **state)
     assert_int_equal(get(w).answer, HFD_ANSWER_HINT);
 }
 
-/* ---- once ready ------------------------------------------------------------------------------------------------------------- */
+/* ---- once ready ---- */
 
 /* The value of a series in the exposition, 0 when it is not there. */
 static int64_t series(const char *line)
@@ -358,7 +394,8 @@ static int64_t series(const char *line)
         at += strlen(line) + 1;
         end = strchr(at, '\n');
         assert_non_null(end);
-        assert_int_equal(hfd_parse_i64((hfd_slice){at, (size_t)(end - at)}, 0, INT64_MAX, &value, NULL), HFD_OK);
+        assert_int_equal(
+            hfd_parse_i64((hfd_slice){at, (size_t)(end - at)}, 0, INT64_MAX, &value, NULL), HFD_OK);
     }
     hfd_buf_fini(&b);
     return value;
@@ -375,17 +412,25 @@ static void degraded_then_well(void **state)
 
     create_and_finish(w, body_a);
     c = scene_cluster(w, "c-one");
-    (void)scene_report(w, c, &(struct scene_report){.adapter = "dns", .available = NO, .reason = "ZoneLost", .message = "gone"});
+    (void)scene_report(
+        w, c,
+        &(struct scene_report){
+            .adapter = "dns", .available = NO, .reason = "ZoneLost", .message = "gone"});
     assert_health(w, "Degraded");
     assert_has(get(w).values, "\"health_reason\":\"ZoneLost\"");
     assert_int_equal(put(w, body_a).answer, HFD_ANSWER_OUTPUT); /* a deployment cannot mend it */
     wait_s(w, 1);
-    (void)scene_report(w, c, &(struct scene_report){.adapter = "dns", .available = NO, .reason = "ZoneLost", .message = "still"});
+    (void)scene_report(
+        w, c,
+        &(struct scene_report){
+            .adapter = "dns", .available = NO, .reason = "ZoneLost", .message = "still"});
     wait_s(w, 1);
     done(w, c, "dns");
     assert_health(w, "Healthy");
     history = scene_history_rows(w, ID);
-    assert_string_equal(scene_history(w, ID), "creating>ready ready 1; ready>ready degraded 1; ready>ready recovered 1; ");
+    assert_string_equal(
+        scene_history(w, ID),
+        "creating>ready ready 1; ready>ready degraded 1; ready>ready recovered 1; ");
     assert_has(history.rows[1].text, "ZoneLost: cluster 'c-one'");
     assert_int_equal(history.rows[2].at_us, w->clock.wall_us);
     assert_int_equal(series(DEGRADED), degraded + 1);
@@ -397,8 +442,9 @@ static void a_nodepool_is_degraded(void **state)
     struct world *w = *state;
 
     create_and_finish(w, body_a);
-    (void)scene_report(w, scene_nodepool(w, "np-one"),
-                       &(struct scene_report){.adapter = "validation", .available = NO, .reason = "NodesLost"});
+    (void)scene_report(
+        w, scene_nodepool(w, "np-one"),
+        &(struct scene_report){.adapter = "validation", .available = NO, .reason = "NodesLost"});
     assert_health(w, "Degraded");
     assert_has(get(w).values, "nodepool 'np-one'");
 }
@@ -409,7 +455,8 @@ static void gave_up_when_ready(void **state)
 
     create_and_finish(w, body_a);
     (void)scene_report(w, scene_cluster(w, "c-one"),
-                       &(struct scene_report){.adapter = "dns", .available = NO, .reason = "InvalidConfiguration"});
+                       &(struct scene_report){
+                           .adapter = "dns", .available = NO, .reason = "InvalidConfiguration"});
     assert_health(w, "Degraded");
 }
 
@@ -435,7 +482,8 @@ static void degraded_until_healthy(void **state)
     create_and_finish(w, body_a);
     c = scene_cluster(w, "c-one");
     np = scene_nodepool(w, "np-one");
-    (void)scene_report(w, c, &(struct scene_report){.adapter = "dns", .available = NO, .reason = "ZoneLost"});
+    (void)scene_report(
+        w, c, &(struct scene_report){.adapter = "dns", .available = NO, .reason = "ZoneLost"});
     scene_patch(w, HFD_KIND_NODEPOOL, np, "{\"n\":2}");
     wait_s(w, 1);
     done(w, c, "dns");
@@ -443,14 +491,17 @@ static void degraded_until_healthy(void **state)
     assert_null(strstr(scene_history(w, ID), "recovered"));
     world_succeed(w, np);
     assert_health(w, "Healthy");
-    (void)scene_report(w, c, &(struct scene_report){.adapter = "dns", .available = NO, .reason = "ZoneLost"});
+    (void)scene_report(
+        w, c, &(struct scene_report){.adapter = "dns", .available = NO, .reason = "ZoneLost"});
     (void)put(w, body_b); /* an update mends it */
     wait_s(w, 1);
     world_succeed_all(w, ID);
     assert_health(w, "Healthy");
-    assert_string_equal(scene_history(w, ID),
-                        "creating>ready ready 1; ready>ready degraded 1; ready>ready recovered 1; ready>ready degraded 1; "
-                        "ready>updating update 2; updating>ready ready 2; ready>ready recovered 2; ");
+    assert_string_equal(
+        scene_history(w, ID),
+        "creating>ready ready 1; ready>ready degraded 1; ready>ready recovered 1; ready>ready "
+        "degraded 1; "
+        "ready>updating update 2; updating>ready ready 2; ready>ready recovered 2; ");
 }
 
 static void removed_in_hyperfleet(void **state)
@@ -463,7 +514,8 @@ static void removed_in_hyperfleet(void **state)
     first = hfd_arena_dup(&w->mem, world_row(w, ID).incarnation).p;
     c = scene_cluster(w, "c-one");
     scene_force_delete(w, HFD_KIND_CLUSTER, c);
-    assert_failed(w, "RES-104", "in HyperFleet, and not through this resource. Deploy again to make a new one");
+    assert_failed(w, "RES-104",
+                  "in HyperFleet, and not through this resource. Deploy again to make a new one");
     wait_s(w, 1);
     assert_int_equal(put(w, body_a).answer, HFD_ANSWER_HINT);
     assert_string_equal(get(w).hint.status, "creating");
@@ -503,10 +555,11 @@ static void deleted_by_somebody_else(void **state)
     assert_failed(w, "RES-104", "Nodepool 'np-one'");
     assert_has(get(w).message, "is being deleted in HyperFleet");
     assert_int_equal(put(w, body_a).answer, HFD_ANSWER_HINT);
-    assert_int_equal(world_count(w, HFD_KIND_NODEPOOL), 2); /* the new one beside the one that goes */
+    assert_int_equal(world_count(w, HFD_KIND_NODEPOOL),
+                     2); /* the new one beside the one that goes */
 }
 
-/* ---- deleting --------------------------------------------------------------------------------------------------------------- */
+/* ---- deleting ---- */
 
 static void waits_for_one_finalizer(void **state)
 {
@@ -520,7 +573,9 @@ static void waits_for_one_finalizer(void **state)
     (void)scene_report(w, c, &(struct scene_report){.adapter = "validation", .finalized = true});
     assert_int_equal(get(w).answer, HFD_ANSWER_HINT);
     assert_int_equal(del(w).answer, HFD_ANSWER_HINT);
-    (void)scene_report(w, c, &(struct scene_report){.adapter = "dns", .finalized = false, .reason = "InvalidConfiguration"});
+    (void)scene_report(w, c,
+                       &(struct scene_report){
+                           .adapter = "dns", .finalized = false, .reason = "InvalidConfiguration"});
     assert_int_equal(get(w).answer, HFD_ANSWER_HINT); /* no reason ends a deletion */
     wait_s(w, 1);
     (void)scene_report(w, c, &(struct scene_report){.adapter = "dns", .finalized = true});
@@ -539,7 +594,9 @@ static void a_late_deletion(void **state)
     wait_s(w, 1);
     (void)scene_report(w, c, &(struct scene_report){.adapter = "validation", .finalized = true});
     wait_s(w, 3599);
-    assert_failed(w, "RES-105", "waits for Finalized from dns (has reported on generation 1 of 2). It goes on; delete again");
+    assert_failed(w, "RES-105",
+                  "waits for Finalized from dns (has reported on generation 1 of 2). It goes on; "
+                  "delete again");
     assert_int_equal(put(w, body_no_pool).answer, HFD_ANSWER_BUSY);
     assert_int_equal(del(w).answer, HFD_ANSWER_HINT);
     assert_int_equal(get(w).answer, HFD_ANSWER_HINT);
@@ -549,7 +606,7 @@ static void a_late_deletion(void **state)
     assert_int_equal(get(w).answer, HFD_ANSWER_ABSENT);
 }
 
-/* ---- history ---------------------------------------------------------------------------------------------------------------- */
+/* ---- history ---- */
 
 /* Of a resource that changes for ever the newest hundred are kept, numbered on. */
 static void history_is_bounded(void **state)
@@ -574,7 +631,10 @@ static void history_is_bounded(void **state)
     assert_int_equal(scene_history_rows(w, ID).count, 0);
 }
 
-/* Whatever happens in a resource's life stands in its history, in order, and is there after a restart. */
+/*
+ * Whatever happens in a resource's life stands in its history, in order, and is there after a
+ * restart.
+ */
 static void history_of_a_life(void **state)
 {
     struct world *w = *state;
@@ -592,8 +652,10 @@ static void history_of_a_life(void **state)
     (void)del(w);
     world_restart(w);
     assert_string_equal(scene_history(w, ID),
-                        "creating>ready ready 1; ready>updating update 2; updating>updating retarget 3; updating>ready ready 3; "
-                        "ready>failed failed 4; failed>creating retry 1; creating>deleting delete 1; deleting>deleting delete 2; ");
+                        "creating>ready ready 1; ready>updating update 2; updating>updating "
+                        "retarget 3; updating>ready ready 3; "
+                        "ready>failed failed 4; failed>creating retry 1; creating>deleting delete "
+                        "1; deleting>deleting delete 2; ");
 }
 
 /* clang-format off */
@@ -619,7 +681,8 @@ static void readme_has_the_rows(void **state)
     FILE *f;
 
     (void)state;
-    (void)snprintf(path, sizeof(path), "%.*s../../driver/core/README.md", (int)(strrchr(__FILE__, '/') + 1 - __FILE__), __FILE__);
+    (void)snprintf(path, sizeof(path), "%.*s../../driver/core/README.md",
+                   (int)(strrchr(__FILE__, '/') + 1 - __FILE__), __FILE__);
     f = fopen(path, "re");
     if (f == NULL)
         skip();
@@ -631,7 +694,8 @@ static void readme_has_the_rows(void **state)
         if (strstr(text, cell) == NULL)
             fail_msg("the table has no row %s", names[i]);
     }
-    for (const char *at = strstr(text, "## The outcome table"); at != NULL && (at = strstr(at, "\n| `")) != NULL; at++) {
+    for (const char *at = strstr(text, "## The outcome table");
+         at != NULL && (at = strstr(at, "\n| `")) != NULL; at++) {
         if (strstr(text, "## Decisions") < at)
             break;
         rows++;

@@ -1,4 +1,7 @@
-/* TSL searches and list orders: text to tree, and every way to be wrong. spec/hyperfleet-api.md section 9; DESIGN 10.2, 10.6. */
+/*
+ * TSL searches and list orders: text to tree, and every way to be wrong. spec/hyperfleet-api.md
+ * section 9; DESIGN 10.2, 10.6.
+ */
 #include "driver/fleet/search.h"
 
 #include <setjmp.h>
@@ -20,20 +23,11 @@ static int setup(void **state)
 /* ---- trees as text: (and (= name 'x') (in labels.a 'b' 'c')) ---- */
 
 static const char *const op_texts[HFD_FILTER_OP_COUNT] = {
-    [HFD_FILTER_AND] = "and",
-    [HFD_FILTER_OR] = "or",
-    [HFD_FILTER_NOT] = "not",
-    [HFD_FILTER_EQ] = "=",
-    [HFD_FILTER_NE] = "!=",
-    [HFD_FILTER_LT] = "<",
-    [HFD_FILTER_LE] = "<=",
-    [HFD_FILTER_GT] = ">",
-    [HFD_FILTER_GE] = ">=",
-    [HFD_FILTER_LIKE] = "like",
-    [HFD_FILTER_ILIKE] = "ilike",
-    [HFD_FILTER_BETWEEN] = "between",
-    [HFD_FILTER_IN] = "in",
-    [HFD_FILTER_IS_NULL] = "null",
+    [HFD_FILTER_AND] = "and",   [HFD_FILTER_OR] = "or",        [HFD_FILTER_NOT] = "not",
+    [HFD_FILTER_EQ] = "=",      [HFD_FILTER_NE] = "!=",        [HFD_FILTER_LT] = "<",
+    [HFD_FILTER_LE] = "<=",     [HFD_FILTER_GT] = ">",         [HFD_FILTER_GE] = ">=",
+    [HFD_FILTER_LIKE] = "like", [HFD_FILTER_ILIKE] = "ilike",  [HFD_FILTER_BETWEEN] = "between",
+    [HFD_FILTER_IN] = "in",     [HFD_FILTER_IS_NULL] = "null",
 };
 
 static const char *const field_texts[HFD_FIELD_COUNT] = {
@@ -135,120 +129,124 @@ static void assert_error(enum hfd_kind kind, hfd_slice query, const char *messag
 
 /* ---- what is right ---- */
 
+static const struct {
+    const char *query, *tree;
+} trees[] = {
+    {"", ""},
+    {" \t\r\n", ""},
+    {"name='x'", "(= name 'x')"},
+    {"  name  =  'x'  ", "(= name 'x')"},
+    {"name\n=\t'x'", "(= name 'x')"},
+    {"name != 'x'", "(!= name 'x')"},
+    {"name <> 'x'", "(!= name 'x')"},
+    {"name<'x'", "(< name 'x')"},
+    {"name<='x'", "(<= name 'x')"},
+    {"name>'x'", "(> name 'x')"},
+    {"name>='x'", "(>= name 'x')"},
+    {"name is null", "(null name)"},
+    {"name IS NOT NULL", "(not (null name))"},
+    {"name is 'x'", "(= name 'x')"},
+    {"name is not 'x'", "(not (= name 'x'))"},
+    {"name like 'x%'", "(like name 'x%')"},
+    {"name NOT LIKE 'x%'", "(not (like name 'x%'))"},
+    {"name iLike '_X'", "(ilike name '_X')"},
+    {"name not ilike 'x'", "(not (ilike name 'x'))"},
+    {"name between 'a' and 'b'", "(between name 'a' 'b')"},
+    {"generation not between 1 and 3", "(not (between generation 1 3))"},
+    {"name between 'a' and 'b' and id='i'", "(and (between name 'a' 'b') (= id 'i'))"},
+    {"name in ('a','b')", "(in name 'a' 'b')"},
+    {"name IN [ 'a' , 'b' ]", "(in name 'a' 'b')"},
+    {"name in ()", "(in name)"},
+    {"name in []", "(in name)"},
+    {"generation not in (1, 2)", "(not (in generation 1 2))"},
+    /* quotes */
+    {"name=''", "(= name '')"},
+    {"name='it''s'", "(= name 'it's')"},
+    {"name='it\\'s'", "(= name 'it's')"},
+    {"name='a\\\\b'", "(= name 'a\\b')"},
+    {"name='a\\b'", "(= name 'a\\b')"},
+    {"name=''''", "(= name ''')"},
+    {"name='\"`[](),='", "(= name '\"`[](),=')"},
+    {"name='\xc3\xa9'", "(= name '\xc3\xa9')"},
+    {"\"name\"='x'", "(= name 'x')"},
+    {"`name`='x'", "(= name 'x')"},
+    {"labels.\"in\"='x'", "(= labels.in 'x')"},
+    /* numbers */
+    {"generation=0", "(= generation 0)"},
+    {"generation=-5", "(= generation -5)"},
+    {"generation=+5", "(= generation 5)"},
+    {"generation=- 5", "(= generation -5)"},
+    {"generation=2e3", "(= generation 2000)"},
+    {"generation=3.0", "(= generation 3)"},
+    {"generation=2147483647", "(= generation 2147483647)"},
+    {"generation=-2147483648", "(= generation -2147483648)"},
+    {"spec.a=.5", "(= spec.a 0.5)"},
+    {"spec.a=1.5E-1", "(= spec.a 0.15)"},
+    {"spec.a=9223372036854775807", "(= spec.a 9223372036854775807)"},
+    {"spec.a=9223372036854775808", "(= spec.a 9.22337e+18)"},
+    /* fields */
+    {"id='2a'", "(= id '2a')"},
+    {"kind='Cluster'", "(= kind 'Cluster')"},
+    {"href='/x'", "(= href '/x')"},
+    {"created_by='a@b'", "(= created_by 'a@b')"},
+    {"updated_by='a@b'", "(= updated_by 'a@b')"},
+    {"created_time>='1970-01-01T00:00:01Z'", "(>= created_time 1000000)"},
+    {"updated_time<'1970-01-01T01:00:00+01:00'", "(< updated_time 0)"},
+    {"deleted_time>'1970-01-01T00:00:01Z'", "(> deleted_time 1000000)"},
+    {"created_time>'0001-01-01T00:00:00Z'", "(> created_time -62135596800000000)"},
+    {"created_time between '1970-01-01T00:00:00Z' and '1970-01-01T00:00:00.5Z'",
+     "(between created_time 0 500000)"},
+    {"labels.region='us'", "(= labels.region 'us')"},
+    {"labels.a_1='x'", "(= labels.a_1 'x')"},
+    {"labels.\"1\"='x'", "(= labels.1 'x')"},
+    {"labels.9z='x' and labels . 1e5='y'", "(and (= labels.9z 'x') (= labels.1e5 'y'))"},
+    {"spec.a.0=.5 and spec.a between .25 and 1", "(and (= spec.a.0 0.5) (between spec.a 0.25 1))"},
+    {"labels . region = 'us'", "(= labels.region 'us')"},
+    {"labels.not='x'", "(= labels.not 'x')"},
+    {"labels.region is null", "(null labels.region)"},
+    {"spec.region='us'", "(= spec.region 'us')"},
+    {"spec.a.b_2.C='us'", "(= spec.a.b_2.C 'us')"},
+    {"spec . a . \"b\" = 1", "(= spec.a.b 1)"},
+    {"spec.a.b in (1, 'x', 2.5)", "(in spec.a.b 1 'x' 2.5)"},
+    {"spec.spec='x'", "(= spec.spec 'x')"},
+    {"spec.a like 'x'", "(like spec.a 'x')"},
+    /* conditions, in both vocabularies and both ways to write what is below them */
+    {"status.conditions.Ready='True'", "(= condition.Ready 'True')"},
+    {"status.conditions.Available = 'False'", "(= condition.Available 'False')"},
+    {"status.conditions.DnsSuccessful='Unknown'", "(= condition.DnsSuccessful 'Unknown')"},
+    {"status.conditions.Ready is 'True'", "(= condition.Ready 'True')"},
+    {"status.conditions.Reconciled='True'", "(= condition.Ready 'True')"},
+    {"status.conditions.LastKnownReconciled='True'", "(= condition.Available 'True')"},
+    {"status.conditions.Ready.last_updated_time<='1970-01-01T00:00:02Z'",
+     "(<= updated.Ready 2000000)"},
+    {"status.conditions.Ready__last_updated_time!='1970-01-01T00:00:02Z'",
+     "(!= updated.Ready 2000000)"},
+    {"status.conditions.Reconciled.last_transition_time > '1970-01-01T00:00:02.25+00:00'",
+     "(> transition.Ready 2250000)"},
+    {"status.conditions.Dns2.observed_generation >= 7", "(>= generation.Dns2 7)"},
+    {"status.conditions.Ready.observed_generation = 2.0", "(= generation.Ready 2)"},
+    /* precedence: comparison, NOT, AND, OR; chains lean left */
+    {"id='1' or id='2' and id='3'", "(or (= id '1') (and (= id '2') (= id '3')))"},
+    {"id='1' and id='2' or id='3'", "(or (and (= id '1') (= id '2')) (= id '3'))"},
+    {"(id='1' or id='2') and id='3'", "(and (or (= id '1') (= id '2')) (= id '3'))"},
+    {"id='1' AND id='2' And id='3'", "(and (and (= id '1') (= id '2')) (= id '3'))"},
+    {"id='1' OR id='2' oR id='3'", "(or (or (= id '1') (= id '2')) (= id '3'))"},
+    {"not id='1' and id='2'", "(and (not (= id '1')) (= id '2'))"},
+    {"not (id='1' and id='2')", "(not (and (= id '1') (= id '2')))"},
+    {"NOT Not id='1'", "(not (not (= id '1')))"},
+    {"((id='1'))", "(= id '1')"},
+    {"id='1'and id='2'", "(and (= id '1') (= id '2'))"},
+    {"status.conditions.Ready='True' AND not labels.region='us-west'",
+     "(and (= condition.Ready 'True') (not (= labels.region 'us-west')))"},
+    {"status.conditions.Ready='True' or name='x'", "(or (= condition.Ready 'True') (= name 'x'))"},
+};
+
 /* Each operator, literal, field, list and quote becomes the node that it stands for. */
 static void queries_become_trees(void **state)
 {
-    static const struct {
-        const char *query, *tree;
-    } cases[] = {
-        {"", ""},
-        {" \t\r\n", ""},
-        {"name='x'", "(= name 'x')"},
-        {"  name  =  'x'  ", "(= name 'x')"},
-        {"name\n=\t'x'", "(= name 'x')"},
-        {"name != 'x'", "(!= name 'x')"},
-        {"name <> 'x'", "(!= name 'x')"},
-        {"name<'x'", "(< name 'x')"},
-        {"name<='x'", "(<= name 'x')"},
-        {"name>'x'", "(> name 'x')"},
-        {"name>='x'", "(>= name 'x')"},
-        {"name is null", "(null name)"},
-        {"name IS NOT NULL", "(not (null name))"},
-        {"name is 'x'", "(= name 'x')"},
-        {"name is not 'x'", "(not (= name 'x'))"},
-        {"name like 'x%'", "(like name 'x%')"},
-        {"name NOT LIKE 'x%'", "(not (like name 'x%'))"},
-        {"name iLike '_X'", "(ilike name '_X')"},
-        {"name not ilike 'x'", "(not (ilike name 'x'))"},
-        {"name between 'a' and 'b'", "(between name 'a' 'b')"},
-        {"generation not between 1 and 3", "(not (between generation 1 3))"},
-        {"name between 'a' and 'b' and id='i'", "(and (between name 'a' 'b') (= id 'i'))"},
-        {"name in ('a','b')", "(in name 'a' 'b')"},
-        {"name IN [ 'a' , 'b' ]", "(in name 'a' 'b')"},
-        {"name in ()", "(in name)"},
-        {"name in []", "(in name)"},
-        {"generation not in (1, 2)", "(not (in generation 1 2))"},
-        /* quotes */
-        {"name=''", "(= name '')"},
-        {"name='it''s'", "(= name 'it's')"},
-        {"name='it\\'s'", "(= name 'it's')"},
-        {"name='a\\\\b'", "(= name 'a\\b')"},
-        {"name='a\\b'", "(= name 'a\\b')"},
-        {"name=''''", "(= name ''')"},
-        {"name='\"`[](),='", "(= name '\"`[](),=')"},
-        {"name='\xc3\xa9'", "(= name '\xc3\xa9')"},
-        {"\"name\"='x'", "(= name 'x')"},
-        {"`name`='x'", "(= name 'x')"},
-        {"labels.\"in\"='x'", "(= labels.in 'x')"},
-        /* numbers */
-        {"generation=0", "(= generation 0)"},
-        {"generation=-5", "(= generation -5)"},
-        {"generation=+5", "(= generation 5)"},
-        {"generation=- 5", "(= generation -5)"},
-        {"generation=2e3", "(= generation 2000)"},
-        {"generation=3.0", "(= generation 3)"},
-        {"generation=2147483647", "(= generation 2147483647)"},
-        {"generation=-2147483648", "(= generation -2147483648)"},
-        {"spec.a=.5", "(= spec.a 0.5)"},
-        {"spec.a=1.5E-1", "(= spec.a 0.15)"},
-        {"spec.a=9223372036854775807", "(= spec.a 9223372036854775807)"},
-        {"spec.a=9223372036854775808", "(= spec.a 9.22337e+18)"},
-        /* fields */
-        {"id='2a'", "(= id '2a')"},
-        {"kind='Cluster'", "(= kind 'Cluster')"},
-        {"href='/x'", "(= href '/x')"},
-        {"created_by='a@b'", "(= created_by 'a@b')"},
-        {"updated_by='a@b'", "(= updated_by 'a@b')"},
-        {"created_time>='1970-01-01T00:00:01Z'", "(>= created_time 1000000)"},
-        {"updated_time<'1970-01-01T01:00:00+01:00'", "(< updated_time 0)"},
-        {"deleted_time>'1970-01-01T00:00:01Z'", "(> deleted_time 1000000)"},
-        {"created_time>'0001-01-01T00:00:00Z'", "(> created_time -62135596800000000)"},
-        {"created_time between '1970-01-01T00:00:00Z' and '1970-01-01T00:00:00.5Z'", "(between created_time 0 500000)"},
-        {"labels.region='us'", "(= labels.region 'us')"},
-        {"labels.a_1='x'", "(= labels.a_1 'x')"},
-        {"labels.\"1\"='x'", "(= labels.1 'x')"},
-        {"labels.9z='x' and labels . 1e5='y'", "(and (= labels.9z 'x') (= labels.1e5 'y'))"},
-        {"spec.a.0=.5 and spec.a between .25 and 1", "(and (= spec.a.0 0.5) (between spec.a 0.25 1))"},
-        {"labels . region = 'us'", "(= labels.region 'us')"},
-        {"labels.not='x'", "(= labels.not 'x')"},
-        {"labels.region is null", "(null labels.region)"},
-        {"spec.region='us'", "(= spec.region 'us')"},
-        {"spec.a.b_2.C='us'", "(= spec.a.b_2.C 'us')"},
-        {"spec . a . \"b\" = 1", "(= spec.a.b 1)"},
-        {"spec.a.b in (1, 'x', 2.5)", "(in spec.a.b 1 'x' 2.5)"},
-        {"spec.spec='x'", "(= spec.spec 'x')"},
-        {"spec.a like 'x'", "(like spec.a 'x')"},
-        /* conditions, in both vocabularies and both ways to write what is below them */
-        {"status.conditions.Ready='True'", "(= condition.Ready 'True')"},
-        {"status.conditions.Available = 'False'", "(= condition.Available 'False')"},
-        {"status.conditions.DnsSuccessful='Unknown'", "(= condition.DnsSuccessful 'Unknown')"},
-        {"status.conditions.Ready is 'True'", "(= condition.Ready 'True')"},
-        {"status.conditions.Reconciled='True'", "(= condition.Ready 'True')"},
-        {"status.conditions.LastKnownReconciled='True'", "(= condition.Available 'True')"},
-        {"status.conditions.Ready.last_updated_time<='1970-01-01T00:00:02Z'", "(<= updated.Ready 2000000)"},
-        {"status.conditions.Ready__last_updated_time!='1970-01-01T00:00:02Z'", "(!= updated.Ready 2000000)"},
-        {"status.conditions.Reconciled.last_transition_time > '1970-01-01T00:00:02.25+00:00'", "(> transition.Ready 2250000)"},
-        {"status.conditions.Dns2.observed_generation >= 7", "(>= generation.Dns2 7)"},
-        {"status.conditions.Ready.observed_generation = 2.0", "(= generation.Ready 2)"},
-        /* precedence: comparison, NOT, AND, OR; chains lean left */
-        {"id='1' or id='2' and id='3'", "(or (= id '1') (and (= id '2') (= id '3')))"},
-        {"id='1' and id='2' or id='3'", "(or (and (= id '1') (= id '2')) (= id '3'))"},
-        {"(id='1' or id='2') and id='3'", "(and (or (= id '1') (= id '2')) (= id '3'))"},
-        {"id='1' AND id='2' And id='3'", "(and (and (= id '1') (= id '2')) (= id '3'))"},
-        {"id='1' OR id='2' oR id='3'", "(or (or (= id '1') (= id '2')) (= id '3'))"},
-        {"not id='1' and id='2'", "(and (not (= id '1')) (= id '2'))"},
-        {"not (id='1' and id='2')", "(not (and (= id '1') (= id '2')))"},
-        {"NOT Not id='1'", "(not (not (= id '1')))"},
-        {"((id='1'))", "(= id '1')"},
-        {"id='1'and id='2'", "(and (= id '1') (= id '2'))"},
-        {"status.conditions.Ready='True' AND not labels.region='us-west'",
-         "(and (= condition.Ready 'True') (not (= labels.region 'us-west')))"},
-        {"status.conditions.Ready='True' or name='x'", "(or (= condition.Ready 'True') (= name 'x'))"},
-    };
-
     (void)state;
-    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
-        assert_tree(HFD_KIND_CLUSTER, hfd_slice_of(cases[i].query), cases[i].tree);
+    for (size_t i = 0; i < sizeof(trees) / sizeof(trees[0]); i++)
+        assert_tree(HFD_KIND_CLUSTER, hfd_slice_of(trees[i].query), trees[i].tree);
     assert_tree(HFD_KIND_NODEPOOL, HFD_SLICE("owner_id='2a'"), "(= owner_id '2a')");
 }
 
@@ -256,22 +254,29 @@ static void queries_become_trees(void **state)
 
 #define PARSE "Failed to parse search query: "
 
-/* Each parse error repeats the query, and says where and what was expected. Positions count from 1. */
+/*
+ * Each parse error repeats the query, and says where and what was expected. Positions count from 1.
+ */
 static void parse_errors_point_at_the_place(void **state)
 {
     static const struct {
         const char *query, *message;
     } cases[] = {
-        {"garbage", PARSE "garbage: at position 8: expected an operator: = != < <= > >= in like ilike between is"},
+        {"garbage", PARSE
+         "garbage: at position 8: expected an operator: = != < <= > >= in like ilike between is"},
         {"name", NULL},
-        {"name=", PARSE "name=: at position 6: expected a value: a number, or text in single quotes"},
-        {"name=\"x\"", PARSE "name=\"x\": at position 6: expected a value: a number, or text in single quotes"},
-        {"name=x", PARSE "name=x: at position 6: expected a value: a number, or text in single quotes"},
+        {"name=",
+         PARSE "name=: at position 6: expected a value: a number, or text in single quotes"},
+        {"name=\"x\"",
+         PARSE "name=\"x\": at position 6: expected a value: a number, or text in single quotes"},
+        {"name=x",
+         PARSE "name=x: at position 6: expected a value: a number, or text in single quotes"},
         {"'x'=name", PARSE "'x'=name: at position 1: expected a field name"},
         {"name='x", PARSE "name='x: at position 6: the quote is not closed"},
         {"name='\xc3\xa9' and", PARSE "name='\xc3\xa9' and: at position 13: expected a field name"},
         {"name='x\\'", PARSE "name='x\\': at position 6: the quote is not closed"},
-        {"name='x' name='y'", PARSE "name='x' name='y': at position 10: expected AND, OR or the end of the query"},
+        {"name='x' name='y'",
+         PARSE "name='x' name='y': at position 10: expected AND, OR or the end of the query"},
         {"name='x')", PARSE "name='x'): at position 9: expected AND, OR or the end of the query"},
         {"(name='x'", PARSE "(name='x': at position 10: expected AND, OR or a closing parenthesis"},
         {"()", PARSE "(): at position 2: expected a field name"},
@@ -281,28 +286,43 @@ static void parse_errors_point_at_the_place(void **state)
         {"name not 'x'", NULL},
         {"name ! 'x'", PARSE "name ! 'x': at position 6: unexpected character"},
         {"name='x';", PARSE "name='x';: at position 9: unexpected character"},
-        {"name=='x'", PARSE "name=='x': at position 6: expected a value: a number, or text in single quotes"},
+        {"name=='x'",
+         PARSE "name=='x': at position 6: expected a value: a number, or text in single quotes"},
         {"name~='x'", NULL},
         {"name='x'--", PARSE "name='x'--: at position 9: expected AND, OR or the end of the query"},
-        {"labels.foo-bar='x'", PARSE "labels.foo-bar='x': at position 11: expected an operator: = != < <= > >= in like ilike between is"},
+        {"labels.foo-bar='x'", PARSE "labels.foo-bar='x': at position 11: expected an operator: = "
+                                     "!= < <= > >= in like ilike between is"},
         {"labels.='x'", PARSE "labels.='x': at position 8: expected a name behind the dot"},
         {".name='x'", PARSE ".name='x': at position 1: expected a field name"},
-        {"name in 'x'", PARSE "name in 'x': at position 9: expected a list: ('a', 'b') or ['a', 'b']"},
-        {"name in ('x'", PARSE "name in ('x': at position 13: expected a comma, or the end of the list"},
-        {"name in ('x']", PARSE "name in ('x']: at position 13: expected a comma, or the end of the list"},
-        {"name in ('x',)", PARSE "name in ('x',): at position 14: expected a value: a number, or text in single quotes"},
-        {"name in ('x' 'y')", PARSE "name in ('x' 'y'): at position 14: expected a comma, or the end of the list"},
-        {"name between 'a'", PARSE "name between 'a': at position 17: expected AND and the upper bound"},
-        {"name between 'a' or 'b'", PARSE "name between 'a' or 'b': at position 18: expected AND and the upper bound"},
-        {"name is not", PARSE "name is not: at position 12: expected a value: a number, or text in single quotes"},
-        {"name like 5", PARSE "name like 5: at position 1: expected text in single quotes behind like"},
-        {"generation like '5'", PARSE "generation like '5': at position 1: like needs a text field"},
+        {"name in 'x'",
+         PARSE "name in 'x': at position 9: expected a list: ('a', 'b') or ['a', 'b']"},
+        {"name in ('x'",
+         PARSE "name in ('x': at position 13: expected a comma, or the end of the list"},
+        {"name in ('x']",
+         PARSE "name in ('x']: at position 13: expected a comma, or the end of the list"},
+        {"name in ('x',)", PARSE
+         "name in ('x',): at position 14: expected a value: a number, or text in single quotes"},
+        {"name in ('x' 'y')",
+         PARSE "name in ('x' 'y'): at position 14: expected a comma, or the end of the list"},
+        {"name between 'a'",
+         PARSE "name between 'a': at position 17: expected AND and the upper bound"},
+        {"name between 'a' or 'b'",
+         PARSE "name between 'a' or 'b': at position 18: expected AND and the upper bound"},
+        {"name is not",
+         PARSE "name is not: at position 12: expected a value: a number, or text in single quotes"},
+        {"name like 5",
+         PARSE "name like 5: at position 1: expected text in single quotes behind like"},
+        {"generation like '5'",
+         PARSE "generation like '5': at position 1: like needs a text field"},
         {"created_time like '1970-01-01T00:00:00Z'",
          PARSE "created_time like '1970-01-01T00:00:00Z': at position 1: like needs a text field"},
-        {"id='1' and name=5", PARSE "id='1' and name=5: at position 12: expected text in single quotes for this field"},
-        {"labels.a=1", PARSE "labels.a=1: at position 1: expected text in single quotes for this field"},
+        {"id='1' and name=5",
+         PARSE "id='1' and name=5: at position 12: expected text in single quotes for this field"},
+        {"labels.a=1",
+         PARSE "labels.a=1: at position 1: expected text in single quotes for this field"},
         {"generation=-", PARSE "generation=-: at position 13: expected a number behind the sign"},
-        {"generation=-'1'", PARSE "generation=-'1': at position 13: expected a number behind the sign"},
+        {"generation=-'1'",
+         PARSE "generation=-'1': at position 13: expected a number behind the sign"},
         {"spec.a=1e999", PARSE "spec.a=1e999: at position 8: the number is out of range"},
         {"spec.a=11111111111111111111111111111111111111111111111111", NULL},
         {"name = 'a' is null", NULL},
@@ -324,8 +344,12 @@ static void parse_errors_point_at_the_place(void **state)
     }
 }
 
-#define NOT_CONDITION "NOT operator is not supported with condition queries; use the inverse condition instead (e.g., Ready='False')"
-#define SUBFIELD_OP(op) "operator '" op "' is not supported for condition subfield queries; use =, !=, <, <=, >, or >="
+#define NOT_CONDITION                                                                              \
+    "NOT operator is not supported with condition queries; use the inverse condition instead "     \
+    "(e.g., Ready='False')"
+#define SUBFIELD_OP(op)                                                                            \
+    "operator '" op "' is not supported for condition subfield queries; use =, !=, <, <=, >, or "  \
+    ">="
 #define STATUS_OP "only equality operator (=) is supported for condition status queries"
 #define RFC3339 "expected RFC3339 format (e.g., 2026-01-01T00:00:00Z)"
 
@@ -348,19 +372,29 @@ static void field_errors_use_hyperfleets_words(void **state)
         {"a.b.c='x'", "a.b.c is not a valid field name"},
         {"a.b.c.d.e='x'", "a.b.c.d.e is not a valid field name"},
         {"status.other.Ready='True'", "status.other.Ready is not a valid field name"},
-        {"status.conditions.Ready.last_updated_time.x='True'", "status.conditions.Ready.last_updated_time.x is not a valid field name"},
+        {"status.conditions.Ready.last_updated_time.x='True'",
+         "status.conditions.Ready.last_updated_time.x is not a valid field name"},
         {"spec.\"a-b\"='x'", "spec.\"a-b\" is not a valid field name"},
         {"spec.\"\"='x'", "spec.\"\" is not a valid field name"},
-        {"labels.Region='x'", "label key 'Region' is invalid: must contain only lowercase letters, digits, and underscores"},
-        {"labels.\"foo-bar\"='x'", "label key 'foo-bar' is invalid: must contain only lowercase letters, digits, and underscores"},
-        {"labels.a.b='x'", "label key 'a.b' is invalid: must contain only lowercase letters, digits, and underscores"},
+        {"labels.Region='x'", "label key 'Region' is invalid: must contain only lowercase letters, "
+                              "digits, and underscores"},
+        {"labels.\"foo-bar\"='x'", "label key 'foo-bar' is invalid: must contain only lowercase "
+                                   "letters, digits, and underscores"},
+        {"labels.a.b='x'", "label key 'a.b' is invalid: must contain only lowercase letters, "
+                           "digits, and underscores"},
         {"labels.\"\"='x'", "label key cannot be empty"},
-        {"status.conditions.ready='True'", "condition type 'ready' is invalid: must be PascalCase (e.g., Ready, Available)"},
-        {"status.conditions.Rea_dy='True'", "condition type 'Rea_dy' is invalid: must be PascalCase (e.g., Ready, Available)"},
-        {"status.conditions.\"\"='True'", "condition type '' is invalid: must be PascalCase (e.g., Ready, Available)"},
-        {"status.conditions.__last_updated_time='True'", "condition type '' is invalid: must be PascalCase (e.g., Ready, Available)"},
-        {"status.conditions.Ready='true'", "condition status 'true' is invalid: must be True, False, or Unknown"},
-        {"status.conditions.Ready!='maybe'", "condition status 'maybe' is invalid: must be True, False, or Unknown"},
+        {"status.conditions.ready='True'",
+         "condition type 'ready' is invalid: must be PascalCase (e.g., Ready, Available)"},
+        {"status.conditions.Rea_dy='True'",
+         "condition type 'Rea_dy' is invalid: must be PascalCase (e.g., Ready, Available)"},
+        {"status.conditions.\"\"='True'",
+         "condition type '' is invalid: must be PascalCase (e.g., Ready, Available)"},
+        {"status.conditions.__last_updated_time='True'",
+         "condition type '' is invalid: must be PascalCase (e.g., Ready, Available)"},
+        {"status.conditions.Ready='true'",
+         "condition status 'true' is invalid: must be True, False, or Unknown"},
+        {"status.conditions.Ready!='maybe'",
+         "condition status 'maybe' is invalid: must be True, False, or Unknown"},
         {"status.conditions.Ready!='True'", STATUS_OP},
         {"status.conditions.Ready<'True'", STATUS_OP},
         {"status.conditions.Ready like 'True'", STATUS_OP},
@@ -370,26 +404,38 @@ static void field_errors_use_hyperfleets_words(void **state)
         {"status.conditions.Ready=1", "expected string for right side of condition"},
         {"status.conditions.Ready!=1", "expected string for right side of condition"},
         {"status.conditions.Ready.reason='x'",
-         "condition subfield 'reason' is not supported; use last_updated_time, last_transition_time, or observed_generation"},
+         "condition subfield 'reason' is not supported; use last_updated_time, "
+         "last_transition_time, or observed_generation"},
         {"status.conditions.Ready.created_time='x'",
-         "condition subfield 'created_time' is not supported; use last_updated_time, last_transition_time, or observed_generation"},
+         "condition subfield 'created_time' is not supported; use last_updated_time, "
+         "last_transition_time, or observed_generation"},
         {"status.conditions.Ready__status='x'",
-         "condition subfield 'status' is not supported; use last_updated_time, last_transition_time, or observed_generation"},
-        {"status.conditions.Ready.last_updated_time=5", "expected string timestamp value for condition subfield 'last_updated_time'"},
-        {"status.conditions.Ready.last_transition_time=5", "expected string timestamp value for condition subfield 'last_transition_time'"},
-        {"status.conditions.Ready.last_updated_time='yesterday'", "invalid timestamp for condition subfield 'last_updated_time': " RFC3339},
+         "condition subfield 'status' is not supported; use last_updated_time, "
+         "last_transition_time, or observed_generation"},
+        {"status.conditions.Ready.last_updated_time=5",
+         "expected string timestamp value for condition subfield 'last_updated_time'"},
+        {"status.conditions.Ready.last_transition_time=5",
+         "expected string timestamp value for condition subfield 'last_transition_time'"},
+        {"status.conditions.Ready.last_updated_time='yesterday'",
+         "invalid timestamp for condition subfield 'last_updated_time': " RFC3339},
         {"status.conditions.Ready.last_transition_time<'2026-01-01'",
          "invalid timestamp for condition subfield 'last_transition_time': " RFC3339},
-        {"status.conditions.Ready.observed_generation='5'", "expected numeric value for condition subfield 'observed_generation'"},
-        {"status.conditions.Ready.observed_generation=1.5", "expected integer value for condition subfield 'observed_generation'"},
+        {"status.conditions.Ready.observed_generation='5'",
+         "expected numeric value for condition subfield 'observed_generation'"},
+        {"status.conditions.Ready.observed_generation=1.5",
+         "expected integer value for condition subfield 'observed_generation'"},
         {"status.conditions.Ready.observed_generation=2147483648",
-         "value 2147483648 is out of 32-bit integer range for condition subfield 'observed_generation'"},
+         "value 2147483648 is out of 32-bit integer range for condition subfield "
+         "'observed_generation'"},
         {"status.conditions.Ready.observed_generation=-2147483649",
-         "value -2147483649 is out of 32-bit integer range for condition subfield 'observed_generation'"},
+         "value -2147483649 is out of 32-bit integer range for condition subfield "
+         "'observed_generation'"},
         {"status.conditions.Ready.observed_generation=3e9",
-         "value 3000000000 is out of 32-bit integer range for condition subfield 'observed_generation'"},
+         "value 3000000000 is out of 32-bit integer range for condition subfield "
+         "'observed_generation'"},
         {"status.conditions.Ready.observed_generation=1e300",
-         "value 1.0000000000000001e+300 is out of 32-bit integer range for condition subfield 'observed_generation'"},
+         "value 1.0000000000000001e+300 is out of 32-bit integer range for condition subfield "
+         "'observed_generation'"},
         {"status.conditions.Ready.observed_generation like 'x'", SUBFIELD_OP("$like")},
         {"status.conditions.Ready.last_updated_time ilike 'x'", SUBFIELD_OP("$ilike")},
         {"status.conditions.Ready.observed_generation in (1)", SUBFIELD_OP("$in")},
@@ -411,7 +457,8 @@ static void field_errors_use_hyperfleets_words(void **state)
     (void)state;
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
         assert_error(HFD_KIND_CLUSTER, hfd_slice_of(cases[i].query), cases[i].message);
-    assert_error(HFD_KIND_NODEPOOL, HFD_SLICE("foo.bar='x'"), "foo is not a related resource of NodePool");
+    assert_error(HFD_KIND_NODEPOOL, HFD_SLICE("foo.bar='x'"),
+                 "foo is not a related resource of NodePool");
 }
 
 /* Text with a NUL byte is text; outside of quotes the byte is no blank. */
@@ -446,10 +493,14 @@ static void length_is_bounded(void **state)
     forget(&p);
     text[HFD_SEARCH_MAX] = 'x';
     text[HFD_SEARCH_MAX + 1] = '\'';
-    assert_error(HFD_KIND_CLUSTER, (hfd_slice){text, HFD_SEARCH_MAX + 2}, "search query exceeds maximum length of 4096 characters");
+    assert_error(HFD_KIND_CLUSTER, (hfd_slice){text, HFD_SEARCH_MAX + 2},
+                 "search query exceeds maximum length of 4096 characters");
 }
 
-/* Parentheses and NOTs nest to the limit and not beyond; a chain as long as the text allows is no nesting. */
+/*
+ * Parentheses and NOTs nest to the limit and not beyond; a chain as long as the text allows is no
+ * nesting.
+ */
 static void depth_is_bounded(void **state)
 {
     struct parsed p;
@@ -515,15 +566,19 @@ static void long_query_is_cut_in_the_message(void **state)
 
     (void)state;
     memset(text, 'x', sizeof(text));
-    (void)snprintf(expected, sizeof(expected),
-                   PARSE "%.100s...: at position 301: expected an operator: = != < <= > >= in like ilike between is", text);
+    (void)snprintf(
+        expected, sizeof(expected),
+        PARSE
+        "%.100s...: at position 301: expected an operator: = != < <= > >= in like ilike between is",
+        text);
     assert_error(HFD_KIND_CLUSTER, (hfd_slice){text, sizeof(text)}, expected);
 }
 
 /* Whatever the memory left, the answer is a tree or "out of memory". */
 static void out_of_memory_is_told(void **state)
 {
-    static const char query[] = "name in ('a','b') and not (labels.x = 'y' or spec . a . b between 1 and 2)";
+    static const char query[] =
+        "name in ('a','b') and not (labels.x = 'y' or spec . a . b between 1 and 2)";
     struct hfd_err err;
     hfd_rc rc = HFD_NOMEM;
 
@@ -546,7 +601,8 @@ static void out_of_memory_is_told(void **state)
 static void orders(void **state)
 {
     static const struct {
-        const char *text, *direction, *expected; /* "field desc|asc ..."; or the error, then `bad` names the parameter */
+        const char *text, *direction,
+            *expected; /* "field desc|asc ..."; or the error, then `bad` names the parameter */
         const char *bad;
     } cases[] = {
         {"", "", "created_time desc", NULL},
@@ -568,13 +624,17 @@ static void orders(void **state)
         {"spec", "", "spec is not a valid field name", "orderBy"},
         {"spec.a", "", "spec.a is not a valid field name", "orderBy"},
         {"owner_id", "", "owner_id is not a valid field name", "orderBy"},
-        {"status.conditions.Ready", "", "status.conditions.Ready is not a valid field name", "orderBy"},
+        {"status.conditions.Ready", "", "status.conditions.Ready is not a valid field name",
+         "orderBy"},
         {"name;drop", "", "name;drop is not a valid field name", "orderBy"},
-        {"labels.A", "", "label key 'A' is invalid: must contain only lowercase letters, digits, and underscores", "orderBy"},
+        {"labels.A", "",
+         "label key 'A' is invalid: must contain only lowercase letters, digits, and underscores",
+         "orderBy"},
         {"labels.", "", "label key cannot be empty", "orderBy"},
         {"name,,id", "", "bad order value ',id': expected 1 to 8 fields", "orderBy"},
         {"name,", "", "bad order value '': expected 1 to 8 fields", "orderBy"},
-        {"id,id,id,id,id,id,id,id,id", "", "bad order value 'id': expected 1 to 8 fields", "orderBy"},
+        {"id,id,id,id,id,id,id,id,id", "", "bad order value 'id': expected 1 to 8 fields",
+         "orderBy"},
         {"name", "up", "order must be 'asc' or 'desc'", "order"},
     };
 
@@ -589,7 +649,8 @@ static void orders(void **state)
 
         hfd_arena_init(&mem, 1 << 16);
         hfd_buf_init(&b, 1 << 16);
-        rc = hfd_search_order(HFD_KIND_CLUSTER, hfd_slice_of(cases[i].text), hfd_slice_of(cases[i].direction), &mem, &items, &count, &err);
+        rc = hfd_search_order(HFD_KIND_CLUSTER, hfd_slice_of(cases[i].text),
+                              hfd_slice_of(cases[i].direction), &mem, &items, &count, &err);
         if (cases[i].bad != NULL) {
             assert_int_equal(rc, HFD_BAD_REQUEST);
             assert_string_equal(err.msg, cases[i].expected);
@@ -597,8 +658,8 @@ static void orders(void **state)
         } else {
             assert_int_equal(rc, HFD_OK);
             for (size_t k = 0; k < count; k++)
-                hfd_buf_addf(&b, "%s%s%.*s %s", k > 0 ? "," : "", field_texts[items[k].field], HFD_SLICE_FMT(items[k].name),
-                             items[k].descending ? "desc" : "asc");
+                hfd_buf_addf(&b, "%s%s%.*s %s", k > 0 ? "," : "", field_texts[items[k].field],
+                             HFD_SLICE_FMT(items[k].name), items[k].descending ? "desc" : "asc");
             hfd_buf_addc(&b, '\0');
             assert_string_equal(b.p, cases[i].expected);
         }

@@ -1,6 +1,7 @@
 /*
- * handlers/http/server.c, door.c and exchange.c with a real store and routes of the test's own: answers, pipelining, limits, time limits
- * (the clock is moved by hand), clients that leave, and the end.
+ * handlers/http/server.c, door.c and exchange.c with a real store and routes of the test's own:
+ * answers, pipelining, limits, time limits (the clock is moved by hand), clients that leave, and
+ * the end.
  */
 #include "driver/base/check.h"
 #include "driver/base/log.h"
@@ -85,7 +86,8 @@ static hfd_rc txn_gate(struct hfd_txn *tx, void *arg, struct hfd_err *err)
 
 static void send_text(struct hfd_exchange *x, int status, hfd_slice body)
 {
-    hfd_exchange_reply(x, &(struct hfd_reply){.status = status, .content_type = "text/plain", .body = body});
+    hfd_exchange_reply(
+        x, &(struct hfd_reply){.status = status, .content_type = "text/plain", .body = body});
 }
 
 static void on_gate_passed(struct hfd_exchange *x, void *arg, hfd_rc rc, const struct hfd_err *err)
@@ -125,8 +127,10 @@ static void handle_echo(struct hfd_exchange *x)
         hfd_exchange_fail(x, rc, &err);
         return;
     }
-    reply.body = hfd_arena_printf(hfd_exchange_mem(x), "%.*s|%.*s|%.*s|%.*s|%.*s", HFD_SLICE_FMT(r->method_text), HFD_SLICE_FMT(r->path),
-                                  HFD_SLICE_FMT(r->query), HFD_SLICE_FMT(header), HFD_SLICE_FMT(r->body));
+    reply.body =
+        hfd_arena_printf(hfd_exchange_mem(x), "%.*s|%.*s|%.*s|%.*s|%.*s",
+                         HFD_SLICE_FMT(r->method_text), HFD_SLICE_FMT(r->path),
+                         HFD_SLICE_FMT(r->query), HFD_SLICE_FMT(header), HFD_SLICE_FMT(r->body));
     if (reply.body.p == NULL)
         hfd_exchange_fail(x, HFD_NOMEM, NULL);
     else
@@ -135,7 +139,9 @@ static void handle_echo(struct hfd_exchange *x)
 
 static void handle_empty(struct hfd_exchange *x)
 {
-    hfd_exchange_reply(x, &(struct hfd_reply){.status = hfd_exchange_request(x)->method == HFD_METHOD_DELETE ? 204 : 404});
+    hfd_exchange_reply(
+        x, &(struct hfd_reply){
+               .status = hfd_exchange_request(x)->method == HFD_METHOD_DELETE ? 204 : 404});
 }
 
 static void handle_big(struct hfd_exchange *x)
@@ -184,7 +190,8 @@ static struct fixture fx; /* not on a stack: the loops outlive a test that fails
 
 static void start(const char *const *flags, int flag_count)
 {
-    const char *argv[16] = {"--listen", "127.0.0.1:0", "--ops-listen", "127.0.0.1:0", "--http-threads", "2"};
+    const char *argv[16] = {"--listen",    "127.0.0.1:0",    "--ops-listen",
+                            "127.0.0.1:0", "--http-threads", "2"};
     static const char *const no_env[] = {NULL};
     struct hfd_store_config config;
     struct hfd_err err;
@@ -201,7 +208,8 @@ static void start(const char *const *flags, int flag_count)
         fail_msg("%s: %s", err.field, err.msg);
     tmpdir_make(fx.base);
     (void)snprintf(fx.dir, sizeof(fx.dir), "%s/data", fx.base);
-    config = (struct hfd_store_config){.dir = fx.dir, .queue_max = (size_t)fx.settings->store_queue_max};
+    config =
+        (struct hfd_store_config){.dir = fx.dir, .queue_max = (size_t)fx.settings->store_queue_max};
     if (hfd_store_open(&config, &fx.store, &err) != HFD_OK)
         fail_msg("%s", err.msg);
     fx.app = (struct hfd_app){.settings = fx.settings,
@@ -210,7 +218,8 @@ static void start(const char *const *flags, int flag_count)
                               .rng = &hfd_rng_system,
                               .routes = table,
                               .route_count = sizeof(table) / sizeof(table[0])};
-    if (hfd_server_open(&fx.app, &fx.server, &err) != HFD_OK || hfd_server_start(fx.server, &err) != HFD_OK)
+    if (hfd_server_open(&fx.app, &fx.server, &err) != HFD_OK ||
+        hfd_server_start(fx.server, &err) != HFD_OK)
         fail_msg("%s: %s", err.field, err.msg);
 }
 
@@ -238,12 +247,14 @@ static int finish(void **state)
 
 static int dial(enum hfd_listener which, int receive_buffer)
 {
-    struct sockaddr_in addr = {.sin_family = AF_INET, .sin_port = htons((uint16_t)hfd_server_port(fx.server, which))};
+    struct sockaddr_in addr = {.sin_family = AF_INET,
+                               .sin_port = htons((uint16_t)hfd_server_port(fx.server, which))};
     int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
 
     assert_true(fd >= 0);
     if (receive_buffer != 0)
-        assert_int_equal(setsockopt(fd, SOL_SOCKET, SO_RCVBUF, &receive_buffer, sizeof(receive_buffer)), 0);
+        assert_int_equal(
+            setsockopt(fd, SOL_SOCKET, SO_RCVBUF, &receive_buffer, sizeof(receive_buffer)), 0);
     addr.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
     if (connect(fd, (const struct sockaddr *)(const void *)&addr, sizeof(addr)) != 0) {
         (void)close(fd);
@@ -259,7 +270,10 @@ static void say(int fd, const char *text)
     assert_int_equal(send(fd, text, len, MSG_NOSIGNAL), len);
 }
 
-/* Reads until the text contains `until` `times` times, or the connection ends; the text is NUL-terminated. @return whether it ended */
+/*
+ * Reads until the text contains `until` `times` times, or the connection ends; the text is
+ * NUL-terminated. @return whether it ended
+ */
 static bool hear(int fd, const char *until, int times, char *out, size_t cap)
 {
     const char *from = out; /* behind what was counted */
@@ -318,7 +332,8 @@ static void a_request_is_answered(void **state)
 
     (void)state;
     start(NULL, 0);
-    text = converse("PUT http://other/echo?a=b HTTP/1.1\r\n" HOST CLOSE "X-Test: t\r\nContent-Length: 3\r\n\r\nabc");
+    text = converse("PUT http://other/echo?a=b HTTP/1.1\r\n" HOST CLOSE
+                    "X-Test: t\r\nContent-Length: 3\r\n\r\nabc");
     assert_contains(text, "HTTP/1.1 200 OK\r\n");
     assert_contains(text, "\r\nConnection: close\r\n");
     assert_contains(text, "\r\nServer: hyperfleet-driver\r\n");
@@ -342,7 +357,10 @@ static void a_request_is_answered(void **state)
     assert_contains(text, "\r\nAllow: GET, HEAD, PUT\r\n");
 }
 
-/* A header that has one value and is given twice is one value if both agree or one is empty; else the request is refused. */
+/*
+ * A header that has one value and is given twice is one value if both agree or one is empty; else
+ * the request is refused.
+ */
 static void a_header_given_twice(void **state)
 {
     static const struct {
@@ -361,16 +379,22 @@ static void a_header_given_twice(void **state)
     (void)state;
     start(NULL, 0);
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-        (void)snprintf(request, sizeof(request), "GET /echo HTTP/1.1\r\n" HOST CLOSE "%s\r\n", cases[i].lines);
+        (void)snprintf(request, sizeof(request), "GET /echo HTTP/1.1\r\n" HOST CLOSE "%s\r\n",
+                       cases[i].lines);
         assert_contains(converse(request), cases[i].answer);
     }
 }
 
-/* A job's answer comes behind its commit, on the connection that waits, in the order of the requests. */
+/*
+ * A job's answer comes behind its commit, on the connection that waits, in the order of the
+ * requests.
+ */
 static void pipelined_jobs_answer_in_order(void **state)
 {
-    static const char request[] = "GET /echo?1 HTTP/1.1\r\n" HOST "\r\nPUT /gate HTTP/1.1\r\n" HOST "Content-Length: 2\r\n\r\nab"
-                                  "GET /gate HTTP/1.1\r\n" HOST "\r\nGET /echo?2 HTTP/1.1\r\n" HOST CLOSE "\r\n";
+    static const char request[] =
+        "GET /echo?1 HTTP/1.1\r\n" HOST "\r\nPUT /gate HTTP/1.1\r\n" HOST
+        "Content-Length: 2\r\n\r\nab"
+        "GET /gate HTTP/1.1\r\n" HOST "\r\nGET /echo?2 HTTP/1.1\r\n" HOST CLOSE "\r\n";
     char text[65536];
     int fd;
 
@@ -412,7 +436,8 @@ static void a_flood_of_pipelined_requests_is_answered(void **state)
 /* 100-continue is sent once the head is good and the body is awaited, and not otherwise. */
 static void continue_is_sent_when_awaited(void **state)
 {
-    static const char head[] = "PUT /echo HTTP/1.1\r\n" HOST "Expect: 100-continue\r\nX-Test: t\r\n";
+    static const char head[] =
+        "PUT /echo HTTP/1.1\r\n" HOST "Expect: 100-continue\r\nX-Test: t\r\n";
     char text[65536], request[512];
     int fd;
 
@@ -429,16 +454,22 @@ static void continue_is_sent_when_awaited(void **state)
     assert_false(hear(fd, "HTTP/1.1 100 Continue\r\n\r\n", 1, text, sizeof(text)));
     say(fd, "3\r\nabc\r\n0\r\n\r\n");
     assert_false(hear(fd, "|t|abc", 1, text, sizeof(text)));
-    (void)snprintf(request, sizeof(request), "%sConnection: close\r\nContent-Length: 3\r\n\r\nabc", head);
+    (void)snprintf(request, sizeof(request), "%sConnection: close\r\nContent-Length: 3\r\n\r\nabc",
+                   head);
     say(fd, request);
     assert_true(hear(fd, NULL, 0, text, sizeof(text)));
     assert_null(strstr(text, "100 Continue"));
     assert_contains(text, "|t|abc");
     (void)close(fd);
-    assert_contains(converse("PUT /echo HTTP/1.1\r\n" HOST "Expect: 100-continue\r\nContent-Length: 2000000\r\n\r\n"), "HTTP/1.1 413 ");
+    assert_contains(converse("PUT /echo HTTP/1.1\r\n" HOST
+                             "Expect: 100-continue\r\nContent-Length: 2000000\r\n\r\n"),
+                    "HTTP/1.1 413 ");
 }
 
-/* Requests beyond the limit in flight are turned away at once, with a time to come again; probes are not. */
+/*
+ * Requests beyond the limit in flight are turned away at once, with a time to come again; probes
+ * are not.
+ */
 static void requests_in_flight_are_limited(void **state)
 {
     static const char *const flags[] = {"--http-in-flight-max", "2"};
@@ -496,7 +527,10 @@ static void connections_are_limited(void **state)
     (void)close(fds[2]);
 }
 
-/* Clients that leave while their job is out, or in mid-request, harm nobody, and their jobs are done. */
+/*
+ * Clients that leave while their job is out, or in mid-request, harm nobody, and their jobs are
+ * done.
+ */
 static void clients_may_leave(void **state)
 {
     enum {
@@ -511,7 +545,8 @@ static void clients_may_leave(void **state)
 
         if (i % 2 == 0)
             (void)setsockopt(fd, SOL_SOCKET, SO_LINGER, &reset, sizeof(reset));
-        say(fd, i % 4 < 2 ? "PUT /gate HTTP/1.1\r\n" HOST "\r\n" : "PUT /gate HTTP/1.1\r\n" HOST "Content-Length: 9\r\n\r\nabc");
+        say(fd, i % 4 < 2 ? "PUT /gate HTTP/1.1\r\n" HOST "\r\n"
+                          : "PUT /gate HTTP/1.1\r\n" HOST "Content-Length: 9\r\n\r\nabc");
         if (i % 4 == 1) {
             /* The second request waits behind the first one's job. */
             say(fd, "GET /echo HTTP/1.1\r\n" HOST "\r\n");
@@ -527,8 +562,9 @@ static void clients_may_leave(void **state)
 /* An incomplete request ends at the time limit with 408, an idle connection without a word. */
 static void slow_senders_are_cut_off(void **state)
 {
-    static const char *const parts[] = {"GET /ec", "PUT /echo HTTP/1.1\r\n" HOST "Content-Length: 9\r\n\r\nabc",
-                                        "PUT /echo HTTP/1.1\r\n" HOST "Transfer-Encoding: chunked\r\n\r\n3\r\nab", ""};
+    static const char *const parts[] = {
+        "GET /ec", "PUT /echo HTTP/1.1\r\n" HOST "Content-Length: 9\r\n\r\nabc",
+        "PUT /echo HTTP/1.1\r\n" HOST "Transfer-Encoding: chunked\r\n\r\n3\r\nab", ""};
     enum {
         COUNT = sizeof(parts) / sizeof(parts[0])
     };
@@ -577,7 +613,8 @@ static int write_timeouts(void)
     at = strstr(b.p, series);
     if (at != NULL) {
         at += sizeof(series) - 1;
-        assert_int_equal(hfd_parse_i64((hfd_slice){at, strcspn(at, "\n")}, 0, INT32_MAX, &n, NULL), HFD_OK);
+        assert_int_equal(hfd_parse_i64((hfd_slice){at, strcspn(at, "\n")}, 0, INT32_MAX, &n, NULL),
+                         HFD_OK);
     }
     hfd_buf_fini(&b);
     return (int)n;
@@ -611,7 +648,10 @@ static void slow_readers_are_cut_off(void **state)
     say(stuck, "GET /big HTTP/1.1\r\n" HOST "\r\n");
     say(slow, "GET /big HTTP/1.1\r\n" HOST CLOSE "\r\n");
     assert_int_equal(poll(&(struct pollfd){.fd = stuck, .events = POLLIN}, 1, PATIENCE_MS), 1);
-    /* The kernel may still push a few bytes at the stuck one, which count as progress: more than three rounds can be needed. */
+    /*
+     * The kernel may still push a few bytes at the stuck one, which count as progress: more than
+     * three rounds can be needed.
+     */
     for (; write_timeouts() == before && rounds < 40; rounds++) {
         read_some(slow, STEP_BYTES);
         sweep_after(12);
@@ -654,7 +694,10 @@ static void await_stop(void)
     fx.stopping = false;
 }
 
-/* Stopping answers what is under way, closes what is idle, refuses what is new, and keeps the probes until the end. */
+/*
+ * Stopping answers what is under way, closes what is idle, refuses what is new, and keeps the
+ * probes until the end.
+ */
 static void stopping_drains(void **state)
 {
     char text[65536];
@@ -687,7 +730,9 @@ static void stopping_drains(void **state)
     (void)close(ops);
 }
 
-/* When the time for draining is over, clients are cut off; a job that is out is still waited for. */
+/*
+ * When the time for draining is over, clients are cut off; a job that is out is still waited for.
+ */
 static void draining_has_an_end(void **state)
 {
     char text[65536];
@@ -739,9 +784,11 @@ static void addresses_are_checked(void **state)
             fail_msg("%s: %s", err.field, err.msg);
         assert_int_equal(hfd_server_check(settings, &err), HFD_INVALID);
         assert_contains(err.msg, cases[i].says);
-        assert_int_equal(
-            hfd_server_open(&(struct hfd_app){.settings = settings, .clock = &moved_clock, .rng = &hfd_rng_system}, &server, &err),
-            HFD_INVALID);
+        assert_int_equal(hfd_server_open(&(struct hfd_app){.settings = settings,
+                                                           .clock = &moved_clock,
+                                                           .rng = &hfd_rng_system},
+                                         &server, &err),
+                         HFD_INVALID);
         assert_null(server);
         assert_string_equal(err.field, i < 4 ? "listen" : "ops_listen");
         assert_contains(err.msg, i < 4 ? "--listen: listen: " : "--ops-listen: ops_listen: ");

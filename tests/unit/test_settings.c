@@ -1,4 +1,7 @@
-/* Settings: every type, each source, precedence, errors that name key and place, hostile YAML, and the way back through config show. */
+/*
+ * Settings: every type, each source, precedence, errors that name key and place, hostile YAML, and
+ * the way back through config show.
+ */
 #include "handlers/settings/settings_int.h"
 
 #include <setjmp.h>
@@ -66,7 +69,8 @@ static bool has_line(hfd_slice text, const char *line)
     const char *end = text.p + text.len;
 
     while (at != NULL && at < end) {
-        if ((size_t)(end - at) > len && memcmp(at, line, len) == 0 && (at[len] == '\n' || memcmp(at + len, " # ", 3) == 0))
+        if ((size_t)(end - at) > len && memcmp(at, line, len) == 0 &&
+            (at[len] == '\n' || memcmp(at + len, " # ", 3) == 0))
             return true;
         at = memchr(at, '\n', (size_t)(end - at));
         at = at != NULL ? at + 1 : NULL;
@@ -375,7 +379,8 @@ static void settings_bad_values_are_named(void **state)
 
 /* A file with something of every type. */
 static const struct sources rich = {
-    "listen: '[::1]:0'\ndata: 'a \"b\" \\ #c: é'\ndemo: 7\nlog.level: warn\nhttp: {threads: 3, body_max: 5000}\n"
+    "listen: '[::1]:0'\ndata: 'a \"b\" \\ #c: é'\ndemo: 7\nlog.level: warn\nhttp: {threads: 3, "
+    "body_max: 5000}\n"
     "adapters.required: {cluster: [], nodepool: [x]}\ndriver.deadline.delete: 90s\n"
     "driver.outputs: {values: {b: 'x:/a~0b', a: 'y:'}, secrets: {k: 'x:/data/\"q\"'}}\n",
     {"HFD_DRIVER_TERMINAL_REASONS=One,Two"},
@@ -396,7 +401,8 @@ static void settings_show_reads_back(void **state)
     text = show(s, false, &first);
     (void)snprintf(path, sizeof(path), "%s/shown.yaml", dir);
     write_bytes(path, text.p, text.len);
-    if (hfd_settings_load(2, (const char *const[]){"--config", path}, (const char *const[]){NULL}, &again, &err) != HFD_OK)
+    if (hfd_settings_load(2, (const char *const[]){"--config", path}, (const char *const[]){NULL},
+                          &again, &err) != HFD_OK)
         fail_msg("%s", err.msg);
 
     assert_true(hfd_slice_eq(s->data, again->data));
@@ -436,11 +442,15 @@ static void settings_without_memory_fail_cleanly(void **state)
     hfd_settings_free(s);
 }
 
-/* Whoever depends on a choice of the user can tell it from a default of the same value, and show says where it was made. */
+/*
+ * Whoever depends on a choice of the user can tell it from a default of the same value, and show
+ * says where it was made.
+ */
 static void settings_origin_is_kept(void **state)
 {
-    static const struct sources from = {
-        "\nlisten: 127.0.0.1:8000\n", {"HFD_DATA=data", "HFD_DRIVER_OUTPUTS_VALUES_URL=a:/b"}, {"--log-level=info"}};
+    static const struct sources from = {"\nlisten: 127.0.0.1:8000\n",
+                                        {"HFD_DATA=data", "HFD_DRIVER_OUTPUTS_VALUES_URL=a:/b"},
+                                        {"--log-level=info"}};
     struct hfd_settings *s;
     struct hfd_buf b;
     struct hfd_err err;
@@ -458,7 +468,8 @@ static void settings_origin_is_kept(void **state)
     (void)snprintf(line, sizeof(line), "listen: \"127.0.0.1:8000\" # %s:2", file_path);
     assert_true(has_line(text, line));
     assert_true(has_line(text, "data: \"data\" # HFD_DATA"));
-    assert_true(has_line(text, "driver.outputs.values.url: \"a:/b\" # HFD_DRIVER_OUTPUTS_VALUES_URL"));
+    assert_true(
+        has_line(text, "driver.outputs.values.url: \"a:/b\" # HFD_DRIVER_OUTPUTS_VALUES_URL"));
     assert_true(has_line(text, "log.level: info # --log-level"));
     assert_true(has_line(text, "ops_listen: \"127.0.0.1:8080\""));
     hfd_buf_fini(&b);
@@ -475,7 +486,8 @@ static void settings_variable_names_the_file(void **state)
     (void)state;
     write_bytes(file_path, "log.level: debug\n", 17);
     (void)snprintf(variable, sizeof(variable), "HFD_CONFIG=%s", file_path);
-    assert_int_equal(hfd_settings_load(0, NULL, (const char *const[]){variable, NULL}, &s, &err), HFD_OK);
+    assert_int_equal(hfd_settings_load(0, NULL, (const char *const[]){variable, NULL}, &s, &err),
+                     HFD_OK);
     assert_int_equal(s->log_level, HFD_LOG_DEBUG);
     hfd_settings_free(s);
 }
@@ -488,10 +500,13 @@ static void settings_unreadable_file_is_named(void **state)
     const char *none[] = {NULL};
 
     (void)state;
-    assert_int_equal(hfd_settings_load(1, (const char *const[]){"--config=/nonexistent/x.yaml"}, none, &s, &err), HFD_IO);
+    assert_int_equal(
+        hfd_settings_load(1, (const char *const[]){"--config=/nonexistent/x.yaml"}, none, &s, &err),
+        HFD_IO);
     assert_non_null(strstr(err.msg, "/nonexistent/x.yaml"));
     assert_null(s);
-    assert_int_equal(hfd_settings_load(2, (const char *const[]){"--config", dir}, none, &s, &err), HFD_IO);
+    assert_int_equal(hfd_settings_load(2, (const char *const[]){"--config", dir}, none, &s, &err),
+                     HFD_IO);
     assert_non_null(strstr(err.msg, dir));
 }
 
@@ -535,7 +550,9 @@ static void settings_hostile_sizes_are_refused(void **state)
     }
 }
 
-/* A file of exactly the largest size is read; the map takes its 256th entry and refuses the next. */
+/*
+ * A file of exactly the largest size is read; the map takes its 256th entry and refuses the next.
+ */
 static void settings_limits_are_exact(void **state)
 {
     struct hfd_settings *s;
@@ -604,7 +621,8 @@ static void settings_readme_has_the_table(void **state)
     int fd;
 
     (void)state;
-    (void)snprintf(path, sizeof(path), "%.*s../../README.md", (int)(strrchr(__FILE__, '/') + 1 - __FILE__), __FILE__);
+    (void)snprintf(path, sizeof(path), "%.*s../../README.md",
+                   (int)(strrchr(__FILE__, '/') + 1 - __FILE__), __FILE__);
     fd = open(path, O_RDONLY);
     if (fd < 0)
         skip();
@@ -619,7 +637,8 @@ static void settings_readme_has_the_table(void **state)
         hfd_buf_init(&b, 1 << 20);
         hfd_settings_help(&b, true);
         if (!hfd_slice_eq(hfd_buf_slice(&b), (hfd_slice){from, (size_t)(to - from)}))
-            fail_msg("README.md is out of date: put the output of `hyperfleet-driver config docs` between its markers");
+            fail_msg("README.md is out of date: put the output of `hyperfleet-driver config docs` "
+                     "between its markers");
         hfd_buf_fini(&b);
     }
     test_free(text);

@@ -17,16 +17,11 @@ static void slice_compares(void **state)
         int sign;
         bool ieq;
     } rows[] = {
-        {S(""), HFD_SLICE_NONE, 0, true},
-        {S("a"), S("a"), 0, true},
-        {S("a"), S("b"), -1, false},
-        {S("a"), S("ab"), -1, false},
-        {S("ab"), S("a"), 1, false},
-        {S("a\0b"), S("a\0c"), -1, false},
-        {S("\x80"), S("a"), 1, false},
-        {S("ABZ"), S("abz"), -1, true},
-        {S("@[`{"), S("`{@["), -1, false},
-        {HFD_SLICE_NONE, S("a"), -1, false},
+        {S(""), HFD_SLICE_NONE, 0, true},  {S("a"), S("a"), 0, true},
+        {S("a"), S("b"), -1, false},       {S("a"), S("ab"), -1, false},
+        {S("ab"), S("a"), 1, false},       {S("a\0b"), S("a\0c"), -1, false},
+        {S("\x80"), S("a"), 1, false},     {S("ABZ"), S("abz"), -1, true},
+        {S("@[`{"), S("`{@["), -1, false}, {HFD_SLICE_NONE, S("a"), -1, false},
     };
 
     (void)state;
@@ -109,7 +104,8 @@ static void slice_integer_message(void **state)
     assert_int_equal(hfd_parse_i64(S("x"), -5, 500, &v, &err), HFD_INVALID);
     assert_string_equal(err.msg, "expected an integer from -5 to 500, got \"x\"");
     memset(digits, '1', sizeof(digits));
-    assert_int_equal(hfd_parse_i64((hfd_slice){digits, sizeof(digits)}, 0, 500, &v, &err), HFD_INVALID);
+    assert_int_equal(hfd_parse_i64((hfd_slice){digits, sizeof(digits)}, 0, 500, &v, &err),
+                     HFD_INVALID);
     assert_true(strlen(err.msg) < 120);
 }
 
@@ -172,12 +168,8 @@ static void slice_trims(void **state)
         hfd_slice text;
         const char *want;
     } rows[] = {
-        {S(""), ""},
-        {S(" \t "), ""},
-        {S("a"), "a"},
-        {S("\ta b\t "), "a b"},
-        {S("a\n"), "a\n"},
-        {HFD_SLICE_NONE, ""},
+        {S(""), ""},       {S(" \t "), ""},      {S("a"), "a"}, {S("\ta b\t "), "a b"},
+        {S("a\n"), "a\n"}, {HFD_SLICE_NONE, ""},
     };
 
     (void)state;
@@ -185,7 +177,10 @@ static void slice_trims(void **state)
         assert_true(hfd_slice_is(hfd_slice_trim(rows[i].text), rows[i].want));
 }
 
-/* The hexadecimal digits have their values, and all other bytes none; letters and digits are told from all others. */
+/*
+ * The hexadecimal digits have their values, and all other bytes none; letters and digits are told
+ * from all others.
+ */
 static void characters_are_told_apart(void **state)
 {
     static const char digits[] = "0123456789abcdefABCDEF";
@@ -194,14 +189,16 @@ static void characters_are_told_apart(void **state)
     (void)state;
     for (int c = -128; c < 128; c++) {
         const char *at = c > 0 ? strchr(digits, c) : NULL;
-        const int value = at == NULL ? -1 : at - digits < 16 ? (int)(at - digits)
-                                                             : (int)(at - digits) - 6;
+        const int value = at == NULL         ? -1
+                          : at - digits < 16 ? (int)(at - digits)
+                                             : (int)(at - digits) - 6;
 
         assert_int_equal(hfd_hex_value((char)c), value);
         alnum += hfd_is_alnum((char)c);
     }
     assert_int_equal(alnum, 26 + 26 + 10);
-    assert_true(hfd_is_alnum('a') && hfd_is_alnum('Z') && hfd_is_alnum('0') && !hfd_is_alnum('_') && !hfd_is_alnum('\0'));
+    assert_true(hfd_is_alnum('a') && hfd_is_alnum('Z') && hfd_is_alnum('0') && !hfd_is_alnum('_') &&
+                !hfd_is_alnum('\0'));
 }
 
 /* The published values of FNV-1a, and that a hash goes on where another one ended. */
@@ -210,7 +207,8 @@ static void slice_hashes(void **state)
     (void)state;
     assert_true(hfd_slice_hash(HFD_HASH_START, S("")) == UINT64_C(0xcbf29ce484222325));
     assert_true(hfd_slice_hash(HFD_HASH_START, S("foobar")) == UINT64_C(0x85944171f73967e8));
-    assert_true(hfd_slice_hash(hfd_slice_hash(HFD_HASH_START, S("foo")), S("bar")) == UINT64_C(0x85944171f73967e8));
+    assert_true(hfd_slice_hash(hfd_slice_hash(HFD_HASH_START, S("foo")), S("bar")) ==
+                UINT64_C(0x85944171f73967e8));
 }
 
 int main(void)

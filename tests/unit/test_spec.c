@@ -59,7 +59,8 @@ static void spec_reads_both_components(void **state)
     if (load(BOTH "    Region: {type: string, enum: [eu, us]}\n"
                   "    ClusterSpec:\n      type: object\n      required: [region]\n"
                   "      properties: {region: {$ref: '#/components/schemas/Region'}}\n"
-                  "    NodePoolSpec: {type: object, properties: {replicas: {type: integer}}, additionalProperties: false}\n",
+                  "    NodePoolSpec: {type: object, properties: {replicas: {type: integer}}, "
+                  "additionalProperties: false}\n",
              &s, &err) != HFD_OK)
         fail_msg("%s", err.msg);
     assert_true(fits(s.cluster, "{\"region\":\"eu\"}"));
@@ -75,9 +76,11 @@ static const struct {
     const char *text, *says;
 } bad[] = {
     {BOTH POOL, "spec.yaml: no schema components.schemas.ClusterSpec"},
-    {BOTH "    ClusterSpec: {type: object}\n", "spec.yaml: no schema components.schemas.NodePoolSpec"},
+    {BOTH "    ClusterSpec: {type: object}\n",
+     "spec.yaml: no schema components.schemas.NodePoolSpec"},
     {BOTH POOL "    ClusterSpec: 3\n", "ClusterSpec"},
-    {BOTH POOL "    ClusterSpec: {type: thing}\n", "components.schemas.ClusterSpec: schema keyword \"type\""},
+    {BOTH POOL "    ClusterSpec: {type: thing}\n",
+     "components.schemas.ClusterSpec: schema keyword \"type\""},
     {BOTH POOL "    ClusterSpec: {$ref: '#/components/schemas/Nowhere'}\n", "Nowhere"},
     {BOTH POOL "    ClusterSpec: {type: object, minlength: 3}\n", "minlength"},
     {BOTH POOL "    ClusterSpec: [\n", "spec.yaml:"},

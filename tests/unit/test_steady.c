@@ -14,10 +14,10 @@
 #define S HFD_US_PER_S
 #define HOUR_US (3600 * S)
 #define ID "res-1"
-static const char body[] =
-    "{\"type\":\"hyperfleet-cluster\",\"driver\":{\"values\":{\"cluster\":{\"name\":\"c-one\",\"spec\":{\"region\":\"a\"}}}}}";
-static const char body_b[] =
-    "{\"type\":\"hyperfleet-cluster\",\"driver\":{\"values\":{\"cluster\":{\"name\":\"c-one\",\"spec\":{\"region\":\"b\"}}}}}";
+static const char body[] = "{\"type\":\"hyperfleet-cluster\",\"driver\":{\"values\":{\"cluster\":{"
+                           "\"name\":\"c-one\",\"spec\":{\"region\":\"a\"}}}}}";
+static const char body_b[] = "{\"type\":\"hyperfleet-cluster\",\"driver\":{\"values\":{\"cluster\":"
+                             "{\"name\":\"c-one\",\"spec\":{\"region\":\"b\"}}}}}";
 
 struct fixture {
     struct test_clock clock;
@@ -59,7 +59,10 @@ static void steady_is_the_wall_clock(void **state)
     }
 }
 
-/* A jump by an hour, either way, is not seen at once; a thirty-second part of the time makes up for it, and then it is right again. */
+/*
+ * A jump by an hour, either way, is not seen at once; a thirty-second part of the time makes up for
+ * it, and then it is right again.
+ */
 static void steady_fades_a_jump(void **state)
 {
     static const int64_t jumps_us[] = {HOUR_US, -HOUR_US, 500000, -500000};
@@ -75,7 +78,8 @@ static void steady_fades_a_jump(void **state)
         for (int64_t t = 0; t < 600; t++) {
             test_clock_advance(&fx->clock, S);
             at_us = now(fx);
-            assert_true(at_us >= before_us + S - S / HFD_STEADY_FADE && at_us <= before_us + S + S / HFD_STEADY_FADE);
+            assert_true(at_us >= before_us + S - S / HFD_STEADY_FADE &&
+                        at_us <= before_us + S + S / HFD_STEADY_FADE);
             before_us = at_us;
         }
         while (now(fx) != fx->clock.wall_us) {
@@ -88,7 +92,10 @@ static void steady_fades_a_jump(void **state)
     }
 }
 
-/* However the wall clock jumps and however long nobody asks, it never goes back, nor ahead of the time since by more than its part. */
+/*
+ * However the wall clock jumps and however long nobody asks, it never goes back, nor ahead of the
+ * time since by more than its part.
+ */
 static void steady_never_goes_back(void **state)
 {
     struct fixture *fx = *state;
@@ -99,9 +106,11 @@ static void steady_never_goes_back(void **state)
     for (int i = 0; i < 20000; i++) {
         int64_t at_us;
 
-        test_clock_advance(&fx->clock, (int64_t)test_rng_below(&rng, i % 100 == 0 ? 90000 * (uint64_t)S : (uint64_t)S));
+        test_clock_advance(&fx->clock, (int64_t)test_rng_below(
+                                           &rng, i % 100 == 0 ? 90000 * (uint64_t)S : (uint64_t)S));
         if (test_rng_below(&rng, 10) == 0)
-            fx->clock.wall_us += (int64_t)test_rng_below(&rng, (uint64_t)(4 * HOUR_US)) - 2 * HOUR_US;
+            fx->clock.wall_us +=
+                (int64_t)test_rng_below(&rng, (uint64_t)(4 * HOUR_US)) - 2 * HOUR_US;
         at_us = now(fx);
         assert_true(at_us >= before_us);
         assert_true(at_us - before_us <= fx->clock.mono_us - mono_us + 60 * S / HFD_STEADY_FADE);
@@ -110,7 +119,10 @@ static void steady_never_goes_back(void **state)
     }
 }
 
-/* Nobody asked for a day, and then the clock jumped: that day makes up for no more than a minute does. */
+/*
+ * Nobody asked for a day, and then the clock jumped: that day makes up for no more than a minute
+ * does.
+ */
 static void steady_makes_up_little_after_a_pause(void **state)
 {
     struct fixture *fx = *state;
@@ -121,12 +133,17 @@ static void steady_makes_up_little_after_a_pause(void **state)
     assert_true(now(fx) == fx->clock.wall_us - HOUR_US + 60 * S / HFD_STEADY_FADE);
 }
 
-/* ---- across a restart ------------------------------------------------------------------------------------------------------- */
+/* ---- across a restart ---- */
 
-/* The next process of the same machine start goes on as if there had been no jump; a file that says nothing of it is not believed. */
+/*
+ * The next process of the same machine start goes on as if there had been no jump; a file that says
+ * nothing of it is not believed.
+ */
 static void steady_resumes_across_a_jump(void **state)
 {
-    static const char *const others[] = {"", "x", "not-this-start 5\n", " 5\n", "\n", "00000000-0000-0000-0000-000000000000 1000000000\n"};
+    static const char *const others[] = {
+        "",     "x",  "not-this-start 5\n",
+        " 5\n", "\n", "00000000-0000-0000-0000-000000000000 1000000000\n"};
     struct fixture *fx = *state;
     struct hfd_steady next;
     char base[TMPDIR_MAX], path[TMPDIR_MAX + 8];
@@ -175,7 +192,7 @@ static void steady_without_a_file(void **state)
     assert_true(now(fx) == fx->clock.wall_us);
 }
 
-/* ---- what jumps do to resources --------------------------------------------------------------------------------------------- */
+/* ---- what jumps do to resources ---- */
 
 struct jumps {
     struct world w;
@@ -228,25 +245,41 @@ static struct hfd_hint shown(struct jumps *j, const struct hfd_answer_doc *doc)
     return hint;
 }
 
-/* Whole seconds alone are shifted, so that a shown deadline stands still; the wait and the status stay. */
+/*
+ * Whole seconds alone are shifted, so that a shown deadline stands still; the wait and the status
+ * stay.
+ */
 static void a_hint_in_anothers_words(void **state)
 {
     static const struct {
         int64_t skew_us, by_us;
-    } rows[] = {{0, 0}, {999999, 0}, {-999999, 0}, {S, S}, {-S, -S}, {HOUR_US + 5, HOUR_US}, {-HOUR_US - 5, -HOUR_US}};
+    } rows[] = {{0, 0},
+                {999999, 0},
+                {-999999, 0},
+                {S, S},
+                {-S, -S},
+                {HOUR_US + 5, HOUR_US},
+                {-HOUR_US - 5, -HOUR_US}};
 
     (void)state;
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
-        struct hfd_hint h = {
-            .status = "creating", .estimated_us = 20 * HOUR_US, .deadline_us = 30 * HOUR_US, .now_us = 10 * HOUR_US, .retry_after_s = 7};
+        struct hfd_hint h = {.status = "creating",
+                             .estimated_us = 20 * HOUR_US,
+                             .deadline_us = 30 * HOUR_US,
+                             .now_us = 10 * HOUR_US,
+                             .retry_after_s = 7};
 
         hfd_hint_shift(&h, rows[i].skew_us);
-        assert_true(h.estimated_us == 20 * HOUR_US + rows[i].by_us && h.deadline_us == 30 * HOUR_US + rows[i].by_us);
+        assert_true(h.estimated_us == 20 * HOUR_US + rows[i].by_us &&
+                    h.deadline_us == 30 * HOUR_US + rows[i].by_us);
         assert_true(h.now_us == 10 * HOUR_US + rows[i].by_us && h.retry_after_s == 7);
     }
 }
 
-/* A jump by an hour, forward or back, in the middle of an operation whose deadline is one: it goes on, and ends when its time is over. */
+/*
+ * A jump by an hour, forward or back, in the middle of an operation whose deadline is one: it goes
+ * on, and ends when its time is over.
+ */
 static void a_jump_fails_no_operation(void **state)
 {
     static const int64_t jumps_us[] = {HOUR_US, -HOUR_US};
@@ -268,20 +301,25 @@ static void a_jump_fails_no_operation(void **state)
                 break;
             hint = shown(j, &doc);
             assert_true(hint.estimated_us >= hint.now_us && hint.deadline_us >= hint.now_us);
-            assert_in_range(hint.now_us + HFD_US_PER_S - j->w.clock.wall_us, 0, 2 * HFD_US_PER_S); /* the caller's own time */
+            assert_in_range(hint.now_us + HFD_US_PER_S - j->w.clock.wall_us, 0,
+                            2 * HFD_US_PER_S); /* the caller's own time */
             assert_true(hint.estimated_us + HFD_US_PER_S >= j->w.clock.wall_us);
             assert_in_range(doc.hint.retry_after_s, 1, HFD_RETRY_MAX_S);
             wait_s(j, 10);
         }
         assert_int_equal(doc.answer, HFD_ANSWER_FAILED);
         assert_true(hfd_slice_is(doc.error, "RES-105"));
-        assert_in_range(left_s, 3000 - 3000 / HFD_STEADY_FADE - 10, 3000 + 3000 / HFD_STEADY_FADE + 10);
+        assert_in_range(left_s, 3000 - 3000 / HFD_STEADY_FADE - 10,
+                        3000 + 3000 / HFD_STEADY_FADE + 10);
         close_jumps(state);
         open_jumps(state);
     }
 }
 
-/* Jumps all along: terminal reports of the present attempt count, those of the last do not, and it becomes ready. */
+/*
+ * Jumps all along: terminal reports of the present attempt count, those of the last do not, and it
+ * becomes ready.
+ */
 static void jumps_lose_no_report(void **state)
 {
     struct jumps *j = *state;
@@ -292,7 +330,10 @@ static void jumps_lose_no_report(void **state)
     c = scene_cluster(w, "c-one");
     w->clock.wall_us -= HOUR_US;
     wait_s(j, 1);
-    (void)scene_report(w, c, &(struct scene_report){.adapter = "dns", .available = HFD_STATUS_FALSE, .reason = "InvalidConfiguration"});
+    (void)scene_report(w, c,
+                       &(struct scene_report){.adapter = "dns",
+                                              .available = HFD_STATUS_FALSE,
+                                              .reason = "InvalidConfiguration"});
     assert_int_equal(call(j, NULL).answer, HFD_ANSWER_FAILED);
     w->clock.wall_us += 2 * HOUR_US;
     wait_s(j, 1);
@@ -303,7 +344,10 @@ static void jumps_lose_no_report(void **state)
     assert_int_equal(call(j, NULL).answer, HFD_ANSWER_OUTPUT);
 }
 
-/* What is recorded and shown never runs backwards: an update is not before the creation, and history stands in order. */
+/*
+ * What is recorded and shown never runs backwards: an update is not before the creation, and
+ * history stands in order.
+ */
 static void recorded_times_never_run_backwards(void **state)
 {
     struct jumps *j = *state;
@@ -334,7 +378,10 @@ static void recorded_times_never_run_backwards(void **state)
     assert_true(history.rows[0].at_us > row.created_us);
 }
 
-/* The server is restarted with the clock an hour off: the operation goes on, and its deadline is what it was. */
+/*
+ * The server is restarted with the clock an hour off: the operation goes on, and its deadline is
+ * what it was.
+ */
 static void a_restart_across_a_jump(void **state)
 {
     struct jumps *j = *state;

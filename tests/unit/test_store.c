@@ -1,4 +1,6 @@
-/* The executors of store/store.c: what is answered, when, in which order, and what is on disk then. */
+/*
+ * The executors of store/store.c: what is answered, when, in which order, and what is on disk then.
+ */
 #include "store/store.h"
 
 #include "driver/base/metrics.h"
@@ -29,7 +31,8 @@ struct fixture {
 
 static void open_with(struct fixture *fx, size_t queue_max, size_t batch_max)
 {
-    struct hfd_store_config config = {.dir = fx->dir, .queue_max = queue_max, .batch_max = batch_max};
+    struct hfd_store_config config = {
+        .dir = fx->dir, .queue_max = queue_max, .batch_max = batch_max};
     struct hfd_err err;
 
     if (hfd_store_open(&config, &fx->store, &err) != HFD_OK)
@@ -82,8 +85,11 @@ struct part_arg {
 static hfd_rc put_part(struct hfd_txn *tx, void *arg, struct hfd_err *err)
 {
     const struct part_arg *a = arg;
-    struct hfd_part_row row = {
-        .guresid = a->guresid, .fleet_id = a->fleet_id, .kind = HFD_KIND_CLUSTER, .name = HFD_SLICE("n"), .generation = 1};
+    struct hfd_part_row row = {.guresid = a->guresid,
+                               .fleet_id = a->fleet_id,
+                               .kind = HFD_KIND_CLUSTER,
+                               .name = HFD_SLICE("n"),
+                               .generation = 1};
     hfd_rc rc = hfd_part_row_put(tx, &row, err);
 
     if (rc == HFD_OK && a->answer != HFD_OK)
@@ -119,9 +125,11 @@ static size_t count_of(struct fixture *fx, const char *guresid)
     return a.count;
 }
 
-static hfd_rc put_wait(struct fixture *fx, const char *guresid, const char *fleet_id, hfd_rc answer, struct hfd_err *err)
+static hfd_rc put_wait(struct fixture *fx, const char *guresid, const char *fleet_id, hfd_rc answer,
+                       struct hfd_err *err)
 {
-    struct part_arg a = {.guresid = hfd_slice_of(guresid), .fleet_id = hfd_slice_of(fleet_id), .answer = answer};
+    struct part_arg a = {
+        .guresid = hfd_slice_of(guresid), .fleet_id = hfd_slice_of(fleet_id), .answer = answer};
 
     return hfd_store_update_wait(fx->store, put_part, &a, err);
 }
@@ -154,7 +162,8 @@ static void keep_post(struct hfd_sink *sink, struct hfd_job *list)
 
 static void keep_init(struct keep *k)
 {
-    *k = (struct keep){.sink = {keep_post}, .lock = PTHREAD_MUTEX_INITIALIZER, .posted = PTHREAD_COND_INITIALIZER};
+    *k = (struct keep){
+        .sink = {keep_post}, .lock = PTHREAD_MUTEX_INITIALIZER, .posted = PTHREAD_COND_INITIALIZER};
     k->end = &k->first;
 }
 
@@ -204,9 +213,9 @@ static void gate_open(struct gate *g)
     pthread_mutex_unlock(&g->lock);
 }
 
-#define GATE_INIT                                                         \
-    {                                                                     \
-        PTHREAD_MUTEX_INITIALIZER, PTHREAD_COND_INITIALIZER, false, false \
+#define GATE_INIT                                                                                  \
+    {                                                                                              \
+        PTHREAD_MUTEX_INITIALIZER, PTHREAD_COND_INITIALIZER, false, false                          \
     }
 
 static void submit_gate(struct fixture *fx, struct keep *k, struct hfd_job *job, struct gate *g)
@@ -234,7 +243,8 @@ static void restart_keeps_what_was_answered(void **state)
 /* A job that fails takes its own writes with it, and no others of the same commit. */
 static void failing_job_is_undone_alone(void **state)
 {
-    static const hfd_rc answers[] = {HFD_OK, HFD_CONFLICT, HFD_OK, HFD_NOMEM, HFD_IO, HFD_CORRUPT, HFD_OK};
+    static const hfd_rc answers[] = {HFD_OK, HFD_CONFLICT, HFD_OK, HFD_NOMEM,
+                                     HFD_IO, HFD_CORRUPT,  HFD_OK};
     enum {
         N = sizeof(answers) / sizeof(answers[0])
     };
@@ -280,7 +290,8 @@ static hfd_rc count_run(struct hfd_txn *tx, void *arg, struct hfd_err *err)
 
     c->runs++;
     hfd_txn_count(tx, hfd_metric_series(HFD_METRIC_TRANSITIONS, HFD_LABELS("test", "run")), 1);
-    return c->writes ? put_part(tx, &c->part, err) : hfd_fail(err, c->part.answer, "refused at once");
+    return c->writes ? put_part(tx, &c->part, err)
+                     : hfd_fail(err, c->part.answer, "refused at once");
 }
 
 static void assert_counted(int expected)
@@ -298,8 +309,8 @@ static void assert_counted(int expected)
 }
 
 /*
- * Only a job that fails after it has written makes those before it run again; what each wrote, answered and counted is the same either
- * way.
+ * Only a job that fails after it has written makes those before it run again; what each wrote,
+ * answered and counted is the same either way.
  */
 static void jobs_run_again_for_an_undo_alone(void **state)
 {
@@ -326,7 +337,10 @@ static void jobs_run_again_for_an_undo_alone(void **state)
         keep_init(&k);
         submit_gate(fx, &k, &gate_job, &gate);
         for (size_t n = 0; n < 3; n++) {
-            args[n] = (struct counted){{hfd_slice_of(guresid), hfd_slice_of((const char *[]){"a", "b", "c"}[n]), HFD_OK}, true, 0};
+            args[n] = (struct counted){
+                {hfd_slice_of(guresid), hfd_slice_of((const char *[]){"a", "b", "c"}[n]), HFD_OK},
+                true,
+                0};
             if (n == 1) {
                 args[n].writes = cases[i].writes;
                 args[n].part.answer = cases[i].answer;
@@ -354,7 +368,10 @@ struct insert_arg {
 static hfd_rc insert_cluster(struct hfd_txn *tx, void *arg, struct hfd_err *err)
 {
     const struct insert_arg *a = arg;
-    struct hfd_fleet_row row = {.id = hfd_slice_of(a->id), .kind = HFD_KIND_CLUSTER, .name = hfd_slice_of(a->id), .generation = 1};
+    struct hfd_fleet_row row = {.id = hfd_slice_of(a->id),
+                                .kind = HFD_KIND_CLUSTER,
+                                .name = hfd_slice_of(a->id),
+                                .generation = 1};
     hfd_rc rc = hfd_fleet_row_insert(tx, &row, err);
 
     return rc == HFD_OK && a->answer != HFD_OK ? hfd_fail(err, a->answer, "as asked") : rc;
@@ -374,7 +391,10 @@ static hfd_rc total_of_clusters(struct hfd_txn *tx, void *arg, struct hfd_err *e
     return rc;
 }
 
-/* Totals are those of the jobs that were kept, whether others of their commit were undone or not, and a job sees them at once. */
+/*
+ * Totals are those of the jobs that were kept, whether others of their commit were undone or not,
+ * and a job sees them at once.
+ */
 static void totals_follow_what_is_kept(void **state)
 {
     static const struct {
@@ -441,7 +461,8 @@ static void answers_go_to_their_sink_in_order(void **state)
         const struct hfd_job *last = NULL;
 
         assert_int_equal(k[s].posts, 1);
-        for (struct hfd_job *job = k[s].first; job != NULL; job = (struct hfd_job *)job->node.next) {
+        for (struct hfd_job *job = k[s].first; job != NULL;
+             job = (struct hfd_job *)job->node.next) {
             assert_true(last == NULL || last < job);
             assert_ptr_equal(job->sink, &k[s].sink);
             last = job;
@@ -532,15 +553,17 @@ static hfd_rc look_about(struct hfd_txn *tx, void *arg, struct hfd_err *err)
     hfd_rc rc = count_parts(tx, &count, err);
 
     if (rc == HFD_OK && a->counts)
-        hfd_txn_count(tx, hfd_metric_series(HFD_METRIC_REPORTS, HFD_LABELS("cluster", "looked at")), 1);
+        hfd_txn_count(tx, hfd_metric_series(HFD_METRIC_REPORTS, HFD_LABELS("cluster", "looked at")),
+                      1);
     if (rc == HFD_OK && a->writes)
         rc = put_part(tx, &a->part, err);
     return rc == HFD_OK && answer != HFD_OK ? hfd_fail(err, answer, "as asked") : rc;
 }
 
 /*
- * A look is the whole answer of a job that does not come to a write, be it good or bad news; else the writer has it after. A look that
- * could not be had, and one that counts, is the writer's too. Nothing is written or counted by it, and all once by the writer.
+ * A look is the whole answer of a job that does not come to a write, be it good or bad news; else
+ * the writer has it after. A look that could not be had, and one that counts, is the writer's too.
+ * Nothing is written or counted by it, and all once by the writer.
  */
 static void look_ends_what_writes_nothing(void **state)
 {
@@ -557,7 +580,9 @@ static void look_ends_what_writes_nothing(void **state)
         {{.answers = {HFD_CORRUPT, HFD_OK}}, 2, HFD_OK},
         {{.answers = {HFD_BUSY, HFD_OK}}, 2, HFD_OK},
         {{.writes = true}, 2, HFD_OK},
-        {{.writes = true, .answers = {HFD_OK, HFD_CONFLICT}}, 3, HFD_CONFLICT}, /* it fails when it has written: again, in a savepoint */
+        {{.writes = true, .answers = {HFD_OK, HFD_CONFLICT}},
+         3,
+         HFD_CONFLICT}, /* it fails when it has written: again, in a savepoint */
         {{.counts = true}, 2, HFD_OK},
         {{.counts = true, .writes = true}, 2, HFD_OK},
     };
@@ -610,8 +635,10 @@ static void *look_at_many(void *arg)
 
     for (size_t i = 0; i < 300; i++) {
         (void)snprintf(s->ids[i], sizeof(s->ids[i]), "%zu", i);
-        s->args[i] = (struct look_arg){.writes = i % 3 != 0, .part = {hfd_slice_of(s->name), hfd_slice_of(s->ids[i]), HFD_OK}};
-        s->jobs[i] = (struct hfd_job){.fn = look_about, .arg = &s->args[i], .sink = &s->keep.sink, .look_first = true};
+        s->args[i] = (struct look_arg){
+            .writes = i % 3 != 0, .part = {hfd_slice_of(s->name), hfd_slice_of(s->ids[i]), HFD_OK}};
+        s->jobs[i] = (struct hfd_job){
+            .fn = look_about, .arg = &s->args[i], .sink = &s->keep.sink, .look_first = true};
         if (hfd_store_update(s->fx->store, &s->jobs[i], NULL) != HFD_OK)
             break;
     }
@@ -635,7 +662,10 @@ static hfd_rc view_with_help(struct hfd_txn *tx, void *arg, struct hfd_err *err)
     return HFD_OK;
 }
 
-/* What a view has read ahead is read on another thread, and answered to nobody; closing finishes it. Who has nobody reads alone. */
+/*
+ * What a view has read ahead is read on another thread, and answered to nobody; closing finishes
+ * it. Who has nobody reads alone.
+ */
 static void views_have_pages_read_ahead(void **state)
 {
     enum {
@@ -653,14 +683,16 @@ static void views_have_pages_read_ahead(void **state)
     assert_int_equal(hfd_store_open(&config, &fx->store, NULL), HFD_OK);
     assert_int_equal(hfd_store_update_wait(fx->store, put_part, &part, NULL), HFD_OK);
     for (size_t i = 0; i < N; i++) {
-        jobs[i] = (struct hfd_job){.fn = view_with_help, .arg = (void *)(uintptr_t)&where, .sink = &k.sink};
+        jobs[i] = (struct hfd_job){
+            .fn = view_with_help, .arg = (void *)(uintptr_t)&where, .sink = &k.sink};
         assert_int_equal(hfd_store_view(fx->store, &jobs[i], NULL), HFD_OK);
     }
     hfd_store_close(&fx->store);
     assert_int_equal(seen, N);
     assert_int_equal(k.jobs, N);
     open_with(fx, 0, 0);
-    assert_int_equal(hfd_store_read(fx->reader, view_with_help, (void *)(uintptr_t)&where, NULL), HFD_OK);
+    assert_int_equal(hfd_store_read(fx->reader, view_with_help, (void *)(uintptr_t)&where, NULL),
+                     HFD_OK);
     close_store(fx);
     assert_int_equal(seen, N);
     open_with(fx, 0, 0);
@@ -748,7 +780,8 @@ static void look_may_find_a_full_queue(void **state)
     assert_int_equal(hfd_store_open(&config, &fx->store, NULL), HFD_OK);
     assert_int_equal(hfd_store_reader_open(fx->store, &fx->reader, NULL), HFD_OK);
     jobs[0] = (struct hfd_job){.fn = put_part, .arg = &first, .sink = &k.sink};
-    jobs[1] = (struct hfd_job){.fn = look_about, .arg = &second, .sink = &k.sink, .look_first = true};
+    jobs[1] =
+        (struct hfd_job){.fn = look_about, .arg = &second, .sink = &k.sink, .look_first = true};
     assert_int_equal(hfd_store_update(fx->store, &jobs[0], NULL), HFD_OK);
     assert_int_equal(hfd_store_update(fx->store, &jobs[1], NULL), HFD_OK);
     assert_int_equal(k.jobs, 1);
@@ -758,7 +791,10 @@ static void look_may_find_a_full_queue(void **state)
     assert_int_equal(count_of(fx, "g"), 1);
 }
 
-/* Looks of many threads at once, and a store that closes while they go on: each job is answered once, every success is there. */
+/*
+ * Looks of many threads at once, and a store that closes while they go on: each job is answered
+ * once, every success is there.
+ */
 static void concurrent_looks_lose_nothing(void **state)
 {
     struct fixture *fx = *state;
@@ -794,13 +830,17 @@ static void concurrent_looks_lose_nothing(void **state)
     free(all);
 }
 
-/* A stepped store does nothing by itself: a step is one commit of what is queued, and then its views; closing takes the last one. */
+/*
+ * A stepped store does nothing by itself: a step is one commit of what is queued, and then its
+ * views; closing takes the last one.
+ */
 static void stepped_store_waits_for_steps(void **state)
 {
     struct fixture *fx = *state;
     const struct hfd_store_config config = {.dir = fx->dir, .stepped = true};
-    struct part_arg args[3] = {
-        {HFD_SLICE("g"), HFD_SLICE("a"), HFD_OK}, {HFD_SLICE("g"), HFD_SLICE("b"), HFD_OK}, {HFD_SLICE("g"), HFD_SLICE("c"), HFD_OK}};
+    struct part_arg args[3] = {{HFD_SLICE("g"), HFD_SLICE("a"), HFD_OK},
+                               {HFD_SLICE("g"), HFD_SLICE("b"), HFD_OK},
+                               {HFD_SLICE("g"), HFD_SLICE("c"), HFD_OK}};
     struct count_arg count = {.guresid = HFD_SLICE("g"), .count = 99};
     struct hfd_job view, jobs[3];
     struct hfd_err err;
@@ -847,7 +887,8 @@ static void *submit_many(void *arg)
 
     for (size_t i = 0; i < 500; i++) {
         (void)snprintf(s->ids[i], sizeof(s->ids[i]), "%zu", i);
-        s->args[i] = (struct part_arg){hfd_slice_of(s->name), hfd_slice_of(s->ids[i]), i % 10 == 9 ? HFD_CONFLICT : HFD_OK};
+        s->args[i] = (struct part_arg){hfd_slice_of(s->name), hfd_slice_of(s->ids[i]),
+                                       i % 10 == 9 ? HFD_CONFLICT : HFD_OK};
         s->jobs[i] = (struct hfd_job){.fn = put_part, .arg = &s->args[i], .sink = &s->keep.sink};
         while (hfd_store_update(s->fx->store, &s->jobs[i], NULL) == HFD_BUSY)
             keep_wait(&s->keep, i / 2); /* a full queue: wait for some answers */
@@ -856,7 +897,10 @@ static void *submit_many(void *arg)
     return NULL;
 }
 
-/* Eight threads submit 500 jobs each: every job is answered once, in order, and every success is there. */
+/*
+ * Eight threads submit 500 jobs each: every job is answered once, in order, and every success is
+ * there.
+ */
 static void concurrent_submitters_lose_nothing(void **state)
 {
     struct fixture *fx = *state;
@@ -1052,7 +1096,8 @@ static void killed_process_leaves_no_lock(void **state)
     if (child == 0) {
         struct hfd_store_config config = {.dir = fx->dir};
 
-        if (hfd_store_open(&config, &fx->store, NULL) == HFD_OK && put_wait(fx, "g", "a", HFD_OK, NULL) == HFD_OK)
+        if (hfd_store_open(&config, &fx->store, NULL) == HFD_OK &&
+            put_wait(fx, "g", "a", HFD_OK, NULL) == HFD_OK)
             (void)kill(getpid(), SIGKILL);
         _exit(1);
     }

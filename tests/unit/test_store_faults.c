@@ -1,6 +1,7 @@
 /*
- * The store on a disk that fails, or loses power, at every call in turn: nothing that was answered is lost, no transaction is there by
- * half, nothing is damaged, and nobody hears of a success that is none.
+ * The store on a disk that fails, or loses power, at every call in turn: nothing that was answered
+ * is lost, no transaction is there by half, nothing is damaged, and nobody hears of a success that
+ * is none.
  */
 #include "store/store.h"
 
@@ -23,8 +24,10 @@
 #include <cmocka.h>
 
 #define UPDATES 6
-#define CHECKPOINT_FRAMES 12 /* so that the scenario copies its log into the database a few times */
-#define SEEDS 2              /* power cuts per call; HFD_TEST_SEEDS sets another number, for long runs */
+#define CHECKPOINT_FRAMES                                                                          \
+    12          /* so that the scenario copies its log into the database a few times               \
+                 */
+#define SEEDS 2 /* power cuts per call; HFD_TEST_SEEDS sets another number, for long runs */
 
 struct run {
     char base[TMPDIR_MAX];
@@ -46,7 +49,10 @@ static const char *name_of(size_t i)
     return names[i];
 }
 
-/* Two rows of different tables, large enough for several pages; every third rewrites the one before as well. */
+/*
+ * Two rows of different tables, large enough for several pages; every third rewrites the one before
+ * as well.
+ */
 static hfd_rc write_pair(struct hfd_txn *tx, size_t i, int64_t generation, struct hfd_err *err)
 {
     static const char filler[3000] = {[0] = 'x'};
@@ -57,8 +63,10 @@ static hfd_rc write_pair(struct hfd_txn *tx, size_t i, int64_t generation, struc
         .digest = {filler, sizeof(filler)},
         .created_us = generation,
     };
-    struct hfd_part_row part = {
-        .guresid = res.guresid, .fleet_id = HFD_SLICE("f"), .kind = HFD_KIND_CLUSTER, .generation = generation};
+    struct hfd_part_row part = {.guresid = res.guresid,
+                                .fleet_id = HFD_SLICE("f"),
+                                .kind = HFD_KIND_CLUSTER,
+                                .generation = generation};
     hfd_rc rc = hfd_resource_row_put(tx, &res, err);
 
     return rc == HFD_OK ? hfd_part_row_put(tx, &part, err) : rc;
@@ -117,7 +125,8 @@ static void scenario(struct run *run, size_t updates, bool stop_at_end)
             run->refused_after_broken = false;
         was_broken = was_broken || !hfd_store_ok(store);
     }
-    note(run, hfd_store_update_wait(store, nothing, NULL, NULL)); /* the housekeeping behind the last one is over */
+    note(run, hfd_store_update_wait(store, nothing, NULL,
+                                    NULL)); /* the housekeeping behind the last one is over */
     run->fired_when_open = faultvfs_fired();
     run->ok_at_end = hfd_store_ok(store);
     if (stop_at_end)
@@ -132,7 +141,8 @@ struct state {
 
 static const char sql_check[] = "PRAGMA integrity_check";
 
-static hfd_rc check_sound(struct hfd_txn *tx, struct hfd_arena *mem, bool *sound, struct hfd_err *err)
+static hfd_rc check_sound(struct hfd_txn *tx, struct hfd_arena *mem, bool *sound,
+                          struct hfd_err *err)
 {
     struct hfd_stmt *st;
     bool row;
@@ -169,7 +179,9 @@ static hfd_rc read_state(struct hfd_txn *tx, void *arg, struct hfd_err *err)
     return rc;
 }
 
-/* @return how many answered updates are missing; fails the test for anything damaged or half-made */
+/*
+ * @return how many answered updates are missing; fails the test for anything damaged or half-made
+ */
 static unsigned lost_after_reopen(struct run *run)
 {
     struct hfd_store_config config = {.dir = run->dir, .readers = 1};
@@ -193,7 +205,8 @@ static unsigned lost_after_reopen(struct run *run)
             assert_int_equal(s.res[i], later_there ? 2 : 1);
         lost += run->acked[i] && s.res[i] == 0;
     }
-    assert_int_equal(hfd_store_update_wait(store, update, &last, &err), HFD_OK); /* and it works again */
+    assert_int_equal(hfd_store_update_wait(store, update, &last, &err),
+                     HFD_OK); /* and it works again */
     hfd_store_reader_close(&reader);
     hfd_store_close(&store);
     return lost;
@@ -249,7 +262,10 @@ static void fail_each_call(const struct fault_case *c)
     assert_true(nth > c->fewest);
 }
 
-/* Every write, sync, truncation and removal fails in turn, once and for ever, as a broken or a full disk does. */
+/*
+ * Every write, sync, truncation and removal fails in turn, once and for ever, as a broken or a full
+ * disk does.
+ */
 static void failing_changes_lose_nothing(void **state)
 {
     static const struct fault_case cases[] = {
@@ -283,7 +299,10 @@ static void on_broken_post(void *ctx)
     (void)sem_post(ctx);
 }
 
-/* The log cannot be copied into the database, behind an answer: the answer holds, and the store says unasked that it is broken. */
+/*
+ * The log cannot be copied into the database, behind an answer: the answer holds, and the store
+ * says unasked that it is broken.
+ */
 static void failed_checkpoint_breaks_the_store(void **state)
 {
     struct hfd_store_config config;
@@ -348,7 +367,10 @@ static void failed_read_does_not_break_the_store(void **state)
     config = (struct hfd_store_config){.dir = run.dir, .readers = 1};
     assert_int_equal(hfd_store_open(&config, &store, NULL), HFD_OK);
     assert_int_equal(hfd_store_update_wait(store, update, &i, NULL), HFD_OK);
-    /* By now the writer is done with its log, too: copying it reads, and a writer that cannot read is broken. */
+    /*
+     * By now the writer is done with its log, too: copying it reads, and a writer that cannot read
+     * is broken.
+     */
     assert_int_equal(hfd_store_update_wait(store, nothing, NULL, NULL), HFD_OK);
     assert_int_equal(hfd_store_reader_open(store, &reader, NULL), HFD_OK);
     faultvfs_arm(FAULTVFS_READS, 1, true, 0);
@@ -383,7 +405,9 @@ static void run_out_of_memory(bool for_ever)
         if (lost_after_reopen(&run) != 0)
             fail_msg("allocation %u: an answered update is lost", nth);
         tmpdir_remove(run.base);
-        nth += seeds > SEEDS ? 1 : 1 + nth / 16; /* thousands of them: all in long runs, else ever fewer */
+        nth += seeds > SEEDS
+                   ? 1
+                   : 1 + nth / 16; /* thousands of them: all in long runs, else ever fewer */
     } while (fired != 0);
     assert_true(nth > 1000);
 }
@@ -422,7 +446,9 @@ static void drop_answers(struct hfd_sink *sink, struct hfd_job *list)
     (void)list;
 }
 
-/* Three calls of one commit, of which the second reads. @return how many of its allocations failed */
+/*
+ * Three calls of one commit, of which the second reads. @return how many of its allocations failed
+ */
 static unsigned run_short_batch(unsigned nth)
 {
     struct hfd_sink sink = {drop_answers};
@@ -452,7 +478,8 @@ static unsigned run_short_batch(unsigned nth)
     assert_int_equal(hfd_store_read(reader, read_state, &s, NULL), HFD_OK);
     if ((jobs[0].rc == HFD_OK && s.res[0] == 0) || (jobs[2].rc == HFD_OK && s.res[1] == 0))
         fail_msg("allocation %u: an answered call is lost", nth);
-    if ((jobs[0].rc == HFD_IO) != (jobs[2].rc == HFD_IO) || (jobs[0].rc == HFD_IO && (s.res[0] != 0) != (s.res[1] != 0)))
+    if ((jobs[0].rc == HFD_IO) != (jobs[2].rc == HFD_IO) ||
+        (jobs[0].rc == HFD_IO && (s.res[0] != 0) != (s.res[1] != 0)))
         fail_msg("allocation %u: a batch is there by half", nth);
     hfd_store_reader_close(&reader);
     hfd_store_close(&store);
@@ -460,7 +487,10 @@ static unsigned run_short_batch(unsigned nth)
     return middle.fired;
 }
 
-/* Where memory is short the engine may undo the whole transaction: nothing of the batch may be written behind that. */
+/*
+ * Where memory is short the engine may undo the whole transaction: nothing of the batch may be
+ * written behind that.
+ */
 static void batch_out_of_memory_is_whole_or_not_there(void **state)
 {
     unsigned nth = 0;
@@ -471,7 +501,10 @@ static void batch_out_of_memory_is_whole_or_not_there(void **state)
     assert_true(nth > 10);
 }
 
-/* A reader that runs out of memory says so, whatever SQLite undid, and works again as soon as there is some. */
+/*
+ * A reader that runs out of memory says so, whatever SQLite undid, and works again as soon as there
+ * is some.
+ */
 static void reader_out_of_memory_says_so(void **state)
 {
     struct hfd_store_config config;
@@ -553,7 +586,10 @@ static void power_cut_loses_nothing(void **state)
     assert_true(points > 200);
 }
 
-/* The control: with synchronous=NORMAL the same power cuts do lose answered updates, so the test above can tell. */
+/*
+ * The control: with synchronous=NORMAL the same power cuts do lose answered updates, so the test
+ * above can tell.
+ */
 static void power_cut_control_loses(void **state)
 {
     unsigned points;
@@ -586,7 +622,8 @@ int main(void)
     faultvfs_register();
     if (wanted != NULL)
         assert_int_equal(hfd_parse_i64(hfd_slice_of(wanted), 1, 10000, &seeds, NULL), HFD_OK);
-    if (access("/dev/shm", W_OK) == 0) /* a thousand folders: syncs of the real disk prove nothing here */
+    if (access("/dev/shm", W_OK) ==
+        0) /* a thousand folders: syncs of the real disk prove nothing here */
         (void)setenv("TMPDIR", "/dev/shm", 0);
     return cmocka_run_group_tests(tests, setup, NULL);
 }

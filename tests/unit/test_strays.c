@@ -1,6 +1,7 @@
 /*
- * What is ours in a remote HyperFleet and no resource's, against a played one: found, listed, deleted when that is asked for, and with
- * every fault, and everything else that may happen, at every request.
+ * What is ours in a remote HyperFleet and no resource's, against a played one: found, listed,
+ * deleted when that is asked for, and with every fault, and everything else that may happen, at
+ * every request.
  */
 #include "driver/backend/upstream_int.h"
 #include "driver/core/orphans.h"
@@ -14,12 +15,15 @@
 
 #define G "res-1"
 #define ROUNDS_MAX 400
-#define OURS(guresid) "{\"" HFD_GURESID_LABEL "\":\"" guresid "\",\"" HFD_OWNER_LABEL "\":\"" REMOTE_OWNER "\"}"
+#define OURS(guresid)                                                                              \
+    "{\"" HFD_GURESID_LABEL "\":\"" guresid "\",\"" HFD_OWNER_LABEL "\":\"" REMOTE_OWNER "\"}"
 #define THEIRS "{\"" HFD_GURESID_LABEL "\":\"" G "\",\"" HFD_OWNER_LABEL "\":\"another-server\"}"
 
-static const char body_a[] = "{\"type\":\"hyperfleet-cluster\",\"driver\":{\"values\":{\"cluster\":{\"name\":\"c-one\",\"spec\":{}},"
+static const char body_a[] = "{\"type\":\"hyperfleet-cluster\",\"driver\":{\"values\":{\"cluster\":"
+                             "{\"name\":\"c-one\",\"spec\":{}},"
                              "\"nodepools\":[{\"name\":\"np-a\",\"spec\":{}}]}}}";
-static const char body_bare[] = "{\"type\":\"hyperfleet-cluster\",\"driver\":{\"values\":{\"cluster\":{\"name\":\"c-one\",\"spec\":{}}}}}";
+static const char body_bare[] = "{\"type\":\"hyperfleet-cluster\",\"driver\":{\"values\":{"
+                                "\"cluster\":{\"name\":\"c-one\",\"spec\":{}}}}}";
 
 /* ---- asking ---- */
 
@@ -75,9 +79,12 @@ static const char *listed(struct remote_world *rw)
     for (size_t i = 0; i < found.list.count; i++) {
         const struct hfd_orphan_row *o = &found.list.rows[i];
 
-        out = hfd_arena_printf(&rw->w.mem, "%s%s %.*s %.*s%s%s%s%.*s; ", out, o->kind == HFD_KIND_CLUSTER ? "cluster" : "nodepool",
-                               HFD_SLICE_FMT(o->name), HFD_SLICE_FMT(o->label), o->deleted_us != 0 ? " deleting" : "",
-                               o->wanted_us != 0 ? " wanted" : "", o->error.len > 0 ? ": " : "", HFD_SLICE_FMT(o->error))
+        out = hfd_arena_printf(&rw->w.mem, "%s%s %.*s %.*s%s%s%s%.*s; ", out,
+                               o->kind == HFD_KIND_CLUSTER ? "cluster" : "nodepool",
+                               HFD_SLICE_FMT(o->name), HFD_SLICE_FMT(o->label),
+                               o->deleted_us != 0 ? " deleting" : "",
+                               o->wanted_us != 0 ? " wanted" : "", o->error.len > 0 ? ": " : "",
+                               HFD_SLICE_FMT(o->error))
                   .p;
     }
     return out;
@@ -155,7 +162,10 @@ static void until_done(struct remote_world *rw)
 
 /* ---- the list ---- */
 
-/* Ours by both labels, whatever the generation, and with an empty store; a stranger's, another server's and half of ours are not. */
+/*
+ * Ours by both labels, whatever the generation, and with an empty store; a stranger's, another
+ * server's and half of ours are not.
+ */
 static void finds_what_is_ours(void **state)
 {
     (void)state;
@@ -182,7 +192,10 @@ static void finds_what_is_ours(void **state)
     }
 }
 
-/* More than a page; and what a later list does not show is looked at, and dropped when it is not there. */
+/*
+ * More than a page; and what a later list does not show is looked at, and dropped when it is not
+ * there.
+ */
 static void many_pages(void **state)
 {
     enum {
@@ -203,15 +216,19 @@ static void many_pages(void **state)
     assert_false(orphans(&rw).more);
     assert_int_equal(rw.requests, 4);
     for (int i = 0; i < 3; i++)
-        remote_remove(&rw, remote_find(&rw, i == 0 ? "lost-000" : i == 1 ? "lost-050"
-                                                                         : "lost-102"));
+        remote_remove(&rw, remote_find(&rw, i == 0   ? "lost-000"
+                                            : i == 1 ? "lost-050"
+                                                     : "lost-102"));
     search(&rw);
     assert_int_equal(orphans(&rw).list.count, COUNT - 3);
     assert_int_equal(rw.requests, 4 + 3 + 3);
     remote_world_close(&rw);
 }
 
-/* A search by itself, long after the last one; and none because of a poll that is content with what there is. */
+/*
+ * A search by itself, long after the last one; and none because of a poll that is content with what
+ * there is.
+ */
 static void searched_again_once_in_a_while(void **state)
 {
     struct remote_world rw;
@@ -224,7 +241,8 @@ static void searched_again_once_in_a_while(void **state)
     assert_int_equal(rw.requests, 2);
     before = rw.w.clock.wall_us;
     remote_world_wait(&rw, INT64_C(1000000) * HFD_US_PER_S);
-    assert_in_range(rw.w.clock.wall_us - before, (HFD_STRAYS_EVERY - 1) * rw.upstream.idle_us, HFD_STRAYS_EVERY * rw.upstream.idle_us);
+    assert_in_range(rw.w.clock.wall_us - before, (HFD_STRAYS_EVERY - 1) * rw.upstream.idle_us,
+                    HFD_STRAYS_EVERY * rw.upstream.idle_us);
     assert_string_equal(listed(&rw), "");
     (void)remote_world_run(&rw);
     assert_string_equal(listed(&rw), "cluster lost res-1; ");
@@ -250,10 +268,14 @@ static void look_meanwhile(struct remote_world *rw, const struct hfd_upstream_re
     test_clock_advance(&rw->w.clock, 3 * HFD_US_PER_S);
 }
 
-/* What a resource is being made of, and what it has, is never listed, whatever answers are lost, with a search after every request. */
+/*
+ * What a resource is being made of, and what it has, is never listed, whatever answers are lost,
+ * with a search after every request.
+ */
 static void not_what_is_being_made(void **state)
 {
-    static const enum remote_fault faults[] = {REMOTE_FAULT_NONE, REMOTE_FAULT_UNANSWERED, REMOTE_FAULT_CRASH_LATE};
+    static const enum remote_fault faults[] = {REMOTE_FAULT_NONE, REMOTE_FAULT_UNANSWERED,
+                                               REMOTE_FAULT_CRASH_LATE};
 
     (void)state;
     for (size_t f = 0; f < sizeof(faults) / sizeof(faults[0]); f++) {
@@ -284,7 +306,10 @@ static void not_what_is_being_made(void **state)
     }
 }
 
-/* What a PUT takes over is not listed from the moment on that it may be; a copy is again, as soon as it is known not to be it. */
+/*
+ * What a PUT takes over is not listed from the moment on that it may be; a copy is again, as soon
+ * as it is known not to be it.
+ */
 static void taken_over(void **state)
 {
     struct remote_world rw;
@@ -317,7 +342,8 @@ static hfd_rc txn_end(struct hfd_txn *tx, void *arg, struct hfd_err *err)
     const struct step *s = arg;
     const hfd_rc rc = hfd_resource_row_delete(tx, HFD_SLICE(G), err);
 
-    return rc == HFD_OK ? hfd_backend_remote.forget(tx, HFD_SLICE(G), s->rw->w.clock.wall_us, err) : rc;
+    return rc == HFD_OK ? hfd_backend_remote.forget(tx, HFD_SLICE(G), s->rw->w.clock.wall_us, err)
+                        : rc;
 }
 
 static void end_meanwhile(struct remote_world *rw, const struct hfd_upstream_request *request)
@@ -330,7 +356,10 @@ static void end_meanwhile(struct remote_world *rw, const struct hfd_upstream_req
     assert_int_equal(hfd_store_update_wait(rw->w.store, txn_end, &s, &rw->w.err), HFD_OK);
 }
 
-/* A resource that ends is not listed: neither by a list that was read before that, nor because it was made of what once was listed. */
+/*
+ * A resource that ends is not listed: neither by a list that was read before that, nor because it
+ * was made of what once was listed.
+ */
 static void not_what_has_ended(void **state)
 {
     struct remote_world rw;
@@ -359,7 +388,10 @@ static void not_what_has_ended(void **state)
 
 /* ---- deleting ---- */
 
-/* A cluster that is to be deleted takes its nodepools along; each fault at each request comes to the same, and nothing else goes. */
+/*
+ * A cluster that is to be deleted takes its nodepools along; each fault at each request comes to
+ * the same, and nothing else goes.
+ */
 static void deleted_with_each_fault(void **state)
 {
     (void)state;
@@ -379,8 +411,11 @@ static void deleted_with_each_fault(void **state)
             rw.fault = (enum remote_fault)fault;
             rw.fault_in = ++nth;
             assert_int_equal(remove_orphan(&rw, id_of(lost)), HFD_OK);
-            assert_int_equal(remove_orphan(&rw, id_of(lost)), HFD_OK); /* a repeat changes nothing */
-            assert_string_equal(listed(&rw), "cluster lost res-1 wanted; cluster lost-too res-1; nodepool np-lost res-1; ");
+            assert_int_equal(remove_orphan(&rw, id_of(lost)),
+                             HFD_OK); /* a repeat changes nothing */
+            assert_string_equal(
+                listed(&rw),
+                "cluster lost res-1 wanted; cluster lost-too res-1; nodepool np-lost res-1; ");
             until_done(&rw);
             search(&rw);
             assert_string_equal(listed(&rw), "cluster lost-too res-1; ");
@@ -433,7 +468,10 @@ static void put_meanwhile(struct remote_world *rw, const struct hfd_upstream_req
     (void)put(rw, G, body_a);
 }
 
-/* A PUT of its GUResID before any step of the deletion, and between any request of it and its answer: the resource is never without. */
+/*
+ * A PUT of its GUResID before any step of the deletion, and between any request of it and its
+ * answer: the resource is never without.
+ */
 static void put_between_any_two_steps(void **state)
 {
     struct meanwhile m = {0};
@@ -469,10 +507,14 @@ static void put_between_any_two_steps(void **state)
     assert_int_equal(nth, 5);
 }
 
-/* Its labels are others when it is looked at before the deletion: it is left alone, and not listed any more. */
+/*
+ * Its labels are others when it is looked at before the deletion: it is left alone, and not listed
+ * any more.
+ */
 static void others_by_now(void **state)
 {
-    static const char *const labels[] = {THEIRS, OURS("res-2"), "{}", "{\"" HFD_OWNER_LABEL "\":\"" REMOTE_OWNER "\"}"};
+    static const char *const labels[] = {THEIRS, OURS("res-2"), "{}",
+                                         "{\"" HFD_OWNER_LABEL "\":\"" REMOTE_OWNER "\"}"};
 
     (void)state;
     for (size_t i = 0; i < sizeof(labels) / sizeof(labels[0]); i++) {
@@ -491,10 +533,14 @@ static void others_by_now(void **state)
     }
 }
 
-/* A cluster with a resource's nodepool in it is not deleted, asked for before or after that was made. */
+/*
+ * A cluster with a resource's nodepool in it is not deleted, asked for before or after that was
+ * made.
+ */
 static void inhabited(void **state)
 {
-    static const char pool[] = "{\"type\":\"hyperfleet-nodepool\",\"driver\":{\"values\":{\"cluster_id\":\"%s\",\"nodepool\":{\"name\":"
+    static const char pool[] = "{\"type\":\"hyperfleet-nodepool\",\"driver\":{\"values\":{"
+                               "\"cluster_id\":\"%s\",\"nodepool\":{\"name\":"
                                "\"np-x\",\"spec\":{}}}}}";
 
     (void)state;
@@ -515,9 +561,9 @@ static void inhabited(void **state)
             assert_int_equal(remove_orphan(&rw, id_of(lost)), HFD_CONFLICT);
             assert_non_null(strstr(rw.w.err.msg, "has a nodepool of resource pool-1 in it"));
         }
-        assert_string_equal(listed(&rw),
-                            after ? "cluster lost res-1: it was not deleted: a nodepool of a resource was made in it meanwhile; "
-                                  : "cluster lost res-1; ");
+        assert_string_equal(listed(&rw), after ? "cluster lost res-1: it was not deleted: a "
+                                                 "nodepool of a resource was made in it meanwhile; "
+                                               : "cluster lost res-1; ");
         assert_false(is_deleting(lost));
         remote_world_close(&rw);
     }
@@ -543,7 +589,10 @@ static void only_what_is_known(void **state)
 
 /* ---- remotes that do not do it ---- */
 
-/* An old one cannot delete: it is said so with what is to be done, nothing goes on by itself, and it may be asked for again. */
+/*
+ * An old one cannot delete: it is said so with what is to be done, nothing goes on by itself, and
+ * it may be asked for again.
+ */
 static void old_ones_cannot_delete(void **state)
 {
     struct remote_world rw;
@@ -558,9 +607,11 @@ static void old_ones_cannot_delete(void **state)
         assert_int_equal(remove_orphan(&rw, id_of(remote_find(&rw, "lost"))), HFD_OK);
         (void)remote_world_run(&rw);
         assert_int_equal(rw.requests - before, 2);
-        assert_string_equal(listed(&rw),
-                            "cluster lost res-1: this HyperFleet cannot delete clusters (it answered 501 to DELETE): its version is too "
-                            "old for that. Remove the cluster in HyperFleet, or upgrade it and delete again; ");
+        assert_string_equal(
+            listed(&rw),
+            "cluster lost res-1: this HyperFleet cannot delete clusters (it answered 501 to "
+            "DELETE): its version is too "
+            "old for that. Remove the cluster in HyperFleet, or upgrade it and delete again; ");
     }
     remote_world_close(&rw);
 }
@@ -576,14 +627,18 @@ static void lists_that_fail(void **state)
         {503, "{\"detail\":\"busy\"}", "HyperFleet answered 503: busy", true},
         {401, "{}", "HyperFleet refused the driver's credentials (it answered 401)", true},
         {302, NULL, "there is no HyperFleet at the configured address (it answered 302)", true},
-        {404, "{\"code\":\"HYPERFLEET-NTF-000\"}", "there is no HyperFleet at the configured address (it answered 404)", true},
-        {200, "{\"items\":\"none\"}", "HyperFleet answered 200 with a document that cannot be read", true},
+        {404, "{\"code\":\"HYPERFLEET-NTF-000\"}",
+         "there is no HyperFleet at the configured address (it answered 404)", true},
+        {200, "{\"items\":\"none\"}", "HyperFleet answered 200 with a document that cannot be read",
+         true},
         {400, "{\"detail\":\"no search\"}",
-         "this HyperFleet cannot list clusters by label: look for orphans there, by their label humanitec_guresid "
+         "this HyperFleet cannot list clusters by label: look for orphans there, by their label "
+         "humanitec_guresid "
          "(HyperFleet answered 400: no search)",
          false},
         {501, "{}",
-         "this HyperFleet cannot list clusters by label: look for orphans there, by their label humanitec_guresid "
+         "this HyperFleet cannot list clusters by label: look for orphans there, by their label "
+         "humanitec_guresid "
          "(HyperFleet answered 501)",
          false},
     };
@@ -620,7 +675,9 @@ static void labels_that_are_no_guresid(void **state)
     (void)state;
     remote_world_open(&rw, REMOTE_G3);
     (void)remote_add(&rw, NULL, "empty", OURS(""));
-    (void)remote_add(&rw, NULL, "long", OURS("0123456789012345678901234567890123456789012345678901234567890123456789"));
+    (void)remote_add(
+        &rw, NULL, "long",
+        OURS("0123456789012345678901234567890123456789012345678901234567890123456789"));
     (void)remote_add(&rw, NULL, "star", OURS("*"));
     search(&rw);
     assert_string_equal(listed(&rw), "");

@@ -1,4 +1,7 @@
-/* Which reports a driver resource is told of: all that may mean something for it, but not those that confirm what it is ready by. */
+/*
+ * Which reports a driver resource is told of: all that may mean something for it, but not those
+ * that confirm what it is ready by.
+ */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -12,16 +15,19 @@
 #define YES HFD_STATUS_TRUE
 #define NO HFD_STATUS_FALSE
 
-static const char body[] = "{\"type\":\"hyperfleet-cluster\",\"driver\":{\"values\":{\"cluster\":{\"name\":\"c-one\",\"spec\":{}},"
+static const char body[] = "{\"type\":\"hyperfleet-cluster\",\"driver\":{\"values\":{\"cluster\":{"
+                           "\"name\":\"c-one\",\"spec\":{}},"
                            "\"nodepools\":[{\"name\":\"np-one\",\"spec\":{}}]}}}";
 static const struct hfd_output_rule zone[] = {{{"zone", 4}, {"dns", 3}, {"/zone", 5}}};
 
-typedef hfd_rc observer(void *ctx, struct hfd_txn *tx, struct hfd_fleet_event *event, struct hfd_arena *mem, struct hfd_err *err);
+typedef hfd_rc observer(void *ctx, struct hfd_txn *tx, struct hfd_fleet_event *event,
+                        struct hfd_arena *mem, struct hfd_err *err);
 
 static observer *observe;
 static int told; /* how often the observer was called */
 
-static hfd_rc on_change(void *ctx, struct hfd_txn *tx, struct hfd_fleet_event *event, struct hfd_arena *mem, struct hfd_err *err)
+static hfd_rc on_change(void *ctx, struct hfd_txn *tx, struct hfd_fleet_event *event,
+                        struct hfd_arena *mem, struct hfd_err *err)
 {
     told++;
     return observe(ctx, tx, event, mem, err);
@@ -65,7 +71,10 @@ static int teardown(void **state)
     return 0;
 }
 
-/* Twice: what the last part's report made of the resource, the others' rows do not know before they are reported on again. */
+/*
+ * Twice: what the last part's report made of the resource, the others' rows do not know before they
+ * are reported on again.
+ */
 static void make_ready(struct world *w)
 {
     world_succeed_all(w, ID);
@@ -83,7 +92,10 @@ static int times_told(struct world *w, const struct world_report *r)
     return told;
 }
 
-/* A ready resource hears of each report that differs from the adapter's last one in anything but its time, and once. */
+/*
+ * A ready resource hears of each report that differs from the adapter's last one in anything but
+ * its time, and once.
+ */
 static void a_ready_resource_is_told_what_is_new(void **state)
 {
     static const struct {
@@ -97,8 +109,14 @@ static void a_ready_resource_is_told_what_is_new(void **state)
         {"well again", {.adapter = "dns", .available = YES}, 1, 0},
         {"not well itself", {.adapter = "dns", .available = YES, .health_false = true}, 1, 0},
         {"other data", {.adapter = "dns", .available = YES, .data = "{\"zone\":\"b\"}"}, 1, 0},
-        {"one condition more", {.adapter = "dns", .available = YES, .data = "{\"zone\":\"b\"}", .finalized = true}, 1, 0},
-        {"secrets, which nobody can compare", {.adapter = "dns", .available = YES, .secrets = "{\"k\":\"v\"}"}, 1, 1},
+        {"one condition more",
+         {.adapter = "dns", .available = YES, .data = "{\"zone\":\"b\"}", .finalized = true},
+         1,
+         0},
+        {"secrets, which nobody can compare",
+         {.adapter = "dns", .available = YES, .secrets = "{\"k\":\"v\"}"},
+         1,
+         1},
         {"its first report", {.adapter = "extra", .available = YES}, 1, 0},
         {"the other adapter as ever", {.adapter = "validation", .available = YES}, 0, 0},
     };
@@ -130,7 +148,8 @@ static void a_resource_in_progress_is_told_everything(void **state)
 /* A new operation makes everything news: what was reported before it is of an earlier attempt. */
 static void a_change_makes_all_of_it_news(void **state)
 {
-    static const char other[] = "{\"type\":\"hyperfleet-cluster\",\"driver\":{\"values\":{\"cluster\":{\"name\":\"c-one\",\"spec\":{}},"
+    static const char other[] = "{\"type\":\"hyperfleet-cluster\",\"driver\":{\"values\":{"
+                                "\"cluster\":{\"name\":\"c-one\",\"spec\":{}},"
                                 "\"nodepools\":[{\"name\":\"np-one\",\"spec\":{\"n\":2}}]}}}";
     const struct world_report done = {.adapter = "dns", .available = YES};
     struct world *w = *state;
@@ -166,10 +185,14 @@ static void a_resource_that_goes_is_told_everything(void **state)
     }
 }
 
-/* After a start with other settings a report as before renews what they change; after one with the same settings it is told to nobody. */
+/*
+ * After a start with other settings a report as before renews what they change; after one with the
+ * same settings it is told to nobody.
+ */
 static void other_settings_judge_again(void **state)
 {
-    const struct world_report done = {.adapter = "dns", .available = YES, .data = "{\"zone\":\"z1\"}"};
+    const struct world_report done = {
+        .adapter = "dns", .available = YES, .data = "{\"zone\":\"z1\"}"};
     struct world *w = *state;
     struct hfd_answer_doc doc;
 
@@ -220,7 +243,10 @@ static void the_mark_is_of_all_settings_that_are_judged_by(void **state)
     assert_true(d[0].fleet.mark == marks[0]);
 }
 
-/* A condition that moves is news, even under a report as before: here, as an adapter is not waited for any more. */
+/*
+ * A condition that moves is news, even under a report as before: here, as an adapter is not waited
+ * for any more.
+ */
 static void conditions_that_move_are_news(void **state)
 {
     const struct world_report done = {.adapter = "validation", .available = YES};
@@ -240,7 +266,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(a_change_makes_all_of_it_news, setup, teardown),
         cmocka_unit_test_setup_teardown(a_resource_that_goes_is_told_everything, setup, teardown),
         cmocka_unit_test_setup_teardown(other_settings_judge_again, setup, teardown),
-        cmocka_unit_test_setup_teardown(the_mark_is_of_all_settings_that_are_judged_by, setup, teardown),
+        cmocka_unit_test_setup_teardown(the_mark_is_of_all_settings_that_are_judged_by, setup,
+                                        teardown),
         cmocka_unit_test_setup_teardown(conditions_that_move_are_news, setup, teardown),
     };
 

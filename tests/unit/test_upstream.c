@@ -1,4 +1,7 @@
-/* A remote HyperFleet: driver resources against a played one of each wire generation, with every fault at every request. */
+/*
+ * A remote HyperFleet: driver resources against a played one of each wire generation, with every
+ * fault at every request.
+ */
 #include "driver/backend/upstream_int.h"
 
 #include <setjmp.h>
@@ -13,13 +16,16 @@
 #define CLUSTER "{\"type\":\"hyperfleet-cluster\",\"driver\":{\"values\":{\"cluster\":"
 #define NODEPOOL "{\"type\":\"hyperfleet-nodepool\",\"driver\":{\"values\":{"
 
-static const char body_1[] = CLUSTER "{\"name\":\"c-one\",\"spec\":{\"region\":\"eu-1\"}},"
-                                     "\"nodepools\":[{\"name\":\"np-a\",\"spec\":{\"replicas\":1}}]}}}";
-static const char body_2[] = CLUSTER "{\"name\":\"c-one\",\"spec\":{\"region\":\"eu-2\"}},"
-                                     "\"nodepools\":[{\"name\":\"np-b\",\"spec\":{\"replicas\":1}}]}}}";
+static const char body_1[] =
+    CLUSTER "{\"name\":\"c-one\",\"spec\":{\"region\":\"eu-1\"}},"
+            "\"nodepools\":[{\"name\":\"np-a\",\"spec\":{\"replicas\":1}}]}}}";
+static const char body_2[] =
+    CLUSTER "{\"name\":\"c-one\",\"spec\":{\"region\":\"eu-2\"}},"
+            "\"nodepools\":[{\"name\":\"np-b\",\"spec\":{\"replicas\":1}}]}}}";
 /* ---- asking ---- */
 
-static struct hfd_answer_doc put(struct remote_world *rw, const char *guresid, const char *body, const char *cookie)
+static struct hfd_answer_doc put(struct remote_world *rw, const char *guresid, const char *body,
+                                 const char *cookie)
 {
     return world_put_ok(&rw->w, guresid, body, cookie);
 }
@@ -41,7 +47,8 @@ static void assert_text(hfd_slice text, const char *part)
 }
 
 /* Time goes by, adapters do their work, until the answer is that. */
-static struct hfd_answer_doc until(struct remote_world *rw, const char *guresid, enum hfd_answer answer)
+static struct hfd_answer_doc until(struct remote_world *rw, const char *guresid,
+                                   enum hfd_answer answer)
 {
     struct hfd_answer_doc doc;
 
@@ -67,9 +74,11 @@ static int clusters_of(const struct remote_world *rw, const char *guresid)
     int n = 0;
 
     json_array_foreach (rw->resources, i, r) {
-        const char *label = json_string_value(json_object_get(json_object_get(r, "labels"), HFD_GURESID_LABEL));
+        const char *label =
+            json_string_value(json_object_get(json_object_get(r, "labels"), HFD_GURESID_LABEL));
 
-        n += label != NULL && strcmp(label, guresid) == 0 && json_object_get(r, "deleted_time") == NULL &&
+        n += label != NULL && strcmp(label, guresid) == 0 &&
+             json_object_get(r, "deleted_time") == NULL &&
              strcmp(json_string_value(json_object_get(r, "kind")), "Cluster") == 0;
     }
     return n;
@@ -77,7 +86,8 @@ static int clusters_of(const struct remote_world *rw, const char *guresid)
 
 static const char *region(struct remote_world *rw, const char *name)
 {
-    return json_string_value(json_object_get(json_object_get(remote_find(rw, name), "spec"), "region"));
+    return json_string_value(
+        json_object_get(json_object_get(remote_find(rw, name), "spec"), "region"));
 }
 
 /* ---- the life of a resource ---- */
@@ -105,7 +115,10 @@ static void live(struct remote_world *rw)
     assert_int_equal(world_count(&rw->w, HFD_KIND_NODEPOOL), 0);
 }
 
-/* Every generation that can delete is driven through a whole life, with as few writes as there are wishes. */
+/*
+ * Every generation that can delete is driven through a whole life, with as few writes as there are
+ * wishes.
+ */
 static void life_on_each_generation(void **state)
 {
     (void)state;
@@ -198,8 +211,9 @@ static void deletion_between_any_two_steps(void **state)
 /* Another goal that comes between any request of an update and its answer is what is reached. */
 static void retarget_between_any_two_steps(void **state)
 {
-    static const char body_3[] = CLUSTER "{\"name\":\"c-one\",\"spec\":"
-                                         "{\"region\":\"eu-3\"}},\"nodepools\":[{\"name\":\"np-a\",\"spec\":{\"replicas\":7}}]}}}";
+    static const char body_3[] = CLUSTER
+        "{\"name\":\"c-one\",\"spec\":"
+        "{\"region\":\"eu-3\"}},\"nodepools\":[{\"name\":\"np-a\",\"spec\":{\"replicas\":7}}]}}}";
     struct meanwhile m = {0};
     int nth = 0;
 
@@ -239,7 +253,10 @@ static void assert_failed(const struct hfd_answer_doc *doc, const char *code, co
     assert_true(doc->message.len <= 500);
 }
 
-/* What carries our label and no owner's is taken over, and what is as wanted is not patched for the sake of a label. */
+/*
+ * What carries our label and no owner's is taken over, and what is as wanted is not patched for the
+ * sake of a label.
+ */
 static void adopts_without_patching(void **state)
 {
     struct remote_world rw;
@@ -263,8 +280,10 @@ static void skips_deleted_twins(void **state)
 
     (void)state;
     remote_world_open(&rw, REMOTE_G31);
-    twin = remote_add(&rw, NULL, "c-one", "{\"humanitec_guresid\": \"res-1\", \"humanitec_owner\": \"this-server\"}");
-    (void)json_object_set_new(twin, "deleted_time", json_string("2025-01-01T00:00:00.123456789+02:00"));
+    twin = remote_add(&rw, NULL, "c-one",
+                      "{\"humanitec_guresid\": \"res-1\", \"humanitec_owner\": \"this-server\"}");
+    (void)json_object_set_new(twin, "deleted_time",
+                              json_string("2025-01-01T00:00:00.123456789+02:00"));
     (void)put(&rw, G, body_1, NULL);
     (void)remote_world_run(&rw);
     assert_int_equal(rw.posts, 2);
@@ -280,7 +299,8 @@ static void leaves_the_resources_of_others(void **state)
 
     (void)state;
     remote_world_open(&rw, REMOTE_G3);
-    (void)remote_add(&rw, NULL, "c-one", "{\"humanitec_guresid\": \"res-1\", \"humanitec_owner\": \"that-server\"}");
+    (void)remote_add(&rw, NULL, "c-one",
+                     "{\"humanitec_guresid\": \"res-1\", \"humanitec_owner\": \"that-server\"}");
     (void)put(&rw, G, body_1, NULL);
     (void)remote_world_run(&rw);
     doc = get(&rw, G, NULL);
@@ -305,7 +325,8 @@ static void names_who_has_the_name(void **state)
     (void)put(&rw, G, body_1, NULL);
     (void)remote_world_run(&rw);
     doc = get(&rw, G, NULL);
-    assert_failed(&doc, "RES-101", "'c-one' is taken by HyperFleet's cluster 019a0000-0000-7000-8000-000000000001");
+    assert_failed(&doc, "RES-101",
+                  "'c-one' is taken by HyperFleet's cluster 019a0000-0000-7000-8000-000000000001");
     doc = put(&rw, G, CLUSTER "{\"name\":\"c-two\"}}}}", NULL);
     assert_int_equal(doc.answer, HFD_ANSWER_HINT);
     (void)until(&rw, G, HFD_ANSWER_OUTPUT);
@@ -322,9 +343,14 @@ static void nodepools_follow_another_name(void **state)
     remote_world_open(&rw, REMOTE_G31);
     (void)remote_add(&rw, NULL, "c-one", "{\"team\": \"blue\"}");
     (void)put(&rw, G, body_1, NULL);
-    (void)put(&rw, "np", NODEPOOL "\"cluster_guresid\":\"res-1\",\"nodepool\":{\"name\":\"extra\"}}}}", NULL);
+    (void)put(&rw, "np",
+              NODEPOOL "\"cluster_guresid\":\"res-1\",\"nodepool\":{\"name\":\"extra\"}}}}", NULL);
     (void)remote_world_run(&rw);
-    (void)put(&rw, G, CLUSTER "{\"name\":\"c-two\"},\"nodepools\":[{\"name\":\"np-a\",\"spec\":{\"replicas\":1}}]}}}", NULL);
+    (void)put(
+        &rw, G,
+        CLUSTER
+        "{\"name\":\"c-two\"},\"nodepools\":[{\"name\":\"np-a\",\"spec\":{\"replicas\":1}}]}}}",
+        NULL);
     (void)until(&rw, G, HFD_ANSWER_OUTPUT);
     (void)until(&rw, "np", HFD_ANSWER_OUTPUT);
     assert_int_equal(remote_count(&rw, "NodePool"), 2);
@@ -339,7 +365,8 @@ static void ours_under_another_name(void **state)
 
     (void)state;
     remote_world_open(&rw, REMOTE_G3);
-    (void)remote_add(&rw, NULL, "c-first", "{\"humanitec_guresid\": \"res-1\", \"humanitec_owner\": \"this-server\"}");
+    (void)remote_add(&rw, NULL, "c-first",
+                     "{\"humanitec_guresid\": \"res-1\", \"humanitec_owner\": \"this-server\"}");
     (void)put(&rw, G, body_1, NULL);
     (void)remote_world_run(&rw);
     doc = get(&rw, G, NULL);
@@ -368,7 +395,8 @@ static void creation_that_arrives_late(void **state)
     test_clock_advance(&rw.w.clock, 20 * HFD_US_PER_S);
     (void)remote_world_run(&rw);
     assert_int_equal(get(&rw, G, NULL).answer, HFD_ANSWER_HINT);
-    (void)remote_add(&rw, NULL, "c-one", "{\"humanitec_guresid\": \"res-1\", \"humanitec_owner\": \"this-server\"}");
+    (void)remote_add(&rw, NULL, "c-one",
+                     "{\"humanitec_guresid\": \"res-1\", \"humanitec_owner\": \"this-server\"}");
     (void)until(&rw, G, HFD_ANSWER_ABSENT);
     assert_int_equal(json_array_size(rw.resources), 0);
     remote_world_close(&rw);
@@ -400,7 +428,10 @@ static void tells_what_is_refused(void **state)
 
 /* ---- what an old one cannot do ---- */
 
-/* The oldest generation cannot delete: the operator is told what to do, whichever way the caller polls; a later DELETE tries again. */
+/*
+ * The oldest generation cannot delete: the operator is told what to do, whichever way the caller
+ * polls; a later DELETE tries again.
+ */
 static void old_ones_cannot_delete(void **state)
 {
     struct remote_world rw;
@@ -414,7 +445,8 @@ static void old_ones_cannot_delete(void **state)
         assert_int_equal(erase(&rw, G, NULL).answer, HFD_ANSWER_HINT);
         (void)remote_world_run(&rw);
         doc = get(&rw, G, NULL);
-        assert_failed(&doc, "RES-104", "This HyperFleet cannot delete clusters (it answered 501 to DELETE)");
+        assert_failed(&doc, "RES-104",
+                      "This HyperFleet cannot delete clusters (it answered 501 to DELETE)");
         doc = erase(&rw, G, NULL);
         assert_failed(&doc, "RES-104", "(resource " G ")");
         remote_world_wait(&rw, 120 * HFD_US_PER_S);
@@ -442,25 +474,31 @@ static void old_ones_cannot_change_nodepools(void **state)
     (void)put(&rw, G, body_1, NULL);
     (void)until(&rw, G, HFD_ANSWER_OUTPUT);
     (void)put(&rw, G,
-              CLUSTER "{\"name\":\"c-one\",\"spec\":{\"region\":\"eu-9\"},\"labels\":"
-                      "{\"a\":\"b\"}},\"nodepools\":[{\"name\":\"np-a\",\"spec\":{\"replicas\":1}}]}}}",
+              CLUSTER
+              "{\"name\":\"c-one\",\"spec\":{\"region\":\"eu-9\"},\"labels\":"
+              "{\"a\":\"b\"}},\"nodepools\":[{\"name\":\"np-a\",\"spec\":{\"replicas\":1}}]}}}",
               NULL);
     (void)until(&rw, G, HFD_ANSWER_OUTPUT);
     assert_int_equal(rw.patches, 1);
     assert_string_equal(region(&rw, "c-one"), "eu-9");
     (void)put(&rw, G,
-              CLUSTER "{\"name\":\"c-one\",\"spec\":{\"region\":\"eu-9\"},\"labels\":"
-                      "{\"a\":\"b\"}},\"nodepools\":[{\"name\":\"np-a\",\"spec\":{\"replicas\":2}}]}}}",
+              CLUSTER
+              "{\"name\":\"c-one\",\"spec\":{\"region\":\"eu-9\"},\"labels\":"
+              "{\"a\":\"b\"}},\"nodepools\":[{\"name\":\"np-a\",\"spec\":{\"replicas\":2}}]}}}",
               NULL);
     (void)remote_world_run(&rw);
     doc = get(&rw, G, NULL);
-    assert_failed(&doc, "RES-104", "This HyperFleet cannot change nodepools (it answered 405 to PATCH)");
+    assert_failed(&doc, "RES-104",
+                  "This HyperFleet cannot change nodepools (it answered 405 to PATCH)");
     remote_world_close(&rw);
 }
 
 /* ---- faults that last ---- */
 
-/* Credentials that are refused three times in a row fail a creation; with new ones the next PUT makes it. A deletion goes on meanwhile. */
+/*
+ * Credentials that are refused three times in a row fail a creation; with new ones the next PUT
+ * makes it. A deletion goes on meanwhile.
+ */
 static void refused_credentials(void **state)
 {
     struct remote_world rw;
@@ -501,7 +539,10 @@ static void refused_credentials(void **state)
     remote_world_close(&rw);
 }
 
-/* A remote that is down past the deadline: RES-105 with the reason; back again, it is made, once, and the next PUT says so at once. */
+/*
+ * A remote that is down past the deadline: RES-105 with the reason; back again, it is made, once,
+ * and the next PUT says so at once.
+ */
 static void down_past_the_deadline(void **state)
 {
     struct remote_world rw;
@@ -531,7 +572,9 @@ static void down_past_the_deadline(void **state)
     remote_world_close(&rw);
 }
 
-/* What an adapter has given up stays failed, whatever it does later; the next PUT finds it ready. */
+/*
+ * What an adapter has given up stays failed, whatever it does later; the next PUT finds it ready.
+ */
 static void failed_stays_failed(void **state)
 {
     struct remote_world rw;
@@ -556,7 +599,10 @@ static void failed_stays_failed(void **state)
     remote_world_close(&rw);
 }
 
-/* A cluster that is removed behind our back: RES-104; a PUT makes a new one; a DELETE has nothing to do. */
+/*
+ * A cluster that is removed behind our back: RES-104; a PUT makes a new one; a DELETE has nothing
+ * to do.
+ */
 static void gone_behind_our_back(void **state)
 {
     struct remote_world rw;
@@ -580,13 +626,17 @@ static void gone_behind_our_back(void **state)
     remote_world_close(&rw);
 }
 
-/* A cluster that somebody else deletes fails, and a PUT makes another while the first one still goes. */
+/*
+ * A cluster that somebody else deletes fails, and a PUT makes another while the first one still
+ * goes.
+ */
 static void deleted_behind_our_back(void **state)
 {
     struct remote_world rw;
     struct hfd_answer_doc doc;
-    struct hfd_upstream_request request = {.method = HFD_UPSTREAM_DELETE,
-                                           .path = HFD_SLICE("/clusters/019a0000-0000-7000-8000-000000000001")};
+    struct hfd_upstream_request request = {
+        .method = HFD_UPSTREAM_DELETE,
+        .path = HFD_SLICE("/clusters/019a0000-0000-7000-8000-000000000001")};
     struct hfd_upstream_answer answer;
 
     (void)state;
@@ -646,11 +696,15 @@ static void replace_pool(struct remote_world *rw, const struct hfd_upstream_requ
     (void)put(rw, G, body_2, NULL);
 }
 
-/* Two transactions mark the nodepools of a cluster: each nodepool keeps the mark that it got first, and none is left without. */
+/*
+ * Two transactions mark the nodepools of a cluster: each nodepool keeps the mark that it got first,
+ * and none is left without.
+ */
 static void marks_of_nodepools_are_kept(void **state)
 {
-    struct hfd_upstream_request request = {.method = HFD_UPSTREAM_DELETE,
-                                           .path = HFD_SLICE("/clusters/019a0000-0000-7000-8000-000000000001")};
+    struct hfd_upstream_request request = {
+        .method = HFD_UPSTREAM_DELETE,
+        .path = HFD_SLICE("/clusters/019a0000-0000-7000-8000-000000000001")};
     struct hfd_upstream_answer answer;
     struct remote_world rw;
     struct hfd_answer_doc doc;
@@ -689,7 +743,10 @@ static const char *cookie_of(struct remote_world *rw)
     return copy.p;
 }
 
-/* With an empty store and a valid cookie the resource is found again: by GET, by PUT, by DELETE, as before. */
+/*
+ * With an empty store and a valid cookie the resource is found again: by GET, by PUT, by DELETE, as
+ * before.
+ */
 static void found_again_by_cookie(void **state)
 {
     struct remote_world rw;
@@ -730,7 +787,10 @@ static void found_again_by_cookie(void **state)
     }
 }
 
-/* A cookie of what is no more: 404 once that is known, 204 for a DELETE, and nothing is made by asking. */
+/*
+ * A cookie of what is no more: 404 once that is known, 204 for a DELETE, and nothing is made by
+ * asking.
+ */
 static void nothing_found_by_cookie(void **state)
 {
     struct remote_world rw;
@@ -783,12 +843,18 @@ static void cookies_of_others(void **state)
 
 /* ---- nodepool resources ---- */
 
-/* By the GUResID of a cluster that is not made yet; by an id that only the remote knows; of a cluster that is not there. */
+/*
+ * By the GUResID of a cluster that is not made yet; by an id that only the remote knows; of a
+ * cluster that is not there.
+ */
 static void nodepool_resources(void **state)
 {
-    static const char by_guresid[] = NODEPOOL "\"cluster_guresid\":\"res-1\",\"nodepool\":{\"name\":\"extra\"}}}}";
-    static const char by_id[] = NODEPOOL "\"cluster_id\":\"019a0000-0000-7000-8000-000000000001\",\"nodepool\":{\"name\":\"more\"}}}}";
-    static const char nowhere[] = NODEPOOL "\"cluster_id\":\"019a-no\",\"nodepool\":{\"name\":\"none\"}}}}";
+    static const char by_guresid[] =
+        NODEPOOL "\"cluster_guresid\":\"res-1\",\"nodepool\":{\"name\":\"extra\"}}}}";
+    static const char by_id[] = NODEPOOL "\"cluster_id\":\"019a0000-0000-7000-8000-000000000001\","
+                                         "\"nodepool\":{\"name\":\"more\"}}}}";
+    static const char nowhere[] =
+        NODEPOOL "\"cluster_id\":\"019a-no\",\"nodepool\":{\"name\":\"none\"}}}}";
     struct remote_world rw;
     struct hfd_answer_doc doc;
 
@@ -811,7 +877,8 @@ static void nodepool_resources(void **state)
     (void)remote_world_run(&rw);
     doc = get(&rw, "np-none", NULL);
     assert_failed(&doc, "RES-101", "There is no cluster '019a-no' in HyperFleet");
-    assert_int_equal(world_put(&rw.w, "np-bad", NODEPOOL "\"cluster_id\":\"../x\",\"nodepool\":{}}}}", NULL, &doc),
+    assert_int_equal(world_put(&rw.w, "np-bad",
+                               NODEPOOL "\"cluster_id\":\"../x\",\"nodepool\":{}}}}", NULL, &doc),
                      HFD_INVALID);
     (void)erase(&rw, "np-none", NULL);
     (void)until(&rw, "np-none", HFD_ANSWER_ABSENT);
@@ -825,7 +892,8 @@ static void nodepool_resources(void **state)
 /* A nodepool resource is found again by its label, wherever it is. */
 static void nodepool_found_again(void **state)
 {
-    static const char body[] = NODEPOOL "\"cluster_id\":\"019a0000-0000-7000-8000-000000000001\",\"nodepool\":{\"name\":\"more\"}}}}";
+    static const char body[] = NODEPOOL "\"cluster_id\":\"019a0000-0000-7000-8000-000000000001\","
+                                        "\"nodepool\":{\"name\":\"more\"}}}}";
     struct remote_world rw;
     struct hfd_answer_doc before, after;
     hfd_slice cookie;
@@ -847,11 +915,15 @@ static void nodepool_found_again(void **state)
 
 /* ---- outputs ---- */
 
-/* The first 200 has all that outputs take from reports, secrets too; these are sealed in the store. */
+/*
+ * The first 200 has all that outputs take from reports, secrets too; these are sealed in the store.
+ */
 static void outputs_are_complete_at_once(void **state)
 {
-    static const struct hfd_output_rule values[] = {{{"endpoint", 8}, {"dns", 3}, {"/endpoint", 9}}};
-    static const struct hfd_output_rule secrets[] = {{{"token", 5}, {"dns", 3}, {"/secrets/token", 14}}};
+    static const struct hfd_output_rule values[] = {
+        {{"endpoint", 8}, {"dns", 3}, {"/endpoint", 9}}};
+    static const struct hfd_output_rule secrets[] = {
+        {{"token", 5}, {"dns", 3}, {"/secrets/token", 14}}};
     struct remote_world rw;
     struct hfd_answer_doc doc;
 
@@ -868,11 +940,15 @@ static void outputs_are_complete_at_once(void **state)
     remote_world_close(&rw);
 }
 
-/* A nodepool that goes ends the wait for it, not the wait for a cluster that the same pass finds not ready any more. */
+/*
+ * A nodepool that goes ends the wait for it, not the wait for a cluster that the same pass finds
+ * not ready any more.
+ */
 static void gone_nodepools_hide_no_fault(void **state)
 {
-    static const char both[] = CLUSTER "{\"name\":\"c-one\",\"spec\":{\"region\":\"eu-1\"}},"
-                                       "\"nodepools\":[{\"name\":\"np-a\",\"spec\":{\"replicas\":1}},{\"name\":\"np-b\"}]}}}";
+    static const char both[] = CLUSTER
+        "{\"name\":\"c-one\",\"spec\":{\"region\":\"eu-1\"}},"
+        "\"nodepools\":[{\"name\":\"np-a\",\"spec\":{\"replicas\":1}},{\"name\":\"np-b\"}]}}}";
     struct remote_world rw;
     json_t *np_b;
 
@@ -900,11 +976,15 @@ static void gone_nodepools_hide_no_fault(void **state)
     }
 }
 
-/* ... nor does it hide that another one, which should stay, is not there any more: this is asked for first. */
+/*
+ * ... nor does it hide that another one, which should stay, is not there any more: this is asked
+ * for first.
+ */
 static void gone_nodepools_hide_no_other(void **state)
 {
-    static const char both[] = CLUSTER "{\"name\":\"c-one\",\"spec\":{\"region\":\"eu-1\"}},"
-                                       "\"nodepools\":[{\"name\":\"np-a\",\"spec\":{\"replicas\":1}},{\"name\":\"np-b\"}]}}}";
+    static const char both[] = CLUSTER
+        "{\"name\":\"c-one\",\"spec\":{\"region\":\"eu-1\"}},"
+        "\"nodepools\":[{\"name\":\"np-a\",\"spec\":{\"replicas\":1}},{\"name\":\"np-b\"}]}}}";
     static const char second[] = CLUSTER "{\"name\":\"c-one\",\"spec\":{\"region\":\"eu-1\"}},"
                                          "\"nodepools\":[{\"name\":\"np-b\"}]}}}";
     struct remote_world rw;
@@ -924,7 +1004,8 @@ static void gone_nodepools_hide_no_other(void **state)
         if (made)
             remote_remove(&rw, np_b);
         rw.fault = REMOTE_FAULT_LOST;
-        rw.fault_in = made ? 4 : 3; /* the cluster, its list, the nodepool that should be there, the other */
+        rw.fault_in =
+            made ? 4 : 3; /* the cluster, its list, the nodepool that should be there, the other */
         remote_world_wait(&rw, 60 * HFD_US_PER_S);
         (void)remote_world_run(&rw);
         assert_true(rw.fired);
@@ -948,7 +1029,10 @@ static void put_many(struct remote_world *rw, int from, int count)
     }
 }
 
-/* Many in progress are looked at by a few lists, whatever is polled; what changes in one of them, or goes, is noticed. */
+/*
+ * Many in progress are looked at by a few lists, whatever is polled; what changes in one of them,
+ * or goes, is noticed.
+ */
 static void many_are_watched_together(void **state)
 {
     struct remote_world rw;
@@ -1002,7 +1086,8 @@ static void many_fall_into_step(void **state)
         test_clock_advance(&rw.w.clock, HFD_US_PER_S / 4);
     }
     requests = rw.requests;
-    for (int step = 0; step < 80; step++) { /* 20 s: at most five looks, each of two pages and one */
+    for (int step = 0; step < 80;
+         step++) { /* 20 s: at most five looks, each of two pages and one */
         test_clock_advance(&rw.w.clock, HFD_US_PER_S / 4);
         (void)remote_world_run(&rw);
     }
@@ -1070,7 +1155,10 @@ static void asking_hurries(void **state)
     remote_world_close(&rw);
 }
 
-/* A GUResID that looks like a date is found all the same: it is not asked for as a text that later generations take for a time. */
+/*
+ * A GUResID that looks like a date is found all the same: it is not asked for as a text that later
+ * generations take for a time.
+ */
 static void guresid_like_a_date(void **state)
 {
     struct remote_world rw;

@@ -1,4 +1,7 @@
-/* What a remote HyperFleet, and what stands in front of it, do in bad times: nothing is lost, made twice or said to be gone that is not. */
+/*
+ * What a remote HyperFleet, and what stands in front of it, do in bad times: nothing is lost, made
+ * twice or said to be gone that is not.
+ */
 #include "driver/backend/upstream_int.h"
 
 #include <setjmp.h>
@@ -13,10 +16,12 @@
 #define CLUSTER "{\"type\":\"hyperfleet-cluster\",\"driver\":{\"values\":{\"cluster\":"
 #define GATEWAY "{\"message\":\"no Route matched with those values\"}"
 
-static const char body_1[] = CLUSTER "{\"name\":\"c-one\",\"spec\":{\"region\":\"eu-1\"}},"
-                                     "\"nodepools\":[{\"name\":\"np-a\",\"spec\":{\"replicas\":1}}]}}}";
-static const char body_2[] = CLUSTER "{\"name\":\"c-one\",\"spec\":{\"region\":\"eu-2\"}},"
-                                     "\"nodepools\":[{\"name\":\"np-a\",\"spec\":{\"replicas\":2}}]}}}";
+static const char body_1[] =
+    CLUSTER "{\"name\":\"c-one\",\"spec\":{\"region\":\"eu-1\"}},"
+            "\"nodepools\":[{\"name\":\"np-a\",\"spec\":{\"replicas\":1}}]}}}";
+static const char body_2[] =
+    CLUSTER "{\"name\":\"c-one\",\"spec\":{\"region\":\"eu-2\"}},"
+            "\"nodepools\":[{\"name\":\"np-a\",\"spec\":{\"replicas\":2}}]}}}";
 
 static enum hfd_answer asked(struct remote_world *rw, const char *guresid)
 {
@@ -78,12 +83,16 @@ static json_int_t number_in(struct remote_world *rw, const char *name, const cha
 
 static const char *region(struct remote_world *rw)
 {
-    return json_string_value(json_object_get(json_object_get(remote_find(rw, "c-one"), "spec"), "region"));
+    return json_string_value(
+        json_object_get(json_object_get(remote_find(rw, "c-one"), "spec"), "region"));
 }
 
 /* ---- 404 in words of others ---- */
 
-/* A gateway that has lost its way says 404 in JSON as well: nothing is gone for that, and a deletion is not done. */
+/*
+ * A gateway that has lost its way says 404 in JSON as well: nothing is gone for that, and a
+ * deletion is not done.
+ */
 static void gateways_404_removes_nothing(void **state)
 {
     struct remote_world rw;
@@ -128,7 +137,10 @@ static void bare_404_is_believed_of_a_hyperfleet(void **state)
 
 /* ---- earlier generations ---- */
 
-/* What a backup brought back is brought up to what is wanted, once, without a PUT; the answer stays 200 meanwhile. */
+/*
+ * What a backup brought back is brought up to what is wanted, once, without a PUT; the answer stays
+ * 200 meanwhile.
+ */
 static void brought_back_from_a_backup(void **state)
 {
     struct remote_world rw;
@@ -210,7 +222,10 @@ static void delete_under_way(struct remote_world *rw, const struct hfd_upstream_
         (void)world_delete_ok(&rw->w, G, NULL);
 }
 
-/* The driver dies with a creation under way, which ends long after the restart: the deletion that came meanwhile waits for it. */
+/*
+ * The driver dies with a creation under way, which ends long after the restart: the deletion that
+ * came meanwhile waits for it.
+ */
 static void creation_outlives_the_driver(void **state)
 {
     struct remote_world rw;
@@ -239,12 +254,13 @@ static void retarget_under_way(struct remote_world *rw, const struct hfd_upstrea
     rw->between = NULL;
 }
 
-static const char body_1b[] = CLUSTER "{\"name\":\"c-one\",\"spec\":{\"region\":\"eu-1\"}},\"nodepools\":["
-                                      "{\"name\":\"np-a\",\"spec\":{\"replicas\":1}},{\"name\":\"np-b\"},{\"name\":\"np-c\"}]}}}";
+static const char body_1b[] = CLUSTER
+    "{\"name\":\"c-one\",\"spec\":{\"region\":\"eu-1\"}},\"nodepools\":["
+    "{\"name\":\"np-a\",\"spec\":{\"replicas\":1}},{\"name\":\"np-b\"},{\"name\":\"np-c\"}]}}}";
 
 /*
- * The same of a nodepool, which an update after the restart does not want any more: whichever of two it is, the resource is not ready
- * before that one is gone.
+ * The same of a nodepool, which an update after the restart does not want any more: whichever of
+ * two it is, the resource is not ready before that one is gone.
  */
 static void nodepool_outlives_the_driver(void **state)
 {
@@ -373,7 +389,10 @@ static void refused_to_write(void **state)
     remote_world_close(&rw);
 }
 
-/* A pass that always fails at its last request is tried again less and less often, as one that fails at its first. */
+/*
+ * A pass that always fails at its last request is tried again less and less often, as one that
+ * fails at its first.
+ */
 static void backs_off_from_a_late_failure(void **state)
 {
     struct remote_world rw;

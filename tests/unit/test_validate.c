@@ -37,7 +37,8 @@ static struct hfd_schema *compiled(const char *text)
 }
 
 /* All violations as "field|message|constraint", one a line. */
-static void validate(const struct hfd_schema *schema, const json_t *doc, bool lenient, char *out, size_t cap)
+static void validate(const struct hfd_schema *schema, const json_t *doc, bool lenient, char *out,
+                     size_t cap)
 {
     const struct hfd_schema_use use = {.root = "", .lenient_numbers = lenient};
     struct hfd_violations found;
@@ -52,7 +53,8 @@ static void validate(const struct hfd_schema *schema, const json_t *doc, bool le
     assert_int_equal(rc == HFD_OK, found.count == 0);
     out[0] = '\0';
     for (size_t i = 0; i < found.count; i++)
-        len += (size_t)snprintf(out + len, cap - len, "%.*s|%.*s|%s\n", HFD_SLICE_FMT(found.items[i].field),
+        len += (size_t)snprintf(out + len, cap - len, "%.*s|%.*s|%s\n",
+                                HFD_SLICE_FMT(found.items[i].field),
                                 HFD_SLICE_FMT(found.items[i].message), found.items[i].constraint);
     hfd_arena_fini(&mem);
 }
@@ -197,21 +199,30 @@ static void validate_lenient_numbers(void **state)
     }
 }
 
-/* Strings that were taken for numbers are numbers afterwards, wherever they stand; other strings stay. */
+/*
+ * Strings that were taken for numbers are numbers afterwards, wherever they stand; other strings
+ * stay.
+ */
 static void validate_stores_the_numbers(void **state)
 {
 #define N "{\"type\":\"integer\"}"
     static const struct {
         const char *schema, *doc, *after; /* after NULL: invalid */
     } rows[] = {
-        {"{\"properties\":{\"n\":" N ",\"s\":{\"type\":\"string\"}}}", "{\"n\":\"3\",\"s\":\"3\"}", "{\"n\":3,\"s\":\"3\"}"},
+        {"{\"properties\":{\"n\":" N ",\"s\":{\"type\":\"string\"}}}", "{\"n\":\"3\",\"s\":\"3\"}",
+         "{\"n\":3,\"s\":\"3\"}"},
         {"{\"items\":" N "}", "[\"1\",2,\"3\"]", "[1,2,3]"},
-        {"{\"additionalProperties\":{\"type\":\"number\"}}", "{\"a\":\"1.5\",\"b\":\"2\"}", "{\"a\":1.5,\"b\":2}"},
-        {"{\"properties\":{\"a\":{\"$ref\":\"#/definitions/n\"}},\"definitions\":{\"n\":" N "}}", "{\"a\":\"7\"}", "{\"a\":7}"},
-        {"{\"properties\":{\"a\":{\"oneOf\":[{\"type\":\"boolean\"}," N "]}}}", "{\"a\":\"7\"}", "{\"a\":7}"},
-        {"{\"properties\":{\"a\":{\"anyOf\":[{\"type\":\"string\"}," N "]}}}", "{\"a\":\"7\"}", "{\"a\":\"7\"}"},
+        {"{\"additionalProperties\":{\"type\":\"number\"}}", "{\"a\":\"1.5\",\"b\":\"2\"}",
+         "{\"a\":1.5,\"b\":2}"},
+        {"{\"properties\":{\"a\":{\"$ref\":\"#/definitions/n\"}},\"definitions\":{\"n\":" N "}}",
+         "{\"a\":\"7\"}", "{\"a\":7}"},
+        {"{\"properties\":{\"a\":{\"oneOf\":[{\"type\":\"boolean\"}," N "]}}}", "{\"a\":\"7\"}",
+         "{\"a\":7}"},
+        {"{\"properties\":{\"a\":{\"anyOf\":[{\"type\":\"string\"}," N "]}}}", "{\"a\":\"7\"}",
+         "{\"a\":\"7\"}"},
         /* A branch that does not hold leaves no number behind, nor does one that only asks. */
-        {"{\"anyOf\":[{\"properties\":{\"a\":" N ",\"b\":{\"type\":\"boolean\"}}},{\"properties\":{\"a\":{\"type\":\"string\"}}}]}",
+        {"{\"anyOf\":[{\"properties\":{\"a\":" N
+         ",\"b\":{\"type\":\"boolean\"}}},{\"properties\":{\"a\":{\"type\":\"string\"}}}]}",
          "{\"a\":\"7\",\"b\":1}", "{\"a\":\"7\",\"b\":1}"},
         {"{\"if\":{\"properties\":{\"a\":" N "}},\"then\":{}}", "{\"a\":\"7\"}", "{\"a\":\"7\"}"},
         {"{\"propertyNames\":" N "}", "{\"7\":\"8\"}", "{\"7\":\"8\"}"},
@@ -316,7 +327,8 @@ static void compile_refuses(void **state)
 static void compile_part_of_a_document(void **state)
 {
     json_t *doc = parse("{\"openapi\":\"3.0.0\",\"paths\":{},\"components\":{\"schemas\":{"
-                        "\"Spec\":{\"properties\":{\"n\":{\"$ref\":\"#/components/schemas/Nodes\"}}},\"Nodes\":{\"type\":\"integer\"}}}}");
+                        "\"Spec\":{\"properties\":{\"n\":{\"$ref\":\"#/components/schemas/"
+                        "Nodes\"}}},\"Nodes\":{\"type\":\"integer\"}}}}");
     json_t *bad = parse("{\"n\":\"x\"}");
     const struct hfd_schema_use use = {.root = "spec"};
     struct hfd_violations found;
@@ -331,7 +343,8 @@ static void compile_part_of_a_document(void **state)
     assert_string_equal(err.field, "spec.n");
     assert_string_equal(err.msg, "spec.n: expected an integer, got a string");
     hfd_schema_free(schema);
-    assert_int_equal(hfd_schema_compile(doc, S("/components/schemas/None"), &schema, &err), HFD_INVALID);
+    assert_int_equal(hfd_schema_compile(doc, S("/components/schemas/None"), &schema, &err),
+                     HFD_INVALID);
     hfd_schema_free(NULL);
     hfd_arena_fini(&mem);
     json_decref(doc);
@@ -387,19 +400,24 @@ static void validate_numbers_out_of_memory(void **state)
     hfd_schema_free(schema);
 }
 
-/* Schemas and documents that would take for ever are given up: endless references, explosive branches and patterns. */
+/*
+ * Schemas and documents that would take for ever are given up: endless references, explosive
+ * branches and patterns.
+ */
 static void validate_bounds_work(void **state)
 {
     static const char *const schemas[] = {
         "{\"$ref\":\"#\"}",
         "{\"allOf\":[{\"$ref\":\"#\"}]}",
-        "{\"anyOf\":[{\"items\":{\"$ref\":\"#\"},\"minItems\":3},{\"items\":{\"$ref\":\"#\"},\"minItems\":4},"
+        "{\"anyOf\":[{\"items\":{\"$ref\":\"#\"},\"minItems\":3},{\"items\":{\"$ref\":\"#\"},"
+        "\"minItems\":4},"
         "{\"items\":{\"$ref\":\"#\"},\"minItems\":5},{\"items\":{\"$ref\":\"#\"},\"minItems\":6}]}",
         "{\"items\":{\"items\":{\"pattern\":\"^(a+)+$\"}}}",
     };
     const struct hfd_schema_use use = {.root = ""};
     struct hfd_violations found;
-    json_t *doc = json_pack("[[s]]", "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa!");
+    json_t *doc = json_pack(
+        "[[s]]", "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa!");
     json_t *deep = json_array();
     struct hfd_arena mem;
 
@@ -525,7 +543,8 @@ static void one_group(const char *file, const json_t *group, struct tally *tally
     struct hfd_err err;
     char got[4000];
 
-    if (hfd_schema_compile(json_object_get(group, "schema"), HFD_SLICE_NONE, &schema, &err) != HFD_OK) {
+    if (hfd_schema_compile(json_object_get(group, "schema"), HFD_SLICE_NONE, &schema, &err) !=
+        HFD_OK) {
         if (!may_be_refused(file, err.field))
             fail_msg("%s: \"%s\": %s", file, name, err.msg);
         tally->refused++;
@@ -537,7 +556,8 @@ static void one_group(const char *file, const json_t *group, struct tally *tally
 
         validate(schema, json_object_get(test, "data"), false, got, sizeof(got));
         if ((got[0] == '\0') != valid)
-            fail_msg("%s: \"%s\": \"%s\": %s", file, name, json_string_value(json_object_get(test, "description")), got);
+            fail_msg("%s: \"%s\": \"%s\": %s", file, name,
+                     json_string_value(json_object_get(test, "description")), got);
         tally->run++;
     }
     hfd_schema_free(schema);
@@ -545,7 +565,8 @@ static void one_group(const char *file, const json_t *group, struct tally *tally
 
 static void one_file(const char *file, hfd_slice text, void *arg)
 {
-    json_t *groups = json_loadb(text.p, text.len, JSON_ALLOW_NUL, NULL); /* the suite has texts that we refuse */
+    json_t *groups =
+        json_loadb(text.p, text.len, JSON_ALLOW_NUL, NULL); /* the suite has texts that we refuse */
 
     assert_true(json_is_array(groups));
     for (size_t i = 0; i < json_array_size(groups); i++)
@@ -553,7 +574,10 @@ static void one_file(const char *file, hfd_slice text, void *arg)
     json_decref(groups);
 }
 
-/* The public suite of draft 7: every group that compiles gives the verdicts that the suite asks for. */
+/*
+ * The public suite of draft 7: every group that compiles gives the verdicts that the suite asks
+ * for.
+ */
 static void validate_draft7_suite(void **state)
 {
     struct tally tally = {0, 0};

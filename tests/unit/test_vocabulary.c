@@ -27,9 +27,18 @@ static int teardown(void **state)
 static hfd_slice stored(void)
 {
     static struct hfd_condition items[] = {
-        {.type = {"Available", 9}, .status = HFD_STATUS_TRUE, .reason = {"ResourceAvailable", 17}, .observed_generation = 1},
-        {.type = {"Ready", 5}, .status = HFD_STATUS_FALSE, .reason = {"MissingRequiredAdapters", 23}, .observed_generation = 2},
-        {.type = {"DnsSuccessful", 13}, .status = HFD_STATUS_TRUE, .reason = {"ResourceReady", 13}, .observed_generation = 1},
+        {.type = {"Available", 9},
+         .status = HFD_STATUS_TRUE,
+         .reason = {"ResourceAvailable", 17},
+         .observed_generation = 1},
+        {.type = {"Ready", 5},
+         .status = HFD_STATUS_FALSE,
+         .reason = {"MissingRequiredAdapters", 23},
+         .observed_generation = 2},
+        {.type = {"DnsSuccessful", 13},
+         .status = HFD_STATUS_TRUE,
+         .reason = {"ResourceReady", 13},
+         .observed_generation = 1},
     };
     const struct hfd_conditions cs = {items, 3};
     struct hfd_buf b;
@@ -62,7 +71,10 @@ static void ready_is_what_is_stored(void **state)
     assert_true(hfd_slice_eq(in, out));
 }
 
-/* The later generation renames the two aggregated conditions and their reasons, and nothing of the adapters'. */
+/*
+ * The later generation renames the two aggregated conditions and their reasons, and nothing of the
+ * adapters'.
+ */
 static void reconciled_renames(void **state)
 {
     const struct hfd_conditions cs = show(HFD_VOCABULARY_RECONCILED);
@@ -88,7 +100,8 @@ static void both_shows_all_four(void **state)
     assert_non_null(hfd_condition_find(&cs, HFD_SLICE("Ready")));
     assert_non_null(hfd_condition_find(&cs, HFD_SLICE("Available")));
     assert_int_equal(hfd_condition_find(&cs, HFD_SLICE("Reconciled"))->status, HFD_STATUS_FALSE);
-    assert_int_equal(hfd_condition_find(&cs, HFD_SLICE("LastKnownReconciled"))->status, HFD_STATUS_TRUE);
+    assert_int_equal(hfd_condition_find(&cs, HFD_SLICE("LastKnownReconciled"))->status,
+                     HFD_STATUS_TRUE);
 }
 
 /* Searches may use either name; the setting knows three words. */
@@ -108,7 +121,8 @@ static void names_are_found_again(void **state)
 /* Later names and reasons are told back to what is stored; others stay as they are. */
 static void later_ones_are_restored(void **state)
 {
-    struct hfd_condition c = {.type = HFD_SLICE("LastKnownReconciled"), .reason = HFD_SLICE("AdaptersMissingReports")};
+    struct hfd_condition c = {.type = HFD_SLICE("LastKnownReconciled"),
+                              .reason = HFD_SLICE("AdaptersMissingReports")};
 
     (void)state;
     assert_true(hfd_vocabulary_restore(&c));

@@ -1,4 +1,7 @@
-/* What a remote HyperFleet says: documents of every generation, hostile ones too, and what answers mean. */
+/*
+ * What a remote HyperFleet says: documents of every generation, hostile ones too, and what answers
+ * mean.
+ */
 #include "driver/backend/upstream_int.h"
 
 #include <setjmp.h>
@@ -48,14 +51,16 @@ static void assert_slice(hfd_slice is, const char *wanted)
 /* Ids that may stand in a path. */
 static void ids(void **state)
 {
-    static const char long_id[] = "2aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa";
+    static const char long_id[] =
+        "2aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa";
 
     (void)state;
     assert_int_equal(sizeof(long_id) - 1, 64);
     assert_true(hfd_wire_id_ok(S("2HnEUBgxzxQBpY2Xa6FrkmX0mZa")));
     assert_true(hfd_wire_id_ok(S("019a0000-0000-7000-8000-000000000001")));
     assert_true(hfd_wire_id_ok(hfd_slice_of(long_id)));
-    assert_false(hfd_wire_id_ok((hfd_slice){"2aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa", 65}));
+    assert_false(hfd_wire_id_ok(
+        (hfd_slice){"2aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa", 65}));
     assert_false(hfd_wire_id_ok(S("")));
     assert_false(hfd_wire_id_ok(S("..")));
     assert_false(hfd_wire_id_ok(S("a/b")));
@@ -72,17 +77,23 @@ static void cluster_of_the_first(void **state)
     struct hfd_err err;
 
     assert_int_equal(
-        hfd_wire_resource_read(parse(fx, "{\"kind\":\"Cluster\",\"id\":\"2abc\",\"name\":\"c-one\",\"generation\":3,\"spec\":{\"b\":1,"
-                                         "\"a\":{}},"
-                                         "\"labels\":{\"humanitec_owner\":\"me\",\"humanitec_guresid\":\"g-1\",\"x\":\"y\"},"
-                                         "\"created_by\":\"anybody at all\","
-                                         "\"created_time\":\"2025-01-01T00:00:00.123456789+02:00\",\"updated_time\":\"nonsense\","
-                                         "\"x-new\":[{}],"
-                                         "\"status\":{\"phase\":\"?\",\"conditions\":[{\"type\":\"Ready\",\"status\":\"True\","
-                                         "\"observed_generation\":3,\"reason\":"
-                                         "\"ResourceReady\"},{\"type\":\"Weird\",\"status\":\"Perhaps\"},{\"type\":\"\","
-                                         "\"status\":\"True\"},7]}}"),
-                               HFD_KIND_CLUSTER, &fx->mem, &r, &err),
+        hfd_wire_resource_read(
+            parse(
+                fx,
+                "{\"kind\":\"Cluster\",\"id\":\"2abc\",\"name\":\"c-one\",\"generation\":3,"
+                "\"spec\":{\"b\":1,"
+                "\"a\":{}},"
+                "\"labels\":{\"humanitec_owner\":\"me\",\"humanitec_guresid\":\"g-1\",\"x\":\"y\"},"
+                "\"created_by\":\"anybody at all\","
+                "\"created_time\":\"2025-01-01T00:00:00.123456789+02:00\",\"updated_time\":"
+                "\"nonsense\","
+                "\"x-new\":[{}],"
+                "\"status\":{\"phase\":\"?\",\"conditions\":[{\"type\":\"Ready\",\"status\":"
+                "\"True\","
+                "\"observed_generation\":3,\"reason\":"
+                "\"ResourceReady\"},{\"type\":\"Weird\",\"status\":\"Perhaps\"},{\"type\":\"\","
+                "\"status\":\"True\"},7]}}"),
+            HFD_KIND_CLUSTER, &fx->mem, &r, &err),
         HFD_OK);
     assert_slice(r.id, "2abc");
     assert_int_equal(r.generation, 3);
@@ -100,14 +111,19 @@ static void cluster_of_the_first(void **state)
     assert_null(memmem(r.conditions.p, r.conditions.len, "Weird", 5));
 }
 
-/* The later generation's names and reasons are kept as the first one's; of both, each is kept once. */
+/*
+ * The later generation's names and reasons are kept as the first one's; of both, each is kept once.
+ */
 static void later_names_are_restored(void **state)
 {
     static const char *const docs[] = {
-        "{\"id\":\"2abc\",\"name\":\"c-one\",\"generation\":2,\"status\":{\"conditions\":[{\"type\":\"Reconciled\","
+        "{\"id\":\"2abc\",\"name\":\"c-one\",\"generation\":2,\"status\":{\"conditions\":[{"
+        "\"type\":\"Reconciled\","
         "\"status\":\"False\",\"reason\":\"ReconciledMissingAdapters\","
-        "\"observed_generation\":2},{\"type\":\"LastKnownReconciled\",\"status\":\"True\",\"reason\":\"AllAdaptersReconciled\"}]}}",
-        "{\"id\":\"2abc\",\"name\":\"c-one\",\"generation\":2,\"status\":{\"conditions\":[{\"type\":\"Ready\",\"status\":\"False\","
+        "\"observed_generation\":2},{\"type\":\"LastKnownReconciled\",\"status\":\"True\","
+        "\"reason\":\"AllAdaptersReconciled\"}]}}",
+        "{\"id\":\"2abc\",\"name\":\"c-one\",\"generation\":2,\"status\":{\"conditions\":[{"
+        "\"type\":\"Ready\",\"status\":\"False\","
         "\"reason\":\"AwaitingAdapters\","
         "\"observed_generation\":2},{\"type\":\"Available\",\"status\":\"True\","
         "\"reason\":\"ResourceAvailable\"},{\"type\":\"Reconciled\",\"status\":\"True\"},"
@@ -119,7 +135,9 @@ static void later_names_are_restored(void **state)
         struct hfd_wire_resource r;
         struct hfd_conditions cs;
 
-        assert_int_equal(hfd_wire_resource_read(parse(fx, docs[i]), HFD_KIND_CLUSTER, &fx->mem, &r, NULL), HFD_OK);
+        assert_int_equal(
+            hfd_wire_resource_read(parse(fx, docs[i]), HFD_KIND_CLUSTER, &fx->mem, &r, NULL),
+            HFD_OK);
         assert_true(r.later_names);
         assert_false(r.ready);
         assert_int_equal(hfd_conditions_parse(r.conditions, &fx->mem, &cs, NULL), HFD_OK);
@@ -132,19 +150,25 @@ static void later_names_are_restored(void **state)
     }
 }
 
-/* Ready at an earlier generation is not ready; a time of deletion that cannot be read is one; a nodepool knows its cluster. */
+/*
+ * Ready at an earlier generation is not ready; a time of deletion that cannot be read is one; a
+ * nodepool knows its cluster.
+ */
 static void corners(void **state)
 {
     struct fixture *fx = *state;
     struct hfd_wire_resource r;
 
-    assert_int_equal(hfd_wire_resource_read(parse(fx, "{\"id\":\"2abc\",\"name\":\"np-a\",\"generation\":2,\"deleted_time\":\"soon\","
-                                                      "\"owner_references\":{\"id\":\"2own\"},"
-                                                      "\"labels\":null,\"spec\":null,\"status\":{\"conditions\":[{\"type\":\"Ready\","
-                                                      "\"status\":\"True\","
-                                                      "\"observed_generation\":1}]}}"),
-                                            HFD_KIND_NODEPOOL, &fx->mem, &r, NULL),
-                     HFD_OK);
+    assert_int_equal(
+        hfd_wire_resource_read(
+            parse(fx,
+                  "{\"id\":\"2abc\",\"name\":\"np-a\",\"generation\":2,\"deleted_time\":\"soon\","
+                  "\"owner_references\":{\"id\":\"2own\"},"
+                  "\"labels\":null,\"spec\":null,\"status\":{\"conditions\":[{\"type\":\"Ready\","
+                  "\"status\":\"True\","
+                  "\"observed_generation\":1}]}}"),
+            HFD_KIND_NODEPOOL, &fx->mem, &r, NULL),
+        HFD_OK);
     assert_false(r.ready);
     assert_true(r.deleting && r.deleted_us != 0);
     assert_slice(r.owner_id, "2own");
@@ -179,7 +203,8 @@ static void no_resources(void **state)
     struct hfd_err err;
 
     for (size_t i = 0; i < sizeof(docs) / sizeof(docs[0]); i++) {
-        const hfd_rc rc = hfd_wire_resource_read(parse(fx, docs[i]), HFD_KIND_CLUSTER, &fx->mem, &r, &err);
+        const hfd_rc rc =
+            hfd_wire_resource_read(parse(fx, docs[i]), HFD_KIND_CLUSTER, &fx->mem, &r, &err);
 
         if (rc != HFD_MALFORMED)
             fail_msg("%s: %s", docs[i], hfd_rc_name(rc));
@@ -193,62 +218,84 @@ static void pages(void **state)
     struct fixture *fx = *state;
     struct hfd_wire_page page;
 
-    assert_int_equal(hfd_wire_page_read(parse(fx, "{\"items\":[1,2],\"total\":9,\"size\":-4}"), &page, NULL), HFD_OK);
+    assert_int_equal(
+        hfd_wire_page_read(parse(fx, "{\"items\":[1,2],\"total\":9,\"size\":-4}"), &page, NULL),
+        HFD_OK);
     assert_int_equal(page.count, 2);
     assert_int_equal(page.total, 9);
-    assert_int_equal(hfd_wire_page_read(parse(fx, "{\"items\":null,\"total\":-9}"), &page, NULL), HFD_OK);
+    assert_int_equal(hfd_wire_page_read(parse(fx, "{\"items\":null,\"total\":-9}"), &page, NULL),
+                     HFD_OK);
     assert_int_equal(page.count, 0);
     assert_int_equal(page.total, -1);
-    assert_int_equal(hfd_wire_page_read(parse(fx, "{\"items\":[],\"total\":1e18}"), &page, NULL), HFD_OK);
+    assert_int_equal(hfd_wire_page_read(parse(fx, "{\"items\":[],\"total\":1e18}"), &page, NULL),
+                     HFD_OK);
     assert_int_equal(page.total, -1);
     assert_int_equal(hfd_wire_page_read(parse(fx, "{\"items\":{}}"), &page, NULL), HFD_MALFORMED);
     assert_int_equal(hfd_wire_page_read(parse(fx, "{}"), &page, NULL), HFD_MALFORMED);
     assert_int_equal(hfd_wire_page_read(parse(fx, "[]"), &page, NULL), HFD_MALFORMED);
 }
 
-/* A report's secrets are taken out of its data; what the remote has taken out itself is no secret. */
+/*
+ * A report's secrets are taken out of its data; what the remote has taken out itself is no secret.
+ */
 static void reports(void **state)
 {
     struct fixture *fx = *state;
     struct hfd_report_row row;
     hfd_slice secrets;
 
-    assert_int_equal(hfd_wire_report_read(parse(fx, "{\"adapter\":\"dns\",\"observed_generation\":4,"
-                                                    "\"last_report_time\":\"2025-01-01T00:00:00Z\",\"conditions\":[{\"type\":"
-                                                    "\"Available\",\"status\":\"Unknown\"}],\"data\":{\"a\":1,"
-                                                    "\"secrets\":{\"kubeconfig\":\"k\",\"old\":\"[redacted]\"}}}"),
-                                          &fx->mem, &row, &secrets, NULL),
-                     HFD_OK);
+    assert_int_equal(
+        hfd_wire_report_read(
+            parse(fx, "{\"adapter\":\"dns\",\"observed_generation\":4,"
+                      "\"last_report_time\":\"2025-01-01T00:00:00Z\",\"conditions\":[{\"type\":"
+                      "\"Available\",\"status\":\"Unknown\"}],\"data\":{\"a\":1,"
+                      "\"secrets\":{\"kubeconfig\":\"k\",\"old\":\"[redacted]\"}}}"),
+            &fx->mem, &row, &secrets, NULL),
+        HFD_OK);
     assert_slice(row.adapter, "dns");
     assert_int_equal(row.observed_generation, 4);
     assert_int_equal(row.observed_us, INT64_C(1735689600) * HFD_US_PER_S);
     assert_slice(row.data, "{\"a\":1,\"secrets\":{\"kubeconfig\":\"[redacted]\"}}");
     assert_slice(secrets, "{\"kubeconfig\":\"k\"}");
-    assert_int_equal(hfd_wire_report_read(parse(fx, "{\"adapter\":\"dns\"}"), &fx->mem, &row, &secrets, NULL), HFD_OK);
+    assert_int_equal(
+        hfd_wire_report_read(parse(fx, "{\"adapter\":\"dns\"}"), &fx->mem, &row, &secrets, NULL),
+        HFD_OK);
     assert_slice(row.data, "{}");
     assert_int_equal(secrets.len, 0);
-    assert_int_equal(hfd_wire_report_read(parse(fx, "{\"adapter\":\"\"}"), &fx->mem, &row, &secrets, NULL), HFD_MALFORMED);
-    assert_int_equal(hfd_wire_report_read(parse(fx, "{\"adapter\":\"dns\",\"data\":[]}"), &fx->mem, &row, &secrets, NULL), HFD_MALFORMED);
-    assert_int_equal(hfd_wire_report_read(parse(fx, "7"), &fx->mem, &row, &secrets, NULL), HFD_MALFORMED);
+    assert_int_equal(
+        hfd_wire_report_read(parse(fx, "{\"adapter\":\"\"}"), &fx->mem, &row, &secrets, NULL),
+        HFD_MALFORMED);
+    assert_int_equal(hfd_wire_report_read(parse(fx, "{\"adapter\":\"dns\",\"data\":[]}"), &fx->mem,
+                                          &row, &secrets, NULL),
+                     HFD_MALFORMED);
+    assert_int_equal(hfd_wire_report_read(parse(fx, "7"), &fx->mem, &row, &secrets, NULL),
+                     HFD_MALFORMED);
 }
 
-/* A problem's words come without control characters, cut, with its first field errors; both words of a wrong path are known. */
+/*
+ * A problem's words come without control characters, cut, with its first field errors; both words
+ * of a wrong path are known.
+ */
 static void problems(void **state)
 {
     struct fixture *fx = *state;
     struct hfd_wire_problem p;
     char longer[800];
 
-    assert_int_equal(hfd_wire_problem_read(S("{\"code\":\"HYPERFLEET-VAL-000\",\"detail\":\"no\\ngood\",\"errors\":[{\"field\":\"spec.x\","
+    assert_int_equal(hfd_wire_problem_read(S("{\"code\":\"HYPERFLEET-VAL-000\",\"detail\":"
+                                             "\"no\\ngood\",\"errors\":[{\"field\":\"spec.x\","
                                              "\"message\":\"too big\"},{\"field\":\"y\"}]}"),
                                            &fx->mem, &p, NULL),
                      HFD_OK);
     assert_slice(p.words, "no good; spec.x: too big; y");
     assert_false(p.no_route);
-    assert_int_equal(hfd_wire_problem_read(S("{\"code\":\"HYPERFLEET-NTF-000\",\"title\":\"t\"}"), &fx->mem, &p, NULL), HFD_OK);
+    assert_int_equal(hfd_wire_problem_read(S("{\"code\":\"HYPERFLEET-NTF-000\",\"title\":\"t\"}"),
+                                           &fx->mem, &p, NULL),
+                     HFD_OK);
     assert_true(p.no_route);
     assert_slice(p.words, "t");
-    assert_int_equal(hfd_wire_problem_read(S("{\"code\":\"HYPERFLEET-NTF-001\",\"detail\":\"The requested resource '/x' doesn't exist\"}"),
+    assert_int_equal(hfd_wire_problem_read(S("{\"code\":\"HYPERFLEET-NTF-001\",\"detail\":\"The "
+                                             "requested resource '/x' doesn't exist\"}"),
                                            &fx->mem, &p, NULL),
                      HFD_OK);
     assert_true(p.no_route);
@@ -319,16 +366,19 @@ static void verdicts(void **state)
     struct fixture *fx = *state;
 
     for (size_t i = 0; i < sizeof(answers) / sizeof(answers[0]); i++) {
-        const struct hfd_upstream_answer a = {.arrived = answers[i].status != 0,
-                                              .status = answers[i].status,
-                                              .is_json = answers[i].body != NULL,
-                                              .body = answers[i].body != NULL ? hfd_slice_of(answers[i].body) : S("<html>")};
+        const struct hfd_upstream_answer a = {
+            .arrived = answers[i].status != 0,
+            .status = answers[i].status,
+            .is_json = answers[i].body != NULL,
+            .body = answers[i].body != NULL ? hfd_slice_of(answers[i].body) : S("<html>")};
         struct hfd_wire_problem p = {.no_route = false};
 
         if (a.is_json)
             assert_int_equal(hfd_wire_problem_read(a.body, &fx->mem, &p, NULL), HFD_OK);
-        if (hfd_upstream_verdict(answers[i].method, &a, &p) != answers[i].verdict || hfd_upstream_health_of(&a) != answers[i].health)
-            fail_msg("row %zu: verdict %d, health %d", i, (int)hfd_upstream_verdict(answers[i].method, &a, &p),
+        if (hfd_upstream_verdict(answers[i].method, &a, &p) != answers[i].verdict ||
+            hfd_upstream_health_of(&a) != answers[i].health)
+            fail_msg("row %zu: verdict %d, health %d", i,
+                     (int)hfd_upstream_verdict(answers[i].method, &a, &p),
                      (int)hfd_upstream_health_of(&a));
     }
 }
@@ -337,9 +387,10 @@ static void verdicts(void **state)
 static void short_memory(void **state)
 {
     struct fixture *fx = *state;
-    json_t *doc = parse(fx, "{\"id\":\"2abc\",\"name\":\"c-one\",\"generation\":1,\"spec\":{\"a\":1},"
-                            "\"labels\":{\"humanitec_owner\":\"me\"},\"status\":{\"conditions\":"
-                            "[{\"type\":\"Ready\",\"status\":\"True\"}]}}");
+    json_t *doc =
+        parse(fx, "{\"id\":\"2abc\",\"name\":\"c-one\",\"generation\":1,\"spec\":{\"a\":1},"
+                  "\"labels\":{\"humanitec_owner\":\"me\"},\"status\":{\"conditions\":"
+                  "[{\"type\":\"Ready\",\"status\":\"True\"}]}}");
     bool done = false;
 
     for (size_t max = 0; !done; max += 16) {

@@ -20,22 +20,28 @@ static const struct {
     {"# nothing", "null"},
     {"---\n...\n", "null"},
     {"a: 1", "{\"a\":1}"},
-    {"a: {b: [1, two, 3.5, -4], c: {}}\ne: []", "{\"a\":{\"b\":[1,\"two\",3.5,-4],\"c\":{}},\"e\":[]}"},
+    {"a: {b: [1, two, 3.5, -4], c: {}}\ne: []",
+     "{\"a\":{\"b\":[1,\"two\",3.5,-4],\"c\":{}},\"e\":[]}"},
     {"- a\n- - b\n  - c", "[\"a\",[\"b\",\"c\"]]"},
     /* Plain words: JSON's, and nothing else. */
-    {"[true, True, FALSE, null, ~, Null, yes, on, No]", "[true,true,false,null,null,null,\"yes\",\"on\",\"No\"]"},
+    {"[true, True, FALSE, null, ~, Null, yes, on, No]",
+     "[true,true,false,null,null,null,\"yes\",\"on\",\"No\"]"},
     {"a:\nb: ''", "{\"a\":null,\"b\":\"\"}"},
     {"['1', \"true\", 1e3, 007, 0x10, +1, .5, 1., .inf, 1_000, 12:30, 2025-01-01]",
-     "[\"1\",\"true\",1000.0,\"007\",\"0x10\",\"+1\",\".5\",\"1.\",\".inf\",\"1_000\",\"12:30\",\"2025-01-01\"]"},
-    {"[-, 9223372036854775807, 92233720368547758080]", "[\"-\",9223372036854775807,\"92233720368547758080\"]"},
+     "[\"1\",\"true\",1000.0,\"007\",\"0x10\",\"+1\",\".5\",\"1.\",\".inf\",\"1_000\",\"12:30\","
+     "\"2025-01-01\"]"},
+    {"[-, 9223372036854775807, 92233720368547758080]",
+     "[\"-\",9223372036854775807,\"92233720368547758080\"]"},
     /* Keys are strings. */
     {"200: ok\ntrue: x\n'404': y", "{\"200\":\"ok\",\"404\":\"y\",\"true\":\"x\"}"},
     {"a: |\n  x\n   y\nb: >-\n  x\n  y\n", "{\"a\":\"x\\n y\\n\",\"b\":\"x y\"}"},
-    {"{\"a\": [1, \"\\u00e4\\/\", null], \"b\": {\"c\": false}}", "{\"a\":[1,\"\xc3\xa4/\",null],\"b\":{\"c\":false}}"},
+    {"{\"a\": [1, \"\\u00e4\\/\", null], \"b\": {\"c\": false}}",
+     "{\"a\":[1,\"\xc3\xa4/\",null],\"b\":{\"c\":false}}"},
     {"{\n\t\"a\":\t1,\n\t\"b\": [\n\t\t2\n\t]\n}\n", "{\"a\":1,\"b\":[2]}"},
     {"\"a\\0b\"", "\"a\\u0000b\""},
     /* JSON's halves of a character, which YAML does not know. */
-    {"\n {\"a\": \"\\ud83e\\udd8a\", \"b\": [1.0, 1e2]}\n", "{\"a\":\"\xf0\x9f\xa6\x8a\",\"b\":[1.0,100.0]}"},
+    {"\n {\"a\": \"\\ud83e\\udd8a\", \"b\": [1.0, 1e2]}\n",
+     "{\"a\":\"\xf0\x9f\xa6\x8a\",\"b\":[1.0,100.0]}"},
     {"{a: {\"b\": 'c'}}", "{\"a\":{\"b\":\"c\"}}"},
 };
 
@@ -88,7 +94,8 @@ static void yaml_refusals_name_the_place(void **state)
         struct hfd_err err = {0};
         json_t *doc;
 
-        assert_int_equal(hfd_yaml_parse(hfd_slice_of(bad[i].yaml), "t.yaml", &doc, &err), HFD_INVALID);
+        assert_int_equal(hfd_yaml_parse(hfd_slice_of(bad[i].yaml), "t.yaml", &doc, &err),
+                         HFD_INVALID);
         assert_null(doc);
         if (strstr(err.msg, bad[i].says) == NULL)
             fail_msg("%s: \"%s\" does not say \"%s\"", bad[i].yaml, err.msg, bad[i].says);
@@ -128,12 +135,16 @@ static void yaml_is_bounded(void **state)
     for (size_t i = 0; i < many; i++)
         memcpy(text + 1 + 2 * i, "1,", 2);
     text[2 * many] = ']';
-    assert_int_equal(hfd_yaml_parse((hfd_slice){text, 2 * many + 1}, "t.yaml", &doc, &err), HFD_INVALID);
+    assert_int_equal(hfd_yaml_parse((hfd_slice){text, 2 * many + 1}, "t.yaml", &doc, &err),
+                     HFD_INVALID);
     assert_non_null(strstr(err.msg, "too large"));
     free(text);
 }
 
-/* A number that memory is short for is not taken for the text that spells it, nor anything else for something else. */
+/*
+ * A number that memory is short for is not taken for the text that spells it, nor anything else for
+ * something else.
+ */
 static void yaml_out_of_memory(void **state)
 {
     static const char text[] = "a: 12345\nb: [1.5, x, -3]\nc: {d: 'quoted 7'}\n";

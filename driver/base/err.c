@@ -81,3 +81,8 @@ hfd_rc(hfd_fail_field)(struct hfd_err *err, hfd_rc rc, const char *field, const 
     *err = made;
     return rc;
 }
+
+hfd_rc(hfd_fail_nomem)(struct hfd_err *err, const char *what)
+{
+    return (hfd_fail)(err, HFD_NOMEM, "out of memory: %s", what);
+}

@@ -53,6 +53,13 @@ hfd_rc hfd_fail(struct hfd_err *err, hfd_rc rc, const char *fmt, ...)
 hfd_rc hfd_fail_field(struct hfd_err *err, hfd_rc rc, const char *field, const char *fmt, ...)
     __attribute__((format(printf, 4, 5)));
 
+/**
+ * Reports that memory ran out: fills err (may be NULL) with "out of memory: <what>".
+ * @param what  what was attempted, in the imperative: "copy the request"
+ * @return HFD_NOMEM always
+ */
+hfd_rc hfd_fail_nomem(struct hfd_err *err, const char *what);
+
 #ifdef __clang_analyzer__
 /*
  * The analyser does not see into err.c: the code that goes in comes back, so a failure is never
@@ -60,6 +67,7 @@ hfd_rc hfd_fail_field(struct hfd_err *err, hfd_rc rc, const char *field, const c
  */
 #define hfd_fail(err, rc, ...) ((hfd_fail)((err), (rc), __VA_ARGS__), (rc))
 #define hfd_fail_field(err, rc, ...) ((hfd_fail_field)((err), (rc), __VA_ARGS__), (rc))
+#define hfd_fail_nomem(err, what) ((hfd_fail_nomem)((err), (what)), HFD_NOMEM)
 #endif
 
 #endif

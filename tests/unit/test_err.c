@@ -5,6 +5,7 @@
 
 #include <cmocka.h>
 
+#include "driver/base/container.h"
 #include "driver/base/err.h"
 
 /* Every code has a name and a text, and a number outside the list has one as well. */
@@ -85,12 +86,43 @@ static void err_fail_marks_cut(void **state)
     }
 }
 
+/* A lack of memory has one code and one form of text; the text is optional, as everywhere. */
+static void err_nomem_says_what(void **state)
+{
+    struct hfd_err err = {.field = "old"};
+
+    (void)state;
+    assert_int_equal(hfd_fail_nomem(&err, "copy the request"), HFD_NOMEM);
+    assert_int_equal(err.rc, HFD_NOMEM);
+    assert_string_equal(err.msg, "out of memory: copy the request");
+    assert_string_equal(err.field, "");
+    assert_int_equal(hfd_fail_nomem(NULL, "copy the request"), HFD_NOMEM);
+}
+
+/* A pointer to any member leads to the struct that holds it. */
+static void container_of_member(void **state)
+{
+    struct node {
+        struct node *next;
+    };
+    struct message {
+        int first;
+        struct node node;
+    } m = {.first = 7};
+    struct node *node = &m.node;
+
+    (void)state;
+    assert_ptr_equal(HFD_CONTAINER_OF(node, struct message, node), &m);
+    assert_int_equal(HFD_CONTAINER_OF(node, struct message, node)->first, 7);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(err_codes_have_names), cmocka_unit_test(err_fail_fills),
         cmocka_unit_test(err_fail_without_err), cmocka_unit_test(err_fail_wraps_itself),
-        cmocka_unit_test(err_fail_marks_cut),
+        cmocka_unit_test(err_fail_marks_cut),   cmocka_unit_test(err_nomem_says_what),
+        cmocka_unit_test(container_of_member),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

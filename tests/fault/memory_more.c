@@ -14,6 +14,7 @@
 #include "driver/fleet/search.h"
 #include "driver/fleet/vocabulary.h"
 #include "store/search.h"
+#include "tests/lib/contains.h"
 #include "tests/lib/scene.h"
 
 #define CLUSTER(name, pools)                                                                       \
@@ -341,9 +342,7 @@ static hfd_rc txn_vocabulary(struct hfd_txn *tx, void *arg, struct hfd_err *err)
 
     if (rc == HFD_OK)
         rc = hfd_vocabulary_show(HFD_VOCABULARY_BOTH, row.conditions, &a->mem, &shown, err);
-    return rc == HFD_OK && memmem(shown.p, shown.len, "LastKnownReconciled", 19) == NULL
-               ? HFD_INVALID
-               : rc;
+    return rc == HFD_OK && !slice_has(shown, "LastKnownReconciled") ? HFD_INVALID : rc;
 }
 
 static hfd_rc show_vocabulary(struct world *w)

@@ -6,6 +6,7 @@
 
 #include "driver/base/check.h"
 #include "store/txn.h"
+#include "tests/lib/contains.h"
 
 uint64_t sim_hash(uint64_t h, const void *bytes, size_t len)
 {
@@ -876,9 +877,7 @@ void sim_rules_read(struct sim *s, enum sim_what what, int who, int body,
     sim_rules_answer(s, found, what, who, s->clock.wall_us, doc);
     if (doc->answer == HFD_ANSWER_HINT || doc->answer == HFD_ANSWER_BUSY)
         rule_hint_of(s, found, sim_names[who], &doc->hint);
-    if (doc->answer == HFD_ANSWER_OUTPUT &&
-        memmem(doc->values.p, doc->values.len, found->cluster_id, strlen(found->cluster_id)) ==
-            NULL)
+    if (doc->answer == HFD_ANSWER_OUTPUT && !slice_has(doc->values, found->cluster_id))
         sim_fail(s, "A6", "the output of %s does not name its cluster %s", sim_names[who],
                  found->cluster_id);
     if (doc->has_cookie && hash_slice(2, doc->cookie) != found->cookie)

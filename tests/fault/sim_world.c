@@ -15,11 +15,11 @@
 
 const char *const sim_names[SIM_WHO] = {"sim-0", "sim-1", "sim-2"};
 
-static const hfd_slice cluster_adapters[] = {{"validation", 10}, {"dns", 3}};
-static const hfd_slice nodepool_adapters[] = {{"validation", 10}};
-static const hfd_slice cluster_types[] = {{"hyperfleet-cluster", 18}};
-static const hfd_slice nodepool_types[] = {{"hyperfleet-nodepool", 19}};
-static const hfd_slice terminal[] = {{"InvalidConfiguration", 20}};
+static const hfd_slice cluster_adapters[] = {HFD_SLICE("validation"), HFD_SLICE("dns")};
+static const hfd_slice nodepool_adapters[] = {HFD_SLICE("validation")};
+static const hfd_slice cluster_types[] = {HFD_SLICE("hyperfleet-cluster")};
+static const hfd_slice nodepool_types[] = {HFD_SLICE("hyperfleet-nodepool")};
+static const hfd_slice terminal[] = {HFD_SLICE("InvalidConfiguration")};
 
 /* ---- inputs ---- */
 

@@ -11,6 +11,7 @@
 #include "driver/backend/wire.h"
 #include "tests/fault/options.h"
 #include "tests/fault/wrap_memory.h"
+#include "tests/lib/contains.h"
 #include "tests/lib/faultmem.h"
 #include "tests/lib/remote_world.h"
 
@@ -62,9 +63,7 @@ static void check_request(struct remote_world *rw, const struct hfd_upstream_req
     const hfd_slice path = request->path;
 
     (void)rw;
-    if (memmem(path.p, path.len, "?page=", 6) != NULL &&
-        memmem(path.p, path.len, "/statuses?", 10) == NULL &&
-        memmem(path.p, path.len, "&search=", 8) == NULL)
+    if (slice_has(path, "?page=") && !slice_has(path, "/statuses?") && !slice_has(path, "&search="))
         fail_msg("step %u, allocation %u: asked for %.*s", plan.step, plan.nth,
                  HFD_SLICE_FMT(path));
 }

@@ -6,9 +6,11 @@
 
 #define MEM_MAX ((size_t)1 << 20)
 
-static const hfd_slice names[AGG_ADAPTERS_MAX] = {{"a", 1}, {"b", 1}, {"c", 1}, {"d", 1}};
+static const hfd_slice names[AGG_ADAPTERS_MAX] = {HFD_SLICE("a"), HFD_SLICE("b"), HFD_SLICE("c"),
+                                                  HFD_SLICE("d")};
 static const hfd_slice types[AGG_ADAPTERS_MAX] = {
-    {"ASuccessful", 11}, {"BSuccessful", 11}, {"CSuccessful", 11}, {"DSuccessful", 11}};
+    HFD_SLICE("ASuccessful"), HFD_SLICE("BSuccessful"), HFD_SLICE("CSuccessful"),
+    HFD_SLICE("DSuccessful")};
 
 /* A world as the code under test wants it. */
 struct view {

@@ -9,11 +9,11 @@
 #include "driver/base/base.h"
 #include "store/search.h"
 
-static const hfd_slice cluster_adapters[] = {{"validation", 10}, {"dns", 3}};
-static const hfd_slice nodepool_adapters[] = {{"validation", 10}};
-static const hfd_slice cluster_types[] = {{"hyperfleet-cluster", 18}};
-static const hfd_slice nodepool_types[] = {{"hyperfleet-nodepool", 19}};
-static const hfd_slice terminal[] = {{"InvalidConfiguration", 20}};
+static const hfd_slice cluster_adapters[] = {HFD_SLICE("validation"), HFD_SLICE("dns")};
+static const hfd_slice nodepool_adapters[] = {HFD_SLICE("validation")};
+static const hfd_slice cluster_types[] = {HFD_SLICE("hyperfleet-cluster")};
+static const hfd_slice nodepool_types[] = {HFD_SLICE("hyperfleet-nodepool")};
+static const hfd_slice terminal[] = {HFD_SLICE("InvalidConfiguration")};
 
 hfd_rc world_start(struct world *w)
 {

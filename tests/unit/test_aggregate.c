@@ -360,7 +360,7 @@ struct scene {
     struct hfd_agg_input in;
 };
 
-static const hfd_slice scene_required[] = {{"validation", 10}, {"dns", 3}};
+static const hfd_slice scene_required[] = {HFD_SLICE("validation"), HFD_SLICE("dns")};
 
 static void scene_open(struct scene *s)
 {
@@ -606,7 +606,7 @@ static void other_adapters_change_nothing(void **state)
  */
 static void required_adapters_may_change(void **state)
 {
-    static const hfd_slice later[] = {{"dns", 3}, {"pacemaker", 9}};
+    static const hfd_slice later[] = {HFD_SLICE("dns"), HFD_SLICE("pacemaker")};
     struct scene s;
 
     (void)state;

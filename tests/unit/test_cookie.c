@@ -39,8 +39,8 @@ static int teardown(void **state)
     return 0;
 }
 
-static const hfd_slice pools[] = {{"2pool0000000000000000000001", 27},
-                                  {"2pool0000000000000000000002", 27}};
+static const hfd_slice pools[] = {HFD_SLICE("2pool0000000000000000000001"),
+                                  HFD_SLICE("2pool0000000000000000000002")};
 
 static struct hfd_cookie sample(void)
 {
@@ -51,7 +51,7 @@ static struct hfd_cookie sample(void)
         .cluster_id = HFD_SLICE("2cluster0000000000000000001"),
         .nodepool_ids = pools,
         .nodepool_count = 2,
-        .digest = {"\0\0\0\1\0digest\xff", 12},
+        .digest = HFD_SLICE("\0\0\0\1\0digest\xff"),
         .backend = HFD_SLICE("embedded"),
         .credentials = HFD_SLICE("{\"token\":\"t\"}"),
     };

@@ -112,7 +112,7 @@ static void values_come_back(void **state)
         {{"", 0}, {"", 0}, 0},
         {{bytes, 4}, {bytes, 4}, INT64_MIN},
         {{NULL, 0}, {NULL, 0}, -1},
-        {{"h\xc3\xa9", 3}, {bytes, 1}, 999},
+        {HFD_SLICE("h\xc3\xa9"), {bytes, 1}, 999},
     };
     struct fixture *fx = *state;
     struct hfd_stmt *st;

@@ -17,8 +17,9 @@
 #define CLUSTER "\"type\":\"k8s-cluster\""
 #define NODEPOOL "\"type\":\"hyperfleet-nodepool\""
 
-static const hfd_slice cluster_types[] = {{"hyperfleet-cluster", 18}, {"k8s-cluster", 11}};
-static const hfd_slice nodepool_types[] = {{"hyperfleet-nodepool", 19}};
+static const hfd_slice cluster_types[] = {HFD_SLICE("hyperfleet-cluster"),
+                                          HFD_SLICE("k8s-cluster")};
+static const hfd_slice nodepool_types[] = {HFD_SLICE("hyperfleet-nodepool")};
 static const struct hfd_input_rules rules = {
     .cluster_types = cluster_types,
     .cluster_type_count = 2,
@@ -361,8 +362,8 @@ static void input_ignores_the_unknown(void **state)
 static void input_overrides(void **state)
 {
     static const hfd_slice paths[] = {
-        {"cluster.spec.region", 19}, {"cluster.name", 12},         {"nodepools", 9},
-        {"cluster.labels", 14},      {"cluster.spec.deep.er", 20},
+        HFD_SLICE("cluster.spec.region"), HFD_SLICE("cluster.name"),         HFD_SLICE("nodepools"),
+        HFD_SLICE("cluster.labels"),      HFD_SLICE("cluster.spec.deep.er"),
     };
     static const char body[] =
         "{" CLUSTER ",\"resource\":{\"cluster\":{\"name\":\"mine\",\"spec\":{\"region\":{\"a\":1},"
@@ -525,7 +526,7 @@ static void input_out_of_arena(void **state)
  */
 static void input_out_of_memory(void **state)
 {
-    static const hfd_slice paths[] = {{"cluster.spec.region", 19}, {"nodepools", 9}};
+    static const hfd_slice paths[] = {HFD_SLICE("cluster.spec.region"), HFD_SLICE("nodepools")};
     static const char body[] =
         "{" CLUSTER ",\"resource\":{\"cluster\":{\"spec\":{\"region\":\"eu\"}}},\"driver\":{"
         "\"values\":{\"cluster\":"

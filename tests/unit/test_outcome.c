@@ -1,6 +1,7 @@
 /* From conditions to answers: ready, failed, gone, health, and the sentences that go with them. */
 #include "driver/core/outcome.h"
 
+#include "tests/lib/contains.h"
 #include "tests/lib/seams.h"
 
 #include <setjmp.h>
@@ -11,10 +12,11 @@
 #define T TEST_TIME_US
 #define PARTS_MAX 8
 
-static const hfd_slice adapters[] = {{"validation", 10}, {"dns", 3}, {"hypershift", 10}};
+static const hfd_slice adapters[] = {HFD_SLICE("validation"), HFD_SLICE("dns"),
+                                     HFD_SLICE("hypershift")};
 static const struct hfd_adapter_names required[] = {
     [HFD_KIND_CLUSTER] = {adapters, 3}, [HFD_KIND_NODEPOOL] = {adapters + 2, 1}};
-static const hfd_slice terminal[] = {{"InvalidConfiguration", 20}, {"QuotaExceeded", 13}};
+static const hfd_slice terminal[] = {HFD_SLICE("InvalidConfiguration"), HFD_SLICE("QuotaExceeded")};
 
 /* Adapters' conditions and parts, built a line each. */
 struct fixture {
@@ -329,9 +331,7 @@ static void outcome_failed_by_terminal_report(void **state)
         if (fx->out.progress !=
             (failed_rows[i].failed != NULL ? HFD_PROGRESS_FAILED : HFD_PROGRESS_READY))
             fail_msg("row %zu: %d", i, (int)fx->out.progress);
-        if (failed_rows[i].failed != NULL &&
-            memmem(fx->out.message.p, fx->out.message.len, failed_rows[i].failed,
-                   strlen(failed_rows[i].failed)) == NULL)
+        if (failed_rows[i].failed != NULL && !slice_has(fx->out.message, failed_rows[i].failed))
             fail_msg("row %zu: %.*s", i, HFD_SLICE_FMT(fx->out.message));
         teardown(state);
         setup(state);
@@ -423,7 +423,7 @@ static void outcome_message_is_one_line(void **state)
         judge(fx);
         (void)snprintf(want, sizeof(want), "InvalidConfiguration: %s. Correct the input",
                        rows[i].shown);
-        if (memmem(fx->out.message.p, fx->out.message.len, want, strlen(want)) == NULL)
+        if (!slice_has(fx->out.message, want))
             fail_msg("row %zu: %.*s", i, HFD_SLICE_FMT(fx->out.message));
     }
 }

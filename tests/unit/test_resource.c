@@ -9,6 +9,7 @@
 #include <cmocka.h>
 
 #include "driver/fleet/fleet.h"
+#include "tests/lib/contains.h"
 #include "tests/lib/world.h"
 
 #define ID "res-1"
@@ -204,17 +205,17 @@ static void degraded_stays_200(void **state)
     const struct hfd_fleet_row *c;
 
     (void)bring_to(w, HFD_STATE_READY);
-    assert_non_null(memmem(get(w).values.p, get(w).values.len, "\"health\":\"Healthy\"", 18));
+    assert_contains(get(w).values, "\"health\":\"Healthy\"");
     c = world_find(w, HFD_KIND_CLUSTER, "c-one");
     (void)world_report(w, c->id,
                        &(struct world_report){
                            .adapter = "dns", .available = HFD_STATUS_FALSE, .reason = "ZoneLost"});
     assert_int_equal(get(w).answer, HFD_ANSWER_OUTPUT);
-    assert_non_null(memmem(get(w).values.p, get(w).values.len, "\"health\":\"Degraded\"", 19));
-    assert_non_null(memmem(get(w).values.p, get(w).values.len, "ZoneLost", 8));
+    assert_contains(get(w).values, "\"health\":\"Degraded\"");
+    assert_contains(get(w).values, "ZoneLost");
     test_clock_advance(&w->clock, HFD_US_PER_S);
     world_succeed_all(w, ID);
-    assert_non_null(memmem(get(w).values.p, get(w).values.len, "\"health\":\"Healthy\"", 18));
+    assert_contains(get(w).values, "\"health\":\"Healthy\"");
 }
 
 /*
@@ -248,9 +249,9 @@ static void new_attempt_ignores_old_reports(void **state)
     fail_terminally(w);
     doc = get(w);
     assert_true(hfd_slice_is(doc.error, "RES-104"));
-    assert_non_null(memmem(doc.message.p, doc.message.len, "dns", 3));
-    assert_non_null(memmem(doc.message.p, doc.message.len, "InvalidConfiguration", 20));
-    assert_non_null(memmem(doc.message.p, doc.message.len, ID, strlen(ID)));
+    assert_contains(doc.message, "dns");
+    assert_contains(doc.message, "InvalidConfiguration");
+    assert_contains(doc.message, ID);
     test_clock_advance(&w->clock, HFD_US_PER_S);
     doc = put(w, body_a);
     assert_int_equal(doc.answer, HFD_ANSWER_HINT);
@@ -334,7 +335,7 @@ static void update_takes_nodepool_differences(void **state)
                      HFD_ANSWER_HINT); /* the desired state has no np-one, and it is still there */
     world_succeed(w, one->id);
     assert_int_equal(get(w).answer, HFD_ANSWER_OUTPUT);
-    assert_null(memmem(get(w).values.p, get(w).values.len, "np-one", 6));
+    assert_lacks(get(w).values, "np-one");
     assert_int_equal(world_count(w, HFD_KIND_NODEPOOL), 2);
 }
 
@@ -544,7 +545,7 @@ static void nodepool_resource(void **state)
     world_succeed_all(w, "pool-1");
     assert_int_equal(world_get(w, "pool-1", NULL, &doc), HFD_OK);
     assert_int_equal(doc.answer, HFD_ANSWER_OUTPUT);
-    assert_non_null(memmem(doc.values.p, doc.values.len, "\"nodepool_id\"", 13));
+    assert_contains(doc.values, "\"nodepool_id\"");
     (void)del(w);
     assert_int_equal(world_get(w, "pool-1", NULL, &doc), HFD_OK);
     assert_int_equal(doc.answer, HFD_ANSWER_FAILED);
@@ -591,10 +592,11 @@ static void nodepool_removed_behind_our_back(void **state)
 /* Outputs are taken from adapters' data; secrets come out in plain and rest sealed. */
 static void mapped_outputs(void **state)
 {
-    static const struct hfd_output_rule values[] = {{{"api_url", 7}, {"dns", 3}, {"/api/url", 8}},
-                                                    {{"none", 4}, {"dns", 3}, {"/missing", 8}}};
+    static const struct hfd_output_rule values[] = {
+        {HFD_SLICE("api_url"), HFD_SLICE("dns"), HFD_SLICE("/api/url")},
+        {HFD_SLICE("none"), HFD_SLICE("dns"), HFD_SLICE("/missing")}};
     static const struct hfd_output_rule secrets[] = {
-        {{"kubeconfig", 10}, {"dns", 3}, {"/secrets/kubeconfig", 19}}};
+        {HFD_SLICE("kubeconfig"), HFD_SLICE("dns"), HFD_SLICE("/secrets/kubeconfig")}};
     struct world *w = *state;
     struct hfd_resource_row row;
     struct hfd_answer_doc doc;
@@ -617,12 +619,12 @@ static void mapped_outputs(void **state)
     world_succeed(w, world_find(w, HFD_KIND_NODEPOOL, "np-one")->id);
     doc = get(w);
     assert_int_equal(doc.answer, HFD_ANSWER_OUTPUT);
-    assert_non_null(memmem(doc.values.p, doc.values.len, "\"api_url\":\"https://x\"", 21));
-    assert_null(memmem(doc.values.p, doc.values.len, "none", 4));
+    assert_contains(doc.values, "\"api_url\":\"https://x\"");
+    assert_lacks(doc.values, "none");
     assert_true(hfd_slice_is(doc.secrets, "{\"kubeconfig\":\"canary\"}"));
     row = world_row(w, ID);
-    assert_null(memmem(row.secrets.p, row.secrets.len, "canary", 6));
-    assert_null(memmem(row.output.p, row.output.len, "canary", 6));
+    assert_lacks(row.secrets, "canary");
+    assert_lacks(row.output, "canary");
 }
 
 /* What dns has under /text of its data: len letters. */
@@ -647,8 +649,9 @@ static void report_text(struct world *w, char letter, size_t len)
  */
 static void outputs_too_large(void **state)
 {
-    static const struct hfd_output_rule rules[] = {{{"a", 1}, {"dns", 3}, {"/text", 5}},
-                                                   {{"b", 1}, {"dns", 3}, {"/text", 5}}};
+    static const struct hfd_output_rule rules[] = {
+        {HFD_SLICE("a"), HFD_SLICE("dns"), HFD_SLICE("/text")},
+        {HFD_SLICE("b"), HFD_SLICE("dns"), HFD_SLICE("/text")}};
     struct world *w = *state;
     struct hfd_answer_doc doc;
 
@@ -664,15 +667,14 @@ static void outputs_too_large(void **state)
         doc = i == 0 ? get(w) : put(w, body_a);
         assert_int_equal(doc.answer, HFD_ANSWER_FAILED);
         assert_true(hfd_slice_is(doc.error, "RES-107"));
-        assert_non_null(memmem(doc.message.p, doc.message.len,
-                               ID " is ready, but the outputs that driver.outputs", 46));
+        assert_contains(doc.message, ID " is ready, but the outputs that driver.outputs");
     }
     report_text(w, 'y', 100);
     assert_int_equal(put(w, body_a).answer, HFD_ANSWER_OUTPUT);
     report_text(w, 'z', 600000);
     doc = get(w);
     assert_int_equal(doc.answer, HFD_ANSWER_OUTPUT);
-    assert_non_null(memmem(doc.values.p, doc.values.len, "\"b\":\"yyy", 8));
+    assert_contains(doc.values, "\"b\":\"yyy");
 }
 
 /* A change of input that changes nothing in HyperFleet is ready at once. */

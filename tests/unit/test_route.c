@@ -28,7 +28,7 @@ static const struct hfd_route table[] = {
 };
 /* clang-format on */
 
-static const hfd_slice drivers[] = {{"clusters", 8}, {"nodepools", 9}};
+static const hfd_slice drivers[] = {HFD_SLICE("clusters"), HFD_SLICE("nodepools")};
 
 struct fixture {
     struct hfd_router *router;

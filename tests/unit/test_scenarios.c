@@ -9,6 +9,7 @@
 #include <cmocka.h>
 
 #include "driver/base/metrics.h"
+#include "tests/lib/contains.h"
 #include "tests/lib/scene.h"
 
 #define S HFD_US_PER_S
@@ -45,12 +46,6 @@ static void wait_s(struct world *w, int64_t seconds)
     test_clock_advance(&w->clock, seconds * S);
 }
 
-static void assert_has(hfd_slice text, const char *part)
-{
-    if (memmem(text.p, text.len, part, strlen(part)) == NULL)
-        fail_msg("\"%.*s\" has no \"%s\"", HFD_SLICE_FMT(text), part);
-}
-
 static void assert_health(struct world *w, const char *health)
 {
     const struct hfd_answer_doc doc = get(w);
@@ -58,7 +53,7 @@ static void assert_health(struct world *w, const char *health)
 
     assert_int_equal(doc.answer, HFD_ANSWER_OUTPUT);
     (void)snprintf(member, sizeof(member), "\"health\":\"%s\"", health);
-    assert_has(doc.values, member);
+    assert_contains(doc.values, member);
 }
 
 static void assert_failed(struct world *w, const char *code, const char *part)
@@ -68,8 +63,8 @@ static void assert_failed(struct world *w, const char *code, const char *part)
     assert_int_equal(doc.answer, HFD_ANSWER_FAILED);
     if (!hfd_slice_is(doc.error, code))
         fail_msg("%.*s: %.*s", HFD_SLICE_FMT(doc.error), HFD_SLICE_FMT(doc.message));
-    assert_has(doc.message, part);
-    assert_has(doc.message, ID);
+    assert_contains(doc.message, part);
+    assert_contains(doc.message, ID);
     assert_true(doc.message.len <= 500);
 }
 
@@ -236,8 +231,8 @@ static void a_nodepool_fails_alone(void **state)
                                               .applied = OK_,
                                               .reason = "InvalidConfiguration"});
     assert_failed(w, "RES-104", "Nodepool 'np-one'");
-    assert_has(get(w).message, "Available=False");
-    assert_has(
+    assert_contains(get(w).message, "Available=False");
+    assert_contains(
         get(w).message,
         hfd_arena_printf(&w->mem, "%.*s", HFD_SLICE_FMT(c)).p); /* the cluster is named, too */
 }
@@ -351,7 +346,7 @@ static void a_late_update_is_tried_again(void **state)
     (void)put(w, body_b);
     wait_s(w, 3600);
     assert_failed(w, "RES-105", "The update of resource " ID);
-    assert_has(get(w).message, "(has reported on generation 1 of 2)");
+    assert_contains(get(w).message, "(has reported on generation 1 of 2)");
     assert_int_equal(put(w, body_b).answer, HFD_ANSWER_HINT);
     assert_string_equal(get(w).hint.status, "updating");
     world_succeed_all(w, ID);
@@ -417,7 +412,7 @@ static void degraded_then_well(void **state)
         &(struct scene_report){
             .adapter = "dns", .available = NO, .reason = "ZoneLost", .message = "gone"});
     assert_health(w, "Degraded");
-    assert_has(get(w).values, "\"health_reason\":\"ZoneLost\"");
+    assert_contains(get(w).values, "\"health_reason\":\"ZoneLost\"");
     assert_int_equal(put(w, body_a).answer, HFD_ANSWER_OUTPUT); /* a deployment cannot mend it */
     wait_s(w, 1);
     (void)scene_report(
@@ -431,7 +426,7 @@ static void degraded_then_well(void **state)
     assert_string_equal(
         scene_history(w, ID),
         "creating>ready ready 1; ready>ready degraded 1; ready>ready recovered 1; ");
-    assert_has(history.rows[1].text, "ZoneLost: cluster 'c-one'");
+    assert_contains(history.rows[1].text, "ZoneLost: cluster 'c-one'");
     assert_int_equal(history.rows[2].at_us, w->clock.wall_us);
     assert_int_equal(series(DEGRADED), degraded + 1);
     assert_int_equal(series(RECOVERED), recovered + 1);
@@ -446,7 +441,7 @@ static void a_nodepool_is_degraded(void **state)
         w, scene_nodepool(w, "np-one"),
         &(struct scene_report){.adapter = "validation", .available = NO, .reason = "NodesLost"});
     assert_health(w, "Degraded");
-    assert_has(get(w).values, "nodepool 'np-one'");
+    assert_contains(get(w).values, "nodepool 'np-one'");
 }
 
 static void gave_up_when_ready(void **state)
@@ -553,7 +548,7 @@ static void deleted_by_somebody_else(void **state)
     create_and_finish(w, body_a);
     scene_delete(w, HFD_KIND_NODEPOOL, scene_nodepool(w, "np-one"));
     assert_failed(w, "RES-104", "Nodepool 'np-one'");
-    assert_has(get(w).message, "is being deleted in HyperFleet");
+    assert_contains(get(w).message, "is being deleted in HyperFleet");
     assert_int_equal(put(w, body_a).answer, HFD_ANSWER_HINT);
     assert_int_equal(world_count(w, HFD_KIND_NODEPOOL),
                      2); /* the new one beside the one that goes */

@@ -8,6 +8,7 @@
 #include "store/search.h"
 #include "store/sqlite/folder.h"
 #include "store/txn.h"
+#include "tests/lib/contains.h"
 #include "tests/lib/tmpdir.h"
 
 #include <fcntl.h>
@@ -304,7 +305,7 @@ static void assert_counted(int expected)
     hfd_metrics_render(&b);
     assert_int_equal(hfd_buf_finish(&b, &text, NULL), HFD_OK);
     (void)snprintf(line, sizeof(line), "{from=\"test\",to=\"run\"} %d\n", expected);
-    assert_non_null(memmem(text.p, text.len, line, strlen(line)));
+    assert_contains(text, line);
     hfd_buf_fini(&b);
 }
 

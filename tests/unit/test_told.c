@@ -8,6 +8,7 @@
 
 #include <cmocka.h>
 
+#include "tests/lib/contains.h"
 #include "tests/lib/world.h"
 
 #define ID "told"
@@ -18,7 +19,8 @@
 static const char body[] = "{\"type\":\"hyperfleet-cluster\",\"driver\":{\"values\":{\"cluster\":{"
                            "\"name\":\"c-one\",\"spec\":{}},"
                            "\"nodepools\":[{\"name\":\"np-one\",\"spec\":{}}]}}}";
-static const struct hfd_output_rule zone[] = {{{"zone", 4}, {"dns", 3}, {"/zone", 5}}};
+static const struct hfd_output_rule zone[] = {
+    {HFD_SLICE("zone"), HFD_SLICE("dns"), HFD_SLICE("/zone")}};
 
 typedef hfd_rc observer(void *ctx, struct hfd_txn *tx, struct hfd_fleet_event *event,
                         struct hfd_arena *mem, struct hfd_err *err);
@@ -208,13 +210,14 @@ static void other_settings_judge_again(void **state)
     assert_int_equal(times_told(w, &done), 1);
     assert_int_equal(times_told(w, &done), 0);
     assert_int_equal(world_get(w, ID, NULL, &doc), HFD_OK);
-    assert_non_null(memmem(doc.values.p, doc.values.len, "\"zone\":\"z1\"", 11));
+    assert_contains(doc.values, "\"zone\":\"z1\"");
 }
 
 /* Each setting that the observer reads makes another mark, and what it does not read makes none. */
 static void the_mark_is_of_all_settings_that_are_judged_by(void **state)
 {
-    static const hfd_slice word[] = {{"a", 1}}, two[] = {{"a", 1}, {"b", 1}}, both[] = {{"ab", 2}};
+    static const hfd_slice word[] = {HFD_SLICE("a")}, two[] = {HFD_SLICE("a"), HFD_SLICE("b")},
+                           both[] = {HFD_SLICE("ab")};
     struct world *w = *state;
     struct hfd_driver d[9];
     int64_t marks[9];

@@ -9,6 +9,7 @@
 
 #include <cmocka.h>
 
+#include "tests/lib/contains.h"
 #include "tests/lib/remote_world.h"
 
 #define G "res-1"
@@ -38,12 +39,6 @@ static struct hfd_answer_doc get(struct remote_world *rw, const char *guresid, c
 static struct hfd_answer_doc erase(struct remote_world *rw, const char *guresid, const char *cookie)
 {
     return world_delete_ok(&rw->w, guresid, cookie);
-}
-
-static void assert_text(hfd_slice text, const char *part)
-{
-    if (text.p == NULL || memmem(text.p, text.len, part, strlen(part)) == NULL)
-        fail_msg("\"%.*s\" has no \"%s\"", HFD_SLICE_FMT(text), part);
 }
 
 /* Time goes by, adapters do their work, until the answer is that. */
@@ -248,8 +243,8 @@ static void assert_failed(const struct hfd_answer_doc *doc, const char *code, co
 {
     if (doc->answer != HFD_ANSWER_FAILED)
         fail_msg("answered %d instead of failing with %s", (int)doc->answer, code);
-    assert_text(doc->error, code);
-    assert_text(doc->message, words);
+    assert_contains(doc->error, code);
+    assert_contains(doc->message, words);
     assert_true(doc->message.len <= 500);
 }
 
@@ -305,7 +300,7 @@ static void leaves_the_resources_of_others(void **state)
     (void)remote_world_run(&rw);
     doc = get(&rw, G, NULL);
     assert_failed(&doc, "RES-101", "that-server");
-    assert_text(doc.message, "019a0000-0000-7000-8000-000000000001");
+    assert_contains(doc.message, "019a0000-0000-7000-8000-000000000001");
     (void)erase(&rw, G, NULL);
     (void)until(&rw, G, HFD_ANSWER_ABSENT);
     assert_int_equal(remote_count(&rw, "Cluster"), 1);
@@ -689,7 +684,7 @@ static void replace_pool(struct remote_world *rw, const struct hfd_upstream_requ
 {
     bool *done = rw->between_ctx;
 
-    if (*done || memmem(request->path.p, request->path.len, "/statuses", 9) == NULL)
+    if (*done || !slice_has(request->path, "/statuses"))
         return;
     *done = true;
     test_clock_advance(&rw->w.clock, HFD_US_PER_S);
@@ -921,9 +916,9 @@ static void nodepool_found_again(void **state)
 static void outputs_are_complete_at_once(void **state)
 {
     static const struct hfd_output_rule values[] = {
-        {{"endpoint", 8}, {"dns", 3}, {"/endpoint", 9}}};
+        {HFD_SLICE("endpoint"), HFD_SLICE("dns"), HFD_SLICE("/endpoint")}};
     static const struct hfd_output_rule secrets[] = {
-        {{"token", 5}, {"dns", 3}, {"/secrets/token", 14}}};
+        {HFD_SLICE("token"), HFD_SLICE("dns"), HFD_SLICE("/secrets/token")}};
     struct remote_world rw;
     struct hfd_answer_doc doc;
 
@@ -935,8 +930,8 @@ static void outputs_are_complete_at_once(void **state)
     rw.w.driver.output_secret_count = 1;
     (void)put(&rw, G, body_1, NULL);
     doc = until(&rw, G, HFD_ANSWER_OUTPUT);
-    assert_text(doc.values, "\"endpoint\":\"https://c\"");
-    assert_text(doc.secrets, "t0p");
+    assert_contains(doc.values, "\"endpoint\":\"https://c\"");
+    assert_contains(doc.secrets, "t0p");
     remote_world_close(&rw);
 }
 
@@ -1209,7 +1204,7 @@ static void work_goes_before_health(void **state)
     test_clock_advance(&rw.w.clock, 10 * rw.upstream.idle_us);
     (void)put(&rw, G, body_1, NULL);
     assert_true(remote_world_first(&rw, &request));
-    assert_text(request.path, "res-1");
+    assert_contains(request.path, "res-1");
     remote_world_close(&rw);
 }
 

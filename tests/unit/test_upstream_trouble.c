@@ -9,6 +9,7 @@
 
 #include <cmocka.h>
 
+#include "tests/lib/contains.h"
 #include "tests/lib/remote_world.h"
 
 #define G "res-1"
@@ -412,7 +413,7 @@ static void backs_off_from_a_late_failure(void **state)
 
 static bool by_condition(const struct hfd_upstream_request *request)
 {
-    return memmem(request->path.p, request->path.len, "conditions", 10) != NULL;
+    return slice_has(request->path, "conditions");
 }
 
 /* Where the look at many fails and all else goes well, each is looked at by itself. */

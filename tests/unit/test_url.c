@@ -85,8 +85,8 @@ static void long_and_odd_urls_are_refused(void **state)
     memcpy(text, "http://h/", 9);
     assert_int_equal(hfd_url_check((hfd_slice){text, 1024}, &err), HFD_OK);
     assert_int_equal(hfd_url_check((hfd_slice){text, 1025}, &err), HFD_INVALID);
-    assert_int_equal(hfd_url_check((hfd_slice){"http://h\0x/", 11}, &err), HFD_INVALID);
-    assert_int_equal(hfd_url_check((hfd_slice){"http://h/\0", 10}, &err), HFD_INVALID);
+    assert_int_equal(hfd_url_check(HFD_SLICE("http://h\0x/"), &err), HFD_INVALID);
+    assert_int_equal(hfd_url_check(HFD_SLICE("http://h/\0"), &err), HFD_INVALID);
     assert_int_equal(hfd_url_check(HFD_SLICE_NONE, &err), HFD_INVALID);
 }
 

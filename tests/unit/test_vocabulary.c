@@ -27,17 +27,17 @@ static int teardown(void **state)
 static hfd_slice stored(void)
 {
     static struct hfd_condition items[] = {
-        {.type = {"Available", 9},
+        {.type = HFD_SLICE("Available"),
          .status = HFD_STATUS_TRUE,
-         .reason = {"ResourceAvailable", 17},
+         .reason = HFD_SLICE("ResourceAvailable"),
          .observed_generation = 1},
-        {.type = {"Ready", 5},
+        {.type = HFD_SLICE("Ready"),
          .status = HFD_STATUS_FALSE,
-         .reason = {"MissingRequiredAdapters", 23},
+         .reason = HFD_SLICE("MissingRequiredAdapters"),
          .observed_generation = 2},
-        {.type = {"DnsSuccessful", 13},
+        {.type = HFD_SLICE("DnsSuccessful"),
          .status = HFD_STATUS_TRUE,
-         .reason = {"ResourceReady", 13},
+         .reason = HFD_SLICE("ResourceReady"),
          .observed_generation = 1},
     };
     const struct hfd_conditions cs = {items, 3};

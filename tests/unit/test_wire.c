@@ -3,6 +3,7 @@
  * mean.
  */
 #include "driver/backend/upstream_int.h"
+#include "tests/lib/contains.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -60,7 +61,7 @@ static void ids(void **state)
     assert_true(hfd_wire_id_ok(S("019a0000-0000-7000-8000-000000000001")));
     assert_true(hfd_wire_id_ok(hfd_slice_of(long_id)));
     assert_false(hfd_wire_id_ok(
-        (hfd_slice){"2aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa", 65}));
+        HFD_SLICE("2aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa")));
     assert_false(hfd_wire_id_ok(S("")));
     assert_false(hfd_wire_id_ok(S("..")));
     assert_false(hfd_wire_id_ok(S("a/b")));
@@ -107,8 +108,8 @@ static void cluster_of_the_first(void **state)
     assert_true(r.ready);
     assert_false(r.later_names);
     assert_false(r.deleting);
-    assert_non_null(memmem(r.conditions.p, r.conditions.len, "\"type\":\"Ready\"", 14));
-    assert_null(memmem(r.conditions.p, r.conditions.len, "Weird", 5));
+    assert_contains(r.conditions, "\"type\":\"Ready\"");
+    assert_lacks(r.conditions, "Weird");
 }
 
 /*

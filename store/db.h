@@ -19,8 +19,7 @@ struct hfd_stmt;
 
 enum hfd_db_mode {
     HFD_DB_WRITER,
-    HFD_DB_READER,
-    HFD_DB_LOOKER /* a reader that has pages read for somebody else, and keeps few itself */
+    HFD_DB_READER
 };
 
 /**

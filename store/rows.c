@@ -158,10 +158,6 @@ hfd_rc hfd_row_write(struct hfd_txn *tx, const char *sql, struct hfd_stmt **out,
                      struct hfd_err *err)
 {
     *out = NULL;
-    if (tx->looking) {
-        tx->wants_write = true;
-        return hfd_fail(err, HFD_BUSY, "store: this is for the writer");
-    }
     HFD_ASSERT(tx->writable);
     return hfd_db_prepare(tx->db, sql, out, err);
 }

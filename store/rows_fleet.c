@@ -24,8 +24,6 @@ static const char sql_fleet_judged[] = /* what is set is written to its indexes,
     "UPDATE fleet SET conditions = ?2, told = ?3 WHERE id = ?1";
 static const char sql_fleet_judged_moved[] =
     "UPDATE fleet SET conditions = ?2, told = ?3, ready = ?4, ready_seen_us = ?5 WHERE id = ?1";
-static const char sql_fleet_place[] =
-    "SELECT 1 FROM fleet WHERE kind = ?1 AND ready = ?2 AND ready_seen_us = ?3 AND created_us = ?4";
 static const char sql_fleet_delete[] =
     "DELETE FROM fleet WHERE id = ?1 RETURNING kind";
 static const char sql_fleet_delete_reports[] =
@@ -184,37 +182,13 @@ hfd_rc hfd_fleet_row_update(struct hfd_txn *tx, const struct hfd_fleet_row *row,
     return run_update(st, err);
 }
 
-/*
- * Has the page of fleet_ready read from which the row's entry will be taken: nobody reads that
- * before it is written.
- */
-static hfd_rc look_at_place(struct hfd_txn *tx, const struct hfd_fleet_row *was,
-                            struct hfd_err *err)
-{
-    struct hfd_stmt *st;
-    bool row;
-    hfd_rc rc = hfd_db_prepare(tx->db, sql_fleet_place, &st, err);
-
-    if (rc != HFD_OK)
-        return rc;
-    hfd_stmt_i64(st, 1, was->kind);
-    hfd_stmt_i64(st, 2, was->ready);
-    hfd_stmt_i64(st, 3, was->ready_seen_us);
-    hfd_stmt_i64(st, 4, was->created_us);
-    rc = hfd_stmt_step(st, &row, err);
-    hfd_stmt_done(st);
-    return rc;
-}
-
 hfd_rc hfd_fleet_row_judged(struct hfd_txn *tx, const struct hfd_fleet_row *row,
                             const struct hfd_fleet_row *was, struct hfd_err *err)
 {
     const bool moved = row->ready != was->ready || row->ready_seen_us != was->ready_seen_us;
     struct hfd_stmt *st;
-    hfd_rc rc = tx->looking && moved ? look_at_place(tx, was, err) : HFD_OK;
+    hfd_rc rc = hfd_row_write(tx, moved ? sql_fleet_judged_moved : sql_fleet_judged, &st, err);
 
-    if (rc == HFD_OK)
-        rc = hfd_row_write(tx, moved ? sql_fleet_judged_moved : sql_fleet_judged, &st, err);
     if (rc != HFD_OK)
         return rc;
     hfd_stmt_text(st, 1, hfd_row_some(row->id));

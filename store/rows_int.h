@@ -78,7 +78,7 @@ static inline bool hfd_label_is_counted(hfd_slice key)
     return !hfd_slice_is(key, HFD_FLEET_LABEL_UNIQUE);
 }
 
-/** Gets a statement for writing; asserts that the transaction may. HFD_BUSY when it only looks. */
+/** Gets a statement for writing; asserts that the transaction may. */
 HFD_MUST_CHECK hfd_rc hfd_row_write(struct hfd_txn *tx, const char *sql, struct hfd_stmt **out,
                                     struct hfd_err *err);
 

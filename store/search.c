@@ -17,9 +17,6 @@
         1000) /* the first bound of counting; it rises tenfold while every candidate reaches it */
 #define PROBE_ROWS_MAX INT64_C(1000000)
 #define CANDIDATES_MAX 8
-#define AHEAD_PARTS 4u /* of a page's rows */
-#define AHEAD_ROWS_MIN 4u
-#define AHEAD_ROWS_MAX 128u
 
 enum drive_by {
     BY_NOTHING,
@@ -556,54 +553,9 @@ hfd_rc hfd_search_compose(struct hfd_txn *tx, const struct hfd_fleet_query *quer
 
 /* ---- the run ---- */
 
-/* The last one, so that all of the row is read. */
-static const char sql_last_column[] = "SELECT deleted_by FROM fleet WHERE seq = ?1";
-
 static void read_seq(struct hfd_row_in *in, void *out)
 {
     *(int64_t *)out = hfd_row_i64(in);
-}
-
-struct ahead_rows {
-    size_t count;
-    int64_t seqs[AHEAD_ROWS_MAX];
-};
-
-static hfd_rc look_at_rows(struct hfd_txn *tx, void *arg, struct hfd_err *err)
-{
-    const struct ahead_rows *rows = arg;
-    hfd_rc rc = HFD_OK;
-
-    for (size_t i = 0; rc == HFD_OK && i < rows->count; i++) {
-        struct hfd_stmt *st;
-        bool row;
-
-        rc = hfd_db_prepare(tx->db, sql_last_column, &st, err);
-        if (rc != HFD_OK)
-            break;
-        hfd_stmt_i64(st, 1, rows->seqs[i]);
-        rc = hfd_stmt_step(st, &row, err);
-        hfd_stmt_done(st);
-    }
-    return rc;
-}
-
-/*
- * The rows of a page stand far apart: while the first part of them is read, others read the rest
- * ahead.
- */
-static void read_ahead(struct hfd_txn *tx, const int64_t *seqs, size_t count)
-{
-    const size_t part = (count + AHEAD_PARTS - 1) / AHEAD_PARTS;
-
-    if (tx->ahead == NULL || part < AHEAD_ROWS_MIN || part > AHEAD_ROWS_MAX)
-        return;
-    for (size_t from = part; from < count; from += part) {
-        struct ahead_rows rows = {.count = count - from < part ? count - from : part};
-
-        memcpy(rows.seqs, seqs + from, rows.count * sizeof(*seqs));
-        hfd_txn_read_ahead(tx, look_at_rows, &rows, sizeof(rows));
-    }
 }
 
 static hfd_rc read_page(struct hfd_txn *tx, struct hfd_sql *page, struct hfd_arena *mem,
@@ -626,7 +578,6 @@ static hfd_rc read_page(struct hfd_txn *tx, struct hfd_sql *page, struct hfd_are
     out->rows = hfd_arena_array(mem, count, sizeof(*out->rows));
     if (out->rows == NULL)
         return hfd_fail(err, HFD_NOMEM, "store: out of memory for a list of %zu", count);
-    read_ahead(tx, seqs, count);
     for (size_t i = 0; rc == HFD_OK && i < count; i++)
         rc = hfd_fleet_row_at(tx, seqs[i], mem, &out->rows[i], err);
     out->count = rc == HFD_OK ? count : 0;

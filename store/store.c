@@ -17,14 +17,10 @@
 #include "store/txn.h"
 
 #include <stdatomic.h>
-#include <sys/resource.h>
 
 #define QUEUE_MAX_DEFAULT 4096
 #define BATCH_MAX_DEFAULT 1024
 #define READERS_DEFAULT 2
-#define LOOKERS_DEFAULT 4
-#define FAR_BLOCKS 8 /* a page of 4 KiB */
-#define FAR_LIST_PAGES 8
 
 struct worker {
     struct hfd_store *store;
@@ -53,13 +49,8 @@ struct hfd_store {
     const struct hfd_clock *clock;
     struct hfd_queue *updates;
     struct worker writer;
-    struct lane views, looks;
+    struct lane views;
     bool stepped; /* no threads: hfd_store_step does their work */
-    bool look_always;
-    atomic_bool far_lists; /* the last view had to fetch more than a few pages; set by readers */
-    atomic_llong fetched;  /* what looks had to fetch from the disk since the last commit */
-    atomic_bool far_pages; /* more than a page a job had to be fetched for the last commit; set by
-                              the writer */
     struct hfd_row_stamps stamps;
     struct hfd_tally tally;
     struct hfd_totals totals;
@@ -150,10 +141,6 @@ void hfd_txn_count(struct hfd_txn *tx, struct hfd_series *series, int64_t delta)
     struct hfd_tally *t = tx->tally;
     size_t i = 0;
 
-    if (tx->looking) { /* what counts, the writer does */
-        tx->wants_write = true;
-        return;
-    }
     HFD_ASSERT(t != NULL);
     if (series == NULL)
         return;
@@ -295,25 +282,13 @@ static void count_results(const struct hfd_job *list)
 }
 
 /*
- * What the calling thread had to fetch from the disk, as the system did not have it in memory, in
- * units of 512 bytes.
- */
-static int64_t fetched_blocks(void)
-{
-    struct rusage usage;
-
-    return getrusage(RUSAGE_THREAD, &usage) == 0 ? usage.ru_inblock : 0;
-}
-
-/*
  * A batch fails as a whole or not at all: a job that was refused may have been refused because of
  * what an earlier one wrote, so its answer too is only true if the commit is.
  */
-static void run_batch(struct hfd_store *store, struct hfd_job *list, size_t count)
+static void run_batch(struct hfd_store *store, struct hfd_job *list)
 {
     struct hfd_db *db = store->writer.db;
     int64_t start_us = hfd_clock_mono_us(store->clock);
-    int64_t fetched = fetched_blocks();
     struct hfd_err err;
     hfd_rc rc;
 
@@ -333,10 +308,6 @@ static void run_batch(struct hfd_store *store, struct hfd_job *list, size_t coun
     }
     if (rc != HFD_OK)
         finish_all(list, rc, &err);
-    fetched = fetched_blocks() - fetched +
-              atomic_exchange_explicit(&store->fetched, 0, memory_order_relaxed);
-    atomic_store_explicit(&store->far_pages, fetched > (int64_t)count * FAR_BLOCKS,
-                          memory_order_relaxed);
     count_results(list);
     post_all(list);
     if (!atomic_load_explicit(&store->broken, memory_order_relaxed) &&
@@ -354,7 +325,7 @@ static void *writer_main(void *arg)
     hfd_db_adopt(w->db);
     while ((list = hfd_queue_take(store->updates, store->batch_max, &count)) != NULL) {
         hfd_metric_set(HFD_METRIC_STORE_QUEUE, NULL, (int64_t)hfd_queue_length(store->updates));
-        run_batch(store, (struct hfd_job *)list, count);
+        run_batch(store, (struct hfd_job *)list);
     }
     return NULL;
 }
@@ -365,97 +336,38 @@ static void *writer_main(void *arg)
  * A connection that broke is opened anew: what a reader saw says nothing about the next one, and
  * nothing is lost with it.
  */
-static hfd_rc reopen_if_broken(const struct hfd_store *store, enum hfd_db_mode mode,
-                               struct hfd_db **db, struct hfd_err *err)
+static hfd_rc reopen_if_broken(const struct hfd_store *store, struct hfd_db **db,
+                               struct hfd_err *err)
 {
     if (*db != NULL && !hfd_db_broken(*db))
         return HFD_OK;
     hfd_db_close(db);
-    return hfd_db_open(store->dir, mode, db, err);
+    return hfd_db_open(store->dir, HFD_DB_READER, db, err);
 }
 
-static hfd_rc read_snapshot(const struct hfd_store *store, enum hfd_db_mode mode,
-                            struct hfd_db **db, struct hfd_txn *tx, hfd_txn_fn *fn, void *arg,
-                            struct hfd_err *err)
+/* Runs fn in a snapshot of a connection that was made for it. */
+static hfd_rc read_snapshot(struct hfd_txn *tx, hfd_txn_fn *fn, void *arg, struct hfd_err *err)
 {
-    hfd_rc rc = reopen_if_broken(store, mode, db, err);
+    hfd_rc rc = hfd_db_begin(tx->db, err);
 
-    if (rc == HFD_OK)
-        rc = hfd_db_begin(*db, err);
     if (rc != HFD_OK)
         return rc;
-    tx->db = *db;
     rc = fn(tx, arg, err);
-    hfd_db_rollback(*db); /* the end of the snapshot; there is nothing to undo */
+    hfd_db_rollback(tx->db); /* the end of the snapshot; there is nothing to undo */
     return rc;
 }
 
 static void run_view(struct worker *w, struct hfd_job *job)
 {
-    struct hfd_store *store = w->store;
-    const bool far =
-        store->look_always || atomic_load_explicit(&store->far_lists, memory_order_relaxed);
-    const int64_t before = fetched_blocks();
-    struct hfd_txn tx = {.ahead = far && !store->stepped ? store : NULL};
     struct hfd_err err = {.rc = HFD_OK};
+    hfd_rc rc = reopen_if_broken(w->store, &w->db, &err);
 
-    finish(job, read_snapshot(store, w->lane->mode, &w->db, &tx, job->fn, job->arg, &err), &err);
-    atomic_store_explicit(&store->far_lists,
-                          fetched_blocks() - before > FAR_LIST_PAGES * FAR_BLOCKS,
-                          memory_order_relaxed);
-    post_all(job);
-}
+    if (rc == HFD_OK) {
+        struct hfd_txn tx = {.db = w->db};
 
-struct ahead {
-    struct hfd_job job; /* first member */
-    max_align_t arg[];
-};
-
-static void forget_ahead(struct hfd_sink *sink, struct hfd_job *list)
-{
-    (void)sink;
-    free(list); /* posted one by one */
-}
-
-static struct hfd_sink ahead_sink = {forget_ahead};
-
-void hfd_txn_read_ahead(struct hfd_txn *tx, hfd_txn_fn *fn, const void *arg, size_t size)
-{
-    struct ahead *a = tx->ahead != NULL ? malloc(sizeof(*a) + size) : NULL;
-
-    if (a == NULL)
-        return;
-    a->job = (struct hfd_job){.fn = fn, .arg = a->arg, .sink = &ahead_sink};
-    memcpy(a->arg, arg, size);
-    if (hfd_queue_push(tx->ahead->looks.queue, &a->job.node) != HFD_OK)
-        free(a);
-}
-
-/* Whether a look says nothing, by what it came to: the writer will say it. */
-static bool says_nothing(hfd_rc rc)
-{
-    return rc == HFD_NOMEM || rc == HFD_BUSY || rc == HFD_IO || rc == HFD_CORRUPT;
-}
-
-static void run_look(struct worker *w, struct hfd_job *job)
-{
-    const int64_t before = fetched_blocks();
-    struct hfd_txn tx = {.looking = true};
-    struct hfd_err err = {.rc = HFD_OK};
-    hfd_rc rc = read_snapshot(w->store, w->lane->mode, &w->db, &tx, job->fn, job->arg, &err);
-
-    if (job->sink == &ahead_sink) {
-        post_all(job);
-        return;
-    }
-    atomic_fetch_add_explicit(&w->store->fetched, fetched_blocks() - before, memory_order_relaxed);
-    if (tx.wants_write || says_nothing(rc)) {
-        if (hfd_queue_push(w->store->updates, &job->node) == HFD_OK)
-            return;
-        rc = hfd_fail(&err, HFD_BUSY, "the store has too much work queued");
+        rc = read_snapshot(&tx, job->fn, job->arg, &err);
     }
     finish(job, rc, &err);
-    count_results(job);
     post_all(job);
 }
 
@@ -523,11 +435,16 @@ hfd_rc hfd_store_read(struct hfd_store_reader *reader, hfd_txn_fn *fn, void *arg
                       struct hfd_err *err)
 {
     struct hfd_txn tx;
+    hfd_rc rc;
 
     HFD_CHECK_OBJ(reader, READER_MAGIC);
-    tx =
-        (struct hfd_txn){.cache = reader->cache, .seq = hfd_row_stamps_now(&reader->store->stamps)};
-    return read_snapshot(reader->store, HFD_DB_READER, &reader->db, &tx, fn, arg, err);
+    rc = reopen_if_broken(reader->store, &reader->db, err);
+    if (rc != HFD_OK)
+        return rc;
+    tx = (struct hfd_txn){.db = reader->db,
+                          .cache = reader->cache,
+                          .seq = hfd_row_stamps_now(&reader->store->stamps)};
+    return read_snapshot(&tx, fn, arg, err);
 }
 
 /* ---- one thread for all ---- */
@@ -548,7 +465,7 @@ void hfd_store_step(struct hfd_store *store)
         size_t count;
         struct hfd_qnode *list = hfd_queue_take(store->updates, store->batch_max, &count);
 
-        run_batch(store, (struct hfd_job *)list, count);
+        run_batch(store, (struct hfd_job *)list);
     }
     step_lane(&store->views);
 }
@@ -568,15 +485,10 @@ static hfd_rc submit(struct hfd_store *store, struct hfd_queue *queue, struct hf
 
 hfd_rc hfd_store_update(struct hfd_store *store, struct hfd_job *job, struct hfd_err *err)
 {
-    const bool look =
-        job->look_first &&
-        (store->look_always || atomic_load_explicit(&store->far_pages, memory_order_relaxed));
-    hfd_rc rc = submit(store, look ? store->looks.queue : store->updates, job, err);
+    hfd_rc rc = submit(store, store->updates, job, err);
 
     if (rc != HFD_OK)
         hfd_metric_add(HFD_METRIC_STORE_JOBS, HFD_LABELS(hfd_rc_name(rc)), 1);
-    else if (store->stepped)
-        step_lane(&store->looks);
     return rc;
 }
 
@@ -687,9 +599,7 @@ static hfd_rc start_all(struct hfd_store *store, struct hfd_err *err)
     if (store->stepped)
         return HFD_OK;
     rc = start(&store->writer, writer_main, "hfd-writer", err);
-    if (rc == HFD_OK)
-        rc = start_lane(&store->views, err);
-    return rc == HFD_OK ? start_lane(&store->looks, err) : rc;
+    return rc == HFD_OK ? start_lane(&store->views, err) : rc;
 }
 
 static hfd_rc make_lane(struct lane *lane, unsigned count, size_t queue_max, struct hfd_err *err)
@@ -709,7 +619,6 @@ static hfd_rc make_parts(const struct hfd_store_config *config, struct hfd_store
 
     store->batch_max = config->batch_max != 0 ? config->batch_max : BATCH_MAX_DEFAULT;
     store->stepped = config->stepped;
-    store->look_always = config->look_always || config->stepped;
     store->clock = config->clock != NULL ? config->clock : &hfd_clock_system;
     store->writer.store = store;
     store->dir = strdup(config->dir);
@@ -718,9 +627,6 @@ static hfd_rc make_parts(const struct hfd_store_config *config, struct hfd_store
     rc = hfd_queue_new(queue_max, &store->updates, err);
     if (rc == HFD_OK)
         rc = make_lane(&store->views, config->readers != 0 ? config->readers : READERS_DEFAULT,
-                       queue_max, err);
-    if (rc == HFD_OK)
-        rc = make_lane(&store->looks, config->lookers != 0 ? config->lookers : LOOKERS_DEFAULT,
                        queue_max, err);
     return rc;
 }
@@ -739,17 +645,11 @@ hfd_rc hfd_store_open(const struct hfd_store_config *config, struct hfd_store **
                                  .run = run_view,
                                  .mode = HFD_DB_READER,
                                  .name = "hfd-reader"};
-    store->looks = (struct lane){.take_lock = PTHREAD_MUTEX_INITIALIZER,
-                                 .run = run_look,
-                                 .mode = HFD_DB_LOOKER,
-                                 .name = "hfd-looker"};
     rc = make_parts(config, store, err);
     if (rc == HFD_OK)
         rc = open_writer(store, err);
     if (rc == HFD_OK)
         rc = open_lane(store, &store->views, err);
-    if (rc == HFD_OK)
-        rc = open_lane(store, &store->looks, err);
     if (rc == HFD_OK)
         rc = start_all(store, err);
     if (rc != HFD_OK) {
@@ -791,10 +691,8 @@ static void close_lane(struct lane *lane)
 
 static bool waiting(const struct hfd_store *store)
 {
-    return store->looks.queue != NULL && /* made last */
-           hfd_queue_length(store->looks.queue) + hfd_queue_length(store->updates) +
-                   hfd_queue_length(store->views.queue) >
-               0;
+    return store->views.queue != NULL && /* made last */
+           hfd_queue_length(store->updates) + hfd_queue_length(store->views.queue) > 0;
 }
 
 void hfd_store_close(struct hfd_store **storep)
@@ -810,7 +708,6 @@ void hfd_store_close(struct hfd_store **storep)
         hfd_store_step(store);
     /* Each gives work to those behind it. */
     close_lane(&store->views);
-    close_lane(&store->looks);
     if (store->updates != NULL)
         hfd_queue_close(store->updates);
     join(&store->writer);

@@ -57,8 +57,6 @@ struct hfd_job {
     void *arg; /* owned with the job; must not point into anything that the submitting loop may free
                   meanwhile */
     struct hfd_sink *sink;
-    bool look_first; /* of an update: fn reads all that it will change before it writes. See
-                        hfd_store_update */
     void (*done)(struct hfd_job *job); /* called by the sink's loop */
     hfd_rc rc;                         /* the outcome: fn's, or HFD_IO when the commit failed */
     struct hfd_err err;
@@ -69,11 +67,9 @@ struct hfd_store_config {
     size_t queue_max;              /* jobs waiting for the writer; beyond it HFD_BUSY. 0 = 4096 */
     size_t batch_max;              /* jobs per commit. 0 = 1024 */
     unsigned readers;              /* reader threads. 0 = 2 */
-    unsigned lookers;              /* threads that look first for the writer. 0 = 4 */
     const struct hfd_clock *clock; /* NULL = the system's */
-    bool look_always; /* look first whether or not the writer has to wait for pages. For tests */
-    bool stepped;     /* no threads: work waits for hfd_store_step, and all looks. For simulations,
-                         which must repeat */
+    bool
+        stepped; /* no threads: work waits for hfd_store_step. For simulations, which must repeat */
 };
 
 /**
@@ -103,12 +99,11 @@ bool hfd_store_ok(const struct hfd_store *store);
 void hfd_store_on_broken(struct hfd_store *store, void (*fn)(void *ctx), void *ctx);
 
 /**
- * The writer is one thread: while it waits for a page from the file, everybody waits. So while it
- * has to, jobs with look_first are run up to their first write in a read snapshot, several at once,
- * on threads of their own, and then again by the writer, who finds in memory what they read. One
- * that comes to its end without a write is finished by that.
- * @return HFD_OK (taken), HFD_BUSY (queue full, or closing), HFD_IO (broken). On failure the job
- * stays the caller's. Thread: any.
+ * Queues a job for the writer thread (update) or for a reader thread (view). job->done runs on the
+ * sink's loop: of an update after its commit is on disk.
+ * @return HFD_OK (taken), HFD_BUSY (the queue is full or closed), HFD_IO (broken). On failure the
+ * job stays the caller's.
+ * Thread: any.
  */
 HFD_MUST_CHECK hfd_rc hfd_store_update(struct hfd_store *store, struct hfd_job *job,
                                        struct hfd_err *err);
@@ -124,9 +119,8 @@ HFD_MUST_CHECK hfd_rc hfd_store_update_wait(struct hfd_store *store, hfd_txn_fn 
 
 /**
  * Of a stepped store: does what is queued, one batch of updates, then the views, and posts the
- * answers before it returns. update_wait steps by itself, and looks are done when they are
- * submitted, so that updates come in that order. Thread: the one that opened the store, and no
- * other.
+ * answers before it returns. update_wait steps by itself. Thread: the one that opened the store,
+ * and no other.
  */
 void hfd_store_step(struct hfd_store *store);
 

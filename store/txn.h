@@ -24,26 +24,13 @@ struct hfd_totals;
 
 struct hfd_txn {
     struct hfd_db *db;
-    bool writable; /* asserted by every row function that writes */
-    bool looking;  /* instead of writing, such functions note `wants_write` and fail: see
-                      hfd_job.look_first */
-    bool wants_write;
+    bool writable;                 /* asserted by every row function that writes */
     struct hfd_row_stamps *stamps; /* the writer's: where changed rows are noted; may be NULL */
     struct hfd_tally *tally;       /* the writer's */
     struct hfd_totals *totals;     /* the writer's: changes of kept totals that are not written yet;
                                       NULL writes them at once */
     struct hfd_row_cache *cache;   /* a reader's own, or NULL */
     int64_t seq;                   /* with a cache: the last commit before the snapshot began */
-    struct hfd_store *ahead;       /* where others may read ahead; NULL = nobody does */
 };
-
-/**
- * Has fn(arg) run on another thread, in a snapshot of its own, for nothing but that the system has
- * the pages in memory when this transaction comes to them. Where they are there anyway, and where
- * there is no room, nobody does.
- * @param fn   only reads, and gives nothing back
- * @param arg  `size` bytes, copied
- */
-void hfd_txn_read_ahead(struct hfd_txn *tx, hfd_txn_fn *fn, const void *arg, size_t size);
 
 #endif

@@ -176,5 +176,5 @@ void hfd_admin_delete_orphan(struct hfd_exchange *x)
     struct command *cmd = start(x);
 
     if (cmd != NULL)
-        hfd_exchange_update(x, txn_remove, cmd, false, on_removed);
+        hfd_exchange_update(x, txn_remove, cmd, on_removed);
 }

@@ -213,7 +213,7 @@ static void write_it(struct hfd_exchange *x, struct command *cmd, hfd_txn_fn *fn
     if (rc != HFD_OK)
         hfd_exchange_fail(x, rc, &err);
     else
-        hfd_exchange_update(x, fn, cmd, false, on_written);
+        hfd_exchange_update(x, fn, cmd, on_written);
 }
 
 void hfd_driver_api_get(struct hfd_exchange *x)

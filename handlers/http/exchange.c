@@ -333,18 +333,14 @@ static void on_job_done(struct hfd_job *job)
 typedef hfd_rc submit_fn(struct hfd_store *store, struct hfd_job *job, struct hfd_err *err);
 
 static void submit(struct hfd_exchange *x, submit_fn *submit_job, hfd_txn_fn *fn, void *arg,
-                   bool look_first, hfd_then_fn *then)
+                   hfd_then_fn *then)
 {
     struct hfd_err err = {0};
     hfd_rc rc;
 
     HFD_CHECK_OBJ(x, EXCHANGE_MAGIC);
     HFD_ASSERT(!x->replied && !x->job_out);
-    x->job = (struct hfd_job){.fn = fn,
-                              .arg = arg,
-                              .sink = &x->loop->sink,
-                              .look_first = look_first,
-                              .done = on_job_done};
+    x->job = (struct hfd_job){.fn = fn, .arg = arg, .sink = &x->loop->sink, .done = on_job_done};
     x->then = then;
     x->job_out = true;
     x->refs++;
@@ -359,10 +355,9 @@ static void submit(struct hfd_exchange *x, submit_fn *submit_job, hfd_txn_fn *fn
     hfd_exchange_fail(x, rc, &err);
 }
 
-void hfd_exchange_update(struct hfd_exchange *x, hfd_txn_fn *fn, void *arg, bool look_first,
-                         hfd_then_fn *then)
+void hfd_exchange_update(struct hfd_exchange *x, hfd_txn_fn *fn, void *arg, hfd_then_fn *then)
 {
-    submit(x, hfd_store_update, fn, arg, look_first, then);
+    submit(x, hfd_store_update, fn, arg, then);
 }
 
 /* Lists may be large and their readers slow: no more are begun while too much waits to go out. */
@@ -376,7 +371,7 @@ void hfd_exchange_view(struct hfd_exchange *x, hfd_txn_fn *fn, void *arg, hfd_th
                           &err);
         return;
     }
-    submit(x, hfd_store_view, fn, arg, false, then);
+    submit(x, hfd_store_view, fn, arg, then);
 }
 
 /* One message for the whole list: the message of its first exchange carries it. */

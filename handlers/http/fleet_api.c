@@ -43,7 +43,6 @@ struct command {
     bool gone;
     enum hfd_verdict verdict;
     struct hfd_report_row report;
-    struct hfd_arena_mark mark; /* before the transaction took any memory */
     struct hfd_fleet_list rows;
     struct hfd_report_list reports;
 };
@@ -119,8 +118,6 @@ struct change {
     hfd_txn_fn *fn;
     hfd_then_fn *then;
     int status;
-    bool look_first; /* hfd_job.look_first; then fn gives back with cmd->mark what an earlier run
-                        has taken */
 };
 
 static void change(struct hfd_exchange *x, enum hfd_kind kind, const struct change *c)
@@ -136,11 +133,10 @@ static void change(struct hfd_exchange *x, enum hfd_kind kind, const struct chan
     r = reading(x, cmd);
     if (c->read != NULL)
         rc = c->read(hfd_exchange_request(x)->body, cmd, &r, &err);
-    cmd->mark = hfd_arena_mark(cmd->call.mem);
     if (rc != HFD_OK)
         hfd_exchange_fail_fields(x, rc, &err, &r.found);
     else
-        hfd_exchange_update(x, c->fn, cmd, c->look_first, c->then);
+        hfd_exchange_update(x, c->fn, cmd, c->then);
 }
 
 static void on_changed(struct hfd_exchange *x, void *arg, hfd_rc rc, const struct hfd_err *err)
@@ -191,7 +187,7 @@ static hfd_rc read_create(hfd_slice body, struct command *cmd, struct hfd_fleet_
     return hfd_fleet_json_create(body, r, &cmd->in.create, err);
 }
 
-static const struct change creation = {read_create, txn_create, on_changed, 201, false};
+static const struct change creation = {read_create, txn_create, on_changed, 201};
 
 static hfd_rc txn_patch(struct hfd_txn *tx, void *arg, struct hfd_err *err)
 {
@@ -208,7 +204,7 @@ static hfd_rc read_patch(hfd_slice body, struct command *cmd, struct hfd_fleet_r
     return hfd_fleet_json_patch(body, r, &cmd->in.patch, err);
 }
 
-static const struct change patching = {read_patch, txn_patch, on_changed, 200, false};
+static const struct change patching = {read_patch, txn_patch, on_changed, 200};
 
 static hfd_rc txn_delete(struct hfd_txn *tx, void *arg, struct hfd_err *err)
 {
@@ -218,7 +214,7 @@ static hfd_rc txn_delete(struct hfd_txn *tx, void *arg, struct hfd_err *err)
                             &cmd->gone, err);
 }
 
-static const struct change deletion = {NULL, txn_delete, on_changed, 202, false};
+static const struct change deletion = {NULL, txn_delete, on_changed, 202};
 
 static hfd_rc txn_force_delete(struct hfd_txn *tx, void *arg, struct hfd_err *err)
 {
@@ -249,8 +245,7 @@ static hfd_rc read_reason(hfd_slice body, struct command *cmd, struct hfd_fleet_
     return hfd_fleet_json_reason(body, r, &cmd->in.reason, err);
 }
 
-static const struct change forced_deletion = {read_reason, txn_force_delete, on_force_deleted, 204,
-                                              false};
+static const struct change forced_deletion = {read_reason, txn_force_delete, on_force_deleted, 204};
 
 /* ---- reports ---- */
 
@@ -258,7 +253,6 @@ static hfd_rc txn_report(struct hfd_txn *tx, void *arg, struct hfd_err *err)
 {
     struct command *cmd = arg;
 
-    hfd_arena_rewind(cmd->call.mem, cmd->mark);
     return hfd_fleet_report(tx, &cmd->call, &cmd->in.report, &cmd->verdict, &cmd->report, err);
 }
 
@@ -302,7 +296,7 @@ static hfd_rc read_report(hfd_slice body, struct command *cmd, struct hfd_fleet_
     return rc;
 }
 
-static const struct change reporting = {read_report, txn_report, on_reported, 201, true};
+static const struct change reporting = {read_report, txn_report, on_reported, 201};
 
 /* ---- lists ---- */
 

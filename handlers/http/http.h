@@ -145,10 +145,8 @@ typedef void hfd_then_fn(struct hfd_exchange *x, void *arg, hfd_rc rc, const str
  * Gives fn(arg) to the writer (or a reader thread) and returns; `then` answers later. arg must live
  * in the exchange's arena and point to nothing of the request: copy first. A full queue is answered
  * with 503 here and `then` is not called.
- * @param look_first  hfd_job.look_first
  */
-void hfd_exchange_update(struct hfd_exchange *x, hfd_txn_fn *fn, void *arg, bool look_first,
-                         hfd_then_fn *then);
+void hfd_exchange_update(struct hfd_exchange *x, hfd_txn_fn *fn, void *arg, hfd_then_fn *then);
 void hfd_exchange_view(struct hfd_exchange *x, hfd_txn_fn *fn, void *arg, hfd_then_fn *then);
 
 /**

@@ -611,9 +611,7 @@ static hfd_rc pragma_i64(struct hfd_db *db, const char *name, int64_t *out, stru
 
 #define FOR_WRITER 1u
 #define FOR_READER 2u
-#define FOR_LOOKER 4u
-#define FOR_READERS (FOR_READER | FOR_LOOKER)
-#define FOR_ALL (FOR_WRITER | FOR_READERS)
+#define FOR_ALL (FOR_WRITER | FOR_READER)
 
 /* clang-format off */
 static const struct pragma {
@@ -630,8 +628,7 @@ static const struct pragma {
     {"cell_size_check",    "ON",       "1",        FOR_ALL},
     {"cache_size",         "-12288",   "-12288",   FOR_WRITER}, /* KiB */
     {"cache_size",         "-8192",    "-8192",    FOR_READER},
-    {"cache_size",         "-512",     "-512",     FOR_LOOKER},
-    {"query_only",         "ON",       "1",        FOR_READERS},
+    {"query_only",         "ON",       "1",        FOR_READER},
 };
 /* clang-format on */
 
@@ -673,9 +670,7 @@ static hfd_rc set_like(struct hfd_db *db, struct hfd_err *err)
 
 static hfd_rc apply_pragmas(struct hfd_db *db, struct hfd_err *err)
 {
-    unsigned mode = db->mode == HFD_DB_WRITER   ? FOR_WRITER
-                    : db->mode == HFD_DB_READER ? FOR_READER
-                                                : FOR_LOOKER;
+    const unsigned mode = db->mode == HFD_DB_WRITER ? FOR_WRITER : FOR_READER;
 
     for (size_t i = 0; i < sizeof(pragmas) / sizeof(pragmas[0]); i++) {
         hfd_rc rc = (pragmas[i].modes & mode) != 0 ? apply_pragma(db, &pragmas[i], err) : HFD_OK;

@@ -25,8 +25,7 @@
  * only with a part gone or a terminal report of this attempt (T) A5  a forged or foreign cookie is
  * refused on every method; no other ever is A6  200 names the cluster that the resource has now;
  * DELETE is 204 only where nothing is left A7  a verdict on a report is that of rows D1 to D7 of
- * driver/fleet/README.md (T) A8  a report that is finished by a look is told what the writer would
- * have said, unless the writer's disk fails (T) H1  a state changes along an arrow of DESIGN 4, by
+ * driver/fleet/README.md (T) H1  a state changes along an arrow of DESIGN 4, by
  * a call that may move it (T); between two transactions nothing changes H2  a resource becomes
  * ready when all its parts are Ready at the generation that was written, and none is leaving (T) H3
  * a resource goes when none of its parts is left in HyperFleet (T) H4  a call that is refused, and
@@ -146,9 +145,6 @@ struct sim_job {
     struct sim_message message;
     enum hfd_verdict verdict, expected;
     bool expected_known; /* there is such a resource */
-    bool looked;         /* a look came to an end without a write: */
-    hfd_rc looked_rc;
-    enum hfd_verdict looked_verdict;
     /* STRANGER */
     enum sim_act act;
     char id[32];

@@ -449,37 +449,16 @@ static hfd_rc do_call(struct hfd_txn *tx, struct sim_job *j, struct hfd_err *err
     return HFD_OK;
 }
 
-/*
- * Before the writer has it. What it comes to is not the answer here, but compared with the
- * writer's.
- */
-static hfd_rc look_first(struct hfd_txn *tx, struct sim_job *j, struct hfd_err *err)
-{
-    j->looked_rc = do_report(tx, j, err);
-    j->looked_verdict = j->verdict;
-    j->looked = !tx->wants_write;
-    tx->wants_write = true;
-    return j->looked_rc;
-}
-
 /* The call between two views of all resources. */
 static hfd_rc txn_job(struct hfd_txn *tx, void *arg, struct hfd_err *err)
 {
     struct sim_job *j = arg;
     hfd_rc rc;
 
-    if (tx->looking)
-        return look_first(tx, j, err);
     rc = sim_look(tx, j->sim, &j->before, err);
     if (rc != HFD_OK)
         return rc;
     j->inner = rc = do_call(tx, j, err);
-    if (j->looked && j == j->sim->jobs && rc != HFD_IO &&
-        (rc != j->looked_rc || (rc == HFD_OK && j->verdict != j->looked_verdict)))
-        sim_fail(j->sim, "A8",
-                 "a look at a report of %s on %s came to %s, verdict %d, the writer to %s, %d",
-                 j->message.adapter, j->message.id, hfd_rc_name(j->looked_rc), j->looked_verdict,
-                 hfd_rc_name(rc), j->verdict);
     j->after = j->before;
     if (rc == HFD_OK)
         rc = sim_look(tx, j->sim, &j->after, err);
@@ -496,7 +475,6 @@ void sim_submit(struct sim *s, struct sim_job *j)
     j->job.fn = txn_job;
     j->job.arg = j;
     j->job.sink = &s->sink;
-    j->job.look_first = j->what == SIM_REPORT;
     if (hfd_store_update(s->store, &j->job, &s->err) != HFD_OK)
         sim_fail(s, "store", "refused work: %s", s->err.msg);
     s->queued++;

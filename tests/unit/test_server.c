@@ -104,7 +104,7 @@ static void handle_gate(struct hfd_exchange *x)
     int *arg = hfd_arena_alloc(hfd_exchange_mem(x), sizeof(*arg));
 
     HFD_ASSERT(arg != NULL);
-    hfd_exchange_update(x, txn_gate, arg, false, on_gate_passed);
+    hfd_exchange_update(x, txn_gate, arg, on_gate_passed);
 }
 
 static void handle_gate_view(struct hfd_exchange *x)

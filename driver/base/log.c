@@ -1,4 +1,4 @@
-/* Log lines, built on the stack and written with one write(2). */
+/* Log lines: built on the stack, written with one write(2), dropped if that would block. */
 #include "driver/base/log.h"
 
 #include <errno.h>
@@ -13,32 +13,19 @@
 #include "driver/base/metrics.h"
 #include "driver/base/utf8.h"
 
-/*
- * PIPE_BUF on Linux: a write of no more than this is never mixed with another one, on a pipe
- * either.
- */
+/* PIPE_BUF on Linux: writes to a pipe of at most this size are never mixed. */
 #define LINE_MAX_BYTES 4096
 #define CUT_MARK ",\"cut\":true"
-/*
- * What a line may still need once it is full: the end of a string, the mark, the end of the object.
- */
+/* Reserved for the end of a full line: the quote of a string, the mark, the end of the object. */
 #define TAIL_MAX (sizeof("\"" CUT_MARK "}\n") - 1)
 #define REQUEST_ID_MAX 40
 #define NUMBER_MAX 24
-#define WAIT_US (HFD_US_PER_S / 4)
 
 static atomic_int min_level = HFD_LOG_INFO;
 static atomic_int out_fd = -1;
-/*
- * So that what poll said is still true when the line is written, and lines dropped are told of in
- * their place.
- */
+/* Held from poll to write, so that no other thread fills the pipe in between. */
 static pthread_mutex_t out_lock = PTHREAD_MUTEX_INITIALIZER;
-static int64_t out_dropped; /* since the last line that was written; under the lock */
-static struct wait {
-    int64_t began_us; /* the second */
-    int64_t left_us;  /* to wait in it */
-} out_wait;
+static int64_t out_dropped; /* lines dropped since the last line written; under the lock */
 
 static _Thread_local struct {
     char p[REQUEST_ID_MAX];
@@ -92,7 +79,6 @@ void hfd_log_set_fd(int fd)
     pthread_mutex_lock(&out_lock);
     atomic_store_explicit(&out_fd, fd, memory_order_relaxed);
     out_dropped = 0;
-    out_wait = (struct wait){.left_us = 0};
     pthread_mutex_unlock(&out_lock);
 }
 
@@ -103,7 +89,7 @@ void hfd_log_request_id(hfd_slice id)
         memcpy(request_id.p, id.p, request_id.len);
 }
 
-/* Adds bytes that belong together, or none of them. */
+/* Adds all of the bytes, or none if the line is full. */
 static bool put(struct line *l, const char *p, size_t n)
 {
     if (l->cut || l->len + n > LINE_MAX_BYTES - TAIL_MAX) {
@@ -115,7 +101,7 @@ static bool put(struct line *l, const char *p, size_t n)
     return true;
 }
 
-/* A string with its quotes; where the line is full it ends early, but it ends. */
+/* Adds a string with its quotes. If the line is full, the string is cut but still closed. */
 static void put_string(struct line *l, hfd_slice s)
 {
     char esc[HFD_JSON_ESCAPE_MAX];
@@ -143,7 +129,7 @@ static void put_string(struct line *l, hfd_slice s)
     l->p[l->len++] = '"'; /* TAIL_MAX keeps this place free */
 }
 
-/* `,"key":` or nothing: a key without a value must not stand. */
+/* Adds `,"key":`, or nothing if no value would fit behind it. */
 static bool put_key(struct line *l, const char *key)
 {
     size_t before = l->len;
@@ -215,58 +201,49 @@ static void begin_line(struct line *l, enum hfd_log_level level, const char *msg
 }
 
 /*
- * Whether a write would not block: a line is no longer than what poll promises for a pipe. A
- * failure is left to the write.
+ * Returns true if a write would not block. For a pipe, POLLOUT promises room for PIPE_BUF bytes,
+ * and no line is longer. If poll fails, the write finds out.
  */
-static bool is_writable(int fd, int wait_ms)
+static bool is_writable(int fd)
 {
     struct pollfd p = {.fd = fd, .events = POLLOUT};
     int n;
 
     do {
-        n = poll(&p, 1, wait_ms);
+        n = poll(&p, 1, 0);
     } while (n < 0 && errno == EINTR);
     return n != 0;
 }
 
-/* Nobody is left to tell: a log that cannot be written is lost, the work goes on. */
-static void write_bytes(int fd, const struct line *l)
+/*
+ * Writes the line if that does not block. Returns false if the line must be dropped because its
+ * reader does not read. Any other error loses the line without a word: there is no place to log it.
+ */
+static bool try_write(int fd, const struct line *l)
 {
     ssize_t n;
 
+    if (!is_writable(fd))
+        return false;
     do {
         n = write(fd, l->p, l->len);
     } while (n < 0 && errno == EINTR);
+    return n >= 0 || errno != EAGAIN;
 }
 
-static void tell_of_dropped(int fd, int64_t lines)
+/* Writes how many lines were dropped, in their place. Under the lock. */
+static bool write_dropped(int fd)
 {
-    const struct hfd_log_field f = HFD_LOG_INT("lines", lines);
+    const struct hfd_log_field f = HFD_LOG_INT("lines", out_dropped);
     struct line l;
 
-    begin_line(&l, HFD_LOG_WARN, "log lines were dropped: nobody read them");
+    begin_line(&l, HFD_LOG_WARN, "log lines dropped");
     put_field(&l, &f);
     end_line(&l);
-    write_bytes(fd, &l);
-}
-
-/*
- * Whoever reads the log may be a little late. He is waited for during WAIT_US of each second at
- * most, so that one who is slow does not make all slow, and no more once he was waited for in vain,
- * until he has read on. Under the lock.
- */
-static bool wait_writable(int fd)
-{
-    const int64_t now_us = hfd_clock_mono_us(&hfd_clock_system);
-    bool ready;
-
-    if (now_us - out_wait.began_us >= HFD_US_PER_S)
-        out_wait = (struct wait){.began_us = now_us, .left_us = WAIT_US};
-    if (out_dropped > 0 || out_wait.left_us <= 0)
+    if (!try_write(fd, &l))
         return false;
-    ready = is_writable(fd, (int)((out_wait.left_us + 999) / 1000));
-    out_wait.left_us -= hfd_clock_mono_us(&hfd_clock_system) - now_us;
-    return ready;
+    out_dropped = 0;
+    return true;
 }
 
 static void write_line(const struct line *l)
@@ -276,15 +253,8 @@ static void write_line(const struct line *l)
 
     fd = fd >= 0 ? fd : STDERR_FILENO;
     pthread_mutex_lock(&out_lock);
-    written = is_writable(fd, 0) || wait_writable(fd);
-    if (written && out_dropped > 0) {
-        tell_of_dropped(fd, out_dropped);
-        out_dropped = 0;
-        written = is_writable(fd, 0);
-    }
-    if (written)
-        write_bytes(fd, l);
-    else
+    written = (out_dropped == 0 || write_dropped(fd)) && try_write(fd, l);
+    if (!written)
         out_dropped++;
     pthread_mutex_unlock(&out_lock);
     if (!written)

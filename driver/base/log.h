@@ -1,8 +1,9 @@
 /*
- * JSON lines on stderr: one object a line, one write() a line, so that lines of several threads
- * never mix. A reader who is late is waited for during a quarter of each second at most; then lines
- * are dropped, counted and told of: the log stops nobody. Allow-list only: callers name each field;
- * bodies, headers and secrets have no way in. Thread: any.
+ * JSON lines on stderr: one object a line, one write() a line, so lines of several threads never
+ * mix. If the reader of the log does not read and its pipe is full, lines are dropped at once. They
+ * are counted in hfd_log_lines_dropped_total; the next line that can be written is "log lines
+ * dropped" with their number. Callers name each field, so bodies, headers and secrets stay out.
+ * Thread: any.
  *
  * {"ts":"2025-01-01T00:00:00.000001Z","level":"info","msg":"request","request_id":"...", ...}
  */
@@ -41,25 +42,26 @@ struct hfd_log_field {
         .key = (k), .kind = HFD_LOG_F_INT, .num = (int64_t)(v)                                     \
     }
 
-/** Lines below `level` are dropped. Default: info. */
+/** Sets the lowest level that HFD_LOG writes. Default: info. */
 void hfd_log_set_level(enum hfd_log_level level);
 bool hfd_log_enabled(enum hfd_log_level level);
 /** "debug", "info", "warn", "error". */
 const char *hfd_log_level_name(enum hfd_log_level level);
 HFD_MUST_CHECK hfd_rc hfd_log_level_parse(hfd_slice text, enum hfd_log_level *out,
                                           struct hfd_err *err);
-/** Tests redirect the lines; -1 = stderr. */
+/** Sends the lines to another file; -1 = stderr. For tests. Borrows fd. */
 void hfd_log_set_fd(int fd);
 
 /**
- * The request that this thread works on now: in every line as "request_id", unless the line names
- * one itself, until it is set again. Copied, at most 40 bytes; empty = none.
+ * Sets the request that this thread works on. Every line has it as "request_id", unless the line
+ * names one itself.
+ * @param id  copied, at most 40 bytes; empty = none
  */
 void hfd_log_request_id(hfd_slice id);
 
 /**
- * Writes a line whatever the level is set to; heap-free. A line over 4 KiB ends early, as a whole
- * JSON object with "cut":true.
+ * Writes a line of any level, without heap memory and without blocking. A line over 4 KiB is cut to
+ * a complete JSON object with "cut":true.
  */
 void hfd_log_write(enum hfd_log_level level, const char *msg, const struct hfd_log_field *fields,
                    size_t n);

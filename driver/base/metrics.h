@@ -39,7 +39,7 @@
     X(REMOTE_DUE,         SET_GAUGE, "hfd_remote_due",                        "",          "",                  "Resources whose turn with the remote HyperFleet has come; counted every 10 s.") \
     X(REMOTE_OVERDUE,     SET_GAUGE, "hfd_remote_overdue",                    "",          "",                  "Those of them whose turn came longer than remote.watch ago.") \
     X(REMOTE_ASKED,       COUNTER,   "hfd_remote_asked_total",                "",          "",                  "Polls that had a resource observed anew.") \
-    X(LOG_DROPPED,        COUNTER,   "hfd_log_lines_dropped_total",           "",          "",                  "Log lines that nobody read in time.") \
+    X(LOG_DROPPED,        COUNTER,   "hfd_log_lines_dropped_total",           "",          "",                  "Log lines dropped because the log was not read in time.") \
     X(NEVER,              COUNTER,   "hfd_never_total",                       "",          "",                  "Things that cannot happen, and did.") \
     X(API_BUILD_INFO,     GAUGE,     "hyperfleet_api_build_info",             HFD_API_ALL, "",                  "Constant 1, in HyperFleet's words.") \
     X(API_REQUESTS,       COUNTER,   "hyperfleet_api_requests_total",         HFD_API_ALL, "method,path,code",  "Requests to the HyperFleet API answered.") \

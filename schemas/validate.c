@@ -185,7 +185,7 @@ static bool wrong_type(struct run *r, const struct place *at, unsigned types, co
             len += n > 0 ? (size_t)n : 0; /* all seven fit */
         }
     }
-    return violated(r, at, "", "expected %s, got %s", wanted, jsonx_type_name(v));
+    return violated(r, at, "", "expected %s, got %s", wanted, hfd_json_type_name(v));
 }
 
 /*

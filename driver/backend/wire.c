@@ -77,7 +77,7 @@ static hfd_rc take_canonical(const json_t *v, struct hfd_arena *mem, hfd_slice *
 
     hfd_buf_init(&b, mem->max_bytes);
     if (v != NULL)
-        hfd_json_canonical(&b, v);
+        hfd_json_dump_for_store(&b, v);
     else
         hfd_buf_lit(&b, "{}");
     return hfd_buf_to_arena(&b, mem, out, NULL) == HFD_OK ? HFD_OK : no_memory(err);
@@ -91,7 +91,7 @@ static hfd_rc object_in(const json_t *doc, const char *key, json_t **out, struct
         *out = NULL;
     if (*out == NULL || json_is_object(*out))
         return HFD_OK;
-    return hfd_fail(err, HFD_MALFORMED, "%s is %s", key, jsonx_type_name(*out));
+    return hfd_fail(err, HFD_MALFORMED, "%s is %s", key, hfd_json_type_name(*out));
 }
 
 /* ---- conditions ---- */
@@ -101,7 +101,9 @@ static int64_t generation_in(const json_t *obj, const char *key)
     bool present;
     int64_t v;
 
-    return jsonx_get_i64(obj, "", key, 0, GENERATION_MAX, false, &present, &v, NULL) == HFD_OK &&
+    return hfd_json_get_i64(HFD_JSON_OPTIONAL(obj, "", key),
+                            (struct hfd_json_range){0, GENERATION_MAX}, &present, &v,
+                            NULL) == HFD_OK &&
                    present
                ? v
                : 0;
@@ -268,7 +270,7 @@ hfd_rc hfd_wire_resource_read(const json_t *doc, enum hfd_kind kind, struct hfd_
 
     *out = (struct hfd_wire_resource){.generation = 0};
     if (!json_is_object(doc))
-        return hfd_fail(err, HFD_MALFORMED, "expected a resource, got %s", jsonx_type_name(doc));
+        return hfd_fail(err, HFD_MALFORMED, "expected a resource, got %s", hfd_json_type_name(doc));
     rc = read_identity(doc, kind, mem, out, err);
     if (rc == HFD_OK)
         rc = object_in(doc, "spec", &spec, err);
@@ -294,8 +296,8 @@ hfd_rc hfd_wire_page_read(const json_t *doc, struct hfd_wire_page *out, struct h
         out->items = items;
         out->count = json_array_size(items);
     }
-    if (jsonx_get_i64(doc, "", "total", 0, TOTAL_MAX, false, &present, &out->total, NULL) !=
-            HFD_OK ||
+    if (hfd_json_get_i64(HFD_JSON_OPTIONAL(doc, "", "total"), (struct hfd_json_range){0, TOTAL_MAX},
+                         &present, &out->total, NULL) != HFD_OK ||
         !present)
         out->total = -1;
     return HFD_OK;

@@ -29,7 +29,7 @@ void hfd_buf_reset(struct hfd_buf *b)
 }
 
 /* Room for n more bytes. @return false once the buffer has failed */
-static bool reserve(struct hfd_buf *b, size_t n)
+static bool make_room(struct hfd_buf *b, size_t n)
 {
     size_t cap;
     char *p;
@@ -57,7 +57,7 @@ static bool reserve(struct hfd_buf *b, size_t n)
 
 void hfd_buf_add(struct hfd_buf *b, hfd_slice s)
 {
-    if (s.len == 0 || !reserve(b, s.len))
+    if (s.len == 0 || !make_room(b, s.len))
         return;
     memcpy(b->p + b->len, s.p, s.len);
     b->len += s.len;
@@ -65,7 +65,7 @@ void hfd_buf_add(struct hfd_buf *b, hfd_slice s)
 
 void hfd_buf_addc(struct hfd_buf *b, char c)
 {
-    if (reserve(b, 1))
+    if (make_room(b, 1))
         b->p[b->len++] = c;
 }
 
@@ -89,7 +89,7 @@ void hfd_buf_addf(struct hfd_buf *b, const char *fmt, ...)
         hfd_buf_add(b, (hfd_slice){small, (size_t)n});
         return;
     }
-    if (!reserve(b, (size_t)n))
+    if (!make_room(b, (size_t)n))
         return;
     /* vsnprintf wants a byte for its NUL, which the ceiling may not leave. */
     big = malloc((size_t)n + 1);

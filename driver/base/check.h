@@ -14,13 +14,6 @@ bool hfd_never_happened(const char *expr, const char *file, int line);
 /** Our own mistakes; on in every build; no side effects inside. */
 #define HFD_ASSERT(x) ((x) ? (void)0 : hfd_assert_failed(#x, __FILE__, __LINE__))
 
-/** Dear invariants; on where NDEBUG is not defined. */
-#ifdef NDEBUG
-#define HFD_DCHECK(x) ((void)sizeof(x))
-#else
-#define HFD_DCHECK(x) HFD_ASSERT(x)
-#endif
-
 /** Believed impossible, survivable: true when it happened after all. */
 #ifdef HFD_COVERAGE
 #define HFD_NEVER(x) (false)

@@ -320,12 +320,12 @@ static void dump(struct hfd_buf *b, const json_t *v, enum style style, int depth
     }
 }
 
-void hfd_json_canonical(struct hfd_buf *b, const json_t *v)
+void hfd_json_dump_for_store(struct hfd_buf *b, const json_t *v)
 {
     dump(b, v, STYLE_SORTED, 0);
 }
 
-void hfd_json_equal_text(struct hfd_buf *b, const json_t *v)
+void hfd_json_dump_for_compare(struct hfd_buf *b, const json_t *v)
 {
     dump(b, v, STYLE_EQUAL, 0);
 }
@@ -366,7 +366,7 @@ json_t *hfd_json_deep_copy(const json_t *v)
     return NULL;
 }
 
-const char *jsonx_type_name(const json_t *v)
+const char *hfd_json_type_name(const json_t *v)
 {
     static const char *const names[] = {
         [JSON_OBJECT] = "an object",   [JSON_ARRAY] = "an array", [JSON_STRING] = "a string",
@@ -377,64 +377,59 @@ const char *jsonx_type_name(const json_t *v)
     return v != NULL ? names[json_typeof(v)] : "nothing";
 }
 
-static hfd_rc fail_at(const char *path, const char *key, hfd_rc rc, const char *expected,
-                      const json_t *got, struct hfd_err *err)
+static hfd_rc fail_member(const struct hfd_json_member *m, hfd_rc rc, const char *expected,
+                          struct hfd_err *err)
 {
     char field[sizeof(err->field) + 64];
 
-    snprintf(field, sizeof(field), "%s%s%s", path, path[0] != '\0' ? "." : "", key);
+    snprintf(field, sizeof(field), "%s%s%s", m->path, m->path[0] != '\0' ? "." : "", m->key);
     return hfd_fail_field(err, rc, field, "%s: expected %s, got %s", field, expected,
-                          jsonx_type_name(got));
+                          hfd_json_type_name(json_object_get(m->obj, m->key)));
 }
 
-/* The member if it is there and not null. */
-static json_t *member(const json_t *obj, const char *key)
+/* The member's value; NULL when it is absent or null. */
+static json_t *member_value(const struct hfd_json_member *m)
 {
-    json_t *v = json_object_get(obj, key);
+    json_t *v = json_object_get(m->obj, m->key);
 
     return json_is_null(v) ? NULL : v;
 }
 
-/* For the getters of one JSON type. */
-static hfd_rc get_typed(const json_t *obj, const char *path, const char *key, bool required,
-                        json_type type, const char *expected, json_t **out, struct hfd_err *err)
+static hfd_rc get_typed(const struct hfd_json_member *m, json_type type, const char *expected,
+                        json_t **out, struct hfd_err *err)
 {
-    json_t *v = member(obj, key);
+    json_t *v = member_value(m);
 
     *out = NULL;
-    if (v == NULL && !required)
+    if (v == NULL && !m->required)
         return HFD_OK;
     if (v == NULL || json_typeof(v) != type)
-        return fail_at(path, key, HFD_MALFORMED, expected,
-                       v != NULL ? v : json_object_get(obj, key), err);
+        return fail_member(m, HFD_MALFORMED, expected, err);
     *out = v;
     return HFD_OK;
 }
 
-hfd_rc jsonx_get_object(const json_t *obj, const char *path, const char *key, bool required,
-                        json_t **out, struct hfd_err *err)
+hfd_rc hfd_json_get_object(const struct hfd_json_member *m, json_t **out, struct hfd_err *err)
 {
-    return get_typed(obj, path, key, required, JSON_OBJECT, "an object", out, err);
+    return get_typed(m, JSON_OBJECT, "an object", out, err);
 }
 
-hfd_rc jsonx_get_array(const json_t *obj, const char *path, const char *key, bool required,
-                       json_t **out, struct hfd_err *err)
+hfd_rc hfd_json_get_array(const struct hfd_json_member *m, json_t **out, struct hfd_err *err)
 {
-    return get_typed(obj, path, key, required, JSON_ARRAY, "an array", out, err);
+    return get_typed(m, JSON_ARRAY, "an array", out, err);
 }
 
-hfd_rc jsonx_get_string(const json_t *obj, const char *path, const char *key, bool required,
-                        hfd_slice *out, struct hfd_err *err)
+hfd_rc hfd_json_get_string(const struct hfd_json_member *m, hfd_slice *out, struct hfd_err *err)
 {
     json_t *v;
-    hfd_rc rc = get_typed(obj, path, key, required, JSON_STRING, "a string", &v, err);
+    hfd_rc rc = get_typed(m, JSON_STRING, "a string", &v, err);
 
     *out = v != NULL ? (hfd_slice){json_string_value(v), json_string_length(v)} : HFD_SLICE_NONE;
     return rc;
 }
 
-/* @return false: not an integral number */
-static bool integral(const json_t *v, bool lenient, int64_t *out)
+/* @return false: not an integral number within int64_t */
+static bool read_integral(const json_t *v, int64_t *out)
 {
     double d;
 
@@ -442,35 +437,33 @@ static bool integral(const json_t *v, bool lenient, int64_t *out)
         *out = json_integer_value(v);
         return true;
     }
-    if (json_is_real(v)) {
-        d = json_real_value(v);
-        /* 2^63 is a double, 2^63 - 1 is not. */
-        if (d != floor(d) || d < -0x1p63 || d >= 0x1p63)
-            return false;
-        *out = (int64_t)d;
-        return true;
-    }
-    return lenient && json_is_string(v) &&
-           hfd_parse_i64((hfd_slice){json_string_value(v), json_string_length(v)}, INT64_MIN,
-                         INT64_MAX, out, NULL) == HFD_OK;
+    if (!json_is_real(v))
+        return false;
+    d = json_real_value(v);
+    /* 2^63 is a double, 2^63 - 1 is not. */
+    if (d != floor(d) || d < -0x1p63 || d >= 0x1p63)
+        return false;
+    *out = (int64_t)d;
+    return true;
 }
 
-hfd_rc jsonx_get_i64(const json_t *obj, const char *path, const char *key, int64_t min, int64_t max,
-                     bool lenient, bool *present, int64_t *out, struct hfd_err *err)
+hfd_rc hfd_json_get_i64(const struct hfd_json_member *m, struct hfd_json_range range, bool *present,
+                        int64_t *out, struct hfd_err *err)
 {
-    json_t *v = member(obj, key);
+    json_t *v = member_value(m);
     char expected[80];
     int64_t n = 0;
 
     *present = false;
     *out = 0;
-    if (v == NULL)
+    if (v == NULL && !m->required)
         return HFD_OK;
-    if (!integral(v, lenient, &n))
-        return fail_at(path, key, HFD_MALFORMED, "an integer", v, err);
-    if (n < min || n > max) {
-        snprintf(expected, sizeof(expected), "an integer from %" PRId64 " to %" PRId64, min, max);
-        return fail_at(path, key, HFD_INVALID, expected, v, err);
+    if (v == NULL || !read_integral(v, &n))
+        return fail_member(m, HFD_MALFORMED, "an integer", err);
+    if (n < range.min || n > range.max) {
+        snprintf(expected, sizeof(expected), "an integer from %" PRId64 " to %" PRId64, range.min,
+                 range.max);
+        return fail_member(m, HFD_INVALID, expected, err);
     }
     *present = true;
     *out = n;

@@ -26,37 +26,52 @@ HFD_MUST_CHECK hfd_rc hfd_json_parse(hfd_slice text, json_t **out, struct hfd_er
  * Compact, keys sorted by bytes: equal documents give equal bytes. Numbers are as short as they can
  * be read back. 1.0 and 1 differ; key order and white space do not matter.
  */
-void hfd_json_canonical(struct hfd_buf *b, const json_t *v);
+void hfd_json_dump_for_store(struct hfd_buf *b, const json_t *v);
 /**
  * The same for comparing alone: numbers that are equal give equal bytes too (1, 1.0 and 10e-1; 0
  * and -0.0).
  */
-void hfd_json_equal_text(struct hfd_buf *b, const json_t *v);
+void hfd_json_dump_for_compare(struct hfd_buf *b, const json_t *v);
 /** Compact, keys in their order. */
 void hfd_json_dump(struct hfd_buf *b, const json_t *v);
 /** The same into an arena; p is NULL when memory or the ceiling is short. */
 hfd_slice hfd_json_dump_arena(struct hfd_arena *a, const json_t *v);
 
+/** The member `key` of an object. The messages of the getters call it "path.key". */
+struct hfd_json_member {
+    const json_t *obj;
+    const char *path; /* of obj; "" at the top of the document */
+    const char *key;
+    bool required;
+};
+#define HFD_JSON_OPTIONAL(obj, path, key) (&(const struct hfd_json_member){obj, path, key, false})
+#define HFD_JSON_REQUIRED(obj, path, key) (&(const struct hfd_json_member){obj, path, key, true})
+
 /**
- * Members of an object. `path` is the path of obj for messages ("" at the top). Absent or null:
- * *out is left at NULL / none and the answer is HFD_OK unless `required`. A wrong type, or nothing
- * where something is required, is HFD_MALFORMED: "driver.values.cluster.name: expected a string,
- * got a number".
+ * Read a member of an object. An optional member that is absent or null gives HFD_OK and NULL.
+ * @param out  borrows from m->obj; NULL when there is nothing
+ * @return HFD_OK, or HFD_MALFORMED for a wrong type and for a required member that is absent or
+ * null ("driver.values.cluster.name: expected a string, got a number")
  */
-HFD_MUST_CHECK hfd_rc jsonx_get_object(const json_t *obj, const char *path, const char *key,
-                                       bool required, json_t **out, struct hfd_err *err);
-HFD_MUST_CHECK hfd_rc jsonx_get_array(const json_t *obj, const char *path, const char *key,
-                                      bool required, json_t **out, struct hfd_err *err);
-/** *out borrows from obj. */
-HFD_MUST_CHECK hfd_rc jsonx_get_string(const json_t *obj, const char *path, const char *key,
-                                       bool required, hfd_slice *out, struct hfd_err *err);
+HFD_MUST_CHECK hfd_rc hfd_json_get_object(const struct hfd_json_member *m, json_t **out,
+                                          struct hfd_err *err);
+HFD_MUST_CHECK hfd_rc hfd_json_get_array(const struct hfd_json_member *m, json_t **out,
+                                         struct hfd_err *err);
+HFD_MUST_CHECK hfd_rc hfd_json_get_string(const struct hfd_json_member *m, hfd_slice *out,
+                                          struct hfd_err *err);
+
+/** What hfd_json_get_i64 accepts, both ends included. */
+struct hfd_json_range {
+    int64_t min, max;
+};
+
 /**
- * Integral numbers (also 3.0) within [min, max], beyond it HFD_INVALID; with `lenient` also "3".
- * *present tells whether it was there.
+ * Reads an integral number; 3.0 is one.
+ * @param present  false when the member is absent or null; *out is 0 then
+ * @return HFD_OK, HFD_MALFORMED (as above), HFD_INVALID (outside the range)
  */
-HFD_MUST_CHECK hfd_rc jsonx_get_i64(const json_t *obj, const char *path, const char *key,
-                                    int64_t min, int64_t max, bool lenient, bool *present,
-                                    int64_t *out, struct hfd_err *err);
+HFD_MUST_CHECK hfd_rc hfd_json_get_i64(const struct hfd_json_member *m, struct hfd_json_range range,
+                                       bool *present, int64_t *out, struct hfd_err *err);
 
 /**
  * Copies: json_copy and json_deep_copy lose members without a word when memory is short, these give
@@ -66,7 +81,7 @@ json_t *hfd_json_copy(const json_t *v);
 json_t *hfd_json_deep_copy(const json_t *v);
 
 /** "a string", "an object", ... for messages. */
-const char *jsonx_type_name(const json_t *v);
+const char *hfd_json_type_name(const json_t *v);
 
 /** RFC 6901. @return borrowed, or NULL if there is nothing. "" is the whole document. */
 json_t *hfd_json_pointer(const json_t *doc, hfd_slice pointer);

@@ -59,7 +59,7 @@ static hfd_rc wrong_type(const struct reading *r, int only, const json_t *type)
         add_list(&served, r->rules->nodepool_types, r->rules->nodepool_type_count);
     rc = hfd_fail_field(r->err, HFD_INVALID, "type", "type: expected one of %.*s%s, got %s%.*s%s",
                         HFD_SLICE_FMT(hfd_buf_slice(&served)), served.rc == HFD_OK ? "" : ", ...",
-                        text.p != NULL ? "\"" : jsonx_type_name(type),
+                        text.p != NULL ? "\"" : hfd_json_type_name(type),
                         (int)(text.len < ECHO_MAX ? text.len : ECHO_MAX),
                         text.p != NULL ? text.p : "", text.p != NULL ? "\"" : "");
     hfd_buf_fini(&served);
@@ -149,7 +149,7 @@ static void add_equal(struct hfd_buf *b, const json_t *v)
     if (v == NULL || json_is_null(v))
         hfd_buf_lit(b, "{}");
     else
-        hfd_json_equal_text(b, v);
+        hfd_json_dump_for_compare(b, v);
 }
 
 /* Cloud account credentials differ from call to call: they are not part of what is asked for. */
@@ -344,7 +344,7 @@ static hfd_rc read_spec(struct reading *r, const json_t *spec, hfd_slice *out)
     if (spec == NULL || json_is_null(spec))
         hfd_buf_lit(&b, "{}");
     else
-        hfd_json_canonical(&b, spec);
+        hfd_json_dump_for_store(&b, spec);
     return keep(&b, r->mem, out, r->err);
 }
 
@@ -507,7 +507,7 @@ static hfd_rc read_document(struct reading *r, int only, json_t *doc)
 
     if (!json_is_object(doc))
         return hfd_fail(r->err, HFD_INVALID, "the body: expected an object, got %s",
-                        jsonx_type_name(doc));
+                        hfd_json_type_name(doc));
     rc = read_type(r, only, doc);
     if (rc != HFD_OK)
         return rc;

@@ -55,7 +55,7 @@ static hfd_rc has_label(hfd_slice labels, bool *yes, struct hfd_err *err)
     *yes = false;
     if (rc != HFD_OK)
         return rc;
-    rc = jsonx_get_string(doc, "labels", HFD_GURESID_LABEL, false, &label, err);
+    rc = hfd_json_get_string(HFD_JSON_OPTIONAL(doc, "labels", HFD_GURESID_LABEL), &label, err);
     *yes = rc == HFD_OK && label.p != NULL;
     json_decref(doc);
     return rc;

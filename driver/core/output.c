@@ -121,7 +121,7 @@ static hfd_rc add_mapped(const struct work *w, const struct hfd_output_rule *rul
                 hfd_buf_addc(b, ',');
             hfd_buf_json_str(b, rules[i].name);
             hfd_buf_addc(b, ':');
-            hfd_json_canonical(b, value);
+            hfd_json_dump_for_store(b, value);
         }
         json_decref(data);
     }

@@ -259,7 +259,7 @@ static hfd_rc is_orphan_of(struct hfd_txn *tx, const struct hfd_call *call,
     rc = hfd_json_parse(f->labels, &labels, err);
     if (rc != HFD_OK)
         return rc;
-    rc = jsonx_get_string(labels, "labels", HFD_GURESID_LABEL, false, &label, err);
+    rc = hfd_json_get_string(HFD_JSON_OPTIONAL(labels, "labels", HFD_GURESID_LABEL), &label, err);
     *yes = rc == HFD_OK && hfd_slice_eq(label, call->guresid);
     json_decref(labels);
     if (rc != HFD_OK || !*yes)

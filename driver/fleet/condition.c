@@ -42,8 +42,9 @@ struct hfd_condition *hfd_condition_find(const struct hfd_conditions *cs, hfd_sl
 static hfd_rc get_text(const json_t *obj, const char *key, bool required, struct hfd_arena *mem,
                        hfd_slice *out, struct hfd_err *err)
 {
+    const struct hfd_json_member m = {obj, "condition", key, required};
     hfd_slice text;
-    hfd_rc rc = jsonx_get_string(obj, "condition", key, required, &text, err);
+    hfd_rc rc = hfd_json_get_string(&m, &text, err);
 
     *out = HFD_SLICE_NONE;
     if (rc != HFD_OK || text.p == NULL)
@@ -55,7 +56,7 @@ static hfd_rc get_text(const json_t *obj, const char *key, bool required, struct
 static hfd_rc get_time(const json_t *obj, const char *key, int64_t *at_us, struct hfd_err *err)
 {
     hfd_slice text;
-    hfd_rc rc = jsonx_get_string(obj, "condition", key, false, &text, err);
+    hfd_rc rc = hfd_json_get_string(HFD_JSON_OPTIONAL(obj, "condition", key), &text, err);
 
     *at_us = 0;
     if (rc != HFD_OK || text.p == NULL)
@@ -66,7 +67,7 @@ static hfd_rc get_time(const json_t *obj, const char *key, int64_t *at_us, struc
 static hfd_rc parse_status(const json_t *obj, enum hfd_status *out, struct hfd_err *err)
 {
     hfd_slice text;
-    hfd_rc rc = jsonx_get_string(obj, "condition", "status", true, &text, err);
+    hfd_rc rc = hfd_json_get_string(HFD_JSON_REQUIRED(obj, "condition", "status"), &text, err);
 
     if (rc == HFD_OK && !hfd_status_parse(text, out))
         rc = hfd_fail(err, HFD_CORRUPT, "condition.status is none of True, False, Unknown");
@@ -80,7 +81,7 @@ static hfd_rc parse_one(const json_t *obj, struct hfd_arena *mem, struct hfd_con
     hfd_rc rc;
 
     if (!json_is_object(obj))
-        return hfd_fail(err, HFD_CORRUPT, "a condition is %s", jsonx_type_name(obj));
+        return hfd_fail(err, HFD_CORRUPT, "a condition is %s", hfd_json_type_name(obj));
     rc = get_text(obj, "type", true, mem, &c->type, err);
     if (rc == HFD_OK)
         rc = parse_status(obj, &c->status, err);
@@ -89,8 +90,9 @@ static hfd_rc parse_one(const json_t *obj, struct hfd_arena *mem, struct hfd_con
     if (rc == HFD_OK)
         rc = get_text(obj, "message", false, mem, &c->message, err);
     if (rc == HFD_OK)
-        rc = jsonx_get_i64(obj, "condition", "observed_generation", INT64_MIN, INT64_MAX, false,
-                           &present, &c->observed_generation, err);
+        rc = hfd_json_get_i64(HFD_JSON_OPTIONAL(obj, "condition", "observed_generation"),
+                              (struct hfd_json_range){INT64_MIN, INT64_MAX}, &present,
+                              &c->observed_generation, err);
     if (rc == HFD_OK)
         rc = get_time(obj, "created_time", &c->created_us, err);
     if (rc == HFD_OK)
@@ -106,7 +108,7 @@ static hfd_rc parse_all(const json_t *doc, struct hfd_arena *mem, struct hfd_con
     struct hfd_conditions cs = {NULL, 0};
 
     if (!json_is_array(doc))
-        return hfd_fail(err, HFD_CORRUPT, "stored conditions are %s", jsonx_type_name(doc));
+        return hfd_fail(err, HFD_CORRUPT, "stored conditions are %s", hfd_json_type_name(doc));
     cs.count = json_array_size(doc);
     if (cs.count == 0)
         return HFD_OK;

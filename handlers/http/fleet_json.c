@@ -155,7 +155,7 @@ static hfd_rc parse_object(hfd_slice body, json_t **out, struct hfd_err *err)
     if (json_is_object(*out))
         return HFD_OK;
     rc = hfd_fail(err, HFD_MALFORMED, "Invalid JSON in request body: expected an object, got %s",
-                  jsonx_type_name(*out));
+                  hfd_json_type_name(*out));
     json_decref(*out);
     *out = NULL;
     return rc;
@@ -221,11 +221,11 @@ static hfd_rc take_document(const json_t *doc, const char *key, hfd_slice none,
     hfd_rc rc;
 
     *out = none;
-    rc = jsonx_get_object(doc, "", key, false, &v, err);
+    rc = hfd_json_get_object(HFD_JSON_OPTIONAL(doc, "", key), &v, err);
     if (rc != HFD_OK || v == NULL)
         return rc;
     hfd_buf_init(&b, mem->max_bytes);
-    hfd_json_canonical(&b, v);
+    hfd_json_dump_for_store(&b, v);
     return hfd_buf_to_arena(&b, mem, out, err);
 }
 
@@ -236,7 +236,7 @@ static hfd_rc take_labels(const json_t *doc, hfd_slice none, struct hfd_arena *m
     const char *key;
     hfd_rc rc;
 
-    rc = jsonx_get_object(doc, "", "labels", false, &labels, err);
+    rc = hfd_json_get_object(HFD_JSON_OPTIONAL(doc, "", "labels"), &labels, err);
     if (rc != HFD_OK)
         return rc;
     json_object_foreach (labels, key, v) {
@@ -245,7 +245,7 @@ static hfd_rc take_labels(const json_t *doc, hfd_slice none, struct hfd_arena *m
 
             (void)snprintf(field, sizeof(field), "labels.%.80s", key);
             return hfd_fail_field(err, HFD_MALFORMED, field, "%s: expected a string, got %s", field,
-                                  jsonx_type_name(v));
+                                  hfd_json_type_name(v));
         }
     }
     return take_document(doc, "labels", none, mem, out, err);
@@ -257,7 +257,7 @@ static hfd_rc take_string_at(const char *path, const json_t *doc, const char *ke
     hfd_slice v = HFD_SLICE_NONE;
     hfd_rc rc;
 
-    rc = jsonx_get_string(doc, path, key, false, &v, err);
+    rc = hfd_json_get_string(HFD_JSON_OPTIONAL(doc, path, key), &v, err);
     if (rc != HFD_OK)
         return rc;
     *out = hfd_arena_dup(mem, v);
@@ -427,7 +427,7 @@ static hfd_rc read_condition(const json_t *v, size_t at, struct hfd_arena *mem,
     (void)snprintf(path, sizeof(path), "conditions[%zu]", at);
     if (!json_is_object(v))
         return hfd_fail_field(err, HFD_MALFORMED, path, "%s: expected an object, got %s", path,
-                              jsonx_type_name(v));
+                              hfd_json_type_name(v));
     rc = take_string_at(path, v, "type", mem, &c->type, err);
     if (rc == HFD_OK)
         rc = take_string_at(path, v, "status", mem, &status, err);
@@ -456,7 +456,8 @@ static void read_conditions(struct checks *c, const json_t *doc, struct hfd_cond
     json_t *list;
 
     *out = (struct hfd_conditions){NULL, 0};
-    if (!passed(c, jsonx_get_array(doc, "", "conditions", false, &list, &why), &why) ||
+    if (!passed(c, hfd_json_get_array(HFD_JSON_OPTIONAL(doc, "", "conditions"), &list, &why),
+                &why) ||
         list == NULL)
         return; /* none at all: the mandatory ones will be missed */
     if (json_array_size(list) > CONDITIONS_MAX) {
@@ -491,7 +492,7 @@ static hfd_rc split_secrets(json_t *doc, struct hfd_arena *mem, hfd_slice *secre
         return HFD_OK;
     if (!json_is_object(all))
         return hfd_fail_field(err, HFD_MALFORMED, "data.secrets",
-                              "data.secrets: expected an object, got %s", jsonx_type_name(all));
+                              "data.secrets: expected an object, got %s", hfd_json_type_name(all));
     *secrets = hfd_json_dump_arena(mem, all);
     if (secrets->p == NULL)
         return no_memory(err);
@@ -509,7 +510,7 @@ static hfd_rc take_time(const json_t *doc, const char *key, bool *present, int64
     hfd_slice text = HFD_SLICE_NONE;
     hfd_rc rc;
 
-    rc = jsonx_get_string(doc, "", key, false, &text, err);
+    rc = hfd_json_get_string(HFD_JSON_OPTIONAL(doc, "", key), &text, err);
     *present = rc == HFD_OK && text.len > 0;
     if (!*present)
         return rc;
@@ -525,8 +526,9 @@ static hfd_rc take_time(const json_t *doc, const char *key, bool *present, int64
 static hfd_rc take_i32(const json_t *doc, const char *key, bool *present, int64_t *out,
                        struct hfd_err *err)
 {
-    hfd_rc rc = jsonx_get_i64(doc, "", key, -INT32_MAX_VALUE - 1, INT32_MAX_VALUE, false, present,
-                              out, err);
+    hfd_rc rc = hfd_json_get_i64(HFD_JSON_OPTIONAL(doc, "", key),
+                                 (struct hfd_json_range){-INT32_MAX_VALUE - 1, INT32_MAX_VALUE},
+                                 present, out, err);
 
     return rc != HFD_INVALID
                ? rc

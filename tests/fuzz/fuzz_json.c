@@ -14,7 +14,7 @@ static hfd_slice canonical(struct hfd_buf *b, const json_t *v)
     hfd_slice out;
 
     hfd_buf_init(b, FUZZ_ARENA_BYTES);
-    hfd_json_canonical(b, v);
+    hfd_json_dump_for_store(b, v);
     HFD_ASSERT(hfd_buf_finish(b, &out, &err) == HFD_OK);
     return out;
 }

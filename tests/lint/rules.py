@@ -123,7 +123,7 @@ NAMES = (
     (r"\bgoto\s+(?!out\b)(\w+)", "goto {}: goto goes forward, to out", ()),
     (r"\btypedef\s+(struct)\b(?!\s+hfd_slice\b)", "typedef of a {}", ()),
     (r"\b(?:struct|enum|union)\s+(\w+_t)\s*\{", "{}: _t belongs to POSIX", ()),
-    (r"\b(assert)\s*\(", "{}: use HFD_ASSERT or HFD_DCHECK", ("tests",)),
+    (r"\b(assert)\s*\(", "{}: use HFD_ASSERT", ("tests",)),
 )
 
 
@@ -161,7 +161,7 @@ def _declarations(text):
             continue
         if depth == 0:
             piece = plain[start:match.start()]
-            named = re.search(r"\b(hfd_\w+|jsonx_\w+)\s*\(", piece)
+            named = re.search(r"\b(hfd_\w+)\s*\(", piece)
             if named and not re.match(r"\s*(typedef|struct \w+ \w+\s*=|_Static_assert)", piece):
                 yield start + len(piece) - len(piece.lstrip()), named.group(1)
         if match.group(0) == "{":

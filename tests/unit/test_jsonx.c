@@ -284,7 +284,7 @@ static void json_equal_text(void **state)
         json_t *v = parse(rows[i].in);
 
         hfd_buf_reset(&b);
-        hfd_json_equal_text(&b, v);
+        hfd_json_dump_for_compare(&b, v);
         assert_int_equal(b.rc, HFD_OK);
         if (!hfd_slice_is(hfd_buf_slice(&b), rows[i].text))
             fail_msg("%s: %.*s", rows[i].in, HFD_SLICE_FMT(hfd_buf_slice(&b)));
@@ -329,7 +329,7 @@ static void json_canonical_and_dump(void **state)
 
         assert_string_equal(s.p, rows[i].dump);
         hfd_buf_reset(&b);
-        hfd_json_canonical(&b, v);
+        hfd_json_dump_for_store(&b, v);
         assert_int_equal(b.rc, HFD_OK);
         assert_true(hfd_slice_is(hfd_buf_slice(&b), rows[i].canonical));
         json_decref(v);
@@ -404,7 +404,7 @@ static void json_dump_is_bounded(void **state)
  * Getters give what is there, nothing for absent and null, and name path and kinds when it is
  * something else.
  */
-static void jsonx_getters(void **state)
+static void json_getters(void **state)
 {
     json_t *doc = parse("{\"s\":\"x\",\"o\":{},\"a\":[],\"n\":null,\"r\":1.5,\"i\":3}");
     struct hfd_err err;
@@ -412,54 +412,54 @@ static void jsonx_getters(void **state)
     json_t *v;
 
     (void)state;
-    assert_int_equal(jsonx_get_string(doc, "", "s", true, &s, &err), HFD_OK);
+    assert_int_equal(hfd_json_get_string(HFD_JSON_REQUIRED(doc, "", "s"), &s, &err), HFD_OK);
     assert_true(hfd_slice_is(s, "x"));
-    assert_int_equal(jsonx_get_object(doc, "", "o", true, &v, &err), HFD_OK);
+    assert_int_equal(hfd_json_get_object(HFD_JSON_REQUIRED(doc, "", "o"), &v, &err), HFD_OK);
     assert_non_null(v);
-    assert_int_equal(jsonx_get_array(doc, "", "a", true, &v, &err), HFD_OK);
+    assert_int_equal(hfd_json_get_array(HFD_JSON_REQUIRED(doc, "", "a"), &v, &err), HFD_OK);
     assert_non_null(v);
-    assert_int_equal(jsonx_get_string(doc, "", "n", false, &s, &err), HFD_OK);
+    assert_int_equal(hfd_json_get_string(HFD_JSON_OPTIONAL(doc, "", "n"), &s, &err), HFD_OK);
     assert_null(s.p);
-    assert_int_equal(jsonx_get_object(doc, "", "absent", false, &v, &err), HFD_OK);
+    assert_int_equal(hfd_json_get_object(HFD_JSON_OPTIONAL(doc, "", "absent"), &v, &err), HFD_OK);
     assert_null(v);
-    assert_int_equal(jsonx_get_string(doc, "driver.values", "i", false, &s, &err), HFD_MALFORMED);
+    assert_int_equal(hfd_json_get_string(HFD_JSON_OPTIONAL(doc, "driver.values", "i"), &s, &err),
+                     HFD_MALFORMED);
     assert_string_equal(err.msg, "driver.values.i: expected a string, got an integer");
     assert_string_equal(err.field, "driver.values.i");
     assert_null(s.p);
-    assert_int_equal(jsonx_get_object(doc, "", "r", false, &v, &err), HFD_MALFORMED);
+    assert_int_equal(hfd_json_get_object(HFD_JSON_OPTIONAL(doc, "", "r"), &v, &err), HFD_MALFORMED);
     assert_string_equal(err.msg, "r: expected an object, got a number");
-    assert_int_equal(jsonx_get_array(doc, "", "absent", true, &v, &err), HFD_MALFORMED);
+    assert_int_equal(hfd_json_get_array(HFD_JSON_REQUIRED(doc, "", "absent"), &v, &err),
+                     HFD_MALFORMED);
     assert_string_equal(err.msg, "absent: expected an array, got nothing");
-    assert_int_equal(jsonx_get_array(doc, "", "n", true, &v, &err), HFD_MALFORMED);
+    assert_int_equal(hfd_json_get_array(HFD_JSON_REQUIRED(doc, "", "n"), &v, &err), HFD_MALFORMED);
     assert_string_equal(err.msg, "n: expected an array, got null");
     json_decref(doc);
 }
 
-/* Integers: integral reals count, text only where that is asked for, the range holds. */
-static void jsonx_integers(void **state)
+/* Integers: integral reals count, text does not, the range holds. */
+static void json_integers(void **state)
 {
     static const struct {
         const char *json;
-        bool lenient;
         hfd_rc rc;
         bool present;
         int64_t want;
     } rows[] = {
-        {"3", false, HFD_OK, true, 3},
-        {"3.0", false, HFD_OK, true, 3},
-        {"-3e0", false, HFD_OK, true, -3},
-        {"null", false, HFD_OK, false, 0},
-        {"3.5", false, HFD_MALFORMED, false, 0},
-        {"1e30", false, HFD_MALFORMED, false, 0},
-        {"9223372036854775808.0", false, HFD_MALFORMED, false, 0},
-        {"\"3\"", false, HFD_MALFORMED, false, 0},
-        {"\"3\"", true, HFD_OK, true, 3},
-        {"\"3.0\"", true, HFD_MALFORMED, false, 0},
-        {"\"\"", true, HFD_MALFORMED, false, 0},
-        {"true", true, HFD_MALFORMED, false, 0},
-        {"[]", true, HFD_MALFORMED, false, 0},
-        {"101", false, HFD_INVALID, false, 0},
-        {"\"-101\"", true, HFD_INVALID, false, 0},
+        {"3", HFD_OK, true, 3},
+        {"3.0", HFD_OK, true, 3},
+        {"-3e0", HFD_OK, true, -3},
+        {"null", HFD_OK, false, 0},
+        {"3.5", HFD_MALFORMED, false, 0},
+        {"1e30", HFD_MALFORMED, false, 0},
+        {"9223372036854775808.0", HFD_MALFORMED, false, 0},
+        {"\"3\"", HFD_MALFORMED, false, 0},
+        {"\"3.0\"", HFD_MALFORMED, false, 0},
+        {"\"\"", HFD_MALFORMED, false, 0},
+        {"true", HFD_MALFORMED, false, 0},
+        {"[]", HFD_MALFORMED, false, 0},
+        {"101", HFD_INVALID, false, 0},
+        {"-101", HFD_INVALID, false, 0},
     };
 
     (void)state;
@@ -470,15 +470,38 @@ static void jsonx_integers(void **state)
         int64_t v = 77;
 
         json_object_set_new(doc, "n", parse(rows[i].json));
-        assert_int_equal(
-            jsonx_get_i64(doc, "p", "n", -100, 100, rows[i].lenient, &present, &v, &err),
-            rows[i].rc);
+        assert_int_equal(hfd_json_get_i64(HFD_JSON_OPTIONAL(doc, "p", "n"),
+                                          (struct hfd_json_range){-100, 100}, &present, &v, &err),
+                         rows[i].rc);
         assert_int_equal(present, rows[i].present);
         assert_true(v == rows[i].want);
         if (rows[i].rc == HFD_INVALID)
             assert_non_null(strstr(err.msg, "p.n: expected an integer from -100 to 100"));
         json_decref(doc);
     }
+}
+
+/* A required integer that is absent, or null, is an error. */
+static void json_integers_required(void **state)
+{
+    json_t *doc = parse("{\"null\":null}");
+    const struct hfd_json_range range = {-100, 100};
+    struct hfd_err err;
+    bool present = true;
+    int64_t v = 77;
+
+    (void)state;
+    assert_int_equal(
+        hfd_json_get_i64(HFD_JSON_REQUIRED(doc, "", "absent"), range, &present, &v, &err),
+        HFD_MALFORMED);
+    assert_string_equal(err.msg, "absent: expected an integer, got nothing");
+    assert_int_equal(
+        hfd_json_get_i64(HFD_JSON_REQUIRED(doc, "", "null"), range, &present, &v, &err),
+        HFD_MALFORMED);
+    assert_string_equal(err.msg, "null: expected an integer, got null");
+    assert_false(present);
+    assert_true(v == 0);
+    json_decref(doc);
 }
 
 /* JSON pointers: the examples of RFC 6901, and what leads nowhere. */
@@ -525,7 +548,7 @@ static void json_pointers(void **state)
         if (v == NULL)
             continue;
         hfd_buf_reset(&b);
-        hfd_json_canonical(&b, v);
+        hfd_json_dump_for_store(&b, v);
         assert_true(hfd_slice_is(hfd_buf_slice(&b), rows[i].want));
     }
     hfd_buf_fini(&b);
@@ -561,10 +584,10 @@ static void json_parse_random_edits(void **state)
         if (hfd_json_parse((hfd_slice){text, len}, &v, NULL) != HFD_OK)
             continue;
         hfd_buf_reset(&b);
-        hfd_json_canonical(&b, v);
+        hfd_json_dump_for_store(&b, v);
         assert_int_equal(hfd_json_parse(hfd_buf_slice(&b), &again, NULL), HFD_OK);
         hfd_buf_reset(&c);
-        hfd_json_canonical(&c, again);
+        hfd_json_dump_for_store(&c, again);
         assert_true(hfd_slice_eq(hfd_buf_slice(&b), hfd_buf_slice(&c)));
         json_decref(v);
         json_decref(again);
@@ -627,8 +650,9 @@ int main(void)
         cmocka_unit_test(json_canonical_and_dump),
         cmocka_unit_test(json_reals_round_trip),
         cmocka_unit_test(json_dump_is_bounded),
-        cmocka_unit_test(jsonx_getters),
-        cmocka_unit_test(jsonx_integers),
+        cmocka_unit_test(json_getters),
+        cmocka_unit_test(json_integers),
+        cmocka_unit_test(json_integers_required),
         cmocka_unit_test(json_pointers),
         cmocka_unit_test(json_parse_random_edits),
         cmocka_unit_test(json_parsing_vectors),

@@ -249,7 +249,7 @@ static void validate_stores_the_numbers(void **state)
         assert_int_equal(rc, rows[i].after != NULL ? HFD_OK : HFD_INVALID);
         if (rc == HFD_OK) {
             hfd_buf_init(&b, 1000);
-            hfd_json_canonical(&b, doc);
+            hfd_json_dump_for_store(&b, doc);
             hfd_buf_addc(&b, '\0');
             assert_string_equal(b.p, rows[i].after);
             hfd_buf_fini(&b);

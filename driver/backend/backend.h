@@ -2,7 +2,7 @@
  * The seam between the driver core and the HyperFleet that it drives: what a PUT or DELETE does to
  * clusters and nodepools, inside its own transaction. Embedded: it is done when the transaction
  * commits. Remote: the transaction commits what is wanted, in a mirror of the remote's resources
- * (the same rows), and the intent; the upstream thread carries it out. So the core reads one kind
+ * (the same rows), and the intent; the remote thread carries it out. So the core reads one kind
  * of rows, whichever it drives. README.md in this folder has the whole. Thread: writer, inside a
  * transaction function; absent and trouble: any. Source: DESIGN 2, 6.
  */
@@ -14,14 +14,14 @@
 /** The label with the GUResID that every HyperFleet resource of ours carries. */
 #define HFD_GURESID_LABEL HFD_FLEET_LABEL_UNIQUE
 
-/** What the upstream thread shall do about a driver resource. The numbers are stored. */
+/** What the remote thread shall do about a driver resource. The numbers are stored. */
 enum hfd_backend_goal {
     HFD_GOAL_OBSERVE = 0, /* nothing: the remote has refused; it is watched alone */
     HFD_GOAL_MAKE = 1,    /* make its parts what its rows say */
     HFD_GOAL_DELETE = 2,  /* delete its cluster (or nodepool) and see it gone */
     HFD_GOAL_ADOPT = 3,   /* find it by its label, and make its rows what is found */
     HFD_GOAL_ABSENT = 4,  /* nothing is left: remembered for a while */
-    HFD_GOAL_STRAYS = 5   /* of HFD_UPSTREAM_STRAYS alone: find what is ours and no resource's */
+    HFD_GOAL_ORPHANS = 5  /* of HFD_REMOTE_ORPHANS alone: find what is ours and no resource's */
 };
 
 struct hfd_backend {
@@ -39,7 +39,7 @@ struct hfd_backend {
                      const struct hfd_fleet_create *in, struct hfd_fleet_row *out,
                      struct hfd_err *err);
     /**
-     * As hfd_fleet_patch. @param pending  whether something is left for the upstream thread to
+     * As hfd_fleet_patch. @param pending  whether something is left for the remote thread to
      * carry out
      */
     hfd_rc (*patch)(struct hfd_txn *tx, const struct hfd_fleet_call *call,

@@ -11,7 +11,7 @@
 
 /**
  * @param name  as tools show it, at most 15 bytes
- * @param what  for messages: "upstream thread"
+ * @param what  for messages: "remote thread"
  * @param out   to be joined
  * @return HFD_OK, HFD_NOMEM (the system gives no thread)
  */

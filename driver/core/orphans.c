@@ -28,13 +28,13 @@ hfd_rc hfd_orphans_list(struct hfd_txn *tx, const struct hfd_backend *ops, struc
     for (size_t k = 0; rc == HFD_OK && k < 2; k++) {
         bool more;
 
-        rc = (out->remote ? hfd_strays_list : list_embedded)(tx, kinds[k], HFD_ORPHANS_MAX, mem,
-                                                             &found[k], &more, err);
+        rc = (out->remote ? hfd_remote_orphans_list : list_embedded)(tx, kinds[k], HFD_ORPHANS_MAX,
+                                                                     mem, &found[k], &more, err);
         out->more = out->more || (rc == HFD_OK && more);
         count += found[k].count;
     }
     if (rc == HFD_OK && out->remote)
-        rc = hfd_strays_state(tx, mem, &out->as, err);
+        rc = hfd_remote_orphans_state(tx, mem, &out->as, err);
     if (rc != HFD_OK)
         return rc;
     out->list.rows = hfd_arena_array(mem, count + 1, sizeof(*out->list.rows));
@@ -65,7 +65,7 @@ static hfd_rc remove_remote(struct hfd_txn *tx, const struct hfd_fleet_call *cal
                             struct hfd_fleet_row *out, struct hfd_err *err)
 {
     struct hfd_orphan_row row;
-    hfd_rc rc = hfd_stray_remove(tx, id, call->now_us, call->mem, &row, err);
+    hfd_rc rc = hfd_remote_orphan_remove(tx, id, call->now_us, call->mem, &row, err);
 
     if (rc != HFD_OK)
         return rc;

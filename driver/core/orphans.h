@@ -8,16 +8,16 @@
 #ifndef HFD_CORE_ORPHANS_H
 #define HFD_CORE_ORPHANS_H
 
-#include "driver/backend/strays.h"
+#include "driver/backend/remote/orphans.h"
 #include "driver/core/resource.h"
 
 #define HFD_ORPHANS_MAX 1000 /* of each kind in one list */
 
 struct hfd_orphans {
-    struct hfd_orphan_list list; /* by GUResID and age, clusters before nodepools */
-    bool more;                   /* whether there are more than the list has */
-    bool remote;                 /* it is of a remote HyperFleet, as that was once */
-    struct hfd_strays_state as;  /* when that was */
+    struct hfd_orphan_list list;        /* by GUResID and age, clusters before nodepools */
+    bool more;                          /* whether there are more than the list has */
+    bool remote;                        /* it is of a remote HyperFleet, as that was once */
+    struct hfd_remote_orphans_state as; /* when that was */
 };
 
 /**
@@ -30,7 +30,7 @@ HFD_MUST_CHECK hfd_rc hfd_orphans_list(struct hfd_txn *tx, const struct hfd_back
 
 /**
  * Deletes one in HyperFleet, as a DELETE there would: its adapters finalize it, and a cluster takes
- * its nodepools along. A remote one is told so by the upstream thread, after another look at it.
+ * its nodepools along. A remote one is told so by the remote thread, after another look at it.
  * @param out   as it is now, or was last; of a remote one: what kind it is, id, name, and the label
  * with the GUResID
  * @param gone  whether it was removed at once

@@ -3,7 +3,7 @@
  */
 #include "driver/core/parts.h"
 
-#include "driver/backend/wire.h"
+#include "driver/backend/remote/wire.h"
 #include "driver/base/check.h"
 #include "driver/base/jsonx.h"
 #include "driver/fleet/names.h"
@@ -387,7 +387,7 @@ static hfd_rc choose_orphan(const struct apply *a, enum hfd_kind kind, hfd_slice
 
     *id = HFD_SLICE_NONE;
     if (backend(a->call)
-            ->deferred) /* what is in a remote HyperFleet, the upstream thread finds out */
+            ->deferred) /* what is in a remote HyperFleet, the remote thread finds out */
         return HFD_OK;
     rc = hfd_orphan_row_list(a->tx, kind, HFD_SLICE(HFD_GURESID_LABEL), a->call->guresid,
                              ORPHANS_MAX, a->call->mem, &list, err);

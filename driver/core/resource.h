@@ -108,8 +108,8 @@ HFD_MUST_CHECK hfd_rc hfd_resource_get_restored(struct hfd_txn *tx, const struct
                                                 struct hfd_answer_doc *out, struct hfd_err *err);
 
 /**
- * hfd_upstream.on_refused: the operation that goes on fails with these words. ctx is the driver.
- * Thread: writer.
+ * hfd_remote_policy.on_refused: the operation that goes on fails with these words. ctx is the
+ * driver. Thread: writer.
  */
 HFD_MUST_CHECK hfd_rc hfd_resource_refused(void *driver, struct hfd_txn *tx, hfd_slice guresid,
                                            const char *code, hfd_slice message, int64_t now_us,

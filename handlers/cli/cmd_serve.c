@@ -41,7 +41,7 @@ struct serve {
     struct hfd_spec_schemas spec_schemas;
     struct hfd_driver driver;
     struct hfd_store *store;
-    struct hfd_serve_upstream upstream;
+    struct hfd_serve_remote remote;
     struct hfd_openapi *openapi;
     struct hfd_app app;
     struct hfd_server *server;
@@ -227,15 +227,15 @@ static void close_store(struct serve *s)
 
 /* --- a remote HyperFleet --- */
 
-static enum hfd_exit open_upstream(struct serve *s, struct hfd_err *err)
+static enum hfd_exit open_remote(struct serve *s, struct hfd_err *err)
 {
-    return hfd_serve_upstream_open(&s->upstream, s->settings, &s->driver, s->store,
-                                   &s->steady.clock, err);
+    return hfd_serve_remote_open(&s->remote, s->settings, &s->driver, s->store, &s->steady.clock,
+                                 err);
 }
 
-static void close_upstream(struct serve *s)
+static void close_remote(struct serve *s)
 {
-    hfd_serve_upstream_close(&s->upstream);
+    hfd_serve_remote_close(&s->remote);
 }
 
 /* --- the server --- */
@@ -262,9 +262,9 @@ static enum hfd_exit open_server(struct serve *s, struct hfd_err *err)
         .clock = &s->steady.clock,
         .rng = &hfd_rng_system,
         .openapi = s->openapi,
-        .remote = s->upstream.remote,
+        .remote = s->remote.thread,
     };
-    if (s->upstream.remote != NULL) {
+    if (s->remote.thread != NULL) {
         s->app.routes = hfd_routes_without_fleet(&s->settings->mem, &s->app.route_count);
         if (s->app.routes == NULL) {
             (void)hfd_fail(err, HFD_NOMEM, "out of memory");
@@ -335,7 +335,7 @@ static const struct {
     {"store", open_store, close_store},
     {"clock", open_clock,
      close_clock}, /* behind the lock: it writes to the folder when it closes, too */
-    {"upstream", open_upstream, close_upstream},
+    {"remote", open_remote, close_remote},
     {"API document", open_openapi, close_openapi},
     {"listeners", open_server, close_server},
     {"loops", start_server, stop_server},
@@ -381,8 +381,8 @@ static void reload(struct serve *s)
     struct hfd_err err = {0};
     bool changed;
 
-    if (s->upstream.remote != NULL)
-        hfd_remote_reload(s->upstream.remote);
+    if (s->remote.thread != NULL)
+        hfd_remote_reload(s->remote.thread);
     if (hfd_serve_keys_reload(&s->keys, &changed, &err) != HFD_OK) {
         HFD_LOG(HFD_LOG_ERROR, "the key ring was not reloaded; the present one stays in use",
                 HFD_LOG_CSTR("error", err.msg));

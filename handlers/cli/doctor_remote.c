@@ -29,7 +29,7 @@ static const char *conditions_of(const json_t *list)
     return type;
 }
 
-static bool say_list(const struct hfd_upstream_answer *a, int64_t took_us, struct hfd_buf *out)
+static bool say_list(const struct hfd_remote_answer *a, int64_t took_us, struct hfd_buf *out)
 {
     json_t *list = a->is_json ? json_loadb(a->body.p, a->body.len, 0, NULL) : NULL;
     const char *type = conditions_of(list);
@@ -47,28 +47,28 @@ static bool say_list(const struct hfd_upstream_answer *a, int64_t took_us, struc
     return ok;
 }
 
-static bool say(const struct hfd_client_call *call, struct hfd_buf *out)
+static bool say(const struct hfd_remote_call *call, struct hfd_buf *out)
 {
-    const struct hfd_upstream_answer *a = &call->answer;
+    const struct hfd_remote_answer *a = &call->answer;
 
     if (!a->arrived) {
         hfd_buf_add(out, hfd_slice_of(a->failure));
         return false;
     }
-    switch (hfd_upstream_health_of(a)) {
-    case HFD_UPSTREAM_WELL:
+    switch (hfd_remote_health_of(a)) {
+    case HFD_REMOTE_WELL:
         return say_list(a, call->duration_us, out);
-    case HFD_UPSTREAM_REFUSES:
+    case HFD_REMOTE_REFUSES:
         hfd_buf_addf(out,
                      "refuses our credentials with status %d; look at remote.token_file and "
                      "remote.cert_file",
                      a->status);
         return false;
-    case HFD_UPSTREAM_WRONG:
+    case HFD_REMOTE_WRONG:
         hfd_buf_addf(out, "is no HyperFleet: it answers with status %d; look at the URL in backend",
                      a->status);
         return false;
-    case HFD_UPSTREAM_ILL:
+    case HFD_REMOTE_ILL:
         break;
     }
     hfd_buf_addf(out, "does not answer well: status %d%s", a->status,
@@ -76,34 +76,34 @@ static bool say(const struct hfd_client_call *call, struct hfd_buf *out)
     return false;
 }
 
-static void on_done(struct hfd_client_call *call)
+static void on_done(struct hfd_remote_call *call)
 {
     *(bool *)call->arg = true;
 }
 
 bool hfd_doctor_remote(const struct hfd_settings *s, struct hfd_buf *out)
 {
-    const struct hfd_client_config config = hfd_look_client(s);
+    const struct hfd_remote_http_config config = hfd_look_http(s);
     bool ended = false, well = false;
-    struct hfd_client_call call = {.done = on_done, .arg = &ended};
-    struct hfd_client *client = NULL;
+    struct hfd_remote_call call = {.done = on_done, .arg = &ended};
+    struct hfd_remote_http *http = NULL;
     struct hfd_err err = {0};
     hfd_rc rc;
 
-    call.request = (struct hfd_upstream_request){
-        .method = HFD_UPSTREAM_GET, .path = HFD_SLICE("/clusters?page=1&size=10&pageSize=10")};
+    call.request = (struct hfd_remote_request){
+        .method = HFD_REMOTE_GET, .path = HFD_SLICE("/clusters?page=1&size=10&pageSize=10")};
     hfd_buf_addf(out, "remote    %.*s ", HFD_SLICE_FMT(s->backend));
-    rc = hfd_client_open(&config, &client, &err);
+    rc = hfd_remote_http_open(&config, &http, &err);
     if (rc == HFD_OK)
-        rc = hfd_client_send(client, &call, &err);
+        rc = hfd_remote_http_send(http, &call, &err);
     while (rc == HFD_OK && !ended)
-        hfd_client_run(client, s->remote_timeout_us);
+        hfd_remote_http_run(http, s->remote_timeout_us);
     if (rc == HFD_OK)
         well = say(&call, out);
     else
         hfd_buf_addf(out, "cannot be asked: %s", err.msg);
     hfd_buf_addc(out, '\n');
-    hfd_client_call_fini(&call);
-    hfd_client_close(&client);
+    hfd_remote_call_fini(&call);
+    hfd_remote_http_close(&http);
     return well;
 }

@@ -14,9 +14,9 @@ bool hfd_look_is_remote(const struct hfd_settings *s)
     return !hfd_slice_is(s->backend, "embedded");
 }
 
-struct hfd_client_config hfd_look_client(const struct hfd_settings *s)
+struct hfd_remote_http_config hfd_look_http(const struct hfd_settings *s)
 {
-    return (struct hfd_client_config){
+    return (struct hfd_remote_http_config){
         .clock = &hfd_clock_system,
         .url = s->backend.p, /* the settings end their strings with a NUL */
         .token_file = s->remote_token_file.p,
@@ -42,16 +42,16 @@ static hfd_rc placed(const struct hfd_settings *s, const char *key, const struct
                           origin.len > 0 ? ": " : "", why->msg);
 }
 
-hfd_rc hfd_look_files(const struct hfd_settings *s, hfd_client_open_fn *on_open, void *ctx,
+hfd_rc hfd_look_files(const struct hfd_settings *s, hfd_remote_open_file_fn *on_open, void *ctx,
                       struct hfd_err *err)
 {
-    const struct hfd_client_config config = hfd_look_client(s);
+    const struct hfd_remote_http_config config = hfd_look_http(s);
     struct hfd_err why = {0};
     hfd_rc rc;
 
     if (!hfd_look_is_remote(s))
         return HFD_OK;
-    rc = hfd_client_check(&config, on_open, ctx, &why);
+    rc = hfd_remote_files_check(&config, on_open, ctx, &why);
     return rc == HFD_OK ? rc : placed(s, why.field, &why, err);
 }
 

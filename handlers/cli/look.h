@@ -5,7 +5,7 @@
 #ifndef HFD_CLI_LOOK_H
 #define HFD_CLI_LOOK_H
 
-#include "driver/backend/client.h"
+#include "driver/backend/remote/http.h"
 #include "handlers/cli/cli.h"
 #include "schemas/spec.h"
 
@@ -26,7 +26,7 @@ void hfd_look_open_text(unsigned mode, char *out);
 bool hfd_look_is_remote(const struct hfd_settings *s);
 
 /** How the remote HyperFleet of the settings is asked; borrows from them. */
-struct hfd_client_config hfd_look_client(const struct hfd_settings *s);
+struct hfd_remote_http_config hfd_look_http(const struct hfd_settings *s);
 
 /**
  * The files of a remote HyperFleet must be there and fit together.
@@ -34,7 +34,7 @@ struct hfd_client_config hfd_look_client(const struct hfd_settings *s);
  * @return HFD_OK, HFD_INVALID or HFD_IO (where the setting was given, its key, the file, and why),
  * HFD_NOMEM
  */
-HFD_MUST_CHECK hfd_rc hfd_look_files(const struct hfd_settings *s, hfd_client_open_fn *on_open,
+HFD_MUST_CHECK hfd_rc hfd_look_files(const struct hfd_settings *s, hfd_remote_open_file_fn *on_open,
                                      void *ctx, struct hfd_err *err);
 
 /**

@@ -1,11 +1,11 @@
 /*
  * Inside of `serve`: the driver that the settings describe (serve_driver.c), its key ring over time
- * (serve_keys.c), and the thread that drives a remote HyperFleet (serve_upstream.c). Thread: main.
+ * (serve_keys.c), and the thread that drives a remote HyperFleet (serve_remote.c). Thread: main.
  */
 #ifndef HFD_CLI_SERVE_H
 #define HFD_CLI_SERVE_H
 
-#include "driver/backend/remote.h"
+#include "driver/backend/remote/remote.h"
 #include "driver/core/resource.h"
 #include "handlers/cli/cli.h"
 
@@ -19,21 +19,21 @@
 HFD_MUST_CHECK hfd_rc hfd_serve_driver_init(struct hfd_driver *d, struct hfd_settings *s,
                                             const struct hfd_keyring *ring, struct hfd_err *err);
 
-/** The upstream thread of a remote backend, with what it is made of. Zeroed = none. */
-struct hfd_serve_upstream {
-    struct hfd_upstream rules;
+/** The thread of a remote backend, with what it is made of. Zeroed = none. */
+struct hfd_serve_remote {
+    struct hfd_remote_policy policy;
     char owner[HFD_FINGERPRINT_CHARS + 1];
-    struct hfd_remote *remote;
+    struct hfd_remote *thread;
 };
 
 /**
  * Starts it if the backend is remote. Borrows all until close.
  * @return OK, USAGE (a file of remote.* that cannot be used), INTERNAL
  */
-enum hfd_exit hfd_serve_upstream_open(struct hfd_serve_upstream *u, const struct hfd_settings *s,
-                                      struct hfd_driver *d, struct hfd_store *store,
-                                      const struct hfd_clock *clock, struct hfd_err *err);
-void hfd_serve_upstream_close(struct hfd_serve_upstream *u);
+enum hfd_exit hfd_serve_remote_open(struct hfd_serve_remote *r, const struct hfd_settings *s,
+                                    struct hfd_driver *d, struct hfd_store *store,
+                                    const struct hfd_clock *clock, struct hfd_err *err);
+void hfd_serve_remote_close(struct hfd_serve_remote *r);
 
 struct hfd_serve_ring; /* one that was loaded; others may still read an earlier one, so all live
                           until the end */

@@ -137,7 +137,7 @@ void hfd_admin_list_orphans(struct hfd_exchange *x)
     if (cmd == NULL)
         return;
     if (remote != NULL)
-        hfd_remote_asked(remote, HFD_UPSTREAM_STRAYS);
+        hfd_remote_asked(remote, HFD_REMOTE_ORPHANS);
     hfd_exchange_view(x, txn_list, cmd, on_listed);
 }
 

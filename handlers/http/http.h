@@ -8,7 +8,7 @@
 
 #include "driver/base/buf.h"
 #include "handlers/settings/settings.h"
-#include "driver/backend/remote.h"
+#include "driver/backend/remote/remote.h"
 #include "driver/core/resource.h"
 #include "driver/fleet/vocabulary.h"
 #include "store/store.h"

@@ -267,7 +267,7 @@ static bool del(struct run *r, int who)
 
 /* ---- what happens ---- */
 
-static void upstream(struct run *r)
+static void remote(struct run *r)
 {
     r->rw.fault_in = 0;
     r->rw.fired = false;
@@ -345,7 +345,7 @@ static void step(struct run *r)
         hyperfleet(r);
         break;
     default:
-        upstream(r);
+        remote(r);
         check(r, true);
         break;
     }
@@ -379,7 +379,7 @@ static void converge(struct run *r, const int wanted[WHO])
             fail(r, "R6", "after four hours of calm: %s, %s",
                  hfd_state_name((enum hfd_state)r->state[0]),
                  hfd_state_name((enum hfd_state)r->state[1]));
-        upstream(r);
+        remote(r);
         check(r, true);
         remote_succeed_all(&r->rw);
         test_clock_advance(&r->rw.w.clock, 20 * HFD_US_PER_S);

@@ -1,5 +1,5 @@
 /*
- * Each allocation fails in turn in the passes of the upstream: in choosing a request, and in taking
+ * Each allocation fails in turn in the passes of the remote: in choosing a request, and in taking
  * its answer. A whole life against a played HyperFleet comes to the same end, with one cluster;
  * what no resource has is found and deleted, what was made before the store was lost is found
  * again; and of many that are looked at together none is forgotten.
@@ -7,8 +7,8 @@
  *   test_passes             a share of the allocations, another one with each --seed
  *   test_passes --stride N  one allocation in N, on average; 1 = every one
  */
-#include "driver/backend/strays.h"
-#include "driver/backend/wire.h"
+#include "driver/backend/remote/orphans.h"
+#include "driver/backend/remote/wire.h"
 #include "tests/fault/options.h"
 #include "tests/fault/wrap_memory.h"
 #include "tests/lib/contains.h"
@@ -58,7 +58,7 @@ static void after_step(struct remote_world *rw)
  * A list is asked for by what is looked for, or not at all: without it all that anybody has would
  * be read.
  */
-static void check_request(struct remote_world *rw, const struct hfd_upstream_request *request)
+static void check_request(struct remote_world *rw, const struct hfd_remote_request *request)
 {
     const hfd_slice path = request->path;
 
@@ -117,8 +117,8 @@ static hfd_rc txn_search(struct hfd_txn *tx, void *arg, struct hfd_err *err)
 {
     const struct remote_world *rw = arg;
 
-    return hfd_upstream_hurry(tx, HFD_UPSTREAM_STRAYS, rw->w.clock.wall_us - HFD_US_PER_S,
-                              rw->w.clock.wall_us, err);
+    return hfd_remote_hurry(tx, HFD_REMOTE_ORPHANS, rw->w.clock.wall_us - HFD_US_PER_S,
+                            rw->w.clock.wall_us, err);
 }
 
 static hfd_rc txn_remove(struct hfd_txn *tx, void *arg, struct hfd_err *err)
@@ -126,7 +126,7 @@ static hfd_rc txn_remove(struct hfd_txn *tx, void *arg, struct hfd_err *err)
     struct remote_world *rw = arg;
     struct hfd_orphan_row row;
 
-    return hfd_stray_remove(
+    return hfd_remote_orphan_remove(
         tx, hfd_slice_of(json_string_value(json_object_get(remote_find(rw, "lost"), "id"))),
         rw->w.clock.wall_us, &rw->w.mem, &row, err);
 }
@@ -247,7 +247,7 @@ static void look_at_many(void)
     rw.before_step = before_step;
     rw.after_step = after_step;
     for (int i = 0; !told && i < ROUNDS_MAX; i++) {
-        test_clock_advance(&rw.w.clock, rw.upstream.watch_us);
+        test_clock_advance(&rw.w.clock, rw.policy.watch_us);
         (void)remote_world_run(&rw);
         told = answer_of(&rw, 1) == HFD_ANSWER_OUTPUT && answer_of(&rw, 2) == HFD_ANSWER_FAILED;
         assert_int_equal(answer_of(&rw, 0), HFD_ANSWER_HINT);
@@ -287,7 +287,7 @@ static void passes_run_out_of_memory(void **state)
     run_out_of_memory(live, 30);
 }
 
-static void strays_run_out_of_memory(void **state)
+static void orphans_run_out_of_memory(void **state)
 {
     (void)state;
     run_out_of_memory(lose_and_remove, 8);
@@ -340,7 +340,7 @@ static void many_run_out_of_memory(void **state)
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(passes_run_out_of_memory),   cmocka_unit_test(strays_run_out_of_memory),
+        cmocka_unit_test(passes_run_out_of_memory),   cmocka_unit_test(orphans_run_out_of_memory),
         cmocka_unit_test(finds_run_out_of_memory),    cmocka_unit_test(many_run_out_of_memory),
         cmocka_unit_test(problem_runs_out_of_memory),
     };

@@ -4,7 +4,7 @@
  */
 #include "tests/fuzz/fuzz.h"
 
-#include "driver/backend/wire.h"
+#include "driver/backend/remote/wire.h"
 #include "driver/base/check.h"
 
 static void read_resource(const json_t *doc, enum hfd_kind kind, struct hfd_arena *mem)

@@ -25,7 +25,7 @@ void remote_world_open(struct remote_world *rw, enum remote_generation generatio
     rw->w.driver.backend = HFD_SLICE("https://fleet.example");
     rw->w.driver.backend_ops = &hfd_backend_remote;
     rw->resources = json_array();
-    rw->upstream = (struct hfd_upstream){
+    rw->policy = (struct hfd_remote_policy){
         .fleet = &rw->w.driver.fleet,
         .owner = HFD_SLICE(REMOTE_OWNER),
         .watch_us = 5 * HFD_US_PER_S,
@@ -489,30 +489,30 @@ static struct reply erase(struct remote_world *rw, json_t *r)
     return shown(202, r);
 }
 
-static struct reply one(struct remote_world *rw, enum hfd_upstream_method method, json_t *r,
+static struct reply one(struct remote_world *rw, enum hfd_remote_method method, json_t *r,
                         json_t *body)
 {
     if (r == NULL)
         return missing();
     switch (method) {
-    case HFD_UPSTREAM_GET:
+    case HFD_REMOTE_GET:
         return shown(200, r);
-    case HFD_UPSTREAM_PATCH:
+    case HFD_REMOTE_PATCH:
         return patch(rw, r, body);
-    case HFD_UPSTREAM_DELETE:
+    case HFD_REMOTE_DELETE:
         return erase(rw, r);
-    case HFD_UPSTREAM_POST:
+    case HFD_REMOTE_POST:
         break;
     }
     return (struct reply){405, NULL};
 }
 
-static struct reply all(struct remote_world *rw, enum hfd_upstream_method method, const char *owner,
+static struct reply all(struct remote_world *rw, enum hfd_remote_method method, const char *owner,
                         const char *query, json_t *body)
 {
     if (owner != NULL && by_id(rw, "Cluster", owner) == NULL)
         return missing();
-    if (method == HFD_UPSTREAM_POST)
+    if (method == HFD_REMOTE_POST)
         return create(rw, owner, body);
     return list(rw, owner != NULL ? "NodePool" : "Cluster", owner, query);
 }
@@ -528,7 +528,7 @@ static json_t *nodepool(const struct remote_world *rw, const char *owner, const 
  * /clusters, /clusters/C, /clusters/C/statuses, /clusters/C/nodepools, /clusters/C/nodepools/N,
  * .../statuses, /nodepools
  */
-static struct reply route(struct remote_world *rw, enum hfd_upstream_method method, char *path,
+static struct reply route(struct remote_world *rw, enum hfd_remote_method method, char *path,
                           const char *query, json_t *body)
 {
     char *save, *part[6] = {NULL};
@@ -552,8 +552,8 @@ static struct reply route(struct remote_world *rw, enum hfd_upstream_method meth
                      : missing();
 }
 
-static void serve(struct remote_world *rw, const struct hfd_upstream_request *request,
-                  struct hfd_upstream_answer *answer)
+static void serve(struct remote_world *rw, const struct hfd_remote_request *request,
+                  struct hfd_remote_answer *answer)
 {
     char *path = strndup(request->path.p, request->path.len), *query = strchr(path, '?');
     json_t *body =
@@ -571,10 +571,10 @@ static void serve(struct remote_world *rw, const struct hfd_upstream_request *re
     else
         reply = route(rw, request->method, path, query != NULL ? query : "", body);
     out = reply.doc != NULL ? json_dumps(reply.doc, JSON_COMPACT) : strdup("");
-    *answer = (struct hfd_upstream_answer){.arrived = true,
-                                           .status = reply.status,
-                                           .is_json = reply.doc != NULL,
-                                           .body = hfd_arena_dup(&rw->w.mem, hfd_slice_of(out))};
+    *answer = (struct hfd_remote_answer){.arrived = true,
+                                         .status = reply.status,
+                                         .is_json = reply.doc != NULL,
+                                         .body = hfd_arena_dup(&rw->w.mem, hfd_slice_of(out))};
     if (rw->loud)
         print_message("%d %.*s %.*s -> %d %s\n", (int)request->method, HFD_SLICE_FMT(request->path),
                       HFD_SLICE_FMT(request->body), reply.status, out);
@@ -585,11 +585,11 @@ static void serve(struct remote_world *rw, const struct hfd_upstream_request *re
 }
 
 /* A creation that took long comes to its end, at the latest before the next one at that place. */
-static void carry_out_slow(struct remote_world *rw, const struct hfd_upstream_request *next)
+static void carry_out_slow(struct remote_world *rw, const struct hfd_remote_request *next)
 {
-    struct hfd_upstream_answer unheard;
-    const bool overtaken = next != NULL && next->method == HFD_UPSTREAM_POST &&
-                           hfd_slice_eq(next->path, rw->slow.path);
+    struct hfd_remote_answer unheard;
+    const bool overtaken =
+        next != NULL && next->method == HFD_REMOTE_POST && hfd_slice_eq(next->path, rw->slow.path);
 
     if (rw->slow_us == 0 || (rw->w.clock.wall_us < rw->slow_us && !overtaken))
         return;
@@ -597,9 +597,9 @@ static void carry_out_slow(struct remote_world *rw, const struct hfd_upstream_re
     serve(rw, &rw->slow, &unheard);
 }
 
-static void keep_slow(struct remote_world *rw, const struct hfd_upstream_request *request)
+static void keep_slow(struct remote_world *rw, const struct hfd_remote_request *request)
 {
-    if (request->method != HFD_UPSTREAM_POST || rw->slow_us != 0)
+    if (request->method != HFD_REMOTE_POST || rw->slow_us != 0)
         return;
     rw->slow = *request;
     rw->slow.path = hfd_arena_dup(&rw->w.mem, request->path);
@@ -609,8 +609,7 @@ static void keep_slow(struct remote_world *rw, const struct hfd_upstream_request
 
 /* Does the request never come to the remote? Then *answer is what stands between them said. */
 static bool is_held_up(struct remote_world *rw, enum remote_fault fault,
-                       const struct hfd_upstream_request *request,
-                       struct hfd_upstream_answer *answer)
+                       const struct hfd_remote_request *request, struct hfd_remote_answer *answer)
 {
     switch (fault) {
     case REMOTE_FAULT_LOST:
@@ -620,7 +619,7 @@ static bool is_held_up(struct remote_world *rw, enum remote_fault fault,
         keep_slow(rw, request);
         return true;
     case REMOTE_FAULT_GATEWAY:
-        *answer = (struct hfd_upstream_answer){
+        *answer = (struct hfd_remote_answer){
             .arrived = true,
             .status = 404,
             .is_json = true,
@@ -628,12 +627,12 @@ static bool is_held_up(struct remote_world *rw, enum remote_fault fault,
         return true;
     case REMOTE_FAULT_500:
     case REMOTE_FAULT_429:
-        *answer = (struct hfd_upstream_answer){
-            .arrived = true,
-            .status = fault == REMOTE_FAULT_500 ? 500 : 429,
-            .is_json = true,
-            .body = HFD_SLICE("{\"detail\":\"busy\"}"),
-            .retry_after_us = fault == REMOTE_FAULT_429 ? 7 * HFD_US_PER_S : 0};
+        *answer = (struct hfd_remote_answer){.arrived = true,
+                                             .status = fault == REMOTE_FAULT_500 ? 500 : 429,
+                                             .is_json = true,
+                                             .body = HFD_SLICE("{\"detail\":\"busy\"}"),
+                                             .retry_after_us =
+                                                 fault == REMOTE_FAULT_429 ? 7 * HFD_US_PER_S : 0};
         return true;
     case REMOTE_FAULT_NONE:
     case REMOTE_FAULT_UNANSWERED:
@@ -646,21 +645,21 @@ static bool is_held_up(struct remote_world *rw, enum remote_fault fault,
     return false;
 }
 
-void remote_world_answer(struct remote_world *rw, const struct hfd_upstream_request *request,
-                         struct hfd_upstream_answer *answer)
+void remote_world_answer(struct remote_world *rw, const struct hfd_remote_request *request,
+                         struct hfd_remote_answer *answer)
 {
     const bool now = rw->fault_in > 0 && --rw->fault_in == 0;
     const enum remote_fault fault = now ? rw->fault : REMOTE_FAULT_NONE;
 
     rw->requests++;
     rw->fired = rw->fired || now;
-    *answer = (struct hfd_upstream_answer){.failure = "the connection was lost"};
+    *answer = (struct hfd_remote_answer){.failure = "the connection was lost"};
     carry_out_slow(rw, request);
     if (is_held_up(rw, fault, request, answer))
         return;
     serve(rw, request, answer);
     if (fault == REMOTE_FAULT_UNANSWERED || fault == REMOTE_FAULT_CRASH_LATE)
-        *answer = (struct hfd_upstream_answer){.failure = "the connection was lost"};
+        *answer = (struct hfd_remote_answer){.failure = "the connection was lost"};
     else if (fault == REMOTE_FAULT_GARBAGE)
         answer->body = HFD_SLICE("{\"id\": \xff}");
     else if (fault == REMOTE_FAULT_CUT)
@@ -671,7 +670,7 @@ void remote_world_answer(struct remote_world *rw, const struct hfd_upstream_requ
 
 struct due_step {
     struct remote_world *rw;
-    struct hfd_upstream_work work[WORK_MAX];
+    struct hfd_remote_work work[WORK_MAX];
     size_t count;
     int64_t next_us;
 };
@@ -680,15 +679,15 @@ static hfd_rc txn_due(struct hfd_txn *tx, void *arg, struct hfd_err *err)
 {
     struct due_step *s = arg;
 
-    return hfd_upstream_due(tx, &s->rw->upstream, s->rw->w.clock.wall_us, WORK_MAX, &s->rw->w.mem,
-                            s->work, &s->count, &s->next_us, err);
+    return hfd_remote_due(tx, &s->rw->policy, s->rw->w.clock.wall_us, WORK_MAX, &s->rw->w.mem,
+                          s->work, &s->count, &s->next_us, err);
 }
 
 struct pass_step {
     struct remote_world *rw;
-    struct hfd_upstream_pass *pass;
-    struct hfd_upstream_request request;
-    struct hfd_upstream_answer answer;
+    struct hfd_pass *pass;
+    struct hfd_remote_request request;
+    struct hfd_remote_answer answer;
     bool done;
 };
 
@@ -699,7 +698,7 @@ static hfd_rc txn_next(struct hfd_txn *tx, void *arg, struct hfd_err *err)
 
     if (s->rw->before_step != NULL)
         s->rw->before_step(s->rw);
-    rc = hfd_upstream_next(tx, s->pass, s->rw->w.clock.wall_us, &s->request, &s->done, err);
+    rc = hfd_pass_next(tx, s->pass, s->rw->w.clock.wall_us, &s->request, &s->done, err);
     if (s->rw->after_step != NULL)
         s->rw->after_step(s->rw);
     return rc;
@@ -712,7 +711,7 @@ static hfd_rc txn_take(struct hfd_txn *tx, void *arg, struct hfd_err *err)
 
     if (s->rw->before_step != NULL)
         s->rw->before_step(s->rw);
-    rc = hfd_upstream_take(tx, s->pass, &s->request, &s->answer, s->rw->w.clock.wall_us, err);
+    rc = hfd_pass_take(tx, s->pass, &s->request, &s->answer, s->rw->w.clock.wall_us, err);
     if (s->rw->after_step != NULL)
         s->rw->after_step(s->rw);
     return rc;
@@ -743,12 +742,12 @@ static bool went(struct remote_world *rw, hfd_rc rc)
 }
 
 /* @return whether the driver died */
-static bool run_pass(struct remote_world *rw, const struct hfd_upstream_work *work)
+static bool run_pass(struct remote_world *rw, const struct hfd_remote_work *work)
 {
     struct pass_step s = {.rw = rw};
     bool died = false;
 
-    ok(rw, hfd_upstream_pass_new(&rw->upstream, work, &s.pass, &rw->w.err));
+    ok(rw, hfd_pass_new(&rw->policy, work, &s.pass, &rw->w.err));
     for (int i = 0; i < ROUNDS_MAX && !died; i++) {
         const enum remote_fault fault = rw->fault_in == 1 ? rw->fault : REMOTE_FAULT_NONE;
 
@@ -766,13 +765,13 @@ static bool run_pass(struct remote_world *rw, const struct hfd_upstream_work *wo
         if (!died && !went(rw, hfd_store_update_wait(rw->w.store, txn_take, &s, &rw->w.err)))
             break;
     }
-    hfd_upstream_pass_free(s.pass);
+    hfd_pass_free(s.pass);
     if (died)
         world_restart(&rw->w);
     return died;
 }
 
-bool remote_world_first(struct remote_world *rw, struct hfd_upstream_request *out)
+bool remote_world_first(struct remote_world *rw, struct hfd_remote_request *out)
 {
     struct due_step due = {.rw = rw};
     struct pass_step s = {.rw = rw};
@@ -780,11 +779,11 @@ bool remote_world_first(struct remote_world *rw, struct hfd_upstream_request *ou
     ok(rw, hfd_store_read(rw->w.reader, txn_due, &due, &rw->w.err));
     if (due.count == 0)
         return false;
-    ok(rw, hfd_upstream_pass_new(&rw->upstream, &due.work[0], &s.pass, &rw->w.err));
+    ok(rw, hfd_pass_new(&rw->policy, &due.work[0], &s.pass, &rw->w.err));
     ok(rw, hfd_store_read(rw->w.reader, txn_next, &s, &rw->w.err));
     *out = s.request;
     out->path = hfd_arena_dup(&rw->w.mem, s.request.path);
-    hfd_upstream_pass_free(s.pass);
+    hfd_pass_free(s.pass);
     return !s.done;
 }
 

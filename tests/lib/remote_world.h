@@ -9,7 +9,7 @@
 
 #include <jansson.h>
 
-#include "driver/backend/upstream.h"
+#include "driver/backend/remote/pass.h"
 #include "tests/lib/world.h"
 
 #define REMOTE_OWNER "this-server"
@@ -40,7 +40,7 @@ enum remote_fault {
 
 struct remote_world {
     struct world w;
-    struct hfd_upstream upstream;
+    struct hfd_remote_policy policy;
     enum remote_generation generation;
     json_t *resources; /* array of documents; each with a member "reports" that is not shown */
     int made;          /* ids given so far */
@@ -53,11 +53,11 @@ struct remote_world {
     bool fired;
     int refuse_status; /* every request is answered so, when it is not 0 */
     const char *refuse_body;
-    bool (*refuses)(const struct hfd_upstream_request *request); /* only these; NULL = all */
-    struct hfd_upstream_request slow; /* the creation that is still to be carried out */
-    int64_t slow_us;                  /* wall clock: when; 0 = there is none */
+    bool (*refuses)(const struct hfd_remote_request *request); /* only these; NULL = all */
+    struct hfd_remote_request slow; /* the creation that is still to be carried out */
+    int64_t slow_us;                /* wall clock: when; 0 = there is none */
     /* Called when a request is carried out and its answer not taken yet; may be NULL. */
-    void (*between)(struct remote_world *rw, const struct hfd_upstream_request *request);
+    void (*between)(struct remote_world *rw, const struct hfd_remote_request *request);
     void *between_ctx;
     /*
      * Called around each step of a pass, inside its transaction, may be NULL; then a step may fail,
@@ -77,12 +77,12 @@ int remote_world_run(struct remote_world *rw);
  * The first request of what is due first, which is not made; its texts last as long as the world.
  * @return whether there is one
  */
-bool remote_world_first(struct remote_world *rw, struct hfd_upstream_request *out);
+bool remote_world_first(struct remote_world *rw, struct hfd_remote_request *out);
 /** Moves the clock to when something is due next, at most by max_us. */
 void remote_world_wait(struct remote_world *rw, int64_t max_us);
 /** Answers one request as the remote would. */
-void remote_world_answer(struct remote_world *rw, const struct hfd_upstream_request *request,
-                         struct hfd_upstream_answer *answer);
+void remote_world_answer(struct remote_world *rw, const struct hfd_remote_request *request,
+                         struct hfd_remote_answer *answer);
 
 /** The live one of that name, or NULL. Borrowed. */
 json_t *remote_find(struct remote_world *rw, const char *name);

@@ -1,5 +1,5 @@
 /* driver/backend/asked.c: names from many threads to one, bounded, each once. */
-#include "driver/backend/asked.h"
+#include "driver/backend/remote/asked.h"
 
 #include "driver/base/clock.h"
 

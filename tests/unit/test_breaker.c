@@ -1,5 +1,5 @@
 /* driver/backend/breaker.c: the table of states and events, and the pauses. */
-#include "driver/backend/breaker.h"
+#include "driver/backend/remote/breaker.h"
 
 #include "driver/base/clock.h"
 #include "tests/lib/seams.h"

@@ -1,5 +1,5 @@
 /* driver/backend/rate.c: the bound on requests a second, with time moved by hand. */
-#include "driver/backend/rate.h"
+#include "driver/backend/remote/rate.h"
 
 #include "driver/base/clock.h"
 

@@ -2,7 +2,7 @@
  * What a remote HyperFleet says: documents of every generation, hostile ones too, and what answers
  * mean.
  */
-#include "driver/backend/upstream_int.h"
+#include "driver/backend/remote/pass_int.h"
 #include "tests/lib/contains.h"
 
 #include <setjmp.h>
@@ -310,54 +310,54 @@ static void problems(void **state)
     assert_slice(hfd_wire_tidy(S("a\xc3\xa4"), 2, &fx->mem), "a");
 }
 
-#define GET HFD_UPSTREAM_GET
-#define POST HFD_UPSTREAM_POST
-#define PATCH HFD_UPSTREAM_PATCH
-#define DEL HFD_UPSTREAM_DELETE
+#define GET HFD_REMOTE_GET
+#define POST HFD_REMOTE_POST
+#define PATCH HFD_REMOTE_PATCH
+#define DEL HFD_REMOTE_DELETE
 
 /* clang-format off */
 static const struct {
-    enum hfd_upstream_method method;
+    enum hfd_remote_method method;
     int status;        /* 0 = no answer */
     const char *body;  /* JSON; NULL = another type */
     enum hfd_verdict_on verdict;
-    enum hfd_upstream_health health;
+    enum hfd_remote_health health;
 } answers[] = {
-    {GET,   0,   NULL,                            HFD_ON_LATER,   HFD_UPSTREAM_ILL},
-    {GET,   200, "{}",                            HFD_ON_WELL,    HFD_UPSTREAM_WELL},
-    {GET,   200, " {} \n",                        HFD_ON_WELL,    HFD_UPSTREAM_WELL},
-    {GET,   200, NULL,                            HFD_ON_LATER,   HFD_UPSTREAM_ILL},
-    {GET,   200, "{\"id\":\"x\"",                 HFD_ON_LATER,   HFD_UPSTREAM_ILL},
-    {POST,  201, "{}",                            HFD_ON_WELL,    HFD_UPSTREAM_WELL},
-    {DEL,   202, "{}",                            HFD_ON_WELL,    HFD_UPSTREAM_WELL},
-    {DEL,   204, "",                              HFD_ON_WELL,    HFD_UPSTREAM_WELL},
-    {GET,   204, "",                              HFD_ON_LATER,   HFD_UPSTREAM_WELL},
-    {GET,   301, "{}",                            HFD_ON_WRONG,   HFD_UPSTREAM_WRONG},
-    {POST,  307, "{}",                            HFD_ON_WRONG,   HFD_UPSTREAM_WRONG},
-    {POST,  400, "{}",                            HFD_ON_INVALID, HFD_UPSTREAM_WELL},
-    {PATCH, 413, "{}",                            HFD_ON_INVALID, HFD_UPSTREAM_WELL},
-    {POST,  422, "{}",                            HFD_ON_INVALID, HFD_UPSTREAM_WELL},
-    {GET,   400, "{}",                            HFD_ON_LATER,   HFD_UPSTREAM_WELL},
-    {GET,   401, "{}",                            HFD_ON_REFUSED, HFD_UPSTREAM_REFUSES},
-    {DEL,   403, NULL,                            HFD_ON_REFUSED, HFD_UPSTREAM_REFUSES},
-    {GET,   404, "{\"code\":\"HYPERFLEET-NTF-001\"}", HFD_ON_MISSING, HFD_UPSTREAM_WELL},
-    {GET,   404, "{\"code\":\"HYPERFLEET-NTF-000\"}", HFD_ON_WRONG, HFD_UPSTREAM_WRONG},
-    {GET,   404, "{\"message\":\"no Route\"}",    HFD_ON_MISSING, HFD_UPSTREAM_WRONG}, /* whose word it is has to be found out */
-    {GET,   404, NULL,                            HFD_ON_WRONG,   HFD_UPSTREAM_WRONG},
-    {PATCH, 405, NULL,                            HFD_ON_UNABLE,  HFD_UPSTREAM_WELL},
-    {DEL,   405, NULL,                            HFD_ON_UNABLE,  HFD_UPSTREAM_WELL},
-    {DEL,   501, "{\"code\":\"HYPERFLEET-INT-003\"}", HFD_ON_UNABLE, HFD_UPSTREAM_WELL},
-    {GET,   405, NULL,                            HFD_ON_LATER,   HFD_UPSTREAM_WELL},
-    {POST,  408, NULL,                            HFD_ON_LATER,   HFD_UPSTREAM_ILL},
-    {POST,  409, "{\"code\":\"HYPERFLEET-CNF-001\"}", HFD_ON_TAKEN, HFD_UPSTREAM_WELL},
-    {POST,  409, "{\"code\":\"HYPERFLEET-CNF-003\"}", HFD_ON_LEAVING, HFD_UPSTREAM_WELL},
-    {PATCH, 409, "{\"code\":\"HYPERFLEET-CNF-003\"}", HFD_ON_LEAVING, HFD_UPSTREAM_WELL},
-    {DEL,   409, "{\"detail\":\"others refer to it\"}", HFD_ON_LATER, HFD_UPSTREAM_WELL},
-    {GET,   410, "{}",                            HFD_ON_MISSING, HFD_UPSTREAM_WELL},
-    {POST,  429, "{}",                            HFD_ON_LATER,   HFD_UPSTREAM_ILL},
-    {POST,  500, "{}",                            HFD_ON_LATER,   HFD_UPSTREAM_ILL},
-    {DEL,   503, NULL,                            HFD_ON_LATER,   HFD_UPSTREAM_ILL},
-    {GET,   101, NULL,                            HFD_ON_LATER,   HFD_UPSTREAM_ILL},
+    {GET,   0,   NULL,                            HFD_ON_LATER,   HFD_REMOTE_ILL},
+    {GET,   200, "{}",                            HFD_ON_WELL,    HFD_REMOTE_WELL},
+    {GET,   200, " {} \n",                        HFD_ON_WELL,    HFD_REMOTE_WELL},
+    {GET,   200, NULL,                            HFD_ON_LATER,   HFD_REMOTE_ILL},
+    {GET,   200, "{\"id\":\"x\"",                 HFD_ON_LATER,   HFD_REMOTE_ILL},
+    {POST,  201, "{}",                            HFD_ON_WELL,    HFD_REMOTE_WELL},
+    {DEL,   202, "{}",                            HFD_ON_WELL,    HFD_REMOTE_WELL},
+    {DEL,   204, "",                              HFD_ON_WELL,    HFD_REMOTE_WELL},
+    {GET,   204, "",                              HFD_ON_LATER,   HFD_REMOTE_WELL},
+    {GET,   301, "{}",                            HFD_ON_WRONG,   HFD_REMOTE_WRONG},
+    {POST,  307, "{}",                            HFD_ON_WRONG,   HFD_REMOTE_WRONG},
+    {POST,  400, "{}",                            HFD_ON_INVALID, HFD_REMOTE_WELL},
+    {PATCH, 413, "{}",                            HFD_ON_INVALID, HFD_REMOTE_WELL},
+    {POST,  422, "{}",                            HFD_ON_INVALID, HFD_REMOTE_WELL},
+    {GET,   400, "{}",                            HFD_ON_LATER,   HFD_REMOTE_WELL},
+    {GET,   401, "{}",                            HFD_ON_REFUSED, HFD_REMOTE_REFUSES},
+    {DEL,   403, NULL,                            HFD_ON_REFUSED, HFD_REMOTE_REFUSES},
+    {GET,   404, "{\"code\":\"HYPERFLEET-NTF-001\"}", HFD_ON_MISSING, HFD_REMOTE_WELL},
+    {GET,   404, "{\"code\":\"HYPERFLEET-NTF-000\"}", HFD_ON_WRONG, HFD_REMOTE_WRONG},
+    {GET,   404, "{\"message\":\"no Route\"}",    HFD_ON_MISSING, HFD_REMOTE_WRONG}, /* whose word it is has to be found out */
+    {GET,   404, NULL,                            HFD_ON_WRONG,   HFD_REMOTE_WRONG},
+    {PATCH, 405, NULL,                            HFD_ON_UNABLE,  HFD_REMOTE_WELL},
+    {DEL,   405, NULL,                            HFD_ON_UNABLE,  HFD_REMOTE_WELL},
+    {DEL,   501, "{\"code\":\"HYPERFLEET-INT-003\"}", HFD_ON_UNABLE, HFD_REMOTE_WELL},
+    {GET,   405, NULL,                            HFD_ON_LATER,   HFD_REMOTE_WELL},
+    {POST,  408, NULL,                            HFD_ON_LATER,   HFD_REMOTE_ILL},
+    {POST,  409, "{\"code\":\"HYPERFLEET-CNF-001\"}", HFD_ON_TAKEN, HFD_REMOTE_WELL},
+    {POST,  409, "{\"code\":\"HYPERFLEET-CNF-003\"}", HFD_ON_LEAVING, HFD_REMOTE_WELL},
+    {PATCH, 409, "{\"code\":\"HYPERFLEET-CNF-003\"}", HFD_ON_LEAVING, HFD_REMOTE_WELL},
+    {DEL,   409, "{\"detail\":\"others refer to it\"}", HFD_ON_LATER, HFD_REMOTE_WELL},
+    {GET,   410, "{}",                            HFD_ON_MISSING, HFD_REMOTE_WELL},
+    {POST,  429, "{}",                            HFD_ON_LATER,   HFD_REMOTE_ILL},
+    {POST,  500, "{}",                            HFD_ON_LATER,   HFD_REMOTE_ILL},
+    {DEL,   503, NULL,                            HFD_ON_LATER,   HFD_REMOTE_ILL},
+    {GET,   101, NULL,                            HFD_ON_LATER,   HFD_REMOTE_ILL},
 };
 /* clang-format on */
 
@@ -367,7 +367,7 @@ static void verdicts(void **state)
     struct fixture *fx = *state;
 
     for (size_t i = 0; i < sizeof(answers) / sizeof(answers[0]); i++) {
-        const struct hfd_upstream_answer a = {
+        const struct hfd_remote_answer a = {
             .arrived = answers[i].status != 0,
             .status = answers[i].status,
             .is_json = answers[i].body != NULL,
@@ -376,11 +376,11 @@ static void verdicts(void **state)
 
         if (a.is_json)
             assert_int_equal(hfd_wire_problem_read(a.body, &fx->mem, &p, NULL), HFD_OK);
-        if (hfd_upstream_verdict(answers[i].method, &a, &p) != answers[i].verdict ||
-            hfd_upstream_health_of(&a) != answers[i].health)
+        if (hfd_remote_verdict(answers[i].method, &a, &p) != answers[i].verdict ||
+            hfd_remote_health_of(&a) != answers[i].health)
             fail_msg("row %zu: verdict %d, health %d", i,
-                     (int)hfd_upstream_verdict(answers[i].method, &a, &p),
-                     (int)hfd_upstream_health_of(&a));
+                     (int)hfd_remote_verdict(answers[i].method, &a, &p),
+                     (int)hfd_remote_health_of(&a));
     }
 }
 

@@ -1,0 +1,416 @@
+/*
+ * From the remote's documents to mirror rows. What is written is what differs, and then the core's
+ * observer is told, as the engine of an embedded HyperFleet would. Thread: writer, inside a
+ * transaction function.
+ */
+#include "driver/backend/remote/pass_int.h"
+
+#include "driver/base/check.h"
+#include "driver/base/log.h"
+#include "driver/backend/remote/due.h"
+#include "driver/backend/remote/orphans.h"
+
+static hfd_rc no_memory(struct hfd_err *err)
+{
+    return hfd_fail(err, HFD_NOMEM, "out of memory while observing HyperFleet");
+}
+
+static hfd_rc tell(struct hfd_take *t, enum hfd_fleet_change what, const struct hfd_fleet_row *row,
+                   struct hfd_err *err)
+{
+    struct hfd_fleet_event event = {.what = what, .row = row, .now_us = t->now_us};
+    const struct hfd_fleet *fleet = t->policy->fleet;
+
+    return fleet->on_change != NULL
+               ? fleet->on_change(fleet->on_change_ctx, t->tx, &event, t->mem, err)
+               : HFD_OK;
+}
+
+/* ---- what is remembered of a document ---- */
+
+/* A copy of a text that outlives this answer. */
+static hfd_slice keep(struct hfd_take *t, hfd_slice text, bool *ok)
+{
+    const hfd_slice copy = hfd_arena_dup(&t->pass->mem, text);
+
+    *ok = *ok && copy.p != NULL;
+    return copy;
+}
+
+static hfd_rc note_seen(struct hfd_take *t, hfd_slice fleet_id, bool deleting, hfd_slice spec,
+                        hfd_slice labels, struct hfd_err *err)
+{
+    struct hfd_seen *seen = hfd_arena_alloc(&t->pass->mem, sizeof(*seen));
+    bool ok = seen != NULL;
+
+    if (!ok)
+        return no_memory(err);
+    *seen = (struct hfd_seen){
+        .fleet_id = keep(t, fleet_id, &ok),
+        .deleting = deleting,
+        .spec = keep(t, spec, &ok),
+        .labels = keep(t, labels, &ok),
+        .next = t->m->seen,
+    };
+    t->m->seen = seen;
+    return ok ? HFD_OK : no_memory(err);
+}
+
+static hfd_rc hold(struct hfd_take *t, const struct hfd_pass_part *part,
+                   const struct hfd_wire_resource *doc, bool changed, struct hfd_err *err)
+{
+    const struct hfd_held **list = part->fleet.ready && !doc->ready ? &t->m->worse : &t->m->held;
+    struct hfd_held *held = hfd_arena_alloc(&t->pass->mem, sizeof(*held));
+    bool ok = held != NULL;
+
+    if (!ok)
+        return no_memory(err);
+    *held = (struct hfd_held){.fleet_id = keep(t, part->row.fleet_id, &ok),
+                              .doc = *doc,
+                              .changed = changed,
+                              .next = *list};
+    held->doc.conditions = keep(t, doc->conditions, &ok);
+    held->doc.updated_by = keep(t, doc->updated_by, &ok);
+    held->doc.deleted_by = keep(t, doc->deleted_by, &ok);
+    /* Nothing else of it is written later. */
+    held->doc.id = held->doc.name = held->doc.owner_id = held->doc.spec = held->doc.labels =
+        HFD_SLICE_NONE;
+    held->doc.guresid = held->doc.made_by = held->doc.created_by = HFD_SLICE_NONE;
+    *list = held;
+    return ok ? HFD_OK : no_memory(err);
+}
+
+/* ---- rows ---- */
+
+static hfd_rc put_part(struct hfd_take *t, const struct hfd_pass_part *part, struct hfd_err *err)
+{
+    return hfd_part_row_put(t->tx, &part->row, err);
+}
+
+bool hfd_observe_equal(const struct hfd_pass_part *part, hfd_slice spec, hfd_slice labels)
+{
+    return hfd_slice_eq(part->fleet.spec, spec) && hfd_slice_eq(part->fleet.labels, labels);
+}
+
+static bool differs(const struct hfd_fleet_row *row, const struct hfd_wire_resource *doc)
+{
+    /* A row may be marked as deleted before the remote has been told. */
+    return row->generation != doc->generation || !hfd_slice_eq(row->conditions, doc->conditions) ||
+           (doc->deleting && row->deleted_us == 0);
+}
+
+/* A cluster that is being deleted takes its nodepools along. */
+static hfd_rc mark_pools(struct hfd_take *t, const struct hfd_fleet_row *cluster,
+                         struct hfd_err *err)
+{
+    hfd_rc rc = HFD_OK;
+
+    for (size_t i = 0; rc == HFD_OK && i < t->s.count; i++) {
+        struct hfd_pass_part *p = &t->s.parts[i];
+
+        if (!p->exists || p->fleet.deleted_us != 0 || !hfd_slice_eq(p->fleet.owner_id, cluster->id))
+            continue;
+        p->fleet.deleted_us = cluster->deleted_us;
+        p->fleet.deleted_by = cluster->deleted_by;
+        rc = hfd_fleet_row_update(t->tx, &p->fleet, err);
+    }
+    return rc;
+}
+
+/* Brings a row up to a document. */
+static hfd_rc write_doc(struct hfd_take *t, struct hfd_pass_part *part,
+                        const struct hfd_wire_resource *doc, struct hfd_err *err)
+{
+    struct hfd_fleet_row *row = &part->fleet;
+    hfd_rc rc = HFD_OK;
+
+    row->generation = doc->generation;
+    row->conditions = doc->conditions;
+    row->ready = doc->ready;
+    if (doc->updated_us != 0)
+        row->updated_us = doc->updated_us;
+    row->updated_by = doc->updated_by;
+    if (doc->deleting && row->deleted_us == 0) {
+        row->deleted_us = doc->deleted_us;
+        row->deleted_by = doc->deleted_by;
+        if (row->kind == HFD_KIND_CLUSTER)
+            rc = mark_pools(t, row, err);
+    }
+    return rc == HFD_OK ? hfd_fleet_row_update(t->tx, row, err) : rc;
+}
+
+static bool is_stale(const struct hfd_pass_part *part, const struct hfd_wire_resource *doc)
+{
+    return doc->generation < part->fleet.generation;
+}
+
+/*
+ * A remote that was brought back from a backup has lost what it had taken: that is wanted again,
+ * from the generation that it has now on. What is to be deleted has nothing to lose.
+ */
+static hfd_rc fall_back(struct hfd_take *t, struct hfd_pass_part *part,
+                        const struct hfd_wire_resource *doc, struct hfd_err *err)
+{
+    hfd_rc rc;
+
+    HFD_LOG(HFD_LOG_WARN,
+            "the remote HyperFleet has an earlier generation than before, as after a restored "
+            "backup; what it lost is wanted again",
+            HFD_LOG_STR("guresid", t->s.up.guresid), HFD_LOG_STR("id", doc->id),
+            HFD_LOG_INT("generation", doc->generation),
+            HFD_LOG_INT("before", part->fleet.generation));
+    part->fleet.generation = doc->generation;
+    rc = hfd_fleet_row_update(t->tx, &part->fleet, err);
+    if (rc != HFD_OK || t->s.up.goal == HFD_GOAL_DELETE || part->row.leaving)
+        return rc;
+    part->row.pending = true;
+    return put_part(t, part, err);
+}
+
+/*
+ * Whether an earlier generation than before is to be believed: not while it may be a copy that lags
+ * behind.
+ */
+static bool is_behind_for_good(struct hfd_take *t)
+{
+    int64_t *since_us = &t->s.up.behind_us;
+
+    if (t->s.up.goal == HFD_GOAL_DELETE)
+        return true;
+    if (*since_us == 0 || *since_us > t->now_us)
+        *since_us = t->now_us;
+    return t->now_us - *since_us >= HFD_REMOTE_BEHIND_US;
+}
+
+hfd_rc hfd_observe_see(struct hfd_take *t, struct hfd_pass_part *part,
+                       const struct hfd_wire_resource *doc, struct hfd_err *err)
+{
+    bool cleared = false;
+    hfd_rc rc = HFD_OK;
+
+    if (is_stale(part, doc)) {
+        if (!is_behind_for_good(t))
+            return hfd_due_later(t, err,
+                                 "HyperFleet answered with an earlier generation than before");
+        rc = fall_back(t, part, doc, err);
+    }
+    t->s.up.later_names = doc->later_names;
+    if (rc == HFD_OK)
+        rc = note_seen(t, part->row.fleet_id, doc->deleting, doc->spec, doc->labels, err);
+    if (rc == HFD_OK && t->s.up.goal == HFD_GOAL_MAKE && part->row.pending && !doc->deleting &&
+        hfd_observe_equal(part, doc->spec, doc->labels)) {
+        cleared = true;
+        part->row.pending = false;
+        part->row.generation = doc->generation;
+        rc = put_part(t, part, err);
+    }
+    if (rc == HFD_OK && (cleared || t->m->full || differs(&part->fleet, doc)))
+        rc = hold(t, part, doc, cleared, err);
+    return rc;
+}
+
+hfd_rc hfd_observe_taken(struct hfd_take *t, struct hfd_pass_part *part,
+                         const struct hfd_wire_resource *doc, struct hfd_err *err)
+{
+    const struct hfd_pass *pass = t->pass;
+    struct hfd_wire_resource shown = *doc;
+    hfd_rc rc;
+
+    t->s.up.later_names = doc->later_names;
+    rc = note_seen(t, part->row.fleet_id, doc->deleting, pass->sent_spec, pass->sent_labels, err);
+    part->row.generation = doc->generation;
+    /* Another PUT may have asked for something else meanwhile. */
+    if (hfd_observe_equal(part, pass->sent_spec, pass->sent_labels))
+        part->row.pending = false;
+    if (rc == HFD_OK)
+        rc = put_part(t, part, err);
+    if (rc == HFD_OK && doc->ready)
+        rc = hold(t, part, doc, true, err);
+    if (rc != HFD_OK)
+        return rc;
+    if (doc->ready) {
+        shown.conditions = part->fleet.conditions;
+        shown.ready = false;
+    }
+    rc = write_doc(t, part, &shown, err);
+    return rc == HFD_OK ? tell(t, HFD_FLEET_CHANGED, &part->fleet, err) : rc;
+}
+
+/* ---- ids ---- */
+
+/*
+ * Whether a HyperFleet resource is free to be taken for this part: of no other resource of this
+ * store, and under no other's name.
+ */
+static hfd_rc is_free(struct hfd_take *t, const struct hfd_pass_part *part,
+                      const struct hfd_fleet_row *wanted, bool *yes, struct hfd_err *err)
+{
+    struct hfd_part_row other;
+    struct hfd_fleet_row row;
+    hfd_rc rc = hfd_part_row_by_fleet(t->tx, wanted->id, t->mem, &other, err);
+
+    *yes = rc == HFD_NOT_FOUND;
+    if (!*yes || wanted->deleted_us != 0)
+        return rc == HFD_NOT_FOUND ? HFD_OK : rc;
+    rc = hfd_fleet_row_by_name(t->tx, wanted->kind, wanted->owner_id, wanted->name, t->mem, &row,
+                               err);
+    *yes = rc == HFD_NOT_FOUND || (rc == HFD_OK && hfd_slice_eq(row.id, part->row.fleet_id));
+    return rc == HFD_NOT_FOUND ? HFD_OK : rc;
+}
+
+/* The row under its new id. */
+static hfd_rc move_row(struct hfd_take *t, hfd_slice from, struct hfd_fleet_row *to,
+                       struct hfd_err *err)
+{
+    hfd_rc rc = hfd_fleet_row_delete(t->tx, to->id, err); /* one that no part knows */
+
+    if (rc == HFD_OK)
+        rc = hfd_fleet_row_delete(t->tx, from, err);
+    if (rc == HFD_OK)
+        rc = hfd_fleet_row_insert(t->tx, to, err);
+    if (rc == HFD_OK)
+        rc = hfd_fleet_row_refer(t->tx, from, to->id, t->mem, err);
+    return rc == HFD_OK ? hfd_upstream_row_wake(t->tx, to->id, t->now_us, err) : rc;
+}
+
+/* An adopted nodepool resource learns its cluster. */
+static hfd_rc learn_cluster(struct hfd_take *t, hfd_slice cluster_id, struct hfd_err *err)
+{
+    if (t->s.res.kind != HFD_KIND_NODEPOOL || cluster_id.len == 0 ||
+        hfd_slice_eq(t->s.res.cluster_id, cluster_id))
+        return HFD_OK;
+    t->s.res.cluster_id = cluster_id;
+    return hfd_resource_row_put(t->tx, &t->s.res, err);
+}
+
+hfd_rc hfd_observe_name(struct hfd_take *t, struct hfd_pass_part *part,
+                        const struct hfd_wire_resource *doc, bool *ok, struct hfd_err *err)
+{
+    const hfd_slice from = part->row.fleet_id;
+    struct hfd_fleet_row row = part->fleet;
+    hfd_rc rc;
+
+    HFD_ASSERT(!hfd_backend_id_is_given(from));
+    row.id = doc->id;
+    if (t->s.up.goal == HFD_GOAL_ADOPT) {
+        row.name = doc->name;
+        row.spec = doc->spec;
+        row.labels = doc->labels;
+    }
+    if (row.kind == HFD_KIND_NODEPOOL && doc->owner_id.len > 0)
+        row.owner_id = doc->owner_id;
+    if (doc->created_us != 0)
+        row.created_us = doc->created_us;
+    row.created_by = doc->created_by;
+    rc = is_free(t, part, &row, ok, err);
+    if (rc != HFD_OK || !*ok)
+        return rc;
+    rc = move_row(t, from, &row, err);
+    if (rc == HFD_OK)
+        rc = learn_cluster(t, row.kind == HFD_KIND_NODEPOOL ? row.owner_id : HFD_SLICE_NONE, err);
+    if (rc == HFD_OK)
+        rc = hfd_remote_orphan_adopted(t->tx, row.id, t->mem, err);
+    if (rc != HFD_OK)
+        return rc;
+    part->fleet = row;
+    part->row.fleet_id = row.id;
+    part->row.name = row.name;
+    for (size_t i = 0; row.kind == HFD_KIND_CLUSTER && i < t->s.count; i++)
+        if (hfd_slice_eq(t->s.parts[i].fleet.owner_id, from))
+            t->s.parts[i].fleet.owner_id = row.id;
+    return put_part(t, part, err);
+}
+
+/* ---- reports ---- */
+
+static bool same_report(const struct hfd_report_row *a, const struct hfd_report_row *b)
+{
+    return a->observed_generation == b->observed_generation && a->observed_us == b->observed_us &&
+           hfd_slice_eq(a->conditions, b->conditions) && hfd_slice_eq(a->data, b->data) &&
+           hfd_slice_eq(a->metadata, b->metadata);
+}
+
+hfd_rc hfd_observe_report(struct hfd_take *t, hfd_slice fleet_id, json_t *doc, struct hfd_err *err)
+{
+    const struct hfd_fleet *fleet = t->policy->fleet;
+    struct hfd_report_row row, stored;
+    struct hfd_err why;
+    hfd_slice secrets;
+    hfd_rc rc;
+
+    rc = hfd_wire_report_read(doc, t->mem, &row, &secrets, &why);
+    if (rc == HFD_MALFORMED)
+        return HFD_OK; /* the others are worth having */
+    if (rc != HFD_OK)
+        return no_memory(err);
+    row.fleet_id = fleet_id;
+    row.received_us = t->now_us;
+    rc = hfd_report_row_get(t->tx, fleet_id, row.adapter, t->mem, &stored, err);
+    if (rc == HFD_OK && same_report(&row, &stored))
+        return HFD_OK;
+    if (rc != HFD_OK && rc != HFD_NOT_FOUND)
+        return rc;
+    if (secrets.len > 0 && fleet->seal != NULL) {
+        row.secrets = fleet->seal(fleet->seal_ctx, fleet_id, row.adapter, secrets, t->mem);
+        if (row.secrets.p == NULL)
+            return no_memory(err);
+    }
+    t->m->reports_changed = true;
+    return hfd_report_row_put(t->tx, &row, err);
+}
+
+/*
+ * Takes a part out of a list, with those before it, which went meanwhile. @return NULL when it is
+ * not in it
+ */
+static const struct hfd_held *let_go(const struct hfd_held **list, hfd_slice fleet_id)
+{
+    const struct hfd_held *held = *list;
+
+    while (held != NULL && !hfd_slice_eq(held->fleet_id, fleet_id))
+        held = held->next;
+    if (held != NULL)
+        *list = held->next;
+    return held;
+}
+
+hfd_rc hfd_observe_release(struct hfd_take *t, struct hfd_pass_part *part, struct hfd_err *err)
+{
+    const struct hfd_held *held = let_go(&t->m->worse, part->row.fleet_id);
+    bool changed;
+    hfd_rc rc = HFD_OK;
+
+    if (held == NULL)
+        held = let_go(&t->m->held, part->row.fleet_id);
+    if (held == NULL || !part->exists)
+        return HFD_OK;
+    changed = held->changed || t->m->reports_changed;
+    t->m->reports_changed = false;
+    /* What is older than the answer to a change since says nothing. */
+    if (!is_stale(part, &held->doc) && differs(&part->fleet, &held->doc)) {
+        changed = true;
+        rc = write_doc(t, part, &held->doc, err);
+    }
+    return rc == HFD_OK && changed ? tell(t, HFD_FLEET_CHANGED, &part->fleet, err) : rc;
+}
+
+/* ---- the end ---- */
+
+static hfd_rc remove_part(struct hfd_take *t, struct hfd_pass_part *part, struct hfd_err *err)
+{
+    hfd_rc rc = hfd_fleet_row_delete(t->tx, part->row.fleet_id, err);
+
+    part->exists = false;
+    return rc == HFD_OK ? tell(t, HFD_FLEET_REMOVED, &part->fleet, err) : rc;
+}
+
+hfd_rc hfd_observe_gone(struct hfd_take *t, struct hfd_pass_part *part, struct hfd_err *err)
+{
+    const hfd_slice id = part->row.fleet_id;
+    hfd_rc rc = remove_part(t, part, err);
+
+    for (size_t i = 0; rc == HFD_OK && part->row.kind == HFD_KIND_CLUSTER && i < t->s.count; i++)
+        if (t->s.parts[i].exists && hfd_slice_eq(t->s.parts[i].fleet.owner_id, id))
+            rc = remove_part(t, &t->s.parts[i], err);
+    return rc;
+}

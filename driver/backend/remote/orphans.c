@@ -1,0 +1,166 @@
+/* Orphans in the store: who may have them, the list, and what is wanted of them. See orphans.h. */
+#include "driver/backend/remote/orphans.h"
+
+#include "driver/backend/remote/pass.h"
+#include "driver/base/log.h"
+
+static hfd_rc no_memory(struct hfd_err *err)
+{
+    return hfd_fail(err, HFD_NOMEM, "out of memory for a list of orphans");
+}
+
+/* A nodepool of a resource in it: there are rows of no others. */
+static hfd_rc inhabitant(struct hfd_txn *tx, hfd_slice cluster_id, struct hfd_arena *mem,
+                         hfd_slice *whose, struct hfd_err *err)
+{
+    struct hfd_fleet_list pools;
+    struct hfd_part_row part = {.guresid = HFD_SLICE("")};
+    hfd_rc rc = hfd_fleet_row_children(tx, cluster_id, mem, &pools, err);
+
+    for (size_t i = 0; rc == HFD_OK && part.guresid.len == 0 && i < pools.count; i++) {
+        rc = hfd_part_row_by_fleet(tx, pools.rows[i].id, mem, &part, err);
+        rc = rc == HFD_NOT_FOUND ? HFD_OK : rc;
+    }
+    *whose = rc == HFD_OK ? part.guresid : HFD_SLICE("");
+    return rc;
+}
+
+hfd_rc hfd_remote_orphan_claim(struct hfd_txn *tx, const struct hfd_orphan_row *o,
+                               struct hfd_arena *mem, enum hfd_remote_orphan_claim *out,
+                               hfd_slice *whose, struct hfd_err *err)
+{
+    struct hfd_part_list parts;
+    struct hfd_part_row part;
+    hfd_rc rc = hfd_part_row_by_fleet(tx, o->id, mem, &part, err);
+
+    *out = HFD_ORPHAN_OWNED;
+    *whose = rc == HFD_OK ? part.guresid : HFD_SLICE("");
+    if (rc != HFD_NOT_FOUND)
+        return rc;
+    rc = hfd_part_row_list(tx, o->label, mem, &parts, err);
+    if (rc != HFD_OK)
+        return rc;
+    *out = HFD_ORPHAN_POSSIBLE;
+    *whose = o->label;
+    for (size_t i = 0; i < parts.count; i++)
+        if (!hfd_backend_id_is_given(parts.rows[i].fleet_id))
+            return HFD_OK;
+    rc = o->kind == HFD_KIND_CLUSTER ? inhabitant(tx, o->id, mem, whose, err) : HFD_OK;
+    if (o->kind != HFD_KIND_CLUSTER)
+        *whose = HFD_SLICE("");
+    *out = whose->len > 0 ? HFD_ORPHAN_INHABITED : HFD_ORPHAN_FREE;
+    return rc;
+}
+
+hfd_rc hfd_remote_orphan_adopted(struct hfd_txn *tx, hfd_slice id, struct hfd_arena *mem,
+                                 struct hfd_err *err)
+{
+    struct hfd_stray_row row;
+    const hfd_rc rc = hfd_stray_row_get(tx, id, mem, &row, err);
+
+    if (rc != HFD_OK)
+        return rc == HFD_NOT_FOUND ? HFD_OK : rc;
+    if (row.orphan.wanted_us != 0)
+        HFD_LOG(HFD_LOG_WARN, "an orphan is not deleted: a resource has it now",
+                HFD_LOG_STR("id", row.orphan.id), HFD_LOG_STR("name", row.orphan.name),
+                HFD_LOG_STR("guresid", row.orphan.label));
+    return hfd_stray_row_delete(tx, id, err);
+}
+
+hfd_rc hfd_remote_orphans_list(struct hfd_txn *tx, enum hfd_kind kind, size_t limit,
+                               struct hfd_arena *mem, struct hfd_orphan_list *out, bool *more,
+                               struct hfd_err *err)
+{
+    struct hfd_stray_list found;
+    hfd_rc rc = hfd_stray_row_list(tx, kind, (int64_t)limit + 1, mem, &found, err);
+
+    *out = (struct hfd_orphan_list){.count = 0};
+    if (rc != HFD_OK)
+        return rc;
+    *more = found.count > limit;
+    out->rows = hfd_arena_array(mem, found.count + 1, sizeof(*out->rows));
+    if (out->rows == NULL)
+        return no_memory(err);
+    for (size_t i = 0; i < found.count && out->count < limit; i++) {
+        enum hfd_remote_orphan_claim claim;
+        hfd_slice whose;
+
+        rc = hfd_remote_orphan_claim(tx, &found.rows[i].orphan, mem, &claim, &whose, err);
+        if (rc != HFD_OK)
+            return rc;
+        if (claim == HFD_ORPHAN_FREE || claim == HFD_ORPHAN_INHABITED)
+            out->rows[out->count++] = found.rows[i].orphan;
+    }
+    return HFD_OK;
+}
+
+hfd_rc hfd_remote_orphans_state(struct hfd_txn *tx, struct hfd_arena *mem,
+                                struct hfd_remote_orphans_state *out, struct hfd_err *err)
+{
+    struct hfd_upstream_row row;
+    hfd_rc rc = hfd_upstream_row_get(tx, HFD_REMOTE_ORPHANS, mem, &row, err);
+
+    *out = (struct hfd_remote_orphans_state){.error = HFD_SLICE("")};
+    if (rc == HFD_OK)
+        *out = (struct hfd_remote_orphans_state){.checked_us = row.checked_us, .error = row.error};
+    return rc == HFD_NOT_FOUND ? HFD_OK : rc;
+}
+
+/* Why it is not to be deleted. */
+static hfd_rc refuse(hfd_slice id, enum hfd_remote_orphan_claim claim, hfd_slice whose,
+                     struct hfd_err *err)
+{
+    switch (claim) {
+    case HFD_ORPHAN_FREE:
+        break;
+    case HFD_ORPHAN_POSSIBLE:
+        return hfd_fail(
+            err, HFD_CONFLICT,
+            "'%.*s' may be what resource %.*s is being made of: ask again when that is known",
+            HFD_SLICE_FMT(id), HFD_SLICE_FMT(whose));
+    case HFD_ORPHAN_OWNED:
+        return hfd_fail(err, HFD_CONFLICT,
+                        "'%.*s' is no orphan: it belongs to resource %.*s, which can be deleted",
+                        HFD_SLICE_FMT(id), HFD_SLICE_FMT(whose));
+    case HFD_ORPHAN_INHABITED:
+        return hfd_fail(
+            err, HFD_CONFLICT,
+            "'%.*s' has a nodepool of resource %.*s in it, which is to be deleted first",
+            HFD_SLICE_FMT(id), HFD_SLICE_FMT(whose));
+    }
+    return HFD_OK;
+}
+
+hfd_rc hfd_remote_orphan_remove(struct hfd_txn *tx, hfd_slice id, int64_t now_us,
+                                struct hfd_arena *mem, struct hfd_orphan_row *out,
+                                struct hfd_err *err)
+{
+    struct hfd_stray_row row;
+    enum hfd_remote_orphan_claim claim;
+    hfd_slice whose;
+    hfd_rc rc = hfd_stray_row_get(tx, id, mem, &row, err);
+    const bool known = rc == HFD_OK;
+
+    if (rc == HFD_NOT_FOUND) {
+        row = (struct hfd_stray_row){
+            .orphan = {.id = id, .kind = HFD_KIND_NODEPOOL, .label = HFD_SLICE("")}};
+        rc = HFD_OK;
+    }
+    if (rc == HFD_OK)
+        rc = hfd_remote_orphan_claim(tx, &row.orphan, mem, &claim, &whose, err);
+    if (rc == HFD_OK)
+        rc = refuse(id, claim, whose, err);
+    if (rc != HFD_OK)
+        return rc;
+    if (!known)
+        return hfd_fail(
+            err, HFD_NOT_FOUND,
+            "no orphan '%.*s' is known: GET /admin/orphans has HyperFleet asked for them",
+            HFD_SLICE_FMT(id));
+    row.orphan.wanted_us = row.orphan.wanted_us != 0 ? row.orphan.wanted_us : now_us;
+    row.orphan.error = HFD_SLICE("");
+    row.due_us = now_us;
+    row.tries = 0;
+    *out = row.orphan;
+    return hfd_stray_row_put(tx, &row, err);
+}

@@ -1,0 +1,422 @@
+/* See wire.h. */
+#include "driver/backend/remote/wire.h"
+
+#include "driver/backend/backend.h"
+#include "driver/backend/remote/pass.h"
+#include "driver/base/clock.h"
+#include "driver/fleet/names.h"
+#include "driver/fleet/vocabulary.h"
+
+#define GENERATION_MAX (INT64_C(1) << 53)
+#define TOTAL_MAX INT64_C(1000000000)
+#define CONDITIONS_MAX 300
+#define CONDITIONS_MAX_BYTES ((size_t)4 * 1024 * 1024)
+#define ADAPTER_MAX_BYTES 128
+#define TYPE_MAX_BYTES 316
+#define WORDS_MAX_BYTES 240
+#define ERRORS_MAX 3
+#define PROBLEM_MAX_BYTES                                                                          \
+    ((1 + 2 * ERRORS_MAX) * (WORDS_MAX_BYTES + 2)) /* all that is taken of one, as it came */
+#define REDACTED "[redacted]"
+
+static hfd_rc no_memory(struct hfd_err *err)
+{
+    return hfd_fail(err, HFD_NOMEM, "out of memory while reading HyperFleet's answer");
+}
+
+bool hfd_wire_id_ok(hfd_slice id)
+{
+    for (size_t i = 0; i < id.len; i++)
+        if (!hfd_is_alnum(id.p[i]) && id.p[i] != '-')
+            return false;
+    return id.len > 0 && id.len <= HFD_WIRE_ID_MAX;
+}
+
+hfd_slice hfd_wire_tidy(hfd_slice text, size_t max, struct hfd_arena *mem)
+{
+    size_t n = text.len < max ? text.len : max;
+    char *p = hfd_arena_alloc(mem, n + 1);
+
+    if (p == NULL)
+        return HFD_SLICE_NONE;
+    while (n < text.len && n > 0 && ((unsigned char)text.p[n] & 0xc0) == 0x80)
+        n--;
+    for (size_t i = 0; i < n; i++)
+        p[i] = (unsigned char)text.p[i] < 0x20 || text.p[i] == 0x7f ? ' ' : text.p[i];
+    return (hfd_slice){p, n};
+}
+
+/* A text, or nothing where there is something else. */
+static hfd_slice string_in(const json_t *obj, const char *key)
+{
+    const json_t *v = json_object_get(obj, key);
+
+    return json_is_string(v) ? (hfd_slice){json_string_value(v), json_string_length(v)}
+                             : HFD_SLICE("");
+}
+
+static hfd_rc take_text(hfd_slice text, struct hfd_arena *mem, hfd_slice *out, struct hfd_err *err)
+{
+    *out = hfd_arena_dup(mem, text);
+    return out->p != NULL ? HFD_OK : no_memory(err);
+}
+
+/* 0 where there is no time, or none that can be read. */
+static int64_t time_in(const json_t *obj, const char *key)
+{
+    const hfd_slice text = string_in(obj, key);
+    int64_t at_us;
+
+    return text.len > 0 && hfd_time_parse(text, &at_us, NULL) == HFD_OK ? at_us : 0;
+}
+
+static hfd_rc take_canonical(const json_t *v, struct hfd_arena *mem, hfd_slice *out,
+                             struct hfd_err *err)
+{
+    struct hfd_buf b;
+
+    hfd_buf_init(&b, mem->max_bytes);
+    if (v != NULL)
+        hfd_json_dump_for_store(&b, v);
+    else
+        hfd_buf_lit(&b, "{}");
+    return hfd_buf_to_arena(&b, mem, out, NULL) == HFD_OK ? HFD_OK : no_memory(err);
+}
+
+/* A member that is an object, or NULL; anything else is wrong. */
+static hfd_rc object_in(const json_t *doc, const char *key, json_t **out, struct hfd_err *err)
+{
+    *out = json_object_get(doc, key);
+    if (json_is_null(*out))
+        *out = NULL;
+    if (*out == NULL || json_is_object(*out))
+        return HFD_OK;
+    return hfd_fail(err, HFD_MALFORMED, "%s is %s", key, hfd_json_type_name(*out));
+}
+
+/* ---- conditions ---- */
+
+static int64_t generation_in(const json_t *obj, const char *key)
+{
+    bool present;
+    int64_t v;
+
+    return hfd_json_get_i64(HFD_JSON_OPTIONAL(obj, "", key),
+                            (struct hfd_json_range){0, GENERATION_MAX}, &present, &v,
+                            NULL) == HFD_OK &&
+                   present
+               ? v
+               : 0;
+}
+
+/* @return whether there is a condition to keep */
+static bool read_condition(const json_t *v, bool of_report, struct hfd_arena *mem,
+                           struct hfd_condition *c)
+{
+    const hfd_slice type = string_in(v, "type");
+
+    *c = (struct hfd_condition){
+        .type = hfd_arena_dup(mem, type),
+        .reason = hfd_arena_dup(mem, string_in(v, "reason")),
+        .message = hfd_arena_dup(mem, string_in(v, "message")),
+        .last_transition_us = time_in(v, "last_transition_time"),
+    };
+    if (type.len == 0 || type.len > TYPE_MAX_BYTES ||
+        !hfd_status_parse(string_in(v, "status"), &c->status))
+        return false;
+    if (of_report)
+        return true;
+    c->observed_generation = generation_in(v, "observed_generation");
+    c->created_us = time_in(v, "created_time");
+    c->last_updated_us = time_in(v, "last_updated_time");
+    return true;
+}
+
+/* Those that can be read, each type once: of a remote that says both names of one, the first. */
+static hfd_rc read_conditions(const json_t *list, bool of_report, struct hfd_arena *mem,
+                              struct hfd_conditions *out, bool *later, struct hfd_err *err)
+{
+    const size_t count =
+        json_array_size(list) < CONDITIONS_MAX ? json_array_size(list) : CONDITIONS_MAX;
+
+    *later = false;
+    *out = (struct hfd_conditions){hfd_arena_array(mem, count + 1, sizeof(*out->items)), 0};
+    if (out->items == NULL)
+        return no_memory(err);
+    for (size_t i = 0; i < count; i++) {
+        struct hfd_condition *c = &out->items[out->count];
+
+        if (!read_condition(json_array_get(list, i), of_report, mem, c))
+            continue;
+        if (c->type.p == NULL || c->reason.p == NULL || c->message.p == NULL)
+            return no_memory(err);
+        if (!of_report && hfd_vocabulary_restore(c))
+            *later = true;
+        if (hfd_condition_find(out, c->type) == NULL)
+            out->count++;
+    }
+    return HFD_OK;
+}
+
+static hfd_rc store_conditions(const struct hfd_conditions *cs, bool of_report,
+                               struct hfd_arena *mem, hfd_slice *out, struct hfd_err *err)
+{
+    struct hfd_buf b;
+    hfd_rc rc;
+
+    hfd_buf_init(&b, CONDITIONS_MAX_BYTES);
+    hfd_conditions_format(&b, cs, of_report);
+    rc = hfd_buf_to_arena(&b, mem, out, err);
+    return rc != HFD_LIMIT ? rc
+                           : hfd_fail(err, HFD_MALFORMED, "its conditions take more than %zu bytes",
+                                      CONDITIONS_MAX_BYTES);
+}
+
+/* ---- resources ---- */
+
+static hfd_rc read_labels(const json_t *doc, struct hfd_arena *mem, struct hfd_wire_resource *out,
+                          struct hfd_err *err)
+{
+    json_t *labels, *rest;
+    hfd_rc rc = object_in(doc, "labels", &labels, err);
+
+    if (rc == HFD_OK)
+        rc = take_text(string_in(labels, HFD_GURESID_LABEL), mem, &out->guresid, err);
+    if (rc == HFD_OK)
+        rc = take_text(string_in(labels, HFD_OWNER_LABEL), mem, &out->made_by, err);
+    if (rc != HFD_OK)
+        return rc;
+    if (json_object_get(labels, HFD_OWNER_LABEL) == NULL)
+        return take_canonical(labels, mem, &out->labels, err);
+    rest = hfd_json_copy(labels);
+    if (rest == NULL)
+        return no_memory(err);
+    (void)json_object_del(rest, HFD_OWNER_LABEL);
+    rc = take_canonical(rest, mem, &out->labels, err);
+    json_decref(rest);
+    return rc;
+}
+
+static hfd_rc read_status(const json_t *doc, struct hfd_arena *mem, struct hfd_wire_resource *out,
+                          struct hfd_err *err)
+{
+    const struct hfd_condition *ready;
+    struct hfd_conditions cs;
+    json_t *status;
+    hfd_rc rc = object_in(doc, "status", &status, err);
+
+    if (rc == HFD_OK)
+        rc = read_conditions(json_object_get(status, "conditions"), false, mem, &cs,
+                             &out->later_names, err);
+    if (rc != HFD_OK)
+        return rc;
+    ready = hfd_condition_find(&cs, HFD_SLICE("Ready"));
+    out->ready = ready != NULL && ready->status == HFD_STATUS_TRUE &&
+                 ready->observed_generation >= out->generation;
+    return store_conditions(&cs, false, mem, &out->conditions, err);
+}
+
+static hfd_rc read_audit(const json_t *doc, struct hfd_arena *mem, struct hfd_wire_resource *out,
+                         struct hfd_err *err)
+{
+    hfd_rc rc;
+
+    out->created_us = time_in(doc, "created_time");
+    out->updated_us = time_in(doc, "updated_time");
+    out->deleting = string_in(doc, "deleted_time").len > 0;
+    out->deleted_us = out->deleting ? time_in(doc, "deleted_time") : 0;
+    if (out->deleting && out->deleted_us == 0)
+        out->deleted_us = 1; /* a time that cannot be read is one all the same */
+    rc = take_text(string_in(doc, "created_by"), mem, &out->created_by, err);
+    if (rc == HFD_OK)
+        rc = take_text(string_in(doc, "updated_by"), mem, &out->updated_by, err);
+    return rc == HFD_OK ? take_text(string_in(doc, "deleted_by"), mem, &out->deleted_by, err) : rc;
+}
+
+static hfd_rc read_identity(const json_t *doc, enum hfd_kind kind, struct hfd_arena *mem,
+                            struct hfd_wire_resource *out, struct hfd_err *err)
+{
+    const hfd_slice told = string_in(doc, "kind");
+    json_t *owner;
+    hfd_rc rc = object_in(doc, "owner_references", &owner, err);
+
+    if (rc != HFD_OK)
+        return rc;
+    if (told.len > 0 && !hfd_slice_is(told, hfd_kind_name(kind)))
+        return hfd_fail(err, HFD_MALFORMED, "expected a %s, and its kind is another",
+                        hfd_kind_name(kind));
+    if (!hfd_wire_id_ok(string_in(doc, "id")))
+        return hfd_fail(err, HFD_MALFORMED, "it has no id of letters, digits and hyphens");
+    out->generation = generation_in(doc, "generation");
+    if (out->generation < 1)
+        return hfd_fail(err, HFD_MALFORMED, "it has no generation");
+    rc = take_text(string_in(doc, "id"), mem, &out->id, err);
+    if (rc == HFD_OK)
+        rc = take_text(string_in(doc, "name"), mem, &out->name, err);
+    if (rc == HFD_OK && hfd_name_check(kind, out->name, NULL) != HFD_OK)
+        return hfd_fail(err, HFD_MALFORMED, "its name is none of HyperFleet's");
+    if (rc == HFD_OK)
+        rc = take_text(hfd_wire_id_ok(string_in(owner, "id")) ? string_in(owner, "id")
+                                                              : HFD_SLICE(""),
+                       mem, &out->owner_id, err);
+    return rc;
+}
+
+hfd_rc hfd_wire_resource_read(const json_t *doc, enum hfd_kind kind, struct hfd_arena *mem,
+                              struct hfd_wire_resource *out, struct hfd_err *err)
+{
+    json_t *spec;
+    hfd_rc rc;
+
+    *out = (struct hfd_wire_resource){.generation = 0};
+    if (!json_is_object(doc))
+        return hfd_fail(err, HFD_MALFORMED, "expected a resource, got %s", hfd_json_type_name(doc));
+    rc = read_identity(doc, kind, mem, out, err);
+    if (rc == HFD_OK)
+        rc = object_in(doc, "spec", &spec, err);
+    if (rc == HFD_OK)
+        rc = take_canonical(spec, mem, &out->spec, err);
+    if (rc == HFD_OK)
+        rc = read_labels(doc, mem, out, err);
+    if (rc == HFD_OK)
+        rc = read_audit(doc, mem, out, err);
+    return rc == HFD_OK ? read_status(doc, mem, out, err) : rc;
+}
+
+hfd_rc hfd_wire_page_read(const json_t *doc, struct hfd_wire_page *out, struct hfd_err *err)
+{
+    const json_t *items = json_object_get(doc, "items");
+    bool present;
+
+    *out = (struct hfd_wire_page){.total = -1};
+    if (!json_is_object(doc) || (items != NULL && !json_is_array(items) && !json_is_null(items)) ||
+        items == NULL)
+        return hfd_fail(err, HFD_MALFORMED, "expected a list");
+    if (json_is_array(items)) {
+        out->items = items;
+        out->count = json_array_size(items);
+    }
+    if (hfd_json_get_i64(HFD_JSON_OPTIONAL(doc, "", "total"), (struct hfd_json_range){0, TOTAL_MAX},
+                         &present, &out->total, NULL) != HFD_OK ||
+        !present)
+        out->total = -1;
+    return HFD_OK;
+}
+
+/* ---- reports ---- */
+
+/* Takes data.secrets out of the document: each value is redacted there. */
+static hfd_rc split_secrets(json_t *data, struct hfd_arena *mem, hfd_slice *secrets,
+                            struct hfd_err *err)
+{
+    json_t *all = json_object_get(data, "secrets"), *plain, *v;
+    const char *key;
+    hfd_rc rc = HFD_OK;
+    void *next;
+
+    *secrets = HFD_SLICE_NONE;
+    if (!json_is_object(all))
+        return HFD_OK;
+    plain = hfd_json_copy(all);
+    if (plain == NULL)
+        return no_memory(err);
+    json_object_foreach_safe (all, next, key, v) {
+        if (json_is_string(v) && strcmp(json_string_value(v), REDACTED) ==
+                                     0) { /* nobody is to take the word for the secret */
+            (void)json_object_del(plain, key);
+            (void)json_object_del(all, key);
+        } else if (json_object_set_new(all, key, json_string(REDACTED)) != 0)
+            rc = no_memory(err);
+    }
+    if (rc == HFD_OK && json_object_size(plain) > 0) {
+        *secrets = hfd_json_dump_arena(mem, plain);
+        rc = secrets->p != NULL ? HFD_OK : no_memory(err);
+    }
+    json_decref(plain);
+    return rc;
+}
+
+hfd_rc hfd_wire_report_read(json_t *doc, struct hfd_arena *mem, struct hfd_report_row *row,
+                            hfd_slice *secrets, struct hfd_err *err)
+{
+    const hfd_slice adapter = string_in(doc, "adapter");
+    struct hfd_conditions cs;
+    json_t *data, *metadata;
+    bool later;
+    hfd_rc rc;
+
+    *row = (struct hfd_report_row){.metadata = HFD_SLICE("")};
+    *secrets = HFD_SLICE_NONE;
+    if (!json_is_object(doc) || adapter.len == 0 || adapter.len > ADAPTER_MAX_BYTES)
+        return hfd_fail(err, HFD_MALFORMED, "expected a report with the name of its adapter");
+    row->observed_generation = generation_in(doc, "observed_generation");
+    row->observed_us = time_in(doc, "last_report_time");
+    row->created_us = time_in(doc, "created_time");
+    rc = take_text(adapter, mem, &row->adapter, err);
+    if (rc == HFD_OK)
+        rc = object_in(doc, "data", &data, err);
+    if (rc == HFD_OK)
+        rc = object_in(doc, "metadata", &metadata, err);
+    if (rc == HFD_OK)
+        rc = split_secrets(data, mem, secrets, err);
+    if (rc == HFD_OK)
+        rc = take_canonical(data, mem, &row->data, err);
+    if (rc == HFD_OK && metadata != NULL)
+        rc = take_canonical(metadata, mem, &row->metadata, err);
+    if (rc == HFD_OK)
+        rc = read_conditions(json_object_get(doc, "conditions"), true, mem, &cs, &later, err);
+    return rc == HFD_OK ? store_conditions(&cs, true, mem, &row->conditions, err) : rc;
+}
+
+/* ---- problems ---- */
+
+static void add_words(struct hfd_buf *b, const char *between, hfd_slice text)
+{
+    if (text.len == 0)
+        return;
+    if (b->len > 0)
+        hfd_buf_add(b, hfd_slice_of(between));
+    text.len = text.len < WORDS_MAX_BYTES ? text.len : WORDS_MAX_BYTES;
+    hfd_buf_add(b, text);
+}
+
+static void read_problem(const json_t *doc, struct hfd_buf *words, struct hfd_arena *mem,
+                         struct hfd_wire_problem *out)
+{
+    const json_t *errors = json_object_get(doc, "errors");
+    const hfd_slice detail = string_in(doc, "detail"), code = string_in(doc, "code");
+
+    out->no_route = hfd_slice_is(code, "HYPERFLEET-NTF-000") ||
+                    hfd_slice_starts(detail, HFD_SLICE("The requested resource '"));
+    out->code = hfd_arena_dup(mem, (hfd_slice){code.p, code.len < 64 ? code.len : 64});
+    add_words(words, "; ", detail.len > 0 ? detail : string_in(doc, "title"));
+    for (size_t i = 0; i < json_array_size(errors) && i < ERRORS_MAX; i++) {
+        const json_t *e = json_array_get(errors, i);
+
+        add_words(words, "; ", string_in(e, "field"));
+        add_words(words, ": ", string_in(e, "message"));
+    }
+}
+
+hfd_rc hfd_wire_problem_read(hfd_slice body, struct hfd_arena *mem, struct hfd_wire_problem *out,
+                             struct hfd_err *err)
+{
+    struct hfd_buf words;
+    json_t *doc;
+    hfd_rc rc;
+
+    *out = (struct hfd_wire_problem){.no_route = false};
+    rc = hfd_json_parse(body, &doc, err);
+    if (rc != HFD_OK)
+        return rc == HFD_NOMEM ? rc : HFD_OK;
+    hfd_buf_init(&words, PROBLEM_MAX_BYTES);
+    read_problem(doc, &words, mem, out);
+    out->words = hfd_wire_tidy(hfd_buf_slice(&words), WORDS_MAX_BYTES, mem);
+    if (words.rc != HFD_OK || out->code.p == NULL || out->words.p == NULL) {
+        *out = (struct hfd_wire_problem){.no_route = false};
+        rc = no_memory(err);
+    }
+    hfd_buf_fini(&words);
+    json_decref(doc);
+    return rc;
+}

@@ -1,0 +1,78 @@
+/* See serve.h. Source: DESIGN 6. */
+#include "handlers/cli/look.h"
+#include "handlers/cli/serve.h"
+
+/* One line for each operation that the remote refused, besides what the app developer reads. */
+static hfd_rc on_refused(void *driver, struct hfd_txn *tx, hfd_slice guresid, const char *code,
+                         hfd_slice message, int64_t now_us, struct hfd_arena *mem,
+                         struct hfd_err *err)
+{
+    const hfd_rc rc = hfd_resource_refused(driver, tx, guresid, code, message, now_us, mem, err);
+
+    if (rc == HFD_OK)
+        HFD_LOG(HFD_LOG_WARN, "an operation failed: the remote HyperFleet refused it",
+                HFD_LOG_STR("guresid", guresid), HFD_LOG_CSTR("code", code),
+                HFD_LOG_STR("reason", message));
+    return rc;
+}
+
+/* Whoever reads along on the way has the token then. */
+static void warn_of_plain_http(const struct hfd_settings *s)
+{
+    static const char *const near[] = {"http://127.", "http://localhost", "http://[::1]"};
+
+    if (s->remote_token_file.len == 0 || !hfd_slice_starts(s->backend, HFD_SLICE("http://")))
+        return;
+    for (size_t i = 0; i < sizeof(near) / sizeof(near[0]); i++)
+        if (hfd_slice_starts(s->backend, hfd_slice_of(near[i])))
+            return;
+    HFD_LOG(HFD_LOG_WARN,
+            "the token for the remote HyperFleet is sent without TLS; use an https:// URL",
+            HFD_LOG_STR("remote", s->backend));
+}
+
+enum hfd_exit hfd_serve_remote_open(struct hfd_serve_remote *r, const struct hfd_settings *s,
+                                    struct hfd_driver *d, struct hfd_store *store,
+                                    const struct hfd_clock *clock, struct hfd_err *err)
+{
+    struct hfd_remote_config config = {
+        .store = store,
+        .policy = &r->policy,
+        .rng = &hfd_rng_system,
+        .http = hfd_look_http(s),
+        .fresh_us = s->remote_fresh_us,
+        .in_flight_max = s->remote_in_flight_max,
+        .per_second_max = s->remote_per_second_max,
+    };
+    hfd_rc rc;
+
+    config.http.clock = clock;
+    *r = (struct hfd_serve_remote){.thread = NULL};
+    if (!hfd_look_is_remote(s))
+        return HFD_EXIT_OK;
+    hfd_keyring_fingerprint(d->ring, r->owner);
+    r->policy = (struct hfd_remote_policy){
+        .fleet = &d->fleet,
+        .owner = hfd_slice_of(r->owner),
+        .watch_us = s->remote_watch_us,
+        .idle_us = s->remote_idle_us,
+        .retry_min_us = s->remote_retry_min_us,
+        .retry_max_us = s->remote_retry_max_us,
+        .rng = &hfd_rng_system,
+        .on_refused = on_refused,
+        .on_refused_ctx = d,
+    };
+    warn_of_plain_http(s);
+    rc = hfd_remote_start(&config, &r->thread, err);
+    if (rc == HFD_OK) {
+        hfd_remote_asked(r->thread,
+                         HFD_REMOTE_ORPHANS); /* the store may be younger than what was made */
+        return HFD_EXIT_OK;
+    }
+    return rc == HFD_INVALID ? HFD_EXIT_USAGE : HFD_EXIT_INTERNAL;
+}
+
+void hfd_serve_remote_close(struct hfd_serve_remote *r)
+{
+    hfd_remote_stop(&r->thread);
+}

@@ -6,7 +6,7 @@
 
 extern const unsigned char hfd_input_json[];
 extern const size_t hfd_input_json_len;
-extern const unsigned char hfd_openapi_yaml[];
-extern const size_t hfd_openapi_yaml_len;
+extern const unsigned char hfd_openapi_json[];
+extern const size_t hfd_openapi_json_len;
 
 #endif

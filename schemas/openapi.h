@@ -1,19 +1,13 @@
 /*
- * The OpenAPI document of the whole program: schemas/openapi.yaml, with this program's version and
- * the driver's input put in. Thread: any.
+ * The OpenAPI document of the whole program. The build makes it: openapi.py puts the version and
+ * schemas/input.json into schemas/openapi.yaml. Thread: any.
  */
 #ifndef HFD_SCHEMAS_OPENAPI_H
 #define HFD_SCHEMAS_OPENAPI_H
 
-#include <jansson.h>
+#include "driver/base/slice.h"
 
-#include "driver/base/err.h"
-
-/**
- * Makes the document anew.
- * @param out  gives
- * @return HFD_OK, HFD_NOMEM
- */
-HFD_MUST_CHECK hfd_rc hfd_openapi_document(json_t **out, struct hfd_err *err);
+/** The document as JSON. */
+hfd_slice hfd_openapi_text(void);
 
 #endif

@@ -10,7 +10,6 @@
 #include "handlers/cli/look.h"
 #include "handlers/cli/serve.h"
 #include "handlers/http/http.h"
-#include "handlers/http/openapi_api.h"
 #include "store/store.h"
 #include "store/sqlite/folder.h"
 
@@ -42,7 +41,6 @@ struct serve {
     struct hfd_driver driver;
     struct hfd_store *store;
     struct hfd_serve_remote remote;
-    struct hfd_openapi *openapi;
     struct hfd_app app;
     struct hfd_server *server;
     struct hfd_demo *demo;
@@ -240,16 +238,6 @@ static void close_remote(struct serve *s)
 
 /* --- the server --- */
 
-static enum hfd_exit open_openapi(struct serve *s, struct hfd_err *err)
-{
-    return hfd_openapi_new(&s->openapi, err) == HFD_OK ? HFD_EXIT_OK : HFD_EXIT_INTERNAL;
-}
-
-static void close_openapi(struct serve *s)
-{
-    hfd_openapi_free(&s->openapi);
-}
-
 static enum hfd_exit open_server(struct serve *s, struct hfd_err *err)
 {
     bool known;
@@ -261,7 +249,6 @@ static enum hfd_exit open_server(struct serve *s, struct hfd_err *err)
         .driver = &s->driver,
         .clock = &s->steady.clock,
         .rng = &hfd_rng_system,
-        .openapi = s->openapi,
         .remote = s->remote.thread,
     };
     if (s->remote.thread != NULL) {
@@ -336,7 +323,6 @@ static const struct {
     {"clock", open_clock,
      close_clock}, /* behind the lock: it writes to the folder when it closes, too */
     {"remote", open_remote, close_remote},
-    {"API document", open_openapi, close_openapi},
     {"listeners", open_server, close_server},
     {"loops", start_server, stop_server},
     {"demo", start_demo, stop_demo},

@@ -15,7 +15,6 @@
 
 struct hfd_exchange;
 struct hfd_violations;
-struct hfd_openapi;
 
 /* clang-format off */
 #define HFD_METHOD_LIST(X) X(GET) X(HEAD) X(PUT) X(POST) X(PATCH) X(DELETE) X(OPTIONS) X(OTHER)
@@ -64,7 +63,6 @@ struct hfd_app {
     const struct hfd_clock *clock;
     const struct hfd_rng *rng;
     enum hfd_vocabulary vocabulary; /* of the conditions that are shown */
-    const struct hfd_openapi *openapi;
     struct hfd_remote
         *remote; /* the HyperFleet that is driven; NULL = it is embedded, and served here */
     const struct hfd_route *routes; /* NULL = hfd_routes; tests of the server bring their own */

@@ -23,7 +23,9 @@ const struct hfd_route hfd_routes[] = {
     {OPS, "/readyz",                   "readyz",  HFD_DIALECT_OPS, hfd_ops_ready},
     {OPS, "/health",                   "readyz",  HFD_DIALECT_OPS, hfd_ops_ready},
     {OPS, "/metrics",                  "metrics", HFD_DIALECT_OPS, hfd_ops_metrics},
-    {OPS, "/docs/spec.json",           "openapi", HFD_DIALECT_OPS, hfd_openapi_api_json},
+    {OPS, "/docs/spec.json",           "openapi", HFD_DIALECT_OPS, hfd_docs_openapi_json},
+    {OPS, "/docs",                     "manual",  HFD_DIALECT_OPS, hfd_docs_manual},
+    {OPS, "/docs/{page}",              "manual_page", HFD_DIALECT_OPS, hfd_docs_manual},
     {OPS, "/admin/orphans",            "orphans", HFD_DIALECT_OPS, hfd_admin_list_orphans},
     {HFD_LISTENER_OPS, HFD_METHOD_DELETE, "/admin/orphans/{id}", "orphan", HFD_DIALECT_OPS, hfd_admin_delete_orphan},
 
@@ -35,8 +37,8 @@ const struct hfd_route hfd_routes[] = {
     DRIVER(DELETE, "/{driver}/{guresid}", "typed_resource", delete),
 
     FLEET(GET,    "",                                                                 "fleet_metadata",             metadata),
-    {HFD_LISTENER_MAIN, HFD_METHOD_GET, "/api/hyperfleet/v1/openapi", "openapi", HFD_DIALECT_FLEET, hfd_openapi_api_json},
-    {HFD_LISTENER_MAIN, HFD_METHOD_GET, "/api/hyperfleet/v1/openapi.html", "openapi_page", HFD_DIALECT_FLEET, hfd_openapi_api_html},
+    {HFD_LISTENER_MAIN, HFD_METHOD_GET, "/api/hyperfleet/v1/openapi", "openapi", HFD_DIALECT_FLEET, hfd_docs_openapi_json},
+    {HFD_LISTENER_MAIN, HFD_METHOD_GET, "/api/hyperfleet/v1/openapi.html", "openapi_page", HFD_DIALECT_FLEET, hfd_docs_openapi_page},
     FLEET(GET,    "/v1/clusters",                                                     "clusters",                   list_clusters),
     FLEET(POST,   "/v1/clusters",                                                     "clusters",                   create_cluster),
     FLEET(GET,    "/v1/clusters/{cluster_id}",                                        "cluster",                    get_cluster),

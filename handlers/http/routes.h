@@ -14,8 +14,9 @@ void hfd_ops_metrics(struct hfd_exchange *x);
 void hfd_admin_list_orphans(struct hfd_exchange *x);
 void hfd_admin_delete_orphan(struct hfd_exchange *x);
 
-/* openapi_api.c */
-void hfd_openapi_api_json(struct hfd_exchange *x);
-void hfd_openapi_api_html(struct hfd_exchange *x);
+/* docs_api.c */
+void hfd_docs_openapi_json(struct hfd_exchange *x);
+void hfd_docs_openapi_page(struct hfd_exchange *x);
+void hfd_docs_manual(struct hfd_exchange *x);
 
 #endif

@@ -159,7 +159,7 @@ static hfd_rc openapi(struct world *w)
 {
     json_t *doc;
     struct hfd_schema *schema = NULL;
-    hfd_rc rc = hfd_openapi_document(&doc, &w->err);
+    hfd_rc rc = hfd_json_parse(hfd_openapi_text(), &doc, &w->err);
 
     if (rc != HFD_OK)
         return rc;

@@ -1,0 +1,201 @@
+"""The manual, handlers/docs/*.md, as HTML pages. It knows the Markdown that these files use, and leaves out HTML comments.
+
+Knows: headings, paragraphs, lists in lists, tables, fenced code, quotes; `code`, **bold**, *emphasis*, [links](to), <https://links>.
+A link to another page of the manual becomes one to its HTML page. A link to another file of the repository becomes its path, because the
+program does not serve it. A link to a page, heading or file that does not exist ends the build.
+"""
+
+import html as entities
+import os
+import re
+
+from page import frame, text
+
+FENCE = re.compile(r"^(`{3,}|~{3,})")
+HEADING = re.compile(r"^(#{1,6}) +(.*?)(?: +#+)?$")
+ITEM = re.compile(r"^( *)([-*+]|[0-9]+\.) +(.*)$")
+RULER = re.compile(r"^\|?[ :|-]*-[ :|-]*$")
+BLOCK = re.compile(r"^(#{1,6} |`{3}|~{3}|\||>|<!--| *([-*+]|[0-9]+\.) )")
+INLINE = re.compile(r"(?P<ticks>`+)(?P<code>.+?)(?P=ticks)(?!`)|\\(?P<escaped>[\\`*_{}\[\]()#+.!|<>~-])|<(?P<url>https?://[^ >]+)>|"
+                    r"\[(?P<label>(?:`[^`]*`|[^\]`])*)\]\((?P<to>[^ )]+)\)|\*\*(?P<bold>.+?)\*\*|\*(?P<em>[^ *][^*]*?)\*", re.S)
+
+
+class ManualError(Exception):
+    pass
+
+
+class ManualPage:
+    """One page: .title, .summary (its first paragraph), .anchors, .links [(page, anchor)], .body (HTML)."""
+
+    def __init__(self, path, source, names):
+        self.path, self.names = path, names
+        self.anchors, self.links, self.title, self.summary = [], [], None, ""
+        self.body = self.blocks(re.sub(r"<!--.*?-->\n?", "", source, flags=re.S).split("\n"))
+        if self.title is None:
+            raise ManualError(f"{path}: a page begins with a heading of the first level")
+
+    # ---- inside a line ----
+
+    def inline(self, source):
+        html, at = "", 0
+        for match in INLINE.finditer(source):
+            html += text(source[at:match.start()]) + self.span(match)
+            at = match.end()
+        return html + text(source[at:])
+
+    def span(self, match):
+        found = match.groupdict()
+        if found["code"] is not None:
+            return f"<code>{text(found['code'].strip())}</code>"
+        if found["escaped"] is not None:
+            return text(found["escaped"])
+        if found["url"] is not None:
+            return f'<a href="{text(found["url"])}">{text(found["url"])}</a>'
+        if found["to"] is not None:
+            return self.link(self.inline(found["label"]), found["to"])
+        if found["bold"] is not None:
+            return f"<strong>{self.inline(found['bold'])}</strong>"
+        return f"<em>{self.inline(found['em'])}</em>"
+
+    def link(self, label, to):
+        if re.match(r"https?://", to):
+            return f'<a href="{text(to)}">{label}</a>'
+        name, _, anchor = to.partition("#")
+        page = os.path.basename(self.path)[:-3] if name == "" else name[:-3]
+        if "/" not in name and page in self.names:
+            self.links.append((page, anchor))
+            return f'<a href="{text(address(page) if name else "")}{text("#" + anchor if anchor else "")}">{label}</a>'
+        target = os.path.normpath(os.path.join(os.path.dirname(self.path), name))
+        if not os.path.exists(target):
+            raise ManualError(f"{self.path}: the link {to} leads nowhere")
+        shown = os.path.relpath(target, os.path.dirname(os.path.dirname(os.path.dirname(self.path))))
+        return label if re.sub("<.*?>", "", label) == shown else f"{label} (<code>{text(shown)}</code>)"
+
+    # ---- lines ----
+
+    def blocks(self, lines):
+        html, at = "", 0
+        while at < len(lines):
+            if lines[at].strip() == "":
+                at += 1
+                continue
+            block, at = self.block(lines, at)
+            html += block
+        return html
+
+    def block(self, lines, at):
+        """The block that begins at a line: (HTML, the line behind it)."""
+        heading, line = HEADING.match(lines[at]), lines[at]
+        if FENCE.match(line):
+            return self.code(lines, at)
+        if heading:
+            return self.heading(len(heading.group(1)), heading.group(2)), at + 1
+        if line.startswith("|") and at + 1 < len(lines) and RULER.match(lines[at + 1]):
+            return self.table(lines, at)
+        if line.startswith(">"):
+            end = at + next((n for n, other in enumerate(lines[at:]) if not other.startswith(">")), len(lines) - at)
+            return f"<blockquote>{self.blocks([re.sub('^> ?', '', other) for other in lines[at:end]])}</blockquote>", end
+        if ITEM.match(line):
+            return self.list(lines, at)
+        return self.paragraph(lines, at)
+
+    def heading(self, level, source):
+        html = self.inline(source)
+        plain = re.sub("<.*?>", "", html).replace("&quot;", "").replace("&#39;", "").replace("&lt;", "").replace("&gt;", "")
+        anchor = re.sub(r"[^\w\- ]", "", plain.replace("&amp;", "").lower()).replace(" ", "-")
+        if anchor in self.anchors:
+            anchor += f"-{sum(a == anchor or re.fullmatch(re.escape(anchor) + '-[0-9]+', a) is not None for a in self.anchors)}"
+        self.anchors.append(anchor)
+        if self.title is None and level == 1:
+            self.title = html
+        return f'<h{level} id="{text(anchor)}">{html}</h{level}>'
+
+    def code(self, lines, at):
+        fence = FENCE.match(lines[at]).group(1)
+        end = next((n for n in range(at + 1, len(lines)) if lines[n].rstrip() == fence), None)
+        if end is None:
+            raise ManualError(f"{self.path}: a block of code has no end")
+        return f"<pre>{text(chr(10).join(lines[at + 1:end]))}</pre>", end + 1
+
+    def row(self, line, tag):
+        cells = re.split(r"(?<!\\)\|", line.strip().strip("|"))
+        return "<tr>" + "".join(f"<{tag}>{self.inline(cell.strip().replace(chr(92) + '|', '|'))}</{tag}>" for cell in cells) + "</tr>"
+
+    def table(self, lines, at):
+        end = at + 2
+        while end < len(lines) and lines[end].startswith("|"):
+            end += 1
+        return "<table>" + self.row(lines[at], "th") + "".join(self.row(line, "td") for line in lines[at + 2:end]) + "</table>", end
+
+    def list(self, lines, at):
+        first = ITEM.match(lines[at])
+        indent, tag = len(first.group(1)), "ol" if first.group(2)[-1] == "." else "ul"
+        html = ""
+        while at < len(lines):
+            item = ITEM.match(lines[at])
+            if lines[at].strip() == "":
+                at += 1
+                continue
+            if not item or len(item.group(1)) != indent or (item.group(2)[-1] == ".") != (tag == "ol"):
+                break
+            inside, at = [item.group(3)], at + 1
+            while at < len(lines) and self.is_inside(lines, at, indent):
+                inside.append(lines[at])
+                at += 1
+            html += f"<li>{self.item(inside)}</li>"
+        return f"<{tag}>{html}</{tag}>", at
+
+    @staticmethod
+    def is_inside(lines, at, indent):
+        """Whether a line goes on with an item: it is indented, or a blank line before such a one, or a line of the item's paragraph."""
+        if lines[at].strip() == "":
+            rest = [line for line in lines[at:] if line.strip() != ""]
+            return bool(rest) and len(rest[0]) - len(rest[0].lstrip()) > indent
+        return lines[at].startswith(" " * (indent + 1)) or (lines[at - 1].strip() != "" and not BLOCK.match(lines[at]))
+
+    def item(self, inside):
+        margin = min((len(line) - len(line.lstrip()) for line in inside[1:] if line.startswith(" ")), default=0)
+        inside = inside[:1] + [line[margin:] if line.startswith(" ") else line for line in inside[1:]]
+        html = self.blocks(inside)
+        lone = html.startswith("<p>") and html.count("<p>") == 1
+        return html.replace("<p>", "", 1).replace("</p>", "", 1) if lone else html
+
+    def paragraph(self, lines, at):
+        end = at + 1
+        while end < len(lines) and lines[end].strip() != "" and not BLOCK.match(lines[end]):
+            end += 1
+        html = self.inline(" ".join(line.strip() for line in lines[at:end]))
+        self.summary = self.summary or html
+        return f"<p>{html}</p>", end
+
+
+def address(name):
+    """Where a page is served. README is the index."""
+    return "/docs/" if name == "README" else f"/docs/{name}.html"
+
+
+def index(pages):
+    rows = "".join(f'<tr><td><a href="{address(p)}">{page.title}</a></td><td>{page.summary}</td></tr>' for p, page in pages.items())
+    return ("<h1>hyperfleet-driver: manual</h1>" f"<table>{rows}</table>"
+            '<p><a href="/docs/spec.json">OpenAPI document</a> of all listeners, as JSON.</p>')
+
+
+def manual(paths):
+    """{name: HTML} of the pages; the index has the name ""."""
+    names = [os.path.basename(path)[:-3] for path in paths]
+    pages = {}
+    for name, path in sorted(zip(names, paths)):
+        with open(path, encoding="utf-8") as file:
+            pages[name] = ManualPage(os.path.abspath(path), file.read(), names)
+    for page in pages.values():
+        for name, anchor in page.links:
+            if anchor and anchor not in pages[name].anchors:
+                raise ManualError(f"{page.path}: {name}.md has no heading #{anchor}")
+    readme = pages.pop("README", None)
+    top = '<nav><p><a href="/docs/">Manual</a></p></nav>'
+    made = {}
+    for name, page in pages.items():
+        title = entities.unescape(re.sub("<.*?>", "", page.title))
+        made[name + ".html"] = frame(title, top + f"<main>{page.body}</main>")
+    made[""] = frame("hyperfleet-driver: manual", f"<main>{readme.body if readme else index(pages)}</main>")
+    return made

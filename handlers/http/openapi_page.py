@@ -1,0 +1,124 @@
+"""An OpenAPI document as one HTML page. It knows the keywords that schemas/openapi.yaml uses."""
+
+import json
+
+from page import frame, text
+
+METHODS = ("get", "put", "post", "patch", "delete")
+SCHEMAS = "#/components/schemas/"
+DEPTH_MAX = 12  # of schemas in schemas
+BOUNDS = (("format", "format "), ("enum", "one of "), ("pattern", "pattern "), ("minimum", "at least "), ("maximum", "at most "),
+          ("minLength", "length at least "), ("maxLength", "length at most "), ("minItems", "items at least "),
+          ("maxItems", "items at most "), ("default", "default "), ("nullable", "or null: "))
+
+
+def element(before, value, after):
+    """HTML around a text; nothing if there is no text."""
+    return before + text(value) + after if value else ""
+
+
+def value_text(value, indent=None):
+    return text(json.dumps(value, ensure_ascii=False, indent=indent))
+
+
+class OpenapiPage:
+    def __init__(self, doc):
+        self.doc = doc
+
+    def resolve(self, obj):
+        """The object that "$ref": "#/..." names, or the object itself."""
+        found = self.doc
+        if "$ref" not in obj:
+            return obj
+        for part in obj["$ref"][2:].split("/"):
+            found = found[part]
+        return found
+
+    # ---- schemas ----
+
+    def type_of(self, schema, depth=0):
+        """ "array of <a>Cluster</a>", "string", with bounds and description. """
+        ref = schema.get("$ref", "")
+        if ref.startswith(SCHEMAS):
+            name = text(ref[len(SCHEMAS):])
+            return f'<a href="#schema-{name}">{name}</a>'
+        if "not" in schema:
+            return "not allowed"
+        html = text(schema.get("type"))
+        if "items" in schema and depth < DEPTH_MAX:
+            html += " of " + self.type_of(schema["items"], depth + 1)
+        html += "".join(f' <span class="note">{words}<code>{value_text(schema[key])}</code></span>'
+                        for key, words in BOUNDS if key in schema)
+        return html + element("<br>", schema.get("description"), "") + self.properties(schema, depth)
+
+    def properties(self, schema, depth):
+        more, properties, html = schema.get("additionalProperties"), schema.get("properties"), ""
+        if isinstance(more, dict) and depth < DEPTH_MAX:
+            html += '<br><span class="note">other members: </span>' + self.type_of(more, depth + 1)
+        if not properties or depth >= DEPTH_MAX:
+            return html
+        required = schema.get("required", [])
+        rows = (f"<tr><td><code>{text(name)}</code>" + ('<br><span class="note">required</span>' if name in required else "") +
+                f"</td><td>{self.type_of(below, depth + 1)}</td></tr>" for name, below in properties.items())
+        return html + "<table>" + "".join(rows) + "</table>"
+
+    def content(self, holder):
+        return "".join(f"<br><code>{text(kind)}</code> " + self.type_of(media.get("schema", {})) +
+                       (f"<pre>{value_text(media['example'], 2)}</pre>" if "example" in media else "")
+                       for kind, media in holder.get("content", {}).items())
+
+    # ---- operations ----
+
+    def operations(self, tag):
+        """(path, method, operation) of a tag."""
+        for path, item in self.doc["paths"].items():
+            for method in METHODS:
+                if tag in item.get(method, {}).get("tags", [])[:1]:
+                    yield path, method, item[method]
+
+    def parameter(self, param):
+        example = ""
+        if "example" in param:
+            example = f'<br><span class="note">example </span><code>{value_text(param["example"])}</code>'
+        return (f'<tr><td><code>{text(param["name"])}' + element('</code><br><span class="note">', param["in"], "</span></td><td>") +
+                f'{text(param.get("description"))}<br>{self.type_of(param.get("schema", {}))}{example}</td></tr>')
+
+    def parameters(self, operation):
+        rows = [self.parameter(self.resolve(param)) for param in operation.get("parameters", [])]
+        return "<h4>Parameters</h4><table>" + "".join(rows) + "</table>" if rows else ""
+
+    def response(self, code, response):
+        headers = "".join(f'<br><code>{text(name)}</code> <span class="note">{text(self.resolve(header).get("description"))}</span>'
+                          for name, header in response.get("headers", {}).items())
+        return (f'<tr><td><code>{text(code)}</code></td><td>{text(response.get("description"))}'
+                f"{headers}{self.content(response)}</td></tr>")
+
+    def operation(self, path, method, operation):
+        body = operation.get("requestBody")
+        responses = "".join(self.response(code, self.resolve(r)) for code, r in operation.get("responses", {}).items())
+        return (element('<article id="', operation["operationId"], '">') +
+                f'<h3><span class="m">{method}</span><code>{text(path)}</code></h3>' +
+                element("<p><strong>", operation.get("summary"), "</strong></p>") +
+                element("<p>", operation.get("description"), "</p>") + self.parameters(operation) +
+                ("<h4>Body</h4>" + self.content(self.resolve(body)) if body else "") +
+                f"<h4>Responses</h4><table>{responses}</table></article>")
+
+    def link(self, path, method, operation):
+        return (element('<li><a href="#', operation["operationId"], '">') +
+                f'<span class="m">{method}</span><code>{text(path)}</code></a></li>')
+
+    # ---- the page ----
+
+    def html(self):
+        info, tags = self.doc["info"], self.doc["tags"]
+        head = (f'<header><h1>{text(info["title"])}' + element(' <span class="note">', info["version"], "</span>") + "</h1>" +
+                element("<p>", info.get("description"), "</p>") +
+                '<p><a href="openapi">The same as OpenAPI in JSON</a></p></header>')
+        links = "".join(element("<h4>", tag["name"], "</h4><ul>") + "".join(self.link(*o) for o in self.operations(tag["name"])) + "</ul>"
+                        for tag in tags)
+        sections = "".join(element("<h2>", tag["name"], "</h2>") + element("<p>", tag.get("description"), "</p>") +
+                           "".join(self.operation(*o) for o in self.operations(tag["name"])) for tag in tags)
+        schemas = "".join(f'<article id="schema-{text(name)}"><h3><code>{text(name)}</code></h3><div>{self.type_of(schema)}</div></article>'
+                          for name, schema in self.doc["components"]["schemas"].items())
+        return frame(info["title"], f'{head}<nav>{links}<p><a href="#schemas">Schemas</a></p></nav><main>{sections}'
+                                    f'<h2 id="schemas">Schemas</h2>{schemas}</main>')

@@ -556,7 +556,8 @@ void hfd_store_on_broken(struct hfd_store *store, void (*fn)(void *ctx), void *c
 
 static hfd_rc start(struct worker *w, void *(*body)(void *), const char *name, struct hfd_err *err)
 {
-    hfd_rc rc = hfd_thread_start(name, "open the store: a thread", body, w, &w->thread, err);
+    hfd_rc rc = hfd_thread_start(&(struct hfd_thread){name, "open the store: thread", body, w},
+                                 &w->thread, err);
 
     w->started = rc == HFD_OK;
     return rc;

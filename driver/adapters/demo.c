@@ -431,7 +431,8 @@ hfd_rc hfd_demo_start(const struct hfd_demo_config *config, struct hfd_demo **ou
         return rc;
     HFD_LOG(HFD_LOG_WARN, "demo adapters are on: they report success, and no cluster is made",
             HFD_LOG_INT("total_ms", config->total_us / 1000));
-    rc = hfd_thread_start("hfd-demo", "demo adapters: a thread", run, demo, &demo->thread, err);
+    rc = hfd_thread_start(&(struct hfd_thread){"hfd-demo", "demo adapters: thread", run, demo},
+                          &demo->thread, err);
     if (rc != HFD_OK) {
         hfd_demo_free(demo);
         *out = NULL;

@@ -1,4 +1,4 @@
-/* Bump allocation in chunks. */
+/* An arena: bump allocation in chunks. See arena.h. */
 #include "driver/base/arena.h"
 
 #include <stdarg.h>
@@ -37,10 +37,11 @@ void hfd_arena_fini(struct hfd_arena *a)
 }
 
 /*
- * A chunk that holds `need` bytes, in front. Each is twice the one before, so that many small
- * pieces cost few calls.
+ * Puts a chunk with room for `need` bytes in front. Each chunk is twice as large as the one before,
+ * so that many small pieces cost few calls.
+ * @return NULL when memory is out
  */
-static struct hfd_arena_chunk *grow(struct hfd_arena *a, size_t need)
+static struct hfd_arena_chunk *add_chunk(struct hfd_arena *a, size_t need)
 {
     size_t cap = a->chunks != NULL ? a->chunks->cap * 2 : CHUNK_MIN;
     struct hfd_arena_chunk *c;
@@ -72,7 +73,7 @@ void *hfd_arena_alloc(struct hfd_arena *a, size_t size_bytes)
     if (a->used_bytes > a->max_bytes || need > a->max_bytes - a->used_bytes)
         return NULL;
     if (c == NULL || need > c->cap - c->used) {
-        c = grow(a, need);
+        c = add_chunk(a, need);
         if (c == NULL)
             return NULL;
     }
@@ -105,7 +106,7 @@ void hfd_arena_rewind(struct hfd_arena *a, struct hfd_arena_mark mark)
     }
     if (a->chunks != NULL) {
         memset(a->chunks->bytes + mark.chunk_used, 0,
-               a->chunks->used - mark.chunk_used); /* what is handed out is zeroed */
+               a->chunks->used - mark.chunk_used); /* hfd_arena_alloc hands out zeroed memory */
         a->chunks->used = mark.chunk_used;
     }
     a->used_bytes = mark.used_bytes;

@@ -1,7 +1,7 @@
 /*
- * Memory of one piece of work: everything a command, its transaction and its result allocate lives
- * here and goes away in one call. It has a ceiling, so that no input can take all memory. Owned by
- * one thread at a time.
+ * The memory of one piece of work. A command, its transaction and its result allocate here, and one
+ * call frees everything. An arena has a ceiling, so that no input can take all memory. Thread: one
+ * at a time.
  */
 #ifndef HFD_BASE_ARENA_H
 #define HFD_BASE_ARENA_H
@@ -16,36 +16,45 @@ struct hfd_arena {
     size_t max_bytes;
 };
 
-/** Never fails; allocates nothing yet. */
+/** Sets up an empty arena. Never fails, and allocates nothing yet. */
 void hfd_arena_init(struct hfd_arena *a, size_t max_bytes);
-/** Frees everything; the arena can be used again. */
+/** Frees everything. The arena can be used again. */
 void hfd_arena_fini(struct hfd_arena *a);
 
 /**
- * Zeroed memory, aligned for any type.
- * @return NULL when out of memory or over the ceiling: callers answer HFD_NOMEM
+ * Gives zeroed memory, aligned for any type. It lives until hfd_arena_fini or a rewind.
+ * @return NULL when memory is out or the ceiling is reached; callers answer HFD_NOMEM
  */
 void *hfd_arena_alloc(struct hfd_arena *a, size_t size_bytes);
-/** As alloc for an array; NULL on overflow as well. */
+/**
+ * Gives memory for an array.
+ * @return NULL also when count * size_bytes overflows
+ */
 void *hfd_arena_array(struct hfd_arena *a, size_t count, size_t size_bytes);
 
-/** How far an arena was filled: hfd_arena_rewind takes back what was handed out after it. */
+/** A fill level of an arena: hfd_arena_rewind frees what was handed out after it. */
 struct hfd_arena_mark {
     struct hfd_arena_chunk *chunk;
     size_t chunk_used, used_bytes;
 };
 
-/** How far it is filled now. */
+/** Notes the present fill level. */
 struct hfd_arena_mark hfd_arena_mark(const struct hfd_arena *a);
-/** @param mark  of this arena, and not of after a later rewind or fini */
+/**
+ * Frees what was handed out since the mark.
+ * @param mark from this arena, and older than no later rewind or fini
+ */
 void hfd_arena_rewind(struct hfd_arena *a, struct hfd_arena_mark mark);
 
 /**
- * A copy, NUL-terminated for convenience. p is NULL on failure (and never otherwise, even for len
- * 0).
+ * Copies a slice, and adds a NUL behind it.
+ * @return p is NULL on failure, and only then: an empty slice gives a pointer, too
  */
 hfd_slice hfd_arena_dup(struct hfd_arena *a, hfd_slice s);
-/** Formatted text; p is NULL on failure. */
+/**
+ * Formats a text.
+ * @return p is NULL on failure
+ */
 hfd_slice hfd_arena_printf(struct hfd_arena *a, const char *fmt, ...)
     __attribute__((format(printf, 2, 3)));
 

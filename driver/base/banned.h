@@ -1,4 +1,7 @@
-/* Forced into every file of ours: what has no safe use does not compile. */
+/*
+ * The build includes this header in every file of ours. A function that has no safe use does not
+ * compile.
+ */
 #ifndef HFD_BASE_BANNED_H
 #define HFD_BASE_BANNED_H
 

@@ -1,4 +1,4 @@
-/* Process-wide start-up of the leaf tools. */
+/* Process-wide start-up of driver/base. See base.h. */
 #include "driver/base/base.h"
 
 #include <pthread.h>
@@ -23,8 +23,8 @@ static void init_once(void)
         return;
     hfd_rng_bytes(&hfd_rng_system, &seed, sizeof(seed));
     /*
-     * Before the first object: hostile keys must not find a predictable hash. The set bit keeps it
-     * from being 0, which would make jansson choose for itself.
+     * The hash seed must be set before the first object is made: hostile keys must not find a
+     * predictable hash. jansson takes a seed of 0 as "choose one", so one bit is always set.
      */
     json_object_seed((size_t)seed | ((size_t)1 << 31));
     hfd_json_watch_memory();
@@ -36,6 +36,8 @@ static void init_once(void)
 hfd_rc hfd_base_init(struct hfd_err *err)
 {
     pthread_once(&once, init_once);
-    return once_rc == HFD_OK ? HFD_OK
-                             : hfd_fail(err, once_rc, "start libsodium: no source of random bytes");
+    return once_rc == HFD_OK
+               ? HFD_OK
+               : hfd_fail(err, once_rc,
+                          "start libsodium: the system has no source of random bytes");
 }

@@ -1,4 +1,4 @@
-/* Bounded buffers, and the few formats that every document needs. */
+/* Bounded buffers, and the few formats that every document needs. See buf.h. */
 #include "driver/base/buf.h"
 
 #include <inttypes.h>
@@ -28,7 +28,10 @@ void hfd_buf_reset(struct hfd_buf *b)
     b->rc = HFD_OK;
 }
 
-/* Room for n more bytes. @return false once the buffer has failed */
+/*
+ * Makes room for n more bytes.
+ * @return false when the buffer has failed
+ */
 static bool make_room(struct hfd_buf *b, size_t n)
 {
     size_t cap;
@@ -82,7 +85,7 @@ void hfd_buf_addf(struct hfd_buf *b, const char *fmt, ...)
     n = vsnprintf(small, sizeof(small), fmt, ap);
     va_end(ap);
     if (n < 0) {
-        b->rc = HFD_NOMEM; /* the only way for our own formats */
+        b->rc = HFD_NOMEM; /* no other failure is possible for our own formats */
         return;
     }
     if ((size_t)n < sizeof(small)) {
@@ -91,7 +94,7 @@ void hfd_buf_addf(struct hfd_buf *b, const char *fmt, ...)
     }
     if (!make_room(b, (size_t)n))
         return;
-    /* vsnprintf wants a byte for its NUL, which the ceiling may not leave. */
+    /* vsnprintf needs a byte for its NUL, but the ceiling may leave none. */
     big = malloc((size_t)n + 1);
     if (big == NULL) {
         b->rc = HFD_NOMEM;
@@ -177,7 +180,7 @@ static int sextet(char c)
 }
 
 /*
- * Cuts correct padding off. Wrong padding stays and fails as a character that is not in the
+ * Cuts correct padding off. Wrong padding stays, and fails later as a character outside the
  * alphabet.
  */
 static hfd_slice unpad(hfd_slice text)
@@ -213,7 +216,7 @@ hfd_rc hfd_base64url_decode(hfd_slice text, unsigned char *out, size_t cap, size
             return HFD_INVALID;
         out[len++] = (unsigned char)(bits >> have & 0xffu);
     }
-    /* Left-over bits must be zero: every byte string has one text only. */
+    /* The bits left over must be zero: each byte string has exactly one text. */
     if ((bits & ((1u << have) - 1)) != 0)
         return HFD_INVALID;
     *len_out = len;
@@ -225,7 +228,7 @@ hfd_rc hfd_buf_finish(struct hfd_buf *b, hfd_slice *out, struct hfd_err *err)
     *out = b->rc == HFD_OK ? hfd_buf_slice(b) : HFD_SLICE_NONE;
     if (b->rc == HFD_LIMIT)
         return hfd_fail(err, HFD_LIMIT, "a document would be larger than %zu bytes", b->max_bytes);
-    return b->rc == HFD_OK ? HFD_OK : hfd_fail(err, b->rc, "build a document");
+    return b->rc == HFD_OK ? HFD_OK : hfd_fail_nomem(err, "build a document");
 }
 
 hfd_rc hfd_buf_to_arena(struct hfd_buf *b, struct hfd_arena *mem, hfd_slice *out,
@@ -236,7 +239,7 @@ hfd_rc hfd_buf_to_arena(struct hfd_buf *b, struct hfd_arena *mem, hfd_slice *out
 
     *out = rc == HFD_OK ? hfd_arena_dup(mem, text) : HFD_SLICE_NONE;
     if (rc == HFD_OK && out->p == NULL)
-        rc = hfd_fail(err, HFD_NOMEM, "build a document");
+        rc = hfd_fail_nomem(err, "build a document");
     hfd_buf_fini(b);
     return rc;
 }

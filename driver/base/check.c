@@ -1,4 +1,7 @@
-/* What a failed assertion does. Uses the stack only: the heap may be what is broken. */
+/*
+ * What a failed assertion does. It uses the stack only, because the heap may be broken. See
+ * check.h.
+ */
 #include "driver/base/check.h"
 
 #include <stdlib.h>
@@ -6,7 +9,7 @@
 #include "driver/base/log.h"
 #include "driver/base/metrics.h"
 
-static void report(const char *what, const char *expr, const char *file, int line)
+static void log_failed_check(const char *what, const char *expr, const char *file, int line)
 {
     const struct hfd_log_field fields[] = {
         HFD_LOG_CSTR("expression", expr),
@@ -19,13 +22,13 @@ static void report(const char *what, const char *expr, const char *file, int lin
 
 void hfd_assert_failed(const char *expr, const char *file, int line)
 {
-    report("assertion failed", expr, file, line);
+    log_failed_check("assertion failed", expr, file, line);
     abort();
 }
 
 bool hfd_never_happened(const char *expr, const char *file, int line)
 {
-    report("something impossible happened", expr, file, line);
+    log_failed_check("internal invariant broken", expr, file, line);
     hfd_metric_add(HFD_METRIC_NEVER, NULL, 1);
     return true;
 }

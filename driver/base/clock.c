@@ -1,4 +1,4 @@
-/* Time: the machine's clocks, and RFC 3339. */
+/* The system's clocks, and times as RFC 3339 text. See clock.h. */
 #include "driver/base/clock.h"
 
 #include <time.h>
@@ -10,7 +10,7 @@ static int64_t read_us(clockid_t id)
     struct timespec ts;
 
     if (clock_gettime(id, &ts) != 0)
-        return 0; /* only for a clock that does not exist */
+        return 0; /* fails only for a clock that does not exist */
     return (int64_t)ts.tv_sec * HFD_US_PER_S + ts.tv_nsec / 1000;
 }
 
@@ -51,15 +51,13 @@ int64_t hfd_clock_skew_us(const struct hfd_clock *c)
 }
 
 /*
- * Days since 1970-01-01 of a date in the Gregorian calendar, and back; the year begins in March, so
- * that the leap day is its last.
+ * Days since 1970-01-01 of a date in the Gregorian calendar, and back. The year begins in March
+ * here, so that the leap day is its last day.
  */
 static int64_t days_from_date(int64_t year, int64_t month, int64_t day)
 {
-    int64_t y =
-        400 + (month <= 2
-                   ? year - 1
-                   : year); /* another turn of the calendar: divisions stay above 0 in year 0 */
+    /* 400 years are one turn of the calendar: with them no division is negative in year 0. */
+    int64_t y = 400 + (month <= 2 ? year - 1 : year);
     int64_t m = month <= 2 ? month + 9 : month - 3;
     int64_t day_of_year = (153 * m + 2) / 5 + day - 1;
 
@@ -68,7 +66,7 @@ static int64_t days_from_date(int64_t year, int64_t month, int64_t day)
 
 static void date_from_days(int64_t days, int *year, int *month, int *day)
 {
-    int64_t z = days + 719468; /* from 0000-03-01 */
+    int64_t z = days + 719468; /* days since 0000-03-01 */
     int64_t era = z / 146097;
     int64_t day_of_era = z - era * 146097;
     int64_t year_of_era =
@@ -81,7 +79,10 @@ static void date_from_days(int64_t days, int *year, int *month, int *day)
     *year = (int)(year_of_era + era * 400 + (*month <= 2 ? 1 : 0));
 }
 
-/* `digits` digits and the character behind them. */
+/*
+ * Writes `digits` digits and the character behind them.
+ * @return the place behind both
+ */
 static char *put_number(char *at, int v, int digits, char behind)
 {
     for (int i = digits; i-- > 0; v /= 10)
@@ -91,8 +92,8 @@ static char *put_number(char *at, int v, int digits, char behind)
 }
 
 /*
- * The date and time without fraction and Z. Times that RFC 3339 cannot say become the nearest one
- * that it can.
+ * Writes date and time without fraction and Z.
+ * @return the length
  */
 static size_t format_seconds(int64_t seconds, char out[HFD_TIME_TEXT_MAX])
 {
@@ -110,14 +111,14 @@ static size_t format_seconds(int64_t seconds, char out[HFD_TIME_TEXT_MAX])
     return (size_t)(at - out) - 1;
 }
 
-static int64_t clamp(int64_t at_us)
+static int64_t clamp_time(int64_t at_us)
 {
     if (at_us < 0)
         return 0;
     return at_us / HFD_US_PER_S > SECONDS_MAX ? SECONDS_MAX * HFD_US_PER_S + 999999 : at_us;
 }
 
-/* With the fraction in `digits` digits, 0 to 6. */
+/* Writes the time with a fraction of `digits` digits, 0 to 6. */
 static size_t format_digits(int64_t at_us, int digits, char out[HFD_TIME_TEXT_MAX])
 {
     int64_t us = at_us % HFD_US_PER_S;
@@ -136,7 +137,7 @@ static size_t format_digits(int64_t at_us, int digits, char out[HFD_TIME_TEXT_MA
 
 size_t hfd_time_format(int64_t at_us, char out[HFD_TIME_TEXT_MAX])
 {
-    int64_t t = clamp(at_us);
+    int64_t t = clamp_time(at_us);
     int64_t us = t % HFD_US_PER_S;
     int digits = us == 0 ? 0 : 6;
 
@@ -147,15 +148,15 @@ size_t hfd_time_format(int64_t at_us, char out[HFD_TIME_TEXT_MAX])
 
 size_t hfd_time_format_s(int64_t at_us, char out[HFD_TIME_TEXT_MAX])
 {
-    return format_digits(clamp(at_us), 0, out);
+    return format_digits(clamp_time(at_us), 0, out);
 }
 
 size_t hfd_time_format_us(int64_t at_us, char out[HFD_TIME_TEXT_MAX])
 {
-    return format_digits(clamp(at_us), 6, out);
+    return format_digits(clamp_time(at_us), 6, out);
 }
 
-/* A place in the text; every reader below moves it, or makes it fail for good. */
+/* A position in the text. The functions below move it forward, or set `failed` for good. */
 struct reader {
     hfd_slice s;
     size_t pos;
@@ -180,7 +181,7 @@ static int take_number(struct reader *r, int width, int min, int max)
     return v;
 }
 
-/* One character out of `set`. */
+/* Takes one character of `set`. */
 static char take_char(struct reader *r, const char *set)
 {
     char c = r->pos < r->s.len ? r->s.p[r->pos] : '\0';

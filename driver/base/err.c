@@ -1,4 +1,4 @@
-/* Result codes and their texts. */
+/* Result codes and their texts. See err.h. */
 #include "driver/base/err.h"
 
 #include <stdarg.h>
@@ -22,7 +22,9 @@ const char *hfd_rc_text(hfd_rc rc)
     return (unsigned)rc < HFD_RC_COUNT ? codes[rc].text : "an unknown result";
 }
 
-/* Ends a text that was cut in "...", without leaving half of a UTF-8 character in front of it. */
+/*
+ * Puts "..." at the end of a text that was cut, without leaving half a UTF-8 character before it.
+ */
 static void mark_cut(char *text, size_t cap)
 {
     size_t end = cap - sizeof("...");
@@ -32,8 +34,8 @@ static void mark_cut(char *text, size_t cap)
     memcpy(text + end, "...", sizeof("..."));
 }
 
-__attribute__((format(printf, 3, 0))) static void fill(struct hfd_err *err, hfd_rc rc,
-                                                       const char *fmt, va_list ap)
+__attribute__((format(printf, 3, 0))) static void fill_message(struct hfd_err *err, hfd_rc rc,
+                                                               const char *fmt, va_list ap)
 {
     int n;
 
@@ -46,17 +48,22 @@ __attribute__((format(printf, 3, 0))) static void fill(struct hfd_err *err, hfd_
         mark_cut(err->msg, sizeof(err->msg));
 }
 
-/* The names stand in parentheses because err.h makes macros of them for the analyser. */
+/*
+ * The names stand in parentheses because err.h defines macros of the same names for the analyser.
+ */
 hfd_rc(hfd_fail)(struct hfd_err *err, hfd_rc rc, const char *fmt, ...)
 {
-    /* An argument may point into err->msg ("reading x: %s"): format first, copy then. */
+    /*
+     * An argument may point into err->msg ("reading x: %s"), so the text is complete before it is
+     * copied.
+     */
     struct hfd_err made;
     va_list ap;
 
     if (err == NULL)
         return rc;
     va_start(ap, fmt);
-    fill(&made, rc, fmt, ap);
+    fill_message(&made, rc, fmt, ap);
     va_end(ap);
     *err = made;
     return rc;
@@ -71,7 +78,7 @@ hfd_rc(hfd_fail_field)(struct hfd_err *err, hfd_rc rc, const char *field, const 
     if (err == NULL)
         return rc;
     va_start(ap, fmt);
-    fill(&made, rc, fmt, ap);
+    fill_message(&made, rc, fmt, ap);
     va_end(ap);
     n = snprintf(made.field, sizeof(made.field), "%s", field);
     if (n < 0)

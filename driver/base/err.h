@@ -1,6 +1,7 @@
 /*
- * The one small set of result codes, and the text beside it. An error lives on the caller's stack
- * and is never allocated. handlers/http/reply.c turns codes into HTTP. Thread: any.
+ * The result codes of all functions that can fail, and the error text that goes with them. An error
+ * lives on the caller's stack and is never allocated. handlers/http/reply.c turns codes into HTTP
+ * status codes. Thread: any.
  */
 #ifndef HFD_BASE_ERR_H
 #define HFD_BASE_ERR_H
@@ -34,8 +35,8 @@ typedef enum hfd_rc {
 
 struct hfd_err {
     hfd_rc rc;
-    char field[96]; /* the offending field as a dotted path, or "" */
-    char msg[248];  /* what was attempted, on which id, what was expected; no secret */
+    char field[96]; /* the field that is wrong, as a dotted path, or "" */
+    char msg[248];  /* what was attempted, on which id, what was expected; never a secret */
 };
 
 /** The name of a code, as in the list: "OK", "INVALID". */
@@ -43,7 +44,7 @@ const char *hfd_rc_name(hfd_rc rc);
 const char *hfd_rc_text(hfd_rc rc);
 
 /**
- * Fills err (may be NULL) and gives rc back, so that a failure is one line: return hfd_fail(err,
+ * Fills err (may be NULL) and returns rc, so that a failure is one line: return hfd_fail(err,
  * HFD_IO, "..."). A message that does not fit ends in "...". Clears err->field.
  */
 hfd_rc hfd_fail(struct hfd_err *err, hfd_rc rc, const char *fmt, ...)
@@ -62,8 +63,8 @@ hfd_rc hfd_fail_nomem(struct hfd_err *err, const char *what);
 
 #ifdef __clang_analyzer__
 /*
- * The analyser does not see into err.c: the code that goes in comes back, so a failure is never
- * HFD_OK.
+ * The analyser does not see into err.c. These macros show it that the code passed in is returned: a
+ * failure is never HFD_OK.
  */
 #define hfd_fail(err, rc, ...) ((hfd_fail)((err), (rc), __VA_ARGS__), (rc))
 #define hfd_fail_field(err, rc, ...) ((hfd_fail_field)((err), (rc), __VA_ARGS__), (rc))

@@ -27,7 +27,7 @@ hfd_rc hfd_file_read(const char *path, const char *what, struct hfd_buf *b, stru
         return HFD_IO;
     if (b->rc == HFD_LIMIT)
         return hfd_fail(err, HFD_INVALID, "%s: larger than %zu bytes", path, b->max_bytes);
-    return b->rc == HFD_OK ? HFD_OK : hfd_fail(err, b->rc, "out of memory");
+    return b->rc == HFD_OK ? HFD_OK : hfd_fail_nomem(err, "read a file");
 }
 
 bool hfd_file_same(const struct stat *a, const struct stat *b)

@@ -1,4 +1,4 @@
-/* JSON at the border, over jansson. */
+/* JSON over jansson. See jsonx.h. */
 #include "driver/base/jsonx.h"
 
 #include <inttypes.h>
@@ -9,54 +9,52 @@
 
 #include "driver/base/jsonx_int.h"
 
-/* Documents that we build ourselves may be a little deeper than those that we accept. */
+/* Documents that the program builds may be deeper than documents that it accepts. */
 #define DUMP_DEPTH_MAX (4 * HFD_JSON_DEPTH_MAX)
 
 /*
- * jansson's parser does not look whether its text buffer could grow. It goes on without the bytes,
- * reads and writes beyond what it has where a closing quote is among them, and aborts the process
- * where the end of a number is. So that buffer always grows: a parse has a reserve, from which it
- * gets, when memory is out, sizes that such a buffer can have (it doubles, from 32 bytes on). What
- * is parsed then is thrown away; whatever asks for another size gets nothing, and the parse ends in
- * an orderly way.
+ * jansson's parser does not check whether its text buffer could grow. Without memory it goes on,
+ * writes beyond the buffer, or aborts the process. Therefore each parse has a spare. When memory
+ * is out, the buffer gets its next size from there; it doubles, beginning with 32 bytes. Any other
+ * request then fails, and the parse ends in an orderly way. Its result is thrown away.
  */
 #define GROWN_MIN_BYTES 32u
-#define RESERVE_FACTOR 4u /* all sizes of the buffer together are below four times its text */
+#define RESERVE_FACTOR 4u /* all sizes of the buffer together are less than four times its text */
 #define RESERVE_EXTRA_BYTES 1024u
 
 static json_malloc_t inner_malloc;
 static json_free_t inner_free;
 static _Thread_local bool memory_failed;
 static _Thread_local struct {
-    char *bytes; /* NULL = no parse is under way */
+    char *bytes; /* NULL = no parse is running */
     size_t size, used;
-} reserve;
+} spare;
 
 static hfd_rc open_reserve(size_t text_len)
 {
-    if (__builtin_mul_overflow(text_len, (size_t)RESERVE_FACTOR, &reserve.size) ||
-        __builtin_add_overflow(reserve.size, (size_t)RESERVE_EXTRA_BYTES, &reserve.size))
+    if (__builtin_mul_overflow(text_len, (size_t)RESERVE_FACTOR, &spare.size) ||
+        __builtin_add_overflow(spare.size, (size_t)RESERVE_EXTRA_BYTES, &spare.size))
         return HFD_NOMEM;
-    reserve.used = 0;
-    reserve.bytes = malloc(reserve.size);
-    return reserve.bytes != NULL ? HFD_OK : HFD_NOMEM;
+    spare.used = 0;
+    spare.bytes = malloc(spare.size);
+    return spare.bytes != NULL ? HFD_OK : HFD_NOMEM;
 }
 
 static void close_reserve(void)
 {
-    free(reserve.bytes);
-    reserve.bytes = NULL;
-    reserve.size = 0;
+    free(spare.bytes);
+    spare.bytes = NULL;
+    spare.size = 0;
 }
 
 static void *from_reserve(size_t n)
 {
     void *p;
 
-    if (n < GROWN_MIN_BYTES || (n & (n - 1)) != 0 || n > reserve.size - reserve.used)
+    if (n < GROWN_MIN_BYTES || (n & (n - 1)) != 0 || n > spare.size - spare.used)
         return NULL;
-    p = reserve.bytes + reserve.used;
-    reserve.used += n;
+    p = spare.bytes + spare.used;
+    spare.used += n;
     return p;
 }
 
@@ -67,12 +65,12 @@ static void *watched_malloc(size_t n)
     if (p != NULL)
         return p;
     memory_failed = true;
-    return reserve.bytes != NULL ? from_reserve(n) : NULL;
+    return spare.bytes != NULL ? from_reserve(n) : NULL;
 }
 
 static void watched_free(void *p)
 {
-    if ((uintptr_t)p - (uintptr_t)reserve.bytes >= reserve.size)
+    if ((uintptr_t)p - (uintptr_t)spare.bytes >= spare.size)
         inner_free(p);
 }
 
@@ -83,8 +81,8 @@ void hfd_json_watch_memory(void)
 }
 
 /*
- * What the bytes say before anything is parsed. For a valid text both figures are exact; an invalid
- * one fails in the parser.
+ * Depth and number of values, counted on the bytes before parsing. Both are exact for a valid text;
+ * an invalid text fails in the parser.
  */
 struct scan {
     int depth, line, column;
@@ -99,7 +97,7 @@ static void scan_structure(struct scan *s, char c)
     if (c == ' ' || c == '\t' || c == '\n' || c == '\r')
         return;
     if (s->just_opened && !closes)
-        s->nodes++; /* the first member; each further one has a comma in front */
+        s->nodes++; /* the first member; each further one has a comma before it */
     s->just_opened = c == '[' || c == '{';
     if (s->just_opened)
         s->depth++;
@@ -132,7 +130,7 @@ static hfd_rc check_bounds(hfd_slice text, struct hfd_err *err)
             scan_structure(&s, c);
         else
             scan_string(&s, c);
-        if (c == '\0') /* jansson takes one behind a number for the end of the text */
+        if (c == '\0') /* jansson takes a NUL behind a number for the end of the text */
             return hfd_fail(err, HFD_MALFORMED, "line %d, column %d: a NUL byte", s.line, s.column);
         if (s.depth > HFD_JSON_DEPTH_MAX)
             return hfd_fail(err, HFD_MALFORMED, "line %d, column %d: nested deeper than %d levels",
@@ -157,7 +155,7 @@ hfd_rc hfd_json_parse(hfd_slice text, json_t **out, struct hfd_err *err)
     if (text.len == 0)
         return hfd_fail(err, HFD_MALFORMED, "it is empty");
     if (open_reserve(text.len) != HFD_OK)
-        return hfd_fail(err, HFD_NOMEM, "parse a JSON document of %zu bytes", text.len);
+        return hfd_fail_nomem(err, "parse a JSON document");
     memory_failed = false;
     *out = json_loadb(text.p, text.len, JSON_REJECT_DUPLICATES | JSON_DECODE_ANY, &je);
     if (memory_failed) {
@@ -168,21 +166,21 @@ hfd_rc hfd_json_parse(hfd_slice text, json_t **out, struct hfd_err *err)
     if (*out != NULL)
         return HFD_OK;
     if (memory_failed || je.text[0] == '\0' || json_error_code(&je) == json_error_out_of_memory)
-        return hfd_fail(err, HFD_NOMEM, "parse a JSON document of %zu bytes", text.len);
-    /* In the parser's words a caller of its own would read of flags. */
+        return hfd_fail_nomem(err, "parse a JSON document");
+    /* The parser's own text would name a flag of its interface. */
     if (json_error_code(&je) == json_error_null_character ||
         json_error_code(&je) == json_error_null_byte_in_key)
         return hfd_fail(err, HFD_MALFORMED, "line %d, column %d: \\u0000 is not allowed in a text",
                         je.line, je.column);
-    /* The parser may quote the text ("near '...'"), where a secret can stand. */
+    /* The parser may quote the text ("near '...'"), which can hold a secret. */
     quote = strstr(je.text, " near '");
     return hfd_fail(err, HFD_MALFORMED, "line %d, column %d: %.*s", je.line, je.column,
                     (int)(quote != NULL ? quote - je.text : (ptrdiff_t)strlen(je.text)), je.text);
 }
 
 /*
- * The shortest of the usual precisions that reads back as the same number; always with a point or
- * an exponent.
+ * Writes a real with the fewest digits, 15 to 17, that read back as the same number. The text
+ * always has a point or an exponent.
  */
 static void dump_real(struct hfd_buf *b, double v)
 {
@@ -199,13 +197,13 @@ static void dump_real(struct hfd_buf *b, double v)
         hfd_buf_lit(b, ".0");
 }
 
-enum style {
-    STYLE_KEPT,   /* keys in their order */
-    STYLE_SORTED, /* keys sorted */
-    STYLE_EQUAL   /* and equal numbers written alike */
+enum dump_use {
+    FOR_READING, /* keys in their order */
+    FOR_STORE,   /* keys sorted */
+    FOR_COMPARE  /* keys sorted, and equal numbers written alike */
 };
 
-/* Whether a number that was written with a point or an exponent is one that integers have, too. */
+/* Whether a real number has an equal int64_t. */
 static bool is_int64(double v)
 {
     return v >= -0x1p63 && v < 0x1p63 && (double)(int64_t)v == v;
@@ -216,17 +214,17 @@ static int by_key(const void *a, const void *b)
     return strcmp(*(const char *const *)a, *(const char *const *)b);
 }
 
-static void dump(struct hfd_buf *b, const json_t *v, enum style style, int depth);
+static void dump(struct hfd_buf *b, const json_t *v, enum dump_use use, int depth);
 
-static void dump_member(struct hfd_buf *b, const char *key, const json_t *value, enum style style,
+static void dump_member(struct hfd_buf *b, const char *key, const json_t *value, enum dump_use use,
                         int depth)
 {
     hfd_buf_json_str(b, hfd_slice_of(key));
     hfd_buf_addc(b, ':');
-    dump(b, value, style, depth + 1);
+    dump(b, value, use, depth + 1);
 }
 
-static void dump_sorted(struct hfd_buf *b, const json_t *obj, enum style style, int depth)
+static void dump_sorted(struct hfd_buf *b, const json_t *obj, enum dump_use use, int depth)
 {
     size_t count = json_object_size(obj);
     const char **keys = calloc(count + 1, sizeof(*keys));
@@ -244,57 +242,58 @@ static void dump_sorted(struct hfd_buf *b, const json_t *obj, enum style style, 
     for (size_t i = 0; i < n; i++) {
         if (i > 0)
             hfd_buf_addc(b, ',');
-        dump_member(b, keys[i], json_object_get(obj, keys[i]), style, depth);
+        dump_member(b, keys[i], json_object_get(obj, keys[i]), use, depth);
     }
     free(keys);
 }
 
-static void dump_object(struct hfd_buf *b, const json_t *obj, enum style style, int depth)
+static void dump_object(struct hfd_buf *b, const json_t *obj, enum dump_use use, int depth)
 {
     const char *key;
     json_t *value;
     bool first = true;
 
     hfd_buf_addc(b, '{');
-    if (style != STYLE_KEPT) {
-        dump_sorted(b, obj, style, depth);
+    if (use != FOR_READING) {
+        dump_sorted(b, obj, use, depth);
     } else {
         json_object_foreach ((json_t *)(uintptr_t)obj, key, value) {
             if (!first)
                 hfd_buf_addc(b, ',');
             first = false;
-            dump_member(b, key, value, style, depth);
+            dump_member(b, key, value, use, depth);
         }
     }
     hfd_buf_addc(b, '}');
 }
 
-static void dump_array(struct hfd_buf *b, const json_t *arr, enum style style, int depth)
+static void dump_array(struct hfd_buf *b, const json_t *arr, enum dump_use use, int depth)
 {
     hfd_buf_addc(b, '[');
     for (size_t i = 0; i < json_array_size(arr); i++) {
         if (i > 0)
             hfd_buf_addc(b, ',');
-        dump(b, json_array_get(arr, i), style, depth + 1);
+        dump(b, json_array_get(arr, i), use, depth + 1);
     }
     hfd_buf_addc(b, ']');
 }
 
-static void dump(struct hfd_buf *b, const json_t *v, enum style style, int depth)
+static void dump(struct hfd_buf *b, const json_t *v, enum dump_use use, int depth)
 {
     if (b->rc != HFD_OK)
         return;
     if (v == NULL || depth > DUMP_DEPTH_MAX) {
         b->rc =
-            v == NULL ? HFD_NOMEM : HFD_LIMIT; /* a tree that could not be built, or not by us */
+            /* NULL: the tree could not be built; deep: not a tree of ours */
+            v == NULL ? HFD_NOMEM : HFD_LIMIT;
         return;
     }
     switch (json_typeof(v)) {
     case JSON_OBJECT:
-        dump_object(b, v, style, depth);
+        dump_object(b, v, use, depth);
         break;
     case JSON_ARRAY:
-        dump_array(b, v, style, depth);
+        dump_array(b, v, use, depth);
         break;
     case JSON_STRING:
         hfd_buf_json_str(b, (hfd_slice){json_string_value(v), json_string_length(v)});
@@ -303,7 +302,7 @@ static void dump(struct hfd_buf *b, const json_t *v, enum style style, int depth
         hfd_buf_i64(b, json_integer_value(v));
         break;
     case JSON_REAL:
-        if (style == STYLE_EQUAL && is_int64(json_real_value(v)))
+        if (use == FOR_COMPARE && is_int64(json_real_value(v)))
             hfd_buf_i64(b, (int64_t)json_real_value(v));
         else
             dump_real(b, json_real_value(v));
@@ -322,17 +321,17 @@ static void dump(struct hfd_buf *b, const json_t *v, enum style style, int depth
 
 void hfd_json_dump_for_store(struct hfd_buf *b, const json_t *v)
 {
-    dump(b, v, STYLE_SORTED, 0);
+    dump(b, v, FOR_STORE, 0);
 }
 
 void hfd_json_dump_for_compare(struct hfd_buf *b, const json_t *v)
 {
-    dump(b, v, STYLE_EQUAL, 0);
+    dump(b, v, FOR_COMPARE, 0);
 }
 
 void hfd_json_dump(struct hfd_buf *b, const json_t *v)
 {
-    dump(b, v, STYLE_KEPT, 0);
+    dump(b, v, FOR_READING, 0);
 }
 
 hfd_slice hfd_json_dump_arena(struct hfd_arena *a, const json_t *v)
@@ -470,7 +469,7 @@ hfd_rc hfd_json_get_i64(const struct hfd_json_member *m, struct hfd_json_range r
     return HFD_OK;
 }
 
-/* Whether the pointer's token, with ~0 and ~1 in it, means this key. */
+/* Whether the pointer's token, with its escapes ~0 and ~1, is this key. */
 static bool token_is(hfd_slice token, const char *key)
 {
     size_t i = 0;
@@ -489,7 +488,7 @@ static bool token_is(hfd_slice token, const char *key)
     return i == token.len && *key == '\0';
 }
 
-static json_t *step(const json_t *at, hfd_slice token)
+static json_t *pointer_step(const json_t *at, hfd_slice token)
 {
     const char *key;
     json_t *value;
@@ -521,7 +520,7 @@ json_t *hfd_json_pointer(const json_t *doc, hfd_slice pointer)
 
         while (i < pointer.len && pointer.p[i] != '/')
             i++;
-        at = step(at, (hfd_slice){pointer.p + start, i - start});
+        at = pointer_step(at, (hfd_slice){pointer.p + start, i - start});
     }
     return (json_t *)(uintptr_t)at;
 }

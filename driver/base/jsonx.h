@@ -1,6 +1,6 @@
 /*
- * JSON at the border: parsed once at the door with bounds, read with errors that name the path,
- * written canonically. A json_t belongs to one thread at a time.
+ * JSON: parses documents within bounds, reads members with errors that name their path, and writes
+ * compact text. A json_t belongs to one thread at a time.
  */
 #ifndef HFD_BASE_JSONX_H
 #define HFD_BASE_JSONX_H
@@ -14,27 +14,31 @@
 #define HFD_JSON_NODES_MAX 20000
 
 /**
- * Parses a whole JSON text: UTF-8, no duplicate keys, no NUL, at most HFD_JSON_DEPTH_MAX deep and
- * HFD_JSON_NODES_MAX values and keys. Both are checked on the bytes before parsing, so that the
- * parser's recursion and memory are bounded by us. Messages never repeat the text.
- * @param out  gives; any JSON value (also a scalar)
+ * Parses a whole JSON text: UTF-8, no duplicate keys, no NUL, at most HFD_JSON_DEPTH_MAX levels and
+ * HFD_JSON_NODES_MAX values and keys. Both limits are checked on the bytes before parsing, so that
+ * they bound the parser's recursion and memory. Messages never repeat the text.
+ * @param out gives; any JSON value, also a scalar
  * @return HFD_OK, HFD_MALFORMED (message with line, column and reason), HFD_NOMEM
  */
 HFD_MUST_CHECK hfd_rc hfd_json_parse(hfd_slice text, json_t **out, struct hfd_err *err);
 
 /**
- * Compact, keys sorted by bytes: equal documents give equal bytes. Numbers are as short as they can
- * be read back. 1.0 and 1 differ; key order and white space do not matter.
+ * Adds compact text to store, with the keys sorted by bytes: equal documents give equal bytes. Key
+ * order and white space do not matter. A number has the fewest digits that read back; 1.0 and 1
+ * differ.
  */
 void hfd_json_dump_for_store(struct hfd_buf *b, const json_t *v);
 /**
- * The same for comparing alone: numbers that are equal give equal bytes too (1, 1.0 and 10e-1; 0
- * and -0.0).
+ * Adds text to compare only: as above, and equal numbers give equal bytes (1, 1.0 and 10e-1; 0 and
+ * -0.0).
  */
 void hfd_json_dump_for_compare(struct hfd_buf *b, const json_t *v);
-/** Compact, keys in their order. */
+/** Adds compact text with the keys in their order. */
 void hfd_json_dump(struct hfd_buf *b, const json_t *v);
-/** The same into an arena; p is NULL when memory or the ceiling is short. */
+/**
+ * The same into an arena.
+ * @return p is NULL when memory or the ceiling is short
+ */
 hfd_slice hfd_json_dump_arena(struct hfd_arena *a, const json_t *v);
 
 /** The member `key` of an object. The messages of the getters call it "path.key". */
@@ -74,16 +78,20 @@ HFD_MUST_CHECK hfd_rc hfd_json_get_i64(const struct hfd_json_member *m, struct h
                                        bool *present, int64_t *out, struct hfd_err *err);
 
 /**
- * Copies: json_copy and json_deep_copy lose members without a word when memory is short, these give
- * NULL then. The first one copies one level, its members are shared.
+ * Copy one level (members are shared), or all levels.
+ * @return gives; NULL when memory is short, where json_copy and json_deep_copy would silently lose
+ * members
  */
 json_t *hfd_json_copy(const json_t *v);
 json_t *hfd_json_deep_copy(const json_t *v);
 
-/** "a string", "an object", ... for messages. */
+/** "a string", "an object" and so on, for messages; "nothing" for NULL. */
 const char *hfd_json_type_name(const json_t *v);
 
-/** RFC 6901. @return borrowed, or NULL if there is nothing. "" is the whole document. */
+/**
+ * Finds the value at a JSON pointer (RFC 6901); "" is the whole document.
+ * @return borrowed, or NULL when there is none
+ */
 json_t *hfd_json_pointer(const json_t *doc, hfd_slice pointer);
 
 #endif

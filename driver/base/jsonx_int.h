@@ -1,11 +1,12 @@
-/* What start-up needs of jsonx. */
+/* The part of jsonx.c that only start-up calls. */
 #ifndef HFD_BASE_JSONX_INT_H
 #define HFD_BASE_JSONX_INT_H
 
 /**
- * From now on a failed allocation of jansson is noticed, whichever allocator is set at this moment:
- * its parser reports many of them as a syntax error, and a client must not be told that its
- * document is wrong because we are short of memory. Thread: start-up.
+ * Makes failed allocations of jansson visible from now on, whichever allocator is set at this
+ * moment. Its parser reports many of them as syntax errors, and a client would read that its
+ * document is wrong.
+ * Thread: start-up.
  */
 void hfd_json_watch_memory(void);
 

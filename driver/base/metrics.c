@@ -1,5 +1,6 @@
 /*
- * Metrics. A series is found without a lock and never goes away; a new one is made under a mutex.
+ * Metrics. See metrics.h. A series is found without a lock and is never freed; a new series is made
+ * under a mutex.
  */
 #include "driver/base/metrics.h"
 
@@ -16,9 +17,9 @@
 enum kind {
     COUNTER,
     GAUGE,
-    SET_GAUGE, /* a gauge without labels and without a sample until it is set */
+    SET_GAUGE, /* a gauge without labels that has no sample until it is set */
     HISTOGRAM,
-    FROM_5_MS, /* a histogram whose first bucket is HyperFleet's */
+    FROM_5_MS, /* a histogram whose first bucket is 5 ms, as in HyperFleet */
 };
 
 #define LABELS_MAX 3
@@ -30,7 +31,7 @@ enum kind {
 static const struct def {
     enum kind kind;
     const char *name;
-    const char *constants; /* labels as they are printed */
+    const char *constants; /* constant labels, as they are printed */
     const char *labels;
     const char *help;
 } defs[HFD_METRIC_COUNT] = {HFD_METRIC_LIST(ROW)};
@@ -49,23 +50,23 @@ static const struct {
 #define BOUND_5_MS 2
 
 struct hfd_series {
-    struct hfd_series *next_in_slot; /* set before the series is published, constant from then on */
+    struct hfd_series *next_in_slot; /* set before the series is published, constant afterwards */
     struct hfd_series *next;
     char label[LABELS_MAX][LABEL_VALUE_MAX + 1];
-    _Atomic int64_t value;                /* counter, gauge; a histogram's sum in microseconds */
-    _Atomic uint64_t buckets[BOUNDS + 1]; /* not cumulative; the last one is +Inf */
+    _Atomic int64_t value;                /* counter or gauge; a histogram's sum in microseconds */
+    _Atomic uint64_t buckets[BOUNDS + 1]; /* not cumulative; the last is +Inf */
 };
 
 struct family {
     struct hfd_series *_Atomic slots[SLOTS];
     struct hfd_series *_Atomic newest;
-    size_t count; /* under the lock */
+    size_t count; /* changed under the lock */
 };
 
 static struct family families[HFD_METRIC_COUNT];
-/* Metrics without labels: they exist, with 0, from the start, but for SET_GAUGE. */
+/* Metrics without labels. Each exists, with 0, from the start; a SET_GAUGE from its first value. */
 static struct hfd_series singles[HFD_METRIC_COUNT];
-static atomic_bool were_set[HFD_METRIC_COUNT]; /* of SET_GAUGE */
+static atomic_bool were_set[HFD_METRIC_COUNT]; /* for SET_GAUGE */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
 static bool is_histogram(enum hfd_metric m)
@@ -83,7 +84,7 @@ static size_t label_count(enum hfd_metric m)
     return n;
 }
 
-/* Cut to what is stored, so that a long value finds its series again. */
+/* The length that is stored of a value, so that a long value finds its series again. */
 static size_t value_len(const char *v)
 {
     return strnlen(v, LABEL_VALUE_MAX);
@@ -103,7 +104,8 @@ static size_t slot_of(const char *const *labels, size_t n)
     return h % SLOTS;
 }
 
-static struct hfd_series *find(struct family *f, size_t slot, const char *const *labels, size_t n)
+static struct hfd_series *find_series(struct family *f, size_t slot, const char *const *labels,
+                                      size_t n)
 {
     struct hfd_series *s = atomic_load_explicit(&f->slots[slot], memory_order_acquire);
 
@@ -119,11 +121,14 @@ static struct hfd_series *find(struct family *f, size_t slot, const char *const 
     return NULL;
 }
 
-/* Under the lock. @return NULL when memory is short: the sample is lost, the work goes on */
-static struct hfd_series *publish(struct family *f, const char *const *labels, size_t n)
+/*
+ * Makes and publishes a series. Called under the lock.
+ * @return NULL when memory is short: the sample is lost, the work goes on
+ */
+static struct hfd_series *add_series(struct family *f, const char *const *labels, size_t n)
 {
     size_t slot = slot_of(labels, n);
-    struct hfd_series *s = find(f, slot, labels, n);
+    struct hfd_series *s = find_series(f, slot, labels, n);
 
     if (s != NULL)
         return s;
@@ -150,14 +155,14 @@ struct hfd_series *hfd_metric_series(enum hfd_metric m, const char *const *label
     HFD_ASSERT(n <= LABELS_MAX && (n == 0) == (labels == NULL));
     if (n == 0)
         return &singles[m];
-    s = find(f, slot_of(labels, n), labels, n);
+    s = find_series(f, slot_of(labels, n), labels, n);
     if (s != NULL)
         return s;
     pthread_mutex_lock(&lock);
-    /* One place is kept for "other". */
-    s = find(f, slot_of(labels, n), labels, n);
+    /* One series is kept for "other". */
+    s = find_series(f, slot_of(labels, n), labels, n);
     if (s == NULL)
-        s = publish(f, f->count < HFD_METRIC_SERIES_MAX - 1 ? labels : other, n);
+        s = add_series(f, f->count < HFD_METRIC_SERIES_MAX - 1 ? labels : other, n);
     pthread_mutex_unlock(&lock);
     return s;
 }
@@ -205,7 +210,7 @@ void hfd_metric_observe_us(enum hfd_metric m, const char *const *labels, int64_t
     hfd_series_observe_us(hfd_metric_series(m, labels), duration_us);
 }
 
-/* A label value: backslash, quote and line feed escaped, not UTF-8 replaced. */
+/* Adds a label value. Escapes backslash, quote and line feed; replaces what is not UTF-8. */
 static void add_value(struct hfd_buf *b, const char *v)
 {
     hfd_slice s = hfd_slice_of(v);
@@ -227,7 +232,7 @@ static void add_value(struct hfd_buf *b, const char *v)
     }
 }
 
-/* `{a="x",le="0.1"} `, or nothing but a space when there are no labels. */
+/* Adds `{a="x",le="0.1"} `, or only a space when there are no labels. */
 static void add_labels(struct hfd_buf *b, enum hfd_metric m, const struct hfd_series *s,
                        const char *le)
 {
@@ -263,7 +268,7 @@ static void render_histogram(struct hfd_buf *b, enum hfd_metric m, struct hfd_se
     for (size_t i = 0; i <= BOUNDS; i++) {
         seen += atomic_load_explicit(&s->buckets[i], memory_order_relaxed);
         if (defs[m].kind == FROM_5_MS && i < BOUND_5_MS)
-            continue; /* in the next bucket */
+            continue; /* counted in the next bucket */
         hfd_buf_addf(b, "%s_bucket", name);
         add_labels(b, m, s, i < BOUNDS ? bounds[i].text : "+Inf");
         hfd_buf_addf(b, "%" PRIu64 "\n", seen);
@@ -271,7 +276,10 @@ static void render_histogram(struct hfd_buf *b, enum hfd_metric m, struct hfd_se
     hfd_buf_addf(b, "%s_sum", name);
     add_labels(b, m, s, NULL);
     hfd_buf_addf(b, "%" PRId64 ".%06" PRId64 "\n", sum_us / 1000000, sum_us % 1000000);
-    /* From the buckets read above: +Inf and the count must agree while others observe. */
+    /*
+     * The count comes from the buckets read above: +Inf and the count must agree while other
+     * threads observe.
+     */
     hfd_buf_addf(b, "%s_count", name);
     add_labels(b, m, s, NULL);
     hfd_buf_addf(b, "%" PRIu64 "\n", seen);
@@ -288,18 +296,28 @@ static void render_series(struct hfd_buf *b, enum hfd_metric m, struct hfd_serie
     hfd_buf_addf(b, "%" PRId64 "\n", atomic_load_explicit(&s->value, memory_order_relaxed));
 }
 
+static const char *type_name(enum hfd_metric m)
+{
+    switch (defs[m].kind) {
+    case COUNTER:
+        return "counter";
+    case GAUGE:
+    case SET_GAUGE:
+        return "gauge";
+    case HISTOGRAM:
+    case FROM_5_MS:
+        break;
+    }
+    return "histogram";
+}
+
 void hfd_metrics_render(struct hfd_buf *b)
 {
-    static const char *const types[] = {
-        [COUNTER] = "counter",     [GAUGE] = "gauge",         [SET_GAUGE] = "gauge",
-        [HISTOGRAM] = "histogram", [FROM_5_MS] = "histogram",
-    };
-
     for (enum hfd_metric m = 0; m < HFD_METRIC_COUNT; m++) {
         struct hfd_series *s = atomic_load_explicit(&families[m].newest, memory_order_acquire);
 
         hfd_buf_addf(b, "# HELP %s %s\n# TYPE %s %s\n", defs[m].name, defs[m].help, defs[m].name,
-                     types[defs[m].kind]);
+                     type_name(m));
         if (label_count(m) == 0 &&
             (defs[m].kind != SET_GAUGE || atomic_load_explicit(&were_set[m], memory_order_acquire)))
             render_series(b, m, &singles[m]);
@@ -307,4 +325,35 @@ void hfd_metrics_render(struct hfd_buf *b)
             render_series(b, m, s);
     }
     hfd_procstat_render(b);
+}
+
+/* Adds the names of a metric's labels: "`a`, `b`". Constant labels look like a="x",b="y". */
+static void add_label_names(struct hfd_buf *b, enum hfd_metric m)
+{
+    const char *name = defs[m].constants;
+    const char *before = "";
+
+    while (*name != '\0') {
+        hfd_buf_addf(b, "%s`%.*s`", before, (int)strcspn(name, "="), name);
+        before = ", ";
+        name += strcspn(name, ",");
+        name += *name == ',' ? 1 : 0;
+    }
+    for (name = defs[m].labels; *name != '\0'; name += *name == ',' ? 1 : 0) {
+        hfd_buf_addf(b, "%s`%.*s`", before, (int)strcspn(name, ","), name);
+        before = ", ";
+        name += strcspn(name, ",");
+    }
+}
+
+void hfd_metrics_table(struct hfd_buf *b)
+{
+    hfd_buf_lit(b, "| Metric | Type | Labels | Meaning |\n|---|---|---|---|\n");
+    for (enum hfd_metric m = 0; m < HFD_METRIC_COUNT; m++) {
+        hfd_buf_addf(b, "| `%s` | %s | ", defs[m].name, type_name(m));
+        add_label_names(b, m);
+        hfd_buf_addf(b, "%s| %s |\n", label_count(m) > 0 || defs[m].constants[0] != '\0' ? " " : "",
+                     defs[m].help);
+    }
+    hfd_procstat_table(b);
 }

@@ -1,4 +1,4 @@
-/* The process as the kernel sees it. */
+/* Metrics of the process, read from the kernel. See procstat.h. */
 #include "driver/base/procstat.h"
 
 #include <dirent.h>
@@ -7,18 +7,42 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
-static void head(struct hfd_buf *b, const char *name, const char *type, const char *help)
+enum proc {
+    CPU,
+    START_TIME,
+    VIRTUAL_MEMORY,
+    RESIDENT_MEMORY,
+    OPEN_FDS,
+    MAX_FDS,
+    PROC_COUNT
+};
+static const struct {
+    const char *name, *type, *help;
+} metrics[PROC_COUNT] = {
+    [CPU] = {"process_cpu_seconds_total", "counter",
+             "Total user and system CPU time spent in seconds."},
+    [START_TIME] = {"process_start_time_seconds", "gauge",
+                    "Start time of the process since unix epoch in seconds."},
+    [VIRTUAL_MEMORY] = {"process_virtual_memory_bytes", "gauge", "Virtual memory size in bytes."},
+    [RESIDENT_MEMORY] = {"process_resident_memory_bytes", "gauge",
+                         "Resident memory size in bytes."},
+    [OPEN_FDS] = {"process_open_fds", "gauge", "Number of open file descriptors."},
+    [MAX_FDS] = {"process_max_fds", "gauge", "Maximum number of open file descriptors."},
+};
+
+static void add_head(struct hfd_buf *b, enum proc m)
 {
-    hfd_buf_addf(b, "# HELP %s %s\n# TYPE %s %s\n", name, help, name, type);
+    hfd_buf_addf(b, "# HELP %s %s\n# TYPE %s %s\n", metrics[m].name, metrics[m].help,
+                 metrics[m].name, metrics[m].type);
 }
 
-static void sample(struct hfd_buf *b, const char *name, const char *help, int64_t value)
+static void add_gauge(struct hfd_buf *b, enum proc m, int64_t value)
 {
-    head(b, name, "gauge", help);
-    hfd_buf_addf(b, "%s %" PRId64 "\n", name, value);
+    add_head(b, m);
+    hfd_buf_addf(b, "%s %" PRId64 "\n", metrics[m].name, value);
 }
 
-/* The first bytes of a file under /proc as text. */
+/* Reads the first bytes of a file under /proc as text. */
 static bool read_text(const char *path, char *out, size_t cap)
 {
     int fd = open(path, O_RDONLY | O_CLOEXEC);
@@ -35,10 +59,10 @@ static bool read_text(const char *path, char *out, size_t cap)
 }
 
 /*
- * The number in the given field (from 0) of a text with single spaces between fields; -1 if it is
- * not there.
+ * The number in the given field (counted from 0) of a text with single spaces between fields; -1
+ * when there is none.
  */
-static int64_t field(const char *text, int index)
+static int64_t number_at(const char *text, int index)
 {
     const char *p = text;
     int64_t v;
@@ -53,20 +77,18 @@ static int64_t field(const char *text, int index)
     return v;
 }
 
-static void memory(struct hfd_buf *b)
+static void add_memory(struct hfd_buf *b)
 {
     char text[256];
     int64_t page = sysconf(_SC_PAGESIZE);
 
     if (!read_text("/proc/self/statm", text, sizeof(text)))
         return;
-    sample(b, "process_virtual_memory_bytes", "Virtual memory size in bytes.",
-           field(text, 0) * page);
-    sample(b, "process_resident_memory_bytes", "Resident memory size in bytes.",
-           field(text, 1) * page);
+    add_gauge(b, VIRTUAL_MEMORY, number_at(text, 0) * page);
+    add_gauge(b, RESIDENT_MEMORY, number_at(text, 1) * page);
 }
 
-static void cpu(struct hfd_buf *b)
+static void add_cpu(struct hfd_buf *b)
 {
     struct rusage u;
     int64_t us;
@@ -75,13 +97,12 @@ static void cpu(struct hfd_buf *b)
         return;
     us = ((int64_t)u.ru_utime.tv_sec + u.ru_stime.tv_sec) * 1000000 + u.ru_utime.tv_usec +
          u.ru_stime.tv_usec;
-    head(b, "process_cpu_seconds_total", "counter",
-         "Total user and system CPU time spent in seconds.");
+    add_head(b, CPU);
     hfd_buf_addf(b, "process_cpu_seconds_total %" PRId64 ".%06" PRId64 "\n", us / 1000000,
                  us % 1000000);
 }
 
-static void descriptors(struct hfd_buf *b)
+static void add_descriptors(struct hfd_buf *b)
 {
     DIR *d = opendir("/proc/self/fd");
     struct rlimit limit;
@@ -91,19 +112,17 @@ static void descriptors(struct hfd_buf *b)
         for (const struct dirent *e = readdir(d); e != NULL; e = readdir(d))
             count += e->d_name[0] != '.' ? 1 : 0;
         closedir(d);
-        sample(b, "process_open_fds", "Number of open file descriptors.",
-               count - 1); /* without the one for reading */
+        add_gauge(b, OPEN_FDS, count - 1); /* not the one that reads the folder */
     }
     if (getrlimit(RLIMIT_NOFILE, &limit) == 0 && limit.rlim_cur < INT64_MAX)
-        sample(b, "process_max_fds", "Maximum number of open file descriptors.",
-               (int64_t)limit.rlim_cur);
+        add_gauge(b, MAX_FDS, (int64_t)limit.rlim_cur);
 }
 
-static void start_time(struct hfd_buf *b)
+static void add_start_time(struct hfd_buf *b)
 {
     /*
-     * /proc/stat is long: the line of the boot time stands behind one line per core and that of the
-     * interrupts.
+     * /proc/stat is long: the line of the boot time follows one line for each core and the line of
+     * the interrupts.
      */
     static const char boot_key[] = "\nbtime ";
     char text[65536];
@@ -113,22 +132,27 @@ static void start_time(struct hfd_buf *b)
 
     if (!read_text("/proc/self/stat", text, 1024))
         return;
-    p = strrchr(text, ')'); /* the name before it may contain anything */
-    ticks = p != NULL ? field(p + 1, 20) : -1;
+    p = strrchr(text, ')'); /* the process name before it may contain anything */
+    ticks = p != NULL ? number_at(p + 1, 20) : -1;
     if (ticks < 0 || hz <= 0 || !read_text("/proc/stat", text, sizeof(text)))
         return;
     p = strstr(text, boot_key);
     if (p == NULL)
         return;
-    sample(b, "process_start_time_seconds",
-           "Start time of the process since unix epoch in seconds.",
-           field(p + sizeof(boot_key) - 1, 0) + ticks / hz);
+    add_gauge(b, START_TIME, number_at(p + sizeof(boot_key) - 1, 0) + ticks / hz);
 }
 
 void hfd_procstat_render(struct hfd_buf *b)
 {
-    cpu(b);
-    start_time(b);
-    memory(b);
-    descriptors(b);
+    add_cpu(b);
+    add_start_time(b);
+    add_memory(b);
+    add_descriptors(b);
+}
+
+void hfd_procstat_table(struct hfd_buf *b)
+{
+    for (size_t i = 0; i < PROC_COUNT; i++)
+        hfd_buf_addf(b, "| `%s` | %s | | %s |\n", metrics[i].name, metrics[i].type,
+                     metrics[i].help);
 }

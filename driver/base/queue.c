@@ -1,6 +1,6 @@
 /*
- * A mutex, a condition and a list: a push is a few instructions under the lock, a take moves many
- * at once.
+ * A bounded queue: a mutex, a condition and a list. A push is a few instructions under the lock; a
+ * take moves many messages at once. See queue.h.
  */
 #include "driver/base/queue.h"
 
@@ -12,11 +12,11 @@
 
 struct hfd_queue {
     pthread_mutex_t lock;
-    pthread_cond_t filled; /* not empty any more, or closed */
+    pthread_cond_t filled; /* signalled when the queue is filled or closed */
     struct hfd_qnode *first;
     struct hfd_qnode *last;
     size_t max;
-    atomic_size_t length; /* changed under the lock, read without */
+    atomic_size_t length; /* changed under the lock, read without it */
     bool closed;
 };
 
@@ -26,15 +26,15 @@ hfd_rc hfd_queue_new(size_t max_messages, struct hfd_queue **out, struct hfd_err
 
     *out = NULL;
     if (q == NULL)
-        return hfd_fail(err, HFD_NOMEM, "new queue");
+        return hfd_fail_nomem(err, "make a queue");
     if (pthread_mutex_init(&q->lock, NULL) != 0) {
         free(q);
-        return hfd_fail(err, HFD_NOMEM, "new queue: mutex");
+        return hfd_fail_nomem(err, "make a queue: mutex");
     }
     if (pthread_cond_init(&q->filled, NULL) != 0) {
         pthread_mutex_destroy(&q->lock);
         free(q);
-        return hfd_fail(err, HFD_NOMEM, "new queue: condition");
+        return hfd_fail_nomem(err, "make a queue: condition variable");
     }
     q->max = max_messages;
     *out = q;

@@ -1,4 +1,4 @@
-/* Random bytes of the machine. */
+/* Random bytes from libsodium. See rng.h. */
 #include "driver/base/rng.h"
 
 #include <sodium.h>

@@ -1,4 +1,4 @@
-/* Random bytes behind a seam: libsodium in the program, a seeded stream in tests. */
+/* Random bytes: from libsodium in the program, from a seeded stream in tests. Thread: any. */
 #ifndef HFD_BASE_RNG_H
 #define HFD_BASE_RNG_H
 
@@ -12,7 +12,7 @@ struct hfd_rng {
 extern const struct hfd_rng hfd_rng_system;
 
 /**
- * Fills out with len bytes; never fails (the machine's source aborts the program when it is gone).
+ * Fills out with len bytes. Never fails: the program aborts when the system has no random source.
  */
 void hfd_rng_bytes(const struct hfd_rng *r, void *out, size_t len);
 

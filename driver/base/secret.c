@@ -1,4 +1,4 @@
-/* Guarded memory, from libsodium: locked, fenced, wiped when freed. */
+/* Guarded memory from libsodium: locked, fenced, wiped when freed. See secret.h. */
 #include "driver/base/secret.h"
 
 #include <sodium.h>
@@ -8,8 +8,8 @@ hfd_rc hfd_secret_init(struct hfd_secret *s, size_t len, struct hfd_err *err)
     s->len = 0;
     s->p = sodium_malloc(len);
     if (s->p == NULL)
-        return hfd_fail(err, HFD_NOMEM, "guarded memory for a secret of %zu bytes", len);
-    sodium_memzero(s->p, len); /* libsodium fills it with a pattern */
+        return hfd_fail_nomem(err, "guarded memory for a secret");
+    sodium_memzero(s->p, len); /* sodium_malloc fills it with a pattern */
     s->len = len;
     return HFD_OK;
 }

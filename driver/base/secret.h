@@ -1,6 +1,6 @@
 /*
- * Keys, tokens and cookie plaintext: guarded memory, wiped on fini, compared in constant time,
- * never formatted into a log.
+ * Memory for keys, tokens and cookie plaintext: guarded, wiped on fini, compared in constant time,
+ * never written to a log. Thread: one at a time.
  */
 #ifndef HFD_BASE_SECRET_H
 #define HFD_BASE_SECRET_H
@@ -12,7 +12,10 @@ struct hfd_secret {
     size_t len;
 };
 
-/** @return HFD_OK or HFD_NOMEM. The content is zero. */
+/**
+ * Makes a secret of len zero bytes.
+ * @return HFD_OK, HFD_NOMEM
+ */
 HFD_MUST_CHECK hfd_rc hfd_secret_init(struct hfd_secret *s, size_t len, struct hfd_err *err);
 void hfd_secret_fini(struct hfd_secret *s);
 

@@ -1,19 +1,19 @@
-/* Slices, and numbers from outside. */
+/* Slices, and numbers from outside. See slice.h. */
 #include "driver/base/slice.h"
 
 #include <inttypes.h>
 
 #include "driver/base/clock.h"
 
-/* How much of a wrong input an error repeats. */
+/* The most bytes of a wrong input that an error repeats. */
 #define ECHO_MAX 40
 
-static unsigned char lower(char c)
+static unsigned char to_lower(char c)
 {
     return (unsigned char)(c >= 'A' && c <= 'Z' ? c - 'A' + 'a' : c);
 }
 
-static hfd_slice echo(hfd_slice s)
+static hfd_slice shortened(hfd_slice s)
 {
     return (hfd_slice){s.p, s.len < ECHO_MAX ? s.len : ECHO_MAX};
 }
@@ -48,7 +48,7 @@ bool hfd_slice_ieq(hfd_slice a, hfd_slice b)
     if (a.len != b.len)
         return false;
     for (size_t i = 0; i < a.len; i++)
-        if (lower(a.p[i]) != lower(b.p[i]))
+        if (to_lower(a.p[i]) != to_lower(b.p[i]))
             return false;
     return true;
 }
@@ -67,10 +67,10 @@ int hfd_slice_cmp(hfd_slice a, hfd_slice b)
 }
 
 /*
- * Digits from *pos on, as a number with the sign given. @return false: no digit there, or it does
- * not fit.
+ * Reads digits from *pos on as a number with the given sign.
+ * @return false: no digit, or the number does not fit
  */
-static bool digits(hfd_slice s, size_t *pos, bool negative, int64_t *out)
+static bool read_digits(hfd_slice s, size_t *pos, bool negative, int64_t *out)
 {
     size_t i = *pos;
     int64_t v = 0;
@@ -95,10 +95,10 @@ hfd_rc hfd_parse_i64(hfd_slice text, int64_t min, int64_t max, int64_t *out, str
     int64_t v = 0;
 
     *out = 0;
-    if (!digits(text, &pos, negative, &v) || pos != text.len || v < min || v > max)
+    if (!read_digits(text, &pos, negative, &v) || pos != text.len || v < min || v > max)
         return hfd_fail(err, HFD_INVALID,
                         "expected an integer from %" PRId64 " to %" PRId64 ", got \"%.*s\"", min,
-                        max, HFD_SLICE_FMT(echo(text)));
+                        max, HFD_SLICE_FMT(shortened(text)));
     *out = v;
     return HFD_OK;
 }
@@ -106,7 +106,7 @@ hfd_rc hfd_parse_i64(hfd_slice text, int64_t min, int64_t max, int64_t *out, str
 #define DURATION_MAX_US                                                                            \
     (INT64_C(3653) * 24 * 3600 * HFD_US_PER_S) /* ten years, with their leap days */
 
-/* Largest first; a text uses each at most once and in this order. */
+/* Largest first; a text uses each unit at most once and in this order. */
 static const struct unit {
     const char *name;
     int64_t us;
@@ -119,7 +119,10 @@ static const struct unit {
 };
 #define UNIT_COUNT (sizeof(units) / sizeof(units[0]))
 
-/* The unit that starts at text[*pos]; "ms" before "m". */
+/*
+ * Reads the unit at text[*pos].
+ * @return UNIT_COUNT when there is none
+ */
 static size_t unit_at(hfd_slice text, size_t *pos)
 {
     size_t end = *pos;
@@ -148,7 +151,7 @@ hfd_rc hfd_parse_duration_us(hfd_slice text, int64_t *out, struct hfd_err *err)
         int64_t v = 0;
         size_t u;
 
-        if (!digits(text, &pos, false, &v))
+        if (!read_digits(text, &pos, false, &v))
             goto out;
         u = unit_at(text, &pos);
         if (u < next_unit || u >= UNIT_COUNT)
@@ -158,11 +161,11 @@ hfd_rc hfd_parse_duration_us(hfd_slice text, int64_t *out, struct hfd_err *err)
             __builtin_add_overflow(total, v, &total) || total > DURATION_MAX_US)
             return hfd_fail(err, HFD_INVALID,
                             "expected a duration of at most ten years, got \"%.*s\"",
-                            HFD_SLICE_FMT(echo(text)));
+                            HFD_SLICE_FMT(shortened(text)));
     } while (pos < text.len);
     *out = total;
     return HFD_OK;
 out:
     return hfd_fail(err, HFD_INVALID, "expected a duration like 90s, 45m or 1h30m, got \"%.*s\"",
-                    HFD_SLICE_FMT(echo(text)));
+                    HFD_SLICE_FMT(shortened(text)));
 }

@@ -1,6 +1,7 @@
 /*
- * Text that somebody else owns: a pointer and a length, never NUL-terminated, never kept.
- * Numbers from outside are parsed here and nowhere else. Thread: any.
+ * Text that the holder of a slice does not own: a pointer and a length. A slice is not
+ * NUL-terminated. A function that takes one borrows the text and does not keep it. Only this module
+ * parses numbers from outside. Thread: any.
  */
 #ifndef HFD_BASE_SLICE_H
 #define HFD_BASE_SLICE_H
@@ -17,19 +18,19 @@ typedef struct hfd_slice {
     size_t len;
 } hfd_slice;
 
-/** A slice over a string literal. */
+/** A slice of a string literal. */
 #define HFD_SLICE(lit) ((hfd_slice){(lit), sizeof(lit) - 1})
 #define HFD_SLICE_NONE ((hfd_slice){NULL, 0})
-/** For "%.*s". */
+/** The two arguments for "%.*s". */
 #define HFD_SLICE_FMT(s) (int)(s).len, (s).p != NULL ? (s).p : ""
 
-/** A slice over a C string; NULL gives none. */
+/** A slice of a C string; NULL gives HFD_SLICE_NONE. */
 static inline hfd_slice hfd_slice_of(const char *cstr)
 {
     return (hfd_slice){cstr, cstr != NULL ? strlen(cstr) : 0};
 }
 
-/** Equal bytes; none and empty are equal. */
+/** Whether the bytes are equal. HFD_SLICE_NONE and an empty slice are equal. */
 static inline bool hfd_slice_eq(hfd_slice a, hfd_slice b)
 {
     return a.len == b.len && (a.len == 0 || memcmp(a.p, b.p, a.len) == 0);
@@ -41,33 +42,34 @@ static inline bool hfd_slice_is(hfd_slice a, const char *cstr)
     return hfd_slice_eq(a, hfd_slice_of(cstr));
 }
 
-/** Of ASCII. */
+/** Whether c is an ASCII letter or digit. */
 static inline bool hfd_is_alnum(char c)
 {
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9');
 }
 
-/** The value of a hexadecimal digit; -1 = it is none. */
+/** The value of a hexadecimal digit; -1 for any other character. */
 int hfd_hex_value(char c);
-/** Without the spaces and tabs around it. */
+/** The slice without leading and trailing spaces and tabs. */
 hfd_slice hfd_slice_trim(hfd_slice s);
 
 #define HFD_HASH_START UINT64_C(14695981039346656037)
 /**
- * FNV-1a: for tables, not against people who choose the bytes. @param from  HFD_HASH_START, or the
- * hash of what stands in front
+ * The FNV-1a hash, for tables. An attacker who chooses the bytes can make hashes collide.
+ * @param from HFD_HASH_START, or the hash of the text before
  */
 uint64_t hfd_slice_hash(uint64_t from, hfd_slice s);
 
-/** ASCII case-insensitive equality. */
+/** Whether the bytes are equal when the case of ASCII letters is ignored. */
 bool hfd_slice_ieq(hfd_slice a, hfd_slice b);
 bool hfd_slice_starts(hfd_slice s, hfd_slice prefix);
-/** memcmp order, the shorter first on a tie: for qsort of names. */
+/** Compares in memcmp order, the shorter first on a tie; for qsort. */
 int hfd_slice_cmp(hfd_slice a, hfd_slice b);
 
 /**
  * Parses a whole decimal integer ("-12"); no spaces, no plus sign, nothing behind it.
- * @return HFD_OK, or HFD_INVALID with a message that names the range; *out is 0 then.
+ * @param out 0 on failure
+ * @return HFD_OK, HFD_INVALID (the message names the range)
  */
 HFD_MUST_CHECK hfd_rc hfd_parse_i64(hfd_slice text, int64_t min, int64_t max, int64_t *out,
                                     struct hfd_err *err);
@@ -75,7 +77,8 @@ HFD_MUST_CHECK hfd_rc hfd_parse_i64(hfd_slice text, int64_t min, int64_t max, in
 /**
  * Parses a duration with one or more units: `90s`, `45m`, `2h`, `1h30m`, `250ms`, `7d`. A bare
  * number is refused.
- * @param out  microseconds, 0 <= *out <= ten years
+ * @param out microseconds, from 0 to ten years
+ * @return HFD_OK, HFD_INVALID
  */
 HFD_MUST_CHECK hfd_rc hfd_parse_duration_us(hfd_slice text, int64_t *out, struct hfd_err *err);
 

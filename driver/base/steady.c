@@ -10,42 +10,46 @@
 #include "driver/base/file.h"
 #include "driver/base/log.h"
 
-#define LOOK_US (HFD_US_PER_S / 10)        /* between two looks at the wall clock */
-#define MAKE_UP_MAX_US (60 * HFD_US_PER_S) /* nobody asked for longer: no more than this counts */
-#define JUMP_US (2 * HFD_US_PER_S)         /* what is told in the log */
+#define CHECK_US (HFD_US_PER_S / 10)       /* between two comparisons with the wall clock */
+#define MAKE_UP_MAX_US (60 * HFD_US_PER_S) /* a longer time without a call counts as this */
+#define JUMP_US (2 * HFD_US_PER_S)         /* smaller jumps are not logged */
 #define BOOT_ID_PATH "/proc/sys/kernel/random/boot_id"
 #define BOOT_ID_MAX 64
 #define FILE_MAX 256
 
-static int64_t clamp(int64_t v, int64_t limit)
+static int64_t limit_to(int64_t v, int64_t limit)
 {
     return v > limit ? limit : v < -limit ? -limit : v;
 }
 
-/* A jump is told once: when what the wall clock is ahead changes by much. */
-static void tell(struct hfd_steady *s, int64_t gap_us)
+/* Logs a jump once: when the gap between the clocks changes by JUMP_US or more. */
+static void log_jump(struct hfd_steady *s, int64_t gap_us)
 {
     const int64_t before_us = atomic_exchange(&s->gap_us, gap_us);
 
-    if (clamp(gap_us - before_us, JUMP_US) == gap_us - before_us)
+    if (limit_to(gap_us - before_us, JUMP_US) == gap_us - before_us)
         return;
-    HFD_LOG(HFD_LOG_WARN, "the wall clock jumped; operations go on as if it had not",
+    HFD_LOG(HFD_LOG_WARN, "the wall clock jumped; deadlines are not affected",
             HFD_LOG_INT("jump_ms", (gap_us - before_us) / 1000),
             HFD_LOG_INT("ahead_ms", gap_us / 1000));
 }
 
-/* One of the callers looks at the wall clock and makes up for a part of what lies between. */
-static void look(struct hfd_steady *s, int64_t mono_us)
+/*
+ * Compares the wall clock with the steady clock, at most every CHECK_US, and makes up for a part of
+ * the gap. Of callers at the same time, one does this.
+ */
+static void check_wall_clock(struct hfd_steady *s, int64_t mono_us)
 {
     long long checked_us = atomic_load(&s->checked_us);
     int64_t since_us = mono_us - checked_us, gap_us;
 
-    if (since_us < LOOK_US || !atomic_compare_exchange_strong(&s->checked_us, &checked_us, mono_us))
+    if (since_us < CHECK_US ||
+        !atomic_compare_exchange_strong(&s->checked_us, &checked_us, mono_us))
         return;
     since_us = since_us < MAKE_UP_MAX_US ? since_us : MAKE_UP_MAX_US;
     gap_us = hfd_clock_wall_us(s->under) - (mono_us + atomic_load(&s->offset_us));
-    atomic_fetch_add(&s->offset_us, clamp(gap_us, since_us / HFD_STEADY_FADE));
-    tell(s, gap_us);
+    atomic_fetch_add(&s->offset_us, limit_to(gap_us, since_us / HFD_STEADY_FADE));
+    log_jump(s, gap_us);
 }
 
 static int64_t steady_us(void *ctx)
@@ -55,7 +59,7 @@ static int64_t steady_us(void *ctx)
     long long last_us;
     int64_t now_us;
 
-    look(s, mono_us);
+    check_wall_clock(s, mono_us);
     now_us = mono_us + atomic_load(&s->offset_us);
     last_us = atomic_load(&s->last_us);
     while (now_us > last_us && !atomic_compare_exchange_weak(&s->last_us, &last_us, now_us))
@@ -95,7 +99,7 @@ void hfd_steady_init(struct hfd_steady *s, const struct hfd_clock *under)
     start_at(s, hfd_clock_wall_us(under) - hfd_clock_mono_us(under));
 }
 
-/* The name of the machine's start, or empty. */
+/* Reads the boot id of the machine; empty when it cannot be read. */
 static void read_boot_id(char out[BOOT_ID_MAX])
 {
     const int fd = open(BOOT_ID_PATH, O_RDONLY | O_CLOEXEC);
@@ -108,7 +112,8 @@ static void read_boot_id(char out[BOOT_ID_MAX])
 }
 
 /*
- * Whether the file has an offset of this start of the machine. What is none of ours counts as none.
+ * Reads the offset that was saved since the same boot.
+ * @return false: there is none, or the file is not ours
  */
 static bool read_offset(const char *path, const char *boot_id, int64_t *offset_us)
 {
@@ -140,16 +145,16 @@ hfd_rc hfd_steady_save(const struct hfd_steady *s, const char *path, struct hfd_
     n = snprintf(text, sizeof(text), "%s %" PRId64 "\n", boot_id,
                  (int64_t)atomic_load(&s->offset_us));
     if (snprintf(temporary, sizeof(temporary), "%s.new", path) >= (int)sizeof(temporary))
-        return hfd_fail(err, HFD_IO, "clock file %.100s: the path is too long", path);
+        return hfd_fail(err, HFD_IO, "write the clock file %.100s: the path is too long", path);
     fd = open(temporary, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
     if (fd < 0)
-        return hfd_fail(err, HFD_IO, "clock file %.100s: %s", temporary, strerror(errno));
+        return hfd_fail(err, HFD_IO, "write the clock file %.100s: %s", temporary, strerror(errno));
     written = write(fd, text, (size_t)n);
     if (close(fd) != 0 || written != n || rename(temporary, path) != 0) {
         const int cause = errno;
 
         (void)unlink(temporary);
-        return hfd_fail(err, HFD_IO, "clock file %.100s: %s", path, strerror(cause));
+        return hfd_fail(err, HFD_IO, "write the clock file %.100s: %s", path, strerror(cause));
     }
     return HFD_OK;
 }

@@ -1,12 +1,13 @@
 /*
- * A wall clock that does not jump: what measures operations, in the place of the machine's. It goes
- * on with the time since the machine was started, whatever is done to the wall clock meanwhile, and
- * what lies between the two fades slowly, so that it is right again after a while: one hour in 32.
- * It never goes back. So a jump by an hour neither fails an operation nor gives one an hour more.
+ * A wall clock that does not jump. Operations are measured with it, so that a jump of an hour
+ * neither fails an operation nor gives it an hour more.
+ * It runs with the time since the machine's boot, whatever happens to the wall clock. It never goes
+ * back. After a jump it approaches the wall clock slowly: it makes up for one second in
+ * HFD_STEADY_FADE.
  *
- * A restart across a jump: the offset to the time since the machine's start is kept in a file, with
- * the name of that start; the next process goes on from it. After a start of the machine the wall
- * clock is believed. Source: DESIGN 4 "Hint".
+ * The offset to the time since boot is kept in a file with the boot id, so that a restart of the
+ * process after a jump goes on from it. After a boot of the machine the clock starts from the wall
+ * clock. See driver/core/README.md.
  */
 #ifndef HFD_BASE_STEADY_H
 #define HFD_BASE_STEADY_H
@@ -15,31 +16,41 @@
 
 #include "driver/base/clock.h"
 
-/** The part of the time that may be made up for: 1 second in so many. */
+/** The clock makes up for at most one second of a gap in this many seconds. */
 #define HFD_STEADY_FADE 32
 
 struct hfd_steady {
     const struct hfd_clock *under;
     atomic_llong offset_us;  /* to under's mono_us */
-    atomic_llong checked_us; /* of under's mono_us: when the wall clock was looked at last */
-    atomic_llong last_us;    /* the latest that was told */
-    atomic_llong gap_us;     /* what the wall clock was ahead when it was looked at last */
-    struct hfd_clock clock;  /* wall_us is the steady one, skew_us what the machine's wall clock is
-                                ahead of it; mono_us is under's */
+    atomic_llong checked_us; /* mono_us when the wall clock was last compared */
+    atomic_llong last_us;    /* the latest time that was returned */
+    atomic_llong gap_us;     /* how much the wall clock was ahead at the last comparison */
+    /*
+     * wall_us is steady; skew_us is how much the system's wall clock is ahead; mono_us is under's
+     */
+    struct hfd_clock clock;
 };
 
-/** @param under  outlives s, which must not move; its mono_us goes on while the machine sleeps */
+/**
+ * Starts from under's wall clock.
+ * @param s must not move
+ * @param under outlives s; its mono_us counts the time during which the machine sleeps
+ * Thread: start-up.
+ */
 void hfd_steady_init(struct hfd_steady *s, const struct hfd_clock *under);
 
 /**
- * Goes on from what an earlier process of the same machine start kept in the file, and keeps it
- * there.
- * @return HFD_OK; HFD_IO: it works, but a restart will believe the wall clock
- * Thread: start-up, before anybody asks for the time.
+ * Goes on from the offset that an earlier process saved since the same boot, and saves it again.
+ * @return HFD_OK; HFD_IO: the clock works, but a restart will start from the wall clock
+ * Thread: start-up, before any thread reads the time.
  */
 HFD_MUST_CHECK hfd_rc hfd_steady_resume(struct hfd_steady *s, const char *path,
                                         struct hfd_err *err);
-/** Keeps what it has come to. Thread: shut-down. */
+/**
+ * Saves the present offset.
+ * @return HFD_OK, HFD_IO
+ * Thread: shut-down.
+ */
 HFD_MUST_CHECK hfd_rc hfd_steady_save(const struct hfd_steady *s, const char *path,
                                       struct hfd_err *err);
 

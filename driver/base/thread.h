@@ -1,6 +1,6 @@
 /*
- * Threads of our own. Signals are the main thread's business: a thread blocks them all but for its
- * own faults.
+ * Starts threads. A thread blocks all signals except those of its own faults: only the main thread
+ * reads signals.
  */
 #ifndef HFD_BASE_THREAD_H
 #define HFD_BASE_THREAD_H
@@ -9,13 +9,26 @@
 
 #include <pthread.h>
 
+/** A thread to start. */
+struct hfd_thread {
+    const char *name; /* as tools show it, at most 15 bytes */
+    const char *what; /* for messages: "remote thread" */
+    void *(*body)(void *arg);
+    void *arg;
+};
+
 /**
+<<<<<<< HEAD
  * @param name  as tools show it, at most 15 bytes
  * @param what  for messages: "remote thread"
  * @param out   to be joined
+=======
+ * Starts a thread that runs t->body(t->arg).
+ * @param out gives; join it
+>>>>>>> bfdd284 (base: plain English, one table of metrics, structs for parameters)
  * @return HFD_OK, HFD_NOMEM (the system gives no thread)
  */
-HFD_MUST_CHECK hfd_rc hfd_thread_start(const char *name, const char *what, void *(*body)(void *arg),
-                                       void *arg, pthread_t *out, struct hfd_err *err);
+HFD_MUST_CHECK hfd_rc hfd_thread_start(const struct hfd_thread *t, pthread_t *out,
+                                       struct hfd_err *err);
 
 #endif

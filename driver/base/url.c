@@ -9,7 +9,7 @@ static bool is_digit(char c)
     return c >= '0' && c <= '9';
 }
 
-/* Four numbers from 0 to 255. */
+/* Four numbers from 0 to 255 with dots between them. */
 static bool is_v4(hfd_slice s)
 {
     for (int part = 0; part < 4; part++) {
@@ -26,7 +26,7 @@ static bool is_v4(hfd_slice s)
     return true;
 }
 
-/* The form alone; whoever binds or connects finds the rest. */
+/* Checks the characters and colons only; bind or connect finds other mistakes. */
 static bool is_v6(hfd_slice s)
 {
     size_t colons = 0;
@@ -55,8 +55,8 @@ bool hfd_host_is_valid(hfd_slice s)
     return !numeric || is_v4(s);
 }
 
-/* Cuts what stands in front of the first character of `set` off s. */
-static hfd_slice cut(hfd_slice *s, const char *set)
+/* Cuts off and returns the part of s before the first character of `set`. */
+static hfd_slice cut_before(hfd_slice *s, const char *set)
 {
     hfd_slice head = {s->p, 0};
 
@@ -88,7 +88,7 @@ static hfd_rc check_authority(hfd_slice rest, struct hfd_err *err)
 
     if (rest.len > 0 && memchr(rest.p, '@', rest.len) != NULL)
         return hfd_fail(err, HFD_INVALID, "expected a URL without user and password: %s", form);
-    host = cut(&rest, rest.len > 0 && rest.p[0] == '[' ? "]" : ":");
+    host = cut_before(&rest, rest.len > 0 && rest.p[0] == '[' ? "]" : ":");
     if (rest.len > 0 && rest.p[0] == ']') {
         host.len++;
         rest = (hfd_slice){rest.p + 1, rest.len - 1};
@@ -114,9 +114,9 @@ hfd_rc hfd_url_check(hfd_slice text, struct hfd_err *err)
     if (!hfd_slice_starts(rest, HFD_SLICE("http://")) &&
         !hfd_slice_starts(rest, HFD_SLICE("https://")))
         return hfd_fail(err, HFD_INVALID, "expected a URL: %s", form);
-    (void)cut(&rest, "/");
+    (void)cut_before(&rest, "/");
     rest = (hfd_slice){rest.p + 2, rest.len - 2};
-    rc = check_authority(cut(&rest, "/?#"), err);
+    rc = check_authority(cut_before(&rest, "/?#"), err);
     if (rc != HFD_OK)
         return rc;
     if (rest.len > 0 &&

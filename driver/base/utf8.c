@@ -2,7 +2,7 @@
 #include "driver/base/utf8.h"
 
 /*
- * The forms of a character by its first byte, with the range of its second one (RFC 3629, section
+ * The forms of a character by its first byte, with the range of its second byte (RFC 3629, section
  * 4).
  */
 static const struct form {
@@ -16,17 +16,17 @@ static const struct form {
     {0xf1, 0xf3, 4, 0x80, 0xbf}, {0xf4, 0xf4, 4, 0x80, 0x8f}, /* up to U+10FFFF */
 };
 
-static bool within(unsigned char c, unsigned char min, unsigned char max)
+static bool in_range(unsigned char c, unsigned char min, unsigned char max)
 {
     return c >= min && c <= max;
 }
 
-static bool fits(const struct form *f, hfd_slice s)
+static bool begins_with_form(const struct form *f, hfd_slice s)
 {
-    if (s.len < f->len || !within((unsigned char)s.p[1], f->second_min, f->second_max))
+    if (s.len < f->len || !in_range((unsigned char)s.p[1], f->second_min, f->second_max))
         return false;
     for (size_t i = 2; i < f->len; i++)
-        if (!within((unsigned char)s.p[i], 0x80, 0xbf))
+        if (!in_range((unsigned char)s.p[i], 0x80, 0xbf))
             return false;
     return true;
 }
@@ -38,8 +38,8 @@ size_t hfd_utf8_len(hfd_slice s)
     if (first < 0x80)
         return s.len > 0 ? 1 : 0;
     for (size_t i = 0; i < sizeof(forms) / sizeof(forms[0]); i++)
-        if (within(first, forms[i].first_min, forms[i].first_max))
-            return fits(&forms[i], s) ? forms[i].len : 0;
+        if (in_range(first, forms[i].first_min, forms[i].first_max))
+            return begins_with_form(&forms[i], s) ? forms[i].len : 0;
     return 0;
 }
 

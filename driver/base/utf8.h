@@ -5,25 +5,25 @@
 #include "driver/base/slice.h"
 
 /**
- * Length of the well-formed UTF-8 character that s begins with (no surrogates, nothing overlong),
- * or 0.
+ * The length of the well-formed UTF-8 character that s begins with (no surrogates, nothing
+ * overlong); 0 when there is none.
  */
 size_t hfd_utf8_len(hfd_slice s);
 
 /**
- * How many bytes from the first on stand in a JSON string as they are: ASCII without quotes,
+ * How many bytes at the start of s need no escape in a JSON string: ASCII without quotes,
  * backslashes and control characters.
  */
 size_t hfd_json_plain(hfd_slice s);
 
-/** Longest result of hfd_json_escape. */
+/** Size of the longest result of hfd_json_escape. */
 #define HFD_JSON_ESCAPE_MAX 6
 
 /**
- * The first character of s (which is not empty) as it stands inside a JSON string; a byte that is
- * not UTF-8 gives U+FFFD.
- * @param out   written, not NUL-terminated
- * @param used  how many bytes of s this was
+ * Writes the first character of s, which is not empty, as it stands in a JSON string. A byte that
+ * is not UTF-8 gives U+FFFD.
+ * @param out not NUL-terminated
+ * @param used how many bytes of s were read
  * @return bytes written
  */
 size_t hfd_json_escape(hfd_slice s, char out[HFD_JSON_ESCAPE_MAX], size_t *used);

@@ -1,4 +1,4 @@
-/* YAML, event by event, into jansson. See yamlx.h. */
+/* Reads YAML into jansson, event by event. See yamlx.h. */
 #include "driver/base/yamlx.h"
 
 #include "driver/base/jsonx.h"
@@ -9,7 +9,7 @@
 struct reader {
     const char *name;
     yaml_parser_t parser;
-    yaml_event_t event; /* the one at hand */
+    yaml_event_t event; /* the current event */
     size_t nodes;
     int depth;
     struct hfd_err *err;
@@ -17,12 +17,7 @@ struct reader {
 
 static hfd_rc read_node(struct reader *r, json_t **out);
 
-static hfd_rc no_memory(const struct reader *r)
-{
-    return hfd_fail(r->err, HFD_NOMEM, "out of memory");
-}
-
-static hfd_rc wrong(const struct reader *r, const char *what)
+static hfd_rc fail_here(const struct reader *r, const char *what)
 {
     return hfd_fail(r->err, HFD_INVALID, "%s:%zu: %s", r->name, r->event.start_mark.line + 1, what);
 }
@@ -32,7 +27,7 @@ static hfd_rc parser_failed(const struct reader *r)
     const char *problem = r->parser.problem != NULL ? r->parser.problem : "unreadable";
 
     if (r->parser.error == YAML_MEMORY_ERROR)
-        return no_memory(r);
+        return hfd_fail_nomem(r->err, "read a YAML document");
     if (r->parser.error == YAML_READER_ERROR)
         return hfd_fail(r->err, HFD_INVALID, "%s: not text in UTF-8 (byte %zu): %s", r->name,
                         r->parser.problem_offset, problem);
@@ -45,7 +40,7 @@ const char *hfd_yaml_refusal(const yaml_event_t *event)
     const yaml_char_t *anchor = NULL, *tag = NULL;
 
     if (event->type == YAML_ALIAS_EVENT)
-        return "aliases (*name) are not read here";
+        return "aliases (*name) are not supported";
     if (event->type == YAML_SCALAR_EVENT) {
         anchor = event->data.scalar.anchor;
         tag = event->data.scalar.tag;
@@ -58,14 +53,14 @@ const char *hfd_yaml_refusal(const yaml_event_t *event)
     } else if (event->type == YAML_DOCUMENT_START_EVENT &&
                event->data.document_start.tag_directives.start !=
                    event->data.document_start.tag_directives.end) {
-        return "tags (%TAG) are not read here";
+        return "tags (%TAG) are not supported";
     }
     if (anchor != NULL)
-        return "anchors (&name) are not read here";
-    return tag != NULL ? "tags (!name) are not read here" : NULL;
+        return "anchors (&name) are not supported";
+    return tag != NULL ? "tags (!name) are not supported" : NULL;
 }
 
-static hfd_rc next(struct reader *r)
+static hfd_rc next_event(struct reader *r)
 {
     const char *refusal;
 
@@ -73,7 +68,7 @@ static hfd_rc next(struct reader *r)
     if (!yaml_parser_parse(&r->parser, &r->event))
         return parser_failed(r);
     refusal = hfd_yaml_refusal(&r->event);
-    return refusal == NULL ? HFD_OK : wrong(r, refusal);
+    return refusal == NULL ? HFD_OK : fail_here(r, refusal);
 }
 
 static hfd_slice scalar_text(const struct reader *r)
@@ -82,10 +77,10 @@ static hfd_slice scalar_text(const struct reader *r)
 }
 
 /*
- * What a plain scalar is when it is no string; *out stays NULL when it is one. @return HFD_OK,
- * HFD_NOMEM
+ * Gives the value of a plain scalar that is not a string; *out stays NULL for a string.
+ * @return HFD_OK, HFD_NOMEM
  */
-static hfd_rc resolve(hfd_slice s, json_t **out)
+static hfd_rc resolve_plain(hfd_slice s, json_t **out)
 {
     static const struct {
         const char *text;
@@ -111,18 +106,18 @@ static hfd_rc read_scalar(struct reader *r, json_t **out)
 {
     const hfd_slice s = scalar_text(r);
 
-    if (r->event.data.scalar.style == YAML_PLAIN_SCALAR_STYLE && resolve(s, out) != HFD_OK)
-        return no_memory(r);
+    if (r->event.data.scalar.style == YAML_PLAIN_SCALAR_STYLE && resolve_plain(s, out) != HFD_OK)
+        return hfd_fail_nomem(r->err, "read a YAML document");
     if (*out == NULL)
         *out = json_stringn(s.p, s.len);
-    return *out != NULL ? HFD_OK : no_memory(r);
+    return *out != NULL ? HFD_OK : hfd_fail_nomem(r->err, "read a YAML document");
 }
 
 static hfd_rc read_sequence(struct reader *r, json_t *list)
 {
     for (;;) {
         json_t *item = NULL;
-        hfd_rc rc = next(r);
+        hfd_rc rc = next_event(r);
 
         if (rc != HFD_OK || r->event.type == YAML_SEQUENCE_END_EVENT)
             return rc;
@@ -130,11 +125,11 @@ static hfd_rc read_sequence(struct reader *r, json_t *list)
         if (rc != HFD_OK)
             return rc;
         if (json_array_append_new(list, item) != 0)
-            return no_memory(r);
+            return hfd_fail_nomem(r->err, "read a YAML document");
     }
 }
 
-/* The value behind a key; the event at hand is the key. */
+/* Reads the value behind a key; the current event is the key. */
 static hfd_rc read_member(struct reader *r, json_t *map)
 {
     const hfd_slice s = scalar_text(r);
@@ -143,19 +138,19 @@ static hfd_rc read_member(struct reader *r, json_t *map)
     hfd_rc rc;
 
     if (r->event.type != YAML_SCALAR_EVENT)
-        return wrong(r, "expected a key, got a list or a map");
+        return fail_here(r, "expected a key, got a list or a map");
     if (memchr(s.p, '\0', s.len) != NULL)
-        return wrong(r, "a key contains a NUL");
+        return fail_here(r, "the key contains a NUL");
     if (json_object_getn(map, s.p, s.len) != NULL)
-        return wrong(r, "the key is given twice");
+        return fail_here(r, "the key is given twice");
     key = strndup(s.p, s.len);
     if (key == NULL)
-        return no_memory(r);
-    rc = next(r);
+        return hfd_fail_nomem(r->err, "read a YAML document");
+    rc = next_event(r);
     if (rc == HFD_OK)
         rc = read_node(r, &value);
     if (rc == HFD_OK && json_object_set_new(map, key, value) != 0)
-        rc = no_memory(r);
+        rc = hfd_fail_nomem(r->err, "read a YAML document");
     free(key);
     return rc;
 }
@@ -165,7 +160,7 @@ static hfd_rc read_mapping(struct reader *r, json_t *map)
     hfd_rc rc;
 
     do {
-        rc = next(r);
+        rc = next_event(r);
         if (rc != HFD_OK || r->event.type == YAML_MAPPING_END_EVENT)
             return rc;
         rc = read_member(r, map);
@@ -173,7 +168,7 @@ static hfd_rc read_mapping(struct reader *r, json_t *map)
     return rc;
 }
 
-/* The value that the event at hand begins. Gives. */
+/* Reads the value that begins with the current event. Gives. */
 static hfd_rc read_node(struct reader *r, json_t **out)
 {
     const bool is_map = r->event.type == YAML_MAPPING_START_EVENT;
@@ -181,12 +176,12 @@ static hfd_rc read_node(struct reader *r, json_t **out)
 
     *out = NULL;
     if (++r->nodes > HFD_YAML_NODES_MAX || r->depth >= HFD_YAML_DEPTH_MAX)
-        return wrong(r, "the document is too large or too deep");
+        return fail_here(r, "the document is too large or too deep");
     if (r->event.type == YAML_SCALAR_EVENT)
         return read_scalar(r, out);
     *out = is_map ? json_object() : json_array();
     if (*out == NULL)
-        return no_memory(r);
+        return hfd_fail_nomem(r->err, "read a YAML document");
     r->depth++;
     rc = is_map ? read_mapping(r, *out) : read_sequence(r, *out);
     r->depth--;
@@ -197,35 +192,35 @@ static hfd_rc read_node(struct reader *r, json_t **out)
     return rc;
 }
 
-/* The whole stream: nothing, or one document. */
+/* Reads the whole stream: no document, or one. */
 static hfd_rc read_stream(struct reader *r, json_t **out)
 {
-    hfd_rc rc = next(r); /* the start of the stream */
+    hfd_rc rc = next_event(r); /* the start of the stream */
 
     if (rc == HFD_OK)
-        rc = next(r);
+        rc = next_event(r);
     if (rc != HFD_OK)
         return rc;
     if (r->event.type == YAML_STREAM_END_EVENT) {
         *out = json_null();
         return HFD_OK;
     }
-    rc = next(r);
+    rc = next_event(r);
     if (rc == HFD_OK)
         rc = read_node(r, out);
     if (rc == HFD_OK)
-        rc = next(r); /* the end of the document */
+        rc = next_event(r); /* the end of the document */
     if (rc == HFD_OK)
-        rc = next(r);
+        rc = next_event(r);
     if (rc == HFD_OK && r->event.type != YAML_STREAM_END_EVENT)
-        rc = wrong(r, "expected one document, got a second one");
+        rc = fail_here(r, "expected one document, got a second one");
     return rc;
 }
 
 /*
- * What JSON writes as two halves of a character ("\ud83d\ude00") YAML cannot read, though it reads
- * all else of JSON. So what looks like JSON is read as that first; if it is too much, or wrong,
- * YAML's reader has the last word, which knows more and says more.
+ * Reads a text that looks like JSON as JSON. YAML reads almost all JSON, but not a character in two
+ * halves ("\ud83d\ude00"). When this fails, the YAML reader decides, because it knows more and
+ * explains more.
  */
 static hfd_rc read_json(hfd_slice text, json_t **out)
 {
@@ -245,7 +240,7 @@ hfd_rc hfd_yaml_parse(hfd_slice text, const char *name, json_t **out, struct hfd
     if (rc == HFD_OK)
         return rc;
     if (!yaml_parser_initialize(&r.parser))
-        return no_memory(&r);
+        return hfd_fail_nomem(r.err, "read a YAML document");
     yaml_parser_set_encoding(&r.parser, YAML_UTF8_ENCODING);
     yaml_parser_set_input_string(&r.parser, (const unsigned char *)(text.p != NULL ? text.p : ""),
                                  text.len);

@@ -1,6 +1,6 @@
 /*
- * YAML documents as JSON: what OpenAPI documents are written in. The settings file has a reader of
- * its own, which knows their keys. Pure. Thread: any.
+ * Reads a YAML document into JSON, for OpenAPI documents. The settings file has its own reader,
+ * which knows its keys. Pure. Thread: any.
  */
 #ifndef HFD_BASE_YAMLX_H
 #define HFD_BASE_YAMLX_H
@@ -13,12 +13,12 @@
 #define HFD_YAML_NODES_MAX 200000
 
 /**
- * Reads one document. A plain scalar that JSON takes for a number, true, false or null is that
- * (null also as ~ or nothing); every other scalar is a string, and so is every key. JSON is YAML,
- * and read as well. Refused: anchors, aliases, tags, a key given twice, a second document, and more
- * depth or values than the limits.
- * @param name  of the source, for messages: "spec.yaml:3: ..."
- * @param out   gives; null for an empty text
+ * Reads one document; JSON is YAML and is read as well. A plain scalar that JSON takes for a
+ * number, true, false or null has that value; ~ and an empty scalar are null. Every other scalar is
+ * a string, and so is every key. Refused: anchors, aliases, tags, duplicate keys, a second
+ * document, and more depth or values than the limits.
+ * @param name of the source, for messages: "spec.yaml:3: ..."
+ * @param out gives; null for an empty text
  * @return HFD_OK, HFD_INVALID (the message names source and line), HFD_NOMEM
  */
 HFD_MUST_CHECK hfd_rc hfd_yaml_parse(hfd_slice text, const char *name, json_t **out,

@@ -414,7 +414,8 @@ static hfd_rc loop_start(struct hfd_loop *loop, struct hfd_err *err)
 
     if (sem_init(&start.up, 0, 0) != 0)
         return hfd_fail(err, HFD_IO, "start a loop thread: %s", strerror(errno));
-    rc = hfd_thread_start("hfd-loop", "a loop thread", loop_main, &start, &loop->thread, err);
+    rc = hfd_thread_start(&(struct hfd_thread){"hfd-loop", "loop thread", loop_main, &start},
+                          &loop->thread, err);
     if (rc != HFD_OK) {
         (void)sem_destroy(&start.up);
         return rc;

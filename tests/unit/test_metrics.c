@@ -39,7 +39,7 @@ static void metrics_count(void **state)
     hfd_metric_add(HFD_METRIC_STORE_QUEUE, NULL, -9);
     text = render(&b);
     assert_has(text, "\n# TYPE hfd_fleet_reports_total counter\n");
-    assert_has(text, "\n# HELP hfd_fleet_reports_total Adapter reports by outcome.\n");
+    assert_has(text, "\n# HELP hfd_fleet_reports_total Adapter reports, by outcome.\n");
     assert_has(text, "\nhfd_fleet_reports_total{kind=\"cluster\",outcome=\"written\"} 3\n");
     assert_has(text, "\nhfd_fleet_reports_total{kind=\"written\",outcome=\"cluster\"} 1\n");
     assert_has(text, "\n# TYPE hfd_store_queue_length gauge\nhfd_store_queue_length -2\n");
@@ -307,6 +307,33 @@ static void metrics_threads(void **state)
     hfd_buf_fini(&b);
 }
 
+/* The manual's table has a row for each metric, with all its labels. */
+static void metrics_table_for_the_manual(void **state)
+{
+    struct hfd_buf b;
+    const char *text;
+    size_t rows = 0;
+
+    (void)state;
+    hfd_buf_init(&b, 64u << 10);
+    hfd_metrics_table(&b);
+    hfd_buf_addc(&b, '\0');
+    assert_int_equal(b.rc, HFD_OK);
+    text = b.p;
+    for (const char *at = text; (at = strchr(at, '\n')) != NULL; at++)
+        rows++;
+    assert_int_equal(rows, 2 + HFD_METRIC_COUNT + 6);
+    assert_has(text, "| Metric | Type | Labels | Meaning |\n|---|---|---|---|\n");
+    assert_has(text, "\n| `hfd_store_commits_total` | counter | | Commits to the database. |\n");
+    assert_has(text, "\n| `hfd_fleet_reports_total` | counter | `kind`, `outcome` | Adapter "
+                     "reports, by outcome. |\n");
+    assert_has(text, "\n| `hyperfleet_api_build_info` | gauge | `component`, `version` | ");
+    assert_has(text, "\n| `hyperfleet_api_request_duration_seconds` | histogram | `component`, "
+                     "`version`, `method`, `path`, `code` | ");
+    assert_has(text, "\n| `process_open_fds` | gauge | | Number of open file descriptors. |\n");
+    hfd_buf_fini(&b);
+}
+
 static int setup(void **state)
 {
     (void)state;
@@ -324,6 +351,7 @@ int main(void)
         cmocka_unit_test(metrics_series_are_bounded),
         cmocka_unit_test(metrics_process),
         cmocka_unit_test(metrics_threads),
+        cmocka_unit_test(metrics_table_for_the_manual),
         cmocka_unit_test(metrics_text_is_well_formed),
     };
 

@@ -823,7 +823,8 @@ hfd_rc hfd_remote_start_with(const struct hfd_remote_config *config,
         return rc;
     hfd_metric_set(HFD_METRIC_REMOTE_UP, NULL, 1); /* until it is known better */
     hfd_metric_set(HFD_METRIC_REMOTE_BREAKER_OPEN, NULL, 0);
-    rc = hfd_thread_start("hfd-remote", "remote thread", run, *out, &(*out)->thread, err);
+    rc = hfd_thread_start(&(struct hfd_thread){"hfd-remote", "remote thread", run, *out},
+                          &(*out)->thread, err);
     if (rc != HFD_OK) {
         remote_free(*out);
         *out = NULL;

@@ -14,7 +14,7 @@
 
 /*
  * jansson's parser does not check whether its text buffer could grow. Without memory it goes on,
- * writes beyond the buffer, or aborts the process. Therefore each parse has a spare. When memory
+ * writes beyond the buffer, or aborts the process. Therefore each parse has a reserve. When memory
  * is out, the buffer gets its next size from there; it doubles, beginning with 32 bytes. Any other
  * request then fails, and the parse ends in an orderly way. Its result is thrown away.
  */

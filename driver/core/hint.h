@@ -10,7 +10,7 @@
 #define HFD_CORE_HINT_H
 
 #include "driver/base/buf.h"
-#include "driver/estimate/estimate.h"
+#include "driver/estimate/plan.h"
 
 /** Longest wait that is asked for: what nobody foresaw, as an early failure, is noticed by then. */
 #define HFD_RETRY_MAX_S 600

@@ -1,6 +1,6 @@
 /*
- * From past operations to guesses at this one. The numbers below were chosen with
- * tests/bench/polls.c.
+ * Turns past operations into guesses about this one. See README.md. The constants below were fitted
+ * with tests/bench/polls.c.
  */
 #include "driver/estimate/estimate_int.h"
 
@@ -9,24 +9,32 @@
 
 #include "driver/base/clock.h"
 
-#define DECAY 0.87        /* weight of an operation relative to the next one */
-#define OTHER_SIZE 0.25   /* weight of an operation on another kind of spec */
-#define PRIOR_WEIGHT 0.04 /* of the configured guess, once there is a past */
-#define PRIOR_STUCK 0.05  /* of what the configured guess stands for never ends */
-#define WIDTH_MIN 0.03    /* not even the same operation takes equally long twice */
-#define WIDTH_MAX 0.5     /* of an operation that stands alone */
-#define WIDTH_SCALE 0.38  /* from a distance between neighbours to a width */
-#define FEW 6             /* operations that a reading needs */
-#define NEAR                                                                                       \
-    0.4 /* distance at which an operation is half as like ours as one that went the same way */
-#define GAIN                                                                                       \
-    0.85 /* how much closer together than the plain one a reading must bring the past to be        \
-            believed */
-#define NEWS_GAIN 0.5 /* the same of a milestone that is still to come */
-#define MIDDLE_WIDTH                                                                               \
-    2.3 /* of the middle three quarters of a normal distribution, in standard deviations */
+/* The weight of an operation relative to the next one: older operations count less. */
+#define DECAY 0.87
+/* The weight of an operation on a spec of another size. */
+#define OTHER_SIZE 0.25
+/* The weight of the configured estimate once there is a past. */
+#define PRIOR_WEIGHT 0.04
+/* The part of the configured estimate's weight that stands for operations that never end. */
+#define PRIOR_STUCK 0.05
+/* The least width of a guess: not even equal operations take equally long. */
+#define WIDTH_MIN 0.03
+/* The width of an operation that stands alone, before scaling. */
+#define WIDTH_MAX 0.5
+/* From the distance between neighbours to the width of a guess. */
+#define WIDTH_SCALE 0.38
+/* The fewest operations that a reading of a milestone needs. */
+#define FEW 6
+/* The lag at a milestone at which an operation counts half of one without a lag. */
+#define NEAR 0.4
+/* A milestone is used if it brings the past to at most this part of its plain spread. */
+#define GAIN 0.85
+/* The same for a milestone that is still to come. */
+#define NEWS_GAIN 0.5
+/* The middle three quarters of a normal distribution, in standard deviations. */
+#define MIDDLE_WIDTH 2.3
 
-/* The configured guess among what was learned: half of it to twice is covered about evenly. */
+/* The configured estimate, as two guesses: together they cover half of it to twice about evenly. */
 static const struct {
     double factor, width, share;
 } prior_parts[] = {{0.61, 0.25, 0.345}, {1.42, 0.29, 0.655}};
@@ -35,17 +43,17 @@ _Static_assert(HFD_GUESS_MAX == HFD_PAST_MAX + sizeof(prior_parts) / sizeof(prio
                "room for the prior");
 
 /*
- * How a past operation is read as ours, from a milestone that both have; without one, ours will
- * take as long.
+ * How the end of a past operation is read as the end of this one, from a milestone that both have.
+ * Without a milestone, this one takes as long.
  */
 enum reading {
-    READ_REST,  /* the rest will take as long */
-    READ_RATIO, /* all will be slower or faster by the ratio in which the milestone was */
-    READ_HALF,  /* by the square root of it: half of that is chance */
+    READ_REST,  /* the rest takes as long */
+    READ_RATIO, /* all is slower or faster by the ratio of the milestones' times */
+    READ_HALF,  /* all is slower or faster by the square root of that ratio */
     READ_COUNT
 };
 
-static bool makes_up(enum reading how)
+static bool corrects_pace(enum reading how)
 {
     return how != READ_HALF;
 }
@@ -69,7 +77,7 @@ const struct hfd_milestone *hfd_milestone_find(const struct hfd_milestones *all,
 }
 
 /*
- * By how much later than the past operation ours came to a milestone, as a difference of
+ * How much later this operation came to a milestone than the past one, as a difference of
  * logarithms.
  */
 static double lag(const struct hfd_milestone *ours, const struct hfd_milestone *theirs)
@@ -78,11 +86,12 @@ static double lag(const struct hfd_milestone *ours, const struct hfd_milestone *
 }
 
 /*
- * A time of a past operation as one of ours, in seconds; negative when it does not have our
- * milestone (NULL = none is needed).
+ * Reads a time of a past operation as a time of this one.
+ * @param ours the milestone to read from; NULL = none
+ * @return seconds; negative when the past operation does not have the milestone
  */
-static double project(const struct hfd_past *past, int64_t at_us, enum reading how,
-                      const struct hfd_milestone *ours)
+static double projected_s(const struct hfd_past *past, int64_t at_us, enum reading how,
+                          const struct hfd_milestone *ours)
 {
     const struct hfd_milestone *theirs;
 
@@ -105,8 +114,8 @@ static double project(const struct hfd_past *past, int64_t at_us, enum reading h
 }
 
 /*
- * How much a past operation counts for ours: those that came to the milestone at about the same
- * time went the same way. Readings that make up for the difference need that less.
+ * How much a past operation counts, from 0 to 1: one that came to the milestone at about the same
+ * time counts more. A reading that corrects the difference depends on this less.
  */
 static double likeness(const struct hfd_past *past, enum reading how,
                        const struct hfd_milestone *ours)
@@ -118,7 +127,7 @@ static double likeness(const struct hfd_past *past, enum reading how,
     if (theirs == NULL)
         return 1;
     far = lag(ours, theirs);
-    if (makes_up(how))
+    if (corrects_pace(how))
         return 1 / ((1 + far * far) * (1 + far * far));
     far /= NEAR;
     return 1 / (1 + far * far * far * far);
@@ -132,8 +141,8 @@ static int by_value(const void *a, const void *b)
 }
 
 /*
- * How far apart the middle three quarters of the past lie when read so; INFINITY when there is too
- * little of it.
+ * The distance between the ends of the middle three quarters of the past, as one reading gives
+ * them; INFINITY when there are fewer than FEW.
  */
 static double spread(const struct hfd_estimate_input *in, enum reading how,
                      const struct hfd_milestone *ours)
@@ -143,10 +152,10 @@ static double spread(const struct hfd_estimate_input *in, enum reading how,
 
     for (size_t i = 0; i < in->past_count; i++) {
         const double s = in->past[i].ending == HFD_ENDING_DONE
-                             ? project(&in->past[i], in->past[i].took_us, how, ours)
+                             ? projected_s(&in->past[i], in->past[i].took_us, how, ours)
                              : -1;
 
-        if (s >= 0 && (makes_up(how) || likeness(&in->past[i], how, ours) > 0.5))
+        if (s >= 0 && (corrects_pace(how) || likeness(&in->past[i], how, ours) > 0.5))
             v[n++] = hfd_log_s(s);
     }
     if (n < FEW)
@@ -155,16 +164,16 @@ static double spread(const struct hfd_estimate_input *in, enum reading how,
     return v[n - 1 - n / 8] - v[n / 8];
 }
 
-/* A milestone, and the reading by which it tells most of the end. */
+/* The milestone and reading that bring the past durations closest together. */
 struct view {
     const struct hfd_milestone *milestone; /* NULL = none */
     enum reading how;
     double spread;
 };
 
-/* Takes the milestone into the view if it tells more. */
-static void look(const struct hfd_estimate_input *in, const struct hfd_milestone *milestone,
-                 struct view *v)
+/* Replaces the view by this milestone if it brings the past closer together. */
+static void consider_milestone(const struct hfd_estimate_input *in,
+                               const struct hfd_milestone *milestone, struct view *v)
 {
     if (milestone->at_us == 0)
         return; /* it was done before the operation began */
@@ -176,14 +185,14 @@ static void look(const struct hfd_estimate_input *in, const struct hfd_milestone
     }
 }
 
-/* What is known: the milestone that is done and tells most. */
-static struct view known(const struct hfd_estimate_input *in)
+/* The milestone that is done and says most about the end. */
+static struct view best_known(const struct hfd_estimate_input *in)
 {
     const double plain = spread(in, READ_REST, NULL);
     struct view v = {.spread = plain * GAIN};
 
     for (size_t i = 0; i < in->milestones->count && isfinite(plain); i++)
-        look(in, &in->milestones->items[i], &v);
+        consider_milestone(in, &in->milestones->items[i], &v);
     if (v.milestone == NULL)
         v.spread = plain;
     return v;
@@ -191,24 +200,24 @@ static struct view known(const struct hfd_estimate_input *in)
 
 bool hfd_estimate_is_news(const struct hfd_estimate_input *in, size_t from)
 {
-    const struct view v = known(in);
+    const struct view v = best_known(in);
 
     return v.milestone != NULL && v.milestone >= in->milestones->items + from;
 }
 
-/* What will be news: the milestone that is still to come and tells most. */
-static struct view expected(const struct hfd_estimate_input *in, double spread_now)
+/* The milestone that is still to come and will say most about the end. */
+static struct view best_to_come(const struct hfd_estimate_input *in, double spread_now)
 {
     struct view v = {.spread = spread_now * NEWS_GAIN};
 
     for (size_t i = 0;
          in->past_count > 0 && i < in->past[0].milestones.count && isfinite(spread_now); i++)
         if (hfd_milestone_find(in->milestones, in->past[0].milestones.items[i].name) == NULL)
-            look(in, &in->past[0].milestones.items[i], &v);
+            consider_milestone(in, &in->past[0].milestones.items[i], &v);
     return v;
 }
 
-static void add(struct hfd_guesses *g, struct hfd_guess guess)
+static void add_guess(struct hfd_guesses *g, struct hfd_guess guess)
 {
     g->items[g->count++] = guess;
     g->total += guess.weight;
@@ -220,19 +229,19 @@ static void add_past(const struct hfd_past *past, const struct view *now, const 
     const struct hfd_milestone *theirs =
         news->milestone != NULL ? hfd_milestone_find(&past->milestones, news->milestone->name)
                                 : NULL;
-    const double s = project(past, past->took_us, now->how, now->milestone);
+    const double s = projected_s(past, past->took_us, now->how, now->milestone);
     const double news_s =
-        theirs != NULL ? project(past, theirs->at_us, now->how, now->milestone) : -1;
+        theirs != NULL ? projected_s(past, theirs->at_us, now->how, now->milestone) : -1;
 
     weight *= likeness(past, now->how, now->milestone);
     if (past->ending == HFD_ENDING_LATE)
         g->total += weight;
     else if (s >= 0)
-        add(g, (struct hfd_guess){
-                   .log_s = hfd_log_s(s),
-                   .weight = weight,
-                   .lead = news_s > 0 && news_s < s ? hfd_log_s(s) - hfd_log_s(news_s) : 0,
-                   .fails = past->ending == HFD_ENDING_FAILED});
+        add_guess(g, (struct hfd_guess){
+                         .log_s = hfd_log_s(s),
+                         .weight = weight,
+                         .lead = news_s > 0 && news_s < s ? hfd_log_s(s) - hfd_log_s(news_s) : 0,
+                         .fails = past->ending == HFD_ENDING_FAILED});
 }
 
 static int by_time(const void *a, const void *b)
@@ -243,8 +252,8 @@ static int by_time(const void *a, const void *b)
 }
 
 /*
- * The distance to the n-th nearest neighbour of the i-th of sorted guesses; INFINITY when there are
- * not as many.
+ * The distance from the i-th of sorted guesses to its n-th nearest neighbour; INFINITY when there
+ * are fewer guesses.
  */
 static double distance(const struct hfd_guesses *g, size_t i, size_t n)
 {
@@ -268,8 +277,8 @@ static double distance(const struct hfd_guesses *g, size_t i, size_t n)
 }
 
 /*
- * Each guess is as wide as it is far from its neighbours: narrow where many operations took about
- * as long, wide where one stands alone.
+ * Sets the widths. A guess is as wide as its distance to its neighbours: narrow where many
+ * operations took about as long, wide where one stands alone.
  */
 static void set_widths(struct hfd_guesses *g)
 {
@@ -282,7 +291,7 @@ static void set_widths(struct hfd_guesses *g)
 
 void hfd_guesses_make(const struct hfd_estimate_input *in, struct hfd_guesses *out)
 {
-    const struct view now = known(in), news = expected(in, now.spread);
+    const struct view now = best_known(in), news = best_to_come(in, now.spread);
     double weight = 1;
 
     *out = (struct hfd_guesses){.news = news.milestone != NULL,
@@ -294,9 +303,9 @@ void hfd_guesses_make(const struct hfd_estimate_input *in, struct hfd_guesses *o
     }
     set_widths(out);
     for (size_t i = 0; i < sizeof(prior_parts) / sizeof(prior_parts[0]); i++)
-        add(out,
-            (struct hfd_guess){.log_s = hfd_log_s(seconds(in->prior_us) * prior_parts[i].factor),
-                               .width = prior_parts[i].width,
-                               .weight = PRIOR_WEIGHT * prior_parts[i].share});
+        add_guess(out, (struct hfd_guess){
+                           .log_s = hfd_log_s(seconds(in->prior_us) * prior_parts[i].factor),
+                           .width = prior_parts[i].width,
+                           .weight = PRIOR_WEIGHT * prior_parts[i].share});
     out->total += PRIOR_WEIGHT * PRIOR_STUCK;
 }

@@ -1,4 +1,4 @@
-/* What estimate.c makes of the past, and plan.c of that. */
+/* The guesses: estimate.c makes them, plan.c reads them. */
 #ifndef HFD_ESTIMATE_INT_H
 #define HFD_ESTIMATE_INT_H
 
@@ -7,29 +7,30 @@
 #define HFD_GUESS_MAX (HFD_PAST_MAX + 2) /* two for the configured guess */
 
 /**
- * The operation may take about exp(log_s) seconds: logistically distributed logarithm, as wide as
- * `width`.
+ * One guess: the operation takes about exp(log_s) seconds. The logarithm has a logistic
+ * distribution of scale `width`.
  */
 struct hfd_guess {
     double log_s;
     double width;
     double weight;
-    double lead; /* it gives news this much before its end (a difference of logarithms); 0 = none */
+    /* it gives news this much before its end, as a difference of logarithms; 0 = no news */
+    double lead;
     bool fails;
 };
 
 struct hfd_guesses {
     struct hfd_guess items[HFD_GUESS_MAX];
     size_t count;
-    double total;     /* of all weights, those of operations that never ended included */
-    bool news;        /* whether some of them give news before they end */
-    double news_cost; /* what is still to be paid once the news are there */
+    double total;     /* the sum of all weights, with those of operations that never ended */
+    bool news;        /* whether some guesses give news before they end */
+    double news_cost; /* the cost that remains after the news */
 };
 
-/** From the past to what may be. */
+/** Makes the guesses from the past operations and the configured estimate. */
 void hfd_guesses_make(const struct hfd_estimate_input *in, struct hfd_guesses *out);
 
-/** The natural logarithm of a time in seconds; of 0.1 s for less. */
+/** The natural logarithm of a time in seconds. A time below 0.1 s counts as 0.1 s. */
 double hfd_log_s(double s);
 
 #endif

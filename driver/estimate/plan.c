@@ -1,76 +1,85 @@
 /*
- * From guesses to polls. A poll costs 1, and so does each per cent of its duration for which the
- * end of an operation goes unnoticed. The polls that cost least on average are found backwards from
- * the deadline, on a grid of times that is even in the logarithm.
+ * Turns guesses into polls. See README.md. A poll costs 1, and so does each per cent of the
+ * duration for which the end goes unnoticed. The polls that cost least on average are found
+ * backwards from the deadline, on a grid of times that is even in the logarithm.
  */
-#include "driver/estimate/estimate_int.h"
+#include "driver/estimate/plan.h"
 
 #include <math.h>
 #include <string.h>
 
 #include "driver/base/clock.h"
+#include "driver/estimate/estimate_int.h"
 
-#define COST_OF_ALL 100.0 /* of noticing an operation as late again as it took */
+/* The cost of noticing an end so late that the operation seems to take twice as long. */
+#define COST_OF_ALL 100.0
+/* The times of the grid between the first guess and the last, and with now and the deadline. */
 #define EVEN_TIMES 200
 #define TIMES_MAX (EVEN_TIMES + 2)
-#define BELOW                                                                                      \
-    7.0 /* widths below the middle of a guess at which the grid begins: a thousandth of it lies    \
-           there */
+/* The grid begins this many widths below the middle of a guess: a thousandth lies below that. */
+#define BELOW 7.0
+/* The grid ends this many widths above the middle of a guess. */
 #define ABOVE 8.0
 
 /*
- * What is expected by each time. Shares are weights; the first time is now, the last the deadline.
+ * What is expected by each time. Shares are weights. The first time is now, the last the deadline.
  */
 struct grid {
     size_t count;
     double at_s[TIMES_MAX];
     double ended[TIMES_MAX];
     double failed[TIMES_MAX]; /* ended by failing */
-    double told[TIMES_MAX];   /* ended or gave news */
-    double per_s[TIMES_MAX];  /* ended, each divided by its duration */
-    size_t silent[TIMES_MAX]; /* what has not told by then ends behind this time */
-    double cost[TIMES_MAX];   /* of all that has not told by then, from then on */
+    double heard[TIMES_MAX];  /* ended or gave news */
+    double per_s[TIMES_MAX];  /* ended, each share divided by its duration */
+    size_t silent[TIMES_MAX]; /* an operation that is silent until then ends after this time */
+    double cost[TIMES_MAX];   /* cost, from then on, of all that is silent until then */
     size_t next[TIMES_MAX];   /* the best next poll */
 };
 
-/*
- * Adds a guess's share at log_s, and at `count - 1` times behind it that are `step` apart, to as
- * many sums.
- */
-static void add_shares(const struct hfd_guess *q, double log_s, double step, size_t count,
-                       double *sums)
-{
-    const double shrink = exp(-step / q->width);
-    double odds = exp(fmin((q->log_s - log_s) / q->width, 700)); /* against its having ended */
+/* Times that are even in the logarithm. */
+struct span {
+    double log_s; /* the first time */
+    double step;  /* from one time to the next */
+    size_t first; /* its index in the grid */
+    size_t count;
+};
 
-    for (size_t j = 0; j < count; j++) {
-        sums[j] += q->weight / (1 + odds);
+/* Adds the share of a guess that has ended by each time of the span, to as many sums. */
+static void add_shares(const struct hfd_guess *q, const struct span *span, double *sums)
+{
+    const double shrink = exp(-span->step / q->width);
+    /* the odds against its end */
+    double odds = exp(fmin((q->log_s - span->log_s) / q->width, 700));
+
+    for (size_t j = 0; j < span->count; j++) {
+        sums[span->first + j] += q->weight / (1 + odds);
         odds *= shrink;
     }
 }
 
-/* Fills in `count` times from g->at_s[at] on. */
-static void add_guesses(const struct hfd_guesses *m, double log_s, double step, size_t at,
-                        size_t count, struct grid *g)
+/* Fills in the grid at the times of the span. */
+static void add_guesses(const struct hfd_guesses *m, const struct span *span, struct grid *g)
 {
-    memset(g->ended + at, 0, count * sizeof(g->ended[0]));
-    memset(g->failed + at, 0, count * sizeof(g->failed[0]));
-    memset(g->told + at, 0, count * sizeof(g->told[0]));
+    const size_t at = span->first, size = span->count * sizeof(g->ended[0]);
+
+    memset(g->ended + at, 0, size);
+    memset(g->failed + at, 0, size);
+    memset(g->heard + at, 0, size);
     for (size_t i = 0; i < m->count; i++) {
         struct hfd_guess q = m->items[i];
 
-        add_shares(&q, log_s, step, count, g->ended + at);
+        add_shares(&q, span, g->ended);
         if (q.fails)
-            add_shares(&q, log_s, step, count, g->failed + at);
+            add_shares(&q, span, g->failed);
         q.log_s -= q.lead;
         if (m->news)
-            add_shares(&q, log_s, step, count, g->told + at);
+            add_shares(&q, span, g->heard);
     }
     if (!m->news)
-        memcpy(g->told + at, g->ended + at, count * sizeof(g->told[0]));
+        memcpy(g->heard + at, g->ended + at, size);
 }
 
-/* Polls are at whole seconds: of times within the same one the last stays. */
+/* Polls are at whole seconds: keeps the last of the times within one second. */
 static void drop_twins(struct grid *g)
 {
     size_t n = 1;
@@ -81,12 +90,12 @@ static void drop_twins(struct grid *g)
         g->at_s[n] = g->at_s[j];
         g->ended[n] = g->ended[j];
         g->failed[n] = g->failed[j];
-        g->told[n++] = g->told[j];
+        g->heard[n++] = g->heard[j];
     }
     g->count = n;
 }
 
-static void sum_up(struct grid *g)
+static void sum_shares(struct grid *g)
 {
     size_t k = 0;
 
@@ -97,7 +106,7 @@ static void sum_up(struct grid *g)
         g->per_s[j] = g->per_s[j - 1] + (g->ended[j] - g->ended[j - 1]) / middle_s;
     }
     for (size_t j = 0; j < g->count; j++) {
-        while (k < g->count - 1 && (k < j || g->ended[k + 1] <= g->told[j]))
+        while (k < g->count - 1 && (k < j || g->ended[k + 1] <= g->heard[j]))
             k++;
         g->silent[j] = k;
     }
@@ -119,20 +128,20 @@ static void make_grid(const struct hfd_guesses *m, double now_s, double deadline
     for (size_t k = 0; k < EVEN_TIMES; k++)
         g->at_s[k + 1] = fmin(ceil(exp(lo + step * (double)k)), deadline_s);
     g->at_s[EVEN_TIMES + 1] = deadline_s;
-    add_guesses(m, hfd_log_s(now_s), 0, 0, 1, g);
-    add_guesses(m, lo, step, 1, EVEN_TIMES, g);
-    add_guesses(m, deadline, 0, EVEN_TIMES + 1, 1, g);
-    /* What has not ended by the deadline ends there. */
-    g->told[EVEN_TIMES + 1] = g->ended[EVEN_TIMES + 1] = m->total;
+    add_guesses(m, &(struct span){hfd_log_s(now_s), 0, 0, 1}, g);
+    add_guesses(m, &(struct span){lo, step, 1, EVEN_TIMES}, g);
+    add_guesses(m, &(struct span){deadline, 0, EVEN_TIMES + 1, 1}, g);
+    /* An operation that has not ended by the deadline ends there. */
+    g->heard[EVEN_TIMES + 1] = g->ended[EVEN_TIMES + 1] = m->total;
     g->count = TIMES_MAX;
     drop_twins(g);
-    sum_up(g);
+    sum_shares(g);
 }
 
 /*
- * The best next poll after each time. What gave news by a poll without having ended costs news_cost
- * from there on. Without news to come the best next poll never moves back as time goes on, which
- * bounds the search.
+ * Finds the best next poll after each time. An operation that gave news by a poll, but has not
+ * ended, costs news_cost from there on. Without news to come, the best next poll never moves back
+ * as time goes on; this bounds the search.
  */
 static void choose_polls(const struct hfd_guesses *m, struct grid *g)
 {
@@ -142,18 +151,18 @@ static void choose_polls(const struct hfd_guesses *m, struct grid *g)
     g->cost[last] = 0;
     for (size_t j = last; j-- > 0;) {
         const size_t s = g->silent[j];
-        const double left = g->ended[last] - g->told[j];
+        const double left = g->ended[last] - g->heard[j];
 
         g->cost[j] = INFINITY;
         for (size_t k = j + 1; k <= limit; k++) {
             const double late = k <= s ? 0
                                        : COST_OF_ALL * (g->at_s[k] * (g->per_s[k] - g->per_s[s]) -
                                                         (g->ended[k] - g->ended[s]));
-            const double news = g->told[k] - fmax(g->ended[k], g->told[j]);
+            const double news = g->heard[k] - fmax(g->ended[k], g->heard[j]);
             const double cost = left + late + fmax(news, 0) * m->news_cost + g->cost[k];
 
             if (left + late > g->cost[j])
-                break; /* it grows from here on */
+                break; /* the cost grows from here on */
             if (cost < g->cost[j]) {
                 g->cost[j] = cost;
                 g->next[j] = k;
@@ -164,7 +173,10 @@ static void choose_polls(const struct hfd_guesses *m, struct grid *g)
     }
 }
 
-/* The time by which half of what has not told by j will have ended; failures are not waited for. */
+/*
+ * The time by which half of the operations that are silent until time j will have ended. Failed
+ * operations are not counted.
+ */
 static double middle_s(const struct grid *g, size_t j)
 {
     const size_t last = g->count - 1;
@@ -178,9 +190,9 @@ static double middle_s(const struct grid *g, size_t j)
 }
 
 /*
- * Without a past: parts of the guess, and behind them each wait LONGER times the one before. They
- * were chosen by what a guess costs that is wrong by up to a factor of two: README.md, "What it
- * costs to wait".
+ * Polls without a past, as parts of the configured estimate. After them each wait is LONGER times
+ * the one before. They were chosen for estimates that are wrong by up to a factor of two:
+ * README.md, "How good it is".
  */
 static const double first_polls[] = {0.33, 0.46, 0.58, 0.69, 0.82, 0.95, 1.09, 1.22,
                                      1.37, 1.55, 1.73, 1.89, 2.03, 2.16, 2.29, 2.43};
@@ -188,7 +200,8 @@ static const double first_polls[] = {0.33, 0.46, 0.58, 0.69, 0.82, 0.95, 1.09, 1
 #define LONGER 1.2
 
 /*
- * The end is expected when the settings say; once that has passed, half as late again, and so on.
+ * Plans the first operation. The end is expected at the configured estimate; after that, at 1.5
+ * times the expected time, and so on.
  */
 static void plan_first(double guess_s, double now_s, double deadline_s, struct hfd_plan *out)
 {

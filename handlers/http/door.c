@@ -405,7 +405,7 @@ static void on_read(h2o_socket_t *sock, const char *err)
         break;
     case HFD_CONN_BUSY:
         /* h2o still reads, so it does not see the whole request that head.c saw. */
-        if (HFD_NEVER(true))
+        if (HFD_NEVER(conn->state == HFD_CONN_BUSY))
             cut(conn, "parsers disagree");
         break;
     }

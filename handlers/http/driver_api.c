@@ -4,6 +4,7 @@
  * 002_4aedec23c83d0384.txt. Thread: loop.
  */
 #include "handlers/http/api.h"
+#include "handlers/http/routes.h"
 
 #include "driver/base/check.h"
 #include "driver/core/guresid.h"
@@ -11,8 +12,24 @@
 
 #define ANSWER_MAX_BYTES ((size_t)4 * 1024 * 1024)
 
-/* A command: what came in, and what comes out. Lives in the exchange's memory. */
+typedef hfd_rc resource_fn(struct hfd_txn *tx, const struct hfd_call *call,
+                           struct hfd_answer_doc *out, struct hfd_err *err);
+
+/* What a method does. */
+struct hfd_driver_verb {
+    resource_fn *peek;  /* answers from a read, if that can decide */
+    resource_fn *write; /* answers otherwise */
+    bool has_input;     /* write needs the parsed body */
+};
+
+const struct hfd_driver_verb hfd_driver_get = {hfd_resource_get, hfd_resource_get_restored, false},
+                             hfd_driver_put = {hfd_resource_put_peek, hfd_resource_put, true},
+                             hfd_driver_delete = {hfd_resource_delete_peek, hfd_resource_delete,
+                                                  false};
+
+/* A request and its answer. Lives in the exchange's memory. */
 struct command {
+    resource_fn *fn;
     struct hfd_call call;
     struct hfd_answer_doc doc;
     struct hfd_input input;
@@ -138,46 +155,11 @@ static hfd_rc own(struct command *cmd, struct hfd_err *err)
     return HFD_OK;
 }
 
-static hfd_rc txn_get(struct hfd_txn *tx, void *arg, struct hfd_err *err)
+static hfd_rc run(struct hfd_txn *tx, void *arg, struct hfd_err *err)
 {
     struct command *cmd = arg;
 
-    return hfd_resource_get(tx, &cmd->call, &cmd->doc, err);
-}
-
-static hfd_rc txn_get_restored(struct hfd_txn *tx, void *arg, struct hfd_err *err)
-{
-    struct command *cmd = arg;
-
-    return hfd_resource_get_restored(tx, &cmd->call, &cmd->doc, err);
-}
-
-static hfd_rc txn_put_peek(struct hfd_txn *tx, void *arg, struct hfd_err *err)
-{
-    struct command *cmd = arg;
-
-    return hfd_resource_put_peek(tx, &cmd->call, &cmd->doc, err);
-}
-
-static hfd_rc txn_put(struct hfd_txn *tx, void *arg, struct hfd_err *err)
-{
-    struct command *cmd = arg;
-
-    return hfd_resource_put(tx, &cmd->call, &cmd->doc, err);
-}
-
-static hfd_rc txn_delete_peek(struct hfd_txn *tx, void *arg, struct hfd_err *err)
-{
-    struct command *cmd = arg;
-
-    return hfd_resource_delete_peek(tx, &cmd->call, &cmd->doc, err);
-}
-
-static hfd_rc txn_delete(struct hfd_txn *tx, void *arg, struct hfd_err *err)
-{
-    struct command *cmd = arg;
-
-    return hfd_resource_delete(tx, &cmd->call, &cmd->doc, err);
+    return cmd->fn(tx, &cmd->call, &cmd->doc, err);
 }
 
 static void on_written(struct hfd_exchange *x, void *arg, hfd_rc rc, const struct hfd_err *err)
@@ -192,12 +174,14 @@ static void on_written(struct hfd_exchange *x, void *arg, hfd_rc rc, const struc
         hfd_exchange_fail(x, rc, err);
 }
 
-/* Answers what a read decides; true when it did. */
-static bool peek(struct hfd_exchange *x, struct command *cmd, hfd_txn_fn *fn)
+/* Answers if a read decides. Returns true if it answered. */
+static bool peek(struct hfd_exchange *x, struct command *cmd, resource_fn *fn)
 {
     struct hfd_err err;
-    hfd_rc rc = hfd_exchange_read(x, fn, cmd, &err);
+    hfd_rc rc;
 
+    cmd->fn = fn;
+    rc = hfd_exchange_read(x, run, cmd, &err);
     if (rc != HFD_OK)
         hfd_exchange_fail(x, rc, &err);
     else if (cmd->doc.decided)
@@ -205,48 +189,31 @@ static bool peek(struct hfd_exchange *x, struct command *cmd, hfd_txn_fn *fn)
     return rc != HFD_OK || cmd->doc.decided;
 }
 
-static void write_it(struct hfd_exchange *x, struct command *cmd, hfd_txn_fn *fn)
+static hfd_rc read_input(const struct hfd_driver *driver, struct command *cmd, struct hfd_err *err)
 {
-    struct hfd_err err;
-    hfd_rc rc = own(cmd, &err);
+    hfd_rc rc = hfd_input_parse(&driver->rules, cmd->call.guresid, cmd->call.only, cmd->call.body,
+                                cmd->call.mem, &cmd->input, err);
 
+    cmd->call.input = &cmd->input;
+    return rc;
+}
+
+void hfd_driver_api(struct hfd_exchange *x)
+{
+    const struct hfd_driver_verb *verb = hfd_exchange_route(x)->arg;
+    struct hfd_err err;
+    struct command *cmd;
+    hfd_rc rc = HFD_OK;
+
+    if (!start(x, &cmd) || peek(x, cmd, verb->peek))
+        return;
+    if (verb->has_input)
+        rc = read_input(hfd_exchange_app(x)->driver, cmd, &err);
+    if (rc == HFD_OK)
+        rc = own(cmd, &err);
+    cmd->fn = verb->write;
     if (rc != HFD_OK)
         hfd_exchange_fail(x, rc, &err);
     else
-        hfd_exchange_update(x, fn, cmd, on_written);
-}
-
-void hfd_driver_api_get(struct hfd_exchange *x)
-{
-    struct command *cmd;
-
-    if (start(x, &cmd) && !peek(x, cmd, txn_get))
-        write_it(x, cmd, txn_get_restored);
-}
-
-void hfd_driver_api_put(struct hfd_exchange *x)
-{
-    const struct hfd_app *app = hfd_exchange_app(x);
-    struct command *cmd;
-    struct hfd_err err;
-    hfd_rc rc;
-
-    if (!start(x, &cmd) || peek(x, cmd, txn_put_peek))
-        return;
-    rc = hfd_input_parse(&app->driver->rules, cmd->call.guresid, cmd->call.only, cmd->call.body,
-                         cmd->call.mem, &cmd->input, &err);
-    if (rc != HFD_OK) {
-        hfd_exchange_fail(x, rc, &err);
-        return;
-    }
-    cmd->call.input = &cmd->input;
-    write_it(x, cmd, txn_put);
-}
-
-void hfd_driver_api_delete(struct hfd_exchange *x)
-{
-    struct command *cmd;
-
-    if (start(x, &cmd) && !peek(x, cmd, txn_delete_peek))
-        write_it(x, cmd, txn_delete);
+        hfd_exchange_update(x, run, cmd, on_written);
 }

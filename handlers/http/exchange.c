@@ -224,7 +224,7 @@ void hfd_exchange_fail(struct hfd_exchange *x, hfd_rc rc, const struct hfd_err *
 void hfd_exchange_fail_fields(struct hfd_exchange *x, hfd_rc rc, const struct hfd_err *err,
                               const struct hfd_violations *fields)
 {
-    if (rc == HFD_OK && HFD_NEVER(true))
+    if (HFD_NEVER(rc == HFD_OK))
         rc = HFD_CORRUPT;
     /* What the client of a 5xx is not told stands in the log. */
     if (hfd_problem_status(x->match.dialect, rc) >= 500)
@@ -242,6 +242,11 @@ void hfd_exchange_fail_fields(struct hfd_exchange *x, hfd_rc rc, const struct hf
 const struct hfd_app *hfd_exchange_app(const struct hfd_exchange *x)
 {
     return x->loop->server->app;
+}
+
+const struct hfd_route *hfd_exchange_route(const struct hfd_exchange *x)
+{
+    return x->match.route;
 }
 
 const struct hfd_request *hfd_exchange_request(const struct hfd_exchange *x)
@@ -323,7 +328,7 @@ static void on_job_done(struct hfd_job *job)
         hfd_metric_add(HFD_METRIC_HTTP_REFUSED, HFD_LABELS("client_gone"), 1);
     } else {
         x->then(x, job->arg, job->rc, &job->err);
-        if (!x->replied && !x->job_out && HFD_NEVER(true))
+        if (HFD_NEVER(!x->replied && !x->job_out))
             hfd_exchange_fail(x, HFD_CORRUPT, NULL);
     }
     hfd_log_request_id(HFD_SLICE_NONE);
@@ -503,7 +508,7 @@ static void dispatch(struct hfd_exchange *x)
         return;
     }
     x->match.route->fn(x);
-    if (!x->replied && !x->job_out && HFD_NEVER(true))
+    if (HFD_NEVER(!x->replied && !x->job_out))
         hfd_exchange_fail(x, HFD_CORRUPT, NULL);
 }
 

@@ -7,6 +7,7 @@
 #include "handlers/http/fields.h"
 #include "handlers/http/fleet_json.h"
 #include "handlers/http/query.h"
+#include "handlers/http/routes.h"
 
 #include "driver/base/log.h"
 #include "driver/base/metrics.h"
@@ -60,8 +61,9 @@ static hfd_rc own_param(const struct hfd_exchange *x, const char *name, struct h
 }
 
 /* The command of a request, owning its copies; NULL when it was answered with an error. */
-static struct command *start(struct hfd_exchange *x, enum hfd_kind kind)
+static struct command *start(struct hfd_exchange *x)
 {
+    const enum hfd_kind kind = hfd_exchange_route(x)->kind;
     const bool nodepool = kind == HFD_KIND_NODEPOOL;
     const struct hfd_app *app = hfd_exchange_app(x);
     struct hfd_arena *mem = hfd_exchange_mem(x);
@@ -107,11 +109,8 @@ static void send_row(struct hfd_exchange *x, int status, const struct hfd_fleet_
     hfd_api_send(x, &reply, "application/json", &b);
 }
 
-/*
- * A request that writes: its body is read into the command, the command is carried out, and what
- * came of it is answered.
- */
-struct change {
+/* A request that writes: reads its body into the command, runs the command, answers. */
+struct hfd_fleet_action {
     /* NULL = there is nothing to read */
     hfd_rc (*read)(hfd_slice body, struct command *cmd, struct hfd_fleet_reading *r,
                    struct hfd_err *err);
@@ -120,9 +119,10 @@ struct change {
     int status;
 };
 
-static void change(struct hfd_exchange *x, enum hfd_kind kind, const struct change *c)
+void hfd_fleet_api_change(struct hfd_exchange *x)
 {
-    struct command *cmd = start(x, kind);
+    const struct hfd_fleet_action *c = hfd_exchange_route(x)->arg;
+    struct command *cmd = start(x);
     struct hfd_fleet_reading r;
     struct hfd_err err;
     hfd_rc rc = HFD_OK;
@@ -158,9 +158,9 @@ static hfd_rc txn_get(struct hfd_txn *tx, void *arg, struct hfd_err *err)
     return hfd_fleet_get(tx, cmd->kind, cmd->owner_id, cmd->id, cmd->call.mem, &cmd->row, err);
 }
 
-static void get(struct hfd_exchange *x, enum hfd_kind kind)
+void hfd_fleet_api_get(struct hfd_exchange *x)
 {
-    struct command *cmd = start(x, kind);
+    struct command *cmd = start(x);
     struct hfd_err err;
     hfd_rc rc;
 
@@ -187,7 +187,7 @@ static hfd_rc read_create(hfd_slice body, struct command *cmd, struct hfd_fleet_
     return hfd_fleet_json_create(body, r, &cmd->in.create, err);
 }
 
-static const struct change creation = {read_create, txn_create, on_changed, 201};
+const struct hfd_fleet_action hfd_fleet_creating = {read_create, txn_create, on_changed, 201};
 
 static hfd_rc txn_patch(struct hfd_txn *tx, void *arg, struct hfd_err *err)
 {
@@ -204,7 +204,7 @@ static hfd_rc read_patch(hfd_slice body, struct command *cmd, struct hfd_fleet_r
     return hfd_fleet_json_patch(body, r, &cmd->in.patch, err);
 }
 
-static const struct change patching = {read_patch, txn_patch, on_changed, 200};
+const struct hfd_fleet_action hfd_fleet_patching = {read_patch, txn_patch, on_changed, 200};
 
 static hfd_rc txn_delete(struct hfd_txn *tx, void *arg, struct hfd_err *err)
 {
@@ -214,7 +214,7 @@ static hfd_rc txn_delete(struct hfd_txn *tx, void *arg, struct hfd_err *err)
                             &cmd->gone, err);
 }
 
-static const struct change deletion = {NULL, txn_delete, on_changed, 202};
+const struct hfd_fleet_action hfd_fleet_deleting = {NULL, txn_delete, on_changed, 202};
 
 static hfd_rc txn_force_delete(struct hfd_txn *tx, void *arg, struct hfd_err *err)
 {
@@ -245,7 +245,8 @@ static hfd_rc read_reason(hfd_slice body, struct command *cmd, struct hfd_fleet_
     return hfd_fleet_json_reason(body, r, &cmd->in.reason, err);
 }
 
-static const struct change forced_deletion = {read_reason, txn_force_delete, on_force_deleted, 204};
+const struct hfd_fleet_action hfd_fleet_force_deleting = {read_reason, txn_force_delete,
+                                                          on_force_deleted, 204};
 
 /* ---- reports ---- */
 
@@ -296,7 +297,7 @@ static hfd_rc read_report(hfd_slice body, struct command *cmd, struct hfd_fleet_
     return rc;
 }
 
-static const struct change reporting = {read_report, txn_report, on_reported, 201};
+const struct hfd_fleet_action hfd_fleet_reporting = {read_report, txn_report, on_reported, 201};
 
 /* ---- lists ---- */
 
@@ -459,24 +460,31 @@ static void on_listed(struct hfd_exchange *x, void *arg, hfd_rc rc, const struct
     send_page(x, &reply, &b);
 }
 
-typedef hfd_rc read_params(hfd_slice query, struct command *cmd, struct hfd_err *err);
+/* A request for a list: reads its parameters into the command, runs the command, answers. */
+struct hfd_fleet_listing {
+    hfd_rc (*params)(hfd_slice query, struct command *cmd, struct hfd_err *err);
+    hfd_txn_fn *fn;
+    hfd_then_fn *then;
+};
 
-static void list(struct hfd_exchange *x, enum hfd_kind kind, read_params *params, hfd_txn_fn *fn,
-                 hfd_then_fn *then)
+void hfd_fleet_api_list(struct hfd_exchange *x)
 {
-    struct command *cmd = start(x, kind);
+    const struct hfd_fleet_listing *listing = hfd_exchange_route(x)->arg;
+    struct command *cmd = start(x);
     struct hfd_err err;
     hfd_rc rc;
 
     if (cmd == NULL)
         return;
     cmd->call.mem->max_bytes = LIST_MAX_BYTES; /* a page of the largest documents */
-    rc = params(hfd_exchange_request(x)->query, cmd, &err);
+    rc = listing->params(hfd_exchange_request(x)->query, cmd, &err);
     if (rc != HFD_OK)
         hfd_exchange_fail(x, rc, &err);
     else
-        hfd_exchange_view(x, fn, cmd, then);
+        hfd_exchange_view(x, listing->fn, cmd, listing->then);
 }
+
+const struct hfd_fleet_listing hfd_fleet_resources = {list_params, txn_list, on_listed};
 
 static hfd_rc txn_statuses(struct hfd_txn *tx, void *arg, struct hfd_err *err)
 {
@@ -513,7 +521,9 @@ static void on_statuses(struct hfd_exchange *x, void *arg, hfd_rc rc, const stru
     send_page(x, &reply, &b);
 }
 
-/* ---- the table's names ---- */
+const struct hfd_fleet_listing hfd_fleet_statuses = {page_params, txn_statuses, on_statuses};
+
+/* ---- the service ---- */
 
 void hfd_fleet_api_metadata(struct hfd_exchange *x)
 {
@@ -525,84 +535,4 @@ void hfd_fleet_api_metadata(struct hfd_exchange *x)
                     "hyperfleet\",\"kind\":\"API\",\"version\":\"" HFD_VERSION
                     "\",\"build_time\":\"" HFD_BUILD_TIME "\"}");
     hfd_api_send(x, &reply, "application/json", &b);
-}
-
-void hfd_fleet_api_list_clusters(struct hfd_exchange *x)
-{
-    list(x, HFD_KIND_CLUSTER, list_params, txn_list, on_listed);
-}
-
-void hfd_fleet_api_list_nodepools(struct hfd_exchange *x)
-{
-    list(x, HFD_KIND_NODEPOOL, list_params, txn_list, on_listed);
-}
-
-void hfd_fleet_api_create_cluster(struct hfd_exchange *x)
-{
-    change(x, HFD_KIND_CLUSTER, &creation);
-}
-
-void hfd_fleet_api_create_nodepool(struct hfd_exchange *x)
-{
-    change(x, HFD_KIND_NODEPOOL, &creation);
-}
-
-void hfd_fleet_api_get_cluster(struct hfd_exchange *x)
-{
-    get(x, HFD_KIND_CLUSTER);
-}
-
-void hfd_fleet_api_get_nodepool(struct hfd_exchange *x)
-{
-    get(x, HFD_KIND_NODEPOOL);
-}
-
-void hfd_fleet_api_patch_cluster(struct hfd_exchange *x)
-{
-    change(x, HFD_KIND_CLUSTER, &patching);
-}
-
-void hfd_fleet_api_patch_nodepool(struct hfd_exchange *x)
-{
-    change(x, HFD_KIND_NODEPOOL, &patching);
-}
-
-void hfd_fleet_api_delete_cluster(struct hfd_exchange *x)
-{
-    change(x, HFD_KIND_CLUSTER, &deletion);
-}
-
-void hfd_fleet_api_delete_nodepool(struct hfd_exchange *x)
-{
-    change(x, HFD_KIND_NODEPOOL, &deletion);
-}
-
-void hfd_fleet_api_force_delete_cluster(struct hfd_exchange *x)
-{
-    change(x, HFD_KIND_CLUSTER, &forced_deletion);
-}
-
-void hfd_fleet_api_force_delete_nodepool(struct hfd_exchange *x)
-{
-    change(x, HFD_KIND_NODEPOOL, &forced_deletion);
-}
-
-void hfd_fleet_api_list_cluster_statuses(struct hfd_exchange *x)
-{
-    list(x, HFD_KIND_CLUSTER, page_params, txn_statuses, on_statuses);
-}
-
-void hfd_fleet_api_list_nodepool_statuses(struct hfd_exchange *x)
-{
-    list(x, HFD_KIND_NODEPOOL, page_params, txn_statuses, on_statuses);
-}
-
-void hfd_fleet_api_report_cluster(struct hfd_exchange *x)
-{
-    change(x, HFD_KIND_CLUSTER, &reporting);
-}
-
-void hfd_fleet_api_report_nodepool(struct hfd_exchange *x)
-{
-    change(x, HFD_KIND_NODEPOOL, &reporting);
 }

@@ -72,8 +72,9 @@ struct hfd_app {
 typedef void hfd_handler_fn(struct hfd_exchange *x);
 
 enum hfd_listener {
-    HFD_LISTENER_MAIN = 1,
-    HFD_LISTENER_OPS = 2,
+    HFD_LISTENER_MAIN,
+    HFD_LISTENER_OPS,
+    HFD_LISTENER_COUNT
 };
 /** How errors of the server itself (404, 405, 413, 503) look on a route or prefix. */
 enum hfd_dialect {
@@ -82,17 +83,16 @@ enum hfd_dialect {
     HFD_DIALECT_OPS,
 };
 
-/**
- * One row per route. pattern: "/api/hyperfleet/v1/clusters/{id}"; a first segment "{driver}"
- * matches only the configured path prefixes. `name` is the metrics and log label.
- */
+/** One row per listener, method and pattern. */
 struct hfd_route {
-    unsigned listeners;
+    enum hfd_listener listener;
     enum hfd_method method;
-    const char *pattern;
-    const char *name;
+    const char *pattern; /* "/clusters/{id}"; "{driver}" matches the configured prefixes only */
+    const char *name;    /* the label of metrics and log lines */
     enum hfd_dialect dialect;
     hfd_handler_fn *fn;
+    const void *arg;    /* for fn: what to do; its type belongs to the handler */
+    enum hfd_kind kind; /* for fn: the kind of resource that the path names; 0 = none */
 };
 
 /** The table (routes.c): the only place that knows the paths. */
@@ -104,8 +104,9 @@ extern const size_t hfd_route_count;
  */
 const struct hfd_route *hfd_routes_without_fleet(struct hfd_arena *mem, size_t *count);
 
-/** What the server was opened with, and the request. */
+/** What the server was opened with, the row of the request's route, and the request. */
 const struct hfd_app *hfd_exchange_app(const struct hfd_exchange *x);
+const struct hfd_route *hfd_exchange_route(const struct hfd_exchange *x);
 const struct hfd_request *hfd_exchange_request(const struct hfd_exchange *x);
 /**
  * Memory for the command, its results and the reply; freed with the exchange. While a job is out

@@ -24,7 +24,6 @@
 #include <h2o.h>
 #pragma pop_macro("rand")
 
-#define HFD_LISTENERS 2
 #define HFD_HTTP_SERVER_NAME "hyperfleet-driver"
 
 /** Limits and times, from the settings, once. */
@@ -41,8 +40,8 @@ struct hfd_server {
     struct hfd_router *router;
     h2o_globalconf_t conf; /* const once the loops run */
     hfd_slice drivers[2];
-    int fds[HFD_LISTENERS];
-    int ports[HFD_LISTENERS];
+    int fds[HFD_LISTENER_COUNT];
+    int ports[HFD_LISTENER_COUNT];
     atomic_bool draining;    /* any thread */
     atomic_llong held_bytes; /* any thread: of answers that are on their way out, with what they
                                 were made of */
@@ -81,7 +80,7 @@ struct hfd_loop {
     atomic_uint senders; /* any thread: those inside hfd_loop_send, who still use the queue */
     struct hfd_store_reader *reader; /* NULL without a store */
 
-    struct hfd_loop_listener listeners[HFD_LISTENERS];
+    struct hfd_loop_listener listeners[HFD_LISTENER_COUNT];
     h2o_linklist_t conns; /* struct hfd_conn.link */
     h2o_linklist_t
         rearm;  /* struct hfd_conn.rearm_link: the last request is answered, the next may come */

@@ -275,7 +275,7 @@ enum hfd_route_outcome hfd_route_match(const struct hfd_router *r, enum hfd_list
         const struct pattern *p = &r->patterns[i];
         int order;
 
-        if ((p->route->listeners & (unsigned)listener) == 0 || !fits(r, p, path))
+        if (p->route->listener != listener || !fits(r, p, path))
             continue;
         order = best != NULL ? compare(p, best) : -1;
         if (order > 0)

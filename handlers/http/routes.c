@@ -1,33 +1,36 @@
 /*
  * The table of routes: the only place that knows the paths. One row per method and pattern; rows of
- * one pattern stand together. HEAD is served wherever GET is, and 405 with its Allow header follows
- * from the rows. Order does not matter: literal segments win over {driver}, which wins over
+ * one pattern stand together. HEAD is served wherever GET is. 405 and its Allow header follow from
+ * the rows. The order of rows does not matter: literal segments win over {driver}, which wins over
  * parameters.
  */
-#include "handlers/http/api.h"
 #include "handlers/http/routes.h"
 
-#define OPS HFD_LISTENER_OPS, HFD_METHOD_GET
-
 /* clang-format off */
+#define CLUSTER  HFD_KIND_CLUSTER
+#define NODEPOOL HFD_KIND_NODEPOOL
+#define OPS(method, pattern, name, fn) \
+    {HFD_LISTENER_OPS, HFD_METHOD_##method, pattern, name, HFD_DIALECT_OPS, fn, NULL, 0}
 #define DRIVER(method, pattern, name, verb) \
-    {HFD_LISTENER_MAIN, HFD_METHOD_##method, pattern, name, HFD_DIALECT_DRIVER, hfd_driver_api_##verb}
-#define FLEET(method, pattern, name, verb) \
-    {HFD_LISTENER_MAIN, HFD_METHOD_##method, "/api/hyperfleet" pattern, name, HFD_DIALECT_FLEET, hfd_fleet_api_##verb}
+    {HFD_LISTENER_MAIN, HFD_METHOD_##method, pattern, name, HFD_DIALECT_DRIVER, hfd_driver_api, &hfd_driver_##verb, 0}
+#define FLEET(method, pattern, name, action, kind) \
+    {HFD_LISTENER_MAIN, HFD_METHOD_##method, "/api/hyperfleet" pattern, name, HFD_DIALECT_FLEET, action, kind}
+#define DO(fn)         fn, NULL
+#define LIST(listing)  hfd_fleet_api_list, &hfd_fleet_##listing
+#define CHANGE(action) hfd_fleet_api_change, &hfd_fleet_##action
 
 const struct hfd_route hfd_routes[] = {
-    /* listener and method, pattern,   name,      dialect,         handler */
-    {OPS, "/livez",                    "livez",   HFD_DIALECT_OPS, hfd_ops_live},
-    {OPS, "/alive",                    "livez",   HFD_DIALECT_OPS, hfd_ops_live},
-    {OPS, "/healthz",                  "healthz", HFD_DIALECT_OPS, hfd_ops_health},
-    {OPS, "/readyz",                   "readyz",  HFD_DIALECT_OPS, hfd_ops_ready},
-    {OPS, "/health",                   "readyz",  HFD_DIALECT_OPS, hfd_ops_ready},
-    {OPS, "/metrics",                  "metrics", HFD_DIALECT_OPS, hfd_ops_metrics},
-    {OPS, "/docs/spec.json",           "openapi", HFD_DIALECT_OPS, hfd_docs_openapi_json},
-    {OPS, "/docs",                     "manual",  HFD_DIALECT_OPS, hfd_docs_manual},
-    {OPS, "/docs/{page}",              "manual_page", HFD_DIALECT_OPS, hfd_docs_manual},
-    {OPS, "/admin/orphans",            "orphans", HFD_DIALECT_OPS, hfd_admin_list_orphans},
-    {HFD_LISTENER_OPS, HFD_METHOD_DELETE, "/admin/orphans/{id}", "orphan", HFD_DIALECT_OPS, hfd_admin_delete_orphan},
+    OPS(GET,    "/livez",                "livez",       hfd_ops_live),
+    OPS(GET,    "/alive",                "livez",       hfd_ops_live),
+    OPS(GET,    "/healthz",              "healthz",     hfd_ops_health),
+    OPS(GET,    "/readyz",               "readyz",      hfd_ops_ready),
+    OPS(GET,    "/health",               "readyz",      hfd_ops_ready),
+    OPS(GET,    "/metrics",              "metrics",     hfd_ops_metrics),
+    OPS(GET,    "/docs/spec.json",       "openapi",     hfd_docs_openapi_json),
+    OPS(GET,    "/docs",                 "manual",      hfd_docs_manual),
+    OPS(GET,    "/docs/{page}",          "manual_page", hfd_docs_manual),
+    OPS(GET,    "/admin/orphans",        "orphans",     hfd_admin_list_orphans),
+    OPS(DELETE, "/admin/orphans/{id}",   "orphan",      hfd_admin_delete_orphan),
 
     DRIVER(GET,    "/{guresid}",          "resource",       get),
     DRIVER(PUT,    "/{guresid}",          "resource",       put),
@@ -36,35 +39,35 @@ const struct hfd_route hfd_routes[] = {
     DRIVER(PUT,    "/{driver}/{guresid}", "typed_resource", put),
     DRIVER(DELETE, "/{driver}/{guresid}", "typed_resource", delete),
 
-    FLEET(GET,    "",                                                                 "fleet_metadata",             metadata),
-    {HFD_LISTENER_MAIN, HFD_METHOD_GET, "/api/hyperfleet/v1/openapi", "openapi", HFD_DIALECT_FLEET, hfd_docs_openapi_json},
-    {HFD_LISTENER_MAIN, HFD_METHOD_GET, "/api/hyperfleet/v1/openapi.html", "openapi_page", HFD_DIALECT_FLEET, hfd_docs_openapi_page},
-    FLEET(GET,    "/v1/clusters",                                                     "clusters",                   list_clusters),
-    FLEET(POST,   "/v1/clusters",                                                     "clusters",                   create_cluster),
-    FLEET(GET,    "/v1/clusters/{cluster_id}",                                        "cluster",                    get_cluster),
-    FLEET(PATCH,  "/v1/clusters/{cluster_id}",                                        "cluster",                    patch_cluster),
-    FLEET(DELETE, "/v1/clusters/{cluster_id}",                                        "cluster",                    delete_cluster),
-    FLEET(POST,   "/v1/clusters/{cluster_id}/force-delete",                           "cluster_force_delete",       force_delete_cluster),
-    FLEET(GET,    "/v1/clusters/{cluster_id}/statuses",                               "cluster_statuses",           list_cluster_statuses),
-    FLEET(POST,   "/v1/clusters/{cluster_id}/statuses",                               "cluster_statuses",           report_cluster),
-    FLEET(PUT,    "/v1/clusters/{cluster_id}/statuses",                               "cluster_statuses",           report_cluster),
-    FLEET(GET,    "/v1/clusters/{cluster_id}/nodepools",                              "cluster_nodepools",          list_nodepools),
-    FLEET(POST,   "/v1/clusters/{cluster_id}/nodepools",                              "cluster_nodepools",          create_nodepool),
-    FLEET(GET,    "/v1/clusters/{cluster_id}/nodepools/{nodepool_id}",                "nodepool",                   get_nodepool),
-    FLEET(PATCH,  "/v1/clusters/{cluster_id}/nodepools/{nodepool_id}",                "nodepool",                   patch_nodepool),
-    FLEET(DELETE, "/v1/clusters/{cluster_id}/nodepools/{nodepool_id}",                "nodepool",                   delete_nodepool),
-    FLEET(POST,   "/v1/clusters/{cluster_id}/nodepools/{nodepool_id}/force-delete",   "nodepool_force_delete",      force_delete_nodepool),
-    FLEET(GET,    "/v1/clusters/{cluster_id}/nodepools/{nodepool_id}/statuses",       "nodepool_statuses",          list_nodepool_statuses),
-    FLEET(POST,   "/v1/clusters/{cluster_id}/nodepools/{nodepool_id}/statuses",       "nodepool_statuses",          report_nodepool),
-    FLEET(PUT,    "/v1/clusters/{cluster_id}/nodepools/{nodepool_id}/statuses",       "nodepool_statuses",          report_nodepool),
-    FLEET(GET,    "/v1/nodepools",                                                    "nodepools",                  list_nodepools),
-    FLEET(GET,    "/v1/nodepools/{nodepool_id}",                                      "nodepool_flat",              get_nodepool),
-    FLEET(PATCH,  "/v1/nodepools/{nodepool_id}",                                      "nodepool_flat",              patch_nodepool),
-    FLEET(DELETE, "/v1/nodepools/{nodepool_id}",                                      "nodepool_flat",              delete_nodepool),
-    FLEET(POST,   "/v1/nodepools/{nodepool_id}/force-delete",                         "nodepool_flat_force_delete", force_delete_nodepool),
-    FLEET(GET,    "/v1/nodepools/{nodepool_id}/statuses",                             "nodepool_flat_statuses",     list_nodepool_statuses),
-    FLEET(POST,   "/v1/nodepools/{nodepool_id}/statuses",                             "nodepool_flat_statuses",     report_nodepool),
-    FLEET(PUT,    "/v1/nodepools/{nodepool_id}/statuses",                             "nodepool_flat_statuses",     report_nodepool),
+    FLEET(GET,    "",                                                                  "fleet_metadata",             DO(hfd_fleet_api_metadata), 0),
+    FLEET(GET,    "/v1/openapi",                                                       "openapi",                    DO(hfd_docs_openapi_json), 0),
+    FLEET(GET,    "/v1/openapi.html",                                                  "openapi_page",               DO(hfd_docs_openapi_page), 0),
+    FLEET(GET,    "/v1/clusters",                                                      "clusters",                   LIST(resources),         CLUSTER),
+    FLEET(POST,   "/v1/clusters",                                                      "clusters",                   CHANGE(creating),        CLUSTER),
+    FLEET(GET,    "/v1/clusters/{cluster_id}",                                         "cluster",                    DO(hfd_fleet_api_get),   CLUSTER),
+    FLEET(PATCH,  "/v1/clusters/{cluster_id}",                                         "cluster",                    CHANGE(patching),        CLUSTER),
+    FLEET(DELETE, "/v1/clusters/{cluster_id}",                                         "cluster",                    CHANGE(deleting),        CLUSTER),
+    FLEET(POST,   "/v1/clusters/{cluster_id}/force-delete",                            "cluster_force_delete",       CHANGE(force_deleting),  CLUSTER),
+    FLEET(GET,    "/v1/clusters/{cluster_id}/statuses",                                "cluster_statuses",           LIST(statuses),          CLUSTER),
+    FLEET(POST,   "/v1/clusters/{cluster_id}/statuses",                                "cluster_statuses",           CHANGE(reporting),       CLUSTER),
+    FLEET(PUT,    "/v1/clusters/{cluster_id}/statuses",                                "cluster_statuses",           CHANGE(reporting),       CLUSTER),
+    FLEET(GET,    "/v1/clusters/{cluster_id}/nodepools",                               "cluster_nodepools",          LIST(resources),         NODEPOOL),
+    FLEET(POST,   "/v1/clusters/{cluster_id}/nodepools",                               "cluster_nodepools",          CHANGE(creating),        NODEPOOL),
+    FLEET(GET,    "/v1/clusters/{cluster_id}/nodepools/{nodepool_id}",                 "nodepool",                   DO(hfd_fleet_api_get),   NODEPOOL),
+    FLEET(PATCH,  "/v1/clusters/{cluster_id}/nodepools/{nodepool_id}",                 "nodepool",                   CHANGE(patching),        NODEPOOL),
+    FLEET(DELETE, "/v1/clusters/{cluster_id}/nodepools/{nodepool_id}",                 "nodepool",                   CHANGE(deleting),        NODEPOOL),
+    FLEET(POST,   "/v1/clusters/{cluster_id}/nodepools/{nodepool_id}/force-delete",    "nodepool_force_delete",      CHANGE(force_deleting),  NODEPOOL),
+    FLEET(GET,    "/v1/clusters/{cluster_id}/nodepools/{nodepool_id}/statuses",        "nodepool_statuses",          LIST(statuses),          NODEPOOL),
+    FLEET(POST,   "/v1/clusters/{cluster_id}/nodepools/{nodepool_id}/statuses",        "nodepool_statuses",          CHANGE(reporting),       NODEPOOL),
+    FLEET(PUT,    "/v1/clusters/{cluster_id}/nodepools/{nodepool_id}/statuses",        "nodepool_statuses",          CHANGE(reporting),       NODEPOOL),
+    FLEET(GET,    "/v1/nodepools",                                                     "nodepools",                  LIST(resources),         NODEPOOL),
+    FLEET(GET,    "/v1/nodepools/{nodepool_id}",                                       "nodepool_flat",              DO(hfd_fleet_api_get),   NODEPOOL),
+    FLEET(PATCH,  "/v1/nodepools/{nodepool_id}",                                       "nodepool_flat",              CHANGE(patching),        NODEPOOL),
+    FLEET(DELETE, "/v1/nodepools/{nodepool_id}",                                       "nodepool_flat",              CHANGE(deleting),        NODEPOOL),
+    FLEET(POST,   "/v1/nodepools/{nodepool_id}/force-delete",                          "nodepool_flat_force_delete", CHANGE(force_deleting),  NODEPOOL),
+    FLEET(GET,    "/v1/nodepools/{nodepool_id}/statuses",                              "nodepool_flat_statuses",     LIST(statuses),          NODEPOOL),
+    FLEET(POST,   "/v1/nodepools/{nodepool_id}/statuses",                              "nodepool_flat_statuses",     CHANGE(reporting),       NODEPOOL),
+    FLEET(PUT,    "/v1/nodepools/{nodepool_id}/statuses",                              "nodepool_flat_statuses",     CHANGE(reporting),       NODEPOOL),
 };
 /* clang-format on */
 

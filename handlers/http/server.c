@@ -241,11 +241,10 @@ void hfd_loop_connection_closed(struct hfd_loop_listener *l)
     resume_listener(l);
 }
 
-static hfd_rc listen_on(struct hfd_loop *loop, unsigned index, enum hfd_listener which,
-                        int64_t connections_max)
+static hfd_rc listen_on(struct hfd_loop *loop, enum hfd_listener which, int64_t connections_max)
 {
-    struct hfd_loop_listener *l = &loop->listeners[index];
-    int fd = fcntl(loop->server->fds[index], F_DUPFD_CLOEXEC, 0);
+    struct hfd_loop_listener *l = &loop->listeners[which];
+    int fd = fcntl(loop->server->fds[which], F_DUPFD_CLOEXEC, 0);
 
     if (fd < 0)
         return hfd_fail(&loop->start_err, HFD_IO, "copy a listening socket: %s", strerror(errno));
@@ -291,9 +290,9 @@ static hfd_rc loop_open(struct hfd_loop *loop)
     if (s->app->store != NULL)
         rc = hfd_store_reader_open(s->app->store, &loop->reader, &loop->start_err);
     if (rc == HFD_OK)
-        rc = listen_on(loop, 0, HFD_LISTENER_MAIN, max / count + (index < max % count));
+        rc = listen_on(loop, HFD_LISTENER_MAIN, max / count + (index < max % count));
     if (rc == HFD_OK)
-        rc = listen_on(loop, 1, HFD_LISTENER_OPS, OPS_CONNECTIONS_MAX);
+        rc = listen_on(loop, HFD_LISTENER_OPS, OPS_CONNECTIONS_MAX);
     return rc;
 }
 
@@ -310,7 +309,7 @@ static void loop_close(struct hfd_loop *loop)
 {
     h2o_evloop_t *evloop = loop->ctx.loop;
 
-    for (unsigned i = 0; i < HFD_LISTENERS; i++)
+    for (unsigned i = 0; i < HFD_LISTENER_COUNT; i++)
         close_listener(&loop->listeners[i]);
     /*
      * Lets h2o forget what was closed with a callback pending: h2o_evloop_destroy would close it
@@ -332,7 +331,7 @@ static void begin_drain(struct hfd_loop *loop, int64_t now_us)
 {
     loop->draining = true;
     loop->drain_until_us = now_us + loop->server->limits.drain_timeout_us;
-    close_listener(&loop->listeners[0]);
+    close_listener(&loop->listeners[HFD_LISTENER_MAIN]);
     /*
      * "Connection: close" on what follows. h2o_context_request_shutdown would start HTTP/2's timers
      * as well, and leave them to us.
@@ -344,17 +343,17 @@ static void begin_drain(struct hfd_loop *loop, int64_t now_us)
 static bool go_on_draining(struct hfd_loop *loop, int64_t now_us)
 {
     hfd_conn_close_idle(loop, HFD_LISTENER_MAIN);
-    if (!loop->quiet && loop->listeners[0].connections == 0) {
+    if (!loop->quiet && loop->listeners[HFD_LISTENER_MAIN].connections == 0) {
         loop->quiet = true;
         atomic_fetch_sub(&loop->server->busy_loops, 1);
     }
     if (now_us >= loop->drain_until_us && !loop->quiet && !loop->late) {
         loop->late = true;
         HFD_LOG(HFD_LOG_WARN, "http.drain_timeout is over: open connections are cut off",
-                HFD_LOG_INT("connections", loop->listeners[0].connections));
+                HFD_LOG_INT("connections", loop->listeners[HFD_LISTENER_MAIN].connections));
     }
     if (atomic_load(&loop->server->busy_loops) == 0 || now_us >= loop->drain_until_us) {
-        close_listener(&loop->listeners[1]);
+        close_listener(&loop->listeners[HFD_LISTENER_OPS]);
         hfd_conn_cut_all(loop, "shutting down");
     }
     /* A job that is out comes back in any case; until then its exchange must stay. */
@@ -365,7 +364,7 @@ static void sweep(struct hfd_loop *loop, int64_t now_us)
 {
     loop->swept_us = now_us;
     hfd_conn_sweep(loop, now_us);
-    for (unsigned i = 0; i < HFD_LISTENERS; i++)
+    for (unsigned i = 0; i < HFD_LISTENER_COUNT; i++)
         resume_listener(&loop->listeners[i]);
 }
 
@@ -516,7 +515,7 @@ hfd_rc hfd_server_open(const struct hfd_app *app, struct hfd_server **out, struc
     if (s == NULL)
         return hfd_fail(err, HFD_NOMEM, "set up the server");
     s->app = app;
-    s->fds[0] = s->fds[1] = -1;
+    s->fds[HFD_LISTENER_MAIN] = s->fds[HFD_LISTENER_OPS] = -1;
     s->loop_count = loop_count(app->settings);
     configure(s);
     s->loops = calloc(s->loop_count, sizeof(s->loops[0]));
@@ -539,13 +538,15 @@ hfd_rc hfd_server_open(const struct hfd_app *app, struct hfd_server **out, struc
     if (rc == HFD_OK)
         rc = check_addresses(app->settings, &main_one, &ops_one, err);
     if (rc == HFD_OK)
-        rc = open_listener(&main_one, app->settings, HFD_LISTENER_MAIN, &s->fds[0], err);
+        rc = open_listener(&main_one, app->settings, HFD_LISTENER_MAIN, &s->fds[HFD_LISTENER_MAIN],
+                           err);
     if (rc == HFD_OK)
-        rc = open_listener(&ops_one, app->settings, HFD_LISTENER_OPS, &s->fds[1], err);
+        rc = open_listener(&ops_one, app->settings, HFD_LISTENER_OPS, &s->fds[HFD_LISTENER_OPS],
+                           err);
     if (rc != HFD_OK)
         goto out;
-    s->ports[0] = port_of(s->fds[0]);
-    s->ports[1] = port_of(s->fds[1]);
+    s->ports[HFD_LISTENER_MAIN] = port_of(s->fds[HFD_LISTENER_MAIN]);
+    s->ports[HFD_LISTENER_OPS] = port_of(s->fds[HFD_LISTENER_OPS]);
     s->connections_max = connections_max(s);
     *out = s;
     s = NULL;
@@ -556,7 +557,7 @@ out:
 
 int hfd_server_port(const struct hfd_server *s, enum hfd_listener l)
 {
-    return s->ports[l == HFD_LISTENER_MAIN ? 0 : 1];
+    return s->ports[l];
 }
 
 hfd_rc hfd_server_start(struct hfd_server *s, struct hfd_err *err)
@@ -589,7 +590,7 @@ void hfd_server_stop(struct hfd_server *s)
         atomic_fetch_add(&s->loops[i].senders, 1);
     atomic_store(&s->busy_loops, s->loops_started);
     atomic_store(&s->draining, true);
-    close_fd(&s->fds[0]);
+    close_fd(&s->fds[HFD_LISTENER_MAIN]);
     for (unsigned i = 0; i < s->loops_started; i++) {
         hfd_loop_send(&s->loops[i], &s->loops[i].wake, NULL);
         atomic_fetch_sub(&s->loops[i].senders, 1);
@@ -597,7 +598,7 @@ void hfd_server_stop(struct hfd_server *s)
     for (unsigned i = 0; i < s->loops_started; i++)
         (void)pthread_join(s->loops[i].thread, NULL);
     s->loops_started = 0;
-    close_fd(&s->fds[1]);
+    close_fd(&s->fds[HFD_LISTENER_OPS]);
 }
 
 void hfd_server_free(struct hfd_server **server)
@@ -608,8 +609,8 @@ void hfd_server_free(struct hfd_server **server)
     if (s == NULL)
         return;
     HFD_ASSERT(s->loops_started == 0);
-    close_fd(&s->fds[0]);
-    close_fd(&s->fds[1]);
+    close_fd(&s->fds[HFD_LISTENER_MAIN]);
+    close_fd(&s->fds[HFD_LISTENER_OPS]);
     hfd_router_free(s->router);
     h2o_config_dispose(&s->conf);
     for (unsigned i = 0; s->loops != NULL && i < s->loop_count; i++)

@@ -54,6 +54,8 @@ CASES = (
     ("names", "store/a.c", "struct row_t { int x; };\n", "belongs to POSIX"),
     ("names", "store/a.c", "void f(int x) { assert(x); }\n", "HFD_ASSERT"),
     ("names", "store/a.c", '/* strcpy(a, b) */\nstatic const char t[] = "sleep(1) now";\n', None),
+    ("names", "store/a.c", "int f(int x) { return x == 1 && HFD_NEVER(true); }\n", "the condition itself"),
+    ("names", "store/a.c", "int f(int x) { return HFD_NEVER(x == 1); }\n", None),
     # Size and complexity.
     ("functions", "store/a.c", "int f(int x)\n{\n" + "    x++;\n" * 120 + "    return x;\n}\n", "f has 124 lines"),
     ("functions", "store/a.c", "int f(int x)\n{\n" + "    x++;\n" * 115 + "    return x;\n}\n", None),

@@ -62,7 +62,7 @@ static void every_route_is_documented(void **state)
             method[k] = (char)(hfd_method_name(r->method)[k] | 0x20);
         if (json_object_get(item, method) == NULL)
             fail_msg("%s %s is not in schemas/openapi.yaml", method, r->pattern);
-        if (is_ops(item) != (r->listeners == HFD_LISTENER_OPS))
+        if (is_ops(item) != (r->listener == HFD_LISTENER_OPS))
             fail_msg("%s is documented on another listener", r->pattern);
     }
     json_decref(doc);

@@ -160,14 +160,14 @@ static void handle_ready(struct hfd_exchange *x)
 
 /* clang-format off */
 static const struct hfd_route table[] = {
-    {HFD_LISTENER_MAIN, HFD_METHOD_GET,    "/echo",  "echo",  HFD_DIALECT_DRIVER, handle_echo},
-    {HFD_LISTENER_MAIN, HFD_METHOD_PUT,    "/echo",  "echo",  HFD_DIALECT_DRIVER, handle_echo},
-    {HFD_LISTENER_MAIN, HFD_METHOD_PUT,    "/gate",  "gate",  HFD_DIALECT_DRIVER, handle_gate},
-    {HFD_LISTENER_MAIN, HFD_METHOD_GET,    "/gate",  "gate",  HFD_DIALECT_DRIVER, handle_gate_view},
-    {HFD_LISTENER_MAIN, HFD_METHOD_GET,    "/empty", "empty", HFD_DIALECT_DRIVER, handle_empty},
-    {HFD_LISTENER_MAIN, HFD_METHOD_DELETE, "/empty", "empty", HFD_DIALECT_DRIVER, handle_empty},
-    {HFD_LISTENER_MAIN, HFD_METHOD_GET,    "/big",   "big",   HFD_DIALECT_DRIVER, handle_big},
-    {HFD_LISTENER_OPS,  HFD_METHOD_GET,    "/ready", "ready", HFD_DIALECT_OPS,    handle_ready},
+    {HFD_LISTENER_MAIN, HFD_METHOD_GET,    "/echo",  "echo",  HFD_DIALECT_DRIVER, handle_echo, NULL, 0},
+    {HFD_LISTENER_MAIN, HFD_METHOD_PUT,    "/echo",  "echo",  HFD_DIALECT_DRIVER, handle_echo, NULL, 0},
+    {HFD_LISTENER_MAIN, HFD_METHOD_PUT,    "/gate",  "gate",  HFD_DIALECT_DRIVER, handle_gate, NULL, 0},
+    {HFD_LISTENER_MAIN, HFD_METHOD_GET,    "/gate",  "gate",  HFD_DIALECT_DRIVER, handle_gate_view, NULL, 0},
+    {HFD_LISTENER_MAIN, HFD_METHOD_GET,    "/empty", "empty", HFD_DIALECT_DRIVER, handle_empty, NULL, 0},
+    {HFD_LISTENER_MAIN, HFD_METHOD_DELETE, "/empty", "empty", HFD_DIALECT_DRIVER, handle_empty, NULL, 0},
+    {HFD_LISTENER_MAIN, HFD_METHOD_GET,    "/big",   "big",   HFD_DIALECT_DRIVER, handle_big, NULL, 0},
+    {HFD_LISTENER_OPS,  HFD_METHOD_GET,    "/ready", "ready", HFD_DIALECT_OPS,    handle_ready, NULL, 0},
 };
 /* clang-format on */
 

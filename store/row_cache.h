@@ -15,7 +15,7 @@
 
 #include <stdatomic.h>
 
-#include "store/rows.h"
+#include "store/rows_resource.h"
 
 #define HFD_STAMP_SLOTS 4096u
 

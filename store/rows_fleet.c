@@ -1,7 +1,8 @@
-/*
- * Rows of HyperFleet resources and of adapters' reports. The SQL is the portable subset. Thread:
- * that of the transaction.
- */
+/* The SQL is the portable subset. Thread: that of the transaction. */
+#include "store/rows_fleet.h"
+
+#include "store/row_cache.h"
+#include "store/row_io.h"
 #include "store/totals.h"
 
 /* clang-format off */
@@ -37,29 +38,13 @@ static const char sql_fleet_pending[] =
     "SELECT " FLEET_COLUMNS " FROM fleet WHERE ready = 0 AND (created_us, seq) > (?1, ?2)"
     " ORDER BY created_us, seq LIMIT ?3";
 
-#define REPORT_COLUMNS \
-    "fleet_id, adapter, observed_generation, observed_us, received_us, created_us, conditions, data, metadata, secrets"
-
-static const char sql_report_list[] =
-    "SELECT " REPORT_COLUMNS " FROM report WHERE fleet_id = ?1 ORDER BY created_us, adapter LIMIT ?2 OFFSET ?3";
-static const char sql_report_count[] =
-    "SELECT COUNT(*) FROM report WHERE fleet_id = ?1";
-static const char sql_report_heads[] =
-    "SELECT fleet_id, adapter, observed_generation, observed_us, received_us, created_us, conditions, '', '', NULL"
-    " FROM report WHERE fleet_id = ?1 ORDER BY created_us, adapter";
-static const char sql_report_get[] =
-    "SELECT " REPORT_COLUMNS " FROM report WHERE fleet_id = ?1 AND adapter = ?2";
-static const char sql_report_spend[] =
-    "UPDATE report SET received_us = 0 WHERE fleet_id = ?1";
-static const char sql_report_put[] = /* created_us stays that of the first report */
-    "INSERT INTO report (" REPORT_COLUMNS ")"
-    " VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)"
-    " ON CONFLICT (fleet_id, adapter) DO UPDATE SET observed_generation = excluded.observed_generation,"
-    " observed_us = excluded.observed_us, received_us = excluded.received_us, conditions = excluded.conditions,"
-    " data = excluded.data, metadata = excluded.metadata, secrets = excluded.secrets";
+static const char sql_refer_owner[] =
+    "UPDATE fleet SET owner_id = ?2 WHERE owner_id = ?1 AND owner_id <> ''";
+static const char sql_refer_part[] =
+    "UPDATE part SET fleet_id = ?2 WHERE fleet_id = ?1";
+static const char sql_refer_resource[] =
+    "UPDATE resource SET cluster_id = ?2 WHERE cluster_id = ?1 RETURNING guresid";
 /* clang-format on */
-
-/* ---- HyperFleet resources ---- */
 
 static void read_fleet(struct hfd_row_in *in, void *out)
 {
@@ -85,14 +70,18 @@ static void read_fleet(struct hfd_row_in *in, void *out)
     row->deleted_by = hfd_row_text(in);
 }
 
+static const struct hfd_row_form fleet_form = {"HyperFleet resource", read_fleet,
+                                               sizeof(struct hfd_fleet_row)};
+
 static hfd_rc all_fleet(struct hfd_stmt *st, struct hfd_arena *mem, struct hfd_fleet_list *out,
                         struct hfd_err *err)
 {
-    void *rows;
-    hfd_rc rc = hfd_row_all(st, mem, "HyperFleet resource", read_fleet,
-                            sizeof(struct hfd_fleet_row), &rows, &out->count, err);
+    struct hfd_row_list list;
+    hfd_rc rc;
 
-    out->rows = rows;
+    rc = hfd_row_all(st, &fleet_form, mem, &list, err);
+    out->rows = list.rows;
+    out->count = list.count;
     return rc;
 }
 
@@ -105,7 +94,7 @@ hfd_rc hfd_fleet_row_get(struct hfd_txn *tx, hfd_slice id, struct hfd_arena *mem
     if (rc != HFD_OK)
         return rc;
     hfd_stmt_text(st, 1, hfd_row_some(id));
-    return hfd_row_one(st, mem, "HyperFleet resource", read_fleet, out, err);
+    return hfd_row_one(st, &fleet_form, mem, out, err);
 }
 
 hfd_rc hfd_fleet_row_at(struct hfd_txn *tx, int64_t seq, struct hfd_arena *mem,
@@ -117,7 +106,7 @@ hfd_rc hfd_fleet_row_at(struct hfd_txn *tx, int64_t seq, struct hfd_arena *mem,
     if (rc != HFD_OK)
         return rc;
     hfd_stmt_i64(st, 1, seq);
-    return hfd_row_one(st, mem, "HyperFleet resource", read_fleet, out, err);
+    return hfd_row_one(st, &fleet_form, mem, out, err);
 }
 
 hfd_rc hfd_fleet_row_insert(struct hfd_txn *tx, struct hfd_fleet_row *row, struct hfd_err *err)
@@ -218,19 +207,18 @@ hfd_rc hfd_fleet_row_delete(struct hfd_txn *tx, hfd_slice id, struct hfd_err *er
                : rc;
 }
 
-hfd_rc hfd_fleet_row_by_name(struct hfd_txn *tx, enum hfd_kind kind, hfd_slice owner_id,
-                             hfd_slice name, struct hfd_arena *mem, struct hfd_fleet_row *out,
-                             struct hfd_err *err)
+hfd_rc hfd_fleet_row_by_name(struct hfd_txn *tx, const struct hfd_fleet_name *name,
+                             struct hfd_arena *mem, struct hfd_fleet_row *out, struct hfd_err *err)
 {
     struct hfd_stmt *st;
     hfd_rc rc = hfd_db_prepare(tx->db, sql_fleet_by_name, &st, err);
 
     if (rc != HFD_OK)
         return rc;
-    hfd_stmt_i64(st, 1, kind);
-    hfd_stmt_text(st, 2, hfd_row_some(owner_id));
-    hfd_stmt_text(st, 3, hfd_row_some(name));
-    return hfd_row_one(st, mem, "HyperFleet resource", read_fleet, out, err);
+    hfd_stmt_i64(st, 1, name->kind);
+    hfd_stmt_text(st, 2, hfd_row_some(name->owner_id));
+    hfd_stmt_text(st, 3, hfd_row_some(name->name));
+    return hfd_row_one(st, &fleet_form, mem, out, err);
 }
 
 hfd_rc hfd_fleet_row_children(struct hfd_txn *tx, hfd_slice cluster_id, struct hfd_arena *mem,
@@ -249,7 +237,7 @@ hfd_rc hfd_fleet_row_children(struct hfd_txn *tx, hfd_slice cluster_id, struct h
     return rc;
 }
 
-hfd_rc hfd_fleet_row_pending(struct hfd_txn *tx, int64_t after_us, int64_t after_seq, int64_t limit,
+hfd_rc hfd_fleet_row_pending(struct hfd_txn *tx, const struct hfd_pending_query *query,
                              struct hfd_arena *mem, struct hfd_fleet_list *out, struct hfd_err *err)
 {
     struct hfd_stmt *st;
@@ -259,116 +247,45 @@ hfd_rc hfd_fleet_row_pending(struct hfd_txn *tx, int64_t after_us, int64_t after
     rc = hfd_db_prepare(tx->db, sql_fleet_pending, &st, err);
     if (rc != HFD_OK)
         return rc;
-    hfd_stmt_i64(st, 1, after_us);
-    hfd_stmt_i64(st, 2, after_seq);
-    hfd_stmt_i64(st, 3, limit);
+    hfd_stmt_i64(st, 1, query->after_us);
+    hfd_stmt_i64(st, 2, query->after_seq);
+    hfd_stmt_i64(st, 3, query->limit);
     rc = all_fleet(st, mem, out, err);
     out->total = (int64_t)out->count;
     return rc;
 }
 
-/* ---- reports ---- */
-
-static void read_report(struct hfd_row_in *in, void *out)
+static void read_guresid(struct hfd_row_in *in, void *out)
 {
-    struct hfd_report_row *row = out;
-
-    row->fleet_id = hfd_row_text(in);
-    row->adapter = hfd_row_text(in);
-    row->observed_generation = hfd_row_i64(in);
-    row->observed_us = hfd_row_i64(in);
-    row->received_us = hfd_row_i64(in);
-    row->created_us = hfd_row_i64(in);
-    row->conditions = hfd_row_text(in);
-    row->data = hfd_row_text(in);
-    row->metadata = hfd_row_text(in);
-    row->secrets = hfd_row_blob(in);
+    *(hfd_slice *)out = hfd_row_text(in);
 }
 
-/* The rows that st gives. */
-static hfd_rc all_reports(struct hfd_stmt *st, struct hfd_arena *mem, struct hfd_report_list *out,
-                          struct hfd_err *err)
-{
-    void *rows;
-    hfd_rc rc = hfd_row_all(st, mem, "report", read_report, sizeof(struct hfd_report_row), &rows,
-                            &out->count, err);
+static const struct hfd_row_form guresid_form = {"driver resource", read_guresid,
+                                                 sizeof(hfd_slice)};
 
-    out->rows = rows;
+static hfd_rc refer_resources(struct hfd_txn *tx, hfd_slice from, hfd_slice to,
+                              struct hfd_arena *mem, struct hfd_err *err)
+{
+    struct hfd_row_list changed;
+    struct hfd_stmt *st;
+    hfd_rc rc = hfd_row_write(tx, sql_refer_resource, &st, err);
+
+    if (rc != HFD_OK)
+        return rc;
+    hfd_stmt_text(st, 1, hfd_row_some(from));
+    hfd_stmt_text(st, 2, hfd_row_some(to));
+    rc = hfd_row_all(st, &guresid_form, mem, &changed, err);
+    for (size_t i = 0; rc == HFD_OK && tx->stamps != NULL && i < changed.count; i++)
+        hfd_row_stamps_change(tx->stamps, ((hfd_slice *)changed.rows)[i]);
     return rc;
 }
 
-hfd_rc hfd_report_row_list(struct hfd_txn *tx, const struct hfd_report_query *query,
-                           struct hfd_arena *mem, struct hfd_report_list *out, struct hfd_err *err)
+hfd_rc hfd_fleet_row_refer(struct hfd_txn *tx, hfd_slice from, hfd_slice to, struct hfd_arena *mem,
+                           struct hfd_err *err)
 {
-    struct hfd_stmt *st;
-    hfd_rc rc;
+    hfd_rc rc = hfd_row_run(tx, sql_refer_owner, from, to, err);
 
-    *out = (struct hfd_report_list){.count = 0};
-    rc = hfd_db_prepare(tx->db, sql_report_count, &st, err);
-    if (rc != HFD_OK)
-        return rc;
-    hfd_stmt_text(st, 1, hfd_row_some(query->fleet_id));
-    rc = hfd_row_number(st, 0, &out->total, err);
     if (rc == HFD_OK)
-        rc = hfd_db_prepare(tx->db, sql_report_list, &st, err);
-    if (rc != HFD_OK)
-        return rc;
-    hfd_stmt_text(st, 1, hfd_row_some(query->fleet_id));
-    hfd_stmt_i64(st, 2, query->limit);
-    hfd_stmt_i64(st, 3, query->offset);
-    return all_reports(st, mem, out, err);
-}
-
-hfd_rc hfd_report_row_heads(struct hfd_txn *tx, hfd_slice fleet_id, struct hfd_arena *mem,
-                            struct hfd_report_list *out, struct hfd_err *err)
-{
-    struct hfd_stmt *st;
-    hfd_rc rc;
-
-    *out = (struct hfd_report_list){.count = 0};
-    rc = hfd_db_prepare(tx->db, sql_report_heads, &st, err);
-    if (rc != HFD_OK)
-        return rc;
-    hfd_stmt_text(st, 1, hfd_row_some(fleet_id));
-    rc = all_reports(st, mem, out, err);
-    out->total = (int64_t)out->count;
-    return rc;
-}
-
-hfd_rc hfd_report_row_get(struct hfd_txn *tx, hfd_slice fleet_id, hfd_slice adapter,
-                          struct hfd_arena *mem, struct hfd_report_row *out, struct hfd_err *err)
-{
-    struct hfd_stmt *st;
-    hfd_rc rc = hfd_db_prepare(tx->db, sql_report_get, &st, err);
-
-    if (rc != HFD_OK)
-        return rc;
-    hfd_stmt_text(st, 1, hfd_row_some(fleet_id));
-    hfd_stmt_text(st, 2, hfd_row_some(adapter));
-    return hfd_row_one(st, mem, "report", read_report, out, err);
-}
-
-hfd_rc hfd_report_row_spend(struct hfd_txn *tx, hfd_slice fleet_id, struct hfd_err *err)
-{
-    return hfd_row_run(tx, sql_report_spend, fleet_id, HFD_SLICE_NONE, err);
-}
-
-hfd_rc hfd_report_row_put(struct hfd_txn *tx, const struct hfd_report_row *row, struct hfd_err *err)
-{
-    struct hfd_stmt *st;
-    hfd_rc rc = hfd_row_write(tx, sql_report_put, &st, err);
-
-    if (rc != HFD_OK)
-        return rc;
-    hfd_stmt_text(st, 1, hfd_row_some(row->fleet_id));
-    hfd_stmt_text(st, 2, hfd_row_some(row->adapter));
-    hfd_stmt_i64(st, 3, row->observed_generation);
-    hfd_stmt_i64(st, 4, row->observed_us);
-    hfd_stmt_i64(st, 5, row->received_us);
-    hfd_stmt_i64(st, 6, row->created_us);
-    hfd_stmt_text(st, 7, hfd_row_some(row->conditions));
-    hfd_stmt_text(st, 8, hfd_row_some(row->data));
-    hfd_stmt_text(st, 9, hfd_row_some(row->metadata));
-    hfd_stmt_blob(st, 10, row->secrets);
-    return hfd_stmt_run(st, NULL, err);
+        rc = hfd_row_run(tx, sql_refer_part, from, to, err);
+    return rc == HFD_OK ? refer_resources(tx, from, to, mem, err) : rc;
 }

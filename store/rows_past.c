@@ -1,8 +1,7 @@
-/*
- * Rows of past operations and of forecasts. The SQL is the portable subset. Thread: that of the
- * transaction.
- */
-#include "store/rows_int.h"
+/* The SQL is the portable subset. Thread: that of the transaction. */
+#include "store/rows_past.h"
+
+#include "store/row_io.h"
 
 /* clang-format off */
 static const char sql_past_add[] =
@@ -46,7 +45,7 @@ static hfd_rc trim(struct hfd_txn *tx, const struct hfd_past_key *key, int64_t k
     return hfd_stmt_run(st, NULL, err);
 }
 
-/* Forecasts of all sizes: an operation tells a little of those of another size too. */
+/* Removes the forecasts of all sizes: an operation changes those of other sizes a little too. */
 static hfd_rc forget_forecasts(struct hfd_txn *tx, const struct hfd_past_key *key,
                                struct hfd_err *err)
 {
@@ -60,7 +59,7 @@ static hfd_rc forget_forecasts(struct hfd_txn *tx, const struct hfd_past_key *ke
     return hfd_stmt_run(st, NULL, err);
 }
 
-hfd_rc hfd_past_row_add(struct hfd_txn *tx, const struct hfd_past_key *key, int64_t ended_us,
+hfd_rc hfd_past_row_add(struct hfd_txn *tx, const struct hfd_past_key *key,
                         const struct hfd_past_row *row, int64_t keep, struct hfd_err *err)
 {
     struct hfd_stmt *st;
@@ -69,7 +68,7 @@ hfd_rc hfd_past_row_add(struct hfd_txn *tx, const struct hfd_past_key *key, int6
     if (rc != HFD_OK)
         return rc;
     bind_key(st, key);
-    hfd_stmt_i64(st, 4, ended_us);
+    hfd_stmt_i64(st, 4, row->ended_us);
     hfd_stmt_i64(st, 5, row->took_us);
     hfd_stmt_i64(st, 6, row->ending);
     hfd_stmt_text(st, 7, hfd_row_some(row->milestones));
@@ -89,22 +88,25 @@ static void read_past(struct hfd_row_in *in, void *out)
     row->milestones = hfd_row_text(in);
 }
 
-hfd_rc hfd_past_row_list(struct hfd_txn *tx, const struct hfd_past_key *key, int64_t limit,
+static const struct hfd_row_form past_form = {"past operation", read_past,
+                                              sizeof(struct hfd_past_row)};
+
+hfd_rc hfd_past_row_list(struct hfd_txn *tx, const struct hfd_past_query *query,
                          struct hfd_arena *mem, struct hfd_past_list *out, struct hfd_err *err)
 {
     struct hfd_stmt *st;
-    void *rows;
+    struct hfd_row_list list;
     hfd_rc rc;
 
     *out = (struct hfd_past_list){.count = 0};
     rc = hfd_db_prepare(tx->db, sql_past_list, &st, err);
     if (rc != HFD_OK)
         return rc;
-    bind_key(st, key);
-    hfd_stmt_i64(st, 4, limit);
-    rc = hfd_row_all(st, mem, "past operation", read_past, sizeof(struct hfd_past_row), &rows,
-                     &out->count, err);
-    out->rows = rows;
+    bind_key(st, &query->key);
+    hfd_stmt_i64(st, 4, query->limit);
+    rc = hfd_row_all(st, &past_form, mem, &list, err);
+    out->rows = list.rows;
+    out->count = list.count;
     return rc;
 }
 
@@ -117,6 +119,9 @@ static void read_forecast(struct hfd_row_in *in, void *out)
     row->plan = hfd_row_text(in);
 }
 
+static const struct hfd_row_form forecast_form = {"forecast", read_forecast,
+                                                  sizeof(struct hfd_forecast_row)};
+
 hfd_rc hfd_forecast_row_get(struct hfd_txn *tx, const struct hfd_past_key *key,
                             struct hfd_arena *mem, struct hfd_forecast_row *out,
                             struct hfd_err *err)
@@ -127,7 +132,7 @@ hfd_rc hfd_forecast_row_get(struct hfd_txn *tx, const struct hfd_past_key *key,
     if (rc != HFD_OK)
         return rc;
     bind_key(st, key);
-    return hfd_row_one(st, mem, "forecast", read_forecast, out, err);
+    return hfd_row_one(st, &forecast_form, mem, out, err);
 }
 
 hfd_rc hfd_forecast_row_put(struct hfd_txn *tx, const struct hfd_past_key *key,

@@ -1,8 +1,8 @@
-/*
- * Rows of driver resources and of their parts. The SQL is the portable subset. Thread: that of the
- * transaction.
- */
-#include "store/rows_int.h"
+/* The SQL is the portable subset. Thread: that of the transaction. */
+#include "store/rows_resource.h"
+
+#include "store/row_cache.h"
+#include "store/row_io.h"
 
 /* clang-format off */
 #define RESOURCE_COLUMNS \
@@ -28,32 +28,7 @@ static const char sql_resource_delete_parts[] =
     "DELETE FROM part WHERE guresid = ?1";
 static const char sql_resource_delete_history[] =
     "DELETE FROM history WHERE guresid = ?1";
-
-#define HISTORY_COLUMNS "guresid, seq, incarnation, at_us, from_state, to_state, what, generation, text"
-
-static const char sql_history_add[] =
-    "INSERT INTO history (" HISTORY_COLUMNS ")"
-    " SELECT ?1, COALESCE(MAX(seq), 0) + 1, ?2, ?3, ?4, ?5, ?6, ?7, ?8 FROM history WHERE guresid = ?1";
-static const char sql_history_trim[] =
-    "DELETE FROM history WHERE guresid = ?1 AND seq <= (SELECT MAX(seq) FROM history WHERE guresid = ?1) - ?2";
-static const char sql_history_list[] =
-    "SELECT " HISTORY_COLUMNS " FROM history WHERE guresid = ?1 ORDER BY seq";
-
-#define PART_COLUMNS "guresid, fleet_id, kind, name, generation, leaving, pending"
-
-static const char sql_part_list[] =
-    "SELECT " PART_COLUMNS " FROM part WHERE guresid = ?1 ORDER BY kind, name, fleet_id";
-static const char sql_part_by_fleet[] =
-    "SELECT " PART_COLUMNS " FROM part WHERE fleet_id = ?1 ORDER BY guresid LIMIT 1";
-static const char sql_part_put[] =
-    "INSERT INTO part (" PART_COLUMNS ") VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)"
-    " ON CONFLICT (guresid, fleet_id) DO UPDATE SET kind = excluded.kind, name = excluded.name,"
-    " generation = excluded.generation, leaving = excluded.leaving, pending = excluded.pending";
-static const char sql_part_delete[] =
-    "DELETE FROM part WHERE guresid = ?1 AND fleet_id = ?2";
 /* clang-format on */
-
-/* ---- driver resources ---- */
 
 static void read_resource(struct hfd_row_in *in, void *out)
 {
@@ -84,6 +59,9 @@ static void read_resource(struct hfd_row_in *in, void *out)
     row->op_plan = hfd_row_text(in);
 }
 
+static const struct hfd_row_form resource_form = {"driver resource", read_resource,
+                                                  sizeof(struct hfd_resource_row)};
+
 hfd_rc hfd_resource_row_get(struct hfd_txn *tx, hfd_slice guresid, struct hfd_arena *mem,
                             struct hfd_resource_row *out, struct hfd_err *err)
 {
@@ -93,7 +71,7 @@ hfd_rc hfd_resource_row_get(struct hfd_txn *tx, hfd_slice guresid, struct hfd_ar
     if (rc != HFD_OK)
         return rc;
     hfd_stmt_text(st, 1, hfd_row_some(guresid));
-    return hfd_row_one(st, mem, "driver resource", read_resource, out, err);
+    return hfd_row_one(st, &resource_form, mem, out, err);
 }
 
 hfd_rc hfd_resource_row_recent(struct hfd_txn *tx, hfd_slice guresid, struct hfd_arena *mem,
@@ -158,133 +136,4 @@ hfd_rc hfd_resource_row_delete(struct hfd_txn *tx, hfd_slice guresid, struct hfd
     if (rc == HFD_OK)
         rc = hfd_row_run(tx, sql_resource_delete_history, guresid, HFD_SLICE_NONE, err);
     return rc == HFD_OK ? hfd_row_run(tx, sql_resource_delete, guresid, HFD_SLICE_NONE, err) : rc;
-}
-
-/* ---- history ---- */
-
-static void read_history(struct hfd_row_in *in, void *out)
-{
-    struct hfd_history_row *row = out;
-
-    row->guresid = hfd_row_text(in);
-    row->seq = hfd_row_i64(in);
-    row->incarnation = hfd_row_text(in);
-    row->at_us = hfd_row_i64(in);
-    row->from = hfd_row_enum(in);
-    row->to = hfd_row_enum(in);
-    row->what = hfd_row_text(in);
-    row->generation = hfd_row_i64(in);
-    row->text = hfd_row_text(in);
-}
-
-hfd_rc hfd_history_row_add(struct hfd_txn *tx, const struct hfd_history_row *row, int64_t keep,
-                           struct hfd_err *err)
-{
-    struct hfd_stmt *st;
-    hfd_rc rc = hfd_row_write(tx, sql_history_add, &st, err);
-
-    if (rc != HFD_OK)
-        return rc;
-    hfd_stmt_text(st, 1, hfd_row_some(row->guresid));
-    hfd_stmt_text(st, 2, hfd_row_some(row->incarnation));
-    hfd_stmt_i64(st, 3, row->at_us);
-    hfd_stmt_i64(st, 4, row->from);
-    hfd_stmt_i64(st, 5, row->to);
-    hfd_stmt_text(st, 6, hfd_row_some(row->what));
-    hfd_stmt_i64(st, 7, row->generation);
-    hfd_stmt_text(st, 8, hfd_row_some(row->text));
-    rc = hfd_stmt_run(st, NULL, err);
-    if (rc == HFD_OK)
-        rc = hfd_row_write(tx, sql_history_trim, &st, err);
-    if (rc != HFD_OK)
-        return rc;
-    hfd_stmt_text(st, 1, hfd_row_some(row->guresid));
-    hfd_stmt_i64(st, 2, keep);
-    return hfd_stmt_run(st, NULL, err);
-}
-
-hfd_rc hfd_history_row_list(struct hfd_txn *tx, hfd_slice guresid, struct hfd_arena *mem,
-                            struct hfd_history_list *out, struct hfd_err *err)
-{
-    struct hfd_stmt *st;
-    void *rows;
-    hfd_rc rc;
-
-    *out = (struct hfd_history_list){.count = 0};
-    rc = hfd_db_prepare(tx->db, sql_history_list, &st, err);
-    if (rc != HFD_OK)
-        return rc;
-    hfd_stmt_text(st, 1, hfd_row_some(guresid));
-    rc = hfd_row_all(st, mem, "history entry", read_history, sizeof(struct hfd_history_row), &rows,
-                     &out->count, err);
-    out->rows = rows;
-    return rc;
-}
-
-/* ---- parts ---- */
-
-static void read_part(struct hfd_row_in *in, void *out)
-{
-    struct hfd_part_row *row = out;
-
-    row->guresid = hfd_row_text(in);
-    row->fleet_id = hfd_row_text(in);
-    row->kind = hfd_row_kind(in);
-    row->name = hfd_row_text(in);
-    row->generation = hfd_row_i64(in);
-    row->leaving = hfd_row_i64(in) != 0;
-    row->pending = hfd_row_i64(in) != 0;
-}
-
-hfd_rc hfd_part_row_list(struct hfd_txn *tx, hfd_slice guresid, struct hfd_arena *mem,
-                         struct hfd_part_list *out, struct hfd_err *err)
-{
-    struct hfd_stmt *st;
-    void *rows;
-    hfd_rc rc;
-
-    *out = (struct hfd_part_list){.count = 0};
-    rc = hfd_db_prepare(tx->db, sql_part_list, &st, err);
-    if (rc != HFD_OK)
-        return rc;
-    hfd_stmt_text(st, 1, hfd_row_some(guresid));
-    rc = hfd_row_all(st, mem, "part", read_part, sizeof(struct hfd_part_row), &rows, &out->count,
-                     err);
-    out->rows = rows;
-    return rc;
-}
-
-hfd_rc hfd_part_row_by_fleet(struct hfd_txn *tx, hfd_slice fleet_id, struct hfd_arena *mem,
-                             struct hfd_part_row *out, struct hfd_err *err)
-{
-    struct hfd_stmt *st;
-    hfd_rc rc = hfd_db_prepare(tx->db, sql_part_by_fleet, &st, err);
-
-    if (rc != HFD_OK)
-        return rc;
-    hfd_stmt_text(st, 1, hfd_row_some(fleet_id));
-    return hfd_row_one(st, mem, "part", read_part, out, err);
-}
-
-hfd_rc hfd_part_row_put(struct hfd_txn *tx, const struct hfd_part_row *row, struct hfd_err *err)
-{
-    struct hfd_stmt *st;
-    hfd_rc rc = hfd_row_write(tx, sql_part_put, &st, err);
-
-    if (rc != HFD_OK)
-        return rc;
-    hfd_stmt_text(st, 1, hfd_row_some(row->guresid));
-    hfd_stmt_text(st, 2, hfd_row_some(row->fleet_id));
-    hfd_stmt_i64(st, 3, row->kind);
-    hfd_stmt_text(st, 4, hfd_row_some(row->name));
-    hfd_stmt_i64(st, 5, row->generation);
-    hfd_stmt_i64(st, 6, row->leaving);
-    hfd_stmt_i64(st, 7, row->pending);
-    return hfd_stmt_run(st, NULL, err);
-}
-
-hfd_rc hfd_part_row_delete(struct hfd_txn *tx, hfd_slice guresid, hfd_slice fleet_id,
-                           struct hfd_err *err)
-{
-    return hfd_row_run(tx, sql_part_delete, guresid, fleet_id, err);
 }

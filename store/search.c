@@ -10,6 +10,7 @@
 #include "store/search_int.h"
 
 #include "driver/base/check.h"
+#include "store/row_io.h"
 #include "store/totals.h"
 
 #define PROBE_ROWS                                                                                 \
@@ -558,29 +559,30 @@ static void read_seq(struct hfd_row_in *in, void *out)
     *(int64_t *)out = hfd_row_i64(in);
 }
 
+static const struct hfd_row_form seq_form = {"HyperFleet resource", read_seq, sizeof(int64_t)};
+
 static hfd_rc read_page(struct hfd_txn *tx, struct hfd_sql *page, struct hfd_arena *mem,
                         struct hfd_fleet_list *out, struct hfd_err *err)
 {
     struct hfd_stmt *st;
     int64_t *seqs;
-    void *list;
-    size_t count;
+    struct hfd_row_list list;
     hfd_rc rc = hfd_sql_prepare(page, tx->db, &st, err);
 
     if (rc != HFD_OK) {
         hfd_stmt_done(st);
         return rc;
     }
-    rc = hfd_row_all(st, mem, "HyperFleet resource", read_seq, sizeof(int64_t), &list, &count, err);
-    seqs = list;
-    if (rc != HFD_OK || count == 0)
+    rc = hfd_row_all(st, &seq_form, mem, &list, err);
+    seqs = list.rows;
+    if (rc != HFD_OK || list.count == 0)
         return rc;
-    out->rows = hfd_arena_array(mem, count, sizeof(*out->rows));
+    out->rows = hfd_arena_array(mem, list.count, sizeof(*out->rows));
     if (out->rows == NULL)
-        return hfd_fail(err, HFD_NOMEM, "store: out of memory for a list of %zu", count);
-    for (size_t i = 0; rc == HFD_OK && i < count; i++)
+        return hfd_fail(err, HFD_NOMEM, "store: out of memory for a list of %zu", list.count);
+    for (size_t i = 0; rc == HFD_OK && i < list.count; i++)
         rc = hfd_fleet_row_at(tx, seqs[i], mem, &out->rows[i], err);
-    out->count = rc == HFD_OK ? count : 0;
+    out->count = rc == HFD_OK ? list.count : 0;
     if (rc == HFD_NOT_FOUND)
         return hfd_fail(err, HFD_CORRUPT, "store: a resource that an index names is not stored");
     return rc;

@@ -7,7 +7,7 @@
 #define HFD_STORE_SEARCH_H
 
 #include "store/filter.h"
-#include "store/rows.h"
+#include "store/rows_fleet.h"
 
 struct hfd_fleet_query {
     enum hfd_kind kind;

@@ -155,6 +155,11 @@ void hfd_txn_count(struct hfd_txn *tx, struct hfd_series *series, int64_t delta)
     t->items[i].delta += delta;
 }
 
+hfd_rc hfd_txn_check(struct hfd_txn *tx, struct hfd_err *err)
+{
+    return hfd_db_check(tx->db, err);
+}
+
 static void publish(struct hfd_tally *t)
 {
     for (size_t i = 0; i < t->count; i++)

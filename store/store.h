@@ -1,6 +1,6 @@
 /*
  * Durable state. Work is given as transaction functions, ordinary synchronous code over typed rows
- * (store/rows.h):
+ * (store/rows_*.h):
  *
  *   hfd_store_read    runs one in a read snapshot, now, on the caller's own connection (point reads
  * on a loop thread) hfd_store_view    runs one on a reader thread, and calls back (lists, search)
@@ -35,6 +35,9 @@ typedef hfd_rc hfd_txn_fn(struct hfd_txn *tx, void *arg, struct hfd_err *err);
  * Thread: writer, inside a transaction function.
  */
 void hfd_txn_count(struct hfd_txn *tx, struct hfd_series *series, int64_t delta);
+
+/** hfd_db_check, of what the transaction sees. */
+HFD_MUST_CHECK hfd_rc hfd_txn_check(struct hfd_txn *tx, struct hfd_err *err);
 
 struct hfd_job;
 

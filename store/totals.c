@@ -1,6 +1,8 @@
 /* See totals.h. The SQL is the portable subset. */
 #include "store/totals.h"
 
+#include "store/row_io.h"
+
 /* clang-format off */
 static const char sql_count_add[] =
     "INSERT INTO fleet_count (kind, field, name, value, n) VALUES (?1, ?2, ?3, ?4, ?5)"

@@ -8,10 +8,31 @@
 #define HFD_STORE_TOTALS_H
 
 #include "driver/base/err.h"
-#include "store/rows_int.h"
+#include "store/kind.h"
+#include "store/rows_keys.h"
+#include "store/txn.h"
 
 #define HFD_TOTALS_PLACES 128u
 #define HFD_TOTALS_TEXT_MAX 176u /* name and value; longer ones are written at once */
+
+/** The lists whose totals are kept: the columns of fleet_count. */
+enum hfd_count_field {
+    HFD_COUNT_ALL = 0, /* name and value are empty */
+    HFD_COUNT_CONDITION = 1,
+    HFD_COUNT_LABEL = 2
+};
+
+struct hfd_count_key {
+    enum hfd_kind kind;
+    enum hfd_count_field field;
+    hfd_slice name, value;
+};
+
+/** Whether the store keeps totals by this label. */
+static inline bool hfd_label_is_counted(hfd_slice key)
+{
+    return !hfd_slice_is(key, HFD_LABEL_UNCOUNTED);
+}
 
 struct hfd_totals {
     struct hfd_totals_place {

@@ -1,6 +1,6 @@
 /*
  * What a transaction function works with. Opaque to the domain, which only passes it on to
- * store/rows.h.
+ * store/rows_*.h.
  */
 #ifndef HFD_STORE_TXN_H
 #define HFD_STORE_TXN_H

@@ -11,6 +11,8 @@
 #include "driver/base/check.h"
 #include "driver/base/log.h"
 #include "driver/base/thread.h"
+#include "store/rows_fleet.h"
+#include "store/rows_report.h"
 
 #define TOTAL_MAX_US                                                                               \
     (INT64_C(3653) * 86400 * HFD_US_PER_S) /* the longest duration that a setting can say */
@@ -132,8 +134,9 @@ static hfd_rc read_page(struct hfd_txn *tx, void *arg, struct hfd_err *err)
 
     page->item_count = 0;
     page->bad.rc = HFD_OK;
-    rc = hfd_fleet_row_pending(tx, demo->after_us, demo->after_seq, demo->page_limit, page->mem,
-                               &page->rows, err);
+    rc = hfd_fleet_row_pending(
+        tx, &(struct hfd_pending_query){demo->after_us, demo->after_seq, demo->page_limit},
+        page->mem, &page->rows, err);
     if (rc != HFD_OK)
         return rc;
     page->items = hfd_arena_array(page->mem, page->rows.count, sizeof(*page->items));

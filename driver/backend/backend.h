@@ -10,9 +10,10 @@
 #define HFD_BACKEND_BACKEND_H
 
 #include "driver/fleet/fleet.h"
+#include "store/rows_keys.h"
 
 /** The label with the GUResID that every HyperFleet resource of ours carries. */
-#define HFD_GURESID_LABEL HFD_FLEET_LABEL_UNIQUE
+#define HFD_GURESID_LABEL HFD_LABEL_UNCOUNTED
 
 /** What the remote thread shall do about a driver resource. The numbers are stored. */
 enum hfd_backend_goal {

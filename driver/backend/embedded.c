@@ -3,6 +3,7 @@
  * backend.h.
  */
 #include "driver/backend/backend.h"
+#include "store/rows_fleet.h"
 
 static hfd_rc embedded_patch(struct hfd_txn *tx, const struct hfd_fleet_call *call,
                              const struct hfd_fleet_patch *in, struct hfd_fleet_row *out,

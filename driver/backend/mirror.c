@@ -8,6 +8,9 @@
 #include "driver/base/check.h"
 #include "driver/fleet/ksuid.h"
 #include "driver/fleet/names.h"
+#include "store/rows_fleet.h"
+#include "store/rows_part.h"
+#include "store/rows_remote.h"
 
 /* So long nothing is looked for again after it was found that nothing is there. */
 #define ABSENT_FOR_US (600 * HFD_US_PER_S)
@@ -140,15 +143,15 @@ static hfd_rc waits_for_owner(struct hfd_txn *tx, hfd_slice guresid, bool *waits
 static hfd_rc mirror_schedule(struct hfd_txn *tx, hfd_slice guresid, enum hfd_backend_goal goal,
                               int64_t now_us, struct hfd_err *err)
 {
-    struct hfd_upstream_row row;
+    struct hfd_remote_row row;
     struct hfd_arena mem;
     bool waits;
     hfd_rc rc;
 
     hfd_arena_init(&mem, HFD_MIRROR_SCRATCH_MAX_BYTES);
-    rc = hfd_upstream_row_get(tx, guresid, &mem, &row, err);
+    rc = hfd_remote_row_get(tx, guresid, &mem, &row, err);
     if (rc == HFD_NOT_FOUND) {
-        row = (struct hfd_upstream_row){.guresid = guresid};
+        row = (struct hfd_remote_row){.guresid = guresid};
         rc = HFD_OK;
     }
     if (rc == HFD_OK)
@@ -161,7 +164,7 @@ static hfd_rc mirror_schedule(struct hfd_txn *tx, hfd_slice guresid, enum hfd_ba
         row.tries = 0;
         row.refusals = 0;
         row.error = HFD_SLICE_NONE;
-        rc = hfd_upstream_row_put(tx, &row, err);
+        rc = hfd_remote_row_put(tx, &row, err);
     }
     hfd_arena_fini(&mem);
     return rc;
@@ -170,22 +173,22 @@ static hfd_rc mirror_schedule(struct hfd_txn *tx, hfd_slice guresid, enum hfd_ba
 static hfd_rc mirror_forget(struct hfd_txn *tx, hfd_slice guresid, int64_t now_us,
                             struct hfd_err *err)
 {
-    const struct hfd_upstream_row row = {
+    const struct hfd_remote_row row = {
         .guresid = guresid, .goal = HFD_GOAL_ABSENT, .due_us = INT64_MAX, .checked_us = now_us};
-    hfd_rc rc = hfd_upstream_row_drop_absent(tx, now_us - ABSENT_FOR_US, err);
+    hfd_rc rc = hfd_remote_row_drop_absent(tx, now_us - ABSENT_FOR_US, err);
 
-    return rc == HFD_OK ? hfd_upstream_row_put(tx, &row, err) : rc;
+    return rc == HFD_OK ? hfd_remote_row_put(tx, &row, err) : rc;
 }
 
 static hfd_rc mirror_absent(struct hfd_txn *tx, hfd_slice guresid, int64_t now_us, bool *yes,
                             struct hfd_err *err)
 {
-    struct hfd_upstream_row row;
+    struct hfd_remote_row row;
     struct hfd_arena mem;
     hfd_rc rc;
 
     hfd_arena_init(&mem, HFD_MIRROR_SCRATCH_MAX_BYTES);
-    rc = hfd_upstream_row_get(tx, guresid, &mem, &row, err);
+    rc = hfd_remote_row_get(tx, guresid, &mem, &row, err);
     *yes = rc == HFD_OK && row.goal == HFD_GOAL_ABSENT && row.checked_us > now_us - ABSENT_FOR_US;
     hfd_arena_fini(&mem);
     return rc == HFD_NOT_FOUND ? HFD_OK : rc;
@@ -194,8 +197,8 @@ static hfd_rc mirror_absent(struct hfd_txn *tx, hfd_slice guresid, int64_t now_u
 static hfd_rc mirror_trouble(struct hfd_txn *tx, hfd_slice guresid, struct hfd_arena *mem,
                              hfd_slice *out, struct hfd_err *err)
 {
-    struct hfd_upstream_row row;
-    hfd_rc rc = hfd_upstream_row_get(tx, guresid, mem, &row, err);
+    struct hfd_remote_row row;
+    hfd_rc rc = hfd_remote_row_get(tx, guresid, mem, &row, err);
 
     *out = rc == HFD_OK ? row.error : HFD_SLICE("");
     return rc == HFD_NOT_FOUND ? HFD_OK : rc;

@@ -9,7 +9,7 @@
 #define HFD_CORE_COOKIE_H
 
 #include "driver/core/keyring.h"
-#include "store/rows.h"
+#include "store/kind.h"
 
 #define HFD_COOKIE_MAX 10239
 

@@ -3,6 +3,8 @@
 
 #include "driver/base/check.h"
 #include "driver/base/metrics.h"
+#include "store/rows_resource.h"
+#include "store/rows_history.h"
 
 static const char *what_of(enum hfd_state from, enum hfd_state to)
 {

@@ -8,7 +8,7 @@
 #define HFD_CORE_HISTORY_H
 
 #include "driver/core/outcome.h"
-#include "store/rows.h"
+#include "store/rows_resource.h"
 
 #define HFD_HISTORY_MAX 100
 

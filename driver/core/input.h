@@ -7,7 +7,7 @@
 
 #include "driver/base/arena.h"
 #include "driver/base/jsonx.h"
-#include "store/rows.h"
+#include "store/kind.h"
 
 struct hfd_schema;
 

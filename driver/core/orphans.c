@@ -2,14 +2,20 @@
 #include "driver/core/orphans.h"
 
 #include "driver/base/jsonx.h"
+#include "store/rows_fleet.h"
+#include "store/rows_part.h"
+#include "store/rows_orphan.h"
 
 /* One more than fit tells that there are more. */
 static hfd_rc list_embedded(struct hfd_txn *tx, enum hfd_kind kind, size_t limit,
                             struct hfd_arena *mem, struct hfd_orphan_list *out, bool *more,
                             struct hfd_err *err)
 {
-    const hfd_rc rc = hfd_orphan_row_list(tx, kind, HFD_SLICE(HFD_GURESID_LABEL), HFD_SLICE_NONE,
-                                          (int64_t)limit + 1, mem, out, err);
+    const hfd_rc rc =
+        hfd_orphan_row_list(tx,
+                            &(struct hfd_orphan_query){kind, HFD_SLICE(HFD_GURESID_LABEL),
+                                                       HFD_SLICE_NONE, (int64_t)limit + 1},
+                            mem, out, err);
 
     *more = rc == HFD_OK && out->count > limit;
     out->count = *more ? limit : out->count;

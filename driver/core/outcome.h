@@ -9,7 +9,7 @@
 #include "driver/base/arena.h"
 #include "driver/core/life.h"
 #include "driver/fleet/aggregate.h"
-#include "store/rows.h"
+#include "store/kind.h"
 
 /** One adapter's report on a part. */
 struct hfd_part_report {

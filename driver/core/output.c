@@ -4,6 +4,9 @@
 #include "driver/core/output.h"
 
 #include "driver/base/jsonx.h"
+#include "store/rows_fleet.h"
+#include "store/rows_report.h"
+#include "store/rows_resource.h"
 
 #define OUTPUT_MAX_BYTES ((size_t)1024 * 1024)
 
@@ -107,8 +110,9 @@ static hfd_rc add_mapped(const struct work *w, const struct hfd_output_rule *rul
         json_t *data;
         hfd_rc rc;
 
-        rc = hfd_report_row_get(w->tx, w->parts->items[0].row.fleet_id, rules[i].adapter, w->mem,
-                                &r, err);
+        rc = hfd_report_row_get(
+            w->tx, &(struct hfd_report_key){w->parts->items[0].row.fleet_id, rules[i].adapter},
+            w->mem, &r, err);
         if (rc == HFD_NOT_FOUND)
             continue;
         if (rc == HFD_OK)

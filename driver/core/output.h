@@ -8,6 +8,8 @@
 
 #include "driver/core/outcome.h"
 #include "driver/core/resource.h"
+#include "store/rows_resource.h"
+#include "store/rows_part.h"
 
 /** A part with all that is known of it. */
 struct hfd_part {

@@ -7,6 +7,11 @@
 #include "driver/base/check.h"
 #include "driver/base/jsonx.h"
 #include "driver/fleet/names.h"
+#include "store/rows_fleet.h"
+#include "store/rows_report.h"
+#include "store/rows_resource.h"
+#include "store/rows_part.h"
+#include "store/rows_orphan.h"
 
 #include <stdlib.h>
 
@@ -348,7 +353,8 @@ static hfd_rc create(struct apply *a, enum hfd_kind kind, hfd_slice owner_id, co
     }
     if (rc != HFD_CONFLICT)
         return rc;
-    rc = hfd_fleet_row_by_name(a->tx, kind, owner_id, want->name, a->call->mem, out, err);
+    rc = hfd_fleet_row_by_name(a->tx, &(struct hfd_fleet_name){kind, owner_id, want->name},
+                               a->call->mem, out, err);
     if (rc == HFD_OK)
         rc = is_orphan_of(a->tx, a->call, out, &ours, err);
     if (rc != HFD_OK)
@@ -389,8 +395,10 @@ static hfd_rc choose_orphan(const struct apply *a, enum hfd_kind kind, hfd_slice
     if (backend(a->call)
             ->deferred) /* what is in a remote HyperFleet, the remote thread finds out */
         return HFD_OK;
-    rc = hfd_orphan_row_list(a->tx, kind, HFD_SLICE(HFD_GURESID_LABEL), a->call->guresid,
-                             ORPHANS_MAX, a->call->mem, &list, err);
+    rc = hfd_orphan_row_list(a->tx,
+                             &(struct hfd_orphan_query){kind, HFD_SLICE(HFD_GURESID_LABEL),
+                                                        a->call->guresid, ORPHANS_MAX},
+                             a->call->mem, &list, err);
     for (size_t i = 0; rc == HFD_OK && i < list.count; i++) {
         const struct hfd_orphan_row *o = &list.rows[i];
 

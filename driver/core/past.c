@@ -3,6 +3,8 @@
 
 #include "driver/base/clock.h"
 #include "driver/core/hint.h"
+#include "store/rows_resource.h"
+#include "store/rows_past.h"
 
 #define TEXT_MAX_BYTES 8192u /* of a plan, and of milestones */
 #define US_PER_MS INT64_C(1000)
@@ -123,7 +125,8 @@ static hfd_rc load_past(struct hfd_txn *tx, const struct hfd_past_key *key, stru
 {
     struct hfd_past_list rows;
     struct hfd_past *past;
-    hfd_rc rc = hfd_past_row_list(tx, key, HFD_PAST_MAX, mem, &rows, err);
+    hfd_rc rc = hfd_past_row_list(tx, &(struct hfd_past_query){.key = *key, .limit = HFD_PAST_MAX},
+                                  mem, &rows, err);
 
     if (rc != HFD_OK)
         return rc;
@@ -242,6 +245,7 @@ static hfd_rc end(struct hfd_txn *tx, enum hfd_ending ending, int64_t ended_us,
 {
     const struct hfd_past_key key = key_of(row);
     const struct hfd_past_row past = {.took_us = ended_us - row->op_started_us,
+                                      .ended_us = ended_us,
                                       .ending = (int)ending,
                                       .milestones = row->op_milestones};
 
@@ -250,8 +254,7 @@ static hfd_rc end(struct hfd_txn *tx, enum hfd_ending ending, int64_t ended_us,
      * Nobody waited for one that ended as it began, and the clock was set back during one that took
      * less than no time.
      */
-    return past.took_us > 0 ? hfd_past_row_add(tx, &key, ended_us, &past, HFD_PAST_MAX, err)
-                            : HFD_OK;
+    return past.took_us > 0 ? hfd_past_row_add(tx, &key, &past, HFD_PAST_MAX, err) : HFD_OK;
 }
 
 static bool goes_on(const struct hfd_resource_row *row)

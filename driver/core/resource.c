@@ -12,6 +12,9 @@
 #include "driver/core/mark.h"
 #include "driver/core/parts.h"
 #include "driver/core/past.h"
+#include "store/rows_fleet.h"
+#include "store/rows_resource.h"
+#include "store/rows_part.h"
 
 #define INCARNATION_BYTES 8
 

@@ -9,6 +9,8 @@
 #include "driver/fleet/ksuid.h"
 #include "driver/fleet/names.h"
 #include "schemas/equal.h"
+#include "store/rows_fleet.h"
+#include "store/rows_report.h"
 
 /*
  * Adapters that nobody waits for and that may report on one resource, and what their conditions may
@@ -744,7 +746,8 @@ hfd_rc hfd_fleet_report(struct hfd_txn *tx, const struct hfd_fleet_call *call,
     rc = hfd_fleet_get(tx, in->kind, in->owner_id, in->id, call->mem, &row, err);
     if (rc != HFD_OK)
         return rc;
-    rc = hfd_report_row_get(tx, in->id, in->adapter, call->mem, &before, err);
+    rc = hfd_report_row_get(tx, &(struct hfd_report_key){in->id, in->adapter}, call->mem, &before,
+                            err);
     if (rc == HFD_NOT_FOUND)
         prev = NULL;
     else if (rc != HFD_OK)

@@ -9,7 +9,8 @@
 
 #include "driver/base/rng.h"
 #include "driver/fleet/aggregate.h"
-#include "store/rows.h"
+#include "store/rows_fleet.h"
+#include "store/rows_report.h"
 
 enum hfd_fleet_change {
     HFD_FLEET_CHANGED,

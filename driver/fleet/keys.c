@@ -4,6 +4,8 @@
 #include <stdlib.h>
 
 #include "driver/base/jsonx.h"
+#include "store/rows_fleet.h"
+#include "store/rows_keys.h"
 
 bool hfd_label_searchable(hfd_slice key)
 {

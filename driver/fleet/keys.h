@@ -6,7 +6,8 @@
 #define HFD_FLEET_KEYS_H
 
 #include "driver/fleet/condition.h"
-#include "store/rows.h"
+#include "store/rows_fleet.h"
+#include "store/rows_keys.h"
 
 /**
  * Whether a search can name this key: lower-case letters, digits, underscores. Others are kept,

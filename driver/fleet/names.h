@@ -5,7 +5,8 @@
 #ifndef HFD_FLEET_NAMES_H
 #define HFD_FLEET_NAMES_H
 
-#include "store/rows.h"
+#include "driver/base/slice.h"
+#include "store/kind.h"
 
 /**
  * ^[a-z0-9]([-a-z0-9]*[a-z0-9])?$, 3..53 for clusters and 3..15 for nodepools.

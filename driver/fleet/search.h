@@ -19,7 +19,7 @@
 
 #include "driver/base/arena.h"
 #include "store/filter.h"
-#include "store/rows.h"
+#include "store/kind.h"
 
 #define HFD_SEARCH_MAX 4096
 #define HFD_SEARCH_DEPTH_MAX 64

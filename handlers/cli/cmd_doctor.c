@@ -11,6 +11,7 @@
 #include "handlers/cli/doctor.h"
 #include "handlers/cli/look.h"
 #include "store/sqlite/folder.h"
+#include "store/rows_orphan.h"
 
 #include <curl/curl.h>
 #include <jansson.h>
@@ -98,7 +99,7 @@ static void say_orphans_end(struct doctor *d, size_t count)
 static hfd_rc txn_orphans(struct hfd_txn *tx, void *arg, struct hfd_err *err)
 {
     struct doctor *d = arg;
-    hfd_rc rc = hfd_rows_check(tx, err);
+    hfd_rc rc = hfd_txn_check(tx, err);
 
     if (rc != HFD_OK)
         return rc;

@@ -9,6 +9,8 @@
 #include "driver/base/log.h"
 #include "driver/core/orphans.h"
 #include "driver/fleet/names.h"
+#include "store/rows_fleet.h"
+#include "store/rows_orphan.h"
 
 #define LIST_MAX_BYTES ((size_t)4 * 1024 * 1024)
 

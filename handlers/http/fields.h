@@ -7,7 +7,7 @@
 #define HFD_HTTP_FIELDS_H
 
 #include "driver/base/buf.h"
-#include "store/rows.h"
+#include "store/kind.h"
 
 struct hfd_fields;
 

@@ -14,6 +14,8 @@
 #include "driver/fleet/names.h"
 #include "driver/fleet/search.h"
 #include "store/search.h"
+#include "store/rows_fleet.h"
+#include "store/rows_report.h"
 
 #define DOCUMENT_MAX_BYTES                                                                         \
     ((size_t)64 * 1024 * 1024) /* what the largest allowed requests can make of one resource */

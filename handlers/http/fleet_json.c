@@ -6,6 +6,8 @@
 #include "driver/base/clock.h"
 #include "driver/base/jsonx.h"
 #include "driver/fleet/names.h"
+#include "store/rows_fleet.h"
+#include "store/rows_report.h"
 
 #define CONDITIONS_MAX 100
 /* Lengths are of characters, as schemas/openapi.yaml has them. */

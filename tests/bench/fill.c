@@ -13,6 +13,10 @@
 #include "driver/fleet/aggregate.h"
 #include "driver/fleet/keys.h"
 #include "driver/fleet/ksuid.h"
+#include "store/rows_fleet.h"
+#include "store/rows_report.h"
+#include "store/rows_resource.h"
+#include "store/rows_part.h"
 
 #include <getopt.h>
 #include <stdio.h>

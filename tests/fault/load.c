@@ -9,6 +9,11 @@
 #include <cmocka.h>
 
 #include "store/txn.h"
+#include "store/rows_fleet.h"
+#include "store/rows_keys.h"
+#include "store/rows_report.h"
+#include "store/rows_resource.h"
+#include "store/rows_part.h"
 
 #define RESOURCES 6
 #define POOLS 3
@@ -394,7 +399,7 @@ int load_missing(const struct load_plan *plan, size_t answered,
     "UNION ALL SELECT kind, 1, type, status, count(*) FROM fleet_condition GROUP BY kind, type, "  \
     "status "                                                                                      \
     "UNION ALL SELECT kind, 2, key, value, count(*) FROM fleet_label WHERE key <> "                \
-    "'" HFD_FLEET_LABEL_UNIQUE "' "                                                                \
+    "'" HFD_LABEL_UNCOUNTED "' "                                                                   \
     "GROUP BY kind, key, value)"
 #define KEPT "SELECT kind, field, name, value, n FROM fleet_count"
 #define COUNT "SELECT CAST(count(*) AS TEXT) FROM "

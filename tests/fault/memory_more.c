@@ -16,6 +16,9 @@
 #include "store/search.h"
 #include "tests/lib/contains.h"
 #include "tests/lib/scene.h"
+#include "store/rows_fleet.h"
+#include "store/rows_report.h"
+#include "store/rows_history.h"
 
 #define CLUSTER(name, pools)                                                                       \
     "{\"type\":\"hyperfleet-cluster\",\"driver\":{\"values\":{\"cluster\":{\"name\":\"" name       \
@@ -172,8 +175,9 @@ struct act {
 static hfd_rc find_one(struct hfd_txn *tx, struct act *a, struct hfd_fleet_row *row,
                        struct hfd_err *err)
 {
-    return hfd_fleet_row_by_name(tx, HFD_KIND_CLUSTER, HFD_SLICE(""), HFD_SLICE("one"), &a->mem,
-                                 row, err);
+    return hfd_fleet_row_by_name(
+        tx, &(struct hfd_fleet_name){HFD_KIND_CLUSTER, HFD_SLICE(""), HFD_SLICE("one")}, &a->mem,
+        row, err);
 }
 
 static hfd_rc act_on(struct world *w, const char *adapter, bool reads, hfd_txn_fn *fn)
@@ -325,7 +329,7 @@ static hfd_rc txn_records(struct hfd_txn *tx, void *arg, struct hfd_err *err)
                                  &a->mem, &reports, err);
     if (rc == HFD_OK && reports.count != 2)
         return HFD_INVALID;
-    return rc == HFD_OK ? hfd_rows_check(tx, err) : rc;
+    return rc == HFD_OK ? hfd_txn_check(tx, err) : rc;
 }
 
 static hfd_rc list_records(struct world *w)

@@ -34,6 +34,7 @@
 #include "driver/base/check.h"
 #include "driver/base/log.h"
 #include "tests/lib/remote_world.h"
+#include "store/rows_resource.h"
 
 #define WHO 2
 #define BODIES 4

@@ -7,6 +7,8 @@
 #include "driver/base/check.h"
 #include "store/txn.h"
 #include "tests/lib/contains.h"
+#include "store/rows_fleet.h"
+#include "store/rows_report.h"
 
 uint64_t sim_hash(uint64_t h, const void *bytes, size_t len)
 {
@@ -409,7 +411,8 @@ void sim_expect_verdict(struct hfd_txn *tx, struct sim_job *j)
     j->expected_known = false;
     if (hfd_fleet_row_get(tx, hfd_slice_of(m->id), &j->mem, &f, NULL) != HFD_OK)
         return;
-    rc = hfd_report_row_get(tx, f.id, hfd_slice_of(m->adapter), &j->mem, &prev, NULL);
+    rc = hfd_report_row_get(tx, &(struct hfd_report_key){f.id, hfd_slice_of(m->adapter)}, &j->mem,
+                            &prev, NULL);
     j->expected_known = rc == HFD_OK || rc == HFD_NOT_FOUND;
     j->expected = HFD_VERDICT_STORE;
     if (m->generation > f.generation ||

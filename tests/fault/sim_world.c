@@ -12,6 +12,10 @@
 #include "store/sqlite/db_sqlite_int.h"
 #include "store/txn.h"
 #include "tests/lib/faultvfs.h"
+#include "store/rows_fleet.h"
+#include "store/rows_report.h"
+#include "store/rows_resource.h"
+#include "store/rows_part.h"
 
 const char *const sim_names[SIM_WHO] = {"sim-0", "sim-1", "sim-2"};
 

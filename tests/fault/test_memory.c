@@ -35,6 +35,7 @@
 #include "tests/fault/wrap_memory.h"
 #include "tests/lib/faultmem.h"
 #include "tests/lib/scene.h"
+#include "store/rows_fleet.h"
 
 #define STRIDE 8
 #define DOMAIN_WIDER 24 /* so many times the stride there: a run has some 40,000 allocations */

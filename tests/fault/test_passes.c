@@ -23,6 +23,7 @@
 #include <cmocka.h>
 
 #include "driver/base/log.h"
+#include "store/rows_orphan.h"
 
 #define STRIDE 96
 #define ROUNDS_MAX 400

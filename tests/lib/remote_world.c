@@ -10,6 +10,7 @@
 #include <cmocka.h>
 
 #include "driver/base/base.h"
+#include "store/rows_remote.h"
 
 #define ROUNDS_MAX 2000
 #define WORK_MAX 16

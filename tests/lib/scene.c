@@ -1,5 +1,9 @@
 /* See scene.h. */
 #include "tests/lib/scene.h"
+#include "store/rows_fleet.h"
+#include "store/rows_report.h"
+#include "store/rows_resource.h"
+#include "store/rows_history.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

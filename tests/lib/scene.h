@@ -7,6 +7,7 @@
 #define HFD_TESTS_SCENE_H
 
 #include "tests/lib/world.h"
+#include "store/rows_history.h"
 
 /** A report in full. Observed now, unless `observed_us` is given. */
 struct scene_report {

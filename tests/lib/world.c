@@ -8,6 +8,10 @@
 
 #include "driver/base/base.h"
 #include "store/search.h"
+#include "store/rows_fleet.h"
+#include "store/rows_report.h"
+#include "store/rows_resource.h"
+#include "store/rows_part.h"
 
 static const hfd_slice cluster_adapters[] = {HFD_SLICE("validation"), HFD_SLICE("dns")};
 static const hfd_slice nodepool_adapters[] = {HFD_SLICE("validation")};

@@ -9,6 +9,7 @@
 #include "driver/core/resource.h"
 #include "tests/lib/seams.h"
 #include "tests/lib/tmpdir.h"
+#include "store/rows_resource.h"
 
 struct world {
     char base[TMPDIR_MAX];

@@ -6,6 +6,8 @@
 #include "tests/lib/contains.h"
 #include "tests/lib/seams.h"
 #include "tests/lib/tmpdir.h"
+#include "store/rows_fleet.h"
+#include "store/rows_report.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -310,7 +312,8 @@ static hfd_rc do_look(struct hfd_txn *tx, void *arg, struct hfd_err *err)
         rc = hfd_report_row_list(tx, &(struct hfd_report_query){l->id, .limit = 1000}, &l->fx->mem,
                                  &l->rows, err);
     if (rc == HFD_OK || rc == HFD_NOT_FOUND)
-        rc = hfd_fleet_row_pending(tx, 0, 0, 10000, &l->fx->mem, &pending, err);
+        rc = hfd_fleet_row_pending(tx, &(struct hfd_pending_query){0, 0, 10000}, &l->fx->mem,
+                                   &pending, err);
     l->pending = pending.count;
     return rc;
 }

@@ -14,6 +14,8 @@
 #include "tests/lib/contains.h"
 #include "tests/lib/seams.h"
 #include "tests/lib/tmpdir.h"
+#include "store/rows_fleet.h"
+#include "store/rows_keys.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -8,6 +8,7 @@
 #include "driver/core/orphans.h"
 #include "tests/lib/contains.h"
 #include "tests/lib/scene.h"
+#include "store/rows_fleet.h"
 
 #define S HFD_US_PER_S
 #define ID "res-1"

@@ -10,6 +10,8 @@
 
 #include "driver/core/past.h"
 #include "tests/lib/world.h"
+#include "store/rows_fleet.h"
+#include "store/rows_past.h"
 
 #define S HFD_US_PER_S
 #define POOL(name) "{\"name\":\"" name "\",\"spec\":{\"n\":1}}"
@@ -97,7 +99,8 @@ static hfd_rc txn_past(struct hfd_txn *tx, void *arg, struct hfd_err *err)
 {
     struct lookup *l = arg;
 
-    return hfd_past_row_list(tx, &l->key, 1000, l->mem, &l->list, err);
+    return hfd_past_row_list(tx, &(struct hfd_past_query){.key = l->key, .limit = 1000}, l->mem,
+                             &l->list, err);
 }
 
 /* The past of clusters' operations, those with one nodepool first. */

@@ -12,6 +12,9 @@
 #include <cmocka.h>
 
 #include "tests/lib/remote_world.h"
+#include "store/rows_fleet.h"
+#include "store/rows_resource.h"
+#include "store/rows_orphan.h"
 
 #define G "res-1"
 #define ROUNDS_MAX 400

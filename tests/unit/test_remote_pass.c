@@ -11,6 +11,7 @@
 
 #include "tests/lib/contains.h"
 #include "tests/lib/remote_world.h"
+#include "store/rows_fleet.h"
 
 #define G "res-1"
 #define ROUNDS_MAX 400

@@ -13,6 +13,7 @@
 #include "tests/lib/faultvfs.h"
 #include "tests/lib/seams.h"
 #include "tests/lib/tmpdir.h"
+#include "store/rows_remote.h"
 
 #include <fcntl.h>
 #include <pthread.h>
@@ -187,8 +188,8 @@ static hfd_rc take(struct hfd_txn *tx, struct hfd_pass *p, const struct hfd_remo
 
     assert_int_equal(request->step, p->step);
     if (p->item->writes)
-        rc = hfd_upstream_row_put(
-            tx, &(struct hfd_upstream_row){.guresid = p->work.guresid, .due_us = NEVER_US}, err);
+        rc = hfd_remote_row_put(
+            tx, &(struct hfd_remote_row){.guresid = p->work.guresid, .due_us = NEVER_US}, err);
     if (rc != HFD_OK)
         return rc;
     lock();
@@ -639,10 +640,10 @@ static hfd_rc put_rows(struct hfd_txn *tx, void *arg, struct hfd_err *err)
 
     (void)arg;
     for (size_t i = 0; rc == HFD_OK && i < 5; i++) {
-        const struct hfd_upstream_row row = {
+        const struct hfd_remote_row row = {
             .guresid = hfd_slice_of(names[i]), .watched = i == 2, .due_us = due_us[i]};
 
-        rc = hfd_upstream_row_put(tx, &row, err);
+        rc = hfd_remote_row_put(tx, &row, err);
     }
     return rc;
 }

@@ -11,6 +11,8 @@
 #include "driver/fleet/fleet.h"
 #include "tests/lib/contains.h"
 #include "tests/lib/world.h"
+#include "store/rows_fleet.h"
+#include "store/rows_resource.h"
 
 #define ID "res-1"
 #define BODY(spec, pools)                                                                          \

@@ -12,6 +12,7 @@
 
 #include "store/row_cache.h"
 #include "tests/lib/tmpdir.h"
+#include "store/rows_resource.h"
 
 struct fixture {
     struct hfd_row_stamps *stamps;

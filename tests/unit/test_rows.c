@@ -1,7 +1,15 @@
 /*
- * store/rows.h on a real database: what is written comes back, orders, pages, uniqueness, damage.
+ * The row functions (store/rows_*.h) on a real database: what is written comes back, orders, pages,
+ * uniqueness, damage.
  */
-#include "store/rows.h"
+#include "store/rows_fleet.h"
+#include "store/rows_history.h"
+#include "store/rows_part.h"
+#include "store/rows_past.h"
+#include "store/rows_remote.h"
+#include "store/rows_remote_orphan.h"
+#include "store/rows_report.h"
+#include "store/rows_resource.h"
 #include "store/search.h"
 
 #include "driver/base/log.h"
@@ -210,7 +218,8 @@ static void absent_rows_are_not_found(void **state)
     assert_int_equal(hfd_fleet_row_update(&fx->tx, &row, NULL), HFD_NOT_FOUND);
     assert_int_equal(hfd_fleet_row_judged(&fx->tx, &row, &row, NULL), HFD_NOT_FOUND);
     assert_int_equal(
-        hfd_fleet_row_by_name(&fx->tx, HFD_KIND_CLUSTER, S(""), S("n"), &fx->mem, &row, NULL),
+        hfd_fleet_row_by_name(&fx->tx, &(struct hfd_fleet_name){HFD_KIND_CLUSTER, S(""), S("n")},
+                              &fx->mem, &row, NULL),
         HFD_NOT_FOUND);
     assert_int_equal(hfd_resource_row_get(&fx->tx, S("g"), &fx->mem, &res, NULL), HFD_NOT_FOUND);
     assert_int_equal(hfd_part_row_by_fleet(&fx->tx, S("c1"), &fx->mem, &part, NULL), HFD_NOT_FOUND);
@@ -244,16 +253,21 @@ static void names_are_unique_among_the_living(void **state)
     assert_int_equal(hfd_fleet_row_update(&fx->tx, &row, &fx->err), HFD_CONFLICT);
     dead.deleted_us = 5;
     assert_int_equal(hfd_fleet_row_update(&fx->tx, &dead, NULL), HFD_OK);
-    assert_int_equal(hfd_fleet_row_by_name(&fx->tx, HFD_KIND_CLUSTER, HFD_SLICE_NONE, S("n"),
-                                           &fx->mem, &got, NULL),
-                     HFD_NOT_FOUND);
+    assert_int_equal(
+        hfd_fleet_row_by_name(&fx->tx,
+                              &(struct hfd_fleet_name){HFD_KIND_CLUSTER, HFD_SLICE_NONE, S("n")},
+                              &fx->mem, &got, NULL),
+        HFD_NOT_FOUND);
     add(fx, cluster("c2", "n", 6));
-    assert_int_equal(hfd_fleet_row_by_name(&fx->tx, HFD_KIND_CLUSTER, HFD_SLICE_NONE, S("n"),
-                                           &fx->mem, &got, NULL),
-                     HFD_OK);
+    assert_int_equal(
+        hfd_fleet_row_by_name(&fx->tx,
+                              &(struct hfd_fleet_name){HFD_KIND_CLUSTER, HFD_SLICE_NONE, S("n")},
+                              &fx->mem, &got, NULL),
+        HFD_OK);
     assert_slice(got.id, S("c2"));
     assert_int_equal(
-        hfd_fleet_row_by_name(&fx->tx, HFD_KIND_NODEPOOL, S("c2"), S("n"), &fx->mem, &got, NULL),
+        hfd_fleet_row_by_name(&fx->tx, &(struct hfd_fleet_name){HFD_KIND_NODEPOOL, S("c2"), S("n")},
+                              &fx->mem, &got, NULL),
         HFD_OK);
     assert_slice(got.id, S("p2"));
 }
@@ -333,11 +347,17 @@ static void pending_goes_on_behind_the_last(void **state)
     add(fx, cluster("c3", "b", 2));
     p2 = add(fx, nodepool("p2", "c1", "a", 2));
     add(fx, cluster("c4", "d", 1));
-    assert_int_equal(hfd_fleet_row_pending(&fx->tx, 0, 0, 2, &fx->mem, &list, NULL), HFD_OK);
+    assert_int_equal(
+        hfd_fleet_row_pending(&fx->tx, &(struct hfd_pending_query){0, 0, 2}, &fx->mem, &list, NULL),
+        HFD_OK);
     assert_ids(&list, "c4 c1");
-    assert_int_equal(hfd_fleet_row_pending(&fx->tx, 2, c1, 2, &fx->mem, &list, NULL), HFD_OK);
+    assert_int_equal(hfd_fleet_row_pending(&fx->tx, &(struct hfd_pending_query){2, c1, 2}, &fx->mem,
+                                           &list, NULL),
+                     HFD_OK);
     assert_ids(&list, "c3 p2");
-    assert_int_equal(hfd_fleet_row_pending(&fx->tx, 2, p2, 2, &fx->mem, &list, NULL), HFD_OK);
+    assert_int_equal(hfd_fleet_row_pending(&fx->tx, &(struct hfd_pending_query){2, p2, 2}, &fx->mem,
+                                           &list, NULL),
+                     HFD_OK);
     assert_ids(&list, "");
 }
 
@@ -638,16 +658,20 @@ static const struct hfd_past_key past_key = {HFD_KIND_CLUSTER, 1, 2};
 static void add_past(struct fixture *fx, const struct hfd_past_key *key, int64_t ended_us,
                      int64_t took_us)
 {
-    const struct hfd_past_row row = {.took_us = took_us, .ending = 1, .milestones = S("c/dns=5")};
+    const struct hfd_past_row row = {
+        .took_us = took_us, .ended_us = ended_us, .ending = 1, .milestones = S("c/dns=5")};
 
-    assert_int_equal(hfd_past_row_add(&fx->tx, key, ended_us, &row, 3, NULL), HFD_OK);
+    assert_int_equal(hfd_past_row_add(&fx->tx, key, &row, 3, NULL), HFD_OK);
 }
 
 static struct hfd_past_list list_past(struct fixture *fx, int64_t limit)
 {
     struct hfd_past_list list;
 
-    assert_int_equal(hfd_past_row_list(&fx->tx, &past_key, limit, &fx->mem, &list, NULL), HFD_OK);
+    assert_int_equal(hfd_past_row_list(&fx->tx,
+                                       &(struct hfd_past_query){.key = past_key, .limit = limit},
+                                       &fx->mem, &list, NULL),
+                     HFD_OK);
     return list;
 }
 
@@ -722,7 +746,7 @@ static void forecasts_go_with_the_past(void **state)
 static void remote_work_comes_when_due(void **state)
 {
     struct fixture *fx = *state;
-    struct hfd_upstream_row row = {
+    struct hfd_remote_row row = {
         .guresid = S("g1"),
         .goal = 1,
         .due_us = 30,
@@ -733,53 +757,56 @@ static void remote_work_comes_when_due(void **state)
         .later_names = true,
         .error = S("down"),
     };
-    struct hfd_upstream_list list;
+    struct hfd_remote_list list;
     int64_t next_us;
 
-    assert_int_equal(hfd_upstream_row_get(&fx->tx, S("g1"), &fx->mem, &row, NULL), HFD_NOT_FOUND);
-    assert_int_equal(hfd_upstream_row_put(&fx->tx, &row, NULL), HFD_OK);
-    row = (struct hfd_upstream_row){.guresid = S("g2"), .goal = 2, .due_us = 10};
-    assert_int_equal(hfd_upstream_row_put(&fx->tx, &row, NULL), HFD_OK);
-    row = (struct hfd_upstream_row){.guresid = S("g3"),
-                                    .goal = 4,
-                                    .watched = HFD_WATCHED_CLOSELY,
-                                    .due_us = 20,
-                                    .checked_us = 7};
-    assert_int_equal(hfd_upstream_row_put(&fx->tx, &row, NULL), HFD_OK);
-    assert_int_equal(hfd_upstream_row_due(&fx->tx, HFD_WATCHED_NOT, 30, 10, &fx->mem, &list, NULL),
+    assert_int_equal(hfd_remote_row_get(&fx->tx, S("g1"), &fx->mem, &row, NULL), HFD_NOT_FOUND);
+    assert_int_equal(hfd_remote_row_put(&fx->tx, &row, NULL), HFD_OK);
+    row = (struct hfd_remote_row){.guresid = S("g2"), .goal = 2, .due_us = 10};
+    assert_int_equal(hfd_remote_row_put(&fx->tx, &row, NULL), HFD_OK);
+    row = (struct hfd_remote_row){.guresid = S("g3"),
+                                  .goal = 4,
+                                  .watched = HFD_WATCHED_CLOSELY,
+                                  .due_us = 20,
+                                  .checked_us = 7};
+    assert_int_equal(hfd_remote_row_put(&fx->tx, &row, NULL), HFD_OK);
+    assert_int_equal(hfd_remote_row_due(&fx->tx, &(struct hfd_remote_due){HFD_WATCHED_NOT, 30, 10},
+                                        &fx->mem, &list, NULL),
                      HFD_OK);
     assert_int_equal(list.count, 2);
     assert_slice(list.rows[0].guresid, S("g2"));
     assert_slice(list.rows[1].error, S("down"));
     assert_true(list.rows[1].later_names && list.rows[1].refusals == 6 &&
                 list.rows[1].unsure_us == 4 && list.rows[1].behind_us == 8);
-    assert_int_equal(hfd_upstream_row_next(&fx->tx, HFD_WATCHED_NOT, 10, &next_us, NULL), HFD_OK);
+    assert_int_equal(hfd_remote_row_next(&fx->tx, HFD_WATCHED_NOT, 10, &next_us, NULL), HFD_OK);
     assert_int_equal(next_us, 30);
-    assert_int_equal(hfd_upstream_row_next(&fx->tx, HFD_WATCHED_CLOSELY, 20, &next_us, NULL),
-                     HFD_OK);
+    assert_int_equal(hfd_remote_row_next(&fx->tx, HFD_WATCHED_CLOSELY, 20, &next_us, NULL), HFD_OK);
     assert_true(next_us == INT64_MAX);
-    assert_int_equal(hfd_upstream_row_postpone(&fx->tx, 25, 50, NULL), HFD_OK);
-    assert_int_equal(hfd_upstream_row_next(&fx->tx, HFD_WATCHED_CLOSELY, 20, &next_us, NULL),
-                     HFD_OK);
+    assert_int_equal(hfd_remote_row_postpone(&fx->tx, 25, 50, NULL), HFD_OK);
+    assert_int_equal(hfd_remote_row_next(&fx->tx, HFD_WATCHED_CLOSELY, 20, &next_us, NULL), HFD_OK);
     assert_int_equal(next_us, 50);
-    assert_int_equal(
-        hfd_upstream_row_due(&fx->tx, HFD_WATCHED_CLOSELY, 50, 10, &fx->mem, &list, NULL), HFD_OK);
+    assert_int_equal(hfd_remote_row_due(&fx->tx,
+                                        &(struct hfd_remote_due){HFD_WATCHED_CLOSELY, 50, 10},
+                                        &fx->mem, &list, NULL),
+                     HFD_OK);
     assert_true(list.count == 1 && list.rows[0].tries == 0);
-    assert_int_equal(hfd_upstream_row_part(&fx->tx, 50, 50, NULL), HFD_OK);
-    assert_int_equal(hfd_upstream_row_get(&fx->tx, S("g3"), &fx->mem, &row, NULL), HFD_OK);
+    assert_int_equal(hfd_remote_row_part(&fx->tx, 50, 50, NULL), HFD_OK);
+    assert_int_equal(hfd_remote_row_get(&fx->tx, S("g3"), &fx->mem, &row, NULL), HFD_OK);
     assert_true(row.watched == HFD_WATCHED_CLOSELY && row.tries == 1);
-    assert_int_equal(hfd_upstream_row_part(&fx->tx, 50, 55, NULL), HFD_OK);
-    assert_int_equal(hfd_upstream_row_get(&fx->tx, S("g3"), &fx->mem, &row, NULL), HFD_OK);
+    assert_int_equal(hfd_remote_row_part(&fx->tx, 50, 55, NULL), HFD_OK);
+    assert_int_equal(hfd_remote_row_get(&fx->tx, S("g3"), &fx->mem, &row, NULL), HFD_OK);
     assert_true(row.watched == HFD_WATCHED_NOT && row.due_us == 55);
     row.watched = HFD_WATCHED_CLOSELY;
     row.due_us = 50;
-    assert_int_equal(hfd_upstream_row_put(&fx->tx, &row, NULL), HFD_OK);
-    assert_int_equal(hfd_upstream_row_unwatch(&fx->tx, 50, NULL), HFD_OK);
-    assert_int_equal(hfd_upstream_row_due(&fx->tx, HFD_WATCHED_NOT, 60, 10, &fx->mem, &list, NULL),
+    assert_int_equal(hfd_remote_row_put(&fx->tx, &row, NULL), HFD_OK);
+    assert_int_equal(hfd_remote_row_unwatch(&fx->tx, 50, NULL), HFD_OK);
+    assert_int_equal(hfd_remote_row_due(&fx->tx, &(struct hfd_remote_due){HFD_WATCHED_NOT, 60, 10},
+                                        &fx->mem, &list, NULL),
                      HFD_OK);
     assert_int_equal(list.count, 3);
-    assert_int_equal(hfd_upstream_row_drop_absent(&fx->tx, 8, NULL), HFD_OK);
-    assert_int_equal(hfd_upstream_row_due(&fx->tx, HFD_WATCHED_NOT, 60, 10, &fx->mem, &list, NULL),
+    assert_int_equal(hfd_remote_row_drop_absent(&fx->tx, 8, NULL), HFD_OK);
+    assert_int_equal(hfd_remote_row_due(&fx->tx, &(struct hfd_remote_due){HFD_WATCHED_NOT, 60, 10},
+                                        &fx->mem, &list, NULL),
                      HFD_OK);
     assert_int_equal(list.count, 2);
 }
@@ -789,7 +816,7 @@ static void references_follow_an_id(void **state)
 {
     struct fixture *fx = *state;
     struct hfd_fleet_row pool = cluster("np", "pool", 2), back;
-    struct hfd_upstream_row waits = {.guresid = S("g"), .goal = 1, .due_us = INT64_MAX};
+    struct hfd_remote_row waits = {.guresid = S("g"), .goal = 1, .due_us = INT64_MAX};
     struct hfd_part_row part = {
         .guresid = S("g"), .fleet_id = S("np"), .kind = HFD_KIND_NODEPOOL, .name = S("pool")};
 
@@ -800,13 +827,13 @@ static void references_follow_an_id(void **state)
     part = (struct hfd_part_row){
         .guresid = S("c"), .fleet_id = S("new.1"), .kind = HFD_KIND_CLUSTER, .name = S("c")};
     assert_int_equal(hfd_part_row_put(&fx->tx, &part, NULL), HFD_OK);
-    assert_int_equal(hfd_upstream_row_put(&fx->tx, &waits, NULL), HFD_OK);
+    assert_int_equal(hfd_remote_row_put(&fx->tx, &waits, NULL), HFD_OK);
     assert_int_equal(hfd_fleet_row_refer(&fx->tx, S("new.1"), S("2abc"), &fx->mem, NULL), HFD_OK);
     assert_int_equal(hfd_fleet_row_get(&fx->tx, S("np"), &fx->mem, &back, NULL), HFD_OK);
     assert_slice(back.owner_id, S("2abc"));
     assert_int_equal(hfd_part_row_by_fleet(&fx->tx, S("2abc"), &fx->mem, &part, NULL), HFD_OK);
-    assert_int_equal(hfd_upstream_row_wake(&fx->tx, S("2abc"), 77, NULL), HFD_OK);
-    assert_int_equal(hfd_upstream_row_get(&fx->tx, S("g"), &fx->mem, &waits, NULL), HFD_OK);
+    assert_int_equal(hfd_remote_row_wake(&fx->tx, S("2abc"), 77, NULL), HFD_OK);
+    assert_int_equal(hfd_remote_row_get(&fx->tx, S("g"), &fx->mem, &waits, NULL), HFD_OK);
     assert_int_equal(waits.due_us, 77);
 }
 
@@ -834,7 +861,8 @@ static void damaged_rows_are_told(void **state)
         assert_int_equal(hfd_db_exec(fx->tx.db, damages[i], &fx->err), HFD_OK);
         assert_int_equal(hfd_fleet_row_get(&fx->tx, S("c1"), &fx->mem, &row, &fx->err),
                          HFD_CORRUPT);
-        assert_int_equal(hfd_fleet_row_pending(&fx->tx, 0, 0, 10, &fx->mem, &list, &fx->err),
+        assert_int_equal(hfd_fleet_row_pending(&fx->tx, &(struct hfd_pending_query){0, 0, 10},
+                                               &fx->mem, &list, &fx->err),
                          HFD_CORRUPT);
         assert_int_equal(list.count, 0);
         assert_int_equal(hfd_db_rollback_to(fx->tx.db, NULL), HFD_OK);
@@ -846,21 +874,21 @@ static void damaged_rows_are_told(void **state)
 static void damaged_times_are_told(void **state)
 {
     struct fixture *fx = *state;
-    const struct hfd_upstream_row work = {.guresid = S("g1"), .goal = 1, .due_us = 30};
-    const struct hfd_stray_row stray = {.orphan = {.id = S("c1"), .kind = HFD_KIND_CLUSTER},
-                                        .due_us = 30};
+    const struct hfd_remote_row work = {.guresid = S("g1"), .goal = 1, .due_us = 30};
+    const struct hfd_remote_orphan_row stray = {.orphan = {.id = S("c1"), .kind = HFD_KIND_CLUSTER},
+                                                .due_us = 30};
     int64_t next_us;
 
-    assert_int_equal(hfd_upstream_row_put(&fx->tx, &work, NULL), HFD_OK);
-    assert_int_equal(hfd_stray_row_put(&fx->tx, &stray, NULL), HFD_OK);
+    assert_int_equal(hfd_remote_row_put(&fx->tx, &work, NULL), HFD_OK);
+    assert_int_equal(hfd_remote_orphan_row_put(&fx->tx, &stray, NULL), HFD_OK);
     assert_int_equal(hfd_db_exec(fx->tx.db,
                                  "UPDATE upstream SET due_us = 'x'; UPDATE stray SET due_us = 'x'",
                                  NULL),
                      HFD_OK);
-    assert_int_equal(hfd_upstream_row_next(&fx->tx, HFD_WATCHED_NOT, 10, &next_us, NULL),
+    assert_int_equal(hfd_remote_row_next(&fx->tx, HFD_WATCHED_NOT, 10, &next_us, NULL),
                      HFD_CORRUPT);
     assert_true(next_us == INT64_MAX);
-    assert_int_equal(hfd_stray_row_next(&fx->tx, 10, &next_us, NULL), HFD_CORRUPT);
+    assert_int_equal(hfd_remote_orphan_row_next(&fx->tx, 10, &next_us, NULL), HFD_CORRUPT);
     assert_true(next_us == INT64_MAX);
 }
 

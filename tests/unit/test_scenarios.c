@@ -11,6 +11,7 @@
 #include "driver/base/metrics.h"
 #include "tests/lib/contains.h"
 #include "tests/lib/scene.h"
+#include "store/rows_history.h"
 
 #define S HFD_US_PER_S
 #define OK_ HFD_STATUS_TRUE

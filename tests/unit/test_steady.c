@@ -10,6 +10,9 @@
 
 #include "driver/base/steady.h"
 #include "tests/lib/scene.h"
+#include "store/rows_fleet.h"
+#include "store/rows_resource.h"
+#include "store/rows_history.h"
 
 #define S HFD_US_PER_S
 #define HOUR_US (3600 * S)

@@ -4,7 +4,8 @@
 #include "store/store.h"
 
 #include "driver/base/metrics.h"
-#include "store/rows.h"
+#include "store/rows_fleet.h"
+#include "store/rows_part.h"
 #include "store/search.h"
 #include "store/sqlite/folder.h"
 #include "store/txn.h"

@@ -10,6 +10,7 @@
 
 #include "tests/lib/contains.h"
 #include "tests/lib/world.h"
+#include "store/rows_fleet.h"
 
 #define ID "told"
 #define S HFD_US_PER_S

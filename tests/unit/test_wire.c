@@ -4,6 +4,7 @@
  */
 #include "driver/backend/remote/pass_int.h"
 #include "tests/lib/contains.h"
+#include "store/rows_report.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -5,6 +5,8 @@
 #include <stdio.h>
 
 #include "driver/base/log.h"
+#include "store/rows_resource.h"
+#include "store/rows_remote.h"
 
 #define TROUBLE_MAX_BYTES 240
 /* Behind its deadline a resource is looked at each time after a twentieth of its age. */

@@ -7,6 +7,8 @@
 #include <stdio.h>
 
 #include "driver/base/check.h"
+#include "store/rows_remote.h"
+#include "store/rows_remote_orphan.h"
 
 #define BODY_MAX_BYTES ((size_t)8 * 1024 * 1024)
 
@@ -407,9 +409,10 @@ static void choose(struct choice *c)
 static hfd_rc choose_many(struct hfd_txn *tx, struct choice *c)
 {
     struct hfd_arena *mem = &c->pass->request;
-    struct hfd_upstream_list first;
+    struct hfd_remote_list first;
     hfd_slice search, query;
-    hfd_rc rc = hfd_upstream_row_due(tx, HFD_WATCHED_CLOSELY, INT64_MAX, 1, mem, &first, c->err);
+    hfd_rc rc = hfd_remote_row_due(tx, &(struct hfd_remote_due){HFD_WATCHED_CLOSELY, INT64_MAX, 1},
+                                   mem, &first, c->err);
 
     if (rc != HFD_OK || first.count == 0)
         return rc;
@@ -446,9 +449,9 @@ static void choose_orphans(struct choice *c)
  */
 static hfd_rc choose_orphan(struct hfd_txn *tx, struct choice *c, struct hfd_arena *mem)
 {
-    struct hfd_stray_row row;
+    struct hfd_remote_orphan_row row;
     struct hfd_pass_part part;
-    hfd_rc rc = hfd_stray_row_get(tx, c->pass->work.orphan, mem, &row, c->err);
+    hfd_rc rc = hfd_remote_orphan_row_get(tx, c->pass->work.orphan, mem, &row, c->err);
 
     if (rc != HFD_OK)
         return rc == HFD_NOT_FOUND ? HFD_OK : rc;

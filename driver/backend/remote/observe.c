@@ -9,6 +9,11 @@
 #include "driver/base/log.h"
 #include "driver/backend/remote/due.h"
 #include "driver/backend/remote/orphans.h"
+#include "store/rows_fleet.h"
+#include "store/rows_report.h"
+#include "store/rows_resource.h"
+#include "store/rows_part.h"
+#include "store/rows_remote.h"
 
 static hfd_rc no_memory(struct hfd_err *err)
 {
@@ -252,8 +257,9 @@ static hfd_rc is_free(struct hfd_take *t, const struct hfd_pass_part *part,
     *yes = rc == HFD_NOT_FOUND;
     if (!*yes || wanted->deleted_us != 0)
         return rc == HFD_NOT_FOUND ? HFD_OK : rc;
-    rc = hfd_fleet_row_by_name(t->tx, wanted->kind, wanted->owner_id, wanted->name, t->mem, &row,
-                               err);
+    rc = hfd_fleet_row_by_name(
+        t->tx, &(struct hfd_fleet_name){wanted->kind, wanted->owner_id, wanted->name}, t->mem, &row,
+        err);
     *yes = rc == HFD_NOT_FOUND || (rc == HFD_OK && hfd_slice_eq(row.id, part->row.fleet_id));
     return rc == HFD_NOT_FOUND ? HFD_OK : rc;
 }
@@ -270,7 +276,7 @@ static hfd_rc move_row(struct hfd_take *t, hfd_slice from, struct hfd_fleet_row 
         rc = hfd_fleet_row_insert(t->tx, to, err);
     if (rc == HFD_OK)
         rc = hfd_fleet_row_refer(t->tx, from, to->id, t->mem, err);
-    return rc == HFD_OK ? hfd_upstream_row_wake(t->tx, to->id, t->now_us, err) : rc;
+    return rc == HFD_OK ? hfd_remote_row_wake(t->tx, to->id, t->now_us, err) : rc;
 }
 
 /* An adopted nodepool resource learns its cluster. */
@@ -345,7 +351,8 @@ hfd_rc hfd_observe_report(struct hfd_take *t, hfd_slice fleet_id, json_t *doc, s
         return no_memory(err);
     row.fleet_id = fleet_id;
     row.received_us = t->now_us;
-    rc = hfd_report_row_get(t->tx, fleet_id, row.adapter, t->mem, &stored, err);
+    rc = hfd_report_row_get(t->tx, &(struct hfd_report_key){fleet_id, row.adapter}, t->mem, &stored,
+                            err);
     if (rc == HFD_OK && same_report(&row, &stored))
         return HFD_OK;
     if (rc != HFD_OK && rc != HFD_NOT_FOUND)

@@ -3,6 +3,11 @@
 
 #include "driver/backend/remote/pass.h"
 #include "driver/base/log.h"
+#include "store/rows_fleet.h"
+#include "store/rows_part.h"
+#include "store/rows_remote.h"
+#include "store/rows_orphan.h"
+#include "store/rows_remote_orphan.h"
 
 static hfd_rc no_memory(struct hfd_err *err)
 {
@@ -55,8 +60,8 @@ hfd_rc hfd_remote_orphan_claim(struct hfd_txn *tx, const struct hfd_orphan_row *
 hfd_rc hfd_remote_orphan_adopted(struct hfd_txn *tx, hfd_slice id, struct hfd_arena *mem,
                                  struct hfd_err *err)
 {
-    struct hfd_stray_row row;
-    const hfd_rc rc = hfd_stray_row_get(tx, id, mem, &row, err);
+    struct hfd_remote_orphan_row row;
+    const hfd_rc rc = hfd_remote_orphan_row_get(tx, id, mem, &row, err);
 
     if (rc != HFD_OK)
         return rc == HFD_NOT_FOUND ? HFD_OK : rc;
@@ -64,15 +69,17 @@ hfd_rc hfd_remote_orphan_adopted(struct hfd_txn *tx, hfd_slice id, struct hfd_ar
         HFD_LOG(HFD_LOG_WARN, "an orphan is not deleted: a resource has it now",
                 HFD_LOG_STR("id", row.orphan.id), HFD_LOG_STR("name", row.orphan.name),
                 HFD_LOG_STR("guresid", row.orphan.label));
-    return hfd_stray_row_delete(tx, id, err);
+    return hfd_remote_orphan_row_delete(tx, id, err);
 }
 
 hfd_rc hfd_remote_orphans_list(struct hfd_txn *tx, enum hfd_kind kind, size_t limit,
                                struct hfd_arena *mem, struct hfd_orphan_list *out, bool *more,
                                struct hfd_err *err)
 {
-    struct hfd_stray_list found;
-    hfd_rc rc = hfd_stray_row_list(tx, kind, (int64_t)limit + 1, mem, &found, err);
+    struct hfd_remote_orphan_list found;
+    hfd_rc rc = hfd_remote_orphan_row_list(
+        tx, &(struct hfd_remote_orphan_query){.kind = kind, .limit = (int64_t)limit + 1}, mem,
+        &found, err);
 
     *out = (struct hfd_orphan_list){.count = 0};
     if (rc != HFD_OK)
@@ -97,8 +104,8 @@ hfd_rc hfd_remote_orphans_list(struct hfd_txn *tx, enum hfd_kind kind, size_t li
 hfd_rc hfd_remote_orphans_state(struct hfd_txn *tx, struct hfd_arena *mem,
                                 struct hfd_remote_orphans_state *out, struct hfd_err *err)
 {
-    struct hfd_upstream_row row;
-    hfd_rc rc = hfd_upstream_row_get(tx, HFD_REMOTE_ORPHANS, mem, &row, err);
+    struct hfd_remote_row row;
+    hfd_rc rc = hfd_remote_row_get(tx, HFD_REMOTE_ORPHANS, mem, &row, err);
 
     *out = (struct hfd_remote_orphans_state){.error = HFD_SLICE("")};
     if (rc == HFD_OK)
@@ -135,14 +142,14 @@ hfd_rc hfd_remote_orphan_remove(struct hfd_txn *tx, hfd_slice id, int64_t now_us
                                 struct hfd_arena *mem, struct hfd_orphan_row *out,
                                 struct hfd_err *err)
 {
-    struct hfd_stray_row row;
+    struct hfd_remote_orphan_row row;
     enum hfd_remote_orphan_claim claim;
     hfd_slice whose;
-    hfd_rc rc = hfd_stray_row_get(tx, id, mem, &row, err);
+    hfd_rc rc = hfd_remote_orphan_row_get(tx, id, mem, &row, err);
     const bool known = rc == HFD_OK;
 
     if (rc == HFD_NOT_FOUND) {
-        row = (struct hfd_stray_row){
+        row = (struct hfd_remote_orphan_row){
             .orphan = {.id = id, .kind = HFD_KIND_NODEPOOL, .label = HFD_SLICE("")}};
         rc = HFD_OK;
     }
@@ -162,5 +169,5 @@ hfd_rc hfd_remote_orphan_remove(struct hfd_txn *tx, hfd_slice id, int64_t now_us
     row.due_us = now_us;
     row.tries = 0;
     *out = row.orphan;
-    return hfd_stray_row_put(tx, &row, err);
+    return hfd_remote_orphan_row_put(tx, &row, err);
 }

@@ -9,6 +9,7 @@
 #define HFD_REMOTE_ORPHANS_H
 
 #include "driver/backend/backend.h"
+#include "store/rows_orphan.h"
 
 /** How it stands with one. */
 enum hfd_remote_orphan_claim {

@@ -4,6 +4,12 @@
 #include <stdlib.h>
 
 #include "driver/base/check.h"
+#include "store/rows_fleet.h"
+#include "store/rows_resource.h"
+#include "store/rows_part.h"
+#include "store/rows_remote.h"
+#include "store/rows_orphan.h"
+#include "store/rows_remote_orphan.h"
 
 /*
  * What one pass remembers: documents of its parts that are waiting for their reports, or to be
@@ -19,8 +25,8 @@ static hfd_rc no_memory(struct hfd_err *err)
 
 /* ---- due ---- */
 
-static void add_work(const struct hfd_upstream_list *list, size_t limit,
-                     struct hfd_remote_work *out, size_t *count)
+static void add_work(const struct hfd_remote_list *list, size_t limit, struct hfd_remote_work *out,
+                     size_t *count)
 {
     for (size_t i = 0; i < list->count && *count < limit; i++)
         out[(*count)++] = (struct hfd_remote_work){.guresid = list->rows[i].guresid};
@@ -29,8 +35,10 @@ static void add_work(const struct hfd_upstream_list *list, size_t limit,
 static hfd_rc add_orphans(struct hfd_txn *tx, int64_t now_us, size_t limit, struct hfd_arena *mem,
                           struct hfd_remote_work *out, size_t *count, struct hfd_err *err)
 {
-    struct hfd_stray_list list;
-    hfd_rc rc = hfd_stray_row_due(tx, now_us, (int64_t)limit, mem, &list, err);
+    struct hfd_remote_orphan_list list;
+    hfd_rc rc = hfd_remote_orphan_row_due(
+        tx, &(struct hfd_remote_orphan_query){.now_us = now_us, .limit = (int64_t)limit}, mem,
+        &list, err);
 
     for (size_t i = 0; rc == HFD_OK && i < list.count && *count < limit; i++) {
         const struct hfd_orphan_row *o = &list.rows[i].orphan;
@@ -45,10 +53,10 @@ static hfd_rc add_orphans(struct hfd_txn *tx, int64_t now_us, size_t limit, stru
 static hfd_rc next_due(struct hfd_txn *tx, int64_t now_us, int64_t *next_us, struct hfd_err *err)
 {
     int64_t at_us;
-    hfd_rc rc = hfd_stray_row_next(tx, now_us, next_us, err);
+    hfd_rc rc = hfd_remote_orphan_row_next(tx, now_us, next_us, err);
 
     for (int w = HFD_WATCHED_NOT; rc == HFD_OK && w <= HFD_WATCHED_IDLY; w++) {
-        rc = hfd_upstream_row_next(tx, (enum hfd_watched)w, now_us, &at_us, err);
+        rc = hfd_remote_row_next(tx, (enum hfd_watched)w, now_us, &at_us, err);
         *next_us = rc == HFD_OK && at_us < *next_us ? at_us : *next_us;
     }
     return rc;
@@ -58,19 +66,25 @@ hfd_rc hfd_remote_due(struct hfd_txn *tx, const struct hfd_remote_policy *policy
                       size_t limit, struct hfd_arena *mem, struct hfd_remote_work *out,
                       size_t *count, int64_t *next_us, struct hfd_err *err)
 {
-    struct hfd_upstream_list own, watched, settled;
+    struct hfd_remote_list own, watched, settled;
     hfd_rc rc;
 
     *count = 0;
     *next_us = INT64_MAX;
     if (limit == 0)
         return HFD_OK;
-    rc = hfd_upstream_row_due(tx, HFD_WATCHED_NOT, now_us, (int64_t)limit, mem, &own, err);
+    rc = hfd_remote_row_due(tx, &(struct hfd_remote_due){HFD_WATCHED_NOT, now_us, (int64_t)limit},
+                            mem, &own, err);
     if (rc == HFD_OK)
-        rc = hfd_upstream_row_due(tx, HFD_WATCHED_CLOSELY, now_us + HFD_REMOTE_AHEAD_US(policy),
-                                  HFD_REMOTE_MANY, mem, &watched, err);
+        rc = hfd_remote_row_due(tx,
+                                &(struct hfd_remote_due){HFD_WATCHED_CLOSELY,
+                                                         now_us + HFD_REMOTE_AHEAD_US(policy),
+                                                         HFD_REMOTE_MANY},
+                                mem, &watched, err);
     if (rc == HFD_OK)
-        rc = hfd_upstream_row_due(tx, HFD_WATCHED_IDLY, now_us, (int64_t)limit, mem, &settled, err);
+        rc = hfd_remote_row_due(tx,
+                                &(struct hfd_remote_due){HFD_WATCHED_IDLY, now_us, (int64_t)limit},
+                                mem, &settled, err);
     if (rc == HFD_OK)
         rc = next_due(tx, now_us, next_us, err);
     if (rc != HFD_OK)
@@ -95,17 +109,17 @@ hfd_rc hfd_remote_hurry(struct hfd_txn *tx, hfd_slice guresid, int64_t older_us,
 {
     const int64_t quarter_us = (now_us - older_us) / 4;
     const int64_t due_us = quarter_us > 0 ? (now_us / quarter_us + 1) * quarter_us : now_us;
-    struct hfd_upstream_row row;
+    struct hfd_remote_row row;
     struct hfd_arena mem;
     hfd_rc rc;
 
     hfd_arena_init(&mem, HFD_MIRROR_SCRATCH_MAX_BYTES);
-    rc = hfd_upstream_row_get(tx, guresid, &mem, &row, err);
+    rc = hfd_remote_row_get(tx, guresid, &mem, &row, err);
     if (rc == HFD_NOT_FOUND && hfd_slice_eq(guresid, HFD_REMOTE_ORPHANS)) {
-        row = (struct hfd_upstream_row){.guresid = HFD_REMOTE_ORPHANS,
-                                        .goal = HFD_GOAL_ORPHANS,
-                                        .watched = HFD_WATCHED_IDLY,
-                                        .due_us = INT64_MAX - 1};
+        row = (struct hfd_remote_row){.guresid = HFD_REMOTE_ORPHANS,
+                                      .goal = HFD_GOAL_ORPHANS,
+                                      .watched = HFD_WATCHED_IDLY,
+                                      .due_us = INT64_MAX - 1};
         rc = HFD_OK;
     }
     /*
@@ -115,7 +129,7 @@ hfd_rc hfd_remote_hurry(struct hfd_txn *tx, hfd_slice guresid, int64_t older_us,
     if (rc == HFD_OK && row.due_us > due_us && row.due_us != INT64_MAX &&
         row.checked_us < older_us && row.tries == 0 && row.goal != HFD_GOAL_OBSERVE) {
         row.due_us = due_us;
-        rc = hfd_upstream_row_put(tx, &row, err);
+        rc = hfd_remote_row_put(tx, &row, err);
     }
     hfd_arena_fini(&mem);
     return rc == HFD_NOT_FOUND ? HFD_OK : rc;
@@ -198,7 +212,7 @@ hfd_rc hfd_pass_rows_load(struct hfd_txn *tx, hfd_slice guresid, struct hfd_aren
 
     *found = false;
     *out = (struct hfd_pass_rows){.count = 0};
-    rc = hfd_upstream_row_get(tx, guresid, mem, &out->up, err);
+    rc = hfd_remote_row_get(tx, guresid, mem, &out->up, err);
     if (rc == HFD_OK && out->up.goal != HFD_GOAL_ABSENT)
         rc = hfd_resource_row_get(tx, guresid, mem, &out->res, err);
     if (rc == HFD_NOT_FOUND || (rc == HFD_OK && out->up.goal == HFD_GOAL_ABSENT))

@@ -8,6 +8,9 @@
 #include "driver/backend/mirror.h"
 #include "driver/backend/remote/pass.h"
 #include "driver/backend/remote/wire.h"
+#include "store/rows_resource.h"
+#include "store/rows_part.h"
+#include "store/rows_remote.h"
 
 /*
  * Items of a page that is asked for: strict remotes allow 100, and a document has a bound in
@@ -168,7 +171,7 @@ struct hfd_pass_part {
 };
 
 struct hfd_pass_rows {
-    struct hfd_upstream_row up;
+    struct hfd_remote_row up;
     struct hfd_resource_row res;
     struct hfd_pass_part *parts; /* the cluster first */
     size_t count;

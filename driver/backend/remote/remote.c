@@ -13,6 +13,7 @@
 #include "driver/base/log.h"
 #include "driver/base/metrics.h"
 #include "driver/base/thread.h"
+#include "store/rows_remote.h"
 
 #include <stdatomic.h>
 
@@ -471,10 +472,10 @@ static hfd_rc txn_count(struct hfd_txn *tx, void *arg, struct hfd_err *err)
     const struct hfd_remote *r = arg;
     const int64_t now_us = wall(r);
     int64_t due, overdue;
-    hfd_rc rc = hfd_upstream_row_count(tx, now_us, &due, err);
+    hfd_rc rc = hfd_remote_row_count(tx, now_us, &due, err);
 
     if (rc == HFD_OK)
-        rc = hfd_upstream_row_count(tx, now_us - r->config.policy->watch_us, &overdue, err);
+        rc = hfd_remote_row_count(tx, now_us - r->config.policy->watch_us, &overdue, err);
     if (rc != HFD_OK)
         return rc;
     hfd_metric_set(HFD_METRIC_REMOTE_DUE, NULL, due);

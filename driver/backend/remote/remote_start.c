@@ -1,5 +1,6 @@
 /* the remote thread by the rules of pass.c. See remote.h. */
 #include "driver/backend/remote/remote_int.h"
+#include "store/rows_remote.h"
 
 static const struct hfd_remote_rules rules = {
     .due = hfd_remote_due,

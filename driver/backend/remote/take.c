@@ -7,6 +7,10 @@
 
 #include "driver/base/check.h"
 #include "driver/fleet/names.h"
+#include "store/rows_fleet.h"
+#include "store/rows_resource.h"
+#include "store/rows_part.h"
+#include "store/rows_remote.h"
 
 #define WORDS_MAX_BYTES 240
 
@@ -36,8 +40,9 @@ static hfd_rc restore(struct hfd_take *t, struct hfd_err *err)
 
         if (!p->exists || p->fleet.deleted_us == 0 || (seen != NULL && seen->deleting))
             continue;
-        rc = hfd_fleet_row_by_name(t->tx, p->fleet.kind, p->fleet.owner_id, p->fleet.name, t->mem,
-                                   &other, err);
+        rc = hfd_fleet_row_by_name(
+            t->tx, &(struct hfd_fleet_name){p->fleet.kind, p->fleet.owner_id, p->fleet.name},
+            t->mem, &other, err);
         if (rc == HFD_OK)
             continue; /* another one has taken its place */
         if (rc != HFD_NOT_FOUND)
@@ -809,8 +814,8 @@ static hfd_rc take_answer(struct hfd_take *t, struct hfd_err *err)
 /* Writes when the resource is due again, unless nothing is left of it. */
 static hfd_rc finish(struct hfd_take *t, struct hfd_err *err)
 {
-    struct hfd_upstream_row now;
-    hfd_rc rc = hfd_upstream_row_get(t->tx, t->s.up.guresid, t->mem, &now, err);
+    struct hfd_remote_row now;
+    hfd_rc rc = hfd_remote_row_get(t->tx, t->s.up.guresid, t->mem, &now, err);
 
     if (rc == HFD_NOT_FOUND || (rc == HFD_OK && now.goal == HFD_GOAL_ABSENT)) {
         t->m->over = true;
@@ -830,7 +835,7 @@ static hfd_rc finish(struct hfd_take *t, struct hfd_err *err)
             t->s.up.due_us = INT64_MAX; /* nothing is left to look at, until a PUT or DELETE */
         }
     }
-    return hfd_upstream_row_put(t->tx, &t->s.up, err);
+    return hfd_remote_row_put(t->tx, &t->s.up, err);
 }
 
 static hfd_rc take_one(struct hfd_take *t, struct hfd_err *err)

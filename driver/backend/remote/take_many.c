@@ -4,6 +4,9 @@
  * function.
  */
 #include "driver/backend/remote/due.h"
+#include "store/rows_fleet.h"
+#include "store/rows_part.h"
+#include "store/rows_remote.h"
 
 /* Whether a row says what the document says. */
 static bool as_it_was(const struct hfd_fleet_row *row, const struct hfd_wire_resource *doc)
@@ -15,13 +18,13 @@ static bool as_it_was(const struct hfd_fleet_row *row, const struct hfd_wire_res
 static hfd_rc take_item(struct hfd_take *t, const struct hfd_wire_resource *doc,
                         struct hfd_err *err)
 {
-    struct hfd_upstream_row up;
+    struct hfd_remote_row up;
     struct hfd_part_row part;
     struct hfd_fleet_row row;
     hfd_rc rc = hfd_part_row_by_fleet(t->tx, doc->id, t->mem, &part, err);
 
     if (rc == HFD_OK)
-        rc = hfd_upstream_row_get(t->tx, part.guresid, t->mem, &up, err);
+        rc = hfd_remote_row_get(t->tx, part.guresid, t->mem, &up, err);
     if (rc == HFD_OK && up.watched == HFD_WATCHED_CLOSELY)
         rc = hfd_fleet_row_get(t->tx, doc->id, t->mem, &row, err);
     if (rc == HFD_NOT_FOUND || (rc == HFD_OK && up.watched != HFD_WATCHED_CLOSELY))
@@ -40,7 +43,7 @@ static hfd_rc take_item(struct hfd_take *t, const struct hfd_wire_resource *doc,
         up.due_us = t->now_us;
         up.watched = HFD_WATCHED_NOT;
     }
-    return hfd_upstream_row_put(t->tx, &up, err);
+    return hfd_remote_row_put(t->tx, &up, err);
 }
 
 enum hfd_kind hfd_take_kind(const struct hfd_take *t)
@@ -96,8 +99,8 @@ static hfd_rc list_fails(struct hfd_take *t, struct hfd_err *err)
 
     t->m->over = true;
     if (t->verdict == HFD_ON_REFUSED || (t->answer->arrived && t->answer->status == 429))
-        return hfd_upstream_row_postpone(t->tx, t->now_us, due_us, err);
-    return hfd_upstream_row_part(t->tx, t->now_us, due_us, err);
+        return hfd_remote_row_postpone(t->tx, t->now_us, due_us, err);
+    return hfd_remote_row_part(t->tx, t->now_us, due_us, err);
 }
 
 hfd_rc hfd_take_many(struct hfd_take *t, struct hfd_err *err)
@@ -120,5 +123,5 @@ hfd_rc hfd_take_many(struct hfd_take *t, struct hfd_err *err)
         return HFD_OK;
     }
     t->m->over = true;
-    return hfd_upstream_row_unwatch(t->tx, t->m->began_us, err);
+    return hfd_remote_row_unwatch(t->tx, t->m->began_us, err);
 }

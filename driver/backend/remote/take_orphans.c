@@ -8,6 +8,9 @@
 
 #include "driver/base/log.h"
 #include "driver/fleet/names.h"
+#include "store/rows_remote.h"
+#include "store/rows_orphan.h"
+#include "store/rows_remote_orphan.h"
 
 #define GURESID_MAX 63 /* as longest label value */
 
@@ -29,8 +32,8 @@ static bool is_ours(const struct hfd_take *t, const struct hfd_wire_resource *do
 static hfd_rc just_ended(const struct hfd_take *t, hfd_slice guresid, bool *yes,
                          struct hfd_err *err)
 {
-    struct hfd_upstream_row up;
-    hfd_rc rc = hfd_upstream_row_get(t->tx, guresid, t->mem, &up, err);
+    struct hfd_remote_row up;
+    hfd_rc rc = hfd_remote_row_get(t->tx, guresid, t->mem, &up, err);
 
     *yes = rc == HFD_OK && up.goal == HFD_GOAL_ABSENT && up.checked_us >= t->m->began_us;
     return rc == HFD_NOT_FOUND ? HFD_OK : rc;
@@ -38,7 +41,7 @@ static hfd_rc just_ended(const struct hfd_take *t, hfd_slice guresid, bool *yes,
 
 /* What the document says of it now. */
 static void see(const struct hfd_take *t, const struct hfd_wire_resource *doc,
-                struct hfd_stray_row *row)
+                struct hfd_remote_orphan_row *row)
 {
     const struct hfd_orphan_row was = row->orphan;
 
@@ -62,7 +65,7 @@ static void see(const struct hfd_take *t, const struct hfd_wire_resource *doc,
 static hfd_rc take_item(struct hfd_take *t, const struct hfd_wire_resource *doc,
                         struct hfd_err *err)
 {
-    struct hfd_stray_row row;
+    struct hfd_remote_orphan_row row;
     enum hfd_remote_orphan_claim claim;
     hfd_slice whose;
     bool known, ended = false;
@@ -70,10 +73,10 @@ static hfd_rc take_item(struct hfd_take *t, const struct hfd_wire_resource *doc,
 
     if (!is_ours(t, doc))
         return HFD_OK;
-    rc = hfd_stray_row_get(t->tx, doc->id, t->mem, &row, err);
+    rc = hfd_remote_orphan_row_get(t->tx, doc->id, t->mem, &row, err);
     known = rc == HFD_OK;
     if (rc == HFD_NOT_FOUND) {
-        row = (struct hfd_stray_row){
+        row = (struct hfd_remote_orphan_row){
             .orphan = {.kind = hfd_take_kind(t), .owner_id = HFD_SLICE("")}, .due_us = INT64_MAX};
         rc = just_ended(t, doc->guresid, &ended, err);
     }
@@ -86,7 +89,7 @@ static hfd_rc take_item(struct hfd_take *t, const struct hfd_wire_resource *doc,
     if (claim == HFD_ORPHAN_OWNED)
         return hfd_remote_orphan_adopted(t->tx, doc->id, t->mem, err);
     row.due_us = row.orphan.wanted_us != 0 ? row.due_us : INT64_MAX;
-    return hfd_stray_row_put(t->tx, &row, err);
+    return hfd_remote_orphan_row_put(t->tx, &row, err);
 }
 
 /* It is tried again soon, or, where this HyperFleet will never do it, with the next search. */
@@ -114,7 +117,8 @@ static hfd_rc list_fails(struct hfd_take *t, struct hfd_err *err)
 /* What the whole list did not show is asked for: only that tells whether it is gone. */
 static hfd_rc list_ends(struct hfd_take *t, struct hfd_err *err)
 {
-    hfd_rc rc = hfd_stray_row_unseen(t->tx, hfd_take_kind(t), t->m->began_us, t->now_us, err);
+    hfd_rc rc =
+        hfd_remote_orphan_row_unseen(t->tx, hfd_take_kind(t), t->m->began_us, t->now_us, err);
 
     if (!t->m->many_pools) {
         t->m->many_pools = true;
@@ -131,34 +135,34 @@ hfd_rc hfd_take_orphans(struct hfd_take *t, struct hfd_err *err)
 {
     struct hfd_wire_page page;
     struct hfd_err why;
-    hfd_rc rc = hfd_upstream_row_get(t->tx, HFD_REMOTE_ORPHANS, t->mem, &t->s.up, err);
+    hfd_rc rc = hfd_remote_row_get(t->tx, HFD_REMOTE_ORPHANS, t->mem, &t->s.up, err);
 
     t->m->over = rc == HFD_NOT_FOUND;
     if (rc != HFD_OK)
         return rc == HFD_NOT_FOUND ? HFD_OK : rc;
     if (t->verdict != HFD_ON_WELL || hfd_wire_page_read(t->doc, &page, &why) != HFD_OK) {
         rc = list_fails(t, err);
-        return rc == HFD_OK ? hfd_upstream_row_put(t->tx, &t->s.up, err) : rc;
+        return rc == HFD_OK ? hfd_remote_row_put(t->tx, &t->s.up, err) : rc;
     }
     t->s.up.due_us = t->now_us + HFD_ORPHANS_EVERY * t->policy->idle_us;
     rc = hfd_take_items(t, &page, take_item, err);
     if (rc == HFD_OK && hfd_take_page(t, &page, HFD_ORPHANS_PAGES_MAX))
         rc = list_ends(t, err);
-    return rc == HFD_OK ? hfd_upstream_row_put(t->tx, &t->s.up, err) : rc;
+    return rc == HFD_OK ? hfd_remote_row_put(t->tx, &t->s.up, err) : rc;
 }
 
 /* ---- one ---- */
 
-static hfd_rc wait_until(struct hfd_take *t, struct hfd_stray_row *row, int64_t due_us,
+static hfd_rc wait_until(struct hfd_take *t, struct hfd_remote_orphan_row *row, int64_t due_us,
                          hfd_slice error, struct hfd_err *err)
 {
     t->m->over = true;
     row->due_us = due_us;
     row->orphan.error = error;
-    return error.p != NULL ? hfd_stray_row_put(t->tx, row, err) : no_memory(err);
+    return error.p != NULL ? hfd_remote_orphan_row_put(t->tx, row, err) : no_memory(err);
 }
 
-static hfd_rc later(struct hfd_take *t, struct hfd_stray_row *row, hfd_slice words,
+static hfd_rc later(struct hfd_take *t, struct hfd_remote_orphan_row *row, hfd_slice words,
                     struct hfd_err *err)
 {
     row->tries++;
@@ -167,27 +171,27 @@ static hfd_rc later(struct hfd_take *t, struct hfd_stray_row *row, hfd_slice wor
 }
 
 /* It is not there, or not to be thought of any more. */
-static hfd_rc drop(struct hfd_take *t, const struct hfd_stray_row *row, enum hfd_log_level level,
-                   const char *what, struct hfd_err *err)
+static hfd_rc drop(struct hfd_take *t, const struct hfd_remote_orphan_row *row,
+                   enum hfd_log_level level, const char *what, struct hfd_err *err)
 {
     t->m->over = true;
     if (row->orphan.wanted_us != 0)
         HFD_LOG(level, what, HFD_LOG_CSTR("kind", hfd_kind_name(row->orphan.kind)),
                 HFD_LOG_STR("id", row->orphan.id), HFD_LOG_STR("name", row->orphan.name),
                 HFD_LOG_STR("guresid", row->orphan.label));
-    return hfd_stray_row_delete(t->tx, row->orphan.id, err);
+    return hfd_remote_orphan_row_delete(t->tx, row->orphan.id, err);
 }
 
-static hfd_rc gone(struct hfd_take *t, const struct hfd_stray_row *row, struct hfd_err *err)
+static hfd_rc gone(struct hfd_take *t, const struct hfd_remote_orphan_row *row, struct hfd_err *err)
 {
     hfd_rc rc = drop(t, row, HFD_LOG_INFO, "an orphan that was to be deleted is gone", err);
 
     return rc == HFD_OK && row->orphan.kind == HFD_KIND_CLUSTER
-               ? hfd_stray_row_delete_of(t->tx, row->orphan.id, err)
+               ? hfd_remote_orphan_row_delete_of(t->tx, row->orphan.id, err)
                : rc;
 }
 
-static hfd_rc take_get(struct hfd_take *t, struct hfd_stray_row *row,
+static hfd_rc take_get(struct hfd_take *t, struct hfd_remote_orphan_row *row,
                        enum hfd_remote_orphan_claim claim, struct hfd_err *err)
 {
     const hfd_slice label = row->orphan.label;
@@ -218,10 +222,11 @@ static hfd_rc take_get(struct hfd_take *t, struct hfd_stray_row *row,
             err);
     }
     t->m->confirmed = true;
-    return hfd_stray_row_put(t->tx, row, err);
+    return hfd_remote_orphan_row_put(t->tx, row, err);
 }
 
-static hfd_rc take_delete(struct hfd_take *t, struct hfd_stray_row *row, struct hfd_err *err)
+static hfd_rc take_delete(struct hfd_take *t, struct hfd_remote_orphan_row *row,
+                          struct hfd_err *err)
 {
     const char *kind = hfd_kind_word(row->orphan.kind);
 
@@ -238,15 +243,15 @@ static hfd_rc take_delete(struct hfd_take *t, struct hfd_stray_row *row, struct 
             err);
     }
     t->m->erased = true; /* some remove it at once and answer the same: look */
-    return hfd_stray_row_put(t->tx, row, err);
+    return hfd_remote_orphan_row_put(t->tx, row, err);
 }
 
 hfd_rc hfd_take_orphan(struct hfd_take *t, struct hfd_err *err)
 {
-    struct hfd_stray_row row;
+    struct hfd_remote_orphan_row row;
     enum hfd_remote_orphan_claim claim;
     hfd_slice whose;
-    hfd_rc rc = hfd_stray_row_get(t->tx, t->pass->work.orphan, t->mem, &row, err);
+    hfd_rc rc = hfd_remote_orphan_row_get(t->tx, t->pass->work.orphan, t->mem, &row, err);
 
     t->m->over = rc == HFD_NOT_FOUND;
     if (rc == HFD_OK)

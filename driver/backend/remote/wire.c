@@ -6,6 +6,7 @@
 #include "driver/base/clock.h"
 #include "driver/fleet/names.h"
 #include "driver/fleet/vocabulary.h"
+#include "store/rows_report.h"
 
 #define GENERATION_MAX (INT64_C(1) << 53)
 #define TOTAL_MAX INT64_C(1000000000)

@@ -8,7 +8,8 @@
 
 #include "driver/base/jsonx.h"
 #include "driver/fleet/condition.h"
-#include "store/rows.h"
+#include "store/kind.h"
+#include "store/rows_report.h"
 
 #define HFD_WIRE_ID_MAX 64
 #define HFD_WIRE_REPORTS_MAX 256 /* of one resource; more are not read */

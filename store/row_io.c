@@ -1,5 +1,4 @@
-/* What the row functions share. See rows_int.h. Thread: that of the transaction. */
-#include "store/rows_int.h"
+#include "store/row_io.h"
 
 #include "driver/base/check.h"
 
@@ -45,22 +44,7 @@ int hfd_row_enum(struct hfd_row_in *in)
     return (int)v;
 }
 
-void hfd_row_orphan(struct hfd_row_in *in, struct hfd_orphan_row *row)
-{
-    *row = (struct hfd_orphan_row){.error = HFD_SLICE("")};
-    row->id = hfd_row_text(in);
-    row->kind = hfd_row_kind(in);
-    row->owner_id = hfd_row_text(in);
-    row->label = hfd_row_text(in);
-    row->name = hfd_row_text(in);
-    row->generation = hfd_row_i64(in);
-    row->ready = hfd_row_i64(in) != 0;
-    row->created_us = hfd_row_i64(in);
-    row->deleted_us = hfd_row_i64(in);
-    row->created_by = hfd_row_text(in);
-}
-
-/* Also tells, by stepping on, of what went wrong while the columns of the row before were read. */
+/* Stepping on also gives the errors that reading the columns of the row before has met. */
 static hfd_rc next_row(struct hfd_row_in *in, const char *what, bool *row, struct hfd_err *err)
 {
     hfd_rc rc = hfd_stmt_step(in->st, row, err);
@@ -73,24 +57,19 @@ static hfd_rc next_row(struct hfd_row_in *in, const char *what, bool *row, struc
     return rc;
 }
 
-hfd_rc hfd_rows_check(struct hfd_txn *tx, struct hfd_err *err)
-{
-    return hfd_db_check(tx->db, err);
-}
-
-hfd_rc hfd_row_one(struct hfd_stmt *st, struct hfd_arena *mem, const char *what, hfd_row_read *read,
+hfd_rc hfd_row_one(struct hfd_stmt *st, const struct hfd_row_form *form, struct hfd_arena *mem,
                    void *row, struct hfd_err *err)
 {
     struct hfd_row_in in = {.st = st, .mem = mem};
     bool there;
     bool more = false;
-    hfd_rc rc = next_row(&in, what, &there, err);
+    hfd_rc rc = next_row(&in, form->what, &there, err);
 
     if (rc == HFD_OK && !there)
-        rc = hfd_fail(err, HFD_NOT_FOUND, "no such %s is stored", what);
+        rc = hfd_fail(err, HFD_NOT_FOUND, "no such %s is stored", form->what);
     if (rc == HFD_OK) {
-        read(&in, row);
-        rc = next_row(&in, what, &more, err);
+        form->read(&in, row);
+        rc = next_row(&in, form->what, &more, err);
     }
     HFD_ASSERT(!more);
     hfd_stmt_done(st);
@@ -104,53 +83,59 @@ static void read_number(struct hfd_row_in *in, void *out)
 
 hfd_rc hfd_row_number(struct hfd_stmt *st, int64_t none, int64_t *out, struct hfd_err *err)
 {
-    const hfd_rc rc = hfd_row_one(st, NULL, "number", read_number, out, err);
+    static const struct hfd_row_form form = {"number", read_number, sizeof(int64_t)};
+    const hfd_rc rc = hfd_row_one(st, &form, NULL, out, err);
 
     if (rc != HFD_OK)
         *out = none;
     return rc == HFD_NOT_FOUND ? HFD_OK : rc;
 }
 
-/* Arena memory is not given back, so doubling costs as much again as the rows. */
-static void *grow(struct hfd_arena *mem, void *rows, size_t count, size_t row_size, size_t *cap)
-{
-    size_t wanted = *cap == 0 ? ROWS_FIRST : *cap * 2;
-    void *wider = hfd_arena_array(mem, wanted, row_size);
+/* A list while it is read. */
+struct growing {
+    const struct hfd_row_form *form;
+    struct hfd_arena *mem;
+    char *rows;
+    size_t count, cap;
+};
 
-    if (wider == NULL)
-        return NULL;
-    if (count != 0)
-        memcpy(wider, rows, count * row_size);
-    *cap = wanted;
-    return wider;
+/* Arena memory is not given back, so doubling costs as much again as the rows. */
+static void *next_place(struct growing *g)
+{
+    if (g->count == g->cap) {
+        const size_t wanted = g->cap == 0 ? ROWS_FIRST : g->cap * 2;
+        char *wider = hfd_arena_array(g->mem, wanted, g->form->size);
+
+        if (wider == NULL)
+            return NULL;
+        if (g->count != 0)
+            memcpy(wider, g->rows, g->count * g->form->size);
+        g->rows = wider;
+        g->cap = wanted;
+    }
+    return g->rows + g->count * g->form->size;
 }
 
-hfd_rc hfd_row_all(struct hfd_stmt *st, struct hfd_arena *mem, const char *what, hfd_row_read *read,
-                   size_t row_size, void **rows, size_t *count, struct hfd_err *err)
+hfd_rc hfd_row_all(struct hfd_stmt *st, const struct hfd_row_form *form, struct hfd_arena *mem,
+                   struct hfd_row_list *out, struct hfd_err *err)
 {
     struct hfd_row_in in = {.st = st, .mem = mem};
-    char *list = NULL;
-    size_t cap = 0;
-    size_t n = 0;
+    struct growing g = {.form = form, .mem = mem};
     bool row;
     hfd_rc rc;
 
-    while ((rc = next_row(&in, what, &row, err)) == HFD_OK && row) {
-        if (n == cap) {
-            char *wider = grow(mem, list, n, row_size, &cap);
+    while ((rc = next_row(&in, form->what, &row, err)) == HFD_OK && row) {
+        void *place = next_place(&g);
 
-            if (wider == NULL) {
-                rc = hfd_fail(err, HFD_NOMEM, "store: out of memory for a list of %zu", n);
-                break;
-            }
-            list = wider;
+        if (place == NULL) {
+            rc = hfd_fail(err, HFD_NOMEM, "store: out of memory for a list of %zu", g.count);
+            break;
         }
-        read(&in, list + n * row_size);
-        n++;
+        form->read(&in, place);
+        g.count++;
     }
     hfd_stmt_done(st);
-    *rows = rc == HFD_OK ? list : NULL;
-    *count = rc == HFD_OK ? n : 0;
+    *out = rc == HFD_OK ? (struct hfd_row_list){g.rows, g.count} : (struct hfd_row_list){NULL, 0};
     return rc;
 }
 

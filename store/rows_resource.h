@@ -1,0 +1,48 @@
+/* Rows of driver resources. */
+#ifndef HFD_STORE_ROWS_RESOURCE_H
+#define HFD_STORE_ROWS_RESOURCE_H
+
+#include "driver/base/arena.h"
+#include "store/kind.h"
+#include "store/store.h"
+
+struct hfd_resource_row {
+    hfd_slice guresid;
+    hfd_slice type;
+    enum hfd_kind kind;
+    int state; /* enum hfd_state */
+    hfd_slice incarnation;
+    hfd_slice cluster_id;
+    hfd_slice digest, raw_digest;
+    hfd_slice cookie;
+    int64_t op_started_us, op_estimate_us, op_deadline_us;
+    hfd_slice fail_code, fail_message;
+    hfd_slice output;
+    hfd_slice secrets;
+    int64_t created_us, updated_us;
+    bool degraded;           /* since it was last healthy */
+    int op;                  /* enum hfd_op: the last operation */
+    int64_t op_size;         /* hfd_past_key.size */
+    hfd_slice op_milestones; /* hfd_past_row.milestones, while the operation goes on */
+    hfd_slice op_plan;       /* hfd_plan_format; not empty = the operation is not in the past yet */
+};
+
+/** @return HFD_NOT_FOUND */
+HFD_MUST_CHECK hfd_rc hfd_resource_row_get(struct hfd_txn *tx, hfd_slice guresid,
+                                           struct hfd_arena *mem, struct hfd_resource_row *out,
+                                           struct hfd_err *err);
+/**
+ * As get, from the reader's row cache where no commit has changed the row since it was last read.
+ * Rows that the same transaction then reads from the database may be of a later commit.
+ */
+HFD_MUST_CHECK hfd_rc hfd_resource_row_recent(struct hfd_txn *tx, hfd_slice guresid,
+                                              struct hfd_arena *mem, struct hfd_resource_row *out,
+                                              struct hfd_err *err);
+/** Inserts or replaces. */
+HFD_MUST_CHECK hfd_rc hfd_resource_row_put(struct hfd_txn *tx, const struct hfd_resource_row *row,
+                                           struct hfd_err *err);
+/** Removes the row, its parts and its history. */
+HFD_MUST_CHECK hfd_rc hfd_resource_row_delete(struct hfd_txn *tx, hfd_slice guresid,
+                                              struct hfd_err *err);
+
+#endif

@@ -1,16 +1,16 @@
-"""What an app developer reads when something fails: the README's table is what the program says, in a real run.
+"""What an app developer reads when something fails: the examples of the page errors.md are what the program says, in a real run.
 
-With --write, the table in the README is made again.
+With --write, the examples are made again (./dev docs).
 """
 import os
 import re
 import sys
 import unittest
 
-from lib import BASE, ROOT, COOKIE, Client, Fleet, Server, cluster_input, eventually, nodepool_input
+import pages
+from lib import BASE, COOKIE, Client, Fleet, Server, cluster_input, eventually, nodepool_input
 
-README = os.path.join(os.environ.get("HFD_SOURCE_DIR") or ROOT, "README.md")
-BEGIN, END = "<!-- failures:begin -->\n", "<!-- failures:end -->"
+PAGE = os.path.join(pages.MANUAL, "errors.md")
 CANARY = "canary-7f3a-never-shown"
 ADAPTERS = ["validation", "dns", "hypershift"]
 
@@ -114,10 +114,10 @@ class Scene:
         return self.late("3c0a19481428434f")
 
 
-# What happened, in the README's words; of those behind None time runs short.
+# What happened, in the page's words; of those behind None time runs short.
 FAILURES = [
     ("an input field is wrong", "a_field_is_wrong"),
-    ("somebody else has the name", "the_name_is_taken"),
+    ("another cluster has the name", "the_name_is_taken"),
     ("a nodepool for a cluster that is not there", "there_is_no_such_cluster"),
     ("a cookie that is not the driver's", "the_cookie_is_not_ours"),
     ("an adapter gives up", "an_adapter_gives_up"),
@@ -147,9 +147,23 @@ def play():
     return told
 
 
-def table(told):
-    return "| what happened | what is read |\n|---|---|\n" + "".join(
-        "| %s | %s: %s |\n" % (what, doc["error"], doc["message"].replace("|", "\\|")) for what, doc in told)
+def tables(told):
+    """{code: its examples as a table}"""
+    rows = {}
+    for what, doc in told:
+        rows.setdefault(doc["error"], []).append("| %s | %s: %s |\n" % (what, doc["error"], doc["message"].replace("|", "\\|")))
+    return {code: "| what happened | what is read |\n|---|---|\n" + "".join(lines) for code, lines in rows.items()}
+
+
+def codes_of_the_program():
+    """Every RES code that the sources have."""
+    found = set()
+    for top in ("driver", "handlers"):
+        for folder, _, names in os.walk(os.path.join(pages.SOURCE, top)):
+            for name in names:
+                if name.endswith(".c"):
+                    found |= set(re.findall(r'"(RES-1[0-9][0-9])"', pages.read(os.path.join(folder, name))))
+    return found
 
 
 def without_ids(text):
@@ -163,13 +177,17 @@ class Failures(unittest.TestCase):
     def setUpClass(cls):
         cls.told = play()
 
-    def test_readme_has_them(self):
-        """The README's table is what was just said, but for the ids that HyperFleet gives."""
-        with open(README, encoding="utf-8") as f:
-            text = f.read()
-        shown = text[text.index(BEGIN) + len(BEGIN):text.index(END)]
-        self.assertEqual(without_ids(shown), without_ids(table(self.told)),
-                         "the README is out of date: HFD_PROGRAM=... tests/integration/test_failures.py --write")
+    def test_page_has_them(self):
+        """The page's examples are what was just said, but for the ids that HyperFleet gives."""
+        text = pages.read(PAGE)
+        for code, table in tables(self.told).items():
+            with self.subTest(code):
+                self.assertEqual(without_ids(pages.block(text, code)), without_ids(table), pages.RENEW)
+        self.assertEqual(set(re.findall(r"<!-- (RES-1..):begin", text)), set(tables(self.told)))
+
+    def test_page_has_every_code(self):
+        """Each code that the program may answer has a section, and no other has."""
+        self.assertEqual(set(re.findall(r"^## (RES-1..)$", pages.read(PAGE), re.M)), codes_of_the_program())
 
     def test_each_is_one_short_message(self):
         """At least ten; at most 500 characters each, one line, no secret; each of another wording."""
@@ -194,9 +212,10 @@ class Failures(unittest.TestCase):
 
 if __name__ == "__main__":
     if sys.argv[1:] == ["--write"]:
-        with open(README, encoding="utf-8") as f:
-            text = f.read()
-        with open(README, "w", encoding="utf-8") as f:
-            f.write(text[:text.index(BEGIN) + len(BEGIN)] + table(play()) + text[text.index(END):])
+        page = pages.read(PAGE)
+        for name, new in tables(play()).items():
+            if without_ids(pages.block(page, name)) != without_ids(new):
+                page = pages.put(page, name, new)
+        pages.write(PAGE, page)
         sys.exit(0)
     unittest.main()

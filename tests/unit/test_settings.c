@@ -611,39 +611,6 @@ static void settings_help_is_complete(void **state)
     hfd_buf_fini(&table);
 }
 
-/* The README's table is the program's. */
-static void settings_readme_has_the_table(void **state)
-{
-    static const char begin[] = "<!-- settings:begin -->\n", end[] = "<!-- settings:end -->";
-    char path[4096], *text, *from, *to;
-    struct hfd_buf b;
-    struct stat st;
-    int fd;
-
-    (void)state;
-    (void)snprintf(path, sizeof(path), "%.*s../../README.md",
-                   (int)(strrchr(__FILE__, '/') + 1 - __FILE__), __FILE__);
-    fd = open(path, O_RDONLY);
-    if (fd < 0)
-        skip();
-    assert_int_equal(fstat(fd, &st), 0);
-    text = test_calloc(1, (size_t)st.st_size + 1);
-    assert_int_equal(read(fd, text, (size_t)st.st_size), st.st_size);
-    (void)close(fd);
-    from = strstr(text, begin);
-    to = from != NULL ? strstr(from, end) : NULL;
-    if (to != NULL) {
-        from += sizeof(begin) - 1;
-        hfd_buf_init(&b, 1 << 20);
-        hfd_settings_help(&b, true);
-        if (!hfd_slice_eq(hfd_buf_slice(&b), (hfd_slice){from, (size_t)(to - from)}))
-            fail_msg("README.md is out of date: put the output of `hyperfleet-driver config docs` "
-                     "between its markers");
-        hfd_buf_fini(&b);
-    }
-    test_free(text);
-}
-
 static int make_dir(void **state)
 {
     (void)state;
@@ -677,7 +644,6 @@ int main(void)
         cmocka_unit_test(settings_hostile_sizes_are_refused),
         cmocka_unit_test(settings_limits_are_exact),
         cmocka_unit_test(settings_help_is_complete),
-        cmocka_unit_test(settings_readme_has_the_table),
     };
 
     return cmocka_run_group_tests(tests, make_dir, remove_dir);

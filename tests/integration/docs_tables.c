@@ -1,0 +1,157 @@
+/*
+ * Prints the tables of the manual (handlers/docs) that stand in C: docs_tables NAME. `./dev docs`
+ * puts them into the pages, and test_docs.py compares the pages with them.
+ */
+#include <stdio.h>
+#include <string.h>
+
+#include "driver/base/metrics.h"
+#include "driver/core/life.h"
+#include "handlers/cli/cli.h"
+
+/* ---- the life cycle ---- */
+
+static void print_states(const char *corner)
+{
+    printf("| %s |", corner);
+    for (int s = 0; s < HFD_STATE_COUNT; s++)
+        printf(" %s |", hfd_state_name((enum hfd_state)s));
+    printf("\n|---|");
+    for (int s = 0; s < HFD_STATE_COUNT; s++)
+        printf("---|");
+    printf("\n");
+}
+
+static const char *get_text(enum hfd_answer answer)
+{
+    static const char *const texts[] = {
+        [HFD_ANSWER_OUTPUT] = "200", [HFD_ANSWER_HINT] = "202",   [HFD_ANSWER_BUSY] = "409",
+        [HFD_ANSWER_FAILED] = "400", [HFD_ANSWER_ABSENT] = "404",
+    };
+
+    return texts[answer];
+}
+
+static const char *put_text(enum hfd_state state, bool same)
+{
+    switch (hfd_life_put(state, same)) {
+    case HFD_PUT_CREATE:
+        return "202: creation";
+    case HFD_PUT_CONFLICT:
+        return "409";
+    case HFD_PUT_UPDATE:
+        return state == HFD_STATE_UPDATING ? "202: new target" : "202: update";
+    case HFD_PUT_RETRY:
+        return "202: new attempt";
+    case HFD_PUT_ANSWER:
+        break;
+    }
+    return get_text(hfd_life_get(state, false));
+}
+
+/* DELETE has no table in life.c; test_docs.py compares this row with what the program does. */
+static const char *delete_text(enum hfd_state state)
+{
+    if (state == HFD_STATE_ABSENT)
+        return "204";
+    return state == HFD_STATE_DELETING ? "202" : "202: deletion";
+}
+
+static void print_decisions(void)
+{
+    print_states("request");
+    printf("| GET |");
+    for (int s = 0; s < HFD_STATE_COUNT; s++)
+        printf(" %s |", get_text(hfd_life_get((enum hfd_state)s, false)));
+    printf("\n| GET, deadline passed |");
+    for (int s = 0; s < HFD_STATE_COUNT; s++)
+        printf(" %s |", get_text(hfd_life_get((enum hfd_state)s, true)));
+    printf("\n| PUT, same input |");
+    for (int s = 0; s < HFD_STATE_COUNT; s++)
+        printf(" %s |", put_text((enum hfd_state)s, true));
+    printf("\n| PUT, other input |");
+    for (int s = 0; s < HFD_STATE_COUNT; s++)
+        printf(" %s |", put_text((enum hfd_state)s, false));
+    printf("\n| DELETE |");
+    for (int s = 0; s < HFD_STATE_COUNT; s++)
+        printf(" %s |", delete_text((enum hfd_state)s));
+    printf("\n");
+}
+
+static void print_arrows(void)
+{
+    printf("| from | to |\n|---|---|\n");
+    for (int from = 0; from < HFD_STATE_COUNT; from++) {
+        const char *comma = "";
+
+        printf("| %s | ", hfd_state_name((enum hfd_state)from));
+        for (int to = 0; to < HFD_STATE_COUNT; to++) {
+            if (!hfd_state_may((enum hfd_state)from, (enum hfd_state)to))
+                continue;
+            printf("%s%s", comma, hfd_state_name((enum hfd_state)to));
+            comma = ", ";
+        }
+        printf(" |\n");
+    }
+}
+
+/* ---- metrics ---- */
+
+#define KIND_COUNTER "counter"
+#define KIND_GAUGE "gauge"
+#define KIND_SET_GAUGE "gauge"
+#define KIND_HISTOGRAM "histogram"
+#define KIND_FROM_5_MS "histogram"
+
+static void print_metrics(void)
+{
+#define ROW_(name, kind, text, constants, labels, help) {text, KIND_##kind, labels, help},
+    static const struct {
+        const char *name, *kind, *labels, *help;
+    } rows[] = {HFD_METRIC_LIST(ROW_)};
+#undef ROW_
+
+    printf("| metric | kind | labels | meaning |\n|---|---|---|---|\n");
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        printf("| `%s` | %s | ", rows[i].name, rows[i].kind);
+        for (const char *c = rows[i].labels; *c != '\0'; c++)
+            printf(*c == ',' ? ", " : "%c", *c);
+        printf(" | %s |\n", rows[i].help);
+    }
+}
+
+/* ---- exit statuses ---- */
+
+static void print_exits(void)
+{
+#define ROW_(name, status, text) {status, text},
+    static const struct {
+        int status;
+        const char *text;
+    } rows[] = {HFD_EXIT_LIST(ROW_)};
+#undef ROW_
+
+    printf("| status | meaning |\n|---|---|\n");
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
+        printf("| %d | %s |\n", rows[i].status, rows[i].text);
+}
+
+int main(int argc, char **argv)
+{
+    static const struct {
+        const char *name;
+        void (*print)(void);
+    } tables[] = {{"decisions", print_decisions},
+                  {"arrows", print_arrows},
+                  {"metrics", print_metrics},
+                  {"exits", print_exits}};
+
+    for (size_t i = 0; argc == 2 && i < sizeof(tables) / sizeof(tables[0]); i++) {
+        if (strcmp(argv[1], tables[i].name) == 0) {
+            tables[i].print();
+            return fflush(stdout) == 0 ? 0 : 1;
+        }
+    }
+    (void)fprintf(stderr, "usage: docs_tables decisions|arrows|metrics|exits\n");
+    return 2;
+}

@@ -1,5 +1,5 @@
-"""What a page shows is what happens: the ```sh blocks of README.md and of the manual's adapters.md are run in a shell, in their order, exactly
-as printed but for the ports, and each must print what the ```text block behind it says, but for ids and times.
+"""What a page shows is what happens. The ```sh blocks of README.md and of the manual's adapters.md are run in a shell, in their order,
+exactly as printed but for the ports. Each must print what the ```text block behind it says, but for ids and times.
 
 A block that begins with `./dev run` or `hyperfleet-driver serve` starts a server with the flags it shows.
 """

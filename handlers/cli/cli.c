@@ -2,7 +2,7 @@
 #include "handlers/cli/cli.h"
 
 #include "driver/base/file.h"
-#include "handlers/http/http.h"
+#include "handlers/http/server.h"
 
 #include <errno.h>
 #include <stdarg.h>

@@ -9,7 +9,8 @@
 #include "driver/base/steady.h"
 #include "handlers/cli/look.h"
 #include "handlers/cli/serve.h"
-#include "handlers/http/http.h"
+#include "handlers/http/routes.h"
+#include "handlers/http/server.h"
 #include "store/store.h"
 #include "store/sqlite/folder.h"
 

@@ -3,8 +3,9 @@
  * requests into calls of driver/core and rows into documents; decides nothing. Source: DESIGN 4, 8.
  * Thread: loop.
  */
+#include "handlers/http/admin.h"
+
 #include "handlers/http/api.h"
-#include "handlers/http/routes.h"
 
 #include "driver/base/log.h"
 #include "driver/core/orphans.h"

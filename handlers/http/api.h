@@ -3,7 +3,7 @@
 #define HFD_HTTP_API_H
 
 #include "driver/base/buf.h"
-#include "handlers/http/http.h"
+#include "handlers/http/exchange.h"
 
 /**
  * Finds the caller of a request: created_by, updated_by and deleted_by of its changes.

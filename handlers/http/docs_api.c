@@ -2,9 +2,10 @@
  * Documents that the build made: the OpenAPI document as JSON and as a page, and the manual. They
  * never change while the program runs. Thread: loop.
  */
+#include "handlers/http/docs_api.h"
+
 #include "handlers/http/api.h"
 #include "handlers/http/pages.h"
-#include "handlers/http/routes.h"
 #include "schemas/openapi.h"
 
 static void reply_page(struct hfd_exchange *x, hfd_slice html)

@@ -9,7 +9,7 @@
  * what to call. Time limits are kept here too: h2o has none for writing, and one for reading that
  * also counts the idle time before a request.
  */
-#include "handlers/http/http_int.h"
+#include "handlers/http/door.h"
 
 #include "driver/base/check.h"
 #include "driver/base/log.h"
@@ -59,7 +59,7 @@ static void on_close(void *data)
         h2o_linklist_unlink(&conn->rearm_link);
     hfd_buf_fini(&conn->held);
     hfd_buf_fini(&conn->refusal);
-    hfd_loop_connection_closed(conn->listener);
+    conn->listener->on_closed(conn->listener);
     conn->magic = 0;
     free(conn);
 }

@@ -3,8 +3,9 @@
  * requests into hfd_call and answers into documents; decides nothing. Source:
  * 002_4aedec23c83d0384.txt. Thread: loop.
  */
+#include "handlers/http/driver_api.h"
+
 #include "handlers/http/api.h"
-#include "handlers/http/routes.h"
 
 #include "driver/base/check.h"
 #include "driver/core/guresid.h"

@@ -4,13 +4,15 @@
  * running. The client may hang up at any time: then req is NULL, and a job that comes back finds
  * nobody to answer.
  */
+#include "handlers/http/exchange_int.h"
+
 #include "driver/base/check.h"
 #include "driver/base/log.h"
 #include "driver/base/metrics.h"
 #include "driver/core/guresid.h"
 #include "driver/fleet/ksuid.h"
 #include "handlers/http/count.h"
-#include "handlers/http/http_int.h"
+#include "handlers/http/door.h"
 #include "handlers/http/reply.h"
 
 #define LOG_PATH_MAX_BYTES 200

@@ -3,11 +3,12 @@
  * documents; decides nothing. Source: 000_b453de1dc0312d98.txt; spec/hyperfleet-api.md section 2.
  * Thread: loop.
  */
+#include "handlers/http/fleet_api.h"
+
 #include "handlers/http/api.h"
 #include "handlers/http/fields.h"
 #include "handlers/http/fleet_json.h"
 #include "handlers/http/query.h"
-#include "handlers/http/routes.h"
 
 #include "driver/base/log.h"
 #include "driver/base/metrics.h"

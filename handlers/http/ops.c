@@ -2,9 +2,10 @@
  * Probes and metrics. They take no work from the store: what they tell must not depend on what they
  * ask about. Thread: loop.
  */
+#include "handlers/http/ops.h"
+
 #include "driver/base/metrics.h"
 #include "handlers/http/api.h"
-#include "handlers/http/routes.h"
 
 #define METRICS_MAX_BYTES (1 << 20)
 #define HEALTH_MAX_BYTES 4096

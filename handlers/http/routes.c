@@ -6,6 +6,12 @@
  */
 #include "handlers/http/routes.h"
 
+#include "handlers/http/admin.h"
+#include "handlers/http/docs_api.h"
+#include "handlers/http/driver_api.h"
+#include "handlers/http/fleet_api.h"
+#include "handlers/http/ops.h"
+
 /* clang-format off */
 #define CLUSTER  HFD_KIND_CLUSTER
 #define NODEPOOL HFD_KIND_NODEPOOL

@@ -1,5 +1,6 @@
 /* Counting answers. Source: handlers/http/count.h; spec/hyperfleet-api.md section 1.2. */
 #include "handlers/http/count.h"
+#include "handlers/http/routes.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

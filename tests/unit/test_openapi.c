@@ -16,6 +16,7 @@
 #include "driver/base/jsonx.h"
 #include "handlers/http/pages.h"
 #include "handlers/http/route.h"
+#include "handlers/http/routes.h"
 #include "schemas/validate.h"
 
 static const char *const verbs[] = {"get", "put", "post", "patch", "delete"};

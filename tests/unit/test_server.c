@@ -6,7 +6,8 @@
 #include "driver/base/check.h"
 #include "driver/base/log.h"
 #include "driver/base/metrics.h"
-#include "handlers/http/http.h"
+#include "handlers/http/exchange.h"
+#include "handlers/http/server.h"
 #include "tests/lib/tmpdir.h"
 
 #include <arpa/inet.h>

@@ -1,0 +1,143 @@
+/* See address.h. */
+#include "handlers/http/address.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <netinet/in.h>
+#include <unistd.h>
+
+/* Parses HOST:PORT. Returns false unless the host is an IP address or localhost. */
+static bool parse(hfd_slice text, struct hfd_address *out)
+{
+    struct sockaddr_in *v4 = (struct sockaddr_in *)(void *)&out->addr;
+    struct sockaddr_in6 *v6 = (struct sockaddr_in6 *)(void *)&out->addr;
+    const char *colon = text.len != 0 ? memrchr(text.p, ':', text.len) : NULL;
+    char host[64];
+    hfd_slice name;
+    int64_t port;
+
+    *out = (struct hfd_address){0};
+    if (colon == NULL)
+        return false;
+    name = (hfd_slice){text.p, (size_t)(colon - text.p)};
+    if (hfd_parse_i64((hfd_slice){colon + 1, text.len - name.len - 1}, 0, 65535, &port, NULL) !=
+        HFD_OK)
+        return false;
+    if (name.len > 2 && name.p[0] == '[' && name.p[name.len - 1] == ']')
+        name = (hfd_slice){name.p + 1, name.len - 2};
+    if (name.len >= sizeof(host))
+        return false;
+    memcpy(host, name.p, name.len);
+    host[name.len] = '\0';
+    if (strcmp(host, "localhost") == 0)
+        memcpy(host, "127.0.0.1", sizeof("127.0.0.1"));
+    if (inet_pton(AF_INET, host, &v4->sin_addr) == 1) {
+        v4->sin_family = AF_INET;
+        v4->sin_port = htons((uint16_t)port);
+        out->len = sizeof(*v4);
+        return true;
+    }
+    if (inet_pton(AF_INET6, host, &v6->sin6_addr) == 1) {
+        v6->sin6_family = AF_INET6;
+        v6->sin6_port = htons((uint16_t)port);
+        out->len = sizeof(*v6);
+        return true;
+    }
+    return false;
+}
+
+static bool is_loopback(const struct hfd_address *e)
+{
+    if (e->addr.ss_family == AF_INET)
+        return (ntohl(((const struct sockaddr_in *)(const void *)&e->addr)->sin_addr.s_addr) >>
+                24) == 127;
+    return IN6_IS_ADDR_LOOPBACK(&((const struct sockaddr_in6 *)(const void *)&e->addr)->sin6_addr);
+}
+
+static int port_in(const struct hfd_address *e)
+{
+    if (e->addr.ss_family == AF_INET)
+        return ntohs(((const struct sockaddr_in *)(const void *)&e->addr)->sin_port);
+    return ntohs(((const struct sockaddr_in6 *)(const void *)&e->addr)->sin6_port);
+}
+
+static bool is_same(const struct hfd_address *a, const struct hfd_address *b)
+{
+    if (a->addr.ss_family != b->addr.ss_family || port_in(a) != port_in(b))
+        return false;
+    if (a->addr.ss_family == AF_INET)
+        return ((const struct sockaddr_in *)(const void *)&a->addr)->sin_addr.s_addr ==
+               ((const struct sockaddr_in *)(const void *)&b->addr)->sin_addr.s_addr;
+    return IN6_ARE_ADDR_EQUAL(&((const struct sockaddr_in6 *)(const void *)&a->addr)->sin6_addr,
+                              &((const struct sockaddr_in6 *)(const void *)&b->addr)->sin6_addr);
+}
+
+int hfd_address_port(int fd)
+{
+    struct hfd_address e = {.len = sizeof(e.addr)};
+
+    return getsockname(fd, (struct sockaddr *)(void *)&e.addr, &e.len) == 0 ? port_in(&e) : 0;
+}
+
+static hfd_rc check_address(const struct hfd_settings *s, enum hfd_setting which,
+                            struct hfd_address *out, struct hfd_err *err)
+{
+    const hfd_slice address = which == HFD_SETTING_listen ? s->listen : s->ops_listen;
+
+    if (!parse(address, out))
+        return hfd_settings_refuse(s, which, err,
+                                   "expected an IP address or localhost, got \"%.*s\"",
+                                   HFD_SLICE_FMT(address));
+    if (!is_loopback(out))
+        return hfd_settings_refuse(s, which, err,
+                                   "%.*s is not a loopback address; there is no authentication, so "
+                                   "only 127.0.0.0/8 and ::1 are served",
+                                   HFD_SLICE_FMT(address));
+    return HFD_OK;
+}
+
+hfd_rc hfd_addresses_check(const struct hfd_settings *s, struct hfd_address out[HFD_LISTENER_COUNT],
+                           struct hfd_err *err)
+{
+    const struct hfd_address *main_one = &out[HFD_LISTENER_MAIN], *ops_one = &out[HFD_LISTENER_OPS];
+    hfd_rc rc = check_address(s, HFD_SETTING_listen, &out[HFD_LISTENER_MAIN], err);
+
+    if (rc == HFD_OK)
+        rc = check_address(s, HFD_SETTING_ops_listen, &out[HFD_LISTENER_OPS], err);
+    if (rc == HFD_OK && port_in(main_one) != 0 && is_same(main_one, ops_one))
+        rc = hfd_settings_refuse(
+            s,
+            hfd_settings_is_set(s, HFD_SETTING_ops_listen) ? HFD_SETTING_ops_listen
+                                                           : HFD_SETTING_listen,
+            err,
+            "expected one address for listen and another for ops_listen, got \"%.*s\" for both",
+            HFD_SLICE_FMT(s->ops_listen));
+    return rc;
+}
+
+hfd_rc hfd_address_listen(const struct hfd_address *e, const struct hfd_settings *s,
+                          enum hfd_listener which, int *fd_out, struct hfd_err *err)
+{
+    const char *key = which == HFD_LISTENER_MAIN ? "listen" : "ops_listen";
+    const hfd_slice address = which == HFD_LISTENER_MAIN ? s->listen : s->ops_listen,
+                    given = hfd_settings_origin(s, key);
+    int on = 1, fd;
+    hfd_rc rc;
+
+    *fd_out = -1;
+    fd = socket(e->addr.ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+    if (fd < 0)
+        return hfd_fail_field(err, HFD_IO, key, "open a socket for %.*s: %s",
+                              HFD_SLICE_FMT(address), strerror(errno));
+    (void)setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
+    if (bind(fd, (const struct sockaddr *)(const void *)&e->addr, e->len) != 0 ||
+        listen(fd, SOMAXCONN) != 0) {
+        rc =
+            hfd_fail_field(err, HFD_IO, key, "%.*s%s%s: listen on %.*s: %s", HFD_SLICE_FMT(given),
+                           given.len > 0 ? ": " : "", key, HFD_SLICE_FMT(address), strerror(errno));
+        (void)close(fd);
+        return rc;
+    }
+    *fd_out = fd;
+    return HFD_OK;
+}

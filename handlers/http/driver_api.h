@@ -1,0 +1,14 @@
+/* The handler of the Driver API: PUT, GET and DELETE of a GUResID. Thread: loop. */
+#ifndef HFD_HTTP_DRIVER_API_H
+#define HFD_HTTP_DRIVER_API_H
+
+#include "handlers/http/http.h"
+
+/** What a method does: the arg of a route of hfd_driver_api. */
+struct hfd_driver_verb;
+extern const struct hfd_driver_verb hfd_driver_get, hfd_driver_put, hfd_driver_delete;
+
+/** Does what the route's verb says. */
+void hfd_driver_api(struct hfd_exchange *x);
+
+#endif

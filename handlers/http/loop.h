@@ -1,0 +1,113 @@
+/*
+ * One event loop and what all loops share. A loop and all that hangs on it belong to its thread.
+ * Fields that other threads touch are atomic and say so. Only loop, door, exchange and server know
+ * h2o.
+ */
+#ifndef HFD_HTTP_LOOP_H
+#define HFD_HTTP_LOOP_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+
+#include "handlers/http/http.h"
+#include "handlers/http/route.h"
+
+/* One of h2o's inline functions calls rand(). */
+#pragma push_macro("rand")
+#undef rand
+#include <h2o.h>
+#pragma pop_macro("rand")
+
+#define HFD_HTTP_SERVER_NAME "hyperfleet-driver"
+
+/** Limits and times, from the settings, once. */
+struct hfd_http_limits {
+    uint64_t body_max_bytes;
+    size_t arena_max_bytes;
+    int64_t in_flight_max;
+    int64_t read_timeout_us, write_timeout_us, drain_timeout_us;
+};
+
+struct hfd_server {
+    const struct hfd_app *app;
+    struct hfd_http_limits limits;
+    struct hfd_router *router;
+    h2o_globalconf_t conf; /* const once the loops run */
+    hfd_slice drivers[2];
+    int fds[HFD_LISTENER_COUNT];
+    int ports[HFD_LISTENER_COUNT];
+    atomic_bool draining;    /* any thread */
+    atomic_llong held_bytes; /* any thread: of answers that are on their way out, with what they
+                                were made of */
+    atomic_llong in_flight;  /* any thread: requests of the main listener that wait for an answer */
+    atomic_uint busy_loops;  /* any thread, while draining: loops that still have something of the
+                                main listener */
+    int64_t connections_max; /* of the main listener */
+    unsigned loop_count;
+    unsigned loops_started; /* threads to join */
+    struct hfd_loop *loops;
+};
+
+struct hfd_loop_listener {
+    struct hfd_loop *loop;
+    enum hfd_listener which;
+    h2o_socket_t *sock;  /* NULL once closed */
+    int64_t connections; /* open ones */
+    int64_t connections_max;
+    bool paused;
+    /* Called when a connection has closed: the listener has a place again. */
+    void (*on_closed)(struct hfd_loop_listener *listener);
+};
+
+struct hfd_loop {
+    unsigned magic;
+#define HFD_LOOP_MAGIC 0x100b5e1fu
+    struct hfd_server *server;
+    pthread_t thread;
+    bool ready; /* set up; read by the starter after the thread said so */
+    struct hfd_err start_err;
+
+    h2o_context_t ctx;
+    h2o_accept_ctx_t accept;
+    h2o_multithread_receiver_t finished; /* jobs come back here */
+    h2o_multithread_receiver_t wake;     /* only wakes the loop */
+    struct hfd_sink sink;
+    struct hfd_counter *counter;
+    atomic_uint senders; /* any thread: those inside hfd_loop_send, who still use the queue */
+    struct hfd_store_reader *reader; /* NULL without a store */
+
+    struct hfd_loop_listener listeners[HFD_LISTENER_COUNT];
+    h2o_linklist_t conns; /* struct hfd_conn.link */
+    h2o_linklist_t
+        rearm;  /* struct hfd_conn.rearm_link: the last request is answered, the next may come */
+    bool again; /* something was handed to h2o between two runs: do not sleep */
+    bool draining;
+    bool quiet; /* while draining: nothing of the main listener is left */
+    bool late;  /* the time for draining was over before that */
+    int64_t drain_until_us;
+    int64_t swept_us;
+    size_t exchanges; /* alive, with or without a client */
+};
+
+/** Starts the thread of a loop and waits until it is ready. Thread: start-up. */
+HFD_MUST_CHECK hfd_rc hfd_loop_start(struct hfd_loop *loop, struct hfd_err *err);
+
+/**
+ * Sends a message to a receiver of the loop, or with NULL only wakes it. The loop does not end
+ * before this is over. Thread: any.
+ */
+static inline void hfd_loop_send(struct hfd_loop *loop, h2o_multithread_receiver_t *receiver,
+                                 h2o_multithread_message_t *message)
+{
+    atomic_fetch_add(&loop->senders, 1);
+    h2o_multithread_send_message(receiver, message);
+    atomic_fetch_sub(&loop->senders, 1); /* the last touch */
+}
+
+/** The monotonic time. */
+static inline int64_t hfd_loop_mono_us(const struct hfd_loop *loop)
+{
+    return hfd_clock_mono_us(loop->server->app->clock);
+}
+
+#endif

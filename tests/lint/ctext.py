@@ -1,4 +1,6 @@
-"""C source as plain text for the rules: comments and literals blanked out, functions found. No parser: the house style is regular enough."""
+"""C source as plain text for the rules: comments and literals blanked out, functions found. No
+parser: the house style is regular enough.
+"""
 
 import re
 
@@ -7,8 +9,8 @@ _PIECES = re.compile(
 _DIRECTIVE = re.compile(r"^[ \t]*#(?:[^\n\\]|\\.|\\\n)*", re.M | re.S)
 _WORDS = re.compile(r"[A-Za-z_]\w*|&&|\|\||[?{}()\[\];:=,]")
 
-KEYWORDS = {"if", "for", "while", "switch", "return", "sizeof", "do", "else", "case", "defined", "_Static_assert",
-            "__attribute__", "__typeof__", "typeof", "_Alignof"}
+KEYWORDS = {"if", "for", "while", "switch", "return", "sizeof", "do", "else", "case", "defined",
+            "_Static_assert", "__attribute__", "__typeof__", "typeof", "_Alignof"}
 
 
 def _blank(match):
@@ -41,12 +43,15 @@ class Function:
         self.line = line
         self.end = line
         self.words = []
+        self.parameters = 0
 
     def lines(self):
         return self.end - self.line + 1
 
     def complexity(self):
-        """McCabe: 1 and one for each decision. A table written as a switch counts its other decisions only."""
+        """McCabe: 1 and one for each decision. A table written as a switch counts its other
+        decisions only.
+        """
         cases = self.words.count("case")
         others = sum(self.words.count(w) for w in ("if", "for", "while", "&&", "||", "?"))
         is_table = self.words.count("switch") == 1 and others <= 2
@@ -56,7 +61,7 @@ class Function:
 def functions(text):
     """Every function body of a file, in order."""
     found, current, name, line = [], None, None, 0
-    braces = parens = 0
+    braces = parens = commas = 0
     previous = ""
     for match in _WORDS.finditer(code(text)):
         word = match.group(0)
@@ -64,14 +69,18 @@ def functions(text):
         if current is not None:
             current.words.append(word)
         if word == "(":
-            if braces == 0 and parens == 0 and name is None and re.match(r"[A-Za-z_]", previous) and previous not in KEYWORDS:
-                name, line = previous, here
+            if braces == 0 and parens == 0 and name is None and previous not in KEYWORDS and (
+                    re.match(r"[A-Za-z_]", previous)):
+                name, line, commas = previous, here, 0
             parens += 1
+        elif word == "," and braces == 0 and parens == 1:
+            commas += 1
         elif word == ")":
             parens -= 1
         elif word == "{":
             if braces == 0 and parens == 0 and name is not None and previous == ")":
                 current = Function(name, line)
+                current.parameters = commas + 1
             braces += 1
         elif word == "}":
             braces -= 1

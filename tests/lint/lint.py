@@ -1,7 +1,12 @@
 #!/usr/bin/env python3
 """The guards of the tree, one command each: lint.py [--build DIR] CHECK... (no CHECK: --list).
 
-Our own rules stand in rules.py and are seen failing by selftest.py; the others call a tool of Debian's. Standard library only.
+Our own rules are in rules.py, shape.py and words.py; selftest.py sees each of them fail. The other
+checks call a tool of Debian. Standard library only.
+
+The checks "rules" and "words" run every rule of shape.py and of words.py. A folder may break a rule
+as often as allowed.txt says, and never more often: --renew-allowed writes lower numbers into it,
+--findings PATH... prints what there is to mend below a path.
 """
 
 import argparse
@@ -13,7 +18,10 @@ import shutil
 import subprocess
 import sys
 
+import ratchet
 import rules
+import shape
+import words
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 SKIPPED = {".git", "build", "data", "corpora", "vectors", "__pycache__"}
@@ -27,11 +35,13 @@ class Tree:
         self.paths = []
         for folder, folders, names in os.walk(root):
             folders[:] = sorted(f for f in folders if f not in SKIPPED)
-            self.paths += [os.path.relpath(os.path.join(folder, name), root) for name in sorted(names)]
+            self.paths += [os.path.relpath(os.path.join(folder, name), root)
+                           for name in sorted(names)]
 
     def files(self, *endings):
         """Paths that end so; an ending without a dot is a whole file name."""
-        return [p for p in self.paths if p.endswith(tuple(e for e in endings if e.startswith("."))) or os.path.basename(p) in endings]
+        suffixes = tuple(e for e in endings if e.startswith("."))
+        return [p for p in self.paths if p.endswith(suffixes) or os.path.basename(p) in endings]
 
     def exists(self, path):
         return os.path.isfile(os.path.join(self.root, path))
@@ -51,6 +61,24 @@ def own_rule(rule):
     return check
 
 
+def ratcheted(family):
+    def check(tree, _build):
+        allowed = ratchet.read(tree)
+        ok = True
+        for name, rule in family.items():
+            for folder, found in ratchet.by_folder(rule(tree)).items():
+                limit = allowed.get((name, folder), 0)
+                if len(found) <= limit:
+                    continue
+                ok = False
+                for path, line, message in found:
+                    print(f"{path}:{line}: {name}: {message}")
+                if limit:
+                    print(f"{folder}: {name}: {len(found)} findings; {limit} are allowed for now")
+        return ok
+    return check
+
+
 def tool(name):
     path = shutil.which(name)
     if path is None:
@@ -63,7 +91,8 @@ def run_each(commands, root, counts=lambda line: True):
     ok = True
     with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
         def one(command):
-            return subprocess.run(command, cwd=root, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)
+            return subprocess.run(command, cwd=root, stdout=subprocess.PIPE,
+                                  stderr=subprocess.STDOUT, text=True, check=False)
         for done in pool.map(one, commands):
             if done.returncode != 0 and any(counts(line) for line in done.stdout.splitlines()):
                 ok = False
@@ -72,7 +101,8 @@ def run_each(commands, root, counts=lambda line: True):
 
 
 def layout(tree, _build):
-    return run_each([[tool("clang-format"), "--dry-run", "-Werror", path] for path in tree.files(".c", ".h")], tree.root)
+    return run_each([[tool("clang-format"), "--dry-run", "-Werror", path]
+                     for path in tree.files(".c", ".h")], tree.root)
 
 
 def compiled(tree, build):
@@ -86,32 +116,41 @@ def compiled(tree, build):
 
 
 def tidy(tree, build):
-    # The database is gcc's: clang 14 does not know all of its options, and analyses better without zeroed variables.
-    options = ["--quiet", "-p", build, "--extra-arg=-Wno-unknown-warning-option", "--extra-arg=-Wno-ignored-optimization-argument",
-               "--extra-arg=-ftrivial-auto-var-init=uninitialized",
-               "--extra-arg=-Wno-error"]  # -Werror is for gcc's warnings: clang's own are not what is checked here
+    # The database is gcc's: clang 14 does not know all of its options, and analyses better without
+    # zeroed variables.
+    # -Werror is for the warnings of gcc: those of clang are not checked here.
+    options = ["--quiet", "-p", build, "--extra-arg=-Wno-unknown-warning-option",
+               "--extra-arg=-Wno-ignored-optimization-argument",
+               "--extra-arg=-ftrivial-auto-var-init=uninitialized", "--extra-arg=-Wno-error"]
 
     def counts(line):
-        # Findings in a library's inline functions are not ours to mend; a file that does not compile always is.
+        # Findings in a library's inline functions are not ours to mend; a file that does not
+        # compile always is.
         return ": error:" in line and not line.startswith("/usr/") or line.startswith("error:")
-    return run_each([[tool("clang-tidy"), *options, path] for path in compiled(tree, build)], tree.root, counts)
+
+    return run_each([[tool("clang-tidy"), *options, path] for path in compiled(tree, build)],
+                    tree.root, counts)
 
 
 def cppcheck(tree, build):
     os.makedirs(os.path.join(build, "cppcheck"), exist_ok=True)
-    return run_each([[tool("cppcheck"), "--quiet", "--error-exitcode=1", "--enable=warning,performance,portability", "--inline-suppr",
-                      f"--suppressions-list={os.path.join(tree.root, 'tests/lint/cppcheck.supp')}", "--std=c11", "--force",
-                      f"--cppcheck-build-dir={os.path.join(build, 'cppcheck')}", f"-j{os.cpu_count()}", "-I.", "-D_GNU_SOURCE",
-                      "-D__GNUC__=12", "--max-configs=2", *compiled(tree, build)]], tree.root)
+    command = [tool("cppcheck"), "--quiet", "--error-exitcode=1", "--std=c11", "--inline-suppr",
+               "--enable=warning,performance,portability", "--force", "--max-configs=2",
+               f"--suppressions-list={os.path.join(tree.root, 'tests/lint/cppcheck.supp')}",
+               f"--cppcheck-build-dir={os.path.join(build, 'cppcheck')}", f"-j{os.cpu_count()}",
+               "-I.", "-D_GNU_SOURCE", "-D__GNUC__=12"]
+    return run_each([[*command, *compiled(tree, build)]], tree.root)
 
 
 def spelling(tree, _build):
     files = [p for p in tree.files(*rules.TEXT_FILES) if os.path.basename(p) != "codespell.txt"]
-    return run_each([[tool("codespell"), "--ignore-words", os.path.join(tree.root, "tests/lint/codespell.txt"), *files]], tree.root)
+    words_file = os.path.join(tree.root, "tests/lint/codespell.txt")
+    return run_each([[tool("codespell"), "--ignore-words", words_file, *files]], tree.root)
 
 
 def shell(tree, _build):
-    scripts = [p for p in tree.paths if p.endswith(".sh") or ("." not in os.path.basename(p) and _is_shell(tree, p))]
+    scripts = [p for p in tree.paths
+               if p.endswith(".sh") or ("." not in os.path.basename(p) and _is_shell(tree, p))]
     return run_each([[tool("shellcheck"), *scripts]], tree.root) if scripts else True
 
 
@@ -125,15 +164,20 @@ def hardening(_tree, build):
     program = os.path.join(build, "hyperfleet-driver")
 
     def readelf(*options):
-        return subprocess.run([tool("readelf"), "--wide", *options, program], check=True, stdout=subprocess.PIPE, text=True).stdout
+        return subprocess.run([tool("readelf"), "--wide", *options, program], check=True,
+                              stdout=subprocess.PIPE, text=True).stdout
     dynamic, segments, symbols = readelf("--dynamic"), readelf("--segments"), readelf("--dyn-syms")
     promises = (
-        ("position independent (PIE)", "Elf file type is DYN (Position-Independent Executable" in segments),
+        ("position independent (PIE)",
+         "Elf file type is DYN (Position-Independent Executable" in segments),
         ("RELRO segment", "GNU_RELRO" in segments),
-        ("immediate binding (BIND_NOW)", re.search(r"\(FLAGS(_1)?\).*\b(BIND_NOW|NOW)\b", dynamic) is not None),
+        ("immediate binding (BIND_NOW)",
+         re.search(r"\(FLAGS(_1)?\).*\b(BIND_NOW|NOW)\b", dynamic) is not None),
         ("no executable stack", re.search(r"GNU_STACK.* RW ", segments) is not None),
         ("stack protector", "__stack_chk_fail" in symbols),
-        ("fortified libc calls", re.search(r"__(memcpy|memmove|vsnprintf|snprintf|read|fprintf|vfprintf|printf)_chk", symbols) is not None),
+        ("fortified libc calls",
+         re.search(r"__(memcpy|memmove|vsnprintf|snprintf|read|fprintf|vfprintf|printf)_chk",
+                   symbols) is not None),
         ("no run path", "RUNPATH" not in dynamic and "RPATH" not in dynamic),
     )
     missing = [what for what, holds in promises if not holds]
@@ -142,23 +186,37 @@ def hardening(_tree, build):
     return not missing
 
 
+RATCHETED = {**shape.RULES, **words.RULES}
 CHECKS = {name: own_rule(rule) for name, rule in rules.RULES.items()}
-CHECKS.update({"layout": layout, "tidy": tidy, "cppcheck": cppcheck, "spelling": spelling, "shell": shell, "hardening": hardening})
+CHECKS.update({"rules": ratcheted(shape.RULES), "words": ratcheted(words.RULES)})
+CHECKS.update({
+    "layout": layout, "tidy": tidy, "cppcheck": cppcheck, "spelling": spelling, "shell": shell,
+    "hardening": hardening
+})
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--build", default=os.path.join(ROOT, "build"), help="build folder, with its compilation database and program")
+    parser.add_argument("--build", default=os.path.join(ROOT, "build"),
+                        help="build folder, with its compilation database and program")
     parser.add_argument("--list", action="store_true", help="names the checks")
+    parser.add_argument("--renew-allowed", action="store_true",
+                        help="writes what is left to mend into allowed.txt; refuses to allow more")
+    parser.add_argument("--findings", action="store_true",
+                        help="the arguments are paths: prints what rules and words find below them")
     parser.add_argument("checks", nargs="*", metavar="CHECK")
     given = parser.parse_args()
+    tree = Tree(ROOT)
+    if given.renew_allowed:
+        return ratchet.renew(tree, RATCHETED)
+    if given.findings:
+        return ratchet.show(tree, RATCHETED, given.checks)
     if given.list or not given.checks:
         print("\n".join(CHECKS))
         return 0
     unknown = [name for name in given.checks if name not in CHECKS]
     if unknown:
         parser.error(f"no such check: {', '.join(unknown)}")
-    tree = Tree(ROOT)
     return 0 if all([CHECKS[name](tree, given.build) for name in given.checks]) else 1
 
 

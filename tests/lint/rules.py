@@ -1,19 +1,21 @@
-"""The rules that are ours alone. Each takes a tree (tree.files(...), tree.read(path)) and yields (path, line, message)."""
+"""The rules that are ours alone. Each takes a tree (tree.files(...), tree.read(path)) and yields
+(path, line, message).
+"""
 
 import os
 import re
 
 import ctext
 
-LINE_MAX = 140
+LINE_MAX = 140  # of what shape.columns does not look at
 C_LINE_MAX = 100
 FUNCTION_LINES_MAX = 120
 COMPLEXITY_MAX = 15
 
-# ---- includes -------------------------------------------------------------------------------------------------------------
+# ---- includes ------------------------------------------------------------------------------------
 
-# Who may include what of ours: a folder, and the folders below it. Arrows point down only. A folder sees itself; a row holds for what lies
-# below the folder as well. The first row that fits counts.
+# Who may include what of ours: a folder, and the folders below it. Arrows point down only. A folder
+# sees itself; a row holds for what lies below the folder as well. The first row that fits counts.
 BASE = ("driver/base",)
 DOMAIN_LOW = BASE + ("store", "schemas")
 LAYERS = (
@@ -23,7 +25,8 @@ LAYERS = (
     ("driver/fleet", DOMAIN_LOW),
     ("driver/health", DOMAIN_LOW + ("driver/fleet",)),
     ("driver/estimate", BASE),
-    ("driver/core", DOMAIN_LOW + ("driver/fleet", "driver/health", "driver/backend", "driver/estimate")),
+    ("driver/core",
+     DOMAIN_LOW + ("driver/fleet", "driver/health", "driver/backend", "driver/estimate")),
     ("driver/backend", DOMAIN_LOW + ("driver/fleet",)),
     ("driver/sentinel", DOMAIN_LOW + ("driver/fleet", "driver/core")),
     ("driver/adapters", DOMAIN_LOW + ("driver/fleet", "driver/health")),
@@ -34,7 +37,8 @@ LAYERS = (
     ("tests", ("driver", "store", "schemas", "handlers", "tests")),
 )
 
-# Which folders see which library: a pattern of headers, and where they may be included. Tests see what the code they test sees.
+# Which folders see which library: a pattern of headers, and where they may be included. Tests see
+# what the code they test sees.
 SOCKETS = r"sys/socket\.h|sys/un\.h|netinet/.*|linux/tcp\.h|arpa/inet\.h|netdb\.h"
 LIBRARIES = (
     (r"jansson\.h", ("",)),
@@ -44,15 +48,18 @@ LIBRARIES = (
     (r"libpq-fe\.h", ("store/postgres", "tests")),
     (r"h2o\.h|h2o/.*", ("handlers/http",)),
     (r"openssl/.*", ("handlers/http", "driver/backend", "tests")),
-    (r"curl/curl\.h", ("driver/backend", "driver/adapters", "driver/sentinel", "handlers/cli", "tests")),
+    (r"curl/curl\.h",
+     ("driver/backend", "driver/adapters", "driver/sentinel", "handlers/cli", "tests")),
     (r"uthash\.h|utlist\.h", ("",)),
     (r"pcre2\.h", ("schemas",)),
     (r"cmocka\.h", ("tests",)),
     (SOCKETS, ("handlers", "driver/backend", "tests")),
-    (r"(assert|ctype|dirent|dlfcn|errno|fcntl|float|ftw|inttypes|limits|locale|malloc|math|poll|pthread|sched|semaphore|setjmp|signal|stdalign|"
-     r"stdarg|stdatomic|stdbool|stddef|stdint|stdio|stdlib|stdnoreturn|string|strings|termios|time|unistd|getopt|wctype)\.h", ("",)),
-    (r"sys/(epoll|eventfd|file|ioctl|mman|prctl|random|resource|sendfile|signalfd|stat|statfs|statvfs|syscall|sysinfo|time|timerfd|types|uio|"
-     r"utsname|vfs|wait)\.h|linux/(magic|limits|fs)\.h", ("",)),
+    (r"(assert|ctype|dirent|dlfcn|errno|fcntl|float|ftw|inttypes|limits|locale|malloc|math|poll|"
+     r"pthread|sched|semaphore|setjmp|signal|stdalign|stdarg|stdatomic|stdbool|stddef|stdint|"
+     r"stdio|stdlib|stdnoreturn|string|strings|termios|time|unistd|getopt|wctype)\.h", ("",)),
+    (r"sys/(epoll|eventfd|file|ioctl|mman|prctl|random|resource|sendfile|signalfd|stat|statfs|"
+     r"statvfs|syscall|sysinfo|time|timerfd|types|uio|utsname|vfs|wait)\.h|"
+     r"linux/(magic|limits|fs)\.h", ("",)),
 )
 
 INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*([<"])([^>"\n]+)[>"]', re.M)
@@ -102,24 +109,30 @@ def includes(tree):
         text = ctext.without_comments(tree.read(path))
         for match in INCLUDE.finditer(text):
             name = match.group(2)
-            wrong = _check_own(path, name, tree) if match.group(1) == '"' else _check_library(path, name)
+            is_own = match.group(1) == '"'
+            wrong = _check_own(path, name, tree) if is_own else _check_library(path, name)
             if wrong:
                 yield path, text.count("\n", 0, match.start()) + 1, wrong
 
 
-# ---- names ----------------------------------------------------------------------------------------------------------------
+# ---- names ---------------------------------------------------------------------------------------
 
 # Pattern over code without comments and literals, what to say, and the files where it is at home.
 NAMES = (
-    (r"\b(strcpy|strcat|sprintf|vsprintf|strncpy|strncat|strtok|gmtime|localtime|atoi|atol|atoll|alloca|rand|srand|system|gets|popen|mktemp|"
-     r"tmpnam)\s*\(", "{} has no safe use", ("driver/base/banned.h",)),
-    (r"\b(strtol|strtoll|strtoul|strtoull|sscanf)\s*\(", "{}: numbers from outside parse through hfd_parse_i64", ("driver/base", "handlers/settings")),
-    (r"\b(clock_gettime|gettimeofday|time|clock)\s*\(", "{}: ask driver/base/clock.h for the time", ("driver/base/clock.c",)),
-    (r"\b(sleep|usleep|nanosleep|clock_nanosleep)\s*\(", "{}: nobody sleeps; wait for the event", ()),
-    (r"\b(getrandom|arc4random\w*|random|srandom|drand48|randombytes_\w+)\s*\(", "{}: ask driver/base/rng.h for random bytes",
-     ("driver/base/rng.c",)),
+    (r"\b(strcpy|strcat|sprintf|vsprintf|strncpy|strncat|strtok|gmtime|localtime|atoi|atol|atoll|"
+     r"alloca|rand|srand|system|gets|popen|mktemp|tmpnam)\s*\(",
+     "{} has no safe use", ("driver/base/banned.h",)),
+    (r"\b(strtol|strtoll|strtoul|strtoull|sscanf)\s*\(",
+     "{}: numbers from outside parse through hfd_parse_i64", ("driver/base", "handlers/settings")),
+    (r"\b(clock_gettime|gettimeofday|time|clock)\s*\(",
+     "{}: ask driver/base/clock.h for the time", ("driver/base/clock.c",)),
+    (r"\b(sleep|usleep|nanosleep|clock_nanosleep)\s*\(",
+     "{}: nobody sleeps; wait for the event", ()),
+    (r"\b(getrandom|arc4random\w*|random|srandom|drand48|randombytes_\w+)\s*\(",
+     "{}: ask driver/base/rng.h for random bytes", ("driver/base/rng.c",)),
     (r"\b(json_auto_t)\b", "{}: one release idiom in the tree", ()),
-    (r"\b(cleanup)\s*\(\s*\w+\s*\)\s*\)", "__attribute__((cleanup)): one release idiom in the tree", ()),
+    (r"\b(cleanup)\s*\(\s*\w+\s*\)\s*\)",
+     "__attribute__((cleanup)): one release idiom in the tree", ()),
     (r"\bgoto\s+(?!out\b)(\w+)", "goto {}: goto goes forward, to out", ()),
     (r"\btypedef\s+(struct)\b(?!\s+hfd_slice\b)", "typedef of a {}", ()),
     (r"\b(?:struct|enum|union)\s+(\w+_t)\s*\{", "{}: _t belongs to POSIX", ()),
@@ -138,18 +151,21 @@ def names(tree):
                 yield path, text.count("\n", 0, match.start()) + 1, message.format(match.group(1))
 
 
-# ---- functions ------------------------------------------------------------------------------------------------------------
+# ---- functions -----------------------------------------------------------------------------------
 
 def functions(tree):
     for path in tree.files(".c", ".h"):
         for function in ctext.functions(tree.read(path)):
             if function.lines() > FUNCTION_LINES_MAX:
-                yield path, function.line, f"{function.name} has {function.lines()} lines; {FUNCTION_LINES_MAX} is the limit"
+                yield path, function.line, (f"{function.name} has {function.lines()} lines; "
+                                            f"{FUNCTION_LINES_MAX} is the limit")
             if function.complexity() > COMPLEXITY_MAX:
-                yield path, function.line, f"{function.name} has complexity {function.complexity()}; {COMPLEXITY_MAX} is the limit"
+                yield path, function.line, (f"{function.name} has complexity "
+                                            f"{function.complexity()}; {COMPLEXITY_MAX} is the "
+                                            "limit")
 
 
-# ---- doc comments ---------------------------------------------------------------------------------------------------------
+# ---- doc comments --------------------------------------------------------------------------------
 
 def _declarations(text):
     """(offset, name) of each function that a header declares or defines at file level."""
@@ -186,9 +202,10 @@ def docs(tree):
                 yield path, line + 1, f"{name} has no comment above it or above its group"
 
 
-# ---- plain text -----------------------------------------------------------------------------------------------------------
+# ---- plain text ----------------------------------------------------------------------------------
 
-TEXT_FILES = (".c", ".h", ".py", ".sh", ".sql", ".txt", ".md", ".yml", ".yaml", ".json", ".cmake", "dev", "run")
+TEXT_FILES = (".c", ".h", ".py", ".sh", ".sql", ".txt", ".md", ".yml", ".yaml", ".json", ".cmake",
+              "dev", "run")
 LONG_LINES_MAY = (".json", ".md")
 UNFINISHED = re.compile(r"\b(TODO|FIXME|XXX|HACK)\b")
 MACHINE_PATH = re.compile(r"(?<![\w.$}/-])/(home|root|work|farm|Users)/\w")
@@ -213,7 +230,8 @@ def text(tree):
             limit = C_LINE_MAX if is_c else LINE_MAX
             if len(measured[number - 1].rstrip()) > limit and not path.endswith(LONG_LINES_MAY):
                 yield path, number, f"{len(line)} columns; {limit} is the limit"
-        if is_c and re.search(r"(?<!:)//", re.sub(r'"(?:\\.|[^"\\\n])*"', "", re.sub(r"/\*.*?\*/", "", whole, flags=re.S))):
+        bare = re.sub(r"/\*.*?\*/", "", whole, flags=re.S)
+        if is_c and re.search(r"(?<!:)//", re.sub(r'"(?:\\.|[^"\\\n])*"', "", bare)):
             yield path, 1, "a // comment: /* */ only"
         if whole and not whole.endswith("\n"):
             yield path, whole.count("\n") + 1, "no newline at the end of the file"

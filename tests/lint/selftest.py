@@ -1,5 +1,7 @@
 #!/usr/bin/env python3
-"""Each of our own rules, seen failing on the smallest tree that breaks it, and silent on one that does not."""
+"""Each of our own rules, seen failing on the smallest tree that breaks it, and silent on one that
+does not.
+"""
 
 import contextlib
 import io
@@ -8,7 +10,11 @@ import tempfile
 import unittest
 
 import ctext
+import lint
+import prose
+import ratchet
 import rules
+import shape
 from lint import CHECKS, Tree
 
 # rule, file, text, what the finding says (None: there must be none)
@@ -47,7 +53,8 @@ CASES = (
     ("names", "tests/unit/a.c", "void f(void) { usleep(1); }\n", "nobody sleeps"),
     ("names", "store/a.c", "void f(void) { randombytes_buf(0, 0); }\n", "driver/base/rng.h"),
     ("names", "store/a.c", "void f(void) { json_auto_t *x; }\n", "one release idiom"),
-    ("names", "store/a.c", "void f(void) { char *p __attribute__((cleanup(g))) = 0; }\n", "one release idiom"),
+    ("names", "store/a.c", "void f(void) { char *p __attribute__((cleanup(g))) = 0; }\n",
+     "one release idiom"),
     ("names", "store/a.c", "void f(void) { goto fail; fail:; }\n", "goto fail"),
     ("names", "store/a.c", "void f(void) { goto out; out:; }\n", None),
     ("names", "store/a.c", "typedef struct row { int x; } row;\n", "typedef of a struct"),
@@ -57,22 +64,37 @@ CASES = (
     ("names", "store/a.c", "int f(int x) { return x == 1 && HFD_NEVER(true); }\n", "the condition itself"),
     ("names", "store/a.c", "int f(int x) { return HFD_NEVER(x == 1); }\n", None),
     # Size and complexity.
-    ("functions", "store/a.c", "int f(int x)\n{\n" + "    x++;\n" * 120 + "    return x;\n}\n", "f has 124 lines"),
-    ("functions", "store/a.c", "int f(int x)\n{\n" + "    x++;\n" * 115 + "    return x;\n}\n", None),
-    ("functions", "store/a.c", "int f(int x)\n{\n" + "    if (x)\n        x++;\n" * 15 + "    return x;\n}\n", "f has complexity 16"),
-    ("functions", "store/a.c", "int f(int x)\n{\n" + "    if (x)\n        x++;\n" * 14 + "    return x;\n}\n", None),
-    ("functions", "store/a.c", "int f(int x)\n{\n    return x" + " && x || x ? x : x" * 5 + ";\n}\n", "f has complexity 16"),
-    ("functions", "store/a.c", "int f(int x)\n{\n    switch (x) {\n" + "    case 1:\n        return 1;\n" * 40 + "    }\n    return 0;\n}\n",
+    ("functions", "store/a.c", "int f(int x)\n{\n" + "    x++;\n" * 120 + "    return x;\n}\n",
+     "f has 124 lines"),
+    ("functions", "store/a.c", "int f(int x)\n{\n" + "    x++;\n" * 115 + "    return x;\n}\n",
      None),
-    ("functions", "store/a.c", "int f(int x)\n{\n    if (x && x || x)\n        x++;\n    switch (x) {\n"
-     + "    case 1:\n        return 1;\n" * 14 + "    }\n    return 0;\n}\n", "f has complexity 18"),
-    ("functions", "store/a.c", '#define M(x) if (x) {\nstatic const int t[] = {1, 2};\nint f(void)\n{\n    return 0; /* } */\n}\n', None),
+    ("functions", "store/a.c",
+     "int f(int x)\n{\n" + "    if (x)\n        x++;\n" * 15 + "    return x;\n}\n",
+     "f has complexity 16"),
+    ("functions", "store/a.c",
+     "int f(int x)\n{\n" + "    if (x)\n        x++;\n" * 14 + "    return x;\n}\n", None),
+    ("functions", "store/a.c",
+     "int f(int x)\n{\n    return x" + " && x || x ? x : x" * 5 + ";\n}\n", "f has complexity 16"),
+    ("functions", "store/a.c", "int f(int x)\n{\n    switch (x) {\n" +
+     "    case 1:\n        return 1;\n" * 40 + "    }\n    return 0;\n}\n", None),
+    ("functions", "store/a.c",
+     "int f(int x)\n{\n    if (x && x || x)\n        x++;\n    switch (x) {\n" +
+     "    case 1:\n        return 1;\n" * 14 + "    }\n    return 0;\n}\n", "f has complexity 18"),
+    ("functions", "store/a.c",
+     '#define M(x) if (x) {\nstatic const int t[] = {1, 2};\nint f(void)\n{\n    return 0; /* } '
+     '*/\n}\n',
+     None),
     # Public functions say what they do.
     ("docs", "store/b.h", "#define X\n\nint hfd_a(void);\n", "hfd_a has no comment"),
-    ("docs", "store/b.h", "#define X\n\nstatic inline int hfd_a(void)\n{\n    return 0;\n}\n", "hfd_a has no comment"),
-    ("docs", "store/b.h", "/** Says a. */\nint hfd_a(void);\nint hfd_b(void);\n\nint hfd_c(void);\n", "hfd_c has no comment"),
-    ("docs", "store/b.h", "/** Says a. */\nint hfd_a(int x,\n          int y);\nint hfd_b(void);\n", None),
-    ("docs", "store/b.h", "struct hfd_x {\n    int (*read)(void *ctx);\n};\n\ntypedef int hfd_fn(void);\n", None),
+    ("docs", "store/b.h", "#define X\n\nstatic inline int hfd_a(void)\n{\n    return 0;\n}\n",
+     "hfd_a has no comment"),
+    ("docs", "store/b.h",
+     "/** Says a. */\nint hfd_a(void);\nint hfd_b(void);\n\nint hfd_c(void);\n",
+     "hfd_c has no comment"),
+    ("docs", "store/b.h", "/** Says a. */\nint hfd_a(int x,\n          int y);\nint hfd_b(void);\n",
+     None),
+    ("docs", "store/b.h",
+     "struct hfd_x {\n    int (*read)(void *ctx);\n};\n\ntypedef int hfd_fn(void);\n", None),
     ("docs", "store/b_int.h", "\nint hfd_a(void);\n", None),
     # Plain text.
     ("text", "store/a.c", "/* TODO */\n", "unfinished: TODO"),
@@ -86,21 +108,102 @@ CASES = (
     ("text", "dev", "cd /home/somebody\n", "a path of somebody's machine"),
     ("text", "dev", "cd /home\n", None),
     ("text", "store/a.c", "/* " + "x" * 140 + " */\n", "146 columns"),
-    ("text", "store/a.c", "/* clang-format off */\n/* " + "x" * 140 + " */\n/* clang-format on */\n", None),
+    ("text", "store/a.c",
+     "/* clang-format off */\n/* " + "x" * 140 + " */\n/* clang-format on */\n", None),
+)
+
+MANY = "int f(int a, int b, int c, int d, int e, int f)\n{\n    return a;\n}\n"
+LONG = " ".join(["word"] * 26)
+
+# Likewise for the rules of shape.py and words.py.
+CASES += (
+    ("parameters", "store/a.c", MANY, "f has 6 parameters"),
+    ("parameters", "tests/unit/a.c", MANY, "f has 6 parameters"),
+    ("parameters", "tests/fault/a.c", MANY.replace(" f(", " __wrap_mmap("), None),
+    ("parameters", "store/a.c", MANY.replace(", int f", ""), None),
+    ("parameters", "store/a.c",
+     "int f(int (*g)(int a, int b, int c), int b, int c, int d, int e)\n{\n}\n", None),
+    ("parameters", "store/a.c", "int f(struct x *x)\n{\n    return g(1, 2, 3, 4, 5, 6, 7);\n}\n",
+     None),
+    ("sizes", "store/a.c", "\n" * 601, "601 lines"),
+    ("sizes", "store/a.c", "\n" * 600, None),
+    ("sizes", "tests/unit/a.c", "\n" * 601, None),
+    ("headers", "store/b.c", "\n", "has no header store/b.h"),
+    ("headers", "store/a.c", "\n", None),
+    ("headers", "handlers/cli/main.c", "\n", None),
+    ("headers", "handlers/cli/cmd_x.c", "\n", None),
+    ("headers", "tests/unit/b.c", "\n", None),
+    ("columns", "README.md", "word " * 21 + "\n", "105 columns"),
+    ("columns", "README.md", "| " + "word " * 21 + "|\n", None),
+    ("columns", "README.md", "```\n" + "word " * 21 + "\n```\n", None),
+    ("columns", "README.md", "[page](" + "x" * 100 + ")\n", None),
+    ("columns", "tests/unit/a.py", "x = 1" + "0" * 100 + "\n", "105 columns"),
+    ("columns", "dev", "x" * 101 + "\n", "101 columns"),
+    ("references", "store/b.c", "/* See DESIGN 4. */\n", "DESIGN is not in the repository"),
+    ("references", "store/b.c", "/* See STYLE.md. */\n", "STYLE.md is not in the repository"),
+    ("references", "store/b.c", "/* See spec/hyperfleet-api.md. */\n",
+     "spec/hyperfleet-api.md is not"),
+    ("references", "store/b.c", "/* 002_4aedec23c83d0384.txt says so. */\n",
+     "002_4aedec23c83d0384.txt is not"),
+    ("references", "store/b.c", "/* See store/gone.h. */\n",
+     "store/gone.h is not in the repository"),
+    ("references", "store/b.c", "/* See gone.c. */\n", "gone.c is not in the repository"),
+    ("references", "store/b.c", "/* See store/a.h, a_int.h and core/a.h. */\n",
+     "core/a.h is not in the repository"),
+    ("references", "store/b.c", "/* See store/a.h, a_int.h and https://host/b/c.md. */\n", None),
+    ("references", "store/b.c", "#include <zlib.h>\n/* As zlib.h has it. */\n", None),
+    ("references", "store/README.md", "In [a](../driver/core/a.h) and `a.h`.\n", None),
+    ("references", "store/README.md", "In `store/gone.h`.\n", "store/gone.h is not"),
+    ("references", "tests/unit/a.py", '"""See DESIGN."""\n', "DESIGN is not"),
+    ("references", "tests/unit/CMakeLists.txt", "set(X ../shared/vectors)\n",
+     "../shared is HFD_SHARED"),
+    ("references", "CMakeLists.txt", "set(HFD_SHARED ../shared CACHE PATH \"\")\n", None),
+    ("never", "store/b.c", "int f(int x) { return x && HFD_NEVER(true); }\n",
+     'HFD_NEVER(true) logs "true"'),
+    ("never", "store/b.c", "int f(int x) { return HFD_NEVER(x == 1); }\n", None),
+    ("openers", "store/b.c", "/* What is late was so before. */\n", 'begins with "What"'),
+    ("openers", "store/b.c", "/*\n * Fine. Of a row: the first.\n */\n", 'begins with "Of a"'),
+    ("openers", "store/b.h", "int x; /**< So long a row may wait. */\n", 'begins with "So long"'),
+    ("openers", "store/b.c", "/* Whose turn it was goes. */\n", 'begins with "Whose"'),
+    ("openers", "tests/unit/a.py", "x = 1  # Whoever reads it waits.\n", 'begins with "Whoever"'),
+    ("openers", "tests/unit/a.py", 'def f():\n    """Who reads waits."""\n', 'begins with "Who"'),
+    ("openers", "README.md", "# What it is\n\nWhat is this? A driver.\n", None),
+    ("openers", "README.md", "- Whether it runs is told.\n", 'begins with "Whether"'),
+    ("openers", "store/b.c", 'const char *a = "/* What is late */";\n/* Says what is late. */\n',
+     None),
+    ("persons", "store/b.c", "/* The writer waits until somebody asks. */\n", '"somebody"'),
+    ("persons", "store/b.c", "/* A thread who waits. */\n", '"who"'),
+    ("persons", "store/b.c", "/* The reader thread: he waits. */\n", '"he"'),
+    ("persons", "store/b.c", "/* For operators who read logs; the header has \"who\". */\n", None),
+    ("persons", "dev", "#!/bin/sh\n# For whoever waits.\n", '"whoever"'),
+    ("sentences", "store/b.c", f"/* {LONG}. */\n", "26 words"),
+    ("sentences", "store/b.c", f"/* {LONG[:-5]}. {LONG[:-5]}. */\n", "word"),
+    ("sentences", "store/b.c", f"/* {LONG[:-5]}. Word {LONG[:-10]}. */\n", None),
+    ("sentences", "README.md", f"{LONG[:60]}\n{LONG[60:]}\n", "26 words"),
+    ("sentences", "README.md", f"| {LONG} |\n\n```\n{LONG}\n```\n\n    {LONG}\n", None),
+    ("sentences", "store/b.c", f"/* clang-format off */\n/* {LONG} */\n/* clang-format on */\n",
+     None),
 )
 
 # What the includes of the cases may point at.
-SURROUNDINGS = ("store/a.h", "store/a_int.h", "store/a.c", "driver/core/a.h", "driver/fleet/a.h", "handlers/http/a.h", "handlers/cli/a.h",
-                "tests/lib/a.h")
+SURROUNDINGS = ("store/a.h", "store/a_int.h", "store/a.c", "driver/core/a.h", "driver/fleet/a.h",
+                "handlers/http/a.h", "handlers/cli/a.h", "tests/lib/a.h")
+
+ALL_RULES = {**rules.RULES, **lint.RATCHETED}
+
+
+def put(root, name, content):
+    os.makedirs(os.path.dirname(os.path.join(root, name)), exist_ok=True)
+    with open(os.path.join(root, name), "w", encoding="utf-8") as file:
+        file.write(content)
 
 
 def findings(rule, path, text):
     with tempfile.TemporaryDirectory() as root:
-        for name, content in [(name, "\n") for name in SURROUNDINGS] + [(path, text)]:
-            os.makedirs(os.path.dirname(os.path.join(root, name)), exist_ok=True)
-            with open(os.path.join(root, name), "w", encoding="utf-8") as file:
-                file.write(content)
-        return [message for where, _, message in rules.RULES[rule](Tree(root)) if where == path]
+        for name in SURROUNDINGS:
+            put(root, name, "\n")
+        put(root, path, text)
+        return [message for where, _, message in ALL_RULES[rule](Tree(root)) if where == path]
 
 
 class Rules(unittest.TestCase):
@@ -114,7 +217,51 @@ class Rules(unittest.TestCase):
                     self.assertTrue(any(said in message for message in found), found)
 
     def test_every_rule_is_seen_failing(self):
-        self.assertEqual({case[0] for case in CASES if case[3] is not None}, set(rules.RULES))
+        self.assertEqual({case[0]
+                          for case in CASES if case[3] is not None} | {"folders"}, set(ALL_RULES))
+
+    def test_a_full_folder_has_a_readme(self):
+        with tempfile.TemporaryDirectory() as root:
+            for number in range(shape.FOLDER_FILES_MAX + 1):
+                self.assertEqual(list(shape.folders(Tree(root))), [])
+                put(root, f"store/{number}.c", "\n")
+            self.assertEqual([path for path, _, _ in shape.folders(Tree(root))],
+                             ["store/README.md"])
+            put(root, "store/README.md", "\n")
+            self.assertEqual(list(shape.folders(Tree(root))), [])
+
+    def test_sentences_know_their_lines(self):
+        text = ("int x;\n/*\n * One is\n * here. Two is here (3.7).\n"
+                " * @param x  Three\n *\n * Four, e.g. Five\n */\n")
+        self.assertEqual([(s.line, s.text) for s in prose.sentences("a.c", text)],
+                         [(3, "One is here."), (4, "Two is here (3.7)."), (5, "x  Three"),
+                          (7, "Four, e.g. Five")])
+
+    def test_what_is_allowed_only_shrinks(self):
+        with tempfile.TemporaryDirectory() as root:
+            family = {"never": shape.never}
+            check = lint.ratcheted(family)
+
+            def outcome(action):
+                said = io.StringIO()
+                with contextlib.redirect_stdout(said):
+                    return action(Tree(root)), said.getvalue()
+            bad = "int f(int x) { return x && HFD_NEVER(true); }\n"
+            put(root, "store/a.c", bad * 2)
+            self.assertFalse(outcome(lambda tree: check(tree, None))[0])
+            os.makedirs(os.path.join(root, "tests/lint"))
+            self.assertEqual(outcome(lambda tree: ratchet.renew(tree, family))[0], 0)
+            self.assertEqual(ratchet.read(Tree(root)), {("never", "store"): 2})
+            self.assertTrue(outcome(lambda tree: check(tree, None))[0])
+            put(root, "store/b.c", bad)
+            held, said = outcome(lambda tree: check(tree, None))
+            self.assertFalse(held)
+            self.assertIn("store: never: 3 findings; 2 are allowed for now", said)
+            self.assertEqual(outcome(lambda tree: ratchet.renew(tree, family))[0], 1)
+            put(root, "store/a.c", "\n")
+            self.assertTrue(outcome(lambda tree: check(tree, None))[0])
+            self.assertEqual(outcome(lambda tree: ratchet.renew(tree, family))[0], 0)
+            self.assertEqual(ratchet.read(Tree(root)), {("never", "store"): 1})
 
     def test_lines_are_counted_from_one(self):
         function = ctext.functions("\n\nint f(void)\n{\n}\n")[0]
@@ -125,7 +272,9 @@ class Rules(unittest.TestCase):
             source, program = os.path.join(build, "a.c"), os.path.join(build, "hyperfleet-driver")
             with open(source, "w", encoding="utf-8") as file:
                 file.write("int main(void) { return 0; }\n")
-            self.assertEqual(os.spawnlp(os.P_WAIT, "cc", "cc", "-no-pie", "-Wl,-z,norelro", "-Wl,-z,lazy", "-o", program, source), 0)
+            self.assertEqual(
+                os.spawnlp(os.P_WAIT, "cc", "cc", "-no-pie", "-Wl,-z,norelro", "-Wl,-z,lazy", "-o",
+                           program, source), 0)
             said = io.StringIO()
             with contextlib.redirect_stdout(said):
                 self.assertFalse(CHECKS["hardening"](None, build))

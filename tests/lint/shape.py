@@ -1,0 +1,167 @@
+"""Sizes, places and references. A rule takes a tree and yields (path, line, message)."""
+
+import collections
+import fnmatch
+import os
+import re
+
+import ctext
+import prose
+import words
+
+PARAMETERS_MAX = 5
+FOLDER_FILES_MAX = 12
+FILE_LINES_MAX = 600
+COLUMNS_MAX = 100
+
+PRODUCT = ("driver", "store", "schemas", "handlers")
+
+
+def _is_product(path):
+    return path.split("/")[0] in PRODUCT
+
+
+# ---- parameters -----------------------------------------------------------------------------
+
+# Functions whose parameters are laid down by a library: a name pattern, and the library.
+FOREIGN = (
+    (r"__wrap_\w+", "libc"),
+)
+
+
+def parameters(tree):
+    """A function has five parameters at most; more are a struct."""
+    for path in tree.files(".c", ".h"):
+        for function in ctext.functions(tree.read(path)):
+            if any(re.fullmatch(pattern, function.name) for pattern, _ in FOREIGN):
+                continue
+            if function.parameters > PARAMETERS_MAX:
+                yield path, function.line, (
+                    f"{function.name} has {function.parameters} parameters; "
+                    f"{PARAMETERS_MAX} is the limit")
+
+
+# ---- files ----------------------------------------------------------------------------------
+
+# Sources without a header of their own name, and the reason.
+NO_HEADER = (
+    ("handlers/cli/main.c", "holds main alone"),
+    ("handlers/cli/cmd_*.c", "one command each, declared together in handlers/cli/cli.h"),
+)
+
+
+def folders(tree):
+    """A folder of more than a dozen files says in a README.md what it is for."""
+    count = collections.Counter(os.path.dirname(path) for path in tree.paths)
+    for folder, files in sorted(count.items()):
+        readme = os.path.join(folder, "README.md")
+        if files > FOLDER_FILES_MAX and not tree.exists(readme):
+            yield readme, 1, f"is missing: {folder or 'the root'} holds {files} files"
+
+
+def sizes(tree):
+    """A product file has a length that one can read."""
+    for path in tree.files(".c", ".h"):
+        lines = tree.read(path).count("\n")
+        if _is_product(path) and lines > FILE_LINES_MAX:
+            yield path, 1, f"{lines} lines; {FILE_LINES_MAX} is the limit"
+
+
+def headers(tree):
+    """Each product source has its header."""
+    for path in tree.files(".c"):
+        if not _is_product(path) or any(fnmatch.fnmatch(path, known) for known, _ in NO_HEADER):
+            continue
+        if not tree.exists(path[:-2] + ".h") and not tree.exists(path[:-2] + "_int.h"):
+            yield path, 1, f"has no header {path[:-2]}.h"
+
+
+# ---- columns --------------------------------------------------------------------------------
+
+CODE_FILES = (".py", ".sh", ".cmake", ".sql", "CMakeLists.txt", "CMakePresets.json", "dev", "run")
+
+
+def _prose_lines(text):
+    """(number, line) of Markdown that is no table, no link alone and no code."""
+    code = False
+    for number, line in enumerate(text.split("\n"), 1):
+        if re.match(r"\s*(```|~~~)", line):
+            code = not code
+        elif not code and not re.match(r"\s*\|| {4,}(?![-*\d])|\s*\[[^\]]*\]:", line):
+            yield number, re.sub(r"\]\([^)]*\)", "]", line)
+
+
+def columns(tree):
+    """Lines fit beside each other on a screen. (Lines of C: clang-format and the rule "text".)"""
+    for path in tree.files(".md", *CODE_FILES):
+        text = tree.read(path)
+        lines = _prose_lines(text) if path.endswith(".md") else enumerate(text.split("\n"), 1)
+        for number, line in lines:
+            if len(line) > COLUMNS_MAX:
+                yield path, number, f"{len(line)} columns; {COLUMNS_MAX} is the limit"
+
+
+# ---- references -----------------------------------------------------------------------------
+
+# Documents that were never part of the repository.
+ABSENT = re.compile(r"\b(DESIGN|STYLE)(\.md)?\b|\bspec/[\w./-]*\.md|\b\d{3}_[0-9a-f]{8,}(\.txt)?")
+ENDINGS = r"(?:c|h|py|sh|md|txt|json|ya?ml|sql|cmake|supp|tf|html|service)"
+PATH = re.compile(r"(?<![\w./~<$}%*-])((?:[\w.-]+/)*[\w.-]*[\w-]\." + ENDINGS + r")(?![\w/-]|\.\w)")
+# Files of others, of a user or of a run.
+FOREIGN_FILES = re.compile(
+    r"order\.json|(hfd|spec|.*config|hyperfleet)\.ya?ml|compile_commands\.json|(.*/)?build/.*"
+    r"|.*\.service|"
+    r"(.*/)?NNNN_\w+\.sql|(asm|linux|sys|netinet|arpa|curl|openssl|h2o|libh2o)/.*\.h")
+# Data beside the repository is named in one place: the CMake variable HFD_SHARED.
+BESIDE = re.compile(r"\.\./shared\b")
+BESIDE_HOME = "CMakeLists.txt"
+
+
+def _libraries(tree):
+    """Headers of libraries that the tree includes."""
+    found = set()
+    for path in tree.files(".c", ".h"):
+        found.update(re.findall(r"#\s*include\s*<([^>]+)>", tree.read(path)))
+    return found
+
+
+def _resolves(tree, path, name, known):
+    folder = os.path.dirname(path)
+    return (name in known or tree.exists(name) or FOREIGN_FILES.fullmatch(name) is not None
+            or tree.exists(os.path.normpath(os.path.join(folder, name))))
+
+
+def references(tree):
+    """Comments and pages name only files that the repository has."""
+    known = _libraries(tree) | {os.path.basename(path) for path in tree.paths}
+    for path in tree.files(*words.PROSE_FILES):
+        if path.startswith("tests/lint/"):
+            continue
+        text = tree.read(path)
+        for match in BESIDE.finditer(text if path != BESIDE_HOME else ""):
+            yield path, text.count("\n", 0,
+                                   match.start()) + 1, "../shared is HFD_SHARED (CMakeLists.txt)"
+        for first, lines in prose.blocks(path, text):
+            for number, line in enumerate(lines, first):
+                line = re.sub(r"\w+://\S+", "", line)
+                for match in ABSENT.finditer(line):
+                    yield path, number, f"{match.group(0)} is not in the repository"
+                line = ABSENT.sub("", line)
+                for match in PATH.finditer(line):
+                    if not _resolves(tree, path, match.group(1), known):
+                        yield path, number, f"{match.group(1)} is not in the repository"
+
+
+# ---- what cannot be --------------------------------------------------------------------------
+
+def never(tree):
+    """HFD_NEVER holds the condition itself: it is what the log line prints."""
+    for path in tree.files(".c", ".h"):
+        text = ctext.code(tree.read(path))
+        for match in re.finditer(r"\bHFD_NEVER\(\s*(true|1)\s*\)", text):
+            yield path, text.count("\n", 0,
+                                   match.start()) + 1, f"{match.group(0)} logs \"{match.group(1)}\""
+
+
+RULES = {"parameters": parameters, "folders": folders, "sizes": sizes, "headers": headers,
+         "columns": columns, "references": references, "never": never}

@@ -1,5 +1,6 @@
-# cmake -DDIR=<folder of NNNN_name.sql> -DOUT=<file.c> -P embed.cmake
-# Writes the migrations as C arrays, in their order. The numbers run 0001, 0002, ... without a gap, as the schema version counts them.
+# cmake -DDIR=<folder of NNNN_name.sql> -DOUT=<file.c> -P embed.cmake Writes the migrations as C
+# arrays, in their order. The numbers run 0001, 0002, ... without a gap, as the schema version
+# counts them.
 file(GLOB FILES ${DIR}/*.sql)
 list(SORT FILES)
 set(expected 0)

@@ -1,9 +1,11 @@
 #!/usr/bin/env python3
-"""Instructions per request, counted by callgrind on the real server: the one measure of speed that a busy machine does not change. Compares
-with the committed instructions.json and fails where a request takes a tenth more than there; --renew writes the file anew.
+"""Instructions per request, counted by callgrind on the real server: the one measure of speed that
+a busy machine does not change. Compares with the committed instructions.json and fails where a
+request takes a tenth more than there; --renew writes the file anew.
 
-Each kind of request is sent N times in one run and 2 N times in another; what is between the two is the cost of N, and start-up and
-preparation fall out. One event loop and one connection, so that each commit holds one request. Exit status 77: it cannot be counted here.
+Each kind of request is sent N times in one run and 2 N times in another; what is between the two is
+the cost of N, and start-up and preparation fall out. One event loop and one connection, so that
+each commit holds one request. Exit status 77: it cannot be counted here.
 """
 import argparse
 import importlib.machinery
@@ -40,7 +42,8 @@ class Counted:
         self.load_tool = os.path.join(os.path.dirname(program), "tests", "bench", "load")
         self.out = os.path.join(folder, "callgrind.out")
         self.server = bench.Server(program, os.path.join(folder, "data"))
-        self.server.under = ["valgrind", "--tool=callgrind", "--vgdb=no", "--callgrind-out-file=" + self.out]
+        self.server.under = ["valgrind", "--tool=callgrind", "--vgdb=no",
+                             "--callgrind-out-file=" + self.out]
         self.server.flags = ["--http-threads", "1", "--store-readers", "1"]
 
     def file(self, name, content):
@@ -50,9 +53,11 @@ class Counted:
         return path
 
     def send(self, status, count, **kw):
-        args = {"port": self.server.port, "connections": 1, "count": count, "ms": 600000, "warm_ms": 0, **kw}
+        args = {"port": self.server.port, "connections": 1, "count": count, "ms": 600000,
+                "warm_ms": 0, **kw}
         line = [v for k, x in args.items() for v in ("--" + k.replace("_", "-"), str(x))]
-        ran = subprocess.run([self.load_tool] + line + ["--in-order"], stdout=subprocess.PIPE, text=True, check=True)
+        ran = subprocess.run([self.load_tool] + line + ["--in-order"], stdout=subprocess.PIPE,
+                             text=True, check=True)
         statuses = json.loads(ran.stdout)["statuses"]
         if statuses != {str(status): count}:
             raise self.bench.Failed("%s: answers were %s" % (kw["path"], statuses))
@@ -62,10 +67,12 @@ class Counted:
         report = self.file("report", self.bench.REPORT)
         self.send(202, READY, method="PUT", path="/made-@n@", body=self.body)
         parts = []
-        for kind, adapters in (("clusters", self.bench.CLUSTER_ADAPTERS), ("nodepools", self.bench.NODEPOOL_ADAPTERS)):
+        for kind, adapters in (("clusters", self.bench.CLUSTER_ADAPTERS),
+                               ("nodepools", self.bench.NODEPOOL_ADAPTERS)):
             found = self.server.document("%s/%s?order=asc" % (self.bench.BASE, kind))["items"]
             parts += ["%s\t\t%s" % (r["href"], a) for r in found for a in adapters]
-        self.send(201, len(parts), method="POST", path="@1@/statuses", body=report, items=self.file("parts", "\n".join(parts) + "\n"))
+        self.send(201, len(parts), method="POST", path="@1@/statuses", body=report,
+                  items=self.file("parts", "\n".join(parts) + "\n"))
         return self.file("item", parts[0] + "\n"), report
 
     def run(self, counts):
@@ -78,8 +85,10 @@ class Counted:
             self.send(200, counts["get"], path="/made-0")
             self.send(200, counts["put-repeat"], method="PUT", path="/made-0", body=self.body)
             self.send(202, counts["put-new"], method="PUT", path="/new-@n@", body=self.body)
-            self.send(201, counts["report"], method="POST", path="@1@/statuses", body=report, items=item)
-            self.send(201, counts["report-news"], method="POST", path="@1@/statuses", body=news, items=item)
+            self.send(201, counts["report"], method="POST", path="@1@/statuses", body=report,
+                      items=item)
+            self.send(201, counts["report-news"], method="POST", path="@1@/statuses", body=news,
+                      items=item)
         finally:
             self.server.stop()
         with open(self.out, encoding="utf-8") as f:
@@ -92,7 +101,8 @@ def count_all(program):
     def run(twice=None):
         folder = tempfile.mkdtemp(prefix="instructions-")
         try:
-            return Counted(bench, program, folder).run({k: n * (2 if k == twice else 1) for k, n in COUNTS.items()})
+            return Counted(bench, program,
+                           folder).run({k: n * (2 if k == twice else 1) for k, n in COUNTS.items()})
         finally:
             shutil.rmtree(folder)
     once = run()
@@ -100,14 +110,17 @@ def count_all(program):
 
 
 def main():
-    p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    p.add_argument("--renew", action="store_true", help="write what is counted into instructions.json")
+    p = argparse.ArgumentParser(description=__doc__,
+                                formatter_class=argparse.RawDescriptionHelpFormatter)
+    p.add_argument("--renew", action="store_true",
+                   help="write what is counted into instructions.json")
     o = p.parse_args()
     if shutil.which("valgrind") is None:
         print("skipped: valgrind is not installed")
         return 77
     root = os.path.dirname(os.path.dirname(HERE))
-    counted = count_all(os.path.abspath(os.environ.get("HFD_PROGRAM") or os.path.join(root, "build", "hyperfleet-driver")))
+    counted = count_all(os.path.abspath(os.environ.get("HFD_PROGRAM")
+                                        or os.path.join(root, "build", "hyperfleet-driver")))
     if o.renew:
         with open(BASELINE, "w", encoding="utf-8") as f:
             json.dump(counted, f, indent=1)
@@ -119,9 +132,13 @@ def main():
         print("%-12s %9d instructions a request, baseline %9d: %+.1f %%" % (
             k, counted[k], baseline[k], 100.0 * (counted[k] - baseline[k]) / baseline[k]))
     if worse:
-        print("a tenth or more above tests/bench/instructions.json: %s. tests/bench/README.md says how to see where they go. Where the\n"
-              "work is worth its price, renew the baseline in the same commit, and say there what it buys:\n"
-              "HFD_PROGRAM=build/hyperfleet-driver tests/bench/instructions.py --renew" % ", ".join(worse))
+        print(
+            "a tenth or more above tests/bench/instructions.json: %s. tests/bench/README.md says "
+            "how to see where they go. Where the\n"
+              "work is worth its price, renew the baseline in the same commit, and say there what "
+              "it buys:\n"
+              "HFD_PROGRAM=build/hyperfleet-driver tests/bench/instructions.py --renew"
+              % ", ".join(worse))
     return 1 if worse else 0
 
 

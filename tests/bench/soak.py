@@ -1,16 +1,20 @@
 #!/usr/bin/env python3
-"""Mixed load for a long time: what the program holds, and how long it takes, must be at the end what it was at the beginning.
+"""Mixed load for a long time: what the program holds, and how long it takes, must be at the end
+what it was at the beginning.
 
   soak.py [--seconds 1800] [--rate 400] [--workers 32] [--json FILE]
 
-Each worker leads one resource after the other through its life: ordered, reported ready, polled by GET and by repeated PUT, changed,
-reported ready again, deleted, finalized, gone. So the number of resources stays what it is, and whatever grows is kept by mistake. Requests
-begin at a fixed rate, whether answers come or not. Memory, descriptors and files are looked at once a second; the first 15 % of the time
-warm up, the rest is cut into quarters, and the last is held against the first. An answer with another status than the contract's ends it.
+Each worker leads one resource after the other through its life: ordered, reported ready, polled by
+GET and by repeated PUT, changed, reported ready again, deleted, finalized, gone. So the number of
+resources stays what it is, and whatever grows is kept by mistake. Requests begin at a fixed rate,
+whether answers come or not. Memory, descriptors and files are looked at once a second; the first 15
+% of the time warm up, the rest is cut into quarters, and the last is held against the first. An
+answer with another status than the contract's ends it.
 
-Other programs use the machine too, so beside it two yardsticks are measured all the time: the program's fixed reply (/livez), for what
-only reads, and writing and syncing 4 KiB in the same folder, for what writes. As much slower as its yardstick became, a request may become
-slower; and there is much room. HFD_PROGRAM is the program. Standard library only.
+Other programs use the machine too, so beside it two yardsticks are measured all the time: the
+program's fixed reply (/livez), for what only reads, and writing and syncing 4 KiB in the same
+folder, for what writes. As much slower as its yardstick became, a request may become slower; and
+there is much room. HFD_PROGRAM is the program. Standard library only.
 """
 import argparse
 import json
@@ -29,7 +33,8 @@ import time
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 BASE = "/api/hyperfleet/v1"
-FLAGS = ("--adapters-required-cluster", "validation,dns", "--adapters-required-nodepool", "validation")
+FLAGS = ("--adapters-required-cluster", "validation,dns", "--adapters-required-nodepool",
+         "validation")
 REQUIRED = {"clusters": ("validation", "dns"), "nodepools": ("validation",)}
 WARM = 0.15
 QUARTERS = 4
@@ -38,9 +43,11 @@ NAMES = 8 # of a worker's resources: they come back, so that what is remembered 
 SYNC_EVERY_S = 0.1
 
 # What is held: (what, how much more the last quarter's peak may be: a share, and in its unit).
-HELD = {"rss_kib": (0.10, 4096), "fds": (0.0, 2), "threads": (0.0, 0), "wal_kib": (0.25, 1024), "db_kib": (0.25, 512)}
-# Latency: (share, milliseconds) for the middle and for the slowest in a hundred. Each quarter is told by the best of its slices: what other
-# programs take away for a while makes some slower, what grows in this one makes all of them slower.
+HELD = {"rss_kib": (0.10, 4096), "fds": (0.0, 2), "threads": (0.0, 0), "wal_kib": (0.25, 1024),
+        "db_kib": (0.25, 512)}
+# Latency: (share, milliseconds) for the middle and for the slowest in a hundred. Each quarter is
+# told by the best of its slices: what other programs take away for a while makes some slower, what
+# grows in this one makes all of them slower.
 LATENCY = {"p50_ms": (0.5, 0.5), "p99_ms": (2.0, 10.0)}
 SLICES = 8
 YARDSTICKS = {"get": "livez", "list": "livez", "put repeat": "livez",
@@ -59,8 +66,10 @@ class Server:
         self.data, self.log = os.path.join(folder, "data"), os.path.join(folder, "log")
         env = {k: v for k, v in os.environ.items() if not k.startswith("HFD_")}
         with open(self.log, "ab") as log:
-            self.proc = subprocess.Popen([program, "serve", "--listen", "127.0.0.1:0", "--ops-listen", "127.0.0.1:0", "--data", self.data,
-                                          *FLAGS], stdin=subprocess.DEVNULL, stdout=log, stderr=log, env=env)
+            self.proc = subprocess.Popen([program, "serve", "--listen", "127.0.0.1:0",
+                                          "--ops-listen", "127.0.0.1:0", "--data", self.data,
+                                          *FLAGS], stdin=subprocess.DEVNULL, stdout=log, stderr=log,
+                                          env=env)
         end = time.monotonic() + 60
         while time.monotonic() < end and self.proc.poll() is None:
             with open(self.log, encoding="utf-8", errors="replace") as f:
@@ -89,8 +98,10 @@ class Server:
         files = os.listdir(self.data)
         return {"rss_kib": int(re.search(r"VmRSS:\s+(\d+)", status).group(1)),
                 "threads": int(re.search(r"Threads:\s+(\d+)", status).group(1)),
-                "fds": len(os.listdir("/proc/%d/fd" % self.proc.pid)), "wal_kib": sum(self.kib(n) for n in files if n.endswith("-wal")),
-                "db_kib": sum(self.kib(n) for n in files if n.endswith(".db") or n.endswith(".sqlite"))}
+                "fds": len(os.listdir("/proc/%d/fd" % self.proc.pid)),
+                "wal_kib": sum(self.kib(n) for n in files if n.endswith("-wal")),
+                "db_kib": sum(self.kib(n) for n in files if n.endswith(".db")
+                              or n.endswith(".sqlite"))}
 
     def stop(self):
         self.proc.send_signal(signal.SIGTERM)
@@ -112,22 +123,28 @@ def order(spec):
 
 def report(adapter, generation, finalized):
     at = time.time_ns() // 1000
-    conditions = [{"type": "Available", "status": "False" if finalized else "True", "reason": "Soaked", "message": "as it should be"},
+    conditions = [{"type": "Available", "status": "False" if finalized else "True",
+                   "reason": "Soaked", "message": "as it should be"},
                   {"type": "Applied", "status": "True"}, {"type": "Health", "status": "True"}]
     if finalized:
         conditions.append({"type": "Finalized", "status": "True"})
-    return {"adapter": adapter, "observed_generation": generation, "conditions": conditions, "data": {"url": "https://example.com"},
-            "observed_time": time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(at // 1000000)) + ".%06dZ" % (at % 1000000)}
+    return {"adapter": adapter, "observed_generation": generation, "conditions": conditions,
+            "data": {"url": "https://example.com"},
+            "observed_time": time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(at // 1000000))
+            + ".%06dZ" % (at % 1000000)}
 
 
 def lives(worker):
-    """Request after request of a worker, for ever: yields (what, method, path, body, status), is sent the answer's document."""
+    """Request after request of a worker, for ever: yields (what, method, path, body, status), is
+    sent the answer's document.
+    """
     life = 0
     while True:
         life += 1
         path = "/soak-%d-%d" % (worker, life % NAMES)
         yield "put new", "PUT", path, order(1), 202
-        found = yield "list", "GET", "%s/clusters?search=labels.humanitec_guresid='%s'" % (BASE, path[1:]), None, 200
+        found = yield "list", "GET", "%s/clusters?search=labels.humanitec_guresid='%s'" % (
+            BASE, path[1:]), None, 200
         cluster = found["items"][0]["href"]
         pools = yield "list", "GET", cluster + "/nodepools", None, 200
         parts = [("nodepools", pools["items"][0]["href"]), ("clusters", cluster)]
@@ -137,7 +154,8 @@ def lives(worker):
             for kind, href in parts:
                 for adapter in REQUIRED[kind]:
                     yield "get", "GET", path, None, 202
-                    yield "report", "POST", href + "/statuses", report(adapter, generation, False), 201
+                    yield "report", "POST", href + "/statuses", report(
+                        adapter, generation, False), 201
             for _ in range(4):
                 yield "get", "GET", path, None, 200
                 yield "put repeat", "PUT", path, order(generation), 200
@@ -178,7 +196,8 @@ class Worker:
         data = self.sock.recv(1 << 18)
         now = time.monotonic()
         if not data:
-            raise Failed("the server closed a connection, instead of answering %s %s" % self.next[1:3])
+            raise Failed("the server closed a connection, instead of answering %s %s"
+                         % self.next[1:3])
         self.data += data
         head, sep, body = self.data.partition(b"\r\n\r\n")
         length = re.search(rb"\r\ncontent-length: *(\d+)", head, re.I)
@@ -187,10 +206,12 @@ class Worker:
         what, method, path, _, wanted = self.next
         status = int(self.data[9:12])
         if status != wanted:
-            raise Failed("%s %s was answered %d, not %d: %s" % (method, path, status, wanted, body[:600].decode("utf-8", "replace")))
+            raise Failed("%s %s was answered %d, not %d: %s"
+                         % (method, path, status, wanted, body[:600].decode("utf-8", "replace")))
         took = now - self.sent_at
         self.data, self.sent_at = b"", None
-        self.next = self.requests.send(json.loads(body) if body and method != "DELETE" and what != "livez" else None)
+        self.next = self.requests.send(json.loads(body) if body and method != "DELETE"
+                                       and what != "livez" else None)
         return what, took
 
 
@@ -215,12 +236,15 @@ def run(server, options):
     """([(second, what is held)], [(second, what, seconds taken)])"""
     selector = selectors.DefaultSelector()
     workers = [Worker(lives(i), server.port, selector) for i in range(options.workers)]
-    workers += [Worker(fixed(), server.ops_port, selector) for _ in range(1 + options.workers // 16)]
+    workers += [Worker(fixed(), server.ops_port, selector)
+                for _ in range(1 + options.workers // 16)]
     rnd = random.Random(1)
     rnd.shuffle(workers)
     idle, looks, times = list(workers), [], []
     begin = time.monotonic()
-    syncer = threading.Thread(target=sync_all_the_time, args=(server.data + ".sync", begin, begin + options.seconds, times), daemon=True)
+    syncer = threading.Thread(target=sync_all_the_time,
+                              args=(server.data + ".sync", begin, begin + options.seconds, times),
+                              daemon=True)
     syncer.start()
     due, next_look, next_log = begin, begin + 1, begin + LOG_KEPT_S
     while True:
@@ -237,7 +261,8 @@ def run(server, options):
             idle.pop(0).send()
             due += 1 / options.rate
         due = max(due, now - 0.25) # what a pause of the machine kept back is not all sent at once
-        for key, _ in selector.select(max(0.0, min(due, next_look) - time.monotonic()) if idle else 0.1):
+        for key, _ in selector.select(max(0.0, min(due, next_look) - time.monotonic()) if idle
+                                      else 0.1):
             done = key.data.read()
             if done is not None:
                 times.append((time.monotonic() - begin, *done))
@@ -261,19 +286,22 @@ def quarters(rows, seconds):
     """The rows of each quarter of what follows the warming up."""
     begin = seconds * WARM
     length = (seconds - begin) / QUARTERS
-    return [[r for r in rows if begin + q * length <= r[0] < begin + (q + 1) * length] for q in range(QUARTERS)]
+    return [[r for r in rows if begin + q * length <= r[0] < begin + (q + 1) * length]
+            for q in range(QUARTERS)]
 
 
 def figures(looks, times, seconds):
     """name -> values of the quarters."""
     out = {}
     for name in HELD:
-        out[name] = [max((look[name] for _, look in rows), default=0) for rows in quarters(looks, seconds)]
+        out[name] = [max((look[name] for _, look in rows), default=0)
+                     for rows in quarters(looks, seconds)]
     for what in sorted({t[1] for t in times}):
         rows = quarters([t for t in times if t[1] == what], seconds)
         for name, share in (("p50_ms", 0.5), ("p99_ms", 0.99)):
             out["%s %s" % (what, name)] = [round(1e3 * best(r, share), 3) for r in rows]
-    out["requests/s"] = [round(len(r) / (seconds * (1 - WARM) / QUARTERS), 1) for r in quarters(times, seconds)]
+    out["requests/s"] = [round(len(r) / (seconds * (1 - WARM) / QUARTERS), 1)
+                         for r in quarters(times, seconds)]
     return out
 
 
@@ -285,14 +313,16 @@ def judge(values):
         room = HELD.get(name) or LATENCY.get(unit)
         yard = values.get("%s %s" % (YARDSTICKS.get(what), unit), [1, 1])
         slower = max(1, yard[-1] / yard[0]) if yard[0] else 1
-        if room is not None and what not in YARDSTICKS.values() and quarter[-1] > quarter[0] * slower * (1 + room[0]) + room[1]:
+        if room is not None and what not in YARDSTICKS.values() and quarter[-1] > quarter[
+            0] * slower * (1 + room[0]) + room[1]:
             wrong.append("%s is not flat: %s" % (name, " -> ".join(str(v) for v in quarter)))
     return wrong
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n", maxsplit=1)[0])
-    parser.add_argument("--seconds", type=float, default=float(os.environ.get("SOAK_SECONDS", "1800")))
+    parser.add_argument("--seconds", type=float,
+                        default=float(os.environ.get("SOAK_SECONDS", "1800")))
     parser.add_argument("--rate", type=float, default=400, help="requests a second")
     parser.add_argument("--workers", type=int, default=32)
     parser.add_argument("--json", help="where the figures go as well")

@@ -16,7 +16,8 @@ class Bench(unittest.TestCase):
     def test_quick_run_writes_every_row(self):
         with tempfile.TemporaryDirectory() as folder:
             path = os.path.join(folder, "rows.json")
-            ran = subprocess.run([sys.executable, "-B", os.path.join(HERE, "run"), "--quick", "--json", path], stdout=subprocess.PIPE,
+            ran = subprocess.run([sys.executable, "-B", os.path.join(HERE, "run"), "--quick",
+                                  "--json", path], stdout=subprocess.PIPE,
                                  stderr=subprocess.STDOUT, text=True)
             self.assertEqual(ran.returncode, 0, ran.stdout)
             with open(path, encoding="utf-8") as f:
@@ -34,7 +35,8 @@ class Bench(unittest.TestCase):
     def test_wrk(self):
         with tempfile.TemporaryDirectory() as folder:
             path = os.path.join(folder, "rows.json")
-            ran = subprocess.run([sys.executable, "-B", os.path.join(HERE, "run"), "get", "--quick", "--wrk", "--warm", "--json", path],
+            ran = subprocess.run([sys.executable, "-B", os.path.join(HERE, "run"), "get", "--quick",
+                                  "--wrk", "--warm", "--json", path],
                                  stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
             self.assertEqual(ran.returncode, 0, ran.stdout)
             with open(path, encoding="utf-8") as f:
@@ -44,7 +46,8 @@ class Bench(unittest.TestCase):
 
     # A name that is not there is refused, and the right ones are told.
     def test_unknown_name(self):
-        ran = subprocess.run([sys.executable, "-B", os.path.join(HERE, "run"), "speed"], stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+        ran = subprocess.run([sys.executable, "-B", os.path.join(HERE, "run"), "speed"],
+                             stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
                              text=True)
         self.assertEqual(ran.returncode, 2)
         self.assertIn("put-repeat", ran.stdout)

@@ -1,5 +1,6 @@
-"""What the program can drive, each with the program in front of it and adapters to be played: its own HyperFleet, a second instance of
-itself with each condition vocabulary, and the scripted one in each wire generation."""
+"""What the program can drive, each with the program in front of it and adapters to be played: its
+own HyperFleet, a second instance of itself with each condition vocabulary, and the scripted one in
+each wire generation."""
 import json
 import os
 import shutil
@@ -12,8 +13,10 @@ from fleet_fake import Fake, WIRES
 ADAPTERS = {"Cluster": ("validation", "hypershift"), "NodePool": ("validation",)}
 ONE_ADAPTER = {"Cluster": ("validation",), "NodePool": ("validation",)}
 # Short times, so that what a remote needs is waited for and not slept for.
-REMOTE_FLAGS = ("--remote-watch", "1s", "--remote-fresh", "1s", "--remote-idle", "2s", "--remote-retry-min", "1s",
-                "--remote-retry-max", "1s", "--remote-timeout", "2s", "--remote-connect-timeout", "1s", "--remote-per-second-max", "10000")
+REMOTE_FLAGS = ("--remote-watch", "1s", "--remote-fresh", "1s", "--remote-idle", "2s",
+                "--remote-retry-min", "1s",
+                "--remote-retry-max", "1s", "--remote-timeout", "2s", "--remote-connect-timeout",
+                "1s", "--remote-per-second-max", "10000")
 
 
 class Port:
@@ -24,7 +27,8 @@ class Port:
 
 
 class Player(lib.Fleet):
-    """Adapters and strangers, through the API of the HyperFleet that is driven, in its own words."""
+    """Adapters and strangers, through the API of the HyperFleet that is driven, in its own words.
+    """
 
     def __init__(self, client, adapters, report_method="POST"):
         super().__init__(client, adapters["Cluster"], adapters["NodePool"])
@@ -48,7 +52,9 @@ class Player(lib.Fleet):
         return super().report(resource, adapter, generation, method or self.report_method, **kw)
 
     def holds(self, gid, body):
-        """Whether what a PUT wants is there: one cluster with its spec, and its nodepools with theirs."""
+        """Whether what a PUT wants is there: one cluster with its spec, and its nodepools with
+        theirs.
+        """
         clusters, pools = self.live(gid)
         values = body["driver"]["values"]
         if "nodepool" in values:
@@ -59,11 +65,13 @@ class Player(lib.Fleet):
 
     def wanted(self, gid, body):
         """Waits for that."""
-        lib.eventually(lambda: self.holds(gid, body), "HyperFleet has what %s asks for" % gid, every_s=0.1)
+        lib.eventually(lambda: self.holds(gid, body), "HyperFleet has what %s asks for" % gid,
+                       every_s=0.1)
 
     def deleting(self, gid):
         """Waits until nothing of a GUResID is alive."""
-        lib.eventually(lambda: self.live(gid) == ([], []), "everything of %s is being deleted" % gid, every_s=0.1)
+        lib.eventually(lambda: self.live(gid) == ([], []),
+                       "everything of %s is being deleted" % gid, every_s=0.1)
 
     def finish_pools(self, gid, names):
         """Waits until these nodepools are being deleted, and finalizes them."""
@@ -89,11 +97,14 @@ class Backend:
 
     def open(self, *flags, adapters=None, config=None):
         self.adapters = adapters or ADAPTERS
-        common = ("--adapters-required-cluster", ",".join(self.adapters["Cluster"]), "--adapters-required-nodepool",
+        common = ("--adapters-required-cluster", ",".join(self.adapters["Cluster"]),
+                  "--adapters-required-nodepool",
                   ",".join(self.adapters["NodePool"]))
         try:
             url = self.open_fleet(common)
-            self.server = lib.Server(*common, *flags, *(("--backend", url) + REMOTE_FLAGS if url else ()), config=config)
+            self.server = lib.Server(*common, *flags,
+                                     *(("--backend", url) + REMOTE_FLAGS if url else ()),
+                                     config=config)
             self.closers.append(self.server.close)
             self.server.start()
         except BaseException:
@@ -106,7 +117,8 @@ class Backend:
             self.closers.pop()()
 
     def player(self, client=None):
-        return Player(client or lib.Client(self.fleet_server()), self.adapters, self.report_method())
+        return Player(client or lib.Client(self.fleet_server()), self.adapters,
+                      self.report_method())
 
     def report_method(self):
         return "POST"
@@ -166,7 +178,8 @@ class Scripted(Backend):
 
 ALL = {
     "embedded": lambda: Embedded("embedded"),
-    "embedded-again": lambda: Embedded("embedded-again"),  # a transcript holds nothing that another run would have otherwise
+    # a transcript holds nothing that another run would have otherwise
+    "embedded-again": lambda: Embedded("embedded-again"),
     "second-ready": lambda: Second("second-ready", "ready"),
     "second-reconciled": lambda: Second("second-reconciled", "reconciled"),
     "second-both": lambda: Second("second-both", "both"),

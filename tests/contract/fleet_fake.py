@@ -1,9 +1,11 @@
 #!/usr/bin/env python3
-"""A small scripted HyperFleet: it speaks each wire generation, fails where it is told to, and remembers what it was asked.
+"""A small scripted HyperFleet: it speaks each wire generation, fails where it is told to, and
+remembers what it was asked.
 
-Written from spec/hyperfleet-api.md and spec/hyperfleet-versions.md; test_fake.py holds it against the embedded API of the program.
-Two listeners: `port` for the driver (counted, logged, faulty) and `player_port` for the test, which never fails.
-By hand: fleet_fake.py --generation G3 --port 8001 --auto 5
+Written from spec/hyperfleet-api.md and spec/hyperfleet-versions.md; test_fake.py holds it against
+the embedded API of the program. Two listeners: `port` for the driver (counted, logged, faulty) and
+`player_port` for the test, which never fails. By hand: fleet_fake.py --generation G3 --port 8001
+--auto 5
 """
 import argparse
 import datetime
@@ -27,14 +29,19 @@ from fleet_tsl import Refused, compile_search
 BASE = "/api/hyperfleet/v1"
 ERRORS = "https://api.hyperfleet.io/errors/"
 NAME = re.compile(r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?$")
-LABEL_KEY = re.compile(r"^([a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?/)?[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?$")
+LABEL_KEY = re.compile(
+    r"^([a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?/)?[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?$")
 LABEL_VALUE = re.compile(r"^([A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?)?$")
 LENGTHS = {"Cluster": (3, 53), "NodePool": (3, 15)}
 PLURAL = {"Cluster": "clusters", "NodePool": "nodepools"}
-COLUMNS = ("id", "kind", "name", "href", "generation", "created_time", "updated_time", "created_by", "updated_by")
-TITLES = {400: ("bad-request", "Bad Request"), 401: ("authentication-error", "Authentication Required"), 403: ("forbidden", "Forbidden"),
-          404: ("not-found", "Resource Not Found"), 409: ("conflict", "Resource Conflict"), 429: ("limit", "Too Many Requests"),
-          500: ("internal-error", "Internal Server Error"), 501: ("not-implemented", "Not Implemented"),
+COLUMNS = ("id", "kind", "name", "href", "generation", "created_time", "updated_time", "created_by",
+           "updated_by")
+TITLES = {400: ("bad-request", "Bad Request"),
+          401: ("authentication-error", "Authentication Required"), 403: ("forbidden", "Forbidden"),
+          404: ("not-found", "Resource Not Found"), 409: ("conflict", "Resource Conflict"),
+          429: ("limit", "Too Many Requests"),
+          500: ("internal-error", "Internal Server Error"),
+          501: ("not-implemented", "Not Implemented"),
           503: ("service-unavailable", "Service Unavailable")}
 
 
@@ -46,7 +53,8 @@ class Wire:
         self.ready, self.last_known = "Reconciled", "LastKnownReconciled"
         self.report_method = "PUT"
         self.deletes = self.patches_pools = self.patches_labels = True
-        self.same_spec_counts = False   # a PATCH with the spec that is already there raises the generation
+        # a PATCH with the spec that is already there raises the generation
+        self.same_spec_counts = False
         self.labels_count = False       # a PATCH of labels raises the generation
         self.strict = False             # paging, PATCH fields, labels, observed_time
         self.page_size = 100
@@ -55,19 +63,23 @@ class Wire:
         self.or_is_broken = False
         self.unknown_route = "HYPERFLEET-NTF-001"
         self.ids = "uuid7"
-        self.gone_at_once = False       # a kind without required adapters is removed by DELETE itself
+        # a kind without required adapters is removed by DELETE itself
+        self.gone_at_once = False
         self.__dict__.update(kw)
 
 
 WIRES = {w.name: w for w in (
-    Wire("G2", ready="Ready", last_known="Available", report_method="POST", deletes=False, patches_pools=False, patches_labels=False,
+    Wire("G2", ready="Ready", last_known="Available", report_method="POST", deletes=False,
+         patches_pools=False, patches_labels=False,
          same_spec_counts=True, or_is_broken=True, ids="ksuid"),
     Wire("G3", or_is_broken=True),
-    Wire("G3.1", labels_count=True, strict=True, page_size=20, list_kind=False, tsl=6, unknown_route="HYPERFLEET-NTF-000",
+    Wire("G3.1", labels_count=True, strict=True, page_size=20, list_kind=False, tsl=6,
+         unknown_route="HYPERFLEET-NTF-000",
          gone_at_once=True),
 )}
 
-# name -> (whether the request is carried out first, what comes back). The suite runs through all of them.
+# name -> (whether the request is carried out first, what comes back). The suite runs through all of
+# them.
 FAULTS = {
     "lost before it is done": (False, "close"),
     "lost after it is done": (True, "close"),
@@ -103,30 +115,35 @@ class Record:
     """One request of the driver."""
 
     def __init__(self, n, at, method, path, query, step, gid, headers, body):
-        self.n, self.at, self.method, self.path, self.query, self.step, self.gid = n, at, method, path, query, step, gid
+        self.n, self.at, self.method, self.path, self.query = n, at, method, path, query
+        self.step, self.gid = step, gid
         self.headers, self.body = headers, body
         self.status = self.fault = None
 
     def __repr__(self):
         query = "?" + urllib.parse.unquote_plus(self.query) if self.query else ""
-        return "%d %s %s%s -> %s%s" % (self.n, self.method, self.path, query, self.status, " [%s]" % self.fault if self.fault else "")
+        return "%d %s %s%s -> %s%s" % (self.n, self.method, self.path, query, self.status,
+                                       " [%s]" % self.fault if self.fault else "")
 
 
 class Reply:
     def __init__(self, status, doc=None, kind="application/json", headers=(), raw=None):
         self.status, self.kind, self.headers = status, kind, list(headers)
-        self.body = raw if raw is not None else b"" if doc is None else json.dumps(doc, separators=(",", ":")).encode()
+        self.body = raw if raw is not None else b"" if doc is None else json.dumps(
+            doc, separators=(",", ":")).encode()
 
 
 class Problem(Exception):
     def __init__(self, status, code, detail, errors=None, headers=()):
         super().__init__(detail)
-        self.status, self.code, self.errors, self.headers = status, "HYPERFLEET-" + code, errors, headers
+        self.status, self.code = status, "HYPERFLEET-" + code
+        self.errors, self.headers = errors, headers
 
 
 class Fault:
     def __init__(self, name, nth, step, gid, times, kw):
-        self.name, self.nth, self.step, self.gid, self.times, self.kw = name, nth, step, gid, times, kw
+        self.name, self.nth, self.step = name, nth, step
+        self.gid, self.times, self.kw = gid, times, kw
         self.do_first, self.action = {**FAULTS, **RARE}[name]
         self.seen = self.fired = 0
 
@@ -141,7 +158,8 @@ class Fault:
 
 
 class Gate:
-    """Holds the nth request, before or after it is done, until it is opened or the client is gone."""
+    """Holds the nth request, before or after it is done, until it is opened or the client is gone.
+    """
 
     def __init__(self, nth, done_first, gid):
         self.nth, self.done_first, self.gid = nth, done_first, gid
@@ -153,7 +171,8 @@ class Row:
     """A cluster or nodepool."""
 
     def __init__(self, kind, id_, owner, name, labels, spec, now):
-        self.kind, self.id, self.owner, self.name, self.labels, self.spec = kind, id_, owner, name, labels, spec
+        self.kind, self.id, self.owner, self.name = kind, id_, owner, name
+        self.labels, self.spec = labels, spec
         self.generation = 1
         self.created = self.updated = now
         self.created_by = self.updated_by = "system@hyperfleet.local"
@@ -177,13 +196,17 @@ def adapter_condition(adapter):
 
 
 def required_reports(row, required):
-    """adapter -> (Available is True, generation, time, its Available condition), of the reports that count."""
+    """adapter -> (Available is True, generation, time, its Available condition), of the reports
+    that count.
+    """
     found = {}
     for a in required:
         report = row.reports.get(a)
         cond = report and next((c for c in report["conditions"] if c["type"] == "Available"), None)
-        if cond and report["observed_generation"] <= row.generation and cond["status"] in ("True", "False"):
-            found[a] = (cond["status"] == "True", report["observed_generation"], micros(report["last_report_time"]), cond)
+        if cond and report["observed_generation"] <= row.generation and cond["status"] in (
+            "True", "False"):
+            found[a] = (cond["status"] == "True", report["observed_generation"],
+                        micros(report["last_report_time"]), cond)
     return found
 
 
@@ -194,7 +217,9 @@ def finalized(row, adapter):
 
 
 def available_of(row, required, snap, prev):
-    """(status, observed generation, last updated) of Available / LastKnownReconciled. spec/hyperfleet-api.md 11.3."""
+    """(status, observed generation, last updated) of Available / LastKnownReconciled.
+    spec/hyperfleet-api.md 11.3.
+    """
     was, was_gen = (prev["status"] == "True", prev["observed_generation"]) if prev else (False, 1)
     was_updated = micros(prev["last_updated_time"]) if prev else row.updated
     if not required:
@@ -214,40 +239,50 @@ def available_of(row, required, snap, prev):
 
 
 def aggregate(row, required, wire, has_children):
-    """Writes row.conditions anew. spec/hyperfleet-api.md section 11, spec/hyperfleet-versions.md section 3.3."""
+    """Writes row.conditions anew. spec/hyperfleet-api.md section 11, spec/hyperfleet-versions.md
+    section 3.3.
+    """
     old = {c["type"]: c for c in row.conditions}
     snap = required_reports(row, required)
     at_g = [s for s in snap.values() if s[1] == row.generation]
     if row.deleted is None:
-        missing = sorted(a for a in required if a not in snap or not snap[a][0] or snap[a][1] != row.generation)
+        missing = sorted(a for a in required if a not in snap or not snap[a][0]
+                         or snap[a][1] != row.generation)
         ready, word = bool(required) and not missing, "Available"
     else:
         missing = sorted(a for a in required if not finalized(row, a))
         ready, word = not missing and not has_children, "Finalized"
     new_words = wire.ready == "Reconciled"
     if ready:
-        reason = "ReconciledAll" if new_words else "All required adapters reported Available=True at the current generation"
+        reason = ("ReconciledAll" if new_words else
+                  "All required adapters reported Available=True at the current generation")
         message = "All required adapters reported %s=True at the current generation" % word
     elif not missing and row.deleted is not None:
-        reason, message = "ReconciledWaitingForChildren", "Waiting for child resources to be removed"
+        reason = "ReconciledWaitingForChildren"
+        message = "Waiting for child resources to be removed"
     else:
         reason = "ReconciledMissingAdapters" if new_words else "MissingRequiredAdapters"
-        message = "Required adapters not reporting %s=True: [%s]. Currently reporting: [%s]" % (word, ", ".join(missing),
-                                                                                             ", ".join(sorted(snap)))
+        message = "Required adapters not reporting %s=True: [%s]. Currently reporting: [%s]" % (
+            word, ", ".join(missing), ", ".join(sorted(snap)))
     updated = min(s[2] for s in at_g) if at_g else row.updated
-    out = [condition(old.get(wire.ready), wire.ready, ready, row.generation, updated, row, reason, message)]
+    out = [condition(old.get(wire.ready), wire.ready, ready, row.generation, updated, row, reason,
+                     message)]
     known, gen, updated = available_of(row, required, snap, old.get(wire.last_known))
     if new_words:
-        reason = "AdaptersMissingReports" if len(snap) < len(required) else "AdapterReportedNotAvailable"
+        reason = "AdaptersMissingReports" if len(snap) < len(
+            required) else "AdapterReportedNotAvailable"
         reason = "AllAdaptersReconciled" if known else reason
     else:
-        reason = "All required adapters report Available=True for the tracked generation" if known else "AdaptersNotAtSameGeneration"
-    out.append(condition(old.get(wire.last_known), wire.last_known, known, gen, updated, row, reason, reason))
+        reason = ("All required adapters report Available=True for the tracked generation"
+                  if known else "AdaptersNotAtSameGeneration")
+    out.append(condition(old.get(wire.last_known), wire.last_known, known, gen, updated, row,
+                         reason, reason))
     for a in required:
         if a in snap:
             ok, gen, at, cond = snap[a]
             type_ = adapter_condition(a)
-            out.append(condition(old.get(type_), type_, ok, gen, at, row, cond.get("reason"), cond.get("message")))
+            out.append(condition(old.get(type_), type_, ok, gen, at, row, cond.get("reason"),
+                                 cond.get("message")))
     row.conditions = out
 
 
@@ -258,17 +293,22 @@ def condition(prev, type_, status, generation, updated, row, reason, message):
         transition = micros(prev["last_transition_time"])
     elif prev is not None and status == "False" and generation > prev["observed_generation"]:
         transition = row.updated
-    cond = {"type": type_, "status": status, "reason": reason, "message": message, "observed_generation": generation,
-            "created_time": prev["created_time"] if prev else stamp(row.updated), "last_updated_time": stamp(updated),
+    cond = {"type": type_, "status": status, "reason": reason, "message": message,
+            "observed_generation": generation,
+            "created_time": prev["created_time"] if prev else stamp(row.updated),
+            "last_updated_time": stamp(updated),
             "last_transition_time": stamp(transition)}
     return {k: v for k, v in cond.items() if v is not None}
 
 
 def step_of(method, path):
-    """A name for what a request is about, for faults and counts: "POST clusters", "GET cluster", "GET nodepool statuses"."""
+    """A name for what a request is about, for faults and counts: "POST clusters", "GET cluster",
+    "GET nodepool statuses".
+    """
     parts = path[len(BASE):].strip("/").split("/")
     names = ["cluster", "nodepool"]
-    what = {1: parts[0], 2: parts[0][:-1], 3: "%s %s" % (names[0], parts[2]) if len(parts) > 2 and parts[2] != "nodepools" else "nodepools",
+    what = {1: parts[0], 2: parts[0][:-1], 3: "%s %s" % (names[0], parts[2]) if len(parts) > 2
+            and parts[2] != "nodepools" else "nodepools",
             4: names[1], 5: "%s %s" % (names[1], parts[-1])}.get(len(parts), path)
     return "%s %s" % (method, what)
 
@@ -276,10 +316,12 @@ def step_of(method, path):
 class Fake:
     """State, rules and script; Listener serves it."""
 
-    def __init__(self, generation="G3", required=None, auto_s=None, skew_s=0.0, tokens=None, tls=None, port=0, identity_header=None):
+    def __init__(self, generation="G3", required=None, auto_s=None, skew_s=0.0, tokens=None,
+                 tls=None, port=0, identity_header=None):
         self.wire = WIRES[generation]
         self.required = required or {"Cluster": ("validation",), "NodePool": ("validation",)}
-        self.auto_s, self.skew_s, self.tokens, self.identity_header = auto_s, skew_s, tokens, identity_header
+        self.auto_s, self.skew_s = auto_s, skew_s
+        self.tokens, self.identity_header = tokens, identity_header
         self.lock = threading.RLock()
         self.rows = {}
         self.log = []
@@ -322,10 +364,12 @@ class Fake:
     def now(self):
         return time.time_ns() // 1000 + int(self.skew_s * 1e6)
 
-    # The script ---------------------------------------------------------------------------------------------------------------------------
+    # The script -----------------------------------------------------------------------------------
 
     def arm(self, name, nth=1, step=None, gid=None, times=1, **kw):
-        """The nth request from now on (of that step, on behalf of that GUResID) fails, and `times - 1` after it; None: all after it."""
+        """The nth request from now on (of that step, on behalf of that GUResID) fails, and `times -
+        1` after it; None: all after it.
+        """
         with self.lock:
             self.faults.append(Fault(name, nth, step, gid, times, kw))
             return self.faults[-1]
@@ -355,7 +399,9 @@ class Fake:
             return [r for r in self.log[since:] if step is None or r.step == step]
 
     def behalf(self, path, query, body):
-        """Whose request it is: by the search, by an id in the path, or by the labels that are posted. None: nobody's in particular."""
+        """Whose request it is: by the search, by an id in the path, or by the labels that are
+        posted. None: nobody's in particular.
+        """
         search = urllib.parse.parse_qs(query).get("search", [""])[-1]
         found = re.findall(r"labels\.humanitec_guresid ?= ?'([^']*)'", search)
         names = re.findall(r"\bname ?= ?'([^']*)'", search) + path.split("/")
@@ -373,7 +419,8 @@ class Fake:
 
     def live(self, kind, gid):
         with self.lock:
-            return [r for r in self.rows.values() if r.kind == kind and r.deleted is None and r.labels.get("humanitec_guresid") == gid]
+            return [r for r in self.rows.values() if r.kind == kind and r.deleted is None
+                    and r.labels.get("humanitec_guresid") == gid]
 
     def remove(self, id_):
         """Behind everybody's back: the row is no more, nor are its children."""
@@ -384,16 +431,20 @@ class Fake:
     def add(self, kind, name, labels, spec, owner=None, deleted=False):
         """A row that somebody else made."""
         with self.lock:
-            row = self.create(kind, owner, {"kind": kind, "name": name, "labels": labels, "spec": spec}, "stranger@example.com")
+            row = self.create(kind, owner,
+                              {"kind": kind, "name": name, "labels": labels, "spec": spec},
+                              "stranger@example.com")
             if deleted:
                 self.delete(row, "stranger@example.com")
             return row
 
-    # Adapters -----------------------------------------------------------------------------------------------------------------------------
+    # Adapters -------------------------------------------------------------------------------------
 
     def schedule(self, row):
         if self.auto_s is not None:
-            heapq.heappush(self.due, (time.monotonic() + self.auto_s, next(self.counter), row.id, row.generation))
+            heapq.heappush(self.due,
+                           (time.monotonic() + self.auto_s, next(self.counter), row.id,
+                            row.generation))
 
     def play(self):
         """What the fake's own adapters have had the time to do."""
@@ -403,15 +454,18 @@ class Fake:
             if row is None or row.generation != generation:
                 continue
             for adapter in self.required[row.kind]:
-                self.report(row, {"adapter": adapter, "observed_generation": generation, "observed_time": stamp(self.now()), "conditions": [
-                    {"type": "Available", "status": "False" if row.deleted else "True", "reason": "Played", "message": "by the fake"},
+                self.report(row,
+                            {"adapter": adapter, "observed_generation": generation,
+                             "observed_time": stamp(self.now()), "conditions": [
+                    {"type": "Available", "status": "False" if row.deleted else "True",
+                     "reason": "Played", "message": "by the fake"},
                     {"type": "Applied", "status": "True"}, {"type": "Health", "status": "True"},
                     {"type": "Finalized", "status": "True" if row.deleted else "False"}]})
             if row.id in self.rows and row.deleted:
                 self.due.append((time.monotonic() + 0.05, next(self.counter), id_, generation))
                 heapq.heapify(self.due)
 
-    # Rules --------------------------------------------------------------------------------------------------------------------------------
+    # Rules ----------------------------------------------------------------------------------------
 
     def new_id(self, now):
         if self.wire.ids == "ksuid":
@@ -427,13 +481,16 @@ class Fake:
         return "-".join((h[:8], h[8:12], h[12:16], h[16:20], h[20:]))
 
     def aggregate(self, row):
-        aggregate(row, self.required[row.kind], self.wire, any(r.owner == row.id for r in self.rows.values()) if row.deleted else False)
+        aggregate(row, self.required[row.kind], self.wire,
+                  any(r.owner == row.id for r in self.rows.values()) if row.deleted else False)
 
     def create(self, kind, owner, body, by):
         now = self.now()
-        if any(r.kind == kind and r.owner == owner and r.name == body["name"] and r.deleted is None for r in self.rows.values()):
+        if any(r.kind == kind and r.owner == owner and r.name == body["name"] and r.deleted is None
+               for r in self.rows.values()):
             raise Problem(409, "CNF-001", "This %s already exists" % kind)
-        row = Row(kind, self.new_id(now), owner, body["name"], dict(body.get("labels") or {}), body["spec"], now)
+        row = Row(kind, self.new_id(now), owner, body["name"], dict(body.get("labels") or {}),
+                  body["spec"], now)
         row.created_by = row.updated_by = by
         self.rows[row.id] = row
         gid = row.labels.get("humanitec_guresid")
@@ -446,7 +503,8 @@ class Fake:
         return row
 
     def patch(self, row, spec, labels, by):
-        changed = spec is not None and (spec != row.spec or self.wire.same_spec_counts and spec != {})
+        changed = spec is not None and (spec != row.spec or self.wire.same_spec_counts
+                                        and spec != {})
         changed = changed or labels is not None and labels != row.labels and self.wire.labels_count
         row.spec = row.spec if spec is None else spec
         row.labels = row.labels if labels is None else labels
@@ -468,15 +526,19 @@ class Fake:
         self.reap(row)
 
     def reap(self, row):
-        """Removal once all required adapters have finalized and no child is left. A parent waits for its own next report, as upstream's."""
+        """Removal once all required adapters have finalized and no child is left. A parent waits
+        for its own next report, as upstream's.
+        """
         required = self.required[row.kind]
         if row.deleted is None or any(r.owner == row.id for r in self.rows.values()):
             return
-        if required and all(finalized(row, a) for a in required) or not required and self.wire.gone_at_once:
+        done = all(finalized(row, a) for a in required)
+        if done if required else self.wire.gone_at_once:
             self.rows.pop(row.id, None)
 
     def report(self, row, body):
-        """The stored report, or None for one that is discarded. spec/hyperfleet-api.md section 10."""
+        """The stored report, or None for one that is discarded. spec/hyperfleet-api.md section 10.
+        """
         generation, at = body["observed_generation"], micros(body["observed_time"])
         old = row.reports.get(body["adapter"])
         if generation > row.generation or old and (old["observed_generation"] > generation or (
@@ -486,27 +548,33 @@ class Fake:
         for t in ("Available", "Applied", "Health"):
             if t not in types:
                 raise Problem(400, "VAL-000",
-                              "missing mandatory condition '%s': all adapters must report Available, Applied, and Health" % t)
+                              "missing mandatory condition '%s': all adapters must report "
+                              "Available, Applied, and Health" % t)
         if types["Available"]["status"] == "Unknown" and old:
             return None
-        if old and old["observed_generation"] == generation and micros(old["last_report_time"]) == at:
+        if old and old["observed_generation"] == generation and micros(
+            old["last_report_time"]) == at:
             return old
         before = {c["type"]: c for c in old["conditions"]} if old else {}
         conditions = []
         for c in body["conditions"]:
             was = before.get(c["type"])
-            kept = was["last_transition_time"] if was and was["status"] == c["status"] else stamp(at)
-            conditions.append(dict({k: c[k] for k in ("type", "status", "reason", "message") if c.get(k) is not None},
+            kept = was["last_transition_time"] if was and was["status"] == c["status"] else stamp(
+                at)
+            conditions.append(dict({k: c[k] for k in ("type", "status", "reason", "message")
+                                    if c.get(k) is not None},
                                    last_transition_time=kept))
-        report = {"adapter": body["adapter"], "observed_generation": generation, "conditions": conditions, "data": body.get("data") or {},
-                  "created_time": old["created_time"] if old else stamp(at), "last_report_time": stamp(at)}
+        report = {"adapter": body["adapter"], "observed_generation": generation,
+                  "conditions": conditions, "data": body.get("data") or {},
+                  "created_time": old["created_time"] if old else stamp(at),
+                  "last_report_time": stamp(at)}
         row.reports[body["adapter"]] = report
         if types["Available"]["status"] != "Unknown":
             self.aggregate(row)
             self.reap(row)
         return report
 
-    # Documents ----------------------------------------------------------------------------------------------------------------------------
+    # Documents ------------------------------------------------------------------------------------
 
     def href(self, row):
         if row.kind == "Cluster":
@@ -514,16 +582,20 @@ class Fake:
         return "%s/clusters/%s/nodepools/%s" % (BASE, row.owner, row.id)
 
     def document(self, row):
-        doc = {"id": row.id, "kind": row.kind, "href": self.href(row), "name": row.name, "labels": row.labels, "spec": row.spec,
-               "generation": row.generation, "created_time": stamp(row.created), "updated_time": stamp(row.updated),
-               "created_by": row.created_by, "updated_by": row.updated_by, "status": {"conditions": row.conditions}}
+        doc = {"id": row.id, "kind": row.kind, "href": self.href(row), "name": row.name,
+               "labels": row.labels, "spec": row.spec,
+               "generation": row.generation, "created_time": stamp(row.created),
+               "updated_time": stamp(row.updated),
+               "created_by": row.created_by, "updated_by": row.updated_by,
+               "status": {"conditions": row.conditions}}
         if row.kind == "NodePool":
-            doc["owner_references"] = {"id": row.owner, "kind": "Cluster", "href": "%s/clusters/%s" % (BASE, row.owner)}
+            doc["owner_references"] = {"id": row.owner, "kind": "Cluster",
+                                       "href": "%s/clusters/%s" % (BASE, row.owner)}
         if row.deleted is not None:
             doc["deleted_time"], doc["deleted_by"] = stamp(row.deleted), row.deleted_by
         return doc
 
-    # Requests -----------------------------------------------------------------------------------------------------------------------------
+    # Requests -------------------------------------------------------------------------------------
 
     def serve(self, listener, method, target, headers, body):
         """A Reply, or a tuple that tells the listener how to break."""
@@ -534,7 +606,8 @@ class Fake:
         step = step_of(method, path)
         with self.lock:
             gid = self.behalf(path, query, body)
-            rec = Record(len(self.log) + 1, time.monotonic(), method, path, query, step, gid, headers, body)
+            rec = Record(len(self.log) + 1, time.monotonic(), method, path, query, step, gid,
+                         headers, body)
             self.log.append(rec)
             gate, fault = self.gate, next((f for f in self.faults if f.takes(step, gid)), None)
             if gate is not None and gate.gid not in (None, gid):
@@ -571,23 +644,32 @@ class Fake:
         if action == "garbage":
             return Reply(reply.status, raw=reply.body[:len(reply.body) // 2] + b"\x00}{,")
         if action == "shape":
-            return Reply(reply.status, raw=fault.kw.get("raw", b'{"kind": 7, "id": {"not": "text"}, "items": "none", "generation": "one"}'))
+            return Reply(reply.status,
+                         raw=fault.kw.get("raw",
+                                          b'{"kind": 7, "id": {"not": "text"}, "items": "none", '
+                                          b'"generation": "one"}'))
         if action == "empty":
             return Reply(200 if reply.status == 204 else reply.status, raw=b"")
         if action == "html":
-            return Reply(reply.status, kind="text/html", raw=b"<html><body>Welcome to the portal</body></html>")
+            return Reply(reply.status, kind="text/html",
+                         raw=b"<html><body>Welcome to the portal</body></html>")
         if action == "huge":
-            return Reply(reply.status, raw=b'{"items": [], "filler": "' + b"x" * fault.kw.get("size", 20000000) + b'"}')
+            return Reply(reply.status, raw=b'{"items": [], "filler": "'
+                         + b"x" * fault.kw.get("size", 20000000) + b'"}')
         if action == 502:
             return Reply(502, kind="text/html", raw=b"<html><h1>502 Bad Gateway</h1></html>")
         if action == 504:
             return Reply(504, kind="text/plain", raw=b"upstream request timeout")
         if action == 302:
-            return Reply(302, headers=[("Location", "http://127.0.0.1:%d/elsewhere%s" % (self.port, path))], raw=b"")
-        codes = {400: "VAL-005", 401: "AUTH-001", 403: "AUZ-001", 404: "NTF-000", 408: "INT-002", 429: "LMT-001", 500: "INT-001",
+            return Reply(302,
+                         headers=[("Location",
+                                   "http://127.0.0.1:%d/elsewhere%s" % (self.port, path))], raw=b"")
+        codes = {400: "VAL-005", 401: "AUTH-001", 403: "AUZ-001", 404: "NTF-000", 408: "INT-002",
+                 429: "LMT-001", 500: "INT-001",
                  503: "SVC-001"}
         extra = [("Retry-After", str(fault.kw.get("retry_after", 1)))] if action == 429 else []
-        return self.problem(Problem(action, codes[action], "a fault of the script", headers=extra), path)
+        return self.problem(Problem(action, codes[action], "a fault of the script", headers=extra),
+                            path)
 
     def problem(self, p, path):
         kind, title = TITLES.get(p.status, ("error", "Error"))
@@ -595,7 +677,8 @@ class Fake:
             kind, title = "validation-error", "Validation Failed"
         elif p.code.endswith("VAL-006"):
             kind, title = "malformed-request", "Malformed Request"
-        doc = {"type": ERRORS + kind, "title": title, "status": p.status, "detail": str(p), "instance": path, "code": p.code,
+        doc = {"type": ERRORS + kind, "title": title, "status": p.status, "detail": str(p),
+               "instance": path, "code": p.code,
                "timestamp": stamp(self.now()), "trace_id": secrets.token_hex(8)}
         if p.errors:
             doc["errors"] = p.errors
@@ -607,43 +690,55 @@ class Fake:
             if "/elsewhere" in path:
                 self.followed += 1
             if not path.startswith(BASE + "/"):
-                raise Problem(404, self.wire.unknown_route[11:], "The requested resource '%s' doesn't exist" % path)
-            if self.tokens is not None and headers.get("authorization") not in ["Bearer " + t for t in self.tokens]:
+                raise Problem(404, self.wire.unknown_route[11:],
+                              "The requested resource '%s' doesn't exist" % path)
+            if self.tokens is not None and headers.get("authorization") not in [
+                "Bearer " + t for t in self.tokens]:
                 raise Problem(401, "AUTH-001", "a valid bearer token is required")
             by = "system@hyperfleet.local"
             if self.identity_header:
                 by = headers.get(self.identity_header.lower()) or ""
                 if not by and method != "GET":
                     raise Problem(401, "AUTH-001", "no caller identity")
-            return self.route(method, path, urllib.parse.parse_qs(query, keep_blank_values=True), body, by)
+            return self.route(method, path, urllib.parse.parse_qs(query, keep_blank_values=True),
+                              body, by)
         except Problem as p:
             return self.problem(p, path)
         except Refused as e:
-            return self.problem(Problem(e.status, "VAL-005" if e.status == 400 else "INT-001", str(e)), path)
+            return self.problem(Problem(e.status, "VAL-005" if e.status == 400 else "INT-001",
+                                        str(e)), path)
 
     def route(self, method, path, query, body, by):
         parts = path[len(BASE):].strip("/").split("/")
         shape = [p if i % 2 == 0 else "-" for i, p in enumerate(parts)]
         flat = self.wire.name == "G3.1" and shape[:2] == ["nodepools", "-"]
         routes = {
-            "clusters": ("list", "Cluster"), "nodepools": ("list", "NodePool"), "clusters/-": ("one", "Cluster"),
-            "clusters/-/nodepools": ("list", "NodePool"), "clusters/-/nodepools/-": ("one", "NodePool"),
-            "clusters/-/statuses": ("statuses", "Cluster"), "clusters/-/nodepools/-/statuses": ("statuses", "NodePool"),
-            "clusters/-/force-delete": ("force", "Cluster"), "clusters/-/nodepools/-/force-delete": ("force", "NodePool"),
+            "clusters": ("list", "Cluster"), "nodepools": ("list", "NodePool"),
+            "clusters/-": ("one", "Cluster"),
+            "clusters/-/nodepools": ("list", "NodePool"),
+            "clusters/-/nodepools/-": ("one", "NodePool"),
+            "clusters/-/statuses": ("statuses", "Cluster"),
+            "clusters/-/nodepools/-/statuses": ("statuses", "NodePool"),
+            "clusters/-/force-delete": ("force", "Cluster"),
+            "clusters/-/nodepools/-/force-delete": ("force", "NodePool"),
         }
         if flat:
-            routes.update({"nodepools/-": ("one", "NodePool"), "nodepools/-/statuses": ("statuses", "NodePool")})
+            routes.update({"nodepools/-": ("one", "NodePool"),
+                           "nodepools/-/statuses": ("statuses", "NodePool")})
         what, kind = routes.get("/".join(shape), (None, None))
         if what is None or what == "force" and not self.wire.deletes:
-            raise Problem(404, self.wire.unknown_route[11:], "The requested resource '%s' doesn't exist" % path)
-        owner = self.find("Cluster", parts[1]) if kind == "NodePool" and not flat and len(parts) > 2 else None
+            raise Problem(404, self.wire.unknown_route[11:],
+                          "The requested resource '%s' doesn't exist" % path)
+        of_cluster = kind == "NodePool" and not flat and len(parts) > 2
+        owner = self.find("Cluster", parts[1]) if of_cluster else None
         if what == "list":
             if method == "GET":
                 return self.list(kind, owner, query)
             if method == "POST" and (kind == "Cluster" or owner):
                 return Reply(201, self.document(self.posted(kind, owner, self.parsed(body), by)))
             return Reply(405)
-        row = self.find(kind, parts[1] if flat else parts[3] if kind == "NodePool" else parts[1], owner)
+        row = self.find(kind, parts[1] if flat else parts[3] if kind == "NodePool" else parts[1],
+                        owner)
         if what == "statuses":
             return self.statuses(method, row, query, body)
         if what == "force":
@@ -664,7 +759,8 @@ class Fake:
         if row is None or row.kind != kind:
             raise Problem(404, "NTF-001", "%s with id='%s' not found" % (kind, id_))
         if owner is not None and row.owner != owner.id:
-            raise Problem(404, "NTF-001", "NodePool '%s' not found for cluster '%s'" % (id_, owner.id))
+            raise Problem(404, "NTF-001",
+                          "NodePool '%s' not found for cluster '%s'" % (id_, owner.id))
         return row
 
     def parsed(self, body):
@@ -677,11 +773,13 @@ class Fake:
         if "spec" in doc and not isinstance(doc["spec"], dict):
             raise Problem(400, "VAL-000", "spec field must be an object")
         labels = doc.get("labels")
-        if labels is not None and not (isinstance(labels, dict) and all(isinstance(v, str) for v in labels.values())):
+        if labels is not None and not (isinstance(labels, dict)
+                                       and all(isinstance(v, str) for v in labels.values())):
             raise Problem(400, "VAL-006", "Invalid request format: labels")
         for key, value in (labels or {}).items() if self.wire.strict else ():
             if not LABEL_KEY.match(key) or not LABEL_VALUE.match(value):
-                raise Problem(400, "VAL-000", "Invalid labels", [{"field": "labels." + key, "message": "is not a valid label"}])
+                raise Problem(400, "VAL-000", "Invalid labels",
+                              [{"field": "labels." + key, "message": "is not a valid label"}])
         return doc
 
     def posted(self, kind, owner, doc, by):
@@ -690,9 +788,12 @@ class Fake:
         checks = ((not doc.get("id"), "id must be empty"), (name, "name is required"),
                   (len(name or "") >= low, "name must be at least %d characters" % low),
                   (len(name or "") <= high, "name must be at most %d characters" % high),
-                  (NAME.match(name or ""), "name must start and end with lowercase letter or number, and contain only lowercase letters, "
+                  (NAME.match(name or ""),
+                   "name must start and end with lowercase letter or number, and contain only "
+                   "lowercase letters, "
                                            "numbers, and hyphens"),
-                  (doc.get("kind"), "kind is required"), (doc.get("kind") == kind, "kind must be '%s'" % kind),
+                  (doc.get("kind"), "kind is required"),
+                  (doc.get("kind") == kind, "kind must be '%s'" % kind),
                   ("spec" in doc, "spec is required"))
         for ok, detail in checks:
             if not ok:
@@ -703,12 +804,14 @@ class Fake:
 
     def patched(self, row, doc, by):
         if self.wire.strict and set(doc) - {"spec", "labels"}:
-            raise Problem(400, "VAL-006", "unknown field %s" % sorted(set(doc) - {"spec", "labels"}))
+            raise Problem(400, "VAL-006",
+                          "unknown field %s" % sorted(set(doc) - {"spec", "labels"}))
         if self.wire.name != "G2" and "spec" not in doc and "labels" not in doc:
             raise Problem(400, "VAL-005", "at least one field must be provided for update")
         if row.deleted is not None:
             raise Problem(409, "CNF-003", "%s '%s' is marked for deletion" % (row.kind, row.id))
-        self.patch(row, doc.get("spec"), doc.get("labels") if self.wire.patches_labels else None, by)
+        self.patch(row, doc.get("spec"), doc.get("labels") if self.wire.patches_labels else None,
+                   by)
         return Reply(200, self.document(row))
 
     def forced(self, method, row):
@@ -732,9 +835,12 @@ class Fake:
             if not c.get("type"):
                 raise Problem(400, "VAL-000", "condition type cannot be empty at index %d" % i)
             if c["type"] in seen:
-                raise Problem(400, "VAL-000", "duplicate condition type '%s' at index %d" % (c["type"], i))
+                raise Problem(400, "VAL-000",
+                              "duplicate condition type '%s' at index %d" % (c["type"], i))
             if c.get("status") not in ("True", "False", "Unknown"):
-                raise Problem(400, "VAL-000", "invalid status value '%s' for condition at index %d (type: %s): must be 'True', 'False', or "
+                raise Problem(400, "VAL-000",
+                              "invalid status value '%s' for condition at index %d (type: %s): "
+                              "must be 'True', 'False', or "
                                               "'Unknown'" % (c.get("status"), i, c["type"]))
             seen.add(c["type"])
         doc.setdefault("conditions", [])
@@ -753,7 +859,8 @@ class Fake:
             return int(value)
         except ValueError:
             if self.wire.strict:
-                raise Problem(400, "VAL-005", "%s must be an integer" % name, [{"field": name, "message": "must be an integer"}])
+                raise Problem(400, "VAL-005", "%s must be an integer" % name,
+                              [{"field": name, "message": "must be an integer"}])
             return default
 
     def page(self, items, kind, query):
@@ -762,7 +869,8 @@ class Fake:
             size = self.number(query, "size", self.wire.page_size)
             for name, value, high in (("page", page, 100000), ("size", size, 100)):
                 if not 1 <= value <= high:
-                    raise Problem(400, "VAL-005", "%s is out of range" % name, [{"field": name, "message": "must be 1 to %d" % high}])
+                    raise Problem(400, "VAL-005", "%s is out of range" % name,
+                                  [{"field": name, "message": "must be 1 to %d" % high}])
         else:
             size = self.number(query, "pageSize", self.number(query, "size", self.wire.page_size))
             size = 65500 if size < 0 or size > 65500 else size
@@ -788,7 +896,8 @@ class Fake:
             rows = [r for r in rows if r.owner == owner.id]
         key, direction = self.order(query, columns)
         found = [(r, d) for r in rows for d in (self.document(r),) if test(d)]
-        found.sort(key=lambda rd: rd[1].get(key) if key != "owner_id" else rd[0].owner, reverse=direction == "desc")
+        found.sort(key=lambda rd: rd[1].get(key) if key != "owner_id" else rd[0].owner,
+                   reverse=direction == "desc")
         return self.page([d for _, d in found], kind + "List", query)
 
     def order(self, query, columns):
@@ -799,7 +908,8 @@ class Fake:
         if len(words) > 2 or len(words) == 2 and words[1] not in ("asc", "desc"):
             raise Problem(400, "VAL-005", "bad order value '%s'" % text)
         if words[0] not in columns:
-            raise Problem(400 if self.wire.strict else 500, "VAL-005" if self.wire.strict else "INT-001", "unknown order '%s'" % words[0])
+            raise Problem(400 if self.wire.strict else 500, "VAL-005" if self.wire.strict
+                          else "INT-001", "unknown order '%s'" % words[0])
         return words[0], words[1] if len(words) == 2 else "asc"
 
 
@@ -858,7 +968,8 @@ class Listener(http.server.ThreadingHTTPServer):
         self.fake, self.player, self.tls = fake, player, tls
         self.open, self.no_farewell, self.lock = set(), set(), threading.Lock()
         super().__init__(("127.0.0.1", port), Handler)
-        self.thread = threading.Thread(target=self.serve_forever, kwargs={"poll_interval": 0.05}, daemon=True)
+        self.thread = threading.Thread(target=self.serve_forever, kwargs={"poll_interval": 0.05},
+                                       daemon=True)
         self.thread.start()
 
     def finish_request(self, request, client_address):
@@ -899,19 +1010,26 @@ class Listener(http.server.ThreadingHTTPServer):
 
 
 def make_certificates(folder):
-    """ca.pem, server.pem/.key for 127.0.0.1, client.pem/.key, and other-ca.pem that signed nothing, by the openssl program."""
+    """ca.pem, server.pem/.key for 127.0.0.1, client.pem/.key, and other-ca.pem that signed nothing,
+    by the openssl program.
+    """
     def openssl(*args):
-        subprocess.run(["openssl", *args], cwd=folder, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        subprocess.run(["openssl", *args], cwd=folder, check=True, stdout=subprocess.DEVNULL,
+                       stderr=subprocess.DEVNULL)
 
     for name in ("ca", "other-ca"):
-        openssl("req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-days", "2", "-subj", "/CN=" + name,
+        openssl("req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1",
+                "-nodes", "-days", "2", "-subj", "/CN=" + name,
                 "-keyout", name + ".key", "-out", name + ".pem")
-    for name, san in (("server", "IP:127.0.0.1,DNS:localhost"), ("client", "DNS:driver"), ("wrong", "DNS:elsewhere.example.com")):
+    for name, san in (("server", "IP:127.0.0.1,DNS:localhost"), ("client", "DNS:driver"),
+                      ("wrong", "DNS:elsewhere.example.com")):
         with open(os.path.join(folder, name + ".ext"), "w", encoding="utf-8") as f:
             f.write("subjectAltName=%s\n" % san)
-        openssl("req", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-subj", "/CN=" + name, "-keyout",
+        openssl("req", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes",
+                "-subj", "/CN=" + name, "-keyout",
                 name + ".key", "-out", name + ".csr")
-        openssl("x509", "-req", "-in", name + ".csr", "-CA", "ca.pem", "-CAkey", "ca.key", "-CAcreateserial", "-days", "2", "-extfile",
+        openssl("x509", "-req", "-in", name + ".csr", "-CA", "ca.pem", "-CAkey", "ca.key",
+                "-CAcreateserial", "-days", "2", "-extfile",
                 name + ".ext", "-out", name + ".pem")
 
 
@@ -928,10 +1046,12 @@ def main():
     parser = argparse.ArgumentParser(description="a scripted HyperFleet")
     parser.add_argument("--generation", choices=sorted(WIRES), default="G3")
     parser.add_argument("--port", type=int, default=0)
-    parser.add_argument("--auto", type=float, default=None, metavar="SECONDS", help="adapters report success after that time")
+    parser.add_argument("--auto", type=float, default=None, metavar="SECONDS",
+                        help="adapters report success after that time")
     args = parser.parse_args()
     with Fake(args.generation, auto_s=args.auto, port=args.port) as fake:
-        print("%s for the driver, http://127.0.0.1:%d%s for players" % (fake.url, fake.player_port, BASE), flush=True)
+        print("%s for the driver, http://127.0.0.1:%d%s for players"
+              % (fake.url, fake.player_port, BASE), flush=True)
         seen = 0
         while True:
             time.sleep(0.2)

@@ -1,6 +1,8 @@
-"""The part of TSL that clients of HyperFleet use, in both versions: v0 (G2, G3) and v6 (G3.1). spec/hyperfleet-api.md section 9.
+"""The part of TSL that clients of HyperFleet use, in both versions: v0 (G2, G3) and v6 (G3.1).
+spec/hyperfleet-api.md section 9.
 
-compile_search(text, version, columns) gives a function of a row (a HyperFleet document), or raises Refused.
+compile_search(text, version, columns) gives a function of a row (a HyperFleet document), or raises
+Refused.
 """
 import datetime
 import re
@@ -19,8 +21,12 @@ class Moment(str):
 
 
 TOKENS = {
-    0: re.compile(r"\s*(?:('(?:[^']|'')*')|([A-Za-z_][A-Za-z0-9_]*(?:\.[A-Za-z_][A-Za-z0-9_]*)*)|([-+]?[0-9]+)|(<=|>=|!=|<>|[()=<>,]))"),
-    6: re.compile(r"\s*(?:('(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*\")|([A-Za-z_][A-Za-z0-9_/-]*(?:\.[A-Za-z_][A-Za-z0-9_/-]*)*)|([-+]?[0-9]+)|"
+    0: re.compile(
+        r"\s*(?:('(?:[^']|'')*')|([A-Za-z_][A-Za-z0-9_]*(?:\.[A-Za-z_][A-Za-z0-9_]*)*)"
+        r"|([-+]?[0-9]+)|(<=|>=|!=|<>|[()=<>,]))"),
+    6: re.compile(
+        r"\s*(?:('(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*\")"
+        r"|([A-Za-z_][A-Za-z0-9_/-]*(?:\.[A-Za-z_][A-Za-z0-9_/-]*)*)|([-+]?[0-9]+)|"
                   r"(<=|>=|!=|<>|[][()=<>,]))"),
 }
 WORDS = {"and", "or", "not", "in", "like", "ilike", "is", "between", "null"}
@@ -140,29 +146,40 @@ class Parser:
 
     def condition(self, path, op, value):
         if self.inside_not:
-            raise Refused("NOT operator is not supported with condition queries; use the inverse condition instead (e.g., Ready='False')")
+            raise Refused(
+                "NOT operator is not supported with condition queries; use the inverse condition "
+                "instead (e.g., Ready='False')")
         if not re.match(r"^[A-Z][a-zA-Z0-9]*$", path[0]):
-            raise Refused("condition type '%s' is invalid: must be PascalCase (e.g., Ready, Available)" % path[0])
+            raise Refused(
+                "condition type '%s' is invalid: must be PascalCase (e.g., Ready, Available)"
+                % path[0])
 
         def found(row):
             return next((c for c in row["status"]["conditions"] if c["type"] == path[0]), None)
 
         if len(path) == 1:
             if value not in ("True", "False", "Unknown"):
-                raise Refused("condition status '%s' is invalid: must be True, False, or Unknown" % value)
+                raise Refused("condition status '%s' is invalid: must be True, False, or Unknown"
+                              % value)
             if op != "=":
-                raise Refused("only equality operator (=) is supported for condition status queries")
+                raise Refused(
+                    "only equality operator (=) is supported for condition status queries")
             test = lambda row: found(row) is not None and found(row)["status"] == value
         elif path[1] == "observed_generation" and isinstance(value, int):
-            test = lambda row: found(row) is not None and compare(found(row)["observed_generation"], op, value)
+            test = lambda row: found(row) is not None and compare(
+                found(row)["observed_generation"], op, value)
         elif path[1] in TIMES and isinstance(value, str):
-            test = lambda row: found(row) is not None and compare(instant(found(row)[path[1]]), op, instant(value))
+            test = lambda row: found(row) is not None and compare(
+                instant(found(row)[path[1]]), op, instant(value))
         else:
-            raise Refused("condition subfield '%s' is not supported; use last_updated_time, last_transition_time, or observed_generation"
+            raise Refused(
+                "condition subfield '%s' is not supported; use last_updated_time, "
+                "last_transition_time, or observed_generation"
                           % path[1])
         if not self.apart:
             return test
-        # The seed's walker pulls every condition out of the tree and ANDs it: an OR with one does not do what it says.
+        # The seed's walker pulls every condition out of the tree and ANDs it: an OR with one does
+        # not do what it says.
         self.pulled.append(test)
         return lambda row: True
 
@@ -170,25 +187,31 @@ class Parser:
         if name.startswith("labels."):
             key = name[len("labels."):]
             if self.version == 0 and not re.match(r"^[a-z0-9_]+$", key):
-                raise Refused("label key '%s' is invalid: must contain only lowercase letters, digits, and underscores" % key)
+                raise Refused(
+                    "label key '%s' is invalid: must contain only lowercase letters, digits, and "
+                    "underscores" % key)
             get = lambda row: row["labels"].get(key)
         elif name in self.columns:
             get = lambda row: row.get(name) if name != "owner_id" else row["owner_references"]["id"]
         else:
-            raise Refused("%s is not a valid field name" % name, 500 if self.version == 0 and "." not in name else 400)
+            raise Refused("%s is not a valid field name" % name,
+                          500 if self.version == 0 and "." not in name else 400)
         if op == "in":
-            return lambda row: None if get(row) is None else any(compare(get(row), "=", v) for v in value)
+            return lambda row: (
+                None if get(row) is None else any(compare(get(row), "=", v) for v in value))
         return lambda row: None if get(row) is None else compare(get(row), op, value)
 
 
 def compare(left, op, right):
     if op == "like":
-        return re.fullmatch("".join({"%": ".*", "_": "."}.get(c, re.escape(c)) for c in right), left, re.S) is not None
+        return re.fullmatch("".join({"%": ".*", "_": "."}.get(c, re.escape(c)) for c in right),
+                            left, re.S) is not None
     if isinstance(right, Moment):
         return False if op != "!=" else True
     if isinstance(left, int) != isinstance(right, int):
         raise Refused("a value of another type")
-    return {"=": left == right, "!=": left != right, "<": left < right, "<=": left <= right, ">": left > right, ">=": left >= right}[op]
+    return {"=": left == right, "!=": left != right, "<": left < right, "<=": left <= right,
+            ">": left > right, ">=": left >= right}[op]
 
 
 def compile_search(text, version, columns, conditions_apart=False):

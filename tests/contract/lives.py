@@ -1,4 +1,6 @@
-"""Lives of driver resources against the scripted HyperFleet, whatever happens to them: what every one of them must come to."""
+"""Lives of driver resources against the scripted HyperFleet, whatever happens to them: what every
+one of them must come to.
+"""
 import json
 import time
 
@@ -15,8 +17,10 @@ class Pair:
 
     def __init__(self, generation="G3", flags=(), auto_s=0.02, folder=None, url=None, **kw):
         self.fake = Fake(generation, backends.ONE_ADAPTER, auto_s=auto_s, **kw)
-        self.server = lib.Server("--adapters-required-cluster", "validation", "--adapters-required-nodepool", "validation",
-                                 "--backend", url or self.fake.url, *backends.REMOTE_FLAGS, *flags, data=folder)
+        self.server = lib.Server("--adapters-required-cluster", "validation",
+                                 "--adapters-required-nodepool", "validation",
+                                 "--backend", url or self.fake.url, *backends.REMOTE_FLAGS, *flags,
+                                 data=folder)
         try:
             self.server.start()
         except BaseException:
@@ -35,13 +39,15 @@ class Pair:
 
 
 def body_of(gid, version, pools):
-    return lib.cluster_input(name=gid, spec={"version": version}, nodepools=[{"name": n, "spec": {"replicas": r}} for n, r in pools])
+    return lib.cluster_input(name=gid, spec={"version": version},
+                             nodepools=[{"name": n, "spec": {"replicas": r}} for n, r in pools])
 
 
 class Life:
     """
-    create with two nodepools, then change the cluster and one nodepool, remove one and add one, then delete: each polled to its end.
-    step() makes one request of the orchestrator and may be called at any pace. Answers that are no success on the way are failures.
+    create with two nodepools, then change the cluster and one nodepool, remove one and add one,
+    then delete: each polled to its end. step() makes one request of the orchestrator and may be
+    called at any pace. Answers that are no success on the way are failures.
     """
 
     PHASES = ("create", "update", "delete")
@@ -56,7 +62,9 @@ class Life:
         self.began = time.monotonic()
 
     def body(self):
-        return body_of(self.gid, "1", self.FIRST) if self.phase == "create" else body_of(self.gid, "2", self.SECOND)
+        if self.phase == "create":
+            return body_of(self.gid, "1", self.FIRST)
+        return body_of(self.gid, "2", self.SECOND)
 
     def step(self, case, client, fake):
         if self.phase is None:
@@ -83,22 +91,29 @@ class Life:
                 repr(r) for r in fake.requests() if r.gid == self.gid)))
 
     def settled(self, case, fake):
-        """Exactly one cluster, with its nodepools as wanted; nothing was made twice, nothing patched twice; or nothing is left."""
+        """Exactly one cluster, with its nodepools as wanted; nothing was made twice, nothing
+        patched twice; or nothing is left.
+        """
         clusters, pools = fake.live("Cluster", self.gid), fake.live("NodePool", self.gid)
         made = [m for m in fake.made if m[2] == self.gid]
         counts = sum(m[0] == "Cluster" for m in made), sum(m[0] == "NodePool" for m in made)
-        words = "%s of %s; its requests:\n%s" % (self.phase, self.gid, "\n".join(repr(r) for r in fake.requests() if r.gid == self.gid))
+        words = "%s of %s; its requests:\n%s" % (self.phase, self.gid,
+                                                 "\n".join(repr(r) for r in fake.requests()
+                                                           if r.gid == self.gid))
         case.assertEqual(counts, (1, self.MADE[self.phase]), "made in " + words)
         if self.phase == "delete":
-            left = [r for r in list(fake.rows.values()) if r.labels.get("humanitec_guresid") == self.gid]
+            left = [r for r in list(fake.rows.values())
+                    if r.labels.get("humanitec_guresid") == self.gid]
             case.assertEqual(left, [], "left by " + words)
             return
         case.assertEqual(len(clusters), 1, words)
         values = self.body()["driver"]["values"]
         case.assertEqual(clusters[0].spec, values["cluster"]["spec"], words)
         case.assertEqual(sorted((p.name, json.dumps(p.spec)) for p in pools),
-                         sorted((p["name"], json.dumps(p["spec"])) for p in values["nodepools"]), words)
-        case.assertEqual(clusters[0].generation, 1 if self.phase == "create" else 2, "generation after " + words)
+                         sorted((p["name"], json.dumps(p["spec"])) for p in values["nodepools"]),
+                         words)
+        case.assertEqual(clusters[0].generation, 1 if self.phase == "create" else 2,
+                         "generation after " + words)
 
 
 def run_all(case, lives, server, fake, pace_s=0.2):

@@ -1,7 +1,9 @@
-"""The driver contract as scenarios that know no backend: the same inputs everywhere, and a transcript of the answers.
+"""The driver contract as scenarios that know no backend: the same inputs everywhere, and a
+transcript of the answers.
 
-A transcript has no ids, times and cookies in it, but tokens for them, by first appearance: what was equal stays equal. A remote may
-need a few polls more than the embedded HyperFleet, which must have its answer at the first; that is the only difference.
+A transcript has no ids, times and cookies in it, but tokens for them, by first appearance: what was
+equal stays equal. A remote may need a few polls more than the embedded HyperFleet, which must have
+its answer at the first; that is the only difference.
 """
 import contextlib
 import re
@@ -10,9 +12,12 @@ import time
 import lib
 from lib import CELLS, OPS, STATES, changed, cluster_input, nodepool_input
 
-ID = re.compile(r"\b[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}\b|\b2[0-9a-v]{31}\b|\b2[0-9A-Za-z]{26}\b")
+ID = re.compile(
+    r"\b[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}\b|\b2[0-9a-v]{31}\b"
+    r"|\b2[0-9A-Za-z]{26}\b")
 TIME = re.compile(r"\b\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?Z")
-SETTLE_S = 1.5 * lib.TIME_FACTOR  # by then a remote has been observed, though nobody can see that from outside
+# by then a remote has been observed, though nobody can see that from outside
+SETTLE_S = 1.5 * lib.TIME_FACTOR
 OUTPUTS = """
 driver:
   outputs:
@@ -24,13 +29,16 @@ driver:
     secrets:
       kubeconfig: hypershift:/secrets/kubeconfig
 """
-DEADLINES = ("--driver-deadline-create", "2s", "--driver-deadline-update", "2s", "--driver-deadline-delete", "3s")
+DEADLINES = ("--driver-deadline-create", "2s", "--driver-deadline-update", "2s",
+             "--driver-deadline-delete", "3s")
 
 SCENARIOS = {"main": [], "deadlines": []}
 
 
 def scenario(group="main", deletes=True, same=lambda backend: True):
-    """Registers a scenario. deletes: it needs a HyperFleet that can DELETE; same: whether its transcript is the embedded one's."""
+    """Registers a scenario. deletes: it needs a HyperFleet that can DELETE; same: whether its
+    transcript is the embedded one's.
+    """
     def add(fn):
         fn.deletes, fn.same = deletes, same
         SCENARIOS[group].append(fn)
@@ -62,10 +70,11 @@ class Run(lib.Case):
         self.count += 1
         return "%s-%s-%d" % (self.name.replace("_", "-"), hint.replace(" ", "-"), self.count)
 
-    # The transcript -----------------------------------------------------------------------------------------------------------------------
+    # The transcript -------------------------------------------------------------------------------
 
     def token(self, kind, value):
-        return self.tokens.setdefault((kind, value), "<%s %d>" % (kind, sum(k == kind for k, _ in self.tokens) + 1))
+        return self.tokens.setdefault((kind, value), "<%s %d>"
+                                      % (kind, sum(k == kind for k, _ in self.tokens) + 1))
 
     def plain(self, doc):
         if isinstance(doc, dict):
@@ -79,7 +88,8 @@ class Run(lib.Case):
     def note(self, answer):
         if not self.quiet:
             cookie = answer.cookie
-            self.transcript.append([answer.method, answer.path, answer.status, self.plain(answer.json) if answer.body else None,
+            self.transcript.append([answer.method, answer.path, answer.status,
+                                    self.plain(answer.json) if answer.body else None,
                                     self.token("cookie", cookie) if cookie else cookie])
         return answer
 
@@ -99,7 +109,7 @@ class Run(lib.Case):
             return self.put(gid, body, cookie)
         return self.get(gid, cookie) if op == "GET" else self.delete(gid, cookie)
 
-    # Waiting ------------------------------------------------------------------------------------------------------------------------------
+    # Waiting --------------------------------------------------------------------------------------
 
     @contextlib.contextmanager
     def quietly(self):
@@ -112,8 +122,8 @@ class Run(lib.Case):
 
     def until(self, status, op, gid, body=None, cookie=None, code=None, through=(202,), late=False):
         """
-        Polls until this status; only the last answer goes into the transcript. On the way only `through` is to be seen. late: time has to
-        pass, on every backend.
+        Polls until this status; only the last answer goes into the transcript. On the way only
+        `through` is to be seen. late: time has to pass, on every backend.
         """
         polls = 0
 
@@ -124,10 +134,12 @@ class Run(lib.Case):
             if answer.status == status:
                 return answer
             self.assertIn(answer.status, through, "%s on the way to %d" % (op, status))
-            self.assertTrue(late or polls < self.backend.polls, "%s is answered %d at once, not %d" % (op, status, answer.status))
+            self.assertTrue(late or polls < self.backend.polls,
+                            "%s is answered %d at once, not %d" % (op, status, answer.status))
             return None
         with self.quietly():
-            answer = lib.eventually(arrived, "%s of %s is answered %d" % (op, gid, status), every_s=0.1)
+            answer = lib.eventually(arrived, "%s of %s is answered %d" % (op, gid, status),
+                                    every_s=0.1)
         self.note(answer)
         if code is not None:
             self.assertEqual(answer.json.get("error"), code)
@@ -147,7 +159,7 @@ class Run(lib.Case):
         with self.quietly():
             self.assertIn(self.get(gid, cookie).status, (404, status))
 
-    # Walks --------------------------------------------------------------------------------------------------------------------------------
+    # Walks ----------------------------------------------------------------------------------------
 
     def created(self, body=None, gid=None):
         """A resource in state creating that HyperFleet has."""
@@ -178,11 +190,15 @@ class Run(lib.Case):
         self.fleet.deleting(gid)
         self.fleet.finish_delete(gid)
 
-    def fail_for_good(self, gid, reason="QuotaExceeded", message="no more than 3 clusters here", **kw):
-        return self.fleet.accepted(self.fleet.cluster_of(gid), "validation", available=False, reason=reason, message=message, **kw)
+    def fail_for_good(self, gid, reason="QuotaExceeded", message="no more than 3 clusters here",
+                      **kw):
+        return self.fleet.accepted(self.fleet.cluster_of(gid), "validation", available=False,
+                                   reason=reason, message=message, **kw)
 
     def in_state(self, state, settled=True):
-        """A new resource in a state. settled: HyperFleet has what was asked for last; else it may only be on its way."""
+        """A new resource in a state. settled: HyperFleet has what was asked for last; else it may
+        only be on its way.
+        """
         gid, body = self.gid(state), cluster_input(nodepools=pools("np-0"))
         if state == "absent":
             return gid, body, None
@@ -197,7 +213,10 @@ class Run(lib.Case):
         gid, body, cookie = self.brought_ready(body, gid)
         if state == "updating":
             body = changed(body)
-            cookie = self.updated(gid, body, cookie) if settled else self.expect(self.put(gid, body, cookie), 202).cookie
+            if settled:
+                cookie = self.updated(gid, body, cookie)
+            else:
+                cookie = self.expect(self.put(gid, body, cookie), 202).cookie
         elif state == "deleting":
             self.expect(self.delete(gid, cookie), 202)
             if settled:
@@ -205,7 +224,7 @@ class Run(lib.Case):
         return gid, body, cookie
 
 
-# The tables -------------------------------------------------------------------------------------------------------------------------------
+# The tables ---------------------------------------------------------------------------------------
 
 def cell(r, state, op, settled, with_cookie):
     gid, body, cookie = r.in_state(state, settled)
@@ -213,19 +232,22 @@ def cell(r, state, op, settled, with_cookie):
     answer = r.expect(r.operate(op, gid, body, cookie if with_cookie else None), status)
     if hint is not None:
         r.check_hint(answer.json, hint)
-    if (op == "PUT same" and state in ("creating", "updating", "ready")) or (status == 409 and state == "creating"):
+    unchanged = op == "PUT same" and state in ("creating", "updating", "ready")
+    if unchanged or (status == 409 and state == "creating"):
         r.assertEqual(answer.cookie, cookie, "the cookie stays byte for byte while nothing changes")
     wanted = changed(body) if op == "PUT different" and status != 409 else body
     if afterwards == "deleting" and not settled and state == "creating" and r.backend.remote:
         r.gone_or(202, gid, cookie)  # what was never made is gone at once
         return
     seen = r.get(gid, answer.cookie or (cookie if with_cookie else None))
-    r.expect(seen, {"absent": 404, "ready": 200, "failed": 400}.get(afterwards, 202), "RES-104" if afterwards == "failed" else None)
+    r.expect(seen, {"absent": 404, "ready": 200, "failed": 400}.get(afterwards, 202),
+             "RES-104" if afterwards == "failed" else None)
     if seen.status == 202:
         r.check_hint(seen.json, afterwards)
     if afterwards in ("creating", "updating", "ready"):
         r.fleet.wanted(gid, wanted)
-        r.assertEqual([len(parts) for parts in r.fleet.of(gid)], [1, 1], "one cluster with its one nodepool")
+        r.assertEqual([len(parts) for parts in r.fleet.of(gid)], [1, 1],
+                      "one cluster with its one nodepool")
     elif afterwards == "deleting" and r.backend.deletes:
         r.fleet.deleting(gid)
     elif afterwards == "absent":
@@ -236,8 +258,10 @@ def cells(state, op, settled, with_cookie):
     def run(r):
         cell(r, state, op, settled, with_cookie)
     # What a deletion comes to where HyperFleet cannot delete is a scenario of its own.
-    same = lambda backend: not (backend.remote and state == "creating" and op == "DELETE" and not settled)
-    run.__name__ = "%s_%s%s%s" % (state, op.replace(" ", "_"), "" if settled else "_at_once", "" if with_cookie else "_without_cookie")
+    same = lambda backend: not (backend.remote and state == "creating" and op == "DELETE"
+                                and not settled)
+    run.__name__ = "%s_%s%s%s" % (state, op.replace(" ", "_"), "" if settled else "_at_once",
+                                  "" if with_cookie else "_without_cookie")
     scenario(deletes=state == "deleting" or op == "DELETE" and state != "absent", same=same)(run)
 
 
@@ -251,7 +275,9 @@ for _state in STATES:
 
 @scenario()
 def life(r):
-    """One life, polled by GET, to the end; then again under the same GUResID, with another cookie and another cluster."""
+    """One life, polled by GET, to the end; then again under the same GUResID, with another cookie
+    and another cluster.
+    """
     gid, body, cookie = r.brought_ready()
     first = r.fleet.cluster_of(gid)["id"]
     r.expect(r.put(gid, body, cookie), 200)
@@ -303,7 +329,9 @@ def polled_by_delete(r):
 
 @scenario(deletes=False)
 def cookies(r):
-    """Byte-stable while nothing changes; given again when it was lost; forged, cut, of another resource: RES-102 and nothing changes."""
+    """Byte-stable while nothing changes; given again when it was lost; forged, cut, of another
+    resource: RES-102 and nothing changes.
+    """
     gid, body, cookie = r.created()
     other, _, others = r.created()
     for given in (cookie, None, ""):
@@ -312,13 +340,15 @@ def cookies(r):
     r.fleet.ready(gid)
     r.until(200, "GET", gid)
     r.assertEqual(r.expect(r.put(gid, body), 200).cookie, cookie)
-    for forged in ("forged", cookie[:-1], cookie + "A", cookie[:40] + ("A" if cookie[40] != "A" else "B") + cookie[41:], others):
+    for forged in ("forged", cookie[:-1], cookie + "A",
+                   cookie[:40] + ("A" if cookie[40] != "A" else "B") + cookie[41:], others):
         for op in ("PUT same", "GET", "DELETE"):
             r.expect(r.operate(op, gid, body, forged), 400, "RES-102")
     r.assertEqual(r.expect(r.put(gid, body, cookie), 200).cookie, cookie)
     newer = r.updated(gid, changed(body), cookie)
     r.assertNotEqual(newer, cookie)
-    r.assertEqual(r.expect(r.put(gid, changed(body), cookie), 202).cookie, newer, "an older cookie is behind what is stored")
+    r.assertEqual(r.expect(r.put(gid, changed(body), cookie), 202).cookie, newer,
+                  "an older cookie is behind what is stored")
 
 
 @scenario()
@@ -347,14 +377,17 @@ def hints(r):
     r.assertIsNone(second)
 
 
-# Change -----------------------------------------------------------------------------------------------------------------------------------
+# Change -------------------------------------------------------------------------------------------
 
 @scenario()
 def nodepools_change(r):
-    """Nodepools added, removed, changed and left alone in one update; ready when the new ones are and the old one has gone."""
+    """Nodepools added, removed, changed and left alone in one update; ready when the new ones are
+    and the old one has gone.
+    """
     gid, body, cookie = r.brought_ready(cluster_input(nodepools=pools("keep", "change", "drop")))
     before = {p["name"]: p["id"] for p in r.fleet.live(gid)[1]}
-    body = cluster_input(nodepools=pools("fresh") + pools("change", machine="large") + pools("keep"))
+    body = cluster_input(nodepools=pools("fresh") + pools("change", machine="large")
+                         + pools("keep"))
     cookie = r.updated(gid, body, cookie)
     r.assertEqual(r.fleet.cluster_of(gid)["generation"], 1)
     after = {p["name"]: (p["id"], p["generation"]) for p in r.fleet.live(gid)[1]}
@@ -383,7 +416,9 @@ def all_nodepools_away_and_back(r):
 
 @scenario(deletes=False)
 def only_nodepools_are_added(r):
-    """An update that a HyperFleet without DELETE and without PATCH of nodepools can do; the cluster's generation stays."""
+    """An update that a HyperFleet without DELETE and without PATCH of nodepools can do; the
+    cluster's generation stays.
+    """
     gid, body, cookie = r.brought_ready(cluster_input(nodepools=pools("one")))
     body = cluster_input(nodepools=pools("one", "two", "three"))
     cookie = r.updated(gid, body, cookie)
@@ -395,7 +430,9 @@ def only_nodepools_are_added(r):
 
 @scenario(deletes=False)
 def retarget(r):
-    """While updating another PUT re-targets; the last one counts; back to the first input is a re-target too."""
+    """While updating another PUT re-targets; the last one counts; back to the first input is a
+    re-target too.
+    """
     gid, body, cookie = r.in_state("updating")
     again = changed(body)
     newer = r.updated(gid, again, cookie)
@@ -414,7 +451,9 @@ def retarget(r):
 
 @scenario(deletes=False)
 def available_alone_is_not_ready(r):
-    """After a change Available stays True (it is sticky); the answer is 202 until all have reported on the new generation."""
+    """After a change Available stays True (it is sticky); the answer is 202 until all have reported
+    on the new generation.
+    """
     gid, body, cookie = r.brought_ready()
     cookie = r.updated(gid, changed(body), cookie)
     cluster = r.fleet.cluster_of(gid)
@@ -429,10 +468,13 @@ def available_alone_is_not_ready(r):
 
 @scenario(deletes=False)
 def change_that_changes_nothing(r):
-    """Another `resource` leaves all as it is: 200 at once; the same input in another order is the same."""
+    """Another `resource` leaves all as it is: 200 at once; the same input in another order is the
+    same.
+    """
     gid, body, cookie = r.brought_ready()
     r.expect(r.put(gid, dict(body, resource={"note": "a remark"}), cookie), 200)
-    r.expect(r.put(gid, dict(reversed(list(dict(body, resource={"note": "a remark"}).items())))), 200)
+    r.expect(r.put(gid, dict(reversed(list(dict(body, resource={"note": "a remark"}).items())))),
+             200)
     r.assertEqual(r.fleet.cluster_of(gid)["generation"], 1)
 
 
@@ -443,29 +485,35 @@ def labels_change(r):
     body = cluster_input(labels={"team": "green"})
     r.put(gid, body, cookie)
     if r.backend.labels_count:
-        lib.eventually(lambda: r.fleet.cluster_of(gid)["labels"]["team"] == "green", "the label is changed")
+        lib.eventually(lambda: r.fleet.cluster_of(gid)["labels"]["team"] == "green",
+                       "the label is changed")
         r.fleet.ready(gid)
     r.until(200, "GET", gid)
 
 
 @scenario(deletes=False)
 def cannot_change(r):
-    """RES-106 for another name and another type, 409 before that while creating; nothing has changed."""
+    """RES-106 for another name and another type, 409 before that while creating; nothing has
+    changed.
+    """
     gid, body, cookie = r.created(cluster_input(name="fixed-name"))
     r.expect(r.put(gid, cluster_input(name="other-name"), cookie), 409)
     r.fleet.ready(gid)
     r.until(200, "GET", gid)
-    message = r.expect(r.put(gid, cluster_input(name="other-name"), cookie), 400, "RES-106").json["message"]
+    message = r.expect(r.put(gid, cluster_input(name="other-name"), cookie), 400,
+                       "RES-106").json["message"]
     for word in ("fixed-name", "other-name"):
         r.assertIn(word, message)
-    r.expect(r.put(gid, cluster_input(name="fixed-name", type_="k8s-cluster"), cookie), 400, "RES-106")
+    r.expect(r.put(gid, cluster_input(name="fixed-name", type_="k8s-cluster"), cookie), 400,
+             "RES-106")
     r.assertEqual(r.expect(r.put(gid, body, cookie), 200).cookie, cookie)
 
 
 @scenario(deletes=False)
 def bad_input(r):
     """RES-101 at once, and nothing is made."""
-    for body in (cluster_input(type_="database"), cluster_input(name="NO"), {"driver": {"values": {}}}, cluster_input(spec=[]),
+    for body in (cluster_input(type_="database"), cluster_input(name="NO"),
+                 {"driver": {"values": {}}}, cluster_input(spec=[]),
                  nodepool_input(name="abc"), cluster_input(nodepools=pools("same", "same"))):
         gid = r.gid()
         r.expect(r.put(gid, body), 400, "RES-101")
@@ -473,14 +521,17 @@ def bad_input(r):
         r.assertEqual(r.fleet.of(gid), ([], []))
 
 
-# Failure ----------------------------------------------------------------------------------------------------------------------------------
+# Failure ------------------------------------------------------------------------------------------
 
 @scenario(deletes=False)
 def terminal_failure(r):
-    """The 400 names the adapter, its reason and message, the GUResID and the id; it stays; another attempt takes up what is there."""
+    """The 400 names the adapter, its reason and message, the GUResID and the id; it stays; another
+    attempt takes up what is there.
+    """
     gid, body, cookie = r.created()
     cluster = r.fleet.cluster_of(gid)
-    r.fleet.accepted(cluster, "hypershift", available=False, reason="QuotaExceeded", message="no cores left")
+    r.fleet.accepted(cluster, "hypershift", available=False, reason="QuotaExceeded",
+                     message="no cores left")
     message = r.until(400, "GET", gid, cookie=cookie, code="RES-104").json["message"]
     for word in ("hypershift", "QuotaExceeded", "no cores left", gid, cluster["id"]):
         r.assertIn(word, message)
@@ -495,7 +546,8 @@ def terminal_failure_of_a_nodepool(r):
     """It fails the whole; Applied=False counts too."""
     gid, _, cookie = r.created()
     pool = r.fleet.live(gid)[1][0]
-    r.fleet.accepted(pool, "validation", available=False, applied=False, reason="NotYet", applied_reason="InvalidSpec",
+    r.fleet.accepted(pool, "validation", available=False, applied=False, reason="NotYet",
+                     applied_reason="InvalidSpec",
                      message="no such machine")
     message = r.until(400, "GET", gid, cookie=cookie, code="RES-104").json["message"]
     for word in ("validation", "InvalidSpec", gid, pool["id"]):
@@ -504,7 +556,8 @@ def terminal_failure_of_a_nodepool(r):
 
 @scenario(deletes=False)
 def not_terminal(r):
-    """An adapter that does not work itself, a reason that is not terminal, an old generation: 202."""
+    """An adapter that does not work itself, a reason that is not terminal, an old generation: 202.
+    """
     gid, body, cookie = r.created()
     cluster = r.fleet.cluster_of(gid)
     r.fleet.accepted(cluster, "hypershift", available=False, reason="QuotaExceeded", health=False)
@@ -517,7 +570,9 @@ def not_terminal(r):
 
 @scenario(deletes=False)
 def new_attempt(r):
-    """It ignores what was reported before it, fails by the next terminal report, and succeeds in the end, in the same cluster."""
+    """It ignores what was reported before it, fails by the next terminal report, and succeeds in
+    the end, in the same cluster.
+    """
     gid, body, cookie = r.in_state("failed")
     cluster = r.fleet.cluster_of(gid)
     cookie = r.expect(r.put(gid, body, cookie), 202).cookie
@@ -534,11 +589,14 @@ def new_attempt(r):
 
 @scenario(deletes=False)
 def degraded(r):
-    """A fault after ready keeps the 200, says Degraded and why, and is over when it is over; a terminal reason is no other."""
+    """A fault after ready keeps the 200, says Degraded and why, and is over when it is over; a
+    terminal reason is no other.
+    """
     gid, body, cookie = r.brought_ready()
     cluster = r.fleet.cluster_of(gid)
     for reason in ("NodesNotReady", "QuotaExceeded"):
-        r.fleet.accepted(cluster, "hypershift", available=False, reason=reason, message="2 of 3 nodes are gone")
+        r.fleet.accepted(cluster, "hypershift", available=False, reason=reason,
+                         message="2 of 3 nodes are gone")
         seen = wait_health(r, gid, "Degraded", reason)
         r.assertIn("2 of 3 nodes are gone", seen["health_message"])
     r.fleet.accepted(cluster, "hypershift")
@@ -557,7 +615,7 @@ def wait_health(r, gid, health, reason=None, generation=None):
     return values
 
 
-# What others do ---------------------------------------------------------------------------------------------------------------------------
+# What others do -----------------------------------------------------------------------------------
 
 @scenario()
 def removed_behind_our_back(r):
@@ -567,7 +625,8 @@ def removed_behind_our_back(r):
         cluster = r.fleet.cluster_of(gid)
         r.assertEqual(r.fleet.client.delete(cluster["href"]).status, 202)
         with r.quietly():  # of cluster and nodepool the one that is seen first is named
-            message = r.until(400, "GET", gid, cookie=cookie, code="RES-104", through=(200,)).json["message"]
+            message = r.until(400, "GET", gid, cookie=cookie, code="RES-104",
+                              through=(200,)).json["message"]
             r.assertRegex(message, "is being deleted|was removed")
             r.finish_delete(gid)
             r.assertEqual(r.fleet.client.get(cluster["href"]).status, 404)
@@ -588,7 +647,8 @@ def patched_behind_our_back(r):
     """Another generation that somebody else made: still ready, and not fought."""
     gid, body, cookie = r.brought_ready()
     cluster = r.fleet.cluster_of(gid)
-    r.assertEqual(r.fleet.client.patch(cluster["href"], {"spec": {"region": "elsewhere"}}).status, 200)
+    r.assertEqual(r.fleet.client.patch(cluster["href"], {"spec": {"region": "elsewhere"}}).status,
+                  200)
     with r.quietly():
         r.hold(200, "GET", gid, cookie=cookie)
     r.assertEqual(r.fleet.cluster_of(gid)["spec"], {"region": "elsewhere"})
@@ -598,8 +658,12 @@ def patched_behind_our_back(r):
 
 @scenario(same=lambda backend: not backend.remote)
 def name_taken(r):
-    """A name that a stranger has: RES-101 that names it; the stranger's is left alone; another name then works."""
-    stranger = r.fleet.client.post(lib.BASE + "/clusters", {"kind": "Cluster", "name": "held-by-them", "spec": {"a": 1}, "labels": {}}).json
+    """A name that a stranger has: RES-101 that names it; the stranger's is left alone; another name
+    then works.
+    """
+    stranger = r.fleet.client.post(lib.BASE + "/clusters",
+                                   {"kind": "Cluster", "name": "held-by-them", "spec": {"a": 1},
+                                    "labels": {}}).json
     gid = r.gid()
     body = cluster_input(name="held-by-them", nodepools=pools("np-0"))
     answer = r.put(gid, body)
@@ -616,11 +680,13 @@ def name_taken(r):
     r.brought_ready(cluster_input(name="held-by-us"), gid)
 
 
-# Nodepools --------------------------------------------------------------------------------------------------------------------------------
+# Nodepools ----------------------------------------------------------------------------------------
 
 @scenario()
 def nodepool_resource(r):
-    """A nodepool as a resource of its own, by the cluster's GUResID and by its id; the cluster stays as it is."""
+    """A nodepool as a resource of its own, by the cluster's GUResID and by its id; the cluster
+    stays as it is.
+    """
     gid, _, cluster_cookie = r.brought_ready(cluster_input())
     cluster = r.fleet.cluster_of(gid)
     for form in ({"cluster_guresid": gid}, {"cluster_id": cluster["id"]}):
@@ -629,10 +695,12 @@ def nodepool_resource(r):
         _, _, cookie = r.created(body, np)
         r.expect(r.put(np, changed(body), cookie), 409)
         found = r.fleet.of(np)
-        r.assertEqual((len(found[0]), len(found[1]), found[1][0]["owner_references"]["id"]), (0, 1, cluster["id"]))
+        r.assertEqual((len(found[0]), len(found[1]), found[1][0]["owner_references"]["id"]),
+                      (0, 1, cluster["id"]))
         r.fleet.ready(np)
         values = r.until(200, "GET", np, cookie=cookie).json["resource"]["values"]
-        r.assertEqual((values["nodepool_id"], values["cluster_id"]), (found[1][0]["id"], cluster["id"]))
+        r.assertEqual((values["nodepool_id"], values["cluster_id"]),
+                      (found[1][0]["id"], cluster["id"]))
         body = changed(body)
         cookie = r.updated(np, body, cookie)
         r.fleet.ready(np)
@@ -649,13 +717,15 @@ def nodepool_cannot_move(r):
     one, two = (r.brought_ready(cluster_input())[0] for _ in range(2))
     np, _, cookie = r.brought_ready(nodepool_input(cluster_guresid=one, name="stays"))
     r.expect(r.put(np, nodepool_input(cluster_guresid=two, name="stays"), cookie), 400, "RES-106")
-    r.expect(r.put(np, nodepool_input(cluster_id=r.fleet.cluster_of(one)["id"], name="stays"), cookie), 200)
+    r.expect(r.put(np, nodepool_input(cluster_id=r.fleet.cluster_of(one)["id"], name="stays"),
+                   cookie), 200)
 
 
 @scenario(deletes=False, same=lambda backend: not backend.remote)
 def nodepool_of_nothing(r):
     """A cluster that does not exist: RES-101 that names it."""
-    for form in ({"cluster_guresid": "no-such-guresid"}, {"cluster_id": "2abcdefghijklmnopqrstuvwxyz"}):
+    for form in ({"cluster_guresid": "no-such-guresid"},
+                 {"cluster_id": "2abcdefghijklmnopqrstuvwxyz"}):
         np = r.gid()
         answer = r.put(np, nodepool_input(name="extra", **form))
         if answer.status == 202:
@@ -667,7 +737,9 @@ def nodepool_of_nothing(r):
 @scenario(deletes=False)
 def nodepool_on_a_strangers_cluster(r):
     """A nodepool resource on a cluster that this driver never made, by its id."""
-    stranger = r.fleet.client.post(lib.BASE + "/clusters", {"kind": "Cluster", "name": "not-of-this-driver", "spec": {}, "labels": {}}).json
+    stranger = r.fleet.client.post(lib.BASE + "/clusters",
+                                   {"kind": "Cluster", "name": "not-of-this-driver", "spec": {},
+                                    "labels": {}}).json
     np, body, cookie = r.created(nodepool_input(cluster_id=stranger["id"], name="guest"), r.gid())
     r.fleet.ready(np)
     r.until(200, "GET", np, cookie=cookie)
@@ -676,7 +748,9 @@ def nodepool_on_a_strangers_cluster(r):
 
 @scenario()
 def cluster_takes_foreign_nodepools(r):
-    """Deleting a cluster takes nodepools of other resources with it; their DELETE afterwards is 204."""
+    """Deleting a cluster takes nodepools of other resources with it; their DELETE afterwards is
+    204.
+    """
     gid, _, cookie = r.brought_ready(cluster_input())
     np, _, _ = r.created(nodepool_input(cluster_guresid=gid, name="extra"), r.gid("pool"))
     r.expect(r.delete(gid, cookie), 202)
@@ -688,7 +762,7 @@ def cluster_takes_foreign_nodepools(r):
     r.expect(r.get(np), 404)
 
 
-# The rest ---------------------------------------------------------------------------------------------------------------------------------
+# The rest -----------------------------------------------------------------------------------------
 
 @scenario()
 def deletion_wins(r):
@@ -723,19 +797,24 @@ def deleted_before_it_was_made(r):
 
 @scenario(deletes=False)
 def outputs(r):
-    """Values from the adapters' data by JSON pointer; a later report brings later ones, and the 200 stays."""
+    """Values from the adapters' data by JSON pointer; a later report brings later ones, and the 200
+    stays.
+    """
     gid, body, cookie = r.created(cluster_input())
     cluster = r.fleet.cluster_of(gid)
     data = {"api": {"url": "https://api.example:6443", "n": 1}, "zones": ["a", "b"]}
     r.fleet.accepted(cluster, "hypershift", data=data)
     r.fleet.accepted(cluster, "validation")
     values = r.until(200, "GET", gid, cookie=cookie).json["resource"]["values"]
-    r.assertEqual((values["api_url"], values["whole"], values["second_zone"]), (data["api"]["url"], data["api"], "b"))
+    r.assertEqual((values["api_url"], values["whole"], values["second_zone"]),
+                  (data["api"]["url"], data["api"], "b"))
     r.assertNotIn("not_there", values)
     data["api"]["url"] = "https://new.example"
     r.fleet.accepted(cluster, "hypershift", data=data)
     with r.quietly():
-        lib.eventually(lambda: r.expect(r.get(gid), 200).json["resource"]["values"]["api_url"] == "https://new.example", "the new value")
+        lib.eventually(lambda: r.expect(r.get(gid),
+                                        200).json["resource"]["values"][
+                                            "api_url"] == "https://new.example", "the new value")
     r.expect(r.put(gid, body, cookie), 200)
 
 
@@ -744,7 +823,8 @@ def output_secrets(r):
     """Secrets likewise; nowhere in the clear in the driver's files and log."""
     gid, body, cookie = r.created(cluster_input())
     cluster = r.fleet.cluster_of(gid)
-    r.fleet.accepted(cluster, "hypershift", data={"secrets": {"kubeconfig": "cAnArY-contract-kubeconfig"}})
+    r.fleet.accepted(cluster, "hypershift",
+                     data={"secrets": {"kubeconfig": "cAnArY-contract-kubeconfig"}})
     r.fleet.accepted(cluster, "validation")
     doc = r.until(200, "GET", gid, cookie=cookie).json["resource"]
     if r.backend.secrets:
@@ -767,11 +847,13 @@ def paths(r):
     r.assertEqual(len(r.fleet.of(gid)[0]), 1)
 
 
-# Where HyperFleet cannot delete -----------------------------------------------------------------------------------------------------------
+# Where HyperFleet cannot delete -------------------------------------------------------------------
 
 @scenario(deletes=False, same=lambda backend: backend.deletes)
 def deletion_that_cannot_be(r):
-    """G2: 202, then 400 RES-104 with the words an operator needs, not 202 for ever; the cluster is as it was. Elsewhere: a deletion."""
+    """G2: 202, then 400 RES-104 with the words an operator needs, not 202 for ever; the cluster is
+    as it was. Elsewhere: a deletion.
+    """
     gid, _, cookie = r.brought_ready()
     cluster = r.fleet.cluster_of(gid)
     if r.backend.deletes:
@@ -801,11 +883,13 @@ def nodepool_change_that_cannot_be(r):
         r.assertIn(word, message)
 
 
-# Deadlines --------------------------------------------------------------------------------------------------------------------------------
+# Deadlines ----------------------------------------------------------------------------------------
 
 @scenario("deadlines", deletes=False)
 def deadline_of_a_creation(r):
-    """RES-105 names what is unfinished and who has not reported; it stays failed; the next PUT is a new attempt."""
+    """RES-105 names what is unfinished and who has not reported; it stays failed; the next PUT is a
+    new attempt.
+    """
     gid, body, cookie = r.created()
     cluster = r.fleet.cluster_of(gid)
     message = r.until(400, "GET", gid, cookie=cookie, code="RES-105", late=True).json["message"]
@@ -832,7 +916,9 @@ def deadline_of_an_update(r):
 
 @scenario("deadlines")
 def deadline_of_a_deletion(r):
-    """RES-105 while it goes on; PUT stays 409; another DELETE is another deadline; the end is the end."""
+    """RES-105 while it goes on; PUT stays 409; another DELETE is another deadline; the end is the
+    end.
+    """
     gid, body, cookie = r.brought_ready()
     r.expect(r.delete(gid, cookie), 202)
     r.fleet.deleting(gid)

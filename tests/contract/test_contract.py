@@ -1,4 +1,6 @@
-"""The suite (suite.py) against every HyperFleet that the program can drive, and each transcript against the embedded one's."""
+"""The suite (suite.py) against every HyperFleet that the program can drive, and each transcript
+against the embedded one's.
+"""
 import concurrent.futures
 import json
 import os
@@ -22,7 +24,8 @@ def play(backend, fn):
     try:
         fn(run)
         return run.transcript, None
-    except (AssertionError, OSError, lib.http.client.HTTPException, KeyError, TypeError, IndexError) as e:
+    except (AssertionError, OSError, lib.http.client.HTTPException, KeyError, TypeError,
+            IndexError) as e:
         return run.transcript, e
     finally:
         run.close()
@@ -31,7 +34,8 @@ def play(backend, fn):
 def play_all(backend, group):
     """Name -> (transcript, error) of all scenarios of a group, some at a time."""
     only = os.environ.get("HFD_CONTRACT_ONLY", "").split()
-    scenarios = [fn for fn in suite.SCENARIOS[group] if (backend.deletes or not fn.deletes) and (not only or fn.__name__ in only)]
+    scenarios = [fn for fn in suite.SCENARIOS[group] if (backend.deletes or not fn.deletes)
+                 and (not only or fn.__name__ in only)]
     with concurrent.futures.ThreadPoolExecutor(WORKERS) as pool:
         played = list(pool.map(lambda fn: (fn, play(backend, fn)), scenarios))
     return {fn.__name__: (fn, transcript, error) for fn, (transcript, error) in played}
@@ -70,7 +74,8 @@ class Contract:
                     raise error
                 if fn.same(backend if self.NAME != "embedded" else backends.Embedded("embedded")):
                     lines = lambda entries: [json.dumps(e, sort_keys=True) for e in entries]
-                    self.assertEqual(lines(transcript), lines(ours[name][1]), "the answers are those of the embedded HyperFleet")
+                    self.assertEqual(lines(transcript), lines(ours[name][1]),
+                                     "the answers are those of the embedded HyperFleet")
         self.assertTrue(played)
 
     def test_main(self):
@@ -84,7 +89,8 @@ class Contract:
 
 for _name in os.environ.get("HFD_CONTRACT_BACKENDS", "").split() or list(backends.ALL):
     _title = _name.title().replace("-", "")
-    globals()[_title] = type(_title, (Contract, unittest.TestCase), {"NAME": _name, "__doc__": "The program driving %s." % _name})
+    globals()[_title] = type(_title, (Contract, unittest.TestCase),
+                             {"NAME": _name, "__doc__": "The program driving %s." % _name})
 
 
 if __name__ == "__main__":

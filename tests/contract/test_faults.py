@@ -1,4 +1,6 @@
-"""Every fault at every request of a creation, an update and a deletion; and what everybody sees while a fault lasts."""
+"""Every fault at every request of a creation, an update and a deletion; and what everybody sees
+while a fault lasts.
+"""
 import concurrent.futures
 import itertools
 import json
@@ -13,10 +15,13 @@ import lib
 from fleet_fake import FAULTS, NOBODY, make_certificates, tls_context
 from lives import Life, Pair, body_of, run_all
 
-# Requests at which every fault is tried in CI; the soak tier tries each request in turn until no fault fires.
-STEPS = ("GET clusters", "POST clusters", "GET cluster", "GET nodepools", "POST nodepools", "PATCH cluster", "PATCH nodepool",
+# Requests at which every fault is tried in CI; the soak tier tries each request in turn until no
+# fault fires.
+STEPS = ("GET clusters", "POST clusters", "GET cluster", "GET nodepools", "POST nodepools",
+         "PATCH cluster", "PATCH nodepool",
          "DELETE nodepool", "DELETE cluster", "GET cluster statuses", "GET nodepool statuses")
-WRITES = ("POST clusters", "POST nodepools", "PATCH cluster", "PATCH nodepool", "DELETE nodepool", "DELETE cluster")
+WRITES = ("POST clusters", "POST nodepools", "PATCH cluster", "PATCH nodepool", "DELETE nodepool",
+          "DELETE cluster")
 SOAK = os.environ.get("HFD_SOAK") == "1"
 
 
@@ -28,7 +33,9 @@ class Sweep(unittest.TestCase):
     """In the end exactly one live cluster with the right nodepools, and nothing made twice."""
 
     def play(self, trials):
-        """trials: (GUResID, phase or None, [arguments of arm]). Returns GUResID -> how often its faults fired."""
+        """trials: (GUResID, phase or None, [arguments of arm]). Returns GUResID -> how often its
+        faults fired.
+        """
         fired = {}
         with Pair() as pair:
             pair.fake.deadline_s = 2.5
@@ -59,27 +66,33 @@ class Sweep(unittest.TestCase):
             self.assertEqual(run_all(self, [life], pair.server, pair.fake), {})
             steps = [r.step for r in pair.fake.requests() if r.gid == life.gid]
             writes = {s: steps.count(s) for s in WRITES}
-            self.assertEqual(writes, {"POST clusters": 1, "POST nodepools": 3, "PATCH cluster": 1, "PATCH nodepool": 1,
+            self.assertEqual(writes,
+                             {"POST clusters": 1, "POST nodepools": 3, "PATCH cluster": 1,
+                              "PATCH nodepool": 1,
                                       "DELETE nodepool": 1, "DELETE cluster": 1})
             print("requests of a life without faults: %d (%s)" % (len(steps), ", ".join(
                 "%d %s" % (steps.count(s), s) for s in dict.fromkeys(steps))))
 
     def test_each_fault_at_the_first_of_each_step(self):
         """One life for each fault: the first request of each step fails in that way."""
-        trials = [("all-" + slug(name), None, [dict(name=name, step=step) for step in STEPS]) for name in FAULTS]
+        trials = [("all-" + slug(name), None, [dict(name=name, step=step) for step in STEPS])
+                  for name in FAULTS]
         fired = self.play(trials)
         for gid, count in fired.items():
             self.assertGreaterEqual(count, len(WRITES), "%s: the faults came" % gid)
 
     def test_each_fault_at_each_write(self):
         """One life for each fault and each kind of write, everything else being well."""
-        trials = [("w-%s-%s" % (slug(step), slug(name)), None, [dict(name=name, step=step)]) for name in FAULTS for step in WRITES]
+        trials = [("w-%s-%s" % (slug(step), slug(name)), None, [dict(name=name, step=step)])
+                  for name in FAULTS for step in WRITES]
         for i in range(0, len(trials), 64):
             fired = self.play(trials[i:i + 64])
             self.assertEqual({c for c in fired.values()}, {1}, fired)
 
     def test_each_fault_while_many_are_watched(self):
-        """20 resources in progress are looked at by lists: a list that fails in any way costs time and nothing else."""
+        """20 resources in progress are looked at by lists: a list that fails in any way costs time
+        and nothing else.
+        """
         with Pair(auto_s=None, flags=("--remote-idle", "1m")) as pair:
             fake, client = pair.fake, lib.Client(pair.server)
             fake.deadline_s = 2.5
@@ -95,7 +108,9 @@ class Sweep(unittest.TestCase):
                 self.assertEqual({client.get("/" + gid).status for gid in gids}, {202}, name)
             for gid in gids:
                 for row in fake.live("Cluster", gid) + fake.live("NodePool", gid):
-                    fake.report(row, {"adapter": "validation", "observed_generation": 1, "observed_time": lib.now_text(), "conditions": [
+                    fake.report(row,
+                                {"adapter": "validation", "observed_generation": 1,
+                                 "observed_time": lib.now_text(), "conditions": [
                         {"type": t, "status": "True"} for t in ("Available", "Applied", "Health")]})
             for gid in gids:
                 lib.eventually(lambda: client.get("/" + gid).status == 200, "%s is ready" % gid)
@@ -104,12 +119,15 @@ class Sweep(unittest.TestCase):
 
     @unittest.skipUnless(SOAK, "the exhaustive variant: HFD_SOAK=1")
     def test_each_fault_at_each_request(self):
-        """Each fault at the nth request of each phase, n = 1, 2, ... until it does not fire any more."""
+        """Each fault at the nth request of each phase, n = 1, 2, ... until it does not fire any
+        more.
+        """
         total = 0
         for name in FAULTS:
             for phase in Life.PHASES:
                 for start in itertools.count(1, 12):
-                    trials = [("n-%s-%s-%d" % (phase, slug(name), n), phase, [dict(name=name, nth=n)]) for n in range(start, start + 12)]
+                    trials = [("n-%s-%s-%d" % (phase, slug(name), n), phase,
+                               [dict(name=name, nth=n)]) for n in range(start, start + 12)]
                     fired = self.play(trials)
                     total += sum(fired.values())
                     if not all(fired.values()):
@@ -120,7 +138,8 @@ class Sweep(unittest.TestCase):
 def unanswered(server):
     """How many requests to the remote had no whole answer so far."""
     ops = lib.Client(server, ops=True)
-    counts = re.findall(r'^hfd_remote_requests_total\{[^}]*class="none"\} (\d+)$', ops.get("/metrics").body.decode(), re.M)
+    counts = re.findall(r'^hfd_remote_requests_total\{[^}]*class="none"\} (\d+)$',
+                        ops.get("/metrics").body.decode(), re.M)
     ops.close()
     return sum(int(n) for n in counts)
 
@@ -131,16 +150,20 @@ def troubles(server):
 
 
 class Lasting(unittest.TestCase):
-    """A fault that lasts: what the orchestrator sees, what is logged, what is asked meanwhile; and all is well once it is over."""
+    """A fault that lasts: what the orchestrator sees, what is logged, what is asked meanwhile; and
+    all is well once it is over.
+    """
 
     # fault -> words of which one is in a log line while it lasts
     LOGGED = {
         "lost before it is done": "no whole answer", "lost after it is done": "no whole answer",
         "reset after it is done": "no whole answer", "cut in mid-body": "no whole answer",
-        "408": "408", "429 with Retry-After": "429", "500": "500", "502 with HTML": "502", "503": "503", "504 after it is done": "504",
+        "408": "408", "429 with Retry-After": "429", "500": "500", "502 with HTML": "502",
+        "503": "503", "504 after it is done": "504",
         "garbage JSON": "JSON", "JSON of the wrong shape": "list", "empty body": "cannot be read",
         "wrong content type": "else than JSON", "401": "401", "403": "403",
-        "slow, not done": "in time", "slow, done": "in time", "redirect": "no HyperFleet", "huge answer": "answer_max",
+        "slow, not done": "in time", "slow, done": "in time", "redirect": "no HyperFleet",
+        "huge answer": "answer_max",
         "NTF-000": "no HyperFleet",
     }
 
@@ -152,12 +175,14 @@ class Lasting(unittest.TestCase):
             ops = lib.Client(pair.server, ops=True)
             fake.gids[gid] = gid
             fake.deadline_s = 2.5
-            fault = fake.arm(name, times=None, size=200000) if name == "huge answer" else fake.arm(name, times=None)
+            more = {"size": 200000} if name == "huge answer" else {}
+            fault = fake.arm(name, times=None, **more)
             seen, began = [], time.monotonic()
             self.assertEqual(client.put("/" + gid, body_of(gid, "1", Life.FIRST)).status, 202)
             while time.monotonic() - began < 6.0:
                 answer = client.get("/" + gid)
-                seen.append((answer.status, answer.json.get("error"), answer.json.get("message", "")))
+                seen.append((answer.status, answer.json.get("error"),
+                             answer.json.get("message", "")))
                 self.assertEqual(ops.get("/readyz").status, 200, "it can accept")
                 time.sleep(0.1)
             asked = len(fake.requests())
@@ -176,7 +201,9 @@ class Lasting(unittest.TestCase):
             return seen, logged, asked, time.monotonic() - began, metrics
 
     def test_all(self):
-        """202 all the time (401 and 403: RES-103 once it is sure), a warning that says why, and no storm of requests."""
+        """202 all the time (401 and 403: RES-103 once it is sure), a warning that says why, and no
+        storm of requests.
+        """
         with concurrent.futures.ThreadPoolExecutor(6) as pool:
             results = dict(zip(FAULTS, pool.map(self.guarded, FAULTS)))
         print("fault | orchestrator | log | requests in 6 s | well after")
@@ -186,8 +213,9 @@ class Lasting(unittest.TestCase):
                     raise result
                 seen, logged, asked, well, metrics = result
                 statuses = sorted({(s, e) for s, e, _ in seen}, key=str)
-                print("%s | %s | %s (%s) | %d | %.1f s" % (name, statuses, logged[0].get("msg") if logged else "-",
-                                                           logged[0].get("failure") if logged else "", asked, well))
+                print("%s | %s | %s (%s) | %d | %.1f s"
+                      % (name, statuses, logged[0].get("msg") if logged else "-",
+                         logged[0].get("failure") if logged else "", asked, well))
                 if os.environ.get("HFD_VERBOSE"):
                     print("   ", json.dumps(logged[:2]), seen[-1])
                 if name in ("401", "403"):
@@ -205,7 +233,9 @@ class Lasting(unittest.TestCase):
 
 
 class Ways(unittest.TestCase):
-    """Faults that are no single answer: away, TLS, tokens, the wrong address, what others did, clocks."""
+    """Faults that are no single answer: away, TLS, tokens, the wrong address, what others did,
+    clocks.
+    """
 
     def brought(self, pair, gid, status=200, code=None, wait_s=lib.WAIT_S):
         """Asks for it once, and polls by GET until this answer."""
@@ -215,13 +245,18 @@ class Ways(unittest.TestCase):
 
             def there():
                 answer = client.get("/" + gid)
-                return answer if answer.status == status and (code is None or answer.json["error"] == code) else None
-            return lib.eventually(there, "%s is answered %d %s; the log:\n%s" % (gid, status, code, pair.server.tail(8)), wait_s, 0.1)
+                if answer.status != status or (code is not None and answer.json["error"] != code):
+                    return None
+                return answer
+            return lib.eventually(there, "%s is answered %d %s; the log:\n%s"
+                                  % (gid, status, code, pair.server.tail(8)), wait_s, 0.1)
         finally:
             client.close()
 
     def waits(self, pair, gid, why):
-        """An order that cannot be carried out: it is tried, the log says why not, and the answer is 202."""
+        """An order that cannot be carried out: it is tried, the log says why not, and the answer is
+        202.
+        """
         client = lib.Client(pair.server)
         before = unanswered(pair.server)
         self.assertEqual(client.put("/" + gid, body_of(gid, "1", Life.FIRST)).status, 202)
@@ -231,7 +266,9 @@ class Ways(unittest.TestCase):
         client.close()
 
     def test_away(self):
-        """Down before the start, and down again in between: 202 meanwhile, and all comes to its end."""
+        """Down before the start, and down again in between: 202 meanwhile, and all comes to its
+        end.
+        """
         with Pair() as pair:
             client = lib.Client(pair.server)
             pair.fake.down()
@@ -243,7 +280,8 @@ class Ways(unittest.TestCase):
             self.assertEqual(client.get("/away").status, 200, "what is ready stays ready")
             before = unanswered(pair.server)
             self.assertEqual(client.delete("/away").status, 202)
-            lib.eventually(lambda: unanswered(pair.server) > before + 1, "it was tried again and again")
+            lib.eventually(lambda: unanswered(pair.server) > before + 1,
+                           "it was tried again and again")
             self.assertEqual(client.get("/away").status, 202)
             pair.fake.up()
             lib.eventually(lambda: client.delete("/away").status == 204, "gone")
@@ -259,7 +297,9 @@ class Ways(unittest.TestCase):
             self.assertIn("late", message)
 
     def test_wrong_address(self):
-        """A base URL that is not HyperFleet's: 202 until the deadline, loud in the log, shown in the metrics; readyz stays 200."""
+        """A base URL that is not HyperFleet's: 202 until the deadline, loud in the log, shown in
+        the metrics; readyz stays 200.
+        """
         with Pair("G3.1", flags=("--driver-deadline-create", "2s")) as probe:
             wrong = probe.fake.url + "some/proxy"
             with Pair(url=wrong, flags=("--driver-deadline-create", "2s")) as pair:
@@ -272,16 +312,22 @@ class Ways(unittest.TestCase):
 
     @unittest.skipUnless(shutil.which("openssl"), "there is no openssl program")
     def test_tls(self):
-        """A certificate of an unknown CA or for another name is refused, and said so; the right CA works; a client certificate is shown."""
+        """A certificate of an unknown CA or for another name is refused, and said so; the right CA
+        works; a client certificate is shown.
+        """
         with backends.Folder() as folder:
             make_certificates(folder)
             ca = ("--remote-ca-file", folder + "/ca.pem")
-            mine = ("--remote-cert-file", folder + "/client.pem", "--remote-key-file", folder + "/client.key")
+            mine = ("--remote-cert-file", folder + "/client.pem", "--remote-key-file",
+                    folder + "/client.key")
             for name, cert, client_ca, flags, works in (
-                    ("unknown-ca", "server", None, ("--remote-ca-file", folder + "/other-ca.pem"), False),
+                    ("unknown-ca", "server", None, ("--remote-ca-file", folder + "/other-ca.pem"),
+                     False),
                     ("other-name", "wrong", None, ca, False), ("right", "server", None, ca, True),
-                    ("no-client-cert", "server", "ca.pem", ca, False), ("client-cert", "server", "ca.pem", ca + mine, True)):
-                with self.subTest(name), Pair(flags=flags, tls=tls_context(folder, cert, client_ca)) as pair:
+                    ("no-client-cert", "server", "ca.pem", ca, False),
+                    ("client-cert", "server", "ca.pem", ca + mine, True)):
+                with self.subTest(name), Pair(flags=flags,
+                                              tls=tls_context(folder, cert, client_ca)) as pair:
                     if works:
                         self.brought(pair, name)
                     else:
@@ -289,7 +335,9 @@ class Ways(unittest.TestCase):
                         self.assertEqual(pair.fake.made, [])
 
     def test_token_is_read_again(self):
-        """A bearer token that expired (401): after the file has another, all goes on, without a restart and without failing."""
+        """A bearer token that expired (401): after the file has another, all goes on, without a
+        restart and without failing.
+        """
         with backends.Folder() as folder:
             path = backends.write(folder, "token", "old\n")
             with Pair(flags=("--remote-token-file", path), tokens={"old"}) as pair:
@@ -302,7 +350,9 @@ class Ways(unittest.TestCase):
                 self.assertEqual(sent, {"Bearer old", "Bearer new"})
 
     def test_refused_for_good(self):
-        """403 for all: a creation fails with RES-103; a new attempt after it is mended works; a deletion goes on until its deadline."""
+        """403 for all: a creation fails with RES-103; a new attempt after it is mended works; a
+        deletion goes on until its deadline.
+        """
         with Pair(tokens={"t"}, flags=("--driver-deadline-delete", "3s")) as pair:
             self.brought(pair, "refused", 400, "RES-103")
             pair.fake.tokens = None
@@ -310,22 +360,29 @@ class Ways(unittest.TestCase):
             pair.fake.tokens = {"t"}
             client = lib.Client(pair.server)
             self.assertEqual(client.delete("/refused").status, 202)
-            answer = lib.eventually(lambda: (lambda a: a if a.status == 400 else None)(client.get("/refused")), "the deadline")
+            answer = lib.eventually(lambda: (lambda a: a if a.status == 400
+                                             else None)(client.get("/refused")), "the deadline")
             self.assertIn(answer.json["error"], ("RES-103", "RES-105"))
             self.assertRegex(answer.json["message"], r"(?i)401|credential|token|refuse")
             pair.fake.tokens = None
-            lib.eventually(lambda: client.delete("/refused").status == 204, "gone once it is mended")
+            lib.eventually(lambda: client.delete("/refused").status == 204,
+                           "gone once it is mended")
             client.close()
 
     def test_soft_deleted_twin(self):
-        """A twin of the same name and label that is being deleted is not adopted: another is made, and the twin is left alone."""
+        """A twin of the same name and label that is being deleted is not adopted: another is made,
+        and the twin is left alone.
+        """
         with Pair() as pair:
             pair.fake.auto_s = None
-            twin = pair.fake.add("Cluster", "twin", {"humanitec_guresid": "twin"}, {"version": "1"}, deleted=True)
+            twin = pair.fake.add("Cluster", "twin", {"humanitec_guresid": "twin"}, {"version": "1"},
+                                 deleted=True)
             pair.fake.auto_s = 0.02
             self.brought(pair, "twin")
-            self.assertEqual([m[0] for m in pair.fake.made], ["Cluster", "Cluster", "NodePool", "NodePool"])
-            self.assertEqual((pair.fake.rows[twin.id].generation, len(pair.fake.live("Cluster", "twin"))), (2, 1))
+            self.assertEqual([m[0] for m in pair.fake.made],
+                             ["Cluster", "Cluster", "NodePool", "NodePool"])
+            self.assertEqual((pair.fake.rows[twin.id].generation,
+                              len(pair.fake.live("Cluster", "twin"))), (2, 1))
 
     def test_clock_skew(self):
         """A remote whose clock is an hour off, in both directions."""
@@ -335,7 +392,8 @@ class Ways(unittest.TestCase):
                 self.assertEqual(run_all(self, [life], pair.server, pair.fake), {})
 
     def test_nodepool_gone_behind_our_back(self):
-        """A nodepool that somebody removed: the resource says so, and the next PUT makes it again."""
+        """A nodepool that somebody removed: the resource says so, and the next PUT makes it again.
+        """
         with Pair() as pair:
             self.brought(pair, "holes")
             pair.fake.remove(pair.fake.live("NodePool", "holes")[0].id)
@@ -343,7 +401,8 @@ class Ways(unittest.TestCase):
 
             def noticed():
                 answer = client.get("/holes")
-                return answer.status == 400 or answer.json["resource"]["values"]["health"] != "Healthy"
+                return answer.status == 400 or answer.json["resource"]["values"][
+                    "health"] != "Healthy"
             lib.eventually(noticed, "the hole is seen")
             client.close()
             self.brought(pair, "holes")
@@ -351,7 +410,9 @@ class Ways(unittest.TestCase):
             self.assertEqual(len([m for m in pair.fake.made if m[0] == "Cluster"]), 1)
 
     def test_cluster_gone_while_creating(self):
-        """A cluster that vanishes between two requests of its creation: 400 RES-104, and the next PUT makes another."""
+        """A cluster that vanishes between two requests of its creation: 400 RES-104, and the next
+        PUT makes another.
+        """
         with Pair() as pair:
             gate = pair.fake.block(1, False)
             client = lib.Client(pair.server)
@@ -362,7 +423,8 @@ class Ways(unittest.TestCase):
             row = lib.eventually(lambda: pair.fake.live("Cluster", "vanish"), "made")[0]
             pair.fake.remove(row.id)
             pair.fake.auto_s = 0.02
-            answer = lib.eventually(lambda: (lambda a: a if a.status != 202 else None)(client.get("/vanish")), "it is noticed")
+            answer = lib.eventually(lambda: (lambda a: a if a.status != 202
+                                             else None)(client.get("/vanish")), "it is noticed")
             self.assertEqual((answer.status, answer.json["error"]), (400, "RES-104"))
             client.close()
             self.brought(pair, "vanish")

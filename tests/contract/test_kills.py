@@ -1,4 +1,6 @@
-"""kill -9 of the driver between any two requests, and of the remote; two drivers on one remote; a store that is lost."""
+"""kill -9 of the driver between any two requests, and of the remote; two drivers on one remote; a
+store that is lost.
+"""
 import concurrent.futures
 import os
 import shutil
@@ -38,16 +40,19 @@ class Driver(lib.Case):
                 return answer
             self.assertIn(answer.status, through, repr(answer))
             return None
-        return lib.eventually(arrived, "%s of %s is %d; the log:\n%s" % (method, gid, status, self.server.tail(6)), every_s=0.1)
+        return lib.eventually(arrived, "%s of %s is %d; the log:\n%s"
+                              % (method, gid, status, self.server.tail(6)), every_s=0.1)
 
 
 class Kills(unittest.TestCase):
-    """After the restart exactly one cluster for each GUResID, and the operation ends as if nothing had happened."""
+    """After the restart exactly one cluster for each GUResID, and the operation ends as if nothing
+    had happened.
+    """
 
     def phase(self, phase):
         """
-        Kills at the nth request of this phase, before or after it is done (the soak tier: both), n = 1, 2, ... until the phase has no nth
-        request.
+        Kills at the nth request of this phase, before or after it is done (the soak tier: both), n
+        = 1, 2, ... until the phase has no nth request.
         """
         kills, missed = [], 0
         with Pair() as pair:
@@ -86,7 +91,8 @@ class Kills(unittest.TestCase):
         rest = Life(gid, Life.PHASES[Life.PHASES.index(phase):])
         rest.cookie = life.cookie
         if not life.over or phase != "delete":
-            self.assertEqual(run_all(self, [rest], pair.server, pair.fake, 0.05), {}, pair.server.tail(10))
+            self.assertEqual(run_all(self, [rest], pair.server, pair.fake, 0.05), {},
+                             pair.server.tail(10))
         return gate.reached.is_set()
 
     def test_driver(self):
@@ -94,10 +100,12 @@ class Kills(unittest.TestCase):
         with concurrent.futures.ThreadPoolExecutor(3) as pool:
             for phase, kills in zip(Life.PHASES, pool.map(self.phase, Life.PHASES)):
                 print("%s: %d kills" % (phase, len(kills)))
-                self.assertGreaterEqual(len(kills), 3)  # a deletion: GET, DELETE, and the GET that finds it gone already
+                # a deletion: GET, DELETE, and the GET that finds it gone already
+                self.assertGreaterEqual(len(kills), 3)
 
     def test_many_at_once(self):
-        """20 resources at different points of their lives, the driver killed five times meanwhile."""
+        """20 resources at different points of their lives, the driver killed five times meanwhile.
+        """
         with Pair() as pair:
             lives = [Life("crowd-%d" % i) for i in range(20)]
             for life in lives:
@@ -110,17 +118,22 @@ class Kills(unittest.TestCase):
                 time.sleep(0.3)
                 pair.server.restart()
             client.close()
-            self.assertEqual(run_all(self, [x for x in lives if not x.over], pair.server, pair.fake), {})
+            self.assertEqual(run_all(self, [x for x in lives if not x.over], pair.server,
+                                     pair.fake), {})
 
     def test_remote(self):
-        """kill -9 of the remote, another instance of the program with its own data, while 12 resources are made, changed and deleted."""
+        """kill -9 of the remote, another instance of the program with its own data, while 12
+        resources are made, changed and deleted.
+        """
         port = free_port()
 
         class Remote(lib.Server):
             def command(self):
-                return [c if c != "127.0.0.1:0" or i != 3 else "127.0.0.1:%d" % port for i, c in enumerate(super().command())]
+                return [c if c != "127.0.0.1:0" or i != 3 else "127.0.0.1:%d" % port for i,
+                        c in enumerate(super().command())]
 
-        with Remote(*FLAGS) as remote, lib.Server(*FLAGS, "--backend", "http://127.0.0.1:%d/" % port, *backends.REMOTE_FLAGS) as server:
+        with Remote(*FLAGS) as remote, lib.Server(*FLAGS, "--backend", "http://127.0.0.1:%d/"
+                                                  % port, *backends.REMOTE_FLAGS) as server:
             player = backends.Player(lib.Client(remote), backends.ONE_ADAPTER)
             driver = Driver(server)
             gids = ["remote-%d" % i for i in range(12)]
@@ -176,7 +189,8 @@ class Others(unittest.TestCase):
 
     def quiet(self, gid, seconds=4.0):
         """Nobody writes any more: neither generations nor rows change."""
-        state = lambda: sorted((r.id, r.generation, str(r.labels)) for r in list(self.fake.rows.values()))
+        state = lambda: sorted((r.id, r.generation, str(r.labels))
+                               for r in list(self.fake.rows.values()))
         writes = lambda: [r for r in self.fake.requests() if r.method != "GET"]
         before, count, end = state(), len(writes()), time.monotonic() + seconds
         while time.monotonic() < end:
@@ -185,7 +199,9 @@ class Others(unittest.TestCase):
         self.assertEqual([repr(r) for r in writes()[count:]], [])
 
     def test_two_stores_one_key_ring(self):
-        """A standby with the same keys and another store: it adopts what is there, and the two do not fight."""
+        """A standby with the same keys and another store: it adopts what is there, and the two do
+        not fight.
+        """
         one = self.driver()
         body = body_of("shared", "1", Life.FIRST)
         cookie = one.put("shared", body).cookie
@@ -215,11 +231,14 @@ class Others(unittest.TestCase):
         for gid in gids:
             for d in (one, two):
                 d.until(200, "GET", gid)
-            self.assertEqual((len(self.fake.live("Cluster", gid)), len(self.fake.live("NodePool", gid))), (1, 2), gid)
+            self.assertEqual((len(self.fake.live("Cluster", gid)),
+                              len(self.fake.live("NodePool", gid))), (1, 2), gid)
         self.quiet("race", 2.5)
 
     def test_two_key_rings(self):
-        """A stranger's server: RES-101 that says whose it is; it neither changes nor removes what is not its own."""
+        """A stranger's server: RES-101 that says whose it is; it neither changes nor removes what
+        is not its own.
+        """
         one, two = self.driver(), self.driver()
         body = body_of("mine", "1", Life.FIRST)
         cookie = one.put("mine", body).cookie
@@ -230,12 +249,15 @@ class Others(unittest.TestCase):
         self.assertRegex(answer.json["message"], r"(?i)another|other|owner|belongs")
         two.until(204, "DELETE", "mine")
         self.quiet("mine")
-        self.assertEqual((len(self.fake.made), self.fake.live("Cluster", "mine")[0].spec), (3, {"version": "1"}))
+        self.assertEqual((len(self.fake.made), self.fake.live("Cluster", "mine")[0].spec),
+                         (3, {"version": "1"}))
         self.assertEqual(one.put("mine", body, cookie).status, 200)
         self.assertEqual(two.put("mine", body, cookie).json["error"], "RES-102")
 
     def test_lost_store(self):
-        """An empty store, the same keys, and the orchestrator's cookie: GET, PUT and DELETE answer as before; nothing is made anew."""
+        """An empty store, the same keys, and the orchestrator's cookie: GET, PUT and DELETE answer
+        as before; nothing is made anew.
+        """
         for state in ("ready", "creating"):
             for op in ("GET", "PUT", "DELETE"):
                 with self.subTest(state=state, op=op):
@@ -262,7 +284,8 @@ class Others(unittest.TestCase):
                     self.fake.auto_s = 0.02
                     self.assertIn(two.delete(gid, cookie).status, (202,))
                     two.until(204, "DELETE", gid, cookie=cookie)
-                    self.assertEqual([r for r in self.fake.rows.values() if r.labels.get("humanitec_guresid") == gid], [])
+                    self.assertEqual([r for r in self.fake.rows.values()
+                                      if r.labels.get("humanitec_guresid") == gid], [])
 
     def test_lost_store_nodepool(self):
         """The same for a nodepool of its own."""

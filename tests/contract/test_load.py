@@ -1,4 +1,6 @@
-"""How much a remote is asked: 1,000 resources in progress, with and without orchestrators that poll them all the time."""
+"""How much a remote is asked: 1,000 resources in progress, with and without orchestrators that poll
+them all the time.
+"""
 import threading
 import time
 import unittest
@@ -10,13 +12,15 @@ from fleet_fake import Fake
 COUNT = 1000
 POLLERS = 8
 WINDOW_S = 10.0
-# What remote.per_second_max allows by default; not reached without it either. A poll asks for a fresher look (remote.fresh) than nobody
-# does (remote.watch), so that polled resources cost more, but not more with more polls.
+# What remote.per_second_max allows by default; not reached without it either. A poll asks for a
+# fresher look (remote.fresh) than nobody does (remote.watch), so that polled resources cost more,
+# but not more with more polls.
 BOUND = 50.0
 
 
 class Load(unittest.TestCase):
-    FLAGS = ("--adapters-required-cluster", "validation", "--adapters-required-nodepool", "validation")
+    FLAGS = ("--adapters-required-cluster", "validation", "--adapters-required-nodepool",
+             "validation")
 
     def setUp(self):
         self.fake = Fake("G3.1", backends.ONE_ADAPTER)
@@ -66,31 +70,40 @@ class Load(unittest.TestCase):
         return rate, most, sum(polls) / seconds
 
     def test_requests_do_not_grow_with_pollers(self):
-        """A few lists do for all, and 8 clients that poll as fast as they can stay within the bound."""
-        flags = ("--backend", self.fake.url, "--remote-per-second-max", "1000", "--remote-watch", "5s", "--remote-fresh", "2s")
+        """A few lists do for all, and 8 clients that poll as fast as they can stay within the
+        bound.
+        """
+        flags = ("--backend", self.fake.url, "--remote-per-second-max", "1000", "--remote-watch",
+                 "5s", "--remote-fresh", "2s")
         with lib.Server(*self.FLAGS, *flags) as server:
             began = time.monotonic()
             self.put_all(server)
             lib.eventually(lambda: len(self.fake.rows) == COUNT, "all are made", 60)
-            print("%d clusters made in %.1f s with %d requests" % (COUNT, time.monotonic() - began, len(self.fake.requests())))
+            print("%d clusters made in %.1f s with %d requests"
+                  % (COUNT, time.monotonic() - began, len(self.fake.requests())))
             time.sleep(2)
             rates = []
             for pollers in (0, 1, POLLERS, 0):
                 rate, most, polls = self.measured(server, pollers)
                 rates.append(rate)
-                print("%d resources in progress, %d pollers (%.0f polls/s): %.1f requests/s to the remote, at most %d in a second" % (
+                print(
+                    "%d resources in progress, %d pollers (%.0f polls/s): %.1f requests/s to the "
+                    "remote, at most %d in a second" % (
                     COUNT, pollers, polls, rate, most))
                 self.assertLess(rate, BOUND)
             self.assertLess(max(rates[0], rates[3]), 0.6 * BOUND, "a few lists do for all of them")
-            self.assertLess(rates[2], 1.5 * rates[1] + 5, "more clients have it ask no more than one does")
+            self.assertLess(rates[2], 1.5 * rates[1] + 5,
+                            "more clients have it ask no more than one does")
             self.assertEqual(len(self.fake.made), COUNT)
 
     def test_bound(self):
         """remote.per_second_max holds whatever there is to do."""
-        with lib.Server(*self.FLAGS, "--backend", self.fake.url, "--remote-per-second-max", "20") as server:
+        with lib.Server(*self.FLAGS, "--backend", self.fake.url, "--remote-per-second-max",
+                        "20") as server:
             client = lib.Client(server)
             for n in range(100):
-                self.assertEqual(client.put("/bound-%d" % n, lib.cluster_input(name="bound-%d" % n)).status, 202)
+                self.assertEqual(client.put("/bound-%d" % n,
+                                            lib.cluster_input(name="bound-%d" % n)).status, 202)
             client.close()
             since, began = len(self.fake.requests()), time.monotonic()
             time.sleep(5)

@@ -1,5 +1,6 @@
-"""What this driver made in a remote HyperFleet and no resource has: listed, deleted when somebody asks for it, and left alone else. Against
-the scripted HyperFleet in each wire generation, and a second instance of the program."""
+"""What this driver made in a remote HyperFleet and no resource has: listed, deleted when somebody
+asks for it, and left alone else. Against the scripted HyperFleet in each wire generation, and a
+second instance of the program."""
 import concurrent.futures
 import glob
 import os
@@ -35,7 +36,8 @@ class Remote:
         self.case.assertEqual(self.client.put("/" + gid, body).status, 202)
         self.fleet.wanted(gid, body)
         self.fleet.ready(gid)
-        lib.eventually(lambda: self.client.get("/" + gid).status == 200, "%s is ready" % gid, every_s=0.05)
+        lib.eventually(lambda: self.client.get("/" + gid).status == 200, "%s is ready" % gid,
+                       every_s=0.05)
         return body
 
     def list(self):
@@ -50,7 +52,8 @@ class Remote:
 
         def arrived():
             doc = self.list()
-            return doc if "checked_time" in doc and lib.parse_time(doc["checked_time"]) >= since else None
+            return doc if "checked_time" in doc and lib.parse_time(
+                doc["checked_time"]) >= since else None
         return lib.eventually(arrived, "HyperFleet was asked for orphans", every_s=0.05)
 
     def names(self, doc=None):
@@ -70,7 +73,8 @@ class Remote:
     def make(self, kind, name, labels, owner=None):
         """A row that somebody made there."""
         path = "/clusters" if owner is None else "/clusters/%s/nodepools" % owner["id"]
-        answer = self.fleet.client.post(lib.BASE + path, {"kind": kind, "name": name, "spec": {}, "labels": labels})
+        answer = self.fleet.client.post(lib.BASE + path,
+                                        {"kind": kind, "name": name, "spec": {}, "labels": labels})
         self.case.assertEqual(answer.status, 201, answer)
         return answer.json
 
@@ -80,7 +84,8 @@ class Remote:
         return answer.json
 
     def doctor(self):
-        done = lib.run("doctor", "--data", self.server.data, "--ops-listen", "127.0.0.1:%d" % self.server.ops_port,
+        done = lib.run("doctor", "--data", self.server.data, "--ops-listen",
+                       "127.0.0.1:%d" % self.server.ops_port,
                        *self.server.flags)
         self.case.assertEqual(done.returncode, 3, done.stdout + done.stderr)
         return done.stdout
@@ -89,8 +94,10 @@ class Remote:
 class Orphans(unittest.TestCase):
     """All scenarios begin at once, each with a remote of its own: most of their time is waiting."""
 
-    PLAYED_BY = {"life": ("fake-g2", "fake-g3", "fake-g31", "second-both"), "being_made": ("fake-g2", "fake-g3", "fake-g31"),
-                 "relabelled": ("fake-g3",), "down": ("fake-g31",), "never_asked": ("fake-g3",), "unable": ("fake-g2",)}
+    PLAYED_BY = {"life": ("fake-g2", "fake-g3", "fake-g31", "second-both"),
+                 "being_made": ("fake-g2", "fake-g3", "fake-g31"),
+                 "relabelled": ("fake-g3",), "down": ("fake-g31",), "never_asked": ("fake-g3",),
+                 "unable": ("fake-g2",)}
 
     @classmethod
     def setUpClass(cls):
@@ -108,7 +115,8 @@ class Orphans(unittest.TestCase):
         try:
             getattr(self, self._testMethodName)(remote)
         except Exception as e:
-            raise AssertionError("%s with %s: %s\n%s" % (self._testMethodName, name, e, remote.server.tail(20))) from e
+            raise AssertionError("%s with %s: %s\n%s"
+                                 % (self._testMethodName, name, e, remote.server.tail(20))) from e
         finally:
             remote.close()
 
@@ -119,7 +127,9 @@ class Orphans(unittest.TestCase):
                     future.result()
 
     def test_life(self):
-        """The store is lost: what was made is listed and nobody else's; a PUT takes one over; the other is deleted, and nothing besides."""
+        """The store is lost: what was made is listed and nobody else's; a PUT takes one over; the
+        other is deleted, and nothing besides.
+        """
         self.check("life")
 
     def life(self, r):
@@ -130,14 +140,18 @@ class Orphans(unittest.TestCase):
         r.make("Cluster", "others", {lib.LABEL: "lost", OWNER: "0" * len(owner)})
         r.make("Cluster", "plain", {})
         r.lose_store()
-        self.assertEqual(r.names(), ["Cluster kept", "Cluster lost", "NodePool kept-np", "NodePool lost-np"])
+        self.assertEqual(r.names(),
+                         ["Cluster kept", "Cluster lost", "NodePool kept-np", "NodePool lost-np"])
         item = r.item("lost")
-        self.assertEqual((item["id"], item["guresid"], item["href"], item["generation"], item["ready"]),
+        self.assertEqual((item["id"], item["guresid"], item["href"], item["generation"],
+                          item["ready"]),
                          (lost["id"], "lost", lost["href"], lost["generation"], True))
         self.assertNotIn("message", r.list())
         self.assertIn(r.client.put("/kept", kept).status, (200, 202))
-        self.assertEqual(r.names(r.list()), ["Cluster lost", "NodePool lost-np"], "a resource that is being made is not listed")
-        lib.eventually(lambda: r.client.get("/kept").status == 200, "kept is found again", every_s=0.05)
+        self.assertEqual(r.names(r.list()), ["Cluster lost", "NodePool lost-np"],
+                         "a resource that is being made is not listed")
+        lib.eventually(lambda: r.client.get("/kept").status == 200, "kept is found again",
+                       every_s=0.05)
         cluster = r.fleet.cluster_of("kept")
         r.make("NodePool", "kept-copy", {lib.LABEL: "kept", OWNER: owner}, cluster)
         self.assertEqual(r.names(), ["Cluster lost", "NodePool kept-copy", "NodePool lost-np"])
@@ -151,35 +165,46 @@ class Orphans(unittest.TestCase):
             self.not_deleted(r, lost)
         self.assertNotIn("deleted_time", r.fleet.get(cluster))
         self.assertEqual(r.client.get("/kept").status, 200)
-        self.assertEqual(sorted(c["name"] for c in r.fleet.list("/clusters") if "deleted_time" not in c and c["name"] != "lost"),
+        self.assertEqual(sorted(c["name"] for c in r.fleet.list("/clusters")
+                                if "deleted_time" not in c and c["name"] != "lost"),
                          ["kept", "others", "plain"], "nothing was made, or deleted, besides")
 
     def deleted(self, r, lost):
         item = r.item("lost")
         self.assertTrue("delete_asked_time" in item, item)
-        lib.eventually(lambda: "deleted_time" in (r.item("lost") or {}), "it is listed as being deleted", every_s=0.05)
+        lib.eventually(lambda: "deleted_time" in (r.item("lost") or {}),
+                       "it is listed as being deleted", every_s=0.05)
         r.delete(lost["id"], 202)  # a repeat
-        self.assertNotIn("NodePool kept-copy", [i["name"] for i in r.list()["items"] if "deleted_time" in i])
-        for part in reversed([p for parts in r.fleet.of("lost") for p in parts if "deleted_time" in p]):
+        self.assertNotIn("NodePool kept-copy",
+                         [i["name"] for i in r.list()["items"] if "deleted_time" in i])
+        for part in reversed([p for parts in r.fleet.of("lost") for p in parts
+                              if "deleted_time" in p]):
             r.fleet.finalize(part)
         if r.fake is not None:  # a parent waits for its own next report
             r.fake.remove(lost["id"])
-        lib.eventually(lambda: r.names() == ["NodePool kept-copy"], "it is listed no more", every_s=0.1)
+        lib.eventually(lambda: r.names() == ["NodePool kept-copy"], "it is listed no more",
+                       every_s=0.1)
         r.delete(lost["id"], 404)
         told = {x["msg"] for x in r.server.records() if x.get("id") == lost["id"]}
-        self.assertEqual(told, {"audit: orphan deleted", "an orphan that was to be deleted is gone"})
+        self.assertEqual(told,
+                         {"audit: orphan deleted", "an orphan that was to be deleted is gone"})
 
     def not_deleted(self, r, lost):
-        words = "this HyperFleet cannot delete clusters (it answered 501 to DELETE): its version is too old for that"
-        item = lib.eventually(lambda: r.item("lost") if "message" in r.item("lost") else None, "why it cannot be deleted", every_s=0.05)
+        words = ("this HyperFleet cannot delete clusters (it answered 501 to DELETE): "
+                 "its version is too old for that")
+        item = lib.eventually(lambda: r.item("lost") if "message" in r.item("lost") else None,
+                              "why it cannot be deleted", every_s=0.05)
         self.assertIn(words, item["message"])
         self.assertNotIn("delete_asked_time", item)
         self.assertIn(words, r.doctor())
         r.fake.remove(lost["id"])
-        lib.eventually(lambda: r.names() == ["NodePool kept-copy"], "what somebody removed there is listed no more", every_s=0.1)
+        lib.eventually(lambda: r.names() == ["NodePool kept-copy"],
+                       "what somebody removed there is listed no more", every_s=0.1)
 
     def test_being_made(self):
-        """A creation that HyperFleet has carried out, and not answered yet, is no orphan, however often it is asked."""
+        """A creation that HyperFleet has carried out, and not answered yet, is no orphan, however
+        often it is asked.
+        """
         self.check("being_made")
 
     def being_made(self, r):
@@ -199,7 +224,8 @@ class Orphans(unittest.TestCase):
         self.assertEqual(len(r.fake.made), 1)
 
     def test_relabelled(self):
-        """Between the list and the deletion somebody else has become its owner: it is left alone."""
+        """Between the list and the deletion somebody else has become its owner: it is left alone.
+        """
         self.check("relabelled")
 
     def relabelled(self, r):
@@ -214,7 +240,9 @@ class Orphans(unittest.TestCase):
         self.assertEqual(r.fake.requests("DELETE cluster"), [])
 
     def test_down(self):
-        """A remote that does not answer: the list says so and of when it is; doctor does, of a running server and a stopped one."""
+        """A remote that does not answer: the list says so and of when it is; doctor does, of a
+        running server and a stopped one.
+        """
         self.check("down")
 
     def down(self, r):
@@ -223,28 +251,35 @@ class Orphans(unittest.TestCase):
         before = r.fresh()
         r.fake.down()
         r.delete(before["items"][0]["id"], 202)
-        lib.eventually(lambda: "gave no answer" in r.list().get("message", ""), "the list says why there is no later one", every_s=0.05)
-        after = lib.eventually(lambda: r.list() if "message" in r.item("down") else None, "and why it is not deleted", every_s=0.05)
+        lib.eventually(lambda: "gave no answer" in r.list().get("message", ""),
+                       "the list says why there is no later one", every_s=0.05)
+        after = lib.eventually(lambda: r.list() if "message" in r.item("down") else None,
+                               "and why it is not deleted", every_s=0.05)
         self.assertEqual([i["name"] for i in after["items"]], ["down"])
         for stopped in (False, True):
             if stopped:
                 r.server.sigterm()
             said = r.doctor()
-            for words in ("orphans   1, as the remote HyperFleet was at 2", "to be deleted: HyperFleet gave no answer",
+            for words in ("orphans   1, as the remote HyperFleet was at 2",
+                          "to be deleted: HyperFleet gave no answer",
                           "cannot be asked for again: HyperFleet gave no answer"):
                 self.assertIn(words, said)
         r.server.start()
         r.fake.up()
-        lib.eventually(lambda: r.fake.live("Cluster", "down") == [], "it is deleted once HyperFleet is back", every_s=0.1)
+        lib.eventually(lambda: r.fake.live("Cluster", "down") == [],
+                       "it is deleted once HyperFleet is back", every_s=0.1)
 
     def test_never_asked(self):
-        """A remote that was down from the start: nothing is known, and the list and doctor say that, and not that there is nothing."""
+        """A remote that was down from the start: nothing is known, and the list and doctor say
+        that, and not that there is nothing.
+        """
         self.check("never_asked")
 
     def never_asked(self, r):
         r.fake.down()
         r.lose_store()
-        doc = lib.eventually(lambda: r.list() if "gave no answer" in r.list()["message"] else None, "the list says why", every_s=0.05)
+        doc = lib.eventually(lambda: r.list() if "gave no answer" in r.list()["message"] else None,
+                             "the list says why", every_s=0.05)
         self.assertNotIn("checked_time", doc)
         self.assertEqual(doc["items"], [])
         self.assertIn("orphans   not known: HyperFleet gave no answer", r.doctor())
@@ -256,8 +291,10 @@ class Orphans(unittest.TestCase):
     def unable(self, r):
         r.fresh()
         r.fake.arm("cannot search", step="GET nodepools", times=None)
-        words = "this HyperFleet cannot list nodepools by label: look for orphans there, by their label humanitec_guresid"
-        lib.eventually(lambda: words in r.list().get("message", ""), "the list says so", every_s=0.05)
+        words = ("this HyperFleet cannot list nodepools by label: look for orphans there, "
+                 "by their label humanitec_guresid")
+        lib.eventually(lambda: words in r.list().get("message", ""), "the list says so",
+                       every_s=0.05)
 
 
 if __name__ == "__main__":

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Runs test programs of this folder side by side, as most of their time is waiting: together.py FILE:VARIABLE=VALUE... Prints what each
-said, one after the other; fails when one failed."""
+"""Runs test programs of this folder side by side, as most of their time is waiting: together.py
+FILE:VARIABLE=VALUE... Prints what each said, one after the other; fails when one failed."""
 import os
 import subprocess
 import sys
@@ -17,7 +17,9 @@ def main():
             file, _, setting = what.partition(":")
             name, _, value = setting.partition("=")
             out = tempfile.TemporaryFile()
-            running.append((what, out, subprocess.Popen([sys.executable, "-B", file], env=dict(os.environ, **{name: value}), stdout=out,
+            running.append((what, out,
+                            subprocess.Popen([sys.executable, "-B", file],
+                                             env=dict(os.environ, **{name: value}), stdout=out,
                                                         stderr=subprocess.STDOUT)))
         what, out, proc = running.pop(0)
         status = proc.wait()

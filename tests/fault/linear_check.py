@@ -1,6 +1,7 @@
-"""Whether a history of concurrent operations on one key is linearizable: whether they can be put in one order that respects who had ended
-before whom began, and in which each result is one that the model allows. After Wing and Gong (1993), with Lowe's memory of what was tried:
-(operations already placed, state). Keys are independent, so each has a history of its own (P-compositionality).
+"""Whether a history of concurrent operations on one key is linearizable: whether they can be put in
+one order that respects who had ended before whom began, and in which each result is one that the
+model allows. After Wing and Gong (1993), with Lowe's memory of what was tried: (operations already
+placed, state). Keys are independent, so each has a history of its own (P-compositionality).
 """
 import linear_model as model
 
@@ -8,7 +9,9 @@ FOREVER = float("inf")
 
 
 def check(ops, start=model.START, step=model.step):
-    """None when it is linearizable, else what could be placed at most: (operations, the state behind them)."""
+    """None when it is linearizable, else what could be placed at most: (operations, the state
+    behind them).
+    """
     ops = sorted(ops, key=lambda op: op.call)
     ends = [FOREVER if op.ret is None else op.ret for op in ops]
     must = sum(1 << i for i, op in enumerate(ops) if op.ret is not None)
@@ -46,9 +49,12 @@ def explain(ops, failure):
     placed, state = failure
     base = min(op.call for op in ops)
     state = state._replace(cookie=state.cookie and "..." + state.cookie[-6:], old=len(state.old))
-    lines = ["not linearizable: %d of %d operations can be placed, then the state is" % (len(placed), len(ops)), "  %s" % (state,)]
+    lines = ["not linearizable: %d of %d operations can be placed, then the state is"
+             % (len(placed), len(ops)), "  %s" % (state,)]
     for op in sorted(ops, key=lambda o: o.call):
         where = "#%-3d" % placed.index(op) if op in placed else "  - "
         end = "   ...   " if op.ret is None else "%9.3f" % ((op.ret - base) * 1e3)
-        lines.append("  %s %9.3f %s ms  %s %s -> %s" % (where, (op.call - base) * 1e3, end, op.kind, op.arg or "", short(op.result)))
+        lines.append("  %s %9.3f %s ms  %s %s -> %s"
+                     % (where, (op.call - base) * 1e3, end, op.kind, op.arg or "",
+                        short(op.result)))
     return "\n".join(lines)

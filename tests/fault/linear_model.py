@@ -1,11 +1,14 @@
-"""What a GUResID may answer: the two tables of DESIGN 4 as a specification that allows several answers, written from the contract alone.
+"""What a GUResID may answer: the two tables of DESIGN 4 as a specification that allows several
+answers, written from the contract alone.
 
-One resource of type cluster without nodepools, one required adapter, no deadline that passes. A state is what is true at one instant;
-step() gives the states in which an operation with a given result may leave it: none means that this result is impossible there. A result
-of None is one that nobody saw (a lost connection, a killed server): the operation may have happened with any result.
+One resource of type cluster without nodepools, one required adapter, no deadline that passes. A
+state is what is true at one instant; step() gives the states in which an operation with a given
+result may leave it: none means that this result is impossible there. A result of None is one that
+nobody saw (a lost connection, a killed server): the operation may have happened with any result.
 
-What the server chooses freely (ids of clusters, values of cookies) is unknown in a state until somebody is told it; from then on it must
-stay, and what was told of an earlier life, or an earlier input, must never come back.
+What the server chooses freely (ids of clusters, values of cookies) is unknown in a state until
+somebody is told it; from then on it must stay, and what was told of an earlier life, or an earlier
+input, must never come back.
 """
 from collections import namedtuple
 
@@ -19,9 +22,9 @@ from collections import namedtuple
 State = namedtuple("State", "phase spec gen rep out cid gone cookie old")
 START = State("absent", None, 0, None, False, None, frozenset(), None, frozenset())
 
-# kind      PUT (arg: spec), GET, DELETE, REPORT (arg: (cluster id, generation, kind, observed)), LIST
-# result    PUT, GET, DELETE: a dict with status and what the answer said; REPORT: its status; LIST: tuples (id, gen, deleting, spec)
-# call, ret times; ret is None where nobody saw the end
+# kind      PUT (arg: spec), GET, DELETE, REPORT (arg: (cluster id, generation, kind, observed)),
+# LIST result    PUT, GET, DELETE: a dict with status and what the answer said; REPORT: its status;
+# LIST: tuples (id, gen, deleting, spec) call, ret times; ret is None where nobody saw the end
 Op = namedtuple("Op", "kind arg result call ret")
 
 TRUE, FALSE, TERMINAL, FINALIZED = "True", "False", "Terminal", "Finalized"
@@ -77,7 +80,8 @@ def takes(s, spec):
         if s.rep is not None and s.rep[:2] == (s.gen, TRUE):
             return s._replace(phase="ready", out=True), False
         return s._replace(phase="updating" if s.out else "creating"), False
-    return new_cookie(s)._replace(phase="updating" if s.out else "creating", spec=spec, gen=s.gen + 1), False
+    return new_cookie(s)._replace(phase="updating" if s.out else "creating", spec=spec,
+                                  gen=s.gen + 1), False
 
 
 def put(s, spec, result):
@@ -126,7 +130,8 @@ def report(s, arg, status):
     there = told_cid(s, cid) if s.phase != "absent" else None
     if there is None:
         return found
-    discarded = gen > s.gen or (s.rep is not None and (gen < s.rep[0] or (gen == s.rep[0] and observed < s.rep[2])))
+    discarded = gen > s.gen or (s.rep is not None
+                                and (gen < s.rep[0] or (gen == s.rep[0] and observed < s.rep[2])))
     if discarded and status in (None, 204):
         found.append(there)
     if not discarded and status in (None, 201):

@@ -1,13 +1,17 @@
-"""Linearizability of the real program: several clients at once on few GUResIDs, clients that hang up, and kill -9 in the middle of it.
+"""Linearizability of the real program: several clients at once on few GUResIDs, clients that hang
+up, and kill -9 in the middle of it.
 
-Each round has a few keys with some clients each; every client sends its next operation as soon as it has read the last answer. What was
-sent and not answered stays open to the end of the history. At the end all keys are read once more, alone, so that what was acknowledged and
-lost shows. A round follows from its seed but for the timing: LINEAR_SEED and LINEAR_ROUNDS choose others. A history that nothing explains
-is printed whole.
+Each round has a few keys with some clients each; every client sends its next operation as soon as
+it has read the last answer. What was sent and not answered stays open to the end of the history. At
+the end all keys are read once more, alone, so that what was acknowledged and lost shows. A round
+follows from its seed but for the timing: LINEAR_SEED and LINEAR_ROUNDS choose others. A history
+that nothing explains is printed whole.
 
-Breakages of the program that were tried, each of them seen within 20 rounds: a row cache that outlives a commit; a row cached while the
-commit that changes it is under way; one batch in 40 answered and undone; a PUT that re-targets a creation; ready below the written
-generation; a new attempt failed by reports of an earlier one; reports of older generations taken; a new cookie with every PUT that writes.
+Breakages of the program that were tried, each of them seen within 20 rounds: a row cache that
+outlives a commit; a row cached while the commit that changes it is under way; one batch in 40
+answered and undone; a PUT that re-targets a creation; ready below the written generation; a new
+attempt failed by reports of an earlier one; reports of older generations taken; a new cookie with
+every PUT that writes.
 """
 import json
 import os
@@ -27,7 +31,8 @@ from linear_model import FALSE, FINALIZED, Op, TERMINAL, TRUE # noqa: E402
 ROUNDS = int(os.environ.get("LINEAR_ROUNDS", "100"))
 SEED = int(os.environ.get("LINEAR_SEED", "1"))
 KEYS, CLIENTS, OPS = 5, 3, 8 # keys in a round, clients of a key, operations of a client
-FLAGS = ("--adapters-required-cluster", "validation", "--http-threads", "2", "--driver-terminal-reasons", "[InvalidConfiguration]")
+FLAGS = ("--adapters-required-cluster", "validation", "--http-threads", "2",
+         "--driver-terminal-reasons", "[InvalidConfiguration]")
 
 
 class Key:
@@ -98,8 +103,10 @@ def request(key, kind, arg, rnd):
     elif kind == "REPORT":
         cid, gen, what, observed = arg
         method, path = "POST", "%s/clusters/%s/statuses" % (BASE, cid)
-        at = time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(observed // 1000000)) + ".%06dZ" % (observed % 1000000)
-        body = report_body("validation", gen, available=what == TRUE, finalized=what == FINALIZED, observed_time=at,
+        at = time.strftime("%Y-%m-%dT%H:%M:%S",
+                           time.gmtime(observed // 1000000)) + ".%06dZ" % (observed % 1000000)
+        body = report_body("validation", gen, available=what == TRUE, finalized=what == FINALIZED,
+                           observed_time=at,
                            reason="InvalidConfiguration" if what == TERMINAL else "Told")
     if kind in ("PUT", "GET", "DELETE") and key.cookies and rnd.random() < 0.5:
         head = "%s: %s\r\n" % (COOKIE, key.cookies[-1])
@@ -130,12 +137,14 @@ def result_of(kind, status, headers, body):
         return status
     doc = json.loads(body) if body else {}
     if kind == "LIST":
-        return tuple((i["id"], i["generation"], "deleted_time" in i, i["spec"]["v"]) for i in doc["items"])
+        return tuple((i["id"], i["generation"], "deleted_time" in i, i["spec"]["v"])
+                     for i in doc["items"])
     result = {"status": status}
     if kind == "PUT" and status in (200, 202, 409):
         result["cookie"] = headers.get("set-humanitec-driver-cookie")
     if status == 200:
-        result.update(gen=doc["resource"]["values"]["generation"], cid=doc["resource"]["values"]["cluster_id"])
+        result.update(gen=doc["resource"]["values"]["generation"],
+                      cid=doc["resource"]["values"]["cluster_id"])
     elif status in (202, 409):
         result["hint"] = doc["status"]
     elif status == 400:
@@ -149,7 +158,8 @@ class Round:
     def __init__(self, server, seed, kill):
         self.server, self.random = server, random.Random(seed)
         self.keys = [Key() for _ in range(KEYS)]
-        self.clients = [Client(k, random.Random(self.random.random())) for k in self.keys for _ in range(CLIENTS)]
+        self.clients = [Client(k, random.Random(self.random.random())) for k in self.keys
+                        for _ in range(CLIENTS)]
         self.selector = selectors.DefaultSelector()
         self.kill_at = self.random.randrange(10, KEYS * CLIENTS * OPS) if kill else None
         self.answered = 0
@@ -232,7 +242,8 @@ class Round:
 
 class Linearizable(unittest.TestCase):
     def test_histories(self):
-        """Every history of the real program has an order that explains it, over kills and hang-ups."""
+        """Every history of the real program has an order that explains it, over kills and hang-ups.
+        """
         server = Server(*FLAGS)
         self.addCleanup(server.close)
         server.start()
@@ -245,16 +256,20 @@ class Linearizable(unittest.TestCase):
             for key in r.keys:
                 failure = check(key.ops)
                 if failure is not None:
-                    self.fail("round %d of seed %d, %s\n%s\nend of the log:\n%s" % (n, SEED, key.gid, explain(key.ops, failure),
+                    self.fail("round %d of seed %d, %s\n%s\nend of the log:\n%s"
+                              % (n, SEED, key.gid, explain(key.ops, failure),
                                                                                    server.tail()))
                 histories += 1
                 operations += len(key.ops)
                 unknown += sum(op.ret is None for op in key.ops)
-                phases |= {(op.kind, op.result["status"]) if isinstance(op.result, dict) else (op.kind, op.result)
+                phases |= {(op.kind, op.result["status"]) if isinstance(op.result, dict)
+                           else (op.kind, op.result)
                            for op in key.ops if op.kind != "LIST" and op.result is not None}
-        print("%d histories, %d operations, %d of unknown end, %d kills" % (histories, operations, unknown, kills))
+        print("%d histories, %d operations, %d of unknown end, %d kills"
+              % (histories, operations, unknown, kills))
         if histories >= 200: # what was never met was not tested
-            for met in (("PUT", 200), ("PUT", 202), ("PUT", 409), ("GET", 200), ("GET", 202), ("GET", 400), ("GET", 404), ("DELETE", 202),
+            for met in (("PUT", 200), ("PUT", 202), ("PUT", 409), ("GET", 200), ("GET", 202),
+                        ("GET", 400), ("GET", 404), ("DELETE", 202),
                         ("DELETE", 204), ("REPORT", 201), ("REPORT", 204), ("REPORT", 404)):
                 self.assertIn(met, phases)
 

@@ -1,7 +1,9 @@
-"""The real program ended, stopped and starved under load, with a ledger of what it acknowledged: kill -9, SIGSTOP and SIGCONT, a full disk,
-a second server on the same data. What is acknowledged is there afterwards; what is refused says why.
+"""The real program ended, stopped and starved under load, with a ledger of what it acknowledged:
+kill -9, SIGSTOP and SIGCONT, a full disk, a second server on the same data. What is acknowledged is
+there afterwards; what is refused says why.
 
-HFD_IT_CYCLES sets the number of cycles (4 here; the full tier runs the 200 kills of tests/integration/test_recovery.py as well).
+HFD_IT_CYCLES sets the number of cycles (4 here; the full tier runs the 200 kills of
+tests/integration/test_recovery.py as well).
 """
 import os
 import resource
@@ -43,7 +45,9 @@ class StopUnderLoad(test_recovery.KillUnderLoad):
         eventually(lambda: stopped(self.server.proc.pid), "the process is stopped", every_s=0.002)
 
     def silent(self):
-        """Nobody answers: a stopped process takes connections, as the kernel does that, but says nothing."""
+        """Nobody answers: a stopped process takes connections, as the kernel does that, but says
+        nothing.
+        """
         with socket.create_connection(("127.0.0.1", self.server.port), timeout=0.2) as s:
             s.sendall(b"GET /nobody HTTP/1.1\r\nHost: x\r\n\r\n")
             try:
@@ -54,17 +58,21 @@ class StopUnderLoad(test_recovery.KillUnderLoad):
     def load(self):
         """Workers until somebody says stop; their failures."""
         stop, failures = threading.Event(), []
-        threads = [threading.Thread(target=self.worker, args=(i, stop, failures)) for i in range(self.WORKERS)]
+        threads = [threading.Thread(target=self.worker, args=(i, stop, failures))
+                   for i in range(self.WORKERS)]
         for t in threads:
             t.start()
         return stop, failures, threads
 
     def reach(self, more, failures):
         goal = self.acked + more
-        eventually(lambda: self.acked >= goal or failures, "%d writes are acknowledged" % goal, every_s=0.002)
+        eventually(lambda: self.acked >= goal or failures, "%d writes are acknowledged" % goal,
+                   every_s=0.002)
 
     def test_stop_continue_kill(self):
-        """SIGSTOP in the middle of load, SIGCONT, load again, then kill -9, of a stopped process every other time: nothing is lost."""
+        """SIGSTOP in the middle of load, SIGCONT, load again, then kill -9, of a stopped process
+        every other time: nothing is lost.
+        """
         for cycle in range(CYCLES):
             self.reports.clear()
             stop, failures, threads = self.load()
@@ -93,12 +101,15 @@ class OneServer(unittest.TestCase):
     def second(self, first):
         second = Server(data=first.data)
         self.addCleanup(second.close)
-        done = subprocess.run(second.command(), stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=60, check=False,
+        done = subprocess.run(second.command(), stdin=subprocess.DEVNULL, capture_output=True,
+                              text=True, timeout=60, check=False,
                               env=clean_env())
         return done.returncode, done.stdout + done.stderr
 
     def test_second_server_refuses(self):
-        """It ends with 73 and names the folder and the process that has it, also while that is stopped; after a kill -9 it starts."""
+        """It ends with 73 and names the folder and the process that has it, also while that is
+        stopped; after a kill -9 it starts.
+        """
         with Server() as first:
             for stopped in (False, True):
                 if stopped:
@@ -121,7 +132,8 @@ class OneServer(unittest.TestCase):
         try:
             eventually(lambda: any(s.ready.is_set() for s in servers), "one is ready")
             eventually(lambda: sum(not s.alive() for s in servers) == 7, "seven have ended")
-            self.assertEqual(sorted(s.proc.poll() for s in servers if not s.alive()), [EXIT_DATA] * 7)
+            self.assertEqual(sorted(s.proc.poll() for s in servers if not s.alive()),
+                             [EXIT_DATA] * 7)
         finally:
             for s in servers:
                 if s.alive():
@@ -131,17 +143,21 @@ class OneServer(unittest.TestCase):
 
 
 class FullDisk(unittest.TestCase):
-    """The disk is full in the middle of load: the server says so and ends; with room again, all that it acknowledged is there."""
+    """The disk is full in the middle of load: the server says so and ends; with room again, all
+    that it acknowledged is there.
+    """
 
     def small_disk(self):
         """A file system of FULL_BYTES, and how to give it more room."""
         path = tempfile.mkdtemp(prefix="hfd-it-full-")
         self.addCleanup(os.rmdir, path)
-        mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=%d" % FULL_BYTES, "hfd-test", path], capture_output=True, check=False)
+        mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=%d" % FULL_BYTES, "hfd-test",
+                                  path], capture_output=True, check=False)
         if mounted.returncode != 0:
             self.skipTest("mounting a small file system is not allowed here")
         self.addCleanup(subprocess.run, ["umount", path], check=True)
-        return path, lambda: subprocess.run(["mount", "-o", "remount,size=%d" % (16 * FULL_BYTES), path], check=True)
+        return path, lambda: subprocess.run(["mount", "-o", "remount,size=%d" % (16 * FULL_BYTES),
+                                             path], check=True)
 
     def fill(self, server):
         """Orders until one is refused; the acknowledged ones."""
@@ -149,7 +165,9 @@ class FullDisk(unittest.TestCase):
         try:
             while True:
                 gid = guresid("full")
-                answer = client.send_once("PUT", "/" + gid, str(cluster_input(spec={"f": "x" * 4000})).replace("'", '"'))
+                answer = client.send_once("PUT", "/" + gid,
+                                          str(cluster_input(spec={"f": "x" * 4000})).replace(
+                                              "'", '"'))
                 if answer.status != 202:
                     self.assertIn(answer.status, (500, 503), repr(answer))
                     break
@@ -179,7 +197,9 @@ class FullDisk(unittest.TestCase):
         self.assertIn("the store failed", "\n".join(server.lines))
 
     def test_disk_full(self):
-        """A file system without room (ENOSPC): 5xx, exit 70; a start on the full disk refuses with 73 or finds all; with room all works."""
+        """A file system without room (ENOSPC): 5xx, exit 70; a start on the full disk refuses with
+        73 or finds all; with room all works.
+        """
         path, more_room = self.small_disk()
         server = Server(data=os.path.join(path, "data"))
         self.addCleanup(server.close)
@@ -187,13 +207,15 @@ class FullDisk(unittest.TestCase):
         acked = self.fill(server)
         self.ends(server)
         try:
-            with open(os.path.join(path, "filler"), "wb", buffering=0) as f:  # what its end may have freed
+            # what its end may have freed
+            with open(os.path.join(path, "filler"), "wb", buffering=0) as f:
                 while True:
                     f.write(b"x" * 4096)
         except OSError:
             pass
         server.spawn()
-        eventually(lambda: server.ready.is_set() or not server.alive(), "a start on the full disk is ready or over")
+        eventually(lambda: server.ready.is_set() or not server.alive(),
+                   "a start on the full disk is ready or over")
         if server.alive():  # its log has room of its own: until that is used up it works
             self.check_read(server, acked)
             server.kill9()
@@ -205,7 +227,9 @@ class FullDisk(unittest.TestCase):
         self.assertEqual(server.sigterm(), 0)
 
     def test_file_size_limit(self):
-        """A limit on the size of files (EFBIG), as a quota or `ulimit -f` gives: 5xx, exit 70; without it all is there."""
+        """A limit on the size of files (EFBIG), as a quota or `ulimit -f` gives: 5xx, exit 70;
+        without it all is there.
+        """
         server = Server()
         self.addCleanup(server.close)
         before = resource.getrlimit(resource.RLIMIT_FSIZE)

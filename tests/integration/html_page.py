@@ -9,7 +9,8 @@ class Page(html.parser.HTMLParser):
 
     def __init__(self, text):
         super().__init__()
-        self.open, self.ids, self.hrefs, self.tags, self.styles, self.attributes = [], [], [], set(), [], set()
+        self.open, self.ids, self.hrefs, self.styles = [], [], [], []
+        self.tags, self.attributes = set(), set()
         self.feed(text)
 
     def handle_starttag(self, tag, attrs):

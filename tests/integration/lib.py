@@ -1,7 +1,9 @@
-"""Black-box fixtures: the real program as a child process, an HTTP client, adapters played by hand, and checkers for documents.
+"""Black-box fixtures: the real program as a child process, an HTTP client, adapters played by hand,
+and checkers for documents.
 
-Written from the public contracts (Driver API 0.9.3, HyperFleet API, DESIGN.md), never from the program's code. Standard library only.
-The program under test is $HFD_PROGRAM, else build/hyperfleet-driver of this tree.
+Written from the public contracts (Driver API 0.9.3, HyperFleet API, DESIGN.md), never from the
+program's code. Standard library only. The program under test is $HFD_PROGRAM, else
+build/hyperfleet-driver of this tree.
 """
 import copy
 import datetime
@@ -31,7 +33,9 @@ TIME_FACTOR = float(os.environ.get("HFD_TIME_FACTOR", "1"))
 START_S = 30.0 * TIME_FACTOR
 WAIT_S = 20.0 * TIME_FACTOR
 
-DATETIME = re.compile(r"^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}(?:\.[0-9]+)?(?:Z|[+-][0-9]{2}:?[0-9]{2}?)?$")
+DATETIME = re.compile(
+    r"^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}(?:\.[0-9]+)?(?:Z"
+    r"|[+-][0-9]{2}:?[0-9]{2}?)?$")
 # The seed's pattern has its anchors swapped and matches nothing; this is what it means.
 ERROR_CODE = re.compile(r"^RES-1[0-9][0-9]$")
 TYPE_NAME = re.compile(r"^(?:[a-z0-9][a-z0-9-]*/)?[a-z0-9][a-z0-9-]+[a-z0-9]$")
@@ -51,7 +55,9 @@ def program():
 
 
 def clean_env(extra=None):
-    """The environment without HFD_*, which the program would read as settings, and with what the test gives."""
+    """The environment without HFD_*, which the program would read as settings, and with what the
+    test gives.
+    """
     env = {k: v for k, v in os.environ.items() if not k.startswith("HFD_")}
     env.update(extra or {})
     return env
@@ -71,12 +77,15 @@ def parse_time(text):
     zone = datetime.timezone.utc
     if m.group(8) != "Z":
         sign = -1 if m.group(8)[0] == "-" else 1
-        zone = datetime.timezone(sign * datetime.timedelta(hours=int(m.group(8)[1:3]), minutes=int(m.group(8)[4:6])))
+        zone = datetime.timezone(sign * datetime.timedelta(hours=int(m.group(8)[1:3]),
+                                                           minutes=int(m.group(8)[4:6])))
     return datetime.datetime(*(int(m.group(i)) for i in range(1, 7)), us, tzinfo=zone)
 
 
 def now_text():
-    """The time in microseconds, strictly later than every one given before: two reports never carry the same observed_time by chance."""
+    """The time in microseconds, strictly later than every one given before: two reports never carry
+    the same observed_time by chance.
+    """
     with _time_lock:
         us = max(time.time_ns() // 1000, _last_us[0] + 1)
         _last_us[0] = us
@@ -93,7 +102,9 @@ def utc_now():
 
 
 def eventually(probe, what, deadline_s=WAIT_S, every_s=0.02):
-    """Calls probe until it returns something true, and returns that. The pause between calls only spares the machine."""
+    """Calls probe until it returns something true, and returns that. The pause between calls only
+    spares the machine.
+    """
     end = time.monotonic() + deadline_s
     while True:
         value = probe()
@@ -113,7 +124,8 @@ class Server:
         self.owned = data is None
         self.data = data or tempfile.mkdtemp(prefix="hfd-it-")
         self.scratch = tempfile.mkdtemp(prefix="hfd-it-cfg-")
-        for flag, name, text in (("--config", "config.yaml", config), ("--fleet-spec-schema", "spec.yaml", spec_schema)):
+        for flag, name, text in (("--config", "config.yaml", config),
+                                 ("--fleet-spec-schema", "spec.yaml", spec_schema)):
             if text is None:
                 continue
             path = os.path.join(self.scratch, name)
@@ -127,18 +139,22 @@ class Server:
         self.groups = []
 
     def command(self):
-        return [program(), "serve", "--listen", "127.0.0.1:0", "--ops-listen", "127.0.0.1:0", "--data", self.data] + self.flags
+        return [program(), "serve", "--listen", "127.0.0.1:0", "--ops-listen", "127.0.0.1:0",
+                "--data", self.data] + self.flags
 
     def spawn(self):
         """Starts the program without waiting for it."""
         assert self.proc is None, "already running"
         self.port = self.ops_port = None
         self.ready = threading.Event()
-        self.proc = subprocess.Popen(self.command(), env=clean_env(self.env), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+        self.proc = subprocess.Popen(self.command(), env=clean_env(self.env),
+                                     stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
                                      stderr=subprocess.PIPE, process_group=0)
         self.groups.append(self.proc.pid)
-        self.threads = [threading.Thread(target=self._read, args=(self.proc.stderr, True), daemon=True),
-                        threading.Thread(target=self._read, args=(self.proc.stdout, False), daemon=True)]
+        self.threads = [threading.Thread(target=self._read, args=(self.proc.stderr, True),
+                                         daemon=True),
+                        threading.Thread(target=self._read, args=(self.proc.stdout, False),
+                                         daemon=True)]
         for t in self.threads:
             t.start()
         return self
@@ -152,10 +168,13 @@ class Server:
                 self._join()
                 status = self.proc.returncode
                 self.proc = None
-                raise AssertionError("the server ended with status %s at start; its log:\n%s" % (status, self.tail(40)))
+                raise AssertionError("the server ended with status %s at start; its log:\n%s"
+                                     % (status, self.tail(40)))
             if time.monotonic() > end:
                 self.kill9()
-                raise AssertionError("the server logged no line with msg \"ready\" within %d s; its log:\n%s" % (START_S, self.tail(40)))
+                raise AssertionError(
+                    "the server logged no line with msg \"ready\" within %d s; its log:\n%s"
+                    % (START_S, self.tail(40)))
         return self
 
     def _read(self, stream, is_log):
@@ -168,7 +187,8 @@ class Server:
                 rec = json.loads(line)
             except ValueError:
                 continue
-            if isinstance(rec, dict) and rec.get("msg") == "ready" and isinstance(rec.get("port"), int):
+            is_ready = isinstance(rec, dict) and rec.get("msg") == "ready"
+            if is_ready and isinstance(rec.get("port"), int):
                 self.port, self.ops_port = rec["port"], rec.get("ops_port")
                 self.ready.set()
         stream.close()
@@ -201,7 +221,8 @@ class Server:
             self.proc.wait(timeout_s)
         except subprocess.TimeoutExpired:
             self.kill9()
-            raise AssertionError("the server did not end within %d s; its log:\n%s" % (timeout_s, self.tail(40)))
+            raise AssertionError("the server did not end within %d s; its log:\n%s"
+                                 % (timeout_s, self.tail(40)))
         return self._ended()
 
     def restart(self):
@@ -252,7 +273,8 @@ class Server:
         if self.owned:
             shutil.rmtree(self.data, ignore_errors=True)
         if crashed is not None:
-            raise AssertionError("the server ended by itself with status %d; its log:\n%s" % (crashed, self.tail(40)))
+            raise AssertionError("the server ended by itself with status %d; its log:\n%s"
+                                 % (crashed, self.tail(40)))
         if left:
             raise AssertionError("processes left behind: %s" % left)
 
@@ -278,7 +300,8 @@ class Answer:
     """One HTTP response, read to its end."""
 
     def __init__(self, method, path, status, headers, body):
-        self.method, self.path, self.status, self.headers, self.body = method, path, status, headers, body
+        self.method, self.path = method, path
+        self.status, self.headers, self.body = status, headers, body
 
     def header(self, name):
         """The value of a header, None when absent; fails when it came twice."""
@@ -300,11 +323,14 @@ class Answer:
 
     def __repr__(self):
         heads = "".join("\n    %s: %s" % h for h in self.headers)
-        return "%s %s -> %d%s\n    %s" % (self.method, self.path, self.status, heads, self.body[:1500].decode("utf-8", "replace"))
+        return "%s %s -> %d%s\n    %s" % (self.method, self.path, self.status, heads,
+                                          self.body[:1500].decode("utf-8", "replace"))
 
 
 class Client:
-    """A keep-alive HTTP/1.1 client of one listener of a server; follows the server to its new port after a restart. One thread each."""
+    """A keep-alive HTTP/1.1 client of one listener of a server; follows the server to its new port
+    after a restart. One thread each.
+    """
 
     def __init__(self, server, ops=False, timeout_s=30.0 * TIME_FACTOR):
         self.server, self.ops, self.timeout_s = server, ops, timeout_s
@@ -320,12 +346,15 @@ class Client:
         self.conn = None
 
     def send_once(self, method, path, body=None, headers=None):
-        """One request on the open connection, or a new one. Raises OSError or HTTPException when no whole answer came."""
+        """One request on the open connection, or a new one. Raises OSError or HTTPException when no
+        whole answer came.
+        """
         if self.conn is not None and self.conn_port != self.port():
             self.close()
         if self.conn is None:
             self.conn_port = self.port()
-            self.conn = http.client.HTTPConnection("127.0.0.1", self.conn_port, timeout=self.timeout_s)
+            self.conn = http.client.HTTPConnection("127.0.0.1", self.conn_port,
+                                                   timeout=self.timeout_s)
             self.conn.connect()
             self.conn.sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         try:
@@ -341,7 +370,9 @@ class Client:
         return answer
 
     def request(self, method, path, body=None, headers=None):
-        """Like send_once; a kept connection that the server had closed meanwhile is opened again, once."""
+        """Like send_once; a kept connection that the server had closed meanwhile is opened again,
+        once.
+        """
         headers = dict(headers or {})
         if isinstance(body, (dict, list)):
             body = json.dumps(body)
@@ -376,7 +407,8 @@ class Client:
 STATES = ("absent", "creating", "updating", "ready", "failed", "deleting")
 OPS = ("PUT same", "PUT different", "GET", "DELETE")
 
-# DESIGN 4, both decision tables: (state, operation) -> (status, status in the hint, state afterwards)
+# DESIGN 4, both decision tables: (state, operation) -> (status, status in the hint, state
+# afterwards)
 CELLS = {
     ("absent", "PUT same"): (202, "creating", "creating"),
     ("absent", "PUT different"): (202, "creating", "creating"),
@@ -405,7 +437,8 @@ CELLS = {
 }
 
 
-def cluster_input(name=None, spec=None, nodepools=None, labels=None, type_="hyperfleet-cluster", resource=None, secrets=None, **values):
+def cluster_input(name=None, spec=None, nodepools=None, labels=None, type_="hyperfleet-cluster",
+                  resource=None, secrets=None, **values):
     """A PUT body for a cluster."""
     cluster = {"spec": {"region": "eu-1"} if spec is None else spec}
     if name is not None:
@@ -422,7 +455,8 @@ def cluster_input(name=None, spec=None, nodepools=None, labels=None, type_="hype
     return {"type": type_, "resource": {} if resource is None else resource, "driver": driver}
 
 
-def nodepool_input(cluster_id=None, cluster_guresid=None, name=None, spec=None, type_="hyperfleet-nodepool"):
+def nodepool_input(cluster_id=None, cluster_guresid=None, name=None, spec=None,
+                   type_="hyperfleet-nodepool"):
     """A PUT body for a nodepool of its own."""
     pool = {"spec": {"replicas": 2} if spec is None else spec}
     if name is not None:
@@ -453,16 +487,19 @@ def condition(type_, status, reason=None, message=None):
     return cond
 
 
-def report_body(adapter, generation, available=True, reason=None, message=None, applied=True, health=True, finalized=None, data=None,
+def report_body(adapter, generation, available=True, reason=None, message=None, applied=True,
+                health=True, finalized=None, data=None,
                 observed_time=None, applied_reason=None, extra=()):
     """An adapter's status report."""
-    conditions = [condition("Available", available, reason or "R" + adapter.title().replace("-", ""), message or adapter + " says so"),
+    conditions = [condition("Available", available, reason or "R"
+                            + adapter.title().replace("-", ""), message or adapter + " says so"),
                   condition("Applied", applied, applied_reason or "AppliedByTest"),
                   condition("Health", health, "HealthByTest")]
     if finalized is not None:
         conditions.append(condition("Finalized", finalized, "FinalizedByTest"))
     conditions.extend(extra)
-    body = {"adapter": adapter, "observed_generation": generation, "observed_time": observed_time or now_text(), "conditions": conditions}
+    body = {"adapter": adapter, "observed_generation": generation,
+            "observed_time": observed_time or now_text(), "conditions": conditions}
     if data is not None:
         body["data"] = data
     return body
@@ -471,7 +508,8 @@ def report_body(adapter, generation, available=True, reason=None, message=None, 
 class Fleet:
     """HyperFleet's API, and adapters played by hand through it."""
 
-    def __init__(self, client, cluster_adapters=CLUSTER_ADAPTERS, nodepool_adapters=NODEPOOL_ADAPTERS):
+    def __init__(self, client, cluster_adapters=CLUSTER_ADAPTERS,
+                 nodepool_adapters=NODEPOOL_ADAPTERS):
         self.client = client
         self.required = {"Cluster": tuple(cluster_adapters), "NodePool": tuple(nodepool_adapters)}
 
@@ -489,7 +527,8 @@ class Fleet:
             page += 1
 
     def of(self, gid):
-        """(clusters, nodepools) that carry the label of this GUResID, those being deleted included."""
+        """(clusters, nodepools) that carry the label of this GUResID, those being deleted included.
+        """
         mine = lambda items: [i for i in items if i["labels"].get(LABEL) == gid]
         return mine(self.list("/clusters")), mine(self.list("/nodepools"))
 
@@ -497,7 +536,8 @@ class Fleet:
         """The one cluster of a GUResID that is not being deleted."""
         clusters = [c for c in self.of(gid)[0] if "deleted_time" not in c]
         if len(clusters) != 1:
-            raise AssertionError("%s has %d clusters: %s" % (gid, len(clusters), json.dumps(clusters, indent=1)))
+            raise AssertionError("%s has %d clusters: %s"
+                                 % (gid, len(clusters), json.dumps(clusters, indent=1)))
         return clusters[0]
 
     def get(self, resource):
@@ -507,11 +547,14 @@ class Fleet:
         return answer.json
 
     def report(self, resource, adapter, generation=None, method="POST", **kw):
-        """Sends a report on a cluster or nodepool (its document, or its href); the generation is the document's when none is given."""
+        """Sends a report on a cluster or nodepool (its document, or its href); the generation is
+        the document's when none is given.
+        """
         href = resource if isinstance(resource, str) else resource["href"]
         if generation is None:
             generation = resource["generation"]
-        return self.client.request(method, href + "/statuses", report_body(adapter, generation, **kw))
+        return self.client.request(method, href + "/statuses",
+                                   report_body(adapter, generation, **kw))
 
     def accepted(self, resource, adapter, generation=None, **kw):
         answer = self.report(resource, adapter, generation, **kw)
@@ -526,7 +569,9 @@ class Fleet:
             self.accepted(resource, adapter, **kw)
 
     def finalize(self, resource):
-        """All required adapters report Finalized at the current generation of a resource that is being deleted."""
+        """All required adapters report Finalized at the current generation of a resource that is
+        being deleted.
+        """
         resource = self.get(resource)
         for adapter in self.required[resource["kind"]]:
             self.accepted(resource, adapter, available=False, reason="Removed", finalized=True)
@@ -556,13 +601,16 @@ def conditions_of(resource):
     found = {}
     for cond in resource["status"]["conditions"]:
         if cond["type"] in found:
-            raise AssertionError("condition %s appears twice: %s" % (cond["type"], json.dumps(resource)))
+            raise AssertionError("condition %s appears twice: %s"
+                                 % (cond["type"], json.dumps(resource)))
         found[cond["type"]] = cond
     return found
 
 
 class Case(unittest.TestCase):
-    """A test case with one server for all its methods. Failures show the last exchange and the end of the log."""
+    """A test case with one server for all its methods. Failures show the last exchange and the end
+    of the log.
+    """
 
     FLAGS = ()
     CONFIG = None
@@ -612,16 +660,18 @@ class Case(unittest.TestCase):
     def restart(self):
         self.server.restart()
 
-    # Driver contract -------------------------------------------------------------------------------------------------------------------
+    # Driver contract ------------------------------------------------------------------------------
 
     def put(self, gid, body, cookie=None, prefix="/", **kw):
-        return self.checked("PUT", gid, self.client.put(prefix + gid, body, self.cookie_header(cookie), **kw))
+        return self.checked("PUT", gid,
+                            self.client.put(prefix + gid, body, self.cookie_header(cookie), **kw))
 
     def get(self, gid, cookie=None, prefix="/"):
         return self.checked("GET", gid, self.client.get(prefix + gid, self.cookie_header(cookie)))
 
     def delete(self, gid, cookie=None, prefix="/"):
-        return self.checked("DELETE", gid, self.client.delete(prefix + gid, self.cookie_header(cookie)))
+        return self.checked("DELETE", gid,
+                            self.client.delete(prefix + gid, self.cookie_header(cookie)))
 
     @staticmethod
     def cookie_header(cookie):
@@ -635,12 +685,14 @@ class Case(unittest.TestCase):
 
     def checked(self, method, gid, a):
         """What holds for every answer of the driver contract, whatever the test is about."""
-        allowed = {"PUT": (200, 202, 400, 409, 413, 503), "GET": (200, 202, 400, 404, 503), "DELETE": (202, 204, 400, 503)}[method]
+        allowed = {"PUT": (200, 202, 400, 409, 413, 503), "GET": (200, 202, 400, 404, 503),
+                   "DELETE": (202, 204, 400, 503)}[method]
         self.assertIn(a.status, allowed, "status of a %s" % method)
         if a.status in (204, 404):
             self.assertEqual(a.body, b"", "204 and 404 have no body")
         else:
-            self.assertEqual((a.header("Content-Type") or "").split(";")[0], "application/json", "Content-Type")
+            self.assertEqual((a.header("Content-Type") or "").split(";")[0], "application/json",
+                             "Content-Type")
         if a.status == 200:
             self.check_output(a.json, gid)
         elif a.status in (202, 409):
@@ -648,9 +700,11 @@ class Case(unittest.TestCase):
         elif a.status == 400:
             self.check_error(a.json)
         if a.status in (202, 409, 503):
-            self.assertRegex(a.header("Retry-After") or "", r"^[1-9][0-9]*$", "Retry-After is whole seconds")
+            self.assertRegex(a.header("Retry-After") or "", r"^[1-9][0-9]*$",
+                             "Retry-After is whole seconds")
         else:
-            self.assertIsNone(a.header("Retry-After"), "Retry-After only where something is under way")
+            self.assertIsNone(a.header("Retry-After"),
+                              "Retry-After only where something is under way")
         if method == "PUT" and a.status in (200, 202, 409):
             self.check_cookie(a.cookie)
         elif method == "DELETE" and a.status == 204:
@@ -674,10 +728,13 @@ class Case(unittest.TestCase):
             self.assertIsInstance(doc.get(key), str, "hint.%s" % key)
             self.assertRegex(doc[key], DATETIME, "hint.%s" % key)
             self.assertRegex(doc[key], r"^[0-9T:-]+Z$", "hint.%s is UTC in whole seconds" % key)
-        times = {k: parse_time(doc[k]) for k in ("estimated_completion_time", "timeout", "current_time")}
+        times = {k: parse_time(doc[k])
+                 for k in ("estimated_completion_time", "timeout", "current_time")}
         self.assertEqual(doc["timeout"], doc["timeout_deadline"], "both names carry the same time")
-        self.assertLess(abs((times["current_time"] - utc_now()).total_seconds()), 30, "hint.current_time is the driver's clock")
-        self.assertGreaterEqual(times["estimated_completion_time"], times["current_time"], "an estimate is never in the past")
+        self.assertLess(abs((times["current_time"] - utc_now()).total_seconds()), 30,
+                        "hint.current_time is the driver's clock")
+        self.assertGreaterEqual(times["estimated_completion_time"], times["current_time"],
+                                "an estimate is never in the past")
 
     def check_error(self, doc, code=None):
         """Error."""
@@ -703,7 +760,8 @@ class Case(unittest.TestCase):
         for key in ("name", "cluster_id", "href"):
             self.assertIsInstance(values.get(key), str, "output value %s" % key)
         self.assertIsInstance(values.get("generation"), int, "output value generation")
-        self.assertIn(values.get("health"), ("Healthy", "Degraded", "Progressing"), "output value health")
+        self.assertIn(values.get("health"), ("Healthy", "Degraded", "Progressing"),
+                      "output value health")
         if values["health"] == "Healthy":
             self.assertNotIn("health_reason", values)
         else:
@@ -714,7 +772,7 @@ class Case(unittest.TestCase):
                 self.assertIsInstance(pool.get(key), str, "output nodepools[].%s" % key)
             self.assertIsInstance(pool.get("generation"), int, "output nodepools[].generation")
 
-    # Walks -----------------------------------------------------------------------------------------------------------------------------
+    # Walks ----------------------------------------------------------------------------------------
 
     def created(self, body=None, gid=None):
         """A resource in state creating: (GUResID, its body, its cookie)."""
@@ -737,28 +795,33 @@ class Case(unittest.TestCase):
         self.fleet.finish_delete(gid)
         self.expect(self.delete(gid, cookie), 204)
 
-    # HyperFleet ------------------------------------------------------------------------------------------------------------------------
+    # HyperFleet -----------------------------------------------------------------------------------
 
     def problem(self, answer, status, code, detail=None, errors=None):
         """RFC 9457 problem document of HyperFleet."""
         self.assertEqual(answer.status, status, "%s %s" % (answer.method, answer.path))
-        self.assertEqual((answer.header("Content-Type") or "").split(";")[0], "application/problem+json", "Content-Type")
+        self.assertEqual((answer.header("Content-Type") or "").split(";")[0],
+                         "application/problem+json", "Content-Type")
         doc = answer.json
         self.assertEqual(doc.get("code"), code)
         self.assertEqual(doc.get("status"), status)
-        self.assertTrue(str(doc.get("type", "")).startswith("https://api.hyperfleet.io/errors/"), "problem.type")
+        self.assertTrue(str(doc.get("type", "")).startswith("https://api.hyperfleet.io/errors/"),
+                        "problem.type")
         for key in ("title", "detail"):
             self.assertIsInstance(doc.get(key), str, "problem.%s" % key)
         parse_time(doc.get("timestamp") or "")
-        self.assertEqual(doc.get("instance", answer.path.split("?")[0]), answer.path.split("?")[0], "problem.instance is the path")
+        self.assertEqual(doc.get("instance", answer.path.split("?")[0]), answer.path.split("?")[0],
+                         "problem.instance is the path")
         if detail is not None:
             self.assertEqual(doc["detail"], detail)
         if errors is not None:
-            self.assertIn(errors, [e.get("field") for e in doc.get("errors", [])], "problem.errors[].field")
+            self.assertIn(errors, [e.get("field") for e in doc.get("errors", [])],
+                          "problem.errors[].field")
         return doc
 
 
 def run(*args, env=None, timeout_s=30 * TIME_FACTOR, cwd=None):
     """Runs the program with arguments to its end."""
-    return subprocess.run([program(), *args], env=clean_env(env), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+    return subprocess.run([program(), *args], env=clean_env(env), stdin=subprocess.DEVNULL,
+                          stdout=subprocess.PIPE, stderr=subprocess.PIPE,
                           timeout=timeout_s, text=True, errors="replace", cwd=cwd)

@@ -1,4 +1,6 @@
-"""The command line: help, settings from file, environment and flags, what is refused at start, version."""
+"""The command line: help, settings from file, environment and flags, what is refused at start,
+version.
+"""
 import os
 import re
 import shutil
@@ -9,8 +11,10 @@ import unittest
 
 from lib import Client, Server, clean_env, program, run
 
-KEYS = ("listen", "ops_listen", "data", "demo", "adapters.required.cluster", "adapters.required.nodepool", "driver.terminal_reasons",
-        "driver.deadline.create", "driver.deadline.update", "driver.deadline.delete", "driver.estimate.create", "driver.outputs.values",
+KEYS = ("listen", "ops_listen", "data", "demo", "adapters.required.cluster",
+        "adapters.required.nodepool", "driver.terminal_reasons",
+        "driver.deadline.create", "driver.deadline.update", "driver.deadline.delete",
+        "driver.estimate.create", "driver.outputs.values",
         "driver.outputs.secrets", "driver.types.cluster", "driver.types.nodepool", "log.level")
 
 
@@ -37,7 +41,8 @@ class Cli(unittest.TestCase):
         return done
 
     def serve(self, *more):
-        return ["serve", "--listen", "127.0.0.1:0", "--ops-listen", "127.0.0.1:0", "--data", os.path.join(self.dir, "data"), *more]
+        return ["serve", "--listen", "127.0.0.1:0", "--ops-listen", "127.0.0.1:0", "--data",
+                os.path.join(self.dir, "data"), *more]
 
     def test_version(self):
         """version prints a version number."""
@@ -64,17 +69,22 @@ class Cli(unittest.TestCase):
         self.refused(["sevre"], ["sevre"])
 
     def test_nobody_reads_the_output(self):
-        """Output that goes nowhere is told by the status 1: a full disk, a closed pipe, no stdout at all."""
+        """Output that goes nowhere is told by the status 1: a full disk, a closed pipe, no stdout
+        at all.
+        """
         for where in (">/dev/full", ">&-"):
             for args in ("version", "help", "config docs", "config show", "config check"):
                 with self.subTest(where=where, args=args):
-                    done = subprocess.run(["sh", "-c", '"$0" %s %s' % (args, where), program()], env=clean_env(), capture_output=True,
+                    done = subprocess.run(["sh", "-c", '"$0" %s %s' % (args, where), program()],
+                                          env=clean_env(), capture_output=True,
                                           text=True, timeout=30, check=False)
                     self.assertEqual(done.returncode, 1, done.stderr)
                     self.assertIn("write the output", done.stderr)
 
     def test_config_show(self):
-        """config show prints a YAML file that reads back to the same, with what file, environment and flags say; later wins."""
+        """config show prints a YAML file that reads back to the same, with what file, environment
+        and flags say; later wins.
+        """
         path = self.file("driver:\n  deadline:\n    create: 90s\n    update: 2h\n"
                          "driver.deadline.delete: 5m\nadapters.required.cluster: [a, b]\n")
         env = {"HFD_DRIVER_DEADLINE_UPDATE": "3h", "HFD_ADAPTERS_REQUIRED_NODEPOOL": "x,y"}
@@ -82,30 +92,39 @@ class Cli(unittest.TestCase):
         self.assertEqual(done.returncode, 0, done.stderr)
         again = run("config", "show", "--config", self.file(done.stdout))
         self.assertEqual(again.stdout, done.stdout)
-        shown = dict(line.split(":", 1) for line in done.stdout.splitlines() if ":" in line and not line.startswith("#"))
+        shown = dict(line.split(":", 1) for line in done.stdout.splitlines() if ":" in line
+                     and not line.startswith("#"))
         def seconds(key):
             m = re.search(r"([0-9]+)(s|m|h)", shown[key])
             return int(m.group(1)) * {"s": 1, "m": 60, "h": 3600}[m.group(2)]
-        self.assertEqual((seconds("driver.deadline.create"), seconds("driver.deadline.update"), seconds("driver.deadline.delete")),
+        self.assertEqual((seconds("driver.deadline.create"), seconds("driver.deadline.update"),
+                          seconds("driver.deadline.delete")),
                          (90, 10800, 420))
         self.assertRegex(shown["adapters.required.cluster"], r"a.*b")
         self.assertRegex(shown["adapters.required.nodepool"], r"x.*y")
 
     def test_config_check(self):
         """config check is silent success or an error with the place."""
-        self.assertEqual(run("config", "check", "--config", self.file("log:\n  level: debug\n")).returncode, 0)
-        self.refused(["config", "check", "--config", self.file("a: 1\n\nlog:\n  levels: debug\n")], ["config.yaml"])
-        self.refused(["config", "check", "--config", os.path.join(self.dir, "missing.yaml")], ["missing.yaml"])
+        self.assertEqual(run("config", "check", "--config",
+                             self.file("log:\n  level: debug\n")).returncode, 0)
+        self.refused(["config", "check", "--config", self.file("a: 1\n\nlog:\n  levels: debug\n")],
+                     ["config.yaml"])
+        self.refused(["config", "check", "--config", os.path.join(self.dir, "missing.yaml")],
+                     ["missing.yaml"])
 
     def test_required_adapters_may_be_none(self):
-        """No required adapter is allowed, as in HyperFleet, and nothing is ever ready then: config check, doctor and serve warn of it."""
+        """No required adapter is allowed, as in HyperFleet, and nothing is ever ready then: config
+        check, doctor and serve warn of it.
+        """
         path = self.file("adapters:\n  required:\n    nodepool: []\n")
         done = run("config", "check", "--config", path)
         self.assertEqual((done.returncode, done.stdout), (0, "ok\n"))
-        self.assertIn("warning: %s:3: adapters.required.nodepool: it names no adapter" % path, done.stderr)
+        self.assertIn("warning: %s:3: adapters.required.nodepool: it names no adapter" % path,
+                      done.stderr)
         self.assertNotIn("adapters.required.cluster", done.stderr)
         self.assertEqual(run("config", "check").stderr, "")
-        self.assertEqual(run("config", "check", "--config", path, "--backend", "http://127.0.0.1:1/").stderr, "", "the remote has its own")
+        self.assertEqual(run("config", "check", "--config", path, "--backend",
+                             "http://127.0.0.1:1/").stderr, "", "the remote has its own")
         done = run("doctor", "--config", path, "--data", os.path.join(self.dir, "none"))
         self.assertEqual(done.returncode, 3)
         self.assertIn("settings  adapters.required.nodepool: it names no adapter", done.stdout)
@@ -126,31 +145,40 @@ class Cli(unittest.TestCase):
         """An unknown key is named, wherever it stands, and the server does not start."""
         self.refused(self.serve("--no-such-thing", "1"), ["no-such-thing"])
         self.refused(self.serve(), ["HFD_NO_SUCH_THING"], env={"HFD_NO_SUCH_THING": "1"})
-        for text, word in (("no_such_thing: 1\n", "no_such_thing"), ("driver:\n  deadline:\n    begin: 1h\n", "driver.deadline.begin"),
+        for text, word in (("no_such_thing: 1\n", "no_such_thing"),
+                           ("driver:\n  deadline:\n    begin: 1h\n", "driver.deadline.begin"),
                            ("driver: 7\n", "driver"), ("listen:\n  host: x\n", "listen")):
             done = self.refused(self.serve("--config", self.file(text)), [word, "config.yaml"])
             self.assertNotIn("ready", done.stdout)
-        self.assertFalse(os.path.exists(os.path.join(self.dir, "data", "keys")), "nothing is made before the settings are right")
+        self.assertFalse(os.path.exists(os.path.join(self.dir, "data", "keys")),
+                         "nothing is made before the settings are right")
 
     def test_bad_values(self):
         """A bad value is named with its key, and with what was expected."""
-        cases = [("driver.deadline.create", "soon"), ("driver.deadline.create", "10"), ("driver.deadline.create", "-5s"),
+        cases = [("driver.deadline.create", "soon"), ("driver.deadline.create", "10"),
+                 ("driver.deadline.create", "-5s"),
                  ("driver.deadline.create", "0s"),
-                 ("driver.deadline.create", "99999999h"), ("driver.deadline.create", ""), ("http.body_max", "lots"),
+                 ("driver.deadline.create", "99999999h"), ("driver.deadline.create", ""),
+                 ("http.body_max", "lots"),
                  ("http.body_max", "1"),
-                 ("http.threads", "x"), ("http.threads", "-1"), ("http.threads", "1000"), ("log.level", "loud"),
+                 ("http.threads", "x"), ("http.threads", "-1"), ("http.threads", "1000"),
+                 ("log.level", "loud"),
                  ("http.connections_max", "1.5"),
-                 ("listen", "here"), ("listen", "127.0.0.1:99999"), ("listen", "127.0.0.1"), ("store", "oracle"), ("backend", "somewhere")]
+                 ("listen", "here"), ("listen", "127.0.0.1:99999"), ("listen", "127.0.0.1"),
+                 ("store", "oracle"), ("backend", "somewhere")]
         for key, value in cases:
             with self.subTest(key=key, value=value):
                 flag = "--" + re.sub(r"[._]", "-", key)
-                done = self.refused(["serve", "--data", os.path.join(self.dir, "data"), "--ops-listen", "127.0.0.1:0"]
-                                    + ([] if key == "listen" else ["--listen", "127.0.0.1:0"]) + [flag + "=" + value], [])
+                done = self.refused(["serve", "--data", os.path.join(self.dir, "data"),
+                                     "--ops-listen", "127.0.0.1:0"]
+                                    + ([] if key == "listen" else ["--listen", "127.0.0.1:0"])
+                                    + [flag + "=" + value], [])
                 self.assertTrue(key in done.stderr or flag in done.stderr, done.stderr)
 
     def test_bad_files(self):
         """Files that are no map of settings are refused with their name."""
-        for text in ("- a\n- b\n", "just text\n", "a: [\n", "driver: &x {}\nlog: *x\n", "log:\n  level: debug\n  level: info\n", "\x00",
+        for text in ("- a\n- b\n", "just text\n", "a: [\n", "driver: &x {}\nlog: *x\n",
+                     "log:\n  level: debug\n  level: info\n", "\x00",
                      "log.level: !!int debug\n"):
             with self.subTest(text):
                 self.refused(["config", "check", "--config", self.file(text)], ["config.yaml"])
@@ -160,29 +188,40 @@ class Cli(unittest.TestCase):
         """An output needs ADAPTER:/json/pointer."""
         for rule in ("nonsense", ":/x", "hypershift:no-slash"):
             with self.subTest(rule):
-                self.refused(self.serve("--config", self.file("driver:\n  outputs:\n    values:\n      url: '%s'\n" % rule)),
+                self.refused(self.serve("--config",
+                                        self.file(
+                                            "driver:\n  outputs:\n    values:\n      url: '%s'\n"
+                                            % rule)),
                              ["driver.outputs.values"])
 
     def test_environment_and_flags(self):
         """The same setting by environment and by both forms of a flag reaches the server."""
-        for flags, env in ((("--adapters-required-cluster", "only-one"), None), (("--adapters-required-cluster=only-one",), None),
+        for flags, env in ((("--adapters-required-cluster", "only-one"), None),
+                           (("--adapters-required-cluster=only-one",), None),
                            ((), {"HFD_ADAPTERS_REQUIRED_CLUSTER": "only-one"})):
             with self.subTest(flags=flags, env=env), Server(*flags, env=env) as server:
                 client = Client(server)
-                cluster = client.post("/api/hyperfleet/v1/clusters", {"kind": "Cluster", "name": "abc", "spec": {}}).json
-                client.post(cluster["href"] + "/statuses", {"adapter": "only-one", "observed_generation": 1,
+                cluster = client.post("/api/hyperfleet/v1/clusters",
+                                      {"kind": "Cluster", "name": "abc", "spec": {}}).json
+                client.post(cluster["href"] + "/statuses",
+                            {"adapter": "only-one", "observed_generation": 1,
                     "observed_time": "2026-01-01T00:00:00Z",
-                            "conditions": [{"type": t, "status": "True"} for t in ("Available", "Applied", "Health")]})
-                conditions = {c["type"]: c["status"] for c in client.get(cluster["href"]).json["status"]["conditions"]}
+                            "conditions": [{"type": t, "status": "True"}
+                                           for t in ("Available", "Applied", "Health")]})
+                conditions = {c["type"]: c["status"]
+                              for c in client.get(cluster["href"]).json["status"]["conditions"]}
                 client.close()
-                self.assertEqual(conditions, {"Ready": "True", "Available": "True", "OnlyOneSuccessful": "True"})
+                self.assertEqual(conditions,
+                                 {"Ready": "True", "Available": "True",
+                                  "OnlyOneSuccessful": "True"})
 
     def test_not_loopback(self):
         """Without authentication configured only loopback is served."""
         for listen in ("0.0.0.0:0", "[::]:0"):
             for command in (["serve"], ["config", "check"]):
                 with self.subTest(listen, command=command):
-                    self.refused(command + ["--listen", listen, "--ops-listen", "127.0.0.1:0", "--data", os.path.join(self.dir, "data")],
+                    self.refused(command + ["--listen", listen, "--ops-listen", "127.0.0.1:0",
+                                            "--data", os.path.join(self.dir, "data")],
                                  ["listen", listen, "loopback"])
 
     def test_port_in_use(self):
@@ -191,7 +230,8 @@ class Cli(unittest.TestCase):
             s.bind(("127.0.0.1", 0))
             s.listen()
             port = s.getsockname()[1]
-            self.refused(["serve", "--listen", "127.0.0.1:%d" % port, "--ops-listen", "127.0.0.1:0", "--data",
+            self.refused(["serve", "--listen", "127.0.0.1:%d" % port, "--ops-listen", "127.0.0.1:0",
+                          "--data",
                           os.path.join(self.dir, "data")], [str(port)])
 
     def test_data_folder(self):
@@ -199,7 +239,8 @@ class Cli(unittest.TestCase):
         path = self.file("")
         for data in (path, "/proc/no-such-place/data"):
             with self.subTest(data):
-                self.refused(["serve", "--listen", "127.0.0.1:0", "--ops-listen", "127.0.0.1:0", "--data", data], [data])
+                self.refused(["serve", "--listen", "127.0.0.1:0", "--ops-listen", "127.0.0.1:0",
+                              "--data", data], [data])
 
     def test_log_is_json_lines(self):
         """Everything on stderr is one JSON object a line, with time, level and msg."""
@@ -207,7 +248,8 @@ class Cli(unittest.TestCase):
             Client(server).get("/abc")
             self.assertEqual(server.sigterm(), 0)
             self.assertTrue(server.lines)
-            self.assertEqual(len(server.records()), len([x for x in server.lines if x.strip()]), server.tail(40))
+            self.assertEqual(len(server.records()), len([x for x in server.lines if x.strip()]),
+                             server.tail(40))
             for rec in server.records():
                 self.assertIn("msg", rec)
                 self.assertIn("level", rec)

@@ -24,18 +24,23 @@ class Demo(Case):
         start = time.monotonic()
         cookie = self.expect(self.put(gid, body), 202).cookie
         self.assertEqual(self.poll("GET", gid, cookie, (200, 202)).status, 200)
-        self.assertGreater(time.monotonic() - start, 0.5, "the demo takes the time that was asked for")
+        self.assertGreater(time.monotonic() - start, 0.5,
+                           "the demo takes the time that was asked for")
         self.expect(self.put(gid, body, cookie), 200)
-        body = cluster_input(spec={"region": "eu-2"}, nodepools=[{"name": "workers", "spec": {"replicas": 3}}, {"name": "more"}])
+        body = cluster_input(spec={"region": "eu-2"},
+                             nodepools=[{"name": "workers", "spec": {"replicas": 3}},
+                                        {"name": "more"}])
         cookie = self.expect(self.put(gid, body, cookie), 202).cookie
         self.check_hint(self.get(gid, cookie).json, "updating")
-        values = self.expect(self.poll("GET", gid, cookie, (200, 202)), 200).json["resource"]["values"]
+        values = self.expect(self.poll("GET", gid, cookie, (200, 202)),
+                             200).json["resource"]["values"]
         self.assertEqual(values["generation"], 2)
         self.assertIs(values["demo"], True)
         self.assertEqual(len(values["nodepools"]), 2)
         body = cluster_input(spec={"region": "eu-2"}, nodepools=[{"name": "more"}])
         cookie = self.expect(self.put(gid, body, cookie), 202).cookie
-        values = self.expect(self.poll("GET", gid, cookie, (200, 202)), 200).json["resource"]["values"]
+        values = self.expect(self.poll("GET", gid, cookie, (200, 202)),
+                             200).json["resource"]["values"]
         self.assertEqual([p["name"] for p in values["nodepools"]], ["more"])
         self.check_hint(self.expect(self.delete(gid, cookie), 202).json, "deleting")
         self.assertEqual(self.poll("DELETE", gid, cookie, (202, 204)).status, 204)
@@ -43,16 +48,21 @@ class Demo(Case):
         self.assertEqual(self.fleet.of(gid), ([], []))
 
     def test_ordinary_report_path(self):
-        """The demo's reports are ordinary ones: every required adapter has a status, and the conditions follow."""
+        """The demo's reports are ordinary ones: every required adapter has a status, and the
+        conditions follow.
+        """
         gid = guresid("demo")
-        cookie = self.expect(self.put(gid, cluster_input(nodepools=[{"name": "workers"}])), 202).cookie
+        cookie = self.expect(self.put(gid, cluster_input(nodepools=[{"name": "workers"}])),
+                             202).cookie
         self.poll("GET", gid, cookie, (200, 202))
         clusters, pools = self.fleet.of(gid)
         for part in clusters + pools:
-            items = {i["adapter"]: i for i in self.client.get(part["href"] + "/statuses").json["items"]}
+            items = {i["adapter"]: i
+                     for i in self.client.get(part["href"] + "/statuses").json["items"]}
             self.assertEqual(set(items), set(self.fleet.required[part["kind"]]))
             for item in items.values():
-                self.assertIn("demo", json.dumps(item).lower(), "each report says that it is a demo")
+                self.assertIn("demo", json.dumps(item).lower(),
+                              "each report says that it is a demo")
 
     def test_labelled(self):
         """The log and what the platform sees say that it is a demo."""
@@ -60,13 +70,17 @@ class Demo(Case):
         gid = guresid("demo")
         cookie = self.expect(self.put(gid, cluster_input()), 202).cookie
         answer = self.poll("GET", gid, cookie, (200, 202))
-        statuses = self.client.get(self.fleet.cluster_of(gid)["href"] + "/statuses").body.decode().lower()
+        statuses = self.client.get(self.fleet.cluster_of(gid)["href"]
+                                   + "/statuses").body.decode().lower()
         self.assertIn("demo", answer.body.decode().lower() + statuses)
 
     def test_survives_a_kill(self):
-        """A kill -9 in the middle: the demo goes on where it was, for a creation and for a deletion."""
+        """A kill -9 in the middle: the demo goes on where it was, for a creation and for a
+        deletion.
+        """
         gid = guresid("demo")
-        cookie = self.expect(self.put(gid, cluster_input(nodepools=[{"name": "workers"}])), 202).cookie
+        cookie = self.expect(self.put(gid, cluster_input(nodepools=[{"name": "workers"}])),
+                             202).cookie
         self.restart()
         self.assertEqual(self.poll("GET", gid, cookie, (200, 202)).status, 200)
         self.expect(self.delete(gid, cookie), 202)
@@ -100,15 +114,19 @@ class NoDemo(Case):
     def test_off_by_default(self):
         """Without --demo nobody reports."""
         gid, _, _ = self.created()
-        self.assertEqual(self.client.get(self.fleet.cluster_of(gid)["href"] + "/statuses").json["items"], [])
-        self.assertFalse(any("demo" in str(r.get("msg", "")).lower() for r in self.server.records()))
+        self.assertEqual(self.client.get(self.fleet.cluster_of(gid)["href"]
+                                         + "/statuses").json["items"], [])
+        self.assertFalse(any("demo" in str(r.get("msg", "")).lower()
+                             for r in self.server.records()))
 
 
 class Learning(Case):
     FLAGS = ("--demo=1s", "--driver-estimate-create=10m")
 
     def create(self):
-        """Makes a resource and waits for it; answers what the first hint said of its duration, and when to ask."""
+        """Makes a resource and waits for it; answers what the first hint said of its duration, and
+        when to ask.
+        """
         gid = guresid("demo")
         answer = self.expect(self.put(gid, cluster_input()), 202)
         hint = answer.json
@@ -117,7 +135,9 @@ class Learning(Case):
         return expected.total_seconds(), int(answer.header("Retry-After"))
 
     def test_one_operation_teaches_the_next(self):
-        """The first creation is expected when the settings say; the next ones when the first ended, after a kill -9 too."""
+        """The first creation is expected when the settings say; the next ones when the first ended,
+        after a kill -9 too.
+        """
         expected_s, retry_s = self.create()
         self.assertIn(int(expected_s), (600, 601))
         self.assertGreater(retry_s, 60)

@@ -12,7 +12,8 @@ import pages
 from lib import CELLS, STATES, clean_env, program
 
 # What test_driver_tables.py plays against the program, and the row of the page.
-ROWS = {"GET": "GET", "PUT same": "PUT, same input", "PUT different": "PUT, other input", "DELETE": "DELETE"}
+ROWS = {"GET": "GET", "PUT same": "PUT, same input", "PUT different": "PUT, other "
+                                                                      "input", "DELETE": "DELETE"}
 # Page, name of the block, table of docs_tables.
 BLOCKS = [("contract.md", "decisions", "decisions"), ("contract.md", "arrows", "arrows"), ("metrics.md", "metrics", "metrics"),
           ("operate.md", "exits", "exits")]
@@ -119,7 +120,8 @@ class Docs(unittest.TestCase):
             text = re.sub(r"^```.*?^```$", "", pages.read(path), flags=re.M | re.S)
             for line in text.splitlines():
                 if len(re.sub(r"\(https?://[^)]*\)", "", line)) > 100 and not line.startswith("|"):
-                    self.fail("%s: %d columns: %s" % (os.path.relpath(path, pages.SOURCE), len(line), line))
+                    self.fail("%s: %d columns: "
+                              "%s" % (os.path.relpath(path, pages.SOURCE), len(line), line))
 
     def test_readme_is_short(self):
         """README.md has at most 150 lines."""

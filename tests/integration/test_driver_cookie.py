@@ -1,4 +1,6 @@
-"""The driver cookie: stable, small, bound to its resource, refused when forged, and good across restarts and key rotation."""
+"""The driver cookie: stable, small, bound to its resource, refused when forged, and good across
+restarts and key rotation.
+"""
 import base64
 import os
 import re
@@ -35,7 +37,9 @@ class Cookie(Case):
         self.assertEqual(self.fleet.of(gid), parts)
 
     def test_stable(self):
-        """Byte-stable through polls, repeated PUTs, other people's changes and restarts; it is new only with a new operation."""
+        """Byte-stable through polls, repeated PUTs, other people's changes and restarts; it is new
+        only with a new operation.
+        """
         gid, body, cookie = self.created()
         seen = {cookie}
         for _ in range(3):
@@ -55,28 +59,35 @@ class Cookie(Case):
         self.assertEqual(seen, {cookie})
         newer = self.expect(self.put(gid, cluster_input(spec={"v": 2}), cookie), 202).cookie
         self.assertNotEqual(newer, cookie)
-        self.assertEqual(self.expect(self.put(gid, cluster_input(spec={"v": 2}), newer), 202).cookie, newer)
+        self.assertEqual(self.expect(self.put(gid, cluster_input(spec={"v": 2}), newer),
+                                     202).cookie, newer)
 
     def test_small(self):
-        """In practice below 1 kB; with 100 nodepools and large credentials always below 10,240 bytes."""
+        """In practice below 1 kB; with 100 nodepools and large credentials always below 10,240
+        bytes.
+        """
         _, _, cookie = self.created()
         self.assertLess(len(cookie), 1024)
-        gid, body, cookie = self.created(cluster_input(nodepools=[{"name": "np-%d" % i} for i in range(100)],
+        gid, body, cookie = self.created(
+            cluster_input(nodepools=[{"name": "np-%d" % i} for i in range(100)],
                                                        secrets={"account": {"key": "k" * 20000}}))
         self.assertLess(len(cookie), 10240)
         self.assertEqual(len(self.fleet.of(gid)[1]), 100)
         self.expect(self.get(gid, cookie), 202)
         self.assertEqual(self.expect(self.put(gid, body, cookie), 202).cookie, cookie)
         self.fleet.ready(gid)
-        self.assertEqual(len(self.expect(self.get(gid, cookie), 200).json["resource"]["values"]["nodepools"]), 100)
+        self.assertEqual(len(self.expect(self.get(gid, cookie),
+                                         200).json["resource"]["values"]["nodepools"]), 100)
         self.removed(gid, cookie)
 
     def test_opaque(self):
         """Nothing readable is inside: not the GUResID, the cluster's id, the credentials."""
         gid, _, cookie = self.created(cluster_input(name="a-readable-name",
-                                                    secrets={"account": {"key": "AKIAREADABLE"}, "other": "READABLE2"}))
+                                                    secrets={"account": {"key": "AKIAREADABLE"},
+                                                             "other": "READABLE2"}))
         raw = base64.urlsafe_b64decode(cookie + "=" * (-len(cookie) % 4))
-        for word in (gid, self.fleet.cluster_of(gid)["id"], "AKIAREADABLE", "READABLE2", "a-readable-name", "hyperfleet"):
+        for word in (gid, self.fleet.cluster_of(gid)["id"], "AKIAREADABLE", "READABLE2",
+                     "a-readable-name", "hyperfleet"):
             self.assertNotIn(word.encode(), raw)
 
     def test_not_in_the_log(self):
@@ -93,13 +104,16 @@ class Cookie(Case):
     def test_forged(self):
         """Any changed byte, a byte more or less, and plain nonsense: RES-102."""
         gid, body, cookie = self.brought_ready()
-        forged = {"nonsense": "nonsense", "one character": "A", "no base64": "!!!not-base64!!!", "padded": cookie + "==",
+        forged = {"nonsense": "nonsense", "one character": "A", "no base64": "!!!not-base64!!!",
+                  "padded": cookie + "==",
                   "longer": cookie + "A",
                   "much longer": cookie + "A" * 4, "twice": cookie + cookie, "prefix": "A" + cookie,
                   "base64 of JSON": base64.b64encode(b'{"id":1}').decode(),
-                  "10,240 bytes": "A" * 10240, "20,000 bytes": "A" * 20000, "quoted": '"%s"' % cookie, "upper case": cookie.upper(),
+                  "10,240 bytes": "A" * 10240, "20,000 bytes": "A" * 20000,
+                  "quoted": '"%s"' % cookie, "upper case": cookie.upper(),
                   "zeros": "A" * len(cookie)}
-        for at in sorted({0, 1, 5, 8, 20, 40, len(cookie) // 2, len(cookie) - 20, len(cookie) - 2, len(cookie) - 1}):
+        for at in sorted({0, 1, 5, 8, 20, 40, len(cookie) // 2, len(cookie) - 20, len(cookie) - 2,
+                          len(cookie) - 1}):
             forged["byte %d" % at] = cookie[:at] + other_char(cookie[at]) + cookie[at + 1:]
         for size in (1, 2, 4, 20, 40, len(cookie) // 2, len(cookie) - 1):
             forged["cut to %d" % size] = cookie[:size]
@@ -109,7 +123,8 @@ class Cookie(Case):
         self.assertEqual(self.expect(self.put(gid, body, cookie), 200).cookie, cookie)
 
     def test_forged_in_every_state(self):
-        """Absent, creating and deleting refuse a forged cookie as well; nothing is made or removed."""
+        """Absent, creating and deleting refuse a forged cookie as well; nothing is made or removed.
+        """
         gid = guresid("absent")
         self.refused(gid, "forged")
         self.expect(self.get(gid), 404)
@@ -119,7 +134,9 @@ class Cookie(Case):
         self.refused(gid, cookie[:-3], body)
 
     def test_of_another_resource(self):
-        """Another resource's cookie, of the same or another type: RES-102 and both stay as they are."""
+        """Another resource's cookie, of the same or another type: RES-102 and both stay as they
+        are.
+        """
         one, body, cookie_one = self.brought_ready()
         two, _, cookie_two = self.brought_ready()
         np, pool_body, cookie_np = self.created(nodepool_input(cluster_guresid=one, name="extra"))
@@ -135,7 +152,8 @@ class Cookie(Case):
     def test_of_a_foreign_key(self):
         """A cookie for the same GUResID and body, sealed by another server's key: RES-102."""
         gid, body, cookie = self.created()
-        with Server("--adapters-required-cluster", "validation", "--adapters-required-nodepool", "validation") as other:
+        with Server("--adapters-required-cluster", "validation", "--adapters-required-nodepool",
+                    "validation") as other:
             client = Client(other)
             foreign = client.put("/" + gid, body).cookie
             client.close()
@@ -166,22 +184,31 @@ class Cookie(Case):
             self.expect(self.checked("GET", gid, answer), 202)
 
     def test_given_twice(self):
-        """Two different cookies on one request are refused, in either order; twice the same, or one beside an empty one, is one."""
+        """Two different cookies on one request are refused, in either order; twice the same, or one
+        beside an empty one, is one.
+        """
         gid, body, cookie = self.created()
         foreign = self.created()[2]
         lower, upper = COOKIE.lower(), COOKIE.upper()
-        for one, other in ((cookie, foreign), (foreign, cookie), (cookie, "forged"), ("forged", cookie)):
+        for one, other in ((cookie, foreign), (foreign, cookie), (cookie, "forged"),
+                           ("forged", cookie)):
             for op in OPS:
-                answer = self.client.request(op, "/" + gid, body if op == "PUT" else None, {lower: one, upper: other})
+                answer = self.client.request(op, "/" + gid, body if op == "PUT" else None,
+                                             {lower: one, upper: other})
                 message = self.expect(self.checked(op, gid, answer), 400, "RES-102").json["message"]
                 self.assertIn("more than once", message)
                 self.assertIn(gid, message)
         for one, other in ((cookie, cookie), (cookie, ""), ("", cookie), ("", "")):
-            self.expect(self.checked("GET", gid, self.client.get("/" + gid, {lower: one, upper: other})), 202)
-        self.expect(self.checked("PUT", gid, self.client.put("/" + gid, body, {lower: cookie, upper: cookie})), 202)
+            self.expect(self.checked("GET", gid,
+                                     self.client.get("/" + gid, {lower: one, upper: other})), 202)
+        self.expect(self.checked("PUT", gid,
+                                 self.client.put("/" + gid, body, {lower: cookie, upper: cookie})),
+                                 202)
 
     def test_of_an_earlier_incarnation(self):
-        """After a DELETE to the end the old cookie counts as none: 404, 204, and a PUT makes a new resource that it does not disturb."""
+        """After a DELETE to the end the old cookie counts as none: 404, 204, and a PUT makes a new
+        resource that it does not disturb.
+        """
         gid, body, old = self.brought_ready()
         self.removed(gid, old)
         self.expect(self.get(gid, old), 404)
@@ -217,23 +244,28 @@ class KeyRing(Case):
         path = os.path.join(self.server.data, "keys")
         self.assertTrue(os.path.isfile(path), os.listdir(self.server.data))
         self.assertEqual(stat.S_IMODE(os.stat(path).st_mode), 0o600)
-        self.assertTrue(any("key" in str(r.get("msg", "")) for r in self.server.records()), self.server.tail(40))
+        self.assertTrue(any("key" in str(r.get("msg", "")) for r in self.server.records()),
+                        self.server.tail(40))
 
     def test_rotation(self):
-        """After keygen --rotate old cookies open, unchanged inputs keep them, and new ones are sealed anew; the file mode stays."""
+        """After keygen --rotate old cookies open, unchanged inputs keep them, and new ones are
+        sealed anew; the file mode stays.
+        """
         gid, body, cookie = self.brought_ready(cluster_input(secrets={"token": "s"}))
         gid2, body2, cookie2 = self.created()
         self.assertEqual(self.server.sigterm(), 0)
         done = run("keygen", "--rotate", "--data", self.server.data)
         self.assertEqual(done.returncode, 0, done.stderr)
-        self.assertEqual(stat.S_IMODE(os.stat(os.path.join(self.server.data, "keys")).st_mode), 0o600)
+        self.assertEqual(stat.S_IMODE(os.stat(os.path.join(self.server.data, "keys")).st_mode),
+                         0o600)
         self.server.start()
         self.expect(self.get(gid, cookie), 200)
         self.expect(self.get(gid2, cookie2), 202)
         self.assertEqual(self.expect(self.put(gid, body, cookie), 200).cookie, cookie)
         self.assertEqual(self.expect(self.put(gid2, body2, cookie2), 202).cookie, cookie2)
         self.expect(self.put(gid2, cluster_input(spec={"other": 1}), cookie2), 409)
-        newer = self.expect(self.put(gid, cluster_input(spec={"v": 2}, secrets={"token": "s"}), cookie), 202).cookie
+        newer = self.expect(self.put(gid, cluster_input(spec={"v": 2}, secrets={"token": "s"}),
+                                     cookie), 202).cookie
         self.expect(self.get(gid, newer), 202)
         self.expect(self.get(gid, cookie), 202)
         self.expect(self.delete(gid2, cookie2), 202)
@@ -266,7 +298,8 @@ class KeyRing(Case):
         self.assertEqual(run("keygen", "--data", folder).returncode, 0)
         path = os.path.join(folder, "keys")
         os.chmod(path, 0o644)
-        done = run("serve", "--listen", "127.0.0.1:0", "--ops-listen", "127.0.0.1:0", "--data", folder)
+        done = run("serve", "--listen", "127.0.0.1:0", "--ops-listen", "127.0.0.1:0", "--data",
+                   folder)
         self.assertNotEqual(done.returncode, 0)
         self.assertIn("keys", done.stderr)
         self.assertIn("0600", done.stderr)

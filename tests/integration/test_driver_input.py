@@ -1,4 +1,6 @@
-"""What a PUT accepts and refuses, which field an error names, what is the same input, nodepool differences, outputs and their secrets."""
+"""What a PUT accepts and refuses, which field an error names, what is the same input, nodepool
+differences, outputs and their secrets.
+"""
 import copy
 import json
 import unittest
@@ -10,7 +12,10 @@ MIB = 1024 * 1024
 
 def edited(path, value, base=None):
     """A valid cluster input with one member set (value ... removes it)."""
-    body = copy.deepcopy(base or cluster_input(name="valid-name", nodepools=[{"name": "one", "spec": {}}, {"name": "two", "spec": {}}]))
+    body = copy.deepcopy(base
+                         or cluster_input(name="valid-name",
+                                          nodepools=[{"name": "one", "spec": {}},
+                                                     {"name": "two", "spec": {}}]))
     at = body
     for key in path[:-1]:
         at = at[key]
@@ -40,16 +45,22 @@ class Refused(Case):
         """Bodies that are no JSON object: RES-101, and nothing was made."""
         deep = 2000
         cases = {
-            "empty": b"", "blank": b" \n", "not JSON": b"hello", "cut short": b'{"type": "hyperfleet-cluster"',
+            "empty": b"", "blank": b" \n", "not JSON": b"hello",
+            "cut short": b'{"type": "hyperfleet-cluster"',
             "trailing": b'{"type":"a"} x',
             "array": b"[]", "string": b'"x"', "number": b"1", "null": b"null", "true": b"true",
-            "single quotes": b"{'type': 'hyperfleet-cluster'}", "not UTF-8": b'{"type": "\xff\xfe"}',
+            "single quotes": b"{'type': 'hyperfleet-cluster'}",
+            "not UTF-8": b'{"type": "\xff\xfe"}',
             "lone surrogate": b'{"type": "\\ud800"}',
             "NaN": b'{"type": NaN}', "NUL": b'{"type": "hyperfleet-cluster"}\x00',
             "duplicate key": b'{"type": "hyperfleet-cluster",'
-                             b' "type": "hyperfleet-cluster", "driver": {"values": {"cluster": {"spec": {}}}}}',
-            "duplicate key below": b'{"type": "hyperfleet-cluster", "driver": {"values": {"cluster": {"spec": {"a": 1, "a": 2}}}}}',
-            "too deep": b'{"type": "hyperfleet-cluster", "driver": {"values": {"cluster": {"spec": {"a":'
+                             b' "type": "hyperfleet-cluster", "driver": {"values": {"cluster": '
+                             b'{"spec": {}}}}}',
+            "duplicate key "
+            "below": b'{"type": "hyperfleet-cluster", "driver": {"values": {"cluster": {"spec": '
+                     b'{"a": 1, "a": 2}}}}}',
+            "too deep": b'{"type": "hyperfleet-cluster", "driver": {"values": {"cluster": {"spec": '
+                        b'{"a":'
                         + b"[" * deep + b"]" * deep + b"}}}}}",
             "too deep, cut": b'{"a":' * deep,
         }
@@ -59,33 +70,40 @@ class Refused(Case):
 
     def test_type(self):
         """A type that is not served, or none, is RES-101 and says what is served."""
-        for value in (..., "", "postgres", 7, None, {}, ["hyperfleet-cluster"], "Hyperfleet-Cluster", "/hyperfleet-cluster",
+        for value in (..., "", "postgres", 7, None, {}, ["hyperfleet-cluster"],
+                      "Hyperfleet-Cluster", "/hyperfleet-cluster",
                       "org/", "hyperfleet-cluster/", "hyperfleet-cluster "):
             with self.subTest(repr(value)):
                 self.refused(edited(["type"], value), ["type"])
-        self.assertIn("hyperfleet-cluster", self.refused(edited(["type"], "postgres"), ["postgres"]))
+        self.assertIn("hyperfleet-cluster",
+                      self.refused(edited(["type"], "postgres"), ["postgres"]))
 
     def test_served_types(self):
         """Types match behind org/ and come back exactly as given."""
-        for type_ in ("hyperfleet-cluster", "k8s-cluster", "my-org/hyperfleet-cluster", "humanitec/k8s-cluster"):
+        for type_ in ("hyperfleet-cluster", "k8s-cluster", "my-org/hyperfleet-cluster",
+                      "humanitec/k8s-cluster"):
             with self.subTest(type_):
                 gid, _, _ = self.created(cluster_input(type_=type_))
                 self.fleet.ready(gid)
                 self.assertEqual(self.expect(self.get(gid), 200).json["type"], type_)
 
     def test_guresid(self):
-        """The syntax of a label value, 1 to 63 characters; anything else is RES-101 on every method."""
+        """The syntax of a label value, 1 to 63 characters; anything else is RES-101 on every
+        method.
+        """
         for gid in ("a", "Z9", "A.b_c-9", "x" * 63, "3c0a194814284345e330544f88798e83992468e2"):
             with self.subTest(gid):
                 self.expect(self.put(gid, cluster_input()), 202)
                 self.assertEqual(self.fleet.cluster_of(gid)["labels"][LABEL], gid)
                 self.expect(self.get(gid), 202)
                 self.expect(self.delete(gid), 202)
-        for gid in ("-a", "a-", ".a", "a.", "_a", "a_", "x" * 64, "x" * 500, "a%20b", "a%2Fb", "%C3%A4", "a+b", "a:b", "a~b", "a%00",
+        for gid in ("-a", "a-", ".a", "a.", "_a", "a_", "x" * 64, "x" * 500, "a%20b", "a%2Fb",
+                    "%C3%A4", "a+b", "a:b", "a~b", "a%00",
                     "a*"):
             for method in ("PUT", "GET", "DELETE"):
                 with self.subTest(gid=gid, method=method):
-                    answer = self.client.request(method, "/" + gid, cluster_input() if method == "PUT" else None)
+                    answer = self.client.request(method, "/" + gid,
+                                                 cluster_input() if method == "PUT" else None)
                     self.assertEqual(answer.status, 400)
                     self.check_error(answer.json, "RES-101")
                     self.assertRegex(answer.json["message"], "GUResID|path")
@@ -100,24 +118,35 @@ class Refused(Case):
             (["driver", "secrets"], "x", ["secrets"]), (["driver", "secrets"], [], ["secrets"]),
             (["resource"], "x", ["resource"]), (["resource"], [], ["resource"]),
             (cluster, "x", ["cluster"]), (cluster, [], ["cluster"]), (cluster, 1, ["cluster"]),
-            (cluster + ["spec"], "x", ["cluster", "spec"]), (cluster + ["spec"], [], ["cluster", "spec"]),
-            (cluster + ["labels"], "x", ["cluster", "labels"]), (cluster + ["labels"], {"a": 1}, ["cluster", "labels", "a"]),
-            (cluster + ["labels"], {"a": {}}, ["cluster", "labels", "a"]), (cluster + ["labels"], {"a": None}, ["cluster", "labels", "a"]),
-            (pools, "x", ["nodepools"]), (pools, {}, ["nodepools"]), (pools, ["x"], ["nodepools"]), (pools, [[]], ["nodepools"]),
+            (cluster + ["spec"], "x", ["cluster", "spec"]),
+            (cluster + ["spec"], [], ["cluster", "spec"]),
+            (cluster + ["labels"], "x", ["cluster", "labels"]),
+            (cluster + ["labels"], {"a": 1}, ["cluster", "labels", "a"]),
+            (cluster + ["labels"], {"a": {}}, ["cluster", "labels", "a"]),
+            (cluster + ["labels"], {"a": None}, ["cluster", "labels", "a"]),
+            (pools, "x", ["nodepools"]), (pools, {}, ["nodepools"]), (pools, ["x"], ["nodepools"]),
+            (pools, [[]], ["nodepools"]),
             (pools + [1, "name"], "one", ["nodepools", "one"]),
-            (pools + [1, "spec"], 3, ["nodepools", "spec"]), (pools + [1, "labels"], {"k": 3}, ["nodepools", "labels", "k"]),
+            (pools + [1, "spec"], 3, ["nodepools", "spec"]),
+            (pools + [1, "labels"], {"k": 3}, ["nodepools", "labels", "k"]),
         ]
         for path, value, words in cases:
             with self.subTest(path=".".join(map(str, path)), value=value):
                 self.refused(edited(path, value), words)
 
     def test_names(self):
-        """Cluster names have 3 to 53 characters, nodepool names 3 to 15, of a-z 0-9 and inner hyphens."""
-        for size, path in ((53, ["driver", "values", "cluster", "name"]), (15, ["driver", "values", "nodepools", 1, "name"])):
-            for name in ("ab", "x" * (size + 1), "UPPER", "a_b_c", "-abc", "abc-", "a.b.c", "a b c", "\u00e4bc", 123, True, {}, ["abc"]):
+        """Cluster names have 3 to 53 characters, nodepool names 3 to 15, of a-z 0-9 and inner
+        hyphens.
+        """
+        for size, path in ((53, ["driver", "values", "cluster", "name"]),
+                           (15, ["driver", "values", "nodepools", 1, "name"])):
+            for name in ("ab", "x" * (size + 1), "UPPER", "a_b_c", "-abc", "abc-", "a.b.c", "a b c",
+                         "\u00e4bc", 123, True, {}, ["abc"]):
                 with self.subTest(path=path, name=name):
-                    self.refused(edited(path, name), ["name", "cluster" if "cluster" in path else "nodepools"])
-        for cluster, pool in (("abc", "abc"), ("x" * 53, "x" * 15), ("0-0", "9--9"), ("a" + "-" * 51 + "b", "a" + "-" * 13 + "b")):
+                    self.refused(edited(path, name),
+                                 ["name", "cluster" if "cluster" in path else "nodepools"])
+        for cluster, pool in (("abc", "abc"), ("x" * 53, "x" * 15), ("0-0", "9--9"),
+                              ("a" + "-" * 51 + "b", "a" + "-" * 13 + "b")):
             with self.subTest(cluster=cluster, pool=pool):
                 gid, _, _ = self.created(cluster_input(name=cluster, nodepools=[{"name": pool}]))
                 clusters, pools = self.fleet.of(gid)
@@ -127,7 +156,8 @@ class Refused(Case):
     def test_too_many_nodepools(self):
         """100 nodepools are the limit."""
         pools = [{"name": "np-%d" % i} for i in range(101)]
-        self.refused(cluster_input(nodepools=pools), ["nodepools", "100"], code=("RES-101", "RES-107"))
+        self.refused(cluster_input(nodepools=pools), ["nodepools", "100"],
+                     code=("RES-101", "RES-107"))
 
     def test_body_size(self):
         """Over 1 MiB is 413 with an error document; 1 MiB is served. With a length, and chunked."""
@@ -137,34 +167,43 @@ class Refused(Case):
         gid = guresid("big")
         self.assertEqual(len(sized(MIB)), MIB)
         self.expect(self.put(gid, sized(MIB)), 202)
-        for name, body in (("one more", sized(MIB + 1)), ("much more", sized(3 * MIB)), ("chunked", iter([sized(2 * MIB)]))):
+        for name, body in (("one more", sized(MIB + 1)), ("much more", sized(3 * MIB)),
+                           ("chunked", iter([sized(2 * MIB)]))):
             with self.subTest(name):
                 self.client.close()
                 other = guresid("big")
                 try:
                     # An iterator has no length: it is sent chunked.
-                    answer = self.client.send_once("PUT", "/" + other, body, {"Content-Type": "application/json"})
+                    answer = self.client.send_once("PUT", "/" + other, body,
+                                                   {"Content-Type": "application/json"})
                 except (BrokenPipeError, ConnectionResetError):
-                    # Too early a close loses the answer; whether it may is not said, but nothing may be made.
+                    # Too early a close loses the answer; whether it may is not said, but nothing
+                    # may be made.
                     answer = None
                 if answer is not None or name == "one more":
                     self.assertIsNotNone(answer, "the answer was lost")
                     self.assertEqual(answer.status, 413)
                     self.check_error(answer.json)
-                    self.assertRegex(answer.json["message"], "1 ?MiB|1048576|1,048,576", "the limit is named")
+                    self.assertRegex(answer.json["message"], "1 ?MiB|1048576|1,048,576",
+                                     "the limit is named")
                 self.expect(self.get(other), 404)
         self.expect(self.get(gid), 202)
 
     def test_nodepool_reference(self):
-        """A nodepool needs one known cluster, by cluster_id or cluster_guresid; each wrong one is named."""
+        """A nodepool needs one known cluster, by cluster_id or cluster_guresid; each wrong one is
+        named.
+        """
         gid, _, _ = self.created(cluster_input())
         np, _, _ = self.created(nodepool_input(cluster_guresid=gid))
         cases = {
             "none": (nodepool_input(), ["cluster_id", "cluster_guresid"]),
-            "unknown id": (nodepool_input(cluster_id="2abcdefghijklmnopqrstuvwxyz"), ["cluster_id", "2abcdefghijklmnopqrstuvwxyz"]),
-            "unknown guresid": (nodepool_input(cluster_guresid="no-such-thing"), ["cluster_guresid", "no-such-thing"]),
+            "unknown id": (nodepool_input(cluster_id="2abcdefghijklmnopqrstuvwxyz"),
+                           ["cluster_id", "2abcdefghijklmnopqrstuvwxyz"]),
+            "unknown guresid": (nodepool_input(cluster_guresid="no-such-thing"),
+                                ["cluster_guresid", "no-such-thing"]),
             "a nodepool's guresid": (nodepool_input(cluster_guresid=np), ["cluster_guresid", np]),
-            "a nodepool's id": (nodepool_input(cluster_id=self.fleet.of(np)[1][0]["id"]), ["cluster_id"]),
+            "a nodepool's id": (nodepool_input(cluster_id=self.fleet.of(np)[1][0]["id"]),
+                                ["cluster_id"]),
             "number": (nodepool_input(cluster_id=7), ["cluster_id"]),
             "object": (nodepool_input(cluster_guresid={}), ["cluster_guresid"]),
         }
@@ -176,15 +215,21 @@ class Refused(Case):
         """The same rules for the nodepool's own members."""
         gid, _, _ = self.created(cluster_input())
         good = nodepool_input(cluster_guresid=gid, name="good")
-        for path, value in ((["nodepool"], "x"), (["nodepool", "name"], "x" * 16), (["nodepool", "name"], "NO"),
+        for path, value in ((["nodepool"], "x"), (["nodepool", "name"], "x" * 16),
+                            (["nodepool", "name"], "NO"),
                             (["nodepool", "spec"], [])):
             with self.subTest(path=path, value=value):
-                self.refused(edited(["driver", "values"] + path, value, good), ["nodepool", path[-1]])
+                self.refused(edited(["driver", "values"] + path, value, good),
+                             ["nodepool", path[-1]])
 
     def test_name_taken(self):
-        """A name held by somebody else, by a resource of ours or through HyperFleet's API: RES-101 names it and nothing is made."""
+        """A name held by somebody else, by a resource of ours or through HyperFleet's API: RES-101
+        names it and nothing is made.
+        """
         self.created(cluster_input(name="held-by-us"))
-        self.assertEqual(self.client.post(BASE + "/clusters", {"kind": "Cluster", "name": "held-by-them", "spec": {}}).status, 201)
+        self.assertEqual(self.client.post(BASE + "/clusters",
+                                          {"kind": "Cluster", "name": "held-by-them",
+                                           "spec": {}}).status, 201)
         for name in ("held-by-us", "held-by-them"):
             with self.subTest(name):
                 gid = guresid("second")
@@ -199,7 +244,9 @@ class Accepted(Case):
     POOL_ADAPTERS = ("validation",)
 
     def test_default_names(self):
-        """Names that are not given are derived from the GUResID, satisfy HyperFleet's rules, and stay the same on a repeat."""
+        """Names that are not given are derived from the GUResID, satisfy HyperFleet's rules, and
+        stay the same on a repeat.
+        """
         ids = (guresid("plain"), "UPPER.and_under-" + guresid("x"), "y" * 63, "9", "a..b__c")
         for gid in ids:
             with self.subTest(gid):
@@ -217,14 +264,19 @@ class Accepted(Case):
         self.assertEqual(len({self.fleet.cluster_of(g)["name"] for g in ids}), len(ids))
 
     def test_default_names_do_not_collide(self):
-        """GUResIDs that differ only in case, punctuation or their last characters get names of their own."""
+        """GUResIDs that differ only in case, punctuation or their last characters get names of
+        their own.
+        """
         stem = guresid("q")
-        for gid in (stem + "A", stem + "a", stem + ".a", stem + "-a", stem + "_a", ("z" * 62) + "1", ("z" * 62) + "2"):
+        for gid in (stem + "A", stem + "a", stem + ".a", stem + "-a", stem + "_a", ("z" * 62) + "1",
+                    ("z" * 62) + "2"):
             with self.subTest(gid):
                 self.expect(self.put(gid, cluster_input()), 202)
 
     def test_default_nodepool_name(self):
-        """A nodepool resource without a name gets one too; two of them in one cluster do not collide."""
+        """A nodepool resource without a name gets one too; two of them in one cluster do not
+        collide.
+        """
         gid, _, _ = self.created(cluster_input())
         names = set()
         for _ in range(2):
@@ -233,10 +285,15 @@ class Accepted(Case):
         self.assertEqual(len(names), 2)
 
     def test_what_reaches_hyperfleet(self):
-        """Spec and labels reach HyperFleet as given, plus the label of the GUResID, on the cluster and every nodepool; secrets do not."""
-        spec = {"a": [1, 2.5, None, True, {"b": "\u00e4\u20ac\U0001f600"}], "port": "5432", "empty": {}}
-        gid, _, _ = self.created(cluster_input(spec=spec, labels={"team": "blue"}, secrets={"token": "t0p"},
-                                               nodepools=[{"name": "one", "spec": {"n": 1}, "labels": {"role": "x"}}]))
+        """Spec and labels reach HyperFleet as given, plus the label of the GUResID, on the cluster
+        and every nodepool; secrets do not.
+        """
+        spec = {"a": [1, 2.5, None, True, {"b": "\u00e4\u20ac\U0001f600"}], "port": "5432",
+                "empty": {}}
+        gid, _, _ = self.created(cluster_input(spec=spec, labels={"team": "blue"},
+                                               secrets={"token": "t0p"},
+                                               nodepools=[{"name": "one", "spec": {"n": 1},
+                                                           "labels": {"role": "x"}}]))
         cluster, pool = self.fleet.of(gid)[0][0], self.fleet.of(gid)[1][0]
         self.assertEqual(cluster["spec"], spec)
         self.assertEqual(cluster["labels"], {"team": "blue", LABEL: gid})
@@ -254,10 +311,13 @@ class Accepted(Case):
             self.assertEqual(self.fleet.cluster_of(gid)["labels"][LABEL], gid)
 
     def test_same(self):
-        """Key order, white space, escapes, unknown members and the account's credentials do not make an input another one."""
+        """Key order, white space, escapes, unknown members and the account's credentials do not
+        make an input another one.
+        """
         body = cluster_input(spec={"a": 1, "b": {"c": "x", "d": []}}, labels={"k": "v", "l": "w"},
                              nodepools=[{"name": "one", "spec": {"z": 1, "y": 2}}],
-                             secrets={"token": "s", "account": {"key": "first"}}, resource={"p": 1, "q": 2})
+                             secrets={"token": "s", "account": {"key": "first"}},
+                             resource={"p": 1, "q": 2})
         gid, _, cookie = self.created(body)
 
         def reverse(x):
@@ -270,9 +330,12 @@ class Accepted(Case):
         no_account = copy.deepcopy(body)
         del no_account["driver"]["secrets"]["account"]
         cases = {
-            "identical": json.dumps(body), "indented": json.dumps(body, indent=4), "dense": json.dumps(body, separators=(",", ":")),
-            "reversed keys": json.dumps(reverse(body)), "escapes": json.dumps(body).replace('"x"', '"\\u0078"'),
-            "unknown member": json.dumps(dict(body, id="abc", context={"env": "dev"})), "another account": json.dumps(account),
+            "identical": json.dumps(body), "indented": json.dumps(body, indent=4),
+            "dense": json.dumps(body, separators=(",", ":")),
+            "reversed keys": json.dumps(reverse(body)),
+            "escapes": json.dumps(body).replace('"x"', '"\\u0078"'),
+            "unknown member": json.dumps(dict(body, id="abc", context={"env": "dev"})),
+            "another account": json.dumps(account),
             "no account": json.dumps(no_account),
         }
         for name, text in cases.items():
@@ -286,7 +349,8 @@ class Accepted(Case):
 
     def test_different(self):
         """Everything that describes the resource makes it another input: 409 while creating."""
-        body = cluster_input(name=None, spec={"a": 1}, labels={"k": "v"}, nodepools=[{"name": "one", "spec": {"z": 1}}],
+        body = cluster_input(name=None, spec={"a": 1}, labels={"k": "v"},
+                             nodepools=[{"name": "one", "spec": {"z": 1}}],
                              secrets={"token": "s"})
         gid, _, cookie = self.created(body)
         values = ["driver", "values"]
@@ -294,18 +358,24 @@ class Accepted(Case):
                  (values + ["cluster", "spec", "b"], None),
                  (values + ["cluster", "labels", "k"], "w"), (values + ["cluster", "labels"], ...),
                  (values + ["cluster", "name"], "named-now"),
-                 (values + ["nodepools", 0, "spec", "z"], 2), (values + ["nodepools", 0, "name"], "other"), (values + ["nodepools"], []),
+                 (values + ["nodepools", 0, "spec", "z"], 2),
+                 (values + ["nodepools", 0, "name"], "other"), (values + ["nodepools"], []),
                  (values + ["nodepools"], [{"name": "one", "spec": {"z": 1}}, {"name": "two"}]),
-                 (["driver", "secrets", "token"], "t"), (["driver", "secrets"], ...), (["resource", "p"], 1)]
+                 (["driver", "secrets", "token"], "t"), (["driver", "secrets"], ...),
+                 (["resource", "p"], 1)]
         for path, value in cases:
             with self.subTest(path=path, value=value):
-                self.check_hint(self.expect(self.put(gid, edited(path, value, body), cookie), 409).json, "creating")
+                self.check_hint(self.expect(self.put(gid, edited(path, value, body), cookie),
+                                            409).json, "creating")
 
     def test_409_before_106(self):
-        """While creating and deleting 409 comes before RES-106; an invalid body is RES-101 in every state."""
+        """While creating and deleting 409 comes before RES-106; an invalid body is RES-101 in every
+        state.
+        """
         body = cluster_input(name="first-name")
         gid, _, cookie = self.created(body)
-        others = (cluster_input(name="second-name"), cluster_input(name="first-name", type_="k8s-cluster"))
+        others = (cluster_input(name="second-name"),
+                  cluster_input(name="first-name", type_="k8s-cluster"))
         for other in others:
             self.expect(self.put(gid, other, cookie), 409)
         self.expect(self.put(gid, b"{", cookie), 400, "RES-101")
@@ -320,13 +390,17 @@ class Accepted(Case):
         self.expect(self.put(gid, b"{", cookie), 400, "RES-101")
 
     def test_cannot_change(self):
-        """RES-106 for a changed cluster name and another type; it names the field and both values, and nothing has changed."""
+        """RES-106 for a changed cluster name and another type; it names the field and both values,
+        and nothing has changed.
+        """
         gid, body, cookie = self.brought_ready(cluster_input(name="fixed-name"))
         before = self.client.get(self.fleet.cluster_of(gid)["href"]).json
-        message = self.expect(self.put(gid, cluster_input(name="other-name"), cookie), 400, "RES-106").json["message"]
+        message = self.expect(self.put(gid, cluster_input(name="other-name"), cookie), 400,
+                              "RES-106").json["message"]
         for word in ("name", "fixed-name", "other-name"):
             self.assertIn(word, message)
-        message = self.expect(self.put(gid, cluster_input(name="fixed-name", type_="k8s-cluster"), cookie), 400, "RES-106").json["message"]
+        message = self.expect(self.put(gid, cluster_input(name="fixed-name", type_="k8s-cluster"),
+                                       cookie), 400, "RES-106").json["message"]
         self.assertIn("type", message)
         owner, _, _ = self.created(cluster_input())
         self.expect(self.put(gid, nodepool_input(cluster_guresid=owner), cookie), 400, "RES-106")
@@ -335,11 +409,14 @@ class Accepted(Case):
         self.assertEqual(self.client.get(before["href"]).json, before)
 
     def test_cannot_change_in_other_states(self):
-        """RES-106 while updating and after a failure too; the operation under way, or the failure, stays as it was."""
+        """RES-106 while updating and after a failure too; the operation under way, or the failure,
+        stays as it was.
+        """
         body = cluster_input(name="fixed-too", spec={"v": 1})
         renamed = cluster_input(name="other-too", spec={"v": 1})
         gid, _, cookie = self.created(body)
-        self.fleet.accepted(self.fleet.cluster_of(gid), "validation", available=False, reason="QuotaExceeded")
+        self.fleet.accepted(self.fleet.cluster_of(gid), "validation", available=False,
+                            reason="QuotaExceeded")
         self.expect(self.get(gid, cookie), 400, "RES-104")
         self.expect(self.put(gid, renamed, cookie), 400, "RES-106")
         self.expect(self.get(gid, cookie), 400, "RES-104")
@@ -357,31 +434,41 @@ class Accepted(Case):
         one, _, _ = self.brought_ready(cluster_input())
         two, _, _ = self.brought_ready(cluster_input())
         np, _, cookie = self.brought_ready(nodepool_input(cluster_guresid=one, name="stays"))
-        message = self.expect(self.put(np, nodepool_input(cluster_guresid=two, name="stays"), cookie), 400, "RES-106").json["message"]
+        message = self.expect(self.put(np, nodepool_input(cluster_guresid=two, name="stays"),
+                                       cookie), 400, "RES-106").json["message"]
         self.assertIn("cluster", message)
         self.expect(self.get(np), 200)
 
     def test_same_cluster_by_its_other_name(self):
-        """Naming the same cluster by its id instead of its GUResID is a change that changes nothing: 200 at once."""
+        """Naming the same cluster by its id instead of its GUResID is a change that changes
+        nothing: 200 at once.
+        """
         gid, _, _ = self.brought_ready(cluster_input())
         cluster = self.fleet.cluster_of(gid)
         np, _, cookie = self.brought_ready(nodepool_input(cluster_guresid=gid, name="both"))
-        self.expect(self.put(np, nodepool_input(cluster_id=cluster["id"], name="both"), cookie), 200)
+        self.expect(self.put(np, nodepool_input(cluster_id=cluster["id"], name="both"), cookie),
+                    200)
         self.assertEqual(self.fleet.of(np)[1][0]["generation"], 1)
 
     def test_nodepool_differences(self):
-        """An update creates, patches and deletes exactly the pools that differ, and leaves the cluster's generation alone."""
+        """An update creates, patches and deletes exactly the pools that differ, and leaves the
+        cluster's generation alone.
+        """
         pools = [{"name": n, "spec": {"replicas": 1}} for n in ("keep", "patch", "drop")]
         gid, body, cookie = self.brought_ready(cluster_input(nodepools=pools))
         before = {p["name"]: p for p in self.fleet.of(gid)[1]}
         body = copy.deepcopy(body)
-        body["driver"]["values"]["nodepools"] = [{"name": "fresh", "spec": {}}, {"name": "patch", "spec": {"replicas": 5}}, pools[0]]
+        body["driver"]["values"]["nodepools"] = [{"name": "fresh", "spec": {}},
+                                                 {"name": "patch", "spec": {"replicas": 5}},
+                                                 pools[0]]
         cookie = self.expect(self.put(gid, body, cookie), 202).cookie
         self.assertEqual(self.fleet.cluster_of(gid)["generation"], 1)
         after = {p["name"]: p for p in self.fleet.of(gid)[1]}
         self.assertEqual(set(after), {"keep", "patch", "drop", "fresh"})
-        self.assertEqual((after["keep"]["id"], after["keep"]["generation"]), (before["keep"]["id"], 1))
-        self.assertEqual((after["patch"]["id"], after["patch"]["generation"]), (before["patch"]["id"], 2))
+        self.assertEqual((after["keep"]["id"], after["keep"]["generation"]),
+                         (before["keep"]["id"], 1))
+        self.assertEqual((after["patch"]["id"], after["patch"]["generation"]),
+                         (before["patch"]["id"], 2))
         self.assertEqual(after["patch"]["spec"], {"replicas": 5})
         self.assertIn("deleted_time", after["drop"])
         self.assertNotIn("deleted_time", after["keep"])
@@ -394,21 +481,25 @@ class Accepted(Case):
         self.assertEqual({p["name"] for p in self.fleet.of(gid)[1]}, {"keep", "patch", "fresh"})
 
     def test_large_reports(self):
-        """Adapters whose data fill most of the allowed body: the resource is read, changed and deleted like any other."""
+        """Adapters whose data fill most of the allowed body: the resource is read, changed and
+        deleted like any other.
+        """
         gid, _, cookie = self.created()
         for part in [p for ps in self.fleet.of(gid) for p in ps]:
             for i in range(6):
                 self.fleet.accepted(part, "observer-%d" % i, data={"fill": "x" * 900000})
             self.fleet.accepted(part, "validation", data={"fill": "x" * 900000})
         self.expect(self.get(gid, cookie), 200)
-        cookie = self.expect(self.put(gid, cluster_input(spec={"v": 2}, nodepools=[{"name": "workers", "spec": {"v": 2}}]), cookie),
-                             202).cookie
+        second = cluster_input(spec={"v": 2}, nodepools=[{"name": "workers", "spec": {"v": 2}}])
+        cookie = self.expect(self.put(gid, second, cookie), 202).cookie
         self.fleet.ready(gid)
         self.expect(self.get(gid, cookie), 200)
         self.removed(gid, cookie)
 
     def test_large_conditions(self):
-        """Long messages, of adapters that are waited for and of others: the resource is read, changed and deleted like any other."""
+        """Long messages, of adapters that are waited for and of others: the resource is read,
+        changed and deleted like any other.
+        """
         gid, _, cookie = self.created()
         long = [condition("Custom%d" % i, "True", "R", "m" * 32000) for i in range(7)]
         for part in [p for ps in self.fleet.of(gid) for p in ps]:
@@ -420,25 +511,31 @@ class Accepted(Case):
             for adapter in self.fleet.required[part["kind"]]:
                 self.fleet.accepted(part, adapter, message="m" * 32768, extra=long[:4])
         self.expect(self.get(gid, cookie), 200)
-        cookie = self.expect(self.put(gid, cluster_input(spec={"v": 2}, nodepools=[{"name": "workers", "spec": {"v": 2}}]), cookie),
-                             202).cookie
+        second = cluster_input(spec={"v": 2}, nodepools=[{"name": "workers", "spec": {"v": 2}}])
+        cookie = self.expect(self.put(gid, second, cookie), 202).cookie
         self.fleet.ready(gid)
         self.expect(self.get(gid, cookie), 200)
         self.removed(gid, cookie)
 
     def test_a_hundred_pools_with_much_to_say(self):
         """The same for long messages on each of a hundred nodepools."""
-        gid, _, cookie = self.created(cluster_input(nodepools=[{"name": "np-%d" % i} for i in range(100)]))
+        gid, _, cookie = self.created(
+            cluster_input(nodepools=[{"name": "np-%d" % i} for i in range(100)]))
         for part in [p for ps in self.fleet.of(gid) for p in ps]:
             for adapter in self.fleet.required[part["kind"]]:
-                self.fleet.accepted(part, adapter, message="m" * 12000, extra=[condition("Custom", "True", "R", "m" * 12000)])
+                self.fleet.accepted(part, adapter, message="m" * 12000,
+                                    extra=[condition("Custom", "True", "R", "m" * 12000)])
         self.expect(self.get(gid, cookie), 200)
         self.removed(gid, cookie)
 
     def test_a_hundred_pools(self):
-        """The largest resource can be made, changed in every part, shrunk and deleted like any other."""
+        """The largest resource can be made, changed in every part, shrunk and deleted like any
+        other.
+        """
         def body(version, pools=100):
-            return cluster_input(spec={"v": version}, nodepools=[{"name": "np-%d" % i, "spec": {"v": version}} for i in range(pools)])
+            return cluster_input(spec={"v": version},
+                                 nodepools=[{"name": "np-%d" % i, "spec": {"v": version}}
+                                            for i in range(pools)])
         gid, _, cookie = self.brought_ready(body(1))
         cookie = self.expect(self.put(gid, body(2), cookie), 202).cookie
         self.assertEqual([p["generation"] for p in self.fleet.of(gid)[1]], [2] * 100)
@@ -446,7 +543,8 @@ class Accepted(Case):
         self.expect(self.get(gid, cookie), 200)
         self.put(gid, body(2, 10), cookie)
         self.fleet.finish_pool_deletes(gid)
-        self.assertEqual(len(self.expect(self.get(gid), 200).json["resource"]["values"]["nodepools"]), 10)
+        self.assertEqual(len(self.expect(self.get(gid),
+                                         200).json["resource"]["values"]["nodepools"]), 10)
         self.removed(gid)
 
     def test_all_pools_away_and_back(self):
@@ -455,7 +553,8 @@ class Accepted(Case):
         first = self.fleet.of(gid)[1][0]["id"]
         self.expect(self.put(gid, cluster_input(), cookie), 202)
         self.fleet.finish_pool_deletes(gid)
-        self.assertEqual(self.expect(self.get(gid), 200).json["resource"]["values"]["nodepools"], [])
+        self.assertEqual(self.expect(self.get(gid), 200).json["resource"]["values"]["nodepools"],
+                         [])
         self.expect(self.put(gid, body), 202)
         self.assertNotEqual(self.fleet.of(gid)[1][0]["id"], first)
         self.fleet.ready(gid)
@@ -496,7 +595,9 @@ class Overrides(Case):
     def test_resource_overrides(self):
         """`resource` overrides the fields that the configuration allows, and no others."""
         gid, _, _ = self.created(cluster_input(spec={"region": "eu", "size": "s"},
-                                               resource={"cluster": {"spec": {"region": "us", "size": "xl"}}}))
+                                               resource={
+                                                   "cluster": {
+                                                       "spec": {"region": "us", "size": "xl"}}}))
         self.assertEqual(self.fleet.cluster_of(gid)["spec"], {"region": "us", "size": "s"})
 
 
@@ -525,18 +626,22 @@ driver:
     ALL = (CANARY, CANARY2, CANARY3, CANARY4)
 
     def data(self):
-        return {"api": {"url": "https://api.example:6443", "n": 1}, "zones": ["a", "b"], "a/b": {"c~d": 7},
+        return {"api": {"url": "https://api.example:6443", "n": 1}, "zones": ["a", "b"],
+                "a/b": {"c~d": 7},
                 "secrets": {"kubeconfig": self.CANARY, "user": {"token": self.CANARY2}}}
 
     def reported(self):
-        gid, body, cookie = self.created(cluster_input(secrets={"api": self.CANARY3, "account": {"key": self.CANARY4}}))
+        gid, body, cookie = self.created(
+            cluster_input(secrets={"api": self.CANARY3, "account": {"key": self.CANARY4}}))
         cluster = self.fleet.cluster_of(gid)
         answer = self.fleet.accepted(cluster, "hypershift", data=self.data())
         self.fleet.accepted(cluster, "validation", data={"version": "4.15"})
         return gid, body, cookie, cluster, answer
 
     def test_outputs(self):
-        """Values and secrets come from the adapters' data by JSON pointer; what is not there is left out; a restart changes nothing."""
+        """Values and secrets come from the adapters' data by JSON pointer; what is not there is
+        left out; a restart changes nothing.
+        """
         gid, body, cookie, _, _ = self.reported()
         for _ in range(2):
             for answer in (self.get(gid, cookie), self.put(gid, body, cookie)):
@@ -544,7 +649,8 @@ driver:
                 values = doc["values"]
                 self.assertEqual(values["api_url"], "https://api.example:6443")
                 self.assertEqual(values["whole"], {"url": "https://api.example:6443", "n": 1})
-                self.assertEqual((values["second_zone"], values["odd"], values["other_adapter"]), ("b", 7, "4.15"))
+                self.assertEqual((values["second_zone"], values["odd"], values["other_adapter"]),
+                                 ("b", 7, "4.15"))
                 self.assertNotIn("not_there", values)
                 self.assertEqual(doc["secrets"], {"kubeconfig": self.CANARY, "token": self.CANARY2})
             self.restart()
@@ -553,49 +659,64 @@ driver:
         """A later report brings later values, rotated secrets included; the 200 stays."""
         gid, _, cookie, cluster, _ = self.reported()
         data = self.data()
-        data["api"]["url"], data["secrets"]["kubeconfig"] = "https://new.example", self.CANARY + "-new"
+        data["api"]["url"], data["secrets"][
+            "kubeconfig"] = "https://new.example", self.CANARY + "-new"
         self.fleet.accepted(cluster, "hypershift", data=data)
         doc = self.expect(self.get(gid, cookie), 200).json["resource"]
-        self.assertEqual((doc["values"]["api_url"], doc["secrets"]["kubeconfig"]), ("https://new.example", self.CANARY + "-new"))
+        self.assertEqual((doc["values"]["api_url"], doc["secrets"]["kubeconfig"]),
+                         ("https://new.example", self.CANARY + "-new"))
 
     def test_secrets_are_write_only(self):
-        """data.secrets is redacted in every read of statuses, the answer to the report included; nothing else of data is."""
+        """data.secrets is redacted in every read of statuses, the answer to the report included;
+        nothing else of data is.
+        """
         gid, _, _, cluster, answer = self.reported()
-        item = {i["adapter"]: i for i in self.client.get(cluster["href"] + "/statuses").json["items"]}["hypershift"]
+        item = {i["adapter"]: i
+                for i in self.client.get(cluster["href"] + "/statuses").json["items"]}["hypershift"]
         for doc in (answer.json, item):
             data = doc["data"]
             self.assertEqual(data["api"], {"url": "https://api.example:6443", "n": 1})
             self.assertEqual(set(data["secrets"]), {"kubeconfig", "user"})
             self.assertEqual(data["secrets"]["kubeconfig"], "[redacted]")
-        for path in (BASE + "/clusters", BASE + "/clusters?pageSize=5", cluster["href"], cluster["href"] + "/statuses"):
+        for path in (BASE + "/clusters", BASE + "/clusters?pageSize=5", cluster["href"],
+                     cluster["href"] + "/statuses"):
             text = self.client.get(path).body.decode()
             for canary in self.ALL:
                 self.assertNotIn(canary, text, path)
 
     def test_secrets_are_nowhere_in_the_clear(self):
-        """No canary in the log, nor in any file of the data folder, nor in the metrics; after kill -9 the output has them still."""
+        """No canary in the log, nor in any file of the data folder, nor in the metrics; after kill
+        -9 the output has them still.
+        """
         gid, body, cookie, _, _ = self.reported()
         self.expect(self.get(gid, cookie), 200)
-        self.expect(self.put(gid, b'{"driver": {"secrets": {"api": "' + self.CANARY3.encode() + b'"}}, "type": 1}'), 400)
+        self.expect(self.put(gid, b'{"driver": {"secrets": {"api": "' + self.CANARY3.encode()
+                             + b'"}}, "type": 1}'), 400)
         for canary in self.ALL:
             self.assertEqual(self.server.files_with(canary.encode()), [], canary)
             self.assertNotIn(canary, "\n".join(self.server.lines))
             self.assertNotIn(canary, cookie)
         self.restart()
-        self.assertEqual(self.expect(self.get(gid, cookie), 200).json["resource"]["secrets"]["kubeconfig"], self.CANARY)
+        self.assertEqual(self.expect(self.get(gid, cookie),
+                                     200).json["resource"]["secrets"]["kubeconfig"], self.CANARY)
         for canary in self.ALL:
             self.assertEqual(self.server.files_with(canary.encode()), [], canary)
 
     def test_secrets_in_odd_shapes(self):
-        """data.secrets that is no object, or holds no strings, is redacted all the same and harms nothing."""
-        for secrets in (self.CANARY, [self.CANARY], 5, None, {"list": [self.CANARY, {"x": self.CANARY}], "n": 12345678}):
+        """data.secrets that is no object, or holds no strings, is redacted all the same and harms
+        nothing.
+        """
+        for secrets in (self.CANARY, [self.CANARY], 5, None,
+                        {"list": [self.CANARY, {"x": self.CANARY}], "n": 12345678}):
             with self.subTest(secrets=secrets):
                 gid, _, _ = self.created(cluster_input())
                 cluster = self.fleet.cluster_of(gid)
-                answer = self.fleet.report(cluster, "hypershift", data={"secrets": secrets, "ok": 1})
+                answer = self.fleet.report(cluster, "hypershift",
+                                           data={"secrets": secrets, "ok": 1})
                 self.assertIn(answer.status, (201, 400))
                 self.fleet.accepted(cluster, "validation")
-                text = self.client.get(cluster["href"] + "/statuses").body.decode() + answer.body.decode()
+                text = self.client.get(cluster["href"]
+                                       + "/statuses").body.decode() + answer.body.decode()
                 self.assertNotIn(self.CANARY, text)
                 self.assertNotIn("12345678", text)
                 self.assertEqual(self.server.files_with(self.CANARY.encode()), [])

@@ -1,8 +1,11 @@
-"""Every cell of both decision tables of DESIGN.md section 4 from outside, adapters played by hand; the same after kill -9 and restart."""
+"""Every cell of both decision tables of DESIGN.md section 4 from outside, adapters played by hand;
+the same after kill -9 and restart.
+"""
 import json
 import unittest
 
-from lib import CELLS, OPS, STATES, Case, Client, changed, cluster_input, conditions_of, eventually, guresid, nodepool_input
+from lib import CELLS, OPS, STATES, Case, Client
+from lib import changed, cluster_input, conditions_of, eventually, guresid, nodepool_input
 
 
 class Tables(Case):
@@ -12,7 +15,8 @@ class Tables(Case):
     def in_state(self, state, pools=1):
         """A new resource in a state: (GUResID, the body that is "same", its cookie or None)."""
         gid = guresid(state)
-        body = cluster_input(nodepools=[{"name": "np-%d" % i, "spec": {"replicas": 1}} for i in range(pools)])
+        body = cluster_input(nodepools=[{"name": "np-%d" % i, "spec": {"replicas": 1}}
+                                        for i in range(pools)])
         if state == "absent":
             return gid, body, None
         cookie = self.expect(self.put(gid, body), 202).cookie
@@ -33,7 +37,8 @@ class Tables(Case):
 
     def fail_for_good(self, gid, **kw):
         cluster = self.fleet.cluster_of(gid)
-        return self.fleet.accepted(cluster, "validation", available=False, reason="QuotaExceeded", message="no more than 3 clusters here",
+        return self.fleet.accepted(cluster, "validation", available=False, reason="QuotaExceeded",
+                                   message="no more than 3 clusters here",
                                    **kw)
 
     def operate(self, op, gid, body, cookie):
@@ -46,7 +51,8 @@ class Tables(Case):
     def snapshot(self, gid):
         """What HyperFleet holds for a GUResID, without what a mere look might touch."""
         parts = self.fleet.of(gid)
-        return json.dumps(sorted([p["id"], p["generation"], p["spec"], p.get("deleted_time", "")] for ps in parts for p in ps))
+        return json.dumps(sorted([p["id"], p["generation"], p["spec"], p.get("deleted_time", "")]
+                                 for ps in parts for p in ps))
 
     def check_cell(self, state, op, made, after_restart=False):
         gid, body, cookie = made
@@ -57,10 +63,13 @@ class Tables(Case):
             self.check_hint(answer.json, hint)
         if status == 400:
             self.check_error(answer.json, "RES-104")
-        if op == "PUT same" and state in ("creating", "updating", "ready") or (status == 409 and state == "creating"):
-            self.assertEqual(answer.cookie, cookie, "the cookie stays byte for byte while nothing changes")
+        unchanged = op == "PUT same" and state in ("creating", "updating", "ready")
+        if unchanged or (status == 409 and state == "creating"):
+            self.assertEqual(answer.cookie, cookie,
+                             "the cookie stays byte for byte while nothing changes")
         if afterwards == state and not (state, op) == ("updating", "PUT different"):
-            self.assertEqual(self.snapshot(gid), before, "%s in state %s changes nothing in HyperFleet" % (op, state))
+            self.assertEqual(self.snapshot(gid), before,
+                             "%s in state %s changes nothing in HyperFleet" % (op, state))
         # The state afterwards, by the two operations that change nothing.
         seen = self.get(gid, answer.cookie or cookie)
         if afterwards == "absent":
@@ -74,21 +83,28 @@ class Tables(Case):
             self.check_hint(seen.json, afterwards)
         if afterwards in ("creating", "updating", "ready"):
             clusters, pools = self.fleet.of(gid)
-            self.assertEqual((len(clusters), len(pools)), (1, 1), "one cluster with its one nodepool")
+            self.assertEqual((len(clusters), len(pools)), (1, 1),
+                             "one cluster with its one nodepool")
             wanted = changed(body) if op == "PUT different" and status != 409 else body
-            self.assertEqual(clusters[0]["spec"], wanted["driver"]["values"]["cluster"]["spec"], "HyperFleet holds the desired spec")
+            self.assertEqual(clusters[0]["spec"], wanted["driver"]["values"]["cluster"]["spec"],
+                             "HyperFleet holds the desired spec")
         elif afterwards == "deleting":
-            self.assertTrue(all("deleted_time" in p for ps in self.fleet.of(gid) for p in ps), "everything is being deleted")
+            self.assertTrue(all("deleted_time" in p for ps in self.fleet.of(gid) for p in ps),
+                            "everything is being deleted")
 
     def test_every_cell(self):
-        """Both tables, each cell on a resource of its own, with the cookie sent as the orchestrator does."""
+        """Both tables, each cell on a resource of its own, with the cookie sent as the orchestrator
+        does.
+        """
         for state in STATES:
             for op in OPS:
                 with self.subTest(state=state, op=op):
                     self.check_cell(state, op, self.in_state(state))
 
     def test_every_cell_without_cookie(self):
-        """The same when the answer that carried the cookie was lost: the GUResID is known, no cookie is normal."""
+        """The same when the answer that carried the cookie was lost: the GUResID is known, no
+        cookie is normal.
+        """
         for state in STATES:
             for op in OPS:
                 with self.subTest(state=state, op=op):
@@ -109,7 +125,9 @@ class Tables(Case):
                 self.check_cell(state, op, made[state, op])
 
     def test_one_life_with_a_kill_at_every_step(self):
-        """One resource from PUT to 204, the server killed between any two steps; the cookie stays what it was."""
+        """One resource from PUT to 204, the server killed between any two steps; the cookie stays
+        what it was.
+        """
         gid, body = guresid("life"), cluster_input(nodepools=[{"name": "np-0", "spec": {}}])
         cookie = self.expect(self.put(gid, body), 202).cookie
         self.restart()
@@ -137,7 +155,7 @@ class Tables(Case):
         self.assertEqual(self.fleet.of(gid), ([], []))
         self.assertTrue(deadline)
 
-    # Polling -----------------------------------------------------------------------------------------------------------------------------
+    # Polling --------------------------------------------------------------------------------------
 
     def test_poll_by_put(self):
         """A repeated PUT is a poll: 202 until everything is Ready, then 200, then 200 again."""
@@ -159,10 +177,13 @@ class Tables(Case):
         doc = self.expect(self.get(gid, cookie), 200).json
         self.assertEqual(doc["type"], "hyperfleet-cluster")
         values = doc["resource"]["values"]
-        self.assertEqual((values["cluster_id"], values["name"], values["href"]), (cluster["id"], cluster["name"], cluster["href"]))
+        self.assertEqual((values["cluster_id"], values["name"], values["href"]),
+                         (cluster["id"], cluster["name"], cluster["href"]))
         self.assertEqual(values["generation"], 1)
         self.assertEqual(values["health"], "Healthy")
-        self.assertEqual(values["nodepools"], [{"name": pool["name"], "id": pool["id"], "href": pool["href"], "generation": 1}])
+        self.assertEqual(values["nodepools"],
+                         [{"name": pool["name"], "id": pool["id"], "href": pool["href"],
+                           "generation": 1}])
         self.assertEqual(doc["manifests"], [])
 
     def test_poll_by_delete(self):
@@ -194,10 +215,12 @@ class Tables(Case):
         self.assertNotEqual(again, cookie)
         self.assertNotEqual(self.fleet.cluster_of(gid)["id"], first)
 
-    # Ready -------------------------------------------------------------------------------------------------------------------------------
+    # Ready ----------------------------------------------------------------------------------------
 
     def test_available_alone_is_not_ready(self):
-        """After a change Available stays True at the old generation (it is sticky); the answer stays 202."""
+        """After a change Available stays True at the old generation (it is sticky); the answer
+        stays 202.
+        """
         gid, body, cookie = self.brought_ready()
         body = changed(body)
         cookie = self.expect(self.put(gid, body, cookie), 202).cookie
@@ -213,28 +236,36 @@ class Tables(Case):
         self.assertEqual(doc["resource"]["values"]["generation"], 2)
 
     def test_fault_after_ready_keeps_200(self):
-        """A fault after Ready does not take the 200 away: health says Degraded and why, and Healthy again once it is over."""
+        """A fault after Ready does not take the 200 away: health says Degraded and why, and Healthy
+        again once it is over.
+        """
         gid, body, cookie = self.brought_ready()
         cluster = self.fleet.cluster_of(gid)
-        self.fleet.accepted(cluster, "hypershift", available=False, reason="NodesNotReady", message="2 of 3 nodes are gone")
+        self.fleet.accepted(cluster, "hypershift", available=False, reason="NodesNotReady",
+                            message="2 of 3 nodes are gone")
         for answer in (self.get(gid, cookie), self.put(gid, body, cookie)):
             values = self.expect(answer, 200).json["resource"]["values"]
             self.assertEqual(values["health"], "Degraded")
             self.assertIn("NodesNotReady", values["health_reason"] + values["health_message"])
             self.assertIn("2 of 3 nodes are gone", values["health_message"])
         self.restart()
-        self.assertEqual(self.expect(self.get(gid, cookie), 200).json["resource"]["values"]["health"], "Degraded")
+        self.assertEqual(self.expect(self.get(gid, cookie),
+                                     200).json["resource"]["values"]["health"], "Degraded")
         self.fleet.accepted(cluster, "hypershift")
-        self.assertEqual(self.expect(self.get(gid, cookie), 200).json["resource"]["values"]["health"], "Healthy")
+        self.assertEqual(self.expect(self.get(gid, cookie),
+                                     200).json["resource"]["values"]["health"], "Healthy")
 
     def test_terminal_reason_after_ready_keeps_200(self):
         """Not even a terminal reason takes the 200 of a ready resource away."""
         gid, _, cookie = self.brought_ready()
         self.fail_for_good(gid)
-        self.assertEqual(self.expect(self.get(gid, cookie), 200).json["resource"]["values"]["health"], "Degraded")
+        self.assertEqual(self.expect(self.get(gid, cookie),
+                                     200).json["resource"]["values"]["health"], "Degraded")
 
     def test_change_from_behind_is_not_ready_again(self):
-        """A PATCH behind the driver's back raises the generation beyond what the driver wrote: still ready, not below what it wrote."""
+        """A PATCH behind the driver's back raises the generation beyond what the driver wrote:
+        still ready, not below what it wrote.
+        """
         gid, _, cookie = self.brought_ready()
         cluster = self.fleet.cluster_of(gid)
         answer = self.client.patch(cluster["href"], {"spec": {"region": "elsewhere"}})
@@ -245,14 +276,18 @@ class Tables(Case):
         """Ready at a generation above the one that the driver wrote is ready ("at, not below")."""
         gid, _, cookie = self.created()
         cluster = self.fleet.cluster_of(gid)
-        self.assertEqual(self.client.patch(cluster["href"], {"labels": dict(cluster["labels"], team="x")}).status, 200)
+        self.assertEqual(self.client.patch(cluster["href"],
+                                           {"labels": dict(cluster["labels"], team="x")}).status,
+                                           200)
         self.fleet.ready(gid)
         self.expect(self.get(gid, cookie), 200)
 
-    # Failed ------------------------------------------------------------------------------------------------------------------------------
+    # Failed ---------------------------------------------------------------------------------------
 
     def test_terminal_report_fails(self):
-        """The 400 names the adapter, its reason and message, the GUResID and the HyperFleet id; nothing is rolled back."""
+        """The 400 names the adapter, its reason and message, the GUResID and the HyperFleet id;
+        nothing is rolled back.
+        """
         for update in (False, True):
             for applied in (False, True):
                 with self.subTest(update=update, applied=applied):
@@ -261,12 +296,15 @@ class Tables(Case):
                         cookie = self.expect(self.put(gid, changed(body), cookie), 202).cookie
                     cluster = self.fleet.cluster_of(gid)
                     if applied:
-                        self.fleet.accepted(cluster, "hypershift", available=False, reason="QuotaExceeded", message="no cores left")
+                        self.fleet.accepted(cluster, "hypershift", available=False,
+                                            reason="QuotaExceeded", message="no cores left")
                     else:
-                        self.fleet.accepted(cluster, "hypershift", available=False, applied=False, reason="NotYet",
+                        self.fleet.accepted(cluster, "hypershift", available=False, applied=False,
+                                            reason="NotYet",
                                             applied_reason="InvalidSpec", message="no cores left")
                     doc = self.expect(self.get(gid, cookie), 400, "RES-104").json
-                    for word in ("hypershift", "QuotaExceeded" if applied else "InvalidSpec", gid, cluster["id"]):
+                    for word in ("hypershift", "QuotaExceeded" if applied else "InvalidSpec", gid,
+                                 cluster["id"]):
                         self.assertIn(word, doc["message"])
                     if applied:
                         self.assertIn("no cores left", doc["message"])
@@ -276,13 +314,16 @@ class Tables(Case):
         """A nodepool's adapter can fail the whole resource; the message names the nodepool."""
         gid, _, cookie = self.created()
         pool = self.fleet.of(gid)[1][0]
-        self.fleet.accepted(pool, "validation", available=False, reason="UnsupportedPlatform", message="no such machine type")
+        self.fleet.accepted(pool, "validation", available=False, reason="UnsupportedPlatform",
+                            message="no such machine type")
         message = self.expect(self.get(gid, cookie), 400, "RES-104").json["message"]
         for word in ("validation", "UnsupportedPlatform", "no such machine type", gid, pool["id"]):
             self.assertIn(word, message)
 
     def test_not_terminal(self):
-        """An adapter that does not work itself, a reason that is not terminal, and an old generation do not fail the operation."""
+        """An adapter that does not work itself, a reason that is not terminal, and an old
+        generation do not fail the operation.
+        """
         cases = {
             "health false": dict(available=False, reason="QuotaExceeded", health=False),
             "health unknown": dict(available=False, reason="QuotaExceeded", health="Unknown"),
@@ -296,11 +337,14 @@ class Tables(Case):
                 self.expect(self.get(gid, cookie), 202)
         gid, body, cookie = self.brought_ready()
         cookie = self.expect(self.put(gid, changed(body), cookie), 202).cookie
-        self.fleet.accepted(self.fleet.cluster_of(gid), "hypershift", 1, available=False, reason="QuotaExceeded")
+        self.fleet.accepted(self.fleet.cluster_of(gid), "hypershift", 1, available=False,
+                            reason="QuotaExceeded")
         self.expect(self.get(gid, cookie), 202)
 
     def test_failed_stays_failed(self):
-        """A failed operation stays failed though the adapters succeed later; then the same PUT answers 200 at once."""
+        """A failed operation stays failed though the adapters succeed later; then the same PUT
+        answers 200 at once.
+        """
         gid, body, cookie = self.in_state("failed")
         self.fleet.ready(gid)
         self.expect(self.get(gid, cookie), 400, "RES-104")
@@ -310,7 +354,9 @@ class Tables(Case):
         self.expect(self.get(gid, cookie), 200)
 
     def test_new_attempt_ignores_old_reports(self):
-        """A new attempt does not fail from what was reported before it, but from the next terminal report; success ends it."""
+        """A new attempt does not fail from what was reported before it, but from the next terminal
+        report; success ends it.
+        """
         gid, body, cookie = self.in_state("failed")
         cookie = self.expect(self.put(gid, body, cookie), 202).cookie
         self.check_hint(self.expect(self.get(gid, cookie), 202).json, "creating")
@@ -341,16 +387,19 @@ class Tables(Case):
         answer = self.expect(self.put(gid, body, cookie), 202)
         self.check_hint(answer.json, "updating")
 
-    # Update ------------------------------------------------------------------------------------------------------------------------------
+    # Update ---------------------------------------------------------------------------------------
 
     def test_retarget(self):
-        """A different PUT while updating re-targets: the generation moves on, and 200 comes only at the last one."""
+        """A different PUT while updating re-targets: the generation moves on, and 200 comes only at
+        the last one.
+        """
         gid, body, cookie = self.in_state("updating")
         again = changed(body)
         cookie2 = self.expect(self.put(gid, again, cookie), 202).cookie
         self.assertNotEqual(cookie2, cookie, "another input is another operation")
         cluster = self.fleet.cluster_of(gid)
-        self.assertEqual((cluster["generation"], cluster["spec"]), (3, again["driver"]["values"]["cluster"]["spec"]))
+        self.assertEqual((cluster["generation"], cluster["spec"]),
+                         (3, again["driver"]["values"]["cluster"]["spec"]))
         for adapter in self.fleet.required["Cluster"]:
             self.fleet.accepted(cluster, adapter, 2)
         self.expect(self.get(gid, cookie2), 202)
@@ -363,12 +412,15 @@ class Tables(Case):
         gid, body, cookie = self.brought_ready()
         self.expect(self.put(gid, changed(body), cookie), 202)
         self.expect(self.put(gid, body, cookie), 202)
-        self.assertEqual(self.fleet.cluster_of(gid)["spec"], body["driver"]["values"]["cluster"]["spec"])
+        self.assertEqual(self.fleet.cluster_of(gid)["spec"],
+                         body["driver"]["values"]["cluster"]["spec"])
         self.fleet.ready(gid)
         self.expect(self.put(gid, body), 200)
 
     def test_a_change_that_changes_nothing(self):
-        """A different `resource` that overrides nothing leaves all parts Ready: 200 at once, no new generation."""
+        """A different `resource` that overrides nothing leaves all parts Ready: 200 at once, no new
+        generation.
+        """
         gid, body, cookie = self.brought_ready()
         other = dict(body, resource={"note": "a remark"})
         self.expect(self.put(gid, other, cookie), 200)
@@ -389,10 +441,12 @@ class Tables(Case):
 
         eventually(retargeted, "a re-target's deadline counts from the re-target", every_s=0.2)
 
-    # Deletion ----------------------------------------------------------------------------------------------------------------------------
+    # Deletion -------------------------------------------------------------------------------------
 
     def test_deletion_wins(self):
-        """DELETE while creating, updating or failed: the deletion runs to its end, reports of success change nothing about it."""
+        """DELETE while creating, updating or failed: the deletion runs to its end, reports of
+        success change nothing about it.
+        """
         for state in ("creating", "updating", "failed"):
             with self.subTest(state):
                 gid, body, cookie = self.in_state(state)
@@ -414,13 +468,18 @@ class Tables(Case):
         self.assertEqual(self.snapshot(gid), before)
 
     def test_busy_cookie_is_stable(self):
-        """The 409s during a deletion carry one and the same cookie, the one of before: a new value is a new version in somebody's store."""
+        """The 409s during a deletion carry one and the same cookie, the one of before: a new value
+        is a new version in somebody's store.
+        """
         gid, body, cookie = self.in_state("deleting")
-        values = {self.expect(self.put(gid, b, cookie), 409).cookie for b in (body, changed(body), body)}
+        values = {self.expect(self.put(gid, b, cookie), 409).cookie
+                  for b in (body, changed(body), body)}
         self.assertEqual(values, {cookie})
 
     def test_removed_behind_our_back(self):
-        """A cluster deleted in HyperFleet directly: GET 400 RES-104, DELETE 204, PUT makes a new one."""
+        """A cluster deleted in HyperFleet directly: GET 400 RES-104, DELETE 204, PUT makes a new
+        one.
+        """
         for op in ("GET", "PUT", "DELETE"):
             with self.subTest(op):
                 gid, body, cookie = self.brought_ready()
@@ -440,10 +499,12 @@ class Tables(Case):
                     self.fleet.ready(gid)
                     self.expect(self.get(gid), 200)
 
-    # Nodepool resources ------------------------------------------------------------------------------------------------------------------
+    # Nodepool resources ---------------------------------------------------------------------------
 
     def test_nodepool_resource_life(self):
-        """A nodepool as a resource of its own: PUT 202, ready 200, change 202, ready 200, DELETE 202, 204; its cluster stays."""
+        """A nodepool as a resource of its own: PUT 202, ready 200, change 202, ready 200, DELETE
+        202, 204; its cluster stays.
+        """
         gid, _, _ = self.brought_ready(cluster_input())
         cluster = self.fleet.cluster_of(gid)
         for form in ({"cluster_id": cluster["id"]}, {"cluster_guresid": gid}):
@@ -458,7 +519,8 @@ class Tables(Case):
                 self.fleet.ready(np)
                 doc = self.expect(self.get(np, cookie), 200).json
                 values = doc["resource"]["values"]
-                self.assertEqual((values["nodepool_id"], values["cluster_id"], values["name"]), (pools[0]["id"], cluster["id"], "extra"))
+                self.assertEqual((values["nodepool_id"], values["cluster_id"], values["name"]),
+                                 (pools[0]["id"], cluster["id"], "extra"))
                 self.assertEqual(doc["type"], "hyperfleet-nodepool")
                 body = changed(body)
                 self.check_hint(self.expect(self.put(np, body, cookie), 202).json, "updating")
@@ -471,7 +533,9 @@ class Tables(Case):
         self.assertEqual(self.fleet.cluster_of(gid)["generation"], 1)
 
     def test_cluster_deletion_takes_foreign_nodepools(self):
-        """Deleting a cluster takes the nodepools of other resources with it; their DELETE afterwards is 204."""
+        """Deleting a cluster takes the nodepools of other resources with it; their DELETE
+        afterwards is 204.
+        """
         gid, _, cookie = self.brought_ready(cluster_input())
         np = guresid("pool")
         self.expect(self.put(np, nodepool_input(cluster_guresid=gid, name="extra")), 202)
@@ -483,10 +547,12 @@ class Tables(Case):
         self.expect(self.delete(np), 204)
         self.expect(self.get(np), 404)
 
-    # Paths -------------------------------------------------------------------------------------------------------------------------------
+    # Paths ----------------------------------------------------------------------------------------
 
     def test_path_forms(self):
-        """/{GUResID} and /clusters/{GUResID} are one resource; a doubled slash and a query string are tolerated."""
+        """/{GUResID} and /clusters/{GUResID} are one resource; a doubled slash and a query string
+        are tolerated.
+        """
         forms = ("/", "/clusters/", "//", "/clusters//", "//clusters/")
         for form in forms:
             with self.subTest(form):
@@ -494,15 +560,17 @@ class Tables(Case):
                 cookie = self.expect(self.put(gid, body, prefix=form), 202).cookie
                 for other in forms:
                     self.expect(self.get(gid, cookie, prefix=other), 202)
-                    self.assertEqual(self.expect(self.put(gid, body, cookie, prefix=other), 202).cookie, cookie)
+                    self.assertEqual(self.expect(self.put(gid, body, cookie, prefix=other),
+                                                 202).cookie, cookie)
                     answer = self.client.get(other + gid + "?a=b&c", self.cookie_header(cookie))
                     self.expect(self.checked("GET", gid, answer), 202)
                 self.assertEqual(len(self.fleet.of(gid)[0]), 1)
                 self.expect(self.delete(gid, cookie, prefix=form), 202)
 
     def test_path_fixes_the_kind(self):
-        """/nodepools/X where X is a cluster, and the other way round, is not there: 404; a PUT of the wrong type and a DELETE are RES-101,
-        as 204 would have the orchestrator forget what is still there."""
+        """/nodepools/X where X is a cluster, and the other way round, is not there: 404; a PUT of
+        the wrong type and a DELETE are RES-101, as 204 would have the orchestrator forget what is
+        still there."""
         gid, body, cookie = self.brought_ready(cluster_input())
         np = guresid("pool")
         pool_body = nodepool_input(cluster_guresid=gid)
@@ -522,7 +590,9 @@ class Tables(Case):
         self.assertEqual(len(self.fleet.of(np)[1]), 1)
 
     def test_unknown_driver_and_methods(self):
-        """Another prefix is 404; a method that the contract does not have is 405 with Allow; neither is an error document of a resource."""
+        """Another prefix is 404; a method that the contract does not have is 405 with Allow;
+        neither is an error document of a resource.
+        """
         self.assertEqual(self.client.get("/databases/abc").status, 404)
         self.assertEqual(self.client.get("/a/b/c/d").status, 404)
         for method in ("POST", "PATCH"):
@@ -538,13 +608,17 @@ class Deadlines(Case):
 
     ADAPTERS = ("validation",)
     POOL_ADAPTERS = ("validation",)
-    FLAGS = ("--driver-deadline-create", "1s", "--driver-deadline-update", "1s", "--driver-deadline-delete", "2s")
+    FLAGS = ("--driver-deadline-create", "1s", "--driver-deadline-update", "1s",
+             "--driver-deadline-delete", "2s")
 
     def wait_failed(self, gid, code):
-        return eventually(lambda: (lambda a: a if a.status == 400 else None)(self.get(gid)), "%s fails by its deadline" % gid).json
+        return eventually(lambda: (lambda a: a if a.status == 400 else None)(self.get(gid)),
+                          "%s fails by its deadline" % gid).json
 
     def test_creation_past_its_deadline(self):
-        """RES-105 names what is unfinished; it stays failed; PUT same and different are new attempts with a new deadline; DELETE works."""
+        """RES-105 names what is unfinished; it stays failed; PUT same and different are new
+        attempts with a new deadline; DELETE works.
+        """
         names = ("same", "different", "delete", "late")
         made = {n: self.created() for n in names}
         for name, (gid, body, cookie) in made.items():
@@ -584,7 +658,9 @@ class Deadlines(Case):
         self.assertEqual(cluster["generation"], 2)
 
     def test_deletion_past_its_deadline(self):
-        """RES-105 while it goes on; PUT is 409 still; a new DELETE gives a new deadline; the end of it is the end."""
+        """RES-105 while it goes on; PUT is 409 still; a new DELETE gives a new deadline; the end of
+        it is the end.
+        """
         gid, body, cookie = self.created()
         self.fleet.ready(gid)
         self.expect(self.delete(gid, cookie), 202)
@@ -606,17 +682,22 @@ class Defaults(Case):
     """The default required adapters, the first steps of a newcomer, and the operations listener."""
 
     def test_all_default_adapters_are_needed(self):
-        """202 until validation, dns, pullsecret and hypershift, and the nodepool's validation and hypershift have reported."""
+        """202 until validation, dns, pullsecret and hypershift, and the nodepool's validation and
+        hypershift have reported.
+        """
         gid, body, cookie = self.created()
         cluster, pool = self.fleet.of(gid)[0][0], self.fleet.of(gid)[1][0]
-        for part, adapters in ((cluster, ("validation", "dns", "pullsecret", "hypershift")), (pool, ("validation", "hypershift"))):
+        for part, adapters in ((cluster, ("validation", "dns", "pullsecret", "hypershift")),
+                               (pool, ("validation", "hypershift"))):
             for adapter in adapters:
                 self.expect(self.get(gid, cookie), 202)
                 self.fleet.accepted(part, adapter)
         self.expect(self.get(gid, cookie), 200)
 
     def test_ops_listener(self):
-        """/livez /readyz /healthz /alive /health and /metrics answer 200 on the operations listener, not as resources on the other."""
+        """/livez /readyz /healthz /alive /health and /metrics answer 200 on the operations
+        listener, not as resources on the other.
+        """
         ops = Client(self.server, ops=True)
         self.addCleanup(ops.close)
         for path in ("/livez", "/readyz", "/healthz", "/alive", "/health"):
@@ -629,7 +710,8 @@ class Defaults(Case):
         self.assertIn("# TYPE ", text)
         for line in text.splitlines():
             if line and not line.startswith("#"):
-                self.assertRegex(line, r'^[a-zA-Z_:][a-zA-Z0-9_:]*(\{[^}]*\})? [-+0-9.eEInfNa]+( [0-9]+)?$')
+                self.assertRegex(line, r'^[a-zA-Z_:][a-zA-Z0-9_:]*(\{[^}]*\})? '
+                                       r'[-+0-9.eEInfNa]+( [0-9]+)?$')
         self.assertEqual(ops.get("/nothing-here").status, 404)
 
     def test_request_id_in_log(self):
@@ -639,7 +721,8 @@ class Defaults(Case):
         def logged():
             return [r for r in self.server.records() if gid in json.dumps(r)]
         for rec in eventually(logged, "the PUT is in the log"):
-            self.assertTrue(any("id" in key and isinstance(value, str) for key, value in rec.items()), rec)
+            self.assertTrue(any("id" in key and isinstance(value, str) for key,
+                                value in rec.items()), rec)
 
 
 if __name__ == "__main__":

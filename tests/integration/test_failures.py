@@ -1,4 +1,5 @@
-"""What an app developer reads when something fails: the examples of the page errors.md are what the program says, in a real run.
+"""What an app developer reads when something fails: the examples of the page errors.md are what the
+program says, in a real run.
 
 With --write, the examples are made again (./dev docs).
 """
@@ -16,7 +17,8 @@ ADAPTERS = ["validation", "dns", "hypershift"]
 
 
 def order(name="payments", **more):
-    return cluster_input(name=name, spec={"region": "eu-1"}, nodepools=[{"name": "workers", "spec": {"replicas": 3}}],
+    return cluster_input(name=name, spec={"region": "eu-1"},
+                         nodepools=[{"name": "workers", "spec": {"replicas": 3}}],
                          secrets={"token": CANARY}, **more)
 
 
@@ -44,7 +46,8 @@ class Scene:
 
     def late(self, gid):
         """Polls until the deadline has passed."""
-        return eventually(lambda: (lambda a: a if a.status == 400 else None)(self.client.get("/" + gid)), "a deadline passes")
+        return eventually(lambda: (lambda a: a if a.status == 400
+                                   else None)(self.client.get("/" + gid)), "a deadline passes")
 
     # Each gives an answer with status 400.
 
@@ -52,12 +55,14 @@ class Scene:
         return self.put("3c0a194814284345", order(name="My Cluster"))
 
     def the_name_is_taken(self):
-        answer = self.client.post(BASE + "/clusters", {"kind": "Cluster", "name": "billing", "spec": {}})
+        answer = self.client.post(BASE + "/clusters",
+                                  {"kind": "Cluster", "name": "billing", "spec": {}})
         assert answer.status == 201, answer
         return self.put("3c0a194814284346", order(name="billing"))
 
     def there_is_no_such_cluster(self):
-        return self.put("7bd3966c9ff8eaa6", nodepool_input(cluster_guresid="3c0a194814280000", name="gpu"))
+        return self.put("7bd3966c9ff8eaa6",
+                        nodepool_input(cluster_guresid="3c0a194814280000", name="gpu"))
 
     def the_cookie_is_not_ours(self):
         return self.put("3c0a194814284347", order(), headers={COOKIE: "bm90IGEgY29va2ll"})
@@ -65,13 +70,15 @@ class Scene:
     def an_adapter_gives_up(self):
         (cluster,), _ = self.made("3c0a194814284348", order(name="quota"))
         self.fleet.accepted(cluster, "hypershift", available=False, reason="QuotaExceeded",
-                            message="12 of 24 cores are left in eu-1, 16 are needed", data={"secrets": {"kubeconfig": CANARY}})
+                            message="12 of 24 cores are left in eu-1, 16 are needed",
+                            data={"secrets": {"kubeconfig": CANARY}})
         return self.client.get("/3c0a194814284348")
 
     def a_nodepool_gives_up(self):
         (cluster,), (pool,) = self.made("3c0a194814284349", order(name="machines"))
         self.fleet.make_ready(cluster)
-        self.fleet.accepted(pool, "validation", available=False, applied=False, reason="NotApplied", applied_reason="UnsupportedPlatform",
+        self.fleet.accepted(pool, "validation", available=False, applied=False, reason="NotApplied",
+                            applied_reason="UnsupportedPlatform",
                             message="there is no machine type 'm9.huge' in eu-1")
         return self.client.get("/3c0a194814284349")
 
@@ -79,7 +86,8 @@ class Scene:
         (cluster,), _ = self.made("3c0a19481428434a", order(name="removed"))
         self.fleet.ready("3c0a19481428434a")
         assert self.client.delete(cluster["href"]).status == 202
-        assert self.client.post(cluster["href"] + "/force-delete", {"reason": "cleaning up"}).status == 204
+        assert self.client.post(cluster["href"] + "/force-delete",
+                                {"reason": "cleaning up"}).status == 204
         return self.client.get("/3c0a19481428434a")
 
     def the_name_cannot_change(self):
@@ -88,11 +96,14 @@ class Scene:
         return self.put("3c0a19481428434b", order(name="second"))
 
     def it_is_too_much(self):
-        return self.put("3c0a19481428434c", cluster_input(name="crowd", nodepools=[{"name": "np-%d" % i} for i in range(101)]))
+        return self.put("3c0a19481428434c",
+                        cluster_input(name="crowd",
+                                      nodepools=[{"name": "np-%d" % i} for i in range(101)]))
 
     def it_has_another_name(self):
-        answer = self.client.post(BASE + "/clusters", {"kind": "Cluster", "name": "old-payments", "spec": {},
-                                                       "labels": {"humanitec_guresid": "3c0a19481428434d"}})
+        answer = self.client.post(BASE + "/clusters",
+                                  {"kind": "Cluster", "name": "old-payments", "spec": {},
+                                   "labels": {"humanitec_guresid": "3c0a19481428434d"}})
         assert answer.status == 201, answer
         return self.put("3c0a19481428434d", order(name="new-payments"))
 
@@ -110,7 +121,8 @@ class Scene:
         (cluster,), _ = self.fleet.of("3c0a19481428434f")
         for adapter in ("validation", "dns"):
             self.fleet.accepted(cluster, adapter, available=False, finalized=True)
-        self.fleet.accepted(cluster, "hypershift", available=False, finalized=False, reason="Deleting", message="2 of 3 machines are left")
+        self.fleet.accepted(cluster, "hypershift", available=False, finalized=False,
+                            reason="Deleting", message="2 of 3 machines are left")
         return self.late("3c0a19481428434f")
 
 
@@ -151,8 +163,11 @@ def tables(told):
     """{code: its examples as a table}"""
     rows = {}
     for what, doc in told:
-        rows.setdefault(doc["error"], []).append("| %s | %s: %s |\n" % (what, doc["error"], doc["message"].replace("|", "\\|")))
-    return {code: "| what happened | what is read |\n|---|---|\n" + "".join(lines) for code, lines in rows.items()}
+        rows.setdefault(doc["error"],
+                        []).append("| %s | %s: %s |\n"
+                                   % (what, doc["error"], doc["message"].replace("|", "\\|")))
+    return {code: "| what happened | what is read |\n|---|---|\n" + "".join(lines) for code,
+            lines in rows.items()}
 
 
 def codes_of_the_program():
@@ -162,7 +177,8 @@ def codes_of_the_program():
         for folder, _, names in os.walk(os.path.join(pages.SOURCE, top)):
             for name in names:
                 if name.endswith(".c"):
-                    found |= set(re.findall(r'"(RES-1[0-9][0-9])"', pages.read(os.path.join(folder, name))))
+                    found |= set(re.findall(r'"(RES-1[0-9][0-9])"',
+                                            pages.read(os.path.join(folder, name))))
     return found
 
 
@@ -182,15 +198,18 @@ class Failures(unittest.TestCase):
         text = pages.read(PAGE)
         for code, table in tables(self.told).items():
             with self.subTest(code):
-                self.assertEqual(without_ids(pages.block(text, code)), without_ids(table), pages.RENEW)
+                self.assertEqual(without_ids(pages.block(text, code)), without_ids(table),
+                                 pages.RENEW)
         self.assertEqual(set(re.findall(r"<!-- (RES-1..):begin", text)), set(tables(self.told)))
 
     def test_page_has_every_code(self):
         """Each code that the program may answer has a section, and no other has."""
-        self.assertEqual(set(re.findall(r"^## (RES-1..)$", pages.read(PAGE), re.M)), codes_of_the_program())
+        self.assertEqual(set(re.findall(r"^## (RES-1..)$", pages.read(PAGE), re.M)),
+                         codes_of_the_program())
 
     def test_each_is_one_short_message(self):
-        """At least ten; at most 500 characters each, one line, no secret; each of another wording."""
+        """At least ten; at most 500 characters each, one line, no secret; each of another wording.
+        """
         self.assertGreaterEqual(len(self.told), 10)
         for what, doc in self.told:
             with self.subTest(what):

@@ -1,14 +1,18 @@
-"""HyperFleet's API: resources, generations, reports, aggregation row by row over the wire, deletion, and problem documents."""
+"""HyperFleet's API: resources, generations, reports, aggregation row by row over the wire,
+deletion, and problem documents.
+"""
 import datetime
 import threading
 import time
 import unittest
 
-from lib import (BASE, Case, Client, Fleet, RESOURCE_ID, Server, condition, conditions_of, now_text, parse_time, report_body, time_text,
+from lib import (BASE, Case, Client, Fleet, RESOURCE_ID, Server, condition, conditions_of, now_text,
+                 parse_time, report_body, time_text,
                  utc_now)
 
 AWAITING = ("AwaitingAdapters", "Waiting for adapters to report status")
-NAME_RULE = "name must start and end with lowercase letter or number, and contain only lowercase letters, numbers, and hyphens"
+NAME_RULE = ("name must start and end with lowercase letter or number, "
+             "and contain only lowercase letters, numbers, and hyphens")
 _names = iter(range(1, 10**9))
 
 
@@ -60,14 +64,16 @@ class Resources(FleetCase):
         conds = conditions_of(doc)
         self.assertEqual(set(conds), {"Ready", "Available"})
         for cond in conds.values():
-            self.assertEqual((cond["status"], cond["reason"], cond["message"], cond["observed_generation"]), ("False", *AWAITING, 1))
+            self.assertEqual((cond["status"], cond["reason"], cond["message"],
+                              cond["observed_generation"]), ("False", *AWAITING, 1))
             for key in ("created_time", "last_updated_time", "last_transition_time"):
                 self.recent(cond[key], key)
             self.same_time(cond["last_updated_time"], cond["last_transition_time"])
 
     def test_create_and_get_cluster(self):
         """201 with the whole resource; GET gives the same."""
-        body = {"kind": "Cluster", "name": name(), "spec": {"a": {"b": [1, None, "\u00e9"]}}, "labels": {"environment": "production"}}
+        body = {"kind": "Cluster", "name": name(), "spec": {"a": {"b": [1, None, "\u00e9"]}},
+                "labels": {"environment": "production"}}
         answer = self.client.post(BASE + "/clusters", body)
         self.assertEqual(answer.status, 201)
         self.assertEqual(answer.header("Content-Type").split(";")[0], "application/json")
@@ -75,7 +81,8 @@ class Resources(FleetCase):
         self.check_resource(doc, "Cluster")
         self.check_initial(doc)
         self.assertEqual(doc["href"], BASE + "/clusters/" + doc["id"])
-        self.assertEqual((doc["name"], doc["spec"], doc["labels"], doc["generation"]), (body["name"], body["spec"], body["labels"], 1))
+        self.assertEqual((doc["name"], doc["spec"], doc["labels"], doc["generation"]),
+                         (body["name"], body["spec"], body["labels"], 1))
         self.assertEqual(doc["created_by"], "system@hyperfleet.local")
         got = self.client.get(doc["href"])
         self.assertEqual((got.status, got.json), (200, doc))
@@ -86,7 +93,8 @@ class Resources(FleetCase):
         """The same for nodepools, nested under the cluster; the flat path answers too."""
         cluster = self.cluster()
         answer = self.client.post(cluster["href"] + "/nodepools",
-                                  {"kind": "NodePool", "name": "worker-pool", "spec": {"n": 1}, "labels": {"role": "worker"}})
+                                  {"kind": "NodePool", "name": "worker-pool", "spec": {"n": 1},
+                                   "labels": {"role": "worker"}})
         self.assertEqual(answer.status, 201)
         doc = answer.json
         self.check_resource(doc, "NodePool")
@@ -113,23 +121,32 @@ class Resources(FleetCase):
         """Each rule of creation with its code and detail; nothing is made."""
         before = self.client.get(BASE + "/clusters?pageSize=1").json["total"]
         cluster = self.cluster()
-        for kind, path, size in (("Cluster", BASE + "/clusters", 53), ("NodePool", cluster["href"] + "/nodepools", 15)):
+        for kind, path, size in (("Cluster", BASE + "/clusters", 53),
+                                 ("NodePool", cluster["href"] + "/nodepools", 15)):
             good = {"kind": kind, "name": "good-name", "spec": {}}
             val, mal = "HYPERFLEET-VAL-000", "HYPERFLEET-VAL-006"
             cases = [
-                (dict(good, name=""), val, "name is required"), ({"kind": kind, "spec": {}}, val, "name is required"),
+                (dict(good, name=""), val, "name is required"),
+                ({"kind": kind, "spec": {}}, val, "name is required"),
                 (dict(good, name="ab"), val, "name must be at least 3 characters"),
-                (dict(good, name="x" * (size + 1)), val, "name must be at most %d characters" % size),
-                (dict(good, name="Upper"), val, NAME_RULE), (dict(good, name="-abc"), val, NAME_RULE),
+                (dict(good, name="x" * (size + 1)), val,
+                 "name must be at most %d characters" % size),
+                (dict(good, name="Upper"), val, NAME_RULE),
+                (dict(good, name="-abc"), val, NAME_RULE),
                 (dict(good, name="abc-"), val, NAME_RULE),
-                (dict(good, name="a_bc"), val, NAME_RULE), (dict(good, name="a.bc"), val, NAME_RULE),
-                ({"name": "good-name", "spec": {}}, val, "kind is required"), (dict(good, kind=""), val, "kind is required"),
+                (dict(good, name="a_bc"), val, NAME_RULE),
+                (dict(good, name="a.bc"), val, NAME_RULE),
+                ({"name": "good-name", "spec": {}}, val, "kind is required"),
+                (dict(good, kind=""), val, "kind is required"),
                 (dict(good, kind=kind.lower()), val, "kind must be '%s'" % kind),
                 (dict(good, kind="Pod"), val, "kind must be '%s'" % kind),
-                ({"kind": kind, "name": "good-name"}, val, "spec is required"), (dict(good, spec=None), val, None),
+                ({"kind": kind, "name": "good-name"}, val, "spec is required"),
+                (dict(good, spec=None), val, None),
                 (dict(good, spec=[]), val, "spec field must be an object"),
-                (dict(good, spec="x"), val, "spec field must be an object"), (dict(good, id="2abc"), val, "id must be empty"),
-                (dict(good, name=7), mal, None), (dict(good, labels={"a": 1}), mal, None), (dict(good, labels="x"), mal, None),
+                (dict(good, spec="x"), val, "spec field must be an object"),
+                (dict(good, id="2abc"), val, "id must be empty"),
+                (dict(good, name=7), mal, None), (dict(good, labels={"a": 1}), mal, None),
+                (dict(good, labels="x"), mal, None),
                 (dict(good, kind=1), mal, None),
             ]
             for body, code, detail in cases:
@@ -154,51 +171,67 @@ class Resources(FleetCase):
     def test_duplicates(self):
         """A name is unique among clusters, and within a cluster among its nodepools: 409."""
         one, two = self.cluster(), self.cluster()
-        self.problem(self.client.post(BASE + "/clusters", {"kind": "Cluster", "name": one["name"], "spec": {}}), 409, "HYPERFLEET-CNF-001",
+        self.problem(self.client.post(BASE + "/clusters",
+                                      {"kind": "Cluster", "name": one["name"], "spec": {}}), 409,
+                                      "HYPERFLEET-CNF-001",
                      "This Cluster already exists")
         self.pool(one, name="same")
-        self.problem(self.client.post(one["href"] + "/nodepools", {"kind": "NodePool", "name": "same", "spec": {}}), 409,
+        self.problem(self.client.post(one["href"] + "/nodepools",
+                                      {"kind": "NodePool", "name": "same", "spec": {}}), 409,
                      "HYPERFLEET-CNF-001",
                      "This NodePool already exists")
         self.pool(two, name="same")
 
     def test_not_found(self):
-        """404 problems with their three details; an invalid body on an unknown cluster is 400 first."""
+        """404 problems with their three details; an invalid body on an unknown cluster is 400
+        first.
+        """
         cluster, other = self.cluster(), self.cluster()
         pool = self.pool(cluster)
         none = "2" + "x" * 26
         ntf = "HYPERFLEET-NTF-001"
         for method in ("GET", "DELETE"):
-            self.problem(self.client.request(method, BASE + "/clusters/" + none), 404, ntf, "Cluster with id='%s' not found" % none)
-            self.problem(self.client.request(method, cluster["href"] + "/nodepools/" + none), 404, ntf,
+            self.problem(self.client.request(method, BASE + "/clusters/" + none), 404, ntf,
+                         "Cluster with id='%s' not found" % none)
+            self.problem(self.client.request(method, cluster["href"] + "/nodepools/" + none), 404,
+                         ntf,
                          "NodePool with id='%s' not found" % none)
-            self.problem(self.client.request(method, "%s/clusters/%s/nodepools/%s" % (BASE, none, pool["id"])), 404, ntf)
-            self.problem(self.client.request(method, other["href"] + "/nodepools/" + pool["id"]), 404, ntf,
+            self.problem(self.client.request(method, "%s/clusters/%s/nodepools/%s"
+                                             % (BASE, none, pool["id"])), 404, ntf)
+            self.problem(self.client.request(method, other["href"] + "/nodepools/" + pool["id"]),
+                         404, ntf,
                          "NodePool '%s' not found for cluster '%s'" % (pool["id"], other["id"]))
         self.problem(self.client.get(BASE + "/clusters/" + none + "/nodepools"), 404, ntf)
         self.problem(self.client.patch(BASE + "/clusters/" + none, {"spec": {}}), 404, ntf)
-        self.problem(self.client.post(BASE + "/clusters/" + none + "/nodepools", {"kind": "NodePool", "name": "abc", "spec": {}}), 404,
+        self.problem(self.client.post(BASE + "/clusters/" + none + "/nodepools",
+                                      {"kind": "NodePool", "name": "abc", "spec": {}}), 404,
                      ntf,
                      "Cluster with id='%s' not found" % none)
-        self.problem(self.client.post(BASE + "/clusters/" + none + "/nodepools", {"kind": "NodePool", "spec": {}}), 400,
+        self.problem(self.client.post(BASE + "/clusters/" + none + "/nodepools",
+                                      {"kind": "NodePool", "spec": {}}), 400,
                      "HYPERFLEET-VAL-000")
         for path in ("/clusters/" + none, "/clusters/%s/nodepools/%s" % (other["id"], pool["id"]),
                      "/clusters/%s/nodepools/%s" % (cluster["id"], none)):
             with self.subTest(path):
                 self.problem(self.client.get(BASE + path + "/statuses"), 404, ntf)
-                self.problem(self.client.post(BASE + path + "/statuses", report_body("b", 1)), 404, ntf)
-                self.problem(self.client.put(BASE + path + "/statuses", report_body("b", 1)), 404, ntf)
-                self.problem(self.client.post(BASE + path + "/statuses", report_body("", 1)), 400, "HYPERFLEET-VAL-000")
+                self.problem(self.client.post(BASE + path + "/statuses", report_body("b", 1)), 404,
+                             ntf)
+                self.problem(self.client.put(BASE + path + "/statuses", report_body("b", 1)), 404,
+                             ntf)
+                self.problem(self.client.post(BASE + path + "/statuses", report_body("", 1)), 400,
+                             "HYPERFLEET-VAL-000")
         for odd in ("x", "%20", "a'b", "%00", "x" * 300, "..%2f"):
             self.assertIn(self.client.get(BASE + "/clusters/" + odd).status, (400, 404), odd)
 
     def test_unknown_routes(self):
         """An unknown route is 404 HYPERFLEET-NTF-000, and says which."""
-        for path in ("/api/hyperfleet/v1/nothing", "/api/hyperfleet/v2/clusters", "/api/hyperfleet/v1/clusters/x/y",
+        for path in ("/api/hyperfleet/v1/nothing", "/api/hyperfleet/v2/clusters",
+                     "/api/hyperfleet/v1/clusters/x/y",
                      "/api/hyperfleet/v1/clusters/x/nodepools/y/z"):
             for method in ("GET", "POST"):
                 with self.subTest(path=path, method=method):
-                    doc = self.problem(self.client.request(method, path, {} if method == "POST" else None), 404, "HYPERFLEET-NTF-000")
+                    doc = self.problem(self.client.request(method, path, {} if method == "POST"
+                                                           else None), 404, "HYPERFLEET-NTF-000")
                     self.assertIn(path, doc["detail"])
 
     def test_wrong_methods(self):
@@ -229,11 +262,14 @@ class Resources(FleetCase):
         answer = self.client.get("/api/hyperfleet")
         self.assertEqual(answer.status, 200)
         doc = answer.json
-        self.assertEqual((doc["id"], doc["href"], doc["kind"]), ("hyperfleet", "/api/hyperfleet", "API"))
+        self.assertEqual((doc["id"], doc["href"], doc["kind"]),
+                         ("hyperfleet", "/api/hyperfleet", "API"))
         self.assertRegex(doc["build_time"], r"^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ$")
 
     def test_request_ids(self):
-        """Every routed request has its own X-Request-ID; a problem carries it as trace_id; the client's is not taken over."""
+        """Every routed request has its own X-Request-ID; a problem carries it as trace_id; the
+        client's is not taken over.
+        """
         one = self.client.get(BASE + "/clusters", {"X-Request-ID": "mine"}).header("X-Request-ID")
         answer = self.client.get(BASE + "/clusters/none")
         self.assertRegex(one or "", r"^[0-9A-Za-z-]{16,64}$")
@@ -241,7 +277,9 @@ class Resources(FleetCase):
         self.assertEqual(answer.json["trace_id"], answer.header("X-Request-ID"))
 
     def test_list(self):
-        """Lists: kind, page, size (items on this page), total, items; newest first; nested nodepool lists show one cluster's only."""
+        """Lists: kind, page, size (items on this page), total, items; newest first; nested nodepool
+        lists show one cluster's only.
+        """
         clusters = [self.cluster() for _ in range(3)]
         pools = [self.pool(clusters[0]) for _ in range(2)] + [self.pool(clusters[1])]
         doc = self.client.get(BASE + "/clusters").json
@@ -252,14 +290,18 @@ class Resources(FleetCase):
         for c in clusters:
             self.assertEqual(everything[c["id"]], self.client.get(c["href"]).json)
         doc = self.client.get(clusters[0]["href"] + "/nodepools").json
-        self.assertEqual((doc["kind"], doc["page"], doc["size"], doc["total"]), ("NodePoolList", 1, 2, 2))
+        self.assertEqual((doc["kind"], doc["page"], doc["size"], doc["total"]),
+                         ("NodePoolList", 1, 2, 2))
         self.assertEqual({p["id"] for p in doc["items"]}, {p["id"] for p in pools[:2]})
-        self.assertTrue({p["id"] for p in pools} <= {p["id"] for p in self.fleet.list("/nodepools")})
+        self.assertTrue({p["id"]
+                         for p in pools} <= {p["id"] for p in self.fleet.list("/nodepools")})
         doc = self.client.get(clusters[2]["href"] + "/nodepools").json
         self.assertEqual((doc["size"], doc["total"], doc["items"]), (0, 0, []))
 
     def test_list_pages(self):
-        """page and pageSize; beyond the end an empty page with the real total; each item exactly once."""
+        """page and pageSize; beyond the end an empty page with the real total; each item exactly
+        once.
+        """
         cluster = self.cluster()
         made = {self.pool(cluster)["id"] for _ in range(7)}
         seen = []
@@ -271,20 +313,26 @@ class Resources(FleetCase):
 
     def test_body_too_large(self):
         """Over 1 MiB is 413 here too, as a problem."""
-        answer = self.client.post(BASE + "/clusters", {"kind": "Cluster", "name": "big", "spec": {"x": "y" * (1024 * 1024)}})
+        answer = self.client.post(BASE + "/clusters",
+                                  {"kind": "Cluster", "name": "big",
+                                   "spec": {"x": "y" * (1024 * 1024)}})
         self.assertEqual(answer.status, 413)
         self.assertEqual(answer.header("Content-Type").split(";")[0], "application/problem+json")
         self.client.close()
 
     def test_duplicate_keys(self):
         """Duplicate keys are refused."""
-        self.problem(self.client.post(BASE + "/clusters", b'{"kind":"Cluster","name":"dup","name":"dup","spec":{}}'), 400,
+        self.problem(self.client.post(BASE + "/clusters",
+                                      b'{"kind":"Cluster","name":"dup","name":"dup","spec":{}}'),
+                                      400,
                      "HYPERFLEET-VAL-006")
 
 
 class Changes(FleetCase):
     def test_patch(self):
-        """PATCH replaces spec and labels each as a whole, and raises the generation on every real change."""
+        """PATCH replaces spec and labels each as a whole, and raises the generation on every real
+        change.
+        """
         for kind in ("Cluster", "NodePool"):
             with self.subTest(kind):
                 doc = self.cluster(spec={"a": 1, "b": {"c": 2}}, labels={"x": "1"})
@@ -295,9 +343,11 @@ class Changes(FleetCase):
                     answer = self.client.patch(doc["href"], body)
                     self.assertEqual(answer.status, 200)
                     got = answer.json
-                    self.assertEqual((got["generation"], got["spec"], got["labels"]), (generation, spec, labels))
+                    self.assertEqual((got["generation"], got["spec"], got["labels"]),
+                                     (generation, spec, labels))
                     self.assertEqual(self.client.get(doc["href"]).json, got)
-                    self.assertEqual((got["id"], got["created_time"]), (doc["id"], doc["created_time"]))
+                    self.assertEqual((got["id"], got["created_time"]),
+                                     (doc["id"], doc["created_time"]))
                     return got
 
                 spec = {"b": {"c": 2}, "a": 1}
@@ -323,17 +373,21 @@ class Changes(FleetCase):
     def test_patch_rejects(self):
         """Empty patches, unknown fields, wrong types: 400 and no change."""
         doc = self.cluster()
-        for body in ({}, {"spec": None}, {"spec": []}, {"spec": "x"}, {"labels": {"a": 1}}, {"labels": []}, {"name": "other-name"},
+        for body in ({}, {"spec": None}, {"spec": []}, {"spec": "x"}, {"labels": {"a": 1}},
+                     {"labels": []}, {"name": "other-name"},
                      {"generation": 5},
                      {"spec": {"a": 1}, "unknown": 1}, {"status": {}}):
             with self.subTest(body):
                 answer = self.client.patch(doc["href"], body)
                 self.assertEqual(answer.status, 400)
                 self.assertTrue(answer.json["code"].startswith("HYPERFLEET-VAL-"))
-        answer = self.client.patch(doc["href"], {"name": "other-name", "spec": 1, "kind": "Cluster"})
-        self.assertEqual(sorted(e["field"] for e in answer.json["errors"]), ["kind", "name", "spec"], "all of them at once")
+        answer = self.client.patch(doc["href"],
+                                   {"name": "other-name", "spec": 1, "kind": "Cluster"})
+        self.assertEqual(sorted(e["field"] for e in answer.json["errors"]),
+                         ["kind", "name", "spec"], "all of them at once")
         self.problem(self.client.patch(doc["href"], b"{"), 400, "HYPERFLEET-VAL-006")
-        self.problem(self.client.patch(doc["href"], {}), 400, "HYPERFLEET-VAL-005", "at least one field must be provided for update")
+        self.problem(self.client.patch(doc["href"], {}), 400, "HYPERFLEET-VAL-005",
+                     "at least one field must be provided for update")
         self.assertEqual(self.client.get(doc["href"]).json, doc)
 
     def test_generations_of_owner_and_child_are_their_own(self):
@@ -361,7 +415,8 @@ class Changes(FleetCase):
         statuses = []
         def work():
             client = Client(self.server)
-            statuses.append(client.post(BASE + "/clusters", {"kind": "Cluster", "name": "race", "spec": {}}).status)
+            statuses.append(client.post(BASE + "/clusters",
+                                        {"kind": "Cluster", "name": "race", "spec": {}}).status)
             client.close()
         threads = [threading.Thread(target=work) for _ in range(8)]
         [t.start() for t in threads]
@@ -371,7 +426,9 @@ class Changes(FleetCase):
 
 class Deletion(FleetCase):
     def test_delete(self):
-        """DELETE is 202 with deleted_time and deleted_by and one more generation; a repeat changes nothing; GET and lists show it still."""
+        """DELETE is 202 with deleted_time and deleted_by and one more generation; a repeat changes
+        nothing; GET and lists show it still.
+        """
         doc = self.cluster()
         answer = self.client.delete(doc["href"])
         self.assertEqual(answer.status, 202)
@@ -393,7 +450,8 @@ class Deletion(FleetCase):
         self.problem(self.client.patch(doc["href"], {"spec": {"a": 1}}), 409, "HYPERFLEET-CNF-003",
                      "Cluster '%s' is marked for deletion" % doc["id"])
         self.problem(self.client.patch(pool["href"], {"spec": {"a": 1}}), 409, "HYPERFLEET-CNF-003")
-        self.problem(self.client.post(doc["href"] + "/nodepools", {"kind": "NodePool", "name": "late", "spec": {}}), 409,
+        self.problem(self.client.post(doc["href"] + "/nodepools",
+                                      {"kind": "NodePool", "name": "late", "spec": {}}), 409,
                      "HYPERFLEET-CNF-003")
 
     def test_name_is_free_again(self):
@@ -405,7 +463,8 @@ class Deletion(FleetCase):
         self.assertEqual(other["generation"], 1)
 
     def test_finalized_removes(self):
-        """The report that completes Finalized removes the resource with its reports: 201, then 404."""
+        """The report that completes Finalized removes the resource with its reports: 201, then 404.
+        """
         doc = self.cluster()
         self.fleet.make_ready(doc)
         doc = self.client.delete(doc["href"]).json
@@ -422,7 +481,9 @@ class Deletion(FleetCase):
         self.assertNotIn(doc["id"], [c["id"] for c in self.fleet.list("/clusters")])
 
     def test_finalized_counts_whatever_available_says(self):
-        """While deleting, Finalized=True counts with Available True, False or Unknown; before the deletion it removes nothing."""
+        """While deleting, Finalized=True counts with Available True, False or Unknown; before the
+        deletion it removes nothing.
+        """
         for available in (True, False, "Unknown"):
             with self.subTest(available=available):
                 doc = self.cluster()
@@ -430,7 +491,8 @@ class Deletion(FleetCase):
                     self.fleet.report(doc, adapter, available=True, finalized=True)
                 self.assertEqual(self.client.get(doc["href"]).status, 200)
                 doc = self.client.delete(doc["href"]).json
-                self.assertEqual(self.client.get(doc["href"]).status, 200, "Finalized of an older generation does not count")
+                self.assertEqual(self.client.get(doc["href"]).status, 200,
+                                 "Finalized of an older generation does not count")
                 for adapter in self.ADAPTERS:
                     self.fleet.accepted(doc, adapter, available=available, finalized=True)
                 self.assertEqual(self.client.get(doc["href"]).status, 404)
@@ -444,7 +506,9 @@ class Deletion(FleetCase):
         self.assertEqual(self.client.get(doc["href"]).status, 200)
 
     def test_cascade(self):
-        """DELETE of a cluster deletes its nodepools with it; the cluster goes only after its last nodepool, and then at once."""
+        """DELETE of a cluster deletes its nodepools with it; the cluster goes only after its last
+        nodepool, and then at once.
+        """
         cluster = self.cluster()
         pools = [self.pool(cluster), self.pool(cluster)]
         early = self.client.delete(pools[0]["href"]).json
@@ -460,7 +524,8 @@ class Deletion(FleetCase):
         self.assertEqual(self.client.get(cluster["href"]).status, 200)
         self.fleet.finalize(docs[1])
         self.assertEqual(self.client.get(pools[1]["href"]).status, 404)
-        self.assertEqual(self.client.get(cluster["href"]).status, 404, "the parent is checked again as its last child goes")
+        self.assertEqual(self.client.get(cluster["href"]).status, 404,
+                         "the parent is checked again as its last child goes")
 
     def test_nodepool_first(self):
         """A nodepool alone: gone when finalized; its cluster is left alone."""
@@ -500,14 +565,17 @@ class Deletion(FleetCase):
 
 class FewerAdapters(FleetCase):
     def test_repeated_delete_follows_the_settings(self):
-        """When an adapter is waited for no more, a repeated DELETE removes what waited for it alone: the nodepools, then the cluster."""
+        """When an adapter is waited for no more, a repeated DELETE removes what waited for it
+        alone: the nodepools, then the cluster.
+        """
         doc = self.cluster()
         pool = self.pool(doc)
         waits = self.cluster()
         for c in (doc, waits):
             self.assertEqual(self.client.delete(c["href"]).status, 202)
         self.fleet.accepted(self.fleet.get(doc), "b", available=False, finalized=True)
-        self.server.flags = ["--adapters-required-cluster", "b", "--adapters-required-nodepool", "[]"]
+        self.server.flags = ["--adapters-required-cluster", "b", "--adapters-required-nodepool",
+                             "[]"]
         self.restart()
         for c in (doc, waits):
             self.assertEqual(self.client.delete(c["href"]).status, 202)
@@ -536,47 +604,62 @@ class Reports(FleetCase):
         answer = self.client.get(doc["href"] + "/statuses")
         self.assertEqual(answer.status, 200)
         self.assertEqual(answer.json["kind"], "AdapterStatusList")
-        self.assertEqual((answer.json["size"], answer.json["total"]), (len(answer.json["items"]),) * 2)
+        self.assertEqual((answer.json["size"], answer.json["total"]),
+                         (len(answer.json["items"]),) * 2)
         return {i["adapter"]: i for i in answer.json["items"]}
 
     def test_report(self):
-        """201 with the stored report: the seed's example, by POST and by PUT, on a cluster and on both paths of a nodepool."""
+        """201 with the stored report: the seed's example, by POST and by PUT, on a cluster and on
+        both paths of a nodepool.
+        """
         cluster = self.cluster()
         pool = self.pool(cluster)
         for href in (cluster["href"], pool["href"], BASE + "/nodepools/" + pool["id"]):
             for method in ("POST", "PUT"):
                 with self.subTest(href=href, method=method):
-                    body = {"adapter": name("adapter-"), "observed_generation": 1, "observed_time": now_text(),
-                            "conditions": [condition("Available", "True", "AllValidationsPassed", "All validations passed"),
-                                           condition("Applied", "True", "ValidationJobApplied", "Validation job applied successfully"),
+                    body = {"adapter": name("adapter-"), "observed_generation": 1,
+                            "observed_time": now_text(),
+                            "conditions": [condition("Available", "True", "AllValidationsPassed",
+                                                     "All validations passed"),
+                                           condition("Applied", "True", "ValidationJobApplied",
+                                                     "Validation job applied successfully"),
                                            condition("Health", "True")],
-                            "data": {"job_name": "validator-job-abc123", "attempt": 1, "deep": {"a": [1, None]}},
+                            "data": {"job_name": "validator-job-abc123", "attempt": 1,
+                                     "deep": {"a": [1, None]}},
                             "metadata": {"job_name": "j", "attempt": 2}}
                     answer = self.client.request(method, href + "/statuses", body)
                     self.assertEqual(answer.status, 201)
                     doc = answer.json
-                    self.assertEqual((doc["adapter"], doc["observed_generation"], doc["data"]), (body["adapter"], 1, body["data"]))
+                    self.assertEqual((doc["adapter"], doc["observed_generation"], doc["data"]),
+                                     (body["adapter"], 1, body["data"]))
                     self.assertEqual(doc["metadata"], body["metadata"])
-                    self.assertEqual([c["type"] for c in doc["conditions"]], ["Available", "Applied", "Health"])
+                    self.assertEqual([c["type"] for c in doc["conditions"]],
+                                     ["Available", "Applied", "Health"])
                     for got, sent in zip(doc["conditions"], body["conditions"]):
                         self.assertEqual({k: v for k, v in got.items() if k in sent}, sent)
                         self.same_time(got["last_transition_time"], body["observed_time"])
                     self.same_time(doc["last_report_time"], body["observed_time"])
                     self.assertIn("created_time", doc)
-                    items = {i["adapter"]: i for i in self.client.get(href + "/statuses").json["items"]}
+                    items = {i["adapter"]: i
+                             for i in self.client.get(href + "/statuses").json["items"]}
                     self.assertEqual(items[body["adapter"]], doc)
 
     def test_update(self):
-        """A later report replaces conditions and data; created_time stays, last_transition_time moves only with the status."""
+        """A later report replaces conditions and data; created_time stays, last_transition_time
+        moves only with the status.
+        """
         doc = self.cluster()
-        first = self.fleet.accepted(doc, "b", data={"x": 1}, extra=[condition("Custom", "True")]).json
+        first = self.fleet.accepted(doc, "b", data={"x": 1},
+                                    extra=[condition("Custom", "True")]).json
         second = self.fleet.accepted(doc, "b", available=False, observed_time=now_text()).json
         self.assertEqual(second["created_time"], first["created_time"])
-        self.assertGreater(parse_time(second["last_report_time"]), parse_time(first["last_report_time"]))
+        self.assertGreater(parse_time(second["last_report_time"]),
+                           parse_time(first["last_report_time"]))
         conds = {c["type"]: c for c in second["conditions"]}
         self.assertEqual(set(conds), {"Available", "Applied", "Health"})
         old = {c["type"]: c for c in first["conditions"]}
-        self.same_time(conds["Applied"]["last_transition_time"], old["Applied"]["last_transition_time"])
+        self.same_time(conds["Applied"]["last_transition_time"],
+                       old["Applied"]["last_transition_time"])
         self.same_time(conds["Available"]["last_transition_time"], second["last_report_time"])
         self.assertEqual(second["data"], {})
         self.assertEqual(self.statuses(doc), {"b": second})
@@ -590,36 +673,45 @@ class Reports(FleetCase):
         def without(type_):
             return dict(good, conditions=[c for c in good["conditions"] if c["type"] != type_])
         val, mal = "HYPERFLEET-VAL-000", "HYPERFLEET-VAL-006"
-        missing = "missing mandatory condition '%s': all adapters must report Available, Applied, and Health"
+        missing = ("missing mandatory condition '%s': "
+                   "all adapters must report Available, Applied, and Health")
         cases = [
             (dict(good, adapter=""), val, "adapter is required"),
             ({k: v for k, v in good.items() if k != "adapter"}, val, "adapter is required"),
-            (without("Available"), val, missing % "Available"), (without("Applied"), val, missing % "Applied"),
+            (without("Available"), val, missing % "Available"),
+            (without("Applied"), val, missing % "Applied"),
             (without("Health"), val, missing % "Health"),
             (dict(good, conditions=[]), val, missing % "Available"),
-            (dict(good, conditions=good["conditions"] + [condition("", "True")]), val, "condition type cannot be empty at index 3"),
+            (dict(good, conditions=good["conditions"] + [condition("", "True")]), val,
+             "condition type cannot be empty at index 3"),
             (dict(good, conditions=good["conditions"] + [condition("Applied", "True")]), val,
              "duplicate condition type 'Applied' at index 3"),
             (dict(good, conditions=[condition("Available", "true")] + good["conditions"][1:]), val,
-             "invalid status value 'true' for condition at index 0 (type: Available): must be 'True', 'False', or 'Unknown'"),
-            (dict(good, conditions=[condition("Available", "")] + good["conditions"][1:]), val, None),
+             "invalid status value 'true' for condition at index 0 (type: Available): must be "
+             "'True', 'False', or 'Unknown'"),
+            (dict(good, conditions=[condition("Available", "")] + good["conditions"][1:]), val,
+             None),
             (dict(good, conditions=good["conditions"] + [condition("Custom", "Maybe")]), val, None),
-            (dict(good, observed_generation="1"), mal, None), (dict(good, observed_generation=1.5), mal, None),
+            (dict(good, observed_generation="1"), mal, None),
+            (dict(good, observed_generation=1.5), mal, None),
             (dict(good, observed_generation=2**31), mal, None),
             (dict(good, observed_time="yesterday"), mal, None),
             (dict(good, observed_time="0001-01-01T00:00:00Z"), mal,
-             "Invalid request format: observed_time: expected an RFC 3339 date-time of the years 1970 to 9999"),
+             "Invalid request format: observed_time: expected an RFC 3339 date-time of the years "
+             "1970 to 9999"),
             (dict(good, observed_time=7), mal, None),
             (dict(good, conditions="x"), mal, None),
             (dict(good, conditions=good["conditions"] + [{"type": "Custom", "status": True}]), mal,
              "Invalid request format: conditions[3].status: expected a string, got a boolean"),
-            (dict(good, conditions=[7]), mal, None), (dict(good, data="x"), mal, None), (dict(good, data=[1]), mal, None),
+            (dict(good, conditions=[7]), mal, None), (dict(good, data="x"), mal, None),
+            (dict(good, data=[1]), mal, None),
             (dict(good, adapter=5), mal, None),
         ]
         for body, code, detail in cases:
             for method in ("POST", "PUT"):
                 with self.subTest(method=method, body=body):
-                    self.problem(self.client.request(method, doc["href"] + "/statuses", body), 400, code, detail)
+                    self.problem(self.client.request(method, doc["href"] + "/statuses", body), 400,
+                                 code, detail)
         for raw in (b"", b"{", b"[]", b"null"):
             with self.subTest(raw):
                 self.problem(self.client.post(doc["href"] + "/statuses", raw), 400, mal)
@@ -627,7 +719,9 @@ class Reports(FleetCase):
         self.assertEqual(self.client.get(doc["href"]).json, conditions)
 
     def test_discarded(self):
-        """204 with an empty body and no state change: generation too high, stale, older, Available Unknown (also an adapter's first)."""
+        """204 with an empty body and no state change: generation too high, stale, older, Available
+        Unknown (also an adapter's first).
+        """
         doc = self.cluster()
         self.client.patch(doc["href"], {"spec": {"v": 2}})
         doc = self.client.get(doc["href"]).json
@@ -635,12 +729,15 @@ class Reports(FleetCase):
         self.fleet.accepted(doc, "b", 2, observed_time=time_text(t))
         before, resource = self.statuses(doc), self.client.get(doc["href"]).json
         cases = {
-            "generation too high": dict(adapter="b", generation=3), "too high, first report": dict(adapter="new", generation=3),
-            "stale": dict(adapter="b", generation=1), "older observed_time": dict(adapter="b", generation=2,
+            "generation too high": dict(adapter="b", generation=3),
+            "too high, first report": dict(adapter="new", generation=3),
+            "stale": dict(adapter="b", generation=1),
+            "older observed_time": dict(adapter="b", generation=2,
                 observed_time=time_text(t - 1)),
             "Unknown": dict(adapter="b", generation=2, available="Unknown"),
             "Unknown, first report": dict(adapter="a-one", generation=2, available="Unknown"),
-            "Unknown of an adapter that is not required": dict(adapter="new", generation=2, available="Unknown"),
+            "Unknown of an adapter that is not required": dict(adapter="new", generation=2,
+                                                               available="Unknown"),
         }
         for what, kw in cases.items():
             for method in ("POST", "PUT"):
@@ -651,7 +748,9 @@ class Reports(FleetCase):
         self.assertEqual(self.client.get(doc["href"]).json, resource)
 
     def test_equal_time(self):
-        """The same generation and time: with the same content nothing changes, with other content it is written."""
+        """The same generation and time: with the same content nothing changes, with other content
+        it is written.
+        """
         doc = self.cluster()
         t = now_text()
         body = report_body("b", 1, observed_time=t)
@@ -660,7 +759,8 @@ class Reports(FleetCase):
         self.assertEqual((one.status, two.status), (201, 201))
         self.assertEqual(one.json, two.json)
         self.assertEqual(self.fleet.report(doc, "b", available=False, observed_time=t).status, 201)
-        self.assertEqual({c["type"]: c["status"] for c in self.statuses(doc)["b"]["conditions"]}["Available"], "False")
+        self.assertEqual({c["type"]: c["status"]
+                          for c in self.statuses(doc)["b"]["conditions"]}["Available"], "False")
 
     def test_applied_and_health_may_be_unknown(self):
         """Only Available=Unknown is discarded."""
@@ -670,8 +770,10 @@ class Reports(FleetCase):
         """observed_time in another zone is the same instant."""
         doc = self.cluster()
         got = self.fleet.accepted(doc, "b", observed_time="2026-01-01T12:00:00+02:00").json
-        self.assertEqual(parse_time(got["last_report_time"]), datetime.datetime(2026, 1, 1, 10, tzinfo=datetime.timezone.utc))
-        self.assertEqual(self.fleet.report(doc, "b", observed_time="2026-01-01T09:59:59.999Z").status, 204)
+        self.assertEqual(parse_time(got["last_report_time"]),
+                         datetime.datetime(2026, 1, 1, 10, tzinfo=datetime.timezone.utc))
+        self.assertEqual(self.fleet.report(doc, "b",
+                                           observed_time="2026-01-01T09:59:59.999Z").status, 204)
         self.fleet.accepted(doc, "b", observed_time="2026-01-01T10:00:00.001Z")
 
     def test_not_required_adapters(self):
@@ -686,14 +788,17 @@ class Reports(FleetCase):
         self.assertNotIn("StrangerSuccessful", self.conditions(doc))
 
     def test_strangers_keep_nobody_out(self):
-        """However many adapters report that nobody waits for, there is an end to them, and those that are required get in."""
+        """However many adapters report that nobody waits for, there is an end to them, and those
+        that are required get in.
+        """
         doc = self.cluster()
         stored, answer = 0, self.fleet.report(doc, "stranger-0")
         while answer.status == 201 and stored < 1000:
             stored += 1
             answer = self.fleet.report(doc, "stranger-%d" % stored)
         self.assertGreaterEqual(stored, 100)
-        self.assertIn("not waited for can report", self.problem(answer, 400, "HYPERFLEET-VAL-000", errors="adapter")["detail"])
+        self.assertIn("not waited for can report",
+                      self.problem(answer, 400, "HYPERFLEET-VAL-000", errors="adapter")["detail"])
         self.fleet.accepted(doc, "stranger-0")
         self.fleet.make_ready(doc)
         self.assertEqual(self.conditions(doc)["Ready"]["status"], "True")
@@ -702,17 +807,22 @@ class Reports(FleetCase):
         """What a configured body size lets in can be read again."""
         with Server("--http-body-max", "16MiB") as server:
             client = Client(server)
-            answer = client.post(BASE + "/clusters", {"kind": "Cluster", "name": "large", "spec": {"fill": "x" * 5000000}})
+            answer = client.post(BASE + "/clusters",
+                                 {"kind": "Cluster", "name": "large",
+                                  "spec": {"fill": "x" * 5000000}})
             self.assertEqual(answer.status, 201)
             self.assertEqual(client.get(answer.json["href"]).json, answer.json)
             client.close()
 
     def test_reports_larger_than_any_answer(self):
-        """Reports come by the page however large they are together; a page that is too large is refused with advice that helps."""
+        """Reports come by the page however large they are together; a page that is too large is
+        refused with advice that helps.
+        """
         doc = self.cluster()
         for i in range(35):
             self.fleet.accepted(doc, "large-%02d" % i, data={"fill": "x" * 1000000})
-        self.problem(self.client.get(doc["href"] + "/statuses"), 400, "HYPERFLEET-VAL-000", errors="pageSize")
+        self.problem(self.client.get(doc["href"] + "/statuses"), 400, "HYPERFLEET-VAL-000",
+                     errors="pageSize")
         seen = []
         for page, size in ((1, 20), (2, 15), (3, 0)):
             got = self.client.get("%s/statuses?page=%d&pageSize=20" % (doc["href"], page)).json
@@ -728,7 +838,8 @@ class Reports(FleetCase):
                 self.pool(cluster, spec={"fill": "x" * 900000})
             self.assertEqual(self.client.delete(cluster["href"]).status, 202)
             if force:
-                self.assertEqual(self.client.post(cluster["href"] + "/force-delete", {"reason": "test"}).status, 204)
+                self.assertEqual(self.client.post(cluster["href"] + "/force-delete",
+                                                  {"reason": "test"}).status, 204)
                 self.assertEqual(self.client.get(cluster["href"]).status, 404)
 
     def test_many_long_messages(self):
@@ -737,7 +848,8 @@ class Reports(FleetCase):
         with Server("--adapters-required-cluster", ",".join(adapters)) as server:
             client = Client(server)
             fleet = Fleet(client, adapters)
-            answer = client.post(BASE + "/clusters", {"kind": "Cluster", "name": "talkative", "spec": {}})
+            answer = client.post(BASE + "/clusters",
+                                 {"kind": "Cluster", "name": "talkative", "spec": {}})
             fleet.make_ready(answer.json, message="\u0001" * 32768)
             conds = conditions_of(fleet.get(answer.json))
             self.assertEqual(conds["Ready"]["status"], "True")
@@ -750,11 +862,14 @@ class Reports(FleetCase):
         self.fleet.make_ready(doc)
         before, resource = self.statuses(doc), self.client.get(doc["href"]).json
         self.restart()
-        self.assertEqual((self.statuses(doc), self.client.get(doc["href"]).json), (before, resource))
+        self.assertEqual((self.statuses(doc), self.client.get(doc["href"]).json),
+                         (before, resource))
 
 
 class Aggregation(FleetCase):
-    """The tables of the seed, with two required adapters (a-one, b); times are those of the reports unless the table says now."""
+    """The tables of the seed, with two required adapters (a-one, b); times are those of the reports
+    unless the table says now.
+    """
 
     def setUp(self):
         super().setUp()
@@ -766,7 +881,8 @@ class Aggregation(FleetCase):
         return time_text(self.start + seconds * 1000000)
 
     def tell(self, adapter, available, seconds, generation=None):
-        self.fleet.accepted(self.doc, adapter, generation or self.fleet.get(self.doc)["generation"], available=available,
+        self.fleet.accepted(self.doc, adapter, generation or self.fleet.get(self.doc)["generation"],
+                            available=available,
                             observed_time=self.at(seconds))
         return self.conditions(self.doc)
 
@@ -781,12 +897,16 @@ class Aggregation(FleetCase):
                 self.same_time(cond[key], wanted, "%s of %s" % (key, cond["type"]))
 
     def test_adapter_conditions(self):
-        """Each required adapter's Available appears as <Adapter>Successful with its own reason, message, generation and times."""
-        self.fleet.accepted(self.doc, "a-one", available=False, reason="Why", message="because", observed_time=self.at(1))
+        """Each required adapter's Available appears as <Adapter>Successful with its own reason,
+        message, generation and times.
+        """
+        self.fleet.accepted(self.doc, "a-one", available=False, reason="Why", message="because",
+                            observed_time=self.at(1))
         conds = self.conditions(self.doc)
         self.assertEqual(set(conds), {"Ready", "Available", "AOneSuccessful"})
         got = conds["AOneSuccessful"]
-        self.assertEqual((got["status"], got["reason"], got["message"], got["observed_generation"]), ("False", "Why", "because", 1))
+        self.assertEqual((got["status"], got["reason"], got["message"], got["observed_generation"]),
+                         ("False", "Why", "because", 1))
         self.check(got, "False", 1, self.at(1), self.at(1))
         got = self.tell("a-one", False, 2)["AOneSuccessful"]
         self.check(got, "False", 1, self.at(2), self.at(1))
@@ -795,14 +915,19 @@ class Aggregation(FleetCase):
         self.assertIn("BSuccessful", self.tell("b", True, 4))
 
     def test_ready_false_while_adapters_are_missing(self):
-        """Report True, Ready False, a required adapter has no report: last_updated_time is now, the rest unchanged; Available untouched."""
+        """Report True, Ready False, a required adapter has no report: last_updated_time is now, the
+        rest unchanged; Available untouched.
+        """
         before = self.conditions(self.doc)
         after = self.tell("a-one", True, 1)
         self.check(after["Ready"], "False", 1, "now", before["Ready"]["last_transition_time"])
-        self.check(after["Available"], "False", 1, before["Available"]["last_updated_time"], before["Available"]["last_transition_time"])
+        self.check(after["Available"], "False", 1, before["Available"]["last_updated_time"],
+                   before["Available"]["last_transition_time"])
 
     def test_false_to_true(self):
-        """The last True makes both True: updated at the oldest report, transition at the report that came last."""
+        """The last True makes both True: updated at the oldest report, transition at the report
+        that came last.
+        """
         self.tell("a-one", True, 1)
         after = self.tell("b", True, 5)
         self.check(after["Ready"], "True", 1, self.at(1), self.at(5))
@@ -820,7 +945,9 @@ class Aggregation(FleetCase):
         self.check(after["Ready"], "True", 1, self.at(9), self.at(5))
 
     def test_true_to_false(self):
-        """A False at the current generation, all at it: both False, updated and transition at that report."""
+        """A False at the current generation, all at it: both False, updated and transition at that
+        report.
+        """
         self.tell("a-one", True, 1)
         self.tell("b", True, 5)
         after = self.tell("a-one", False, 20)
@@ -840,14 +967,18 @@ class Aggregation(FleetCase):
         self.check(after["Available"], "False", 1, self.at(30), self.at(20))
 
     def test_a_true_beside_a_false(self):
-        """Turning True asks for all required adapters True at one generation: a True beside a False changes no status."""
+        """Turning True asks for all required adapters True at one generation: a True beside a False
+        changes no status.
+        """
         self.tell("a-one", False, 1)
         after = self.tell("b", True, 2)
         self.check(after["Ready"], "False")
         self.check(after["Available"], "False")
 
     def test_change_while_ready(self):
-        """A change: Ready False at the new generation, updated and transition now; Available entirely unchanged."""
+        """A change: Ready False at the new generation, updated and transition now; Available
+        entirely unchanged.
+        """
         self.tell("a-one", True, 1)
         before = self.tell("b", True, 5)
         self.assertEqual(self.client.patch(self.doc["href"], {"spec": {"v": 2}}).status, 200)
@@ -867,7 +998,9 @@ class Aggregation(FleetCase):
         self.check(after["Available"], "False", 1, self.at(9), self.at(9))
 
     def test_next_generation(self):
-        """Adapters move to the next generation one by one: Available stays True at the old one until all are at the new one."""
+        """Adapters move to the next generation one by one: Available stays True at the old one
+        until all are at the new one.
+        """
         self.tell("a-one", True, 1)
         self.tell("b", True, 5)
         self.client.patch(self.doc["href"], {"spec": {"v": 2}})
@@ -881,7 +1014,9 @@ class Aggregation(FleetCase):
         self.check(after["Available"], "True", 2, self.at(10), self.at(5))
 
     def test_available_is_sticky(self):
-        """The seed's example: Available=True at 1; a False at 2 while the other is at 1 keeps it True; a False at 1, all at 1, ends it."""
+        """The seed's example: Available=True at 1; a False at 2 while the other is at 1 keeps it
+        True; a False at 1, all at 1, ends it.
+        """
         self.tell("a-one", True, 1)
         self.tell("b", True, 5)
         self.client.patch(self.doc["href"], {"spec": {"v": 2}})
@@ -936,14 +1071,17 @@ class Overload(FleetCase):
     FLAGS = ("--store-queue-max", "1")
 
     def test_full_queue(self):
-        """A full queue is 503 with Retry-After and a problem, before any work: what was answered 201 exists, what was 503 does not."""
+        """A full queue is 503 with Retry-After and a problem, before any work: what was answered
+        201 exists, what was 503 does not.
+        """
         made, refused, other = [], [], []
         def work(i):
             client = Client(self.server)
             for j in range(15):
                 n = "load-%d-%d" % (i, j)
                 answer = client.post(BASE + "/clusters", {"kind": "Cluster", "name": n, "spec": {}})
-                (made if answer.status == 201 else refused if answer.status == 503 else other).append((n, answer))
+                (made if answer.status == 201 else refused if answer.status == 503
+                 else other).append((n, answer))
             client.close()
         threads = [threading.Thread(target=work, args=(i,)) for i in range(24)]
         [t.start() for t in threads]

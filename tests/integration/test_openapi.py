@@ -1,4 +1,6 @@
-"""The OpenAPI document against the running program: it is well made, it is served, and real answers are as it says, field by field."""
+"""The OpenAPI document against the running program: it is well made, it is served, and real answers
+are as it says, field by field.
+"""
 import base64
 import hashlib
 import json
@@ -8,7 +10,8 @@ import unittest
 import urllib.parse
 
 from html_page import Page
-from lib import (BASE, COOKIE, Case, Client, cluster_input, guresid, nodepool_input, parse_time, report_body)
+from lib import (BASE, COOKIE, Case, Client, cluster_input, guresid, nodepool_input, parse_time,
+                 report_body)
 
 METHODS = ("get", "put", "post", "patch", "delete")
 # Statuses that need a broken store, or more load than a test makes.
@@ -22,7 +25,9 @@ components:
 
 
 class Schemas:
-    """The part of OpenAPI's schema objects that the document uses; another keyword is an error of the document."""
+    """The part of OpenAPI's schema objects that the document uses; another keyword is an error of
+    the document.
+    """
 
     ANNOTATIONS = {"title", "description", "example", "default"}
     TYPES = {"object": dict, "array": list, "string": str, "boolean": bool}
@@ -60,7 +65,8 @@ class Schemas:
         if arg == "integer":
             good = isinstance(value, int) and not isinstance(value, bool)
         elif arg == "number":
-            good = isinstance(value, (int, float)) and not isinstance(value, bool) and math.isfinite(value)
+            good = (isinstance(value, (int, float)) and not isinstance(value, bool)
+                    and math.isfinite(value))
         else:
             good = isinstance(value, self.TYPES[arg])
         assert good, "%s: %r is not of type %s" % (at, value, arg)
@@ -90,7 +96,8 @@ class Schemas:
 
     def rule_required(self, _, arg, value, at, __):
         for key in arg:
-            assert not isinstance(value, dict) or key in value, "%s: member %s is missing" % (at, key)
+            present = not isinstance(value, dict) or key in value
+            assert present, "%s: member %s is missing" % (at, key)
 
     def rule_items(self, _, arg, value, at, name):
         for i, item in enumerate(value):
@@ -158,10 +165,11 @@ class OpenApi(Case):
         self.addCleanup(self.ops.close)
         self.doc = self.client.get(BASE + "/openapi").json
         self.schemas = Schemas(self.doc)
-        self.operations = {op["operationId"]: (path, method, op, ops) for path, method, op, ops in operations(self.doc)}
+        self.operations = {op["operationId"]: (path, method, op, ops) for path, method, op,
+                           ops in operations(self.doc)}
         self.answers = set()  # (operationId, status)
 
-    # ---- the document ----------------------------------------------------------------------------------------------------------------
+    # ---- the document ----------------------------------------------------------------------------
 
     # The document keeps the rules that its readers, people and generators, rely on.
     def test_lint(self):
@@ -177,7 +185,8 @@ class OpenApi(Case):
             self.assertIn("default", op["responses"], where)
             self.assertTrue(any(s.startswith("2") for s in op["responses"]), where)
             params = [self.schemas.resolve(p)[0] for p in op.get("parameters", [])]
-            self.assertEqual(sorted(re.findall(r"\{([^}]+)\}", path)), sorted(p["name"] for p in params if p["in"] == "path"), where)
+            self.assertEqual(sorted(re.findall(r"\{([^}]+)\}", path)),
+                             sorted(p["name"] for p in params if p["in"] == "path"), where)
             self.assertEqual(len({(p["name"], p["in"]) for p in params}), len(params), where)
             self.assertTrue(all(p["required"] for p in params if p["in"] == "path"), where)
             self.assertEqual("requestBody" in op, method in ("put", "post", "patch"), where)
@@ -193,20 +202,25 @@ class OpenApi(Case):
             self.schemas.resolve({"$ref": ref})
         for section, items in self.doc["components"].items():
             for name in items:
-                self.assertIn("#/components/%s/%s" % (section, name), used, "a component that nothing uses")
+                self.assertIn("#/components/%s/%s" % (section, name), used,
+                              "a component that nothing uses")
 
     # Names that clients made from HyperFleet's own document know.
     def test_names_are_hyperfleets(self):
-        names = """Cluster ClusterSpec ClusterStatus ClusterList ClusterCreateRequest NodePool NodePoolSpec NodePoolStatus NodePoolList
-            NodePoolCreateRequest AdapterStatus AdapterStatusList AdapterStatusCreateRequest AdapterCondition ConditionRequest
-            ResourceCondition ResourceConditionStatus AdapterConditionStatus OrderDirection Error InputData OutputData AsyncProgressHint"""
+        names = """
+            Cluster ClusterSpec ClusterStatus ClusterList ClusterCreateRequest
+            NodePool NodePoolSpec NodePoolStatus NodePoolList NodePoolCreateRequest
+            AdapterStatus AdapterStatusList AdapterStatusCreateRequest AdapterCondition
+            ConditionRequest ResourceCondition ResourceConditionStatus AdapterConditionStatus
+            OrderDirection Error InputData OutputData AsyncProgressHint"""
         for name in names.split():
             self.assertIn(name, self.doc["components"]["schemas"])
 
     # Examples are as their schemas say.
     def test_examples_are_valid(self):
         components = self.doc["components"]
-        holders = [(n, c) for s in ("requestBodies", "responses") for n, r in components[s].items() for c in r.get("content", {}).values()]
+        holders = [(n, c) for s in ("requestBodies", "responses") for n,
+                   r in components[s].items() for c in r.get("content", {}).values()]
         self.assertGreater(sum("example" in c for _, c in holders), 10)
         for name, content in holders:
             if "example" in content:
@@ -225,29 +239,39 @@ class OpenApi(Case):
     # The page needs nothing from elsewhere, runs nothing, and shows every operation.
     def test_the_page(self):
         answer = self.client.get(BASE + "/openapi.html")
-        self.assertEqual((answer.status, answer.header("Content-Type")), (200, "text/html; charset=utf-8"))
+        self.assertEqual((answer.status, answer.header("Content-Type")),
+                         (200, "text/html; charset=utf-8"))
         page = Page(answer.body.decode("utf-8"))
         self.assertEqual(page.open, [])
         self.assertEqual(len(page.ids), len(set(page.ids)))
-        self.assertEqual([h for h in page.hrefs if h != "openapi" and not (h[0] == "#" and h[1:] in page.ids)], [])
-        self.assertEqual(page.tags & {"script", "img", "link", "iframe", "object", "form", "base"}, set())
-        self.assertEqual({a for a in page.attributes if a.startswith("on") or a in ("style", "src")}, set())
+        self.assertEqual([h for h in page.hrefs if h != "openapi"
+                          and not (h[0] == "#" and h[1:] in page.ids)], [])
+        self.assertEqual(page.tags & {"script", "img", "link", "iframe", "object", "form", "base"},
+                         set())
+        self.assertEqual({a for a in page.attributes if a.startswith("on")
+                          or a in ("style", "src")}, set())
         self.assertEqual([i for i in self.operations if i not in page.ids], [])
-        policy = dict(d.strip().split(" ", 1) for d in answer.header("Content-Security-Policy").split(";"))
+        policy = dict(d.strip().split(" ", 1)
+                      for d in answer.header("Content-Security-Policy").split(";"))
         self.assertEqual(policy["default-src"], "'none'")
-        digest = base64.b64encode(hashlib.sha256("".join(page.styles).encode("utf-8")).digest()).decode("ascii")
+        digest = base64.b64encode(
+            hashlib.sha256("".join(page.styles).encode("utf-8")).digest()).decode("ascii")
         self.assertEqual(policy["style-src"], "'sha256-%s'" % digest)
         self.assertEqual(answer.header("X-Content-Type-Options"), "nosniff")
 
-    # ---- the answers -----------------------------------------------------------------------------------------------------------------
+    # ---- the answers -----------------------------------------------------------------------------
 
     def call(self, oid, want, body=None, headers=None, query=None, **params):
-        """Calls an operation as the document describes it, and holds the answer against the document."""
+        """Calls an operation as the document describes it, and holds the answer against the
+        document.
+        """
         path, method, op, ops = self.operations[oid]
-        target = re.sub(r"\{([^}]+)\}", lambda m: urllib.parse.quote(params[m.group(1)], safe=""), path)
+        target = re.sub(r"\{([^}]+)\}", lambda m: urllib.parse.quote(params[m.group(1)], safe=""),
+                        path)
         if query:
             known = {self.schemas.resolve(p)[0]["name"] for p in op.get("parameters", [])}
-            self.assertLessEqual(set(query), known, "%s: a parameter that is not in the document" % oid)
+            self.assertLessEqual(set(query), known,
+                                 "%s: a parameter that is not in the document" % oid)
             target += "?" + urllib.parse.urlencode(query)
         answer = (self.ops if ops else self.client).request(method.upper(), target, body, headers)
         self.assertEqual(answer.status, want, oid)
@@ -265,9 +289,11 @@ class OpenApi(Case):
             value = answer.header(name)
             self.assertIsNotNone(value, "%s: header %s" % (where, name))
             schema = self.schemas.resolve(self.schemas.resolve(ref)[0]["schema"])[0]
-            self.schemas.check(schema, int(value) if schema["type"] == "integer" else value, "%s %s" % (where, name))
+            self.schemas.check(schema, int(value) if schema["type"] == "integer" else value,
+                               "%s %s" % (where, name))
         for name in ("Set-Humanitec-Driver-Cookie", "Retry-After", "Allow"):
-            self.assertEqual(answer.header(name) is not None, name in response["headers"], "%s: header %s" % (where, name))
+            self.assertEqual(answer.header(name) is not None, name in response["headers"],
+                             "%s: header %s" % (where, name))
         if "content" not in response:
             self.assertEqual(answer.body, b"", where)
             return
@@ -302,12 +328,15 @@ class OpenApi(Case):
         self.call(calls[2], 204, **at)
 
     def walk_driver(self):
-        cluster = lambda spec: cluster_input(spec=spec, nodepools=[{"name": "workers", "spec": {"replicas": 2}}])
+        cluster = lambda spec: cluster_input(spec=spec,
+                                             nodepools=[{"name": "workers",
+                                                         "spec": {"replicas": 2}}])
         for suffix, prefix in (("", {}), ("OfType", {"driver": "clusters"})):
             gid, _, at, calls = self.driver_walk(suffix, prefix, cluster)
             # A fault after it was ready shows in the output.
             (resource,), _ = self.fleet.of(gid)
-            self.fleet.accepted(resource, "validation", available=False, reason="NodesLost", message="two of three nodes are gone")
+            self.fleet.accepted(resource, "validation", available=False, reason="NodesLost",
+                                message="two of three nodes are gone")
             self.call(calls[0], 200, **at)
             self.driver_end(gid, at, calls)
         owner, _, _ = self.brought_ready()
@@ -330,7 +359,8 @@ class OpenApi(Case):
         self.call(oid("patch"), 400, {"spec": {"nodes": 101, "replicas": 101}}, **at)
         self.call(oid("patch"), 413, huge, **at)
         for verb in ("post", "put"):
-            self.call(statuses(verb), 201, dict(good, observed_time=report_body("x", 1)["observed_time"]), **at)
+            self.call(statuses(verb), 201,
+                      dict(good, observed_time=report_body("x", 1)["observed_time"]), **at)
             self.call(statuses(verb), 204, report_body("validation", 99), **at)
             self.call(statuses(verb), 400, {}, **at)
             self.call(statuses(verb), 413, huge, **at)
@@ -351,35 +381,48 @@ class OpenApi(Case):
         self.call(oid("get"), 404, **at)
 
     def walk_fleet(self):
-        make = lambda name: self.call("postCluster", 201, {"kind": "Cluster", "name": name, "spec": {}, "labels": {"a": "b"}}).json
+        make = lambda name: self.call("postCluster", 201,
+                                      {"kind": "Cluster", "name": name, "spec": {},
+                                       "labels": {"a": "b"}}).json
         cluster = make("walk-one")
         self.call("postCluster", 409, {"kind": "Cluster", "name": "walk-one", "spec": {}})
         self.call("postCluster", 400, {"kind": "Pod", "spec": {"nodes": 101}})
         self.call("postCluster", 413, {"labels": {"x": "y" * 1100000}})
-        lists = {"page": 1, "pageSize": 10, "size": 10, "orderBy": "name desc", "order": "asc", "search": "name='walk-one'"}
+        lists = {"page": 1, "pageSize": 10, "size": 10, "orderBy": "name desc", "order": "asc",
+                 "search": "name='walk-one'"}
         of_cluster = {"cluster_id": cluster["id"]}
-        make_pool = lambda name: self.call("createNodePool", 201, {"kind": "NodePool", "name": name, "spec": {}}, **of_cluster).json
+        make_pool = lambda name: self.call("createNodePool", 201,
+                                           {"kind": "NodePool", "name": name, "spec": {}},
+                                           **of_cluster).json
         pools = [make_pool("pool-a"), make_pool("pool-b")]
-        self.call("createNodePool", 409, {"kind": "NodePool", "name": "pool-a", "spec": {}}, **of_cluster)
+        self.call("createNodePool", 409, {"kind": "NodePool", "name": "pool-a", "spec": {}},
+                  **of_cluster)
         self.call("createNodePool", 400, {}, **of_cluster)
         self.call("createNodePool", 413, {"labels": {"x": "y" * 1100000}}, **of_cluster)
-        self.call("createNodePool", 404, {"kind": "NodePool", "name": "pool-a", "spec": {}}, cluster_id="2none")
-        for oid, at in (("getClusters", {}), ("getNodePools", {}), ("getNodePoolsByClusterId", of_cluster)):
+        self.call("createNodePool", 404, {"kind": "NodePool", "name": "pool-a", "spec": {}},
+                  cluster_id="2none")
+        for oid, at in (("getClusters", {}), ("getNodePools", {}),
+                        ("getNodePoolsByClusterId", of_cluster)):
             self.call(oid, 200, query=lists, **at)
             self.call(oid, 200, **at)
             self.call(oid, 400, query={"search": "name="}, **at)
         reduced = self.call("getClusters", 400, query={"fields": "no_such_member"})
         self.assertIn("no_such_member", reduced.json["detail"])
         self.call("getNodePoolsByClusterId", 404, cluster_id="2none")
-        self.walk_resource("NodePool", "", pools[0], dict(of_cluster, nodepool_id=pools[0]["id"]), dict(of_cluster, nodepool_id="2none"))
-        self.walk_resource("NodePool", "Flat", pools[1], {"nodepool_id": pools[1]["id"]}, {"nodepool_id": "2none"})
+        self.walk_resource("NodePool", "", pools[0], dict(of_cluster, nodepool_id=pools[0]["id"]),
+                           dict(of_cluster, nodepool_id="2none"))
+        self.walk_resource("NodePool", "Flat", pools[1], {"nodepool_id": pools[1]["id"]},
+                           {"nodepool_id": "2none"})
         self.walk_resource("Cluster", "", cluster, of_cluster, {"cluster_id": "2none"})
 
     def walk_rest(self):
-        for oid in ("getMetadata getOpenapi getOpenapiPage getLivez getAlive getHealthz getReadyz getHealth getMetrics getSpec "
+        for oid in (
+            "getMetadata getOpenapi getOpenapiPage getLivez getAlive getHealthz getReadyz "
+            "getHealth getMetrics getSpec "
                     "getManual").split():
             self.call(oid, 200)
-        pages = re.findall(r'href="/docs/([a-z]+\.html)"', self.ops.get("/docs/").body.decode("utf-8"))
+        pages = re.findall(r'href="/docs/([a-z]+\.html)"',
+                           self.ops.get("/docs/").body.decode("utf-8"))
         if pages:
             self.call("getManualPage", 200, page=pages[0])
         else:
@@ -387,10 +430,13 @@ class OpenApi(Case):
         self.call("getManualPage", 404, page="none.html")
 
     def walk_orphans(self):
-        made = self.client.post(BASE + "/clusters", {"kind": "Cluster", "name": "nobodys", "spec": {},
+        made = self.client.post(BASE + "/clusters",
+                                {"kind": "Cluster", "name": "nobodys", "spec": {},
                                                      "labels": {"humanitec_guresid": "x9y"}})
-        plain = self.client.post(BASE + "/clusters", {"kind": "Cluster", "name": "plain", "spec": {}})
-        self.assertEqual([i["id"] for i in self.call("listOrphans", 200).json["items"]], [made.json["id"]])
+        plain = self.client.post(BASE + "/clusters",
+                                 {"kind": "Cluster", "name": "plain", "spec": {}})
+        self.assertEqual([i["id"] for i in self.call("listOrphans", 200).json["items"]],
+                         [made.json["id"]])
         self.call("deleteOrphan", 202, id=made.json["id"])
         self.assertIn("deleted_time", self.call("listOrphans", 200).json["items"][0])
         self.call("deleteOrphan", 404, id="2none")
@@ -398,7 +444,8 @@ class OpenApi(Case):
 
     def members_of_answers(self):
         """(schema, member) of every closed schema that an answer can contain."""
-        todo = [r["$ref"] for name, resp in self.doc["components"]["responses"].items() for c in resp.get("content", {}).values()
+        todo = [r["$ref"] for name, resp in self.doc["components"]["responses"].items()
+                for c in resp.get("content", {}).values()
                 for r in [c["schema"]] if "$ref" in r]
         done = set()
         while todo:
@@ -411,7 +458,8 @@ class OpenApi(Case):
             for member in schema.get("properties", {}):
                 yield name, member
 
-    # Every operation is called to every status that it declares; each answer is as declared, and no declared member stays unseen.
+    # Every operation is called to every status that it declares; each answer is as declared, and no
+    # declared member stays unseen.
     def test_every_answer_is_as_described(self):
         self.walk_driver()
         self.walk_fleet()
@@ -421,20 +469,26 @@ class OpenApi(Case):
             for status in op["responses"]:
                 if status == "default" or status in UNSEEN:
                     continue
-                self.assertIn((oid, status), self.answers, "the document declares what no answer showed")
+                self.assertIn((oid, status), self.answers,
+                              "the document declares what no answer showed")
         never = {("Health", "reason"), ("OutputValues", "demo")}  # test_demo sees it
         # test_remote sees those of a remote HyperFleet
-        never |= {("Health", "remote")} | {pair for pair in self.members_of_answers() if pair[0] == "RemoteHealth"}
-        never |= {("OrphanList", "checked_time"), ("OrphanList", "message")}  # tests/contract/test_orphans.py does
+        never |= {("Health", "remote")} | {pair for pair in self.members_of_answers()
+                                           if pair[0] == "RemoteHealth"}
+        # tests/contract/test_orphans.py does
+        never |= {("OrphanList", "checked_time"), ("OrphanList", "message")}
         unseen = set(self.members_of_answers()) - self.schemas.seen - never
         self.assertEqual(unseen, set(), "members that no answer had")
 
     # What is turned away before any operation has the form that `default` promises.
     def test_default_answers(self):
         schemas = self.doc["components"]["schemas"]
-        for client, method, path, name, status in ((self.client, "PATCH", "/x", "Error", 405), (self.client, "GET", "/a/b/c", "Error", 404),
-                                                   (self.client, "PUT", BASE + "/clusters", "Problem", 405),
-                                                   (self.client, "GET", BASE + "/nothing", "Problem", 404),
+        for client, method, path, name, status in ((self.client, "PATCH", "/x", "Error", 405),
+                                                   (self.client, "GET", "/a/b/c", "Error", 404),
+                                                   (self.client, "PUT", BASE + "/clusters",
+                                                    "Problem", 405),
+                                                   (self.client, "GET", BASE + "/nothing",
+                                                    "Problem", 404),
                                                    (self.ops, "POST", "/livez", "OpsError", 405),
                                                    (self.ops, "GET", "/nothing", "OpsError", 404)):
             answer = client.request(method, path)
@@ -443,12 +497,15 @@ class OpenApi(Case):
 
     # The validator of this test can fail: what is not in the document is found.
     def test_the_validator_finds_faults(self):
-        good = self.client.post(BASE + "/clusters", {"kind": "Cluster", "name": "faults", "spec": {}}).json
+        good = self.client.post(BASE + "/clusters",
+                                {"kind": "Cluster", "name": "faults", "spec": {}}).json
         ref = {"$ref": "#/components/schemas/Cluster"}
         self.schemas.check(ref, good)
         cond = good["status"]["conditions"][0]
-        for wrong in (dict(good, more=1), {k: v for k, v in good.items() if k != "href"}, dict(good, kind="Pod"),
-                      dict(good, generation="1"), dict(good, generation=0), dict(good, created_time="yesterday"),
+        for wrong in (dict(good, more=1), {k: v for k, v in good.items() if k != "href"},
+                      dict(good, kind="Pod"),
+                      dict(good, generation="1"), dict(good, generation=0),
+                      dict(good, created_time="yesterday"),
                       dict(good, labels={"a": 1}),
                       dict(good, status={"conditions": [dict(cond, status="Unknown")]}),
                       dict(good, status={"conditions": [dict(cond, x=1)]})):

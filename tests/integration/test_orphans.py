@@ -1,4 +1,6 @@
-"""Lost and found: rows that are gone from the store, clusters that are nobody's, the admin API, and doctor."""
+"""Lost and found: rows that are gone from the store, clusters that are nobody's, the admin API, and
+doctor.
+"""
 import os
 import sqlite3
 import unittest
@@ -21,7 +23,9 @@ class Orphans(Case):
         return [i for i in answer.json["items"] if i["guresid"] == gid]
 
     def make(self, gid, name):
-        answer = self.client.post(BASE + "/clusters", {"kind": "Cluster", "name": name, "spec": {}, "labels": {LABEL: gid}})
+        answer = self.client.post(BASE + "/clusters",
+                                  {"kind": "Cluster", "name": name, "spec": {},
+                                   "labels": {LABEL: gid}})
         self.assertEqual(answer.status, 201)
         return answer.json
 
@@ -37,7 +41,9 @@ class Orphans(Case):
         self.server.start()
 
     def test_listed_and_deleted(self):
-        """A cluster with the label and no resource is listed; DELETE on the ops listener deletes it, with a line in the log."""
+        """A cluster with the label and no resource is listed; DELETE on the ops listener deletes
+        it, with a line in the log.
+        """
         gid = guresid()
         cluster = self.make(gid, "nobodys-%s" % gid)
         (orphan,) = self.orphans(gid)
@@ -46,7 +52,8 @@ class Orphans(Case):
         self.assertEqual(self.ops.delete("/admin/orphans/" + cluster["id"]).status, 202)
         self.assertIn("deleted_time", self.orphans(gid)[0])
         wanted = ("audit: orphan deleted", cluster["id"])
-        audit = eventually(lambda: [r for r in self.server.records() if (r.get("msg"), r.get("id")) == wanted],
+        audit = eventually(lambda: [r for r in self.server.records()
+                                    if (r.get("msg"), r.get("id")) == wanted],
                            "the deletion stands in the log")
         self.assertEqual(audit[0]["level"], "warn")
         self.assertIn("@", audit[0]["by"])
@@ -54,13 +61,16 @@ class Orphans(Case):
         self.assertEqual(self.orphans(gid), [])
 
     def test_only_orphans_are_deleted(self):
-        """What belongs to a resource, what is not the driver's and what is not there is left alone, and the answer says why."""
+        """What belongs to a resource, what is not the driver's and what is not there is left alone,
+        and the answer says why.
+        """
         gid, _, cookie = self.brought_ready()
         cluster = self.fleet.cluster_of(gid)
         answer = self.ops.delete("/admin/orphans/" + cluster["id"])
         self.assertEqual(answer.status, 409)
         self.assertIn(gid, answer.json["message"])
-        plain = self.client.post(BASE + "/clusters", {"kind": "Cluster", "name": "plain-%s" % gid, "spec": {}}).json
+        plain = self.client.post(BASE + "/clusters",
+                                 {"kind": "Cluster", "name": "plain-%s" % gid, "spec": {}}).json
         self.assertEqual(self.ops.delete("/admin/orphans/" + plain["id"]).status, 409)
         self.assertEqual(self.ops.delete("/admin/orphans/2nothing").status, 404)
         self.expect(self.get(gid, cookie), 200)
@@ -68,10 +78,13 @@ class Orphans(Case):
         self.assertEqual(self.orphans(gid), [])
 
     def test_put_takes_over(self):
-        """A PUT of the GUResID takes the cluster over, and makes no second one; another name is RES-106 and names both."""
+        """A PUT of the GUResID takes the cluster over, and makes no second one; another name is
+        RES-106 and names both.
+        """
         gid, name = guresid(), "theirs"
         cluster = self.make(gid, name)
-        message = self.expect(self.put(gid, cluster_input(name="ours")), 400, "RES-106").json["message"]
+        message = self.expect(self.put(gid, cluster_input(name="ours")), 400,
+                              "RES-106").json["message"]
         for word in ("theirs", "ours", cluster["id"], gid):
             self.assertIn(word, message)
         self.expect(self.put(gid, cluster_input(spec={"region": "eu-9"})), 202)
@@ -79,14 +92,18 @@ class Orphans(Case):
         self.assertEqual(self.fleet.get(cluster)["spec"], {"region": "eu-9"})
         self.assertEqual(self.orphans(gid), [])
         self.fleet.ready(gid)
-        self.assertEqual(self.expect(self.get(gid), 200).json["resource"]["values"]["name"], "theirs")
+        self.assertEqual(self.expect(self.get(gid), 200).json["resource"]["values"]["name"],
+                         "theirs")
 
     def test_rows_lost(self):
-        """With its cookie a resource whose row is gone answers as before on GET, PUT and DELETE; without it, PUT finds its parts again."""
+        """With its cookie a resource whose row is gone answers as before on GET, PUT and DELETE;
+        without it, PUT finds its parts again.
+        """
         kept = [self.brought_ready() for _ in range(3)]
         making, bare = self.created(), self.brought_ready()
         before = [self.get(gid, cookie).json for gid, _, cookie in kept]
-        ids = {gid: sorted(p["id"] for part in self.fleet.of(gid) for p in part) for gid, _, _ in kept + [making, bare]}
+        ids = {gid: sorted(p["id"] for part in self.fleet.of(gid) for p in part) for gid, _,
+               _ in kept + [making, bare]}
         self.lose_rows(*ids)
         self.assertEqual(len(self.orphans(bare[0])), 2)
         self.assertEqual(self.expect(self.get(kept[0][0], kept[0][2]), 200).json, before[0])
@@ -97,13 +114,16 @@ class Orphans(Case):
         self.expect(self.delete(bare[0]), 204)
         self.expect(self.put(bare[0], bare[1]), 200)
         for gid in ids:
-            self.assertEqual(sorted(p["id"] for part in self.fleet.of(gid) for p in part), ids[gid], "nothing was made twice")
+            self.assertEqual(sorted(p["id"] for part in self.fleet.of(gid) for p in part), ids[gid],
+                             "nothing was made twice")
             self.assertEqual(self.orphans(gid), [])
         self.fleet.finish_delete(kept[2][0])
         self.expect(self.delete(kept[2][0], kept[2][2]), 204)
 
     def test_doctor(self):
-        """doctor tells of orphans, of a running server and of a stopped one, with status 3, and deletes none."""
+        """doctor tells of orphans, of a running server and of a stopped one, with status 3, and
+        deletes none.
+        """
         gid = guresid()
         cluster = self.make(gid, "lost-%s" % gid)
         flags = ("--data", self.server.data, "--ops-listen", "127.0.0.1:%d" % self.server.ops_port)
@@ -121,9 +141,12 @@ class Orphans(Case):
         self.assertEqual(len(self.orphans(gid)), 1)
 
     def test_doctor_elsewhere(self):
-        """Nothing there, nothing wrong, a damaged database, a damaged key ring, and a server that cannot be asked."""
+        """Nothing there, nothing wrong, a damaged database, a damaged key ring, and a server that
+        cannot be asked.
+        """
         with Server() as server:
-            self.assertEqual(run("doctor", "--data", os.path.join(server.data, "none")).returncode, 0)
+            self.assertEqual(run("doctor", "--data", os.path.join(server.data, "none")).returncode,
+                             0)
             deaf = run("doctor", "--data", server.data, "--ops-listen", "127.0.0.1:1")
             self.assertEqual(deaf.returncode, 3)
             self.assertIn("not ready at 127.0.0.1:1", deaf.stdout)

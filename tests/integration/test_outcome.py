@@ -1,4 +1,6 @@
-"""Outcomes that settings decide: deadlines and estimates of each kind, terminal reasons of one adapter; and how health is counted."""
+"""Outcomes that settings decide: deadlines and estimates of each kind, terminal reasons of one
+adapter; and how health is counted.
+"""
 import re
 import unittest
 
@@ -20,7 +22,9 @@ class Times(Case):
         return (parse_time(hint[key]) - parse_time(hint["current_time"])).total_seconds()
 
     def test_times_of_each_kind(self):
-        """A nodepool resource has the deadline and estimate set for nodepools; a cluster with nodepools has those set for all."""
+        """A nodepool resource has the deadline and estimate set for nodepools; a cluster with
+        nodepools has those set for all.
+        """
         gid, _, _ = self.created(cluster_input(nodepools=[{"name": "workers"}]))
         hint = self.expect(self.get(gid), 202).json
         self.assertAlmostEqual(self.seconds(hint, "timeout"), 3000, delta=5)
@@ -39,20 +43,27 @@ class Outcome(Case):
     CONFIG = CONFIG
 
     def test_terminal_in_one_mouth(self):
-        """dns:NoZone ends an operation when dns says it, not when another adapter does; a plain reason does from anybody."""
-        for adapter, reason, status in (("dns", "NoZone", 400), ("validation", "NoZone", 202), ("validation", "InvalidSpec", 400)):
+        """dns:NoZone ends an operation when dns says it, not when another adapter does; a plain
+        reason does from anybody.
+        """
+        for adapter, reason, status in (("dns", "NoZone", 400), ("validation", "NoZone", 202),
+                                        ("validation", "InvalidSpec", 400)):
             with self.subTest(adapter=adapter, reason=reason):
                 gid, _, cookie = self.created()
-                self.fleet.accepted(self.fleet.cluster_of(gid), adapter, available=False, reason=reason)
+                self.fleet.accepted(self.fleet.cluster_of(gid), adapter, available=False,
+                                    reason=reason)
                 self.expect(self.get(gid, cookie), status, "RES-104" if status == 400 else None)
 
     def changes(self, ops, to):
         text = ops.get("/metrics").body.decode("utf-8")
-        found = re.search(r'^hfd_resource_health_changes_total\{to="%s"\} ([0-9]+)$' % to, text, re.M)
+        found = re.search(r'^hfd_resource_health_changes_total\{to="%s"\} ([0-9]+)$' % to, text,
+                          re.M)
         return int(found.group(1)) if found else 0
 
     def test_degraded_and_well_again_is_counted(self):
-        """Degraded counts once, however often it is reported, and so does becoming well again; the answer stays 200."""
+        """Degraded counts once, however often it is reported, and so does becoming well again; the
+        answer stays 200.
+        """
         ops = Client(self.server, ops=True)
         self.addCleanup(ops.close)
         gid, _, cookie = self.brought_ready()
@@ -63,8 +74,10 @@ class Outcome(Case):
             values = self.expect(self.get(gid, cookie), 200).json["resource"]["values"]
             self.assertEqual((values["health"], values["health_reason"]), ("Degraded", "ZoneLost"))
         self.fleet.accepted(cluster, "dns")
-        self.assertEqual(self.expect(self.get(gid, cookie), 200).json["resource"]["values"]["health"], "Healthy")
-        self.assertEqual((self.changes(ops, "degraded"), self.changes(ops, "recovered")), (before[0] + 1, before[1] + 1))
+        self.assertEqual(self.expect(self.get(gid, cookie),
+                                     200).json["resource"]["values"]["health"], "Healthy")
+        self.assertEqual((self.changes(ops, "degraded"), self.changes(ops, "recovered")),
+                         (before[0] + 1, before[1] + 1))
 
 
 if __name__ == "__main__":

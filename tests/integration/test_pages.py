@@ -1,4 +1,6 @@
-"""The pages that the build makes, and the manual that the ops listener serves. Sources: handlers/http/*.py, handlers/docs."""
+"""The pages that the build makes, and the manual that the ops listener serves. Sources:
+handlers/http/*.py, handlers/docs.
+"""
 import glob
 import os
 import re
@@ -21,16 +23,21 @@ ATTACK = "<script>x</script>&\"onload='y'"
 class OpenapiScript(unittest.TestCase):
     # Every text of a document is text on the page, never markup.
     def test_texts_are_escaped(self):
-        evil = {"type": ATTACK, "description": ATTACK, "properties": {ATTACK: {"type": ATTACK}}, "items": {"type": ATTACK},
+        evil = {"type": ATTACK, "description": ATTACK, "properties": {ATTACK: {"type": ATTACK}},
+                "items": {"type": ATTACK},
                 "additionalProperties": {"type": ATTACK}}
         param = {"name": ATTACK, "in": ATTACK, "description": ATTACK, "example": ATTACK,
                  "schema": {"type": ATTACK, "enum": [ATTACK], "pattern": ATTACK, "default": ATTACK}}
-        content = {ATTACK: {"schema": {"$ref": "#/components/schemas/" + ATTACK}, "example": {ATTACK: ATTACK}}}
-        operation = {"operationId": ATTACK, "tags": [ATTACK], "summary": ATTACK, "description": ATTACK, "parameters": [param],
+        content = {ATTACK: {"schema": {"$ref": "#/components/schemas/" + ATTACK},
+                            "example": {ATTACK: ATTACK}}}
+        operation = {"operationId": ATTACK, "tags": [ATTACK], "summary": ATTACK,
+                     "description": ATTACK, "parameters": [param],
                      "requestBody": {"content": content},
-                     "responses": {ATTACK: {"description": ATTACK, "headers": {ATTACK: {"description": ATTACK}}}}}
+                     "responses": {ATTACK: {"description": ATTACK,
+                                            "headers": {ATTACK: {"description": ATTACK}}}}}
         page = OpenapiPage({"info": {"title": ATTACK, "version": ATTACK, "description": ATTACK},
-                            "tags": [{"name": ATTACK, "description": ATTACK}], "paths": {ATTACK: {"get": operation}},
+                            "tags": [{"name": ATTACK, "description": ATTACK}],
+                            "paths": {ATTACK: {"get": operation}},
                             "components": {"schemas": {ATTACK: evil}}}).html()
         self.assertIn("&lt;script&gt;x&lt;/script&gt;&amp;&quot;onload=&#39;y&#39;", page)
         for markup in ("<script", '"onload', "onload='"):
@@ -41,7 +48,8 @@ class OpenapiScript(unittest.TestCase):
         deep = {}
         for _ in range(200):
             deep = {"properties": {"x": deep}}
-        page = OpenapiPage({"info": {"title": "t", "version": "1"}, "tags": [], "paths": {}, "components": {"schemas": {"Deep": deep}}})
+        page = OpenapiPage({"info": {"title": "t", "version": "1"}, "tags": [], "paths": {},
+                            "components": {"schemas": {"Deep": deep}}})
         self.assertLess(len(page.html()), 20000)
 
 
@@ -49,30 +57,42 @@ class ManualScript(unittest.TestCase):
     MARKDOWN = (
         ("# T\n\none\ntwo", '<h1 id="t">T</h1><p>one two</p>'),
         ("# T\n## A `b` (c)\n## A `b` (c)",
-         '<h1 id="t">T</h1><h2 id="a-b-c">A <code>b</code> (c)</h2><h2 id="a-b-c-1">A <code>b</code> (c)</h2>'),
-        ("# T\n**a `*` b** *c* d_e_f \\*g\\*", '<h1 id="t">T</h1><p><strong>a <code>*</code> b</strong> <em>c</em> d_e_f *g*</p>'),
-        ("# T\n```sh\n<a> # no heading\n\n- x\n```\nend", '<h1 id="t">T</h1><pre>&lt;a&gt; # no heading\n\n- x</pre><p>end</p>'),
-        ("# T\n- a\n  more\n- b\n  - c\n\n- d", '<h1 id="t">T</h1><ul><li>a more</li><li>b<ul><li>c</li></ul></li><li>d</li></ul>'),
-        ("# T\n1. a\n\n   ```\n   x\n     y\n   ```\n2. b", '<h1 id="t">T</h1><ol><li>a<pre>x\n  y</pre></li><li>b</li></ol>'),
-        ("# T\n| a | b |\n|---|:-:|\n| `x\\|y` | <z> |", '<h1 id="t">T</h1><table><tr><th>a</th><th>b</th></tr>'
-                                                   "<tr><td><code>x|y</code></td><td>&lt;z&gt;</td></tr></table>"),
-        ("# T\n> a\n> b\n\n<!-- c\nd -->\ne", '<h1 id="t">T</h1><blockquote><p>a b</p></blockquote><p>e</p>'),
+         '<h1 id="t">T</h1><h2 id="a-b-c">A <code>b</code> (c)</h2><h2 id="a-b-c-1">A '
+         '<code>b</code> (c)</h2>'),
+        ("# T\n**a `*` b** *c* d_e_f \\*g\\*",
+         '<h1 id="t">T</h1><p><strong>a <code>*</code> b</strong> <em>c</em> d_e_f *g*</p>'),
+        ("# T\n```sh\n<a> # no heading\n\n- x\n```\nend",
+         '<h1 id="t">T</h1><pre>&lt;a&gt; # no heading\n\n- x</pre><p>end</p>'),
+        ("# T\n- a\n  more\n- b\n  - c\n\n- d",
+         '<h1 id="t">T</h1><ul><li>a more</li><li>b<ul><li>c</li></ul></li><li>d</li></ul>'),
+        ("# T\n1. a\n\n   ```\n   x\n     y\n   ```\n2. b",
+         '<h1 id="t">T</h1><ol><li>a<pre>x\n  y</pre></li><li>b</li></ol>'),
+        ("# T\n| a | b |\n|---|:-:|\n| `x\\|y` | <z> |",
+         '<h1 id="t">T</h1><table><tr><th>a</th><th>b</th></tr>'
+         "<tr><td><code>x|y</code></td><td>&lt;z&gt;</td></tr></table>"),
+        ("# T\n> a\n> b\n\n<!-- c\nd -->\ne",
+         '<h1 id="t">T</h1><blockquote><p>a b</p></blockquote><p>e</p>'),
         ("# T\n[l](other.md) [m](other.md#h) [n](#t) <https://a/b> [`o`](https://c)",
-         '<h1 id="t">T</h1><p><a href="/docs/other.html">l</a> <a href="/docs/other.html#h">m</a> <a href="#t">n</a> '
+         '<h1 id="t">T</h1><p><a href="/docs/other.html">l</a> <a href="/docs/other.html#h">m</a> '
+         '<a href="#t">n</a> '
          '<a href="https://a/b">https://a/b</a> <a href="https://c"><code>o</code></a></p>'),
         ("# T\n[the build](../../CMakeLists.txt) [`dev`](../../dev)",
          '<h1 id="t">T</h1><p>the build (<code>CMakeLists.txt</code>) <code>dev</code></p>'),
-        ("# T\n" + ATTACK, '<h1 id="t">T</h1><p>&lt;script&gt;x&lt;/script&gt;&amp;&quot;onload=&#39;y&#39;</p>'),
+        ("# T\n" + ATTACK,
+         '<h1 id="t">T</h1><p>&lt;script&gt;x&lt;/script&gt;&amp;&quot;onload=&#39;y&#39;</p>'),
     )
 
     def test_markdown(self):
         for source, html in self.MARKDOWN:
-            self.assertEqual(ManualPage(os.path.join(ROOT, "handlers/docs/page.md"), source, ["page", "other"]).body, html, source)
+            self.assertEqual(ManualPage(os.path.join(ROOT, "handlers/docs/page.md"), source,
+                                        ["page", "other"]).body, html, source)
 
     # A page that would mislead its reader ends the build.
     def test_what_ends_the_build(self):
-        for source, reason in (("no heading", "begins with a heading"), ("# T\n```\nx", "has no end"), ("# T\n[a](no.md)", "leads nowhere"),
-                               ("# T\n[a](page.md#no)", "no heading #no"), ("# T\n[a](#no)", "no heading #no")):
+        for source, reason in (("no heading", "begins with a heading"),
+                               ("# T\n```\nx", "has no end"), ("# T\n[a](no.md)", "leads nowhere"),
+                               ("# T\n[a](page.md#no)", "no heading #no"),
+                               ("# T\n[a](#no)", "no heading #no")):
             with tempfile.TemporaryDirectory() as folder:
                 path = os.path.join(folder, "page.md")
                 with open(path, "w", encoding="utf-8") as file:
@@ -89,21 +109,26 @@ class Served(Case):
 
     def page(self, path):
         answer = self.ops.get(path)
-        self.assertEqual((answer.status, answer.header("Content-Type")), (200, "text/html; charset=utf-8"), path)
+        self.assertEqual((answer.status, answer.header("Content-Type")),
+                         (200, "text/html; charset=utf-8"), path)
         return Page(answer.body.decode("utf-8"))
 
-    # Each page is well made, runs nothing, and loads nothing; each of its links leads to a page and a place on it.
+    # Each page is well made, runs nothing, and loads nothing; each of its links leads to a page and
+    # a place on it.
     def test_pages_and_their_links(self):
         policy = self.client.get(BASE + "/openapi.html").header("Content-Security-Policy")
-        sources = [os.path.basename(p)[:-3] for p in glob.glob(os.path.join(ROOT, "handlers/docs/*.md"))]
+        sources = [os.path.basename(p)[:-3]
+                   for p in glob.glob(os.path.join(ROOT, "handlers/docs/*.md"))]
         paths = ["/docs/"] + ["/docs/%s.html" % name for name in sources if name != "README"]
         pages = {path: self.page(path) for path in paths}
         for path, page in pages.items():
             self.assertEqual(self.ops.get(path).header("Content-Security-Policy"), policy)
             self.assertEqual(page.open, [], path)
             self.assertEqual(len(page.ids), len(set(page.ids)), path)
-            self.assertEqual(page.tags & {"script", "img", "link", "iframe", "object", "form", "base"}, set(), path)
-            self.assertEqual({a for a in page.attributes if a.startswith("on") or a in ("style", "src")}, set(), path)
+            self.assertEqual(page.tags & {"script", "img", "link", "iframe", "object", "form",
+                                          "base"}, set(), path)
+            self.assertEqual({a for a in page.attributes if a.startswith("on")
+                              or a in ("style", "src")}, set(), path)
             for href in page.hrefs:
                 to, _, anchor = href.partition("#")
                 if re.match("https?://", to):
@@ -121,10 +146,13 @@ class Served(Case):
             head = self.ops.request("HEAD", path)
             self.assertEqual((head.status, head.body), (200, b""))
             self.assertEqual(self.ops.request("POST", path).status, 405)
-        for path in ("/docs/none.html", "/docs/README.html", "/docs/operate", "/docs/operate.md", "/docs/..", "/docs/../livez",
-                     "/docs/%2e%2e", "/docs/./operate.html", "/docs/operate.html/x", "/docs//operate.md", "/docs/..%5coperate.html"):
+        for path in ("/docs/none.html", "/docs/README.html", "/docs/operate", "/docs/operate.md",
+                     "/docs/..", "/docs/../livez",
+                     "/docs/%2e%2e", "/docs/./operate.html", "/docs/operate.html/x",
+                     "/docs//operate.md", "/docs/..%5coperate.html"):
             answer = self.ops.get(path)
-            self.assertEqual((answer.status, answer.header("Content-Type")), (404, "application/json"), path)
+            self.assertEqual((answer.status, answer.header("Content-Type")),
+                             (404, "application/json"), path)
         for path in ("/docs/%2e%2e%2fREADME.md", "/docs/operate.html%00"):
             self.assertEqual(self.ops.get(path).status, 400, path)
         self.assertEqual(self.client.get("/docs/operate.html").status, 404)

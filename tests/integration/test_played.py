@@ -61,7 +61,8 @@ class Shell:
                 return printed + line[:line.index(END_MARK)]
             printed += line
         timer.cancel()
-        raise AssertionError("the shell ended, or took longer than %d s:\n%s\nprinted:\n%s" % (BLOCK_S, commands, printed))
+        raise AssertionError("the shell ended, or took longer than %d s:\n%s\nprinted:\n"
+                             "%s" % (BLOCK_S, commands, printed))
 
     def close(self):
         self.proc.stdin.close()
@@ -105,7 +106,8 @@ class Played(unittest.TestCase):
         """README.md: the first order, from its file to its deletion. `./dev run` has demo adapters of ten seconds; here they are faster."""
         text = pages.read(os.path.join(pages.SOURCE, "README.md"))
         begin = text.index("## Start\n")
-        self.assertGreaterEqual(self.play(text[begin:text.index("\n## ", text.index("## The first order"))], "--demo=1s"), 4)
+        self.assertGreaterEqual(self.play(text[begin:text.index("\n## ", text.index("## The first "
+                                                                                    "order"))], "--demo=1s"), 4)
 
     def test_life_with_two_adapters(self):
         """adapters.md: the life of a cluster with two required adapters."""

@@ -1,4 +1,6 @@
-"""Parallel callers, kill -9 under load with a ledger of acknowledged writes, a second server on the same data, hang-ups, and SIGTERM."""
+"""Parallel callers, kill -9 under load with a ledger of acknowledged writes, a second server on the
+same data, hang-ups, and SIGTERM.
+"""
 import http.client
 import json
 import os
@@ -8,15 +10,19 @@ import threading
 import time
 import unittest
 
-from lib import BASE, Case, Client, Fleet, LABEL, Server, cluster_input, eventually, guresid, parse_time
+from lib import BASE, Case, Client, Fleet, LABEL, Server
+from lib import cluster_input, eventually, guresid, parse_time
 
-ONE_ADAPTER = ("--adapters-required-cluster", "validation", "--adapters-required-nodepool", "validation")
+ONE_ADAPTER = ("--adapters-required-cluster", "validation", "--adapters-required-nodepool",
+               "validation")
 CYCLES = int(os.environ.get("HFD_IT_CYCLES", "20"))
 LOST = (OSError, http.client.HTTPException)
 
 
 def together(n, fn):
-    """Runs fn(0..n-1) in n threads that start at once; returns their results, and raises the first error."""
+    """Runs fn(0..n-1) in n threads that start at once; returns their results, and raises the first
+    error.
+    """
     barrier, results = threading.Barrier(n), [None] * n
 
     def work(i):
@@ -54,32 +60,43 @@ class Parallel(Case):
         return answers
 
     def test_identical_puts(self):
-        """16 parallel identical PUTs of a new GUResID: every one 202 with the same cookie, one cluster, one set of nodepools."""
+        """16 parallel identical PUTs of a new GUResID: every one 202 with the same cookie, one
+        cluster, one set of nodepools.
+        """
         for _ in range(5):
             gid = guresid("same")
-            answers = self.puts(gid, lambda i: cluster_input(nodepools=[{"name": "one"}, {"name": "two"}]))
+            answers = self.puts(gid, lambda i: cluster_input(
+                nodepools=[{"name": "one"}, {"name": "two"}]))
             self.assertEqual({a.status for a in answers}, {202})
             self.assertEqual(len({a.cookie for a in answers}), 1)
             clusters, pools = self.fleet.of(gid)
             self.assertEqual((len(clusters), len(pools)), (1, 2))
 
     def test_different_puts(self):
-        """16 parallel different PUTs: one wins with 202, the rest get 409; HyperFleet holds the winner's input alone."""
+        """16 parallel different PUTs: one wins with 202, the rest get 409; HyperFleet holds the
+        winner's input alone.
+        """
         for _ in range(5):
             gid = guresid("diff")
-            answers = self.puts(gid, lambda i: cluster_input(spec={"n": i}, nodepools=[{"name": "np-%d" % i}]))
+            answers = self.puts(gid,
+                                lambda i: cluster_input(spec={"n": i},
+                                                        nodepools=[{"name": "np-%d" % i}]))
             self.assertEqual(sorted(a.status for a in answers), [202] + [409] * 15)
             winner = [a.status for a in answers].index(202)
             clusters, pools = self.fleet.of(gid)
             self.assertEqual([c["spec"] for c in clusters], [{"n": winner}])
             self.assertEqual([p["name"] for p in pools], ["np-%d" % winner])
-            self.assertEqual({a.cookie for a in answers}, {answers[winner].cookie}, "the losers are told the cookie of what is under way")
+            self.assertEqual({a.cookie for a in answers}, {answers[winner].cookie},
+                             "the losers are told the cookie of what is under way")
 
     def test_same_name_different_resources(self):
-        """16 GUResIDs that want one cluster name: one gets it, the others RES-101, and nothing of them is left."""
+        """16 GUResIDs that want one cluster name: one gets it, the others RES-101, and nothing of
+        them is left.
+        """
         ids = [guresid("name") for _ in range(16)]
         clients = [Client(self.server) for _ in ids]
-        answers = together(16, lambda i: clients[i].put("/" + ids[i], cluster_input(name="wanted-by-all", nodepools=[{"name": "one"}])))
+        body = cluster_input(name="wanted-by-all", nodepools=[{"name": "one"}])
+        answers = together(16, lambda i: clients[i].put("/" + ids[i], body))
         for c in clients:
             c.close()
         self.assertEqual(sorted(a.status for a in answers), [202] + [400] * 15)
@@ -90,19 +107,24 @@ class Parallel(Case):
                 self.assertEqual(a.json["error"], "RES-101")
 
     def test_parallel_updates(self):
-        """16 parallel updates of a ready resource: all are taken (they re-target), one after the other, none half."""
+        """16 parallel updates of a ready resource: all are taken (they re-target), one after the
+        other, none half.
+        """
         gid, _, _ = self.brought_ready()
-        answers = self.puts(gid, lambda i: cluster_input(spec={"n": i}, nodepools=[{"name": "workers", "spec": {"n": i}}]))
+        answers = self.puts(gid, lambda i: cluster_input(
+            spec={"n": i}, nodepools=[{"name": "workers", "spec": {"n": i}}]))
         self.assertEqual({a.status for a in answers}, {202})
         clusters, pools = self.fleet.of(gid)
         self.assertEqual((clusters[0]["generation"], pools[0]["generation"]), (17, 17))
-        self.assertEqual(clusters[0]["spec"], pools[0]["spec"], "cluster and nodepool are of one and the same PUT")
+        self.assertEqual(clusters[0]["spec"], pools[0]["spec"],
+                         "cluster and nodepool are of one and the same PUT")
 
     def test_parallel_deletes_and_puts(self):
         """DELETEs beside PUTs: once a DELETE is answered, no PUT is taken any more."""
         gid, body, _ = self.brought_ready()
         clients = [Client(self.server) for _ in range(16)]
-        answers = together(16, lambda i: clients[i].delete("/" + gid) if i % 2 else clients[i].put("/" + gid, body))
+        answers = together(16, lambda i: clients[i].delete("/" + gid) if i % 2
+                           else clients[i].put("/" + gid, body))
         for c in clients:
             c.close()
         self.assertEqual({a.status for a in answers[1::2]}, {202})
@@ -112,7 +134,9 @@ class Parallel(Case):
 
 
 class Entry:
-    """What is known of one GUResID: facts that were acknowledged, and the one operation that was not."""
+    """What is known of one GUResID: facts that were acknowledged, and the one operation that was
+    not.
+    """
 
     def __init__(self, gid, pools):
         self.gid, self.pools = gid, pools
@@ -123,7 +147,9 @@ class Entry:
         self.pending = None     # "put", "change", "delete", "finalize"
 
     def body(self, version):
-        return cluster_input(spec={"v": version}, nodepools=[{"name": "np-%d" % i, "spec": {"v": version}} for i in range(self.pools)])
+        return cluster_input(spec={"v": version},
+                             nodepools=[{"name": "np-%d" % i, "spec": {"v": version}}
+                                        for i in range(self.pools)])
 
 
 class KillUnderLoad(unittest.TestCase):
@@ -138,10 +164,13 @@ class KillUnderLoad(unittest.TestCase):
         self.acked = 0
 
     def explain(self, text, entry=None):
-        return "%s %s\nend of the log:\n%s" % (text, vars(entry) if entry else "", self.server.tail())
+        return "%s %s\nend of the log:\n%s" % (text, vars(entry) if entry else "",
+                                               self.server.tail())
 
     def worker(self, number, stop, failures):
-        """Orders, reports, changes and deletes until the connection breaks; an operation is in the ledger only once its answer was read."""
+        """Orders, reports, changes and deletes until the connection breaks; an operation is in the
+        ledger only once its answer was read.
+        """
         client = Client(self.server)
         fleet = Fleet(client, ("validation",), ("validation",))
         rnd = random.Random(self.random.random())
@@ -150,11 +179,14 @@ class KillUnderLoad(unittest.TestCase):
                 mine = [Entry(guresid("k%d" % number), rnd.randrange(3)) for _ in range(4)]
                 for e in mine:
                     self.entries[e.gid] = e
-                    self.operate(e, "put", lambda: client.send_once("PUT", "/" + e.gid, json.dumps(e.body(1))), 202)
+                    self.operate(e, "put",
+                                 lambda: client.send_once("PUT", "/" + e.gid,
+                                                          json.dumps(e.body(1))), 202)
                     e.version = 1
                 parts = {}
                 for kind in ("/clusters", "/nodepools"):
-                    for item in self.send(client, "GET", BASE + kind + "?pageSize=100").json["items"]:
+                    for item in self.send(client, "GET",
+                                          BASE + kind + "?pageSize=100").json["items"]:
                         parts.setdefault(item["labels"].get(LABEL), []).append(item)
                 for e in mine[1:]:
                     self.report(client, fleet, parts.get(e.gid, []))
@@ -162,11 +194,14 @@ class KillUnderLoad(unittest.TestCase):
                     answer = self.send(client, "GET", "/" + e.gid)
                     # The first pages of a busy list need not hold all parts.
                     if len(parts.get(e.gid, [])) == 1 + e.pools:
-                        self.note(failures, answer.status == 200, "GET after all reports: %r" % answer)
+                        self.note(failures, answer.status == 200,
+                                  "GET after all reports: %r" % answer)
                     e.ready = answer.status == 200
                 e = mine[2]
                 if e.ready:
-                    self.operate(e, "change", lambda: client.send_once("PUT", "/" + e.gid, json.dumps(e.body(2))), 202)
+                    self.operate(e, "change",
+                                 lambda: client.send_once("PUT", "/" + e.gid,
+                                                          json.dumps(e.body(2))), 202)
                     e.version, e.ready = 2, False
                 e = mine[rnd.choice((0, 1, 3))]
                 self.operate(e, "delete", lambda: client.send_once("DELETE", "/" + e.gid), 202)
@@ -189,7 +224,8 @@ class KillUnderLoad(unittest.TestCase):
 
     @staticmethod
     def send(client, method, path, body=None):
-        answer = client.send_once(method, path, body, {"Content-Type": "application/json"} if body else None)
+        answer = client.send_once(method, path, body,
+                                  {"Content-Type": "application/json"} if body else None)
         if answer.status >= 500:
             raise AssertionError(repr(answer))
         return answer
@@ -206,7 +242,8 @@ class KillUnderLoad(unittest.TestCase):
         for item in items:
             answer = fleet.report(item, "validation", **kw)
             if answer.status == 201:
-                self.reports[item["href"]] = (item["labels"][LABEL], parse_time(answer.json["last_report_time"]))
+                self.reports[item["href"]] = (item["labels"][LABEL],
+                                              parse_time(answer.json["last_report_time"]))
                 self.acked += 1
             elif answer.status != 404:
                 raise AssertionError(repr(answer))
@@ -222,17 +259,22 @@ class KillUnderLoad(unittest.TestCase):
             allowed = {202} if e.pending is None else {200, 202}
             if e.finalizing:
                 allowed.add(404)
-        self.assertIn(answer.status, allowed, self.explain("%r is not in %s:" % (answer, allowed), e))
+        self.assertIn(answer.status, allowed,
+                      self.explain("%r is not in %s:" % (answer, allowed), e))
         if e.deleting and answer.status == 202:
-            self.assertEqual(answer.json["status"], "deleting", self.explain("a deletion was lost:", e))
+            self.assertEqual(answer.json["status"], "deleting",
+                             self.explain("a deletion was lost:", e))
         return answer.status
 
     def check_all(self, client):
-        """Every driver resource has its cluster and nodepools, every labelled cluster and nodepool its driver resource; nothing twice."""
+        """Every driver resource has its cluster and nodepools, every labelled cluster and nodepool
+        its driver resource; nothing twice.
+        """
         fleet = Fleet(client)
         clusters, pools = {}, {}
         for c in fleet.list("/clusters"):
-            self.assertNotIn(c["labels"][LABEL], clusters, self.explain("two clusters for one GUResID"))
+            self.assertNotIn(c["labels"][LABEL], clusters,
+                             self.explain("two clusters for one GUResID"))
             clusters[c["labels"][LABEL]] = c
         for p in fleet.list("/nodepools"):
             pools.setdefault(p["labels"][LABEL], []).append(p)
@@ -242,30 +284,40 @@ class KillUnderLoad(unittest.TestCase):
             status = self.check_entry(client, e)
             cluster, own = clusters.get(gid), pools.get(gid, [])
             if status == 404:
-                self.assertIsNone(cluster, self.explain("a cluster without its driver resource:", e))
+                self.assertIsNone(cluster,
+                                  self.explain("a cluster without its driver resource:", e))
                 self.assertEqual(own, [])
                 continue
             self.assertIsNotNone(cluster, self.explain("a driver resource without its cluster:", e))
-            versions = {e.version} if e.pending not in ("put", "change") else {e.version, e.version + 1}
-            self.assertIn(cluster["spec"]["v"], versions, self.explain("a lost or invented change:", e))
+            versions = {e.version}
+            if e.pending in ("put", "change"):
+                versions.add(e.version + 1)
+            self.assertIn(cluster["spec"]["v"], versions,
+                          self.explain("a lost or invented change:", e))
             self.assertEqual({p["owner_references"]["id"] for p in own} - {cluster["id"]}, set())
             if "deleted_time" in cluster:
-                self.assertTrue(e.deleting or e.pending == "delete", self.explain("an invented deletion:", e))
-                self.assertTrue(all("deleted_time" in p for p in own), self.explain("half a deletion:", e))
+                self.assertTrue(e.deleting or e.pending == "delete",
+                                self.explain("an invented deletion:", e))
+                self.assertTrue(all("deleted_time" in p for p in own),
+                                self.explain("half a deletion:", e))
                 self.assertLessEqual(len(own), e.pools)
             else:
                 self.assertEqual(len(own), e.pools, self.explain("half a resource:", e))
-                self.assertEqual({p["spec"]["v"] for p in own} - {cluster["spec"]["v"]}, set(), self.explain("half a change:", e))
+                self.assertEqual({p["spec"]["v"] for p in own} - {cluster["spec"]["v"]}, set(),
+                                 self.explain("half a change:", e))
 
     def check_reports(self, client):
         """Every acknowledged report is stored, or its resource is gone for good."""
         for href, (gid, at) in self.reports.items():
             answer = client.get(href + "/statuses")
             if answer.status == 404:
-                self.assertTrue(self.entries[gid].finalizing, self.explain("a report and its resource were lost:", self.entries[gid]))
+                self.assertTrue(self.entries[gid].finalizing,
+                                self.explain("a report and its resource were lost:",
+                                             self.entries[gid]))
                 continue
             items = {i["adapter"]: i for i in answer.json["items"]}
-            self.assertIn("validation", items, self.explain("an acknowledged report was lost: " + href))
+            self.assertIn("validation", items,
+                          self.explain("an acknowledged report was lost: " + href))
             self.assertGreaterEqual(parse_time(items["validation"]["last_report_time"]), at,
                                     self.explain("an older report came back: " + href))
 
@@ -275,10 +327,12 @@ class KillUnderLoad(unittest.TestCase):
             stop, failures = threading.Event(), []
             known, goal = len(self.entries), self.acked + self.random.randrange(5, 250)
             self.reports.clear()
-            threads = [threading.Thread(target=self.worker, args=(i, stop, failures)) for i in range(self.WORKERS)]
+            threads = [threading.Thread(target=self.worker, args=(i, stop, failures))
+                       for i in range(self.WORKERS)]
             for t in threads:
                 t.start()
-            eventually(lambda: self.acked >= goal or failures, "%d writes are acknowledged" % goal, every_s=0.002)
+            eventually(lambda: self.acked >= goal or failures, "%d writes are acknowledged" % goal,
+                       every_s=0.002)
             self.server.kill9()
             stop.set()
             for t in threads:
@@ -316,7 +370,9 @@ class StartAndStop(Case):
                     server.close()
 
     def test_second_server(self):
-        """A second server on the same data is refused with a message that says why; the first does not notice."""
+        """A second server on the same data is refused with a message that says why; the first does
+        not notice.
+        """
         gid, body, cookie = self.created()
         second = Server(*self.server.flags, data=self.server.data)
         try:
@@ -333,7 +389,9 @@ class StartAndStop(Case):
         self.expect(self.get(gid, cookie), 202)
 
     def test_sigterm_is_clean(self):
-        """SIGTERM with idle keep-alive connections: exit 0 soon, a checkpointed database, everything there afterwards."""
+        """SIGTERM with idle keep-alive connections: exit 0 soon, a checkpointed database,
+        everything there afterwards.
+        """
         gid, body, cookie = self.created()
         idle = [Client(self.server) for _ in range(5)]
         for c in idle:
@@ -344,7 +402,8 @@ class StartAndStop(Case):
         for folder, _, names in os.walk(self.server.data):
             for name in names:
                 if name.endswith("-wal"):
-                    self.assertEqual(os.path.getsize(os.path.join(folder, name)), 0, "the write-ahead log is checkpointed")
+                    self.assertEqual(os.path.getsize(os.path.join(folder, name)), 0,
+                                     "the write-ahead log is checkpointed")
         self.server.start()
         self.assertEqual(self.expect(self.put(gid, body, cookie), 202).cookie, cookie)
         for c in idle:
@@ -356,11 +415,14 @@ class StartAndStop(Case):
         self.assertEqual(self.server.wait(), 0)
 
     def test_sigterm_answers_what_is_in_flight(self):
-        """A request whose body is still on its way when SIGTERM comes is answered; new connections are not taken."""
+        """A request whose body is still on its way when SIGTERM comes is answered; new connections
+        are not taken.
+        """
         gid = guresid("drain")
         body = json.dumps(cluster_input()).encode()
         with socket.create_connection(("127.0.0.1", self.server.port), timeout=20) as s:
-            head = "PUT /%s HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n" % (gid, len(body))
+            head = ("PUT /%s HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n"
+                    "Content-Length: %d\r\n\r\n" % (gid, len(body)))
             s.sendall(head.encode() + body[:10])
             # Round trips on every loop that may own the connection: its head has been read by then.
             for _ in range(20):
@@ -389,7 +451,9 @@ class StartAndStop(Case):
         self.expect(self.get(gid), 202)
 
     def test_sigterm_under_load(self):
-        """SIGTERM under load: every answer is whole, every acknowledged write is there afterwards, exit 0."""
+        """SIGTERM under load: every answer is whole, every acknowledged write is there afterwards,
+        exit 0.
+        """
         acked, broken = [], []
 
         def work(i):
@@ -397,7 +461,9 @@ class StartAndStop(Case):
             try:
                 for j in range(100000):
                     gid = guresid("t%d" % i)
-                    answer = client.send_once("PUT", "/" + gid, json.dumps(cluster_input(nodepools=[{"name": "one"}])))
+                    answer = client.send_once("PUT", "/" + gid,
+                                              json.dumps(
+                                                  cluster_input(nodepools=[{"name": "one"}])))
                     if answer.status == 202:
                         self.check_hint(answer.json)
                         acked.append(gid)
@@ -423,12 +489,15 @@ class StartAndStop(Case):
             self.expect(self.get(gid), 202)
 
     def test_hang_ups(self):
-        """Clients that hang up at any point of a request harm nobody; what they ordered in part is not made."""
+        """Clients that hang up at any point of a request harm nobody; what they ordered in part is
+        not made.
+        """
         body = json.dumps(cluster_input(nodepools=[{"name": "one"}])).encode()
         whole, part = [], []
         for i in range(60):
             gid = guresid("hang")
-            raw = b"PUT /%s HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n\r\n" % (gid.encode(), len(body)) + body
+            raw = b"PUT /%s HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n\r\n" % (
+                gid.encode(), len(body)) + body
             cut = len(raw) if i % 3 == 0 else 1 + (i * 37) % (len(raw) - 1)
             with socket.create_connection(("127.0.0.1", self.server.port), timeout=20) as s:
                 s.sendall(raw[:cut])
@@ -454,7 +523,8 @@ class StartAndStop(Case):
         body = json.dumps(cluster_input()).encode()
         with socket.create_connection(("127.0.0.1", self.server.port), timeout=20) as s:
             for gid in ids:
-                s.sendall(b"PUT /%s HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n\r\n" % (gid.encode(), len(body)) + body
+                s.sendall(b"PUT /%s HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n\r\n"
+                          % (gid.encode(), len(body)) + body
                           + b"GET /%s HTTP/1.1\r\nHost: x\r\n\r\n" % gid.encode())
             s.sendall(b"GET /last HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
             data = b""

@@ -1,4 +1,6 @@
-"""A remote backend at the program's doors: one instance drives another, and both are killed; what is served, told, logged; bad remotes."""
+"""A remote backend at the program's doors: one instance drives another, and both are killed; what
+is served, told, logged; bad remotes.
+"""
 import http.server
 import json
 import os
@@ -17,7 +19,9 @@ LIFE = ("--adapters-required-cluster", "validation", "--adapters-required-nodepo
 
 
 class Scripted:
-    """A server that answers each request with what `answer(path, headers)` gives: status, content type, text; None hangs."""
+    """A server that answers each request with what `answer(path, headers)` gives: status, content
+    type, text; None hangs.
+    """
 
     def __init__(self, answer):
         outer = self
@@ -93,17 +97,22 @@ def metric(server, line):
 def doctor(url, *flags):
     """Exit status and the part of its line on the remote that is known beforehand."""
     with tempfile.TemporaryDirectory(prefix="hfd-it-") as folder:
-        done = subprocess.run([lib.program(), "doctor", "--backend", url, "--data", folder, *flags], env=lib.clean_env(),
+        done = subprocess.run([lib.program(), "doctor", "--backend", url, "--data", folder, *flags],
+                              env=lib.clean_env(),
                               capture_output=True, text=True, timeout=60, check=False)
     line = next(text for text in done.stdout.splitlines() if text.startswith("remote "))
-    known = ("answers as a HyperFleet without clusters", "that says Reconciled", "refuses our credentials with status 401",
-             "is no HyperFleet", "does not answer well: status 503", "and no JSON", "not with a list of clusters", "could not connect",
+    known = ("answers as a HyperFleet without clusters", "that says Reconciled",
+             "refuses our credentials with status 401",
+             "is no HyperFleet", "does not answer well: status 503", "and no JSON",
+             "not with a list of clusters", "could not connect",
              "cannot be asked: remote.token_file")
     return done.returncode, next((text for text in known if text in line), line)
 
 
 class Life(unittest.TestCase):
-    """Two instances: `fleet` is the remote HyperFleet with its port fixed at its first start, `driver` drives it."""
+    """Two instances: `fleet` is the remote HyperFleet with its port fixed at its first start,
+    `driver` drives it.
+    """
 
     def setUp(self):
         self.fleet = lib.Server(*LIFE)
@@ -124,17 +133,21 @@ class Life(unittest.TestCase):
 
     def put(self, version):
         pools = [{"name": "np1", "spec": {"v": version}}]
-        answer = self.client.put("/" + self.gid, lib.cluster_input(spec={"v": version}, nodepools=pools))
+        answer = self.client.put("/" + self.gid,
+                                 lib.cluster_input(spec={"v": version}, nodepools=pools))
         self.cookie = answer.cookie or self.cookie
         return answer
 
     def report_until(self, method, status):
-        """Adapters report whatever is wanted until the orchestrator's poll is answered with this status."""
+        """Adapters report whatever is wanted until the orchestrator's poll is answered with this
+        status.
+        """
         def poll():
             for kind in self.api.of(self.gid):
                 for resource in kind:
                     gone = "deleted_time" in resource
-                    self.api.report(resource, "validation", available=not gone, applied=not gone, finalized=gone)
+                    self.api.report(resource, "validation", available=not gone, applied=not gone,
+                                    finalized=gone)
             answer = self.client.request(method, "/" + self.gid)
             self.assertIn(answer.status, (202, status), answer)
             return answer if answer.status == status else None
@@ -148,7 +161,8 @@ class Life(unittest.TestCase):
     def test_life(self):
         self.assertEqual(self.put(1).status, 202)
         made = self.report_until("GET", 200)
-        self.assertEqual(made.json["resource"]["values"]["cluster_id"], self.api.cluster_of(self.gid)["id"])
+        self.assertEqual(made.json["resource"]["values"]["cluster_id"],
+                         self.api.cluster_of(self.gid)["id"])
         self.assertEqual(self.put(1).status, 200)
         self.assertEqual(self.put(2).status, 202)
         lib.eventually(lambda: self.spec_is(2), "the change is at the remote")
@@ -158,7 +172,8 @@ class Life(unittest.TestCase):
         self.assertEqual(self.api.of(self.gid), ([], []))
         self.assertEqual(self.client.get("/" + self.gid).status, 404)
 
-    # What happens to a cluster that is ready is told to who asks for it, long before its next regular observation.
+    # What happens to a cluster that is ready is told to who asks for it, long before its next
+    # regular observation.
     def test_health_is_asked_for(self):
         def health(available):
             self.api.report(self.api.cluster_of(self.gid), "validation", available=available)
@@ -166,7 +181,8 @@ class Life(unittest.TestCase):
             def poll():
                 answer = self.client.get("/" + self.gid)
                 self.assertEqual(answer.status, 200, answer)
-                return answer.json["resource"]["values"]["health"] == ("Healthy" if available else "Degraded")
+                return answer.json["resource"]["values"]["health"] == (
+                    "Healthy" if available else "Degraded")
             lib.eventually(poll, "the health follows", every_s=0.2)
 
         self.put(1)
@@ -174,11 +190,13 @@ class Life(unittest.TestCase):
         health(False)
         health(True)
 
-    # Orders are taken while the remote is away, carried out when it is back, once, though the driver was killed meanwhile as well.
+    # Orders are taken while the remote is away, carried out when it is back, once, though the
+    # driver was killed meanwhile as well.
     def test_both_are_killed(self):
         self.fleet.kill9()
         self.assertEqual(self.put(1).status, 202)
-        lib.eventually(lambda: remote_health(self.driver)["health"] == "ill", "the remote is told to be ill")
+        lib.eventually(lambda: remote_health(self.driver)["health"] == "ill",
+                       "the remote is told to be ill")
         self.assertIn("could not connect", remote_health(self.driver)["last_failure"])
         self.assertTrue(metric(self.driver, "hfd_remote_up 0"))
         self.assertEqual(ops_get(self.driver, "/readyz").status, 200)
@@ -224,18 +242,23 @@ class Life(unittest.TestCase):
 
 
 class Doors(unittest.TestCase):
-    # No HyperFleet API of its own; the others as always. The document's words for the remote's state are those of the answer.
+    # No HyperFleet API of its own; the others as always. The document's words for the remote's
+    # state are those of the answer.
     def test_what_is_served(self):
         with Scripted(lambda path, headers: EMPTY) as remote, driver_of(remote.url) as server:
             client = lib.Client(server)
             self.addCleanup(client.close)
-            for path in ("", "/v1", "/v1/clusters", "/v1/clusters/2x", "/v1/nodepools", "/v1/openapi"):
+            for path in ("", "/v1", "/v1/clusters", "/v1/clusters/2x", "/v1/nodepools",
+                         "/v1/openapi"):
                 answer = client.get("/api/hyperfleet" + path)
                 self.assertEqual((answer.status, answer.json["code"]), (404, "HYPERFLEET-NTF-000"))
                 self.assertIn("remote HyperFleet", answer.json["detail"])
-            self.assertEqual(client.post(lib.BASE + "/clusters", {"kind": "Cluster", "name": "abc", "spec": {}}).status, 404)
+            self.assertEqual(client.post(lib.BASE + "/clusters",
+                                         {"kind": "Cluster", "name": "abc", "spec": {}}).status,
+                                         404)
             self.assertEqual(client.get("/nobody").status, 404)
-            lib.eventually(lambda: "last_answer" in remote_health(server), "the remote was asked at the start")
+            lib.eventually(lambda: "last_answer" in remote_health(server),
+                           "the remote was asked at the start")
             doc = ops_get(server, "/docs/spec.json").json
             schemas = test_openapi.Schemas(doc)
             schemas.check({"$ref": "#/components/schemas/Health"}, ops_get(server, "/healthz").json)
@@ -243,15 +266,22 @@ class Doors(unittest.TestCase):
             self.assertEqual(ops_get(server, "/livez").json, {"status": "ok"})
             self.assertLessEqual(len(remote.requests), 3, "that, and the search for orphans")
 
-    # Each bad remote has its name, is told once in the log, and does not keep the driver from taking orders.
+    # Each bad remote has its name, is told once in the log, and does not keep the driver from
+    # taking orders.
     def test_bad_remotes_are_named(self):
         ntf = '{"code":"HYPERFLEET-NTF-000","status":404,"title":"Resource Not Found"}'
-        for answer, health in (((401, "text/plain", ""), "refuses"), ((403, "application/problem+json", "{}"), "refuses"),
-                               ((302, "text/html", ""), "wrong"), ((404, "application/problem+json", ntf), "wrong"),
-                               ((503, "text/plain", ""), "ill"), ((200, "text/html", "<html>"), "ill"),
+        for answer, health in (((401, "text/plain", ""), "refuses"),
+                               ((403, "application/problem+json", "{}"), "refuses"),
+                               ((302, "text/html", ""), "wrong"),
+                               ((404, "application/problem+json", ntf), "wrong"),
+                               ((503, "text/plain", ""), "ill"),
+                               ((200, "text/html", "<html>"), "ill"),
                                ((200, "application/json", '{"items":'), "ill")):
-            with self.subTest(answer=answer), Scripted(lambda path, headers: answer) as remote, driver_of(remote.url) as server:
-                lib.eventually(lambda: remote_health(server)["health"] == health, "the remote is told to be " + health)
+            with self.subTest(answer=answer), Scripted(lambda path,
+                                                       headers: answer) as remote, driver_of(
+                                                           remote.url) as server:
+                lib.eventually(lambda: remote_health(server)["health"] == health,
+                               "the remote is told to be " + health)
                 self.assertEqual(put(server, lib.guresid(), lib.cluster_input()).status, 202)
                 self.assertEqual(ops_get(server, "/readyz").status, 200)
                 self.assertTrue(metric(server, "hfd_remote_up 0"))
@@ -260,10 +290,12 @@ class Doors(unittest.TestCase):
                 self.assertEqual([r["health"] for r in told], [health], told)
                 self.assertEqual(told[0]["level"], "error")
 
-    # The token stands in the header and nowhere else; a 401 has the file read again, and SIGHUP too.
+    # The token stands in the header and nowhere else; a 401 has the file read again, and SIGHUP
+    # too.
     def test_the_token_is_read_again(self):
         def answer(path, headers):
-            return (401, "text/plain", "") if headers.get("Authorization") == "Bearer first-geheim" else EMPTY
+            is_first = headers.get("Authorization") == "Bearer first-geheim"
+            return (401, "text/plain", "") if is_first else EMPTY
 
         with Scripted(answer) as remote:
             server = driver_of(remote.url)
@@ -272,54 +304,72 @@ class Doors(unittest.TestCase):
                 f.write("first-geheim\n")
             server.flags += ["--remote-token-file", path]
             with server:
-                lib.eventually(lambda: remote_health(server)["health"] == "refuses", "the token is refused")
+                lib.eventually(lambda: remote_health(server)["health"] == "refuses",
+                               "the token is refused")
                 with open(path + ".new", "w", encoding="utf-8") as f:
                     f.write("second-geheim\n")
                 os.rename(path + ".new", path)
                 put(server, lib.guresid(), lib.cluster_input())
-                lib.eventually(lambda: remote_health(server)["health"] == "well", "the new token is taken")
+                lib.eventually(lambda: remote_health(server)["health"] == "well",
+                               "the new token is taken")
                 before = os.stat(path)
                 with open(path, "r+", encoding="utf-8") as f:
                     f.write("third--geheim\n")
-                os.utime(path, ns=(before.st_atime_ns, before.st_mtime_ns))  # looks the same: only SIGHUP helps
+                # looks the same: only SIGHUP helps
+                os.utime(path, ns=(before.st_atime_ns, before.st_mtime_ns))
                 server.proc.send_signal(signal.SIGHUP)
-                lib.eventually(lambda: remote.requests[-1][1]["Authorization"] == "Bearer third--geheim", "SIGHUP has the file read")
+                lib.eventually(
+                    lambda: remote.requests[-1][1]["Authorization"] == "Bearer third--geheim",
+                    "SIGHUP has the file read")
                 told = json.dumps(server.records()) + ops_get(server, "/healthz").body.decode()
                 self.assertNotIn("geheim", told)
             self.assertEqual({h.get("Authorization") for _, h in remote.requests},
-                             {"Bearer first-geheim", "Bearer second-geheim", "Bearer third--geheim"})
+                             {"Bearer first-geheim", "Bearer second-geheim",
+                              "Bearer third--geheim"})
 
     # doctor asks the remote with the same settings, and says what it finds in one line.
     def test_doctor_looks_at_the_remote(self):
-        cluster = '{"items":[{"id":"x","status":{"conditions":[{"type":"Reconciled","status":"True"}]}}],"total":1}'
-        cases = [(EMPTY, 0, "answers as a HyperFleet without clusters"), ((200, "application/json", cluster), 0, "that says Reconciled"),
-                 ((401, "text/plain", ""), 3, "refuses our credentials with status 401"), ((302, "text/html", ""), 3, "is no HyperFleet"),
-                 ((503, "text/plain", ""), 3, "does not answer well: status 503"), ((200, "text/html", "hi"), 3, "and no JSON"),
+        cluster = ('{"items":[{"id":"x","status":{"conditions":'
+                   '[{"type":"Reconciled","status":"True"}]}}],"total":1}')
+        cases = [(EMPTY, 0, "answers as a HyperFleet without clusters"),
+                 ((200, "application/json", cluster), 0, "that says Reconciled"),
+                 ((401, "text/plain", ""), 3, "refuses our credentials with status 401"),
+                 ((302, "text/html", ""), 3, "is no HyperFleet"),
+                 ((503, "text/plain", ""), 3, "does not answer well: status 503"),
+                 ((200, "text/html", "hi"), 3, "and no JSON"),
                  ((200, "application/json", "{}"), 3, "not with a list of clusters")]
         for answer, status, says in cases:
             with self.subTest(says=says), Scripted(lambda path, headers: answer) as remote:
                 self.assertEqual(doctor(remote.url), (status, says))
         self.assertEqual(doctor("http://127.0.0.1:1/"), (3, "could not connect"))
-        self.assertEqual(doctor("http://127.0.0.1:1/", "--remote-token-file", "/nonexistent"), (3, "cannot be asked: remote.token_file"))
+        self.assertEqual(doctor("http://127.0.0.1:1/", "--remote-token-file", "/nonexistent"),
+                         (3, "cannot be asked: remote.token_file"))
 
-    # Files that settings name are looked at before anything is made: place, setting, file and reason are told, by `config check` as well.
+    # Files that settings name are looked at before anything is made: place, setting, file and
+    # reason are told, by `config check` as well.
     def test_missing_files_are_found_first(self):
         with tempfile.TemporaryDirectory(prefix="hfd-it-files-") as scratch:
-            config, data, bad = (os.path.join(scratch, name) for name in ("hfd.yaml", "data", "bad"))
+            config, data, bad = (os.path.join(scratch, name)
+                                 for name in ("hfd.yaml", "data", "bad"))
             pair = {"cert": "key", "key": "cert"}
             for kind in ("token", "ca", "cert", "key"):
                 for path in (os.path.join(scratch, "missing"), scratch, bad):
-                    with self.subTest(kind=kind, path=path), open(config, "w", encoding="utf-8") as f:
+                    with self.subTest(kind=kind,
+                                      path=path), open(config, "w", encoding="utf-8") as f:
                         open(bad, "w", encoding="utf-8").close()
-                        f.write("backend: http://127.0.0.1:1/\nremote:\n  %s_file: %s\n" % (kind, path))
+                        f.write("backend: http://127.0.0.1:1/\nremote:\n  %s_file: %s\n"
+                                % (kind, path))
                         f.write("  %s_file: %s\n" % (pair[kind], path) if kind in pair else "")
                         f.flush()
-                        for command in (["serve", "--data", data, "--listen", "127.0.0.1:0", "--ops-listen", "127.0.0.1:0"],
+                        for command in (["serve", "--data", data, "--listen", "127.0.0.1:0",
+                                         "--ops-listen", "127.0.0.1:0"],
                                         ["config", "check"]):
                             done = lib.run(*command, "--config", config)
                             self.assertEqual(done.returncode, 2, done.stderr)
-                            of = "cert" if kind == "key" else kind  # the first of the two that is looked at
-                            self.assertIn("hfd.yaml:%d: remote.%s_file: %s: " % (4 if kind == "key" else 3, of, path), done.stderr)
+                            # the first of the two that is looked at
+                            of = "cert" if kind == "key" else kind
+                            self.assertIn("hfd.yaml:%d: remote.%s_file: %s: "
+                                          % (4 if kind == "key" else 3, of, path), done.stderr)
                         self.assertFalse(os.path.exists(data), "nothing was made")
             schema = ["--fleet-spec-schema", os.path.join(scratch, "missing")]
             for command in (["serve", "--data", data, *schema], ["config", "check", *schema]):
@@ -328,20 +378,25 @@ class Doors(unittest.TestCase):
                 self.assertIn("--fleet-spec-schema: fleet.spec_schema: ", done.stderr)
             self.assertFalse(os.path.exists(data), "nothing was made")
 
-    # A secret that every user may read is a warning of serve, `config check` and doctor, and stops none of them; one that some may is none.
+    # A secret that every user may read is a warning of serve, `config check` and doctor, and stops
+    # none of them; one that some may is none.
     def test_an_open_token_is_a_warning(self):
-        with tempfile.TemporaryDirectory(prefix="hfd-it-open-") as scratch, Scripted(lambda path, headers: EMPTY) as remote:
+        with tempfile.TemporaryDirectory(prefix="hfd-it-open-") as scratch, Scripted(
+            lambda path, headers: EMPTY) as remote:
             path = os.path.join(scratch, "token")
             with open(path, "w", encoding="utf-8") as f:
                 f.write("geheim")
             for mode, warned in ((0o640, False), (0o644, True)):
                 os.chmod(path, mode)
-                done = lib.run("config", "check", "--backend", remote.url, "--remote-token-file", path)
+                done = lib.run("config", "check", "--backend", remote.url, "--remote-token-file",
+                               path)
                 self.assertEqual((done.returncode, done.stdout), (0, "ok\n"), done.stderr)
                 says = "warning: --remote-token-file: remote.token_file: %s: its mode 0644" % path
                 self.assertEqual(says in done.stderr, warned, done.stderr)
-                done = lib.run("doctor", "--backend", remote.url, "--remote-token-file", path, "--data", scratch)
-                self.assertEqual((done.returncode, "mode 0644" in done.stdout), (3, True) if warned else (0, False), done.stdout)
+                done = lib.run("doctor", "--backend", remote.url, "--remote-token-file", path,
+                               "--data", scratch)
+                self.assertEqual((done.returncode, "mode 0644" in done.stdout),
+                                 (3, True) if warned else (0, False), done.stdout)
                 with driver_of(remote.url, "--remote-token-file", path) as server:
                     told = [r for r in server.records() if r.get("path") == path]
                     self.assertEqual([(r["level"], r["setting"], r["mode"]) for r in told],
@@ -365,7 +420,8 @@ class Doors(unittest.TestCase):
             with self.subTest(flags=flags):
                 server = driver_of("http://127.0.0.1:1/", *flags)
                 self.addCleanup(server.close)
-                done = subprocess.run(server.command(), env=lib.clean_env(), capture_output=True, timeout=60, check=False)
+                done = subprocess.run(server.command(), env=lib.clean_env(), capture_output=True,
+                                      timeout=60, check=False)
                 self.assertEqual(done.returncode, 2, done.stderr)
                 self.assertIn(says, done.stderr)
                 self.assertNotIn(b"geheim", done.stderr)

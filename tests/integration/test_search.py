@@ -1,4 +1,6 @@
-"""Lists over HTTP: search in TSL, order, pages, projections, and a sentinel's two queries. Source: the seed's lists; DESIGN 10."""
+"""Lists over HTTP: search in TSL, order, pages, projections, and a sentinel's two queries. Source:
+the seed's lists; DESIGN 10.
+"""
 import datetime
 import threading
 import unittest
@@ -18,12 +20,14 @@ class ListCase(Case):
     POOL_ADAPTERS = ("np",)
 
     def cluster(self, **kw):
-        answer = self.client.post(BASE + "/clusters", {"kind": "Cluster", "name": name(), "spec": {}, **kw})
+        answer = self.client.post(BASE + "/clusters",
+                                  {"kind": "Cluster", "name": name(), "spec": {}, **kw})
         self.assertEqual(answer.status, 201)
         return answer.json
 
     def pool(self, cluster, **kw):
-        answer = self.client.post(cluster["href"] + "/nodepools", {"kind": "NodePool", "name": name("p"), "spec": {}, **kw})
+        answer = self.client.post(cluster["href"] + "/nodepools",
+                                  {"kind": "NodePool", "name": name("p"), "spec": {}, **kw})
         self.assertEqual(answer.status, 201)
         return answer.json
 
@@ -37,7 +41,8 @@ class ListCase(Case):
         answer = self.ask(path, search=search, pageSize=500, **params)
         self.assertEqual(answer.status, 200, search)
         doc = answer.json
-        self.assertEqual((doc["page"], doc["size"], doc["total"]), (1, len(doc["items"]), len(doc["items"])), search)
+        self.assertEqual((doc["page"], doc["size"], doc["total"]),
+                         (1, len(doc["items"]), len(doc["items"])), search)
         return [item["name"] for item in doc["items"]]
 
     def refused(self, code, field, detail=None, path="/clusters", **params):
@@ -60,8 +65,11 @@ class Search(ListCase):
             return
         type(self).ready_once = True
         cls = type(self)
-        cls.a = self.cluster(name="alpha", labels={"env": "prod", "region": "us", "quote": "it's", "town": "ZÜRICH 🦊 Ⱥ"},
-                             spec={"region": "us", "size": 3, "net": {"ratio": 1.5}, "private": True})
+        cls.a = self.cluster(name="alpha",
+                             labels={"env": "prod", "region": "us", "quote": "it's",
+                                     "town": "ZÜRICH 🦊 Ⱥ"},
+                             spec={"region": "us", "size": 3, "net": {"ratio": 1.5},
+                                   "private": True})
         cls.b = self.cluster(name="beta", labels={"env": "prod"}, spec={"region": "eu", "size": 10})
         cls.c = self.cluster(name="alpha-2", labels={"env": "dev", "region": "us"}, spec={})
         cls.p = self.pool(cls.a, name="pool-a", labels={"env": "prod"})
@@ -119,12 +127,14 @@ class Search(ListCase):
                 ("spec.private='true'", ["alpha"]),
                 ("spec.size in (3, 10)", ["beta", "alpha"]),
                 ("spec.none='x'", []),
-                ("NAME='alpha'".replace("NAME", "name") + " OR name='beta' AND labels.env='dev'", ["alpha"]),
+                ("NAME='alpha'".replace("NAME", "name") + " OR name='beta' AND labels.env='dev'",
+                 ["alpha"]),
                 ("(name='alpha' OR name='beta') AND labels.env='prod'", ["beta", "alpha"])):
             self.assertEqual(self.found(search), names, search)
 
     def test_conditions(self):
-        """Conditions by status and by what is below them, in both vocabularies, alone and in an OR."""
+        """Conditions by status and by what is below them, in both vocabularies, alone and in an OR.
+        """
         for search, names in (
                 ("status.conditions.Ready='True'", ["alpha"]),
                 ("status.conditions.Ready='False'", ["alpha-2", "beta"]),
@@ -137,12 +147,14 @@ class Search(ListCase):
                 ("status.conditions.Ready='True' and not labels.region='eu'", ["alpha"]),
                 ("status.conditions.Ready.observed_generation=1", ["alpha-2", "beta", "alpha"]),
                 ("status.conditions.Ready__observed_generation>1", []),
-                ("status.conditions.Ready.last_updated_time>'2020-01-01T00:00:00+05:30'", ["alpha-2", "beta", "alpha"]),
+                ("status.conditions.Ready.last_updated_time>'2020-01-01T00:00:00+05:30'",
+                 ["alpha-2", "beta", "alpha"]),
                 ("status.conditions.Available.last_transition_time<'2020-01-01T00:00:00Z'", [])):
             self.assertEqual(self.found(search), names, search)
 
     def test_nodepools(self):
-        """A nested list is its cluster's own, whatever the search says; the flat one knows owners."""
+        """A nested list is its cluster's own, whatever the search says; the flat one knows owners.
+        """
         nested = self.a["href"] + "/nodepools"
         self.assertEqual(self.found("", nested), ["pool-a"])
         self.assertEqual(self.found("name='pool-a' or name='pool-b'", nested), ["pool-a"])
@@ -150,24 +162,35 @@ class Search(ListCase):
         self.assertEqual(self.found("owner_id='%s'" % self.b["id"], nested), [])
         self.assertEqual(self.found("owner_id='%s'" % self.b["id"], "/nodepools"), ["pool-b"])
         self.assertEqual(self.found("labels.env='prod'", "/nodepools"), ["pool-b", "pool-a"])
-        self.problem(self.ask("/clusters/2nosuch/nodepools", search="name='x'"), 404, "HYPERFLEET-NTF-001")
+        self.problem(self.ask("/clusters/2nosuch/nodepools", search="name='x'"), 404,
+                     "HYPERFLEET-NTF-001")
 
     def test_injections_are_values(self):
         """What looks like SQL finds nothing and breaks nothing."""
-        for value in ("x'' or 1=1 --", "'' OR ''1''=''1", "x''; DROP TABLE fleet; --", "%", "?1", "$.x", "\u0000", "\ud83d\ude00".encode(
+        for value in ("x'' or 1=1 --", "'' OR ''1''=''1", "x''; DROP TABLE fleet; --", "%", "?1",
+                      "$.x", "\u0000", "\ud83d\ude00".encode(
                 "utf-16", "surrogatepass").decode("utf-16")):
             for field in ("name", "labels.env", "spec.region", "id", "created_by"):
                 self.assertEqual(self.found("%s='%s'" % (field, value)), [], (field, value))
         self.assertEqual(len(self.found("")), 3)
 
     def test_sentinel(self):
-        """The two queries of a polling cycle: what is not Ready, and what is Ready but was not looked at for long."""
+        """The two queries of a polling cycle: what is not Ready, and what is Ready but was not
+        looked at for long.
+        """
         now = datetime.datetime.now(datetime.timezone.utc)
         stale = "status.conditions.Ready='True' and status.conditions.Ready.last_updated_time<='%s'"
-        self.assertEqual(self.found("status.conditions.Ready='False' and labels.env='prod'"), ["beta"])
-        self.assertEqual(self.found(stale % (now - datetime.timedelta(minutes=30)).strftime("%Y-%m-%dT%H:%M:%SZ")), [])
-        self.assertEqual(self.found(stale % (now + datetime.timedelta(minutes=1)).strftime("%Y-%m-%dT%H:%M:%SZ")), ["alpha"])
-        self.assertEqual(self.found(stale.replace("Ready", "Reconciled") % "2120-01-01T00:00:00Z" + " and labels.env='dev'"), [])
+        self.assertEqual(self.found("status.conditions.Ready='False' and labels.env='prod'"),
+                         ["beta"])
+        self.assertEqual(self.found(stale
+                                    % (now - datetime.timedelta(minutes=30)).strftime(
+                                        "%Y-%m-%dT%H:%M:%SZ")), [])
+        self.assertEqual(self.found(stale
+                                    % (now
+                                       + datetime.timedelta(minutes=1)).strftime(
+                                           "%Y-%m-%dT%H:%M:%SZ")), ["alpha"])
+        self.assertEqual(self.found(stale.replace("Ready", "Reconciled") % "2120-01-01T00:00:00Z"
+                                    + " and labels.env='dev'"), [])
         answer = self.ask(search="labels.non_existing_label='value'", size=1)
         self.assertEqual((answer.status, answer.json["total"], answer.json["items"]), (200, 0, []))
 
@@ -183,13 +206,17 @@ class Search(ListCase):
         self.assertEqual(names(order="asc"), ["alpha", "beta", "alpha-2"])
         self.assertEqual(names(order="desc"), ["alpha-2", "beta", "alpha"])
         self.assertEqual(names(order="name desc,created_time"), ["beta", "alpha-2", "alpha"])
-        self.assertEqual(names(orderBy="name", order="created_time desc"), ["alpha", "alpha-2", "beta"])  # both spellings at once
+        # both spellings at once
+        self.assertEqual(names(orderBy="name", order="created_time desc"),
+                         ["alpha", "alpha-2", "beta"])
         self.assertEqual(names(orderBy="generation,created_time asc"), ["alpha", "beta", "alpha-2"])
         self.assertEqual(names(orderBy="labels.region,name"), ["alpha", "alpha-2", "beta"])
-        self.refused("HYPERFLEET-VAL-005", "orderBy", "bad order value 'name up'", orderBy="name up")
+        self.refused("HYPERFLEET-VAL-005", "orderBy", "bad order value 'name up'",
+                     orderBy="name up")
         self.refused("HYPERFLEET-VAL-005", "orderBy", orderBy="spec")
         self.refused("HYPERFLEET-VAL-005", "orderBy", orderBy="nothing")
-        for order, why in (("sideways", "sideways is not a valid field name"), ("name up", "bad order value 'name up'"),
+        for order, why in (("sideways", "sideways is not a valid field name"),
+                           ("name up", "bad order value 'name up'"),
                            ("DESC", "DESC is not a valid field name")):
             words = "order must be 'asc' or 'desc', or fields to sort by: " + why
             self.refused("HYPERFLEET-VAL-005", "order", words, order=order)
@@ -198,54 +225,74 @@ class Search(ListCase):
     def test_search_errors(self):
         """A wrong query is a 400 that repeats it and says where; never a 500."""
         for search, detail in (
-                ("garbage", None), ("name=", None), ("name=\"x\"", None), ("(name='x'", None), ("name='x", None),
+                ("garbage", None), ("name=", None), ("name=\"x\"", None), ("(name='x'", None),
+                ("name='x", None),
                 ("labels.foo-bar='x'", None),
                 ("spec='x'", "spec is not a valid field name"),
                 ("foo='x'", "foo is not a valid field name"),
                 ("foo.bar='x'", "foo is not a related resource of Cluster"),
                 ("owner_id='x'", "owner_id is not a valid field name"),
-                ("labels.Upper='x'", "label key 'Upper' is invalid: must contain only lowercase letters, digits, and underscores"),
-                ("status.conditions.ready='True'", "condition type 'ready' is invalid: must be PascalCase (e.g., Ready, Available)"),
-                ("status.conditions.Ready='yes'", "condition status 'yes' is invalid: must be True, False, or Unknown"),
-                ("status.conditions.Ready!='True'", "only equality operator (=) is supported for condition status queries"),
+                ("labels.Upper='x'",
+                 "label key 'Upper' is invalid: must contain only lowercase letters, digits, and "
+                 "underscores"),
+                ("status.conditions.ready='True'",
+                 "condition type 'ready' is invalid: must be PascalCase (e.g., Ready, Available)"),
+                ("status.conditions.Ready='yes'",
+                 "condition status 'yes' is invalid: must be True, False, or Unknown"),
+                ("status.conditions.Ready!='True'",
+                 "only equality operator (=) is supported for condition status queries"),
                 ("not status.conditions.Ready='True'",
-                 "NOT operator is not supported with condition queries; use the inverse condition instead (e.g., Ready='False')"),
+                 "NOT operator is not supported with condition queries; use the inverse condition "
+                 "instead (e.g., Ready='False')"),
                 ("status.conditions.Ready.reason='x'",
-                 "condition subfield 'reason' is not supported; use last_updated_time, last_transition_time, or observed_generation"),
+                 "condition subfield 'reason' is not supported; use last_updated_time, "
+                 "last_transition_time, or observed_generation"),
                 ("generation='x'", None), ("created_time='x'", None),
                 ("x" * 4097, "search query exceeds maximum length of 4096 characters"),
                 ("(" * 2000 + "name='x'" + ")" * 2000, None)):
             doc = self.refused("HYPERFLEET-VAL-005", "search", detail, search=search)
             if detail is None and not search.startswith(("generation", "created_time")):
-                self.assertRegex(doc["detail"], r"^Failed to parse search query: .*at position [0-9]+: ", search)
-        self.problem(self.client.get(BASE + "/clusters?search=name%3"), 400, "HYPERFLEET-VAL-005", errors="search")
+                self.assertRegex(doc["detail"],
+                                 r"^Failed to parse search query: .*at position [0-9]+: ", search)
+        self.problem(self.client.get(BASE + "/clusters?search=name%3"), 400, "HYPERFLEET-VAL-005",
+                     errors="search")
 
     def test_decoding(self):
         """Percent and plus; the last of repeated parameters counts; unknown ones are ignored."""
-        a = self.client.get(BASE + "/clusters?search=name%3D%27alpha%27+or+name%3D'beta'&whatever=1")
+        a = self.client.get(BASE
+                            + "/clusters?search=name%3D%27alpha%27+or+name%3D'beta'&whatever=1")
         self.assertEqual([i["name"] for i in a.json["items"]], ["beta", "alpha"])
         a = self.client.get(BASE + "/clusters?search=garbage&search=name='alpha'")
         self.assertEqual([i["name"] for i in a.json["items"]], ["alpha"])
 
     def test_fields(self):
         """Only what is asked for, and the id; unknown fields are refused with or without items."""
-        item = self.ask(search="name='alpha'", fields="name,status.conditions.type,labels.env").json["items"][0]
+        item = self.ask(search="name='alpha'",
+                        fields="name,status.conditions.type,labels.env").json["items"][0]
         self.assertEqual({k for k in item}, {"id", "name", "status", "labels"})
         self.assertEqual(item["labels"], {"env": "prod"})
         self.assertTrue(all(set(c) == {"type"} for c in item["status"]["conditions"]))
-        self.assertEqual(self.ask(search="name='alpha'", fields="id").json["items"], [{"id": self.a["id"]}])
+        self.assertEqual(self.ask(search="name='alpha'", fields="id").json["items"],
+                         [{"id": self.a["id"]}])
         self.assertEqual(self.ask(search="name='nobody'", fields="id").json["items"], [])
-        item = self.ask("/nodepools", fields="owner_references.id", search="name='pool-a'").json["items"][0]
+        item = self.ask("/nodepools", fields="owner_references.id",
+                        search="name='pool-a'").json["items"][0]
         self.assertEqual(item["owner_references"], {"id": self.a["id"]})
         for search in ("", "name='nobody'"):
-            self.refused("HYPERFLEET-VAL-000", "fields", "The following field(s) doesn't exist in `Cluster`: x", fields="name,x",
+            self.refused("HYPERFLEET-VAL-000", "fields",
+                         "The following field(s) doesn't exist in `Cluster`: x", fields="name,x",
                          search=search)
-        self.refused("HYPERFLEET-VAL-000", "fields", "The following field(s) doesn't exist in `NodePool`: x", path="/nodepools", fields="x")
+        self.refused("HYPERFLEET-VAL-000", "fields",
+                     "The following field(s) doesn't exist in `NodePool`: x", path="/nodepools",
+                     fields="x")
 
     def test_pages(self):
-        """Page and size within their bounds, the page behind the last one, and status lists, which know nothing else."""
+        """Page and size within their bounds, the page behind the last one, and status lists, which
+        know nothing else.
+        """
         doc = self.ask(page=2, pageSize=2).json
-        self.assertEqual((doc["kind"], doc["page"], doc["size"], doc["total"]), ("ClusterList", 2, 1, 3))
+        self.assertEqual((doc["kind"], doc["page"], doc["size"], doc["total"]),
+                         ("ClusterList", 2, 1, 3))
         self.assertEqual([i["name"] for i in doc["items"]], ["alpha"])
         doc = self.ask(page=9, size=2).json
         self.assertEqual((doc["page"], doc["size"], doc["total"], doc["items"]), (9, 0, 3, []))
@@ -258,14 +305,17 @@ class Search(ListCase):
         self.refused("HYPERFLEET-VAL-000", "page", page="2147483648")
         self.assertEqual(self.ask(pageSize="").status, 200)
         statuses = self.a["href"] + "/statuses"
-        doc = self.ask(statuses, search="garbage", orderBy="nothing", fields="x", pageSize=1, page=2).json
+        doc = self.ask(statuses, search="garbage", orderBy="nothing", fields="x", pageSize=1,
+                       page=2).json
         self.assertEqual((doc["kind"], doc["size"], doc["total"]), ("AdapterStatusList", 1, 2))
         self.refused("HYPERFLEET-VAL-000", "page", path=statuses, page="0")
 
 
 class Large(ListCase):
     def test_page_that_does_not_fit(self):
-        """A page of more than one answer's size is the caller's to cut: 400 names pageSize, and smaller pages bring everything."""
+        """A page of more than one answer's size is the caller's to cut: 400 names pageSize, and
+        smaller pages bring everything.
+        """
         spec = {"text": "x" * 900_000}
         ids = {self.cluster(spec=spec)["id"] for _ in range(40)}
         answer = self.client.get(BASE + "/clusters?pageSize=40")
@@ -273,20 +323,25 @@ class Large(ListCase):
         self.assertIn("pageSize", answer.json["detail"])
         seen = set()
         for page in (1, 2, 3, 4):
-            seen |= {c["id"] for c in self.client.get(BASE + "/clusters?pageSize=10&page=%d" % page).json["items"]}
+            seen |= {c["id"]
+                     for c in self.client.get(BASE + "/clusters?pageSize=10&page=%d"
+                                              % page).json["items"]}
         self.assertEqual(seen, ids)
 
 
 class Moving(ListCase):
     def test_soft_deleted_are_listed_until_removed(self):
-        """A resource that is being deleted is found as before, and no more once it is gone; changes move it at once."""
+        """A resource that is being deleted is found as before, and no more once it is gone; changes
+        move it at once.
+        """
         c = self.cluster(labels={"life": "one"})
         answer = self.client.patch(c["href"], {"labels": {"life": "two", "more": "x"}})
         self.assertEqual(answer.status, 200)
         self.assertEqual(self.found("labels.life='one'"), [])
         self.assertEqual(self.found("labels.life='two' and labels.more='x'"), [c["name"]])
         self.assertEqual(self.found("deleted_time is null and id='%s'" % c["id"]), [c["name"]])
-        self.assertEqual(self.found("not deleted_time>'2020-01-01T00:00:00Z' and id='%s'" % c["id"]), [], "no time to compare")
+        self.assertEqual(self.found("not deleted_time>'2020-01-01T00:00:00Z' and id='%s'"
+                                    % c["id"]), [], "no time to compare")
         self.assertEqual(self.client.delete(c["href"]).status, 202)
         self.assertEqual(self.found("deleted_time is null and id='%s'" % c["id"]), [])
         for search in ("deleted_time is not null", "deleted_time>'2020-01-01T00:00:00Z'"):
@@ -299,14 +354,18 @@ class Moving(ListCase):
             self.assertEqual(self.found(search), [], search)
 
     def test_pages_under_inserts(self):
-        """While others create clusters, walking the pages shows each that was there before exactly once."""
+        """While others create clusters, walking the pages shows each that was there before exactly
+        once.
+        """
         mine = {self.cluster(labels={"walk": "yes"})["id"] for _ in range(60)}
         stop = threading.Event()
 
         def create():
             client = Client(self.server)
             while not stop.is_set():
-                client.post(BASE + "/clusters", {"kind": "Cluster", "name": name("w"), "spec": {}, "labels": {"walk": "yes"}})
+                client.post(BASE + "/clusters",
+                            {"kind": "Cluster", "name": name("w"), "spec": {},
+                             "labels": {"walk": "yes"}})
             client.close()
 
         thread = threading.Thread(target=create)
@@ -315,7 +374,8 @@ class Moving(ListCase):
             for order in ("created_time asc", "labels.walk,created_time"):
                 seen, page = [], 1
                 while True:
-                    doc = self.ask(search="labels.walk='yes'", orderBy=order, page=page, pageSize=7).json
+                    doc = self.ask(search="labels.walk='yes'", orderBy=order, page=page,
+                                   pageSize=7).json
                     seen += [i["id"] for i in doc["items"]]
                     if len(mine & set(seen)) == len(mine) or not doc["items"]:
                         break
@@ -327,24 +387,33 @@ class Moving(ListCase):
             thread.join()
 
     def test_conditions_move_with_reports(self):
-        """A report that turns Ready moves the cluster from one search to the other in the same moment."""
+        """A report that turns Ready moves the cluster from one search to the other in the same
+        moment.
+        """
         c = self.cluster(labels={"turn": "x"})
-        self.assertEqual(self.found("labels.turn='x' and status.conditions.Ready='False'"), [c["name"]])
+        self.assertEqual(self.found("labels.turn='x' and status.conditions.Ready='False'"),
+                         [c["name"]])
         self.fleet.make_ready(c)
         self.assertEqual(self.found("labels.turn='x' and status.conditions.Ready='False'"), [])
-        self.assertEqual(self.found("labels.turn='x' and status.conditions.Ready='True'"), [c["name"]])
-        stale = "labels.turn='x' and status.conditions.Ready='True' and status.conditions.Ready.last_updated_time<='%s'" % now_text()
+        self.assertEqual(self.found("labels.turn='x' and status.conditions.Ready='True'"),
+                         [c["name"]])
+        stale = ("labels.turn='x' and status.conditions.Ready='True' and "
+                 "status.conditions.Ready.last_updated_time<='%s'" % now_text())
         self.assertEqual(self.found(stale), [c["name"]])
         self.fleet.make_ready(c)
         self.assertEqual(self.found(stale), [])
 
     def test_totals_follow_every_change(self):
-        """The total of a list by label is right after each create, change of labels, deletion and forced deletion, nodepools apart."""
+        """The total of a list by label is right after each create, change of labels, deletion and
+        forced deletion, nodepools apart.
+        """
         search, other = "labels.total_of='x'", "labels.total_of='y'"
         asked = [(path, s) for path in ("/clusters", "/nodepools") for s in (search, other)]
         totals = lambda: [self.ask(path, search=s, pageSize=1).json["total"] for path, s in asked]
         self.assertEqual(totals(), [0, 0, 0, 0])
-        a, b = self.cluster(labels={"total_of": "x", "humanitec_guresid": "total-a"}), self.cluster(labels={"total_of": "x"})
+        a, b = self.cluster(labels={"total_of": "x",
+                                    "humanitec_guresid": "total-a"}), self.cluster(
+                                        labels={"total_of": "x"})
         self.pool(a, labels={"total_of": "y"})
         self.assertEqual(totals(), [2, 0, 0, 1])
         self.assertEqual(self.ask(search="labels.total_of in ('x','y','x')").json["total"], 2)
@@ -355,7 +424,8 @@ class Moving(ListCase):
         self.assertEqual(totals(), [1, 0, 0, 1])
         self.assertEqual(self.client.delete(a["href"]).status, 202)
         self.assertEqual(totals(), [1, 0, 0, 1])  # there until its adapters have finalized it
-        self.assertEqual(self.client.post(a["href"] + "/force-delete", {"reason": "test"}).status, 204)
+        self.assertEqual(self.client.post(a["href"] + "/force-delete", {"reason": "test"}).status,
+                         204)
         self.assertEqual(totals(), [0, 0, 0, 0])
 
 

@@ -1,4 +1,6 @@
-"""The program around the server: its first and last lines, its exit statuses, signals, and what it makes on disk."""
+"""The program around the server: its first and last lines, its exit statuses, signals, and what it
+makes on disk.
+"""
 import os
 import re
 import shutil
@@ -24,7 +26,9 @@ def messages(server):
 def hang(server):
     """A connection with a request that stays open: a drain waits for it."""
     s = socket.create_connection(("127.0.0.1", server.port), timeout=20)
-    s.sendall(b"PUT /hang HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: 10\r\n\r\n{")
+    s.sendall(
+        b"PUT /hang HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: "
+        b"10\r\n\r\n{")
     # A round trip on every loop that may own the connection: its head has been read by then.
     for _ in range(20):
         client = Client(server)
@@ -52,7 +56,9 @@ class Serve(unittest.TestCase):
         return done
 
     def test_ready_line(self):
-        """The line `ready` has both addresses, the ports as numbers, the data folder, the version, and says that this is no demo."""
+        """The line `ready` has both addresses, the ports as numbers, the data folder, the version,
+        and says that this is no demo.
+        """
         server = self.start()
         ready = [r for r in server.records() if r["msg"] == "ready"]
         self.assertEqual(len(ready), 1)
@@ -81,7 +87,9 @@ class Serve(unittest.TestCase):
         self.assertEqual(messages(server)[-1], "stopped")
 
     def test_key_ring_is_made_once(self):
-        """The first start says that it made a key ring and that it is to be backed up; the next one takes it."""
+        """The first start says that it made a key ring and that it is to be backed up; the next one
+        takes it.
+        """
         server = self.start()
         made = [r for r in server.records() if "key ring" in r["msg"]]
         self.assertEqual(len(made), 1)
@@ -120,7 +128,8 @@ class Serve(unittest.TestCase):
         with open(path, "w", encoding="ascii") as f:
             f.write("nonsense\n")
         self.refused(78, ["key ring " + path, "line 1"])
-        self.assertFalse(os.path.exists(os.path.join(self.data, "store.db")), "nothing is stored before the keys are known")
+        self.assertFalse(os.path.exists(os.path.join(self.data, "store.db")),
+                         "nothing is stored before the keys are known")
 
     def test_statuses(self):
         """Each way to fail at start has its status, and names what it could not have."""
@@ -147,7 +156,9 @@ class Serve(unittest.TestCase):
         self.refused(73, [self.data, "not a folder"])
 
     def test_a_refused_start_writes_nothing(self):
-        """A second server that is refused leaves the folder of a running one as it is; without a usable key ring nothing is made."""
+        """A second server that is refused leaves the folder of a running one as it is; without a
+        usable key ring nothing is made.
+        """
         server = self.start()
 
         def files():
@@ -171,7 +182,9 @@ class Serve(unittest.TestCase):
             self.assertRegex(text, r"\n +%d  [a-z]" % status)
 
     def test_drain_timeout(self):
-        """A request that does not come to its end is cut off after http.drain_timeout, and that is said."""
+        """A request that does not come to its end is cut off after http.drain_timeout, and that is
+        said.
+        """
         server = self.start("--http-drain-timeout", "1s")
         with hang(server):
             self.assertEqual(server.sigterm(), 0)
@@ -183,14 +196,17 @@ class Serve(unittest.TestCase):
         server = self.start("--http-drain-timeout=60s", "--http-read-timeout=60s")
         with hang(server):
             server.proc.send_signal(signal.SIGTERM)
-            eventually(lambda: any(m.startswith("stopping") for m in messages(server)), "it says that it stops")
+            eventually(lambda: any(m.startswith("stopping") for m in messages(server)),
+                       "it says that it stops")
             self.assertTrue(server.alive())
             server.proc.send_signal(signal.SIGTERM)
             self.assertEqual(server.wait(10), 1)
         self.start()
 
     def test_sighup_takes_up_new_keys(self):
-        """After keygen --rotate and SIGHUP new cookies are sealed with the new key, old ones open, and so it is after a restart."""
+        """After keygen --rotate and SIGHUP new cookies are sealed with the new key, old ones open,
+        and so it is after a restart.
+        """
         server = self.start()
         client = Client(server)
         old, new = guresid("old"), guresid("new")
@@ -200,21 +216,27 @@ class Serve(unittest.TestCase):
         self.assertIn("SIGHUP", done.stdout)
         self.assertRegex(done.stdout, r"\b[0-9a-f]{8}\b")
         server.proc.send_signal(signal.SIGHUP)
-        eventually(lambda: "the key ring was reloaded" in messages(server), "the key ring is reloaded")
+        eventually(lambda: "the key ring was reloaded" in messages(server),
+                   "the key ring is reloaded")
         second = client.put("/" + new, cluster_input()).cookie
         for gid, cookie in ((old, first), (new, second)):
-            self.assertEqual(client.get("/" + gid, headers={"Humanitec-Driver-Cookie": cookie}).status, 202)
+            self.assertEqual(client.get("/" + gid,
+                                        headers={"Humanitec-Driver-Cookie": cookie}).status, 202)
         server.proc.send_signal(signal.SIGHUP)
-        eventually(lambda: "the key ring has not changed" in messages(server), "the second SIGHUP finds nothing new")
+        eventually(lambda: "the key ring has not changed" in messages(server),
+                   "the second SIGHUP finds nothing new")
         client.close()
         server.restart()
         client = Client(server)
         for gid, cookie in ((old, first), (new, second)):
-            self.assertEqual(client.get("/" + gid, headers={"Humanitec-Driver-Cookie": cookie}).status, 202)
+            self.assertEqual(client.get("/" + gid,
+                                        headers={"Humanitec-Driver-Cookie": cookie}).status, 202)
         client.close()
 
     def test_sighup_refuses_a_foreign_ring(self):
-        """A ring without the key in use, or a damaged one, is not taken up; the present one stays in use."""
+        """A ring without the key in use, or a damaged one, is not taken up; the present one stays
+        in use.
+        """
         server = self.start()
         path = os.path.join(self.data, "keys")
         client = Client(server)
@@ -223,28 +245,36 @@ class Serve(unittest.TestCase):
         other = os.path.join(self.dir, "other")
         self.assertEqual(run("keygen", "--keys", other).returncode, 0)
         shutil.copy(path, other + ".kept")
-        for count, put in enumerate((lambda: os.rename(other, path), lambda: os.chmod(path, 0o644), lambda: os.unlink(path)), 1):
+        for count, put in enumerate((lambda: os.rename(other, path), lambda: os.chmod(path, 0o644),
+                                     lambda: os.unlink(path)), 1):
             put()
-            with open(path, "a", encoding="ascii") if os.path.exists(path) else open(os.devnull, "w", encoding="ascii") as f:
+            there = path if os.path.exists(path) else os.devnull
+            with open(there, "a", encoding="ascii") as f:
                 f.write("# changed\n")
             server.proc.send_signal(signal.SIGHUP)
-            eventually(lambda n=count: sum("not reloaded" in m for m in messages(server)) == n, "reload %d is refused" % count)
-            self.assertEqual(client.get("/" + gid, headers={"Humanitec-Driver-Cookie": cookie}).status, 202)
+            eventually(lambda n=count: sum("not reloaded" in m for m in messages(server)) == n,
+                       "reload %d is refused" % count)
+            self.assertEqual(client.get("/" + gid,
+                                        headers={"Humanitec-Driver-Cookie": cookie}).status, 202)
         client.close()
         os.rename(other + ".kept", path)
         os.chmod(path, 0o600)
         server.restart()
         client = Client(server)
-        self.assertEqual(client.get("/" + gid, headers={"Humanitec-Driver-Cookie": cookie}).status, 202)
+        self.assertEqual(client.get("/" + gid, headers={"Humanitec-Driver-Cookie": cookie}).status,
+                         202)
         client.close()
 
     def test_broken_store(self):
-        """When the disk takes no more, nothing more is acknowledged, the process ends with 70, and a restart has what was acknowledged."""
+        """When the disk takes no more, nothing more is acknowledged, the process ends with 70, and
+        a restart has what was acknowledged.
+        """
         server = Server(data=self.data)
         self.addCleanup(server.close)
         whole = server.command()
         # Files may grow to 1 MiB: SQLite's log meets that as a failing disk.
-        server.command = lambda: ["/bin/sh", "-c", 'trap "" XFSZ; ulimit -f 2048; exec "$@"', "sh"] + whole
+        server.command = lambda: ["/bin/sh", "-c", 'trap "" XFSZ; ulimit -f 2048; exec "$@"',
+                                  "sh"] + whole
         server.start()
         client = Client(server)
         acked = []
@@ -271,14 +301,18 @@ class Serve(unittest.TestCase):
 
     def test_demo_estimate(self):
         """With the demo on, the estimate is the demo's time, unless the user chose one."""
-        for flags, low, high in ((("--demo=100s",), 90, 110), (("--demo=100s", "--driver-estimate-create=500s"), 490, 510)):
+        for flags, low, high in ((("--demo=100s",), 90, 110),
+                                 (("--demo=100s", "--driver-estimate-create=500s"), 490, 510)):
             server = self.start(*flags)
             self.assertTrue(any(re.search("demo.*no cluster is made", m) for m in messages(server)))
-            self.assertEqual([r["level"] for r in server.records() if "no cluster is made" in r["msg"]], ["warn"])
+            self.assertEqual([r["level"] for r in server.records()
+                              if "no cluster is made" in r["msg"]], ["warn"])
             client = Client(server)
             hint = client.put("/" + guresid("demo"), cluster_input()).json
             client.close()
-            ahead = (parse_time(hint["estimated_completion_time"]) - parse_time(hint["current_time"])).total_seconds()
+            ahead = (
+                parse_time(hint["estimated_completion_time"]) - parse_time(
+                    hint["current_time"])).total_seconds()
             self.assertTrue(low <= ahead <= high, hint)
             self.assertEqual(server.sigterm(), 0)
 

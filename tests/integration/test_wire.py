@@ -1,5 +1,5 @@
-"""HTTP/1.1 on the wire of the real program: keep-alive, pipelining, methods and paths, refusals in the right dialect, clients that leave,
-the end."""
+"""HTTP/1.1 on the wire of the real program: keep-alive, pipelining, methods and paths, refusals in
+the right dialect, clients that leave, the end."""
 import json
 import signal
 import socket
@@ -18,7 +18,8 @@ class Response:
     def __init__(self, head, body):
         lines = head.split(b"\r\n")
         self.status = int(lines[0].split(b" ")[1])
-        self.headers = [(k.decode().lower(), v.strip().decode()) for k, v in (line.split(b":", 1) for line in lines[1:])]
+        self.headers = [(k.decode().lower(), v.strip().decode()) for k,
+                        v in (line.split(b":", 1) for line in lines[1:])]
         self.body = body
 
     def header(self, name):
@@ -47,7 +48,8 @@ class Wire:
             assert self.fill(), "closed behind %r" % self.data
         head, self.data = self.data.split(b"\r\n\r\n", 1)
         r = Response(head, b"")
-        length = 0 if head_only or r.status < 200 or r.status == 204 else int(r.header("Content-Length"))
+        length = 0 if head_only or r.status < 200 or r.status == 204 else int(
+            r.header("Content-Length"))
         while len(self.data) < length:
             assert self.fill(), "closed in a body"
         r.body, self.data = self.data[:length], self.data[length:]
@@ -84,8 +86,10 @@ class OnTheWire(Case):
 
     def test_keep_alive(self):
         """Version and Connection header decide whether the connection stays."""
-        for version, extra, stays in ((b"1.1", b"", True), (b"1.1", b"Connection: close\r\n", False),
-                                      (b"1.1", b"Connection: x, Close\r\n", False), (b"1.0", b"", False),
+        for version, extra, stays in ((b"1.1", b"", True),
+                                      (b"1.1", b"Connection: close\r\n", False),
+                                      (b"1.1", b"Connection: x, Close\r\n", False),
+                                      (b"1.0", b"", False),
                                       (b"1.0", b"Connection: keep-alive\r\n", True),
                                       (b"1.1", b"Connection: Upgrade\r\nUpgrade: h2c\r\n", True)):
             with self.subTest((version, extra)):
@@ -102,8 +106,10 @@ class OnTheWire(Case):
         w = self.wire()
         gid = guresid("pipe").encode()
         body = json.dumps(cluster_input()).encode()
-        put = b"PUT /" + gid + b" HTTP/1.1\r\nHost: a\r\nContent-Length: %d\r\n\r\n" % len(body) + body
-        chunked = b"PUT /" + gid + b" HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n%x\r\n" % len(body)
+        put = b"PUT /" + gid + b" HTTP/1.1\r\nHost: a\r\nContent-Length: %d\r\n\r\n" % len(
+            body) + body
+        chunked = b"PUT /" + gid + b" HTTP/1.1\r\nHost: a\r\n"
+        chunked += b"Transfer-Encoding: chunked\r\n\r\n%x\r\n" % len(body)
         chunked += body + b"\r\n0\r\n\r\n"
         w.send(get(b"/" + gid) + put + get(b"/" + gid) + chunked + get(b"/", method=b"POST"))
         w.send(get(b"/" + gid, b"Connection: close\r\n"))
@@ -132,21 +138,25 @@ class OnTheWire(Case):
         self.assertEqual(w.response().status, 202)
 
     def test_every_answer(self):
-        """An id of our own making, a date, the bare name of the server, a length, on every answer."""
+        """An id of our own making, a date, the bare name of the server, a length, on every answer.
+        """
         ids = set()
-        for raw in (get(b"/abc"), get(b"/abc", b"X-Request-ID: mine\r\n"), get(b"/a/b/c"), b"nonsense\r\n\r\n",
+        for raw in (get(b"/abc"), get(b"/abc", b"X-Request-ID: mine\r\n"), get(b"/a/b/c"),
+                    b"nonsense\r\n\r\n",
                     get(BASE.encode() + b"/clusters"), get(b"/abc", method=b"BREW")):
             r = self.once(raw)
             self.assertRegex(r.header("X-Request-ID"), r"^[0-9A-Za-z]{27}$")
             ids.add(r.header("X-Request-ID"))
             self.assertEqual(r.header("Server"), "hyperfleet-driver")
-            self.assertRegex(r.header("Date"), r"^[A-Z][a-z]{2}, \d\d [A-Z][a-z]{2} \d{4} \d\d:\d\d:\d\d GMT$")
+            self.assertRegex(r.header("Date"),
+                             r"^[A-Z][a-z]{2}, \d\d [A-Z][a-z]{2} \d{4} \d\d:\d\d:\d\d GMT$")
         self.assertEqual(len(ids), 6)
 
     def test_no_length_on_204(self):
         """A 204 has an empty cookie header, no length and no body."""
         w = self.wire()
-        w.send(get(b"/" + guresid("gone").encode(), method=b"DELETE") + get(b"/abc", b"Connection: close\r\n"))
+        w.send(get(b"/" + guresid("gone").encode(), method=b"DELETE")
+               + get(b"/abc", b"Connection: close\r\n"))
         r = w.response()
         self.assertEqual(r.status, 204)
         self.assertEqual(r.header(SET_COOKIE), "")
@@ -157,11 +167,14 @@ class OnTheWire(Case):
         """White space around a header's value is no part of it."""
         path = b"/" + guresid("space").encode()
         body = json.dumps(cluster_input()).encode()
-        made = self.once(b"PUT " + path + b" HTTP/1.1\r\nHost: a\r\nConnection: close\r\nContent-Length: %d\r\n\r\n" % len(body) + body)
+        made = self.once(b"PUT " + path
+                         + b" HTTP/1.1\r\nHost: a\r\nConnection: close\r\nContent-Length: %d\r\n"
+                           b"\r\n" % len(body) + body)
         cookie = made.header(SET_COOKIE).encode()
         for value in (b"\t" + cookie + b" \t ", b" \t ", b""):
             with self.subTest(value):
-                self.assertEqual(self.once(get(path, b"Humanitec-Driver-Cookie:" + value + b"\r\nConnection: close\r\n")).status, 202)
+                self.assertEqual(self.once(get(path, b"Humanitec-Driver-Cookie:" + value
+                                               + b"\r\nConnection: close\r\n")).status, 202)
 
     def test_head(self):
         """HEAD has the headers of GET and no body."""
@@ -176,7 +189,8 @@ class OnTheWire(Case):
 
     def test_methods(self):
         """A known path with another method is 405 and says which are allowed."""
-        for path, methods in ((b"/abc", "GET, HEAD, PUT, DELETE"), (b"/clusters/abc", "GET, HEAD, PUT, DELETE"),
+        for path, methods in ((b"/abc", "GET, HEAD, PUT, DELETE"),
+                              (b"/clusters/abc", "GET, HEAD, PUT, DELETE"),
                               (BASE.encode() + b"/clusters", "GET, HEAD, POST")):
             for method in (b"BREW", b"OPTIONS", b"TRACE", b"get"):
                 with self.subTest((path, method)):
@@ -187,11 +201,14 @@ class OnTheWire(Case):
             self.assertEqual(self.once(raw).status, 400)
 
     def test_paths(self):
-        """Absolute URLs, a slash too many, escapes; broken escapes are refused, unknown paths are 404 in their dialect."""
+        """Absolute URLs, a slash too many, escapes; broken escapes are refused, unknown paths are
+        404 in their dialect.
+        """
         gid = guresid("path")
         self.expect(self.put(gid, cluster_input()), 202)
         last = "%%%02X" % ord(gid[-1])
-        for path in ("/" + gid, "//" + gid, "/" + gid + "/", "http://other/" + gid, "http://other:80/clusters/" + gid + "?x=y",
+        for path in ("/" + gid, "//" + gid, "/" + gid + "/", "http://other/" + gid,
+                     "http://other:80/clusters/" + gid + "?x=y",
                      "/" + gid[:-1] + last):
             with self.subTest(path):
                 self.assertEqual(self.once(get(path.encode())).status, 202)
@@ -206,14 +223,21 @@ class OnTheWire(Case):
                     self.assertEqual(json.loads(r.body)["error"], "RES-101")
         r = self.once(get(BASE.encode() + b"/nope?x=y"))
         doc = json.loads(r.body)
-        self.assertEqual((r.status, r.header("Content-Type"), r.header("Vary")), (404, "application/problem+json", "Authorization"))
-        self.assertEqual((doc["code"], doc["detail"]), ("HYPERFLEET-NTF-000", "The requested resource '%s/nope' doesn't exist" % BASE))
-        self.assertEqual((doc["instance"], doc["trace_id"]), (BASE + "/nope", r.header("X-Request-ID")))
+        self.assertEqual((r.status, r.header("Content-Type"), r.header("Vary")),
+                         (404, "application/problem+json", "Authorization"))
+        self.assertEqual((doc["code"], doc["detail"]),
+                         ("HYPERFLEET-NTF-000",
+                          "The requested resource '%s/nope' doesn't exist" % BASE))
+        self.assertEqual((doc["instance"], doc["trace_id"]),
+                         (BASE + "/nope", r.header("X-Request-ID")))
 
     def test_too_large(self):
-        """A body over the limit is 413 in the dialect of its path, and the client that still sends gets to read it."""
+        """A body over the limit is 413 in the dialect of its path, and the client that still sends
+        gets to read it.
+        """
         for size in (BODY_MAX + 1, 2 * BODY_MAX + 1, 64 * BODY_MAX):
-            for head, key in ((b"PUT /abc HTTP/1.1\r\n", "error"), (b"POST " + BASE.encode() + b"/clusters HTTP/1.1\r\n", "code")):
+            for head, key in ((b"PUT /abc HTTP/1.1\r\n", "error"),
+                              (b"POST " + BASE.encode() + b"/clusters HTTP/1.1\r\n", "code")):
                 with self.subTest((size, key)):
                     w = self.wire()
                     w.send(head + b"Host: a\r\nContent-Length: %d\r\n\r\n" % size)
@@ -230,28 +254,35 @@ class OnTheWire(Case):
             w.send(b"10000\r\n" + b"x" * 65536 + b"\r\n")
         self.assertEqual(w.response().status, 413)
         w = self.wire()
-        w.send(b"PUT /abc HTTP/1.1\r\nHost: a\r\nExpect: 100-continue\r\nContent-Length: %d\r\n\r\n" % (BODY_MAX + 1))
+        w.send(b"PUT /abc HTTP/1.1\r\nHost: a\r\nExpect: 100-continue\r\nContent-Length: %d\r\n\r\n"
+               % (BODY_MAX + 1))
         self.assertEqual(w.response().status, 413)
         w = self.wire()
-        w.send(b"PUT /abc HTTP/1.1\r\nHost: a\r\nContent-Length: %d\r\n\r\n" % BODY_MAX + b"x" * BODY_MAX)
+        w.send(b"PUT /abc HTTP/1.1\r\nHost: a\r\nContent-Length: %d\r\n\r\n" % BODY_MAX
+               + b"x" * BODY_MAX)
         self.assertEqual(w.response().status, 400)
 
     def test_head_limits(self):
         """Each limit of the head has its own status."""
-        for raw, status in ((get(b"/" + b"a" * 16384), 414), (b"GET /" + b"a" * 17000, 414), (get(b"/abc", b"X: y\r\n" * 64), 431),
-                            (get(b"/abc", b"X: " + b"y" * 32768 + b"\r\n"), 431), (get(b"/abc", b"X: y\r\n" * 63), 404),
-                            (get(b"/abc", b"X: " + b"y" * 30000 + b"\r\n"), 404), (get(b"/abc", b"Expect: x\r\n"), 417)):
+        for raw, status in ((get(b"/" + b"a" * 16384), 414), (b"GET /" + b"a" * 17000, 414),
+                            (get(b"/abc", b"X: y\r\n" * 64), 431),
+                            (get(b"/abc", b"X: " + b"y" * 32768 + b"\r\n"), 431),
+                            (get(b"/abc", b"X: y\r\n" * 63), 404),
+                            (get(b"/abc", b"X: " + b"y" * 30000 + b"\r\n"), 404),
+                            (get(b"/abc", b"Expect: x\r\n"), 417)):
             self.assertEqual(self.once(raw).status, status, raw[:40])
         path = BASE + "/" + '"' * 16000
         for extra, status in ((b"", 404), (b"Expect: x\r\n", 417)):
             r = self.once(get(path.encode(), extra))
-            self.assertEqual((r.status, json.loads(r.body)["instance"]), (status, path), "the longest path is quoted whole")
+            self.assertEqual((r.status, json.loads(r.body)["instance"]), (status, path),
+                             "the longest path is quoted whole")
 
     def test_continue(self):
         """The client that waits for 100 gets it before its body is read."""
         w = self.wire()
         body = json.dumps(cluster_input()).encode()
-        w.send(b"PUT /" + guresid("wait").encode() + b" HTTP/1.1\r\nHost: a\r\nExpect: 100-continue\r\n"
+        w.send(b"PUT /" + guresid("wait").encode()
+               + b" HTTP/1.1\r\nHost: a\r\nExpect: 100-continue\r\n"
                b"Content-Length: %d\r\n\r\n" % len(body))
         self.assertEqual(w.response().status, 100)
         w.send(body)
@@ -264,7 +295,8 @@ class OnTheWire(Case):
             gid = guresid("leave")
             gids.append(gid)
             body = json.dumps(cluster_input(nodepools=[{"name": "p", "spec": {}}])).encode()
-            raw = b"PUT /" + gid.encode() + b" HTTP/1.1\r\nHost: a\r\nContent-Length: %d\r\n\r\n" % len(body) + body
+            raw = b"PUT /" + gid.encode() + b" HTTP/1.1\r\nHost: a\r\n"
+            raw += b"Content-Length: %d\r\n\r\n" % len(body) + body
             w = Wire(self.server.port)
             if i % 3 == 0:
                 w.sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, b"\1\0\0\0\0\0\0\0")
@@ -275,7 +307,8 @@ class OnTheWire(Case):
         with self.subTest("nothing is left open"):
             probe = Client(self.server, ops=True)
             self.addCleanup(probe.close)
-            eventually(lambda: b"\nhfd_http_requests_in_flight 0\n" in probe.get("/metrics").body, "no request is in flight")
+            eventually(lambda: b"\nhfd_http_requests_in_flight 0\n" in probe.get("/metrics").body,
+                       "no request is in flight")
 
 
 class Drain(Case):
@@ -283,13 +316,16 @@ class Drain(Case):
     POOL_ADAPTERS = ("validation",)
 
     def test_sigterm(self):
-        """SIGTERM: idle connections close, nobody new gets in, an upload under way is answered with Connection: close, then the end."""
+        """SIGTERM: idle connections close, nobody new gets in, an upload under way is answered with
+        Connection: close, then the end.
+        """
         idle, busy = Wire(self.server.port), Wire(self.server.port)
         body = json.dumps(cluster_input()).encode()
         try:
             idle.send(get(b"/abc"))
             self.assertEqual(idle.response().status, 404)
-            busy.send(b"PUT /" + guresid("last").encode() + b" HTTP/1.1\r\nHost: a\r\nExpect: 100-continue\r\n"
+            busy.send(b"PUT /" + guresid("last").encode()
+                      + b" HTTP/1.1\r\nHost: a\r\nExpect: 100-continue\r\n"
                       b"Content-Length: %d\r\n\r\n" % len(body))
             self.assertEqual(busy.response().status, 100)
             self.server.proc.send_signal(signal.SIGTERM)

@@ -136,7 +136,8 @@ NAMES = (
     (r"\bgoto\s+(?!out\b)(\w+)", "goto {}: goto goes forward, to out", ()),
     (r"\btypedef\s+(struct)\b(?!\s+hfd_slice\b)", "typedef of a {}", ()),
     (r"\b(?:struct|enum|union)\s+(\w+_t)\s*\{", "{}: _t belongs to POSIX", ()),
-    (r"\bHFD_NEVER\s*\(\s*(true|1)\s*\)", "HFD_NEVER({}): the condition itself stands inside, because it is logged", ()),
+    (r"\bHFD_NEVER\s*\(\s*(true|1)\s*\)",
+     "HFD_NEVER({}): the condition itself stands inside, because it is logged", ()),
     (r"\b(assert)\s*\(", "{}: use HFD_ASSERT", ("tests",)),
 )
 

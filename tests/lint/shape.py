@@ -152,16 +152,5 @@ def references(tree):
                         yield path, number, f"{match.group(1)} is not in the repository"
 
 
-# ---- what cannot be --------------------------------------------------------------------------
-
-def never(tree):
-    """HFD_NEVER holds the condition itself: it is what the log line prints."""
-    for path in tree.files(".c", ".h"):
-        text = ctext.code(tree.read(path))
-        for match in re.finditer(r"\bHFD_NEVER\(\s*(true|1)\s*\)", text):
-            yield path, text.count("\n", 0,
-                                   match.start()) + 1, f"{match.group(0)} logs \"{match.group(1)}\""
-
-
 RULES = {"parameters": parameters, "folders": folders, "sizes": sizes, "headers": headers,
-         "columns": columns, "references": references, "never": never}
+         "columns": columns, "references": references}

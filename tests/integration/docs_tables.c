@@ -97,27 +97,14 @@ static void print_arrows(void)
 
 /* ---- metrics ---- */
 
-#define KIND_COUNTER "counter"
-#define KIND_GAUGE "gauge"
-#define KIND_SET_GAUGE "gauge"
-#define KIND_HISTOGRAM "histogram"
-#define KIND_FROM_5_MS "histogram"
-
 static void print_metrics(void)
 {
-#define ROW_(name, kind, text, constants, labels, help) {text, KIND_##kind, labels, help},
-    static const struct {
-        const char *name, *kind, *labels, *help;
-    } rows[] = {HFD_METRIC_LIST(ROW_)};
-#undef ROW_
+    struct hfd_buf b;
 
-    printf("| metric | kind | labels | meaning |\n|---|---|---|---|\n");
-    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
-        printf("| `%s` | %s | ", rows[i].name, rows[i].kind);
-        for (const char *c = rows[i].labels; *c != '\0'; c++)
-            printf(*c == ',' ? ", " : "%c", *c);
-        printf(" | %s |\n", rows[i].help);
-    }
+    hfd_buf_init(&b, 1 << 20);
+    hfd_metrics_table(&b);
+    printf("%.*s", HFD_SLICE_FMT(hfd_buf_slice(&b)));
+    hfd_buf_fini(&b);
 }
 
 /* ---- exit statuses ---- */

@@ -62,14 +62,16 @@ def anchors(text):
     return {re.sub(r"[^\w\- ]", "", h.lower()).replace(" ", "-") for h in re.findall(r"^#+ (.*)$", text, re.M)}
 
 
+def tree(top, ending):
+    """The files below a folder whose name ends so."""
+    return sorted(os.path.join(folder, name) for folder, _, names in os.walk(os.path.join(pages.SOURCE, top))
+                  for name in names if name.endswith(ending))
+
+
 def markdown():
-    """The pages of the repository that people read first."""
+    """The pages of the repository."""
     found = [os.path.join(pages.SOURCE, name) for name in os.listdir(pages.SOURCE) if name.endswith(".md")]
-    for top in ("driver", "handlers", "schemas", "store", "tests"):
-        for folder, folders, names in os.walk(os.path.join(pages.SOURCE, top)):
-            folders[:] = [name for name in folders if name != "corpora"]
-            found += [os.path.join(folder, name) for name in names if name.endswith(".md")]
-    return sorted(found)
+    return found + [path for top in ("driver", "handlers", "schemas", "store", "tests") for path in tree(top, ".md")]
 
 
 class Docs(unittest.TestCase):
@@ -111,6 +113,17 @@ class Docs(unittest.TestCase):
                     self.assertTrue(os.path.exists(there))
                     if anchor:
                         self.assertIn(anchor, anchors(pages.read(there)))
+
+    def test_log_lines_are_the_program_s(self):
+        """A log line that the page about faults quotes is in the sources."""
+        sources = "".join(pages.read(path) for path in tree("driver", ".c") + tree("handlers", ".c"))
+        sources = re.sub(r'"\s*\n\s*"', "", sources)  # a text on several lines
+        rows = [line.split("|") for line in page("remote.md").splitlines() if line.startswith("|")]
+        quoted = [text for row in rows[2:] for text in re.findall("`([^`]+)`", row[2])]
+        self.assertGreaterEqual(len(quoted), 6)
+        for text in quoted:
+            with self.subTest(text):
+                self.assertTrue(text in sources, "no source logs this; the page is handlers/docs/remote.md")
 
     def test_lines_are_short(self):
         """The pages that people read first have at most 100 columns, but for tables, code and addresses."""

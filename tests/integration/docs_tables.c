@@ -1,6 +1,6 @@
 /*
- * Prints the tables of the manual (handlers/docs) that stand in C: docs_tables NAME. `./dev docs`
- * puts them into the pages, and test_docs.py compares the pages with them.
+ * Prints a table of the manual that stands in C: docs_tables NAME. `./dev docs` puts the tables
+ * into the pages, and test_docs.py compares.
  */
 #include <stdio.h>
 #include <string.h>

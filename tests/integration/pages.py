@@ -1,21 +1,48 @@
-"""The pages of the manual, and their generated blocks: between <!-- NAME:begin --> and <!-- NAME:end -->."""
+"""The pages of the repository, by path from its root, and their generated blocks.
+
+A block stands between <!-- NAME:begin --> and <!-- NAME:end -->.
+"""
 import os
+import re
 
 from lib import ROOT
 
 SOURCE = os.environ.get("HFD_SOURCE_DIR") or ROOT
-MANUAL = os.path.join(SOURCE, "handlers", "docs")
 RENEW = "a generated text is out of date: run ./dev docs"
 
 
-def read(path):
-    with open(path, encoding="utf-8") as f:
+def path_of(name):
+    return os.path.join(SOURCE, name)
+
+
+def read(name):
+    with open(path_of(name), encoding="utf-8") as f:
         return f.read()
 
 
-def write(path, text):
-    with open(path, "w", encoding="utf-8") as f:
+def write(name, text):
+    with open(path_of(name), "w", encoding="utf-8") as f:
         f.write(text)
+
+
+def below(top, ending):
+    """The files below a folder whose name ends so."""
+    return sorted(os.path.relpath(os.path.join(folder, name), SOURCE)
+                  for folder, _, names in os.walk(path_of(top))
+                  for name in names if name.endswith(ending))
+
+
+def markdown():
+    """Every page of the repository."""
+    found = sorted(name for name in os.listdir(SOURCE) if name.endswith(".md"))
+    for top in ("driver", "handlers", "schemas", "store", "tests"):
+        found += below(top, ".md")
+    return found
+
+
+def prose(text):
+    """A page without its code."""
+    return re.sub(r"^```.*?^```$", "", text, flags=re.M | re.S)
 
 
 def _marks(text, name):
@@ -35,4 +62,3 @@ def put(text, name, new):
     """The page with another generated text of that name."""
     begin, end = _marks(text, name)
     return text[:begin] + new + text[end:]
-

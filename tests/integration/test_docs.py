@@ -1,4 +1,4 @@
-"""The generated texts of the manual are what the program's tables say; copies are equal to their source; links lead somewhere.
+"""The generated texts of the pages are what the program's tables say; links lead somewhere.
 
 With --write, the generated texts are made again (./dev docs).
 """
@@ -11,20 +11,32 @@ import unittest
 import pages
 from lib import CELLS, STATES, clean_env, program
 
-# What test_driver_tables.py plays against the program, and the row of the page.
-ROWS = {"GET": "GET", "PUT same": "PUT, same input", "PUT different": "PUT, other "
-                                                                      "input", "DELETE": "DELETE"}
+sys.path.insert(0, os.path.join(pages.SOURCE, "tests", "lint"))
+import rules  # noqa: E402
+
+# The operations of CELLS, which test_driver_tables.py plays, and the rows of the page.
+ROWS = {"GET": "GET", "PUT same": "PUT, same input", "PUT different": "PUT, other input",
+        "DELETE": "DELETE"}
+CONTRACT, METRICS, OPERATE, REMOTE, SETTINGS = (
+    "handlers/docs/%s.md" % name
+    for name in ("contract", "metrics", "operate", "remote", "settings"))
 # Page, name of the block, table of docs_tables.
-BLOCKS = [("contract.md", "decisions", "decisions"), ("contract.md", "arrows", "arrows"), ("metrics.md", "metrics", "metrics"),
-          ("operate.md", "exits", "exits")]
+BLOCKS = [(CONTRACT, "decisions", "decisions"), (CONTRACT, "arrows", "arrows"),
+          (METRICS, "metrics", "metrics"), (OPERATE, "exits", "exits")]
+# Blocks of test_failures.py.
+ELSEWHERE = re.compile(r"RES-1\d\d")
+README_LINES_MAX = 150
+COLUMNS_MAX = 100
 
 
 def output(*command):
-    return subprocess.run(command, stdout=subprocess.PIPE, check=True, text=True, env=clean_env()).stdout
+    done = subprocess.run(command, stdout=subprocess.PIPE, check=True, text=True, env=clean_env())
+    return done.stdout
 
 
 def table_of(name):
-    return output(os.environ.get("HFD_DOCS_TABLES") or os.path.join(os.path.dirname(program()), "tests/integration/docs_tables"), name)
+    beside = os.path.join(os.path.dirname(program()), "tests/integration/docs_tables")
+    return output(os.environ.get("HFD_DOCS_TABLES") or beside, name)
 
 
 def settings_groups():
@@ -38,40 +50,33 @@ def settings_groups():
 
 
 def diagram():
-    """The life cycle is drawn once, in life.h; the page has a copy."""
-    head = pages.read(os.path.join(pages.SOURCE, "driver/core/life.h"))
-    lines = [line[3:].rstrip() for line in head[:head.index("*/")].splitlines() if line.startswith(" *   ")]
+    """The drawing of the life cycle in life.h; the page has a copy."""
+    head = pages.read("driver/core/life.h")
+    lines = [line[3:].rstrip() for line in head[:head.index("*/")].splitlines()
+             if line.startswith(" *   ")]
     assert len(lines) > 8, "driver/core/life.h begins with a drawing"
     return "```\n%s\n```\n" % "\n".join(lines)
+
+
+def layers():
+    """The include table of the lint, of the folders that exist."""
+    rows = ["| `%s` | %s |\n" % (folder, ", ".join(
+        "`%s`" % name for name in below if os.path.isdir(pages.path_of(name))) or "nothing of ours")
+            for folder, below in rules.LAYERS if os.path.isdir(pages.path_of(folder))]
+    return "| folder | may include |\n|---|---|\n" + "".join(rows)
 
 
 def generated():
     """[(page, block, text)] of every block that is made here."""
     return [(page, block, table_of(table)) for page, block, table in BLOCKS] + \
-        [("settings.md", "settings-" + group, text) for group, text in settings_groups().items()] + \
-        [("contract.md", "diagram", diagram())]
-
-
-def page(name):
-    return pages.read(os.path.join(pages.MANUAL, name))
+        [(SETTINGS, "settings-" + group, text) for group, text in settings_groups().items()] + \
+        [(CONTRACT, "diagram", diagram()), ("driver/README.md", "layers", layers())]
 
 
 def anchors(text):
     """The anchors of a page's headings, as code hosts make them."""
-    text = re.sub(r"^```.*?^```$", "", text, flags=re.M | re.S)
-    return {re.sub(r"[^\w\- ]", "", h.lower()).replace(" ", "-") for h in re.findall(r"^#+ (.*)$", text, re.M)}
-
-
-def tree(top, ending):
-    """The files below a folder whose name ends so."""
-    return sorted(os.path.join(folder, name) for folder, _, names in os.walk(os.path.join(pages.SOURCE, top))
-                  for name in names if name.endswith(ending))
-
-
-def markdown():
-    """The pages of the repository."""
-    found = [os.path.join(pages.SOURCE, name) for name in os.listdir(pages.SOURCE) if name.endswith(".md")]
-    return found + [path for top in ("driver", "handlers", "schemas", "store", "tests") for path in tree(top, ".md")]
+    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-")
+            for heading in re.findall(r"^#+ (.*)$", pages.prose(text), re.M)}
 
 
 class Docs(unittest.TestCase):
@@ -81,19 +86,20 @@ class Docs(unittest.TestCase):
         """Each generated block is what the program's tables give today."""
         for name, block, text in generated():
             with self.subTest(page=name, block=block):
-                self.assertEqual(pages.block(page(name), block), text, pages.RENEW)
+                self.assertEqual(pages.block(pages.read(name), block), text, pages.RENEW)
 
     def test_every_block_is_generated(self):
-        """A page has no markers that nothing fills: a group of settings that is gone, a block that was renamed."""
+        """A page has no markers that nothing fills: a group of settings that is gone, for one."""
         known = {(name, block) for name, block, _ in generated()}
-        for name in sorted(os.listdir(pages.MANUAL)):
-            for block in re.findall(r"<!-- ([\w-]+):begin -->", page(name)):
-                if not (name == "errors.md" and block.startswith("RES-")):
+        for name in pages.markdown():
+            for block in re.findall(r"^<!-- ([\w-]+):begin -->$", pages.read(name), re.M):
+                if not ELSEWHERE.fullmatch(block):
                     self.assertIn((name, block), known)
 
     def test_decisions_are_those_that_are_played(self):
-        """Each cell of the table begins with the status that test_driver_tables.py sees from the program."""
-        rows = [[cell.strip() for cell in line.split("|")[1:-1]] for line in pages.block(page("contract.md"), "decisions").splitlines()]
+        """Each cell begins with the status that test_driver_tables.py sees from the program."""
+        text = pages.block(pages.read(CONTRACT), "decisions")
+        rows = [[cell.strip() for cell in line.split("|")[1:-1]] for line in text.splitlines()]
         shown = {row[0]: dict(zip(rows[0][1:], row[1:])) for row in rows[2:]}
         for (state, operation), (status, _, _) in CELLS.items():
             with self.subTest(state=state, operation=operation):
@@ -102,49 +108,46 @@ class Docs(unittest.TestCase):
 
     def test_links_lead_somewhere(self):
         """Links to files and headings of the repository are right."""
-        for path in markdown():
-            text = pages.read(path)
-            for target in re.findall(r"\]\(([^)\s]+)\)", re.sub(r"^```.*?^```$", "", text, flags=re.M | re.S)):
+        for name in pages.markdown():
+            for target in re.findall(r"\]\(([^)\s]+)\)", pages.prose(pages.read(name))):
                 if re.match(r"[a-z]+:", target):
                     continue
-                with self.subTest(page=os.path.relpath(path, pages.SOURCE), link=target):
-                    name, _, anchor = target.partition("#")
-                    there = os.path.normpath(os.path.join(os.path.dirname(path), name)) if name else path
-                    self.assertTrue(os.path.exists(there))
+                with self.subTest(page=name, link=target):
+                    to, _, anchor = target.partition("#")
+                    there = os.path.join(os.path.dirname(name), to) if to else name
+                    self.assertTrue(os.path.exists(pages.path_of(there)))
                     if anchor:
                         self.assertIn(anchor, anchors(pages.read(there)))
 
-    def test_log_lines_are_the_program_s(self):
-        """A log line that the page about faults quotes is in the sources."""
-        sources = "".join(pages.read(path) for path in tree("driver", ".c") + tree("handlers", ".c"))
+    def test_log_lines_are_in_the_sources(self):
+        """The log lines that the page about faults quotes are logged."""
+        sources = "".join(pages.read(path) for path in pages.below("driver", ".c") +
+                          pages.below("handlers", ".c"))
         sources = re.sub(r'"\s*\n\s*"', "", sources)  # a text on several lines
-        rows = [line.split("|") for line in page("remote.md").splitlines() if line.startswith("|")]
+        rows = [line.split("|") for line in pages.read(REMOTE).splitlines() if line.startswith("|")]
         quoted = [text for row in rows[2:] for text in re.findall("`([^`]+)`", row[2])]
         self.assertGreaterEqual(len(quoted), 6)
         for text in quoted:
             with self.subTest(text):
-                self.assertTrue(text in sources, "no source logs this; the page is handlers/docs/remote.md")
+                self.assertTrue(text in sources, "no source logs what %s quotes" % REMOTE)
 
     def test_lines_are_short(self):
-        """The pages that people read first have at most 100 columns, but for tables, code and addresses."""
-        first = ("README.md", "CONTRIBUTING.md", "SECURITY.md", "driver/README.md", "tests/README.md")
-        short = [os.path.join(pages.MANUAL, name) for name in os.listdir(pages.MANUAL)] + [os.path.join(pages.SOURCE, n) for n in first]
-        for path in short:
-            text = re.sub(r"^```.*?^```$", "", pages.read(path), flags=re.M | re.S)
-            for line in text.splitlines():
-                if len(re.sub(r"\(https?://[^)]*\)", "", line)) > 100 and not line.startswith("|"):
-                    self.fail("%s: %d columns: "
-                              "%s" % (os.path.relpath(path, pages.SOURCE), len(line), line))
+        """The pages have short lines, but for tables, code and addresses."""
+        first = ["README.md", "CONTRIBUTING.md", "SECURITY.md", "driver/README.md",
+                 "tests/README.md"]
+        for name in first + pages.below("handlers/docs", ".md"):
+            for line in pages.prose(pages.read(name)).splitlines():
+                measured = len(re.sub(r"\(https?://[^)]*\)", "", line))
+                if measured > COLUMNS_MAX and not line.startswith("|"):
+                    self.fail("%s: %d columns: %s" % (name, measured, line))
 
     def test_readme_is_short(self):
-        """README.md has at most 150 lines."""
-        self.assertLessEqual(len(pages.read(os.path.join(pages.SOURCE, "README.md")).splitlines()), 150)
+        self.assertLessEqual(len(pages.read("README.md").splitlines()), README_LINES_MAX)
 
 
 if __name__ == "__main__":
     if sys.argv[1:] == ["--write"]:
-        for name, block, new in generated():
-            path = os.path.join(pages.MANUAL, name)
-            pages.write(path, pages.put(pages.read(path), block, new))
+        for page, wanted, new in generated():
+            pages.write(page, pages.put(pages.read(page), wanted, new))
         sys.exit(0)
     unittest.main()

@@ -1,9 +1,8 @@
-"""What an app developer reads when something fails: the examples of the page errors.md are what the
-program says, in a real run.
+"""The messages that an app developer reads when something fails, in a real run: the page errors.md
+has them as its examples.
 
 With --write, the examples are made again (./dev docs).
 """
-import os
 import re
 import sys
 import unittest
@@ -11,7 +10,7 @@ import unittest
 import pages
 from lib import BASE, COOKIE, Client, Fleet, Server, cluster_input, eventually, nodepool_input
 
-PAGE = os.path.join(pages.MANUAL, "errors.md")
+PAGE = "handlers/docs/errors.md"
 CANARY = "canary-7f3a-never-shown"
 ADAPTERS = ["validation", "dns", "hypershift"]
 
@@ -126,7 +125,7 @@ class Scene:
         return self.late("3c0a19481428434f")
 
 
-# What happened, in the page's words; of those behind None time runs short.
+# Failures in the page's words, and their scenes. Behind None the deadlines are short.
 FAILURES = [
     ("an input field is wrong", "a_field_is_wrong"),
     ("another cluster has the name", "the_name_is_taken"),
@@ -161,25 +160,19 @@ def play():
 
 def tables(told):
     """{code: its examples as a table}"""
-    rows = {}
+    found = {}
     for what, doc in told:
-        rows.setdefault(doc["error"],
-                        []).append("| %s | %s: %s |\n"
-                                   % (what, doc["error"], doc["message"].replace("|", "\\|")))
-    return {code: "| what happened | what is read |\n|---|---|\n" + "".join(lines) for code,
-            lines in rows.items()}
+        head = "| what happened | what is read |\n|---|---|\n"
+        message = doc["message"].replace("|", "\\|")
+        found[doc["error"]] = found.get(doc["error"], head) + "| %s | %s: %s |\n" % (
+            what, doc["error"], message)
+    return found
 
 
 def codes_of_the_program():
     """Every RES code that the sources have."""
-    found = set()
-    for top in ("driver", "handlers"):
-        for folder, _, names in os.walk(os.path.join(pages.SOURCE, top)):
-            for name in names:
-                if name.endswith(".c"):
-                    found |= set(re.findall(r'"(RES-1[0-9][0-9])"',
-                                            pages.read(os.path.join(folder, name))))
-    return found
+    sources = pages.below("driver", ".c") + pages.below("handlers", ".c")
+    return {code for name in sources for code in re.findall(r'"(RES-1\d\d)"', pages.read(name))}
 
 
 def without_ids(text):
@@ -220,7 +213,7 @@ class Failures(unittest.TestCase):
         self.assertEqual(len({without_ids(doc["message"]) for _, doc in self.told}), len(self.told))
 
     def test_provisioning_failures_name_all(self):
-        """What failed on the way names the GUResID, HyperFleet's id, and what to do."""
+        """A failure of provisioning names the GUResID, HyperFleet's id, and what to do."""
         for what, doc in self.told:
             if doc["error"] in ("RES-104", "RES-105"):
                 with self.subTest(what):

@@ -1,9 +1,9 @@
-"""What a page shows is what happens. The ```sh blocks of README.md and of the manual's adapters.md are run in a shell, in their order,
-exactly as printed but for the ports. Each must print what the ```text block behind it says, but for ids and times.
+"""Pages show what happens: the ```sh blocks of README.md and of the manual's adapters.md are run.
 
-A block that begins with `./dev run` or `hyperfleet-driver serve` starts a server with the flags it shows.
+They run in a shell, in their order, exactly as printed but for the ports. Each must print the
+```text block behind it, but for ids and times. A block that begins with `./dev run` or
+`hyperfleet-driver serve` starts a server with the flags it shows.
 """
-import os
 import re
 import shutil
 import subprocess
@@ -17,8 +17,9 @@ from lib import TIME_FACTOR, Server, clean_env
 BLOCK = re.compile(r"^```(sh|text)\n(.*?)^```$", re.M | re.S)
 STARTS = re.compile(r"^(?:\./dev run|hyperfleet-driver serve)([^#\n]*)")
 END_MARK = "<end of a block>"
-# Ids, and times of any precision: what differs from run to run.
-CHANGES = [(re.compile(r"\b2[0-9A-Za-z]{26}\b"), "ID"), (re.compile(r"\b\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?Z"), "TIME")]
+# Ids, and times of any precision, differ from run to run.
+CHANGES = [(re.compile(r"\b2[0-9A-Za-z]{26}\b"), "ID"),
+           (re.compile(r"\b\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?Z"), "TIME")]
 BLOCK_S = 60 * TIME_FACTOR
 
 
@@ -40,16 +41,23 @@ def steps(text):
     return found
 
 
+def at_ports(text, server):
+    """The text with the server's ports in the place of the usual ones."""
+    return text.replace("127.0.0.1:8000", "127.0.0.1:%d" % server.port).replace(
+        "127.0.0.1:8080", "127.0.0.1:%d" % server.ops_port)
+
+
 class Shell:
     """A bash that keeps its variables and functions from block to block, in an empty folder."""
 
     def __init__(self):
         self.folder = tempfile.mkdtemp(prefix="hfd-it-played-")
-        self.proc = subprocess.Popen(["bash"], cwd=self.folder, env=clean_env({"LC_ALL": "C.UTF-8"}), stdin=subprocess.PIPE,
-                                     stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+        self.proc = subprocess.Popen(["bash"], cwd=self.folder, stdin=subprocess.PIPE, text=True,
+                                     env=clean_env({"LC_ALL": "C.UTF-8"}),
+                                     stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
 
     def run(self, commands):
-        """What the commands print, on both outputs."""
+        """The text that the commands print, on both outputs."""
         self.proc.stdin.write("%s\necho '%s'\n" % (commands, END_MARK))
         self.proc.stdin.flush()
         timer = threading.Timer(BLOCK_S, self.proc.kill)
@@ -61,8 +69,8 @@ class Shell:
                 return printed + line[:line.index(END_MARK)]
             printed += line
         timer.cancel()
-        raise AssertionError("the shell ended, or took longer than %d s:\n%s\nprinted:\n"
-                             "%s" % (BLOCK_S, commands, printed))
+        raise AssertionError("the shell ended, or took longer than %d s:\n%s\nprinted:\n%s"
+                             % (BLOCK_S, commands, printed))
 
     def close(self):
         self.proc.stdin.close()
@@ -81,7 +89,7 @@ class Played(unittest.TestCase):
                 raise unittest.SkipTest("%s is not installed" % tool)
 
     def play(self, text, *flags):
-        """Runs the blocks; how many commands there were."""
+        """Runs the blocks; how many there were beside the start of the server."""
         shell, server, count = Shell(), None, 0
         try:
             for commands, wanted in steps(text):
@@ -91,10 +99,10 @@ class Played(unittest.TestCase):
                     server = Server(*flags, *start.group(1).split())
                     server.start()
                     continue
-                self.assertIsNotNone(server, "a block before the server is started: %s" % commands)
-                commands, wanted = (part.replace("127.0.0.1:8000", "127.0.0.1:%d" % server.port).replace(
-                    "127.0.0.1:8080", "127.0.0.1:%d" % server.ops_port) for part in (commands, wanted))
-                self.assertEqual(constant(shell.run(commands)), constant(wanted), "printed by:\n" + commands)
+                self.assertIsNotNone(server, "no server is started yet: %s" % commands)
+                printed = shell.run(at_ports(commands, server))
+                self.assertEqual(constant(printed), constant(at_ports(wanted, server)),
+                                 "printed by:\n" + commands)
                 count += 1
         finally:
             shell.close()
@@ -103,15 +111,17 @@ class Played(unittest.TestCase):
         return count
 
     def test_first_order(self):
-        """README.md: the first order, from its file to its deletion. `./dev run` has demo adapters of ten seconds; here they are faster."""
-        text = pages.read(os.path.join(pages.SOURCE, "README.md"))
-        begin = text.index("## Start\n")
-        self.assertGreaterEqual(self.play(text[begin:text.index("\n## ", text.index("## The first "
-                                                                                    "order"))], "--demo=1s"), 4)
+        """README.md: the first order, from its file to its deletion.
+
+        The demo adapters of `./dev run` take ten seconds; here they are faster.
+        """
+        text = pages.read("README.md")
+        end = text.index("\n## ", text.index("## The first order"))
+        self.assertGreaterEqual(self.play(text[text.index("## Start\n"):end], "--demo=1s"), 4)
 
     def test_life_with_two_adapters(self):
         """adapters.md: the life of a cluster with two required adapters."""
-        self.assertGreaterEqual(self.play(pages.read(os.path.join(pages.MANUAL, "adapters.md"))), 8)
+        self.assertGreaterEqual(self.play(pages.read("handlers/docs/adapters.md")), 8)
 
 
 if __name__ == "__main__":

@@ -1,4 +1,5 @@
 /* See doctor.h. */
+#include "driver/backend/remote/verdict.h"
 #include "handlers/cli/doctor.h"
 #include "handlers/cli/look.h"
 

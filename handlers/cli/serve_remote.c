@@ -1,4 +1,5 @@
 /* See serve.h. Source: DESIGN 6. */
+#include "driver/backend/remote/work.h"
 #include "handlers/cli/look.h"
 #include "handlers/cli/serve.h"
 

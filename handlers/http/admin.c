@@ -3,6 +3,7 @@
  * requests into calls of driver/core and rows into documents; decides nothing. Source: DESIGN 4, 8.
  * Thread: loop.
  */
+#include "driver/backend/remote/work.h"
 #include "handlers/http/admin.h"
 
 #include "handlers/http/api.h"

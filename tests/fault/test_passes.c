@@ -7,6 +7,7 @@
  *   test_passes             a share of the allocations, another one with each --seed
  *   test_passes --stride N  one allocation in N, on average; 1 = every one
  */
+#include "driver/backend/remote/work.h"
 #include "driver/backend/remote/orphans.h"
 #include "driver/backend/remote/wire.h"
 #include "tests/fault/options.h"

@@ -1,6 +1,9 @@
 /* See remote_world.h. */
 #include "tests/lib/remote_world.h"
 
+#include "driver/backend/remote/next.h"
+#include "driver/backend/remote/take.h"
+
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -672,16 +675,18 @@ void remote_world_answer(struct remote_world *rw, const struct hfd_remote_reques
 struct due_step {
     struct remote_world *rw;
     struct hfd_remote_work work[WORK_MAX];
-    size_t count;
-    int64_t next_us;
+    struct hfd_due due;
 };
 
 static hfd_rc txn_due(struct hfd_txn *tx, void *arg, struct hfd_err *err)
 {
     struct due_step *s = arg;
 
-    return hfd_remote_due(tx, &s->rw->policy, s->rw->w.clock.wall_us, WORK_MAX, &s->rw->w.mem,
-                          s->work, &s->count, &s->next_us, err);
+    const struct hfd_due_query query = {
+        .policy = &s->rw->policy, .now_us = s->rw->w.clock.wall_us, .limit = WORK_MAX};
+
+    s->due.works = s->work;
+    return hfd_remote_due(tx, &query, &s->rw->w.mem, &s->due, err);
 }
 
 struct pass_step {
@@ -689,7 +694,6 @@ struct pass_step {
     struct hfd_pass *pass;
     struct hfd_remote_request request;
     struct hfd_remote_answer answer;
-    bool done;
 };
 
 static hfd_rc txn_next(struct hfd_txn *tx, void *arg, struct hfd_err *err)
@@ -699,7 +703,8 @@ static hfd_rc txn_next(struct hfd_txn *tx, void *arg, struct hfd_err *err)
 
     if (s->rw->before_step != NULL)
         s->rw->before_step(s->rw);
-    rc = hfd_pass_next(tx, s->pass, s->rw->w.clock.wall_us, &s->request, &s->done, err);
+    rc = hfd_pass_next(tx, s->pass, s->rw->w.clock.wall_us, &s->request, err);
+    hfd_pass_invariant(s->pass);
     if (s->rw->after_step != NULL)
         s->rw->after_step(s->rw);
     return rc;
@@ -708,11 +713,13 @@ static hfd_rc txn_next(struct hfd_txn *tx, void *arg, struct hfd_err *err)
 static hfd_rc txn_take(struct hfd_txn *tx, void *arg, struct hfd_err *err)
 {
     struct pass_step *s = arg;
+    const struct hfd_remote_exchange exchange = {&s->request, &s->answer, s->rw->w.clock.wall_us};
     hfd_rc rc;
 
     if (s->rw->before_step != NULL)
         s->rw->before_step(s->rw);
-    rc = hfd_pass_take(tx, s->pass, &s->request, &s->answer, s->rw->w.clock.wall_us, err);
+    rc = hfd_pass_take(tx, s->pass, &exchange, err);
+    hfd_pass_invariant(s->pass);
     if (s->rw->after_step != NULL)
         s->rw->after_step(s->rw);
     return rc;
@@ -752,7 +759,8 @@ static bool run_pass(struct remote_world *rw, const struct hfd_remote_work *work
     for (int i = 0; i < ROUNDS_MAX && !died; i++) {
         const enum remote_fault fault = rw->fault_in == 1 ? rw->fault : REMOTE_FAULT_NONE;
 
-        if (!went(rw, hfd_store_read(rw->w.reader, txn_next, &s, &rw->w.err)) || s.done)
+        if (!went(rw, hfd_store_read(rw->w.reader, txn_next, &s, &rw->w.err)) ||
+            s.request.path.p == NULL)
             break;
         assert_true(i + 1 < ROUNDS_MAX);
         remote_world_answer(rw, &s.request, &s.answer);
@@ -778,14 +786,14 @@ bool remote_world_first(struct remote_world *rw, struct hfd_remote_request *out)
     struct pass_step s = {.rw = rw};
 
     ok(rw, hfd_store_read(rw->w.reader, txn_due, &due, &rw->w.err));
-    if (due.count == 0)
+    if (due.due.count == 0)
         return false;
     ok(rw, hfd_pass_new(&rw->policy, &due.work[0], &s.pass, &rw->w.err));
     ok(rw, hfd_store_read(rw->w.reader, txn_next, &s, &rw->w.err));
     *out = s.request;
     out->path = hfd_arena_dup(&rw->w.mem, s.request.path);
     hfd_pass_free(s.pass);
-    return !s.done;
+    return s.request.path.p != NULL;
 }
 
 int remote_world_run(struct remote_world *rw)
@@ -798,9 +806,9 @@ int remote_world_run(struct remote_world *rw)
         const int was = rw->requests;
 
         ok(rw, hfd_store_read(rw->w.reader, txn_due, &s, &rw->w.err));
-        if (s.count == 0)
+        if (s.due.count == 0)
             return rw->requests - before;
-        for (size_t i = 0; i < s.count; i++)
+        for (size_t i = 0; i < s.due.count; i++)
             if (run_pass(rw, &s.work[i]))
                 break;
         if (rw->requests == was && rw->before_step == NULL)
@@ -816,6 +824,8 @@ void remote_world_wait(struct remote_world *rw, int64_t max_us)
     int64_t by_us;
 
     ok(rw, hfd_store_read(rw->w.reader, txn_due, &s, &rw->w.err));
-    by_us = s.count > 0 ? 0 : s.next_us == INT64_MAX ? max_us : s.next_us - rw->w.clock.wall_us;
+    by_us = s.due.count > 0              ? 0
+            : s.due.next_us == INT64_MAX ? max_us
+                                         : s.due.next_us - rw->w.clock.wall_us;
     test_clock_advance(&rw->w.clock, by_us < max_us ? by_us : max_us);
 }

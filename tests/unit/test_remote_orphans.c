@@ -3,7 +3,8 @@
  * deleted when that is asked for, and with every fault, and everything else that may happen, at
  * every request.
  */
-#include "driver/backend/remote/pass_int.h"
+#include "driver/backend/remote/take_orphans.h"
+#include "driver/backend/remote/pass.h"
 #include "driver/core/orphans.h"
 
 #include <setjmp.h>
@@ -244,8 +245,8 @@ static void searched_again_once_in_a_while(void **state)
     assert_int_equal(rw.requests, 2);
     before = rw.w.clock.wall_us;
     remote_world_wait(&rw, INT64_C(1000000) * HFD_US_PER_S);
-    assert_in_range(rw.w.clock.wall_us - before, (HFD_ORPHANS_EVERY - 1) * rw.policy.idle_us,
-                    HFD_ORPHANS_EVERY * rw.policy.idle_us);
+    assert_in_range(rw.w.clock.wall_us - before, (HFD_SEARCH_EVERY - 1) * rw.policy.idle_us,
+                    HFD_SEARCH_EVERY * rw.policy.idle_us);
     assert_string_equal(listed(&rw), "");
     (void)remote_world_run(&rw);
     assert_string_equal(listed(&rw), "cluster lost res-1; ");
@@ -264,7 +265,7 @@ static void look_meanwhile(struct remote_world *rw, const struct hfd_remote_requ
     struct step s = {.rw = rw};
 
     assert_string_equal(listed(rw), m->listed);
-    if (request->step == HFD_STEP_ORPHANS)
+    if (request->step == HFD_STEP_SEARCH)
         return;
     m->done = true;
     assert_int_equal(hfd_store_update_wait(rw->w.store, txn_search, &s, &rw->w.err), HFD_OK);
@@ -353,7 +354,7 @@ static void end_meanwhile(struct remote_world *rw, const struct hfd_remote_reque
 {
     struct step s = {.rw = rw};
 
-    if (request->step != HFD_STEP_ORPHANS || remote_find(rw, "c-one") == NULL)
+    if (request->step != HFD_STEP_SEARCH || remote_find(rw, "c-one") == NULL)
         return;
     remote_remove(rw, remote_find(rw, "c-one"));
     assert_int_equal(hfd_store_update_wait(rw->w.store, txn_end, &s, &rw->w.err), HFD_OK);
@@ -379,7 +380,7 @@ static void not_what_has_ended(void **state)
         if (!orphan)
             rw.between = end_meanwhile;
         else
-            end_meanwhile(&rw, &(struct hfd_remote_request){.step = HFD_STEP_ORPHANS});
+            end_meanwhile(&rw, &(struct hfd_remote_request){.step = HFD_STEP_SEARCH});
         assert_string_equal(listed(&rw), "");
         if (!orphan)
             search(&rw);

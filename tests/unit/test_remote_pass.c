@@ -2,7 +2,7 @@
  * A remote HyperFleet: driver resources against a played one of each wire generation, with every
  * fault at every request.
  */
-#include "driver/backend/remote/pass_int.h"
+#include "driver/backend/remote/pass.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -86,24 +86,22 @@ static void unlock(void)
     (void)pthread_mutex_unlock(&world.lock);
 }
 
-static hfd_rc due(struct hfd_txn *tx, const struct hfd_remote_policy *u, int64_t now_us,
-                  size_t limit, struct hfd_arena *mem, struct hfd_remote_work *out, size_t *count,
-                  int64_t *next_us, struct hfd_err *err)
+static hfd_rc due(struct hfd_txn *tx, const struct hfd_due_query *query, struct hfd_arena *mem,
+                  struct hfd_due *out, struct hfd_err *err)
 {
     (void)tx;
-    (void)u;
     (void)mem;
     (void)err;
     lock();
-    *count = 0;
-    *next_us = INT64_MAX;
+    out->count = 0;
+    out->next_us = INT64_MAX;
     for (int i = 0; i < world.count; i++) {
-        if (world.items[i].due_us > now_us) {
-            if (world.items[i].due_us < *next_us)
-                *next_us = world.items[i].due_us;
-        } else if (*count < limit) {
-            out[(*count)++] = (struct hfd_remote_work){.guresid = hfd_slice_of(world.items[i].id),
-                                                       .kind = HFD_KIND_CLUSTER};
+        if (world.items[i].due_us > query->now_us) {
+            if (world.items[i].due_us < out->next_us)
+                out->next_us = world.items[i].due_us;
+        } else if (out->count < query->limit) {
+            out->works[out->count++] = (struct hfd_remote_work){
+                .guresid = hfd_slice_of(world.items[i].id), .kind = HFD_KIND_CLUSTER};
         }
     }
     unlock();
@@ -160,12 +158,14 @@ static const struct hfd_remote_work *pass_work(const struct hfd_pass *p)
 }
 
 static hfd_rc next(struct hfd_txn *tx, struct hfd_pass *p, int64_t now_us,
-                   struct hfd_remote_request *out, bool *done, struct hfd_err *err)
+                   struct hfd_remote_request *out, struct hfd_err *err)
 {
     (void)tx;
     (void)now_us;
     (void)err;
-    *done = p->over || p->item->silent;
+    *out = (struct hfd_remote_request){.path = HFD_SLICE_NONE};
+    if (p->over || p->item->silent)
+        return HFD_OK;
     (void)snprintf(p->path, sizeof(p->path), "/clusters/%s?step=%d", p->item->id, p->step);
     *out = (struct hfd_remote_request){
         .method = HFD_REMOTE_GET, .path = hfd_slice_of(p->path), .step = p->step};
@@ -181,12 +181,13 @@ static enum hfd_remote_health health_of(const struct hfd_remote_answer *a)
     return a->status == 302 ? HFD_REMOTE_WRONG : HFD_REMOTE_WELL;
 }
 
-static hfd_rc take(struct hfd_txn *tx, struct hfd_pass *p, const struct hfd_remote_request *request,
-                   const struct hfd_remote_answer *answer, int64_t now_us, struct hfd_err *err)
+static hfd_rc take(struct hfd_txn *tx, struct hfd_pass *p,
+                   const struct hfd_remote_exchange *exchange, struct hfd_err *err)
 {
+    const struct hfd_remote_answer *answer = exchange->answer;
     hfd_rc rc = HFD_OK;
 
-    assert_int_equal(request->step, p->step);
+    assert_int_equal(exchange->request->step, p->step);
     if (p->item->writes)
         rc = hfd_remote_row_put(
             tx, &(struct hfd_remote_row){.guresid = p->work.guresid, .due_us = NEVER_US}, err);
@@ -201,7 +202,7 @@ static hfd_rc take(struct hfd_txn *tx, struct hfd_pass *p, const struct hfd_remo
         p->over = p->step == p->item->asks || !answer->arrived || answer->status != 200;
         if (p->over)
             p->item->due_us =
-                answer->arrived && answer->status == 200 ? NEVER_US : now_us + S / 100;
+                answer->arrived && answer->status == 200 ? NEVER_US : exchange->now_us + S / 100;
     }
     unlock();
     return rc;

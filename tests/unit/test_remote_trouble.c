@@ -2,7 +2,7 @@
  * What a remote HyperFleet, and what stands in front of it, do in bad times: nothing is lost, made
  * twice or said to be gone that is not.
  */
-#include "driver/backend/remote/pass_int.h"
+#include "driver/backend/remote/pass.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -10,6 +10,8 @@
 #include <cmocka.h>
 
 #include "tests/lib/contains.h"
+#include "driver/backend/remote/next.h"
+#include "driver/backend/remote/take.h"
 #include "tests/lib/remote_world.h"
 
 #define G "res-1"
@@ -295,19 +297,21 @@ static hfd_rc txn_next(struct hfd_txn *tx, void *arg, struct hfd_err *err)
 {
     struct one_pass *p = arg;
 
-    return hfd_pass_next(tx, p->pass, p->rw->w.clock.wall_us, &p->request, &p->done, err);
+    return hfd_pass_next(tx, p->pass, p->rw->w.clock.wall_us, &p->request, err);
 }
 
 static hfd_rc txn_take(struct hfd_txn *tx, void *arg, struct hfd_err *err)
 {
     struct one_pass *p = arg;
+    const struct hfd_remote_exchange exchange = {&p->request, &p->answer, p->rw->w.clock.wall_us};
 
-    return hfd_pass_take(tx, p->pass, &p->request, &p->answer, p->rw->w.clock.wall_us, err);
+    return hfd_pass_take(tx, p->pass, &exchange, err);
 }
 
 static void ask_and_take(struct one_pass *p)
 {
     assert_int_equal(hfd_store_read(p->rw->w.reader, txn_next, p, &p->rw->w.err), HFD_OK);
+    p->done = p->request.path.p == NULL;
     if (p->done)
         return;
     remote_world_answer(p->rw, &p->request, &p->answer);

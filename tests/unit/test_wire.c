@@ -2,7 +2,8 @@
  * What a remote HyperFleet says: documents of every generation, hostile ones too, and what answers
  * mean.
  */
-#include "driver/backend/remote/pass_int.h"
+#include "driver/backend/remote/verdict.h"
+#include "driver/backend/remote/pass.h"
 #include "tests/lib/contains.h"
 #include "store/rows_report.h"
 
@@ -321,7 +322,7 @@ static const struct {
     enum hfd_remote_method method;
     int status;        /* 0 = no answer */
     const char *body;  /* JSON; NULL = another type */
-    enum hfd_verdict_on verdict;
+    enum hfd_remote_verdict verdict;
     enum hfd_remote_health health;
 } answers[] = {
     {GET,   0,   NULL,                            HFD_ON_LATER,   HFD_REMOTE_ILL},
@@ -377,10 +378,10 @@ static void verdicts(void **state)
 
         if (a.is_json)
             assert_int_equal(hfd_wire_problem_read(a.body, &fx->mem, &p, NULL), HFD_OK);
-        if (hfd_remote_verdict(answers[i].method, &a, &p) != answers[i].verdict ||
+        if (hfd_remote_verdict_of(answers[i].method, &a, &p) != answers[i].verdict ||
             hfd_remote_health_of(&a) != answers[i].health)
             fail_msg("row %zu: verdict %d, health %d", i,
-                     (int)hfd_remote_verdict(answers[i].method, &a, &p),
+                     (int)hfd_remote_verdict_of(answers[i].method, &a, &p),
                      (int)hfd_remote_health_of(&a));
     }
 }

@@ -7,6 +7,7 @@
 
 #include "driver/base/check.h"
 #include "driver/base/log.h"
+#include "driver/base/buf.h"
 
 #include <stdatomic.h>
 

@@ -8,7 +8,9 @@
 #ifndef HFD_REMOTE_HTTP_H
 #define HFD_REMOTE_HTTP_H
 
-#include "driver/backend/remote/pass.h"
+#include "driver/backend/remote/exchange.h"
+#include "driver/base/clock.h"
+#include "driver/base/err.h"
 
 struct hfd_remote_http;
 struct hfd_remote_transfer;

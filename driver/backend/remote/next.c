@@ -1,513 +1,317 @@
-/*
- * The next request of a pass: the first thing that is not known or not done yet, in the order of
- * README.md in this folder. Thread: any, in a read transaction.
- */
-#include "driver/backend/remote/pass_int.h"
-
-#include <stdio.h>
+/* Which phase a pass goes to next. See next.h and the diagram in pass.h. */
+#include "driver/backend/remote/next.h"
 
 #include "driver/base/check.h"
-#include "store/rows_remote.h"
+#include "driver/backend/remote/observe.h"
+#include "driver/backend/remote/request.h"
 #include "store/rows_remote_orphan.h"
 
-#define BODY_MAX_BYTES ((size_t)8 * 1024 * 1024)
+/* ---- a resource without an id ---- */
 
-/* A choice under way. */
-struct choice {
-    struct hfd_pass *pass;
-    const struct hfd_memory *m;
-    struct hfd_pass_rows s;
-    struct hfd_remote_request *out;
-    struct hfd_err *err;
-    hfd_rc rc;
-    bool made;
+/* Whether the phase belongs to the search for an id, or its creation. */
+static bool is_before_id(enum hfd_pass_phase phase)
+{
+    return phase == HFD_PASS_START || phase == HFD_PASS_FIND || phase == HFD_PASS_FIND_NAME ||
+           phase == HFD_PASS_ASK_OWNER || phase == HFD_PASS_CREATE;
+}
+
+static enum hfd_pass_phase phase_without_id(struct hfd_request_maker *k,
+                                            const struct hfd_pass_part *own)
+{
+    struct hfd_pass_memory *m = k->m;
+
+    if (own->fleet.owner_id.len > 0 && !hfd_backend_id_is_given(own->fleet.owner_id))
+        return HFD_PASS_DONE; /* its cluster comes first, and makes this work due again */
+    if (!is_before_id(m->phase))
+        hfd_pass_move(m, HFD_PASS_START);
+    if (m->phase == HFD_PASS_START)
+        return HFD_PASS_FIND;
+    if (m->phase != HFD_PASS_CREATE || k->rows.remote.goal == HFD_GOAL_MAKE)
+        return m->phase;
+    return m->creation.announced ? HFD_PASS_FIND : HFD_PASS_DONE; /* the goal changed meanwhile */
+}
+
+/* ---- a resource with an id ---- */
+
+static bool has_pools(const struct hfd_pass_rows *rows)
+{
+    if (rows->res.kind != HFD_KIND_CLUSTER)
+        return false;
+    for (size_t i = 0; i < rows->count; i++)
+        if (rows->parts[i].row.kind == HFD_KIND_NODEPOOL)
+            return true;
+    return rows->remote.goal == HFD_GOAL_ADOPT;
+}
+
+/* What WRITE does first. */
+struct write {
+    enum hfd_pass_step step;
+    const struct hfd_pass_part *part; /* NULL = nothing to write */
+    const struct hfd_seen_part *seen;
 };
 
-static hfd_rc no_memory(struct hfd_err *err)
+static struct write write_of(const struct hfd_pass_memory *m, const struct hfd_pass_part *p)
 {
-    return hfd_fail(err, HFD_NOMEM, "out of memory for a request to HyperFleet");
+    const struct hfd_seen_part *seen = hfd_pass_seen(m, p->row.fleet_id);
+
+    if (!p->row.pending || p->row.leaving || p->fleet.deleted_us != 0)
+        return (struct write){.part = NULL};
+    if (!hfd_backend_id_is_given(p->row.fleet_id))
+        return (struct write){hfd_pass_noted(m, p->row.fleet_id, HFD_PART_NAME_TAKEN)
+                                  ? HFD_STEP_FIND_NAME
+                                  : HFD_STEP_POST,
+                              p, NULL};
+    /* A later PUT may want what the remote has already: then its document is enough. */
+    if (seen == NULL || (!seen->deleting && hfd_observe_equal(p, seen->spec, seen->labels)))
+        return (struct write){HFD_STEP_GET, p, NULL};
+    return (struct write){HFD_STEP_PATCH, seen->deleting ? NULL : p, seen};
 }
 
-/* ---- texts ---- */
-
-static hfd_slice escape(hfd_slice text, struct hfd_arena *mem)
+static bool must_delete(const struct hfd_pass_memory *m, const struct hfd_pass_part *p)
 {
-    static const char hex[] = "0123456789ABCDEF";
-    char *p = hfd_arena_alloc(mem, 3 * text.len + 1);
-    size_t n = 0;
+    const struct hfd_seen_part *seen = hfd_pass_seen(m, p->row.fleet_id);
 
-    if (p == NULL)
-        return HFD_SLICE_NONE;
-    for (size_t i = 0; i < text.len; i++) {
-        const unsigned char c = (unsigned char)text.p[i];
+    return p->row.leaving && seen != NULL && !seen->deleting &&
+           !hfd_pass_noted(m, p->row.fleet_id, HFD_PART_DELETE_SENT);
+}
 
-        if (hfd_is_alnum(text.p[i]) || c == '-' || c == '.' || c == '_' || c == '~') {
-            p[n++] = text.p[i];
-            continue;
-        }
-        p[n++] = '%';
-        p[n++] = hex[c >> 4];
-        p[n++] = hex[c & 15];
+/* Deletions first. Nothing is written to a cluster that is being deleted. */
+static struct write first_write(const struct hfd_request_maker *k, const struct hfd_seen_part *own)
+{
+    const struct hfd_pass_rows *rows = &k->rows;
+    struct write w = {.part = NULL};
+
+    if (rows->remote.goal != HFD_GOAL_MAKE || own->deleting)
+        return w;
+    for (size_t i = 0; i < rows->count; i++)
+        if (rows->parts[i].exists && must_delete(k->m, &rows->parts[i]))
+            return (struct write){HFD_STEP_DELETE, &rows->parts[i], NULL};
+    for (size_t i = 0; w.part == NULL && i < rows->count; i++)
+        if (rows->parts[i].exists)
+            w = write_of(k->m, &rows->parts[i]);
+    return w;
+}
+
+/* The first phase that has something to do. */
+static enum hfd_pass_phase phase_with_id(const struct hfd_request_maker *k,
+                                         const struct hfd_pass_part *own)
+{
+    const struct hfd_pass_memory *m = k->m;
+    const struct hfd_seen_part *seen = hfd_pass_seen(m, own->row.fleet_id);
+
+    if (seen == NULL)
+        return HFD_PASS_LOOK;
+    if (k->rows.remote.goal == HFD_GOAL_DELETE && !seen->deleting &&
+        !hfd_pass_noted(m, own->row.fleet_id, HFD_PART_DELETE_SENT))
+        return HFD_PASS_DELETE;
+    if (has_pools(&k->rows) && !m->pools.complete)
+        return HFD_PASS_LIST_POOLS;
+    if (hfd_pass_first_held(m->worse, &k->rows) != NULL)
+        return HFD_PASS_REPORTS_FIRST;
+    if (hfd_pass_first_unseen(m, &k->rows) != NULL)
+        return HFD_PASS_LOOK_REST;
+    if (first_write(k, seen).part != NULL)
+        return HFD_PASS_WRITE;
+    return hfd_pass_first_held(m->held, &k->rows) != NULL ? HFD_PASS_REPORTS : HFD_PASS_DONE;
+}
+
+/* A part whose reports are half read goes on; else the first of the list. */
+static const struct hfd_pass_part *reports_part(const struct hfd_request_maker *k,
+                                                const struct hfd_held_part *list)
+{
+    const struct hfd_pass_list *reports = &k->m->reports.list;
+
+    for (const struct hfd_held_part *h = list; reports->page > 0 && h != NULL; h = h->next) {
+        const struct hfd_pass_part *p = hfd_pass_part_by_id(&k->rows, h->fleet_id);
+
+        if (p != NULL && p->exists && hfd_slice_eq(h->fleet_id, reports->of))
+            return p;
     }
-    return (hfd_slice){p, n};
-}
-
-/*
- * "?page=1&..." in the words of every generation. search: TSL, or empty; p is NULL when there was
- * no memory for it.
- */
-static hfd_slice list_query(int64_t page, hfd_slice search, struct hfd_arena *mem)
-{
-    const hfd_slice escaped = search.p != NULL
-                                  ? escape(search, mem)
-                                  : HFD_SLICE_NONE; /* without it another list would be asked for */
-
-    if (escaped.p == NULL)
-        return HFD_SLICE_NONE;
-    return hfd_arena_printf(mem,
-                            "?page=%lld&size=%d&pageSize=%d&orderBy=created_time%%20desc&order="
-                            "created_time%%20desc%s%.*s",
-                            (long long)page + 1, HFD_REMOTE_PAGE, HFD_REMOTE_PAGE,
-                            escaped.len > 0 ? "&search=" : "", HFD_SLICE_FMT(escaped));
-}
-
-/* Later ones take texts that begin like a date for one, and find nothing. */
-static bool like_date(hfd_slice text)
-{
-    static const char form[] = "dddd-dd-dd";
-
-    for (size_t i = 0; i < sizeof(form) - 1; i++)
-        if (i >= text.len ||
-            (form[i] == 'd' ? text.p[i] < '0' || text.p[i] > '9' : text.p[i] != form[i]))
-            return false;
-    return true;
-}
-
-/* What finds our own resources; more may be found, and each is looked at. */
-static hfd_slice label_search(const struct choice *c, bool nested)
-{
-    const hfd_slice guresid = c->s.res.guresid, owner = c->pass->policy->owner;
-    struct hfd_arena *mem = &c->pass->request;
-
-    if (!like_date(guresid))
-        return hfd_arena_printf(mem, "labels." HFD_GURESID_LABEL "='%.*s'", HFD_SLICE_FMT(guresid));
-    if (nested || owner.len == 0 || like_date(owner))
-        return HFD_SLICE("");
-    return hfd_arena_printf(mem, "labels." HFD_OWNER_LABEL "='%.*s'", HFD_SLICE_FMT(owner));
+    return hfd_pass_first_held(list, &k->rows);
 }
 
 /* ---- requests ---- */
 
-static void make(struct choice *c, enum hfd_step step, enum hfd_remote_method method,
-                 hfd_slice path, hfd_slice fleet_id)
+static void request_write(struct hfd_request_maker *k, const struct hfd_pass_part *own)
 {
-    *c->out = (struct hfd_remote_request){.method = method,
-                                          .path = path,
-                                          .step = (int)step,
-                                          .fleet_id = hfd_arena_dup(&c->pass->request, fleet_id)};
-    c->made = true;
-    if (path.p == NULL || c->out->fleet_id.p == NULL)
-        c->rc = no_memory(c->err);
-}
+    const struct write w = first_write(k, hfd_pass_seen(k->m, own->row.fleet_id));
 
-/* "/clusters/2abc", "/clusters/2abc/nodepools/2np1" */
-static hfd_slice part_path(const struct choice *c, const struct hfd_pass_part *p, const char *rest)
-{
-    struct hfd_arena *mem = &c->pass->request;
-
-    if (p->row.kind == HFD_KIND_CLUSTER)
-        return hfd_arena_printf(mem, "/clusters/%.*s%s", HFD_SLICE_FMT(p->row.fleet_id), rest);
-    if (p->fleet.owner_id.len == 0)
-        return hfd_arena_printf(mem, "/nodepools/%.*s%s", HFD_SLICE_FMT(p->row.fleet_id), rest);
-    return hfd_arena_printf(mem, "/clusters/%.*s/nodepools/%.*s%s",
-                            HFD_SLICE_FMT(p->fleet.owner_id), HFD_SLICE_FMT(p->row.fleet_id), rest);
-}
-
-/* "/clusters" or a cluster's nodepools; all nodepools where the cluster is not known. */
-static hfd_slice list_path(const struct choice *c, enum hfd_kind kind, hfd_slice owner_id,
-                           hfd_slice query)
-{
-    struct hfd_arena *mem = &c->pass->request;
-
-    if (query.p == NULL)
-        return HFD_SLICE_NONE;
-    if (kind == HFD_KIND_CLUSTER)
-        return hfd_arena_printf(mem, "/clusters%.*s", HFD_SLICE_FMT(query));
-    if (owner_id.len == 0)
-        return hfd_arena_printf(mem, "/nodepools%.*s", HFD_SLICE_FMT(query));
-    return hfd_arena_printf(mem, "/clusters/%.*s/nodepools%.*s", HFD_SLICE_FMT(owner_id),
-                            HFD_SLICE_FMT(query));
-}
-
-static void ask_for(struct choice *c, const struct hfd_pass_part *p)
-{
-    make(c, HFD_STEP_GET, HFD_REMOTE_GET, part_path(c, p, ""), p->row.fleet_id);
-}
-
-static void find(struct choice *c, const struct hfd_pass_part *p)
-{
-    const bool nested = p->row.kind == HFD_KIND_NODEPOOL && p->fleet.owner_id.len > 0;
-    const hfd_slice query = list_query(c->m->page, label_search(c, nested), &c->pass->request);
-
-    make(c, HFD_STEP_FIND, HFD_REMOTE_GET, list_path(c, p->row.kind, p->fleet.owner_id, query),
-         p->row.fleet_id);
-}
-
-static void find_name(struct choice *c, const struct hfd_pass_part *p)
-{
-    const hfd_slice search =
-        like_date(p->fleet.name)
-            ? HFD_SLICE("")
-            : hfd_arena_printf(&c->pass->request, "name='%.*s'", HFD_SLICE_FMT(p->fleet.name));
-    const hfd_slice query = list_query(c->m->page, search, &c->pass->request);
-
-    make(c, HFD_STEP_FIND_NAME, HFD_REMOTE_GET, list_path(c, p->row.kind, p->fleet.owner_id, query),
-         p->row.fleet_id);
-}
-
-static void list_pools(struct choice *c, const struct hfd_pass_part *cluster)
-{
-    const hfd_slice query = list_query(c->m->page, label_search(c, true), &c->pass->request);
-
-    make(c, HFD_STEP_POOLS, HFD_REMOTE_GET,
-         list_path(c, HFD_KIND_NODEPOOL, cluster->row.fleet_id, query), cluster->row.fleet_id);
-}
-
-static void ask_reports(struct choice *c, const struct hfd_pass_part *p)
-{
-    const hfd_slice query = list_query(c->m->page, HFD_SLICE(""), &c->pass->request);
-    const hfd_slice path = part_path(c, p, "/statuses");
-
-    make(c, HFD_STEP_REPORTS, HFD_REMOTE_GET,
-         query.p != NULL && path.p != NULL
-             ? hfd_arena_printf(&c->pass->request, "%.*s%.*s", HFD_SLICE_FMT(path),
-                                HFD_SLICE_FMT(query))
-             : HFD_SLICE_NONE,
-         p->row.fleet_id);
-}
-
-/* The labels that are wanted, and whose they are. */
-static void add_labels(const struct choice *c, struct hfd_buf *b, hfd_slice labels)
-{
-    const hfd_slice owner = c->pass->policy->owner;
-
-    if (owner.len == 0) {
-        hfd_buf_add(b, labels);
-        return;
-    }
-    hfd_buf_lit(b, "{\"" HFD_OWNER_LABEL "\":");
-    hfd_buf_json_str(b, owner);
-    if (labels.len > 2) {
-        hfd_buf_addc(b, ',');
-        hfd_buf_add(b, (hfd_slice){labels.p + 1, labels.len - 1});
-    } else {
-        hfd_buf_addc(b, '}');
+    switch ((int)w.step) {
+    case HFD_STEP_DELETE:
+        hfd_request_delete(k, w.part);
+        break;
+    case HFD_STEP_FIND_NAME:
+        hfd_request_find_name(k, w.part);
+        break;
+    case HFD_STEP_POST:
+        hfd_request_post(k, w.part);
+        break;
+    case HFD_STEP_PATCH:
+        hfd_request_patch(k, w.part, w.seen);
+        break;
+    default:
+        hfd_request_get(k, w.part);
+        break;
     }
 }
 
-/*
- * Keeps the body, and what it says is wanted: a later PUT may want something else before the answer
- * comes.
- */
-static void say(struct choice *c, const struct hfd_pass_part *p, struct hfd_buf *b)
+static void request_for_phase(struct hfd_request_maker *k, const struct hfd_pass_part *own)
 {
-    struct hfd_pass *pass = c->pass;
-    hfd_slice text;
-    hfd_rc rc = hfd_buf_finish(b, &text, c->err);
-
-    if (rc == HFD_OK) {
-        c->out->body = hfd_arena_dup(&pass->request, text);
-        pass->sent_spec = hfd_arena_dup(&pass->request, p->fleet.spec);
-        pass->sent_labels = hfd_arena_dup(&pass->request, p->fleet.labels);
-        if (c->out->body.p == NULL || pass->sent_spec.p == NULL || pass->sent_labels.p == NULL)
-            rc = no_memory(c->err);
-    }
-    hfd_buf_fini(b);
-    c->rc = c->rc == HFD_OK ? rc : c->rc;
-}
-
-static void create(struct choice *c, const struct hfd_pass_part *p)
-{
-    const bool cluster = p->row.kind == HFD_KIND_CLUSTER;
-    struct hfd_buf b;
-
-    make(c, HFD_STEP_POST, HFD_REMOTE_POST,
-         cluster ? HFD_SLICE("/clusters")
-                 : hfd_arena_printf(&c->pass->request, "/clusters/%.*s/nodepools",
-                                    HFD_SLICE_FMT(p->fleet.owner_id)),
-         p->row.fleet_id);
-    hfd_buf_init(&b, BODY_MAX_BYTES);
-    hfd_buf_addf(&b, "{\"kind\":\"%s\",\"name\":", cluster ? "Cluster" : "NodePool");
-    hfd_buf_json_str(&b, p->fleet.name);
-    hfd_buf_lit(&b, ",\"spec\":");
-    hfd_buf_add(&b, p->fleet.spec);
-    hfd_buf_lit(&b, ",\"labels\":");
-    add_labels(c, &b, p->fleet.labels);
-    hfd_buf_addc(&b, '}');
-    say(c, p, &b);
-}
-
-/* What differs from what the remote was seen to have. */
-static void change(struct choice *c, const struct hfd_pass_part *p, const struct hfd_seen *seen)
-{
-    const bool spec = !hfd_slice_eq(p->fleet.spec, seen->spec),
-               labels = !hfd_slice_eq(p->fleet.labels, seen->labels);
-    struct hfd_buf b;
-
-    make(c, HFD_STEP_PATCH, HFD_REMOTE_PATCH, part_path(c, p, ""), p->row.fleet_id);
-    hfd_buf_init(&b, BODY_MAX_BYTES);
-    hfd_buf_addc(&b, '{');
-    if (spec) {
-        hfd_buf_lit(&b, "\"spec\":");
-        hfd_buf_add(&b, p->fleet.spec);
-    }
-    if (labels) {
-        hfd_buf_add(&b, spec ? HFD_SLICE(",\"labels\":") : HFD_SLICE("\"labels\":"));
-        add_labels(c, &b, p->fleet.labels);
-    }
-    hfd_buf_addc(&b, '}');
-    say(c, p, &b);
-}
-
-static void erase(struct choice *c, const struct hfd_pass_part *p)
-{
-    make(c, HFD_STEP_DELETE, HFD_REMOTE_DELETE, part_path(c, p, ""), p->row.fleet_id);
-}
-
-/* A list is what every HyperFleet has, whatever has gone. */
-static void ask_voucher(struct choice *c)
-{
-    make(c, HFD_STEP_VOUCH, HFD_REMOTE_GET, HFD_SLICE("/clusters?page=1&size=1&pageSize=1"),
-         HFD_SLICE(""));
-}
-
-/* ---- the order of steps ---- */
-
-/* The resource's own cluster or nodepool has no id yet. */
-static void begin(struct choice *c, const struct hfd_pass_part *own)
-{
-    if (own->fleet.owner_id.len > 0 && !hfd_backend_id_is_given(own->fleet.owner_id))
-        return; /* its cluster is to be made first, and will say when it is */
-    if (c->m->owner_asked)
-        make(c, HFD_STEP_OWNER, HFD_REMOTE_GET,
-             hfd_arena_printf(&c->pass->request, "/clusters/%.*s",
-                              HFD_SLICE_FMT(own->fleet.owner_id)),
-             own->row.fleet_id);
-    else if (hfd_pass_noted(c->m->taken, own->row.fleet_id))
-        find_name(c, own);
-    else if (!c->m->sought || (c->m->unsent && c->s.up.goal != HFD_GOAL_MAKE))
-        find(c, own);
-    else if (c->s.up.goal == HFD_GOAL_MAKE)
-        create(c, own);
-}
-
-/* Whether to look for the nodepools of a cluster resource. */
-static bool has_pools(const struct choice *c)
-{
-    if (c->s.res.kind != HFD_KIND_CLUSTER)
-        return false;
-    for (size_t i = 0; i < c->s.count; i++)
-        if (c->s.parts[i].row.kind == HFD_KIND_NODEPOOL)
-            return true;
-    return c->s.up.goal == HFD_GOAL_ADOPT;
-}
-
-/* Nodepools that the list did not show are asked for: only that tells whether they are gone. */
-static void observe_rest(struct choice *c)
-{
-    const struct hfd_pass_part *p = hfd_pass_first_unseen(&c->s, c->m);
-
-    if (p != NULL)
-        ask_for(c, p);
-}
-
-static void delete_leaving(struct choice *c)
-{
-    for (size_t i = 0; !c->made && i < c->s.count; i++) {
-        const struct hfd_pass_part *p = &c->s.parts[i];
-        const struct hfd_seen *seen = hfd_pass_seen(c->m, p->row.fleet_id);
-
-        if (p->exists && p->row.leaving && seen != NULL && !seen->deleting &&
-            !hfd_pass_noted(c->m->deleted, p->row.fleet_id))
-            erase(c, p);
+    switch ((int)k->m->phase) {
+    case HFD_PASS_FIND:
+        hfd_request_find(k, own);
+        break;
+    case HFD_PASS_FIND_NAME:
+        hfd_request_find_name(k, own);
+        break;
+    case HFD_PASS_ASK_OWNER:
+        hfd_request_owner(k, own);
+        break;
+    case HFD_PASS_CREATE:
+        hfd_request_post(k, own);
+        break;
+    case HFD_PASS_LOOK:
+        hfd_request_get(k, own);
+        break;
+    case HFD_PASS_DELETE:
+        hfd_request_delete(k, own);
+        break;
+    case HFD_PASS_LIST_POOLS:
+        hfd_request_pools(k, own);
+        break;
+    case HFD_PASS_REPORTS_FIRST:
+        hfd_request_reports(k, reports_part(k, k->m->worse));
+        break;
+    case HFD_PASS_LOOK_REST:
+        hfd_request_get(k, hfd_pass_first_unseen(k->m, &k->rows));
+        break;
+    case HFD_PASS_WRITE:
+        request_write(k, own);
+        break;
+    case HFD_PASS_REPORTS:
+        hfd_request_reports(k, reports_part(k, k->m->held));
+        break;
+    default: /* DONE */
+        break;
     }
 }
 
-/* A part that the remote has not taken as it is wanted. */
-static void carry_out(struct choice *c, const struct hfd_pass_part *p)
+static void move_to(struct hfd_pass_memory *m, enum hfd_pass_phase to)
 {
-    const struct hfd_seen *seen = hfd_pass_seen(c->m, p->row.fleet_id);
-
-    if (!hfd_backend_id_is_given(p->row.fleet_id)) {
-        if (hfd_pass_noted(c->m->taken, p->row.fleet_id))
-            find_name(c, p);
-        else
-            create(c, p);
-    } else if (seen == NULL ||
-               (!seen->deleting && hfd_observe_equal(p, seen->spec, seen->labels))) {
-        ask_for(c, p); /* it was asked for anew since it was seen, and is there already: what it
-                          says is taken */
-    } else if (!seen->deleting) {
-        change(c, p, seen);
-    }
+    if (to != m->phase)
+        hfd_pass_move(m, to);
 }
 
-static void carry_out_all(struct choice *c)
-{
-    for (size_t i = 0; !c->made && i < c->s.count; i++) {
-        const struct hfd_pass_part *p = &c->s.parts[i];
+/* ---- by kind of work ---- */
 
-        if (p->exists && p->row.pending && !p->row.leaving && p->fleet.deleted_us == 0)
-            carry_out(c, p);
+static hfd_rc next_of_resource(struct hfd_txn *tx, struct hfd_request_maker *k,
+                               struct hfd_arena *mem)
+{
+    const struct hfd_pass_part *own;
+    hfd_rc rc = hfd_pass_rows_load(tx, k->pass->work.guresid, mem, &k->rows, k->err);
+
+    if (rc != HFD_OK)
+        return rc;
+    own = hfd_pass_own(&k->rows);
+    if (!k->rows.found || own == NULL || !own->exists) {
+        hfd_pass_end(k->m);
+        return HFD_OK;
     }
+    if (!hfd_backend_id_is_given(own->row.fleet_id))
+        move_to(k->m, phase_without_id(k, own));
+    else
+        move_to(k->m, is_before_id(k->m->phase) ? HFD_PASS_LOOK : k->m->phase);
+    if (hfd_backend_id_is_given(own->row.fleet_id))
+        move_to(k->m, phase_with_id(k, own));
+    request_for_phase(k, own);
+    return HFD_OK;
 }
 
-static void observe_reports(struct choice *c, const struct hfd_held *list)
+static hfd_rc next_of_many(struct hfd_txn *tx, struct hfd_request_maker *k, struct hfd_arena *mem)
 {
-    const struct hfd_pass_part *p = hfd_pass_first_held(&c->s, list);
-
-    if (!c->made && p != NULL)
-        ask_reports(c, p);
-}
-
-/*
- * The order of README.md. A cluster that is being deleted is not worked on any more, but seen to
- * its end.
- */
-static void choose(struct choice *c)
-{
-    const struct hfd_pass_part *own = c->s.own;
-    const struct hfd_seen *seen;
-
-    if (own == NULL || !own->exists)
-        return;
-    if (!hfd_backend_id_is_given(own->row.fleet_id)) {
-        begin(c, own);
-        return;
-    }
-    seen = hfd_pass_seen(c->m, own->row.fleet_id);
-    if (seen == NULL)
-        ask_for(c, own);
-    else if (c->s.up.goal == HFD_GOAL_DELETE && !seen->deleting &&
-             !hfd_pass_noted(c->m->deleted, own->row.fleet_id))
-        erase(c, own);
-    else if (has_pools(c) && !c->m->pools_known)
-        list_pools(c, own);
-    observe_reports(c, c->m->worse);
-    if (!c->made)
-        observe_rest(c);
-    if (!c->made && c->s.up.goal == HFD_GOAL_MAKE && !seen->deleting) {
-        delete_leaving(c);
-        carry_out_all(c);
-    }
-    observe_reports(c, c->m->held);
-}
-
-/*
- * A look at many: first clusters, then nodepools, that carry our owner's label and are not ready.
- */
-static hfd_rc choose_many(struct hfd_txn *tx, struct choice *c)
-{
-    struct hfd_arena *mem = &c->pass->request;
+    const struct hfd_remote_due any = {HFD_WATCHED_CLOSELY, INT64_MAX, 1};
     struct hfd_remote_list first;
-    hfd_slice search, query;
-    hfd_rc rc = hfd_remote_row_due(tx, &(struct hfd_remote_due){HFD_WATCHED_CLOSELY, INT64_MAX, 1},
-                                   mem, &first, c->err);
+    hfd_rc rc = hfd_remote_row_due(tx, &any, mem, &first, k->err);
 
     if (rc != HFD_OK || first.count == 0)
         return rc;
-    search = hfd_arena_printf(
-        mem, "labels." HFD_OWNER_LABEL "='%.*s' and status.conditions.%s='False'",
-        HFD_SLICE_FMT(c->pass->policy->owner), first.rows[0].later_names ? "Reconciled" : "Ready");
-    query = list_query(c->m->page, search, mem);
-    make(c, HFD_STEP_MANY, HFD_REMOTE_GET,
-         list_path(c, c->m->many_pools ? HFD_KIND_NODEPOOL : HFD_KIND_CLUSTER, HFD_SLICE_NONE,
-                   query),
-         HFD_SLICE(""));
-    return c->rc;
+    if (k->m->phase == HFD_PASS_START)
+        hfd_pass_move(k->m, HFD_PASS_MANY_CLUSTERS);
+    hfd_request_many(k, k->m->phase == HFD_PASS_MANY_POOLS ? HFD_KIND_NODEPOOL : HFD_KIND_CLUSTER,
+                     first.rows[0].later_names);
+    return HFD_OK;
 }
 
-/* Clusters, then nodepools, that carry our owner's label. */
-static void choose_orphans(struct choice *c)
+static void next_of_search(struct hfd_request_maker *k)
 {
-    struct hfd_arena *mem = &c->pass->request;
-    const hfd_slice owner = c->pass->policy->owner;
-    const hfd_slice search =
-        like_date(owner)
-            ? HFD_SLICE("")
-            : hfd_arena_printf(mem, "labels." HFD_OWNER_LABEL "='%.*s'", HFD_SLICE_FMT(owner));
-    const hfd_slice query = list_query(c->m->page, search, mem);
-
-    if (owner.len > 0)
-        make(c, HFD_STEP_ORPHANS, HFD_REMOTE_GET,
-             list_path(c, c->m->many_pools ? HFD_KIND_NODEPOOL : HFD_KIND_CLUSTER, HFD_SLICE_NONE,
-                       query),
-             HFD_SLICE(""));
+    if (k->pass->policy->owner.len == 0)
+        return; /* without the label of this server nothing is known to be ours */
+    if (k->m->phase == HFD_PASS_START)
+        hfd_pass_move(k->m, HFD_PASS_SEARCH_CLUSTERS);
+    hfd_request_search(k,
+                       k->m->phase == HFD_PASS_SEARCH_POOLS ? HFD_KIND_NODEPOOL : HFD_KIND_CLUSTER);
 }
 
-/* One orphan is looked at; deleted, when that has just shown that it may be; and looked at again.
- */
-static hfd_rc choose_orphan(struct hfd_txn *tx, struct choice *c, struct hfd_arena *mem)
+static hfd_rc next_of_orphan(struct hfd_txn *tx, struct hfd_request_maker *k, struct hfd_arena *mem)
 {
     struct hfd_remote_orphan_row row;
-    struct hfd_pass_part part;
-    hfd_rc rc = hfd_remote_orphan_row_get(tx, c->pass->work.orphan, mem, &row, c->err);
+    hfd_rc rc = hfd_remote_orphan_row_get(tx, k->pass->work.orphan, mem, &row, k->err);
 
     if (rc != HFD_OK)
         return rc == HFD_NOT_FOUND ? HFD_OK : rc;
-    part = (struct hfd_pass_part){.row = {.kind = row.orphan.kind, .fleet_id = row.orphan.id}};
-    part.fleet.owner_id = row.orphan.owner_id;
-    make(c, c->m->confirmed ? HFD_STEP_ORPHAN_DELETE : HFD_STEP_ORPHAN_GET,
-         c->m->confirmed ? HFD_REMOTE_DELETE : HFD_REMOTE_GET, part_path(c, &part, ""),
-         row.orphan.id);
-    return c->rc;
+    if (k->m->phase == HFD_PASS_START)
+        hfd_pass_move(k->m, HFD_PASS_ORPHAN_LOOK);
+    hfd_request_orphan(
+        k, k->m->phase == HFD_PASS_ORPHAN_DELETE ? HFD_REMOTE_DELETE : HFD_REMOTE_GET, &row.orphan);
+    return HFD_OK;
 }
 
-/* Work on one resource, or on one orphan. */
-static hfd_rc choose_one(struct hfd_txn *tx, struct choice *c)
+static hfd_rc next_of_work(struct hfd_txn *tx, struct hfd_request_maker *k, struct hfd_arena *mem)
 {
-    struct hfd_arena mem;
-    bool found;
-    hfd_rc rc;
-
-    hfd_arena_init(&mem, HFD_MIRROR_SCRATCH_MAX_BYTES);
-    if (c->pass->work.orphan.len > 0) {
-        rc = choose_orphan(tx, c, &mem);
-    } else {
-        rc = hfd_pass_rows_load(tx, c->pass->work.guresid, &mem, &c->s, &found, c->err);
-        if (rc == HFD_OK && found)
-            choose(c);
+    if (k->m->phase == HFD_PASS_CHECK_ROUTE) {
+        hfd_request_check_route(k);
+        return HFD_OK;
     }
-    hfd_arena_fini(&mem);
-    return rc;
+    switch (hfd_remote_work_kind(&k->pass->work)) {
+    case HFD_REMOTE_WORK_MANY:
+        return next_of_many(tx, k, mem);
+    case HFD_REMOTE_WORK_SEARCH:
+        next_of_search(k);
+        return HFD_OK;
+    case HFD_REMOTE_WORK_ORPHAN:
+        return next_of_orphan(tx, k, mem);
+    case HFD_REMOTE_WORK_RESOURCE:
+        break;
+    }
+    return next_of_resource(tx, k, mem);
 }
 
 hfd_rc hfd_pass_next(struct hfd_txn *tx, struct hfd_pass *pass, int64_t now_us,
-                     struct hfd_remote_request *out, bool *done, struct hfd_err *err)
+                     struct hfd_remote_request *out, struct hfd_err *err)
 {
-    struct choice c = {.pass = pass, .m = &pass->now, .out = out, .err = err, .rc = HFD_OK};
-    hfd_rc rc = HFD_OK;
+    struct hfd_request_maker k = {
+        .pass = pass, .m = &pass->now, .out = out, .err = err, .rc = HFD_OK};
+    struct hfd_arena mem;
+    hfd_rc rc;
 
     HFD_CHECK_OBJ(pass, HFD_PASS_MAGIC);
-    *out = (struct hfd_remote_request){.step = 0};
-    *done = true;
+    *out = (struct hfd_remote_request){.path = HFD_SLICE_NONE};
     pass->now = pass->then;
     if (pass->now.began_us == 0)
         pass->now.began_us = pass->then.began_us = now_us;
-    if (pass->now.over)
+    if (pass->now.phase == HFD_PASS_DONE)
         return HFD_OK;
     hfd_arena_fini(&pass->request);
-    if (pass->now.doubted && !pass->now.vouched)
-        ask_voucher(&c);
-    else if (pass->work.guresid.len == 0)
-        rc = choose_many(tx, &c);
-    else if (pass->work.orphan.len == 0 && hfd_slice_eq(pass->work.guresid, HFD_REMOTE_ORPHANS))
-        choose_orphans(&c);
-    else
-        rc = choose_one(tx, &c);
-    rc = rc == HFD_OK ? c.rc : rc;
-    *done = rc != HFD_OK || !c.made;
-    if (!*done && out->step == HFD_STEP_POST)
-        pass->now.unsent = false;
+    hfd_arena_init(&mem, HFD_MIRROR_SCRATCH_MAX_BYTES);
+    rc = next_of_work(tx, &k, &mem);
+    hfd_arena_fini(&mem);
+    rc = rc == HFD_OK ? k.rc : rc;
+    if (rc != HFD_OK)
+        *out = (struct hfd_remote_request){.path = HFD_SLICE_NONE};
+    else if (out->path.p == NULL)
+        hfd_pass_end(&pass->now);
+    else if (out->step == HFD_STEP_POST)
+        pass->now.creation.announced = false;
+    hfd_pass_invariant(pass);
     return rc;
 }

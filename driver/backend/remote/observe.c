@@ -1,27 +1,17 @@
-/*
- * From the remote's documents to mirror rows. What is written is what differs, and then the core's
- * observer is told, as the engine of an embedded HyperFleet would. Thread: writer, inside a
- * transaction function.
- */
-#include "driver/backend/remote/pass_int.h"
+/* See observe.h. */
+#include "driver/backend/remote/observe.h"
 
-#include "driver/base/check.h"
-#include "driver/base/log.h"
 #include "driver/backend/remote/due.h"
 #include "driver/backend/remote/orphans.h"
-#include "store/rows_fleet.h"
-#include "store/rows_report.h"
-#include "store/rows_resource.h"
-#include "store/rows_part.h"
-#include "store/rows_remote.h"
+#include "driver/backend/remote/words.h"
+#include "driver/base/check.h"
+#include "driver/base/log.h"
 
-static hfd_rc no_memory(struct hfd_err *err)
-{
-    return hfd_fail(err, HFD_NOMEM, "out of memory while observing HyperFleet");
-}
+/* While a remote may only lag behind, an earlier generation is not believed. */
+#define BEHIND_US (15 * HFD_US_PER_S)
 
-static hfd_rc tell(struct hfd_take *t, enum hfd_fleet_change what, const struct hfd_fleet_row *row,
-                   struct hfd_err *err)
+static hfd_rc run_observer(struct hfd_take *t, enum hfd_fleet_change what,
+                           const struct hfd_fleet_row *row, struct hfd_err *err)
 {
     struct hfd_fleet_event event = {.what = what, .row = row, .now_us = t->now_us};
     const struct hfd_fleet *fleet = t->policy->fleet;
@@ -33,7 +23,7 @@ static hfd_rc tell(struct hfd_take *t, enum hfd_fleet_change what, const struct 
 
 /* ---- what is remembered of a document ---- */
 
-/* A copy of a text that outlives this answer. */
+/* A copy that lives as long as the pass. */
 static hfd_slice keep(struct hfd_take *t, hfd_slice text, bool *ok)
 {
     const hfd_slice copy = hfd_arena_dup(&t->pass->mem, text);
@@ -42,47 +32,49 @@ static hfd_slice keep(struct hfd_take *t, hfd_slice text, bool *ok)
     return copy;
 }
 
-static hfd_rc note_seen(struct hfd_take *t, hfd_slice fleet_id, bool deleting, hfd_slice spec,
-                        hfd_slice labels, struct hfd_err *err)
+/* @param in  borrowed */
+static hfd_rc note_seen(struct hfd_take *t, const struct hfd_seen_part *in, struct hfd_err *err)
 {
-    struct hfd_seen *seen = hfd_arena_alloc(&t->pass->mem, sizeof(*seen));
+    struct hfd_seen_part *seen = hfd_arena_alloc(&t->pass->mem, sizeof(*seen));
     bool ok = seen != NULL;
 
     if (!ok)
-        return no_memory(err);
-    *seen = (struct hfd_seen){
-        .fleet_id = keep(t, fleet_id, &ok),
-        .deleting = deleting,
-        .spec = keep(t, spec, &ok),
-        .labels = keep(t, labels, &ok),
+        return hfd_fail_nomem(err, "observe HyperFleet");
+    *seen = (struct hfd_seen_part){
+        .fleet_id = keep(t, in->fleet_id, &ok),
+        .deleting = in->deleting,
+        .spec = keep(t, in->spec, &ok),
+        .labels = keep(t, in->labels, &ok),
         .next = t->m->seen,
     };
     t->m->seen = seen;
-    return ok ? HFD_OK : no_memory(err);
+    return ok ? HFD_OK : hfd_fail_nomem(err, "observe HyperFleet");
 }
 
+/* Keeps a document until the reports of its part are read. */
 static hfd_rc hold(struct hfd_take *t, const struct hfd_pass_part *part,
                    const struct hfd_wire_resource *doc, bool changed, struct hfd_err *err)
 {
-    const struct hfd_held **list = part->fleet.ready && !doc->ready ? &t->m->worse : &t->m->held;
-    struct hfd_held *held = hfd_arena_alloc(&t->pass->mem, sizeof(*held));
+    const struct hfd_held_part **list =
+        part->fleet.ready && !doc->ready ? &t->m->worse : &t->m->held;
+    struct hfd_held_part *held = hfd_arena_alloc(&t->pass->mem, sizeof(*held));
     bool ok = held != NULL;
 
     if (!ok)
-        return no_memory(err);
-    *held = (struct hfd_held){.fleet_id = keep(t, part->row.fleet_id, &ok),
-                              .doc = *doc,
-                              .changed = changed,
-                              .next = *list};
+        return hfd_fail_nomem(err, "observe HyperFleet");
+    *held = (struct hfd_held_part){.fleet_id = keep(t, part->row.fleet_id, &ok),
+                                   .doc = *doc,
+                                   .changed = changed,
+                                   .next = *list};
     held->doc.conditions = keep(t, doc->conditions, &ok);
     held->doc.updated_by = keep(t, doc->updated_by, &ok);
     held->doc.deleted_by = keep(t, doc->deleted_by, &ok);
-    /* Nothing else of it is written later. */
+    /* The rest is not written later. */
     held->doc.id = held->doc.name = held->doc.owner_id = held->doc.spec = held->doc.labels =
         HFD_SLICE_NONE;
     held->doc.guresid = held->doc.made_by = held->doc.created_by = HFD_SLICE_NONE;
     *list = held;
-    return ok ? HFD_OK : no_memory(err);
+    return ok ? HFD_OK : hfd_fail_nomem(err, "observe HyperFleet");
 }
 
 /* ---- rows ---- */
@@ -99,19 +91,19 @@ bool hfd_observe_equal(const struct hfd_pass_part *part, hfd_slice spec, hfd_sli
 
 static bool differs(const struct hfd_fleet_row *row, const struct hfd_wire_resource *doc)
 {
-    /* A row may be marked as deleted before the remote has been told. */
+    /* A row may have deleted_us before the remote has it. */
     return row->generation != doc->generation || !hfd_slice_eq(row->conditions, doc->conditions) ||
            (doc->deleting && row->deleted_us == 0);
 }
 
-/* A cluster that is being deleted takes its nodepools along. */
-static hfd_rc mark_pools(struct hfd_take *t, const struct hfd_fleet_row *cluster,
-                         struct hfd_err *err)
+/* The nodepools of a cluster that is being deleted are deleted too. */
+static hfd_rc delete_pools(struct hfd_take *t, const struct hfd_fleet_row *cluster,
+                           struct hfd_err *err)
 {
     hfd_rc rc = HFD_OK;
 
-    for (size_t i = 0; rc == HFD_OK && i < t->s.count; i++) {
-        struct hfd_pass_part *p = &t->s.parts[i];
+    for (size_t i = 0; rc == HFD_OK && i < t->rows.count; i++) {
+        struct hfd_pass_part *p = &t->rows.parts[i];
 
         if (!p->exists || p->fleet.deleted_us != 0 || !hfd_slice_eq(p->fleet.owner_id, cluster->id))
             continue;
@@ -122,7 +114,7 @@ static hfd_rc mark_pools(struct hfd_take *t, const struct hfd_fleet_row *cluster
     return rc;
 }
 
-/* Brings a row up to a document. */
+/* Writes a document into the row. */
 static hfd_rc write_doc(struct hfd_take *t, struct hfd_pass_part *part,
                         const struct hfd_wire_resource *doc, struct hfd_err *err)
 {
@@ -139,7 +131,7 @@ static hfd_rc write_doc(struct hfd_take *t, struct hfd_pass_part *part,
         row->deleted_us = doc->deleted_us;
         row->deleted_by = doc->deleted_by;
         if (row->kind == HFD_KIND_CLUSTER)
-            rc = mark_pools(t, row, err);
+            rc = delete_pools(t, row, err);
     }
     return rc == HFD_OK ? hfd_fleet_row_update(t->tx, row, err) : rc;
 }
@@ -150,81 +142,85 @@ static bool is_stale(const struct hfd_pass_part *part, const struct hfd_wire_res
 }
 
 /*
- * A remote that was brought back from a backup has lost what it had taken: that is wanted again,
- * from the generation that it has now on. What is to be deleted has nothing to lose.
+ * A remote that was restored from a backup has lost our last changes: the part becomes pending
+ * again. A part that is to be deleted does not need them.
  */
-static hfd_rc fall_back(struct hfd_take *t, struct hfd_pass_part *part,
-                        const struct hfd_wire_resource *doc, struct hfd_err *err)
+static hfd_rc accept_backup(struct hfd_take *t, struct hfd_pass_part *part,
+                            const struct hfd_wire_resource *doc, struct hfd_err *err)
 {
     hfd_rc rc;
 
     HFD_LOG(HFD_LOG_WARN,
             "the remote HyperFleet has an earlier generation than before, as after a restored "
-            "backup; what it lost is wanted again",
-            HFD_LOG_STR("guresid", t->s.up.guresid), HFD_LOG_STR("id", doc->id),
+            "backup; will send the lost changes again",
+            HFD_LOG_STR("guresid", t->rows.remote.guresid), HFD_LOG_STR("id", doc->id),
             HFD_LOG_INT("generation", doc->generation),
             HFD_LOG_INT("before", part->fleet.generation));
     part->fleet.generation = doc->generation;
     rc = hfd_fleet_row_update(t->tx, &part->fleet, err);
-    if (rc != HFD_OK || t->s.up.goal == HFD_GOAL_DELETE || part->row.leaving)
+    if (rc != HFD_OK || t->rows.remote.goal == HFD_GOAL_DELETE || part->row.leaving)
         return rc;
     part->row.pending = true;
     return put_part(t, part, err);
 }
 
-/*
- * Whether an earlier generation than before is to be believed: not while it may be a copy that lags
- * behind.
- */
+/* Whether an earlier generation is believed: not while a copy may only lag behind. */
 static bool is_behind_for_good(struct hfd_take *t)
 {
-    int64_t *since_us = &t->s.up.behind_us;
+    int64_t *since_us = &t->rows.remote.behind_us;
 
-    if (t->s.up.goal == HFD_GOAL_DELETE)
+    if (t->rows.remote.goal == HFD_GOAL_DELETE)
         return true;
     if (*since_us == 0 || *since_us > t->now_us)
         *since_us = t->now_us;
-    return t->now_us - *since_us >= HFD_REMOTE_BEHIND_US;
+    return t->now_us - *since_us >= BEHIND_US;
 }
 
-hfd_rc hfd_observe_see(struct hfd_take *t, struct hfd_pass_part *part,
-                       const struct hfd_wire_resource *doc, struct hfd_err *err)
+hfd_rc hfd_observe_document(struct hfd_take *t, struct hfd_pass_part *part,
+                            const struct hfd_wire_resource *doc, struct hfd_err *err)
 {
+    const struct hfd_seen_part seen = {.fleet_id = part->row.fleet_id,
+                                       .deleting = doc->deleting,
+                                       .spec = doc->spec,
+                                       .labels = doc->labels};
     bool cleared = false;
     hfd_rc rc = HFD_OK;
 
     if (is_stale(part, doc)) {
         if (!is_behind_for_good(t))
-            return hfd_due_later(t, err,
-                                 "HyperFleet answered with an earlier generation than before");
-        rc = fall_back(t, part, doc, err);
+            return hfd_due_later(t, err, HFD_WORDS_BEHIND);
+        rc = accept_backup(t, part, doc, err);
     }
-    t->s.up.later_names = doc->later_names;
+    t->rows.remote.later_names = doc->later_names;
     if (rc == HFD_OK)
-        rc = note_seen(t, part->row.fleet_id, doc->deleting, doc->spec, doc->labels, err);
-    if (rc == HFD_OK && t->s.up.goal == HFD_GOAL_MAKE && part->row.pending && !doc->deleting &&
-        hfd_observe_equal(part, doc->spec, doc->labels)) {
+        rc = note_seen(t, &seen, err);
+    if (rc == HFD_OK && t->rows.remote.goal == HFD_GOAL_MAKE && part->row.pending &&
+        !doc->deleting && hfd_observe_equal(part, doc->spec, doc->labels)) {
         cleared = true;
         part->row.pending = false;
         part->row.generation = doc->generation;
         rc = put_part(t, part, err);
     }
-    if (rc == HFD_OK && (cleared || t->m->full || differs(&part->fleet, doc)))
+    if (rc == HFD_OK && (cleared || t->m->reports.all || differs(&part->fleet, doc)))
         rc = hold(t, part, doc, cleared, err);
     return rc;
 }
 
-hfd_rc hfd_observe_taken(struct hfd_take *t, struct hfd_pass_part *part,
-                         const struct hfd_wire_resource *doc, struct hfd_err *err)
+hfd_rc hfd_observe_written(struct hfd_take *t, struct hfd_pass_part *part,
+                           const struct hfd_wire_resource *doc, struct hfd_err *err)
 {
     const struct hfd_pass *pass = t->pass;
+    const struct hfd_seen_part seen = {.fleet_id = part->row.fleet_id,
+                                       .deleting = doc->deleting,
+                                       .spec = pass->sent_spec,
+                                       .labels = pass->sent_labels};
     struct hfd_wire_resource shown = *doc;
     hfd_rc rc;
 
-    t->s.up.later_names = doc->later_names;
-    rc = note_seen(t, part->row.fleet_id, doc->deleting, pass->sent_spec, pass->sent_labels, err);
+    t->rows.remote.later_names = doc->later_names;
+    rc = note_seen(t, &seen, err);
     part->row.generation = doc->generation;
-    /* Another PUT may have asked for something else meanwhile. */
+    /* A PUT may have changed the row meanwhile. */
     if (hfd_observe_equal(part, pass->sent_spec, pass->sent_labels))
         part->row.pending = false;
     if (rc == HFD_OK)
@@ -238,15 +234,12 @@ hfd_rc hfd_observe_taken(struct hfd_take *t, struct hfd_pass_part *part,
         shown.ready = false;
     }
     rc = write_doc(t, part, &shown, err);
-    return rc == HFD_OK ? tell(t, HFD_FLEET_CHANGED, &part->fleet, err) : rc;
+    return rc == HFD_OK ? run_observer(t, HFD_FLEET_CHANGED, &part->fleet, err) : rc;
 }
 
 /* ---- ids ---- */
 
-/*
- * Whether a HyperFleet resource is free to be taken for this part: of no other resource of this
- * store, and under no other's name.
- */
+/* Whether no other part has this HyperFleet resource, and no other row its name. */
 static hfd_rc is_free(struct hfd_take *t, const struct hfd_pass_part *part,
                       const struct hfd_fleet_row *wanted, bool *yes, struct hfd_err *err)
 {
@@ -264,11 +257,11 @@ static hfd_rc is_free(struct hfd_take *t, const struct hfd_pass_part *part,
     return rc == HFD_NOT_FOUND ? HFD_OK : rc;
 }
 
-/* The row under its new id. */
+/* Moves the row to its new id, with everything that refers to it. */
 static hfd_rc move_row(struct hfd_take *t, hfd_slice from, struct hfd_fleet_row *to,
                        struct hfd_err *err)
 {
-    hfd_rc rc = hfd_fleet_row_delete(t->tx, to->id, err); /* one that no part knows */
+    hfd_rc rc = hfd_fleet_row_delete(t->tx, to->id, err); /* a row without a part */
 
     if (rc == HFD_OK)
         rc = hfd_fleet_row_delete(t->tx, from, err);
@@ -279,18 +272,18 @@ static hfd_rc move_row(struct hfd_take *t, hfd_slice from, struct hfd_fleet_row 
     return rc == HFD_OK ? hfd_remote_row_wake(t->tx, to->id, t->now_us, err) : rc;
 }
 
-/* An adopted nodepool resource learns its cluster. */
-static hfd_rc learn_cluster(struct hfd_take *t, hfd_slice cluster_id, struct hfd_err *err)
+/* Sets the cluster of an adopted nodepool resource. */
+static hfd_rc set_cluster(struct hfd_take *t, hfd_slice cluster_id, struct hfd_err *err)
 {
-    if (t->s.res.kind != HFD_KIND_NODEPOOL || cluster_id.len == 0 ||
-        hfd_slice_eq(t->s.res.cluster_id, cluster_id))
+    if (t->rows.res.kind != HFD_KIND_NODEPOOL || cluster_id.len == 0 ||
+        hfd_slice_eq(t->rows.res.cluster_id, cluster_id))
         return HFD_OK;
-    t->s.res.cluster_id = cluster_id;
-    return hfd_resource_row_put(t->tx, &t->s.res, err);
+    t->rows.res.cluster_id = cluster_id;
+    return hfd_resource_row_put(t->tx, &t->rows.res, err);
 }
 
-hfd_rc hfd_observe_name(struct hfd_take *t, struct hfd_pass_part *part,
-                        const struct hfd_wire_resource *doc, bool *ok, struct hfd_err *err)
+hfd_rc hfd_observe_id(struct hfd_take *t, struct hfd_pass_part *part,
+                      const struct hfd_wire_resource *doc, bool *available, struct hfd_err *err)
 {
     const hfd_slice from = part->row.fleet_id;
     struct hfd_fleet_row row = part->fleet;
@@ -298,7 +291,7 @@ hfd_rc hfd_observe_name(struct hfd_take *t, struct hfd_pass_part *part,
 
     HFD_ASSERT(!hfd_backend_id_is_given(from));
     row.id = doc->id;
-    if (t->s.up.goal == HFD_GOAL_ADOPT) {
+    if (t->rows.remote.goal == HFD_GOAL_ADOPT) {
         row.name = doc->name;
         row.spec = doc->spec;
         row.labels = doc->labels;
@@ -308,12 +301,12 @@ hfd_rc hfd_observe_name(struct hfd_take *t, struct hfd_pass_part *part,
     if (doc->created_us != 0)
         row.created_us = doc->created_us;
     row.created_by = doc->created_by;
-    rc = is_free(t, part, &row, ok, err);
-    if (rc != HFD_OK || !*ok)
+    rc = is_free(t, part, &row, available, err);
+    if (rc != HFD_OK || !*available)
         return rc;
     rc = move_row(t, from, &row, err);
     if (rc == HFD_OK)
-        rc = learn_cluster(t, row.kind == HFD_KIND_NODEPOOL ? row.owner_id : HFD_SLICE_NONE, err);
+        rc = set_cluster(t, row.kind == HFD_KIND_NODEPOOL ? row.owner_id : HFD_SLICE_NONE, err);
     if (rc == HFD_OK)
         rc = hfd_remote_orphan_adopted(t->tx, row.id, t->mem, err);
     if (rc != HFD_OK)
@@ -321,9 +314,9 @@ hfd_rc hfd_observe_name(struct hfd_take *t, struct hfd_pass_part *part,
     part->fleet = row;
     part->row.fleet_id = row.id;
     part->row.name = row.name;
-    for (size_t i = 0; row.kind == HFD_KIND_CLUSTER && i < t->s.count; i++)
-        if (hfd_slice_eq(t->s.parts[i].fleet.owner_id, from))
-            t->s.parts[i].fleet.owner_id = row.id;
+    for (size_t i = 0; row.kind == HFD_KIND_CLUSTER && i < t->rows.count; i++)
+        if (hfd_slice_eq(t->rows.parts[i].fleet.owner_id, from))
+            t->rows.parts[i].fleet.owner_id = row.id;
     return put_part(t, part, err);
 }
 
@@ -346,9 +339,9 @@ hfd_rc hfd_observe_report(struct hfd_take *t, hfd_slice fleet_id, json_t *doc, s
 
     rc = hfd_wire_report_read(doc, t->mem, &row, &secrets, &why);
     if (rc == HFD_MALFORMED)
-        return HFD_OK; /* the others are worth having */
+        return HFD_OK;
     if (rc != HFD_OK)
-        return no_memory(err);
+        return hfd_fail_nomem(err, "observe HyperFleet");
     row.fleet_id = fleet_id;
     row.received_us = t->now_us;
     rc = hfd_report_row_get(t->tx, &(struct hfd_report_key){fleet_id, row.adapter}, t->mem, &stored,
@@ -360,19 +353,17 @@ hfd_rc hfd_observe_report(struct hfd_take *t, hfd_slice fleet_id, json_t *doc, s
     if (secrets.len > 0 && fleet->seal != NULL) {
         row.secrets = fleet->seal(fleet->seal_ctx, fleet_id, row.adapter, secrets, t->mem);
         if (row.secrets.p == NULL)
-            return no_memory(err);
+            return hfd_fail_nomem(err, "observe HyperFleet");
     }
-    t->m->reports_changed = true;
+    t->m->reports.changed = true;
     return hfd_report_row_put(t->tx, &row, err);
 }
 
-/*
- * Takes a part out of a list, with those before it, which went meanwhile. @return NULL when it is
- * not in it
- */
-static const struct hfd_held *let_go(const struct hfd_held **list, hfd_slice fleet_id)
+/* Removes a part from a list, with all before it, which are gone. @return NULL = not in the list */
+static const struct hfd_held_part *remove_held(const struct hfd_held_part **list,
+                                               hfd_slice fleet_id)
 {
-    const struct hfd_held *held = *list;
+    const struct hfd_held_part *held = *list;
 
     while (held != NULL && !hfd_slice_eq(held->fleet_id, fleet_id))
         held = held->next;
@@ -383,22 +374,22 @@ static const struct hfd_held *let_go(const struct hfd_held **list, hfd_slice fle
 
 hfd_rc hfd_observe_release(struct hfd_take *t, struct hfd_pass_part *part, struct hfd_err *err)
 {
-    const struct hfd_held *held = let_go(&t->m->worse, part->row.fleet_id);
+    const struct hfd_held_part *held = remove_held(&t->m->worse, part->row.fleet_id);
     bool changed;
     hfd_rc rc = HFD_OK;
 
     if (held == NULL)
-        held = let_go(&t->m->held, part->row.fleet_id);
+        held = remove_held(&t->m->held, part->row.fleet_id);
     if (held == NULL || !part->exists)
         return HFD_OK;
-    changed = held->changed || t->m->reports_changed;
-    t->m->reports_changed = false;
-    /* What is older than the answer to a change since says nothing. */
+    changed = held->changed || t->m->reports.changed;
+    t->m->reports.changed = false;
+    /* A later PATCH may have been answered meanwhile. */
     if (!is_stale(part, &held->doc) && differs(&part->fleet, &held->doc)) {
         changed = true;
         rc = write_doc(t, part, &held->doc, err);
     }
-    return rc == HFD_OK && changed ? tell(t, HFD_FLEET_CHANGED, &part->fleet, err) : rc;
+    return rc == HFD_OK && changed ? run_observer(t, HFD_FLEET_CHANGED, &part->fleet, err) : rc;
 }
 
 /* ---- the end ---- */
@@ -408,7 +399,7 @@ static hfd_rc remove_part(struct hfd_take *t, struct hfd_pass_part *part, struct
     hfd_rc rc = hfd_fleet_row_delete(t->tx, part->row.fleet_id, err);
 
     part->exists = false;
-    return rc == HFD_OK ? tell(t, HFD_FLEET_REMOVED, &part->fleet, err) : rc;
+    return rc == HFD_OK ? run_observer(t, HFD_FLEET_REMOVED, &part->fleet, err) : rc;
 }
 
 hfd_rc hfd_observe_gone(struct hfd_take *t, struct hfd_pass_part *part, struct hfd_err *err)
@@ -416,8 +407,8 @@ hfd_rc hfd_observe_gone(struct hfd_take *t, struct hfd_pass_part *part, struct h
     const hfd_slice id = part->row.fleet_id;
     hfd_rc rc = remove_part(t, part, err);
 
-    for (size_t i = 0; rc == HFD_OK && part->row.kind == HFD_KIND_CLUSTER && i < t->s.count; i++)
-        if (t->s.parts[i].exists && hfd_slice_eq(t->s.parts[i].fleet.owner_id, id))
-            rc = remove_part(t, &t->s.parts[i], err);
+    for (size_t i = 0; rc == HFD_OK && part->row.kind == HFD_KIND_CLUSTER && i < t->rows.count; i++)
+        if (t->rows.parts[i].exists && hfd_slice_eq(t->rows.parts[i].fleet.owner_id, id))
+            rc = remove_part(t, &t->rows.parts[i], err);
     return rc;
 }

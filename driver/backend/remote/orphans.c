@@ -1,7 +1,7 @@
 /* Orphans in the store: who may have them, the list, and what is wanted of them. See orphans.h. */
 #include "driver/backend/remote/orphans.h"
 
-#include "driver/backend/remote/pass.h"
+#include "driver/backend/remote/work.h"
 #include "driver/base/log.h"
 #include "store/rows_fleet.h"
 #include "store/rows_part.h"
@@ -9,12 +9,7 @@
 #include "store/rows_orphan.h"
 #include "store/rows_remote_orphan.h"
 
-static hfd_rc no_memory(struct hfd_err *err)
-{
-    return hfd_fail(err, HFD_NOMEM, "out of memory for a list of orphans");
-}
-
-/* A nodepool of a resource in it: there are rows of no others. */
+/* The resource with a nodepool in the cluster. Only nodepools of resources have rows. */
 static hfd_rc inhabitant(struct hfd_txn *tx, hfd_slice cluster_id, struct hfd_arena *mem,
                          hfd_slice *whose, struct hfd_err *err)
 {
@@ -30,30 +25,38 @@ static hfd_rc inhabitant(struct hfd_txn *tx, hfd_slice cluster_id, struct hfd_ar
     return rc;
 }
 
-hfd_rc hfd_remote_orphan_claim(struct hfd_txn *tx, const struct hfd_orphan_row *o,
-                               struct hfd_arena *mem, enum hfd_remote_orphan_claim *out,
-                               hfd_slice *whose, struct hfd_err *err)
+/* Whether a part of the GUResID has no id yet. */
+static hfd_rc is_possible(struct hfd_txn *tx, hfd_slice guresid, struct hfd_arena *mem, bool *yes,
+                          struct hfd_err *err)
 {
     struct hfd_part_list parts;
+    const hfd_rc rc = hfd_part_row_list(tx, guresid, mem, &parts, err);
+
+    *yes = false;
+    for (size_t i = 0; rc == HFD_OK && i < parts.count; i++)
+        *yes = *yes || !hfd_backend_id_is_given(parts.rows[i].fleet_id);
+    return rc;
+}
+
+hfd_rc hfd_remote_orphan_claim(struct hfd_txn *tx, const struct hfd_orphan_row *o,
+                               struct hfd_arena *mem, struct hfd_orphan_claim *out,
+                               struct hfd_err *err)
+{
     struct hfd_part_row part;
+    bool possible;
     hfd_rc rc = hfd_part_row_by_fleet(tx, o->id, mem, &part, err);
 
-    *out = HFD_ORPHAN_OWNED;
-    *whose = rc == HFD_OK ? part.guresid : HFD_SLICE("");
+    *out = (struct hfd_orphan_claim){HFD_ORPHAN_OWNED, rc == HFD_OK ? part.guresid : HFD_SLICE("")};
     if (rc != HFD_NOT_FOUND)
         return rc;
-    rc = hfd_part_row_list(tx, o->label, mem, &parts, err);
-    if (rc != HFD_OK)
+    rc = is_possible(tx, o->label, mem, &possible, err);
+    *out = (struct hfd_orphan_claim){HFD_ORPHAN_POSSIBLE, o->label};
+    if (rc != HFD_OK || possible)
         return rc;
-    *out = HFD_ORPHAN_POSSIBLE;
-    *whose = o->label;
-    for (size_t i = 0; i < parts.count; i++)
-        if (!hfd_backend_id_is_given(parts.rows[i].fleet_id))
-            return HFD_OK;
-    rc = o->kind == HFD_KIND_CLUSTER ? inhabitant(tx, o->id, mem, whose, err) : HFD_OK;
-    if (o->kind != HFD_KIND_CLUSTER)
-        *whose = HFD_SLICE("");
-    *out = whose->len > 0 ? HFD_ORPHAN_INHABITED : HFD_ORPHAN_FREE;
+    *out = (struct hfd_orphan_claim){HFD_ORPHAN_FREE, HFD_SLICE("")};
+    if (o->kind == HFD_KIND_CLUSTER)
+        rc = inhabitant(tx, o->id, mem, &out->whose, err);
+    out->is = out->whose.len > 0 ? HFD_ORPHAN_INHABITED : HFD_ORPHAN_FREE;
     return rc;
 }
 
@@ -66,7 +69,7 @@ hfd_rc hfd_remote_orphan_adopted(struct hfd_txn *tx, hfd_slice id, struct hfd_ar
     if (rc != HFD_OK)
         return rc == HFD_NOT_FOUND ? HFD_OK : rc;
     if (row.orphan.wanted_us != 0)
-        HFD_LOG(HFD_LOG_WARN, "an orphan is not deleted: a resource has it now",
+        HFD_LOG(HFD_LOG_WARN, "orphan not deleted: a resource has adopted it",
                 HFD_LOG_STR("id", row.orphan.id), HFD_LOG_STR("name", row.orphan.name),
                 HFD_LOG_STR("guresid", row.orphan.label));
     return hfd_remote_orphan_row_delete(tx, id, err);
@@ -87,15 +90,14 @@ hfd_rc hfd_remote_orphans_list(struct hfd_txn *tx, enum hfd_kind kind, size_t li
     *more = found.count > limit;
     out->rows = hfd_arena_array(mem, found.count + 1, sizeof(*out->rows));
     if (out->rows == NULL)
-        return no_memory(err);
+        return hfd_fail_nomem(err, "list orphans");
     for (size_t i = 0; i < found.count && out->count < limit; i++) {
-        enum hfd_remote_orphan_claim claim;
-        hfd_slice whose;
+        struct hfd_orphan_claim claim;
 
-        rc = hfd_remote_orphan_claim(tx, &found.rows[i].orphan, mem, &claim, &whose, err);
+        rc = hfd_remote_orphan_claim(tx, &found.rows[i].orphan, mem, &claim, err);
         if (rc != HFD_OK)
             return rc;
-        if (claim == HFD_ORPHAN_FREE || claim == HFD_ORPHAN_INHABITED)
+        if (claim.is == HFD_ORPHAN_FREE || claim.is == HFD_ORPHAN_INHABITED)
             out->rows[out->count++] = found.rows[i].orphan;
     }
     return HFD_OK;
@@ -113,27 +115,26 @@ hfd_rc hfd_remote_orphans_state(struct hfd_txn *tx, struct hfd_arena *mem,
     return rc == HFD_NOT_FOUND ? HFD_OK : rc;
 }
 
-/* Why it is not to be deleted. */
-static hfd_rc refuse(hfd_slice id, enum hfd_remote_orphan_claim claim, hfd_slice whose,
-                     struct hfd_err *err)
+/* Fails if a resource has the orphan, or may get it. */
+static hfd_rc refuse(hfd_slice id, const struct hfd_orphan_claim *claim, struct hfd_err *err)
 {
-    switch (claim) {
+    switch (claim->is) {
     case HFD_ORPHAN_FREE:
         break;
     case HFD_ORPHAN_POSSIBLE:
         return hfd_fail(
             err, HFD_CONFLICT,
             "'%.*s' may be what resource %.*s is being made of: ask again when that is known",
-            HFD_SLICE_FMT(id), HFD_SLICE_FMT(whose));
+            HFD_SLICE_FMT(id), HFD_SLICE_FMT(claim->whose));
     case HFD_ORPHAN_OWNED:
         return hfd_fail(err, HFD_CONFLICT,
                         "'%.*s' is no orphan: it belongs to resource %.*s, which can be deleted",
-                        HFD_SLICE_FMT(id), HFD_SLICE_FMT(whose));
+                        HFD_SLICE_FMT(id), HFD_SLICE_FMT(claim->whose));
     case HFD_ORPHAN_INHABITED:
         return hfd_fail(
             err, HFD_CONFLICT,
             "'%.*s' has a nodepool of resource %.*s in it, which is to be deleted first",
-            HFD_SLICE_FMT(id), HFD_SLICE_FMT(whose));
+            HFD_SLICE_FMT(id), HFD_SLICE_FMT(claim->whose));
     }
     return HFD_OK;
 }
@@ -143,8 +144,7 @@ hfd_rc hfd_remote_orphan_remove(struct hfd_txn *tx, hfd_slice id, int64_t now_us
                                 struct hfd_err *err)
 {
     struct hfd_remote_orphan_row row;
-    enum hfd_remote_orphan_claim claim;
-    hfd_slice whose;
+    struct hfd_orphan_claim claim;
     hfd_rc rc = hfd_remote_orphan_row_get(tx, id, mem, &row, err);
     const bool known = rc == HFD_OK;
 
@@ -154,9 +154,9 @@ hfd_rc hfd_remote_orphan_remove(struct hfd_txn *tx, hfd_slice id, int64_t now_us
         rc = HFD_OK;
     }
     if (rc == HFD_OK)
-        rc = hfd_remote_orphan_claim(tx, &row.orphan, mem, &claim, &whose, err);
+        rc = hfd_remote_orphan_claim(tx, &row.orphan, mem, &claim, err);
     if (rc == HFD_OK)
-        rc = refuse(id, claim, whose, err);
+        rc = refuse(id, &claim, err);
     if (rc != HFD_OK)
         return rc;
     if (!known)

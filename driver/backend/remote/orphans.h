@@ -1,9 +1,8 @@
 /*
- * Clusters and nodepools of ours in a remote HyperFleet that no driver resource has: they carry our
- * owner's label and humanitec_guresid. the remote thread finds them (take_orphans.c), when
- * somebody asks and once in a while, and keeps them in the store; a list of them is read from
- * there, and a deletion is written there, for the thread to carry out. README.md in this folder has
- * the whole. Source: DESIGN 6.
+ * Orphans: clusters and nodepools in a remote HyperFleet with the labels of this server that are no
+ * part of a driver resource. The remote thread searches for them, when a client asks and once in a
+ * while (take_orphans.c), and writes rows. A list reads these rows. A deletion is written into
+ * them, and the thread carries it out. README.md in this folder explains the rules.
  */
 #ifndef HFD_REMOTE_ORPHANS_H
 #define HFD_REMOTE_ORPHANS_H
@@ -11,53 +10,52 @@
 #include "driver/backend/backend.h"
 #include "store/rows_orphan.h"
 
-/** How it stands with one. */
-enum hfd_remote_orphan_claim {
-    HFD_ORPHAN_FREE,      /* nobody's */
-    HFD_ORPHAN_POSSIBLE,  /* its resource is being made or found, and has no id yet for what may be
-                            this */
-    HFD_ORPHAN_OWNED,     /* a resource has it */
-    HFD_ORPHAN_INHABITED, /* a cluster that is nobody's, with a nodepool of a resource in it */
+enum hfd_orphan_claim_kind {
+    HFD_ORPHAN_FREE,      /* no resource has a part in it */
+    HFD_ORPHAN_POSSIBLE,  /* a part of its GUResID has no id yet, and may get this one */
+    HFD_ORPHAN_OWNED,     /* it is a part of a resource */
+    HFD_ORPHAN_INHABITED, /* a cluster with a nodepool of a resource in it */
 };
-/**
- * @param whose  the GUResID of whoever has it, or of its nodepool; empty when it is free. In mem
- */
+
+/** Whether a resource has, or may get, what is listed as an orphan. */
+struct hfd_orphan_claim {
+    enum hfd_orphan_claim_kind is;
+    hfd_slice whose; /* GUResID of that resource; empty if FREE */
+};
+
+/** Reads the claim from the rows. @param out  texts are in mem. Thread: any. */
 HFD_MUST_CHECK hfd_rc hfd_remote_orphan_claim(struct hfd_txn *tx, const struct hfd_orphan_row *o,
-                                              struct hfd_arena *mem,
-                                              enum hfd_remote_orphan_claim *out, hfd_slice *whose,
+                                              struct hfd_arena *mem, struct hfd_orphan_claim *out,
                                               struct hfd_err *err);
 
-/**
- * A resource has it now: it is forgotten, with a line in the log if it was to be deleted. Thread:
- * writer.
- */
+/** It is a part of a resource now: removes its row. Logs it if a deletion was requested. Thread:
+ * writer. */
 HFD_MUST_CHECK hfd_rc hfd_remote_orphan_adopted(struct hfd_txn *tx, hfd_slice id,
                                                 struct hfd_arena *mem, struct hfd_err *err);
 
 /**
- * Those of a kind, by GUResID and age, without those that have been claimed since they were seen.
- * @param more  whether there are more
+ * Lists orphans of a kind by GUResID and age. Leaves out those that a resource has or may get.
+ * @param more  whether there are more than the limit
  */
 HFD_MUST_CHECK hfd_rc hfd_remote_orphans_list(struct hfd_txn *tx, enum hfd_kind kind, size_t limit,
                                               struct hfd_arena *mem, struct hfd_orphan_list *out,
                                               bool *more, struct hfd_err *err);
 
-/** How good the list is. */
+/** The age of the list. */
 struct hfd_remote_orphans_state {
-    int64_t checked_us; /* what HyperFleet had then is in it; 0 = it was never read to the end */
-    hfd_slice error;    /* why it could not be read the last time, without a full stop; empty = it
-                           could, or it was never tried */
+    int64_t checked_us; /* when the last complete search began; 0 = there was none */
+    hfd_slice error;    /* why the last search failed, without a full stop; empty = it did not */
 };
 HFD_MUST_CHECK hfd_rc hfd_remote_orphans_state(struct hfd_txn *tx, struct hfd_arena *mem,
                                                struct hfd_remote_orphans_state *out,
                                                struct hfd_err *err);
 
 /**
- * Has one deleted: it is looked at once more, and deleted if it still is ours and nobody's then. A
- * repeat has it tried at once.
+ * Requests the deletion of an orphan. The thread looks at it once more, and deletes it if it is
+ * still an orphan then. A repeat makes it due at once.
  * @param out  as it was seen last
- * @return HFD_OK, HFD_NOT_FOUND (none is known by this id), HFD_CONFLICT (it has been claimed)
- * Thread: writer; wake the thread when it is committed.
+ * @return HFD_OK, HFD_NOT_FOUND (no such orphan is known), HFD_CONFLICT (a resource has it)
+ * Thread: writer; wake the remote thread after the commit.
  */
 HFD_MUST_CHECK hfd_rc hfd_remote_orphan_remove(struct hfd_txn *tx, hfd_slice id, int64_t now_us,
                                                struct hfd_arena *mem, struct hfd_orphan_row *out,

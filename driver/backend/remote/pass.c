@@ -1,141 +1,222 @@
-/* What is due, and passes. See pass.h. */
-#include "driver/backend/remote/pass_int.h"
+/* The machine of a pass: its phases, its memory, and what always holds. See pass.h. */
+#include "driver/backend/remote/pass.h"
 
 #include <stdlib.h>
 
 #include "driver/base/check.h"
-#include "store/rows_fleet.h"
-#include "store/rows_resource.h"
-#include "store/rows_part.h"
-#include "store/rows_remote.h"
-#include "store/rows_orphan.h"
-#include "store/rows_remote_orphan.h"
 
-/*
- * What one pass remembers: documents of its parts that are waiting for their reports, or to be
- * compared.
- */
 #define PASS_MAX_BYTES ((size_t)64 * 1024 * 1024)
 #define REQUEST_MAX_BYTES ((size_t)16 * 1024 * 1024)
 
-static hfd_rc no_memory(struct hfd_err *err)
+/* ---- phases ---- */
+
+#define TO(p) (1u << HFD_PASS_##p)
+#define END TO(DONE)
+/* A 404 of one part may come from a gateway; then the remote is asked for a list first. */
+#define CHECK TO(CHECK_ROUTE)
+/* The resource was removed and made anew meanwhile. */
+#define ANEW TO(START)
+/* To any later phase that has something to do. */
+#define FROM_WRITE (TO(REPORTS) | END)
+#define FROM_REST (TO(WRITE) | FROM_WRITE)
+#define FROM_FIRST (TO(LOOK_REST) | FROM_REST)
+#define FROM_POOLS (TO(REPORTS_FIRST) | FROM_FIRST)
+#define FROM_LOOK (TO(DELETE) | TO(LIST_POOLS) | FROM_POOLS)
+/* A PUT or DELETE meanwhile changes the goal, or adds the first nodepool. */
+#define OTHER_GOAL (TO(DELETE) | TO(LIST_POOLS))
+
+/* clang-format off */
+static const struct {
+    const char *name;
+    unsigned next;
+} phases[HFD_PASS_PHASE_COUNT] = {
+    [HFD_PASS_START]           = {"START", TO(FIND) | TO(LOOK) | TO(MANY_CLUSTERS) | TO(SEARCH_CLUSTERS) | TO(ORPHAN_LOOK) | END},
+
+    [HFD_PASS_FIND]            = {"FIND", TO(CREATE) | TO(ASK_OWNER) | TO(LOOK) | CHECK | END},
+    [HFD_PASS_FIND_NAME]       = {"FIND_NAME", TO(ASK_OWNER) | TO(LOOK) | CHECK | END},
+    [HFD_PASS_ASK_OWNER]       = {"ASK_OWNER", CHECK | END},
+    [HFD_PASS_CREATE]          = {"CREATE", TO(FIND) | TO(FIND_NAME) | TO(ASK_OWNER) | TO(LOOK) | CHECK | END},
+
+    [HFD_PASS_LOOK]            = {"LOOK", FROM_LOOK | ANEW | CHECK},
+    [HFD_PASS_DELETE]          = {"DELETE", TO(LOOK) | TO(LIST_POOLS) | FROM_POOLS | ANEW | CHECK},
+    [HFD_PASS_LIST_POOLS]      = {"LIST_POOLS", TO(LOOK) | TO(DELETE) | FROM_POOLS | ANEW | CHECK},
+    [HFD_PASS_REPORTS_FIRST]   = {"REPORTS_FIRST", OTHER_GOAL | FROM_FIRST | ANEW | CHECK},
+    [HFD_PASS_LOOK_REST]       = {"LOOK_REST", OTHER_GOAL | TO(REPORTS_FIRST) | FROM_REST | ANEW | CHECK},
+    [HFD_PASS_WRITE]           = {"WRITE", TO(LOOK) | OTHER_GOAL | TO(REPORTS_FIRST) | TO(LOOK_REST) | FROM_WRITE | ANEW | CHECK},
+    [HFD_PASS_REPORTS]         = {"REPORTS", OTHER_GOAL | TO(WRITE) | ANEW | CHECK | END},
+
+    /* It resumes the phase that met the 404. */
+    [HFD_PASS_CHECK_ROUTE]     = {"CHECK_ROUTE", TO(FIND) | TO(FIND_NAME) | TO(ASK_OWNER) | TO(CREATE) | TO(LOOK) | FROM_LOOK |
+                                                 TO(ORPHAN_LOOK) | TO(ORPHAN_DELETE) | TO(ORPHAN_VERIFY)},
+
+    [HFD_PASS_MANY_CLUSTERS]   = {"MANY_CLUSTERS", TO(MANY_POOLS) | END},
+    [HFD_PASS_MANY_POOLS]      = {"MANY_POOLS", END},
+    [HFD_PASS_SEARCH_CLUSTERS] = {"SEARCH_CLUSTERS", TO(SEARCH_POOLS) | END},
+    [HFD_PASS_SEARCH_POOLS]    = {"SEARCH_POOLS", END},
+
+    [HFD_PASS_ORPHAN_LOOK]     = {"ORPHAN_LOOK", TO(ORPHAN_DELETE) | CHECK | END},
+    [HFD_PASS_ORPHAN_DELETE]   = {"ORPHAN_DELETE", TO(ORPHAN_VERIFY) | CHECK | END},
+    [HFD_PASS_ORPHAN_VERIFY]   = {"ORPHAN_VERIFY", CHECK | END},
+
+    [HFD_PASS_DONE]            = {"DONE", 0},
+};
+/* clang-format on */
+
+const char *hfd_pass_phase_name(enum hfd_pass_phase phase)
 {
-    return hfd_fail(err, HFD_NOMEM, "out of memory for work against HyperFleet");
+    return phases[phase].name;
 }
 
-/* ---- due ---- */
-
-static void add_work(const struct hfd_remote_list *list, size_t limit, struct hfd_remote_work *out,
-                     size_t *count)
+bool hfd_pass_may_move(enum hfd_pass_phase from, enum hfd_pass_phase to)
 {
-    for (size_t i = 0; i < list->count && *count < limit; i++)
-        out[(*count)++] = (struct hfd_remote_work){.guresid = list->rows[i].guresid};
+    return (phases[from].next & (1u << to)) != 0;
 }
 
-static hfd_rc add_orphans(struct hfd_txn *tx, int64_t now_us, size_t limit, struct hfd_arena *mem,
-                          struct hfd_remote_work *out, size_t *count, struct hfd_err *err)
+void hfd_pass_move(struct hfd_pass_memory *m, enum hfd_pass_phase to)
 {
-    struct hfd_remote_orphan_list list;
-    hfd_rc rc = hfd_remote_orphan_row_due(
-        tx, &(struct hfd_remote_orphan_query){.now_us = now_us, .limit = (int64_t)limit}, mem,
-        &list, err);
+    HFD_ASSERT(hfd_pass_may_move(m->phase, to));
+    m->phase = to;
+}
 
-    for (size_t i = 0; rc == HFD_OK && i < list.count && *count < limit; i++) {
-        const struct hfd_orphan_row *o = &list.rows[i].orphan;
+void hfd_pass_end(struct hfd_pass_memory *m)
+{
+    if (m->phase != HFD_PASS_DONE)
+        hfd_pass_move(m, HFD_PASS_DONE);
+}
 
-        out[(*count)++] =
-            (struct hfd_remote_work){.guresid = o->label, .orphan = o->id, .kind = o->kind};
+/* ---- what always holds ---- */
+
+/* The phases of each kind of work, beside START and DONE. */
+static const unsigned phases_of[] = {
+    [HFD_REMOTE_WORK_RESOURCE] = TO(FIND) | TO(FIND_NAME) | TO(ASK_OWNER) | TO(CREATE) | TO(LOOK) |
+                                 FROM_LOOK | TO(CHECK_ROUTE),
+    [HFD_REMOTE_WORK_MANY] = TO(MANY_CLUSTERS) | TO(MANY_POOLS),
+    [HFD_REMOTE_WORK_SEARCH] = TO(SEARCH_CLUSTERS) | TO(SEARCH_POOLS),
+    [HFD_REMOTE_WORK_ORPHAN] =
+        TO(ORPHAN_LOOK) | TO(ORPHAN_DELETE) | TO(ORPHAN_VERIFY) | TO(CHECK_ROUTE),
+};
+
+static bool is_sound_list(const struct hfd_pass_list *list)
+{
+    return list->page >= 0 && list->count >= 0 && (list->page > 0 || list->count == 0);
+}
+
+/* Whether each held part was seen before. */
+static bool all_seen(const struct hfd_pass_memory *m, const struct hfd_held_part *held)
+{
+    for (; held != NULL; held = held->next) {
+        const struct hfd_seen_part *seen = m->seen;
+
+        while (seen != NULL && !hfd_slice_eq(seen->fleet_id, held->fleet_id))
+            seen = seen->next;
+        if (seen == NULL)
+            return false;
     }
-    return rc;
+    return true;
 }
 
-/* When something will be due that is not yet. */
-static hfd_rc next_due(struct hfd_txn *tx, int64_t now_us, int64_t *next_us, struct hfd_err *err)
+static void check_lists(const struct hfd_pass_memory *m)
 {
-    int64_t at_us;
-    hfd_rc rc = hfd_remote_orphan_row_next(tx, now_us, next_us, err);
-
-    for (int w = HFD_WATCHED_NOT; rc == HFD_OK && w <= HFD_WATCHED_IDLY; w++) {
-        rc = hfd_remote_row_next(tx, (enum hfd_watched)w, now_us, &at_us, err);
-        *next_us = rc == HFD_OK && at_us < *next_us ? at_us : *next_us;
-    }
-    return rc;
+    HFD_ASSERT(is_sound_list(&m->find.list));
+    HFD_ASSERT(is_sound_list(&m->name));
+    HFD_ASSERT(is_sound_list(&m->pools));
+    HFD_ASSERT(is_sound_list(&m->reports.list));
+    HFD_ASSERT(is_sound_list(&m->many));
 }
 
-hfd_rc hfd_remote_due(struct hfd_txn *tx, const struct hfd_remote_policy *policy, int64_t now_us,
-                      size_t limit, struct hfd_arena *mem, struct hfd_remote_work *out,
-                      size_t *count, int64_t *next_us, struct hfd_err *err)
+static void check_memory(const struct hfd_pass *pass, const struct hfd_pass_memory *m)
 {
-    struct hfd_remote_list own, watched, settled;
-    hfd_rc rc;
+    const enum hfd_remote_work_kind kind = hfd_remote_work_kind(&pass->work);
+    const bool checks = m->phase == HFD_PASS_CHECK_ROUTE;
 
-    *count = 0;
-    *next_us = INT64_MAX;
-    if (limit == 0)
-        return HFD_OK;
-    rc = hfd_remote_row_due(tx, &(struct hfd_remote_due){HFD_WATCHED_NOT, now_us, (int64_t)limit},
-                            mem, &own, err);
-    if (rc == HFD_OK)
-        rc = hfd_remote_row_due(tx,
-                                &(struct hfd_remote_due){HFD_WATCHED_CLOSELY,
-                                                         now_us + HFD_REMOTE_AHEAD_US(policy),
-                                                         HFD_REMOTE_MANY},
-                                mem, &watched, err);
-    if (rc == HFD_OK)
-        rc = hfd_remote_row_due(tx,
-                                &(struct hfd_remote_due){HFD_WATCHED_IDLY, now_us, (int64_t)limit},
-                                mem, &settled, err);
-    if (rc == HFD_OK)
-        rc = next_due(tx, now_us, next_us, err);
-    if (rc != HFD_OK)
-        return rc;
-    if (watched.count >= HFD_REMOTE_MANY && watched.rows[0].due_us <= now_us) {
-        out[(*count)++] =
-            (struct hfd_remote_work){.guresid = HFD_SLICE_NONE, .kind = HFD_KIND_CLUSTER};
-        watched.count = 0;
-    }
-    while (watched.count > 0 && watched.rows[watched.count - 1].due_us > now_us)
-        watched.count--;
-    add_work(&own, limit, out, count);
-    add_work(&watched, limit, out, count);
-    rc = add_orphans(tx, now_us, limit, mem, out, count, err);
-    if (rc == HFD_OK)
-        add_work(&settled, limit, out, count);
-    return rc;
+    HFD_ASSERT(m->phase < HFD_PASS_PHASE_COUNT);
+    HFD_ASSERT(((phases_of[kind] | TO(START) | TO(DONE)) & (1u << m->phase)) != 0);
+    HFD_ASSERT(!checks || (!m->check.settled && hfd_pass_may_move(m->check.resume, m->phase)));
+    HFD_ASSERT((m->find.foreign.len > 0) == (m->find.foreign_owner.len > 0));
+    HFD_ASSERT(m->looks_again >= 0 && m->looks_again <= HFD_PASS_LOOKS_AGAIN_MAX + 1);
+    HFD_ASSERT(kind == HFD_REMOTE_WORK_RESOURCE || (m->seen == NULL && m->notes == NULL));
+    HFD_ASSERT(m->before.answers > 0 || (m->seen == NULL && m->notes == NULL));
+    HFD_ASSERT(!m->creation.announced || m->before.answers > 0);
+    HFD_ASSERT(!m->pools.complete || m->before.answers > 0);
+    HFD_ASSERT(all_seen(m, m->worse) && all_seen(m, m->held));
+    check_lists(m);
 }
 
-hfd_rc hfd_remote_hurry(struct hfd_txn *tx, hfd_slice guresid, int64_t older_us, int64_t now_us,
-                        struct hfd_err *err)
+void hfd_pass_invariant(const struct hfd_pass *pass)
 {
-    const int64_t quarter_us = (now_us - older_us) / 4;
-    const int64_t due_us = quarter_us > 0 ? (now_us / quarter_us + 1) * quarter_us : now_us;
-    struct hfd_remote_row row;
-    struct hfd_arena mem;
-    hfd_rc rc;
-
-    hfd_arena_init(&mem, HFD_MIRROR_SCRATCH_MAX_BYTES);
-    rc = hfd_remote_row_get(tx, guresid, &mem, &row, err);
-    if (rc == HFD_NOT_FOUND && hfd_slice_eq(guresid, HFD_REMOTE_ORPHANS)) {
-        row = (struct hfd_remote_row){.guresid = HFD_REMOTE_ORPHANS,
-                                      .goal = HFD_GOAL_ORPHANS,
-                                      .watched = HFD_WATCHED_IDLY,
-                                      .due_us = INT64_MAX - 1};
-        rc = HFD_OK;
-    }
-    /*
-     * What waits after a failure, for something else, or has an end, is not hurried by being asked
-     * for.
-     */
-    if (rc == HFD_OK && row.due_us > due_us && row.due_us != INT64_MAX &&
-        row.checked_us < older_us && row.tries == 0 && row.goal != HFD_GOAL_OBSERVE) {
-        row.due_us = due_us;
-        rc = hfd_remote_row_put(tx, &row, err);
-    }
-    hfd_arena_fini(&mem);
-    return rc == HFD_NOT_FOUND ? HFD_OK : rc;
+    HFD_CHECK_OBJ(pass, HFD_PASS_MAGIC);
+    check_memory(pass, &pass->now);
+    check_memory(pass, &pass->then);
+    HFD_ASSERT(pass->then.before.answers >= pass->now.before.answers);
 }
 
-/* ---- passes ---- */
+/* ---- memory ---- */
+
+struct hfd_pass_list *hfd_pass_list(struct hfd_pass_memory *m)
+{
+    switch ((int)m->phase) {
+    case HFD_PASS_FIND:
+        return &m->find.list;
+    case HFD_PASS_FIND_NAME:
+    case HFD_PASS_WRITE:
+        return &m->name;
+    case HFD_PASS_LIST_POOLS:
+        return &m->pools;
+    case HFD_PASS_REPORTS_FIRST:
+    case HFD_PASS_REPORTS:
+        return &m->reports.list;
+    default:
+        return &m->many;
+    }
+}
+
+const struct hfd_seen_part *hfd_pass_seen(const struct hfd_pass_memory *m, hfd_slice fleet_id)
+{
+    for (const struct hfd_seen_part *seen = m->seen; seen != NULL; seen = seen->next)
+        if (hfd_slice_eq(seen->fleet_id, fleet_id))
+            return seen->forgotten ? NULL : seen;
+    return NULL;
+}
+
+const struct hfd_pass_part *hfd_pass_first_unseen(const struct hfd_pass_memory *m,
+                                                  const struct hfd_pass_rows *rows)
+{
+    const struct hfd_pass_part *leaving = NULL;
+
+    for (size_t i = 0; i < rows->count; i++) {
+        const struct hfd_pass_part *p = &rows->parts[i];
+
+        if (!p->exists || !hfd_backend_id_is_given(p->row.fleet_id) ||
+            hfd_pass_seen(m, p->row.fleet_id) != NULL)
+            continue;
+        if (!p->row.leaving)
+            return p;
+        leaving = leaving != NULL ? leaving : p;
+    }
+    return leaving;
+}
+
+const struct hfd_pass_part *hfd_pass_first_held(const struct hfd_held_part *list,
+                                                const struct hfd_pass_rows *rows)
+{
+    for (; list != NULL; list = list->next) {
+        const struct hfd_pass_part *p = hfd_pass_part_by_id(rows, list->fleet_id);
+
+        if (p != NULL && p->exists)
+            return p;
+    }
+    return NULL;
+}
+
+bool hfd_pass_noted(const struct hfd_pass_memory *m, hfd_slice fleet_id, enum hfd_part_fact fact)
+{
+    for (const struct hfd_part_note *note = m->notes; note != NULL; note = note->next)
+        if (note->fact == fact && hfd_slice_eq(note->fleet_id, fleet_id))
+            return true;
+    return false;
+}
+
+/* ---- life ---- */
 
 hfd_rc hfd_pass_new(const struct hfd_remote_policy *policy, const struct hfd_remote_work *work,
                     struct hfd_pass **out, struct hfd_err *err)
@@ -146,7 +227,7 @@ hfd_rc hfd_pass_new(const struct hfd_remote_policy *policy, const struct hfd_rem
     if (pass == NULL || work->guresid.len >= sizeof(pass->guresid) ||
         work->orphan.len > sizeof(pass->orphan)) {
         free(pass);
-        return no_memory(err);
+        return hfd_fail_nomem(err, "begin a pass against HyperFleet");
     }
     pass->magic = HFD_PASS_MAGIC;
     pass->policy = policy;
@@ -175,104 +256,4 @@ void hfd_pass_free(struct hfd_pass *pass)
 const struct hfd_remote_work *hfd_pass_work(const struct hfd_pass *pass)
 {
     return &pass->work;
-}
-
-/* ---- what a step is chosen from ---- */
-
-static hfd_rc load_parts(struct hfd_txn *tx, hfd_slice guresid, struct hfd_arena *mem,
-                         struct hfd_pass_rows *out, struct hfd_err *err)
-{
-    struct hfd_part_list rows;
-    hfd_rc rc = hfd_part_row_list(tx, guresid, mem, &rows, err);
-
-    if (rc != HFD_OK)
-        return rc;
-    out->parts = hfd_arena_array(mem, rows.count + 1, sizeof(*out->parts));
-    if (out->parts == NULL)
-        return no_memory(err);
-    out->count = rows.count;
-    for (size_t i = 0; i < rows.count; i++) {
-        struct hfd_pass_part *p = &out->parts[i];
-
-        p->row = rows.rows[i];
-        rc = hfd_fleet_row_get(tx, p->row.fleet_id, mem, &p->fleet, err);
-        if (rc != HFD_OK && rc != HFD_NOT_FOUND)
-            return rc;
-        p->exists = rc == HFD_OK;
-        if (out->own == NULL && p->row.kind == out->res.kind)
-            out->own = p;
-    }
-    return HFD_OK;
-}
-
-hfd_rc hfd_pass_rows_load(struct hfd_txn *tx, hfd_slice guresid, struct hfd_arena *mem,
-                          struct hfd_pass_rows *out, bool *found, struct hfd_err *err)
-{
-    hfd_rc rc;
-
-    *found = false;
-    *out = (struct hfd_pass_rows){.count = 0};
-    rc = hfd_remote_row_get(tx, guresid, mem, &out->up, err);
-    if (rc == HFD_OK && out->up.goal != HFD_GOAL_ABSENT)
-        rc = hfd_resource_row_get(tx, guresid, mem, &out->res, err);
-    if (rc == HFD_NOT_FOUND || (rc == HFD_OK && out->up.goal == HFD_GOAL_ABSENT))
-        return HFD_OK;
-    if (rc != HFD_OK)
-        return rc;
-    *found = true;
-    return load_parts(tx, guresid, mem, out, err);
-}
-
-struct hfd_pass_part *hfd_pass_part_by_id(const struct hfd_pass_rows *s, hfd_slice fleet_id)
-{
-    for (size_t i = 0; i < s->count; i++)
-        if (hfd_slice_eq(s->parts[i].row.fleet_id, fleet_id))
-            return &s->parts[i];
-    return NULL;
-}
-
-const struct hfd_pass_part *hfd_pass_first_held(const struct hfd_pass_rows *s,
-                                                const struct hfd_held *list)
-{
-    for (; list != NULL; list = list->next) {
-        const struct hfd_pass_part *p = hfd_pass_part_by_id(s, list->fleet_id);
-
-        if (p != NULL && p->exists)
-            return p;
-    }
-    return NULL;
-}
-
-const struct hfd_seen *hfd_pass_seen(const struct hfd_memory *m, hfd_slice fleet_id)
-{
-    for (const struct hfd_seen *seen = m->seen; seen != NULL; seen = seen->next)
-        if (hfd_slice_eq(seen->fleet_id, fleet_id))
-            return seen->unseen ? NULL : seen;
-    return NULL;
-}
-
-const struct hfd_pass_part *hfd_pass_first_unseen(const struct hfd_pass_rows *s,
-                                                  const struct hfd_memory *m)
-{
-    const struct hfd_pass_part *leaving = NULL;
-
-    for (size_t i = 0; i < s->count; i++) {
-        const struct hfd_pass_part *p = &s->parts[i];
-
-        if (!p->exists || !hfd_backend_id_is_given(p->row.fleet_id) ||
-            hfd_pass_seen(m, p->row.fleet_id) != NULL)
-            continue;
-        if (!p->row.leaving)
-            return p;
-        leaving = leaving != NULL ? leaving : p;
-    }
-    return leaving;
-}
-
-bool hfd_pass_noted(const struct hfd_mark *list, hfd_slice id)
-{
-    for (; list != NULL; list = list->next)
-        if (hfd_slice_eq(list->id, id))
-            return true;
-    return false;
 }

@@ -1,141 +1,230 @@
 /*
- * What is to be said to a remote HyperFleet, and what its answers mean: transaction functions
- * without a socket. the remote thread (remote.h) takes up what is due and, for each piece of
- * work, asks hfd_pass_next for a request, sends it, and gives the answer to hfd_pass_take,
- * until there is nothing more to ask. All that must survive is in the store after each take; the
- * pass itself is memory that may be lost at any instant: a new one finds out by label and name what
- * is already done. Source: DESIGN 2, 6; spec/hyperfleet-versions.md section 2.
+ * A pass: one series of requests to the remote HyperFleet for one piece of work (work.h). The
+ * thread (remote.h) calls hfd_pass_next for a request (next.h), sends it, and gives the answer to
+ * hfd_pass_take (take.h), until there is no more request. No socket here.
+ *
+ * Everything that must survive is in rows after each answer. The pass itself is memory that may be
+ * lost at any time: the next pass finds by label and name what is done already.
+ *
+ * A pass over one resource:
+ *
+ *          START --------------------------------.
+ *            | no id                             | the part has its id
+ *            v   not found           created     |
+ *          FIND ----------> CREATE ----------.   |
+ *           |  \             |    \           |  |
+ *           |   \ no cluster |     \ name     |  |
+ *           |    v           v      v taken   v  v
+ *           |   ASK_OWNER <--'  FIND_NAME -> LOOK <------------------------------------.
+ *           |                                ^ |                                       |
+ *           '--------------------------------' | the own cluster or nodepool was seen  |
+ *               adopted                        v                                       |
+ *      DELETE -> LIST_POOLS -> REPORTS_FIRST -> LOOK_REST -> WRITE -> REPORTS -> DONE  |
+ *         |           |                                        |                       |
+ *         '-----------+----------------------------------------+-----------------------'
+ *                            the remote contradicts what was seen
+ *
+ * - From LOOK on, a pass goes to the first phase of the bottom row that has something to do.
+ * - It goes back to an earlier phase of that row if an answer, or a PUT or DELETE that came
+ *   meanwhile, gives that phase something to do. REPORTS never goes back to REPORTS_FIRST or
+ *   LOOK_REST.
+ * - If the resource was removed and made anew meanwhile, the pass goes back to START.
+ *
+ * A 404 that may come from a gateway: any phase with a request for one part -> CHECK_ROUTE -> the
+ * same phase. A pass does this once.
+ *
+ *   all in progress:   START -> MANY_CLUSTERS -> MANY_POOLS -> DONE
+ *   search:            START -> SEARCH_CLUSTERS -> SEARCH_POOLS -> DONE
+ *   one orphan:        START -> ORPHAN_LOOK -> ORPHAN_DELETE -> ORPHAN_VERIFY -> DONE
+ *
+ * Every phase can go to DONE: after a failure, or because nothing is left.
+ *
+ * Source: HyperFleet API. Thread: one at a time; the remote thread and the writer in turn.
  */
 #ifndef HFD_REMOTE_PASS_H
 #define HFD_REMOTE_PASS_H
 
-#include "driver/fleet/fleet.h"
+#include "driver/backend/remote/exchange.h"
+#include "driver/backend/remote/pass_rows.h"
+#include "driver/backend/remote/wire.h"
+#include "driver/backend/remote/work.h"
 
-/**
- * The label that names who made a resource, beside the one with the GUResID: two servers on one
- * remote leave each other's alone.
+/* Items of one page. Strict remotes allow 100. */
+#define HFD_REMOTE_PAGE 50
+/* A pass looks again this often at what the remote contradicts. */
+#define HFD_PASS_LOOKS_AGAIN_MAX 3
+
+enum hfd_pass_phase {
+    HFD_PASS_START,
+    HFD_PASS_FIND,          /* list what carries the GUResID's label */
+    HFD_PASS_FIND_NAME,     /* list what has the name that is taken */
+    HFD_PASS_ASK_OWNER,     /* GET the cluster that a nodepool resource names */
+    HFD_PASS_CREATE,        /* POST the own cluster or nodepool */
+    HFD_PASS_LOOK,          /* GET the own cluster or nodepool */
+    HFD_PASS_DELETE,        /* DELETE the own cluster or nodepool */
+    HFD_PASS_LIST_POOLS,    /* list the cluster's nodepools with the label */
+    HFD_PASS_REPORTS_FIRST, /* reports of parts that were ready and are not any more */
+    HFD_PASS_LOOK_REST,     /* GET each part that the list did not show */
+    HFD_PASS_WRITE,         /* DELETE, PATCH, POST what differs */
+    HFD_PASS_REPORTS,       /* reports of the other parts */
+    HFD_PASS_CHECK_ROUTE,   /* ask for a list: does a HyperFleet answer at all? */
+    HFD_PASS_MANY_CLUSTERS,
+    HFD_PASS_MANY_POOLS,
+    HFD_PASS_SEARCH_CLUSTERS,
+    HFD_PASS_SEARCH_POOLS,
+    HFD_PASS_ORPHAN_LOOK,   /* GET it: is it still an orphan? */
+    HFD_PASS_ORPHAN_DELETE, /* DELETE it, directly after that */
+    HFD_PASS_ORPHAN_VERIFY, /* GET it: is it gone? */
+    HFD_PASS_DONE,
+    HFD_PASS_PHASE_COUNT
+};
+
+/** What one request does, and so how its answer is taken. WRITE has several. */
+enum hfd_pass_step {
+    HFD_STEP_FIND,
+    HFD_STEP_FIND_NAME,
+    HFD_STEP_GET,
+    HFD_STEP_OWNER,
+    HFD_STEP_POOLS,
+    HFD_STEP_POST,
+    HFD_STEP_PATCH,
+    HFD_STEP_DELETE,
+    HFD_STEP_REPORTS,
+    HFD_STEP_CHECK_ROUTE,
+    HFD_STEP_MANY,
+    HFD_STEP_SEARCH,
+    HFD_STEP_ORPHAN_GET,
+    HFD_STEP_ORPHAN_DELETE
+};
+
+/* ---- memory of a pass ---- */
+
+/*
+ * Linked lists here grow only at their head. After a rollback the same answer is taken again, from
+ * the same heads.
  */
-#define HFD_OWNER_LABEL "humanitec_owner"
 
-/** What the upstream is made of; const after start-up. */
-struct hfd_remote_policy {
-    const struct hfd_fleet
-        *fleet; /* its on_change hears of what was observed; its seal keeps secrets of reports */
-    hfd_slice owner;  /* value of HFD_OWNER_LABEL: the same for all stores that share a key ring */
-    int64_t watch_us; /* how often what is in progress is observed */
-    int64_t idle_us;  /* how often what is settled is */
-    int64_t retry_min_us, retry_max_us;
-    const struct hfd_rng *rng; /* of the jitter */
-    /**
-     * A resource's operation cannot be carried out: code and sentence are for the app developer.
-     */
-    hfd_rc (*on_refused)(void *ctx, struct hfd_txn *tx, hfd_slice guresid, const char *code,
-                         hfd_slice message, int64_t now_us, struct hfd_arena *mem,
-                         struct hfd_err *err);
-    void *on_refused_ctx;
-};
-
-enum hfd_remote_method {
-    HFD_REMOTE_GET,
-    HFD_REMOTE_POST,
-    HFD_REMOTE_PATCH,
-    HFD_REMOTE_DELETE
-};
-
-/** In the memory of its pass. */
-struct hfd_remote_request {
-    enum hfd_remote_method method;
-    hfd_slice path; /* below /api/hyperfleet/v1, with query, escaped: "/clusters?search=..." */
-    hfd_slice body; /* JSON, or empty */
-    int step;       /* pass.c's own */
+/** A part whose document was seen in this pass. */
+struct hfd_seen_part {
     hfd_slice fleet_id;
+    bool forgotten; /* this entry hides earlier ones: the part must be looked at again */
+    bool deleting;
+    hfd_slice spec, labels; /* what the remote has, canonical */
+    const struct hfd_seen_part *next;
 };
 
-struct hfd_remote_answer {
-    bool arrived;        /* a whole HTTP answer; else `failure` says why not */
-    const char *failure; /* "could not connect: ...": for logs, metrics and the message of a
-                            deadline; never a secret */
-    int status;
-    bool is_json; /* application/json or problem+json; `body` is not looked at otherwise */
-    hfd_slice body;
-    int64_t retry_after_us; /* from Retry-After; 0 = none */
+/** A part whose document is written only after its reports, so that outputs come before ready. */
+struct hfd_held_part {
+    hfd_slice fleet_id;
+    struct hfd_wire_resource doc; /* only what is written later */
+    bool changed;                 /* the observer must run even if the document changes nothing */
+    const struct hfd_held_part *next;
 };
 
-/** What the thread needs to know of an answer: for its breaker, its metrics and its log. */
-enum hfd_remote_health {
-    HFD_REMOTE_WELL,    /* the remote works, whatever it said */
-    HFD_REMOTE_ILL,     /* down, slow, 5xx, 429, garbage */
-    HFD_REMOTE_REFUSES, /* 401, 403 */
-    HFD_REMOTE_WRONG    /* not a HyperFleet: NTF-000, a redirect */
-};
-/** Pure. */
-enum hfd_remote_health hfd_remote_health_of(const struct hfd_remote_answer *a);
-
-struct hfd_pass;
-
-/**
- * Stands for a GUResID, which it cannot be: the search for what is ours and no resource's. See
- * orphans.h.
- */
-#define HFD_REMOTE_ORPHANS HFD_SLICE("*")
-
-/**
- * A piece of work: one driver resource, a look at many at once, the search for orphans, or one
- * orphan.
- */
-struct hfd_remote_work {
-    hfd_slice guresid; /* empty: a look at all that are in progress, by list and search */
-    hfd_slice orphan;  /* empty, or the id of one that carries this GUResID: so no pass of its
-                         resource runs beside */
-    enum hfd_kind kind;
+enum hfd_part_fact {
+    HFD_PART_DELETE_SENT, /* DELETE was answered */
+    HFD_PART_NAME_TAKEN,
+    HFD_PART_PATCH_DENIED /* PATCH was answered as if the part did not exist */
 };
 
-/**
- * What is due at now_us: first what is to be carried out, then what is in progress, then orphans,
- * then what is settled and the search for orphans, each the longest overdue first; a look at many
- * instead of many single ones where that is fewer requests. Work that a pass is alive for stays due
- * until its first answer: of one GUResID, and of looks at many, there must be one pass at a time.
- * Whose pass was over without a request, or failed, is not to be asked for again before watch_us.
- * @param limit    counts those with a pass as well
- * @param out      gives in mem
- * @param next_us  when more will be due; INT64_MAX = nothing is known of
- */
-HFD_MUST_CHECK hfd_rc hfd_remote_due(struct hfd_txn *tx, const struct hfd_remote_policy *policy,
-                                     int64_t now_us, size_t limit, struct hfd_arena *mem,
-                                     struct hfd_remote_work *out, size_t *count, int64_t *next_us,
-                                     struct hfd_err *err);
-/**
- * Somebody asks for this resource, or for orphans, which nobody looks for before that: have it due
- * if it was last looked at before `older_us`. All that are asked for in a quarter of that span are
- * due at its end, together, so that one look at many does for them. Thread: writer.
- */
-HFD_MUST_CHECK hfd_rc hfd_remote_hurry(struct hfd_txn *tx, hfd_slice guresid, int64_t older_us,
-                                       int64_t now_us, struct hfd_err *err);
+struct hfd_part_note {
+    hfd_slice fleet_id;
+    enum hfd_part_fact fact;
+    const struct hfd_part_note *next;
+};
 
-/** @param work  copied */
+/** A list that is read page by page. */
+struct hfd_pass_list {
+    hfd_slice of;  /* the part that the list is about; empty = none */
+    int64_t page;  /* the next one, from 0 */
+    int64_t count; /* items so far; 0 on page 0 */
+    bool complete; /* LIST_POOLS: read to its end in this pass */
+};
+
+/** What a pass knows, by the phase that uses it. */
+struct hfd_pass_memory {
+    enum hfd_pass_phase phase;
+    int64_t began_us;
+    struct {
+        int64_t answers;                    /* taken, about the resource */
+        int64_t tries, refusals, behind_us; /* of the row before the first answer: failures in a
+                                               row are counted per pass */
+    } before;
+    struct {
+        struct hfd_pass_list list;
+        hfd_slice foreign, foreign_owner; /* carries our label, but another server made it */
+    } find;
+    struct hfd_pass_list name;
+    struct {
+        bool announced;    /* the row has the time of a POST that is not sent yet */
+        int64_t before_us; /* the row's unsure_us before that */
+    } creation;
+    struct hfd_pass_list pools;
+    struct {
+        struct hfd_pass_list list;
+        bool changed; /* a report of that part is new */
+        bool all;     /* read those of unchanged parts too */
+    } reports;
+    struct {
+        enum hfd_pass_phase resume;
+        bool settled; /* a HyperFleet answers: a 404 is believed */
+    } check;
+    struct hfd_pass_list many; /* MANY_*, SEARCH_* */
+    int looks_again;
+    const struct hfd_seen_part *seen;
+    const struct hfd_held_part *worse; /* for REPORTS_FIRST */
+    const struct hfd_held_part *held;  /* for REPORTS */
+    const struct hfd_part_note *notes;
+};
+
+struct hfd_pass {
+    unsigned magic;
+#define HFD_PASS_MAGIC 0x9a55c0deu
+    const struct hfd_remote_policy *policy;
+    struct hfd_remote_work work;
+    char guresid[80];
+    char orphan[HFD_WIRE_ID_MAX];
+    struct hfd_pass_memory now, then; /* before and after the last answer */
+    struct hfd_arena mem;             /* of both memories */
+    struct hfd_arena request;         /* of the last request */
+    hfd_slice sent_spec, sent_labels; /* what the last POST or PATCH asked for */
+};
+
+/**
+ * @param policy  borrowed until hfd_pass_free
+ * @param work    copied
+ * @param out     gives on HFD_OK, else NULL
+ * @return HFD_OK, HFD_NOMEM
+ */
 HFD_MUST_CHECK hfd_rc hfd_pass_new(const struct hfd_remote_policy *policy,
                                    const struct hfd_remote_work *work, struct hfd_pass **out,
                                    struct hfd_err *err);
+/** Accepts NULL. */
 void hfd_pass_free(struct hfd_pass *pass);
 const struct hfd_remote_work *hfd_pass_work(const struct hfd_pass *pass);
 
-/**
- * The next request of a pass, from what the store and the pass know. @param done  true: there is
- * none, the pass is over Thread: any reader. The request is valid until the next call for this
- * pass.
- */
-HFD_MUST_CHECK hfd_rc hfd_pass_next(struct hfd_txn *tx, struct hfd_pass *pass, int64_t now_us,
-                                    struct hfd_remote_request *out, bool *done,
-                                    struct hfd_err *err);
-/**
- * Takes the answer to the request that next gave last: writes what it means, sets when the resource
- * is due again. May run again after a rollback: the pass changes only through what it returns for
- * good.
- * @return HFD_OK also for answers that mean failure; HFD_CORRUPT, HFD_IO, HFD_NOMEM
- */
-HFD_MUST_CHECK hfd_rc hfd_pass_take(struct hfd_txn *tx, struct hfd_pass *pass,
-                                    const struct hfd_remote_request *request,
-                                    const struct hfd_remote_answer *answer, int64_t now_us,
-                                    struct hfd_err *err);
+/** "LIST_POOLS" */
+const char *hfd_pass_phase_name(enum hfd_pass_phase phase);
+/** Whether the diagram has this arrow. */
+bool hfd_pass_may_move(enum hfd_pass_phase from, enum hfd_pass_phase to);
+/** Goes to another phase. Asserts the arrow. */
+void hfd_pass_move(struct hfd_pass_memory *m, enum hfd_pass_phase to);
+/** Goes to DONE, if the pass is not there yet. */
+void hfd_pass_end(struct hfd_pass_memory *m);
+/** Asserts what always holds for a pass, in every build. */
+void hfd_pass_invariant(const struct hfd_pass *pass);
+
+/** The list that the present phase reads. */
+struct hfd_pass_list *hfd_pass_list(struct hfd_pass_memory *m);
+
+/** NULL = the part was not seen, or must be looked at again. */
+const struct hfd_seen_part *hfd_pass_seen(const struct hfd_pass_memory *m, hfd_slice fleet_id);
+/** A part with an id that was not seen; parts that leave come last. NULL = none. */
+const struct hfd_pass_part *hfd_pass_first_unseen(const struct hfd_pass_memory *m,
+                                                  const struct hfd_pass_rows *rows);
+/** The first part of the list that still exists; NULL = none. */
+const struct hfd_pass_part *hfd_pass_first_held(const struct hfd_held_part *list,
+                                                const struct hfd_pass_rows *rows);
+bool hfd_pass_noted(const struct hfd_pass_memory *m, hfd_slice fleet_id, enum hfd_part_fact fact);
 
 #endif

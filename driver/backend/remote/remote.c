@@ -425,18 +425,15 @@ static void begin_pass(struct hfd_remote *r, const struct hfd_remote_work *work)
 struct due {
     struct hfd_remote *remote;
     struct hfd_arena *mem;
-    int64_t now_us;
-    size_t limit, count;
-    struct hfd_remote_work *works;
-    int64_t next_us;
+    struct hfd_due_query query;
+    struct hfd_due found;
 };
 
 static hfd_rc txn_due(struct hfd_txn *tx, void *arg, struct hfd_err *err)
 {
     struct due *d = arg;
 
-    return d->remote->rules->due(tx, d->remote->config.policy, d->now_us, d->limit, d->mem,
-                                 d->works, &d->count, &d->next_us, err);
+    return d->remote->rules->due(tx, &d->query, d->mem, &d->found, err);
 }
 
 /* When work may be begun, mono; INT64_MAX = not before something else happens. */
@@ -452,19 +449,19 @@ static int64_t begin_us(const struct hfd_remote *r)
 /* Begins what is due, as far as there are free slots and the breaker lets it. */
 static void begin_due(struct hfd_remote *r, struct due *d)
 {
-    bool more = d->count == d->limit;
+    bool more = d->found.count == d->query.limit;
 
-    for (size_t i = 0; i < d->count; i++) {
-        if (is_shunned(r, &d->works[i]) || is_running(r, &d->works[i]))
+    for (size_t i = 0; i < d->found.count; i++) {
+        if (is_shunned(r, &d->found.works[i]) || is_running(r, &d->found.works[i]))
             continue;
         if (r->busy_slots == r->slot_count || !hfd_breaker_begin(&r->breaker, mono(r))) {
             more = true;
             break;
         }
-        begin_pass(r, &d->works[i]);
+        begin_pass(r, &d->found.works[i]);
     }
     r->look = more;
-    r->due_us = d->next_us > d->now_us ? d->next_us : d->now_us + SPARE_US;
+    r->due_us = d->found.next_us > d->query.now_us ? d->found.next_us : d->query.now_us + SPARE_US;
 }
 
 static hfd_rc txn_count(struct hfd_txn *tx, void *arg, struct hfd_err *err)
@@ -498,22 +495,23 @@ static void count_due(struct hfd_remote *r)
 static void look(struct hfd_remote *r)
 {
     struct due d = {.remote = r,
-                    .now_us = wall(r),
-                    .limit = r->slot_count + r->shunned_count,
-                    .next_us = INT64_MAX};
+                    .query = {.policy = r->config.policy,
+                              .now_us = wall(r),
+                              .limit = r->slot_count + r->shunned_count},
+                    .found = {.next_us = INT64_MAX}};
     struct hfd_err err;
     struct hfd_arena mem;
     hfd_rc rc = HFD_NOMEM;
 
-    if (mono(r) - r->looked_us >= LOOK_AT_LEAST_US || d.now_us >= r->due_us)
+    if (mono(r) - r->looked_us >= LOOK_AT_LEAST_US || d.query.now_us >= r->due_us)
         r->look = true;
     if (!r->look || begin_us(r) > mono(r))
         return;
     r->looked_us = mono(r);
     hfd_arena_init(&mem, DUE_MEM_BYTES);
     d.mem = &mem;
-    d.works = hfd_arena_array(&mem, d.limit, sizeof(*d.works));
-    if (d.works != NULL)
+    d.found.works = hfd_arena_array(&mem, d.query.limit, sizeof(*d.found.works));
+    if (d.found.works != NULL)
         rc = read_now(r, txn_due, &d, &err);
     else
         (void)hfd_fail(&err, rc, "out of memory");
@@ -536,15 +534,13 @@ static void look(struct hfd_remote *r)
 struct next {
     struct slot *slot;
     int64_t now_us;
-    bool done;
 };
 
 static hfd_rc txn_next(struct hfd_txn *tx, void *arg, struct hfd_err *err)
 {
     struct next *n = arg;
 
-    return n->slot->remote->rules->next(tx, n->slot->pass, n->now_us, &n->slot->call.request,
-                                        &n->done, err);
+    return n->slot->remote->rules->next(tx, n->slot->pass, n->now_us, &n->slot->call.request, err);
 }
 
 static void ask(struct slot *s)
@@ -556,7 +552,7 @@ static void ask(struct slot *s)
     hfd_remote_call_fini(&s->call);
     if (read_now(r, txn_next, &n, &err) != HFD_OK) {
         end_pass(s, err.msg);
-    } else if (n.done) {
+    } else if (s->call.request.path.p == NULL) {
         end_pass(s, NULL);
     } else {
         s->state = SLOT_READY;
@@ -591,8 +587,9 @@ static void send_request(struct slot *s)
 static hfd_rc txn_take(struct hfd_txn *tx, void *arg, struct hfd_err *err)
 {
     struct slot *s = arg;
+    const struct hfd_remote_exchange exchange = {&s->call.request, &s->call.answer, s->now_us};
 
-    return s->remote->rules->take(tx, s->pass, &s->call.request, &s->call.answer, s->now_us, err);
+    return s->remote->rules->take(tx, s->pass, &exchange, err);
 }
 
 static void on_taken(struct hfd_job *job)

@@ -8,6 +8,7 @@
 #define HFD_REMOTE_REMOTE_H
 
 #include "driver/backend/remote/http.h"
+#include "driver/backend/remote/policy.h"
 
 struct hfd_remote;
 

@@ -3,12 +3,14 @@
 #define HFD_REMOTE_REMOTE_INT_H
 
 #include "driver/backend/remote/remote.h"
+#include "driver/backend/remote/work.h"
+
+struct hfd_pass;
 
 /** The functions of pass.h that the thread calls, each with its promises. */
 struct hfd_remote_rules {
-    hfd_rc (*due)(struct hfd_txn *tx, const struct hfd_remote_policy *policy, int64_t now_us,
-                  size_t limit, struct hfd_arena *mem, struct hfd_remote_work *out, size_t *count,
-                  int64_t *next_us, struct hfd_err *err);
+    hfd_rc (*due)(struct hfd_txn *tx, const struct hfd_due_query *query, struct hfd_arena *mem,
+                  struct hfd_due *out, struct hfd_err *err);
     hfd_rc (*hurry)(struct hfd_txn *tx, hfd_slice guresid, int64_t older_us, int64_t now_us,
                     struct hfd_err *err);
     hfd_rc (*pass_new)(const struct hfd_remote_policy *policy, const struct hfd_remote_work *work,
@@ -16,10 +18,9 @@ struct hfd_remote_rules {
     void (*pass_free)(struct hfd_pass *pass);
     const struct hfd_remote_work *(*pass_work)(const struct hfd_pass *pass);
     hfd_rc (*next)(struct hfd_txn *tx, struct hfd_pass *pass, int64_t now_us,
-                   struct hfd_remote_request *out, bool *done, struct hfd_err *err);
+                   struct hfd_remote_request *out, struct hfd_err *err);
     hfd_rc (*take)(struct hfd_txn *tx, struct hfd_pass *pass,
-                   const struct hfd_remote_request *request, const struct hfd_remote_answer *answer,
-                   int64_t now_us, struct hfd_err *err);
+                   const struct hfd_remote_exchange *exchange, struct hfd_err *err);
     enum hfd_remote_health (*health_of)(const struct hfd_remote_answer *a);
 };
 

@@ -1,6 +1,7 @@
 /* the remote thread by the rules of pass.c. See remote.h. */
+#include "driver/backend/remote/next.h"
 #include "driver/backend/remote/remote_int.h"
-#include "store/rows_remote.h"
+#include "driver/backend/remote/take.h"
 
 static const struct hfd_remote_rules rules = {
     .due = hfd_remote_due,

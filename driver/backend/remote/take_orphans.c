@@ -1,23 +1,17 @@
-/*
- * What answers mean for orphans: a page of all that is ours, and one that is looked at, or deleted
- * because somebody asked for that. Nothing else is ever deleted here. Thread: writer, inside a
- * transaction function.
- */
-#include "driver/backend/remote/orphans.h"
-#include "driver/backend/remote/due.h"
+/* See take_orphans.h. */
+#include "driver/backend/remote/take_orphans.h"
 
+#include "driver/backend/remote/due.h"
+#include "driver/backend/remote/orphans.h"
+#include "driver/backend/remote/take_list.h"
+#include "driver/backend/remote/take_route.h"
+#include "driver/backend/remote/words.h"
 #include "driver/base/log.h"
 #include "driver/fleet/names.h"
-#include "store/rows_remote.h"
-#include "store/rows_orphan.h"
 #include "store/rows_remote_orphan.h"
 
-#define GURESID_MAX 63 /* as longest label value */
-
-static hfd_rc no_memory(struct hfd_err *err)
-{
-    return hfd_fail(err, HFD_NOMEM, "out of memory while taking HyperFleet's answer about orphans");
-}
+#define SEARCH_PAGES_MAX 2000
+#define GURESID_MAX 63 /* the longest value of a label */
 
 /* ---- the search ---- */
 
@@ -28,9 +22,9 @@ static bool is_ours(const struct hfd_take *t, const struct hfd_wire_resource *do
            hfd_slice_eq(doc->made_by, t->policy->owner);
 }
 
-/* Its resource ended while the list was read, which may be of before that. */
-static hfd_rc just_ended(const struct hfd_take *t, hfd_slice guresid, bool *yes,
-                         struct hfd_err *err)
+/* Whether its resource ended after the search began: the page may be older than that. */
+static hfd_rc ended_meanwhile(const struct hfd_take *t, hfd_slice guresid, bool *yes,
+                              struct hfd_err *err)
 {
     struct hfd_remote_row up;
     hfd_rc rc = hfd_remote_row_get(t->tx, guresid, t->mem, &up, err);
@@ -39,9 +33,9 @@ static hfd_rc just_ended(const struct hfd_take *t, hfd_slice guresid, bool *yes,
     return rc == HFD_NOT_FOUND ? HFD_OK : rc;
 }
 
-/* What the document says of it now. */
-static void see(const struct hfd_take *t, const struct hfd_wire_resource *doc,
-                struct hfd_remote_orphan_row *row)
+/* Updates the row from the document. */
+static void update_row(const struct hfd_take *t, const struct hfd_wire_resource *doc,
+                       struct hfd_remote_orphan_row *row)
 {
     const struct hfd_orphan_row was = row->orphan;
 
@@ -66,8 +60,7 @@ static hfd_rc take_item(struct hfd_take *t, const struct hfd_wire_resource *doc,
                         struct hfd_err *err)
 {
     struct hfd_remote_orphan_row row;
-    enum hfd_remote_orphan_claim claim;
-    hfd_slice whose;
+    struct hfd_orphan_claim claim;
     bool known, ended = false;
     hfd_rc rc;
 
@@ -78,88 +71,89 @@ static hfd_rc take_item(struct hfd_take *t, const struct hfd_wire_resource *doc,
     if (rc == HFD_NOT_FOUND) {
         row = (struct hfd_remote_orphan_row){
             .orphan = {.kind = hfd_take_kind(t), .owner_id = HFD_SLICE("")}, .due_us = INT64_MAX};
-        rc = just_ended(t, doc->guresid, &ended, err);
+        rc = ended_meanwhile(t, doc->guresid, &ended, err);
     }
     if (rc != HFD_OK || ended)
         return rc;
-    see(t, doc, &row);
-    rc = hfd_remote_orphan_claim(t->tx, &row.orphan, t->mem, &claim, &whose, err);
-    if (rc != HFD_OK || (claim == HFD_ORPHAN_POSSIBLE && !known))
+    update_row(t, doc, &row);
+    rc = hfd_remote_orphan_claim(t->tx, &row.orphan, t->mem, &claim, err);
+    if (rc != HFD_OK || (claim.is == HFD_ORPHAN_POSSIBLE && !known))
         return rc;
-    if (claim == HFD_ORPHAN_OWNED)
+    if (claim.is == HFD_ORPHAN_OWNED)
         return hfd_remote_orphan_adopted(t->tx, doc->id, t->mem, err);
     row.due_us = row.orphan.wanted_us != 0 ? row.due_us : INT64_MAX;
     return hfd_remote_orphan_row_put(t->tx, &row, err);
 }
 
-/* It is tried again soon, or, where this HyperFleet will never do it, with the next search. */
+/* Tries again soon. If this HyperFleet can never list so, tries again with the next search. */
 static hfd_rc list_fails(struct hfd_take *t, struct hfd_err *err)
 {
     const bool unable = hfd_due_cannot_list(t);
-    hfd_slice words = hfd_due_words(t);
+    hfd_slice words = hfd_words_answer(t);
     hfd_rc rc;
 
     if (unable && words.p != NULL)
-        words = hfd_arena_printf(t->mem,
-                                 "this HyperFleet cannot list %ss by label: look for orphans "
-                                 "there, by their label %s (%.*s)",
-                                 hfd_kind_word(hfd_take_kind(t)), HFD_GURESID_LABEL,
-                                 HFD_SLICE_FMT(words));
-    rc = words.p != NULL ? hfd_due_later(t, err, "%.*s", HFD_SLICE_FMT(words)) : no_memory(err);
-    t->s.up.watched = HFD_WATCHED_IDLY;
+        words = hfd_words_cannot_search(t, hfd_take_kind(t), words);
+    rc = words.p != NULL ? hfd_due_later(t, err, "%.*s", HFD_SLICE_FMT(words))
+                         : hfd_fail_nomem(err, "take HyperFleet's answer about an orphan");
+    t->rows.remote.watched = HFD_WATCHED_IDLY;
     if (unable) {
-        t->s.up.tries = 0;
-        t->s.up.due_us = t->now_us + HFD_ORPHANS_EVERY * t->policy->idle_us;
+        t->rows.remote.tries = 0;
+        t->rows.remote.due_us = t->now_us + HFD_SEARCH_EVERY * t->policy->idle_us;
     }
     return rc;
 }
 
-/* What the whole list did not show is asked for: only that tells whether it is gone. */
+/* Known orphans that the list did not show become due: only a GET shows whether they are gone. */
 static hfd_rc list_ends(struct hfd_take *t, struct hfd_err *err)
 {
     hfd_rc rc =
         hfd_remote_orphan_row_unseen(t->tx, hfd_take_kind(t), t->m->began_us, t->now_us, err);
 
-    if (!t->m->many_pools) {
-        t->m->many_pools = true;
+    if (t->m->phase == HFD_PASS_SEARCH_CLUSTERS) {
+        hfd_pass_move(t->m, HFD_PASS_SEARCH_POOLS);
         return rc;
     }
-    t->m->over = true;
-    t->s.up.checked_us = t->m->began_us;
-    t->s.up.tries = t->s.up.refusals = 0;
-    t->s.up.error = HFD_SLICE("");
+    hfd_pass_end(t->m);
+    t->rows.remote.checked_us = t->m->began_us;
+    t->rows.remote.tries = t->rows.remote.refusals = 0;
+    t->rows.remote.error = HFD_SLICE("");
     return rc;
 }
 
-hfd_rc hfd_take_orphans(struct hfd_take *t, struct hfd_err *err)
+hfd_rc hfd_take_search(struct hfd_take *t, struct hfd_err *err)
 {
     struct hfd_wire_page page;
     struct hfd_err why;
-    hfd_rc rc = hfd_remote_row_get(t->tx, HFD_REMOTE_ORPHANS, t->mem, &t->s.up, err);
+    hfd_rc rc = hfd_remote_row_get(t->tx, HFD_REMOTE_ORPHANS, t->mem, &t->rows.remote, err);
 
-    t->m->over = rc == HFD_NOT_FOUND;
+    if (rc == HFD_NOT_FOUND) {
+        hfd_pass_end(t->m);
+        return HFD_OK;
+    }
     if (rc != HFD_OK)
-        return rc == HFD_NOT_FOUND ? HFD_OK : rc;
+        return rc;
     if (t->verdict != HFD_ON_WELL || hfd_wire_page_read(t->doc, &page, &why) != HFD_OK) {
         rc = list_fails(t, err);
-        return rc == HFD_OK ? hfd_remote_row_put(t->tx, &t->s.up, err) : rc;
+        return rc == HFD_OK ? hfd_remote_row_put(t->tx, &t->rows.remote, err) : rc;
     }
-    t->s.up.due_us = t->now_us + HFD_ORPHANS_EVERY * t->policy->idle_us;
+    t->rows.remote.due_us = t->now_us + HFD_SEARCH_EVERY * t->policy->idle_us;
     rc = hfd_take_items(t, &page, take_item, err);
-    if (rc == HFD_OK && hfd_take_page(t, &page, HFD_ORPHANS_PAGES_MAX))
+    if (rc == HFD_OK && hfd_take_page(t, &page, SEARCH_PAGES_MAX))
         rc = list_ends(t, err);
-    return rc == HFD_OK ? hfd_remote_row_put(t->tx, &t->s.up, err) : rc;
+    return rc == HFD_OK ? hfd_remote_row_put(t->tx, &t->rows.remote, err) : rc;
 }
 
-/* ---- one ---- */
+/* ---- one orphan ---- */
 
 static hfd_rc wait_until(struct hfd_take *t, struct hfd_remote_orphan_row *row, int64_t due_us,
                          hfd_slice error, struct hfd_err *err)
 {
-    t->m->over = true;
+    hfd_pass_end(t->m);
     row->due_us = due_us;
     row->orphan.error = error;
-    return error.p != NULL ? hfd_remote_orphan_row_put(t->tx, row, err) : no_memory(err);
+    return error.p != NULL ? hfd_remote_orphan_row_put(t->tx, row, err)
+                           : hfd_fail_nomem(err, "take HyperFleet's answer about an orphan");
 }
 
 static hfd_rc later(struct hfd_take *t, struct hfd_remote_orphan_row *row, hfd_slice words,
@@ -170,11 +164,11 @@ static hfd_rc later(struct hfd_take *t, struct hfd_remote_orphan_row *row, hfd_s
                       words, err);
 }
 
-/* It is not there, or not to be thought of any more. */
+/* Removes the row; logs it if a deletion was requested. */
 static hfd_rc drop(struct hfd_take *t, const struct hfd_remote_orphan_row *row,
                    enum hfd_log_level level, const char *what, struct hfd_err *err)
 {
-    t->m->over = true;
+    hfd_pass_end(t->m);
     if (row->orphan.wanted_us != 0)
         HFD_LOG(level, what, HFD_LOG_CSTR("kind", hfd_kind_name(row->orphan.kind)),
                 HFD_LOG_STR("id", row->orphan.id), HFD_LOG_STR("name", row->orphan.name),
@@ -184,7 +178,7 @@ static hfd_rc drop(struct hfd_take *t, const struct hfd_remote_orphan_row *row,
 
 static hfd_rc gone(struct hfd_take *t, const struct hfd_remote_orphan_row *row, struct hfd_err *err)
 {
-    hfd_rc rc = drop(t, row, HFD_LOG_INFO, "an orphan that was to be deleted is gone", err);
+    hfd_rc rc = drop(t, row, HFD_LOG_INFO, "deleted orphan is gone", err);
 
     return rc == HFD_OK && row->orphan.kind == HFD_KIND_CLUSTER
                ? hfd_remote_orphan_row_delete_of(t->tx, row->orphan.id, err)
@@ -192,7 +186,7 @@ static hfd_rc gone(struct hfd_take *t, const struct hfd_remote_orphan_row *row, 
 }
 
 static hfd_rc take_get(struct hfd_take *t, struct hfd_remote_orphan_row *row,
-                       enum hfd_remote_orphan_claim claim, struct hfd_err *err)
+                       const struct hfd_orphan_claim *claim, struct hfd_err *err)
 {
     const hfd_slice label = row->orphan.label;
     struct hfd_wire_resource doc;
@@ -200,80 +194,67 @@ static hfd_rc take_get(struct hfd_take *t, struct hfd_remote_orphan_row *row,
     hfd_rc rc = hfd_wire_resource_read(t->doc, row->orphan.kind, t->mem, &doc, &why);
 
     if (rc == HFD_NOMEM)
-        return no_memory(err);
+        return hfd_fail_nomem(err, "take HyperFleet's answer about an orphan");
     if (rc != HFD_OK || !hfd_slice_eq(doc.id, row->orphan.id))
-        return later(t, row, HFD_SLICE("HyperFleet answered with a document that cannot be read"),
-                     err);
+        return later(t, row, HFD_SLICE(HFD_WORDS_ORPHAN_UNREADABLE), err);
     if (!is_ours(t, &doc) || !hfd_slice_eq(doc.guresid, label))
-        return drop(t, row, HFD_LOG_WARN, "an orphan is not deleted: its labels are others now",
-                    err);
-    see(t, &doc, row);
+        return drop(t, row, HFD_LOG_WARN, "orphan not deleted: its labels changed", err);
+    update_row(t, &doc, row);
     row->tries = 0;
     if (row->orphan.wanted_us == 0)
         return wait_until(t, row, INT64_MAX, HFD_SLICE(""), err);
-    if (doc.deleting || t->m->erased)
+    if (doc.deleting || t->m->phase == HFD_PASS_ORPHAN_VERIFY)
         return wait_until(t, row, t->now_us + hfd_due_late_us(t, row->orphan.wanted_us),
                           HFD_SLICE(""), err);
-    if (claim == HFD_ORPHAN_INHABITED) {
+    if (claim->is == HFD_ORPHAN_INHABITED) {
         row->orphan.wanted_us = 0;
-        return wait_until(
-            t, row, INT64_MAX,
-            HFD_SLICE("it was not deleted: a nodepool of a resource was made in it meanwhile"),
-            err);
+        return wait_until(t, row, INT64_MAX, HFD_SLICE(HFD_WORDS_INHABITED), err);
     }
-    t->m->confirmed = true;
+    hfd_pass_move(t->m, HFD_PASS_ORPHAN_DELETE);
     return hfd_remote_orphan_row_put(t->tx, row, err);
 }
 
 static hfd_rc take_delete(struct hfd_take *t, struct hfd_remote_orphan_row *row,
                           struct hfd_err *err)
 {
-    const char *kind = hfd_kind_word(row->orphan.kind);
-
-    t->m->confirmed = false;
     if (t->verdict == HFD_ON_UNABLE) {
         row->orphan.wanted_us = 0;
-        return wait_until(
-            t, row, INT64_MAX,
-            hfd_arena_printf(t->mem,
-                             "this HyperFleet cannot delete %ss (it answered %d to DELETE): its "
-                             "version is too old for that. "
-                             "Remove the %s in HyperFleet, or upgrade it and delete again",
-                             kind, t->answer->status, kind),
-            err);
+        return wait_until(t, row, INT64_MAX, hfd_words_cannot_delete(t, row->orphan.kind), err);
     }
-    t->m->erased = true; /* some remove it at once and answer the same: look */
+    hfd_pass_move(t->m, HFD_PASS_ORPHAN_VERIFY);
     return hfd_remote_orphan_row_put(t->tx, row, err);
 }
 
 hfd_rc hfd_take_orphan(struct hfd_take *t, struct hfd_err *err)
 {
     struct hfd_remote_orphan_row row;
-    enum hfd_remote_orphan_claim claim;
-    hfd_slice whose;
+    struct hfd_orphan_claim claim;
     hfd_rc rc = hfd_remote_orphan_row_get(t->tx, t->pass->work.orphan, t->mem, &row, err);
 
-    t->m->over = rc == HFD_NOT_FOUND;
+    if (rc == HFD_NOT_FOUND) {
+        hfd_pass_end(t->m);
+        return HFD_OK;
+    }
     if (rc == HFD_OK)
-        rc = hfd_remote_orphan_claim(t->tx, &row.orphan, t->mem, &claim, &whose, err);
+        rc = hfd_remote_orphan_claim(t->tx, &row.orphan, t->mem, &claim, err);
     if (rc != HFD_OK)
-        return rc == HFD_NOT_FOUND ? HFD_OK : rc;
-    if (claim == HFD_ORPHAN_OWNED) {
-        t->m->over = true;
+        return rc;
+    if (claim.is == HFD_ORPHAN_OWNED) {
+        hfd_pass_end(t->m);
         return hfd_remote_orphan_adopted(t->tx, row.orphan.id, t->mem, err);
     }
-    if (t->request->step == HFD_STEP_VOUCH)
-        return hfd_take_voucher(t) ? HFD_OK : later(t, &row, hfd_due_words(t), err);
+    if (t->m->phase == HFD_PASS_CHECK_ROUTE)
+        return hfd_take_route(t) ? HFD_OK : later(t, &row, hfd_words_answer(t), err);
     if (t->verdict == HFD_ON_MISSING)
         return gone(t, &row, err);
-    if (claim == HFD_ORPHAN_POSSIBLE)
+    if (claim.is == HFD_ORPHAN_POSSIBLE)
         return wait_until(t, &row, t->now_us + hfd_due_jitter_us(t->policy, t->policy->idle_us),
                           row.orphan.error, err);
     if (t->request->step == HFD_STEP_ORPHAN_DELETE &&
         (t->verdict == HFD_ON_UNABLE || t->verdict == HFD_ON_LEAVING))
         return take_delete(t, &row, err);
     if (t->verdict != HFD_ON_WELL)
-        return later(t, &row, hfd_due_words(t), err);
+        return later(t, &row, hfd_words_answer(t), err);
     return t->request->step == HFD_STEP_ORPHAN_DELETE ? take_delete(t, &row, err)
-                                                      : take_get(t, &row, claim, err);
+                                                      : take_get(t, &row, &claim, err);
 }

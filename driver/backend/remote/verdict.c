@@ -1,7 +1,7 @@
-/* What answers mean: the table of README.md in this folder. Pure. Thread: any. */
-#include "driver/backend/remote/pass_int.h"
+/* See verdict.h. */
+#include "driver/backend/remote/verdict.h"
 
-/* Whether the body may be a document at all: a cheap look at both ends. */
+/* Whether the body may be a whole document. Cheap: checks its last byte. */
 static bool looks_whole(const struct hfd_remote_answer *a)
 {
     hfd_slice b = a->body;
@@ -16,7 +16,7 @@ static const struct {
     int from, to;                  /* of the status */
     const char *code;              /* the last characters of the problem's code; NULL = any */
     unsigned methods;              /* bits of enum hfd_remote_method; 0 = any */
-    enum hfd_verdict_on verdict;
+    enum hfd_remote_verdict verdict;
 } table[] = {
     {300, 399, NULL,      0,                                                      HFD_ON_WRONG},
     {401, 401, NULL,      0,                                                      HFD_ON_REFUSED},
@@ -30,7 +30,7 @@ static const struct {
     {408, 408, NULL,      0,                                                      HFD_ON_LATER},
     {425, 425, NULL,      0,                                                      HFD_ON_LATER},
     {429, 429, NULL,      0,                                                      HFD_ON_LATER},
-    {409, 409, NULL,      0,                                                      HFD_ON_LATER}, /* others refer to it: they may leave */
+    {409, 409, NULL,      0,                                                      HFD_ON_LATER}, /* other resources refer to it, and may be deleted soon */
     {400, 499, NULL,      1u << HFD_REMOTE_POST | 1u << HFD_REMOTE_PATCH,     HFD_ON_INVALID},
 };
 /* clang-format on */
@@ -54,18 +54,16 @@ static bool is_good(int status)
     return status >= 200 && status <= 299;
 }
 
-enum hfd_verdict_on hfd_remote_verdict(enum hfd_remote_method method,
-                                       const struct hfd_remote_answer *a,
-                                       const struct hfd_wire_problem *problem)
+enum hfd_remote_verdict hfd_remote_verdict_of(enum hfd_remote_method method,
+                                              const struct hfd_remote_answer *a,
+                                              const struct hfd_wire_problem *problem)
 {
     if (!a->arrived)
         return HFD_ON_LATER;
-    if (is_good(a->status)) /* a deletion may be answered without a word */
+    if (is_good(a->status)) /* the answer to DELETE may be empty */
         return looks_whole(a) || (method == HFD_REMOTE_DELETE && a->body.len == 0) ? HFD_ON_WELL
                                                                                    : HFD_ON_LATER;
-    /*
-     * A 404 in other words than HyperFleet's is somebody else's, and says nothing of the resource.
-     */
+    /* A 404 that is not HyperFleet's own says nothing about the resource. */
     if (a->status == 404 && (problem->no_route || !a->is_json))
         return HFD_ON_WRONG;
     for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++)
@@ -74,7 +72,7 @@ enum hfd_verdict_on hfd_remote_verdict(enum hfd_remote_method method,
     return HFD_ON_LATER;
 }
 
-static bool says(const struct hfd_remote_answer *a, hfd_slice words)
+static bool contains(const struct hfd_remote_answer *a, hfd_slice words)
 {
     return a->body.len > 0 && memmem(a->body.p, a->body.len, words.p, words.len) != NULL;
 }
@@ -83,8 +81,8 @@ static bool is_wrong(const struct hfd_remote_answer *a)
 {
     if (a->status != 404)
         return a->status >= 300 && a->status <= 399;
-    return !a->is_json || !says(a, HFD_SLICE("HYPERFLEET-")) ||
-           says(a, HFD_SLICE("HYPERFLEET-NTF-000"));
+    return !a->is_json || !contains(a, HFD_SLICE("HYPERFLEET-")) ||
+           contains(a, HFD_SLICE("HYPERFLEET-NTF-000"));
 }
 
 static bool is_ill(int status)

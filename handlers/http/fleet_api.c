@@ -14,6 +14,7 @@
 #include "driver/base/metrics.h"
 #include "driver/fleet/names.h"
 #include "driver/fleet/search.h"
+#include "driver/fleet/search_order.h"
 #include "store/search.h"
 #include "store/rows_fleet.h"
 #include "store/rows_report.h"
@@ -329,6 +330,7 @@ static hfd_rc order_params(hfd_slice query, struct command *cmd, struct hfd_flee
     struct hfd_arena *mem = cmd->call.mem;
     hfd_slice by, direction;
     struct hfd_err why;
+    struct hfd_orders orders;
     hfd_rc rc;
 
     rc = hfd_query_get(query, "orderBy", mem, &by, err);
@@ -337,8 +339,10 @@ static hfd_rc order_params(hfd_slice query, struct command *cmd, struct hfd_flee
     if (rc != HFD_OK)
         return rc;
     if (direction.len > 0 && !hfd_slice_is(direction, "asc") && !hfd_slice_is(direction, "desc")) {
-        rc = hfd_search_order(cmd->kind, direction, HFD_SLICE(""), mem, &q->order, &q->order_count,
-                              &why);
+        rc = hfd_search_order(&(struct hfd_order_text){cmd->kind, direction, HFD_SLICE("")}, mem,
+                              &orders, &why);
+        q->order = orders.items;
+        q->order_count = orders.count;
         if (rc == HFD_BAD_REQUEST)
             return hfd_fail_field(err, rc, "order",
                                   "order must be 'asc' or 'desc', or fields to sort by: %s",
@@ -349,7 +353,10 @@ static hfd_rc order_params(hfd_slice query, struct command *cmd, struct hfd_flee
             return HFD_OK;
         direction = HFD_SLICE("");
     }
-    return hfd_search_order(cmd->kind, by, direction, mem, &q->order, &q->order_count, err);
+    rc = hfd_search_order(&(struct hfd_order_text){cmd->kind, by, direction}, mem, &orders, err);
+    q->order = orders.items;
+    q->order_count = orders.count;
+    return rc;
 }
 
 static hfd_rc list_params(hfd_slice query, struct command *cmd, struct hfd_err *err)

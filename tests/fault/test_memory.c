@@ -26,6 +26,7 @@
 #include "driver/base/metrics.h"
 #include "handlers/settings/settings.h"
 #include "driver/fleet/search.h"
+#include "driver/fleet/search_order.h"
 #include "schemas/documents.h"
 #include "schemas/openapi.h"
 #include "schemas/spec.h"
@@ -401,7 +402,7 @@ static hfd_rc list_fn(struct hfd_txn *tx, void *arg, struct hfd_err *err)
     struct list *l = arg;
     struct hfd_fleet_query query = {.kind = HFD_KIND_NODEPOOL, .limit = 10};
     const struct hfd_filter *filter;
-    const struct hfd_order *order;
+    struct hfd_orders orders = {NULL, 0};
     hfd_rc rc = hfd_search_parse(
         HFD_KIND_NODEPOOL,
         HFD_SLICE("(name LIKE 'np-%' AND status.conditions.Ready = 'True') OR name IN ('x', 'y')"
@@ -409,12 +410,15 @@ static hfd_rc list_fn(struct hfd_txn *tx, void *arg, struct hfd_err *err)
         &l->mem, &filter, err);
 
     if (rc == HFD_OK)
-        rc = hfd_search_order(HFD_KIND_NODEPOOL, HFD_SLICE("name desc, created_time"),
-                              HFD_SLICE("asc"), &l->mem, &order, &query.order_count, err);
+        rc = hfd_search_order(&(struct hfd_order_text){HFD_KIND_NODEPOOL,
+                                                       HFD_SLICE("name desc, created_time"),
+                                                       HFD_SLICE("asc")},
+                              &l->mem, &orders, err);
     if (rc != HFD_OK)
         return rc;
     query.filter = filter;
-    query.order = order;
+    query.order = orders.items;
+    query.order_count = orders.count;
     return hfd_fleet_row_search(tx, &query, &l->mem, &l->found, err);
 }
 

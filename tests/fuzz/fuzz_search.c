@@ -7,6 +7,7 @@
 
 #include "driver/base/check.h"
 #include "driver/fleet/search.h"
+#include "driver/fleet/search_order.h"
 
 static bool is_plain(hfd_slice name)
 {
@@ -82,10 +83,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     const enum hfd_kind kind = size > 0 && data[0] == 'n' ? HFD_KIND_NODEPOOL : HFD_KIND_CLUSTER;
     const hfd_slice text = size > 0 ? (hfd_slice){(const char *)data + 1, size - 1} : HFD_SLICE("");
     const struct hfd_filter *filter;
-    const struct hfd_order *order;
+    struct hfd_orders orders;
     struct hfd_arena mem;
     struct hfd_err err;
-    size_t count;
     hfd_rc rc;
 
     hfd_arena_init(&mem, FUZZ_ARENA_BYTES);
@@ -93,11 +93,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     HFD_ASSERT(rc == HFD_OK || rc == HFD_BAD_REQUEST);
     if (filter != NULL)
         check_tree(filter, 0);
-    rc = hfd_search_order(kind, text, HFD_SLICE(""), &mem, &order, &count, &err);
+    rc = hfd_search_order(&(struct hfd_order_text){kind, text, HFD_SLICE("")}, &mem, &orders, &err);
     HFD_ASSERT(rc == HFD_OK || rc == HFD_BAD_REQUEST);
-    for (size_t i = 0; rc == HFD_OK && i < count; i++)
-        HFD_ASSERT(order[i].field <= HFD_FIELD_LABEL &&
-                   (order[i].field == HFD_FIELD_LABEL) == (order[i].name.len > 0));
+    for (size_t i = 0; rc == HFD_OK && i < orders.count; i++)
+        HFD_ASSERT(orders.items[i].field <= HFD_FIELD_LABEL &&
+                   (orders.items[i].field == HFD_FIELD_LABEL) == (orders.items[i].name.len > 0));
     hfd_arena_fini(&mem);
     return 0;
 }

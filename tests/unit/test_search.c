@@ -3,6 +3,7 @@
  * section 9; DESIGN 10.2, 10.6.
  */
 #include "driver/fleet/search.h"
+#include "driver/fleet/search_order.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -640,26 +641,28 @@ static void orders(void **state)
 
     (void)state;
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-        const struct hfd_order *items;
+        struct hfd_orders found;
         struct hfd_arena mem;
         struct hfd_err err;
         struct hfd_buf b;
-        size_t count;
         hfd_rc rc;
 
         hfd_arena_init(&mem, 1 << 16);
         hfd_buf_init(&b, 1 << 16);
-        rc = hfd_search_order(HFD_KIND_CLUSTER, hfd_slice_of(cases[i].text),
-                              hfd_slice_of(cases[i].direction), &mem, &items, &count, &err);
+        rc =
+            hfd_search_order(&(struct hfd_order_text){HFD_KIND_CLUSTER, hfd_slice_of(cases[i].text),
+                                                      hfd_slice_of(cases[i].direction)},
+                             &mem, &found, &err);
         if (cases[i].bad != NULL) {
             assert_int_equal(rc, HFD_BAD_REQUEST);
             assert_string_equal(err.msg, cases[i].expected);
             assert_string_equal(err.field, cases[i].bad);
         } else {
             assert_int_equal(rc, HFD_OK);
-            for (size_t k = 0; k < count; k++)
-                hfd_buf_addf(&b, "%s%s%.*s %s", k > 0 ? "," : "", field_texts[items[k].field],
-                             HFD_SLICE_FMT(items[k].name), items[k].descending ? "desc" : "asc");
+            for (size_t k = 0; k < found.count; k++)
+                hfd_buf_addf(&b, "%s%s%.*s %s", k > 0 ? "," : "", field_texts[found.items[k].field],
+                             HFD_SLICE_FMT(found.items[k].name),
+                             found.items[k].descending ? "desc" : "asc");
             hfd_buf_addc(&b, '\0');
             assert_string_equal(b.p, cases[i].expected);
         }

@@ -1,0 +1,224 @@
+/* The fields of a search. See search_field.h. All texts of errors here are HyperFleet's. */
+#include "driver/fleet/search_field.h"
+
+#include "driver/base/buf.h"
+#include "driver/fleet/keys.h"
+#include "driver/fleet/names.h"
+#include "driver/fleet/search.h"
+#include "driver/fleet/vocabulary.h"
+
+static const struct {
+    const char *name;
+    enum hfd_field field;
+    bool nodepool_only;
+} columns[] = {
+    {"id", HFD_FIELD_ID, false},
+    {"kind", HFD_FIELD_KIND, false},
+    {"name", HFD_FIELD_NAME, false},
+    {"href", HFD_FIELD_HREF, false},
+    {"owner_id", HFD_FIELD_OWNER_ID, true},
+    {"generation", HFD_FIELD_GENERATION, false},
+    {"created_time", HFD_FIELD_CREATED_TIME, false},
+    {"updated_time", HFD_FIELD_UPDATED_TIME, false},
+    {"deleted_time", HFD_FIELD_DELETED_TIME, false},
+    {"created_by", HFD_FIELD_CREATED_BY, false},
+    {"updated_by", HFD_FIELD_UPDATED_BY, false},
+};
+
+bool hfd_field_column(enum hfd_kind kind, hfd_slice name, enum hfd_field *out)
+{
+    for (size_t i = 0; i < sizeof(columns) / sizeof(columns[0]); i++) {
+        if (hfd_slice_is(name, columns[i].name) &&
+            (kind == HFD_KIND_NODEPOOL || !columns[i].nodepool_only)) {
+            *out = columns[i].field;
+            return true;
+        }
+    }
+    return false;
+}
+
+static const struct {
+    const char *name;
+    enum hfd_field field;
+} condition_subs[] = {
+    {"last_updated_time", HFD_FIELD_CONDITION_UPDATED},
+    {"last_transition_time", HFD_FIELD_CONDITION_TRANSITION},
+    {"observed_generation", HFD_FIELD_CONDITION_GENERATION},
+};
+#define CONDITION_SUBS (sizeof(condition_subs) / sizeof(condition_subs[0]))
+
+bool hfd_field_is_condition_sub(enum hfd_field field)
+{
+    for (size_t i = 0; i < CONDITION_SUBS; i++)
+        if (condition_subs[i].field == field)
+            return true;
+    return false;
+}
+
+hfd_rc hfd_field_read(struct hfd_search *s, struct hfd_field_path *path)
+{
+    size_t first = s->start, last;
+    hfd_rc rc = HFD_OK;
+
+    if (s->tok != HFD_TOK_NAME)
+        return hfd_lex_fail(s, "expected a field name");
+    for (;;) {
+        if (path->count == HFD_PATH_MAX)
+            return hfd_lex_fail(s, "the field name has too many parts");
+        path->parts[path->count++] = s->word;
+        last = s->at;
+        rc = hfd_lex_next(s);
+        if (rc != HFD_OK || s->tok != HFD_TOK_DOT)
+            break;
+        rc = hfd_lex_next(s);
+        if (rc != HFD_OK)
+            break;
+        if (s->tok != HFD_TOK_NAME)
+            return hfd_lex_fail(s, "expected a name behind the dot");
+    }
+    if (rc != HFD_OK)
+        return rc;
+    path->whole = (hfd_slice){s->text.p + first, last - first};
+    return HFD_OK;
+}
+
+static hfd_rc no_such_field(struct hfd_search *s, const struct hfd_field_path *path)
+{
+    return hfd_fail_field(s->err, HFD_BAD_REQUEST, "search", "%.*s is not a valid field name",
+                          (int)(path->whole.len < 100 ? path->whole.len : 100), path->whole.p);
+}
+
+/* HyperFleet takes the name before a dot for a table. */
+static hfd_rc not_related(struct hfd_search *s, const struct hfd_field_path *path)
+{
+    return hfd_fail_field(s->err, HFD_BAD_REQUEST, "search", "%.*s is not a related resource of %s",
+                          (int)(path->parts[0].len < 60 ? path->parts[0].len : 60),
+                          path->parts[0].p, hfd_kind_name(s->kind));
+}
+
+/* Joins the parts after the first with dots, without quotes and white space. */
+static hfd_rc join_tail(struct hfd_search *s, const struct hfd_field_path *path, hfd_slice *out)
+{
+    struct hfd_buf b;
+
+    hfd_buf_init(&b, HFD_SEARCH_MAX + HFD_PATH_MAX);
+    for (size_t i = 1; i < path->count; i++) {
+        if (i > 1)
+            hfd_buf_addc(&b, '.');
+        hfd_buf_add(&b, path->parts[i]);
+    }
+    return hfd_buf_to_arena(&b, s->mem, out, s->err);
+}
+
+hfd_rc hfd_field_check_label(const char *parameter, hfd_slice key, struct hfd_err *err)
+{
+    if (key.len == 0)
+        return hfd_fail_field(err, HFD_BAD_REQUEST, parameter, "label key cannot be empty");
+    if (!hfd_label_searchable(key))
+        return hfd_fail_field(err, HFD_BAD_REQUEST, parameter,
+                              "label key '%.*s' is invalid: must contain only lowercase letters, "
+                              "digits, and underscores",
+                              (int)(key.len < 80 ? key.len : 80), key.p);
+    return HFD_OK;
+}
+
+static hfd_rc resolve_label(struct hfd_search *s, const struct hfd_field_path *path,
+                            struct hfd_filter *f)
+{
+    hfd_rc rc;
+
+    f->field = HFD_FIELD_LABEL;
+    if (path->count == 1)
+        return no_such_field(s, path);
+    rc = join_tail(s, path, &f->name);
+    return rc == HFD_OK ? hfd_field_check_label("search", f->name, s->err) : rc;
+}
+
+static bool is_pascal_case(hfd_slice type)
+{
+    if (type.len == 0 || *type.p < 'A' || *type.p > 'Z')
+        return false;
+    for (size_t i = 1; i < type.len; i++)
+        if (!hfd_lex_is_name_char(type.p[i]))
+            return false;
+    return memchr(type.p, '_', type.len) == NULL;
+}
+
+static hfd_rc resolve_condition_sub(struct hfd_search *s, hfd_slice sub, struct hfd_filter *f)
+{
+    for (size_t i = 0; i < CONDITION_SUBS; i++) {
+        if (hfd_slice_is(sub, condition_subs[i].name)) {
+            f->field = condition_subs[i].field;
+            return HFD_OK;
+        }
+    }
+    return hfd_fail_field(s->err, HFD_BAD_REQUEST, "search",
+                          "condition subfield '%.*s' is not supported; use last_updated_time, "
+                          "last_transition_time, or observed_generation",
+                          (int)(sub.len < 40 ? sub.len : 40), sub.p);
+}
+
+/*
+ * Resolves status.conditions.Type and status.conditions.Type.subfield, or Type__subfield: the form
+ * into which HyperFleet rewrites it.
+ */
+static hfd_rc resolve_condition(struct hfd_search *s, const struct hfd_field_path *path,
+                                struct hfd_filter *f)
+{
+    hfd_slice type, sub = HFD_SLICE_NONE;
+    const char *cut;
+
+    if (path->count == 2)
+        return not_related(s, path);
+    if ((path->count != 3 && path->count != 4) || !hfd_slice_is(path->parts[1], "conditions"))
+        return no_such_field(s, path);
+    type = path->parts[2];
+    if (path->count == 4) {
+        sub = path->parts[3];
+    } else if ((cut = memmem(type.p, type.len, "__", 2)) != NULL) {
+        sub = (hfd_slice){cut + 2, type.len - (size_t)(cut + 2 - type.p)};
+        type.len = (size_t)(cut - type.p);
+    }
+    if (!is_pascal_case(type))
+        return hfd_fail_field(
+            s->err, HFD_BAD_REQUEST, "search",
+            "condition type '%.*s' is invalid: must be PascalCase (e.g., Ready, Available)",
+            (int)(type.len < 80 ? type.len : 80), type.p);
+    f->name = hfd_vocabulary_stored(type);
+    f->field = HFD_FIELD_CONDITION;
+    return sub.p == NULL ? HFD_OK : resolve_condition_sub(s, sub, f);
+}
+
+static hfd_rc resolve_spec(struct hfd_search *s, const struct hfd_field_path *path,
+                           struct hfd_filter *f)
+{
+    if (path->count < 2)
+        return no_such_field(s, path);
+    for (size_t i = 1; i < path->count; i++) {
+        if (path->parts[i].len == 0)
+            return no_such_field(s, path);
+        for (size_t k = 0; k < path->parts[i].len; k++)
+            if (!hfd_lex_is_name_char(path->parts[i].p[k]))
+                return no_such_field(s, path);
+    }
+    f->field = HFD_FIELD_SPEC;
+    return join_tail(s, path, &f->name);
+}
+
+hfd_rc hfd_field_resolve(struct hfd_search *s, const struct hfd_field_path *path,
+                         struct hfd_filter *f)
+{
+    if (hfd_slice_is(path->parts[0], "labels"))
+        return resolve_label(s, path, f);
+    if (hfd_slice_is(path->parts[0], "status"))
+        return resolve_condition(s, path, f);
+    if (hfd_slice_is(path->parts[0], "spec"))
+        return resolve_spec(s, path, f);
+    if (path->count == 2 && hfd_slice_is(path->parts[1], "spec"))
+        return hfd_fail_field(s->err, HFD_BAD_REQUEST, "search", "spec is not a valid field name");
+    if (path->count == 2)
+        return not_related(s, path);
+    if (path->count != 1 || !hfd_field_column(s->kind, path->parts[0], &f->field))
+        return no_such_field(s, path);
+    return HFD_OK;
+}

@@ -1,9 +1,8 @@
 /*
- * The demo adapters: one thread that pages through the resources whose Ready is not True, over and
- * over, and reports for whoever is due. It keeps nothing between rounds but its place, so a restart
- * continues where the store stands, and nothing that is made, changed or deleted meanwhile is
- * missed. Refuses to speak for adapters that are not required, and over a report that somebody else
- * made at the generation.
+ * The demo adapters: one thread reads the resources whose Ready is not True, page by page and again
+ * and again, and reports where an adapter is due. Between rounds it keeps only its place, so a
+ * restart continues from the store, and nothing is missed. It does not report for adapters that are
+ * not required, and not over another report at the same generation.
  */
 #include "driver/adapters/demo_int.h"
 
@@ -14,17 +13,17 @@
 #include "store/rows_fleet.h"
 #include "store/rows_report.h"
 
-#define TOTAL_MAX_US                                                                               \
-    (INT64_C(3653) * 86400 * HFD_US_PER_S) /* the longest duration that a setting can say */
+/* The longest duration that a setting accepts. */
+#define TOTAL_MAX_US (INT64_C(3653) * 86400 * HFD_US_PER_S)
 #define WAIT_MIN_US INT64_C(20000)
 #define WAIT_MAX_US INT64_C(250000)
 #define PAGE_MAX 200
-#define BATCH_MAX 32 /* resources in one transaction: others wait for the writer too */
-/* A page of the largest documents does not fit; it is then read in smaller ones. */
+#define BATCH_MAX 32 /* resources in one transaction: other jobs wait for the writer, too */
+/* A page of the largest documents does not fit; the page size is halved then. */
 #define PAGE_MEM_BYTES ((size_t)64 << 20)
 #define ROW_MEM_BYTES ((size_t)64 << 20)
 
-/* A resource with something to report. Text lives with the page. */
+/* A resource with something to report. Its texts live in the memory of the page. */
 struct item {
     enum hfd_kind kind;
     hfd_slice owner_id, id;
@@ -38,11 +37,11 @@ struct hfd_demo {
 #define DEMO_MAGIC 0x64656d6fu
     struct hfd_demo_config config;
     struct hfd_store_reader *reader; /* opened by the first round, on its thread */
-    /* The place of the next page: behind this resource. */
+    /* The next page begins behind this resource. */
     int64_t after_us;
     int64_t after_seq;
     int64_t page_limit;
-    /* A failure is logged once, until a pass over all pages went well. */
+    /* A failure is logged once, until a pass over all pages succeeds. */
     bool failing, pass_failed;
     pthread_t thread;
     pthread_mutex_t lock; /* of stop */
@@ -80,15 +79,15 @@ struct page {
     struct hfd_fleet_list rows;
     struct item *items;
     size_t item_count;
-    struct hfd_err bad; /* the first resource that could not be read: it holds up nobody else */
+    struct hfd_err bad; /* the first resource that could not be read; the others are reported on */
 };
 
-/* Whether anything is due on a row; item is filled then. */
-static hfd_rc look_at(struct hfd_txn *tx, struct page *page, const struct hfd_fleet_row *row,
-                      struct hfd_arena *scratch, struct item *item, bool *found,
-                      struct hfd_err *err)
+/* Adds the row to the page's items if an adapter is due. Reads reports into scratch. */
+static hfd_rc add_if_due(struct hfd_txn *tx, struct page *page, const struct hfd_fleet_row *row,
+                         struct hfd_arena *scratch, struct hfd_err *err)
 {
     const struct hfd_demo_config *config = &page->demo->config;
+    struct item *item = &page->items[page->item_count];
     struct hfd_demo_view view = {
         .required = config->fleet->required[row->kind],
         .generation = row->generation,
@@ -97,11 +96,11 @@ static hfd_rc look_at(struct hfd_txn *tx, struct page *page, const struct hfd_fl
         .now_us = hfd_clock_wall_us(config->clock),
         .total_us = config->total_us,
     };
+    bool any_due = false;
     int64_t floor_us;
     hfd_rc rc;
 
-    *found = false;
-    /* The first adapter's time comes first: most resources are left here, unread. */
+    /* The first adapter is due first: most resources end here, unread. */
     if (view.required.count == 0 || !hfd_demo_is_due(&view, 0, &floor_us))
         return HFD_OK;
     rc = hfd_fleet_reports(tx, row->id, scratch, &view.reports, err);
@@ -116,13 +115,14 @@ static hfd_rc look_at(struct hfd_txn *tx, struct page *page, const struct hfd_fl
         .floor_us = hfd_arena_array(page->mem, view.required.count, sizeof(int64_t)),
     };
     if (item->floor_us == NULL)
-        return hfd_fail(err, HFD_NOMEM, "demo adapters");
+        return hfd_fail_nomem(err, "demo adapters: read a resource");
     for (size_t i = 0; i < view.required.count; i++) {
         if (hfd_demo_is_due(&view, i, &item->floor_us[i]))
-            *found = true;
+            any_due = true;
         else
             item->floor_us[i] = -1;
     }
+    page->item_count += any_due ? 1 : 0;
     return HFD_OK;
 }
 
@@ -141,18 +141,14 @@ static hfd_rc read_page(struct hfd_txn *tx, void *arg, struct hfd_err *err)
         return rc;
     page->items = hfd_arena_array(page->mem, page->rows.count, sizeof(*page->items));
     if (page->items == NULL)
-        return hfd_fail(err, HFD_NOMEM, "demo adapters");
+        return hfd_fail_nomem(err, "demo adapters: read a page");
     for (size_t i = 0; i < page->rows.count; i++) {
         struct hfd_arena scratch;
         struct hfd_err one;
-        bool found;
 
         hfd_arena_init(&scratch, ROW_MEM_BYTES);
-        rc = look_at(tx, page, &page->rows.rows[i], &scratch, &page->items[page->item_count],
-                     &found, &one);
+        rc = add_if_due(tx, page, &page->rows.rows[i], &scratch, &one);
         hfd_arena_fini(&scratch);
-        if (rc == HFD_OK && found)
-            page->item_count++;
         if (rc != HFD_OK && page->bad.rc == HFD_OK)
             page->bad = one;
     }
@@ -169,8 +165,9 @@ struct batch {
 };
 
 static hfd_rc report_one(struct hfd_txn *tx, const struct batch *batch, const struct item *item,
-                         hfd_slice adapter, int64_t floor_us, struct hfd_err *err)
+                         size_t adapter, struct hfd_err *err)
 {
+    const int64_t floor_us = item->floor_us[adapter];
     const hfd_slice reason = HFD_SLICE("Demo"),
                     message = HFD_SLICE("Demo adapter: no cluster is made.");
     const enum hfd_status done = item->deleting ? HFD_STATUS_FALSE : HFD_STATUS_TRUE;
@@ -190,7 +187,7 @@ static hfd_rc report_one(struct hfd_txn *tx, const struct batch *batch, const st
         .kind = item->kind,
         .owner_id = item->owner_id,
         .id = item->id,
-        .adapter = adapter,
+        .adapter = batch->config->fleet->required[item->kind].items[adapter],
         .observed_generation = item->generation,
         .observed_us = batch->now_us > floor_us ? batch->now_us : floor_us,
         .conditions = {conditions, item->deleting ? 4 : 3},
@@ -209,7 +206,8 @@ static hfd_rc report_one(struct hfd_txn *tx, const struct batch *batch, const st
     rc = hfd_fleet_report(tx, &call, &report, &verdict, &stored, err);
     hfd_arena_fini(&mem);
     return rc == HFD_NOT_FOUND ? HFD_OK
-                               : rc; /* removed since it was read, maybe by the report before */
+                               /* it was removed since it was read, perhaps by the report before */
+                               : rc;
 }
 
 static hfd_rc write_batch(struct hfd_txn *tx, void *arg, struct hfd_err *err)
@@ -225,7 +223,7 @@ static hfd_rc write_batch(struct hfd_txn *tx, void *arg, struct hfd_err *err)
 
             if (item->floor_us[a] < 0)
                 continue;
-            rc = report_one(tx, batch, item, required->items[a], item->floor_us[a], err);
+            rc = report_one(tx, batch, item, a, err);
             if (rc != HFD_OK)
                 return rc;
         }
@@ -244,8 +242,8 @@ static bool stopping(struct hfd_demo *demo)
 }
 
 /*
- * Reports on count resources together and, when that fails, on each alone, so that one bad resource
- * holds up nobody else.
+ * Reports on count resources together. When that fails, it reports on each alone, so that a damaged
+ * resource does not stop the others.
  */
 static hfd_rc write_items(struct hfd_demo *demo, const struct item *items, size_t count,
                           struct hfd_err *err)
@@ -275,7 +273,7 @@ static hfd_rc write_items(struct hfd_demo *demo, const struct item *items, size_
 
 /* ---- rounds ---- */
 
-static void move_on(struct hfd_demo *demo, const struct hfd_fleet_list *rows, bool more)
+static void set_next_page(struct hfd_demo *demo, const struct hfd_fleet_list *rows, bool more)
 {
     const struct hfd_fleet_row *last = more ? &rows->rows[rows->count - 1] : NULL;
 
@@ -283,7 +281,10 @@ static void move_on(struct hfd_demo *demo, const struct hfd_fleet_list *rows, bo
     demo->after_seq = last != NULL ? last->seq : 0;
 }
 
-/* One page. @return HFD_OK, or the first thing that went wrong */
+/*
+ * Reads one page and reports what is due.
+ * @return HFD_OK, or the first failure
+ */
 static hfd_rc run_page(struct hfd_demo *demo, struct hfd_arena *mem, bool *more,
                        struct hfd_err *err)
 {
@@ -314,7 +315,7 @@ static hfd_rc run_page(struct hfd_demo *demo, struct hfd_arena *mem, bool *more,
         }
     }
     *more = (int64_t)page.rows.count == demo->page_limit;
-    move_on(demo, &page.rows, *more);
+    set_next_page(demo, &page.rows, *more);
     if (demo->page_limit < PAGE_MAX)
         demo->page_limit = demo->page_limit * 2 < PAGE_MAX ? demo->page_limit * 2 : PAGE_MAX;
     if (first == HFD_OK && page.bad.rc != HFD_OK) {
@@ -335,7 +336,7 @@ bool hfd_demo_round(struct hfd_demo *demo)
     rc = run_page(demo, &mem, &more, &err);
     hfd_arena_fini(&mem);
     if (rc != HFD_OK && !demo->failing)
-        HFD_LOG(HFD_LOG_WARN, "demo adapters: could not report, will go on trying",
+        HFD_LOG(HFD_LOG_WARN, "demo adapters could not report; trying again",
                 HFD_LOG_CSTR("code", hfd_rc_name(rc)), HFD_LOG_CSTR("reason", err.msg));
     demo->pass_failed = demo->pass_failed || rc != HFD_OK;
     demo->failing = demo->failing || rc != HFD_OK;
@@ -357,7 +358,7 @@ hfd_rc hfd_demo_new(const struct hfd_demo_config *config, struct hfd_demo **out,
         return hfd_fail_field(err, HFD_INVALID, "demo", "demo: expected a time of 0 to ten years");
     demo = calloc(1, sizeof(*demo));
     if (demo == NULL)
-        return hfd_fail(err, HFD_NOMEM, "demo adapters");
+        return hfd_fail_nomem(err, "start the demo adapters");
     demo->magic = DEMO_MAGIC;
     demo->config = *config;
     demo->page_limit = PAGE_MAX;
@@ -385,8 +386,8 @@ void hfd_demo_free(struct hfd_demo *demo)
 /* ---- the thread ---- */
 
 /*
- * Sleeps, or until told to stop. @return whether to stop. The machine's own clock: a condition
- * variable knows no other.
+ * Waits for the given time, or until hfd_demo_stop.
+ * @return whether to stop. A condition variable knows only the system's clock.
  */
 static bool wait_us(struct hfd_demo *demo, int64_t us)
 {
@@ -404,7 +405,7 @@ static bool wait_us(struct hfd_demo *demo, int64_t us)
     return stop;
 }
 
-static void *run(void *arg)
+static void *run_thread(void *arg)
 {
     struct hfd_demo *demo = arg;
     int64_t pause_us;
@@ -432,10 +433,11 @@ hfd_rc hfd_demo_start(const struct hfd_demo_config *config, struct hfd_demo **ou
     *out = demo;
     if (demo == NULL)
         return rc;
-    HFD_LOG(HFD_LOG_WARN, "demo adapters are on: they report success, and no cluster is made",
+    HFD_LOG(HFD_LOG_WARN, "demo adapters are on: they report success, but no cluster is made",
             HFD_LOG_INT("total_ms", config->total_us / 1000));
-    rc = hfd_thread_start(&(struct hfd_thread){"hfd-demo", "demo adapters: thread", run, demo},
-                          &demo->thread, err);
+    rc = hfd_thread_start(
+        &(struct hfd_thread){"hfd-demo", "demo adapters: thread", run_thread, demo}, &demo->thread,
+        err);
     if (rc != HFD_OK) {
         hfd_demo_free(demo);
         *out = NULL;

@@ -1,8 +1,8 @@
 /*
- * Built-in demo adapters: for every required adapter of a resource that is not Ready they report
- * success step by step until the time given has passed, and Finalized on deletion, through the
- * ordinary report path (hfd_fleet_report). They make no cluster, and say so in each report and in
- * the log. Own thread.
+ * Built-in demo adapters. For each required adapter of a resource that is not Ready they report
+ * success step by step, until the given time has passed, and Finalized on deletion. They use the
+ * ordinary report path (hfd_fleet_report). They make no cluster, and each report and the log say
+ * so. They have their own thread.
  */
 #ifndef HFD_ADAPTERS_DEMO_H
 #define HFD_ADAPTERS_DEMO_H
@@ -21,13 +21,19 @@ struct hfd_demo_config {
 };
 
 /**
- * Starts the thread. What config points at is borrowed until hfd_demo_stop, which comes before the
- * store is closed.
+ * Starts the thread.
+ * @param config its pointers are borrowed until hfd_demo_stop, which must come before the store is
+ * closed
+ * @param out gives; free with hfd_demo_stop
  * @return HFD_OK, HFD_INVALID (total_us), HFD_NOMEM
+ * Thread: start-up.
  */
 HFD_MUST_CHECK hfd_rc hfd_demo_start(const struct hfd_demo_config *config, struct hfd_demo **out,
                                      struct hfd_err *err);
-/** Joins. Accepts a pointer to NULL. */
+/**
+ * Stops and joins the thread, and frees the demo adapters. Accepts a pointer to NULL.
+ * Thread: shut-down.
+ */
 void hfd_demo_stop(struct hfd_demo **demo);
 
 #endif

@@ -1,7 +1,7 @@
 /*
- * The aggregation tables of 000_b453de1dc0312d98.txt. The letters in the comments are the rows of
- * README.md in this folder. Status, generation and times move as a row says and not otherwise;
- * reason and message are told anew after every report.
+ * The aggregation tables of the HyperFleet API. The letters in the comments name the rows of
+ * README.md in this folder. Status, generation and times change only as a row says. Reason and
+ * message are written again after every report.
  */
 #include "driver/fleet/aggregate.h"
 
@@ -12,20 +12,20 @@
 
 #define NOTE_MAX 300 /* bytes of a message that quotes adapters */
 
-/* One aggregation under way. */
+/* One aggregation in progress. */
 struct work {
     const struct hfd_agg_input *in;
-    const struct hfd_agg_report **stored; /* by required adapter; NULL where it has not reported */
+    const struct hfd_agg_report **stored; /* by required adapter; NULL = it has not reported */
     struct hfd_arena *mem;
     struct hfd_conditions *out;
 };
 
-/* What the required adapters say of one generation. */
+/* What the required adapters report at one generation. */
 struct survey {
-    bool all_stored; /* whatever their generation */
+    bool all_stored; /* all have reported, at any generation */
     bool all_at;
-    bool all_true;  /* all_at, and all True */
-    int64_t min_us; /* of the report times at that generation; INT64_MAX when there is none */
+    bool all_true;  /* all_at, and all are True */
+    int64_t min_us; /* the earliest report time at that generation; INT64_MAX when there is none */
 };
 
 static const struct hfd_agg_report *report_of(const struct hfd_agg_input *in, hfd_slice adapter)
@@ -44,7 +44,7 @@ static bool is_required(const struct hfd_agg_input *in, hfd_slice adapter)
     return false;
 }
 
-/* What the rows of Ready call the adapter's status. */
+/* The status that the rows of Ready read: Finalized while deleting, else Available. */
 static enum hfd_status ready_word(const struct hfd_agg_input *in, const struct hfd_agg_report *r)
 {
     return in->deleting ? r->finalized : r->available;
@@ -77,7 +77,7 @@ static struct survey survey_at(const struct work *w, int64_t generation, bool of
     return s;
 }
 
-/* The rows of Ready, for a report with True (TR) and with False (FR). */
+/* Applies the rows of Ready, for a report with True (TR) and with False (FR). */
 static void move_ready(const struct work *w, struct hfd_condition *c)
 {
     const struct hfd_agg_input *in = w->in;
@@ -104,7 +104,10 @@ static void move_ready(const struct work *w, struct hfd_condition *c)
     } /* TR4, FR3: no change */
 }
 
-/* The rows of Available, for a report with Available=True (TA) and with Available=False (FA). */
+/*
+ * Applies the rows of Available, for a report with Available=True (TA) and with Available=False
+ * (FA).
+ */
 static void move_available(const struct work *w, struct hfd_condition *c)
 {
     const struct hfd_agg_report *e = w->in->event;
@@ -113,8 +116,8 @@ static void move_available(const struct work *w, struct hfd_condition *c)
 
     if (!s.all_at || e->available == HFD_STATUS_UNKNOWN) /* TA3, FA3: no change */
         return;
-    if (e->available == HFD_STATUS_TRUE &&
-        !s.all_true) /* TA3 with DESIGN 10.1: the tracked generation stays */
+    /* TA3 with decision 1 of driver/README.md: the tracked generation stays. */
+    if (e->available == HFD_STATUS_TRUE && !s.all_true)
         return;
     if (was_true == (e->available == HFD_STATUS_TRUE)) { /* TA2, FA1 */
         c->last_updated_us = s.min_us;
@@ -132,7 +135,10 @@ static int by_name(const void *a, const void *b)
     return hfd_slice_cmp(*(const hfd_slice *)a, *(const hfd_slice *)b);
 }
 
-/* "a, b, c", sorted; sorts in place. p is NULL when memory is short. */
+/*
+ * Sorts the names in place and joins them: "a, b, c".
+ * @return p is NULL when memory is short
+ */
 static hfd_slice join_sorted(hfd_slice *names, size_t count, struct hfd_arena *mem)
 {
     size_t len = 0;
@@ -158,9 +164,10 @@ static hfd_slice join_sorted(hfd_slice *names, size_t count, struct hfd_arena *m
     return (hfd_slice){text, len};
 }
 
-/* Why Ready is False. reporting[i] tells of required adapter i; missing[i] likewise. */
-static hfd_rc tell_missing(const struct hfd_agg_input *in, const bool *missing,
-                           const bool *reporting, struct hfd_arena *mem, struct hfd_condition *c)
+/* Writes why Ready is False. missing[i] and reporting[i] belong to required adapter i. */
+static hfd_rc describe_missing(const struct hfd_agg_input *in, const bool *missing,
+                               const bool *reporting, struct hfd_arena *mem,
+                               struct hfd_condition *c)
 {
     hfd_slice *names = hfd_arena_array(mem, in->required.count + 1, sizeof(*names));
     size_t missing_count = 0, reporting_count = 0;
@@ -191,7 +198,7 @@ static hfd_rc tell_missing(const struct hfd_agg_input *in, const bool *missing,
     return c->message.p != NULL ? HFD_OK : HFD_NOMEM;
 }
 
-static hfd_rc tell_ready(const struct work *w, struct hfd_condition *c)
+static hfd_rc describe_ready(const struct work *w, struct hfd_condition *c)
 {
     const size_t count = w->in->required.count;
     bool *missing, *reporting;
@@ -211,12 +218,12 @@ static hfd_rc tell_ready(const struct work *w, struct hfd_condition *c)
         missing[i] = !ready_at_generation(w->in, w->stored[i]);
         reporting[i] = w->stored[i] != NULL;
     }
-    return tell_missing(w->in, missing, reporting, w->mem, c);
+    return describe_missing(w->in, missing, reporting, w->mem, c);
 }
 
 /*
- * Text of at most NOTE_MAX bytes; what does not fit is replaced by "...", never in the middle of a
- * character.
+ * A text of at most NOTE_MAX bytes. When it is too long, it ends in "...", and no character is cut
+ * in two.
  */
 struct note {
     char *text;
@@ -248,8 +255,8 @@ static hfd_slice note_end(struct note *n)
     return (hfd_slice){n->text, n->len};
 }
 
-/* "Adapters reporting Available=False: dns (NoZone), hypershift". */
-static hfd_rc tell_not_available(const struct work *w, struct hfd_condition *c)
+/* Writes "Adapters reporting Available=False: dns (NoZone), hypershift". */
+static hfd_rc describe_not_available(const struct work *w, struct hfd_condition *c)
 {
     struct note n = {.text = hfd_arena_alloc(w->mem, NOTE_MAX)};
     const char *before = "Adapters reporting Available=False: ";
@@ -275,7 +282,7 @@ static hfd_rc tell_not_available(const struct work *w, struct hfd_condition *c)
     return HFD_OK;
 }
 
-static hfd_rc tell_available(const struct work *w, struct hfd_condition *c)
+static hfd_rc describe_available(const struct work *w, struct hfd_condition *c)
 {
     const struct survey s = survey_at(w, w->in->event->observed_generation, false);
     bool any_false = false;
@@ -289,14 +296,14 @@ static hfd_rc tell_available(const struct work *w, struct hfd_condition *c)
         any_false =
             any_false || (w->stored[i] != NULL && w->stored[i]->available == HFD_STATUS_FALSE);
     if (s.all_at && any_false)
-        return tell_not_available(w, c);
+        return describe_not_available(w, c);
     c->reason = HFD_SLICE("AdaptersNotAtSameGeneration");
     c->message = HFD_SLICE("Required adapters do not report a consistent Available state");
     return HFD_OK;
 }
 
-/* <Adapter>Successful of every required adapter that has said True or False. */
-static hfd_rc tell_adapters(const struct work *w)
+/* Writes <Adapter>Successful for each required adapter that has reported True or False. */
+static hfd_rc describe_adapters(const struct work *w)
 {
     for (size_t i = 0; i < w->in->required.count; i++) {
         const hfd_slice type = hfd_adapter_condition_type(w->in->required.items[i], w->mem);
@@ -326,7 +333,7 @@ static hfd_rc tell_adapters(const struct work *w)
     return HFD_OK;
 }
 
-static struct hfd_condition fresh(hfd_slice type, int64_t now_us)
+static struct hfd_condition new_condition(hfd_slice type, int64_t now_us)
 {
     return (struct hfd_condition){
         .type = type,
@@ -341,11 +348,11 @@ static struct hfd_condition fresh(hfd_slice type, int64_t now_us)
 }
 
 /*
- * Room for Available, Ready and `more` others; the two as they were, or as new ones if there are
- * none.
+ * Makes room for Available, Ready and `more` others. The two are copied from prev; they are new if
+ * prev has none.
  */
-static hfd_rc start(const struct hfd_conditions *prev, size_t more, int64_t now_us,
-                    struct hfd_arena *mem, struct hfd_conditions *out)
+static hfd_rc begin_conditions(const struct hfd_conditions *prev, size_t more, int64_t now_us,
+                               struct hfd_arena *mem, struct hfd_conditions *out)
 {
     const struct hfd_condition *available = hfd_condition_find(prev, AVAILABLE);
     const struct hfd_condition *ready = hfd_condition_find(prev, READY);
@@ -355,12 +362,12 @@ static hfd_rc start(const struct hfd_conditions *prev, size_t more, int64_t now_
         out->count = 0;
         return HFD_NOMEM;
     }
-    out->items[0] = available != NULL ? *available : fresh(AVAILABLE, now_us);
-    out->items[1] = ready != NULL ? *ready : fresh(READY, now_us);
+    out->items[0] = available != NULL ? *available : new_condition(AVAILABLE, now_us);
+    out->items[1] = ready != NULL ? *ready : new_condition(READY, now_us);
     return HFD_OK;
 }
 
-/* The others as they were. */
+/* Copies the other conditions. */
 static void keep_others(const struct hfd_conditions *prev, struct hfd_conditions *out)
 {
     for (size_t i = 0; i < prev->count; i++)
@@ -371,15 +378,15 @@ static void keep_others(const struct hfd_conditions *prev, struct hfd_conditions
 
 hfd_rc hfd_agg_created(int64_t now_us, struct hfd_arena *mem, struct hfd_conditions *out)
 {
-    return start(&(struct hfd_conditions){NULL, 0}, 0, now_us, mem, out);
+    return begin_conditions(&(struct hfd_conditions){NULL, 0}, 0, now_us, mem, out);
 }
 
 /*
- * Nothing is at the new generation, so every required adapter is missing; who has reported shows in
- * its condition.
+ * Writes the message after a change. No report is at the new generation, so every required adapter
+ * is missing; the conditions show which have reported.
  */
-static hfd_rc tell_changed(const struct hfd_agg_input *in, struct hfd_arena *mem,
-                           struct hfd_condition *c)
+static hfd_rc describe_changed(const struct hfd_agg_input *in, struct hfd_arena *mem,
+                               struct hfd_condition *c)
 {
     bool *missing = hfd_arena_array(mem, in->required.count + 1, sizeof(*missing));
     bool *reporting = hfd_arena_array(mem, in->required.count + 1, sizeof(*reporting));
@@ -394,14 +401,14 @@ static hfd_rc tell_changed(const struct hfd_agg_input *in, struct hfd_arena *mem
         missing[i] = true;
         reporting[i] = hfd_condition_find(in->prev, type) != NULL;
     }
-    return tell_missing(in, missing, reporting, mem, c);
+    return describe_missing(in, missing, reporting, mem, c);
 }
 
 hfd_rc hfd_agg_changed(const struct hfd_agg_input *in, struct hfd_arena *mem,
                        struct hfd_conditions *out)
 {
     struct hfd_condition *ready;
-    hfd_rc rc = start(in->prev, in->prev->count, in->now_us, mem, out);
+    hfd_rc rc = begin_conditions(in->prev, in->prev->count, in->now_us, mem, out);
 
     if (rc != HFD_OK)
         return rc;
@@ -412,7 +419,7 @@ hfd_rc hfd_agg_changed(const struct hfd_agg_input *in, struct hfd_arena *mem,
     ready->status = HFD_STATUS_FALSE;
     ready->observed_generation = in->generation;
     ready->last_updated_us = in->now_us;
-    rc = tell_changed(in, mem, ready);
+    rc = describe_changed(in, mem, ready);
     if (rc != HFD_OK)
         *out = (struct hfd_conditions){NULL, 0};
     return rc;
@@ -430,11 +437,11 @@ static hfd_rc aggregate(struct work *w)
         w->stored[i] = report_of(w->in, w->in->required.items[i]);
     move_ready(w, ready);
     move_available(w, available);
-    rc = tell_ready(w, ready);
+    rc = describe_ready(w, ready);
     if (rc == HFD_OK)
-        rc = tell_available(w, available);
+        rc = describe_available(w, available);
     if (rc == HFD_OK)
-        rc = tell_adapters(w);
+        rc = describe_adapters(w);
     return rc;
 }
 
@@ -443,8 +450,8 @@ hfd_rc hfd_agg_reported(const struct hfd_agg_input *in, struct hfd_arena *mem,
 {
     const bool required = is_required(in, in->event->adapter);
     struct work w = {.in = in, .mem = mem, .out = out};
-    hfd_rc rc =
-        start(in->prev, required ? in->required.count : in->prev->count, in->now_us, mem, out);
+    hfd_rc rc = begin_conditions(in->prev, required ? in->required.count : in->prev->count,
+                                 in->now_us, mem, out);
 
     if (rc != HFD_OK)
         return rc;
@@ -470,7 +477,7 @@ bool hfd_agg_finalized(const struct hfd_agg_input *in)
     return !in->has_children;
 }
 
-/* D1, D2, D5: the report cannot be news. */
+/* Whether the report is older than the stored one, or of a future generation: D1, D2, D5. */
 static bool is_stale(const struct hfd_verdict_input *in)
 {
     if (in->observed_generation > in->generation)
@@ -515,7 +522,7 @@ hfd_slice hfd_adapter_condition_type(hfd_slice adapter, struct hfd_arena *mem)
     static const char suffix[] = "Successful";
     char *text = hfd_arena_alloc(mem, adapter.len + sizeof(suffix));
     size_t len = 0;
-    bool first = true; /* of a part */
+    bool first = true; /* at the start of a part */
 
     if (text == NULL)
         return HFD_SLICE_NONE;

@@ -1,14 +1,15 @@
 /*
- * How reports become a resource's Ready, Available and <Adapter>Successful conditions: the tables
- * of 000_b453de1dc0312d98.txt, row by row, with the decisions of DESIGN 10 (1, 4, 6). README.md in
- * this folder has them all. Pure: no clock, no I/O; allocates from the arena given. Thread: any.
+ * Turns adapter reports into the conditions Ready, Available and <Adapter>Successful of a cluster
+ * or nodepool. README.md in this folder has the tables, row by row. Pure: no clock, no I/O;
+ * allocates from the given arena. Sources: HyperFleet API, "Status"; driver/README.md, decisions 1,
+ * 4 and 6. Thread: any.
  */
 #ifndef HFD_FLEET_AGGREGATE_H
 #define HFD_FLEET_AGGREGATE_H
 
 #include "driver/fleet/condition.h"
 
-/** What aggregation needs to know of one stored report. */
+/** The part of a stored report that aggregation reads. */
 struct hfd_agg_report {
     hfd_slice adapter;
     int64_t observed_generation; /* X */
@@ -25,56 +26,60 @@ struct hfd_agg_reports {
 };
 
 struct hfd_adapter_names {
-    const hfd_slice *items; /* required adapters, in the settings' order */
+    const hfd_slice *items; /* the required adapters, in the settings' order */
     size_t count;
 };
 
 struct hfd_agg_input {
     struct hfd_adapter_names required;
-    const char *kind_name; /* "Cluster", "NodePool": for messages */
+    const char *kind_name; /* "Cluster" or "NodePool", for messages */
     int64_t generation;    /* G */
     int64_t now_us;
     const struct hfd_conditions *prev;
-    struct hfd_agg_reports reports;     /* stored ones, the new report already in its place */
-    const struct hfd_agg_report *event; /* the new one */
+    struct hfd_agg_reports reports;     /* the stored reports, with the new one in its place */
+    const struct hfd_agg_report *event; /* the new report */
     bool deleting;                      /* deleted_time is set */
     bool has_children;                  /* nodepools that still exist */
 };
 
 /*
- * The three aggregations answer HFD_OK or HFD_NOMEM (then out is empty). Text in out lives in mem,
+ * The three aggregations return HFD_OK or HFD_NOMEM (out is empty then). Text in out lives in mem,
  * in the input, or for ever.
  */
 
-/** Conditions of a new resource at generation 1: Available and Ready False, AwaitingAdapters. */
+/**
+ * Makes the conditions of a new resource at generation 1: Available and Ready are False,
+ * AwaitingAdapters.
+ */
 HFD_MUST_CHECK hfd_rc hfd_agg_created(int64_t now_us, struct hfd_arena *mem,
                                       struct hfd_conditions *out);
 
 /**
- * After the generation became in->generation (a change, or a deletion). Uses required, generation,
- * now_us, prev and deleting alone: no report can be at a generation that has just begun.
+ * Makes the conditions after the generation became in->generation, by a change or a deletion. It
+ * reads required, generation, now_us, prev and deleting only: no report can be at a new generation.
  */
 HFD_MUST_CHECK hfd_rc hfd_agg_changed(const struct hfd_agg_input *in, struct hfd_arena *mem,
                                       struct hfd_conditions *out);
 
 /**
- * After a report was stored (in->event). A report of an adapter that is not required changes
- * nothing. While deleting, the rows of Ready read Finalized where the tables say Available, and it
- * turns True only without children.
+ * Makes the conditions after a report was stored (in->event). A report of an adapter that is not
+ * required changes nothing. While deleting, the rows of Ready read Finalized instead of Available,
+ * and Ready turns True only without children.
  */
 HFD_MUST_CHECK hfd_rc hfd_agg_reported(const struct hfd_agg_input *in, struct hfd_arena *mem,
                                        struct hfd_conditions *out);
 
 /**
- * Whether all required adapters reported Finalized=True at the generation and no child is left:
- * the resource can go.
+ * Whether the resource can be removed: all required adapters have reported Finalized=True at the
+ * generation, and no child is left.
  */
 bool hfd_agg_finalized(const struct hfd_agg_input *in);
 
-/** What becomes of a report before any aggregation. */
+/** What happens to a report before any aggregation. */
 enum hfd_verdict {
     HFD_VERDICT_STORE,
-    HFD_VERDICT_REPEAT,  /* equal time and content: answered as stored, nothing written */
+    /* equal time and content: the stored report is the answer, nothing is written */
+    HFD_VERDICT_REPEAT,
     HFD_VERDICT_DISCARD, /* 204 */
     HFD_VERDICT_REJECT,  /* 400: a mandatory condition is missing */
 };
@@ -87,19 +92,23 @@ struct hfd_verdict_input {
     enum hfd_status available;
     bool finalized_true;
     bool deleting;
-    bool has_prev; /* this adapter reported before */
+    bool has_prev; /* this adapter has reported before */
     int64_t prev_generation;
     int64_t prev_observed_us;
-    bool same_content; /* conditions, data and metadata equal the stored report's */
+    bool same_content; /* conditions, data and metadata equal those of the stored report */
 };
 
 /**
- * The discard table, in the order of spec/hyperfleet-api.md section 10 with DESIGN 10.1 and 10.6.
- * @param missing  the first missing mandatory type on REJECT, else NULL
+ * Applies the discard table: rows D1 to D7 of README.md, with decisions 1 and 6 of
+ * driver/README.md.
+ * @param missing the first missing mandatory type on REJECT, else NULL
  */
 enum hfd_verdict hfd_report_verdict(const struct hfd_verdict_input *in, const char **missing);
 
-/** "gcp-provisioner" -> "GcpProvisionerSuccessful". p is NULL when memory is short. */
+/**
+ * Converts "gcp-provisioner" to "GcpProvisionerSuccessful".
+ * @return p is NULL when memory is short
+ */
 hfd_slice hfd_adapter_condition_type(hfd_slice adapter, struct hfd_arena *mem);
 
 #endif

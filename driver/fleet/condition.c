@@ -1,6 +1,6 @@
 /*
- * Conditions and their stored text. It is ours alone, so whatever does not fit on reading is
- * damage.
+ * Conditions and their stored text. Only this module writes that text, so any mistake in it is
+ * damage. See condition.h.
  */
 #include "driver/fleet/condition.h"
 
@@ -39,24 +39,26 @@ struct hfd_condition *hfd_condition_find(const struct hfd_conditions *cs, hfd_sl
     return NULL;
 }
 
-static hfd_rc get_text(const json_t *obj, const char *key, bool required, struct hfd_arena *mem,
-                       hfd_slice *out, struct hfd_err *err)
+/* The path of a condition in error messages. */
+#define PATH "condition"
+
+static hfd_rc get_text(const struct hfd_json_member *m, struct hfd_arena *mem, hfd_slice *out,
+                       struct hfd_err *err)
 {
-    const struct hfd_json_member m = {obj, "condition", key, required};
     hfd_slice text;
-    hfd_rc rc = hfd_json_get_string(&m, &text, err);
+    hfd_rc rc = hfd_json_get_string(m, &text, err);
 
     *out = HFD_SLICE_NONE;
     if (rc != HFD_OK || text.p == NULL)
         return rc;
     *out = hfd_arena_dup(mem, text);
-    return out->p != NULL ? HFD_OK : hfd_fail(err, HFD_NOMEM, "read condition %s", key);
+    return out->p != NULL ? HFD_OK : hfd_fail_nomem(err, "read a condition");
 }
 
 static hfd_rc get_time(const json_t *obj, const char *key, int64_t *at_us, struct hfd_err *err)
 {
     hfd_slice text;
-    hfd_rc rc = hfd_json_get_string(HFD_JSON_OPTIONAL(obj, "condition", key), &text, err);
+    hfd_rc rc = hfd_json_get_string(HFD_JSON_OPTIONAL(obj, PATH, key), &text, err);
 
     *at_us = 0;
     if (rc != HFD_OK || text.p == NULL)
@@ -67,7 +69,7 @@ static hfd_rc get_time(const json_t *obj, const char *key, int64_t *at_us, struc
 static hfd_rc parse_status(const json_t *obj, enum hfd_status *out, struct hfd_err *err)
 {
     hfd_slice text;
-    hfd_rc rc = hfd_json_get_string(HFD_JSON_REQUIRED(obj, "condition", "status"), &text, err);
+    hfd_rc rc = hfd_json_get_string(HFD_JSON_REQUIRED(obj, PATH, "status"), &text, err);
 
     if (rc == HFD_OK && !hfd_status_parse(text, out))
         rc = hfd_fail(err, HFD_CORRUPT, "condition.status is none of True, False, Unknown");
@@ -82,15 +84,15 @@ static hfd_rc parse_one(const json_t *obj, struct hfd_arena *mem, struct hfd_con
 
     if (!json_is_object(obj))
         return hfd_fail(err, HFD_CORRUPT, "a condition is %s", hfd_json_type_name(obj));
-    rc = get_text(obj, "type", true, mem, &c->type, err);
+    rc = get_text(HFD_JSON_REQUIRED(obj, PATH, "type"), mem, &c->type, err);
     if (rc == HFD_OK)
         rc = parse_status(obj, &c->status, err);
     if (rc == HFD_OK)
-        rc = get_text(obj, "reason", false, mem, &c->reason, err);
+        rc = get_text(HFD_JSON_OPTIONAL(obj, PATH, "reason"), mem, &c->reason, err);
     if (rc == HFD_OK)
-        rc = get_text(obj, "message", false, mem, &c->message, err);
+        rc = get_text(HFD_JSON_OPTIONAL(obj, PATH, "message"), mem, &c->message, err);
     if (rc == HFD_OK)
-        rc = hfd_json_get_i64(HFD_JSON_OPTIONAL(obj, "condition", "observed_generation"),
+        rc = hfd_json_get_i64(HFD_JSON_OPTIONAL(obj, PATH, "observed_generation"),
                               (struct hfd_json_range){INT64_MIN, INT64_MAX}, &present,
                               &c->observed_generation, err);
     if (rc == HFD_OK)
@@ -114,7 +116,7 @@ static hfd_rc parse_all(const json_t *doc, struct hfd_arena *mem, struct hfd_con
         return HFD_OK;
     cs.items = hfd_arena_array(mem, cs.count, sizeof(*cs.items));
     if (cs.items == NULL)
-        return hfd_fail(err, HFD_NOMEM, "read %zu conditions", cs.count);
+        return hfd_fail_nomem(err, "read conditions");
     for (size_t i = 0; i < cs.count; i++) {
         const hfd_rc rc = parse_one(json_array_get(doc, i), mem, &cs.items[i], err);
 
@@ -126,16 +128,16 @@ static hfd_rc parse_all(const json_t *doc, struct hfd_arena *mem, struct hfd_con
 }
 
 /*
- * The short way: the text exactly as hfd_conditions_format writes it, without characters that need
- * escapes. Reports are judged by reading a dozen of these texts, and most of the time went into
- * trees for them. Whatever is not of this form goes the long way, which also says what is wrong.
+ * The fast reader. It reads the text exactly as hfd_conditions_format writes it, without escapes. A
+ * report is judged by reading a dozen of these texts, and JSON trees took most of that time. The
+ * slow reader, below, reads every other form and reports mistakes.
  */
 struct reader {
     const char *p, *end;
 };
 
-/* Skips this text if it stands here. */
-static bool skip(struct reader *r, hfd_slice text)
+/* Skips this text if it comes next. */
+static bool skip_text(struct reader *r, hfd_slice text)
 {
     if ((size_t)(r->end - r->p) < text.len || memcmp(r->p, text.p, text.len) != 0)
         return false;
@@ -153,7 +155,7 @@ static bool read_text(struct reader *r, hfd_slice *out)
         if (*r->p < 0x20 || *r->p > 0x7e || *r->p == '\\')
             return false;
     *out = (hfd_slice){from, (size_t)(r->p - from)};
-    return skip(r, HFD_SLICE("\""));
+    return skip_text(r, HFD_SLICE("\""));
 }
 
 static bool read_time(struct reader *r, int64_t *at_us)
@@ -174,14 +176,14 @@ static bool read_generation(struct reader *r, int64_t *out)
     return r->p > from && (*from != '0' || r->p == from + 1);
 }
 
-/* What a condition of a report does not have; a report's last time stands behind it. */
+/* Reads the members that a condition of a report does not have. */
 static bool read_status_members(struct reader *r, struct hfd_condition *c)
 {
-    if (!skip(r, HFD_SLICE(",\"observed_generation\":")))
+    if (!skip_text(r, HFD_SLICE(",\"observed_generation\":")))
         return true;
     return read_generation(r, &c->observed_generation) &&
-           skip(r, HFD_SLICE(",\"created_time\":")) && read_time(r, &c->created_us) &&
-           skip(r, HFD_SLICE(",\"last_updated_time\":")) && read_time(r, &c->last_updated_us);
+           skip_text(r, HFD_SLICE(",\"created_time\":")) && read_time(r, &c->created_us) &&
+           skip_text(r, HFD_SLICE(",\"last_updated_time\":")) && read_time(r, &c->last_updated_us);
 }
 
 static bool read_one(struct reader *r, struct hfd_condition *c)
@@ -189,20 +191,20 @@ static bool read_one(struct reader *r, struct hfd_condition *c)
     hfd_slice status;
 
     *c = (struct hfd_condition){.status = HFD_STATUS_FALSE};
-    if (!skip(r, HFD_SLICE("{\"type\":")) || !read_text(r, &c->type))
+    if (!skip_text(r, HFD_SLICE("{\"type\":")) || !read_text(r, &c->type))
         return false;
-    if (!skip(r, HFD_SLICE(",\"status\":")) || !read_text(r, &status) ||
+    if (!skip_text(r, HFD_SLICE(",\"status\":")) || !read_text(r, &status) ||
         !hfd_status_parse(status, &c->status))
         return false;
-    if (skip(r, HFD_SLICE(",\"reason\":")) && !read_text(r, &c->reason))
+    if (skip_text(r, HFD_SLICE(",\"reason\":")) && !read_text(r, &c->reason))
         return false;
-    if (skip(r, HFD_SLICE(",\"message\":")) && !read_text(r, &c->message))
+    if (skip_text(r, HFD_SLICE(",\"message\":")) && !read_text(r, &c->message))
         return false;
-    return read_status_members(r, c) && skip(r, HFD_SLICE(",\"last_transition_time\":")) &&
-           read_time(r, &c->last_transition_us) && skip(r, HFD_SLICE("}"));
+    return read_status_members(r, c) && skip_text(r, HFD_SLICE(",\"last_transition_time\":")) &&
+           read_time(r, &c->last_transition_us) && skip_text(r, HFD_SLICE("}"));
 }
 
-/* Not more than there can be: a text between quotes cannot hold this one. */
+/* Counts the conditions, or more: a text between quotes cannot contain this mark. */
 static size_t count_conditions(hfd_slice text)
 {
     const hfd_slice mark = HFD_SLICE("{\"type\":");
@@ -215,7 +217,7 @@ static size_t count_conditions(hfd_slice text)
     return n;
 }
 
-/* @return whether the text was of this form; else, as when memory is short, out is as it was */
+/* @return whether the text has this form; otherwise, and when memory is short, out is unchanged */
 static bool read_written(hfd_slice stored, struct hfd_arena *mem, struct hfd_conditions *out)
 {
     const size_t count = count_conditions(stored);
@@ -231,9 +233,9 @@ static bool read_written(hfd_slice stored, struct hfd_arena *mem, struct hfd_con
         return false;
     r = (struct reader){text.p, text.p + text.len};
     for (size_t i = 0; i < count; i++)
-        if (!skip(&r, i == 0 ? HFD_SLICE("[") : HFD_SLICE(",")) || !read_one(&r, &items[i]))
+        if (!skip_text(&r, i == 0 ? HFD_SLICE("[") : HFD_SLICE(",")) || !read_one(&r, &items[i]))
             return false;
-    if (!skip(&r, HFD_SLICE("]")) || r.p != r.end)
+    if (!skip_text(&r, HFD_SLICE("]")) || r.p != r.end)
         return false;
     *out = (struct hfd_conditions){items, count};
     return true;
@@ -254,7 +256,7 @@ hfd_rc hfd_conditions_parse(hfd_slice stored, struct hfd_arena *mem, struct hfd_
     json_decref(doc);
     if (rc == HFD_OK || rc == HFD_NOMEM)
         return rc;
-    if (err != NULL) /* the reader's own words, but to us every one of them is damage */
+    if (err != NULL) /* every mistake of the reader means damage here */
         err->rc = HFD_CORRUPT;
     return HFD_CORRUPT;
 }

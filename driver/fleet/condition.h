@@ -1,7 +1,7 @@
 /*
- * Conditions, in both shapes of HyperFleet: those that an adapter reports, and those of a
- * resource's status. Stored as a JSON array of compact objects; only this module knows that text.
- * Source: 000_b453de1dc0312d98.txt "Status". Thread: any.
+ * Conditions, in both forms of HyperFleet: those that an adapter reports, and those of a resource's
+ * status. They are stored as a JSON array of compact objects. Source: HyperFleet API, "Status".
+ * Thread: any.
  */
 #ifndef HFD_FLEET_CONDITION_H
 #define HFD_FLEET_CONDITION_H
@@ -15,18 +15,18 @@ enum hfd_status {
     HFD_STATUS_UNKNOWN
 };
 
-/** "True", "False", "Unknown". */
+/** "True", "False", "Unknown", and back. hfd_status_parse returns false for any other text. */
 const char *hfd_status_name(enum hfd_status s);
 bool hfd_status_parse(hfd_slice text, enum hfd_status *out);
 
 /**
- * One condition. The generation and the first two times are those of a resource's status; reports
- * leave them at 0.
+ * One condition. The generation and the first two times belong to a resource's status; a report
+ * leaves them at 0.
  */
 struct hfd_condition {
     hfd_slice type;
     enum hfd_status status;
-    hfd_slice reason;  /* may be empty: left out of the document */
+    hfd_slice reason;  /* may be empty; the document leaves it out */
     hfd_slice message; /* likewise */
     int64_t observed_generation;
     int64_t created_us;
@@ -39,18 +39,29 @@ struct hfd_conditions {
     size_t count;
 };
 
-/** The condition of that type, or NULL. Borrowed. */
+/**
+ * Finds the condition of that type.
+ * @return borrowed, or NULL
+ */
 struct hfd_condition *hfd_condition_find(const struct hfd_conditions *cs, hfd_slice type);
 
-/** Conditions in one text. It keeps what is written within what hfd_json_parse reads. */
+/**
+ * The most conditions in one text. With this limit hfd_json_parse can read each text that is
+ * written.
+ */
 #define HFD_CONDITIONS_MAX 1000
 
-/** Reads the stored text. @return HFD_OK, HFD_CORRUPT, HFD_NOMEM */
+/**
+ * Reads the stored text.
+ * @param out lives in mem
+ * @return HFD_OK, HFD_CORRUPT, HFD_NOMEM
+ */
 HFD_MUST_CHECK hfd_rc hfd_conditions_parse(hfd_slice stored, struct hfd_arena *mem,
                                            struct hfd_conditions *out, struct hfd_err *err);
 /**
- * Writes the text to store. It is at the same time what the API answers: names and times as in the
- * document. More than HFD_CONDITIONS_MAX leave the buffer failed with HFD_LIMIT.
+ * Adds the text to store, which is also the text of the API. More than HFD_CONDITIONS_MAX
+ * conditions fail the buffer with HFD_LIMIT.
+ * @param of_report leave out the members that only a resource's status has
  */
 void hfd_conditions_format(struct hfd_buf *b, const struct hfd_conditions *cs, bool of_report);
 

@@ -161,8 +161,9 @@ hfd_rc hfd_fleet_create(struct hfd_txn *tx, const struct hfd_fleet_call *call,
                               hfd_kind_name(in->kind));
     if (rc != HFD_OK)
         return rc;
-    return hfd_fleet_reindex(tx, out, &(struct hfd_fleet_found_by){.conditions = NULL},
-                             &(struct hfd_fleet_found_by){out->labels, &cs}, call->mem, err);
+    return hfd_fleet_reindex(
+        tx, out, &(struct hfd_fleet_reindex){.was = {.conditions = NULL}, .is = {out->labels, &cs}},
+        call->mem, err);
 }
 
 static hfd_rc report_seen(const struct hfd_report_row *r, struct hfd_arena *mem,
@@ -291,8 +292,9 @@ static hfd_rc bump(struct hfd_txn *tx, const struct hfd_fleet_call *call, hfd_sl
         rc = hfd_fleet_row_update(tx, row, err);
     if (rc != HFD_OK)
         return rc;
-    return hfd_fleet_reindex(tx, row, &(struct hfd_fleet_found_by){labels, &prev},
-                             &(struct hfd_fleet_found_by){row->labels, &next}, call->mem, err);
+    return hfd_fleet_reindex(
+        tx, row, &(struct hfd_fleet_reindex){.was = {labels, &prev}, .is = {row->labels, &next}},
+        call->mem, err);
 }
 
 /*
@@ -356,8 +358,10 @@ static hfd_rc remove_row(struct hfd_txn *tx, const struct hfd_fleet_call *call,
 
     rc = hfd_conditions_parse(row->conditions, call->mem, &cs, err);
     if (rc == HFD_OK)
-        rc = hfd_fleet_reindex(tx, row, &(struct hfd_fleet_found_by){row->labels, &cs},
-                               &(struct hfd_fleet_found_by){.conditions = NULL}, call->mem, err);
+        rc = hfd_fleet_reindex(
+            tx, row,
+            &(struct hfd_fleet_reindex){.was = {row->labels, &cs}, .is = {.conditions = NULL}},
+            call->mem, err);
     if (rc == HFD_OK)
         rc = hfd_fleet_row_delete(tx, row->id, err);
     return rc == HFD_OK ? changed(tx, call, HFD_FLEET_REMOVED, row, err) : rc;
@@ -665,8 +669,10 @@ static hfd_rc aggregate(struct hfd_txn *tx, const struct hfd_fleet_call *call,
     rc = hfd_fleet_row_judged(tx, row, &was, err);
     if (rc != HFD_OK)
         return rc;
-    return hfd_fleet_reindex(tx, row, &(struct hfd_fleet_found_by){row->labels, &prev},
-                             &(struct hfd_fleet_found_by){row->labels, &next}, call->mem, err);
+    return hfd_fleet_reindex(
+        tx, row,
+        &(struct hfd_fleet_reindex){.was = {row->labels, &prev}, .is = {row->labels, &next}},
+        call->mem, err);
 }
 
 static bool is_required(const struct hfd_fleet_call *call, enum hfd_kind kind, hfd_slice adapter)

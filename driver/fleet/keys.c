@@ -25,11 +25,6 @@ static int by_key(const void *a, const void *b)
     return hfd_slice_cmp(x->key, y->key);
 }
 
-static hfd_rc no_memory(struct hfd_err *err)
-{
-    return hfd_fail(err, HFD_NOMEM, "out of memory while indexing a resource");
-}
-
 static hfd_rc copy_labels(json_t *doc, struct hfd_arena *mem, struct hfd_fleet_keys *out,
                           struct hfd_err *err)
 {
@@ -40,7 +35,7 @@ static hfd_rc copy_labels(json_t *doc, struct hfd_arena *mem, struct hfd_fleet_k
     size_t n = 0;
 
     if (labels == NULL)
-        return no_memory(err);
+        return hfd_fail_nomem(err, "index a resource");
     json_object_foreach (doc, key, v) {
         if (!hfd_label_searchable(hfd_slice_of(key)) || !json_is_string(v))
             continue;
@@ -48,7 +43,7 @@ static hfd_rc copy_labels(json_t *doc, struct hfd_arena *mem, struct hfd_fleet_k
         labels[n].value =
             hfd_arena_dup(mem, (hfd_slice){json_string_value(v), json_string_length(v)});
         if (labels[n].key.p == NULL || labels[n].value.p == NULL)
-            return no_memory(err);
+            return hfd_fail_nomem(err, "index a resource");
         n++;
     }
     qsort(labels, n, sizeof(*labels), by_key);
@@ -83,12 +78,12 @@ static hfd_rc take_conditions(const struct hfd_conditions *cs, struct hfd_arena 
         return HFD_OK;
     items = hfd_arena_array(mem, cs->count, sizeof(*items));
     if (items == NULL)
-        return no_memory(err);
+        return hfd_fail_nomem(err, "index a resource");
     for (size_t i = 0; i < cs->count; i++) {
         const struct hfd_condition *c = &cs->items[i];
 
         if (hfd_condition_find(cs, c->type) != c)
-            continue; /* adapters whose names give the same type: the first one counts */
+            continue; /* two adapter names can give the same type: the first counts */
         items[n++] = (struct hfd_fleet_condition){
             .type = c->type,
             .status = hfd_slice_of(hfd_status_name(c->status)),
@@ -100,9 +95,10 @@ static hfd_rc take_conditions(const struct hfd_conditions *cs, struct hfd_arena 
 }
 
 hfd_rc hfd_fleet_reindex(struct hfd_txn *tx, const struct hfd_fleet_row *row,
-                         const struct hfd_fleet_found_by *was, const struct hfd_fleet_found_by *is,
-                         struct hfd_arena *mem, struct hfd_err *err)
+                         const struct hfd_fleet_reindex *change, struct hfd_arena *mem,
+                         struct hfd_err *err)
 {
+    const struct hfd_fleet_found_by *was = &change->was, *is = &change->is;
     struct hfd_fleet_keys old = {0}, new = {0};
     hfd_rc rc = HFD_OK;
 

@@ -1,6 +1,6 @@
 /*
- * What a resource is found by in searches, taken from its documents: searchable labels and
- * aggregated conditions. Thread: writer.
+ * The search keys of a cluster or nodepool, taken from its documents: searchable labels and
+ * conditions. Thread: writer.
  */
 #ifndef HFD_FLEET_KEYS_H
 #define HFD_FLEET_KEYS_H
@@ -10,21 +10,28 @@
 #include "store/rows_keys.h"
 
 /**
- * Whether a search can name this key: lower-case letters, digits, underscores. Others are kept,
- * but found by nothing.
+ * Whether a search can name this label key: lower-case letters, digits, underscores. Labels with
+ * other keys are stored, but no search finds them.
  */
 bool hfd_label_searchable(hfd_slice key);
 
-/** A resource's documents as far as searches see them; NULL members for none. */
+/** The searchable documents of a resource; NULL members for none. */
 struct hfd_fleet_found_by {
     hfd_slice labels; /* JSON object of strings */
     const struct hfd_conditions *conditions;
 };
 
-/** Writes what differs between the two. @return HFD_OK, HFD_NOMEM, or as hfd_fleet_keys_put */
+/** A change of searchable documents. */
+struct hfd_fleet_reindex {
+    struct hfd_fleet_found_by was, is;
+};
+
+/**
+ * Writes the search keys that differ.
+ * @return HFD_OK, HFD_NOMEM, or as hfd_fleet_keys_put
+ */
 HFD_MUST_CHECK hfd_rc hfd_fleet_reindex(struct hfd_txn *tx, const struct hfd_fleet_row *row,
-                                        const struct hfd_fleet_found_by *was,
-                                        const struct hfd_fleet_found_by *is, struct hfd_arena *mem,
-                                        struct hfd_err *err);
+                                        const struct hfd_fleet_reindex *change,
+                                        struct hfd_arena *mem, struct hfd_err *err);
 
 #endif

@@ -1,4 +1,4 @@
-/* Ids of HyperFleet resources. */
+/* Ids of clusters and nodepools. See ksuid.h. */
 #include "driver/fleet/ksuid_int.h"
 
 #include "driver/base/clock.h"
@@ -10,11 +10,14 @@
 
 #define LIMBS (HFD_KSUID_BYTES / 4)
 #define GROUP_DIGITS 5
-#define GROUP UINT32_C(916132832) /* 62^5: five digits at a time, in place of a division each */
+#define GROUP UINT32_C(916132832) /* 62^5: one division gives five digits */
 
 _Static_assert(LIMBS * 4 == HFD_KSUID_BYTES, "whole limbs");
 
-/* Long division in place, 32 bits at a time. @return the remainder */
+/*
+ * Divides in place, 32 bits at a time.
+ * @return the remainder
+ */
 static uint32_t divide(uint32_t number[LIMBS], uint32_t by)
 {
     uint64_t carry = 0;
@@ -43,7 +46,10 @@ void hfd_ksuid_digits(const unsigned char number[HFD_KSUID_BYTES], char out[HFD_
     }
 }
 
-/* Since the epoch. Times outside of the 32 bits of seconds count as the nearest one inside. */
+/*
+ * Microseconds since the epoch. A time outside the 32 bits of seconds becomes the nearest one
+ * inside.
+ */
 static uint64_t us_of(int64_t now_us)
 {
     if (now_us < EPOCH_US)
@@ -56,7 +62,7 @@ void hfd_ksuid_make(int64_t now_us, const struct hfd_rng *rng, char out[HFD_KSUI
     unsigned char number[HFD_KSUID_BYTES];
     const uint64_t us = us_of(now_us);
     const uint64_t head = us / HFD_US_PER_S << 26 |
-                          us % HFD_US_PER_S << 6; /* 32 bits, 20 bits; then 6 of the random bits */
+                          us % HFD_US_PER_S << 6; /* 32 bits, 20 bits, then 6 of the random bits */
 
     hfd_rng_bytes(rng, number + HFD_KSUID_BYTES - RANDOM_BYTES, RANDOM_BYTES);
     number[HEAD_BYTES - 1] = (unsigned char)((head & 0xc0) | (number[HEAD_BYTES - 1] & 0x3f));

@@ -1,4 +1,4 @@
-/* Inside of ksuid.c, for its tests. */
+/* The inside of ksuid.c, for its tests. */
 #ifndef HFD_FLEET_KSUID_INT_H
 #define HFD_FLEET_KSUID_INT_H
 
@@ -6,7 +6,7 @@
 
 #define HFD_KSUID_BYTES 20
 
-/** The 160-bit number, most significant byte first, as 27 digits of base62. */
+/** Formats a 160-bit number, most significant byte first, as 27 digits of base62. */
 void hfd_ksuid_digits(const unsigned char number[HFD_KSUID_BYTES], char out[HFD_KSUID_LEN]);
 
 #endif

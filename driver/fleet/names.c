@@ -1,4 +1,4 @@
-/* The naming rules of HyperFleet resources. */
+/* The naming rules of clusters and nodepools. See names.h. */
 #include "driver/fleet/names.h"
 
 #define NAME_MIN 3

@@ -1,15 +1,14 @@
-/* The two generations of HyperFleet's condition names. See vocabulary.h. */
+/* The two vocabularies of condition names. See vocabulary.h. */
 #include "driver/fleet/vocabulary.h"
 
-#define LATER_MAX_BYTES                                                                            \
-    4096 /* by so much both pairs of names and reasons may be longer than one                      \
-          */
+/* The most bytes by which both pairs of names and reasons can be longer than one pair. */
+#define LATER_MAX_BYTES 4096
 
 static const struct {
     const char *stored, *later;
 } types[] = {{"Ready", "Reconciled"}, {"Available", "LastKnownReconciled"}};
 
-/* What a stored reason becomes, by the condition that it stands in. */
+/* The later name of a stored reason, by the condition that has it. */
 static const struct {
     const char *type, *stored, *later;
 } reasons[] = {
@@ -54,13 +53,16 @@ bool hfd_vocabulary_restore(struct hfd_condition *c)
     for (size_t i = 0; i < sizeof(reasons) / sizeof(reasons[0]); i++) {
         if (hfd_slice_is(stored, reasons[i].type) && hfd_slice_is(c->reason, reasons[i].later)) {
             c->reason = hfd_slice_of(reasons[i].stored);
-            break; /* of two with one later name the first is the usual one */
+            break; /* two stored reasons share a later name; the first is the common one */
         }
     }
     return true;
 }
 
-/* The later name of a condition that has one; false for all others. */
+/*
+ * Gives a condition its later names.
+ * @return false when its type has no later name
+ */
 static bool rename_later(const struct hfd_condition *c, struct hfd_condition *out)
 {
     *out = *c;
@@ -92,7 +94,7 @@ hfd_rc hfd_vocabulary_show(enum hfd_vocabulary v, hfd_slice stored, struct hfd_a
     shown.items =
         hfd_arena_array(mem, in.count + sizeof(types) / sizeof(types[0]), sizeof(*shown.items));
     if (shown.items == NULL)
-        return hfd_fail(err, HFD_NOMEM, "out of memory for conditions");
+        return hfd_fail_nomem(err, "show conditions");
     for (size_t i = 0; i < in.count; i++) {
         struct hfd_condition later;
 

@@ -1,18 +1,21 @@
 /*
- * The two generations of HyperFleet's condition names. Rows keep Ready and Available; what is shown
- * follows the setting fleet.conditions. Source: spec/hyperfleet-versions.md section 1 (2026-04-22
- * to 2026-05-08). Pure. Thread: any.
+ * The two vocabularies of HyperFleet's condition names. Versions from 2026-05-08 on say Reconciled
+ * and LastKnownReconciled instead of Ready and Available. Rows store Ready and Available; the
+ * setting fleet.conditions chooses what the API shows. Source: driver/README.md, decision 16. Pure.
+ * Thread: any.
  */
 #ifndef HFD_FLEET_VOCABULARY_H
 #define HFD_FLEET_VOCABULARY_H
 
 #include "driver/fleet/condition.h"
 
+/* READY: Ready, Available. RECONCILED: Reconciled, LastKnownReconciled, and their reasons. BOTH:
+ * all four, the later names last. */
 /* clang-format off */
-#define HFD_VOCABULARY_LIST(X) \
-    X(READY, "ready")           /* Ready, Available */                                                                      \
-    X(RECONCILED, "reconciled") /* Reconciled, LastKnownReconciled, with the reasons of that generation */                  \
-    X(BOTH, "both")             /* all four: the later ones behind the others */
+#define HFD_VOCABULARY_LIST(X)                                                                     \
+    X(READY, "ready")                                                                              \
+    X(RECONCILED, "reconciled")                                                                    \
+    X(BOTH, "both")
 /* clang-format on */
 #define HFD_VOCABULARY_ENUM_(name, text) HFD_VOCABULARY_##name,
 enum hfd_vocabulary {
@@ -20,11 +23,15 @@ enum hfd_vocabulary {
 };
 #undef HFD_VOCABULARY_ENUM_
 
-/** Reads a value of the setting; false for what is none. */
+/**
+ * Parses a value of the setting.
+ * @return false for any other text
+ */
 bool hfd_vocabulary_parse(hfd_slice text, enum hfd_vocabulary *out);
 
 /**
- * The stored conditions as they are shown; in the vocabulary READY that is the stored text itself.
+ * Converts stored conditions to the text that the API shows; with READY that is the stored text
+ * itself.
  * @return HFD_OK, HFD_CORRUPT, HFD_NOMEM
  */
 HFD_MUST_CHECK hfd_rc hfd_vocabulary_show(enum hfd_vocabulary v, hfd_slice stored,
@@ -32,12 +39,13 @@ HFD_MUST_CHECK hfd_rc hfd_vocabulary_show(enum hfd_vocabulary v, hfd_slice store
                                           struct hfd_err *err);
 
 /**
- * The stored name behind a condition type of either generation: Reconciled -> Ready. Others are
- * given back.
+ * Gives the stored name of a condition type: Reconciled -> Ready. Any other type is returned
+ * unchanged.
  */
 hfd_slice hfd_vocabulary_stored(hfd_slice type);
 /**
- * The same of a whole condition, with its reason. @return whether it was of the later generation
+ * Converts a whole condition, with its reason, to the stored names.
+ * @return whether it had the later names
  */
 bool hfd_vocabulary_restore(struct hfd_condition *c);
 

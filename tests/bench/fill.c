@@ -176,7 +176,7 @@ static hfd_rc put_cluster(struct hfd_txn *tx, const struct batch *b, struct hfd_
     row->ready_seen_us = hfd_condition_find(&conditions, HFD_SLICE("Ready"))->last_updated_us;
     rc = hfd_fleet_row_insert(tx, row, err);
     if (rc == HFD_OK)
-        rc = hfd_fleet_reindex(tx, row, &was, &is, mem, err);
+        rc = hfd_fleet_reindex(tx, row, &(struct hfd_fleet_reindex){was, is}, mem, err);
     return rc == HFD_OK ? put_reports(tx, b, row->id, reported, place_us, err) : rc;
 }
 

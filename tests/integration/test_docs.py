@@ -6,6 +6,7 @@ import os
 import re
 import subprocess
 import sys
+import tempfile
 import unittest
 
 import pages
@@ -130,6 +131,28 @@ class Docs(unittest.TestCase):
         for text in quoted:
             with self.subTest(text):
                 self.assertTrue(text in sources, "no source logs what %s quotes" % REMOTE)
+
+    def test_settings_examples_are_good(self):
+        """Each YAML example of the manual is a file of settings that the program takes."""
+        found = [text for name in pages.below("handlers/docs", ".md")
+                 for text in re.findall(r"^```yaml\n(.*?)^```$", pages.read(name), re.M | re.S)]
+        self.assertGreaterEqual(len(found), 1)
+        for text in found:
+            with self.subTest(text), tempfile.NamedTemporaryFile("w", suffix=".yaml") as file:
+                file.write(text)
+                file.flush()
+                self.assertEqual(output(program(), "config", "check", "--config", file.name),
+                                 "ok\n")
+
+    def test_ops_paths_are_listed(self):
+        """The page about operation has every path of the ops listener."""
+        table = pages.read("handlers/http/routes.c")
+        paths = re.findall(r'^    OPS\(GET, +"(/[^"{]*)"', table, re.M)
+        self.assertGreaterEqual(len(paths), 8)
+        text = pages.read(OPERATE)
+        for path in paths:
+            with self.subTest(path):
+                self.assertRegex(text, r"`%s/?`" % re.escape(path))
 
     def test_lines_are_short(self):
         """The pages have short lines, but for tables, code and addresses."""

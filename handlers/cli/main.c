@@ -136,9 +136,8 @@ static bool hold_standard_fds(void)
     return true;
 }
 
-int main(int argc, char **argv)
+static enum hfd_exit run(int argc, const char *const *args)
 {
-    const char *const *args = (const char *const *)argv;
     const struct command *command;
 
     if (!hold_standard_fds())
@@ -155,4 +154,9 @@ int main(int argc, char **argv)
     if (asks_for_help(argc - 2, args + 2))
         return print_help(command);
     return command->fn(argc - 2, args + 2);
+}
+
+int main(int argc, char **argv)
+{
+    return (int)run(argc, (const char *const *)argv);
 }

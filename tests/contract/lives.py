@@ -13,15 +13,21 @@ END_S = 60.0 * lib.TIME_FACTOR
 
 
 class Pair:
-    """The program in front of a scripted HyperFleet whose adapters report by themselves."""
+    """The program in front of a scripted HyperFleet whose adapters report by themselves.
 
-    def __init__(self, generation="G3", flags=(), auto_s=0.02, folder=None, url=None, **kw):
+    away: the scripted one is down before the program starts.
+    """
+
+    def __init__(self, generation="G3", flags=(), auto_s=0.02, folder=None, url=None, away=False,
+                 **kw):
         self.fake = Fake(generation, backends.ONE_ADAPTER, auto_s=auto_s, **kw)
         self.server = lib.Server("--adapters-required-cluster", "validation",
                                  "--adapters-required-nodepool", "validation",
                                  "--backend", url or self.fake.url, *backends.REMOTE_FLAGS, *flags,
                                  data=folder)
         try:
+            if away:
+                self.fake.down()
             self.server.start()
         except BaseException:
             self.close()

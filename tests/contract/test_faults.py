@@ -269,9 +269,10 @@ class Ways(unittest.TestCase):
         """Down before the start, and down again in between: 202 meanwhile, and all comes to its
         end.
         """
-        with Pair() as pair:
+        # Down before the program starts: a request that is on its way when the listener closes is
+        # reset, and the log, which names a trouble once, would not speak of connecting.
+        with Pair(away=True) as pair:
             client = lib.Client(pair.server)
-            pair.fake.down()
             self.waits(pair, "away", "connect")
             pair.fake.up()
             self.brought(pair, "away")

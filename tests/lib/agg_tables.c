@@ -115,7 +115,7 @@ static int64_t value(enum source from, int64_t kept, const struct agg_world *w, 
     case TO_G:
         return w->generation;
     }
-    HFD_ASSERT(!"a source");
+    HFD_ASSERT(false); /* every source has a case above */
     return 0;
 }
 
@@ -136,7 +136,7 @@ static void apply(const struct agg_world *w, enum event event, enum target targe
         c->generation = value(r->generation, c->generation, w, target, e);
         return;
     }
-    HFD_ASSERT(!"a row for everything");
+    HFD_ASSERT(false); /* the table has a row for everything */
 }
 
 /* The table of what is checked before any aggregation, with DESIGN 10.6. */

@@ -196,8 +196,8 @@ static void json_parse_out_of_memory(void **state)
 {
     static const char *const texts[] = {
         "{\"a\":[1,2.5,\"three\",null,true,{}],\"longer key\":{\"b\":\"\\u00e9\"}}",
-        "[\"a text of more than sixteen bytes, and of more than thirty-two as well\", \"another "
-        "one \\u00e9\\n\"]",
+        ("[\"a text of more than sixteen bytes, and of more than thirty-two as well\", \"another "
+         "one \\u00e9\\n\"]"),
         "{\"a key of more than sixteen bytes, and of more than thirty-two as well\":1}",
         "[0.1000000000000000000000000000000000000000000000001, 123456789012345678, [true]]",
     };

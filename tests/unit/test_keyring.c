@@ -210,7 +210,7 @@ static size_t many_keys(char *out, size_t cap, int n)
     size_t len = 0;
 
     for (int i = 0; i < n; i++)
-        len += (size_t)snprintf(out + len, cap - len, "%08x:%.43s:%s\n", (unsigned)i + 1, K1 + 9,
+        len += (size_t)snprintf(out + len, cap - len, "%08x:%.43s:%s\n", (unsigned)i + 1, &K1[9],
                                 i == n - 1 ? "active" : "retired");
     return len;
 }

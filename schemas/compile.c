@@ -1,7 +1,7 @@
 /*
- * Schema documents to schema nodes. A table says what each keyword is; what is not in it is
- * refused, so that no rule that somebody wrote is silently not enforced. Source: JSON Schema draft
- * 7; OpenAPI 3.0.3, "Schema Object".
+ * Compiles schema documents into nodes. A table has all keywords; any other keyword is refused, so
+ * that no rule is silently ignored. Sources: JSON Schema draft 7; OpenAPI 3.0.3, "Schema Object".
+ * See validate.h.
  */
 #include "schemas/schema_int.h"
 
@@ -15,12 +15,14 @@
 #define PATTERN_MAX 2000
 #define SIZE_ASKED_MAX 1e9
 
-/* Enough for every sane pattern on a text of a megabyte; a hostile pair of both ends here. */
+/*
+ * Enough for every reasonable pattern on a text of a megabyte. A hostile pattern and text end here.
+ */
 #define MATCH_LIMIT 1000000
 #define MATCH_DEPTH_LIMIT 5000
 #define MATCH_HEAP_LIMIT_KIB 4096
 
-/* Schemas that are being or have been compiled, so that a recursive $ref ends where it began. */
+/* A schema that is being or has been compiled, so that a recursive $ref ends where it began. */
 struct seen {
     const json_t *source;
     struct hfd_schema_node *node;
@@ -37,17 +39,12 @@ struct compiler {
 typedef hfd_rc read_fn(struct compiler *c, const char *keyword, const json_t *value,
                        const json_t *whole, void *slot);
 
-static hfd_rc compile(struct compiler *c, const json_t *source, struct hfd_schema_node **out);
+static hfd_rc compile_node(struct compiler *c, const json_t *source, struct hfd_schema_node **out);
 
-static hfd_rc wrong(struct compiler *c, const char *keyword, const char *expected)
+static hfd_rc fail_keyword(struct compiler *c, const char *keyword, const char *expected)
 {
     return hfd_fail_field(c->err, HFD_INVALID, keyword, "schema keyword \"%s\": expected %s",
                           keyword, expected);
-}
-
-static hfd_rc no_memory(struct compiler *c)
-{
-    return hfd_fail(c->err, HFD_NOMEM, "compile a schema");
 }
 
 static hfd_rc read_nothing(struct compiler *c, const char *keyword, const json_t *value,
@@ -64,7 +61,7 @@ static hfd_rc read_size(struct compiler *c, const char *keyword, const json_t *v
 
     (void)whole;
     if (!json_is_number(value) || n < 0 || n > SIZE_ASKED_MAX || n != (double)(size_t)n)
-        return wrong(c, keyword, "an integer from 0 to 1000000000");
+        return fail_keyword(c, keyword, "an integer from 0 to 1000000000");
     *(size_t *)slot = (size_t)n;
     return HFD_OK;
 }
@@ -74,7 +71,7 @@ static hfd_rc read_bool(struct compiler *c, const char *keyword, const json_t *v
 {
     (void)whole;
     if (!json_is_boolean(value))
-        return wrong(c, keyword, "a boolean");
+        return fail_keyword(c, keyword, "a boolean");
     *(bool *)slot = json_is_true(value);
     return HFD_OK;
 }
@@ -84,7 +81,7 @@ static hfd_rc read_number(struct compiler *c, const char *keyword, const json_t 
 {
     (void)whole;
     if (!json_is_number(value))
-        return wrong(c, keyword, "a number");
+        return fail_keyword(c, keyword, "a number");
     *(const json_t **)slot = value;
     return HFD_OK;
 }
@@ -93,11 +90,11 @@ static hfd_rc read_positive(struct compiler *c, const char *keyword, const json_
                             const json_t *whole, void *slot)
 {
     if (json_number_value(value) <= 0)
-        return wrong(c, keyword, "a number above 0");
+        return fail_keyword(c, keyword, "a number above 0");
     return read_number(c, keyword, value, whole, slot);
 }
 
-/* A number, or as in OpenAPI 3.0 a boolean that makes the bound beside it an exclusive one. */
+/* Reads a number, or a boolean that makes the bound beside it exclusive, as in OpenAPI 3.0. */
 static hfd_rc read_exclusive(struct compiler *c, const char *keyword, const json_t *value,
                              const json_t *whole, void *slot)
 {
@@ -122,7 +119,7 @@ static hfd_rc read_enum(struct compiler *c, const char *keyword, const json_t *v
                         const json_t *whole, void *slot)
 {
     if (!json_is_array(value))
-        return wrong(c, keyword, "an array");
+        return fail_keyword(c, keyword, "an array");
     return read_value(c, keyword, value, whole, slot);
 }
 
@@ -130,10 +127,10 @@ static hfd_rc read_names(struct compiler *c, const char *keyword, const json_t *
                          const json_t *whole, void *slot)
 {
     if (!json_is_array(value))
-        return wrong(c, keyword, "an array of strings");
+        return fail_keyword(c, keyword, "an array of strings");
     for (size_t i = 0; i < json_array_size(value); i++)
         if (!json_is_string(json_array_get(value, i)))
-            return wrong(c, keyword, "an array of strings");
+            return fail_keyword(c, keyword, "an array of strings");
     return read_value(c, keyword, value, whole, slot);
 }
 
@@ -156,8 +153,8 @@ static hfd_rc add_type(struct compiler *c, const char *keyword, const json_t *va
             return HFD_OK;
         }
     }
-    return wrong(c, keyword,
-                 "object, array, string, integer, number, boolean, null, or a list of them");
+    return fail_keyword(c, keyword,
+                        "object, array, string, integer, number, boolean, null, or a list of them");
 }
 
 static hfd_rc read_types(struct compiler *c, const char *keyword, const json_t *value,
@@ -169,19 +166,19 @@ static hfd_rc read_types(struct compiler *c, const char *keyword, const json_t *
     if (!json_is_array(value))
         return add_type(c, keyword, value, slot);
     if (json_array_size(value) == 0)
-        return wrong(c, keyword, "at least one type");
+        return fail_keyword(c, keyword, "at least one type");
     for (size_t i = 0; rc == HFD_OK && i < json_array_size(value); i++)
         rc = add_type(c, keyword, json_array_get(value, i), slot);
     return rc;
 }
 
-/* Other formats are annotations. */
+/* Reads a format. Formats other than date-time are annotations. */
 static hfd_rc read_format(struct compiler *c, const char *keyword, const json_t *value,
                           const json_t *whole, void *slot)
 {
     (void)whole;
     if (!json_is_string(value))
-        return wrong(c, keyword, "a string");
+        return fail_keyword(c, keyword, "a string");
     *(bool *)slot = strcmp(json_string_value(value), "date-time") == 0;
     return HFD_OK;
 }
@@ -194,11 +191,11 @@ static hfd_rc compile_regex(struct compiler *c, const char *keyword, const char 
     int code = 0;
 
     if (r == NULL)
-        return no_memory(c);
+        return hfd_fail_nomem(c->err, "compile a schema");
     r->text = text;
     if (strlen(text) > PATTERN_MAX)
-        return wrong(c, keyword, "a pattern of at most 2000 bytes");
-    /* As ECMA 262 has it: $ is the end only, \uXXXX is a character, [] and [^] are classes. */
+        return fail_keyword(c, keyword, "a pattern of at most 2000 bytes");
+    /* The options of ECMA 262: $ is the end only, \uXXXX is a character, [] and [^] are classes. */
     r->code =
         pcre2_compile((PCRE2_SPTR)text, PCRE2_ZERO_TERMINATED,
                       PCRE2_UTF | PCRE2_DOLLAR_ENDONLY | PCRE2_ALT_BSUX | PCRE2_ALLOW_EMPTY_CLASS |
@@ -223,7 +220,7 @@ static hfd_rc read_pattern(struct compiler *c, const char *keyword, const json_t
 {
     (void)whole;
     if (!json_is_string(value))
-        return wrong(c, keyword, "a string");
+        return fail_keyword(c, keyword, "a string");
     return compile_regex(c, keyword, json_string_value(value), slot);
 }
 
@@ -232,8 +229,8 @@ static hfd_rc read_schema(struct compiler *c, const char *keyword, const json_t 
 {
     (void)whole;
     if (!json_is_object(value) && !json_is_boolean(value))
-        return wrong(c, keyword, "a schema");
-    return compile(c, value, slot);
+        return fail_keyword(c, keyword, "a schema");
+    return compile_node(c, value, slot);
 }
 
 static hfd_rc read_list(struct compiler *c, const char *keyword, const json_t *value,
@@ -244,17 +241,17 @@ static hfd_rc read_list(struct compiler *c, const char *keyword, const json_t *v
     hfd_rc rc = HFD_OK;
 
     if (!json_is_array(value) || n == 0)
-        return wrong(c, keyword, "a list of at least one schema");
+        return fail_keyword(c, keyword, "a list of at least one schema");
     list->items = hfd_arena_array(&c->schema->mem, n, sizeof(*list->items));
     if (list->items == NULL)
-        return no_memory(c);
+        return hfd_fail_nomem(c->err, "compile a schema");
     for (; rc == HFD_OK && list->count < n; list->count++)
         rc = read_schema(c, keyword, json_array_get(value, list->count), whole,
                          &list->items[list->count]);
     return rc;
 }
 
-/* slot is the whole node here and below: these keywords fill more than one member of it. */
+/* Here and below slot is the whole node, because these keywords fill several members of it. */
 static hfd_rc read_items(struct compiler *c, const char *keyword, const json_t *value,
                          const json_t *whole, void *slot)
 {
@@ -274,12 +271,12 @@ static hfd_rc read_properties(struct compiler *c, const char *keyword, const jso
     hfd_rc rc;
 
     if (!json_is_object(value))
-        return wrong(c, keyword, "an object of schemas");
+        return fail_keyword(c, keyword, "an object of schemas");
     node->properties = value;
     node->members =
         hfd_arena_array(&c->schema->mem, json_object_size(value), sizeof(*node->members));
     if (node->members == NULL)
-        return no_memory(c);
+        return hfd_fail_nomem(c->err, "compile a schema");
     json_object_foreach ((json_t *)(uintptr_t)value, key, sub) {
         struct hfd_schema_member *m = &node->members[node->member_count++];
 
@@ -300,11 +297,11 @@ static hfd_rc read_patterns(struct compiler *c, const char *keyword, const json_
     hfd_rc rc;
 
     if (!json_is_object(value))
-        return wrong(c, keyword, "an object of schemas");
+        return fail_keyword(c, keyword, "an object of schemas");
     node->patterns =
         hfd_arena_array(&c->schema->mem, json_object_size(value), sizeof(*node->patterns));
     if (node->patterns == NULL)
-        return no_memory(c);
+        return hfd_fail_nomem(c->err, "compile a schema");
     json_object_foreach ((json_t *)(uintptr_t)value, key, sub) {
         struct hfd_schema_pattern *p = &node->patterns[node->pattern_count++];
 
@@ -322,7 +319,7 @@ static hfd_rc read_id(struct compiler *c, const char *keyword, const json_t *val
 {
     (void)value, (void)slot;
     return whole == c->schema->doc ? HFD_OK
-                                   : wrong(c, keyword, "none below the top of the document");
+                                   : fail_keyword(c, keyword, "none below the top of the document");
 }
 
 #define AT(member) offsetof(struct hfd_schema_node, member)
@@ -387,7 +384,7 @@ static const struct {
     {"xml", read_nothing, 0},
 };
 /* clang-format on */
-/* A $ref is a URI fragment: %25 is '%'. */
+/* Decodes a $ref, which is a URI fragment: %25 is '%'. */
 static hfd_slice percent_decode(hfd_slice text, struct hfd_arena *mem)
 {
     char *out = hfd_arena_alloc(mem, text.len + 1);
@@ -412,10 +409,10 @@ static hfd_rc compile_ref(struct compiler *c, const json_t *ref, struct hfd_sche
     hfd_slice pointer;
 
     if (text == NULL || text[0] != '#')
-        return wrong(c, "$ref", "a pointer within the document: #/...");
+        return fail_keyword(c, "$ref", "a pointer within the document: #/...");
     pointer = percent_decode(hfd_slice_of(text + 1), &c->schema->mem);
     if (pointer.p == NULL)
-        return no_memory(c);
+        return hfd_fail_nomem(c->err, "compile a schema");
     target = hfd_json_pointer(c->schema->doc, pointer);
     if (target == NULL)
         return hfd_fail_field(c->err, HFD_INVALID, "$ref",
@@ -449,7 +446,7 @@ static hfd_rc compile_body(struct compiler *c, const json_t *source, struct hfd_
         if (rc != HFD_OK)
             return rc;
     }
-    /* OpenAPI's boolean took the place of the bound beside it. */
+    /* OpenAPI's boolean has turned the bound beside it into an exclusive one. */
     if (json_is_true(json_object_get(source, "exclusiveMinimum")))
         node->minimum = NULL;
     if (json_is_true(json_object_get(source, "exclusiveMaximum")))
@@ -457,7 +454,7 @@ static hfd_rc compile_body(struct compiler *c, const json_t *source, struct hfd_
     return HFD_OK;
 }
 
-static hfd_rc compile(struct compiler *c, const json_t *source, struct hfd_schema_node **out)
+static hfd_rc compile_node(struct compiler *c, const json_t *source, struct hfd_schema_node **out)
 {
     struct hfd_schema_node *node;
     hfd_rc rc = HFD_OK;
@@ -473,7 +470,7 @@ static hfd_rc compile(struct compiler *c, const json_t *source, struct hfd_schem
                         NODES_MAX, DEPTH_MAX);
     node = hfd_arena_alloc(&c->schema->mem, sizeof(*node));
     if (node == NULL)
-        return no_memory(c);
+        return hfd_fail_nomem(c->err, "compile a schema");
     node->max_length = node->max_items = node->max_properties = SIZE_MAX;
     node->never = json_is_false(source);
     *out = node;
@@ -507,14 +504,14 @@ hfd_rc hfd_schema_compile(const json_t *doc, hfd_slice at, struct hfd_schema **o
 
     *out = NULL;
     if (schema == NULL)
-        return hfd_fail(err, HFD_NOMEM, "compile a schema");
+        return hfd_fail_nomem(err, "compile a schema");
     c.schema = schema;
     hfd_arena_init(&schema->mem, MEM_MAX);
     schema->doc = hfd_json_deep_copy(doc);
     schema->match = match_limits();
     c.seen = calloc(NODES_MAX, sizeof(*c.seen));
     if (schema->doc == NULL || schema->match == NULL || c.seen == NULL) {
-        rc = no_memory(&c);
+        rc = hfd_fail_nomem(err, "compile a schema");
         goto out;
     }
     start = hfd_json_pointer(schema->doc, at);
@@ -522,7 +519,7 @@ hfd_rc hfd_schema_compile(const json_t *doc, hfd_slice at, struct hfd_schema **o
         rc = hfd_fail(err, HFD_INVALID, "no schema at \"%.*s\"", HFD_SLICE_FMT(at));
         goto out;
     }
-    rc = compile(&c, start, &schema->root);
+    rc = compile_node(&c, start, &schema->root);
     if (rc != HFD_OK)
         goto out;
     *out = schema;

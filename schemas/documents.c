@@ -1,4 +1,4 @@
-/* Embedded documents. */
+/* The embedded documents. See documents.h. */
 #include "schemas/documents.h"
 
 #include <pthread.h>

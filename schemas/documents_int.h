@@ -1,4 +1,4 @@
-/* The bytes of the embedded documents, which the build makes. */
+/* The bytes of the embedded documents. The build makes them (embed.cmake). */
 #ifndef HFD_SCHEMAS_DOCUMENTS_INT_H
 #define HFD_SCHEMAS_DOCUMENTS_INT_H
 

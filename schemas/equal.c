@@ -1,4 +1,6 @@
-/* Sameness of JSON values. Documents come from hfd_json_parse, so their depth is bounded. */
+/*
+ * Compares JSON values. See equal.h. Documents come from hfd_json_parse, so their depth is bounded.
+ */
 #include "schemas/equal.h"
 
 #include <float.h>

@@ -1,4 +1,4 @@
-/* A schema once it is compiled: compile.c makes it, validate.c walks it. */
+/* A compiled schema: compile.c makes it, validate.c walks it. */
 #ifndef HFD_SCHEMAS_SCHEMA_INT_H
 #define HFD_SCHEMAS_SCHEMA_INT_H
 
@@ -7,7 +7,7 @@
 
 #include "schemas/validate.h"
 
-/* Bits of a type; an integer is also a number. */
+/* The bits of a type. An integer is also a number. */
 enum {
     HFD_TYPE_OBJECT = 1,
     HFD_TYPE_ARRAY = 2,
@@ -19,7 +19,7 @@ enum {
 };
 
 struct hfd_schema_regex {
-    struct hfd_schema_regex *next; /* all of a schema, for freeing */
+    struct hfd_schema_regex *next; /* all patterns of a schema, for freeing */
     pcre2_code *code;
     const char *text;
 };
@@ -41,7 +41,10 @@ struct hfd_schema_member {
     struct hfd_schema_node *node;
 };
 
-/* NULL, 0 and false mean that the keyword is absent, but for the maxima, where SIZE_MAX does. */
+/*
+ * A node of a schema. NULL, 0 and false mean that the keyword is absent; for the maxima SIZE_MAX
+ * does.
+ */
 struct hfd_schema_node {
     bool never; /* the schema `false` */
     struct hfd_schema_node *ref;
@@ -57,7 +60,7 @@ struct hfd_schema_node {
 
     const json_t *minimum, *maximum, *exclusive_minimum, *exclusive_maximum, *multiple_of;
 
-    const json_t *properties; /* the keyword itself, for looking up a name */
+    const json_t *properties; /* the keyword itself, for finding a name */
     struct hfd_schema_member *members;
     size_t member_count;
     struct hfd_schema_pattern *patterns;

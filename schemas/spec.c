@@ -9,8 +9,8 @@
 #define PATH_SHOWN_MAX 100
 #define COMPONENTS "/components/schemas/"
 
-static hfd_rc compile(const json_t *doc, const char *path, const char *name,
-                      struct hfd_schema **out, struct hfd_err *err)
+static hfd_rc compile_component(const json_t *doc, const char *path, const char *name,
+                                struct hfd_schema **out, struct hfd_err *err)
 {
     char pointer[64];
     struct hfd_err why;
@@ -28,7 +28,7 @@ hfd_rc hfd_spec_schemas_load(const char *path, struct hfd_spec_schemas *out, str
 {
     const size_t len = strlen(path);
     const char *shown =
-        len > PATH_SHOWN_MAX ? path + len - PATH_SHOWN_MAX : path; /* its end says more */
+        len > PATH_SHOWN_MAX ? path + len - PATH_SHOWN_MAX : path; /* the end of a path says more */
     json_t *doc = NULL;
     struct hfd_buf b;
     hfd_rc rc;
@@ -39,9 +39,9 @@ hfd_rc hfd_spec_schemas_load(const char *path, struct hfd_spec_schemas *out, str
     if (rc == HFD_OK)
         rc = hfd_yaml_parse(hfd_buf_slice(&b), shown, &doc, err);
     if (rc == HFD_OK)
-        rc = compile(doc, shown, "ClusterSpec", &out->cluster, err);
+        rc = compile_component(doc, shown, "ClusterSpec", &out->cluster, err);
     if (rc == HFD_OK)
-        rc = compile(doc, shown, "NodePoolSpec", &out->nodepool, err);
+        rc = compile_component(doc, shown, "NodePoolSpec", &out->nodepool, err);
     if (rc != HFD_OK)
         hfd_spec_schemas_free(out);
     json_decref(doc);

@@ -327,12 +327,14 @@ static void blame_resource(const struct reading *r, const json_t *doc)
 
 static hfd_rc validate(struct reading *r, const json_t *doc)
 {
-    const struct hfd_schema_use use = {.root = ""};
     const struct hfd_schema *schema;
     struct hfd_violations found;
     hfd_rc rc = hfd_schema_input(&schema, r->err);
 
-    return rc == HFD_OK ? hfd_schema_validate(schema, doc, &use, r->mem, &found, r->err) : rc;
+    return rc == HFD_OK
+               ? hfd_schema_validate(&(struct hfd_schema_use){.schema = schema, .root = ""}, doc,
+                                     r->mem, &found, r->err)
+               : rc;
 }
 
 /* A JSON object as canonical text; nothing is the empty object. */
@@ -378,8 +380,8 @@ static hfd_rc check_spec(struct reading *r, enum hfd_kind kind, json_t *spec, co
         spec = none = json_object();
     (void)snprintf(root, sizeof(root), "%s.spec", path);
     rc = spec != NULL
-             ? hfd_schema_validate_numbers(schema, spec, &(struct hfd_schema_use){.root = root},
-                                           r->mem, &found, r->err)
+             ? hfd_schema_validate_numbers(&(struct hfd_schema_use){.schema = schema, .root = root},
+                                           spec, r->mem, &found, r->err)
              : no_memory(r->err);
     json_decref(none);
     return rc;

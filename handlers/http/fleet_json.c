@@ -205,8 +205,8 @@ static void check_spec(struct checks *c, enum hfd_kind kind, const json_t *doc)
     }
     if (kind == 0 || c->r->spec_schema == NULL)
         return;
-    rc = hfd_schema_validate(c->r->spec_schema, spec, &(struct hfd_schema_use){.root = "spec"},
-                             c->r->mem, &found, &why);
+    rc = hfd_schema_validate(&(struct hfd_schema_use){.schema = c->r->spec_schema, .root = "spec"},
+                             spec, c->r->mem, &found, &why);
     if (rc == HFD_INVALID)
         (void)hfd_fail(&why, rc, "Invalid %sSpec", hfd_kind_name(kind));
     (void)passed(c, rc, &why);

@@ -198,7 +198,7 @@ static hfd_rc spec_validate(struct world *w, const struct hfd_spec_schemas *s)
         "{\"region\":\"eu\",\"size\":7,\"any\":true,\"zones\":[{\"a\":1},{\"a\":2}],\"share\":1.5,"
         "\"at\":\"2026-11-21T08:00:00Z\"}",
     };
-    const struct hfd_schema_use use = {.root = "spec", .lenient_numbers = true};
+    struct hfd_schema_use use = {.root = "spec", .lenient_numbers = true};
     hfd_rc rc = HFD_OK;
 
     for (size_t i = 0; rc == HFD_OK && i < 2; i++) {
@@ -210,7 +210,8 @@ static hfd_rc spec_validate(struct world *w, const struct hfd_spec_schemas *s)
         if (rc != HFD_OK)
             return rc;
         hfd_arena_init(&mem, (size_t)1 << 20);
-        rc = hfd_schema_validate(s->cluster, doc, &use, &mem, &found, &w->err);
+        use.schema = s->cluster;
+        rc = hfd_schema_validate(&use, doc, &mem, &found, &w->err);
         if (rc == HFD_INVALID && i == 0 && found.count >= 6)
             rc = HFD_OK;
         hfd_arena_fini(&mem);

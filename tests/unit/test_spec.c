@@ -35,7 +35,7 @@ static hfd_rc load(const char *text, struct hfd_spec_schemas *out, struct hfd_er
 
 static bool fits(const struct hfd_schema *schema, const char *text)
 {
-    const struct hfd_schema_use use = {.root = "spec"};
+    struct hfd_schema_use use = {.root = "spec"};
     struct hfd_violations found;
     struct hfd_arena mem;
     json_t *doc;
@@ -43,7 +43,8 @@ static bool fits(const struct hfd_schema *schema, const char *text)
 
     hfd_arena_init(&mem, 100000);
     assert_int_equal(hfd_json_parse(hfd_slice_of(text), &doc, NULL), HFD_OK);
-    rc = hfd_schema_validate(schema, doc, &use, &mem, &found, NULL);
+    use.schema = schema;
+    rc = hfd_schema_validate(&use, doc, &mem, &found, NULL);
     json_decref(doc);
     hfd_arena_fini(&mem);
     return rc == HFD_OK;

@@ -40,7 +40,7 @@ static struct hfd_schema *compiled(const char *text)
 static void validate(const struct hfd_schema *schema, const json_t *doc, bool lenient, char *out,
                      size_t cap)
 {
-    const struct hfd_schema_use use = {.root = "", .lenient_numbers = lenient};
+    struct hfd_schema_use use = {.root = "", .lenient_numbers = lenient};
     struct hfd_violations found;
     struct hfd_arena mem;
     struct hfd_err err;
@@ -48,7 +48,8 @@ static void validate(const struct hfd_schema *schema, const json_t *doc, bool le
     hfd_rc rc;
 
     hfd_arena_init(&mem, MEM_MAX);
-    rc = hfd_schema_validate(schema, doc, &use, &mem, &found, &err);
+    use.schema = schema;
+    rc = hfd_schema_validate(&use, doc, &mem, &found, &err);
     assert_true(rc == HFD_OK || rc == HFD_INVALID);
     assert_int_equal(rc == HFD_OK, found.count == 0);
     out[0] = '\0';
@@ -235,7 +236,7 @@ static void validate_stores_the_numbers(void **state)
 
     (void)state;
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
-        const struct hfd_schema_use use = {.root = "spec"};
+        struct hfd_schema_use use = {.root = "spec"};
         struct hfd_schema *schema = compiled(rows[i].schema);
         json_t *doc = parse(rows[i].doc);
         struct hfd_violations found;
@@ -245,7 +246,8 @@ static void validate_stores_the_numbers(void **state)
         hfd_rc rc;
 
         hfd_arena_init(&mem, MEM_MAX);
-        rc = hfd_schema_validate_numbers(schema, doc, &use, &mem, &found, &err);
+        use.schema = schema;
+        rc = hfd_schema_validate_numbers(&use, doc, &mem, &found, &err);
         assert_int_equal(rc, rows[i].after != NULL ? HFD_OK : HFD_INVALID);
         if (rc == HFD_OK) {
             hfd_buf_init(&b, 1000);
@@ -330,7 +332,7 @@ static void compile_part_of_a_document(void **state)
                         "\"Spec\":{\"properties\":{\"n\":{\"$ref\":\"#/components/schemas/"
                         "Nodes\"}}},\"Nodes\":{\"type\":\"integer\"}}}}");
     json_t *bad = parse("{\"n\":\"x\"}");
-    const struct hfd_schema_use use = {.root = "spec"};
+    struct hfd_schema_use use = {.root = "spec"};
     struct hfd_violations found;
     struct hfd_schema *schema;
     struct hfd_arena mem;
@@ -339,7 +341,8 @@ static void compile_part_of_a_document(void **state)
     (void)state;
     hfd_arena_init(&mem, MEM_MAX);
     assert_int_equal(hfd_schema_compile(doc, S("/components/schemas/Spec"), &schema, NULL), HFD_OK);
-    assert_int_equal(hfd_schema_validate(schema, bad, &use, &mem, &found, &err), HFD_INVALID);
+    use.schema = schema;
+    assert_int_equal(hfd_schema_validate(&use, bad, &mem, &found, &err), HFD_INVALID);
     assert_string_equal(err.field, "spec.n");
     assert_string_equal(err.msg, "spec.n: expected an integer, got a string");
     hfd_schema_free(schema);
@@ -355,7 +358,7 @@ static void compile_part_of_a_document(void **state)
 static void validate_bounds_violations(void **state)
 {
     struct hfd_schema *schema = compiled("{\"items\":{\"type\":\"string\"}}");
-    const struct hfd_schema_use use = {.root = "x"};
+    struct hfd_schema_use use = {.root = "x"};
     json_t *doc = json_array();
     struct hfd_violations found;
     struct hfd_arena mem;
@@ -364,12 +367,14 @@ static void validate_bounds_violations(void **state)
     for (int i = 0; i < 100; i++)
         json_array_append_new(doc, json_integer(i));
     hfd_arena_init(&mem, MEM_MAX);
-    assert_int_equal(hfd_schema_validate(schema, doc, &use, &mem, &found, NULL), HFD_INVALID);
+    use.schema = schema;
+    assert_int_equal(hfd_schema_validate(&use, doc, &mem, &found, NULL), HFD_INVALID);
     assert_int_equal(found.count, HFD_VIOLATIONS_MAX);
     assert_true(hfd_slice_is(found.items[19].field, "x[19]"));
     hfd_arena_fini(&mem);
     hfd_arena_init(&mem, 100);
-    assert_int_equal(hfd_schema_validate(schema, doc, &use, &mem, &found, NULL), HFD_NOMEM);
+    use.schema = schema;
+    assert_int_equal(hfd_schema_validate(&use, doc, &mem, &found, NULL), HFD_NOMEM);
     assert_int_equal(found.count, 0);
     hfd_arena_fini(&mem);
     json_decref(doc);
@@ -379,7 +384,7 @@ static void validate_bounds_violations(void **state)
 /* A text that spells a number is not refused as a text because memory is short. */
 static void validate_numbers_out_of_memory(void **state)
 {
-    const struct hfd_schema_use use = {.root = "x", .lenient_numbers = true};
+    struct hfd_schema_use use = {.root = "x", .lenient_numbers = true};
     struct hfd_schema *schema = compiled("{\"properties\":{\"n\":{\"type\":\"integer\"}}}");
     json_t *doc = json_loads("{\"n\":\"12\"}", 0, NULL);
 
@@ -391,7 +396,8 @@ static void validate_numbers_out_of_memory(void **state)
 
         hfd_arena_init(&mem, MEM_MAX);
         faultmem_arm(nth, false);
-        rc = hfd_schema_validate(schema, doc, &use, &mem, &found, NULL);
+        use.schema = schema;
+        rc = hfd_schema_validate(&use, doc, &mem, &found, NULL);
         fired = faultmem_disarm();
         assert_int_equal(rc, fired != 0 ? HFD_NOMEM : HFD_OK);
         hfd_arena_fini(&mem);
@@ -414,7 +420,7 @@ static void validate_bounds_work(void **state)
         "{\"items\":{\"$ref\":\"#\"},\"minItems\":5},{\"items\":{\"$ref\":\"#\"},\"minItems\":6}]}",
         "{\"items\":{\"items\":{\"pattern\":\"^(a+)+$\"}}}",
     };
-    const struct hfd_schema_use use = {.root = ""};
+    struct hfd_schema_use use = {.root = ""};
     struct hfd_violations found;
     json_t *doc = json_pack(
         "[[s]]", "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa!");
@@ -427,7 +433,8 @@ static void validate_bounds_work(void **state)
     hfd_arena_init(&mem, MEM_MAX);
     for (size_t i = 0; i < sizeof(schemas) / sizeof(schemas[0]); i++) {
         struct hfd_schema *schema = compiled(schemas[i]);
-        hfd_rc rc = hfd_schema_validate(schema, i == 2 ? deep : doc, &use, &mem, &found, NULL);
+        use.schema = schema;
+        hfd_rc rc = hfd_schema_validate(&use, i == 2 ? deep : doc, &mem, &found, NULL);
 
         assert_int_equal(rc, HFD_LIMIT);
         assert_int_equal(found.count, 0);
@@ -441,7 +448,7 @@ static void validate_bounds_work(void **state)
 /* Work that runs out in the very last comparison is no verdict either. */
 static void validate_bounds_comparing(void **state)
 {
-    const struct hfd_schema_use use = {.root = ""};
+    struct hfd_schema_use use = {.root = ""};
     json_t *doc = json_array();
     json_t *constant = json_array();
     json_t *branches = json_array();
@@ -460,11 +467,13 @@ static void validate_bounds_comparing(void **state)
     text = json_pack("{s:{s:{s:o}},s:o}", "definitions", "c", "const", constant, "anyOf", branches);
     assert_int_equal(hfd_schema_compile(text, HFD_SLICE_NONE, &schema, NULL), HFD_OK);
     hfd_arena_init(&mem, MEM_MAX);
-    assert_int_equal(hfd_schema_validate(schema, doc, &use, &mem, &found, NULL), HFD_LIMIT);
+    use.schema = schema;
+    assert_int_equal(hfd_schema_validate(&use, doc, &mem, &found, NULL), HFD_LIMIT);
     json_array_remove(branches, 0);
     hfd_schema_free(schema);
     assert_int_equal(hfd_schema_compile(text, HFD_SLICE_NONE, &schema, NULL), HFD_OK);
-    assert_int_equal(hfd_schema_validate(schema, doc, &use, &mem, &found, NULL), HFD_INVALID);
+    use.schema = schema;
+    assert_int_equal(hfd_schema_validate(&use, doc, &mem, &found, NULL), HFD_INVALID);
     hfd_arena_fini(&mem);
     hfd_schema_free(schema);
     json_decref(text);

@@ -4,6 +4,7 @@ They run in a shell, in their order, exactly as printed but for the ports. Each 
 ```text block behind it, but for ids and times. A block that begins with `./dev run` or
 `hyperfleet-driver serve` starts a server with the flags it shows.
 """
+import json
 import re
 import shutil
 import subprocess
@@ -12,7 +13,7 @@ import threading
 import unittest
 
 import pages
-from lib import TIME_FACTOR, Server, clean_env
+from lib import TIME_FACTOR, Case, Server, clean_env, eventually
 
 BLOCK = re.compile(r"^```(sh|text)\n(.*?)^```$", re.M | re.S)
 STARTS = re.compile(r"^(?:\./dev run|hyperfleet-driver serve)([^#\n]*)")
@@ -122,6 +123,19 @@ class Played(unittest.TestCase):
     def test_life_with_two_adapters(self):
         """adapters.md: the life of a cluster with two required adapters."""
         self.assertGreaterEqual(self.play(pages.read("handlers/docs/adapters.md")), 8)
+
+
+class Orders(Case):
+    FLAGS = ("--demo=1s",)
+
+    def test_orders_of_the_contract(self):
+        """contract.md: its orders are taken, the second for the cluster of the first."""
+        text = pages.read("handlers/docs/contract.md")
+        cluster, nodepool = re.findall(r"^```json\n(.*?)^```$", text, re.M | re.S)
+        gid = json.loads(nodepool)["driver"]["values"]["cluster_guresid"]
+        for gid, order in ((gid, cluster), (gid + "-gpu", nodepool)):
+            self.expect(self.put(gid, order), 202)
+            eventually(lambda: self.get(gid).status == 200, "%s is ready" % gid)
 
 
 if __name__ == "__main__":

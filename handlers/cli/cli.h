@@ -8,25 +8,26 @@
 #include "handlers/settings/settings.h"
 
 /* clang-format off */
-/*  name, status, meaning: the numbers beyond 2 are those of sysexits.h */
-#define HFD_EXIT_LIST(X)                                                                                              \
-    X(OK,         0, "done; serve: stopped by SIGTERM or SIGINT, all work finished")                                  \
-    X(CUT_SHORT,  1, "cut short: a second SIGTERM or SIGINT, or nobody reads the output")                             \
-    X(USAGE,      2, "unknown command or flag, or a bad setting")                                                     \
-    X(FOUND,      3, "doctor: there is something to look at")                                                         \
-    X(ADDRESS,   69, "cannot listen on an address")                                                                   \
-    X(INTERNAL,  70, "out of memory, or the store failed; a restart recovers what was acknowledged")                  \
-    X(DATA,      73, "the data folder or a file in it cannot be made, locked or used")                                \
-    X(KEYS,      78, "the key ring cannot be read, or is missing beside existing data")
+/* name, status, meaning: the numbers above 2 are those of sysexits.h */
+#define HFD_EXIT_LIST(X) \
+    X(OK,         0, "success; serve: stopped by SIGTERM or SIGINT, all work finished") \
+    X(CUT_SHORT,  1, "cut short: a second SIGTERM or SIGINT, or the output cannot be written") \
+    X(USAGE,      2, "unknown command or flag, or a bad setting") \
+    X(FOUND,      3, "doctor: problems or orphans found") \
+    X(ADDRESS,   69, "cannot listen on an address") \
+    X(INTERNAL,  70, "out of memory, or the store failed; a restart recovers all acknowledged work") \
+    X(DATA,      73, "cannot create, lock or use the data folder or a file in it") \
+    X(KEYS,      78, "the key ring is unreadable, or missing although there is data")
 
-/*  name, arguments, what it does */
-#define HFD_COMMAND_LIST(X)                                                                                           \
-    X(serve,   "[--demo[=SECONDS]] [SETTINGS]",          "run the server")                                            \
-    X(keygen,  "[--rotate] [SETTINGS]",                  "make the key ring, or add a new active key to it")          \
-    X(config,  "check [SETTINGS] | show [--origin] [SETTINGS] | docs", "check the settings and the files they name, show them as YAML, or list all as Markdown") \
-    X(doctor,  "[SETTINGS]",                             "say what is wrong with settings, keys, data, remote; and what is nobody's") \
-    X(version, "",                                       "print the version")                                         \
-    X(help,    "[COMMAND]",                              "print this text")
+/* name, arguments, what it does */
+#define HFD_COMMAND_LIST(X) \
+    X(serve,   "[--demo[=SECONDS]] [SETTINGS]", "run the server") \
+    X(keygen,  "[--rotate] [SETTINGS]", "create the key ring, or add a new active key to it") \
+    X(config,  "check [SETTINGS] | show [--origin] [SETTINGS] | docs", \
+      "check settings and the files they name, show them as YAML, or list all as Markdown") \
+    X(doctor,  "[SETTINGS]", "check settings, keys, data and the remote, and list orphans") \
+    X(version, "", "print the version") \
+    X(help,    "[COMMAND]", "print this text")
 /* clang-format on */
 
 #define HFD_EXIT_ENUM_(name, status, text) HFD_EXIT_##name = (status),

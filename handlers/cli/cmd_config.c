@@ -5,6 +5,7 @@
  */
 #include "driver/base/base.h"
 #include "handlers/cli/look.h"
+#include "handlers/settings/settings_show.h"
 
 #define OUTPUT_MAX (8 * 1024 * 1024)
 

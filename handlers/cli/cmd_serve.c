@@ -85,9 +85,9 @@ static void log_odd(void *ctx, const char *key, const char *text)
 {
     const struct serve *s = ctx;
 
-    HFD_LOG(
-        HFD_LOG_WARN, "a setting is allowed and can hardly be meant", HFD_LOG_CSTR("setting", key),
-        HFD_LOG_STR("given", hfd_settings_origin(s->settings, key)), HFD_LOG_CSTR("reason", text));
+    HFD_LOG(HFD_LOG_WARN, "suspicious setting", HFD_LOG_CSTR("setting", key),
+            HFD_LOG_STR("given", hfd_settings_origin(s->settings, key)),
+            HFD_LOG_CSTR("reason", text));
 }
 
 static enum hfd_exit exit_of_look(hfd_rc rc)

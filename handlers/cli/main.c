@@ -3,6 +3,7 @@
  * the help. Source: DESIGN 8. Thread: main.
  */
 #include "handlers/cli/cli.h"
+#include "handlers/settings/settings_show.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -1,18 +1,12 @@
-/*
- * One value of the settings: text in, checked value out, and back. Knows no sources. Source:
- * settings.h, DESIGN 8. Thread: start-up.
- */
-#include "handlers/settings/settings_int.h"
+/* See settings_value.h. */
+#include "handlers/settings/settings_value.h"
 
 #include "driver/base/check.h"
 #include "driver/base/clock.h"
-#include "driver/base/url.h"
 #include "driver/base/utf8.h"
+#include "handlers/settings/settings_check.h"
 
 #define STR_MAX 4096
-#define ITEM_MAX 253
-#define RULE_MAX 1024
-#define NAME_MAX_BYTES 63
 #define DEMO_DEFAULT_US (10 * HFD_US_PER_S)
 
 const char *hfd_setting_quote(hfd_slice s, char out[HFD_QUOTE_MAX])
@@ -30,21 +24,16 @@ const char *hfd_setting_quote(hfd_slice s, char out[HFD_QUOTE_MAX])
     return out;
 }
 
-static hfd_rc expected(struct hfd_err *err, const char *what, hfd_slice got)
+hfd_rc hfd_setting_expected(struct hfd_err *err, const char *what, hfd_slice got)
 {
     char quoted[HFD_QUOTE_MAX];
 
     return hfd_fail(err, HFD_INVALID, "expected %s, got %s", what, hfd_setting_quote(got, quoted));
 }
 
-static bool is_lower_alnum(char c)
-{
-    return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9');
-}
-
 /* --- sizes and durations --- */
 
-/* The first three are what is written, the others are read as well. */
+/* The first three are written; all are read. */
 static const struct {
     const char *name;
     int64_t bytes;
@@ -178,7 +167,7 @@ static hfd_rc parse_demo(const struct hfd_setting_row *row, hfd_slice text, int6
 
 /* --- lists --- */
 
-/* Takes the brackets of "[a, b]" away. @return false when only one of them is there */
+/* Removes the brackets of "[a, b]". Returns false if there is only one. */
 static bool strip_brackets(hfd_slice *s)
 {
     bool opens = s->len > 0 && s->p[0] == '[';
@@ -189,7 +178,7 @@ static bool strip_brackets(hfd_slice *s)
     return opens == closes;
 }
 
-/* An item may stand in quotes, as in JSON. */
+/* Removes the quotes of an item. */
 static hfd_slice unquote(hfd_slice s)
 {
     bool quoted = s.len >= 2 && (s.p[0] == '"' || s.p[0] == '\'') && s.p[s.len - 1] == s.p[0];
@@ -205,7 +194,7 @@ static hfd_rc split_list(hfd_slice text, hfd_slice items[HFD_SETTING_ITEMS_MAX],
 
     *count = 0;
     if (!strip_brackets(&rest))
-        return expected(err, "a list (a, b or [a, b])", text);
+        return hfd_setting_expected(err, "a list (a, b or [a, b])", text);
     while (rest.len > 0) {
         const char *comma = memchr(rest.p, ',', rest.len);
         size_t n = comma != NULL ? (size_t)(comma - rest.p) : rest.len;
@@ -223,10 +212,10 @@ static hfd_rc split_list(hfd_slice text, hfd_slice items[HFD_SETTING_ITEMS_MAX],
     return HFD_OK;
 }
 
-/* What any item must be, so that it can be written on one line and read again. */
+/* Returns true if an item can be written on one line and read again. */
 static bool item_is_plain(hfd_slice s)
 {
-    if (s.len == 0 || s.len > ITEM_MAX)
+    if (s.len == 0 || s.len > HFD_SETTING_ITEM_MAX)
         return false;
     for (size_t i = 0; i < s.len; i++) {
         if (!hfd_is_alnum(s.p[i]) && memchr("._-/:", s.p[i], 5) == NULL)
@@ -254,300 +243,25 @@ static hfd_rc parse_list(const struct hfd_setting_value *v, struct hfd_arena *me
         return HFD_OK;
     out->items = hfd_arena_array(mem, count, sizeof(*out->items));
     if (out->items == NULL)
-        return hfd_fail(err, HFD_NOMEM, "out of memory");
+        return hfd_fail_nomem(err, "parse a setting");
     for (size_t i = 0; i < count; i++) {
         if (!item_is_plain(items[i]))
-            return expected(err, "items of letters, digits and . _ - / :", items[i]);
+            return hfd_setting_expected(err, "items of letters, digits and . _ - / :", items[i]);
         for (size_t k = 0; k < i; k++) {
             if (hfd_slice_eq(items[k], items[i]))
-                return expected(err, "each item once", items[i]);
+                return hfd_setting_expected(err, "each item once", items[i]);
         }
         out->items[i] = hfd_arena_dup(mem, items[i]);
         if (out->items[i].p == NULL)
-            return hfd_fail(err, HFD_NOMEM, "out of memory");
+            return hfd_fail_nomem(err, "parse a setting");
     }
     out->count = count;
     return HFD_OK;
 }
 
-/* --- what single settings want beyond their type --- */
+/* --- text --- */
 
-typedef hfd_rc check_fn(const void *member, struct hfd_err *err);
-
-/* ^[a-z0-9]([a-z0-9-]*[a-z0-9])?$ */
-static bool is_adapter_name(hfd_slice s)
-{
-    if (s.len == 0 || s.len > NAME_MAX_BYTES || s.p[0] == '-' || s.p[s.len - 1] == '-')
-        return false;
-    for (size_t i = 0; i < s.len; i++) {
-        if (!is_lower_alnum(s.p[i]) && s.p[i] != '-')
-            return false;
-    }
-    return true;
-}
-
-static hfd_rc check_address(const void *member, struct hfd_err *err)
-{
-    hfd_slice a = *(const hfd_slice *)member;
-    const char *colon = a.len > 0 ? memrchr(a.p, ':', a.len) : NULL;
-    hfd_slice host, port;
-    int64_t n;
-
-    if (colon == NULL)
-        return expected(err, "HOST:PORT or [IPv6]:PORT", a);
-    host = (hfd_slice){a.p, (size_t)(colon - a.p)};
-    port = (hfd_slice){colon + 1, a.len - host.len - 1};
-    if (!hfd_host_is_valid(host))
-        return expected(err, "HOST:PORT or [IPv6]:PORT", a);
-    if (port.len > 5 || hfd_parse_i64(port, 0, 65535, &n, NULL) != HFD_OK)
-        return expected(err, "a port from 0 to 65535 behind the last colon", a);
-    return HFD_OK;
-}
-
-static hfd_rc check_not_empty(const void *member, struct hfd_err *err)
-{
-    return ((const hfd_slice *)member)->len > 0
-               ? HFD_OK
-               : hfd_fail(err, HFD_INVALID, "expected a path, got \"\"");
-}
-
-static hfd_rc check_store(const void *member, struct hfd_err *err)
-{
-    hfd_slice s = *(const hfd_slice *)member;
-
-    return hfd_slice_is(s, "sqlite") ? HFD_OK
-                                     : expected(err, "sqlite, the only store of this version", s);
-}
-
-static hfd_rc check_backend(const void *member, struct hfd_err *err)
-{
-    hfd_slice s = *(const hfd_slice *)member;
-    char quoted[HFD_QUOTE_MAX];
-    struct hfd_err why;
-
-    if (hfd_slice_is(s, "embedded") || hfd_url_check(s, &why) == HFD_OK)
-        return HFD_OK;
-    /* What has an @ may be a URL with a password, and is not quoted. */
-    if (s.len > 0 && memchr(s.p, '@', s.len) != NULL)
-        return hfd_fail(err, HFD_INVALID, "expected embedded or the URL of a HyperFleet; %s",
-                        why.msg);
-    return hfd_fail(err, HFD_INVALID, "expected embedded or the URL of a HyperFleet; %s, got %s",
-                    why.msg, hfd_setting_quote(s, quoted));
-}
-
-/* The prefix of /{driver}/{GUResID}; "api" is HyperFleet's. */
-static hfd_rc check_path(const void *member, struct hfd_err *err)
-{
-    hfd_slice s = *(const hfd_slice *)member;
-    bool ok = s.len > 0 && s.len <= NAME_MAX_BYTES && hfd_is_alnum(s.p[0]) &&
-              hfd_is_alnum(s.p[s.len - 1]) && !hfd_slice_is(s, "api");
-
-    for (size_t i = 0; ok && i < s.len; i++)
-        ok = hfd_is_alnum(s.p[i]) || s.p[i] == '-' || s.p[i] == '_' || s.p[i] == '.';
-    return ok ? HFD_OK
-              : expected(err,
-                         "one path segment of letters, digits and - _ . between them, not \"api\"",
-                         s);
-}
-
-/*
- * The next character of the condition that is named after an adapter (gcp-vm: GcpVmSuccessful); NUL
- * at the end of the name.
- */
-static char condition_char(hfd_slice name, size_t *at)
-{
-    bool first = *at == 0; /* of a part */
-    char c;
-
-    for (; *at < name.len && name.p[*at] == '-'; (*at)++)
-        first = true;
-    if (*at == name.len)
-        return '\0';
-    c = name.p[(*at)++];
-    return first && c >= 'a' && c <= 'z' ? (char)(c - 'a' + 'A') : c;
-}
-
-static bool same_condition(hfd_slice a, hfd_slice b)
-{
-    size_t at_a = 0, at_b = 0;
-    char c;
-
-    do {
-        c = condition_char(a, &at_a);
-        if (c != condition_char(b, &at_b))
-            return false;
-    } while (c != '\0');
-    return true;
-}
-
-static hfd_rc check_adapters(const void *member, struct hfd_err *err)
-{
-    const struct hfd_list *l = member;
-
-    for (size_t i = 0; i < l->count; i++) {
-        if (!is_adapter_name(l->items[i]))
-            return expected(err, "adapter names of lower-case letters, digits and - between them",
-                            l->items[i]);
-        for (size_t k = 0; k < i; k++) {
-            if (same_condition(l->items[k], l->items[i]))
-                return expected(
-                    err, "adapter names whose conditions differ, which are named without dashes",
-                    l->items[i]);
-        }
-    }
-    return HFD_OK;
-}
-
-/* ^[a-z0-9][a-z0-9-]+[a-z0-9]$: an order of any other is refused, whatever is served. */
-static bool is_type_name(hfd_slice s)
-{
-    if (s.len < 3 || s.p[0] == '-' || s.p[s.len - 1] == '-')
-        return false;
-    for (size_t i = 0; i < s.len; i++) {
-        if (!is_lower_alnum(s.p[i]) && s.p[i] != '-')
-            return false;
-    }
-    return true;
-}
-
-static hfd_rc check_types(const void *member, struct hfd_err *err)
-{
-    const struct hfd_list *l = member;
-
-    for (size_t i = 0; i < l->count; i++) {
-        if (memchr(l->items[i].p, '/', l->items[i].len) != NULL)
-            return expected(err, "types without the part in front of /", l->items[i]);
-        if (!is_type_name(l->items[i]))
-            return expected(err, "types of 3 or more lower-case letters, digits and - between them",
-                            l->items[i]);
-    }
-    return HFD_OK;
-}
-
-/*
- * Below a member that the driver knows: under any other a path would be without effect, and its
- * error never be found.
- */
-static hfd_rc check_dotted_paths(const void *member, struct hfd_err *err)
-{
-    static const char *const members[] = {"cluster", "nodepools", "nodepool", "cluster_id",
-                                          "cluster_guresid"};
-    const struct hfd_list *l = member;
-
-    for (size_t i = 0; i < l->count; i++) {
-        hfd_slice s = l->items[i];
-        const char *dot = memchr(s.p, '.', s.len);
-        const hfd_slice first = {s.p, dot != NULL ? (size_t)(dot - s.p) : s.len};
-        bool known = false;
-
-        for (size_t k = 0; k < sizeof(members) / sizeof(members[0]); k++)
-            known = known || hfd_slice_is(first, members[k]);
-        if (!known || s.p[s.len - 1] == '.' || memmem(s.p, s.len, "..", 2) != NULL)
-            return expected(err,
-                            "dotted paths below cluster, nodepools, nodepool, cluster_id or "
-                            "cluster_guresid: cluster.spec.region",
-                            s);
-    }
-    return HFD_OK;
-}
-
-static hfd_rc check_conditions(const void *member, struct hfd_err *err)
-{
-    hfd_slice s = *(const hfd_slice *)member;
-
-    return hfd_slice_is(s, "ready") || hfd_slice_is(s, "reconciled") || hfd_slice_is(s, "both")
-               ? HFD_OK
-               : expected(err, "ready, reconciled or both", s);
-}
-
-/* A field name of HTTP: RFC 9110 5.6.2. */
-static hfd_rc check_header(const void *member, struct hfd_err *err)
-{
-    hfd_slice s = *(const hfd_slice *)member;
-    bool ok = s.len <= NAME_MAX_BYTES;
-
-    for (size_t i = 0; ok && i < s.len; i++)
-        ok = hfd_is_alnum(s.p[i]) || memchr("!#$%&'*+-.^_`|~", s.p[i], 15) != NULL;
-    return ok ? HFD_OK : expected(err, "the name of a request header, of at most 63 characters", s);
-}
-
-/* REASON or ADAPTER:REASON; a reason may have colons of its own, but neither first nor last. */
-static hfd_rc check_reasons(const void *member, struct hfd_err *err)
-{
-    const struct hfd_list *l = member;
-
-    for (size_t i = 0; i < l->count; i++) {
-        const hfd_slice s = l->items[i];
-
-        if (!hfd_is_alnum(s.p[0]) || !hfd_is_alnum(s.p[s.len - 1]))
-            return expected(
-                err, "reasons like QuotaExceeded, or dns:QuotaExceeded for those of one adapter",
-                s);
-    }
-    return HFD_OK;
-}
-
-/* What a client must not send twice, or what frames the message. */
-static hfd_rc check_own_header(const void *member, struct hfd_err *err)
-{
-    static const char *const taken[] = {"accept",
-                                        "authorization",
-                                        "connection",
-                                        "content-length",
-                                        "content-type",
-                                        "cookie",
-                                        "expect",
-                                        "host",
-                                        "te",
-                                        "trailer",
-                                        "transfer-encoding",
-                                        "upgrade",
-                                        "user-agent"};
-    hfd_slice s = *(const hfd_slice *)member;
-
-    for (size_t i = 0; i < sizeof(taken) / sizeof(taken[0]); i++)
-        if (hfd_slice_ieq(s, hfd_slice_of(taken[i])))
-            return expected(err, "a header that this program does not set itself", s);
-    return check_header(member, err);
-}
-
-/* Printable ASCII; all of the setting's text is without control characters already. */
-static hfd_rc check_header_value(const void *member, struct hfd_err *err)
-{
-    hfd_slice s = *(const hfd_slice *)member;
-    bool ok = s.len <= ITEM_MAX && (s.len == 0 || (s.p[0] != ' ' && s.p[s.len - 1] != ' '));
-
-    for (size_t i = 0; ok && i < s.len; i++)
-        ok = s.p[i] >= ' ' && s.p[i] <= '~';
-    return ok ? HFD_OK : expected(err, "at most 253 printable ASCII characters", s);
-}
-
-static check_fn *const checks[HFD_SETTING_COUNT] = {
-    [HFD_SETTING_listen] = check_address,
-    [HFD_SETTING_ops_listen] = check_address,
-    [HFD_SETTING_data] = check_not_empty,
-    [HFD_SETTING_store] = check_store,
-    [HFD_SETTING_backend] = check_backend,
-    [HFD_SETTING_path_cluster] = check_path,
-    [HFD_SETTING_path_nodepool] = check_path,
-    [HFD_SETTING_required_cluster] = check_adapters,
-    [HFD_SETTING_required_nodepool] = check_adapters,
-    [HFD_SETTING_fleet_conditions] = check_conditions,
-    [HFD_SETTING_fleet_identity_header] = check_header,
-    [HFD_SETTING_remote_identity_header] = check_own_header,
-    [HFD_SETTING_remote_identity] = check_header_value,
-    [HFD_SETTING_types_cluster] = check_types,
-    [HFD_SETTING_types_nodepool] = check_types,
-    [HFD_SETTING_resource_overrides] = check_dotted_paths,
-    [HFD_SETTING_terminal_reasons] = check_reasons,
-};
-
-/* --- the door --- */
-
-/*
- * One character of UTF-8 that YAML writes and reads as it stands: no control, no line break, no
- * mark of byte order.
- */
+/* Returns true for a character that YAML keeps as it is: no control, line break or BOM. */
 static bool is_printable(const char *p, size_t len)
 {
     static const char refused[][4] = {"\xe2\x80\xa8", "\xe2\x80\xa9", "\xef\xbb\xbf",
@@ -564,7 +278,7 @@ static bool is_printable(const char *p, size_t len)
     return true;
 }
 
-static hfd_rc check_text(hfd_slice s, size_t max_bytes, struct hfd_err *err)
+hfd_rc hfd_setting_check_text(hfd_slice s, size_t max_bytes, struct hfd_err *err)
 {
     if (s.len > max_bytes)
         return hfd_fail(err, HFD_INVALID, "expected at most %zu bytes, got %zu", max_bytes, s.len);
@@ -572,7 +286,7 @@ static hfd_rc check_text(hfd_slice s, size_t max_bytes, struct hfd_err *err)
         size_t len = hfd_utf8_len((hfd_slice){s.p + at, s.len - at});
 
         if (len == 0 || !is_printable(s.p + at, len))
-            return expected(err, "text in UTF-8 without control characters", s);
+            return hfd_setting_expected(err, "text in UTF-8 without control characters", s);
         at += len;
     }
     return HFD_OK;
@@ -581,7 +295,7 @@ static hfd_rc check_text(hfd_slice s, size_t max_bytes, struct hfd_err *err)
 static hfd_rc parse_str(hfd_slice text, struct hfd_arena *mem, hfd_slice *out, struct hfd_err *err)
 {
     *out = hfd_arena_dup(mem, text);
-    return out->p != NULL ? HFD_OK : hfd_fail(err, HFD_NOMEM, "out of memory");
+    return out->p != NULL ? HFD_OK : hfd_fail_nomem(err, "parse a setting");
 }
 
 static hfd_rc parse_i64(const struct hfd_setting_row *row, hfd_slice text, int64_t *out,
@@ -611,7 +325,7 @@ static hfd_rc parse_typed(const struct hfd_setting_row *row, const struct hfd_se
     case HFD_SETTING_TYPE_LEVEL:
         return hfd_log_level_parse(v->text, member, err);
     case HFD_SETTING_TYPE_MAP:
-        break; /* has entries: hfd_setting_name_check, hfd_setting_entry_check */
+        break; /* has entries, which settings_check.c checks */
     }
     HFD_ASSERT(row->type != HFD_SETTING_TYPE_MAP);
     return HFD_INVALID;
@@ -623,60 +337,15 @@ hfd_rc hfd_setting_parse(const struct hfd_setting_row *row, const struct hfd_set
     hfd_rc rc = HFD_OK;
 
     if (v->is_list && row->type != HFD_SETTING_TYPE_LIST)
-        return hfd_fail(err, HFD_INVALID, "expected %s, got a list", hfd_setting_form(row));
+        return hfd_fail(err, HFD_INVALID, "expected %s, got a list", hfd_setting_form_text(row));
     if (!v->is_list)
-        rc = check_text(v->text, STR_MAX, err);
+        rc = hfd_setting_check_text(v->text, STR_MAX, err);
     if (rc == HFD_OK)
         rc = parse_typed(row, v, mem, member, err);
-    if (rc == HFD_OK && checks[row->which] != NULL)
-        rc = checks[row->which](member, err);
-    return rc;
+    return rc == HFD_OK ? hfd_setting_check(row->which, member, err) : rc;
 }
 
-/* RFC 6901: empty, or /-led with ~ only as ~0 and ~1. */
-static bool is_pointer(hfd_slice s)
-{
-    if (s.len > 0 && s.p[0] != '/')
-        return false;
-    for (size_t i = 0; i < s.len; i++) {
-        if (s.p[i] == '~' && (i + 1 == s.len || (s.p[i + 1] != '0' && s.p[i + 1] != '1')))
-            return false;
-    }
-    return true;
-}
-
-hfd_rc hfd_setting_name_check(hfd_slice name, struct hfd_err *err)
-{
-    bool ok = name.len > 0 && name.len <= NAME_MAX_BYTES && (name.p[0] < '0' || name.p[0] > '9') &&
-              name.p[0] != '-';
-
-    for (size_t i = 0; ok && i < name.len; i++)
-        ok = hfd_is_alnum(name.p[i]) || name.p[i] == '_' || name.p[i] == '-';
-    return ok ? HFD_OK
-              : expected(
-                    err,
-                    "a name of at most 63 letters, digits, _ and -, beginning with a letter or _",
-                    name);
-}
-
-hfd_rc hfd_setting_entry_check(hfd_slice value, struct hfd_err *err)
-{
-    const char *colon = value.len > 0 ? memchr(value.p, ':', value.len) : NULL;
-    hfd_rc rc = check_text(value, RULE_MAX, err);
-    size_t n;
-
-    if (rc != HFD_OK)
-        return rc;
-    if (colon == NULL)
-        return expected(err, "ADAPTER:/json/pointer", value);
-    n = (size_t)(colon - value.p);
-    if (!is_adapter_name((hfd_slice){value.p, n}) ||
-        !is_pointer((hfd_slice){colon + 1, value.len - n - 1}))
-        return expected(err, "ADAPTER:/json/pointer", value);
-    return HFD_OK;
-}
-
-/* --- and back --- */
+/* --- value to text --- */
 
 static void format_list(struct hfd_buf *b, const struct hfd_list *l)
 {
@@ -722,7 +391,7 @@ void hfd_setting_format(struct hfd_buf *b, const struct hfd_setting_row *row, co
     }
 }
 
-const char *hfd_setting_form(const struct hfd_setting_row *row)
+const char *hfd_setting_form_text(const struct hfd_setting_row *row)
 {
     static const char *const forms[] = {
         [HFD_SETTING_TYPE_STR] = "TEXT",   [HFD_SETTING_TYPE_I64] = "NUMBER",

@@ -1,22 +1,20 @@
-/*
- * The settings file: a small part of YAML, read event by event. Refuses anchors, aliases, tags,
- * several documents, keys given twice, and files over 1 MiB. The depth is bounded by the table: a
- * map is entered only where a known key goes on below it. Thread: start-up.
- */
-#include "handlers/settings/settings_int.h"
+/* See settings_yaml.h. */
+#include "handlers/settings/settings_yaml.h"
 
 #include "driver/base/check.h"
 #include "driver/base/file.h"
 #include "driver/base/yaml_event.h"
+#include "handlers/settings/settings_names.h"
+#include "handlers/settings/settings_value.h"
 
 struct reader {
     struct hfd_settings_loader *ld;
-    const char *path; /* for messages: its end, when it is long */
+    const char *path; /* for messages; the end of a long path */
     yaml_parser_t parser;
     yaml_event_t event; /* the one at hand */
 };
 
-/* A section seen in the map at hand; they are few, as unknown ones end the reading. */
+/* A section of the map at hand. There are few, because an unknown one ends the reading. */
 struct seen {
     hfd_slice key;
     struct seen *next;
@@ -34,14 +32,14 @@ static void set_place(struct reader *r, size_t line)
     (void)snprintf(r->ld->place, sizeof(r->ld->place), "%s:%zu", r->path, line + 1);
     for (char *c = r->ld->place; *c != '\0'; c++) {
         if (*c < ' ' || *c > '~')
-            *c = '?'; /* it is shown in comments and messages */
+            *c = '?'; /* it appears in comments and messages */
     }
 }
 
 static hfd_rc parser_failed(struct reader *r, struct hfd_err *err)
 {
     if (r->parser.error == YAML_MEMORY_ERROR)
-        return hfd_fail(err, HFD_NOMEM, "out of memory");
+        return hfd_fail_nomem(err, "read the settings file");
     set_place(r, r->parser.problem_mark.line);
     if (r->parser.error == YAML_READER_ERROR)
         return hfd_fail(err, HFD_INVALID, "%s: not text in UTF-8 (byte %zu): %s", r->path,
@@ -51,7 +49,7 @@ static hfd_rc parser_failed(struct reader *r, struct hfd_err *err)
                     r->parser.problem != NULL ? r->parser.problem : "unreadable");
 }
 
-/* Moves to the next event, and refuses what no event may carry. */
+/* Moves to the next event. Refuses anchors, aliases and tags. */
 static hfd_rc next(struct reader *r, struct hfd_err *err)
 {
     const char *refusal;
@@ -86,7 +84,7 @@ static bool scalar_is_null(const struct reader *r)
            is_one_of(scalar_text(r), words);
 }
 
-/* A plain scalar that YAML takes for a boolean, a number or nothing. */
+/* Returns true for a plain scalar that YAML reads as a boolean, a number or null. */
 static bool scalar_is_no_string(const struct reader *r)
 {
     static const char *const words[] = {"true", "True", "TRUE", "false", "False", "FALSE", "yes",
@@ -109,15 +107,15 @@ static hfd_rc put_scalar(struct reader *r, const struct hfd_setting_ref *ref, st
 {
     const struct hfd_setting_value v = {.text = scalar_text(r)};
 
-    HFD_ASSERT(ref->row != NULL); /* a section alone has none, and takes maps only */
+    HFD_ASSERT(ref->row != NULL); /* only a section has none, and it is a map */
     if (scalar_is_null(r))
         return hfd_setting_fail(
-            r->ld, HFD_INVALID, ref->row->key, err, "expected %s, got nothing",
+            r->ld, ref->row->key, err, "expected %s, got nothing",
             ref->row->type == HFD_SETTING_TYPE_LIST ? "a list ([] for an empty one)" : "a value");
     if (ref->row->type == HFD_SETTING_TYPE_LIST && scalar_is_no_string(r)) {
         char quoted[HFD_QUOTE_MAX];
 
-        return hfd_setting_fail(r->ld, HFD_INVALID, ref->row->key, err, "expected a list, got %s",
+        return hfd_setting_fail(r->ld, ref->row->key, err, "expected a list, got %s",
                                 hfd_setting_quote(v.text, quoted));
     }
     return hfd_setting_put(r->ld, ref, &v, err);
@@ -133,7 +131,7 @@ static hfd_rc put_sequence(struct reader *r, const struct hfd_setting_ref *ref, 
 
     HFD_ASSERT(ref->row != NULL);
     if (items == NULL)
-        return hfd_fail(err, HFD_NOMEM, "out of memory");
+        return hfd_fail_nomem(err, "read the settings file");
     for (;;) {
         rc = next(r, err);
         if (rc != HFD_OK)
@@ -141,24 +139,24 @@ static hfd_rc put_sequence(struct reader *r, const struct hfd_setting_ref *ref, 
         if (r->event.type == YAML_SEQUENCE_END_EVENT)
             break;
         if (r->event.type != YAML_SCALAR_EVENT)
-            return hfd_setting_fail(r->ld, HFD_INVALID, ref->row->key, err,
+            return hfd_setting_fail(r->ld, ref->row->key, err,
                                     "expected strings in the list, got a list or a map");
         if (scalar_is_no_string(r))
-            return hfd_setting_fail(r->ld, HFD_INVALID, ref->row->key, err,
+            return hfd_setting_fail(r->ld, ref->row->key, err,
                                     "expected strings in the list, got %s without quotes",
                                     hfd_setting_quote(scalar_text(r), quoted));
         if (v.count == HFD_SETTING_ITEMS_MAX)
-            return hfd_setting_fail(r->ld, HFD_INVALID, ref->row->key, err,
-                                    "expected at most %d items", HFD_SETTING_ITEMS_MAX);
+            return hfd_setting_fail(r->ld, ref->row->key, err, "expected at most %d items",
+                                    HFD_SETTING_ITEMS_MAX);
         items[v.count] = hfd_arena_dup(mem, scalar_text(r));
         if (items[v.count++].p == NULL)
-            return hfd_fail(err, HFD_NOMEM, "out of memory");
+            return hfd_fail_nomem(err, "read the settings file");
     }
     v.items = items;
     return hfd_setting_put(r->ld, ref, &v, err);
 }
 
-/* The value behind a key; the event at hand is still the key. */
+/* Reads the value of a key. The event at hand is still the key. */
 static hfd_rc read_value(struct reader *r, hfd_slice path, const struct hfd_setting_ref *ref,
                          struct hfd_err *err)
 {
@@ -174,38 +172,35 @@ static hfd_rc read_value(struct reader *r, hfd_slice path, const struct hfd_sett
     if (ref->goes_on && r->event.type == YAML_SCALAR_EVENT && scalar_is_null(r))
         return HFD_OK; /* a section whose keys are all commented out */
     if (is_map_only)
-        return hfd_setting_fail(r->ld, HFD_INVALID, key, err, "expected a map");
-    HFD_ASSERT(ref->row != NULL); /* what has none is a section, and those are maps */
+        return hfd_setting_fail(r->ld, key, err, "expected a map");
+    HFD_ASSERT(ref->row != NULL); /* only a section has none, and it is a map */
     if (r->event.type == YAML_SCALAR_EVENT)
         return put_scalar(r, ref, err);
     if (r->event.type == YAML_SEQUENCE_START_EVENT && ref->kind == HFD_REF_SETTING)
         return put_sequence(r, ref, err);
-    return hfd_setting_fail(r->ld, HFD_INVALID, key, err, "expected %s, got a %s",
-                            hfd_setting_form(ref->row),
+    return hfd_setting_fail(r->ld, key, err, "expected %s, got a %s",
+                            hfd_setting_form_text(ref->row),
                             r->event.type == YAML_SEQUENCE_START_EVENT ? "list" : "map");
 }
 
-/* Remembers a section of the map at hand. @return HFD_INVALID when it was there before. */
+/* Remembers a section of the map at hand. Refuses one that was there before. */
 static hfd_rc see(struct reader *r, hfd_slice path, struct seen **seen, struct hfd_err *err)
 {
     struct seen *s;
 
     for (s = *seen; s != NULL; s = s->next) {
         if (hfd_slice_eq(s->key, path))
-            return hfd_setting_fail(r->ld, HFD_INVALID, path.p, err, "the key is given twice");
+            return hfd_setting_fail(r->ld, path.p, err, "the key is given twice");
     }
     s = hfd_arena_alloc(&r->ld->s->mem, sizeof(*s));
     if (s == NULL)
-        return hfd_fail(err, HFD_NOMEM, "out of memory");
+        return hfd_fail_nomem(err, "read the settings file");
     *s = (struct seen){path, *seen};
     *seen = s;
     return HFD_OK;
 }
 
-/*
- * "PREFIX.KEY", or the key alone; p is NULL when memory is short. Not by printf: an escaped NUL
- * would end the key.
- */
+/* Returns "PREFIX.KEY", or the key alone; p is NULL if memory is short. The key may hold NUL. */
 static hfd_slice join(struct hfd_arena *mem, hfd_slice prefix, hfd_slice key)
 {
     size_t dot = prefix.len > 0;
@@ -222,7 +217,7 @@ static hfd_slice join(struct hfd_arena *mem, hfd_slice prefix, hfd_slice key)
     return (hfd_slice){p, prefix.len + dot + key.len};
 }
 
-/* The keys of a map up to its end; prefix is the key of the map itself, empty at the top. */
+/* Reads a map to its end. prefix is the key of the map itself, empty at the top. */
 static hfd_rc read_map(struct reader *r, hfd_slice prefix, struct hfd_err *err)
 {
     struct seen *seen = NULL;
@@ -239,10 +234,10 @@ static hfd_rc read_map(struct reader *r, hfd_slice prefix, struct hfd_err *err)
             return fail_here(r, err, "expected a key, got a list or a map");
         path = join(&r->ld->s->mem, prefix, scalar_text(r));
         if (path.p == NULL)
-            return hfd_fail(err, HFD_NOMEM, "out of memory");
+            return hfd_fail_nomem(err, "read the settings file");
         ref = hfd_setting_find_key(path);
         if (ref.kind == HFD_REF_UNKNOWN)
-            return hfd_setting_unknown_key(r->ld, path, err);
+            return hfd_setting_unknown_key(r->ld->place, path, err);
         if (ref.goes_on && (rc = see(r, path, &seen, err)) != HFD_OK)
             return rc;
         rc = read_value(r, path, &ref, err);
@@ -251,7 +246,7 @@ static hfd_rc read_map(struct reader *r, hfd_slice prefix, struct hfd_err *err)
     }
 }
 
-/* The whole stream: nothing, or one document that is a map. */
+/* Reads the whole stream: nothing, or one document that is a map. */
 static hfd_rc read_stream(struct reader *r, struct hfd_err *err)
 {
     hfd_rc rc = next(r, err); /* the start of the stream */
@@ -260,7 +255,7 @@ static hfd_rc read_stream(struct reader *r, struct hfd_err *err)
         rc = next(r, err);
     if (rc != HFD_OK || r->event.type == YAML_STREAM_END_EVENT)
         return rc;
-    rc = next(r, err); /* what the document is */
+    rc = next(r, err); /* the content of the document */
     if (rc != HFD_OK)
         return rc;
     if (r->event.type == YAML_MAPPING_START_EVENT)
@@ -287,7 +282,7 @@ hfd_rc hfd_settings_read_file(struct hfd_settings_loader *ld, const char *path, 
     hfd_buf_init(&b, HFD_SETTINGS_FILE_MAX);
     rc = hfd_file_read(path, "settings file", &b, err);
     if (rc == HFD_OK && !yaml_parser_initialize(&r.parser))
-        rc = hfd_fail(err, HFD_NOMEM, "out of memory");
+        rc = hfd_fail_nomem(err, "read the settings file");
     if (rc != HFD_OK)
         goto out;
     text = hfd_buf_slice(&b);

@@ -25,6 +25,7 @@
 #include "driver/base/log.h"
 #include "driver/base/metrics.h"
 #include "handlers/settings/settings.h"
+#include "handlers/settings/settings_show.h"
 #include "driver/fleet/search.h"
 #include "driver/fleet/search_order.h"
 #include "schemas/documents.h"

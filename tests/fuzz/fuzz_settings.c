@@ -3,6 +3,7 @@
 
 #include "driver/base/check.h"
 #include "handlers/settings/settings.h"
+#include "handlers/settings/settings_show.h"
 
 #include <stdio.h>
 #include <sys/mman.h>

@@ -3,6 +3,7 @@
  * the way back through config show.
  */
 #include "handlers/settings/settings_int.h"
+#include "handlers/settings/settings_show.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -215,7 +216,7 @@ static const struct {
     {{NULL, {0}, {"--backend", "hyperfleet.example"}}, "backend", {"embedded or the URL", "http:// or https://", "got \"hyperfleet.example\""}},
     {{NULL, {0}, {"--backend", "https://me:geheim@h/"}}, "backend", {"embedded or the URL", "without user and password"}},
     {{"backend: http://h/?q", {0}, {0}}, "backend", {"without query"}},
-    {{"backend: http://h/", {0}, {"--demo"}}, "demo", {"--demo: demo: expected it off with a remote backend"}},
+    {{"backend: http://h/", {0}, {"--demo"}}, "demo", {"--demo: demo: expected off with a remote backend"}},
     {{"remote.cert_file: c", {0}, {0}}, "remote.cert_file", {":1: remote.cert_file: ", "both or none of"}},
     {{NULL, {"HFD_REMOTE_KEY_FILE=c"}, {0}}, "remote.key_file", {"HFD_REMOTE_KEY_FILE: remote.key_file: ", "both or none of"}},
     {{"remote.identity: me", {0}, {0}}, "remote.identity", {":1: remote.identity: ", "expected a header"}},
@@ -432,7 +433,8 @@ static void settings_without_memory_fail_cleanly(void **state)
     (void)state;
     write_bytes(file_path, rich.file, strlen(rich.file));
     for (size_t max_bytes = 0; rc == HFD_NOMEM; max_bytes += 48) {
-        rc = hfd_settings_load_within(max_bytes, 2, argv, rich.env, &s, &err);
+        rc = hfd_settings_load_within(max_bytes, &(struct hfd_settings_given){2, argv, rich.env},
+                                      &s, &err);
         assert_true(rc == HFD_OK || (rc == HFD_NOMEM && s == NULL));
         steps++;
     }

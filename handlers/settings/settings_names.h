@@ -1,0 +1,50 @@
+/*
+ * The names of settings as a file, the environment and flags spell them, and the nearest name for
+ * an unknown one. Pure. Thread: start-up.
+ */
+#ifndef HFD_SETTINGS_NAMES_H
+#define HFD_SETTINGS_NAMES_H
+
+#include "handlers/settings/settings_int.h"
+
+#define HFD_SETTING_NAME_MAX 96
+
+/** How a name is spelled. */
+enum hfd_setting_form {
+    HFD_FORM_KEY,  /* log.level */
+    HFD_FORM_ENV,  /* HFD_LOG_LEVEL */
+    HFD_FORM_FLAG, /* --log-level */
+};
+
+/** What stands behind the name of a map for one of its entries, by form. */
+extern const char *const hfd_setting_map_suffix[];
+
+/** What a name means. */
+struct hfd_setting_ref {
+    enum {
+        HFD_REF_UNKNOWN,
+        HFD_REF_SECTION,
+        HFD_REF_SETTING,
+        HFD_REF_ENTRY,
+    } kind;
+    const struct hfd_setting_row *row; /* SETTING, ENTRY */
+    hfd_slice name;                    /* ENTRY: its name in the map; borrows */
+    bool goes_on; /* the file may have keys below it: SECTION, a MAP, and `store` */
+};
+
+/** Writes the name of a key without the suffix of maps. Returns its length. */
+size_t hfd_setting_spell(enum hfd_setting_form form, const char *key,
+                         char out[HFD_SETTING_NAME_MAX]);
+/** Finds what a name means. */
+struct hfd_setting_ref hfd_setting_find(enum hfd_setting_form form, hfd_slice text);
+/** The same for a key of the file, which may also name a section. */
+struct hfd_setting_ref hfd_setting_find_key(hfd_slice key);
+
+/** Fails for an unknown key at a place of the file; suggests the nearest key. */
+HFD_MUST_CHECK hfd_rc hfd_setting_unknown_key(const char *place, hfd_slice key,
+                                              struct hfd_err *err);
+/** Fails for an unknown variable or flag; suggests the nearest name. */
+HFD_MUST_CHECK hfd_rc hfd_setting_unknown_name(enum hfd_setting_form form, const char *what,
+                                               hfd_slice name, struct hfd_err *err);
+
+#endif

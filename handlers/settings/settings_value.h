@@ -1,0 +1,34 @@
+/* One value of the settings: text in, checked value out, and back. Pure. Thread: start-up. */
+#ifndef HFD_SETTINGS_VALUE_H
+#define HFD_SETTINGS_VALUE_H
+
+#include "handlers/settings/settings_int.h"
+
+/**
+ * Parses and checks a value of any type but MAP.
+ * @param member  the row's member of struct hfd_settings
+ * @return HFD_OK, HFD_INVALID ("expected ..., got ...", without key and place), HFD_NOMEM
+ */
+HFD_MUST_CHECK hfd_rc hfd_setting_parse(const struct hfd_setting_row *row,
+                                        const struct hfd_setting_value *v, struct hfd_arena *mem,
+                                        void *member, struct hfd_err *err);
+/** Checks for UTF-8 without control characters. @return HFD_OK, HFD_INVALID */
+HFD_MUST_CHECK hfd_rc hfd_setting_check_text(hfd_slice s, size_t max_bytes, struct hfd_err *err);
+/** Writes a member of any type but MAP as a YAML value. */
+void hfd_setting_format(struct hfd_buf *b, const struct hfd_setting_row *row, const void *member);
+/** Returns the form of a value: "TEXT", "DURATION". */
+const char *hfd_setting_form_text(const struct hfd_setting_row *row);
+/** Writes the range: "1s to 1h"; nothing for types without one. */
+void hfd_setting_range(struct hfd_buf *b, const struct hfd_setting_row *row);
+
+#define HFD_QUOTE_MAX 68
+/**
+ * Quotes input for a message: at most 60 bytes, with '?' for anything but printable ASCII.
+ * @return out
+ */
+const char *hfd_setting_quote(hfd_slice s, char out[HFD_QUOTE_MAX]);
+
+/** Fails with "expected WHAT, got the input". @return HFD_INVALID */
+HFD_MUST_CHECK hfd_rc hfd_setting_expected(struct hfd_err *err, const char *what, hfd_slice got);
+
+#endif

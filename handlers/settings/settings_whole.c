@@ -1,0 +1,90 @@
+/* See settings_whole.h. */
+#include "handlers/settings/settings_whole.h"
+
+#include "handlers/settings/settings_value.h"
+
+/* Refuses the names of values that every output has. */
+static hfd_rc check_output_names(const struct hfd_map *values, struct hfd_err *err)
+{
+    static const char *const taken[] = {
+        "name",   "cluster_id",    "nodepool_id",    "href",      "generation",
+        "health", "health_reason", "health_message", "nodepools", "demo"};
+
+    for (size_t i = 0; i < values->count; i++)
+        for (size_t k = 0; k < sizeof(taken) / sizeof(taken[0]); k++)
+            if (hfd_slice_is(values->items[i].name, taken[k]))
+                return hfd_fail_field(err, HFD_INVALID, "driver.outputs.values",
+                                      "%.*s: driver.outputs.values.%s: expected another name, as "
+                                      "every output has its own \"%s\"",
+                                      HFD_SLICE_FMT(values->items[i].origin), taken[k], taken[k]);
+    return HFD_OK;
+}
+
+/* Returns the setting to blame of two that conflict: the one that was given. */
+static enum hfd_setting given_of(const struct hfd_settings *s, enum hfd_setting a,
+                                 enum hfd_setting b)
+{
+    return hfd_settings_is_set(s, b) ? b : a;
+}
+
+static hfd_rc refuse_retry(const struct hfd_settings *s, struct hfd_err *err)
+{
+    const enum hfd_setting which =
+        given_of(s, HFD_SETTING_remote_retry_min_us, HFD_SETTING_remote_retry_max_us);
+    struct hfd_buf b;
+    hfd_rc rc;
+
+    hfd_buf_init(&b, 64);
+    hfd_setting_format(&b, &hfd_setting_rows[HFD_SETTING_remote_retry_min_us],
+                       &s->remote_retry_min_us);
+    hfd_buf_lit(&b, " to ");
+    hfd_setting_format(&b, &hfd_setting_rows[HFD_SETTING_remote_retry_max_us],
+                       &s->remote_retry_max_us);
+    rc = hfd_settings_refuse(
+        s, which, err, "expected remote.retry_min to be no more than remote.retry_max, got %.*s",
+        HFD_SLICE_FMT(hfd_buf_slice(&b)));
+    hfd_buf_fini(&b);
+    return rc;
+}
+
+static hfd_rc check_remote(const struct hfd_settings *s, struct hfd_err *err)
+{
+    if (s->demo_us >= 0 && !hfd_slice_is(s->backend, "embedded"))
+        return hfd_settings_refuse(s, HFD_SETTING_demo_us, err,
+                                   "expected off with a remote backend: demo adapters would "
+                                   "report instead of the remote's adapters");
+    if ((s->remote_cert_file.len == 0) != (s->remote_key_file.len == 0))
+        return hfd_settings_refuse(s,
+                                   s->remote_key_file.len == 0 ? HFD_SETTING_remote_cert_file
+                                                               : HFD_SETTING_remote_key_file,
+                                   err,
+                                   "expected both or none of remote.cert_file and remote.key_file");
+    if (s->remote_identity.len > 0 && s->remote_identity_header.len == 0)
+        return hfd_settings_refuse(s, HFD_SETTING_remote_identity, err,
+                                   "expected a header for it in remote.identity_header");
+    if (s->remote_retry_min_us > s->remote_retry_max_us)
+        return refuse_retry(s, err);
+    return HFD_OK;
+}
+
+hfd_rc hfd_settings_check_whole(const struct hfd_settings *s, struct hfd_err *err)
+{
+    hfd_rc rc;
+
+    if (hfd_slice_eq(s->path_cluster, s->path_nodepool))
+        return hfd_settings_refuse(
+            s, given_of(s, HFD_SETTING_path_cluster, HFD_SETTING_path_nodepool), err,
+            "expected another path for clusters than for nodepools, got \"%.*s\" for both",
+            HFD_SLICE_FMT(s->path_nodepool));
+    for (size_t i = 0; i < s->types_nodepool.count; i++) {
+        for (size_t k = 0; k < s->types_cluster.count; k++) {
+            if (hfd_slice_eq(s->types_nodepool.items[i], s->types_cluster.items[k]))
+                return hfd_settings_refuse(
+                    s, given_of(s, HFD_SETTING_types_cluster, HFD_SETTING_types_nodepool), err,
+                    "expected other types for clusters than for nodepools, got %.60s for both",
+                    s->types_nodepool.items[i].p);
+        }
+    }
+    rc = check_output_names(&s->output_values, err);
+    return rc != HFD_OK ? rc : check_remote(s, err);
+}

@@ -3,7 +3,7 @@
  * the test's own for what is due and what is asked. How the thread shares its slots, keeps its
  * bounds, turns away from a remote that fails, and ends.
  */
-#include "driver/backend/remote/remote_int.h"
+#include "driver/backend/remote/rules.h"
 #include "driver/base/base.h"
 #include "driver/base/log.h"
 #include "driver/base/metrics.h"

@@ -7,9 +7,9 @@
 
 #include "driver/backend/remote/take.h"
 
-/** Whether the resource's label is on it. */
+/** Returns whether the resource's label is on it. */
 bool hfd_adopt_is_ours(const struct hfd_take *t, const struct hfd_wire_resource *doc);
-/** Whether another server of this driver made it. */
+/** Returns whether another server of this driver made it. */
 bool hfd_adopt_is_foreign(const struct hfd_take *t, const struct hfd_wire_resource *doc);
 
 /** Takes it over for a part that has no id yet, or refuses the operation. */

@@ -39,8 +39,8 @@ struct hfd_breaker {
 /** Closed. Pauses are between these two. */
 void hfd_breaker_init(struct hfd_breaker *b, int64_t pause_min_us, int64_t pause_max_us);
 /**
- * Whether a new piece of work may begin now. The first yes after the pause is the probe's, and the
- * only one until it has told.
+ * Returns whether a new piece of work may begin now. The first yes after the pause is the probe's,
+ * and the only one until it has told.
  */
 bool hfd_breaker_begin(struct hfd_breaker *b, int64_t now_us);
 /** When begin may say yes: 0 = now, INT64_MAX = not before the probe has told. */

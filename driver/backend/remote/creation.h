@@ -17,9 +17,9 @@ void hfd_creation_announce(struct hfd_take *t);
 void hfd_creation_withdraw(struct hfd_take *t);
 /** A POST was sent: keeps the time if there was no answer, or if another POST comes next. */
 void hfd_creation_conclude(struct hfd_take *t);
-/** Whether a POST may still be carried out. */
+/** Returns whether a POST may still be carried out. */
 bool hfd_creation_is_unsure(const struct hfd_take *t);
-/** Whether a nodepool has to be created. @param but  not counted; may be NULL */
+/** Returns whether a nodepool has to be created. @param but  not counted; may be NULL */
 bool hfd_creation_is_left(const struct hfd_take *t, const struct hfd_pass_part *but);
 
 #endif

@@ -16,7 +16,7 @@ HFD_MUST_CHECK hfd_rc hfd_due_later(struct hfd_take *t, struct hfd_err *err, con
 /** The same, with what the answer itself says. */
 HFD_MUST_CHECK hfd_rc hfd_due_later_by_answer(struct hfd_take *t, struct hfd_err *err);
 
-/** Whether this HyperFleet will never answer such a list. */
+/** Returns whether this HyperFleet will never answer such a list. */
 bool hfd_due_cannot_list(const struct hfd_take *t);
 
 /** The pause after the n-th failure in a row, with jitter; not less than Retry-After. */
@@ -26,7 +26,7 @@ int64_t hfd_due_backoff_us(const struct hfd_remote_policy *policy, int64_t tries
 /** The interval less up to a tenth: work that began together does not stay together. */
 int64_t hfd_due_jitter_us(const struct hfd_remote_policy *policy, int64_t interval_us);
 
-/** Whether no operation is in progress: the resource is only observed. */
+/** Returns whether no operation is in progress: the resource is only observed. */
 bool hfd_due_is_settled(const struct hfd_pass_rows *rows);
 
 /** How the resource is observed: as settled, with others by lists, or by a pass of its own. */

@@ -373,9 +373,9 @@ static bool is_json_type(const char *type)
 }
 
 /*
- * Whether the peer left after a handshake without a word. In TLS 1.3 the client has finished before
- * its certificate, or that it has none, is judged: its alert and the end of the connection race, so
- * that the alert is not always read.
+ * Returns whether the peer left after a handshake without a word. In TLS 1.3 the client has
+ * finished before its certificate, or that it has none, is judged: its alert and the end of the
+ * connection race, so that the alert is not always read.
  */
 static bool left_after_handshake(struct hfd_remote_transfer *t)
 {

@@ -8,7 +8,7 @@
 
 /* ---- a resource without an id ---- */
 
-/* Whether the phase belongs to the search for an id, or its creation. */
+/* Returns whether the phase belongs to the search for an id, or its creation. */
 static bool is_before_id(enum hfd_pass_phase phase)
 {
     return phase == HFD_PASS_START || phase == HFD_PASS_FIND || phase == HFD_PASS_FIND_NAME ||

@@ -164,7 +164,7 @@ static hfd_rc accept_backup(struct hfd_take *t, struct hfd_pass_part *part,
     return put_part(t, part, err);
 }
 
-/* Whether an earlier generation is believed: not while a copy may only lag behind. */
+/* Returns whether an earlier generation is believed: not while a copy may only lag behind. */
 static bool is_behind_for_good(struct hfd_take *t)
 {
     int64_t *since_us = &t->rows.remote.behind_us;
@@ -239,7 +239,7 @@ hfd_rc hfd_observe_written(struct hfd_take *t, struct hfd_pass_part *part,
 
 /* ---- ids ---- */
 
-/* Whether no other part has this HyperFleet resource, and no other row its name. */
+/* Returns whether no other part has this HyperFleet resource, and no other row its name. */
 static hfd_rc is_free(struct hfd_take *t, const struct hfd_pass_part *part,
                       const struct hfd_fleet_row *wanted, bool *yes, struct hfd_err *err)
 {

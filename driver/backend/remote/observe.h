@@ -30,7 +30,7 @@ HFD_MUST_CHECK hfd_rc hfd_observe_release(struct hfd_take *t, struct hfd_pass_pa
 /** A part does not exist any more. The nodepools of a cluster go with it. */
 HFD_MUST_CHECK hfd_rc hfd_observe_gone(struct hfd_take *t, struct hfd_pass_part *part,
                                        struct hfd_err *err);
-/** Whether the remote has what the part wants. */
+/** Returns whether the remote has what the part wants. */
 bool hfd_observe_equal(const struct hfd_pass_part *part, hfd_slice spec, hfd_slice labels);
 
 #endif

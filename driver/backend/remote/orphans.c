@@ -25,7 +25,7 @@ static hfd_rc inhabitant(struct hfd_txn *tx, hfd_slice cluster_id, struct hfd_ar
     return rc;
 }
 
-/* Whether a part of the GUResID has no id yet. */
+/* Returns whether a part of the GUResID has no id yet. */
 static hfd_rc is_possible(struct hfd_txn *tx, hfd_slice guresid, struct hfd_arena *mem, bool *yes,
                           struct hfd_err *err)
 {

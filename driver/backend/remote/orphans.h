@@ -17,7 +17,7 @@ enum hfd_orphan_claim_kind {
     HFD_ORPHAN_INHABITED, /* a cluster with a nodepool of a resource in it */
 };
 
-/** Whether a resource has, or may get, what is listed as an orphan. */
+/** Returns whether a resource has, or may get, what is listed as an orphan. */
 struct hfd_orphan_claim {
     enum hfd_orphan_claim_kind is;
     hfd_slice whose; /* GUResID of that resource; empty if FREE */

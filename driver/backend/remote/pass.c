@@ -101,7 +101,7 @@ static bool is_sound_list(const struct hfd_pass_list *list)
     return list->page >= 0 && list->count >= 0 && (list->page > 0 || list->count == 0);
 }
 
-/* Whether each held part was seen before. */
+/* Returns whether each held part was seen before. */
 static bool all_seen(const struct hfd_pass_memory *m, const struct hfd_held_part *held)
 {
     for (; held != NULL; held = held->next) {

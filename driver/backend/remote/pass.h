@@ -205,7 +205,7 @@ const struct hfd_remote_work *hfd_pass_work(const struct hfd_pass *pass);
 
 /** "LIST_POOLS" */
 const char *hfd_pass_phase_name(enum hfd_pass_phase phase);
-/** Whether the diagram has this arrow. */
+/** Returns whether the diagram has this arrow. */
 bool hfd_pass_may_move(enum hfd_pass_phase from, enum hfd_pass_phase to);
 /** Goes to another phase. Asserts the arrow. */
 void hfd_pass_move(struct hfd_pass_memory *m, enum hfd_pass_phase to);

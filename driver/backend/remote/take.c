@@ -43,7 +43,7 @@ static hfd_rc take_route(struct hfd_take *t, struct hfd_err *err)
                                         : hfd_due_later_by_answer(t, err);
 }
 
-/* Whether the answer to a list by label or name is 404. */
+/* Returns whether the answer to a list by label or name is 404. */
 static bool is_list_missing(const struct hfd_take *t)
 {
     return t->verdict == HFD_ON_MISSING &&

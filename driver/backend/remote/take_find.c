@@ -214,7 +214,8 @@ hfd_rc hfd_take_pools(struct hfd_take *t, struct hfd_err *err)
     return rc == HFD_OK && t->m->phase != HFD_PASS_DONE && page.last ? pools_complete(t, err) : rc;
 }
 
-/* Whether all that the remote has of the resource was seen, and all that is worse was written. */
+/* Returns whether all that the remote has of the resource was seen, and all that is worse was
+ * written. */
 static bool is_all_known(const struct hfd_take *t)
 {
     return t->m->pools.complete && hfd_pass_first_held(t->m->worse, &t->rows) == NULL &&

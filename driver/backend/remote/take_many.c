@@ -4,7 +4,7 @@
 #include "driver/backend/remote/due.h"
 #include "driver/backend/remote/take_list.h"
 
-/* Whether the document has nothing new for the row. */
+/* Returns whether the document has nothing new for the row. */
 static bool is_unchanged(const struct hfd_fleet_row *row, const struct hfd_wire_resource *doc)
 {
     return row->generation == doc->generation && hfd_slice_eq(row->conditions, doc->conditions) &&

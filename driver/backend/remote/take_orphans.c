@@ -22,7 +22,7 @@ static bool is_ours(const struct hfd_take *t, const struct hfd_wire_resource *do
            hfd_slice_eq(doc->made_by, t->policy->owner);
 }
 
-/* Whether its resource ended after the search began: the page may be older than that. */
+/* Returns whether its resource ended after the search began: the page may be older than that. */
 static hfd_rc ended_meanwhile(const struct hfd_take *t, hfd_slice guresid, bool *yes,
                               struct hfd_err *err)
 {

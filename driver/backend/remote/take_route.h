@@ -7,7 +7,7 @@
 
 #include "driver/backend/remote/take.h"
 
-/** Whether the answer is such a 404, and the list was not asked for yet. */
+/** Returns whether the answer is such a 404, and the list was not asked for yet. */
 bool hfd_take_is_doubtful(const struct hfd_take *t);
 /** Goes to CHECK_ROUTE. */
 void hfd_take_doubt(struct hfd_take *t);

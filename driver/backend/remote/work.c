@@ -108,8 +108,8 @@ hfd_rc hfd_remote_due(struct hfd_txn *tx, const struct hfd_due_query *q, struct 
 }
 
 /*
- * Whether a poll makes a row due earlier: not after a failure, not while it waits for another
- * resource, and not once the remote has refused.
+ * Returns whether a poll makes a row due earlier: not after a failure, not while it waits for
+ * another resource, and not once the remote has refused.
  */
 static bool can_hurry(const struct hfd_remote_row *row, int64_t due_us, int64_t older_us)
 {

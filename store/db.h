@@ -37,6 +37,8 @@ void hfd_db_close(struct hfd_db **db);
 /** The connection moves to the calling thread (each later call asserts it). */
 void hfd_db_adopt(struct hfd_db *db);
 bool hfd_db_broken(const struct hfd_db *db);
+/** @return HFD_OK, or the failure that turned the connection broken */
+HFD_MUST_CHECK hfd_rc hfd_db_cause(const struct hfd_db *db, struct hfd_err *err);
 
 /* Transactions. A reader's begin fixes its snapshot at the first read. */
 HFD_MUST_CHECK hfd_rc hfd_db_begin(struct hfd_db *db, struct hfd_err *err);
@@ -48,10 +50,6 @@ void hfd_db_rollback(struct hfd_db *db);
  * give another one each time.
  */
 int64_t hfd_db_changes(const struct hfd_db *db);
-HFD_MUST_CHECK hfd_rc hfd_db_savepoint(struct hfd_db *db, struct hfd_err *err);
-HFD_MUST_CHECK hfd_rc hfd_db_release(struct hfd_db *db, struct hfd_err *err);
-/** Undoes everything since the savepoint, and removes it. */
-HFD_MUST_CHECK hfd_rc hfd_db_rollback_to(struct hfd_db *db, struct hfd_err *err);
 /**
  * Housekeeping of the writer between transactions, after their answers have gone out: copies a
  * long log into the database.

@@ -3,7 +3,9 @@
 
 #include "store/row_cache.h"
 #include "store/row_io.h"
+#include "store/rows_report.h"
 #include "store/totals.h"
+#include "store/unit.h"
 
 /* clang-format off */
 #define FLEET_COLUMNS_GIVEN \
@@ -15,20 +17,22 @@ static const char sql_fleet_get[] =
     "SELECT " FLEET_COLUMNS " FROM fleet WHERE id = ?1";
 static const char sql_fleet_at[] =
     "SELECT " FLEET_COLUMNS " FROM fleet WHERE seq = ?1";
-static const char sql_fleet_insert[] =
-    "INSERT INTO fleet (" FLEET_COLUMNS_GIVEN ")"
-    " VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17) RETURNING seq";
+static const char sql_fleet_last[] =
+    "SELECT seq FROM fleet ORDER BY seq DESC LIMIT 1";
+static const char sql_fleet_insert[] = /* without RETURNING, which makes SQLite copy each page that it changes */
+    "INSERT INTO fleet (" FLEET_COLUMNS ")"
+    " VALUES (?18, ?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17) ON CONFLICT DO NOTHING";
 static const char sql_fleet_update[] =
-    "UPDATE fleet SET name = ?2, generation = ?3, spec = ?4, labels = ?5, conditions = ?6, ready = ?7, ready_seen_us = ?8, told = 0,"
+    "UPDATE fleet SET name = ?2, generation = ?3, spec = ?4, labels = ?5, conditions = ?6, ready = ?7, ready_seen_us = ?8, told = ?13,"
     " updated_us = ?9, deleted_us = ?10, updated_by = ?11, deleted_by = ?12 WHERE id = ?1";
-static const char sql_fleet_judged[] = /* what is set is written to its indexes, changed or not */
+static const char sql_fleet_judged[] = /* a column that is set is written to its indexes, changed or not */
     "UPDATE fleet SET conditions = ?2, told = ?3 WHERE id = ?1";
 static const char sql_fleet_judged_moved[] =
     "UPDATE fleet SET conditions = ?2, told = ?3, ready = ?4, ready_seen_us = ?5 WHERE id = ?1";
 static const char sql_fleet_delete[] =
-    "DELETE FROM fleet WHERE id = ?1 RETURNING kind";
-static const char sql_fleet_delete_reports[] =
-    "DELETE FROM report WHERE fleet_id = ?1";
+    "DELETE FROM fleet WHERE id = ?1";
+static const char sql_fleet_kind[] =
+    "SELECT kind FROM fleet WHERE id = ?1";
 static const char sql_fleet_by_name[] =
     "SELECT " FLEET_COLUMNS " FROM fleet WHERE kind = ?1 AND owner_id = ?2 AND name = ?3 AND deleted_us = 0";
 static const char sql_fleet_children[] =
@@ -85,35 +89,167 @@ static hfd_rc all_fleet(struct hfd_stmt *st, struct hfd_arena *mem, struct hfd_f
     return rc;
 }
 
+/* ---- how rows are kept ---- */
+
+static const size_t fleet_texts[] = {
+    offsetof(struct hfd_fleet_row, id),         offsetof(struct hfd_fleet_row, owner_id),
+    offsetof(struct hfd_fleet_row, name),       offsetof(struct hfd_fleet_row, spec),
+    offsetof(struct hfd_fleet_row, labels),     offsetof(struct hfd_fleet_row, conditions),
+    offsetof(struct hfd_fleet_row, created_by), offsetof(struct hfd_fleet_row, updated_by),
+    offsetof(struct hfd_fleet_row, deleted_by),
+};
+
+static struct hfd_unit_key key_of(const void *row)
+{
+    return (struct hfd_unit_key){((const struct hfd_fleet_row *)row)->id, HFD_SLICE_NONE};
+}
+
+static hfd_rc write_kept(struct hfd_txn *tx, const struct hfd_kept *kept, struct hfd_err *err);
+
+static const struct hfd_unit_form kept_form = {
+    .table = HFD_UNIT_FLEET,
+    .what = "HyperFleet resource",
+    .size = sizeof(struct hfd_fleet_row),
+    .texts = fleet_texts,
+    .text_count = sizeof(fleet_texts) / sizeof(fleet_texts[0]),
+    .key_of = key_of,
+    .write = write_kept,
+};
+
+#define CHANGE_JUDGED 1u /* conditions and told */
+#define CHANGE_MOVED 2u  /* also ready and ready_seen_us */
+#define CHANGE_ALL 4u    /* all that hfd_fleet_row_update writes */
+
+static struct hfd_kept *find(const struct hfd_txn *tx, hfd_slice id)
+{
+    return hfd_unit_find(tx, &kept_form, &(struct hfd_unit_key){id, HFD_SLICE_NONE});
+}
+
+/* ---- reading ---- */
+
 hfd_rc hfd_fleet_row_get(struct hfd_txn *tx, hfd_slice id, struct hfd_arena *mem,
                          struct hfd_fleet_row *out, struct hfd_err *err)
 {
+    const struct hfd_unit_key key = {id, HFD_SLICE_NONE};
+    const struct hfd_kept *kept = find(tx, id);
     struct hfd_stmt *st;
-    hfd_rc rc = hfd_db_prepare(tx->db, sql_fleet_get, &st, err);
+    hfd_rc rc;
 
+    if (kept != NULL)
+        return hfd_unit_give(kept, mem, out, err);
+    rc = hfd_db_prepare(tx->db, sql_fleet_get, &st, err);
     if (rc != HFD_OK)
         return rc;
     hfd_stmt_text(st, 1, hfd_row_some(id));
-    return hfd_row_one(st, &fleet_form, mem, out, err);
+    rc = hfd_row_one(st, &fleet_form, mem, out, err);
+    if (rc == HFD_OK)
+        (void)hfd_unit_keep(tx, &kept_form, out);
+    else if (rc == HFD_NOT_FOUND)
+        (void)hfd_unit_keep_absent(tx, &kept_form, &key);
+    return rc;
 }
 
 hfd_rc hfd_fleet_row_at(struct hfd_txn *tx, int64_t seq, struct hfd_arena *mem,
                         struct hfd_fleet_row *out, struct hfd_err *err)
 {
     struct hfd_stmt *st;
-    hfd_rc rc = hfd_db_prepare(tx->db, sql_fleet_at, &st, err);
+    hfd_rc rc = hfd_unit_write_table(tx, HFD_UNIT_FLEET, err);
 
+    if (rc == HFD_OK)
+        rc = hfd_db_prepare(tx->db, sql_fleet_at, &st, err);
     if (rc != HFD_OK)
         return rc;
     hfd_stmt_i64(st, 1, seq);
     return hfd_row_one(st, &fleet_form, mem, out, err);
 }
 
-hfd_rc hfd_fleet_row_insert(struct hfd_txn *tx, struct hfd_fleet_row *row, struct hfd_err *err)
+hfd_rc hfd_fleet_row_by_name(struct hfd_txn *tx, const struct hfd_fleet_name *name,
+                             struct hfd_arena *mem, struct hfd_fleet_row *out, struct hfd_err *err)
 {
     struct hfd_stmt *st;
-    hfd_rc rc = hfd_row_write(tx, sql_fleet_insert, &st, err);
+    hfd_rc rc = hfd_unit_write_table(tx, HFD_UNIT_FLEET, err);
 
+    if (rc == HFD_OK)
+        rc = hfd_db_prepare(tx->db, sql_fleet_by_name, &st, err);
+    if (rc != HFD_OK)
+        return rc;
+    hfd_stmt_i64(st, 1, name->kind);
+    hfd_stmt_text(st, 2, hfd_row_some(name->owner_id));
+    hfd_stmt_text(st, 3, hfd_row_some(name->name));
+    return hfd_row_one(st, &fleet_form, mem, out, err);
+}
+
+hfd_rc hfd_fleet_row_children(struct hfd_txn *tx, hfd_slice cluster_id, struct hfd_arena *mem,
+                              struct hfd_fleet_list *out, struct hfd_err *err)
+{
+    struct hfd_stmt *st;
+    hfd_rc rc;
+
+    *out = (struct hfd_fleet_list){.count = 0};
+    rc = hfd_unit_write_table(tx, HFD_UNIT_FLEET, err);
+    if (rc == HFD_OK)
+        rc = hfd_db_prepare(tx->db, sql_fleet_children, &st, err);
+    if (rc != HFD_OK)
+        return rc;
+    hfd_stmt_text(st, 1, hfd_row_some(cluster_id));
+    rc = all_fleet(st, mem, out, err);
+    out->total = (int64_t)out->count;
+    return rc;
+}
+
+hfd_rc hfd_fleet_row_pending(struct hfd_txn *tx, const struct hfd_pending_query *query,
+                             struct hfd_arena *mem, struct hfd_fleet_list *out, struct hfd_err *err)
+{
+    struct hfd_stmt *st;
+    hfd_rc rc;
+
+    *out = (struct hfd_fleet_list){.count = 0};
+    rc = hfd_unit_write_table(tx, HFD_UNIT_FLEET, err);
+    if (rc == HFD_OK)
+        rc = hfd_db_prepare(tx->db, sql_fleet_pending, &st, err);
+    if (rc != HFD_OK)
+        return rc;
+    hfd_stmt_i64(st, 1, query->after_us);
+    hfd_stmt_i64(st, 2, query->after_seq);
+    hfd_stmt_i64(st, 3, query->limit);
+    rc = all_fleet(st, mem, out, err);
+    out->total = (int64_t)out->count;
+    return rc;
+}
+
+/* ---- writing ---- */
+
+/* The number of the next resource. Numbers rise as long as the store is open. */
+static hfd_rc next_seq(struct hfd_txn *tx, int64_t *out, struct hfd_err *err)
+{
+    int64_t *last = tx->unit != NULL ? &tx->unit->last_seq : NULL;
+    struct hfd_stmt *st;
+    hfd_rc rc = HFD_OK;
+
+    *out = last != NULL ? *last : 0;
+    if (*out == 0)
+        rc = hfd_db_prepare(tx->db, sql_fleet_last, &st, err);
+    if (*out == 0 && rc == HFD_OK)
+        rc = hfd_row_number(st, 0, out, err);
+    if (rc != HFD_OK)
+        return rc;
+    (*out)++;
+    if (last != NULL)
+        *last = *out;
+    return HFD_OK;
+}
+
+/* Written at once: only the database knows whether the name is taken. */
+hfd_rc hfd_fleet_row_insert(struct hfd_txn *tx, struct hfd_fleet_row *row, struct hfd_err *err)
+{
+    int64_t changed = 0;
+    struct hfd_stmt *st;
+    hfd_rc rc = hfd_unit_write_table(tx, HFD_UNIT_FLEET, err); /* the name may have become free */
+
+    if (rc == HFD_OK)
+        rc = next_seq(tx, &row->seq, err);
+    if (rc == HFD_OK)
+        rc = hfd_row_write(tx, sql_fleet_insert, &st, err);
     if (rc != HFD_OK)
         return rc;
     hfd_stmt_text(st, 1, hfd_row_some(row->id));
@@ -133,9 +269,15 @@ hfd_rc hfd_fleet_row_insert(struct hfd_txn *tx, struct hfd_fleet_row *row, struc
     hfd_stmt_text(st, 15, hfd_row_some(row->created_by));
     hfd_stmt_text(st, 16, hfd_row_some(row->updated_by));
     hfd_stmt_text(st, 17, hfd_row_some(row->deleted_by));
-    rc = hfd_row_number(st, 0, &row->seq, err);
-    return rc == HFD_OK ? hfd_totals_add(tx, &(struct hfd_count_key){.kind = row->kind}, 1, err)
-                        : rc;
+    hfd_stmt_i64(st, 18, row->seq);
+    rc = hfd_stmt_run(st, &changed, err);
+    if (rc == HFD_OK && changed == 0)
+        rc = hfd_fail(err, HFD_CONFLICT, "store: the name or the id of a %s is taken",
+                      row->kind == HFD_KIND_CLUSTER ? "cluster" : "nodepool");
+    if (rc != HFD_OK)
+        return rc;
+    (void)hfd_unit_keep(tx, &kept_form, row);
+    return hfd_totals_add(tx, &(struct hfd_count_key){.kind = row->kind}, 1, err);
 }
 
 static hfd_rc run_update(struct hfd_stmt *st, struct hfd_err *err)
@@ -148,8 +290,7 @@ static hfd_rc run_update(struct hfd_stmt *st, struct hfd_err *err)
     return rc;
 }
 
-hfd_rc hfd_fleet_row_update(struct hfd_txn *tx, const struct hfd_fleet_row *row,
-                            struct hfd_err *err)
+static hfd_rc write_all(struct hfd_txn *tx, const struct hfd_fleet_row *row, struct hfd_err *err)
 {
     struct hfd_stmt *st;
     hfd_rc rc = hfd_row_write(tx, sql_fleet_update, &st, err);
@@ -168,13 +309,13 @@ hfd_rc hfd_fleet_row_update(struct hfd_txn *tx, const struct hfd_fleet_row *row,
     hfd_stmt_i64(st, 10, row->deleted_us);
     hfd_stmt_text(st, 11, hfd_row_some(row->updated_by));
     hfd_stmt_text(st, 12, hfd_row_some(row->deleted_by));
+    hfd_stmt_i64(st, 13, row->told);
     return run_update(st, err);
 }
 
-hfd_rc hfd_fleet_row_judged(struct hfd_txn *tx, const struct hfd_fleet_row *row,
-                            const struct hfd_fleet_row *was, struct hfd_err *err)
+static hfd_rc write_judged(struct hfd_txn *tx, const struct hfd_fleet_row *row, bool moved,
+                           struct hfd_err *err)
 {
-    const bool moved = row->ready != was->ready || row->ready_seen_us != was->ready_seen_us;
     struct hfd_stmt *st;
     hfd_rc rc = hfd_row_write(tx, moved ? sql_fleet_judged_moved : sql_fleet_judged, &st, err);
 
@@ -190,69 +331,121 @@ hfd_rc hfd_fleet_row_judged(struct hfd_txn *tx, const struct hfd_fleet_row *row,
     return run_update(st, err);
 }
 
-hfd_rc hfd_fleet_row_delete(struct hfd_txn *tx, hfd_slice id, struct hfd_err *err)
+static hfd_rc write_change(struct hfd_txn *tx, const struct hfd_fleet_row *row, unsigned change,
+                           struct hfd_err *err)
 {
-    struct hfd_stmt *st;
-    int64_t kind = 0;
-    hfd_rc rc = hfd_row_run(tx, sql_fleet_delete_reports, id, HFD_SLICE_NONE, err);
+    if ((change & CHANGE_ALL) != 0)
+        return write_all(tx, row, err);
+    return write_judged(tx, row, (change & CHANGE_MOVED) != 0, err);
+}
 
+static hfd_rc write_kept(struct hfd_txn *tx, const struct hfd_kept *kept, struct hfd_err *err)
+{
+    return write_change(tx, kept->row, kept->change, err);
+}
+
+/* Keeps the new form of a known row; without room for it, it is written at once. */
+static hfd_rc change_row(struct hfd_txn *tx, struct hfd_kept *kept, const struct hfd_fleet_row *new,
+                         unsigned change, struct hfd_err *err)
+{
+    const unsigned all = kept->change | change;
+
+    kept = hfd_unit_keep(tx, &kept_form, new);
+    if (kept == NULL)
+        return write_change(tx, new, all, err);
+    hfd_unit_change(tx, kept, all);
+    return HFD_OK;
+}
+
+/* Whether a unique name may be taken by the update: then the database must say so at once. */
+static bool claims_name(const struct hfd_fleet_row *was, const struct hfd_fleet_row *row)
+{
+    return row->deleted_us == 0 && (was->deleted_us != 0 || !hfd_slice_eq(was->name, row->name));
+}
+
+hfd_rc hfd_fleet_row_update(struct hfd_txn *tx, const struct hfd_fleet_row *row,
+                            struct hfd_err *err)
+{
+    struct hfd_kept *kept = find(tx, row->id);
+    const struct hfd_fleet_row *was = kept != NULL ? kept->row : NULL;
+    struct hfd_fleet_row new = *row;
+    hfd_rc rc;
+
+    new.told = 0;
+    if (kept != NULL && was == NULL)
+        return hfd_fail(err, HFD_NOT_FOUND, "no such HyperFleet resource is stored");
+    if (kept != NULL) {
+        new.seq = was->seq;
+        new.kind = was->kind;
+        new.owner_id = was->owner_id;
+        new.created_us = was->created_us;
+        new.created_by = was->created_by;
+    }
+    if (kept != NULL && !claims_name(was, row))
+        return change_row(tx, kept, &new, CHANGE_ALL, err);
+    rc = hfd_unit_write_table(tx, HFD_UNIT_FLEET, err); /* the name may have become free */
     if (rc == HFD_OK)
-        rc = hfd_row_write(tx, sql_fleet_delete, &st, err);
+        rc = write_all(tx, &new, err);
+    if (rc == HFD_OK && kept != NULL)
+        (void)hfd_unit_keep(tx, &kept_form, &new);
+    return rc;
+}
+
+hfd_rc hfd_fleet_row_judged(struct hfd_txn *tx, const struct hfd_fleet_row *row,
+                            const struct hfd_fleet_row *was, struct hfd_err *err)
+{
+    const bool moved = row->ready != was->ready || row->ready_seen_us != was->ready_seen_us;
+    struct hfd_kept *kept = find(tx, row->id);
+    struct hfd_fleet_row new;
+
+    if (kept == NULL)
+        return write_judged(tx, row, moved, err);
+    if (kept->row == NULL)
+        return hfd_fail(err, HFD_NOT_FOUND, "no such HyperFleet resource is stored");
+    new = *(const struct hfd_fleet_row *)kept->row;
+    new.conditions = row->conditions;
+    new.told = row->told;
+    if (moved) {
+        new.ready = row->ready;
+        new.ready_seen_us = row->ready_seen_us;
+    }
+    return change_row(tx, kept, &new, moved ? CHANGE_MOVED : CHANGE_JUDGED, err);
+}
+
+static hfd_rc kind_of(struct hfd_txn *tx, hfd_slice id, int64_t *out, struct hfd_err *err)
+{
+    const struct hfd_kept *kept = find(tx, id);
+    struct hfd_stmt *st;
+    hfd_rc rc;
+
+    *out = 0;
+    if (kept != NULL && kept->row != NULL)
+        *out = ((const struct hfd_fleet_row *)kept->row)->kind;
+    if (kept != NULL)
+        return HFD_OK;
+    rc = hfd_db_prepare(tx->db, sql_fleet_kind, &st, err);
     if (rc != HFD_OK)
         return rc;
     hfd_stmt_text(st, 1, hfd_row_some(id));
-    rc = hfd_row_number(st, 0, &kind, err);
-    return rc == HFD_OK && kind != 0
+    return hfd_row_number(st, 0, out, err);
+}
+
+/* Written at once: what is inserted later must not go with it. */
+hfd_rc hfd_fleet_row_delete(struct hfd_txn *tx, hfd_slice id, struct hfd_err *err)
+{
+    const struct hfd_unit_key key = {id, HFD_SLICE_NONE};
+    int64_t kind;
+    hfd_rc rc = hfd_report_row_delete_all(tx, id, err);
+
+    if (rc == HFD_OK)
+        rc = kind_of(tx, id, &kind, err);
+    if (rc != HFD_OK || kind == 0)
+        return rc;
+    (void)hfd_unit_keep_absent(tx, &kept_form, &key);
+    rc = hfd_row_run(tx, sql_fleet_delete, id, HFD_SLICE_NONE, err);
+    return rc == HFD_OK
                ? hfd_totals_add(tx, &(struct hfd_count_key){.kind = (enum hfd_kind)kind}, -1, err)
                : rc;
-}
-
-hfd_rc hfd_fleet_row_by_name(struct hfd_txn *tx, const struct hfd_fleet_name *name,
-                             struct hfd_arena *mem, struct hfd_fleet_row *out, struct hfd_err *err)
-{
-    struct hfd_stmt *st;
-    hfd_rc rc = hfd_db_prepare(tx->db, sql_fleet_by_name, &st, err);
-
-    if (rc != HFD_OK)
-        return rc;
-    hfd_stmt_i64(st, 1, name->kind);
-    hfd_stmt_text(st, 2, hfd_row_some(name->owner_id));
-    hfd_stmt_text(st, 3, hfd_row_some(name->name));
-    return hfd_row_one(st, &fleet_form, mem, out, err);
-}
-
-hfd_rc hfd_fleet_row_children(struct hfd_txn *tx, hfd_slice cluster_id, struct hfd_arena *mem,
-                              struct hfd_fleet_list *out, struct hfd_err *err)
-{
-    struct hfd_stmt *st;
-    hfd_rc rc;
-
-    *out = (struct hfd_fleet_list){.count = 0};
-    rc = hfd_db_prepare(tx->db, sql_fleet_children, &st, err);
-    if (rc != HFD_OK)
-        return rc;
-    hfd_stmt_text(st, 1, hfd_row_some(cluster_id));
-    rc = all_fleet(st, mem, out, err);
-    out->total = (int64_t)out->count;
-    return rc;
-}
-
-hfd_rc hfd_fleet_row_pending(struct hfd_txn *tx, const struct hfd_pending_query *query,
-                             struct hfd_arena *mem, struct hfd_fleet_list *out, struct hfd_err *err)
-{
-    struct hfd_stmt *st;
-    hfd_rc rc;
-
-    *out = (struct hfd_fleet_list){.count = 0};
-    rc = hfd_db_prepare(tx->db, sql_fleet_pending, &st, err);
-    if (rc != HFD_OK)
-        return rc;
-    hfd_stmt_i64(st, 1, query->after_us);
-    hfd_stmt_i64(st, 2, query->after_seq);
-    hfd_stmt_i64(st, 3, query->limit);
-    rc = all_fleet(st, mem, out, err);
-    out->total = (int64_t)out->count;
-    return rc;
 }
 
 static void read_guresid(struct hfd_row_in *in, void *out)
@@ -283,8 +476,12 @@ static hfd_rc refer_resources(struct hfd_txn *tx, hfd_slice from, hfd_slice to,
 hfd_rc hfd_fleet_row_refer(struct hfd_txn *tx, hfd_slice from, hfd_slice to, struct hfd_arena *mem,
                            struct hfd_err *err)
 {
-    hfd_rc rc = hfd_row_run(tx, sql_refer_owner, from, to, err);
+    hfd_rc rc = hfd_unit_write(tx, err); /* the statements change rows of three tables */
 
+    if (rc != HFD_OK)
+        return rc;
+    hfd_unit_forget(tx);
+    rc = hfd_row_run(tx, sql_refer_owner, from, to, err);
     if (rc == HFD_OK)
         rc = hfd_row_run(tx, sql_refer_part, from, to, err);
     return rc == HFD_OK ? refer_resources(tx, from, to, mem, err) : rc;

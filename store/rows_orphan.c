@@ -1,5 +1,6 @@
 /* The SQL is the portable subset. Thread: that of the transaction. */
 #include "store/orphan_io.h"
+#include "store/unit.h"
 #include "store/rows_orphan.h"
 
 /* clang-format off */
@@ -29,7 +30,10 @@ hfd_rc hfd_orphan_row_list(struct hfd_txn *tx, const struct hfd_orphan_query *qu
     hfd_rc rc;
 
     *out = (struct hfd_orphan_list){.count = 0};
-    rc = hfd_db_prepare(tx->db, query->value.p != NULL ? sql_orphans_of : sql_orphans, &st, err);
+    rc = hfd_unit_write(tx, err);
+    if (rc == HFD_OK)
+        rc =
+            hfd_db_prepare(tx->db, query->value.p != NULL ? sql_orphans_of : sql_orphans, &st, err);
     if (rc != HFD_OK)
         return rc;
     hfd_stmt_i64(st, 1, query->kind);

@@ -34,5 +34,8 @@ HFD_MUST_CHECK hfd_rc hfd_part_row_put(struct hfd_txn *tx, const struct hfd_part
                                        struct hfd_err *err);
 HFD_MUST_CHECK hfd_rc hfd_part_row_delete(struct hfd_txn *tx, hfd_slice guresid, hfd_slice fleet_id,
                                           struct hfd_err *err);
+/** Removes all parts of a driver resource. */
+HFD_MUST_CHECK hfd_rc hfd_part_row_delete_all(struct hfd_txn *tx, hfd_slice guresid,
+                                              struct hfd_err *err);
 
 #endif

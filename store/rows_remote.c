@@ -2,6 +2,7 @@
 #include "store/rows_remote.h"
 
 #include "store/row_io.h"
+#include "store/unit.h"
 
 /* clang-format off */
 #define REMOTE_COLUMNS \
@@ -180,8 +181,10 @@ hfd_rc hfd_remote_row_wake(struct hfd_txn *tx, hfd_slice cluster_id, int64_t now
                            struct hfd_err *err)
 {
     struct hfd_stmt *st;
-    hfd_rc rc = hfd_row_write(tx, sql_remote_wake, &st, err);
+    hfd_rc rc = hfd_unit_write(tx, err);
 
+    if (rc == HFD_OK)
+        rc = hfd_row_write(tx, sql_remote_wake, &st, err);
     if (rc != HFD_OK)
         return rc;
     hfd_stmt_text(st, 1, hfd_row_some(cluster_id));

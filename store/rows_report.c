@@ -2,6 +2,7 @@
 #include "store/rows_report.h"
 
 #include "store/row_io.h"
+#include "store/unit.h"
 
 /* clang-format off */
 #define REPORT_COLUMNS \
@@ -18,6 +19,8 @@ static const char sql_report_get[] =
     "SELECT " REPORT_COLUMNS " FROM report WHERE fleet_id = ?1 AND adapter = ?2";
 static const char sql_report_spend[] =
     "UPDATE report SET received_us = 0 WHERE fleet_id = ?1";
+static const char sql_report_delete_all[] =
+    "DELETE FROM report WHERE fleet_id = ?1";
 static const char sql_report_put[] = /* created_us stays that of the first report */
     "INSERT INTO report (" REPORT_COLUMNS ")"
     " VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)"
@@ -45,13 +48,70 @@ static void read_report(struct hfd_row_in *in, void *out)
 static const struct hfd_row_form report_form = {"report", read_report,
                                                 sizeof(struct hfd_report_row)};
 
-/* The rows that st gives. */
-static hfd_rc all_reports(struct hfd_stmt *st, struct hfd_arena *mem, struct hfd_report_list *out,
-                          struct hfd_err *err)
+/* ---- how rows are kept ---- */
+
+static const size_t report_texts[] = {
+    offsetof(struct hfd_report_row, fleet_id),   offsetof(struct hfd_report_row, adapter),
+    offsetof(struct hfd_report_row, conditions), offsetof(struct hfd_report_row, data),
+    offsetof(struct hfd_report_row, metadata),   offsetof(struct hfd_report_row, secrets),
+};
+
+static struct hfd_unit_key key_of(const void *row)
+{
+    const struct hfd_report_row *report = row;
+
+    return (struct hfd_unit_key){report->fleet_id, report->adapter};
+}
+
+/* The order of sql_report_heads. */
+static int compare(const void *a, const void *b)
+{
+    const struct hfd_report_row *x = a, *y = b;
+
+    if (x->created_us != y->created_us)
+        return x->created_us < y->created_us ? -1 : 1;
+    return hfd_slice_cmp(x->adapter, y->adapter);
+}
+
+static void behead(void *row)
+{
+    struct hfd_report_row *report = row;
+
+    report->data = report->metadata = HFD_SLICE("");
+    report->secrets = HFD_SLICE_NONE;
+}
+
+static hfd_rc write_kept(struct hfd_txn *tx, const struct hfd_kept *kept, struct hfd_err *err);
+
+static const struct hfd_unit_form kept_form = {
+    .table = HFD_UNIT_REPORT,
+    .what = "report",
+    .size = sizeof(struct hfd_report_row),
+    .texts = report_texts,
+    .text_count = sizeof(report_texts) / sizeof(report_texts[0]),
+    .none_count = 1, /* secrets */
+    .key_of = key_of,
+    .compare = compare,
+    .behead = behead,
+    .write = write_kept,
+};
+
+#define CHANGE_PUT 1u
+
+/* ---- rows ---- */
+
+static hfd_rc read_page(struct hfd_txn *tx, const struct hfd_report_query *query,
+                        struct hfd_arena *mem, struct hfd_report_list *out, struct hfd_err *err)
 {
     struct hfd_row_list list;
-    hfd_rc rc;
+    struct hfd_stmt *st;
+    hfd_rc rc = hfd_db_prepare(tx->db, sql_report_list, &st, err);
 
+    if (rc != HFD_OK)
+        return rc;
+    hfd_stmt_text(st, 1, hfd_row_some(query->fleet_id));
+    hfd_stmt_i64(st, 2, query->limit);
+    hfd_stmt_i64(st, 3, query->offset);
     rc = hfd_row_all(st, &report_form, mem, &list, err);
     out->rows = list.rows;
     out->count = list.count;
@@ -62,59 +122,79 @@ hfd_rc hfd_report_row_list(struct hfd_txn *tx, const struct hfd_report_query *qu
                            struct hfd_arena *mem, struct hfd_report_list *out, struct hfd_err *err)
 {
     struct hfd_stmt *st;
-    hfd_rc rc;
+    hfd_rc rc = hfd_unit_write_table(tx, HFD_UNIT_REPORT, err);
 
     *out = (struct hfd_report_list){.count = 0};
-    rc = hfd_db_prepare(tx->db, sql_report_count, &st, err);
+    if (rc == HFD_OK)
+        rc = hfd_db_prepare(tx->db, sql_report_count, &st, err);
     if (rc != HFD_OK)
         return rc;
     hfd_stmt_text(st, 1, hfd_row_some(query->fleet_id));
     rc = hfd_row_number(st, 0, &out->total, err);
-    if (rc == HFD_OK)
-        rc = hfd_db_prepare(tx->db, sql_report_list, &st, err);
+    return rc == HFD_OK ? read_page(tx, query, mem, out, err) : rc;
+}
+
+static hfd_rc read_heads(struct hfd_txn *tx, hfd_slice fleet_id, struct hfd_arena *mem,
+                         struct hfd_row_list *out, struct hfd_err *err)
+{
+    struct hfd_stmt *st;
+    hfd_rc rc = hfd_db_prepare(tx->db, sql_report_heads, &st, err);
+
     if (rc != HFD_OK)
         return rc;
-    hfd_stmt_text(st, 1, hfd_row_some(query->fleet_id));
-    hfd_stmt_i64(st, 2, query->limit);
-    hfd_stmt_i64(st, 3, query->offset);
-    return all_reports(st, mem, out, err);
+    hfd_stmt_text(st, 1, hfd_row_some(fleet_id));
+    return hfd_row_all(st, &report_form, mem, out, err);
 }
 
 hfd_rc hfd_report_row_heads(struct hfd_txn *tx, hfd_slice fleet_id, struct hfd_arena *mem,
                             struct hfd_report_list *out, struct hfd_err *err)
 {
-    struct hfd_stmt *st;
-    hfd_rc rc;
+    const struct hfd_unit_list heads = {
+        .form = &kept_form, .first = fleet_id, .mem = mem, .heads = true, .read = read_heads};
+    struct hfd_row_list list;
+    const hfd_rc rc = hfd_unit_list(tx, &heads, &list, err);
 
-    *out = (struct hfd_report_list){.count = 0};
-    rc = hfd_db_prepare(tx->db, sql_report_heads, &st, err);
-    if (rc != HFD_OK)
-        return rc;
-    hfd_stmt_text(st, 1, hfd_row_some(fleet_id));
-    rc = all_reports(st, mem, out, err);
-    out->total = (int64_t)out->count;
+    *out = (struct hfd_report_list){list.rows, list.count, (int64_t)list.count};
     return rc;
 }
 
 hfd_rc hfd_report_row_get(struct hfd_txn *tx, const struct hfd_report_key *key,
                           struct hfd_arena *mem, struct hfd_report_row *out, struct hfd_err *err)
 {
+    const struct hfd_unit_key kept_key = {key->fleet_id, key->adapter};
+    const struct hfd_kept *kept = hfd_unit_find(tx, &kept_form, &kept_key);
     struct hfd_stmt *st;
-    hfd_rc rc = hfd_db_prepare(tx->db, sql_report_get, &st, err);
+    hfd_rc rc;
 
+    if (kept != NULL && !kept->head)
+        return hfd_unit_give(kept, mem, out, err);
+    if (kept == NULL && hfd_unit_has_all(tx, &kept_form, key->fleet_id))
+        return hfd_fail(err, HFD_NOT_FOUND, "no such report is stored");
+    rc = hfd_db_prepare(tx->db, sql_report_get, &st, err);
     if (rc != HFD_OK)
         return rc;
     hfd_stmt_text(st, 1, hfd_row_some(key->fleet_id));
     hfd_stmt_text(st, 2, hfd_row_some(key->adapter));
-    return hfd_row_one(st, &report_form, mem, out, err);
+    rc = hfd_row_one(st, &report_form, mem, out, err);
+    if (rc == HFD_OK)
+        (void)hfd_unit_keep(tx, &kept_form, out);
+    else if (rc == HFD_NOT_FOUND)
+        (void)hfd_unit_keep_absent(tx, &kept_form, &kept_key);
+    return rc;
 }
 
+/* Written at once: it is one statement for all reports. */
 hfd_rc hfd_report_row_spend(struct hfd_txn *tx, hfd_slice fleet_id, struct hfd_err *err)
 {
+    struct hfd_kept *k = tx->unit != NULL ? tx->unit->tables[HFD_UNIT_REPORT] : NULL;
+
+    for (; k != NULL; k = k->in_table)
+        if (k->row != NULL && hfd_slice_eq(k->key.first, fleet_id))
+            ((struct hfd_report_row *)k->row)->received_us = 0;
     return hfd_row_run(tx, sql_report_spend, fleet_id, HFD_SLICE_NONE, err);
 }
 
-hfd_rc hfd_report_row_put(struct hfd_txn *tx, const struct hfd_report_row *row, struct hfd_err *err)
+static hfd_rc write_row(struct hfd_txn *tx, const struct hfd_report_row *row, struct hfd_err *err)
 {
     struct hfd_stmt *st;
     hfd_rc rc = hfd_row_write(tx, sql_report_put, &st, err);
@@ -132,4 +212,33 @@ hfd_rc hfd_report_row_put(struct hfd_txn *tx, const struct hfd_report_row *row, 
     hfd_stmt_text(st, 9, hfd_row_some(row->metadata));
     hfd_stmt_blob(st, 10, row->secrets);
     return hfd_stmt_run(st, NULL, err);
+}
+
+static hfd_rc write_kept(struct hfd_txn *tx, const struct hfd_kept *kept, struct hfd_err *err)
+{
+    return write_row(tx, kept->row, err);
+}
+
+/* Kept only where it is known which report it replaces: that one's created_us stays. */
+hfd_rc hfd_report_row_put(struct hfd_txn *tx, const struct hfd_report_row *row, struct hfd_err *err)
+{
+    const struct hfd_unit_key key = key_of(row);
+    struct hfd_kept *kept = hfd_unit_find(tx, &kept_form, &key);
+    struct hfd_report_row new = *row;
+
+    if (kept == NULL && !hfd_unit_has_all(tx, &kept_form, row->fleet_id))
+        return write_row(tx, row, err);
+    if (kept != NULL && kept->row != NULL)
+        new.created_us = ((const struct hfd_report_row *)kept->row)->created_us;
+    kept = hfd_unit_keep(tx, &kept_form, &new);
+    if (kept == NULL)
+        return write_row(tx, row, err);
+    hfd_unit_change(tx, kept, CHANGE_PUT);
+    return HFD_OK;
+}
+
+hfd_rc hfd_report_row_delete_all(struct hfd_txn *tx, hfd_slice fleet_id, struct hfd_err *err)
+{
+    hfd_unit_lose_all(tx, &kept_form, fleet_id);
+    return hfd_row_run(tx, sql_report_delete_all, fleet_id, HFD_SLICE_NONE, err);
 }

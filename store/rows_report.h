@@ -53,5 +53,8 @@ HFD_MUST_CHECK hfd_rc hfd_report_row_spend(struct hfd_txn *tx, hfd_slice fleet_i
 /** Inserts or replaces; created_us stays that of the first report. */
 HFD_MUST_CHECK hfd_rc hfd_report_row_put(struct hfd_txn *tx, const struct hfd_report_row *row,
                                          struct hfd_err *err);
+/** Removes all reports on a HyperFleet resource. */
+HFD_MUST_CHECK hfd_rc hfd_report_row_delete_all(struct hfd_txn *tx, hfd_slice fleet_id,
+                                                struct hfd_err *err);
 
 #endif

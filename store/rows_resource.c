@@ -3,6 +3,8 @@
 
 #include "store/row_cache.h"
 #include "store/row_io.h"
+#include "store/rows_part.h"
+#include "store/unit.h"
 
 /* clang-format off */
 #define RESOURCE_COLUMNS \
@@ -24,8 +26,6 @@ static const char sql_resource_put[] =
     " op_plan = excluded.op_plan";
 static const char sql_resource_delete[] =
     "DELETE FROM resource WHERE guresid = ?1";
-static const char sql_resource_delete_parts[] =
-    "DELETE FROM part WHERE guresid = ?1";
 static const char sql_resource_delete_history[] =
     "DELETE FROM history WHERE guresid = ?1";
 /* clang-format on */
@@ -62,16 +62,60 @@ static void read_resource(struct hfd_row_in *in, void *out)
 static const struct hfd_row_form resource_form = {"driver resource", read_resource,
                                                   sizeof(struct hfd_resource_row)};
 
+/* ---- how rows are kept ---- */
+
+static const size_t resource_texts[] = {
+    offsetof(struct hfd_resource_row, guresid),       offsetof(struct hfd_resource_row, type),
+    offsetof(struct hfd_resource_row, incarnation),   offsetof(struct hfd_resource_row, cluster_id),
+    offsetof(struct hfd_resource_row, digest),        offsetof(struct hfd_resource_row, raw_digest),
+    offsetof(struct hfd_resource_row, cookie),        offsetof(struct hfd_resource_row, fail_code),
+    offsetof(struct hfd_resource_row, fail_message),  offsetof(struct hfd_resource_row, output),
+    offsetof(struct hfd_resource_row, op_milestones), offsetof(struct hfd_resource_row, op_plan),
+    offsetof(struct hfd_resource_row, secrets),
+};
+
+static struct hfd_unit_key key_of(const void *row)
+{
+    return (struct hfd_unit_key){((const struct hfd_resource_row *)row)->guresid, HFD_SLICE_NONE};
+}
+
+static hfd_rc write_kept(struct hfd_txn *tx, const struct hfd_kept *kept, struct hfd_err *err);
+
+static const struct hfd_unit_form kept_form = {
+    .table = HFD_UNIT_RESOURCE,
+    .what = "driver resource",
+    .size = sizeof(struct hfd_resource_row),
+    .texts = resource_texts,
+    .text_count = sizeof(resource_texts) / sizeof(resource_texts[0]),
+    .none_count = 1, /* secrets */
+    .key_of = key_of,
+    .write = write_kept,
+};
+
+#define CHANGE_PUT 1u
+
+/* ---- rows ---- */
+
 hfd_rc hfd_resource_row_get(struct hfd_txn *tx, hfd_slice guresid, struct hfd_arena *mem,
                             struct hfd_resource_row *out, struct hfd_err *err)
 {
+    const struct hfd_unit_key key = {guresid, HFD_SLICE_NONE};
+    const struct hfd_kept *kept = hfd_unit_find(tx, &kept_form, &key);
     struct hfd_stmt *st;
-    hfd_rc rc = hfd_db_prepare(tx->db, sql_resource_get, &st, err);
+    hfd_rc rc;
 
+    if (kept != NULL)
+        return hfd_unit_give(kept, mem, out, err);
+    rc = hfd_db_prepare(tx->db, sql_resource_get, &st, err);
     if (rc != HFD_OK)
         return rc;
     hfd_stmt_text(st, 1, hfd_row_some(guresid));
-    return hfd_row_one(st, &resource_form, mem, out, err);
+    rc = hfd_row_one(st, &resource_form, mem, out, err);
+    if (rc == HFD_OK)
+        (void)hfd_unit_keep(tx, &kept_form, out);
+    else if (rc == HFD_NOT_FOUND)
+        (void)hfd_unit_keep_absent(tx, &kept_form, &key);
+    return rc;
 }
 
 hfd_rc hfd_resource_row_recent(struct hfd_txn *tx, hfd_slice guresid, struct hfd_arena *mem,
@@ -93,15 +137,13 @@ static void note_change(const struct hfd_txn *tx, hfd_slice guresid)
         hfd_row_stamps_change(tx->stamps, guresid);
 }
 
-hfd_rc hfd_resource_row_put(struct hfd_txn *tx, const struct hfd_resource_row *row,
-                            struct hfd_err *err)
+static hfd_rc write_row(struct hfd_txn *tx, const struct hfd_resource_row *row, struct hfd_err *err)
 {
     struct hfd_stmt *st;
     hfd_rc rc = hfd_row_write(tx, sql_resource_put, &st, err);
 
     if (rc != HFD_OK)
         return rc;
-    note_change(tx, row->guresid);
     hfd_stmt_text(st, 1, hfd_row_some(row->guresid));
     hfd_stmt_text(st, 2, hfd_row_some(row->type));
     hfd_stmt_i64(st, 3, row->kind);
@@ -128,11 +170,31 @@ hfd_rc hfd_resource_row_put(struct hfd_txn *tx, const struct hfd_resource_row *r
     return hfd_stmt_run(st, NULL, err);
 }
 
+static hfd_rc write_kept(struct hfd_txn *tx, const struct hfd_kept *kept, struct hfd_err *err)
+{
+    return write_row(tx, kept->row, err);
+}
+
+hfd_rc hfd_resource_row_put(struct hfd_txn *tx, const struct hfd_resource_row *row,
+                            struct hfd_err *err)
+{
+    struct hfd_kept *kept = hfd_unit_keep(tx, &kept_form, row);
+
+    note_change(tx, row->guresid);
+    if (kept == NULL)
+        return write_row(tx, row, err);
+    hfd_unit_change(tx, kept, CHANGE_PUT);
+    return HFD_OK;
+}
+
+/* Written at once: what is added later must not go with it. */
 hfd_rc hfd_resource_row_delete(struct hfd_txn *tx, hfd_slice guresid, struct hfd_err *err)
 {
-    hfd_rc rc = hfd_row_run(tx, sql_resource_delete_parts, guresid, HFD_SLICE_NONE, err);
+    const struct hfd_unit_key key = {guresid, HFD_SLICE_NONE};
+    hfd_rc rc = hfd_part_row_delete_all(tx, guresid, err);
 
     note_change(tx, guresid);
+    (void)hfd_unit_keep_absent(tx, &kept_form, &key);
     if (rc == HFD_OK)
         rc = hfd_row_run(tx, sql_resource_delete_history, guresid, HFD_SLICE_NONE, err);
     return rc == HFD_OK ? hfd_row_run(tx, sql_resource_delete, guresid, HFD_SLICE_NONE, err) : rc;

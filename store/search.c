@@ -12,6 +12,7 @@
 #include "driver/base/check.h"
 #include "store/row_io.h"
 #include "store/totals.h"
+#include "store/unit.h"
 
 #define PROBE_ROWS                                                                                 \
     INT64_C(                                                                                       \
@@ -595,7 +596,9 @@ hfd_rc hfd_fleet_row_search(struct hfd_txn *tx, const struct hfd_fleet_query *qu
     hfd_rc rc;
 
     *out = (struct hfd_fleet_list){.count = 0};
-    rc = tx->totals != NULL ? hfd_totals_write(tx, err) : HFD_OK;
+    rc = hfd_unit_write(tx, err);
+    if (rc == HFD_OK && tx->totals != NULL)
+        rc = hfd_totals_write(tx, err);
     if (rc != HFD_OK)
         return rc;
     rc = hfd_search_compose(tx, query, mem, &sql, err);

@@ -55,7 +55,8 @@ struct hfd_sink {
  * in between, the store does.
  */
 struct hfd_job {
-    struct hfd_qnode node; /* first member: it travels on a queue */
+    struct hfd_qnode node; /* the store's: a place on a queue, or in a list of answers */
+    bool apart;            /* the writer's: it failed after it had written */
     hfd_txn_fn *fn;
     void *arg; /* owned with the job; must not point into anything that the submitting loop may free
                   meanwhile */

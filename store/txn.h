@@ -21,6 +21,7 @@ struct hfd_tally {
 };
 
 struct hfd_totals;
+struct hfd_unit;
 
 struct hfd_txn {
     struct hfd_db *db;
@@ -29,6 +30,8 @@ struct hfd_txn {
     struct hfd_tally *tally;       /* the writer's */
     struct hfd_totals *totals;     /* the writer's: changes of kept totals that are not written yet;
                                       NULL writes them at once */
+    struct hfd_unit *unit;         /* the writer's: rows kept and changes collected; NULL writes
+                                      changes at once */
     struct hfd_row_cache *cache;   /* a reader's own, or NULL */
     int64_t seq;                   /* with a cache: the last commit before the snapshot began */
 };

@@ -66,9 +66,6 @@ static const char sql_begin_write[] = "BEGIN IMMEDIATE";
 static const char sql_begin_read[] = "BEGIN";
 static const char sql_commit[] = "COMMIT";
 static const char sql_rollback[] = "ROLLBACK";
-static const char sql_savepoint[] = "SAVEPOINT job";
-static const char sql_release[] = "RELEASE job";
-static const char sql_rollback_to[] = "ROLLBACK TO job";
 static const char sql_like_cases[] = "SELECT 'a' LIKE 'A'";
 static const char sql_count_objects[] = "SELECT count(*) FROM sqlite_schema";
 
@@ -508,27 +505,6 @@ int64_t hfd_db_changes(const struct hfd_db *db)
     return sqlite3_total_changes64(db->handle);
 }
 
-hfd_rc hfd_db_savepoint(struct hfd_db *db, struct hfd_err *err)
-{
-    HFD_ASSERT(db->in_txn);
-    return run(db, sql_savepoint, err);
-}
-
-hfd_rc hfd_db_release(struct hfd_db *db, struct hfd_err *err)
-{
-    HFD_ASSERT(db->in_txn && db->stmts_in_use == 0);
-    return run(db, sql_release, err);
-}
-
-hfd_rc hfd_db_rollback_to(struct hfd_db *db, struct hfd_err *err)
-{
-    hfd_rc rc;
-
-    HFD_ASSERT(db->in_txn && db->stmts_in_use == 0);
-    rc = run(db, sql_rollback_to, err);
-    return rc == HFD_OK ? run(db, sql_release, err) : rc;
-}
-
 hfd_rc hfd_db_tidy(struct hfd_db *db, struct hfd_err *err)
 {
     int sqlite;
@@ -745,8 +721,10 @@ static hfd_rc open_handle(struct hfd_db *db, const char *dir, struct hfd_err *er
 static hfd_rc prepare_control(struct hfd_db *db, struct hfd_err *err)
 {
     static const char *const texts[] = {
-        sql_begin_write, sql_begin_read, sql_commit,      sql_rollback,
-        sql_savepoint,   sql_release,    sql_rollback_to,
+        sql_begin_write,
+        sql_begin_read,
+        sql_commit,
+        sql_rollback,
     };
 
     for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++) {
@@ -863,6 +841,11 @@ void hfd_db_adopt(struct hfd_db *db)
 bool hfd_db_broken(const struct hfd_db *db)
 {
     return db->broken;
+}
+
+hfd_rc hfd_db_cause(const struct hfd_db *db, struct hfd_err *err)
+{
+    return db->broken ? fail_broken(db, err) : HFD_OK;
 }
 
 hfd_rc hfd_db_check(struct hfd_db *db, struct hfd_err *err)

@@ -11,6 +11,7 @@
 #include "driver/core/keyring_int.h"
 #include "store/sqlite/db_sqlite_int.h"
 #include "store/txn.h"
+#include "store/unit.h"
 #include "tests/lib/faultvfs.h"
 #include "store/rows_fleet.h"
 #include "store/rows_report.h"
@@ -464,6 +465,8 @@ static hfd_rc txn_job(struct hfd_txn *tx, void *arg, struct hfd_err *err)
         return rc;
     j->inner = rc = do_call(tx, j, err);
     j->after = j->before;
+    if (rc == HFD_OK)
+        rc = hfd_unit_write(tx, err); /* the rules look at the database itself */
     if (rc == HFD_OK)
         rc = sim_look(tx, j->sim, &j->after, err);
     if (rc == HFD_OK)

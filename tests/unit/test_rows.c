@@ -856,7 +856,7 @@ static void damaged_rows_are_told(void **state)
         struct hfd_fleet_row row;
         struct hfd_fleet_list list;
 
-        assert_int_equal(hfd_db_savepoint(fx->tx.db, NULL), HFD_OK);
+        assert_int_equal(hfd_db_exec(fx->tx.db, "SAVEPOINT damage", NULL), HFD_OK);
         add(fx, cluster("c1", "n", 1));
         assert_int_equal(hfd_db_exec(fx->tx.db, damages[i], &fx->err), HFD_OK);
         assert_int_equal(hfd_fleet_row_get(&fx->tx, S("c1"), &fx->mem, &row, &fx->err),
@@ -865,7 +865,8 @@ static void damaged_rows_are_told(void **state)
                                                &fx->mem, &list, &fx->err),
                          HFD_CORRUPT);
         assert_int_equal(list.count, 0);
-        assert_int_equal(hfd_db_rollback_to(fx->tx.db, NULL), HFD_OK);
+        assert_int_equal(hfd_db_exec(fx->tx.db, "ROLLBACK TO damage; RELEASE damage", NULL),
+                         HFD_OK);
         assert_false(hfd_db_broken(fx->tx.db));
     }
 }

@@ -9,6 +9,7 @@
 #include "store/search.h"
 #include "store/sqlite/folder.h"
 #include "store/txn.h"
+#include "store/unit.h"
 #include "tests/lib/contains.h"
 #include "tests/lib/tmpdir.h"
 
@@ -280,9 +281,15 @@ static void failing_job_is_undone_alone(void **state)
     assert_true(hfd_store_ok(fx->store));
 }
 
+enum effect {
+    NO_EFFECT,
+    KEPT,   /* in the unit of work */
+    WRITTEN /* to the database, before the job ends */
+};
+
 struct counted {
     struct part_arg part;
-    bool writes;
+    enum effect effect;
     int runs;
 };
 
@@ -292,8 +299,18 @@ static hfd_rc count_run(struct hfd_txn *tx, void *arg, struct hfd_err *err)
 
     c->runs++;
     hfd_txn_count(tx, hfd_metric_series(HFD_METRIC_TRANSITIONS, HFD_LABELS("test", "run")), 1);
-    return c->writes ? put_part(tx, &c->part, err)
-                     : hfd_fail(err, c->part.answer, "refused at once");
+    if (c->effect == NO_EFFECT)
+        return hfd_fail(err, c->part.answer, "refused at once");
+    if (c->effect == WRITTEN) {
+        const struct part_arg early = {c->part.guresid, c->part.fleet_id, HFD_OK};
+        hfd_rc rc = put_part(tx, (void *)(uintptr_t)&early, err);
+
+        if (rc == HFD_OK)
+            rc = hfd_unit_write(tx, err);
+        if (rc != HFD_OK)
+            return rc;
+    }
+    return put_part(tx, &c->part, err);
 }
 
 static void assert_counted(int expected)
@@ -311,20 +328,22 @@ static void assert_counted(int expected)
 }
 
 /*
- * Only a job that fails after it has written makes those before it run again; what each wrote,
- * answered and counted is the same either way.
+ * Only a job that fails after its changes were written makes those before it run again; what each
+ * wrote, answered and counted is the same either way.
  */
 static void jobs_run_again_for_an_undo_alone(void **state)
 {
     static const struct {
-        bool writes;
+        enum effect effect;
         hfd_rc answer;
         int runs[3];
         size_t left;
     } cases[] = {
-        {true, HFD_OK, {1, 1, 1}, 3},
-        {false, HFD_CONFLICT, {1, 1, 1}, 2},
-        {true, HFD_CONFLICT, {2, 2, 1}, 2},
+        {KEPT, HFD_OK, {1, 1, 1}, 3},
+        {WRITTEN, HFD_OK, {1, 1, 1}, 3},
+        {NO_EFFECT, HFD_CONFLICT, {1, 1, 1}, 2},
+        {KEPT, HFD_CONFLICT, {1, 1, 1}, 2},
+        {WRITTEN, HFD_CONFLICT, {2, 1, 1}, 2},
     };
     struct fixture *fx = *state;
     int counted = 0;
@@ -341,10 +360,10 @@ static void jobs_run_again_for_an_undo_alone(void **state)
         for (size_t n = 0; n < 3; n++) {
             args[n] = (struct counted){
                 {hfd_slice_of(guresid), hfd_slice_of((const char *[]){"a", "b", "c"}[n]), HFD_OK},
-                true,
+                KEPT,
                 0};
             if (n == 1) {
-                args[n].writes = cases[i].writes;
+                args[n].effect = cases[i].effect;
                 args[n].part.answer = cases[i].answer;
             }
             jobs[n] = (struct hfd_job){.fn = count_run, .arg = &args[n], .sink = &k.sink};
@@ -360,6 +379,50 @@ static void jobs_run_again_for_an_undo_alone(void **state)
         counted += (int)cases[i].left;
         assert_counted(counted);
     }
+}
+
+/*
+ * Many jobs of one batch that fail after their changes were written: each is answered once, in
+ * order, and none runs more often than the limit of reruns allows.
+ */
+static void many_undone_jobs_end_their_batch(void **state)
+{
+    enum {
+        N = 60
+    };
+    struct fixture *fx = *state;
+    struct gate gate = GATE_INIT;
+    struct hfd_job gate_job, jobs[N], *job;
+    struct counted args[N];
+    char ids[N][8];
+    struct keep k;
+
+    keep_init(&k);
+    submit_gate(fx, &k, &gate_job, &gate);
+    for (size_t i = 0; i < N; i++) {
+        const bool fails = i % 3 == 1;
+
+        (void)snprintf(ids[i], sizeof(ids[i]), "%zu", i);
+        args[i] =
+            (struct counted){{HFD_SLICE("g"), hfd_slice_of(ids[i]), fails ? HFD_CONFLICT : HFD_OK},
+                             fails ? WRITTEN : KEPT,
+                             0};
+        jobs[i] = (struct hfd_job){.fn = count_run, .arg = &args[i], .sink = &k.sink};
+        assert_int_equal(hfd_store_update(fx->store, &jobs[i], NULL), HFD_OK);
+    }
+    gate_open(&gate);
+    keep_wait(&k, N + 1);
+    assert_int_equal(k.posts, 1 + 3); /* 20 such jobs, 9 of them in a commit */
+    job = (struct hfd_job *)gate_job.node.next;
+    for (size_t i = 0; i < N; i++, job = (struct hfd_job *)job->node.next) {
+        assert_ptr_equal(job, &jobs[i]);
+        assert_int_equal(job->rc, i % 3 == 1 ? HFD_CONFLICT : HFD_OK);
+        assert_true(args[i].runs >= 1 && args[i].runs <= 10);
+        if (i % 3 == 1)
+            assert_int_equal(args[i].runs, 1);
+    }
+    assert_int_equal(count_of(fx, "g"), 40);
+    assert_true(hfd_store_ok(fx->store));
 }
 
 struct insert_arg {
@@ -893,6 +956,7 @@ int main(void)
         RULE(restart_keeps_what_was_answered),
         RULE(failing_job_is_undone_alone),
         RULE(jobs_run_again_for_an_undo_alone),
+        RULE(many_undone_jobs_end_their_batch),
         RULE(totals_follow_what_is_kept),
         RULE(answers_go_to_their_sink_in_order),
         RULE(full_queue_is_busy),

@@ -1,0 +1,190 @@
+#include "store/reader.h"
+
+#include "driver/base/check.h"
+#include "driver/base/thread.h"
+#include "store/job.h"
+#include "store/store_int.h"
+
+/*
+ * A broken connection is opened anew. It lost nothing but its snapshot, and its failure says
+ * nothing about the next one.
+ */
+static hfd_rc reopen_if_broken(const char *dir, struct hfd_db **db, struct hfd_err *err)
+{
+    if (*db != NULL && !hfd_db_broken(*db))
+        return HFD_OK;
+    hfd_db_close(db);
+    return hfd_db_open(dir, HFD_DB_READER, db, err);
+}
+
+static hfd_rc read_snapshot(struct hfd_txn *tx, hfd_txn_fn *fn, void *arg, struct hfd_err *err)
+{
+    hfd_rc rc = hfd_db_begin(tx->db, err);
+
+    if (rc != HFD_OK)
+        return rc;
+    rc = fn(tx, arg, err);
+    hfd_db_rollback(tx->db); /* the end of the snapshot; there is nothing to undo */
+    return rc;
+}
+
+/* ---- views ---- */
+
+static void run_view(struct hfd_reader_thread *t, struct hfd_job *job)
+{
+    struct hfd_err err = {.rc = HFD_OK};
+    hfd_rc rc = reopen_if_broken(t->all->dir, &t->db, &err);
+
+    if (rc == HFD_OK) {
+        struct hfd_txn tx = {.db = t->db};
+
+        rc = read_snapshot(&tx, job->fn, job->arg, &err);
+    }
+    hfd_job_finish(job, rc, &err);
+    hfd_jobs_post(job);
+}
+
+static void *reader_main(void *arg)
+{
+    struct hfd_reader_thread *t = arg;
+    struct hfd_readers *r = t->all;
+
+    hfd_db_adopt(t->db);
+    for (;;) {
+        struct hfd_qnode *node;
+        size_t count;
+
+        (void)pthread_mutex_lock(&r->take_lock);
+        node = hfd_queue_take(r->queue, 1, &count);
+        (void)pthread_mutex_unlock(&r->take_lock);
+        if (node == NULL)
+            break;
+        run_view(t, hfd_job_of(node));
+    }
+    hfd_db_close(&t->db);
+    return NULL;
+}
+
+void hfd_readers_step(struct hfd_readers *r)
+{
+    size_t count;
+
+    while (hfd_queue_length(r->queue) > 0)
+        run_view(&r->threads[0], hfd_job_of(hfd_queue_take(r->queue, 1, &count)));
+}
+
+hfd_rc hfd_readers_open(struct hfd_readers *r, const struct hfd_store_config *config,
+                        struct hfd_err *err)
+{
+    hfd_rc rc = hfd_queue_new(config->queue_max, &r->queue, err);
+
+    if (rc != HFD_OK)
+        return rc;
+    r->dir = config->dir;
+    r->threads = calloc(config->readers, sizeof(*r->threads));
+    if (r->threads == NULL)
+        return hfd_fail_nomem(err, "open the store");
+    r->count = config->readers;
+    for (unsigned i = 0; rc == HFD_OK && i < r->count; i++) {
+        r->threads[i].all = r;
+        rc = hfd_db_open(r->dir, HFD_DB_READER, &r->threads[i].db, err);
+    }
+    return rc;
+}
+
+hfd_rc hfd_readers_start(struct hfd_readers *r, struct hfd_err *err)
+{
+    hfd_rc rc = HFD_OK;
+
+    for (unsigned i = 0; rc == HFD_OK && i < r->count; i++) {
+        struct hfd_reader_thread *t = &r->threads[i];
+
+        rc = hfd_thread_start(
+            &(struct hfd_thread){"hfd-reader", "open the store: thread", reader_main, t},
+            &t->thread, err);
+        t->started = rc == HFD_OK;
+    }
+    return rc;
+}
+
+void hfd_readers_close(struct hfd_readers *r)
+{
+    if (r->queue != NULL)
+        hfd_queue_close(r->queue);
+    for (unsigned i = 0; i < r->count; i++) {
+        struct hfd_reader_thread *t = &r->threads[i];
+
+        if (t->started)
+            (void)pthread_join(t->thread, NULL);
+        if (t->db != NULL)
+            hfd_db_adopt(t->db);
+        hfd_db_close(&t->db);
+    }
+    hfd_queue_free(r->queue);
+    (void)pthread_mutex_destroy(&r->take_lock);
+    free(r->threads);
+}
+
+/* ---- point reads ---- */
+
+struct hfd_store_reader {
+    unsigned magic;
+#define READER_MAGIC 0x5704e002u
+    struct hfd_store *store;
+    struct hfd_db *db;
+    struct hfd_row_cache *cache; /* NULL when there was no memory for one */
+};
+
+hfd_rc hfd_store_reader_open(struct hfd_store *store, struct hfd_store_reader **out,
+                             struct hfd_err *err)
+{
+    struct hfd_store_reader *reader = calloc(1, sizeof(*reader));
+    hfd_rc rc;
+
+    HFD_CHECK_OBJ(store, STORE_MAGIC);
+    *out = NULL;
+    if (reader == NULL)
+        return hfd_fail_nomem(err, "open a store reader");
+    rc = hfd_db_open(store->dir, HFD_DB_READER, &reader->db, err);
+    if (rc != HFD_OK) {
+        free(reader);
+        return rc;
+    }
+    reader->magic = READER_MAGIC;
+    reader->store = store;
+    reader->cache = hfd_row_cache_new(&store->writer.stamps);
+    atomic_fetch_add(&store->readers_open, 1);
+    *out = reader;
+    return HFD_OK;
+}
+
+void hfd_store_reader_close(struct hfd_store_reader **readerp)
+{
+    struct hfd_store_reader *reader = *readerp;
+
+    *readerp = NULL;
+    if (reader == NULL)
+        return;
+    HFD_CHECK_OBJ(reader, READER_MAGIC);
+    hfd_row_cache_free(reader->cache);
+    hfd_db_close(&reader->db);
+    atomic_fetch_sub(&reader->store->readers_open, 1);
+    reader->magic = 0;
+    free(reader);
+}
+
+hfd_rc hfd_store_read(struct hfd_store_reader *reader, hfd_txn_fn *fn, void *arg,
+                      struct hfd_err *err)
+{
+    struct hfd_txn tx;
+    hfd_rc rc;
+
+    HFD_CHECK_OBJ(reader, READER_MAGIC);
+    rc = reopen_if_broken(reader->store->dir, &reader->db, err);
+    if (rc != HFD_OK)
+        return rc;
+    tx = (struct hfd_txn){.db = reader->db,
+                          .cache = reader->cache,
+                          .seq = hfd_row_stamps_now(&reader->store->writer.stamps)};
+    return read_snapshot(&tx, fn, arg, err);
+}

@@ -1,0 +1,38 @@
+/*
+ * Readers: threads that run views, and connections of callers for point reads. Each has a
+ * connection of its own, and each call sees one snapshot.
+ */
+#ifndef HFD_STORE_READER_H
+#define HFD_STORE_READER_H
+
+#include "store/txn.h"
+
+#include <pthread.h>
+
+struct hfd_reader_thread {
+    struct hfd_readers *all;
+    struct hfd_db *db; /* NULL after a failure, until it is opened again */
+    pthread_t thread;
+    bool started;
+};
+
+/** The threads that run views, and their queue. */
+struct hfd_readers {
+    const char *dir; /* borrowed */
+    struct hfd_queue *queue;
+    pthread_mutex_t take_lock; /* one thread waits on the queue: it has one receiver */
+    struct hfd_reader_thread *threads;
+    unsigned count;
+};
+
+/** @param config  borrows, dir for as long as the readers are open */
+HFD_MUST_CHECK hfd_rc hfd_readers_open(struct hfd_readers *r, const struct hfd_store_config *config,
+                                       struct hfd_err *err);
+/** Starts the threads. A stepped store does not. */
+HFD_MUST_CHECK hfd_rc hfd_readers_start(struct hfd_readers *r, struct hfd_err *err);
+/** Runs all views that are queued. Thread: of a stepped store. */
+void hfd_readers_step(struct hfd_readers *r);
+/** Finishes what is queued, ends the threads. Accepts one half open. */
+void hfd_readers_close(struct hfd_readers *r);
+
+#endif

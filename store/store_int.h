@@ -1,0 +1,18 @@
+/* What the files of the store share. */
+#ifndef HFD_STORE_STORE_INT_H
+#define HFD_STORE_STORE_INT_H
+
+#include "store/reader.h"
+#include "store/writer.h"
+
+struct hfd_store {
+    unsigned magic;
+#define STORE_MAGIC 0x5704e001u
+    char *dir;
+    bool stepped; /* no threads: hfd_store_step does their work */
+    struct hfd_writer writer;
+    struct hfd_readers readers;
+    atomic_uint readers_open; /* hfd_store_reader */
+};
+
+#endif

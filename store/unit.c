@@ -1,0 +1,400 @@
+/* An entry is never removed before the next job: one that is forgotten loses its key. */
+#include "store/unit.h"
+
+#include "driver/base/check.h"
+
+#include <stdlib.h>
+
+#define ALIGN sizeof(max_align_t)
+
+hfd_rc hfd_unit_init(struct hfd_unit *unit, struct hfd_err *err)
+{
+    *unit = (struct hfd_unit){.mem = malloc(HFD_UNIT_BYTES_MAX)};
+    return unit->mem != NULL ? HFD_OK : hfd_fail_nomem(err, "open the store");
+}
+
+void hfd_unit_fini(struct hfd_unit *unit)
+{
+    free(unit->mem);
+    unit->mem = NULL;
+}
+
+static void *take(struct hfd_unit *unit, size_t size_bytes)
+{
+    void *p = unit->mem + unit->used_bytes;
+
+    if (size_bytes > HFD_UNIT_BYTES_MAX - unit->used_bytes)
+        return NULL;
+    unit->used_bytes += (size_bytes + ALIGN - 1) / ALIGN * ALIGN;
+    if (unit->used_bytes > HFD_UNIT_BYTES_MAX)
+        unit->used_bytes = HFD_UNIT_BYTES_MAX;
+    return p;
+}
+
+static void forget_all(struct hfd_unit *unit)
+{
+    unit->used_bytes = 0;
+    memset(unit->buckets, 0, sizeof(unit->buckets));
+    memset(unit->tables, 0, sizeof(unit->tables));
+}
+
+void hfd_unit_begin(struct hfd_unit *unit)
+{
+    forget_all(unit);
+    unit->changes = 0;
+}
+
+void hfd_unit_forget(struct hfd_txn *tx)
+{
+    if (tx->unit == NULL)
+        return;
+    HFD_ASSERT(tx->unit->changes == 0);
+    forget_all(tx->unit);
+}
+
+/* ---- entries ---- */
+
+/* The end of a key is hashed: ids differ there. */
+static uint64_t hash_end(uint64_t h, hfd_slice s)
+{
+    uint64_t end = 0;
+    const size_t n = s.len < sizeof(end) ? s.len : sizeof(end);
+
+    if (n > 0)
+        memcpy(&end, s.p + s.len - n, n);
+    return (h ^ end ^ s.len) * UINT64_C(0x9E3779B97F4A7C15);
+}
+
+static size_t bucket_of(const struct hfd_unit_form *form, const struct hfd_unit_key *key)
+{
+    const uint64_t h = hash_end(hash_end(HFD_HASH_START + form->table, key->first), key->second);
+
+    return (size_t)(h >> 32) % HFD_UNIT_BUCKETS;
+}
+
+static bool is_of(const struct hfd_kept *k, const struct hfd_unit_form *form,
+                  const struct hfd_unit_key *key, bool all)
+{
+    return k->form == form && k->all == all && hfd_slice_eq(k->key.first, key->first) &&
+           hfd_slice_eq(k->key.second, key->second);
+}
+
+static struct hfd_kept *find(const struct hfd_unit *unit, const struct hfd_unit_form *form,
+                             const struct hfd_unit_key *key, bool all)
+{
+    struct hfd_kept *k = unit->buckets[bucket_of(form, key)];
+
+    while (k != NULL && !is_of(k, form, key, all))
+        k = k->in_bucket;
+    return k;
+}
+
+struct hfd_kept *hfd_unit_find(const struct hfd_txn *tx, const struct hfd_unit_form *form,
+                               const struct hfd_unit_key *key)
+{
+    return tx->unit != NULL ? find(tx->unit, form, key, false) : NULL;
+}
+
+static void settle(struct hfd_unit *unit, struct hfd_kept *k)
+{
+    unit->changes -= k->change != 0;
+    k->change = 0;
+}
+
+/* Of a key that is no longer kept: neither the row, nor that all rows of its first text are. */
+static void drop(struct hfd_unit *unit, const struct hfd_unit_form *form,
+                 const struct hfd_unit_key *key)
+{
+    const struct hfd_unit_key all = {key->first, HFD_SLICE_NONE};
+    struct hfd_kept *const dropped[] = {find(unit, form, key, false), find(unit, form, &all, true)};
+
+    for (size_t i = 0; i < 2; i++) {
+        if (dropped[i] == NULL)
+            continue;
+        settle(unit, dropped[i]);
+        dropped[i]->row = NULL;
+        dropped[i]->key = (struct hfd_unit_key){HFD_SLICE_NONE, HFD_SLICE_NONE};
+        dropped[i]->form = NULL;
+    }
+}
+
+static struct hfd_kept *add(struct hfd_unit *unit, const struct hfd_unit_form *form,
+                            const struct hfd_unit_key *key)
+{
+    struct hfd_kept **bucket = &unit->buckets[bucket_of(form, key)];
+    struct hfd_kept *k = take(unit, sizeof(*k));
+
+    if (k == NULL)
+        return NULL;
+    *k = (struct hfd_kept){
+        .in_bucket = *bucket, .in_table = unit->tables[form->table], .form = form, .key = *key};
+    *bucket = unit->tables[form->table] = k;
+    return k;
+}
+
+/* ---- copies ---- */
+
+static const hfd_slice *text_of(const struct hfd_unit_form *form, const void *row, size_t i)
+{
+    return (const hfd_slice *)(const void *)((const char *)row + form->texts[i]);
+}
+
+static size_t bytes_of(const struct hfd_unit_form *form, const void *row)
+{
+    size_t n = 0;
+
+    for (size_t i = 0; i < form->text_count; i++)
+        n += text_of(form, row, i)->len;
+    return n;
+}
+
+/* Copies a row to `to`, its texts to `text`. An empty text does not become none. */
+static void copy(const struct hfd_unit_form *form, const void *row, void *to, char *text)
+{
+    if (to != row)
+        memcpy(to, row, form->size);
+    for (size_t i = 0; i < form->text_count; i++) {
+        hfd_slice *s = (hfd_slice *)(void *)((char *)to + form->texts[i]);
+
+        if (s->p == NULL && i + form->none_count >= form->text_count)
+            continue;
+        if (s->len > 0)
+            memcpy(text, s->p, s->len);
+        s->p = text;
+        text += s->len;
+    }
+}
+
+static void *copy_of(const struct hfd_unit_form *form, const void *row, struct hfd_unit *unit)
+{
+    const size_t head = (form->size + sizeof(void *) - 1) / sizeof(void *) * sizeof(void *);
+    char *to = take(unit, head + bytes_of(form, row) + 1);
+
+    if (to != NULL)
+        copy(form, row, to, to + head);
+    return to;
+}
+
+struct hfd_kept *hfd_unit_keep(struct hfd_txn *tx, const struct hfd_unit_form *form,
+                               const void *row)
+{
+    struct hfd_unit_key key;
+    struct hfd_kept *k;
+    void *own;
+
+    if (tx->unit == NULL)
+        return NULL;
+    key = form->key_of(row);
+    k = find(tx->unit, form, &key, false);
+    own = copy_of(form, row, tx->unit);
+    if (own != NULL && k == NULL)
+        k = add(tx->unit, form, &key);
+    if (own == NULL || k == NULL) {
+        drop(tx->unit, form, &key);
+        return NULL;
+    }
+    settle(tx->unit, k);
+    k->row = own;
+    k->key = form->key_of(own);
+    k->head = false;
+    return k;
+}
+
+static struct hfd_kept *add_key(struct hfd_unit *unit, const struct hfd_unit_form *form,
+                                const struct hfd_unit_key *key)
+{
+    struct hfd_unit_key own = *key;
+    char *text = take(unit, key->first.len + key->second.len + 1);
+
+    if (text == NULL)
+        return NULL;
+    own.first.p = memcpy(text, key->first.len > 0 ? key->first.p : "", key->first.len);
+    if (key->second.len > 0)
+        own.second.p = memcpy(text + key->first.len, key->second.p, key->second.len);
+    return add(unit, form, &own);
+}
+
+struct hfd_kept *hfd_unit_keep_absent(struct hfd_txn *tx, const struct hfd_unit_form *form,
+                                      const struct hfd_unit_key *key)
+{
+    struct hfd_kept *k = hfd_unit_find(tx, form, key);
+
+    if (tx->unit == NULL)
+        return NULL;
+    if (k == NULL)
+        k = add_key(tx->unit, form, key);
+    if (k == NULL) {
+        drop(tx->unit, form, key);
+        return NULL;
+    }
+    settle(tx->unit, k);
+    k->row = NULL;
+    k->head = false;
+    return k;
+}
+
+void hfd_unit_change(struct hfd_txn *tx, struct hfd_kept *kept, unsigned change)
+{
+    HFD_ASSERT(tx->writable && change != 0);
+    tx->unit->changes += kept->change == 0;
+    kept->change |= change;
+}
+
+hfd_rc hfd_unit_give(const struct hfd_kept *kept, struct hfd_arena *mem, void *out,
+                     struct hfd_err *err)
+{
+    char *text;
+
+    if (kept->row == NULL)
+        return hfd_fail(err, HFD_NOT_FOUND, "no such %s is stored", kept->form->what);
+    text = hfd_arena_alloc(mem, bytes_of(kept->form, kept->row) + 1);
+    if (text == NULL)
+        return hfd_fail_nomem(err, "a row of the store");
+    copy(kept->form, kept->row, out, text);
+    return HFD_OK;
+}
+
+/* ---- lists ---- */
+
+bool hfd_unit_has_all(const struct hfd_txn *tx, const struct hfd_unit_form *form, hfd_slice first)
+{
+    const struct hfd_unit_key key = {first, HFD_SLICE_NONE};
+
+    return tx->unit != NULL && find(tx->unit, form, &key, true) != NULL;
+}
+
+/* Whether a row of the list is to be written. */
+static bool has_changes(const struct hfd_unit *unit, const struct hfd_unit_list *list)
+{
+    const struct hfd_kept *k = unit->changes > 0 ? unit->tables[list->form->table] : NULL;
+
+    while (k != NULL && (k->change == 0 || !hfd_slice_eq(k->key.first, list->first)))
+        k = k->in_table;
+    return k != NULL;
+}
+
+/*
+ * Keeps all rows that the database has; those that are kept already are as new or newer, and stay.
+ * @return whether there was room for all
+ */
+static bool keep_all(struct hfd_txn *tx, const struct hfd_unit_list *list,
+                     const struct hfd_row_list *rows)
+{
+    const struct hfd_unit_key all = {list->first, HFD_SLICE_NONE};
+    struct hfd_kept *k;
+
+    for (size_t i = 0; i < rows->count; i++) {
+        const void *row = (const char *)rows->rows + i * list->form->size;
+        const struct hfd_unit_key key = list->form->key_of(row);
+
+        if (find(tx->unit, list->form, &key, false) != NULL)
+            continue;
+        k = hfd_unit_keep(tx, list->form, row);
+        if (k == NULL)
+            return false;
+        k->head = list->heads;
+    }
+    k = add_key(tx->unit, list->form, &all);
+    if (k != NULL)
+        k->all = true;
+    return k != NULL;
+}
+
+static bool is_listed(const struct hfd_kept *k, const struct hfd_unit_list *list)
+{
+    return k->row != NULL && hfd_slice_eq(k->key.first, list->first);
+}
+
+static bool give_row(const struct hfd_kept *k, const struct hfd_unit_list *list, void *to)
+{
+    char *text;
+
+    memcpy(to, k->row, list->form->size);
+    if (list->heads)
+        list->form->behead(to);
+    text = hfd_arena_alloc(list->mem, bytes_of(list->form, to) + 1);
+    if (text != NULL)
+        copy(list->form, to, to, text);
+    return text != NULL;
+}
+
+static hfd_rc give_all(const struct hfd_unit *unit, const struct hfd_unit_list *list,
+                       struct hfd_row_list *out, struct hfd_err *err)
+{
+    const size_t size = list->form->size;
+    size_t count = 0;
+    char *rows;
+
+    for (const struct hfd_kept *k = unit->tables[list->form->table]; k != NULL; k = k->in_table)
+        count += is_listed(k, list);
+    rows = hfd_arena_array(list->mem, count + 1, size);
+    if (rows == NULL)
+        return hfd_fail_nomem(err, "rows of the store");
+    count = 0;
+    for (const struct hfd_kept *k = unit->tables[list->form->table]; k != NULL; k = k->in_table) {
+        if (!is_listed(k, list))
+            continue;
+        if (!give_row(k, list, rows + count * size))
+            return hfd_fail_nomem(err, "rows of the store");
+        count++;
+    }
+    qsort(rows, count, size, list->form->compare);
+    *out = (struct hfd_row_list){count > 0 ? rows : NULL, count};
+    return HFD_OK;
+}
+
+hfd_rc hfd_unit_list(struct hfd_txn *tx, const struct hfd_unit_list *list, struct hfd_row_list *out,
+                     struct hfd_err *err)
+{
+    hfd_rc rc;
+
+    *out = (struct hfd_row_list){NULL, 0};
+    if (hfd_unit_has_all(tx, list->form, list->first))
+        return give_all(tx->unit, list, out, err);
+    rc = list->read(tx, list->first, list->mem, out, err);
+    if (rc != HFD_OK || tx->unit == NULL)
+        return rc;
+    if (keep_all(tx, list, out))
+        return has_changes(tx->unit, list) ? give_all(tx->unit, list, out, err) : HFD_OK;
+    if (!has_changes(tx->unit, list))
+        return HFD_OK;
+    rc = hfd_unit_write_table(tx, list->form->table, err);
+    return rc == HFD_OK ? list->read(tx, list->first, list->mem, out, err) : rc;
+}
+
+void hfd_unit_lose_all(struct hfd_txn *tx, const struct hfd_unit_form *form, hfd_slice first)
+{
+    struct hfd_kept *k = tx->unit != NULL ? tx->unit->tables[form->table] : NULL;
+
+    for (; k != NULL; k = k->in_table) {
+        if (!hfd_slice_eq(k->key.first, first))
+            continue;
+        settle(tx->unit, k);
+        k->row = NULL;
+    }
+}
+
+/* ---- writing ---- */
+
+hfd_rc hfd_unit_write_table(struct hfd_txn *tx, enum hfd_unit_table table, struct hfd_err *err)
+{
+    if (tx->unit == NULL || tx->unit->changes == 0)
+        return HFD_OK;
+    for (struct hfd_kept *k = tx->unit->tables[table]; k != NULL; k = k->in_table) {
+        const hfd_rc rc = k->change != 0 ? k->form->write(tx, k, err) : HFD_OK;
+
+        if (rc != HFD_OK)
+            return rc;
+        settle(tx->unit, k);
+    }
+    return HFD_OK;
+}
+
+hfd_rc hfd_unit_write(struct hfd_txn *tx, struct hfd_err *err)
+{
+    hfd_rc rc = HFD_OK;
+
+    for (int t = 0; rc == HFD_OK && t < HFD_UNIT_TABLES; t++)
+        rc = hfd_unit_write_table(tx, (enum hfd_unit_table)t, err);
+    return rc;
+}

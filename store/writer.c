@@ -1,0 +1,289 @@
+#include "store/writer.h"
+
+#include "driver/base/check.h"
+#include "driver/base/log.h"
+#include "driver/base/metrics.h"
+#include "driver/base/thread.h"
+#include "store/job.h"
+#include "store/migrate.h"
+
+#define RERUNS_MAX 8 /* of one batch */
+
+/* ---- broken ---- */
+
+bool hfd_writer_ok(const struct hfd_writer *w)
+{
+    return !atomic_load_explicit(&w->broken, memory_order_acquire);
+}
+
+hfd_rc hfd_writer_check(const struct hfd_writer *w, struct hfd_err *err)
+{
+    if (hfd_writer_ok(w))
+        return HFD_OK;
+    return hfd_fail(err, HFD_IO, "the store takes no more work until a restart, after: %s",
+                    w->cause.msg);
+}
+
+static void turn_broken(struct hfd_writer *w, const struct hfd_err *cause)
+{
+    if (!hfd_writer_ok(w))
+        return;
+    w->cause = *cause;
+    atomic_store_explicit(&w->broken, true, memory_order_release);
+    hfd_metric_set(HFD_METRIC_STORE_OK, NULL, 0);
+    HFD_LOG(HFD_LOG_ERROR, "the store failed and takes no more work",
+            HFD_LOG_CSTR("reason", cause->msg));
+    if (w->on_broken != NULL)
+        w->on_broken(w->on_broken_ctx);
+}
+
+/* ---- metrics of a commit ---- */
+
+void hfd_txn_count(struct hfd_txn *tx, struct hfd_series *series, int64_t delta)
+{
+    struct hfd_tally *t = tx->tally;
+    size_t i = 0;
+
+    HFD_ASSERT(t != NULL);
+    if (series == NULL)
+        return;
+    while (i < t->count && t->items[i].series != series)
+        i++;
+    if (HFD_NEVER(i == HFD_TALLY_MAX)) { /* more kinds than there are */
+        hfd_series_add(series, delta);
+        return;
+    }
+    if (i == t->count)
+        t->items[t->count++].series = series;
+    t->items[i].delta += delta;
+}
+
+static void publish(const struct hfd_tally *t)
+{
+    for (size_t i = 0; i < t->count; i++)
+        hfd_series_add(t->items[i].series, t->items[i].delta);
+}
+
+static void count_results(const struct hfd_job *list)
+{
+    int64_t counts[HFD_RC_COUNT] = {0};
+
+    for (const struct hfd_job *job = list; job != NULL; job = hfd_job_next(job))
+        counts[job->rc]++;
+    for (int rc = 0; rc < HFD_RC_COUNT; rc++)
+        if (counts[rc] != 0)
+            hfd_metric_add(HFD_METRIC_STORE_JOBS, HFD_LABELS(hfd_rc_name((hfd_rc)rc)), counts[rc]);
+}
+
+/* ---- a batch ---- */
+
+static struct hfd_txn begin_job(struct hfd_writer *w)
+{
+    hfd_unit_begin(&w->unit);
+    return (struct hfd_txn){.db = w->db,
+                            .writable = true,
+                            .stamps = &w->stamps,
+                            .tally = &w->tally,
+                            .totals = &w->totals,
+                            .unit = &w->unit};
+}
+
+/*
+ * Runs a job and writes its changes. Changes of a job that fails are dropped in memory.
+ * @param spoilt  whether it failed after some of its changes had been written
+ * @return not HFD_OK when the transaction as a whole cannot go on
+ */
+static hfd_rc run_job(struct hfd_writer *w, struct hfd_job *job, bool *spoilt, struct hfd_err *err)
+{
+    const int64_t written = hfd_db_changes(w->db);
+    const struct hfd_tally counted = w->tally;
+    struct hfd_txn tx = begin_job(w);
+
+    job->err = (struct hfd_err){.rc = HFD_OK};
+    job->rc = job->fn(&tx, job->arg, &job->err);
+    if (job->rc == HFD_OK)
+        job->rc = hfd_unit_write(&tx, &job->err);
+    job->err.rc = job->rc;
+    if (job->rc != HFD_OK)
+        w->tally = counted;
+    *spoilt = job->rc != HFD_OK && hfd_db_changes(w->db) != written;
+    return hfd_db_cause(w->db, err);
+}
+
+/*
+ * Runs all jobs but those that are apart, in a new transaction.
+ * @param spoiler  the job that made the transaction useless; NULL = it can be committed
+ */
+static hfd_rc run_jobs(struct hfd_writer *w, struct hfd_job *list, struct hfd_job **spoiler,
+                       struct hfd_err *err)
+{
+    hfd_rc rc = hfd_db_begin(w->db, err);
+    struct hfd_txn tx;
+
+    *spoiler = NULL;
+    w->tally = (struct hfd_tally){.count = 0};
+    if (rc != HFD_OK)
+        return rc;
+    for (struct hfd_job *job = list; rc == HFD_OK && *spoiler == NULL && job != NULL;
+         job = hfd_job_next(job)) {
+        bool spoilt = false;
+
+        if (!job->apart)
+            rc = run_job(w, job, &spoilt, err);
+        if (spoilt)
+            *spoiler = job;
+    }
+    tx = begin_job(w);
+    if (rc == HFD_OK && *spoiler == NULL)
+        rc = hfd_totals_write(&tx, err);
+    hfd_totals_drop(&w->totals);
+    if (rc != HFD_OK || *spoiler != NULL)
+        hfd_db_rollback(w->db);
+    return rc;
+}
+
+/*
+ * One commit for the list. A job that fails after it has written is set apart, and all others run
+ * again without it; it keeps its answer, as those before it do the same again. After some of these
+ * reruns the list ends with that job, so that no job runs too often.
+ * @param rest  what was cut off the list: jobs that were not answered
+ */
+static hfd_rc run_transaction(struct hfd_writer *w, struct hfd_job *list, struct hfd_job **rest,
+                              struct hfd_err *err)
+{
+    struct hfd_job *spoiler;
+    hfd_rc rc;
+
+    for (int reruns = 0;; reruns++) {
+        rc = run_jobs(w, list, &spoiler, err);
+        if (rc != HFD_OK || spoiler == NULL)
+            break;
+        spoiler->apart = true;
+        if (reruns < RERUNS_MAX || *rest != NULL)
+            continue;
+        *rest = hfd_job_next(spoiler);
+        spoiler->node.next = NULL;
+    }
+    if (rc != HFD_OK)
+        return rc;
+    rc = hfd_db_commit(w->db, err);
+    if (rc != HFD_OK) {
+        hfd_db_rollback(w->db);
+        return rc;
+    }
+    hfd_row_stamps_commit(&w->stamps);
+    publish(&w->tally); /* what was counted is on disk now */
+    return HFD_OK;
+}
+
+static hfd_rc commit_list(struct hfd_writer *w, struct hfd_job *list, struct hfd_job **rest,
+                          struct hfd_err *err)
+{
+    const int64_t start_us = hfd_clock_mono_us(w->clock);
+    hfd_rc rc = hfd_writer_check(w, err);
+
+    if (rc == HFD_OK)
+        rc = run_transaction(w, list, rest, err);
+    else
+        return rc;
+    if (rc == HFD_OK) {
+        hfd_metric_add(HFD_METRIC_STORE_COMMITS, NULL, 1);
+        hfd_metric_observe_us(HFD_METRIC_STORE_COMMIT_SECONDS, NULL,
+                              hfd_clock_mono_us(w->clock) - start_us);
+    } else if (hfd_db_broken(w->db)) {
+        turn_broken(w, err);
+        rc = hfd_fail(err, HFD_IO, "it is not known whether this was stored: %s", w->cause.msg);
+    }
+    return rc;
+}
+
+/*
+ * A list fails as a whole or not at all: a job that was refused may have been refused because of
+ * what an earlier one wrote, so its answer too is only true if the commit is.
+ * @return jobs that were not answered
+ */
+static struct hfd_job *run_list(struct hfd_writer *w, struct hfd_job *list)
+{
+    struct hfd_job *rest = NULL;
+    struct hfd_err err;
+    const hfd_rc rc = commit_list(w, list, &rest, &err);
+
+    for (struct hfd_job *job = list; rc != HFD_OK && job != NULL; job = hfd_job_next(job))
+        hfd_job_finish(job, rc, &err);
+    count_results(list);
+    hfd_jobs_post(list);
+    if (hfd_writer_ok(w) && hfd_db_tidy(w->db, &err) != HFD_OK)
+        turn_broken(w, &err);
+    return rest;
+}
+
+static void run_batch(struct hfd_writer *w, struct hfd_qnode *nodes)
+{
+    struct hfd_job *list = hfd_job_of(nodes);
+
+    for (struct hfd_job *job = list; job != NULL; job = hfd_job_next(job))
+        job->apart = false;
+    while (list != NULL)
+        list = run_list(w, list);
+}
+
+/* ---- the thread ---- */
+
+static void *writer_main(void *arg)
+{
+    struct hfd_writer *w = arg;
+    struct hfd_qnode *list;
+    size_t count;
+
+    hfd_db_adopt(w->db);
+    while ((list = hfd_queue_take(w->queue, w->batch_max, &count)) != NULL) {
+        hfd_metric_set(HFD_METRIC_STORE_QUEUE, NULL, (int64_t)hfd_queue_length(w->queue));
+        run_batch(w, list);
+    }
+    return NULL;
+}
+
+void hfd_writer_step(struct hfd_writer *w)
+{
+    size_t count;
+
+    if (hfd_queue_length(w->queue) > 0)
+        run_batch(w, hfd_queue_take(w->queue, w->batch_max, &count));
+}
+
+hfd_rc hfd_writer_open(struct hfd_writer *w, const struct hfd_store_config *config,
+                       struct hfd_err *err)
+{
+    hfd_rc rc = hfd_queue_new(config->queue_max, &w->queue, err);
+
+    w->batch_max = config->batch_max;
+    w->clock = config->clock;
+    if (rc == HFD_OK)
+        rc = hfd_unit_init(&w->unit, err);
+    if (rc == HFD_OK)
+        rc = hfd_db_open(config->dir, HFD_DB_WRITER, &w->db, err);
+    return rc == HFD_OK ? hfd_migrate(w->db, hfd_migrations, hfd_migrations_count, err) : rc;
+}
+
+hfd_rc hfd_writer_start(struct hfd_writer *w, struct hfd_err *err)
+{
+    const hfd_rc rc = hfd_thread_start(
+        &(struct hfd_thread){"hfd-writer", "open the store: thread", writer_main, w}, &w->thread,
+        err);
+
+    w->started = rc == HFD_OK;
+    return rc;
+}
+
+void hfd_writer_close(struct hfd_writer *w)
+{
+    if (w->queue != NULL)
+        hfd_queue_close(w->queue);
+    if (w->started)
+        (void)pthread_join(w->thread, NULL);
+    if (w->db != NULL)
+        hfd_db_adopt(w->db);
+    hfd_db_close(&w->db);
+    hfd_queue_free(w->queue);
+    hfd_unit_fini(&w->unit);
+}

@@ -11,6 +11,7 @@ static inline struct hfd_job *hfd_job_of(struct hfd_qnode *node)
     return node != NULL ? HFD_CONTAINER_OF(node, struct hfd_job, node) : NULL;
 }
 
+/** The next job of a list. */
 static inline struct hfd_job *hfd_job_next(const struct hfd_job *job)
 {
     return hfd_job_of(job->node.next);

@@ -69,7 +69,9 @@ struct hfd_unit {
     int64_t last_seq; /* the highest number of a HyperFleet resource; 0 = not read yet */
 };
 
+/** Takes its memory once, for all jobs. @return HFD_OK, HFD_NOMEM */
 HFD_MUST_CHECK hfd_rc hfd_unit_init(struct hfd_unit *unit, struct hfd_err *err);
+/** Accepts one that was not initialised, in zeroed memory. */
 void hfd_unit_fini(struct hfd_unit *unit);
 /** A job begins: nothing is kept, and no change is left. */
 void hfd_unit_begin(struct hfd_unit *unit);

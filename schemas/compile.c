@@ -1,13 +1,13 @@
 /*
- * Compiles schema documents into nodes. A table has all keywords; any other keyword is refused, so
- * that no rule is silently ignored. Sources: JSON Schema draft 7; OpenAPI 3.0.3, "Schema Object".
- * See validate.h.
+ * Compiles schema documents into nodes. A table has all keywords; any other keyword is refused. See
+ * compile.h.
  */
-#include "schemas/schema_int.h"
+#include "schemas/compile.h"
 
 #include <stdint.h>
 
 #include "driver/base/jsonx.h"
+#include "schemas/schema_int.h"
 
 #define MEM_MAX (16u << 20)
 #define NODES_MAX 5000

@@ -1,4 +1,5 @@
-# cmake -DIN=FILE -DNAME=IDENTIFIER -DOUT=FILE -P embed.cmake: a file's bytes as a C array, with nothing but CMake.
+# cmake -DIN=FILE -DNAME=IDENTIFIER -DOUT=FILE -P embed.cmake
+# Writes a file's bytes as a C array. Needs CMake only.
 file(READ ${IN} hex HEX)
 string(LENGTH "${hex}" digits)
 math(EXPR size "${digits} / 2")

@@ -1,6 +1,6 @@
 /*
- * Whether two JSON values are the same value. Numbers are compared by value (1 and 1.0), objects
- * without regard to the order of keys. Thread: any.
+ * Compares JSON values: numbers by value (1 and 1.0), objects without regard to the order of keys.
+ * Thread: any.
  */
 #ifndef HFD_SCHEMAS_EQUAL_H
 #define HFD_SCHEMAS_EQUAL_H
@@ -16,7 +16,7 @@
 int hfd_json_number_cmp(const json_t *a, const json_t *b);
 
 /**
- * Whether two values are the same.
+ * True if two values are the same.
  * @param work falls by the number of values compared; below 0 the answer is false and means nothing
  */
 bool hfd_json_same(const json_t *a, const json_t *b, int64_t *work);

@@ -14,7 +14,7 @@
 static bool check_node(struct hfd_walk *w, const struct hfd_schema_node *n, const json_t *v,
                        const struct hfd_place *at);
 
-/* Whether a value fits a branch. Notes no violation. */
+/* True if a value fits a branch. Notes no violation. */
 static bool fits_branch(struct hfd_walk *w, const struct hfd_schema_node *n, const json_t *v,
                         const struct hfd_place *at)
 {

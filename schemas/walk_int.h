@@ -1,6 +1,6 @@
 /*
- * What the validator knows while it walks a document and a schema side by side, and how it notes
- * what is wrong. validate.c walks; scalar.c and spelled.c check values. Thread: any.
+ * The state of a validation. It walks a document and a schema side by side, and notes what is
+ * wrong. validate.c walks; scalar.c and spelled.c check values. Thread: any.
  */
 #ifndef HFD_SCHEMAS_WALK_INT_H
 #define HFD_SCHEMAS_WALK_INT_H

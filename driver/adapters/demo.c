@@ -1,6 +1,6 @@
 /*
- * The demo adapters: one thread reads the resources whose Ready is not True, page by page and again
- * and again, and reports where an adapter is due. Between rounds it keeps only its place, so a
+ * The demo adapters. One thread reads the resources whose Ready is not True, page by page, again
+ * and again. It reports where an adapter is due. Between rounds it keeps only its place, so a
  * restart continues from the store, and nothing is missed. It does not report for adapters that are
  * not required, and not over another report at the same generation.
  */

@@ -1,8 +1,8 @@
 /*
  * Built-in demo adapters. For each required adapter of a resource that is not Ready they report
- * success step by step, until the given time has passed, and Finalized on deletion. They use the
- * ordinary report path (hfd_fleet_report). They make no cluster, and each report and the log say
- * so. They have their own thread.
+ * success, step by step, until the given time has passed. On deletion they report Finalized. They
+ * use the ordinary report path (hfd_fleet_report). They make no cluster, and each report and the
+ * log say so. They have their own thread.
  */
 #ifndef HFD_ADAPTERS_DEMO_H
 #define HFD_ADAPTERS_DEMO_H

@@ -16,9 +16,9 @@ struct hfd_demo_view {
 };
 
 /**
- * Whether the required adapter `at` of n must report now. It is due total * (at + 1) / n after the
- * change, unless it has reported at this generation (Finalized, while deleting). A change that is
- * further ahead than total was made before the clock was set back; it is due at once.
+ * Tells whether the required adapter `at` of n must report now. It is due total * (at + 1) / n
+ * after the change, unless it has reported at this generation (Finalized, while deleting). A change
+ * that is further ahead than total was made before the clock was set back; it is due at once.
  * @param floor_us the earliest time of observation that counts: that of the stored report
  */
 bool hfd_demo_is_due(const struct hfd_demo_view *view, size_t at, int64_t *floor_us);

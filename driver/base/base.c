@@ -23,7 +23,7 @@ static void init_once(void)
         return;
     hfd_rng_bytes(&hfd_rng_system, &seed, sizeof(seed));
     /*
-     * The hash seed must be set before the first object is made: hostile keys must not find a
+     * The hash seed is set before the first object is made. Hostile keys must not find a
      * predictable hash. jansson takes a seed of 0 as "choose one", so one bit is always set.
      */
     json_object_seed((size_t)seed | ((size_t)1 << 31));

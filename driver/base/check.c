@@ -1,6 +1,5 @@
 /*
- * What a failed assertion does. It uses the stack only, because the heap may be broken. See
- * check.h.
+ * Reports failed assertions. It uses the stack only, because the heap may be broken. See check.h.
  */
 #include "driver/base/check.h"
 

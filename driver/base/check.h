@@ -1,6 +1,7 @@
 /*
- * Assertions. They check our own mistakes only: bad input, peers, disk, clock and memory give
- * errors.
+ * Assertions. They check for mistakes of this program only. Bad input, peers, disk, clock and
+ * memory give errors instead.
+ *
  * check.c logs through log.h, log.c counts in metrics.h, and metrics.c asserts through this header:
  * the three include each other. Thread: any.
  */

@@ -17,7 +17,7 @@
 HFD_MUST_CHECK hfd_rc hfd_file_read(const char *path, const char *what, struct hfd_buf *b,
                                     struct hfd_err *err);
 
-/** Whether the file is unchanged between two calls of stat: neither replaced nor written. */
+/** True if the file is unchanged between two calls of stat: neither replaced nor written. */
 bool hfd_file_same(const struct stat *a, const struct stat *b);
 
 /**

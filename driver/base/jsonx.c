@@ -203,7 +203,7 @@ enum dump_use {
     FOR_COMPARE  /* keys sorted, and equal numbers written alike */
 };
 
-/* Whether a real number has an equal int64_t. */
+/* True if a real number has an equal int64_t. */
 static bool is_int64(double v)
 {
     return v >= -0x1p63 && v < 0x1p63 && (double)(int64_t)v == v;
@@ -469,7 +469,7 @@ hfd_rc hfd_json_get_i64(const struct hfd_json_member *m, struct hfd_json_range r
     return HFD_OK;
 }
 
-/* Whether the pointer's token, with its escapes ~0 and ~1, is this key. */
+/* True if the pointer's token, with its escapes ~0 and ~1, is this key. */
 static bool token_is(hfd_slice token, const char *key)
 {
     size_t i = 0;

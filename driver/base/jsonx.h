@@ -64,7 +64,7 @@ HFD_MUST_CHECK hfd_rc hfd_json_get_array(const struct hfd_json_member *m, json_t
 HFD_MUST_CHECK hfd_rc hfd_json_get_string(const struct hfd_json_member *m, hfd_slice *out,
                                           struct hfd_err *err);
 
-/** What hfd_json_get_i64 accepts, both ends included. */
+/** The integers that hfd_json_get_i64 accepts, both ends included. */
 struct hfd_json_range {
     int64_t min, max;
 };

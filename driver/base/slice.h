@@ -30,7 +30,7 @@ static inline hfd_slice hfd_slice_of(const char *cstr)
     return (hfd_slice){cstr, cstr != NULL ? strlen(cstr) : 0};
 }
 
-/** Whether the bytes are equal. HFD_SLICE_NONE and an empty slice are equal. */
+/** True if the bytes are equal. HFD_SLICE_NONE and an empty slice are equal. */
 static inline bool hfd_slice_eq(hfd_slice a, hfd_slice b)
 {
     return a.len == b.len && (a.len == 0 || memcmp(a.p, b.p, a.len) == 0);
@@ -42,7 +42,7 @@ static inline bool hfd_slice_is(hfd_slice a, const char *cstr)
     return hfd_slice_eq(a, hfd_slice_of(cstr));
 }
 
-/** Whether c is an ASCII letter or digit. */
+/** True for an ASCII letter or digit. */
 static inline bool hfd_is_alnum(char c)
 {
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9');
@@ -60,7 +60,7 @@ hfd_slice hfd_slice_trim(hfd_slice s);
  */
 uint64_t hfd_slice_hash(uint64_t from, hfd_slice s);
 
-/** Whether the bytes are equal when the case of ASCII letters is ignored. */
+/** True if the bytes are equal when the case of ASCII letters is ignored. */
 bool hfd_slice_ieq(hfd_slice a, hfd_slice b);
 bool hfd_slice_starts(hfd_slice s, hfd_slice prefix);
 /** Compares in memcmp order, the shorter first on a tie; for qsort. */

@@ -1,13 +1,14 @@
 /*
  * A wall clock that does not jump. Operations are measured with it, so that a jump of an hour
  * neither fails an operation nor gives it an hour more.
+ *
  * It runs with the time since the machine's boot, whatever happens to the wall clock. It never goes
  * back. After a jump it approaches the wall clock slowly: it makes up for one second in
  * HFD_STEADY_FADE.
  *
- * The offset to the time since boot is kept in a file with the boot id, so that a restart of the
- * process after a jump goes on from it. After a boot of the machine the clock starts from the wall
- * clock. See driver/core/README.md.
+ * A file keeps the offset to the time since boot, with the boot id. A restart of the process after
+ * a jump goes on from it. After a boot of the machine the clock starts from the wall clock. See
+ * driver/core/README.md.
  */
 #ifndef HFD_BASE_STEADY_H
 #define HFD_BASE_STEADY_H

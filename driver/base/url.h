@@ -4,7 +4,7 @@
 
 #include "driver/base/slice.h"
 
-/** Whether this is a host name, an IPv4 address, or an IPv6 address in brackets. */
+/** True for a host name, an IPv4 address, or an IPv6 address in brackets. */
 bool hfd_host_is_valid(hfd_slice host);
 
 /**

@@ -1,4 +1,4 @@
-/* What both readers of YAML share: the settings file's (handlers/settings) and yamlx.c. */
+/* The rule that both readers of YAML share: the settings file's (handlers/settings) and yamlx.c. */
 #ifndef HFD_BASE_YAML_EVENT_H
 #define HFD_BASE_YAML_EVENT_H
 

@@ -1,6 +1,6 @@
 /*
- * What is known about the end of an operation, learned from past operations. Pure: no clock, no
- * I/O, no memory from outside. README.md in this folder explains the method. Thread: any.
+ * Estimates when an operation will end, from past operations. Pure: no clock, no I/O, no memory
+ * from outside. README.md in this folder explains the method. Thread: any.
  */
 #ifndef HFD_ESTIMATE_H
 #define HFD_ESTIMATE_H
@@ -56,7 +56,7 @@ struct hfd_estimate_input {
 };
 
 /**
- * Whether the milestones from index `from` on change the guesses: the milestone that says most is
+ * True if the milestones from index `from` on change the guesses: the milestone that says most is
  * among them.
  */
 bool hfd_estimate_is_news(const struct hfd_estimate_input *in, size_t from);

@@ -22,7 +22,8 @@
 #define ABOVE 8.0
 
 /*
- * What is expected by each time. Shares are weights. The first time is now, the last the deadline.
+ * The state expected at each time. Shares are weights. The first time is now, the last the
+ * deadline.
  */
 struct grid {
     size_t count;

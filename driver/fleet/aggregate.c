@@ -20,7 +20,7 @@ struct work {
     struct hfd_conditions *out;
 };
 
-/* What the required adapters report at one generation. */
+/* A summary of what the required adapters report at one generation. */
 struct survey {
     bool all_stored; /* all have reported, at any generation */
     bool all_at;
@@ -477,7 +477,7 @@ bool hfd_agg_finalized(const struct hfd_agg_input *in)
     return !in->has_children;
 }
 
-/* Whether the report is older than the stored one, or of a future generation: D1, D2, D5. */
+/* True if the report is older than the stored one, or of a future generation: D1, D2, D5. */
 static bool is_stale(const struct hfd_verdict_input *in)
 {
     if (in->observed_generation > in->generation)

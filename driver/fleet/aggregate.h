@@ -70,12 +70,12 @@ HFD_MUST_CHECK hfd_rc hfd_agg_reported(const struct hfd_agg_input *in, struct hf
                                        struct hfd_conditions *out);
 
 /**
- * Whether the resource can be removed: all required adapters have reported Finalized=True at the
+ * True if the resource can be removed: all required adapters have reported Finalized=True at the
  * generation, and no child is left.
  */
 bool hfd_agg_finalized(const struct hfd_agg_input *in);
 
-/** What happens to a report before any aggregation. */
+/** The decision about a report, before any aggregation. */
 enum hfd_verdict {
     HFD_VERDICT_STORE,
     /* equal time and content: the stored report is the answer, nothing is written */

@@ -10,7 +10,7 @@
 #include "store/rows_keys.h"
 
 /**
- * Whether a search can name this label key: lower-case letters, digits, underscores. Labels with
+ * True if a search can name this label key: lower-case letters, digits, underscores. Labels with
  * other keys are stored, but no search finds them.
  */
 bool hfd_label_searchable(hfd_slice key);

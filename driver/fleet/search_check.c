@@ -10,7 +10,7 @@
 #define INT32_MAX_VALUE INT64_C(2147483647)
 #define ONLY_EQUALITY "only equality operator (=) is supported for condition status queries"
 
-/* What the values of a field must be. */
+/* The form that the values of a field must have. */
 enum form {
     FORM_TEXT,
     FORM_TIME,

@@ -34,7 +34,7 @@ bool hfd_field_column(enum hfd_kind kind, hfd_slice name, enum hfd_field *out);
 HFD_MUST_CHECK hfd_rc hfd_field_check_label(const char *parameter, hfd_slice key,
                                             struct hfd_err *err);
 
-/** Whether a field is a subfield of a condition, such as its last_updated_time. */
+/** True for a subfield of a condition, such as its last_updated_time. */
 bool hfd_field_is_condition_sub(enum hfd_field field);
 
 #endif

@@ -49,7 +49,7 @@ HFD_MUST_CHECK hfd_rc hfd_lex_take_keyword(struct hfd_search *s, const char *wor
 /** Fails with HyperFleet's text, then the position of the current token and what was expected. */
 hfd_rc hfd_lex_fail(struct hfd_search *s, const char *expected);
 
-/** Whether c may stand in a name: an ASCII letter, a digit or an underscore. */
+/** True if c may stand in a name: an ASCII letter, a digit or an underscore. */
 bool hfd_lex_is_name_char(char c);
 
 /** The slice without white space around it. */

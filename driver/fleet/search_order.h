@@ -9,7 +9,7 @@
 #include "store/filter.h"
 #include "store/kind.h"
 
-/** What a request asks for. */
+/** The order that a request asks for. */
 struct hfd_order_text {
     enum hfd_kind kind;
     hfd_slice by;        /* "name desc, created_time"; blank = created_time desc */

@@ -1,6 +1,6 @@
 /*
- * Each row of the document's tables, by the ids of driver/fleet/README.md; its prose; and the words
- * of the conditions.
+ * Each row of the tables in driver/fleet/README.md, by its id; the rules that the HyperFleet API
+ * states in prose; and the texts of conditions.
  */
 #include "driver/fleet/aggregate.h"
 #include "tests/lib/agg_world.h"
@@ -160,8 +160,8 @@ static void run_row(void **state)
 }
 
 /*
- * L1, L2: a new resource has Available and Ready, in this order, False at generation 1, all times
- * now, with the document's words.
+ * L1, L2: a new resource has Available and Ready, in this order, False at generation 1. All times
+ * are now, and the texts are HyperFleet's.
  */
 static void row_L1_L2_creation(void **state)
 {
@@ -255,7 +255,7 @@ static const struct verdict_case {
 /* clang-format on */
 
 /*
- * A report is discarded, rejected, taken as a repeat or stored as the table says, and the missing
+ * A report is discarded, rejected, taken as a repeat or stored as the table says. The missing
  * condition is named.
  */
 static void run_verdict(void **state)
@@ -296,8 +296,8 @@ static void play(struct agg_world *w, size_t adapter, int64_t generation, enum h
 }
 
 /*
- * The document's example: Available at generation 1 falls with a False report on 1, and stays with
- * a False report on 2.
+ * The HyperFleet API's example: Available at generation 1 falls with a False report on 1, and stays
+ * with a False report on 2.
  */
 static void prose_available_keeps_its_generation(void **state)
 {
@@ -325,8 +325,8 @@ static void prose_available_keeps_its_generation(void **state)
 }
 
 /*
- * <Adapter>Successful: created once, follows every report, its transition time moves with its
- * status alone; Unknown leaves it.
+ * <Adapter>Successful is created once and follows every report. Its transition time moves with its
+ * status only. Unknown leaves it unchanged.
  */
 static void adapter_condition_follows_reports(void **state)
 {
@@ -352,7 +352,7 @@ static void adapter_condition_follows_reports(void **state)
     assert_true(agg_condition_eq(&next.adapter[A], &w.adapter[A]));
 }
 
-/* What follows builds whole inputs, for the words. */
+/* The tests below build whole inputs, for the texts. */
 struct scene {
     struct hfd_arena mem;
     struct hfd_conditions cs;
@@ -465,7 +465,7 @@ static void words_of_ready_and_available(void **state)
     scene_close(&s);
 }
 
-/* After a change of something that nobody has reported on, nobody is told to report. */
+/* After a change of a resource without reports, the message lists no adapter as reporting. */
 static void words_after_an_early_change(void **state)
 {
     struct scene s;
@@ -480,7 +480,7 @@ static void words_after_an_early_change(void **state)
     scene_close(&s);
 }
 
-/* While deleting, Ready names who has not finalized, then the children. */
+/* While deleting, Ready names the adapters that have not finalized, then the children. */
 static void words_while_deleting(void **state)
 {
     struct hfd_agg_report done = {HFD_SLICE("validation"), 2, 30, F, T, HFD_SLICE_NONE,
@@ -557,7 +557,7 @@ static void words_are_bounded(void **state)
 }
 
 /*
- * The array: Available, Ready, then required adapters in the settings' order with the words of
+ * The array: Available, Ready, then required adapters in the settings' order, with the texts of
  * their Available condition.
  */
 static void conditions_are_ordered(void **state)
@@ -581,7 +581,7 @@ static void conditions_are_ordered(void **state)
     scene_close(&s);
 }
 
-/* An adapter that is not required has no say and no condition. */
+/* An adapter that is not required has no influence and no condition. */
 static void other_adapters_change_nothing(void **state)
 {
     struct hfd_conditions before;
@@ -601,8 +601,8 @@ static void other_adapters_change_nothing(void **state)
 }
 
 /*
- * With other settings after a restart: who is no longer required loses its condition, who is now
- * gets one from its stored report.
+ * With other settings after a restart: an adapter that is no longer required loses its condition. A
+ * newly required one gets its condition from its stored report.
  */
 static void required_adapters_may_change(void **state)
 {
@@ -638,8 +638,8 @@ static void lost_conditions_come_back(void **state)
 }
 
 /*
- * A resource can go when every required adapter finalized at the current generation and no child is
- * left.
+ * A resource can be removed when every required adapter finalized at the current generation and no
+ * child is left.
  */
 static void finalized_needs_all_at_the_generation(void **state)
 {
@@ -700,7 +700,7 @@ static void adapter_condition_types(void **state)
     hfd_arena_fini(&mem);
 }
 
-/* With any amount of memory the answer is whole or HFD_NOMEM with nothing in it. */
+/* With any amount of memory the result is complete, or HFD_NOMEM and empty. */
 static void out_of_memory_leaves_nothing(void **state)
 {
     struct hfd_conditions out;

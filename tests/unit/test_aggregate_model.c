@@ -1,7 +1,7 @@
 /*
- * The aggregation against the document's tables read by other code (tests/lib/agg_tables.c): on
- * every state that 1 to 3 adapters can reach, and on random histories, where the rules that must
- * hold whatever the tables say are checked as well.
+ * The aggregation compared with the HyperFleet API's tables in other code (tests/lib/agg_tables.c).
+ * Every state that 1 to 3 adapters can reach is tried, and random histories. In these, rules that
+ * hold beside the tables are checked as well.
  */
 #include "tests/lib/agg_tables.h"
 
@@ -14,7 +14,7 @@
 
 #define STATES_MAX ((size_t)1 << 17) /* a power of two */
 
-/* Asks both, and compares. */
+/* Runs both, and compares. */
 static enum hfd_verdict step(const struct agg_world *w, const struct agg_event *e,
                              struct agg_world *next)
 {
@@ -34,8 +34,8 @@ static enum hfd_verdict step(const struct agg_world *w, const struct agg_event *
 }
 
 /*
- * Every state once. Two states are the same when no row can tell them apart: only the order of the
- * stored times counts.
+ * Visits every state once. Two states are the same when no row distinguishes them: only the order
+ * of the stored times counts.
  */
 struct explorer {
     struct agg_world *queue;
@@ -102,8 +102,8 @@ static void go(struct explorer *x, const struct agg_world *w, const struct agg_e
 }
 
 /*
- * A report of one adapter with each time that makes a difference: older than all, its own last one,
- * newer than all.
+ * Reports with each time that makes a difference: older than all, the adapter's own last one, newer
+ * than all.
  */
 static void report_at_all_times(struct explorer *x, const struct agg_world *w, struct agg_event *e)
 {
@@ -184,7 +184,7 @@ static void all_states_with_deletion(void **state)
     explore(2, 2, true, true);
 }
 
-/* xorshift64*: a fixed stream, so that a failure comes back. */
+/* xorshift64*: a fixed stream, so that failures repeat. */
 static uint64_t random_next(uint64_t *seed)
 {
     *seed ^= *seed >> 12;
@@ -229,8 +229,8 @@ static void assert_transition_moves_with_status(const struct agg_condition *befo
 }
 
 /*
- * Whether all required adapters are stored at one generation (of which the first is), and all True
- * in what Ready asks for.
+ * True if all required adapters are stored at the generation of the first, and all are True in what
+ * Ready reads.
  */
 static bool is_mixed(const struct agg_world *w)
 {
@@ -275,9 +275,7 @@ static void assert_invariants(const struct agg_world *before, const struct agg_e
     }
 }
 
-/*
- * 100,000 lives of 1 to 4 adapters: as the tables say, and the invariants hold behind every step.
- */
+/* 100,000 lives of 1 to 4 adapters follow the tables, and the invariants hold after every step. */
 static void random_histories(void **state)
 {
     uint64_t seed = UINT64_C(0x6879706572666c74);

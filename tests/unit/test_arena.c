@@ -38,8 +38,8 @@ static void arena_pieces_are_separate(void **state)
 }
 
 /*
- * A rewind takes back exactly what came after the mark, over several chunks too; what is handed out
- * again is zeroed.
+ * A rewind takes back exactly what came after the mark, over several chunks, too. Memory that is
+ * handed out again is zeroed.
  */
 static void arena_rewinds_to_a_mark(void **state)
 {

@@ -22,7 +22,7 @@ static void assert_text(struct hfd_buf *b, hfd_slice want)
         assert_memory_equal(got.p, want.p, want.len);
 }
 
-/* Pieces of every kind end up one behind the other. */
+/* Pieces of every kind are appended in order. */
 static void buf_adds(void **state)
 {
     struct hfd_buf b;
@@ -86,7 +86,10 @@ static void buf_failure_sticks(void **state)
     assert_int_equal(b.max_bytes, 4);
 }
 
-/* JSON strings: what must be escaped is, what is not UTF-8 becomes U+FFFD, the rest stays. */
+/*
+ * In JSON strings characters are escaped where they must be, and bytes that are not UTF-8 become
+ * U+FFFD.
+ */
 static void buf_json_strings(void **state)
 {
     static const struct {
@@ -119,7 +122,7 @@ static void buf_json_strings(void **state)
     }
 }
 
-/* Whatever the bytes are, a JSON parser reads the result, and valid UTF-8 comes back unchanged. */
+/* A JSON parser reads the result for any bytes, and valid UTF-8 comes back unchanged. */
 static void buf_json_strings_parse(void **state)
 {
     struct test_rng rng;
@@ -192,8 +195,7 @@ static void buf_base64url_vectors(void **state)
 }
 
 /*
- * Decoding takes correct padding, and refuses everything else that is not the one text of some
- * bytes.
+ * Decoding accepts correct padding, and refuses every text that is not the one text of some bytes.
  */
 static void buf_base64url_refuses(void **state)
 {
@@ -275,7 +277,9 @@ static void buf_base64url_round_trip(void **state)
     hfd_buf_fini(&b);
 }
 
-/* The bytes move into the arena, a failure of either is told, and the buffer can be used again. */
+/*
+ * The bytes move into the arena, a failure of either is reported, and the buffer can be used again.
+ */
 static void buf_moves_to_arena(void **state)
 {
     struct hfd_arena mem;

@@ -15,8 +15,8 @@
 #include "driver/base/metrics.h"
 
 /*
- * Runs fn in a process of its own with the log in a pipe. @return its wait status; the log's text
- * in out
+ * Runs fn in a process of its own with the log in a pipe.
+ * @return its wait status; the log's text in out
  */
 static int run_apart(void (*fn)(void), char *out, size_t cap)
 {
@@ -107,7 +107,7 @@ static void doubtful(void)
 }
 
 #ifndef HFD_COVERAGE
-/* What cannot happen is told once it happens, and the program goes on. */
+/* A broken invariant is logged and counted, and the program goes on. */
 static void check_never_survives(void **state)
 {
     char text[4096];
@@ -120,13 +120,13 @@ static void check_never_survives(void **state)
 }
 #endif
 
-/* The counter of impossible things moves. */
+/* The counter of broken invariants moves. */
 static void check_never_counts(void **state)
 {
     struct hfd_buf b;
 
     (void)state;
-    hfd_log_set_fd(1000000); /* nobody needs the line */
+    hfd_log_set_fd(1000000); /* the line is not needed */
     assert_true(hfd_never_happened("x", "f", 1));
     hfd_log_set_fd(-1);
     hfd_buf_init(&b, 1000000);

@@ -53,7 +53,7 @@ static void time_formats(void **state)
     }
 }
 
-/* What RFC 3339 allows is read; what it does not, or what no calendar has, is refused. */
+/* RFC 3339 times are read. Other texts, and dates that no calendar has, are refused. */
 static void time_parses(void **state)
 {
     static const struct {
@@ -121,7 +121,7 @@ static void time_parses(void **state)
     }
 }
 
-/* What times are compared with may lie before 1970; all else is as for other times. */
+/* Times to compare with may be before 1970; otherwise they follow the same rules. */
 static void time_to_compare_with(void **state)
 {
     static const struct {
@@ -177,7 +177,7 @@ static void time_round_trip(void **state)
     }
 }
 
-/* Day after day for 800 years the calendar moves on by one day exactly. */
+/* The calendar moves on by exactly one day, each day for 800 years. */
 static void time_calendar_has_no_gap(void **state)
 {
     char text[HFD_TIME_TEXT_MAX];
@@ -195,8 +195,8 @@ static void time_calendar_has_no_gap(void **state)
 }
 
 /*
- * The machine's clocks run: wall time lies behind the day this was written, monotonic time never
- * goes back.
+ * The system's clocks run: wall time is after the day on which this was written, and monotonic time
+ * never goes back.
  */
 static void clock_system_runs(void **state)
 {

@@ -1,4 +1,4 @@
-/* The stored text of conditions: what is written, that it reads back, and that damage is told. */
+/* The stored text of conditions: its form, reading it back, and damage. */
 #include "driver/fleet/condition.h"
 
 #include "driver/base/clock.h"
@@ -12,7 +12,7 @@
 
 #define MEM_MAX ((size_t)1 << 20)
 
-/* The three words, and nothing that looks like them. */
+/* The three words are read, and no similar ones. */
 static void status_words(void **state)
 {
     static const char *const others[] = {"", "true", "TRUE", "False ", "Unknow", "Unknownn", "Tru"};
@@ -46,7 +46,7 @@ static void format_is(const struct hfd_conditions *cs, bool of_report, const cha
 
 #define T0 INT64_C(1735689600000000) /* 2025-01-01T00:00:00Z */
 
-/* The document's two shapes, with and without reason and message; times keep microseconds. */
+/* HyperFleet's two forms, with and without reason and message; times keep microseconds. */
 static void format_shapes(void **state)
 {
     struct hfd_condition items[] = {
@@ -93,8 +93,8 @@ static void assert_same(const struct hfd_condition *got, const struct hfd_condit
 }
 
 /*
- * What is written reads back, in both shapes, also with odd text, generations and times; the text
- * may go away behind it.
+ * A written text reads back, in both forms, also with odd texts, generations and times. The text
+ * may be freed afterwards.
  */
 static void what_is_written_reads_back(void **state)
 {
@@ -175,7 +175,7 @@ static void parse_small_things(void **state)
     hfd_arena_fini(&mem);
 }
 
-/* Whatever the program did not write is HFD_CORRUPT, with a message, and leaves nothing. */
+/* Any text that the program did not write is HFD_CORRUPT, with a message, and leaves nothing. */
 static void damage_is_told(void **state)
 {
     /* clang-format off */
@@ -213,8 +213,8 @@ static void damage_is_told(void **state)
 }
 
 /*
- * A text in the written form, with one change in it: read as the same text with a blank in front,
- * which only JSON's grammar allows.
+ * A text in the written form, with one change in it, is read as the same text with a blank in
+ * front. Only JSON's grammar allows that blank.
  */
 static void both_ways_read_the_same(void **state)
 {
@@ -256,7 +256,7 @@ static void both_ways_read_the_same(void **state)
     }
 }
 
-/* With any amount of memory: whole, or HFD_NOMEM with nothing in it. */
+/* With any amount of memory the result is complete, or HFD_NOMEM and empty. */
 static void parse_out_of_memory(void **state)
 {
     static const hfd_slice text =

@@ -1,4 +1,4 @@
-/* The demo adapters: who is due when, and rounds on a real store with time moved by hand. */
+/* The demo adapters: when each is due, and rounds on a real store with time moved by hand. */
 #include "driver/adapters/demo_int.h"
 
 #include "driver/base/base.h"
@@ -23,7 +23,7 @@ static const hfd_slice cluster_adapters[] = {HFD_SLICE("validation"), HFD_SLICE(
                                              HFD_SLICE("pullsecret"), HFD_SLICE("hypershift")};
 static const hfd_slice nodepool_adapters[] = {HFD_SLICE("validation"), HFD_SLICE("hypershift")};
 
-/* ---- what is due ---- */
+/* ---- when an adapter is due ---- */
 
 static const struct {
     const char *what;
@@ -177,14 +177,14 @@ enum verb {
     BAD_REPORT
 };
 
-/* One thing that the test does in a transaction. */
+/* One step of a test, in a transaction. */
 struct deed {
     struct fixture *fx;
     enum verb verb;
     enum hfd_kind kind;
     hfd_slice owner_id, id;
     const char *text; /* name, spec, or adapter */
-    int count;        /* CREATE: so many, named after text */
+    int count;        /* CREATE: this many, named after text */
 };
 
 static hfd_rc do_create(struct hfd_txn *tx, struct deed *d, const struct hfd_fleet_call *call,
@@ -269,7 +269,10 @@ static hfd_rc do_deed(struct hfd_txn *tx, void *arg, struct hfd_err *err)
     return rc;
 }
 
-/* Does it; the id of what was made, or of what it was done to. */
+/*
+ * Runs the step.
+ * @return the id of the resource
+ */
 static hfd_slice act(struct fixture *fx, struct deed d)
 {
     struct hfd_err err;
@@ -288,7 +291,7 @@ static hfd_slice create(struct fixture *fx, enum hfd_kind kind, hfd_slice owner_
                    .verb = CREATE, .kind = kind, .owner_id = owner_id, .text = name, .count = 1});
 }
 
-/* What the store says of one resource, and how much is pending. */
+/* The state of one resource in the store, and how many are pending. */
 struct look {
     struct fixture *fx;
     hfd_slice id;
@@ -327,8 +330,8 @@ static struct look look(struct fixture *fx, hfd_slice id)
 }
 
 /*
- * With no time at all a cluster and its nodepools are Ready after one round, and gone after two
- * once deleted.
+ * With a time of 0 a cluster and its nodepools are Ready after one round. Once deleted, they are
+ * removed after two.
  */
 static void demo_brings_up_and_takes_down(void **state)
 {
@@ -409,7 +412,7 @@ static void demo_takes_its_time(void **state)
 }
 
 /*
- * A report that somebody made by hand stands, until the generation moves on; one from a clock that
+ * A report that was made by hand stands until the generation moves on. A report from a clock that
  * runs ahead is no obstacle then.
  */
 static void demo_leaves_others_reports_alone(void **state)
@@ -440,7 +443,7 @@ static void demo_leaves_others_reports_alone(void **state)
     assert_false(look(fx, cluster).exists);
 }
 
-/* Nothing is said for a kind that requires nobody. */
+/* A kind without required adapters gets no report. */
 static void demo_is_silent_where_nobody_is_required(void **state)
 {
     struct fixture *fx = *state;
@@ -454,8 +457,8 @@ static void demo_is_silent_where_nobody_is_required(void **state)
 }
 
 /*
- * Many are served page by page; one that is made meanwhile, later or with an earlier time, is
- * served by the next pass.
+ * Many resources are served page by page. A resource that is made meanwhile, with a later or
+ * earlier time, is served by the next pass.
  */
 static void demo_pages_through_many(void **state)
 {
@@ -480,7 +483,7 @@ static void demo_pages_through_many(void **state)
     assert_int_equal(look(fx, early).pending, 0);
 }
 
-/* Resources that cannot be read or written are told of once a spell, and hold up nobody else. */
+/* Resources that cannot be read or written are logged once, and the others are served. */
 static void demo_goes_on_around_a_bad_resource(void **state)
 {
     static const char wanted[] = "could not report";
@@ -518,7 +521,7 @@ static void demo_goes_on_around_a_bad_resource(void **state)
     assert_true(look(fx, unwritable).row.ready);
 }
 
-/* The thread reports by itself and stops at once, however long its time is. */
+/* The thread reports by itself, and stops at once even when its time is long. */
 static void demo_thread_runs_and_stops(void **state)
 {
     struct fixture *fx = *state;

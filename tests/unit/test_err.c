@@ -22,7 +22,7 @@ static void err_codes_have_names(void **state)
     assert_string_equal(hfd_rc_text((hfd_rc)-1), "an unknown result");
 }
 
-/* A failure fills code and message, clears the field, and gives the code back. */
+/* A failure fills code and message, clears the field, and returns the code. */
 static void err_fail_fills(void **state)
 {
     struct hfd_err err = {.field = "old"};
@@ -37,7 +37,7 @@ static void err_fail_fills(void **state)
     assert_string_equal(err.msg, "a.b: wrong");
 }
 
-/* Callers that do not care for the text pass NULL. */
+/* Callers that do not need the text pass NULL. */
 static void err_fail_without_err(void **state)
 {
     (void)state;
@@ -60,7 +60,7 @@ static void err_fail_wraps_itself(void **state)
     assert_string_equal(err.msg, "file: disk is full");
 }
 
-/* A message that does not fit says so, and is not cut within a character. */
+/* A message that does not fit ends in "...", and no character is cut in two. */
 static void err_fail_marks_cut(void **state)
 {
     char ascii[400];

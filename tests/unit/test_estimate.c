@@ -1,6 +1,6 @@
 /*
- * The estimator: what it plans from little, from much and from absurd knowledge.
- * tests/bench/polls.c says what its plans cost.
+ * The estimator: its plans from little, from much and from absurd knowledge. tests/bench/polls.c
+ * measures the cost of its plans.
  */
 #include "driver/core/hint.h"
 
@@ -30,7 +30,7 @@ static void start(struct fixture *fx)
     fx->in.milestones = &fx->milestones;
 }
 
-/* Adds an operation before all that are there. step_s 0: it reported no milestone. */
+/* Adds an operation that is older than all others. step_s 0: it reported no milestone. */
 static void add_past(struct fixture *fx, int64_t took_s, int64_t step_s)
 {
     struct hfd_past *p = &fx->past[fx->in.past_count++];
@@ -77,8 +77,8 @@ static int64_t first_done_s(struct fixture *fx)
 }
 
 /*
- * Without a past the end is expected when the settings say, for as long as that lies ahead, and the
- * first poll is well before.
+ * Without a past the end is expected at the configured estimate, until that has passed. The first
+ * poll is well before.
  */
 static void without_a_past_the_settings_hold(void **state)
 {
@@ -96,8 +96,8 @@ static void without_a_past_the_settings_hold(void **state)
 }
 
 /*
- * Without a past the polls are the same parts of any guess, in whole seconds, and what has passed
- * is left out.
+ * Without a past the polls are the same parts of any estimate, in whole seconds. Polls in the past
+ * are left out.
  */
 static void first_polls_are_parts_of_the_guess(void **state)
 {
@@ -129,7 +129,7 @@ static void first_polls_are_parts_of_the_guess(void **state)
 }
 
 /*
- * Once the configured guess has passed, the end is expected half as late again, and never behind
+ * Once the configured estimate has passed, the end is expected half as late again, and never after
  * the deadline.
  */
 static void behind_the_configured_guess(void **state)
@@ -167,7 +167,7 @@ static void regular_operations(void **state)
     assert_in_range(fx.plan.steps[0].poll_s, 285, 325);
 }
 
-/* One operation already counts for more than the configured guess. */
+/* One operation already counts for more than the configured estimate. */
 static void first_lesson(void **state)
 {
     struct fixture fx;
@@ -190,7 +190,7 @@ static void outliers_do_not_count(void **state)
     assert_in_range(first_done_s(&fx), 295, 330);
 }
 
-/* One operation that failed early is enough for the next ones to be asked about in time. */
+/* After one operation that failed early, the next ones are polled in time. */
 static void one_early_failure(void **state)
 {
     struct fixture fx;
@@ -207,7 +207,7 @@ static void one_early_failure(void **state)
     }
 }
 
-/* When operations suddenly take twice as long, eight of them are enough to see it. */
+/* When operations suddenly take twice as long, eight of them are enough to change the estimate. */
 static void change_of_regime(void **state)
 {
     struct fixture fx;
@@ -240,7 +240,7 @@ static void time_spent_counts(void **state)
 }
 
 /*
- * A milestone that always comes at the same part of the whole tells the end of a slow operation,
+ * A milestone that always comes at the same part of the whole gives the end of a slow operation,
  * and of a fast one.
  */
 static void milestone_by_ratio(void **state)
@@ -260,7 +260,7 @@ static void milestone_by_ratio(void **state)
     }
 }
 
-/* A milestone behind which the rest always takes as long tells the end by that. */
+/* A milestone after which the rest always takes as long gives the end by that. */
 static void milestone_by_rest(void **state)
 {
     struct fixture fx;
@@ -274,8 +274,8 @@ static void milestone_by_rest(void **state)
 }
 
 /*
- * A milestone that comes early on the fast path and late on the slow one tells which it is, though
- * neither by ratio nor by rest.
+ * A milestone that comes early on the fast path and late on the slow one identifies the path,
+ * though neither by ratio nor by rest.
  */
 static void milestone_by_path(void **state)
 {
@@ -292,7 +292,7 @@ static void milestone_by_path(void **state)
     assert_in_range(first_done_s(&fx), 290, 340);
 }
 
-/* A milestone that was there when the operation began tells nothing of how fast this one is. */
+/* A milestone that was done before the operation began changes nothing. */
 static void milestone_before_the_start(void **state)
 {
     struct fixture fx;
@@ -308,7 +308,7 @@ static void milestone_before_the_start(void **state)
     assert_int_equal(first_done_s(&fx), without_s);
 }
 
-/* News is the milestone that tells most, when it comes: not again with the next one. */
+/* News is the milestone that says most, when it comes, and not again with the next one. */
 static void news(void **state)
 {
     struct fixture fx;
@@ -323,7 +323,7 @@ static void news(void **state)
     assert_false(hfd_estimate_is_news(&fx.in, 1));
 }
 
-/* A milestone that tells nothing changes nothing; nor does one that nobody saw before. */
+/* A milestone without information changes nothing; nor does one that no past operation has. */
 static void idle_milestones(void **state)
 {
     struct fixture fx;
@@ -358,10 +358,7 @@ static void size_counts(void **state)
     assert_in_range(first_done_s(&fx), 880, 990);
 }
 
-/*
- * Where operations fail early, that is asked for in time; it does not make the others be expected
- * sooner.
- */
+/* Where operations fail early, a poll comes in time; the others are not expected sooner. */
 static void early_failures(void **state)
 {
     struct fixture fx;
@@ -377,7 +374,8 @@ static void early_failures(void **state)
 }
 
 /*
- * Where all that is slow hangs until its deadline, that is expected once the usual time has passed.
+ * Where all slow operations last until their deadline, this is expected once the usual time has
+ * passed.
  */
 static void late_operations(void **state)
 {
@@ -394,7 +392,7 @@ static void late_operations(void **state)
     assert_int_equal(first_done_s(&fx), 3600);
 }
 
-/* Behind the deadline there is nothing to plan. */
+/* After the deadline the plan is empty. */
 static void nothing_behind_the_deadline(void **state)
 {
     struct fixture fx;
@@ -409,7 +407,7 @@ static void nothing_behind_the_deadline(void **state)
     assert_int_equal(fx.plan.count, 1);
 }
 
-/* Whatever the times are, there is a plan with the properties of one. */
+/* For all times there is a plan with the properties of one. */
 static void absurd_times(void **state)
 {
     static const int64_t odd_us[] = {-S, 0, 1, S / 2, S, 17 * S, 3600 * S, 30 * INT64_C(86400) * S};
@@ -440,7 +438,7 @@ static void absurd_times(void **state)
     }
 }
 
-/* The stored form gives back each step that lies ahead; what is none of ours gives nothing. */
+/* The stored form gives back each step that lies ahead; any other text gives nothing. */
 static void stored_form(void **state)
 {
     static const char *const damaged[] = {"",     "x",    "5",  "5/", "/5", "5/6x", "99999999999/1",

@@ -1,7 +1,7 @@
 /*
- * Lists on a real store: random filters, orders and pages against a second evaluation in memory,
- * the plans that the engine chooses, and the largest queries that the search language allows.
- * DESIGN 10.2, 10.6; spec/hyperfleet-api.md sections 8 and 9.
+ * Lists on a real store. Random filters, orders and pages are compared with a second evaluation in
+ * memory. The query plans of the engine are checked, and the largest queries that the language
+ * allows. Sources: HyperFleet API, "search"; driver/README.md, decisions 2 and 6.
  */
 #include "store/search.h"
 
@@ -120,7 +120,7 @@ static void make(struct fixture *fx, size_t i)
         .updated_by = PICK(fx, people),
     };
     (void)snprintf(r->id, sizeof(r->id), "r%zu", i);
-    if (r->deleted_us == 0) /* names of what is not being deleted are unique */
+    if (r->deleted_us == 0) /* names of resources that are not being deleted are unique */
         (void)snprintf(r->name, sizeof(r->name), "alive-%zu", i);
     else
         (void)snprintf(r->name, sizeof(r->name), "%s", PICK(fx, names));
@@ -250,8 +250,8 @@ static void ok(struct fixture *fx, hfd_rc rc)
 }
 
 /*
- * Inserts all, then changes a third and removes a tenth, so that what is found is also what was
- * moved and what is no more.
+ * Inserts all, then changes a third and removes a tenth, so that searches also see rows that moved
+ * and rows that were removed.
  */
 static void fill(struct fixture *fx)
 {
@@ -354,7 +354,7 @@ static struct value number_value(double number)
     return (struct value){.kind = NUMBER, .number = number};
 }
 
-/* As text, or as a number: a member of spec has both faces. */
+/* A member of spec compares as text and as a number. */
 static struct value spec_value(const struct resource *r, hfd_slice path, bool as_number)
 {
     struct value v = {.kind = NOTHING};
@@ -803,8 +803,8 @@ static const char *sql_of(struct fixture *fx, const struct hfd_fleet_query *q)
 }
 
 /*
- * Walks all pages of a query: together they are what is expected, in order, and each tells the same
- * total.
+ * Walks all pages of a query. Together they are the expected list, in order, and each gives the
+ * same total.
  */
 static void assert_pages(struct fixture *fx, struct hfd_fleet_query *q)
 {
@@ -853,7 +853,7 @@ static void random_queries_agree_with_the_model(void **state)
     }
 }
 
-/* A page of no rows still tells the total; one far behind the end is empty. */
+/* A page without rows still gives the total; a page far behind the end is empty. */
 static void empty_pages_tell_the_total(void **state)
 {
     struct fixture *fx = *state;
@@ -907,7 +907,7 @@ static void assert_plan(struct fixture *fx, struct hfd_sql *q, const char *text,
 
     hfd_buf_init(&plan, 1 << 20);
     explain(fx, q, &plan);
-    /* f, n and c are tables; what is listed in the query itself may be scanned. */
+    /* f, n and c are tables; lists in the query itself may be scanned. */
     if (strstr(plan.p, "SCAN f") != NULL || strstr(plan.p, "SCAN n") != NULL ||
         strstr(plan.p, "SCAN c") != NULL)
         fail_msg("%s scans:\n%s\n%.*s", text, plan.p, HFD_SLICE_FMT(hfd_buf_slice(&q->text)));
@@ -925,8 +925,8 @@ static void assert_plan(struct fixture *fx, struct hfd_sql *q, const char *text,
 #define BY_ID "(id=?)"
 
 /*
- * Labels, names, owners, ids, conditions and stale resources are found by their index, whatever
- * else is asked and however it is ordered.
+ * Labels, names, owners, ids, conditions and stale resources are found by their index, in every
+ * combination and order.
  */
 static void plans_use_the_indexes(void **state)
 {
@@ -1042,8 +1042,8 @@ static int64_t number_of(struct fixture *fx, const char *sql)
 }
 
 /*
- * Kept totals are what counting gives, after inserts, changes and removals; what nobody has any
- * more has no row, in the end nothing has.
+ * Kept totals equal counts, after inserts, changes and removals. A value that no row has any more
+ * has no total.
  */
 static void kept_totals_are_what_is_there(void **state)
 {
@@ -1084,8 +1084,8 @@ static void kept_totals_are_what_is_there(void **state)
 }
 
 /*
- * One label, name, condition or owner, and the plain list: the page comes from the index as it
- * stands, and nothing is sorted.
+ * For one label, name, condition or owner, and for the plain list, the page comes from the index as
+ * it is, without sorting.
  */
 static void common_pages_are_not_sorted(void **state)
 {
@@ -1141,7 +1141,7 @@ static void assert_runs(struct fixture *fx, enum hfd_kind kind, const struct hfd
 
 /*
  * Nesting to the language's limit, on either side, with and without NOT, with long chains at each
- * level: the engine takes all of it.
+ * level: the engine accepts all of it.
  */
 static void deepest_queries_run(void **state)
 {
@@ -1177,8 +1177,8 @@ static void deepest_queries_run(void **state)
 }
 
 /*
- * Flat chains longer than what is nested beside them, at every level: written as it comes, that
- * would fill the engine's parser stack.
+ * Flat chains beside nested expressions, at every level. Written in their order they would overflow
+ * the engine's parser stack.
  */
 static void deep_queries_with_long_chains_run(void **state)
 {
@@ -1237,7 +1237,7 @@ static void longest_queries_run(void **state)
     hfd_buf_fini(&b);
 }
 
-/* With whatever memory is left, the answer is the list or "out of memory". */
+/* With any amount of memory the result is the list or HFD_NOMEM. */
 static void out_of_memory_is_told(void **state)
 {
     struct fixture *fx = *state;
@@ -1258,10 +1258,7 @@ static void out_of_memory_is_told(void **state)
     }
 }
 
-/*
- * What is searched for is a value, whatever it looks like: nothing is found by it, and nothing
- * happens.
- */
+/* A search term is always a value: SQL in it finds nothing and does nothing. */
 static void injections_are_values(void **state)
 {
     static const char *const attempts[] = {

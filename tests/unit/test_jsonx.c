@@ -20,7 +20,7 @@ static json_t *parse(const char *text)
     return v;
 }
 
-/* What is not JSON as we take it is refused with its place, and nothing is given. */
+/* Every other text than the JSON that we accept is refused with its place, and nothing is given. */
 static void json_parse_refuses(void **state)
 {
     static const hfd_slice rows[] = {
@@ -68,8 +68,8 @@ static void json_parse_refuses(void **state)
 }
 
 /*
- * An error message has line and column, no word of the parser's own flags, and never a piece of the
- * text: it may be a secret.
+ * An error message has line and column. It has no text of the parser's own flags, and no piece of
+ * the document, which may be a secret.
  */
 static void json_parse_message_is_discreet(void **state)
 {
@@ -129,7 +129,7 @@ static void many_numbers(struct hfd_buf *b, int nodes)
 }
 
 /*
- * An object with an array in it: itself, the keys, their values, and what stands in the array.
+ * An object with an array in it: itself, the keys, their values, and the elements of the array.
  * nodes is even.
  */
 static void many_members(struct hfd_buf *b, int nodes)
@@ -188,9 +188,9 @@ static void fail_each_allocation(hfd_slice text, bool for_ever)
 }
 
 /*
- * Each allocation of the parser fails in turn, once and from then on: HFD_NOMEM, nothing given,
- * nothing lost. Text, keys and numbers that outgrow the parser's buffer meanwhile are not taken
- * with bytes missing, nor read beyond their end: jansson alone would.
+ * Each allocation of the parser fails in turn, once and from then on. The result is HFD_NOMEM,
+ * nothing is given, and nothing is lost. Text, keys and numbers that outgrow the parser's buffer
+ * are not read with bytes missing, nor beyond their end, as jansson alone would.
  */
 static void json_parse_out_of_memory(void **state)
 {
@@ -208,8 +208,8 @@ static void json_parse_out_of_memory(void **state)
 }
 
 /*
- * The same with texts of every length around where the buffer doubles, and with what is of the
- * buffer's own sizes.
+ * The same with texts of every length near a doubling of the buffer, and with texts of the buffer's
+ * own sizes.
  */
 static void json_parse_out_of_memory_at_every_length(void **state)
 {
@@ -261,8 +261,8 @@ static void json_copy_out_of_memory(void **state)
 }
 
 /*
- * Text for comparing: equal numbers are written alike, as far as integers reach; the rest is as in
- * canonical text.
+ * Text to compare: equal numbers are written alike, as far as integers reach. The rest is as in the
+ * text to store.
  */
 static void json_equal_text(void **state)
 {
@@ -272,7 +272,7 @@ static void json_equal_text(void **state)
         {"{\"b\":[1.0,-0.0,1e2],\"a\":\"1.0\"}", "{\"a\":\"1.0\",\"b\":[1,0,100]}"},
         {"-9223372036854775808.0", "-9223372036854775808"},
         {"9223372036854775808.0", "9.223372036854776e+18"},
-        {"9007199254740993.0", "9007199254740992"}, /* what a double has of it */
+        {"9007199254740993.0", "9007199254740992"}, /* the part of it that a double holds */
         {"1e300", "1e+300"},
         {"0.5", "0.5"},
     };
@@ -293,7 +293,7 @@ static void json_equal_text(void **state)
     hfd_buf_fini(&b);
 }
 
-/* Canonical text: order and white space do not matter, numbers are short and keep their kind. */
+/* Text to store: order and white space do not matter, numbers are short and keep their kind. */
 static void json_canonical_and_dump(void **state)
 {
     static const struct {
@@ -371,7 +371,7 @@ static void json_reals_round_trip(void **state)
     hfd_buf_fini(&b);
 }
 
-/* A dump that does not fit fails as a whole; a tree that nobody could have sent is refused. */
+/* A dump that does not fit fails as a whole. A tree that is too deep to be sent is refused. */
 static void json_dump_is_bounded(void **state)
 {
     json_t *v = parse("{\"a\":[1,2,3]}");
@@ -401,8 +401,8 @@ static void json_dump_is_bounded(void **state)
 }
 
 /*
- * Getters give what is there, nothing for absent and null, and name path and kinds when it is
- * something else.
+ * Getters give the value, and nothing for absent and null. For any other value they name path and
+ * types.
  */
 static void json_getters(void **state)
 {
@@ -504,12 +504,12 @@ static void json_integers_required(void **state)
     json_decref(doc);
 }
 
-/* JSON pointers: the examples of RFC 6901, and what leads nowhere. */
+/* JSON pointers: the examples of RFC 6901, and pointers to nothing. */
 static void json_pointers(void **state)
 {
     static const struct {
         hfd_slice pointer;
-        const char *want; /* canonical; NULL = nothing there */
+        const char *want; /* text to store; NULL = nothing there */
     } rows[] = {
         {S("/foo"), "[\"bar\",\"baz\"]"},
         {S("/foo/0"), "\"bar\""},
@@ -556,8 +556,8 @@ static void json_pointers(void **state)
 }
 
 /*
- * Random edits of a valid text: never a crash, and what is accepted survives a dump and a second
- * parse.
+ * Random edits of a valid text never crash the parser. An accepted text survives a dump and a
+ * second parse.
  */
 static void json_parse_random_edits(void **state)
 {
@@ -596,7 +596,7 @@ static void json_parse_random_edits(void **state)
     hfd_buf_fini(&c);
 }
 
-/* What a conforming parser takes and we refuse on purpose. */
+/* Texts that a conforming parser accepts and we refuse on purpose. */
 static const char *const refused_on_purpose[] = {
     "y_object_duplicated_key.json",           /* duplicate keys */
     "y_object_duplicated_key_and_value.json", /* duplicate keys */

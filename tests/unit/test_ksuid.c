@@ -62,9 +62,7 @@ static void make(int64_t at_s, unsigned char byte, char out[HFD_KSUID_LEN])
     hfd_ksuid_make(at_s * HFD_US_PER_S, &(struct hfd_rng){fill, &byte}, out);
 }
 
-/*
- * The first digit is 2 on every day, and all others are of base62; times out of range do not wrap.
- */
+/* The first digit is 2 on every day, and all others are base62. Times out of range do not wrap. */
 static void first_digit_is_2_for_ever(void **state)
 {
     /* clang-format off */

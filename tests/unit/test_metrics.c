@@ -9,7 +9,7 @@
 #include "driver/base/base.h"
 #include "driver/base/metrics.h"
 
-/* The exposition as a C string; freed by the caller's fini. */
+/* Renders the exposition as a C string; the caller's fini frees it. */
 static const char *render(struct hfd_buf *b)
 {
     hfd_buf_init(b, 4u << 20);
@@ -50,7 +50,7 @@ static void metrics_count(void **state)
 }
 
 /*
- * Without a remote HyperFleet nothing says that it is down: its gauges have no sample until they
+ * Without a remote HyperFleet no metric reports it as down: its gauges have no sample until they
  * are set.
  */
 static void metrics_of_what_is_not_there(void **state)
@@ -69,8 +69,8 @@ static void metrics_of_what_is_not_there(void **state)
 }
 
 /*
- * A duration is counted in its bucket and in all above; a bound belongs to its bucket; the sum is
- * in seconds.
+ * A duration counts in its bucket and in all above. A bound belongs to its bucket. The sum is in
+ * seconds.
  */
 static void metrics_histogram_is_cumulative(void **state)
 {
@@ -99,8 +99,8 @@ static void metrics_histogram_is_cumulative(void **state)
 }
 
 /*
- * HyperFleet's names carry its labels, the constant ones in front, and its buckets: what is below
- * them is in the first.
+ * HyperFleet's metrics have its labels, the constant ones first, and its buckets. Its first bucket
+ * counts all smaller durations.
  */
 static void metrics_have_hyperfleets_form(void **state)
 {
@@ -192,8 +192,8 @@ static void assert_metric_name(const char *p, size_t n)
 }
 
 /*
- * Every line is a HELP, a TYPE or a sample of the metric last named; each metric is named once; the
- * text ends in a line feed.
+ * Every line is a HELP, a TYPE or a sample of the metric last named. Each metric is named once, and
+ * the text ends in a line feed.
  */
 static void metrics_text_is_well_formed(void **state)
 {
@@ -232,7 +232,7 @@ static void metrics_text_is_well_formed(void **state)
     hfd_buf_fini(&b);
 }
 
-/* The process tells about itself, with plausible figures. */
+/* The metrics of the process have plausible values. */
 static void metrics_process(void **state)
 {
     static const char *const names[] = {

@@ -1,4 +1,4 @@
-/* HyperFleet's naming rules and its own words for them. */
+/* HyperFleet's naming rules and its texts. */
 #include "driver/fleet/names.h"
 
 #include <setjmp.h>
@@ -34,7 +34,7 @@ static const struct {
 };
 /* clang-format on */
 
-/* Each rule at its borders, with the text that HyperFleet answers, length before pattern. */
+/* Each rule at its borders, with HyperFleet's text; length comes before pattern. */
 static void names(void **state)
 {
     (void)state;
@@ -53,7 +53,7 @@ static void names(void **state)
     }
 }
 
-/* A NUL within is a character like any other that is not allowed; no name is no name. */
+/* A NUL is a character that is not allowed; an empty name is no name. */
 static void names_are_slices(void **state)
 {
     (void)state;

@@ -15,7 +15,7 @@ struct msg {
     int number;
 };
 
-/* Messages come out in the order they went in, as many as asked for, and the list ends. */
+/* Messages come out in the order they went in, as many as requested, and the list ends. */
 static void queue_keeps_order(void **state)
 {
     struct hfd_queue *q;

@@ -9,7 +9,7 @@
 #include "driver/base/rng.h"
 #include "tests/lib/seams.h"
 
-/* The machine's source fills every byte, and never twice the same. */
+/* The system's source fills every byte, and never gives the same bytes twice. */
 static void rng_system_fills(void **state)
 {
     unsigned char a[64] = {0};
@@ -29,7 +29,7 @@ static void rng_system_fills(void **state)
     hfd_rng_bytes(&hfd_rng_system, b, 0);
 }
 
-/* A seeded stream repeats itself, another seed gives another one. */
+/* A seeded stream repeats itself; another seed gives another stream. */
 static void rng_seam_repeats(void **state)
 {
     struct test_rng r1;

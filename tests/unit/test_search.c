@@ -1,6 +1,6 @@
 /*
- * TSL searches and list orders: text to tree, and every way to be wrong. spec/hyperfleet-api.md
- * section 9; DESIGN 10.2, 10.6.
+ * TSL searches and list orders: text to tree, and every error. Sources: HyperFleet API, "search";
+ * driver/README.md, decisions 2 and 6.
  */
 #include "driver/fleet/search.h"
 #include "driver/fleet/search_order.h"
@@ -128,7 +128,7 @@ static void assert_error(enum hfd_kind kind, hfd_slice query, const char *messag
     forget(&p);
 }
 
-/* ---- what is right ---- */
+/* ---- correct searches ---- */
 
 static const struct {
     const char *query, *tree;
@@ -211,7 +211,7 @@ static const struct {
     {"spec.a.b in (1, 'x', 2.5)", "(in spec.a.b 1 'x' 2.5)"},
     {"spec.spec='x'", "(= spec.spec 'x')"},
     {"spec.a like 'x'", "(like spec.a 'x')"},
-    /* conditions, in both vocabularies and both ways to write what is below them */
+    /* conditions, in both vocabularies and both ways to write their subfields */
     {"status.conditions.Ready='True'", "(= condition.Ready 'True')"},
     {"status.conditions.Available = 'False'", "(= condition.Available 'False')"},
     {"status.conditions.DnsSuccessful='Unknown'", "(= condition.DnsSuccessful 'Unknown')"},
@@ -251,12 +251,13 @@ static void queries_become_trees(void **state)
     assert_tree(HFD_KIND_NODEPOOL, HFD_SLICE("owner_id='2a'"), "(= owner_id '2a')");
 }
 
-/* ---- what is wrong ---- */
+/* ---- wrong searches ---- */
 
 #define PARSE "Failed to parse search query: "
 
 /*
- * Each parse error repeats the query, and says where and what was expected. Positions count from 1.
+ * Each parse error repeats the query, and gives the position and what was expected. Positions count
+ * from 1.
  */
 static void parse_errors_point_at_the_place(void **state)
 {
@@ -354,7 +355,7 @@ static void parse_errors_point_at_the_place(void **state)
 #define STATUS_OP "only equality operator (=) is supported for condition status queries"
 #define RFC3339 "expected RFC3339 format (e.g., 2026-01-01T00:00:00Z)"
 
-/* Each wrong field and value is told in HyperFleet's words. */
+/* Each wrong field and value gives HyperFleet's text. */
 static void field_errors_use_hyperfleets_words(void **state)
 {
     static const struct {
@@ -462,7 +463,7 @@ static void field_errors_use_hyperfleets_words(void **state)
                  "foo is not a related resource of NodePool");
 }
 
-/* Text with a NUL byte is text; outside of quotes the byte is no blank. */
+/* A quoted text may contain a NUL; outside of quotes a NUL is no white space. */
 static void nul_bytes_are_no_end(void **state)
 {
     struct parsed p;
@@ -478,7 +479,7 @@ static void nul_bytes_are_no_end(void **state)
     forget(&p);
 }
 
-/* 4096 bytes without the blanks around them are parsed, 4097 are not. */
+/* 4096 bytes without the white space around them are parsed, 4097 are not. */
 static void length_is_bounded(void **state)
 {
     char text[HFD_SEARCH_MAX + 3];
@@ -499,8 +500,8 @@ static void length_is_bounded(void **state)
 }
 
 /*
- * Parentheses and NOTs nest to the limit and not beyond; a chain as long as the text allows is no
- * nesting.
+ * Parentheses and NOTs nest to the limit and not beyond. A chain as long as the text allows is not
+ * nested.
  */
 static void depth_is_bounded(void **state)
 {
@@ -575,7 +576,7 @@ static void long_query_is_cut_in_the_message(void **state)
     assert_error(HFD_KIND_CLUSTER, (hfd_slice){text, sizeof(text)}, expected);
 }
 
-/* Whatever the memory left, the answer is a tree or "out of memory". */
+/* With any amount of memory the result is a tree or HFD_NOMEM. */
 static void out_of_memory_is_told(void **state)
 {
     static const char query[] =
@@ -598,7 +599,7 @@ static void out_of_memory_is_told(void **state)
 
 /* ---- order ---- */
 
-/* Items, directions and defaults; what is wrong is told with the item. */
+/* Items, directions and defaults; an error names the item. */
 static void orders(void **state)
 {
     static const struct {

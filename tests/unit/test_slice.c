@@ -178,8 +178,8 @@ static void slice_trims(void **state)
 }
 
 /*
- * The hexadecimal digits have their values, and all other bytes none; letters and digits are told
- * from all others.
+ * The hexadecimal digits have their values, other bytes have none. Letters and digits differ from
+ * all other bytes.
  */
 static void characters_are_told_apart(void **state)
 {
@@ -201,7 +201,7 @@ static void characters_are_told_apart(void **state)
                 !hfd_is_alnum('\0'));
 }
 
-/* The published values of FNV-1a, and that a hash goes on where another one ended. */
+/* The published values of FNV-1a. A hash can go on from the hash of the text before. */
 static void slice_hashes(void **state)
 {
     (void)state;

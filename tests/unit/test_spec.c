@@ -50,7 +50,7 @@ static bool fits(const struct hfd_schema *schema, const char *text)
     return rc == HFD_OK;
 }
 
-/* Both components are read, with what they refer to, and each is its own. */
+/* Both components are read, with their references, and are independent. */
 static void spec_reads_both_components(void **state)
 {
     struct hfd_spec_schemas s;
@@ -88,7 +88,7 @@ static const struct {
     {"", "no schema"},
 };
 
-/* A file that cannot be used is refused by its name, and the component's. */
+/* A file that cannot be used is refused; the error names the file and the component. */
 static void spec_refuses_by_name(void **state)
 {
     (void)state;
@@ -104,7 +104,7 @@ static void spec_refuses_by_name(void **state)
     }
 }
 
-/* So is one that is not there. */
+/* A file that does not exist is refused, too. */
 static void spec_of_no_file_fails(void **state)
 {
     struct hfd_spec_schemas s;

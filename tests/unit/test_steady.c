@@ -1,4 +1,4 @@
-/* The clock that does not jump, and what jumps do to resources. */
+/* The steady clock, and the effect of jumps on resources. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -49,7 +49,7 @@ static int64_t now(struct fixture *fx)
     return hfd_clock_wall_us(&fx->steady.clock);
 }
 
-/* While nothing jumps it is the wall clock, to the microsecond. */
+/* Without jumps it is equal to the wall clock, to the microsecond. */
 static void steady_is_the_wall_clock(void **state)
 {
     struct fixture *fx = *state;
@@ -63,8 +63,8 @@ static void steady_is_the_wall_clock(void **state)
 }
 
 /*
- * A jump by an hour, either way, is not seen at once; a thirty-second part of the time makes up for
- * it, and then it is right again.
+ * A jump by an hour, either way, is not seen at once. The clock makes up for it with a
+ * thirty-second part of the time, and then it is right again.
  */
 static void steady_fades_a_jump(void **state)
 {
@@ -96,8 +96,8 @@ static void steady_fades_a_jump(void **state)
 }
 
 /*
- * However the wall clock jumps and however long nobody asks, it never goes back, nor ahead of the
- * time since by more than its part.
+ * The clock never goes back on any jump, however long it is not read. It is never ahead of the time
+ * since by more than its part.
  */
 static void steady_never_goes_back(void **state)
 {
@@ -123,8 +123,8 @@ static void steady_never_goes_back(void **state)
 }
 
 /*
- * Nobody asked for a day, and then the clock jumped: that day makes up for no more than a minute
- * does.
+ * The clock is not read for a day, and then the wall clock jumps: that day makes up for no more
+ * than a minute does.
  */
 static void steady_makes_up_little_after_a_pause(void **state)
 {
@@ -139,8 +139,8 @@ static void steady_makes_up_little_after_a_pause(void **state)
 /* ---- across a restart ---- */
 
 /*
- * The next process of the same machine start goes on as if there had been no jump; a file that says
- * nothing of it is not believed.
+ * The next process of the same boot goes on as if there had been no jump. A file of another boot is
+ * not used.
  */
 static void steady_resumes_across_a_jump(void **state)
 {
@@ -184,7 +184,7 @@ static void steady_resumes_across_a_jump(void **state)
     tmpdir_remove(base);
 }
 
-/* Where the file cannot be kept it says so, and the clock works. */
+/* When the file cannot be written, this is an error, and the clock works. */
 static void steady_without_a_file(void **state)
 {
     struct fixture *fx = *state;
@@ -195,7 +195,7 @@ static void steady_without_a_file(void **state)
     assert_true(now(fx) == fx->clock.wall_us);
 }
 
-/* ---- what jumps do to resources ---- */
+/* ---- the effect of jumps on resources ---- */
 
 struct jumps {
     struct world w;
@@ -239,7 +239,7 @@ static struct hfd_answer_doc call(struct jumps *j, const char *put)
     return doc;
 }
 
-/* A hint in the words of the caller's clock, as the door sends it. */
+/* A hint in the time of the caller's clock, as it is sent. */
 static struct hfd_hint shown(struct jumps *j, const struct hfd_answer_doc *doc)
 {
     struct hfd_hint hint = doc->hint;
@@ -280,8 +280,8 @@ static void a_hint_in_anothers_words(void **state)
 }
 
 /*
- * A jump by an hour, forward or back, in the middle of an operation whose deadline is one: it goes
- * on, and ends when its time is over.
+ * A jump by an hour, forward or back, in the middle of an operation whose deadline is one hour. The
+ * operation goes on, and ends when its time is over.
  */
 static void a_jump_fails_no_operation(void **state)
 {
@@ -320,8 +320,8 @@ static void a_jump_fails_no_operation(void **state)
 }
 
 /*
- * Jumps all along: terminal reports of the present attempt count, those of the last do not, and it
- * becomes ready.
+ * Jumps again and again: terminal reports of the present attempt count, those of the last do not,
+ * and the resource becomes ready.
  */
 static void jumps_lose_no_report(void **state)
 {
@@ -348,8 +348,8 @@ static void jumps_lose_no_report(void **state)
 }
 
 /*
- * What is recorded and shown never runs backwards: an update is not before the creation, and
- * history stands in order.
+ * Recorded times never run backwards: an update is not before the creation, and history is in
+ * order.
  */
 static void recorded_times_never_run_backwards(void **state)
 {
@@ -383,7 +383,7 @@ static void recorded_times_never_run_backwards(void **state)
 
 /*
  * The server is restarted with the clock an hour off: the operation goes on, and its deadline is
- * what it was.
+ * unchanged.
  */
 static void a_restart_across_a_jump(void **state)
 {

@@ -6,7 +6,7 @@
 
 #include <cmocka.h>
 
-/* What an operator may write, and what is named when he may not. */
+/* The forms that an operator may write, and the error for every other form. */
 static void base_urls_are_checked_by_form(void **state)
 {
     static const struct {
@@ -64,7 +64,7 @@ static void base_urls_are_checked_by_form(void **state)
     }
 }
 
-/* A password that was put into the URL by mistake is not repeated. */
+/* A password in the URL is not repeated in the error. */
 static void a_refusal_quotes_nothing(void **state)
 {
     struct hfd_err err = {0};
@@ -74,7 +74,7 @@ static void a_refusal_quotes_nothing(void **state)
     assert_null(strstr(err.msg, "geheim"));
 }
 
-/* A URL has a bound, whatever it holds; a NUL within is no end of it. */
+/* A URL has a maximum length, and a NUL within does not end it. */
 static void long_and_odd_urls_are_refused(void **state)
 {
     static char text[2048];

@@ -60,7 +60,7 @@ static void validate(const struct hfd_schema *schema, const json_t *doc, bool le
     hfd_arena_fini(&mem);
 }
 
-/* Every keyword says in its own words where and why a document does not fit. */
+/* Every keyword has its own text for where and why a document does not fit. */
 static void validate_tells_what_is_wrong(void **state)
 {
     /* clang-format off */
@@ -162,7 +162,7 @@ static void validate_tells_what_is_wrong(void **state)
     }
 }
 
-/* Numbers in strings count where they are asked for, and only where a string is not wanted. */
+/* Numbers in strings count with lenient_numbers, and only where a string is not wanted. */
 static void validate_lenient_numbers(void **state)
 {
     static const struct {
@@ -201,8 +201,7 @@ static void validate_lenient_numbers(void **state)
 }
 
 /*
- * Strings that were taken for numbers are numbers afterwards, wherever they stand; other strings
- * stay.
+ * Strings that were taken for numbers are numbers afterwards, in every place; other strings stay.
  */
 static void validate_stores_the_numbers(void **state)
 {
@@ -221,13 +220,16 @@ static void validate_stores_the_numbers(void **state)
          "{\"a\":7}"},
         {"{\"properties\":{\"a\":{\"anyOf\":[{\"type\":\"string\"}," N "]}}}", "{\"a\":\"7\"}",
          "{\"a\":\"7\"}"},
-        /* A branch that does not hold leaves no number behind, nor does one that only asks. */
+        /*
+         * A branch that does not hold leaves no number behind; nor does a schema that is only a
+         * question.
+         */
         {"{\"anyOf\":[{\"properties\":{\"a\":" N
          ",\"b\":{\"type\":\"boolean\"}}},{\"properties\":{\"a\":{\"type\":\"string\"}}}]}",
          "{\"a\":\"7\",\"b\":1}", "{\"a\":\"7\",\"b\":1}"},
         {"{\"if\":{\"properties\":{\"a\":" N "}},\"then\":{}}", "{\"a\":\"7\"}", "{\"a\":\"7\"}"},
         {"{\"propertyNames\":" N "}", "{\"7\":\"8\"}", "{\"7\":\"8\"}"},
-        /* What another part of the schema says of the number holds as well. */
+        /* Another part of the schema applies to the number as well. */
         {"{\"properties\":{\"a\":{\"allOf\":[" N ",{\"minimum\":3}]}}}", "{\"a\":\"2\"}", NULL},
         {"{\"properties\":{\"a\":{\"allOf\":[" N "," N "]}}}", "{\"a\":\"2\"}", "{\"a\":2}"},
         {"{\"properties\":{\"a\":" N "},\"required\":[\"b\"]}", "{\"a\":\"2\"}", NULL},
@@ -262,7 +264,9 @@ static void validate_stores_the_numbers(void **state)
     }
 }
 
-/* What cannot be enforced is refused when the schema is compiled, by name; so is nonsense. */
+/*
+ * A keyword that cannot be enforced is refused by name when the schema is compiled; so is nonsense.
+ */
 static void compile_refuses(void **state)
 {
     static const struct {
@@ -354,7 +358,7 @@ static void compile_part_of_a_document(void **state)
     json_decref(bad);
 }
 
-/* Only the first violations are kept, and a shortage of memory is no verdict. */
+/* Only the first violations are kept. A lack of memory is not a verdict. */
 static void validate_bounds_violations(void **state)
 {
     struct hfd_schema *schema = compiled("{\"items\":{\"type\":\"string\"}}");
@@ -381,7 +385,7 @@ static void validate_bounds_violations(void **state)
     hfd_schema_free(schema);
 }
 
-/* A text that spells a number is not refused as a text because memory is short. */
+/* A string that spells a number is not refused as a string because memory is short. */
 static void validate_numbers_out_of_memory(void **state)
 {
     struct hfd_schema_use use = {.root = "x", .lenient_numbers = true};
@@ -407,8 +411,8 @@ static void validate_numbers_out_of_memory(void **state)
 }
 
 /*
- * Schemas and documents that would take for ever are given up: endless references, explosive
- * branches and patterns.
+ * Schemas and documents that take too long are given up: endless references, explosive branches and
+ * patterns.
  */
 static void validate_bounds_work(void **state)
 {
@@ -445,7 +449,7 @@ static void validate_bounds_work(void **state)
     json_decref(deep);
 }
 
-/* Work that runs out in the very last comparison is no verdict either. */
+/* Work that runs out in the very last comparison gives no verdict either. */
 static void validate_bounds_comparing(void **state)
 {
     struct hfd_schema_use use = {.root = ""};
@@ -480,7 +484,7 @@ static void validate_bounds_comparing(void **state)
     json_decref(doc);
 }
 
-/* A schema of more parts than anybody writes is refused, not walked for ever. */
+/* A schema of very many parts is refused before it is walked. */
 static void compile_bounds_parts(void **state)
 {
     json_t *list = json_array();
@@ -500,7 +504,7 @@ static void compile_bounds_parts(void **state)
     json_decref(deep);
 }
 
-/* Large arrays of distinct elements are found distinct in reasonable time. */
+/* Large arrays of distinct elements pass in reasonable time. */
 static void validate_unique_large(void **state)
 {
     struct hfd_schema *schema = compiled("{\"uniqueItems\":true}");
@@ -524,7 +528,7 @@ struct tally {
     int refused;
 };
 
-/* Where the suite has schemas that we refuse, and the keyword that we refuse them for. */
+/* The suite's schemas that we refuse, and the keyword that we refuse them for. */
 static const struct {
     const char *file, *keyword;
 } refused[] = {
@@ -583,10 +587,7 @@ static void one_file(const char *file, hfd_slice text, void *arg)
     json_decref(groups);
 }
 
-/*
- * The public suite of draft 7: every group that compiles gives the verdicts that the suite asks
- * for.
- */
+/* The public suite of draft 7: every group that compiles gives the suite's verdicts. */
 static void validate_draft7_suite(void **state)
 {
     struct tally tally = {0, 0};

@@ -1,4 +1,4 @@
-/* The condition names of both generations of HyperFleet. */
+/* The two vocabularies of condition names. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -72,7 +72,7 @@ static void ready_is_what_is_stored(void **state)
 }
 
 /*
- * The later generation renames the two aggregated conditions and their reasons, and nothing of the
+ * The later vocabulary renames the two aggregated conditions and their reasons, but not the
  * adapters'.
  */
 static void reconciled_renames(void **state)
@@ -90,7 +90,7 @@ static void reconciled_renames(void **state)
     assert_true(hfd_slice_is(cs.items[2].reason, "ResourceReady"));
 }
 
-/* Both shows each aggregated condition under both names. */
+/* BOTH shows each aggregated condition under both names. */
 static void both_shows_all_four(void **state)
 {
     const struct hfd_conditions cs = show(HFD_VOCABULARY_BOTH);
@@ -118,7 +118,7 @@ static void names_are_found_again(void **state)
     assert_false(hfd_vocabulary_parse(HFD_SLICE("Both"), &v));
 }
 
-/* Later names and reasons are told back to what is stored; others stay as they are. */
+/* Later names and reasons become the stored ones; others stay unchanged. */
 static void later_ones_are_restored(void **state)
 {
     struct hfd_condition c = {.type = HFD_SLICE("LastKnownReconciled"),

@@ -1,4 +1,4 @@
-/* YAML as JSON. Source: driver/base/yamlx.h. */
+/* YAML as JSON: driver/base/yamlx.h. */
 #include "driver/base/yamlx.h"
 
 #include <setjmp.h>
@@ -23,7 +23,7 @@ static const struct {
     {"a: {b: [1, two, 3.5, -4], c: {}}\ne: []",
      "{\"a\":{\"b\":[1,\"two\",3.5,-4],\"c\":{}},\"e\":[]}"},
     {"- a\n- - b\n  - c", "[\"a\",[\"b\",\"c\"]]"},
-    /* Plain words: JSON's, and nothing else. */
+    /* Plain scalars have a value where JSON has one, and are strings otherwise. */
     {"[true, True, FALSE, null, ~, Null, yes, on, No]",
      "[true,true,false,null,null,null,\"yes\",\"on\",\"No\"]"},
     {"a:\nb: ''", "{\"a\":null,\"b\":\"\"}"},
@@ -39,7 +39,7 @@ static const struct {
      "{\"a\":[1,\"\xc3\xa4/\",null],\"b\":{\"c\":false}}"},
     {"{\n\t\"a\":\t1,\n\t\"b\": [\n\t\t2\n\t]\n}\n", "{\"a\":1,\"b\":[2]}"},
     {"\"a\\0b\"", "\"a\\u0000b\""},
-    /* JSON's halves of a character, which YAML does not know. */
+    /* JSON's characters in two halves, which YAML does not have. */
     {"\n {\"a\": \"\\ud83e\\udd8a\", \"b\": [1.0, 1e2]}\n",
      "{\"a\":\"\xf0\x9f\xa6\x8a\",\"b\":[1.0,100.0]}"},
     {"{a: {\"b\": 'c'}}", "{\"a\":{\"b\":\"c\"}}"},
@@ -86,7 +86,7 @@ static const struct {
     {"%TAG ! tag:x,2000:\n---\n!a b", "tags"},
 };
 
-/* What is refused says where. */
+/* Each refusal names the line. */
 static void yaml_refusals_name_the_place(void **state)
 {
     (void)state;
@@ -142,8 +142,8 @@ static void yaml_is_bounded(void **state)
 }
 
 /*
- * A number that memory is short for is not taken for the text that spells it, nor anything else for
- * something else.
+ * When memory is short, a number is not read as the string that spells it, nor any value as
+ * another.
  */
 static void yaml_out_of_memory(void **state)
 {

@@ -1,7 +1,6 @@
 /*
- * The admin API on the ops listener: what a platform engineer looks at and mends by hand. Turns
- * requests into calls of driver/core and rows into documents; decides nothing. Source: DESIGN 4, 8.
- * Thread: loop.
+ * The admin API on the ops listener: the orphans. Turns requests into calls of driver/core and rows
+ * into documents; decides nothing. Thread: loop.
  */
 #include "driver/backend/remote/work.h"
 #include "handlers/http/admin.h"
@@ -16,18 +15,18 @@
 
 #define LIST_MAX_BYTES ((size_t)4 * 1024 * 1024)
 
-/* A command: what came in, and what comes out. Lives in the exchange's memory. */
+/* A request and its results. Lives in the memory of the exchange. */
 struct command {
     const struct hfd_driver *driver;
     struct hfd_fleet_call call;
     hfd_slice id;
     struct hfd_orphans found;
-    int64_t skew_us; /* from our times to the machine's */
+    int64_t skew_us; /* offset from the program's clock to the machine's */
     struct hfd_fleet_row row;
     bool gone;
 };
 
-/* The command of a request, owning its copies; NULL when it was answered with an error. */
+/* Makes the command of a request, with copies. Returns NULL after it has answered with an error. */
 static struct command *start(struct hfd_exchange *x)
 {
     const struct hfd_app *app = hfd_exchange_app(x);
@@ -39,7 +38,7 @@ static struct command *start(struct hfd_exchange *x)
     hfd_rc rc = hfd_api_caller(x, &caller, &err);
 
     if (rc == HFD_OK && cmd == NULL)
-        rc = hfd_fail(&err, HFD_NOMEM, "out of memory");
+        rc = hfd_fail_nomem(&err, "copy a request");
     if (rc == HFD_OK) {
         *cmd = (struct command){
             .driver = app->driver,
@@ -52,7 +51,7 @@ static struct command *start(struct hfd_exchange *x)
         };
         if (cmd->id.p != NULL)
             return cmd;
-        rc = hfd_fail(&err, HFD_NOMEM, "out of memory");
+        rc = hfd_fail_nomem(&err, "copy a request");
     }
     hfd_exchange_fail(x, rc, &err);
     return NULL;
@@ -130,7 +129,7 @@ static void on_listed(struct hfd_exchange *x, void *arg, hfd_rc rc, const struct
 }
 
 /*
- * A remote HyperFleet is not waited for: the list is what the store has, and a later one is fetched
+ * Answers what the store has; does not wait for a remote, which is asked for a later list
  * meanwhile.
  */
 void hfd_admin_list_orphans(struct hfd_exchange *x)

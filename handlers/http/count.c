@@ -4,13 +4,13 @@
 #include "driver/base/metrics.h"
 #include "handlers/http/route.h"
 
-/* What we answer; others are looked up each time. */
+/* Statuses that are sent often; others are looked up each time. */
 static const int statuses[] = {200, 201, 202, 204, 400, 404, 409, 413, 500, 503};
 #define STATUSES (sizeof(statuses) / sizeof(statuses[0]))
 
 static const char api[] = "/api/hyperfleet/v1/";
 
-/* The series of one route and status; NULL where they are not looked up yet, or are none. */
+/* The series of one route and status; NULL if not looked up yet, or if there is none. */
 struct tally {
     struct hfd_series *requests, *seconds;
     struct hfd_series *api_requests, *api_seconds;
@@ -67,7 +67,7 @@ static void look_up(const struct hfd_route *route, enum hfd_method method, int s
     t->api_seconds = hfd_metric_series(HFD_METRIC_API_SECONDS, HFD_LABELS(name, path, code));
 }
 
-/* Where the series of an answer are kept; NULL where they are not: HEAD shares the row of GET. */
+/* Returns the place of the series of an answer. NULL if not kept: HEAD shares the row of GET. */
 static struct tally *kept(struct hfd_counter *c, const struct hfd_route *route,
                           enum hfd_method method, int status)
 {

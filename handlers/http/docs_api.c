@@ -1,5 +1,5 @@
 /*
- * Documents that the build made: the OpenAPI document as JSON and as a page, and the manual. They
+ * Documents made by the build: the OpenAPI document as JSON and as a page, and the manual. They
  * never change while the program runs. Thread: loop.
  */
 #include "handlers/http/docs_api.h"
@@ -28,7 +28,7 @@ void hfd_docs_openapi_page(struct hfd_exchange *x)
     reply_page(x, hfd_openapi_page);
 }
 
-/* Names are compared with those of the manual; no file is opened. */
+/* Compares the name with those of the manual. Opens no file. */
 void hfd_docs_manual(struct hfd_exchange *x)
 {
     const hfd_slice page = hfd_exchange_param(x, "page");

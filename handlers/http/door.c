@@ -1,13 +1,11 @@
 /*
- * The door of a connection. h2o 2.2.5 takes the first of two lengths, believes Transfer-Encoding
- * beside Content-Length and accepts bare LF, so it is shown only requests that head.c has found
- * well-formed: this file looks at the socket's input first, refuses what is wrong with a document
- * of the right dialect, and calls h2o's read callback when exactly one whole request lies in the
- * input. Bytes behind it (pipelining) are held back until the answer is out.
+ * The door of a connection. h2o 2.2.5 takes the first of two lengths, accepts Transfer-Encoding
+ * beside Content-Length, and accepts bare LF. So this file reads the input of the socket first. It
+ * refuses what head.c finds wrong, and calls h2o's read callback when exactly one whole request is
+ * in the input. Pipelined bytes are held back until the answer is sent.
  *
- * The one thing used below h2o's documented interface is the field h2o_socket_t._cb.read, to know
- * what to call. Time limits are kept here too: h2o has none for writing, and one for reading that
- * also counts the idle time before a request.
+ * The field h2o_socket_t._cb.read is the only thing used below h2o's documented interface. Time
+ * limits are here too: h2o has none for writing, and one for reading that also counts idle time.
  */
 #include "handlers/http/door.h"
 
@@ -21,14 +19,14 @@
 #include <netinet/in.h>
 #include <sys/socket.h>
 
-/* The document may carry the path, with each byte escaped. */
+/* The document may contain the path with each byte escaped. */
 #define REFUSAL_MAX_BYTES 65536
-/* More than a socket's receive buffer gives at once. */
+/* More than a socket's receive buffer delivers at once. */
 #define HELD_MAX_BYTES ((size_t)64 << 20)
 #define HELD_STEP_BYTES 16384
 #define LINGER_MAX_US (5 * HFD_US_PER_S)
 #define LINGER_MAX_BYTES ((size_t)256 << 20)
-/* A response that trickles out, however steadily, ends after this many write timeouts. */
+/* A response that makes slow progress ends after this many write timeouts. */
 #define WRITE_TIMEOUTS_MAX 20
 #define LOG_PATH_MAX_BYTES 200
 
@@ -65,8 +63,8 @@ static void on_close(void *data)
 }
 
 /*
- * Lets h2o close the connection, which it does when its read callback gets an error. Not while h2o
- * has a request. Frees conn.
+ * Makes h2o close the connection, by an error for its read callback. Not while h2o has a request.
+ * Frees conn.
  */
 static void close_now(struct hfd_conn *conn, const char *why)
 {
@@ -75,7 +73,7 @@ static void close_now(struct hfd_conn *conn, const char *why)
     conn->h2o_read(conn->sock, why);
 }
 
-/* Makes the kernel end the connection; h2o notices at its next read or write. */
+/* Makes the kernel end the connection. h2o notices at its next read or write. */
 static void cut(struct hfd_conn *conn, const char *why)
 {
     conn->closing = why;
@@ -93,7 +91,7 @@ static void reset_for_next(struct hfd_conn *conn)
     conn->since_us = hfd_loop_mono_us(conn->loop);
 }
 
-/* Puts the door between the socket and what h2o has just asked to be called. */
+/* Replaces the read callback that h2o has just set by that of the door. */
 static void step_between(struct hfd_conn *conn)
 {
     conn->h2o_read = conn->sock->_cb.read;
@@ -135,8 +133,8 @@ static void on_refused(h2o_socket_t *sock, const char *err)
         return;
     }
     /*
-     * Closing with unread bytes would reset the connection and take the refusal away from the
-     * client: end our side only, and throw away for a moment what still comes.
+     * Closes the sending side only, and discards input for a while. A close with unread bytes would
+     * reset the connection, and the client would lose the refusal.
      */
     (void)shutdown(h2o_socket_get_fd(sock), SHUT_WR);
     conn->state = HFD_CONN_LINGER;
@@ -170,8 +168,8 @@ static void format_refusal(const struct hfd_problem *p, bool is_head, struct hfd
 }
 
 /*
- * Answers instead of h2o, and ends the connection: what follows a request that is wrong cannot be
- * trusted to be one.
+ * Answers instead of h2o and ends the connection, because the bytes after a bad request cannot be
+ * trusted.
  */
 static void refuse(struct hfd_conn *conn, const struct hfd_head_fault *fault)
 {
@@ -231,14 +229,14 @@ static void drop_held(struct hfd_conn *conn)
     conn->held_at = 0;
 }
 
-/* The input begins with one whole request of `bytes` bytes: h2o's turn. */
+/* Hands the first `bytes` bytes of the input, one whole request, to h2o. */
 static void hand_over(struct hfd_conn *conn, size_t bytes)
 {
     h2o_buffer_t *in = conn->sock->input;
 
     HFD_ASSERT(in->size >= bytes);
     if (conn->held.len != 0) {
-        /* All of the input came from there: what is too much goes back without a copy. */
+        /* All input came from held: give the rest back without a copy. */
         HFD_ASSERT(conn->held_at >= in->size - bytes);
         conn->held_at -= in->size - bytes;
     } else if (in->size > bytes) {
@@ -269,7 +267,7 @@ static void on_continue_sent(h2o_socket_t *sock, const char *err)
     (void)advance(conn);
 }
 
-/* Takes the Expect line out of the head, so that h2o does not answer it as well. */
+/* Removes the Expect line, so that h2o does not answer it too. */
 static void cut_expect_line(struct hfd_conn *conn)
 {
     h2o_buffer_t *in = conn->sock->input;
@@ -292,7 +290,7 @@ static void send_continue(struct hfd_conn *conn)
     conn->loop->again = true;
 }
 
-/* @return HFD_HEAD_BAD: refused, conn may be gone */
+/* Advances over the head. On HFD_HEAD_BAD it has refused, and conn may be gone. */
 static enum hfd_head_verdict advance_head(struct hfd_conn *conn)
 {
     h2o_buffer_t *in = conn->sock->input;
@@ -322,8 +320,8 @@ static enum hfd_head_verdict advance_head(struct hfd_conn *conn)
 }
 
 /*
- * Looks at what the input has gained. @return whether the request is incomplete and more bytes are
- * welcome; otherwise conn may be gone
+ * Advances over new input. Returns true if the request is incomplete and more bytes are welcome;
+ * otherwise conn may be gone.
  */
 static bool advance(struct hfd_conn *conn)
 {
@@ -347,9 +345,10 @@ static bool advance(struct hfd_conn *conn)
         return false;
     }
     if (conn->head.framing == HFD_FRAMING_CHUNKED) {
-        switch (hfd_chunks_walk(&conn->chunks, in->bytes + conn->walked_bytes,
-                                in->size - conn->walked_bytes,
-                                conn->loop->server->limits.body_max_bytes, &used, &fault)) {
+        switch (hfd_chunks_walk(
+            &conn->chunks,
+            (hfd_slice){in->bytes + conn->walked_bytes, in->size - conn->walked_bytes},
+            conn->loop->server->limits.body_max_bytes, &used, &fault)) {
         case HFD_HEAD_OK:
             hand_over(conn, conn->walked_bytes + used);
             return false;
@@ -361,7 +360,7 @@ static bool advance(struct hfd_conn *conn)
             break;
         }
     }
-    /* A client that already sends does not wait for us. */
+    /* A client that already sends its body does not wait for 100 Continue. */
     if (conn->head.expects_continue && in->size == conn->head.bytes &&
         conn->held_at == conn->held.len) {
         conn->head.expects_continue = false;
@@ -404,7 +403,7 @@ static void on_read(h2o_socket_t *sock, const char *err)
         discard_input(conn);
         break;
     case HFD_CONN_BUSY:
-        /* h2o still reads, so it does not see the whole request that head.c saw. */
+        /* h2o still reads, so it does not see the whole request that head.c found. */
         if (HFD_NEVER(conn->state == HFD_CONN_BUSY))
             cut(conn, "parsers disagree");
         break;
@@ -419,8 +418,8 @@ void hfd_conn_request_done(struct hfd_conn *conn)
 }
 
 /*
- * In small steps, so that thousands of pipelined requests are not copied to and fro with each of
- * them.
+ * Feeds held bytes in small steps, so that thousands of pipelined requests are not copied again for
+ * each of them.
  */
 static void rearm(struct hfd_conn *conn)
 {
@@ -456,8 +455,8 @@ void hfd_conn_rearm_all(struct hfd_loop *loop)
 }
 
 /*
- * What the peer has acknowledged so far: the only sign of life of a reader that the kernel gives
- * for any socket.
+ * Returns the bytes that the peer has acknowledged: the only sign of progress that the kernel
+ * gives.
  */
 static uint64_t acked_bytes(const struct hfd_conn *conn)
 {
@@ -514,9 +513,7 @@ static void sweep_one(struct hfd_conn *conn, int64_t now_us)
             refuse(conn, &late);
         break;
     case HFD_CONN_BUSY:
-        /*
-         * h2o answered by itself, without an exchange to tell of it, and now reads behind our back.
-         */
+        /* h2o answered without an exchange and reads on its own. */
         if (HFD_NEVER(h2o_socket_is_reading(conn->sock) &&
                       !h2o_linklist_is_linked(&conn->rearm_link)))
             cut(conn, "answered past the door");

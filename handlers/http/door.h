@@ -9,11 +9,11 @@
 
 /** The life of a connection. */
 enum hfd_conn_state {
-    HFD_CONN_HEAD,    /* waiting for a head, or for its rest */
+    HFD_CONN_HEAD,    /* waits for a head */
     HFD_CONN_BODY,    /* head checked, body incomplete */
     HFD_CONN_BUSY,    /* h2o has a whole request */
-    HFD_CONN_REFUSED, /* our refusal is being written */
-    HFD_CONN_LINGER,  /* refusal written; what the client still sends is thrown away */
+    HFD_CONN_REFUSED, /* the refusal is */
+    HFD_CONN_LINGER,  /* the refusal is written; further input is discarded */
 };
 
 struct hfd_conn {
@@ -25,41 +25,45 @@ struct hfd_conn {
     struct hfd_loop *loop;
     struct hfd_loop_listener *listener;
     h2o_socket_t *sock;
-    h2o_socket_cb h2o_read; /* what h2o wants called when a request is there */
+    h2o_socket_cb h2o_read; /* h2o's read callback */
 
     struct hfd_head_scan scan;
-    struct hfd_head head; /* slices point into the input and are dead once it grows; numbers stay */
+    struct hfd_head head; /* slices point into the input; invalid once it grows */
     struct hfd_chunks chunks;
-    size_t walked_bytes; /* of the input: the part that the chunk walk has seen */
+    size_t walked_bytes; /* bytes of the input that the chunk parser has seen */
     struct hfd_buf held; /* pipelined bytes behind the request that h2o has */
-    size_t held_at;      /* of held: what went into the input again */
+    size_t held_at;      /* bytes of held that are in the input again */
     struct hfd_buf refusal;
     size_t discarded_bytes;
-    bool continuing; /* "100 Continue" is being written: nothing else may be */
+    bool continuing; /* "100 Continue" is being written; nothing else may be */
 
-    int64_t since_us;       /* mono: start of the wait that the state stands for */
-    int64_t write_began_us; /* mono: when a write was first seen under way; 0 = none is */
-    int64_t write_since_us; /* mono: its last progress */
-    uint64_t acked_bytes;   /* by the peer, at write_since_us */
-    const char *closing;    /* why, for the log; static */
-    hfd_slice request_id;   /* of the exchange that h2o has; none without one */
+    int64_t since_us;       /* mono: start of the wait of this state */
+    int64_t write_began_us; /* mono: start of the write that is under way; 0 = none */
+    int64_t write_since_us; /* mono: last progress of that write */
+    uint64_t acked_bytes;   /* acknowledged by the peer at write_since_us */
+    const char *closing;    /* reason of the end, for the log; static */
+    hfd_slice request_id;   /* of the request that h2o has; empty = none */
 };
 
-/** Takes a connection that was just accepted and gives it to h2o behind the door. */
+/** Takes an accepted connection and hands it to h2o behind the door. */
 void hfd_conn_open(struct hfd_loop_listener *listener, h2o_socket_t *sock);
-/** The connection that a request came on. */
+/** Returns the connection of a request. */
 struct hfd_conn *hfd_conn_of(h2o_req_t *req);
-/** The request was disposed: its answer is sent, or the connection is about to close. */
+/**
+ * Tells the door that h2o has disposed of the request: the answer is sent, or the connection
+ * closes.
+ */
 void hfd_conn_request_done(struct hfd_conn *conn);
-/** Lets every connection of the rearm list go on. Between two runs of the loop only. */
+/** Continues every connection of the rearm list. Between two runs of the loop only. */
 void hfd_conn_rearm_all(struct hfd_loop *loop);
 /**
- * Once a second: slow readers, slow writers, idle connections. Between two runs of the loop only.
+ * Ends slow readers, slow writers and idle connections. Once a second, between two runs of the loop
+ * only.
  */
 void hfd_conn_sweep(struct hfd_loop *loop, int64_t now_us);
-/** Closes those that have no request in flight. Between two runs of the loop only. */
+/** Closes connections without a request in flight. Between two runs of the loop only. */
 void hfd_conn_close_idle(struct hfd_loop *loop, enum hfd_listener which);
-/** Cuts all of them off, whatever they do. Between two runs of the loop only. */
+/** Ends all connections in any state. Between two runs of the loop only. */
 void hfd_conn_cut_all(struct hfd_loop *loop, const char *why);
 
 #endif

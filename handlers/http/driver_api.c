@@ -1,7 +1,7 @@
 /*
- * The Driver API at the door: PUT, GET and DELETE of /{GUResID} and /{driver}/{GUResID}. Turns
- * requests into hfd_call and answers into documents; decides nothing. Source:
- * 002_4aedec23c83d0384.txt. Thread: loop.
+ * The Driver API: PUT, GET and DELETE of /{GUResID} and /{driver}/{GUResID}. Turns requests into
+ * hfd_call and answers into documents; decides nothing. Source: Humanitec Driver API 0.9.3. Thread:
+ * loop.
  */
 #include "handlers/http/driver_api.h"
 
@@ -58,7 +58,7 @@ static void error_document(struct hfd_buf *b, const struct hfd_answer_doc *doc)
     hfd_buf_addc(b, '}');
 }
 
-/* Status and body of an answer, by the tables of DESIGN 4. */
+/* Sends status and body of an answer, by the tables of handlers/docs/contract.md. */
 static void answer(struct hfd_exchange *x, const struct command *cmd)
 {
     const struct hfd_app *app = hfd_exchange_app(x);
@@ -97,10 +97,7 @@ static void answer(struct hfd_exchange *x, const struct command *cmd)
     hfd_api_send(x, &reply, "application/json", &b);
 }
 
-/*
- * The call that a request makes, copied into the exchange; false when it was answered with an
- * error.
- */
+/* Makes the call of a request. Returns false after it has answered with an error. */
 static bool start(struct hfd_exchange *x, struct command **out)
 {
     const struct hfd_app *app = hfd_exchange_app(x);
@@ -124,7 +121,7 @@ static bool start(struct hfd_exchange *x, struct command **out)
     }
     cmd = hfd_arena_alloc(mem, sizeof(*cmd));
     if (cmd == NULL) {
-        hfd_exchange_fail(x, hfd_fail(&err, HFD_NOMEM, "out of memory"), &err);
+        hfd_exchange_fail(x, hfd_fail_nomem(&err, "copy a request"), &err);
         return false;
     }
     cmd->call = (struct hfd_call){
@@ -143,7 +140,7 @@ static bool start(struct hfd_exchange *x, struct command **out)
     return true;
 }
 
-/* Before a command leaves the loop it must own all that it points to. */
+/* Copies what the command borrows from the request, before it leaves the loop. */
 static hfd_rc own(struct command *cmd, struct hfd_err *err)
 {
     struct hfd_call *c = &cmd->call;
@@ -152,7 +149,7 @@ static hfd_rc own(struct command *cmd, struct hfd_err *err)
     c->cookie = hfd_arena_dup(c->mem, c->cookie);
     c->body = hfd_arena_dup(c->mem, c->body);
     if (c->guresid.p == NULL || c->cookie.p == NULL || c->body.p == NULL)
-        return hfd_fail(err, HFD_NOMEM, "out of memory");
+        return hfd_fail_nomem(err, "copy a request");
     return HFD_OK;
 }
 

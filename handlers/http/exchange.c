@@ -1,8 +1,7 @@
 /*
- * One request on its way through a handler. The exchange owns its memory and is counted: one
- * reference for the request that h2o holds, one for a job that is out, one for code that is
- * running. The client may hang up at any time: then req is NULL, and a job that comes back finds
- * nobody to answer.
+ * One request on its way through a handler. The exchange owns its memory. Its references: one for
+ * the request that h2o holds, one for a job that is out, one for running code. If the client
+ * leaves, req becomes NULL, and a job that returns frees the rest without an answer.
  */
 #include "handlers/http/exchange_int.h"
 
@@ -17,7 +16,7 @@
 
 #define LOG_PATH_MAX_BYTES 200
 #define HELD_BYTES_MAX (INT64_C(256) * 1024 * 1024)
-#define PROBLEM_MAX_BYTES 262144 /* as many violations as a list holds, with the longest fields */
+#define PROBLEM_MAX_BYTES 262144 /* a full list of violations with the longest fields */
 #define MESSAGE_MAX_BYTES (HFD_TARGET_MAX_BYTES + 128)
 
 struct hfd_exchange {
@@ -32,10 +31,10 @@ struct hfd_exchange {
     struct hfd_match match;
     struct hfd_request view;
     struct hfd_arena mem;
-    struct hfd_buf body; /* of the answer; kept until it is out */
-    int64_t held_bytes;  /* in server->held_bytes */
+    struct hfd_buf body; /* of the answer; kept until it is sent */
+    int64_t held_bytes;  /* counted in server->held_bytes */
     hfd_then_fn *then;
-    bool counted; /* in server->in_flight */
+    bool counted; /* counted in server->in_flight */
     bool replied;
     bool job_out;
     int64_t started_us; /* mono */
@@ -52,7 +51,7 @@ static struct hfd_exchange *exchange_of_job(struct hfd_job *job)
     return x;
 }
 
-/* The answer is decided, or nobody waits for it any more. */
+/* Leaves the count of requests in flight: the answer is decided, or the client has gone. */
 static void leave_flight(struct hfd_exchange *x)
 {
     if (!x->counted)
@@ -77,7 +76,7 @@ static void unref(struct hfd_exchange *x)
     free(x);
 }
 
-/* h2o disposes of the request: the answer is out, or the connection is being closed. */
+/* Called by h2o when it disposes of the request: the answer is sent, or the connection closes. */
 static void on_req_gone(void *slot)
 {
     struct hfd_exchange *x = *(struct hfd_exchange **)slot;
@@ -108,10 +107,7 @@ static void add_header(h2o_req_t *req, const char *name, hfd_slice value)
 {
     h2o_iovec_t copy = h2o_strdup(&req->pool, value.len != 0 ? value.p : "", value.len);
 
-    /*
-     * The library copies neither name nor value; with no name in its lower-case list it looks
-     * nothing up.
-     */
+    /* h2o copies neither name nor value. Without a name in lower case it looks up nothing. */
     h2o_add_header_by_str(&req->pool, &req->res.headers, name, strlen(name), 0, name, copy.base,
                           copy.len);
 }
@@ -174,8 +170,7 @@ void hfd_exchange_reply(struct hfd_exchange *x, const struct hfd_reply *reply)
     req->res.content_length = reply->status == 204 ? SIZE_MAX : has_body ? reply->body.len : 0;
     add_headers(x, reply);
     /*
-     * h2o looks at the last Connection header only, and takes any that does not say "keep-alive"
-     * for "close".
+     * h2o reads the last Connection header only, and takes anything but "keep-alive" for "close".
      */
     req->http1_is_persistent = x->conn->head.keep_alive && !x->loop->draining;
     h2o_start_response(req, &generator);
@@ -187,7 +182,7 @@ void hfd_exchange_reply(struct hfd_exchange *x, const struct hfd_reply *reply)
     }
 }
 
-/* The GUResID that the driver contract was asked for, if it is one. */
+/* Returns the GUResID of a request to the Driver API; empty if there is none. */
 static hfd_slice resource_of(const struct hfd_exchange *x)
 {
     hfd_slice id = HFD_SLICE_NONE;
@@ -212,7 +207,7 @@ static void reply_problem(struct hfd_exchange *x, struct hfd_problem *p, const c
     if (b.rc == HFD_OK)
         reply.body = hfd_buf_slice(&b);
     else
-        reply.content_type = NULL; /* no memory even for the excuse: the status says it */
+        reply.content_type = NULL; /* no memory for a body: the status must do */
     hfd_exchange_keep(x, &b);
     reply.allow = allow;
     hfd_exchange_reply(x, &reply);
@@ -228,7 +223,7 @@ void hfd_exchange_fail_fields(struct hfd_exchange *x, hfd_rc rc, const struct hf
 {
     if (HFD_NEVER(rc == HFD_OK))
         rc = HFD_CORRUPT;
-    /* What the client of a 5xx is not told stands in the log. */
+    /* The log has what a 5xx hides from the client. */
     if (hfd_problem_status(x->match.dialect, rc) >= 500)
         HFD_LOG(rc == HFD_BUSY ? HFD_LOG_WARN : HFD_LOG_ERROR, "request failed",
                 HFD_LOG_CSTR("rc", hfd_rc_name(rc)),
@@ -290,10 +285,7 @@ hfd_rc hfd_exchange_header(const struct hfd_exchange *x, const char *lower_name,
         return HFD_OK;
     while ((at = h2o_find_header_by_str(&x->req->headers, lower_name, name_len, at)) != -1) {
         const h2o_iovec_t value = x->req->headers.entries[at].value;
-        /*
-         * The library leaves the white space behind a value, which is not a part of it (RFC
-         * 9110 5.5).
-         */
+        /* h2o leaves the white space after a value (RFC 9110, 5.5). */
         const hfd_slice v = hfd_slice_trim((hfd_slice){value.base, value.len});
 
         if (out->len > 0 && v.len > 0 && !hfd_slice_eq(*out, v)) {
@@ -316,7 +308,7 @@ hfd_rc hfd_exchange_read(struct hfd_exchange *x, hfd_txn_fn *fn, void *arg, stru
     return hfd_store_read(x->loop->reader, fn, arg, err);
 }
 
-/* On the loop, behind the commit. */
+/* Runs on the loop, after the commit. */
 static void on_job_done(struct hfd_job *job)
 {
     struct hfd_exchange *x = exchange_of_job(job);
@@ -351,9 +343,7 @@ static void submit(struct hfd_exchange *x, submit_fn *submit_job, hfd_txn_fn *fn
     x->then = then;
     x->job_out = true;
     x->refs++;
-    /*
-     * From here on the job may already be running: nothing of x->mem is touched until it is back.
-     */
+    /* From here on the job may run: x->mem is not touched until it is back. */
     rc = submit_job(hfd_exchange_app(x)->store, &x->job, &err);
     if (rc == HFD_OK)
         return;
@@ -367,7 +357,7 @@ void hfd_exchange_update(struct hfd_exchange *x, hfd_txn_fn *fn, void *arg, hfd_
     submit(x, hfd_store_update, fn, arg, then);
 }
 
-/* Lists may be large and their readers slow: no more are begun while too much waits to go out. */
+/* Refuses new lists while too many bytes wait for slow clients. */
 void hfd_exchange_view(struct hfd_exchange *x, hfd_txn_fn *fn, void *arg, hfd_then_fn *then)
 {
     struct hfd_err err;
@@ -381,7 +371,7 @@ void hfd_exchange_view(struct hfd_exchange *x, hfd_txn_fn *fn, void *arg, hfd_th
     submit(x, hfd_store_view, fn, arg, then);
 }
 
-/* One message for the whole list: the message of its first exchange carries it. */
+/* Sends one message for the whole list: that of its first exchange. */
 void hfd_exchange_post(struct hfd_sink *sink, struct hfd_job *list)
 {
     struct hfd_loop *loop = H2O_STRUCT_FROM_MEMBER(struct hfd_loop, sink, sink);
@@ -404,7 +394,7 @@ void hfd_exchange_on_finished(h2o_multithread_receiver_t *receiver, h2o_linklist
         while (node != NULL) {
             struct hfd_job *job = (struct hfd_job *)(void *)node;
 
-            node = node->next; /* done() may free the job, or send it off again */
+            node = node->next; /* done() may free the job, or submit it again */
             job->done(job);
         }
     }
@@ -438,7 +428,7 @@ static void fill_view(struct hfd_exchange *x)
     v->method_text = (hfd_slice){req->input.method.base, req->input.method.len};
     v->method = hfd_method_parse(v->method_text);
     (void)hfd_target_split((hfd_slice){req->input.path.base, req->input.path.len}, &v->path,
-                           &v->query); /* the door has checked it */
+                           &v->query); /* checked by the door */
     v->body =
         req->entity.base != NULL ? (hfd_slice){req->entity.base, req->entity.len} : HFD_SLICE("");
     v->received_us = hfd_clock_wall_us(app->clock);
@@ -478,7 +468,7 @@ static void refuse_route(struct hfd_exchange *x, enum hfd_route_outcome outcome)
                   allow_copy.p);
 }
 
-/* Decides who answers, and lets him. */
+/* Routes the request to its handler. */
 static void dispatch(struct hfd_exchange *x)
 {
     struct hfd_server *server = x->loop->server;
@@ -489,7 +479,7 @@ static void dispatch(struct hfd_exchange *x)
     hfd_rc rc;
 
     x->match.dialect = hfd_dialect_of(listener, x->view.path);
-    /* Probes and metrics are answered however much there is to do. */
+    /* The in-flight limit does not apply to the ops listener. */
     if (listener == HFD_LISTENER_MAIN) {
         x->counted = true;
         hfd_metric_add(HFD_METRIC_HTTP_INFLIGHT, NULL, 1);
@@ -524,8 +514,8 @@ int hfd_exchange_on_req(h2o_handler_t *self, h2o_req_t *req)
     x = exchange_new(loop, req);
     if (x == NULL) {
         /*
-         * Without an exchange nobody tells the door that the request is over, so the connection
-         * ends with it.
+         * Without an exchange the door does not see the end of the request, so the connection
+         * closes with it.
          */
         h2o_send_error_503(req, "Service Unavailable", "out of memory",
                            H2O_SEND_ERROR_HTTP1_CLOSE_CONNECTION);

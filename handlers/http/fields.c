@@ -17,7 +17,7 @@ struct hfd_fields {
     size_t count;
 };
 
-/* Members by name; those of documents that users write can be any. */
+/* Members by name; those of user documents can have any name. */
 static const struct member {
     const char *name, *below; /* space-separated; NULL = none, "*" = any */
     bool nodepool_only;
@@ -79,7 +79,7 @@ static bool exists(enum hfd_kind kind, const struct path *p)
            (hfd_slice_is(p->parts[2], "*") || is_among(p->parts[2], condition_members));
 }
 
-/* The text up to the next separator; rest becomes what stands behind it, p == NULL at the end. */
+/* Returns the text up to the next separator. rest becomes the remainder; p is NULL at the end. */
 static hfd_slice cut(hfd_slice *rest, char at)
 {
     const char *end = memchr(rest->p, at, rest->len);
@@ -89,7 +89,7 @@ static hfd_slice cut(hfd_slice *rest, char at)
     return part;
 }
 
-/* @return false for a path with too many or with empty parts */
+/* Splits a path. Returns false if it has too many or empty parts. */
 static bool split(hfd_slice text, struct path *out)
 {
     out->count = 0;
@@ -111,7 +111,7 @@ hfd_rc hfd_fields_parse(enum hfd_kind kind, hfd_slice text, struct hfd_arena *me
 
     *out = NULL;
     if (f == NULL)
-        return hfd_fail(err, HFD_NOMEM, "out of memory while reading a query");
+        return hfd_fail_nomem(err, "read a query");
     f->paths[f->count++] = (struct path){{HFD_SLICE("id")}, 1};
     while (text.p != NULL) {
         const hfd_slice field = hfd_slice_trim(cut(&text, ','));
@@ -138,23 +138,32 @@ hfd_rc hfd_fields_parse(enum hfd_kind kind, hfd_slice text, struct hfd_arena *me
     return HFD_OK;
 }
 
-static void add_some(struct hfd_buf *b, const json_t *v, const struct path *const *paths,
-                     size_t count, size_t depth);
+/* Paths that agree in their first `depth` parts. */
+struct selection {
+    const struct path *paths[FIELDS_MAX + 1];
+    size_t count;
+    size_t depth;
+};
 
-/* Which paths go on below a member. @return whether one ends at it: then all of it is wanted */
-static bool is_wanted(const char *key, const struct path *const *paths, size_t count, size_t depth,
-                      const struct path **deeper, size_t *n)
+static void add_some(struct hfd_buf *b, const json_t *v, const struct selection *s);
+
+/*
+ * Selects the paths that continue below a member. Returns true if one ends there: the whole member
+ * is selected.
+ */
+static bool is_wanted(const char *key, const struct selection *s, struct selection *deeper)
 {
-    *n = 0;
-    for (size_t i = 0; i < count; i++) {
-        const struct path *p = paths[i];
+    deeper->count = 0;
+    deeper->depth = s->depth + 1;
+    for (size_t i = 0; i < s->count; i++) {
+        const struct path *p = s->paths[i];
 
-        if (p->count <= depth ||
-            !(hfd_slice_is(p->parts[depth], key) || hfd_slice_is(p->parts[depth], "*")))
+        if (p->count <= s->depth ||
+            !(hfd_slice_is(p->parts[s->depth], key) || hfd_slice_is(p->parts[s->depth], "*")))
             continue;
-        if (p->count == depth + 1)
+        if (p->count == deeper->depth)
             return true;
-        deeper[(*n)++] = p;
+        deeper->paths[deeper->count++] = p;
     }
     return false;
 }
@@ -171,20 +180,18 @@ static void add_separator(struct hfd_buf *b, bool *first)
     *first = false;
 }
 
-static void add_object(struct hfd_buf *b, const json_t *v, const struct path *const *paths,
-                       size_t count, size_t depth)
+static void add_object(struct hfd_buf *b, const json_t *v, const struct selection *s)
 {
-    const struct path *deeper[FIELDS_MAX + 1];
+    struct selection deeper;
     bool first = true;
     json_t *member;
     const char *key;
 
     hfd_buf_addc(b, '{');
     json_object_foreach ((json_t *)(uintptr_t)v, key, member) {
-        size_t n;
-        const bool whole = is_wanted(key, paths, count, depth, deeper, &n);
+        const bool whole = is_wanted(key, s, &deeper);
 
-        if (!whole && (n == 0 || !has_members(member)))
+        if (!whole && (deeper.count == 0 || !has_members(member)))
             continue;
         add_separator(b, &first);
         hfd_buf_json_str(b, hfd_slice_of(key));
@@ -192,19 +199,18 @@ static void add_object(struct hfd_buf *b, const json_t *v, const struct path *co
         if (whole)
             hfd_json_dump(b, member);
         else
-            add_some(b, member, deeper, n, depth + 1);
+            add_some(b, member, &deeper);
     }
     hfd_buf_addc(b, '}');
 }
 
-/* An object or a list as far as paths want it. */
-static void add_some(struct hfd_buf *b, const json_t *v, const struct path *const *paths,
-                     size_t count, size_t depth)
+/* Adds the selected part of an object or a list. */
+static void add_some(struct hfd_buf *b, const json_t *v, const struct selection *s)
 {
     bool first = true;
 
     if (json_is_object(v)) {
-        add_object(b, v, paths, count, depth);
+        add_object(b, v, s);
         return;
     }
     hfd_buf_addc(b, '[');
@@ -212,22 +218,22 @@ static void add_some(struct hfd_buf *b, const json_t *v, const struct path *cons
         if (!has_members(json_array_get(v, i)))
             continue;
         add_separator(b, &first);
-        add_some(b, json_array_get(v, i), paths, count, depth);
+        add_some(b, json_array_get(v, i), s);
     }
     hfd_buf_addc(b, ']');
 }
 
 void hfd_fields_add(struct hfd_buf *b, const struct hfd_fields *fields, hfd_slice document)
 {
-    const struct path *paths[FIELDS_MAX + 1];
+    struct selection s = {.count = fields->count};
     json_t *doc;
     hfd_rc rc;
 
     for (size_t i = 0; i < fields->count; i++)
-        paths[i] = &fields->paths[i];
+        s.paths[i] = &fields->paths[i];
     rc = hfd_json_parse(document, &doc, NULL);
     if (rc == HFD_OK)
-        add_some(b, doc, paths, fields->count, 0);
+        add_some(b, doc, &s);
     else if (b->rc == HFD_OK)
         b->rc = rc == HFD_NOMEM ? rc : HFD_CORRUPT;
     json_decref(doc);

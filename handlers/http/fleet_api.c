@@ -1,7 +1,6 @@
 /*
- * The embedded HyperFleet API at the door. Turns requests into calls of driver/fleet and rows into
- * documents; decides nothing. Source: 000_b453de1dc0312d98.txt; spec/hyperfleet-api.md section 2.
- * Thread: loop.
+ * The embedded HyperFleet API. Turns requests into calls of driver/fleet and rows into documents;
+ * decides nothing. Source: HyperFleet API. Thread: loop.
  */
 #include "handlers/http/fleet_api.h"
 
@@ -20,17 +19,17 @@
 #include "store/rows_report.h"
 
 #define DOCUMENT_MAX_BYTES                                                                         \
-    ((size_t)64 * 1024 * 1024) /* what the largest allowed requests can make of one resource */
+    ((size_t)64 * 1024 * 1024) /* the largest document of one resource that the limits allow */
 #define LIST_MAX_BYTES ((size_t)32 * 1024 * 1024)
 #define PAGE_SIZE_DEFAULT 100
 #define PAGE_SIZE_MAX 500
 #define PAGE_MAX INT64_C(2147483647) /* an integer of 32 bits, as documented */
 
-/* A command: what came in, and what comes out. Lives in the exchange's memory. */
+/* A request and its results. Lives in the memory of the exchange. */
 struct command {
     struct hfd_fleet_call call;
     enum hfd_kind kind;
-    hfd_slice owner_id; /* of the path; empty where there is none */
+    hfd_slice owner_id; /* from the path; empty if there is none */
     hfd_slice id;
     union {
         struct hfd_fleet_create create;
@@ -43,7 +42,7 @@ struct command {
             const struct hfd_fields *fields; /* NULL = all */
         } list;
     } in;
-    int status; /* of the answer when it is done */
+    int status; /* status of a successful answer */
     struct hfd_fleet_row row;
     bool gone;
     enum hfd_verdict verdict;
@@ -64,7 +63,7 @@ static hfd_rc own_param(const struct hfd_exchange *x, const char *name, struct h
     return out->p != NULL ? HFD_OK : HFD_NOMEM;
 }
 
-/* The command of a request, owning its copies; NULL when it was answered with an error. */
+/* Makes the command of a request, with copies. Returns NULL after it has answered with an error. */
 static struct command *start(struct hfd_exchange *x)
 {
     const enum hfd_kind kind = hfd_exchange_route(x)->kind;
@@ -77,7 +76,7 @@ static struct command *start(struct hfd_exchange *x)
     hfd_rc rc = hfd_api_caller(x, &caller, &err);
 
     if (rc == HFD_OK && cmd == NULL)
-        rc = hfd_fail(&err, HFD_NOMEM, "out of memory");
+        rc = hfd_fail_nomem(&err, "copy a request");
     if (rc == HFD_OK) {
         *cmd = (struct command){
             .call = {.fleet = &app->driver->fleet,
@@ -89,13 +88,13 @@ static struct command *start(struct hfd_exchange *x)
         if (own_param(x, nodepool ? "nodepool_id" : "cluster_id", mem, &cmd->id) == HFD_OK &&
             (!nodepool || own_param(x, "cluster_id", mem, &cmd->owner_id) == HFD_OK))
             return cmd;
-        rc = hfd_fail(&err, HFD_NOMEM, "out of memory");
+        rc = hfd_fail_nomem(&err, "copy a request");
     }
     hfd_exchange_fail(x, rc, &err);
     return NULL;
 }
 
-/* A reading of the request's body, which the command's memory keeps. */
+/* Prepares the reading of the request's body into the command's memory. */
 static struct hfd_fleet_reading reading(const struct hfd_exchange *x, const struct command *cmd)
 {
     return (struct hfd_fleet_reading){
@@ -115,7 +114,7 @@ static void send_row(struct hfd_exchange *x, int status, const struct hfd_fleet_
 
 /* A request that writes: reads its body into the command, runs the command, answers. */
 struct hfd_fleet_action {
-    /* NULL = there is nothing to read */
+    /* NULL = no body */
     hfd_rc (*read)(hfd_slice body, struct command *cmd, struct hfd_fleet_reading *r,
                    struct hfd_err *err);
     hfd_txn_fn *fn;
@@ -307,22 +306,24 @@ const struct hfd_fleet_action hfd_fleet_reporting = {read_report, txn_report, on
 
 static hfd_rc page_params(hfd_slice query, struct command *cmd, struct hfd_err *err)
 {
+    static const struct hfd_query_number page = {"page", PAGE_MAX}, size = {"size", PAGE_SIZE_MAX},
+                                         page_size = {"pageSize", PAGE_SIZE_MAX};
     struct hfd_arena *mem = cmd->call.mem;
     hfd_rc rc;
 
     cmd->in.list.page = 1;
     cmd->in.list.size = PAGE_SIZE_DEFAULT;
-    rc = hfd_query_i64(query, "page", PAGE_MAX, mem, &cmd->in.list.page, err);
+    rc = hfd_query_i64(query, &page, mem, &cmd->in.list.page, err);
     if (rc == HFD_OK)
-        rc = hfd_query_i64(query, "size", PAGE_SIZE_MAX, mem, &cmd->in.list.size, err);
+        rc = hfd_query_i64(query, &size, mem, &cmd->in.list.size, err);
     if (rc == HFD_OK)
-        rc = hfd_query_i64(query, "pageSize", PAGE_SIZE_MAX, mem, &cmd->in.list.size, err);
+        rc = hfd_query_i64(query, &page_size, mem, &cmd->in.list.size, err);
     return rc;
 }
 
 /*
- * `order` is a direction, or, in the words of later versions, all that orderBy says. Who speaks to
- * all versions sends both.
+ * Reads orderBy and order. `order` is a direction; in later versions of HyperFleet it is what
+ * orderBy is here. Clients of all versions send both.
  */
 static hfd_rc order_params(hfd_slice query, struct command *cmd, struct hfd_fleet_query *q,
                            struct hfd_err *err)
@@ -385,7 +386,7 @@ static hfd_rc list_params(hfd_slice query, struct command *cmd, struct hfd_err *
     return rc == HFD_OK ? hfd_fields_parse(cmd->kind, fields, mem, &cmd->in.list.fields, err) : rc;
 }
 
-/* A page that does not fit is the caller's to cut: repeating the request would not help. */
+/* Turns a full page into an error that asks for a smaller one, because a retry would not help. */
 static hfd_rc fit(hfd_rc rc, struct hfd_err *err)
 {
     if (rc != HFD_NOMEM && rc != HFD_LIMIT)

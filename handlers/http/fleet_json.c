@@ -1,6 +1,4 @@
-/*
- * HyperFleet's documents. See fleet_json.h.
- */
+/* See fleet_json.h. */
 #include "handlers/http/fleet_json.h"
 
 #include "driver/base/clock.h"
@@ -10,16 +8,16 @@
 #include "store/rows_report.h"
 
 #define CONDITIONS_MAX 100
-/* Lengths are of characters, as schemas/openapi.yaml has them. */
+/* Limits in characters, as in schemas/openapi.yaml. */
 #define ADAPTER_NAME_MAX 128
 #define REASON_MAX 1024
 #define CONDITIONS_MEM_MIN_BYTES ((size_t)1024 * 1024)
-/* Of a condition: Kubernetes' limits, as adapters copy from there. */
+/* Limits of a condition, as in Kubernetes. */
 #define TYPE_MAX 316
 #define MESSAGE_MAX 32768
 #define INT32_MAX_VALUE INT64_C(2147483647)
 
-/* In an arena of its own, so that a long list takes the memory of one resource. */
+/* Uses an arena of its own, so that a long list needs the memory of one resource. */
 static void add_conditions(struct hfd_buf *b, hfd_slice stored, enum hfd_vocabulary vocabulary)
 {
     struct hfd_arena mem;
@@ -97,12 +95,7 @@ void hfd_fleet_json_report(struct hfd_buf *b, const struct hfd_report_row *row)
     hfd_buf_addc(b, '}');
 }
 
-static hfd_rc no_memory(struct hfd_err *err)
-{
-    return hfd_fail(err, HFD_NOMEM, "out of memory while reading a document");
-}
-
-/* A reading under way: the first error, and the list of all. */
+/* A reading in progress: the first error, and the list of all. */
 struct checks {
     struct hfd_fleet_reading *r;
     hfd_rc rc;
@@ -120,12 +113,12 @@ static void add_violation(struct checks *c, hfd_slice field, hfd_slice message,
     *v = (struct hfd_violation){hfd_arena_dup(c->r->mem, field), hfd_arena_dup(c->r->mem, message),
                                 constraint};
     if (v->field.p != NULL && v->message.p != NULL)
-        found->count++; /* without memory the first error is still told */
+        found->count++; /* without memory only the first error is reported */
 }
 
 /*
- * Remembers what failed. Members of a wrong type are told in HyperFleet's words. @return whether
- * nothing did
+ * Records a failure; a member of a wrong type gets HyperFleet's text. Returns true if there was
+ * none.
  */
 static bool passed(struct checks *c, hfd_rc rc, const struct hfd_err *why)
 {
@@ -143,7 +136,7 @@ static bool passed(struct checks *c, hfd_rc rc, const struct hfd_err *why)
     return false;
 }
 
-/* The body as a JSON object. Gives. */
+/* Parses the body as a JSON object. Gives. */
 static hfd_rc parse_object(hfd_slice body, json_t **out, struct hfd_err *err)
 {
     struct hfd_err why;
@@ -151,7 +144,7 @@ static hfd_rc parse_object(hfd_slice body, json_t **out, struct hfd_err *err)
 
     rc = hfd_json_parse(body, out, &why);
     if (rc == HFD_NOMEM)
-        return no_memory(err);
+        return hfd_fail_nomem(err, "read a document");
     if (rc != HFD_OK)
         return hfd_fail(err, HFD_MALFORMED, "Invalid JSON in request body: %s", why.msg);
     if (json_is_object(*out))
@@ -165,10 +158,7 @@ static hfd_rc parse_object(hfd_slice body, json_t **out, struct hfd_err *err)
 
 typedef void read_fn(struct checks *c, json_t *doc, void *out);
 
-/*
- * Reads a body whole, whatever is wrong with it. @return the first thing that is; all are in
- * r->found
- */
+/* Reads the whole body. Returns the first error; all are in r->found. */
 static hfd_rc read_body(hfd_slice body, struct hfd_fleet_reading *r, read_fn *read, void *out,
                         struct hfd_err *err)
 {
@@ -185,10 +175,7 @@ static hfd_rc read_body(hfd_slice body, struct hfd_fleet_reading *r, read_fn *re
     return c.rc;
 }
 
-/*
- * A spec is an object wherever it stands, and where a kind is given it satisfies the operator's
- * schema.
- */
+/* Checks a spec: an object, which matches the operator's schema if a kind is given. */
 static void check_spec(struct checks *c, enum hfd_kind kind, const json_t *doc)
 {
     const json_t *spec = json_object_get(doc, "spec");
@@ -214,16 +201,14 @@ static void check_spec(struct checks *c, enum hfd_kind kind, const json_t *doc)
         add_violation(c, found.items[i].field, found.items[i].message, found.items[i].constraint);
 }
 
-/* A member's document in canonical form; `none` where it is absent. */
-static hfd_rc take_document(const json_t *doc, const char *key, hfd_slice none,
-                            struct hfd_arena *mem, hfd_slice *out, struct hfd_err *err)
+/* Stores a member in canonical form; leaves *out if it is absent. */
+static hfd_rc take_document(const json_t *doc, const char *key, struct hfd_arena *mem,
+                            hfd_slice *out, struct hfd_err *err)
 {
     json_t *v;
     struct hfd_buf b;
-    hfd_rc rc;
+    hfd_rc rc = hfd_json_get_object(HFD_JSON_OPTIONAL(doc, "", key), &v, err);
 
-    *out = none;
-    rc = hfd_json_get_object(HFD_JSON_OPTIONAL(doc, "", key), &v, err);
     if (rc != HFD_OK || v == NULL)
         return rc;
     hfd_buf_init(&b, mem->max_bytes);
@@ -231,7 +216,7 @@ static hfd_rc take_document(const json_t *doc, const char *key, hfd_slice none,
     return hfd_buf_to_arena(&b, mem, out, err);
 }
 
-static hfd_rc take_labels(const json_t *doc, hfd_slice none, struct hfd_arena *mem, hfd_slice *out,
+static hfd_rc take_labels(const json_t *doc, struct hfd_arena *mem, hfd_slice *out,
                           struct hfd_err *err)
 {
     json_t *labels, *v;
@@ -250,26 +235,32 @@ static hfd_rc take_labels(const json_t *doc, hfd_slice none, struct hfd_arena *m
                                   hfd_json_type_name(v));
         }
     }
-    return take_document(doc, "labels", none, mem, out, err);
+    return take_document(doc, "labels", mem, out, err);
 }
 
-static hfd_rc take_string_at(const char *path, const json_t *doc, const char *key,
-                             struct hfd_arena *mem, hfd_slice *out, struct hfd_err *err)
+/* An object and its place in the document. */
+struct place {
+    const char *path;
+    const json_t *object;
+};
+
+static hfd_rc take_string_at(const struct place *at, const char *key, struct hfd_arena *mem,
+                             hfd_slice *out, struct hfd_err *err)
 {
     hfd_slice v = HFD_SLICE_NONE;
     hfd_rc rc;
 
-    rc = hfd_json_get_string(HFD_JSON_OPTIONAL(doc, path, key), &v, err);
+    rc = hfd_json_get_string(HFD_JSON_OPTIONAL(at->object, at->path, key), &v, err);
     if (rc != HFD_OK)
         return rc;
     *out = hfd_arena_dup(mem, v);
-    return out->p != NULL ? HFD_OK : no_memory(err);
+    return out->p != NULL ? HFD_OK : hfd_fail_nomem(err, "read a document");
 }
 
 static hfd_rc take_string(const json_t *doc, const char *key, struct hfd_arena *mem, hfd_slice *out,
                           struct hfd_err *err)
 {
-    return take_string_at("", doc, key, mem, out, err);
+    return take_string_at(&(struct place){"", doc}, key, mem, out, err);
 }
 
 static hfd_rc check_kind(enum hfd_kind kind, hfd_slice given, struct hfd_err *err)
@@ -281,7 +272,7 @@ static hfd_rc check_kind(enum hfd_kind kind, hfd_slice given, struct hfd_err *er
     return HFD_OK;
 }
 
-/* First the types of all members, then the rules: HyperFleet's order. */
+/* Checks the types of all members first, then the rules: HyperFleet's order. */
 static void read_create(struct checks *c, json_t *doc, void *out)
 {
     struct hfd_fleet_create *in = out;
@@ -294,9 +285,11 @@ static void read_create(struct checks *c, json_t *doc, void *out)
     id_read = passed(c, take_string(doc, "id", mem, &id, &why), &why);
     name_read = passed(c, take_string(doc, "name", mem, &in->name, &why), &why);
     kind_read = passed(c, take_string(doc, "kind", mem, &kind, &why), &why);
-    (void)passed(c, take_labels(doc, HFD_SLICE("{}"), mem, &in->labels, &why), &why);
+    in->labels = HFD_SLICE("{}");
+    in->spec = HFD_SLICE_NONE;
+    (void)passed(c, take_labels(doc, mem, &in->labels, &why), &why);
     spec_read = !json_is_object(json_object_get(doc, "spec")) ||
-                passed(c, take_document(doc, "spec", HFD_SLICE_NONE, mem, &in->spec, &why), &why);
+                passed(c, take_document(doc, "spec", mem, &in->spec, &why), &why);
     if (id_read && id.len > 0)
         (void)passed(c, hfd_fail_field(&why, HFD_INVALID, "id", "id must be empty"), &why);
     if (name_read)
@@ -334,10 +327,10 @@ static void read_patch(struct checks *c, json_t *doc, void *out)
 
     check_spec(c, in->kind, doc);
     refuse_unknown(c, doc);
-    (void)passed(c, take_labels(doc, HFD_SLICE_NONE, c->r->mem, &in->labels, &why), &why);
+    in->labels = in->spec = HFD_SLICE_NONE;
+    (void)passed(c, take_labels(doc, c->r->mem, &in->labels, &why), &why);
     if (json_is_object(json_object_get(doc, "spec")))
-        (void)passed(c, take_document(doc, "spec", HFD_SLICE_NONE, c->r->mem, &in->spec, &why),
-                     &why);
+        (void)passed(c, take_document(doc, "spec", c->r->mem, &in->spec, &why), &why);
     if (c->rc == HFD_OK && in->spec.p == NULL && in->labels.p == NULL)
         (void)passed(
             c, hfd_fail(&why, HFD_BAD_REQUEST, "at least one field must be provided for update"),
@@ -350,7 +343,7 @@ hfd_rc hfd_fleet_json_patch(hfd_slice body, struct hfd_fleet_reading *r, struct 
     return read_body(body, r, read_patch, in, err);
 }
 
-/* Of text that was read as JSON, and so is UTF-8. */
+/* Counts the characters of valid UTF-8. */
 static size_t characters(hfd_slice text)
 {
     size_t n = 0;
@@ -393,7 +386,7 @@ static hfd_rc check_length(const char *path, const char *member, hfd_slice v, si
                           field, max, length);
 }
 
-/* The rules of a condition, in HyperFleet's words. */
+/* Checks a condition. The texts are HyperFleet's. */
 static hfd_rc check_condition(const struct hfd_conditions *before, size_t at, hfd_slice status,
                               struct hfd_condition *c, struct hfd_err *err)
 {
@@ -430,13 +423,13 @@ static hfd_rc read_condition(const json_t *v, size_t at, struct hfd_arena *mem,
     if (!json_is_object(v))
         return hfd_fail_field(err, HFD_MALFORMED, path, "%s: expected an object, got %s", path,
                               hfd_json_type_name(v));
-    rc = take_string_at(path, v, "type", mem, &c->type, err);
+    rc = take_string_at(&(struct place){path, v}, "type", mem, &c->type, err);
     if (rc == HFD_OK)
-        rc = take_string_at(path, v, "status", mem, &status, err);
+        rc = take_string_at(&(struct place){path, v}, "status", mem, &status, err);
     if (rc == HFD_OK)
-        rc = take_string_at(path, v, "reason", mem, &c->reason, err);
+        rc = take_string_at(&(struct place){path, v}, "reason", mem, &c->reason, err);
     if (rc == HFD_OK)
-        rc = take_string_at(path, v, "message", mem, &c->message, err);
+        rc = take_string_at(&(struct place){path, v}, "message", mem, &c->message, err);
     if (rc != HFD_OK)
         return rc;
     rc = check_length(path, "type", c->type, TYPE_MAX, err);
@@ -461,7 +454,7 @@ static void read_conditions(struct checks *c, const json_t *doc, struct hfd_cond
     if (!passed(c, hfd_json_get_array(HFD_JSON_OPTIONAL(doc, "", "conditions"), &list, &why),
                 &why) ||
         list == NULL)
-        return; /* none at all: the mandatory ones will be missed */
+        return; /* no conditions: the check of mandatory ones reports it */
     if (json_array_size(list) > CONDITIONS_MAX) {
         (void)passed(c,
                      hfd_fail_field(&why, HFD_INVALID, "conditions",
@@ -471,7 +464,7 @@ static void read_conditions(struct checks *c, const json_t *doc, struct hfd_cond
     }
     out->items = hfd_arena_array(mem, json_array_size(list) + 1, sizeof(*out->items));
     if (out->items == NULL) {
-        (void)passed(c, no_memory(&why), &why);
+        (void)passed(c, hfd_fail_nomem(&why, "read a document"), &why);
         return;
     }
     for (size_t i = 0; i < json_array_size(list); i++)
@@ -479,7 +472,7 @@ static void read_conditions(struct checks *c, const json_t *doc, struct hfd_cond
 }
 
 /*
- * Splits data.secrets off: the plain document to be sealed, and "[redacted]" in place of each
+ * Splits off data.secrets: the plain document to be sealed, and "[redacted]" in place of each
  * value.
  */
 static hfd_rc split_secrets(json_t *doc, struct hfd_arena *mem, hfd_slice *secrets,
@@ -497,11 +490,11 @@ static hfd_rc split_secrets(json_t *doc, struct hfd_arena *mem, hfd_slice *secre
                               "data.secrets: expected an object, got %s", hfd_json_type_name(all));
     *secrets = hfd_json_dump_arena(mem, all);
     if (secrets->p == NULL)
-        return no_memory(err);
+        return hfd_fail_nomem(err, "read a document");
     json_object_foreach_safe (all, next, key, v) {
         (void)v;
         if (json_object_set_new(all, key, json_string("[redacted]")) != 0)
-            return no_memory(err);
+            return hfd_fail_nomem(err, "read a document");
     }
     return HFD_OK;
 }
@@ -524,7 +517,7 @@ static hfd_rc take_time(const json_t *doc, const char *key, bool *present, int64
                                 key);
 }
 
-/* HyperFleet's numbers are of 32 bits: beyond them it cannot read the document. */
+/* HyperFleet cannot read numbers beyond 32 bits. */
 static hfd_rc take_i32(const json_t *doc, const char *key, bool *present, int64_t *out,
                        struct hfd_err *err)
 {
@@ -558,7 +551,7 @@ static hfd_rc check_generation(bool present, int64_t generation, struct hfd_err 
     return HFD_OK;
 }
 
-/* First the types of all members, then the rules: HyperFleet's order. */
+/* Checks the types of all members first, then the rules: HyperFleet's order. */
 static void read_status(struct checks *c, json_t *doc, void *out)
 {
     struct hfd_fleet_report *in = out;
@@ -566,6 +559,8 @@ static void read_status(struct checks *c, json_t *doc, void *out)
     bool adapter_read, generation_read, time_read, has_generation, has_time;
     struct hfd_err why;
 
+    in->data = HFD_SLICE("{}");
+    in->metadata = HFD_SLICE("");
     check_spec(c, 0, doc);
     adapter_read = passed(c, take_string(doc, "adapter", mem, &in->adapter, &why), &why);
     generation_read = passed(
@@ -573,8 +568,8 @@ static void read_status(struct checks *c, json_t *doc, void *out)
         &why);
     time_read = passed(c, take_time(doc, "observed_time", &has_time, &in->observed_us, &why), &why);
     if (passed(c, split_secrets(doc, mem, &in->secrets, &why), &why))
-        (void)passed(c, take_document(doc, "data", HFD_SLICE("{}"), mem, &in->data, &why), &why);
-    (void)passed(c, take_document(doc, "metadata", HFD_SLICE(""), mem, &in->metadata, &why), &why);
+        (void)passed(c, take_document(doc, "data", mem, &in->data, &why), &why);
+    (void)passed(c, take_document(doc, "metadata", mem, &in->metadata, &why), &why);
     if (adapter_read)
         (void)passed(c, check_adapter(in->adapter, &why), &why);
     read_conditions(c, doc, &in->conditions);

@@ -47,7 +47,7 @@ static enum hfd_head_verdict parse_version(hfd_slice text, struct hfd_head *out,
     return HFD_HEAD_OK;
 }
 
-/* METHOD SP target SP HTTP/1.x; `line` is without its line end. */
+/* Parses METHOD SP target SP HTTP/1.x; `line` is without its line end. */
 static enum hfd_head_verdict parse_request_line(hfd_slice line, struct hfd_head *out,
                                                 struct hfd_head_fault *fault)
 {
@@ -107,8 +107,8 @@ const char *hfd_target_split(hfd_slice target, hfd_slice *path, hfd_slice *query
 }
 
 /*
- * The line that ends with the LF at scan->at. @return HFD_HEAD_OK: it was the empty one behind the
- * head
+ * Checks the line that ends with the LF at scan->at. Returns HFD_HEAD_OK if it is the empty line
+ * after the head.
  */
 static enum hfd_head_verdict end_line(struct hfd_head_scan *scan, const char *bytes,
                                       struct hfd_head_fault *fault)
@@ -137,7 +137,7 @@ static enum hfd_head_verdict end_line(struct hfd_head_scan *scan, const char *by
     return HFD_HEAD_MORE;
 }
 
-/* What can be said of the byte at scan->at before its line is complete. */
+/* Checks the byte at scan->at before its line is complete. */
 static enum hfd_head_verdict check_sizes(const struct hfd_head_scan *scan, const char *bytes,
                                          struct hfd_head_fault *fault)
 {
@@ -170,7 +170,7 @@ enum hfd_head_verdict hfd_head_scan(struct hfd_head_scan *scan, const char *byte
     return HFD_HEAD_MORE;
 }
 
-/* What the lines of a head say, gathered before it is judged as a whole. */
+/* What the lines of a head contain, gathered before the whole is checked. */
 struct head_seen {
     unsigned hosts, codings, lengths;
     bool close, keep_alive;
@@ -193,7 +193,7 @@ static void take_connection(hfd_slice v, struct head_seen *seen)
     }
 }
 
-/* uri-host [":" port] by its characters; enough to tell a name from a list or a URL. */
+/* Checks uri-host [":" port] by its characters; enough to tell a name from a list or a URL. */
 static bool host_ok(hfd_slice v)
 {
     for (size_t i = 0; i < v.len; i++) {
@@ -251,7 +251,7 @@ static enum hfd_head_verdict take_header(hfd_slice name, hfd_slice value, struct
     return HFD_HEAD_OK;
 }
 
-/* name ":" OWS value OWS; `line` is without its line end. */
+/* Parses name ":" OWS value OWS; `line` is without its line end. */
 static enum hfd_head_verdict split_header(hfd_slice line, hfd_slice *name, hfd_slice *value,
                                           struct hfd_head_fault *fault)
 {
@@ -358,7 +358,7 @@ static enum hfd_head_verdict bad_chunk(struct hfd_head_fault *fault)
     return bad(fault, 400, "chunked", "the chunked body is not well-formed");
 }
 
-/* One byte of the line "size[;extension] CR LF". */
+/* Takes one byte of the line "size[;extension] CR LF". */
 static enum hfd_head_verdict size_byte(struct hfd_chunks *c, char byte,
                                        struct hfd_head_fault *fault)
 {
@@ -384,7 +384,7 @@ static enum hfd_head_verdict size_byte(struct hfd_chunks *c, char byte,
     return HFD_HEAD_MORE;
 }
 
-/* One byte behind the last chunk: lines as in a head, up to an empty one. */
+/* Takes one byte after the last chunk: lines as in a head, up to an empty one. */
 static enum hfd_head_verdict trailer_byte(struct hfd_chunks *c, char byte,
                                           struct hfd_head_fault *fault)
 {
@@ -404,7 +404,7 @@ static enum hfd_head_verdict trailer_byte(struct hfd_chunks *c, char byte,
     return HFD_HEAD_MORE;
 }
 
-/* One byte outside of chunk data. */
+/* Takes one byte outside of chunk data. */
 static enum hfd_head_verdict chunk_byte(struct hfd_chunks *c, char byte,
                                         struct hfd_head_fault *fault)
 {
@@ -429,17 +429,17 @@ static enum hfd_head_verdict chunk_byte(struct hfd_chunks *c, char byte,
     return bad_chunk(fault);
 }
 
-enum hfd_head_verdict hfd_chunks_walk(struct hfd_chunks *c, const char *bytes, size_t len,
-                                      uint64_t body_max, size_t *used, struct hfd_head_fault *fault)
+enum hfd_head_verdict hfd_chunks_walk(struct hfd_chunks *c, hfd_slice bytes, uint64_t body_max,
+                                      size_t *used, struct hfd_head_fault *fault)
 {
     size_t at = 0;
 
-    *used = len;
-    while (at < len) {
+    *used = bytes.len;
+    while (at < bytes.len) {
         enum hfd_head_verdict verdict;
 
         if (c->state == HFD_CHUNK_DATA) {
-            size_t step = len - at < c->left ? len - at : (size_t)c->left;
+            size_t left = bytes.len - at, step = left < c->left ? left : (size_t)c->left;
 
             at += step;
             c->left -= step;
@@ -448,16 +448,16 @@ enum hfd_head_verdict hfd_chunks_walk(struct hfd_chunks *c, const char *bytes, s
                 c->state = HFD_CHUNK_DATA_CR;
             continue;
         }
-        verdict = chunk_byte(c, bytes[at++], fault);
+        verdict = chunk_byte(c, bytes.p[at++], fault);
         if (verdict == HFD_HEAD_BAD)
             return verdict;
         /*
-         * Judged when the size is known: a client that announces too much is told before it sends
-         * it.
+         * Checks the size as soon as it is known, so that a large body is refused before it is
+         * sent.
          */
         if (c->left > body_max - c->body_bytes)
             return bad(fault, 413, "body_too_large", "the request body is too large");
-        /* Sizes and extensions may not outweigh the body by more than a limit either. */
+        /* Sizes and extensions have a limit too. */
         if (++c->extra_bytes > body_max + CHUNK_EXTRA_BASE_BYTES)
             return bad(fault, 413, "body_too_large",
                        "the chunked body has too much beside its data");

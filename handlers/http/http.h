@@ -1,7 +1,7 @@
 /*
- * The seam between the server (server.c, door.c, exchange.c: the only users of h2o.h) and the
- * handlers. A handler gets an exchange on a loop thread, turns the request into a command, runs a
- * transaction, and answers; it never waits. Thread: loop, unless said.
+ * Types that the server and the handlers share. A handler gets an exchange on a loop thread, turns
+ * the request into a command, runs a transaction, and answers. It never waits. Thread: loop, unless
+ * said.
  */
 #ifndef HFD_HTTP_HTTP_H
 #define HFD_HTTP_HTTP_H
@@ -29,7 +29,7 @@ enum hfd_method {
 #define HFD_PARAMS_MAX 3
 
 /**
- * The request as a handler sees it. Slices point into the request: valid until the handler
+ * The request as a handler sees it. Slices point into the request: they are valid until the handler
  * returns, unless copied with hfd_arena_dup.
  */
 struct hfd_request {
@@ -55,17 +55,17 @@ struct hfd_reply {
 
 struct hfd_route;
 
-/** What handlers share: const after start-up. */
+/** What handlers share; const after start-up. */
 struct hfd_app {
     const struct hfd_settings *settings;
     struct hfd_store *store;
     const struct hfd_driver *driver;
     const struct hfd_clock *clock;
     const struct hfd_rng *rng;
-    enum hfd_vocabulary vocabulary; /* of the conditions that are shown */
+    enum hfd_vocabulary vocabulary; /* names of the conditions */
     struct hfd_remote
         *remote; /* the HyperFleet that is driven; NULL = it is embedded, and served here */
-    const struct hfd_route *routes; /* NULL = hfd_routes; tests of the server bring their own */
+    const struct hfd_route *routes; /* NULL = hfd_routes; tests use their own */
     size_t route_count;
 };
 
@@ -76,7 +76,7 @@ enum hfd_listener {
     HFD_LISTENER_OPS,
     HFD_LISTENER_COUNT
 };
-/** How errors of the server itself (404, 405, 413, 503) look on a route or prefix. */
+/** The form of errors on a route or prefix. */
 enum hfd_dialect {
     HFD_DIALECT_DRIVER,
     HFD_DIALECT_FLEET,

@@ -47,8 +47,8 @@ static void on_accept(h2o_socket_t *sock, const char *err)
             if (errno == EAGAIN || errno == EINTR || errno == ECONNABORTED)
                 return;
             /*
-             * Out of files or memory: the kernel would call at once again, so the sweep does, in a
-             * second.
+             * Out of files or memory: pause, because the kernel would call again at once. The sweep
+             * resumes.
              */
             HFD_LOG(HFD_LOG_WARN, "accept failed", HFD_LOG_CSTR("error", strerror(errno)));
             hfd_metric_add(HFD_METRIC_HTTP_REFUSED, HFD_LABELS("accept"), 1);
@@ -104,7 +104,7 @@ static void close_listener(struct hfd_loop_listener *l)
 static void on_wake(h2o_multithread_receiver_t *receiver, h2o_linklist_t *messages)
 {
     (void)receiver;
-    HFD_ASSERT(h2o_linklist_is_empty(messages)); /* only ever woken, never told */
+    HFD_ASSERT(h2o_linklist_is_empty(messages)); /* wakes only, carries no messages */
 }
 
 static hfd_rc loop_open(struct hfd_loop *loop)
@@ -130,7 +130,10 @@ static hfd_rc loop_open(struct hfd_loop *loop)
     return rc;
 }
 
-/* Nothing may be under way any more. What h2o keeps per thread for reuse stays with the thread. */
+/*
+ * Closes the loop. No work may be in progress. Memory that h2o keeps per thread stays with the
+ * thread.
+ */
 static void loop_close(struct hfd_loop *loop)
 {
     h2o_evloop_t *evloop = loop->ctx.loop;
@@ -138,13 +141,13 @@ static void loop_close(struct hfd_loop *loop)
     for (unsigned i = 0; i < HFD_LISTENER_COUNT; i++)
         close_listener(&loop->listeners[i]);
     /*
-     * Lets h2o forget what was closed with a callback pending: h2o_evloop_destroy would close it
+     * Lets h2o forget closed sockets with a pending callback: h2o_evloop_destroy would close them
      * again.
      */
     (void)h2o_evloop_run(evloop, 0);
     if (loop->reader != NULL)
         hfd_store_reader_close(&loop->reader);
-    /* The last message has arrived, but its sender may not have left the queue yet. */
+    /* The last message has arrived, but its sender may still be in the queue. */
     while (atomic_load(&loop->senders) != 0)
         (void)sched_yield();
     h2o_multithread_unregister_receiver(loop->ctx.queue, &loop->finished);
@@ -159,13 +162,13 @@ static void begin_drain(struct hfd_loop *loop, int64_t now_us)
     loop->drain_until_us = now_us + loop->server->limits.drain_timeout_us;
     close_listener(&loop->listeners[HFD_LISTENER_MAIN]);
     /*
-     * "Connection: close" on what follows. h2o_context_request_shutdown would start HTTP/2's timers
-     * as well, and leave them to us.
+     * Sends "Connection: close" from now on. h2o_context_request_shutdown would also start timers
+     * of HTTP/2.
      */
     loop->ctx.shutdown_requested = 1;
 }
 
-/* @return whether the loop may end */
+/* Continues draining. Returns true if the loop may end. */
 static bool go_on_draining(struct hfd_loop *loop, int64_t now_us)
 {
     hfd_conn_close_idle(loop, HFD_LISTENER_MAIN);
@@ -182,7 +185,7 @@ static bool go_on_draining(struct hfd_loop *loop, int64_t now_us)
         close_listener(&loop->listeners[HFD_LISTENER_OPS]);
         hfd_conn_cut_all(loop, "shutting down");
     }
-    /* A job that is out comes back in any case; until then its exchange must stay. */
+    /* Every job comes back; its exchange must stay until then. */
     return h2o_linklist_is_empty(&loop->conns) && loop->exchanges == 0;
 }
 
@@ -225,7 +228,7 @@ static void *loop_main(void *arg)
 
     ready = loop_open(loop) == HFD_OK;
     loop->ready = ready;
-    (void)sem_post(&start->up); /* start is gone from here on */
+    (void)sem_post(&start->up); /* start is invalid from here on */
     if (ready)
         loop_run(loop);
     loop_close(loop);

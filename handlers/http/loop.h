@@ -12,7 +12,7 @@
 #include "handlers/http/http.h"
 #include "handlers/http/route.h"
 
-/* One of h2o's inline functions calls rand(). */
+/* h2o has an inline function that calls rand(). */
 #pragma push_macro("rand")
 #undef rand
 #include <h2o.h>
@@ -36,12 +36,12 @@ struct hfd_server {
     hfd_slice drivers[2];
     int fds[HFD_LISTENER_COUNT];
     int ports[HFD_LISTENER_COUNT];
-    atomic_bool draining;    /* any thread */
-    atomic_llong held_bytes; /* any thread: of answers that are on their way out, with what they
-                                were made of */
-    atomic_llong in_flight;  /* any thread: requests of the main listener that wait for an answer */
-    atomic_uint busy_loops;  /* any thread, while draining: loops that still have something of the
-                                main listener */
+    atomic_bool draining; /* any thread */
+    atomic_llong
+        held_bytes; /* any thread: bytes of answers being sent, and of the memory behind them */
+    atomic_llong in_flight; /* any thread: requests of the main listener without an answer yet */
+    atomic_uint
+        busy_loops; /* any thread, while draining: loops with connections of the main listener */
     int64_t connections_max; /* of the main listener */
     unsigned loop_count;
     unsigned loops_started; /* threads to join */
@@ -52,7 +52,7 @@ struct hfd_loop_listener {
     struct hfd_loop *loop;
     enum hfd_listener which;
     h2o_socket_t *sock;  /* NULL once closed */
-    int64_t connections; /* open ones */
+    int64_t connections; /* open connections */
     int64_t connections_max;
     bool paused;
     /* Called when a connection has closed: the listener has a place again. */
@@ -64,44 +64,43 @@ struct hfd_loop {
 #define HFD_LOOP_MAGIC 0x100b5e1fu
     struct hfd_server *server;
     pthread_t thread;
-    bool ready; /* set up; read by the starter after the thread said so */
+    bool ready; /* set up; the starter reads it after loop_start.up */
     struct hfd_err start_err;
 
     h2o_context_t ctx;
     h2o_accept_ctx_t accept;
     h2o_multithread_receiver_t finished; /* jobs come back here */
-    h2o_multithread_receiver_t wake;     /* only wakes the loop */
+    h2o_multithread_receiver_t wake;     /* wakes the loop */
     struct hfd_sink sink;
     struct hfd_counter *counter;
-    atomic_uint senders; /* any thread: those inside hfd_loop_send, who still use the queue */
+    atomic_uint senders;             /* any thread: threads inside hfd_loop_send */
     struct hfd_store_reader *reader; /* NULL without a store */
 
     struct hfd_loop_listener listeners[HFD_LISTENER_COUNT];
     h2o_linklist_t conns; /* struct hfd_conn.link */
-    h2o_linklist_t
-        rearm;  /* struct hfd_conn.rearm_link: the last request is answered, the next may come */
-    bool again; /* something was handed to h2o between two runs: do not sleep */
+    h2o_linklist_t rearm; /* struct hfd_conn.rearm_link: answered, ready for the next request */
+    bool again;           /* h2o got something between two runs: do not sleep */
     bool draining;
-    bool quiet; /* while draining: nothing of the main listener is left */
-    bool late;  /* the time for draining was over before that */
+    bool quiet; /* while draining: the main listener has no connection left */
+    bool late;  /* the drain timeout has passed */
     int64_t drain_until_us;
     int64_t swept_us;
-    size_t exchanges; /* alive, with or without a client */
+    size_t exchanges; /* exchanges that exist, with or without a client */
 };
 
 /** Starts the thread of a loop and waits until it is ready. Thread: start-up. */
 HFD_MUST_CHECK hfd_rc hfd_loop_start(struct hfd_loop *loop, struct hfd_err *err);
 
 /**
- * Sends a message to a receiver of the loop, or with NULL only wakes it. The loop does not end
- * before this is over. Thread: any.
+ * Sends a message to a receiver of the loop; NULL only wakes the loop. The loop does not end during
+ * the call. Thread: any.
  */
 static inline void hfd_loop_send(struct hfd_loop *loop, h2o_multithread_receiver_t *receiver,
                                  h2o_multithread_message_t *message)
 {
     atomic_fetch_add(&loop->senders, 1);
     h2o_multithread_send_message(receiver, message);
-    atomic_fetch_sub(&loop->senders, 1); /* the last touch */
+    atomic_fetch_sub(&loop->senders, 1); /* last access to the loop */
 }
 
 /** The monotonic time. */

@@ -1,6 +1,6 @@
 /*
- * Probes and metrics. They take no work from the store: what they tell must not depend on what they
- * ask about. Thread: loop.
+ * Probes and metrics. They use no store job, so that their answers do not depend on its load.
+ * Thread: loop.
  */
 #include "handlers/http/ops.h"
 
@@ -22,8 +22,8 @@ void hfd_ops_live(struct hfd_exchange *x)
 }
 
 /*
- * Whether the process runs, as livez, and how it stands with a remote HyperFleet, which does not
- * change the status: work is accepted.
+ * Reports that the process runs, like livez, and the state of a remote. The remote does not change
+ * the status, because work is still accepted.
  */
 void hfd_ops_health(struct hfd_exchange *x)
 {

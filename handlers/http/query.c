@@ -1,7 +1,7 @@
 /* See query.h. */
 #include "handlers/http/query.h"
 
-/* @return false for a '%' without two digits */
+/* Decodes a value. Returns false for a bad escape. */
 static bool decode(hfd_slice in, struct hfd_arena *mem, hfd_slice *out)
 {
     char *text = hfd_arena_alloc(mem, in.len + 1);
@@ -27,7 +27,7 @@ static bool decode(hfd_slice in, struct hfd_arena *mem, hfd_slice *out)
     return true;
 }
 
-/* The value as received; p is NULL when absent, and not NULL for "name" and "name=". */
+/* Finds the raw value; p is NULL if absent, and not NULL for "name" and "name=". */
 static hfd_slice find(hfd_slice query, const char *name)
 {
     const size_t n = strlen(name);
@@ -58,22 +58,22 @@ hfd_rc hfd_query_get(hfd_slice query, const char *name, struct hfd_arena *mem, h
         return hfd_fail_field(err, HFD_BAD_REQUEST, name,
                               "%s: a %% stands before two hexadecimal digits", name);
     }
-    return out->p != NULL ? HFD_OK
-                          : hfd_fail(err, HFD_NOMEM, "out of memory while reading a query");
+    return out->p != NULL ? HFD_OK : hfd_fail_nomem(err, "read a query");
 }
 
-hfd_rc hfd_query_i64(hfd_slice query, const char *name, int64_t max, struct hfd_arena *mem,
+hfd_rc hfd_query_i64(hfd_slice query, const struct hfd_query_number *number, struct hfd_arena *mem,
                      int64_t *out, struct hfd_err *err)
 {
     hfd_slice text;
     int64_t v;
-    hfd_rc rc = hfd_query_get(query, name, mem, &text, err);
+    hfd_rc rc = hfd_query_get(query, number->name, mem, &text, err);
 
     if (rc != HFD_OK || text.len == 0)
         return rc;
-    if (hfd_parse_i64(text, 1, max, &v, NULL) != HFD_OK)
-        return hfd_fail_field(err, HFD_INVALID, name, "%s must be an integer between 1 and %lld",
-                              name, (long long)max);
+    if (hfd_parse_i64(text, 1, number->max, &v, NULL) != HFD_OK)
+        return hfd_fail_field(err, HFD_INVALID, number->name,
+                              "%s must be an integer between 1 and %lld", number->name,
+                              (long long)number->max);
     *out = v;
     return HFD_OK;
 }

@@ -7,9 +7,10 @@
 
 /* clang-format off */
 /*
- * Driver dialect: an answer of ours that a repeat may change is 503, never 400, which the orchestrator takes for final.
- * HyperFleet: LMT-001 stands for 429 there, so that a body over the limit is VAL-005 with status 413. Type, title and code go together
- * whatever the status is (RFC 9457 3.1.3: the title is the type's): HyperFleet has no type for what only HTTP has a status for.
+ * Driver API: an error of ours that a retry may cure is 503, never 400, because 400 is final for
+ * the orchestrator. HyperFleet: LMT-001 means 429, so a body over the limit is VAL-005 with status
+ * 413. Type, title and code belong together whatever the status is (RFC 9457, 3.1.3), because
+ * HyperFleet has no type for statuses of HTTP alone.
  */
 static const struct row {
     int driver_status;
@@ -71,10 +72,7 @@ static const char *said(const struct hfd_problem *p)
     return p->message != NULL && p->message[0] != '\0' ? p->message : hfd_rc_text(p->rc);
 }
 
-/*
- * The length of UTF-8 text that was cut at len, without the character that the cut may have gone
- * through.
- */
+/* Returns the length of UTF-8 text cut at len, without a cut character at the end. */
 static size_t whole_characters(const char *text, size_t len)
 {
     size_t lead = len, needs;
@@ -89,7 +87,7 @@ static size_t whole_characters(const char *text, size_t len)
     return len - (lead - 1) < needs ? lead - 1 : len;
 }
 
-/* What the client may know. */
+/* Returns the text that the client may see. */
 static hfd_slice public_message(const struct hfd_problem *p, int status, char *out, size_t cap)
 {
     const char *message = said(p);
@@ -117,8 +115,8 @@ static hfd_slice public_message(const struct hfd_problem *p, int status, char *o
 }
 
 /*
- * The message with " (resource ID)" behind it, which is made room for; text is where the message
- * stands, of MESSAGE_MAX_BYTES + 1.
+ * Appends " (resource ID)" to the message and cuts the message if needed. text holds
+ * MESSAGE_MAX_BYTES + 1 bytes.
  */
 static hfd_slice with_resource(hfd_slice resource, char *text, hfd_slice message)
 {
@@ -144,7 +142,7 @@ static void add_error(struct hfd_buf *b, hfd_slice field, hfd_slice message, con
     hfd_buf_addc(b, '}');
 }
 
-/* errors[]: what is wrong with which fields; absent where no field is to blame. */
+/* Writes errors[]: each field and its error; nothing if no field is to blame. */
 static void add_errors(const struct hfd_problem *p, struct hfd_buf *b)
 {
     const size_t count = p->fields != NULL ? p->fields->count : 0;

@@ -1,7 +1,7 @@
 /*
- * The one place where result codes become HTTP: status, code and document in the three dialects.
- * Pure. Thread: any. Sources: 002_4aedec23c83d0384.txt (Error), spec RFC 9457 problems of
- * HyperFleet; DESIGN 4 "Errors" and 10.4.
+ * Turns result codes into HTTP: status, code and document in three dialects. The only place that
+ * does. Pure. Thread: any. Sources: Humanitec Driver API 0.9.3, Error; HyperFleet API, problems
+ * (RFC 9457).
  */
 #ifndef HFD_HTTP_REPLY_H
 #define HFD_HTTP_REPLY_H
@@ -10,35 +10,35 @@
 #include "handlers/http/http.h"
 #include "schemas/validate.h"
 
-/** An error before it has a form. */
+/** An error without its form. */
 struct hfd_problem {
     enum hfd_dialect dialect;
     hfd_rc rc;
-    int status; /* 0 = what rc stands for; else the door's own: 404 and 405 of the router, 408, 414,
-                   417, 431 */
-    bool unknown_route;  /* the 404 of the router, which has a code of its own */
-    const char *field;   /* "" or NULL = none */
-    const char *message; /* NULL = the text of rc. Not shown with a 5xx: those say nothing of what
-                            is inside. */
+    int status; /* 0 = the status of rc; else 404 and 405 of the router, 408, 414, 417, 431 of the
+                   door */
+    bool unknown_route; /* the 404 of the router, with its own code */
+    const char *field;  /* "" or NULL = none */
+    const char
+        *message; /* NULL = the text of rc; not shown with a 5xx, which reveals nothing internal */
     const struct hfd_violations
-        *fields;        /* all that is wrong with fields; NULL or empty = field and message alone */
+        *fields;        /* all violations; NULL or empty = field and message only */
     hfd_slice path;     /* of the request, without query */
-    hfd_slice resource; /* the GUResID that a 400 of the driver's names; empty = none */
+    hfd_slice resource; /* the GUResID that a 400 of the Driver API names; empty = none */
     hfd_slice request_id;
     int64_t now_us;
 };
 
 /**
- * Writes the document into b, and status, content type and Retry-After into reply; the body stays
- * with b (hfd_buf_finish tells whether it is whole). Messages are cut at 500 bytes and begin with
- * the field where there is one.
+ * Writes the document into b; status, content type and Retry-After into reply. The body stays in b;
+ * hfd_buf_finish tells if it is complete. Messages are cut at 500 bytes and begin with the field,
+ * if there is one.
  */
 void hfd_problem_format(const struct hfd_problem *p, struct hfd_buf *b, struct hfd_reply *reply);
 
-/** The status that a code stands for in a dialect. */
+/** Returns the status of a code in a dialect. */
 int hfd_problem_status(enum hfd_dialect dialect, hfd_rc rc);
 
-/** The reason phrase; "Unknown" for what we never send. */
+/** Returns the reason phrase; "Unknown" for a status that is never sent. */
 const char *hfd_status_text(int status);
 
 #endif

@@ -35,7 +35,7 @@ static hfd_rc decode_segment(hfd_slice raw, struct hfd_arena *mem, hfd_slice *ou
         return HFD_OK;
     text = hfd_arena_alloc(mem, raw.len);
     if (text == NULL)
-        return hfd_fail(err, HFD_NOMEM, "decode a path");
+        return hfd_fail_nomem(err, "decode a path");
     for (size_t i = 0; i < raw.len; i++) {
         int high, low;
 
@@ -75,7 +75,8 @@ hfd_rc hfd_path_split(hfd_slice raw, struct hfd_arena *mem, struct hfd_path *out
         hfd_slice decoded;
         hfd_rc rc;
 
-        if (end == at && !forgiven) { /* a prefix registered with its slash, joined with one more */
+        if (end == at &&
+            !forgiven) { /* a prefix registered with its slash, joined with another one */
             forgiven = true;
             at++;
             continue;
@@ -90,10 +91,7 @@ hfd_rc hfd_path_split(hfd_slice raw, struct hfd_arena *mem, struct hfd_path *out
             out->segments[out->count] = decoded;
         if (out->count <= HFD_SEGMENTS_MAX)
             out->count++;
-        /*
-         * A slash that is the last byte here was doubled at the end: the segment behind it is
-         * empty.
-         */
+        /* The path ended with two slashes: the last segment is empty. */
         if (end + 1 == raw.len && out->count <= HFD_SEGMENTS_MAX) {
             if (out->count < HFD_SEGMENTS_MAX)
                 out->segments[out->count] = (hfd_slice){raw.p + end, 0};
@@ -164,24 +162,24 @@ static hfd_rc check_drivers(const hfd_slice *drivers, size_t count, struct hfd_e
     return HFD_OK;
 }
 
-hfd_rc hfd_router_new(const struct hfd_route *routes, size_t route_count, const hfd_slice *drivers,
-                      size_t driver_count, struct hfd_router **out, struct hfd_err *err)
+hfd_rc hfd_router_new(const struct hfd_route_table *table, struct hfd_router **out,
+                      struct hfd_err *err)
 {
     struct hfd_router *r;
     hfd_rc rc;
 
     *out = NULL;
-    rc = check_drivers(drivers, driver_count, err);
+    rc = check_drivers(table->drivers, table->driver_count, err);
     if (rc != HFD_OK)
         return rc;
-    r = calloc(1, sizeof(*r) + route_count * sizeof(r->patterns[0]));
+    r = calloc(1, sizeof(*r) + table->count * sizeof(r->patterns[0]));
     if (r == NULL)
-        return hfd_fail(err, HFD_NOMEM, "set up the routes");
-    r->drivers = drivers;
-    r->driver_count = driver_count;
-    r->count = route_count;
-    for (size_t i = 0; i < route_count; i++)
-        compile(&routes[i], &r->patterns[i]);
+        return hfd_fail_nomem(err, "set up the routes");
+    r->drivers = table->drivers;
+    r->driver_count = table->driver_count;
+    r->count = table->count;
+    for (size_t i = 0; i < table->count; i++)
+        compile(&table->routes[i], &r->patterns[i]);
     *out = r;
     return HFD_OK;
 }
@@ -211,14 +209,14 @@ static bool fits(const struct hfd_router *r, const struct pattern *p, const stru
             (kind == SEGMENT_LITERAL && !hfd_slice_eq(p->segments[i].text, text)) ||
             (kind == SEGMENT_DRIVER && !is_driver(r, text)))
             return false;
-        /* A driver's path by itself lacks the GUResID: it is not one. */
+        /* A prefix of the driver alone lacks the GUResID and is not one. */
         if (kind == SEGMENT_PARAM && p->count == 1 && is_driver(r, text))
             return false;
     }
     return true;
 }
 
-/* < 0: a is the more specific one; 0: the same path */
+/* Returns < 0 if a is more specific, 0 for the same path. */
 static int compare(const struct pattern *a, const struct pattern *b)
 {
     for (size_t i = 0; i < a->count; i++)

@@ -1,6 +1,6 @@
 /*
- * From a raw path to a row of the route table. Pure. Thread: any (the router is const after
- * start-up). The table itself is routes.c.
+ * Finds the row of the route table for a raw path. Pure. Thread: any; the router is const after
+ * start-up. The table is in routes.c.
  */
 #ifndef HFD_HTTP_ROUTE_H
 #define HFD_HTTP_ROUTE_H
@@ -8,38 +8,44 @@
 #include "driver/base/arena.h"
 #include "handlers/http/http.h"
 
-/** A path cut at its slashes and percent-decoded. */
+/** A path split at its slashes and percent-decoded. */
 struct hfd_path {
     hfd_slice segments[HFD_SEGMENTS_MAX];
-    size_t count; /* HFD_SEGMENTS_MAX + 1 stands for "more": matches nothing */
+    size_t count; /* HFD_SEGMENTS_MAX + 1 = more; matches nothing */
 };
 
 /**
- * Splits a path. One doubled slash and one slash at the end are forgiven.
- * @param raw  begins with '/', without query; slices of out point into it, or into mem where
- * something was decoded
- * @return HFD_OK, HFD_BAD_REQUEST (a broken escape, or one that hides NUL or '/'), HFD_NOMEM
+ * Splits a path. Ignores one doubled slash and one slash at the end.
+ * @param raw  begins with '/', without query
+ * @param out  its slices point into raw, or into mem if decoded
+ * @return HFD_OK, HFD_BAD_REQUEST (a bad escape, or an escaped NUL or '/'), HFD_NOMEM
  */
 HFD_MUST_CHECK hfd_rc hfd_path_split(hfd_slice raw, struct hfd_arena *mem, struct hfd_path *out,
                                      struct hfd_err *err);
 
-/** HFD_METHOD_OTHER for what the list does not have; methods are case-sensitive. */
+/** Parses a method, case-sensitive; HFD_METHOD_OTHER if it is not in the list. */
 enum hfd_method hfd_method_parse(hfd_slice text);
 const char *hfd_method_name(enum hfd_method m);
 
 struct hfd_router;
 
+struct hfd_route_table {
+    const struct hfd_route *routes;
+    size_t count;
+    const hfd_slice *drivers; /* the first segments that "{driver}" matches */
+    size_t driver_count;
+};
+
 /**
- * Cuts the patterns of a table once.
- * @param drivers  the first segments that "{driver}" matches; borrows for the router's life
- * @param out      gives; free with hfd_router_free
+ * Splits the patterns of a table.
+ * @param table  its arrays are borrowed for the life of the router
+ * @param out    gives; free with hfd_router_free
  * @return HFD_OK, HFD_INVALID (a prefix that is empty, doubled, "api", or not one plain segment),
- * HFD_NOMEM
+ *         HFD_NOMEM
  */
-HFD_MUST_CHECK hfd_rc hfd_router_new(const struct hfd_route *routes, size_t route_count,
-                                     const hfd_slice *drivers, size_t driver_count,
-                                     struct hfd_router **out, struct hfd_err *err);
-/** Accepts NULL. */
+HFD_MUST_CHECK hfd_rc hfd_router_new(const struct hfd_route_table *table, struct hfd_router **out,
+                                     struct hfd_err *err);
+/** Frees a router; accepts NULL. */
 void hfd_router_free(struct hfd_router *r);
 
 enum hfd_route_outcome {
@@ -51,23 +57,23 @@ enum hfd_route_outcome {
 struct hfd_match {
     const struct hfd_route *route; /* FOUND */
     hfd_slice params[HFD_PARAMS_MAX];
-    enum hfd_dialect dialect; /* always set: how an error looks there */
-    unsigned methods;         /* bits by enum hfd_method that the path has: FOUND, NO_METHOD */
+    enum hfd_dialect dialect; /* always set: the form of errors */
+    unsigned methods;         /* bits by enum hfd_method of the path: FOUND, NO_METHOD */
 };
 
 /**
- * Literal segments win over {driver}, which wins over parameters, from left to right. HEAD is
- * served wherever GET is.
+ * Finds the route of a path. Literal segments win over {driver}, which wins over parameters, from
+ * left to right. HEAD is served wherever GET is.
  */
 enum hfd_route_outcome hfd_route_match(const struct hfd_router *r, enum hfd_listener listener,
                                        enum hfd_method method, const struct hfd_path *path,
                                        struct hfd_match *out);
 
-/** The dialect of a path that could not even be split, by its beginning. */
+/** Returns the dialect of a path that could not be split, by its beginning. */
 enum hfd_dialect hfd_dialect_of(enum hfd_listener listener, hfd_slice raw_path);
 
 #define HFD_ALLOW_TEXT_MAX 64
-/** "GET, HEAD, PUT" */
+/** Writes "GET, HEAD, PUT". */
 void hfd_allow_format(unsigned methods, char out[HFD_ALLOW_TEXT_MAX]);
 
 #endif

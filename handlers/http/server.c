@@ -1,11 +1,11 @@
 /*
- * Loops and listeners. Every loop thread has its own event loop, h2o context, store reader and
- * copies of the two listening sockets, and shares nothing but counters. Connections are counted per
- * loop, so that a full one leaves the next to the others, or in the kernel's queue.
+ * The server: its listeners and loop threads. Every loop has its own event loop, h2o context, store
+ * reader and copies of the two listening sockets; loops share counters only. Connections are
+ * counted per loop: a full loop leaves the next one to the others or to the kernel's queue.
  *
- * Stopping: the main listener closes, idle connections close, requests under way get their answer
- * with "Connection: close", until all is quiet or the time is over. The ops listener answers to the
- * end, and says that it is the end.
+ * Stopping: the main listener and idle connections close; requests in progress get their answer
+ * with "Connection: close", until none is left or the drain timeout passes. The ops listener
+ * answers until the end.
  */
 #include "handlers/http/server.h"
 
@@ -39,15 +39,14 @@ static unsigned loop_count(const struct hfd_settings *settings)
 
     if (n == 0)
         n = sched_getaffinity(0, sizeof(cpus), &cpus) == 0 ? CPU_COUNT(&cpus) : 1;
-    /* A loop without a place for a connection would be of no use. */
+    /* A loop needs room for at least one connection. */
     return (unsigned)(n < settings->http_connections_max ? n : settings->http_connections_max);
 }
 
 /*
- * Connections are files; the soft limit is often lower than what the settings allow. Where the hard
- * one is as well, there are fewer places: all files in the hands of clients would leave none for
- * the ops listener and the store.
- * @return the connections that the main listener may have
+ * Raises the soft limit of open files to what the connections need. If the hard limit is lower,
+ * allows fewer connections, so that the ops listener and the store always have files.
+ * @return the limit of connections of the main listener
  */
 static int64_t connections_max(const struct hfd_server *s)
 {
@@ -69,11 +68,10 @@ static int64_t connections_max(const struct hfd_server *s)
         most = s->loop_count;
     if (most > (rlim_t)wanted)
         most = (rlim_t)wanted;
-    HFD_LOG(
-        HFD_LOG_WARN,
-        "fewer open files are allowed than http.connections_max needs: fewer connections are taken",
-        HFD_LOG_INT("allowed", allowed), HFD_LOG_INT("needed", files),
-        HFD_LOG_INT("connections", most));
+    HFD_LOG(HFD_LOG_WARN,
+            "open file limit too low for http.connections_max: fewer connections are accepted",
+            HFD_LOG_INT("allowed", allowed), HFD_LOG_INT("needed", files),
+            HFD_LOG_INT("connections", most));
     return (int64_t)most;
 }
 
@@ -92,8 +90,8 @@ static void configure(struct hfd_server *s)
     };
     h2o_config_init(&s->conf);
     s->conf.server_name = h2o_iovec_init(HFD_HTTP_SERVER_NAME, sizeof(HFD_HTTP_SERVER_NAME) - 1);
-    s->conf.http1.upgrade_to_http2 = 0; /* DESIGN 10.9 */
-    /* The door enforces the limits on size and time; h2o's stand behind it, out of its way. */
+    s->conf.http1.upgrade_to_http2 = 0; /* driver/README.md, decision 9 */
+    /* The door enforces size and time limits first; h2o's are larger. */
     s->conf.max_request_entity_size = (size_t)settings->http_body_max_bytes * 2;
     s->conf.http1.req_timeout = (uint64_t)(3 * settings->http_read_timeout_us / 1000 + 10000);
     host =
@@ -125,14 +123,14 @@ hfd_rc hfd_server_open(const struct hfd_app *app, struct hfd_server **out, struc
 
     *out = NULL;
     if (s == NULL)
-        return hfd_fail(err, HFD_NOMEM, "set up the server");
+        return hfd_fail_nomem(err, "set up the server");
     s->app = app;
     s->fds[HFD_LISTENER_MAIN] = s->fds[HFD_LISTENER_OPS] = -1;
     s->loop_count = loop_count(app->settings);
     configure(s);
     s->loops = calloc(s->loop_count, sizeof(s->loops[0]));
     if (s->loops == NULL) {
-        rc = hfd_fail(err, HFD_NOMEM, "set up the server");
+        rc = hfd_fail_nomem(err, "set up the server");
         goto out;
     }
     for (unsigned i = 0; i < s->loop_count; i++) {
@@ -140,13 +138,14 @@ hfd_rc hfd_server_open(const struct hfd_app *app, struct hfd_server **out, struc
         s->loops[i].server = s;
         s->loops[i].counter = hfd_counter_new(routes, route_count);
         if (s->loops[i].counter == NULL) {
-            rc = hfd_fail(err, HFD_NOMEM, "set up the server");
+            rc = hfd_fail_nomem(err, "set up the server");
             goto out;
         }
     }
     s->drivers[0] = app->settings->path_cluster;
     s->drivers[1] = app->settings->path_nodepool;
-    rc = hfd_router_new(routes, route_count, s->drivers, 2, &s->router, err);
+    rc = hfd_router_new(&(struct hfd_route_table){routes, route_count, s->drivers, 2}, &s->router,
+                        err);
     if (rc == HFD_OK)
         rc = open_listeners(s, err);
     if (rc != HFD_OK)
@@ -187,8 +186,8 @@ static void close_fd(int *fd)
 void hfd_server_stop(struct hfd_server *s)
 {
     /*
-     * A loop that sees the end by itself must not be gone when it is woken: the wakers are counted
-     * as senders beforehand.
+     * A loop may end on its own before it is woken. Being counted as senders first keeps its queue
+     * alive until then.
      */
     for (unsigned i = 0; i < s->loops_started; i++)
         atomic_fetch_add(&s->loops[i].senders, 1);

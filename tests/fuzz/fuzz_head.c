@@ -49,7 +49,8 @@ static enum hfd_head_verdict walk(const char *bytes, size_t len, size_t step, st
     while (at < len && verdict == HFD_HEAD_MORE) {
         size_t used, give = len - at < step ? len - at : step;
 
-        verdict = hfd_chunks_walk(&chunks, bytes + at, give, BODY_MAX_BYTES, &used, &r->fault);
+        verdict = hfd_chunks_walk(&chunks, (hfd_slice){bytes + at, give}, BODY_MAX_BYTES, &used,
+                                  &r->fault);
         at += used;
     }
     r->body_raw_bytes = at;

@@ -253,7 +253,7 @@ class FewFiles(unittest.TestCase):
         only: the ops listener answers.
         """
         with self.Bounded("--http-threads", "2", "--http-read-timeout", "60s") as server:
-            told = [r for r in server.records() if "fewer open files" in r["msg"]]
+            told = [r for r in server.records() if "open file limit too low" in r["msg"]]
             self.assertEqual([(r["level"], r["allowed"], r["connections"]) for r in told],
                              [("warn", 100, 25)])
             ops = Client(server, ops=True)

@@ -70,7 +70,7 @@ class ManualScript(unittest.TestCase):
         ("# T\n| a | b |\n|---|:-:|\n| `x\\|y` | <z> |",
          '<h1 id="t">T</h1><table><tr><th>a</th><th>b</th></tr>'
          "<tr><td><code>x|y</code></td><td>&lt;z&gt;</td></tr></table>"),
-        ("# T\n> a\n> b\n\n<!-- c\nd -->\ne",
+        ("# T\n> a\n> b\n\n<!-- c\n  x -->\ne",
          '<h1 id="t">T</h1><blockquote><p>a b</p></blockquote><p>e</p>'),
         ("# T\n[l](other.md) [m](other.md#h) [n](#t) <https://a/b> [`o`](https://c)",
          '<h1 id="t">T</h1><p><a href="/docs/other.html">l</a> <a href="/docs/other.html#h">m</a> '

@@ -335,7 +335,8 @@ static void chunks_are_walked(void **state)
             while (at < len && verdict == HFD_HEAD_MORE) {
                 size_t used, give = len - at < step ? len - at : step;
 
-                verdict = hfd_chunks_walk(&c, cases[i].text + at, give, 20, &used, &fault);
+                verdict =
+                    hfd_chunks_walk(&c, (hfd_slice){cases[i].text + at, give}, 20, &used, &fault);
                 at += used;
             }
             if (verdict != cases[i].verdict || fault.status != cases[i].status)
@@ -357,10 +358,10 @@ static void chunk_overhead_is_limited(void **state)
     size_t used;
 
     (void)state;
-    assert_int_equal(hfd_chunks_walk(&c, "1;", 2, 100, &used, &fault), HFD_HEAD_MORE);
+    assert_int_equal(hfd_chunks_walk(&c, HFD_SLICE("1;"), 100, &used, &fault), HFD_HEAD_MORE);
     for (size_t i = 0; i < 16384 + 100 - 2; i++)
-        assert_int_equal(hfd_chunks_walk(&c, "x", 1, 100, &used, &fault), HFD_HEAD_MORE);
-    assert_int_equal(hfd_chunks_walk(&c, "x", 1, 100, &used, &fault), HFD_HEAD_BAD);
+        assert_int_equal(hfd_chunks_walk(&c, HFD_SLICE("x"), 100, &used, &fault), HFD_HEAD_MORE);
+    assert_int_equal(hfd_chunks_walk(&c, HFD_SLICE("x"), 100, &used, &fault), HFD_HEAD_BAD);
     assert_int_equal(fault.status, 413);
 }
 

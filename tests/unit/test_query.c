@@ -106,7 +106,8 @@ static void numbers_are_bounded(void **state)
         int64_t v = 7;
 
         hfd_arena_init(&mem, 4096);
-        if (hfd_query_i64(S(cases[i].query), "page", 500, &mem, &v, &err) != cases[i].rc ||
+        if (hfd_query_i64(S(cases[i].query), &(struct hfd_query_number){"page", 500}, &mem, &v,
+                          &err) != cases[i].rc ||
             v != cases[i].value)
             fail_msg("%s: %lld", cases[i].query, (long long)v);
         if (cases[i].rc != HFD_OK) {

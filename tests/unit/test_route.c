@@ -43,7 +43,9 @@ static int setup(void **state)
 
     hfd_arena_init(&fx.mem, 1 << 20);
     assert_int_equal(
-        hfd_router_new(table, sizeof(table) / sizeof(table[0]), drivers, 2, &fx.router, &err),
+        hfd_router_new(
+            &(struct hfd_route_table){table, sizeof(table) / sizeof(table[0]), drivers, 2},
+            &fx.router, &err),
         HFD_OK);
     *state = &fx;
     return 0;
@@ -241,7 +243,9 @@ static void order_does_not_matter(void **state)
 
     for (size_t i = 0; i < COUNT; i++)
         reversed[i] = table[COUNT - 1 - i];
-    assert_int_equal(hfd_router_new(reversed, COUNT, drivers, 2, &router, NULL), HFD_OK);
+    assert_int_equal(
+        hfd_router_new(&(struct hfd_route_table){reversed, COUNT, drivers, 2}, &router, NULL),
+        HFD_OK);
     for (size_t i = 0; i < COUNT; i++) {
         for (unsigned m = 0; m < HFD_METHOD_COUNT; m++) {
             struct hfd_match a, b;
@@ -291,7 +295,9 @@ static void drivers_are_checked(void **state)
         struct hfd_router *router;
         struct hfd_err err;
 
-        assert_int_equal(hfd_router_new(table, 1, pair, 2, &router, &err), HFD_INVALID);
+        assert_int_equal(
+            hfd_router_new(&(struct hfd_route_table){table, 1, pair, 2}, &router, &err),
+            HFD_INVALID);
         assert_null(router);
         assert_string_equal(err.field, "driver.paths");
     }

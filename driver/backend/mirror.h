@@ -1,4 +1,4 @@
-/* What mirror.c and the remote side share. Thread: writer, inside a transaction function. */
+/* Shared by mirror.c and remote/. Thread: writer, inside a transaction function. */
 #ifndef HFD_BACKEND_MIRROR_H
 #define HFD_BACKEND_MIRROR_H
 

@@ -1,4 +1,4 @@
-/* See serve.h. Source: DESIGN 6. */
+/* See serve.h. */
 #include "driver/backend/remote/work.h"
 #include "handlers/cli/look.h"
 #include "handlers/cli/serve.h"
@@ -17,7 +17,7 @@ static hfd_rc on_refused(void *driver, struct hfd_txn *tx, hfd_slice guresid, co
     return rc;
 }
 
-/* Whoever reads along on the way has the token then. */
+/* Without TLS, others on the way can read the token. */
 static void warn_of_plain_http(const struct hfd_settings *s)
 {
     static const char *const near[] = {"http://127.", "http://localhost", "http://[::1]"};

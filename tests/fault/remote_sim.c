@@ -1,7 +1,7 @@
 /*
- * The driver on a remote HyperFleet, simulated from one seed: real core, store and upstream passes
- * against the HyperFleet that tests/lib/remote_world plays. As sim.h, smaller: two cluster
- * resources, and what can go wrong on the way.
+ * The driver on a remote HyperFleet, simulated from one seed. Core, store and passes are real;
+ * tests/lib/remote_world plays HyperFleet. As sim.h, but smaller: two cluster resources, and faults
+ * on the way.
  *
  *   orchestrator  PUT of four inputs, GET, DELETE, with its last cookie or none
  *   network       one request of a run lost, unanswered, cut, garbled, refused with 500, 429, or a
@@ -14,14 +14,13 @@
  *   R1  HyperFleet has at most one live cluster of ours for a GUResID, whatever was lost on the way
  *   R2  a resource becomes ready by a look at HyperFleet that has its cluster and exactly its
  * pools, Ready, with the spec of the last PUT that was taken R3  an answer is that of the
- * resource's state (the tables of DESIGN 4) R4  204 on DELETE leaves nothing of ours in HyperFleet,
- * and nothing comes back R5  the cookie stays while its input does Liveness, faults off: R6  within
- * four hours all that is wanted is ready, in HyperFleet as well, and all else is gone; HyperFleet
- * is empty when all is deleted
+ * resource's state (the tables of driver/core/README.md) R4  204 on DELETE leaves nothing of ours
+ * in HyperFleet, and nothing comes back R5  the cookie stays while its input does Liveness, faults
+ * off: R6  within four hours all that is wanted is ready, in HyperFleet as well, and all else is
+ * gone; HyperFleet is empty when all is deleted
  *
- * Breakages that were tried, all seen by R2 within a few seeds: ready whatever the condition says;
- * ready while a pool that left is there; what this server made is not told from what another one
- * made.
+ * Breakages that were tried, all found by R2 within a few seeds: ready whatever the condition is;
+ * ready while a pool that left exists; resources of another server taken for our own.
  *
  * remote_sim [--first N] [--count N] [--seed N]
  */

@@ -264,7 +264,7 @@ static void look_at_many(void)
     remote_world_close(&rw);
 }
 
-/* Whatever step is short of memory, the next pass goes on where it was. */
+/* If any step is short of memory, the next pass goes on where it was. */
 static void run_out_of_memory(void (*play)(void), unsigned steps)
 {
     const unsigned stride = options.stride;

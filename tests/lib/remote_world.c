@@ -739,7 +739,7 @@ static void ok(struct remote_world *rw, hfd_rc rc)
         fail_msg("%s", rw->w.err.msg);
 }
 
-/* Whether a step went well; otherwise memory was short for it, which ends its pass. */
+/* Returns whether a step succeeded. If not, memory was short, and its pass ends. */
 static bool went(struct remote_world *rw, hfd_rc rc)
 {
     if (rw->before_step == NULL)

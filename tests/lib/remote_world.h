@@ -1,8 +1,7 @@
 /*
- * The domain of world.h with a remote HyperFleet, which is played in memory: resources are JSON
- * documents, and each wire generation has its paths, names and refusals. The upstream's passes run
- * here as its thread would run them, one request at a time; a fault can be put on any one request,
- * and time is moved by hand.
+ * The domain of world.h with a remote HyperFleet that is played in memory. Its resources are JSON
+ * documents, and each wire generation has its paths, names and refusals. Passes run as the remote
+ * thread runs them, one request at a time. Any one request can have a fault; the test moves time.
  */
 #ifndef HFD_TESTS_REMOTE_WORLD_H
 #define HFD_TESTS_REMOTE_WORLD_H

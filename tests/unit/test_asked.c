@@ -1,4 +1,4 @@
-/* driver/backend/asked.c: names from many threads to one, bounded, each once. */
+/* driver/backend/remote/asked.c: names from many threads to one, bounded, each once. */
 #include "driver/backend/remote/asked.h"
 
 #include "driver/base/clock.h"
@@ -45,7 +45,7 @@ static void names_come_out_once_and_in_order(void **state)
     hfd_asked_free(a);
 }
 
-/* What was taken a moment ago is not taken in again, and is a while later. */
+/* A name that was taken a moment ago is not taken in again, and is a while later. */
 static void what_was_just_taken_is_not_taken_in_again(void **state)
 {
     struct hfd_asked *a = make(64);

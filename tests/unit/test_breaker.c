@@ -1,4 +1,4 @@
-/* driver/backend/breaker.c: the table of states and events, and the pauses. */
+/* driver/backend/remote/breaker.c: the table of states and events, and the pauses. */
 #include "driver/backend/remote/breaker.h"
 
 #include "driver/base/clock.h"
@@ -113,7 +113,7 @@ static void states_follow_the_table(void **state)
                 break;
             case GOOD:
             case ILL:
-                turns += hfd_breaker_tell(&b, rows[i].events[k] == GOOD, now_us, &rng.rng);
+                turns += hfd_breaker_answer(&b, rows[i].events[k] == GOOD, now_us, &rng.rng);
                 break;
             case UNUSED:
                 hfd_breaker_unused(&b, now_us);
@@ -149,7 +149,7 @@ static void pauses_grow_with_jitter(void **state)
         test_rng_init(&rng, (uint64_t)seed + 1);
         hfd_breaker_init(&b, MIN_US, MAX_US);
         for (int k = 0; k < HFD_BREAKER_ILL_MAX; k++)
-            (void)hfd_breaker_tell(&b, false, now_us, &rng.rng);
+            (void)hfd_breaker_answer(&b, false, now_us, &rng.rng);
         first_us[seed] = hfd_breaker_next_us(&b) - now_us;
         expected_us = MIN_US;
         for (int k = 0; k < 12; k++) {
@@ -158,13 +158,13 @@ static void pauses_grow_with_jitter(void **state)
             assert_in_range(pause_us, expected_us / 2, expected_us);
             now_us += pause_us;
             assert_true(hfd_breaker_begin(&b, now_us));
-            (void)hfd_breaker_tell(&b, false, now_us, &rng.rng);
+            (void)hfd_breaker_answer(&b, false, now_us, &rng.rng);
             expected_us = expected_us * 2 < MAX_US ? expected_us * 2 : MAX_US;
         }
         assert_int_equal(expected_us, MAX_US);
-        (void)hfd_breaker_tell(&b, true, now_us, &rng.rng);
+        (void)hfd_breaker_answer(&b, true, now_us, &rng.rng);
         for (int k = 0; k < HFD_BREAKER_ILL_MAX; k++)
-            (void)hfd_breaker_tell(&b, false, now_us, &rng.rng);
+            (void)hfd_breaker_answer(&b, false, now_us, &rng.rng);
         assert_in_range(hfd_breaker_next_us(&b) - now_us, MIN_US / 2,
                         MIN_US); /* from the start again */
     }
@@ -182,7 +182,7 @@ static void a_probe_is_waited_for(void **state)
     hfd_breaker_init(&b, MIN_US, MAX_US);
     assert_int_equal(hfd_breaker_next_us(&b), 0);
     for (int k = 0; k < HFD_BREAKER_ILL_MAX; k++)
-        (void)hfd_breaker_tell(&b, false, 0, &rng.rng);
+        (void)hfd_breaker_answer(&b, false, 0, &rng.rng);
     assert_true(hfd_breaker_begin(&b, MAX_US));
     assert_true(hfd_breaker_next_us(&b) == INT64_MAX);
 }

@@ -1,4 +1,4 @@
-/* driver/backend/rate.c: the bound on requests a second, with time moved by hand. */
+/* driver/backend/remote/rate.c: the bound on requests a second, with time moved by hand. */
 #include "driver/backend/remote/rate.h"
 
 #include "driver/base/clock.h"
@@ -44,7 +44,7 @@ static void no_second_holds_more_than_promised(void **state)
     }
 }
 
-/* What is promised is also given: ten seconds of taking reach ten times the rate. */
+/* The rate is reached: ten seconds of taking reach ten times the rate. */
 static void the_rate_is_reached(void **state)
 {
     struct hfd_rate r;

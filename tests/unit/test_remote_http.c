@@ -3,6 +3,7 @@
  * and every way in which an answer can be missing. Only tests that fail wait long.
  */
 #include "driver/backend/remote/http_files.h"
+#include "driver/backend/remote/retry_after.h"
 #include "driver/base/base.h"
 #include "driver/base/log.h"
 #include "tests/lib/contains.h"
@@ -34,7 +35,7 @@ struct fixture {
     struct hfd_remote_http *http;
     struct fakehttp *server;
     atomic_int requests;
-    /* Of the last request; read by the test when the answer is there. */
+    /* The last request; read by the test when the answer is there. */
     char method[16], target[512], head[8192], body[512];
     int connection;
     pthread_mutex_t lock; /* of behave: a server's thread may still be at a request that the client
@@ -254,7 +255,7 @@ static void the_base_url_is_joined(void **state)
     }
 }
 
-/* A proxy of the environment is not asked: nobody listens where it points to. */
+/* A proxy of the environment is not used: no program listens where it points to. */
 static void proxies_of_the_environment_are_left_aside(void **state)
 {
     struct fixture *f = *state;
@@ -373,7 +374,7 @@ static void retry_after_is_seconds_or_a_date(void **state)
     (void)state;
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         int64_t us = 5;
-        hfd_rc rc = hfd_remote_retry_after(hfd_slice_of(cases[i].text), TEST_TIME_US, &us);
+        hfd_rc rc = hfd_retry_after_parse(hfd_slice_of(cases[i].text), TEST_TIME_US, &us);
 
         if ((rc == HFD_OK) != (cases[i].us >= 0) || us != (cases[i].us >= 0 ? cases[i].us : 0))
             fail_msg("\"%s\": %d, %lld us", cases[i].text, (int)rc, (long long)us);
@@ -452,7 +453,7 @@ static bool too_long_said(void *ctx, struct fakehttp_conn *conn, const struct fa
     return false;
 }
 
-/* Goes on for as long as anybody reads. */
+/* Goes on as long as the client reads. */
 static bool too_long_chunked(void *ctx, struct fakehttp_conn *conn,
                              const struct fakehttp_request *r)
 {
@@ -514,7 +515,7 @@ static void faults_are_told_in_words(void **state)
     }
 }
 
-/* What lacks nothing but a byte to the limit is read. */
+/* An answer of one byte less than the limit is read. */
 static bool answer_at_the_limit(void *ctx, struct fakehttp_conn *conn,
                                 const struct fakehttp_request *r)
 {
@@ -563,7 +564,7 @@ static void redirects_are_not_followed_and_cookies_not_kept(void **state)
     }
 }
 
-/* Nobody listens: told as such, and the client goes on. */
+/* No server listens: the failure is "could not connect", and the client goes on. */
 static void nobody_listens(void **state)
 {
     struct fixture *f = *state;
@@ -775,7 +776,8 @@ static void reload_reads_what_looks_the_same(void **state)
     assert_string_equal(bearer(f, text), "Bearer two");
 }
 
-/* What cannot be used stops the start, and is named; no message holds what stands in the file. */
+/* A file that cannot be used stops the start, and is named; no message holds what stands in the
+ * file. */
 static void bad_files_are_named_at_the_start(void **state)
 {
     struct fixture *f = *state;

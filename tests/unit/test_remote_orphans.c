@@ -47,7 +47,7 @@ static hfd_rc txn_search(struct hfd_txn *tx, void *arg, struct hfd_err *err)
     return hfd_remote_hurry(tx, HFD_REMOTE_ORPHANS, now_us - 2 * HFD_US_PER_S, now_us, err);
 }
 
-/* Somebody asks for a list: it is made as soon as that is due. */
+/* A client asks for a list; the search runs as soon as it is due. */
 static void search(struct remote_world *rw)
 {
     struct step s = {.rw = rw};
@@ -151,7 +151,7 @@ static void until_ready(struct remote_world *rw, const char *guresid)
     fail_msg("never ready");
 }
 
-/* Time goes by until nobody wants anything deleted any more. */
+/* Time goes by until no deletion is requested any more. */
 static void until_done(struct remote_world *rw)
 {
     for (int i = 0; i < ROUNDS_MAX; i++) {
@@ -178,7 +178,7 @@ static void finds_what_is_ours(void **state)
         json_t *plain;
 
         remote_world_open(&rw, (enum remote_generation)g);
-        assert_int_equal(remote_world_run(&rw), 0); /* nobody looks before somebody asks */
+        assert_int_equal(remote_world_run(&rw), 0); /* no search runs before a client asks */
         assert_int_equal(orphans(&rw).as.checked_us, 0);
         (void)remote_add(&rw, NULL, "lost", OURS("res-2"));
         (void)remote_add(&rw, NULL, "another", THEIRS);
@@ -273,7 +273,7 @@ static void look_meanwhile(struct remote_world *rw, const struct hfd_remote_requ
 }
 
 /*
- * What a resource is being made of, and what it has, is never listed, whatever answers are lost,
+ * A part of a resource, or what may become one, is never listed, whatever answers are lost,
  * with a search after every request.
  */
 static void not_what_is_being_made(void **state)
@@ -573,7 +573,7 @@ static void inhabited(void **state)
     }
 }
 
-/* What is not known is not deleted. */
+/* An unknown id is not deleted. */
 static void only_what_is_known(void **state)
 {
     struct remote_world rw;

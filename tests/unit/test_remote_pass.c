@@ -238,7 +238,7 @@ static void retarget_between_any_two_steps(void **state)
     assert_true(nth > 3);
 }
 
-/* ---- who has what ---- */
+/* ---- owners ---- */
 
 static void assert_failed(const struct hfd_answer_doc *doc, const char *code, const char *words)
 {
@@ -353,7 +353,7 @@ static void nodepools_follow_another_name(void **state)
     remote_world_close(&rw);
 }
 
-/* What is ours under another name is not renamed, nor made twice. */
+/* A cluster of ours with another name is not renamed, nor made twice. */
 static void ours_under_another_name(void **state)
 {
     struct remote_world rw;
@@ -398,7 +398,7 @@ static void creation_that_arrives_late(void **state)
     remote_world_close(&rw);
 }
 
-/* What HyperFleet refuses is told in its words, once; the corrected input is made. */
+/* A refusal of HyperFleet fails the operation once, in its words; the corrected input is made. */
 static void tells_what_is_refused(void **state)
 {
     struct remote_world rw;
@@ -569,7 +569,8 @@ static void down_past_the_deadline(void **state)
 }
 
 /*
- * What an adapter has given up stays failed, whatever it does later; the next PUT finds it ready.
+ * A resource that an adapter has given up stays failed, whatever it does later; the next PUT finds
+ * it ready.
  */
 static void failed_stays_failed(void **state)
 {
@@ -623,7 +624,7 @@ static void gone_behind_our_back(void **state)
 }
 
 /*
- * A cluster that somebody else deletes fails, and a PUT makes another while the first one still
+ * A cluster that another program deletes fails, and a PUT makes another while the first one still
  * goes.
  */
 static void deleted_behind_our_back(void **state)
@@ -729,7 +730,7 @@ static void marks_of_nodepools_are_kept(void **state)
 
 /* ---- an empty store ---- */
 
-/* What the orchestrator keeps of a resource. */
+/* The orchestrator's memory of a resource. */
 static const char *cookie_of(struct remote_world *rw)
 {
     const struct hfd_answer_doc doc = put(rw, G, body_1, NULL);
@@ -1127,7 +1128,7 @@ static hfd_rc txn_hurry(struct hfd_txn *tx, void *arg, struct hfd_err *err)
     return hfd_remote_hurry(tx, HFD_SLICE(G), s->older_us, s->rw->w.clock.wall_us, err);
 }
 
-/* Who asks has it looked at now, unless that was just done, or has failed and waits. */
+/* A poll makes a resource due now, unless it was just observed, or waits after a failure. */
 static void asking_hurries(void **state)
 {
     struct remote_world rw;
@@ -1191,7 +1192,7 @@ static void settled_ones_are_watched_for_health(void **state)
     remote_world_close(&rw);
 }
 
-/* What is to be done goes before the health of what is settled, however long that has been due. */
+/* Operations go before the health of settled resources, however long that has been due. */
 static void work_goes_before_health(void **state)
 {
     struct remote_world rw;

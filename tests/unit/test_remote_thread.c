@@ -1,7 +1,7 @@
 /*
- * driver/backend/remote.c, the thread alone: a real store, a server in this process, and rules of
- * the test's own for what is due and what is asked. How the thread shares its slots, keeps its
- * bounds, turns away from a remote that fails, and ends.
+ * driver/backend/remote/remote.c, the thread alone: a real store, a server in this process, and
+ * work and passes of the test's own. How the thread shares its slots, keeps its bounds, turns away
+ * from a remote that fails, and ends.
  */
 #include "driver/backend/remote/rules.h"
 #include "driver/base/base.h"
@@ -52,7 +52,7 @@ struct world {
     bool hurry_is_due;
     int at_server, most_at_server, requests;
     int status; /* of the server's answers; 0 = hangs */
-    int gate;   /* the server answers nobody before so many are there */
+    int gate;   /* the server answers only when this many requests are there */
     int hurry_jobs;
 };
 

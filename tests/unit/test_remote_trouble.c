@@ -31,7 +31,7 @@ static enum hfd_answer asked(struct remote_world *rw, const char *guresid)
     return world_get_ok(&rw->w, guresid, NULL).answer;
 }
 
-/* So much time goes by, and the upstream does what is due. */
+/* Time goes by, and passes do what is due. */
 static void pass_time(struct remote_world *rw, int64_t span_us)
 {
     const int64_t end_us = rw->w.clock.wall_us + span_us;
@@ -141,7 +141,7 @@ static void bare_404_is_believed_of_a_hyperfleet(void **state)
 /* ---- earlier generations ---- */
 
 /*
- * What a backup brought back is brought up to what is wanted, once, without a PUT; the answer stays
+ * A restored backup is brought up to what is wanted, once, without a PUT; the answer stays
  * 200 meanwhile.
  */
 static void brought_back_from_a_backup(void **state)

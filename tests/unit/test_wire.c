@@ -1,5 +1,5 @@
 /*
- * What a remote HyperFleet says: documents of every generation, hostile ones too, and what answers
+ * Documents of a remote HyperFleet of every generation, hostile ones too, and what answers
  * mean.
  */
 #include "driver/backend/remote/verdict.h"
@@ -179,7 +179,7 @@ static void corners(void **state)
     assert_slice(r.labels, "{}");
 }
 
-/* What is no resource is refused, and never quoted. */
+/* A document that is no resource is refused, and never quoted. */
 static void no_resources(void **state)
 {
     static const char *const docs[] = {

@@ -1,4 +1,5 @@
-/* See asked.h. A table of buckets of four; those that wait stand in a ring of their places. */
+/* See asked.h. A table with buckets of four; a ring has the places of the names
+ * that wait. */
 #include "driver/backend/remote/asked.h"
 
 #include "driver/base/check.h"
@@ -19,7 +20,7 @@ struct hfd_asked {
     int64_t again_us;
     size_t capacity;
     struct entry *entries;
-    size_t *ring; /* places of those that wait, from `first` on */
+    size_t *ring; /* places of names that wait, from `first` on */
     size_t first, waiting;
 };
 
@@ -30,7 +31,7 @@ hfd_rc hfd_asked_new(size_t capacity, int64_t again_us, struct hfd_asked **out, 
     *out = NULL;
     HFD_ASSERT(capacity >= WAYS && capacity % WAYS == 0);
     if (a == NULL)
-        return hfd_fail(err, HFD_NOMEM, "out of memory");
+        return hfd_fail_nomem(err, "make room for polls");
     (void)pthread_mutex_init(&a->lock, NULL);
     a->again_us = again_us;
     a->capacity = capacity;
@@ -38,7 +39,7 @@ hfd_rc hfd_asked_new(size_t capacity, int64_t again_us, struct hfd_asked **out, 
     a->ring = calloc(capacity, sizeof(*a->ring));
     if (a->entries == NULL || a->ring == NULL) {
         hfd_asked_free(a);
-        return hfd_fail(err, HFD_NOMEM, "out of memory");
+        return hfd_fail_nomem(err, "make room for polls");
     }
     *out = a;
     return HFD_OK;
@@ -59,16 +60,12 @@ static hfd_slice name_of(const struct entry *e)
     return (hfd_slice){e->id.text, e->id.len};
 }
 
-/*
- * The name's place, or the one that it may have: that of the name which was taken longest ago. NULL
- * when all of them wait.
- */
+/* The place of the name, or of the name to replace, taken longest ago. NULL =
+ * all of them wait. */
 static struct entry *place_of(struct hfd_asked *a, hfd_slice id, bool *known)
 {
-    /*
-     * Names that are made to collide push each other out, which is what happens to too many names
-     * anyway.
-     */
+    /* Names that are made to collide replace each other, as too many names do
+     * anyway. */
     const size_t at = hfd_slice_hash(HFD_HASH_START, id) % (a->capacity / WAYS) * WAYS;
     struct entry *bucket = &a->entries[at], *oldest = NULL;
 

@@ -24,7 +24,8 @@ static hfd_rc txn_due(struct hfd_txn *tx, void *arg, struct hfd_err *err)
     return d->remote->rules->due(tx, &d->query, d->mem, &d->found, err);
 }
 
-/* When work may begin, monotonic; INT64_MAX = not before something else happens. */
+/* When work may begin, monotonic; INT64_MAX = not before something else
+ * happens. */
 static int64_t begin_us(const struct hfd_remote *r)
 {
     const int64_t breaker_us = hfd_breaker_next_us(&r->breaker);
@@ -113,7 +114,8 @@ void hfd_remote_begin_due(struct hfd_remote *r)
             HFD_LOG(HFD_LOG_ERROR, "remote HyperFleet: cannot read what is due; will try again",
                     HFD_LOG_CSTR("reason", err.msg));
         r->cannot_read = true;
-        r->may_be_due = false; /* until HFD_REMOTE_READ_EVERY_US has passed, or something happens */
+        r->may_be_due = false; /* until HFD_REMOTE_READ_EVERY_US has passed, or
+                                  something happens */
         r->due_us = INT64_MAX;
     }
     hfd_arena_fini(&mem);

@@ -1,4 +1,5 @@
-/* Reads what is due, and begins passes as far as slots and breaker allow. Thread: remote. */
+/* Reads what is due, and begins passes as far as slots and breaker allow.
+ * Thread: remote. */
 #ifndef HFD_REMOTE_BEGIN_H
 #define HFD_REMOTE_BEGIN_H
 

@@ -59,7 +59,7 @@ static void open_for(struct hfd_breaker *b, int64_t pause_us, int64_t now_us,
     move(b, HFD_BREAKER_OPEN);
 }
 
-bool hfd_breaker_tell(struct hfd_breaker *b, bool good, int64_t now_us, const struct hfd_rng *rng)
+bool hfd_breaker_answer(struct hfd_breaker *b, bool good, int64_t now_us, const struct hfd_rng *rng)
 {
     if (good) {
         b->ill = 0;

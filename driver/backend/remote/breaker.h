@@ -1,15 +1,18 @@
 /*
- * The circuit breaker of a remote: whether new work is begun. Pure; times are monotonic. Thread:
- * its owner.
+ * The circuit breaker of a remote: may new work begin? Pure; times are
+ * monotonic. Thread: its owner.
  *
- *              ill, HFD_BREAKER_ILL_MAX in a row             the pause is over: one probe
- *     CLOSED ------------------------------------> OPEN <-------------------------------->
- * HALF_OPEN ^                                          |  ill, or the probe asked nothing         |
- *        +------------------------------------------+------------------------------------------+
- *                                          a good answer
+ *             HFD_BREAKER_ILL_MAX ill answers in a row
+ *     CLOSED ------------------------------------------> OPEN
+ *       ^  ^                                            |   ^
+ *       |  '------------- a good answer ----------------'   |
+ *       |                                the pause is over: |   | an ill
+ * answer, |                                one probe          v   | or nothing
+ * to ask
+ *       '------------- a good answer ------------------ HALF_OPEN
  *
- * Answers that come in while it is open were asked for before: a good one closes it all the same,
- * an ill one changes nothing.
+ * Answers that come while it is open belong to earlier requests. A good one
+ * closes it; an ill one changes nothing.
  */
 #ifndef HFD_REMOTE_BREAKER_H
 #define HFD_REMOTE_BREAKER_H
@@ -36,22 +39,25 @@ struct hfd_breaker {
     int64_t pause_min_us, pause_max_us;
 };
 
-/** Closed. Pauses are between these two. */
+/** Begins closed. Pauses are between these two. */
 void hfd_breaker_init(struct hfd_breaker *b, int64_t pause_min_us, int64_t pause_max_us);
 /**
- * Returns whether a new piece of work may begin now. The first yes after the pause is the probe's,
- * and the only one until it has told.
+ * Returns whether new work may begin now. After the pause it returns true once,
+ * for the probe, until the probe is answered.
  */
 bool hfd_breaker_begin(struct hfd_breaker *b, int64_t now_us);
-/** When begin may say yes: 0 = now, INT64_MAX = not before the probe has told. */
+/** When begin may return true: 0 = now, INT64_MAX = after the probe. */
 int64_t hfd_breaker_next_us(const struct hfd_breaker *b);
 /**
- * An answer came, or its absence. Pauses double from pause_min_us to pause_max_us, each then
- * between a half and the whole of that.
- * @return whether it went to CLOSED, or left it
+ * Takes note of an answer. Pauses double from pause_min_us to pause_max_us,
+ * less a random share of up to a half.
+ * @param good  false: the answer is ill, or there is none
+ * @return whether the state went to CLOSED, or left it
  */
-bool hfd_breaker_tell(struct hfd_breaker *b, bool good, int64_t now_us, const struct hfd_rng *rng);
-/** A piece of work that began ended and had nothing to ask: if it was the probe, another may go. */
+bool hfd_breaker_answer(struct hfd_breaker *b, bool good, int64_t now_us,
+                        const struct hfd_rng *rng);
+/** Work began and had nothing to ask. If it was the probe, another one may
+ * begin. */
 void hfd_breaker_unused(struct hfd_breaker *b, int64_t now_us);
 /** "closed", "open", "half-open" */
 const char *hfd_breaker_name(enum hfd_breaker_state state);

@@ -45,7 +45,8 @@ static void log_turn(const struct hfd_remote *r, enum hfd_remote_health health, 
 {
     static const char *const lines[] = {
         [HFD_REMOTE_WELL] = "remote HyperFleet answers well",
-        [HFD_REMOTE_ILL] = "remote HyperFleet does not answer well; will ask less often until it "
+        [HFD_REMOTE_ILL] = "remote HyperFleet does not answer well; will ask "
+                           "less often until it "
                            "does",
         [HFD_REMOTE_REFUSES] = "remote HyperFleet refuses the credentials; check "
                                "remote.token_file and remote.cert_file",
@@ -80,8 +81,8 @@ void hfd_remote_learn(struct hfd_remote *r, const struct hfd_remote_call *call)
     char failure[248] = "";
 
     count_answer(call);
-    (void)hfd_breaker_tell(&r->breaker, health == HFD_REMOTE_WELL || health == HFD_REMOTE_REFUSES,
-                           hfd_remote_mono_us(r), r->config.rng);
+    (void)hfd_breaker_answer(&r->breaker, health == HFD_REMOTE_WELL || health == HFD_REMOTE_REFUSES,
+                             hfd_remote_mono_us(r), r->config.rng);
     hfd_metric_set(HFD_METRIC_REMOTE_BREAKER_OPEN, NULL, r->breaker.state != HFD_BREAKER_CLOSED);
     r->bad = health == HFD_REMOTE_WELL ? 0 : r->bad + 1;
     if (health != HFD_REMOTE_WELL)

@@ -1,9 +1,8 @@
 /*
- * HTTP to a remote HyperFleet: many requests at a time from one thread, over kept connections, each
- * with deadlines and a bounded answer. Refuses redirects, proxies of the environment, cookies,
- * compression, any scheme but http and https, any HTTP but 1.1, and certificates that do not
- * verify. Knows nothing of what it carries. Source: DESIGN 6. Thread: the one that opened it,
- * unless said.
+ * HTTP to a remote HyperFleet: many calls at a time from one thread, over kept
+ * connections. Each call has deadlines and a bounded answer. The client refuses redirects, proxies
+ * of the environment, cookies and compression. It refuses schemes other than http and https, HTTP
+ * other than 1.1, and certificates that do not verify. Thread: the one that opened it, unless said.
  */
 #ifndef HFD_REMOTE_HTTP_H
 #define HFD_REMOTE_HTTP_H
@@ -26,7 +25,8 @@ struct hfd_remote_http_config {
     int64_t answer_max_bytes;
 };
 
-/** One request on its way, in the caller's memory, which does not move meanwhile. */
+/** One call, in memory of the caller that does not move until
+ * hfd_remote_call_fini. */
 struct hfd_remote_call {
     struct hfd_remote_request request; /* its texts are borrowed until done */
     void (*done)(struct hfd_remote_call *call);
@@ -37,53 +37,50 @@ struct hfd_remote_call {
     struct hfd_remote_transfer *transfer; /* the client's own */
 };
 
-/**
- * Told of a file with a secret that its mode opens to every user.
- * @param key  the setting that names it
- */
+/** Called for a file with a secret that every user may read. @param key  the
+ * setting's name */
 typedef void hfd_remote_open_file_fn(void *ctx, const char *key, const char *path, unsigned mode);
 
 /**
- * Reads and checks the files as hfd_remote_http_open does, and forgets them.
+ * Reads and checks the files as hfd_remote_http_open does, and drops them.
  * @param on_open  may be NULL
- * @return HFD_OK, HFD_INVALID or HFD_IO (which file, why; err->field is the setting), HFD_NOMEM
+ * @return HFD_OK, HFD_INVALID or HFD_IO (which file, why; err->field is the
+ * setting), HFD_NOMEM
  */
 HFD_MUST_CHECK hfd_rc hfd_remote_files_check(const struct hfd_remote_http_config *config,
                                              hfd_remote_open_file_fn *on_open, void *ctx,
                                              struct hfd_err *err);
 
 /**
- * Reads and checks the files: all must be there and fit together. Logs a warning of one with a
- * secret that every user may read, also when it is read again.
+ * Reads and checks the files: all must exist and fit together. Logs a warning if every user may
+ * read a file with a secret, also when it is read again.
  * @return HFD_OK, HFD_INVALID (which file, why), HFD_NOMEM, HFD_IO
  */
 HFD_MUST_CHECK hfd_rc hfd_remote_http_open(const struct hfd_remote_http_config *config,
                                            struct hfd_remote_http **out, struct hfd_err *err);
-/** All calls must have been finished. Accepts a pointer to NULL. */
+/** All calls must be finished. Accepts a pointer to NULL. */
 void hfd_remote_http_close(struct hfd_remote_http **http);
 
 /**
- * Sends; `done` is called by a later hfd_remote_http_run, whatever becomes of it. @return HFD_OK,
- * or HFD_NOMEM: done is not called
+ * Sends a request. A later hfd_remote_http_run calls `done`, with an answer or a failure.
+ * @return HFD_OK; HFD_NOMEM: done is not called
  */
 HFD_MUST_CHECK hfd_rc hfd_remote_http_send(struct hfd_remote_http *http,
                                            struct hfd_remote_call *call, struct hfd_err *err);
 /**
- * Frees the answer; a call under way is cut off and its done not called. Safe on a zeroed call and
- * twice.
+ * Frees the answer, or ends the call without calling `done`. Accepts a zeroed call, and twice.
  */
 void hfd_remote_call_fini(struct hfd_remote_call *call);
 
 /**
- * Carries on with all calls and waits for up to wait_us until something happens; calls done of
- * those that ended.
+ * Carries on with all calls, waits for up to wait_us, and calls `done` of those that ended.
  */
 void hfd_remote_http_run(struct hfd_remote_http *http, int64_t wait_us);
-/** Ends the present wait, or the next. Thread: any. */
+/** Ends the present wait, or the next one. Thread: any. */
 void hfd_remote_http_wake(struct hfd_remote_http *http);
 /**
- * Has the files read again before the next request, whether they look changed or not. What cannot
- * be used is logged, and what was there before stays in use. Thread: any.
+ * Reads the files again before the next request, changed or not. If one cannot
+ * be used, logs that and keeps the previous content. Thread: any.
  */
 void hfd_remote_http_reload(struct hfd_remote_http *http);
 

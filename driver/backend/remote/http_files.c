@@ -1,8 +1,4 @@
-/*
- * Token, authorities, client certificate and key of the client: read into guarded memory, checked
- * as a whole before they are used, so that a file that is just being written never takes the place
- * of one that works.
- */
+/* See http_files.h. */
 #include "driver/backend/remote/http_files.h"
 
 #include "driver/base/file.h"
@@ -32,8 +28,19 @@ static const struct {
 
 /* ---- bytes ---- */
 
-static hfd_rc read_fd(int fd, const char *path, size_t max_bytes, struct hfd_secret *out,
-                      unsigned *mode, struct hfd_err *err)
+static hfd_rc check_stat(const struct stat *st, const char *path, size_t max_bytes,
+                         struct hfd_err *err)
+{
+    if (!S_ISREG(st->st_mode))
+        return hfd_fail(err, HFD_INVALID, "%.150s: it is not a regular file", path);
+    if (st->st_size == 0)
+        return hfd_fail(err, HFD_INVALID, "%.150s: it is empty", path);
+    if (st->st_size > (off_t)max_bytes)
+        return hfd_fail(err, HFD_INVALID, "%.150s: larger than %zu bytes", path, max_bytes);
+    return HFD_OK;
+}
+
+static hfd_rc read_fd(int fd, struct hfd_remote_file_text *f, size_t max_bytes, struct hfd_err *err)
 {
     struct stat st;
     size_t len = 0;
@@ -41,48 +48,41 @@ static hfd_rc read_fd(int fd, const char *path, size_t max_bytes, struct hfd_sec
     hfd_rc rc;
 
     if (fstat(fd, &st) != 0)
-        return hfd_fail(err, HFD_IO, "%.150s: %s", path, strerror(errno));
-    if (!S_ISREG(st.st_mode))
-        return hfd_fail(err, HFD_INVALID, "%.150s: it is not a regular file", path);
-    if (st.st_size == 0)
-        return hfd_fail(err, HFD_INVALID, "%.150s: it is empty", path);
-    if (st.st_size > (off_t)max_bytes)
-        return hfd_fail(err, HFD_INVALID, "%.150s: larger than %zu bytes", path, max_bytes);
-    *mode = (unsigned)st.st_mode & 07777;
-    rc = hfd_secret_init(out, (size_t)st.st_size, err);
+        return hfd_fail(err, HFD_IO, "%.150s: %s", f->path, strerror(errno));
+    rc = check_stat(&st, f->path, max_bytes, err);
+    f->mode = (unsigned)st.st_mode & 07777;
+    if (rc == HFD_OK)
+        rc = hfd_secret_init(&f->text, (size_t)st.st_size, err);
     if (rc != HFD_OK)
         return rc;
     do {
-        n = read(fd, out->p + len, out->len - len);
+        n = read(fd, f->text.p + len, f->text.len - len);
         len += n > 0 ? (size_t)n : 0;
-    } while ((n > 0 && len < out->len) || (n < 0 && errno == EINTR));
-    if (n >= 0 && len == out->len)
+    } while ((n > 0 && len < f->text.len) || (n < 0 && errno == EINTR));
+    if (n >= 0 && len == f->text.len)
         return HFD_OK;
-    return hfd_fail(err, HFD_IO, "%.150s: %s", path,
+    return hfd_fail(err, HFD_IO, "%.150s: %s", f->path,
                     n < 0 ? strerror(errno) : "it became shorter while it was read");
 }
 
-static hfd_rc read_file(const char *path, size_t max_bytes, struct hfd_secret *out, unsigned *mode,
-                        struct hfd_err *err)
+static hfd_rc read_file(struct hfd_remote_file_text *f, size_t max_bytes, struct hfd_err *err)
 {
-    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
+    int fd = open(f->path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
     hfd_rc rc;
 
     if (fd < 0)
-        return hfd_fail(err, HFD_INVALID, "%.150s: %s", path, strerror(errno));
-    rc = read_fd(fd, path, max_bytes, out, mode, err);
+        return hfd_fail(err, HFD_INVALID, "%.150s: %s", f->path, strerror(errno));
+    rc = read_fd(fd, f, max_bytes, err);
     (void)close(fd);
     if (rc != HFD_OK)
-        hfd_secret_fini(out);
+        hfd_secret_fini(&f->text);
     return rc;
 }
 
 /* ---- meaning ---- */
 
-/*
- * Printable ASCII without blanks, which may stand around it: anything else could become a header of
- * its own.
- */
+/* A token is printable ASCII without blanks, which may surround it. Else it
+ * could add a header. */
 static hfd_rc check_token(struct hfd_secret *text, const char *path, struct hfd_err *err)
 {
     while (text->len > 0 && strchr(" \t\r\n", text->p[text->len - 1]) != NULL &&
@@ -97,7 +97,7 @@ static hfd_rc check_token(struct hfd_secret *text, const char *path, struct hfd_
     return HFD_OK;
 }
 
-/* Instead of a question on the terminal. */
+/* OpenSSL would ask on the terminal. */
 static int no_password(char *buf, int size, int rwflag, void *ctx)
 {
     (void)buf;
@@ -169,15 +169,13 @@ static hfd_rc check_one(struct hfd_remote_files *f, enum hfd_remote_file which, 
 
 static hfd_rc load_one(struct hfd_remote_files *f, int which, struct hfd_err *err)
 {
-    const hfd_rc rc = read_file(f->of[which].path, kinds[which].max_bytes, &f->of[which].text,
-                                &f->of[which].mode, err);
+    const hfd_rc rc = read_file(&f->of[which], kinds[which].max_bytes, err);
 
     return rc == HFD_OK ? check_one(f, (enum hfd_remote_file)which, err) : rc;
 }
 
-/*
- * The texts of all files, read now. Fills `seen` first: a change behind it is found the next time.
- */
+/* Reads all files. `seen` was filled before: a later change is found the next
+ * time. */
 static hfd_rc load(struct hfd_remote_files *f, struct hfd_err *err)
 {
     hfd_rc rc = HFD_OK;
@@ -197,7 +195,7 @@ static hfd_rc load(struct hfd_remote_files *f, struct hfd_err *err)
     return rc;
 }
 
-static void look(struct hfd_remote_files *f, bool *changed)
+static void stat_all(struct hfd_remote_files *f, bool *changed)
 {
     for (int i = 0; i < HFD_REMOTE_FILE_COUNT; i++) {
         struct stat now = {0};
@@ -211,7 +209,7 @@ static void look(struct hfd_remote_files *f, bool *changed)
     }
 }
 
-static void drop(struct hfd_remote_files *f)
+static void free_texts(struct hfd_remote_files *f)
 {
     for (int i = 0; i < HFD_REMOTE_FILE_COUNT; i++)
         hfd_secret_fini(&f->of[i].text);
@@ -233,16 +231,16 @@ hfd_rc hfd_remote_files_open(struct hfd_remote_files *f,
     f->of[HFD_REMOTE_FILE_CA].path = path_or_none(config->ca_file);
     f->of[HFD_REMOTE_FILE_CERT].path = path_or_none(config->cert_file);
     f->of[HFD_REMOTE_FILE_KEY].path = path_or_none(config->key_file);
-    look(f, &changed);
+    stat_all(f, &changed);
     rc = load(f, err);
     if (rc != HFD_OK)
-        drop(f);
+        free_texts(f);
     return rc;
 }
 
 void hfd_remote_files_close(struct hfd_remote_files *f)
 {
-    drop(f);
+    free_texts(f);
 }
 
 static void log_open(void *ctx, const char *key, const char *path, unsigned mode)
@@ -255,7 +253,7 @@ static void log_open(void *ctx, const char *key, const char *path, unsigned mode
             HFD_LOG_CSTR("setting", key), HFD_LOG_CSTR("path", path), HFD_LOG_CSTR("mode", text));
 }
 
-void hfd_remote_files_tell(const struct hfd_remote_files *f, hfd_remote_open_file_fn *on_open,
+void hfd_remote_files_warn(const struct hfd_remote_files *f, hfd_remote_open_file_fn *on_open,
                            void *ctx)
 {
     for (int i = 0; i < HFD_REMOTE_FILE_COUNT; i++)
@@ -271,7 +269,7 @@ hfd_rc hfd_remote_files_check(const struct hfd_remote_http_config *config,
     const hfd_rc rc = hfd_remote_files_open(&files, config, err);
 
     if (rc == HFD_OK && on_open != NULL)
-        hfd_remote_files_tell(&files, on_open, ctx);
+        hfd_remote_files_warn(&files, on_open, ctx);
     hfd_remote_files_close(&files);
     return rc;
 }
@@ -280,22 +278,22 @@ hfd_rc hfd_remote_files_refresh(struct hfd_remote_files *f, bool all, bool *chan
                                 struct hfd_err *err)
 {
     struct hfd_remote_files next;
-    bool look_again = all;
+    bool must_read = all;
     hfd_rc rc;
 
     *changed = false;
-    look(f, &look_again);
-    if (!look_again)
+    stat_all(f, &must_read);
+    if (!must_read)
         return HFD_OK;
     next = *f;
     rc = load(&next, err);
     if (rc != HFD_OK) {
-        drop(&next);
+        free_texts(&next);
         return rc;
     }
-    drop(f);
+    free_texts(f);
     *f = next;
     *changed = true;
-    hfd_remote_files_tell(f, NULL, NULL);
+    hfd_remote_files_warn(f, NULL, NULL);
     return HFD_OK;
 }

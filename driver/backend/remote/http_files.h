@@ -1,6 +1,7 @@
 /*
- * What the client's two files share: http.c speaks HTTP, http_files.c keeps token and
- * certificates.
+ * Token and certificates of the HTTP client, in guarded memory. They are
+ * checked as a whole before they are used: a file that is half written does not
+ * replace one that works. Thread: remote.
  */
 #ifndef HFD_REMOTE_HTTP_FILES_H
 #define HFD_REMOTE_HTTP_FILES_H
@@ -18,43 +19,38 @@ enum hfd_remote_file {
     HFD_REMOTE_FILE_COUNT
 };
 
-/** The files as they were last found good. */
+/** The files as they were when all were good. */
 struct hfd_remote_files {
-    struct {
+    struct hfd_remote_file_text {
         const char *path;       /* NULL = none */
-        struct stat seen;       /* as it was before the last attempt to read it */
+        struct stat seen;       /* before the last attempt to read it */
         struct hfd_secret text; /* empty without a path */
         unsigned mode;          /* of the file that `text` was read from */
     } of[HFD_REMOTE_FILE_COUNT];
 };
 
 /**
- * Reads all that have a path. @return HFD_OK, HFD_INVALID, HFD_IO (err->field is the setting),
- * HFD_NOMEM
+ * Reads all that have a path. @return HFD_OK, HFD_INVALID, HFD_IO (err->field
+ * is the setting), HFD_NOMEM
  */
 HFD_MUST_CHECK hfd_rc hfd_remote_files_open(struct hfd_remote_files *f,
                                             const struct hfd_remote_http_config *config,
                                             struct hfd_err *err);
 void hfd_remote_files_close(struct hfd_remote_files *f);
 /**
- * Tells of those with a secret that every user may read or write. @param on_open  NULL = the log
- * is told
+ * Warns of files with a secret that every user may read or write.
+ * @param on_open  called for each; NULL = writes to the log
  */
-void hfd_remote_files_tell(const struct hfd_remote_files *f, hfd_remote_open_file_fn *on_open,
+void hfd_remote_files_warn(const struct hfd_remote_files *f, hfd_remote_open_file_fn *on_open,
                            void *ctx);
 /**
- * Reads again what changed, or with `all` everything. On failure all is as before, and is tried
- * again when a file changes once more.
- * @param changed  whether anything new is in use
+ * Reads changed files again. On failure the previous content stays, until a
+ * file changes again.
+ * @param all      reads all files, changed or not
+ * @param changed  whether new content is in use
  * @return HFD_OK, HFD_INVALID, HFD_IO, HFD_NOMEM
  */
 HFD_MUST_CHECK hfd_rc hfd_remote_files_refresh(struct hfd_remote_files *f, bool all, bool *changed,
                                                struct hfd_err *err);
-
-/**
- * The value of a Retry-After header, as a span from now_us (wall clock), at most a day. @return
- * HFD_OK, or HFD_INVALID: *out_us is 0
- */
-HFD_MUST_CHECK hfd_rc hfd_remote_retry_after(hfd_slice value, int64_t now_us, int64_t *out_us);
 
 #endif

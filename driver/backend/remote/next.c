@@ -1,14 +1,15 @@
 /* Which phase a pass goes to next. See next.h and the diagram in pass.h. */
 #include "driver/backend/remote/next.h"
 
-#include "driver/base/check.h"
 #include "driver/backend/remote/observe.h"
 #include "driver/backend/remote/request.h"
+#include "driver/base/check.h"
 #include "store/rows_remote_orphan.h"
 
 /* ---- a resource without an id ---- */
 
-/* Returns whether the phase belongs to the search for an id, or its creation. */
+/* Returns whether the phase belongs to the search for an id, or its creation.
+ */
 static bool is_before_id(enum hfd_pass_phase phase)
 {
     return phase == HFD_PASS_START || phase == HFD_PASS_FIND || phase == HFD_PASS_FIND_NAME ||
@@ -21,7 +22,8 @@ static enum hfd_pass_phase phase_without_id(struct hfd_request_maker *k,
     struct hfd_pass_memory *m = k->m;
 
     if (own->fleet.owner_id.len > 0 && !hfd_backend_id_is_given(own->fleet.owner_id))
-        return HFD_PASS_DONE; /* its cluster comes first, and makes this work due again */
+        return HFD_PASS_DONE; /* its cluster comes first, and makes this work due
+                                 again */
     if (!is_before_id(m->phase))
         hfd_pass_move(m, HFD_PASS_START);
     if (m->phase == HFD_PASS_START)
@@ -43,7 +45,7 @@ static bool has_pools(const struct hfd_pass_rows *rows)
     return rows->remote.goal == HFD_GOAL_ADOPT;
 }
 
-/* What WRITE does first. */
+/* The first request of WRITE. */
 struct write {
     enum hfd_pass_step step;
     const struct hfd_pass_part *part; /* NULL = nothing to write */
@@ -61,7 +63,8 @@ static struct write write_of(const struct hfd_pass_memory *m, const struct hfd_p
                                   ? HFD_STEP_FIND_NAME
                                   : HFD_STEP_POST,
                               p, NULL};
-    /* A later PUT may want what the remote has already: then its document is enough. */
+    /* A later PUT may want what the remote has already: then its document is
+     * enough. */
     if (seen == NULL || (!seen->deleting && hfd_observe_equal(p, seen->spec, seen->labels)))
         return (struct write){HFD_STEP_GET, p, NULL};
     return (struct write){HFD_STEP_PATCH, seen->deleting ? NULL : p, seen};

@@ -1,15 +1,16 @@
-/* Orphans in the store: who may have them, the list, and what is wanted of them. See orphans.h. */
+/* See orphans.h. */
 #include "driver/backend/remote/orphans.h"
 
 #include "driver/backend/remote/work.h"
 #include "driver/base/log.h"
 #include "store/rows_fleet.h"
+#include "store/rows_orphan.h"
 #include "store/rows_part.h"
 #include "store/rows_remote.h"
-#include "store/rows_orphan.h"
 #include "store/rows_remote_orphan.h"
 
-/* The resource with a nodepool in the cluster. Only nodepools of resources have rows. */
+/* The resource with a nodepool in the cluster. Only nodepools of resources have
+ * rows. */
 static hfd_rc inhabitant(struct hfd_txn *tx, hfd_slice cluster_id, struct hfd_arena *mem,
                          hfd_slice *whose, struct hfd_err *err)
 {
@@ -122,19 +123,20 @@ static hfd_rc refuse(hfd_slice id, const struct hfd_orphan_claim *claim, struct 
     case HFD_ORPHAN_FREE:
         break;
     case HFD_ORPHAN_POSSIBLE:
-        return hfd_fail(
-            err, HFD_CONFLICT,
-            "'%.*s' may be what resource %.*s is being made of: ask again when that is known",
-            HFD_SLICE_FMT(id), HFD_SLICE_FMT(claim->whose));
+        return hfd_fail(err, HFD_CONFLICT,
+                        "'%.*s' may be what resource %.*s is being made of: ask "
+                        "again when that is known",
+                        HFD_SLICE_FMT(id), HFD_SLICE_FMT(claim->whose));
     case HFD_ORPHAN_OWNED:
         return hfd_fail(err, HFD_CONFLICT,
-                        "'%.*s' is no orphan: it belongs to resource %.*s, which can be deleted",
+                        "'%.*s' is no orphan: it belongs to resource %.*s, which "
+                        "can be deleted",
                         HFD_SLICE_FMT(id), HFD_SLICE_FMT(claim->whose));
     case HFD_ORPHAN_INHABITED:
-        return hfd_fail(
-            err, HFD_CONFLICT,
-            "'%.*s' has a nodepool of resource %.*s in it, which is to be deleted first",
-            HFD_SLICE_FMT(id), HFD_SLICE_FMT(claim->whose));
+        return hfd_fail(err, HFD_CONFLICT,
+                        "'%.*s' has a nodepool of resource %.*s in it, which is to "
+                        "be deleted first",
+                        HFD_SLICE_FMT(id), HFD_SLICE_FMT(claim->whose));
     }
     return HFD_OK;
 }
@@ -160,10 +162,10 @@ hfd_rc hfd_remote_orphan_remove(struct hfd_txn *tx, hfd_slice id, int64_t now_us
     if (rc != HFD_OK)
         return rc;
     if (!known)
-        return hfd_fail(
-            err, HFD_NOT_FOUND,
-            "no orphan '%.*s' is known: GET /admin/orphans has HyperFleet asked for them",
-            HFD_SLICE_FMT(id));
+        return hfd_fail(err, HFD_NOT_FOUND,
+                        "no orphan '%.*s' is known: GET /admin/orphans has "
+                        "HyperFleet asked for them",
+                        HFD_SLICE_FMT(id));
     row.orphan.wanted_us = row.orphan.wanted_us != 0 ? row.orphan.wanted_us : now_us;
     row.orphan.error = HFD_SLICE("");
     row.due_us = now_us;

@@ -1,10 +1,12 @@
 /*
- * A pass: one series of requests to the remote HyperFleet for one piece of work (work.h). The
- * thread (remote.h) calls hfd_pass_next for a request (next.h), sends it, and gives the answer to
- * hfd_pass_take (take.h), until there is no more request. No socket here.
+ * A pass: one series of requests to the remote HyperFleet for one piece of work
+ * (work.h). The thread (remote.h) calls hfd_pass_next for a request (next.h),
+ * sends it, and gives the answer to hfd_pass_take (take.h), until there is no
+ * more request. No socket here.
  *
- * Everything that must survive is in rows after each answer. The pass itself is memory that may be
- * lost at any time: the next pass finds by label and name what is done already.
+ * Everything that must survive is in rows after each answer. The pass itself is
+ * memory that may be lost at any time: the next pass finds by label and name
+ * what is done already.
  *
  * A pass over one resource:
  *
@@ -15,31 +17,34 @@
  *           |  \             |    \           |  |
  *           |   \ no cluster |     \ name     |  |
  *           |    v           v      v taken   v  v
- *           |   ASK_OWNER <--'  FIND_NAME -> LOOK <------------------------------------.
- *           |                                ^ |                                       |
- *           '--------------------------------' | the own cluster or nodepool was seen  |
- *               adopted                        v                                       |
- *      DELETE -> LIST_POOLS -> REPORTS_FIRST -> LOOK_REST -> WRITE -> REPORTS -> DONE  |
- *         |           |                                        |                       |
+ *           |   ASK_OWNER <--'  FIND_NAME -> LOOK
+ * <------------------------------------. |                                ^ | |
+ *           '--------------------------------' | the own cluster or nodepool
+ * was seen  | adopted                        v | DELETE -> LIST_POOLS ->
+ * REPORTS_FIRST -> LOOK_REST -> WRITE -> REPORTS -> DONE  | |           | | |
  *         '-----------+----------------------------------------+-----------------------'
  *                            the remote contradicts what was seen
  *
- * - From LOOK on, a pass goes to the first phase of the bottom row that has something to do.
- * - It goes back to an earlier phase of that row if an answer, or a PUT or DELETE that came
- *   meanwhile, gives that phase something to do. REPORTS never goes back to REPORTS_FIRST or
- *   LOOK_REST.
- * - If the resource was removed and made anew meanwhile, the pass goes back to START.
+ * - From LOOK on, a pass goes to the first phase of the bottom row that has
+ * something to do.
+ * - It goes back to an earlier phase of that row if that has something to do again. The cause is an
+ *   answer, or a PUT or DELETE meanwhile. REPORTS never goes back
+ * to REPORTS_FIRST or LOOK_REST.
+ * - If the resource was removed and made anew meanwhile, the pass goes back to
+ * START.
  *
- * A 404 that may come from a gateway: any phase with a request for one part -> CHECK_ROUTE -> the
- * same phase. A pass does this once.
+ * A 404 that may come from a gateway: any phase with a request for one part ->
+ * CHECK_ROUTE -> the same phase. A pass does this once.
  *
  *   all in progress:   START -> MANY_CLUSTERS -> MANY_POOLS -> DONE
  *   search:            START -> SEARCH_CLUSTERS -> SEARCH_POOLS -> DONE
- *   one orphan:        START -> ORPHAN_LOOK -> ORPHAN_DELETE -> ORPHAN_VERIFY -> DONE
+ *   one orphan:        START -> ORPHAN_LOOK -> ORPHAN_DELETE -> ORPHAN_VERIFY
+ * -> DONE
  *
  * Every phase can go to DONE: after a failure, or because nothing is left.
  *
- * Source: HyperFleet API. Thread: one at a time; the remote thread and the writer in turn.
+ * Source: HyperFleet API. Thread: one at a time; the remote thread and the
+ * writer in turn.
  */
 #ifndef HFD_REMOTE_PASS_H
 #define HFD_REMOTE_PASS_H
@@ -63,7 +68,8 @@ enum hfd_pass_phase {
     HFD_PASS_LOOK,          /* GET the own cluster or nodepool */
     HFD_PASS_DELETE,        /* DELETE the own cluster or nodepool */
     HFD_PASS_LIST_POOLS,    /* list the cluster's nodepools with the label */
-    HFD_PASS_REPORTS_FIRST, /* reports of parts that were ready and are not any more */
+    HFD_PASS_REPORTS_FIRST, /* reports of parts that were ready and are not any
+                               more */
     HFD_PASS_LOOK_REST,     /* GET each part that the list did not show */
     HFD_PASS_WRITE,         /* DELETE, PATCH, POST what differs */
     HFD_PASS_REPORTS,       /* reports of the other parts */
@@ -79,7 +85,8 @@ enum hfd_pass_phase {
     HFD_PASS_PHASE_COUNT
 };
 
-/** What one request does, and so how its answer is taken. WRITE has several. */
+/** The purpose of one request: decides how its answer is taken. WRITE has
+ * several. */
 enum hfd_pass_step {
     HFD_STEP_FIND,
     HFD_STEP_FIND_NAME,
@@ -100,20 +107,22 @@ enum hfd_pass_step {
 /* ---- memory of a pass ---- */
 
 /*
- * Linked lists here grow only at their head. After a rollback the same answer is taken again, from
- * the same heads.
+ * Linked lists here grow only at their head. After a rollback the same answer
+ * is taken again, from the same heads.
  */
 
 /** A part whose document was seen in this pass. */
 struct hfd_seen_part {
     hfd_slice fleet_id;
-    bool forgotten; /* this entry hides earlier ones: the part must be looked at again */
+    bool forgotten; /* this entry hides earlier ones: the part must be looked at
+                       again */
     bool deleting;
     hfd_slice spec, labels; /* what the remote has, canonical */
     const struct hfd_seen_part *next;
 };
 
-/** A part whose document is written only after its reports, so that outputs come before ready. */
+/** A part whose document is written only after its reports, so that outputs
+ * come before ready. */
 struct hfd_held_part {
     hfd_slice fleet_id;
     struct hfd_wire_resource doc; /* only what is written later */
@@ -141,7 +150,7 @@ struct hfd_pass_list {
     bool complete; /* LIST_POOLS: read to its end in this pass */
 };
 
-/** What a pass knows, by the phase that uses it. */
+/** The memory of a pass, by the phase that uses it. */
 struct hfd_pass_memory {
     enum hfd_pass_phase phase;
     int64_t began_us;
@@ -219,7 +228,8 @@ struct hfd_pass_list *hfd_pass_list(struct hfd_pass_memory *m);
 
 /** NULL = the part was not seen, or must be looked at again. */
 const struct hfd_seen_part *hfd_pass_seen(const struct hfd_pass_memory *m, hfd_slice fleet_id);
-/** A part with an id that was not seen; parts that leave come last. NULL = none. */
+/** A part with an id that was not seen; parts that leave come last. NULL =
+ * none. */
 const struct hfd_pass_part *hfd_pass_first_unseen(const struct hfd_pass_memory *m,
                                                   const struct hfd_pass_rows *rows);
 /** The first part of the list that still exists; NULL = none. */

@@ -9,7 +9,7 @@ static int64_t cost_us(const struct hfd_rate *r)
     return HFD_US_PER_S / r->per_second;
 }
 
-/* What is saved up at now_us. A clock that ran backwards saves up nothing. */
+/* The level at now_us. A clock that ran backwards adds nothing. */
 static int64_t level_at(const struct hfd_rate *r, int64_t now_us)
 {
     const int64_t most_us = r->burst * cost_us(r);

@@ -1,8 +1,7 @@
 /*
- * the remote thread: carries out, against a remote HyperFleet, what the store says is due
- * (pass.h), with libcurl: kept connections, deadlines, at most so many requests in flight and
- * per second, jittered retries within a budget, a circuit breaker with a half-open probe, bounded
- * answers, no redirects. The only user of libcurl for HyperFleet. Source: DESIGN 6.
+ * The remote thread: carries out against a remote HyperFleet what is due in the
+ * store (work.h). It bounds requests in flight and per second, retries with
+ * jitter, and has a circuit breaker. README.md in this folder shows its parts.
  */
 #ifndef HFD_REMOTE_REMOTE_H
 #define HFD_REMOTE_REMOTE_H
@@ -12,46 +11,44 @@
 
 struct hfd_remote;
 
-/** Texts are borrowed for as long as the thread lives; files are read again when they change. */
+/** Texts are borrowed until hfd_remote_stop. Files are read again if they
+ * change. */
 struct hfd_remote_config {
     struct hfd_store *store;
     const struct hfd_remote_policy *policy;
     const struct hfd_rng *rng;
     struct hfd_remote_http_config http; /* its clock is the thread's; connections_max is not used */
-    int64_t fresh_us;                   /* a poll wants no older observation than that */
+    int64_t fresh_us;                   /* a poll accepts an observation of this age */
     int64_t in_flight_max, per_second_max;
 };
 
 #define HFD_REMOTE_IN_FLIGHT_MAX 256
 
 /**
- * Reads the files and starts the thread, which asks the remote once at the start, so that its state
- * is known.
+ * Reads the files and starts the thread, which sends one request at once to
+ * learn the remote's state.
  * @return HFD_OK, HFD_INVALID (a file that cannot be used), HFD_NOMEM, HFD_IO
  */
 HFD_MUST_CHECK hfd_rc hfd_remote_start(const struct hfd_remote_config *config,
                                        struct hfd_remote **out, struct hfd_err *err);
 /**
- * Ends what is in flight and the thread; what was not answered is found out at the next start.
- * Accepts NULL. Takes *remote.
+ * Ends requests and the thread. The next start finds out what was carried out.
+ * Takes *remote; accepts a pointer to NULL.
  */
 void hfd_remote_stop(struct hfd_remote **remote);
 
-/** A poller asks for a resource. Cheap, never waits, may forget when busy. Thread: any. */
+/** A client polls a resource. Cheap, never waits, may forget when busy. Thread:
+ * any. */
 void hfd_remote_asked(struct hfd_remote *remote, hfd_slice guresid);
-/** Something new was committed for the upstream. Thread: any. */
+/** New work was committed. Thread: any. */
 void hfd_remote_wake(struct hfd_remote *remote);
 
-/**
- * Has token and certificates read again before the next request, whether they look changed or not.
- * Thread: any.
- */
+/** Reads token and certificates again before the next request, changed or not.
+ * Thread: any. */
 void hfd_remote_reload(struct hfd_remote *remote);
 
-/**
- * health is what lasts: one ill answer among good ones does not change it, three in a row do, and
- * one good one changes it back.
- */
+/** `health` changes after three bad answers in a row, and back after one good
+ * answer. */
 struct hfd_remote_state {
     enum hfd_remote_health health;
     bool breaker_open;
@@ -59,9 +56,9 @@ struct hfd_remote_state {
     char last_failure[248]; /* empty = none since the last good answer */
     int64_t in_flight;      /* requests */
 };
-/** Thread: any. */
+/** Copies the state. Thread: any. */
 void hfd_remote_state(struct hfd_remote *remote, struct hfd_remote_state *out);
-/** "well", "ill", "refuses", "wrong", for people and labels. */
+/** "well", "ill", "refuses", "wrong". */
 const char *hfd_remote_health_name(enum hfd_remote_health health);
 
 #endif

@@ -1,6 +1,7 @@
 /*
- * Work that is left alone for a while, so that it does not take the place of other work: its pass
- * failed on our side, or had nothing to ask. Thread: its owner.
+ * Work that is left alone for a while: its pass failed on our side, or had nothing to ask. It would
+ * take the place of other work. Thread: its
+ * owner.
  */
 #ifndef HFD_REMOTE_SET_ASIDE_H
 #define HFD_REMOTE_SET_ASIDE_H

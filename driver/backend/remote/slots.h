@@ -1,7 +1,7 @@
 /*
- * Passes side by side. One slot runs one pass: it asks the pass for a request, sends it when the
- * rate allows, gives the answer to the writer, and asks again. While the writer has the answer, the
- * slot belongs to the writer. Thread: remote.
+ * Passes side by side. One slot runs one pass. It asks the pass for a request, sends it when the
+ * rate allows, and gives the answer to the writer. Then it asks again. While the writer has the
+ * answer, the slot belongs to the writer. Thread: remote.
  */
 #ifndef HFD_REMOTE_SLOTS_H
 #define HFD_REMOTE_SLOTS_H

@@ -12,7 +12,7 @@
 
 /* ---- by label ---- */
 
-/* What a page has for the own part. */
+/* The documents of a page that are ours. */
 struct found {
     const struct hfd_wire_resource *live;    /* ours; one of that name if there are several */
     const struct hfd_wire_resource *leaving; /* ours, and being deleted */
@@ -51,7 +51,8 @@ static hfd_rc find_ours(struct hfd_take *t, const struct hfd_take_docs *page, st
     return rc;
 }
 
-/* A deletion whose own part was not found. @param leaving  what is being deleted, or NULL */
+/* A deletion whose own part was not found. @param leaving  what is being
+ * deleted, or NULL */
 static hfd_rc nothing_to_delete(struct hfd_take *t, const struct hfd_wire_resource *leaving,
                                 struct hfd_err *err)
 {
@@ -66,7 +67,8 @@ static hfd_rc nothing_to_delete(struct hfd_take *t, const struct hfd_wire_resour
     return HFD_OK;
 }
 
-/* The label is on nothing that lives. @param leaving  what is being deleted, or NULL */
+/* The label is on nothing that lives. @param leaving  what is being deleted, or
+ * NULL */
 static hfd_rc found_nothing(struct hfd_take *t, const struct hfd_wire_resource *leaving,
                             struct hfd_err *err)
 {
@@ -214,8 +216,8 @@ hfd_rc hfd_take_pools(struct hfd_take *t, struct hfd_err *err)
     return rc == HFD_OK && t->m->phase != HFD_PASS_DONE && page.last ? pools_complete(t, err) : rc;
 }
 
-/* Returns whether all that the remote has of the resource was seen, and all that is worse was
- * written. */
+/* Returns whether all that the remote has of the resource was seen, and all
+ * that is worse was written. */
 static bool is_all_known(const struct hfd_take *t)
 {
     return t->m->pools.complete && hfd_pass_first_held(t->m->worse, &t->rows) == NULL &&

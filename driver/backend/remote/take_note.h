@@ -1,4 +1,4 @@
-/* What a pass notes about a part while it takes an answer. Thread: writer. */
+/* Notes about parts, made while an answer is taken. Thread: writer. */
 #ifndef HFD_REMOTE_TAKE_NOTE_H
 #define HFD_REMOTE_TAKE_NOTE_H
 
@@ -7,12 +7,12 @@
 /** Notes a fact about a part. @return HFD_OK, HFD_NOMEM */
 HFD_MUST_CHECK hfd_rc hfd_take_note(struct hfd_take *t, hfd_slice fleet_id, enum hfd_part_fact fact,
                                     struct hfd_err *err);
-/** What was seen of the part is out of date: the pass looks at it again. @return HFD_OK, HFD_NOMEM
- */
+/** The pass looks at the part again: its document is out of date. @return
+ * HFD_OK, HFD_NOMEM */
 HFD_MUST_CHECK hfd_rc hfd_take_forget(struct hfd_take *t, hfd_slice fleet_id, struct hfd_err *err);
 /**
- * The remote contradicts what was seen of the part: as hfd_take_forget, but fails the pass if that
- * happens too often. @return HFD_OK, HFD_NOMEM
+ * The remote contradicts what was seen of the part: as hfd_take_forget, but
+ * fails the pass if that happens too often. @return HFD_OK, HFD_NOMEM
  */
 HFD_MUST_CHECK hfd_rc hfd_take_look_again(struct hfd_take *t, hfd_slice fleet_id,
                                           struct hfd_err *err);

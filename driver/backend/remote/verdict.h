@@ -1,7 +1,5 @@
-/*
- * What an answer of the remote means: the table "What answers mean" of README.md. Pure. Thread:
- * any.
- */
+/* The meaning of an answer: the table "What answers mean" of README.md. Pure.
+ * Thread: any. */
 #ifndef HFD_REMOTE_VERDICT_H
 #define HFD_REMOTE_VERDICT_H
 
@@ -25,7 +23,7 @@ enum hfd_remote_verdict hfd_remote_verdict_of(enum hfd_remote_method method,
                                               const struct hfd_remote_answer *a,
                                               const struct hfd_wire_problem *problem);
 
-/** What the answer shows about the remote itself. */
+/** Finds the state of the remote that the answer shows. */
 enum hfd_remote_health hfd_remote_health_of(const struct hfd_remote_answer *a);
 
 #endif

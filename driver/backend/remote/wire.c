@@ -17,13 +17,8 @@
 #define WORDS_MAX_BYTES 240
 #define ERRORS_MAX 3
 #define PROBLEM_MAX_BYTES                                                                          \
-    ((1 + 2 * ERRORS_MAX) * (WORDS_MAX_BYTES + 2)) /* all that is taken of one, as it came */
+    ((1 + 2 * ERRORS_MAX) * (WORDS_MAX_BYTES + 2)) /* what is read of one document */
 #define REDACTED "[redacted]"
-
-static hfd_rc no_memory(struct hfd_err *err)
-{
-    return hfd_fail(err, HFD_NOMEM, "out of memory while reading HyperFleet's answer");
-}
 
 bool hfd_wire_id_ok(hfd_slice id)
 {
@@ -47,7 +42,7 @@ hfd_slice hfd_wire_tidy(hfd_slice text, size_t max, struct hfd_arena *mem)
     return (hfd_slice){p, n};
 }
 
-/* A text, or nothing where there is something else. */
+/* The text of a member; empty if it has another type. */
 static hfd_slice string_in(const json_t *obj, const char *key)
 {
     const json_t *v = json_object_get(obj, key);
@@ -59,10 +54,10 @@ static hfd_slice string_in(const json_t *obj, const char *key)
 static hfd_rc take_text(hfd_slice text, struct hfd_arena *mem, hfd_slice *out, struct hfd_err *err)
 {
     *out = hfd_arena_dup(mem, text);
-    return out->p != NULL ? HFD_OK : no_memory(err);
+    return out->p != NULL ? HFD_OK : hfd_fail_nomem(err, "read HyperFleet's answer");
 }
 
-/* 0 where there is no time, or none that can be read. */
+/* 0 = no time, or one that cannot be read. */
 static int64_t time_in(const json_t *obj, const char *key)
 {
     const hfd_slice text = string_in(obj, key);
@@ -81,10 +76,12 @@ static hfd_rc take_canonical(const json_t *v, struct hfd_arena *mem, hfd_slice *
         hfd_json_dump_for_store(&b, v);
     else
         hfd_buf_lit(&b, "{}");
-    return hfd_buf_to_arena(&b, mem, out, NULL) == HFD_OK ? HFD_OK : no_memory(err);
+    return hfd_buf_to_arena(&b, mem, out, NULL) == HFD_OK
+               ? HFD_OK
+               : hfd_fail_nomem(err, "read HyperFleet's answer");
 }
 
-/* A member that is an object, or NULL; anything else is wrong. */
+/* A member that is an object, or NULL. Fails if it has another type. */
 static hfd_rc object_in(const json_t *doc, const char *key, json_t **out, struct hfd_err *err)
 {
     *out = json_object_get(doc, key);
@@ -133,27 +130,35 @@ static bool read_condition(const json_t *v, bool of_report, struct hfd_arena *me
     return true;
 }
 
-/* Those that can be read, each type once: of a remote that says both names of one, the first. */
-static hfd_rc read_conditions(const json_t *list, bool of_report, struct hfd_arena *mem,
-                              struct hfd_conditions *out, bool *later, struct hfd_err *err)
+struct conditions_of {
+    bool report;                 /* in: conditions of a report, not of a resource */
+    bool later_names;            /* out: the remote reports Reconciled for Ready */
+    struct hfd_conditions found; /* out */
+};
+
+/* Reads what can be read. If the remote has both names of one condition, the
+ * first counts. */
+static hfd_rc read_conditions(const json_t *list, struct hfd_arena *mem, struct conditions_of *c,
+                              struct hfd_err *err)
 {
     const size_t count =
         json_array_size(list) < CONDITIONS_MAX ? json_array_size(list) : CONDITIONS_MAX;
+    struct hfd_conditions *out = &c->found;
 
-    *later = false;
+    c->later_names = false;
     *out = (struct hfd_conditions){hfd_arena_array(mem, count + 1, sizeof(*out->items)), 0};
     if (out->items == NULL)
-        return no_memory(err);
+        return hfd_fail_nomem(err, "read HyperFleet's answer");
     for (size_t i = 0; i < count; i++) {
-        struct hfd_condition *c = &out->items[out->count];
+        struct hfd_condition *one = &out->items[out->count];
 
-        if (!read_condition(json_array_get(list, i), of_report, mem, c))
+        if (!read_condition(json_array_get(list, i), c->report, mem, one))
             continue;
-        if (c->type.p == NULL || c->reason.p == NULL || c->message.p == NULL)
-            return no_memory(err);
-        if (!of_report && hfd_vocabulary_restore(c))
-            *later = true;
-        if (hfd_condition_find(out, c->type) == NULL)
+        if (one->type.p == NULL || one->reason.p == NULL || one->message.p == NULL)
+            return hfd_fail_nomem(err, "read HyperFleet's answer");
+        if (!c->report && hfd_vocabulary_restore(one))
+            c->later_names = true;
+        if (hfd_condition_find(out, one->type) == NULL)
             out->count++;
     }
     return HFD_OK;
@@ -191,7 +196,7 @@ static hfd_rc read_labels(const json_t *doc, struct hfd_arena *mem, struct hfd_w
         return take_canonical(labels, mem, &out->labels, err);
     rest = hfd_json_copy(labels);
     if (rest == NULL)
-        return no_memory(err);
+        return hfd_fail_nomem(err, "read HyperFleet's answer");
     (void)json_object_del(rest, HFD_OWNER_LABEL);
     rc = take_canonical(rest, mem, &out->labels, err);
     json_decref(rest);
@@ -202,19 +207,19 @@ static hfd_rc read_status(const json_t *doc, struct hfd_arena *mem, struct hfd_w
                           struct hfd_err *err)
 {
     const struct hfd_condition *ready;
-    struct hfd_conditions cs;
+    struct conditions_of cs = {.report = false};
     json_t *status;
     hfd_rc rc = object_in(doc, "status", &status, err);
 
     if (rc == HFD_OK)
-        rc = read_conditions(json_object_get(status, "conditions"), false, mem, &cs,
-                             &out->later_names, err);
+        rc = read_conditions(json_object_get(status, "conditions"), mem, &cs, err);
     if (rc != HFD_OK)
         return rc;
-    ready = hfd_condition_find(&cs, HFD_SLICE("Ready"));
+    out->later_names = cs.later_names;
+    ready = hfd_condition_find(&cs.found, HFD_SLICE("Ready"));
     out->ready = ready != NULL && ready->status == HFD_STATUS_TRUE &&
                  ready->observed_generation >= out->generation;
-    return store_conditions(&cs, false, mem, &out->conditions, err);
+    return store_conditions(&cs.found, false, mem, &out->conditions, err);
 }
 
 static hfd_rc read_audit(const json_t *doc, struct hfd_arena *mem, struct hfd_wire_resource *out,
@@ -227,7 +232,7 @@ static hfd_rc read_audit(const json_t *doc, struct hfd_arena *mem, struct hfd_wi
     out->deleting = string_in(doc, "deleted_time").len > 0;
     out->deleted_us = out->deleting ? time_in(doc, "deleted_time") : 0;
     if (out->deleting && out->deleted_us == 0)
-        out->deleted_us = 1; /* a time that cannot be read is one all the same */
+        out->deleted_us = 1; /* a time that cannot be read */
     rc = take_text(string_in(doc, "created_by"), mem, &out->created_by, err);
     if (rc == HFD_OK)
         rc = take_text(string_in(doc, "updated_by"), mem, &out->updated_by, err);
@@ -320,18 +325,18 @@ static hfd_rc split_secrets(json_t *data, struct hfd_arena *mem, hfd_slice *secr
         return HFD_OK;
     plain = hfd_json_copy(all);
     if (plain == NULL)
-        return no_memory(err);
+        return hfd_fail_nomem(err, "read HyperFleet's answer");
     json_object_foreach_safe (all, next, key, v) {
-        if (json_is_string(v) && strcmp(json_string_value(v), REDACTED) ==
-                                     0) { /* nobody is to take the word for the secret */
+        if (json_is_string(v) &&
+            strcmp(json_string_value(v), REDACTED) == 0) { /* the word is not the secret */
             (void)json_object_del(plain, key);
             (void)json_object_del(all, key);
         } else if (json_object_set_new(all, key, json_string(REDACTED)) != 0)
-            rc = no_memory(err);
+            rc = hfd_fail_nomem(err, "read HyperFleet's answer");
     }
     if (rc == HFD_OK && json_object_size(plain) > 0) {
         *secrets = hfd_json_dump_arena(mem, plain);
-        rc = secrets->p != NULL ? HFD_OK : no_memory(err);
+        rc = secrets->p != NULL ? HFD_OK : hfd_fail_nomem(err, "read HyperFleet's answer");
     }
     json_decref(plain);
     return rc;
@@ -341,9 +346,8 @@ hfd_rc hfd_wire_report_read(json_t *doc, struct hfd_arena *mem, struct hfd_repor
                             hfd_slice *secrets, struct hfd_err *err)
 {
     const hfd_slice adapter = string_in(doc, "adapter");
-    struct hfd_conditions cs;
+    struct conditions_of cs = {.report = true};
     json_t *data, *metadata;
-    bool later;
     hfd_rc rc;
 
     *row = (struct hfd_report_row){.metadata = HFD_SLICE("")};
@@ -365,8 +369,8 @@ hfd_rc hfd_wire_report_read(json_t *doc, struct hfd_arena *mem, struct hfd_repor
     if (rc == HFD_OK && metadata != NULL)
         rc = take_canonical(metadata, mem, &row->metadata, err);
     if (rc == HFD_OK)
-        rc = read_conditions(json_object_get(doc, "conditions"), true, mem, &cs, &later, err);
-    return rc == HFD_OK ? store_conditions(&cs, true, mem, &row->conditions, err) : rc;
+        rc = read_conditions(json_object_get(doc, "conditions"), mem, &cs, err);
+    return rc == HFD_OK ? store_conditions(&cs.found, true, mem, &row->conditions, err) : rc;
 }
 
 /* ---- problems ---- */
@@ -415,7 +419,7 @@ hfd_rc hfd_wire_problem_read(hfd_slice body, struct hfd_arena *mem, struct hfd_w
     out->words = hfd_wire_tidy(hfd_buf_slice(&words), WORDS_MAX_BYTES, mem);
     if (words.rc != HFD_OK || out->code.p == NULL || out->words.p == NULL) {
         *out = (struct hfd_wire_problem){.no_route = false};
-        rc = no_memory(err);
+        rc = hfd_fail_nomem(err, "read HyperFleet's answer");
     }
     hfd_buf_fini(&words);
     json_decref(doc);

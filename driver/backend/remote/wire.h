@@ -1,7 +1,7 @@
 /*
- * What a remote HyperFleet's documents say, of whatever generation: resources, lists, reports,
- * problems. Whatever it says is checked here; what is unknown is ignored. Pure. Thread: any.
- * Source: spec/hyperfleet-versions.md section 2.
+ * Reads the documents of a remote HyperFleet of any generation: resources,
+ * lists, reports, problems. Checks every member that it reads, and ignores
+ * unknown ones. Pure. Thread: any. Source: HyperFleet API.
  */
 #ifndef HFD_REMOTE_WIRE_H
 #define HFD_REMOTE_WIRE_H
@@ -14,7 +14,8 @@
 #define HFD_WIRE_ID_MAX 64
 #define HFD_WIRE_REPORTS_MAX 256 /* of one resource; more are not read */
 
-/** Of A-Z a-z 0-9 and hyphen, at most HFD_WIRE_ID_MAX: what may stand in a path as it is. */
+/** Checks for A-Z a-z 0-9 and hyphen, at most HFD_WIRE_ID_MAX: safe in a path.
+ */
 bool hfd_wire_id_ok(hfd_slice id);
 
 /** A cluster or nodepool. Texts are in the memory given. */
@@ -24,7 +25,8 @@ struct hfd_wire_resource {
     hfd_slice spec, labels; /* canonical; labels without the one that names the owner */
     hfd_slice guresid;      /* of its labels; empty = none */
     hfd_slice made_by;      /* value of the label that names the owner; empty = none */
-    hfd_slice conditions;   /* as the store keeps them, by the names that the store keeps */
+    hfd_slice conditions;   /* as the store keeps them, by the names that the store
+                               keeps */
     bool ready;             /* Ready is True at its generation */
     bool later_names;       /* it says Reconciled for Ready */
     bool deleting;
@@ -32,7 +34,8 @@ struct hfd_wire_resource {
     hfd_slice created_by, updated_by, deleted_by;
 };
 
-/** @return HFD_OK, HFD_MALFORMED (what is wrong, without the remote's text), HFD_NOMEM */
+/** @return HFD_OK, HFD_MALFORMED (what is wrong, without the remote's text),
+ * HFD_NOMEM */
 HFD_MUST_CHECK hfd_rc hfd_wire_resource_read(const json_t *doc, enum hfd_kind kind,
                                              struct hfd_arena *mem, struct hfd_wire_resource *out,
                                              struct hfd_err *err);
@@ -48,33 +51,33 @@ HFD_MUST_CHECK hfd_rc hfd_wire_page_read(const json_t *doc, struct hfd_wire_page
                                          struct hfd_err *err);
 
 /**
- * An adapter's report. received_us and fleet_id are left alone.
- * @param row      secrets stays none
- * @param secrets  data.secrets as JSON, plain, or none; a value that the remote itself has taken
- * out is not among them
+ * Reads an adapter's report. Sets neither received_us nor fleet_id nor secrets
+ * of the row.
+ * @param secrets  data.secrets as plain JSON, or none; without values that the
+ * remote has redacted
  * @return HFD_OK, HFD_MALFORMED, HFD_NOMEM
  */
 HFD_MUST_CHECK hfd_rc hfd_wire_report_read(json_t *doc, struct hfd_arena *mem,
                                            struct hfd_report_row *row, hfd_slice *secrets,
                                            struct hfd_err *err);
 
-/** A problem document, or what there is of one. */
+/** A problem document (RFC 9457), as far as it can be read. */
 struct hfd_wire_problem {
     hfd_slice code;  /* "HYPERFLEET-CNF-001"; empty = none */
-    hfd_slice words; /* its detail and field errors, without control characters, at most 240 bytes;
-                        empty = none */
+    hfd_slice words; /* its detail and field errors, without control characters,
+                        at most 240 bytes; empty = none */
     bool no_route;   /* it says that the path is not one of HyperFleet's */
 };
 /**
- * Whatever is there; empty for what is no problem document.
- * @return HFD_OK, HFD_NOMEM (out is empty, and says nothing about the document)
+ * Reads a problem document. out is empty if the body is none.
+ * @return HFD_OK, HFD_NOMEM (out is empty)
  */
 HFD_MUST_CHECK hfd_rc hfd_wire_problem_read(hfd_slice body, struct hfd_arena *mem,
                                             struct hfd_wire_problem *out, struct hfd_err *err);
 
 /**
- * A copy of at most max bytes without control characters, cut between characters. p is NULL when
- * memory is short.
+ * Copies at most max bytes without control characters, cut between characters.
+ * p is NULL if memory is short.
  */
 hfd_slice hfd_wire_tidy(hfd_slice text, size_t max, struct hfd_arena *mem);
 

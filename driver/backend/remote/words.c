@@ -10,12 +10,12 @@
 hfd_slice hfd_words_other_server(const struct hfd_take *t, const struct hfd_pass_part *part,
                                  hfd_slice id, hfd_slice owner)
 {
-    return hfd_arena_printf(
-        t->mem,
-        "HyperFleet's %s %.*s belongs to another server of this driver (" HFD_OWNER_LABEL
-        " is '%.*s'): delete it there, or use another name and resource.",
-        hfd_kind_word(part->row.kind), HFD_SLICE_FMT(id),
-        HFD_SLICE_FMT(hfd_wire_tidy(owner, 63, t->mem)));
+    return hfd_arena_printf(t->mem,
+                            "HyperFleet's %s %.*s belongs to another server of this driver "
+                            "(" HFD_OWNER_LABEL
+                            " is '%.*s'): delete it there, or use another name and resource.",
+                            hfd_kind_word(part->row.kind), HFD_SLICE_FMT(id),
+                            HFD_SLICE_FMT(hfd_wire_tidy(owner, 63, t->mem)));
 }
 
 hfd_slice hfd_words_name_taken(const struct hfd_take *t, const struct hfd_pass_part *part,
@@ -57,8 +57,10 @@ hfd_slice hfd_words_unable(const struct hfd_take *t, const struct hfd_pass_part 
 
     return hfd_arena_printf(
         t->mem,
-        "This HyperFleet cannot %s %ss (it answered %d to %s): its version is too old for that. "
-        "The platform's operator has to %s %s '%.*s' (%.*s) in HyperFleet, or to upgrade it; "
+        "This HyperFleet cannot %s %ss (it answered %d to %s): its version is "
+        "too old for that. "
+        "The platform's operator has to %s %s '%.*s' (%.*s) in HyperFleet, or to "
+        "upgrade it; "
         "then %s again.",
         deleting ? "delete" : "change", kind, t->answer->status, deleting ? "DELETE" : "PATCH",
         deleting ? "remove" : "change", kind, HFD_SLICE_FMT(part->row.name),

@@ -5,12 +5,13 @@
 #include "store/rows_remote.h"
 #include "store/rows_remote_orphan.h"
 
-/* With this number of observations due together, lists are fewer requests than single ones. */
+/* With this number of observations due together, lists are fewer requests than
+ * single ones. */
 #define MANY 5
 
 /*
- * A list also observes resources that are due within this time. Otherwise each would soon be due
- * alone.
+ * A list also observes resources that are due within this time. Otherwise each
+ * would soon be due alone.
  */
 static int64_t ahead_us(const struct hfd_remote_policy *policy)
 {
@@ -108,8 +109,8 @@ hfd_rc hfd_remote_due(struct hfd_txn *tx, const struct hfd_due_query *q, struct 
 }
 
 /*
- * Returns whether a poll makes a row due earlier: not after a failure, not while it waits for
- * another resource, and not once the remote has refused.
+ * Returns whether a poll makes a row due earlier. It does not after a failure or a refusal, or
+ * while the row waits for another resource.
  */
 static bool can_hurry(const struct hfd_remote_row *row, int64_t due_us, int64_t older_us)
 {

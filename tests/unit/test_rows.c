@@ -15,6 +15,7 @@
 #include "driver/base/log.h"
 #include "store/migrate.h"
 #include "store/txn.h"
+#include "store/unit.h"
 #include "tests/lib/tmpdir.h"
 
 #include <fcntl.h>
@@ -23,9 +24,18 @@
 
 #include <cmocka.h>
 
+/* How rows are kept by the unit of work. */
+static enum {
+    NOT_KEPT, /* there is none: changes are written at once */
+    KEPT,
+    SCARCELY_KEPT, /* there is room for a few rows */
+    NO_ROOM
+} keeping;
+
 struct fixture {
     char base[TMPDIR_MAX];
     struct hfd_txn tx;
+    struct hfd_unit unit;
     struct hfd_arena mem;
     struct hfd_err err;
 };
@@ -40,15 +50,66 @@ static int setup(void **state)
     assert_int_equal(hfd_migrate(fx->tx.db, hfd_migrations, hfd_migrations_count, NULL), HFD_OK);
     assert_int_equal(hfd_db_begin(fx->tx.db, NULL), HFD_OK);
     fx->tx.writable = true;
+    assert_int_equal(hfd_unit_init(&fx->unit, NULL), HFD_OK);
+    if (keeping != NOT_KEPT)
+        fx->tx.unit = &fx->unit;
+    if (keeping == SCARCELY_KEPT)
+        fx->unit.used_bytes = HFD_UNIT_BYTES_MAX - 1200;
+    if (keeping == NO_ROOM)
+        fx->unit.used_bytes = HFD_UNIT_BYTES_MAX;
     hfd_arena_init(&fx->mem, 4 << 20);
     *state = fx;
     return 0;
+}
+
+/* The database shows what the unit of work keeps. */
+static void assert_stored(struct fixture *fx, const struct hfd_kept *k)
+{
+    struct hfd_txn tx = {.db = fx->tx.db};
+    union {
+        struct hfd_fleet_row fleet;
+        struct hfd_report_row report;
+        struct hfd_resource_row resource;
+    } row = {.resource = {.created_us = 0}};
+    hfd_rc rc;
+
+    if (k->form == NULL || k->all || k->head || k->form->table == HFD_UNIT_PART)
+        return;
+    if (k->form->table == HFD_UNIT_FLEET)
+        rc = hfd_fleet_row_get(&tx, k->key.first, &fx->mem, &row.fleet, NULL);
+    else if (k->form->table == HFD_UNIT_RESOURCE)
+        rc = hfd_resource_row_get(&tx, k->key.first, &fx->mem, &row.resource, NULL);
+    else
+        rc = hfd_report_row_get(&tx, &(struct hfd_report_key){k->key.first, k->key.second},
+                                &fx->mem, &row.report, NULL);
+    assert_int_equal(rc, k->row != NULL ? HFD_OK : HFD_NOT_FOUND);
+    for (size_t i = 0; k->row != NULL && i < k->form->text_count; i++) {
+        hfd_slice *is = (hfd_slice *)(void *)((char *)&row + k->form->texts[i]);
+        hfd_slice *was = (hfd_slice *)(void *)((char *)k->row + k->form->texts[i]);
+
+        assert_true((is->p == NULL) == (was->p == NULL) && hfd_slice_eq(*is, *was));
+        *is = *was = HFD_SLICE_NONE;
+    }
+    if (k->row != NULL)
+        assert_memory_equal(&row, k->row, k->form->size);
+}
+
+/* Writes what is kept, and forgets it: the next reads ask the database. */
+static void write_and_forget(struct fixture *fx)
+{
+    assert_int_equal(hfd_unit_write(&fx->tx, NULL), HFD_OK);
+    for (size_t t = 0; fx->tx.unit != NULL && t < HFD_UNIT_TABLES; t++)
+        for (const struct hfd_kept *k = fx->unit.tables[t]; k != NULL; k = k->in_table)
+            assert_stored(fx, k);
+    hfd_unit_forget(&fx->tx);
 }
 
 static int teardown(void **state)
 {
     struct fixture *fx = *state;
 
+    write_and_forget(fx);
+    hfd_unit_fini(&fx->unit);
     hfd_arena_fini(&fx->mem);
     hfd_db_rollback(fx->tx.db);
     hfd_db_close(&fx->tx.db);
@@ -858,6 +919,7 @@ static void damaged_rows_are_told(void **state)
 
         assert_int_equal(hfd_db_exec(fx->tx.db, "SAVEPOINT damage", NULL), HFD_OK);
         add(fx, cluster("c1", "n", 1));
+        write_and_forget(fx);
         assert_int_equal(hfd_db_exec(fx->tx.db, damages[i], &fx->err), HFD_OK);
         assert_int_equal(hfd_fleet_row_get(&fx->tx, S("c1"), &fx->mem, &row, &fx->err),
                          HFD_CORRUPT);
@@ -918,6 +980,12 @@ int main(void)
         RULE(damaged_times_are_told),
     };
 
+    int failed = 0;
+
     hfd_log_set_fd(open("/dev/null", O_WRONLY | O_CLOEXEC));
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    for (int k = NOT_KEPT; failed == 0 && k <= NO_ROOM; k++) {
+        keeping = k;
+        failed = cmocka_run_group_tests(tests, NULL, NULL);
+    }
+    return failed;
 }

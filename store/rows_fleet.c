@@ -65,7 +65,7 @@ static void read_fleet(struct hfd_row_in *in, void *out)
     row->conditions = hfd_row_text(in);
     row->ready = hfd_row_i64(in) != 0;
     row->ready_seen_us = hfd_row_i64(in);
-    row->told = hfd_row_i64(in);
+    row->observer_idle = hfd_row_i64(in);
     row->created_us = hfd_row_i64(in);
     row->updated_us = hfd_row_i64(in);
     row->deleted_us = hfd_row_i64(in);
@@ -262,7 +262,7 @@ hfd_rc hfd_fleet_row_insert(struct hfd_txn *tx, struct hfd_fleet_row *row, struc
     hfd_stmt_text(st, 8, hfd_row_some(row->conditions));
     hfd_stmt_i64(st, 9, row->ready);
     hfd_stmt_i64(st, 10, row->ready_seen_us);
-    hfd_stmt_i64(st, 11, row->told);
+    hfd_stmt_i64(st, 11, row->observer_idle);
     hfd_stmt_i64(st, 12, row->created_us);
     hfd_stmt_i64(st, 13, row->updated_us);
     hfd_stmt_i64(st, 14, row->deleted_us);
@@ -309,7 +309,7 @@ static hfd_rc write_all(struct hfd_txn *tx, const struct hfd_fleet_row *row, str
     hfd_stmt_i64(st, 10, row->deleted_us);
     hfd_stmt_text(st, 11, hfd_row_some(row->updated_by));
     hfd_stmt_text(st, 12, hfd_row_some(row->deleted_by));
-    hfd_stmt_i64(st, 13, row->told);
+    hfd_stmt_i64(st, 13, row->observer_idle);
     return run_update(st, err);
 }
 
@@ -323,7 +323,7 @@ static hfd_rc write_judged(struct hfd_txn *tx, const struct hfd_fleet_row *row, 
         return rc;
     hfd_stmt_text(st, 1, hfd_row_some(row->id));
     hfd_stmt_text(st, 2, hfd_row_some(row->conditions));
-    hfd_stmt_i64(st, 3, row->told);
+    hfd_stmt_i64(st, 3, row->observer_idle);
     if (moved) {
         hfd_stmt_i64(st, 4, row->ready);
         hfd_stmt_i64(st, 5, row->ready_seen_us);
@@ -371,7 +371,7 @@ hfd_rc hfd_fleet_row_update(struct hfd_txn *tx, const struct hfd_fleet_row *row,
     struct hfd_fleet_row new = *row;
     hfd_rc rc;
 
-    new.told = 0;
+    new.observer_idle = 0;
     if (kept != NULL && was == NULL)
         return hfd_fail(err, HFD_NOT_FOUND, "no such HyperFleet resource is stored");
     if (kept != NULL) {
@@ -404,7 +404,7 @@ hfd_rc hfd_fleet_row_judged(struct hfd_txn *tx, const struct hfd_fleet_row *row,
         return hfd_fail(err, HFD_NOT_FOUND, "no such HyperFleet resource is stored");
     new = *(const struct hfd_fleet_row *)kept->row;
     new.conditions = row->conditions;
-    new.told = row->told;
+    new.observer_idle = row->observer_idle;
     if (moved) {
         new.ready = row->ready;
         new.ready_seen_us = row->ready_seen_us;

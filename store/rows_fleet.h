@@ -21,7 +21,8 @@ struct hfd_fleet_row {
     hfd_slice conditions;  /* JSON array: hfd_conditions_parse/format */
     bool ready;            /* its Ready condition is True */
     int64_t ready_seen_us; /* last_updated_time of Ready; INT64_MAX = none. Not kept for a remote */
-    int64_t told; /* hfd_fleet.mark: its reports were judged with these settings; 0 = not */
+    int64_t observer_idle; /* hfd_fleet.settings_fingerprint if the observer needs no reports
+                              without news; 0 = it needs each */
     int64_t created_us, updated_us, deleted_us; /* deleted_us: when deletion was requested, or 0 */
     hfd_slice created_by, updated_by, deleted_by;
 };
@@ -55,14 +56,14 @@ HFD_MUST_CHECK hfd_rc hfd_fleet_row_at(struct hfd_txn *tx, int64_t seq, struct h
 HFD_MUST_CHECK hfd_rc hfd_fleet_row_insert(struct hfd_txn *tx, struct hfd_fleet_row *row,
                                            struct hfd_err *err);
 /**
- * Writes all columns but seq, id, kind, owner_id and created_*; told becomes 0.
+ * Writes all columns but seq, id, kind, owner_id and created_*; observer_idle becomes 0.
  * @return HFD_NOT_FOUND, HFD_CONFLICT when the name is taken
  */
 HFD_MUST_CHECK hfd_rc hfd_fleet_row_update(struct hfd_txn *tx, const struct hfd_fleet_row *row,
                                            struct hfd_err *err);
 /**
- * Writes conditions, ready, ready_seen_us and told alone: all that a report changes. The indexes
- * over other columns are not touched.
+ * Writes conditions, ready, ready_seen_us and observer_idle alone: all that a report changes. The
+ * indexes over other columns are not touched.
  * @param was  the stored row: while ready and ready_seen_us are equal, their index is not touched
  * @return HFD_NOT_FOUND
  */

@@ -36,6 +36,18 @@ typedef hfd_rc hfd_txn_fn(struct hfd_txn *tx, void *arg, struct hfd_err *err);
  */
 void hfd_txn_count(struct hfd_txn *tx, struct hfd_series *series, int64_t delta);
 
+/** Called after a commit. arg is aligned for any type, and valid during the call. */
+typedef void hfd_effect_fn(const void *arg);
+/**
+ * Has fn called once the transaction is on disk, and only then: for log lines and wake-ups. Calls
+ * are made in their order, before the job is answered. fn is quick and does not use the store.
+ * @param arg  `size` bytes, copied
+ * @return HFD_OK, HFD_NOMEM
+ * Thread: writer, inside a transaction function; fn as well.
+ */
+HFD_MUST_CHECK hfd_rc hfd_txn_after_commit(struct hfd_txn *tx, hfd_effect_fn *fn, const void *arg,
+                                           size_t size, struct hfd_err *err);
+
 /** hfd_db_check, of what the transaction sees. */
 HFD_MUST_CHECK hfd_rc hfd_txn_check(struct hfd_txn *tx, struct hfd_err *err);
 

@@ -6,6 +6,7 @@
 #define HFD_STORE_TXN_H
 
 #include "store/db.h"
+#include "store/effects.h"
 #include "store/row_cache.h"
 #include "store/store.h"
 
@@ -28,6 +29,7 @@ struct hfd_txn {
     bool writable;                 /* asserted by every row function that writes */
     struct hfd_row_stamps *stamps; /* the writer's: where changed rows are noted; may be NULL */
     struct hfd_tally *tally;       /* the writer's */
+    struct hfd_effects *effects;   /* the writer's */
     struct hfd_totals *totals;     /* the writer's: changes of kept totals that are not written yet;
                                       NULL writes them at once */
     struct hfd_unit *unit;         /* the writer's: rows kept and changes collected; NULL writes

@@ -84,6 +84,7 @@ static struct hfd_txn begin_job(struct hfd_writer *w)
                             .writable = true,
                             .stamps = &w->stamps,
                             .tally = &w->tally,
+                            .effects = &w->effects,
                             .totals = &w->totals,
                             .unit = &w->unit};
 }
@@ -97,6 +98,7 @@ static hfd_rc run_job(struct hfd_writer *w, struct hfd_job *job, bool *spoilt, s
 {
     const int64_t written = hfd_db_changes(w->db);
     const struct hfd_tally counted = w->tally;
+    const size_t effects_len = w->effects.len;
     struct hfd_txn tx = begin_job(w);
 
     job->err = (struct hfd_err){.rc = HFD_OK};
@@ -104,8 +106,10 @@ static hfd_rc run_job(struct hfd_writer *w, struct hfd_job *job, bool *spoilt, s
     if (job->rc == HFD_OK)
         job->rc = hfd_unit_write(&tx, &job->err);
     job->err.rc = job->rc;
-    if (job->rc != HFD_OK)
+    if (job->rc != HFD_OK) {
         w->tally = counted;
+        hfd_effects_cut(&w->effects, effects_len);
+    }
     *spoilt = job->rc != HFD_OK && hfd_db_changes(w->db) != written;
     return hfd_db_cause(w->db, err);
 }
@@ -122,6 +126,7 @@ static hfd_rc run_jobs(struct hfd_writer *w, struct hfd_job *list, struct hfd_jo
 
     *spoiler = NULL;
     w->tally = (struct hfd_tally){.count = 0};
+    hfd_effects_cut(&w->effects, 0);
     if (rc != HFD_OK)
         return rc;
     for (struct hfd_job *job = list; rc == HFD_OK && *spoiler == NULL && job != NULL;
@@ -173,6 +178,7 @@ static hfd_rc run_transaction(struct hfd_writer *w, struct hfd_job *list, struct
     }
     hfd_row_stamps_commit(&w->stamps);
     publish(&w->tally); /* what was counted is on disk now */
+    hfd_effects_run(&w->effects);
     return HFD_OK;
 }
 
@@ -286,4 +292,5 @@ void hfd_writer_close(struct hfd_writer *w)
     hfd_db_close(&w->db);
     hfd_queue_free(w->queue);
     hfd_unit_fini(&w->unit);
+    hfd_effects_fini(&w->effects);
 }

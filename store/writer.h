@@ -21,6 +21,7 @@ struct hfd_writer {
     bool started;
     struct hfd_row_stamps stamps;
     struct hfd_tally tally;
+    struct hfd_effects effects;
     struct hfd_totals totals;
     struct hfd_unit unit;
     atomic_bool broken; /* set by the writer, after `cause` */

@@ -10,6 +10,8 @@
 #include "driver/base/check.h"
 #include "driver/base/log.h"
 #include "driver/base/thread.h"
+#include "driver/core/observe.h"
+#include "driver/fleet/report.h"
 #include "store/rows_fleet.h"
 #include "store/rows_report.h"
 
@@ -89,7 +91,7 @@ static hfd_rc add_if_due(struct hfd_txn *tx, struct page *page, const struct hfd
     const struct hfd_demo_config *config = &page->demo->config;
     struct item *item = &page->items[page->item_count];
     struct hfd_demo_view view = {
-        .required = config->fleet->required[row->kind],
+        .required = config->driver->fleet.required[row->kind],
         .generation = row->generation,
         .deleting = row->deleted_us != 0,
         .since_us = row->deleted_us != 0 ? row->deleted_us : row->updated_us,
@@ -184,26 +186,27 @@ static hfd_rc report_one(struct hfd_txn *tx, const struct batch *batch, const st
          .message = message},
     };
     const struct hfd_fleet_report report = {
-        .kind = item->kind,
-        .owner_id = item->owner_id,
-        .id = item->id,
-        .adapter = batch->config->fleet->required[item->kind].items[adapter],
+        .target = {item->kind, item->owner_id, item->id},
+        .adapter = batch->config->driver->fleet.required[item->kind].items[adapter],
         .observed_generation = item->generation,
         .observed_us = batch->now_us > floor_us ? batch->now_us : floor_us,
         .conditions = {conditions, item->deleting ? 4 : 3},
         .data = HFD_SLICE("{\"demo\":true}"),
     };
     struct hfd_arena mem;
-    const struct hfd_fleet_call call = {.fleet = batch->config->fleet,
+    struct hfd_fleet_changes changes = {.mem = &mem};
+    const struct hfd_fleet_call call = {.fleet = &batch->config->driver->fleet,
                                         .now_us = batch->now_us,
                                         .caller = HFD_SLICE("demo@hyperfleet.local"),
-                                        .mem = &mem};
-    enum hfd_verdict verdict;
-    struct hfd_report_row stored;
+                                        .mem = &mem,
+                                        .changes = &changes};
+    struct hfd_fleet_reported stored;
     hfd_rc rc;
 
     hfd_arena_init(&mem, ROW_MEM_BYTES);
-    rc = hfd_fleet_report(tx, &call, &report, &verdict, &stored, err);
+    rc = hfd_fleet_report(tx, &call, &report, &stored, err);
+    if (rc == HFD_OK)
+        rc = hfd_resource_observe(tx, batch->config->driver, &call, err);
     hfd_arena_fini(&mem);
     return rc == HFD_NOT_FOUND ? HFD_OK
                                /* it was removed since it was read, perhaps by the report before */
@@ -216,7 +219,8 @@ static hfd_rc write_batch(struct hfd_txn *tx, void *arg, struct hfd_err *err)
 
     for (size_t i = 0; i < batch->count; i++) {
         const struct item *item = &batch->items[i];
-        const struct hfd_adapter_names *required = &batch->config->fleet->required[item->kind];
+        const struct hfd_adapter_names *required =
+            &batch->config->driver->fleet.required[item->kind];
 
         for (size_t a = 0; a < required->count; a++) {
             hfd_rc rc;

@@ -8,14 +8,14 @@
 #define HFD_ADAPTERS_DEMO_H
 
 #include "driver/base/clock.h"
-#include "driver/fleet/fleet.h"
+#include "driver/core/driver.h"
 #include "store/store.h"
 
 struct hfd_demo;
 
 struct hfd_demo_config {
     struct hfd_store *store;
-    const struct hfd_fleet *fleet;
+    const struct hfd_driver *driver;
     const struct hfd_clock *clock;
     int64_t total_us; /* from a resource's change to its last adapter's success; 0 = at once */
 };

@@ -1,81 +1,98 @@
 /*
- * The embedded HyperFleet: what is asked for is done at once, by the engine in driver/fleet. See
+ * The embedded HyperFleet behind the seam: the engine in driver/fleet does everything at once. See
  * backend.h.
  */
 #include "driver/backend/backend.h"
+
+#include "driver/base/jsonx.h"
 #include "store/rows_fleet.h"
+#include "store/rows_part.h"
+
+static hfd_rc embedded_create(struct hfd_txn *tx, const struct hfd_fleet_call *call,
+                              const struct hfd_fleet_create *in, struct hfd_backend_written *out,
+                              struct hfd_err *err)
+{
+    out->pending = false;
+    return hfd_fleet_create(tx, call, in, &out->row, err);
+}
 
 static hfd_rc embedded_patch(struct hfd_txn *tx, const struct hfd_fleet_call *call,
-                             const struct hfd_fleet_patch *in, struct hfd_fleet_row *out,
-                             bool *pending, struct hfd_err *err)
+                             const struct hfd_fleet_patch *in, struct hfd_backend_written *out,
+                             struct hfd_err *err)
 {
-    *pending = false;
-    return hfd_fleet_patch(tx, call, in, out, err);
+    out->pending = false;
+    return hfd_fleet_patch(tx, call, in, &out->row, err);
 }
 
-/* Here the rows know all that there is. */
-static hfd_rc embedded_seek(struct hfd_txn *tx, const struct hfd_fleet_call *call,
-                            enum hfd_kind kind, struct hfd_fleet_row *out, struct hfd_err *err)
+/* Reads one row more than the limit, to see whether there are more. */
+static hfd_rc embedded_orphans(struct hfd_txn *tx, const struct hfd_backend_orphan_query *query,
+                               struct hfd_backend_orphans *out, struct hfd_err *err)
 {
-    (void)tx;
-    (void)call;
-    (void)kind;
-    (void)out;
-    return hfd_fail(err, HFD_NOT_FOUND, "an embedded HyperFleet has nothing that is not stored");
+    const struct hfd_orphan_query rows = {query->kind, HFD_SLICE(HFD_GURESID_LABEL),
+                                          query->guresid.len > 0 ? query->guresid : HFD_SLICE_NONE,
+                                          (int64_t)query->limit + 1};
+    const hfd_rc rc = hfd_orphan_row_list(tx, &rows, query->mem, &out->list, err);
+
+    out->more = rc == HFD_OK && out->list.count > query->limit;
+    if (out->more)
+        out->list.count = query->limit;
+    return rc;
 }
 
-static hfd_rc embedded_schedule(struct hfd_txn *tx, hfd_slice guresid, enum hfd_backend_goal goal,
-                                int64_t now_us, struct hfd_err *err)
+static hfd_rc has_label(hfd_slice labels, bool *yes, struct hfd_err *err)
 {
-    (void)tx;
-    (void)guresid;
-    (void)goal;
-    (void)now_us;
-    (void)err;
-    return HFD_OK;
+    hfd_slice label = HFD_SLICE_NONE;
+    json_t *doc;
+    hfd_rc rc = hfd_json_parse(labels, &doc, err);
+
+    *yes = false;
+    if (rc != HFD_OK)
+        return rc;
+    rc = hfd_json_get_string(HFD_JSON_OPTIONAL(doc, "labels", HFD_GURESID_LABEL), &label, err);
+    *yes = rc == HFD_OK && label.p != NULL;
+    json_decref(doc);
+    return rc;
 }
 
-static hfd_rc embedded_forget(struct hfd_txn *tx, hfd_slice guresid, int64_t now_us,
-                              struct hfd_err *err)
+/* Its adapters finalize it, and a cluster takes its nodepools with it. */
+static hfd_rc embedded_remove_orphan(struct hfd_txn *tx, const struct hfd_fleet_call *call,
+                                     hfd_slice id, struct hfd_fleet_deletion *out,
+                                     struct hfd_err *err)
 {
-    (void)tx;
-    (void)guresid;
-    (void)now_us;
-    (void)err;
-    return HFD_OK;
-}
+    struct hfd_fleet_row *row = &out->row;
+    struct hfd_fleet_target target;
+    struct hfd_part_row part;
+    bool ours;
+    hfd_rc rc;
 
-/* What is there, the rows show. */
-static hfd_rc embedded_absent(struct hfd_txn *tx, hfd_slice guresid, int64_t now_us, bool *yes,
-                              struct hfd_err *err)
-{
-    (void)tx;
-    (void)guresid;
-    (void)now_us;
-    (void)err;
-    *yes = true;
-    return HFD_OK;
-}
-
-static hfd_rc embedded_trouble(struct hfd_txn *tx, hfd_slice guresid, struct hfd_arena *mem,
-                               hfd_slice *out, struct hfd_err *err)
-{
-    (void)tx;
-    (void)guresid;
-    (void)mem;
-    (void)err;
-    *out = HFD_SLICE("");
-    return HFD_OK;
+    out->removed = false;
+    rc = hfd_fleet_row_get(tx, id, call->mem, row, err);
+    if (rc == HFD_NOT_FOUND)
+        return hfd_fail(err, HFD_NOT_FOUND, "there is no cluster or nodepool '%.*s'",
+                        HFD_SLICE_FMT(id));
+    if (rc == HFD_OK)
+        rc = has_label(row->labels, &ours, err);
+    if (rc != HFD_OK)
+        return rc;
+    if (!ours)
+        return hfd_fail(err, HFD_CONFLICT,
+                        "'%.*s' is not the driver's: it has no label " HFD_GURESID_LABEL,
+                        HFD_SLICE_FMT(id));
+    rc = hfd_part_row_by_fleet(tx, id, call->mem, &part, err);
+    if (rc == HFD_OK)
+        return hfd_fail(err, HFD_CONFLICT,
+                        "'%.*s' is no orphan: it belongs to resource %.*s, which can be deleted",
+                        HFD_SLICE_FMT(id), HFD_SLICE_FMT(part.guresid));
+    if (rc != HFD_NOT_FOUND)
+        return rc;
+    target = (struct hfd_fleet_target){.kind = row->kind, .id = id};
+    return hfd_fleet_delete(tx, call, &target, out, err);
 }
 
 const struct hfd_backend hfd_backend_embedded = {
-    .deferred = false,
-    .create = hfd_fleet_create,
+    .create = embedded_create,
     .patch = embedded_patch,
     .remove = hfd_fleet_delete,
-    .seek = embedded_seek,
-    .schedule = embedded_schedule,
-    .forget = embedded_forget,
-    .absent = embedded_absent,
-    .trouble = embedded_trouble,
+    .orphans = embedded_orphans,
+    .remove_orphan = embedded_remove_orphan,
 };

@@ -6,6 +6,8 @@
 #include "driver/backend/mirror.h"
 
 #include "driver/base/check.h"
+#include "driver/backend/remote/orphans.h"
+#include "driver/backend/remote/wire.h"
 #include "driver/fleet/ksuid.h"
 #include "driver/fleet/names.h"
 #include "store/rows_fleet.h"
@@ -43,80 +45,92 @@ hfd_rc hfd_mirror_row_new(const struct hfd_fleet_call *call, const struct hfd_fl
 }
 
 static hfd_rc mirror_create(struct hfd_txn *tx, const struct hfd_fleet_call *call,
-                            const struct hfd_fleet_create *in, struct hfd_fleet_row *out,
+                            const struct hfd_fleet_create *in, struct hfd_backend_written *out,
                             struct hfd_err *err)
 {
     hfd_rc rc;
 
     HFD_ASSERT((in->kind == HFD_KIND_NODEPOOL) == (in->owner_id.len > 0));
-    rc = hfd_mirror_row_new(call, in, out, err);
+    out->pending = true;
+    rc = hfd_mirror_row_new(call, in, &out->row, err);
     if (rc == HFD_OK)
-        rc = hfd_fleet_row_insert(tx, out, err);
+        rc = hfd_fleet_row_insert(tx, &out->row, err);
     if (rc == HFD_CONFLICT)
         return hfd_fail_field(err, HFD_CONFLICT, "name", "This %s already exists",
                               hfd_kind_name(in->kind));
     return rc;
 }
 
-static hfd_rc mirror_patch(struct hfd_txn *tx, const struct hfd_fleet_call *call,
-                           const struct hfd_fleet_patch *in, struct hfd_fleet_row *out,
-                           bool *pending, struct hfd_err *err)
+/* A mirror row by its id; the remote may not have the owner that a path names. */
+static hfd_rc get_row(struct hfd_txn *tx, const struct hfd_fleet_target *target,
+                      struct hfd_arena *mem, struct hfd_fleet_row *out, struct hfd_err *err)
 {
+    const struct hfd_fleet_target flat = {.kind = target->kind, .id = target->id};
+
+    return hfd_fleet_get(tx, &flat, mem, out, err);
+}
+
+static hfd_rc mirror_patch(struct hfd_txn *tx, const struct hfd_fleet_call *call,
+                           const struct hfd_fleet_patch *in, struct hfd_backend_written *out,
+                           struct hfd_err *err)
+{
+    struct hfd_fleet_row *row = &out->row;
     struct hfd_part_row part;
     bool differs;
     hfd_rc rc;
 
-    rc = hfd_fleet_get(tx, in->kind, HFD_SLICE_NONE, in->id, call->mem, out, err);
+    rc = get_row(tx, &in->target, call->mem, row, err);
     if (rc == HFD_OK)
-        rc = hfd_part_row_by_fleet(tx, in->id, call->mem, &part, err);
+        rc = hfd_part_row_by_fleet(tx, in->target.id, call->mem, &part, err);
     if (rc != HFD_OK)
         return rc;
-    if (out->deleted_us != 0)
+    if (row->deleted_us != 0)
         return hfd_fail(err, HFD_DELETING, "%s '%.*s' is marked for deletion",
-                        hfd_kind_name(in->kind), HFD_SLICE_FMT(in->id));
-    differs = (in->spec.p != NULL && !hfd_slice_eq(in->spec, out->spec)) ||
-              (in->labels.p != NULL && !hfd_slice_eq(in->labels, out->labels));
-    *pending = part.pending || differs;
+                        hfd_kind_name(row->kind), HFD_SLICE_FMT(row->id));
+    differs = (in->spec.p != NULL && !hfd_slice_eq(in->spec, row->spec)) ||
+              (in->labels.p != NULL && !hfd_slice_eq(in->labels, row->labels));
+    out->pending = part.pending || differs;
     if (!differs)
         return HFD_OK;
-    out->spec = in->spec.p != NULL ? in->spec : out->spec;
-    out->labels = in->labels.p != NULL ? in->labels : out->labels;
-    out->updated_us = call->now_us;
-    out->updated_by = call->caller;
-    return hfd_fleet_row_update(tx, out, err);
+    row->spec = in->spec.p != NULL ? in->spec : row->spec;
+    row->labels = in->labels.p != NULL ? in->labels : row->labels;
+    row->updated_us = call->now_us;
+    row->updated_by = call->caller;
+    return hfd_fleet_row_update(tx, row, err);
 }
 
-/* It cannot be taken back: from here on a resource of the same name is another one. */
+/* A deletion cannot be undone: a later resource of the same name is another one. */
 static hfd_rc mirror_remove(struct hfd_txn *tx, const struct hfd_fleet_call *call,
-                            enum hfd_kind kind, hfd_slice owner_id, hfd_slice id,
-                            struct hfd_fleet_row *out, bool *gone, struct hfd_err *err)
+                            const struct hfd_fleet_target *target, struct hfd_fleet_deletion *out,
+                            struct hfd_err *err)
 {
-    hfd_rc rc = hfd_fleet_get(tx, kind, HFD_SLICE_NONE, id, call->mem, out, err);
+    struct hfd_fleet_row *row = &out->row;
+    hfd_rc rc = get_row(tx, target, call->mem, row, err);
 
-    (void)owner_id; /* of a remote that may not have it, and then there is no row of it */
-    *gone = false;
-    if (rc != HFD_OK || out->deleted_us != 0)
+    out->removed = false;
+    if (rc != HFD_OK || row->deleted_us != 0)
         return rc;
-    out->deleted_us = call->now_us;
-    out->deleted_by = call->caller;
-    out->updated_us = call->now_us;
-    out->updated_by = call->caller;
-    return hfd_fleet_row_update(tx, out, err);
+    row->deleted_us = call->now_us;
+    row->deleted_by = call->caller;
+    row->updated_us = call->now_us;
+    row->updated_by = call->caller;
+    return hfd_fleet_row_update(tx, row, err);
 }
 
 static hfd_rc mirror_seek(struct hfd_txn *tx, const struct hfd_fleet_call *call, enum hfd_kind kind,
-                          struct hfd_fleet_row *out, struct hfd_err *err)
+                          struct hfd_backend_written *out, struct hfd_err *err)
 {
     const struct hfd_fleet_create in = {.kind = kind,
                                         .owner_id = HFD_SLICE(""),
                                         .spec = HFD_SLICE("{}"),
                                         .labels = HFD_SLICE("{}")};
-    hfd_rc rc = hfd_mirror_row_new(call, &in, out, err);
+    hfd_rc rc = hfd_mirror_row_new(call, &in, &out->row, err);
 
+    out->pending = true;
     if (rc != HFD_OK)
         return rc;
-    out->name = out->id;
-    return hfd_fleet_row_insert(tx, out, err);
+    out->row.name = out->row.id;
+    return hfd_fleet_row_insert(tx, &out->row, err);
 }
 
 /* A nodepool cannot be made before its cluster has an id: then nothing is due until it has. */
@@ -140,8 +154,8 @@ static hfd_rc waits_for_owner(struct hfd_txn *tx, hfd_slice guresid, bool *waits
     return rc;
 }
 
-static hfd_rc mirror_schedule(struct hfd_txn *tx, hfd_slice guresid, enum hfd_backend_goal goal,
-                              int64_t now_us, struct hfd_err *err)
+static hfd_rc mirror_schedule(struct hfd_txn *tx, const struct hfd_backend_subject *s,
+                              enum hfd_backend_goal goal, struct hfd_err *err)
 {
     struct hfd_remote_row row;
     struct hfd_arena mem;
@@ -149,17 +163,17 @@ static hfd_rc mirror_schedule(struct hfd_txn *tx, hfd_slice guresid, enum hfd_ba
     hfd_rc rc;
 
     hfd_arena_init(&mem, HFD_MIRROR_SCRATCH_MAX_BYTES);
-    rc = hfd_remote_row_get(tx, guresid, &mem, &row, err);
+    rc = hfd_remote_row_get(tx, s->guresid, &mem, &row, err);
     if (rc == HFD_NOT_FOUND) {
-        row = (struct hfd_remote_row){.guresid = guresid};
+        row = (struct hfd_remote_row){.guresid = s->guresid};
         rc = HFD_OK;
     }
     if (rc == HFD_OK)
-        rc = waits_for_owner(tx, guresid, &waits, err);
+        rc = waits_for_owner(tx, s->guresid, &waits, err);
     if (rc == HFD_OK) {
         row.goal = (int)goal;
         row.watched = HFD_WATCHED_NOT;
-        row.due_us = waits ? INT64_MAX : now_us;
+        row.due_us = waits ? INT64_MAX : s->now_us;
         row.full_us = 0;
         row.tries = 0;
         row.refusals = 0;
@@ -170,48 +184,100 @@ static hfd_rc mirror_schedule(struct hfd_txn *tx, hfd_slice guresid, enum hfd_ba
     return rc;
 }
 
-static hfd_rc mirror_forget(struct hfd_txn *tx, hfd_slice guresid, int64_t now_us,
+static hfd_rc mirror_forget(struct hfd_txn *tx, const struct hfd_backend_subject *s,
                             struct hfd_err *err)
 {
-    const struct hfd_remote_row row = {
-        .guresid = guresid, .goal = HFD_GOAL_ABSENT, .due_us = INT64_MAX, .checked_us = now_us};
-    hfd_rc rc = hfd_remote_row_drop_absent(tx, now_us - ABSENT_FOR_US, err);
+    const struct hfd_remote_row row = {.guresid = s->guresid,
+                                       .goal = HFD_GOAL_ABSENT,
+                                       .due_us = INT64_MAX,
+                                       .checked_us = s->now_us};
+    hfd_rc rc = hfd_remote_row_drop_absent(tx, s->now_us - ABSENT_FOR_US, err);
 
     return rc == HFD_OK ? hfd_remote_row_put(tx, &row, err) : rc;
 }
 
-static hfd_rc mirror_absent(struct hfd_txn *tx, hfd_slice guresid, int64_t now_us, bool *yes,
-                            struct hfd_err *err)
+/* The rows show all for a while after a look that found nothing. */
+static hfd_rc mirror_is_complete(struct hfd_txn *tx, const struct hfd_backend_subject *s, bool *yes,
+                                 struct hfd_err *err)
 {
     struct hfd_remote_row row;
     struct hfd_arena mem;
     hfd_rc rc;
 
     hfd_arena_init(&mem, HFD_MIRROR_SCRATCH_MAX_BYTES);
-    rc = hfd_remote_row_get(tx, guresid, &mem, &row, err);
-    *yes = rc == HFD_OK && row.goal == HFD_GOAL_ABSENT && row.checked_us > now_us - ABSENT_FOR_US;
+    rc = hfd_remote_row_get(tx, s->guresid, &mem, &row, err);
+    *yes =
+        rc == HFD_OK && row.goal == HFD_GOAL_ABSENT && row.checked_us > s->now_us - ABSENT_FOR_US;
     hfd_arena_fini(&mem);
     return rc == HFD_NOT_FOUND ? HFD_OK : rc;
 }
 
-static hfd_rc mirror_trouble(struct hfd_txn *tx, hfd_slice guresid, struct hfd_arena *mem,
+static hfd_rc mirror_trouble(struct hfd_txn *tx, const struct hfd_backend_subject *s,
                              hfd_slice *out, struct hfd_err *err)
 {
     struct hfd_remote_row row;
-    hfd_rc rc = hfd_remote_row_get(tx, guresid, mem, &row, err);
+    hfd_rc rc = hfd_remote_row_get(tx, s->guresid, s->mem, &row, err);
 
     *out = rc == HFD_OK ? row.error : HFD_SLICE("");
     return rc == HFD_NOT_FOUND ? HFD_OK : rc;
 }
 
+/* A PUT adopts nothing by itself: the remote thread finds by its label what the remote has. */
+static hfd_rc mirror_orphans(struct hfd_txn *tx, const struct hfd_backend_orphan_query *query,
+                             struct hfd_backend_orphans *out, struct hfd_err *err)
+{
+    *out = (struct hfd_backend_orphans){.more = false};
+    if (query->guresid.len > 0)
+        return HFD_OK;
+    return hfd_remote_orphans_list(tx, query->kind, query->limit, query->mem, &out->list,
+                                   &out->more, err);
+}
+
+static hfd_rc mirror_orphans_state(struct hfd_txn *tx, struct hfd_arena *mem,
+                                   struct hfd_backend_orphans_state *out, struct hfd_err *err)
+{
+    struct hfd_remote_orphans_state state;
+    hfd_rc rc = hfd_remote_orphans_state(tx, mem, &state, err);
+
+    if (rc == HFD_OK)
+        *out = (struct hfd_backend_orphans_state){true, state.checked_us, state.error};
+    return rc;
+}
+
+/* The remote thread looks at it once more before it deletes it. */
+static hfd_rc mirror_remove_orphan(struct hfd_txn *tx, const struct hfd_fleet_call *call,
+                                   hfd_slice id, struct hfd_fleet_deletion *out,
+                                   struct hfd_err *err)
+{
+    struct hfd_orphan_row row;
+    hfd_rc rc = hfd_remote_orphan_remove(tx, id, call->now_us, call->mem, &row, err);
+
+    out->removed = false;
+    if (rc != HFD_OK)
+        return rc;
+    out->row = (struct hfd_fleet_row){
+        .id = row.id,
+        .kind = row.kind,
+        .owner_id = row.owner_id,
+        .name = row.name,
+        .generation = row.generation,
+        .labels = hfd_arena_printf(call->mem, HFD_GURESID_LABEL "=%.*s", HFD_SLICE_FMT(row.label)),
+    };
+    return out->row.labels.p != NULL ? HFD_OK : hfd_fail_nomem(err, "delete an orphan");
+}
+
 const struct hfd_backend hfd_backend_remote = {
-    .deferred = true,
     .create = mirror_create,
     .patch = mirror_patch,
     .remove = mirror_remove,
+    .orphans = mirror_orphans,
+    .remove_orphan = mirror_remove_orphan,
+    .orphans_state = mirror_orphans_state,
+    .discard = hfd_fleet_row_delete,
     .seek = mirror_seek,
+    .is_complete = mirror_is_complete,
+    .may_have_cluster = hfd_wire_id_ok,
     .schedule = mirror_schedule,
     .forget = mirror_forget,
-    .absent = mirror_absent,
     .trouble = mirror_trouble,
 };

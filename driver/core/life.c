@@ -1,4 +1,4 @@
-/* The decision tables of DESIGN 4, as tables. */
+/* The decision tables of PUT, GET and DELETE. See life.h. */
 #include "driver/core/life.h"
 
 #define TO(state) (1u << HFD_STATE_##state)
@@ -31,31 +31,34 @@ static const struct {
 };
 /* clang-format on */
 
-/*
- * A stored state that is none of ours is damage, which is no reason to abort: as failed, a PUT
- * mends it and a DELETE removes it.
- */
-static enum hfd_state known(enum hfd_state s)
+enum hfd_state hfd_state_known(int stored)
 {
-    return (unsigned)s < HFD_STATE_COUNT ? s : HFD_STATE_FAILED;
+    return (unsigned)stored < HFD_STATE_COUNT ? (enum hfd_state)stored : HFD_STATE_FAILED;
 }
 
 const char *hfd_state_name(enum hfd_state s)
 {
-    return state_names[known(s)];
+    return state_names[hfd_state_known((int)s)];
 }
 
 bool hfd_state_may(enum hfd_state from, enum hfd_state to)
 {
-    return (state_next[known(from)] & 1u << known(to)) != 0;
+    return (state_next[hfd_state_known((int)from)] & 1u << hfd_state_known((int)to)) != 0;
+}
+
+bool hfd_state_may_adopt(enum hfd_state to)
+{
+    return to == HFD_STATE_CREATING || to == HFD_STATE_UPDATING || to == HFD_STATE_DELETING;
 }
 
 enum hfd_put_action hfd_life_put(enum hfd_state state, bool same)
 {
-    return same ? decisions[known(state)].same : decisions[known(state)].different;
+    return same ? decisions[hfd_state_known((int)state)].same
+                : decisions[hfd_state_known((int)state)].different;
 }
 
 enum hfd_answer hfd_life_get(enum hfd_state state, bool deadline_passed)
 {
-    return deadline_passed ? decisions[known(state)].late : decisions[known(state)].get;
+    return deadline_passed ? decisions[hfd_state_known((int)state)].late
+                           : decisions[hfd_state_known((int)state)].get;
 }

@@ -1,6 +1,6 @@
 /*
- * The life cycle of a driver resource: its states, its arrows, and the decision tables of DESIGN 4.
- * Pure. Thread: any.
+ * The life cycle of a driver resource: its states, its arrows, and the decision tables of PUT, GET
+ * and DELETE. Pure. Thread: any.
  *
  *            PUT                    all parts ready
  *   absent ------> creating ------------------------> ready <------+
@@ -8,9 +8,10 @@
  *                     v                                 v different| ready
  *                   failed <----------------------- updating ------+
  *                     | PUT: a new attempt, creating or updating
- *   ready ----- its cluster was removed in HyperFleet ----> failed
+ *   ready ----- a part was removed in HyperFleet ----> failed
  *   any state --- DELETE ---> deleting --- removed in HyperFleet ---> absent
  *   deleting ---- the remote HyperFleet cannot delete -----> failed
+ *   absent ------ adopted: its row is made again ------> creating, updating or deleting
  *
  * A value that is no state counts as failed.
  */
@@ -31,8 +32,12 @@ enum hfd_state {
 
 /** "absent", "creating", ... */
 const char *hfd_state_name(enum hfd_state s);
+/** A stored value as a state: what is none is damage, and counts as FAILED, so a PUT mends it. */
+enum hfd_state hfd_state_known(int stored);
 /** Whether the arrow exists. No state has one to itself. */
 bool hfd_state_may(enum hfd_state from, enum hfd_state to);
+/** Whether a resource without a row can be adopted in this state. */
+bool hfd_state_may_adopt(enum hfd_state to);
 
 enum hfd_put_action {
     HFD_PUT_CREATE,   /* make cluster and nodepools */

@@ -1,44 +1,40 @@
 /*
- * Clusters and nodepools of ours that no driver resource knows: they carry the label
- * humanitec_guresid, and no row has them as a part. They come of a store that was lost, of another
- * driver before this one, or of people who copy labels. A PUT of their GUResID takes them over;
- * nobody removes them by itself: a person does, here. Source: DESIGN 4, 6; README.md in this
- * folder.
+ * Orphans: clusters and nodepools with the label humanitec_guresid that are a part of no resource.
+ * They come from a store that was lost, another driver, or a label that a person copied. A PUT of
+ * their GUResID adopts them; nothing else removes them but a person, with hfd_orphan_remove.
+ * README.md, "Lost and found".
  */
 #ifndef HFD_CORE_ORPHANS_H
 #define HFD_CORE_ORPHANS_H
 
-#include "driver/backend/remote/orphans.h"
-#include "driver/core/resource.h"
+#include "driver/core/driver.h"
 
 #define HFD_ORPHANS_MAX 1000 /* of each kind in one list */
 
 struct hfd_orphans {
-    struct hfd_orphan_list list;        /* by GUResID and age, clusters before nodepools */
-    bool more;                          /* whether there are more than the list has */
-    bool remote;                        /* it is of a remote HyperFleet, as that was once */
-    struct hfd_remote_orphans_state as; /* when that was */
+    struct hfd_orphan_list list; /* by GUResID and age, clusters before nodepools */
+    bool more;                   /* there are more than the list has */
+    struct hfd_backend_orphans_state as;
 };
 
-/**
- * @param ops  which HyperFleet is driven
- * Thread: reader; it looks at the labels of all resources.
- */
+/** Lists orphans. It reads the labels of all resources. Thread: reader. */
 HFD_MUST_CHECK hfd_rc hfd_orphans_list(struct hfd_txn *tx, const struct hfd_backend *ops,
                                        struct hfd_arena *mem, struct hfd_orphans *out,
                                        struct hfd_err *err);
 
+/** A caller asked for the list, so that the backend should renew it. Never waits. Thread: any. */
+void hfd_orphans_polled(const struct hfd_driver *d);
+
 /**
- * Deletes one in HyperFleet, as a DELETE there would: its adapters finalize it, and a cluster takes
- * its nodepools along. A remote one is told so by the remote thread, after another look at it.
- * @param out   as it is now, or was last; of a remote one: what kind it is, id, name, and the label
- * with the GUResID
- * @param gone  whether it was removed at once
- * @return HFD_OK, HFD_NOT_FOUND (no such resource; no such orphan that is known of, in a remote
- * one), HFD_CONFLICT (it is no orphan) Thread: writer.
+ * Deletes an orphan in HyperFleet as a DELETE there would. A remote one is looked at once more and
+ * deleted later.
+ * @param id   of the orphan
+ * @param out  as it is now, or was last; of a remote one: kind, id, name, and the label
+ * @return HFD_OK, HFD_NOT_FOUND (no such resource, or no such orphan is known), HFD_CONFLICT (it is
+ * no orphan)
+ * Thread: writer.
  */
-HFD_MUST_CHECK hfd_rc hfd_orphan_remove(struct hfd_txn *tx, const struct hfd_driver *d,
-                                        const struct hfd_fleet_call *call, hfd_slice id,
-                                        struct hfd_fleet_row *out, bool *gone, struct hfd_err *err);
+HFD_MUST_CHECK hfd_rc hfd_orphan_remove(const struct hfd_ctx *c, hfd_slice caller, hfd_slice id,
+                                        struct hfd_fleet_deletion *out);
 
 #endif

@@ -1,24 +1,15 @@
-/*
- * OutputData of a ready resource. See output.h.
- */
+/* See output.h. */
 #include "driver/core/output.h"
 
 #include "driver/base/jsonx.h"
-#include "store/rows_fleet.h"
+#include "driver/core/secrets.h"
 #include "store/rows_report.h"
-#include "store/rows_resource.h"
 
 #define OUTPUT_MAX_BYTES ((size_t)1024 * 1024)
 
-static hfd_rc no_memory(struct hfd_err *err)
+static hfd_rc fail_nomem(const struct hfd_ctx *c)
 {
-    return hfd_fail(err, HFD_NOMEM, "out of memory while building an output");
-}
-
-static hfd_slice report_aad(hfd_slice fleet_id, hfd_slice adapter, struct hfd_arena *mem)
-{
-    return hfd_arena_printf(mem, "report|%.*s|%.*s", HFD_SLICE_FMT(fleet_id),
-                            HFD_SLICE_FMT(adapter));
+    return hfd_fail_nomem(c->err, "build an output");
 }
 
 static hfd_slice output_aad(const struct hfd_resource_row *row, struct hfd_arena *mem)
@@ -27,103 +18,89 @@ static hfd_slice output_aad(const struct hfd_resource_row *row, struct hfd_arena
                             HFD_SLICE_FMT(row->incarnation));
 }
 
-hfd_slice hfd_output_seal_report(void *ctx, hfd_slice fleet_id, hfd_slice adapter, hfd_slice plain,
-                                 struct hfd_arena *mem)
-{
-    const struct hfd_driver *d = ctx;
-    hfd_slice aad = report_aad(fleet_id, adapter, mem);
-
-    if (aad.p == NULL)
-        return HFD_SLICE_NONE;
-    return hfd_keyring_seal(d->ring, HFD_KEY_AT_REST, d->rng, aad, plain, mem);
-}
-
-hfd_rc hfd_output_secrets(const struct hfd_driver *d, const struct hfd_resource_row *row,
-                          struct hfd_arena *mem, hfd_slice *out, struct hfd_err *err)
+hfd_rc hfd_output_secrets(const struct hfd_ctx *c, const struct hfd_resource_row *row,
+                          hfd_slice *out)
 {
     hfd_slice aad;
 
     *out = HFD_SLICE("{}");
     if (row->secrets.len == 0)
         return HFD_OK;
-    aad = output_aad(row, mem);
+    aad = output_aad(row, c->mem);
     if (aad.p == NULL)
-        return no_memory(err);
-    if (hfd_keyring_open(d->ring, HFD_KEY_AT_REST, aad, row->secrets, mem, out, NULL) != HFD_OK)
+        return fail_nomem(c);
+    if (hfd_keyring_open(c->driver->ring, HFD_KEY_AT_REST, aad, row->secrets, c->mem, out, NULL) !=
+        HFD_OK)
         return hfd_fail(
-            err, HFD_CORRUPT,
+            c->err, HFD_CORRUPT,
             "the output secrets of '%.*s' cannot be opened: is a key missing from the key ring?",
             HFD_SLICE_FMT(row->guresid));
     return HFD_OK;
 }
 
-/* A report's data; with `secrets` its data.secrets in plain, else redacted as stored. Gives. */
-static hfd_rc report_data(const struct hfd_driver *d, const struct hfd_report_row *r, bool secrets,
-                          struct hfd_arena *mem, json_t **out, struct hfd_err *err)
+/* Replaces the redacted secrets in a report's data by the plain ones. */
+static hfd_rc add_secrets(const struct hfd_ctx *c, const struct hfd_report_row *r, json_t *data)
 {
-    hfd_slice aad, plain;
+    hfd_slice plain;
     json_t *doc;
-    hfd_rc rc;
+    hfd_rc rc = hfd_report_secrets_open(c->driver, r, c->mem, &plain);
 
-    rc = hfd_json_parse(r->data, out, err);
+    if (rc == HFD_OK)
+        rc = hfd_json_parse(plain, &doc, c->err);
+    if (rc != HFD_OK)
+        return hfd_fail(c->err, rc == HFD_NOMEM ? HFD_NOMEM : HFD_CORRUPT,
+                        "the secrets of adapter %.*s's report on %.*s cannot be opened",
+                        HFD_SLICE_FMT(r->adapter), HFD_SLICE_FMT(r->fleet_id));
+    return json_object_set_new(data, "secrets", doc) == 0 ? HFD_OK : fail_nomem(c);
+}
+
+/* A report's data, with its secrets in plain or redacted as stored. Gives. */
+static hfd_rc report_data(const struct hfd_ctx *c, const struct hfd_report_row *r, bool secrets,
+                          json_t **out)
+{
+    hfd_rc rc = hfd_json_parse(r->data, out, c->err);
+
     if (rc != HFD_OK || !secrets || r->secrets.len == 0)
         return rc;
-    aad = report_aad(r->fleet_id, r->adapter, mem);
-    rc = aad.p == NULL
-             ? no_memory(err)
-             : hfd_keyring_open(d->ring, HFD_KEY_AT_REST, aad, r->secrets, mem, &plain, NULL);
-    if (rc == HFD_OK)
-        rc = hfd_json_parse(plain, &doc, err);
+    rc = add_secrets(c, r, *out);
     if (rc != HFD_OK) {
         json_decref(*out);
         *out = NULL;
-        return hfd_fail(err, rc == HFD_NOMEM ? HFD_NOMEM : HFD_CORRUPT,
-                        "the secrets of adapter %.*s's report on %.*s cannot be opened",
-                        HFD_SLICE_FMT(r->adapter), HFD_SLICE_FMT(r->fleet_id));
     }
-    if (json_object_set_new(*out, "secrets", doc) != 0) {
-        json_decref(*out);
-        *out = NULL;
-        return no_memory(err);
-    }
-    return HFD_OK;
+    return rc;
 }
 
-/* One output under construction. */
-struct work {
-    struct hfd_txn *tx;
-    const struct hfd_driver *d;
-    const struct hfd_parts *
-        parts; /* the first is the main part: the cluster, or the nodepool of a nodepool resource */
-    struct hfd_arena *mem;
+/* The rules for one object of the output. */
+struct mapping {
+    const struct hfd_output_rule *rules;
+    size_t count;
+    bool secrets; /* rules see data.secrets in plain */
 };
 
-/*
- * Adds what the rules take from the main part's reports as members of an object under construction.
- */
-static hfd_rc add_mapped(const struct work *w, const struct hfd_output_rule *rules, size_t count,
-                         bool secrets, struct hfd_buf *b, struct hfd_err *err)
+/* Adds what the rules take from the main part's reports as members of an object. */
+static hfd_rc add_mapped(const struct hfd_ctx *c, const struct hfd_part *main,
+                         const struct mapping *m, struct hfd_buf *b)
 {
-    for (size_t i = 0; i < count; i++) {
+    for (size_t i = 0; i < m->count; i++) {
         struct hfd_report_row r;
         const json_t *value;
         json_t *data;
         hfd_rc rc;
 
-        rc = hfd_report_row_get(
-            w->tx, &(struct hfd_report_key){w->parts->items[0].row.fleet_id, rules[i].adapter},
-            w->mem, &r, err);
+        rc = hfd_report_row_get(c->tx,
+                                &(struct hfd_report_key){main->row.fleet_id, m->rules[i].adapter},
+                                c->mem, &r, c->err);
         if (rc == HFD_NOT_FOUND)
             continue;
         if (rc == HFD_OK)
-            rc = report_data(w->d, &r, secrets, w->mem, &data, err);
+            rc = report_data(c, &r, m->secrets, &data);
         if (rc != HFD_OK)
             return rc;
-        value = hfd_json_pointer(data, rules[i].pointer);
+        value = hfd_json_pointer(data, m->rules[i].pointer);
         if (value != NULL) {
             if (b->len > 1)
                 hfd_buf_addc(b, ',');
-            hfd_buf_json_str(b, rules[i].name);
+            hfd_buf_json_str(b, m->rules[i].name);
             hfd_buf_addc(b, ':');
             hfd_json_dump_for_store(b, value);
         }
@@ -165,8 +142,8 @@ static void nodepool_list(struct hfd_buf *b, const struct hfd_parts *parts)
     hfd_buf_addc(b, ']');
 }
 
-static void values(struct hfd_buf *b, const struct hfd_driver *d, const struct hfd_parts *parts,
-                   const struct hfd_outcome *outcome, const struct hfd_resource_row *row)
+static void add_values(struct hfd_buf *b, const struct hfd_parts *parts,
+                       const struct hfd_outcome *outcome, const struct hfd_resource_row *row)
 {
     const struct hfd_fleet_row *own = &parts->items[0].fleet;
 
@@ -181,70 +158,77 @@ static void values(struct hfd_buf *b, const struct hfd_driver *d, const struct h
     if (outcome->health_message.len > 0)
         member(b, ",\"health_message\":", outcome->health_message);
     nodepool_list(b, parts);
-    if (d->demo)
-        hfd_buf_lit(b, ",\"demo\":true");
 }
 
-static hfd_rc finish(struct hfd_buf *b, struct hfd_arena *mem, hfd_slice *out, struct hfd_err *err)
+static hfd_rc finish(const struct hfd_ctx *c, struct hfd_buf *b, hfd_slice *out)
 {
     hfd_rc rc;
 
     hfd_buf_addc(b, '}');
-    rc = hfd_buf_to_arena(b, mem, out, err);
+    rc = hfd_buf_to_arena(b, c->mem, out, c->err);
     if (rc == HFD_LIMIT)
-        return hfd_fail_field(err, HFD_LIMIT, "data",
+        return hfd_fail_field(c->err, HFD_LIMIT, "data",
                               "the outputs that driver.outputs takes from the adapters' data would "
                               "take more than %zu bytes",
                               OUTPUT_MAX_BYTES);
     return rc;
 }
 
-static hfd_rc build_secrets(const struct work *w, struct hfd_resource_row *row, struct hfd_err *err)
+/*
+ * Seals the secrets of an output. Sealing draws a new nonce, so secrets that did not change keep
+ * their bytes: else the row would be written for nothing.
+ */
+static hfd_rc seal_secrets(const struct hfd_ctx *c, hfd_slice plain, struct hfd_resource_row *row)
 {
-    const struct hfd_driver *d = w->d;
-    struct hfd_arena *mem = w->mem;
-    hfd_slice plain, aad, was;
+    const struct hfd_driver *d = c->driver;
+    struct hfd_ctx quiet = *c;
+    hfd_slice aad, was;
+
+    quiet.err = NULL;
+    if (row->secrets.len > 0 && hfd_output_secrets(&quiet, row, &was) == HFD_OK &&
+        hfd_slice_eq(was, plain))
+        return HFD_OK;
+    aad = output_aad(row, c->mem);
+    if (aad.p != NULL)
+        row->secrets = hfd_keyring_seal(d->ring, HFD_KEY_AT_REST, d->rng, aad, plain, c->mem);
+    return aad.p != NULL && row->secrets.p != NULL ? HFD_OK : fail_nomem(c);
+}
+
+static hfd_rc build_secrets(const struct hfd_ctx *c, const struct hfd_parts *parts,
+                            struct hfd_resource_row *row)
+{
+    const struct mapping m = {c->driver->output_secrets, c->driver->output_secret_count, true};
+    hfd_slice plain;
     struct hfd_buf b;
     hfd_rc rc;
 
-    if (d->output_secret_count == 0) {
+    if (m.count == 0) {
         row->secrets = HFD_SLICE_NONE;
         return HFD_OK;
     }
     hfd_buf_init(&b, OUTPUT_MAX_BYTES);
     hfd_buf_addc(&b, '{');
-    rc = add_mapped(w, d->output_secrets, d->output_secret_count, true, &b, err);
+    rc = add_mapped(c, hfd_parts_main(parts), &m, &b);
     if (rc == HFD_OK)
-        rc = finish(&b, mem, &plain, err);
+        rc = finish(c, &b, &plain);
     hfd_buf_fini(&b);
-    if (rc != HFD_OK)
-        return rc;
-    /*
-     * Sealing draws a new nonce: what did not change keeps its bytes, so that the row is not
-     * written for nothing.
-     */
-    if (row->secrets.len > 0 && hfd_output_secrets(d, row, mem, &was, NULL) == HFD_OK &&
-        hfd_slice_eq(was, plain))
-        return HFD_OK;
-    aad = output_aad(row, mem);
-    if (aad.p != NULL)
-        row->secrets = hfd_keyring_seal(d->ring, HFD_KEY_AT_REST, d->rng, aad, plain, mem);
-    return aad.p != NULL && row->secrets.p != NULL ? HFD_OK : no_memory(err);
+    return rc == HFD_OK ? seal_secrets(c, plain, row) : rc;
 }
 
-hfd_rc hfd_output_build(struct hfd_txn *tx, const struct hfd_driver *d,
-                        const struct hfd_parts *parts, const struct hfd_outcome *outcome,
-                        struct hfd_arena *mem, struct hfd_resource_row *row, struct hfd_err *err)
+hfd_rc hfd_output_build(const struct hfd_ctx *c, const struct hfd_parts *parts,
+                        const struct hfd_outcome *outcome, struct hfd_resource_row *row)
 {
-    const struct work w = {tx, d, parts, mem};
+    const struct mapping m = {c->driver->output_values, c->driver->output_value_count, false};
     struct hfd_buf b;
     hfd_rc rc;
 
     hfd_buf_init(&b, OUTPUT_MAX_BYTES);
-    values(&b, d, parts, outcome, row);
-    rc = add_mapped(&w, d->output_values, d->output_value_count, false, &b, err);
+    add_values(&b, parts, outcome, row);
+    if (c->driver->demo)
+        hfd_buf_lit(&b, ",\"demo\":true");
+    rc = add_mapped(c, hfd_parts_main(parts), &m, &b);
     if (rc == HFD_OK)
-        rc = finish(&b, mem, &row->output, err);
+        rc = finish(c, &b, &row->output);
     hfd_buf_fini(&b);
-    return rc == HFD_OK ? build_secrets(&w, row, err) : rc;
+    return rc == HFD_OK ? build_secrets(c, parts, row) : rc;
 }

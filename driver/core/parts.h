@@ -1,62 +1,63 @@
 /*
- * The HyperFleet resources behind a driver resource: reading them for a judgement, and making them
- * what an input asks for. Thread: writer for hfd_parts_apply, else any, inside a transaction
+ * The clusters and nodepools behind a driver resource: reading and adopting them. apply.h makes
+ * them what an input asks for. Thread: writer for what writes, else any, inside a transaction
  * function.
  */
 #ifndef HFD_CORE_PARTS_H
 #define HFD_CORE_PARTS_H
 
-#include "driver/core/output.h"
+#include "driver/core/driver.h"
+#include "driver/core/outcome.h"
+#include "store/rows_part.h"
 
-/**
- * Reads the parts of a resource with their reports; a part that no longer exists is there with
- * view.exists false.
- */
-HFD_MUST_CHECK hfd_rc hfd_parts_load(struct hfd_txn *tx, hfd_slice guresid, struct hfd_arena *mem,
-                                     struct hfd_parts *out, struct hfd_err *err);
+/** A cluster or nodepool of a resource. */
+struct hfd_part {
+    struct hfd_part_row row;
+    struct hfd_fleet_row fleet; /* valid when view.exists; without its documents and callers */
+    struct hfd_part_view view;
+};
 
-/** What hfd_parts_apply has done. */
-struct hfd_applied {
-    struct hfd_parts parts; /* as hfd_parts_load gives them now */
-    bool made;              /* whether a part came to be */
-    bool anew; /* whether another one took the place of the resource's own, which was removed behind
-                  our back */
+struct hfd_parts {
+    struct hfd_part *items; /* the cluster first, then nodepools by name */
+    size_t count;
 };
 
 /**
- * Makes, patches and deletes until the parts are what call->input asks for; creation, update,
- * re-target and new attempt are this one path. row: guresid, kind and cluster_id of the resource
- * ("" when there is no cluster yet); cluster_id is set on return. An orphan that carries the
- * resource's label is taken over instead of making another, where its name is the one asked for, or
- * none is.
- * @return HFD_OK, HFD_INVALID (a name is taken, no such cluster), HFD_IMMUTABLE (a name cannot
- * change, or the orphan has another)
+ * Reads the parts of a resource with their reports. A part that no longer exists is in the list,
+ * with view.exists false.
  */
-HFD_MUST_CHECK hfd_rc hfd_parts_apply(struct hfd_txn *tx, const struct hfd_call *call,
-                                      struct hfd_resource_row *row, struct hfd_applied *out,
-                                      struct hfd_err *err);
+HFD_MUST_CHECK hfd_rc hfd_parts_load(const struct hfd_ctx *c, hfd_slice guresid,
+                                     struct hfd_parts *out);
+
+/** The cluster of a resource, or the nodepool of a nodepool resource; NULL = it has no parts. */
+const struct hfd_part *hfd_parts_main(const struct hfd_parts *parts);
+bool hfd_parts_any_exists(const struct hfd_parts *parts);
 
 /**
- * Whether a cluster or nodepool carries our label for call->guresid, and no row knows it. Thread:
- * any.
+ * Whether the row of a cluster or nodepool has the label of this GUResID and is a part of no
+ * resource: an orphan to adopt. Thread: any.
  */
-HFD_MUST_CHECK hfd_rc hfd_parts_is_orphan(struct hfd_txn *tx, const struct hfd_call *call,
-                                          enum hfd_kind kind, hfd_slice id, bool *yes,
-                                          struct hfd_err *err);
-/**
- * Takes over such a one as it is, even while it is being deleted.
- * @param ours  whether it is one
- */
-HFD_MUST_CHECK hfd_rc hfd_parts_adopt(struct hfd_txn *tx, const struct hfd_call *call,
-                                      enum hfd_kind kind, hfd_slice id, bool *ours,
-                                      struct hfd_err *err);
+HFD_MUST_CHECK hfd_rc hfd_parts_is_orphan(const struct hfd_ctx *c, hfd_slice guresid,
+                                          const struct hfd_fleet_row *row, bool *yes);
 
 /**
- * A part for what the remote may have with our label for call->guresid. With a deferred backend
- * alone.
+ * Reads a cluster or nodepool by its id and tells whether it is such an orphan; false as well if
+ * there is none. Thread: any.
  */
-HFD_MUST_CHECK hfd_rc hfd_parts_seek(struct hfd_txn *tx, const struct hfd_call *call,
-                                     enum hfd_kind kind, struct hfd_fleet_row *out,
-                                     struct hfd_err *err);
+HFD_MUST_CHECK hfd_rc hfd_parts_find_orphan(const struct hfd_ctx *c, hfd_slice guresid,
+                                            const struct hfd_fleet_target *target,
+                                            struct hfd_fleet_row *out, bool *yes);
+
+/** Makes such an orphan a part, as it is, even while it is being deleted. No orphan: nothing. */
+HFD_MUST_CHECK hfd_rc hfd_parts_adopt(const struct hfd_ctx *c, hfd_slice guresid,
+                                      const struct hfd_fleet_target *target);
+
+/** Makes a place-holder part, for what the backend finds by the label of call->guresid. */
+HFD_MUST_CHECK hfd_rc hfd_parts_seek(const struct hfd_ctx *c, const struct hfd_call *call,
+                                     enum hfd_kind kind, struct hfd_fleet_row *out);
+
+/** Has what was written carried out. Call it once per transaction, after the last write. */
+HFD_MUST_CHECK hfd_rc hfd_parts_schedule(const struct hfd_ctx *c, hfd_slice guresid,
+                                         enum hfd_backend_goal goal);
 
 #endif

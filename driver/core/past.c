@@ -3,15 +3,14 @@
 
 #include "driver/base/clock.h"
 #include "driver/core/hint.h"
-#include "store/rows_resource.h"
 #include "store/rows_past.h"
 
 #define TEXT_MAX_BYTES 8192u /* of a plan, and of milestones */
 #define US_PER_MS INT64_C(1000)
 
-static hfd_rc no_memory(struct hfd_err *err)
+static hfd_rc fail_nomem(const struct hfd_ctx *c)
 {
-    return hfd_fail(err, HFD_NOMEM, "out of memory while planning an operation");
+    return hfd_fail_nomem(c->err, "plan an operation");
 }
 
 /* ---- milestones ---- */
@@ -35,8 +34,8 @@ void hfd_milestones_parse(hfd_slice text, struct hfd_milestones *out)
     }
 }
 
-static hfd_rc format_milestones(const struct hfd_milestones *m, struct hfd_arena *mem,
-                                hfd_slice *out, struct hfd_err *err)
+static hfd_rc format_milestones(const struct hfd_ctx *c, const struct hfd_milestones *m,
+                                hfd_slice *out)
 {
     struct hfd_buf b;
 
@@ -48,10 +47,10 @@ static hfd_rc format_milestones(const struct hfd_milestones *m, struct hfd_arena
         hfd_buf_addc(&b, '=');
         hfd_buf_i64(&b, m->items[i].at_us / US_PER_MS);
     }
-    return hfd_buf_to_arena(&b, mem, out, err);
+    return hfd_buf_to_arena(&b, c->mem, out, c->err);
 }
 
-/* Whether an adapter's last word on a part is that it has done what the operation wants of it. */
+/* Whether an adapter's last report on a part says that it has done what the operation wants. */
 static bool is_done(const struct hfd_part_view *part, hfd_slice adapter, bool removing)
 {
     for (size_t i = 0; i < part->report_count; i++) {
@@ -66,10 +65,7 @@ static bool is_done(const struct hfd_part_view *part, hfd_slice adapter, bool re
     return false;
 }
 
-/*
- * Whether it has on all parts of a kind: one that is being removed waits for Finalized, one that is
- * removed for nothing more.
- */
+/* Whether it has on all parts of a kind. A part that is being removed waits for Finalized. */
 static bool all_done(const struct hfd_parts *parts, enum hfd_kind kind, hfd_slice adapter,
                      bool deleting)
 {
@@ -87,25 +83,22 @@ static bool all_done(const struct hfd_parts *parts, enum hfd_kind kind, hfd_slic
     return count > 0;
 }
 
-/*
- * Adds the milestones that the parts have come to and that `all` does not know. @return HFD_OK or
- * HFD_NOMEM
- */
-static hfd_rc add_new(const struct hfd_driver *d, const struct hfd_parts *parts, bool deleting,
-                      int64_t at_us, struct hfd_arena *mem, struct hfd_milestones *all)
+/* Adds the milestones that the parts have reached and that `all` does not have yet. */
+static hfd_rc add_reached(const struct hfd_ctx *c, const struct hfd_parts *parts, bool deleting,
+                          int64_t at_us, struct hfd_milestones *all)
 {
     for (int kind = HFD_KIND_CLUSTER; kind <= HFD_KIND_NODEPOOL; kind++) {
-        const struct hfd_adapter_names *required = &d->fleet.required[kind];
+        const struct hfd_adapter_names *required = &c->driver->fleet.required[kind];
 
         for (size_t i = 0; i < required->count && all->count < HFD_MILESTONES_MAX; i++) {
             hfd_slice name;
 
             if (!all_done(parts, (enum hfd_kind)kind, required->items[i], deleting))
                 continue;
-            name = hfd_arena_printf(mem, "%c/%.*s", kind == HFD_KIND_CLUSTER ? 'c' : 'n',
+            name = hfd_arena_printf(c->mem, "%c/%.*s", kind == HFD_KIND_CLUSTER ? 'c' : 'n',
                                     HFD_SLICE_FMT(required->items[i]));
             if (name.p == NULL)
-                return HFD_NOMEM;
+                return fail_nomem(c);
             if (hfd_milestone_find(all, name) == NULL)
                 all->items[all->count++] = (struct hfd_milestone){name, at_us};
         }
@@ -120,19 +113,19 @@ static struct hfd_past_key key_of(const struct hfd_resource_row *row)
     return (struct hfd_past_key){row->kind, row->op, row->op_size};
 }
 
-static hfd_rc load_past(struct hfd_txn *tx, const struct hfd_past_key *key, struct hfd_arena *mem,
-                        struct hfd_estimate_input *in, struct hfd_err *err)
+static hfd_rc load_past(const struct hfd_ctx *c, const struct hfd_past_key *key,
+                        struct hfd_estimate_input *in)
 {
     struct hfd_past_list rows;
     struct hfd_past *past;
-    hfd_rc rc = hfd_past_row_list(tx, &(struct hfd_past_query){.key = *key, .limit = HFD_PAST_MAX},
-                                  mem, &rows, err);
+    hfd_rc rc = hfd_past_row_list(
+        c->tx, &(struct hfd_past_query){.key = *key, .limit = HFD_PAST_MAX}, c->mem, &rows, c->err);
 
     if (rc != HFD_OK)
         return rc;
-    past = hfd_arena_array(mem, rows.count + 1, sizeof(*past));
+    past = hfd_arena_array(c->mem, rows.count + 1, sizeof(*past));
     if (past == NULL)
-        return no_memory(err);
+        return fail_nomem(c);
     for (size_t i = 0; i < rows.count; i++) {
         if (rows.rows[i].ending >= HFD_ENDING_COUNT)
             continue;
@@ -147,8 +140,8 @@ static hfd_rc load_past(struct hfd_txn *tx, const struct hfd_past_key *key, stru
     return HFD_OK;
 }
 
-static hfd_rc make_plan(const struct hfd_estimate_input *in, struct hfd_arena *mem, hfd_slice *out,
-                        struct hfd_err *err)
+static hfd_rc make_plan(const struct hfd_ctx *c, const struct hfd_estimate_input *in,
+                        hfd_slice *out)
 {
     struct hfd_plan plan;
     struct hfd_buf b;
@@ -156,7 +149,7 @@ static hfd_rc make_plan(const struct hfd_estimate_input *in, struct hfd_arena *m
     hfd_estimate_plan(in, &plan);
     hfd_buf_init(&b, TEXT_MAX_BYTES);
     hfd_plan_format(&b, &plan);
-    return hfd_buf_to_arena(&b, mem, out, err);
+    return hfd_buf_to_arena(&b, c->mem, out, c->err);
 }
 
 static struct hfd_estimate_input input_of(const struct hfd_resource_row *row,
@@ -169,7 +162,7 @@ static struct hfd_estimate_input input_of(const struct hfd_resource_row *row,
     };
 }
 
-/* How many digits the number of parts has, in binary: 1, 2-3, 4-7, ... parts take about as long. */
+/* The number of binary digits of the number of parts: 1, 2-3, 4-7, ... parts are alike. */
 static int64_t size_of(const struct hfd_parts *parts)
 {
     size_t count = 0;
@@ -184,39 +177,46 @@ static int64_t size_of(const struct hfd_parts *parts)
 
 /* ---- an operation ---- */
 
-hfd_rc hfd_past_begin(struct hfd_txn *tx, const struct hfd_driver *d, const struct hfd_parts *parts,
-                      struct hfd_arena *mem, struct hfd_resource_row *row, struct hfd_err *err)
+/* The plan of an operation that begins, kept in the forecast until past or settings change. */
+static hfd_rc forecast(const struct hfd_ctx *c, const struct hfd_past_key *key,
+                       struct hfd_estimate_input *in, hfd_slice *plan)
+{
+    struct hfd_forecast_row f;
+    hfd_rc rc = hfd_forecast_row_get(c->tx, key, c->mem, &f, c->err);
+
+    if (rc == HFD_NOT_FOUND ||
+        (rc == HFD_OK && (f.prior_us != in->prior_us || f.deadline_us != in->deadline_us))) {
+        f = (struct hfd_forecast_row){.prior_us = in->prior_us, .deadline_us = in->deadline_us};
+        rc = load_past(c, key, in);
+        if (rc == HFD_OK)
+            rc = make_plan(c, in, &f.plan);
+        if (rc == HFD_OK)
+            rc = hfd_forecast_row_put(c->tx, key, &f, c->err);
+    }
+    *plan = f.plan;
+    return rc;
+}
+
+hfd_rc hfd_past_begin(const struct hfd_ctx *c, const struct hfd_parts *parts,
+                      struct hfd_resource_row *row)
 {
     struct hfd_milestones done = {.count = 0};
     struct hfd_estimate_input in = input_of(row, &done);
-    struct hfd_forecast_row f;
     struct hfd_past_key key;
     hfd_rc rc;
 
     row->op_size = size_of(parts);
     key = key_of(row);
-    rc = hfd_forecast_row_get(tx, &key, mem, &f, err);
-    if (rc == HFD_NOT_FOUND ||
-        (rc == HFD_OK && (f.prior_us != in.prior_us || f.deadline_us != in.deadline_us))) {
-        f = (struct hfd_forecast_row){.prior_us = in.prior_us, .deadline_us = in.deadline_us};
-        rc = load_past(tx, &key, mem, &in, err);
-        if (rc == HFD_OK)
-            rc = make_plan(&in, mem, &f.plan, err);
-        if (rc == HFD_OK)
-            rc = hfd_forecast_row_put(tx, &key, &f, err);
-    }
-    if (rc != HFD_OK)
-        return rc;
-    row->op_plan = f.plan;
-    /* What was done before tells nothing of this operation; at 0 it is not learned from. */
-    rc = add_new(d, parts, row->op == HFD_OP_DELETE, 0, mem, &done);
-    return rc == HFD_OK ? format_milestones(&done, mem, &row->op_milestones, err) : no_memory(err);
+    rc = forecast(c, &key, &in, &row->op_plan);
+    /* Milestones reached before count as reached at 0: nothing is learned from those. */
+    if (rc == HFD_OK)
+        rc = add_reached(c, parts, row->op == HFD_OP_DELETE, 0, &done);
+    return rc == HFD_OK ? format_milestones(c, &done, &row->op_milestones) : rc;
 }
 
-/* The operation goes on: are its parts further than they were? */
-static hfd_rc follow(struct hfd_txn *tx, const struct hfd_driver *d, const struct hfd_parts *parts,
-                     int64_t now_us, struct hfd_arena *mem, struct hfd_resource_row *row,
-                     struct hfd_err *err)
+/* The operation goes on: its parts may have reached more milestones. */
+static hfd_rc follow(const struct hfd_ctx *c, const struct hfd_parts *parts,
+                     struct hfd_resource_row *row)
 {
     struct hfd_milestones done = {.count = 0};
     struct hfd_estimate_input in = input_of(row, &done);
@@ -226,22 +226,18 @@ static hfd_rc follow(struct hfd_txn *tx, const struct hfd_driver *d, const struc
 
     hfd_milestones_parse(row->op_milestones, &done);
     known = done.count;
-    in.elapsed_us = now_us > row->op_started_us ? now_us - row->op_started_us : 0;
-    rc = add_new(d, parts, row->op == HFD_OP_DELETE, in.elapsed_us, mem, &done);
-    if (rc != HFD_OK)
-        return no_memory(err);
-    if (done.count == known || in.elapsed_us >= in.deadline_us)
-        return HFD_OK;
-    rc = format_milestones(&done, mem, &row->op_milestones, err);
+    in.elapsed_us = c->now_us > row->op_started_us ? c->now_us - row->op_started_us : 0;
+    rc = add_reached(c, parts, row->op == HFD_OP_DELETE, in.elapsed_us, &done);
+    if (rc != HFD_OK || done.count == known || in.elapsed_us >= in.deadline_us)
+        return rc;
+    rc = format_milestones(c, &done, &row->op_milestones);
     if (rc == HFD_OK)
-        rc = load_past(tx, &key, mem, &in, err);
-    return rc == HFD_OK && hfd_estimate_is_news(&in, known)
-               ? make_plan(&in, mem, &row->op_plan, err)
-               : rc;
+        rc = load_past(c, &key, &in);
+    return rc == HFD_OK && hfd_estimate_is_news(&in, known) ? make_plan(c, &in, &row->op_plan) : rc;
 }
 
-static hfd_rc end(struct hfd_txn *tx, enum hfd_ending ending, int64_t ended_us,
-                  struct hfd_resource_row *row, struct hfd_err *err)
+static hfd_rc end(const struct hfd_ctx *c, enum hfd_ending ending, int64_t ended_us,
+                  struct hfd_resource_row *row)
 {
     const struct hfd_past_key key = key_of(row);
     const struct hfd_past_row past = {.took_us = ended_us - row->op_started_us,
@@ -250,11 +246,8 @@ static hfd_rc end(struct hfd_txn *tx, enum hfd_ending ending, int64_t ended_us,
                                       .milestones = row->op_milestones};
 
     row->op_plan = row->op_milestones = HFD_SLICE_NONE;
-    /*
-     * Nobody waited for one that ended as it began, and the clock was set back during one that took
-     * less than no time.
-     */
-    return past.took_us > 0 ? hfd_past_row_add(tx, &key, &past, HFD_PAST_MAX, err) : HFD_OK;
+    /* An operation that ended as it began teaches nothing. Less than no time: the clock was set. */
+    return past.took_us > 0 ? hfd_past_row_add(c->tx, &key, &past, HFD_PAST_MAX, c->err) : HFD_OK;
 }
 
 static bool goes_on(const struct hfd_resource_row *row)
@@ -270,25 +263,22 @@ static enum hfd_ending ending_of(const struct hfd_resource_row *row)
     return hfd_slice_is(row->fail_code, "RES-105") ? HFD_ENDING_LATE : HFD_ENDING_FAILED;
 }
 
-hfd_rc hfd_past_follow(struct hfd_txn *tx, const struct hfd_driver *d,
-                       const struct hfd_parts *parts, int64_t now_us, struct hfd_arena *mem,
-                       struct hfd_resource_row *row, struct hfd_err *err)
+hfd_rc hfd_past_follow(const struct hfd_ctx *c, const struct hfd_parts *parts,
+                       struct hfd_resource_row *row)
 {
     if (row->op_plan.len == 0)
         return HFD_OK;
-    return goes_on(row) ? follow(tx, d, parts, now_us, mem, row, err)
-                        : end(tx, ending_of(row), row->updated_us, row, err);
+    return goes_on(row) ? follow(c, parts, row) : end(c, ending_of(row), row->updated_us, row);
 }
 
-hfd_rc hfd_past_leave(struct hfd_txn *tx, int64_t now_us, struct hfd_resource_row *row,
-                      struct hfd_err *err)
+hfd_rc hfd_past_leave(const struct hfd_ctx *c, struct hfd_resource_row *row)
 {
     if (row->op_plan.len == 0)
         return HFD_OK;
     if (!goes_on(row))
-        return end(tx, ending_of(row), row->updated_us, row, err);
-    if (now_us >= row->op_deadline_us)
-        return end(tx, HFD_ENDING_LATE, row->op_deadline_us, row, err);
+        return end(c, ending_of(row), row->updated_us, row);
+    if (c->now_us >= row->op_deadline_us)
+        return end(c, HFD_ENDING_LATE, row->op_deadline_us, row);
     row->op_plan = row->op_milestones = HFD_SLICE_NONE;
     return HFD_OK;
 }

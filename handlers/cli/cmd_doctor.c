@@ -140,7 +140,7 @@ static void read_orphans(struct doctor *d, struct hfd_store *store)
         return;
     }
     hfd_buf_addf(&d->out, "data      %s can be used; no server runs on it\n", d->settings->data.p);
-    say_orphans_begin(d, list->count, d->orphans.more, d->orphans.remote,
+    say_orphans_begin(d, list->count, d->orphans.more, d->orphans.as.remote,
                       time_text(d, d->orphans.as.checked_us), d->orphans.as.error);
     for (size_t i = 0; i < list->count; i++) {
         const struct hfd_orphan_row *o = &list->rows[i];

@@ -288,7 +288,7 @@ static enum hfd_exit start_demo(struct serve *s, struct hfd_err *err)
 {
     const struct hfd_demo_config config = {
         .store = s->store,
-        .fleet = &s->driver.fleet,
+        .driver = &s->driver,
         .clock = &s->steady.clock,
         .total_us = s->settings->demo_us,
     };

@@ -110,6 +110,6 @@ hfd_rc hfd_serve_driver_init(struct hfd_driver *d, struct hfd_settings *s,
         .demo = s->demo_us >= 0,
     };
     set_times(d, s);
-    hfd_driver_attach(d);
+    hfd_driver_complete(d);
     return HFD_OK;
 }

@@ -3,18 +3,14 @@
 #include "handlers/cli/look.h"
 #include "handlers/cli/serve.h"
 
-/* One line for each operation that the remote refused, besides what the app developer reads. */
-static hfd_rc on_refused(void *driver, struct hfd_txn *tx, hfd_slice guresid, const char *code,
-                         hfd_slice message, int64_t now_us, struct hfd_arena *mem,
-                         struct hfd_err *err)
+static void polled(void *remote, hfd_slice guresid)
 {
-    const hfd_rc rc = hfd_resource_refused(driver, tx, guresid, code, message, now_us, mem, err);
+    hfd_remote_asked(remote, guresid);
+}
 
-    if (rc == HFD_OK)
-        HFD_LOG(HFD_LOG_WARN, "an operation failed: the remote HyperFleet refused it",
-                HFD_LOG_STR("guresid", guresid), HFD_LOG_CSTR("code", code),
-                HFD_LOG_STR("reason", message));
-    return rc;
+static void wake(void *remote)
+{
+    hfd_remote_wake(remote);
 }
 
 /* Without TLS, others on the way can read the token. */
@@ -60,12 +56,14 @@ enum hfd_exit hfd_serve_remote_open(struct hfd_serve_remote *r, const struct hfd
         .retry_min_us = s->remote_retry_min_us,
         .retry_max_us = s->remote_retry_max_us,
         .rng = &hfd_rng_system,
-        .on_refused = on_refused,
-        .on_refused_ctx = d,
+        .observer = d,
+        .on_changes = hfd_resource_on_changes,
+        .on_refused = hfd_resource_on_refused,
     };
     warn_of_plain_http(s);
     rc = hfd_remote_start(&config, &r->thread, err);
     if (rc == HFD_OK) {
+        d->worker = (struct hfd_backend_worker){r->thread, polled, wake};
         hfd_remote_asked(r->thread,
                          HFD_REMOTE_ORPHANS); /* the store may be younger than what was made */
         return HFD_EXIT_OK;

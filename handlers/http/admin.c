@@ -22,8 +22,7 @@ struct command {
     hfd_slice id;
     struct hfd_orphans found;
     int64_t skew_us; /* offset from the program's clock to the machine's */
-    struct hfd_fleet_row row;
-    bool gone;
+    struct hfd_fleet_deletion removed;
 };
 
 /* Makes the command of a request, with copies. Returns NULL after it has answered with an error. */
@@ -121,7 +120,7 @@ static void on_listed(struct hfd_exchange *x, void *arg, hfd_rc rc, const struct
         time_member(&b, ",\"checked_time\":", found->as.checked_us + cmd->skew_us);
     if (found->as.error.len > 0)
         text_member(&b, ",\"message\":", found->as.error);
-    else if (found->remote && found->as.checked_us == 0)
+    else if (found->as.remote && found->as.checked_us == 0)
         text_member(&b, ",\"message\":",
                     HFD_SLICE("the remote HyperFleet has not been asked to the end yet"));
     hfd_buf_addc(&b, '}');
@@ -134,13 +133,11 @@ static void on_listed(struct hfd_exchange *x, void *arg, hfd_rc rc, const struct
  */
 void hfd_admin_list_orphans(struct hfd_exchange *x)
 {
-    struct hfd_remote *remote = hfd_exchange_app(x)->remote;
     struct command *cmd = start(x);
 
     if (cmd == NULL)
         return;
-    if (remote != NULL)
-        hfd_remote_asked(remote, HFD_REMOTE_ORPHANS);
+    hfd_orphans_polled(cmd->driver);
     hfd_exchange_view(x, txn_list, cmd, on_listed);
 }
 
@@ -148,13 +145,18 @@ static hfd_rc txn_remove(struct hfd_txn *tx, void *arg, struct hfd_err *err)
 {
     struct command *cmd = arg;
 
-    return hfd_orphan_remove(tx, cmd->driver, &cmd->call, cmd->id, &cmd->row, &cmd->gone, err);
+    const struct hfd_ctx c = {.tx = tx,
+                              .driver = cmd->driver,
+                              .now_us = cmd->call.now_us,
+                              .mem = cmd->call.mem,
+                              .err = err};
+
+    return hfd_orphan_remove(&c, cmd->call.caller, cmd->id, &cmd->removed);
 }
 
 static void on_removed(struct hfd_exchange *x, void *arg, hfd_rc rc, const struct hfd_err *err)
 {
     const struct command *cmd = arg;
-    struct hfd_remote *remote = hfd_exchange_app(x)->remote;
     struct hfd_reply reply = {.status = 202};
     struct hfd_buf b;
 
@@ -163,14 +165,12 @@ static void on_removed(struct hfd_exchange *x, void *arg, hfd_rc rc, const struc
         return;
     }
     HFD_LOG(HFD_LOG_WARN, "audit: orphan deleted",
-            HFD_LOG_CSTR("kind", hfd_kind_name(cmd->row.kind)), HFD_LOG_STR("id", cmd->row.id),
-            HFD_LOG_STR("name", cmd->row.name), HFD_LOG_STR("labels", cmd->row.labels),
-            HFD_LOG_STR("by", cmd->call.caller));
-    if (remote != NULL)
-        hfd_remote_wake(remote);
+            HFD_LOG_CSTR("kind", hfd_kind_name(cmd->removed.row.kind)),
+            HFD_LOG_STR("id", cmd->removed.row.id), HFD_LOG_STR("name", cmd->removed.row.name),
+            HFD_LOG_STR("labels", cmd->removed.row.labels), HFD_LOG_STR("by", cmd->call.caller));
     hfd_buf_init(&b, LIST_MAX_BYTES);
-    text_member(&b, "{\"id\":", cmd->row.id);
-    hfd_buf_addf(&b, ",\"removed\":%s}", cmd->gone ? "true" : "false");
+    text_member(&b, "{\"id\":", cmd->removed.row.id);
+    hfd_buf_addf(&b, ",\"removed\":%s}", cmd->removed.removed ? "true" : "false");
     hfd_api_send(x, &reply, "application/json", &b);
 }
 

@@ -68,8 +68,8 @@ static void answer(struct hfd_exchange *x, const struct command *cmd)
     struct hfd_hint hint;
     struct hfd_buf b;
 
-    if (app->remote != NULL && doc->answer != HFD_ANSWER_ABSENT)
-        hfd_remote_asked(app->remote, cmd->call.guresid);
+    if (doc->answer != HFD_ANSWER_ABSENT)
+        hfd_driver_polled(app->driver, cmd->call.guresid);
     hfd_buf_init(&b, ANSWER_MAX_BYTES);
     switch (doc->answer) {
     case HFD_ANSWER_OUTPUT:
@@ -162,10 +162,6 @@ static hfd_rc run(struct hfd_txn *tx, void *arg, struct hfd_err *err)
 
 static void on_written(struct hfd_exchange *x, void *arg, hfd_rc rc, const struct hfd_err *err)
 {
-    struct hfd_remote *remote = hfd_exchange_app(x)->remote;
-
-    if (rc == HFD_OK && remote != NULL)
-        hfd_remote_wake(remote);
     if (rc == HFD_OK)
         answer(x, arg);
     else

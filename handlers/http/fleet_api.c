@@ -10,6 +10,7 @@
 #include "handlers/http/query.h"
 
 #include "driver/base/log.h"
+#include "driver/core/observe.h"
 #include "driver/base/metrics.h"
 #include "driver/fleet/names.h"
 #include "driver/fleet/search.h"
@@ -43,10 +44,9 @@ struct command {
         } list;
     } in;
     int status; /* status of a successful answer */
+    const struct hfd_driver *driver;
     struct hfd_fleet_row row;
-    bool gone;
-    enum hfd_verdict verdict;
-    struct hfd_report_row report;
+    struct hfd_fleet_reported report;
     struct hfd_fleet_list rows;
     struct hfd_report_list reports;
 };
@@ -84,6 +84,7 @@ static struct command *start(struct hfd_exchange *x)
                      .caller = caller,
                      .mem = mem},
             .kind = kind,
+            .driver = app->driver,
         };
         if (own_param(x, nodepool ? "nodepool_id" : "cluster_id", mem, &cmd->id) == HFD_OK &&
             (!nodepool || own_param(x, "cluster_id", mem, &cmd->owner_id) == HFD_OK))
@@ -152,13 +153,21 @@ static void on_changed(struct hfd_exchange *x, void *arg, hfd_rc rc, const struc
         send_row(x, cmd->status, &cmd->row);
 }
 
+/* Begins the list of what a run of a transaction function changes. */
+static void note_changes(struct command *cmd, struct hfd_fleet_changes *changes)
+{
+    *changes = (struct hfd_fleet_changes){.mem = cmd->call.mem};
+    cmd->call.changes = changes;
+}
+
 /* ---- one resource ---- */
 
 static hfd_rc txn_get(struct hfd_txn *tx, void *arg, struct hfd_err *err)
 {
     struct command *cmd = arg;
 
-    return hfd_fleet_get(tx, cmd->kind, cmd->owner_id, cmd->id, cmd->call.mem, &cmd->row, err);
+    return hfd_fleet_get(tx, &(struct hfd_fleet_target){cmd->kind, cmd->owner_id, cmd->id},
+                         cmd->call.mem, &cmd->row, err);
 }
 
 void hfd_fleet_api_get(struct hfd_exchange *x)
@@ -196,14 +205,18 @@ static hfd_rc txn_patch(struct hfd_txn *tx, void *arg, struct hfd_err *err)
 {
     struct command *cmd = arg;
 
-    return hfd_fleet_patch(tx, &cmd->call, &cmd->in.patch, &cmd->row, err);
+    struct hfd_fleet_changes changes;
+    hfd_rc rc;
+
+    note_changes(cmd, &changes);
+    rc = hfd_fleet_patch(tx, &cmd->call, &cmd->in.patch, &cmd->row, err);
+    return rc == HFD_OK ? hfd_resource_observe(tx, cmd->driver, &cmd->call, err) : rc;
 }
 
 static hfd_rc read_patch(hfd_slice body, struct command *cmd, struct hfd_fleet_reading *r,
                          struct hfd_err *err)
 {
-    cmd->in.patch =
-        (struct hfd_fleet_patch){.kind = cmd->kind, .owner_id = cmd->owner_id, .id = cmd->id};
+    cmd->in.patch = (struct hfd_fleet_patch){.target = {cmd->kind, cmd->owner_id, cmd->id}};
     return hfd_fleet_json_patch(body, r, &cmd->in.patch, err);
 }
 
@@ -213,8 +226,15 @@ static hfd_rc txn_delete(struct hfd_txn *tx, void *arg, struct hfd_err *err)
 {
     struct command *cmd = arg;
 
-    return hfd_fleet_delete(tx, &cmd->call, cmd->kind, cmd->owner_id, cmd->id, &cmd->row,
-                            &cmd->gone, err);
+    const struct hfd_fleet_target target = {cmd->kind, cmd->owner_id, cmd->id};
+    struct hfd_fleet_changes changes;
+    struct hfd_fleet_deletion deletion;
+    hfd_rc rc;
+
+    note_changes(cmd, &changes);
+    rc = hfd_fleet_delete(tx, &cmd->call, &target, &deletion, err);
+    cmd->row = deletion.row;
+    return rc == HFD_OK ? hfd_resource_observe(tx, cmd->driver, &cmd->call, err) : rc;
 }
 
 const struct hfd_fleet_action hfd_fleet_deleting = {NULL, txn_delete, on_changed, 202};
@@ -223,7 +243,13 @@ static hfd_rc txn_force_delete(struct hfd_txn *tx, void *arg, struct hfd_err *er
 {
     struct command *cmd = arg;
 
-    return hfd_fleet_force_delete(tx, &cmd->call, cmd->kind, cmd->owner_id, cmd->id, err);
+    const struct hfd_fleet_target target = {cmd->kind, cmd->owner_id, cmd->id};
+    struct hfd_fleet_changes changes;
+    hfd_rc rc;
+
+    note_changes(cmd, &changes);
+    rc = hfd_fleet_force_delete(tx, &cmd->call, &target, err);
+    return rc == HFD_OK ? hfd_resource_observe(tx, cmd->driver, &cmd->call, err) : rc;
 }
 
 static void on_force_deleted(struct hfd_exchange *x, void *arg, hfd_rc rc,
@@ -257,7 +283,12 @@ static hfd_rc txn_report(struct hfd_txn *tx, void *arg, struct hfd_err *err)
 {
     struct command *cmd = arg;
 
-    return hfd_fleet_report(tx, &cmd->call, &cmd->in.report, &cmd->verdict, &cmd->report, err);
+    struct hfd_fleet_changes changes;
+    hfd_rc rc;
+
+    note_changes(cmd, &changes);
+    rc = hfd_fleet_report(tx, &cmd->call, &cmd->in.report, &cmd->report, err);
+    return rc == HFD_OK ? hfd_resource_observe(tx, cmd->driver, &cmd->call, err) : rc;
 }
 
 static void count_report(const struct command *cmd, const char *outcome)
@@ -277,12 +308,12 @@ static void on_reported(struct hfd_exchange *x, void *arg, hfd_rc rc, const stru
         return;
     }
     hfd_buf_init(&b, DOCUMENT_MAX_BYTES);
-    if (cmd->verdict == HFD_VERDICT_DISCARD) {
+    if (cmd->report.verdict == HFD_VERDICT_DISCARD) {
         count_report(cmd, "discarded");
         reply.status = 204;
     } else {
-        count_report(cmd, cmd->verdict == HFD_VERDICT_REPEAT ? "repeated" : "stored");
-        hfd_fleet_json_report(&b, &cmd->report);
+        count_report(cmd, cmd->report.verdict == HFD_VERDICT_REPEAT ? "repeated" : "stored");
+        hfd_fleet_json_report(&b, &cmd->report.row);
     }
     hfd_api_send(x, &reply, "application/json", &b);
 }
@@ -292,8 +323,7 @@ static hfd_rc read_report(hfd_slice body, struct command *cmd, struct hfd_fleet_
 {
     hfd_rc rc;
 
-    cmd->in.report =
-        (struct hfd_fleet_report){.kind = cmd->kind, .owner_id = cmd->owner_id, .id = cmd->id};
+    cmd->in.report = (struct hfd_fleet_report){.target = {cmd->kind, cmd->owner_id, cmd->id}};
     rc = hfd_fleet_json_status(body, r, &cmd->in.report, err);
     if (rc != HFD_OK)
         count_report(cmd, "rejected");
@@ -401,8 +431,9 @@ static hfd_rc txn_list(struct hfd_txn *tx, void *arg, struct hfd_err *err)
     hfd_rc rc;
 
     if (cmd->owner_id.len > 0) {
-        rc = hfd_fleet_get(tx, HFD_KIND_CLUSTER, HFD_SLICE_NONE, cmd->owner_id, cmd->call.mem,
-                           &cmd->row, err);
+        const struct hfd_fleet_target owner = {.kind = HFD_KIND_CLUSTER, .id = cmd->owner_id};
+
+        rc = hfd_fleet_get(tx, &owner, cmd->call.mem, &cmd->row, err);
         if (rc != HFD_OK)
             return rc;
     }
@@ -505,7 +536,8 @@ static hfd_rc txn_statuses(struct hfd_txn *tx, void *arg, struct hfd_err *err)
         .fleet_id = cmd->id, .limit = size, .offset = (cmd->in.list.page - 1) * size};
     hfd_rc rc;
 
-    rc = hfd_fleet_get(tx, cmd->kind, cmd->owner_id, cmd->id, cmd->call.mem, &cmd->row, err);
+    rc = hfd_fleet_get(tx, &(struct hfd_fleet_target){cmd->kind, cmd->owner_id, cmd->id},
+                       cmd->call.mem, &cmd->row, err);
     return rc == HFD_OK
                ? fit(hfd_report_row_list(tx, &page, cmd->call.mem, &cmd->reports, err), err)
                : rc;

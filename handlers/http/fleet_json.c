@@ -325,7 +325,7 @@ static void read_patch(struct checks *c, json_t *doc, void *out)
     struct hfd_fleet_patch *in = out;
     struct hfd_err why;
 
-    check_spec(c, in->kind, doc);
+    check_spec(c, in->target.kind, doc);
     refuse_unknown(c, doc);
     in->labels = in->spec = HFD_SLICE_NONE;
     (void)passed(c, take_labels(doc, c->r->mem, &in->labels, &why), &why);

@@ -6,7 +6,7 @@
 #ifndef HFD_HTTP_FLEET_JSON_H
 #define HFD_HTTP_FLEET_JSON_H
 
-#include "driver/fleet/fleet.h"
+#include "driver/fleet/report.h"
 #include "driver/fleet/vocabulary.h"
 #include "schemas/validate.h"
 

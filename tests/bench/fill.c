@@ -233,7 +233,7 @@ static hfd_rc put_one(struct hfd_txn *tx, struct batch *b, int64_t i, struct hfd
             mem, "{\"environment\":\"%s\",\"humanitec_guresid\":\"%.*s\",\"team\":\"team-%d\"}",
             environments[i % 3], HFD_SLICE_FMT(guresid), team),
         .ready = i % 10 != 0,
-        .told = i % 10 != 0 ? b->told : 0,
+        .observer_idle = i % 10 != 0 ? b->told : 0,
         .created_us = created_us,
         .updated_us = created_us,
         .created_by = HFD_SLICE("system@hyperfleet.local"),

@@ -32,8 +32,7 @@ struct step {
     struct hfd_answer_doc doc;
     struct hfd_condition conditions[4];
     struct hfd_fleet_report report;
-    struct hfd_report_row stored;
-    enum hfd_verdict verdict;
+    struct hfd_fleet_reported reported;
 };
 
 /* Holds the writer until the whole batch is queued. */
@@ -106,10 +105,13 @@ static void on_answers(struct hfd_sink *sink, struct hfd_job *list)
 static hfd_rc step_fn(struct hfd_txn *tx, void *arg, struct hfd_err *err)
 {
     struct step *s = arg;
+    struct hfd_fleet_changes changes = {.mem = &s->mem};
     const struct hfd_fleet_call by_adapter = {.fleet = &s->call.driver->fleet,
                                               .now_us = s->call.now_us,
                                               .caller = HFD_SLICE("adapter@example.com"),
-                                              .mem = &s->mem};
+                                              .mem = &s->mem,
+                                              .changes = &changes};
+    hfd_rc rc;
 
     test_rng_init(s->rng, s->seed);
     switch (s->planned->what) {
@@ -120,7 +122,8 @@ static hfd_rc step_fn(struct hfd_txn *tx, void *arg, struct hfd_err *err)
     case LOAD_REPORT:
         break;
     }
-    return hfd_fleet_report(tx, &by_adapter, &s->report, &s->verdict, &s->stored, err);
+    rc = hfd_fleet_report(tx, &by_adapter, &s->report, &s->reported, err);
+    return rc == HFD_OK ? hfd_resource_observe(tx, s->call.driver, &by_adapter, err) : rc;
 }
 
 static void make_report(struct step *s)
@@ -139,8 +142,7 @@ static void make_report(struct step *s)
     s->conditions[3] =
         (struct hfd_condition){.type = HFD_SLICE("Finalized"), .status = HFD_STATUS_TRUE};
     s->report = (struct hfd_fleet_report){
-        .kind = c->kind,
-        .id = hfd_slice_of(c->fleet_id),
+        .target = {.kind = c->kind, .id = hfd_slice_of(c->fleet_id)},
         .adapter = hfd_slice_of(c->adapter),
         .observed_generation = c->generation,
         .observed_us = s->call.now_us,

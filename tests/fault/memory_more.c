@@ -2,6 +2,7 @@
  * Scenarios for test_memory.c beside the ordinary calls: what is learned, lost, found again, taken
  * away and listed.
  */
+#include "driver/core/cookie.h"
 #include "tests/fault/memory.h"
 
 #include <setjmp.h>
@@ -168,9 +169,23 @@ static hfd_rc get_overdue(struct world *w)
 struct act {
     struct world *w;
     struct hfd_fleet_call call;
+    struct hfd_fleet_changes changes;
     const char *adapter;
     struct hfd_arena mem;
 };
+
+/* The call of a run that changes something in HyperFleet. */
+static const struct hfd_fleet_call *begin(struct act *a)
+{
+    a->changes = (struct hfd_fleet_changes){.mem = &a->mem};
+    a->call.changes = &a->changes;
+    return &a->call;
+}
+
+static hfd_rc observed(struct hfd_txn *tx, struct act *a, hfd_rc rc, struct hfd_err *err)
+{
+    return rc == HFD_OK ? hfd_resource_observe(tx, &a->w->driver, &a->call, err) : rc;
+}
 
 static hfd_rc find_one(struct hfd_txn *tx, struct act *a, struct hfd_fleet_row *row,
                        struct hfd_err *err)
@@ -208,16 +223,14 @@ static hfd_rc txn_report(struct hfd_txn *tx, void *arg, struct hfd_err *err)
         {.type = HFD_SLICE("Health"), .status = HFD_STATUS_TRUE},
     };
     struct hfd_fleet_row row;
-    struct hfd_report_row stored;
-    enum hfd_verdict verdict;
+    struct hfd_fleet_reported stored;
     struct hfd_fleet_report in;
     hfd_rc rc = find_one(tx, a, &row, err);
 
     if (rc != HFD_OK)
         return rc;
     in = (struct hfd_fleet_report){
-        .kind = HFD_KIND_CLUSTER,
-        .id = row.id,
+        .target = {.kind = HFD_KIND_CLUSTER, .id = row.id},
         .adapter = hfd_slice_of(a->adapter),
         .observed_generation = row.generation,
         .observed_us = a->call.now_us,
@@ -225,7 +238,7 @@ static hfd_rc txn_report(struct hfd_txn *tx, void *arg, struct hfd_err *err)
         .data = HFD_SLICE("{\"n\":1}"),
         .metadata = HFD_SLICE(""),
     };
-    return hfd_fleet_report(tx, &a->call, &in, &verdict, &stored, err);
+    return observed(tx, a, hfd_fleet_report(tx, begin(a), &in, &stored, err), err);
 }
 
 static hfd_rc report_by_one(struct world *w)
@@ -245,8 +258,9 @@ static hfd_rc txn_force(struct hfd_txn *tx, void *arg, struct hfd_err *err)
 {
     struct act *a = arg;
 
-    return hfd_fleet_force_delete(tx, &a->call, HFD_KIND_CLUSTER, HFD_SLICE_NONE,
-                                  hfd_slice_of(marked), err);
+    const struct hfd_fleet_target target = {.kind = HFD_KIND_CLUSTER, .id = hfd_slice_of(marked)};
+
+    return observed(tx, a, hfd_fleet_force_delete(tx, begin(a), &target, err), err);
 }
 
 static hfd_rc force_delete(struct world *w)
@@ -274,14 +288,14 @@ static hfd_rc txn_remove_orphan(struct hfd_txn *tx, void *arg, struct hfd_err *e
 {
     struct act *a = arg;
     struct hfd_orphans found;
-    struct hfd_fleet_row row;
-    bool gone;
+    const struct hfd_ctx c = {
+        .tx = tx, .driver = &a->w->driver, .now_us = a->call.now_us, .mem = &a->mem, .err = err};
+    struct hfd_fleet_deletion removed;
     hfd_rc rc = hfd_orphans_list(tx, a->w->driver.backend_ops, &a->mem, &found, err);
 
     if (rc == HFD_OK && found.list.count != 1)
         return HFD_INVALID;
-    return rc == HFD_OK ? hfd_orphan_remove(tx, &a->w->driver, &a->call, found.list.rows[0].id,
-                                            &row, &gone, err)
+    return rc == HFD_OK ? hfd_orphan_remove(&c, a->call.caller, found.list.rows[0].id, &removed)
                         : rc;
 }
 

@@ -64,6 +64,7 @@
 #define HFD_TESTS_FAULT_SIM_H
 
 #include "driver/core/resource.h"
+#include "driver/fleet/report.h"
 #include "store/store.h"
 #include "tests/lib/seams.h"
 #include "tests/lib/tmpdir.h"

@@ -115,7 +115,7 @@ static void configure(struct sim *s, size_t adapters, int64_t deadline_us, int64
             s->driver.deadline_us[kind][op] = deadline_us;
         }
     }
-    hfd_driver_attach(&s->driver);
+    hfd_driver_complete(&s->driver);
 }
 
 static void change_settings(struct sim *s)
@@ -355,13 +355,14 @@ static hfd_rc do_report(struct hfd_txn *tx, struct sim_job *j, struct hfd_err *e
          .status = m->finalized ? HFD_STATUS_TRUE : HFD_STATUS_FALSE},
         {.type = HFD_SLICE("Applied"), .status = HFD_STATUS_TRUE},
     };
+    struct hfd_fleet_changes changes = {.mem = &j->mem};
     const struct hfd_fleet_call call = {.fleet = &j->sim->driver.fleet,
                                         .now_us = j->now_us,
                                         .caller = HFD_SLICE("adapter@example.com"),
-                                        .mem = &j->mem};
+                                        .mem = &j->mem,
+                                        .changes = &changes};
     const struct hfd_fleet_report in = {
-        .kind = m->kind,
-        .id = hfd_slice_of(m->id),
+        .target = {.kind = m->kind, .id = hfd_slice_of(m->id)},
         .adapter = hfd_slice_of(m->adapter),
         .observed_generation = m->generation,
         .observed_us = m->observed_us,
@@ -369,9 +370,11 @@ static hfd_rc do_report(struct hfd_txn *tx, struct sim_job *j, struct hfd_err *e
         .data = HFD_SLICE("{}"),
         .metadata = HFD_SLICE(""),
     };
-    struct hfd_report_row stored;
+    struct hfd_fleet_reported stored;
+    hfd_rc rc = hfd_fleet_report(tx, &call, &in, &stored, err);
 
-    return hfd_fleet_report(tx, &call, &in, &j->verdict, &stored, err);
+    j->verdict = stored.verdict;
+    return rc == HFD_OK ? hfd_resource_observe(tx, &j->sim->driver, &call, err) : rc;
 }
 
 /* The driver resource is gone, as from a store that was lost; HyperFleet knows nothing of that. */
@@ -386,16 +389,14 @@ static hfd_rc forget(struct hfd_txn *tx, struct sim_job *j, struct hfd_err *err)
     return rc == HFD_OK ? hfd_resource_row_delete(tx, guresid, err) : rc;
 }
 
-static hfd_rc do_stranger(struct hfd_txn *tx, struct sim_job *j, struct hfd_err *err)
+static hfd_rc strange_act(struct hfd_txn *tx, struct sim_job *j, const struct hfd_fleet_call *call,
+                          struct hfd_err *err)
 {
-    const struct hfd_fleet_call call = {.fleet = &j->sim->driver.fleet,
-                                        .now_us = j->now_us,
-                                        .caller = HFD_SLICE("stranger@example.com"),
-                                        .mem = &j->mem};
     const enum hfd_kind kind = j->message.kind;
     char labels[64];
+    const struct hfd_fleet_target target = {.kind = kind, .id = hfd_slice_of(j->id)};
+    struct hfd_fleet_deletion deletion;
     struct hfd_fleet_row row;
-    bool gone;
 
     (void)snprintf(labels, sizeof(labels), "{\"" HFD_GURESID_LABEL "\":\"%s\"}",
                    sim_names[j->label]);
@@ -409,29 +410,41 @@ static hfd_rc do_stranger(struct hfd_txn *tx, struct sim_job *j, struct hfd_err 
             .spec = HFD_SLICE("{\"stranger\":1}"),
             .labels = hfd_slice_of(labels),
         };
-        const hfd_rc rc = hfd_fleet_create(tx, &call, &in, &row, err);
+        const hfd_rc rc = hfd_fleet_create(tx, call, &in, &row, err);
 
         if (rc == HFD_OK)
             (void)snprintf(j->id, sizeof(j->id), "%.*s", HFD_SLICE_FMT(row.id));
         return rc;
     }
     case SIM_PATCH: {
-        const struct hfd_fleet_patch in = {
-            .kind = kind, .id = hfd_slice_of(j->id), .spec = HFD_SLICE("{\"v\":\"patched\"}")};
+        const struct hfd_fleet_patch in = {.target = target,
+                                           .spec = HFD_SLICE("{\"v\":\"patched\"}")};
 
-        return hfd_fleet_patch(tx, &call, &in, &row, err);
+        return hfd_fleet_patch(tx, call, &in, &row, err);
     }
     case SIM_REMOVE:
-        return hfd_fleet_delete(tx, &call, kind, HFD_SLICE_NONE, hfd_slice_of(j->id), &row, &gone,
-                                err);
+        return hfd_fleet_delete(tx, call, &target, &deletion, err);
     case SIM_FORCE:
-        return hfd_fleet_force_delete(tx, &call, kind, HFD_SLICE_NONE, hfd_slice_of(j->id), err);
+        return hfd_fleet_force_delete(tx, call, &target, err);
     case SIM_FORGET:
         return forget(tx, j, err);
     case SIM_ACTS:
         break;
     }
     return HFD_OK;
+}
+
+static hfd_rc do_stranger(struct hfd_txn *tx, struct sim_job *j, struct hfd_err *err)
+{
+    struct hfd_fleet_changes changes = {.mem = &j->mem};
+    const struct hfd_fleet_call call = {.fleet = &j->sim->driver.fleet,
+                                        .now_us = j->now_us,
+                                        .caller = HFD_SLICE("stranger@example.com"),
+                                        .mem = &j->mem,
+                                        .changes = &changes};
+    const hfd_rc rc = strange_act(tx, j, &call, err);
+
+    return rc == HFD_OK ? hfd_resource_observe(tx, &j->sim->driver, &call, err) : rc;
 }
 
 static hfd_rc do_call(struct hfd_txn *tx, struct sim_job *j, struct hfd_err *err)

@@ -10,6 +10,7 @@
  *   test_memory --again NAME:WHICH:N   the N-th allocation in NAME, once or ever: what a failure
  * prints
  */
+#include "driver/core/cookie.h"
 #include "tests/fault/domain.h"
 
 #include <fcntl.h>

@@ -10,6 +10,7 @@
 #include "driver/backend/remote/work.h"
 #include "driver/backend/remote/orphans.h"
 #include "driver/backend/remote/wire.h"
+#include "driver/core/cookie.h"
 #include "tests/fault/options.h"
 #include "tests/fault/wrap_memory.h"
 #include "tests/lib/contains.h"

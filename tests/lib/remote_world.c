@@ -37,8 +37,9 @@ void remote_world_open(struct remote_world *rw, enum remote_generation generatio
         .retry_min_us = HFD_US_PER_S,
         .retry_max_us = 60 * HFD_US_PER_S,
         .rng = &rw->w.rng.rng,
-        .on_refused = hfd_resource_refused,
-        .on_refused_ctx = &rw->w.driver,
+        .observer = &rw->w.driver,
+        .on_changes = hfd_resource_on_changes,
+        .on_refused = hfd_resource_on_refused,
     };
 }
 

@@ -17,7 +17,7 @@ struct step {
     hfd_slice owner, id, spec;
     const char *name, *guresid;
     struct hfd_fleet_report report;
-    enum hfd_verdict verdict;
+    struct hfd_fleet_reported reported;
     struct hfd_fleet_row row;
     struct hfd_history_list history;
 };
@@ -51,9 +51,12 @@ static hfd_rc txn_get(struct hfd_txn *tx, void *arg, struct hfd_err *err)
 static hfd_rc txn_report(struct hfd_txn *tx, void *arg, struct hfd_err *err)
 {
     struct step *s = arg;
-    struct hfd_report_row out;
+    struct hfd_fleet_changes changes = {.mem = s->call.mem};
+    hfd_rc rc;
 
-    return hfd_fleet_report(tx, &s->call, &s->report, &s->verdict, &out, err);
+    s->call.changes = &changes;
+    rc = hfd_fleet_report(tx, &s->call, &s->report, &s->reported, err);
+    return rc == HFD_OK ? hfd_resource_observe(tx, &s->w->driver, &s->call, err) : rc;
 }
 
 enum hfd_verdict scene_report(struct world *w, hfd_slice fleet_id, const struct scene_report *r)
@@ -79,8 +82,7 @@ enum hfd_verdict scene_report(struct world *w, hfd_slice fleet_id, const struct 
 
     run(&s, txn_get, "find for a report");
     s.report = (struct hfd_fleet_report){
-        .kind = s.row.kind,
-        .id = fleet_id,
+        .target = {.kind = s.row.kind, .id = fleet_id},
         .adapter = hfd_slice_of(r->adapter),
         .observed_generation = r->generation != 0 ? r->generation : s.row.generation,
         .observed_us = r->observed_us != 0 ? r->observed_us : world_now(w),
@@ -89,7 +91,7 @@ enum hfd_verdict scene_report(struct world *w, hfd_slice fleet_id, const struct 
         .metadata = HFD_SLICE(""),
     };
     run(&s, txn_report, "report");
-    return s.verdict;
+    return s.reported.verdict;
 }
 
 static hfd_slice find(struct world *w, enum hfd_kind kind, const char *name)
@@ -148,13 +150,17 @@ static hfd_rc txn_patch(struct hfd_txn *tx, void *arg, struct hfd_err *err)
 {
     struct step *s = arg;
 
-    const struct hfd_fleet_patch in = {.kind = s->kind,
-                                       .id = s->id,
+    const struct hfd_fleet_patch in = {.target = {.kind = s->kind, .id = s->id},
                                        .spec = s->spec,
                                        .labels =
                                            s->guresid != NULL ? labels_of(s) : HFD_SLICE_NONE};
 
-    return hfd_fleet_patch(tx, &s->call, &in, &s->row, err);
+    struct hfd_fleet_changes changes = {.mem = s->call.mem};
+    hfd_rc rc;
+
+    s->call.changes = &changes;
+    rc = hfd_fleet_patch(tx, &s->call, &in, &s->row, err);
+    return rc == HFD_OK ? hfd_resource_observe(tx, &s->w->driver, &s->call, err) : rc;
 }
 
 void scene_label(struct world *w, enum hfd_kind kind, hfd_slice id, const char *guresid)
@@ -176,9 +182,14 @@ void scene_patch(struct world *w, enum hfd_kind kind, hfd_slice id, const char *
 static hfd_rc txn_delete(struct hfd_txn *tx, void *arg, struct hfd_err *err)
 {
     struct step *s = arg;
-    bool gone;
+    const struct hfd_fleet_target target = {.kind = s->kind, .id = s->id};
+    struct hfd_fleet_deletion deletion;
+    struct hfd_fleet_changes changes = {.mem = s->call.mem};
+    hfd_rc rc;
 
-    return hfd_fleet_delete(tx, &s->call, s->kind, HFD_SLICE_NONE, s->id, &s->row, &gone, err);
+    s->call.changes = &changes;
+    rc = hfd_fleet_delete(tx, &s->call, &target, &deletion, err);
+    return rc == HFD_OK ? hfd_resource_observe(tx, &s->w->driver, &s->call, err) : rc;
 }
 
 void scene_delete(struct world *w, enum hfd_kind kind, hfd_slice id)
@@ -192,7 +203,13 @@ static hfd_rc txn_force_delete(struct hfd_txn *tx, void *arg, struct hfd_err *er
 {
     struct step *s = arg;
 
-    return hfd_fleet_force_delete(tx, &s->call, s->kind, HFD_SLICE_NONE, s->id, err);
+    const struct hfd_fleet_target target = {.kind = s->kind, .id = s->id};
+    struct hfd_fleet_changes changes = {.mem = s->call.mem};
+    hfd_rc rc;
+
+    s->call.changes = &changes;
+    rc = hfd_fleet_force_delete(tx, &s->call, &target, err);
+    return rc == HFD_OK ? hfd_resource_observe(tx, &s->w->driver, &s->call, err) : rc;
 }
 
 void scene_force_delete(struct world *w, enum hfd_kind kind, hfd_slice id)

@@ -66,7 +66,7 @@ void world_init(struct world *w)
             w->driver.estimate_us[kind][op] = 600 * HFD_US_PER_S;
             w->driver.deadline_us[kind][op] = 3600 * HFD_US_PER_S;
         }
-    hfd_driver_attach(&w->driver);
+    hfd_driver_complete(&w->driver);
 }
 
 void world_open(struct world *w)
@@ -316,18 +316,26 @@ struct hfd_resource_row world_row(struct world *w, const char *guresid)
     return l.resource;
 }
 
+size_t world_observed;
+
 struct report_step {
     struct hfd_fleet_call call;
     struct hfd_fleet_report in;
-    enum hfd_verdict verdict;
-    struct hfd_report_row out;
+    struct hfd_fleet_reported out;
+    const struct hfd_driver *driver;
 };
 
 static hfd_rc txn_report(struct hfd_txn *tx, void *arg, struct hfd_err *err)
 {
     struct report_step *s = arg;
 
-    return hfd_fleet_report(tx, &s->call, &s->in, &s->verdict, &s->out, err);
+    struct hfd_fleet_changes changes = {.mem = s->call.mem};
+    hfd_rc rc;
+
+    s->call.changes = &changes;
+    rc = hfd_fleet_report(tx, &s->call, &s->in, &s->out, err);
+    world_observed += changes.count;
+    return rc == HFD_OK ? hfd_resource_observe(tx, s->driver, &s->call, err) : rc;
 }
 
 enum hfd_verdict world_report(struct world *w, hfd_slice fleet_id, const struct world_report *r)
@@ -352,8 +360,7 @@ enum hfd_verdict world_report(struct world *w, hfd_slice fleet_id, const struct 
                  .now_us = world_now(w),
                  .caller = HFD_SLICE("adapter@example.com"),
                  .mem = &w->mem},
-        .in = {.kind = l.row.kind,
-               .id = fleet_id,
+        .in = {.target = {.kind = l.row.kind, .id = fleet_id},
                .adapter = hfd_slice_of(r->adapter),
                .observed_generation = r->generation != 0 ? r->generation : l.row.generation,
                .observed_us = world_now(w),
@@ -361,11 +368,12 @@ enum hfd_verdict world_report(struct world *w, hfd_slice fleet_id, const struct 
                .data = hfd_slice_of(r->data != NULL ? r->data : "{}"),
                .secrets = hfd_slice_of(r->secrets),
                .metadata = HFD_SLICE("")},
+        .driver = &w->driver,
     };
     rc = hfd_store_update_wait(w->store, txn_report, &s, &w->err);
     if (rc != HFD_OK)
         fail_msg("report of %s: %s", r->adapter, w->err.msg);
-    return s.verdict;
+    return s.out.verdict;
 }
 
 void world_succeed(struct world *w, hfd_slice fleet_id)

@@ -7,6 +7,7 @@
 #define HFD_TESTS_WORLD_H
 
 #include "driver/core/resource.h"
+#include "driver/fleet/report.h"
 #include "tests/lib/seams.h"
 #include "tests/lib/tmpdir.h"
 #include "store/rows_resource.h"
@@ -78,6 +79,8 @@ struct world_report {
     const char *secrets; /* JSON; NULL = none */
     int64_t generation;  /* 0 = the resource's own */
 };
+/** How many changes were given to the observer by world_report so far. */
+extern size_t world_observed;
 enum hfd_verdict world_report(struct world *w, hfd_slice fleet_id, const struct world_report *r);
 
 /**

@@ -29,6 +29,9 @@ CASES = (
     ("includes", "driver/core/a.c", '#include "tests/lib/a.h"\n', "points up or sideways"),
     ("includes", "driver/core/a.c", '#include "driver/fleet/a.h"\n#include "store/a.h"\n', None),
     ("includes", "handlers/http/a.c", '#include "driver/core/a.h"\n#include "store/a.h"\n', None),
+    # The core sees one header of the backend.
+    ("includes", "driver/core/a.c", '#include "driver/backend/a.h"\n', "is behind it"),
+    ("includes", "driver/core/a.c", '#include "driver/backend/backend.h"\n', None),
     # Every include shows its layer, and names something that is there.
     ("includes", "store/b.c", '#include "a.h"\n', "does not show its layer"),
     ("includes", "store/b.c", '#include "store/missing.h"\n', "does not exist"),
@@ -85,6 +88,18 @@ CASES = (
      '#define M(x) if (x) {\nstatic const int t[] = {1, 2};\nint f(void)\n{\n    return 0; /* } '
      '*/\n}\n',
      None),
+    # One function moves the state of a resource.
+    ("states", "driver/core/a.c", "void f(struct row *row) { row->state = 1; }\n",
+     "writes a state"),
+    ("states", "driver/core/a.c", "void f(struct f *f) { f->row.state=1; }\n", "writes a state"),
+    ("states", "driver/core/a.c",
+     "void f(void)\n{\n    struct hfd_resource_row row = {.kind = 1, .state = 2};\n}\n",
+     "writes a state"),
+    ("states", "driver/core/a.c", "int f(struct row *row) { return row->state == 1; }\n", None),
+    ("states", "driver/core/a.c", "struct in f(void) { return (struct in){\n .state = 1}; }\n",
+     None),
+    ("states", "driver/core/transition.c", "void f(struct row *row) { row->state = 1; }\n", None),
+    ("states", "driver/backend/a.c", "void f(struct row *row) { row->state = 1; }\n", None),
     # Public functions say what they do.
     ("docs", "store/b.h", "#define X\n\nint hfd_a(void);\n", "hfd_a has no comment"),
     ("docs", "store/b.h", "#define X\n\nstatic inline int hfd_a(void)\n{\n    return 0;\n}\n",
@@ -185,7 +200,8 @@ CASES += (
 
 # What the includes of the cases may point at.
 SURROUNDINGS = ("store/a.h", "store/a_int.h", "store/a.c", "driver/core/a.h", "driver/fleet/a.h",
-                "handlers/http/a.h", "handlers/cli/a.h", "tests/lib/a.h")
+                "driver/backend/a.h", "driver/backend/backend.h", "handlers/http/a.h",
+                "handlers/cli/a.h", "tests/lib/a.h")
 
 ALL_RULES = {**rules.RULES, **lint.RATCHETED}
 

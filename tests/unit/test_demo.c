@@ -3,6 +3,7 @@
 
 #include "driver/base/base.h"
 #include "driver/base/log.h"
+#include "driver/fleet/report.h"
 #include "tests/lib/contains.h"
 #include "tests/lib/seams.h"
 #include "tests/lib/tmpdir.h"
@@ -14,7 +15,7 @@
 
 #include <cmocka.h>
 #include <fcntl.h>
-#include <pthread.h>
+#include <sched.h>
 #include <unistd.h>
 
 #define S HFD_US_PER_S
@@ -90,34 +91,12 @@ struct fixture {
     char dir[TMPDIR_MAX];
     struct hfd_store *store;
     struct hfd_store_reader *reader;
-    struct hfd_fleet fleet;
+    struct hfd_driver driver;
     struct test_clock clock;
     struct test_rng rng;
     struct hfd_demo *demo;
     struct hfd_arena mem;
-    /* For the thread: waits for a number of resources to turn Ready. */
-    pthread_mutex_t lock;
-    pthread_cond_t changed;
-    int ready;
-    const char *broken; /* the name of a resource that cannot be changed */
 };
-
-static hfd_rc on_change(void *ctx, struct hfd_txn *tx, struct hfd_fleet_event *event,
-                        struct hfd_arena *mem, struct hfd_err *err)
-{
-    const struct hfd_fleet_row *row = event->row;
-    struct fixture *fx = ctx;
-
-    (void)tx;
-    (void)mem;
-    if (fx->broken != NULL && hfd_slice_is(row->name, fx->broken))
-        return hfd_fail(err, HFD_CORRUPT, "broken for the test");
-    pthread_mutex_lock(&fx->lock);
-    fx->ready += row->ready ? 1 : 0;
-    pthread_cond_signal(&fx->changed);
-    pthread_mutex_unlock(&fx->lock);
-    return HFD_OK;
-}
 
 static int setup(void **state)
 {
@@ -129,15 +108,12 @@ static int setup(void **state)
     test_clock_init(&fx.clock);
     test_rng_init(&fx.rng, 1);
     hfd_arena_init(&fx.mem, 64u << 20);
-    pthread_mutex_init(&fx.lock, NULL);
-    pthread_cond_init(&fx.changed, NULL);
-    fx.fleet = (struct hfd_fleet){
+    fx.driver.fleet = (struct hfd_fleet){
         .required = {[HFD_KIND_CLUSTER] = {cluster_adapters, 4},
                      [HFD_KIND_NODEPOOL] = {nodepool_adapters, 2}},
         .rng = &fx.rng.rng,
-        .on_change = on_change,
-        .on_change_ctx = &fx,
     };
+    fx.driver.backend_ops = &hfd_backend_embedded;
     assert_int_equal(hfd_store_open(&config, &fx.store, NULL), HFD_OK);
     assert_int_equal(hfd_store_reader_open(fx.store, &fx.reader, NULL), HFD_OK);
     *state = &fx;
@@ -159,7 +135,7 @@ static int teardown(void **state)
 static struct hfd_demo_config config_of(struct fixture *fx, int64_t total_us)
 {
     return (struct hfd_demo_config){
-        .store = fx->store, .fleet = &fx->fleet, .clock = &fx->clock.clock, .total_us = total_us};
+        .store = fx->store, .driver = &fx->driver, .clock = &fx->clock.clock, .total_us = total_us};
 }
 
 static void begin(struct fixture *fx, int64_t total_us)
@@ -174,7 +150,8 @@ enum verb {
     PATCH,
     DELETE,
     REPORT,
-    BAD_REPORT
+    BAD_REPORT,
+    CONDITIONS
 };
 
 /* One step of a test, in a transaction. */
@@ -183,7 +160,7 @@ struct deed {
     enum verb verb;
     enum hfd_kind kind;
     hfd_slice owner_id, id;
-    const char *text; /* name, spec, or adapter */
+    const char *text; /* name, spec, adapter, or conditions */
     int count;        /* CREATE: this many, named after text */
 };
 
@@ -214,30 +191,27 @@ static hfd_rc do_report(struct hfd_txn *tx, struct deed *d, const struct hfd_fle
         {.type = HFD_SLICE("Applied"), .status = HFD_STATUS_FALSE},
         {.type = HFD_SLICE("Health"), .status = HFD_STATUS_TRUE},
     };
-    const struct hfd_fleet_report report = {.kind = d->kind,
-                                            .owner_id = d->owner_id,
-                                            .id = d->id,
+    const struct hfd_fleet_report report = {.target = {d->kind, d->owner_id, d->id},
                                             .adapter = hfd_slice_of(d->text),
                                             .observed_generation = d->count,
                                             .observed_us =
                                                 call->now_us + 5 * S, /* a clock that runs ahead */
                                             .conditions = {cs, 3},
                                             .data = HFD_SLICE("{}")};
-    enum hfd_verdict verdict;
-    struct hfd_report_row stored;
+    struct hfd_fleet_reported stored;
 
-    return hfd_fleet_report(tx, call, &report, &verdict, &stored, err);
+    return hfd_fleet_report(tx, call, &report, &stored, err);
 }
 
 static hfd_rc do_deed(struct hfd_txn *tx, void *arg, struct hfd_err *err)
 {
     struct deed *d = arg;
-    const struct hfd_fleet_call call = {.fleet = &d->fx->fleet,
+    const struct hfd_fleet_call call = {.fleet = &d->fx->driver.fleet,
                                         .now_us = d->fx->clock.wall_us,
                                         .caller = HFD_SLICE("test@example.com"),
                                         .mem = &d->fx->mem};
-    const struct hfd_fleet_patch patch = {
-        .kind = d->kind, .owner_id = d->owner_id, .id = d->id, .spec = hfd_slice_of(d->text)};
+    const struct hfd_fleet_patch patch = {.target = {d->kind, d->owner_id, d->id},
+                                          .spec = hfd_slice_of(d->text)};
     const struct hfd_report_row bad = {.fleet_id = d->id,
                                        .adapter = hfd_slice_of(d->text),
                                        .observed_generation = 1,
@@ -246,7 +220,7 @@ static hfd_rc do_deed(struct hfd_txn *tx, void *arg, struct hfd_err *err)
                                        .metadata = HFD_SLICE("")};
     struct hfd_fleet_row row = {0};
     hfd_rc rc = HFD_OK;
-    bool gone;
+    struct hfd_fleet_deletion deletion;
 
     switch (d->verb) {
     case CREATE:
@@ -257,13 +231,19 @@ static hfd_rc do_deed(struct hfd_txn *tx, void *arg, struct hfd_err *err)
         rc = hfd_fleet_patch(tx, &call, &patch, &row, err);
         break;
     case DELETE:
-        rc = hfd_fleet_delete(tx, &call, d->kind, d->owner_id, d->id, &row, &gone, err);
+        rc = hfd_fleet_delete(tx, &call, &patch.target, &deletion, err);
         break;
     case REPORT:
         rc = do_report(tx, d, &call, err);
         break;
     case BAD_REPORT:
         rc = hfd_report_row_put(tx, &bad, err);
+        break;
+    case CONDITIONS:
+        rc = hfd_fleet_row_get(tx, d->id, &d->fx->mem, &row, err);
+        row.conditions = hfd_slice_of(d->text);
+        if (rc == HFD_OK)
+            rc = hfd_fleet_row_judged(tx, &row, &row, err);
         break;
     }
     return rc;
@@ -449,7 +429,7 @@ static void demo_is_silent_where_nobody_is_required(void **state)
     struct fixture *fx = *state;
     hfd_slice cluster;
 
-    fx->fleet.required[HFD_KIND_CLUSTER].count = 0;
+    fx->driver.fleet.required[HFD_KIND_CLUSTER].count = 0;
     cluster = create(fx, HFD_KIND_CLUSTER, HFD_SLICE_NONE, "c1");
     begin(fx, 0);
     assert_false(hfd_demo_round(fx->demo));
@@ -465,7 +445,7 @@ static void demo_pages_through_many(void **state)
     struct fixture *fx = *state;
     hfd_slice early, late;
 
-    fx->fleet.required[HFD_KIND_CLUSTER].count = 1;
+    fx->driver.fleet.required[HFD_KIND_CLUSTER].count = 1;
     (void)act(fx,
               (struct deed){.verb = CREATE, .kind = HFD_KIND_CLUSTER, .text = "c", .count = 450});
     begin(fx, 0);
@@ -488,7 +468,7 @@ static void demo_goes_on_around_a_bad_resource(void **state)
 {
     static const char wanted[] = "could not report";
     struct fixture *fx = *state;
-    hfd_slice unreadable, unwritable, good;
+    hfd_slice unreadable, unwritable, good, conditions;
     char log[2048], path[TMPDIR_MAX + 8];
     const char *first;
     ssize_t n;
@@ -502,7 +482,8 @@ static void demo_goes_on_around_a_bad_resource(void **state)
     fd = open(path, O_RDWR | O_CREAT | O_TRUNC, 0600);
     assert_true(fd >= 0);
     hfd_log_set_fd(fd);
-    fx->broken = "unwritable";
+    conditions = look(fx, unwritable).row.conditions;
+    (void)act(fx, (struct deed){.verb = CONDITIONS, .id = unwritable, .text = "garbage"});
     begin(fx, 0);
     for (int i = 0; i < 3; i++)
         (void)hfd_demo_round(fx->demo);
@@ -516,7 +497,7 @@ static void demo_goes_on_around_a_bad_resource(void **state)
     assert_null(strstr(first + 1, wanted));
     assert_true(look(fx, good).row.ready);
     assert_int_equal(look(fx, unwritable).rows.count, 0);
-    fx->broken = NULL;
+    (void)act(fx, (struct deed){.verb = CONDITIONS, .id = unwritable, .text = conditions.p});
     (void)hfd_demo_round(fx->demo);
     assert_true(look(fx, unwritable).row.ready);
 }
@@ -527,14 +508,19 @@ static void demo_thread_runs_and_stops(void **state)
     struct fixture *fx = *state;
     struct hfd_demo_config config = config_of(fx, 0);
     struct hfd_demo *demo;
+    bool ready = false;
+    hfd_slice id;
 
     hfd_log_set_level(HFD_LOG_ERROR);
     assert_int_equal(hfd_demo_start(&config, &demo, NULL), HFD_OK);
-    (void)create(fx, HFD_KIND_CLUSTER, HFD_SLICE_NONE, "c1");
-    pthread_mutex_lock(&fx->lock);
-    while (fx->ready == 0)
-        pthread_cond_wait(&fx->changed, &fx->lock);
-    pthread_mutex_unlock(&fx->lock);
+    id = create(fx, HFD_KIND_CLUSTER, HFD_SLICE_NONE, "c1");
+    while (!ready) {
+        const struct hfd_arena_mark mark = hfd_arena_mark(&fx->mem);
+
+        ready = look(fx, id).row.ready;
+        hfd_arena_rewind(&fx->mem, mark);
+        (void)sched_yield();
+    }
     hfd_demo_stop(&demo);
     assert_null(demo);
     hfd_demo_stop(&demo);

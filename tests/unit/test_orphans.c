@@ -5,6 +5,7 @@
 
 #include <cmocka.h>
 
+#include "driver/core/cookie.h"
 #include "driver/core/orphans.h"
 #include "tests/lib/contains.h"
 #include "tests/lib/scene.h"
@@ -370,8 +371,7 @@ struct listing {
     struct world *w;
     struct hfd_orphans found;
     hfd_slice id;
-    struct hfd_fleet_row row;
-    bool gone;
+    struct hfd_fleet_deletion removed;
 };
 
 static hfd_rc txn_list(struct hfd_txn *tx, void *arg, struct hfd_err *err)
@@ -403,12 +403,13 @@ static const char *orphans(struct world *w)
 static hfd_rc txn_remove(struct hfd_txn *tx, void *arg, struct hfd_err *err)
 {
     struct listing *l = arg;
-    const struct hfd_fleet_call call = {.fleet = &l->w->driver.fleet,
-                                        .now_us = l->w->clock.wall_us,
-                                        .caller = HFD_SLICE("admin@example.com"),
-                                        .mem = &l->w->mem};
+    const struct hfd_ctx c = {.tx = tx,
+                              .driver = &l->w->driver,
+                              .now_us = l->w->clock.wall_us,
+                              .mem = &l->w->mem,
+                              .err = err};
 
-    return hfd_orphan_remove(tx, &l->w->driver, &call, l->id, &l->row, &l->gone, err);
+    return hfd_orphan_remove(&c, HFD_SLICE("admin@example.com"), l->id, &l->removed);
 }
 
 static hfd_rc remove_orphan(struct world *w, hfd_slice id, bool *gone)
@@ -416,7 +417,7 @@ static hfd_rc remove_orphan(struct world *w, hfd_slice id, bool *gone)
     struct listing l = {.w = w, .id = id};
     const hfd_rc rc = hfd_store_update_wait(w->store, txn_remove, &l, &w->err);
 
-    *gone = l.gone;
+    *gone = l.removed.removed;
     return rc;
 }
 

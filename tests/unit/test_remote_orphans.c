@@ -35,8 +35,7 @@ struct step {
     struct remote_world *rw;
     hfd_slice id;
     struct hfd_orphans found;
-    struct hfd_fleet_row row;
-    bool gone;
+    struct hfd_fleet_deletion removed;
 };
 
 static hfd_rc txn_search(struct hfd_txn *tx, void *arg, struct hfd_err *err)
@@ -70,7 +69,7 @@ static struct hfd_orphans orphans(struct remote_world *rw)
     struct step s = {.rw = rw};
 
     assert_int_equal(hfd_store_read(rw->w.reader, txn_list, &s, &rw->w.err), HFD_OK);
-    assert_true(s.found.remote);
+    assert_true(s.found.as.remote);
     return s.found;
 }
 
@@ -97,12 +96,13 @@ static const char *listed(struct remote_world *rw)
 static hfd_rc txn_remove(struct hfd_txn *tx, void *arg, struct hfd_err *err)
 {
     struct step *s = arg;
-    const struct hfd_fleet_call call = {.fleet = &s->rw->w.driver.fleet,
-                                        .now_us = s->rw->w.clock.wall_us,
-                                        .caller = HFD_SLICE("admin@example.com"),
-                                        .mem = &s->rw->w.mem};
+    const struct hfd_ctx c = {.tx = tx,
+                              .driver = &s->rw->w.driver,
+                              .now_us = s->rw->w.clock.wall_us,
+                              .mem = &s->rw->w.mem,
+                              .err = err};
 
-    return hfd_orphan_remove(tx, &s->rw->w.driver, &call, s->id, &s->row, &s->gone, err);
+    return hfd_orphan_remove(&c, HFD_SLICE("admin@example.com"), s->id, &s->removed);
 }
 
 static hfd_rc remove_orphan(struct remote_world *rw, const char *id)
@@ -110,7 +110,7 @@ static hfd_rc remove_orphan(struct remote_world *rw, const char *id)
     struct step s = {.rw = rw, .id = hfd_slice_of(id)};
     const hfd_rc rc = hfd_store_update_wait(rw->w.store, txn_remove, &s, &rw->w.err);
 
-    assert_false(s.gone);
+    assert_false(s.removed.removed);
     return rc;
 }
 
@@ -346,7 +346,11 @@ static hfd_rc txn_end(struct hfd_txn *tx, void *arg, struct hfd_err *err)
     const struct step *s = arg;
     const hfd_rc rc = hfd_resource_row_delete(tx, HFD_SLICE(G), err);
 
-    return rc == HFD_OK ? hfd_backend_remote.forget(tx, HFD_SLICE(G), s->rw->w.clock.wall_us, err)
+    return rc == HFD_OK ? hfd_backend_remote.forget(
+                              tx,
+                              &(struct hfd_backend_subject){.guresid = HFD_SLICE(G),
+                                                            .now_us = s->rw->w.clock.wall_us},
+                              err)
                         : rc;
 }
 

@@ -678,7 +678,7 @@ static struct hfd_fleet_row pool_of(struct remote_world *rw, const char *name)
         if (hfd_slice_is(p.list.rows[i].name, name))
             return p.list.rows[i];
     fail_msg("no nodepool %s", name);
-    return (struct hfd_fleet_row){.told = 0};
+    return (struct hfd_fleet_row){.observer_idle = 0};
 }
 
 /* While the first answer about reports is on its way, a PUT drops one nodepool and adds another. */

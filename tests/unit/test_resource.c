@@ -8,6 +8,7 @@
 
 #include <cmocka.h>
 
+#include "driver/core/cookie.h"
 #include "driver/fleet/fleet.h"
 #include "tests/lib/contains.h"
 #include "tests/lib/world.h"
@@ -436,14 +437,17 @@ struct remove_step {
 static hfd_rc txn_remove(struct hfd_txn *tx, void *arg, struct hfd_err *err)
 {
     const struct remove_step *s = arg;
+    struct hfd_fleet_changes changes = {.mem = &s->w->mem};
     const struct hfd_fleet_call call = {.fleet = &s->w->driver.fleet,
                                         .now_us = s->w->clock.wall_us,
                                         .caller = HFD_SLICE("x@example.com"),
-                                        .mem = &s->w->mem};
-    struct hfd_fleet_row row;
-    bool gone;
+                                        .mem = &s->w->mem,
+                                        .changes = &changes};
+    const struct hfd_fleet_target target = {s->kind, s->owner_id, s->id};
+    struct hfd_fleet_deletion deletion;
+    hfd_rc rc = hfd_fleet_delete(tx, &call, &target, &deletion, err);
 
-    return hfd_fleet_delete(tx, &call, s->kind, s->owner_id, s->id, &row, &gone, err);
+    return rc == HFD_OK ? hfd_resource_observe(tx, &s->w->driver, &call, err) : rc;
 }
 
 /* A cluster removed behind our back: GET says so, PUT makes a new one, DELETE forgets it. */

@@ -166,7 +166,7 @@ static void assert_fleet_equal(const struct hfd_fleet_row *a, const struct hfd_f
     assert_slice(a->conditions, b->conditions);
     assert_int_equal(a->ready, b->ready);
     assert_true(a->ready_seen_us == b->ready_seen_us);
-    assert_true(a->told == b->told);
+    assert_true(a->observer_idle == b->observer_idle);
     assert_true(a->created_us == b->created_us);
     assert_true(a->updated_us == b->updated_us);
     assert_true(a->deleted_us == b->deleted_us);
@@ -208,7 +208,7 @@ static void fleet_row_comes_back_whole(void **state)
     row.spec = S("{\"a\":\"\\u0000\"}");
     row.ready = true;
     row.ready_seen_us = 10;
-    row.told = -3;
+    row.observer_idle = -3;
     row.seq = add(fx, row);
     assert_true(row.seq > 0);
     assert_int_equal(hfd_fleet_row_at(&fx->tx, row.seq, &fx->mem, &got, NULL), HFD_OK);
@@ -230,7 +230,7 @@ static void fleet_row_comes_back_whole(void **state)
     row.deleted_by = S("d");
     assert_int_equal(hfd_fleet_row_update(&fx->tx, &row, NULL), HFD_OK);
     assert_int_equal(hfd_fleet_row_get(&fx->tx, S("p1"), &fx->mem, &got, NULL), HFD_OK);
-    row.told = 0;
+    row.observer_idle = 0;
     assert_fleet_equal(&got, &row);
 }
 
@@ -246,7 +246,7 @@ static void judgement_changes_conditions_alone(void **state)
 
     row.seq = add(fx, row);
     row.conditions = judged.conditions = S("[{}]");
-    row.told = judged.told = 5;
+    row.observer_idle = judged.observer_idle = 5;
     judged.ready = true;
     judged.ready_seen_us = 77;
     judged.name = S("other");

@@ -83,7 +83,7 @@ static void change_cluster(struct fixture *fx)
     struct hfd_fleet_row was = get_cluster(fx), row = was;
 
     row.conditions = S("[1]");
-    row.told = 7;
+    row.observer_idle = 7;
     assert_int_equal(hfd_fleet_row_judged(&fx->tx, &row, &was, NULL), HFD_OK);
     row.ready = true;
     assert_int_equal(hfd_fleet_row_judged(&fx->tx, &row, &was, NULL), HFD_OK);
@@ -101,7 +101,7 @@ static void changes_of_a_row_are_written_once(void **state)
     change_cluster(fx);
     row = get_cluster(fx);
     assert_int_equal(row.generation, 2);
-    assert_int_equal(row.told, 0);
+    assert_int_equal(row.observer_idle, 0);
     assert_int_equal(hfd_db_changes(fx->tx.db), before);
     assert_int_equal(hfd_unit_write(&fx->tx, NULL), HFD_OK);
     assert_int_equal(hfd_db_changes(fx->tx.db), before + 1);

@@ -120,6 +120,9 @@ hfd_rc hfd_adopt_nothing(struct hfd_take *t, struct hfd_err *err)
     if (rc == HFD_OK)
         rc = hfd_resource_row_delete(t->tx, t->rows.res.guresid, err);
     hfd_pass_end(t->m);
-    return rc == HFD_OK ? hfd_backend_remote.forget(t->tx, t->rows.res.guresid, t->now_us, err)
-                        : rc;
+    return rc == HFD_OK
+               ? hfd_backend_remote.forget(
+                     t->tx, &(struct hfd_backend_subject){t->rows.res.guresid, t->now_us, t->mem},
+                     err)
+               : rc;
 }

@@ -10,14 +10,17 @@
 /* While a remote may only lag behind, an earlier generation is not believed. */
 #define BEHIND_US (15 * HFD_US_PER_S)
 
-static hfd_rc run_observer(struct hfd_take *t, enum hfd_fleet_change what,
-                           const struct hfd_fleet_row *row, struct hfd_err *err)
+/* Has the driver core observe a part that was just written. */
+static hfd_rc run_observer(struct hfd_take *t, const struct hfd_fleet_row *row, bool removed,
+                           struct hfd_err *err)
 {
-    struct hfd_fleet_event event = {.what = what, .row = row, .now_us = t->now_us};
-    const struct hfd_fleet *fleet = t->policy->fleet;
+    struct hfd_fleet_change change = {.id = row->id, .removed = removed};
+    struct hfd_fleet_changes changes = {.mem = t->mem, .items = &change, .count = 1, .capacity = 1};
+    const struct hfd_fleet_call call = {
+        .fleet = t->policy->fleet, .now_us = t->now_us, .mem = t->mem, .changes = &changes};
 
-    return fleet->on_change != NULL
-               ? fleet->on_change(fleet->on_change_ctx, t->tx, &event, t->mem, err)
+    return t->policy->on_changes != NULL
+               ? t->policy->on_changes(t->policy->observer, t->tx, &call, err)
                : HFD_OK;
 }
 
@@ -236,7 +239,7 @@ hfd_rc hfd_observe_written(struct hfd_take *t, struct hfd_pass_part *part,
         shown.ready = false;
     }
     rc = write_doc(t, part, &shown, err);
-    return rc == HFD_OK ? run_observer(t, HFD_FLEET_CHANGED, &part->fleet, err) : rc;
+    return rc == HFD_OK ? run_observer(t, &part->fleet, false, err) : rc;
 }
 
 /* ---- ids ---- */
@@ -354,7 +357,9 @@ hfd_rc hfd_observe_report(struct hfd_take *t, hfd_slice fleet_id, json_t *doc, s
     if (rc != HFD_OK && rc != HFD_NOT_FOUND)
         return rc;
     if (secrets.len > 0 && fleet->seal != NULL) {
-        row.secrets = fleet->seal(fleet->seal_ctx, fleet_id, row.adapter, secrets, t->mem);
+        const struct hfd_fleet_secret secret = {fleet_id, row.adapter, secrets};
+
+        row.secrets = fleet->seal(fleet, &secret, t->mem);
         if (row.secrets.p == NULL)
             return hfd_fail_nomem(err, "observe HyperFleet");
     }
@@ -393,7 +398,7 @@ hfd_rc hfd_observe_release(struct hfd_take *t, struct hfd_pass_part *part, struc
         changed = true;
         rc = write_doc(t, part, &held->doc, err);
     }
-    return rc == HFD_OK && changed ? run_observer(t, HFD_FLEET_CHANGED, &part->fleet, err) : rc;
+    return rc == HFD_OK && changed ? run_observer(t, &part->fleet, false, err) : rc;
 }
 
 /* ---- the end ---- */
@@ -403,7 +408,7 @@ static hfd_rc remove_part(struct hfd_take *t, struct hfd_pass_part *part, struct
     hfd_rc rc = hfd_fleet_row_delete(t->tx, part->row.fleet_id, err);
 
     part->exists = false;
-    return rc == HFD_OK ? run_observer(t, HFD_FLEET_REMOVED, &part->fleet, err) : rc;
+    return rc == HFD_OK ? run_observer(t, &part->fleet, true, err) : rc;
 }
 
 hfd_rc hfd_observe_gone(struct hfd_take *t, struct hfd_pass_part *part, struct hfd_err *err)

@@ -48,8 +48,10 @@ hfd_rc hfd_refuse(struct hfd_take *t, const char *code, hfd_slice message, struc
     t->rows.remote.goal = HFD_GOAL_OBSERVE;
     rc = restore(t, err);
     if (rc == HFD_OK)
-        rc = t->policy->on_refused(t->policy->on_refused_ctx, t->tx, guresid, code, message,
-                                   t->now_us, t->mem, err);
+        rc = t->policy->on_refused(
+            t->policy->observer, t->tx,
+            &(struct hfd_fleet_call){.fleet = t->policy->fleet, .now_us = t->now_us, .mem = t->mem},
+            &(struct hfd_refusal){guresid, code, message}, err);
     return rc;
 }
 

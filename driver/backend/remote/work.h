@@ -7,9 +7,8 @@
 
 #include "driver/backend/remote/policy.h"
 
-/** Stands in the place of a GUResID for the search for orphans (orphans.h). No
- * GUResID is "*". */
-#define HFD_REMOTE_ORPHANS HFD_SLICE("*")
+/** Stands in the place of a GUResID for the search for orphans (orphans.h). No GUResID is "*". */
+#define HFD_REMOTE_ORPHANS HFD_BACKEND_ORPHANS
 
 enum hfd_remote_work_kind {
     HFD_REMOTE_WORK_RESOURCE, /* one driver resource */

@@ -1,0 +1,453 @@
+/* See apply.h. */
+#include "driver/core/apply.h"
+
+#include "driver/core/parts_int.h"
+#include "driver/fleet/names.h"
+#include "store/rows_report.h"
+
+#include <stdlib.h>
+
+#define ORPHANS_MAX 100 /* of one resource that are considered */
+
+/* Work on the parts of one resource. */
+struct apply {
+    const struct hfd_ctx *c;
+    const struct hfd_call *call;
+    struct hfd_resource_row *row;
+    struct hfd_parts parts;   /* as they were before */
+    struct hfd_parts created; /* created from nothing, in the order of the input */
+    bool made;
+    bool replaces; /* the resource's own part was removed in HyperFleet: what went with it is not
+                      waited for */
+    bool anew;     /* and it had been created */
+};
+
+/* A cluster or nodepool that the input asks for. */
+struct wish {
+    enum hfd_kind kind;
+    hfd_slice owner_id;
+    const char *field; /* of its name in the input */
+    const struct hfd_input_part *part;
+};
+
+static const struct hfd_backend *backend(const struct apply *a)
+{
+    return a->c->driver->backend_ops;
+}
+
+static struct hfd_fleet_call fleet_call(const struct apply *a)
+{
+    return hfd_ctx_fleet_call(a->c, a->call->caller);
+}
+
+static bool is_there(const struct hfd_part *p)
+{
+    return p->view.exists && !p->view.deleting;
+}
+
+static const struct hfd_part *find_part(const struct hfd_parts *parts, enum hfd_kind kind,
+                                        hfd_slice name)
+{
+    for (size_t i = 0; i < parts->count; i++)
+        if (parts->items[i].row.kind == kind && is_there(&parts->items[i]) &&
+            hfd_slice_eq(parts->items[i].fleet.name, name))
+            return &parts->items[i];
+    return NULL;
+}
+
+/* ---- one part ---- */
+
+static hfd_rc patch(const struct apply *a, const struct hfd_fleet_row *f,
+                    const struct hfd_input_part *want)
+{
+    const struct hfd_fleet_call fc = fleet_call(a);
+    const struct hfd_fleet_patch p = {
+        .target = {f->kind, f->owner_id, f->id}, .spec = want->spec, .labels = want->labels};
+    struct hfd_backend_written w;
+    hfd_rc rc = backend(a)->patch(a->c->tx, &fc, &p, &w, a->c->err);
+
+    if (rc == HFD_OK)
+        rc = hfd_report_row_spend(a->c->tx, f->id, a->c->err);
+    return rc == HFD_OK ? hfd_part_record(a->c, a->call->guresid, &w) : rc;
+}
+
+/* A new part is known without reading it: no adapter has reported on it. */
+static hfd_rc note_created(struct apply *a, const struct hfd_backend_written *w)
+{
+    struct hfd_part *p = &a->created.items[a->created.count++];
+
+    p->row = hfd_part_row_of(a->call->guresid, w);
+    hfd_part_see_row(p);
+    return hfd_part_see_fleet(a->c, &w->row, a->c->mem, p);
+}
+
+/* Another resource of HyperFleet has the name: adopts it if it is an orphan of ours. */
+static hfd_rc adopt_by_name(struct apply *a, const struct wish *wish, struct hfd_fleet_row *out)
+{
+    const struct hfd_ctx *c = a->c;
+    const hfd_slice name = wish->part->name;
+    bool ours;
+    hfd_rc rc;
+
+    rc = hfd_fleet_row_by_name(c->tx, &(struct hfd_fleet_name){wish->kind, wish->owner_id, name},
+                               c->mem, out, c->err);
+    if (rc == HFD_OK)
+        rc = hfd_parts_is_orphan(c, a->call->guresid, out, &ours);
+    if (rc != HFD_OK)
+        return rc;
+    if (ours)
+        return patch(a, out, wish->part);
+    return hfd_fail_field(
+        c->err, HFD_INVALID, wish->field,
+        "the name '%.*s' is taken by %s %.*s, which is not of this resource: choose another name",
+        HFD_SLICE_FMT(name), hfd_kind_word(wish->kind),
+        HFD_SLICE_FMT(hfd_backend_id_is_given(out->id) ? out->id : HFD_SLICE("(not made yet)")));
+}
+
+/* Creates a part, or adopts an orphan of ours that has its name. */
+static hfd_rc create(struct apply *a, const struct wish *wish, struct hfd_fleet_row *out)
+{
+    const struct hfd_fleet_call fc = fleet_call(a);
+    const struct hfd_fleet_create in = {.kind = wish->kind,
+                                        .owner_id = wish->owner_id,
+                                        .name = wish->part->name,
+                                        .spec = wish->part->spec,
+                                        .labels = wish->part->labels};
+    struct hfd_backend_written w;
+    hfd_rc rc;
+
+    a->made = true;
+    rc = backend(a)->create(a->c->tx, &fc, &in, &w, a->c->err);
+    if (rc == HFD_CONFLICT)
+        return adopt_by_name(a, wish, out);
+    if (rc == HFD_OK)
+        rc = hfd_part_record(a->c, a->call->guresid, &w);
+    if (rc != HFD_OK)
+        return rc;
+    *out = w.row;
+    return note_created(a, &w);
+}
+
+/* An input without a name accepts the name that is there. */
+static hfd_rc check_name(const struct apply *a, const struct wish *wish, hfd_slice is)
+{
+    const hfd_slice want = wish->part->name;
+
+    if (!wish->part->name_given || hfd_slice_eq(is, want))
+        return HFD_OK;
+    return hfd_fail_field(a->c->err, HFD_IMMUTABLE, wish->field,
+                          "the name cannot change from '%.*s' to '%.*s': expected the same name, "
+                          "or a resource of another id",
+                          HFD_SLICE_FMT(is), HFD_SLICE_FMT(want));
+}
+
+/* Chooses the orphan of this resource to adopt instead of creating a part; an empty id = none. */
+static hfd_rc choose_orphan(const struct apply *a, const struct wish *wish, hfd_slice *id)
+{
+    const struct hfd_backend_orphan_query query = {
+        .kind = wish->kind, .guresid = a->call->guresid, .limit = ORPHANS_MAX, .mem = a->c->mem};
+    const struct hfd_orphan_row *other = NULL;
+    struct hfd_backend_orphans found;
+    hfd_rc rc = backend(a)->orphans(a->c->tx, &query, &found, a->c->err);
+
+    *id = HFD_SLICE_NONE;
+    for (size_t i = 0; rc == HFD_OK && i < found.list.count; i++) {
+        const struct hfd_orphan_row *o = &found.list.rows[i];
+
+        if (o->deleted_us != 0 || !hfd_slice_eq(o->owner_id, wish->owner_id))
+            continue;
+        if (hfd_slice_eq(o->name, wish->part->name)) {
+            *id = o->id;
+            return HFD_OK;
+        }
+        other = other == NULL ? o : other;
+    }
+    if (rc != HFD_OK || other == NULL)
+        return rc;
+    if (wish->part->name_given)
+        return hfd_fail_field(a->c->err, HFD_IMMUTABLE, wish->field,
+                              "'%.*s' (%.*s) carries this resource's label, but is not named "
+                              "'%.*s': give its name to take it over, "
+                              "or remove it (GET /admin/orphans)",
+                              HFD_SLICE_FMT(other->name), HFD_SLICE_FMT(other->id),
+                              HFD_SLICE_FMT(wish->part->name));
+    *id = other->id;
+    return HFD_OK;
+}
+
+static hfd_rc adopt_or_create(struct apply *a, const struct wish *wish, struct hfd_fleet_row *out)
+{
+    hfd_slice orphan;
+    hfd_rc rc;
+
+    rc = choose_orphan(a, wish, &orphan);
+    if (rc != HFD_OK || orphan.len == 0)
+        return rc == HFD_OK ? create(a, wish, out) : rc;
+    a->made = true;
+    rc = hfd_fleet_row_get(a->c->tx, orphan, a->c->mem, out, a->c->err);
+    return rc == HFD_OK ? patch(a, out, wish->part) : rc;
+}
+
+/*
+ * Whether HyperFleet is not known to have created a part that is now wanted under another name or
+ * in another cluster: it can be given up.
+ */
+static bool is_unmade(const struct hfd_part *p, hfd_slice name, hfd_slice owner_id)
+{
+    return !hfd_backend_id_is_given(p->row.fleet_id) &&
+           !(hfd_slice_eq(p->fleet.name, name) && hfd_slice_eq(p->fleet.owner_id, owner_id));
+}
+
+/* Gives up a part; another replaces it. */
+static hfd_rc discard(struct apply *a, const struct hfd_part *p)
+{
+    hfd_rc rc = hfd_part_row_delete(a->c->tx, a->call->guresid, p->row.fleet_id, a->c->err);
+
+    return rc == HFD_OK ? hfd_backend_discard(backend(a), a->c->tx, p->row.fleet_id, a->c->err)
+                        : rc;
+}
+
+static void note_replaced(struct apply *a, const struct hfd_part *had)
+{
+    a->replaces = !is_there(had);
+    a->anew = a->replaces && hfd_backend_id_is_given(had->row.fleet_id);
+}
+
+/* ---- the cluster ---- */
+
+/* Patches the cluster that the resource has, or gives it up for a new one. */
+static hfd_rc keep_or_discard(struct apply *a, const struct wish *wish, const struct hfd_part *p,
+                              bool *kept)
+{
+    hfd_rc rc;
+
+    *kept = is_there(p) && !is_unmade(p, wish->part->name, HFD_SLICE_NONE);
+    if (!*kept) {
+        note_replaced(a, p);
+        return discard(a, p);
+    }
+    rc = check_name(a, wish, p->fleet.name);
+    return rc == HFD_OK ? patch(a, &p->fleet, wish->part) : rc;
+}
+
+/* The cluster of a cluster resource: its own, an orphan, or a new one. */
+static hfd_rc apply_cluster(struct apply *a)
+{
+    const struct wish wish = {HFD_KIND_CLUSTER, HFD_SLICE(""), "driver.values.cluster.name",
+                              &a->call->input->cluster};
+    hfd_slice unmade = HFD_SLICE_NONE;
+    struct hfd_fleet_row f;
+    bool kept;
+    hfd_rc rc;
+
+    for (size_t i = 0; i < a->parts.count; i++) {
+        const struct hfd_part *p = &a->parts.items[i];
+
+        if (p->row.kind != HFD_KIND_CLUSTER)
+            continue;
+        rc = keep_or_discard(a, &wish, p, &kept);
+        if (rc != HFD_OK || kept)
+            return rc;
+        unmade = is_there(p) ? p->row.fleet_id : HFD_SLICE_NONE;
+    }
+    rc = adopt_or_create(a, &wish, &f);
+    if (rc != HFD_OK)
+        return rc;
+    a->row->cluster_id = f.id;
+    /* Nodepools that waited for the cluster that was given up now wait for this one. */
+    return unmade.len > 0 ? hfd_fleet_row_refer(a->c->tx, unmade, f.id, a->c->mem, a->c->err)
+                          : HFD_OK;
+}
+
+/* ---- its nodepools ---- */
+
+/*
+ * A nodepool that the input no longer has stays a part until HyperFleet has removed it. This holds
+ * for one whose place a new one takes as well.
+ */
+static hfd_rc dismiss(const struct apply *a, const struct hfd_part *p)
+{
+    const struct hfd_fleet_target target = {HFD_KIND_NODEPOOL, p->fleet.owner_id, p->fleet.id};
+    const struct hfd_fleet_call fc = fleet_call(a);
+    struct hfd_part_row row = p->row;
+    struct hfd_fleet_deletion deletion = {.removed = !p->view.exists};
+    hfd_rc rc = HFD_OK;
+
+    if (is_there(p))
+        rc = backend(a)->remove(a->c->tx, &fc, &target, &deletion, a->c->err);
+    if (rc != HFD_OK)
+        return rc;
+    row.leaving = true;
+    return deletion.removed ? hfd_part_row_delete(a->c->tx, row.guresid, row.fleet_id, a->c->err)
+                            : hfd_part_row_put(a->c->tx, &row, a->c->err);
+}
+
+/* A nodepool of a cluster that is replaced goes with it: the new cluster does not wait for it. */
+static hfd_rc drop_nodepools(struct apply *a)
+{
+    const struct hfd_input *in = a->call->input;
+    hfd_rc rc = HFD_OK;
+
+    for (size_t i = 0; rc == HFD_OK && i < a->parts.count; i++) {
+        const struct hfd_part *p = &a->parts.items[i];
+        bool wanted = false;
+
+        for (size_t k = 0; k < in->nodepool_count; k++)
+            wanted = wanted || hfd_slice_eq(in->nodepools[k].name, p->row.name);
+        if (p->row.kind == HFD_KIND_NODEPOOL && (a->replaces || !(wanted && is_there(p))))
+            rc = a->replaces ? discard(a, p) : dismiss(a, p);
+    }
+    return rc;
+}
+
+static hfd_rc apply_nodepools(struct apply *a)
+{
+    const struct hfd_input *in = a->call->input;
+    hfd_rc rc = drop_nodepools(a);
+
+    for (size_t i = 0; rc == HFD_OK && i < in->nodepool_count; i++) {
+        const struct hfd_part *p =
+            a->replaces ? NULL : find_part(&a->parts, HFD_KIND_NODEPOOL, in->nodepools[i].name);
+        struct hfd_fleet_row f;
+        char field[64];
+        const struct wish wish = {HFD_KIND_NODEPOOL, a->row->cluster_id, field, &in->nodepools[i]};
+
+        (void)snprintf(field, sizeof(field), "driver.values.nodepools[%zu].name", i);
+        rc = p != NULL ? patch(a, &p->fleet, wish.part) : create(a, &wish, &f);
+    }
+    return rc;
+}
+
+/* ---- a nodepool resource ---- */
+
+static const char *cluster_field(const struct hfd_input *in)
+{
+    return in->cluster_guresid.len > 0 ? "driver.values.cluster_guresid"
+                                       : "driver.values.cluster_id";
+}
+
+/* The message uses the input's own name for the cluster: its GUResID or its id. */
+static hfd_rc fail_no_cluster(const struct hfd_input *in, struct hfd_err *err)
+{
+    if (in->cluster_guresid.len > 0)
+        return hfd_fail_field(err, HFD_INVALID, cluster_field(in),
+                              "the cluster of resource '%.*s' is being deleted in HyperFleet, or "
+                              "was removed: deploy that resource first",
+                              HFD_SLICE_FMT(in->cluster_guresid));
+    return hfd_fail_field(err, HFD_INVALID, cluster_field(in),
+                          "there is no cluster '%.*s' in HyperFleet, or it is being deleted",
+                          HFD_SLICE_FMT(in->cluster_id));
+}
+
+/* The cluster that a nodepool resource asks for, by id or by the GUResID of its resource. */
+static hfd_rc wanted_cluster(const struct apply *a, hfd_slice *id)
+{
+    const struct hfd_input *in = a->call->input;
+    const struct hfd_ctx *c = a->c;
+    struct hfd_resource_row owner;
+    struct hfd_fleet_row f;
+    hfd_rc rc;
+
+    *id = in->cluster_id;
+    if (in->cluster_guresid.len > 0) {
+        rc = hfd_resource_row_get(c->tx, in->cluster_guresid, c->mem, &owner, c->err);
+        if (rc == HFD_NOT_FOUND || (rc == HFD_OK && owner.kind != HFD_KIND_CLUSTER))
+            return hfd_fail_field(c->err, HFD_INVALID, cluster_field(in),
+                                  "there is no cluster resource '%.*s'",
+                                  HFD_SLICE_FMT(in->cluster_guresid));
+        if (rc != HFD_OK)
+            return rc;
+        *id = owner.cluster_id;
+    }
+    rc = hfd_fleet_row_get(c->tx, *id, c->mem, &f, c->err);
+    if (rc == HFD_NOT_FOUND && in->cluster_id.len > 0 &&
+        hfd_backend_may_have_cluster(backend(a), *id))
+        return HFD_OK;
+    if (rc == HFD_NOT_FOUND || (rc == HFD_OK && (f.kind != HFD_KIND_CLUSTER || f.deleted_us != 0)))
+        return fail_no_cluster(in, c->err);
+    return rc;
+}
+
+/* Creates or adopts the nodepool of a nodepool resource, in place of the one it had, if any. */
+static hfd_rc make_single(struct apply *a, const struct wish *wish, const struct hfd_part *had)
+{
+    struct hfd_fleet_row f;
+    hfd_rc rc = HFD_OK;
+
+    if (had != NULL) {
+        note_replaced(a, had);
+        rc = discard(a, had);
+    }
+    if (rc == HFD_OK)
+        rc = adopt_or_create(a, wish, &f);
+    a->row->cluster_id = wish->owner_id;
+    return rc;
+}
+
+/* The one nodepool of a nodepool resource. */
+static hfd_rc apply_single(struct apply *a)
+{
+    const struct hfd_part *had = hfd_parts_main(&a->parts);
+    struct wish wish = {.kind = HFD_KIND_NODEPOOL,
+                        .field = "driver.values.nodepool.name",
+                        .part = &a->call->input->nodepools[0]};
+    hfd_rc rc;
+
+    rc = wanted_cluster(a, &wish.owner_id);
+    if (rc != HFD_OK)
+        return rc;
+    if (had == NULL || !is_there(had) || is_unmade(had, wish.part->name, wish.owner_id))
+        return make_single(a, &wish, had);
+    if (!hfd_slice_eq(wish.owner_id, had->fleet.owner_id))
+        return hfd_fail_field(a->c->err, HFD_IMMUTABLE, cluster_field(a->call->input),
+                              "a nodepool cannot move from cluster %.*s to %.*s: expected the same "
+                              "cluster, or a resource of another id",
+                              HFD_SLICE_FMT(had->fleet.owner_id), HFD_SLICE_FMT(wish.owner_id));
+    rc = check_name(a, &wish, had->fleet.name);
+    return rc == HFD_OK ? patch(a, &had->fleet, wish.part) : rc;
+}
+
+/* ---- all of it ---- */
+
+static int by_kind_and_name(const void *a, const void *b)
+{
+    const struct hfd_part *x = a, *y = b;
+
+    return x->row.kind != y->row.kind ? (int)x->row.kind - (int)y->row.kind
+                                      : hfd_slice_cmp(x->row.name, y->row.name);
+}
+
+/* Reads the parts again, unless all were created just now: reading is much of the work of a PUT. */
+static hfd_rc load_now(struct apply *a, size_t wanted, struct hfd_parts *out)
+{
+    if (a->parts.count != 0 || a->created.count != wanted)
+        return hfd_parts_load(a->c, a->call->guresid, out);
+    qsort(a->created.items, wanted, sizeof(*a->created.items), by_kind_and_name);
+    *out = a->created;
+    return HFD_OK;
+}
+
+hfd_rc hfd_parts_apply(const struct hfd_ctx *c, const struct hfd_call *call,
+                       struct hfd_resource_row *row, struct hfd_applied *out)
+{
+    const bool is_cluster = row->kind == HFD_KIND_CLUSTER;
+    const size_t wanted = call->input->nodepool_count + is_cluster;
+    struct apply a = {.c = c, .call = call, .row = row};
+    hfd_rc rc;
+
+    a.created.items = hfd_arena_array(c->mem, wanted, sizeof(*a.created.items));
+    if (a.created.items == NULL)
+        return hfd_fail_nomem(c->err, "make the parts of a resource");
+    rc = hfd_parts_load(c, call->guresid, &a.parts);
+    if (rc == HFD_OK)
+        rc = is_cluster ? apply_cluster(&a) : apply_single(&a);
+    if (rc == HFD_OK && is_cluster)
+        rc = apply_nodepools(&a);
+    if (rc == HFD_OK)
+        rc = hfd_parts_schedule(c, call->guresid, HFD_GOAL_MAKE);
+    if (rc == HFD_OK)
+        rc = load_now(&a, wanted, &out->parts);
+    out->made = a.made;
+    out->anew = a.anew;
+    return rc;
+}

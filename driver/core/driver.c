@@ -1,0 +1,111 @@
+/* See driver.h. */
+#include "driver/core/driver.h"
+
+#include "driver/base/container.h"
+#include "driver/core/secrets.h"
+
+#include <sodium.h>
+
+const char *hfd_op_name(enum hfd_op op)
+{
+    static const char *const names[HFD_OP_COUNT] = {"create", "update", "delete"};
+
+    return (unsigned)op < HFD_OP_COUNT ? names[op] : "none";
+}
+
+/* ---- the fingerprint ---- */
+
+/* The length stands in front, so that no two lists give the same bytes. */
+static void add_text(crypto_generichash_state *hash, hfd_slice text)
+{
+    const uint64_t len = text.len;
+
+    (void)crypto_generichash_update(hash, (const unsigned char *)&len, sizeof(len));
+    if (text.len > 0)
+        (void)crypto_generichash_update(hash, (const unsigned char *)text.p, text.len);
+}
+
+static void add_texts(crypto_generichash_state *hash, const hfd_slice *texts, size_t count)
+{
+    const uint64_t n = count;
+
+    add_text(hash, (hfd_slice){(const char *)&n, sizeof(n)});
+    for (size_t i = 0; i < count; i++)
+        add_text(hash, texts[i]);
+}
+
+static void add_rules(crypto_generichash_state *hash, const struct hfd_output_rule *rules,
+                      size_t count)
+{
+    const uint64_t n = count;
+
+    add_text(hash, (hfd_slice){(const char *)&n, sizeof(n)});
+    for (size_t i = 0; i < count; i++)
+        add_texts(hash, (const hfd_slice[]){rules[i].name, rules[i].adapter, rules[i].pointer}, 3);
+}
+
+/*
+ * Covers each setting that the observer reads: a change that lets it read another one adds that
+ * here. The version is among them, because another version may judge otherwise. Never 0.
+ */
+static int64_t settings_fingerprint(const struct hfd_driver *d)
+{
+    unsigned char out[crypto_generichash_BYTES];
+    crypto_generichash_state hash;
+    int64_t fingerprint;
+
+    (void)crypto_generichash_init(&hash, NULL, 0, sizeof(out));
+    add_texts(&hash,
+              (const hfd_slice[]){HFD_SLICE(HFD_VERSION), d->backend,
+                                  d->demo ? HFD_SLICE("demo") : HFD_SLICE("")},
+              3);
+    for (int kind = HFD_KIND_CLUSTER; kind <= HFD_KIND_NODEPOOL; kind++)
+        add_texts(&hash, d->fleet.required[kind].items, d->fleet.required[kind].count);
+    add_texts(&hash, d->terminal_reasons, d->terminal_reason_count);
+    add_rules(&hash, d->output_values, d->output_value_count);
+    add_rules(&hash, d->output_secrets, d->output_secret_count);
+    (void)crypto_generichash_final(&hash, out, sizeof(out));
+    memcpy(&fingerprint, out, sizeof(fingerprint));
+    return fingerprint != 0 ? fingerprint : 1;
+}
+
+/* ---- the driver ---- */
+
+/* hfd_fleet.seal: the fleet is a member of its driver. */
+static hfd_slice seal_report(const struct hfd_fleet *fleet, const struct hfd_fleet_secret *secret,
+                             struct hfd_arena *mem)
+{
+    const struct hfd_driver *d =
+        HFD_CONTAINER_OF((struct hfd_fleet *)(uintptr_t)fleet, struct hfd_driver, fleet);
+
+    return hfd_report_secrets_seal(d, secret, mem);
+}
+
+void hfd_driver_complete(struct hfd_driver *d)
+{
+    d->fleet.settings_fingerprint = settings_fingerprint(d);
+    d->fleet.seal = seal_report;
+    if (d->backend_ops == NULL)
+        d->backend_ops = &hfd_backend_embedded;
+}
+
+void hfd_driver_polled(const struct hfd_driver *d, hfd_slice guresid)
+{
+    if (d->worker.polled != NULL)
+        d->worker.polled(d->worker.ctx, guresid);
+}
+
+static void wake(const void *arg)
+{
+    const struct hfd_backend_worker *worker = arg;
+
+    worker->wake(worker->ctx);
+}
+
+hfd_rc hfd_ctx_wake_worker(const struct hfd_ctx *c)
+{
+    const struct hfd_backend_worker *worker = &c->driver->worker;
+
+    return worker->wake != NULL ? hfd_txn_after_commit(c->tx, wake, worker, sizeof(*worker), c->err)
+                                : HFD_OK;
+}

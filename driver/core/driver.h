@@ -1,0 +1,132 @@
+/*
+ * What all of the core shares: the driver, one call of the Driver API, its answer, and the context
+ * of a function inside a transaction.
+ */
+#ifndef HFD_CORE_DRIVER_H
+#define HFD_CORE_DRIVER_H
+
+#include "driver/backend/backend.h"
+#include "driver/core/hint.h"
+#include "driver/core/input.h"
+#include "driver/core/keyring.h"
+#include "driver/core/life.h"
+#include "store/rows_resource.h"
+
+/** The numbers are stored. */
+enum hfd_op {
+    HFD_OP_CREATE,
+    HFD_OP_UPDATE,
+    HFD_OP_DELETE,
+    HFD_OP_COUNT
+};
+
+/** "create", "update", "delete". */
+const char *hfd_op_name(enum hfd_op op);
+
+/** One entry of the outputs map: `driver.outputs.values.NAME: ADAPTER:/json/pointer`. */
+struct hfd_output_rule {
+    hfd_slice name;
+    hfd_slice adapter;
+    hfd_slice pointer;
+};
+
+/** The settings of the driver. Const after start-up but for the ring; shared by all threads. */
+struct hfd_driver {
+    struct hfd_fleet fleet;
+    struct hfd_input_rules rules;
+    const struct hfd_keyring
+        *_Atomic ring; /* a later ring opens all that an earlier one sealed; earlier ones live on */
+    const struct hfd_rng *rng;
+    int64_t estimate_us[HFD_KIND_NODEPOOL + 1]
+                       [HFD_OP_COUNT]; /* by enum hfd_kind: driver.estimate.* */
+    int64_t deadline_us[HFD_KIND_NODEPOOL + 1][HFD_OP_COUNT]; /* driver.deadline.* */
+    const hfd_slice *terminal_reasons;                        /* "REASON", "ADAPTER:REASON" */
+    size_t terminal_reason_count;
+    const struct hfd_output_rule *output_values;
+    size_t output_value_count;
+    const struct hfd_output_rule *output_secrets;
+    size_t output_secret_count;
+    hfd_slice backend;                     /* "embedded", or the URL */
+    const struct hfd_backend *backend_ops; /* NULL until hfd_driver_complete = embedded */
+    struct hfd_backend_worker worker;
+    bool demo; /* outputs say that no cluster was made */
+};
+
+/**
+ * Fills in what follows from the settings: the backend's operations if none are named, the sealing
+ * of secrets, and the fingerprint of all settings that the observer reads
+ * (fleet.settings_fingerprint). Call it after each change of the settings.
+ */
+void hfd_driver_complete(struct hfd_driver *d);
+
+/** A caller asked for a resource, so that it should be observed soon. Never waits. Thread: any. */
+void hfd_driver_polled(const struct hfd_driver *d, hfd_slice guresid);
+
+/** What is the same for all functions inside one transaction. */
+struct hfd_ctx {
+    struct hfd_txn *tx;
+    const struct hfd_driver *driver;
+    int64_t now_us;
+    struct hfd_arena *mem;
+    struct hfd_err *err; /* may be NULL */
+    struct hfd_fleet_changes
+        *changes; /* what this transaction changed in HyperFleet; may be NULL */
+};
+
+/** One request. All texts are owned by its arena. */
+struct hfd_call {
+    const struct hfd_driver *driver;
+    int64_t now_us;
+    hfd_slice caller;
+    hfd_slice guresid;
+    int only;         /* the kind that the path fixes, or 0 */
+    hfd_slice cookie; /* as received; empty = none */
+    struct hfd_arena *mem;
+
+    /* PUT */
+    hfd_slice body;                /* as received, for the raw digest */
+    const struct hfd_input *input; /* parsed; NULL for the peek */
+};
+
+/** The context of a call. */
+static inline struct hfd_ctx hfd_ctx_of(struct hfd_txn *tx, const struct hfd_call *call,
+                                        struct hfd_err *err)
+{
+    return (struct hfd_ctx){
+        .tx = tx, .driver = call->driver, .now_us = call->now_us, .mem = call->mem, .err = err};
+}
+
+/** The operations of the backend with a resource as their subject. */
+static inline struct hfd_backend_subject hfd_ctx_subject(const struct hfd_ctx *c, hfd_slice guresid)
+{
+    return (struct hfd_backend_subject){guresid, c->now_us, c->mem};
+}
+
+/** A call of the fleet functions or the backend. */
+static inline struct hfd_fleet_call hfd_ctx_fleet_call(const struct hfd_ctx *c, hfd_slice caller)
+{
+    return (struct hfd_fleet_call){.fleet = &c->driver->fleet,
+                                   .now_us = c->now_us,
+                                   .caller = caller,
+                                   .mem = c->mem,
+                                   .changes = c->changes};
+}
+
+/** Wakes the thread that carries out scheduled work, once the transaction is on disk. */
+HFD_MUST_CHECK hfd_rc hfd_ctx_wake_worker(const struct hfd_ctx *c);
+
+struct hfd_answer_doc {
+    enum hfd_answer answer;
+    bool has_cookie;
+    hfd_slice cookie;     /* Set-Humanitec-Driver-Cookie on PUT 200, 202, 409 */
+    struct hfd_hint hint; /* HINT, BUSY */
+    hfd_slice error;      /* FAILED: "RES-104" */
+    hfd_slice message;
+    hfd_slice type;          /* OUTPUT */
+    hfd_slice values;        /* JSON object */
+    hfd_slice secrets;       /* JSON object, plain; never logged */
+    bool decided;            /* GET and the peeks: this is the answer */
+    enum hfd_state from, to; /* of the resource, before and after; equal when nothing moved */
+};
+
+#endif

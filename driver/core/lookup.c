@@ -1,0 +1,215 @@
+/* See lookup.h. */
+#include "driver/core/lookup.h"
+
+#include "driver/core/judge.h"
+
+/* ---- reading ---- */
+
+/*
+ * A row from the cache may be older than the parts. Past its deadline the answer names the parts,
+ * so the row must be of the same snapshot.
+ */
+static hfd_rc read_row(const struct hfd_ctx *c, hfd_slice guresid, struct hfd_resource_row *row)
+{
+    hfd_rc rc = hfd_resource_row_recent(c->tx, guresid, c->mem, row, c->err);
+
+    if (rc == HFD_OK && (hfd_resource_in_progress(row) || row->state == HFD_STATE_DELETING) &&
+        hfd_resource_overdue(row, c->now_us))
+        rc = hfd_resource_row_get(c->tx, guresid, c->mem, row, c->err);
+    return rc;
+}
+
+/* The bytes of the row's own cookie need no opening: this is the polling path. */
+static hfd_rc open_cookie(const struct hfd_ctx *c, const struct hfd_call *call, struct hfd_found *f)
+{
+    hfd_rc rc;
+
+    if (call->cookie.len == 0 || (f->exists && hfd_slice_eq(call->cookie, f->row.cookie)))
+        return HFD_OK;
+    rc = hfd_cookie_open(c->driver->ring, call->guresid, call->cookie, c->mem, &f->cookie, c->err);
+    if (rc == HFD_OK && !hfd_slice_eq(f->cookie.backend, c->driver->backend)) {
+        /* Ids of another HyperFleet mean nothing here. */
+        f->cookie.cluster_id = HFD_SLICE_NONE;
+        f->cookie.nodepool_count = 0;
+    }
+    return rc;
+}
+
+hfd_rc hfd_lookup(const struct hfd_ctx *c, const struct hfd_call *call, struct hfd_found *out)
+{
+    hfd_rc rc;
+
+    *out = (struct hfd_found){.exists = false};
+    rc = read_row(c, call->guresid, &out->row);
+    if (rc != HFD_OK && rc != HFD_NOT_FOUND)
+        return rc;
+    out->exists = rc == HFD_OK;
+    out->stored = (enum hfd_state)out->row.state;
+    rc = open_cookie(c, call, out);
+    if (rc == HFD_OK && out->exists)
+        rc = hfd_judge_late(c, &out->row, &out->late, &out->is_late);
+    if (rc == HFD_OK && out->is_late)
+        hfd_resource_move_copy(&out->row, &out->late);
+    return rc;
+}
+
+hfd_rc hfd_lookup_record_late(const struct hfd_ctx *c, const struct hfd_found *f)
+{
+    return f->is_late ? hfd_resource_record_move(c, f->stored, &f->row, &f->late) : HFD_OK;
+}
+
+/* ---- restoring ---- */
+
+/* The cluster or nodepool that a cookie's resource stands and falls with; an empty id = none. */
+static struct hfd_fleet_target main_of(const struct hfd_cookie *cookie)
+{
+    struct hfd_fleet_target target = {.kind = cookie->kind};
+
+    if (cookie->kind == HFD_KIND_CLUSTER)
+        target.id = cookie->cluster_id;
+    else if (cookie->nodepool_count > 0)
+        target.id = cookie->nodepool_ids[0];
+    return target;
+}
+
+hfd_rc hfd_lookup_lost(const struct hfd_ctx *c, const struct hfd_call *call,
+                       const struct hfd_found *found, enum hfd_lost *out)
+{
+    const struct hfd_backend_subject subject = hfd_ctx_subject(c, call->guresid);
+    const struct hfd_fleet_target target = main_of(&found->cookie);
+    struct hfd_fleet_row row;
+    bool complete, ours;
+    hfd_rc rc;
+
+    *out = HFD_LOST_NOTHING;
+    if (found->exists || found->cookie.type.len == 0 ||
+        (call->only != 0 && call->only != (int)found->cookie.kind))
+        return HFD_OK;
+    rc = hfd_backend_is_complete(c->driver->backend_ops, c->tx, &subject, &complete, c->err);
+    if (rc == HFD_OK && !complete)
+        *out = HFD_LOST_UNKNOWN;
+    if (rc != HFD_OK || !complete || target.id.len == 0)
+        return rc;
+    rc = hfd_parts_find_orphan(c, call->guresid, &target, &row, &ours);
+    if (rc == HFD_OK && ours)
+        *out = HFD_LOST_IN_ROWS;
+    return rc;
+}
+
+static struct hfd_resource_row row_of_cookie(const struct hfd_call *call,
+                                             const struct hfd_cookie *cookie)
+{
+    return (struct hfd_resource_row){
+        .guresid = call->guresid,
+        .type = cookie->type,
+        .kind = cookie->kind,
+        .incarnation = cookie->incarnation,
+        .cluster_id = cookie->cluster_id,
+        .digest = cookie->digest,
+        .raw_digest = cookie->digest, /* of no body: the next PUT is not answered by the peek */
+        .cookie = call->cookie,
+        .created_us = call->now_us,
+    };
+}
+
+/* Moves a row that is made again into an operation that begins anew. Nothing is learned from it. */
+static hfd_rc move_adopted(const struct hfd_ctx *c, enum hfd_op op, const struct hfd_part *main,
+                           struct hfd_resource_row *row)
+{
+    const struct hfd_move move = {
+        .to = hfd_resource_state_of_op(op), .at_us = c->now_us, .main = main, .adopted = true};
+
+    hfd_resource_set_op(c, op, row);
+    return hfd_resource_move(c, row, &move);
+}
+
+/* A place-holder row: the backend finds out what HyperFleet has, and the row is updating meanwhile.
+ */
+static hfd_rc restore_by_seeking(const struct hfd_ctx *c, const struct hfd_call *call,
+                                 struct hfd_found *f)
+{
+    struct hfd_resource_row *row = &f->row;
+    struct hfd_fleet_row fleet;
+    hfd_rc rc = hfd_parts_seek(c, call, f->cookie.kind, &fleet);
+
+    if (rc != HFD_OK)
+        return rc;
+    *row = row_of_cookie(call, &f->cookie);
+    row->cluster_id = row->kind == HFD_KIND_CLUSTER ? fleet.id : HFD_SLICE("");
+    rc = move_adopted(c, HFD_OP_UPDATE, NULL, row);
+    if (rc == HFD_OK)
+        rc = hfd_resource_row_put(c->tx, row, c->err);
+    return rc == HFD_OK ? hfd_parts_schedule(c, call->guresid, HFD_GOAL_ADOPT) : rc;
+}
+
+static hfd_rc adopt_parts(const struct hfd_ctx *c, const struct hfd_call *call,
+                          const struct hfd_cookie *cookie)
+{
+    const struct hfd_fleet_target main = main_of(cookie);
+    const size_t nodepools = cookie->kind == HFD_KIND_CLUSTER ? cookie->nodepool_count : 0;
+    hfd_rc rc = hfd_parts_adopt(c, call->guresid, &main);
+
+    for (size_t i = 0; rc == HFD_OK && i < nodepools; i++) {
+        const struct hfd_fleet_target target = {.kind = HFD_KIND_NODEPOOL,
+                                                .id = cookie->nodepool_ids[i]};
+
+        rc = hfd_parts_adopt(c, call->guresid, &target);
+    }
+    return rc;
+}
+
+/* A cookie does not tell the operation: a part that was never changed was being created. */
+static enum hfd_op op_of_part(const struct hfd_part_view *main)
+{
+    if (main->deleting)
+        return HFD_OP_DELETE;
+    return main->generation > 1 ? HFD_OP_UPDATE : HFD_OP_CREATE;
+}
+
+/* The row that a cookie remembers, for the parts that HyperFleet still has, judged as of now. */
+static hfd_rc restore_from_rows(const struct hfd_ctx *c, const struct hfd_call *call,
+                                struct hfd_found *f)
+{
+    struct hfd_resource_row *row = &f->row;
+    const struct hfd_part *main;
+    struct hfd_parts parts;
+    hfd_rc rc;
+
+    rc = adopt_parts(c, call, &f->cookie);
+    if (rc == HFD_OK)
+        rc = hfd_parts_load(c, call->guresid, &parts);
+    if (rc != HFD_OK)
+        return rc;
+    main = hfd_parts_main(&parts);
+    *row = row_of_cookie(call, &f->cookie);
+    row->created_us = main->fleet.created_us;
+    rc = move_adopted(c, op_of_part(&main->view), main, row);
+    if (rc == HFD_OK)
+        rc = hfd_judge_row(c, &parts, row);
+    return rc == HFD_OK ? hfd_resource_row_put(c->tx, row, c->err) : rc;
+}
+
+hfd_rc hfd_lookup_restore(const struct hfd_ctx *c, const struct hfd_call *call, enum hfd_lost lost,
+                          struct hfd_found *found)
+{
+    hfd_rc rc;
+
+    if (lost == HFD_LOST_NOTHING)
+        return HFD_OK;
+    rc = lost == HFD_LOST_IN_ROWS ? restore_from_rows(c, call, found)
+                                  : restore_by_seeking(c, call, found);
+    found->exists = rc == HFD_OK;
+    found->stored = (enum hfd_state)found->row.state;
+    return rc;
+}
+
+hfd_rc hfd_lookup_or_restore(const struct hfd_ctx *c, const struct hfd_call *call,
+                             struct hfd_found *out)
+{
+    enum hfd_lost lost = HFD_LOST_NOTHING;
+    hfd_rc rc = hfd_lookup(c, call, out);
+
+    if (rc == HFD_OK)
+        rc = hfd_lookup_lost(c, call, out, &lost);
+    return rc == HFD_OK ? hfd_lookup_restore(c, call, lost, out) : rc;
+}

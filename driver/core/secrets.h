@@ -1,0 +1,18 @@
+/*
+ * The secrets of adapter reports at rest: sealed, and bound to the cluster or nodepool and the
+ * adapter. Thread: any.
+ */
+#ifndef HFD_CORE_SECRETS_H
+#define HFD_CORE_SECRETS_H
+
+#include "driver/core/driver.h"
+
+/** Seals with the driver's newest key. p is NULL when memory is short. */
+hfd_slice hfd_report_secrets_seal(const struct hfd_driver *d, const struct hfd_fleet_secret *secret,
+                                  struct hfd_arena *mem);
+/** @return HFD_OK, HFD_COOKIE (no key opens them), HFD_NOMEM */
+HFD_MUST_CHECK hfd_rc hfd_report_secrets_open(const struct hfd_driver *d,
+                                              const struct hfd_report_row *report,
+                                              struct hfd_arena *mem, hfd_slice *plain);
+
+#endif

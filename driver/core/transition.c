@@ -1,0 +1,263 @@
+/* See transition.h. */
+#include "driver/core/transition.h"
+
+#include "driver/base/check.h"
+#include "driver/base/clock.h"
+#include "driver/base/log.h"
+#include "driver/base/metrics.h"
+#include "driver/core/guresid.h"
+#include "driver/core/history.h"
+
+#define US_PER_MS INT64_C(1000)
+
+/* ---- log lines ---- */
+
+#define LINE_ID_MAX_BYTES 128     /* of a HyperFleet id; a longer one is cut */
+#define LINE_REASON_MAX_BYTES 500 /* of an error message */
+
+/* A log line that waits for the commit. */
+struct line {
+    enum hfd_log_level level;
+    const char *message; /* static, as op and code */
+    const char *op;      /* "none": no operation ended */
+    const char *code;    /* NULL = no error */
+    int64_t took_ms;     /* of the operation */
+    size_t guresid_len, fleet_id_len, reason_len;
+    char guresid[HFD_GURESID_MAX];
+    char fleet_id[LINE_ID_MAX_BYTES];
+    char reason[LINE_REASON_MAX_BYTES];
+};
+
+static size_t copy_text(hfd_slice text, char *out, size_t max)
+{
+    const size_t len = text.len < max ? text.len : max;
+
+    if (len > 0)
+        memcpy(out, text.p, len);
+    return len;
+}
+
+static void write_line(const void *arg)
+{
+    const struct line *l = arg;
+    const struct hfd_log_field fields[] = {
+        HFD_LOG_STR("guresid", ((hfd_slice){l->guresid, l->guresid_len})),
+        HFD_LOG_STR("hyperfleet_id", ((hfd_slice){l->fleet_id, l->fleet_id_len})),
+        HFD_LOG_CSTR("operation", l->op),
+        HFD_LOG_INT("duration_ms", l->took_ms),
+        HFD_LOG_CSTR("code", l->code),
+        HFD_LOG_STR("reason", ((hfd_slice){l->reason, l->reason_len})),
+    };
+
+    if (hfd_log_enabled(l->level))
+        hfd_log_write(l->level, l->message, fields, l->code != NULL ? 6 : 4);
+}
+
+static hfd_rc log_after_commit(const struct hfd_ctx *c, const struct hfd_resource_row *row,
+                               const struct hfd_part *main, struct line *l)
+{
+    const hfd_slice id = main != NULL && hfd_backend_id_is_given(main->row.fleet_id)
+                             ? main->row.fleet_id
+                             : HFD_SLICE("");
+
+    if (!hfd_log_enabled(l->level))
+        return HFD_OK;
+    l->guresid_len = copy_text(row->guresid, l->guresid, sizeof(l->guresid));
+    l->fleet_id_len = copy_text(id, l->fleet_id, sizeof(l->fleet_id));
+    return hfd_txn_after_commit(c->tx, write_line, l, sizeof(*l), c->err);
+}
+
+static bool is_operating(enum hfd_state s)
+{
+    return s == HFD_STATE_CREATING || s == HFD_STATE_UPDATING || s == HFD_STATE_DELETING;
+}
+
+/* READY, FAILED and ABSENT are outcomes. */
+static hfd_rc log_outcome(const struct hfd_ctx *c, enum hfd_state from,
+                          const struct hfd_resource_row *row, const struct hfd_move *move)
+{
+    static const struct {
+        enum hfd_log_level level;
+        const char *message;
+    } outcomes[HFD_STATE_COUNT] = {
+        [HFD_STATE_READY] = {HFD_LOG_INFO, "resource ready"},
+        [HFD_STATE_FAILED] = {HFD_LOG_WARN, "resource failed"},
+        [HFD_STATE_ABSENT] = {HFD_LOG_INFO, "resource deleted"},
+    };
+    struct line l = {
+        .level = outcomes[move->to].level,
+        .message = outcomes[move->to].message,
+        .code = move->code,
+        .op = "none",
+    };
+
+    if (l.message == NULL)
+        return HFD_OK;
+    if (is_operating(from)) {
+        l.op = hfd_op_name((enum hfd_op)row->op);
+        l.took_ms = (move->at_us - row->op_started_us) / US_PER_MS;
+    }
+    if (move->code != NULL)
+        l.reason_len = copy_text(move->message, l.reason, sizeof(l.reason));
+    return log_after_commit(c, row, move->main, &l);
+}
+
+/* ---- moves ---- */
+
+enum hfd_state hfd_resource_state_of_op(enum hfd_op op)
+{
+    static const enum hfd_state states[HFD_OP_COUNT] = {HFD_STATE_CREATING, HFD_STATE_UPDATING,
+                                                        HFD_STATE_DELETING};
+
+    return states[op];
+}
+
+void hfd_resource_set_op(const struct hfd_ctx *c, enum hfd_op op, struct hfd_resource_row *row)
+{
+    row->op = (int)op;
+    row->op_started_us = c->now_us;
+    row->op_estimate_us = c->now_us + c->driver->estimate_us[row->kind][op];
+    row->op_deadline_us = c->now_us + c->driver->deadline_us[row->kind][op];
+}
+
+void hfd_resource_move_copy(struct hfd_resource_row *copy, const struct hfd_move *move)
+{
+    copy->state = (int)move->to;
+    copy->updated_us = move->at_us;
+    copy->fail_code = hfd_slice_of(move->code);
+    copy->fail_message = move->code != NULL ? move->message : HFD_SLICE_NONE;
+}
+
+/* A state moves to itself when an operation takes the place of another one of its kind. */
+static bool may(enum hfd_state from, const struct hfd_move *move)
+{
+    if (move->adopted)
+        return from == HFD_STATE_ABSENT && hfd_state_may_adopt(move->to);
+    return from == move->to ? from == HFD_STATE_UPDATING || from == HFD_STATE_DELETING
+                            : hfd_state_may(from, move->to);
+}
+
+static void count(const struct hfd_ctx *c, enum hfd_state from, enum hfd_state to)
+{
+    hfd_txn_count(c->tx,
+                  hfd_metric_series(HFD_METRIC_TRANSITIONS,
+                                    HFD_LABELS(hfd_state_name(from), hfd_state_name(to))),
+                  1);
+}
+
+/* A creation has no entry, and what is gone has no history. */
+static hfd_rc add_history(const struct hfd_ctx *c, enum hfd_state from,
+                          const struct hfd_resource_row *row, const struct hfd_move *move)
+{
+    const struct hfd_happening h = {
+        .from = from,
+        .at_us = row->updated_us,
+        .what = move->adopted ? HFD_SLICE("adopted") : hfd_history_word(from, move->to),
+        .generation = move->main != NULL ? move->main->view.generation : 0,
+        .text = move->to == HFD_STATE_FAILED ? row->fail_message : HFD_SLICE_NONE,
+    };
+
+    if (move->to == HFD_STATE_ABSENT || (from == HFD_STATE_ABSENT && !move->adopted))
+        return HFD_OK;
+    return hfd_history_add(c, row, &h);
+}
+
+hfd_rc hfd_resource_record_move(const struct hfd_ctx *c, enum hfd_state from,
+                                const struct hfd_resource_row *row, const struct hfd_move *move)
+{
+    hfd_rc rc;
+
+    HFD_ASSERT(may(from, move));
+    HFD_ASSERT(hfd_resource_invariant(row) == NULL);
+    if (from != move->to)
+        count(c, from, move->to);
+    rc = add_history(c, from, row, move);
+    return rc == HFD_OK ? log_outcome(c, from, row, move) : rc;
+}
+
+hfd_rc hfd_resource_move(const struct hfd_ctx *c, struct hfd_resource_row *row,
+                         const struct hfd_move *move)
+{
+    const enum hfd_state from = hfd_state_known(row->state);
+
+    hfd_resource_move_copy(row, move);
+    return hfd_resource_record_move(c, from, row, move);
+}
+
+/* ---- health ---- */
+
+hfd_rc hfd_resource_note_health(const struct hfd_ctx *c, const struct hfd_outcome *outcome,
+                                const struct hfd_part *main, struct hfd_resource_row *row)
+{
+    const bool degraded = strcmp(outcome->health, "Degraded") == 0,
+               healthy = strcmp(outcome->health, "Healthy") == 0;
+    const char *word = degraded ? "degraded" : "recovered";
+    struct line l = {.level = degraded ? HFD_LOG_WARN : HFD_LOG_INFO,
+                     .message = degraded ? "resource degraded" : "resource recovered",
+                     .op = "none"};
+    struct hfd_happening h = {
+        .from = (enum hfd_state)row->state,
+        .at_us = c->now_us,
+        .what = hfd_slice_of(word),
+        .generation = main != NULL ? main->view.generation : 0,
+        .text = HFD_SLICE(""),
+    };
+    hfd_rc rc;
+
+    /* While adapters work on it, it is neither. */
+    if (row->degraded ? !healthy : !degraded)
+        return HFD_OK;
+    row->degraded = degraded;
+    if (degraded)
+        h.text = hfd_arena_printf(c->mem, "%.*s: %.*s", HFD_SLICE_FMT(outcome->health_reason),
+                                  HFD_SLICE_FMT(outcome->health_message));
+    if (h.text.p == NULL)
+        return hfd_fail_nomem(c->err, "note the health of a resource");
+    hfd_txn_count(c->tx, hfd_metric_series(HFD_METRIC_HEALTH_CHANGES, HFD_LABELS(word)), 1);
+    rc = hfd_history_add(c, row, &h);
+    return rc == HFD_OK ? log_after_commit(c, row, main, &l) : rc;
+}
+
+/* ---- the invariant ---- */
+
+static const char *operation_invariant(const struct hfd_resource_row *row)
+{
+    if (row->state != (int)hfd_resource_state_of_op((enum hfd_op)row->op))
+        return "the operation is that of the state";
+    if (row->op_deadline_us < row->op_started_us)
+        return "the deadline is not before the start";
+    if (row->state == HFD_STATE_CREATING && row->output.len > 0)
+        return "a resource that is being created has no output";
+    return row->fail_code.len == 0 && row->fail_message.len == 0
+               ? NULL
+               : "only a failed resource has an error";
+}
+
+static const char *ready_invariant(const struct hfd_resource_row *row)
+{
+    if (row->output.len == 0)
+        return "a ready resource has an output";
+    return row->fail_code.len == 0 ? NULL : "only a failed resource has an error";
+}
+
+const char *hfd_resource_invariant(const struct hfd_resource_row *row)
+{
+    if (row->guresid.len == 0 || row->type.len == 0 || row->incarnation.len == 0)
+        return "a resource has a GUResID, a type and an incarnation";
+    switch (hfd_state_known(row->state)) {
+    case HFD_STATE_CREATING:
+    case HFD_STATE_UPDATING:
+    case HFD_STATE_DELETING:
+        return (unsigned)row->op < HFD_OP_COUNT ? operation_invariant(row)
+                                                : "the operation is known";
+    case HFD_STATE_READY:
+        return ready_invariant(row);
+    case HFD_STATE_FAILED:
+        return row->fail_code.len > 0 && row->fail_message.len > 0 ? NULL
+                                                                   : "a failure has its reason";
+    case HFD_STATE_ABSENT:
+    case HFD_STATE_COUNT:
+        break;
+    }
+    return NULL;
+}

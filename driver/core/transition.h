@@ -1,0 +1,68 @@
+/*
+ * The one place that moves the state of a driver resource. A move checks the arrow (life.h) and the
+ * row's invariant, writes history, counts, and logs one line per outcome once it is on disk.
+ * Thread: writer, inside a transaction function, if not said otherwise.
+ */
+#ifndef HFD_CORE_TRANSITION_H
+#define HFD_CORE_TRANSITION_H
+
+#include "driver/core/parts.h"
+
+struct hfd_move {
+    enum hfd_state to;
+    int64_t at_us;               /* becomes updated_us */
+    const char *code;            /* to FAILED: "RES-104" */
+    hfd_slice message;           /* to FAILED */
+    const struct hfd_part *main; /* hfd_parts_main, for history and log; NULL = unknown */
+    bool adopted;                /* from ABSENT: its row was made again from HyperFleet */
+};
+
+/**
+ * Moves a resource. The operation (hfd_resource_set_op) and the output that the new state needs are
+ * set before. Changes the row in memory only. A move to ABSENT leaves the removal to the caller.
+ */
+HFD_MUST_CHECK hfd_rc hfd_resource_move(const struct hfd_ctx *c, struct hfd_resource_row *row,
+                                        const struct hfd_move *move);
+
+/**
+ * Moves a copy of a row for an answer: no history, count or log line. Thread: any.
+ */
+void hfd_resource_move_copy(struct hfd_resource_row *copy, const struct hfd_move *move);
+/** Records such a move after the fact, for a writer that goes on with the copy. */
+HFD_MUST_CHECK hfd_rc hfd_resource_record_move(const struct hfd_ctx *c, enum hfd_state from,
+                                               const struct hfd_resource_row *row,
+                                               const struct hfd_move *move);
+
+/** Sets the operation of a row and its times, before the move into the state of that operation. */
+void hfd_resource_set_op(const struct hfd_ctx *c, enum hfd_op op, struct hfd_resource_row *row);
+/** CREATING, UPDATING or DELETING. */
+enum hfd_state hfd_resource_state_of_op(enum hfd_op op);
+
+/**
+ * Notes the health of a ready resource: "degraded" and, once it is healthy again, "recovered", each
+ * in history, metrics and log. Sets row->degraded.
+ */
+HFD_MUST_CHECK hfd_rc hfd_resource_note_health(const struct hfd_ctx *c,
+                                               const struct hfd_outcome *outcome,
+                                               const struct hfd_part *main,
+                                               struct hfd_resource_row *row);
+
+/**
+ * Checks what holds for a row in its state. Asserted by each move.
+ * @return NULL, or the rule that does not hold. Pure. Thread: any.
+ */
+const char *hfd_resource_invariant(const struct hfd_resource_row *row);
+
+/** CREATING or UPDATING. */
+static inline bool hfd_resource_in_progress(const struct hfd_resource_row *row)
+{
+    return row->state == HFD_STATE_CREATING || row->state == HFD_STATE_UPDATING;
+}
+
+/** The deadline of its operation has passed. */
+static inline bool hfd_resource_overdue(const struct hfd_resource_row *row, int64_t now_us)
+{
+    return now_us >= row->op_deadline_us;
+}
+
+#endif

@@ -1,0 +1,13 @@
+/*
+ * Sentences for the app developer that do not come from the outcome of a resource (outcome.c has
+ * those). Each is at most 500 characters and ends with what to do. Pure. Thread: any.
+ */
+#ifndef HFD_CORE_WORDS_H
+#define HFD_CORE_WORDS_H
+
+#include "driver/base/arena.h"
+
+/** RES-107. why: what is too large. p is NULL when memory is short. */
+hfd_slice hfd_words_output_too_large(hfd_slice guresid, const char *why, struct hfd_arena *mem);
+
+#endif

@@ -1,0 +1,304 @@
+/* See report.h. The tables are in aggregate.c. */
+#include "driver/fleet/report.h"
+
+#include "driver/base/check.h"
+#include "driver/fleet/fleet_int.h"
+#include "driver/fleet/names.h"
+
+/* Adapters that are not required: how many may report on one resource, and how much in all. */
+#define OTHERS_MAX 256
+#define OTHERS_MAX_BYTES ((size_t)1024 * 1024)
+
+/*
+ * Compares a report with the adapter's last one, without the times that the store keeps. A report
+ * with secrets never equals another: each is sealed with a new nonce.
+ */
+static hfd_rc compare_content(const struct hfd_fleet_report *in, const struct hfd_report_row *prev,
+                              struct hfd_arena *mem, bool *same, struct hfd_err *err)
+{
+    struct hfd_conditions old;
+    hfd_rc rc;
+
+    *same = false;
+    if (in->secrets.len > 0 || prev->secrets.len > 0 || !hfd_slice_eq(in->data, prev->data) ||
+        !hfd_slice_eq(in->metadata, prev->metadata))
+        return HFD_OK;
+    rc = hfd_conditions_parse(prev->conditions, mem, &old, err);
+    if (rc != HFD_OK || old.count != in->conditions.count)
+        return rc;
+    for (size_t i = 0; i < old.count; i++) {
+        const struct hfd_condition *a = &in->conditions.items[i], *b = &old.items[i];
+
+        if (!hfd_slice_eq(a->type, b->type) || a->status != b->status ||
+            !hfd_slice_eq(a->reason, b->reason) || !hfd_slice_eq(a->message, b->message))
+            return HFD_OK;
+    }
+    *same = true;
+    return HFD_OK;
+}
+
+static struct hfd_verdict_input verdict_input(const struct hfd_fleet_report *in,
+                                              const struct hfd_fleet_row *row)
+{
+    const struct hfd_condition *available =
+        hfd_condition_find(&in->conditions, HFD_SLICE("Available"));
+    const struct hfd_condition *finalized =
+        hfd_condition_find(&in->conditions, HFD_SLICE("Finalized"));
+
+    return (struct hfd_verdict_input){
+        .generation = row->generation,
+        .observed_generation = in->observed_generation,
+        .observed_us = in->observed_us,
+        .has_available = available != NULL,
+        .has_applied = hfd_condition_find(&in->conditions, HFD_SLICE("Applied")) != NULL,
+        .has_health = hfd_condition_find(&in->conditions, HFD_SLICE("Health")) != NULL,
+        .available = available != NULL ? available->status : HFD_STATUS_UNKNOWN,
+        .finalized_true = finalized != NULL && finalized->status == HFD_STATUS_TRUE,
+        .deleting = row->deleted_us != 0,
+    };
+}
+
+/* One report on its way into the store. */
+struct job {
+    struct hfd_fleet_work w;
+    const struct hfd_fleet_report *in;
+    const struct hfd_report_row *prev; /* the adapter's last report, or NULL */
+    bool news; /* it differs from the last one in content, generation or attempt, or moved a
+                  condition */
+};
+
+static hfd_rc judge(struct job *j, const struct hfd_fleet_row *row, enum hfd_verdict *verdict)
+{
+    const struct hfd_report_row *prev = j->prev;
+    struct hfd_verdict_input v = verdict_input(j->in, row);
+    const char *missing = NULL;
+    hfd_rc rc;
+
+    j->news = true;
+    if (prev != NULL) {
+        v.has_prev = true;
+        v.prev_generation = prev->observed_generation;
+        v.prev_observed_us = prev->observed_us;
+        rc = compare_content(j->in, prev, j->w.call->mem, &v.same_content, j->w.err);
+        if (rc != HFD_OK)
+            return rc;
+        j->news = !v.same_content || j->in->observed_generation != prev->observed_generation ||
+                  prev->received_us == 0;
+    }
+    *verdict = hfd_report_verdict(&v, &missing);
+    if (*verdict == HFD_VERDICT_REJECT)
+        return hfd_fail_field(j->w.err, HFD_INVALID, "conditions",
+                              "missing mandatory condition '%s': all adapters must report "
+                              "Available, Applied, and Health",
+                              missing);
+    return HFD_OK;
+}
+
+/* The report's conditions. The transition time of a condition stays while its status does. */
+static hfd_rc date_conditions(const struct job *j, struct hfd_conditions *out)
+{
+    const struct hfd_conditions *given = &j->in->conditions;
+    struct hfd_conditions old = {NULL, 0};
+    hfd_rc rc;
+
+    *out = (struct hfd_conditions){
+        hfd_arena_array(j->w.call->mem, given->count, sizeof(*out->items)), given->count};
+    if (out->items == NULL)
+        return hfd_fail_nomem(j->w.err, "store an adapter's report");
+    if (j->prev != NULL) {
+        rc = hfd_conditions_parse(j->prev->conditions, j->w.call->mem, &old, j->w.err);
+        if (rc != HFD_OK)
+            return rc;
+    }
+    for (size_t i = 0; i < given->count; i++) {
+        const struct hfd_condition *was = hfd_condition_find(&old, given->items[i].type);
+
+        out->items[i] = given->items[i];
+        out->items[i].last_transition_us = was != NULL && was->status == given->items[i].status
+                                               ? was->last_transition_us
+                                               : j->in->observed_us;
+    }
+    return HFD_OK;
+}
+
+static hfd_rc seal_secrets(const struct job *j, hfd_slice *out)
+{
+    const struct hfd_fleet *fleet = j->w.call->fleet;
+    const struct hfd_fleet_secret secret = {j->in->target.id, j->in->adapter, j->in->secrets};
+
+    if (j->in->secrets.len == 0)
+        return HFD_OK;
+    HFD_ASSERT(fleet->seal != NULL);
+    *out = fleet->seal(fleet, &secret, j->w.call->mem);
+    return out->p != NULL ? HFD_OK : hfd_fail_nomem(j->w.err, "seal the secrets of a report");
+}
+
+/* The report as it is stored. */
+static hfd_rc make_row(const struct job *j, struct hfd_report_row *out)
+{
+    const struct hfd_fleet_report *in = j->in;
+    struct hfd_conditions conditions;
+    hfd_rc rc = date_conditions(j, &conditions);
+
+    if (rc != HFD_OK)
+        return rc;
+    *out = (struct hfd_report_row){
+        .fleet_id = in->target.id,
+        .adapter = in->adapter,
+        .observed_generation = in->observed_generation,
+        .observed_us = in->observed_us,
+        .received_us = j->w.call->now_us,
+        .created_us = j->prev != NULL ? j->prev->created_us : in->observed_us,
+        .data = in->data,
+        .metadata = in->metadata,
+    };
+    rc = seal_secrets(j, &out->secrets);
+    return rc == HFD_OK ? hfd_fleet_store_conditions(&j->w, &conditions, true, &out->conditions)
+                        : rc;
+}
+
+/* Compares aggregated conditions, but for their last_updated_time. */
+static bool conditions_equal(const struct hfd_conditions *was, const struct hfd_conditions *is)
+{
+    if (was->count != is->count)
+        return false;
+    for (size_t i = 0; i < was->count; i++) {
+        const struct hfd_condition *a = &was->items[i], *b = &is->items[i];
+
+        if (!hfd_slice_eq(a->type, b->type) || a->status != b->status ||
+            !hfd_slice_eq(a->reason, b->reason) || !hfd_slice_eq(a->message, b->message) ||
+            a->observed_generation != b->observed_generation || a->created_us != b->created_us ||
+            a->last_transition_us != b->last_transition_us)
+            return false;
+    }
+    return true;
+}
+
+/* Aggregates with a report that is about to be written, and writes the resource's conditions. */
+static hfd_rc aggregate(struct job *j, const struct hfd_report_row *report,
+                        struct hfd_fleet_row *row)
+{
+    const struct hfd_fleet_row was = *row;
+    struct hfd_fleet_agg agg;
+    struct hfd_conditions next;
+    hfd_rc rc;
+
+    rc = hfd_fleet_agg_load(&j->w, row, report, &agg);
+    if (rc != HFD_OK)
+        return rc;
+    for (size_t i = 0; i < agg.in.reports.count; i++)
+        if (hfd_slice_eq(agg.in.reports.items[i].adapter, report->adapter))
+            agg.in.event = &agg.in.reports.items[i];
+    HFD_ASSERT(agg.in.event != NULL);
+    if (hfd_agg_reported(&agg.in, j->w.call->mem, &next) != HFD_OK)
+        return hfd_fail_nomem(j->w.err, "aggregate reports");
+    j->news = j->news || !conditions_equal(&agg.prev, &next);
+    hfd_fleet_note_ready(&next, row);
+    rc = hfd_fleet_store_conditions(&j->w, &next, false, &row->conditions);
+    if (rc != HFD_OK || hfd_slice_eq(was.conditions, row->conditions))
+        return rc;
+    rc = hfd_fleet_row_judged(j->w.tx, row, &was, j->w.err);
+    return rc == HFD_OK ? hfd_fleet_update_keys(&j->w, row, row->labels, &agg.prev, &next) : rc;
+}
+
+static bool is_required(const struct job *j, hfd_slice adapter)
+{
+    const struct hfd_adapter_names *required = &j->w.call->fleet->required[j->in->target.kind];
+
+    for (size_t i = 0; i < required->count; i++)
+        if (hfd_slice_eq(required->items[i], adapter))
+            return true;
+    return false;
+}
+
+/* Adapters choose their names, so their number needs a bound. Required ones always fit. */
+static hfd_rc check_room(const struct job *j, size_t bytes)
+{
+    struct hfd_report_list rows;
+    struct hfd_arena scratch;
+    size_t count = 1;
+    hfd_rc rc;
+
+    hfd_arena_init(&scratch, HFD_FLEET_SCRATCH_MAX_BYTES);
+    rc = hfd_report_row_heads(j->w.tx, j->in->target.id, &scratch, &rows, j->w.err);
+    for (size_t i = 0; rc == HFD_OK && i < rows.count; i++) {
+        if (hfd_slice_eq(rows.rows[i].adapter, j->in->adapter) ||
+            is_required(j, rows.rows[i].adapter))
+            continue;
+        count++;
+        bytes += rows.rows[i].conditions.len;
+    }
+    hfd_arena_fini(&scratch);
+    if (rc == HFD_OK && count > OTHERS_MAX)
+        return hfd_fail_field(
+            j->w.err, HFD_LIMIT, "adapter",
+            "at most %d adapters that are not waited for can report on one resource", OTHERS_MAX);
+    if (rc == HFD_OK && bytes > OTHERS_MAX_BYTES)
+        return hfd_fail_field(j->w.err, HFD_LIMIT, "conditions",
+                              "the conditions of adapters that are not waited for would take more "
+                              "than %zu bytes on one resource",
+                              OTHERS_MAX_BYTES);
+    return rc;
+}
+
+/*
+ * Appends the change, unless the observer needs no reports without news. Most reports of a large
+ * fleet confirm what is known, and observing one reads all rows of its driver resource.
+ */
+static hfd_rc note_report(const struct job *j, const struct hfd_fleet_row *row)
+{
+    const int64_t fingerprint = j->w.call->fleet->settings_fingerprint;
+    const struct hfd_fleet_change change = {
+        .id = row->id, .reported = true, .observer_idle = row->observer_idle};
+
+    if (!j->news && fingerprint != 0 && row->observer_idle == fingerprint)
+        return HFD_OK;
+    return hfd_fleet_note_change(j->w.call, &change, j->w.err);
+}
+
+/* Stores a report that counts, with all that follows from it. */
+static hfd_rc store_report(struct job *j, struct hfd_fleet_row *row, struct hfd_report_row *out)
+{
+    bool removed;
+    hfd_rc rc = make_row(j, out);
+
+    if (rc == HFD_OK && !is_required(j, j->in->adapter) &&
+        (j->prev == NULL || out->conditions.len > j->prev->conditions.len))
+        rc = check_room(j, out->conditions.len);
+    if (rc == HFD_OK)
+        rc = aggregate(j, out, row);
+    if (rc == HFD_OK)
+        rc = hfd_report_row_put(j->w.tx, out, j->w.err);
+    if (rc == HFD_OK)
+        rc = note_report(j, row);
+    return rc == HFD_OK ? hfd_fleet_remove_if_finalized(&j->w, row, &removed) : rc;
+}
+
+hfd_rc hfd_fleet_report(struct hfd_txn *tx, const struct hfd_fleet_call *call,
+                        const struct hfd_fleet_report *in, struct hfd_fleet_reported *out,
+                        struct hfd_err *err)
+{
+    struct job j = {.w = {tx, call, err}, .in = in};
+    struct hfd_report_row prev;
+    struct hfd_fleet_row row;
+    hfd_rc rc;
+
+    out->row = (struct hfd_report_row){0};
+    rc = hfd_fleet_get(tx, &in->target, call->mem, &row, err);
+    if (rc != HFD_OK)
+        return rc;
+    rc = hfd_report_row_get(tx, &(struct hfd_report_key){in->target.id, in->adapter}, call->mem,
+                            &prev, err);
+    if (rc != HFD_OK && rc != HFD_NOT_FOUND)
+        return rc;
+    j.prev = rc == HFD_OK ? &prev : NULL;
+    rc = judge(&j, &row, &out->verdict);
+    if (rc != HFD_OK || out->verdict == HFD_VERDICT_DISCARD)
+        return rc;
+    if (out->verdict == HFD_VERDICT_REPEAT) {
+        HFD_ASSERT(j.prev != NULL); /* only a stored report can be repeated */
+        out->row = prev;
+        return HFD_OK;
+    }
+    return store_report(&j, &row, &out->row);
+}

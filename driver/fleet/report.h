@@ -1,0 +1,36 @@
+/*
+ * An adapter's report on a cluster or nodepool: judged, stored and aggregated. Source: HyperFleet
+ * API; the tables in README.md. Thread: writer, inside a transaction function.
+ */
+#ifndef HFD_FLEET_REPORT_H
+#define HFD_FLEET_REPORT_H
+
+#include "driver/fleet/fleet.h"
+
+/** A report as received, checked for form. */
+struct hfd_fleet_report {
+    struct hfd_fleet_target target;
+    hfd_slice adapter;
+    int64_t observed_generation;
+    int64_t observed_us;
+    struct hfd_conditions conditions; /* types unique */
+    hfd_slice data;                   /* JSON object, canonical, values of data.secrets redacted */
+    hfd_slice secrets;                /* data.secrets as JSON, plain, or none */
+    hfd_slice metadata;               /* JSON object, canonical, or empty */
+};
+
+struct hfd_fleet_reported {
+    enum hfd_verdict verdict;  /* DISCARD: nothing was stored, and row is empty */
+    struct hfd_report_row row; /* as stored */
+};
+
+/**
+ * Judges a report, stores it and aggregates. Then removes the cluster or nodepool if its deletion
+ * is complete, and checks its owner again.
+ * @return HFD_OK, HFD_NOT_FOUND, HFD_INVALID (a mandatory condition is missing), HFD_LIMIT
+ */
+HFD_MUST_CHECK hfd_rc hfd_fleet_report(struct hfd_txn *tx, const struct hfd_fleet_call *call,
+                                       const struct hfd_fleet_report *in,
+                                       struct hfd_fleet_reported *out, struct hfd_err *err);
+
+#endif

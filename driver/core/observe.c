@@ -188,6 +188,8 @@ hfd_rc hfd_resource_on_refused(void *observer, struct hfd_txn *tx,
     if (rc != HFD_OK)
         return rc;
     move.main = hfd_parts_main(&parts);
+    if (row.state == HFD_STATE_DELETING)
+        row.op_deadline_us = HFD_REFUSAL_UNANSWERED_US;
     rc = hfd_resource_move(&c, &row, &move);
     if (rc == HFD_OK)
         rc = hfd_past_follow(&c, &parts, &row);

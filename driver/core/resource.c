@@ -389,17 +389,42 @@ static hfd_rc start_delete(const struct hfd_ctx *c, const struct hfd_call *call,
     return rc == HFD_OK ? hfd_resource_observe_others(c, call->guresid) : rc;
 }
 
-/* Longer than a caller is ever asked to wait before its next poll. */
-#define REFUSAL_TOLD_US (120 * HFD_US_PER_S)
+/* ---- a refused deletion ---- */
+
+/* How long a refusal is answered again, in case its first answer was lost. */
+#define REFUSAL_REPEATED_US (120 * HFD_US_PER_S)
 
 /*
- * HyperFleet has just refused this deletion: a poll wants to hear that, not that another attempt
- * has begun.
+ * Whether a DELETE is answered with the refusal of the last deletion instead of another attempt. A
+ * resource without parts has nothing to refuse any more.
  */
-static bool refused_lately(const struct hfd_resource_row *row, int64_t now_us)
+static hfd_rc is_refused(const struct hfd_ctx *c, const struct hfd_resource_row *row, bool *refused)
 {
-    return row->state == HFD_STATE_FAILED && row->op == HFD_OP_DELETE &&
-           now_us < row->updated_us + REFUSAL_TOLD_US;
+    struct hfd_parts parts;
+    hfd_rc rc;
+
+    *refused = false;
+    if (!hfd_resource_answers_refusal(row, c->now_us))
+        return HFD_OK;
+    rc = hfd_parts_load(c, row->guresid, &parts);
+    *refused = rc == HFD_OK && hfd_parts_any_exists(&parts);
+    return rc;
+}
+
+/*
+ * Answers a refused deletion with its refusal, and notes that a DELETE has been answered. So a
+ * caller that polls with DELETE learns of the refusal at its next poll, however long it waits.
+ */
+static hfd_rc answer_refusal(const struct hfd_ctx *c, struct hfd_resource_row *row,
+                             struct hfd_answer_doc *out)
+{
+    hfd_rc rc = HFD_OK;
+
+    if (row->op_deadline_us == HFD_REFUSAL_UNANSWERED_US) {
+        row->op_deadline_us = c->now_us + REFUSAL_REPEATED_US;
+        rc = hfd_resource_row_put(c->tx, row, c->err);
+    }
+    return rc == HFD_OK ? hfd_answer_row(c, row, out) : rc;
 }
 
 hfd_rc hfd_resource_delete(struct hfd_txn *tx, const struct hfd_call *call,
@@ -408,6 +433,7 @@ hfd_rc hfd_resource_delete(struct hfd_txn *tx, const struct hfd_call *call,
     struct hfd_fleet_changes changes = {.mem = call->mem};
     struct hfd_ctx c = hfd_ctx_of(tx, call, err);
     struct hfd_found f;
+    bool refused;
     hfd_rc rc;
 
     c.changes = &changes;
@@ -421,8 +447,10 @@ hfd_rc hfd_resource_delete(struct hfd_txn *tx, const struct hfd_call *call,
     if (rc != HFD_OK)
         return rc;
     out->from = out->to = (enum hfd_state)f.row.state;
-    if ((f.row.state == HFD_STATE_DELETING && !hfd_resource_overdue(&f.row, c.now_us)) ||
-        refused_lately(&f.row, c.now_us))
+    if (f.row.state == HFD_STATE_DELETING && !hfd_resource_overdue(&f.row, c.now_us))
         return hfd_answer_row(&c, &f.row, out);
-    return start_delete(&c, call, &f.row, out);
+    rc = is_refused(&c, &f.row, &refused);
+    if (rc != HFD_OK)
+        return rc;
+    return refused ? answer_refusal(&c, &f.row, out) : start_delete(&c, call, &f.row, out);
 }

@@ -53,6 +53,19 @@ HFD_MUST_CHECK hfd_rc hfd_resource_note_health(const struct hfd_ctx *c,
  */
 const char *hfd_resource_invariant(const struct hfd_resource_row *row);
 
+/**
+ * op_deadline_us of a refused deletion: until when a DELETE is answered with the refusal instead of
+ * another attempt. This value: until a DELETE was answered with it.
+ */
+#define HFD_REFUSAL_UNANSWERED_US INT64_MAX
+
+/** Whether a DELETE is answered with the refusal of the last deletion. */
+static inline bool hfd_resource_answers_refusal(const struct hfd_resource_row *row, int64_t now_us)
+{
+    return row->state == HFD_STATE_FAILED && row->op == HFD_OP_DELETE &&
+           now_us < row->op_deadline_us;
+}
+
 /** CREATING or UPDATING. */
 static inline bool hfd_resource_in_progress(const struct hfd_resource_row *row)
 {

@@ -32,6 +32,7 @@
 
 #include "driver/base/check.h"
 #include "driver/base/log.h"
+#include "driver/core/transition.h"
 #include "tests/lib/remote_world.h"
 #include "store/rows_resource.h"
 
@@ -198,6 +199,9 @@ static void check_answer(struct run *r, int who, const struct hfd_answer_doc *do
     const struct hfd_resource_row row = world_row(&r->rw.w, ids[who]);
     const bool late = r->rw.w.clock.wall_us >= row.op_deadline_us;
     enum hfd_answer want = hfd_life_get((enum hfd_state)row.state, late);
+
+    if (row.state != HFD_STATE_ABSENT && hfd_resource_invariant(&row) != NULL)
+        fail(r, "R3", "%s: this does not hold: %s", ids[who], hfd_resource_invariant(&row));
 
     if (doc->answer == HFD_ANSWER_BUSY) /* of a PUT: only where it stands in the way */
         want = row.state == HFD_STATE_CREATING || row.state == HFD_STATE_DELETING ? HFD_ANSWER_BUSY

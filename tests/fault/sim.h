@@ -31,7 +31,8 @@
  * a resource goes when none of its parts is left in HyperFleet (T) H4  a call that is refused, and
  * one that finds nothing to do, changes nothing (T) H5  the cookie changes with an input, a part or
  * an incarnation, and at no other time (T) H6  the history of a resource is one path, from its
- * creation to where it is; it goes with it S1  a resource that is creating, updating or ready has
+ * creation to where it is; it goes with it H7  a stored row keeps the rule of its state
+ * (hfd_resource_invariant) S1  a resource that is creating, updating or ready has
  * exactly one cluster, alive, and all its pools S2  what lives in HyperFleet is a part of one
  * resource, or a stranger's; only what carries its label is taken over S3  generations never fall,
  * deletions are never taken back, an id that went never returns S4  Ready is what the stored

@@ -1,4 +1,5 @@
 /* What must hold: the rules of sim.h, from SQL and tables of their own. */
+#include "driver/core/transition.h"
 #include "tests/fault/sim.h"
 
 #include <stdio.h>
@@ -58,6 +59,23 @@ static int body_of(const struct sim *s, size_t who, hfd_slice digest)
     return -1;
 }
 
+/* Each stored row keeps the rule of its state. */
+static hfd_rc check_invariants(struct hfd_txn *tx, struct sim *s, struct hfd_arena *mem,
+                               struct hfd_err *err)
+{
+    for (int who = 0; who < SIM_WHO; who++) {
+        struct hfd_resource_row row;
+        hfd_rc rc = hfd_resource_row_get(tx, hfd_slice_of(sim_names[who]), mem, &row, err);
+
+        if (rc != HFD_OK && rc != HFD_NOT_FOUND)
+            return rc;
+        if (rc == HFD_OK && hfd_resource_invariant(&row) != NULL)
+            sim_fail(s, "H7", "%s is %s, but this does not hold: %s", sim_names[who],
+                     hfd_state_name(hfd_state_known(row.state)), hfd_resource_invariant(&row));
+    }
+    return HFD_OK;
+}
+
 static hfd_rc look_rows(struct hfd_txn *tx, struct sim *s, struct hfd_arena *mem,
                         struct sim_view *out, struct hfd_err *err)
 {
@@ -83,7 +101,7 @@ static hfd_rc look_rows(struct hfd_txn *tx, struct sim *s, struct hfd_arena *mem
         r->restored = hfd_stmt_col_i64(st, 10) != 0;
     }
     hfd_stmt_done(st);
-    return rc;
+    return rc == HFD_OK ? check_invariants(tx, s, mem, err) : rc;
 }
 
 static hfd_rc look_parts(struct hfd_txn *tx, struct sim *s, struct hfd_arena *mem,

@@ -459,6 +459,38 @@ static void old_ones_cannot_delete(void **state)
     remote_world_close(&rw);
 }
 
+/*
+ * A caller that polls a deletion with DELETE and obeys Retry-After gets the refusal at its next
+ * poll, however long that wait is. The refusal is repeated for a while; then DELETE tries again.
+ */
+static void delete_pollers_get_the_refusal(void **state)
+{
+    struct remote_world rw;
+    struct hfd_answer_doc doc;
+
+    (void)state;
+    remote_world_open(&rw, REMOTE_G2);
+    rw.w.driver.estimate_us[HFD_KIND_CLUSTER][HFD_OP_DELETE] = 6000 * HFD_US_PER_S;
+    rw.w.driver.deadline_us[HFD_KIND_CLUSTER][HFD_OP_DELETE] = 9000 * HFD_US_PER_S;
+    (void)put(&rw, G, body_1, NULL);
+    (void)until(&rw, G, HFD_ANSWER_OUTPUT);
+    for (int i = 0; i < 3; i++) {
+        doc = erase(&rw, G, NULL);
+        assert_int_equal(doc.answer, HFD_ANSWER_HINT);
+        if (i == 0) /* the longest wait that a hint can ask for */
+            assert_int_equal(doc.hint.retry_after_s, HFD_RETRY_MAX_S);
+        (void)remote_world_run(&rw);
+        test_clock_advance(&rw.w.clock, doc.hint.retry_after_s * HFD_US_PER_S);
+        world_restart(&rw.w);
+        for (int poll = 0; poll < 2; poll++) {
+            doc = erase(&rw, G, NULL);
+            assert_failed(&doc, "RES-104", "(resource " G ")");
+        }
+        test_clock_advance(&rw.w.clock, 120 * HFD_US_PER_S);
+    }
+    remote_world_close(&rw);
+}
+
 /* It can change clusters' specs, and no nodepools. */
 static void old_ones_cannot_change_nodepools(void **state)
 {
@@ -1226,6 +1258,7 @@ int main(void)
         cmocka_unit_test(creation_that_arrives_late),
         cmocka_unit_test(tells_what_is_refused),
         cmocka_unit_test(old_ones_cannot_delete),
+        cmocka_unit_test(delete_pollers_get_the_refusal),
         cmocka_unit_test(old_ones_cannot_change_nodepools),
         cmocka_unit_test(refused_credentials),
         cmocka_unit_test(down_past_the_deadline),

@@ -13,6 +13,7 @@
 #include "store/totals.h"
 #include "tests/lib/contains.h"
 #include "tests/lib/seams.h"
+#include "tests/lib/tier.h"
 #include "tests/lib/tmpdir.h"
 #include "store/rows_fleet.h"
 #include "store/rows_keys.h"
@@ -834,9 +835,10 @@ static void assert_pages(struct fixture *fx, struct hfd_fleet_query *q)
 /* Random filters, orders, owners and page sizes give what a second evaluation gives. */
 static void random_queries_agree_with_the_model(void **state)
 {
+    const int rounds = tier_is_quick() ? 300 : 3000;
     struct fixture *fx = *state;
 
-    for (int round = 0; round < 3000; round++) {
+    for (int round = 0; round < rounds; round++) {
         const enum hfd_kind kind = below(fx, 2) ? HFD_KIND_NODEPOOL : HFD_KIND_CLUSTER;
         struct hfd_order order[3];
         struct hfd_fleet_query q = {.kind = kind,

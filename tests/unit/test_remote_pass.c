@@ -12,6 +12,7 @@
 #include "tests/lib/contains.h"
 #include "tests/lib/remote_world.h"
 #include "store/rows_fleet.h"
+#include "tests/lib/tier.h"
 
 #define G "res-1"
 #define ROUNDS_MAX 400
@@ -130,7 +131,7 @@ static void life_on_each_generation(void **state)
 }
 
 /* Each fault at each request in turn: the same life, one cluster, nothing left behind. */
-static void life_with_each_fault(void **state)
+static void every_fault_in_a_life(void **state)
 {
     (void)state;
     for (int fault = REMOTE_FAULT_NONE + 1; fault < REMOTE_FAULTS; fault++) {
@@ -1246,7 +1247,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(life_on_each_generation),
-        cmocka_unit_test(life_with_each_fault),
+        cmocka_unit_test(every_fault_in_a_life),
         cmocka_unit_test(deletion_between_any_two_steps),
         cmocka_unit_test(retarget_between_any_two_steps),
         cmocka_unit_test(adopts_without_patching),
@@ -1283,5 +1284,6 @@ int main(void)
         cmocka_unit_test(work_goes_before_health),
     };
 
+    tier_init();
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

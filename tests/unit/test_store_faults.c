@@ -12,6 +12,7 @@
 #include "store/txn.h"
 #include "tests/lib/faultmem.h"
 #include "tests/lib/faultvfs.h"
+#include "tests/lib/tier.h"
 #include "tests/lib/tmpdir.h"
 
 #include <fcntl.h>
@@ -267,7 +268,7 @@ static void fail_each_call(const struct fault_case *c)
  * Every write, sync, truncation and removal fails in turn, once and for ever, as a broken or a full
  * disk does.
  */
-static void failing_changes_lose_nothing(void **state)
+static void every_failing_change_loses_nothing(void **state)
 {
     static const struct fault_case cases[] = {
         {"one failed change", FAULTVFS_CHANGES, false, 0, 80},
@@ -578,7 +579,7 @@ static unsigned cut_power_everywhere(unsigned *points)
 }
 
 /* What was answered survives a power cut at any call. */
-static void power_cut_loses_nothing(void **state)
+static void every_power_cut_loses_nothing(void **state)
 {
     unsigned points;
 
@@ -591,7 +592,7 @@ static void power_cut_loses_nothing(void **state)
  * The control: with synchronous=NORMAL the same power cuts do lose answered updates, so the test
  * above can tell.
  */
-static void power_cut_control_loses(void **state)
+static void every_power_cut_control_loses(void **state)
 {
     unsigned points;
 
@@ -604,7 +605,7 @@ static void power_cut_control_loses(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(failing_changes_lose_nothing),
+        cmocka_unit_test(every_failing_change_loses_nothing),
         cmocka_unit_test(failing_reads_and_opens_lose_nothing),
         cmocka_unit_test(running_out_of_memory_loses_nothing),
         cmocka_unit_test(batch_out_of_memory_is_whole_or_not_there),
@@ -612,8 +613,8 @@ int main(void)
         cmocka_unit_test(failed_checkpoint_breaks_the_store),
         cmocka_unit_test(start_needs_a_disk_that_takes_writes),
         cmocka_unit_test(failed_read_does_not_break_the_store),
-        cmocka_unit_test(power_cut_loses_nothing),
-        cmocka_unit_test(power_cut_control_loses),
+        cmocka_unit_test(every_power_cut_loses_nothing),
+        cmocka_unit_test(every_power_cut_control_loses),
     };
     const char *wanted = getenv("HFD_TEST_SEEDS");
     int null_fd = open("/dev/null", O_WRONLY | O_CLOEXEC);
@@ -626,5 +627,6 @@ int main(void)
     if (access("/dev/shm", W_OK) ==
         0) /* a thousand folders: syncs of the real disk prove nothing here */
         (void)setenv("TMPDIR", "/dev/shm", 0);
+    tier_init();
     return cmocka_run_group_tests(tests, setup, NULL);
 }

@@ -1,0 +1,12 @@
+/* The quick tier of a test program with loops that take long. Thread: any. */
+#ifndef HFD_TESTS_TIER_H
+#define HFD_TESTS_TIER_H
+
+#include <stdbool.h>
+
+/** Whether this run is of the quick tier: HFD_TEST_QUICK is set, by ctest. */
+bool tier_is_quick(void);
+/** Leaves out the tests named every_* in the quick tier. Call it before the tests are run. */
+void tier_init(void);
+
+#endif

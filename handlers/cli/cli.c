@@ -75,7 +75,7 @@ const char *hfd_cli_keys_path(struct hfd_settings *s)
 
 hfd_rc hfd_cli_make_data(const struct hfd_settings *s, struct hfd_err *err)
 {
-    const char *path = s->data.p; /* the settings end their strings with a NUL */
+    const char *path = s->data.p; /* strings of settings end with a NUL */
     struct stat st;
 
     if (mkdir(path, 0700) == 0) {
@@ -83,7 +83,7 @@ hfd_rc hfd_cli_make_data(const struct hfd_settings *s, struct hfd_err *err)
             return HFD_OK;
         (void)hfd_fail(err, HFD_IO, "data folder %.120s: sync its parent: %s", path,
                        strerror(errno));
-        (void)rmdir(path); /* the next start would take it for one that is on disk */
+        (void)rmdir(path); /* the next start would believe that it is on disk */
         return HFD_IO;
     }
     if (errno != EEXIST)

@@ -1,6 +1,6 @@
 /*
- * What the commands of the program share: the table of commands, the exit statuses, and the few
- * steps that each begins or ends with. Results go to stdout, messages to stderr. Thread: main.
+ * What the commands share: the table of commands, the exit statuses, and the first and last steps
+ * of each command. Results go to stdout, messages to stderr. Thread: main.
  */
 #ifndef HFD_CLI_CLI_H
 #define HFD_CLI_CLI_H
@@ -36,25 +36,28 @@ enum hfd_exit {
 };
 #undef HFD_EXIT_ENUM_
 
-/** @param argv  what stands behind the command */
+/**
+ * A command.
+ * @param argv  the arguments after its name
+ */
 typedef enum hfd_exit hfd_command_fn(int argc, const char *const *argv);
 
-/* hfd_cmd_serve, hfd_cmd_keygen, ... */
+/* The commands: hfd_cmd_serve, hfd_cmd_keygen, ... */
 #define HFD_COMMAND_FN_(name, args, text) hfd_command_fn hfd_cmd_##name;
 HFD_COMMAND_LIST(HFD_COMMAND_FN_)
 #undef HFD_COMMAND_FN_
 
-/** Prints "hyperfleet-driver COMMAND: message" on stderr. @return status */
+/** Prints "hyperfleet-driver COMMAND: message" on stderr. Returns status. */
 enum hfd_exit hfd_cli_fail(enum hfd_exit status, const char *command, const char *fmt, ...)
     __attribute__((format(printf, 3, 4)));
 
 /**
- * Prints what was built, and frees it. @return OK, CUT_SHORT (it cannot be written), INTERNAL (it
- * could not be built)
+ * Prints a result and frees it.
+ * @return OK, CUT_SHORT (stdout cannot be written), INTERNAL (the result is incomplete)
  */
 enum hfd_exit hfd_cli_print(const char *command, struct hfd_buf *b);
 
-/** What stands behind a command: settings, and perhaps a flag of the command's own. */
+/** The arguments of a command: settings, and possibly one flag of its own. */
 struct hfd_cli_args {
     int argc;
     const char *const *argv;
@@ -63,20 +66,20 @@ struct hfd_cli_args {
 };
 
 /**
- * Settings of file, environment and flags; says what is wrong with them. @param out  gives on OK;
- * free with hfd_settings_free
+ * Loads the settings from file, environment and flags, and prints what is wrong with them.
+ * @param out  gives on OK; free with hfd_settings_free
+ * @return OK, USAGE, INTERNAL
  */
 enum hfd_exit hfd_cli_settings(const char *command, struct hfd_cli_args *args,
                                struct hfd_settings **out);
 
 /**
- * The file of the key ring: `keys`, or DATA/keys. @return borrowed from s, NULL when memory is
- * short
+ * Returns the path of the key ring: `keys`, or DATA/keys. Borrowed from s; NULL if memory is short.
  */
 const char *hfd_cli_keys_path(struct hfd_settings *s);
 
 /**
- * Makes the data folder (mode 0700) if it is absent, not its parents; its name is on disk then.
+ * Creates the data folder (mode 0700) and syncs its name to disk. Does not create its parents.
  * @return HFD_OK, HFD_IO, HFD_NOMEM
  */
 HFD_MUST_CHECK hfd_rc hfd_cli_make_data(const struct hfd_settings *s, struct hfd_err *err);

@@ -1,7 +1,7 @@
 /*
- * hyperfleet-driver config: check says whether serve would take the settings, show prints the
- * effective ones as a file, docs prints the README's table. Reads the settings file, and check the
- * files that it names; makes nothing. Source: DESIGN 8. Thread: main.
+ * hyperfleet-driver config: check tells if serve would accept the settings, show prints the
+ * effective ones as a file, docs prints the tables of the manual. Reads the settings file; check
+ * also reads the files that it names. Writes nothing. Thread: main.
  */
 #include "driver/base/base.h"
 #include "handlers/cli/look.h"
@@ -9,7 +9,7 @@
 
 #define OUTPUT_MAX (8 * 1024 * 1024)
 
-/* A warning is no error: it stands on stderr, and the status stays 0. */
+/* A warning goes to stderr; the status stays 0. */
 static void warn(const struct hfd_settings *s, const char *key, const char *path, const char *text)
 {
     const hfd_slice origin = hfd_settings_origin(s, key);

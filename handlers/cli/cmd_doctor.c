@@ -1,9 +1,8 @@
 /*
- * hyperfleet-driver doctor: says what is wrong with the settings, the key ring, the data and a
- * remote HyperFleet, and which clusters and nodepools are nobody's. The data of a stopped server it
- * reads itself, under the server's lock, which brings the database in order as a start would; a
- * running server it asks through its ops listener. Changes nothing that is stored. Source:
- * DESIGN 8. Thread: main.
+ * hyperfleet-driver doctor: checks settings, key ring, data and remote, and lists orphans. It asks
+ * a running server through its ops listener. It reads the data of a stopped server itself, under
+ * the lock of the server, after the recovery of the database that a start would do. It changes no
+ * rows. Thread: main.
  */
 #include "driver/base/base.h"
 #include "driver/core/orphans.h"
@@ -38,9 +37,9 @@ static void finding(struct doctor *d, const char *what, const char *text)
     d->findings++;
 }
 
-/* ---- what is nobody's ---- */
+/* ---- orphans ---- */
 
-/* An orphan as it is told, whoever told of it. */
+/* An orphan, from the store or from a running server. */
 struct told {
     const char *kind;
     hfd_slice name, id, guresid;
@@ -59,29 +58,36 @@ static void say_orphan(struct doctor *d, const struct told *o)
     d->findings++;
 }
 
-/*
- * @param remote   whether the list is what a remote HyperFleet had at some time
- * @param checked  that time; empty = the list was never read to the end
- * @param message  why it could not be read the last time; empty = it could
- */
-static void say_orphans_begin(struct doctor *d, size_t count, bool more, bool remote,
-                              hfd_slice checked, hfd_slice message)
+/* A list of orphans without its items. */
+struct orphan_list {
+    size_t count;
+    bool more;
+    bool remote;       /* it is what a remote had at some time */
+    hfd_slice checked; /* that time; empty = the list was never read completely */
+    hfd_slice message; /* why it could not be read the last time; empty = it could */
+};
+
+static void say_orphans_begin(struct doctor *d, const struct orphan_list *l)
 {
-    if (remote && checked.len == 0) {
-        message = message.len > 0
-                      ? message
-                      : HFD_SLICE("the remote HyperFleet has not been asked to the end yet");
+    const hfd_slice message = l->message;
+
+    if (l->remote && l->checked.len == 0) {
         finding(d, "orphans",
-                hfd_arena_printf(&d->mem, "not known: %.*s", HFD_SLICE_FMT(message)).p);
+                hfd_arena_printf(&d->mem, "unknown: %.*s",
+                                 HFD_SLICE_FMT(message.len > 0
+                                                   ? message
+                                                   : HFD_SLICE("the first search of the remote "
+                                                               "HyperFleet is not complete")))
+                    .p);
         return;
     }
-    hfd_buf_addf(&d->out, "orphans   %zu%s%s%.*s\n", count, more ? " and more" : "",
-                 checked.len > 0 ? ", as the remote HyperFleet was at " : "",
-                 HFD_SLICE_FMT(checked));
+    hfd_buf_addf(&d->out, "orphans   %zu%s%s%.*s\n", l->count, l->more ? " and more" : "",
+                 l->checked.len > 0 ? ", as of " : "", HFD_SLICE_FMT(l->checked));
     if (message.len > 0)
         finding(
             d, "orphans",
-            hfd_arena_printf(&d->mem, "cannot be asked for again: %.*s", HFD_SLICE_FMT(message)).p);
+            hfd_arena_printf(&d->mem, "the list cannot be renewed: %.*s", HFD_SLICE_FMT(message))
+                .p);
 }
 
 static void say_orphans_end(struct doctor *d, size_t count)
@@ -89,8 +95,7 @@ static void say_orphans_end(struct doctor *d, size_t count)
     if (count > 0)
         hfd_buf_lit(
             &d->out,
-            "They carry the label " HFD_GURESID_LABEL
-            ", and no resource has them. A PUT of it takes them over;\n"
+            "Orphans have the label " HFD_GURESID_LABEL " but no resource. A PUT adopts them;\n"
             "DELETE /admin/orphans/ID on the ops listener of the running server deletes one.\n");
 }
 
@@ -108,7 +113,7 @@ static hfd_rc txn_orphans(struct hfd_txn *tx, void *arg, struct hfd_err *err)
         &d->orphans, err);
 }
 
-/* In d->mem; empty for none. */
+/* Formats a time in d->mem; empty for none. */
 static hfd_slice time_text(struct doctor *d, int64_t at_us)
 {
     hfd_slice text = HFD_SLICE("");
@@ -140,8 +145,9 @@ static void read_orphans(struct doctor *d, struct hfd_store *store)
         return;
     }
     hfd_buf_addf(&d->out, "data      %s can be used; no server runs on it\n", d->settings->data.p);
-    say_orphans_begin(d, list->count, d->orphans.more, d->orphans.as.remote,
-                      time_text(d, d->orphans.as.checked_us), d->orphans.as.error);
+    say_orphans_begin(d, &(struct orphan_list){list->count, d->orphans.more, d->orphans.as.remote,
+                                               time_text(d, d->orphans.as.checked_us),
+                                               d->orphans.as.error});
     for (size_t i = 0; i < list->count; i++) {
         const struct hfd_orphan_row *o = &list->rows[i];
 
@@ -166,7 +172,10 @@ static size_t on_body(char *data, size_t size, size_t count, void *ctx)
     return b->rc == HFD_OK ? size * count : 0;
 }
 
-/* @param body  initialised by the caller, who frees it */
+/*
+ * Asks the ops listener.
+ * @param body  initialised and freed by the caller
+ */
 static bool ask(const struct doctor *d, const char *path, struct hfd_buf *body, const char **why)
 {
     CURL *curl = curl_easy_init();
@@ -212,9 +221,13 @@ static bool say_answer(struct doctor *d, hfd_slice body)
         json_decref(doc);
         return false;
     }
-    say_orphans_begin(d, json_array_size(items), json_is_true(json_object_get(doc, "more")),
-                      hfd_look_is_remote(d->settings), member_or(doc, "checked_time", ""),
-                      member_or(doc, "message", ""));
+    say_orphans_begin(d, &(struct orphan_list){
+                             .count = json_array_size(items),
+                             .more = json_is_true(json_object_get(doc, "more")),
+                             .remote = hfd_look_is_remote(d->settings),
+                             .checked = member_or(doc, "checked_time", ""),
+                             .message = member_or(doc, "message", ""),
+                         });
     json_array_foreach (items, i, item) {
         const char *kind = json_string_value(json_object_get(item, "kind"));
 
@@ -337,7 +350,7 @@ enum hfd_exit hfd_cmd_doctor(int argc, const char *const *argv)
     if (status != HFD_EXIT_OK)
         return status;
     hfd_log_set_level(HFD_LOG_ERROR);
-    (void)umask(077); /* of what SQLite makes beside the database */
+    (void)umask(077); /* suffixes of the files beside the database */
     hfd_buf_init(&d.out, OUTPUT_MAX);
     hfd_arena_init(&d.mem, OUTPUT_MAX);
     if (hfd_base_init(&err) != HFD_OK || curl_global_init(CURL_GLOBAL_DEFAULT) != CURLE_OK) {

@@ -1,6 +1,6 @@
 /*
- * hyperfleet-driver keygen: makes the key ring, or with --rotate adds a new active key to it. Never
- * writes over one. Prints no key. Source: DESIGN 4 "Cookie". Thread: main.
+ * hyperfleet-driver keygen: creates the key ring; with --rotate adds a new active key to it. Never
+ * overwrites a key ring. Prints no key. Thread: main.
  */
 #include "driver/base/base.h"
 #include "driver/core/keyring.h"

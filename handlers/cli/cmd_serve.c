@@ -1,7 +1,7 @@
 /*
- * hyperfleet-driver serve: opens what the server is made of, step by step, waits for signals, and
- * closes it all in the opposite order. Signals are blocked in every thread and read here. Source:
- * DESIGN 2, 3, 8; STYLE 5. Thread: main.
+ * hyperfleet-driver serve: opens the parts of the server step by step, waits for signals, and
+ * closes the parts in reverse order. Signals are blocked in every thread and read here. Thread:
+ * main.
  */
 #include "driver/adapters/demo.h"
 #include "driver/base/base.h"
@@ -22,19 +22,16 @@
 #include <sys/signalfd.h>
 #include <unistd.h>
 
-/*
- * timeout(1) and others send a signal to the process and again to its group: what comes within this
- * time is one.
- */
+/* timeout(1) and others signal the process and then its group: signals within this time are one. */
 #define SAME_SIGNAL_MS 50
-/* After the store failed nothing can be finished: so long may closing take. */
+/* Time to close after the store has failed, when open work cannot finish. */
 #define BROKEN_GRACE_S 5
 
 struct serve {
     struct hfd_settings *settings;
     int signal_fd;
-    int broken_fd; /* written by the store's writer thread when the store fails */
-    bool has_data; /* a database was there before we opened anything */
+    int broken_fd; /* written by the store's writer if the store fails */
+    bool has_data; /* there was a database before the start */
     struct hfd_steady steady;
     const char *clock_path;
     struct hfd_serve_keys keys;
@@ -45,7 +42,7 @@ struct serve {
     struct hfd_app app;
     struct hfd_server *server;
     struct hfd_demo *demo;
-    enum hfd_exit status; /* of the whole, as far as it is known */
+    enum hfd_exit status; /* exit status so far */
 };
 
 /* --- signals --- */
@@ -97,14 +94,17 @@ static enum hfd_exit exit_of_look(hfd_rc rc)
     return rc == HFD_NOMEM ? HFD_EXIT_INTERNAL : HFD_EXIT_USAGE;
 }
 
-/* Before anything is made; who uses the files opens them once more. */
+/* Checks the settings and their files before anything is created. Later steps open the files. */
 static enum hfd_exit look_at_settings(struct serve *s, struct hfd_err *err)
 {
     hfd_look_settings(s->settings, log_odd, s);
     return exit_of_look(hfd_look_files(s->settings, NULL, NULL, err));
 }
 
-/* Without it any spec would be taken: a file that cannot be used stops the start. */
+/*
+ * Loads the schemas of specs. An unusable file stops the start, because any spec would pass without
+ * it.
+ */
 static enum hfd_exit open_spec_schemas(struct serve *s, struct hfd_err *err)
 {
     return exit_of_look(hfd_look_spec_schemas(s->settings, &s->spec_schemas, err));
@@ -126,7 +126,7 @@ static enum hfd_exit open_data(struct serve *s, struct hfd_err *err)
         return HFD_EXIT_DATA;
     path = hfd_arena_printf(&s->settings->mem, "%s/" HFD_FOLDER_DB_NAME, s->settings->data.p).p;
     if (path == NULL) {
-        (void)hfd_fail(err, HFD_NOMEM, "out of memory");
+        (void)hfd_fail_nomem(err, "start the server");
         return HFD_EXIT_INTERNAL;
     }
     s->has_data = access(path, F_OK) == 0 || errno != ENOENT;
@@ -135,16 +135,16 @@ static enum hfd_exit open_data(struct serve *s, struct hfd_err *err)
 
 static void warn_clock(const struct hfd_err *err)
 {
-    HFD_LOG(HFD_LOG_WARN, "a restart will believe the wall clock, even if it jumps meanwhile",
+    HFD_LOG(HFD_LOG_WARN, "after a restart, jumps of the wall clock will not be noticed",
             HFD_LOG_CSTR("error", err->msg));
 }
 
-/* Not worth stopping for. */
+/* The server runs without it. */
 static enum hfd_exit open_clock(struct serve *s, struct hfd_err *err)
 {
     s->clock_path = hfd_arena_printf(&s->settings->mem, "%s/clock", s->settings->data.p).p;
     if (s->clock_path == NULL) {
-        (void)hfd_fail(err, HFD_NOMEM, "out of memory");
+        (void)hfd_fail_nomem(err, "start the server");
         return HFD_EXIT_INTERNAL;
     }
     hfd_steady_init(&s->steady, &hfd_clock_boot);
@@ -161,17 +161,14 @@ static void close_clock(struct serve *s)
         warn_clock(&err);
 }
 
-/*
- * Before the store: a start cut short between the two leaves a ring without a database, which the
- * next start takes up.
- */
+/* Runs before the store opens. If a start ends between the two, the next start uses the ring. */
 static enum hfd_exit open_keys(struct serve *s, struct hfd_err *err)
 {
     const char *path = hfd_cli_keys_path(s->settings);
 
     if (path != NULL)
         return hfd_serve_keys_open(&s->keys, path, s->has_data, err);
-    (void)hfd_fail(err, HFD_NOMEM, "out of memory");
+    (void)hfd_fail_nomem(err, "start the server");
     return HFD_EXIT_INTERNAL;
 }
 
@@ -220,7 +217,7 @@ static enum hfd_exit open_store(struct serve *s, struct hfd_err *err)
 static void close_store(struct serve *s)
 {
     if (!hfd_store_ok(s->store))
-        s->status = HFD_EXIT_INTERNAL; /* also when it failed while requests were drained */
+        s->status = HFD_EXIT_INTERNAL; /* also if the store failed while draining */
     hfd_store_close(&s->store);
 }
 
@@ -228,8 +225,9 @@ static void close_store(struct serve *s)
 
 static enum hfd_exit open_remote(struct serve *s, struct hfd_err *err)
 {
-    return hfd_serve_remote_open(&s->remote, s->settings, &s->driver, s->store, &s->steady.clock,
-                                 err);
+    return hfd_serve_remote_open(
+        &s->remote,
+        &(struct hfd_serve_remote_parts){s->settings, &s->driver, s->store, &s->steady.clock}, err);
 }
 
 static void close_remote(struct serve *s)
@@ -255,12 +253,12 @@ static enum hfd_exit open_server(struct serve *s, struct hfd_err *err)
     if (s->remote.thread != NULL) {
         s->app.routes = hfd_routes_without_fleet(&s->settings->mem, &s->app.route_count);
         if (s->app.routes == NULL) {
-            (void)hfd_fail(err, HFD_NOMEM, "out of memory");
+            (void)hfd_fail_nomem(err, "start the server");
             return HFD_EXIT_INTERNAL;
         }
     }
     known = hfd_vocabulary_parse(s->settings->fleet_conditions, &s->app.vocabulary);
-    HFD_ASSERT(known); /* the settings have checked it */
+    HFD_ASSERT(known); /* checked by the settings */
     rc = hfd_server_open(&s->app, &s->server, err);
     if (rc == HFD_INVALID)
         return HFD_EXIT_USAGE;
@@ -306,8 +304,8 @@ static void stop_demo(struct serve *s)
 /* --- the whole --- */
 
 /*
- * In this order, and closed in the opposite one. A step that fails has closed what it opened, but
- * for the first.
+ * The parts of the server, opened in this order and closed in reverse. A failed step closes what it
+ * opened, except the first one.
  */
 static const struct {
     const char *name;
@@ -321,8 +319,7 @@ static const struct {
     {"key ring", open_keys, close_keys},
     {"driver", open_driver, NULL},
     {"store", open_store, close_store},
-    {"clock", open_clock,
-     close_clock}, /* behind the lock: it writes to the folder when it closes, too */
+    {"clock", open_clock, close_clock}, /* after the lock: it writes to the folder when it closes */
     {"remote", open_remote, close_remote},
     {"listeners", open_server, close_server},
     {"loops", start_server, stop_server},
@@ -338,7 +335,7 @@ static void close_steps(struct serve *s, size_t opened)
     }
 }
 
-/* "http://127.0.0.1:8000", with the port in use. */
+/* Returns "http://127.0.0.1:8000" with the port in use. */
 static hfd_slice url(struct serve *s, hfd_slice listen, int port)
 {
     const char *colon = memrchr(listen.p, ':', listen.len);
@@ -371,17 +368,17 @@ static void reload(struct serve *s)
     if (s->remote.thread != NULL)
         hfd_remote_reload(s->remote.thread);
     if (hfd_serve_keys_reload(&s->keys, &changed, &err) != HFD_OK) {
-        HFD_LOG(HFD_LOG_ERROR, "the key ring was not reloaded; the present one stays in use",
+        HFD_LOG(HFD_LOG_ERROR, "key ring not reloaded; the current one stays in use",
                 HFD_LOG_CSTR("error", err.msg));
         return;
     }
     if (changed)
         s->driver.ring = hfd_serve_keys_ring(&s->keys);
-    HFD_LOG(HFD_LOG_INFO, changed ? "the key ring was reloaded" : "the key ring has not changed",
+    HFD_LOG(HFD_LOG_INFO, changed ? "key ring reloaded" : "key ring unchanged",
             HFD_LOG_CSTR("path", s->keys.path));
 }
 
-/* Handles one signal. @return the one that ends it all, or 0 */
+/* Handles one signal. Returns it if it ends the server, else 0. */
 static uint32_t on_signal(struct serve *s)
 {
     struct signalfd_siginfo info;
@@ -394,7 +391,10 @@ static uint32_t on_signal(struct serve *s)
     return 0;
 }
 
-/* Until a signal, or until the store fails: s->status says so then. @return the signal, or 0 */
+/*
+ * Waits for a signal that ends the server and returns it. Returns 0 if the store fails; s->status
+ * says so.
+ */
 static uint32_t wait_for_the_end(struct serve *s)
 {
     uint32_t signo = 0;
@@ -426,7 +426,7 @@ static void on_second_signal(int signo)
     _exit(signo == SIGALRM ? HFD_EXIT_INTERNAL : HFD_EXIT_CUT_SHORT);
 }
 
-/* From here on another SIGTERM or SIGINT ends the process at once. */
+/* From now on SIGTERM or SIGINT ends the process at once. */
 static void arm_second_signal(const struct serve *s)
 {
     const struct sigaction action = {.sa_handler = on_second_signal};
@@ -442,7 +442,7 @@ static void arm_second_signal(const struct serve *s)
     (void)sigemptyset(&set);
     (void)sigaddset(&set, SIGTERM);
     (void)sigaddset(&set, SIGINT);
-    (void)sigaddset(&set, SIGALRM); /* may have come blocked from whoever started us */
+    (void)sigaddset(&set, SIGALRM); /* the parent may have blocked them */
     (void)pthread_sigmask(SIG_UNBLOCK, &set, NULL);
 }
 
@@ -484,7 +484,8 @@ enum hfd_exit hfd_cmd_serve(int argc, const char *const *argv)
     sigset_t set;
 
     signals_of_ours(&set);
-    (void)pthread_sigmask(SIG_BLOCK, &set, NULL); /* before any thread, so that none takes them */
+    (void)pthread_sigmask(SIG_BLOCK, &set,
+                          NULL); /* before the first thread, so that all threads block them */
     (void)signal(SIGPIPE, SIG_IGN);
     (void)umask(077);
     s.status = hfd_cli_settings("serve", &args, &s.settings);

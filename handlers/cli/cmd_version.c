@@ -1,4 +1,4 @@
-/* hyperfleet-driver version: one line for people and scripts. Thread: main. */
+/* hyperfleet-driver version: prints one line. Thread: main. */
 #include "handlers/cli/cli.h"
 
 enum hfd_exit hfd_cmd_version(int argc, const char *const *argv)

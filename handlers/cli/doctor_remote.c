@@ -19,7 +19,7 @@ static const char *condition_of(const json_t *resource)
     return NULL;
 }
 
-/* Names of conditions tell the generation; with no cluster there is nothing to tell it by. */
+/* The names of conditions show the version; without a cluster it is unknown. */
 static const char *conditions_of(const json_t *list)
 {
     const json_t *items = json_object_get(list, "items");
@@ -37,13 +37,13 @@ static bool say_list(const struct hfd_remote_answer *a, int64_t took_us, struct 
     const bool ok = a->status == 200 && json_is_array(json_object_get(list, "items"));
 
     if (ok && type != NULL)
-        hfd_buf_addf(out, "answers as a HyperFleet that says %s, in %lld ms", type,
+        hfd_buf_addf(out, "answers as a HyperFleet with condition %s, in %lld ms", type,
                      (long long)(took_us / 1000));
     else if (ok)
         hfd_buf_addf(out, "answers as a HyperFleet without clusters, in %lld ms",
                      (long long)(took_us / 1000));
     else
-        hfd_buf_addf(out, "answers with status %d and not with a list of clusters", a->status);
+        hfd_buf_addf(out, "answers with status %d but without a list of clusters", a->status);
     json_decref(list);
     return ok;
 }
@@ -61,18 +61,19 @@ static bool say(const struct hfd_remote_call *call, struct hfd_buf *out)
         return say_list(a, call->duration_us, out);
     case HFD_REMOTE_REFUSES:
         hfd_buf_addf(out,
-                     "refuses our credentials with status %d; look at remote.token_file and "
+                     "refuses our credentials with status %d; check remote.token_file and "
                      "remote.cert_file",
                      a->status);
         return false;
     case HFD_REMOTE_WRONG:
-        hfd_buf_addf(out, "is no HyperFleet: it answers with status %d; look at the URL in backend",
+        hfd_buf_addf(out,
+                     "is not a HyperFleet API: it answers with status %d; check the URL in backend",
                      a->status);
         return false;
     case HFD_REMOTE_ILL:
         break;
     }
-    hfd_buf_addf(out, "does not answer well: status %d%s", a->status,
+    hfd_buf_addf(out, "answers with an error: status %d%s", a->status,
                  a->is_json ? "" : ", and no JSON");
     return false;
 }

@@ -6,7 +6,7 @@
 void hfd_look_open_text(unsigned mode, char *out)
 {
     (void)snprintf(out, HFD_LOOK_OPEN_TEXT_MAX,
-                   "its mode %04o opens a secret to every user of this machine: chmod o-rw", mode);
+                   "mode %04o lets every user of this machine read a secret: chmod o-rw", mode);
 }
 
 bool hfd_look_is_remote(const struct hfd_settings *s)
@@ -18,7 +18,7 @@ struct hfd_remote_http_config hfd_look_http(const struct hfd_settings *s)
 {
     return (struct hfd_remote_http_config){
         .clock = &hfd_clock_system,
-        .url = s->backend.p, /* the settings end their strings with a NUL */
+        .url = s->backend.p, /* strings of settings end with a NUL */
         .token_file = s->remote_token_file.p,
         .ca_file = s->remote_ca_file.p,
         .cert_file = s->remote_cert_file.p,
@@ -32,7 +32,7 @@ struct hfd_remote_http_config hfd_look_http(const struct hfd_settings *s)
     };
 }
 
-/* Puts in front of a message that begins with its key where that was given. */
+/* Puts the place of the setting in front of a message that begins with its key. */
 static hfd_rc placed(const struct hfd_settings *s, const char *key, const struct hfd_err *why,
                      struct hfd_err *err)
 {
@@ -75,9 +75,9 @@ hfd_rc hfd_look_spec_schemas(const struct hfd_settings *s, struct hfd_spec_schem
 void hfd_look_settings(const struct hfd_settings *s, hfd_look_fn *on_odd, void *ctx)
 {
     if (hfd_look_is_remote(s))
-        return; /* the remote has its own lists */
+        return; /* the remote has its own required adapters */
     if (s->required_cluster.count == 0)
-        on_odd(ctx, "adapters.required.cluster", "it names no adapter: no cluster is ever ready");
+        on_odd(ctx, "adapters.required.cluster", "no adapters: no cluster becomes ready");
     if (s->required_nodepool.count == 0)
-        on_odd(ctx, "adapters.required.nodepool", "it names no adapter: no nodepool is ever ready");
+        on_odd(ctx, "adapters.required.nodepool", "no adapters: no nodepool becomes ready");
 }

@@ -1,6 +1,6 @@
 /*
- * The program: finds the command and runs it. Commands stand in one table (cli.h), which also makes
- * the help. Source: DESIGN 8. Thread: main.
+ * The program: finds the command and runs it. The table of commands is in cli.h; it also makes the
+ * help. Thread: main.
  */
 #include "handlers/cli/cli.h"
 #include "handlers/settings/settings_show.h"
@@ -64,7 +64,7 @@ static void add_exits(struct hfd_buf *b)
         hfd_buf_addf(b, "  %2d  %s\n", exits[i].status, exits[i].text);
 }
 
-/* @param about  NULL = the whole program */
+/* Prints the help of a command; NULL = of the program. */
 static enum hfd_exit print_help(const struct command *about)
 {
     struct hfd_buf b;
@@ -85,7 +85,7 @@ static enum hfd_exit print_help(const struct command *about)
     return hfd_cli_print("help", &b);
 }
 
-/* An error, and what there is instead. */
+/* Prints the error and the list of commands. */
 static enum hfd_exit unknown_command(const char *name)
 {
     if (name == NULL)
@@ -124,8 +124,9 @@ static bool asks_for_help(int argc, const char *const *argv)
 }
 
 /*
- * Without them a file of ours could become number 2, and log lines would land in it. One in the
- * place of stdout cannot be written, so that a command notices that nobody reads its output.
+ * Opens missing standard descriptors. Otherwise a file of the program could get number 2 and
+ * receive log lines. The one for stdout is not writable, so that a command notices that its output
+ * is lost.
  */
 static bool hold_standard_fds(void)
 {

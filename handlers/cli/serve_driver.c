@@ -5,8 +5,8 @@
 #include "handlers/cli/serve.h"
 
 /*
- * How long operations are expected to take and may take. What is said for nodepools wins over what
- * is said for all; with --demo all take the demo's time, unless the user chose one.
+ * Sets estimates and deadlines. A value for nodepools wins over the general one. With --demo all
+ * use the time of the demo, unless they are set.
  */
 static void set_times(struct hfd_driver *d, const struct hfd_settings *s)
 {
@@ -40,7 +40,7 @@ static void set_times(struct hfd_driver *d, const struct hfd_settings *s)
     }
 }
 
-/* The settings have checked that each value is ADAPTER:POINTER. */
+/* The settings have checked the form ADAPTER:POINTER. */
 static hfd_rc make_rules(const struct hfd_map *map, struct hfd_arena *mem,
                          const struct hfd_output_rule **out, struct hfd_err *err)
 {
@@ -51,7 +51,7 @@ static hfd_rc make_rules(const struct hfd_map *map, struct hfd_arena *mem,
         return HFD_OK;
     rules = hfd_arena_array(mem, map->count, sizeof(*rules));
     if (rules == NULL)
-        return hfd_fail(err, HFD_NOMEM, "out of memory");
+        return hfd_fail_nomem(err, "set up the driver");
     for (size_t i = 0; i < map->count; i++) {
         hfd_slice v = map->items[i].value;
         const char *colon = memchr(v.p, ':', v.len);

@@ -1,4 +1,4 @@
-/* See serve.h. Source: DESIGN 4 "Cookie", 8 "SIGHUP". */
+/* See serve.h. */
 #include "driver/base/file.h"
 #include "driver/base/log.h"
 #include "handlers/cli/serve.h"
@@ -14,14 +14,14 @@ static hfd_rc push(struct hfd_serve_keys *k, struct hfd_keyring *ring, const str
     struct hfd_serve_ring *r = malloc(sizeof(*r));
 
     if (r == NULL)
-        return hfd_fail(err, HFD_NOMEM, "out of memory");
+        return hfd_fail_nomem(err, "load the key ring");
     *r = (struct hfd_serve_ring){ring, k->rings};
     k->rings = r;
     k->file = *file;
     return HFD_OK;
 }
 
-/* The file's state is taken first: a change behind it is found by the next reload. */
+/* Reads the state of the file first, so that the next reload finds a later change. */
 static hfd_rc load(const struct hfd_serve_keys *k, struct stat *file, struct hfd_keyring **out,
                    struct hfd_err *err)
 {
@@ -40,7 +40,7 @@ static hfd_rc make(const char *path, struct hfd_err *err)
                 "made a new key ring; back it up: without it driver cookies and stored secrets "
                 "cannot be opened",
                 HFD_LOG_CSTR("path", path));
-    return rc == HFD_CONFLICT ? HFD_OK : rc; /* somebody else made one meanwhile */
+    return rc == HFD_CONFLICT ? HFD_OK : rc; /* another process created one meanwhile */
 }
 
 enum hfd_exit hfd_serve_keys_open(struct hfd_serve_keys *k, const char *path, bool has_data,
@@ -90,7 +90,7 @@ const struct hfd_keyring *hfd_serve_keys_ring(const struct hfd_serve_keys *k)
     return k->rings->ring;
 }
 
-/* Whether the new ring has the present one's active key. */
+/* Returns true if the new ring has the active key of the current one. */
 static hfd_rc check_successor(const struct hfd_keyring *present, const struct hfd_keyring *next,
                               const char *path, struct hfd_err *err)
 {

@@ -23,17 +23,17 @@ static void warn_of_plain_http(const struct hfd_settings *s)
     for (size_t i = 0; i < sizeof(near) / sizeof(near[0]); i++)
         if (hfd_slice_starts(s->backend, hfd_slice_of(near[i])))
             return;
-    HFD_LOG(HFD_LOG_WARN,
-            "the token for the remote HyperFleet is sent without TLS; use an https:// URL",
+    HFD_LOG(HFD_LOG_WARN, "the token for the remote is sent without TLS; use an https:// URL",
             HFD_LOG_STR("remote", s->backend));
 }
 
-enum hfd_exit hfd_serve_remote_open(struct hfd_serve_remote *r, const struct hfd_settings *s,
-                                    struct hfd_driver *d, struct hfd_store *store,
-                                    const struct hfd_clock *clock, struct hfd_err *err)
+enum hfd_exit hfd_serve_remote_open(struct hfd_serve_remote *r,
+                                    const struct hfd_serve_remote_parts *parts, struct hfd_err *err)
 {
+    const struct hfd_settings *s = parts->settings;
+    struct hfd_driver *d = parts->driver;
     struct hfd_remote_config config = {
-        .store = store,
+        .store = parts->store,
         .policy = &r->policy,
         .rng = &hfd_rng_system,
         .http = hfd_look_http(s),
@@ -43,7 +43,7 @@ enum hfd_exit hfd_serve_remote_open(struct hfd_serve_remote *r, const struct hfd
     };
     hfd_rc rc;
 
-    config.http.clock = clock;
+    config.http.clock = parts->clock;
     *r = (struct hfd_serve_remote){.thread = NULL};
     if (!hfd_look_is_remote(s))
         return HFD_EXIT_OK;
@@ -64,8 +64,8 @@ enum hfd_exit hfd_serve_remote_open(struct hfd_serve_remote *r, const struct hfd
     rc = hfd_remote_start(&config, &r->thread, err);
     if (rc == HFD_OK) {
         d->worker = (struct hfd_backend_worker){r->thread, polled, wake};
-        hfd_remote_asked(r->thread,
-                         HFD_REMOTE_ORPHANS); /* the store may be younger than what was made */
+        /* The store may be older than existing HyperFleet resources. */
+        hfd_remote_asked(r->thread, HFD_REMOTE_ORPHANS);
         return HFD_EXIT_OK;
     }
     return rc == HFD_INVALID ? HFD_EXIT_USAGE : HFD_EXIT_INTERNAL;

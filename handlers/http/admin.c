@@ -122,7 +122,7 @@ static void on_listed(struct hfd_exchange *x, void *arg, hfd_rc rc, const struct
         text_member(&b, ",\"message\":", found->as.error);
     else if (found->as.remote && found->as.checked_us == 0)
         text_member(&b, ",\"message\":",
-                    HFD_SLICE("the remote HyperFleet has not been asked to the end yet"));
+                    HFD_SLICE("the first search of the remote HyperFleet is not complete"));
     hfd_buf_addc(&b, '}');
     hfd_api_send(x, &reply, "application/json", &b);
 }

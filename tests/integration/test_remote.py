@@ -101,10 +101,10 @@ def doctor(url, *flags):
                               env=lib.clean_env(),
                               capture_output=True, text=True, timeout=60, check=False)
     line = next(text for text in done.stdout.splitlines() if text.startswith("remote "))
-    known = ("answers as a HyperFleet without clusters", "that says Reconciled",
+    known = ("answers as a HyperFleet without clusters", "with condition Reconciled",
              "refuses our credentials with status 401",
-             "is no HyperFleet", "does not answer well: status 503", "and no JSON",
-             "not with a list of clusters", "could not connect",
+             "is not a HyperFleet API", "answers with an error: status 503", "and no JSON",
+             "without a list of clusters", "could not connect",
              "cannot be asked: remote.token_file")
     return done.returncode, next((text for text in known if text in line), line)
 
@@ -332,12 +332,12 @@ class Doors(unittest.TestCase):
         cluster = ('{"items":[{"id":"x","status":{"conditions":'
                    '[{"type":"Reconciled","status":"True"}]}}],"total":1}')
         cases = [(EMPTY, 0, "answers as a HyperFleet without clusters"),
-                 ((200, "application/json", cluster), 0, "that says Reconciled"),
+                 ((200, "application/json", cluster), 0, "with condition Reconciled"),
                  ((401, "text/plain", ""), 3, "refuses our credentials with status 401"),
-                 ((302, "text/html", ""), 3, "is no HyperFleet"),
-                 ((503, "text/plain", ""), 3, "does not answer well: status 503"),
+                 ((302, "text/html", ""), 3, "is not a HyperFleet API"),
+                 ((503, "text/plain", ""), 3, "answers with an error: status 503"),
                  ((200, "text/html", "hi"), 3, "and no JSON"),
-                 ((200, "application/json", "{}"), 3, "not with a list of clusters")]
+                 ((200, "application/json", "{}"), 3, "without a list of clusters")]
         for answer, status, says in cases:
             with self.subTest(says=says), Scripted(lambda path, headers: answer) as remote:
                 self.assertEqual(doctor(remote.url), (status, says))
@@ -391,7 +391,7 @@ class Doors(unittest.TestCase):
                 done = lib.run("config", "check", "--backend", remote.url, "--remote-token-file",
                                path)
                 self.assertEqual((done.returncode, done.stdout), (0, "ok\n"), done.stderr)
-                says = "warning: --remote-token-file: remote.token_file: %s: its mode 0644" % path
+                says = "warning: --remote-token-file: remote.token_file: %s: mode 0644" % path
                 self.assertEqual(says in done.stderr, warned, done.stderr)
                 done = lib.run("doctor", "--backend", remote.url, "--remote-token-file", path,
                                "--data", scratch)
@@ -413,7 +413,7 @@ class Doors(unittest.TestCase):
 
     # What cannot work is refused at the start, with words and exit status 2.
     def test_bad_settings_stop_the_start(self):
-        for flags, says in ((("--demo",), b"demo adapters would report success"),
+        for flags, says in ((("--demo",), b"demo adapters would report instead"),
                             (("--remote-token-file", "/nonexistent"), b"remote.token_file"),
                             (("--backend", "https://u:geheim@h/"), b"without user and password"),
                             (("--remote-cert-file", "/nonexistent"), b"both or none")):

@@ -216,14 +216,14 @@ class Serve(unittest.TestCase):
         self.assertIn("SIGHUP", done.stdout)
         self.assertRegex(done.stdout, r"\b[0-9a-f]{8}\b")
         server.proc.send_signal(signal.SIGHUP)
-        eventually(lambda: "the key ring was reloaded" in messages(server),
+        eventually(lambda: "key ring reloaded" in messages(server),
                    "the key ring is reloaded")
         second = client.put("/" + new, cluster_input()).cookie
         for gid, cookie in ((old, first), (new, second)):
             self.assertEqual(client.get("/" + gid,
                                         headers={"Humanitec-Driver-Cookie": cookie}).status, 202)
         server.proc.send_signal(signal.SIGHUP)
-        eventually(lambda: "the key ring has not changed" in messages(server),
+        eventually(lambda: "key ring unchanged" in messages(server),
                    "the second SIGHUP finds nothing new")
         client.close()
         server.restart()

@@ -19,7 +19,7 @@
 /** Stands for a GUResID, which it cannot be: the search for orphans in the remote. */
 #define HFD_BACKEND_ORPHANS HFD_SLICE("*")
 
-/** What the remote thread shall do about a driver resource. The numbers are stored. */
+/** The task of the remote thread for a driver resource. The numbers are stored. */
 enum hfd_backend_goal {
     HFD_GOAL_OBSERVE = 0, /* nothing but observe: the remote has refused */
     HFD_GOAL_MAKE = 1,    /* make its parts what its rows say */
@@ -125,7 +125,7 @@ HFD_MUST_CHECK static inline hfd_rc hfd_backend_is_complete(const struct hfd_bac
     return b->is_complete != NULL ? b->is_complete(tx, s, yes, err) : HFD_OK;
 }
 
-/** Whether HyperFleet may have a cluster of this id that no row shows. Default: it has none. */
+/** True if HyperFleet may have a cluster of this id that no row shows. Default: false. */
 static inline bool hfd_backend_may_have_cluster(const struct hfd_backend *b, hfd_slice id)
 {
     return b->may_have_cluster != NULL && b->may_have_cluster(id);
@@ -154,8 +154,8 @@ HFD_MUST_CHECK static inline hfd_rc hfd_backend_forget(const struct hfd_backend 
 }
 
 /**
- * What hinders the operation of a driver resource at present, as one sentence without its full
- * stop; empty = nothing, which is the default.
+ * Gives what hinders the operation of a driver resource at present, as one sentence without its
+ * full stop; empty = nothing, which is the default.
  */
 HFD_MUST_CHECK static inline hfd_rc hfd_backend_trouble(const struct hfd_backend *b,
                                                         struct hfd_txn *tx,
@@ -195,7 +195,7 @@ struct hfd_refusal {
 /** Begins an id that the remote has not given yet; no id of HyperFleet can begin so. */
 #define HFD_PLACEHOLDER "new."
 
-/** Whether HyperFleet knows the resource by this id. */
+/** True for an id that HyperFleet has given. */
 static inline bool hfd_backend_id_is_given(hfd_slice id)
 {
     return id.len > 0 && !hfd_slice_starts(id, HFD_SLICE(HFD_PLACEHOLDER));

@@ -1,7 +1,7 @@
 /*
- * The remote HyperFleet as a PUT or DELETE sees it: what is wanted is written into the mirror rows,
- * and the resource is put on the list of what is due. Nothing is said to the remote here. See
- * README.md in this folder. Thread: writer, inside a transaction function.
+ * The remote HyperFleet behind the seam. PUT and DELETE write what is wanted into the mirror rows,
+ * and schedule the resource. No request is sent from here. See README.md in this folder. Thread:
+ * writer, inside a transaction function.
  */
 #include "driver/backend/mirror.h"
 
@@ -14,13 +14,8 @@
 #include "store/rows_part.h"
 #include "store/rows_remote.h"
 
-/* So long nothing is looked for again after it was found that nothing is there. */
+/* How long a look that found nothing is believed. */
 #define ABSENT_FOR_US (600 * HFD_US_PER_S)
-
-static hfd_rc no_memory(struct hfd_err *err)
-{
-    return hfd_fail(err, HFD_NOMEM, "out of memory in the mirror of HyperFleet");
-}
 
 hfd_rc hfd_mirror_row_new(const struct hfd_fleet_call *call, const struct hfd_fleet_create *in,
                           struct hfd_fleet_row *out, struct hfd_err *err)
@@ -41,7 +36,7 @@ hfd_rc hfd_mirror_row_new(const struct hfd_fleet_call *call, const struct hfd_fl
         .created_by = call->caller,
         .updated_by = call->caller,
     };
-    return out->id.p != NULL ? HFD_OK : no_memory(err);
+    return out->id.p != NULL ? HFD_OK : hfd_fail_nomem(err, "write a mirror row");
 }
 
 static hfd_rc mirror_create(struct hfd_txn *tx, const struct hfd_fleet_call *call,

@@ -188,10 +188,7 @@ static hfd_rc adopt_or_create(struct apply *a, const struct wish *wish, struct h
     return rc == HFD_OK ? patch(a, out, wish->part) : rc;
 }
 
-/*
- * Whether HyperFleet is not known to have created a part that is now wanted under another name or
- * in another cluster: it can be given up.
- */
+/* True for a part without an id that is now wanted under another name, or in another cluster. */
 static bool is_unmade(const struct hfd_part *p, hfd_slice name, hfd_slice owner_id)
 {
     return !hfd_backend_id_is_given(p->row.fleet_id) &&

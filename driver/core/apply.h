@@ -4,7 +4,7 @@
 
 #include "driver/core/parts.h"
 
-/** What hfd_parts_apply did. */
+/** The result of hfd_parts_apply. */
 struct hfd_applied {
     struct hfd_parts parts; /* as hfd_parts_load gives them now */
     bool made;              /* a part was created or adopted */

@@ -15,8 +15,8 @@
 #define VERSION 1
 #define BASE64 sodium_base64_VARIANT_URLSAFE_NO_PADDING
 /*
- * What HFD_COOKIE_MAX characters of base64url hold, without the version byte, and without what
- * sealing adds.
+ * The bytes that HFD_COOKIE_MAX characters of base64url hold, without the version byte, and without
+ * what sealing adds.
  */
 #define RAW_MAX_BYTES                                                                              \
     (HFD_COOKIE_MAX / 4 * 3 + (HFD_COOKIE_MAX % 4 > 0 ? HFD_COOKIE_MAX % 4 - 1 : 0))

@@ -1,9 +1,9 @@
 /*
- * The driver cookie: what rebuilds a resource's row, sealed and bound to type and GUResID;
- * base64url; always shorter than 10,240 bytes. Form and GUResID are associated data. GET and DELETE
- * on a bare path know no type, so the type is sealed inside, and so authenticated. It is made when
- * an operation starts and stored, so it stays byte for byte the same while nothing changes. Source:
- * DESIGN 4 "Cookie".
+ * The driver cookie rebuilds a resource's row. It is sealed and bound to type and GUResID, in
+ * base64url, and always shorter than 10,240 bytes. Form and GUResID are associated data. GET and
+ * DELETE on a bare path know no type, so the type is sealed inside, and so authenticated. It is
+ * made when an operation starts and stored, so it stays byte for byte the same while nothing
+ * changes.
  */
 #ifndef HFD_CORE_COOKIE_H
 #define HFD_CORE_COOKIE_H
@@ -35,8 +35,7 @@ HFD_MUST_CHECK hfd_rc hfd_cookie_seal(const struct hfd_keyring *ring, const stru
                                       struct hfd_arena *mem, hfd_slice *out, struct hfd_err *err);
 
 /**
- * Refuses longer texts unread. Whether type, kind, incarnation and backend are the wanted ones is
- * the caller's question.
+ * Refuses longer texts unread. The caller checks type, kind, incarnation and backend.
  * @return HFD_OK, HFD_COOKIE (one message for every cause), HFD_NOMEM
  */
 HFD_MUST_CHECK hfd_rc hfd_cookie_open(const struct hfd_keyring *ring, hfd_slice guresid,

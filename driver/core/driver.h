@@ -1,6 +1,6 @@
 /*
- * What all of the core shares: the driver, one call of the Driver API, its answer, and the context
- * of a function inside a transaction.
+ * The types that all of the core shares: the driver, a request, its answer, and the context of a
+ * function inside a transaction.
  */
 #ifndef HFD_CORE_DRIVER_H
 #define HFD_CORE_DRIVER_H
@@ -53,16 +53,16 @@ struct hfd_driver {
 };
 
 /**
- * Fills in what follows from the settings: the backend's operations if none are named, the sealing
- * of secrets, and the fingerprint of all settings that the observer reads
- * (fleet.settings_fingerprint). Call it after each change of the settings.
+ * Fills in what follows from the settings: the backend's operations if none are named, and the
+ * sealing of secrets. Sets fleet.settings_fingerprint from all settings that the observer reads.
+ * Call it after each change of the settings.
  */
 void hfd_driver_complete(struct hfd_driver *d);
 
 /** A caller asked for a resource, so that it should be observed soon. Never waits. Thread: any. */
 void hfd_driver_polled(const struct hfd_driver *d, hfd_slice guresid);
 
-/** What is the same for all functions inside one transaction. */
+/** The arguments that all functions inside one transaction share. */
 struct hfd_ctx {
     struct hfd_txn *tx;
     const struct hfd_driver *driver;

@@ -1,10 +1,10 @@
 /*
  * AsyncProgressHint and Retry-After, from the operation's times and its plan. Pure. Source:
- * 002_4aedec23c83d0384.txt; DESIGN 4 "Hint".
+ * Humanitec Driver API 0.9.3; README.md in this folder, "Hints".
  *
- * One rule: who asks next at current_time + Retry-After asks when it pays most;
- * estimated_completion_time is when the operation will probably have ended. Both stand still
- * between the steps of a plan, so they do not depend on who asks when.
+ * One rule: a poll at current_time + Retry-After is the most useful next poll.
+ * estimated_completion_time is the probable end of the operation. Both depend on the plan's steps
+ * and the clock alone, and not on the caller.
  */
 #ifndef HFD_CORE_HINT_H
 #define HFD_CORE_HINT_H
@@ -12,7 +12,7 @@
 #include "driver/base/buf.h"
 #include "driver/estimate/plan.h"
 
-/** Longest wait that is asked for: what nobody foresaw, as an early failure, is noticed by then. */
+/** The longest wait. An early failure, which no plan expects, is noticed by then. */
 #define HFD_RETRY_MAX_S 600
 
 struct hfd_hint_input {
@@ -39,10 +39,10 @@ void hfd_plan_format(struct hfd_buf *b, const struct hfd_plan *plan);
 bool hfd_plan_next(hfd_slice plan, int64_t elapsed_us, struct hfd_plan_step *out);
 
 /**
- * From the plan's next step. Without one (behind the deadline) the operation is taken to need 1, 2,
- * 4, 8, ... times as long as guessed at its start, the smallest that lies more than a second ahead,
- * and a quarter of the time left is waited, at most a minute. So the estimate never lies in the
- * past, and goes back only when a new plan says so.
+ * Makes a hint from the plan's next step. Behind the deadline there is none. Then the operation is
+ * taken to need 1, 2, 4, 8, ... times the first guess, the smallest that lies a second ahead, and
+ * a quarter of the time left is waited, at most a minute. The estimate never lies in the past, and
+ * goes back only when a new plan says so.
  */
 struct hfd_hint hfd_hint_make(const struct hfd_hint_input *in);
 /**

@@ -1,5 +1,5 @@
 /*
- * What happened to a driver resource: changes of its state, and of its health once it is ready. The
+ * The history of a driver resource: changes of its state, and of its health once it is ready. The
  * newest HFD_HISTORY_MAX entries of a resource are kept until it is removed. Its creation has no
  * entry: created_us in its row tells it. Thread: writer, inside a transaction function.
  */

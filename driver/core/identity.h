@@ -1,7 +1,8 @@
 /*
- * Who acts: the text of created_by, updated_by and deleted_by, made from what a trusted proxy says
- * about the caller. HyperFleet's clients expect it e-mail shaped. Pure. Thread: any. Source:
- * DESIGN 10.7.
+ * The text of created_by, updated_by and deleted_by, made from what a trusted proxy reports about
+ * the caller. HyperFleet's clients expect it e-mail shaped. Pure. Source: driver/README.md,
+ * decision
+ * 7. Thread: any.
  */
 #ifndef HFD_CORE_IDENTITY_H
 #define HFD_CORE_IDENTITY_H
@@ -13,9 +14,9 @@
 #define HFD_IDENTITY_SYSTEM "system@" HFD_IDENTITY_DOMAIN
 
 /**
- * NAME@DOMAIN stays as it is, NAME becomes NAME@hyperfleet.local, and what is no name (nothing, too
- * long, other than visible ASCII, more than one @) the system itself: a request is not refused for
- * the sake of its audit fields.
+ * NAME@DOMAIN stays as it is, NAME becomes NAME@hyperfleet.local. Any other text becomes the
+ * system: nothing, too long, other than visible ASCII, more than one @. No request is refused for
+ * it.
  * @param value  of the header, spaces around it trimmed; HFD_SLICE_NONE = there is none
  * @param out    static or in mem
  * @return HFD_OK, HFD_NOMEM

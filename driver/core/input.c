@@ -1,7 +1,7 @@
 /*
  * The body of a PUT: parsed, its type recognised, the overrides applied, validated against
- * schemas/input.json, unpacked. What a schema cannot say (which types are served, names that must
- * differ, which of two members) is checked here.
+ * schemas/input.json, unpacked. The rules that a schema cannot express (served types, names that
+ * must differ, one of two members) are checked here.
  */
 #include "driver/core/input.h"
 
@@ -45,7 +45,7 @@ static void add_list(struct hfd_buf *b, const hfd_slice *types, size_t count)
     }
 }
 
-/* What the sender could have meant, for a type that is not served here. */
+/* Names the types that are served, for one that is not. */
 static hfd_rc wrong_type(const struct reading *r, int only, const json_t *type)
 {
     hfd_slice text = {json_string_value(type), json_string_length(type)};
@@ -182,7 +182,7 @@ static void buf_for_arena(struct hfd_buf *b, const struct hfd_arena *mem)
     hfd_buf_init(b, mem->max_bytes > mem->used_bytes ? mem->max_bytes - mem->used_bytes : 0);
 }
 
-/* What the digest is taken of, as it was received: before the configuration's overrides. */
+/* The digest is of the input as received: before the configuration's overrides. */
 static hfd_rc read_canonical(struct reading *r, const json_t *doc)
 {
     const json_t *driver = object_in(doc, "driver");
@@ -260,7 +260,7 @@ static hfd_rc put_value(json_t *doc, hfd_slice dotted, json_t *value, struct hfd
 }
 
 /*
- * What `resource` has at a path, or NULL: null and empty text are what orchestrators send for an
+ * The value of `resource` at a path, or NULL. Orchestrators send null or an empty text for an
  * optional input that was left open.
  */
 static json_t *override_at(const json_t *doc, hfd_slice dotted)
@@ -290,7 +290,7 @@ static hfd_rc apply_overrides(struct reading *r, json_t *doc)
     return rc;
 }
 
-/* Whether a path below driver.values is at, or in, what `resource` put there. */
+/* True for a path below driver.values that `resource` put there, or below such a path. */
 static bool is_overridden(const struct reading *r, const json_t *doc, const char *tail)
 {
     for (size_t i = 0; i < r->rules->override_count; i++) {
@@ -304,7 +304,7 @@ static bool is_overridden(const struct reading *r, const json_t *doc, const char
 }
 
 /*
- * Names `resource` where what is wrong came from there: who wrote it may never have seen
+ * Names `resource` in the error if the fault came from there: its author may never have seen
  * driver.values.
  */
 static void blame_resource(const struct reading *r, const json_t *doc)

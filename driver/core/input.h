@@ -1,6 +1,7 @@
 /*
  * InputData of the Driver API, checked and turned into a plain struct. Source:
- * 002_4aedec23c83d0384.txt InputData; DESIGN 4 "Input", 10.12.
+ * Humanitec Driver API 0.9.3, InputData; driver/README.md,
+ * decision 12.
  */
 #ifndef HFD_CORE_INPUT_H
 #define HFD_CORE_INPUT_H

@@ -7,7 +7,7 @@
 
 #include "driver/core/transition.h"
 
-/** What the parts and the operation of a row mean now. parts: NULL = read here. */
+/** Judges what the parts and the operation of a row mean now. parts: NULL = read here. */
 HFD_MUST_CHECK hfd_rc hfd_judge_outcome(const struct hfd_ctx *c, const struct hfd_resource_row *row,
                                         const struct hfd_parts *parts, struct hfd_outcome *out);
 

@@ -1,7 +1,7 @@
 /*
  * Sealing, opening and keyed digests. Master keys are used once, to derive a subkey per use; the
  * ring keeps the subkeys alone. Thread: any; a ring does not change after it is made. Source:
- * DESIGN 4 "Cookie", STYLE 4.
+ * driver/README.md.
  */
 #include "driver/core/keyring_int.h"
 
@@ -64,7 +64,7 @@ hfd_rc hfd_keyring_new(const struct hfd_key_list *keys, struct hfd_keyring **out
                                              1, contexts[use - 1],
                                              keys->masters.p + i * HFD_KEY_BYTES);
     (void)sodium_mprotect_readonly(
-        ring->subkeys.p); /* nobody writes there again; without it they still work */
+        ring->subkeys.p); /* they are never written again; without it they still work */
     *out = ring;
     ring = NULL;
 out:

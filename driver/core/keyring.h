@@ -71,7 +71,7 @@ void hfd_keyring_fingerprint(const struct hfd_keyring *ring, char out[HFD_FINGER
 /** Keyed BLAKE2b-256 with the active key, its id in front. */
 void hfd_keyring_digest(const struct hfd_keyring *ring, hfd_slice data,
                         unsigned char out[HFD_DIGEST_BYTES]);
-/** Whether `digest` (of any key in the ring) is that of data. */
+/** True if `digest` (of any key in the ring) is that of data. */
 bool hfd_keyring_digest_is(const struct hfd_keyring *ring, hfd_slice digest, hfd_slice data);
 
 #endif

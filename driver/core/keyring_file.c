@@ -301,8 +301,8 @@ static hfd_rc sync_folder(const char *path, struct hfd_err *err)
 }
 
 /*
- * Writes text beside path under a name of its own, synced, with mode and, where they differ, owner
- * of `like`. temp gets the name, or "" on failure.
+ * Writes text beside path under a name of its own, synced, with the mode and owner of `like`. temp
+ * gets the name, or "" on failure.
  */
 static hfd_rc write_temp(const char *path, hfd_slice text, const struct stat *like,
                          const struct hfd_rng *rng, char temp[PATH_MAX], struct hfd_err *err)
@@ -398,8 +398,8 @@ out:
 }
 
 /*
- * Opens the file and holds its lock. Whoever waited for the lock of a file that was replaced
- * meanwhile starts again.
+ * Opens the file and holds its lock. Starts again if the file was replaced while it waited for the
+ * lock.
  */
 static hfd_rc open_locked(const char *path, int *fd, struct stat *st, struct hfd_err *err)
 {

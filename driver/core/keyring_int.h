@@ -1,5 +1,5 @@
 /*
- * What the key ring's two files share: keyring.c seals and opens, keyring_file.c reads and writes
+ * Shared by the key ring's two files: keyring.c seals and opens, keyring_file.c reads and writes
  * the file.
  */
 #ifndef HFD_CORE_KEYRING_INT_H

@@ -34,9 +34,9 @@ enum hfd_state {
 const char *hfd_state_name(enum hfd_state s);
 /** A stored value as a state: what is none is damage, and counts as FAILED, so a PUT mends it. */
 enum hfd_state hfd_state_known(int stored);
-/** Whether the arrow exists. No state has one to itself. */
+/** True if the arrow exists. No state has one to itself. */
 bool hfd_state_may(enum hfd_state from, enum hfd_state to);
-/** Whether a resource without a row can be adopted in this state. */
+/** True if a resource without a row can be adopted in this state. */
 bool hfd_state_may_adopt(enum hfd_state to);
 
 enum hfd_put_action {

@@ -26,7 +26,7 @@ struct hfd_found {
 HFD_MUST_CHECK hfd_rc hfd_lookup(const struct hfd_ctx *c, const struct hfd_call *call,
                                  struct hfd_found *out);
 
-/** What is known of a resource that has a cookie and no row. */
+/** The knowledge about a resource that has a cookie and no row. */
 enum hfd_lost {
     HFD_LOST_NOTHING, /* HyperFleet has nothing of it */
     HFD_LOST_IN_ROWS, /* the rows show its part: it can be made again at once */
@@ -46,7 +46,7 @@ HFD_MUST_CHECK hfd_rc hfd_lookup_or_restore(const struct hfd_ctx *c, const struc
 /** A writer goes on with a late resource: records that first. */
 HFD_MUST_CHECK hfd_rc hfd_lookup_record_late(const struct hfd_ctx *c, const struct hfd_found *f);
 
-/** Whether the path is for resources of another kind. */
+/** True if the path is for resources of another kind. */
 static inline bool hfd_lookup_other_kind(const struct hfd_call *call,
                                          const struct hfd_resource_row *row)
 {

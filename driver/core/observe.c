@@ -65,8 +65,8 @@ struct affected {
 };
 
 /*
- * Only a ready resource can do without reports that have no news: the state of any other depends on
- * the time as well, by its deadline.
+ * Only a ready resource needs no reports without news. The state of any other depends on the time
+ * as well, by its deadline.
  */
 static hfd_rc observe_one(const struct hfd_ctx *c, const struct affected *a)
 {

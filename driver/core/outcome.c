@@ -1,7 +1,7 @@
 /*
- * What the conditions of a resource's parts mean for its operation, and the sentences that say so.
- * Text of adapters is quoted without control characters and cut, so that what to do always stands
- * at the end. Thread: any.
+ * Judges the conditions of a resource's parts, and makes the sentences about them. Text of adapters
+ * is quoted without control characters and cut, so that what to do always stands at the end.
+ * Thread: any.
  */
 #include "driver/core/outcome.h"
 
@@ -42,8 +42,8 @@ static hfd_slice kept(struct speech *s, hfd_slice text)
 }
 
 /*
- * Length of the character at p if it must not stand in a line: controls, other ends of lines, and
- * what turns the writing round; else 0.
+ * Length of the character at p if a line must not have it, else 0. Refused are controls, other
+ * ends of lines, and what changes the direction of writing.
  */
 static size_t unfit_len(const char *p, size_t left)
 {
@@ -155,7 +155,7 @@ static bool is_unready(const struct hfd_outcome_input *in, const struct hfd_part
     return !is_ready(part);
 }
 
-/* Whether `entry` is "ADAPTER:REASON" for these two. */
+/* True if `entry` is "ADAPTER:REASON" for these two. */
 static bool is_of_adapter(hfd_slice entry, hfd_slice adapter, hfd_slice reason)
 {
     return entry.len == adapter.len + 1 + reason.len && hfd_slice_starts(entry, adapter) &&
@@ -399,8 +399,8 @@ static const struct hfd_part_report *report_by(const struct hfd_part_view *part,
 }
 
 /*
- * What an adapter still has to say True at the generation wanted: Available, or Finalized where
- * that is waited for; NULL when it has.
+ * The condition that an adapter still has to report True at the wanted generation: Available, or
+ * Finalized during a deletion. NULL when it has.
  */
 static const char *lacks(const struct hfd_part_view *part, const struct hfd_part_report *r,
                          bool deleting)

@@ -1,7 +1,7 @@
 /*
- * From cluster and nodepool conditions, adapter reports, the operation and the time to the answer:
- * is it ready, did it fail for good, is it late, is it healthy, and what does the app developer
- * read. Pure. README.md in this folder has the table. Source: DESIGN 4, 10.12.
+ * Judges a resource: is it ready, failed for good, late, healthy, and which sentence explains that.
+ * Reads conditions and reports of its parts, the operation and the time. Pure. README.md in this
+ * folder has the table. Source: driver/README.md, decision 12. Thread: any.
  */
 #ifndef HFD_CORE_OUTCOME_H
 #define HFD_CORE_OUTCOME_H
@@ -34,7 +34,7 @@ struct hfd_part_view {
     size_t report_count;
 };
 
-/* What the parts say, whatever the operation. */
+/* The state of the parts, whatever the operation. */
 enum hfd_progress {
     HFD_PROGRESS_WORKING,
     HFD_PROGRESS_READY,

@@ -5,7 +5,7 @@
 
 /* Memory to read one part with its reports. */
 #define SCRATCH_MAX_BYTES ((size_t)128 * 1024 * 1024)
-/* What is kept of a message: more than any sentence quotes. */
+/* Kept of a message: more than any sentence quotes. */
 #define QUOTED_MAX_BYTES 1024
 
 static hfd_rc fail_nomem(const struct hfd_ctx *c)
@@ -13,7 +13,7 @@ static hfd_rc fail_nomem(const struct hfd_ctx *c)
     return hfd_fail_nomem(c->err, "read the parts of a resource");
 }
 
-/* Whether a judgement reads a condition of this type in a report. */
+/* True for a condition type that a judgement reads in a report. */
 static bool is_judged(hfd_slice type)
 {
     static const char *const types[] = {"Applied", "Available", "Finalized", "Health"};

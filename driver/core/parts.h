@@ -34,8 +34,8 @@ const struct hfd_part *hfd_parts_main(const struct hfd_parts *parts);
 bool hfd_parts_any_exists(const struct hfd_parts *parts);
 
 /**
- * Whether the row of a cluster or nodepool has the label of this GUResID and is a part of no
- * resource: an orphan to adopt. Thread: any.
+ * Tells whether a cluster or nodepool is an orphan to adopt: it has the label of this GUResID and
+ * is a part of no resource. Thread: any.
  */
 HFD_MUST_CHECK hfd_rc hfd_parts_is_orphan(const struct hfd_ctx *c, hfd_slice guresid,
                                           const struct hfd_fleet_row *row, bool *yes);

@@ -1,4 +1,4 @@
-/* What parts.c and apply.c share. */
+/* Shared by parts.c and apply.c. */
 #ifndef HFD_CORE_PARTS_INT_H
 #define HFD_CORE_PARTS_INT_H
 

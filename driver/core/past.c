@@ -50,7 +50,7 @@ static hfd_rc format_milestones(const struct hfd_ctx *c, const struct hfd_milest
     return hfd_buf_to_arena(&b, c->mem, out, c->err);
 }
 
-/* Whether an adapter's last report on a part says that it has done what the operation wants. */
+/* True if an adapter's last report on a part says that it has done what the operation wants. */
 static bool is_done(const struct hfd_part_view *part, hfd_slice adapter, bool removing)
 {
     for (size_t i = 0; i < part->report_count; i++) {
@@ -65,7 +65,7 @@ static bool is_done(const struct hfd_part_view *part, hfd_slice adapter, bool re
     return false;
 }
 
-/* Whether it has on all parts of a kind. A part that is being removed waits for Finalized. */
+/* True if it has on all parts of a kind. A part that is being removed waits for Finalized. */
 static bool all_done(const struct hfd_parts *parts, enum hfd_kind kind, hfd_slice adapter,
                      bool deleting)
 {

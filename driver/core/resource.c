@@ -395,8 +395,8 @@ static hfd_rc start_delete(const struct hfd_ctx *c, const struct hfd_call *call,
 #define REFUSAL_REPEATED_US (120 * HFD_US_PER_S)
 
 /*
- * Whether a DELETE is answered with the refusal of the last deletion instead of another attempt. A
- * resource without parts has nothing to refuse any more.
+ * Tells whether a DELETE is answered with the refusal of the last deletion instead of another
+ * attempt. A resource without parts has nothing to refuse any more.
  */
 static hfd_rc is_refused(const struct hfd_ctx *c, const struct hfd_resource_row *row, bool *refused)
 {

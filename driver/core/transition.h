@@ -59,7 +59,7 @@ const char *hfd_resource_invariant(const struct hfd_resource_row *row);
  */
 #define HFD_REFUSAL_UNANSWERED_US INT64_MAX
 
-/** Whether a DELETE is answered with the refusal of the last deletion. */
+/** True while a DELETE is answered with the refusal of the last deletion. */
 static inline bool hfd_resource_answers_refusal(const struct hfd_resource_row *row, int64_t now_us)
 {
     return row->state == HFD_STATE_FAILED && row->op == HFD_OP_DELETE &&

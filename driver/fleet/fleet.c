@@ -361,7 +361,7 @@ static hfd_rc raise_generation(const struct hfd_fleet_work *w, hfd_slice labels_
 }
 
 /*
- * Compares two specs. Texts that differ may still mean the same, as 1.0 and 1. A stored spec that
+ * Compares two specs. Texts that differ may still mean the same: 1.0 equals 1. A stored spec that
  * cannot be parsed counts as different, so that a PATCH replaces it.
  */
 static hfd_rc spec_differs(hfd_slice stored, hfd_slice given, bool *out, struct hfd_err *err)

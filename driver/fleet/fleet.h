@@ -52,7 +52,7 @@ struct hfd_fleet_changes {
     size_t count, capacity;
 };
 
-/** What is the same for all functions of one request. */
+/** The arguments that all functions of one request share. */
 struct hfd_fleet_call {
     const struct hfd_fleet *fleet;
     int64_t now_us;
@@ -131,7 +131,7 @@ HFD_MUST_CHECK hfd_rc hfd_fleet_patch(struct hfd_txn *tx, const struct hfd_fleet
                                       const struct hfd_fleet_patch *in, struct hfd_fleet_row *out,
                                       struct hfd_err *err);
 
-/** What a deletion did. */
+/** The result of a deletion. */
 struct hfd_fleet_deletion {
     struct hfd_fleet_row row; /* its last state if it was removed */
     bool removed;

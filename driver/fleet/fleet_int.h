@@ -1,4 +1,4 @@
-/* What fleet.c and report.c share. Thread: writer, inside a transaction function. */
+/* Shared by fleet.c and report.c. Thread: writer, inside a transaction function. */
 #ifndef HFD_FLEET_FLEET_INT_H
 #define HFD_FLEET_FLEET_INT_H
 
@@ -14,7 +14,7 @@ struct hfd_fleet_work {
     struct hfd_err *err;
 };
 
-/* What aggregation reads of a cluster or nodepool. */
+/* The input of aggregation for a cluster or nodepool. */
 struct hfd_fleet_agg {
     struct hfd_conditions prev;
     struct hfd_agg_input in;

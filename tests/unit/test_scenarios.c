@@ -8,6 +8,10 @@
 
 #include <cmocka.h>
 
+#include <fcntl.h>
+#include <unistd.h>
+
+#include "driver/base/log.h"
 #include "driver/base/metrics.h"
 #include "tests/lib/contains.h"
 #include "tests/lib/scene.h"
@@ -699,6 +703,55 @@ static void readme_has_the_rows(void **state)
     assert_int_equal(rows, sizeof(names) / sizeof(names[0]));
 }
 
+/* ---- log lines ---- */
+
+static const char body_logged[] =
+    "{\"type\":\"hyperfleet-cluster\",\"driver\":{\"values\":{\"cluster\":{"
+    "\"name\":\"c-log\",\"spec\":{}}}}}";
+
+/* One line for each outcome, with the operation that ended; none for what a reader settles. */
+static void outcomes_are_logged(void **state)
+{
+    struct world w;
+    char path[TMPDIR_MAX + 8], log[4096];
+    ssize_t n;
+    int fd;
+
+    (void)state;
+    world_open(&w);
+    (void)snprintf(path, sizeof(path), "%s/log", w.base);
+    fd = open(path, O_RDWR | O_CREAT | O_TRUNC, 0600);
+    assert_true(fd >= 0);
+    hfd_log_set_fd(fd);
+    (void)world_put_ok(&w, "logged", body_logged, NULL);
+    test_clock_advance(&w.clock, 61 * HFD_US_PER_S);
+    world_succeed_all(&w, "logged");
+    assert_int_equal(scene_report(&w, scene_cluster(&w, "c-log"),
+                                  &(struct scene_report){.adapter = "dns",
+                                                         .available = HFD_STATUS_FALSE,
+                                                         .applied = HFD_STATUS_TRUE}),
+                     HFD_VERDICT_STORE);
+    world_succeed_all(&w, "logged");
+    (void)world_delete_ok(&w, "logged", NULL);
+    world_succeed_all(&w, "logged");
+    (void)world_put_ok(&w, "late", body_logged, NULL);
+    test_clock_advance(&w.clock, 7200 * HFD_US_PER_S);
+    (void)world_get_ok(&w, "late", NULL);
+    hfd_log_set_fd(-1);
+    n = pread(fd, log, sizeof(log) - 1, 0);
+    assert_true(n > 0);
+    log[n] = '\0';
+    assert_int_equal(close(fd), 0);
+    assert_non_null(strstr(log, "\"resource ready\",\"guresid\":\"logged\",\"hyperfleet_id\":\"2"));
+    assert_non_null(strstr(log, "\"operation\":\"create\",\"duration_ms\":61000"));
+    assert_non_null(strstr(log, "\"resource degraded\""));
+    assert_non_null(strstr(log, "\"resource recovered\""));
+    assert_non_null(strstr(log, "\"resource deleted\""));
+    assert_non_null(strstr(log, "\"operation\":\"delete\""));
+    assert_null(strstr(log, "\"late\""));
+    world_close(&w);
+}
+
 int main(void)
 {
 #define TEST(f) cmocka_unit_test_setup_teardown(f, world_setup, world_teardown)
@@ -709,6 +762,7 @@ int main(void)
         TEST(history_is_bounded),
         TEST(history_of_a_life),
         cmocka_unit_test(readme_has_the_rows),
+        cmocka_unit_test(outcomes_are_logged),
     };
     /* clang-format on */
 

@@ -949,10 +949,69 @@ static void garbage_is_refused(void **state)
     open_with(fx, 0, 0); /* the lock was given back */
 }
 
+/* ---- after a commit ---- */
+
+static char effects_seen[64];
+
+static void note_effect(const void *arg)
+{
+    const size_t len = strlen(effects_seen);
+
+    (void)snprintf(effects_seen + len, sizeof(effects_seen) - len, "%s", (const char *)arg);
+}
+
+struct effect_job {
+    const char *texts[3];
+    hfd_rc rc;
+};
+
+static hfd_rc add_effects(struct hfd_txn *tx, void *arg, struct hfd_err *err)
+{
+    const struct effect_job *j = arg;
+    char text[8];
+
+    for (size_t i = 0; i < 3 && j->texts[i] != NULL; i++) {
+        (void)snprintf(text, sizeof(text), "%s", j->texts[i]);
+        assert_int_equal(hfd_txn_after_commit(tx, note_effect, text, sizeof(text), err), HFD_OK);
+        memset(text, 'x', sizeof(text));
+    }
+    assert_string_equal(effects_seen, "");
+    return j->rc != HFD_OK ? hfd_fail(err, j->rc, "by the test") : HFD_OK;
+}
+
+/* Calls are made after the commit, in order, with a copy; a job that fails takes its calls back. */
+static void effects_follow_the_commit(void **state)
+{
+    struct effect_job good = {{"a", "b", "c"}, HFD_OK}, bad = {{"d"}, HFD_CONFLICT};
+    struct hfd_store_config config = {.readers = 1};
+    char dir[TMPDIR_MAX];
+    struct hfd_store *store;
+    struct hfd_err err;
+
+    (void)state;
+    tmpdir_make(dir);
+    config.dir = dir;
+    assert_int_equal(hfd_store_open(&config, &store, &err), HFD_OK);
+    effects_seen[0] = '\0';
+    assert_int_equal(hfd_store_update_wait(store, add_effects, &bad, &err), HFD_CONFLICT);
+    assert_string_equal(effects_seen, "");
+    assert_int_equal(hfd_store_update_wait(store, add_effects, &good, &err), HFD_OK);
+    assert_string_equal(effects_seen, "abc");
+    effects_seen[0] = '\0';
+    for (int i = 0; i < 200; i++) { /* the list grows, and starts anew with each commit */
+        assert_int_equal(hfd_store_update_wait(store, add_effects, &good, &err), HFD_OK);
+        assert_string_equal(effects_seen, "abc");
+        effects_seen[0] = '\0';
+    }
+    hfd_store_close(&store);
+    tmpdir_remove(dir);
+}
+
 int main(void)
 {
 #define RULE(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(effects_follow_the_commit),
         RULE(restart_keeps_what_was_answered),
         RULE(failing_job_is_undone_alone),
         RULE(jobs_run_again_for_an_undo_alone),

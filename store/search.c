@@ -7,10 +7,11 @@
  * smallest set is taken, found by counting each up to a bound. Without any, the set is the whole
  * kind, newest first.
  */
-#include "store/search_int.h"
+#include "store/search.h"
 
 #include "driver/base/check.h"
 #include "store/row_io.h"
+#include "store/search_drive.h"
 #include "store/totals.h"
 #include "store/unit.h"
 
@@ -20,291 +21,14 @@
 #define PROBE_ROWS_MAX INT64_C(1000000)
 #define CANDIDATES_MAX 8
 
-enum drive_by {
-    BY_NOTHING,
-    BY_ID,
-    BY_NAME,
-    BY_OWNER,
-    BY_LABEL,
-    BY_AGE,
-    BY_CONDITION,
-    BY_ANY
-};
-
-struct drive {
-    enum drive_by by;
-    const struct hfd_filter *f;     /* BY_AGE: the age; BY_ANY: the OR */
-    const struct hfd_filter *ready; /* BY_AGE: the part that says what Ready is */
-};
-
-/* The filter's top-level AND, taken apart. */
-struct parts {
-    const struct hfd_filter **items;
-    size_t count;
-};
-
 struct plan {
     const struct hfd_fleet_query *query;
     struct hfd_arena *mem;
-    struct parts parts;
-    struct drive drive;
-    bool probing; /* sets are only counted */
-    bool sorted;  /* by more than the time of creation */
-    bool rows;    /* something is asked of the fleet's rows themselves */
+    struct hfd_filter_parts parts;
+    struct hfd_drive drive;
+    bool sorted; /* by more than the time of creation */
+    bool rows;   /* something is asked of the fleet's rows themselves */
 };
-
-/* ---- candidates ---- */
-
-static size_t count_parts(const struct hfd_filter *f, enum hfd_filter_op op)
-{
-    return f->op == op ? count_parts(f->left, op) + count_parts(f->right, op) : 1;
-}
-
-static void add_parts(const struct hfd_filter *f, enum hfd_filter_op op, struct parts *out)
-{
-    if (f->op == op) {
-        add_parts(f->left, op, out);
-        add_parts(f->right, op, out);
-    } else {
-        out->items[out->count++] = f;
-    }
-}
-
-static hfd_rc take_apart(const struct hfd_filter *f, enum hfd_filter_op op, struct hfd_arena *mem,
-                         struct parts *out)
-{
-    *out = (struct parts){hfd_arena_array(mem, count_parts(f, op) + 1, sizeof(*out->items)), 0};
-    if (out->items == NULL)
-        return HFD_NOMEM;
-    add_parts(f, op, out);
-    return HFD_OK;
-}
-
-static bool says_ready(const struct hfd_filter *f)
-{
-    return f->op == HFD_FILTER_EQ && f->field == HFD_FIELD_CONDITION &&
-           hfd_slice_is(f->name, "Ready");
-}
-
-static bool is_true(const struct hfd_filter *ready)
-{
-    return hfd_slice_is(ready->values[0].text, "True");
-}
-
-static bool is_junction(const struct hfd_filter *f)
-{
-    return f->op == HFD_FILTER_AND || f->op == HFD_FILTER_OR || f->op == HFD_FILTER_NOT;
-}
-
-static enum drive_by drive_of_comparison(const struct hfd_filter *f)
-{
-    static const enum drive_by by_field[HFD_FIELD_COUNT] = {
-        [HFD_FIELD_ID] = BY_ID,
-        [HFD_FIELD_NAME] = BY_NAME,
-        [HFD_FIELD_OWNER_ID] = BY_OWNER,
-        [HFD_FIELD_LABEL] = BY_LABEL,
-        [HFD_FIELD_CONDITION] = BY_CONDITION,
-    };
-
-    if ((f->op != HFD_FILTER_EQ && f->op != HFD_FILTER_IN) || f->value_count == 0)
-        return BY_NOTHING;
-    return by_field[f->field];
-}
-
-static hfd_rc branches_drive(const struct hfd_filter *f, struct hfd_arena *mem, bool *all);
-
-static hfd_rc fits(const struct hfd_filter *f, enum drive_by by, bool with_ready,
-                   struct hfd_arena *mem, bool *out)
-{
-    *out = false;
-    if (by == BY_ANY)
-        return f->op == HFD_FILTER_OR ? branches_drive(f, mem, out) : HFD_OK;
-    if (by == BY_AGE)
-        *out = with_ready && !is_junction(f) && hfd_sql_is_age(f);
-    else
-        *out = !is_junction(f) && drive_of_comparison(f) == by;
-    return HFD_OK;
-}
-
-/* Up to `max` ways to drive a query by some of these parts, likely best ones first. */
-static hfd_rc candidates(const struct parts *parts, struct hfd_arena *mem, size_t max,
-                         struct drive *out, size_t *count)
-{
-    const struct hfd_filter *ready = NULL;
-    size_t n = 0;
-
-    for (size_t i = 0; i < parts->count && ready == NULL; i++)
-        if (says_ready(parts->items[i]))
-            ready = parts->items[i];
-    for (enum drive_by by = BY_ID; by <= BY_ANY; by++) {
-        for (size_t i = 0; i < parts->count && n < max; i++) {
-            bool yes;
-            hfd_rc rc = fits(parts->items[i], by, ready != NULL, mem, &yes);
-
-            if (rc != HFD_OK)
-                return rc;
-            if (yes)
-                out[n++] = (struct drive){by, parts->items[i], by == BY_AGE ? ready : NULL};
-        }
-    }
-    *count = n;
-    return HFD_OK;
-}
-
-/* The best way to drive one branch of an OR. */
-static hfd_rc drive_of_branch(const struct hfd_filter *f, struct hfd_arena *mem, struct drive *out)
-{
-    struct parts parts;
-    size_t count = 0;
-    hfd_rc rc = take_apart(f, HFD_FILTER_AND, mem, &parts);
-
-    *out = (struct drive){BY_NOTHING, NULL, NULL};
-    return rc == HFD_OK ? candidates(&parts, mem, 1, out, &count) : rc;
-}
-
-static hfd_rc branches_drive(const struct hfd_filter *f, struct hfd_arena *mem, bool *all)
-{
-    struct parts branches;
-    hfd_rc rc = take_apart(f, HFD_FILTER_OR, mem, &branches);
-
-    *all = true;
-    for (size_t i = 0; rc == HFD_OK && *all && i < branches.count; i++) {
-        struct drive d;
-
-        rc = drive_of_branch(branches.items[i], mem, &d);
-        *all = d.by != BY_NOTHING;
-    }
-    return rc;
-}
-
-/* ---- sets ---- */
-
-static void value_list(struct hfd_sql *q, const struct hfd_filter *f)
-{
-    for (size_t i = 0; i < f->value_count; i++) {
-        if (i > 0)
-            hfd_buf_lit(&q->text, ", ");
-        hfd_sql_value(q, &f->values[i]);
-    }
-}
-
-/* Several values drive the index one by one, so that it is used for each. */
-static void each_value(struct hfd_sql *q, const char *select, const char *table, const char *column,
-                       const struct hfd_filter *f)
-{
-    hfd_buf_addf(&q->text, "%s FROM ", select);
-    if (f->value_count == 1) {
-        hfd_buf_addf(&q->text, "%s n WHERE %s = ", table, column);
-        hfd_sql_value(q, &f->values[0]);
-        return;
-    }
-    hfd_buf_lit(&q->text, "(SELECT DISTINCT column1 AS v FROM (VALUES ");
-    for (size_t i = 0; i < f->value_count; i++) {
-        hfd_buf_add(&q->text, i > 0 ? HFD_SLICE(", (") : HFD_SLICE("("));
-        hfd_sql_value(q, &f->values[i]);
-        hfd_buf_addc(&q->text, ')');
-    }
-    hfd_buf_addf(&q->text, ") w) x CROSS JOIN %s n WHERE %s = x.v", table, column);
-}
-
-static hfd_rc add_set(struct hfd_sql *q, const struct plan *plan, const struct drive *d);
-
-/* Ids of several branches become one set: an engine takes no more than 500 in a UNION. */
-static hfd_rc collect(struct hfd_arena *mem, struct hfd_filter *ids, const struct hfd_filter *more)
-{
-    struct hfd_filter_value *values =
-        hfd_arena_array(mem, ids->value_count + more->value_count, sizeof(*values));
-
-    if (values == NULL)
-        return HFD_NOMEM;
-    if (ids->value_count > 0)
-        memcpy(values, ids->values, ids->value_count * sizeof(*values));
-    memcpy(values + ids->value_count, more->values, more->value_count * sizeof(*values));
-    ids->values = values;
-    ids->value_count += more->value_count;
-    return HFD_OK;
-}
-
-static hfd_rc add_union(struct hfd_sql *q, const struct plan *plan, const struct hfd_filter *f)
-{
-    struct hfd_filter ids = {.op = HFD_FILTER_IN, .field = HFD_FIELD_ID};
-    const char *sep = "";
-    struct parts branches;
-    hfd_rc rc = take_apart(f, HFD_FILTER_OR, plan->mem, &branches);
-
-    for (size_t i = 0; rc == HFD_OK && i < branches.count; i++) {
-        struct drive d;
-
-        rc = drive_of_branch(branches.items[i], plan->mem, &d);
-        if (rc == HFD_OK && d.by == BY_ID) {
-            rc = collect(plan->mem, &ids, d.f);
-            continue;
-        }
-        hfd_buf_add(&q->text, hfd_slice_of(sep));
-        if (rc == HFD_OK)
-            rc = add_set(q, plan, &d);
-        sep = plan->probing ? " UNION ALL " : " UNION ";
-    }
-    if (rc != HFD_OK || ids.value_count == 0)
-        return rc;
-    hfd_buf_add(&q->text, hfd_slice_of(sep));
-    return add_set(q, plan, &(struct drive){BY_ID, &ids, NULL});
-}
-
-/*
- * A SELECT of (seq, at). "+n.kind" keeps the planner from an index that begins with the kind: the
- * one meant here is the better one.
- */
-static hfd_rc add_set(struct hfd_sql *q, const struct plan *plan, const struct drive *d)
-{
-    const enum hfd_kind kind = plan->query->kind;
-
-    switch (d->by) {
-    case BY_ID:
-        hfd_buf_lit(&q->text,
-                    "SELECT n.seq AS seq, n.created_us AS at FROM fleet n WHERE n.id IN (");
-        value_list(q, d->f);
-        hfd_buf_lit(&q->text, ") AND +n.kind = ");
-        break;
-    case BY_NAME:
-        each_value(q, "SELECT n.seq AS seq, n.created_us AS at", "fleet", "n.name", d->f);
-        hfd_buf_lit(&q->text, " AND n.kind = ");
-        break;
-    case BY_OWNER:
-        each_value(q, "SELECT n.seq AS seq, n.created_us AS at", "fleet", "n.owner_id", d->f);
-        hfd_buf_lit(&q->text, " AND n.owner_id <> '' AND +n.kind = ");
-        break;
-    case BY_LABEL:
-        each_value(q, "SELECT n.fleet_seq AS seq, n.created_us AS at", "fleet_label", "n.value",
-                   d->f);
-        hfd_buf_lit(&q->text, " AND n.key = ");
-        hfd_sql_text(q, d->f->name);
-        hfd_buf_lit(&q->text, " AND n.kind = ");
-        break;
-    case BY_AGE:
-        hfd_buf_lit(&q->text,
-                    "SELECT n.seq AS seq, n.created_us AS at FROM fleet n WHERE n.ready_seen_us");
-        hfd_buf_add(&q->text, d->f->op == HFD_FILTER_LT ? HFD_SLICE(" < ") : HFD_SLICE(" <= "));
-        hfd_sql_value(q, &d->f->values[0]);
-        hfd_buf_addf(&q->text, " AND n.ready = %d AND n.kind = ", is_true(d->ready));
-        break;
-    case BY_CONDITION:
-        each_value(q, "SELECT n.fleet_seq AS seq, n.created_us AS at", "fleet_condition",
-                   "n.status", d->f);
-        hfd_buf_lit(&q->text, " AND n.type = ");
-        hfd_sql_text(q, d->f->name);
-        hfd_buf_lit(&q->text, " AND n.kind = ");
-        break;
-    case BY_ANY:
-        return add_union(q, plan, d->f);
-    case BY_NOTHING:
-        hfd_buf_lit(&q->text,
-                    "SELECT n.seq AS seq, n.created_us AS at FROM fleet n WHERE n.kind = ");
-        break;
-    }
-    hfd_sql_i64(q, kind);
-    return HFD_OK;
-}
 
 /* ---- choosing ---- */
 
@@ -322,31 +46,37 @@ static hfd_rc run_count(struct hfd_txn *tx, struct hfd_sql *q, int64_t *out, str
     return rc;
 }
 
-static hfd_rc probe(struct hfd_txn *tx, struct plan *plan, const struct drive *d, int64_t bound,
-                    int64_t *out, struct hfd_err *err)
+/* A way to drive the query, and how many rows its set has. */
+struct probe {
+    const struct hfd_drive *drive;
+    int64_t bound; /* rows are counted up to it */
+    int64_t rows;
+};
+
+static hfd_rc run_probe(struct hfd_txn *tx, const struct plan *plan, struct probe *p,
+                        struct hfd_err *err)
 {
     struct hfd_sql q;
     hfd_rc rc;
 
     hfd_sql_init(&q, tx->db, plan->mem);
     hfd_buf_lit(&q.text, "SELECT count(*) FROM (SELECT 1 FROM (");
-    plan->probing = true;
-    rc = add_set(&q, plan, d);
-    plan->probing = false;
+    rc = hfd_drive_add_set(&q, &(struct hfd_drive_set){plan->query->kind, plan->mem, true},
+                           p->drive);
     hfd_buf_lit(&q.text, ") s LIMIT ");
-    hfd_sql_i64(&q, bound);
+    hfd_sql_i64(&q, p->bound);
     hfd_buf_lit(&q.text, ") t");
     if (rc == HFD_OK)
-        rc = run_count(tx, &q, out, err);
+        rc = run_count(tx, &q, &p->rows, err);
     hfd_sql_fini(&q);
     return rc;
 }
 
 static hfd_rc choose(struct hfd_txn *tx, struct plan *plan, struct hfd_err *err)
 {
-    struct drive options[CANDIDATES_MAX];
-    size_t count, best = 0;
-    hfd_rc rc = candidates(&plan->parts, plan->mem, CANDIDATES_MAX, options, &count);
+    struct hfd_drive options[CANDIDATES_MAX];
+    size_t count = CANDIDATES_MAX, best = 0;
+    hfd_rc rc = hfd_drive_candidates(&plan->parts, plan->mem, options, &count);
 
     if (rc != HFD_OK)
         return hfd_fail(err, rc, "out of memory while planning a search");
@@ -356,13 +86,13 @@ static hfd_rc choose(struct hfd_txn *tx, struct plan *plan, struct hfd_err *err)
         int64_t least = bound;
 
         for (size_t i = 0; i < count; i++) {
-            int64_t rows;
+            struct probe p = {.drive = &options[i], .bound = least};
 
-            rc = probe(tx, plan, &options[i], least, &rows, err);
+            rc = run_probe(tx, plan, &p, err);
             if (rc != HFD_OK)
                 return rc;
-            if (rows < least) {
-                least = rows;
+            if (p.rows < least) {
+                least = p.rows;
                 best = i;
             }
         }
@@ -377,15 +107,15 @@ static hfd_rc choose(struct hfd_txn *tx, struct plan *plan, struct hfd_err *err)
 
 static bool driven_by(const struct plan *plan, const struct hfd_filter *part)
 {
-    if (plan->drive.by == BY_ANY)
+    if (plan->drive.by == HFD_BY_ANY)
         return false; /* each of its branches was used in part */
-    return plan->drive.f == part || (plan->drive.ready == part && is_true(part));
+    return plan->drive.f == part || (plan->drive.ready == part && hfd_drive_is_true(part));
 }
 
 /* Without a drive but with something to check, the set and the rows are one. */
 static bool is_scan(const struct plan *plan)
 {
-    return plan->drive.by == BY_NOTHING && plan->rows;
+    return plan->drive.by == HFD_BY_NOTHING && plan->rows;
 }
 
 /*
@@ -405,7 +135,8 @@ static hfd_rc add_from(struct hfd_sql *q, const struct plan *plan)
         q->seq = "s.seq";
         q->at = "s.at";
         hfd_buf_lit(&q->text, " FROM (");
-        rc = add_set(q, plan, &plan->drive);
+        rc = hfd_drive_add_set(q, &(struct hfd_drive_set){plan->query->kind, plan->mem, false},
+                               &plan->drive);
         hfd_buf_lit(&q->text, ") s");
         if (plan->rows) {
             hfd_buf_lit(&q->text, " CROSS JOIN fleet f WHERE f.seq = s.seq");
@@ -462,9 +193,9 @@ static bool kept_total(struct hfd_sql *q, const struct plan *plan)
 
     if (plan->parts.count > 1 || (only != NULL && !driven_by(plan, only)))
         return false;
-    if (only != NULL && plan->drive.by == BY_CONDITION)
+    if (only != NULL && plan->drive.by == HFD_BY_CONDITION)
         field = HFD_COUNT_CONDITION;
-    else if (only != NULL && plan->drive.by == BY_LABEL && hfd_label_is_counted(only->name))
+    else if (only != NULL && plan->drive.by == HFD_BY_LABEL && hfd_label_is_counted(only->name))
         field = HFD_COUNT_LABEL;
     else if (only != NULL)
         return false;
@@ -477,7 +208,7 @@ static bool kept_total(struct hfd_sql *q, const struct plan *plan)
     hfd_sql_text(q, only != NULL ? only->name : HFD_SLICE(""));
     hfd_buf_lit(&q->text, " AND value IN (");
     if (only != NULL)
-        value_list(q, only);
+        hfd_sql_value_list(q, only);
     else
         hfd_sql_text(q, HFD_SLICE(""));
     hfd_buf_addc(&q->text, ')');
@@ -526,13 +257,14 @@ static hfd_rc take_query_apart(struct plan *plan)
         *both = (struct hfd_filter){.op = HFD_FILTER_AND, .left = owner, .right = all};
         all = all != NULL ? both : owner;
     }
-    return all != NULL ? take_apart(all, HFD_FILTER_AND, plan->mem, &plan->parts) : HFD_OK;
+    return all != NULL ? hfd_filter_take_apart(all, HFD_FILTER_AND, plan->mem, &plan->parts)
+                       : HFD_OK;
 }
 
 hfd_rc hfd_search_compose(struct hfd_txn *tx, const struct hfd_fleet_query *query,
                           struct hfd_arena *mem, struct hfd_search_sql *out, struct hfd_err *err)
 {
-    struct plan plan = {.query = query, .mem = mem, .drive = {BY_NOTHING, NULL, NULL}};
+    struct plan plan = {.query = query, .mem = mem, .drive = {HFD_BY_NOTHING, NULL, NULL}};
     hfd_rc rc;
 
     HFD_ASSERT(query->offset >= 0 && query->limit >= 0);

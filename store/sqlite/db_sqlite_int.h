@@ -1,7 +1,4 @@
-/*
- * What the files of this folder share, and seams for the tests of crashes and failing disks, of
- * which the program uses none.
- */
+/* Seams for tests of crashes and failing disks. The program uses none of them. */
 #ifndef HFD_STORE_SQLITE_DB_SQLITE_INT_H
 #define HFD_STORE_SQLITE_DB_SQLITE_INT_H
 
@@ -19,11 +16,5 @@ void hfd_db_set_synchronous(const char *level);
 
 /** From how many pages in the log hfd_db_tidy works; 1000 in the program. */
 void hfd_db_set_checkpoint_frames(int frames);
-
-/**
- * A copy in which comments for SQLite have become its SQL; free with free. NULL when out of
- * memory.
- */
-char *hfd_sqlite_text(const char *sql);
 
 #endif

@@ -1,7 +1,7 @@
-/* SQLite's words for what portable SQL cannot say. Pure text: see db.h. Thread: any. */
-#include "store/db.h"
+/* Pure text. Thread: any. */
+#include "store/sqlite/dialect.h"
 
-#include "store/sqlite/db_sqlite_int.h"
+#include "store/db.h"
 
 #include <stdlib.h>
 

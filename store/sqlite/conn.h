@@ -1,0 +1,46 @@
+/*
+ * A connection to SQLite and its failures. Exactly one connection, the writer's, writes and
+ * checkpoints: SQLite before 3.51.3 can damage a database on which two connections do so at once.
+ * Thread: each connection belongs to one thread, asserted.
+ */
+#ifndef HFD_STORE_SQLITE_CONN_H
+#define HFD_STORE_SQLITE_CONN_H
+
+#include "store/db.h"
+#include "store/sqlite/folder.h"
+
+#include <pthread.h>
+#include <sqlite3.h>
+
+struct hfd_db {
+    unsigned magic;
+#define DB_MAGIC 0xdb5011feu
+    enum hfd_db_mode mode;
+    pthread_t owner;
+    sqlite3 *handle;
+    struct hfd_folder folder; /* the writer's: held while it is open */
+    bool in_txn;
+    bool broken;
+    struct hfd_err cause;    /* once broken: the first failure, answered from then on */
+    int log_frames;          /* pages in the log after the last commit */
+    struct hfd_stmt **slots; /* open addressing by the address of the text; at most half full */
+    size_t slots_cap;
+    size_t stmts;
+    size_t stmts_in_use;
+};
+
+/** Settings of SQLite for the whole process; logging. Call it once, before the first connection. */
+void hfd_sqlite_configure(void);
+/** Asserts that the connection is open and belongs to this thread. */
+void hfd_sqlite_check_owner(const struct hfd_db *db);
+/** Whether the connection can no longer vouch for what it holds after this code. */
+bool hfd_sqlite_is_fatal(int sqlite);
+/**
+ * Turns a code of SQLite into ours, and the connection broken where the code demands it.
+ * @param what  SQL or a few words of ours; never data
+ */
+hfd_rc hfd_sqlite_fail(struct hfd_db *db, int sqlite, const char *what, struct hfd_err *err);
+/** The failure that turned the connection broken. */
+hfd_rc hfd_sqlite_fail_broken(const struct hfd_db *db, struct hfd_err *err);
+
+#endif

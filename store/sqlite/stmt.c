@@ -1,0 +1,277 @@
+#include "store/sqlite/stmt.h"
+
+#include "driver/base/check.h"
+
+#include <limits.h>
+
+#define STMT_SLOTS_MIN 64u /* a power of two */
+#define WHAT_SHOWN 48      /* bytes of a statement's text in a message */
+
+static size_t slot_of(const struct hfd_db *db, const char *sql)
+{
+    size_t mask = db->slots_cap - 1;
+    size_t i = (size_t)(((uint64_t)(uintptr_t)sql * UINT64_C(0x9E3779B97F4A7C15)) >> 32) & mask;
+
+    while (db->slots[i] != NULL && db->slots[i]->sql != sql)
+        i = (i + 1) & mask;
+    return i;
+}
+
+static hfd_rc grow_slots(struct hfd_db *db, struct hfd_err *err)
+{
+    struct hfd_stmt **old = db->slots;
+    size_t old_cap = db->slots_cap;
+    size_t cap = old_cap == 0 ? STMT_SLOTS_MIN : old_cap * 2;
+    struct hfd_stmt **slots = calloc(cap, sizeof(struct hfd_stmt *));
+
+    if (slots == NULL)
+        return hfd_fail(err, HFD_NOMEM, "store: out of memory for a statement");
+    db->slots = slots;
+    db->slots_cap = cap;
+    for (size_t i = 0; i < old_cap; i++)
+        if (old[i] != NULL)
+            slots[slot_of(db, old[i]->sql)] = old[i];
+    free(old);
+    return HFD_OK;
+}
+
+static hfd_rc compile(struct hfd_db *db, const char *sql, struct hfd_stmt **out,
+                      struct hfd_err *err)
+{
+    struct hfd_stmt *st;
+    int sqlite;
+
+    if (2 * (db->stmts + 1) > db->slots_cap) {
+        hfd_rc rc = grow_slots(db, err);
+
+        if (rc != HFD_OK)
+            return rc;
+    }
+    st = calloc(1, sizeof(*st));
+    if (st == NULL)
+        return hfd_fail(err, HFD_NOMEM, "store: out of memory for a statement");
+    sqlite = sqlite3_prepare_v3(db->handle, sql, -1, SQLITE_PREPARE_PERSISTENT, &st->handle, NULL);
+    if (sqlite != SQLITE_OK) {
+        free(st);
+        return hfd_sqlite_fail(db, sqlite, sql, err);
+    }
+    st->magic = STMT_MAGIC;
+    st->db = db;
+    st->sql = sql;
+    db->slots[slot_of(db, sql)] = st;
+    db->stmts++;
+    *out = st;
+    return HFD_OK;
+}
+
+hfd_rc hfd_db_prepare(struct hfd_db *db, const char *sql, struct hfd_stmt **out,
+                      struct hfd_err *err)
+{
+    struct hfd_stmt *st = NULL;
+    hfd_rc rc = HFD_OK;
+
+    hfd_sqlite_check_owner(db);
+    *out = NULL;
+    if (db->broken)
+        return hfd_sqlite_fail_broken(db, err);
+    if (db->slots_cap != 0)
+        st = db->slots[slot_of(db, sql)];
+    if (st == NULL)
+        rc = compile(db, sql, &st, err);
+    if (st == NULL)
+        return rc;
+    HFD_ASSERT(!st->in_use);
+    st->in_use = true;
+    st->stuck = HFD_OK;
+    db->stmts_in_use++;
+    *out = st;
+    return HFD_OK;
+}
+
+hfd_rc hfd_db_prepare_once(struct hfd_db *db, hfd_slice sql, struct hfd_stmt **out,
+                           struct hfd_err *err)
+{
+    struct hfd_stmt *st;
+    int sqlite;
+
+    hfd_sqlite_check_owner(db);
+    *out = NULL;
+    if (db->broken)
+        return hfd_sqlite_fail_broken(db, err);
+    HFD_ASSERT(sql.len <= INT_MAX);
+    st = calloc(1, sizeof(*st));
+    if (st == NULL)
+        return hfd_fail(err, HFD_NOMEM, "store: out of memory for a statement");
+    *st = (struct hfd_stmt){
+        .magic = STMT_MAGIC, .db = db, .sql = "a composed query", .in_use = true, .once = true};
+    sqlite = sqlite3_prepare_v3(db->handle, sql.p, (int)sql.len, 0, &st->handle, NULL);
+    if (sqlite != SQLITE_OK) {
+        hfd_rc rc = hfd_sqlite_fail(db, sqlite, st->sql, err);
+
+        free(st);
+        return rc;
+    }
+    db->stmts_in_use++;
+    *out = st;
+    return HFD_OK;
+}
+
+static void stick(struct hfd_stmt *st, hfd_rc rc)
+{
+    if (st->stuck == HFD_OK)
+        st->stuck = rc;
+}
+
+static void bound(struct hfd_stmt *st, int sqlite)
+{
+    HFD_ASSERT(sqlite != SQLITE_RANGE && sqlite != SQLITE_MISUSE);
+    if (sqlite != SQLITE_OK)
+        stick(st, sqlite == SQLITE_NOMEM ? HFD_NOMEM : HFD_LIMIT);
+}
+
+void hfd_stmt_text(struct hfd_stmt *st, int at, hfd_slice v)
+{
+    HFD_CHECK_OBJ(st, STMT_MAGIC);
+    bound(st, sqlite3_bind_text64(st->handle, at, v.p, v.len, SQLITE_STATIC, SQLITE_UTF8));
+}
+
+void hfd_stmt_blob(struct hfd_stmt *st, int at, hfd_slice v)
+{
+    HFD_CHECK_OBJ(st, STMT_MAGIC);
+    bound(st, sqlite3_bind_blob64(st->handle, at, v.p, v.len, SQLITE_STATIC));
+}
+
+void hfd_stmt_i64(struct hfd_stmt *st, int at, int64_t v)
+{
+    HFD_CHECK_OBJ(st, STMT_MAGIC);
+    bound(st, sqlite3_bind_int64(st->handle, at, v));
+}
+
+void hfd_stmt_f64(struct hfd_stmt *st, int at, double v)
+{
+    HFD_CHECK_OBJ(st, STMT_MAGIC);
+    bound(st, sqlite3_bind_double(st->handle, at, v));
+}
+
+void hfd_stmt_null(struct hfd_stmt *st, int at)
+{
+    HFD_CHECK_OBJ(st, STMT_MAGIC);
+    bound(st, sqlite3_bind_null(st->handle, at));
+}
+
+static hfd_rc fail_stuck(struct hfd_stmt *st, struct hfd_err *err)
+{
+    static const char *const texts[HFD_RC_COUNT] = {
+        [HFD_NOMEM] = "out of memory for a value",
+        [HFD_LIMIT] = "a value is too long",
+        [HFD_CORRUPT] = "a column holds a value of another type",
+    };
+
+    return hfd_fail(err, st->stuck, "store: %.*s: %s", WHAT_SHOWN, st->sql, texts[st->stuck]);
+}
+
+hfd_rc hfd_stmt_step(struct hfd_stmt *st, bool *row, struct hfd_err *err)
+{
+    int sqlite;
+
+    HFD_CHECK_OBJ(st, STMT_MAGIC);
+    hfd_sqlite_check_owner(st->db);
+    HFD_ASSERT(st->in_use);
+    *row = false;
+    if (st->db->broken)
+        return hfd_sqlite_fail_broken(st->db, err);
+    if (st->stuck != HFD_OK)
+        return fail_stuck(st, err);
+    sqlite = sqlite3_step(st->handle);
+    *row = sqlite == SQLITE_ROW;
+    if (sqlite == SQLITE_ROW || sqlite == SQLITE_DONE)
+        return HFD_OK;
+    return hfd_sqlite_fail(st->db, sqlite, st->sql, err);
+}
+
+hfd_rc hfd_stmt_run(struct hfd_stmt *st, int64_t *changed, struct hfd_err *err)
+{
+    bool row;
+    hfd_rc rc = hfd_stmt_step(st, &row, err);
+
+    HFD_ASSERT(!row);
+    if (changed != NULL)
+        *changed = rc == HFD_OK ? sqlite3_changes64(st->db->handle) : 0;
+    hfd_stmt_done(st);
+    return rc;
+}
+
+void hfd_stmt_done(struct hfd_stmt *st)
+{
+    if (st == NULL)
+        return;
+    HFD_CHECK_OBJ(st, STMT_MAGIC);
+    hfd_sqlite_check_owner(st->db);
+    HFD_ASSERT(st->in_use);
+    if (st->once) {
+        st->db->stmts_in_use--;
+        (void)sqlite3_finalize(st->handle);
+        st->magic = 0;
+        free(st);
+        return;
+    }
+    (void)sqlite3_reset(
+        st->handle); /* repeats the failure of the last step, which was answered there */
+    (void)sqlite3_clear_bindings(st->handle);
+    st->in_use = false;
+    st->db->stmts_in_use--;
+}
+
+int64_t hfd_stmt_col_i64(struct hfd_stmt *st, int at)
+{
+    HFD_CHECK_OBJ(st, STMT_MAGIC);
+    if (sqlite3_column_type(st->handle, at) != SQLITE_INTEGER)
+        stick(st, HFD_CORRUPT);
+    return sqlite3_column_int64(st->handle, at);
+}
+
+bool hfd_stmt_col_is_null(struct hfd_stmt *st, int at)
+{
+    HFD_CHECK_OBJ(st, STMT_MAGIC);
+    return sqlite3_column_type(st->handle, at) == SQLITE_NULL;
+}
+
+hfd_slice hfd_stmt_col_text(struct hfd_stmt *st, int at, struct hfd_arena *mem)
+{
+    hfd_slice v;
+    int type;
+
+    HFD_CHECK_OBJ(st, STMT_MAGIC);
+    type = sqlite3_column_type(st->handle, at);
+    if (type == SQLITE_NULL)
+        return HFD_SLICE_NONE;
+    if (type != SQLITE_TEXT && type != SQLITE_BLOB) {
+        stick(st, HFD_CORRUPT);
+        return HFD_SLICE_NONE;
+    }
+    v.p = sqlite3_column_blob(
+        st->handle,
+        at); /* as stored: text too, the database is UTF-8; NULL for no bytes, or no memory */
+    v.len = (size_t)sqlite3_column_bytes(st->handle, at);
+    if (v.p == NULL && sqlite3_errcode(st->db->handle) == SQLITE_NOMEM) {
+        stick(st, HFD_NOMEM);
+        return HFD_SLICE_NONE;
+    }
+    v = hfd_arena_dup(mem, v);
+    if (v.p == NULL)
+        stick(st, HFD_NOMEM);
+    return v;
+}
+
+void hfd_sqlite_finalize_all(struct hfd_db *db)
+{
+    HFD_ASSERT(db->stmts_in_use == 0);
+    for (size_t i = 0; i < db->slots_cap; i++) {
+        if (db->slots[i] == NULL)
+            continue;
+        (void)sqlite3_finalize(db->slots[i]->handle);
+        db->slots[i]->magic = 0;
+        free(db->slots[i]);
+    }
+    free(db->slots);
+}

@@ -1,11 +1,11 @@
 /*
  * The seam to a database engine: one connection, prepared statements, transactions. store/sqlite/
- * implements it; a second engine is a second implementation and nothing else. SQL text is the
- * portable subset (one text for every engine; placeholders ?1 ?2 ...), each a static const char[]
- * in store/, prepared once per connection and found again by its address.
+ * implements it; a second engine is a second implementation. SQL is the portable subset: one text
+ * for every engine, with placeholders ?1 ?2. A text is a static const char[] in store/. It is
+ * prepared once per connection and found again by its address.
  *
  * A connection belongs to one thread at a time. An engine failure (I/O, full, corrupt) turns it
- * broken: every later call answers the same code until it is reopened.
+ * broken: every later call gives the same error until it is opened again.
  */
 #ifndef HFD_STORE_DB_H
 #define HFD_STORE_DB_H
@@ -46,24 +46,21 @@ HFD_MUST_CHECK hfd_rc hfd_db_commit(struct hfd_db *db, struct hfd_err *err);
 /** Never fails visibly: a connection that cannot roll back is broken. */
 void hfd_db_rollback(struct hfd_db *db);
 /**
- * A number that is another one as soon as a statement has written rows. Engines that cannot tell
- * give another one each time.
+ * Gives a number that changes when a statement writes rows. An engine that does not know gives
+ * another one each time.
  */
 int64_t hfd_db_changes(const struct hfd_db *db);
-/**
- * Housekeeping of the writer between transactions, after their answers have gone out: copies a
- * long log into the database.
- */
+/** Copies a long log into the database. Thread: writer, between transactions, after the answers. */
 HFD_MUST_CHECK hfd_rc hfd_db_tidy(struct hfd_db *db, struct hfd_err *err);
 
 /**
- * Runs statements without parameters and results: migrations. Of comments that begin with an
- * engine's name and a colon, its own engine reads the rest as SQL: "sqlite: WITHOUT ROWID".
+ * Runs statements without parameters and results: migrations. An engine reads comments that begin
+ * with its own name and a colon as SQL: "sqlite: WITHOUT ROWID".
  */
 HFD_MUST_CHECK hfd_rc hfd_db_exec(struct hfd_db *db, const char *sql, struct hfd_err *err);
 /**
- * Reads all that is stored, and holds tables and indexes against each other. @return HFD_OK,
- * HFD_CORRUPT (the first finding), HFD_IO
+ * Reads all that is stored, and compares tables with their indexes.
+ * @return HFD_OK, HFD_CORRUPT (the first finding), HFD_IO
  */
 HFD_MUST_CHECK hfd_rc hfd_db_check(struct hfd_db *db, struct hfd_err *err);
 /** The schema version in the file; 0 = empty. */
@@ -142,8 +139,8 @@ void hfd_stmt_done(struct hfd_stmt *st);
 
 /*
  * Columns count from 0. Text and blobs are copied into the arena; a NULL column gives p == NULL.
- * Out of memory sticks as for bindings, and so does a value of another type (HFD_CORRUPT; NULL is
- * no integer): read a row, then step once more.
+ * A failure sticks as for bindings, and the next step gives it: HFD_NOMEM, or HFD_CORRUPT for a
+ * value of another type. NULL is no integer.
  */
 int64_t hfd_stmt_col_i64(struct hfd_stmt *st, int at);
 bool hfd_stmt_col_is_null(struct hfd_stmt *st, int at);

@@ -1,4 +1,4 @@
-/* See effects.h. Each call is stored as a head and its argument, both aligned. */
+/* Each call is stored as a head and its argument, both aligned. */
 #include "store/effects.h"
 
 #include "driver/base/check.h"

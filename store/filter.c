@@ -215,8 +215,8 @@ bool hfd_sql_is_age(const struct hfd_filter *f)
 }
 
 /*
- * What else is asked of a condition than its status is not kept apart: its document is read. A
- * condition that is not there is never met.
+ * Adds a comparison with a member of a condition other than its status. These members have no
+ * columns, so the document is read. A missing condition meets no comparison.
  */
 static void condition(struct hfd_sql *q, const struct hfd_filter *f)
 {
@@ -318,9 +318,9 @@ static void junction(struct hfd_sql *q, enum hfd_kind kind, const struct hfd_fil
                      enum hfd_filter_op within, bool negate);
 
 /*
- * Negation moves down to the comparisons (De Morgan holds in three-valued logic too), parentheses
- * stand where precedence asks for them alone, and the deeper side comes first: an engine's parser
- * keeps what stands open on a stack of 100, and so a query as deep as the language allows fits.
+ * Adds an expression. Negation moves down to the comparisons: De Morgan holds in three-valued
+ * logic too. Parentheses stand only where precedence needs them, and the deeper side comes first.
+ * An engine's parser has a stack of 100 open terms, so a query of the greatest depth fits.
  */
 static void expression(struct hfd_sql *q, enum hfd_kind kind, const struct hfd_filter *f,
                        enum hfd_filter_op within, bool negate)

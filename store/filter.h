@@ -1,7 +1,7 @@
 /*
- * What a list asks for, as a tree: the parsed and checked search of driver/fleet/search.c, turned
- * into parameterised SQL by store/filter.c. Nodes and text live in the arena of the search.
- * Comparisons follow SQL's three-valued logic: an absent label is NULL.
+ * The filter of a list as a tree. driver/fleet parses and checks it; store/filter.c turns it into
+ * SQL with parameters. Nodes and text live in the arena of the search. Comparisons follow SQL's
+ * three-valued logic: an absent label is NULL.
  */
 #ifndef HFD_STORE_FILTER_H
 #define HFD_STORE_FILTER_H

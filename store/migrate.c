@@ -25,9 +25,9 @@ static hfd_rc apply(struct hfd_db *db, const struct hfd_migration *m, int64_t ve
 }
 
 /*
- * A commit at start, when no migration makes one: a disk that takes no writes is found before
- * anybody relies on it. (SQLite's readers also ask for the file's size in each transaction for as
- * long as its log is empty.)
+ * Commits once at start, when no migration does. A disk that takes no writes is found before the
+ * first request. (SQLite's readers also ask for the file's size in each transaction while the log
+ * is empty.)
  */
 static hfd_rc prove(struct hfd_db *db, int64_t version, struct hfd_err *err)
 {

@@ -1,6 +1,6 @@
 /*
- * See row_cache.h. Entries stand in pairs: a new one replaces the older of its pair, so that two
- * rows that meet do not push each other out.
+ * Entries stand in pairs. A new one replaces the older of its pair, so that two rows with the same
+ * hash do not push each other out.
  */
 #include "store/row_cache.h"
 

@@ -1,14 +1,13 @@
 /*
- * Rows of driver resources that were read lately, so that polling does not ask the database. Filled
- * from what was committed only, and never answers what a commit has made old:
+ * Driver resources that a reader read lately, so that polling does not ask the database. The cache
+ * is filled from committed rows only, and never answers what a later commit has changed.
  *
- *   stamps  one per store. Commits are numbered; each changed row notes, before its commit, the
- * number that it is going to have. cache   one per reader, of its thread alone. An entry knows the
- * last commit before its snapshot, and holds as long as no later one has changed the row. From the
- * note to the end of the commit no entry holds, so all ask the database, which shows to all the
- * same.
+ * Stamps, one set per store: commits are numbered, and a changed row notes before its commit the
+ * number that it will have. Cache, one per reader: an entry knows the last commit before its
+ * snapshot, and holds until a later one changes the row. Between the note and the end of the commit
+ * no entry holds, so all readers ask the database.
  *
- * Bounded in entries and bytes; what does not fit is not kept.
+ * The cache is bounded in entries and bytes.
  */
 #ifndef HFD_STORE_ROW_CACHE_H
 #define HFD_STORE_ROW_CACHE_H
@@ -25,11 +24,11 @@ struct hfd_row_stamps {
                                               last, or is about to */
 };
 
-/** The row is changed by the commit that comes. Thread: writer, inside its transaction. */
+/** The next commit changes the row. Thread: writer, inside its transaction. */
 void hfd_row_stamps_change(struct hfd_row_stamps *stamps, hfd_slice guresid);
-/** The commit is on disk. Thread: writer, before anybody is answered. */
+/** The commit is on disk. Thread: writer, before it answers. */
 void hfd_row_stamps_commit(struct hfd_row_stamps *stamps);
-/** The last commit: to be asked before a snapshot begins. Thread: any. */
+/** Gives the number of the last commit. Ask before a snapshot begins. Thread: any. */
 int64_t hfd_row_stamps_now(const struct hfd_row_stamps *stamps);
 
 struct hfd_row_cache;
@@ -38,7 +37,7 @@ struct hfd_row_cache;
 struct hfd_row_cache *hfd_row_cache_new(const struct hfd_row_stamps *stamps);
 /** Accepts NULL. */
 void hfd_row_cache_free(struct hfd_row_cache *cache);
-/** @return whether the row is there and holds; its text is copied to mem then */
+/** Returns true when the row is there and holds; its text is then copied to mem. */
 bool hfd_row_cache_get(const struct hfd_row_cache *cache, hfd_slice guresid, struct hfd_arena *mem,
                        struct hfd_resource_row *out);
 /**

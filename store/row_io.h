@@ -1,5 +1,5 @@
 /*
- * What the row functions share: reading columns in order, collecting lists, running writes.
+ * Helpers of the row functions: reading columns in order, collecting lists, running writes.
  * Thread: that of the transaction.
  */
 #ifndef HFD_STORE_ROW_IO_H

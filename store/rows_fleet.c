@@ -357,7 +357,7 @@ static hfd_rc change_row(struct hfd_txn *tx, struct hfd_kept *kept, const struct
     return HFD_OK;
 }
 
-/* Whether a unique name may be taken by the update: then the database must say so at once. */
+/* Returns true when the update takes a name: the database must say at once if it is free. */
 static bool claims_name(const struct hfd_fleet_row *was, const struct hfd_fleet_row *row)
 {
     return row->deleted_us == 0 && (was->deleted_us != 0 || !hfd_slice_eq(was->name, row->name));

@@ -1,6 +1,6 @@
 /*
- * Rows of HyperFleet resources: clusters and nodepools. What holds for all row functions is in
- * store/README.md, "Row functions".
+ * Rows of HyperFleet resources: clusters and nodepools. store/README.md, "Row functions", has the
+ * rules of all row functions.
  */
 #ifndef HFD_STORE_ROWS_FLEET_H
 #define HFD_STORE_ROWS_FLEET_H

@@ -6,7 +6,7 @@
 #include "store/kind.h"
 #include "store/store.h"
 
-/** What makes operations comparable. */
+/** Operations with the same key are comparable. */
 struct hfd_past_key {
     enum hfd_kind kind;
     int op;       /* enum hfd_op */

@@ -1,11 +1,10 @@
 /*
- * The plan of a list, and its run. See search.h.
+ * Plans a list and runs it.
  *
- * A plan is what drives the query: a set of (seq, at), `at` being when the resource was created,
- * read from one index; what the filter asks beyond it is checked on the rows of that set.
- * Candidates are the parts of the filter's top-level AND that name an index; with several, the
- * smallest set is taken, found by counting each up to a bound. Without any, the set is the whole
- * kind, newest first.
+ * A set of (seq, at), read from one index, drives the query (search_drive.h). The rest of the
+ * filter is checked on the rows of that set. Candidates are the parts of the filter's top-level AND
+ * that name an index. Of several, the smallest set is taken: each is counted up to a bound. Without
+ * candidates the set is the whole kind, newest first.
  */
 #include "store/search.h"
 
@@ -112,7 +111,7 @@ static bool driven_by(const struct plan *plan, const struct hfd_filter *part)
     return plan->drive.f == part || (plan->drive.ready == part && hfd_drive_is_true(part));
 }
 
-/* Without a drive but with something to check, the set and the rows are one. */
+/* Returns true when the set and the rows are one: there is no drive, and something to check. */
 static bool is_scan(const struct plan *plan)
 {
     return plan->drive.by == HFD_BY_NOTHING && plan->rows;
@@ -153,7 +152,7 @@ static hfd_rc add_from(struct hfd_sql *q, const struct plan *plan)
     return rc;
 }
 
-/* Whether the rows of the drive carry the order themselves: newest or oldest first. */
+/* Returns true when the rows of the drive carry the order: newest or oldest first. */
 static bool is_by_creation(const struct hfd_fleet_query *query)
 {
     return query->order_count == 0 ||
@@ -185,7 +184,7 @@ static void add_order(struct hfd_sql *q, const struct plan *plan)
     hfd_buf_addf(&q->text, "%s DESC, %s DESC", q->at, q->seq);
 }
 
-/* The total of all, or by one condition or label alone, is kept; false where it must be counted. */
+/* Adds the query for a kept total: of all, or by one condition or label. False: not kept. */
 static bool kept_total(struct hfd_sql *q, const struct plan *plan)
 {
     const struct hfd_filter *only = plan->parts.count == 1 ? plan->parts.items[0] : NULL;

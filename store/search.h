@@ -1,5 +1,5 @@
 /*
- * Lists of HyperFleet resources: a checked filter, an order and a page become SQL whose plan is
+ * Lists of HyperFleet resources. A checked filter, an order and a page become SQL. The plan is
  * chosen here, so that a query on indexed fields never scans the whole fleet. Text is composed of
  * fixed fragments; every value is bound. Thread: that of the transaction.
  */

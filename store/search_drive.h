@@ -1,6 +1,6 @@
 /*
- * What drives the query of a list: a set of (seq, at), read from one index, `at` being when the
- * resource was created.
+ * The set of (seq, at) that drives the query of a list, read from one index. `at` is the time of
+ * creation.
  */
 #ifndef HFD_STORE_SEARCH_DRIVE_H
 #define HFD_STORE_SEARCH_DRIVE_H
@@ -47,7 +47,7 @@ hfd_rc hfd_filter_take_apart(const struct hfd_filter *f, enum hfd_filter_op op,
  */
 hfd_rc hfd_drive_candidates(const struct hfd_filter_parts *parts, struct hfd_arena *mem,
                             struct hfd_drive *out, size_t *count);
-/** Whether the condition Ready is asked to be True. */
+/** Returns true when the comparison asks for Ready=True. */
 bool hfd_drive_is_true(const struct hfd_filter *ready);
 /** Adds the values of a comparison, with commas. */
 void hfd_sql_value_list(struct hfd_sql *q, const struct hfd_filter *f);

@@ -1,4 +1,4 @@
-/* What search.c and filter.c share, and what the test of plans looks at. */
+/* The composing of statements; shared by search.c, search_drive.c, filter.c and their test. */
 #ifndef HFD_STORE_SEARCH_INT_H
 #define HFD_STORE_SEARCH_INT_H
 
@@ -33,12 +33,9 @@ void hfd_sql_i64(struct hfd_sql *q, int64_t v);
 void hfd_sql_field(struct hfd_sql *q, enum hfd_field field, hfd_slice name);
 /** Adds a filter over resources of a kind as a condition. */
 void hfd_sql_filter(struct hfd_sql *q, enum hfd_kind kind, const struct hfd_filter *f);
-/**
- * Whether `f` says no more than that Ready was last updated before some time: `fleet` keeps that
- * apart.
- */
+/** Returns true when `f` only compares the last update of Ready: `fleet` has a column of it. */
 bool hfd_sql_is_age(const struct hfd_filter *f);
-/** Whether a filter takes `fleet f`, or only the number and the time of creation. */
+/** Returns true when a filter needs `fleet f`, beyond the number and the time of creation. */
 bool hfd_sql_needs_row(const struct hfd_filter *f, bool negate);
 
 /** Prepares what was composed and binds its values. */

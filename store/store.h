@@ -1,18 +1,16 @@
 /*
- * Durable state. Work is given as transaction functions, ordinary synchronous code over typed rows
- * (store/rows_*.h):
+ * Durable state. Work is given as transaction functions: ordinary synchronous code over typed rows
+ * (store/rows_*.h).
  *
- *   hfd_store_read    runs one in a read snapshot, now, on the caller's own connection (point reads
- * on a loop thread) hfd_store_view    runs one on a reader thread, and calls back (lists, search)
- *   hfd_store_update  queues one for the writer thread, and calls back after the commit is on disk
+ *   hfd_store_read    runs one now, in a snapshot, on the caller's own connection: point reads
+ *   hfd_store_view    runs one on a reader thread, and calls back: lists, search
+ *   hfd_store_update  runs one on the writer thread, and calls back after the commit is on disk
  *
- * A transaction function may run again (when another one of its commit fails, and after a
- * serialisation failure on other engines), so it touches nothing but `tx` and `arg`, and sets up
- * its results from scratch each time. If it returns anything but HFD_OK its writes are undone, and
- * only its own.
+ * A transaction function may run again. It touches nothing but `tx` and `arg`, and sets up its
+ * results from scratch each time. If it returns anything but HFD_OK, its own writes are undone.
  *
- * Refuses: network file systems, a database of a newer program, synchronous levels below FULL, a
- * second process on the same folder.
+ * The store refuses network file systems, a database of a newer program, synchronous levels below
+ * FULL, and a second process on the same folder.
  */
 #ifndef HFD_STORE_STORE_H
 #define HFD_STORE_STORE_H
@@ -29,18 +27,18 @@ struct hfd_txn;
 typedef hfd_rc hfd_txn_fn(struct hfd_txn *tx, void *arg, struct hfd_err *err);
 
 /**
- * Counts in a metric when the transaction is on disk, and only then: one that is undone or runs
- * again counts once.
+ * Counts in a metric once the transaction is on disk. One that is undone does not count; one that
+ * runs again counts once.
  * @param series  of a counter, lives for ever; NULL counts nothing
  * Thread: writer, inside a transaction function.
  */
 void hfd_txn_count(struct hfd_txn *tx, struct hfd_series *series, int64_t delta);
 
-/** Called after a commit. arg is aligned for any type, and valid during the call. */
+/** Runs after a commit. arg is aligned for any type, and valid during the call. */
 typedef void hfd_effect_fn(const void *arg);
 /**
  * Has fn called once the transaction is on disk, and only then: for log lines and wake-ups. Calls
- * are made in their order, before the job is answered. fn is quick and does not use the store.
+ * are made in order, before the job is answered. fn is quick and does not use the store.
  * @param arg  `size` bytes, copied
  * @return HFD_OK, HFD_NOMEM
  * Thread: writer, inside a transaction function; fn as well.
@@ -48,30 +46,30 @@ typedef void hfd_effect_fn(const void *arg);
 HFD_MUST_CHECK hfd_rc hfd_txn_after_commit(struct hfd_txn *tx, hfd_effect_fn *fn, const void *arg,
                                            size_t size, struct hfd_err *err);
 
-/** hfd_db_check, of what the transaction sees. */
+/** Checks the database that the transaction sees: hfd_db_check. */
 HFD_MUST_CHECK hfd_rc hfd_txn_check(struct hfd_txn *tx, struct hfd_err *err);
 
 struct hfd_job;
 
 /**
- * Where finished jobs go: one call per submitting loop and commit, with a list linked by
- * job->node.next. Called on the writer or a reader thread; the receiver wakes its loop, and the
- * loop calls job->done(job) for each. A sink outlives its jobs.
+ * The receiver of finished jobs. `post` is called once per sink and commit, with a list linked by
+ * job->node.next. The receiver wakes its loop, and the loop calls job->done(job) for each.
+ * A sink outlives its jobs.
+ * Thread: writer, or a reader.
  */
 struct hfd_sink {
     void (*post)(struct hfd_sink *sink, struct hfd_job *list);
 };
 
 /**
- * One piece of work on its way. The submitter owns it before submitting and again from `done` on;
- * in between, the store does.
+ * One piece of work on its way. The submitter owns it until it is submitted, and again from `done`
+ * on. In between the store owns it.
  */
 struct hfd_job {
     struct hfd_qnode node; /* the store's: a place on a queue, or in a list of answers */
     bool apart;            /* the writer's: it failed after it had written */
     hfd_txn_fn *fn;
-    void *arg; /* owned with the job; must not point into anything that the submitting loop may free
-                  meanwhile */
+    void *arg; /* owned with the job; the submitting loop must not free what it points to */
     struct hfd_sink *sink;
     void (*done)(struct hfd_job *job); /* called by the sink's loop */
     hfd_rc rc;                         /* the outcome: fn's, or HFD_IO when the commit failed */
@@ -84,63 +82,66 @@ struct hfd_store_config {
     size_t batch_max;              /* jobs per commit. 0 = 1024 */
     unsigned readers;              /* reader threads. 0 = 2 */
     const struct hfd_clock *clock; /* NULL = the system's */
-    bool
-        stepped; /* no threads: work waits for hfd_store_step. For simulations, which must repeat */
+    bool stepped;                  /* no threads: jobs wait for hfd_store_step. For simulations */
 };
 
 /**
- * Opens (and creates or migrates) the store in config->dir: takes the lock file, verifies WAL and
- * synchronous=FULL by reading them back, checks the schema version, starts the writer and reader
- * threads.
+ * Opens the store in config->dir. Makes it or migrates it where needed, takes the lock file, reads
+ * WAL and synchronous=FULL back, and starts the writer and reader threads.
  * @param out  gives; NULL on failure
- * @return HFD_OK, HFD_CONFLICT (another process holds the folder), HFD_CORRUPT, HFD_IO, HFD_INVALID
- * (a database from the future), HFD_NOMEM Thread: start-up.
+ * @return HFD_OK, HFD_CONFLICT (another process holds the folder), HFD_CORRUPT, HFD_IO,
+ * HFD_INVALID (a database of a newer program), HFD_NOMEM
+ * Thread: start-up.
  */
 HFD_MUST_CHECK hfd_rc hfd_store_open(const struct hfd_store_config *config, struct hfd_store **out,
                                      struct hfd_err *err);
 
 /**
- * Stops taking work, lets the queued jobs finish, joins the threads, checkpoints, releases the
- * lock. All readers must be closed before. Takes *store. Thread: shut-down.
+ * Stops taking work, finishes the queued jobs, ends the threads, checkpoints, releases the lock.
+ * All readers must be closed before. Takes *store.
+ * Thread: shut-down.
  */
 void hfd_store_close(struct hfd_store **store);
 
 /**
- * Whether the store still accepts work; after HFD_IO or HFD_CORRUPT on the writer it never does
- * again until reopened. Thread: any.
+ * Returns true while the store accepts work. After HFD_IO or HFD_CORRUPT on the writer it accepts
+ * none until it is opened again.
+ * Thread: any.
  */
 bool hfd_store_ok(const struct hfd_store *store);
 
-/** Called once, on the writer thread, when the store turns broken. Set before the first job. */
+/** Sets a function that is called once when the store turns broken. Thread of fn: writer. */
 void hfd_store_on_broken(struct hfd_store *store, void (*fn)(void *ctx), void *ctx);
 
 /**
- * Queues a job for the writer thread (update) or for a reader thread (view). job->done runs on the
- * sink's loop: of an update after its commit is on disk.
+ * Queues a job for the writer thread. job->done runs on the sink's loop, after the commit is on
+ * disk.
  * @return HFD_OK (taken), HFD_BUSY (the queue is full or closed), HFD_IO (broken). On failure the
  * job stays the caller's.
  * Thread: any.
  */
 HFD_MUST_CHECK hfd_rc hfd_store_update(struct hfd_store *store, struct hfd_job *job,
                                        struct hfd_err *err);
+/** Queues a job for a reader thread, where it sees one snapshot. Returns as hfd_store_update. */
 HFD_MUST_CHECK hfd_rc hfd_store_view(struct hfd_store *store, struct hfd_job *job,
                                      struct hfd_err *err);
 
 /**
- * Queues and waits: for the command line, start-up and the demo adapters. Never on a loop thread.
- * @return fn's outcome, or as update.
+ * Queues fn(arg) for the writer and waits for its end.
+ * @return the outcome of fn, or as hfd_store_update
+ * Thread: any but a loop: the command line, start-up, the demo adapters.
  */
 HFD_MUST_CHECK hfd_rc hfd_store_update_wait(struct hfd_store *store, hfd_txn_fn *fn, void *arg,
                                             struct hfd_err *err);
 
 /**
- * Of a stepped store: does what is queued, one batch of updates, then the views, and posts the
- * answers before it returns. update_wait steps by itself. Thread: the one that opened the store,
- * and no other.
+ * Runs what is queued in a stepped store: one batch of updates, then all views. Posts the answers
+ * before it returns. hfd_store_update_wait steps by itself.
+ * Thread: the one that opened the store.
  */
 void hfd_store_step(struct hfd_store *store);
 
-/** A connection of the calling thread's own, query-only. */
+/** Opens a connection for the calling thread; it cannot write. @param out  gives */
 HFD_MUST_CHECK hfd_rc hfd_store_reader_open(struct hfd_store *store, struct hfd_store_reader **out,
                                             struct hfd_err *err);
 void hfd_store_reader_close(struct hfd_store_reader **reader);

@@ -1,4 +1,4 @@
-/* What the files of the store share. */
+/* The store itself, shared by its files. */
 #ifndef HFD_STORE_STORE_INT_H
 #define HFD_STORE_STORE_INT_H
 

@@ -1,8 +1,8 @@
 /*
- * Kept totals on their way: what the jobs of a commit add to fleet_count and take from it, summed
- * up by total and written before the commit. A commit of 30 PUTs changes some ten totals, each of
- * them 20 to 30 times. Two totals that meet in one place of the table push each other out: the
- * older sum is written at once, so that the table is never full. Thread: writer.
+ * Changes of kept totals on their way to fleet_count. They are summed up by total over the jobs of
+ * a commit, and written before it. (30 PUTs change ten totals, each 20 to 30 times.) Where two
+ * totals meet in one place of the table, the older sum is written at once. So the table is never
+ * full. Thread: writer.
  */
 #ifndef HFD_STORE_TOTALS_H
 #define HFD_STORE_TOTALS_H
@@ -28,7 +28,7 @@ struct hfd_count_key {
     hfd_slice name, value;
 };
 
-/** Whether the store keeps totals by this label. */
+/** Returns true when the store keeps totals by this label. */
 static inline bool hfd_label_is_counted(hfd_slice key)
 {
     return !hfd_slice_is(key, HFD_LABEL_UNCOUNTED);

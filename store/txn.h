@@ -1,6 +1,6 @@
 /*
- * What a transaction function works with. Opaque to the domain, which only passes it on to
- * store/rows_*.h.
+ * The transaction that a transaction function works with. Opaque to the domain, which passes it on
+ * to store/rows_*.h.
  */
 #ifndef HFD_STORE_TXN_H
 #define HFD_STORE_TXN_H
@@ -12,7 +12,7 @@
 
 #define HFD_TALLY_MAX 48
 
-/* What the jobs of a commit counted in metrics: it counts when they are on disk. */
+/* Counts of the jobs of a commit, for metrics. They count when the commit is on disk. */
 struct hfd_tally {
     struct {
         struct hfd_series *series;

@@ -101,7 +101,7 @@ static void settle(struct hfd_unit *unit, struct hfd_kept *k)
     k->change = 0;
 }
 
-/* Of a key that is no longer kept: neither the row, nor that all rows of its first text are. */
+/* Forgets the row of a key, and that all rows with its first text are kept. */
 static void drop(struct hfd_unit *unit, const struct hfd_unit_form *form,
                  const struct hfd_unit_key *key)
 {
@@ -263,7 +263,7 @@ bool hfd_unit_has_all(const struct hfd_txn *tx, const struct hfd_unit_form *form
     return tx->unit != NULL && find(tx->unit, form, &key, true) != NULL;
 }
 
-/* Whether a row of the list is to be written. */
+/* Returns true when a row of the list is to be written. */
 static bool has_changes(const struct hfd_unit *unit, const struct hfd_unit_list *list)
 {
     const struct hfd_kept *k = unit->changes > 0 ? unit->tables[list->form->table] : NULL;

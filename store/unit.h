@@ -1,10 +1,10 @@
 /*
- * The unit of work of one job: rows that it read or wrote are kept in memory and read again from
- * there, and its changes are collected by row and written once, at the end of the job.
- * store/README.md, "The unit of work", says which table is kept and written when.
+ * The unit of work of one job. Rows that the job read or wrote are kept in memory and read again
+ * from there. Its changes are collected by row and written once, at the end of the job.
+ * README.md, "The unit of work", says what is kept and when it is written.
  *
- * A job that fails drops its changes with hfd_unit_begin of the next one. Memory is bounded: a row
- * that finds no room is not kept. It is then read again from the database, or written at once.
+ * A job that fails drops its changes: hfd_unit_begin of the next one forgets them. Memory is
+ * bounded. A row that finds no room is read again from the database, or written at once.
  * Thread: writer.
  */
 #ifndef HFD_STORE_UNIT_H
@@ -98,7 +98,7 @@ void hfd_unit_change(struct hfd_txn *tx, struct hfd_kept *kept, unsigned change)
 HFD_MUST_CHECK hfd_rc hfd_unit_give(const struct hfd_kept *kept, struct hfd_arena *mem, void *out,
                                     struct hfd_err *err);
 
-/** Whether all rows with this first text of their keys are kept. */
+/** Returns true when all rows with this first text of their keys are kept. */
 bool hfd_unit_has_all(const struct hfd_txn *tx, const struct hfd_unit_form *form, hfd_slice first);
 
 /** Rows with the same first text of their keys, to be listed. */

@@ -148,10 +148,10 @@ static hfd_rc run_jobs(struct hfd_writer *w, struct hfd_job *list, struct hfd_jo
 }
 
 /*
- * One commit for the list. A job that fails after it has written is set apart, and all others run
- * again without it; it keeps its answer, as those before it do the same again. After some of these
+ * Commits the list once. A job that fails after it has written is set apart, and all others run
+ * again without it. It keeps its answer, as the jobs before it do the same again. After RERUNS_MAX
  * reruns the list ends with that job, so that no job runs too often.
- * @param rest  what was cut off the list: jobs that were not answered
+ * @param rest  jobs that were cut off the list; they are not answered
  */
 static hfd_rc run_transaction(struct hfd_writer *w, struct hfd_job *list, struct hfd_job **rest,
                               struct hfd_err *err)
@@ -204,8 +204,8 @@ static hfd_rc commit_list(struct hfd_writer *w, struct hfd_job *list, struct hfd
 }
 
 /*
- * A list fails as a whole or not at all: a job that was refused may have been refused because of
- * what an earlier one wrote, so its answer too is only true if the commit is.
+ * Runs a list and answers it. The list fails as a whole or not at all. A refusal may rest on the
+ * writes of an earlier job, so it is only true if the commit succeeds.
  * @return jobs that were not answered
  */
 static struct hfd_job *run_list(struct hfd_writer *w, struct hfd_job *list)

@@ -1,9 +1,10 @@
--- Portable subset: TEXT, BIGINT, BLOB; times are microseconds since 1970; 0 and '' mean "none". A comment that begins with an engine's
--- name and a colon is text for that engine alone.
+-- Portable subset: TEXT, BIGINT, BLOB. Times are microseconds since 1970; 0 and '' mean "none".
+-- A comment that begins with an engine's name and a colon is SQL for that engine alone.
 
 -- A HyperFleet resource (a cluster, or a nodepool that it owns). Documents are compact JSON text.
 CREATE TABLE fleet (
-  seq           /*sqlite: INTEGER PRIMARY KEY*/, -- its number here, short where an id is long; it ends each index of this table
+  -- Its number here: short where an id is long. It ends each index of this table.
+  seq           /*sqlite: INTEGER PRIMARY KEY*/,
   id            TEXT   NOT NULL UNIQUE,
   kind          BIGINT NOT NULL,             -- 1 cluster, 2 nodepool
   owner_id      TEXT   NOT NULL DEFAULT '',  -- the cluster of a nodepool
@@ -12,9 +13,9 @@ CREATE TABLE fleet (
   spec          TEXT   NOT NULL,
   labels        TEXT   NOT NULL,
   conditions    TEXT   NOT NULL,
-  ready         BIGINT NOT NULL DEFAULT 0,   -- 1 when the aggregated Ready is True: found by the demo adapters
-  ready_seen_us BIGINT NOT NULL DEFAULT 0,   -- the last_updated_time of Ready; of a remote HyperFleet's it is not kept
-  told          BIGINT NOT NULL DEFAULT 0,   -- the settings by which its reports were last judged and changed nothing more; 0 = not so
+  ready         BIGINT NOT NULL DEFAULT 0,   -- 1 when the aggregated Ready is True
+  ready_seen_us BIGINT NOT NULL DEFAULT 0,   -- last_updated_time of Ready; not for a remote
+  told          BIGINT NOT NULL DEFAULT 0,   -- hfd_fleet.mark: judged with these settings; 0 = not
   created_us    BIGINT NOT NULL,
   updated_us    BIGINT NOT NULL,
   deleted_us    BIGINT NOT NULL DEFAULT 0,
@@ -28,11 +29,11 @@ CREATE INDEX fleet_owner ON fleet (owner_id, created_us) WHERE owner_id <> '';
 CREATE INDEX fleet_created ON fleet (kind, created_us);
 CREATE INDEX fleet_named ON fleet (kind, name, created_us);
 CREATE INDEX fleet_pending ON fleet (created_us) WHERE ready = 0;
--- Sentinels ask for those that nobody has confirmed for a while.
+-- Sentinels ask for resources that no report has confirmed for a while.
 CREATE INDEX fleet_ready ON fleet (kind, ready, ready_seen_us, created_us);
 
--- What lists are searched by: copies of the searchable labels, and of the conditions' status, of fleet rows, in the order that gives the
--- page of a list as it stands. Only what seldom changes is copied: a report that confirms what is known leaves both in peace.
+-- Search keys of lists: copies of labels and of conditions' status, in the order of a list's page.
+-- Only values that seldom change are copied: a confirming report touches neither table.
 CREATE TABLE fleet_label (
   kind          BIGINT NOT NULL,
   key           TEXT   NOT NULL,
@@ -51,10 +52,11 @@ CREATE TABLE fleet_condition (
   PRIMARY KEY (kind, type, status, created_us, fleet_seq)
 ) /*sqlite: WITHOUT ROWID */;
 
--- Totals of lists that would be long to count: of a kind, and of a kind by condition or by label. None is 0: its row is gone then.
+-- Totals of lists that would take long to count: by kind, and by kind and condition or label.
+-- No total is 0: its row is removed then.
 CREATE TABLE fleet_count (
   kind  BIGINT NOT NULL,
-  field BIGINT NOT NULL,                     -- 0 the whole kind (name and value empty), 1 a condition, 2 a label
+  field BIGINT NOT NULL,                     -- 0 the whole kind, 1 a condition, 2 a label
   name  TEXT   NOT NULL,                     -- the condition's type, the label's key
   value TEXT   NOT NULL,                     -- its status, its value
   n     BIGINT NOT NULL,
@@ -67,7 +69,7 @@ CREATE TABLE report (
   adapter             TEXT   NOT NULL,
   observed_generation BIGINT NOT NULL,
   observed_us         BIGINT NOT NULL,       -- last_report_time
-  received_us         BIGINT NOT NULL,       -- 0: before the operation of its driver resource that is under way
+  received_us         BIGINT NOT NULL,       -- 0: received before the present operation
   created_us          BIGINT NOT NULL,
   conditions          TEXT   NOT NULL,
   data                TEXT   NOT NULL,       -- without data.secrets' values
@@ -103,20 +105,20 @@ CREATE TABLE resource (
   op_plan         TEXT   NOT NULL DEFAULT ''  -- when polls pay; '' once the operation is in `past`
 );
 
--- The HyperFleet resources that a driver resource made, and the generation that it last wrote to each.
+-- The parts of driver resources, and the generation that the driver last wrote to each.
 CREATE TABLE part (
   guresid    TEXT   NOT NULL,
   fleet_id   TEXT   NOT NULL,
   kind       BIGINT NOT NULL,
   name       TEXT   NOT NULL,
   generation BIGINT NOT NULL,
-  leaving    BIGINT NOT NULL DEFAULT 0,      -- 1 when the last input no longer has it: kept until HyperFleet has removed it
-  pending    BIGINT NOT NULL DEFAULT 0,      -- 1 while a remote HyperFleet has not taken what was last asked for
+  leaving    BIGINT NOT NULL DEFAULT 0,      -- 1 when the last input does not have it any more
+  pending    BIGINT NOT NULL DEFAULT 0,      -- 1 while the remote has not taken the last change
   PRIMARY KEY (guresid, fleet_id)
 ) /*sqlite: WITHOUT ROWID */;
 CREATE INDEX part_fleet ON part (fleet_id);
 
--- What happened to a driver resource, the newest of it. That it was made is told by its own row.
+-- The newest events of a driver resource. Its own row says when it was made.
 CREATE TABLE history (
   guresid     TEXT   NOT NULL,
   seq         BIGINT NOT NULL,               -- from 1 on
@@ -130,7 +132,7 @@ CREATE TABLE history (
   PRIMARY KEY (guresid, seq)
 ) /*sqlite: WITHOUT ROWID */;
 
--- What hints are learned from: the newest operations that ended, of each key a bounded number.
+-- The newest operations that ended, a bounded number for each key. Hints learn from them.
 CREATE TABLE past (
   kind       BIGINT NOT NULL,                -- as resource.kind
   op         BIGINT NOT NULL,                -- enum hfd_op
@@ -138,11 +140,11 @@ CREATE TABLE past (
   ended_us   BIGINT NOT NULL,                -- rises within a key, even when the clock was set back
   took_us    BIGINT NOT NULL,
   ending     BIGINT NOT NULL,                -- enum hfd_ending
-  milestones TEXT   NOT NULL,                -- "c/dns=61000 n/validation=65000": adapters' parts, milliseconds since the start
+  milestones TEXT   NOT NULL,                -- "c/dns=61000": milliseconds since the start
   PRIMARY KEY (kind, op, size, ended_us)
 ) /*sqlite: WITHOUT ROWID */;
 
--- What the past says of an operation that starts; made when it is first asked for, removed when the past changes.
+-- Forecasts for operations that start: made on the first request, removed when the past changes.
 CREATE TABLE forecast (
   kind        BIGINT NOT NULL,
   op          BIGINT NOT NULL,
@@ -153,7 +155,7 @@ CREATE TABLE forecast (
   PRIMARY KEY (kind, op, size)
 ) /*sqlite: WITHOUT ROWID */;
 
--- What is to be carried out against a remote HyperFleet for a driver resource, and when; nothing with an embedded one.
+-- The work against a remote HyperFleet for a driver resource. Empty with an embedded one.
 CREATE TABLE upstream (
   guresid     TEXT   NOT NULL PRIMARY KEY,
   goal        BIGINT NOT NULL,               -- enum hfd_backend_goal
@@ -171,7 +173,7 @@ CREATE TABLE upstream (
 CREATE INDEX upstream_due ON upstream (watched, due_us);
 CREATE INDEX upstream_absent ON upstream (checked_us) WHERE goal = 4;
 
--- Clusters and nodepools of ours in a remote HyperFleet that no driver resource has, as they were seen last; nothing with an embedded one.
+-- Orphans at a remote HyperFleet, as they were last seen. Empty with an embedded one.
 CREATE TABLE stray (
   id          TEXT   NOT NULL PRIMARY KEY,
   kind        BIGINT NOT NULL,               -- as fleet.kind
@@ -184,8 +186,8 @@ CREATE TABLE stray (
   deleted_us  BIGINT NOT NULL,
   created_by  TEXT   NOT NULL,
   seen_us     BIGINT NOT NULL,
-  wanted_us   BIGINT NOT NULL,               -- when somebody asked for its deletion; 0 nobody did
-  due_us      BIGINT NOT NULL,               -- when it is to be looked at by itself
+  wanted_us   BIGINT NOT NULL,               -- when its removal was ordered; 0 = not
+  due_us      BIGINT NOT NULL,               -- when a pass looks at it alone
   tries       BIGINT NOT NULL,
   error       TEXT   NOT NULL
 );

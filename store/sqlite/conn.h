@@ -33,7 +33,7 @@ struct hfd_db {
 void hfd_sqlite_configure(void);
 /** Asserts that the connection is open and belongs to this thread. */
 void hfd_sqlite_check_owner(const struct hfd_db *db);
-/** Whether the connection can no longer vouch for what it holds after this code. */
+/** Returns true for codes after which the connection must not be used. */
 bool hfd_sqlite_is_fatal(int sqlite);
 /**
  * Turns a code of SQLite into ours, and the connection broken where the code demands it.

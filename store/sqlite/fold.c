@@ -33,7 +33,7 @@ static size_t put(unsigned c, char *out)
     return len;
 }
 
-/* What is no UTF-8 is left as it is. */
+/* Bytes that are no UTF-8 stay as they are. */
 static size_t fold(hfd_slice text, locale_t unicode, char *out)
 {
     size_t n = 0;

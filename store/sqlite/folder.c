@@ -1,4 +1,3 @@
-/* See folder.h. Source: DESIGN.md section 3 ("a lock file keeps a second server or tool out"). */
 #include "store/sqlite/folder.h"
 
 #include "driver/base/file.h"

@@ -24,12 +24,12 @@ enum hfd_folder_fs {
     HFD_FOLDER_FS_NETWORK
 };
 
-/** What a file system's magic number (statfs(2)) says about locks and shared memory on it. */
+/** Judges locks and shared memory on a file system by its magic number (statfs(2)). */
 enum hfd_folder_fs hfd_folder_fs_kind(unsigned long magic);
 
 /**
- * Makes `dir` (mode 0700) if absent, but not its parents; takes the lock; makes an empty database
- * file (mode 0600) if absent, so that SQLite's own files inherit the mode.
+ * Makes `dir` (mode 0700) if absent, but not its parents, and takes the lock. Makes an empty
+ * database file (mode 0600) if absent, so that SQLite's own files inherit the mode.
  * @param f  gives on HFD_OK; close with hfd_folder_close
  * @return HFD_OK, HFD_CONFLICT (another process holds it; the message has its pid), HFD_IO
  */

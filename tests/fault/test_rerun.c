@@ -4,6 +4,7 @@
  *
  * The linker puts hfd_store_update_wait of this file between the test's world and the store.
  */
+#include "store/effects.h"
 #include "store/totals.h"
 #include "store/unit.h"
 #include "tests/fault/load.h"
@@ -35,6 +36,7 @@ static hfd_rc run_and_undo(struct hfd_txn *tx, const struct rerun *r, struct hfd
     const uint64_t rng = twice->rng.state;
     const struct hfd_tally tally = *tx->tally;
     const int64_t last_seq = tx->unit->last_seq;
+    const size_t effects_len = tx->effects->len;
     hfd_rc rc;
 
     assert_int_equal(hfd_db_exec(tx->db, "SAVEPOINT rerun", NULL), HFD_OK);
@@ -44,6 +46,7 @@ static hfd_rc run_and_undo(struct hfd_txn *tx, const struct rerun *r, struct hfd
     assert_int_equal(hfd_db_exec(tx->db, "ROLLBACK TO rerun; RELEASE rerun", NULL), HFD_OK);
     hfd_unit_begin(tx->unit);
     hfd_totals_drop(tx->totals);
+    hfd_effects_cut(tx->effects, effects_len);
     tx->unit->last_seq = last_seq;
     *tx->tally = tally;
     twice->rng.state = rng;

@@ -248,7 +248,9 @@ static enum hfd_exit open_server(struct serve *s, struct hfd_err *err)
         .driver = &s->driver,
         .clock = &s->steady.clock,
         .rng = &hfd_rng_system,
-        .remote = s->remote.thread,
+        .without_fleet = s->remote.thread != NULL,
+        .backend_health = s->remote.thread != NULL ? hfd_serve_remote_health : NULL,
+        .backend_health_ctx = s->remote.thread,
     };
     if (s->remote.thread != NULL) {
         s->app.routes = hfd_routes_without_fleet(&s->settings->mem, &s->app.route_count);

@@ -42,6 +42,8 @@ enum hfd_exit hfd_serve_remote_open(struct hfd_serve_remote *r,
                                     const struct hfd_serve_remote_parts *parts,
                                     struct hfd_err *err);
 void hfd_serve_remote_close(struct hfd_serve_remote *r);
+/** Writes the health of the remote as a JSON object: hfd_app.backend_health. Thread: any. */
+void hfd_serve_remote_health(void *remote, struct hfd_buf *b);
 
 struct hfd_serve_ring; /* a loaded ring; all live until close, because others may still use an
                           earlier one */

@@ -75,3 +75,22 @@ void hfd_serve_remote_close(struct hfd_serve_remote *r)
 {
     hfd_remote_stop(&r->thread);
 }
+
+void hfd_serve_remote_health(void *remote, struct hfd_buf *b)
+{
+    struct hfd_remote_state state;
+
+    hfd_remote_state(remote, &state);
+    hfd_buf_addf(b, "{\"health\":\"%s\",\"paused\":%s,\"requests_in_flight\":%lld",
+                 hfd_remote_health_name(state.health), state.breaker_open ? "true" : "false",
+                 (long long)state.in_flight);
+    if (state.last_answer_us != 0) {
+        hfd_buf_lit(b, ",\"last_answer\":");
+        hfd_buf_json_time(b, state.last_answer_us);
+    }
+    if (state.last_failure[0] != '\0') {
+        hfd_buf_lit(b, ",\"last_failure\":");
+        hfd_buf_json_str(b, hfd_slice_of(state.last_failure));
+    }
+    hfd_buf_addc(b, '}');
+}

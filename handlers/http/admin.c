@@ -2,7 +2,6 @@
  * The admin API on the ops listener: the orphans. Turns requests into calls of driver/core and rows
  * into documents; decides nothing. Thread: loop.
  */
-#include "driver/backend/remote/work.h"
 #include "handlers/http/admin.h"
 
 #include "handlers/http/api.h"

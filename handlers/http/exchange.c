@@ -445,7 +445,7 @@ static void refuse_route(struct hfd_exchange *x, enum hfd_route_outcome outcome)
     hfd_slice allow_copy;
 
     if (outcome == HFD_ROUTE_NO_PATH) {
-        if (x->match.dialect == HFD_DIALECT_FLEET && hfd_exchange_app(x)->remote != NULL)
+        if (x->match.dialect == HFD_DIALECT_FLEET && hfd_exchange_app(x)->without_fleet)
             (void)snprintf(message, sizeof(message),
                            "This driver works with a remote HyperFleet and serves no HyperFleet "
                            "API itself; ask the remote one");

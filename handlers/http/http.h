@@ -8,7 +8,6 @@
 
 #include "driver/base/buf.h"
 #include "handlers/settings/settings.h"
-#include "driver/backend/remote/remote.h"
 #include "driver/core/resource.h"
 #include "driver/fleet/vocabulary.h"
 #include "store/store.h"
@@ -63,8 +62,10 @@ struct hfd_app {
     const struct hfd_clock *clock;
     const struct hfd_rng *rng;
     enum hfd_vocabulary vocabulary; /* names of the conditions */
-    struct hfd_remote
-        *remote; /* the HyperFleet that is driven; NULL = it is embedded, and served here */
+    bool without_fleet;             /* HyperFleet's own API is not served here */
+    /* Writes the health of the backend as a JSON object; NULL = it has none of its own. */
+    void (*backend_health)(void *ctx, struct hfd_buf *b);
+    void *backend_health_ctx;
     const struct hfd_route *routes; /* NULL = hfd_routes; tests use their own */
     size_t route_count;
 };

@@ -22,36 +22,23 @@ void hfd_ops_live(struct hfd_exchange *x)
 }
 
 /*
- * Reports that the process runs, like livez, and the state of a remote. The remote does not change
+ * Reports that the process runs, like livez, and the health of the backend. That does not change
  * the status, because work is still accepted.
  */
 void hfd_ops_health(struct hfd_exchange *x)
 {
-    struct hfd_remote *remote = hfd_exchange_app(x)->remote;
+    const struct hfd_app *app = hfd_exchange_app(x);
     struct hfd_reply reply = {.status = 200};
-    struct hfd_remote_state state;
     struct hfd_buf b;
 
-    if (remote == NULL) {
+    if (app->backend_health == NULL) {
         hfd_ops_live(x);
         return;
     }
-    hfd_remote_state(remote, &state);
     hfd_buf_init(&b, HEALTH_MAX_BYTES);
-    hfd_buf_addf(&b,
-                 "{\"status\":\"ok\",\"remote\":{\"health\":\"%s\",\"paused\":%s,\"requests_in_"
-                 "flight\":%lld",
-                 hfd_remote_health_name(state.health), state.breaker_open ? "true" : "false",
-                 (long long)state.in_flight);
-    if (state.last_answer_us != 0) {
-        hfd_buf_lit(&b, ",\"last_answer\":");
-        hfd_buf_json_time(&b, state.last_answer_us);
-    }
-    if (state.last_failure[0] != '\0') {
-        hfd_buf_lit(&b, ",\"last_failure\":");
-        hfd_buf_json_str(&b, hfd_slice_of(state.last_failure));
-    }
-    hfd_buf_lit(&b, "}}");
+    hfd_buf_lit(&b, "{\"status\":\"ok\",\"remote\":");
+    app->backend_health(app->backend_health_ctx, &b);
+    hfd_buf_addc(&b, '}');
     hfd_api_send(x, &reply, "application/json", &b);
 }
 

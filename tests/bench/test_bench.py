@@ -17,11 +17,14 @@ class Bench(unittest.TestCase):
         with tempfile.TemporaryDirectory() as folder:
             path = os.path.join(folder, "rows.json")
             ran = subprocess.run([sys.executable, "-B", os.path.join(HERE, "run"), "--quick",
-                                  "--json", path], stdout=subprocess.PIPE,
+                                  "--markdown", "--json", path], stdout=subprocess.PIPE,
                                  stderr=subprocess.STDOUT, text=True)
             self.assertEqual(ran.returncode, 0, ran.stdout)
             with open(path, encoding="utf-8") as f:
                 rows = {r["name"]: r for r in json.load(f)}
+        table = [line for line in ran.stdout.splitlines() if line.startswith("| ")]
+        self.assertEqual(len(table), 1 + len(rows), "--markdown: a head and a line for each row")
+        self.assertEqual({line.count(" |") for line in table}, {7})
         for name in ("get", "put-repeat", "put-new", "report", "list", "start", "memory", "polls"):
             row = rows[name]
             for key in ("value", "yardstick", "ratio", "budget"):

@@ -5,8 +5,8 @@ Our own rules are in rules.py, shape.py and words.py; selftest.py sees each of t
 checks call a tool of Debian. Standard library only.
 
 The checks "rules" and "words" run every rule of shape.py and of words.py. A folder may break a rule
-as often as allowed.txt says, and never more often: --renew-allowed writes lower numbers into it,
---findings PATH... prints what there is to mend below a path.
+as often as allowed.txt says, and never more often. --renew-allowed writes lower numbers into it.
+--findings PATH... prints the findings below some paths.
 """
 
 import argparse
@@ -160,7 +160,7 @@ def _is_shell(tree, path):
 
 
 def hardening(_tree, build):
-    """What the release flags promise, read back from the program."""
+    """Reads back from the program what the release flags promise."""
     program = os.path.join(build, "hyperfleet-driver")
 
     def readelf(*options):

@@ -1,4 +1,4 @@
-"""What people read in the tree, as sentences: comments of C, Python, shell and CMake, and Markdown.
+"""The prose of the tree, as sentences: comments of C, Python, shell and CMake, and Markdown.
 
 Standard library only. Line numbers are those of the file.
 """

@@ -1,4 +1,4 @@
-"""What the tree may still break: allowed.txt has a line "rule folder count" for each.
+"""The findings that are allowed for now: lines "rule folder count" in allowed.txt.
 
 Folders, not files, so that a file can be split or renamed. The numbers only go down; the file goes
 when it is empty.

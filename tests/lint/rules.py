@@ -14,8 +14,8 @@ COMPLEXITY_MAX = 15
 
 # ---- includes ------------------------------------------------------------------------------------
 
-# Who may include what of ours: a folder, and the folders below it. Arrows point down only. A folder
-# sees itself; a row holds for what lies below the folder as well. The first row that fits counts.
+# A folder, and the folders that it may include. Arrows point down only. A folder sees itself; a row
+# holds for what lies below the folder as well. The first row that fits counts.
 BASE = ("driver/base",)
 DOMAIN_LOW = BASE + ("store", "schemas")
 LAYERS = (

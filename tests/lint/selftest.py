@@ -198,7 +198,7 @@ CASES += (
      None),
 )
 
-# What the includes of the cases may point at.
+# Files that the includes of the cases may name.
 SURROUNDINGS = ("store/a.h", "store/a_int.h", "store/a.c", "driver/core/a.h", "driver/fleet/a.h",
                 "driver/backend/a.h", "driver/backend/backend.h", "handlers/http/a.h",
                 "handlers/cli/a.h", "tests/lib/a.h")

@@ -123,7 +123,7 @@ hfd_rc hfd_cookie_seal(const struct hfd_keyring *ring, const struct hfd_rng *rng
     aad = bind_to(guresid, mem);
     if (plain != NULL && aad.p != NULL) {
         put_plain(plain, &c);
-        sealed = hfd_keyring_seal(ring, HFD_KEY_COOKIE, rng, aad,
+        sealed = hfd_keyring_seal(&(struct hfd_seal){ring, HFD_KEY_COOKIE, aad}, rng,
                                   (hfd_slice){(const char *)plain, len}, mem);
         sodium_memzero(plain, len); /* the caller's copy of the credentials is enough */
     }
@@ -219,8 +219,8 @@ static hfd_rc open_text(const struct hfd_keyring *ring, hfd_slice guresid, hfd_s
     if (sodium_base642bin(raw, RAW_MAX_BYTES, text.p, text.len, NULL, &len, NULL, BASE64) != 0 ||
         len < 1 || raw[0] != VERSION)
         return HFD_COOKIE;
-    rc = hfd_keyring_open(ring, HFD_KEY_COOKIE, aad, (hfd_slice){(const char *)raw + 1, len - 1},
-                          mem, &plain, NULL);
+    rc = hfd_keyring_open(&(struct hfd_seal){ring, HFD_KEY_COOKIE, aad},
+                          (hfd_slice){(const char *)raw + 1, len - 1}, mem, &plain, NULL);
     return rc == HFD_OK ? get_plain(plain, mem, out) : rc;
 }
 

@@ -529,20 +529,20 @@ static hfd_rc read_document(struct reading *r, int only, json_t *doc)
     return r->out->kind == HFD_KIND_CLUSTER ? read_cluster(r, values) : read_nodepool(r, values);
 }
 
-hfd_rc hfd_input_parse(const struct hfd_input_rules *rules, hfd_slice guresid, int only,
-                       hfd_slice body, struct hfd_arena *mem, struct hfd_input *out,
-                       struct hfd_err *err)
+hfd_rc hfd_input_parse(const struct hfd_input_source *source, struct hfd_arena *mem,
+                       struct hfd_input *out, struct hfd_err *err)
 {
-    struct reading r = {.rules = rules, .guresid = guresid, .mem = mem, .out = out, .err = err};
+    struct reading r = {
+        .rules = source->rules, .guresid = source->guresid, .mem = mem, .out = out, .err = err};
     struct hfd_err why;
     json_t *doc;
     hfd_rc rc;
 
     *out = (struct hfd_input){.nodepool_count = 0};
-    rc = hfd_json_parse(body, &doc, &why);
+    rc = hfd_json_parse(source->body, &doc, &why);
     if (rc != HFD_OK)
         return hfd_fail(err, rc, "the body is not a JSON document: %s", why.msg);
-    rc = read_document(&r, only, doc);
+    rc = read_document(&r, source->only, doc);
     if (rc != HFD_OK && err != NULL)
         blame_resource(&r, doc);
     json_decref(doc);

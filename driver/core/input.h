@@ -50,14 +50,20 @@ struct hfd_input_rules {
 /** The kind (enum hfd_kind) that a resource type means, or 0: it is not served. */
 int hfd_input_kind_of(const struct hfd_input_rules *rules, hfd_slice type);
 
+/** A PUT body, and what it is read by. */
+struct hfd_input_source {
+    const struct hfd_input_rules *rules;
+    hfd_slice guresid;
+    int only; /* the kind that the path fixes, or 0 */
+    hfd_slice body;
+};
+
 /**
  * Parses and checks a PUT body.
- * @param only  the kind that the path fixes, or 0
  * @return HFD_OK, HFD_INVALID or HFD_MALFORMED (RES-101: field and what was expected), HFD_LIMIT,
  * HFD_NOMEM
  */
-HFD_MUST_CHECK hfd_rc hfd_input_parse(const struct hfd_input_rules *rules, hfd_slice guresid,
-                                      int only, hfd_slice body, struct hfd_arena *mem,
+HFD_MUST_CHECK hfd_rc hfd_input_parse(const struct hfd_input_source *source, struct hfd_arena *mem,
                                       struct hfd_input *out, struct hfd_err *err);
 
 /**

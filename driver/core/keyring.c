@@ -127,10 +127,10 @@ static hfd_slice bind_aad(struct hfd_arena *mem, enum hfd_key_use use, const voi
     return (hfd_slice){p, len};
 }
 
-hfd_slice hfd_keyring_seal(const struct hfd_keyring *ring, enum hfd_key_use use,
-                           const struct hfd_rng *rng, hfd_slice aad, hfd_slice plain,
+hfd_slice hfd_keyring_seal(const struct hfd_seal *seal, const struct hfd_rng *rng, hfd_slice plain,
                            struct hfd_arena *mem)
 {
+    const struct hfd_keyring *ring = seal->ring;
     const unsigned char *id;
     unsigned char *p, *nonce;
     hfd_slice bound;
@@ -138,7 +138,7 @@ hfd_slice hfd_keyring_seal(const struct hfd_keyring *ring, enum hfd_key_use use,
 
     HFD_CHECK_OBJ(ring, KEYRING_MAGIC);
     id = ring->ids[ring->active];
-    bound = bind_aad(mem, use, id, aad);
+    bound = bind_aad(mem, seal->use, id, seal->aad);
     if (bound.p == NULL || __builtin_add_overflow(plain.len, OVERHEAD_BYTES, &len))
         return HFD_SLICE_NONE;
     p = hfd_arena_alloc(mem, len);
@@ -149,14 +149,15 @@ hfd_slice hfd_keyring_seal(const struct hfd_keyring *ring, enum hfd_key_use use,
     hfd_rng_bytes(rng, nonce, NONCE_BYTES);
     (void)crypto_aead_xchacha20poly1305_ietf_encrypt(
         nonce + NONCE_BYTES, NULL, (const unsigned char *)plain.p, plain.len,
-        (const unsigned char *)bound.p, bound.len, NULL, nonce, subkey(ring, ring->active, use));
+        (const unsigned char *)bound.p, bound.len, NULL, nonce,
+        subkey(ring, ring->active, seal->use));
     return (hfd_slice){(const char *)p, len};
 }
 
-hfd_rc hfd_keyring_open(const struct hfd_keyring *ring, enum hfd_key_use use, hfd_slice aad,
-                        hfd_slice sealed, struct hfd_arena *mem, hfd_slice *plain,
-                        struct hfd_err *err)
+hfd_rc hfd_keyring_open(const struct hfd_seal *seal, hfd_slice sealed, struct hfd_arena *mem,
+                        hfd_slice *plain, struct hfd_err *err)
 {
+    const struct hfd_keyring *ring = seal->ring;
     const unsigned char *nonce;
     hfd_slice bound;
     unsigned char *p;
@@ -171,13 +172,13 @@ hfd_rc hfd_keyring_open(const struct hfd_keyring *ring, enum hfd_key_use use, hf
         return hfd_fail(err, HFD_COOKIE, "a sealed text names a key that is not in the key ring");
     len = sealed.len - OVERHEAD_BYTES;
     nonce = (const unsigned char *)sealed.p + HFD_KEY_ID_BYTES;
-    bound = bind_aad(mem, use, ring->ids[at], aad);
+    bound = bind_aad(mem, seal->use, ring->ids[at], seal->aad);
     p = hfd_arena_alloc(mem, len + 1); /* one more: an empty text is a text */
     if (bound.p == NULL || p == NULL)
         return hfd_fail(err, HFD_NOMEM, "open a sealed text");
-    if (crypto_aead_xchacha20poly1305_ietf_decrypt(p, NULL, NULL, nonce + NONCE_BYTES,
-                                                   len + TAG_BYTES, (const unsigned char *)bound.p,
-                                                   bound.len, nonce, subkey(ring, at, use)) != 0)
+    if (crypto_aead_xchacha20poly1305_ietf_decrypt(
+            p, NULL, NULL, nonce + NONCE_BYTES, len + TAG_BYTES, (const unsigned char *)bound.p,
+            bound.len, nonce, subkey(ring, at, seal->use)) != 0)
         return hfd_fail(err, HFD_COOKIE, "a sealed text is forged or belongs elsewhere");
     *plain = (hfd_slice){(const char *)p, len};
     return HFD_OK;

@@ -48,17 +48,22 @@ HFD_MUST_CHECK hfd_rc hfd_keyring_fixed(unsigned char fill, struct hfd_keyring *
 /** Accepts NULL. */
 void hfd_keyring_free(struct hfd_keyring *ring);
 
+/** The keys of a sealed text, and the place that it is bound to. */
+struct hfd_seal {
+    const struct hfd_keyring *ring;
+    enum hfd_key_use use;
+    hfd_slice aad; /* bound, and not stored */
+};
+
 /**
- * key id | nonce | ciphertext and tag. p is NULL when memory is short. aad is bound and not
- * stored.
+ * Gives key id | nonce | ciphertext and tag. p is NULL when memory is short.
  */
-hfd_slice hfd_keyring_seal(const struct hfd_keyring *ring, enum hfd_key_use use,
-                           const struct hfd_rng *rng, hfd_slice aad, hfd_slice plain,
+hfd_slice hfd_keyring_seal(const struct hfd_seal *seal, const struct hfd_rng *rng, hfd_slice plain,
                            struct hfd_arena *mem);
 /** @return HFD_OK, HFD_COOKIE (unknown key, forged, cut short), HFD_NOMEM */
-HFD_MUST_CHECK hfd_rc hfd_keyring_open(const struct hfd_keyring *ring, enum hfd_key_use use,
-                                       hfd_slice aad, hfd_slice sealed, struct hfd_arena *mem,
-                                       hfd_slice *plain, struct hfd_err *err);
+HFD_MUST_CHECK hfd_rc hfd_keyring_open(const struct hfd_seal *seal, hfd_slice sealed,
+                                       struct hfd_arena *mem, hfd_slice *plain,
+                                       struct hfd_err *err);
 
 #define HFD_FINGERPRINT_CHARS 32
 /**

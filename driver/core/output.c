@@ -29,8 +29,8 @@ hfd_rc hfd_output_secrets(const struct hfd_ctx *c, const struct hfd_resource_row
     aad = output_aad(row, c->mem);
     if (aad.p == NULL)
         return fail_nomem(c);
-    if (hfd_keyring_open(c->driver->ring, HFD_KEY_AT_REST, aad, row->secrets, c->mem, out, NULL) !=
-        HFD_OK)
+    if (hfd_keyring_open(&(struct hfd_seal){c->driver->ring, HFD_KEY_AT_REST, aad}, row->secrets,
+                         c->mem, out, NULL) != HFD_OK)
         return hfd_fail(
             c->err, HFD_CORRUPT,
             "the output secrets of '%.*s' cannot be opened: is a key missing from the key ring?",
@@ -190,7 +190,8 @@ static hfd_rc seal_secrets(const struct hfd_ctx *c, hfd_slice plain, struct hfd_
         return HFD_OK;
     aad = output_aad(row, c->mem);
     if (aad.p != NULL)
-        row->secrets = hfd_keyring_seal(d->ring, HFD_KEY_AT_REST, d->rng, aad, plain, c->mem);
+        row->secrets = hfd_keyring_seal(&(struct hfd_seal){d->ring, HFD_KEY_AT_REST, aad}, d->rng,
+                                        plain, c->mem);
     return aad.p != NULL && row->secrets.p != NULL ? HFD_OK : fail_nomem(c);
 }
 

@@ -14,7 +14,8 @@ hfd_slice hfd_report_secrets_seal(const struct hfd_driver *d, const struct hfd_f
 
     if (aad.p == NULL)
         return HFD_SLICE_NONE;
-    return hfd_keyring_seal(d->ring, HFD_KEY_AT_REST, d->rng, aad, secret->plain, mem);
+    return hfd_keyring_seal(&(struct hfd_seal){d->ring, HFD_KEY_AT_REST, aad}, d->rng,
+                            secret->plain, mem);
 }
 
 hfd_rc hfd_report_secrets_open(const struct hfd_driver *d, const struct hfd_report_row *report,
@@ -24,5 +25,6 @@ hfd_rc hfd_report_secrets_open(const struct hfd_driver *d, const struct hfd_repo
 
     if (aad.p == NULL)
         return HFD_NOMEM;
-    return hfd_keyring_open(d->ring, HFD_KEY_AT_REST, aad, report->secrets, mem, plain, NULL);
+    return hfd_keyring_open(&(struct hfd_seal){d->ring, HFD_KEY_AT_REST, aad}, report->secrets, mem,
+                            plain, NULL);
 }

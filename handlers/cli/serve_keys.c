@@ -100,9 +100,11 @@ static hfd_rc check_successor(const struct hfd_keyring *present, const struct hf
     hfd_rc rc = HFD_NOMEM;
 
     hfd_arena_init(&mem, 4096);
-    sealed = hfd_keyring_seal(present, HFD_KEY_AT_REST, &hfd_rng_system, probe, probe, &mem);
+    sealed = hfd_keyring_seal(&(struct hfd_seal){present, HFD_KEY_AT_REST, probe}, &hfd_rng_system,
+                              probe, &mem);
     if (sealed.p != NULL)
-        rc = hfd_keyring_open(next, HFD_KEY_AT_REST, probe, sealed, &mem, &opened, NULL);
+        rc = hfd_keyring_open(&(struct hfd_seal){next, HFD_KEY_AT_REST, probe}, sealed, &mem,
+                              &opened, NULL);
     hfd_arena_fini(&mem);
     if (rc == HFD_COOKIE)
         return hfd_fail(err, HFD_CONFLICT,

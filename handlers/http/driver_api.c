@@ -185,7 +185,8 @@ static bool peek(struct hfd_exchange *x, struct command *cmd, resource_fn *fn)
 
 static hfd_rc read_input(const struct hfd_driver *driver, struct command *cmd, struct hfd_err *err)
 {
-    hfd_rc rc = hfd_input_parse(&driver->rules, cmd->call.guresid, cmd->call.only, cmd->call.body,
+    hfd_rc rc = hfd_input_parse(&(struct hfd_input_source){&driver->rules, cmd->call.guresid,
+                                                           cmd->call.only, cmd->call.body},
                                 cmd->call.mem, &cmd->input, err);
 
     cmd->call.input = &cmd->input;

@@ -174,8 +174,9 @@ static hfd_rc step_init(struct step *s, struct batch *b, const struct load_call 
         return HFD_OK;
     s->call.body = hfd_slice_of(planned->body);
     s->call.input = &s->input;
-    return hfd_input_parse(&w->driver.rules, s->call.guresid, 0, s->call.body, &s->mem, &s->input,
-                           &w->err);
+    return hfd_input_parse(
+        &(struct hfd_input_source){&w->driver.rules, s->call.guresid, 0, s->call.body}, &s->mem,
+        &s->input, &w->err);
 }
 
 static hfd_rc submit_all(struct batch *b, size_t count)

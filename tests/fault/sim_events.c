@@ -179,8 +179,9 @@ static struct sim_job *call(struct sim *s, enum sim_what what, int who, int body
         return NULL;
     }
     if (what == SIM_PUT) {
-        if (hfd_input_parse(&s->driver.rules, j->call.guresid, 0, j->call.body, &j->mem, &j->input,
-                            &s->err) != HFD_OK)
+        if (hfd_input_parse(
+                &(struct hfd_input_source){&s->driver.rules, j->call.guresid, 0, j->call.body},
+                &j->mem, &j->input, &s->err) != HFD_OK)
             sim_fail(s, "A1", "%s", s->err.msg);
         j->call.input = &j->input;
     }

@@ -58,8 +58,9 @@ static void learn_digests_of(struct sim *s, int who, int body)
 {
     struct hfd_input in;
 
-    if (hfd_input_parse(&s->driver.rules, hfd_slice_of(sim_names[who]), 0,
-                        hfd_slice_of(bodies[who][body]), &s->digest_mem, &in, &s->err) != HFD_OK)
+    if (hfd_input_parse(&(struct hfd_input_source){&s->driver.rules, hfd_slice_of(sim_names[who]),
+                                                   0, hfd_slice_of(bodies[who][body])},
+                        &s->digest_mem, &in, &s->err) != HFD_OK)
         sim_fail(s, "input", "%s", s->err.msg);
     for (size_t k = 0; k < SIM_KEYS; k++) {
         char *digest = hfd_arena_alloc(&s->digest_mem, HFD_DIGEST_BYTES);

@@ -112,8 +112,8 @@ static char keys[TMPDIR_MAX + 8];
 /* A text sealed with a ring before something went wrong. */
 static hfd_slice sealed_by(const struct hfd_keyring *ring, struct hfd_arena *mem)
 {
-    hfd_slice sealed = hfd_keyring_seal(ring, HFD_KEY_COOKIE, &hfd_rng_system, HFD_SLICE("x"),
-                                        HFD_SLICE("what was sealed"), mem);
+    hfd_slice sealed = hfd_keyring_seal(&(struct hfd_seal){ring, HFD_KEY_COOKIE, HFD_SLICE("x")},
+                                        &hfd_rng_system, HFD_SLICE("what was sealed"), mem);
 
     assert_non_null(sealed.p);
     return sealed;
@@ -125,8 +125,9 @@ static void assert_opens(hfd_slice sealed, struct hfd_arena *mem)
     hfd_slice plain;
 
     assert_int_equal(hfd_keyring_load(keys, &ring, NULL), HFD_OK);
-    assert_int_equal(
-        hfd_keyring_open(ring, HFD_KEY_COOKIE, HFD_SLICE("x"), sealed, mem, &plain, NULL), HFD_OK);
+    assert_int_equal(hfd_keyring_open(&(struct hfd_seal){ring, HFD_KEY_COOKIE, HFD_SLICE("x")},
+                                      sealed, mem, &plain, NULL),
+                     HFD_OK);
     hfd_keyring_free(ring);
 }
 

@@ -141,11 +141,12 @@ static hfd_rc key_ring(struct world *w)
     if (rc != HFD_OK)
         return rc;
     hfd_arena_init(&mem, (size_t)1 << 16);
-    sealed = hfd_keyring_seal(ring, HFD_KEY_AT_REST, &w->rng.rng, HFD_SLICE("aad"),
-                              HFD_SLICE("a secret"), &mem);
-    rc = sealed.p != NULL ? hfd_keyring_open(ring, HFD_KEY_AT_REST, HFD_SLICE("aad"), sealed, &mem,
-                                             &plain, &w->err)
-                          : HFD_NOMEM;
+    sealed = hfd_keyring_seal(&(struct hfd_seal){ring, HFD_KEY_AT_REST, HFD_SLICE("aad")},
+                              &w->rng.rng, HFD_SLICE("a secret"), &mem);
+    rc = sealed.p != NULL
+             ? hfd_keyring_open(&(struct hfd_seal){ring, HFD_KEY_AT_REST, HFD_SLICE("aad")}, sealed,
+                                &mem, &plain, &w->err)
+             : HFD_NOMEM;
     if (rc == HFD_OK)
         assert_true(hfd_slice_is(plain, "a secret"));
     hfd_arena_fini(&mem);

@@ -353,8 +353,8 @@ static void check_ring(struct ring_run *r, const struct crashdisk_image *image)
     for (size_t i = 0; i < r->answered; i++) {
         hfd_slice plain;
 
-        assert_int_equal(hfd_keyring_open(ring, HFD_KEY_COOKIE, HFD_SLICE("x"), r->sealed[i],
-                                          &r->mem, &plain, &err),
+        assert_int_equal(hfd_keyring_open(&(struct hfd_seal){ring, HFD_KEY_COOKIE, HFD_SLICE("x")},
+                                          r->sealed[i], &r->mem, &plain, &err),
                          HFD_OK);
     }
     hfd_keyring_free(ring);
@@ -388,8 +388,9 @@ static void seal(struct ring_run *r)
     struct hfd_keyring *ring;
 
     assert_int_equal(hfd_keyring_load(r->path, &ring, NULL), HFD_OK);
-    r->sealed[r->answered] = hfd_keyring_seal(ring, HFD_KEY_COOKIE, &hfd_rng_system, HFD_SLICE("x"),
-                                              HFD_SLICE("kept"), &r->mem);
+    r->sealed[r->answered] =
+        hfd_keyring_seal(&(struct hfd_seal){ring, HFD_KEY_COOKIE, HFD_SLICE("x")}, &hfd_rng_system,
+                         HFD_SLICE("kept"), &r->mem);
     assert_non_null(r->sealed[r->answered].p);
     hfd_keyring_free(ring);
     r->answered++;

@@ -50,10 +50,12 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     struct hfd_err err;
 
     hfd_arena_init(&mem, FUZZ_ARENA_BYTES);
-    if (hfd_input_parse(&rules, HFD_SLICE("guresid-1"), 0, body, &mem, &first, &err) == HFD_OK) {
+    if (hfd_input_parse(&(struct hfd_input_source){&rules, HFD_SLICE("guresid-1"), 0, body}, &mem,
+                        &first, &err) == HFD_OK) {
         check_input(&first);
-        HFD_ASSERT(hfd_input_parse(&rules, HFD_SLICE("guresid-1"), (int)first.kind, body, &mem,
-                                   &second, &err) == HFD_OK);
+        HFD_ASSERT(hfd_input_parse(&(struct hfd_input_source){&rules, HFD_SLICE("guresid-1"),
+                                                              (int)first.kind, body},
+                                   &mem, &second, &err) == HFD_OK);
         HFD_ASSERT(hfd_slice_eq(first.canonical, second.canonical));
     }
     hfd_arena_fini(&mem);

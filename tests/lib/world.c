@@ -182,7 +182,8 @@ hfd_rc world_put(struct world *w, const char *guresid, const char *body, const c
     rc = peek(w, hfd_resource_put_peek, &call, out);
     if (rc != HFD_OK || out->decided)
         return rc;
-    rc = hfd_input_parse(&w->driver.rules, call.guresid, 0, call.body, &w->mem, &input, &w->err);
+    rc = hfd_input_parse(&(struct hfd_input_source){&w->driver.rules, call.guresid, 0, call.body},
+                         &w->mem, &input, &w->err);
     if (rc != HFD_OK)
         return rc;
     call.input = &input;

@@ -256,8 +256,8 @@ static hfd_slice seal_raw(struct fixture *fx, unsigned char version, const void 
     char aad[64], raw[512], *text = hfd_arena_alloc(&fx->mem, 1024);
     const int n = snprintf(aad, sizeof(aad), "cookie%c%.*s", version, HFD_SLICE_FMT(GURESID));
     const hfd_slice sealed =
-        hfd_keyring_seal(fx->ring, HFD_KEY_COOKIE, &fx->rng.rng, (hfd_slice){aad, (size_t)n},
-                         (hfd_slice){plain, len}, &fx->mem);
+        hfd_keyring_seal(&(struct hfd_seal){fx->ring, HFD_KEY_COOKIE, (hfd_slice){aad, (size_t)n}},
+                         &fx->rng.rng, (hfd_slice){plain, len}, &fx->mem);
 
     raw[0] = (char)version;
     memcpy(raw + 1, sealed.p, sealed.len);

@@ -54,7 +54,8 @@ static hfd_rc parse_by(struct fixture *fx, const struct hfd_input_rules *by, int
                        const char *body)
 {
     fx->err = (struct hfd_err){.msg = ""};
-    return hfd_input_parse(by, GURESID, only, hfd_slice_of(body), &fx->mem, &fx->in, &fx->err);
+    return hfd_input_parse(&(struct hfd_input_source){by, GURESID, only, hfd_slice_of(body)},
+                           &fx->mem, &fx->in, &fx->err);
 }
 
 static void accept(struct fixture *fx, const char *body)
@@ -448,7 +449,8 @@ static void input_nodepool_limit(void **state)
         for (int i = 1; i < count; i++)
             hfd_buf_lit(&b, ",{}");
         hfd_buf_lit(&b, "]}}}");
-        rc = hfd_input_parse(&rules, GURESID, 0, hfd_buf_slice(&b), &fx->mem, &fx->in, &fx->err);
+        rc = hfd_input_parse(&(struct hfd_input_source){&rules, GURESID, 0, hfd_buf_slice(&b)},
+                             &fx->mem, &fx->in, &fx->err);
         hfd_buf_fini(&b);
         if (count > HFD_INPUT_NODEPOOLS_MAX) {
             assert_int_equal(rc, HFD_LIMIT);

@@ -277,14 +277,15 @@ static void keyring_load_checks_the_file(void **state)
 
 static hfd_slice seal(const struct hfd_keyring *ring, struct fixture *fx, const char *plain)
 {
-    return hfd_keyring_seal(ring, HFD_KEY_AT_REST, &fx->rng.rng, HFD_SLICE("aad"),
-                            hfd_slice_of(plain), &fx->mem);
+    return hfd_keyring_seal(&(struct hfd_seal){ring, HFD_KEY_AT_REST, HFD_SLICE("aad")},
+                            &fx->rng.rng, hfd_slice_of(plain), &fx->mem);
 }
 
 static hfd_rc open_with(const struct hfd_keyring *ring, struct fixture *fx, hfd_slice sealed,
                         hfd_slice *plain)
 {
-    return hfd_keyring_open(ring, HFD_KEY_AT_REST, HFD_SLICE("aad"), sealed, &fx->mem, plain, NULL);
+    return hfd_keyring_open(&(struct hfd_seal){ring, HFD_KEY_AT_REST, HFD_SLICE("aad")}, sealed,
+                            &fx->mem, plain, NULL);
 }
 
 /*
@@ -457,15 +458,15 @@ static void keyring_open_is_bound(void **state)
     assert_int_equal(open_with(ring, fx, sealed, &plain), HFD_OK);
     assert_int_equal(plain.len, 0);
     assert_non_null(plain.p);
-    assert_int_equal(
-        hfd_keyring_open(ring, HFD_KEY_COOKIE, HFD_SLICE("aad"), sealed, &fx->mem, &plain, NULL),
-        HFD_COOKIE);
-    assert_int_equal(
-        hfd_keyring_open(ring, HFD_KEY_AT_REST, HFD_SLICE("aaD"), sealed, &fx->mem, &plain, NULL),
-        HFD_COOKIE);
-    assert_int_equal(
-        hfd_keyring_open(ring, HFD_KEY_AT_REST, HFD_SLICE_NONE, sealed, &fx->mem, &plain, NULL),
-        HFD_COOKIE);
+    assert_int_equal(hfd_keyring_open(&(struct hfd_seal){ring, HFD_KEY_COOKIE, HFD_SLICE("aad")},
+                                      sealed, &fx->mem, &plain, NULL),
+                     HFD_COOKIE);
+    assert_int_equal(hfd_keyring_open(&(struct hfd_seal){ring, HFD_KEY_AT_REST, HFD_SLICE("aaD")},
+                                      sealed, &fx->mem, &plain, NULL),
+                     HFD_COOKIE);
+    assert_int_equal(hfd_keyring_open(&(struct hfd_seal){ring, HFD_KEY_AT_REST, HFD_SLICE_NONE},
+                                      sealed, &fx->mem, &plain, NULL),
+                     HFD_COOKIE);
     assert_int_equal(open_with(other, fx, sealed, &plain), HFD_COOKIE);
     hfd_keyring_free(ring);
     hfd_keyring_free(other);
@@ -482,14 +483,14 @@ static void keyring_tells_of_short_memory(void **state)
     assert_int_equal(hfd_keyring_fixed(1, &ring, NULL), HFD_OK);
     sealed = seal(ring, fx, "hello");
     hfd_arena_init(&tiny, 0);
-    assert_null(hfd_keyring_seal(ring, HFD_KEY_AT_REST, &fx->rng.rng, HFD_SLICE("aad"),
-                                 HFD_SLICE("x"), &tiny)
+    assert_null(hfd_keyring_seal(&(struct hfd_seal){ring, HFD_KEY_AT_REST, HFD_SLICE("aad")},
+                                 &fx->rng.rng, HFD_SLICE("x"), &tiny)
                     .p);
-    assert_int_equal(
-        hfd_keyring_open(ring, HFD_KEY_AT_REST, HFD_SLICE("aad"), sealed, &tiny, &plain, NULL),
-        HFD_NOMEM);
-    assert_null(hfd_keyring_seal(ring, HFD_KEY_AT_REST, &fx->rng.rng, HFD_SLICE("aad"),
-                                 (hfd_slice){"x", SIZE_MAX}, &fx->mem)
+    assert_int_equal(hfd_keyring_open(&(struct hfd_seal){ring, HFD_KEY_AT_REST, HFD_SLICE("aad")},
+                                      sealed, &tiny, &plain, NULL),
+                     HFD_NOMEM);
+    assert_null(hfd_keyring_seal(&(struct hfd_seal){ring, HFD_KEY_AT_REST, HFD_SLICE("aad")},
+                                 &fx->rng.rng, (hfd_slice){"x", SIZE_MAX}, &fx->mem)
                     .p);
     hfd_arena_fini(&tiny);
     hfd_keyring_free(ring);

@@ -121,16 +121,17 @@ class Docs(unittest.TestCase):
                         self.assertIn(anchor, anchors(pages.read(there)))
 
     def test_log_lines_are_in_the_sources(self):
-        """The log lines that the page about faults quotes are logged."""
+        """The log lines that the manual quotes are logged."""
         sources = "".join(pages.read(path) for path in pages.below("driver", ".c") +
                           pages.below("handlers", ".c"))
         sources = re.sub(r'"\s*\n\s*"', "", sources)  # a text on several lines
         rows = [line.split("|") for line in pages.read(REMOTE).splitlines() if line.startswith("|")]
         quoted = [text for row in rows[2:] for text in re.findall("`([^`]+)`", row[2])]
-        self.assertGreaterEqual(len(quoted), 6)
+        quoted += re.findall("`(resource [a-z]+)`", " ".join(pages.read(OPERATE).split()))
+        self.assertGreaterEqual(len(quoted), 11)
         for text in quoted:
             with self.subTest(text):
-                self.assertTrue(text in sources, "no source logs what %s quotes" % REMOTE)
+                self.assertTrue(text in sources, "no source logs what the manual quotes")
 
     def test_settings_examples_are_good(self):
         """Each YAML example of the manual is a file of settings that the program takes."""

@@ -155,6 +155,7 @@ bool hfd_health_address_ok(hfd_slice text)
     char canonical[HFD_HEALTH_ADDRESS_MAX + 1];
     uint16_t groups[GROUPS];
     unsigned char v4[4];
+    size_t len;
 
     if (text.len == 0 || text.len > HFD_HEALTH_ADDRESS_MAX)
         return false;
@@ -162,5 +163,6 @@ bool hfd_health_address_ok(hfd_slice text)
         return v4_is_unicast(v4);
     if (!parse_v6(text, groups) || !v6_is_unicast(groups))
         return false;
-    return hfd_slice_eq((hfd_slice){canonical, print_v6(groups, canonical)}, text);
+    len = print_v6(groups, canonical);
+    return len == text.len && memcmp(canonical, text.p, len) == 0;
 }

@@ -13,7 +13,7 @@
 #define HFD_HEALTH_ADDRESS_MAX 39
 
 /**
- * Whether the text is a global unicast IPv4 or IPv6 address in canonical form. Private and
+ * Tells if the text is a global unicast IPv4 or IPv6 address in canonical form. Private and
  * documentation addresses are; unspecified, loopback, link-local, multicast and broadcast ones are
  * not, and neither are zones, prefixes and IPv4 addresses mapped into IPv6.
  */

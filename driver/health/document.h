@@ -33,8 +33,8 @@ struct hfd_health_node {
 };
 
 /**
- * The status of a document. Of its conditions only the members of a report are set: type, status,
- * reason, message, and last_transition_us.
+ * The status of a document. Its conditions have the members of a report only: type, status, reason,
+ * message, and last_transition_us.
  */
 struct hfd_health_document {
     bool has_status; /* false: created, and the collector has not written a status yet */
@@ -52,7 +52,7 @@ struct hfd_health_document {
 HFD_MUST_CHECK hfd_rc hfd_health_parse(const json_t *doc, struct hfd_arena *mem,
                                        struct hfd_health_document *out, struct hfd_err *err);
 
-/** Whether the condition of that type is True. Unknown and absent are not. */
+/** Tells if the condition of that type is True. Unknown and absent are not. */
 bool hfd_health_is_true(const struct hfd_conditions *cs, const char *type);
 
 #endif

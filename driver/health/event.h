@@ -39,7 +39,7 @@ HFD_MUST_CHECK hfd_rc hfd_health_events(const struct hfd_health_verdict *before,
                                         struct hfd_health_events *out, struct hfd_err *err);
 
 /**
- * Whether an event repeats one that is kept: same reason and text, not yet HFD_HEALTH_REPEAT_US
+ * Tells if an event repeats one that is kept: same reason and text, not yet HFD_HEALTH_REPEAT_US
  * after that one was new.
  */
 bool hfd_health_event_repeats(const struct hfd_health_event *event, hfd_slice kept_reason,

@@ -1,5 +1,5 @@
 /*
- * What the parts of a PacemakerCluster document add up to: the aggregates Healthy,
+ * The sums of the parts of a PacemakerCluster document: the aggregates Healthy,
  * FencingAvailable, FencingHealthy and NodeCountAsExpected, derived from below. A document also
  * reports them; where it differs, hfd_health_mismatches says so, and nothing is refused. Pure.
  * Thread: any. Source: PacemakerCluster, the tables of conditions.

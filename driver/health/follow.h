@@ -24,9 +24,9 @@ enum hfd_health_follows hfd_health_follows(const struct hfd_health_document *sto
 #define HFD_HEALTH_REMOVED_TEXT "status may not be removed once set"
 
 /**
- * A document with the status of one and everything else of another: a create has the status of
- * none, PUT of the main resource that of the stored one, and PUT of the status gives its own to the
- * stored one.
+ * Makes a document with the status of one and everything else of another. A create takes the status
+ * of none. PUT of the main resource takes that of the stored document. PUT of the status puts its
+ * own into the stored document.
  * @param main    borrows
  * @param status  borrows; NULL = no status
  * @param out     gives; shares members with the two

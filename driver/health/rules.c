@@ -55,6 +55,7 @@ struct rule {
     bool (*fits)(hfd_slice);  /* the form of a text */
     const char *key;          /* the member in which the items of a list differ */
     const char *unique;       /* what is said when two do not */
+    const char *noun;         /* "condition of type", before a key in a message */
     const char *const *needs; /* values of the key that must be there, up to NULL */
 };
 
@@ -259,10 +260,7 @@ static void check_contains(struct walk *w, const struct rule *r, json_t *list)
     for (const char *const *need = r->needs; *need != NULL; need++)
         if (!has_item(list, r->key, *need))
             violate(w, r,
-                    hfd_arena_printf(w->mem, "%s must contain a %s %s", r->field,
-                                     strcmp(r->key, "type") == 0 ? "condition of type"
-                                                                 : "resource named",
-                                     *need));
+                    hfd_arena_printf(w->mem, "%s must contain a %s %s", r->field, r->noun, *need));
 }
 
 /* A list of min to max items that differ in the key, with all that it must contain. */
@@ -298,6 +296,7 @@ static const char *const unit_types[] = {"Healthy", "InService", "Managed", "Ena
 static const char *const resource_names[] = {"Kubelet", "Etcd", NULL};
 
 #define DUPLICATE "duplicate value"
+#define CONDITION_OF "condition of type"
 
 static const struct rule rules[] = {
     {.number = "R22", .place = ROOT, .field = "apiVersion", .check = check_text, .fits = hfd_health_is_api_version,
@@ -321,7 +320,7 @@ static const struct rule rules[] = {
     {.number = "R5", .place = STATUS, .field = "conditions", .check = check_list, .min = 3, .max = 8, .key = "type", .unique = DUPLICATE,
      .text = "must have 3 to 8 conditions, each type once"},
     {.number = "R6", .place = STATUS, .field = "conditions", .check = check_contains, .optional = true, .max = 8, .key = "type", .unique = DUPLICATE,
-     .needs = cluster_types, .into = CONDITION,
+     .noun = CONDITION_OF, .needs = cluster_types, .into = CONDITION,
      .text = "must contain Healthy, InService and NodeCountAsExpected"},
     {.number = "R7", .place = STATUS, .field = "lastUpdated", .check = check_time,
      .text = "must be an RFC 3339 date-time, and may not be set to an earlier timestamp; with an equal one the stored document stays"},
@@ -338,16 +337,16 @@ static const struct rule rules[] = {
      .fits = hfd_health_address_ok,
      .text = "must be a valid global unicast IPv4 or IPv6 address in canonical form"},
     {.number = "R13", .place = NODE, .field = "conditions", .check = check_list, .min = 9, .max = 16, .key = "type", .unique = DUPLICATE,
-     .needs = node_types, .into = CONDITION,
+     .noun = CONDITION_OF, .needs = node_types, .into = CONDITION,
      .text = "must have 9 to 16 conditions, each type once, with Healthy, Online, InService, Active, Ready, Clean, Member, "
              "FencingAvailable and FencingHealthy"},
     {.number = "R14", .place = NODE, .field = "resources", .check = check_list, .min = 2, .max = 8, .key = "name", .unique = DUPLICATE,
-     .needs = resource_names, .into = RESOURCE,
+     .noun = "resource named", .needs = resource_names, .into = RESOURCE,
      .text = "must have 2 to 8 resources, each name once, with Kubelet and Etcd"},
     {.number = "R15", .place = RESOURCE, .field = "name", .check = check_text, .fits = hfd_health_is_resource_name,
      .text = "must be Kubelet or Etcd"},
     {.number = "R16", .place = RESOURCE, .field = "conditions", .check = check_list, .min = 8, .max = 16, .key = "type", .unique = DUPLICATE,
-     .needs = unit_types, .into = CONDITION,
+     .noun = CONDITION_OF, .needs = unit_types, .into = CONDITION,
      .text = "must have 8 to 16 conditions, each type once, with Healthy, InService, Managed, Enabled, Operational, Active, "
              "Started and Schedulable"},
     {.number = "R17", .place = NODE, .field = "fencingAgents", .check = check_list, .min = 1, .max = 8, .key = "name",
@@ -358,7 +357,7 @@ static const struct rule rules[] = {
     {.number = "R19", .place = AGENT, .field = "method", .check = check_text, .fits = hfd_health_is_method,
      .text = "must be Redfish or IPMI"},
     {.number = "R20", .place = AGENT, .field = "conditions", .check = check_list, .min = 8, .max = 16, .key = "type", .unique = DUPLICATE,
-     .needs = unit_types, .into = CONDITION,
+     .noun = CONDITION_OF, .needs = unit_types, .into = CONDITION,
      .text = "must have 8 to 16 conditions, each type once, with those of a resource"},
     {.number = "R21", .place = CONDITION, .field = "type", .check = check_text, .min = 1, .max = 316,
      .fits = hfd_health_is_condition_type,

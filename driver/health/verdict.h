@@ -22,7 +22,7 @@ enum hfd_health_overall {
 /** "Healthy", "Warning", "Error", "Unknown". */
 const char *hfd_health_overall_name(enum hfd_health_overall overall);
 
-/** What a finding is, and so the reason of its event. event.h names them. */
+/** The kinds of findings. Each has its reason of an event, see event.h. */
 enum hfd_health_finding {
     HFD_HEALTH_NODE_OFFLINE,
     HFD_HEALTH_NODE_UNHEALTHY,

@@ -1,7 +1,7 @@
 /*
  * The validation rules of PacemakerCluster: every accepted and every refused document, by the row
  * numbers of the researched list (rows 1 to 74). Rows 12 to 15 and 22 to 25 need the stored
- * document and are in test_health_follow.c.
+ * document and are in test_health_verdict.c.
  */
 #include "driver/health/rules.h"
 

@@ -1,7 +1,7 @@
 /*
- * What follows from a PacemakerCluster document: derived aggregates, verdict, conditions, staleness
- * and events (rows 75 to 84 of the researched list), and how documents follow one another (rows 12
- * to 15 and 22 to 25).
+ * Everything that follows from a PacemakerCluster document: derived aggregates, verdict,
+ * conditions, staleness and events. The numbers of rows are those of the researched list, 12 to 15,
+ * 22 to 25 and 75 to 84.
  */
 #include "driver/health/event.h"
 
@@ -305,7 +305,7 @@ static void conditions_are(const struct hfd_health_verdict *v, bool known_before
     hfd_arena_fini(&mem);
 }
 
-/* What Available and PacemakerHealthCheckDegraded become. */
+/* The values of Available and PacemakerHealthCheckDegraded. */
 static void conditions_follow(void **state)
 {
     static const char *const healthy[] = {"True", "PacemakerHealthy", "False", "PacemakerHealthy"};

@@ -1,6 +1,6 @@
 /*
  * The validation rules of a PacemakerCluster. See rules.h. The walk goes down the document by the
- * table: at each object it applies the rows of that place, in their order, which is the order of
+ * table. At each object it applies the rows of that place. The order of the rows is the order of
  * the document.
  */
 #include "driver/health/rules.h"

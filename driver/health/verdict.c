@@ -234,8 +234,7 @@ int64_t hfd_health_stale_us(const struct hfd_health_document *doc, int64_t recei
            HFD_HEALTH_STALE_AFTER_US;
 }
 
-hfd_rc hfd_health_judge(const struct hfd_health_document *doc,
-                        const struct hfd_health_moment *moment, struct hfd_arena *mem,
+hfd_rc hfd_health_judge(const struct hfd_health_document *doc, bool stale, struct hfd_arena *mem,
                         struct hfd_health_verdict *out, struct hfd_err *err)
 {
     struct judging j = {.doc = doc, .mem = mem, .out = out};
@@ -247,7 +246,7 @@ hfd_rc hfd_health_judge(const struct hfd_health_document *doc,
         return j.short_of_memory ? hfd_fail_nomem(err, JUDGE) : HFD_OK;
     }
     hfd_health_derive(doc, &out->facts);
-    if (moment->now_us > hfd_health_stale_us(doc, moment->received_us)) {
+    if (stale) {
         judge_stale(&j);
     } else {
         judge_status(&j);

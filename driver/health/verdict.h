@@ -57,22 +57,19 @@ struct hfd_health_verdict {
     struct hfd_health_facts facts; /* all false without a status */
 };
 
-/** When a document is looked at. */
-struct hfd_health_moment {
-    int64_t now_us;
-    int64_t received_us; /* a lastUpdated behind it counts as this: a wrong clock cannot hide age */
-};
-
-/** When the document becomes stale: it is not yet at this microsecond, and it is at the next. */
+/**
+ * When the document becomes stale: it is not yet at this microsecond, and it is at the next. A
+ * lastUpdated behind its arrival counts as the arrival: a wrong clock cannot hide age.
+ */
 int64_t hfd_health_stale_us(const struct hfd_health_document *doc, int64_t received_us);
 
 /**
- * Judges a document at a moment.
- * @param mem  keeps the texts of out
+ * Judges a document.
+ * @param stale  the time of hfd_health_stale_us has passed
+ * @param mem    keeps the texts of out
  * @return HFD_OK, HFD_NOMEM
  */
-HFD_MUST_CHECK hfd_rc hfd_health_judge(const struct hfd_health_document *doc,
-                                       const struct hfd_health_moment *moment,
+HFD_MUST_CHECK hfd_rc hfd_health_judge(const struct hfd_health_document *doc, bool stale,
                                        struct hfd_arena *mem, struct hfd_health_verdict *out,
                                        struct hfd_err *err);
 

@@ -60,7 +60,7 @@ static struct hfd_health_verdict judge_at(struct bench *b, int64_t now_us)
     struct hfd_health_verdict v;
 
     assert_int_equal(
-        hfd_health_judge(&doc, &(struct hfd_health_moment){now_us, T0}, &b->mem, &v, NULL), HFD_OK);
+        hfd_health_judge(&doc, now_us > hfd_health_stale_us(&doc, T0), &b->mem, &v, NULL), HFD_OK);
     return v;
 }
 
@@ -494,7 +494,6 @@ static void rare_events(void **state)
 /* Short memory is told wherever it runs out, and nothing is half said. */
 static void memory_may_be_short(void **state)
 {
-    const struct hfd_health_moment moment = {T0, T0};
     struct hfd_health_document doc;
     size_t failed[3] = {0};
     hfd_rc rc = HFD_NOMEM;
@@ -512,7 +511,7 @@ static void memory_may_be_short(void **state)
         struct hfd_arena mem;
 
         hfd_arena_init(&mem, max);
-        rc = hfd_health_judge(&doc, &moment, &mem, &v, NULL);
+        rc = hfd_health_judge(&doc, false, &mem, &v, NULL);
         failed[0] += rc != HFD_OK;
         if (rc == HFD_OK) {
             rc = hfd_health_conditions(&v, false, &mem, got, NULL);

@@ -21,6 +21,8 @@ static const char sql_report_spend[] =
     "UPDATE report SET received_us = 0 WHERE fleet_id = ?1";
 static const char sql_report_delete_all[] =
     "DELETE FROM report WHERE fleet_id = ?1";
+static const char sql_report_delete[] =
+    "DELETE FROM report WHERE fleet_id = ?1 AND adapter = ?2";
 static const char sql_report_put[] = /* created_us stays that of the first report */
     "INSERT INTO report (" REPORT_COLUMNS ")"
     " VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)"
@@ -241,4 +243,13 @@ hfd_rc hfd_report_row_delete_all(struct hfd_txn *tx, hfd_slice fleet_id, struct 
 {
     hfd_unit_lose_all(tx, &kept_form, fleet_id);
     return hfd_row_run(tx, sql_report_delete_all, fleet_id, HFD_SLICE_NONE, err);
+}
+
+hfd_rc hfd_report_row_delete(struct hfd_txn *tx, const struct hfd_report_key *key,
+                             struct hfd_err *err)
+{
+    const struct hfd_unit_key kept_key = {key->fleet_id, key->adapter};
+
+    (void)hfd_unit_keep_absent(tx, &kept_form, &kept_key);
+    return hfd_row_run(tx, sql_report_delete, key->fleet_id, key->adapter, err);
 }

@@ -57,4 +57,8 @@ HFD_MUST_CHECK hfd_rc hfd_report_row_put(struct hfd_txn *tx, const struct hfd_re
 HFD_MUST_CHECK hfd_rc hfd_report_row_delete_all(struct hfd_txn *tx, hfd_slice fleet_id,
                                                 struct hfd_err *err);
 
+/** Removes the report of one adapter, if it is there. */
+HFD_MUST_CHECK hfd_rc hfd_report_row_delete(struct hfd_txn *tx, const struct hfd_report_key *key,
+                                            struct hfd_err *err);
+
 #endif

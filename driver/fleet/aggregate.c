@@ -333,6 +333,49 @@ static hfd_rc describe_adapters(const struct work *w)
     return HFD_OK;
 }
 
+static bool is_degraded(const struct hfd_agg_report *observer)
+{
+    return observer->available != HFD_STATUS_TRUE;
+}
+
+/* The observer whose verdict the resource shows: the first that is degraded, else the first. */
+static const struct hfd_agg_report *shown_observer(const struct hfd_agg_input *in)
+{
+    const struct hfd_agg_report *shown = NULL;
+
+    for (size_t i = 0; i < in->observers.count; i++) {
+        const struct hfd_agg_report *r = report_of(in, in->observers.items[i]);
+
+        if (r != NULL && r->has_verdict &&
+            (shown == NULL || (!is_degraded(shown) && is_degraded(r))))
+            shown = r;
+    }
+    return shown;
+}
+
+static void describe_observer(const struct work *w)
+{
+    const hfd_slice type = HFD_SLICE(HFD_OBSERVER_CONDITION);
+    const struct hfd_condition *prev = hfd_condition_find(w->in->prev, type);
+    const struct hfd_agg_report *r = shown_observer(w->in);
+    enum hfd_status status;
+
+    if (r == NULL)
+        return;
+    status = is_degraded(r) ? HFD_STATUS_TRUE : HFD_STATUS_FALSE;
+    w->out->items[w->out->count++] = (struct hfd_condition){
+        .type = type,
+        .status = status,
+        .reason = is_degraded(r) ? HFD_SLICE("PacemakerUnhealthy") : r->reason,
+        .message = r->message,
+        .observed_generation = r->observed_generation,
+        .created_us = prev != NULL ? prev->created_us : w->in->now_us,
+        .last_updated_us = r->observed_us,
+        .last_transition_us =
+            prev != NULL && prev->status == status ? prev->last_transition_us : r->observed_us,
+    };
+}
+
 static struct hfd_condition new_condition(hfd_slice type, int64_t now_us)
 {
     return (struct hfd_condition){
@@ -442,6 +485,8 @@ static hfd_rc aggregate(struct work *w)
         rc = describe_available(w, available);
     if (rc == HFD_OK)
         rc = describe_adapters(w);
+    if (rc == HFD_OK)
+        describe_observer(w);
     return rc;
 }
 
@@ -450,7 +495,7 @@ hfd_rc hfd_agg_reported(const struct hfd_agg_input *in, struct hfd_arena *mem,
 {
     const bool required = is_required(in, in->event->adapter);
     struct work w = {.in = in, .mem = mem, .out = out};
-    hfd_rc rc = begin_conditions(in->prev, required ? in->required.count : in->prev->count,
+    hfd_rc rc = begin_conditions(in->prev, required ? in->required.count + 1 : in->prev->count,
                                  in->now_us, mem, out);
 
     if (rc != HFD_OK)
@@ -512,7 +557,8 @@ enum hfd_verdict hfd_report_verdict(const struct hfd_verdict_input *in, const ch
     *missing = first_missing(in);
     if (*missing != NULL) /* D3 */
         return HFD_VERDICT_REJECT;
-    if (in->available == HFD_STATUS_UNKNOWN && !(in->deleting && in->finalized_true)) /* D4, D7 */
+    if (in->available == HFD_STATUS_UNKNOWN && !in->keeps_unknown &&
+        !(in->deleting && in->finalized_true)) /* D4, D7 */
         return HFD_VERDICT_DISCARD;
     return is_repeat(in) ? HFD_VERDICT_REPEAT : HFD_VERDICT_STORE; /* D6 */
 }

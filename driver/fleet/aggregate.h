@@ -9,6 +9,9 @@
 
 #include "driver/fleet/condition.h"
 
+/** The condition that the server adds to the report of an observer, see hfd_fleet.observers. */
+#define HFD_OBSERVER_CONDITION "PacemakerHealthCheckDegraded"
+
 /** The part of a stored report that aggregation reads. */
 struct hfd_agg_report {
     hfd_slice adapter;
@@ -18,6 +21,7 @@ struct hfd_agg_report {
     enum hfd_status finalized; /* absent in the report = False */
     hfd_slice reason;          /* of its Available condition */
     hfd_slice message;
+    bool has_verdict; /* it has HFD_OBSERVER_CONDITION, and it is not Unknown */
 };
 
 struct hfd_agg_reports {
@@ -32,8 +36,9 @@ struct hfd_adapter_names {
 
 struct hfd_agg_input {
     struct hfd_adapter_names required;
-    const char *kind_name; /* "Cluster" or "NodePool", for messages */
-    int64_t generation;    /* G */
+    struct hfd_adapter_names observers; /* see hfd_fleet.observers */
+    const char *kind_name;              /* "Cluster" or "NodePool", for messages */
+    int64_t generation;                 /* G */
     int64_t now_us;
     const struct hfd_conditions *prev;
     struct hfd_agg_reports reports;     /* the stored reports, with the new one in its place */
@@ -92,7 +97,8 @@ struct hfd_verdict_input {
     enum hfd_status available;
     bool finalized_true;
     bool deleting;
-    bool has_prev; /* this adapter has reported before */
+    bool keeps_unknown; /* D4 does not hold: the report is an observer's */
+    bool has_prev;      /* this adapter has reported before */
     int64_t prev_generation;
     int64_t prev_observed_us;
     bool same_content; /* conditions, data and metadata equal those of the stored report */

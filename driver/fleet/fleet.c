@@ -8,6 +8,8 @@
 #include "driver/fleet/keys.h"
 #include "driver/fleet/ksuid.h"
 #include "driver/fleet/names.h"
+#include "store/rows_event.h"
+#include "store/rows_watch.h"
 #include "schemas/equal.h"
 
 /* Conditions of one report, and of a resource with every required adapter's longest message. */
@@ -142,7 +144,7 @@ static hfd_rc fail_deleting(const struct hfd_fleet_row *row, struct hfd_err *err
 static hfd_rc agg_report_of_row(const struct hfd_report_row *r, struct hfd_arena *mem,
                                 struct hfd_agg_report *out, struct hfd_err *err)
 {
-    const struct hfd_condition *available, *finalized;
+    const struct hfd_condition *available, *finalized, *degraded;
     struct hfd_conditions cs;
     struct hfd_arena scratch;
     hfd_rc rc;
@@ -152,6 +154,7 @@ static hfd_rc agg_report_of_row(const struct hfd_report_row *r, struct hfd_arena
     if (rc == HFD_OK) {
         available = hfd_condition_find(&cs, HFD_SLICE("Available"));
         finalized = hfd_condition_find(&cs, HFD_SLICE("Finalized"));
+        degraded = hfd_condition_find(&cs, HFD_SLICE(HFD_OBSERVER_CONDITION));
         *out = (struct hfd_agg_report){
             .adapter = hfd_arena_dup(mem, r->adapter),
             .observed_generation = r->observed_generation,
@@ -160,6 +163,7 @@ static hfd_rc agg_report_of_row(const struct hfd_report_row *r, struct hfd_arena
             .finalized = finalized != NULL ? finalized->status : HFD_STATUS_FALSE,
             .reason = hfd_arena_dup(mem, available != NULL ? available->reason : HFD_SLICE_NONE),
             .message = hfd_arena_dup(mem, available != NULL ? available->message : HFD_SLICE_NONE),
+            .has_verdict = degraded != NULL && degraded->status != HFD_STATUS_UNKNOWN,
         };
         if (out->adapter.p == NULL || out->reason.p == NULL || out->message.p == NULL)
             rc = hfd_fail_nomem(err, "read an adapter's report");
@@ -214,6 +218,39 @@ hfd_rc hfd_fleet_reports(struct hfd_txn *tx, hfd_slice id, struct hfd_arena *mem
     return load_agg_reports(&w, id, NULL, mem, out);
 }
 
+static bool has_name(const struct hfd_adapter_names *names, hfd_slice name)
+{
+    for (size_t i = 0; i < names->count; i++)
+        if (hfd_slice_eq(names->items[i], name))
+            return true;
+    return false;
+}
+
+/* Adds the observers with a verdict to the adapters that are required. */
+static hfd_rc require_observers(const struct hfd_fleet_work *w, struct hfd_agg_input *in)
+{
+    const struct hfd_adapter_names *observers = &in->observers;
+    hfd_slice *names;
+    size_t count = in->required.count;
+
+    if (observers->count == 0 || in->deleting)
+        return HFD_OK;
+    names = hfd_arena_array(w->call->mem, count + observers->count, sizeof(*names));
+    if (names == NULL)
+        return hfd_fail_nomem(w->err, "read the observers of a cluster");
+    for (size_t i = 0; i < count; i++)
+        names[i] = in->required.items[i];
+    for (size_t i = 0; i < in->reports.count; i++) {
+        const struct hfd_agg_report *r = &in->reports.items[i];
+
+        if (r->has_verdict && has_name(observers, r->adapter) &&
+            !has_name(&in->required, r->adapter))
+            names[count++] = r->adapter;
+    }
+    in->required = (struct hfd_adapter_names){names, count};
+    return HFD_OK;
+}
+
 hfd_rc hfd_fleet_agg_load(const struct hfd_fleet_work *w, const struct hfd_fleet_row *row,
                           const struct hfd_report_row *replacing, struct hfd_fleet_agg *out)
 {
@@ -223,6 +260,7 @@ hfd_rc hfd_fleet_agg_load(const struct hfd_fleet_work *w, const struct hfd_fleet
 
     *in = (struct hfd_agg_input){
         .required = w->call->fleet->required[row->kind],
+        .observers = hfd_fleet_observers_of(w->call->fleet, row->kind),
         .kind_name = hfd_kind_name(row->kind),
         .generation = row->generation,
         .now_us = w->call->now_us,
@@ -230,6 +268,8 @@ hfd_rc hfd_fleet_agg_load(const struct hfd_fleet_work *w, const struct hfd_fleet
         .deleting = row->deleted_us != 0,
     };
     rc = load_agg_reports(w, row->id, replacing, w->call->mem, &in->reports);
+    if (rc == HFD_OK)
+        rc = require_observers(w, in);
     if (rc == HFD_OK)
         rc = hfd_conditions_parse(row->conditions, w->call->mem, &out->prev, w->err);
     if (rc == HFD_OK && in->deleting && row->kind == HFD_KIND_CLUSTER) {
@@ -334,8 +374,9 @@ static hfd_rc raise_generation(const struct hfd_fleet_work *w, hfd_slice labels_
 {
     const struct hfd_fleet_call *call = w->call;
     struct hfd_conditions prev, next;
-    const struct hfd_agg_input in = {
+    struct hfd_agg_input in = {
         .required = call->fleet->required[row->kind],
+        .observers = hfd_fleet_observers_of(call->fleet, row->kind),
         .generation = row->generation + 1,
         .now_us = call->now_us,
         .prev = &prev,
@@ -344,6 +385,10 @@ static hfd_rc raise_generation(const struct hfd_fleet_work *w, hfd_slice labels_
     hfd_rc rc;
 
     rc = hfd_conditions_parse(row->conditions, call->mem, &prev, w->err);
+    if (rc == HFD_OK && in.observers.count > 0)
+        rc = load_agg_reports(w, row->id, NULL, call->mem, &in.reports);
+    if (rc == HFD_OK)
+        rc = require_observers(w, &in);
     if (rc != HFD_OK)
         return rc;
     row->generation++;
@@ -413,6 +458,14 @@ hfd_rc hfd_fleet_patch(struct hfd_txn *tx, const struct hfd_fleet_call *call,
 
 /* ---- delete ---- */
 
+static hfd_rc remove_observations(const struct hfd_fleet_work *w, hfd_slice id)
+{
+    const struct hfd_watch_row all = {.fleet_id = id};
+    hfd_rc rc = hfd_event_row_delete_all(w->tx, id, w->err);
+
+    return rc == HFD_OK ? hfd_watch_row_delete(w->tx, &all, w->err) : rc;
+}
+
 static hfd_rc remove_row(const struct hfd_fleet_work *w, const struct hfd_fleet_row *row)
 {
     struct hfd_conditions cs;
@@ -423,6 +476,8 @@ static hfd_rc remove_row(const struct hfd_fleet_work *w, const struct hfd_fleet_
         rc = hfd_fleet_update_keys(w, row, row->labels, &cs, NULL);
     if (rc == HFD_OK)
         rc = hfd_fleet_row_delete(w->tx, row->id, w->err);
+    if (rc == HFD_OK && hfd_fleet_observers_of(w->call->fleet, row->kind).count > 0)
+        rc = remove_observations(w, row->id);
     return rc == HFD_OK
                ? hfd_fleet_note_change(
                      w->call, &(struct hfd_fleet_change){.id = row->id, .removed = true}, w->err)

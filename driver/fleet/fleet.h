@@ -23,6 +23,12 @@ struct hfd_fleet_secret {
 /** The settings of the engine; const after start-up, shared by all threads. */
 struct hfd_fleet {
     struct hfd_adapter_names required[3]; /* by enum hfd_kind */
+    /**
+     * Adapters that observe a cluster and have no part in making it. One is required as well while
+     * its stored report has a verdict, the server's HFD_OBSERVER_CONDITION, and the cluster is not
+     * being deleted.
+     */
+    struct hfd_adapter_names observers;
     const struct hfd_rng *rng;
     /**
      * Fingerprint of all settings that the caller's observer depends on; 0 = none. While a row

@@ -30,6 +30,13 @@ HFD_MUST_CHECK hfd_rc hfd_fleet_agg_load(const struct hfd_fleet_work *w,
                                          const struct hfd_report_row *replacing,
                                          struct hfd_fleet_agg *out);
 
+/** hfd_fleet.observers of a cluster; a nodepool has none. */
+static inline struct hfd_adapter_names hfd_fleet_observers_of(const struct hfd_fleet *fleet,
+                                                              enum hfd_kind kind)
+{
+    return kind == HFD_KIND_CLUSTER ? fleet->observers : (struct hfd_adapter_names){NULL, 0};
+}
+
 /** Copies the state of Ready from the conditions to the row. */
 void hfd_fleet_note_ready(const struct hfd_conditions *cs, struct hfd_fleet_row *row);
 

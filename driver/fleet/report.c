@@ -55,6 +55,7 @@ static struct hfd_verdict_input verdict_input(const struct hfd_fleet_report *in,
         .available = available != NULL ? available->status : HFD_STATUS_UNKNOWN,
         .finalized_true = finalized != NULL && finalized->status == HFD_STATUS_TRUE,
         .deleting = row->deleted_us != 0,
+        .keeps_unknown = in->keeps_unknown,
     };
 }
 
@@ -174,13 +175,30 @@ static bool conditions_equal(const struct hfd_conditions *was, const struct hfd_
     return true;
 }
 
+/* Writes what the event makes of the resource's conditions. @param news  turns true if it is new */
+static hfd_rc write_judged(const struct hfd_fleet_work *w, const struct hfd_fleet_agg *agg,
+                           struct hfd_fleet_row *row, bool *news)
+{
+    const struct hfd_fleet_row was = *row;
+    struct hfd_conditions next;
+    hfd_rc rc;
+
+    if (hfd_agg_reported(&agg->in, w->call->mem, &next) != HFD_OK)
+        return hfd_fail_nomem(w->err, "aggregate reports");
+    *news = *news || !conditions_equal(&agg->prev, &next);
+    hfd_fleet_note_ready(&next, row);
+    rc = hfd_fleet_store_conditions(w, &next, false, &row->conditions);
+    if (rc != HFD_OK || hfd_slice_eq(was.conditions, row->conditions))
+        return rc;
+    rc = hfd_fleet_row_judged(w->tx, row, &was, w->err);
+    return rc == HFD_OK ? hfd_fleet_update_keys(w, row, row->labels, &agg->prev, &next) : rc;
+}
+
 /* Aggregates with a report that is about to be written, and writes the resource's conditions. */
 static hfd_rc aggregate(struct job *j, const struct hfd_report_row *report,
                         struct hfd_fleet_row *row)
 {
-    const struct hfd_fleet_row was = *row;
     struct hfd_fleet_agg agg;
-    struct hfd_conditions next;
     hfd_rc rc;
 
     rc = hfd_fleet_agg_load(&j->w, row, report, &agg);
@@ -190,24 +208,20 @@ static hfd_rc aggregate(struct job *j, const struct hfd_report_row *report,
         if (hfd_slice_eq(agg.in.reports.items[i].adapter, report->adapter))
             agg.in.event = &agg.in.reports.items[i];
     HFD_ASSERT(agg.in.event != NULL);
-    if (hfd_agg_reported(&agg.in, j->w.call->mem, &next) != HFD_OK)
-        return hfd_fail_nomem(j->w.err, "aggregate reports");
-    j->news = j->news || !conditions_equal(&agg.prev, &next);
-    hfd_fleet_note_ready(&next, row);
-    rc = hfd_fleet_store_conditions(&j->w, &next, false, &row->conditions);
-    if (rc != HFD_OK || hfd_slice_eq(was.conditions, row->conditions))
-        return rc;
-    rc = hfd_fleet_row_judged(j->w.tx, row, &was, j->w.err);
-    return rc == HFD_OK ? hfd_fleet_update_keys(&j->w, row, row->labels, &agg.prev, &next) : rc;
+    return write_judged(&j->w, &agg, row, &j->news);
 }
 
-static bool is_required(const struct job *j, hfd_slice adapter)
+/* The settings name it, as required or as an observer. */
+static bool is_configured(const struct job *j, hfd_slice adapter)
 {
-    const struct hfd_adapter_names *required = &j->w.call->fleet->required[j->in->target.kind];
+    const struct hfd_fleet *fleet = j->w.call->fleet;
+    const struct hfd_adapter_names lists[] = {fleet->required[j->in->target.kind],
+                                              hfd_fleet_observers_of(fleet, j->in->target.kind)};
 
-    for (size_t i = 0; i < required->count; i++)
-        if (hfd_slice_eq(required->items[i], adapter))
-            return true;
+    for (size_t n = 0; n < sizeof(lists) / sizeof(lists[0]); n++)
+        for (size_t i = 0; i < lists[n].count; i++)
+            if (hfd_slice_eq(lists[n].items[i], adapter))
+                return true;
     return false;
 }
 
@@ -223,7 +237,7 @@ static hfd_rc check_room(const struct job *j, size_t bytes)
     rc = hfd_report_row_heads(j->w.tx, j->in->target.id, &scratch, &rows, j->w.err);
     for (size_t i = 0; rc == HFD_OK && i < rows.count; i++) {
         if (hfd_slice_eq(rows.rows[i].adapter, j->in->adapter) ||
-            is_required(j, rows.rows[i].adapter))
+            is_configured(j, rows.rows[i].adapter))
             continue;
         count++;
         bytes += rows.rows[i].conditions.len;
@@ -262,7 +276,7 @@ static hfd_rc store_report(struct job *j, struct hfd_fleet_row *row, struct hfd_
     bool removed;
     hfd_rc rc = make_row(j, out);
 
-    if (rc == HFD_OK && !is_required(j, j->in->adapter) &&
+    if (rc == HFD_OK && !is_configured(j, j->in->adapter) &&
         (j->prev == NULL || out->conditions.len > j->prev->conditions.len))
         rc = check_room(j, out->conditions.len);
     if (rc == HFD_OK)
@@ -301,4 +315,102 @@ hfd_rc hfd_fleet_report(struct hfd_txn *tx, const struct hfd_fleet_call *call,
         return HFD_OK;
     }
     return store_report(&j, &row, &out->row);
+}
+
+/* ---- reports that the server makes, or takes back ---- */
+
+hfd_rc hfd_fleet_report_restate(struct hfd_txn *tx, const struct hfd_fleet_call *call,
+                                const struct hfd_fleet_target *target,
+                                const struct hfd_report_row *row, struct hfd_err *err)
+{
+    const struct hfd_fleet_report in = {.target = *target, .adapter = row->adapter};
+    struct job j = {.w = {tx, call, err}, .in = &in, .news = true};
+    struct hfd_report_row judged = *row;
+    struct hfd_fleet_row fleet_row;
+    bool removed;
+    hfd_rc rc = hfd_fleet_get(tx, target, call->mem, &fleet_row, err);
+
+    if (rc != HFD_OK)
+        return rc;
+    judged.observed_us = call->now_us;
+    rc = aggregate(&j, &judged, &fleet_row);
+    if (rc == HFD_OK)
+        rc = hfd_report_row_put(tx, row, err);
+    if (rc == HFD_OK)
+        rc = note_report(&j, &fleet_row);
+    return rc == HFD_OK ? hfd_fleet_remove_if_finalized(&j.w, &fleet_row, &removed) : rc;
+}
+
+/*
+ * Stands for the report that is gone: a required adapter says again what it said, now. Reports at
+ * the resource's generation come first. NULL: none has reported, or memory is short.
+ */
+static const struct hfd_agg_report *make_event(const struct hfd_fleet_work *w,
+                                               const struct hfd_agg_input *in)
+{
+    const struct hfd_agg_report *found = NULL;
+    struct hfd_agg_report *event;
+
+    for (size_t i = 0; i < in->required.count; i++)
+        for (size_t k = 0; k < in->reports.count; k++) {
+            const struct hfd_agg_report *r = &in->reports.items[k];
+
+            if (hfd_slice_eq(r->adapter, in->required.items[i]) &&
+                (found == NULL || (found->observed_generation != in->generation &&
+                                   r->observed_generation == in->generation)))
+                found = r;
+        }
+    event = found != NULL ? hfd_arena_alloc(w->call->mem, sizeof(*event)) : NULL;
+    if (event == NULL)
+        return NULL;
+    *event = *found;
+    event->observed_us = w->call->now_us;
+    return event;
+}
+
+/* Nothing is left to aggregate: drops what the report said, and nothing else. */
+static hfd_rc drop_conditions(const struct hfd_fleet_work *w, struct hfd_fleet_agg *agg,
+                              hfd_slice adapter, struct hfd_fleet_row *row)
+{
+    const hfd_slice type = hfd_adapter_condition_type(adapter, w->call->mem);
+    const struct hfd_fleet_row was = *row;
+    struct hfd_conditions next = {NULL, 0};
+    hfd_rc rc;
+
+    next.items = hfd_arena_array(w->call->mem, agg->prev.count + 1, sizeof(*next.items));
+    if (type.p == NULL || next.items == NULL)
+        return hfd_fail_nomem(w->err, "drop the conditions of a report");
+    for (size_t i = 0; i < agg->prev.count; i++)
+        if (!hfd_slice_eq(agg->prev.items[i].type, type) &&
+            !hfd_slice_is(agg->prev.items[i].type, HFD_OBSERVER_CONDITION))
+            next.items[next.count++] = agg->prev.items[i];
+    rc = hfd_fleet_store_conditions(w, &next, false, &row->conditions);
+    if (rc == HFD_OK)
+        rc = hfd_fleet_row_judged(w->tx, row, &was, w->err);
+    return rc == HFD_OK ? hfd_fleet_update_keys(w, row, row->labels, &agg->prev, &next) : rc;
+}
+
+hfd_rc hfd_fleet_report_withdraw(struct hfd_txn *tx, const struct hfd_fleet_call *call,
+                                 const struct hfd_fleet_target *target, hfd_slice adapter,
+                                 struct hfd_err *err)
+{
+    const struct hfd_report_key key = {target->id, adapter};
+    struct job j = {.w = {tx, call, err}, .news = true};
+    struct hfd_fleet_agg agg;
+    struct hfd_fleet_row row;
+    bool removed;
+    hfd_rc rc = hfd_fleet_get(tx, target, call->mem, &row, err);
+
+    if (rc == HFD_OK)
+        rc = hfd_report_row_delete(tx, &key, err);
+    if (rc == HFD_OK)
+        rc = hfd_fleet_agg_load(&j.w, &row, NULL, &agg);
+    if (rc != HFD_OK)
+        return rc;
+    agg.in.event = make_event(&j.w, &agg.in);
+    rc = agg.in.event != NULL ? write_judged(&j.w, &agg, &row, &j.news)
+                              : drop_conditions(&j.w, &agg, adapter, &row);
+    if (rc == HFD_OK)
+        rc = note_report(&j, &row);
+    return rc == HFD_OK ? hfd_fleet_remove_if_finalized(&j.w, &row, &removed) : rc;
 }

@@ -13,6 +13,7 @@ struct hfd_fleet_report {
     hfd_slice adapter;
     int64_t observed_generation;
     int64_t observed_us;
+    bool keeps_unknown;               /* Available=Unknown is no reason to discard it */
     struct hfd_conditions conditions; /* types unique */
     hfd_slice data;                   /* JSON object, canonical, values of data.secrets redacted */
     hfd_slice secrets;                /* data.secrets as JSON, plain, or none */
@@ -32,5 +33,26 @@ struct hfd_fleet_reported {
 HFD_MUST_CHECK hfd_rc hfd_fleet_report(struct hfd_txn *tx, const struct hfd_fleet_call *call,
                                        const struct hfd_fleet_report *in,
                                        struct hfd_fleet_reported *out, struct hfd_err *err);
+
+/**
+ * Stores a report that the server itself makes of the adapter's last one, and aggregates at
+ * call->now_us. It counts whatever its generation and time are.
+ * @param row  as it is to be stored; observed_us stays that of the adapter
+ * @return HFD_OK, HFD_NOT_FOUND
+ */
+HFD_MUST_CHECK hfd_rc hfd_fleet_report_restate(struct hfd_txn *tx,
+                                               const struct hfd_fleet_call *call,
+                                               const struct hfd_fleet_target *target,
+                                               const struct hfd_report_row *row,
+                                               struct hfd_err *err);
+
+/**
+ * Removes the last report of an adapter, and aggregates without it.
+ * @return HFD_OK, HFD_NOT_FOUND (no such resource)
+ */
+HFD_MUST_CHECK hfd_rc hfd_fleet_report_withdraw(struct hfd_txn *tx,
+                                                const struct hfd_fleet_call *call,
+                                                const struct hfd_fleet_target *target,
+                                                hfd_slice adapter, struct hfd_err *err);
 
 #endif

@@ -7,6 +7,7 @@
 #ifndef HFD_HEALTH_VERDICT_H
 #define HFD_HEALTH_VERDICT_H
 
+#include "driver/fleet/aggregate.h"
 #include "driver/health/facts.h"
 
 /** A document older than this is stale. */
@@ -74,7 +75,7 @@ HFD_MUST_CHECK hfd_rc hfd_health_judge(const struct hfd_health_document *doc, bo
                                        struct hfd_err *err);
 
 /** The reports' condition types that follow from a verdict. */
-#define HFD_HEALTH_DEGRADED "PacemakerHealthCheckDegraded"
+#define HFD_HEALTH_DEGRADED HFD_OBSERVER_CONDITION
 
 /**
  * The adapter's Available and PacemakerHealthCheckDegraded. Healthy and Warning: True and False.

@@ -419,7 +419,7 @@ static void assert_words(const struct scene *s, const char *type, const char *re
 
 /* clang-format off */
 #define SAID(name, gen, avail, at) \
-    &(struct hfd_agg_report){HFD_SLICE(name), (gen), (at), (avail), F, HFD_SLICE("Because"), HFD_SLICE("of it")}
+    &(struct hfd_agg_report){HFD_SLICE(name), (gen), (at), (avail), F, HFD_SLICE("Because"), HFD_SLICE("of it"), false}
 /* clang-format on */
 #define MISSING "MissingRequiredAdapters"
 #define NOT_SAME                                                                                   \
@@ -483,8 +483,8 @@ static void words_after_an_early_change(void **state)
 /* While deleting, Ready names the adapters that have not finalized, then the children. */
 static void words_while_deleting(void **state)
 {
-    struct hfd_agg_report done = {HFD_SLICE("validation"), 2, 30, F, T, HFD_SLICE_NONE,
-                                  HFD_SLICE_NONE};
+    struct hfd_agg_report done = {HFD_SLICE("validation"), 2,    30, F, T, HFD_SLICE_NONE,
+                                  HFD_SLICE_NONE,          false};
     struct scene s;
 
     (void)state;
@@ -524,7 +524,7 @@ static void words_while_deleting(void **state)
 static void check_bound(size_t shift, size_t len)
 {
     char reason[400];
-    struct hfd_agg_report r = {HFD_SLICE("dns"), 1, 30, F, F, {reason, len}, HFD_SLICE_NONE};
+    struct hfd_agg_report r = {HFD_SLICE("dns"), 1, 30, F, F, {reason, len}, HFD_SLICE_NONE, false};
     const size_t whole = strlen(QUOTED) + len + 1;
     const struct hfd_condition *c;
     struct scene s;
@@ -650,8 +650,8 @@ static void finalized_needs_all_at_the_generation(void **state)
     s.in.deleting = true;
     s.in.generation = 2;
     assert_false(hfd_agg_finalized(&s.in));
-    s.reports[0] =
-        (struct hfd_agg_report){HFD_SLICE("dns"), 2, 30, F, T, HFD_SLICE_NONE, HFD_SLICE_NONE};
+    s.reports[0] = (struct hfd_agg_report){HFD_SLICE("dns"), 2,    30, F, T, HFD_SLICE_NONE,
+                                           HFD_SLICE_NONE,   false};
     s.in.reports.count = 1;
     assert_false(hfd_agg_finalized(&s.in));
     s.reports[1] = s.reports[0];

@@ -1,0 +1,427 @@
+/* PacemakerCluster documents in the store. See intake.h. */
+#include "driver/health/intake.h"
+
+#include <stdio.h>
+
+#include "driver/base/check.h"
+#include "driver/health/event.h"
+#include "driver/health/follow.h"
+#include "driver/health/stored.h"
+
+/* One document on its way into the store. */
+struct intake {
+    struct hfd_txn *tx;
+    const struct hfd_fleet_call *call;
+    struct hfd_err *err;
+    struct hfd_health_stored stored;
+    hfd_slice text; /* of the document that is to be stored; none = there is no document */
+    struct hfd_health_document document;
+    struct hfd_watch_row watch;
+    bool is_new; /* it is not the stored one */
+    struct hfd_health_verdict verdict;
+    struct hfd_condition judged[2]; /* hfd_health_conditions */
+};
+
+static hfd_rc short_of_memory(const struct intake *n)
+{
+    return hfd_fail_nomem(n->err, "store a PacemakerCluster document");
+}
+
+/* The stored document stays, with its age. */
+static void take_stored(struct intake *n)
+{
+    n->text = n->stored.text;
+    n->document = n->stored.document;
+    n->watch = n->stored.watch;
+}
+
+/* Chooses between the stored document and the one that came in. */
+static hfd_rc choose(struct intake *n, const struct hfd_health_reading *given, const char *root)
+{
+    const struct hfd_health_document *stored = n->stored.has_document ? &n->stored.document : NULL;
+    char field[64];
+
+    switch (hfd_health_follows(stored, &given->document)) {
+    case HFD_HEALTH_NEWER:
+        n->is_new = true;
+        n->text = given->text;
+        n->document = given->document;
+        n->watch.stale_us = hfd_health_stale_us(&n->document, n->call->now_us);
+        return HFD_OK;
+    case HFD_HEALTH_SAME:
+        take_stored(n);
+        return HFD_OK;
+    case HFD_HEALTH_EARLIER:
+        (void)snprintf(field, sizeof(field), "%sstatus.lastUpdated", root);
+        return hfd_fail_field(n->err, HFD_CONFLICT, field, HFD_HEALTH_EARLIER_TEXT);
+    case HFD_HEALTH_REMOVED:
+        break;
+    }
+    (void)snprintf(field, sizeof(field), "%sstatus", root);
+    return hfd_fail_field(n->err, HFD_INVALID, field, HFD_HEALTH_REMOVED_TEXT);
+}
+
+/* Judges the document that was chosen. */
+static hfd_rc judge(struct intake *n)
+{
+    const bool stale = n->document.has_status && n->call->now_us > n->watch.stale_us;
+    hfd_rc rc = hfd_health_judge(&n->document, stale, n->call->mem, &n->verdict, n->err);
+
+    n->watch.told = stale;
+    return rc == HFD_OK ? hfd_health_conditions(&n->verdict, n->stored.known, n->call->mem,
+                                                n->judged, n->err)
+                        : rc;
+}
+
+/* The conditions of a report with the server's own in their places. */
+static hfd_rc merge_conditions(const struct intake *n, const struct hfd_conditions *given,
+                               struct hfd_conditions *out)
+{
+    *out = (struct hfd_conditions){
+        hfd_arena_array(n->call->mem, given->count + 1, sizeof(*out->items)), 0};
+    if (out->items == NULL)
+        return short_of_memory(n);
+    for (size_t i = 0; i < given->count; i++) {
+        const struct hfd_condition *c = &given->items[i];
+
+        if (hfd_slice_is(c->type, HFD_HEALTH_DEGRADED))
+            continue;
+        out->items[out->count] = *c;
+        if (n->text.len > 0 && hfd_slice_eq(c->type, n->judged[0].type)) {
+            out->items[out->count].status = n->judged[0].status;
+            out->items[out->count].reason = n->judged[0].reason;
+            out->items[out->count].message = n->judged[0].message;
+        }
+        out->count++;
+    }
+    if (n->text.len > 0)
+        out->items[out->count++] = n->judged[1];
+    return HFD_OK;
+}
+
+/* ---- events ---- */
+
+static hfd_rc keep_event(const struct intake *n, const struct hfd_health_event *event)
+{
+    const struct hfd_event_row row = {
+        .fleet_id = n->watch.fleet_id,
+        .first_us = n->call->now_us,
+        .last_us = n->call->now_us,
+        .count = 1,
+        .warning = event->warning,
+        .reason = hfd_slice_of(event->reason),
+        .message = event->message,
+    };
+    struct hfd_event_row kept;
+    hfd_rc rc = hfd_event_row_find(n->tx, &row, n->call->mem, &kept, n->err);
+
+    if (rc == HFD_OK && hfd_health_event_repeats(event, kept.reason, kept.message,
+                                                 n->call->now_us - kept.first_us)) {
+        kept.last_us = n->call->now_us;
+        kept.count++;
+        return hfd_event_row_repeat(n->tx, &kept, n->err);
+    }
+    return rc == HFD_OK || rc == HFD_NOT_FOUND
+               ? hfd_event_row_add(n->tx, &row, HFD_HEALTH_EVENTS_KEPT, n->err)
+               : rc;
+}
+
+/* Tells what is new: a document that is not the stored one, or that it is stale now. */
+static hfd_rc keep_events(const struct intake *n)
+{
+    struct hfd_health_verdict before;
+    struct hfd_health_events events;
+    hfd_rc rc = HFD_OK;
+
+    if (!n->is_new && n->watch.told == n->stored.watch.told)
+        return HFD_OK;
+    if (n->stored.has_document)
+        rc = hfd_health_judge(&n->stored.document, n->stored.watch.told, n->call->mem, &before,
+                              n->err);
+    if (rc == HFD_OK)
+        rc = hfd_health_events(n->stored.has_document ? &before : NULL, &n->verdict, n->call->mem,
+                               &events, n->err);
+    for (size_t i = 0; rc == HFD_OK && i < events.count; i++)
+        rc = keep_event(n, &events.items[i]);
+    return rc;
+}
+
+/* Writes what stands beside the report. */
+static hfd_rc keep_watch(const struct intake *n)
+{
+    hfd_rc rc = HFD_OK;
+
+    if (n->text.len == 0)
+        return HFD_OK;
+    if (n->document.has_status)
+        rc = hfd_watch_row_put(n->tx, &n->watch, n->err);
+    return rc == HFD_OK ? keep_events(n) : rc;
+}
+
+static hfd_rc start(struct intake *n, const struct hfd_health_key *key)
+{
+    n->watch = (struct hfd_watch_row){.fleet_id = key->cluster_id, .adapter = key->adapter};
+    return hfd_health_stored_load(n->tx, key, n->call->mem, &n->stored, n->err);
+}
+
+/* ---- reports ---- */
+
+hfd_rc hfd_health_report(struct hfd_txn *tx, const struct hfd_fleet_call *call,
+                         const struct hfd_health_report *in, struct hfd_fleet_reported *out,
+                         struct hfd_err *err)
+{
+    const struct hfd_health_key key = {in->report->target.id, in->report->adapter};
+    struct intake n = {.tx = tx, .call = call, .err = err};
+    struct hfd_fleet_report report = *in->report;
+    hfd_rc rc = start(&n, &key);
+
+    if (rc == HFD_OK && in->given->present)
+        rc = choose(&n, in->given, "data." HFD_HEALTH_MEMBER ".");
+    else if (rc == HFD_OK && n.stored.has_document)
+        take_stored(&n);
+    if (rc == HFD_OK && n.text.len > 0)
+        rc = judge(&n);
+    if (rc == HFD_OK)
+        rc = merge_conditions(&n, &in->report->conditions, &report.conditions);
+    if (rc == HFD_OK && n.text.len > 0)
+        rc = hfd_health_stored_data(report.data, n.text, call->mem, &report.data, err);
+    if (rc != HFD_OK)
+        return rc;
+    report.keeps_unknown = n.text.len > 0;
+    rc = hfd_fleet_report(tx, call, &report, out, err);
+    return rc == HFD_OK && out->verdict == HFD_VERDICT_STORE ? keep_watch(&n) : rc;
+}
+
+/* ---- the sub-resource ---- */
+
+static hfd_rc not_found(const struct hfd_health_key *key, struct hfd_err *err)
+{
+    return hfd_fail(err, HFD_NOT_FOUND, "PacemakerCluster 'cluster' not found for cluster '%.*s'",
+                    HFD_SLICE_FMT(key->cluster_id));
+}
+
+/* The stored conditions of the adapter, or those of one that has not reported. */
+static hfd_rc own_conditions(const struct intake *n, struct hfd_conditions *out)
+{
+    static const char *const types[] = {"Available", "Applied", "Health"};
+    const size_t count = sizeof(types) / sizeof(types[0]);
+
+    if (n->stored.reported)
+        return hfd_conditions_parse(n->stored.row.conditions, n->call->mem, out, n->err);
+    out->items = hfd_arena_array(n->call->mem, count, sizeof(*out->items));
+    if (out->items == NULL)
+        return short_of_memory(n);
+    for (out->count = 0; out->count < count; out->count++)
+        out->items[out->count] = (struct hfd_condition){
+            .type = hfd_slice_of(types[out->count]),
+            .status = HFD_STATUS_TRUE,
+            .reason = HFD_SLICE("PacemakerDocumentStored"),
+            .last_transition_us = n->call->now_us,
+        };
+    return HFD_OK;
+}
+
+/* The times of conditions: a transition is now, or the former one while the status stays. */
+static void date_conditions(const struct intake *n, const struct hfd_conditions *were,
+                            struct hfd_conditions *are)
+{
+    for (size_t i = 0; i < are->count; i++) {
+        const struct hfd_condition *was = hfd_condition_find(were, are->items[i].type);
+
+        are->items[i].last_transition_us = was != NULL && was->status == are->items[i].status
+                                               ? was->last_transition_us
+                                               : n->call->now_us;
+    }
+}
+
+/* The adapter's report with the document and its verdict. */
+static hfd_rc make_row(const struct intake *n, int64_t generation, struct hfd_report_row *out)
+{
+    struct hfd_conditions were, are;
+    struct hfd_buf b;
+    hfd_rc rc;
+
+    *out = n->stored.row;
+    if (!n->stored.reported)
+        *out = (struct hfd_report_row){.fleet_id = n->watch.fleet_id,
+                                       .adapter = n->watch.adapter,
+                                       .created_us = n->call->now_us,
+                                       .data = HFD_SLICE("{}")};
+    out->observed_generation = generation;
+    out->received_us = n->call->now_us;
+    if (out->observed_us < n->call->now_us)
+        out->observed_us = n->call->now_us;
+    rc = own_conditions(n, &were);
+    if (rc == HFD_OK)
+        rc = merge_conditions(n, &were, &are);
+    if (rc != HFD_OK)
+        return rc;
+    date_conditions(n, &were, &are);
+    hfd_buf_init(&b, HFD_HEALTH_DOCUMENT_MAX_BYTES);
+    hfd_conditions_format(&b, &are, true);
+    rc = hfd_buf_to_arena(&b, n->call->mem, &out->conditions, n->err);
+    return rc == HFD_OK
+               ? hfd_health_stored_data(out->data, n->text, n->call->mem, &out->data, n->err)
+               : rc;
+}
+
+/* A create and a PUT of the main resource leave the status alone. */
+static hfd_rc choose_main(struct intake *n, const struct hfd_health_put *in)
+{
+    struct hfd_health_join_texts join = {.main = in->given->text};
+
+    if (in->what == HFD_HEALTH_CREATE && n->stored.has_document)
+        return hfd_fail(n->err, HFD_CONFLICT,
+                        "PacemakerCluster 'cluster' already exists for cluster '%.*s'",
+                        HFD_SLICE_FMT(in->cluster_id));
+    if (n->stored.has_document) {
+        take_stored(n);
+        join.status = n->stored.text;
+    }
+    n->is_new = in->what == HFD_HEALTH_CREATE;
+    return hfd_health_stored_join(&join, n->call->mem, &n->text, n->err);
+}
+
+static hfd_rc choose_status(struct intake *n, const struct hfd_health_put *in)
+{
+    const struct hfd_health_join_texts join = {n->stored.text, in->given->text};
+    hfd_rc rc = choose(n, in->given, "");
+
+    return rc == HFD_OK && n->is_new ? hfd_health_stored_join(&join, n->call->mem, &n->text, n->err)
+                                     : rc;
+}
+
+/* Stores what was chosen. A document that is the stored one is written for a new generation only.
+ */
+static hfd_rc store(struct intake *n, const struct hfd_fleet_row *cluster)
+{
+    const struct hfd_fleet_target target = {.kind = HFD_KIND_CLUSTER, .id = cluster->id};
+    struct hfd_report_row row;
+    hfd_rc rc;
+
+    if (n->stored.reported && n->stored.row.observed_generation == cluster->generation &&
+        hfd_slice_eq(n->text, n->stored.text) && n->call->now_us <= n->watch.stale_us)
+        return HFD_OK;
+    rc = judge(n);
+    if (rc == HFD_OK)
+        rc = make_row(n, cluster->generation, &row);
+    if (rc == HFD_OK)
+        rc = hfd_fleet_report_restate(n->tx, n->call, &target, &row, n->err);
+    return rc == HFD_OK ? keep_watch(n) : rc;
+}
+
+hfd_rc hfd_health_write(struct hfd_txn *tx, const struct hfd_fleet_call *call,
+                        const struct hfd_health_put *in, hfd_slice *text, struct hfd_err *err)
+{
+    const struct hfd_fleet_target target = {.kind = HFD_KIND_CLUSTER, .id = in->cluster_id};
+    const struct hfd_health_key key = {in->cluster_id, in->adapter};
+    struct intake n = {.tx = tx, .call = call, .err = err};
+    struct hfd_fleet_row cluster;
+    hfd_rc rc;
+
+    *text = HFD_SLICE_NONE;
+    rc = hfd_fleet_get(tx, &target, call->mem, &cluster, err);
+    if (rc == HFD_OK)
+        rc = start(&n, &key);
+    if (rc == HFD_OK && in->what != HFD_HEALTH_CREATE && !n.stored.has_document)
+        rc = not_found(&key, err);
+    if (rc == HFD_OK)
+        rc = in->what == HFD_HEALTH_STATUS ? choose_status(&n, in) : choose_main(&n, in);
+    if (rc == HFD_OK)
+        rc = store(&n, &cluster);
+    if (rc == HFD_OK)
+        *text = n.text;
+    return rc;
+}
+
+hfd_rc hfd_health_remove(struct hfd_txn *tx, const struct hfd_fleet_call *call,
+                         const struct hfd_health_key *key, struct hfd_err *err)
+{
+    const struct hfd_fleet_target target = {.kind = HFD_KIND_CLUSTER, .id = key->cluster_id};
+    const struct hfd_health_event event = {
+        true, hfd_health_reason(HFD_HEALTH_NO_STATUS),
+        HFD_SLICE("Pacemaker error: PacemakerCluster CR not found")};
+    struct intake n = {.tx = tx, .call = call, .err = err};
+    struct hfd_fleet_row cluster;
+    hfd_rc rc = hfd_fleet_get(tx, &target, call->mem, &cluster, err);
+
+    if (rc == HFD_OK)
+        rc = start(&n, key);
+    if (rc == HFD_OK && !n.stored.has_document)
+        rc = not_found(key, err);
+    if (rc == HFD_OK)
+        rc = hfd_watch_row_delete(tx, &n.watch, err);
+    if (rc == HFD_OK)
+        rc = keep_event(&n, &event);
+    return rc == HFD_OK ? hfd_fleet_report_withdraw(tx, call, &target, key->adapter, err) : rc;
+}
+
+hfd_rc hfd_health_get(struct hfd_txn *tx, const struct hfd_fleet_call *call,
+                      const struct hfd_health_key *key, struct hfd_health_view *out,
+                      struct hfd_err *err)
+{
+    const struct hfd_fleet_target target = {.kind = HFD_KIND_CLUSTER, .id = key->cluster_id};
+    struct intake n = {.tx = tx, .call = call, .err = err};
+    struct hfd_fleet_row cluster;
+    hfd_rc rc = hfd_fleet_get(tx, &target, call->mem, &cluster, err);
+
+    if (rc == HFD_OK)
+        rc = start(&n, key);
+    if (rc == HFD_OK && !n.stored.has_document)
+        rc = not_found(key, err);
+    if (rc != HFD_OK)
+        return rc;
+    take_stored(&n);
+    rc = judge(&n);
+    *out = (struct hfd_health_view){n.text, n.document, n.verdict};
+    return rc;
+}
+
+/* ---- time ---- */
+
+static bool is_observer(const struct hfd_fleet *fleet, hfd_slice adapter)
+{
+    for (size_t i = 0; i < fleet->observers.count; i++)
+        if (hfd_slice_eq(fleet->observers.items[i], adapter))
+            return true;
+    return false;
+}
+
+/* One document that has become stale. A row that stands for no document is removed. */
+static hfd_rc settle(struct hfd_txn *tx, const struct hfd_fleet_call *call,
+                     const struct hfd_watch_row *watch, struct hfd_err *err)
+{
+    const struct hfd_health_key key = {watch->fleet_id, watch->adapter};
+    const struct hfd_fleet_target target = {.kind = HFD_KIND_CLUSTER, .id = key.cluster_id};
+    struct intake n = {.tx = tx, .call = call, .err = err};
+    struct hfd_report_row row;
+    hfd_rc rc = start(&n, &key);
+
+    if (rc == HFD_OK && (!n.stored.has_document || !is_observer(call->fleet, watch->adapter)))
+        return hfd_watch_row_delete(tx, watch, err);
+    if (rc != HFD_OK)
+        return rc;
+    take_stored(&n);
+    rc = judge(&n);
+    if (rc == HFD_OK)
+        rc = make_row(&n, n.stored.row.observed_generation, &row);
+    if (rc != HFD_OK)
+        return rc;
+    row.observed_us = n.stored.row.observed_us; /* the adapter has not reported */
+    row.received_us = n.stored.row.received_us;
+    rc = hfd_fleet_report_restate(tx, call, &target, &row, err);
+    return rc == HFD_OK ? keep_watch(&n) : rc;
+}
+
+hfd_rc hfd_health_settle(struct hfd_txn *tx, const struct hfd_fleet_call *call, size_t *count,
+                         struct hfd_err *err)
+{
+    const struct hfd_watch_query query = {call->now_us, HFD_HEALTH_SETTLE_MAX};
+    struct hfd_watch_list list;
+    hfd_rc rc = hfd_watch_row_stale(tx, &query, call->mem, &list, err);
+
+    *count = 0;
+    for (size_t i = 0; rc == HFD_OK && i < list.count; i++, (*count)++)
+        rc = settle(tx, call, &list.rows[i], err);
+    return rc;
+}

@@ -61,6 +61,7 @@ static int64_t settings_fingerprint(const struct hfd_driver *d)
               3);
     for (int kind = HFD_KIND_CLUSTER; kind <= HFD_KIND_NODEPOOL; kind++)
         add_texts(&hash, d->fleet.required[kind].items, d->fleet.required[kind].count);
+    add_texts(&hash, d->fleet.observers.items, d->fleet.observers.count);
     add_texts(&hash, d->terminal_reasons, d->terminal_reason_count);
     add_rules(&hash, d->output_values, d->output_value_count);
     add_rules(&hash, d->output_secrets, d->output_secret_count);

@@ -431,6 +431,17 @@ static void walk_object(struct walk *w, enum place place, const json_t *obj)
     }
 }
 
+static hfd_rc fail_first(const struct hfd_health_violations *found, struct hfd_err *err)
+{
+    const struct hfd_health_violation *v = &found->items[0];
+    char more[48] = "";
+
+    if (found->total > 1)
+        (void)snprintf(more, sizeof(more), " (and %zu more)", found->total - 1);
+    return hfd_fail(err, HFD_INVALID, "%.*s: %.*s%s", HFD_SLICE_FMT(v->field),
+                    HFD_SLICE_FMT(v->message), more);
+}
+
 hfd_rc hfd_health_check(const json_t *doc, const char *root, struct hfd_arena *mem,
                         struct hfd_health_violations *out, struct hfd_err *err)
 {
@@ -445,8 +456,7 @@ hfd_rc hfd_health_check(const json_t *doc, const char *root, struct hfd_arena *m
     else
         expected(&w, &rules[0], "an object", doc);
     if (w.rc == HFD_INVALID)
-        return hfd_fail(err, HFD_INVALID, "%.*s: %.*s", HFD_SLICE_FMT(out->items[0].field),
-                        HFD_SLICE_FMT(out->items[0].message));
+        return fail_first(out, err);
     *out = (struct hfd_health_violations){NULL, 0, 0};
     if (w.rc != HFD_OK)
         return hfd_fail_nomem(err, "check a PacemakerCluster document");

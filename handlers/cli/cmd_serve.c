@@ -3,6 +3,7 @@
  * closes the parts in reverse order. Signals are blocked in every thread and read here. Thread:
  * main.
  */
+#include "driver/adapters/aging.h"
 #include "driver/adapters/demo.h"
 #include "driver/base/base.h"
 #include "driver/base/check.h"
@@ -41,6 +42,7 @@ struct serve {
     struct hfd_serve_remote remote;
     struct hfd_app app;
     struct hfd_server *server;
+    struct hfd_aging *aging;
     struct hfd_demo *demo;
     enum hfd_exit status; /* exit status so far */
 };
@@ -303,6 +305,21 @@ static void stop_demo(struct serve *s)
     hfd_demo_stop(&s->demo);
 }
 
+static enum hfd_exit start_aging(struct serve *s, struct hfd_err *err)
+{
+    const struct hfd_aging_config config = {
+        .store = s->store, .driver = &s->driver, .clock = &s->steady.clock};
+
+    if (s->driver.fleet.observers.count == 0)
+        return HFD_EXIT_OK;
+    return hfd_aging_start(&config, &s->aging, err) == HFD_OK ? HFD_EXIT_OK : HFD_EXIT_INTERNAL;
+}
+
+static void stop_aging(struct serve *s)
+{
+    hfd_aging_stop(&s->aging);
+}
+
 /* --- the whole --- */
 
 /*
@@ -325,6 +342,7 @@ static const struct {
     {"remote", open_remote, close_remote},
     {"listeners", open_server, close_server},
     {"loops", start_server, stop_server},
+    {"clock of documents", start_aging, stop_aging},
     {"demo", start_demo, stop_demo},
 };
 #define STEP_COUNT (sizeof(steps) / sizeof(steps[0]))

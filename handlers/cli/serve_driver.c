@@ -86,6 +86,7 @@ hfd_rc hfd_serve_driver_init(struct hfd_driver *d, struct hfd_settings *s,
                                                s->required_cluster.count},
                 .required[HFD_KIND_NODEPOOL] = {s->required_nodepool.items,
                                                 s->required_nodepool.count},
+                .observers = {s->pacemaker.items, s->pacemaker.count},
                 .rng = &hfd_rng_system,
             },
         .rules =

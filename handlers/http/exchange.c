@@ -213,27 +213,35 @@ static void reply_problem(struct hfd_exchange *x, struct hfd_problem *p, const c
     hfd_exchange_reply(x, &reply);
 }
 
+static void fail(struct hfd_exchange *x, struct hfd_problem *p, const struct hfd_err *err)
+{
+    if (HFD_NEVER(p->rc == HFD_OK))
+        p->rc = HFD_CORRUPT;
+    /* The log has what a 5xx hides from the client. */
+    if (hfd_problem_status(x->match.dialect, p->rc) >= 500)
+        HFD_LOG(p->rc == HFD_BUSY ? HFD_LOG_WARN : HFD_LOG_ERROR, "request failed",
+                HFD_LOG_CSTR("rc", hfd_rc_name(p->rc)),
+                HFD_LOG_CSTR("detail", err != NULL ? err->msg : ""));
+    p->field = err != NULL ? err->field : NULL;
+    p->message = err != NULL ? err->msg : NULL;
+    reply_problem(x, p, NULL);
+}
+
 void hfd_exchange_fail(struct hfd_exchange *x, hfd_rc rc, const struct hfd_err *err)
 {
-    hfd_exchange_fail_fields(x, rc, err, NULL);
+    fail(x, &(struct hfd_problem){.rc = rc}, err);
 }
 
 void hfd_exchange_fail_fields(struct hfd_exchange *x, hfd_rc rc, const struct hfd_err *err,
                               const struct hfd_violations *fields)
 {
-    if (HFD_NEVER(rc == HFD_OK))
-        rc = HFD_CORRUPT;
-    /* The log has what a 5xx hides from the client. */
-    if (hfd_problem_status(x->match.dialect, rc) >= 500)
-        HFD_LOG(rc == HFD_BUSY ? HFD_LOG_WARN : HFD_LOG_ERROR, "request failed",
-                HFD_LOG_CSTR("rc", hfd_rc_name(rc)),
-                HFD_LOG_CSTR("detail", err != NULL ? err->msg : ""));
-    reply_problem(x,
-                  &(struct hfd_problem){.rc = rc,
-                                        .field = err != NULL ? err->field : NULL,
-                                        .message = err != NULL ? err->msg : NULL,
-                                        .fields = fields},
-                  NULL);
+    fail(x, &(struct hfd_problem){.rc = rc, .fields = fields}, err);
+}
+
+void hfd_exchange_fail_rules(struct hfd_exchange *x, hfd_rc rc, const struct hfd_err *err,
+                             const struct hfd_health_violations *rules)
+{
+    fail(x, &(struct hfd_problem){.rc = rc, .rules = rules}, err);
 }
 
 const struct hfd_app *hfd_exchange_app(const struct hfd_exchange *x)

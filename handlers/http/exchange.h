@@ -63,5 +63,8 @@ void hfd_exchange_fail(struct hfd_exchange *x, hfd_rc rc, const struct hfd_err *
  */
 void hfd_exchange_fail_fields(struct hfd_exchange *x, hfd_rc rc, const struct hfd_err *err,
                               const struct hfd_violations *fields);
+/** The same with the rules of a PacemakerCluster document that are violated; they may be none. */
+void hfd_exchange_fail_rules(struct hfd_exchange *x, hfd_rc rc, const struct hfd_err *err,
+                             const struct hfd_health_violations *rules);
 
 #endif

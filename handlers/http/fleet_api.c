@@ -13,6 +13,7 @@
 #include "driver/core/observe.h"
 #include "driver/base/metrics.h"
 #include "driver/fleet/names.h"
+#include "driver/health/intake.h"
 #include "driver/fleet/search.h"
 #include "driver/fleet/search_order.h"
 #include "store/search.h"
@@ -47,6 +48,8 @@ struct command {
     const struct hfd_driver *driver;
     struct hfd_fleet_row row;
     struct hfd_fleet_reported report;
+    bool observed;                   /* in.report is an observer's, and given is set */
+    struct hfd_health_reading given; /* its document */
     struct hfd_fleet_list rows;
     struct hfd_report_list reports;
 };
@@ -123,6 +126,15 @@ struct hfd_fleet_action {
     int status;
 };
 
+static void fail_reading(struct hfd_exchange *x, const struct command *cmd,
+                         const struct hfd_fleet_reading *r, hfd_rc rc, const struct hfd_err *err)
+{
+    if (cmd->given.violations.count > 0)
+        hfd_exchange_fail_rules(x, rc, err, &cmd->given.violations);
+    else
+        hfd_exchange_fail_fields(x, rc, err, &r->found);
+}
+
 void hfd_fleet_api_change(struct hfd_exchange *x)
 {
     const struct hfd_fleet_action *c = hfd_exchange_route(x)->arg;
@@ -138,7 +150,7 @@ void hfd_fleet_api_change(struct hfd_exchange *x)
     if (c->read != NULL)
         rc = c->read(hfd_exchange_request(x)->body, cmd, &r, &err);
     if (rc != HFD_OK)
-        hfd_exchange_fail_fields(x, rc, &err, &r.found);
+        fail_reading(x, cmd, &r, rc, &err);
     else
         hfd_exchange_update(x, c->fn, cmd, c->then);
 }
@@ -283,11 +295,15 @@ static hfd_rc txn_report(struct hfd_txn *tx, void *arg, struct hfd_err *err)
 {
     struct command *cmd = arg;
 
+    const struct hfd_health_report health = {&cmd->in.report, &cmd->given};
     struct hfd_fleet_changes changes;
     hfd_rc rc;
 
     note_changes(cmd, &changes);
-    rc = hfd_fleet_report(tx, &cmd->call, &cmd->in.report, &cmd->report, err);
+    if (cmd->observed)
+        rc = hfd_health_report(tx, &cmd->call, &health, &cmd->report, err);
+    else
+        rc = hfd_fleet_report(tx, &cmd->call, &cmd->in.report, &cmd->report, err);
     return rc == HFD_OK ? hfd_resource_observe(tx, cmd->driver, &cmd->call, err) : rc;
 }
 
@@ -318,6 +334,28 @@ static void on_reported(struct hfd_exchange *x, void *arg, hfd_rc rc, const stru
     hfd_api_send(x, &reply, "application/json", &b);
 }
 
+/* An observer's document, if the report is one's. */
+static hfd_rc read_observed(struct command *cmd, struct hfd_err *err)
+{
+    const struct hfd_adapter_names *observers = &cmd->driver->fleet.observers;
+    const struct hfd_fleet_report *report = &cmd->in.report;
+    hfd_rc rc;
+
+    for (size_t i = 0; i < observers->count; i++)
+        cmd->observed = cmd->observed || hfd_slice_eq(observers->items[i], report->adapter);
+    if (!cmd->observed)
+        return HFD_OK;
+    rc = hfd_health_read_report(report->data, cmd->call.mem, &cmd->given, err);
+    if (cmd->kind == HFD_KIND_CLUSTER)
+        return rc;
+    cmd->observed = false;
+    if (!cmd->given.present)
+        return HFD_OK;
+    cmd->given.violations.count = 0;
+    return hfd_fail_field(err, HFD_INVALID, "data." HFD_HEALTH_MEMBER,
+                          "a PacemakerCluster document belongs to a cluster, not to a nodepool");
+}
+
 static hfd_rc read_report(hfd_slice body, struct command *cmd, struct hfd_fleet_reading *r,
                           struct hfd_err *err)
 {
@@ -325,6 +363,8 @@ static hfd_rc read_report(hfd_slice body, struct command *cmd, struct hfd_fleet_
 
     cmd->in.report = (struct hfd_fleet_report){.target = {cmd->kind, cmd->owner_id, cmd->id}};
     rc = hfd_fleet_json_status(body, r, &cmd->in.report, err);
+    if (rc == HFD_OK)
+        rc = read_observed(cmd, err);
     if (rc != HFD_OK)
         count_report(cmd, "rejected");
     return rc;

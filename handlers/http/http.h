@@ -13,6 +13,7 @@
 #include "store/store.h"
 
 struct hfd_exchange;
+struct hfd_health_violations;
 struct hfd_violations;
 
 /* clang-format off */

@@ -142,11 +142,32 @@ static void add_error(struct hfd_buf *b, hfd_slice field, hfd_slice message, con
     hfd_buf_addc(b, '}');
 }
 
+static void add_rules(const struct hfd_health_violations *rules, struct hfd_buf *b)
+{
+    hfd_buf_lit(b, ",\"errors\":[");
+    for (size_t i = 0; i < rules->count; i++) {
+        const struct hfd_health_violation *v = &rules->items[i];
+
+        if (i > 0)
+            hfd_buf_addc(b, ',');
+        hfd_buf_lit(b, "{\"field\":");
+        hfd_buf_json_str(b, v->field);
+        hfd_buf_lit(b, ",\"message\":");
+        hfd_buf_json_str(b, v->message);
+        hfd_buf_addf(b, ",\"rule\":\"%s\"}", v->rule);
+    }
+    hfd_buf_addc(b, ']');
+}
+
 /* Writes errors[]: each field and its error; nothing if no field is to blame. */
 static void add_errors(const struct hfd_problem *p, struct hfd_buf *b)
 {
     const size_t count = p->fields != NULL ? p->fields->count : 0;
 
+    if (p->rules != NULL && p->rules->count > 0) {
+        add_rules(p->rules, b);
+        return;
+    }
     if (count == 0 && (p->field == NULL || p->field[0] == '\0'))
         return;
     hfd_buf_lit(b, ",\"errors\":[");

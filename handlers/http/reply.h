@@ -7,6 +7,7 @@
 #define HFD_HTTP_REPLY_H
 
 #include "driver/base/buf.h"
+#include "driver/health/rules.h"
 #include "handlers/http/http.h"
 #include "schemas/validate.h"
 
@@ -21,8 +22,9 @@ struct hfd_problem {
     const char
         *message; /* NULL = the text of rc; not shown with a 5xx, which reveals nothing internal */
     const struct hfd_violations
-        *fields;        /* all violations; NULL or empty = field and message only */
-    hfd_slice path;     /* of the request, without query */
+        *fields; /* all violations; NULL or empty = field and message only */
+    const struct hfd_health_violations *rules; /* likewise, of a document; one of the two */
+    hfd_slice path;                            /* of the request, without query */
     hfd_slice resource; /* the GUResID that a 400 of the Driver API names; empty = none */
     hfd_slice request_id;
     int64_t now_us;

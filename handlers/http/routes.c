@@ -11,6 +11,7 @@
 #include "handlers/http/driver_api.h"
 #include "handlers/http/fleet_api.h"
 #include "handlers/http/ops.h"
+#include "handlers/http/pacemaker_api.h"
 
 /* clang-format off */
 #define CLUSTER  HFD_KIND_CLUSTER
@@ -24,6 +25,7 @@
 #define DO(fn)         fn, NULL
 #define LIST(listing)  hfd_fleet_api_list, &hfd_fleet_##listing
 #define CHANGE(action) hfd_fleet_api_change, &hfd_fleet_##action
+#define PACEMAKER(action) hfd_pacemaker_api_write, &hfd_pacemaker_##action
 
 const struct hfd_route hfd_routes[] = {
     OPS(GET,    "/livez",                "livez",       hfd_ops_live),
@@ -57,6 +59,12 @@ const struct hfd_route hfd_routes[] = {
     FLEET(GET,    "/v1/clusters/{cluster_id}/statuses",                                "cluster_statuses",           LIST(statuses),          CLUSTER),
     FLEET(POST,   "/v1/clusters/{cluster_id}/statuses",                                "cluster_statuses",           CHANGE(reporting),       CLUSTER),
     FLEET(PUT,    "/v1/clusters/{cluster_id}/statuses",                                "cluster_statuses",           CHANGE(reporting),       CLUSTER),
+    FLEET(GET,    "/v1/clusters/{cluster_id}/events",                                  "cluster_events",             DO(hfd_pacemaker_api_events), CLUSTER),
+    FLEET(GET,    "/v1/clusters/{cluster_id}/pacemaker",                               "cluster_pacemaker",          DO(hfd_pacemaker_api_get),    CLUSTER),
+    FLEET(POST,   "/v1/clusters/{cluster_id}/pacemaker",                               "cluster_pacemaker",          PACEMAKER(create),            CLUSTER),
+    FLEET(PUT,    "/v1/clusters/{cluster_id}/pacemaker",                               "cluster_pacemaker",          PACEMAKER(main),              CLUSTER),
+    FLEET(DELETE, "/v1/clusters/{cluster_id}/pacemaker",                               "cluster_pacemaker",          DO(hfd_pacemaker_api_delete), CLUSTER),
+    FLEET(PUT,    "/v1/clusters/{cluster_id}/pacemaker/status",                        "cluster_pacemaker_status",   PACEMAKER(status),            CLUSTER),
     FLEET(GET,    "/v1/clusters/{cluster_id}/nodepools",                               "cluster_nodepools",          LIST(resources),         NODEPOOL),
     FLEET(POST,   "/v1/clusters/{cluster_id}/nodepools",                               "cluster_nodepools",          CHANGE(creating),        NODEPOOL),
     FLEET(GET,    "/v1/clusters/{cluster_id}/nodepools/{nodepool_id}",                 "nodepool",                   DO(hfd_fleet_api_get),   NODEPOOL),

@@ -81,6 +81,9 @@ struct hfd_map {
    "adapters that must report on a cluster") \
  X("adapters.required.nodepool",    required_nodepool,           LIST,     "[validation, hypershift]", 0, 0, \
    "adapters that must report on a nodepool") \
+ X("adapters.pacemaker",            pacemaker,                   LIST,     "[]", 0, 0, \
+   "adapters whose reports bring a PacemakerCluster document; each is required for a cluster as " \
+   "long as that cluster has one; the first speaks through .../pacemaker") \
  X("fleet.conditions",              fleet_conditions,            STR,      "ready", 0, 0, \
    "names of the aggregated conditions: ready (Ready, Available), reconciled (Reconciled, " \
    "LastKnownReconciled), or both") \

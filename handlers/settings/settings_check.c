@@ -271,6 +271,7 @@ static check_fn *const checks[HFD_SETTING_COUNT] = {
     [HFD_SETTING_path_nodepool] = check_path,
     [HFD_SETTING_required_cluster] = check_adapters,
     [HFD_SETTING_required_nodepool] = check_adapters,
+    [HFD_SETTING_pacemaker] = check_adapters,
     [HFD_SETTING_fleet_conditions] = check_conditions,
     [HFD_SETTING_fleet_identity_header] = check_header,
     [HFD_SETTING_remote_identity_header] = check_own_header,

@@ -53,6 +53,10 @@ static hfd_rc check_remote(const struct hfd_settings *s, struct hfd_err *err)
         return hfd_settings_refuse(s, HFD_SETTING_demo_us, err,
                                    "expected off with a remote backend: demo adapters would "
                                    "report instead of the remote's adapters");
+    if (s->pacemaker.count > 0 && !hfd_slice_is(s->backend, "embedded"))
+        return hfd_settings_refuse(s, HFD_SETTING_pacemaker, err,
+                                   "expected an empty list with a remote backend: its adapters "
+                                   "report to the remote");
     if ((s->remote_cert_file.len == 0) != (s->remote_key_file.len == 0))
         return hfd_settings_refuse(s,
                                    s->remote_key_file.len == 0 ? HFD_SETTING_remote_cert_file

@@ -1,0 +1,155 @@
+/* See aging.h. */
+#include "driver/adapters/aging.h"
+
+#include "driver/base/check.h"
+#include "driver/base/log.h"
+#include "driver/base/thread.h"
+#include "driver/core/observe.h"
+#include "driver/health/intake.h"
+
+#include <stdlib.h>
+
+#define AGING_MAGIC 0xa61c9a3eu
+#define PAUSE_US (5 * HFD_US_PER_S)
+#define LOOK_MAX_BYTES ((size_t)256 * 1024 * 1024) /* memory for HFD_HEALTH_SETTLE_MAX documents   \
+                                                    */
+
+struct hfd_aging {
+    unsigned magic;
+    struct hfd_aging_config config;
+    pthread_t thread;
+    pthread_mutex_t lock;
+    pthread_cond_t wake;
+    bool stop;    /* under lock */
+    bool failing; /* own thread: the last look failed, and the log says so */
+};
+
+/* One transaction. */
+struct look {
+    const struct hfd_aging_config *config;
+    int64_t now_us;
+    struct hfd_arena mem;
+    size_t count; /* stale documents that it took */
+};
+
+static hfd_rc txn_look(struct hfd_txn *tx, void *arg, struct hfd_err *err)
+{
+    struct look *look = arg;
+    struct hfd_fleet_changes changes = {.mem = &look->mem};
+    const struct hfd_fleet_call call = {
+        .fleet = &look->config->driver->fleet,
+        .now_us = look->now_us,
+        .mem = &look->mem,
+        .changes = &changes,
+    };
+    hfd_rc rc;
+
+    hfd_arena_fini(&look->mem); /* it may run again */
+    rc = hfd_health_settle(tx, &call, &look->count, err);
+    return rc == HFD_OK ? hfd_resource_observe(tx, look->config->driver, &call, err) : rc;
+}
+
+hfd_rc hfd_aging_look(const struct hfd_aging_config *config, struct hfd_err *err)
+{
+    struct look look = {.config = config};
+    hfd_rc rc;
+
+    hfd_arena_init(&look.mem, LOOK_MAX_BYTES);
+    do {
+        look.now_us = hfd_clock_wall_us(config->clock);
+        rc = hfd_store_update_wait(config->store, txn_look, &look, err);
+    } while (rc == HFD_OK && look.count == HFD_HEALTH_SETTLE_MAX);
+    hfd_arena_fini(&look.mem);
+    return rc;
+}
+
+/* Logs the first failure of a row. */
+static void look_once(struct hfd_aging *aging)
+{
+    struct hfd_err err;
+    const hfd_rc rc = hfd_aging_look(&aging->config, &err);
+
+    if (rc != HFD_OK && !aging->failing)
+        HFD_LOG(HFD_LOG_WARN, "cannot settle stale documents, will try again",
+                HFD_LOG_CSTR("code", hfd_rc_name(rc)), HFD_LOG_CSTR("reason", err.msg));
+    aging->failing = rc != HFD_OK;
+}
+
+/* Sleeps until the next look, or until the stop. @return whether to stop */
+static bool wait_for_next(struct hfd_aging *aging)
+{
+    const int64_t until_us = hfd_clock_mono_us(&hfd_clock_system) + PAUSE_US;
+    const struct timespec until = {.tv_sec = (time_t)(until_us / HFD_US_PER_S),
+                                   .tv_nsec = (long)(until_us % HFD_US_PER_S) * 1000};
+    bool stop;
+    int rc = 0;
+
+    pthread_mutex_lock(&aging->lock);
+    while (!aging->stop && rc == 0)
+        rc = pthread_cond_timedwait(&aging->wake, &aging->lock, &until);
+    stop = aging->stop;
+    pthread_mutex_unlock(&aging->lock);
+    return stop;
+}
+
+static void *run(void *arg)
+{
+    struct hfd_aging *aging = arg;
+
+    HFD_CHECK_OBJ(aging, AGING_MAGIC);
+    do
+        look_once(aging);
+    while (!wait_for_next(aging));
+    return NULL;
+}
+
+static void aging_free(struct hfd_aging *aging)
+{
+    pthread_cond_destroy(&aging->wake);
+    pthread_mutex_destroy(&aging->lock);
+    aging->magic = 0;
+    free(aging);
+}
+
+hfd_rc hfd_aging_start(const struct hfd_aging_config *config, struct hfd_aging **out,
+                       struct hfd_err *err)
+{
+    struct hfd_aging *aging = calloc(1, sizeof(*aging));
+    pthread_condattr_t attr;
+    hfd_rc rc;
+
+    *out = NULL;
+    if (aging == NULL)
+        return hfd_fail_nomem(err, "start the clock of documents");
+    aging->magic = AGING_MAGIC;
+    aging->config = *config;
+    pthread_mutex_init(&aging->lock, NULL);
+    pthread_condattr_init(&attr);
+    pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
+    pthread_cond_init(&aging->wake, &attr);
+    pthread_condattr_destroy(&attr);
+    rc = hfd_thread_start(
+        &(struct hfd_thread){"hfd-aging", "clock of documents: thread", run, aging}, &aging->thread,
+        err);
+    if (rc == HFD_OK)
+        *out = aging;
+    else
+        aging_free(aging);
+    return rc;
+}
+
+void hfd_aging_stop(struct hfd_aging **out)
+{
+    struct hfd_aging *aging = *out;
+
+    if (aging == NULL)
+        return;
+    HFD_CHECK_OBJ(aging, AGING_MAGIC);
+    pthread_mutex_lock(&aging->lock);
+    aging->stop = true;
+    pthread_cond_signal(&aging->wake);
+    pthread_mutex_unlock(&aging->lock);
+    pthread_join(aging->thread, NULL);
+    aging_free(aging);
+    *out = NULL;
+}

@@ -35,7 +35,7 @@ static const char *const place_names[PLACES] = {
     [ADDRESS] = "status.nodes[].addresses[]",
     [RESOURCE] = "status.nodes[].resources[]",
     [AGENT] = "status.nodes[].fencingAgents[]",
-    [CONDITION] = "any condition",
+    [CONDITION] = "conditions[]",
 };
 
 struct walk;

@@ -7,6 +7,7 @@
 
 #include "driver/base/metrics.h"
 #include "driver/core/life.h"
+#include "driver/health/rules.h"
 #include "handlers/cli/cli.h"
 
 /* ---- the life cycle ---- */
@@ -123,6 +124,19 @@ static void print_exits(void)
         printf("| %d | %s |\n", rows[i].status, rows[i].text);
 }
 
+/* ---- PacemakerCluster ---- */
+
+static void print_pacemaker_rules(void)
+{
+    printf("| rule | field | text |\n|---|---|---|\n");
+    for (size_t i = 0; i < hfd_health_rule_count(); i++) {
+        const struct hfd_health_rule_text rule = hfd_health_rule_at(i);
+
+        printf("| %s | `%s%s%s` | %s |\n", rule.number, rule.place,
+               rule.place[0] != '\0' ? "." : "", rule.field, rule.text);
+    }
+}
+
 int main(int argc, char **argv)
 {
     static const struct {
@@ -131,7 +145,8 @@ int main(int argc, char **argv)
     } tables[] = {{"decisions", print_decisions},
                   {"arrows", print_arrows},
                   {"metrics", print_metrics},
-                  {"exits", print_exits}};
+                  {"exits", print_exits},
+                  {"pacemaker-rules", print_pacemaker_rules}};
 
     for (size_t i = 0; argc == 2 && i < sizeof(tables) / sizeof(tables[0]); i++) {
         if (strcmp(argv[1], tables[i].name) == 0) {
@@ -139,6 +154,6 @@ int main(int argc, char **argv)
             return fflush(stdout) == 0 ? 0 : 1;
         }
     }
-    (void)fprintf(stderr, "usage: docs_tables decisions|arrows|metrics|exits\n");
+    (void)fprintf(stderr, "usage: docs_tables decisions|arrows|metrics|exits|pacemaker-rules\n");
     return 2;
 }

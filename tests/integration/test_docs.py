@@ -18,12 +18,13 @@ import rules  # noqa: E402
 # The operations of CELLS, which test_driver_tables.py plays, and the rows of the page.
 ROWS = {"GET": "GET", "PUT same": "PUT, same input", "PUT different": "PUT, other input",
         "DELETE": "DELETE"}
-CONTRACT, METRICS, OPERATE, REMOTE, SETTINGS = (
+CONTRACT, METRICS, OPERATE, PACEMAKER, REMOTE, SETTINGS = (
     "handlers/docs/%s.md" % name
-    for name in ("contract", "metrics", "operate", "remote", "settings"))
+    for name in ("contract", "metrics", "operate", "pacemaker", "remote", "settings"))
 # Page, name of the block, table of docs_tables.
 BLOCKS = [(CONTRACT, "decisions", "decisions"), (CONTRACT, "arrows", "arrows"),
-          (METRICS, "metrics", "metrics"), (OPERATE, "exits", "exits")]
+          (METRICS, "metrics", "metrics"), (OPERATE, "exits", "exits"),
+          (PACEMAKER, "rules", "pacemaker-rules")]
 # Blocks of test_failures.py.
 ELSEWHERE = re.compile(r"RES-1\d\d")
 README_LINES_MAX = 150

@@ -12,6 +12,7 @@ import urllib.parse
 from html_page import Page
 from lib import (BASE, COOKIE, Case, Client, cluster_input, guresid, nodepool_input, parse_time,
                  report_body)
+from pacemaker import document, lost_fencing
 
 METHODS = ("get", "put", "post", "patch", "delete")
 # Statuses that need a broken store, or more load than a test makes.
@@ -134,6 +135,13 @@ class Schemas:
     def rule_minProperties(self, _, arg, value, at, __):
         assert len(value) >= arg, "%s: %r" % (at, value)
 
+    def rule_maxProperties(self, _, arg, value, at, __):
+        assert len(value) <= arg, "%s: %r" % (at, value)
+
+    def rule_allOf(self, _, arg, value, at, name):
+        for schema in arg:
+            self.check(schema, value, at, name)
+
 
 def operations(doc):
     for path, item in doc["paths"].items():
@@ -155,6 +163,7 @@ def references(node):
 
 
 class OpenApi(Case):
+    FLAGS = ("--adapters-pacemaker", "pacemaker")
     ADAPTERS = ("validation",)
     POOL_ADAPTERS = ("validation",)
     SPEC_SCHEMA = SCHEMA
@@ -415,6 +424,35 @@ class OpenApi(Case):
                            {"nodepool_id": "2none"})
         self.walk_resource("Cluster", "", cluster, of_cluster, {"cluster_id": "2none"})
 
+    def walk_pacemaker(self):
+        cluster = self.call("postCluster", 201, {"kind": "Cluster", "name": "two-nodes",
+                                                 "spec": {}}).json
+        at, missing = {"cluster_id": cluster["id"]}, {"cluster_id": "2none"}
+        huge, old = {"labels": {"x": "y" * 1100000}}, "2025-01-01T00:00:00Z"
+        bare = {k: v for k, v in document().items() if k != "status"}
+        bare["metadata"] = {"name": "cluster", "labels": {"a": "b"}, "annotations": {"c": "d"}}
+        self.call("getPacemaker", 404, **at)
+        self.call("deletePacemaker", 404, **at)
+        self.call("createPacemaker", 201, bare, **at)
+        self.call("createPacemaker", 409, bare, **at)
+        self.call("putPacemaker", 200, bare, **at)
+        doc = lost_fencing(document())
+        doc["status"]["conditions"][0]["observedGeneration"] = 3
+        self.call("putPacemakerStatus", 200, doc, **at)
+        self.call("putPacemakerStatus", 409, document(updated=old), **at)
+        for verb in ("post", "put"):
+            self.call(verb + "ClusterStatuses", 409, report_body(
+                "pacemaker", 1, data={"pacemakerCluster": document(updated=old)}), **at)
+        for oid in ("createPacemaker", "putPacemaker", "putPacemakerStatus"):
+            self.call(oid, 400, {}, **at)
+            self.call(oid, 413, huge, **at)
+            self.call(oid, 404, document(), **missing)
+        self.call("getPacemaker", 200, **at)
+        self.call("getClusterEvents", 200, query={"page": 1, "pageSize": 10, "size": 10}, **at)
+        self.call("getClusterEvents", 400, query={"page": 0}, **at)
+        self.call("getClusterEvents", 404, **missing)
+        self.call("deletePacemaker", 204, **at)
+
     def walk_rest(self):
         for oid in (
             "getMetadata getOpenapi getOpenapiPage getLivez getAlive getHealthz getReadyz "
@@ -463,6 +501,7 @@ class OpenApi(Case):
     def test_every_answer_is_as_described(self):
         self.walk_driver()
         self.walk_fleet()
+        self.walk_pacemaker()
         self.walk_rest()
         self.walk_orphans()
         for oid, (_, _, op, _) in self.operations.items():

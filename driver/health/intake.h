@@ -1,44 +1,19 @@
 /*
  * PacemakerCluster documents in the store: they live in the last report of an adapter that the
  * settings name as an observer, and nowhere else. A document comes in with a report, or through the
- * Kubernetes-shaped sub-resource; either way it is checked, judged, and stored with its verdict as
- * the adapter's Available. Thread: writer for what changes, any reader for what reads, inside a
- * transaction function; hfd_health_read and hfd_health_read_report: any.
+ * Kubernetes-shaped sub-resource. It is judged, and stored with its verdict as the adapter's
+ * Available. Thread: writer for what changes, any reader for what reads, inside a transaction
+ * function.
  */
 #ifndef HFD_HEALTH_INTAKE_H
 #define HFD_HEALTH_INTAKE_H
 
 #include "driver/fleet/report.h"
-#include "driver/health/document.h"
-#include "driver/health/rules.h"
-#include "driver/health/verdict.h"
+#include "driver/health/read.h"
+#include "driver/health/show.h"
 
-/** The member of a report's data that has the document. */
-#define HFD_HEALTH_MEMBER "pacemakerCluster"
 /** Events that are kept of a cluster. */
 #define HFD_HEALTH_EVENTS_KEPT 1000
-
-/** A document as it came in, checked and pruned. */
-struct hfd_health_reading {
-    bool present;   /* false: the report has no document */
-    hfd_slice text; /* canonical JSON */
-    struct hfd_health_document document;
-    struct hfd_health_violations violations; /* when it was refused */
-};
-
-/**
- * Checks a document. Drops its unknown fields.
- * @param doc   changed in place
- * @param root  its path for the fields of violations
- * @param mem   keeps what out points to
- * @return HFD_OK, HFD_INVALID (out->violations), HFD_TOO_LARGE, HFD_NOMEM
- */
-HFD_MUST_CHECK hfd_rc hfd_health_read(json_t *doc, const char *root, struct hfd_arena *mem,
-                                      struct hfd_health_reading *out, struct hfd_err *err);
-
-/** The same with the document in the data of a report, if it has one. */
-HFD_MUST_CHECK hfd_rc hfd_health_read_report(hfd_slice data, struct hfd_arena *mem,
-                                             struct hfd_health_reading *out, struct hfd_err *err);
 
 struct hfd_health_report {
     const struct hfd_fleet_report *report; /* of an observer */
@@ -86,20 +61,10 @@ struct hfd_health_key {
 HFD_MUST_CHECK hfd_rc hfd_health_remove(struct hfd_txn *tx, const struct hfd_fleet_call *call,
                                         const struct hfd_health_key *key, struct hfd_err *err);
 
-/** A stored document and the verdict on it now. */
-struct hfd_health_view {
-    hfd_slice text;
-    struct hfd_health_document document;
-    struct hfd_health_verdict verdict;
-};
-
 /** Reads a document and judges it at call->now_us. @return HFD_OK, HFD_NOT_FOUND */
 HFD_MUST_CHECK hfd_rc hfd_health_get(struct hfd_txn *tx, const struct hfd_fleet_call *call,
                                      const struct hfd_health_key *key, struct hfd_health_view *out,
                                      struct hfd_err *err);
-
-/** Adds the document with its verdict as the member "health". */
-void hfd_health_format(struct hfd_buf *b, const struct hfd_health_view *view);
 
 /** How many stale documents hfd_health_settle takes at once. */
 #define HFD_HEALTH_SETTLE_MAX 100

@@ -1,5 +1,5 @@
-/* PacemakerCluster documents as they come in. See intake.h. */
-#include "driver/health/intake.h"
+/* PacemakerCluster documents as they come in. See read.h. */
+#include "driver/health/read.h"
 
 static hfd_rc keep_text(const json_t *doc, struct hfd_arena *mem, hfd_slice *out,
                         struct hfd_err *err)

@@ -1,5 +1,5 @@
-/* A PacemakerCluster document and its verdict as the API shows them. See intake.h. */
-#include "driver/health/intake.h"
+/* A PacemakerCluster document and its verdict as the API shows them. See show.h. */
+#include "driver/health/show.h"
 
 static void add_bool(struct hfd_buf *b, const char *name, bool value)
 {

@@ -262,7 +262,7 @@ class Time(PacemakerCase):
                          "2025-01-01T08:30:00Z")
         self.sent(cluster, document(updated="2025-01-01T10:30:01+02:00"))
 
-    # A document that nobody renews takes Ready and Available down; the next one brings them back.
+    # A document that is not renewed takes Ready and Available down; the next one brings them back.
     def test_staleness(self):
         cluster = self.cluster()
         self.sent(cluster, document(updated=time_at(-298)))
@@ -294,7 +294,7 @@ class Time(PacemakerCase):
 
 
 class Subresource(PacemakerCase):
-    # As the status sub-resource of Kubernetes: who writes what.
+    # As the status sub-resource of Kubernetes: each request writes its part.
     def test_create_main_and_status(self):
         cluster = self.cluster()
         path = cluster["href"] + "/pacemaker"

@@ -7,6 +7,7 @@
 #include "handlers/http/api.h"
 #include "handlers/http/fields.h"
 #include "handlers/http/fleet_json.h"
+#include "handlers/http/pacemaker_api.h"
 #include "handlers/http/query.h"
 
 #include "driver/base/log.h"
@@ -23,9 +24,6 @@
 #define DOCUMENT_MAX_BYTES                                                                         \
     ((size_t)64 * 1024 * 1024) /* the largest document of one resource that the limits allow */
 #define LIST_MAX_BYTES ((size_t)32 * 1024 * 1024)
-#define PAGE_SIZE_DEFAULT 100
-#define PAGE_SIZE_MAX 500
-#define PAGE_MAX INT64_C(2147483647) /* an integer of 32 bits, as documented */
 
 /* A request and its results. Lives in the memory of the exchange. */
 struct command {
@@ -39,7 +37,7 @@ struct command {
         struct hfd_fleet_report report;
         hfd_slice reason;
         struct {
-            int64_t page, size;
+            struct hfd_query_page page;
             struct hfd_fleet_query query;
             const struct hfd_fields *fields; /* NULL = all */
         } list;
@@ -48,8 +46,7 @@ struct command {
     const struct hfd_driver *driver;
     struct hfd_fleet_row row;
     struct hfd_fleet_reported report;
-    bool observed;                   /* in.report is an observer's, and given is set */
-    struct hfd_health_reading given; /* its document */
+    struct hfd_pacemaker_report observed; /* of in.report */
     struct hfd_fleet_list rows;
     struct hfd_report_list reports;
 };
@@ -129,8 +126,8 @@ struct hfd_fleet_action {
 static void fail_reading(struct hfd_exchange *x, const struct command *cmd,
                          const struct hfd_fleet_reading *r, hfd_rc rc, const struct hfd_err *err)
 {
-    if (cmd->given.violations.count > 0)
-        hfd_exchange_fail_rules(x, rc, err, &cmd->given.violations);
+    if (cmd->observed.given.violations.count > 0)
+        hfd_exchange_fail_rules(x, rc, err, &cmd->observed.given.violations);
     else
         hfd_exchange_fail_fields(x, rc, err, &r->found);
 }
@@ -295,12 +292,12 @@ static hfd_rc txn_report(struct hfd_txn *tx, void *arg, struct hfd_err *err)
 {
     struct command *cmd = arg;
 
-    const struct hfd_health_report health = {&cmd->in.report, &cmd->given};
+    const struct hfd_health_report health = {&cmd->in.report, &cmd->observed.given};
     struct hfd_fleet_changes changes;
     hfd_rc rc;
 
     note_changes(cmd, &changes);
-    if (cmd->observed)
+    if (cmd->observed.is)
         rc = hfd_health_report(tx, &cmd->call, &health, &cmd->report, err);
     else
         rc = hfd_fleet_report(tx, &cmd->call, &cmd->in.report, &cmd->report, err);
@@ -334,28 +331,6 @@ static void on_reported(struct hfd_exchange *x, void *arg, hfd_rc rc, const stru
     hfd_api_send(x, &reply, "application/json", &b);
 }
 
-/* An observer's document, if the report is one's. */
-static hfd_rc read_observed(struct command *cmd, struct hfd_err *err)
-{
-    const struct hfd_adapter_names *observers = &cmd->driver->fleet.observers;
-    const struct hfd_fleet_report *report = &cmd->in.report;
-    hfd_rc rc;
-
-    for (size_t i = 0; i < observers->count; i++)
-        cmd->observed = cmd->observed || hfd_slice_eq(observers->items[i], report->adapter);
-    if (!cmd->observed)
-        return HFD_OK;
-    rc = hfd_health_read_report(report->data, cmd->call.mem, &cmd->given, err);
-    if (cmd->kind == HFD_KIND_CLUSTER)
-        return rc;
-    cmd->observed = false;
-    if (!cmd->given.present)
-        return HFD_OK;
-    cmd->given.violations.count = 0;
-    return hfd_fail_field(err, HFD_INVALID, "data." HFD_HEALTH_MEMBER,
-                          "a PacemakerCluster document belongs to a cluster, not to a nodepool");
-}
-
 static hfd_rc read_report(hfd_slice body, struct command *cmd, struct hfd_fleet_reading *r,
                           struct hfd_err *err)
 {
@@ -364,7 +339,8 @@ static hfd_rc read_report(hfd_slice body, struct command *cmd, struct hfd_fleet_
     cmd->in.report = (struct hfd_fleet_report){.target = {cmd->kind, cmd->owner_id, cmd->id}};
     rc = hfd_fleet_json_status(body, r, &cmd->in.report, err);
     if (rc == HFD_OK)
-        rc = read_observed(cmd, err);
+        rc = hfd_pacemaker_read_report(cmd->call.fleet, &cmd->in.report, cmd->call.mem,
+                                       &cmd->observed, err);
     if (rc != HFD_OK)
         count_report(cmd, "rejected");
     return rc;
@@ -376,19 +352,7 @@ const struct hfd_fleet_action hfd_fleet_reporting = {read_report, txn_report, on
 
 static hfd_rc page_params(hfd_slice query, struct command *cmd, struct hfd_err *err)
 {
-    static const struct hfd_query_number page = {"page", PAGE_MAX}, size = {"size", PAGE_SIZE_MAX},
-                                         page_size = {"pageSize", PAGE_SIZE_MAX};
-    struct hfd_arena *mem = cmd->call.mem;
-    hfd_rc rc;
-
-    cmd->in.list.page = 1;
-    cmd->in.list.size = PAGE_SIZE_DEFAULT;
-    rc = hfd_query_i64(query, &page, mem, &cmd->in.list.page, err);
-    if (rc == HFD_OK)
-        rc = hfd_query_i64(query, &size, mem, &cmd->in.list.size, err);
-    if (rc == HFD_OK)
-        rc = hfd_query_i64(query, &page_size, mem, &cmd->in.list.size, err);
-    return rc;
+    return hfd_query_page(query, cmd->call.mem, &cmd->in.list.page, err);
 }
 
 /*
@@ -443,8 +407,8 @@ static hfd_rc list_params(hfd_slice query, struct command *cmd, struct hfd_err *
     *q = (struct hfd_fleet_query){
         .kind = cmd->kind,
         .owner_id = cmd->owner_id,
-        .offset = (cmd->in.list.page - 1) * cmd->in.list.size,
-        .limit = cmd->in.list.size,
+        .offset = (cmd->in.list.page.page - 1) * cmd->in.list.page.size,
+        .limit = cmd->in.list.page.size,
     };
     rc = order_params(query, cmd, q, err);
     if (rc == HFD_OK)
@@ -484,7 +448,7 @@ static void list_head(struct hfd_buf *b, const char *kind, const struct command 
                       int64_t total)
 {
     hfd_buf_addf(b, "{\"kind\":\"%sList\",\"page\":%lld,\"size\":%zu,\"total\":%lld,\"items\":[",
-                 kind, (long long)cmd->in.list.page, count, (long long)total);
+                 kind, (long long)cmd->in.list.page.page, count, (long long)total);
 }
 
 static void add_item(struct hfd_buf *b, const struct command *cmd, const struct hfd_fleet_row *row,
@@ -571,9 +535,9 @@ const struct hfd_fleet_listing hfd_fleet_resources = {list_params, txn_list, on_
 static hfd_rc txn_statuses(struct hfd_txn *tx, void *arg, struct hfd_err *err)
 {
     struct command *cmd = arg;
-    const int64_t size = cmd->in.list.size;
+    const int64_t size = cmd->in.list.page.size;
     const struct hfd_report_query page = {
-        .fleet_id = cmd->id, .limit = size, .offset = (cmd->in.list.page - 1) * size};
+        .fleet_id = cmd->id, .limit = size, .offset = (cmd->in.list.page.page - 1) * size};
     hfd_rc rc;
 
     rc = hfd_fleet_get(tx, &(struct hfd_fleet_target){cmd->kind, cmd->owner_id, cmd->id},

@@ -2,16 +2,12 @@
 #include "handlers/http/pacemaker_api.h"
 
 #include "driver/core/observe.h"
-#include "driver/health/intake.h"
 #include "handlers/http/api.h"
 #include "handlers/http/query.h"
 #include "store/rows_event.h"
 
 #define DOCUMENT_MAX_BYTES ((size_t)2 * 1024 * 1024)
 #define EVENTS_MAX_BYTES ((size_t)8 * 1024 * 1024)
-#define PAGE_SIZE_DEFAULT 100
-#define PAGE_SIZE_MAX 500
-#define PAGE_MAX INT64_C(2147483647) /* an integer of 32 bits, as documented */
 
 struct hfd_pacemaker_action {
     enum hfd_health_write what;
@@ -22,6 +18,29 @@ const struct hfd_pacemaker_action hfd_pacemaker_create = {HFD_HEALTH_CREATE, 201
 const struct hfd_pacemaker_action hfd_pacemaker_main = {HFD_HEALTH_MAIN, 200};
 const struct hfd_pacemaker_action hfd_pacemaker_status = {HFD_HEALTH_STATUS, 200};
 
+hfd_rc hfd_pacemaker_read_report(const struct hfd_fleet *fleet,
+                                 const struct hfd_fleet_report *report, struct hfd_arena *mem,
+                                 struct hfd_pacemaker_report *out, struct hfd_err *err)
+{
+    const struct hfd_adapter_names *observers = &fleet->observers;
+    hfd_rc rc;
+
+    *out = (struct hfd_pacemaker_report){.is = false};
+    for (size_t i = 0; i < observers->count; i++)
+        out->is = out->is || hfd_slice_eq(observers->items[i], report->adapter);
+    if (!out->is)
+        return HFD_OK;
+    rc = hfd_health_read_report(report->data, mem, &out->given, err);
+    if (report->target.kind == HFD_KIND_CLUSTER)
+        return rc;
+    out->is = false;
+    out->given.violations.count = 0;
+    if (rc == HFD_NOMEM || !out->given.present)
+        return rc;
+    return hfd_fail_field(err, HFD_INVALID, "data." HFD_HEALTH_MEMBER,
+                          "a PacemakerCluster document belongs to a cluster, not to a nodepool");
+}
+
 /* One request; lives in the exchange's memory. */
 struct command {
     const struct hfd_driver *driver;
@@ -31,7 +50,7 @@ struct command {
     struct hfd_health_reading given;
     hfd_slice text; /* the document that was stored */
     struct hfd_health_view view;
-    int64_t page, size;
+    struct hfd_query_page page;
     struct hfd_event_list events;
 };
 
@@ -208,8 +227,8 @@ static hfd_rc txn_events(struct hfd_txn *tx, void *arg, struct hfd_err *err)
 {
     struct command *cmd = arg;
     const struct hfd_fleet_target target = {.kind = HFD_KIND_CLUSTER, .id = cmd->key.cluster_id};
-    const struct hfd_event_query query = {cmd->key.cluster_id, cmd->size,
-                                          (cmd->page - 1) * cmd->size};
+    const struct hfd_event_query query = {cmd->key.cluster_id, cmd->page.size,
+                                          (cmd->page.page - 1) * cmd->page.size};
     struct hfd_fleet_row cluster;
     hfd_rc rc = hfd_fleet_get(tx, &target, cmd->call.mem, &cluster, err);
 
@@ -242,7 +261,7 @@ static void on_events(struct hfd_exchange *x, void *arg, hfd_rc rc, const struct
     hfd_buf_init(&b, EVENTS_MAX_BYTES);
     hfd_buf_addf(&b,
                  "{\"kind\":\"EventList\",\"page\":%lld,\"size\":%zu,\"total\":%lld,\"items\":[",
-                 (long long)cmd->page, cmd->events.count, (long long)cmd->events.total);
+                 (long long)cmd->page.page, cmd->events.count, (long long)cmd->events.total);
     for (size_t i = 0; i < cmd->events.count; i++) {
         if (i > 0)
             hfd_buf_addc(&b, ',');
@@ -261,13 +280,7 @@ void hfd_pacemaker_api_events(struct hfd_exchange *x)
 
     if (cmd == NULL)
         return;
-    cmd->page = 1;
-    cmd->size = PAGE_SIZE_DEFAULT;
-    rc = hfd_query_i64(query, "page", PAGE_MAX, cmd->call.mem, &cmd->page, &err);
-    if (rc == HFD_OK)
-        rc = hfd_query_i64(query, "size", PAGE_SIZE_MAX, cmd->call.mem, &cmd->size, &err);
-    if (rc == HFD_OK)
-        rc = hfd_query_i64(query, "pageSize", PAGE_SIZE_MAX, cmd->call.mem, &cmd->size, &err);
+    rc = hfd_query_page(query, cmd->call.mem, &cmd->page, &err);
     if (rc != HFD_OK)
         hfd_exchange_fail(x, rc, &err);
     else

@@ -77,3 +77,21 @@ hfd_rc hfd_query_i64(hfd_slice query, const struct hfd_query_number *number, str
     *out = v;
     return HFD_OK;
 }
+
+#define PAGE_SIZE_DEFAULT 100
+#define PAGE_SIZE_MAX 500
+#define PAGE_MAX INT64_C(2147483647) /* an integer of 32 bits, as documented */
+
+hfd_rc hfd_query_page(hfd_slice query, struct hfd_arena *mem, struct hfd_query_page *out,
+                      struct hfd_err *err)
+{
+    static const struct hfd_query_number page = {"page", PAGE_MAX}, size = {"size", PAGE_SIZE_MAX},
+                                         page_size = {"pageSize", PAGE_SIZE_MAX};
+    hfd_rc rc;
+
+    *out = (struct hfd_query_page){1, PAGE_SIZE_DEFAULT};
+    rc = hfd_query_i64(query, &page, mem, &out->page, err);
+    if (rc == HFD_OK)
+        rc = hfd_query_i64(query, &size, mem, &out->size, err);
+    return rc == HFD_OK ? hfd_query_i64(query, &page_size, mem, &out->size, err) : rc;
+}

@@ -29,4 +29,14 @@ struct hfd_query_number {
 HFD_MUST_CHECK hfd_rc hfd_query_i64(hfd_slice query, const struct hfd_query_number *number,
                                     struct hfd_arena *mem, int64_t *out, struct hfd_err *err);
 
+/** Which page of a list is asked for. */
+struct hfd_query_page {
+    int64_t page; /* from 1 on */
+    int64_t size;
+};
+
+/** Parses `page`, and `pageSize` or `size`, with their defaults. @return as hfd_query_i64 */
+HFD_MUST_CHECK hfd_rc hfd_query_page(hfd_slice query, struct hfd_arena *mem,
+                                     struct hfd_query_page *out, struct hfd_err *err);
+
 #endif

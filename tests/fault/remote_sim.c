@@ -302,7 +302,9 @@ static void hyperfleet(struct run *r)
         break;
     case 1:
         if (below(r, 256) < r->trouble)
-            remote_report(&r->rw, doc, "validation", "False", "InvalidConfiguration", NULL);
+            remote_report(
+                &r->rw, doc,
+                &(struct remote_said){"validation", "False", "InvalidConfiguration", NULL});
         break;
     case 2:
     case 3:
@@ -315,7 +317,9 @@ static void hyperfleet(struct run *r)
         }
         break;
     default:
-        remote_report(&r->rw, doc, below(r, 2) != 0 ? "validation" : "dns", "True", "Done", NULL);
+        remote_report(
+            &r->rw, doc,
+            &(struct remote_said){below(r, 2) != 0 ? "validation" : "dns", "True", "Done", NULL});
         break;
     }
 }

@@ -244,8 +244,9 @@ static void look_at_many(void)
 
     remote_world_open(&rw, REMOTE_G31);
     order_many(&rw);
-    remote_report(&rw, remote_find(&rw, "m-1"), "validation", "True", "Done", NULL);
-    remote_report(&rw, remote_find(&rw, "m-1"), "dns", "True", "Done", NULL);
+    remote_report(&rw, remote_find(&rw, "m-1"),
+                  &(struct remote_said){"validation", "True", "Done", NULL});
+    remote_report(&rw, remote_find(&rw, "m-1"), &(struct remote_said){"dns", "True", "Done", NULL});
     remote_remove(&rw, remote_find(&rw, "m-2"));
     rw.before_step = before_step;
     rw.after_step = after_step;
@@ -297,8 +298,8 @@ static void orphans_run_out_of_memory(void **state)
 }
 
 /*
- * A problem document that memory is too short to read is told from none at all: what a 404 or 409
- * means depends on what it says.
+ * A problem document that cannot be read for lack of memory is not taken for none. The meaning of a
+ * 404 or 409 depends on it.
  */
 static void problem_runs_out_of_memory(void **state)
 {

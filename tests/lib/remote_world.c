@@ -211,26 +211,25 @@ void remote_remove(struct remote_world *rw, json_t *resource)
     }
 }
 
-void remote_report(struct remote_world *rw, json_t *resource, const char *adapter,
-                   const char *status, const char *reason, const char *data)
+void remote_report(struct remote_world *rw, json_t *resource, const struct remote_said *said)
 {
     json_t *reports = json_object_get(resource, "reports"), *r;
-    json_t *doc = json_loads(data != NULL ? data : "{}", 0, NULL);
+    json_t *doc = json_loads(said->data != NULL ? said->data : "{}", 0, NULL);
     size_t i;
 
     assert_non_null(doc);
     json_array_foreach (reports, i, r)
-        if (strcmp(text(r, "adapter"), adapter) == 0) {
+        if (strcmp(text(r, "adapter"), said->adapter) == 0) {
             (void)json_array_remove(reports, i);
             break;
         }
     r = json_pack(
         "{s:s, s:O, s:[{s:s, s:s, s:s, s:s, s:o}, {s:s, s:s}, {s:s, s:s}], s:o, s:o, s:o}",
-        "adapter", adapter, "observed_generation", json_object_get(resource, "generation"),
-        "conditions", "type", "Available", "status", status, "reason", reason, "message",
-        "told by the test", "last_transition_time", now_text(rw), "type", "Applied", "status",
-        "True", "type", "Health", "status", "True", "data", doc, "created_time", now_text(rw),
-        "last_report_time", now_text(rw));
+        "adapter", said->adapter, "observed_generation", json_object_get(resource, "generation"),
+        "conditions", "type", "Available", "status", said->status, "reason", said->reason,
+        "message", "told by the test", "last_transition_time", now_text(rw), "type", "Applied",
+        "status", "True", "type", "Health", "status", "True", "data", doc, "created_time",
+        now_text(rw), "last_report_time", now_text(rw));
     assert_non_null(r);
     (void)json_array_append_new(reports, r);
     set_conditions(rw, resource);
@@ -273,8 +272,10 @@ void remote_succeed_all(struct remote_world *rw)
                 (void)snprintf(adapter, sizeof(adapter), "%.*s", HFD_SLICE_FMT(names->items[k]));
                 if (strcmp(available(r, names->items[k]), "True") != 0)
                     remote_report(
-                        rw, r, adapter, "True", "Done",
-                        "{\"endpoint\": \"https://c\", \"secrets\": {\"token\": \"t0p\"}}");
+                        rw, r,
+                        &(struct remote_said){
+                            adapter, "True", "Done",
+                            "{\"endpoint\": \"https://c\", \"secrets\": {\"token\": \"t0p\"}}"});
             }
         }
     }
@@ -671,7 +672,7 @@ void remote_world_answer(struct remote_world *rw, const struct hfd_remote_reques
         answer->body.len /= 2;
 }
 
-/* ---- the upstream thread ---- */
+/* ---- the remote thread ---- */
 
 struct due_step {
     struct remote_world *rw;

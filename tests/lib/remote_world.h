@@ -93,9 +93,13 @@ int remote_count(const struct remote_world *rw, const char *kind);
  */
 json_t *remote_add(struct remote_world *rw, const char *owner, const char *name,
                    const char *labels);
-/** An adapter reports: on its generation, at this time. data is JSON or NULL. */
-void remote_report(struct remote_world *rw, json_t *resource, const char *adapter,
-                   const char *available, const char *reason, const char *data);
+/** What one adapter reports. */
+struct remote_said {
+    const char *adapter, *status, *reason;
+    const char *data; /* JSON, or NULL */
+};
+/** An adapter reports now, on the resource's generation. */
+void remote_report(struct remote_world *rw, json_t *resource, const struct remote_said *said);
 /**
  * All adapters of all resources are done: with making those that live, with removing those that do
  * not.

@@ -827,8 +827,8 @@ static void add_open(void *ctx, const char *key, const char *path, unsigned mode
 }
 
 /*
- * Files with a secret that every user may read or write are told of, those without one are not; a
- * check names the setting that is wrong.
+ * A warning names each file with a secret that every user may read or write. Other files have no
+ * warning. A check names the wrong setting.
  */
 static void open_secrets_are_told(void **state)
 {

@@ -311,8 +311,8 @@ static void not_what_is_being_made(void **state)
 }
 
 /*
- * What a PUT takes over is not listed from the moment on that it may be; a copy is again, as soon
- * as it is known not to be it.
+ * A PUT that may adopt an orphan hides it at once. A copy is listed again when the PUT has adopted
+ * another one.
  */
 static void taken_over(void **state)
 {
@@ -365,8 +365,8 @@ static void end_meanwhile(struct remote_world *rw, const struct hfd_remote_reque
 }
 
 /*
- * A resource that ends is not listed: neither by a list that was read before that, nor because it
- * was made of what once was listed.
+ * A resource that ends is not listed: not by a page that is older, and not because it once was an
+ * orphan.
  */
 static void not_what_has_ended(void **state)
 {
@@ -598,8 +598,8 @@ static void only_what_is_known(void **state)
 /* ---- remotes that do not do it ---- */
 
 /*
- * An old one cannot delete: it is said so with what is to be done, nothing goes on by itself, and
- * it may be asked for again.
+ * An old generation cannot delete. The list says so and what to do. The driver does not try again
+ * by itself, and a client can.
  */
 static void old_ones_cannot_delete(void **state)
 {

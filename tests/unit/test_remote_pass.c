@@ -569,8 +569,8 @@ static void refused_credentials(void **state)
 }
 
 /*
- * A remote that is down past the deadline: RES-105 with the reason; back again, it is made, once,
- * and the next PUT says so at once.
+ * A remote that is down past the deadline: RES-105 with the reason. When it is back, the cluster is
+ * made once, and the next PUT is 200 at once.
  */
 static void down_past_the_deadline(void **state)
 {
@@ -615,7 +615,8 @@ static void failed_stays_failed(void **state)
     (void)put(&rw, G, body_1, NULL);
     (void)remote_world_run(&rw);
     remote_world_wait(&rw, 60 * HFD_US_PER_S);
-    remote_report(&rw, remote_find(&rw, "c-one"), "dns", "False", "InvalidConfiguration", NULL);
+    remote_report(&rw, remote_find(&rw, "c-one"),
+                  &(struct remote_said){"dns", "False", "InvalidConfiguration", NULL});
     (void)remote_world_run(&rw);
     doc = get(&rw, G, NULL);
     assert_failed(&doc, "RES-104", "InvalidConfiguration");
@@ -874,8 +875,8 @@ static void cookies_of_others(void **state)
 /* ---- nodepool resources ---- */
 
 /*
- * By the GUResID of a cluster that is not made yet; by an id that only the remote knows; of a
- * cluster that is not there.
+ * A nodepool names its cluster: by the GUResID of one that is not made yet, by an id that only the
+ * remote knows, by an id that does not exist.
  */
 static void nodepool_resources(void **state)
 {
@@ -996,7 +997,8 @@ static void gone_nodepools_hide_no_fault(void **state)
             assert_int_equal(get(&rw, G, NULL).answer, HFD_ANSWER_HINT);
             remote_remove(&rw, np_b);
         }
-        remote_report(&rw, remote_find(&rw, "c-one"), "dns", "False", "ZoneLost", NULL);
+        remote_report(&rw, remote_find(&rw, "c-one"),
+                      &(struct remote_said){"dns", "False", "ZoneLost", NULL});
         remote_world_wait(&rw, 60 * HFD_US_PER_S);
         (void)remote_world_run(&rw);
         assert_int_equal(get(&rw, G, NULL).answer, HFD_ANSWER_HINT);
@@ -1084,8 +1086,9 @@ static void many_are_watched_together(void **state)
         }
     }
     assert_in_range(rw.requests - requests, 8, 8 * 4);
-    remote_report(&rw, remote_find(&rw, "m-7"), "validation", "True", "Done", NULL);
-    remote_report(&rw, remote_find(&rw, "m-7"), "dns", "True", "Done", NULL);
+    remote_report(&rw, remote_find(&rw, "m-7"),
+                  &(struct remote_said){"validation", "True", "Done", NULL});
+    remote_report(&rw, remote_find(&rw, "m-7"), &(struct remote_said){"dns", "True", "Done", NULL});
     remote_remove(&rw, remote_find(&rw, "m-8"));
     test_clock_advance(&rw.w.clock, rw.policy.watch_us);
     (void)remote_world_run(&rw);
@@ -1217,7 +1220,8 @@ static void settled_ones_are_watched_for_health(void **state)
     requests = rw.requests;
     test_clock_advance(&rw.w.clock, rw.policy.idle_us / 2);
     assert_int_equal(remote_world_run(&rw), 0);
-    remote_report(&rw, remote_find(&rw, "c-one"), "dns", "False", "ZoneLost", NULL);
+    remote_report(&rw, remote_find(&rw, "c-one"),
+                  &(struct remote_said){"dns", "False", "ZoneLost", NULL});
     test_clock_advance(&rw.w.clock, rw.policy.idle_us);
     (void)remote_world_run(&rw);
     assert_in_range(rw.requests - requests, 1, 5);

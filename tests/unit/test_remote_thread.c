@@ -566,8 +566,8 @@ static bool good_are_done(void)
 }
 
 /*
- * A resource that cannot be worked on for a fault of ours, and one that has nothing to say, hold up
- * nobody and are not tried in a loop.
+ * A resource that fails on our side, and one with nothing to ask, delay no other one. They are not
+ * tried in a loop.
  */
 static void a_bad_resource_holds_up_nobody(void **state)
 {
@@ -676,8 +676,8 @@ static bool one_at_server(void)
 }
 
 /*
- * A store that fails ends the thread without a word to the remote; who calls it all the same is
- * safe, and the end comes as always.
+ * A store that fails ends the thread without a request to the remote. Later calls are safe, and so
+ * is the end.
  */
 static void a_broken_store_ends_the_work(void **state)
 {

@@ -1,6 +1,6 @@
 /*
- * What a remote HyperFleet, and what stands in front of it, do in bad times: nothing is lost, made
- * twice or said to be gone that is not.
+ * A remote HyperFleet, and gateways in front of it, in bad times: nothing is lost, made twice, or
+ * reported as gone while it exists.
  */
 #include "driver/backend/remote/pass.h"
 
@@ -262,8 +262,8 @@ static const char body_1b[] = CLUSTER
     "{\"name\":\"np-a\",\"spec\":{\"replicas\":1}},{\"name\":\"np-b\"},{\"name\":\"np-c\"}]}}}";
 
 /*
- * The same of a nodepool, which an update after the restart does not want any more: whichever of
- * two it is, the resource is not ready before that one is gone.
+ * The same with one of two nodepools that an update after the restart does not want any more. The
+ * resource is not ready before that nodepool is gone.
  */
 static void nodepool_outlives_the_driver(void **state)
 {

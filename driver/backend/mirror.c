@@ -224,19 +224,7 @@ static hfd_rc mirror_orphans(struct hfd_txn *tx, const struct hfd_backend_orphan
     *out = (struct hfd_backend_orphans){.more = false};
     if (query->guresid.len > 0)
         return HFD_OK;
-    return hfd_remote_orphans_list(tx, query->kind, query->limit, query->mem, &out->list,
-                                   &out->more, err);
-}
-
-static hfd_rc mirror_orphans_state(struct hfd_txn *tx, struct hfd_arena *mem,
-                                   struct hfd_backend_orphans_state *out, struct hfd_err *err)
-{
-    struct hfd_remote_orphans_state state;
-    hfd_rc rc = hfd_remote_orphans_state(tx, mem, &state, err);
-
-    if (rc == HFD_OK)
-        *out = (struct hfd_backend_orphans_state){true, state.checked_us, state.error};
-    return rc;
+    return hfd_remote_orphans_list(tx, query, out, err);
 }
 
 /* The remote thread looks at it once more before it deletes it. */
@@ -245,7 +233,7 @@ static hfd_rc mirror_remove_orphan(struct hfd_txn *tx, const struct hfd_fleet_ca
                                    struct hfd_err *err)
 {
     struct hfd_orphan_row row;
-    hfd_rc rc = hfd_remote_orphan_remove(tx, id, call->now_us, call->mem, &row, err);
+    hfd_rc rc = hfd_remote_orphan_remove(tx, call, id, &row, err);
 
     out->removed = false;
     if (rc != HFD_OK)
@@ -267,7 +255,7 @@ const struct hfd_backend hfd_backend_remote = {
     .remove = mirror_remove,
     .orphans = mirror_orphans,
     .remove_orphan = mirror_remove_orphan,
-    .orphans_state = mirror_orphans_state,
+    .orphans_state = hfd_remote_orphans_state,
     .discard = hfd_fleet_row_delete,
     .seek = mirror_seek,
     .is_complete = mirror_is_complete,

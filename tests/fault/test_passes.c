@@ -127,11 +127,12 @@ static hfd_rc txn_search(struct hfd_txn *tx, void *arg, struct hfd_err *err)
 static hfd_rc txn_remove(struct hfd_txn *tx, void *arg, struct hfd_err *err)
 {
     struct remote_world *rw = arg;
+    const hfd_slice id =
+        hfd_slice_of(json_string_value(json_object_get(remote_find(rw, "lost"), "id")));
+    const struct hfd_fleet_call call = {.now_us = rw->w.clock.wall_us, .mem = &rw->w.mem};
     struct hfd_orphan_row row;
 
-    return hfd_remote_orphan_remove(
-        tx, hfd_slice_of(json_string_value(json_object_get(remote_find(rw, "lost"), "id"))),
-        rw->w.clock.wall_us, &rw->w.mem, &row, err);
+    return hfd_remote_orphan_remove(tx, &call, id, &row, err);
 }
 
 static void lose_and_remove(void)

@@ -16,8 +16,7 @@ bool hfd_adopt_is_foreign(const struct hfd_take *t, const struct hfd_wire_resour
     return doc->made_by.len > 0 && !hfd_slice_eq(doc->made_by, t->policy->owner);
 }
 
-/* A resource that is adopted: its cluster is complete only with its nodepools.
- */
+/* A resource that is adopted: its cluster is complete only with its nodepools. */
 static hfd_rc set_goal(struct hfd_take *t, struct hfd_pass_part *part,
                        const struct hfd_wire_resource *doc, struct hfd_err *err)
 {

@@ -1,5 +1,4 @@
-/* See asked.h. A table with buckets of four; a ring has the places of the names
- * that wait. */
+/* See asked.h. A table with buckets of four; a ring has the places of the names that wait. */
 #include "driver/backend/remote/asked.h"
 
 #include "driver/base/check.h"
@@ -60,12 +59,10 @@ static hfd_slice name_of(const struct entry *e)
     return (hfd_slice){e->id.text, e->id.len};
 }
 
-/* The place of the name, or of the name to replace, taken longest ago. NULL =
- * all of them wait. */
+/* The place of the name, or of the name to replace, taken longest ago. NULL = all of them wait. */
 static struct entry *place_of(struct hfd_asked *a, hfd_slice id, bool *known)
 {
-    /* Names that are made to collide replace each other, as too many names do
-     * anyway. */
+    /* Names that are made to collide replace each other, as too many names do anyway. */
     const size_t at = hfd_slice_hash(HFD_HASH_START, id) % (a->capacity / WAYS) * WAYS;
     struct entry *bucket = &a->entries[at], *oldest = NULL;
 

@@ -1,8 +1,7 @@
 /*
- * GUResIDs that clients poll, from many threads to one. Bounded, and never
- * waits. Ignores a name that waits already, or was taken less than `again_us`
- * ago. Forgets names if too many come at once: clients poll again. Thread: push
- * any; the rest, the receiver.
+ * GUResIDs that clients poll, from many threads to one. Bounded, and never waits. Ignores a name
+ * that waits already, or was taken less than `again_us` ago. Forgets names if too many come at
+ * once: clients poll again. Thread: push any; the rest, the receiver.
  */
 #ifndef HFD_REMOTE_ASKED_H
 #define HFD_REMOTE_ASKED_H

@@ -24,8 +24,7 @@ static hfd_rc txn_due(struct hfd_txn *tx, void *arg, struct hfd_err *err)
     return d->remote->rules->due(tx, &d->query, d->mem, &d->found, err);
 }
 
-/* When work may begin, monotonic; INT64_MAX = not before something else
- * happens. */
+/* When work may begin, monotonic; INT64_MAX = not before something else happens. */
 static int64_t begin_us(const struct hfd_remote *r)
 {
     const int64_t breaker_us = hfd_breaker_next_us(&r->breaker);

@@ -1,5 +1,4 @@
-/* Reads what is due, and begins passes as far as slots and breaker allow.
- * Thread: remote. */
+/* Reads what is due, and begins passes as far as slots and breaker allow. Thread: remote. */
 #ifndef HFD_REMOTE_BEGIN_H
 #define HFD_REMOTE_BEGIN_H
 

@@ -42,22 +42,21 @@ struct hfd_breaker {
 /** Begins closed. Pauses are between these two. */
 void hfd_breaker_init(struct hfd_breaker *b, int64_t pause_min_us, int64_t pause_max_us);
 /**
- * Returns whether new work may begin now. After the pause it returns true once,
- * for the probe, until the probe is answered.
+ * Returns whether new work may begin now. After the pause it returns true once, for the probe,
+ * until the probe is answered.
  */
 bool hfd_breaker_begin(struct hfd_breaker *b, int64_t now_us);
 /** When begin may return true: 0 = now, INT64_MAX = after the probe. */
 int64_t hfd_breaker_next_us(const struct hfd_breaker *b);
 /**
- * Takes note of an answer. Pauses double from pause_min_us to pause_max_us,
- * less a random share of up to a half.
+ * Takes note of an answer. Pauses double from pause_min_us to pause_max_us, less a random share of
+ * up to a half.
  * @param good  false: the answer is ill, or there is none
  * @return whether the state went to CLOSED, or left it
  */
 bool hfd_breaker_answer(struct hfd_breaker *b, bool good, int64_t now_us,
                         const struct hfd_rng *rng);
-/** Work began and had nothing to ask. If it was the probe, another one may
- * begin. */
+/** Work began and had nothing to ask. If it was the probe, another one may begin. */
 void hfd_breaker_unused(struct hfd_breaker *b, int64_t now_us);
 /** "closed", "open", "half-open" */
 const char *hfd_breaker_name(enum hfd_breaker_state state);

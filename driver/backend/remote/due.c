@@ -10,8 +10,7 @@
 #include "store/rows_resource.h"
 
 #define TROUBLE_MAX_BYTES 240
-/* After its deadline, a resource is looked at after each twentieth of its
- * operation's age. */
+/* After its deadline, a resource is looked at after each twentieth of its operation's age. */
 #define LATE_SHARE 20
 
 /* 0 or more, less than the bound. */
@@ -115,8 +114,7 @@ hfd_rc hfd_due_later(struct hfd_take *t, struct hfd_err *err, const char *fmt, .
     t->rows.remote.watched = hfd_due_is_settled(&t->rows) ? HFD_WATCHED_IDLY : HFD_WATCHED_NOT;
     t->rows.remote.due_us =
         t->now_us + hfd_due_backoff_us(t->policy, t->rows.remote.tries, t->answer);
-    /* The thread logs answers that are not HyperFleet's. This one is, and cannot
-     * be used. */
+    /* The thread logs answers that are not HyperFleet's. This one is, and cannot be used. */
     if (t->rows.remote.tries == 1 && hfd_remote_health_of(t->answer) == HFD_REMOTE_WELL)
         HFD_LOG(HFD_LOG_WARN, "unusable answer of the remote HyperFleet; will ask again",
                 HFD_LOG_STR("guresid", t->rows.remote.guresid),

@@ -1,7 +1,6 @@
 /*
- * One request to a remote HyperFleet, and its answer. No socket: a pass makes
- * the request and takes the answer (pass.h), and the HTTP client carries both
- * (http.h).
+ * One request to a remote HyperFleet, and its answer. No socket: a pass makes the request and takes
+ * the answer (pass.h), and the HTTP client carries both (http.h).
  */
 #ifndef HFD_REMOTE_EXCHANGE_H
 #define HFD_REMOTE_EXCHANGE_H
@@ -45,8 +44,7 @@ struct hfd_remote_exchange {
     int64_t now_us; /* wall clock */
 };
 
-/** The state of the remote as one answer shows it: for the breaker, the metrics
- * and the log. */
+/** The state of the remote as one answer shows it: for the breaker, the metrics and the log. */
 enum hfd_remote_health {
     HFD_REMOTE_WELL,    /* the remote works, whatever the answer is */
     HFD_REMOTE_ILL,     /* down, slow, 5xx, 429, not a document */

@@ -1,5 +1,4 @@
-/* The state of the remote as answers show it: metrics, breaker, log. Thread:
- * remote. */
+/* The state of the remote as answers show it: metrics, breaker, log. Thread: remote. */
 #ifndef HFD_REMOTE_HEALTH_H
 #define HFD_REMOTE_HEALTH_H
 
@@ -9,8 +8,7 @@
 void hfd_remote_learn(struct hfd_remote *r, const struct hfd_remote_call *call);
 /** Adds to the number of requests in flight. */
 void hfd_remote_count_in_flight(struct hfd_remote *r, int by);
-/** Asks for a list at the start, so that a wrong URL or token is logged at
- * once. */
+/** Asks for a list at the start, so that a wrong URL or token is logged at once. */
 void hfd_remote_greet(struct hfd_remote *r);
 
 #endif

@@ -1,7 +1,6 @@
 /*
- * See http.h. One libcurl multi handle keeps the connections. Each call has an
- * easy handle for its life. Proxies of the environment are not used: only
- * settings say where the driver connects.
+ * See http.h. One libcurl multi handle keeps the connections. Each call has an easy handle for its
+ * life. Proxies of the environment are not used: only settings say where the driver connects.
  */
 #include "driver/backend/remote/http_int.h"
 
@@ -145,10 +144,8 @@ static bool is_json_type(const char *type)
 }
 
 /*
- * Returns whether the peer left after a handshake without a word. In TLS 1.3
- * the client has finished before its certificate, or that it has none, is
- * judged: its alert and the end of the connection race, so that the alert is
- * not always read.
+ * Returns whether the peer closed the connection after the TLS handshake, without an answer. In TLS
+ * 1.3 the handshake ends before the peer judges our certificate, and its alert may be lost.
  */
 static bool left_after_handshake(struct hfd_remote_transfer *t)
 {
@@ -201,9 +198,8 @@ static const char *describe(struct hfd_remote_transfer *t, CURLcode code)
 }
 
 /*
- * Blots out our token in a refusal: gateways repeat what they refuse, and its
- * words go into logs and messages. A very short token is left, as it may be
- * part of ordinary words.
+ * Blots out our token in a refusal: gateways repeat what they refuse, and its words go into logs
+ * and messages. A very short token is left, as it may be part of ordinary words.
  */
 static void hide_token(struct hfd_remote_transfer *t)
 {

@@ -1,8 +1,8 @@
 /*
- * HTTP to a remote HyperFleet: many calls at a time from one thread, over kept
- * connections. Each call has deadlines and a bounded answer. The client refuses redirects, proxies
- * of the environment, cookies and compression. It refuses schemes other than http and https, HTTP
- * other than 1.1, and certificates that do not verify. Thread: the one that opened it, unless said.
+ * HTTP to a remote HyperFleet: many calls at a time from one thread, over kept connections. Each
+ * call has deadlines and a bounded answer. The client refuses redirects, proxies of the
+ * environment, cookies and compression. It refuses schemes other than http and https, HTTP other
+ * than 1.1, and certificates that do not verify. Thread: the one that opened it, unless said.
  */
 #ifndef HFD_REMOTE_HTTP_H
 #define HFD_REMOTE_HTTP_H
@@ -25,8 +25,7 @@ struct hfd_remote_http_config {
     int64_t answer_max_bytes;
 };
 
-/** One call, in memory of the caller that does not move until
- * hfd_remote_call_fini. */
+/** One call, in memory of the caller that does not move until hfd_remote_call_fini. */
 struct hfd_remote_call {
     struct hfd_remote_request request; /* its texts are borrowed until done */
     void (*done)(struct hfd_remote_call *call);
@@ -37,15 +36,13 @@ struct hfd_remote_call {
     struct hfd_remote_transfer *transfer; /* the client's own */
 };
 
-/** Called for a file with a secret that every user may read. @param key  the
- * setting's name */
+/** Called for a file with a secret that every user may read. @param key  the setting's name */
 typedef void hfd_remote_open_file_fn(void *ctx, const char *key, const char *path, unsigned mode);
 
 /**
  * Reads and checks the files as hfd_remote_http_open does, and drops them.
  * @param on_open  may be NULL
- * @return HFD_OK, HFD_INVALID or HFD_IO (which file, why; err->field is the
- * setting), HFD_NOMEM
+ * @return HFD_OK, HFD_INVALID or HFD_IO (which file, why; err->field is the setting), HFD_NOMEM
  */
 HFD_MUST_CHECK hfd_rc hfd_remote_files_check(const struct hfd_remote_http_config *config,
                                              hfd_remote_open_file_fn *on_open, void *ctx,
@@ -67,20 +64,16 @@ void hfd_remote_http_close(struct hfd_remote_http **http);
  */
 HFD_MUST_CHECK hfd_rc hfd_remote_http_send(struct hfd_remote_http *http,
                                            struct hfd_remote_call *call, struct hfd_err *err);
-/**
- * Frees the answer, or ends the call without calling `done`. Accepts a zeroed call, and twice.
- */
+/** Frees the answer, or ends the call without calling `done`. Accepts a zeroed call, and twice. */
 void hfd_remote_call_fini(struct hfd_remote_call *call);
 
-/**
- * Carries on with all calls, waits for up to wait_us, and calls `done` of those that ended.
- */
+/** Carries on with all calls, waits for up to wait_us, and calls `done` of those that ended. */
 void hfd_remote_http_run(struct hfd_remote_http *http, int64_t wait_us);
 /** Ends the present wait, or the next one. Thread: any. */
 void hfd_remote_http_wake(struct hfd_remote_http *http);
 /**
- * Reads the files again before the next request, changed or not. If one cannot
- * be used, logs that and keeps the previous content. Thread: any.
+ * Reads the files again before the next request, changed or not. If one cannot be used, logs that
+ * and keeps the previous content. Thread: any.
  */
 void hfd_remote_http_reload(struct hfd_remote_http *http);
 

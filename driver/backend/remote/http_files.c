@@ -81,8 +81,7 @@ static hfd_rc read_file(struct hfd_remote_file_text *f, size_t max_bytes, struct
 
 /* ---- meaning ---- */
 
-/* A token is printable ASCII without blanks, which may surround it. Else it
- * could add a header. */
+/* A token is printable ASCII without blanks, which may surround it. Else it could add a header. */
 static hfd_rc check_token(struct hfd_secret *text, const char *path, struct hfd_err *err)
 {
     while (text->len > 0 && strchr(" \t\r\n", text->p[text->len - 1]) != NULL &&
@@ -174,8 +173,7 @@ static hfd_rc load_one(struct hfd_remote_files *f, int which, struct hfd_err *er
     return rc == HFD_OK ? check_one(f, (enum hfd_remote_file)which, err) : rc;
 }
 
-/* Reads all files. `seen` was filled before: a later change is found the next
- * time. */
+/* Reads all files. `seen` was filled before: a later change is found the next time. */
 static hfd_rc load(struct hfd_remote_files *f, struct hfd_err *err)
 {
     hfd_rc rc = HFD_OK;

@@ -1,7 +1,6 @@
 /*
- * Token and certificates of the HTTP client, in guarded memory. They are
- * checked as a whole before they are used: a file that is half written does not
- * replace one that works. Thread: remote.
+ * Token and certificates of the HTTP client, in guarded memory. They are checked as a whole before
+ * they are used: a file that is half written does not replace one that works. Thread: remote.
  */
 #ifndef HFD_REMOTE_HTTP_FILES_H
 #define HFD_REMOTE_HTTP_FILES_H
@@ -30,8 +29,8 @@ struct hfd_remote_files {
 };
 
 /**
- * Reads all that have a path. @return HFD_OK, HFD_INVALID, HFD_IO (err->field
- * is the setting), HFD_NOMEM
+ * Reads all that have a path. @return HFD_OK, HFD_INVALID, HFD_IO (err->field is the setting),
+ * HFD_NOMEM
  */
 HFD_MUST_CHECK hfd_rc hfd_remote_files_open(struct hfd_remote_files *f,
                                             const struct hfd_remote_http_config *config,

@@ -1,5 +1,4 @@
-/* The memory of the HTTP client and of a transfer, which http.c and
- * http_setup.c share. */
+/* The memory of the HTTP client and of a transfer, which http.c and http_setup.c share. */
 #ifndef HFD_REMOTE_HTTP_INT_H
 #define HFD_REMOTE_HTTP_INT_H
 

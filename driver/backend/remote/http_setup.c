@@ -143,8 +143,7 @@ static CURLcode set_request(struct hfd_remote_transfer *t)
     }
     if (methods[r->method] != NULL)
         SET(CURLOPT_CUSTOMREQUEST, methods[r->method]);
-    /* libcurl sends again if a kept connection breaks. A POST must not be sent
-     * twice. */
+    /* libcurl sends again if a kept connection breaks. A POST must not be sent twice. */
     if (r->method == HFD_REMOTE_POST)
         SET(CURLOPT_FRESH_CONNECT, 1L);
     SET(CURLOPT_USERAGENT, "hyperfleet-driver/" HFD_VERSION);

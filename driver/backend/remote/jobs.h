@@ -1,6 +1,6 @@
 /*
- * The remote thread's use of the store: jobs for the writer, which come back to
- * this thread, and reads on a reader of its own. Thread: remote.
+ * The remote thread's use of the store: jobs for the writer, which come back to this thread, and
+ * reads on a reader of its own. Thread: remote.
  */
 #ifndef HFD_REMOTE_JOBS_H
 #define HFD_REMOTE_JOBS_H
@@ -14,8 +14,7 @@ struct hfd_remote_txn {
     void (*done)(struct hfd_job *job);
 };
 
-/** Queues fn(arg) for the writer. `done` runs in hfd_remote_collect. @return as
- * hfd_store_update */
+/** Queues fn(arg) for the writer. `done` runs in hfd_remote_collect. @return as hfd_store_update */
 HFD_MUST_CHECK hfd_rc hfd_remote_submit(struct hfd_remote *r, struct hfd_job *job,
                                         const struct hfd_remote_txn *txn, struct hfd_err *err);
 /** Runs `done` of the jobs that came back. */

@@ -8,8 +8,7 @@
 
 /* ---- a resource without an id ---- */
 
-/* Returns whether the phase belongs to the search for an id, or its creation.
- */
+/* Returns whether the phase belongs to the search for an id, or its creation. */
 static bool is_before_id(enum hfd_pass_phase phase)
 {
     return phase == HFD_PASS_START || phase == HFD_PASS_FIND || phase == HFD_PASS_FIND_NAME ||
@@ -63,8 +62,7 @@ static struct write write_of(const struct hfd_pass_memory *m, const struct hfd_p
                                   ? HFD_STEP_FIND_NAME
                                   : HFD_STEP_POST,
                               p, NULL};
-    /* A later PUT may want what the remote has already: then its document is
-     * enough. */
+    /* A later PUT may want what the remote has already: then its document is enough. */
     if (seen == NULL || (!seen->deleting && hfd_observe_equal(p, seen->spec, seen->labels)))
         return (struct write){HFD_STEP_GET, p, NULL};
     return (struct write){HFD_STEP_PATCH, seen->deleting ? NULL : p, seen};

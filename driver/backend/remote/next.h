@@ -6,8 +6,7 @@
 
 /**
  * Moves the pass to the phase that has something to do, and makes its request.
- * @param out  valid until the next call for this pass; out->path.p is NULL if
- * the pass is over
+ * @param out  valid until the next call for this pass; out->path.p is NULL if the pass is over
  * @return HFD_OK, HFD_NOMEM, HFD_LIMIT, HFD_IO, HFD_CORRUPT
  * Thread: any, in a read transaction.
  */

@@ -145,8 +145,8 @@ static bool is_stale(const struct hfd_pass_part *part, const struct hfd_wire_res
 }
 
 /*
- * A remote that was restored from a backup has lost our last changes: the part
- * becomes pending again. A part that is to be deleted does not need them.
+ * A remote that was restored from a backup has lost our last changes: the part becomes pending
+ * again. A part that is to be deleted does not need them.
  */
 static hfd_rc accept_backup(struct hfd_take *t, struct hfd_pass_part *part,
                             const struct hfd_wire_resource *doc, struct hfd_err *err)
@@ -168,8 +168,7 @@ static hfd_rc accept_backup(struct hfd_take *t, struct hfd_pass_part *part,
     return put_part(t, part, err);
 }
 
-/* Returns whether an earlier generation is believed: not while a copy may only
- * lag behind. */
+/* Returns whether an earlier generation is believed: not while a copy may only lag behind. */
 static bool is_behind_for_good(struct hfd_take *t)
 {
     int64_t *since_us = &t->rows.remote.behind_us;
@@ -244,8 +243,7 @@ hfd_rc hfd_observe_written(struct hfd_take *t, struct hfd_pass_part *part,
 
 /* ---- ids ---- */
 
-/* Returns whether no other part has this HyperFleet resource, and no other row
- * its name. */
+/* Returns whether no other part has this HyperFleet resource, and no other row its name. */
 static hfd_rc is_free(struct hfd_take *t, const struct hfd_pass_part *part,
                       const struct hfd_fleet_row *wanted, bool *yes, struct hfd_err *err)
 {
@@ -367,8 +365,7 @@ hfd_rc hfd_observe_report(struct hfd_take *t, hfd_slice fleet_id, json_t *doc, s
     return hfd_report_row_put(t->tx, &row, err);
 }
 
-/* Removes a part from a list, with all before it, which are gone. @return NULL
- * = not in the list */
+/* Removes a part from a list, with all before it, which are gone. @return NULL = not in the list */
 static const struct hfd_held_part *remove_held(const struct hfd_held_part **list,
                                                hfd_slice fleet_id)
 {

@@ -9,8 +9,7 @@
 #include "store/rows_remote.h"
 #include "store/rows_remote_orphan.h"
 
-/* The resource with a nodepool in the cluster. Only nodepools of resources have
- * rows. */
+/* The resource with a nodepool in the cluster. Only nodepools of resources have rows. */
 static hfd_rc inhabitant(struct hfd_txn *tx, hfd_slice cluster_id, struct hfd_arena *mem,
                          hfd_slice *whose, struct hfd_err *err)
 {
@@ -76,43 +75,43 @@ hfd_rc hfd_remote_orphan_adopted(struct hfd_txn *tx, hfd_slice id, struct hfd_ar
     return hfd_remote_orphan_row_delete(tx, id, err);
 }
 
-hfd_rc hfd_remote_orphans_list(struct hfd_txn *tx, enum hfd_kind kind, size_t limit,
-                               struct hfd_arena *mem, struct hfd_orphan_list *out, bool *more,
-                               struct hfd_err *err)
+hfd_rc hfd_remote_orphans_list(struct hfd_txn *tx, const struct hfd_backend_orphan_query *query,
+                               struct hfd_backend_orphans *out, struct hfd_err *err)
 {
+    const struct hfd_remote_orphan_query rows = {.kind = query->kind,
+                                                 .limit = (int64_t)query->limit + 1};
+    struct hfd_orphan_list *list = &out->list;
     struct hfd_remote_orphan_list found;
-    hfd_rc rc = hfd_remote_orphan_row_list(
-        tx, &(struct hfd_remote_orphan_query){.kind = kind, .limit = (int64_t)limit + 1}, mem,
-        &found, err);
+    hfd_rc rc = hfd_remote_orphan_row_list(tx, &rows, query->mem, &found, err);
 
-    *out = (struct hfd_orphan_list){.count = 0};
+    *out = (struct hfd_backend_orphans){.more = false};
     if (rc != HFD_OK)
         return rc;
-    *more = found.count > limit;
-    out->rows = hfd_arena_array(mem, found.count + 1, sizeof(*out->rows));
-    if (out->rows == NULL)
+    out->more = found.count > query->limit;
+    list->rows = hfd_arena_array(query->mem, found.count + 1, sizeof(*list->rows));
+    if (list->rows == NULL)
         return hfd_fail_nomem(err, "list orphans");
-    for (size_t i = 0; i < found.count && out->count < limit; i++) {
+    for (size_t i = 0; i < found.count && list->count < query->limit; i++) {
         struct hfd_orphan_claim claim;
 
-        rc = hfd_remote_orphan_claim(tx, &found.rows[i].orphan, mem, &claim, err);
+        rc = hfd_remote_orphan_claim(tx, &found.rows[i].orphan, query->mem, &claim, err);
         if (rc != HFD_OK)
             return rc;
         if (claim.is == HFD_ORPHAN_FREE || claim.is == HFD_ORPHAN_INHABITED)
-            out->rows[out->count++] = found.rows[i].orphan;
+            list->rows[list->count++] = found.rows[i].orphan;
     }
     return HFD_OK;
 }
 
 hfd_rc hfd_remote_orphans_state(struct hfd_txn *tx, struct hfd_arena *mem,
-                                struct hfd_remote_orphans_state *out, struct hfd_err *err)
+                                struct hfd_backend_orphans_state *out, struct hfd_err *err)
 {
     struct hfd_remote_row row;
     hfd_rc rc = hfd_remote_row_get(tx, HFD_REMOTE_ORPHANS, mem, &row, err);
 
-    *out = (struct hfd_remote_orphans_state){.error = HFD_SLICE("")};
+    *out = (struct hfd_backend_orphans_state){.remote = true, .error = HFD_SLICE("")};
     if (rc == HFD_OK)
-        *out = (struct hfd_remote_orphans_state){.checked_us = row.checked_us, .error = row.error};
+        *out = (struct hfd_backend_orphans_state){true, row.checked_us, row.error};
     return rc == HFD_NOT_FOUND ? HFD_OK : rc;
 }
 
@@ -141,13 +140,12 @@ static hfd_rc refuse(hfd_slice id, const struct hfd_orphan_claim *claim, struct 
     return HFD_OK;
 }
 
-hfd_rc hfd_remote_orphan_remove(struct hfd_txn *tx, hfd_slice id, int64_t now_us,
-                                struct hfd_arena *mem, struct hfd_orphan_row *out,
-                                struct hfd_err *err)
+hfd_rc hfd_remote_orphan_remove(struct hfd_txn *tx, const struct hfd_fleet_call *call, hfd_slice id,
+                                struct hfd_orphan_row *out, struct hfd_err *err)
 {
     struct hfd_remote_orphan_row row;
     struct hfd_orphan_claim claim;
-    hfd_rc rc = hfd_remote_orphan_row_get(tx, id, mem, &row, err);
+    hfd_rc rc = hfd_remote_orphan_row_get(tx, id, call->mem, &row, err);
     const bool known = rc == HFD_OK;
 
     if (rc == HFD_NOT_FOUND) {
@@ -156,7 +154,7 @@ hfd_rc hfd_remote_orphan_remove(struct hfd_txn *tx, hfd_slice id, int64_t now_us
         rc = HFD_OK;
     }
     if (rc == HFD_OK)
-        rc = hfd_remote_orphan_claim(tx, &row.orphan, mem, &claim, err);
+        rc = hfd_remote_orphan_claim(tx, &row.orphan, call->mem, &claim, err);
     if (rc == HFD_OK)
         rc = refuse(id, &claim, err);
     if (rc != HFD_OK)
@@ -166,9 +164,9 @@ hfd_rc hfd_remote_orphan_remove(struct hfd_txn *tx, hfd_slice id, int64_t now_us
                         "no orphan '%.*s' is known: GET /admin/orphans has "
                         "HyperFleet asked for them",
                         HFD_SLICE_FMT(id));
-    row.orphan.wanted_us = row.orphan.wanted_us != 0 ? row.orphan.wanted_us : now_us;
+    row.orphan.wanted_us = row.orphan.wanted_us != 0 ? row.orphan.wanted_us : call->now_us;
     row.orphan.error = HFD_SLICE("");
-    row.due_us = now_us;
+    row.due_us = call->now_us;
     row.tries = 0;
     *out = row.orphan;
     return hfd_remote_orphan_row_put(tx, &row, err);

@@ -1,9 +1,8 @@
 /*
- * Orphans: clusters and nodepools in a remote HyperFleet with the labels of
- * this server that are no part of a driver resource. The remote thread searches
- * for them, when a client asks and once in a while (take_orphans.c), and writes
- * rows. A list reads these rows. A deletion is written into them, and the
- * thread carries it out. README.md in this folder explains the rules.
+ * Orphans: clusters and nodepools in a remote HyperFleet with the labels of this server that are no
+ * part of a driver resource. The remote thread searches for them, when a client asks and once in a
+ * while (take_orphans.c), and writes rows. A list reads these rows. A deletion is written into
+ * them, and the thread carries it out. README.md in this folder explains the rules.
  */
 #ifndef HFD_REMOTE_ORPHANS_H
 #define HFD_REMOTE_ORPHANS_H
@@ -30,39 +29,35 @@ HFD_MUST_CHECK hfd_rc hfd_remote_orphan_claim(struct hfd_txn *tx, const struct h
                                               struct hfd_arena *mem, struct hfd_orphan_claim *out,
                                               struct hfd_err *err);
 
-/** It is a part of a resource now: removes its row. Logs it if a deletion was
- * requested. Thread: writer. */
+/**
+ * It is a part of a resource now: removes its row. Logs it if a deletion was requested. Thread:
+ * writer.
+ */
 HFD_MUST_CHECK hfd_rc hfd_remote_orphan_adopted(struct hfd_txn *tx, hfd_slice id,
                                                 struct hfd_arena *mem, struct hfd_err *err);
 
 /**
- * Lists orphans of a kind by GUResID and age. Leaves out those that a resource
- * has or may get.
- * @param more  whether there are more than the limit
+ * Lists orphans of a kind by GUResID and age. Leaves out those that a resource has or may get.
+ * @return HFD_OK, HFD_NOMEM, HFD_IO
  */
-HFD_MUST_CHECK hfd_rc hfd_remote_orphans_list(struct hfd_txn *tx, enum hfd_kind kind, size_t limit,
-                                              struct hfd_arena *mem, struct hfd_orphan_list *out,
-                                              bool *more, struct hfd_err *err);
+HFD_MUST_CHECK hfd_rc hfd_remote_orphans_list(struct hfd_txn *tx,
+                                              const struct hfd_backend_orphan_query *query,
+                                              struct hfd_backend_orphans *out, struct hfd_err *err);
 
 /** The age of the list. */
-struct hfd_remote_orphans_state {
-    int64_t checked_us; /* when the last complete search began; 0 = there was none */
-    hfd_slice error;    /* why the last search failed, without a full stop; empty =
-                           it did not */
-};
 HFD_MUST_CHECK hfd_rc hfd_remote_orphans_state(struct hfd_txn *tx, struct hfd_arena *mem,
-                                               struct hfd_remote_orphans_state *out,
+                                               struct hfd_backend_orphans_state *out,
                                                struct hfd_err *err);
 
 /**
- * Requests the deletion of an orphan. The thread looks at it once more, and
- * deletes it if it is still an orphan then. A repeat makes it due at once.
+ * Requests the deletion of an orphan. The thread looks at it once more, and deletes it if it is
+ * still an orphan then. A repeat makes it due at once.
  * @param out  as it was seen last
- * @return HFD_OK, HFD_NOT_FOUND (no such orphan is known), HFD_CONFLICT (a
- * resource has it) Thread: writer; wake the remote thread after the commit.
+ * @return HFD_OK, HFD_NOT_FOUND (no such orphan is known), HFD_CONFLICT (a resource has it)
+ * Thread: writer; wake the remote thread after the commit.
  */
-HFD_MUST_CHECK hfd_rc hfd_remote_orphan_remove(struct hfd_txn *tx, hfd_slice id, int64_t now_us,
-                                               struct hfd_arena *mem, struct hfd_orphan_row *out,
-                                               struct hfd_err *err);
+HFD_MUST_CHECK hfd_rc hfd_remote_orphan_remove(struct hfd_txn *tx,
+                                               const struct hfd_fleet_call *call, hfd_slice id,
+                                               struct hfd_orphan_row *out, struct hfd_err *err);
 
 #endif

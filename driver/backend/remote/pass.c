@@ -1,5 +1,4 @@
-/* The machine of a pass: its phases, its memory, and what always holds. See
- * pass.h. */
+/* The machine of a pass: its phases, its memory, and what always holds. See pass.h. */
 #include "driver/backend/remote/pass.h"
 
 #include <stdlib.h>
@@ -13,8 +12,7 @@
 
 #define TO(p) (1u << HFD_PASS_##p)
 #define END TO(DONE)
-/* A 404 of one part may come from a gateway; then the remote is asked for a
- * list first. */
+/* A 404 of one part may come from a gateway; then the remote is asked for a list first. */
 #define CHECK TO(CHECK_ROUTE)
 /* The resource was removed and made anew meanwhile. */
 #define ANEW TO(START)

@@ -85,8 +85,7 @@ enum hfd_pass_phase {
     HFD_PASS_PHASE_COUNT
 };
 
-/** The purpose of one request: decides how its answer is taken. WRITE has
- * several. */
+/** The purpose of one request: decides how its answer is taken. WRITE has several. */
 enum hfd_pass_step {
     HFD_STEP_FIND,
     HFD_STEP_FIND_NAME,
@@ -107,8 +106,8 @@ enum hfd_pass_step {
 /* ---- memory of a pass ---- */
 
 /*
- * Linked lists here grow only at their head. After a rollback the same answer
- * is taken again, from the same heads.
+ * Linked lists here grow only at their head. After a rollback the same answer is taken again, from
+ * the same heads.
  */
 
 /** A part whose document was seen in this pass. */
@@ -121,8 +120,7 @@ struct hfd_seen_part {
     const struct hfd_seen_part *next;
 };
 
-/** A part whose document is written only after its reports, so that outputs
- * come before ready. */
+/** A part whose document is written only after its reports, so that outputs come before ready. */
 struct hfd_held_part {
     hfd_slice fleet_id;
     struct hfd_wire_resource doc; /* only what is written later */
@@ -228,8 +226,7 @@ struct hfd_pass_list *hfd_pass_list(struct hfd_pass_memory *m);
 
 /** NULL = the part was not seen, or must be looked at again. */
 const struct hfd_seen_part *hfd_pass_seen(const struct hfd_pass_memory *m, hfd_slice fleet_id);
-/** A part with an id that was not seen; parts that leave come last. NULL =
- * none. */
+/** A part with an id that was not seen; parts that leave come last. NULL = none. */
 const struct hfd_pass_part *hfd_pass_first_unseen(const struct hfd_pass_memory *m,
                                                   const struct hfd_pass_rows *rows);
 /** The first part of the list that still exists; NULL = none. */

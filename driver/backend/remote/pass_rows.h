@@ -1,6 +1,6 @@
 /*
- * The rows that a pass works from: the work row, the resource, and its parts.
- * Thread: any, in a transaction.
+ * The rows that a pass works from: the work row, the resource, and its parts. Thread: any, in a
+ * transaction.
  */
 #ifndef HFD_REMOTE_PASS_ROWS_H
 #define HFD_REMOTE_PASS_ROWS_H
@@ -28,14 +28,12 @@ struct hfd_pass_rows {
                    none */
 };
 
-/** Loads all rows of one resource. @return HFD_OK, HFD_NOMEM, HFD_IO,
- * HFD_CORRUPT */
+/** Loads all rows of one resource. @return HFD_OK, HFD_NOMEM, HFD_IO, HFD_CORRUPT */
 HFD_MUST_CHECK hfd_rc hfd_pass_rows_load(struct hfd_txn *tx, hfd_slice guresid,
                                          struct hfd_arena *mem, struct hfd_pass_rows *out,
                                          struct hfd_err *err);
 
-/** The cluster of a cluster resource, the nodepool of a nodepool resource; NULL
- * = none. */
+/** The cluster of a cluster resource, the nodepool of a nodepool resource; NULL = none. */
 struct hfd_pass_part *hfd_pass_own(const struct hfd_pass_rows *rows);
 
 /** NULL = no part has this id. */

@@ -1,7 +1,6 @@
 /*
  * How the driver works with a remote HyperFleet: the label of this server, how often it asks, and
- * which functions of the core it calls. Const after
- * start-up.
+ * which functions of the core it calls. Const after start-up.
  */
 #ifndef HFD_REMOTE_POLICY_H
 #define HFD_REMOTE_POLICY_H
@@ -9,8 +8,8 @@
 #include "driver/backend/backend.h"
 
 /**
- * The label that names the server that made a resource. Several servers can use
- * one remote: none touches the resources of another.
+ * The label that names the server that made a resource. Several servers can use one remote: none
+ * touches the resources of another.
  */
 #define HFD_OWNER_LABEL "humanitec_owner"
 

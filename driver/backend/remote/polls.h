@@ -1,6 +1,6 @@
 /*
- * Polls of clients, on their way into the store: what is polled becomes due
- * soon (work.h). Thread: remote.
+ * Polls of clients, on their way into the store: what is polled becomes due soon (work.h). Thread:
+ * remote.
  */
 #ifndef HFD_REMOTE_POLLS_H
 #define HFD_REMOTE_POLLS_H
@@ -22,8 +22,7 @@ struct hfd_remote_polls {
     int64_t older_us, now_us; /* wall clock */
 };
 
-/** Gives polls to the writer. If the store is busy, forgets them: clients poll
- * again. */
+/** Gives polls to the writer. If the store is busy, forgets them: clients poll again. */
 void hfd_remote_hurry_polled(struct hfd_remote *r);
 
 #endif

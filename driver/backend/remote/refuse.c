@@ -85,8 +85,7 @@ hfd_rc hfd_refuse_credentials(struct hfd_take *t, struct hfd_err *err)
     if (rc != HFD_OK || t->rows.remote.refusals < REFUSALS_MAX ||
         (t->rows.remote.goal != HFD_GOAL_MAKE && t->rows.remote.goal != HFD_GOAL_ADOPT))
         return rc;
-    /* A ready resource stays ready: it needs nothing until there is a new token.
-     */
+    /* A ready resource stays ready: it needs nothing until there is a new token. */
     if (hfd_due_is_settled(&t->rows))
         return HFD_OK;
     return hfd_refuse(t, "RES-103", hfd_words_credentials(t), err);

@@ -1,5 +1,4 @@
-/* The remote thread: its loop, its life, and what other threads call. See
- * remote.h. */
+/* The remote thread: its loop, its life, and what other threads call. See remote.h. */
 #include "driver/backend/remote/remote_int.h"
 
 #include <stdlib.h>
@@ -55,8 +54,7 @@ static int64_t wait_us(struct hfd_remote *r)
     return wait > 0 ? wait : 0;
 }
 
-/* Ends all requests, and waits for the jobs at the store. A broken store gives
- * them back too. */
+/* Ends all requests, and waits for the jobs at the store. A broken store gives them back too. */
 static void wind_down(struct hfd_remote *r)
 {
     hfd_remote_call_fini(&r->greeting);

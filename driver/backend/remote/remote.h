@@ -1,7 +1,7 @@
 /*
- * The remote thread: carries out against a remote HyperFleet what is due in the
- * store (work.h). It bounds requests in flight and per second, retries with
- * jitter, and has a circuit breaker. README.md in this folder shows its parts.
+ * The remote thread: carries out against a remote HyperFleet what is due in the store (work.h). It
+ * bounds requests in flight and per second, retries with jitter, and has a circuit breaker.
+ * README.md in this folder shows its parts.
  */
 #ifndef HFD_REMOTE_REMOTE_H
 #define HFD_REMOTE_REMOTE_H
@@ -11,8 +11,7 @@
 
 struct hfd_remote;
 
-/** Texts are borrowed until hfd_remote_stop. Files are read again if they
- * change. */
+/** Texts are borrowed until hfd_remote_stop. Files are read again if they change. */
 struct hfd_remote_config {
     struct hfd_store *store;
     const struct hfd_remote_policy *policy;
@@ -25,30 +24,27 @@ struct hfd_remote_config {
 #define HFD_REMOTE_IN_FLIGHT_MAX 256
 
 /**
- * Reads the files and starts the thread, which sends one request at once to
- * learn the remote's state.
+ * Reads the files and starts the thread, which sends one request at once to learn the remote's
+ * state.
  * @return HFD_OK, HFD_INVALID (a file that cannot be used), HFD_NOMEM, HFD_IO
  */
 HFD_MUST_CHECK hfd_rc hfd_remote_start(const struct hfd_remote_config *config,
                                        struct hfd_remote **out, struct hfd_err *err);
 /**
- * Ends requests and the thread. The next start finds out what was carried out.
- * Takes *remote; accepts a pointer to NULL.
+ * Ends requests and the thread. The next start finds out what was carried out. Takes *remote;
+ * accepts a pointer to NULL.
  */
 void hfd_remote_stop(struct hfd_remote **remote);
 
-/** A client polls a resource. Cheap, never waits, may forget when busy. Thread:
- * any. */
+/** A client polls a resource. Cheap, never waits, may forget when busy. Thread: any. */
 void hfd_remote_asked(struct hfd_remote *remote, hfd_slice guresid);
 /** New work was committed. Thread: any. */
 void hfd_remote_wake(struct hfd_remote *remote);
 
-/** Reads token and certificates again before the next request, changed or not.
- * Thread: any. */
+/** Reads token and certificates again before the next request, changed or not. Thread: any. */
 void hfd_remote_reload(struct hfd_remote *remote);
 
-/** `health` changes after three bad answers in a row, and back after one good
- * answer. */
+/** `health` changes after three bad answers in a row, and back after one good answer. */
 struct hfd_remote_state {
     enum hfd_remote_health health;
     bool breaker_open;

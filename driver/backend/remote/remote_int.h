@@ -12,8 +12,7 @@
 #include "driver/backend/remote/set_aside.h"
 #include "driver/backend/remote/slots.h"
 
-/* The thread reads what is due this often at least: the wall clock may be set.
- */
+/* The thread reads what is due this often at least: the wall clock may be set. */
 #define HFD_REMOTE_READ_EVERY_US (10 * HFD_US_PER_S)
 
 struct hfd_remote {

@@ -30,9 +30,8 @@ static hfd_slice escape(hfd_slice text, struct hfd_arena *mem)
 }
 
 /*
- * "?page=1&...", with the parameters of every generation. search: TSL, or
- * empty. The result has no p if memory is short, or if search has none: another
- * list would be asked for.
+ * "?page=1&...", with the parameters of every generation. search: TSL, or empty. The result has no
+ * p if memory is short, or if search has none: another list would be asked for.
  */
 static hfd_slice list_query(const struct hfd_request_maker *k, hfd_slice search)
 {
@@ -49,8 +48,7 @@ static hfd_slice list_query(const struct hfd_request_maker *k, hfd_slice search)
                             HFD_SLICE_FMT(escaped));
 }
 
-/* Later generations read a text that begins like a date as a date, and find
- * nothing. */
+/* Later generations read a text that begins like a date as a date, and find nothing. */
 static bool like_date(hfd_slice text)
 {
     static const char form[] = "dddd-dd-dd";
@@ -62,8 +60,7 @@ static bool like_date(hfd_slice text)
     return true;
 }
 
-/* Finds all of our own; it may find more, so that the answer's labels are
- * compared. */
+/* Finds all of our own; it may find more, so that the answer's labels are compared. */
 static hfd_slice label_search(const struct hfd_request_maker *k, bool nested)
 {
     const hfd_slice guresid = k->rows.res.guresid, owner = k->pass->policy->owner;
@@ -115,8 +112,7 @@ static hfd_slice part_path(const struct hfd_request_maker *k, const struct hfd_p
                             HFD_SLICE_FMT(p->fleet.owner_id), HFD_SLICE_FMT(p->row.fleet_id), rest);
 }
 
-/* "/clusters", or the nodepools of a cluster; all nodepools if the cluster is
- * not known. */
+/* "/clusters", or the nodepools of a cluster; all nodepools if the cluster is not known. */
 static hfd_slice list_path(const struct hfd_request_maker *k, enum hfd_kind kind,
                            hfd_slice owner_id, hfd_slice query)
 {
@@ -215,8 +211,7 @@ static void add_labels(const struct hfd_request_maker *k, struct hfd_buf *b, hfd
     }
 }
 
-/* Sets the body, and keeps what it asks for: a PUT may change the rows before
- * the answer comes. */
+/* Sets the body, and keeps what it asks for: a PUT may change the rows before the answer comes. */
 static void set_body(struct hfd_request_maker *k, const struct hfd_pass_part *p, struct hfd_buf *b)
 {
     struct hfd_pass *pass = k->pass;

@@ -1,6 +1,6 @@
 /*
- * Makes the requests of a pass: method, path, query and body, in the words of
- * every HyperFleet generation. Thread: any.
+ * Makes the requests of a pass: method, path, query and body, in the words of every HyperFleet
+ * generation. Thread: any.
  */
 #ifndef HFD_REMOTE_REQUEST_H
 #define HFD_REMOTE_REQUEST_H

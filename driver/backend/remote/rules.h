@@ -1,6 +1,6 @@
 /*
- * The functions about work and passes that the remote thread calls. A table, so
- * that tests can run the thread with functions of their own.
+ * The functions about work and passes that the remote thread calls. A table, so that tests can run
+ * the thread with functions of their own.
  */
 #ifndef HFD_REMOTE_RULES_H
 #define HFD_REMOTE_RULES_H

@@ -1,7 +1,6 @@
 /*
  * Work that is left alone for a while: its pass failed on our side, or had nothing to ask. It would
- * take the place of other work. Thread: its
- * owner.
+ * take the place of other work. Thread: its owner.
  */
 #ifndef HFD_REMOTE_SET_ASIDE_H
 #define HFD_REMOTE_SET_ASIDE_H

@@ -10,8 +10,7 @@
 
 /* ---- begin and end ---- */
 
-/* Without room the thread begins nothing for a while, rather than the same work
- * again and again. */
+/* Without room the thread begins nothing for a while, rather than the same work again and again. */
 static void set_aside(struct hfd_remote *r, const struct hfd_remote_work *work, int64_t for_us)
 {
     const int64_t now_us = hfd_remote_mono_us(r);
@@ -147,8 +146,8 @@ static void on_taken(struct hfd_job *job)
         end_pass(s, job->err.msg);
 }
 
-/* If the store is busy, the slot stays ANSWERED and tries again. If it is
- * broken, the thread ends.
+/*
+ * If the store is busy, the slot stays ANSWERED and tries again. If it is broken, the thread ends.
  */
 static void give_answer(struct hfd_remote_slot *s)
 {

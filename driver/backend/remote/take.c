@@ -11,8 +11,7 @@
 #include "driver/backend/remote/take_route.h"
 #include "driver/base/check.h"
 
-/* A pass reads all reports if that was last done this number of watch intervals
- * ago. */
+/* A pass reads all reports if that was last done this number of watch intervals ago. */
 #define ALL_REPORTS_EVERY 3
 
 /* ---- one resource ---- */
@@ -30,8 +29,7 @@ static hfd_rc take_step(struct hfd_take *t, struct hfd_err *err)
     part = hfd_pass_part_by_id(&t->rows, t->request->fleet_id);
     if (part != NULL && part->exists)
         return hfd_take_part(t, part, err);
-    /* The part was removed after the request: the next pass finds out what to do.
-     */
+    /* The part was removed after the request: the next pass finds out what to do. */
     hfd_pass_end(t->m);
     t->wait_until_us = t->now_us;
     return HFD_OK;
@@ -116,8 +114,8 @@ static hfd_rc finish(struct hfd_take *t, struct hfd_err *err)
 }
 
 /*
- * Keeps the row's counters of before the first answer. Each answer starts from
- * them: failures in a row are counted per pass.
+ * Keeps the row's counters of before the first answer. Each answer starts from them: failures in a
+ * row are counted per pass.
  */
 static void begin(struct hfd_take *t)
 {
@@ -155,8 +153,7 @@ static hfd_rc take_resource(struct hfd_take *t, struct hfd_err *err)
 
 /* ---- all work ---- */
 
-/* Reads the document, and finds the verdict. A good answer without a document
- * is not good. */
+/* Reads the document, and finds the verdict. A good answer without a document is not good. */
 static hfd_rc read_answer(struct hfd_take *t, struct hfd_err *err)
 {
     const struct hfd_remote_answer *a = t->answer;

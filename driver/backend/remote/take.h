@@ -1,7 +1,6 @@
 /*
- * Takes the answer to a request of a pass: what it means for the step that
- * asked, and which rows it changes. Thread: writer, inside a transaction
- * function.
+ * Takes the answer to a request of a pass: what it means for the step that asked, and which rows it
+ * changes. Thread: writer, inside a transaction function.
  */
 #ifndef HFD_REMOTE_TAKE_H
 #define HFD_REMOTE_TAKE_H
@@ -10,11 +9,9 @@
 #include "driver/backend/remote/verdict.h"
 
 /**
- * Writes what the answer means, and when the work is due again. May run again
- * after a rollback: it changes only what the pass remembers after the answer,
- * and sets that anew each time.
- * @return HFD_OK, also for answers that mean a failure; HFD_CORRUPT, HFD_IO,
- * HFD_NOMEM
+ * Writes what the answer means, and when the work is due again. May run again after a rollback: it
+ * changes only what the pass remembers after the answer, and sets that anew each time.
+ * @return HFD_OK, also for answers that mean a failure; HFD_CORRUPT, HFD_IO, HFD_NOMEM
  */
 HFD_MUST_CHECK hfd_rc hfd_pass_take(struct hfd_txn *tx, struct hfd_pass *pass,
                                     const struct hfd_remote_exchange *exchange,

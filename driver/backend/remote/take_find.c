@@ -51,8 +51,7 @@ static hfd_rc find_ours(struct hfd_take *t, const struct hfd_take_docs *page, st
     return rc;
 }
 
-/* A deletion whose own part was not found. @param leaving  what is being
- * deleted, or NULL */
+/* A deletion whose own part was not found. @param leaving  what is being deleted, or NULL */
 static hfd_rc nothing_to_delete(struct hfd_take *t, const struct hfd_wire_resource *leaving,
                                 struct hfd_err *err)
 {
@@ -67,8 +66,7 @@ static hfd_rc nothing_to_delete(struct hfd_take *t, const struct hfd_wire_resour
     return HFD_OK;
 }
 
-/* The label is on nothing that lives. @param leaving  what is being deleted, or
- * NULL */
+/* The label is on nothing that lives. @param leaving  what is being deleted, or NULL */
 static hfd_rc found_nothing(struct hfd_take *t, const struct hfd_wire_resource *leaving,
                             struct hfd_err *err)
 {
@@ -216,8 +214,10 @@ hfd_rc hfd_take_pools(struct hfd_take *t, struct hfd_err *err)
     return rc == HFD_OK && t->m->phase != HFD_PASS_DONE && page.last ? pools_complete(t, err) : rc;
 }
 
-/* Returns whether all that the remote has of the resource was seen, and all
- * that is worse was written. */
+/*
+ * Returns whether all that the remote has of the resource was seen, and all that is worse was
+ * written.
+ */
 static bool is_all_known(const struct hfd_take *t)
 {
     return t->m->pools.complete && hfd_pass_first_held(t->m->worse, &t->rows) == NULL &&

@@ -28,8 +28,7 @@ static hfd_rc take_item(struct hfd_take *t, const struct hfd_wire_resource *doc,
     if (rc != HFD_OK)
         return rc;
     if (is_unchanged(&row, doc)) {
-        /* Even if it was not due yet: then all stay due together, and one list
-         * serves them. */
+        /* Even if it was not due yet: then all stay due together, and one list serves them. */
         up.due_us = t->now_us + hfd_due_jitter_us(t->policy, t->policy->watch_us);
         up.checked_us = t->now_us;
         up.tries = 0;
@@ -44,8 +43,8 @@ static hfd_rc take_item(struct hfd_take *t, const struct hfd_wire_resource *doc,
 }
 
 /*
- * Only this list may fail: then, the second time, each resource gets a pass of
- * its own. Refused credentials and 429 are not the fault of the list.
+ * Only this list may fail: then, the second time, each resource gets a pass of its own. Refused
+ * credentials and 429 are not the fault of the list.
  */
 static hfd_rc list_fails(struct hfd_take *t, struct hfd_err *err)
 {

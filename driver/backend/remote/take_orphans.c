@@ -22,8 +22,7 @@ static bool is_ours(const struct hfd_take *t, const struct hfd_wire_resource *do
            hfd_slice_eq(doc->made_by, t->policy->owner);
 }
 
-/* Returns whether its resource ended after the search began: the page may be
- * older than that. */
+/* Returns whether its resource ended after the search began: the page may be older than that. */
 static hfd_rc ended_meanwhile(const struct hfd_take *t, hfd_slice guresid, bool *yes,
                               struct hfd_err *err)
 {
@@ -86,8 +85,7 @@ static hfd_rc take_item(struct hfd_take *t, const struct hfd_wire_resource *doc,
     return hfd_remote_orphan_row_put(t->tx, &row, err);
 }
 
-/* Tries again soon. If this HyperFleet can never list so, tries again with the
- * next search. */
+/* Tries again soon. If this HyperFleet can never list so, tries again with the next search. */
 static hfd_rc list_fails(struct hfd_take *t, struct hfd_err *err)
 {
     const bool unable = hfd_due_cannot_list(t);
@@ -106,8 +104,7 @@ static hfd_rc list_fails(struct hfd_take *t, struct hfd_err *err)
     return rc;
 }
 
-/* Known orphans that the list did not show become due: only a GET shows whether
- * they are gone. */
+/* Known orphans that the list did not show become due: only a GET shows whether they are gone. */
 static hfd_rc list_ends(struct hfd_take *t, struct hfd_err *err)
 {
     hfd_rc rc =

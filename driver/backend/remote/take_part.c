@@ -9,8 +9,7 @@
 #include "driver/base/check.h"
 #include "driver/fleet/names.h"
 
-/* Reads the answer's document. Fails the pass if it is no such resource, or has
- * another id. */
+/* Reads the answer's document. Fails the pass if it is no such resource, or has another id. */
 static hfd_rc read_document(struct hfd_take *t, enum hfd_kind kind, hfd_slice id,
                             struct hfd_wire_resource *doc, struct hfd_err *err)
 {
@@ -56,8 +55,7 @@ static hfd_rc take_owner(struct hfd_take *t, struct hfd_pass_part *part, struct 
     return hfd_refuse(t, "RES-101", hfd_words_no_cluster(t, cluster_id), err);
 }
 
-/* The name is taken. For a nodepool, WRITE looks for the name before it goes
- * on. */
+/* The name is taken. For a nodepool, WRITE looks for the name before it goes on. */
 static hfd_rc name_is_taken(struct hfd_take *t, const struct hfd_pass_part *part,
                             struct hfd_err *err)
 {
@@ -115,8 +113,8 @@ static hfd_rc take_patch(struct hfd_take *t, struct hfd_pass_part *part, struct 
     hfd_rc rc;
 
     /*
-     * Old generations have no such route, and answer as if the resource did not
-     * exist: look at it, and believe the second 404.
+     * Old generations have no such route, and answer as if the resource did not exist: look at it,
+     * and believe the second 404.
      */
     if (t->verdict == HFD_ON_UNABLE ||
         (t->verdict == HFD_ON_MISSING &&

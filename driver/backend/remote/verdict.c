@@ -1,8 +1,7 @@
 /* See verdict.h. */
 #include "driver/backend/remote/verdict.h"
 
-/* Returns whether the body may be a whole document. Cheap: checks its last
- * byte. */
+/* Returns whether the body may be a whole document. Cheap: checks its last byte. */
 static bool looks_whole(const struct hfd_remote_answer *a)
 {
     hfd_slice b = a->body;

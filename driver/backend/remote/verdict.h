@@ -1,5 +1,4 @@
-/* The meaning of an answer: the table "What answers mean" of README.md. Pure.
- * Thread: any. */
+/* The meaning of an answer: the table "What answers mean" of README.md. Pure. Thread: any. */
 #ifndef HFD_REMOTE_VERDICT_H
 #define HFD_REMOTE_VERDICT_H
 

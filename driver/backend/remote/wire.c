@@ -136,8 +136,7 @@ struct conditions_of {
     struct hfd_conditions found; /* out */
 };
 
-/* Reads what can be read. If the remote has both names of one condition, the
- * first counts. */
+/* Reads what can be read. If the remote has both names of one condition, the first counts. */
 static hfd_rc read_conditions(const json_t *list, struct hfd_arena *mem, struct conditions_of *c,
                               struct hfd_err *err)
 {

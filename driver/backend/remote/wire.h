@@ -1,7 +1,7 @@
 /*
- * Reads the documents of a remote HyperFleet of any generation: resources,
- * lists, reports, problems. Checks every member that it reads, and ignores
- * unknown ones. Pure. Thread: any. Source: HyperFleet API.
+ * Reads the documents of a remote HyperFleet of any generation: resources, lists, reports,
+ * problems. Checks every member that it reads, and ignores unknown ones. Pure. Thread: any. Source:
+ * HyperFleet API.
  */
 #ifndef HFD_REMOTE_WIRE_H
 #define HFD_REMOTE_WIRE_H
@@ -14,8 +14,7 @@
 #define HFD_WIRE_ID_MAX 64
 #define HFD_WIRE_REPORTS_MAX 256 /* of one resource; more are not read */
 
-/** Checks for A-Z a-z 0-9 and hyphen, at most HFD_WIRE_ID_MAX: safe in a path.
- */
+/** Checks for A-Z a-z 0-9 and hyphen, at most HFD_WIRE_ID_MAX: safe in a path. */
 bool hfd_wire_id_ok(hfd_slice id);
 
 /** A cluster or nodepool. Texts are in the memory given. */
@@ -34,8 +33,7 @@ struct hfd_wire_resource {
     hfd_slice created_by, updated_by, deleted_by;
 };
 
-/** @return HFD_OK, HFD_MALFORMED (what is wrong, without the remote's text),
- * HFD_NOMEM */
+/** @return HFD_OK, HFD_MALFORMED (what is wrong, without the remote's text), HFD_NOMEM */
 HFD_MUST_CHECK hfd_rc hfd_wire_resource_read(const json_t *doc, enum hfd_kind kind,
                                              struct hfd_arena *mem, struct hfd_wire_resource *out,
                                              struct hfd_err *err);
@@ -51,10 +49,8 @@ HFD_MUST_CHECK hfd_rc hfd_wire_page_read(const json_t *doc, struct hfd_wire_page
                                          struct hfd_err *err);
 
 /**
- * Reads an adapter's report. Sets neither received_us nor fleet_id nor secrets
- * of the row.
- * @param secrets  data.secrets as plain JSON, or none; without values that the
- * remote has redacted
+ * Reads an adapter's report. Sets neither received_us nor fleet_id nor secrets of the row.
+ * @param secrets  data.secrets as plain JSON, or none; without values that the remote has redacted
  * @return HFD_OK, HFD_MALFORMED, HFD_NOMEM
  */
 HFD_MUST_CHECK hfd_rc hfd_wire_report_read(json_t *doc, struct hfd_arena *mem,
@@ -76,8 +72,8 @@ HFD_MUST_CHECK hfd_rc hfd_wire_problem_read(hfd_slice body, struct hfd_arena *me
                                             struct hfd_wire_problem *out, struct hfd_err *err);
 
 /**
- * Copies at most max bytes without control characters, cut between characters.
- * p is NULL if memory is short.
+ * Copies at most max bytes without control characters, cut between characters. p is NULL if memory
+ * is short.
  */
 hfd_slice hfd_wire_tidy(hfd_slice text, size_t max, struct hfd_arena *mem);
 

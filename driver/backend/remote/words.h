@@ -1,10 +1,9 @@
 /*
- * All sentences of this folder that an app developer or an operator reads:
- * messages of failed operations, and what stands in the way of one. The result
- * has no p if memory is short.
+ * All sentences of this folder that an app developer or an operator reads: messages of failed
+ * operations, and what stands in the way of one. The result has no p if memory is short.
  *
- * A message is whole sentences. A trouble is part of the message of a deadline:
- * it has no full stop. Thread: writer.
+ * A message is whole sentences. A trouble is part of the message of a deadline: it has no full
+ * stop. Thread: writer.
  */
 #ifndef HFD_REMOTE_WORDS_H
 #define HFD_REMOTE_WORDS_H
@@ -16,8 +15,7 @@
 /** Another server of this driver made the HyperFleet resource. */
 hfd_slice hfd_words_other_server(const struct hfd_take *t, const struct hfd_pass_part *part,
                                  hfd_slice id, hfd_slice owner);
-/** The name belongs to a HyperFleet resource that is not of this driver
- * resource. */
+/** The name belongs to a HyperFleet resource that is not of this driver resource. */
 hfd_slice hfd_words_name_taken(const struct hfd_take *t, const struct hfd_pass_part *part,
                                hfd_slice id);
 /** A name cannot change. */

@@ -5,13 +5,12 @@
 #include "store/rows_remote.h"
 #include "store/rows_remote_orphan.h"
 
-/* With this number of observations due together, lists are fewer requests than
- * single ones. */
+/* With this number of observations due together, lists are fewer requests than single ones. */
 #define MANY 5
 
 /*
- * A list also observes resources that are due within this time. Otherwise each
- * would soon be due alone.
+ * A list also observes resources that are due within this time. Otherwise each would soon be due
+ * alone.
  */
 static int64_t ahead_us(const struct hfd_remote_policy *policy)
 {

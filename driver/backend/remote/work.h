@@ -1,7 +1,4 @@
-/*
- * Which work is due against the remote HyperFleet. Thread: any, in a
- * transaction.
- */
+/* Which work is due against the remote HyperFleet. Thread: any, in a transaction. */
 #ifndef HFD_REMOTE_WORK_H
 #define HFD_REMOTE_WORK_H
 
@@ -40,15 +37,13 @@ struct hfd_due {
 };
 
 /**
- * Lists the work that is due: operations to carry out, then resources in
- * progress, then orphans, then settled resources and the search for orphans.
- * Within each group the longest overdue is first. One MANY stands for several
- * resources in progress where lists are fewer requests.
+ * Lists the work that is due: operations to carry out, then resources in progress, then orphans,
+ * then settled resources and the search for orphans. Within each group the longest overdue is
+ * first. One MANY stands for several resources in progress where lists are fewer requests.
  *
- * Work stays due until the first answer of its pass is taken. The caller runs
- * one pass at a time for each GUResID, and one MANY. If a pass ends without a
- * request, or fails on our side, the caller waits for watch_us before it begins
- * that work again.
+ * Work stays due until the first answer of its pass is taken. The caller runs one pass at a time
+ * for each GUResID, and one MANY. If a pass ends without a request, or fails on our side, the
+ * caller waits for watch_us before it begins that work again.
  *
  * @param mem  holds the texts of out->works
  * @return HFD_OK, HFD_NOMEM, HFD_IO, HFD_CORRUPT
@@ -58,12 +53,11 @@ HFD_MUST_CHECK hfd_rc hfd_remote_due(struct hfd_txn *tx, const struct hfd_due_qu
                                      struct hfd_err *err);
 
 /**
- * Makes a resource, or the search for orphans, due soon because a client polls
- * it. Changes nothing if it was observed after older_us, waits after a failure,
- * or waits for another resource.
+ * Makes a resource, or the search for orphans, due soon because a client polls it. Changes nothing
+ * if it was observed after older_us, waits after a failure, or waits for another resource.
  *
- * Everything that is polled within a quarter of (now_us - older_us) becomes due
- * at the end of that quarter, so that one list serves all.
+ * Everything that is polled within a quarter of (now_us - older_us) becomes due at the end of that
+ * quarter, so that one list serves all.
  *
  * @param older_us  wall clock: the oldest observation that the client accepts
  * Thread: writer.

@@ -17,8 +17,10 @@ class Install(unittest.TestCase):
         folder = tempfile.TemporaryDirectory()
         cls.addClassCleanup(folder.cleanup)
         cls.prefix = folder.name
-        subprocess.run(["cmake", "--install", os.path.dirname(PROGRAM), "--prefix", cls.prefix], check=True, stdout=subprocess.DEVNULL)
-        cls.files = {os.path.relpath(p, cls.prefix) for p in glob.glob(cls.prefix + "/**", recursive=True) if os.path.isfile(p)}
+        subprocess.run(["cmake", "--install", os.path.dirname(PROGRAM), "--prefix", cls.prefix],
+                       check=True, stdout=subprocess.DEVNULL)
+        cls.files = {os.path.relpath(p, cls.prefix)
+                     for p in glob.glob(cls.prefix + "/**", recursive=True) if os.path.isfile(p)}
 
     def read(self, path):
         with open(os.path.join(self.prefix, path), encoding="utf-8") as file:
@@ -28,8 +30,11 @@ class Install(unittest.TestCase):
     def test_files(self):
         docs = "share/doc/hyperfleet-driver/"
         pages = [os.path.relpath(p, ROOT) for p in glob.glob(ROOT + "/handlers/docs/*.md")]
-        wanted = {"bin/hyperfleet-driver"} | {docs + name for name in ["README.md", "CHANGELOG.md", "SECURITY.md", "LICENSE"] + pages}
-        wanted |= {"share/hyperfleet-driver/schemas/" + name for name in ("openapi.yaml", "openapi.json", "input.json")}
+        wanted = {"bin/hyperfleet-driver"} | {docs + name
+                                              for name in ["README.md", "CHANGELOG.md",
+                                                           "SECURITY.md", "LICENSE"] + pages}
+        wanted |= {"share/hyperfleet-driver/schemas/" + name
+                   for name in ("openapi.yaml", "openapi.json", "input.json")}
         self.assertEqual(self.files, wanted)
 
     def test_the_program_runs(self):
@@ -40,7 +45,8 @@ class Install(unittest.TestCase):
 
     # Links from the README to the manual lead somewhere.
     def test_links_of_the_readme(self):
-        for to in re.findall(r"\]\((handlers/docs/[^)#]+)", self.read("share/doc/hyperfleet-driver/README.md")):
+        for to in re.findall(r"\]\((handlers/docs/[^)#]+)",
+                             self.read("share/doc/hyperfleet-driver/README.md")):
             self.assertIn("share/doc/hyperfleet-driver/" + to, self.files)
 
 

@@ -208,9 +208,8 @@ static hfd_rc report_one(struct hfd_txn *tx, const struct batch *batch, const st
     if (rc == HFD_OK)
         rc = hfd_resource_observe(tx, batch->config->driver, &call, err);
     hfd_arena_fini(&mem);
-    return rc == HFD_NOT_FOUND ? HFD_OK
-                               /* it was removed since it was read, perhaps by the report before */
-                               : rc;
+    /* A resource that was removed since it was read, perhaps by the report before, is no error. */
+    return rc == HFD_NOT_FOUND ? HFD_OK : rc;
 }
 
 static hfd_rc write_batch(struct hfd_txn *tx, void *arg, struct hfd_err *err)

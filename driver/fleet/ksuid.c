@@ -5,12 +5,13 @@
 
 #define EPOCH_US (INT64_C(1400000000) * HFD_US_PER_S) /* the KSUID epoch, 2014-05-13T16:53:20Z */
 #define LAST_US (INT64_C(0x100000000) * HFD_US_PER_S - 1)
-#define HEAD_BYTES 8
-#define RANDOM_BYTES 13
+#define HEAD_BYTES 7
+#define RANDOM_BYTES 11
 
+#define BASE 36
 #define LIMBS (HFD_KSUID_BYTES / 4)
-#define GROUP_DIGITS 5
-#define GROUP UINT32_C(916132832) /* 62^5: one division gives five digits */
+#define GROUP_DIGITS 6
+#define GROUP UINT32_C(2176782336) /* 36^6: one division gives six digits */
 
 _Static_assert(LIMBS * 4 == HFD_KSUID_BYTES, "whole limbs");
 
@@ -32,7 +33,7 @@ static uint32_t divide(uint32_t number[LIMBS], uint32_t by)
 
 void hfd_ksuid_digits(const unsigned char number[HFD_KSUID_BYTES], char out[HFD_KSUID_LEN])
 {
-    static const char alphabet[] = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
+    static const char alphabet[] = "0123456789abcdefghijklmnopqrstuvwxyz";
     uint32_t rest[LIMBS], group = 0;
 
     for (size_t i = 0; i < LIMBS; i++)
@@ -41,8 +42,8 @@ void hfd_ksuid_digits(const unsigned char number[HFD_KSUID_BYTES], char out[HFD_
     for (size_t done = 0; done < HFD_KSUID_LEN; done++) {
         if (done % GROUP_DIGITS == 0)
             group = divide(rest, GROUP);
-        out[HFD_KSUID_LEN - 1 - done] = alphabet[group % 62];
-        group /= 62;
+        out[HFD_KSUID_LEN - 1 - done] = alphabet[group % BASE];
+        group /= BASE;
     }
 }
 
@@ -59,15 +60,16 @@ static uint64_t us_of(int64_t now_us)
 
 void hfd_ksuid_make(int64_t now_us, const struct hfd_rng *rng, char out[HFD_KSUID_LEN])
 {
-    unsigned char number[HFD_KSUID_BYTES];
+    unsigned char number[HFD_KSUID_BYTES] = {0};
+    unsigned char *bits = number + HFD_KSUID_BYTES - HEAD_BYTES - RANDOM_BYTES + 1;
     const uint64_t us = us_of(now_us);
-    const uint64_t head = us / HFD_US_PER_S << 26 |
-                          us % HFD_US_PER_S << 6; /* 32 bits, 20 bits, then 6 of the random bits */
+    const uint64_t head = us / HFD_US_PER_S << 20 | us % HFD_US_PER_S; /* 32 bits, then 20 bits */
+    const uint64_t above = head << 2; /* the last byte has two more bits, which are random */
 
     hfd_rng_bytes(rng, number + HFD_KSUID_BYTES - RANDOM_BYTES, RANDOM_BYTES);
-    number[HEAD_BYTES - 1] = (unsigned char)((head & 0xc0) | (number[HEAD_BYTES - 1] & 0x3f));
+    bits[HEAD_BYTES - 1] = (unsigned char)((above & 0xfc) | (bits[HEAD_BYTES - 1] & 0x03));
     for (size_t i = 0; i < HEAD_BYTES - 1; i++)
-        number[i] = (unsigned char)(head >> (56 - 8 * i));
+        bits[i] = (unsigned char)(above >> (8 * (HEAD_BYTES - 1 - i)));
     hfd_ksuid_digits(number, out);
-    out[0] = '2'; /* 154 bits are less than 62^26: this digit was 0 */
+    out[0] = '2'; /* 134 bits are less than 36^26: this digit was 0 */
 }

@@ -1,12 +1,12 @@
 /*
- * Ids of clusters and nodepools: 27 characters, "2" and then 26 digits of base62 (0-9A-Za-z), most
+ * Ids of clusters and nodepools: 27 characters, "2" and then 26 digits of base36 (0-9a-z), most
  * significant first. The digits hold 32 bits of seconds since 2014-05-13T16:53:20Z, 20 bits of
- * microseconds and 102 random bits.
+ * microseconds and 82 random bits.
  *
- * An id has the form and order of a KSUID. Since July 2025 a KSUID begins with another digit, but
- * the HyperFleet API fixes "2". The microseconds of a KSUID are random. Ours are not, so that
- * resources made one after another are neighbours in every index by id. Sources: HyperFleet API,
- * "id"; driver/README.md, decision 3.
+ * An id has the form of HyperFleet's KSUID, but no capitals: adapters name Kubernetes objects after
+ * it, and Kubernetes refuses capitals. The time comes first, so that resources made one after
+ * another are neighbours in every index by id. Sources: HyperFleet API, "id"; driver/README.md,
+ * decision 3.
  */
 #ifndef HFD_FLEET_KSUID_H
 #define HFD_FLEET_KSUID_H

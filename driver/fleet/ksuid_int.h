@@ -6,7 +6,7 @@
 
 #define HFD_KSUID_BYTES 20
 
-/** Formats a 160-bit number, most significant byte first, as 27 digits of base62. */
+/** Formats a number below 36^27, most significant byte first, as 27 digits of base36. */
 void hfd_ksuid_digits(const unsigned char number[HFD_KSUID_BYTES], char out[HFD_KSUID_LEN]);
 
 #endif

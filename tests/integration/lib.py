@@ -39,7 +39,7 @@ DATETIME = re.compile(
 # The seed's pattern has its anchors swapped and matches nothing; this is what it means.
 ERROR_CODE = re.compile(r"^RES-1[0-9][0-9]$")
 TYPE_NAME = re.compile(r"^(?:[a-z0-9][a-z0-9-]*/)?[a-z0-9][a-z0-9-]+[a-z0-9]$")
-RESOURCE_ID = re.compile(r"^2[0-9A-Za-z]{26}$")
+RESOURCE_ID = re.compile(r"^2[0-9a-z]{26}$")
 
 _counter = itertools.count(1)
 _last_us = [0]

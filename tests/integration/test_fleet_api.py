@@ -113,9 +113,12 @@ class Resources(FleetCase):
         self.assertEqual(self.cluster(labels=None)["labels"], {})
 
     def test_ids_are_unique_and_ordered(self):
-        """Ids are KSUIDs: 27 characters, beginning with 2, never twice."""
+        """Ids sort by time, never come twice, and can name a Kubernetes object."""
         ids = [self.cluster()["id"] for _ in range(20)]
         self.assertEqual(len(set(ids)), 20)
+        self.assertEqual(sorted(ids), ids)
+        for name in ids:
+            self.assertRegex(name + "-k8s", r"^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$")
 
     def test_create_rejects(self):
         """Each rule of creation with its code and detail; nothing is made."""

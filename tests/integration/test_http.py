@@ -210,7 +210,7 @@ class Limits(Case):
         said = lambda: [r["request_id"] for r in self.server.records()
                         if r["msg"] == "slow reader cut off"]
         eventually(said, "the log says so")
-        self.assertRegex(said()[0], "^[0-9A-Za-z]{27}$")
+        self.assertRegex(said()[0], "^2[0-9a-z]{26}$")
         self.expect(self.get("abc"), 404)
 
     def test_many_connections(self):

@@ -145,7 +145,7 @@ class OnTheWire(Case):
                     b"nonsense\r\n\r\n",
                     get(BASE.encode() + b"/clusters"), get(b"/abc", method=b"BREW")):
             r = self.once(raw)
-            self.assertRegex(r.header("X-Request-ID"), r"^[0-9A-Za-z]{27}$")
+            self.assertRegex(r.header("X-Request-ID"), r"^2[0-9a-z]{26}$")
             ids.add(r.header("X-Request-ID"))
             self.assertEqual(r.header("Server"), "hyperfleet-driver")
             self.assertRegex(r.header("Date"),

@@ -1238,8 +1238,12 @@ static void work_goes_before_health(void **state)
     (void)state;
     remote_world_open(&rw, REMOTE_G3);
     put_many(&rw, 0, 20);
-    (void)until(&rw, "many-0", HFD_ANSWER_OUTPUT);
-    (void)until(&rw, "many-19", HFD_ANSWER_OUTPUT);
+    for (unsigned i = 0; i < 20; i++) {
+        char guresid[16];
+
+        (void)snprintf(guresid, sizeof(guresid), "many-%u", i);
+        (void)until(&rw, guresid, HFD_ANSWER_OUTPUT);
+    }
     test_clock_advance(&rw.w.clock, 10 * rw.policy.idle_us);
     (void)put(&rw, G, body_1, NULL);
     assert_true(remote_world_first(&rw, &request));

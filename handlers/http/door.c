@@ -13,6 +13,7 @@
 #include "driver/base/log.h"
 #include "driver/base/metrics.h"
 #include "driver/fleet/ksuid.h"
+#include "handlers/http/origin.h"
 #include "handlers/http/reply.h"
 
 #include <linux/tcp.h>
@@ -186,7 +187,9 @@ static void refuse(struct hfd_conn *conn, const struct hfd_head_fault *fault)
                    conn->loop->server->limits.body_max_bytes);
     problem = (struct hfd_problem){
         .dialect = hfd_dialect_of(conn->listener->which, path),
-        .rc = fault->status == 413 ? HFD_TOO_LARGE : HFD_BAD_REQUEST,
+        .rc = fault->status == 413   ? HFD_TOO_LARGE
+              : fault->status == 403 ? HFD_FORBIDDEN
+                                     : HFD_BAD_REQUEST,
         .status = fault->status,
         .message = text,
         .path = path,
@@ -302,6 +305,9 @@ static enum hfd_head_verdict advance_head(struct hfd_conn *conn)
         verdict = hfd_head_parse(&conn->scan, in->bytes, &conn->head, &fault);
     if (verdict == HFD_HEAD_MORE)
         return verdict;
+    if (verdict == HFD_HEAD_OK)
+        verdict =
+            hfd_origin_check(&conn->loop->server->app->settings->http_hosts, &conn->head, &fault);
     if (verdict == HFD_HEAD_OK && conn->head.framing == HFD_FRAMING_LENGTH &&
         conn->head.content_length > conn->loop->server->limits.body_max_bytes) {
         fault = (struct hfd_head_fault){

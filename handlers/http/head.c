@@ -75,27 +75,35 @@ static enum hfd_head_verdict parse_request_line(hfd_slice line, struct hfd_head 
     return parse_version((hfd_slice){rest.p + len + 1, rest.len - len - 1}, out, fault);
 }
 
+hfd_slice hfd_target_authority(hfd_slice target)
+{
+    size_t skip, end;
+
+    if (target.len > 7 && hfd_slice_ieq((hfd_slice){target.p, 7}, HFD_SLICE("http://")))
+        skip = 7;
+    else if (target.len > 8 && hfd_slice_ieq((hfd_slice){target.p, 8}, HFD_SLICE("https://")))
+        skip = 8;
+    else
+        return HFD_SLICE_NONE;
+    for (end = skip; end < target.len && target.p[end] != '/' && target.p[end] != '?'; end++)
+        continue;
+    return (hfd_slice){target.p + skip, end - skip};
+}
+
 const char *hfd_target_split(hfd_slice target, hfd_slice *path, hfd_slice *query)
 {
     hfd_slice rest = target;
     const char *mark;
 
     if (rest.len == 0 || rest.p[0] != '/') {
-        size_t skip = 0, authority;
+        const hfd_slice authority = hfd_target_authority(target);
 
-        if (rest.len > 7 && hfd_slice_ieq((hfd_slice){rest.p, 7}, HFD_SLICE("http://")))
-            skip = 7;
-        else if (rest.len > 8 && hfd_slice_ieq((hfd_slice){rest.p, 8}, HFD_SLICE("https://")))
-            skip = 8;
-        else
+        if (authority.p == NULL)
             return "the request target is neither a path nor an http URL";
-        for (authority = skip;
-             authority < rest.len && rest.p[authority] != '/' && rest.p[authority] != '?';
-             authority++)
-            continue;
-        if (authority == skip)
+        if (authority.len == 0)
             return "the URL in the request line names no host";
-        rest = (hfd_slice){rest.p + authority, rest.len - authority};
+        rest.p = authority.p + authority.len;
+        rest.len = (size_t)(target.p + target.len - rest.p);
     }
     mark = rest.len != 0 ? memchr(rest.p, '?', rest.len) : NULL;
     *query = mark != NULL ? (hfd_slice){mark + 1, rest.len - (size_t)(mark - rest.p) - 1}
@@ -205,6 +213,12 @@ static bool host_ok(hfd_slice v)
     return v.len != 0;
 }
 
+/* Keeps the value of a header that a browser sends once. Of two different ones it keeps neither. */
+static void take_once(hfd_slice value, hfd_slice *kept)
+{
+    *kept = kept->p == NULL || hfd_slice_eq(*kept, value) ? value : HFD_SLICE("");
+}
+
 static enum hfd_head_verdict take_length(hfd_slice v, struct head_seen *seen, struct hfd_head *out,
                                          struct hfd_head_fault *fault)
 {
@@ -234,6 +248,11 @@ static enum hfd_head_verdict take_header(hfd_slice name, hfd_slice value, struct
         if (!host_ok(value))
             return bad(fault, 400, "host",
                        "the Host header is not a host name with an optional port");
+        out->host = value;
+    } else if (hfd_slice_ieq(name, HFD_SLICE("origin"))) {
+        take_once(value, &out->origin);
+    } else if (hfd_slice_ieq(name, HFD_SLICE("sec-fetch-site"))) {
+        take_once(value, &out->fetch_site);
     } else if (hfd_slice_ieq(name, HFD_SLICE("content-length"))) {
         return take_length(value, seen, out, fault);
     } else if (hfd_slice_ieq(name, HFD_SLICE("transfer-encoding"))) {
@@ -316,6 +335,7 @@ enum hfd_head_verdict hfd_head_parse(const struct hfd_head_scan *scan, const cha
             wrong = hfd_target_split(out->target, &out->path, &out->query);
             if (wrong != NULL)
                 return bad(fault, 400, "target_form", wrong);
+            out->authority = hfd_target_authority(out->target);
             first = false;
         } else {
             if (++count > HFD_HEADERS_MAX)

@@ -24,7 +24,7 @@ enum hfd_head_verdict {
 
 /** Why a request is refused; texts are static. */
 struct hfd_head_fault {
-    int status;         /* 400, 413, 414, 417 or 431 */
+    int status;         /* 400, 403, 408, 413, 414, 417, 421 or 431 */
     const char *reason; /* metric label */
     const char *text;   /* for the client */
 };
@@ -45,11 +45,15 @@ enum hfd_framing {
 
 struct hfd_head {
     hfd_slice method;
-    hfd_slice target; /* as received */
-    hfd_slice path;   /* path of the target in origin or absolute form */
-    hfd_slice query;  /* after the '?'; p is NULL if there is none */
-    int minor;        /* HTTP/1.<minor> */
-    size_t bytes;     /* length of the head with its final empty line */
+    hfd_slice target;    /* as received */
+    hfd_slice path;      /* path of the target in origin or absolute form */
+    hfd_slice query;     /* after the '?'; p is NULL if there is none */
+    hfd_slice authority; /* of a target in absolute form; p is NULL if there is none */
+    hfd_slice host;      /* of these three p is NULL without such a header */
+    hfd_slice origin;
+    hfd_slice fetch_site; /* Sec-Fetch-Site */
+    int minor;            /* HTTP/1.<minor> */
+    size_t bytes;         /* length of the head with its final empty line */
     enum hfd_framing framing;
     uint64_t content_length;
     bool keep_alive; /* from the version and the Connection headers */
@@ -75,13 +79,15 @@ enum hfd_head_verdict hfd_head_parse(const struct hfd_head_scan *scan, const cha
                                      struct hfd_head *out, struct hfd_head_fault *fault);
 
 /**
- * Splits a target in origin form, or in absolute form, whose authority is ignored (RFC 9112,
- * 3.2.2).
+ * Splits a target in origin form, or in absolute form, whose authority hfd_target_authority gives
+ * (RFC 9112, 3.2.2).
  * @param path   "/" if the target has none
  * @param query  after the '?'; p is NULL if there is none
  * @return NULL, or the error as static text
  */
 const char *hfd_target_split(hfd_slice target, hfd_slice *path, hfd_slice *query);
+/** Returns the authority of a target in absolute form; p is NULL in origin form. */
+hfd_slice hfd_target_authority(hfd_slice target);
 
 /**
  * Finds method and path in a head that is incomplete or wrong; empty if unknown. For refusals and

@@ -69,6 +69,9 @@ struct hfd_map {
    "time without progress after which a slow client is disconnected") \
  X("http.drain_timeout",            http_drain_timeout_us,       DURATION, "20s", 0, 3600, \
    "time to finish open requests after SIGTERM") \
+ X("http.hosts",                    http_hosts,                  LIST,     "[]", 0, 0, \
+   "host names beside those of loopback under which clients and proxies reach the listeners; " \
+   "a request to another name is answered with 421") \
  X("store.queue_max",               store_queue_max,             I64,      "4096", 1, 1000000, \
    "writes that wait for the disk; further ones are answered with 503") \
  X("store.batch_max",               store_batch_max,             I64,      "1024", 1, 100000, \

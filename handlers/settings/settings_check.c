@@ -44,6 +44,16 @@ static hfd_rc check_address(const void *member, struct hfd_err *err)
     return HFD_OK;
 }
 
+static hfd_rc check_hosts(const void *member, struct hfd_err *err)
+{
+    const struct hfd_list *l = member;
+
+    for (size_t i = 0; i < l->count; i++)
+        if (!hfd_host_is_valid(l->items[i]))
+            return hfd_setting_expected(err, "host names or addresses without a port", l->items[i]);
+    return HFD_OK;
+}
+
 static hfd_rc check_not_empty(const void *member, struct hfd_err *err)
 {
     return ((const hfd_slice *)member)->len > 0
@@ -264,6 +274,7 @@ static hfd_rc check_header_value(const void *member, struct hfd_err *err)
 static check_fn *const checks[HFD_SETTING_COUNT] = {
     [HFD_SETTING_listen] = check_address,
     [HFD_SETTING_ops_listen] = check_address,
+    [HFD_SETTING_http_hosts] = check_hosts,
     [HFD_SETTING_data] = check_not_empty,
     [HFD_SETTING_store] = check_store,
     [HFD_SETTING_backend] = check_backend,

@@ -49,7 +49,7 @@ class StopUnderLoad(test_recovery.KillUnderLoad):
         nothing.
         """
         with socket.create_connection(("127.0.0.1", self.server.port), timeout=0.2) as s:
-            s.sendall(b"GET /nobody HTTP/1.1\r\nHost: x\r\n\r\n")
+            s.sendall(b"GET /nobody HTTP/1.1\r\nHost: localhost\r\n\r\n")
             try:
                 return s.recv(1) == b""
             except socket.timeout:

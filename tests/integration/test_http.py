@@ -8,6 +8,7 @@ import unittest
 from lib import Case, Client, Server, TIME_FACTOR, eventually, guresid
 
 BODY = b'{"type":"hyperfleet-cluster","driver":{"values":{"cluster":{"spec":{}}}}}'
+LOCAL = b"Host: localhost\r\n"
 
 
 class Raw(Case):
@@ -46,20 +47,20 @@ class Raw(Case):
         chunked = b"Transfer-Encoding: chunked\r\n"
         cases = {
             "no Host": (b"", length, BODY),
-            "two Hosts": (b"Host: a\r\nHost: b\r\n", length, BODY),
-            "the same Host twice": (b"Host: a\r\nHost: a\r\n", length, BODY),
-            "both lengths": (b"Host: a\r\n", length + chunked,
+            "two Hosts": (b"Host: localhost\r\nHost: b\r\n", length, BODY),
+            "the same Host twice": (b"Host: localhost\r\nHost: localhost\r\n", length, BODY),
+            "both lengths": (LOCAL, length + chunked,
                              b"%x\r\n%s\r\n0\r\n\r\n" % (len(BODY), BODY)),
-            "both lengths, the other way round": (b"Host: a\r\n", chunked + length,
+            "both lengths, the other way round": (LOCAL, chunked + length,
                                                   b"%x\r\n%s\r\n0\r\n\r\n" % (len(BODY), BODY)),
-            "two different lengths": (b"Host: a\r\n", length + b"Content-Length: 5\r\n", BODY),
-            "a negative length": (b"Host: a\r\n", b"Content-Length: -1\r\n", BODY),
-            "a length that is no number": (b"Host: a\r\n", b"Content-Length: x\r\n", BODY),
-            "a huge length": (b"Host: a\r\n", b"Content-Length: 99999999999999999999999\r\n", BODY),
-            "a bad chunk size": (b"Host: a\r\n", chunked, b"zz\r\n" + BODY + b"\r\n0\r\n\r\n"),
-            "a negative chunk size": (b"Host: a\r\n", chunked, b"-5\r\n" + BODY + b"\r\n0\r\n\r\n"),
-            "an empty chunk size": (b"Host: a\r\n", chunked, b"\r\n" + BODY + b"\r\n0\r\n\r\n"),
-            "a chunk size beyond 64 bits": (b"Host: a\r\n", chunked,
+            "two different lengths": (LOCAL, length + b"Content-Length: 5\r\n", BODY),
+            "a negative length": (LOCAL, b"Content-Length: -1\r\n", BODY),
+            "a length that is no number": (LOCAL, b"Content-Length: x\r\n", BODY),
+            "a huge length": (LOCAL, b"Content-Length: 99999999999999999999999\r\n", BODY),
+            "a bad chunk size": (LOCAL, chunked, b"zz\r\n" + BODY + b"\r\n0\r\n\r\n"),
+            "a negative chunk size": (LOCAL, chunked, b"-5\r\n" + BODY + b"\r\n0\r\n\r\n"),
+            "an empty chunk size": (LOCAL, chunked, b"\r\n" + BODY + b"\r\n0\r\n\r\n"),
+            "a chunk size beyond 64 bits": (LOCAL, chunked,
                                             b"10000000000000001\r\n" + BODY + b"\r\n0\r\n\r\n"),
         }
         for name, (host, lengths, body) in cases.items():
@@ -72,11 +73,11 @@ class Raw(Case):
                 self.assertTrue(all(status >= 400 for status in got), got)
                 self.expect(self.get(gid.decode()), 404)
         for name, raw in {
-            "bare LF after the request line": b"PUT /%s HTTP/1.1\nHost: a\r\n%s\r\n%s",
+            "bare LF after the request line": b"PUT /%s HTTP/1.1\nHost: localhost\r\n%s\r\n%s",
             "bare LF after a header":
-                          b"PUT /%s HTTP/1.1\r\nHost: a\n%s\r\n%s",
+                          b"PUT /%s HTTP/1.1\r\nHost: localhost\n%s\r\n%s",
                           "bare LF at the end of the "
-                          "head": b"PUT /%s HTTP/1.1\r\nHost: a\r\n%s\n%s"}.items():
+                          "head": b"PUT /%s HTTP/1.1\r\nHost: localhost\r\n%s\n%s"}.items():
             with self.subTest(name):
                 gid = guresid("raw").encode()
                 got = self.statuses(raw % (gid, length, BODY))
@@ -86,21 +87,22 @@ class Raw(Case):
     def test_no_smuggling(self):
         """A second request hidden behind contradicting lengths is not carried out."""
         hidden = guresid("hidden").encode()
-        inner = b"PUT /" + hidden + b" HTTP/1.1\r\nHost: a\r\nContent-Length: %d\r\n\r\n" % len(
+        inner = b"PUT /" + hidden + b" HTTP/1.1\r\n" + LOCAL + b"Content-Length: %d\r\n\r\n" % len(
             BODY) + BODY
         for lengths in (b"Content-Length: %d\r\nTransfer-Encoding: chunked\r\n" % (len(inner) + 5),
                         b"Content-Length: 0\r\nContent-Length: %d\r\n" % len(inner),
                         b"Transfer-Encoding: chunked\r\nTransfer-Encoding: identity\r\n",
                         b"Transfer-Encoding: xchunked\r\n"):
             with self.subTest(lengths):
-                self.exchange(b"GET /abc HTTP/1.1\r\nHost: a\r\n" + lengths + b"\r\n0\r\n\r\n"
+                self.exchange(b"GET /abc HTTP/1.1\r\n" + LOCAL + lengths + b"\r\n0\r\n\r\n"
                               + inner)
                 self.expect(self.get(hidden.decode()), 404)
 
     def test_no_http2(self):
         """Neither an upgrade to h2c nor prior knowledge is taken."""
         got = self.exchange(
-            b"GET /abc HTTP/1.1\r\nHost: a\r\nConnection: Upgrade, HTTP2-Settings\r\nUpgrade: "
+            b"GET /abc HTTP/1.1\r\nHost: localhost\r\n"
+            b"Connection: Upgrade, HTTP2-Settings\r\nUpgrade: "
             b"h2c\r\n"
                             b"HTTP2-Settings: AAMAAABkAARAAAAAAAIAAAAA\r\n\r\n")
         self.assertTrue(got.startswith(b"HTTP/1.1 404"), got[:80])
@@ -110,9 +112,9 @@ class Raw(Case):
 
     def test_large_head(self):
         """A head beyond every limit is refused or cut off; the server goes on."""
-        for raw in (b"GET /" + b"a" * 1000000 + b" HTTP/1.1\r\nHost: a\r\n\r\n",
-                    b"GET /abc HTTP/1.1\r\nHost: a\r\nX: " + b"a" * 1000000 + b"\r\n\r\n",
-                    b"GET /abc HTTP/1.1\r\nHost: a\r\n" + b"X: y\r\n" * 100000 + b"\r\n"):
+        for raw in (b"GET /" + b"a" * 1000000 + b" HTTP/1.1\r\nHost: localhost\r\n\r\n",
+                    b"GET /abc HTTP/1.1\r\nHost: localhost\r\nX: " + b"a" * 1000000 + b"\r\n\r\n",
+                    b"GET /abc HTTP/1.1\r\nHost: localhost\r\n" + b"X: y\r\n" * 100000 + b"\r\n"):
             try:
                 got = self.statuses(raw)
             except (BrokenPipeError, ConnectionResetError):
@@ -123,7 +125,7 @@ class Raw(Case):
     def test_nonsense(self):
         """Bytes that are no HTTP harm nobody."""
         for raw in (b"\x00" * 100, b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03", b"GET\r\n\r\n",
-                    b"GET / HTTP/9.9\r\nHost: a\r\n\r\n",
+                    b"GET / HTTP/9.9\r\nHost: localhost\r\n\r\n",
                     b"\r\n\r\n\r\n", b"PUT /abc HTTP/1.1\r\nHost : a\r\n\r\n"):
             with self.subTest(raw):
                 self.exchange(raw, timeout_s=0.5 * TIME_FACTOR)
@@ -133,7 +135,8 @@ class Raw(Case):
         """Expect: 100-continue is served, with or without an interim answer."""
         gid = guresid("expect")
         got = self.exchange(
-            b"PUT /%s HTTP/1.1\r\nHost: a\r\nExpect: 100-continue\r\nContent-Length: %d\r\n\r\n"
+            b"PUT /%s HTTP/1.1\r\nHost: localhost\r\nExpect: 100-continue\r\n"
+            b"Content-Length: %d\r\n\r\n"
             % (gid.encode(),
             len(BODY)) + BODY)
         self.assertIn(b"HTTP/1.1 202", got)
@@ -165,8 +168,8 @@ class Limits(Case):
     def test_slow_senders(self):
         """A head or body that does not arrive in time is cut off; others are served meanwhile."""
         gid = guresid("slow").encode()
-        parts = (b"PUT /%s HT" % gid, b"PUT /%s HTTP/1.1\r\nHost: a\r\n" % gid,
-                 b"PUT /%s HTTP/1.1\r\nHost: a\r\nContent-Length: 50\r\n\r\n{" % gid, b"")
+        parts = (b"PUT /%s HT" % gid, b"PUT /%s HTTP/1.1\r\nHost: localhost\r\n" % gid,
+                 b"PUT /%s HTTP/1.1\r\nHost: localhost\r\nContent-Length: 50\r\n\r\n{" % gid, b"")
         socks = []
         for part in parts * 10:
             s = socket.create_connection(("127.0.0.1", self.server.port), timeout=20 * TIME_FACTOR)
@@ -194,7 +197,7 @@ class Limits(Case):
         s.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
         s.settimeout(20 * TIME_FACTOR)
         s.connect(("127.0.0.1", self.server.port))
-        s.sendall(b"GET /api/hyperfleet/v1/clusters HTTP/1.1\r\nHost: a\r\n\r\n" * 3)
+        s.sendall(b"GET /api/hyperfleet/v1/clusters HTTP/1.1\r\nHost: localhost\r\n\r\n" * 3)
         inode = "%04X" % s.getsockname()[1]
 
         def cut():

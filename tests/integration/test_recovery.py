@@ -421,7 +421,7 @@ class StartAndStop(Case):
         gid = guresid("drain")
         body = json.dumps(cluster_input()).encode()
         with socket.create_connection(("127.0.0.1", self.server.port), timeout=20) as s:
-            head = ("PUT /%s HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n"
+            head = ("PUT /%s HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
                     "Content-Length: %d\r\n\r\n" % (gid, len(body)))
             s.sendall(head.encode() + body[:10])
             # Round trips on every loop that may own the connection: its head has been read by then.
@@ -496,7 +496,7 @@ class StartAndStop(Case):
         whole, part = [], []
         for i in range(60):
             gid = guresid("hang")
-            raw = b"PUT /%s HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n\r\n" % (
+            raw = b"PUT /%s HTTP/1.1\r\nHost: localhost\r\nContent-Length: %d\r\n\r\n" % (
                 gid.encode(), len(body)) + body
             cut = len(raw) if i % 3 == 0 else 1 + (i * 37) % (len(raw) - 1)
             with socket.create_connection(("127.0.0.1", self.server.port), timeout=20) as s:
@@ -523,10 +523,10 @@ class StartAndStop(Case):
         body = json.dumps(cluster_input()).encode()
         with socket.create_connection(("127.0.0.1", self.server.port), timeout=20) as s:
             for gid in ids:
-                s.sendall(b"PUT /%s HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n\r\n"
+                s.sendall(b"PUT /%s HTTP/1.1\r\nHost: localhost\r\nContent-Length: %d\r\n\r\n"
                           % (gid.encode(), len(body)) + body
-                          + b"GET /%s HTTP/1.1\r\nHost: x\r\n\r\n" % gid.encode())
-            s.sendall(b"GET /last HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
+                          + b"GET /%s HTTP/1.1\r\nHost: localhost\r\n\r\n" % gid.encode())
+            s.sendall(b"GET /last HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")
             data = b""
             while True:
                 chunk = s.recv(65536)

@@ -27,7 +27,7 @@ def hang(server):
     """A connection with a request that stays open: a drain waits for it."""
     s = socket.create_connection(("127.0.0.1", server.port), timeout=20)
     s.sendall(
-        b"PUT /hang HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: "
+        b"PUT /hang HTTP/1.1\r\nHost: [::1]\r\nContent-Type: application/json\r\nContent-Length: "
         b"10\r\n\r\n{")
     # A round trip on every loop that may own the connection: its head has been read by then.
     for _ in range(20):

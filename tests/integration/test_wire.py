@@ -67,7 +67,7 @@ class Wire:
 
 
 def get(path, extra=b"", version=b"1.1", method=b"GET"):
-    return method + b" " + path + b" HTTP/" + version + b"\r\nHost: a\r\n" + extra + b"\r\n"
+    return method + b" " + path + b" HTTP/" + version + b"\r\nHost: localhost\r\n" + extra + b"\r\n"
 
 
 class OnTheWire(Case):
@@ -106,9 +106,9 @@ class OnTheWire(Case):
         w = self.wire()
         gid = guresid("pipe").encode()
         body = json.dumps(cluster_input()).encode()
-        put = b"PUT /" + gid + b" HTTP/1.1\r\nHost: a\r\nContent-Length: %d\r\n\r\n" % len(
+        put = b"PUT /" + gid + b" HTTP/1.1\r\nHost: localhost\r\nContent-Length: %d\r\n\r\n" % len(
             body) + body
-        chunked = b"PUT /" + gid + b" HTTP/1.1\r\nHost: a\r\n"
+        chunked = b"PUT /" + gid + b" HTTP/1.1\r\nHost: localhost\r\n"
         chunked += b"Transfer-Encoding: chunked\r\n\r\n%x\r\n" % len(body)
         chunked += body + b"\r\n0\r\n\r\n"
         w.send(get(b"/" + gid) + put + get(b"/" + gid) + chunked + get(b"/", method=b"POST"))
@@ -132,7 +132,7 @@ class OnTheWire(Case):
         gid = guresid("bytes").encode()
         body = json.dumps(cluster_input()).encode()
         w.sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        head = b"PUT /" + gid + b" HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n"
+        head = b"PUT /" + gid + b" HTTP/1.1\r\nHost: [::1]\r\nTransfer-Encoding: chunked\r\n\r\n"
         for byte in head + b"%x;x=y\r\n" % len(body) + body + b"\r\n0\r\nT: x\r\n\r\n":
             w.send(bytes([byte]))
         self.assertEqual(w.response().status, 202)
@@ -168,7 +168,7 @@ class OnTheWire(Case):
         path = b"/" + guresid("space").encode()
         body = json.dumps(cluster_input()).encode()
         made = self.once(b"PUT " + path
-                         + b" HTTP/1.1\r\nHost: a\r\nConnection: close\r\nContent-Length: %d\r\n"
+                         + b" HTTP/1.1\r\nHost: [::1]\r\nConnection: close\r\nContent-Length: %d\r\n"
                            b"\r\n" % len(body) + body)
         cookie = made.header(SET_COOKIE).encode()
         for value in (b"\t" + cookie + b" \t ", b" \t ", b""):
@@ -207,8 +207,8 @@ class OnTheWire(Case):
         gid = guresid("path")
         self.expect(self.put(gid, cluster_input()), 202)
         last = "%%%02X" % ord(gid[-1])
-        for path in ("/" + gid, "//" + gid, "/" + gid + "/", "http://other/" + gid,
-                     "http://other:80/clusters/" + gid + "?x=y",
+        for path in ("/" + gid, "//" + gid, "/" + gid + "/", "http://localhost/" + gid,
+                     "http://localhost:80/clusters/" + gid + "?x=y",
                      "/" + gid[:-1] + last):
             with self.subTest(path):
                 self.assertEqual(self.once(get(path.encode())).status, 202)
@@ -240,7 +240,7 @@ class OnTheWire(Case):
                               (b"POST " + BASE.encode() + b"/clusters HTTP/1.1\r\n", "code")):
                 with self.subTest((size, key)):
                     w = self.wire()
-                    w.send(head + b"Host: a\r\nContent-Length: %d\r\n\r\n" % size)
+                    w.send(head + b"Host: localhost\r\nContent-Length: %d\r\n\r\n" % size)
                     left = size
                     while left > 0:
                         w.send(b"x" * min(left, 1 << 20))
@@ -249,16 +249,16 @@ class OnTheWire(Case):
                     self.assertEqual((r.status, r.header("Connection")), (413, "close"))
                     self.assertIn(key, json.loads(r.body))
         w = self.wire()
-        w.send(b"PUT /abc HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n")
+        w.send(b"PUT /abc HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n")
         for _ in range(17):
             w.send(b"10000\r\n" + b"x" * 65536 + b"\r\n")
         self.assertEqual(w.response().status, 413)
         w = self.wire()
-        w.send(b"PUT /abc HTTP/1.1\r\nHost: a\r\nExpect: 100-continue\r\nContent-Length: %d\r\n\r\n"
+        w.send(b"PUT /abc HTTP/1.1\r\nHost: [::1]\r\nExpect: 100-continue\r\nContent-Length: %d\r\n\r\n"
                % (BODY_MAX + 1))
         self.assertEqual(w.response().status, 413)
         w = self.wire()
-        w.send(b"PUT /abc HTTP/1.1\r\nHost: a\r\nContent-Length: %d\r\n\r\n" % BODY_MAX
+        w.send(b"PUT /abc HTTP/1.1\r\nHost: localhost\r\nContent-Length: %d\r\n\r\n" % BODY_MAX
                + b"x" * BODY_MAX)
         self.assertEqual(w.response().status, 400)
 
@@ -282,7 +282,7 @@ class OnTheWire(Case):
         w = self.wire()
         body = json.dumps(cluster_input()).encode()
         w.send(b"PUT /" + guresid("wait").encode()
-               + b" HTTP/1.1\r\nHost: a\r\nExpect: 100-continue\r\n"
+               + b" HTTP/1.1\r\nHost: localhost\r\nExpect: 100-continue\r\n"
                b"Content-Length: %d\r\n\r\n" % len(body))
         self.assertEqual(w.response().status, 100)
         w.send(body)
@@ -295,7 +295,7 @@ class OnTheWire(Case):
             gid = guresid("leave")
             gids.append(gid)
             body = json.dumps(cluster_input(nodepools=[{"name": "p", "spec": {}}])).encode()
-            raw = b"PUT /" + gid.encode() + b" HTTP/1.1\r\nHost: a\r\n"
+            raw = b"PUT /" + gid.encode() + b" HTTP/1.1\r\nHost: localhost\r\n"
             raw += b"Content-Length: %d\r\n\r\n" % len(body) + body
             w = Wire(self.server.port)
             if i % 3 == 0:
@@ -325,7 +325,7 @@ class Drain(Case):
             idle.send(get(b"/abc"))
             self.assertEqual(idle.response().status, 404)
             busy.send(b"PUT /" + guresid("last").encode()
-                      + b" HTTP/1.1\r\nHost: a\r\nExpect: 100-continue\r\n"
+                      + b" HTTP/1.1\r\nHost: localhost\r\nExpect: 100-continue\r\n"
                       b"Content-Length: %d\r\n\r\n" % len(body))
             self.assertEqual(busy.response().status, 100)
             self.server.proc.send_signal(signal.SIGTERM)

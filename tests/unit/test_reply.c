@@ -57,6 +57,7 @@ static void codes_become_answers(void **state)
         {HFD_INVALID, 400, "RES-101", 400, "HYPERFLEET-VAL-000", "validation-error",
          "Validation Failed"},
         {HFD_BAD_REQUEST, 400, "RES-101", 400, "HYPERFLEET-VAL-005", "bad-request", "Bad Request"},
+        {HFD_FORBIDDEN, 403, "RES-101", 403, "HYPERFLEET-AUZ-001", "forbidden", "Forbidden"},
         {HFD_MALFORMED, 400, "RES-101", 400, "HYPERFLEET-VAL-006", "malformed-request",
          "Malformed Request"},
         {HFD_TOO_LARGE, 413, "RES-101", 413, "HYPERFLEET-VAL-005", "bad-request", "Bad Request"},

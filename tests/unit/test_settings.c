@@ -227,6 +227,7 @@ static const struct {
     {{"remote.retry_min: 2s", {0}, {"--remote-retry-max=1s"}}, "remote.retry_max", {"--remote-retry-max: remote.retry_max: ", "2s to 1s"}},
     {{"remote.answer_max: 1KiB", {0}, {0}}, "remote.answer_max", {"64KiB to 256MiB"}},
     {{"remote.in_flight_max: 0", {0}, {0}}, "remote.in_flight_max", {"1 to 256"}},
+    {{"http.hosts: [driver.example, 'driver.example:443']", {0}, {0}}, "http.hosts", {"without a port", "\"driver.example:443\""}},
     {{"fleet.conditions: old", {0}, {0}}, "fleet.conditions", {"ready, reconciled or both", "\"old\""}},
     {{"fleet.identity_header: 'X-A: b'", {0}, {0}}, "fleet.identity_header", {"a request header", "\"X-A: b\""}},
     {{NULL, {"HFD_FLEET_IDENTITY_HEADER=X-A\xc3\xa4"}, {0}}, "fleet.identity_header", {"a request header"}},

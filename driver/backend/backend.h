@@ -100,9 +100,6 @@ struct hfd_backend {
                       struct hfd_err *err);
 };
 
-extern const struct hfd_backend hfd_backend_embedded;
-extern const struct hfd_backend hfd_backend_remote;
-
 /** A cluster or nodepool is no part any more, and another takes its place. Default: its row stays.
  */
 HFD_MUST_CHECK static inline hfd_rc hfd_backend_discard(const struct hfd_backend *b,

@@ -1,8 +1,5 @@
-/*
- * The embedded HyperFleet behind the seam: the engine in driver/fleet does everything at once. See
- * backend.h.
- */
-#include "driver/backend/backend.h"
+/* The engine in driver/fleet does everything at once. See embedded.h. */
+#include "driver/backend/embedded.h"
 
 #include "driver/base/jsonx.h"
 #include "store/rows_fleet.h"

@@ -1,16 +1,21 @@
-/* Shared by mirror.c and remote/. Thread: writer, inside a transaction function. */
+/*
+ * The remote HyperFleet behind the seam of backend.h, and what remote/ shares with it. Thread:
+ * writer, inside a transaction function.
+ */
 #ifndef HFD_BACKEND_MIRROR_H
 #define HFD_BACKEND_MIRROR_H
 
 #include "driver/backend/backend.h"
 #include "driver/base/clock.h"
 
-/* One resource with its parts, while it is worked on. */
+extern const struct hfd_backend hfd_backend_remote;
+
+/* Memory for one resource with its parts, while a pass works on it. */
 #define HFD_MIRROR_SCRATCH_MAX_BYTES ((size_t)128 * 1024 * 1024)
 
 /**
- * A row with a place-holder for its id, not written yet; borrows from `in`. @return HFD_OK,
- * HFD_NOMEM
+ * Makes a row with a place-holder for its id, and does not write it. Borrows from `in`.
+ * @return HFD_OK, HFD_NOMEM
  */
 HFD_MUST_CHECK hfd_rc hfd_mirror_row_new(const struct hfd_fleet_call *call,
                                          const struct hfd_fleet_create *in,

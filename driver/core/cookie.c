@@ -100,9 +100,8 @@ static hfd_slice encode(hfd_slice sealed, struct hfd_arena *mem)
     return (hfd_slice){text, cap - 1};
 }
 
-hfd_rc hfd_cookie_seal(const struct hfd_keyring *ring, const struct hfd_rng *rng, hfd_slice guresid,
-                       const struct hfd_cookie *cookie, struct hfd_arena *mem, hfd_slice *out,
-                       struct hfd_err *err)
+hfd_rc hfd_cookie_seal(const struct hfd_cookie_ctx *ctx, const struct hfd_cookie *cookie,
+                       hfd_slice *out, struct hfd_err *err)
 {
     struct hfd_cookie c = *cookie;
     hfd_slice aad, sealed = HFD_SLICE_NONE;
@@ -118,19 +117,19 @@ hfd_rc hfd_cookie_seal(const struct hfd_keyring *ring, const struct hfd_rng *rng
     if (len > PLAIN_MAX_BYTES)
         return hfd_fail(err, HFD_LIMIT,
                         "cookie of %.*s: type, ids and backend do not fit into %d bytes",
-                        HFD_SLICE_FMT(guresid), HFD_COOKIE_MAX);
-    plain = hfd_arena_alloc(mem, len);
-    aad = bind_to(guresid, mem);
+                        HFD_SLICE_FMT(ctx->guresid), HFD_COOKIE_MAX);
+    plain = hfd_arena_alloc(ctx->mem, len);
+    aad = bind_to(ctx->guresid, ctx->mem);
     if (plain != NULL && aad.p != NULL) {
         put_plain(plain, &c);
-        sealed = hfd_keyring_seal(&(struct hfd_seal){ring, HFD_KEY_COOKIE, aad}, rng,
-                                  (hfd_slice){(const char *)plain, len}, mem);
+        sealed = hfd_keyring_seal(&(struct hfd_seal){ctx->ring, HFD_KEY_COOKIE, aad}, ctx->rng,
+                                  (hfd_slice){(const char *)plain, len}, ctx->mem);
         sodium_memzero(plain, len); /* the caller's copy of the credentials is enough */
     }
     if (sealed.p != NULL)
-        *out = encode(sealed, mem);
+        *out = encode(sealed, ctx->mem);
     return out->p != NULL ? HFD_OK
-                          : hfd_fail(err, HFD_NOMEM, "cookie of %.*s", HFD_SLICE_FMT(guresid));
+                          : hfd_fail(err, HFD_NOMEM, "cookie of %.*s", HFD_SLICE_FMT(ctx->guresid));
 }
 
 /* ---- reading ---- */
@@ -181,9 +180,7 @@ static hfd_rc get_nodepools(hfd_slice *rest, struct hfd_arena *mem, struct hfd_c
     return HFD_OK;
 }
 
-/*
- * A plaintext that opened is ours, yet maybe of a program with a fault: it is bounded all the same.
- */
+/* The plaintext is checked although we sealed it: the program that did may have had a fault. */
 static hfd_rc get_plain(hfd_slice rest, struct hfd_arena *mem, struct hfd_cookie *out)
 {
     hfd_rc rc;
@@ -202,8 +199,7 @@ static hfd_rc get_plain(hfd_slice rest, struct hfd_arena *mem, struct hfd_cookie
     return rc == HFD_OK && rest.len > 0 ? HFD_COOKIE : rc;
 }
 
-static hfd_rc open_text(const struct hfd_keyring *ring, hfd_slice guresid, hfd_slice text,
-                        struct hfd_arena *mem, struct hfd_cookie *out)
+static hfd_rc open_text(const struct hfd_cookie_ctx *ctx, hfd_slice text, struct hfd_cookie *out)
 {
     hfd_slice aad, plain;
     unsigned char *raw;
@@ -212,30 +208,30 @@ static hfd_rc open_text(const struct hfd_keyring *ring, hfd_slice guresid, hfd_s
 
     if (text.len == 0 || text.len > HFD_COOKIE_MAX)
         return HFD_COOKIE;
-    raw = hfd_arena_alloc(mem, RAW_MAX_BYTES);
-    aad = bind_to(guresid, mem);
+    raw = hfd_arena_alloc(ctx->mem, RAW_MAX_BYTES);
+    aad = bind_to(ctx->guresid, ctx->mem);
     if (raw == NULL || aad.p == NULL)
         return HFD_NOMEM;
     if (sodium_base642bin(raw, RAW_MAX_BYTES, text.p, text.len, NULL, &len, NULL, BASE64) != 0 ||
         len < 1 || raw[0] != VERSION)
         return HFD_COOKIE;
-    rc = hfd_keyring_open(&(struct hfd_seal){ring, HFD_KEY_COOKIE, aad},
-                          (hfd_slice){(const char *)raw + 1, len - 1}, mem, &plain, NULL);
-    return rc == HFD_OK ? get_plain(plain, mem, out) : rc;
+    rc = hfd_keyring_open(&(struct hfd_seal){ctx->ring, HFD_KEY_COOKIE, aad},
+                          (hfd_slice){(const char *)raw + 1, len - 1}, ctx->mem, &plain, NULL);
+    return rc == HFD_OK ? get_plain(plain, ctx->mem, out) : rc;
 }
 
-hfd_rc hfd_cookie_open(const struct hfd_keyring *ring, hfd_slice guresid, hfd_slice text,
-                       struct hfd_arena *mem, struct hfd_cookie *out, struct hfd_err *err)
+hfd_rc hfd_cookie_open(const struct hfd_cookie_ctx *ctx, hfd_slice text, struct hfd_cookie *out,
+                       struct hfd_err *err)
 {
     hfd_rc rc;
 
     memset(out, 0, sizeof(*out));
-    rc = open_text(ring, guresid, text, mem, out);
+    rc = open_text(ctx, text, out);
     if (rc == HFD_OK)
         return HFD_OK;
     memset(out, 0, sizeof(*out));
     if (rc == HFD_NOMEM)
-        return hfd_fail(err, rc, "open the cookie of %.*s", HFD_SLICE_FMT(guresid));
+        return hfd_fail(err, rc, "open the cookie of %.*s", HFD_SLICE_FMT(ctx->guresid));
     /* One text for every cause: it teaches a forger nothing. */
     return hfd_fail(err, HFD_COOKIE,
                     "the Humanitec-Driver-Cookie header is not a cookie of this resource: expected "

@@ -25,21 +25,30 @@ struct hfd_cookie {
     hfd_slice credentials; /* JSON, what DELETE will need; may be empty */
 };
 
-/**
- * @param out  gives in mem. Nodepool ids, then credentials, are left out (they stay in the store)
- * when the text would not fit.
- * @return HFD_OK, HFD_LIMIT (type, ids and backend alone do not fit), HFD_NOMEM
- */
-HFD_MUST_CHECK hfd_rc hfd_cookie_seal(const struct hfd_keyring *ring, const struct hfd_rng *rng,
-                                      hfd_slice guresid, const struct hfd_cookie *cookie,
-                                      struct hfd_arena *mem, hfd_slice *out, struct hfd_err *err);
+/** The resource of a cookie, its keys, and the memory for results. */
+struct hfd_cookie_ctx {
+    const struct hfd_keyring *ring;
+    const struct hfd_rng *rng; /* for sealing alone */
+    hfd_slice guresid;
+    struct hfd_arena *mem;
+};
 
 /**
- * Refuses longer texts unread. The caller checks type, kind, incarnation and backend.
+ * Seals a cookie. Leaves out nodepool ids, then credentials, if the text would not fit: they stay
+ * in the store.
+ * @param out  gives in ctx->mem
+ * @return HFD_OK, HFD_LIMIT (type, ids and backend alone do not fit), HFD_NOMEM
+ */
+HFD_MUST_CHECK hfd_rc hfd_cookie_seal(const struct hfd_cookie_ctx *ctx,
+                                      const struct hfd_cookie *cookie, hfd_slice *out,
+                                      struct hfd_err *err);
+
+/**
+ * Opens the text of a cookie. Refuses longer texts unread. The caller checks type, kind,
+ * incarnation and backend.
  * @return HFD_OK, HFD_COOKIE (one message for every cause), HFD_NOMEM
  */
-HFD_MUST_CHECK hfd_rc hfd_cookie_open(const struct hfd_keyring *ring, hfd_slice guresid,
-                                      hfd_slice text, struct hfd_arena *mem, struct hfd_cookie *out,
-                                      struct hfd_err *err);
+HFD_MUST_CHECK hfd_rc hfd_cookie_open(const struct hfd_cookie_ctx *ctx, hfd_slice text,
+                                      struct hfd_cookie *out, struct hfd_err *err);
 
 #endif

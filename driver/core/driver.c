@@ -86,8 +86,6 @@ void hfd_driver_complete(struct hfd_driver *d)
 {
     d->fleet.settings_fingerprint = settings_fingerprint(d);
     d->fleet.seal = seal_report;
-    if (d->backend_ops == NULL)
-        d->backend_ops = &hfd_backend_embedded;
 }
 
 void hfd_driver_polled(const struct hfd_driver *d, hfd_slice guresid)

@@ -47,14 +47,14 @@ struct hfd_driver {
     const struct hfd_output_rule *output_secrets;
     size_t output_secret_count;
     hfd_slice backend;                     /* "embedded", or the URL */
-    const struct hfd_backend *backend_ops; /* NULL until hfd_driver_complete = embedded */
+    const struct hfd_backend *backend_ops; /* never NULL */
     struct hfd_backend_worker worker;
     bool demo; /* outputs say that no cluster was made */
 };
 
 /**
- * Fills in what follows from the settings: the backend's operations if none are named, and the
- * sealing of secrets. Sets fleet.settings_fingerprint from all settings that the observer reads.
+ * Fills in what follows from the settings: the sealing of secrets, and fleet.settings_fingerprint
+ * from all settings that the observer reads.
  * Call it after each change of the settings.
  */
 void hfd_driver_complete(struct hfd_driver *d);

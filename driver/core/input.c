@@ -387,9 +387,16 @@ static hfd_rc check_spec(struct reading *r, enum hfd_kind kind, json_t *spec, co
     return rc;
 }
 
-/* One cluster or nodepool. obj may be NULL. */
-static hfd_rc read_part(struct reading *r, enum hfd_kind kind, const json_t *obj, const char *path,
-                        unsigned index, struct hfd_input_part *out)
+/* The place of a cluster or nodepool in the input. */
+struct place {
+    enum hfd_kind kind;
+    const char *path;
+    unsigned index; /* position in a list from 1; 0 = not in a list */
+};
+
+/* Reads one cluster or nodepool. obj may be NULL. */
+static hfd_rc read_part(struct reading *r, const struct place *at, const json_t *obj,
+                        struct hfd_input_part *out)
 {
     const json_t *name = json_object_get(obj, "name");
     char field[64];
@@ -400,19 +407,19 @@ static hfd_rc read_part(struct reading *r, enum hfd_kind kind, const json_t *obj
         const hfd_slice text = {json_string_value(name), json_string_length(name)};
         struct hfd_err why;
 
-        rc = hfd_name_check(kind, text, &why);
+        rc = hfd_name_check(at->kind, text, &why);
         if (rc != HFD_OK) {
-            (void)snprintf(field, sizeof(field), "%s.name", path);
+            (void)snprintf(field, sizeof(field), "%s.name", at->path);
             return hfd_fail_field(r->err, rc, field, "%s: %s, got \"%.*s\"", field, why.msg,
                                   (int)(text.len < ECHO_MAX ? text.len : ECHO_MAX), text.p);
         }
         out->name = hfd_arena_dup(r->mem, text);
     } else {
-        out->name = hfd_input_default_name(kind, r->guresid, index, r->mem);
+        out->name = hfd_input_default_name(at->kind, r->guresid, at->index, r->mem);
     }
     if (out->name.p == NULL)
         return no_memory(r->err);
-    rc = check_spec(r, kind, json_object_get(obj, "spec"), path);
+    rc = check_spec(r, at->kind, json_object_get(obj, "spec"), at->path);
     if (rc == HFD_OK)
         rc = read_spec(r, json_object_get(obj, "spec"), &out->spec);
     return rc == HFD_OK ? read_labels(r, json_object_get(obj, "labels"), &out->labels) : rc;
@@ -442,8 +449,8 @@ static hfd_rc read_cluster(struct reading *r, const json_t *values)
     const json_t *pools = json_object_get(values, "nodepools");
     struct hfd_input *out = r->out;
     size_t count = json_array_size(pools);
-    hfd_rc rc = read_part(r, HFD_KIND_CLUSTER, json_object_get(values, "cluster"),
-                          VALUES ".cluster", 0, &out->cluster);
+    hfd_rc rc = read_part(r, &(struct place){HFD_KIND_CLUSTER, VALUES ".cluster", 0},
+                          json_object_get(values, "cluster"), &out->cluster);
 
     if (rc != HFD_OK)
         return rc;
@@ -459,7 +466,7 @@ static hfd_rc read_cluster(struct reading *r, const json_t *values)
         char path[48];
 
         (void)snprintf(path, sizeof(path), VALUES ".nodepools[%u]", i);
-        rc = read_part(r, HFD_KIND_NODEPOOL, json_array_get(pools, i), path, i + 1,
+        rc = read_part(r, &(struct place){HFD_KIND_NODEPOOL, path, i + 1}, json_array_get(pools, i),
                        &out->nodepools[i]);
         if (rc != HFD_OK)
             return rc;
@@ -487,8 +494,8 @@ static hfd_rc read_nodepool(struct reading *r, const json_t *values)
     if ((out->cluster_id.p == NULL && out->cluster_guresid.p == NULL) || out->nodepools == NULL)
         return no_memory(r->err);
     out->nodepool_count = 1;
-    return read_part(r, HFD_KIND_NODEPOOL, json_object_get(values, "nodepool"), VALUES ".nodepool",
-                     0, &out->nodepools[0]);
+    return read_part(r, &(struct place){HFD_KIND_NODEPOOL, VALUES ".nodepool", 0},
+                     json_object_get(values, "nodepool"), &out->nodepools[0]);
 }
 
 static hfd_rc read_credentials(struct reading *r, const json_t *secrets)

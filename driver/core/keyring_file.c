@@ -1,11 +1,11 @@
 /*
- * The file of the key ring: reading, making and rotating it. Its bytes pass through guarded memory
- * only and are wiped. Refuses links, anything but a regular file, files that others may read, and
- * files of other users. Thread: start-up and the command line.
+ * See keyring_file.h. Bytes of the file pass through guarded memory only, and are wiped. Refuses
+ * links, all but regular files, files that other users may read, and files of other users.
  */
-#include "driver/core/keyring_int.h"
+#include "driver/core/keyring_file.h"
 
 #include "driver/base/file.h"
+#include "driver/core/keyring_int.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -234,44 +234,52 @@ static void close_fd(int *fd)
     *fd = -1;
 }
 
+/* A key file. fd is -1 unless it is open. */
+struct file {
+    const char *path;
+    int fd;
+    struct stat st;
+};
+
 /* Opens and checks the file: kind, owner, mode. */
-static hfd_rc open_file(const char *path, int *fd, struct stat *st, struct hfd_err *err)
+static hfd_rc open_file(struct file *f, struct hfd_err *err)
 {
+    const char *path = f->path;
     hfd_rc rc = HFD_OK;
 
-    memset(st, 0, sizeof(*st));
+    memset(&f->st, 0, sizeof(f->st));
     /* O_NONBLOCK: opening a pipe must not hang. */
-    *fd = open(path, O_RDONLY | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
-    if (*fd < 0 && errno == ELOOP)
+    f->fd = open(path, O_RDONLY | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+    if (f->fd < 0 && errno == ELOOP)
         return hfd_fail(err, HFD_INVALID,
                         "key ring %s: it is a symbolic link, expected the file itself", path);
-    if (*fd < 0)
+    if (f->fd < 0)
         return fail_errno(err, "open", path);
-    if (fstat(*fd, st) != 0)
+    if (fstat(f->fd, &f->st) != 0)
         rc = fail_errno(err, "stat", path);
-    else if (!S_ISREG(st->st_mode))
+    else if (!S_ISREG(f->st.st_mode))
         rc = hfd_fail(err, HFD_INVALID, "key ring %s: not a regular file", path);
-    else if (st->st_uid != geteuid() && st->st_uid != 0)
+    else if (f->st.st_uid != geteuid() && f->st.st_uid != 0)
         rc = hfd_fail(err, HFD_INVALID, "key ring %s: owned by user %u, expected user %u or root",
-                      path, (unsigned)st->st_uid, (unsigned)geteuid());
-    else if ((st->st_mode & (S_IRWXG | S_IRWXO)) != 0)
+                      path, (unsigned)f->st.st_uid, (unsigned)geteuid());
+    else if ((f->st.st_mode & (S_IRWXG | S_IRWXO)) != 0)
         rc = hfd_fail(err, HFD_INVALID,
                       "key ring %s: mode %04o lets others in, expected 0600 or 0400", path,
-                      (unsigned)(st->st_mode & 07777));
+                      (unsigned)(f->st.st_mode & 07777));
     if (rc != HFD_OK)
-        close_fd(fd);
+        close_fd(&f->fd);
     return rc;
 }
 
-static hfd_rc read_file(const char *path, int fd, struct text *t, struct hfd_err *err)
+static hfd_rc read_file(const struct file *f, struct text *t, struct hfd_err *err)
 {
     while (t->len < t->mem.len) {
-        ssize_t n = read(fd, t->mem.p + t->len, t->mem.len - t->len);
+        ssize_t n = read(f->fd, t->mem.p + t->len, t->mem.len - t->len);
 
         if (n < 0 && errno == EINTR)
             continue;
         if (n < 0)
-            return fail_errno(err, "read", path);
+            return fail_errno(err, "read", f->path);
         if (n == 0)
             break;
         t->len += (size_t)n;
@@ -301,12 +309,13 @@ static hfd_rc sync_folder(const char *path, struct hfd_err *err)
 }
 
 /*
- * Writes text beside path under a name of its own, synced, with the mode and owner of `like`. temp
- * gets the name, or "" on failure.
+ * Writes a synced file beside `like`, with its mode and owner and a name of its own. temp gets the
+ * name, or "" on failure.
  */
-static hfd_rc write_temp(const char *path, hfd_slice text, const struct stat *like,
-                         const struct hfd_rng *rng, char temp[PATH_MAX], struct hfd_err *err)
+static hfd_rc write_temp(const struct file *like, hfd_slice text, const struct hfd_rng *rng,
+                         char temp[PATH_MAX], struct hfd_err *err)
 {
+    const char *path = like->path;
     unsigned char id[8];
     char suffix[2 * sizeof(id) + 1];
     hfd_rc rc;
@@ -323,9 +332,9 @@ static hfd_rc write_temp(const char *path, hfd_slice text, const struct stat *li
         temp[0] = '\0';
         return fail_errno(err, "make a file beside it", path);
     }
-    if (fchmod(fd, like->st_mode & S_IRWXU) != 0)
+    if (fchmod(fd, like->st.st_mode & S_IRWXU) != 0)
         rc = fail_errno(err, "set its mode", path);
-    else if (like->st_uid != geteuid() && fchown(fd, like->st_uid, like->st_gid) != 0)
+    else if (like->st.st_uid != geteuid() && fchown(fd, like->st.st_uid, like->st.st_gid) != 0)
         rc = fail_errno(err, "keep its owner", path);
     else
         rc = write_file(path, fd, text, err);
@@ -341,20 +350,19 @@ static hfd_rc write_temp(const char *path, hfd_slice text, const struct stat *li
 
 hfd_rc hfd_keyring_load(const char *path, struct hfd_keyring **out, struct hfd_err *err)
 {
+    struct file f = {.path = path, .fd = -1};
     struct hfd_key_list keys;
     struct text text;
-    struct stat st;
     hfd_rc rc;
-    int fd;
 
     *out = NULL;
     rc = text_init(&text, err);
     if (rc != HFD_OK)
         return rc;
-    rc = open_file(path, &fd, &st, err);
+    rc = open_file(&f, err);
     if (rc == HFD_OK)
-        rc = read_file(path, fd, &text, err);
-    close_fd(&fd);
+        rc = read_file(&f, &text, err);
+    close_fd(&f.fd);
     if (rc == HFD_OK)
         rc = parse_file(path, text_slice(&text), &keys, err);
     hfd_secret_fini(&text.mem);
@@ -367,7 +375,8 @@ hfd_rc hfd_keyring_load(const char *path, struct hfd_keyring **out, struct hfd_e
 
 hfd_rc hfd_keyring_create(const char *path, const struct hfd_rng *rng, struct hfd_err *err)
 {
-    const struct stat like = {.st_mode = S_IRUSR | S_IWUSR, .st_uid = geteuid()};
+    const struct file like = {
+        .path = path, .fd = -1, .st = {.st_mode = S_IRUSR | S_IWUSR, .st_uid = geteuid()}};
     const struct hfd_key_list none = {.count = 0};
     char temp[PATH_MAX] = "";
     char id[ID_CHARS + 1];
@@ -380,7 +389,7 @@ hfd_rc hfd_keyring_create(const char *path, const struct hfd_rng *rng, struct hf
     text_add(&text, HFD_SLICE(file_head));
     rc = text_add_key(&text, rng, &none, id, err);
     if (rc == HFD_OK)
-        rc = write_temp(path, text_slice(&text), &like, rng, temp, err);
+        rc = write_temp(&like, text_slice(&text), rng, temp, err);
     if (rc != HFD_OK)
         goto out;
     /* link, unlike rename, never replaces. */
@@ -401,23 +410,23 @@ out:
  * Opens the file and holds its lock. Starts again if the file was replaced while it waited for the
  * lock.
  */
-static hfd_rc open_locked(const char *path, int *fd, struct stat *st, struct hfd_err *err)
+static hfd_rc open_locked(struct file *f, struct hfd_err *err)
 {
     struct stat now;
     hfd_rc rc;
 
     for (;;) {
-        rc = open_file(path, fd, st, err);
+        rc = open_file(f, err);
         if (rc != HFD_OK)
             return rc;
-        while (rc == HFD_OK && flock(*fd, LOCK_EX) != 0)
+        while (rc == HFD_OK && flock(f->fd, LOCK_EX) != 0)
             if (errno != EINTR)
-                rc = fail_errno(err, "lock", path);
-        if (rc == HFD_OK && lstat(path, &now) != 0)
-            rc = fail_errno(err, "stat", path);
-        if (rc == HFD_OK && now.st_ino == st->st_ino && now.st_dev == st->st_dev)
+                rc = fail_errno(err, "lock", f->path);
+        if (rc == HFD_OK && lstat(f->path, &now) != 0)
+            rc = fail_errno(err, "stat", f->path);
+        if (rc == HFD_OK && now.st_ino == f->st.st_ino && now.st_dev == f->st.st_dev)
             return HFD_OK;
-        close_fd(fd);
+        close_fd(&f->fd);
         if (rc != HFD_OK)
             return rc;
     }
@@ -439,7 +448,8 @@ static void retire_all(hfd_slice old, struct text *t)
     }
 }
 
-static hfd_rc rotated_text(const char *path, int fd, const struct hfd_rng *rng, struct text *t,
+/* Builds the text of the file with a new active key. */
+static hfd_rc rotated_text(const struct file *f, const struct hfd_rng *rng, struct text *t,
                            char id_out[9], struct hfd_err *err)
 {
     struct hfd_key_list keys = {.count = 0};
@@ -449,9 +459,9 @@ static hfd_rc rotated_text(const char *path, int fd, const struct hfd_rng *rng, 
     rc = text_init(&old, err);
     if (rc != HFD_OK)
         return rc;
-    rc = read_file(path, fd, &old, err);
+    rc = read_file(f, &old, err);
     if (rc == HFD_OK)
-        rc = parse_file(path, text_slice(&old), &keys, err);
+        rc = parse_file(f->path, text_slice(&old), &keys, err);
     if (rc != HFD_OK)
         goto out;
     retire_all(text_slice(&old), t);
@@ -460,7 +470,7 @@ static hfd_rc rotated_text(const char *path, int fd, const struct hfd_rng *rng, 
         rc = hfd_fail(
             err, HFD_LIMIT,
             "key ring %s: full (%d keys, %d bytes); remove retired keys that nothing uses any more",
-            path, HFD_KEYS_MAX, HFD_KEY_FILE_MAX_BYTES);
+            f->path, HFD_KEYS_MAX, HFD_KEY_FILE_MAX_BYTES);
 out:
     hfd_secret_fini(&keys.masters);
     hfd_secret_fini(&old.mem);
@@ -470,22 +480,21 @@ out:
 hfd_rc hfd_keyring_rotate(const char *path, const struct hfd_rng *rng, char id_out[9],
                           struct hfd_err *err)
 {
+    struct file f = {.path = path, .fd = -1};
     char temp[PATH_MAX] = "";
     char id[ID_CHARS + 1];
     struct text text;
-    struct stat st;
     hfd_rc rc;
-    int fd;
 
     id_out[0] = '\0';
     rc = text_init(&text, err);
     if (rc != HFD_OK)
         return rc;
-    rc = open_locked(path, &fd, &st, err);
+    rc = open_locked(&f, err);
     if (rc == HFD_OK)
-        rc = rotated_text(path, fd, rng, &text, id, err);
+        rc = rotated_text(&f, rng, &text, id, err);
     if (rc == HFD_OK)
-        rc = write_temp(path, text_slice(&text), &st, rng, temp, err);
+        rc = write_temp(&f, text_slice(&text), rng, temp, err);
     if (rc != HFD_OK)
         goto out;
     if (rename(temp, path) != 0) {
@@ -496,7 +505,7 @@ hfd_rc hfd_keyring_rotate(const char *path, const struct hfd_rng *rng, char id_o
     memcpy(id_out, id, sizeof(id));
     rc = sync_folder(path, err);
 out:
-    close_fd(&fd); /* gives the lock back */
+    close_fd(&f.fd); /* gives the lock back */
     hfd_secret_fini(&text.mem);
     return rc;
 }

@@ -26,7 +26,9 @@ static hfd_rc open_cookie(const struct hfd_ctx *c, const struct hfd_call *call, 
 
     if (call->cookie.len == 0 || (f->exists && hfd_slice_eq(call->cookie, f->row.cookie)))
         return HFD_OK;
-    rc = hfd_cookie_open(c->driver->ring, call->guresid, call->cookie, c->mem, &f->cookie, c->err);
+    rc = hfd_cookie_open(
+        &(struct hfd_cookie_ctx){.ring = c->driver->ring, .guresid = call->guresid, .mem = c->mem},
+        call->cookie, &f->cookie, c->err);
     if (rc == HFD_OK && !hfd_slice_eq(f->cookie.backend, c->driver->backend)) {
         /* Ids of another HyperFleet mean nothing here. */
         f->cookie.cluster_id = HFD_SLICE_NONE;

@@ -150,8 +150,9 @@ static hfd_rc seal_cookie(const struct hfd_ctx *c, const struct hfd_parts *parts
             hfd_backend_id_is_given(parts->items[i].row.fleet_id))
             ids[cookie.nodepool_count++] = parts->items[i].row.fleet_id;
     cookie.nodepool_ids = ids;
-    return hfd_cookie_seal(c->driver->ring, c->driver->rng, row->guresid, &cookie, c->mem,
-                           &row->cookie, c->err);
+    return hfd_cookie_seal(
+        &(struct hfd_cookie_ctx){c->driver->ring, c->driver->rng, row->guresid, c->mem}, &cookie,
+        &row->cookie, c->err);
 }
 
 static hfd_rc set_digests(const struct hfd_ctx *c, const struct hfd_call *call,

@@ -4,10 +4,13 @@
  * the lock of the server, after the recovery of the database that a start would do. It changes no
  * rows. Thread: main.
  */
+#include "driver/backend/embedded.h"
+#include "driver/backend/mirror.h"
 #include "driver/base/base.h"
+#include "driver/core/keyring_file.h"
 #include "driver/core/orphans.h"
 #include "driver/fleet/names.h"
-#include "handlers/cli/doctor.h"
+#include "handlers/cli/doctor_remote.h"
 #include "handlers/cli/look.h"
 #include "store/sqlite/folder.h"
 #include "store/rows_orphan.h"

@@ -3,7 +3,7 @@
  * overwrites a key ring. Prints no key. Thread: main.
  */
 #include "driver/base/base.h"
-#include "driver/core/keyring.h"
+#include "driver/core/keyring_file.h"
 #include "handlers/cli/cli.h"
 
 #include <sys/stat.h>

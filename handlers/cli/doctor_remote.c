@@ -1,6 +1,7 @@
-/* See doctor.h. */
+/* See doctor_remote.h. */
+#include "handlers/cli/doctor_remote.h"
+
 #include "driver/backend/remote/verdict.h"
-#include "handlers/cli/doctor.h"
 #include "handlers/cli/look.h"
 
 #include <jansson.h>

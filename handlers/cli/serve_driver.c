@@ -1,8 +1,11 @@
-/* See serve.h. */
+/* See serve_driver.h. */
+#include "handlers/cli/serve_driver.h"
+
+#include "driver/backend/embedded.h"
+#include "driver/backend/mirror.h"
 #include "driver/base/check.h"
 #include "driver/base/clock.h"
 #include "handlers/cli/look.h"
-#include "handlers/cli/serve.h"
 
 /*
  * Sets estimates and deadlines. A value for nodepools wins over the general one. With --demo all

@@ -1,7 +1,9 @@
-/* See serve.h. */
+/* See serve_keys.h. */
+#include "handlers/cli/serve_keys.h"
+
 #include "driver/base/file.h"
 #include "driver/base/log.h"
-#include "handlers/cli/serve.h"
+#include "driver/core/keyring_file.h"
 
 struct hfd_serve_ring {
     struct hfd_keyring *ring;

@@ -1,7 +1,9 @@
-/* See serve.h. */
+/* See serve_remote.h. */
+#include "handlers/cli/serve_remote.h"
+
 #include "driver/backend/remote/work.h"
+#include "driver/core/resource.h"
 #include "handlers/cli/look.h"
-#include "handlers/cli/serve.h"
 
 static void polled(void *remote, hfd_slice guresid)
 {

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <sys/stat.h>
 
+#include "driver/backend/embedded.h"
 #include "driver/base/check.h"
 #include "driver/core/guresid.h"
 #include "driver/core/keyring_int.h"
@@ -234,6 +235,7 @@ void sim_open(struct sim *s)
         .terminal_reasons = terminal,
         .terminal_reason_count = 1,
         .backend = HFD_SLICE("embedded"),
+        .backend_ops = &hfd_backend_embedded,
     };
     configure(s, 2, 3600 * HFD_US_PER_S, 600 * HFD_US_PER_S);
     learn_digests(s);

@@ -23,6 +23,7 @@
 #include <cmocka.h>
 
 #include "driver/base/base.h"
+#include "driver/core/keyring_file.h"
 #include "driver/base/log.h"
 #include "driver/base/metrics.h"
 #include "handlers/settings/settings.h"

@@ -29,30 +29,29 @@ static struct hfd_cookie cookie_of(hfd_slice in)
     };
 }
 
-static void sealed_opens(const struct hfd_keyring *ring, hfd_slice in, struct hfd_arena *mem)
+static void sealed_opens(const struct hfd_cookie_ctx *ctx, hfd_slice in)
 {
     struct hfd_cookie cookie = cookie_of(in), back;
     struct hfd_err err;
     hfd_slice text;
-    hfd_rc rc = hfd_cookie_seal(ring, &hfd_rng_system, GURESID, &cookie, mem, &text, &err);
+    hfd_rc rc = hfd_cookie_seal(ctx, &cookie, &text, &err);
 
     if (rc == HFD_NOMEM)
         return;
     HFD_ASSERT(rc == HFD_OK);
     HFD_ASSERT(text.len > 0 && text.len <= HFD_COOKIE_MAX);
-    HFD_ASSERT(hfd_cookie_open(ring, GURESID, text, mem, &back, &err) == HFD_OK);
+    HFD_ASSERT(hfd_cookie_open(ctx, text, &back, &err) == HFD_OK);
     HFD_ASSERT(hfd_slice_eq(back.cluster_id, cookie.cluster_id));
     HFD_ASSERT(back.credentials.len == 0 || hfd_slice_eq(back.credentials, cookie.credentials));
 
-    char *bad = (char *)hfd_arena_alloc(mem, text.len);
+    char *bad = (char *)hfd_arena_alloc(ctx->mem, text.len);
     if (bad == NULL || in.len == 0)
         return;
     memcpy(bad, text.p, text.len);
     size_t at =
         (unsigned char)in.p[0] % (text.len - 1); /* the last character may carry unused bits */
     bad[at] = bad[at] == 'A' ? 'B' : 'A';
-    HFD_ASSERT(hfd_cookie_open(ring, GURESID, (hfd_slice){bad, text.len}, mem, &back, &err) ==
-               HFD_COOKIE);
+    HFD_ASSERT(hfd_cookie_open(ctx, (hfd_slice){bad, text.len}, &back, &err) == HFD_COOKIE);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
@@ -66,8 +65,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     if (ring == NULL)
         HFD_ASSERT(hfd_keyring_fixed(7, &ring, &err) == HFD_OK);
     hfd_arena_init(&mem, FUZZ_ARENA_BYTES);
-    HFD_ASSERT(hfd_cookie_open(ring, GURESID, in, &mem, &cookie, &err) != HFD_OK);
-    sealed_opens(ring, in, &mem);
+    const struct hfd_cookie_ctx ctx = {ring, &hfd_rng_system, GURESID, &mem};
+    HFD_ASSERT(hfd_cookie_open(&ctx, in, &cookie, &err) != HFD_OK);
+    sealed_opens(&ctx, in);
     hfd_arena_fini(&mem);
     return 0;
 }

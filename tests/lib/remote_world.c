@@ -1,6 +1,7 @@
 /* See remote_world.h. */
 #include "tests/lib/remote_world.h"
 
+#include "driver/backend/mirror.h"
 #include "driver/backend/remote/next.h"
 #include "driver/backend/remote/take.h"
 

@@ -6,6 +6,7 @@
 
 #include <cmocka.h>
 
+#include "driver/backend/embedded.h"
 #include "driver/base/base.h"
 #include "store/search.h"
 #include "store/rows_fleet.h"
@@ -58,6 +59,7 @@ void world_init(struct world *w)
         .terminal_reasons = terminal,
         .terminal_reason_count = 1,
         .backend = HFD_SLICE("embedded"),
+        .backend_ops = &hfd_backend_embedded,
     };
     w->driver.fleet.required[HFD_KIND_CLUSTER] = (struct hfd_adapter_names){cluster_adapters, 2};
     w->driver.fleet.required[HFD_KIND_NODEPOOL] = (struct hfd_adapter_names){nodepool_adapters, 1};

@@ -57,12 +57,33 @@ static struct hfd_cookie sample(void)
     };
 }
 
+/* A place for cookies of GURESID, with its results in the memory given. */
+static struct hfd_cookie_ctx ctx_in(struct fixture *fx, struct hfd_arena *mem)
+{
+    return (struct hfd_cookie_ctx){fx->ring, &fx->rng.rng, GURESID, mem};
+}
+
+static hfd_rc seal_in(struct fixture *fx, const struct hfd_cookie *in, struct hfd_arena *mem,
+                      hfd_slice *out)
+{
+    const struct hfd_cookie_ctx ctx = ctx_in(fx, mem);
+
+    return hfd_cookie_seal(&ctx, in, out, NULL);
+}
+
+static hfd_rc open_in(struct fixture *fx, hfd_slice text, struct hfd_arena *mem,
+                      struct hfd_cookie *out)
+{
+    const struct hfd_cookie_ctx ctx = ctx_in(fx, mem);
+
+    return hfd_cookie_open(&ctx, text, out, NULL);
+}
+
 static hfd_slice seal(struct fixture *fx, const struct hfd_cookie *c)
 {
     hfd_slice text;
 
-    assert_int_equal(hfd_cookie_seal(fx->ring, &fx->rng.rng, GURESID, c, &fx->mem, &text, NULL),
-                     HFD_OK);
+    assert_int_equal(seal_in(fx, c, &fx->mem, &text), HFD_OK);
     assert_true(text.len > 0 && text.len <= HFD_COOKIE_MAX);
     for (size_t i = 0; i < text.len; i++)
         assert_non_null(
@@ -89,10 +110,12 @@ static void assert_refused(struct fixture *fx, hfd_slice guresid, hfd_slice text
     static const struct hfd_cookie none; /* static: its padding is zero too */
     struct hfd_cookie out = sample();
     struct hfd_arena mem;
+    struct hfd_cookie_ctx ctx = ctx_in(fx, &mem);
     struct hfd_err err;
 
+    ctx.guresid = guresid;
     hfd_arena_init(&mem, 64u << 10);
-    assert_int_equal(hfd_cookie_open(fx->ring, guresid, text, &mem, &out, &err), HFD_COOKIE);
+    assert_int_equal(hfd_cookie_open(&ctx, text, &out, &err), HFD_COOKIE);
     hfd_arena_fini(&mem);
     assert_string_equal(err.msg, "the Humanitec-Driver-Cookie header is not a cookie of this "
                                  "resource: expected the value last set "
@@ -108,12 +131,12 @@ static void cookie_opens_as_it_was_sealed(void **state)
     hfd_slice text = seal(fx, &in);
 
     assert_true(text.len < 1024);
-    assert_int_equal(hfd_cookie_open(fx->ring, GURESID, text, &fx->mem, &out, NULL), HFD_OK);
+    assert_int_equal(open_in(fx, text, &fx->mem, &out), HFD_OK);
     assert_same(&in, &out);
 
     in = (struct hfd_cookie){.kind = HFD_KIND_NODEPOOL};
     text = seal(fx, &in);
-    assert_int_equal(hfd_cookie_open(fx->ring, GURESID, text, &fx->mem, &out, NULL), HFD_OK);
+    assert_int_equal(open_in(fx, text, &fx->mem, &out), HFD_OK);
     assert_same(&in, &out);
 }
 
@@ -175,15 +198,9 @@ static void cookie_too_long_is_refused_unread(void **state)
     memset(text, 'A', sizeof(text));
     assert_refused(fx, GURESID, (hfd_slice){text, HFD_COOKIE_MAX});
     hfd_arena_init(&none, 0);
-    assert_int_equal(
-        hfd_cookie_open(fx->ring, GURESID, (hfd_slice){text, sizeof(text)}, &none, &out, NULL),
-        HFD_COOKIE);
-    assert_int_equal(
-        hfd_cookie_open(fx->ring, GURESID, (hfd_slice){NULL, SIZE_MAX}, &none, &out, NULL),
-        HFD_COOKIE);
-    assert_int_equal(
-        hfd_cookie_open(fx->ring, GURESID, (hfd_slice){text, HFD_COOKIE_MAX}, &none, &out, NULL),
-        HFD_NOMEM);
+    assert_int_equal(open_in(fx, (hfd_slice){text, sizeof(text)}, &none, &out), HFD_COOKIE);
+    assert_int_equal(open_in(fx, (hfd_slice){NULL, SIZE_MAX}, &none, &out), HFD_COOKIE);
+    assert_int_equal(open_in(fx, (hfd_slice){text, HFD_COOKIE_MAX}, &none, &out), HFD_NOMEM);
     hfd_arena_fini(&none);
 }
 
@@ -205,12 +222,12 @@ static void cookie_leaves_out_what_does_not_fit(void **state)
     in.credentials = (hfd_slice){big, 7634 - fixed_len};
     text = seal(fx, &in);
     assert_int_equal(text.len, HFD_COOKIE_MAX);
-    assert_int_equal(hfd_cookie_open(fx->ring, GURESID, text, &fx->mem, &out, NULL), HFD_OK);
+    assert_int_equal(open_in(fx, text, &fx->mem, &out), HFD_OK);
     assert_same(&in, &out);
 
     in.nodepool_count = 1; /* does not fit beside such credentials */
     text = seal(fx, &in);
-    assert_int_equal(hfd_cookie_open(fx->ring, GURESID, text, &fx->mem, &out, NULL), HFD_OK);
+    assert_int_equal(open_in(fx, text, &fx->mem, &out), HFD_OK);
     assert_int_equal(out.nodepool_count, 0);
     assert_int_equal(out.credentials.len, in.credentials.len);
 
@@ -221,15 +238,14 @@ static void cookie_leaves_out_what_does_not_fit(void **state)
     for (size_t len = 7634 - fixed_len + 1; len <= sizeof(big); len += 20000) {
         in.credentials.len = len;
         text = seal(fx, &in);
-        assert_int_equal(hfd_cookie_open(fx->ring, GURESID, text, &fx->mem, &out, NULL), HFD_OK);
+        assert_int_equal(open_in(fx, text, &fx->mem, &out), HFD_OK);
         assert_int_equal(out.nodepool_count, 0);
         assert_int_equal(out.credentials.len, 0);
         assert_true(hfd_slice_eq(out.digest, in.digest));
     }
 
     in.backend = (hfd_slice){big, 8000};
-    assert_int_equal(hfd_cookie_seal(fx->ring, &fx->rng.rng, GURESID, &in, &fx->mem, &text, NULL),
-                     HFD_LIMIT);
+    assert_int_equal(seal_in(fx, &in, &fx->mem, &text), HFD_LIMIT);
     assert_null(text.p);
 }
 
@@ -246,7 +262,7 @@ static void cookie_carries_many_nodepools(void **state)
     in.nodepool_ids = many;
     in.nodepool_count = 200;
     text = seal(fx, &in);
-    assert_int_equal(hfd_cookie_open(fx->ring, GURESID, text, &fx->mem, &out, NULL), HFD_OK);
+    assert_int_equal(open_in(fx, text, &fx->mem, &out), HFD_OK);
     assert_same(&in, &out);
 }
 
@@ -306,8 +322,7 @@ static void cookie_plaintext_is_bounded(void **state)
         const hfd_slice text = seal_raw(fx, rows[i].version, rows[i].plain, rows[i].len);
 
         if (rows[i].good)
-            assert_int_equal(hfd_cookie_open(fx->ring, GURESID, text, &fx->mem, &out, NULL),
-                             HFD_OK);
+            assert_int_equal(open_in(fx, text, &fx->mem, &out), HFD_OK);
         else
             assert_refused(fx, GURESID, text);
     }
@@ -329,12 +344,12 @@ static void cookie_tells_of_short_memory(void **state)
 
         assert_true(max < 100000);
         hfd_arena_init(&mem, max);
-        rc = hfd_cookie_seal(fx->ring, &fx->rng.rng, GURESID, &in, &mem, &out, NULL);
+        rc = seal_in(fx, &in, &mem, &out);
         assert_true(rc == HFD_OK || (rc == HFD_NOMEM && out.p == NULL));
         sealed = rc == HFD_OK;
         hfd_arena_fini(&mem);
         hfd_arena_init(&mem, max);
-        rc = hfd_cookie_open(fx->ring, GURESID, text, &mem, &back, NULL);
+        rc = open_in(fx, text, &mem, &back);
         assert_true(rc == HFD_OK || (rc == HFD_NOMEM && back.type.p == NULL));
         opened = rc == HFD_OK;
         hfd_arena_fini(&mem);

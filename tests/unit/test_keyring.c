@@ -2,6 +2,7 @@
 #include "driver/core/keyring_int.h"
 
 #include "driver/base/base.h"
+#include "driver/core/keyring_file.h"
 #include "tests/lib/seams.h"
 
 #include <setjmp.h>

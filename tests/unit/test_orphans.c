@@ -5,6 +5,7 @@
 
 #include <cmocka.h>
 
+#include "driver/backend/embedded.h"
 #include "driver/core/cookie.h"
 #include "driver/core/orphans.h"
 #include "tests/lib/contains.h"
@@ -179,7 +180,9 @@ static void a_cookie_on_the_wrong_path(void **state)
     struct hfd_cookie opened;
 
     assert_int_equal(
-        hfd_cookie_open(w->ring, HFD_SLICE(ID), hfd_slice_of(cookie), &w->mem, &opened, NULL),
+        hfd_cookie_open(
+            &(struct hfd_cookie_ctx){.ring = w->ring, .guresid = HFD_SLICE(ID), .mem = &w->mem},
+            hfd_slice_of(cookie), &opened, NULL),
         HFD_OK);
     assert_int_equal(opened.kind, HFD_KIND_CLUSTER);
     w->only = HFD_KIND_NODEPOOL;

@@ -3,6 +3,7 @@
  * deleted when that is asked for, and with every fault, and everything else that may happen, at
  * every request.
  */
+#include "driver/backend/mirror.h"
 #include "driver/backend/remote/take_orphans.h"
 #include "driver/backend/remote/pass.h"
 #include "driver/core/orphans.h"

@@ -1,6 +1,7 @@
 /* See adopt.h. */
 #include "driver/backend/remote/adopt.h"
 
+#include "driver/backend/mirror.h"
 #include "driver/backend/remote/observe.h"
 #include "driver/backend/remote/orphans.h"
 #include "driver/backend/remote/refuse.h"

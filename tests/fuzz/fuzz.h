@@ -1,5 +1,5 @@
 /*
- * What a fuzz target offers: an entry for one input, which returns 0 and aborts (HFD_ASSERT,
+ * The interface of a fuzz target: an entry for one input, which returns 0 and aborts (HFD_ASSERT,
  * sanitizers) when a promise does not hold.
  */
 #ifndef HFD_TESTS_FUZZ_FUZZ_H

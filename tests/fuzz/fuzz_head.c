@@ -1,7 +1,7 @@
 /*
- * Request bytes: what the door lets through, the library's own parser reads the same way (method,
- * target, end of head, body and its end), and whatever pieces the bytes come in, the verdict is the
- * same. So no bytes can mean one thing to the door and another behind it.
+ * Request bytes. The library's own parser reads everything that the door lets through in the same
+ * way: method, target, end of head, body and its end. The verdict is the same for any division of
+ * the bytes into pieces. So no bytes can mean one thing to the door and another behind it.
  */
 #include "tests/fuzz/fuzz.h"
 

@@ -1,7 +1,8 @@
 /*
- * Searches and orders of lists. What the parser takes must be a tree that the store can rely on:
- * each node has what its operator needs, names are plain, values fit their field. The first byte
- * chooses the kind.
+ * Searches and orders of lists. The first byte chooses the kind.
+ *
+ * An input that the parser accepts must become a tree that the store can rely on. Each node has
+ * what its operator needs, names are plain, values fit their field.
  */
 #include "tests/fuzz/fuzz.h"
 

@@ -1,6 +1,6 @@
 /*
- * The small parsers at the door: GUResID, RFC 3339, durations, integers, base64url. What a parser
- * accepts it must be able to write and read back to the same value.
+ * The small parsers at the door: GUResID, RFC 3339, durations, integers, base64url. Each value that
+ * a parser accepts can be written, and read back as the same value.
  */
 #include "tests/fuzz/fuzz.h"
 

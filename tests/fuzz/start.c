@@ -1,4 +1,4 @@
-/* What every target needs before its first input. */
+/* Prepares the process before the first input of any target. */
 #include "tests/fuzz/fuzz.h"
 
 #include "driver/base/base.h"

@@ -139,7 +139,7 @@ static void apply(const struct agg_world *w, enum event event, enum target targe
     HFD_ASSERT(false); /* the table has a row for everything */
 }
 
-/* The table of what is checked before any aggregation, with DESIGN 10.6. */
+/* The table of what is checked before any aggregation. Source: driver/README.md, decision 6. */
 static enum hfd_verdict check(const struct agg_world *w, const struct agg_event *e)
 {
     const struct agg_stored *s = &w->stored[e->adapter];

@@ -1,7 +1,9 @@
 /*
- * A resource with its reports and conditions in plain numbers, so that a test can write it down,
- * copy it and compare it. agg_world_step asks the code under test; agg_tables_step (agg_tables.h)
- * asks the tables of the document instead.
+ * A resource with its reports and conditions in plain numbers. A test can write it down, copy it
+ * and compare it.
+ *
+ * agg_world_step asks the code under test. agg_tables_step (agg_tables.h) asks the tables of the
+ * document instead.
  */
 #ifndef HFD_TESTS_AGG_WORLD_H
 #define HFD_TESTS_AGG_WORLD_H
@@ -57,8 +59,8 @@ hfd_slice agg_adapter_name(size_t i);
 void agg_world_new(struct agg_world *w, size_t adapters, int64_t now);
 
 /**
- * What the code under test makes of the event. next is w where nothing was stored. @return the
- * verdict; STORE for what is no report
+ * Gives the event to the code under test. next is w where nothing was stored. @return the verdict;
+ * STORE for an event that is no report
  */
 enum hfd_verdict agg_world_step(const struct agg_world *w, const struct agg_event *e,
                                 struct agg_world *next);

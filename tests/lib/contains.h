@@ -6,7 +6,7 @@
 
 #include "driver/base/slice.h"
 
-/** Whether part occurs in text. An absent text contains nothing. */
+/** Tells if part occurs in text. An absent text contains nothing. */
 bool slice_has(hfd_slice text, const char *part);
 
 /** Fails the test, and prints the text, unless part occurs in it. */
@@ -14,7 +14,7 @@ bool slice_has(hfd_slice text, const char *part);
 /** Fails the test, and prints the text, if part occurs in it. */
 #define assert_lacks(text, part) check_contains((text), (part), false, __FILE__, __LINE__)
 
-/** What the two assertions call. */
+/** Serves both assertions. */
 void check_contains(hfd_slice text, const char *part, bool wanted, const char *file, int line);
 
 #endif

@@ -146,7 +146,7 @@ static void forget_changes(struct inode *i)
     i->count = 0;
 }
 
-/* What a file of `len` bytes is after a change, were it done at once. */
+/* The length of a file of `len` bytes after a change, if the disk made it at once. */
 static size_t length_after(const struct change *c, size_t len)
 {
     if (c->bytes == NULL)

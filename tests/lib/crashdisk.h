@@ -1,16 +1,17 @@
 /*
- * A disk that remembers what a power cut would leave. It is a SQLite VFS on the program's own: the
- * files are real ones, and beside each is kept what was synced and, in order, what was not. At
- * every point (before each change takes effect, and before each sync) the test is called and may
- * take an image of what the disk could hold if the power went now; the run goes on, so that one run
- * gives thousands.
+ * A disk that remembers what a power cut would leave. It is a SQLite VFS on the program's own. The
+ * files are real ones. Beside each, the disk keeps what was synced and, in order, what was not. It
+ * calls the test at every point: before each change takes effect, and before each sync. The test
+ * may then take an image of what the disk could hold if the power went now. The run goes on, so
+ * that one run gives thousands of images.
  *
- * What an image may show, by its seed:
- *   data      of the changes since a file's last sync none, all, those up to a moment, or of each
- * 512-byte sector those up to a moment of its own: so torn and reordered. Lengths likewise; what
- * was never written is zeros or garbage names     a file that was made or removed since its folder
- * was synced may be absent or there, with its old content folder    one whose parent was not synced
- * since it was made may be gone altogether
+ * The seed of an image chooses what it shows:
+ * - data: the changes since a file's last sync: none, all, or those up to a moment. Each 512-byte
+ *   sector may also have a moment of its own, so that writes are torn and reordered. Lengths
+ *   likewise. Bytes that were never written are zeros or garbage.
+ * - names: a file made or removed since its folder was synced may be absent, or there with its old
+ *   content.
+ * - folder: a folder whose parent was not synced since it was made may be gone altogether.
  *
  * Thread: any for the calls of SQLite; the test's own for the functions here. One lock; the hook
  * runs under it.
@@ -59,8 +60,8 @@ void crashdisk_point(struct crashdisk *disk);
 /** Gives an image. In the hook. */
 void crashdisk_take(struct crashdisk *disk, uint64_t seed, struct crashdisk_image *out);
 /*
- * Told by whoever sees what other code than SQLite's does in a remembered folder, each before it is
- * done; other folders are nobody's business. A point each.
+ * Record a change that other code than SQLite's makes in a remembered folder. The caller calls it
+ * before the change. Other folders are ignored. Each call is a point.
  */
 void crashdisk_folder_synced(const char *path);
 void crashdisk_file_made(const char *path);

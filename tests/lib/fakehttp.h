@@ -1,7 +1,7 @@
 /*
- * An HTTP/1.1 server in the test's own process, on 127.0.0.1, that does with each request what the
- * test says: answers, in pieces or in part, hangs, or goes away. Plain or with TLS. A thread for
- * each connection.
+ * An HTTP/1.1 server in the test's own process, on 127.0.0.1, plain or with TLS. The test chooses
+ * what it does with each request: it answers whole, in pieces or in part, hangs, or goes away. A
+ * thread for each connection.
  */
 #ifndef HFD_TESTS_FAKEHTTP_H
 #define HFD_TESTS_FAKEHTTP_H

@@ -1,6 +1,6 @@
 /*
- * Memory that runs out at a chosen allocation, once or from then on: SQLite's or jansson's, and
- * that of whoever else asks. Test code that runs meanwhile must not allocate. Thread: any.
+ * Memory that runs out at a chosen allocation, once or from then on: that of SQLite, of jansson,
+ * and of other code that asks. Test code that runs meanwhile must not allocate. Thread: any.
  */
 #ifndef HFD_TESTS_FAULTMEM_H
 #define HFD_TESTS_FAULTMEM_H

@@ -17,7 +17,7 @@
 #define IMAGE_BYTES_MAX (4u << 20)
 
 /*
- * One file of the disk. What it holds now is in the real file; here is what a power cut would
+ * One file of the disk. Its present content is in the real file. Here is what a power cut would
  * leave.
  */
 struct image {

@@ -1,12 +1,12 @@
 /*
  * A SQLite VFS whose disk fails or loses power at a chosen call. It stands on the program's own
  * VFS, never really syncs, and plays:
- *
- *   faults   the n-th call of the kinds asked for fails, once or from then on; a failing write
- * leaves its first half behind power    at the n-th changing call the disk stops: all calls fail
- * from then on; faultvfs_power_back then leaves of each file what was synced, and of what was not a
- * random choice of 512-byte sectors, lengths, new files and removed files; in a quarter of the
- * cases all of it, as when the process was killed and not the machine
+ * - faults: the n-th call of the kinds asked for fails, once or from then on. A failing write
+ *   leaves its first half behind.
+ * - power: at the n-th changing call the disk stops, and all calls fail from then on. Then
+ *   faultvfs_power_back leaves of each file what was synced. It also leaves a random choice of
+ *   unsynced sectors of 512 bytes, lengths, new files and removed files. In a quarter of the cases
+ *   it leaves everything, as when the process was killed and not the machine.
  *
  * Thread: any for the calls of SQLite; the test's own thread for the functions here.
  */

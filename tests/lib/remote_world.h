@@ -93,7 +93,7 @@ int remote_count(const struct remote_world *rw, const char *kind);
  */
 json_t *remote_add(struct remote_world *rw, const char *owner, const char *name,
                    const char *labels);
-/** What one adapter reports. */
+/** The report of one adapter. */
 struct remote_said {
     const char *adapter, *status, *reason;
     const char *data; /* JSON, or NULL */

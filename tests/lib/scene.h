@@ -1,7 +1,6 @@
 /*
- * What happens to driver resources in the scenarios beside the driver contract (world.h): what
- * people do in HyperFleet, what adapters say in their own words, and what is kept of it all. Every
- * call is one transaction.
+ * The events of the scenarios beside the driver contract (world.h). People change HyperFleet,
+ * adapters report in their own words, and the history is kept. Every call is one transaction.
  */
 #ifndef HFD_TESTS_SCENE_H
 #define HFD_TESTS_SCENE_H
@@ -28,8 +27,8 @@ hfd_slice scene_cluster(struct world *w, const char *name);
 hfd_slice scene_nodepool(struct world *w, const char *name);
 
 /**
- * Somebody makes, changes, deletes or removes a HyperFleet resource, as through its API. owner: of
- * a nodepool, else "".
+ * Make, change, delete or remove a HyperFleet resource, as a user of its API does. owner: the
+ * cluster of a nodepool, else "".
  */
 hfd_slice scene_create(struct world *w, enum hfd_kind kind, hfd_slice owner, const char *name,
                        const char *guresid_label);

@@ -4,7 +4,7 @@
 
 #include <stdbool.h>
 
-/** Whether this run is of the quick tier: HFD_TEST_QUICK is set, by ctest. */
+/** Tells if this run is of the quick tier: ctest has set HFD_TEST_QUICK. */
 bool tier_is_quick(void);
 /** Leaves out the tests named every_* in the quick tier. Call it before the tests are run. */
 void tier_init(void);

@@ -1,5 +1,5 @@
 /*
- * What makes a chosen call fail, once or from then on: whoever can fail asks at each call. Thread:
+ * Makes a chosen call fail, once or from then on. Code that can fail asks it at each call. Thread:
  * any.
  */
 #ifndef HFD_TESTS_TRIGGER_H

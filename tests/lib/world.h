@@ -1,6 +1,6 @@
 /*
- * The whole domain without a socket: a driver on an embedded HyperFleet on a real store in a
- * temporary folder, with time moved by hand and adapters played by the test. Every call is one
+ * The whole domain without a socket: a driver on an embedded HyperFleet, with a real store in a
+ * temporary folder. The test moves the time by hand and plays the adapters. Every call is one
  * transaction, as in the program.
  */
 #ifndef HFD_TESTS_WORLD_H
@@ -49,7 +49,7 @@ void world_restart(struct world *w);
 /** As a start on an empty disk: all that was stored is lost. */
 void world_lose(struct world *w);
 
-/** What the time is for the next call. */
+/** The time that the next call sees. */
 int64_t world_now(const struct world *w);
 
 /**

@@ -123,7 +123,7 @@ static void assert_refused(struct fixture *fx, hfd_slice guresid, hfd_slice text
     assert_memory_equal(&out, &none, sizeof(out));
 }
 
-/* What went in comes out, and a usual cookie is small. */
+/* An opened cookie is equal to the sealed one, and a usual cookie is small. */
 static void cookie_opens_as_it_was_sealed(void **state)
 {
     struct fixture *fx = *state;
@@ -328,7 +328,7 @@ static void cookie_plaintext_is_bounded(void **state)
     }
 }
 
-/* Whatever the ceiling, memory that runs short is told as such and gives nothing. */
+/* With any limit of memory, the failure is HFD_NOMEM and gives nothing. */
 static void cookie_tells_of_short_memory(void **state)
 {
     struct fixture *fx = *state;

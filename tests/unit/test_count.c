@@ -1,4 +1,4 @@
-/* Counting answers. Source: handlers/http/count.h; spec/hyperfleet-api.md section 1.2. */
+/* Counting answers. Source: handlers/http/count.h; HyperFleet API, metrics. */
 #include "handlers/http/count.h"
 #include "handlers/http/routes.h"
 

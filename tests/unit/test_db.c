@@ -185,7 +185,7 @@ static void constraints_are_answered(void **state)
     assert_int_equal(count(fx->db), 1);
 }
 
-/* What goes wrong while a column is read is told by the next step. */
+/* A failure while a column is read is reported by the next step. */
 static void column_failures_stick(void **state)
 {
     struct fixture *fx = *state;
@@ -353,7 +353,7 @@ static void other_programs_stay_out(void **state)
 
     assert_int_equal(hfd_db_open(fx->dir, HFD_DB_READER, &reader, NULL), HFD_OK);
     assert_int_equal(count(reader), 0);
-    hfd_db_close(&reader); /* its going does not let anybody in */
+    hfd_db_close(&reader); /* closing it lets no other program in */
     tool_start(&tool, fx->dir);
     assert_int_equal(tool.answer, SQLITE_BUSY);
     tool_end(&tool);
@@ -528,8 +528,8 @@ static int64_t version_of(struct hfd_db *db)
 }
 
 /*
- * What is missing is applied, once; a step that fails leaves nothing of itself, and the ones before
- * it.
+ * Each missing migration is applied once. A step that fails leaves nothing of itself, and the steps
+ * before it stay.
  */
 static void migrations_are_whole_steps(void **state)
 {
@@ -572,7 +572,7 @@ static void future_version_is_refused(void **state)
                      HFD_CORRUPT); /* nothing was added */
 }
 
-/* Somebody else's database is refused and not turned into ours. */
+/* A database of another program is refused and not turned into ours. */
 static void foreign_database_is_refused(void **state)
 {
     static const char *const makers[] = {"CREATE TABLE x (y)", "PRAGMA application_id=77",

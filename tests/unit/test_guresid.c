@@ -11,7 +11,7 @@
 #define TWENTY "abcdefghijABCDEFGHIJ"
 #define SIXTY TWENTY TWENTY TWENTY
 
-/* What the pattern takes, at its borders. */
+/* Ids that the pattern accepts, at its borders. */
 static void ids(void **state)
 {
     /* clang-format off */
@@ -27,7 +27,7 @@ static void ids(void **state)
     assert_int_equal(strlen(SIXTY "xyz"), HFD_GURESID_MAX);
 }
 
-/* What it refuses, with the field and the rule, and without the text. */
+/* Texts that it refuses, with the field and the rule, and without the text. */
 static void not_ids(void **state)
 {
     /* clang-format off */

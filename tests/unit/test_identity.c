@@ -1,4 +1,4 @@
-/* Who created_by names. Source: driver/core/identity.h. */
+/* The text of created_by. Source: driver/core/identity.h. */
 #include "driver/core/identity.h"
 
 #include <setjmp.h>

@@ -215,7 +215,7 @@ static void input_canonical(void **state)
 #define IN_VALUES(x) "{" CLUSTER ",\"driver\":{\"values\":{" x "}}}"
 #define IN_POOL(x) "{" NODEPOOL ",\"driver\":{\"values\":{" x "}}}"
 
-/* What is wrong is named with its field, what was expected and what came. */
+/* An error names the field, what was expected and what came. */
 static void input_refuses(void **state)
 {
     static const struct {
@@ -404,12 +404,12 @@ static void input_overrides(void **state)
     assert_slice(fx->in.cluster.name, "mine");
     assert_int_equal(parse_by(fx, &by, 0, "{" CLUSTER ",\"resource\":{\"cluster\":[]}}"), HFD_OK);
     assert_false(fx->in.cluster.name_given);
-    /* What was left open overrides nothing. */
+    /* A field that was left open overrides nothing. */
     assert_int_equal(parse_by(fx, &by, 0, left_open), HFD_OK);
     assert_slice(fx->in.cluster.name, "base");
     assert_slice(fx->in.cluster.spec, "{\"region\":\"eu\"}");
     assert_slice(fx->in.nodepools[0].name, "pool-1");
-    /* What comes in this way is checked all the same, and what is in its way is told. */
+    /* Input that comes in this way is checked too, and the error names its place. */
     assert_int_equal(parse_by(fx, &by, 0, "{" CLUSTER ",\"resource\":{\"cluster\":{\"name\":3}}}"),
                      HFD_INVALID);
     assert_string_equal(fx->err.field, "resource.cluster.name");

@@ -234,7 +234,7 @@ static void key_list_parse_has_limits(void **state)
     assert_int_equal(hfd_key_list_parse((hfd_slice){text, len}, &keys, NULL), HFD_INVALID);
 }
 
-/* What is not a private regular file of ours is not read. */
+/* Only a private regular file of ours is read. */
 static void keyring_load_checks_the_file(void **state)
 {
     static const struct {

@@ -1,4 +1,6 @@
-/* Every arrow of the life cycle, and every cell of both decision tables of DESIGN 4. */
+/*
+ * Every arrow of the life cycle, and every cell of both decision tables of driver/core/README.md.
+ */
 #include "driver/core/life.h"
 
 #include <setjmp.h>

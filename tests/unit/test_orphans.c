@@ -103,7 +103,7 @@ static void a_cookie_brings_the_row_back(void **state)
             world_open(&w);
             cookie = lose(&w, rows[i].was);
             assert_int_equal(get(&w, NULL).answer,
-                             HFD_ANSWER_ABSENT); /* without it nobody can know */
+                             HFD_ANSWER_ABSENT); /* without the cookie nothing is known */
             doc = op == 0   ? get(&w, cookie)
                   : op == 1 ? put(&w, rows[i].same, cookie)
                   : op == 2 ? put(&w, BODY(NAME, REGION("z"), POOL), cookie)
@@ -153,10 +153,7 @@ static void a_cookie_without_what_leaves(void **state)
     assert_true(hfd_slice_is(world_row(w, ID).cookie, cookie));
 }
 
-/*
- * What the cookie names is not there any more: GET and DELETE find nothing, and PUT makes a new
- * one.
- */
+/* The parts that the cookie names are gone. GET and DELETE find nothing, and PUT makes new ones. */
 static void a_cookie_of_what_is_gone(void **state)
 {
     struct world *w = *state;
@@ -219,8 +216,8 @@ static void a_nodepool_comes_back(void **state)
 /* ---- a cluster of ours without a row ---- */
 
 /*
- * The store's row is lost and the cookie too: the next PUT finds cluster and nodepool again, and is
- * at once 200 when they are ready.
+ * The store's row and the cookie are both lost. The next PUT finds cluster and nodepool again, and
+ * answers 200 at once when they are ready.
  */
 static void a_put_without_cookie_finds_its_parts(void **state)
 {
@@ -238,8 +235,8 @@ static void a_put_without_cookie_finds_its_parts(void **state)
 }
 
 /*
- * Another driver made it before, under a name of its own: who orders no name takes it over, spec
- * and all, and keeps it.
+ * Another driver made the cluster before, under a name of its own. An order without a name adopts
+ * it with its spec, and keeps both.
  */
 static void made_by_another_driver(void **state)
 {
@@ -263,7 +260,9 @@ static void made_by_another_driver(void **state)
     assert_int_equal(world_count(w, HFD_KIND_CLUSTER), 0);
 }
 
-/* Who orders its name takes it over; who orders another is told both names, and nothing is made. */
+/*
+ * An order of its name adopts it. An order of another name fails with both names and makes nothing.
+ */
 static void made_under_another_name(void **state)
 {
     struct world *w = *state;
@@ -281,10 +280,7 @@ static void made_under_another_name(void **state)
     assert_true(hfd_slice_eq(world_row(w, ID).cluster_id, id));
 }
 
-/*
- * Of several the one of the name ordered is taken, else the oldest; the others stay, and are
- * nobody's.
- */
+/* The orphan with the ordered name is adopted, else the oldest. The others stay orphans. */
 static void several_orphans(void **state)
 {
     struct world *w = *state;
@@ -425,8 +421,8 @@ static hfd_rc remove_orphan(struct world *w, hfd_slice id, bool *gone)
 }
 
 /*
- * Clusters and nodepools with our label and without a row are listed, however they came to be; what
- * has a row, or no label, is not.
+ * Clusters and nodepools with our label and without a row are listed, whatever their origin. Those
+ * with a row, or without the label, are not.
  */
 static void orphans_are_listed(void **state)
 {
@@ -478,7 +474,7 @@ static void an_orphan_is_removed(void **state)
     assert_int_equal(count_all(w), 0);
 }
 
-/* What is no orphan is not removed here. */
+/* Only orphans are removed here. */
 static void only_orphans_are_removed(void **state)
 {
     struct world *w = *state;

@@ -77,8 +77,7 @@ static struct hfd_part_view *add_part(struct fixture *fx, enum hfd_kind kind, co
 /* Conditions of one owner are added one behind the other. */
 static struct hfd_condition *add_condition(struct fixture *fx, struct hfd_conditions *cs,
                                            const char *type, enum hfd_status status,
-                                           int64_t generation, const char *reason,
-                                           const char *message)
+                                           int64_t generation)
 {
     struct hfd_condition *c = &fx->conditions[fx->condition_count++];
 
@@ -86,16 +85,22 @@ static struct hfd_condition *add_condition(struct fixture *fx, struct hfd_condit
     cs->count++;
     *c = (struct hfd_condition){.type = hfd_slice_of(type),
                                 .status = status,
-                                .reason = hfd_slice_of(reason),
-                                .message = hfd_slice_of(message),
+                                .reason = hfd_slice_of(""),
+                                .message = hfd_slice_of(""),
                                 .observed_generation = generation};
     return c;
+}
+
+static void explain(struct hfd_condition *c, const char *reason, const char *message)
+{
+    c->reason = hfd_slice_of(reason);
+    c->message = hfd_slice_of(message);
 }
 
 static void add_ready(struct fixture *fx, struct hfd_part_view *part, enum hfd_status status,
                       int64_t generation)
 {
-    (void)add_condition(fx, &part->conditions, "Ready", status, generation, "", "");
+    (void)add_condition(fx, &part->conditions, "Ready", status, generation);
 }
 
 /* The next report of the part whose reports were last begun; with no conditions. */
@@ -118,10 +123,10 @@ static struct hfd_part_report *add_failure(struct fixture *fx, struct hfd_part_v
 {
     struct hfd_part_report *r = add_report(fx, part, adapter);
 
-    (void)add_condition(fx, &r->conditions, "Available", HFD_STATUS_FALSE, 0, "Waiting", "");
-    (void)add_condition(fx, &r->conditions, "Applied", HFD_STATUS_FALSE, 0, "InvalidConfiguration",
-                        message);
-    (void)add_condition(fx, &r->conditions, "Health", HFD_STATUS_TRUE, 0, "", "");
+    explain(add_condition(fx, &r->conditions, "Available", HFD_STATUS_FALSE, 0), "Waiting", "");
+    explain(add_condition(fx, &r->conditions, "Applied", HFD_STATUS_FALSE, 0),
+            "InvalidConfiguration", message);
+    (void)add_condition(fx, &r->conditions, "Health", HFD_STATUS_TRUE, 0);
     return r;
 }
 
@@ -147,8 +152,7 @@ static const struct {
     enum hfd_progress progress;
 } ready_rows[] = {
     {2, 2, 2, HFD_STATUS_TRUE, HFD_PROGRESS_READY},
-    {2, 3, 3, HFD_STATUS_TRUE,
-     HFD_PROGRESS_READY}, /* somebody changed it, and it is ready at that */
+    {2, 3, 3, HFD_STATUS_TRUE, HFD_PROGRESS_READY}, /* another client changed it, and it is ready */
     {2, 3, 2, HFD_STATUS_TRUE, HFD_PROGRESS_READY},
     {2, 2, 1, HFD_STATUS_TRUE, HFD_PROGRESS_WORKING}, /* ready at an earlier generation */
     {2, 1, 2, HFD_STATUS_TRUE, HFD_PROGRESS_WORKING}, /* HyperFleet has not got the change */
@@ -190,7 +194,7 @@ static void outcome_available_is_not_ready(void **state)
     struct fixture *fx = *state;
     struct hfd_part_view *part = add_part(fx, HFD_KIND_CLUSTER, "c1", "2abc");
 
-    (void)add_condition(fx, &part->conditions, "Available", HFD_STATUS_TRUE, 2, "", "");
+    (void)add_condition(fx, &part->conditions, "Available", HFD_STATUS_TRUE, 2);
     judge(fx);
     assert_int_equal(fx->out.progress, HFD_PROGRESS_WORKING);
 }
@@ -221,8 +225,8 @@ static void outcome_ready_needs_every_part(void **state)
 }
 
 /*
- * A part whose change HyperFleet has not taken is neither ready nor failed, whatever is told of
- * what was before; it may have no id yet.
+ * A part is pending while HyperFleet has not taken its change. It is neither ready nor failed,
+ * whatever the old reports contain. It may have no id yet.
  */
 static void outcome_waits_for_pending(void **state)
 {
@@ -322,11 +326,11 @@ static void outcome_failed_by_terminal_report(void **state)
         r = add_report(fx, part, "dns");
         r->observed_generation = failed_rows[i].generation;
         r->received_us = failed_rows[i].received_us;
-        (void)add_condition(fx, &r->conditions, "Available", failed_rows[i].available, 0,
-                            failed_rows[i].available_reason, "m");
-        (void)add_condition(fx, &r->conditions, "Applied", failed_rows[i].applied, 0,
-                            failed_rows[i].applied_reason, "m");
-        (void)add_condition(fx, &r->conditions, "Health", failed_rows[i].health, 0, "", "");
+        explain(add_condition(fx, &r->conditions, "Available", failed_rows[i].available, 0),
+                failed_rows[i].available_reason, "m");
+        explain(add_condition(fx, &r->conditions, "Applied", failed_rows[i].applied, 0),
+                failed_rows[i].applied_reason, "m");
+        (void)add_condition(fx, &r->conditions, "Health", failed_rows[i].health, 0);
         judge(fx);
         if (fx->out.progress !=
             (failed_rows[i].failed != NULL ? HFD_PROGRESS_FAILED : HFD_PROGRESS_READY))
@@ -528,7 +532,8 @@ static void outcome_health_names_the_adapter(void **state)
 
         add_ready(fx, part, HFD_STATUS_TRUE, 2);
         c = add_condition(fx, &part->conditions, health_rows[i].type, health_rows[i].status,
-                          health_rows[i].generation, health_rows[i].reason, "why");
+                          health_rows[i].generation);
+        explain(c, health_rows[i].reason, "why");
         c->created_us = T;
         c->last_transition_us = health_rows[i].was_true ? T + 1 : T;
         (void)add_report(fx, part, "validation");
@@ -570,7 +575,7 @@ static void outcome_late_names_parts_and_adapters(void **state)
     struct hfd_part_view *part = add_part(fx, HFD_KIND_CLUSTER, "c1", "2abc");
     struct hfd_part_report *report = add_report(fx, part, "validation");
 
-    (void)add_condition(fx, &report->conditions, "Available", HFD_STATUS_TRUE, 0, "", "");
+    (void)add_condition(fx, &report->conditions, "Available", HFD_STATUS_TRUE, 0);
     assert_late(fx, false,
                 "cluster 'c1' (2abc) waits for adapters dns (has not reported), hypershift (has "
                 "not reported)");
@@ -616,8 +621,8 @@ static const struct {
 };
 
 /*
- * What an adapter said last is quoted where it has not done its part; one that does not work itself
- * says that alone.
+ * The last message of an adapter is quoted where its work is not done. An adapter that does not
+ * work itself is named for that alone.
  */
 static void outcome_late_quotes_the_adapter(void **state)
 {
@@ -627,10 +632,10 @@ static void outcome_late_quotes_the_adapter(void **state)
         struct hfd_part_report *r = add_report(fx, part, "hypershift");
         char wanted[300];
 
-        (void)add_condition(fx, &r->conditions, "Available", late_rows[i].available, 0,
-                            late_rows[i].reason, late_rows[i].message);
-        (void)add_condition(fx, &r->conditions, "Health", late_rows[i].health, 0,
-                            late_rows[i].reason, late_rows[i].message);
+        explain(add_condition(fx, &r->conditions, "Available", late_rows[i].available, 0),
+                late_rows[i].reason, late_rows[i].message);
+        explain(add_condition(fx, &r->conditions, "Health", late_rows[i].health, 0),
+                late_rows[i].reason, late_rows[i].message);
         (void)snprintf(wanted, sizeof(wanted),
                        "nodepool 'np1' (2np1) waits for adapters hypershift%s",
                        late_rows[i].wanted + 3);
@@ -650,8 +655,8 @@ static void outcome_late_without_an_adapter(void **state)
     struct hfd_part_view *part = add_part(fx, HFD_KIND_NODEPOOL, "np1", "2np1");
     struct hfd_part_report *r = add_report(fx, part, "hypershift");
 
-    (void)add_condition(fx, &r->conditions, "Available", OK_, 0, "", "");
-    (void)add_condition(fx, &r->conditions, "Finalized", OK_, 0, "", "");
+    (void)add_condition(fx, &r->conditions, "Available", OK_, 0);
+    (void)add_condition(fx, &r->conditions, "Finalized", OK_, 0);
     assert_late(fx, false, "nodepool 'np1' (2np1) is not Ready");
     assert_late(fx, true, "nodepool 'np1' (2np1) waits for its nodepools to be removed");
 }
@@ -769,15 +774,15 @@ static void outcome_waits_for_what_leaves(void **state)
     assert_string_equal(fx->out.health, "Healthy");
 }
 
-/* Whatever the ceiling, memory that runs short is told as such. */
+/* With any limit of memory, the failure is HFD_NOMEM. */
 static void outcome_tells_of_short_memory(void **state)
 {
     struct fixture *fx = *state;
     struct hfd_part_view *part = add_part(fx, HFD_KIND_CLUSTER, "c1", "2abc");
     bool done = false;
 
-    (void)add_condition(fx, &part->conditions, "DnsSuccessful", HFD_STATUS_FALSE, 2, "NoZone",
-                        "why");
+    explain(add_condition(fx, &part->conditions, "DnsSuccessful", HFD_STATUS_FALSE, 2), "NoZone",
+            "why");
     (void)add_failure(fx, part, "dns", "m");
     for (size_t max = 0; !done; max += 16) {
         struct hfd_arena mem;

@@ -236,8 +236,8 @@ static void milestones_are_news(void **state)
 }
 
 /*
- * Whoever asks when and how often hears the same: never in the past, never earlier than before, the
- * deadline where it was.
+ * The answers do not depend on when and how often a client polls. They are never in the past and
+ * never earlier than before, and the deadline stays where it was.
  */
 static void polls_change_nothing(void **state)
 {
@@ -329,8 +329,8 @@ static void endings(void **state)
 }
 
 /*
- * What an update leaves as it is was done at its start; a deletion's milestones are Finalized, or
- * that the part is gone.
+ * A part that an update leaves as it is was done at its start. A deletion's milestones are
+ * Finalized, or that the part is gone.
  */
 static void milestones_of_updates_and_deletions(void **state)
 {
@@ -390,7 +390,7 @@ static void late_ones(void **state)
 
     (void)put(w, "c");
     wait_s(w, 3800);
-    (void)del(w, "c"); /* b's new attempt goes on: nobody touched it */
+    (void)del(w, "c"); /* b's new attempt goes on: no event touched it */
     assert_last(w, HFD_OP_CREATE, 3, HFD_ENDING_LATE, 3600);
     wait_s(w, 3900);
     (void)del(w, "c");
@@ -400,7 +400,7 @@ static void late_ones(void **state)
     assert_last(w, HFD_OP_DELETE, 2, HFD_ENDING_DONE, 5);
 }
 
-/* What was broken off, refused, or done as it began says nothing. */
+/* An operation that was broken off, refused, or done as it began leaves no milestone. */
 static void not_remembered(void **state)
 {
     struct world *w = *state;

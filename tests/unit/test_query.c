@@ -1,6 +1,6 @@
 /*
- * What stands behind the '?': parameters decoded, and the projection of items by `fields`.
- * spec/hyperfleet-api.md section 8.
+ * The query of a request: parameters decoded, and the projection of items by `fields`. Source:
+ * HyperFleet API, field selection.
  */
 #include "handlers/http/fields.h"
 #include "handlers/http/query.h"
@@ -124,7 +124,7 @@ static const char document[] = "{\"kind\":\"Cluster\",\"id\":\"2a\",\"name\":\"n
                                "\"status\":{\"conditions\":[{\"type\":\"Ready\",\"status\":"
                                "\"True\"},{\"type\":\"Available\",\"status\":\"False\"}]}}";
 
-/* What is wanted, in the item's own order, and always the id. */
+/* The fields asked for, in the item's own order, and always the id. */
 static void fields_project_items(void **state)
 {
     static const struct {

@@ -12,8 +12,8 @@
 #define START_US (INT64_C(7) * HFD_US_PER_S)
 
 /*
- * Somebody who takes whatever he gets, whenever he gets it: no second, wherever it begins, holds
- * more than rate and burst.
+ * A caller takes whatever the limiter gives at any time. No second, wherever it begins, holds more
+ * than rate and burst.
  */
 static void no_second_holds_more_than_promised(void **state)
 {

@@ -271,8 +271,8 @@ static void proxies_of_the_environment_are_left_aside(void **state)
 }
 
 /*
- * Requests share a connection, but for POST, which has one of its own so that nobody sends it twice
- * behind our back.
+ * Requests share a connection, except POST, which has a connection of its own. Otherwise the
+ * library could send a POST twice.
  */
 static void connections_are_kept_but_for_post(void **state)
 {
@@ -931,7 +931,9 @@ static void a_certificate_of_the_authority_is_believed(void **state)
     hfd_remote_call_fini(&call);
 }
 
-/* One that nobody vouches for is not, nor one for another name; no request is sent then. */
+/*
+ * A certificate without a known issuer, or for another name, is refused. No request is sent then.
+ */
 static void other_certificates_are_refused(void **state)
 {
     struct fixture *f = *state;

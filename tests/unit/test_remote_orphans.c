@@ -1,7 +1,6 @@
 /*
- * What is ours in a remote HyperFleet and no resource's, against a played one: found, listed,
- * deleted when that is asked for, and with every fault, and everything else that may happen, at
- * every request.
+ * Orphans in a played remote HyperFleet: found, listed, and deleted when a command asks for it.
+ * Each fault, and everything else that may happen, comes at every request.
  */
 #include "driver/backend/mirror.h"
 #include "driver/backend/remote/take_orphans.h"
@@ -625,7 +624,9 @@ static void old_ones_cannot_delete(void **state)
     remote_world_close(&rw);
 }
 
-/* What a remote answers to a list, what is said of that, and whether the next search comes soon. */
+/*
+ * The answers of a remote to a list, the error that each gives, and how soon the next search comes.
+ */
 static void lists_that_fail(void **state)
 {
     static const struct {

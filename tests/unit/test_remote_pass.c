@@ -251,8 +251,8 @@ static void assert_failed(const struct hfd_answer_doc *doc, const char *code, co
 }
 
 /*
- * What carries our label and no owner's is taken over, and what is as wanted is not patched for the
- * sake of a label.
+ * A HyperFleet resource with our label and no owner's is adopted. One that is as wanted is not
+ * patched for the sake of a label.
  */
 static void adopts_without_patching(void **state)
 {
@@ -875,8 +875,8 @@ static void cookies_of_others(void **state)
 /* ---- nodepool resources ---- */
 
 /*
- * A nodepool names its cluster: by the GUResID of one that is not made yet, by an id that only the
- * remote knows, by an id that does not exist.
+ * A nodepool names its cluster in three ways. They are a GUResID that is not made yet, an id that
+ * only the remote knows, and an unknown id.
  */
 static void nodepool_resources(void **state)
 {
@@ -1189,8 +1189,8 @@ static void asking_hurries(void **state)
 }
 
 /*
- * A GUResID that looks like a date is found all the same: it is not asked for as a text that later
- * generations take for a time.
+ * A GUResID that looks like a date is found all the same. The search avoids it as a text, because
+ * later generations take that text for a time.
  */
 static void guresid_like_a_date(void **state)
 {

@@ -405,7 +405,10 @@ static bool is_again_done(void)
     return world.items[0].passes >= 2 && all_done();
 }
 
-/* What becomes due later is worked on then; what was committed meanwhile, when somebody says so. */
+/*
+ * An item that becomes due later is worked on then. An item that is committed meanwhile waits for
+ * the wake.
+ */
 static void later_dues_are_seen(void **state)
 {
     struct fixture *f = *state;

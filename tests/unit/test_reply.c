@@ -271,7 +271,7 @@ static void long_messages_are_cut(void **state)
     json_decref(f.doc);
 }
 
-/* A buffer that is too small is noticed by whoever finishes it. */
+/* The call that finishes a reply notices a buffer that is too small. */
 static void a_small_buffer_is_noticed(void **state)
 {
     struct hfd_reply reply;

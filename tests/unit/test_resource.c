@@ -1,6 +1,6 @@
 /*
- * The driver contract on an embedded HyperFleet: both decision tables of DESIGN 4, cell by cell,
- * and what stands around them.
+ * The driver contract on an embedded HyperFleet: both decision tables of driver/core/README.md,
+ * cell by cell, and the cases around them.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -265,8 +265,8 @@ static void new_attempt_ignores_old_reports(void **state)
 }
 
 /*
- * So does one after the clock was set back: an old report lies in the future then, and a new one
- * may be older than the attempt.
+ * After the clock was set back, a new attempt also ignores old reports. An old report then lies in
+ * the future, and a new one may be older than the attempt.
  */
 static void new_attempt_ignores_old_reports_of_the_future(void **state)
 {
@@ -287,8 +287,8 @@ static void new_attempt_ignores_old_reports_of_the_future(void **state)
 }
 
 /*
- * A deletion past its deadline says what is unfinished, goes on, and a new DELETE gives it a new
- * deadline; PUT is 409 all the while.
+ * A deletion past its deadline names what is unfinished and goes on. A new DELETE gives it a new
+ * deadline. PUT answers 409 all the while.
  */
 static void deletion_past_its_deadline(void **state)
 {
@@ -362,7 +362,10 @@ static void pool_back_while_it_goes(void **state)
     assert_non_null(memmem(get(w).values.p, get(w).values.len, second.p, second.len));
 }
 
-/* What cannot change in place is RES-106 and changes nothing, not even the pools beside it. */
+/*
+ * A change that is impossible in place is RES-106. It changes nothing, not even the pools beside
+ * it.
+ */
 static void immutable_name_changes_nothing(void **state)
 {
     static const char renamed[] = "{\"type\":\"hyperfleet-cluster\",\"driver\":{\"values\":{"
@@ -378,7 +381,9 @@ static void immutable_name_changes_nothing(void **state)
     assert_int_equal(put(w, body_a).answer, HFD_ANSWER_OUTPUT);
 }
 
-/* A name held by somebody else is the caller's mistake, named; nothing is left behind. */
+/*
+ * A name that another resource holds is the caller's mistake and is named. Nothing is left behind.
+ */
 static void taken_name_is_invalid(void **state)
 {
     struct world *w = *state;
@@ -509,8 +514,8 @@ static hfd_rc txn_lose(struct hfd_txn *tx, void *arg, struct hfd_err *err)
 }
 
 /*
- * A lost resource that comes back by a cookie of an earlier input is made what the PUT asks for,
- * though the cookie knows that input.
+ * A lost resource comes back by a cookie of an earlier input. It becomes what the PUT asks for,
+ * though the cookie knows the earlier input.
  */
 static void restored_by_an_older_cookie(void **state)
 {
@@ -633,7 +638,7 @@ static void mapped_outputs(void **state)
     assert_lacks(row.output, "canary");
 }
 
-/* What dns has under /text of its data: len letters. */
+/* Reports data of dns with len letters under /text. */
 static void report_text(struct world *w, char letter, size_t len)
 {
     char *data = malloc(len + 20);

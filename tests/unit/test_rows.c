@@ -262,7 +262,7 @@ static void judgement_changes_conditions_alone(void **state)
     assert_fleet_equal(&got, &row);
 }
 
-/* What is not there is HFD_NOT_FOUND, and removing it is no failure. */
+/* An absent row is HFD_NOT_FOUND, and removing it is no failure. */
 static void absent_rows_are_not_found(void **state)
 {
     struct fixture *fx = *state;
@@ -394,7 +394,10 @@ static void pages_come_newest_first(void **state)
     }
 }
 
-/* What is not ready, oldest first, continued behind the last one seen, also among equals. */
+/*
+ * Resources that are not ready come oldest first. The next page goes on behind the last one seen,
+ * also among equals.
+ */
 static void pending_goes_on_behind_the_last(void **state)
 {
     struct fixture *fx = *state;
@@ -872,7 +875,9 @@ static void remote_work_comes_when_due(void **state)
     assert_int_equal(list.count, 2);
 }
 
-/* What points to a resource points to it under its new id, and those who wait for it are woken. */
+/*
+ * References to a resource follow it to its new id, and the resources that wait for it are woken.
+ */
 static void references_follow_an_id(void **state)
 {
     struct fixture *fx = *state;

@@ -1,6 +1,6 @@
 /*
- * The outcome table of driver/core/README.md, row by row on a whole driver with time moved by hand:
- * each test is named by its row, and the last test compares the two.
+ * The outcome table of driver/core/README.md, row by row on a whole driver with time moved by hand.
+ * Each test is named by its row, and the last test compares the two.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -163,7 +163,7 @@ static void a_stale_report(void **state)
     /* Observed before what dns said last: it comes late, and says nothing new. */
     assert_int_equal(scene_report(w, c, &old), HFD_VERDICT_DISCARD);
     assert_health(w, "Healthy");
-    /* Of a generation that is behind. */
+    /* A report for a generation that is behind. */
     (void)put(w, BODY("b", ""));
     wait_s(w, 1);
     done(w, c, "dns");
@@ -338,7 +338,7 @@ static void late_and_then_ready(void **state)
     assert_string_equal(
         scene_history(w, ID),
         "creating>failed failed 1; failed>creating retry 1; creating>ready ready 1; ");
-    /* It failed when its time was over, not when somebody looked. */
+    /* It failed at its deadline, not at the next request. */
     assert_int_equal(scene_history_rows(w, ID).rows[0].at_us, TEST_TIME_US + DEADLINE_US);
     assert_int_equal(scene_history_rows(w, ID).rows[1].at_us, TEST_TIME_US + DEADLINE_US + 90 * S);
 }
@@ -608,7 +608,7 @@ static void a_late_deletion(void **state)
 
 /* ---- history ---- */
 
-/* Of a resource that changes for ever the newest hundred are kept, numbered on. */
+/* A resource that changes for ever keeps its newest hundred entries, numbered on. */
 static void history_is_bounded(void **state)
 {
     struct world *w = *state;
@@ -631,10 +631,7 @@ static void history_is_bounded(void **state)
     assert_int_equal(scene_history_rows(w, ID).count, 0);
 }
 
-/*
- * Whatever happens in a resource's life stands in its history, in order, and is there after a
- * restart.
- */
+/* The history has every event of a resource's life in order, and is there after a restart. */
 static void history_of_a_life(void **state)
 {
     struct world *w = *state;

@@ -1,7 +1,7 @@
 /*
- * handlers/http/server.c, door.c and exchange.c with a real store and routes of the test's own:
- * answers, pipelining, limits, time limits (the clock is moved by hand), clients that leave, and
- * the end.
+ * handlers/http/server.c, door.c and exchange.c with a real store and routes of the test's own. The
+ * tests cover answers, pipelining, limits, time limits, clients that leave, and the end. The clock
+ * is moved by hand.
  */
 #include "driver/base/check.h"
 #include "driver/base/log.h"
@@ -326,7 +326,7 @@ static const char *converse(const char *request)
 
 /* ---- tests ---- */
 
-/* What a handler sees, and what its answer looks like on the wire. */
+/* The handler sees the request, and its answer has the right form on the wire. */
 static void a_request_is_answered(void **state)
 {
     const char *text;
@@ -529,8 +529,8 @@ static void connections_are_limited(void **state)
 }
 
 /*
- * Clients that leave while their job is out, or in mid-request, harm nobody, and their jobs are
- * done.
+ * Clients may leave while their job is out, or in mid-request. Other clients are not disturbed, and
+ * the jobs are done.
  */
 static void clients_may_leave(void **state)
 {
@@ -680,7 +680,7 @@ static void begin_stop(void)
     assert_true(fx.stopping);
 }
 
-/* Once nobody listens, every loop has noted that the end has begun. */
+/* When the port is closed, every loop has noted that the end has begun. */
 static void await_closed_port(void)
 {
     int fd;

@@ -20,7 +20,7 @@
 static char dir[] = "/tmp/hfd-settings-XXXXXX";
 static char file_path[64];
 
-/* What a case gives: text of the file (NULL = no file), variables, flags. */
+/* The sources of a case: text of the file (NULL = no file), variables, flags. */
 struct sources {
     const char *file;
     const char *env[ARGS_MAX];
@@ -62,7 +62,7 @@ static hfd_slice show(const struct hfd_settings *s, bool origins, struct hfd_buf
     return text;
 }
 
-/* Whether text has the line, up to its end or a comment. */
+/* Tells if text has the line, up to its end or a comment. */
 static bool has_line(hfd_slice text, const char *line)
 {
     size_t len = strlen(line);
@@ -446,8 +446,7 @@ static void settings_without_memory_fail_cleanly(void **state)
 }
 
 /*
- * Whoever depends on a choice of the user can tell it from a default of the same value, and show
- * says where it was made.
+ * A value that the user chose differs from a default of the same value, and show names its source.
  */
 static void settings_origin_is_kept(void **state)
 {

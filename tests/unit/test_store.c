@@ -230,7 +230,7 @@ static void submit_gate(struct fixture *fx, struct keep *k, struct hfd_job *job,
 
 /* ---- the rules ---- */
 
-/* What was answered is there after a restart. */
+/* Every answered change is there after a restart. */
 static void restart_keeps_what_was_answered(void **state)
 {
     struct fixture *fx = *state;
@@ -328,8 +328,8 @@ static void assert_counted(int expected)
 }
 
 /*
- * Only a job that fails after its changes were written makes those before it run again; what each
- * wrote, answered and counted is the same either way.
+ * A job that fails after its changes were written makes the jobs before it run again. No other job
+ * does. All that each job wrote, answered and counted is the same either way.
  */
 static void jobs_run_again_for_an_undo_alone(void **state)
 {
@@ -382,8 +382,8 @@ static void jobs_run_again_for_an_undo_alone(void **state)
 }
 
 /*
- * Many jobs of one batch that fail after their changes were written: each is answered once, in
- * order, and none runs more often than the limit of reruns allows.
+ * Many jobs of one batch fail after their changes were written. Each is answered once, in order,
+ * and none runs more often than the limit of reruns allows.
  */
 static void many_undone_jobs_end_their_batch(void **state)
 {
@@ -807,7 +807,7 @@ static void failed_read_is_answered(void **state)
     assert_int_equal(count_of(fx, "g"), 0);
 }
 
-/* The folder, the database and the log are nobody else's business. */
+/* The folder, the database and the log are readable for their owner alone. */
 static void files_are_private(void **state)
 {
     static const char *const names[] = {"store.db", "store.db-wal", "lock"};
@@ -840,7 +840,7 @@ static void close_empties_the_log(void **state)
     assert_int_equal(count_of(fx, "g"), 1);
 }
 
-/* A second store on the same folder is told who has it. */
+/* The error of a second store on the same folder names the holder. */
 static void second_open_names_the_holder(void **state)
 {
     struct fixture *fx = *state;

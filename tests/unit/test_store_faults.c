@@ -1,7 +1,7 @@
 /*
- * The store on a disk that fails, or loses power, at every call in turn: nothing that was answered
- * is lost, no transaction is there by half, nothing is damaged, and nobody hears of a success that
- * is none.
+ * The store on a disk that fails, or loses power, at every call in turn. No answered change is
+ * lost, no transaction is there by half, and nothing is damaged. A failed job is never answered as
+ * done.
  */
 #include "store/store.h"
 
@@ -578,7 +578,7 @@ static unsigned cut_power_everywhere(unsigned *points)
     return lost;
 }
 
-/* What was answered survives a power cut at any call. */
+/* Every answered change survives a power cut at any call. */
 static void every_power_cut_loses_nothing(void **state)
 {
     unsigned points;

@@ -115,7 +115,7 @@ static void a_ready_resource_is_told_what_is_new(void **state)
     }
 }
 
-/* What is in progress may fail by time alone: it hears of every report. */
+/* A resource in progress may fail by time alone: it sees every report. */
 static void a_resource_in_progress_is_told_everything(void **state)
 {
     const struct world_report done = {.adapter = "dns", .available = YES};
@@ -149,7 +149,7 @@ static void a_change_makes_all_of_it_news(void **state)
     assert_int_equal(times_told(w, &done), 0);
 }
 
-/* What is being deleted hears of every report. */
+/* A resource that is being deleted sees every report. */
 static void a_resource_that_goes_is_told_everything(void **state)
 {
     const struct world_report done = {.adapter = "dns", .available = YES, .generation = 1};
@@ -170,8 +170,8 @@ static void a_resource_that_goes_is_told_everything(void **state)
 }
 
 /*
- * After a start with other settings a report as before renews what they change; after one with the
- * same settings it is told to nobody.
+ * After a start with other settings, an unchanged report renews what they change. After a start
+ * with the same settings it renews nothing.
  */
 static void other_settings_judge_again(void **state)
 {

@@ -1,6 +1,8 @@
 /*
- * The unit of work: changes of a row are written once and at the end, dropped changes leave no
- * trace, and reads see what is not written yet. test_rows.c runs the rules of all rows through it.
+ * The unit of work. Changes of a row are written once and at the end. Dropped changes leave no
+ * trace, and reads see unwritten changes.
+ *
+ * test_rows.c runs the rules of all rows through it.
  */
 #include "store/unit.h"
 

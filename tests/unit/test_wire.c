@@ -72,7 +72,7 @@ static void ids(void **state)
     assert_true(hfd_backend_id_is_given(S("newer")));
 }
 
-/* The first generation's cluster, with what it need not have and what nobody knows. */
+/* The first generation's cluster, without optional fields and with unknown ones. */
 static void cluster_of_the_first(void **state)
 {
     struct fixture *fx = *state;

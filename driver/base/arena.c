@@ -34,6 +34,7 @@ void hfd_arena_fini(struct hfd_arena *a)
     }
     a->chunks = NULL;
     a->used_bytes = 0;
+    a->full = false;
 }
 
 /*
@@ -70,8 +71,10 @@ void *hfd_arena_alloc(struct hfd_arena *a, size_t size_bytes)
     if (size_bytes > SIZE_MAX - ALIGN)
         return NULL;
     need = size_bytes == 0 ? ALIGN : (size_bytes + ALIGN - 1) / ALIGN * ALIGN;
-    if (a->used_bytes > a->max_bytes || need > a->max_bytes - a->used_bytes)
+    if (a->used_bytes > a->max_bytes || need > a->max_bytes - a->used_bytes) {
+        a->full = true;
         return NULL;
+    }
     if (c == NULL || need > c->cap - c->used) {
         c = add_chunk(a, need);
         if (c == NULL)

@@ -14,6 +14,7 @@ struct hfd_arena {
     struct hfd_arena_chunk *chunks; /* newest first */
     size_t used_bytes;              /* handed out in all, against max_bytes */
     size_t max_bytes;
+    bool full; /* the ceiling refused memory; malloc's refusals do not count */
 };
 
 /** Sets up an empty arena. Never fails, and allocates nothing yet. */

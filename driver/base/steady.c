@@ -7,15 +7,20 @@
 #include <stdio.h>
 #include <unistd.h>
 
+#include <sodium.h>
+
 #include "driver/base/file.h"
 #include "driver/base/log.h"
 
 #define CHECK_US (HFD_US_PER_S / 10)       /* between two comparisons with the wall clock */
 #define MAKE_UP_MAX_US (60 * HFD_US_PER_S) /* a longer time without a call counts as this */
-#define JUMP_US (2 * HFD_US_PER_S)         /* smaller jumps are not logged */
+#define OFF_MAX_US (INT64_C(3652) * 86400 * HFD_US_PER_S) /* ten years */
+#define JUMP_US (2 * HFD_US_PER_S)                        /* smaller jumps are not logged */
 #define BOOT_ID_PATH "/proc/sys/kernel/random/boot_id"
 #define BOOT_ID_MAX 64
 #define FILE_MAX 256
+#define CHECK_BYTES 8
+#define CHECK_TEXT (2 * CHECK_BYTES + 1)
 
 static int64_t limit_to(int64_t v, int64_t limit)
 {
@@ -111,39 +116,86 @@ static void read_boot_id(char out[BOOT_ID_MAX])
     out[strcspn(out, "\n")] = '\0';
 }
 
+/* Makes the check value behind a line: hex digits that change with each of its bits. */
+static void make_check(hfd_slice line, char out[CHECK_TEXT])
+{
+    unsigned char full[crypto_generichash_BYTES_MIN];
+
+    (void)crypto_generichash(full, sizeof(full), (const unsigned char *)line.p, line.len, NULL, 0);
+    (void)sodium_bin2hex(out, CHECK_TEXT, full, CHECK_BYTES);
+}
+
+/*
+ * Splits "BOOT-ID OFFSET CHECK" and its line end.
+ * @return false: the file is not whole
+ */
+static bool parse_line(hfd_slice text, hfd_slice *boot_id, int64_t *offset_us)
+{
+    const size_t behind = sizeof(" \n") - 1 + CHECK_TEXT - 1;
+    char check[CHECK_TEXT];
+    const char *gap;
+    hfd_slice line;
+
+    if (text.len <= behind || text.p[text.len - 1] != '\n' || text.p[text.len - behind] != ' ')
+        return false;
+    line = (hfd_slice){text.p, text.len - behind};
+    make_check(line, check);
+    gap = memchr(line.p, ' ', line.len);
+    if (gap == NULL || !hfd_slice_is((hfd_slice){line.p + line.len + 1, CHECK_TEXT - 1}, check))
+        return false;
+    *boot_id = (hfd_slice){line.p, (size_t)(gap - line.p)};
+    return hfd_parse_i64((hfd_slice){gap + 1, line.len - boot_id->len - 1}, -INT64_MAX, INT64_MAX,
+                         offset_us, NULL) == HFD_OK;
+}
+
+/* Returns true if the clock would start within OFF_MAX_US of the wall clock. */
+static bool is_near(const struct hfd_steady *s, int64_t offset_us)
+{
+    int64_t at_us, off_us;
+
+    return !__builtin_add_overflow(hfd_clock_mono_us(s->under), offset_us, &at_us) &&
+           !__builtin_sub_overflow(at_us, hfd_clock_wall_us(s->under), &off_us) &&
+           limit_to(off_us, OFF_MAX_US) == off_us;
+}
+
 /*
  * Reads the offset that was saved since the same boot.
- * @return false: there is none, or the file is not ours
+ * @return false: there is none, or it cannot be right
  */
-static bool read_offset(const char *path, const char *boot_id, int64_t *offset_us)
+static bool read_offset(const struct hfd_steady *s, const char *path, int64_t *offset_us)
 {
+    char boot_id[BOOT_ID_MAX];
+    const char *wrong = NULL;
     struct hfd_buf b;
-    hfd_slice text;
-    const char *gap;
+    hfd_slice saved_in;
     bool ok;
 
+    read_boot_id(boot_id);
     hfd_buf_init(&b, FILE_MAX);
-    ok = hfd_file_read(path, "clock file", &b, NULL) == HFD_OK;
-    text = hfd_buf_slice(&b);
-    gap = ok && text.len > 0 ? memchr(text.p, ' ', text.len) : NULL;
-    ok = gap != NULL && boot_id[0] != '\0' &&
-         hfd_slice_is((hfd_slice){text.p, (size_t)(gap - text.p)}, boot_id) &&
-         text.p[text.len - 1] == '\n' &&
-         hfd_parse_i64((hfd_slice){gap + 1, text.len - (size_t)(gap - text.p) - 2}, -INT64_MAX,
-                       INT64_MAX, offset_us, NULL) == HFD_OK;
+    ok = hfd_file_read(path, "clock file", &b, NULL) == HFD_OK && b.len > 0;
+    if (ok && !parse_line(hfd_buf_slice(&b), &saved_in, offset_us))
+        wrong = "it is damaged";
+    else if (ok && hfd_slice_is(saved_in, boot_id) && !is_near(s, *offset_us))
+        wrong = "its time is more than ten years from the wall clock";
+    ok = ok && wrong == NULL && boot_id[0] != '\0' && hfd_slice_is(saved_in, boot_id);
     hfd_buf_fini(&b);
+    if (wrong != NULL)
+        HFD_LOG(HFD_LOG_WARN, "the clock file is not used; the clock starts at the wall clock",
+                HFD_LOG_CSTR("path", path), HFD_LOG_CSTR("reason", wrong));
     return ok;
 }
 
 hfd_rc hfd_steady_save(const struct hfd_steady *s, const char *path, struct hfd_err *err)
 {
-    char boot_id[BOOT_ID_MAX], text[FILE_MAX], temporary[4096];
+    char boot_id[BOOT_ID_MAX], line[FILE_MAX / 2], check[CHECK_TEXT], text[FILE_MAX];
+    char temporary[4096];
     ssize_t written;
     int fd, n;
 
     read_boot_id(boot_id);
-    n = snprintf(text, sizeof(text), "%s %" PRId64 "\n", boot_id,
-                 (int64_t)atomic_load(&s->offset_us));
+    n = snprintf(line, sizeof(line), "%s %" PRId64, boot_id, (int64_t)atomic_load(&s->offset_us));
+    make_check((hfd_slice){line, (size_t)n}, check);
+    n = snprintf(text, sizeof(text), "%s %s\n", line, check);
     if (snprintf(temporary, sizeof(temporary), "%s.new", path) >= (int)sizeof(temporary))
         return hfd_fail(err, HFD_IO, "write the clock file %.100s: the path is too long", path);
     fd = open(temporary, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
@@ -161,11 +213,9 @@ hfd_rc hfd_steady_save(const struct hfd_steady *s, const char *path, struct hfd_
 
 hfd_rc hfd_steady_resume(struct hfd_steady *s, const char *path, struct hfd_err *err)
 {
-    char boot_id[BOOT_ID_MAX];
     int64_t offset_us;
 
-    read_boot_id(boot_id);
-    if (read_offset(path, boot_id, &offset_us))
+    if (read_offset(s, path, &offset_us))
         start_at(s, offset_us);
     return hfd_steady_save(s, path, err);
 }

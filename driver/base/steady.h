@@ -7,7 +7,8 @@
  * HFD_STEADY_FADE.
  *
  * A file keeps the offset to the time since boot, with the boot id. A restart of the process after
- * a jump goes on from it. After a boot of the machine the clock starts from the wall clock. See
+ * a jump goes on from it. After a boot of the machine the clock starts from the wall clock. So it
+ * does when the file is damaged, or more than ten years from the wall clock. See
  * driver/core/README.md.
  */
 #ifndef HFD_BASE_STEADY_H
@@ -42,6 +43,7 @@ void hfd_steady_init(struct hfd_steady *s, const struct hfd_clock *under);
 
 /**
  * Goes on from the offset that an earlier process saved since the same boot, and saves it again.
+ * Warns of a file that cannot be right, and starts from the wall clock then.
  * @return HFD_OK; HFD_IO: the clock works, but a restart will start from the wall clock
  * Thread: start-up, before any thread reads the time.
  */

@@ -420,10 +420,13 @@ static hfd_rc list_params(hfd_slice query, struct command *cmd, struct hfd_err *
     return rc == HFD_OK ? hfd_fields_parse(cmd->kind, fields, mem, &cmd->in.list.fields, err) : rc;
 }
 
-/* Turns a full page into an error that asks for a smaller one, because a retry would not help. */
-static hfd_rc fit(hfd_rc rc, struct hfd_err *err)
+/*
+ * Turns a full page into an error that asks for a smaller one, because a retry would not help. It
+ * does when the process is out of memory.
+ */
+static hfd_rc fit(hfd_rc rc, const struct hfd_arena *mem, struct hfd_err *err)
 {
-    if (rc != HFD_NOMEM && rc != HFD_LIMIT)
+    if (rc != HFD_LIMIT && !(rc == HFD_NOMEM && mem->full))
         return rc;
     return hfd_fail_field(err, HFD_LIMIT, "pageSize",
                           "the page is too large for one answer: ask for a smaller pageSize");
@@ -441,7 +444,8 @@ static hfd_rc txn_list(struct hfd_txn *tx, void *arg, struct hfd_err *err)
         if (rc != HFD_OK)
             return rc;
     }
-    return fit(hfd_fleet_row_search(tx, &cmd->in.list.query, cmd->call.mem, &cmd->rows, err), err);
+    rc = hfd_fleet_row_search(tx, &cmd->in.list.query, cmd->call.mem, &cmd->rows, err);
+    return fit(rc, cmd->call.mem, err);
 }
 
 static void list_head(struct hfd_buf *b, const char *kind, const struct command *cmd, size_t count,
@@ -475,7 +479,8 @@ static void add_item(struct hfd_buf *b, const struct command *cmd, const struct 
 static void send_page(struct hfd_exchange *x, struct hfd_reply *reply, struct hfd_buf *b)
 {
     struct hfd_err err;
-    hfd_rc rc = fit(b->rc, &err);
+    hfd_rc rc = b->rc == HFD_NOMEM ? hfd_fail_nomem(&err, "format a list")
+                                   : fit(b->rc, hfd_exchange_mem(x), &err);
 
     if (rc == HFD_OK) {
         hfd_api_send(x, reply, "application/json", b);
@@ -542,9 +547,10 @@ static hfd_rc txn_statuses(struct hfd_txn *tx, void *arg, struct hfd_err *err)
 
     rc = hfd_fleet_get(tx, &(struct hfd_fleet_target){cmd->kind, cmd->owner_id, cmd->id},
                        cmd->call.mem, &cmd->row, err);
-    return rc == HFD_OK
-               ? fit(hfd_report_row_list(tx, &page, cmd->call.mem, &cmd->reports, err), err)
-               : rc;
+    if (rc == HFD_OK)
+        rc = fit(hfd_report_row_list(tx, &page, cmd->call.mem, &cmd->reports, err), cmd->call.mem,
+                 err);
+    return rc;
 }
 
 static void on_statuses(struct hfd_exchange *x, void *arg, hfd_rc rc, const struct hfd_err *err)

@@ -139,12 +139,31 @@ static void arena_copies_text(void **state)
     hfd_arena_fini(&a);
 }
 
+/* The ceiling says that it refused; memory that is out does not look like it. */
+static void arena_tells_the_ceiling(void **state)
+{
+    struct hfd_arena a;
+
+    (void)state;
+    hfd_arena_init(&a, SIZE_MAX);
+    assert_null(hfd_arena_alloc(&a, SIZE_MAX / 4)); /* more than malloc has */
+    assert_false(a.full);
+    hfd_arena_fini(&a);
+    hfd_arena_init(&a, 1000);
+    assert_non_null(hfd_arena_alloc(&a, 900));
+    assert_false(a.full);
+    assert_null(hfd_arena_alloc(&a, 200));
+    assert_true(a.full);
+    hfd_arena_fini(&a);
+    assert_false(a.full);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(arena_pieces_are_separate), cmocka_unit_test(arena_rewinds_to_a_mark),
-        cmocka_unit_test(arena_has_a_ceiling),       cmocka_unit_test(arena_refuses_overflow),
-        cmocka_unit_test(arena_copies_text),
+        cmocka_unit_test(arena_tells_the_ceiling), cmocka_unit_test(arena_pieces_are_separate),
+        cmocka_unit_test(arena_rewinds_to_a_mark), cmocka_unit_test(arena_has_a_ceiling),
+        cmocka_unit_test(arena_refuses_overflow),  cmocka_unit_test(arena_copies_text),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

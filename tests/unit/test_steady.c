@@ -184,6 +184,88 @@ static void steady_resumes_across_a_jump(void **state)
     tmpdir_remove(base);
 }
 
+/* Returns what a clock file that was written by hand makes of the time, an hour after a jump. */
+static int64_t resumed_us(struct fixture *fx, const char *path, const char *text)
+{
+    struct hfd_steady next;
+    FILE *f = fopen(path, "we");
+
+    assert_non_null(f);
+    (void)fputs(text, f);
+    (void)fclose(f);
+    hfd_steady_init(&next, &fx->clock.clock);
+    assert_int_equal(hfd_steady_resume(&next, path, NULL), HFD_OK);
+    return hfd_clock_wall_us(&next.clock);
+}
+
+/* One wrong character anywhere in the file, and the clock starts from the wall clock. */
+static void steady_notices_damage(void **state)
+{
+    struct fixture *fx = *state;
+    char base[TMPDIR_MAX], path[TMPDIR_MAX + 8], good[256] = "", bad[256];
+    FILE *f;
+
+    tmpdir_make(base);
+    (void)snprintf(path, sizeof(path), "%s/clock", base);
+    assert_int_equal(hfd_steady_save(&fx->steady, path, NULL), HFD_OK);
+    f = fopen(path, "re");
+    assert_non_null(f);
+    assert_non_null(fgets(good, sizeof(good), f));
+    (void)fclose(f);
+    fx->clock.wall_us += HOUR_US;
+    assert_true(resumed_us(fx, path, good) == fx->clock.wall_us - HOUR_US);
+    for (size_t i = 0; good[i] != '\0'; i++) {
+        memcpy(bad, good, sizeof(bad));
+        bad[i] = (char)(good[i] ^ 1);
+        assert_true(resumed_us(fx, path, bad) == fx->clock.wall_us);
+        bad[i] = '\0';
+        assert_true(resumed_us(fx, path, bad) == fx->clock.wall_us);
+    }
+    tmpdir_remove(base);
+}
+
+/* A saved time more than ten years from the wall clock, either way, is not taken up. */
+static void steady_stays_near_the_wall_clock(void **state)
+{
+    static const int64_t ten_years_us = 3652 * 24 * HOUR_US;
+    static const struct {
+        int64_t off_us;
+        bool taken;
+    } cases[] = {
+        {3600 * S, true},         {-3600 * S, true},         {ten_years_us - S, true},
+        {S - ten_years_us, true}, {ten_years_us + S, false}, {-ten_years_us - S, false},
+        {INT64_MAX / 2, false},   {-INT64_MAX / 2, false},
+    };
+    struct fixture *fx = *state;
+    char base[TMPDIR_MAX], path[TMPDIR_MAX + 8];
+
+    tmpdir_make(base);
+    (void)snprintf(path, sizeof(path), "%s/clock", base);
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        struct hfd_steady saved, next;
+        int64_t start_us;
+
+        hfd_steady_init(&saved, &fx->clock.clock);
+        atomic_store(&saved.offset_us, atomic_load(&saved.offset_us) + cases[i].off_us);
+        assert_int_equal(hfd_steady_save(&saved, path, NULL), HFD_OK);
+        hfd_steady_init(&next, &fx->clock.clock);
+        assert_int_equal(hfd_steady_resume(&next, path, NULL), HFD_OK);
+        start_us = hfd_clock_wall_us(&next.clock);
+        assert_true(start_us == fx->clock.wall_us + (cases[i].taken ? cases[i].off_us : 0));
+    }
+    for (int i = 0; i < 2; i++) { /* the largest numbers that the file can hold */
+        struct hfd_steady saved, next;
+
+        hfd_steady_init(&saved, &fx->clock.clock);
+        atomic_store(&saved.offset_us, i == 0 ? INT64_MAX : -INT64_MAX);
+        assert_int_equal(hfd_steady_save(&saved, path, NULL), HFD_OK);
+        hfd_steady_init(&next, &fx->clock.clock);
+        assert_int_equal(hfd_steady_resume(&next, path, NULL), HFD_OK);
+        assert_true(hfd_clock_wall_us(&next.clock) == fx->clock.wall_us);
+    }
+    tmpdir_remove(base);
+}
+
 /* When the file cannot be written, this is an error, and the clock works. */
 static void steady_without_a_file(void **state)
 {
@@ -416,6 +498,8 @@ int main(void)
         TEST(steady_never_goes_back),
         TEST(steady_makes_up_little_after_a_pause),
         TEST(steady_resumes_across_a_jump),
+        TEST(steady_notices_damage),
+        TEST(steady_stays_near_the_wall_clock),
         TEST(steady_without_a_file),
         cmocka_unit_test(a_hint_in_anothers_words),
         JUMP(a_jump_fails_no_operation),

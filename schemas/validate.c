@@ -5,6 +5,7 @@
 #include "schemas/validate.h"
 
 #include "driver/base/jsonx.h"
+#include "driver/base/nearest.h"
 #include "schemas/equal.h"
 #include "schemas/scalar_int.h"
 #include "schemas/spelled_int.h"
@@ -41,6 +42,38 @@ static bool fits_silently(struct hfd_walk *w, const struct hfd_schema_node *n, c
     return ok;
 }
 
+/* The name of `properties` that is nearest to a key, or NULL if none is near. */
+static const char *nearest_name(const json_t *properties, const char *key)
+{
+    struct hfd_nearest n = hfd_nearest_to(hfd_slice_of(key));
+    const char *name, *best = NULL;
+    json_t *value;
+
+    json_object_foreach ((json_t *)(uintptr_t)properties, name, value) {
+        if (hfd_nearest_consider(&n, hfd_slice_of(name)))
+            best = name;
+    }
+    return best;
+}
+
+static bool refuse_unknown(struct hfd_walk *w, const struct hfd_schema_node *n,
+                           const struct hfd_place *here)
+{
+    const char *near = nearest_name(n->properties, here->key), *name;
+    char names[HFD_WALK_TEXT_MAX / 2] = "";
+    size_t len = 0;
+    json_t *value;
+
+    if (near != NULL)
+        return hfd_walk_violated(w, here, "", "%s; did you mean %s?", w->use->unknown, near);
+    json_object_foreach ((json_t *)(uintptr_t)n->properties, name, value) {
+        if (len < sizeof(names))
+            len += (size_t)snprintf(names + len, sizeof(names) - len, "%s%s", len > 0 ? ", " : "",
+                                    name);
+    }
+    return hfd_walk_violated(w, here, "", "%s; expected one of %s", w->use->unknown, names);
+}
+
 /* Checks one member against all keywords about members. */
 static bool check_member(struct hfd_walk *w, const struct hfd_schema_node *n,
                          const struct hfd_place *here, const json_t *v)
@@ -56,7 +89,10 @@ static bool check_member(struct hfd_walk *w, const struct hfd_schema_node *n,
         named = true;
         ok = check_node(w, n->patterns[i].node, v, here) && ok;
     }
-    if (!named && n->additional_properties != NULL)
+    if (!named && n->additional_properties != NULL && n->additional_properties->never &&
+        w->use->unknown != NULL)
+        ok = refuse_unknown(w, n, here);
+    else if (!named && n->additional_properties != NULL)
         ok = check_node(w, n->additional_properties, v, here) && ok;
     if (n->property_names != NULL) {
         name = json_string(key);
@@ -306,7 +342,7 @@ hfd_rc hfd_schema_validate_numbers(const struct hfd_schema_use *use, json_t *doc
                                    struct hfd_arena *mem, struct hfd_violations *out,
                                    struct hfd_err *err)
 {
-    const struct hfd_schema_use lenient = {use->schema, use->root, true};
+    const struct hfd_schema_use lenient = {use->schema, use->root, true, use->unknown};
     struct hfd_walk w = {.use = &lenient, .mem = mem, .out = out, .work = WORK_MAX};
     hfd_rc rc = run_schema(&w, doc, err);
 

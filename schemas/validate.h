@@ -25,6 +25,8 @@ struct hfd_schema_use {
     const struct hfd_schema *schema;
     const char *root;     /* the name of the document in fields: "spec"; "" = none */
     bool lenient_numbers; /* accept "3" where the type is integer or number, and not string */
+    const char *unknown;  /* what a member that additionalProperties refuses is: "no such input".
+                             Its message goes on with the nearest name. NULL = "is not allowed" */
 };
 
 /**

@@ -81,6 +81,25 @@ static hfd_rc note_created(struct apply *a, const struct hfd_backend_written *w)
     return hfd_part_see_fleet(a->c, &w->row, a->c->mem, p);
 }
 
+/* Refuses a name that a cluster or nodepool has, and says whose that is where it is ours. */
+static hfd_rc fail_taken(const struct hfd_ctx *c, const struct wish *wish,
+                         const struct hfd_fleet_row *taker)
+{
+    const hfd_slice id =
+        hfd_backend_id_is_given(taker->id) ? taker->id : HFD_SLICE("(not made yet)");
+    struct hfd_part_row part;
+    const hfd_rc rc = hfd_part_row_by_fleet(c->tx, taker->id, c->mem, &part, c->err);
+
+    if (rc != HFD_OK && rc != HFD_NOT_FOUND)
+        return rc;
+    return hfd_fail_field(
+        c->err, HFD_INVALID, wish->field,
+        "the name '%.*s' is taken by %s %.*s, which is %s%.*s: choose another name",
+        HFD_SLICE_FMT(wish->part->name), hfd_kind_word(wish->kind), HFD_SLICE_FMT(id),
+        rc == HFD_OK ? "of resource " : "not of this resource",
+        HFD_SLICE_FMT(rc == HFD_OK ? part.guresid : HFD_SLICE("")));
+}
+
 /* Another resource of HyperFleet has the name: adopts it if it is an orphan of ours. */
 static hfd_rc adopt_by_name(struct apply *a, const struct wish *wish, struct hfd_fleet_row *out)
 {
@@ -97,11 +116,7 @@ static hfd_rc adopt_by_name(struct apply *a, const struct wish *wish, struct hfd
         return rc;
     if (ours)
         return patch(a, out, wish->part);
-    return hfd_fail_field(
-        c->err, HFD_INVALID, wish->field,
-        "the name '%.*s' is taken by %s %.*s, which is not of this resource: choose another name",
-        HFD_SLICE_FMT(name), hfd_kind_word(wish->kind),
-        HFD_SLICE_FMT(hfd_backend_id_is_given(out->id) ? out->id : HFD_SLICE("(not made yet)")));
+    return fail_taken(c, wish, out);
 }
 
 /* Creates a part, or adopts an orphan of ours that has its name. */

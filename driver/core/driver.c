@@ -5,6 +5,7 @@
 #include "driver/core/secrets.h"
 
 #include <sodium.h>
+#include <stdio.h>
 
 const char *hfd_op_name(enum hfd_op op)
 {
@@ -82,8 +83,43 @@ static hfd_slice seal_report(const struct hfd_fleet *fleet, const struct hfd_fle
     return hfd_report_secrets_seal(d, secret, mem);
 }
 
+static bool has_output(const struct hfd_output_rule *rules, size_t count, const char *name)
+{
+    for (size_t i = 0; i < count; i++)
+        if (hfd_slice_is(rules[i].name, name))
+            return true;
+    return false;
+}
+
+/* The outputs without which the orchestrator cannot deploy to a k8s-cluster. */
+static void find_lacking_outputs(struct hfd_driver *d)
+{
+    const struct {
+        bool given;
+        const char *setting;
+    } needed[] = {
+        {has_output(d->output_values, d->output_value_count, "cluster_type"),
+         "driver.outputs.values.cluster_type"},
+        {has_output(d->output_values, d->output_value_count, "cluster_data"),
+         "driver.outputs.values.cluster_data"},
+        {has_output(d->output_secrets, d->output_secret_count, "credentials"),
+         "driver.outputs.secrets.credentials"},
+    };
+    char *out = d->rules.lacking_outputs;
+
+    out[0] = '\0';
+    for (size_t i = 0; i < sizeof(needed) / sizeof(needed[0]); i++) {
+        const size_t len = strlen(out);
+
+        if (!needed[i].given)
+            (void)snprintf(out + len, sizeof(d->rules.lacking_outputs) - len, "%s%s",
+                           len > 0 ? ", " : "", needed[i].setting);
+    }
+}
+
 void hfd_driver_complete(struct hfd_driver *d)
 {
+    find_lacking_outputs(d);
     d->fleet.settings_fingerprint = settings_fingerprint(d);
     d->fleet.seal = seal_report;
 }

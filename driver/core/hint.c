@@ -1,6 +1,7 @@
 /*
- * AsyncProgressHint. The document shows whole seconds: the current time is rounded down, the others
- * up, so that what lies ahead here also lies ahead there.
+ * AsyncProgressHint. The document shows whole seconds. The estimate is rounded up, so that what
+ * lies ahead here also lies ahead there. The current time and the deadline are rounded down: an
+ * operation fails at its stated timeout or after it.
  */
 #include "driver/core/hint.h"
 
@@ -24,6 +25,11 @@ static int64_t sane(int64_t at_us)
 static int64_t round_up(int64_t at_us)
 {
     return (at_us + HFD_US_PER_S - 1) / HFD_US_PER_S * HFD_US_PER_S;
+}
+
+static int64_t round_down(int64_t at_us)
+{
+    return at_us / HFD_US_PER_S * HFD_US_PER_S;
 }
 
 /*
@@ -66,20 +72,20 @@ static int planned_wait_s(int64_t left_us)
 struct hfd_hint hfd_hint_make(const struct hfd_hint_input *in)
 {
     const int64_t now_us = sane(in->now_us), deadline_us = sane(in->deadline_us),
-                  started_us = sane(in->started_us);
+                  started_us = sane(in->started_us), stated_us = round_down(deadline_us);
     const int64_t elapsed_us = now_us > started_us ? now_us - started_us : 0;
     struct hfd_plan_step step;
     const bool planned = hfd_plan_next(in->plan, elapsed_us, &step);
     int64_t estimated_us = planned ? sane(started_us + step.done_s * HFD_US_PER_S)
                                    : guess(started_us, sane(in->estimate_us), now_us);
 
-    if (now_us < deadline_us && estimated_us > deadline_us)
-        estimated_us = deadline_us;
     estimated_us = round_up(estimated_us);
+    if (now_us < deadline_us && estimated_us > stated_us)
+        estimated_us = stated_us;
     return (struct hfd_hint){
         .status = in->status,
         .estimated_us = estimated_us,
-        .deadline_us = round_up(deadline_us),
+        .deadline_us = stated_us,
         .now_us = now_us,
         .retry_after_s = planned ? planned_wait_s(step.poll_s * HFD_US_PER_S - elapsed_us)
                                  : unplanned_wait_s(estimated_us - now_us),

@@ -26,9 +26,9 @@ struct hfd_hint_input {
 
 struct hfd_hint {
     const char *status;
-    int64_t estimated_us; /* whole seconds, never before now, never behind the deadline while that
-                             lies ahead */
-    int64_t deadline_us;  /* whole seconds, rounded up */
+    int64_t estimated_us; /* whole seconds, never before the present second, never behind
+                             deadline_us while the deadline lies ahead */
+    int64_t deadline_us;  /* whole seconds, rounded down */
     int64_t now_us;
     int retry_after_s; /* 1..HFD_RETRY_MAX_S */
 };

@@ -9,6 +9,8 @@
 
 #include "driver/backend/backend.h"
 #include "driver/core/guresid.h"
+#include "driver/core/mistakes.h"
+#include "driver/core/override.h"
 #include "driver/fleet/names.h"
 #include "schemas/documents.h"
 
@@ -20,6 +22,7 @@ struct reading {
     hfd_slice guresid;
     struct hfd_arena *mem;
     struct hfd_input *out;
+    struct hfd_mistakes mistakes;
     struct hfd_err *err;
 };
 
@@ -46,7 +49,7 @@ static void add_list(struct hfd_buf *b, const hfd_slice *types, size_t count)
 }
 
 /* Names the types that are served, for one that is not. */
-static hfd_rc wrong_type(const struct reading *r, int only, const json_t *type)
+static hfd_rc wrong_type(struct reading *r, int only, const json_t *type)
 {
     hfd_slice text = {json_string_value(type), json_string_length(type)};
     struct hfd_buf served;
@@ -57,11 +60,11 @@ static hfd_rc wrong_type(const struct reading *r, int only, const json_t *type)
         add_list(&served, r->rules->cluster_types, r->rules->cluster_type_count);
     if (only != HFD_KIND_CLUSTER)
         add_list(&served, r->rules->nodepool_types, r->rules->nodepool_type_count);
-    rc = hfd_fail_field(r->err, HFD_INVALID, "type", "type: expected one of %.*s%s, got %s%.*s%s",
-                        HFD_SLICE_FMT(hfd_buf_slice(&served)), served.rc == HFD_OK ? "" : ", ...",
-                        text.p != NULL ? "\"" : hfd_json_type_name(type),
-                        (int)(text.len < ECHO_MAX ? text.len : ECHO_MAX),
-                        text.p != NULL ? text.p : "", text.p != NULL ? "\"" : "");
+    rc = hfd_mistakes_add(&r->mistakes, HFD_INVALID, "type", "expected one of %.*s%s, got %s%.*s%s",
+                          HFD_SLICE_FMT(hfd_buf_slice(&served)), served.rc == HFD_OK ? "" : ", ...",
+                          text.p != NULL ? "\"" : hfd_json_type_name(type),
+                          (int)(text.len < ECHO_MAX ? text.len : ECHO_MAX),
+                          text.p != NULL ? text.p : "", text.p != NULL ? "\"" : "");
     hfd_buf_fini(&served);
     return rc;
 }
@@ -75,16 +78,25 @@ static bool listed(const hfd_slice *types, size_t count, hfd_slice type)
 }
 
 /* An organization may stand in front: "my-org/hyperfleet-cluster". */
-int hfd_input_kind_of(const struct hfd_input_rules *rules, hfd_slice type)
+static hfd_slice without_org(hfd_slice type)
 {
     const char *slash = type.len > 0 ? memchr(type.p, '/', type.len) : NULL;
-    hfd_slice name = type;
 
-    if (slash != NULL)
-        name = (hfd_slice){slash + 1, type.len - (size_t)(slash + 1 - type.p)};
+    return slash == NULL ? type : (hfd_slice){slash + 1, type.len - (size_t)(slash + 1 - type.p)};
+}
+
+int hfd_input_kind_of(const struct hfd_input_rules *rules, hfd_slice type)
+{
+    const hfd_slice name = without_org(type);
+
     if (listed(rules->cluster_types, rules->cluster_type_count, name))
         return HFD_KIND_CLUSTER;
     return listed(rules->nodepool_types, rules->nodepool_type_count, name) ? HFD_KIND_NODEPOOL : 0;
+}
+
+bool hfd_input_lacks_outputs(const struct hfd_input_rules *rules, hfd_slice type)
+{
+    return rules->lacking_outputs[0] != '\0' && hfd_slice_is(without_org(type), "k8s-cluster");
 }
 
 static hfd_rc read_type(struct reading *r, int only, const json_t *doc)
@@ -94,10 +106,17 @@ static hfd_rc read_type(struct reading *r, int only, const json_t *doc)
     const int kind = hfd_input_kind_of(r->rules, type);
 
     if (kind == 0 || (only != 0 && kind != only))
-        return wrong_type(r, only, v);
+        return wrong_type(r, only, v); /* what is below driver.values is checked all the same */
     r->out->kind = (enum hfd_kind)kind;
     r->out->type = hfd_arena_dup(r->mem, type);
-    return r->out->type.p != NULL ? HFD_OK : no_memory(r->err);
+    if (r->out->type.p == NULL)
+        return no_memory(r->err);
+    return hfd_input_lacks_outputs(r->rules, type)
+               ? hfd_mistakes_add(&r->mistakes, HFD_INVALID, "type",
+                                  "k8s-cluster needs outputs that this driver does not give: the "
+                                  "platform engineer has to set %s",
+                                  r->rules->lacking_outputs)
+               : HFD_OK;
 }
 
 static void drop_null(json_t *obj, const char *key)
@@ -201,140 +220,19 @@ static hfd_rc read_canonical(struct reading *r, const json_t *doc)
     return keep(&b, r->mem, &r->out->canonical, r->err);
 }
 
-/* A dotted path, taken one key at a time. */
-struct path {
-    hfd_slice rest;
-    hfd_slice key;
-    bool last;
-};
-
-static bool next_key(struct path *p)
-{
-    const char *dot = p->rest.len > 0 ? memchr(p->rest.p, '.', p->rest.len) : NULL;
-    size_t len = dot != NULL ? (size_t)(dot - p->rest.p) : p->rest.len;
-
-    if (p->last)
-        return false;
-    p->key = (hfd_slice){p->rest.p, len};
-    p->last = dot == NULL;
-    p->rest = p->last ? HFD_SLICE_NONE : (hfd_slice){dot + 1, p->rest.len - len - 1};
-    return true;
-}
-
-/*
- * Steps into the object under a key, which is made where nothing stands. *at becomes NULL where
- * something else is in the way.
- */
-static hfd_rc step_into(json_t **at, hfd_slice key, struct hfd_err *err)
-{
-    json_t *v = json_object_getn(*at, key.p, key.len);
-
-    if (v == NULL || json_is_null(v)) {
-        v = json_object();
-        if (json_object_setn_new(*at, key.p, key.len, v) != 0)
-            return no_memory(err);
-    }
-    *at = json_is_object(v) ? v : NULL;
-    return HFD_OK;
-}
-
-/*
- * Puts a value where driver.values has the path. Something of a wrong kind in the way stays: the
- * schema tells.
- */
-static hfd_rc put_value(json_t *doc, hfd_slice dotted, json_t *value, struct hfd_err *err)
-{
-    struct path path = {.rest = dotted};
-    json_t *at = doc;
-    hfd_rc rc = step_into(&at, HFD_SLICE("driver"), err);
-
-    if (rc == HFD_OK && at != NULL)
-        rc = step_into(&at, HFD_SLICE("values"), err);
-    while (rc == HFD_OK && at != NULL && next_key(&path)) {
-        if (!path.last)
-            rc = step_into(&at, path.key, err);
-        else if (json_object_setn(at, path.key.p, path.key.len, value) != 0)
-            rc = no_memory(err);
-    }
-    return rc;
-}
-
-/*
- * The value of `resource` at a path, or NULL. Orchestrators send null or an empty text for an
- * optional input that was left open.
- */
-static json_t *override_at(const json_t *doc, hfd_slice dotted)
-{
-    struct path path = {.rest = dotted};
-    json_t *value = json_object_get(doc, "resource");
-
-    while (next_key(&path))
-        value = json_object_getn(value, path.key.p, path.key.len);
-    return json_is_null(value) || (json_is_string(value) && json_string_length(value) == 0) ? NULL
-                                                                                            : value;
-}
-
-/* Puts what `resource` has in the place of what driver.values has there. */
-static hfd_rc apply_overrides(struct reading *r, json_t *doc)
-{
-    hfd_rc rc = HFD_OK;
-
-    for (size_t i = 0; rc == HFD_OK && i < r->rules->override_count; i++) {
-        json_t *value = override_at(doc, r->rules->overrides[i]);
-
-        if (value != NULL)
-            rc = put_value(doc, r->rules->overrides[i], value, r->err);
-    }
-    if (r->rules->override_count > 0)
-        drop_nulls(doc); /* of what came in whole */
-    return rc;
-}
-
-/* True for a path below driver.values that `resource` put there, or below such a path. */
-static bool is_overridden(const struct reading *r, const json_t *doc, const char *tail)
-{
-    for (size_t i = 0; i < r->rules->override_count; i++) {
-        const hfd_slice o = r->rules->overrides[i];
-
-        if (strncmp(tail, o.p, o.len) == 0 && strchr(".[", tail[o.len]) != NULL &&
-            override_at(doc, o) != NULL)
-            return true;
-    }
-    return false;
-}
-
-/*
- * Names `resource` in the error if the fault came from there: its author may never have seen
- * driver.values.
- */
-static void blame_resource(const struct reading *r, const json_t *doc)
-{
-    static const char from[] = VALUES ".", to[] = "resource.";
-    const size_t from_len = sizeof(from) - 1, to_len = sizeof(to) - 1;
-    char *texts[] = {r->err->field, r->err->msg};
-
-    _Static_assert(sizeof(to) <= sizeof(from), "the text is changed in place");
-    if (strncmp(r->err->field, from, from_len) != 0 ||
-        !is_overridden(r, doc, r->err->field + from_len))
-        return;
-    for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++) {
-        if (strncmp(texts[i], from, from_len) != 0)
-            continue;
-        memcpy(texts[i], to, to_len);
-        memmove(texts[i] + to_len, texts[i] + from_len, strlen(texts[i] + from_len) + 1);
-    }
-}
-
 static hfd_rc validate(struct reading *r, const json_t *doc)
 {
-    const struct hfd_schema *schema;
+    struct hfd_schema_use use = {.root = "", .unknown = "no such input"};
     struct hfd_violations found;
-    hfd_rc rc = hfd_schema_input(&schema, r->err);
+    hfd_rc rc = hfd_schema_input(&use.schema, r->err);
 
-    return rc == HFD_OK
-               ? hfd_schema_validate(&(struct hfd_schema_use){.schema = schema, .root = ""}, doc,
-                                     r->mem, &found, r->err)
-               : rc;
+    if (rc != HFD_OK)
+        return rc;
+    rc = hfd_schema_validate(&use, doc, r->mem, &found, r->err);
+    /* That the type is missing has been said with what it can be. */
+    if (rc == HFD_INVALID && found.items[0].field.len == 0)
+        memmove(&found.items[0], &found.items[1], --found.count * sizeof(found.items[0]));
+    return hfd_mistakes_add_all(&r->mistakes, rc, &found);
 }
 
 /* A JSON object as canonical text; nothing is the empty object. */
@@ -374,7 +272,7 @@ static hfd_rc check_spec(struct reading *r, enum hfd_kind kind, json_t *spec, co
     char root[80];
     hfd_rc rc;
 
-    if (schema == NULL)
+    if (schema == NULL || (spec != NULL && !json_is_object(spec)))
         return HFD_OK;
     if (spec == NULL)
         spec = none = json_object();
@@ -384,7 +282,7 @@ static hfd_rc check_spec(struct reading *r, enum hfd_kind kind, json_t *spec, co
                                            spec, r->mem, &found, r->err)
              : no_memory(r->err);
     json_decref(none);
-    return rc;
+    return hfd_mistakes_add_all(&r->mistakes, rc, &found);
 }
 
 /* The place of a cluster or nodepool in the input. */
@@ -410,9 +308,11 @@ static hfd_rc read_part(struct reading *r, const struct place *at, const json_t 
         rc = hfd_name_check(at->kind, text, &why);
         if (rc != HFD_OK) {
             (void)snprintf(field, sizeof(field), "%s.name", at->path);
-            return hfd_fail_field(r->err, rc, field, "%s: %s, got \"%.*s\"", field, why.msg,
+            rc = hfd_mistakes_add(&r->mistakes, rc, field, "%s, got \"%.*s\"", why.msg,
                                   (int)(text.len < ECHO_MAX ? text.len : ECHO_MAX), text.p);
         }
+        if (rc != HFD_OK)
+            return rc;
         out->name = hfd_arena_dup(r->mem, text);
     } else {
         out->name = hfd_input_default_name(at->kind, r->guresid, at->index, r->mem);
@@ -425,73 +325,124 @@ static hfd_rc read_part(struct reading *r, const struct place *at, const json_t 
     return rc == HFD_OK ? read_labels(r, json_object_get(obj, "labels"), &out->labels) : rc;
 }
 
-static hfd_rc check_distinct(const struct reading *r)
+/* The index of an earlier nodepool with the same name, or i. */
+static size_t first_with_name(const struct hfd_input *in, size_t i)
 {
-    const struct hfd_input *in = r->out;
-    char field[64];
-
-    for (size_t i = 1; i < in->nodepool_count; i++) {
-        for (size_t k = 0; k < i; k++) {
-            if (!hfd_slice_eq(in->nodepools[i].name, in->nodepools[k].name))
-                continue;
-            (void)snprintf(field, sizeof(field), VALUES ".nodepools[%zu].name", i);
-            return hfd_fail_field(
-                r->err, HFD_INVALID, field,
-                "%s: expected distinct names, but nodepool %zu is called \"%.*s\" too", field, k,
-                HFD_SLICE_FMT(in->nodepools[i].name));
-        }
-    }
-    return HFD_OK;
+    for (size_t k = 0; k < i; k++)
+        if (hfd_slice_eq(in->nodepools[i].name, in->nodepools[k].name))
+            return k;
+    return i;
 }
 
-static hfd_rc read_cluster(struct reading *r, const json_t *values)
+static hfd_rc check_distinct(struct reading *r)
 {
-    const json_t *pools = json_object_get(values, "nodepools");
-    struct hfd_input *out = r->out;
-    size_t count = json_array_size(pools);
-    hfd_rc rc = read_part(r, &(struct place){HFD_KIND_CLUSTER, VALUES ".cluster", 0},
-                          json_object_get(values, "cluster"), &out->cluster);
+    const struct hfd_input *in = r->out;
+    hfd_rc rc = HFD_OK;
+    char field[64];
 
-    if (rc != HFD_OK)
-        return rc;
-    if (count > HFD_INPUT_NODEPOOLS_MAX)
-        return hfd_fail_field(r->err, HFD_LIMIT, VALUES ".nodepools",
-                              VALUES ".nodepools: expected at most %d nodepools, got %zu",
-                              HFD_INPUT_NODEPOOLS_MAX, count);
+    for (size_t i = 1; rc == HFD_OK && i < in->nodepool_count; i++) {
+        const size_t k = first_with_name(in, i);
+
+        (void)snprintf(field, sizeof(field), VALUES ".nodepools[%zu].name", i);
+        if (k < i)
+            rc =
+                hfd_mistakes_add(&r->mistakes, HFD_INVALID, field,
+                                 "expected distinct names, but nodepool %zu is called \"%.*s\" too",
+                                 k, HFD_SLICE_FMT(in->nodepools[i].name));
+    }
+    return rc;
+}
+
+/* Refuses an input of the other kind: it would have no effect. */
+static hfd_rc check_absent(struct reading *r, const json_t *values, const char *key,
+                           const char *instead)
+{
+    const bool cluster = r->out->kind == HFD_KIND_CLUSTER;
+    char field[64];
+
+    if (json_object_get(values, key) == NULL)
+        return HFD_OK;
+    (void)snprintf(field, sizeof(field), VALUES ".%s", key);
+    return hfd_mistakes_add(&r->mistakes, HFD_INVALID, field,
+                            "no such input of a %s resource; expected %s",
+                            cluster ? "cluster" : "nodepool", instead);
+}
+
+static hfd_rc read_pools(struct reading *r, const json_t *pools, size_t count)
+{
+    struct hfd_input *out = r->out;
+    hfd_rc rc = HFD_OK;
+
     out->nodepools = hfd_arena_array(r->mem, count, sizeof(*out->nodepools));
     if (out->nodepools == NULL)
         return no_memory(r->err);
-    for (; out->nodepool_count < count; out->nodepool_count++) {
+    for (; rc == HFD_OK && out->nodepool_count < count; out->nodepool_count++) {
         unsigned i = (unsigned)out->nodepool_count;
         char path[48];
 
         (void)snprintf(path, sizeof(path), VALUES ".nodepools[%u]", i);
         rc = read_part(r, &(struct place){HFD_KIND_NODEPOOL, path, i + 1}, json_array_get(pools, i),
                        &out->nodepools[i]);
-        if (rc != HFD_OK)
-            return rc;
     }
-    return check_distinct(r);
+    return rc == HFD_OK ? check_distinct(r) : rc;
 }
 
-static hfd_rc read_nodepool(struct reading *r, const json_t *values)
+static hfd_rc read_cluster(struct reading *r, const json_t *values)
+{
+    static const char *const others[] = {"nodepool", "cluster_id", "cluster_guresid"};
+    const json_t *pools = json_object_get(values, "nodepools");
+    size_t count = json_array_size(pools);
+    hfd_rc rc = HFD_OK;
+
+    for (size_t i = 0; rc == HFD_OK && i < sizeof(others) / sizeof(others[0]); i++)
+        rc = check_absent(r, values, others[i], "cluster and nodepools");
+    if (rc == HFD_OK)
+        rc = read_part(r, &(struct place){HFD_KIND_CLUSTER, VALUES ".cluster", 0},
+                       json_object_get(values, "cluster"), &r->out->cluster);
+    if (rc != HFD_OK || count <= HFD_INPUT_NODEPOOLS_MAX)
+        return rc == HFD_OK ? read_pools(r, pools, count) : rc;
+    return hfd_mistakes_add(&r->mistakes, HFD_LIMIT, VALUES ".nodepools",
+                            "expected at most %d nodepools, got %zu", HFD_INPUT_NODEPOOLS_MAX,
+                            count);
+}
+
+/* The cluster of a nodepool, by either name. One of a wrong type is the schema's affair. */
+static hfd_rc read_cluster_of(struct reading *r, const json_t *values)
 {
     const json_t *id = json_object_get(values, "cluster_id");
     const json_t *guresid = json_object_get(values, "cluster_guresid");
     struct hfd_input *out = r->out;
 
-    if (json_is_string(id) == json_is_string(guresid))
-        return hfd_fail_field(r->err, HFD_INVALID, VALUES,
-                              VALUES ": expected either cluster_id or cluster_guresid, got %s",
-                              json_is_string(id) ? "both" : "neither");
+    if ((id == NULL) == (guresid == NULL))
+        return hfd_mistakes_add(&r->mistakes, HFD_INVALID, VALUES,
+                                "expected either cluster_id or cluster_guresid, got %s",
+                                id != NULL ? "both" : "neither");
     if (json_is_string(id))
         out->cluster_id =
             hfd_arena_dup(r->mem, (hfd_slice){json_string_value(id), json_string_length(id)});
-    else
+    if (json_is_string(guresid))
         out->cluster_guresid = hfd_arena_dup(
             r->mem, (hfd_slice){json_string_value(guresid), json_string_length(guresid)});
+    return (json_is_string(id) && out->cluster_id.p == NULL) ||
+                   (json_is_string(guresid) && out->cluster_guresid.p == NULL)
+               ? no_memory(r->err)
+               : HFD_OK;
+}
+
+static hfd_rc read_nodepool(struct reading *r, const json_t *values)
+{
+    static const char *const others[] = {"cluster", "nodepools"};
+    struct hfd_input *out = r->out;
+    hfd_rc rc = HFD_OK;
+
+    for (size_t i = 0; rc == HFD_OK && i < sizeof(others) / sizeof(others[0]); i++)
+        rc = check_absent(r, values, others[i], "nodepool, and cluster_guresid or cluster_id");
+    if (rc == HFD_OK)
+        rc = read_cluster_of(r, values);
+    if (rc != HFD_OK)
+        return rc;
     out->nodepools = hfd_arena_alloc(r->mem, sizeof(*out->nodepools));
-    if ((out->cluster_id.p == NULL && out->cluster_guresid.p == NULL) || out->nodepools == NULL)
+    if (out->nodepools == NULL)
         return no_memory(r->err);
     out->nodepool_count = 1;
     return read_part(r, &(struct place){HFD_KIND_NODEPOOL, VALUES ".nodepool", 0},
@@ -508,39 +459,56 @@ static hfd_rc read_credentials(struct reading *r, const json_t *secrets)
     return r->out->credentials.p != NULL ? HFD_OK : no_memory(r->err);
 }
 
+/* What a schema cannot say. Values of a wrong type count as absent here: the schema names them. */
+static hfd_rc read_values(struct reading *r, json_t *doc)
+{
+    const json_t *driver = json_object_get(doc, "driver"), *values;
+    hfd_rc rc = read_credentials(r, object_in(driver, "secrets"));
+
+    values = json_object_get(driver, "values");
+    if (rc != HFD_OK || r->out->kind == 0 ||
+        (driver != NULL && !json_is_null(driver) && !json_is_object(driver)))
+        return rc;
+    return r->out->kind == HFD_KIND_CLUSTER ? read_cluster(r, values) : read_nodepool(r, values);
+}
+
+/* Gathers the mistakes, and returns HFD_OK; fails where no more can be found. */
 static hfd_rc read_document(struct reading *r, int only, json_t *doc)
 {
-    const json_t *driver;
-    const json_t *values;
+    const struct hfd_overrides overrides = {r->rules->overrides, r->rules->override_count};
+    struct hfd_violations *found = r->mistakes.found;
     hfd_rc rc;
 
     if (!json_is_object(doc))
         return hfd_fail(r->err, HFD_INVALID, "the body: expected an object, got %s",
                         hfd_json_type_name(doc));
     rc = read_type(r, only, doc);
-    if (rc != HFD_OK)
-        return rc;
     drop_nulls(doc);
-    rc = read_canonical(r, doc);
     if (rc == HFD_OK)
-        rc = apply_overrides(r, doc);
+        rc = read_canonical(r, doc);
+    if (rc == HFD_OK)
+        rc = hfd_override_apply(&overrides, doc, r->err);
+    if (overrides.count > 0)
+        drop_nulls(doc); /* of what came in whole */
     if (rc == HFD_OK)
         rc = validate(r, doc);
-    if (rc != HFD_OK)
-        return rc;
-    driver = object_in(doc, "driver");
-    values = object_in(driver, "values");
-    rc = read_credentials(r, json_object_get(driver, "secrets"));
-    if (rc != HFD_OK)
-        return rc;
-    return r->out->kind == HFD_KIND_CLUSTER ? read_cluster(r, values) : read_nodepool(r, values);
+    if (rc == HFD_OK)
+        rc = read_values(r, doc);
+    for (size_t i = 0; rc == HFD_OK && i < found->count; i++)
+        rc = hfd_override_blame(&overrides, doc, r->mem, &found->items[i].field);
+    return rc == HFD_NOMEM ? no_memory(r->err) : rc;
 }
 
 hfd_rc hfd_input_parse(const struct hfd_input_source *source, struct hfd_arena *mem,
                        struct hfd_input *out, struct hfd_err *err)
 {
-    struct reading r = {
-        .rules = source->rules, .guresid = source->guresid, .mem = mem, .out = out, .err = err};
+    struct reading r = {.rules = source->rules,
+                        .guresid = source->guresid,
+                        .mem = mem,
+                        .out = out,
+                        .mistakes = {.found = &out->mistakes, .mem = mem},
+                        .err = err};
+    struct hfd_violations found;
     struct hfd_err why;
     json_t *doc;
     hfd_rc rc;
@@ -550,11 +518,15 @@ hfd_rc hfd_input_parse(const struct hfd_input_source *source, struct hfd_arena *
     if (rc != HFD_OK)
         return hfd_fail(err, rc, "the body is not a JSON document: %s", why.msg);
     rc = read_document(&r, source->only, doc);
-    if (rc != HFD_OK && err != NULL)
-        blame_resource(&r, doc);
     json_decref(doc);
     if (rc != HFD_OK)
-        *out = (struct hfd_input){.nodepool_count = 0};
+        out->mistakes.count = 0;
+    else
+        rc = hfd_mistakes_result(&r.mistakes, err);
+    if (rc == HFD_OK)
+        return HFD_OK;
+    found = out->mistakes;
+    *out = (struct hfd_input){.mistakes = found};
     return rc;
 }
 

@@ -8,6 +8,7 @@
 
 #include "driver/base/arena.h"
 #include "driver/base/jsonx.h"
+#include "schemas/validate.h"
 #include "store/kind.h"
 
 struct hfd_schema;
@@ -30,9 +31,10 @@ struct hfd_input {
     struct hfd_input_part
         *nodepools; /* kind cluster: 0..n with distinct names; kind nodepool: exactly one */
     size_t nodepool_count;
-    hfd_slice credentials; /* driver.secrets as JSON, plain; "" when there are none */
-    hfd_slice canonical;   /* what the digest is taken of: type, resource, driver.values,
-                              driver.secrets without account */
+    hfd_slice credentials;          /* driver.secrets as JSON, plain; "" when there are none */
+    hfd_slice canonical;            /* what the digest is taken of: type, resource, driver.values,
+                                       driver.secrets without account */
+    struct hfd_violations mistakes; /* when it was refused: all that is wrong, the first ones */
 };
 
 struct hfd_input_rules {
@@ -45,12 +47,23 @@ struct hfd_input_rules {
     const hfd_slice *overrides; /* dotted paths under driver.values that `resource` may override;
                                    none by default */
     size_t override_count;
+    /*
+     * The settings that give a k8s-cluster the outputs that the orchestrator needs, and are not
+     * set; "" = none. Filled in by hfd_driver_complete.
+     */
+    char lacking_outputs[160];
 };
 
 /** The kind (enum hfd_kind) that a resource type means, or 0: it is not served. */
 int hfd_input_kind_of(const struct hfd_input_rules *rules, hfd_slice type);
 
 /** A PUT body, and what it is read by. */
+/**
+ * True for k8s-cluster, also with an organization in front, while lacking_outputs has an entry: its
+ * orders are refused.
+ */
+bool hfd_input_lacks_outputs(const struct hfd_input_rules *rules, hfd_slice type);
+
 struct hfd_input_source {
     const struct hfd_input_rules *rules;
     hfd_slice guresid;

@@ -195,11 +195,23 @@ static const struct hfd_condition *terminal_condition(const struct hfd_outcome_i
     return NULL;
 }
 
-static const struct hfd_part_report *terminal_report(const struct hfd_outcome_input *in,
-                                                     const struct hfd_part_view *part)
+static bool is_required(const struct hfd_outcome_input *in, enum hfd_kind kind, hfd_slice adapter)
+{
+    const struct hfd_adapter_names *required = &in->required[kind];
+
+    for (size_t i = 0; i < required->count; i++)
+        if (hfd_slice_eq(required->items[i], adapter))
+            return true;
+    return false;
+}
+
+/* The report of an adapter that gave up. The operation fails only by a required one. */
+static const struct hfd_part_report *
+terminal_report(const struct hfd_outcome_input *in, const struct hfd_part_view *part, bool required)
 {
     for (size_t i = 0; i < part->report_count; i++)
-        if (terminal_condition(in, part, &part->reports[i]) != NULL)
+        if (is_required(in, part->kind, part->reports[i].adapter) == required &&
+            terminal_condition(in, part, &part->reports[i]) != NULL)
             return &part->reports[i];
     return NULL;
 }
@@ -207,7 +219,7 @@ static const struct hfd_part_report *terminal_report(const struct hfd_outcome_in
 static bool is_failed(const struct hfd_outcome_input *in, const struct hfd_part_view *part)
 {
     /* While HyperFleet has not taken the change, its adapters speak of what was before. */
-    return !part->leaving && !part->pending && terminal_report(in, part) != NULL;
+    return !part->leaving && !part->pending && terminal_report(in, part, true) != NULL;
 }
 
 static bool ends_with(hfd_slice s, hfd_slice end)
@@ -297,7 +309,7 @@ static hfd_slice words_of(const struct hfd_part_report *r, const struct hfd_cond
 
 static hfd_slice say_failed(struct speech *s, const struct hfd_part_view *part)
 {
-    const struct hfd_part_report *report = terminal_report(s->in, part);
+    const struct hfd_part_report *report = terminal_report(s->in, part, true);
     const struct hfd_condition *c = terminal_condition(s->in, part, report);
     const hfd_slice name = part_name(s, part, true), id = tidy(s, s->in->guresid, ID_MAX_BYTES);
     const hfd_slice adapter = tidy(s, report->adapter, WORD_MAX_BYTES),

@@ -102,7 +102,8 @@ hfd_rc hfd_resource_put_peek(struct hfd_txn *tx, const struct hfd_call *call,
         !hfd_keyring_digest_is(call->driver->ring, f.row.raw_digest, call->body))
         return rc;
     /* The settings may no longer serve its type: then these bytes are refused as any others. */
-    if (hfd_input_kind_of(&call->driver->rules, f.row.type) != (int)f.row.kind)
+    if (hfd_input_kind_of(&call->driver->rules, f.row.type) != (int)f.row.kind ||
+        hfd_input_lacks_outputs(&call->driver->rules, f.row.type))
         return HFD_OK;
     switch (hfd_life_put((enum hfd_state)f.row.state, true)) {
     case HFD_PUT_ANSWER:

@@ -49,13 +49,39 @@ static void output_document(struct hfd_buf *b, hfd_slice guresid, const struct h
     hfd_buf_lit(b, "},\"manifests\":[]}");
 }
 
-static void error_document(struct hfd_buf *b, const struct hfd_answer_doc *doc)
+static void error_document(struct hfd_buf *b, hfd_slice error, hfd_slice message)
 {
     hfd_buf_lit(b, "{\"error\":");
-    hfd_buf_json_str(b, doc->error);
+    hfd_buf_json_str(b, error);
     hfd_buf_lit(b, ",\"message\":");
-    hfd_buf_json_str(b, doc->message);
+    hfd_buf_json_str(b, message);
     hfd_buf_addc(b, '}');
+}
+
+/* Sends that there is no resource: 404, or 204 for a DELETE. */
+static void answer_absent(struct hfd_exchange *x, const char *message)
+{
+    const bool deleting = hfd_exchange_request(x)->method == HFD_METHOD_DELETE;
+    /* The cookie is empty: the orchestrator forgets its own. */
+    struct hfd_reply reply = {.status = deleting ? 204 : 404, .has_cookie = deleting};
+    struct hfd_buf b;
+
+    hfd_buf_init(&b, ANSWER_MAX_BYTES);
+    if (!deleting)
+        error_document(&b, HFD_SLICE("RES-108"), hfd_slice_of(message));
+    hfd_api_send(x, &reply, "application/json", &b);
+}
+
+/* The same for a GUResID that is well formed. */
+static void answer_no_resource(struct hfd_exchange *x, hfd_slice guresid)
+{
+    char message[256];
+
+    (void)snprintf(message, sizeof(message),
+                   "There is no resource '%.*s'. It has not been ordered here, or it has been "
+                   "deleted. Deploy again to make it.",
+                   HFD_SLICE_FMT(guresid));
+    answer_absent(x, message);
 }
 
 /* Sends status and body of an answer, by the tables of handlers/docs/contract.md. */
@@ -63,13 +89,15 @@ static void answer(struct hfd_exchange *x, const struct command *cmd)
 {
     const struct hfd_app *app = hfd_exchange_app(x);
     const struct hfd_answer_doc *doc = &cmd->doc;
-    const bool deleting = hfd_exchange_request(x)->method == HFD_METHOD_DELETE;
     struct hfd_reply reply = {.has_cookie = doc->has_cookie, .cookie = doc->cookie};
     struct hfd_hint hint;
     struct hfd_buf b;
 
-    if (doc->answer != HFD_ANSWER_ABSENT)
-        hfd_driver_polled(app->driver, cmd->call.guresid);
+    if (doc->answer == HFD_ANSWER_ABSENT) {
+        answer_no_resource(x, cmd->call.guresid);
+        return;
+    }
+    hfd_driver_polled(app->driver, cmd->call.guresid);
     hfd_buf_init(&b, ANSWER_MAX_BYTES);
     switch (doc->answer) {
     case HFD_ANSWER_OUTPUT:
@@ -87,12 +115,10 @@ static void answer(struct hfd_exchange *x, const struct command *cmd)
         break;
     case HFD_ANSWER_FAILED:
         reply.status = 400;
-        error_document(&b, doc);
+        error_document(&b, doc->error, doc->message);
         break;
     case HFD_ANSWER_ABSENT:
-        reply.status = deleting ? 204 : 404;
-        reply.has_cookie = deleting; /* empty: the orchestrator forgets the cookie */
-        break;
+        break; /* has been answered */
     }
     hfd_api_send(x, &reply, "application/json", &b);
 }
@@ -107,10 +133,16 @@ static bool start(struct hfd_exchange *x, struct command **out)
     struct hfd_arena *mem = hfd_exchange_mem(x);
     struct command *cmd;
     struct hfd_err err;
+    char message[sizeof(err.msg) + 40];
     hfd_slice caller, cookie;
     hfd_rc rc;
 
     rc = hfd_guresid_check(guresid, &err);
+    if (rc == HFD_INVALID && req->method != HFD_METHOD_PUT) {
+        (void)snprintf(message, sizeof(message), "There is no such resource: its %s.", err.msg);
+        answer_absent(x, message);
+        return false;
+    }
     if (rc == HFD_OK)
         rc = hfd_api_caller(x, &caller, &err);
     if (rc == HFD_OK && hfd_exchange_header(x, "humanitec-driver-cookie", &cookie, &err) != HFD_OK)
@@ -208,7 +240,7 @@ void hfd_driver_api(struct hfd_exchange *x)
         rc = own(cmd, &err);
     cmd->fn = verb->write;
     if (rc != HFD_OK)
-        hfd_exchange_fail(x, rc, &err);
+        hfd_exchange_fail_fields(x, rc, &err, verb->has_input ? &cmd->input.mistakes : NULL);
     else
         hfd_exchange_update(x, run, cmd, on_written);
 }

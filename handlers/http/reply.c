@@ -115,21 +115,36 @@ static hfd_slice public_message(const struct hfd_problem *p, int status, char *o
     return (hfd_slice){out, (size_t)n < cap ? (size_t)n : whole_characters(out, cap - 1)};
 }
 
-/*
- * Appends " (resource ID)" to the message and cuts the message if needed. text holds
- * MESSAGE_MAX_BYTES + 1 bytes.
- */
-static hfd_slice with_resource(hfd_slice resource, char *text, hfd_slice message)
+/* Appends an end to the message, which is cut if needed. text holds MESSAGE_MAX_BYTES + 1 bytes. */
+static hfd_slice with_end(const char *end, char *text, hfd_slice message)
 {
-    const size_t behind = resource.len + sizeof(" (resource )") - 1;
+    const size_t len = strlen(end);
 
-    if (behind >= MESSAGE_MAX_BYTES)
+    if (len >= MESSAGE_MAX_BYTES)
         return message;
-    if (message.len + behind > MESSAGE_MAX_BYTES)
-        message.len = whole_characters(text, MESSAGE_MAX_BYTES - behind);
-    message.len += (size_t)snprintf(text + message.len, behind + 1, " (resource %.*s)",
-                                    HFD_SLICE_FMT(resource));
+    if (message.len + len > MESSAGE_MAX_BYTES)
+        message.len = whole_characters(text, MESSAGE_MAX_BYTES - len);
+    memcpy(text + message.len, end, len + 1);
+    message.len += len;
     return message;
+}
+
+/* Appends "; and 3 more (resource ID)": how many mistakes the details have, and the GUResID. */
+static hfd_slice with_ends(const struct hfd_problem *p, char *text, hfd_slice message)
+{
+    const size_t count = p->fields != NULL ? p->fields->count : 0;
+    char end[MESSAGE_MAX_BYTES];
+    int n = 0;
+
+    if (count > 1)
+        n = snprintf(end, sizeof(end), "; and %s%zu more",
+                     count == HFD_VIOLATIONS_MAX ? "at least " : "", count - 1);
+    if (n < 0)
+        return message;
+    if (p->resource.len > 0 && (size_t)n + p->resource.len + sizeof(" (resource )") < sizeof(end))
+        n += snprintf(end + n, sizeof(end) - (size_t)n, " (resource %.*s)",
+                      HFD_SLICE_FMT(p->resource));
+    return n > 0 ? with_end(end, text, message) : message;
 }
 
 static void add_error(struct hfd_buf *b, hfd_slice field, hfd_slice message, const char *constraint)
@@ -145,7 +160,7 @@ static void add_error(struct hfd_buf *b, hfd_slice field, hfd_slice message, con
 
 static void add_rules(const struct hfd_health_violations *rules, struct hfd_buf *b)
 {
-    hfd_buf_lit(b, ",\"errors\":[");
+    hfd_buf_lit(b, "\"errors\":[");
     for (size_t i = 0; i < rules->count; i++) {
         const struct hfd_health_violation *v = &rules->items[i];
 
@@ -160,8 +175,15 @@ static void add_rules(const struct hfd_health_violations *rules, struct hfd_buf 
     hfd_buf_addc(b, ']');
 }
 
-/* Writes errors[]: each field and its error; nothing if no field is to blame. */
-static void add_errors(const struct hfd_problem *p, struct hfd_buf *b)
+/* True if a field is to blame. */
+static bool has_errors(const struct hfd_problem *p)
+{
+    return (p->rules != NULL && p->rules->count > 0) ||
+           (p->fields != NULL && p->fields->count > 0) || (p->field != NULL && p->field[0] != '\0');
+}
+
+/* Writes errors[]: each field and its error. message: of p->field, which may be the only one. */
+static void add_errors(const struct hfd_problem *p, hfd_slice message, struct hfd_buf *b)
 {
     const size_t count = p->fields != NULL ? p->fields->count : 0;
 
@@ -169,9 +191,7 @@ static void add_errors(const struct hfd_problem *p, struct hfd_buf *b)
         add_rules(p->rules, b);
         return;
     }
-    if (count == 0 && (p->field == NULL || p->field[0] == '\0'))
-        return;
-    hfd_buf_lit(b, ",\"errors\":[");
+    hfd_buf_lit(b, "\"errors\":[");
     for (size_t i = 0; i < count; i++) {
         const struct hfd_violation *v = &p->fields->items[i];
 
@@ -180,7 +200,7 @@ static void add_errors(const struct hfd_problem *p, struct hfd_buf *b)
         add_error(b, v->field, v->message, v->constraint);
     }
     if (count == 0)
-        add_error(b, hfd_slice_of(p->field), hfd_slice_of(said(p)), "");
+        add_error(b, hfd_slice_of(p->field), message, "");
     hfd_buf_addc(b, ']');
 }
 
@@ -201,8 +221,35 @@ static void format_fleet(const struct hfd_problem *p, const struct row *row, int
     hfd_buf_json_time(b, p->now_us);
     hfd_buf_lit(b, ",\"trace_id\":");
     hfd_buf_json_str(b, p->request_id);
-    if (status < 500)
-        add_errors(p, b);
+    if (status < 500 && has_errors(p)) {
+        hfd_buf_addc(b, ',');
+        add_errors(p, hfd_slice_of(said(p)), b);
+    }
+    hfd_buf_addc(b, '}');
+}
+
+/* The message of one field, without the field in front. */
+static hfd_slice without_field(const struct hfd_problem *p)
+{
+    const hfd_slice message = hfd_slice_of(said(p));
+    const size_t len = strlen(p->field);
+
+    return hfd_slice_starts(message, hfd_slice_of(p->field)) && message.len > len + 2 &&
+                   memcmp(message.p + len, ": ", 2) == 0
+               ? (hfd_slice){message.p + len + 2, message.len - len - 2}
+               : message;
+}
+
+static void format_driver(const struct hfd_problem *p, const struct row *row, int status,
+                          hfd_slice message, struct hfd_buf *b)
+{
+    hfd_buf_addf(b, "{\"error\":\"%s\",\"message\":", row->driver_code);
+    hfd_buf_json_str(b, message);
+    if (status == 400 && has_errors(p)) {
+        hfd_buf_lit(b, ",\"details\":{");
+        add_errors(p, p->field != NULL ? without_field(p) : HFD_SLICE_NONE, b);
+        hfd_buf_addc(b, '}');
+    }
     hfd_buf_addc(b, '}');
 }
 
@@ -225,11 +272,9 @@ void hfd_problem_format(const struct hfd_problem *p, struct hfd_buf *b, struct h
         format_fleet(p, row, status, message, b);
         break;
     case HFD_DIALECT_DRIVER:
-        if (status == 400 && p->resource.len > 0)
-            message = with_resource(p->resource, text, message);
-        hfd_buf_addf(b, "{\"error\":\"%s\",\"message\":", row->driver_code);
-        hfd_buf_json_str(b, message);
-        hfd_buf_addc(b, '}');
+        if (status == 400)
+            message = with_ends(p, text, message);
+        format_driver(p, row, status, message, b);
         break;
     case HFD_DIALECT_OPS:
         hfd_buf_addf(b, "{\"error\":\"%s\",\"message\":", hfd_rc_name(p->rc));

@@ -130,7 +130,7 @@ struct hfd_map {
    "first pause after a failed pass; it doubles, with jitter") \
  X("remote.retry_max",              remote_retry_max_us,         DURATION, "60s", 1, 86400, \
    "longest pause after failed passes") \
- X("driver.types.cluster",          types_cluster,               LIST,     "[hyperfleet-cluster, k8s-cluster]", 0, 0, \
+ X("driver.types.cluster",          types_cluster,               LIST,     "[hyperfleet-cluster]", 0, 0, \
    "resource types served as clusters; `org/` in front of a type is ignored") \
  X("driver.types.nodepool",         types_nodepool,              LIST,     "[hyperfleet-nodepool]", 0, 0, \
    "resource types served as nodepools; `org/` in front of a type is ignored") \

@@ -2,9 +2,8 @@
 #include "handlers/settings/settings_names.h"
 
 #include "driver/base/check.h"
+#include "driver/base/nearest.h"
 #include "handlers/settings/settings_value.h"
-
-#define DISTANCE_MAX_LEN 80 /* of names that are compared */
 
 const char *const hfd_setting_map_suffix[] = {
     [HFD_FORM_KEY] = ".NAME", [HFD_FORM_ENV] = "_NAME", [HFD_FORM_FLAG] = "-NAME"};
@@ -76,69 +75,38 @@ struct hfd_setting_ref hfd_setting_find_key(hfd_slice key)
     return ref;
 }
 
-/* Returns the number of edits (insert, delete, replace) between two texts. */
-static size_t distance(hfd_slice a, hfd_slice b)
-{
-    size_t row[DISTANCE_MAX_LEN + 1];
-
-    for (size_t k = 0; k <= b.len; k++)
-        row[k] = k;
-    for (size_t i = 0; i < a.len; i++) {
-        size_t diagonal = row[0];
-
-        row[0] = i + 1;
-        for (size_t k = 0; k < b.len; k++) {
-            size_t replaced = diagonal + (a.p[i] != b.p[k]);
-            size_t shorter = row[k] < row[k + 1] ? row[k] : row[k + 1];
-
-            diagonal = row[k + 1];
-            row[k + 1] = replaced < shorter + 1 ? replaced : shorter + 1;
-        }
-    }
-    return row[b.len];
-}
-
 struct nearest {
-    hfd_slice given;
-    size_t best;
+    struct hfd_nearest n;
     char text[HFD_SETTING_NAME_MAX];
 };
 
 static void consider(struct nearest *n, const char *candidate, size_t len)
 {
-    size_t d;
-
-    if (len > DISTANCE_MAX_LEN)
+    if (!hfd_nearest_consider(&n->n, (hfd_slice){candidate, len}))
         return;
-    d = distance(n->given, (hfd_slice){candidate, len});
-    if (d < n->best) {
-        n->best = d;
-        memcpy(n->text, candidate, len);
-        n->text[len] = '\0';
-    }
+    memcpy(n->text, candidate, len);
+    n->text[len] = '\0';
 }
 
 /* Writes "did you mean log.level?", or where to look. */
 static void suggest(enum hfd_setting_form form, hfd_slice given,
                     char out[HFD_SETTING_NAME_MAX + 32])
 {
-    struct nearest n = {.given = given, .best = given.len / 3 + 1};
+    struct nearest n = {.n = hfd_nearest_to(given), .text = ""};
 
-    if (given.len <= DISTANCE_MAX_LEN) {
-        for (size_t i = 0; i < HFD_SETTING_COUNT; i++) {
-            char name[HFD_SETTING_NAME_MAX];
-            size_t len = hfd_setting_spell(form, hfd_setting_rows[i].key, name);
+    for (size_t i = 0; i < HFD_SETTING_COUNT; i++) {
+        char name[HFD_SETTING_NAME_MAX];
+        size_t len = hfd_setting_spell(form, hfd_setting_rows[i].key, name);
 
-            for (size_t k = 1; form == HFD_FORM_KEY && k < len; k++) {
-                if (name[k] == '.')
-                    consider(&n, name, k);
-            }
-            if (hfd_setting_rows[i].type == HFD_SETTING_TYPE_MAP) {
-                memcpy(name + len, hfd_setting_map_suffix[form], sizeof(".NAME"));
-                len += sizeof(".NAME") - 1;
-            }
-            consider(&n, name, len);
+        for (size_t k = 1; form == HFD_FORM_KEY && k < len; k++) {
+            if (name[k] == '.')
+                consider(&n, name, k);
         }
+        if (hfd_setting_rows[i].type == HFD_SETTING_TYPE_MAP) {
+            memcpy(name + len, hfd_setting_map_suffix[form], sizeof(".NAME"));
+            len += sizeof(".NAME") - 1;
+        }
+        consider(&n, name, len);
     }
     if (n.text[0] != '\0')
         (void)snprintf(out, HFD_SETTING_NAME_MAX + 32, "did you mean %s?", n.text);

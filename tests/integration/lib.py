@@ -688,8 +688,8 @@ class Case(unittest.TestCase):
         allowed = {"PUT": (200, 202, 400, 409, 413, 503), "GET": (200, 202, 400, 404, 503),
                    "DELETE": (202, 204, 400, 503)}[method]
         self.assertIn(a.status, allowed, "status of a %s" % method)
-        if a.status in (204, 404):
-            self.assertEqual(a.body, b"", "204 and 404 have no body")
+        if a.status == 204:
+            self.assertEqual(a.body, b"", "204 has no body")
         else:
             self.assertEqual((a.header("Content-Type") or "").split(";")[0], "application/json",
                              "Content-Type")
@@ -699,6 +699,8 @@ class Case(unittest.TestCase):
             self.check_hint(a.json)
         elif a.status == 400:
             self.check_error(a.json)
+        elif a.status == 404:
+            self.check_error(a.json, "RES-108")
         if a.status in (202, 409, 503):
             self.assertRegex(a.header("Retry-After") or "", r"^[1-9][0-9]*$",
                              "Retry-After is whole seconds")
@@ -746,6 +748,12 @@ class Case(unittest.TestCase):
         self.assertLessEqual(len(doc["message"]), 600, "error.message is a sentence, not a dump")
         if code is not None:
             self.assertEqual(doc["error"], code)
+        self.assertLessEqual(set(doc), {"error", "message", "details"})
+        if "details" in doc:
+            self.assertEqual(list(doc["details"]), ["errors"])
+            self.assertTrue(0 < len(doc["details"]["errors"]) <= 20)
+            for error in doc["details"]["errors"]:
+                self.assertEqual(sorted(error), ["field", "message"])
 
     def check_output(self, doc, gid):
         """OutputData."""

@@ -80,16 +80,16 @@ class Refused(Case):
 
     def test_served_types(self):
         """Types match behind org/ and come back exactly as given."""
-        for type_ in ("hyperfleet-cluster", "k8s-cluster", "my-org/hyperfleet-cluster",
-                      "humanitec/k8s-cluster"):
+        for type_ in ("hyperfleet-cluster", "my-org/hyperfleet-cluster",
+                      "humanitec/hyperfleet-cluster"):
             with self.subTest(type_):
                 gid, _, _ = self.created(cluster_input(type_=type_))
                 self.fleet.ready(gid)
                 self.assertEqual(self.expect(self.get(gid), 200).json["type"], type_)
 
     def test_guresid(self):
-        """The syntax of a label value, 1 to 63 characters; anything else is RES-101 on every
-        method.
+        """The syntax of a label value, 1 to 63 characters. Anything else is RES-101 on a PUT, 404
+        on a GET and 204 on a DELETE. A path that is wrong is 400.
         """
         for gid in ("a", "Z9", "A.b_c-9", "x" * 63, "3c0a194814284345e330544f88798e83992468e2"):
             with self.subTest(gid):
@@ -98,15 +98,67 @@ class Refused(Case):
                 self.expect(self.get(gid), 202)
                 self.expect(self.delete(gid), 202)
         for gid in ("-a", "a-", ".a", "a.", "_a", "a_", "x" * 64, "x" * 500, "a%20b", "a%2Fb",
-                    "%C3%A4", "a+b", "a:b", "a~b", "a%00",
-                    "a*"):
+                    "%C3%A4", "%ff", "%0a", "a+b", "a:b", "a~b", "a%00", "a*"):
             for method in ("PUT", "GET", "DELETE"):
                 with self.subTest(gid=gid, method=method):
                     answer = self.client.request(method, "/" + gid,
                                                  cluster_input() if method == "PUT" else None)
-                    self.assertEqual(answer.status, 400)
-                    self.check_error(answer.json, "RES-101")
+                    bad_path = gid in ("a%2Fb", "a%00")
+                    self.checked(method, gid, answer)
+                    self.assertEqual(answer.status, 400 if method == "PUT" or bad_path
+                                     else {"GET": 404, "DELETE": 204}[method])
+                    if answer.status == 204:
+                        continue
+                    self.check_error(answer.json, "RES-108" if answer.status == 404 else "RES-101")
                     self.assertRegex(answer.json["message"], "GUResID|path")
+
+    def test_unknown_inputs(self):
+        """Below driver.values a misspelt member is refused with the nearest name; the top level and
+        resource are open. All mistakes are told: the first in the message, each in the details.
+        """
+        values = ["driver", "values"]
+        for path, words in (
+                (values + ["clustr"], "driver.values.clustr: no such input; did you mean cluster?"),
+                (values + ["nodepolls"],
+                 "driver.values.nodepolls: no such input; did you mean nodepools?"),
+                (values + ["region"], "driver.values.region: no such input; expected one of cluster, "
+                                      "nodepools, cluster_id, cluster_guresid, nodepool"),
+                (values + ["nodepool"], "driver.values.nodepool: no such input of a cluster resource; "
+                                        "expected cluster and nodepools"),
+                (values + ["cluster", "nam"],
+                 "driver.values.cluster.nam: no such input; did you mean name?"),
+                (values + ["nodepools", 1, "lables"],
+                 "driver.values.nodepools[1].lables: no such input; did you mean labels?")):
+            with self.subTest(path):
+                gid = guresid("typo")
+                answer = self.expect(self.put(gid, edited(path, {})), 400, "RES-101")
+                self.assertEqual(answer.json["message"], "%s (resource %s)" % (words, gid))
+                field, _, message = words.partition(": ")
+                self.assertEqual(answer.json["details"],
+                                 {"errors": [{"field": field, "message": message}]})
+        wrong = edited(values + ["clustr"], {})
+        wrong["driver"]["values"]["cluster"]["name"] = "My Cluster"
+        wrong["driver"]["values"]["cluster"]["spce"] = {}
+        wrong["driver"]["values"]["nodepools"][1]["name"] = "one"
+        wrong["driver"]["secrets"] = 7
+        gid = guresid("typos")
+        doc = self.expect(self.put(gid, wrong), 400, "RES-101").json
+        self.assertTrue(doc["message"].endswith("; and 4 more (resource %s)" % gid), doc["message"])
+        self.assertEqual({e["field"] for e in doc["details"]["errors"]},
+                         {"driver.secrets", "driver.values.clustr", "driver.values.cluster.name",
+                          "driver.values.cluster.spce", "driver.values.nodepools[1].name"})
+        first = doc["details"]["errors"][0]
+        self.assertTrue(doc["message"].startswith("%(field)s: %(message)s; and" % first))
+        many = edited(values + ["cluster"], {"x%02d" % i: 1 for i in range(40)})
+        doc = self.expect(self.put(gid, many), 400, "RES-101").json
+        self.assertEqual(len(doc["details"]["errors"]), 20)
+        self.assertIn("; and at least 19 more", doc["message"])
+        self.assertLessEqual(len(doc["message"]), 500)
+        many = edited(values + ["cluster"], {"\u00e4" * 200 + "%d" % i: 1 for i in range(3)})
+        self.assertLessEqual(len(self.expect(self.put(gid, many), 400,
+                                             "RES-101").json["message"]), 500)
+        self.expect(self.put(gid, dict(cluster_input(resource={"anything": 1}), id="x",
+                                       context={"env": "dev"})), 202)
 
     def test_fields(self):
         """Each wrong field is named."""
@@ -223,17 +275,19 @@ class Refused(Case):
                              ["nodepool", path[-1]])
 
     def test_name_taken(self):
-        """A name held by somebody else, by a resource of ours or through HyperFleet's API: RES-101
-        names it and nothing is made.
+        """A name that a resource of ours has, or a cluster of HyperFleet's API: RES-101 names it,
+        and the resource if it is ours, and nothing is made.
         """
-        self.created(cluster_input(name="held-by-us"))
+        holder, _, _ = self.created(cluster_input(name="held-by-us"))
         self.assertEqual(self.client.post(BASE + "/clusters",
                                           {"kind": "Cluster", "name": "held-by-them",
                                            "spec": {}}).status, 201)
         for name in ("held-by-us", "held-by-them"):
             with self.subTest(name):
                 gid = guresid("second")
-                self.refused(cluster_input(name=name, nodepools=[{"name": "abc"}]), [name], gid=gid)
+                words = [name, "of resource %s:" % holder if name == "held-by-us"
+                         else "not of this resource:"]
+                self.refused(cluster_input(name=name, nodepools=[{"name": "abc"}]), words, gid=gid)
                 self.assertEqual(self.fleet.of(gid), ([], []))
         owner, _, _ = self.created(cluster_input(nodepools=[{"name": "taken"}]))
         self.refused(nodepool_input(cluster_guresid=owner, name="taken"), ["taken"])
@@ -375,7 +429,7 @@ class Accepted(Case):
         body = cluster_input(name="first-name")
         gid, _, cookie = self.created(body)
         others = (cluster_input(name="second-name"),
-                  cluster_input(name="first-name", type_="k8s-cluster"))
+                  cluster_input(name="first-name", type_="org/hyperfleet-cluster"))
         for other in others:
             self.expect(self.put(gid, other, cookie), 409)
         self.expect(self.put(gid, b"{", cookie), 400, "RES-101")
@@ -399,7 +453,7 @@ class Accepted(Case):
                               "RES-106").json["message"]
         for word in ("name", "fixed-name", "other-name"):
             self.assertIn(word, message)
-        message = self.expect(self.put(gid, cluster_input(name="fixed-name", type_="k8s-cluster"),
+        message = self.expect(self.put(gid, cluster_input(name="fixed-name", type_="org/hyperfleet-cluster"),
                                        cookie), 400, "RES-106").json["message"]
         self.assertIn("type", message)
         owner, _, _ = self.created(cluster_input())

@@ -326,6 +326,7 @@ class OpenApi(Case):
         self.call(put, 200, body, **at)
         self.call(get, 200, **at)
         self.call(put, 413, "x" * 1100000, **at)
+        self.call(put, 400, dict(body, driver={"values": {"clustr": {}}}), **at)
         for oid, given in ((get, None), (put, body), (delete, None)):
             self.call(oid, 400, given, headers={COOKIE: "forged"}, **at)
         return gid, body, at, (get, put, delete)

@@ -219,8 +219,8 @@ class OnTheWire(Case):
             with self.subTest(path):
                 r = self.once(get(path))
                 self.assertEqual(r.status, 404)
-                if r.body:
-                    self.assertEqual(json.loads(r.body)["error"], "RES-101")
+                self.assertEqual(json.loads(r.body)["error"],
+                                 "RES-108" if path == b"/api" else "RES-101")
         r = self.once(get(BASE.encode() + b"/nope?x=y"))
         doc = json.loads(r.body)
         self.assertEqual((r.status, r.header("Content-Type"), r.header("Vary")),

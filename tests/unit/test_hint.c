@@ -68,7 +68,7 @@ static void answers(void **state)
         assert_int_equal(h.retry_after_s, cases[i].retry_s);
         assert_string_equal(h.status, "creating");
         assert_int_equal(h.now_us, start_us + cases[i].now_ms * MS);
-        assert_in_range(h.deadline_us - (start_us + cases[i].deadline_ms * MS), 0, S - 1);
+        assert_in_range(start_us + cases[i].deadline_ms * MS - h.deadline_us, 0, S - 1);
         assert_int_equal(h.deadline_us % S, 0);
     }
 }
@@ -125,7 +125,8 @@ static void format_is(const struct hfd_hint_input *in, const char *want)
     hfd_buf_fini(&b);
 }
 
-/* The document: whole seconds in UTC, the present rounded down, what is to come rounded up. */
+/* The document: whole seconds in UTC, the present and the deadline rounded down, the estimate up.
+ */
 static void document(void **state)
 {
     (void)state;
@@ -139,8 +140,8 @@ static void document(void **state)
         &(struct hfd_hint_input){
             "deleting", T0 + 1, T0 + 600 * S + 1, T0 + 3600 * S + 1, T0 + 6 * S - 1, {NULL, 0}},
         "{\"status\":\"deleting\",\"estimated_completion_time\":\"2025-01-01T10:10:01Z\","
-        "\"timeout\":\"2025-01-01T11:00:01Z\","
-        "\"timeout_deadline\":\"2025-01-01T11:00:01Z\",\"current_time\":\"2025-01-01T10:00:05Z\"}");
+        "\"timeout\":\"2025-01-01T11:00:00Z\","
+        "\"timeout_deadline\":\"2025-01-01T11:00:00Z\",\"current_time\":\"2025-01-01T10:00:05Z\"}");
 }
 
 /*
@@ -157,7 +158,11 @@ static unsigned poll(int64_t start_us, int64_t prior_us, int64_t limit_us, int64
         const struct hfd_hint h = hfd_hint_make(&in);
 
         assert_int_equal(h.estimated_us % S, 0);
-        assert_true(h.estimated_us >= in.now_us);
+        /* In the second of the deadline the estimate is the stated timeout. */
+        assert_true(h.estimated_us >= in.now_us ||
+                    (in.now_us < in.deadline_us && h.estimated_us == h.deadline_us &&
+                     in.now_us - h.estimated_us < S));
+        assert_true(h.deadline_us <= in.deadline_us);
         assert_true(h.estimated_us >= last_us);
         if (in.now_us < in.deadline_us)
             assert_true(h.estimated_us <= h.deadline_us);

@@ -94,14 +94,13 @@ static void input_full_cluster(void **state)
 {
     struct fixture *fx = *state;
 
-    accept(
-        fx,
-        "{\"type\":\"my-org/hyperfleet-cluster\",\"resource\":{\"z\":1,\"a\":2},"
-        "\"driver\":{\"values\":{\"cluster\":{\"name\":\"payments\","
-        "\"spec\":{\"region\":\"eu\",\"nodes\":[1,{\"b\":0.1,\"a\":null}]},\"labels\":{\"team\":"
-        "\"x\"}},\"nodepools\":["
-        "{\"name\":\"workers\",\"spec\":{\"size\":3}},{\"labels\":{\"a\":\"b\"}}],\"more\":true},"
-        "\"secrets\":{\"token\":\"t\",\"account\":{\"key\":\"k\"}}}}");
+    accept(fx,
+           "{\"type\":\"my-org/hyperfleet-cluster\",\"resource\":{\"z\":1,\"a\":2},"
+           "\"driver\":{\"values\":{\"cluster\":{\"name\":\"payments\","
+           "\"spec\":{\"region\":\"eu\",\"nodes\":[1,{\"b\":0.1,\"a\":null}]},\"labels\":{\"team\":"
+           "\"x\"}},\"nodepools\":["
+           "{\"name\":\"workers\",\"spec\":{\"size\":3}},{\"labels\":{\"a\":\"b\"}}]},"
+           "\"secrets\":{\"token\":\"t\",\"account\":{\"key\":\"k\"}}}}");
     assert_int_equal(fx->in.kind, HFD_KIND_CLUSTER);
     assert_slice(fx->in.type, "my-org/hyperfleet-cluster");
     assert_slice(fx->in.cluster.name, "payments");
@@ -120,7 +119,7 @@ static void input_full_cluster(void **state)
     assert_slice(fx->in.canonical,
                  "{\"driver\":{\"secrets\":{\"token\":\"t\"},\"values\":{\"cluster\":{\"labels\":{"
                  "\"team\":\"x\"},\"name\":\"payments\","
-                 "\"spec\":{\"nodes\":[1,{\"a\":null,\"b\":0.1}],\"region\":\"eu\"}},\"more\":true,"
+                 "\"spec\":{\"nodes\":[1,{\"a\":null,\"b\":0.1}],\"region\":\"eu\"}},"
                  "\"nodepools\":[{\"name\":\"workers\","
                  "\"spec\":{\"size\":3}},{\"labels\":{\"a\":\"b\"}}]}}"
                  ",\"resource\":{\"a\":2,\"z\":1},\"type\":\"my-org/hyperfleet-cluster\"}");
@@ -344,16 +343,83 @@ static void input_kind_fixed_by_path(void **state)
         "type: expected one of hyperfleet-cluster, k8s-cluster, got \"hyperfleet-nodepool\"");
 }
 
-/* Members of the other kind, and unknown ones, are left alone. */
-static void input_ignores_the_unknown(void **state)
+static void assert_mistakes(struct fixture *fx, const char *body, const char *const *fields)
+{
+    size_t n = 0;
+
+    assert_int_equal(parse_by(fx, &rules, 0, body), HFD_INVALID);
+    for (; fields[n] != NULL; n++) {
+        assert_true(n < fx->in.mistakes.count);
+        assert_slice(fx->in.mistakes.items[n].field, fields[n]);
+    }
+    assert_int_equal(fx->in.mistakes.count, n);
+    assert_string_equal(fx->err.field, fields[0]);
+}
+
+/* Outside driver.values unknown members are left alone; in it none is, nor one of the other kind.
+ */
+static void input_refuses_the_unknown(void **state)
 {
     struct fixture *fx = *state;
 
-    accept(fx, "{" CLUSTER ",\"id\":3,\"driver\":{\"x\":[],\"values\":{\"y\":null,\"cluster_id\":"
-               "\"a\",\"nodepool\":{\"name\":\"UPPER\"},"
-               "\"cluster\":{\"href\":1},\"nodepools\":[{\"kind\":\"NodePool\"}]}}}");
-    assert_int_equal(fx->in.nodepool_count, 1);
-    assert_int_equal(fx->in.cluster_id.len, 0);
+    accept(fx,
+           "{" CLUSTER ",\"id\":3,\"driver\":{\"x\":[],\"values\":{\"cluster_id\":\"\","
+           "\"nodepool\":null,\"cluster\":{\"spec\":{\"any\":1},\"labels\":{\"any\":\"x\"}}}}}");
+    assert_int_equal(fx->in.mistakes.count, 0);
+    assert_mistakes(fx,
+                    "{" CLUSTER ",\"driver\":{\"values\":{\"y\":null,\"cluster_id\":\"a\","
+                    "\"nodepool\":{},\"cluster\":{\"href\":1},\"nodepools\":[{\"kind\":1}]}}}",
+                    (const char *const[]){"driver.values.cluster.href",
+                                          "driver.values.nodepools[0].kind", "driver.values.y",
+                                          "driver.values.nodepool", "driver.values.cluster_id",
+                                          NULL});
+    assert_mistakes(
+        fx, IN_POOL("\"cluster_id\":\"a\",\"cluster\":{},\"nodepools\":[]"),
+        (const char *const[]){"driver.values.cluster", "driver.values.nodepools", NULL});
+}
+
+/* All mistakes are told, each field once, whatever they are of; but no more than fit. */
+static void input_tells_all_mistakes(void **state)
+{
+    struct fixture *fx = *state;
+    struct hfd_buf b;
+
+    assert_mistakes(
+        fx, "{\"type\":\"postgres\",\"resource\":[],\"driver\":{\"values\":{\"clustr\":{}}}}",
+        (const char *const[]){"type", "resource", "driver.values.clustr", NULL});
+    assert_mistakes(fx, "{\"driver\":{\"secrets\":1}}",
+                    (const char *const[]){"type", "driver.secrets", NULL});
+    assert_mistakes(
+        fx,
+        IN_VALUES("\"cluster\":{\"name\":\"A\",\"spec\":1},\"nodepools\":[{\"name\":\"b\"},"
+                  "{\"name\":\"ccc\"},{\"name\":\"ccc\"}]"),
+        (const char *const[]){"driver.values.cluster.spec", "driver.values.cluster.name",
+                              "driver.values.nodepools[0].name", "driver.values.nodepools[2].name",
+                              NULL});
+    hfd_buf_init(&b, 10000);
+    hfd_buf_lit(&b, "{" CLUSTER ",\"driver\":{\"values\":{\"x\":1");
+    for (int i = 0; i < 2 * HFD_VIOLATIONS_MAX; i++)
+        hfd_buf_addf(&b, ",\"x%d\":1", i);
+    hfd_buf_lit(&b, "}}}");
+    hfd_buf_addc(&b, '\0');
+    assert_int_equal(parse_by(fx, &rules, 0, hfd_buf_slice(&b).p), HFD_INVALID);
+    hfd_buf_fini(&b);
+    assert_int_equal(fx->in.mistakes.count, HFD_VIOLATIONS_MAX);
+}
+
+/* A k8s-cluster without the outputs that the orchestrator needs is refused with what to set. */
+static void input_needs_outputs(void **state)
+{
+    struct hfd_input_rules by = rules;
+    struct fixture *fx = *state;
+
+    (void)snprintf(by.lacking_outputs, sizeof(by.lacking_outputs), "driver.outputs.values.x");
+    assert_int_equal(parse_by(fx, &by, 0, "{" CLUSTER "}"), HFD_INVALID);
+    assert_string_equal(fx->err.msg,
+                        "type: k8s-cluster needs outputs that this driver does not give: the "
+                        "platform engineer has to set driver.outputs.values.x");
+    assert_int_equal(parse_by(fx, &by, 0, "{\"type\":\"my-org/k8s-cluster\"}"), HFD_INVALID);
+    assert_int_equal(parse_by(fx, &by, 0, "{\"type\":\"hyperfleet-cluster\"}"), HFD_OK);
 }
 
 /*
@@ -593,10 +659,20 @@ static void input_schema_text(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(input_minimal_cluster),     TEST(input_full_cluster), TEST(input_nodepool),
-        TEST(input_canonical),           TEST(input_refuses),      TEST(input_kind_fixed_by_path),
-        TEST(input_ignores_the_unknown), TEST(input_overrides),    TEST(input_nodepool_limit),
-        TEST(input_default_names),       TEST(input_out_of_arena), TEST(input_out_of_memory),
+        TEST(input_minimal_cluster),
+        TEST(input_full_cluster),
+        TEST(input_nodepool),
+        TEST(input_canonical),
+        TEST(input_refuses),
+        TEST(input_kind_fixed_by_path),
+        TEST(input_refuses_the_unknown),
+        TEST(input_tells_all_mistakes),
+        TEST(input_needs_outputs),
+        TEST(input_overrides),
+        TEST(input_nodepool_limit),
+        TEST(input_default_names),
+        TEST(input_out_of_arena),
+        TEST(input_out_of_memory),
         TEST(input_schema_text),
     };
 

@@ -16,6 +16,9 @@ static const hfd_slice adapters[] = {HFD_SLICE("validation"), HFD_SLICE("dns"),
                                      HFD_SLICE("hypershift")};
 static const struct hfd_adapter_names required[] = {
     [HFD_KIND_CLUSTER] = {adapters, 3}, [HFD_KIND_NODEPOOL] = {adapters + 2, 1}};
+/* Of either kind. */
+static const struct hfd_adapter_names all_required[] = {
+    [HFD_KIND_CLUSTER] = {adapters, 3}, [HFD_KIND_NODEPOOL] = {adapters, 3}};
 static const hfd_slice terminal[] = {HFD_SLICE("InvalidConfiguration"), HFD_SLICE("QuotaExceeded")};
 
 /* Adapters' conditions and parts, built a line each. */
@@ -363,6 +366,7 @@ static void outcome_failed_message(void **state)
     struct hfd_part_view *pool = add_part(fx, HFD_KIND_NODEPOOL, "np1", "2np1"), *cluster;
 
     fx->in.cluster_id = HFD_SLICE("2abc");
+    fx->in.required = all_required;
     (void)add_failure(fx, pool, "validation", "Too\tmany\r\n\x7f\xc2\x85 nodes\xc3\xa9.\n");
     judge(fx);
     assert_int_equal(fx->out.progress, HFD_PROGRESS_FAILED);
@@ -442,6 +446,7 @@ static void outcome_failed_message_is_cut(void **state)
     static char name[200], message[5000];
     struct fixture *fx = *state;
     hfd_slice long_reason = {name, sizeof(name) - 1};
+    const struct hfd_adapter_names long_required[] = {[HFD_KIND_NODEPOOL] = {&long_reason, 1}};
     struct hfd_part_view *part;
 
     memset(name, 'n', sizeof(name) - 1);
@@ -451,6 +456,7 @@ static void outcome_failed_message_is_cut(void **state)
         memset(message, 'x', shift);
         for (size_t i = shift; i + 4 < sizeof(message); i += 4)
             memcpy(message + i, "\xf0\x9f\x98\x80", 4);
+        fx->in.required = shift > 1 ? long_required : all_required;
         part = add_part(fx, HFD_KIND_NODEPOOL, shift > 1 ? name : "c1", shift > 1 ? name : "2abc");
         (void)add_failure(fx, part, shift > 1 ? name : "dns", message);
         if (shift > 1) {
@@ -723,6 +729,26 @@ static void outcome_decides_the_state(void **state)
     }
 }
 
+/* An adapter that is not required fails nothing, on the kind of part where it is not. */
+static void outcome_terminal_reason_of_another_adapter(void **state)
+{
+    struct fixture *fx = *state;
+    struct hfd_part_view *cluster = add_part(fx, HFD_KIND_CLUSTER, "c1", "2abc"), *pool;
+
+    (void)add_failure(fx, cluster, "dsn", "no");
+    judge(fx);
+    assert_int_equal(fx->out.progress, HFD_PROGRESS_WORKING);
+    assert_int_equal(fx->out.state, HFD_STATE_CREATING);
+    pool = add_part(fx, HFD_KIND_NODEPOOL, "np1", "2np1");
+    (void)add_failure(fx, pool, "dns", "no");
+    judge(fx);
+    assert_int_equal(fx->out.state, HFD_STATE_CREATING);
+    (void)add_failure(fx, pool, "hypershift", "no");
+    judge(fx);
+    assert_int_equal(fx->out.progress, HFD_PROGRESS_FAILED);
+    assert_int_equal(fx->out.state, HFD_STATE_FAILED);
+}
+
 /*
  * ADAPTER:REASON is terminal in the mouth of that adapter alone; a plain reason may look like one.
  */
@@ -826,6 +852,7 @@ int main(void)
         TEST(outcome_late_without_an_adapter),
         TEST(outcome_decides_the_state),
         TEST(outcome_terminal_reason_of_one_adapter),
+        TEST(outcome_terminal_reason_of_another_adapter),
         TEST(outcome_waits_for_what_leaves),
         TEST(outcome_tells_of_short_memory),
     };

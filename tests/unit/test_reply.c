@@ -199,6 +199,54 @@ static void fields_are_named(void **state)
     json_decref(f.doc);
 }
 
+/*
+ * The driver's 400 has its mistakes in the details, without the field in front of the message. The
+ * message says how many more there are, also when it is cut for that.
+ */
+static void mistakes_are_in_the_details(void **state)
+{
+    static char text[600];
+    struct hfd_violations two = {.items = {{HFD_SLICE("a.b"), HFD_SLICE("no"), ""},
+                                           {HFD_SLICE("c"), HFD_SLICE("nor this"), ""}},
+                                 .count = 2};
+    struct hfd_problem p = {.dialect = HFD_DIALECT_DRIVER,
+                            .rc = HFD_INVALID,
+                            .field = "a.b",
+                            .message = "a.b: no",
+                            .resource = HFD_SLICE("res-1")};
+    struct formatted f = format(p);
+    const json_t *errors;
+    size_t len;
+
+    (void)state;
+    errors = json_object_get(json_object_get(f.doc, "details"), "errors");
+    assert_int_equal(json_array_size(errors), 1);
+    assert_string_equal(text_of(json_array_get(errors, 0), "field"), "a.b");
+    assert_string_equal(text_of(json_array_get(errors, 0), "message"), "no");
+    json_decref(f.doc);
+    p.fields = &two;
+    f = format(p);
+    assert_string_equal(text_of(f.doc, "message"), "a.b: no; and 1 more (resource res-1)");
+    errors = json_object_get(json_object_get(f.doc, "details"), "errors");
+    assert_int_equal(json_array_size(errors), 2);
+    assert_string_equal(text_of(json_array_get(errors, 1), "message"), "nor this");
+    json_decref(f.doc);
+    memset(text, 'x', sizeof(text) - 1);
+    p.message = text;
+    two.count = HFD_VIOLATIONS_MAX;
+    for (size_t i = 2; i < HFD_VIOLATIONS_MAX; i++)
+        two.items[i] = two.items[0];
+    f = format(p);
+    len = strlen(text_of(f.doc, "message"));
+    assert_int_equal(len, 500);
+    assert_non_null(strstr(text_of(f.doc, "message"), "xx; and at least 19 more (resource res-1)"));
+    json_decref(f.doc);
+    p.rc = HFD_BUSY;
+    f = format(p);
+    assert_null(json_object_get(f.doc, "details"));
+    json_decref(f.doc);
+}
+
 /* Without a message the code's own text is said. */
 static void a_message_is_never_empty(void **state)
 {
@@ -289,9 +337,13 @@ static void a_small_buffer_is_noticed(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(codes_become_answers),        cmocka_unit_test(fields_are_named),
-        cmocka_unit_test(the_resource_is_named),       cmocka_unit_test(a_message_is_never_empty),
-        cmocka_unit_test(the_door_speaks_the_dialect), cmocka_unit_test(long_messages_are_cut),
+        cmocka_unit_test(codes_become_answers),
+        cmocka_unit_test(fields_are_named),
+        cmocka_unit_test(the_resource_is_named),
+        cmocka_unit_test(a_message_is_never_empty),
+        cmocka_unit_test(mistakes_are_in_the_details),
+        cmocka_unit_test(the_door_speaks_the_dialect),
+        cmocka_unit_test(long_messages_are_cut),
         cmocka_unit_test(a_small_buffer_is_noticed),
     };
 

@@ -11,9 +11,7 @@
 
 #define AGING_MAGIC 0xa61c9a3eu
 #define PAUSE_US (5 * HFD_US_PER_S)
-#define LOOK_MAX_BYTES                                                                             \
-    ((size_t)256 * 1024 * 1024) /* memory for HFD_HEALTH_SETTLE_MAX documents                      \
-                                 */
+#define LOOK_MAX_BYTES ((size_t)256 * 1024 * 1024) /* memory of one look */
 
 struct hfd_aging {
     unsigned magic;

@@ -18,14 +18,8 @@ struct hfd_thread {
 };
 
 /**
-<<<<<<< HEAD
- * @param name  as tools show it, at most 15 bytes
- * @param what  for messages: "remote thread"
- * @param out   to be joined
-=======
  * Starts a thread that runs t->body(t->arg).
  * @param out gives; join it
->>>>>>> bfdd284 (base: plain English, one table of metrics, structs for parameters)
  * @return HFD_OK, HFD_NOMEM (the system gives no thread)
  */
 HFD_MUST_CHECK hfd_rc hfd_thread_start(const struct hfd_thread *t, pthread_t *out,

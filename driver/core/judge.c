@@ -19,6 +19,7 @@ static hfd_rc outcome_of(const struct hfd_ctx *c, const struct hfd_resource_row 
         .terminal_reasons = d->terminal_reasons,
         .terminal_reason_count = d->terminal_reason_count,
         .required = d->fleet.required,
+        .observers = d->fleet.observers,
         .state = (enum hfd_state)row->state,
         .deadline_us = row->op_deadline_us,
         .now_us = c->now_us,

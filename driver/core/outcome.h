@@ -50,7 +50,8 @@ struct hfd_outcome_input {
     const hfd_slice *terminal_reasons; /* "REASON" of any adapter, "ADAPTER:REASON" of one */
     size_t terminal_reason_count;
     const struct hfd_adapter_names
-        *required; /* by enum hfd_kind: named where a part waits for them */
+        *required;                      /* by enum hfd_kind: named where a part waits for them */
+    struct hfd_adapter_names observers; /* of clusters; likewise, while they have a verdict */
     /* The operation. */
     enum hfd_state state;
     int64_t deadline_us; /* from then on it is late */

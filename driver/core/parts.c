@@ -16,7 +16,8 @@ static hfd_rc fail_nomem(const struct hfd_ctx *c)
 /* True for a condition type that a judgement reads in a report. */
 static bool is_judged(hfd_slice type)
 {
-    static const char *const types[] = {"Applied", "Available", "Finalized", "Health"};
+    static const char *const types[] = {"Applied", "Available", "Finalized", "Health",
+                                        HFD_OBSERVER_CONDITION};
 
     for (size_t i = 0; i < sizeof(types) / sizeof(types[0]); i++)
         if (hfd_slice_is(type, types[i]))

@@ -8,6 +8,8 @@
 #include "driver/health/follow.h"
 #include "driver/health/stored.h"
 
+#define SCRATCH_MAX_BYTES ((size_t)128 * 1024 * 1024) /* for one document and its cluster */
+
 /* One document on its way into the store. */
 struct intake {
     struct hfd_txn *tx;
@@ -413,6 +415,21 @@ static hfd_rc settle(struct hfd_txn *tx, const struct hfd_fleet_call *call,
     return rc == HFD_OK ? keep_watch(&n) : rc;
 }
 
+/* Each has an arena of its own: all together may be larger than any request. */
+static hfd_rc settle_apart(struct hfd_txn *tx, const struct hfd_fleet_call *call,
+                           const struct hfd_watch_row *watch, struct hfd_err *err)
+{
+    struct hfd_fleet_call own = *call;
+    struct hfd_arena scratch;
+    hfd_rc rc;
+
+    hfd_arena_init(&scratch, SCRATCH_MAX_BYTES);
+    own.mem = &scratch;
+    rc = settle(tx, &own, watch, err);
+    hfd_arena_fini(&scratch);
+    return rc;
+}
+
 hfd_rc hfd_health_settle(struct hfd_txn *tx, const struct hfd_fleet_call *call, size_t *count,
                          struct hfd_err *err)
 {
@@ -422,6 +439,6 @@ hfd_rc hfd_health_settle(struct hfd_txn *tx, const struct hfd_fleet_call *call, 
 
     *count = 0;
     for (size_t i = 0; rc == HFD_OK && i < list.count; i++, (*count)++)
-        rc = settle(tx, call, &list.rows[i], err);
+        rc = settle_apart(tx, call, &list.rows[i], err);
     return rc;
 }

@@ -1,5 +1,5 @@
 """PacemakerCluster documents over the wire: both ways in, the verdict's way to Ready and to the
-driver's answer, staleness, events, and what a restart leaves as it was.
+driver's answer, staleness, events, restarts.
 """
 import copy
 import time
@@ -68,7 +68,7 @@ class PacemakerCase(Case):
         return [(e["reason"], e["count"]) for e in self.events(cluster)]
 
 
-# What breaks which rule: rule, field, edit. Every row goes through both doors.
+# Edits that break a rule: rule, field, edit. Every row goes through both doors.
 def _set(path, value):
     def edit(doc):
         *way, last = path
@@ -466,7 +466,8 @@ class Restart(PacemakerCase):
         self.sent(clusters[0], document())
         self.sent(clusters[1], lost_fencing(document()))
         self.client.post(clusters[2]["href"] + "/pacemaker", document())
-        paths = [c["href"] + p for c in clusters for p in ("", "/statuses", "/pacemaker", "/events")]
+        paths = [c["href"] + p for c in clusters
+                 for p in ("", "/statuses", "/pacemaker", "/events")]
         before = [self.client.get(p).body for p in paths]
         self.server.kill9()
         self.server.start()

@@ -425,6 +425,80 @@ static void assert_words(const struct scene *s, const char *type, const char *re
 #define NOT_SAME                                                                                   \
     "AdaptersNotAtSameGeneration", "Required adapters do not report a consistent Available state"
 
+/* D8: an observer's report of Available=Unknown is stored; it is still discarded when stale. */
+static void observer_unknown_is_kept(void **state)
+{
+    struct hfd_verdict_input in = {.generation = 2,
+                                   .observed_generation = 2,
+                                   .observed_us = 50,
+                                   .has_available = true,
+                                   .has_applied = true,
+                                   .has_health = true,
+                                   .available = U};
+    const char *missing;
+
+    (void)state;
+    assert_int_equal(hfd_report_verdict(&in, &missing), HFD_VERDICT_DISCARD);
+    in.keeps_unknown = true;
+    assert_int_equal(hfd_report_verdict(&in, &missing), HFD_VERDICT_STORE);
+    in.observed_generation = 3;
+    assert_int_equal(hfd_report_verdict(&in, &missing), HFD_VERDICT_DISCARD);
+}
+
+/* The degraded observer is shown before the others, and one without a verdict is not. */
+static void observer_verdict_is_shown(void **state)
+{
+    static const hfd_slice names[] = {HFD_SLICE("validation"), HFD_SLICE("dns")};
+    const hfd_slice type = HFD_SLICE(HFD_OBSERVER_CONDITION);
+    struct hfd_conditions prev = {NULL, 0}, next;
+    struct hfd_agg_report reports[2] = {
+        {.adapter = names[0],
+         .observed_generation = 1,
+         .observed_us = 20,
+         .available = T,
+         .reason = HFD_SLICE("PacemakerHealthy"),
+         .has_verdict = true},
+        {.adapter = names[1],
+         .observed_generation = 1,
+         .observed_us = 30,
+         .available = F,
+         .reason = HFD_SLICE("x"),
+         .message = HFD_SLICE("lost"),
+         .has_verdict = true},
+    };
+    struct hfd_agg_input in = {.required = {names, 2},
+                               .observers = {names, 2},
+                               .kind_name = "Cluster",
+                               .generation = 1,
+                               .now_us = NOW,
+                               .prev = &prev,
+                               .reports = {reports, 2},
+                               .event = &reports[1]};
+    const struct hfd_condition *c;
+    struct hfd_arena mem;
+
+    (void)state;
+    hfd_arena_init(&mem, (size_t)1 << 20);
+    assert_int_equal(hfd_agg_reported(&in, &mem, &next), HFD_OK);
+    c = hfd_condition_find(&next, type);
+    assert_int_equal(c->status, T);
+    assert_true(hfd_slice_is(c->reason, "PacemakerUnhealthy"));
+    assert_true(hfd_slice_is(c->message, "lost"));
+    assert_int_equal(c->last_transition_us, 30);
+    prev = next;
+    reports[1].available = T;
+    reports[1].observed_us = 40;
+    assert_int_equal(hfd_agg_reported(&in, &mem, &next), HFD_OK);
+    c = hfd_condition_find(&next, type);
+    assert_int_equal(c->status, F);
+    assert_true(hfd_slice_is(c->reason, "PacemakerHealthy"));
+    assert_int_equal(c->last_transition_us, 20);
+    reports[0].has_verdict = reports[1].has_verdict = false;
+    assert_int_equal(hfd_agg_reported(&in, &mem, &next), HFD_OK);
+    assert_null(hfd_condition_find(&next, type));
+    hfd_arena_fini(&mem);
+}
+
 /* Reason and message of Ready and Available at each stage of a life, lists sorted. */
 static void words_of_ready_and_available(void **state)
 {
@@ -755,6 +829,8 @@ int main(void)
         cmocka_unit_test(row_L1_L2_creation),
         cmocka_unit_test(prose_available_keeps_its_generation),
         cmocka_unit_test(adapter_condition_follows_reports),
+        cmocka_unit_test(observer_unknown_is_kept),
+        cmocka_unit_test(observer_verdict_is_shown),
         cmocka_unit_test(words_of_ready_and_available),
         cmocka_unit_test(words_after_an_early_change),
         cmocka_unit_test(words_while_deleting),

@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
 """Makes the OpenAPI document as JSON at build time: openapi.py VERSION OPENAPI_YAML INPUT_JSON OUT.
 
-InputData becomes schemas/input.json, so the document describes what the program validates. That file is a JSON Schema of draft 7; here it
-is turned into a schema object of OpenAPI 3.0: null as `nullable`, one example, `not: {}` for false. Needs Debian's python3-yaml.
+InputData becomes schemas/input.json, so the document describes what the program validates. That
+JSON Schema of draft 7 becomes a schema object of OpenAPI 3.0. null is `nullable`, there is one
+example, and false is `not: {}`. Needs Debian's python3-yaml.
 """
 
 import json
@@ -18,8 +19,10 @@ class Loader(yaml.SafeLoader):
     yaml_implicit_resolvers = {}
 
 
-for tag, pattern, first in (("null", r"null", "n"), ("bool", r"true|false", "tf"), ("int", r"-?(0|[1-9][0-9]*)", "-0123456789")):
-    Loader.add_implicit_resolver("tag:yaml.org,2002:" + tag, re.compile(rf"^(?:{pattern})$"), list(first))
+for tag, pattern, first in (("null", r"null", "n"), ("bool", r"true|false", "tf"),
+                            ("int", r"-?(0|[1-9][0-9]*)", "-0123456789")):
+    Loader.add_implicit_resolver("tag:yaml.org,2002:" + tag, re.compile(rf"^(?:{pattern})$"),
+                                 list(first))
 
 
 def openapi_schema(schema):
@@ -36,7 +39,8 @@ def openapi_schema(schema):
     if examples:
         schema["example"] = examples[0]
     if "properties" in schema:
-        schema["properties"] = {name: openapi_schema(below) for name, below in schema["properties"].items()}
+        schema["properties"] = {name: openapi_schema(below)
+                                for name, below in schema["properties"].items()}
     for key in ("items", "additionalProperties"):
         if isinstance(schema.get(key), dict):
             schema[key] = openapi_schema(schema[key])
@@ -55,7 +59,8 @@ def document(version, openapi_yaml, input_json):
 def main():
     version, openapi_yaml, input_json, out = sys.argv[1:]
     with open(out, "w", encoding="utf-8") as file:
-        json.dump(document(version, openapi_yaml, input_json), file, ensure_ascii=False, separators=(",", ":"))
+        json.dump(document(version, openapi_yaml, input_json), file, ensure_ascii=False,
+                  separators=(",", ":"))
 
 
 if __name__ == "__main__":

@@ -35,14 +35,14 @@ struct hfd_hint {
 
 /** The stored form of a plan: "480/600 540/640", seconds since the start of the operation. */
 void hfd_plan_format(struct hfd_buf *b, const struct hfd_plan *plan);
-/** The first step that lies ahead; false when there is none, or the text is none of ours. */
+/** Gives the first step that is ahead. False if there is none, or the text is not a plan. */
 bool hfd_plan_next(hfd_slice plan, int64_t elapsed_us, struct hfd_plan_step *out);
 
 /**
- * Makes a hint from the plan's next step. Behind the deadline there is none. Then the operation is
- * taken to need 1, 2, 4, 8, ... times the first guess, the smallest that lies a second ahead, and
- * a quarter of the time left is waited, at most a minute. The estimate never lies in the past, and
- * goes back only when a new plan says so.
+ * Makes a hint from the plan's next step. After the deadline the plan has no step. The estimate is
+ * then 1, 2, 4, 8, ... times the first guess: the smallest that is a second ahead. The wait is a
+ * quarter of the time left, at most a minute. The estimate is never in the past, and becomes
+ * earlier only with a new plan.
  */
 struct hfd_hint hfd_hint_make(const struct hfd_hint_input *in);
 /**

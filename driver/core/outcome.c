@@ -42,8 +42,8 @@ static hfd_slice kept(struct speech *s, hfd_slice text)
 }
 
 /*
- * Length of the character at p if a line must not have it, else 0. Refused are controls, other
- * ends of lines, and what changes the direction of writing.
+ * Returns the length of the character at p if a line must not have it, else zero. Controls, line
+ * ends and changes of the direction of writing are such characters.
  */
 static size_t unfit_len(const char *p, size_t left)
 {

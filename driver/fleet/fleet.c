@@ -15,77 +15,13 @@
 /* Conditions of one report, and of a resource with every required adapter's longest message. */
 #define REPORT_CONDITIONS_MAX_BYTES ((size_t)256 * 1024)
 #define CONDITIONS_MAX_BYTES ((size_t)16 * 1024 * 1024)
-#define CHANGES_AT_FIRST 8
 
-/* ---- changes ---- */
-
-static hfd_rc make_room(struct hfd_fleet_changes *c, struct hfd_err *err)
-{
-    const size_t capacity = c->capacity > 0 ? 2 * c->capacity : CHANGES_AT_FIRST;
-    struct hfd_fleet_change *items;
-
-    if (c->count < c->capacity)
-        return HFD_OK;
-    items = hfd_arena_array(c->mem, capacity, sizeof(*items));
-    if (items == NULL)
-        return hfd_fail_nomem(err, "list changes in HyperFleet");
-    if (c->count > 0)
-        memcpy(items, c->items, c->count * sizeof(*items));
-    c->items = items;
-    c->capacity = capacity;
-    return HFD_OK;
-}
-
-hfd_rc hfd_fleet_note_change(const struct hfd_fleet_call *call,
-                             const struct hfd_fleet_change *change, struct hfd_err *err)
-{
-    struct hfd_fleet_changes *c = call->changes;
-    struct hfd_fleet_change *item;
-    hfd_rc rc;
-
-    if (c == NULL)
-        return HFD_OK;
-    for (size_t i = 0; i < c->count; i++)
-        if (hfd_slice_eq(c->items[i].id, change->id)) {
-            c->items[i].removed = c->items[i].removed || change->removed;
-            c->items[i].reported = c->items[i].reported && change->reported;
-            return HFD_OK;
-        }
-    rc = make_room(c, err);
-    if (rc != HFD_OK)
-        return rc;
-    item = &c->items[c->count];
-    *item = *change;
-    item->id = hfd_arena_dup(c->mem, change->id);
-    if (item->id.p == NULL)
-        return hfd_fail_nomem(err, "list changes in HyperFleet");
-    c->count++;
-    return HFD_OK;
-}
+/* ---- shared steps ---- */
 
 static hfd_rc note_changed(const struct hfd_fleet_work *w, const struct hfd_fleet_row *row)
 {
     return hfd_fleet_note_change(w->call, &(struct hfd_fleet_change){.id = row->id}, w->err);
 }
-
-hfd_rc hfd_fleet_set_observer_idle(struct hfd_txn *tx, const struct hfd_fleet_call *call,
-                                   const struct hfd_fleet_change *change, bool idle,
-                                   struct hfd_err *err)
-{
-    const int64_t now = idle ? call->fleet->settings_fingerprint : 0;
-    struct hfd_fleet_row row;
-    hfd_rc rc;
-
-    if (change->removed || change->observer_idle == now)
-        return HFD_OK;
-    rc = hfd_fleet_row_get(tx, change->id, call->mem, &row, err);
-    if (rc != HFD_OK)
-        return rc == HFD_NOT_FOUND ? HFD_OK : rc;
-    row.observer_idle = now;
-    return hfd_fleet_row_judged(tx, &row, &row, err);
-}
-
-/* ---- what functions share ---- */
 
 void hfd_fleet_href(struct hfd_buf *b, const struct hfd_fleet_row *row)
 {

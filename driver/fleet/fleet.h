@@ -10,6 +10,7 @@
 
 #include "driver/base/rng.h"
 #include "driver/fleet/aggregate.h"
+#include "driver/fleet/changes.h"
 #include "store/rows_fleet.h"
 #include "store/rows_report.h"
 
@@ -43,21 +44,6 @@ struct hfd_fleet {
                       struct hfd_arena *mem);
 };
 
-/** A cluster or nodepool whose conditions, generation or existence changed. */
-struct hfd_fleet_change {
-    hfd_slice id;
-    bool removed;
-    bool reported;         /* by a report alone: hfd_fleet_set_observer_idle applies */
-    int64_t observer_idle; /* as in its row */
-};
-
-/** Changes in their order, each cluster or nodepool once. Set mem alone to begin a list. */
-struct hfd_fleet_changes {
-    struct hfd_arena *mem; /* of items and ids */
-    struct hfd_fleet_change *items;
-    size_t count, capacity;
-};
-
 /** The arguments that all functions of one request share. */
 struct hfd_fleet_call {
     const struct hfd_fleet *fleet;
@@ -73,23 +59,6 @@ struct hfd_fleet_target {
     hfd_slice owner_id; /* the cluster in a nodepool's path; empty = not named, or no nodepool */
     hfd_slice id;
 };
-
-/**
- * Appends a change. A second change of the same id is merged into the first.
- * @return HFD_OK, HFD_NOMEM
- */
-HFD_MUST_CHECK hfd_rc hfd_fleet_note_change(const struct hfd_fleet_call *call,
-                                            const struct hfd_fleet_change *change,
-                                            struct hfd_err *err);
-
-/**
- * Stores whether the observer needs no further reports without news on this cluster or nodepool,
- * as long as the settings stay the same. Writes only if that is new. Thread: writer.
- */
-HFD_MUST_CHECK hfd_rc hfd_fleet_set_observer_idle(struct hfd_txn *tx,
-                                                  const struct hfd_fleet_call *call,
-                                                  const struct hfd_fleet_change *change, bool idle,
-                                                  struct hfd_err *err);
 
 /**
  * Adds "/api/hyperfleet/v1/clusters/2abc...", a nodepool's nested under its cluster. Ids need no

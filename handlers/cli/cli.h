@@ -1,5 +1,5 @@
 /*
- * What the commands share: the table of commands, the exit statuses, and the first and last steps
+ * Shared by the commands: the table of commands, the exit statuses, and the first and last steps
  * of each command. Results go to stdout, messages to stderr. Thread: main.
  */
 #ifndef HFD_CLI_CLI_H

@@ -1,8 +1,8 @@
 /*
  * hyperfleet-driver doctor: checks settings, key ring, data and remote, and lists orphans. It asks
  * a running server through its ops listener. It reads the data of a stopped server itself, under
- * the lock of the server, after the recovery of the database that a start would do. It changes no
- * rows. Thread: main.
+ * the lock of the server. The database recovers first, as at a start. It changes no rows. Thread:
+ * main.
  */
 #include "driver/backend/embedded.h"
 #include "driver/backend/mirror.h"

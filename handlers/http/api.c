@@ -1,4 +1,4 @@
-/* What handlers share. See api.h. */
+/* See api.h. */
 #include "handlers/http/api.h"
 
 #include "driver/core/identity.h"

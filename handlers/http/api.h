@@ -1,4 +1,4 @@
-/* What handlers share. Thread: loop. */
+/* Functions that several handlers use. Thread: loop. */
 #ifndef HFD_HTTP_API_H
 #define HFD_HTTP_API_H
 

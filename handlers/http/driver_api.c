@@ -16,7 +16,7 @@
 typedef hfd_rc resource_fn(struct hfd_txn *tx, const struct hfd_call *call,
                            struct hfd_answer_doc *out, struct hfd_err *err);
 
-/* What a method does. */
+/* The functions of a method. */
 struct hfd_driver_verb {
     resource_fn *peek;  /* answers from a read, if that can decide */
     resource_fn *write; /* answers otherwise */

@@ -4,11 +4,11 @@
 
 #include "handlers/http/http.h"
 
-/** What a method does: the arg of a route of hfd_driver_api. */
+/** The functions of a method: the arg of a route of hfd_driver_api. */
 struct hfd_driver_verb;
 extern const struct hfd_driver_verb hfd_driver_get, hfd_driver_put, hfd_driver_delete;
 
-/** Does what the route's verb says. */
+/** Runs the method of the route. */
 void hfd_driver_api(struct hfd_exchange *x);
 
 #endif

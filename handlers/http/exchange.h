@@ -41,9 +41,9 @@ HFD_MUST_CHECK hfd_rc hfd_exchange_read(struct hfd_exchange *x, hfd_txn_fn *fn, 
 typedef void hfd_then_fn(struct hfd_exchange *x, void *arg, hfd_rc rc, const struct hfd_err *err);
 
 /**
- * Queue fn(arg) for the writer, or for a reader thread; `then` answers later. arg lives in the
- * memory of the exchange and must not point into the request: copy first. If the queue is full,
+ * Queue fn(arg) for the writer, or for a reader thread; `then` answers later. If the queue is full,
  * they answer 503 and do not call `then`.
+ * @param arg  in the memory of the exchange; must not point into the request
  */
 void hfd_exchange_update(struct hfd_exchange *x, hfd_txn_fn *fn, void *arg, hfd_then_fn *then);
 void hfd_exchange_view(struct hfd_exchange *x, hfd_txn_fn *fn, void *arg, hfd_then_fn *then);

@@ -178,7 +178,7 @@ enum hfd_head_verdict hfd_head_scan(struct hfd_head_scan *scan, const char *byte
     return HFD_HEAD_MORE;
 }
 
-/* What the lines of a head contain, gathered before the whole is checked. */
+/* Contents of the lines of a head, gathered before the whole is checked. */
 struct head_seen {
     unsigned hosts, codings, lengths;
     bool close, keep_alive;

@@ -1,8 +1,7 @@
 /*
  * The strict parser of an HTTP/1 head. It runs before h2o's parser, so that both agree where a
- * request ends. Refuses what RFC 9112 lets a server refuse: bare LF, folded lines, white space
- * before a colon, control characters, no Host or two, both lengths, two lengths, unknown transfer
- * codings, bad chunk sizes. Pure: no sockets, no allocation. Thread: any.
+ * request ends. Refuses what RFC 9112 lets a server refuse; README.md in this folder lists it.
+ * Pure: no sockets, no allocation. Thread: any.
  */
 #ifndef HFD_HTTP_HEAD_H
 #define HFD_HTTP_HEAD_H
@@ -63,8 +62,8 @@ struct hfd_head {
 
 /**
  * Searches bytes[0, len) for the end of the head, and continues where it stopped. Checks each line
- * end, the sizes, and the request line as soon as it is complete: garbage is refused at once, not
- * at the time limit.
+ * end, the sizes, and the request line as soon as it is complete. So garbage is refused at once,
+ * not at the time limit.
  */
 enum hfd_head_verdict hfd_head_scan(struct hfd_head_scan *scan, const char *bytes, size_t len,
                                     struct hfd_head_fault *fault);

@@ -55,7 +55,7 @@ struct hfd_reply {
 
 struct hfd_route;
 
-/** What handlers share; const after start-up. */
+/** Shared by all handlers; const after start-up. */
 struct hfd_app {
     const struct hfd_settings *settings;
     struct hfd_store *store;

@@ -1,8 +1,10 @@
-"""The manual, handlers/docs/*.md, as HTML pages. It knows the Markdown that these files use, and leaves out HTML comments.
+"""The manual, handlers/docs/*.md, as HTML pages.
 
-Knows: headings, paragraphs, lists in lists, tables, fenced code, quotes; `code`, **bold**, *emphasis*, [links](to), <https://links>.
-A link to another page of the manual becomes one to its HTML page. A link to another file of the repository becomes its path, because the
-program does not serve it. A link to a page, heading or file that does not exist ends the build.
+It knows the Markdown that these files use: headings, paragraphs, lists in lists, tables, fenced
+code, quotes; `code`, **bold**, *emphasis*, [links](to), <https://links>. It leaves out HTML
+comments. A link to another page of the manual becomes one to its HTML page. A link to another file
+of the repository becomes its path, because the program does not serve it. A link to a page, heading
+or file that does not exist ends the build.
 """
 
 import html as entities
@@ -16,8 +18,11 @@ HEADING = re.compile(r"^(#{1,6}) +(.*?)(?: +#+)?$")
 ITEM = re.compile(r"^( *)([-*+]|[0-9]+\.) +(.*)$")
 RULER = re.compile(r"^\|?[ :|-]*-[ :|-]*$")
 BLOCK = re.compile(r"^(#{1,6} |`{3}|~{3}|\||>|<!--| *([-*+]|[0-9]+\.) )")
-INLINE = re.compile(r"(?P<ticks>`+)(?P<code>.+?)(?P=ticks)(?!`)|\\(?P<escaped>[\\`*_{}\[\]()#+.!|<>~-])|<(?P<url>https?://[^ >]+)>|"
-                    r"\[(?P<label>(?:`[^`]*`|[^\]`])*)\]\((?P<to>[^ )]+)\)|\*\*(?P<bold>.+?)\*\*|\*(?P<em>[^ *][^*]*?)\*", re.S)
+INLINE = re.compile(r"(?P<ticks>`+)(?P<code>.+?)(?P=ticks)(?!`)|"
+                    r"\\(?P<escaped>[\\`*_{}\[\]()#+.!|<>~-])|"
+                    r"<(?P<url>https?://[^ >]+)>|"
+                    r"\[(?P<label>(?:`[^`]*`|[^\]`])*)\]\((?P<to>[^ )]+)\)|"
+                    r"\*\*(?P<bold>.+?)\*\*|\*(?P<em>[^ *][^*]*?)\*", re.S)
 
 
 class ManualError(Exception):
@@ -25,7 +30,10 @@ class ManualError(Exception):
 
 
 class ManualPage:
-    """One page: .title, .summary (its first paragraph), .anchors, .links [(page, anchor)], .body (HTML)."""
+    """One page.
+
+    .title, .summary (its first paragraph), .anchors, .links [(page, anchor)], .body (HTML)
+    """
 
     def __init__(self, path, source, names):
         self.path, self.names = path, names
@@ -64,12 +72,16 @@ class ManualPage:
         page = os.path.basename(self.path)[:-3] if name == "" else name[:-3]
         if "/" not in name and page in self.names:
             self.links.append((page, anchor))
-            return f'<a href="{text(address(page) if name else "")}{text("#" + anchor if anchor else "")}">{label}</a>'
+            to = (address(page) if name else "") + ("#" + anchor if anchor else "")
+            return f'<a href="{text(to)}">{label}</a>'
         target = os.path.normpath(os.path.join(os.path.dirname(self.path), name))
         if not os.path.exists(target):
             raise ManualError(f"{self.path}: the link {to} leads nowhere")
-        shown = os.path.relpath(target, os.path.dirname(os.path.dirname(os.path.dirname(self.path))))
-        return label if re.sub("<.*?>", "", label) == shown else f"{label} (<code>{text(shown)}</code>)"
+        top = os.path.dirname(os.path.dirname(os.path.dirname(self.path)))
+        shown = os.path.relpath(target, top)
+        if re.sub("<.*?>", "", label) == shown:
+            return label
+        return f"{label} (<code>{text(shown)}</code>)"
 
     # ---- lines ----
 
@@ -93,18 +105,21 @@ class ManualPage:
         if line.startswith("|") and at + 1 < len(lines) and RULER.match(lines[at + 1]):
             return self.table(lines, at)
         if line.startswith(">"):
-            end = at + next((n for n, other in enumerate(lines[at:]) if not other.startswith(">")), len(lines) - at)
-            return f"<blockquote>{self.blocks([re.sub('^> ?', '', other) for other in lines[at:end]])}</blockquote>", end
+            end = next((n for n in range(at, len(lines)) if not lines[n].startswith(">")),
+                       len(lines))
+            inside = self.blocks([re.sub("^> ?", "", other) for other in lines[at:end]])
+            return f"<blockquote>{inside}</blockquote>", end
         if ITEM.match(line):
             return self.list(lines, at)
         return self.paragraph(lines, at)
 
     def heading(self, level, source):
         html = self.inline(source)
-        plain = re.sub("<.*?>", "", html).replace("&quot;", "").replace("&#39;", "").replace("&lt;", "").replace("&gt;", "")
-        anchor = re.sub(r"[^\w\- ]", "", plain.replace("&amp;", "").lower()).replace(" ", "-")
+        plain = re.sub("<.*?>|&(quot|#39|lt|gt|amp);", "", html)
+        anchor = re.sub(r"[^\w\- ]", "", plain.lower()).replace(" ", "-")
         if anchor in self.anchors:
-            anchor += f"-{sum(a == anchor or re.fullmatch(re.escape(anchor) + '-[0-9]+', a) is not None for a in self.anchors)}"
+            same = re.compile(re.escape(anchor) + "(-[0-9]+)?")
+            anchor += f"-{sum(same.fullmatch(a) is not None for a in self.anchors)}"
         self.anchors.append(anchor)
         if self.title is None and level == 1:
             self.title = html
@@ -119,13 +134,15 @@ class ManualPage:
 
     def row(self, line, tag):
         cells = re.split(r"(?<!\\)\|", line.strip().strip("|"))
-        return "<tr>" + "".join(f"<{tag}>{self.inline(cell.strip().replace(chr(92) + '|', '|'))}</{tag}>" for cell in cells) + "</tr>"
+        cells = [self.inline(cell.strip().replace("\\|", "|")) for cell in cells]
+        return "<tr>" + "".join(f"<{tag}>{cell}</{tag}>" for cell in cells) + "</tr>"
 
     def table(self, lines, at):
         end = at + 2
         while end < len(lines) and lines[end].startswith("|"):
             end += 1
-        return "<table>" + self.row(lines[at], "th") + "".join(self.row(line, "td") for line in lines[at + 2:end]) + "</table>", end
+        rows = "".join(self.row(line, "td") for line in lines[at + 2:end])
+        return f"<table>{self.row(lines[at], 'th')}{rows}</table>", end
 
     def list(self, lines, at):
         first = ITEM.match(lines[at])
@@ -136,7 +153,9 @@ class ManualPage:
             if lines[at].strip() == "":
                 at += 1
                 continue
-            if not item or len(item.group(1)) != indent or (item.group(2)[-1] == ".") != (tag == "ol"):
+            if not item or len(item.group(1)) != indent:
+                break
+            if (item.group(2)[-1] == ".") != (tag == "ol"):
                 break
             inside, at = [item.group(3)], at + 1
             while at < len(lines) and self.is_inside(lines, at, indent):
@@ -147,15 +166,21 @@ class ManualPage:
 
     @staticmethod
     def is_inside(lines, at, indent):
-        """Whether a line goes on with an item: it is indented, or a blank line before such a one, or a line of the item's paragraph."""
+        """True for a line that belongs to the item before it.
+
+        Such a line is indented, or blank before an indented one, or goes on with the paragraph.
+        """
         if lines[at].strip() == "":
             rest = [line for line in lines[at:] if line.strip() != ""]
             return bool(rest) and len(rest[0]) - len(rest[0].lstrip()) > indent
-        return lines[at].startswith(" " * (indent + 1)) or (lines[at - 1].strip() != "" and not BLOCK.match(lines[at]))
+        return lines[at].startswith(" " * (indent + 1)) or (
+            lines[at - 1].strip() != "" and not BLOCK.match(lines[at]))
 
     def item(self, inside):
-        margin = min((len(line) - len(line.lstrip()) for line in inside[1:] if line.startswith(" ")), default=0)
-        inside = inside[:1] + [line[margin:] if line.startswith(" ") else line for line in inside[1:]]
+        margin = min((len(line) - len(line.lstrip()) for line in inside[1:]
+                      if line.startswith(" ")), default=0)
+        inside = inside[:1] + [line[margin:] if line.startswith(" ") else line
+                               for line in inside[1:]]
         html = self.blocks(inside)
         lone = html.startswith("<p>") and html.count("<p>") == 1
         return html.replace("<p>", "", 1).replace("</p>", "", 1) if lone else html
@@ -170,12 +195,13 @@ class ManualPage:
 
 
 def address(name):
-    """Where a page is served. README is the index."""
+    """The path at which a page is served. README is the index."""
     return "/docs/" if name == "README" else f"/docs/{name}.html"
 
 
 def index(pages):
-    rows = "".join(f'<tr><td><a href="{address(p)}">{page.title}</a></td><td>{page.summary}</td></tr>' for p, page in pages.items())
+    rows = "".join(f'<tr><td><a href="{address(p)}">{page.title}</a></td>'
+                   f"<td>{page.summary}</td></tr>" for p, page in pages.items())
     return ("<h1>hyperfleet-driver: manual</h1>" f"<table>{rows}</table>"
             '<p><a href="/docs/spec.json">OpenAPI document</a> of all listeners, as JSON.</p>')
 
@@ -197,5 +223,6 @@ def manual(paths):
     for name, page in pages.items():
         title = entities.unescape(re.sub("<.*?>", "", page.title))
         made[name + ".html"] = frame(title, top + f"<main>{page.body}</main>")
-    made[""] = frame("hyperfleet-driver: manual", f"<main>{readme.body if readme else index(pages)}</main>")
+    made[""] = frame("hyperfleet-driver: manual",
+                     f"<main>{readme.body if readme else index(pages)}</main>")
     return made

@@ -7,8 +7,9 @@ from page import frame, text
 METHODS = ("get", "put", "post", "patch", "delete")
 SCHEMAS = "#/components/schemas/"
 DEPTH_MAX = 12  # of schemas in schemas
-BOUNDS = (("format", "format "), ("enum", "one of "), ("pattern", "pattern "), ("minimum", "at least "), ("maximum", "at most "),
-          ("minLength", "length at least "), ("maxLength", "length at most "), ("minItems", "items at least "),
+BOUNDS = (("format", "format "), ("enum", "one of "), ("pattern", "pattern "),
+          ("minimum", "at least "), ("maximum", "at most "), ("minLength", "length at least "),
+          ("maxLength", "length at most "), ("minItems", "items at least "),
           ("maxItems", "items at most "), ("default", "default "), ("nullable", "or null: "))
 
 
@@ -49,7 +50,8 @@ class OpenapiPage:
             html += " of " + self.type_of(schema["items"], depth + 1)
         html += "".join(f' <span class="note">{words}<code>{value_text(schema[key])}</code></span>'
                         for key, words in BOUNDS if key in schema)
-        return html + element("<br>", schema.get("description"), "") + self.properties(schema, depth)
+        html += element("<br>", schema.get("description"), "")
+        return html + self.properties(schema, depth)
 
     def properties(self, schema, depth):
         more, properties, html = schema.get("additionalProperties"), schema.get("properties"), ""
@@ -58,14 +60,19 @@ class OpenapiPage:
         if not properties or depth >= DEPTH_MAX:
             return html
         required = schema.get("required", [])
-        rows = (f"<tr><td><code>{text(name)}</code>" + ('<br><span class="note">required</span>' if name in required else "") +
-                f"</td><td>{self.type_of(below, depth + 1)}</td></tr>" for name, below in properties.items())
+        note = '<br><span class="note">required</span>'
+        rows = (f"<tr><td><code>{text(name)}</code>{note if name in required else ''}</td>"
+                f"<td>{self.type_of(below, depth + 1)}</td></tr>"
+                for name, below in properties.items())
         return html + "<table>" + "".join(rows) + "</table>"
 
     def content(self, holder):
-        return "".join(f"<br><code>{text(kind)}</code> " + self.type_of(media.get("schema", {})) +
-                       (f"<pre>{value_text(media['example'], 2)}</pre>" if "example" in media else "")
-                       for kind, media in holder.get("content", {}).items())
+        html = ""
+        for kind, media in holder.get("content", {}).items():
+            html += f"<br><code>{text(kind)}</code> " + self.type_of(media.get("schema", {}))
+            if "example" in media:
+                html += f"<pre>{value_text(media['example'], 2)}</pre>"
+        return html
 
     # ---- operations ----
 
@@ -79,27 +86,34 @@ class OpenapiPage:
     def parameter(self, param):
         example = ""
         if "example" in param:
-            example = f'<br><span class="note">example </span><code>{value_text(param["example"])}</code>'
-        return (f'<tr><td><code>{text(param["name"])}' + element('</code><br><span class="note">', param["in"], "</span></td><td>") +
-                f'{text(param.get("description"))}<br>{self.type_of(param.get("schema", {}))}{example}</td></tr>')
+            example = ('<br><span class="note">example </span>'
+                       f'<code>{value_text(param["example"])}</code>')
+        return (f'<tr><td><code>{text(param["name"])}' +
+                element('</code><br><span class="note">', param["in"], "</span></td><td>") +
+                f'{text(param.get("description"))}<br>{self.type_of(param.get("schema", {}))}'
+                f"{example}</td></tr>")
 
     def parameters(self, operation):
         rows = [self.parameter(self.resolve(param)) for param in operation.get("parameters", [])]
         return "<h4>Parameters</h4><table>" + "".join(rows) + "</table>" if rows else ""
 
     def response(self, code, response):
-        headers = "".join(f'<br><code>{text(name)}</code> <span class="note">{text(self.resolve(header).get("description"))}</span>'
-                          for name, header in response.get("headers", {}).items())
+        headers = ""
+        for name, header in response.get("headers", {}).items():
+            note = text(self.resolve(header).get("description"))
+            headers += f'<br><code>{text(name)}</code> <span class="note">{note}</span>'
         return (f'<tr><td><code>{text(code)}</code></td><td>{text(response.get("description"))}'
                 f"{headers}{self.content(response)}</td></tr>")
 
     def operation(self, path, method, operation):
         body = operation.get("requestBody")
-        responses = "".join(self.response(code, self.resolve(r)) for code, r in operation.get("responses", {}).items())
+        responses = "".join(self.response(code, self.resolve(response))
+                            for code, response in operation.get("responses", {}).items())
         return (element('<article id="', operation["operationId"], '">') +
                 f'<h3><span class="m">{method}</span><code>{text(path)}</code></h3>' +
                 element("<p><strong>", operation.get("summary"), "</strong></p>") +
-                element("<p>", operation.get("description"), "</p>") + self.parameters(operation) +
+                element("<p>", operation.get("description"), "</p>") +
+                self.parameters(operation) +
                 ("<h4>Body</h4>" + self.content(self.resolve(body)) if body else "") +
                 f"<h4>Responses</h4><table>{responses}</table></article>")
 
@@ -111,14 +125,21 @@ class OpenapiPage:
 
     def html(self):
         info, tags = self.doc["info"], self.doc["tags"]
-        head = (f'<header><h1>{text(info["title"])}' + element(' <span class="note">', info["version"], "</span>") + "</h1>" +
+        head = (f'<header><h1>{text(info["title"])}' +
+                element(' <span class="note">', info["version"], "</span>") + "</h1>" +
                 element("<p>", info.get("description"), "</p>") +
                 '<p><a href="openapi">The same as OpenAPI in JSON</a></p></header>')
-        links = "".join(element("<h4>", tag["name"], "</h4><ul>") + "".join(self.link(*o) for o in self.operations(tag["name"])) + "</ul>"
-                        for tag in tags)
-        sections = "".join(element("<h2>", tag["name"], "</h2>") + element("<p>", tag.get("description"), "</p>") +
-                           "".join(self.operation(*o) for o in self.operations(tag["name"])) for tag in tags)
-        schemas = "".join(f'<article id="schema-{text(name)}"><h3><code>{text(name)}</code></h3><div>{self.type_of(schema)}</div></article>'
+        links = sections = ""
+        for tag in tags:
+            operations = list(self.operations(tag["name"]))
+            links += element("<h4>", tag["name"], "</h4><ul>")
+            links += "".join(self.link(*o) for o in operations) + "</ul>"
+            sections += element("<h2>", tag["name"], "</h2>")
+            sections += element("<p>", tag.get("description"), "</p>")
+            sections += "".join(self.operation(*o) for o in operations)
+        schemas = "".join(f'<article id="schema-{text(name)}"><h3><code>{text(name)}</code></h3>'
+                          f"<div>{self.type_of(schema)}</div></article>"
                           for name, schema in self.doc["components"]["schemas"].items())
-        return frame(info["title"], f'{head}<nav>{links}<p><a href="#schemas">Schemas</a></p></nav><main>{sections}'
+        links += '<p><a href="#schemas">Schemas</a></p>'
+        return frame(info["title"], f"{head}<nav>{links}</nav><main>{sections}"
                                     f'<h2 id="schemas">Schemas</h2>{schemas}</main>')

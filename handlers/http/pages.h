@@ -1,5 +1,5 @@
 /*
- * The HTML pages that the program carries. The build makes them: pages_c.py writes pages.c from
+ * The HTML pages that the program carries. The build makes their source with pages_c.py, from
  * schemas/openapi.yaml and handlers/docs. Thread: any.
  */
 #ifndef HFD_HTTP_PAGES_H
@@ -9,7 +9,7 @@
 
 /** A page of the manual. */
 struct hfd_manual_page {
-    const char *name; /* "operate.html"; empty for the index */
+    const char *name; /* file name with .html; empty for the index */
     hfd_slice html;
 };
 

@@ -30,11 +30,15 @@ def main():
         sys.exit(f"pages_c.py: {error}")
     contents = [openapi.encode("utf-8")] + [html.encode("utf-8") for html in pages.values()]
     slices = [f"{{(const char *)page_{n}, sizeof(page_{n})}}" for n in range(len(contents))]
-    rows = ",\n".join(f"    {{{json.dumps(name)}, {piece}}}" for name, piece in zip(pages, slices[1:]))
+    rows = ",\n".join(f"    {{{json.dumps(name)}, {piece}}}"
+                      for name, piece in zip(pages, slices[1:]))
+    arrays = "".join(array(f"page_{n}", content) for n, content in enumerate(contents))
     with open(out, "w", encoding="utf-8") as file:
-        file.write(HEAD + "".join(array(f"page_{n}", content) for n, content in enumerate(contents)) +
-                   f"\nconst char hfd_page_policy[] = {json.dumps(POLICY)};\nconst hfd_slice hfd_openapi_page = {slices[0]};\n"
-                   f"const struct hfd_manual_page hfd_manual[] = {{\n{rows},\n}};\nconst size_t hfd_manual_count = {len(pages)};\n")
+        file.write(HEAD + arrays +
+                   f"\nconst char hfd_page_policy[] = {json.dumps(POLICY)};\n"
+                   f"const hfd_slice hfd_openapi_page = {slices[0]};\n"
+                   f"const struct hfd_manual_page hfd_manual[] = {{\n{rows},\n}};\n"
+                   f"const size_t hfd_manual_count = {len(pages)};\n")
 
 
 if __name__ == "__main__":

@@ -3,7 +3,7 @@
  * reader and copies of the two listening sockets; loops share counters only. Connections are
  * counted per loop: a full loop leaves the next one to the others or to the kernel's queue.
  *
- * Stopping: the main listener and idle connections close; requests in progress get their answer
+ * Stopping: the main listener and idle connections close. Requests in progress get their answer
  * with "Connection: close", until none is left or the drain timeout passes. The ops listener
  * answers until the end.
  */

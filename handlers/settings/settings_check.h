@@ -1,4 +1,4 @@
-/* What single settings require beyond their type. Pure. Thread: start-up. */
+/* Checks of single settings beyond their type. Pure. Thread: start-up. */
 #ifndef HFD_SETTINGS_CHECK_H
 #define HFD_SETTINGS_CHECK_H
 

@@ -39,7 +39,7 @@ struct hfd_setting_value {
     size_t count;
 };
 
-/** What the settings are loaded from, besides the file: see hfd_settings_load. */
+/** The sources of settings besides the file: see hfd_settings_load. */
 struct hfd_settings_given {
     int argc;
     const char *const *argv;

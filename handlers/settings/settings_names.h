@@ -16,10 +16,10 @@ enum hfd_setting_form {
     HFD_FORM_FLAG, /* --log-level */
 };
 
-/** What stands behind the name of a map for one of its entries, by form. */
+/** The suffix of the name of a map for one of its entries, by form. */
 extern const char *const hfd_setting_map_suffix[];
 
-/** What a name means. */
+/** The meaning of a name. */
 struct hfd_setting_ref {
     enum {
         HFD_REF_UNKNOWN,

@@ -39,12 +39,11 @@ static void one_file(const char *path, const char *name,
 bool test_vectors_each(const char *folder, void (*fn)(const char *name, hfd_slice text, void *arg),
                        void *arg)
 {
-    const char *root = getenv("HFD_VECTORS");
     struct dirent **entries;
     char dir[1024];
     int n;
 
-    snprintf(dir, sizeof(dir), "%s/%s", root != NULL ? root : HFD_VECTORS_DEFAULT, folder);
+    snprintf(dir, sizeof(dir), "%s/%s", HFD_VECTORS_DIR, folder);
     n = scandir(dir, &entries, is_json, alphasort);
     if (n < 0)
         return false;

@@ -1,6 +1,6 @@
 /*
- * Public test vectors, which are not part of the repository. The environment variable HFD_VECTORS
- * names their folder. Without it, the folder is vectors below the CMake variable HFD_SHARED.
+ * Public test vectors, which are not part of the repository: the folder `vectors` in the folder
+ * that the CMake variable HFD_SHARED names.
  */
 #ifndef HFD_TESTS_VECTORS_H
 #define HFD_TESTS_VECTORS_H

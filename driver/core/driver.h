@@ -53,8 +53,8 @@ struct hfd_driver {
 };
 
 /**
- * Fills in what follows from the settings: the sealing of secrets, the outputs that a k8s-cluster
- * lacks, and fleet.settings_fingerprint from all settings that the observer reads.
+ * Fills in what follows from the settings: the sealing of secrets, and the outputs that a
+ * k8s-cluster lacks. Sets fleet.settings_fingerprint from all settings that the observer reads.
  * Call it after each change of the settings.
  */
 void hfd_driver_complete(struct hfd_driver *d);

@@ -459,7 +459,10 @@ static hfd_rc read_credentials(struct reading *r, const json_t *secrets)
     return r->out->credentials.p != NULL ? HFD_OK : no_memory(r->err);
 }
 
-/* What a schema cannot say. Values of a wrong type count as absent here: the schema names them. */
+/*
+ * Checks the rules that a schema cannot express. Values of a wrong type count as absent here: the
+ * schema names them.
+ */
 static hfd_rc read_values(struct reading *r, json_t *doc)
 {
     const json_t *driver = json_object_get(doc, "driver"), *values;

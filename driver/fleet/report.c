@@ -297,7 +297,7 @@ hfd_rc hfd_fleet_report(struct hfd_txn *tx, const struct hfd_fleet_call *call,
     struct hfd_fleet_row row;
     hfd_rc rc;
 
-    out->row = (struct hfd_report_row){0};
+    *out = (struct hfd_fleet_reported){0};
     rc = hfd_fleet_get(tx, &in->target, call->mem, &row, err);
     if (rc != HFD_OK)
         return rc;

@@ -510,8 +510,7 @@ static void rule_hint_of(struct sim *s, const struct sim_res *found, const char 
     static const char *const words[HFD_STATE_COUNT] = {[HFD_STATE_CREATING] = "creating",
                                                        [HFD_STATE_UPDATING] = "updating",
                                                        [HFD_STATE_DELETING] = "deleting"};
-    const int64_t deadline_us =
-        (found->deadline_us + HFD_US_PER_S - 1) / HFD_US_PER_S * HFD_US_PER_S;
+    const int64_t deadline_us = found->deadline_us / HFD_US_PER_S * HFD_US_PER_S;
 
     if (words[found->state] == NULL || strcmp(h->status, words[found->state]) != 0)
         sim_fail(s, "A3", "%s is %s, its hint says %s", name,

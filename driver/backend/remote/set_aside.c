@@ -3,10 +3,11 @@
 
 bool hfd_set_aside_add(struct hfd_set_aside *a, hfd_slice guresid, int64_t until_us)
 {
-    struct hfd_asked_id *id = &a->items[a->count].id;
+    struct hfd_asked_id *id;
 
     if (a->count == HFD_SET_ASIDE_MAX || guresid.len > HFD_ASKED_ID_MAX)
         return false;
+    id = &a->items[a->count].id;
     id->len = guresid.len;
     if (guresid.len > 0)
         memcpy(id->text, guresid.p, guresid.len);

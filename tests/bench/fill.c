@@ -1,12 +1,16 @@
 /*
- * Fills a store with driver resources, each with its HyperFleet cluster, labels, conditions and the
- * reports of its adapters, through the store's own row functions: a million in minutes, where the
- * API would take hours. The cookies are of the right size but open nothing.
+ * Fills a store with driver resources, each with its HyperFleet cluster, labels, conditions and
+ * adapter reports. It uses the store's own row functions: a million takes minutes, where the API
+ * would take hours. The cookies have the right size but open nothing.
  *
- * fill --data DIR --count N [--items FILE] [--told MARK]
- * Nine of ten resources are ready; these are written to FILE: GUResID, cluster id, name, team, and
- * when they were reported on in microseconds of each adapter's round, separated by tabs. MARK is
- * fleet.told of a resource that the program itself found ready: as if it had seen all of them so.
+ * usage: fill --data DIR --count N [--items FILE] [--told MARK]
+ *
+ * Nine of ten resources are ready. These are written to FILE, with tabs between the columns. The
+ * columns are GUResID, cluster id, name, team, and for each adapter the microsecond of its round in
+ * which it reported.
+ *
+ * MARK is the fleet.told that the program itself gives a ready resource. The store then looks as if
+ * the program had seen all of them ready.
  */
 #include "driver/base/check.h"
 #include "driver/core/life.h"
@@ -42,7 +46,7 @@ static const hfd_slice adapters[ADAPTERS] = {
 };
 static const char *const environments[] = {"production", "staging", "development"};
 
-/* What all clusters have in common. */
+/* Common to all clusters. */
 struct model {
     hfd_slice report_text;
 };
@@ -141,20 +145,26 @@ static uint64_t spread(int64_t i)
     return v * UINT64_C(0xBF58476D1CE4E5B9);
 }
 
-static hfd_rc put_reports(struct hfd_txn *tx, const struct batch *b, hfd_slice fleet_id,
-                          size_t count, int64_t place_us, struct hfd_err *err)
+/* The reports on one cluster: how many adapters, and the cluster's place in their rounds. */
+struct reported {
+    hfd_slice fleet_id, conditions;
+    size_t count;
+    int64_t place_us;
+};
+
+static hfd_rc put_reports(struct hfd_txn *tx, const struct reported *r, struct hfd_err *err)
 {
     hfd_rc rc = HFD_OK;
 
-    for (size_t i = 0; rc == HFD_OK && i < count; i++) {
+    for (size_t i = 0; rc == HFD_OK && i < r->count; i++) {
         const struct hfd_report_row row = {
-            .fleet_id = fleet_id,
+            .fleet_id = r->fleet_id,
             .adapter = adapters[i],
             .observed_generation = 1,
-            .observed_us = reported_us(i, place_us),
-            .received_us = reported_us(i, place_us),
-            .created_us = reported_us(i, place_us),
-            .conditions = b->model->report_text,
+            .observed_us = reported_us(i, r->place_us),
+            .received_us = reported_us(i, r->place_us),
+            .created_us = reported_us(i, r->place_us),
+            .conditions = r->conditions,
             .data = HFD_SLICE("{}"),
         };
 
@@ -163,11 +173,11 @@ static hfd_rc put_reports(struct hfd_txn *tx, const struct batch *b, hfd_slice f
     return rc;
 }
 
-static hfd_rc put_cluster(struct hfd_txn *tx, const struct batch *b, struct hfd_fleet_row *row,
-                          int64_t place_us, struct hfd_arena *mem, struct hfd_err *err)
+/* Puts the cluster with its reports: r->fleet_id is not read. */
+static hfd_rc put_cluster(struct hfd_txn *tx, struct hfd_fleet_row *row, struct reported r,
+                          struct hfd_arena *mem, struct hfd_err *err)
 {
-    const size_t reported = row->ready ? ADAPTERS : 2;
-    const struct hfd_conditions conditions = aggregated(reported, place_us, mem);
+    const struct hfd_conditions conditions = aggregated(r.count, r.place_us, mem);
     const struct hfd_fleet_found_by was = {.labels = HFD_SLICE_NONE};
     const struct hfd_fleet_found_by is = {row->labels, &conditions};
     hfd_rc rc;
@@ -177,7 +187,8 @@ static hfd_rc put_cluster(struct hfd_txn *tx, const struct batch *b, struct hfd_
     rc = hfd_fleet_row_insert(tx, row, err);
     if (rc == HFD_OK)
         rc = hfd_fleet_reindex(tx, row, &(struct hfd_fleet_reindex){was, is}, mem, err);
-    return rc == HFD_OK ? put_reports(tx, b, row->id, reported, place_us, err) : rc;
+    r.fleet_id = row->id;
+    return rc == HFD_OK ? put_reports(tx, &r, err) : rc;
 }
 
 static hfd_rc put_resource(struct hfd_txn *tx, hfd_slice guresid, const struct hfd_fleet_row *f,
@@ -243,7 +254,11 @@ static hfd_rc put_one(struct hfd_txn *tx, struct batch *b, int64_t i, struct hfd
 
     hfd_ksuid_make(created_us, &hfd_rng_system, id);
     f.id = (hfd_slice){id, sizeof(id)};
-    rc = put_cluster(tx, b, &f, place_us, mem, err);
+    rc = put_cluster(tx, &f,
+                     (struct reported){.conditions = b->model->report_text,
+                                       .count = f.ready ? ADAPTERS : 2,
+                                       .place_us = place_us},
+                     mem, err);
     if (rc == HFD_OK)
         rc = put_resource(tx, guresid, &f, mem, err);
     if (rc == HFD_OK && f.ready && b->items != NULL)

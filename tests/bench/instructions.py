@@ -3,9 +3,9 @@
 a busy machine does not change. Compares with the committed instructions.json and fails where a
 request takes a tenth more than there; --renew writes the file anew.
 
-Each kind of request is sent N times in one run and 2 N times in another; what is between the two is
-the cost of N, and start-up and preparation fall out. One event loop and one connection, so that
-each commit holds one request. Exit status 77: it cannot be counted here.
+Each kind of request is sent N times in one run and 2 N times in another. The difference is the cost
+of N; start-up and preparation fall out. One event loop and one connection, so that each commit
+holds one request. Exit status 77: it cannot be counted here.
 """
 import argparse
 import importlib.machinery

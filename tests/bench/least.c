@@ -1,10 +1,11 @@
 /*
  * Times are on a grid that is even in the logarithm. The proof is kept apart from the search. The
- * search for weights (multiplicative ones: a cell that the best answer to them leaves dear becomes
- * heavier) uses a coarse grid. The bound is then taken on a fine one, with what a poll between two
- * of its times costs at least: as late as the later one for who still goes on, as early as the
- * earlier one for delay. So the grid makes bounds too low, by a third of a per cent, and never too
- * high.
+ * search for weights uses a coarse grid. It is multiplicative: a cell that the best answer leaves
+ * dear becomes heavier.
+ *
+ * The bound is then taken on a fine grid. A poll between two of its times costs at least what these
+ * two give. An operation that goes on pays for the later time, and the delay is that of the earlier
+ * one. So the grid makes bounds too low, by a third of a per cent, and never too high.
  */
 #include "tests/bench/least.h"
 
@@ -129,7 +130,7 @@ static void grid_free(struct grid *g)
     free(g);
 }
 
-/* A poll at k for who still went on at j, and the delay of those who ended in between. */
+/* A poll at k for an operation that went on at j, and the delay of those that ended in between. */
 static double cost_between(const struct grid *g, const struct sums *s, size_t j, size_t k)
 {
     const size_t to = g->strict ? k - 1 : k;
@@ -167,7 +168,7 @@ static double cheapest(struct grid *g, const double *weights)
     return g->cost[0];
 }
 
-/* What that sequence costs in one cell. */
+/* The cost of that sequence in one cell. */
 static double cost_in(const struct grid *g, size_t cell)
 {
     double cost = 0;

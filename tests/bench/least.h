@@ -1,12 +1,13 @@
 /*
- * What no policy can do better at the first operation.
+ * A lower bound for the cost of every policy at the first operation.
  *
- * With nothing learned and nothing to hear, a policy is a rising sequence of polls in parts of the
- * configured guess, with one more at the deadline, or a choice of such sequences by lot. How wrong
- * the guess is, it does not know. What it costs is a sum over its polls. So for any weights of
- * cells (operations, and a guess that is wrong by a factor) dynamic programming finds the least
- * weighted cost, and no policy has a worst cell below that. Weights that give a high bound are
- * searched for; whatever they are, the bound holds.
+ * With nothing learned, a policy is a rising sequence of polls in parts of the configured guess,
+ * with one more at the deadline. It may also choose such sequences by lot. It does not know how
+ * wrong the guess is. Its cost is a sum over its polls.
+ *
+ * A cell is an operation and a guess that is wrong by a factor. For any weights of cells, dynamic
+ * programming finds the least weighted cost. No policy has a worst cell below that. Weights that
+ * give a high bound are searched for, but the bound holds for any weights.
  */
 #ifndef HFD_TESTS_BENCH_LEAST_H
 #define HFD_TESTS_BENCH_LEAST_H

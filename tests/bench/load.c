@@ -1,12 +1,13 @@
 /*
- * The load: keep-alive connections that send one request after the other, on one thread. Prints one
- * JSON object: what was answered, how fast, and what went wrong. Requests come from a template in
- * which @n@ is a running number, @1@ to @4@ are the columns of a line of the items file, and @now@
- * is the time, each one later than the one before.
+ * The load: keep-alive connections that send one request after the other, on one thread. It prints
+ * one JSON object with the answers, their speed, and the errors.
+ *
+ * Requests come from a template. A running number replaces `@n@`. The columns of a line of the
+ * items file replace `@1@` to `@4@`. The time replaces `@now@`, each time a later one.
  *
  * Without --rate each connection sends as soon as it was answered, and a request's time begins when
  * it is sent. With --rate requests are due at fixed times, and a request's time begins when it is
- * due, so that a server that stalls is charged for what waited.
+ * due. So a server that stalls is charged for the requests that waited.
  */
 #include "driver/base/buf.h"
 #include "driver/base/clock.h"
@@ -187,8 +188,15 @@ static void add_now(struct load *l, struct hfd_buf *b)
     hfd_buf_add(b, (hfd_slice){text, hfd_time_format_us(l->last_now_us, text)});
 }
 
-static void expand(struct load *l, const struct template *t, int64_t n, hfd_slice item,
-                   size_t length, struct hfd_buf *b)
+/* The parts of one request that its template names. */
+struct fill {
+    int64_t n;
+    hfd_slice item;
+    size_t length; /* of the body */
+};
+
+static void expand(struct load *l, const struct template *t, const struct fill *fill,
+                   struct hfd_buf *b)
 {
     for (size_t i = 0; i < t->count; i++) {
         const struct piece *p = &t->pieces[i];
@@ -198,16 +206,16 @@ static void expand(struct load *l, const struct template *t, int64_t n, hfd_slic
             hfd_buf_add(b, p->text);
             break;
         case NUMBER:
-            hfd_buf_i64(b, n);
+            hfd_buf_i64(b, fill->n);
             break;
         case COLUMN:
-            hfd_buf_add(b, column_of(item, p->column));
+            hfd_buf_add(b, column_of(fill->item, p->column));
             break;
         case NOW:
             add_now(l, b);
             break;
         case LENGTH:
-            hfd_buf_i64(b, (int64_t)length);
+            hfd_buf_i64(b, (int64_t)fill->length);
             break;
         }
     }
@@ -275,17 +283,17 @@ static size_t pick(struct load *l, uint64_t n)
 
 static void begin(struct load *l, struct conn *c, struct hfd_buf *body, int64_t began_us)
 {
-    int64_t n = l->next_n++;
-    hfd_slice item = HFD_SLICE("");
+    struct fill fill = {.n = l->next_n++, .item = HFD_SLICE("")};
 
     if (l->items.count != 0)
-        item = l->items.lines[pick(l, (uint64_t)n)];
+        fill.item = l->items.lines[pick(l, (uint64_t)fill.n)];
     if (!c->connected)
         connect_to(l, c);
     hfd_buf_reset(body);
-    expand(l, &l->body, n, item, 0, body);
+    expand(l, &l->body, &fill, body);
+    fill.length = body->len;
     hfd_buf_reset(&c->out);
-    expand(l, &l->head, n, item, body->len, &c->out);
+    expand(l, &l->head, &fill, &c->out);
     hfd_buf_add(&c->out, hfd_buf_slice(body));
     if (body->rc != HFD_OK || c->out.rc != HFD_OK)
         die("a request is too large");

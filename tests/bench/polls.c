@@ -1,16 +1,19 @@
 /*
- * What it costs to wait for operations: polls, and the time for which their end goes unnoticed.
- * Time is simulated, so nothing here depends on the machine; the same seed gives the same table.
+ * Measures the cost of waiting for operations: polls, and the time for which their end goes
+ * unnoticed. Time is simulated, so nothing here depends on the machine; the same seed gives the
+ * same table.
  *
  * Operations are drawn from distributions and learned from by the real estimator. A client that
- * follows the hint asks next at current_time + Retry-After. An operation costs 1 for each poll, and
- * 1 for each per cent of its duration by which its end is noticed late. Beside that: clients that
- * poll at fixed intervals, one that doubles its interval, and the oracle, which knows the
- * distribution but not the draw (dynamic programming on a grid of times; of milestones it hears at
- * polls, as any client would). First operations are held against the best that any policy can do:
- * least.h.
+ * follows the hint asks next at current_time + Retry-After. An operation costs 1 for each poll. It
+ * also costs 1 for each per cent of its duration by which its end is noticed late.
+ *
+ * Other clients are the yardsticks: some poll at fixed intervals, and one doubles its interval. The
+ * oracle knows the distribution but not the draw. It uses dynamic programming on a grid of times,
+ * and sees milestones at polls, as any client would. First operations are compared with the best
+ * that any policy can do: least.h.
  *
  * usage: polls [--quick | --check] [--json FILE]
+ *
  * --quick simulates fewer operations, --check somewhat fewer, and fails when a bound is missed.
  */
 #include <getopt.h>
@@ -158,7 +161,7 @@ static double cost_doubling(const struct operation *o)
     return cost(o, polls, at_s);
 }
 
-/* What the server knows of an operation that goes on. */
+/* The server's knowledge of an operation that goes on. */
 struct server {
     struct hfd_estimate_input in;
     struct hfd_milestones milestones;
@@ -231,7 +234,7 @@ static double cost_hinted(const struct hfd_estimate_input *in, const struct oper
 #define ORACLE_DRAWS 300000
 #define ORACLE_FROM_S 20.0
 
-/* What the oracle knows. Cell i of the durations and milestones lies between times i and i + 1. */
+/* The oracle's knowledge. Cell i of the durations and milestones lies between times i and i + 1. */
 struct oracle {
     double at_s[TIMES + 1];
     double share[TIMES][TIMES]; /* of the operations, by cell of the milestone and cell of the end;
@@ -564,7 +567,7 @@ static void write_row(FILE *f, const struct row *r, bool first)
 
 #define ROWS_MAX (DISTRIBUTIONS * 6 + 2)
 
-/* What is done at the first operation: on average over the guesses, and with a right one. */
+/* The results at the first operation: on average over the guesses, and with a right one. */
 static size_t make_first_rows(const struct result *v, struct row *rows)
 {
     const struct row row = {.yardstick_what = "best fixed interval",

@@ -1,9 +1,9 @@
 /*
- * The yardstick of a durable PUT: SQLite alone, WAL and synchronous=FULL, committing groups of
- * units of as many rows and bytes as a PUT of a cluster with one nodepool writes, each table with
- * its primary key and nothing else. Prints one JSON object.
+ * The yardstick of a durable PUT: SQLite alone, with WAL and synchronous=FULL. It commits groups of
+ * units. A unit has as many rows and bytes as a PUT of a cluster with one nodepool writes. Each
+ * table has its primary key and nothing else. Prints one JSON object.
  *
- * rawcommit --data DIR --batch UNITS --ms TIME --rows BYTES,BYTES,...
+ * usage: rawcommit --data DIR --batch UNITS --ms TIME --rows BYTES,BYTES,...
  */
 #include "driver/base/clock.h"
 #include "driver/base/slice.h"

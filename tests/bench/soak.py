@@ -1,20 +1,21 @@
 #!/usr/bin/env python3
-"""Mixed load for a long time: what the program holds, and how long it takes, must be at the end
-what it was at the beginning.
+"""Mixed load for a long time. The program's memory, files and answer times must be at the end what
+they were at the beginning.
 
   soak.py [--seconds 1800] [--rate 400] [--workers 32] [--json FILE]
 
-Each worker leads one resource after the other through its life: ordered, reported ready, polled by
-GET and by repeated PUT, changed, reported ready again, deleted, finalized, gone. So the number of
-resources stays what it is, and whatever grows is kept by mistake. Requests begin at a fixed rate,
-whether answers come or not. Memory, descriptors and files are looked at once a second; the first 15
-% of the time warm up, the rest is cut into quarters, and the last is held against the first. An
-answer with another status than the contract's ends it.
+Each worker leads one resource after the other through its life. It is ordered, reported ready,
+polled by GET and by repeated PUT, changed, reported ready again, deleted, finalized, gone. So the
+number of resources stays the same, and anything that grows is kept by mistake.
 
-Other programs use the machine too, so beside it two yardsticks are measured all the time: the
-program's fixed reply (/livez), for what only reads, and writing and syncing 4 KiB in the same
-folder, for what writes. As much slower as its yardstick became, a request may become slower; and
-there is much room. HFD_PROGRAM is the program. Standard library only.
+Requests begin at a fixed rate, with or without answers. Memory, descriptors and files are read once
+a second. The first 15 % of the time warm up. The rest is cut into quarters, and the last is
+compared with the first. An answer with another status than the contract's ends it.
+
+Other programs use the machine too, so two yardsticks are measured all the time. For reads it is the
+program's fixed reply (/livez). For writes it is writing and syncing 4 KiB in the same folder. A
+request may become slower by as much as its yardstick did, and there is much room. HFD_PROGRAM is
+the program. Standard library only.
 """
 import argparse
 import json
@@ -42,12 +43,12 @@ LOG_KEPT_S = 10
 NAMES = 8 # of a worker's resources: they come back, so that what is remembered of them is bounded
 SYNC_EVERY_S = 0.1
 
-# What is held: (what, how much more the last quarter's peak may be: a share, and in its unit).
+# Limits by name: (how much more the last quarter's peak may be: a share, and in its unit).
 HELD = {"rss_kib": (0.10, 4096), "fds": (0.0, 2), "threads": (0.0, 0), "wal_kib": (0.25, 1024),
         "db_kib": (0.25, 512)}
-# Latency: (share, milliseconds) for the middle and for the slowest in a hundred. Each quarter is
-# told by the best of its slices: what other programs take away for a while makes some slower, what
-# grows in this one makes all of them slower.
+# Latency: (share, milliseconds) for the middle and for the slowest in a hundred. Each quarter
+# counts with the best of its slices. Other programs make only some slices slower; growth in this
+# one makes all of them slower.
 LATENCY = {"p50_ms": (0.5, 0.5), "p99_ms": (2.0, 10.0)}
 SLICES = 8
 YARDSTICKS = {"get": "livez", "list": "livez", "put repeat": "livez",
@@ -92,7 +93,7 @@ class Server:
             return 0
 
     def look(self):
-        """What it holds now."""
+        """The present values of HELD."""
         with open("/proc/%d/status" % self.proc.pid, encoding="ascii") as f:
             status = f.read()
         files = os.listdir(self.data)
@@ -306,7 +307,7 @@ def figures(looks, times, seconds):
 
 
 def judge(values):
-    """What is not flat, as sentences."""
+    """The values that are not flat, as sentences."""
     wrong = []
     for name, quarter in values.items():
         what, _, unit = name.rpartition(" ")

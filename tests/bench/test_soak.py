@@ -38,7 +38,7 @@ class Soak(unittest.TestCase):
         self.assertEqual(soak.judge(soak.figures(rows, times(), SECONDS)), [])
 
     def test_growth_is_seen(self):
-        """Whatever grows slowly, each thing alone: one descriptor in 200 s, 20 KiB of memory a
+        """Slow growth is seen for each thing alone: one descriptor in 200 s, 20 KiB of memory a
         second, files, threads.
         """
         for name, by in (("rss_kib", 20), ("fds", 0.005), ("threads", 0.005), ("wal_kib", 5),

@@ -1,6 +1,9 @@
-"""What the program can drive, each with the program in front of it and adapters to be played: its
-own HyperFleet, a second instance of itself with each condition vocabulary, and the scripted one in
-each wire generation."""
+"""The backends that the program can drive, each with the program in front of it and adapters to be
+played.
+
+They are its own HyperFleet, a second instance of itself with each condition vocabulary, and the
+scripted one in each wire generation.
+"""
 import json
 import os
 import shutil
@@ -20,7 +23,7 @@ REMOTE_FLAGS = ("--remote-watch", "1s", "--remote-fresh", "1s", "--remote-idle",
 
 
 class Port:
-    """What lib.Client follows, for something that is no lib.Server."""
+    """The attributes that lib.Client follows, for an object that is no lib.Server."""
 
     def __init__(self, port):
         self.port = self.ops_port = port
@@ -52,8 +55,8 @@ class Player(lib.Fleet):
         return super().report(resource, adapter, generation, method or self.report_method, **kw)
 
     def holds(self, gid, body):
-        """Whether what a PUT wants is there: one cluster with its spec, and its nodepools with
-        theirs.
+        """Tells if HyperFleet holds what a PUT wants: one cluster with its spec, and its nodepools
+        with theirs.
         """
         clusters, pools = self.live(gid)
         values = body["driver"]["values"]
@@ -86,10 +89,10 @@ class Backend:
     """The program driving one HyperFleet. Opened by open(), for good."""
 
     remote = True
-    deletes = True           # DELETE, and all that G2 does not have
-    labels_count = True      # a change of labels is a change of generation
-    secrets = True           # data.secrets of a report can be read
-    polls = 1000             # how many polls an answer may take: for the embedded one, one
+    deletes = True           # DELETE, and all else that G2 lacks.
+    labels_count = True      # A change of labels is a change of generation.
+    secrets = True           # data.secrets of a report can be read.
+    polls = 1000             # Polls until an answer; the embedded one takes one.
 
     def __init__(self, name):
         self.name = name

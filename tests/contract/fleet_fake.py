@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
-"""A small scripted HyperFleet: it speaks each wire generation, fails where it is told to, and
-remembers what it was asked.
+"""A small scripted HyperFleet. It speaks each wire generation, fails where the test wants it to,
+and remembers each request.
 
-Written from spec/hyperfleet-api.md and spec/hyperfleet-versions.md; test_fake.py holds it against
-the embedded API of the program. Two listeners: `port` for the driver (counted, logged, faulty) and
-`player_port` for the test, which never fails. By hand: fleet_fake.py --generation G3 --port 8001
---auto 5
+Written from the documents of the HyperFleet API and its releases. test_fake.py compares it with the
+embedded API of the program. It has two listeners. The driver uses `port` (counted, logged, faulty);
+the test uses `player_port`, which never fails.
+
+By hand: fleet_fake.py --generation G3 --port 8001 --auto 5
 """
 import argparse
 import datetime
@@ -46,7 +47,7 @@ TITLES = {400: ("bad-request", "Bad Request"),
 
 
 class Wire:
-    """What differs between the generations on the wire."""
+    """The differences between the generations on the wire."""
 
     def __init__(self, name, **kw):
         self.name = name
@@ -104,7 +105,7 @@ FAULTS = {
     "NTF-000": (False, 404),
 }
 
-# What no HyperFleet is seen to do that can list at all: for one test alone.
+# Behaviour that no HyperFleet with lists is known to have: for one test alone.
 RARE = {"cannot search": (False, 400)}
 
 # For arm(gid=...): requests that are on behalf of no single GUResID.
@@ -217,8 +218,8 @@ def finalized(row, adapter):
 
 
 def available_of(row, required, snap, prev):
-    """(status, observed generation, last updated) of Available / LastKnownReconciled.
-    spec/hyperfleet-api.md 11.3.
+    """(status, observed generation, last updated) of Available / LastKnownReconciled. Source:
+    HyperFleet API, aggregation.
     """
     was, was_gen = (prev["status"] == "True", prev["observed_generation"]) if prev else (False, 1)
     was_updated = micros(prev["last_updated_time"]) if prev else row.updated
@@ -239,8 +240,8 @@ def available_of(row, required, snap, prev):
 
 
 def aggregate(row, required, wire, has_children):
-    """Writes row.conditions anew. spec/hyperfleet-api.md section 11, spec/hyperfleet-versions.md
-    section 3.3.
+    """Writes row.conditions anew. Source: HyperFleet API, aggregation and conditions of each
+    release.
     """
     old = {c["type"]: c for c in row.conditions}
     snap = required_reports(row, required)
@@ -399,8 +400,8 @@ class Fake:
             return [r for r in self.log[since:] if step is None or r.step == step]
 
     def behalf(self, path, query, body):
-        """Whose request it is: by the search, by an id in the path, or by the labels that are
-        posted. None: nobody's in particular.
+        """The GUResID that a request is about: from the search, from an id in the path, or from the
+        posted labels. None: the request names none.
         """
         search = urllib.parse.parse_qs(query).get("search", [""])[-1]
         found = re.findall(r"labels\.humanitec_guresid ?= ?'([^']*)'", search)
@@ -423,13 +424,13 @@ class Fake:
                     and r.labels.get("humanitec_guresid") == gid]
 
     def remove(self, id_):
-        """Behind everybody's back: the row is no more, nor are its children."""
+        """Removes the row and its children without a request."""
         with self.lock:
             for row in [r for r in self.rows.values() if id_ in (r.id, r.owner)]:
                 del self.rows[row.id]
 
     def add(self, kind, name, labels, spec, owner=None, deleted=False):
-        """A row that somebody else made."""
+        """A row that another client made."""
         with self.lock:
             row = self.create(kind, owner,
                               {"kind": kind, "name": name, "labels": labels, "spec": spec},
@@ -447,7 +448,7 @@ class Fake:
                             row.generation))
 
     def play(self):
-        """What the fake's own adapters have had the time to do."""
+        """Does what the fake's own adapters have had the time to do."""
         while self.due and self.due[0][0] <= time.monotonic():
             _, _, id_, generation = heapq.heappop(self.due)
             row = self.rows.get(id_)
@@ -537,8 +538,7 @@ class Fake:
             self.rows.pop(row.id, None)
 
     def report(self, row, body):
-        """The stored report, or None for one that is discarded. spec/hyperfleet-api.md section 10.
-        """
+        """The stored report, or None for one that is discarded. Source: HyperFleet API, reports."""
         generation, at = body["observed_generation"], micros(body["observed_time"])
         old = row.reports.get(body["adapter"])
         if generation > row.generation or old and (old["observed_generation"] > generation or (
@@ -890,7 +890,7 @@ class Fake:
         rows = [r for r in self.rows.values() if r.kind == kind]
         label = re.search(r"labels\.humanitec_guresid='([^']*)'", text)
         if label and not re.search(r"(?i)\b(or|not)\b", text):
-            # What cannot match need not become a document.
+            # Rows that cannot match need not become documents.
             rows = [r for r in rows if r.labels.get("humanitec_guresid") == label.group(1)]
         if owner is not None and (self.wire.tsl != 0 or not text):
             rows = [r for r in rows if r.owner == owner.id]

@@ -1,5 +1,5 @@
 """The part of TSL that clients of HyperFleet use, in both versions: v0 (G2, G3) and v6 (G3.1).
-spec/hyperfleet-api.md section 9.
+Source: HyperFleet API, search.
 
 compile_search(text, version, columns) gives a function of a row (a HyperFleet document), or raises
 Refused.

@@ -50,10 +50,11 @@ def body_of(gid, version, pools):
 
 
 class Life:
-    """
-    create with two nodepools, then change the cluster and one nodepool, remove one and add one,
-    then delete: each polled to its end. step() makes one request of the orchestrator and may be
-    called at any pace. Answers that are no success on the way are failures.
+    """The life of one resource: create with two nodepools; change the cluster and one nodepool,
+    remove one and add one; delete. Each is polled to its end.
+
+    step() makes one request of the orchestrator and may be called at any pace. An answer on the way
+    that is no success is a failure.
     """
 
     PHASES = ("create", "update", "delete")

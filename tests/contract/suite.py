@@ -16,7 +16,7 @@ ID = re.compile(
     r"\b[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}\b|\b2[0-9a-v]{31}\b"
     r"|\b2[0-9A-Za-z]{26}\b")
 TIME = re.compile(r"\b\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?Z")
-# by then a remote has been observed, though nobody can see that from outside
+# by then a remote has been observed, which is invisible from outside
 SETTLE_S = 1.5 * lib.TIME_FACTOR
 OUTPUTS = """
 driver:
@@ -120,7 +120,7 @@ class Run(lib.Case):
 
     @contextlib.contextmanager
     def quietly(self):
-        """What is answered meanwhile stays out of the transcript."""
+        """Keeps the answers of its body out of the transcript."""
         before, self.quiet = self.quiet, True
         try:
             yield
@@ -153,7 +153,7 @@ class Run(lib.Case):
         return answer
 
     def hold(self, status, op, gid, body=None, cookie=None, code=None):
-        """Whatever was reported has been seen, and still this is the answer."""
+        """Expects this answer until every report has been observed, and then once more."""
         if self.backend.remote:
             end = time.monotonic() + SETTLE_S
             with self.quietly():
@@ -264,7 +264,7 @@ def cell(r, state, op, settled, with_cookie):
 def cells(state, op, settled, with_cookie):
     def run(r):
         cell(r, state, op, settled, with_cookie)
-    # What a deletion comes to where HyperFleet cannot delete is a scenario of its own.
+    # A deletion where HyperFleet cannot delete is a scenario of its own.
     same = lambda backend: not (backend.remote and state == "creating" and op == "DELETE"
                                 and not settled)
     run.__name__ = "%s_%s%s%s" % (state, op.replace(" ", "_"), "" if settled else "_at_once",
@@ -622,7 +622,7 @@ def wait_health(r, gid, health, reason=None, generation=None):
     return values
 
 
-# What others do -----------------------------------------------------------------------------------
+# Actions of others --------------------------------------------------------------------------------
 
 @scenario()
 def removed_behind_our_back(r):
@@ -651,7 +651,7 @@ def removed_behind_our_back(r):
 
 @scenario(deletes=False)
 def patched_behind_our_back(r):
-    """Another generation that somebody else made: still ready, and not fought."""
+    """A generation that another client made: still ready, and not overwritten."""
     gid, body, cookie = r.brought_ready()
     cluster = r.fleet.cluster_of(gid)
     r.assertEqual(r.fleet.client.patch(cluster["href"], {"spec": {"region": "elsewhere"}}).status,
@@ -894,8 +894,8 @@ def nodepool_change_that_cannot_be(r):
 
 @scenario("creation", deletes=False)
 def deadline_of_a_creation(r):
-    """RES-105 names what is unfinished and who has not reported; it stays failed; the next PUT is a
-    new attempt.
+    """RES-105 names what is unfinished and which adapter has not reported. The resource stays
+    failed. The next PUT is a new attempt.
     """
     gid, body, cookie = r.created()
     cluster = r.fleet.cluster_of(gid)

@@ -1,8 +1,8 @@
-"""The scripted HyperFleet is held against the embedded one: the same calls, the same answers,
-wherever a generation is what ours is.
+"""Compares the scripted HyperFleet with the embedded one: the same calls, the same answers, in each
+generation that agrees with ours.
 
-What they say in words, and when, is left out: reasons and messages are HyperFleet's to choose.
-Where DESIGN 10 departs from upstream on purpose, no call is made.
+Reasons, messages and their times are left out: HyperFleet is free to choose them. No call is made
+where the decisions of driver/README.md depart from HyperFleet on purpose.
 """
 import json
 import re
@@ -24,7 +24,7 @@ REQUIRED = {"Cluster": ("validation", "dns"), "NodePool": ("validation",)}
 
 
 class Ports:
-    """What lib.Client follows: the ports of a fake."""
+    """The ports of a fake, in the form that lib.Client expects."""
 
     def __init__(self, port):
         self.port = self.ops_port = port

@@ -1,4 +1,4 @@
-"""Every fault at every request of a creation, an update and a deletion; and what everybody sees
+"""Every fault at every request of a creation, an update and a deletion; and the answers and probes
 while a fault lasts.
 """
 import concurrent.futures
@@ -145,7 +145,7 @@ def unanswered(server):
 
 
 def troubles(server):
-    """What the log says of trouble with the remote."""
+    """The log records about trouble with the remote."""
     return [r for r in server.records() if r.get("level") in ("warn", "error") and "failure" in r]
 
 
@@ -269,8 +269,9 @@ class Ways(unittest.TestCase):
         """Down before the start, and down again in between: 202 meanwhile, and all comes to its
         end.
         """
-        # Down before the program starts: a request that is on its way when the listener closes is
-        # reset, and the log, which names a trouble once, would not speak of connecting.
+        # Down before the program starts. Otherwise the listener would close on a request that is on
+        # its way, and reset it. The log names a trouble once, and would then not name the
+        # connecting.
         with Pair(away=True) as pair:
             client = lib.Client(pair.server)
             self.waits(pair, "away", "connect")
@@ -393,7 +394,8 @@ class Ways(unittest.TestCase):
                 self.assertEqual(run_all(self, [life], pair.server, pair.fake), {})
 
     def test_nodepool_gone_behind_our_back(self):
-        """A nodepool that somebody removed: the resource says so, and the next PUT makes it again.
+        """A nodepool that another client removed: the resource fails with that reason, and the next
+        PUT makes it again.
         """
         with Pair() as pair:
             self.brought(pair, "holes")

@@ -50,9 +50,10 @@ class Kills(unittest.TestCase):
     """
 
     def phase(self, phase):
-        """
-        Kills at the nth request of this phase, before or after it is done (the soak tier: both), n
-        = 1, 2, ... until the phase has no nth request.
+        """Kills at the nth request of this phase, for n = 1, 2, ... until the phase has no nth
+        request.
+
+        The kill comes before the request or after it is done (the soak tier: both).
         """
         kills, missed = [], 0
         with Pair() as pair:
@@ -188,7 +189,7 @@ class Others(unittest.TestCase):
         return path
 
     def quiet(self, gid, seconds=4.0):
-        """Nobody writes any more: neither generations nor rows change."""
+        """Expects that no request writes any more: neither generations nor rows change."""
         state = lambda: sorted((r.id, r.generation, str(r.labels))
                                for r in list(self.fake.rows.values()))
         writes = lambda: [r for r in self.fake.requests() if r.method != "GET"]

@@ -12,9 +12,9 @@ from fleet_fake import Fake
 COUNT = 1000
 POLLERS = 8
 WINDOW_S = 10.0
-# What remote.per_second_max allows by default; not reached without it either. A poll asks for a
-# fresher look (remote.fresh) than nobody does (remote.watch), so that polled resources cost more,
-# but not more with more polls.
+# The default of remote.per_second_max; the load stays below it in any case. A poll asks for fresher
+# observations (remote.fresh) than the watch does (remote.watch). So polled resources cost more, but
+# not more with more polls.
 BOUND = 50.0
 
 

@@ -1,6 +1,8 @@
-"""What this driver made in a remote HyperFleet and no resource has: listed, deleted when somebody
-asks for it, and left alone else. Against the scripted HyperFleet in each wire generation, and a
-second instance of the program."""
+"""Orphans in a remote HyperFleet: listed, deleted when a command asks for it, and otherwise left
+alone.
+
+Against the scripted HyperFleet in each wire generation, and a second instance of the program.
+"""
 import concurrent.futures
 import glob
 import os
@@ -71,7 +73,7 @@ class Remote:
         self.server.start()
 
     def make(self, kind, name, labels, owner=None):
-        """A row that somebody made there."""
+        """A row that another client made there."""
         path = "/clusters" if owner is None else "/clusters/%s/nodepools" % owner["id"]
         answer = self.fleet.client.post(lib.BASE + path,
                                         {"kind": kind, "name": name, "spec": {}, "labels": labels})
@@ -127,8 +129,8 @@ class Orphans(unittest.TestCase):
                     future.result()
 
     def test_life(self):
-        """The store is lost: what was made is listed and nobody else's; a PUT takes one over; the
-        other is deleted, and nothing besides.
+        """The store is lost. The clusters that the driver made are listed, and no others. A PUT
+        adopts one; the other is deleted, and nothing besides.
         """
         self.check("life")
 
@@ -224,8 +226,7 @@ class Orphans(unittest.TestCase):
         self.assertEqual(len(r.fake.made), 1)
 
     def test_relabelled(self):
-        """Between the list and the deletion somebody else has become its owner: it is left alone.
-        """
+        """Between the list and the deletion another owner takes the orphan: it is left alone."""
         self.check("relabelled")
 
     def relabelled(self, r):

@@ -26,7 +26,7 @@ struct outcome {
     const char *wrong;
 };
 
-/* What a reader sees while the disk fails is what is committed, or an error. */
+/* While the disk fails, a reader sees what is committed, or an error. */
 static const char *check_read(struct load *l)
 {
     unsigned char digest[LOAD_DIGEST_BYTES];
@@ -96,8 +96,8 @@ static void restart(struct load *l, struct outcome *o)
 }
 
 /*
- * Whether the answer is one that a failure may give; any other, planned or not, would be a
- * statement about what was asked.
+ * Tells if a failure may give this answer. Any other answer, planned or not, would be a statement
+ * about the request.
  */
 static bool fits(const struct outcome *o)
 {

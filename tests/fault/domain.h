@@ -1,8 +1,10 @@
 /*
  * The domain starts, works and stops while something fails at its n-th use, for every n, once and
- * from then on: an error answer or a store that says it is broken, never a success that is none,
- * never a read of what is not so; and a start on what is left finds every answered call. A failure
- * prints how to see it again, and ends the program.
+ * from then on.
+ *
+ * A call then gives an error, or the store reports that it is broken. No failed call is answered as
+ * done, and no read shows a false state. A start on what is left finds every answered call. A
+ * failure prints how to see it again, and ends the program.
  */
 #ifndef HFD_TESTS_FAULT_DOMAIN_H
 #define HFD_TESTS_FAULT_DOMAIN_H

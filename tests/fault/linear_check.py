@@ -1,7 +1,9 @@
-"""Whether a history of concurrent operations on one key is linearizable: whether they can be put in
-one order that respects who had ended before whom began, and in which each result is one that the
-model allows. After Wing and Gong (1993), with Lowe's memory of what was tried: (operations already
-placed, state). Keys are independent, so each has a history of its own (P-compositionality).
+"""Decides if a history of concurrent operations on one key is linearizable.
+
+It is when the operations can be put in one order. An operation that ended before another began
+stands before it. In that order the model allows each result. After Wing and Gong (1993), with
+Lowe's memory of tried pairs: (operations already placed, state). Keys are independent, so each has
+a history of its own (P-compositionality).
 """
 import linear_model as model
 
@@ -24,7 +26,7 @@ def check(ops, start=model.START, step=model.step):
             return None
         if len(order) > len(best[0]):
             best = (order, state)
-        # Whoever begins behind the first end of those that wait has to wait for that one.
+        # An operation that begins after the first end of the waiting ones must wait for that one.
         first_end = min((ends[i] for i in range(len(ops)) if not placed >> i & 1), default=FOREVER)
         for i in range(len(ops) - 1, -1, -1):
             if placed >> i & 1 or ops[i].call > first_end:

@@ -1,14 +1,15 @@
-"""What a GUResID may answer: the two tables of DESIGN 4 as a specification that allows several
-answers, written from the contract alone.
+"""The answers that a GUResID may give. They are the two tables of driver/core/README.md as a
+specification that allows several answers, written from the contract alone.
 
 One resource of type cluster without nodepools, one required adapter, no deadline that passes. A
-state is what is true at one instant; step() gives the states in which an operation with a given
-result may leave it: none means that this result is impossible there. A result of None is one that
-nobody saw (a lost connection, a killed server): the operation may have happened with any result.
+state is what is true at one instant. step() gives the states in which an operation with a given
+result may leave it. An empty set means that this result is impossible there. A result of None was
+never seen (a lost connection, a killed server). Such an operation may have happened with any
+result.
 
-What the server chooses freely (ids of clusters, values of cookies) is unknown in a state until
-somebody is told it; from then on it must stay, and what was told of an earlier life, or an earlier
-input, must never come back.
+The server chooses ids of clusters and values of cookies freely. Each is unknown in a state until an
+answer names it. From then on it must stay, and one of an earlier life or an earlier input must
+never come back.
 """
 from collections import namedtuple
 
@@ -17,14 +18,17 @@ from collections import namedtuple
 # gen       generation of its cluster
 # rep       (generation, kind, observed) of the adapter's stored report, or None
 # out       whether it was ready in this life
-# cid       id of its cluster, None while nobody was told; gone: those that are known not to be it
-# cookie    likewise, with those that are known not to be it any more
+# cid       id of its cluster, None until an answer names it; gone: ids that it cannot have
+# cookie    likewise; old: cookies that it cannot have any more
 State = namedtuple("State", "phase spec gen rep out cid gone cookie old")
 START = State("absent", None, 0, None, False, None, frozenset(), None, frozenset())
 
-# kind      PUT (arg: spec), GET, DELETE, REPORT (arg: (cluster id, generation, kind, observed)),
-# LIST result    PUT, GET, DELETE: a dict with status and what the answer said; REPORT: its status;
-# LIST: tuples (id, gen, deleting, spec) call, ret times; ret is None where nobody saw the end
+# kind      PUT (arg: spec), GET, DELETE, LIST,
+#           REPORT (arg: (cluster id, generation, kind, observed))
+# result    PUT, GET, DELETE: a dict with status and what the answer said
+#           REPORT: its status
+#           LIST: tuples (id, gen, deleting, spec)
+# call, ret times; ret is None where the end was not seen
 Op = namedtuple("Op", "kind arg result call ret")
 
 TRUE, FALSE, TERMINAL, FINALIZED = "True", "False", "Terminal", "Finalized"

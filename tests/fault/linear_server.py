@@ -1,17 +1,21 @@
 """Linearizability of the real program: several clients at once on few GUResIDs, clients that hang
 up, and kill -9 in the middle of it.
 
-Each round has a few keys with some clients each; every client sends its next operation as soon as
-it has read the last answer. What was sent and not answered stays open to the end of the history. At
-the end all keys are read once more, alone, so that what was acknowledged and lost shows. A round
-follows from its seed but for the timing: LINEAR_SEED and LINEAR_ROUNDS choose others. A history
-that nothing explains is printed whole.
+Each round has a few keys with some clients each. Every client sends its next operation as soon as
+it has read the last answer. An operation that was sent and not answered stays open to the end of
+the history. At the end all keys are read once more, alone, so that an acknowledged change that was
+lost shows. A round follows from its seed but for the timing: LINEAR_SEED and LINEAR_ROUNDS choose
+others. A history that nothing explains is printed whole.
 
-Breakages of the program that were tried, each of them seen within 20 rounds: a row cache that
-outlives a commit; a row cached while the commit that changes it is under way; one batch in 40
-answered and undone; a PUT that re-targets a creation; ready below the written generation; a new
-attempt failed by reports of an earlier one; reports of older generations taken; a new cookie with
-every PUT that writes.
+Breakages of the program that were tried, each of them seen within 20 rounds:
+- a row cache that outlives a commit;
+- a row cached while the commit that changes it is under way;
+- one batch in 40 answered and undone;
+- a PUT that re-targets a creation;
+- ready below the written generation;
+- a new attempt failed by reports of an earlier one;
+- reports of older generations taken;
+- a new cookie with every PUT that writes.
 """
 import json
 import os

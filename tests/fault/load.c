@@ -81,7 +81,7 @@ static void on_gate(struct hfd_sink *sink, struct hfd_job *list)
     (void)sem_post(&g->answered);
 }
 
-/* On the writer thread: what is counted here, somebody may have been told. */
+/* On the writer thread. An answer counted here may already have reached its caller. */
 static void on_answers(struct hfd_sink *sink, struct hfd_job *list)
 {
     struct batch *b = (struct batch *)sink;
@@ -152,7 +152,7 @@ static void make_report(struct step *s)
         .metadata = HFD_SLICE("")};
 }
 
-/* What a handler does before it submits. */
+/* Does what a handler does before it submits. */
 static hfd_rc step_init(struct step *s, struct batch *b, const struct load_call *planned,
                         int64_t now_us)
 {

@@ -1,11 +1,12 @@
 /*
- * Work for the programs of this folder: what orchestrator and adapters do to a handful of resources
- * (orders, repeats, changes, refusals, reports, deletions to the end), several calls to one commit.
- * It is planned once, from a seed, on a store without faults; the plan keeps what the database held
- * after each commit. The same plan on another store gives the same bytes: so what is found after a
- * fault is compared with the whole of what ought to be there, table by table.
+ * Work for the programs of this folder. Orchestrator and adapters order, repeat, change, refuse,
+ * report and delete to the end, on a handful of resources, with several calls to one commit.
  *
- * Thread: the test's own. Source: DESIGN 2, 4, 5.
+ * It is planned once, from a seed, on a store without faults. The plan keeps the content of the
+ * database after each commit. The same plan on another store gives the same bytes. So the store
+ * after a fault is compared with the whole expected content, table by table.
+ *
+ * Thread: the test's own. Source: driver/core/README.md; driver/README.md.
  */
 #ifndef HFD_TESTS_FAULT_LOAD_H
 #define HFD_TESTS_FAULT_LOAD_H
@@ -67,9 +68,9 @@ void load_fini(struct load *l);
 
 /**
  * Submits a batch, so that it becomes one commit, and waits for its answers and the writer's
- * housekeeping. The answers are counted in l->answered as soon as anybody could hear of them.
- * @return HFD_OK when every call answered what was planned; else the first other answer, or why the
- * store takes no more work
+ * housekeeping. The answers are counted in l->answered before any caller can see them. @return
+ * HFD_OK when every call answered what was planned; else the first other answer, or why the store
+ * takes no more work
  */
 hfd_rc load_run(struct load *l, size_t batch);
 
@@ -84,9 +85,8 @@ int load_missing(const struct load_plan *plan, size_t answered,
                  const unsigned char digest[LOAD_DIGEST_BYTES]);
 
 /**
- * What holds in every committed state: the engine's own check of the file, and that no row is
- * without its owner and no total is off.
- * @return NULL, or what is wrong
+ * Checks the rules of every committed state: the engine's own check of the file, the owner of every
+ * row, and all totals. @return NULL, or what is wrong
  */
 const char *load_unsound(struct world *w);
 

@@ -1,6 +1,6 @@
 /*
- * What runs while each allocation in it fails in turn: test_memory.c has what walks over them,
- * memory_more.c more of them.
+ * The calls that run while each allocation in them fails in turn. test_memory.c has the loop over
+ * them, memory_more.c has more of them.
  */
 #ifndef HFD_TESTS_FAULT_MEMORY_H
 #define HFD_TESTS_FAULT_MEMORY_H
@@ -12,7 +12,7 @@ struct memory_scenario {
     void (*prepare)(struct world *w);
     hfd_rc (*run)(struct world *w); /* the same again is right, too */
     bool store;
-    bool strange;    /* what nobody ordered is there, and stays */
+    bool strange;    /* an unordered resource is there, and stays */
     unsigned fewest; /* allocations */
     unsigned wider;  /* so many times the stride: there are more than elsewhere */
 };

@@ -246,7 +246,7 @@ static hfd_rc report_by_one(struct world *w)
     return act_on(w, "validation", false, txn_report);
 }
 
-/* From an adapter that nobody waits for, and again. */
+/* From an adapter that is not required, and again. */
 static hfd_rc report_by_others(struct world *w)
 {
     hfd_rc rc = act_on(w, "nobody-asked", false, txn_report);

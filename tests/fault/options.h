@@ -1,7 +1,9 @@
 /*
- * What the programs that fail the n-th call have in common: which ones to try. `--stride N` tries
- * one in N on average, beginning anywhere, by `--seed S` (the time by default, so that many short
- * runs see all of them in the end); `--again NAME:once|ever:N` tries one alone.
+ * The options that choose the calls to fail.
+ * - `--stride N` tries one call in N on average, beginning anywhere.
+ * - `--seed S` chooses the beginning. It is the time by default, so that many short runs see all
+ *   calls in the end.
+ * - `--again NAME:once|ever:N` tries one alone.
  */
 #ifndef HFD_TESTS_FAULT_OPTIONS_H
 #define HFD_TESTS_FAULT_OPTIONS_H

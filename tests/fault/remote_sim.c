@@ -3,26 +3,33 @@
  * tests/lib/remote_world plays HyperFleet. As sim.h, but smaller: two cluster resources, and faults
  * on the way.
  *
- *   orchestrator  PUT of four inputs, GET, DELETE, with its last cookie or none
- *   network       one request of a run lost, unanswered, cut, garbled, refused with 500, 429, or a
- * gateway's 404; all of them with 401 or 503 for a while driver        dies before a request, or
- * when it was carried out and its answer not taken, or long before it is carried out; restarts
- *   adapters      succeed, fail terminally, are silent; clusters and pools vanish in HyperFleet, or
- * are brought back from a backup
+ * - orchestrator: PUT of four inputs, GET, DELETE, with its last cookie or none
+ * - network: one request of a run is lost, unanswered, cut, garbled, or refused. A refusal is 500,
+ *   429, or a gateway's 404. All requests get 401 or 503 for a while.
+ * - driver: dies before a request, after one whose answer it has not taken, or long before one is
+ *   carried out; restarts
+ * - adapters: succeed, fail terminally, are silent; clusters and pools vanish in HyperFleet, or are
+ *   brought back from a backup
  *
  * Safety, after every step:
- *   R1  HyperFleet has at most one live cluster of ours for a GUResID, whatever was lost on the way
- *   R2  a resource becomes ready by a look at HyperFleet that has its cluster and exactly its
- * pools, Ready, with the spec of the last PUT that was taken R3  an answer is that of the
- * resource's state (the tables of driver/core/README.md) R4  204 on DELETE leaves nothing of ours
- * in HyperFleet, and nothing comes back R5  the cookie stays while its input does Liveness, faults
- * off: R6  within four hours all that is wanted is ready, in HyperFleet as well, and all else is
- * gone; HyperFleet is empty when all is deleted
+ * - R1: HyperFleet has at most one live cluster of ours for a GUResID, whatever was lost on the
+ * way.
+ * - R2: A resource becomes ready after HyperFleet was observed with its cluster and exactly its
+ *   pools. All are Ready, with the spec of the last accepted PUT.
+ * - R3: An answer is that of the resource's state (the tables of driver/core/README.md).
+ * - R4: 204 on DELETE leaves nothing of ours in HyperFleet, and nothing comes back.
+ * - R5: The cookie stays while its input does.
  *
- * Breakages that were tried, all found by R2 within a few seeds: ready whatever the condition is;
- * ready while a pool that left exists; resources of another server taken for our own.
+ * Liveness, faults off:
+ * - R6: Within four hours all wanted resources are ready, in HyperFleet as well, and all others are
+ *   gone. HyperFleet is empty when all is deleted.
  *
- * remote_sim [--first N] [--count N] [--seed N]
+ * Breakages that were tried, all found by R2 within a few seeds:
+ * - ready whatever the condition is
+ * - ready while a pool that left exists
+ * - resources of another server taken for our own
+ *
+ * usage: remote_sim [--first N] [--count N] [--seed N]
  */
 #include <getopt.h>
 #include <stdarg.h>

@@ -1,65 +1,86 @@
 /*
  * A simulation of the whole domain: driver, HyperFleet engine, store and SQLite, as they are, in
- * one thread, with one seed behind all that happens: what orchestrator, adapters and strangers do,
- * and when, on a disk that fails and loses power, under a clock that jumps. One seed is one run,
- * repeated to the bit. Two phases: with faults, in which the rules of safety hold after every step;
- * then without, in which all must converge. Source: DESIGN 4, 5 and 10.
+ * one thread. One seed decides all events and their times: orchestrator, adapters and strangers, on
+ * a disk that fails and loses power, under a clock that jumps. One seed is one run, repeated to the
+ * bit. A run has two phases. The first has faults, and the rules of safety hold after every step.
+ * The second has none, and all must converge. Source: driver/core/README.md and driver/README.md.
  *
- * What may happen. Each run has its own mix (most things are off in most runs, so that rare ones
- * meet undisturbed): orchestrator  PUT of 4 inputs (in other words too), GET, DELETE on 2 clusters
- * and a nodepool in one of them; calls that overlap, in one commit or several; answers lost, calls
- * repeated; cookies new, old, of another resource, forged, none adapters      reports delivered
- * late, twice, out of order or never; for wrong generations, of unknown adapters, incomplete,
- * Unknown, not available, terminal; adapters that are silent for good strangers     clusters with
- * our label or our name, pools in our cluster, patches, deletes and force-deletes behind our back;
- * a driver resource that is forgotten, while HyperFleet still has all of it machine       power cut
- * at any disk call, I/O errors once and for ever, full disk, restart, clock jumps of up to an hour
- * both ways operator      a new key in the ring, at any moment; with a restart other deadlines and
- * estimates, and other adapters to wait for
+ * Events. Each run has its own mix. Most events are off in most runs, so that rare ones meet
+ * undisturbed.
+ * - orchestrator: PUT of 4 inputs (in other words too), GET, DELETE on 2 clusters and a nodepool in
+ *   one of them. Calls overlap, in one commit or several. Answers are lost, calls repeated. Cookies
+ *   are new, old, of another resource, forged, or absent.
+ * - adapters: reports arrive late, twice, out of order or never. They are for wrong generations, of
+ *   unknown adapters, incomplete, Unknown, not available, terminal. Some adapters are silent for
+ *   good.
+ * - strangers: clusters with our label or our name, pools in our cluster. Patches, deletes and
+ *   force-deletes behind our back. A driver resource that is forgotten while HyperFleet has all of
+ *   it.
+ * - machine: power cut at any disk call, I/O errors once and for ever, full disk, restart, clock
+ *   jumps of up to an hour both ways.
+ * - operator: a new key in the ring, at any moment. With a restart other deadlines and estimates,
+ *   and other required adapters.
  *
  * Rules of safety. Those marked T are checked inside the transaction that makes the change, the
- * others on what is committed. A1  each answer is one that the tables of DESIGN 4 allow for the
- * state that the call found (T) A2  GET and the short cuts answer from the last commit, whichever
- * reader they ask A3  a hint's estimate is not in the past, its deadline is the operation's, its
- * status the state's, Retry-After within its bounds A4  400 RES-105 only past the deadline, RES-104
- * only with a part gone or a terminal report of this attempt (T) A5  a forged or foreign cookie is
- * refused on every method; no other ever is A6  200 names the cluster that the resource has now;
- * DELETE is 204 only where nothing is left A7  a verdict on a report is that of rows D1 to D7 of
- * driver/fleet/README.md (T) H1  a state changes along an arrow of DESIGN 4, by
- * a call that may move it (T); between two transactions nothing changes H2  a resource becomes
- * ready when all its parts are Ready at the generation that was written, and none is leaving (T) H3
- * a resource goes when none of its parts is left in HyperFleet (T) H4  a call that is refused, and
- * one that finds nothing to do, changes nothing (T) H5  the cookie changes with an input, a part or
- * an incarnation, and at no other time (T) H6  the history of a resource is one path, from its
- * creation to where it is; it goes with it H7  a stored row keeps the rule of its state
- * (hfd_resource_invariant) S1  a resource that is creating, updating or ready has
- * exactly one cluster, alive, and all its pools S2  what lives in HyperFleet is a part of one
- * resource, or a stranger's; only what carries its label is taken over S3  generations never fall,
- * deletions are never taken back, an id that went never returns S4  Ready is what the stored
- * reports say, by a count of its own. Neither this nor H2 is looked at where the adapters to wait
- * for have changed: what Ready says then was true when it was said S5  no resource waits whose
- * parts are all ready, and none is deleting whose parts are all gone S6  HyperFleet holds the spec
- * of the last PUT that was taken, unless a stranger changed it since, or the resource was lost and
- *       brought back by its cookie since
- *   S9  an output says Healthy as long as all parts are Ready and no longer, and names each with
- * its generation S7  no row is without its owner; the kept totals are what counting gives S8  after
- * a crash the database is what was committed, or that with the whole batch whose fate was unknown;
- * it passes integrity_check Liveness, faults off, the strangers' things removed: L1  with adapters
- * that are well, every wanted resource answers 200, and every unwanted one 204, within 4 hours of
- * the latest time that any clock has shown L2  once all is deleted, no row is left but what hints
- * are learned from L3  with adapters that are silent, an hour behind that time nothing is said to
- * be under way any more
+ * others on what is committed.
+ * - A1: Each answer is one that the tables allow for the state that the call found (T).
+ * - A2: GET and the short cuts answer from the last commit, with any reader.
+ * - A3: A hint's estimate is not in the past, its deadline is the operation's, and its status the
+ *   state's. Retry-After is within its bounds.
+ * - A4: 400 RES-105 comes only past the deadline. RES-104 comes only with a part gone or a terminal
+ *   report of this attempt (T).
+ * - A5: A forged or foreign cookie is refused on every method; no other ever is.
+ * - A6: 200 names the cluster that the resource has now. DELETE is 204 only where nothing is left.
+ * - A7: A verdict on a report is that of rows D1 to D7 of driver/fleet/README.md (T).
+ * - H1: A state changes along an arrow of the life cycle, by a call that may move it (T). Between
+ *   two transactions nothing changes.
+ * - H2: A resource becomes ready when all its parts are Ready at the generation that was written,
+ *   and none is leaving (T).
+ * - H3: A resource goes when none of its parts is left in HyperFleet (T).
+ * - H4: A call that is refused, or has nothing to do, changes nothing (T).
+ * - H5: The cookie changes with an input, a part or an incarnation, and at no other time (T).
+ * - H6: The history of a resource is one path, from its creation to where it is; it goes with it.
+ * - H7: A stored row keeps the rule of its state (hfd_resource_invariant).
+ * - S1: A resource that is creating, updating or ready has exactly one cluster, alive, and all its
+ *   pools.
+ * - S2: A live HyperFleet resource is a part of one resource, or a stranger's. Only those with its
+ *   label are adopted.
+ * - S3: Generations never fall, deletions are never taken back, an id that went never returns.
+ * - S4: Ready agrees with the stored reports, by a count of its own. S4 and H2 are not checked
+ *   where the required adapters have changed: Ready was true when it was set.
+ * - S5: No resource waits whose parts are all ready, and none is deleting whose parts are all gone.
+ * - S6: HyperFleet holds the spec of the last accepted PUT. Exceptions: a stranger changed it
+ * since, or the resource was lost and brought back by its cookie since.
+ * - S7: Each row has its owner; the kept totals are what counting gives.
+ * - S8: After a crash the database is what was committed, or that with the whole batch of unknown
+ *   fate. It passes integrity_check.
+ * - S9: An output has Healthy as long as all parts are Ready and no longer, and names each with its
+ *   generation.
+ *
+ * Liveness, with faults off and the strangers' things removed:
+ * - L1: With healthy adapters, every wanted resource answers 200 and every unwanted one 204. This
+ *   is within 4 hours of the latest time that any clock has shown.
+ * - L2: Once all is deleted, only the rows that hints are learned from are left.
+ * - L3: With silent adapters, no operation is under way an hour after that time.
  *
  * Breakages that were tried one at a time in the program, all of them seen within 100 seeds, and
- * the rule that objected: A1 a new attempt failed by reports of an earlier one; A2 a row cache that
- * outlives a commit; reads that forget the deadline; A3 an estimate that stays when it has passed;
- * A5 a cookie that is not opened; A7 reports of older generations or times taken; H2 ready without
- * the pools, or below the written generation; H4 a PUT that re-targets a creation; H5 a new cookie
- * with every PUT; S4 a change that does not raise the generation; S5 a pool that is gone and stays
- * a part; a force-delete that tells nobody; S6 a refused job whose writes stay in the batch; S8
- * synchronous=NORMAL; success before a commit that failed; L1 a cluster deleted without its pools;
- * the program's own assertion: a PUT taken while deleting. That everything in the lists above
- * really happens is counted as well (all_met in sim_main.c).
+ * the rule that objected:
+ * - A1: a new attempt failed by reports of an earlier one
+ * - A2: a row cache that outlives a commit; reads that forget the deadline
+ * - A3: an estimate that stays when it has passed
+ * - A5: a cookie that is not opened
+ * - A7: reports of older generations or times taken
+ * - H2: ready without the pools, or below the written generation
+ * - H4: a PUT that re-targets a creation
+ * - H5: a new cookie with every PUT
+ * - S4: a change that does not raise the generation
+ * - S5: a pool that is gone and stays a part; a force-delete that core does not observe
+ * - S6: a refused job whose writes stay in the batch
+ * - S8: synchronous=NORMAL; success before a commit that failed
+ * - L1: a cluster deleted without its pools
+ * - the program's own assertion: a PUT taken while deleting
+ *
+ * Every event in the lists above is counted, and none may be missing (all_met in sim_main.c).
  */
 #ifndef HFD_TESTS_FAULT_SIM_H
 #define HFD_TESTS_FAULT_SIM_H
@@ -136,7 +157,7 @@ struct sim_job {
     enum sim_what what;
     int64_t now_us;
     bool ran, answered;
-    bool lost; /* its answer reaches nobody */
+    bool lost; /* its answer is lost */
     /* PUT, DELETE */
     int who;
     int body;
@@ -158,7 +179,7 @@ struct sim_job {
     uint64_t content; /* of the database behind it, where that is kept */
 };
 
-/** What happens in this run; shares are of 256. */
+/** The events of this run; shares are of 256. */
 struct sim_mix {
     unsigned crash, io, stranger, jump, forged, lost, garbage, terminal, unavailable, silent, stale,
         late, keys, settings;
@@ -213,7 +234,7 @@ struct sim {
 
 extern const char *const sim_names[SIM_WHO];
 
-/** What all runs met: a rule that nothing ever tries proves nothing. */
+/** Counts what all runs met: a rule that nothing ever tries proves nothing. */
 struct sim_tally {
     unsigned arrows[HFD_STATE_COUNT][HFD_STATE_COUNT];
     unsigned answers[SIM_WHATS][HFD_ANSWER_ABSENT + 1];
@@ -254,9 +275,16 @@ hfd_rc sim_look(struct hfd_txn *tx, struct sim *s, struct sim_view *out, struct 
 hfd_rc sim_content(struct hfd_txn *tx, struct sim *s, uint64_t *out, struct hfd_err *err);
 /** T rules, inside the transaction; fails the run. */
 hfd_rc sim_rules_inside(struct hfd_txn *tx, struct sim_job *j, struct hfd_err *err);
-/** An answer to a call that found this. */
-void sim_rules_answer(struct sim *s, const struct sim_res *found, enum sim_what what, int who,
-                      int64_t now_us, const struct hfd_answer_doc *doc);
+/** A call, and the resource that it found. */
+struct sim_asked {
+    const struct sim_res *found;
+    enum sim_what what;
+    int who;
+    int64_t now_us;
+};
+/** Checks an answer. */
+void sim_rules_answer(struct sim *s, const struct sim_asked *asked,
+                      const struct hfd_answer_doc *doc);
 /** An answer that a read decided, from what is committed now. body: of a PUT, else -1 */
 void sim_rules_read(struct sim *s, enum sim_what what, int who, int body,
                     const struct hfd_answer_doc *doc);
@@ -264,7 +292,7 @@ void sim_rules_read(struct sim *s, enum sim_what what, int who, int body,
 void sim_rules_job(struct sim *s, struct sim_job *j);
 /** Notes what a stranger made, if that is what the call did. */
 void sim_rules_strange(struct sim *s, const struct sim_job *j);
-/** Nobody answers for this HyperFleet resource. */
+/** Records a HyperFleet resource that no driver resource owns. */
 void sim_rules_orphan(struct sim *s, hfd_slice id, int label);
 void sim_rules_committed(struct sim *s);
 void sim_rules_empty(struct sim *s);

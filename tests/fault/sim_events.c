@@ -1,6 +1,6 @@
 /*
- * What happens: orchestrator, adapters, strangers and the machine, by the plan of the seed; then
- * the calm. See sim.h.
+ * The events of a run: orchestrator, adapters, strangers and the machine, by the plan of the seed;
+ * then the calm. See sim.h.
  */
 #include "tests/fault/sim.h"
 
@@ -64,7 +64,7 @@ static void some_time(struct sim *s)
     static const unsigned upto_s[] = {1, 1, 1, 5, 60, 60, 900, 4000};
 
     pass(s, (int64_t)sim_below(s, upto_s[sim_below(s, 8)] * 1000) * 1000);
-    if (sim_chance(s, s->mix.jump / 4)) { /* the wall clock alone: somebody set it */
+    if (sim_chance(s, s->mix.jump / 4)) { /* the wall clock alone is set */
         const int64_t by_us = ((int64_t)sim_below(s, 7200) - 3600) * HFD_US_PER_S;
 
         s->clock.wall_us += by_us;
@@ -117,13 +117,10 @@ static hfd_rc txn_peek(struct hfd_txn *tx, void *arg, struct hfd_err *err)
     return p->fn(tx, p->call, &p->doc, err);
 }
 
-/*
- * What a read decides, by any reader, perhaps with a disk that fails. @return whether it was an
- * answer
- */
-static bool read_first(struct sim *s, enum sim_what what, int who, int body, bool forged,
-                       struct peek *p)
+/* Reads first, by any reader, perhaps with a disk that fails. @return true if that was an answer */
+static bool read_first(struct sim *s, const struct sim_job *j, bool forged, struct peek *p)
 {
+    const int who = j->who;
     const bool failing = !s->calm && sim_chance(s, s->mix.io / 2);
     hfd_rc rc;
 
@@ -141,9 +138,9 @@ static bool read_first(struct sim *s, enum sim_what what, int who, int body, boo
     if (rc == HFD_COOKIE)
         return true;
     if (p->doc.decided) {
-        sim_trace(s, "read %d %s: %d", what, sim_names[who], p->doc.answer);
+        sim_trace(s, "read %d %s: %d", j->what, sim_names[who], p->doc.answer);
         s->answered = p->doc.answer;
-        sim_rules_read(s, what, who, body, &p->doc);
+        sim_rules_read(s, j->what, who, j->body, &p->doc);
     }
     return p->doc.decided;
 }
@@ -174,7 +171,7 @@ static struct sim_job *call(struct sim *s, enum sim_what what, int who, int body
         .mem = &j->mem,
         .body = what == SIM_PUT ? hfd_slice_of(sim_body(who, body, other_words)) : HFD_SLICE_NONE,
     };
-    if (read_first(s, what, who, body, forged, &p)) {
+    if (read_first(s, j, forged, &p)) {
         hfd_arena_fini(&j->mem);
         return NULL;
     }
@@ -444,7 +441,7 @@ static void converge(struct sim *s, const bool wanted[SIM_WHO], const int body[S
     }
 }
 
-/* L3: nobody reports, so what was begun is late in the end, and says so. */
+/* L3: no adapter reports, so each operation becomes late in the end and its answer is RES-105. */
 static void wait_in_vain(struct sim *s, const bool wanted[SIM_WHO], const int body[SIM_WHO])
 {
     for (int i = 0; i < SIM_WHO; i++)

@@ -1,4 +1,4 @@
-/* What must hold: the rules of sim.h, from SQL and tables of their own. */
+/* The rules of sim.h, from SQL and tables of their own. */
 #include "driver/core/transition.h"
 #include "tests/fault/sim.h"
 
@@ -42,7 +42,7 @@ static void copy_text(char *out, size_t size, hfd_slice s)
     (void)snprintf(out, size, "%.*s", HFD_SLICE_FMT(s));
 }
 
-/* Of a row that must be somebody's. */
+/* The index of the resource that owns a row. */
 static size_t whose(struct sim *s, hfd_slice guresid)
 {
     for (size_t i = 0; i < SIM_WHO; i++)
@@ -210,9 +210,9 @@ hfd_rc sim_content(struct hfd_txn *tx, struct sim *s, uint64_t *out, struct hfd_
     return rc;
 }
 
-/* A number that a text with up to two parameters gives. */
-static hfd_rc count_of(struct hfd_txn *tx, const char *sql, const char *text, int64_t number,
-                       int64_t *out, struct hfd_err *err)
+/* The number that a query with up to two parameters gives; the second one is 0. */
+static hfd_rc count_of(struct hfd_txn *tx, const char *sql, const char *text, int64_t *out,
+                       struct hfd_err *err)
 {
     struct hfd_stmt *st;
     bool row;
@@ -220,7 +220,7 @@ static hfd_rc count_of(struct hfd_txn *tx, const char *sql, const char *text, in
 
     if (rc == HFD_OK) {
         hfd_stmt_text(st, 1, hfd_slice_of(text));
-        hfd_stmt_i64(st, 2, number);
+        hfd_stmt_i64(st, 2, 0);
         rc = hfd_stmt_step(st, &row, err);
         *out = rc == HFD_OK ? hfd_stmt_col_i64(st, 0) : 0;
     }
@@ -301,13 +301,13 @@ static hfd_rc rule_failed(struct hfd_txn *tx, struct sim_job *j, int who, struct
             sim_fail(j->sim, "A4", "%s failed by a deadline that has not passed", sim_names[who]);
         return HFD_OK;
     }
-    rc = count_of(tx, gone_sql, sim_names[who], 0, &gone, err);
+    rc = count_of(tx, gone_sql, sim_names[who], &gone, err);
     if (rc == HFD_OK)
-        rc = count_of(tx, terminal_sql, sim_names[who], 0, &said, err);
+        rc = count_of(tx, terminal_sql, sim_names[who], &said, err);
     if (rc == HFD_OK && (strcmp(b->code, "RES-104") != 0 || gone + said == 0))
         sim_fail(j->sim, "A4", "%s failed with %s, and no part is gone and no report is terminal",
                  sim_names[who], b->code);
-    /* What ended an attempt is the report that has just come, or what somebody just did. */
+    /* An attempt is ended by the report or the event that has just come. */
     if (rc == HFD_OK && gone == 0 && !restores(j) &&
         (j->what != SIM_REPORT || !j->message.terminal))
         sim_fail(j->sim, "A4", "%s failed by a report of an earlier attempt", sim_names[who]);
@@ -326,7 +326,7 @@ static hfd_rc rule_ready(struct hfd_txn *tx, struct sim_job *j, int who, struct 
         " AND r.conditions LIKE '%{\"type\":\"Available\",\"status\":\"True\"%') <> CASE f.kind "
         "WHEN 1 THEN 2 ELSE 1 END)";
     int64_t unready;
-    hfd_rc rc = count_of(tx, sql, sim_names[who], 0, &unready, err);
+    hfd_rc rc = count_of(tx, sql, sim_names[who], &unready, err);
 
     if (rc == HFD_OK &&
         ((unready != 0 && !j->sim->adapters_changed) || j->after.res[who].part_count == 0))
@@ -344,7 +344,7 @@ static hfd_rc rule_gone(struct hfd_txn *tx, struct sim_job *j, int who, struct h
     static const char parts_sql[] = "SELECT count(*) FROM part WHERE guresid = ?1 AND ?2 = 0";
     struct sim *s = j->sim;
     int64_t left = 0;
-    hfd_rc rc = count_of(tx, parts_sql, sim_names[who], 0, &left, err);
+    hfd_rc rc = count_of(tx, parts_sql, sim_names[who], &left, err);
 
     if (rc == HFD_OK && left != 0)
         sim_fail(s, "H3", "%s went and left its parts", sim_names[who]);
@@ -413,8 +413,13 @@ hfd_rc sim_rules_inside(struct hfd_txn *tx, struct sim_job *j, struct hfd_err *e
     if (idle(j) && !sim_equal(&j->before, &j->after))
         sim_fail(j->sim, "H4", "a call on %s that had nothing to do changed something",
                  sim_names[j->who]);
-    sim_rules_answer(j->sim, restores(j) ? &j->after.res[j->who] : &j->before.res[j->who], j->what,
-                     j->who, j->now_us, &j->doc);
+    sim_rules_answer(
+        j->sim,
+        &(struct sim_asked){.found = restores(j) ? &j->after.res[j->who] : &j->before.res[j->who],
+                            .what = j->what,
+                            .who = j->who,
+                            .now_us = j->now_us},
+        &j->doc);
     return rc;
 }
 
@@ -530,16 +535,16 @@ static void rule_error(struct sim *s, const struct sim_res *found, const char *n
                  code);
 }
 
-void sim_rules_answer(struct sim *s, const struct sim_res *found, enum sim_what what, int who,
-                      int64_t now_us, const struct hfd_answer_doc *doc)
+void sim_rules_answer(struct sim *s, const struct sim_asked *asked,
+                      const struct hfd_answer_doc *doc)
 {
-    const char *name = sim_names[who];
+    const char *name = sim_names[asked->who];
 
-    sim_tally.answers[what][doc->answer]++;
+    sim_tally.answers[asked->what][doc->answer]++;
     if (doc->answer == HFD_ANSWER_HINT || doc->answer == HFD_ANSWER_BUSY)
-        rule_hint(s, name, now_us, &doc->hint);
+        rule_hint(s, name, asked->now_us, &doc->hint);
     if (doc->answer == HFD_ANSWER_FAILED)
-        rule_error(s, found, name, now_us, doc);
+        rule_error(s, asked->found, name, asked->now_us, doc);
     if (doc->answer == HFD_ANSWER_OUTPUT && (doc->values.len == 0 || doc->type.len == 0))
         sim_fail(s, "A6", "a 200 of %s without its output", name);
     if (doc->has_cookie && (doc->cookie.len == 0 || doc->cookie.len > SIM_COOKIE - 1))
@@ -665,7 +670,7 @@ static struct sim_seen *seen(struct sim *s, const char *id)
     return &s->seen[s->seen_count++];
 }
 
-/* S6: what the spec of a part must be while nobody else has touched it. */
+/* S6: the spec that a part must have while no stranger has changed it. */
 static void rule_spec(struct sim *s, size_t who, const char *id, hfd_slice spec, bool cluster)
 {
     static const char *const clusters[SIM_BODIES] = {"{\"v\":0}", "{\"v\":1}", "{\"v\":1}",
@@ -894,7 +899,10 @@ void sim_rules_read(struct sim *s, enum sim_what what, int who, int body,
     if ((allowed(found, what, body, s->clock.wall_us) & 1u << doc->answer) == 0)
         sim_fail(s, "A2", "%s of %s in %s answered %d", words[what], sim_names[who],
                  hfd_state_name((enum hfd_state)found->state), doc->answer);
-    sim_rules_answer(s, found, what, who, s->clock.wall_us, doc);
+    sim_rules_answer(
+        s,
+        &(struct sim_asked){.found = found, .what = what, .who = who, .now_us = s->clock.wall_us},
+        doc);
     if (doc->answer == HFD_ANSWER_HINT || doc->answer == HFD_ANSWER_BUSY)
         rule_hint_of(s, found, sim_names[who], &doc->hint);
     if (doc->answer == HFD_ANSWER_OUTPUT && !slice_has(doc->values, found->cluster_id))

@@ -105,7 +105,7 @@ void sim_rotate(struct sim *s)
     sim_trace(s, "a new key");
 }
 
-/* What a configuration file may say from the next start on. */
+/* Sets what a configuration file may change from the next start on. */
 static void configure(struct sim *s, size_t adapters, int64_t deadline_us, int64_t estimate_us)
 {
     s->driver.fleet.required[HFD_KIND_CLUSTER] =
@@ -523,7 +523,7 @@ static void on_committed(struct sim *s)
     }
 }
 
-/* Nobody knows whether the batch is on disk: a restart must show all of it, or nothing. */
+/* It is unknown whether the batch is on disk: a restart must show all of it, or nothing. */
 static void on_unknown(struct sim *s, bool failed)
 {
     struct sim_view maybe = s->now;

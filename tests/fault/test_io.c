@@ -1,6 +1,6 @@
 /*
  * Each call of the disk fails in turn, once and from then on, while the program starts, works and
- * stops. What must hold: domain.h.
+ * stops. The rules are in domain.h.
  *
  *   test_io                        a share of the calls, another one with each --seed
  *   test_io --stride N             one call in N, on average; 1 = every one

@@ -1,6 +1,7 @@
-"""The real program ended, stopped and starved under load, with a ledger of what it acknowledged:
-kill -9, SIGSTOP and SIGCONT, a full disk, a second server on the same data. What is acknowledged is
-there afterwards; what is refused says why.
+"""The real program is ended, stopped and starved under load, with a ledger of what it acknowledged.
+
+The means are kill -9, SIGSTOP and SIGCONT, a full disk, and a second server on the same data.
+Acknowledged changes are there afterwards. A refusal names its reason.
 
 HFD_IT_CYCLES sets the number of cycles (4 here; the full tier runs the 200 kills of
 tests/integration/test_recovery.py as well).
@@ -28,7 +29,7 @@ FULL_BYTES = 3 << 20
 
 
 def stopped(pid):
-    """Whether all threads of a process are."""
+    """Tells if all threads of a process are."""
     for thread in os.listdir("/proc/%d/task" % pid):
         with open("/proc/%d/task/%s/stat" % (pid, thread), encoding="utf-8") as f:
             if f.read().rsplit(")", 1)[1].split()[0] != "T":
@@ -45,8 +46,8 @@ class StopUnderLoad(test_recovery.KillUnderLoad):
         eventually(lambda: stopped(self.server.proc.pid), "the process is stopped", every_s=0.002)
 
     def silent(self):
-        """Nobody answers: a stopped process takes connections, as the kernel does that, but says
-        nothing.
+        """A stopped process does not answer: the kernel takes its connections, but nothing comes
+        back.
         """
         with socket.create_connection(("127.0.0.1", self.server.port), timeout=0.2) as s:
             s.sendall(b"GET /nobody HTTP/1.1\r\nHost: localhost\r\n\r\n")
@@ -56,7 +57,7 @@ class StopUnderLoad(test_recovery.KillUnderLoad):
                 return True
 
     def load(self):
-        """Workers until somebody says stop; their failures."""
+        """Starts workers that run until stop is set. Returns it with their failures and threads."""
         stop, failures = threading.Event(), []
         threads = [threading.Thread(target=self.worker, args=(i, stop, failures))
                    for i in range(self.WORKERS)]

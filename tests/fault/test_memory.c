@@ -1,14 +1,13 @@
 /*
  * Each allocation fails in turn, once and from then on: ours in driver/, store/ and schemas/,
- * jansson's and SQLite's. First while the domain starts, works and stops (what must hold:
- * domain.h), then in what the domain's work does not touch, one scenario after the other: the
- * answer is HFD_NOMEM or right, nothing is left half-made, and the same again goes through. Leaks
- * are the address sanitizer's to find.
+ * jansson's and SQLite's. First they fail while the domain starts, works and stops; the rules are
+ * in domain.h. Then they fail in the code beside the domain's work, one scenario after the other.
+ * The answer is HFD_NOMEM or right, nothing is left half-made, and the same call then succeeds. The
+ * address sanitizer finds leaks.
  *
  *   test_memory                        a share of the allocations, another one with each --seed
  *   test_memory --stride N             one allocation in N, on average; 1 = every one
- *   test_memory --again NAME:WHICH:N   the N-th allocation in NAME, once or ever: what a failure
- * prints
+ *   test_memory --again NAME:WHICH:N   the N-th allocation in NAME, once or ever, as printed
  */
 #include "driver/core/cookie.h"
 #include "tests/fault/domain.h"
@@ -537,7 +536,7 @@ static void run_out_everywhere(const struct memory_scenario *s, bool ever)
         fail_msg("%s: the run has %u allocations only", s->name, walk.nth);
 }
 
-/* What the domain's work does not touch. */
+/* Code that the domain's work does not touch. */
 static void scenarios_run_out_of_memory(void **state)
 {
     const struct hfd_schema *input;

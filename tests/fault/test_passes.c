@@ -1,8 +1,8 @@
 /*
  * Each allocation fails in turn in the passes of the remote: in choosing a request, and in taking
- * its answer. A whole life against a played HyperFleet comes to the same end, with one cluster;
- * what no resource has is found and deleted, what was made before the store was lost is found
- * again; and of many that are looked at together none is forgotten.
+ * its answer. A whole life against a played HyperFleet comes to the same end, with one cluster.
+ * Orphans are found and deleted. Clusters that were made before the store was lost are found again.
+ * None of many that are observed together is forgotten.
  *
  *   test_passes             a share of the allocations, another one with each --seed
  *   test_passes --stride N  one allocation in N, on average; 1 = every one
@@ -57,10 +57,7 @@ static void after_step(struct remote_world *rw)
         plan.fired = true;
 }
 
-/*
- * A list is asked for by what is looked for, or not at all: without it all that anybody has would
- * be read.
- */
+/* A list is never read without a search: it would read the resources of all clients. */
 static void check_request(struct remote_world *rw, const struct hfd_remote_request *request)
 {
     const hfd_slice path = request->path;

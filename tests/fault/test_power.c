@@ -1,9 +1,9 @@
 /*
- * The power goes at thousands of moments, on a disk that keeps of what was not synced nothing, all,
- * or some: every answered call is there whole, none is there by half, nothing is damaged, and the
- * program starts on what is left. Two controls must fail, else this test cannot tell:
- * synchronous=NORMAL must lose answered calls, and a disk that syncs nothing must lose or damage
- * what is there.
+ * The power goes at thousands of moments. The disk keeps none, all, or some
+ * of the unsynced bytes. Every answered call is there whole, none is there by half, nothing is
+ * damaged, and the program starts on what is left. Two controls must fail, else this test proves
+ * nothing. With synchronous=NORMAL answered calls must be lost. A disk that syncs nothing must lose
+ * or damage rows.
  *
  *   test_power                   2,000 moments
  *   test_power --points N        N moments
@@ -274,7 +274,7 @@ static void run_points(int64_t points, const char *synchronous, bool control, st
 /* ---- tests ---- */
 
 /*
- * What was answered survives a power cut at any moment, and one more while the program starts
+ * Every answered change survives a power cut at any moment, and one more while the program starts
  * again.
  */
 static void power_cut_loses_nothing(void **state)
@@ -398,7 +398,7 @@ static void seal(struct ring_run *r)
 }
 
 /*
- * What was sealed with a ring that was answered for opens after a power cut, at any moment of
+ * A ring is answered for once it is written. Its cookies open after a power cut at any moment of
  * making and rotating it.
  */
 static void power_cut_loses_no_key(void **state)

@@ -1,5 +1,5 @@
 /*
- * A transaction function that runs again: each kind of them is run, undone and run once more, and
+ * A transaction function that runs again. Each kind of them is run, undone and run once more. It
  * answers and stores the same as on a store where it ran once.
  *
  * The linker puts hfd_store_update_wait of this file between the test's world and the store.
@@ -22,7 +22,7 @@
     "\"spec\":{\"region\":\"" region "\"}},\"nodepools\":[" pools "]}}}"
 #define POOL(name) "{\"name\":\"" name "\",\"spec\":{\"n\":1}}"
 
-static struct world *twice; /* whose transaction functions run twice; NULL = nobody's */
+static struct world *twice; /* its transaction functions run twice; NULL = none do */
 static unsigned reruns;
 
 struct rerun {

@@ -1,6 +1,6 @@
 /*
- * What our own code does with files (-Wl,--wrap of each name): the disk that remembers is told.
- * SQLite's calls go through its VFS. fsync does nothing else: the real disk is not what is tested.
+ * Passes the file calls of our own code to the disk that remembers (-Wl,--wrap of each name).
+ * SQLite's calls go through its VFS. fsync does nothing else: the real disk is not under test.
  */
 #include "tests/lib/crashdisk.h"
 

@@ -25,7 +25,7 @@ static bool fails(void)
 
 void wrap_files_arm(unsigned nth, bool for_ever, int error)
 {
-    error_code = error; /* whoever is to fail takes the trigger's lock first */
+    error_code = error; /* a call that is to fail takes the trigger's lock first */
     trigger_arm(&trigger, nth, for_ever);
 }
 

@@ -1,4 +1,4 @@
-"""What an HTML page is made of."""
+"""The parts of an HTML page."""
 import html.parser
 
 

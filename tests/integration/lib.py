@@ -1,8 +1,8 @@
 """Black-box fixtures: the real program as a child process, an HTTP client, adapters played by hand,
 and checkers for documents.
 
-Written from the public contracts (Driver API 0.9.3, HyperFleet API, DESIGN.md), never from the
-program's code. Standard library only. The program under test is $HFD_PROGRAM, else
+Written from the public contracts (Driver API 0.9.3, HyperFleet API, driver/README.md), never from
+the program's code. Standard library only. The program under test is $HFD_PROGRAM, else
 build/hyperfleet-driver of this tree.
 """
 import copy
@@ -407,8 +407,8 @@ class Client:
 STATES = ("absent", "creating", "updating", "ready", "failed", "deleting")
 OPS = ("PUT same", "PUT different", "GET", "DELETE")
 
-# DESIGN 4, both decision tables: (state, operation) -> (status, status in the hint, state
-# afterwards)
+# Both decision tables of driver/core/README.md: (state, operation) -> (status, status in the hint,
+# state afterwards)
 CELLS = {
     ("absent", "PUT same"): (202, "creating", "creating"),
     ("absent", "PUT different"): (202, "creating", "creating"),
@@ -684,7 +684,7 @@ class Case(unittest.TestCase):
         return answer
 
     def checked(self, method, gid, a):
-        """What holds for every answer of the driver contract, whatever the test is about."""
+        """Checks the rules that every answer of the driver contract keeps."""
         allowed = {"PUT": (200, 202, 400, 409, 413, 503), "GET": (200, 202, 400, 404, 503),
                    "DELETE": (202, 204, 400, 503)}[method]
         self.assertIn(a.status, allowed, "status of a %s" % method)

@@ -1,5 +1,8 @@
-"""A web page in a browser on this machine can do nothing to the server: neither under a foreign
-host name (DNS rebinding) nor from a foreign origin (cross-site request forgery)."""
+"""A web page in a browser on this machine can do nothing to the server.
+
+It can use neither a foreign host name (DNS rebinding) nor a foreign origin (cross-site request
+forgery).
+"""
 import json
 import unittest
 
@@ -52,7 +55,7 @@ class Browser(Case):
         self.assertEqual(self.count("foreign_origin") - origins, 2 * len(METHODS))
 
     def test_nothing_is_planted(self):
-        """What a page can send without asking first makes no cluster and no report."""
+        """The requests that a page can send without a preflight make no cluster and no report."""
         body = json.dumps({"kind": "Cluster", "name": "planted", "spec": {}})
         for headers in FORGED + (REBOUND,):
             with self.subTest(headers):

@@ -119,7 +119,8 @@ class Cli(unittest.TestCase):
         path = self.file("adapters:\n  required:\n    nodepool: []\n")
         done = run("config", "check", "--config", path)
         self.assertEqual((done.returncode, done.stdout), (0, "ok\n"))
-        self.assertIn("warning: %s:3: adapters.required.nodepool: no adapters: no nodepool becomes ready" % path,
+        self.assertIn("warning: %s:3: adapters.required.nodepool: no adapters: no nodepool "
+                      "becomes ready" % path,
                       done.stderr)
         self.assertNotIn("adapters.required.cluster", done.stderr)
         self.assertEqual(run("config", "check").stderr, "")
@@ -127,7 +128,9 @@ class Cli(unittest.TestCase):
                              "http://127.0.0.1:1/").stderr, "", "the remote has its own")
         done = run("doctor", "--config", path, "--data", os.path.join(self.dir, "none"))
         self.assertEqual(done.returncode, 3)
-        self.assertIn("settings  adapters.required.nodepool: no adapters: no nodepool becomes ready", done.stdout)
+        self.assertIn(
+            "settings  adapters.required.nodepool: no adapters: no nodepool becomes ready",
+            done.stdout)
         with Server(config="adapters.required.cluster: []\n") as server:
             told = [r for r in server.records() if r.get("setting") == "adapters.required.cluster"]
             self.assertEqual([r["level"] for r in told], ["warn"])

@@ -112,7 +112,7 @@ class Demo(Case):
 
 class NoDemo(Case):
     def test_off_by_default(self):
-        """Without --demo nobody reports."""
+        """Without --demo there are no reports."""
         gid, _, _ = self.created()
         self.assertEqual(self.client.get(self.fleet.cluster_of(gid)["href"]
                                          + "/statuses").json["items"], [])

@@ -206,8 +206,8 @@ class Cookie(Case):
                                  202)
 
     def test_of_an_earlier_incarnation(self):
-        """After a DELETE to the end the old cookie counts as none: 404, 204, and a PUT makes a new
-        resource that it does not disturb.
+        """After a complete DELETE the old cookie counts as none: 404, 204. A PUT makes a new
+        resource, which the old cookie does not disturb.
         """
         gid, body, old = self.brought_ready()
         self.removed(gid, old)

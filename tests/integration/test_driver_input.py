@@ -1,4 +1,4 @@
-"""What a PUT accepts and refuses, which field an error names, what is the same input, nodepool
+"""Inputs that a PUT accepts and refuses, the field that an error names, equal inputs, nodepool
 differences, outputs and their secrets.
 """
 import copy

@@ -1,5 +1,5 @@
-"""Every cell of both decision tables of DESIGN.md section 4 from outside, adapters played by hand;
-the same after kill -9 and restart.
+"""Every cell of both decision tables of driver/core/README.md from outside, with adapters played by
+hand. The same after kill -9 and restart.
 """
 import json
 import unittest
@@ -49,7 +49,7 @@ class Tables(Case):
         return self.get(gid, cookie) if op == "GET" else self.delete(gid, cookie)
 
     def snapshot(self, gid):
-        """What HyperFleet holds for a GUResID, without what a mere look might touch."""
+        """The HyperFleet resources of a GUResID, without the fields that a mere read may change."""
         parts = self.fleet.of(gid)
         return json.dumps(sorted([p["id"], p["generation"], p["spec"], p.get("deleted_time", "")]
                                  for ps in parts for p in ps))
@@ -468,8 +468,8 @@ class Tables(Case):
         self.assertEqual(self.snapshot(gid), before)
 
     def test_busy_cookie_is_stable(self):
-        """The 409s during a deletion carry one and the same cookie, the one of before: a new value
-        is a new version in somebody's store.
+        """The 409s during a deletion carry one and the same cookie: the one of before. Each new
+        value would be a new version in the orchestrator's store.
         """
         gid, body, cookie = self.in_state("deleting")
         values = {self.expect(self.put(gid, b, cookie), 409).cookie
@@ -568,9 +568,10 @@ class Tables(Case):
                 self.expect(self.delete(gid, cookie, prefix=form), 202)
 
     def test_path_fixes_the_kind(self):
-        """/nodepools/X where X is a cluster, and the other way round, is not there: 404; a PUT of
-        the wrong type and a DELETE are RES-101, as 204 would have the orchestrator forget what is
-        still there."""
+        """/nodepools/X where X is a cluster is 404, and so is the other way round. A PUT of the
+        wrong type and a DELETE are RES-101. With 204 the orchestrator would forget a resource that
+        is still there.
+        """
         gid, body, cookie = self.brought_ready(cluster_input())
         np = guresid("pool")
         pool_body = nodepool_input(cluster_guresid=gid)

@@ -589,7 +589,9 @@ class FewerAdapters(FleetCase):
 
 class OtherAdapters(FleetCase):
     def test_repeated_delete_looks_at_nodepools_again(self):
-        """The same where somebody else is waited for, who has finalized the nodepool."""
+        """The same after a restart with another required adapter, which has already finalized the
+        nodepool.
+        """
         doc = self.cluster()
         pool = self.pool(doc)
         self.assertEqual(self.client.delete(doc["href"]).status, 202)
@@ -612,8 +614,8 @@ class Reports(FleetCase):
         return {i["adapter"]: i for i in answer.json["items"]}
 
     def test_report(self):
-        """201 with the stored report: the seed's example, by POST and by PUT, on a cluster and on
-        both paths of a nodepool.
+        """201 with the stored report: the example of the document, by POST and by PUT, on a cluster
+        and on both paths of a nodepool.
         """
         cluster = self.cluster()
         pool = self.pool(cluster)
@@ -791,8 +793,8 @@ class Reports(FleetCase):
         self.assertNotIn("StrangerSuccessful", self.conditions(doc))
 
     def test_strangers_keep_nobody_out(self):
-        """However many adapters report that nobody waits for, there is an end to them, and those
-        that are required get in.
+        """Reports of adapters that are not required have a limit. The required ones are still taken
+        after it.
         """
         doc = self.cluster()
         stored, answer = 0, self.fleet.report(doc, "stranger-0")
@@ -807,7 +809,7 @@ class Reports(FleetCase):
         self.assertEqual(self.conditions(doc)["Ready"]["status"], "True")
 
     def test_large_documents(self):
-        """What a configured body size lets in can be read again."""
+        """A body that the configured size lets in can be read again."""
         with Server("--http-body-max", "16MiB") as server:
             client = Client(server)
             answer = client.post(BASE + "/clusters",
@@ -870,8 +872,8 @@ class Reports(FleetCase):
 
 
 class Aggregation(FleetCase):
-    """The tables of the seed, with two required adapters (a-one, b); times are those of the reports
-    unless the table says now.
+    """The tables of the document, with two required adapters (a-one, b). Times are those of the
+    reports, unless the table says now.
     """
 
     def setUp(self):
@@ -1017,8 +1019,8 @@ class Aggregation(FleetCase):
         self.check(after["Available"], "True", 2, self.at(10), self.at(5))
 
     def test_available_is_sticky(self):
-        """The seed's example: Available=True at 1; a False at 2 while the other is at 1 keeps it
-        True; a False at 1, all at 1, ends it.
+        """The document's example. Available=True at 1; a False at 2 while the other is at 1 keeps
+        it True. A False at 1, with all at 1, ends it.
         """
         self.tell("a-one", True, 1)
         self.tell("b", True, 5)

@@ -1,5 +1,5 @@
-"""What the doors of HyperFleet's API add to a request or an answer: the caller's name, the
-vocabulary of conditions, bounds on reports.
+"""The doors of HyperFleet's API add to a request or an answer: the caller's name, the vocabulary of
+conditions, bounds on reports.
 """
 import re
 import unittest
@@ -31,7 +31,7 @@ class Identity(Case):
         gone = self.client.delete(made["href"], self.as_("eve@example.com")).json
         self.assertEqual(gone["deleted_by"], "eve@example.com")
 
-    # What is no name is written as the system's, and refuses nothing.
+    # A text that is no name is written as the system's name, and refuses nothing.
     def test_no_name_is_the_system(self):
         for n, who in enumerate((None, "", "a b", "x@", "@", "a" * 255)):
             made = self.client.post(BASE + "/clusters", create_body("id-none-%d" % n),

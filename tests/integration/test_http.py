@@ -123,7 +123,7 @@ class Raw(Case):
             self.expect(self.get("abc"), 404)
 
     def test_nonsense(self):
-        """Bytes that are no HTTP harm nobody."""
+        """Bytes that are no HTTP do no harm."""
         for raw in (b"\x00" * 100, b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03", b"GET\r\n\r\n",
                     b"GET / HTTP/9.9\r\nHost: localhost\r\n\r\n",
                     b"\r\n\r\n\r\n", b"PUT /abc HTTP/1.1\r\nHost : a\r\n\r\n"):
@@ -201,7 +201,7 @@ class Limits(Case):
         inode = "%04X" % s.getsockname()[1]
 
         def cut():
-            """Whether the server's end of this connection is gone (or only waits to be forgotten).
+            """Tells if the server's end of this connection is gone (or only waits to be forgotten).
             """
             with open("/proc/net/tcp", encoding="ascii") as f:
                 rows = [line.split() for line in f][1:]

@@ -1,4 +1,6 @@
-"""What `cmake --install` brings: the program, its licence, its documents and its schemas. Source: CMakeLists.txt."""
+"""`cmake --install` installs the program, its licence, documents and schemas. Source:
+CMakeLists.txt.
+"""
 import glob
 import json
 import os

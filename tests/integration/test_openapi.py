@@ -516,7 +516,7 @@ class OpenApi(Case):
         unseen = set(self.members_of_answers()) - self.schemas.seen - never
         self.assertEqual(unseen, set(), "members that no answer had")
 
-    # What is turned away before any operation has the form that `default` promises.
+    # A request that is refused before any operation has the form that `default` promises.
     def test_default_answers(self):
         schemas = self.doc["components"]["schemas"]
         for client, method, path, name, status in ((self.client, "PATCH", "/x", "Error", 405),

@@ -1,6 +1,4 @@
-"""Lost and found: rows that are gone from the store, clusters that are nobody's, the admin API, and
-doctor.
-"""
+"""Lost and found: rows that are gone from the store, orphans, the admin API, and doctor."""
 import os
 import sqlite3
 import unittest
@@ -61,8 +59,8 @@ class Orphans(Case):
         self.assertEqual(self.orphans(gid), [])
 
     def test_only_orphans_are_deleted(self):
-        """What belongs to a resource, what is not the driver's and what is not there is left alone,
-        and the answer says why.
+        """Three kinds are left alone: a cluster of a resource, one without our label, and an absent
+        one. The answer gives the reason.
         """
         gid, _, cookie = self.brought_ready()
         cluster = self.fleet.cluster_of(gid)

@@ -43,8 +43,8 @@ class Outcome(Case):
     CONFIG = CONFIG
 
     def test_terminal_in_one_mouth(self):
-        """dns:NoZone ends an operation when dns says it, not when another adapter does; a plain
-        reason does from anybody.
+        """dns:NoZone ends an operation when dns reports it, not when another adapter does. A plain
+        reason ends it from any adapter.
         """
         for adapter, reason, status in (("dns", "NoZone", 400), ("validation", "NoZone", 202),
                                         ("validation", "InvalidSpec", 400)):

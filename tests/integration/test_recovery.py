@@ -134,8 +134,8 @@ class Parallel(Case):
 
 
 class Entry:
-    """What is known of one GUResID: facts that were acknowledged, and the one operation that was
-    not.
+    """The known facts of one GUResID: the acknowledged ones, and the one operation that was not
+    acknowledged.
     """
 
     def __init__(self, gid, pools):
@@ -489,8 +489,8 @@ class StartAndStop(Case):
             self.expect(self.get(gid), 202)
 
     def test_hang_ups(self):
-        """Clients that hang up at any point of a request harm nobody; what they ordered in part is
-        not made.
+        """Clients that hang up at any point of a request do no harm. A PUT that arrived in part
+        makes nothing.
         """
         body = json.dumps(cluster_input(nodepools=[{"name": "one"}])).encode()
         whole, part = [], []

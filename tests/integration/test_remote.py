@@ -172,8 +172,8 @@ class Life(unittest.TestCase):
         self.assertEqual(self.api.of(self.gid), ([], []))
         self.assertEqual(self.client.get("/" + self.gid).status, 404)
 
-    # What happens to a cluster that is ready is told to who asks for it, long before its next
-    # regular observation.
+    # A GET of a ready cluster answers a new condition long before the cluster's next regular
+    # observation.
     def test_health_is_asked_for(self):
         def health(available):
             self.api.report(self.api.cluster_of(self.gid), "validation", available=available)
@@ -379,7 +379,7 @@ class Doors(unittest.TestCase):
             self.assertFalse(os.path.exists(data), "nothing was made")
 
     # A secret that every user may read is a warning of serve, `config check` and doctor, and stops
-    # none of them; one that some may is none.
+    # none of them. A secret that only some users may read is no warning.
     def test_an_open_token_is_a_warning(self):
         with tempfile.TemporaryDirectory(prefix="hfd-it-open-") as scratch, Scripted(
             lambda path, headers: EMPTY) as remote:
@@ -411,7 +411,7 @@ class Doors(unittest.TestCase):
             self.assertEqual(server.sigterm(), 0)
             self.assertLess(time.monotonic() - began, 8.0)  # the request itself would last 15 s
 
-    # What cannot work is refused at the start, with words and exit status 2.
+    # Impossible settings are refused at the start, with a message and exit status 2.
     def test_bad_settings_stop_the_start(self):
         for flags, says in ((("--demo",), b"demo adapters would report instead"),
                             (("--remote-token-file", "/nonexistent"), b"remote.token_file"),

@@ -1,5 +1,5 @@
 """Lists over HTTP: search in TSL, order, pages, projections, and a sentinel's two queries. Source:
-the seed's lists; DESIGN 10.
+HyperFleet API, lists; the decisions of driver/README.md.
 """
 import datetime
 import threading
@@ -166,7 +166,7 @@ class Search(ListCase):
                      "HYPERFLEET-NTF-001")
 
     def test_injections_are_values(self):
-        """What looks like SQL finds nothing and breaks nothing."""
+        """Values that look like SQL find nothing and break nothing."""
         for value in ("x'' or 1=1 --", "'' OR ''1''=''1", "x''; DROP TABLE fleet; --", "%", "?1",
                       "$.x", "\u0000", "\ud83d\ude00".encode(
                 "utf-16", "surrogatepass").decode("utf-16")):

@@ -73,7 +73,7 @@ class Serve(unittest.TestCase):
         self.assertEqual([m for m in messages(server) if "demo" in m], [])
 
     def test_private_files(self):
-        """Whatever umask it is started with, nobody else reads what it makes."""
+        """With any umask, the files that it makes are readable for its user alone."""
         before = os.umask(0)
         try:
             server = self.start()

@@ -56,7 +56,7 @@ class Wire:
         return r
 
     def closed(self):
-        """Whether the server ends the connection, with nothing more to say."""
+        """Tells if the server ends the connection without more bytes."""
         try:
             return self.data == b"" and self.sock.recv(1) == b""
         except ConnectionResetError:
@@ -168,8 +168,8 @@ class OnTheWire(Case):
         path = b"/" + guresid("space").encode()
         body = json.dumps(cluster_input()).encode()
         made = self.once(b"PUT " + path
-                         + b" HTTP/1.1\r\nHost: [::1]\r\nConnection: close\r\nContent-Length: %d\r\n"
-                           b"\r\n" % len(body) + body)
+                         + b" HTTP/1.1\r\nHost: [::1]\r\nConnection: close\r\n"
+                           b"Content-Length: %d\r\n\r\n" % len(body) + body)
         cookie = made.header(SET_COOKIE).encode()
         for value in (b"\t" + cookie + b" \t ", b" \t ", b""):
             with self.subTest(value):
@@ -254,8 +254,8 @@ class OnTheWire(Case):
             w.send(b"10000\r\n" + b"x" * 65536 + b"\r\n")
         self.assertEqual(w.response().status, 413)
         w = self.wire()
-        w.send(b"PUT /abc HTTP/1.1\r\nHost: [::1]\r\nExpect: 100-continue\r\nContent-Length: %d\r\n\r\n"
-               % (BODY_MAX + 1))
+        w.send(b"PUT /abc HTTP/1.1\r\nHost: [::1]\r\nExpect: 100-continue\r\n"
+               b"Content-Length: %d\r\n\r\n" % (BODY_MAX + 1))
         self.assertEqual(w.response().status, 413)
         w = self.wire()
         w.send(b"PUT /abc HTTP/1.1\r\nHost: localhost\r\nContent-Length: %d\r\n\r\n" % BODY_MAX
@@ -289,7 +289,9 @@ class OnTheWire(Case):
         self.assertEqual(w.response().status, 202)
 
     def test_hang_up(self):
-        """Clients that leave at any moment harm nobody; what they ordered may exist, whole."""
+        """Clients that leave at any moment do no harm. The resources of their PUTs exist whole or
+        not at all.
+        """
         gids = []
         for i in range(60):
             gid = guresid("leave")
@@ -316,8 +318,8 @@ class Drain(Case):
     POOL_ADAPTERS = ("validation",)
 
     def test_sigterm(self):
-        """SIGTERM: idle connections close, nobody new gets in, an upload under way is answered with
-        Connection: close, then the end.
+        """SIGTERM: idle connections close, and no new one is accepted. An upload under way is
+        answered with Connection: close, then the end.
         """
         idle, busy = Wire(self.server.port), Wire(self.server.port)
         body = json.dumps(cluster_input()).encode()

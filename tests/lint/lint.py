@@ -5,7 +5,9 @@ Our own rules are in rules.py, shape.py and words.py; selftest.py sees each of t
 checks call a tool of Debian. Standard library only.
 
 The checks "rules" and "words" run every rule of shape.py and of words.py. A folder may break a rule
-as often as allowed.txt says, and never more often. --renew-allowed writes lower numbers into it.
+as often as allowed.txt has it, and never more often.
+
+--renew-allowed writes lower numbers into allowed.txt.
 --findings PATH... prints the findings below some paths.
 """
 
@@ -116,9 +118,9 @@ def compiled(tree, build):
 
 
 def tidy(tree, build):
-    # The database is gcc's: clang 14 does not know all of its options, and analyses better without
-    # zeroed variables.
-    # -Werror is for the warnings of gcc: those of clang are not checked here.
+    # The database is gcc's: clang 14 does not know all of its options. It analyses better without
+    # zeroed variables. ! ! # -Werror is for the warnings of gcc: those of clang are not checked
+    # here.
     options = ["--quiet", "-p", build, "--extra-arg=-Wno-unknown-warning-option",
                "--extra-arg=-Wno-ignored-optimization-argument",
                "--extra-arg=-ftrivial-auto-var-init=uninitialized", "--extra-arg=-Wno-error"]

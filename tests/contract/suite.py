@@ -511,8 +511,8 @@ def cannot_change(r):
                        "RES-106").json["message"]
     for word in ("fixed-name", "other-name"):
         r.assertIn(word, message)
-    r.expect(r.put(gid, cluster_input(name="fixed-name", type_="org/hyperfleet-cluster"), cookie), 400,
-             "RES-106")
+    retyped = cluster_input(name="fixed-name", type_="org/hyperfleet-cluster")
+    r.expect(r.put(gid, retyped, cookie), 400, "RES-106")
     r.assertEqual(r.expect(r.put(gid, body, cookie), 200).cookie, cookie)
 
 

@@ -121,10 +121,12 @@ class Refused(Case):
                 (values + ["clustr"], "driver.values.clustr: no such input; did you mean cluster?"),
                 (values + ["nodepolls"],
                  "driver.values.nodepolls: no such input; did you mean nodepools?"),
-                (values + ["region"], "driver.values.region: no such input; expected one of cluster, "
-                                      "nodepools, cluster_id, cluster_guresid, nodepool"),
-                (values + ["nodepool"], "driver.values.nodepool: no such input of a cluster resource; "
-                                        "expected cluster and nodepools"),
+                (values + ["region"],
+                 "driver.values.region: no such input; expected one of cluster, "
+                 "nodepools, cluster_id, cluster_guresid, nodepool"),
+                (values + ["nodepool"],
+                 "driver.values.nodepool: no such input of a cluster resource; "
+                 "expected cluster and nodepools"),
                 (values + ["cluster", "nam"],
                  "driver.values.cluster.nam: no such input; did you mean name?"),
                 (values + ["nodepools", 1, "lables"],
@@ -275,8 +277,8 @@ class Refused(Case):
                              ["nodepool", path[-1]])
 
     def test_name_taken(self):
-        """A name that a resource of ours has, or a cluster of HyperFleet's API: RES-101 names it,
-        and the resource if it is ours, and nothing is made.
+        """A resource of ours has the name already, or a cluster of HyperFleet's API has it. RES-101
+        names it, and the resource if it is ours, and nothing is made.
         """
         holder, _, _ = self.created(cluster_input(name="held-by-us"))
         self.assertEqual(self.client.post(BASE + "/clusters",
@@ -453,8 +455,8 @@ class Accepted(Case):
                               "RES-106").json["message"]
         for word in ("name", "fixed-name", "other-name"):
             self.assertIn(word, message)
-        message = self.expect(self.put(gid, cluster_input(name="fixed-name", type_="org/hyperfleet-cluster"),
-                                       cookie), 400, "RES-106").json["message"]
+        retyped = cluster_input(name="fixed-name", type_="org/hyperfleet-cluster")
+        message = self.expect(self.put(gid, retyped, cookie), 400, "RES-106").json["message"]
         self.assertIn("type", message)
         owner, _, _ = self.created(cluster_input())
         self.expect(self.put(gid, nodepool_input(cluster_guresid=owner), cookie), 400, "RES-106")

@@ -24,7 +24,7 @@ def address_space(pid):
 @unittest.skipIf(TIME_FACTOR > 1, "a sanitizer needs the whole address space")
 class ShortMemory(Case):
     def test_a_list_without_memory_may_be_repeated(self):
-        """A list that does not fit into memory is 503, never the 400 of a page that is too large."""
+        """A list that does not fit into memory is 503, never the 400 of a page too large."""
         plant(self.client, 24)
         pid = self.server.proc.pid
         path = BASE + "/clusters?pageSize=500"

@@ -56,8 +56,8 @@ hfd_rc hfd_migrate(struct hfd_db *db, const struct hfd_migration *list, size_t c
     if ((uint64_t)version > count)
         return hfd_fail(err, HFD_INVALID,
                         "store: the database has schema version %lld, and this program knows "
-                        "versions up to %zu: it was written by a newer "
-                        "hyperfleet-driver; start that one, or restore an older backup",
+                        "versions up to %zu. Start the newer hyperfleet-driver that wrote it, or "
+                        "restore an older backup",
                         (long long)version, count);
     if ((uint64_t)version == count)
         return prove(db, version, err);

@@ -56,9 +56,9 @@ enum hfd_exit hfd_serve_keys_open(struct hfd_serve_keys *k, const char *path, bo
     rc = load(k, &file, &ring, err);
     if (rc == HFD_NOT_FOUND && has_data) {
         (void)hfd_fail(err, rc,
-                       "key ring %.100s is missing, and what is stored was sealed with it; bring "
-                       "it back from a backup, or "
-                       "give the sealed data up with `hyperfleet-driver keygen`",
+                       "key ring %.100s is missing, and the stored data is sealed with it. Bring "
+                       "it back from a backup, or give the sealed data up with "
+                       "`hyperfleet-driver keygen`",
                        path);
         return HFD_EXIT_KEYS;
     }

@@ -32,6 +32,24 @@ def code(text):
     return _DIRECTIVE.sub(_blank, _PIECES.sub(literal, text))
 
 
+def arguments(text, begin):
+    """(begin, end) of the arguments of a call; begin stands behind the parenthesis."""
+    depth = 1
+    for match in re.compile(_PIECES.pattern + r"|[()]", re.S).finditer(text, begin):
+        depth += {"(": 1, ")": -1}.get(match.group(0), 0)
+        if depth == 0:
+            return begin, match.start()
+    return begin, len(text)
+
+
+def literals(text, begin, end):
+    """(where, text) of each literal; neighbours are one."""
+    literal = r'"((?:\\.|[^"\\\n])*)"'
+    for match in re.finditer(rf"{literal}(?:[\s\\]*{literal})*", text[begin:end]):
+        pieces = re.findall(literal, match.group(0))
+        yield begin + match.start(), re.sub(r"\\n", " ", "".join(pieces)).replace('\\"', '"')
+
+
 def unfenced(text):
     """Blanks what stands between clang-format off and on: tables and diagrams."""
     return re.sub(r"/\* clang-format off \*/.*?/\* clang-format on \*/", _blank, text, flags=re.S)

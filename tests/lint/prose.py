@@ -136,6 +136,11 @@ def _split(paragraph):
         begin = end + len(text[end:]) - len(text[end:].lstrip("\"')] "))
 
 
+def split(line, text):
+    """The sentences of a text that stands on one line."""
+    yield from _split([(line, text)])
+
+
 def sentences(path, text):
     """Every sentence of a file's prose, in the order of its comments."""
     for first, lines in blocks(path, text):

@@ -107,10 +107,10 @@ def columns(tree):
 ABSENT = re.compile(r"\b(DESIGN|STYLE)(\.md)?\b|\bspec/[\w./-]*\.md|\b\d{3}_[0-9a-f]{8,}(\.txt)?")
 ENDINGS = r"(?:c|h|py|sh|md|txt|json|ya?ml|sql|cmake|supp|tf|html|service)"
 PATH = re.compile(r"(?<![\w./~<$}%*-])((?:[\w.-]+/)*[\w.-]*[\w-]\." + ENDINGS + r")(?![\w/-]|\.\w)")
-# Files of others, of a user or of a run.
+# Files of others, of a user or of a run; pages that the program serves.
 FOREIGN_FILES = re.compile(
     r"order\.json|(hfd|spec|.*config|hyperfleet)\.ya?ml|compile_commands\.json|(.*/)?build/.*"
-    r"|.*\.service|"
+    r"|.*\.service|openapi\.html|"
     r"(.*/)?NNNN_\w+\.sql|(asm|linux|sys|netinet|arpa|curl|openssl|h2o|libh2o)/.*\.h")
 # Data beside the repository is named in one place: the CMake variable HFD_SHARED.
 BESIDE = re.compile(r"\.\./shared\b")

@@ -4,6 +4,7 @@ message).
 
 import re
 
+import ctext
 import prose
 
 SENTENCE_WORDS_MAX = 25
@@ -26,10 +27,39 @@ PERSONS = re.compile(
 )
 
 
+# Calls and tables whose literals a person reads: log lines, errors, settings and metrics. Functions
+# that format as printf does are found by their declaration.
+TEXT_CALLS = {"HFD_LOG", "hfd_log_write", "hfd_fail_nomem"}
+FORMATTING = re.compile(r"(\w+)\)?\([^;{}]*?\)\s*__attribute__\(\(format\(printf")
+TEXT_TABLES = re.compile(r"#define HFD_(?:METRIC|SETTING)_LIST\(X\)(?:[^\n\\]|\\.|\\\n)*", re.S)
+PRODUCT = ("driver/", "handlers/", "schemas/", "store/")
+
+
+def _texts(tree):
+    """(path, sentence) of each text that the program writes."""
+    sources = {path: ctext.without_comments(tree.read(path))
+               for path in tree.files(".c", ".h") if path.startswith(PRODUCT)}
+    calls = set(TEXT_CALLS)
+    for source in sources.values():
+        calls.update(FORMATTING.findall(source))
+    call = re.compile(r"\b(?:" + "|".join(sorted(calls)) + r")\s*\(")
+    for path, source in sources.items():
+        spans = [ctext.arguments(source, match.end()) for match in call.finditer(source)]
+        spans += [match.span() for match in TEXT_TABLES.finditer(source)]
+        for begin, end in spans:
+            for at, text in ctext.literals(source, begin, end):
+                # Errors begin in lower case. Pieces of a sentence are shorter.
+                if text.count(" ") > 3:
+                    text = text[:1].upper() + text[1:]
+                for sentence in prose.split(source.count("\n", 0, at) + 1, text):
+                    yield path, sentence
+
+
 def _sentences(tree):
     for path in tree.files(*PROSE_FILES):
         for sentence in prose.sentences(path, tree.read(path)):
             yield path, sentence
+    yield from _texts(tree)
 
 
 def _without_quotes(text):

@@ -12,7 +12,6 @@ import unittest
 import ctext
 import lint
 import prose
-import ratchet
 import rules
 import shape
 from lint import CHECKS, Tree
@@ -219,7 +218,7 @@ SURROUNDINGS = ("store/a.h", "store/a_int.h", "store/a.c", "driver/core/a.h", "d
                 "driver/backend/a.h", "driver/backend/backend.h", "handlers/http/a.h",
                 "handlers/cli/a.h", "tests/lib/a.h")
 
-ALL_RULES = {**rules.RULES, **lint.RATCHETED}
+ALL_RULES = {**rules.RULES, **lint.FAMILIES}
 
 
 def put(root, name, content):
@@ -267,31 +266,19 @@ class Rules(unittest.TestCase):
                          [(3, "One is here."), (4, "Two is here (3.7)."), (5, "x  Three"),
                           (7, "Four, e.g. Five")])
 
-    def test_what_is_allowed_only_shrinks(self):
+    def test_a_family_names_each_finding(self):
         with tempfile.TemporaryDirectory() as root:
             family = {"parameters": shape.parameters}
-            check = lint.ratcheted(family)
-
-            def outcome(action):
-                said = io.StringIO()
-                with contextlib.redirect_stdout(said):
-                    return action(Tree(root)), said.getvalue()
-            bad = MANY
-            put(root, "store/a.c", bad * 2)
-            self.assertFalse(outcome(lambda tree: check(tree, None))[0])
-            os.makedirs(os.path.join(root, "tests/lint"))
-            self.assertEqual(outcome(lambda tree: ratchet.renew(tree, family))[0], 0)
-            self.assertEqual(ratchet.read(Tree(root)), {("parameters", "store"): 2})
-            self.assertTrue(outcome(lambda tree: check(tree, None))[0])
-            put(root, "store/b.c", bad)
-            held, said = outcome(lambda tree: check(tree, None))
-            self.assertFalse(held)
-            self.assertIn("store: parameters: 3 findings; 2 are allowed for now", said)
-            self.assertEqual(outcome(lambda tree: ratchet.renew(tree, family))[0], 1)
-            put(root, "store/a.c", "\n")
-            self.assertTrue(outcome(lambda tree: check(tree, None))[0])
-            self.assertEqual(outcome(lambda tree: ratchet.renew(tree, family))[0], 0)
-            self.assertEqual(ratchet.read(Tree(root)), {("parameters", "store"): 1})
+            check = lint.family(family)
+            self.assertTrue(check(Tree(root), None))
+            put(root, "store/a.c", MANY)
+            put(root, "driver/a.c", MANY)
+            said = io.StringIO()
+            with contextlib.redirect_stdout(said):
+                self.assertFalse(check(Tree(root), None))
+                self.assertEqual(lint.show(Tree(root), family, ["store"]), 1)
+            self.assertEqual([line.split(":")[0] for line in said.getvalue().splitlines()],
+                             ["driver/a.c", "store/a.c", "store/a.c"])
 
     def test_lines_are_counted_from_one(self):
         function = ctext.functions("\n\nint f(void)\n{\n}\n")[0]

@@ -251,6 +251,15 @@ class Time(PacemakerCase):
         self.assertEqual(self.seen(cluster)["Ready"][0], "True")
         self.assertEqual(self.reasons(cluster), [("PacemakerHealthy", 1)])
 
+    # A report that repeats a document repeats no event.
+    def test_a_repeated_document_is_no_news(self):
+        cluster = self.cluster()
+        doc = lost_fencing(document())
+        for _ in range(3):
+            self.sent(cluster, doc)
+        self.fleet.accepted(cluster, "pacemaker")
+        self.assertEqual(self.reasons(cluster), [("PacemakerNodeUnhealthy", 1)])
+
     # Instants are compared, not texts.
     def test_offsets(self):
         cluster = self.cluster()

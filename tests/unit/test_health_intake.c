@@ -226,6 +226,24 @@ static void staleness_over_a_restart(void **state)
     world_close(&s.w);
 }
 
+/* A document that is stale from the beginning decides nothing, whatever the adapter did before. */
+static void stale_before_any_verdict(void **state)
+{
+    struct scene_of_one s;
+
+    (void)state;
+    on_open(&s);
+    create(&s);
+    set_status(&s, 60 * MINUTE, true);
+    condition_is(&s, "Ready", "True");
+    condition_is(&s, "PacemakerHealthCheckDegraded", "none");
+    test_clock_advance(&s.w.clock, MINUTE);
+    look(&s);
+    condition_is(&s, "Ready", "True");
+    events_are(&s, "PacemakerCRNotFound 1, PacemakerStatusStale 1");
+    world_close(&s.w);
+}
+
 /* A lastUpdated in the future ages from its arrival. */
 static void a_wrong_clock_hides_no_age(void **state)
 {
@@ -415,6 +433,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(staleness_by_the_clock),
         cmocka_unit_test(staleness_over_a_restart),
+        cmocka_unit_test(stale_before_any_verdict),
         cmocka_unit_test(a_wrong_clock_hides_no_age),
         cmocka_unit_test(repeated_errors),
         cmocka_unit_test(events_are_bounded),

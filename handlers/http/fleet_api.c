@@ -100,6 +100,7 @@ static struct hfd_fleet_reading reading(const struct hfd_exchange *x, const stru
 {
     return (struct hfd_fleet_reading){
         .mem = cmd->call.mem,
+        .now_us = cmd->call.now_us,
         .spec_schema = hfd_exchange_app(x)->driver->rules.spec_schema[cmd->kind]};
 }
 

@@ -15,6 +15,7 @@
 /* Limits of a condition, as in Kubernetes. */
 #define TYPE_MAX 316
 #define MESSAGE_MAX 32768
+#define OBSERVED_AHEAD_MAX_US (INT64_C(300) * HFD_US_PER_S) /* driver/README.md, decision 15 */
 #define INT32_MAX_VALUE INT64_C(2147483647)
 
 /* Uses an arena of its own, so that a long list needs the memory of one resource. */
@@ -551,6 +552,19 @@ static hfd_rc check_generation(bool present, int64_t generation, struct hfd_err 
     return HFD_OK;
 }
 
+/* A time far ahead, once stored, would have every report with a true time discarded as older. */
+static hfd_rc check_observed(const struct checks *c, bool present, int64_t at_us,
+                             struct hfd_err *err)
+{
+    const char *wrong =
+        !present ? "observed_time is required"
+        : at_us > c->r->now_us + OBSERVED_AHEAD_MAX_US
+            ? "observed_time must not be more than 5 minutes ahead of the server's clock"
+            : NULL;
+
+    return wrong == NULL ? HFD_OK : hfd_fail_field(err, HFD_INVALID, "observed_time", "%s", wrong);
+}
+
 /* Checks the types of all members first, then the rules: HyperFleet's order. */
 static void read_status(struct checks *c, json_t *doc, void *out)
 {
@@ -575,10 +589,8 @@ static void read_status(struct checks *c, json_t *doc, void *out)
     read_conditions(c, doc, &in->conditions);
     if (generation_read)
         (void)passed(c, check_generation(has_generation, in->observed_generation, &why), &why);
-    if (time_read && !has_time)
-        (void)passed(
-            c, hfd_fail_field(&why, HFD_INVALID, "observed_time", "observed_time is required"),
-            &why);
+    if (time_read)
+        (void)passed(c, check_observed(c, has_time, in->observed_us, &why), &why);
 }
 
 hfd_rc hfd_fleet_json_status(hfd_slice body, struct hfd_fleet_reading *r,

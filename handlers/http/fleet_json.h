@@ -23,6 +23,7 @@ void hfd_fleet_json_report(struct hfd_buf *b, const struct hfd_report_row *row);
 struct hfd_fleet_reading {
     struct hfd_arena *mem;                /* holds the values and the texts of `found` */
     const struct hfd_schema *spec_schema; /* schema of a spec; NULL = any object */
+    int64_t now_us;                       /* the server's clock */
     struct hfd_violations found;
 };
 

@@ -723,6 +723,20 @@ class Reports(FleetCase):
         self.assertEqual(self.statuses(doc), before)
         self.assertEqual(self.client.get(doc["href"]).json, conditions)
 
+    def test_clock_ahead(self):
+        """A report whose clock is 5 minutes ahead counts; one further ahead is refused, with the
+        name of the field, and does not keep later reports out.
+        """
+        doc = self.cluster()
+        ahead = time.time_ns() // 1000 + 330 * 1000000
+        refused = self.fleet.report(doc, "a", observed_time=time_text(ahead))
+        self.problem(refused, 400, "HYPERFLEET-VAL-000",
+                     "observed_time must not be more than 5 minutes ahead of the server's clock")
+        self.assertEqual([e["field"] for e in refused.json["errors"]], ["observed_time"])
+        self.assertEqual(self.statuses(doc), {})
+        self.fleet.accepted(doc, "a")
+        self.fleet.accepted(doc, "a", observed_time=time_text(ahead - 60 * 1000000))
+
     def test_discarded(self):
         """204 with an empty body and no state change: generation too high, stale, older, Available
         Unknown (also an adapter's first).

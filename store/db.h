@@ -98,6 +98,7 @@ void hfd_db_sql_json_text(const struct hfd_db *db, struct hfd_buf *sql, const ch
 void hfd_db_sql_json_number(const struct hfd_db *db, struct hfd_buf *sql, const char *column,
                             int path_at);
 enum hfd_db_condition {
+    HFD_DB_STATUS,
     HFD_DB_LAST_UPDATED_TIME, /* microseconds */
     HFD_DB_LAST_TRANSITION_TIME,
     HFD_DB_OBSERVED_GENERATION

@@ -215,8 +215,8 @@ bool hfd_sql_is_age(const struct hfd_filter *f)
 }
 
 /*
- * Adds a comparison with a member of a condition other than its status. These members have no
- * columns, so the document is read. A missing condition meets no comparison.
+ * Adds a comparison with a member of a condition that has no search key, so that the document is
+ * read. A missing condition meets no comparison.
  */
 static void condition(struct hfd_sql *q, const struct hfd_filter *f)
 {
@@ -227,7 +227,8 @@ static void condition(struct hfd_sql *q, const struct hfd_filter *f)
         hfd_db_sql_condition(
             q->db, &q->text, "f.conditions",
             hfd_sql_param(q, &(struct hfd_filter_value){.kind = HFD_VALUE_TEXT, .text = f->name}),
-            f->field == HFD_FIELD_CONDITION_UPDATED      ? HFD_DB_LAST_UPDATED_TIME
+            f->field == HFD_FIELD_CONDITION_READ         ? HFD_DB_STATUS
+            : f->field == HFD_FIELD_CONDITION_UPDATED    ? HFD_DB_LAST_UPDATED_TIME
             : f->field == HFD_FIELD_CONDITION_TRANSITION ? HFD_DB_LAST_TRANSITION_TIME
                                                          : HFD_DB_OBSERVED_GENERATION);
     }

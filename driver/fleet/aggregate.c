@@ -7,8 +7,22 @@
 
 #include <stdlib.h>
 
-#define AVAILABLE HFD_SLICE("Available")
-#define READY HFD_SLICE("Ready")
+#include "driver/fleet/reconciled.h"
+
+/* The first conditions of every resource, in this order; those of its adapters follow. */
+enum first {
+    AVAILABLE,
+    READY,
+    LAST_KNOWN,
+    RECONCILED,
+    FIRST_COUNT
+};
+static const hfd_slice first_types[FIRST_COUNT] = {
+    [AVAILABLE] = {"Available", 9},
+    [READY] = {"Ready", 5},
+    [LAST_KNOWN] = {"LastKnownReconciled", 19},
+    [RECONCILED] = {"Reconciled", 10},
+};
 
 #define NOTE_MAX 300 /* bytes of a message that quotes adapters */
 
@@ -391,37 +405,40 @@ static struct hfd_condition new_condition(hfd_slice type, int64_t now_us)
 }
 
 /*
- * Makes room for Available, Ready and `more` others. The two are copied from prev; they are new if
- * prev has none.
+ * Makes room for the first conditions and `more` others. The first are copied from prev; they are
+ * new where prev has none.
  */
 static hfd_rc begin_conditions(const struct hfd_conditions *prev, size_t more, int64_t now_us,
                                struct hfd_arena *mem, struct hfd_conditions *out)
 {
-    const struct hfd_condition *available = hfd_condition_find(prev, AVAILABLE);
-    const struct hfd_condition *ready = hfd_condition_find(prev, READY);
-
-    *out = (struct hfd_conditions){hfd_arena_array(mem, 2 + more, sizeof(*out->items)), 2};
+    *out = (struct hfd_conditions){hfd_arena_array(mem, FIRST_COUNT + more, sizeof(*out->items)),
+                                   FIRST_COUNT};
     if (out->items == NULL) {
         out->count = 0;
         return HFD_NOMEM;
     }
-    out->items[0] = available != NULL ? *available : new_condition(AVAILABLE, now_us);
-    out->items[1] = ready != NULL ? *ready : new_condition(READY, now_us);
+    for (size_t i = 0; i < FIRST_COUNT; i++) {
+        const struct hfd_condition *was = hfd_condition_find(prev, first_types[i]);
+
+        out->items[i] = was != NULL ? *was : new_condition(first_types[i], now_us);
+    }
     return HFD_OK;
+}
+
+static bool is_first(hfd_slice type)
+{
+    for (size_t i = 0; i < FIRST_COUNT; i++)
+        if (hfd_slice_eq(type, first_types[i]))
+            return true;
+    return false;
 }
 
 /* Copies the other conditions. */
 static void keep_others(const struct hfd_conditions *prev, struct hfd_conditions *out)
 {
     for (size_t i = 0; i < prev->count; i++)
-        if (!hfd_slice_eq(prev->items[i].type, AVAILABLE) &&
-            !hfd_slice_eq(prev->items[i].type, READY))
+        if (!is_first(prev->items[i].type))
             out->items[out->count++] = prev->items[i];
-}
-
-hfd_rc hfd_agg_created(int64_t now_us, struct hfd_arena *mem, struct hfd_conditions *out)
-{
-    return begin_conditions(&(struct hfd_conditions){NULL, 0}, 0, now_us, mem, out);
 }
 
 /*
@@ -447,6 +464,43 @@ static hfd_rc describe_changed(const struct hfd_agg_input *in, struct hfd_arena 
     return describe_missing(in, missing, reporting, mem, c);
 }
 
+/* Moves Reconciled and LastKnownReconciled while no required adapter has reported. */
+static hfd_rc move_unreported(const struct hfd_agg_input *in, struct hfd_arena *mem,
+                              const struct hfd_condition *why, struct hfd_conditions *out)
+{
+    const struct hfd_agg_report **none =
+        hfd_arena_array(mem, in->required.count + 1, sizeof(*none));
+
+    if (none == NULL)
+        return HFD_NOMEM;
+    hfd_reconciled_move(in, none, &out->items[RECONCILED]);
+    hfd_reconciled_describe(why, &out->items[RECONCILED]);
+    return HFD_OK;
+}
+
+hfd_rc hfd_agg_created(const struct hfd_agg_input *in, struct hfd_arena *mem,
+                       struct hfd_conditions *out)
+{
+    const struct hfd_conditions none = {NULL, 0};
+    struct hfd_agg_input made = *in;
+    struct hfd_condition why;
+    hfd_rc rc = begin_conditions(&none, 0, in->now_us, mem, out);
+
+    if (rc != HFD_OK)
+        return rc;
+    made.generation = 1;
+    made.updated_us = in->now_us;
+    made.prev = &none;
+    why = out->items[READY];
+    hfd_last_reconciled_begin(&out->items[LAST_KNOWN]);
+    rc = describe_changed(&made, mem, &why);
+    if (rc == HFD_OK)
+        rc = move_unreported(&made, mem, &why, out);
+    if (rc != HFD_OK)
+        *out = none;
+    return rc;
+}
+
 hfd_rc hfd_agg_changed(const struct hfd_agg_input *in, struct hfd_arena *mem,
                        struct hfd_conditions *out)
 {
@@ -456,21 +510,39 @@ hfd_rc hfd_agg_changed(const struct hfd_agg_input *in, struct hfd_arena *mem,
     if (rc != HFD_OK)
         return rc;
     keep_others(in->prev, out);
-    ready = &out->items[1];
+    ready = &out->items[READY];
     if (ready->status == HFD_STATUS_TRUE) /* L3; otherwise L4 */
         ready->last_transition_us = in->now_us;
     ready->status = HFD_STATUS_FALSE;
     ready->observed_generation = in->generation;
     ready->last_updated_us = in->now_us;
     rc = describe_changed(in, mem, ready);
+    if (rc == HFD_OK)
+        rc = move_unreported(in, mem, ready, out);
     if (rc != HFD_OK)
         *out = (struct hfd_conditions){NULL, 0};
     return rc;
 }
 
+/* Moves and describes Reconciled and LastKnownReconciled, when Ready has been described. */
+static hfd_rc move_later(const struct work *w, const struct hfd_condition *ready)
+{
+    struct hfd_condition *reconciled = &w->out->items[RECONCILED], why = *ready;
+    hfd_rc rc = HFD_OK;
+
+    hfd_last_reconciled_move(w->in, w->stored, &w->out->items[LAST_KNOWN]);
+    hfd_reconciled_move(w->in, w->stored, reconciled);
+    if (reconciled->status == HFD_STATUS_FALSE && ready->status == HFD_STATUS_TRUE) {
+        why.status = HFD_STATUS_FALSE; /* an adapter became required since */
+        rc = describe_ready(w, &why);
+    }
+    hfd_reconciled_describe(&why, reconciled);
+    return rc;
+}
+
 static hfd_rc aggregate(struct work *w)
 {
-    struct hfd_condition *available = &w->out->items[0], *ready = &w->out->items[1];
+    struct hfd_condition *available = &w->out->items[AVAILABLE], *ready = &w->out->items[READY];
     hfd_rc rc;
 
     w->stored = hfd_arena_array(w->mem, w->in->required.count, sizeof(*w->stored));
@@ -483,6 +555,8 @@ static hfd_rc aggregate(struct work *w)
     rc = describe_ready(w, ready);
     if (rc == HFD_OK)
         rc = describe_available(w, available);
+    if (rc == HFD_OK)
+        rc = move_later(w, ready);
     if (rc == HFD_OK)
         rc = describe_adapters(w);
     if (rc == HFD_OK)

@@ -1,8 +1,8 @@
 /*
- * Turns adapter reports into the conditions Ready, Available and <Adapter>Successful of a cluster
- * or nodepool. README.md in this folder has the tables, row by row. Pure: no clock, no I/O;
- * allocates from the given arena. Sources: HyperFleet API, "Status"; driver/README.md, decisions 1,
- * 4 and 6. Thread: any.
+ * Turns adapter reports into the conditions of a cluster or nodepool: Ready, Available,
+ * LastKnownReconciled, Reconciled and <Adapter>Successful. README.md in this folder has the tables,
+ * row by row. Pure: no clock, no I/O; allocates from the given arena. Sources: HyperFleet API,
+ * "Status"; driver/README.md, decisions 1, 4 and 6. Thread: any.
  */
 #ifndef HFD_FLEET_AGGREGATE_H
 #define HFD_FLEET_AGGREGATE_H
@@ -40,6 +40,7 @@ struct hfd_agg_input {
     const char *kind_name;              /* "Cluster" or "NodePool", for messages */
     int64_t generation;                 /* G */
     int64_t now_us;
+    int64_t updated_us; /* updated_time of the resource */
     const struct hfd_conditions *prev;
     struct hfd_agg_reports reports;     /* the stored reports, with the new one in its place */
     const struct hfd_agg_report *event; /* the new report */
@@ -53,15 +54,16 @@ struct hfd_agg_input {
  */
 
 /**
- * Makes the conditions of a new resource at generation 1: Available and Ready are False,
- * AwaitingAdapters.
+ * Makes the conditions of a new resource at generation 1: all four are False. It reads required and
+ * now_us only.
  */
-HFD_MUST_CHECK hfd_rc hfd_agg_created(int64_t now_us, struct hfd_arena *mem,
+HFD_MUST_CHECK hfd_rc hfd_agg_created(const struct hfd_agg_input *in, struct hfd_arena *mem,
                                       struct hfd_conditions *out);
 
 /**
  * Makes the conditions after the generation became in->generation, by a change or a deletion. It
- * reads required, generation, now_us, prev and deleting only: no report can be at a new generation.
+ * reads required, generation, now_us, updated_us, prev and deleting only: no report can be at a new
+ * generation.
  */
 HFD_MUST_CHECK hfd_rc hfd_agg_changed(const struct hfd_agg_input *in, struct hfd_arena *mem,
                                       struct hfd_conditions *out);

@@ -200,6 +200,7 @@ hfd_rc hfd_fleet_agg_load(const struct hfd_fleet_work *w, const struct hfd_fleet
         .kind_name = hfd_kind_name(row->kind),
         .generation = row->generation,
         .now_us = w->call->now_us,
+        .updated_us = row->updated_us,
         .prev = &out->prev,
         .deleting = row->deleted_us != 0,
     };
@@ -255,6 +256,8 @@ static hfd_rc new_row(const struct hfd_fleet_work *w, const struct hfd_fleet_cre
                       struct hfd_fleet_row *out, struct hfd_conditions *conditions)
 {
     const struct hfd_fleet_call *call = w->call;
+    const struct hfd_agg_input agg = {.required = call->fleet->required[in->kind],
+                                      .now_us = call->now_us};
     char id[HFD_KSUID_LEN];
 
     hfd_ksuid_make(call->now_us, call->fleet->rng, id);
@@ -271,7 +274,7 @@ static hfd_rc new_row(const struct hfd_fleet_work *w, const struct hfd_fleet_cre
         .created_by = call->caller,
         .updated_by = call->caller,
     };
-    if (out->id.p == NULL || hfd_agg_created(call->now_us, call->mem, conditions) != HFD_OK)
+    if (out->id.p == NULL || hfd_agg_created(&agg, call->mem, conditions) != HFD_OK)
         return hfd_fail_nomem(w->err, "create a HyperFleet resource");
     hfd_fleet_note_ready(conditions, out);
     return hfd_fleet_store_conditions(w, conditions, false, &out->conditions);
@@ -315,6 +318,7 @@ static hfd_rc raise_generation(const struct hfd_fleet_work *w, hfd_slice labels_
         .observers = hfd_fleet_observers_of(call->fleet, row->kind),
         .generation = row->generation + 1,
         .now_us = call->now_us,
+        .updated_us = call->now_us,
         .prev = &prev,
         .deleting = row->deleted_us != 0,
     };

@@ -18,6 +18,11 @@ bool hfd_label_searchable(hfd_slice key)
     return key.len > 0;
 }
 
+bool hfd_condition_has_key(hfd_slice type)
+{
+    return !hfd_slice_is(type, "Reconciled") && !hfd_slice_is(type, "LastKnownReconciled");
+}
+
 static int by_key(const void *a, const void *b)
 {
     const struct hfd_fleet_label *x = a, *y = b;
@@ -82,7 +87,7 @@ static hfd_rc take_conditions(const struct hfd_conditions *cs, struct hfd_arena 
     for (size_t i = 0; i < cs->count; i++) {
         const struct hfd_condition *c = &cs->items[i];
 
-        if (hfd_condition_find(cs, c->type) != c)
+        if (!hfd_condition_has_key(c->type) || hfd_condition_find(cs, c->type) != c)
             continue; /* two adapter names can give the same type: the first counts */
         items[n++] = (struct hfd_fleet_condition){
             .type = c->type,

@@ -15,6 +15,13 @@
  */
 bool hfd_label_searchable(hfd_slice key);
 
+/**
+ * True if the status of conditions of that type is a search key. Reconciled and
+ * LastKnownReconciled have none, so a search reads their documents. Their keys would add a tenth to
+ * the work of a creation, and sentinels do not search by them.
+ */
+bool hfd_condition_has_key(hfd_slice type);
+
 /** The searchable documents of a resource; NULL members for none. */
 struct hfd_fleet_found_by {
     hfd_slice labels; /* JSON object of strings */

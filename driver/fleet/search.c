@@ -190,7 +190,8 @@ static bool mentions_condition(const struct hfd_filter *f)
         return mentions_condition(f->left) || mentions_condition(f->right);
     if (f->op == HFD_FILTER_NOT)
         return mentions_condition(f->left);
-    return f->field == HFD_FIELD_CONDITION || hfd_field_is_condition_sub(f->field);
+    return f->field == HFD_FIELD_CONDITION || f->field == HFD_FIELD_CONDITION_READ ||
+           hfd_field_is_condition_sub(f->field);
 }
 
 static hfd_rc make_not(struct hfd_search *s, const struct hfd_filter *f,

@@ -28,6 +28,7 @@ static const struct {
     [HFD_FIELD_DELETED_TIME] = {FORM_TIME, "field 'deleted_time'"},
     [HFD_FIELD_GENERATION] = {FORM_GENERATION, "field 'generation'"},
     [HFD_FIELD_CONDITION] = {FORM_STATUS, NULL},
+    [HFD_FIELD_CONDITION_READ] = {FORM_STATUS, NULL},
     [HFD_FIELD_CONDITION_UPDATED] = {FORM_TIME, "condition subfield 'last_updated_time'"},
     [HFD_FIELD_CONDITION_TRANSITION] = {FORM_TIME, "condition subfield 'last_transition_time'"},
     [HFD_FIELD_CONDITION_GENERATION] = {FORM_GENERATION,
@@ -122,7 +123,7 @@ static hfd_rc check_operator(struct hfd_search *s, const struct hfd_filter *f)
                               "operator '%s' is not supported for condition subfield queries; use "
                               "=, !=, <, <=, >, or >=",
                               names[f->op]);
-    if (f->field == HFD_FIELD_CONDITION && names[f->op] != NULL && !is_pattern)
+    if (form == FORM_STATUS && names[f->op] != NULL && !is_pattern)
         return hfd_fail_field(s->err, HFD_BAD_REQUEST, "search", ONLY_EQUALITY);
     if (is_pattern && f->values[0].kind != HFD_VALUE_TEXT)
         return hfd_lex_fail(s, "expected text in single quotes behind like");

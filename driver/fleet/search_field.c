@@ -5,7 +5,6 @@
 #include "driver/fleet/keys.h"
 #include "driver/fleet/names.h"
 #include "driver/fleet/search.h"
-#include "driver/fleet/vocabulary.h"
 
 static const struct {
     const char *name;
@@ -184,8 +183,8 @@ static hfd_rc resolve_condition(struct hfd_search *s, const struct hfd_field_pat
             s->err, HFD_BAD_REQUEST, "search",
             "condition type '%.*s' is invalid: must be PascalCase (e.g., Ready, Available)",
             (int)(type.len < 80 ? type.len : 80), type.p);
-    f->name = hfd_vocabulary_stored(type);
-    f->field = HFD_FIELD_CONDITION;
+    f->name = type;
+    f->field = hfd_condition_has_key(type) ? HFD_FIELD_CONDITION : HFD_FIELD_CONDITION_READ;
     return sub.p == NULL ? HFD_OK : resolve_condition_sub(s, sub, f);
 }
 

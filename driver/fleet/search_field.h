@@ -20,8 +20,7 @@ struct hfd_field_path {
 HFD_MUST_CHECK hfd_rc hfd_field_read(struct hfd_search *s, struct hfd_field_path *path);
 
 /**
- * Sets f->field and f->name. Both names of a condition (Ready and Reconciled, Available and
- * LastKnownReconciled) give the first, which is the stored one.
+ * Sets f->field and f->name.
  * @return HFD_OK, HFD_BAD_REQUEST (no such field), HFD_NOMEM
  */
 HFD_MUST_CHECK hfd_rc hfd_field_resolve(struct hfd_search *s, const struct hfd_field_path *path,

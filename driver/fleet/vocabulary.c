@@ -1,16 +1,13 @@
 /* The two vocabularies of condition names. See vocabulary.h. */
 #include "driver/fleet/vocabulary.h"
 
-/* The most bytes by which both pairs of names and reasons can be longer than one pair. */
-#define LATER_MAX_BYTES 4096
-
 static const struct {
-    const char *stored, *later;
+    const char *first, *later;
 } types[] = {{"Ready", "Reconciled"}, {"Available", "LastKnownReconciled"}};
 
-/* The later name of a stored reason, by the condition that has it. */
+/* The later name of a reason, by the condition that has it. */
 static const struct {
-    const char *type, *stored, *later;
+    const char *type, *first, *later;
 } reasons[] = {
     {"Ready", "ResourceReady", "ReconciledAll"},
     {"Ready", "AwaitingAdapters", "ReconciledMissingAdapters"},
@@ -35,80 +32,58 @@ bool hfd_vocabulary_parse(hfd_slice text, enum hfd_vocabulary *out)
     return false;
 }
 
-hfd_slice hfd_vocabulary_stored(hfd_slice type)
+static hfd_slice first_type(hfd_slice type)
 {
     for (size_t i = 0; i < sizeof(types) / sizeof(types[0]); i++)
         if (hfd_slice_is(type, types[i].later))
-            return hfd_slice_of(types[i].stored);
+            return hfd_slice_of(types[i].first);
     return type;
 }
 
 bool hfd_vocabulary_restore(struct hfd_condition *c)
 {
-    const hfd_slice stored = hfd_vocabulary_stored(c->type);
+    const hfd_slice first = first_type(c->type);
 
-    if (hfd_slice_eq(stored, c->type))
+    if (hfd_slice_eq(first, c->type))
         return false;
-    c->type = stored;
+    c->type = first;
     for (size_t i = 0; i < sizeof(reasons) / sizeof(reasons[0]); i++) {
-        if (hfd_slice_is(stored, reasons[i].type) && hfd_slice_is(c->reason, reasons[i].later)) {
-            c->reason = hfd_slice_of(reasons[i].stored);
-            break; /* two stored reasons share a later name; the first is the common one */
+        if (hfd_slice_is(first, reasons[i].type) && hfd_slice_is(c->reason, reasons[i].later)) {
+            c->reason = hfd_slice_of(reasons[i].first);
+            break; /* two reasons share a later name; the first is the common one */
         }
     }
     return true;
 }
 
-/*
- * Gives a condition its later names.
- * @return false when its type has no later name
- */
-static bool rename_later(const struct hfd_condition *c, struct hfd_condition *out)
+/* @return whether the vocabulary shows conditions of that type */
+static bool is_shown(enum hfd_vocabulary v, hfd_slice type)
 {
-    *out = *c;
-    for (size_t i = 0; i < sizeof(reasons) / sizeof(reasons[0]); i++)
-        if (hfd_slice_is(c->type, reasons[i].type) && hfd_slice_is(c->reason, reasons[i].stored))
-            out->reason = hfd_slice_of(reasons[i].later);
-    for (size_t i = 0; i < sizeof(types) / sizeof(types[0]); i++) {
-        if (hfd_slice_is(c->type, types[i].stored)) {
-            out->type = hfd_slice_of(types[i].later);
-            return true;
-        }
-    }
-    return false;
+    for (size_t i = 0; i < sizeof(types) / sizeof(types[0]); i++)
+        if (hfd_slice_is(type, v == HFD_VOCABULARY_READY ? types[i].later : types[i].first))
+            return false;
+    return true;
 }
 
 hfd_rc hfd_vocabulary_show(enum hfd_vocabulary v, hfd_slice stored, struct hfd_arena *mem,
                            hfd_slice *out, struct hfd_err *err)
 {
-    struct hfd_conditions in, shown = {NULL, 0};
+    struct hfd_conditions cs;
     struct hfd_buf b;
+    size_t n = 0;
     hfd_rc rc;
 
     *out = stored;
-    if (v == HFD_VOCABULARY_READY)
+    if (v == HFD_VOCABULARY_BOTH)
         return HFD_OK;
-    rc = hfd_conditions_parse(stored, mem, &in, err);
+    rc = hfd_conditions_parse(stored, mem, &cs, err);
     if (rc != HFD_OK)
         return rc;
-    shown.items =
-        hfd_arena_array(mem, in.count + sizeof(types) / sizeof(types[0]), sizeof(*shown.items));
-    if (shown.items == NULL)
-        return hfd_fail_nomem(err, "show conditions");
-    for (size_t i = 0; i < in.count; i++) {
-        struct hfd_condition later;
-
-        if (v == HFD_VOCABULARY_BOTH || !rename_later(&in.items[i], &later))
-            later = in.items[i];
-        shown.items[shown.count++] = later;
-    }
-    for (size_t i = 0; v == HFD_VOCABULARY_BOTH && i < in.count; i++) {
-        struct hfd_condition later;
-
-        if (rename_later(&in.items[i], &later))
-            shown.items[shown.count++] = later;
-    }
-    hfd_buf_init(&b, 2 * stored.len + LATER_MAX_BYTES);
-    hfd_conditions_format(&b, &shown, false);
+    for (size_t i = 0; i < cs.count; i++)
+        if (is_shown(v, cs.items[i].type))
+            cs.items[n++] = cs.items[i];
+    cs.count = n;
+    hfd_buf_init(&b, stored.len);
+    hfd_conditions_format(&b, &cs, false);
     return hfd_buf_to_arena(&b, mem, out, err);
 }

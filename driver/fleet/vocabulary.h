@@ -1,16 +1,15 @@
 /*
- * The two vocabularies of HyperFleet's condition names. Versions from 2026-05-08 on say Reconciled
- * and LastKnownReconciled instead of Ready and Available. Rows store Ready and Available; the
- * setting fleet.conditions chooses what the API shows. Source: driver/README.md, decision 16. Pure.
- * Thread: any.
+ * The two vocabularies of HyperFleet's condition names. Versions from 2026-05-08 on show Reconciled
+ * and LastKnownReconciled instead of Ready and Available. Rows of the embedded HyperFleet store all
+ * four; the setting fleet.conditions chooses what the API shows. Source: driver/README.md, decision
+ * 16. Pure. Thread: any.
  */
 #ifndef HFD_FLEET_VOCABULARY_H
 #define HFD_FLEET_VOCABULARY_H
 
 #include "driver/fleet/condition.h"
 
-/* READY: Ready, Available. RECONCILED: Reconciled, LastKnownReconciled, and their reasons. BOTH:
- * all four, the later names last. */
+/* READY: Ready and Available. RECONCILED: Reconciled and LastKnownReconciled. BOTH: all four. */
 /* clang-format off */
 #define HFD_VOCABULARY_LIST(X)                                                                     \
     X(READY, "ready")                                                                              \
@@ -30,8 +29,8 @@ enum hfd_vocabulary {
 bool hfd_vocabulary_parse(hfd_slice text, enum hfd_vocabulary *out);
 
 /**
- * Converts stored conditions to the text that the API shows; with READY that is the stored text
- * itself.
+ * Leaves out the conditions that the vocabulary does not have; with BOTH the result is the stored
+ * text itself.
  * @return HFD_OK, HFD_CORRUPT, HFD_NOMEM
  */
 HFD_MUST_CHECK hfd_rc hfd_vocabulary_show(enum hfd_vocabulary v, hfd_slice stored,
@@ -39,12 +38,7 @@ HFD_MUST_CHECK hfd_rc hfd_vocabulary_show(enum hfd_vocabulary v, hfd_slice store
                                           struct hfd_err *err);
 
 /**
- * Gives the stored name of a condition type: Reconciled -> Ready. Any other type is returned
- * unchanged.
- */
-hfd_slice hfd_vocabulary_stored(hfd_slice type);
-/**
- * Converts a whole condition, with its reason, to the stored names.
+ * Converts a condition of a remote, with its reason, to the first names: Reconciled -> Ready.
  * @return whether it had the later names
  */
 bool hfd_vocabulary_restore(struct hfd_condition *c);

@@ -25,7 +25,7 @@ static void add_conditions(struct hfd_buf *b, hfd_slice stored, enum hfd_vocabul
     hfd_slice shown;
     hfd_rc rc;
 
-    if (vocabulary == HFD_VOCABULARY_READY) {
+    if (vocabulary == HFD_VOCABULARY_BOTH) {
         hfd_buf_add(b, stored);
         return;
     }

@@ -87,7 +87,7 @@ struct hfd_map {
  X("adapters.pacemaker",            pacemaker,                   LIST,     "[]", 0, 0, \
    "adapters whose reports bring a PacemakerCluster document; each is required for a cluster as " \
    "long as that cluster has one; the first speaks through .../pacemaker") \
- X("fleet.conditions",              fleet_conditions,            STR,      "ready", 0, 0, \
+ X("fleet.conditions",              fleet_conditions,            STR,      "both", 0, 0, \
    "names of the aggregated conditions: ready (Ready, Available), reconciled (Reconciled, " \
    "LastKnownReconciled), or both") \
  X("fleet.identity_header",         fleet_identity_header,       STR,      "", 0, 0, \

@@ -56,6 +56,7 @@ void hfd_db_sql_condition(const struct hfd_db *db, struct hfd_buf *sql, const ch
                           int type_at, enum hfd_db_condition what)
 {
     static const char *const members[] = {
+        [HFD_DB_STATUS] = "json_extract(e.value, '$.status')",
         [HFD_DB_LAST_UPDATED_TIME] = MICROSECONDS("json_extract(e.value, '$.last_updated_time')"),
         [HFD_DB_LAST_TRANSITION_TIME] =
             MICROSECONDS("json_extract(e.value, '$.last_transition_time')"),

@@ -92,7 +92,10 @@ static struct hfd_conditions aggregated(size_t count, int64_t place_us, struct h
     struct hfd_agg_report reports[ADAPTERS];
     struct hfd_conditions now;
 
-    if (hfd_agg_created(FIRST_CREATED_US, mem, &now) != HFD_OK)
+    const struct hfd_agg_input made = {.required = {adapters, ADAPTERS},
+                                       .now_us = FIRST_CREATED_US};
+
+    if (hfd_agg_created(&made, mem, &now) != HFD_OK)
         die("out of memory", NULL);
     for (size_t i = 0; i < count; i++) {
         const struct hfd_conditions prev = now;
@@ -101,6 +104,7 @@ static struct hfd_conditions aggregated(size_t count, int64_t place_us, struct h
             .kind_name = "Cluster",
             .generation = 1,
             .now_us = FIRST_CREATED_US,
+            .updated_us = FIRST_CREATED_US,
             .prev = &prev,
             .reports = {reports, i + 1},
             .event = &reports[i],

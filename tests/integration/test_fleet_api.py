@@ -62,10 +62,17 @@ class Resources(FleetCase):
 
     def check_initial(self, doc):
         conds = conditions_of(doc)
-        self.assertEqual(set(conds), {"Ready", "Available"})
-        for cond in conds.values():
+        self.assertEqual(set(conds), {"Ready", "Available", "Reconciled", "LastKnownReconciled"})
+        words = {"Ready": AWAITING, "Available": AWAITING,
+                 "LastKnownReconciled": ("AdaptersMissingReports",
+                                         "Required adapters have not yet reported status"),
+                 "Reconciled": ("ReconciledMissingAdapters", "Required adapters not reporting "
+                                "Available=True: [%s]. Currently reporting: []"
+                                % ", ".join(sorted(self.ADAPTERS if doc["kind"] == "Cluster"
+                                                   else self.POOL_ADAPTERS)))}
+        for type_, cond in conds.items():
             self.assertEqual((cond["status"], cond["reason"], cond["message"],
-                              cond["observed_generation"]), ("False", *AWAITING, 1))
+                              cond["observed_generation"]), ("False", *words[type_], 1))
             for key in ("created_time", "last_updated_time", "last_transition_time"):
                 self.recent(cond[key], key)
             self.same_time(cond["last_updated_time"], cond["last_transition_time"])
@@ -724,7 +731,7 @@ class Reports(FleetCase):
         self.assertEqual(self.client.get(doc["href"]).json, conditions)
 
     def test_clock_ahead(self):
-        """A report whose clock is 5 minutes ahead counts; one further ahead is refused, with the
+        """A report whose clock is 5 minutes ahead counts. One further ahead is refused with the
         name of the field, and does not keep later reports out.
         """
         doc = self.cluster()
@@ -922,7 +929,8 @@ class Aggregation(FleetCase):
         self.fleet.accepted(self.doc, "a-one", available=False, reason="Why", message="because",
                             observed_time=self.at(1))
         conds = self.conditions(self.doc)
-        self.assertEqual(set(conds), {"Ready", "Available", "AOneSuccessful"})
+        self.assertEqual(set(conds), {"Ready", "Available", "Reconciled", "LastKnownReconciled",
+                                      "AOneSuccessful"})
         got = conds["AOneSuccessful"]
         self.assertEqual((got["status"], got["reason"], got["message"], got["observed_generation"]),
                          ("False", "Why", "because", 1))

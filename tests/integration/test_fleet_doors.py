@@ -141,6 +141,7 @@ class Metrics(Case):
 class Vocabulary(Case):
     ADAPTERS = ("validation",)
     POOL_ADAPTERS = ("validation",)
+    FLAGS = ("--fleet-conditions", "ready")
     TYPES = ("Ready", "Available")
 
     def seen(self, doc):
@@ -185,7 +186,7 @@ class Reconciled(Vocabulary):
 
 
 class Both(Vocabulary):
-    FLAGS = ("--fleet-conditions", "both")
+    FLAGS = ()
     TYPES = ("Ready", "Available", "Reconciled", "LastKnownReconciled")
 
 

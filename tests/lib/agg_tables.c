@@ -1,6 +1,7 @@
 #include "tests/lib/agg_tables.h"
 
 #include "driver/base/check.h"
+#include "tests/lib/agg_upstream.h"
 
 /* clang-format off */
 /* What happened. */
@@ -187,9 +188,11 @@ enum hfd_verdict agg_tables_step(const struct agg_world *w, const struct agg_eve
     *next = *w;
     if (e->kind != AGG_REPORT) {
         next->generation++;
+        next->updated = e->now;
         next->deleting = next->deleting || e->kind == AGG_DELETE;
         apply(next, CHANGE, READY, e, &next->ready);
         apply(next, CHANGE, AVAILABLE, e, &next->available);
+        agg_upstream_compute(next);
         return HFD_VERDICT_STORE;
     }
     verdict = check(w, e);
@@ -201,5 +204,6 @@ enum hfd_verdict agg_tables_step(const struct agg_world *w, const struct agg_eve
     if (event_of(word(next, AVAILABLE, &report), &event))
         apply(next, event, AVAILABLE, e, &next->available);
     copy_to_condition(&next->adapter[e->adapter], e);
+    agg_upstream_compute(next);
     return HFD_VERDICT_STORE;
 }

@@ -14,7 +14,7 @@ static const hfd_slice types[AGG_ADAPTERS_MAX] = {
 
 /* A world as the code under test wants it. */
 struct view {
-    struct hfd_condition conditions[2 + AGG_ADAPTERS_MAX];
+    struct hfd_condition conditions[4 + AGG_ADAPTERS_MAX];
     struct hfd_conditions prev;
     struct hfd_agg_report reports[AGG_ADAPTERS_MAX];
     struct hfd_agg_input in;
@@ -46,6 +46,8 @@ static void view_init(struct view *v, const struct agg_world *w, int64_t now)
     *v = (struct view){.prev = {v->conditions, 0}};
     put_condition(v, HFD_SLICE("Available"), &w->available);
     put_condition(v, HFD_SLICE("Ready"), &w->ready);
+    put_condition(v, HFD_SLICE("LastKnownReconciled"), &w->last_known);
+    put_condition(v, HFD_SLICE("Reconciled"), &w->reconciled);
     for (size_t i = 0; i < w->adapters; i++) {
         put_condition(v, types[i], &w->adapter[i]);
         if (!w->stored[i].present)
@@ -63,6 +65,7 @@ static void view_init(struct view *v, const struct agg_world *w, int64_t now)
         .kind_name = "Cluster",
         .generation = w->generation,
         .now_us = now,
+        .updated_us = w->updated,
         .prev = &v->prev,
         .reports = {v->reports, count},
         .deleting = w->deleting,
@@ -88,6 +91,8 @@ static void take_conditions(struct agg_world *w, const struct hfd_conditions *cs
 
     w->available = take_condition(cs, HFD_SLICE("Available"), &taken);
     w->ready = take_condition(cs, HFD_SLICE("Ready"), &taken);
+    w->last_known = take_condition(cs, HFD_SLICE("LastKnownReconciled"), &taken);
+    w->reconciled = take_condition(cs, HFD_SLICE("Reconciled"), &taken);
     for (size_t i = 0; i < w->adapters; i++)
         w->adapter[i] = take_condition(cs, types[i], &taken);
     HFD_ASSERT(taken == cs->count);
@@ -95,12 +100,13 @@ static void take_conditions(struct agg_world *w, const struct hfd_conditions *cs
 
 void agg_world_new(struct agg_world *w, size_t adapters, int64_t now)
 {
+    const struct hfd_agg_input in = {.required = {names, adapters}, .now_us = now};
     struct hfd_arena mem;
     struct hfd_conditions cs;
 
     hfd_arena_init(&mem, MEM_MAX);
-    *w = (struct agg_world){.adapters = adapters, .generation = 1};
-    HFD_ASSERT(hfd_agg_created(now, &mem, &cs) == HFD_OK);
+    *w = (struct agg_world){.adapters = adapters, .generation = 1, .updated = now};
+    HFD_ASSERT(hfd_agg_created(&in, &mem, &cs) == HFD_OK);
     take_conditions(w, &cs);
     hfd_arena_fini(&mem);
 }
@@ -147,6 +153,7 @@ enum hfd_verdict agg_world_step(const struct agg_world *w, const struct agg_even
             (struct agg_stored){true, e->generation, e->at, e->available, e->finalized};
     } else {
         next->generation++;
+        next->updated = e->now;
         next->deleting = next->deleting || e->kind == AGG_DELETE;
     }
     view_init(&v, next, e->now);
@@ -185,7 +192,10 @@ bool agg_world_eq(const struct agg_world *a, const struct agg_world *b)
 {
     if (a->adapters != b->adapters || a->generation != b->generation ||
         a->deleting != b->deleting || a->children != b->children ||
-        !agg_condition_eq(&a->ready, &b->ready) || !agg_condition_eq(&a->available, &b->available))
+        !agg_condition_eq(&a->ready, &b->ready) ||
+        !agg_condition_eq(&a->available, &b->available) ||
+        !agg_condition_eq(&a->reconciled, &b->reconciled) ||
+        !agg_condition_eq(&a->last_known, &b->last_known) || a->updated != b->updated)
         return false;
     for (size_t i = 0; i < a->adapters; i++)
         if (!stored_eq(&a->stored[i], &b->stored[i]) ||
@@ -208,6 +218,8 @@ void agg_world_print(const char *title, const struct agg_world *w)
             w->deleting ? ", deleting" : "", w->children ? ", children" : "");
     print_condition("Ready", &w->ready);
     print_condition("Available", &w->available);
+    print_condition("Reconciled", &w->reconciled);
+    print_condition("LastKnownReconciled", &w->last_known);
     for (size_t i = 0; i < w->adapters; i++) {
         const struct agg_stored *s = &w->stored[i];
 

@@ -34,6 +34,8 @@ struct agg_world {
     struct agg_stored stored[AGG_ADAPTERS_MAX];
     struct agg_condition ready, available;
     struct agg_condition adapter[AGG_ADAPTERS_MAX];
+    struct agg_condition reconciled, last_known;
+    int64_t updated; /* updated_time of the resource */
 };
 
 enum agg_event_kind {

@@ -160,8 +160,8 @@ static void run_row(void **state)
 }
 
 /*
- * L1, L2: a new resource has Available and Ready, in this order, False at generation 1. All times
- * are now, and the texts are HyperFleet's.
+ * L1, L2: a new resource has Available and Ready, in this order and first, False at generation 1.
+ * All times are now, and the texts are HyperFleet's.
  */
 static void row_L1_L2_creation(void **state)
 {
@@ -170,8 +170,8 @@ static void row_L1_L2_creation(void **state)
 
     (void)state;
     hfd_arena_init(&mem, 4096);
-    assert_int_equal(hfd_agg_created(NOW, &mem, &cs), HFD_OK);
-    assert_int_equal(cs.count, 2);
+    assert_int_equal(hfd_agg_created(&(struct hfd_agg_input){.now_us = NOW}, &mem, &cs), HFD_OK);
+    assert_int_equal(cs.count, 4);
     assert_true(hfd_slice_is(cs.items[0].type, "Available"));
     assert_true(hfd_slice_is(cs.items[1].type, "Ready"));
     for (size_t i = 0; i < 2; i++) {
@@ -369,7 +369,10 @@ static void scene_open(struct scene *s)
                                .generation = 1,
                                .now_us = NOW}};
     hfd_arena_init(&s->mem, (size_t)1 << 20);
-    assert_int_equal(hfd_agg_created(10, &s->mem, &s->cs), HFD_OK);
+    assert_int_equal(
+        hfd_agg_created(&(struct hfd_agg_input){.required = {scene_required, 2}, .now_us = 10},
+                        &s->mem, &s->cs),
+        HFD_OK);
     s->in.prev = &s->cs;
     s->in.reports.items = s->reports;
 }
@@ -631,26 +634,27 @@ static void words_are_bounded(void **state)
 }
 
 /*
- * The array: Available, Ready, then required adapters in the settings' order, with the texts of
- * their Available condition.
+ * The array: the four aggregated conditions, then required adapters in the settings' order, with
+ * the texts of their Available condition.
  */
 static void conditions_are_ordered(void **state)
 {
-    static const char *const order[] = {"Available", "Ready", "ValidationSuccessful",
-                                        "DnsSuccessful"};
+    static const char *const order[] = {
+        "Available",    "Ready", "LastKnownReconciled", "Reconciled", "ValidationSuccessful",
+        "DnsSuccessful"};
     struct scene s;
 
     (void)state;
     scene_open(&s);
     scene_report(&s, SAID("dns", 1, T, 20));
     scene_report(&s, SAID("validation", 1, F, 21));
-    assert_int_equal(s.cs.count, 4);
-    for (size_t i = 0; i < 4; i++)
+    assert_int_equal(s.cs.count, 6);
+    for (size_t i = 0; i < 6; i++)
         assert_true(hfd_slice_is(s.cs.items[i].type, order[i]));
     assert_words(&s, "DnsSuccessful", "Because", "of it");
     scene_change(&s);
-    assert_int_equal(s.cs.count, 4);
-    for (size_t i = 0; i < 4; i++)
+    assert_int_equal(s.cs.count, 6);
+    for (size_t i = 0; i < 6; i++)
         assert_true(hfd_slice_is(s.cs.items[i].type, order[i]));
     scene_close(&s);
 }
@@ -689,7 +693,7 @@ static void required_adapters_may_change(void **state)
     scene_report(&s, SAID("pacemaker", 1, T, 21));
     s.in.required = (struct hfd_adapter_names){later, 2};
     scene_report(&s, SAID("dns", 1, T, 22));
-    assert_int_equal(s.cs.count, 4);
+    assert_int_equal(s.cs.count, 6);
     assert_null(hfd_condition_find(&s.cs, HFD_SLICE("ValidationSuccessful")));
     assert_non_null(hfd_condition_find(&s.cs, HFD_SLICE("PacemakerSuccessful")));
     assert_words(&s, "Ready", "ResourceReady", "All adapters report ready at current generation");
@@ -705,7 +709,7 @@ static void lost_conditions_come_back(void **state)
     scene_open(&s);
     s.cs.count = 0;
     scene_report(&s, SAID("dns", 1, T, 20));
-    assert_int_equal(s.cs.count, 3);
+    assert_int_equal(s.cs.count, 5);
     assert_non_null(hfd_condition_find(&s.cs, HFD_SLICE("Ready")));
     assert_int_equal(hfd_condition_find(&s.cs, HFD_SLICE("Available"))->created_us, NOW);
     scene_close(&s);
@@ -792,7 +796,7 @@ static void out_of_memory_leaves_nothing(void **state)
 
         do {
             hfd_arena_init(&mem, max_bytes++);
-            rc = what == 0   ? hfd_agg_created(NOW, &mem, &out)
+            rc = what == 0   ? hfd_agg_created(&s.in, &mem, &out)
                  : what == 1 ? hfd_agg_changed(&s.in, &mem, &out)
                              : hfd_agg_reported(&s.in, &mem, &out);
             if (rc != HFD_OK) {

@@ -1,5 +1,6 @@
 /*
- * The aggregation compared with the HyperFleet API's tables in other code (tests/lib/agg_tables.c).
+ * The aggregation compared with the HyperFleet API's tables in other code (tests/lib/agg_tables.c),
+ * and with its later version in other code (tests/lib/agg_upstream.c).
  * Every state that 1 to 3 adapters can reach is tried, and random histories. In these, rules that
  * hold beside the tables are checked as well.
  */
@@ -260,6 +261,8 @@ static void assert_invariants(const struct agg_world *before, const struct agg_e
     if (all_ready(after) && !after->children)
         assert_int_equal(after->ready.status, HFD_STATUS_TRUE);
     assert_int_equal(after->ready.generation, after->generation);
+    assert_int_equal(after->reconciled.status, after->ready.status);
+    assert_int_equal(after->reconciled.generation, after->generation);
     assert_transition_moves_with_status(&before->ready, &after->ready, moved_to);
     assert_transition_moves_with_status(&before->available, &after->available, moved_to);
     if (e->kind != AGG_REPORT || is_mixed(after))

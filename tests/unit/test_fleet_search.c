@@ -528,7 +528,7 @@ static enum truth condition_truth(const struct resource *r, const struct hfd_fil
 
         if (!hfd_slice_is(f->name, condition_types[i]) || c->status == NULL)
             continue;
-        if (f->field == HFD_FIELD_CONDITION)
+        if (f->field == HFD_FIELD_CONDITION || f->field == HFD_FIELD_CONDITION_READ)
             return truth_of(hfd_slice_is(f->values[0].text, c->status));
         v = f->field == HFD_FIELD_CONDITION_UPDATED      ? c->updated_us
             : f->field == HFD_FIELD_CONDITION_TRANSITION ? c->transition_us
@@ -965,9 +965,7 @@ static void plans_use_the_indexes(void **state)
         {"status.conditions.Ready='False' and "
          "status.conditions.Ready.last_updated_time<'1970-01-01T00:00:00Z'",
          BY_AGE, HFD_KIND_CLUSTER},
-        {"status.conditions.Reconciled='True' and "
-         "status.conditions.Reconciled.last_updated_time<'1970-01-01T00:00:00Z'",
-         BY_AGE, HFD_KIND_CLUSTER},
+        {"status.conditions.Reconciled='True' and labels.env='a'", BY_LABEL, HFD_KIND_CLUSTER},
     };
     static const struct hfd_order orders[] = {{.field = HFD_FIELD_NAME},
                                               {.field = HFD_FIELD_CREATED_TIME}};

@@ -20,8 +20,7 @@ hfd_rc hfd_writer_check(const struct hfd_writer *w, struct hfd_err *err)
 {
     if (hfd_writer_ok(w))
         return HFD_OK;
-    return hfd_fail(err, HFD_IO, "the store takes no more work until a restart, after: %s",
-                    w->cause.msg);
+    return hfd_fail(err, HFD_IO, "the store takes no more work until a restart: %s", w->cause.msg);
 }
 
 static void turn_broken(struct hfd_writer *w, const struct hfd_err *cause)

@@ -69,7 +69,7 @@ static void look_once(struct hfd_aging *aging)
     const hfd_rc rc = hfd_aging_look(&aging->config, &err);
 
     if (rc != HFD_OK && !aging->failing)
-        HFD_LOG(HFD_LOG_WARN, "cannot settle stale documents, will try again",
+        HFD_LOG(HFD_LOG_WARN, "cannot settle stale documents; will try again",
                 HFD_LOG_CSTR("code", hfd_rc_name(rc)), HFD_LOG_CSTR("reason", err.msg));
     aging->failing = rc != HFD_OK;
 }

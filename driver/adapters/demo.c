@@ -339,7 +339,7 @@ bool hfd_demo_round(struct hfd_demo *demo)
     rc = run_page(demo, &mem, &more, &err);
     hfd_arena_fini(&mem);
     if (rc != HFD_OK && !demo->failing)
-        HFD_LOG(HFD_LOG_WARN, "demo adapters could not report; trying again",
+        HFD_LOG(HFD_LOG_WARN, "demo adapters could not report; will try again",
                 HFD_LOG_CSTR("code", hfd_rc_name(rc)), HFD_LOG_CSTR("reason", err.msg));
     demo->pass_failed = demo->pass_failed || rc != HFD_OK;
     demo->failing = demo->failing || rc != HFD_OK;

@@ -73,7 +73,7 @@ static hfd_rc embedded_remove_orphan(struct hfd_txn *tx, const struct hfd_fleet_
         return rc;
     if (!ours)
         return hfd_fail(err, HFD_CONFLICT,
-                        "'%.*s' is not the driver's: it has no label " HFD_GURESID_LABEL,
+                        "'%.*s' does not belong to the driver: it has no label " HFD_GURESID_LABEL,
                         HFD_SLICE_FMT(id));
     rc = hfd_part_row_by_fleet(tx, id, call->mem, &part, err);
     if (rc == HFD_OK)

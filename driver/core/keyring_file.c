@@ -111,7 +111,7 @@ static hfd_rc parse_keys(hfd_slice text, struct hfd_key_list *out, struct hfd_er
                 "digits and a key of 32 bytes in base64url",
                 number);
         if (has_id(out, id))
-            return hfd_fail(err, HFD_INVALID, "key ring, line %d: the id is there twice", number);
+            return hfd_fail(err, HFD_INVALID, "key ring, line %d: the id is given twice", number);
         if (active && have_active)
             return hfd_fail(err, HFD_INVALID, "key ring, line %d: a second active key", number);
         if (active)

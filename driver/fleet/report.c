@@ -246,10 +246,10 @@ static hfd_rc check_room(const struct job *j, size_t bytes)
     if (rc == HFD_OK && count > OTHERS_MAX)
         return hfd_fail_field(
             j->w.err, HFD_LIMIT, "adapter",
-            "at most %d adapters that are not waited for can report on one resource", OTHERS_MAX);
+            "at most %d adapters that are not required can report on one resource", OTHERS_MAX);
     if (rc == HFD_OK && bytes > OTHERS_MAX_BYTES)
         return hfd_fail_field(j->w.err, HFD_LIMIT, "conditions",
-                              "the conditions of adapters that are not waited for would take more "
+                              "the conditions of adapters that are not required would take more "
                               "than %zu bytes on one resource",
                               OTHERS_MAX_BYTES);
     return rc;

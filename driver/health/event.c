@@ -78,7 +78,7 @@ hfd_rc hfd_health_events(const struct hfd_health_verdict *before,
                        "resources"));
     if (warnings_ended(before, now))
         tell(&t, HFD_HEALTH_WARNINGS_CLEARED, HFD_SLICE("Pacemaker cluster warnings cleared"));
-    return t.failed ? hfd_fail_nomem(err, "tell the events of a verdict") : HFD_OK;
+    return t.failed ? hfd_fail_nomem(err, "write the events of a verdict") : HFD_OK;
 }
 
 bool hfd_health_event_repeats(const struct hfd_health_event *event, hfd_slice kept_reason,

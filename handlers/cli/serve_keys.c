@@ -56,8 +56,8 @@ enum hfd_exit hfd_serve_keys_open(struct hfd_serve_keys *k, const char *path, bo
     rc = load(k, &file, &ring, err);
     if (rc == HFD_NOT_FOUND && has_data) {
         (void)hfd_fail(err, rc,
-                       "key ring %.100s is missing, and the stored data is sealed with it. Bring "
-                       "it back from a backup, or give the sealed data up with "
+                       "key ring %.100s is missing, and the stored data is sealed with it. Restore "
+                       "it from a backup, or give up the sealed data with "
                        "`hyperfleet-driver keygen`",
                        path);
         return HFD_EXIT_KEYS;
@@ -109,8 +109,9 @@ static hfd_rc check_successor(const struct hfd_keyring *present, const struct hf
                               &opened, NULL);
     hfd_arena_fini(&mem);
     if (rc == HFD_COOKIE)
-        return hfd_fail(err, HFD_CONFLICT,
-                        "key ring %.100s lacks the key in use; keep it in there as retired", path);
+        return hfd_fail(
+            err, HFD_CONFLICT,
+            "key ring %.100s lacks the key in use; keep that key in the file as retired", path);
     return rc == HFD_OK ? HFD_OK : hfd_fail(err, rc, "out of memory");
 }
 

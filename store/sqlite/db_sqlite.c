@@ -230,7 +230,7 @@ static hfd_rc open_database(struct hfd_db *db, const char *dir, struct hfd_err *
     if (rc == HFD_OK)
         rc = check_ours(db, &why);
     if (rc == HFD_BUSY)
-        rc = hfd_fail(&why, HFD_CONFLICT, "in use by another program, a database tool perhaps");
+        rc = hfd_fail(&why, HFD_CONFLICT, "in use by another program, for example a database tool");
     if (rc == HFD_OK)
         rc = hfd_pragmas_apply(db, &seams.levels, &why);
     if (rc == HFD_OK)
@@ -238,7 +238,7 @@ static hfd_rc open_database(struct hfd_db *db, const char *dir, struct hfd_err *
     said =
         why.msg + (strncmp(why.msg, subject, sizeof(subject) - 1) == 0 ? sizeof(subject) - 1 : 0);
     return hfd_fail(err, rc, "store %.100s/%s: %s%s", dir, HFD_FOLDER_DB_NAME, said,
-                    rc == HFD_CORRUPT ? "; bring it back from a backup" : "");
+                    rc == HFD_CORRUPT ? "; restore it from a backup" : "");
 }
 
 static hfd_rc open_writer(struct hfd_db *db, const char *dir, struct hfd_err *err)
@@ -336,7 +336,7 @@ hfd_rc hfd_db_check(struct hfd_db *db, struct hfd_err *err)
         if (*c == '\n')
             *c = ' ';
     return hfd_fail(err, HFD_CORRUPT,
-                    "store: the database is damaged: %s; bring it back from a backup", text);
+                    "store: the database is damaged: %s; restore it from a backup", text);
 }
 
 hfd_rc hfd_db_schema_version(struct hfd_db *db, int64_t *out, struct hfd_err *err)

@@ -46,7 +46,7 @@ static hfd_rc check_fs(int dir_fd, const char *dir, struct hfd_err *err)
     struct statfs fs;
 
     if (fstatfs(dir_fd, &fs) != 0)
-        return fail_errno(err, "cannot tell its file system", dir);
+        return fail_errno(err, "cannot determine its file system", dir);
     switch (hfd_folder_fs_kind((unsigned long)fs.f_type)) {
     case HFD_FOLDER_FS_NETWORK:
         return hfd_fail(err, HFD_IO,

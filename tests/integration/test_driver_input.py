@@ -563,7 +563,7 @@ class Accepted(Case):
                 answer = self.fleet.report(part, "observer-%d" % i, extra=long)
                 self.assertIn(answer.status, (201, 400))
                 if answer.status == 400:
-                    self.assertIn("not waited for", self.fleet.client.last.json["detail"])
+                    self.assertIn("not required", self.fleet.client.last.json["detail"])
             for adapter in self.fleet.required[part["kind"]]:
                 self.fleet.accepted(part, adapter, message="m" * 32768, extra=long[:4])
         self.expect(self.get(gid, cookie), 200)

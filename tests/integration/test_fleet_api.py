@@ -823,7 +823,7 @@ class Reports(FleetCase):
             stored += 1
             answer = self.fleet.report(doc, "stranger-%d" % stored)
         self.assertGreaterEqual(stored, 100)
-        self.assertIn("not waited for can report",
+        self.assertIn("not required can report",
                       self.problem(answer, 400, "HYPERFLEET-VAL-000", errors="adapter")["detail"])
         self.fleet.accepted(doc, "stranger-0")
         self.fleet.make_ready(doc)

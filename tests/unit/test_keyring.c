@@ -152,7 +152,7 @@ static const struct {
     {"# " K1 ":active\n", "no active key"},
     {K1 ":retired\n", "no active key"},
     {K1 ":active\n" K2 ":active\n", "line 2: a second active key"},
-    {K1 ":active\n" K1 ":retired\n", "line 2: the id is there twice"},
+    {K1 ":active\n" K1 ":retired\n", "line 2: the id is given twice"},
     {"\n" K1 ":Active\n", "line 2: expected"},
     {K1 ":active \n", "line 1: expected"},
     {K1 ":active\r\n", "line 1: expected"},

@@ -327,7 +327,7 @@ static void taken_over(void **state)
     (void)put(&rw, G, body_bare);
     assert_string_equal(listed(&rw), "");
     assert_int_equal(remove_orphan(&rw, id_of(remote_find(&rw, "c-one"))), HFD_CONFLICT);
-    assert_non_null(strstr(rw.w.err.msg, "may be what resource res-1 is being made of"));
+    assert_non_null(strstr(rw.w.err.msg, "may become a part of resource res-1"));
     until_ready(&rw, G);
     assert_string_equal(listed(&rw), "cluster c-copy res-1; ");
     assert_int_equal(remove_orphan(&rw, id_of(remote_find(&rw, "c-one"))), HFD_CONFLICT);

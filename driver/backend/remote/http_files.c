@@ -91,8 +91,7 @@ static hfd_rc check_token(struct hfd_secret *text, const char *path, struct hfd_
         return hfd_fail(err, HFD_INVALID, "%.150s: it holds no token", path);
     for (size_t i = 0; i < text->len; i++)
         if (text->p[i] <= ' ' || text->p[i] > '~')
-            return hfd_fail(err, HFD_INVALID,
-                            "%.150s: it holds something else than one token on one line", path);
+            return hfd_fail(err, HFD_INVALID, "%.150s: expected one token on one line", path);
     return HFD_OK;
 }
 
@@ -138,7 +137,7 @@ static hfd_rc check_pair(const struct hfd_secret *cert_text, const struct hfd_se
                       key_path);
     else if (cert == NULL || X509_check_private_key(cert, key) != 1)
         rc = hfd_fail(err, HFD_INVALID,
-                      "%.150s: the key is not that of the certificate in remote.cert_file",
+                      "%.150s: the key does not belong to the certificate in remote.cert_file",
                       key_path);
     BIO_free(bio);
     EVP_PKEY_free(key);

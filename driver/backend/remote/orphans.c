@@ -123,8 +123,8 @@ static hfd_rc refuse(hfd_slice id, const struct hfd_orphan_claim *claim, struct 
         break;
     case HFD_ORPHAN_POSSIBLE:
         return hfd_fail(err, HFD_CONFLICT,
-                        "'%.*s' may be what resource %.*s is being made of: ask "
-                        "again when that is known",
+                        "'%.*s' may become a part of resource %.*s: try again "
+                        "later",
                         HFD_SLICE_FMT(id), HFD_SLICE_FMT(claim->whose));
     case HFD_ORPHAN_OWNED:
         return hfd_fail(err, HFD_CONFLICT,
@@ -133,8 +133,8 @@ static hfd_rc refuse(hfd_slice id, const struct hfd_orphan_claim *claim, struct 
                         HFD_SLICE_FMT(id), HFD_SLICE_FMT(claim->whose));
     case HFD_ORPHAN_INHABITED:
         return hfd_fail(err, HFD_CONFLICT,
-                        "'%.*s' has a nodepool of resource %.*s in it, which is to "
-                        "be deleted first",
+                        "'%.*s' contains a nodepool of resource %.*s: delete that "
+                        "resource first",
                         HFD_SLICE_FMT(id), HFD_SLICE_FMT(claim->whose));
     }
     return HFD_OK;
@@ -161,8 +161,8 @@ hfd_rc hfd_remote_orphan_remove(struct hfd_txn *tx, const struct hfd_fleet_call 
         return rc;
     if (!known)
         return hfd_fail(err, HFD_NOT_FOUND,
-                        "no orphan '%.*s' is known: GET /admin/orphans has "
-                        "HyperFleet asked for them",
+                        "no orphan '%.*s' is known: GET /admin/orphans asks "
+                        "HyperFleet for orphans",
                         HFD_SLICE_FMT(id));
     row.orphan.wanted_us = row.orphan.wanted_us != 0 ? row.orphan.wanted_us : call->now_us;
     row.orphan.error = HFD_SLICE("");

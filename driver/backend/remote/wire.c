@@ -248,7 +248,7 @@ static hfd_rc read_identity(const json_t *doc, enum hfd_kind kind, struct hfd_ar
     if (rc != HFD_OK)
         return rc;
     if (told.len > 0 && !hfd_slice_is(told, hfd_kind_name(kind)))
-        return hfd_fail(err, HFD_MALFORMED, "expected a %s, and its kind is another",
+        return hfd_fail(err, HFD_MALFORMED, "expected kind %s, got another kind",
                         hfd_kind_name(kind));
     if (!hfd_wire_id_ok(string_in(doc, "id")))
         return hfd_fail(err, HFD_MALFORMED, "it has no id of letters, digits and hyphens");
@@ -259,7 +259,7 @@ static hfd_rc read_identity(const json_t *doc, enum hfd_kind kind, struct hfd_ar
     if (rc == HFD_OK)
         rc = take_text(string_in(doc, "name"), mem, &out->name, err);
     if (rc == HFD_OK && hfd_name_check(kind, out->name, NULL) != HFD_OK)
-        return hfd_fail(err, HFD_MALFORMED, "its name is none of HyperFleet's");
+        return hfd_fail(err, HFD_MALFORMED, "its name is not a name of HyperFleet");
     if (rc == HFD_OK)
         rc = take_text(hfd_wire_id_ok(string_in(owner, "id")) ? string_in(owner, "id")
                                                               : HFD_SLICE(""),

@@ -434,7 +434,7 @@ static hfd_rc kind_of(struct hfd_txn *tx, hfd_slice id, int64_t *out, struct hfd
 hfd_rc hfd_fleet_row_delete(struct hfd_txn *tx, hfd_slice id, struct hfd_err *err)
 {
     const struct hfd_unit_key key = {id, HFD_SLICE_NONE};
-    int64_t kind;
+    int64_t kind = 0;
     hfd_rc rc = hfd_report_row_delete_all(tx, id, err);
 
     if (rc == HFD_OK)

@@ -175,7 +175,7 @@ hfd_rc hfd_resource_on_refused(void *observer, struct hfd_txn *tx,
     struct hfd_resource_row row;
     struct hfd_parts parts;
     struct hfd_move move;
-    bool moves;
+    bool moves = false;
     hfd_rc rc = hfd_resource_row_get(tx, why->guresid, c.mem, &row, err);
 
     if (rc == HFD_NOT_FOUND)

@@ -162,9 +162,9 @@ class Lasting(unittest.TestCase):
         "503": "503", "504 after it is done": "504",
         "garbage JSON": "JSON", "JSON of the wrong shape": "list", "empty body": "cannot be read",
         "wrong content type": "else than JSON", "401": "401", "403": "403",
-        "slow, not done": "in time", "slow, done": "in time", "redirect": "no HyperFleet",
+        "slow, not done": "in time", "slow, done": "in time", "redirect": "not a HyperFleet",
         "huge answer": "answer_max",
-        "NTF-000": "no HyperFleet",
+        "NTF-000": "not a HyperFleet",
     }
 
     def one(self, name):
@@ -306,7 +306,7 @@ class Ways(unittest.TestCase):
             wrong = probe.fake.url + "some/proxy"
             with Pair(url=wrong, flags=("--driver-deadline-create", "2s")) as pair:
                 self.brought(pair, "astray", 400, "RES-105")
-                self.assertIn("no HyperFleet", json.dumps(troubles(pair.server)))
+                self.assertIn("not a HyperFleet", json.dumps(troubles(pair.server)))
                 ops = lib.Client(pair.server, ops=True)
                 self.assertEqual(ops.get("/readyz").status, 200)
                 ops.close()

@@ -355,7 +355,7 @@ static hfd_rc txn_vocabulary(struct hfd_txn *tx, void *arg, struct hfd_err *err)
 {
     struct act *a = arg;
     struct hfd_fleet_row row;
-    hfd_slice shown;
+    hfd_slice shown = HFD_SLICE_NONE;
     hfd_rc rc = find_one(tx, a, &row, err);
 
     if (rc == HFD_OK)

@@ -127,10 +127,10 @@ class Refused(Case):
                 (values + ["nodepool"],
                  "driver.values.nodepool: no such input of a cluster resource; "
                  "expected cluster and nodepools"),
-                (values + ["cluster", "nam"],
-                 "driver.values.cluster.nam: no such input; did you mean name?"),
-                (values + ["nodepools", 1, "lables"],
-                 "driver.values.nodepools[1].lables: no such input; did you mean labels?")):
+                (values + ["cluster", "nme"],
+                 "driver.values.cluster.nme: no such input; did you mean name?"),
+                (values + ["nodepools", 1, "labls"],
+                 "driver.values.nodepools[1].labls: no such input; did you mean labels?")):
             with self.subTest(path):
                 gid = guresid("typo")
                 answer = self.expect(self.put(gid, edited(path, {})), 400, "RES-101")

@@ -22,7 +22,7 @@ PEOPLE = (
     r"|administrators?|"
     r"owners?|attackers?|contributors?|newcomers?|those|anyone|one),? ")
 PERSONS = re.compile(
-    r"\b([Hh]e|[Hh]im|[Hh]is|[Ss]he|[Ss]omebody|[Nn]obody|[Ee]verybody|[Aa]nybody|[Ww]hoever"
+    r"\b([Hh]e|[Hh]im|[Hh]is|[Ss]he|[Ss]omebody|[Nn]obody|[Ee]verybody|[Aa]nybody|[Ww]ho[e]ver"
     r"|[Ww]hom?)\b"
 )
 

@@ -793,7 +793,7 @@ static void bad_files_are_named_at_the_start(void **state)
         {NULL, f->key, NULL, NULL, "holds no PEM certificate"},
         {NULL, NULL, f->token, f->key, "holds no PEM certificate"},
         {NULL, NULL, f->cert, f->token, "holds no PEM private key"},
-        {NULL, NULL, f->cert, f->other_key, "not that of the certificate"},
+        {NULL, NULL, f->cert, f->other_key, "does not belong to the certificate"},
     };
 
     (void)snprintf(f->url, sizeof(f->url), "https://127.0.0.1:1");

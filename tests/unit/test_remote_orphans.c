@@ -567,7 +567,7 @@ static void inhabited(void **state)
         until_ready(&rw, "pool-1");
         if (!after) {
             assert_int_equal(remove_orphan(&rw, id_of(lost)), HFD_CONFLICT);
-            assert_non_null(strstr(rw.w.err.msg, "has a nodepool of resource pool-1 in it"));
+            assert_non_null(strstr(rw.w.err.msg, "contains a nodepool of resource pool-1"));
         }
         assert_string_equal(listed(&rw), after ? "cluster lost res-1: it was not deleted: a "
                                                  "nodepool of a resource was made in it meanwhile; "

@@ -355,9 +355,8 @@ hfd_rc hfd_observe_report(struct hfd_take *t, hfd_slice fleet_id, json_t *doc, s
     if (rc != HFD_OK && rc != HFD_NOT_FOUND)
         return rc;
     if (secrets.len > 0 && fleet->seal != NULL) {
-        const struct hfd_fleet_secret secret = {fleet_id, row.adapter, secrets};
-
-        row.secrets = fleet->seal(fleet, &secret, t->mem);
+        row.secrets =
+            fleet->seal(fleet, &(struct hfd_fleet_secret){fleet_id, row.adapter, secrets}, t->mem);
         if (row.secrets.p == NULL)
             return hfd_fail_nomem(err, "observe HyperFleet");
     }

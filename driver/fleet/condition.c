@@ -301,3 +301,23 @@ void hfd_conditions_format(struct hfd_buf *b, const struct hfd_conditions *cs, b
     }
     hfd_buf_addc(b, ']');
 }
+
+hfd_slice hfd_adapter_condition_type(hfd_slice adapter, struct hfd_arena *mem)
+{
+    static const char suffix[] = "Successful";
+    char *text = hfd_arena_alloc(mem, adapter.len + sizeof(suffix));
+    size_t len = 0;
+    bool first = true; /* at the start of a part */
+
+    if (text == NULL)
+        return HFD_SLICE_NONE;
+    for (size_t i = 0; i < adapter.len; i++) {
+        const char c = adapter.p[i];
+
+        if (c != '-')
+            text[len++] = first && c >= 'a' && c <= 'z' ? (char)(c - 'a' + 'A') : c;
+        first = c == '-';
+    }
+    memcpy(text + len, suffix, sizeof(suffix) - 1);
+    return (hfd_slice){text, len + sizeof(suffix) - 1};
+}

@@ -65,4 +65,10 @@ HFD_MUST_CHECK hfd_rc hfd_conditions_parse(hfd_slice stored, struct hfd_arena *m
  */
 void hfd_conditions_format(struct hfd_buf *b, const struct hfd_conditions *cs, bool of_report);
 
+/**
+ * Converts "gcp-provisioner" to "GcpProvisionerSuccessful".
+ * @return p is NULL when memory is short
+ */
+hfd_slice hfd_adapter_condition_type(hfd_slice adapter, struct hfd_arena *mem);
+
 #endif

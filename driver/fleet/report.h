@@ -6,6 +6,7 @@
 #define HFD_FLEET_REPORT_H
 
 #include "driver/fleet/fleet.h"
+#include "driver/fleet/verdict.h"
 
 /** A report as received, checked for form. */
 struct hfd_fleet_report {

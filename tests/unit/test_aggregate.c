@@ -3,6 +3,7 @@
  * states in prose; and the texts of conditions.
  */
 #include "driver/fleet/aggregate.h"
+#include "driver/fleet/verdict.h"
 #include "tests/lib/agg_world.h"
 
 #include <setjmp.h>

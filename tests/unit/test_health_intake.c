@@ -404,6 +404,50 @@ static void an_equal_time_writes_nothing(void **state)
     world_close(&s.w);
 }
 
+/* A report that is put and removed in one transaction is in no list, during it and after it. */
+static hfd_rc run_put_and_delete(struct hfd_txn *tx, const struct hfd_fleet_call *call,
+                                 struct step *step, struct hfd_err *err)
+{
+    const struct hfd_report_key key = {step->s->id, HFD_SLICE("dns")};
+    struct hfd_report_list before, after;
+    struct hfd_report_row row;
+
+    assert_int_equal(hfd_report_row_heads(tx, key.fleet_id, call->mem, &before, err), HFD_OK);
+    assert_int_equal(hfd_report_row_get(tx, &key, call->mem, &row, err), HFD_OK);
+    row.observed_us++;
+    assert_int_equal(hfd_report_row_put(tx, &row, err), HFD_OK);
+    assert_int_equal(hfd_report_row_delete(tx, &key, err), HFD_OK);
+    assert_int_equal(hfd_report_row_get(tx, &key, call->mem, &row, NULL), HFD_NOT_FOUND);
+    assert_int_equal(hfd_report_row_heads(tx, key.fleet_id, call->mem, &after, err), HFD_OK);
+    assert_int_equal(after.count, before.count - 1);
+    return hfd_report_row_delete(tx, &key, err); /* what is not there can be removed */
+}
+
+static hfd_rc run_heads(struct hfd_txn *tx, const struct hfd_fleet_call *call, struct step *step,
+                        struct hfd_err *err)
+{
+    struct hfd_report_list list;
+    hfd_rc rc = hfd_report_row_heads(tx, step->s->id, call->mem, &list, err);
+
+    step->events.count = list.count;
+    return rc;
+}
+
+static void a_removed_report_stays_removed(void **state)
+{
+    struct step writing = {.run = run_put_and_delete}, reading = {.run = run_heads};
+    struct scene_of_one s;
+
+    (void)state;
+    on_open(&s);
+    assert_int_equal(run_step(&s, &reading), HFD_OK);
+    assert_int_equal(reading.events.count, 2);
+    assert_int_equal(run_step(&s, &writing), HFD_OK);
+    assert_int_equal(run_step(&s, &reading), HFD_OK);
+    assert_int_equal(reading.events.count, 1);
+    world_close(&s.w);
+}
+
 /* An order at a new generation names the observer that it waits for. */
 static void the_answer_names_the_observer(void **state)
 {
@@ -439,6 +483,7 @@ int main(void)
         cmocka_unit_test(events_are_bounded),
         cmocka_unit_test(nothing_is_left_to_look_at),
         cmocka_unit_test(an_equal_time_writes_nothing),
+        cmocka_unit_test(a_removed_report_stays_removed),
         cmocka_unit_test(the_answer_names_the_observer),
     };
 

@@ -355,11 +355,12 @@ class Subresource(PacemakerCase):
     def test_removal(self):
         cluster = self.cluster()
         self.sent(cluster, lost_fencing(document()))
-        self.assertEqual(self.seen(cluster)["Ready"][0], "False")
+        all_ready = ("Ready", "Available", "Reconciled", "LastKnownReconciled", "DnsSuccessful")
+        seen = self.seen(cluster)
+        self.assertEqual([seen[t][0] for t in all_ready], ["False"] * 4 + ["True"])
         self.assertEqual(self.client.delete(cluster["href"] + "/pacemaker").status, 204)
         seen = self.seen(cluster)
-        self.assertEqual((seen["Ready"][0], seen["Available"][0]), ("True", "True"))
-        self.assertEqual(sorted(seen), ["Available", "DnsSuccessful", "Ready"])
+        self.assertEqual({t: s for t, (s, _) in seen.items()}, {t: "True" for t in all_ready})
         self.assertEqual(self.reasons(cluster)[-1], ("PacemakerCRNotFound", 1))
         self.assertEqual(self.client.delete(cluster["href"] + "/pacemaker").status, 404)
 

@@ -39,6 +39,7 @@ static const size_t texts[] = {
     offsetof(struct hfd_resource_row, secrets),
     offsetof(struct hfd_resource_row, op_milestones),
     offsetof(struct hfd_resource_row, op_plan),
+    offsetof(struct hfd_resource_row, op_waits),
 };
 #define TEXTS (sizeof(texts) / sizeof(texts[0]))
 

@@ -18,6 +18,7 @@ static struct hfd_hint hint_of(const struct hfd_resource_row *row, int64_t now_u
         .deadline_us = row->op_deadline_us,
         .now_us = now_us,
         .plan = row->op_plan,
+        .message = row->op_waits,
     });
 }
 

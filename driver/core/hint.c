@@ -87,6 +87,7 @@ struct hfd_hint hfd_hint_make(const struct hfd_hint_input *in)
         .estimated_us = estimated_us,
         .deadline_us = stated_us,
         .now_us = now_us,
+        .message = in->message,
         .retry_after_s = planned ? planned_wait_s(step.poll_s * HFD_US_PER_S - elapsed_us)
                                  : unplanned_wait_s(estimated_us - now_us),
     };
@@ -158,5 +159,9 @@ void hfd_hint_format(struct hfd_buf *b, const struct hfd_hint *h)
     add_time(b, "timeout", h->deadline_us);
     add_time(b, "timeout_deadline", h->deadline_us);
     add_time(b, "current_time", h->now_us);
+    if (h->message.len > 0) {
+        hfd_buf_lit(b, ",\"message\":");
+        hfd_buf_json_str(b, h->message);
+    }
     hfd_buf_addc(b, '}');
 }

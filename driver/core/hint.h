@@ -21,7 +21,8 @@ struct hfd_hint_input {
     int64_t estimate_us; /* absolute; the prior's guess at the start of the operation */
     int64_t deadline_us; /* absolute */
     int64_t now_us;
-    hfd_slice plan; /* hfd_plan_format; empty = none */
+    hfd_slice plan;    /* hfd_plan_format; empty = none */
+    hfd_slice message; /* hfd_waiting_say; empty = none */
 };
 
 struct hfd_hint {
@@ -31,6 +32,7 @@ struct hfd_hint {
     int64_t deadline_us;  /* whole seconds, rounded down */
     int64_t now_us;
     int retry_after_s; /* 1..HFD_RETRY_MAX_S */
+    hfd_slice message; /* what it waits for, borrowed; empty = nothing is known */
 };
 
 /** The stored form of a plan: "480/600 540/640", seconds since the start of the operation. */
@@ -50,7 +52,7 @@ struct hfd_hint hfd_hint_make(const struct hfd_hint_input *in);
  * The wait stays as it is.
  */
 void hfd_hint_shift(struct hfd_hint *h, int64_t skew_us);
-/** The JSON document, with timeout and timeout_deadline both. */
+/** The JSON document, with timeout and timeout_deadline both, and the message if there is one. */
 void hfd_hint_format(struct hfd_buf *b, const struct hfd_hint *h);
 
 #endif

@@ -3,15 +3,18 @@
 
 #include "driver/base/check.h"
 #include "driver/core/output.h"
+#include "driver/core/waiting.h"
 #include "driver/core/words.h"
 
-static hfd_rc outcome_of(const struct hfd_ctx *c, const struct hfd_resource_row *row,
-                         const struct hfd_parts *parts, struct hfd_outcome *out)
+/* @param trouble  whether the backend is asked what keeps the operation from being carried out */
+static hfd_rc input_of(const struct hfd_ctx *c, const struct hfd_resource_row *row,
+                       const struct hfd_parts *parts, bool trouble, struct hfd_outcome_input *in)
 {
     const struct hfd_driver *d = c->driver;
     const struct hfd_backend_subject subject = hfd_ctx_subject(c, row->guresid);
     struct hfd_part_view *views = hfd_arena_array(c->mem, parts->count + 1, sizeof(*views));
-    struct hfd_outcome_input in = {
+
+    *in = (struct hfd_outcome_input){
         .guresid = row->guresid,
         .cluster_id = hfd_backend_id_is_given(row->cluster_id) ? row->cluster_id : HFD_SLICE_NONE,
         .parts = views,
@@ -24,19 +27,42 @@ static hfd_rc outcome_of(const struct hfd_ctx *c, const struct hfd_resource_row 
         .deadline_us = row->op_deadline_us,
         .now_us = c->now_us,
     };
-    hfd_rc rc = HFD_OK;
-
     if (views == NULL)
         return hfd_fail_nomem(c->err, "judge a resource");
     for (size_t i = 0; i < parts->count; i++)
         views[i] = parts->items[i].view;
-    if (hfd_resource_overdue(row, c->now_us))
-        rc = hfd_backend_trouble(d->backend_ops, c->tx, &subject, &in.trouble, c->err);
+    return trouble ? hfd_backend_trouble(d->backend_ops, c->tx, &subject, &in->trouble, c->err)
+                   : HFD_OK;
+}
+
+static hfd_rc outcome_of(const struct hfd_ctx *c, const struct hfd_resource_row *row,
+                         const struct hfd_parts *parts, struct hfd_outcome *out)
+{
+    struct hfd_outcome_input in;
+    const hfd_rc rc = input_of(c, row, parts, hfd_resource_overdue(row, c->now_us), &in);
+
     if (rc != HFD_OK)
         return rc;
     return hfd_outcome_judge(&in, c->mem, out) == HFD_OK
                ? HFD_OK
                : hfd_fail_nomem(c->err, "judge a resource");
+}
+
+hfd_rc hfd_judge_waits(const struct hfd_ctx *c, const struct hfd_parts *parts,
+                       struct hfd_resource_row *row)
+{
+    struct hfd_outcome_input in;
+    hfd_rc rc;
+
+    row->op_waits = HFD_SLICE_NONE;
+    if (!hfd_resource_in_progress(row) && row->state != HFD_STATE_DELETING)
+        return HFD_OK;
+    rc = input_of(c, row, parts, true, &in);
+    if (rc != HFD_OK)
+        return rc;
+    return hfd_waiting_say(&in, row->op_started_us, c->mem, &row->op_waits) == HFD_OK
+               ? HFD_OK
+               : hfd_fail_nomem(c->err, "say what is waited for");
 }
 
 hfd_rc hfd_judge_outcome(const struct hfd_ctx *c, const struct hfd_resource_row *row,
@@ -133,6 +159,8 @@ hfd_rc hfd_judge_row(const struct hfd_ctx *c, const struct hfd_parts *parts,
         rc = build_output(c, parts, &o, row, &move);
     if (rc == HFD_OK && (int)move.to != row->state)
         rc = hfd_resource_move(c, row, &move);
+    if (rc == HFD_OK)
+        rc = hfd_judge_waits(c, parts, row);
     return rc == HFD_OK && row->state == HFD_STATE_READY
                ? hfd_resource_note_health(c, &o, move.main, row)
                : rc;

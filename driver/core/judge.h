@@ -19,8 +19,15 @@ HFD_MUST_CHECK hfd_rc hfd_judge_late(const struct hfd_ctx *c, const struct hfd_r
                                      struct hfd_move *late, bool *is_late);
 
 /**
+ * Sets row->op_waits: what an operation in progress waits for; empty without one. The row is not
+ * written.
+ */
+HFD_MUST_CHECK hfd_rc hfd_judge_waits(const struct hfd_ctx *c, const struct hfd_parts *parts,
+                                      struct hfd_resource_row *row);
+
+/**
  * Moves a row to what its parts say, and notes its health. A row that is ready afterwards has its
- * output. The row is not written.
+ * output, one in progress its op_waits. The row is not written.
  */
 HFD_MUST_CHECK hfd_rc hfd_judge_row(const struct hfd_ctx *c, const struct hfd_parts *parts,
                                     struct hfd_resource_row *row);

@@ -10,7 +10,8 @@ static bool row_equal(const struct hfd_resource_row *a, const struct hfd_resourc
 {
     return a->state == b->state && a->updated_us == b->updated_us &&
            hfd_slice_eq(a->output, b->output) && hfd_slice_eq(a->secrets, b->secrets) &&
-           hfd_slice_eq(a->op_milestones, b->op_milestones);
+           hfd_slice_eq(a->op_milestones, b->op_milestones) &&
+           hfd_slice_eq(a->op_waits, b->op_waits);
 }
 
 hfd_rc hfd_resource_forget(const struct hfd_ctx *c, const struct hfd_resource_row *row)
@@ -194,4 +195,27 @@ hfd_rc hfd_resource_on_refused(void *observer, struct hfd_txn *tx,
     if (rc == HFD_OK)
         rc = hfd_past_follow(&c, &parts, &row);
     return rc == HFD_OK ? hfd_resource_row_put(tx, &row, err) : rc;
+}
+
+hfd_rc hfd_resource_on_trouble(void *observer, struct hfd_txn *tx,
+                               const struct hfd_fleet_call *call, hfd_slice guresid,
+                               struct hfd_err *err)
+{
+    const struct hfd_ctx c = {
+        .tx = tx, .driver = observer, .now_us = call->now_us, .mem = call->mem, .err = err};
+    struct hfd_resource_row row;
+    struct hfd_parts parts;
+    hfd_slice before;
+    hfd_rc rc = hfd_resource_row_get(tx, guresid, c.mem, &row, err);
+
+    if (rc == HFD_NOT_FOUND ||
+        (rc == HFD_OK && !hfd_resource_in_progress(&row) && row.state != HFD_STATE_DELETING))
+        return HFD_OK;
+    before = row.op_waits;
+    if (rc == HFD_OK)
+        rc = hfd_parts_load(&c, guresid, &parts);
+    if (rc == HFD_OK)
+        rc = hfd_judge_waits(&c, &parts, &row);
+    return rc == HFD_OK && !hfd_slice_eq(before, row.op_waits) ? hfd_resource_row_put(tx, &row, err)
+                                                               : rc;
 }

@@ -34,4 +34,11 @@ HFD_MUST_CHECK hfd_rc hfd_resource_on_refused(void *observer, struct hfd_txn *tx
 HFD_MUST_CHECK hfd_rc hfd_resource_forget(const struct hfd_ctx *c,
                                           const struct hfd_resource_row *row);
 
+/**
+ * hfd_remote_policy.on_trouble: says anew what a resource waits for. observer: the hfd_driver.
+ */
+HFD_MUST_CHECK hfd_rc hfd_resource_on_trouble(void *observer, struct hfd_txn *tx,
+                                              const struct hfd_fleet_call *call, hfd_slice guresid,
+                                              struct hfd_err *err);
+
 #endif

@@ -3,9 +3,8 @@
  * is quoted without control characters and cut, so that what to do always stands at the end.
  * Thread: any.
  */
-#include "driver/core/outcome.h"
+#include "driver/core/outcome_int.h"
 
-#include "driver/core/words.h"
 #include "driver/fleet/aggregate.h"
 
 #define MESSAGE_MAX 500         /* bytes, so at most as many characters */
@@ -29,47 +28,18 @@ _Static_assert(MESSAGE_MAX - 107 - 2 * ID_MAX_BYTES - CLUSTER_ID_MAX_BYTES - NAM
 
 static const char advice[] = ". Correct the input and deploy again, or delete the resource.";
 
-/* Building text; the first failure sticks. */
-struct speech {
-    const struct hfd_outcome_input *in;
-    struct hfd_arena *mem;
-    bool nomem;
-};
-
-static hfd_slice kept(struct speech *s, hfd_slice text)
-{
-    s->nomem = s->nomem || text.p == NULL;
-    return text;
-}
-
-static hfd_slice tidy(struct speech *s, hfd_slice text, size_t max)
-{
-    return kept(s, hfd_words_line(text, max, s->mem));
-}
-
-/* ": " and the text, or nothing; the full stop that follows is ours. */
-static hfd_slice quote(struct speech *s, hfd_slice text, size_t max)
-{
-    while (text.len > 0 && strchr(" .\t\r\n", text.p[text.len - 1]) != NULL)
-        text.len--;
-    if (text.len == 0)
-        return HFD_SLICE("");
-    text = tidy(s, text, max);
-    return kept(s, hfd_arena_printf(s->mem, ": %.*s", HFD_SLICE_FMT(text)));
-}
-
 /* "Nodepool 'np1' (2np1)" */
-static hfd_slice part_name(struct speech *s, const struct hfd_part_view *part, bool upper)
+static hfd_slice part_name(struct hfd_speech *s, const struct hfd_part_view *part, bool upper)
 {
     const bool cluster = part->kind == HFD_KIND_CLUSTER;
     const char *first = upper ? (cluster ? "C" : "N") : (cluster ? "c" : "n");
     const char *rest = cluster ? "luster" : "odepool";
-    const hfd_slice name = tidy(s, part->name, NAME_MAX_BYTES);
+    const hfd_slice name = hfd_speech_tidy(s, part->name, NAME_MAX_BYTES);
     const hfd_slice id =
-        part->id.len > 0 ? tidy(s, part->id, ID_MAX_BYTES) : HFD_SLICE("not made yet");
+        part->id.len > 0 ? hfd_speech_tidy(s, part->id, ID_MAX_BYTES) : HFD_SLICE("not made yet");
 
-    return kept(s, hfd_arena_printf(s->mem, "%s%s '%.*s' (%.*s)", first, rest, HFD_SLICE_FMT(name),
-                                    HFD_SLICE_FMT(id)));
+    return hfd_speech_kept(s, hfd_arena_printf(s->mem, "%s%s '%.*s' (%.*s)", first, rest,
+                                               HFD_SLICE_FMT(name), HFD_SLICE_FMT(id)));
 }
 
 /* ---- rules ---- */
@@ -90,7 +60,7 @@ static bool is_gone(const struct hfd_outcome_input *in, const struct hfd_part_vi
     return !part->leaving && (!part->exists || part->deleting);
 }
 
-static bool is_ready(const struct hfd_part_view *part)
+bool hfd_outcome_part_ready(const struct hfd_part_view *part)
 {
     const struct hfd_condition *c = hfd_condition_find(&part->conditions, HFD_SLICE("Ready"));
 
@@ -104,7 +74,7 @@ static bool is_ready(const struct hfd_part_view *part)
 static bool is_unready(const struct hfd_outcome_input *in, const struct hfd_part_view *part)
 {
     (void)in;
-    return !is_ready(part);
+    return !hfd_outcome_part_ready(part);
 }
 
 /* True if `entry` is "ADAPTER:REASON" for these two. */
@@ -125,9 +95,9 @@ static bool is_terminal(const struct hfd_outcome_input *in, hfd_slice adapter, h
 }
 
 /* The condition with which an adapter gives up for good, or NULL. */
-static const struct hfd_condition *terminal_condition(const struct hfd_outcome_input *in,
-                                                      const struct hfd_part_view *part,
-                                                      const struct hfd_part_report *report)
+const struct hfd_condition *hfd_outcome_terminal_condition(const struct hfd_outcome_input *in,
+                                                           const struct hfd_part_view *part,
+                                                           const struct hfd_part_report *report)
 {
     static const char *const types[] = {"Applied", "Available"};
     const struct hfd_condition *health =
@@ -158,12 +128,13 @@ static bool is_required(const struct hfd_outcome_input *in, enum hfd_kind kind, 
 }
 
 /* The report of an adapter that gave up. The operation fails only by a required one. */
-static const struct hfd_part_report *
-terminal_report(const struct hfd_outcome_input *in, const struct hfd_part_view *part, bool required)
+const struct hfd_part_report *hfd_outcome_terminal_report(const struct hfd_outcome_input *in,
+                                                          const struct hfd_part_view *part,
+                                                          bool required)
 {
     for (size_t i = 0; i < part->report_count; i++)
         if (is_required(in, part->kind, part->reports[i].adapter) == required &&
-            terminal_condition(in, part, &part->reports[i]) != NULL)
+            hfd_outcome_terminal_condition(in, part, &part->reports[i]) != NULL)
             return &part->reports[i];
     return NULL;
 }
@@ -171,7 +142,7 @@ terminal_report(const struct hfd_outcome_input *in, const struct hfd_part_view *
 static bool is_failed(const struct hfd_outcome_input *in, const struct hfd_part_view *part)
 {
     /* While HyperFleet has not taken the change, its adapters speak of what was before. */
-    return !part->leaving && !part->pending && terminal_report(in, part, true) != NULL;
+    return !part->leaving && !part->pending && hfd_outcome_terminal_report(in, part, true) != NULL;
 }
 
 static bool ends_with(hfd_slice s, hfd_slice end)
@@ -224,34 +195,35 @@ static const struct hfd_part_view *first_part(const struct hfd_outcome_input *in
  * " of cluster 2abc" behind a nodepool's name; ids that are longer than HyperFleet makes them are
  * left out, for the rest to have room.
  */
-static hfd_slice in_cluster(struct speech *s, const struct hfd_part_view *part)
+static hfd_slice in_cluster(struct hfd_speech *s, const struct hfd_part_view *part)
 {
     if (part->kind != HFD_KIND_NODEPOOL || s->in->cluster_id.len == 0 ||
         s->in->cluster_id.len > CLUSTER_ID_MAX_BYTES)
         return HFD_SLICE("");
-    return kept(s,
-                hfd_arena_printf(s->mem, " of cluster %.*s",
-                                 HFD_SLICE_FMT(tidy(s, s->in->cluster_id, CLUSTER_ID_MAX_BYTES))));
+    return hfd_speech_kept(s, hfd_arena_printf(s->mem, " of cluster %.*s",
+                                               HFD_SLICE_FMT(hfd_speech_tidy(
+                                                   s, s->in->cluster_id, CLUSTER_ID_MAX_BYTES))));
 }
 
-static hfd_slice say_gone(struct speech *s, const struct hfd_part_view *part)
+static hfd_slice say_gone(struct hfd_speech *s, const struct hfd_part_view *part)
 {
-    const hfd_slice name = part_name(s, part, true), id = tidy(s, s->in->guresid, ID_MAX_BYTES);
+    const hfd_slice name = part_name(s, part, true),
+                    id = hfd_speech_tidy(s, s->in->guresid, ID_MAX_BYTES);
 
-    return kept(s, hfd_arena_printf(s->mem,
-                                    "%.*s%.*s of resource %.*s %s in HyperFleet, and not through "
-                                    "this resource. Deploy again to make a new one, "
-                                    "or delete the resource to forget it.",
-                                    HFD_SLICE_FMT(name), HFD_SLICE_FMT(in_cluster(s, part)),
-                                    HFD_SLICE_FMT(id),
-                                    part->exists ? "is being deleted" : "was removed"));
+    return hfd_speech_kept(
+        s, hfd_arena_printf(s->mem,
+                            "%.*s%.*s of resource %.*s %s in HyperFleet, and not through "
+                            "this resource. Deploy again to make a new one, "
+                            "or delete the resource to forget it.",
+                            HFD_SLICE_FMT(name), HFD_SLICE_FMT(in_cluster(s, part)),
+                            HFD_SLICE_FMT(id), part->exists ? "is being deleted" : "was removed"));
 }
 
 /*
  * An adapter's message: that of the condition in question, else what it says of Available, where
  * most say it all.
  */
-static hfd_slice words_of(const struct hfd_part_report *r, const struct hfd_condition *c)
+hfd_slice hfd_outcome_words_of(const struct hfd_part_report *r, const struct hfd_condition *c)
 {
     const struct hfd_condition *available =
         hfd_condition_find(&r->conditions, HFD_SLICE("Available"));
@@ -259,16 +231,17 @@ static hfd_slice words_of(const struct hfd_part_report *r, const struct hfd_cond
     return c->message.len > 0 || available == NULL ? c->message : available->message;
 }
 
-static hfd_slice say_failed(struct speech *s, const struct hfd_part_view *part)
+static hfd_slice say_failed(struct hfd_speech *s, const struct hfd_part_view *part)
 {
-    const struct hfd_part_report *report = terminal_report(s->in, part, true);
-    const struct hfd_condition *c = terminal_condition(s->in, part, report);
-    const hfd_slice name = part_name(s, part, true), id = tidy(s, s->in->guresid, ID_MAX_BYTES);
-    const hfd_slice adapter = tidy(s, report->adapter, WORD_MAX_BYTES),
-                    reason = tidy(s, c->reason, WORD_MAX_BYTES);
+    const struct hfd_part_report *report = hfd_outcome_terminal_report(s->in, part, true);
+    const struct hfd_condition *c = hfd_outcome_terminal_condition(s->in, part, report);
+    const hfd_slice name = part_name(s, part, true),
+                    id = hfd_speech_tidy(s, s->in->guresid, ID_MAX_BYTES);
+    const hfd_slice adapter = hfd_speech_tidy(s, report->adapter, WORD_MAX_BYTES),
+                    reason = hfd_speech_tidy(s, c->reason, WORD_MAX_BYTES);
     hfd_slice head, note;
 
-    head = kept(
+    head = hfd_speech_kept(
         s,
         hfd_arena_printf(
             s->mem,
@@ -277,42 +250,46 @@ static hfd_slice say_failed(struct speech *s, const struct hfd_part_view *part)
             HFD_SLICE_FMT(name), HFD_SLICE_FMT(in_cluster(s, part)), HFD_SLICE_FMT(id),
             HFD_SLICE_FMT(adapter), HFD_SLICE_FMT(c->type), HFD_SLICE_FMT(reason)));
     /* The names' limits leave room for a note; 2 for ": ". */
-    note = quote(s, words_of(report, c), MESSAGE_MAX - 2 - head.len - (sizeof(advice) - 1));
-    return kept(s, hfd_arena_printf(s->mem, "%.*s%.*s%s", HFD_SLICE_FMT(head), HFD_SLICE_FMT(note),
-                                    ends_with(note, HFD_SLICE("...")) ? advice + 1 : advice));
+    note = hfd_speech_quote(s, hfd_outcome_words_of(report, c),
+                            MESSAGE_MAX - 2 - head.len - (sizeof(advice) - 1));
+    return hfd_speech_kept(
+        s, hfd_arena_printf(s->mem, "%.*s%.*s%s", HFD_SLICE_FMT(head), HFD_SLICE_FMT(note),
+                            ends_with(note, HFD_SLICE("...")) ? advice + 1 : advice));
 }
 
 /* The adapter that an <Adapter>Successful condition speaks of, or none. */
-static hfd_slice adapter_of(struct speech *s, const struct hfd_part_view *part, hfd_slice type)
+static hfd_slice adapter_of(struct hfd_speech *s, const struct hfd_part_view *part, hfd_slice type)
 {
     for (size_t i = 0; i < part->report_count; i++)
-        if (hfd_slice_eq(kept(s, hfd_adapter_condition_type(part->reports[i].adapter, s->mem)),
-                         type))
+        if (hfd_slice_eq(
+                hfd_speech_kept(s, hfd_adapter_condition_type(part->reports[i].adapter, s->mem)),
+                type))
             return part->reports[i].adapter;
     return HFD_SLICE_NONE;
 }
 
-static void say_degraded(struct speech *s, const struct hfd_part_view *part,
+static void say_degraded(struct hfd_speech *s, const struct hfd_part_view *part,
                          struct hfd_outcome *out)
 {
     const struct hfd_condition *c = degraded_condition(part);
-    const hfd_slice name = part_name(s, part, false), note = quote(s, c->message, NOTE_MAX_BYTES);
-    const hfd_slice adapter = tidy(s, adapter_of(s, part, c->type), NAME_MAX_BYTES),
-                    type = tidy(s, c->type, NAME_MAX_BYTES);
+    const hfd_slice name = part_name(s, part, false),
+                    note = hfd_speech_quote(s, c->message, NOTE_MAX_BYTES);
+    const hfd_slice adapter = hfd_speech_tidy(s, adapter_of(s, part, c->type), NAME_MAX_BYTES),
+                    type = hfd_speech_tidy(s, c->type, NAME_MAX_BYTES);
 
     out->health = "Degraded";
-    out->health_reason = c->reason.len > 0 ? tidy(s, c->reason, NAME_MAX_BYTES) : type;
+    out->health_reason = c->reason.len > 0 ? hfd_speech_tidy(s, c->reason, NAME_MAX_BYTES) : type;
     if (adapter.len > 0)
-        out->health_message = kept(
+        out->health_message = hfd_speech_kept(
             s, hfd_arena_printf(s->mem, "%.*s: adapter %.*s reported Available=False%.*s",
                                 HFD_SLICE_FMT(name), HFD_SLICE_FMT(adapter), HFD_SLICE_FMT(note)));
     else
-        out->health_message = kept(s, hfd_arena_printf(s->mem, "%.*s: condition %.*s is False%.*s",
-                                                       HFD_SLICE_FMT(name), HFD_SLICE_FMT(type),
-                                                       HFD_SLICE_FMT(note)));
+        out->health_message = hfd_speech_kept(
+            s, hfd_arena_printf(s->mem, "%.*s: condition %.*s is False%.*s", HFD_SLICE_FMT(name),
+                                HFD_SLICE_FMT(type), HFD_SLICE_FMT(note)));
 }
 
-static void say_progressing(struct speech *s, const struct hfd_part_view *part,
+static void say_progressing(struct hfd_speech *s, const struct hfd_part_view *part,
                             struct hfd_outcome *out)
 {
     hfd_slice name;
@@ -327,11 +304,11 @@ static void say_progressing(struct speech *s, const struct hfd_part_view *part,
     out->health_reason = part->generation > part->wanted_generation ? HFD_SLICE("GenerationChanged")
                                                                     : HFD_SLICE("AwaitingAdapters");
     out->health_message =
-        kept(s, hfd_arena_printf(s->mem, "%.*s is being brought to generation %lld",
-                                 HFD_SLICE_FMT(name), (long long)part->generation));
+        hfd_speech_kept(s, hfd_arena_printf(s->mem, "%.*s is being brought to generation %lld",
+                                            HFD_SLICE_FMT(name), (long long)part->generation));
 }
 
-static void judge_health(struct speech *s, const struct hfd_part_view *gone,
+static void judge_health(struct hfd_speech *s, const struct hfd_part_view *gone,
                          struct hfd_outcome *out)
 {
     const struct hfd_part_view *degraded = first_part(s->in, is_degraded),
@@ -354,7 +331,8 @@ static void judge_health(struct speech *s, const struct hfd_part_view *gone,
 
 /* ---- late ---- */
 
-static const struct hfd_part_report *report_by(const struct hfd_part_view *part, hfd_slice adapter)
+const struct hfd_part_report *hfd_outcome_report_by(const struct hfd_part_view *part,
+                                                    hfd_slice adapter)
 {
     for (size_t i = 0; i < part->report_count; i++)
         if (hfd_slice_eq(part->reports[i].adapter, adapter))
@@ -366,8 +344,8 @@ static const struct hfd_part_report *report_by(const struct hfd_part_view *part,
  * The condition that an adapter still has to report True at the wanted generation: Available, or
  * Finalized during a deletion. NULL when it has.
  */
-static const char *lacks(const struct hfd_part_view *part, const struct hfd_part_report *r,
-                         bool deleting)
+const char *hfd_outcome_lacks(const struct hfd_part_view *part, const struct hfd_part_report *r,
+                              bool deleting)
 {
     const char *type = deleting ? "Finalized" : "Available";
     const struct hfd_condition *c =
@@ -382,7 +360,7 @@ static const char *lacks(const struct hfd_part_view *part, const struct hfd_part
  * " (Available=False, reason NoZone: what it says)": how far an adapter is that has not done its
  * part.
  */
-static hfd_slice stands_at(struct speech *s, const struct hfd_part_view *part,
+static hfd_slice stands_at(struct hfd_speech *s, const struct hfd_part_view *part,
                            const struct hfd_part_report *r, const char *lacking)
 {
     const struct hfd_condition *c;
@@ -391,56 +369,23 @@ static hfd_slice stands_at(struct speech *s, const struct hfd_part_view *part,
     if (r == NULL)
         return HFD_SLICE(" (has not reported)");
     if (r->observed_generation < part->generation)
-        return kept(s, hfd_arena_printf(s->mem, " (has reported on generation %lld of %lld)",
-                                        (long long)r->observed_generation,
-                                        (long long)part->generation));
+        return hfd_speech_kept(
+            s, hfd_arena_printf(s->mem, " (has reported on generation %lld of %lld)",
+                                (long long)r->observed_generation, (long long)part->generation));
     /* An adapter that does not work itself has nothing else to say. */
     c = hfd_condition_find(&r->conditions, HFD_SLICE("Health"));
     if (c == NULL || c->status == HFD_STATUS_TRUE)
         c = hfd_condition_find(&r->conditions, hfd_slice_of(lacking));
     if (c == NULL)
-        return kept(s, hfd_arena_printf(s->mem, " (has not reported %s)", lacking));
-    reason = tidy(s, c->reason, WORD_MAX_BYTES);
-    words = quote(s, words_of(r, c), DETAIL_MAX_BYTES);
-    return kept(s, hfd_arena_printf(s->mem, " (%.*s=%s, reason %.*s%.*s)", HFD_SLICE_FMT(c->type),
-                                    hfd_status_name(c->status), HFD_SLICE_FMT(reason),
-                                    HFD_SLICE_FMT(words)));
+        return hfd_speech_kept(s, hfd_arena_printf(s->mem, " (has not reported %s)", lacking));
+    reason = hfd_speech_tidy(s, c->reason, WORD_MAX_BYTES);
+    words = hfd_speech_quote(s, hfd_outcome_words_of(r, c), DETAIL_MAX_BYTES);
+    return hfd_speech_kept(s, hfd_arena_printf(s->mem, " (%.*s=%s, reason %.*s%.*s)",
+                                               HFD_SLICE_FMT(c->type), hfd_status_name(c->status),
+                                               HFD_SLICE_FMT(reason), HFD_SLICE_FMT(words)));
 }
 
-/* Adds an adapter and what it lacks to a list; nothing when it lacks nothing. */
-static hfd_slice add_lacking(struct speech *s, const struct hfd_part_view *part, hfd_slice adapter,
-                             bool deleting, hfd_slice list)
-{
-    const struct hfd_part_report *r = report_by(part, adapter);
-    const char *lacking = lacks(part, r, deleting);
-
-    if (lacking == NULL)
-        return list;
-    return kept(s, hfd_arena_printf(s->mem, "%.*s%s%.*s%.*s", HFD_SLICE_FMT(list),
-                                    list.len > 0 ? ", " : "",
-                                    HFD_SLICE_FMT(tidy(s, adapter, WORD_MAX_BYTES)),
-                                    HFD_SLICE_FMT(stands_at(s, part, r, lacking))));
-}
-
-static bool has_name(const struct hfd_adapter_names *names, hfd_slice name)
-{
-    for (size_t i = 0; i < names->count; i++)
-        if (hfd_slice_eq(names->items[i], name))
-            return true;
-    return false;
-}
-
-/* An observer with a verdict, which a cluster waits for while it is not being deleted. */
-static bool is_waited_for(const struct hfd_outcome_input *in, const struct hfd_part_report *r)
-{
-    const struct hfd_condition *c =
-        hfd_condition_find(&r->conditions, HFD_SLICE(HFD_OBSERVER_CONDITION));
-
-    return c != NULL && c->status != HFD_STATUS_UNKNOWN && has_name(&in->observers, r->adapter) &&
-           !has_name(&in->required[HFD_KIND_CLUSTER], r->adapter);
-}
-
-static hfd_slice waits_for(struct speech *s, const struct hfd_part_view *part, bool deleting)
+static hfd_slice waits_for(struct hfd_speech *s, const struct hfd_part_view *part, bool deleting)
 {
     const struct hfd_adapter_names *required = &s->in->required[part->kind];
     hfd_slice list = HFD_SLICE("");
@@ -450,20 +395,27 @@ static hfd_slice waits_for(struct speech *s, const struct hfd_part_view *part, b
     if (part->pending && !deleting && !part->leaving)
         return HFD_SLICE(" has not been taken up by HyperFleet");
     deleting = deleting || part->leaving;
-    for (size_t i = 0; i < required->count; i++)
-        list = add_lacking(s, part, required->items[i], deleting, list);
-    for (size_t i = 0; part->kind == HFD_KIND_CLUSTER && !deleting && i < part->report_count; i++)
-        if (is_waited_for(s->in, &part->reports[i]))
-            list = add_lacking(s, part, part->reports[i].adapter, deleting, list);
+    for (size_t i = 0; i < required->count; i++) {
+        const hfd_slice name = hfd_speech_tidy(s, required->items[i], WORD_MAX_BYTES);
+        const struct hfd_part_report *r = hfd_outcome_report_by(part, required->items[i]);
+        const char *lacking = hfd_outcome_lacks(part, r, deleting);
+
+        if (lacking != NULL)
+            list =
+                hfd_speech_kept(s, hfd_arena_printf(s->mem, "%.*s%s%.*s%.*s", HFD_SLICE_FMT(list),
+                                                    list.len > 0 ? ", " : "", HFD_SLICE_FMT(name),
+                                                    HFD_SLICE_FMT(stands_at(s, part, r, lacking))));
+    }
     if (list.len == 0)
         return deleting ? HFD_SLICE(" waits for its nodepools to be removed")
                         : HFD_SLICE(" is not Ready");
-    return kept(s, hfd_arena_printf(s->mem, " waits for %s %.*s",
-                                    deleting ? "Finalized from" : "adapters", HFD_SLICE_FMT(list)));
+    return hfd_speech_kept(s, hfd_arena_printf(s->mem, " waits for %s %.*s",
+                                               deleting ? "Finalized from" : "adapters",
+                                               HFD_SLICE_FMT(list)));
 }
 
 /* "cluster 'c1' (2abc) waits for adapters dns (has not reported); nodepool ..." */
-static hfd_slice unfinished(struct speech *s, bool deleting, size_t max)
+static hfd_slice unfinished(struct hfd_speech *s, bool deleting, size_t max)
 {
     hfd_slice list = HFD_SLICE("");
     size_t count = 0;
@@ -471,21 +423,21 @@ static hfd_slice unfinished(struct speech *s, bool deleting, size_t max)
     for (size_t i = 0; i < s->in->part_count && !s->nomem; i++) {
         const struct hfd_part_view *part = &s->in->parts[i];
 
-        if ((deleting ? !part->exists : is_ready(part)) || ++count > LISTED_MAX)
+        if ((deleting ? !part->exists : hfd_outcome_part_ready(part)) || ++count > LISTED_MAX)
             continue;
-        list = kept(s, hfd_arena_printf(s->mem, "%.*s%s%.*s%.*s", HFD_SLICE_FMT(list),
-                                        count > 1 ? "; " : "",
-                                        HFD_SLICE_FMT(part_name(s, part, false)),
-                                        HFD_SLICE_FMT(waits_for(s, part, deleting))));
+        list = hfd_speech_kept(s, hfd_arena_printf(s->mem, "%.*s%s%.*s%.*s", HFD_SLICE_FMT(list),
+                                                   count > 1 ? "; " : "",
+                                                   HFD_SLICE_FMT(part_name(s, part, false)),
+                                                   HFD_SLICE_FMT(waits_for(s, part, deleting))));
     }
     if (count <= LISTED_MAX)
-        return tidy(s, list, max);
-    list = tidy(s, list, max - MORE_MAX_BYTES);
-    return kept(
+        return hfd_speech_tidy(s, list, max);
+    list = hfd_speech_tidy(s, list, max - MORE_MAX_BYTES);
+    return hfd_speech_kept(
         s, hfd_arena_printf(s->mem, "%.*s; and %zu more", HFD_SLICE_FMT(list), count - LISTED_MAX));
 }
 
-static hfd_slice say_late(struct speech *s)
+static hfd_slice say_late(struct hfd_speech *s)
 {
     const bool deleting = s->in->state == HFD_STATE_DELETING;
     const char *what = deleting                             ? "The deletion"
@@ -493,17 +445,17 @@ static hfd_slice say_late(struct speech *s)
                                                             : "The update";
     const char *then = deleting ? ". It goes on; delete again to wait for it."
                                 : ". Deploy again to give it more time, or delete the resource.";
-    const hfd_slice head = kept(
+    const hfd_slice head = hfd_speech_kept(
         s, hfd_arena_printf(s->mem, "%s of resource %.*s was not finished at its deadline: ", what,
-                            HFD_SLICE_FMT(tidy(s, s->in->guresid, ID_MAX_BYTES))));
-    const hfd_slice trouble = quote(s, s->in->trouble, DETAIL_MAX_BYTES);
+                            HFD_SLICE_FMT(hfd_speech_tidy(s, s->in->guresid, ID_MAX_BYTES))));
+    const hfd_slice trouble = hfd_speech_quote(s, s->in->trouble, DETAIL_MAX_BYTES);
     const hfd_slice list =
         unfinished(s, deleting, MESSAGE_MAX - head.len - trouble.len - strlen(then));
     const hfd_slice end = trouble.len > 0 ? trouble : list;
 
-    return kept(s, hfd_arena_printf(s->mem, "%.*s%.*s%.*s%s", HFD_SLICE_FMT(head),
-                                    HFD_SLICE_FMT(list), HFD_SLICE_FMT(trouble),
-                                    ends_with(end, HFD_SLICE("...")) ? then + 1 : then));
+    return hfd_speech_kept(s, hfd_arena_printf(s->mem, "%.*s%.*s%.*s%s", HFD_SLICE_FMT(head),
+                                               HFD_SLICE_FMT(list), HFD_SLICE_FMT(trouble),
+                                               ends_with(end, HFD_SLICE("...")) ? then + 1 : then));
 }
 
 /* ---- the answer ---- */
@@ -517,7 +469,7 @@ static bool exists(const struct hfd_outcome_input *in, const struct hfd_part_vie
 /*
  * Where progress and time lead. A passed deadline comes first: it may have been answered already.
  */
-static void decide(struct speech *s, const struct hfd_part_view *gone,
+static void decide(struct hfd_speech *s, const struct hfd_part_view *gone,
                    const struct hfd_part_view *failed, struct hfd_outcome *out)
 {
     const struct hfd_outcome_input *in = s->in;
@@ -546,7 +498,7 @@ hfd_rc hfd_outcome_judge(const struct hfd_outcome_input *in, struct hfd_arena *m
                          struct hfd_outcome *out)
 {
     const struct hfd_part_view *gone = first_part(in, is_gone), *failed = first_part(in, is_failed);
-    struct speech s = {.in = in, .mem = mem};
+    struct hfd_speech s = {.in = in, .mem = mem};
 
     *out = (struct hfd_outcome){.message = HFD_SLICE("")};
     if (gone != NULL)

@@ -360,7 +360,9 @@ static hfd_rc write_delete(const struct hfd_ctx *c, struct hfd_resource_row *row
     hfd_rc rc = hfd_parts_load(c, row->guresid, &parts);
 
     if (rc == HFD_OK && hfd_parts_any_exists(&parts)) {
-        rc = hfd_resource_row_put(c->tx, row, c->err);
+        rc = hfd_judge_waits(c, &parts, row);
+        if (rc == HFD_OK)
+            rc = hfd_resource_row_put(c->tx, row, c->err);
         return rc == HFD_OK ? hfd_answer_row(c, row, out) : rc;
     }
     if (rc == HFD_OK)

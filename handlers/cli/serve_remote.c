@@ -60,6 +60,7 @@ enum hfd_exit hfd_serve_remote_open(struct hfd_serve_remote *r,
         .rng = &hfd_rng_system,
         .observer = d,
         .on_changes = hfd_resource_on_changes,
+        .on_trouble = hfd_resource_on_trouble,
         .on_refused = hfd_resource_on_refused,
     };
     warn_of_plain_http(s);

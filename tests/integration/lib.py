@@ -735,6 +735,9 @@ class Case(unittest.TestCase):
         self.assertEqual(doc["timeout"], doc["timeout_deadline"], "both names carry the same time")
         self.assertLess(abs((times["current_time"] - utc_now()).total_seconds()), 30,
                         "hint.current_time is the driver's clock")
+        if "message" in doc:
+            self.assertRegex(doc["message"], r"^[^\x00-\x1f]+$", "hint.message is one line")
+            self.assertLessEqual(len(doc["message"].encode("utf-8")), 500, "hint.message")
         self.assertGreaterEqual(times["estimated_completion_time"], times["current_time"],
                                 "an estimate is never in the past")
 

@@ -54,6 +54,46 @@ class Outcome(Case):
                                     reason=reason)
                 self.expect(self.get(gid, cookie), status, "RES-104" if status == 400 else None)
 
+    def test_the_hint_says_what_it_waits_for(self):
+        """GET, a repeated PUT, 409 and DELETE have the same words. They change with the news only,
+        and an adapter that is not required decides nothing.
+        """
+        body = cluster_input()
+        gid, _, cookie = self.created(body)
+        cluster = self.fleet.cluster_of(gid)
+
+        def says(*words):
+            """What GET, PUT and 409 say, twice."""
+            said = {self.expect(answer, status).json["message"] for answer, status in
+                    2 * [(self.get(gid), 202), (self.put(gid, body, cookie), 202),
+                         (self.put(gid, dict(body, resource={"x": 1}), cookie), 409)]}
+            self.assertEqual(len(said), 1, said)
+            for word in words:
+                self.assertIn(word, min(said))
+            return min(said)
+
+        self.assertEqual(says(), "waits for validation (has not reported), and dns (has not "
+                                 "reported); 0 of 2 adapters are done")
+        self.fleet.accepted(cluster, "validation")
+        self.fleet.accepted(cluster, "dns", available=False, reason="WaitingForDelegation",
+                            message="zone \u00e4 is not\n delegated.",
+                            data={"secrets": {"token": "c4nary"}})
+        first = says()
+        self.assertRegex(first, r"^waits for dns since \d\d:\d\dZ \(WaitingForDelegation: zone "
+                                "\u00e4 is not  delegated\\); 1 of 2 adapters is done$")
+        self.fleet.accepted(cluster, "dns", available=False, reason="WaitingForDelegation",
+                            message="zone \u00e4 is not\n delegated.")
+        self.assertEqual(says(), first, "the same report is no news")
+        self.fleet.accepted(cluster, "dsn", available=False, reason="InvalidSpec", message="no")
+        says("adapter dsn, which is not required, gave up (InvalidSpec: no)")
+        self.assertEqual(self.expect(self.delete(gid), 202).json["message"],
+                         self.expect(self.get(gid), 202).json["message"])
+        self.fleet.accepted(self.fleet.cluster_of(gid), "validation", available=False,
+                            finalized=True)
+        message = self.expect(self.delete(gid), 202).json["message"]
+        self.assertIn("1 of 2 adapters is done", message)
+        self.assertTrue(message.startswith("waits for dns"), message)
+
     def changes(self, ops, to):
         text = ops.get("/metrics").body.decode("utf-8")
         found = re.search(r'^hfd_resource_health_changes_total\{to="%s"\} ([0-9]+)$' % to, text,

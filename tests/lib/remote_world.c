@@ -40,6 +40,7 @@ void remote_world_open(struct remote_world *rw, enum remote_generation generatio
         .rng = &rw->w.rng.rng,
         .observer = &rw->w.driver,
         .on_changes = hfd_resource_on_changes,
+        .on_trouble = hfd_resource_on_trouble,
         .on_refused = hfd_resource_on_refused,
     };
 }

@@ -132,16 +132,33 @@ static void document(void **state)
     (void)state;
     format_is(
         &(struct hfd_hint_input){
-            "creating", T0, T0 + 900 * S, T0 + 3600 * S, T0 + 5 * S, {NULL, 0}},
+            "creating", T0, T0 + 900 * S, T0 + 3600 * S, T0 + 5 * S, {NULL, 0}, {NULL, 0}},
         "{\"status\":\"creating\",\"estimated_completion_time\":\"2025-01-01T10:15:00Z\","
         "\"timeout\":\"2025-01-01T11:00:00Z\","
         "\"timeout_deadline\":\"2025-01-01T11:00:00Z\",\"current_time\":\"2025-01-01T10:00:05Z\"}");
     format_is(
-        &(struct hfd_hint_input){
-            "deleting", T0 + 1, T0 + 600 * S + 1, T0 + 3600 * S + 1, T0 + 6 * S - 1, {NULL, 0}},
+        &(struct hfd_hint_input){"deleting",
+                                 T0 + 1,
+                                 T0 + 600 * S + 1,
+                                 T0 + 3600 * S + 1,
+                                 T0 + 6 * S - 1,
+                                 {NULL, 0},
+                                 {NULL, 0}},
         "{\"status\":\"deleting\",\"estimated_completion_time\":\"2025-01-01T10:10:01Z\","
         "\"timeout\":\"2025-01-01T11:00:00Z\","
         "\"timeout_deadline\":\"2025-01-01T11:00:00Z\",\"current_time\":\"2025-01-01T10:00:05Z\"}");
+    format_is(
+        &(struct hfd_hint_input){"creating",
+                                 T0,
+                                 T0 + 900 * S,
+                                 T0 + 3600 * S,
+                                 T0,
+                                 {NULL, 0},
+                                 HFD_SLICE("waits for \"dns\"")},
+        "{\"status\":\"creating\",\"estimated_completion_time\":\"2025-01-01T10:15:00Z\","
+        "\"timeout\":\"2025-01-01T11:00:00Z\","
+        "\"timeout_deadline\":\"2025-01-01T11:00:00Z\",\"current_time\":\"2025-01-01T10:00:00Z\","
+        "\"message\":\"waits for \\\"dns\\\"\"}");
 }
 
 /*
@@ -149,8 +166,9 @@ static void document(void **state)
  */
 static unsigned poll(int64_t start_us, int64_t prior_us, int64_t limit_us, int64_t step_us)
 {
-    struct hfd_hint_input in = {"updating",          start_us, start_us + prior_us,
-                                start_us + limit_us, start_us, {NULL, 0}};
+    struct hfd_hint_input in = {
+        "updating", start_us, start_us + prior_us, start_us + limit_us, start_us,
+        {NULL, 0},  {NULL, 0}};
     int64_t last_us = 0;
     unsigned kinds = 0;
 
@@ -207,7 +225,7 @@ static void absurd_times(void **state)
     for (size_t i = 0; i < (size_t)N * N * N * N; i++) {
         const struct hfd_hint h = hfd_hint_make(&(struct hfd_hint_input){
             "creating", absurd[i % N], absurd[i / N % N], absurd[i / N / N % N],
-            absurd[i / N / N / N], HFD_SLICE(PLAN)});
+            absurd[i / N / N / N], HFD_SLICE(PLAN), HFD_SLICE_NONE});
         struct hfd_buf b;
 
         assert_in_range(h.estimated_us, 0, INT64_C(253402300799) * S);

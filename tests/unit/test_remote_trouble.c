@@ -90,6 +90,31 @@ static const char *region(struct remote_world *rw)
         json_object_get(json_object_get(remote_find(rw, "c-one"), "spec"), "region"));
 }
 
+/* The hint says that the remote is in trouble, and no more once it is well. */
+static void trouble_is_in_the_hint(void **state)
+{
+    struct remote_world rw;
+    struct hfd_answer_doc doc;
+
+    (void)state;
+    remote_world_open(&rw, REMOTE_G31);
+    rw.refuse_status = 503;
+    rw.refuse_body = GATEWAY;
+    doc = world_put_ok(&rw.w, G, body_1, NULL);
+    assert_lacks(doc.hint.message, "503");
+    pass_time(&rw, 60 * HFD_US_PER_S);
+    doc = world_get_ok(&rw.w, G, NULL);
+    assert_contains(doc.hint.message, "HyperFleet answered 503");
+    assert_contains(doc.hint.message, "waits for HyperFleet to take it up");
+    rw.refuse_status = 0;
+    pass_time(&rw, 600 * HFD_US_PER_S);
+    doc = world_get_ok(&rw.w, G, NULL);
+    assert_int_equal(doc.answer, HFD_ANSWER_HINT);
+    assert_lacks(doc.hint.message, "503");
+    assert_contains(doc.hint.message, "(has not reported)");
+    assert_ends_empty(&rw);
+}
+
 /* ---- 404 in words of others ---- */
 
 /*
@@ -455,6 +480,7 @@ static void many_without_their_list(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(trouble_is_in_the_hint),
         cmocka_unit_test(gateways_404_removes_nothing),
         cmocka_unit_test(bare_404_is_believed_of_a_hyperfleet),
         cmocka_unit_test(brought_back_from_a_backup),

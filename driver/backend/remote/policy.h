@@ -20,10 +20,13 @@ struct hfd_remote_policy {
     int64_t idle_us;  /* interval of observation of a settled resource */
     int64_t retry_min_us, retry_max_us;
     const struct hfd_rng *rng; /* of the jitter */
-    void *observer;            /* the first argument of both functions below */
+    void *observer;            /* the first argument of the functions below */
     /** A cluster or nodepool changed: call->changes. Called in the transaction that wrote it. */
     hfd_rc (*on_changes)(void *observer, struct hfd_txn *tx, const struct hfd_fleet_call *call,
                          struct hfd_err *err);
+    /** What keeps the work of a resource from being carried out changed; NULL = not called. */
+    hfd_rc (*on_trouble)(void *observer, struct hfd_txn *tx, const struct hfd_fleet_call *call,
+                         hfd_slice guresid, struct hfd_err *err);
     /** Fails the operation of a resource. */
     hfd_rc (*on_refused)(void *observer, struct hfd_txn *tx, const struct hfd_fleet_call *call,
                          const struct hfd_refusal *why, struct hfd_err *err);

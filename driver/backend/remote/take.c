@@ -96,6 +96,17 @@ static void set_due(struct hfd_take *t)
     row->due_us = INT64_MAX; /* nothing is left to look at, until a PUT or DELETE */
 }
 
+/* Has the driver core say anew what the resource waits for. */
+static hfd_rc tell_trouble(struct hfd_take *t, struct hfd_err *err)
+{
+    const struct hfd_fleet_call call = {
+        .fleet = t->policy->fleet, .now_us = t->now_us, .mem = t->mem};
+
+    return t->policy->on_trouble != NULL ? t->policy->on_trouble(t->policy->observer, t->tx, &call,
+                                                                 t->rows.remote.guresid, err)
+                                         : HFD_OK;
+}
+
 /* Writes the row of the work, if it still exists. */
 static hfd_rc finish(struct hfd_take *t, struct hfd_err *err)
 {
@@ -110,7 +121,9 @@ static hfd_rc finish(struct hfd_take *t, struct hfd_err *err)
         return rc;
     if (!t->failed)
         set_due(t);
-    return hfd_remote_row_put(t->tx, &t->rows.remote, err);
+    rc = hfd_remote_row_put(t->tx, &t->rows.remote, err);
+    return rc == HFD_OK && !hfd_slice_eq(now.error, t->rows.remote.error) ? tell_trouble(t, err)
+                                                                          : rc;
 }
 
 /*

@@ -385,6 +385,39 @@ static hfd_slice stands_at(struct hfd_speech *s, const struct hfd_part_view *par
                                                HFD_SLICE_FMT(reason), HFD_SLICE_FMT(words)));
 }
 
+/* Adds an adapter and what it lacks to a list; nothing when it lacks nothing. */
+static hfd_slice add_lacking(struct hfd_speech *s, const struct hfd_part_view *part,
+                             hfd_slice adapter, bool deleting, hfd_slice list)
+{
+    const struct hfd_part_report *r = hfd_outcome_report_by(part, adapter);
+    const char *lacking = hfd_outcome_lacks(part, r, deleting);
+
+    if (lacking == NULL)
+        return list;
+    return hfd_speech_kept(
+        s, hfd_arena_printf(s->mem, "%.*s%s%.*s%.*s", HFD_SLICE_FMT(list), list.len > 0 ? ", " : "",
+                            HFD_SLICE_FMT(hfd_speech_tidy(s, adapter, WORD_MAX_BYTES)),
+                            HFD_SLICE_FMT(stands_at(s, part, r, lacking))));
+}
+
+static bool has_name(const struct hfd_adapter_names *names, hfd_slice name)
+{
+    for (size_t i = 0; i < names->count; i++)
+        if (hfd_slice_eq(names->items[i], name))
+            return true;
+    return false;
+}
+
+/* An observer with a verdict, which a cluster waits for while it is not being deleted. */
+bool hfd_outcome_observer_waits(const struct hfd_outcome_input *in, const struct hfd_part_report *r)
+{
+    const struct hfd_condition *c =
+        hfd_condition_find(&r->conditions, HFD_SLICE(HFD_OBSERVER_CONDITION));
+
+    return c != NULL && c->status != HFD_STATUS_UNKNOWN && has_name(&in->observers, r->adapter) &&
+           !has_name(&in->required[HFD_KIND_CLUSTER], r->adapter);
+}
+
 static hfd_slice waits_for(struct hfd_speech *s, const struct hfd_part_view *part, bool deleting)
 {
     const struct hfd_adapter_names *required = &s->in->required[part->kind];
@@ -395,17 +428,11 @@ static hfd_slice waits_for(struct hfd_speech *s, const struct hfd_part_view *par
     if (part->pending && !deleting && !part->leaving)
         return HFD_SLICE(" has not been taken up by HyperFleet");
     deleting = deleting || part->leaving;
-    for (size_t i = 0; i < required->count; i++) {
-        const hfd_slice name = hfd_speech_tidy(s, required->items[i], WORD_MAX_BYTES);
-        const struct hfd_part_report *r = hfd_outcome_report_by(part, required->items[i]);
-        const char *lacking = hfd_outcome_lacks(part, r, deleting);
-
-        if (lacking != NULL)
-            list =
-                hfd_speech_kept(s, hfd_arena_printf(s->mem, "%.*s%s%.*s%.*s", HFD_SLICE_FMT(list),
-                                                    list.len > 0 ? ", " : "", HFD_SLICE_FMT(name),
-                                                    HFD_SLICE_FMT(stands_at(s, part, r, lacking))));
-    }
+    for (size_t i = 0; i < required->count; i++)
+        list = add_lacking(s, part, required->items[i], deleting, list);
+    for (size_t i = 0; part->kind == HFD_KIND_CLUSTER && !deleting && i < part->report_count; i++)
+        if (hfd_outcome_observer_waits(s->in, &part->reports[i]))
+            list = add_lacking(s, part, part->reports[i].adapter, deleting, list);
     if (list.len == 0)
         return deleting ? HFD_SLICE(" waits for its nodepools to be removed")
                         : HFD_SLICE(" is not Ready");

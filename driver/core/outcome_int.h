@@ -32,4 +32,8 @@ const struct hfd_part_report *hfd_outcome_terminal_report(const struct hfd_outco
                                                           const struct hfd_part_view *part,
                                                           bool required);
 
+/** True for a report of an observer with a verdict: a cluster waits for it until its deletion. */
+bool hfd_outcome_observer_waits(const struct hfd_outcome_input *in,
+                                const struct hfd_part_report *r);
+
 #endif

@@ -66,36 +66,50 @@ static hfd_slice because(struct hfd_speech *s, const struct hfd_part_view *part,
                HFD_SLICE_FMT(hfd_speech_quote(s, hfd_outcome_words_of(r, c), DETAIL_MAX_BYTES))));
 }
 
-/* "dns since 09:03Z (...), and hypershift (...)": the required adapters that are not done. */
+/* Adapters that are not done, all but the last joined. */
+struct list {
+    const struct hfd_part_view *part;
+    bool deleting;
+    int64_t started_us;
+    hfd_slice joined, last;
+};
+
+/* Adds "dns since 09:03Z (...)" to a list, unless the adapter is done. */
+static void add_adapter(struct hfd_speech *s, hfd_slice adapter, struct list *l)
+{
+    const struct hfd_part_report *r = hfd_outcome_report_by(l->part, adapter);
+    const char *lacking = hfd_outcome_lacks(l->part, r, l->deleting);
+    const int64_t at_us = r != NULL ? stands_since(s, l->part, adapter, l->deleting) : 0;
+
+    if (lacking == NULL)
+        return;
+    if (l->last.len > 0)
+        l->joined = hfd_speech_kept(
+            s, hfd_arena_printf(s->mem, "%.*s%s%.*s", HFD_SLICE_FMT(l->joined),
+                                l->joined.len > 0 ? ", " : "", HFD_SLICE_FMT(l->last)));
+    l->last = hfd_speech_kept(
+        s, hfd_arena_printf(s->mem, "%.*s%.*s%.*s",
+                            HFD_SLICE_FMT(hfd_speech_tidy(s, adapter, WORD_MAX_BYTES)),
+                            HFD_SLICE_FMT(since(s, at_us, l->started_us)),
+                            HFD_SLICE_FMT(because(s, l->part, r, lacking))));
+}
+
+/* "dns since 09:03Z (...), and hypershift (...)": the adapters of a part that are not done. */
 static hfd_slice adapters(struct hfd_speech *s, const struct hfd_part_view *part, bool deleting,
                           int64_t started_us)
 {
     const struct hfd_adapter_names *required = &s->in->required[part->kind];
-    hfd_slice list = HFD_SLICE(""), last = HFD_SLICE("");
+    struct list l = {part, deleting, started_us, HFD_SLICE(""), HFD_SLICE("")};
 
-    for (size_t i = 0; i < required->count; i++) {
-        const struct hfd_part_report *r = hfd_outcome_report_by(part, required->items[i]);
-        const char *lacking = hfd_outcome_lacks(part, r, deleting);
-        int64_t at_us;
-
-        if (lacking == NULL)
-            continue;
-        if (last.len > 0)
-            list =
-                hfd_speech_kept(s, hfd_arena_printf(s->mem, "%.*s%s%.*s", HFD_SLICE_FMT(list),
-                                                    list.len > 0 ? ", " : "", HFD_SLICE_FMT(last)));
-        at_us = r != NULL ? stands_since(s, part, required->items[i], deleting) : 0;
-        last = hfd_speech_kept(
-            s,
-            hfd_arena_printf(s->mem, "%.*s%.*s%.*s",
-                             HFD_SLICE_FMT(hfd_speech_tidy(s, required->items[i], WORD_MAX_BYTES)),
-                             HFD_SLICE_FMT(since(s, at_us, started_us)),
-                             HFD_SLICE_FMT(because(s, part, r, lacking))));
-    }
-    return list.len == 0
-               ? last
-               : hfd_speech_kept(s, hfd_arena_printf(s->mem, "%.*s, and %.*s", HFD_SLICE_FMT(list),
-                                                     HFD_SLICE_FMT(last)));
+    for (size_t i = 0; i < required->count; i++)
+        add_adapter(s, required->items[i], &l);
+    for (size_t i = 0; part->kind == HFD_KIND_CLUSTER && !deleting && i < part->report_count; i++)
+        if (hfd_outcome_observer_waits(s->in, &part->reports[i]))
+            add_adapter(s, part->reports[i].adapter, &l);
+    return l.joined.len == 0 ? l.last
+                             : hfd_speech_kept(s, hfd_arena_printf(s->mem, "%.*s, and %.*s",
+                                                                   HFD_SLICE_FMT(l.joined),
+                                                                   HFD_SLICE_FMT(l.last)));
 }
 
 /* "waits for ...": one part that is not done. */

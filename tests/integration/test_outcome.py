@@ -88,8 +88,8 @@ class Outcome(Case):
         says("adapter dsn, which is not required, gave up (InvalidSpec: no)")
         self.assertEqual(self.expect(self.delete(gid), 202).json["message"],
                          self.expect(self.get(gid), 202).json["message"])
-        self.fleet.accepted(self.fleet.cluster_of(gid), "validation", available=False,
-                            finalized=True)
+        (cluster,), _ = self.fleet.of(gid)
+        self.fleet.accepted(cluster, "validation", available=False, finalized=True)
         message = self.expect(self.delete(gid), 202).json["message"]
         self.assertIn("1 of 2 adapters is done", message)
         self.assertTrue(message.startswith("waits for dns"), message)

@@ -502,7 +502,7 @@ static unsigned allowed(const struct sim_res *found, enum sim_what what, int bod
 
 static void rule_hint(struct sim *s, const char *name, int64_t now_us, const struct hfd_hint *h)
 {
-    if (h->estimated_us < now_us)
+    if (h->estimated_us / HFD_US_PER_S < now_us / HFD_US_PER_S) /* as the document states both */
         sim_fail(s, "A3", "the estimate of %s is in the past", name);
     if (h->retry_after_s < 1 || h->retry_after_s > HFD_RETRY_MAX_S)
         sim_fail(s, "A3", "Retry-After of %s is %d s", name, h->retry_after_s);

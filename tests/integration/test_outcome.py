@@ -63,7 +63,7 @@ class Outcome(Case):
         cluster = self.fleet.cluster_of(gid)
 
         def says(*words):
-            """What GET, PUT and 409 say, twice."""
+            """The messages of GET, PUT and 409, each asked for twice."""
             said = {self.expect(answer, status).json["message"] for answer, status in
                     2 * [(self.get(gid), 202), (self.put(gid, body, cookie), 202),
                          (self.put(gid, dict(body, resource={"x": 1}), cookie), 409)]}

@@ -24,7 +24,7 @@ struct hfd_remote_policy {
     /** A cluster or nodepool changed: call->changes. Called in the transaction that wrote it. */
     hfd_rc (*on_changes)(void *observer, struct hfd_txn *tx, const struct hfd_fleet_call *call,
                          struct hfd_err *err);
-    /** What keeps the work of a resource from being carried out changed; NULL = not called. */
+    /** The trouble with the work of a resource changed; NULL = not called. */
     hfd_rc (*on_trouble)(void *observer, struct hfd_txn *tx, const struct hfd_fleet_call *call,
                          hfd_slice guresid, struct hfd_err *err);
     /** Fails the operation of a resource. */

@@ -40,6 +40,14 @@ bool hfd_db_broken(const struct hfd_db *db);
 /** @return HFD_OK, or the failure that turned the connection broken */
 HFD_MUST_CHECK hfd_rc hfd_db_cause(const struct hfd_db *db, struct hfd_err *err);
 
+/** Returns true if a statement is to end at once. Thread: that of the connection. */
+typedef bool hfd_db_stop_fn(void *ctx);
+/**
+ * Asks fn again and again while statements run. A statement that is ended gives HFD_TIMEOUT.
+ * @param fn  NULL = nothing is asked
+ */
+void hfd_db_watch(struct hfd_db *db, hfd_db_stop_fn *fn, void *ctx);
+
 /* Transactions. A reader's begin fixes its snapshot at the first read. */
 HFD_MUST_CHECK hfd_rc hfd_db_begin(struct hfd_db *db, struct hfd_err *err);
 HFD_MUST_CHECK hfd_rc hfd_db_commit(struct hfd_db *db, struct hfd_err *err);
@@ -97,6 +105,15 @@ void hfd_db_sql_json_text(const struct hfd_db *db, struct hfd_buf *sql, const ch
 /** The member as a number; NULL where it is none. */
 void hfd_db_sql_json_number(const struct hfd_db *db, struct hfd_buf *sql, const char *column,
                             int path_at);
+/** LIKE for long texts: what stands in front of the text, between it and the pattern, and behind.
+ */
+struct hfd_db_like {
+    const char *begin, *between, *end;
+};
+/**
+ * Gives LIKE with a backslash that takes a wildcard literally, and that hfd_db_watch can end.
+ */
+struct hfd_db_like hfd_db_sql_like(const struct hfd_db *db);
 enum hfd_db_condition {
     HFD_DB_STATUS,
     HFD_DB_LAST_UPDATED_TIME, /* microseconds */
@@ -125,7 +142,7 @@ void hfd_stmt_null(struct hfd_stmt *st, int at);
 /**
  * @param row  whether there is a row to read
  * @return HFD_OK, HFD_CONFLICT (a unique or check constraint), HFD_IO, HFD_CORRUPT, HFD_NOMEM,
- * HFD_BUSY, HFD_LIMIT (a value is too long)
+ * HFD_BUSY, HFD_LIMIT (a value is too long), HFD_TIMEOUT (hfd_db_watch ended it)
  */
 HFD_MUST_CHECK hfd_rc hfd_stmt_step(struct hfd_stmt *st, bool *row, struct hfd_err *err);
 /**

@@ -147,13 +147,21 @@ static void binary(struct hfd_sql *q, const struct hfd_filter *f, enum hfd_filte
 /* A backslash takes a wildcard literally, as HyperFleet's own database has it. */
 static void like(struct hfd_sql *q, const struct hfd_filter *f)
 {
+    /* Only members of spec are long. */
+    const struct hfd_db_like words = f->field == HFD_FIELD_SPEC
+                                         ? hfd_db_sql_like(q->db)
+                                         : (struct hfd_db_like){"(", " LIKE ", " ESCAPE '\\')"};
     const bool fold = f->op == HFD_FILTER_ILIKE;
 
-    hfd_buf_add(&q->text, fold ? HFD_SLICE("(lower(") : HFD_SLICE("("));
+    hfd_buf_add(&q->text, hfd_slice_of(words.begin));
+    hfd_buf_add(&q->text, fold ? HFD_SLICE("lower(") : HFD_SLICE(""));
     operand(q, f, false);
-    hfd_buf_add(&q->text, fold ? HFD_SLICE(") LIKE lower(") : HFD_SLICE(" LIKE "));
+    hfd_buf_add(&q->text, fold ? HFD_SLICE(")") : HFD_SLICE(""));
+    hfd_buf_add(&q->text, hfd_slice_of(words.between));
+    hfd_buf_add(&q->text, fold ? HFD_SLICE("lower(") : HFD_SLICE(""));
     hfd_sql_value(q, &f->values[0]);
-    hfd_buf_add(&q->text, fold ? HFD_SLICE(") ESCAPE '\\')") : HFD_SLICE(" ESCAPE '\\')"));
+    hfd_buf_add(&q->text, fold ? HFD_SLICE(")") : HFD_SLICE(""));
+    hfd_buf_add(&q->text, hfd_slice_of(words.end));
 }
 
 static size_t count_numbers(const struct hfd_filter *f)

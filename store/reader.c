@@ -30,16 +30,45 @@ static hfd_rc read_snapshot(struct hfd_txn *tx, hfd_txn_fn *fn, void *arg, struc
 
 /* ---- views ---- */
 
+struct view {
+    const struct hfd_readers *all;
+    struct hfd_job *job;
+    int64_t until_us; /* mono; 0 = no limit */
+};
+
+static bool view_must_end(void *ctx)
+{
+    const struct view *v = ctx;
+
+    return atomic_load(&v->job->cancelled) ||
+           (v->until_us != 0 && hfd_clock_mono_us(v->all->clock) >= v->until_us);
+}
+
+static hfd_rc run_watched(struct hfd_db *db, struct view *v, struct hfd_err *err)
+{
+    struct hfd_txn tx = {.db = db};
+    hfd_rc rc;
+
+    if (v->all->read_timeout_us != 0)
+        v->until_us = hfd_clock_mono_us(v->all->clock) + v->all->read_timeout_us;
+    hfd_db_watch(db, view_must_end, v);
+    rc = read_snapshot(&tx, v->job->fn, v->job->arg, err);
+    hfd_db_watch(db, NULL, NULL);
+    return rc;
+}
+
 static void run_view(struct hfd_reader_thread *t, struct hfd_job *job)
 {
+    struct view v = {.all = t->all, .job = job};
     struct hfd_err err = {.rc = HFD_OK};
-    hfd_rc rc = reopen_if_broken(t->all->dir, &t->db, &err);
+    hfd_rc rc;
 
-    if (rc == HFD_OK) {
-        struct hfd_txn tx = {.db = t->db};
-
-        rc = read_snapshot(&tx, job->fn, job->arg, &err);
-    }
+    if (atomic_load(&job->cancelled))
+        rc = hfd_fail(&err, HFD_TIMEOUT, "read: cancelled");
+    else
+        rc = reopen_if_broken(t->all->dir, &t->db, &err);
+    if (rc == HFD_OK)
+        rc = run_watched(t->db, &v, &err);
     hfd_job_finish(job, rc, &err);
     hfd_jobs_post(job);
 }
@@ -81,6 +110,8 @@ hfd_rc hfd_readers_open(struct hfd_readers *r, const struct hfd_store_config *co
     if (rc != HFD_OK)
         return rc;
     r->dir = config->dir;
+    r->clock = config->clock;
+    r->read_timeout_us = config->read_timeout_us;
     r->threads = calloc(config->readers, sizeof(*r->threads));
     if (r->threads == NULL)
         return hfd_fail_nomem(err, "open the store");

@@ -19,6 +19,8 @@ struct hfd_reader_thread {
 /** The threads that run views, and their queue. */
 struct hfd_readers {
     const char *dir; /* borrowed */
+    const struct hfd_clock *clock;
+    int64_t read_timeout_us; /* 0 = none */
     struct hfd_queue *queue;
     pthread_mutex_t take_lock; /* one thread waits on the queue: it has one receiver */
     struct hfd_reader_thread *threads;

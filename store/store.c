@@ -123,6 +123,7 @@ static hfd_rc open_parts(struct hfd_store *store, const struct hfd_store_config 
         .batch_max = asked->batch_max != 0 ? asked->batch_max : BATCH_MAX_DEFAULT,
         .readers = asked->readers != 0 ? asked->readers : READERS_DEFAULT,
         .clock = asked->clock != NULL ? asked->clock : &hfd_clock_system,
+        .read_timeout_us = asked->read_timeout_us,
     };
     hfd_rc rc = hfd_writer_open(&store->writer, &config, err);
 

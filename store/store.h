@@ -15,6 +15,8 @@
 #ifndef HFD_STORE_STORE_H
 #define HFD_STORE_STORE_H
 
+#include <stdatomic.h>
+
 #include "driver/base/clock.h"
 #include "driver/base/queue.h"
 #include "driver/base/slice.h"
@@ -74,6 +76,11 @@ struct hfd_job {
     void (*done)(struct hfd_job *job); /* called by the sink's loop */
     hfd_rc rc;                         /* the outcome: fn's, or HFD_IO when the commit failed */
     struct hfd_err err;
+    /*
+     * Set by the submitter while the job is out: its client has gone. A view is not run, or is
+     * interrupted, with HFD_TIMEOUT. Updates run all the same.
+     */
+    atomic_bool cancelled;
 };
 
 struct hfd_store_config {
@@ -81,6 +88,7 @@ struct hfd_store_config {
     size_t queue_max;              /* jobs waiting for the writer; beyond it HFD_BUSY. 0 = 4096 */
     size_t batch_max;              /* jobs per commit. 0 = 1024 */
     unsigned readers;              /* reader threads. 0 = 2 */
+    int64_t read_timeout_us;       /* a view that runs longer is interrupted. 0 = never */
     const struct hfd_clock *clock; /* NULL = the system's */
     bool stepped;                  /* no threads: jobs wait for hfd_store_step. For simulations */
 };
@@ -122,7 +130,10 @@ void hfd_store_on_broken(struct hfd_store *store, void (*fn)(void *ctx), void *c
  */
 HFD_MUST_CHECK hfd_rc hfd_store_update(struct hfd_store *store, struct hfd_job *job,
                                        struct hfd_err *err);
-/** Queues a job for a reader thread, where it sees one snapshot. Returns as hfd_store_update. */
+/**
+ * Queues a job for a reader thread, where it sees one snapshot. Its outcome is HFD_TIMEOUT when it
+ * was cancelled or took longer than read_timeout_us. Returns as hfd_store_update.
+ */
 HFD_MUST_CHECK hfd_rc hfd_store_view(struct hfd_store *store, struct hfd_job *job,
                                      struct hfd_err *err);
 

@@ -35,6 +35,28 @@ void hfd_arena_fini(struct hfd_arena *a)
     a->chunks = NULL;
     a->used_bytes = 0;
     a->full = false;
+    if (a->budget != NULL)
+        hfd_budget_give(a->budget, a->taken_bytes);
+    a->taken_bytes = 0;
+}
+
+/* Takes the bytes of a chunk from the budget. Returns false if it has not so many. */
+static bool take(struct hfd_arena *a, size_t cap)
+{
+    if (a->budget == NULL || cap <= HFD_BUDGET_FREE_BYTES)
+        return true;
+    if (cap > INT64_MAX || !hfd_budget_take(a->budget, (int64_t)cap))
+        return false;
+    a->taken_bytes += (int64_t)cap;
+    return true;
+}
+
+static void give(struct hfd_arena *a, size_t cap)
+{
+    if (a->budget == NULL || cap <= HFD_BUDGET_FREE_BYTES)
+        return;
+    hfd_budget_give(a->budget, (int64_t)cap);
+    a->taken_bytes -= (int64_t)cap;
 }
 
 /*
@@ -53,9 +75,13 @@ static struct hfd_arena_chunk *add_chunk(struct hfd_arena *a, size_t need)
         cap = need;
     if (cap > SIZE_MAX - sizeof(*c))
         return NULL;
-    c = calloc(1, sizeof(*c) + cap);
-    if (c == NULL)
+    if (!take(a, cap))
         return NULL;
+    c = calloc(1, sizeof(*c) + cap);
+    if (c == NULL) {
+        give(a, cap);
+        return NULL;
+    }
     c->cap = cap;
     c->next = a->chunks;
     a->chunks = c;
@@ -105,6 +131,7 @@ void hfd_arena_rewind(struct hfd_arena *a, struct hfd_arena_mark mark)
         struct hfd_arena_chunk *c = a->chunks;
 
         a->chunks = c->next;
+        give(a, c->cap);
         free(c);
     }
     if (a->chunks != NULL) {

@@ -6,6 +6,7 @@
 #ifndef HFD_BASE_ARENA_H
 #define HFD_BASE_ARENA_H
 
+#include "driver/base/budget.h"
 #include "driver/base/slice.h"
 
 struct hfd_arena_chunk;
@@ -14,7 +15,9 @@ struct hfd_arena {
     struct hfd_arena_chunk *chunks; /* newest first */
     size_t used_bytes;              /* handed out in all, against max_bytes */
     size_t max_bytes;
-    bool full; /* the ceiling refused memory; malloc's refusals do not count */
+    struct hfd_budget *budget; /* what its chunks are taken from; NULL = none */
+    int64_t taken_bytes;       /* from the budget */
+    bool full;                 /* the ceiling refused memory; malloc's refusals do not count */
 };
 
 /** Sets up an empty arena. Never fails, and allocates nothing yet. */

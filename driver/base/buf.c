@@ -18,6 +18,8 @@ void hfd_buf_init(struct hfd_buf *b, size_t max_bytes)
 
 void hfd_buf_fini(struct hfd_buf *b)
 {
+    if (b->budget != NULL)
+        hfd_budget_give(b->budget, (int64_t)b->cap);
     free(b->p);
     hfd_buf_init(b, b->max_bytes);
 }
@@ -48,8 +50,14 @@ static bool make_room(struct hfd_buf *b, size_t n)
     cap = b->cap < CAP_MIN ? CAP_MIN : b->cap;
     while (cap - b->len < n)
         cap = cap > b->max_bytes / 2 ? b->max_bytes : cap * 2;
+    if (b->budget != NULL && !hfd_budget_take(b->budget, (int64_t)(cap - b->cap))) {
+        b->rc = HFD_NOMEM;
+        return false;
+    }
     p = realloc(b->p, cap);
     if (p == NULL) {
+        if (b->budget != NULL)
+            hfd_budget_give(b->budget, (int64_t)(cap - b->cap));
         b->rc = HFD_NOMEM;
         return false;
     }

@@ -13,6 +13,7 @@ struct hfd_buf {
     size_t len;
     size_t cap;
     size_t max_bytes;
+    struct hfd_budget *budget; /* what its memory is taken from; NULL = none */
     hfd_rc rc; /* HFD_OK, or the first failure: HFD_NOMEM, or HFD_LIMIT (the ceiling is reached) */
 };
 

@@ -23,6 +23,7 @@
     X(COOKIE,      "the driver cookie is not valid")                                               \
     X(LIMIT,       "a limit is reached")                                                           \
     X(BUSY,        "too much work is queued")                                                      \
+    X(TIMEOUT,     "the work took too long")                                                       \
     X(NOMEM,       "out of memory")                                                                \
     X(IO,          "the store or a file failed")                                                   \
     X(CORRUPT,     "stored data is damaged")

@@ -206,6 +206,7 @@ static enum hfd_exit open_store(struct serve *s, struct hfd_err *err)
         .queue_max = (size_t)s->settings->store_queue_max,
         .batch_max = (size_t)s->settings->store_batch_max,
         .readers = (unsigned)s->settings->store_readers,
+        .read_timeout_us = s->settings->store_read_timeout_us,
         .clock = &hfd_clock_system,
     };
     hfd_rc rc = hfd_store_open(&config, &s->store, err);

@@ -7,6 +7,8 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #define HELP_MAX 65536
@@ -138,12 +140,27 @@ static bool hold_standard_fds(void)
     return true;
 }
 
+/*
+ * Keeps keys out of core dumps, and this process from being traced by others of its user. Not under
+ * a sanitizer, which traces it at the end.
+ */
+static void forbid_dumps(void)
+{
+    const struct rlimit none = {0, 0};
+
+    (void)setrlimit(RLIMIT_CORE, &none);
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+    (void)prctl(PR_SET_DUMPABLE, 0, 0, 0, 0);
+#endif
+}
+
 static enum hfd_exit run(int argc, const char *const *args)
 {
     const struct command *command;
 
     if (!hold_standard_fds())
         return HFD_EXIT_INTERNAL;
+    forbid_dumps();
     if (argc < 2)
         return unknown_command(NULL);
     if (is_one_of(args[1], "--help", "-h"))

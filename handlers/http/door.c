@@ -7,17 +7,16 @@
  * The field h2o_socket_t._cb.read is the only thing used below h2o's documented interface. Time
  * limits are here too: h2o has none for writing, and one for reading that also counts idle time.
  */
-#include "handlers/http/door.h"
+#include "handlers/http/door_int.h"
 
 #include "driver/base/check.h"
 #include "driver/base/log.h"
 #include "driver/base/metrics.h"
 #include "driver/fleet/ksuid.h"
+#include "handlers/http/exchange_int.h"
 #include "handlers/http/origin.h"
 #include "handlers/http/reply.h"
 
-#include <linux/tcp.h>
-#include <netinet/in.h>
 #include <sys/socket.h>
 
 /* The document may contain the path with each byte escaped. */
@@ -25,10 +24,7 @@
 /* More than a socket's receive buffer delivers at once. */
 #define HELD_MAX_BYTES ((size_t)64 << 20)
 #define HELD_STEP_BYTES 16384
-#define LINGER_MAX_US (5 * HFD_US_PER_S)
 #define LINGER_MAX_BYTES ((size_t)256 << 20)
-/* A response that makes slow progress ends after this many write timeouts. */
-#define WRITE_TIMEOUTS_MAX 20
 #define LOG_PATH_MAX_BYTES 200
 
 static void on_read(h2o_socket_t *sock, const char *err);
@@ -46,6 +42,28 @@ struct hfd_conn *hfd_conn_of(h2o_req_t *req)
     return conn_of_socket(req->conn->callbacks->get_socket(req->conn));
 }
 
+/*
+ * Takes memory for the input up to `bytes`, before it arrives.
+ * @return false: http.memory_max is in use
+ */
+static bool take_memory(struct hfd_conn *conn, size_t bytes)
+{
+    const int64_t more = (int64_t)bytes - conn->taken_bytes;
+
+    if (more <= HFD_BUDGET_FREE_BYTES || conn->listener->which == HFD_LISTENER_OPS)
+        return true;
+    if (!hfd_budget_take(&conn->loop->server->memory, more))
+        return false;
+    conn->taken_bytes += more;
+    return true;
+}
+
+static void give_memory(struct hfd_conn *conn)
+{
+    hfd_budget_give(&conn->loop->server->memory, conn->taken_bytes);
+    conn->taken_bytes = 0;
+}
+
 static void on_close(void *data)
 {
     struct hfd_conn *conn = data;
@@ -56,6 +74,7 @@ static void on_close(void *data)
     h2o_linklist_unlink(&conn->link);
     if (h2o_linklist_is_linked(&conn->rearm_link))
         h2o_linklist_unlink(&conn->rearm_link);
+    give_memory(conn);
     hfd_buf_fini(&conn->held);
     hfd_buf_fini(&conn->refusal);
     conn->listener->on_closed(conn->listener);
@@ -63,19 +82,14 @@ static void on_close(void *data)
     free(conn);
 }
 
-/*
- * Makes h2o close the connection, by an error for its read callback. Not while h2o has a request.
- * Frees conn.
- */
-static void close_now(struct hfd_conn *conn, const char *why)
+void hfd_conn_close(struct hfd_conn *conn, const char *why)
 {
     HFD_ASSERT(conn->state != HFD_CONN_BUSY);
     conn->closing = why;
     conn->h2o_read(conn->sock, why);
 }
 
-/* Makes the kernel end the connection. h2o notices at its next read or write. */
-static void cut(struct hfd_conn *conn, const char *why)
+void hfd_conn_cut(struct hfd_conn *conn, const char *why)
 {
     conn->closing = why;
     (void)shutdown(h2o_socket_get_fd(conn->sock), SHUT_RDWR);
@@ -89,6 +103,7 @@ static void reset_for_next(struct hfd_conn *conn)
     conn->chunks = (struct hfd_chunks){0};
     conn->walked_bytes = 0;
     conn->write_began_us = 0;
+    give_memory(conn);
     conn->since_us = hfd_loop_mono_us(conn->loop);
 }
 
@@ -98,6 +113,17 @@ static void step_between(struct hfd_conn *conn)
     conn->h2o_read = conn->sock->_cb.read;
     HFD_ASSERT(conn->h2o_read != NULL && conn->h2o_read != on_read);
     h2o_socket_read_start(conn->sock, on_read);
+}
+
+static const struct hfd_head_fault short_of_memory = {
+    .status = 503, .reason = "memory", .text = "too many requests are in progress"};
+
+/* Sets up the buffer for pipelined bytes. */
+static void init_held(struct hfd_conn *conn)
+{
+    hfd_buf_init(&conn->held, HELD_MAX_BYTES);
+    if (conn->listener->which == HFD_LISTENER_MAIN)
+        conn->held.budget = &conn->loop->server->memory;
 }
 
 void hfd_conn_open(struct hfd_loop_listener *listener, h2o_socket_t *sock)
@@ -113,7 +139,7 @@ void hfd_conn_open(struct hfd_loop_listener *listener, h2o_socket_t *sock)
     conn->loop = loop;
     conn->listener = listener;
     conn->sock = sock;
-    hfd_buf_init(&conn->held, HELD_MAX_BYTES);
+    init_held(conn);
     hfd_buf_init(&conn->refusal, REFUSAL_MAX_BYTES);
     h2o_linklist_insert(&loop->conns, &conn->link);
     sock->on_close.cb = on_close;
@@ -146,7 +172,7 @@ static void on_refused(h2o_socket_t *sock, const char *err)
 static void format_refusal(const struct hfd_problem *p, bool is_head, struct hfd_buf *out)
 {
     time_t now_s = (time_t)(p->now_us / HFD_US_PER_S);
-    char date[H2O_TIMESTR_RFC1123_LEN + 1];
+    char date[H2O_TIMESTR_RFC1123_LEN + 1], retry[40] = "";
     struct hfd_reply reply;
     struct hfd_buf body;
     struct tm tm;
@@ -156,23 +182,21 @@ static void format_refusal(const struct hfd_problem *p, bool is_head, struct hfd
     if (body.rc != HFD_OK)
         hfd_buf_reset(&body);
     h2o_time2str_rfc1123(date, gmtime_r(&now_s, &tm));
+    if (reply.retry_after_s > 0)
+        (void)snprintf(retry, sizeof(retry), "Retry-After: %d\r\n", reply.retry_after_s);
     hfd_buf_addf(out,
-                 "HTTP/1.1 %d %s\r\nDate: %s\r\nConnection: close\r\nContent-Length: "
+                 "HTTP/1.1 %d %s\r\nDate: %s\r\nConnection: close\r\n%sContent-Length: "
                  "%zu\r\nServer: %s\r\nContent-Type: "
                  "%s\r\nX-Request-ID: %.*s\r\n%s\r\n",
-                 reply.status, hfd_status_text(reply.status), date, body.len, HFD_HTTP_SERVER_NAME,
-                 reply.content_type, HFD_SLICE_FMT(p->request_id),
+                 reply.status, hfd_status_text(reply.status), date, retry, body.len,
+                 HFD_HTTP_SERVER_NAME, reply.content_type, HFD_SLICE_FMT(p->request_id),
                  p->dialect == HFD_DIALECT_FLEET ? "Vary: Authorization\r\n" : "");
     if (!is_head)
         hfd_buf_add(out, hfd_buf_slice(&body));
     hfd_buf_fini(&body);
 }
 
-/*
- * Answers instead of h2o and ends the connection, because the bytes after a bad request cannot be
- * trusted.
- */
-static void refuse(struct hfd_conn *conn, const struct hfd_head_fault *fault)
+void hfd_conn_refuse(struct hfd_conn *conn, const struct hfd_head_fault *fault)
 {
     const struct hfd_app *app = conn->loop->server->app;
     h2o_buffer_t *in = conn->sock->input;
@@ -189,6 +213,7 @@ static void refuse(struct hfd_conn *conn, const struct hfd_head_fault *fault)
         .dialect = hfd_dialect_of(conn->listener->which, path),
         .rc = fault->status == 413   ? HFD_TOO_LARGE
               : fault->status == 403 ? HFD_FORBIDDEN
+              : fault->status == 503 ? HFD_NOMEM
                                      : HFD_BAD_REQUEST,
         .status = fault->status,
         .message = text,
@@ -209,7 +234,7 @@ static void refuse(struct hfd_conn *conn, const struct hfd_head_fault *fault)
     hfd_metric_add(HFD_METRIC_HTTP_REQUESTS,
                    HFD_LABELS(hfd_method_name(hfd_method_parse(method)), "refused", status), 1);
     if (conn->refusal.rc != HFD_OK) {
-        close_now(conn, fault->reason);
+        hfd_conn_close(conn, fault->reason);
         return;
     }
     conn->closing = fault->reason;
@@ -217,6 +242,7 @@ static void refuse(struct hfd_conn *conn, const struct hfd_head_fault *fault)
     conn->since_us = hfd_loop_mono_us(conn->loop);
     h2o_socket_read_stop(conn->sock);
     h2o_buffer_consume(&conn->sock->input, conn->sock->input->size);
+    give_memory(conn);
     vec = h2o_iovec_init(conn->refusal.p, conn->refusal.len);
     h2o_socket_write(conn->sock, &vec, 1, on_refused);
     conn->loop->again = true;
@@ -228,7 +254,7 @@ static void drop_held(struct hfd_conn *conn)
     if (conn->held.len == 0)
         return;
     hfd_buf_fini(&conn->held);
-    hfd_buf_init(&conn->held, HELD_MAX_BYTES);
+    init_held(conn);
     conn->held_at = 0;
 }
 
@@ -245,7 +271,7 @@ static void hand_over(struct hfd_conn *conn, size_t bytes)
     } else if (in->size > bytes) {
         hfd_buf_add(&conn->held, (hfd_slice){in->bytes + bytes, in->size - bytes});
         if (conn->held.rc != HFD_OK) {
-            close_now(conn, "out of memory");
+            hfd_conn_refuse(conn, &short_of_memory);
             return;
         }
     }
@@ -270,7 +296,10 @@ static void on_continue_sent(h2o_socket_t *sock, const char *err)
     (void)advance(conn);
 }
 
-/* Removes the Expect line, so that h2o does not answer it too. */
+/*
+ * Removes the Expect line, so that h2o does not answer it too, or a client of HTTP/1.0, which does
+ * not know the answer.
+ */
 static void cut_expect_line(struct hfd_conn *conn)
 {
     h2o_buffer_t *in = conn->sock->input;
@@ -291,6 +320,13 @@ static void send_continue(struct hfd_conn *conn)
     h2o_socket_read_stop(conn->sock);
     h2o_socket_write(conn->sock, &vec, 1, on_continue_sent);
     conn->loop->again = true;
+}
+
+/* Returns how many bytes the request has as far as its head says. */
+static size_t body_end(const struct hfd_conn *conn)
+{
+    return conn->head.bytes +
+           (conn->head.framing == HFD_FRAMING_LENGTH ? (size_t)conn->head.content_length : 0);
 }
 
 /* Advances over the head. On HFD_HEAD_BAD it has refused, and conn may be gone. */
@@ -314,11 +350,17 @@ static enum hfd_head_verdict advance_head(struct hfd_conn *conn)
             .status = 413, .reason = "body_too_large", .text = "the request body is too large"};
         verdict = HFD_HEAD_BAD;
     }
+    if (verdict == HFD_HEAD_OK && !take_memory(conn, body_end(conn))) {
+        fault = short_of_memory;
+        verdict = HFD_HEAD_BAD;
+    }
     if (verdict == HFD_HEAD_BAD) {
-        refuse(conn, &fault);
+        hfd_conn_refuse(conn, &fault);
         return verdict;
     }
-    if (conn->head.expects_continue)
+    if (conn->head.trails)
+        hfd_head_tidy(&conn->scan, in->bytes);
+    if (conn->head.expect_bytes != 0)
         cut_expect_line(conn);
     conn->state = HFD_CONN_BODY;
     conn->walked_bytes = conn->head.bytes;
@@ -343,9 +385,11 @@ static bool advance(struct hfd_conn *conn)
         if (verdict != HFD_HEAD_OK)
             return verdict == HFD_HEAD_MORE;
     }
-    bytes = conn->head.bytes;
-    if (conn->head.framing == HFD_FRAMING_LENGTH)
-        bytes += (size_t)conn->head.content_length;
+    bytes = body_end(conn);
+    if (!take_memory(conn, in->size)) {
+        hfd_conn_refuse(conn, &short_of_memory);
+        return false;
+    }
     if (conn->head.framing != HFD_FRAMING_CHUNKED && in->size >= bytes) {
         hand_over(conn, bytes);
         return false;
@@ -359,7 +403,7 @@ static bool advance(struct hfd_conn *conn)
             hand_over(conn, conn->walked_bytes + used);
             return false;
         case HFD_HEAD_BAD:
-            refuse(conn, &fault);
+            hfd_conn_refuse(conn, &fault);
             return false;
         case HFD_HEAD_MORE:
             conn->walked_bytes = in->size;
@@ -382,7 +426,7 @@ static void discard_input(struct hfd_conn *conn)
     conn->discarded_bytes += conn->sock->input->size;
     h2o_buffer_consume(&conn->sock->input, conn->sock->input->size);
     if (conn->discarded_bytes > LINGER_MAX_BYTES)
-        close_now(conn, conn->closing);
+        hfd_conn_close(conn, conn->closing);
 }
 
 static void on_read(h2o_socket_t *sock, const char *err)
@@ -411,7 +455,7 @@ static void on_read(h2o_socket_t *sock, const char *err)
     case HFD_CONN_BUSY:
         /* h2o still reads, so it does not see the whole request that head.c found. */
         if (HFD_NEVER(conn->state == HFD_CONN_BUSY))
-            cut(conn, "parsers disagree");
+            hfd_conn_cut(conn, "parsers disagree");
         break;
     }
 }
@@ -437,7 +481,7 @@ static void rearm(struct hfd_conn *conn)
         h2o_iovec_t room = h2o_buffer_reserve(&conn->sock->input, step);
 
         if (room.base == NULL) {
-            close_now(conn, "out of memory");
+            hfd_conn_close(conn, "out of memory");
             return;
         }
         memcpy(room.base, conn->held.p + conn->held_at, step);
@@ -457,117 +501,5 @@ void hfd_conn_rearm_all(struct hfd_loop *loop)
 
         h2o_linklist_unlink(&conn->rearm_link);
         rearm(conn);
-    }
-}
-
-/*
- * Returns the bytes that the peer has acknowledged: the only sign of progress that the kernel
- * gives.
- */
-static uint64_t acked_bytes(const struct hfd_conn *conn)
-{
-    struct tcp_info info = {0};
-    socklen_t len = sizeof(info);
-
-    if (getsockopt(h2o_socket_get_fd(conn->sock), IPPROTO_TCP, TCP_INFO, &info, &len) != 0)
-        return 0;
-    return info.tcpi_bytes_acked;
-}
-
-static void sweep_writer(struct hfd_conn *conn, int64_t now_us)
-{
-    int64_t limit_us = conn->loop->server->limits.write_timeout_us;
-    uint64_t acked;
-
-    if (!h2o_socket_is_writing(conn->sock)) {
-        conn->write_began_us = 0;
-        return;
-    }
-    acked = acked_bytes(conn);
-    if (conn->write_began_us == 0)
-        conn->write_began_us = conn->write_since_us = now_us;
-    else if (acked != conn->acked_bytes)
-        conn->write_since_us = now_us;
-    conn->acked_bytes = acked;
-    if (now_us - conn->write_since_us > limit_us ||
-        now_us - conn->write_began_us > limit_us * WRITE_TIMEOUTS_MAX) {
-        hfd_metric_add(HFD_METRIC_HTTP_REFUSED, HFD_LABELS("write_timeout"), 1);
-        HFD_LOG(HFD_LOG_WARN, "slow reader cut off", HFD_LOG_STR("request_id", conn->request_id),
-                HFD_LOG_INT("read_bytes", acked));
-        cut(conn, "write_timeout");
-    }
-}
-
-/* May free conn. */
-static void sweep_one(struct hfd_conn *conn, int64_t now_us)
-{
-    static const struct hfd_head_fault late = {
-        .status = 408, .reason = "read_timeout", .text = "the request did not arrive in time"};
-    const struct hfd_http_limits *limits = &conn->loop->server->limits;
-    int64_t waited_us = now_us - conn->since_us;
-
-    switch (conn->state) {
-    case HFD_CONN_HEAD:
-    case HFD_CONN_BODY:
-        if (waited_us <= limits->read_timeout_us)
-            break;
-        if (conn->sock->input->size == 0 && conn->state == HFD_CONN_HEAD)
-            close_now(conn, "idle");
-        else if (conn->continuing)
-            close_now(conn, late.reason);
-        else
-            refuse(conn, &late);
-        break;
-    case HFD_CONN_BUSY:
-        /* h2o answered without an exchange and reads on its own. */
-        if (HFD_NEVER(h2o_socket_is_reading(conn->sock) &&
-                      !h2o_linklist_is_linked(&conn->rearm_link)))
-            cut(conn, "answered past the door");
-        sweep_writer(conn, now_us);
-        break;
-    case HFD_CONN_REFUSED:
-    case HFD_CONN_LINGER:
-        if (waited_us > LINGER_MAX_US)
-            close_now(conn, conn->closing);
-        break;
-    }
-}
-
-void hfd_conn_sweep(struct hfd_loop *loop, int64_t now_us)
-{
-    h2o_linklist_t *at, *next;
-
-    for (at = loop->conns.next; at != &loop->conns; at = next) {
-        next = at->next;
-        sweep_one(H2O_STRUCT_FROM_MEMBER(struct hfd_conn, link, at), now_us);
-    }
-}
-
-void hfd_conn_close_idle(struct hfd_loop *loop, enum hfd_listener which)
-{
-    h2o_linklist_t *at, *next;
-
-    for (at = loop->conns.next; at != &loop->conns; at = next) {
-        struct hfd_conn *conn = H2O_STRUCT_FROM_MEMBER(struct hfd_conn, link, at);
-
-        next = at->next;
-        if (conn->listener->which == which && conn->state == HFD_CONN_HEAD &&
-            conn->sock->input->size == 0)
-            close_now(conn, "shutting down");
-    }
-}
-
-void hfd_conn_cut_all(struct hfd_loop *loop, const char *why)
-{
-    h2o_linklist_t *at, *next;
-
-    for (at = loop->conns.next; at != &loop->conns; at = next) {
-        struct hfd_conn *conn = H2O_STRUCT_FROM_MEMBER(struct hfd_conn, link, at);
-
-        next = at->next;
-        if (conn->state == HFD_CONN_BUSY)
-            cut(conn, why);
-        else
-            close_now(conn, why);
     }
 }

@@ -37,12 +37,14 @@ struct hfd_conn {
     size_t discarded_bytes;
     bool continuing; /* "100 Continue" is being written; nothing else may be */
 
-    int64_t since_us;       /* mono: start of the wait of this state */
-    int64_t write_began_us; /* mono: start of the write that is under way; 0 = none */
-    int64_t write_since_us; /* mono: last progress of that write */
-    uint64_t acked_bytes;   /* acknowledged by the peer at write_since_us */
-    const char *closing;    /* reason of the end, for the log; static */
-    hfd_slice request_id;   /* of the request that h2o has; empty = none */
+    int64_t since_us;              /* mono: start of the wait of this state */
+    int64_t write_began_us;        /* mono: start of the write that is under way; 0 = none */
+    int64_t write_since_us;        /* mono: last progress of that write */
+    uint64_t acked_bytes;          /* acknowledged by the peer at write_since_us */
+    const char *closing;           /* reason of the end, for the log; static */
+    struct hfd_exchange *exchange; /* of the request that h2o has; NULL = none */
+    int64_t taken_bytes;           /* from the memory of the server, for the input */
+    hfd_slice request_id;          /* of the request that h2o has; empty = none */
 };
 
 /** Takes an accepted connection and hands it to h2o behind the door. */
@@ -56,14 +58,5 @@ struct hfd_conn *hfd_conn_of(h2o_req_t *req);
 void hfd_conn_request_done(struct hfd_conn *conn);
 /** Continues every connection of the rearm list. Between two runs of the loop only. */
 void hfd_conn_rearm_all(struct hfd_loop *loop);
-/**
- * Ends slow readers, slow writers and idle connections. Once a second, between two runs of the loop
- * only.
- */
-void hfd_conn_sweep(struct hfd_loop *loop, int64_t now_us);
-/** Closes connections without a request in flight. Between two runs of the loop only. */
-void hfd_conn_close_idle(struct hfd_loop *loop, enum hfd_listener which);
-/** Ends all connections in any state. Between two runs of the loop only. */
-void hfd_conn_cut_all(struct hfd_loop *loop, const char *why);
 
 #endif

@@ -15,7 +15,6 @@
 #include "handlers/http/reply.h"
 
 #define LOG_PATH_MAX_BYTES 200
-#define HELD_BYTES_MAX (INT64_C(256) * 1024 * 1024)
 #define PROBLEM_MAX_BYTES 262144 /* a full list of violations with the longest fields */
 #define MESSAGE_MAX_BYTES (HFD_TARGET_MAX_BYTES + 128)
 
@@ -32,11 +31,12 @@ struct hfd_exchange {
     struct hfd_request view;
     struct hfd_arena mem;
     struct hfd_buf body; /* of the answer; kept until it is sent */
-    int64_t held_bytes;  /* counted in server->held_bytes */
+    int64_t kept_bytes;  /* of body, taken from the memory of the server */
     hfd_then_fn *then;
     bool counted; /* counted in server->in_flight */
     bool replied;
     bool job_out;
+    bool viewing;       /* the job that is out is a view: it can be cancelled */
     int64_t started_us; /* mono */
     char id[HFD_KSUID_LEN];
     char path_log[LOG_PATH_MAX_BYTES]; /* outlives the request, for the log */
@@ -69,11 +69,22 @@ static void unref(struct hfd_exchange *x)
     leave_flight(x);
     hfd_arena_fini(&x->mem);
     hfd_buf_fini(&x->body);
-    atomic_fetch_sub(&x->loop->server->held_bytes, x->held_bytes);
+    hfd_budget_give(&x->loop->server->memory, x->kept_bytes);
     HFD_ASSERT(x->loop->exchanges > 0);
     x->loop->exchanges--;
     x->magic = 0;
     free(x);
+}
+
+void hfd_exchange_cancel(struct hfd_exchange *x)
+{
+    if (hfd_exchange_is_viewing(x) && !atomic_exchange(&x->job.cancelled, true))
+        hfd_metric_add(HFD_METRIC_HTTP_REFUSED, HFD_LABELS("cancelled"), 1);
+}
+
+bool hfd_exchange_is_viewing(const struct hfd_exchange *x)
+{
+    return x->job_out && x->viewing;
 }
 
 /* Called by h2o when it disposes of the request: the answer is sent, or the connection closes. */
@@ -83,7 +94,9 @@ static void on_req_gone(void *slot)
 
     HFD_CHECK_OBJ(x, EXCHANGE_MAGIC);
     x->req = NULL;
+    hfd_exchange_cancel(x);
     x->conn->request_id = HFD_SLICE_NONE;
+    x->conn->exchange = NULL;
     hfd_conn_request_done(x->conn);
     unref(x);
 }
@@ -140,13 +153,14 @@ static void add_headers(struct hfd_exchange *x, const struct hfd_reply *reply)
 
 void hfd_exchange_keep(struct hfd_exchange *x, struct hfd_buf *b)
 {
-    const int64_t bytes = (int64_t)(b->cap + x->mem.used_bytes);
+    /* A buffer with a budget has taken its bytes; small ones are not counted. */
+    const int64_t bytes = b->budget == NULL && b->cap > HFD_BUDGET_FREE_BYTES ? (int64_t)b->cap : 0;
 
     hfd_buf_fini(&x->body);
     x->body = *b;
     *b = (struct hfd_buf){0};
-    atomic_fetch_add(&x->loop->server->held_bytes, bytes - x->held_bytes);
-    x->held_bytes = bytes;
+    hfd_budget_add(&x->loop->server->memory, bytes - x->kept_bytes);
+    x->kept_bytes = bytes;
 }
 
 void hfd_exchange_reply(struct hfd_exchange *x, const struct hfd_reply *reply)
@@ -217,10 +231,14 @@ static void fail(struct hfd_exchange *x, struct hfd_problem *p, const struct hfd
 {
     if (HFD_NEVER(p->rc == HFD_OK))
         p->rc = HFD_CORRUPT;
+    if (p->rc == HFD_NOMEM)
+        hfd_metric_add(HFD_METRIC_HTTP_REFUSED, HFD_LABELS("memory"), 1);
+    else if (p->rc == HFD_TIMEOUT)
+        hfd_metric_add(HFD_METRIC_HTTP_REFUSED, HFD_LABELS("read_timeout"), 1);
     /* The log has what a 5xx hides from the client. */
     if (hfd_problem_status(x->match.dialect, p->rc) >= 500)
-        HFD_LOG(p->rc == HFD_BUSY ? HFD_LOG_WARN : HFD_LOG_ERROR, "request failed",
-                HFD_LOG_CSTR("rc", hfd_rc_name(p->rc)),
+        HFD_LOG(p->rc == HFD_CORRUPT || p->rc == HFD_IO ? HFD_LOG_ERROR : HFD_LOG_WARN,
+                "request failed", HFD_LOG_CSTR("rc", hfd_rc_name(p->rc)),
                 HFD_LOG_CSTR("detail", err != NULL ? err->msg : ""));
     p->field = err != NULL ? err->field : NULL;
     p->message = err != NULL ? err->msg : NULL;
@@ -322,7 +340,7 @@ static void on_job_done(struct hfd_job *job)
     struct hfd_exchange *x = exchange_of_job(job);
 
     HFD_ASSERT(x->job_out);
-    x->job_out = false;
+    x->job_out = x->viewing = false;
     hfd_log_request_id(x->view.request_id);
     if (x->req == NULL) {
         leave_flight(x);
@@ -365,18 +383,19 @@ void hfd_exchange_update(struct hfd_exchange *x, hfd_txn_fn *fn, void *arg, hfd_
     submit(x, hfd_store_update, fn, arg, then);
 }
 
-/* Refuses new lists while too many bytes wait for slow clients. */
+/* Refuses new lists while requests and answers in progress have all the memory. */
 void hfd_exchange_view(struct hfd_exchange *x, hfd_txn_fn *fn, void *arg, hfd_then_fn *then)
 {
     struct hfd_err err;
 
-    if (atomic_load(&x->loop->server->held_bytes) > HELD_BYTES_MAX) {
-        hfd_metric_add(HFD_METRIC_HTTP_REFUSED, HFD_LABELS("held_bytes"), 1);
-        hfd_exchange_fail(x, hfd_fail(&err, HFD_BUSY, "too many answers wait for slow readers"),
-                          &err);
+    if (hfd_budget_is_spent(&x->loop->server->memory)) {
+        hfd_exchange_fail(x, hfd_fail(&err, HFD_NOMEM, "http.memory_max is in use"), &err);
         return;
     }
+    x->viewing = true;
     submit(x, hfd_store_view, fn, arg, then);
+    if (!x->job_out)
+        x->viewing = false;
 }
 
 /* Sends one message for the whole list: that of its first exchange. */
@@ -421,6 +440,9 @@ static struct hfd_exchange *exchange_new(struct hfd_loop *loop, h2o_req_t *req)
     x->conn = hfd_conn_of(req);
     x->started_us = hfd_loop_mono_us(loop);
     hfd_arena_init(&x->mem, loop->server->limits.arena_max_bytes);
+    if (x->conn->listener->which == HFD_LISTENER_MAIN)
+        x->mem.budget = &loop->server->memory; /* the ops listener always has room */
+    x->conn->exchange = x;
     loop->exchanges++;
     slot = h2o_mem_alloc_shared(&req->pool, sizeof(struct hfd_exchange *), on_req_gone);
     *slot = x;

@@ -10,6 +10,13 @@
 
 /** Handles a request of h2o. */
 int hfd_exchange_on_req(h2o_handler_t *self, h2o_req_t *req);
+/**
+ * The client has gone: a view that is out ends soon, with HFD_TIMEOUT. Updates are not
+ * affected.
+ */
+void hfd_exchange_cancel(struct hfd_exchange *x);
+/** Returns true while a view is out. */
+bool hfd_exchange_is_viewing(const struct hfd_exchange *x);
 /** Receives finished jobs. */
 void hfd_exchange_on_finished(h2o_multithread_receiver_t *receiver, h2o_linklist_t *messages);
 /** hfd_sink.post of a loop: sends finished jobs to it. Thread: writer, readers. */

@@ -502,6 +502,7 @@ static void on_listed(struct hfd_exchange *x, void *arg, hfd_rc rc, const struct
         return;
     }
     hfd_buf_init(&b, LIST_MAX_BYTES);
+    b.budget = hfd_exchange_mem(x)->budget;
     list_head(&b, hfd_kind_name(cmd->kind), cmd, cmd->rows.count, cmd->rows.total);
     for (size_t i = 0; i < cmd->rows.count; i++) {
         if (i > 0)
@@ -565,6 +566,7 @@ static void on_statuses(struct hfd_exchange *x, void *arg, hfd_rc rc, const stru
         return;
     }
     hfd_buf_init(&b, LIST_MAX_BYTES);
+    b.budget = hfd_exchange_mem(x)->budget;
     list_head(&b, "AdapterStatus", cmd, cmd->reports.count, cmd->reports.total);
     for (size_t i = 0; i < cmd->reports.count; i++) {
         if (i > 0)

@@ -292,6 +292,36 @@ static enum hfd_head_verdict split_header(hfd_slice line, hfd_slice *name, hfd_s
     return HFD_HEAD_OK;
 }
 
+/* The library compares the values of these, white space behind them included. */
+static bool is_compared(hfd_slice name)
+{
+    return hfd_slice_ieq(name, HFD_SLICE("content-length")) ||
+           hfd_slice_ieq(name, HFD_SLICE("transfer-encoding")) ||
+           hfd_slice_ieq(name, HFD_SLICE("expect"));
+}
+
+void hfd_head_tidy(const struct hfd_head_scan *scan, char *bytes)
+{
+    size_t at = scan->start;
+
+    while (at < scan->at) {
+        const char *end = memchr(bytes + at, '\n', scan->at - at);
+        const hfd_slice line = {bytes + at, (size_t)(end - bytes) - 1 - at};
+        const size_t name_len = token_len(line.p, line.len);
+        size_t len = line.len;
+
+        while (len > 0 && (line.p[len - 1] == ' ' || line.p[len - 1] == '\t'))
+            len--;
+        if (len < line.len && len > name_len && is_compared((hfd_slice){line.p, name_len})) {
+            char *value = bytes + at + name_len + 1;
+
+            memmove(value + (line.len - len), value, len - name_len - 1);
+            memset(value, ' ', line.len - len);
+        }
+        at = (size_t)(end - bytes) + 1;
+    }
+}
+
 static enum hfd_head_verdict judge(const struct head_seen *seen, struct hfd_head *out,
                                    struct hfd_head_fault *fault)
 {
@@ -343,6 +373,8 @@ enum hfd_head_verdict hfd_head_parse(const struct hfd_head_scan *scan, const cha
             if (split_header(line, &name, &value, fault) != HFD_HEAD_OK ||
                 take_header(name, value, &seen, out, fault) != HFD_HEAD_OK)
                 return HFD_HEAD_BAD;
+            if (value.p + value.len != line.p + line.len && is_compared(name))
+                out->trails = true;
             if (hfd_slice_ieq(name, HFD_SLICE("expect"))) {
                 out->expect_at = at;
                 out->expect_bytes = next - at;

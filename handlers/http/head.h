@@ -57,6 +57,7 @@ struct hfd_head {
     uint64_t content_length;
     bool keep_alive; /* from the version and the Connection headers */
     bool expects_continue;
+    bool trails; /* white space stands behind a value that the library compares: hfd_head_tidy */
     size_t expect_at, expect_bytes; /* the Expect line with its line end; offset in the buffer */
 };
 
@@ -76,6 +77,13 @@ enum hfd_head_verdict hfd_head_scan(struct hfd_head_scan *scan, const char *byte
  */
 enum hfd_head_verdict hfd_head_parse(const struct hfd_head_scan *scan, const char *bytes,
                                      struct hfd_head *out, struct hfd_head_fault *fault);
+
+/**
+ * Moves white space from behind the values of Content-Length, Transfer-Encoding and Expect to their
+ * front. It means nothing (RFC 9110, 5.5), but the library takes it as a part of the value.
+ * @param bytes  the head that hfd_head_parse read; its length stays
+ */
+void hfd_head_tidy(const struct hfd_head_scan *scan, char *bytes);
 
 /**
  * Splits a target in origin form, or in absolute form, whose authority hfd_target_authority gives

@@ -11,6 +11,7 @@
 #include "driver/base/metrics.h"
 #include "driver/base/thread.h"
 #include "handlers/http/door.h"
+#include "handlers/http/door_sweep.h"
 #include "handlers/http/exchange_int.h"
 
 #define ACCEPTS_MAX 16
@@ -39,6 +40,8 @@ static void on_accept(h2o_socket_t *sock, const char *err)
         if (l->connections >= l->connections_max) {
             hfd_metric_add(HFD_METRIC_HTTP_REFUSED, HFD_LABELS("connections"), 1);
             pause_listener(l);
+            l->crowded = l->which == HFD_LISTENER_OPS;
+            l->loop->again = l->loop->again || l->crowded;
             return;
         }
         errno = 0;
@@ -197,6 +200,17 @@ static void sweep(struct hfd_loop *loop, int64_t now_us)
         resume_listener(&loop->listeners[i]);
 }
 
+/* The next probe always finds a place: the connection that waits longest makes room. */
+static void make_room(struct hfd_loop *loop)
+{
+    struct hfd_loop_listener *l = &loop->listeners[HFD_LISTENER_OPS];
+
+    if (!l->crowded)
+        return;
+    l->crowded = false;
+    hfd_conn_close_longest(loop, HFD_LISTENER_OPS);
+}
+
 static void loop_run(struct hfd_loop *loop)
 {
     for (;;) {
@@ -205,6 +219,7 @@ static void loop_run(struct hfd_loop *loop)
         (void)h2o_evloop_run(loop->ctx.loop, (int32_t)(wait_us / 1000));
         loop->again = false;
         hfd_conn_rearm_all(loop);
+        make_room(loop);
         now_us = hfd_loop_mono_us(loop);
         if (now_us - loop->swept_us >= SWEEP_US)
             sweep(loop, now_us);

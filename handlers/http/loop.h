@@ -36,10 +36,9 @@ struct hfd_server {
     hfd_slice drivers[2];
     int fds[HFD_LISTENER_COUNT];
     int ports[HFD_LISTENER_COUNT];
-    atomic_bool draining; /* any thread */
-    atomic_llong
-        held_bytes; /* any thread: bytes of answers being sent, and of the memory behind them */
-    atomic_llong in_flight; /* any thread: requests of the main listener without an answer yet */
+    atomic_bool draining;     /* any thread */
+    struct hfd_budget memory; /* any thread: of requests and answers in progress */
+    atomic_llong in_flight;   /* any thread: requests of the main listener without an answer yet */
     atomic_uint
         busy_loops; /* any thread, while draining: loops with connections of the main listener */
     int64_t connections_max; /* of the main listener */
@@ -55,6 +54,7 @@ struct hfd_loop_listener {
     int64_t connections; /* open connections */
     int64_t connections_max;
     bool paused;
+    bool crowded; /* the ops listener's: it is full, and another connection waits */
     /* Called when a connection has closed: the listener has a place again. */
     void (*on_closed)(struct hfd_loop_listener *listener);
 };

@@ -33,6 +33,7 @@ static const struct row {
     [HFD_COOKIE]      = {400, "RES-102", 400, "VAL-005", "bad-request",         "Bad Request"},
     [HFD_LIMIT]       = {400, "RES-107", 400, "VAL-000", "validation-error",    "Validation Failed"},
     [HFD_BUSY]        = {503, "RES-199", 503, "SVC-001", "service-unavailable", "Service Unavailable"},
+    [HFD_TIMEOUT]     = {503, "RES-199", 503, "SVC-001", "service-unavailable", "Service Unavailable"},
     [HFD_NOMEM]       = {503, "RES-199", 503, "SVC-001", "service-unavailable", "Service Unavailable"},
     [HFD_IO]          = {503, "RES-199", 503, "SVC-001", "service-unavailable", "Service Unavailable"},
     [HFD_CORRUPT]     = {500, "RES-199", 500, "INT-001", "internal-error",      "Internal Server Error"},
@@ -99,6 +100,12 @@ static hfd_slice public_message(const struct hfd_problem *p, int status, char *o
     if (status == 503 && p->rc == HFD_BUSY)
         n = snprintf(out, cap, "too much work is queued; try again later (request %.*s)",
                      HFD_SLICE_FMT(p->request_id));
+    else if (status == 503 && p->rc == HFD_TIMEOUT)
+        n = snprintf(
+            out, cap,
+            "the list took longer than store.read_timeout; ask for less: a narrower search "
+            "or a smaller pageSize (request %.*s)",
+            HFD_SLICE_FMT(p->request_id));
     else if (status == 503)
         n = snprintf(out, cap,
                      "the service cannot do this at the moment; try again later (request %.*s)",

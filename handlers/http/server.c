@@ -88,6 +88,7 @@ static void configure(struct hfd_server *s)
         .write_timeout_us = settings->http_write_timeout_us,
         .drain_timeout_us = settings->http_drain_timeout_us,
     };
+    s->memory.max_bytes = settings->http_memory_max_bytes;
     h2o_config_init(&s->conf);
     s->conf.server_name = h2o_iovec_init(HFD_HTTP_SERVER_NAME, sizeof(HFD_HTTP_SERVER_NAME) - 1);
     s->conf.http1.upgrade_to_http2 = 0; /* driver/README.md, decision 9 */

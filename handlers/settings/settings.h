@@ -72,12 +72,17 @@ struct hfd_map {
  X("http.hosts",                    http_hosts,                  LIST,     "[]", 0, 0, \
    "host names beside those of loopback under which clients and proxies reach the listeners; " \
    "a request to another name is answered with 421") \
+ X("http.memory_max",               http_memory_max_bytes,       BYTES,    "256MiB", 16777216, 1099511627776, \
+   "memory of requests and answers in progress, over all connections; what does not fit is " \
+   "answered with 503") \
  X("store.queue_max",               store_queue_max,             I64,      "4096", 1, 1000000, \
    "writes that wait for the disk; further ones are answered with 503") \
  X("store.batch_max",               store_batch_max,             I64,      "1024", 1, 100000, \
    "writes in one commit") \
  X("store.readers",                 store_readers,               I64,      "2", 1, 64, \
    "threads that read lists") \
+ X("store.read_timeout",            store_read_timeout_us,       DURATION, "5s", 1, 3600, \
+   "longest time of a list or search; one that takes longer is answered with 503") \
  X("adapters.required.cluster",     required_cluster,            LIST, \
    "[validation, dns, pullsecret, hypershift]", \
    0, 0, \

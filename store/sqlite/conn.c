@@ -24,6 +24,7 @@ static const struct code {
     {SQLITE_BUSY,       "SQLITE_BUSY",       HFD_BUSY,     false},
     {SQLITE_LOCKED,     "SQLITE_LOCKED",     HFD_BUSY,     false},
     {SQLITE_PROTOCOL,   "SQLITE_PROTOCOL",   HFD_BUSY,     false},
+    {SQLITE_INTERRUPT,  "SQLITE_INTERRUPT",  HFD_TIMEOUT,  false},
     {SQLITE_CONSTRAINT, "SQLITE_CONSTRAINT", HFD_CONFLICT, false},
     {SQLITE_ERROR,      "SQLITE_ERROR",      HFD_CORRUPT,  false},
 };

@@ -27,6 +27,8 @@ struct hfd_db {
     size_t slots_cap;
     size_t stmts;
     size_t stmts_in_use;
+    hfd_db_stop_fn *stop; /* asked while statements run; may be NULL */
+    void *stop_ctx;
 };
 
 /** Settings of SQLite for the whole process; logging. Call it once, before the first connection. */

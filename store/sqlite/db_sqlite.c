@@ -9,10 +9,12 @@
 #include "driver/base/check.h"
 #include "store/sqlite/dialect.h"
 #include "store/sqlite/fold.h"
+#include "store/sqlite/like.h"
 #include "store/sqlite/pragma.h"
 #include "store/sqlite/stmt.h"
 
 #define APPLICATION_ID 0x48464431 /* "HFD1" in the file's header */
+#define PROGRESS_STEPS 100        /* of SQLite's machine between two questions */
 #define VFS_DEFAULT                                                                                \
     "unix-excl" /* locks for this process alone: the index of the log is plain memory, and tools   \
                    stay out */
@@ -43,6 +45,23 @@ void hfd_db_set_synchronous(const char *level)
 void hfd_db_set_checkpoint_frames(int frames)
 {
     seams.checkpoint_frames = frames;
+}
+
+/* ---- interruption ---- */
+
+static int on_progress(void *ctx)
+{
+    const struct hfd_db *db = ctx;
+
+    return db->stop != NULL && db->stop(db->stop_ctx);
+}
+
+void hfd_db_watch(struct hfd_db *db, hfd_db_stop_fn *fn, void *ctx)
+{
+    hfd_sqlite_check_owner(db);
+    db->stop = fn;
+    db->stop_ctx = ctx;
+    sqlite3_progress_handler(db->handle, fn != NULL ? PROGRESS_STEPS : 0, on_progress, db);
 }
 
 /* ---- transactions ---- */
@@ -193,6 +212,8 @@ static hfd_rc open_handle(struct hfd_db *db, const char *dir, struct hfd_err *er
     (void)sqlite3_db_config(db->handle, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1,
                             NULL); /* close does it, unless broken */
     sqlite = hfd_sqlite_fold(db->handle);
+    if (sqlite == SQLITE_OK)
+        sqlite = hfd_sqlite_like(db);
     return sqlite == SQLITE_OK ? HFD_OK : hfd_sqlite_fail(db, sqlite, "open", err);
 }
 

@@ -87,3 +87,9 @@ hfd_slice hfd_db_json_path(const struct hfd_db *db, hfd_slice dotted, struct hfd
     hfd_buf_addc(&b, '"');
     return hfd_buf_to_arena(&b, mem, &out, NULL) == HFD_OK ? out : HFD_SLICE_NONE;
 }
+
+struct hfd_db_like hfd_db_sql_like(const struct hfd_db *db)
+{
+    (void)db;
+    return (struct hfd_db_like){"hfd_like(", ", ", ")"};
+}

@@ -8,6 +8,7 @@
 #include <fcntl.h>
 #include <linux/magic.h>
 #include <sys/file.h>
+#include <sys/stat.h>
 #include <sys/vfs.h>
 #include <unistd.h>
 
@@ -117,6 +118,21 @@ static hfd_rc make_db_file(struct hfd_folder *f, const char *dir, struct hfd_err
     return HFD_OK;
 }
 
+/* Warns when others may read or write the folder or the database: keys are refused then. */
+static void warn_of_others(const struct hfd_folder *f, const char *dir)
+{
+    static const char *const names[] = {".", HFD_FOLDER_DB_NAME, HFD_FOLDER_DB_NAME "-wal"};
+
+    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+        struct stat st;
+
+        if (fstatat(f->dir_fd, names[i], &st, AT_SYMLINK_NOFOLLOW) == 0 && (st.st_mode & 077) != 0)
+            HFD_LOG(HFD_LOG_WARN,
+                    "others may read or write the data: remove their access (chmod go=)",
+                    HFD_LOG_CSTR("dir", dir), HFD_LOG_CSTR("file", names[i]));
+    }
+}
+
 hfd_rc hfd_folder_open(const char *dir, struct hfd_folder *f, struct hfd_err *err)
 {
     bool made;
@@ -139,6 +155,8 @@ hfd_rc hfd_folder_open(const char *dir, struct hfd_folder *f, struct hfd_err *er
         rc = take_lock(f, dir, err);
     if (rc == HFD_OK)
         rc = make_db_file(f, dir, err);
+    if (rc == HFD_OK)
+        warn_of_others(f, dir);
     if (rc != HFD_OK)
         hfd_folder_close(f);
     return rc;

@@ -1,9 +1,13 @@
 """Hostile load: a few hundred bytes of requests neither take the memory nor stop the server."""
 import json
 import resource
+import socket
+import struct
+import time
 import unittest
 
-from lib import BASE, Case, TIME_FACTOR
+from lib import BASE, Case, Client, Server, TIME_FACTOR, cluster_input, eventually, guresid
+from test_wire import Wire
 
 FILLER = "x" * 1000000
 
@@ -49,6 +53,182 @@ class FullPage(Case):
         answer = self.client.get(BASE + "/clusters?pageSize=500")
         self.assertEqual(answer.status, 400)
         self.assertIn("pageSize", answer.json["detail"])
+
+
+def peak_mib(pid):
+    with open("/proc/%d/status" % pid, encoding="ascii") as f:
+        for line in f:
+            if line.startswith("VmHWM:"):
+                return int(line.split()[1]) // 1024
+    return 0
+
+
+def send(port, raw):
+    s = socket.create_connection(("127.0.0.1", port), timeout=30 * TIME_FACTOR)
+    s.sendall(raw)
+    return s
+
+
+def reset(s):
+    s.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+    s.close()
+
+
+LIST = b"GET " + BASE.encode() + b"/clusters?pageSize=500 HTTP/1.1\r\nHost: localhost\r\n\r\n"
+
+
+@unittest.skipIf(TIME_FACTOR > 1, "a sanitizer takes more memory")
+class Memory(Case):
+    """http.memory_max holds for all connections together."""
+
+    FLAGS = ("--http-memory-max", "64MiB")
+    # Beside the bound: the program, SQLite's caches, fragments, and parsed bodies.
+    SLACK_MIB = 160
+
+    @classmethod
+    def setUpClass(cls):
+        super().setUpClass()
+        client = Client(cls.server)
+        plant(client, 24)
+        client.close()
+
+    def served_again(self):
+        path = BASE + "/clusters?pageSize=1"
+        eventually(lambda: self.client.get(path).status == 200, "lists are served again")
+
+    def bounded(self):
+        self.assertLess(peak_mib(self.server.proc.pid), 64 + self.SLACK_MIB)
+
+    def test_lists_that_nobody_waits_for(self):
+        """Lists whose clients have gone take no memory beyond the bound, and others go on."""
+        for _ in range(100):
+            reset(send(self.server.port, LIST))
+        self.served_again()
+        self.bounded()
+
+    def test_lists_of_slow_readers(self):
+        """Answers that are not read count; further lists are 503 with Retry-After."""
+        held = [send(self.server.port, LIST) for _ in range(20)]
+        answer = eventually(lambda: self.refused_list(), "a list is refused")
+        self.assertEqual(answer.header("Retry-After"), "2")
+        self.assertTrue(answer.json["detail"].startswith("the service cannot do this"), answer)
+        self.bounded()
+        for s in held:
+            s.close()
+        self.served_again()
+
+    def refused_list(self):
+        answer = self.client.get(BASE + "/clusters?pageSize=500")
+        return answer if answer.status == 503 else None
+
+    def test_bodies_in_flight(self):
+        """Bodies count by their Content-Length, before they arrive; further ones are 503."""
+        head = b"PUT /%s HTTP/1.1\r\nHost: localhost\r\nContent-Length: 1048576\r\n\r\n{"
+        wires = []
+        for i in range(100):
+            w = Wire(self.server.port)
+            self.addCleanup(w.close)
+            w.send(head % guresid("body").encode())
+            wires.append(w)
+        refused = eventually(lambda: self.refused_body(), "a body is refused")
+        self.assertEqual(refused.header("Retry-After"), "2")
+        self.assertEqual(refused.header("Connection"), "close")
+        self.assertTrue(refused.header("X-Request-ID"))
+        ops = Client(self.server, ops=True)
+        self.assertEqual(ops.get("/livez").status, 200)
+        self.assertIn('hfd_http_refused_total{reason="memory"}', ops.get("/metrics").body.decode())
+        ops.close()
+        self.bounded()
+        for w in wires:
+            w.close()
+        gid = guresid("after")
+        eventually(lambda: self.client.put("/" + gid, cluster_input("after")).status == 202,
+                   "an order is taken again")
+
+    def refused_body(self):
+        w = Wire(self.server.port)
+        w.send(b"PUT /abc HTTP/1.1\r\nHost: localhost\r\nContent-Length: 1048576\r\n\r\n")
+        w.sock.settimeout(0.2)
+        try:
+            r = w.response()
+        except socket.timeout:
+            r = None
+        w.close()
+        return r
+
+
+class SlowSearch(unittest.TestCase):
+    """A search ends when it takes too long, when its client has gone, and when the server ends."""
+
+    SLOW = BASE + "/clusters?search=" + "spec.filler%20like%20%27%25" + "x" * 1000 + "y%27"
+
+    def start(self, *flags):
+        server = Server(*flags)
+        self.addCleanup(server.close)
+        server.start()
+        client = Client(server)
+        self.addCleanup(client.close)
+        plant(client, 24)
+        return server, client
+
+    def test_it_is_interrupted(self):
+        """After store.read_timeout it is 503, and says what to do."""
+        _, client = self.start("--store-read-timeout", "1s")
+        answer = client.get(self.SLOW)
+        self.assertEqual(answer.status, 503)
+        self.assertIn("store.read_timeout", answer.json["detail"])
+        self.assertEqual(answer.header("Retry-After"), "2")
+        self.assertEqual(client.get(BASE + "/clusters?pageSize=1").status, 200)
+
+    def test_nobody_waits(self):
+        """Searches whose clients have gone do not hold up a list."""
+        server, client = self.start("--store-read-timeout", "1h")
+        request = b"GET " + self.SLOW.encode() + b" HTTP/1.1\r\nHost: localhost\r\n\r\n"
+        for _ in range(20):
+            reset(send(server.port, request))
+        self.assertEqual(client.get(BASE + "/clusters?pageSize=1").status, 200)
+
+    def test_sigterm(self):
+        """The end does not wait for a search beyond http.drain_timeout."""
+        server, _ = self.start("--store-read-timeout", "1h", "--http-drain-timeout", "1s")
+        request = b"GET " + self.SLOW.encode() + b" HTTP/1.1\r\nHost: localhost\r\n\r\n"
+        waiting = [send(server.port, request) for _ in range(4)]
+        time.sleep(0.5)
+        self.assertEqual(server.sigterm(30 * TIME_FACTOR), 0)
+        for s in waiting:
+            s.close()
+
+
+class FullOps(Case):
+    """The ops listener always has room for the next probe."""
+
+    FLAGS = ("--http-read-timeout", "1h")
+
+    def probe(self):
+        ops = Client(self.server, ops=True)
+        try:
+            self.assertEqual(ops.get("/livez").status, 200)
+        finally:
+            ops.close()
+
+    def test_slow_heads(self):
+        """Unfinished heads make room, the slowest first."""
+        held = [send(self.server.ops_port, b"GET /livez HTTP/1.1\r\nHost: loc") for _ in range(300)]
+        for _ in range(5):
+            self.probe()
+        for s in held:
+            s.close()
+
+    def test_idle_connections(self):
+        """So do connections that have been served and are kept open."""
+        held = []
+        for _ in range(300):
+            w = Wire(self.server.ops_port)
+            self.addCleanup(w.close)
+            w.send(b"GET /livez HTTP/1.1\r\nHost: localhost\r\n\r\n")
+            self.assertEqual(w.response().status, 200)
+            held.append(w)
+        self.probe()
 
 
 if __name__ == "__main__":

@@ -86,6 +86,24 @@ class Serve(unittest.TestCase):
         self.assertEqual(server.sigterm(), 0)
         self.assertEqual(messages(server)[-1], "stopped")
 
+    def test_access_of_others(self):
+        """A data folder or database that others can read or write is used, with a warning."""
+        server = self.start()
+        self.assertEqual([m for m in messages(server) if m.startswith("others may")], [])
+        self.assertEqual(server.sigterm(), 0)
+        os.chmod(self.data, 0o755)
+        os.chmod(os.path.join(self.data, "store.db"), 0o606)
+        server = self.start()
+        said = [r["file"] for r in server.records() if r["msg"].startswith("others may")]
+        self.assertEqual(said, [".", "store.db"])
+
+    def test_no_core_dumps(self):
+        """The process leaves no core file behind: it would have the keys."""
+        server = self.start()
+        with open("/proc/%d/limits" % server.proc.pid, encoding="ascii") as f:
+            core = [line.split() for line in f if line.startswith("Max core file size")][0]
+        self.assertEqual(core[4:6], ["0", "0"])
+
     def test_key_ring_is_made_once(self):
         """The first start says that it made a key ring and that it is to be backed up; the next one
         takes it.

@@ -176,6 +176,39 @@ class OnTheWire(Case):
                 self.assertEqual(self.once(get(path, b"Humanitec-Driver-Cookie:" + value
                                                + b"\r\nConnection: close\r\n")).status, 202)
 
+    def test_space_behind_values(self):
+        """White space behind a value that frames a request means nothing to both parsers."""
+        body = json.dumps(cluster_input()).encode()
+        length = b"Content-Length: %d" % len(body)
+        chunks = b"%x\r\n" % len(body) + body + b"\r\n0\r\n\r\n"
+        for lines, data in ((length + b" ", body), (length + b"\t", body),
+                            (length + b" \t \t", body), (length + b" \r\n" + length, body),
+                            (b"Transfer-Encoding: chunked ", chunks),
+                            (b"Transfer-Encoding:chunked\t", chunks)):
+            with self.subTest(lines):
+                gid = guresid("ows").encode()
+                w = self.wire()
+                w.send(b"PUT /" + gid + b" HTTP/1.1\r\nHost: [::1] \r\n" + lines
+                       + b"\r\n\r\n" + data)
+                r = w.response()
+                self.assertEqual(r.status, 202)
+                self.assertTrue(r.header("X-Request-ID"))
+                w.send(get(b"/" + gid))
+                self.assertEqual(w.response().status, 202)
+
+    def test_expect_of_http_1_0(self):
+        """A client of HTTP/1.0 does not know 100 Continue, and gets none (RFC 9110, 10.1.1)."""
+        body = json.dumps(cluster_input()).encode()
+        for value in (b"100-continue", b"100-continue \t"):
+            with self.subTest(value):
+                w = self.wire()
+                w.send(b"PUT /" + guresid("old").encode() + b" HTTP/1.0\r\nExpect: " + value
+                       + b"\r\nContent-Length: %d\r\n\r\n" % len(body))
+                w.send(body)
+                r = w.response()
+                self.assertEqual(r.status, 202)
+                self.assertTrue(r.header("X-Request-ID"))
+
     def test_head(self):
         """HEAD has the headers of GET and no body."""
         path = (BASE + "/clusters").encode()

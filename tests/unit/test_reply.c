@@ -71,6 +71,8 @@ static void codes_become_answers(void **state)
          "Validation Failed"},
         {HFD_BUSY, 503, "RES-199", 503, "HYPERFLEET-SVC-001", "service-unavailable",
          "Service Unavailable"},
+        {HFD_TIMEOUT, 503, "RES-199", 503, "HYPERFLEET-SVC-001", "service-unavailable",
+         "Service Unavailable"},
         {HFD_NOMEM, 503, "RES-199", 503, "HYPERFLEET-SVC-001", "service-unavailable",
          "Service Unavailable"},
         {HFD_IO, 503, "RES-199", 503, "HYPERFLEET-SVC-001", "service-unavailable",

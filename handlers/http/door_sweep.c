@@ -1,0 +1,168 @@
+/* See door_sweep.h. */
+#include "handlers/http/door_sweep.h"
+
+#include "driver/base/check.h"
+#include "driver/base/log.h"
+#include "driver/base/metrics.h"
+#include "handlers/http/door_int.h"
+#include "handlers/http/exchange_int.h"
+
+#include <linux/tcp.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
+
+#define LINGER_MAX_US (5 * HFD_US_PER_S)
+/* A response that makes slow progress ends after this many write timeouts. */
+#define WRITE_TIMEOUTS_MAX 20
+#define TCP_STATE_OPEN 1 /* ESTABLISHED; netinet/tcp.h and linux/tcp.h exclude each other */
+
+/*
+ * Returns the bytes that the peer has acknowledged: the only sign of progress that the kernel
+ * gives.
+ */
+static uint64_t acked_bytes(const struct hfd_conn *conn)
+{
+    struct tcp_info info = {0};
+    socklen_t len = sizeof(info);
+
+    if (getsockopt(h2o_socket_get_fd(conn->sock), IPPROTO_TCP, TCP_INFO, &info, &len) != 0)
+        return 0;
+    return info.tcpi_bytes_acked;
+}
+
+static void sweep_writer(struct hfd_conn *conn, int64_t now_us)
+{
+    int64_t limit_us = conn->loop->server->limits.write_timeout_us;
+    uint64_t acked;
+
+    if (!h2o_socket_is_writing(conn->sock)) {
+        conn->write_began_us = 0;
+        return;
+    }
+    acked = acked_bytes(conn);
+    if (conn->write_began_us == 0)
+        conn->write_began_us = conn->write_since_us = now_us;
+    else if (acked != conn->acked_bytes)
+        conn->write_since_us = now_us;
+    conn->acked_bytes = acked;
+    if (now_us - conn->write_since_us > limit_us ||
+        now_us - conn->write_began_us > limit_us * WRITE_TIMEOUTS_MAX) {
+        hfd_metric_add(HFD_METRIC_HTTP_REFUSED, HFD_LABELS("write_timeout"), 1);
+        HFD_LOG(HFD_LOG_WARN, "slow reader cut off", HFD_LOG_STR("request_id", conn->request_id),
+                HFD_LOG_INT("read_bytes", acked));
+        hfd_conn_cut(conn, "write_timeout");
+    }
+}
+
+/*
+ * Cancels a list whose client has hung up. h2o does not read meanwhile, so the kernel is asked. A
+ * client that closed its sending side only is taken for gone too: it cannot be told apart.
+ */
+static void sweep_viewer(struct hfd_conn *conn)
+{
+    struct tcp_info info = {0};
+    socklen_t len = sizeof(info);
+
+    if (conn->exchange == NULL || !hfd_exchange_is_viewing(conn->exchange))
+        return;
+    if (getsockopt(h2o_socket_get_fd(conn->sock), IPPROTO_TCP, TCP_INFO, &info, &len) == 0 &&
+        info.tcpi_state != TCP_STATE_OPEN)
+        hfd_exchange_cancel(conn->exchange);
+}
+
+/* May free conn. */
+static void sweep_one(struct hfd_conn *conn, int64_t now_us)
+{
+    static const struct hfd_head_fault late = {
+        .status = 408, .reason = "read_timeout", .text = "the request did not arrive in time"};
+    const struct hfd_http_limits *limits = &conn->loop->server->limits;
+    int64_t waited_us = now_us - conn->since_us;
+
+    switch (conn->state) {
+    case HFD_CONN_HEAD:
+    case HFD_CONN_BODY:
+        if (waited_us <= limits->read_timeout_us)
+            break;
+        if (conn->sock->input->size == 0 && conn->state == HFD_CONN_HEAD)
+            hfd_conn_close(conn, "idle");
+        else if (conn->continuing)
+            hfd_conn_close(conn, late.reason);
+        else
+            hfd_conn_refuse(conn, &late);
+        break;
+    case HFD_CONN_BUSY:
+        /* h2o answered without an exchange and reads on its own. */
+        if (HFD_NEVER(h2o_socket_is_reading(conn->sock) &&
+                      !h2o_linklist_is_linked(&conn->rearm_link)))
+            hfd_conn_cut(conn, "answered past the door");
+        sweep_writer(conn, now_us);
+        sweep_viewer(conn);
+        break;
+    case HFD_CONN_REFUSED:
+    case HFD_CONN_LINGER:
+        if (waited_us > LINGER_MAX_US)
+            hfd_conn_close(conn, conn->closing);
+        break;
+    }
+}
+
+void hfd_conn_sweep(struct hfd_loop *loop, int64_t now_us)
+{
+    h2o_linklist_t *at, *next;
+
+    for (at = loop->conns.next; at != &loop->conns; at = next) {
+        next = at->next;
+        sweep_one(H2O_STRUCT_FROM_MEMBER(struct hfd_conn, link, at), now_us);
+    }
+}
+
+void hfd_conn_close_idle(struct hfd_loop *loop, enum hfd_listener which)
+{
+    h2o_linklist_t *at, *next;
+
+    for (at = loop->conns.next; at != &loop->conns; at = next) {
+        struct hfd_conn *conn = H2O_STRUCT_FROM_MEMBER(struct hfd_conn, link, at);
+
+        next = at->next;
+        if (conn->listener->which == which && conn->state == HFD_CONN_HEAD &&
+            conn->sock->input->size == 0)
+            hfd_conn_close(conn, "shutting down");
+    }
+}
+
+void hfd_conn_close_longest(struct hfd_loop *loop, enum hfd_listener which)
+{
+    struct hfd_conn *longest = NULL;
+
+    for (h2o_linklist_t *at = loop->conns.next; at != &loop->conns; at = at->next) {
+        struct hfd_conn *conn = H2O_STRUCT_FROM_MEMBER(struct hfd_conn, link, at);
+
+        if (conn->listener->which != which || conn->state == HFD_CONN_BUSY ||
+            conn->state == HFD_CONN_REFUSED || conn->continuing)
+            continue;
+        if (longest == NULL || conn->since_us < longest->since_us)
+            longest = conn;
+    }
+    if (longest == NULL)
+        return;
+    hfd_metric_add(HFD_METRIC_HTTP_REFUSED, HFD_LABELS("crowded"), 1);
+    hfd_conn_close(longest, "crowded");
+}
+
+void hfd_conn_cut_all(struct hfd_loop *loop, const char *why)
+{
+    h2o_linklist_t *at, *next;
+
+    for (at = loop->conns.next; at != &loop->conns; at = next) {
+        struct hfd_conn *conn = H2O_STRUCT_FROM_MEMBER(struct hfd_conn, link, at);
+
+        next = at->next;
+        if (conn->state == HFD_CONN_BUSY) {
+            if (conn->exchange != NULL)
+                hfd_exchange_cancel(conn->exchange);
+            hfd_conn_cut(conn, why);
+        } else {
+            hfd_conn_close(conn, why);
+        }
+    }
+}

@@ -25,6 +25,13 @@ for tag, pattern, first in (("null", r"null", "n"), ("bool", r"true|false", "tf"
                                  list(first))
 
 
+def untitled(schema):
+    """The same for an inner schema. Generators of clients make types of titles, and their names
+    would collide.
+    """
+    return {key: value for key, value in openapi_schema(schema).items() if key != "title"}
+
+
 def openapi_schema(schema):
     """A schema of draft 7 as a schema object of OpenAPI 3.0."""
     if schema is False:
@@ -39,11 +46,11 @@ def openapi_schema(schema):
     if examples:
         schema["example"] = examples[0]
     if "properties" in schema:
-        schema["properties"] = {name: openapi_schema(below)
+        schema["properties"] = {name: untitled(below)
                                 for name, below in schema["properties"].items()}
     for key in ("items", "additionalProperties"):
         if isinstance(schema.get(key), dict):
-            schema[key] = openapi_schema(schema[key])
+            schema[key] = untitled(schema[key])
     return schema
 
 

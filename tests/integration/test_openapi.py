@@ -204,6 +204,24 @@ class OpenApi(Case):
                 self.assertTrue(response["description"], where)
                 self.assertIn("X-Request-ID", response["headers"], where)
 
+    # Generators of clients make a type of each component and of each inner title. No two have one
+    # name.
+    def test_names_for_generators(self):
+        components = self.doc["components"]
+        names = [n.lower() for kind in components for n in components[kind]]
+        titles = []
+
+        def walk(at, top):
+            for value in at if isinstance(at, list) else at.values():
+                if isinstance(value, (dict, list)):
+                    walk(value, False)
+            if isinstance(at, dict) and isinstance(at.get("title"), str) and "type" in at:
+                titles.extend([] if top else [re.sub(r"\W", "", at["title"]).lower()])
+
+        for schema in components["schemas"].values():
+            walk(schema, True)
+        self.assertEqual(sorted(names + titles), sorted(set(names + titles)))
+
     # Every reference leads somewhere, and every component is used.
     def test_references(self):
         used = set(references(self.doc))

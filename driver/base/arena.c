@@ -9,6 +9,7 @@
 #define ALIGN sizeof(max_align_t)
 #define CHUNK_MIN 2048
 #define CHUNK_MAX 65536
+#define PRINTF_FIRST_BYTES 256
 
 struct hfd_arena_chunk {
     struct hfd_arena_chunk *next;
@@ -158,18 +159,23 @@ hfd_slice hfd_arena_dup(struct hfd_arena *a, hfd_slice s)
 
 hfd_slice hfd_arena_printf(struct hfd_arena *a, const char *fmt, ...)
 {
+    char first[PRINTF_FIRST_BYTES]; /* formatting is dear, so most texts are formatted once */
     va_list ap;
     char *p;
     int n;
 
     va_start(ap, fmt);
-    n = vsnprintf(NULL, 0, fmt, ap);
+    n = vsnprintf(first, sizeof(first), fmt, ap);
     va_end(ap);
     if (n < 0)
         return HFD_SLICE_NONE;
     p = hfd_arena_alloc(a, (size_t)n + 1);
     if (p == NULL)
         return HFD_SLICE_NONE;
+    if ((size_t)n < sizeof(first)) {
+        memcpy(p, first, (size_t)n + 1);
+        return (hfd_slice){p, (size_t)n};
+    }
     va_start(ap, fmt);
     n = vsnprintf(p, (size_t)n + 1, fmt, ap);
     va_end(ap);

@@ -626,7 +626,8 @@ static const struct {
      " c.created_us OR instr(f.conditions, '{\"type\":\"' || c.type || '\",\"status\":\"' || "
      "c.status || '\"') = 0"},
     {"S7", "a document with other conditions than it is found by",
-     "SELECT f.id FROM fleet f WHERE json_array_length(f.conditions) <>"
+     "SELECT f.id FROM fleet f WHERE (SELECT count(*) FROM json_each(f.conditions) e WHERE"
+     " json_extract(e.value, '$.type') NOT IN ('Reconciled', 'LastKnownReconciled')) <>"
      " (SELECT count(*) FROM fleet_condition c WHERE c.fleet_seq = f.seq)"},
     {"S7", "a Ready that its document does not say",
      "SELECT f.id FROM fleet f WHERE f.ready <> (SELECT count(*) FROM fleet_condition c WHERE "

@@ -216,6 +216,7 @@ class Cli(unittest.TestCase):
                 client.close()
                 self.assertEqual(conditions,
                                  {"Ready": "True", "Available": "True",
+                                  "Reconciled": "True", "LastKnownReconciled": "True",
                                   "OnlyOneSuccessful": "True"})
 
     def test_not_loopback(self):

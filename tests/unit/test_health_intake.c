@@ -194,7 +194,7 @@ static void staleness_by_the_clock(void **state)
     condition_is(&s, "Ready", "False");
     condition_is(&s, "Available", "False");
     condition_is(&s, "PacemakerHealthCheckDegraded", "True");
-    assert_string_equal(hfd_state_name(world_row(&s.w, "gid").state), "ready");
+    assert_string_equal(hfd_state_name((enum hfd_state)world_row(&s.w, "gid").state), "ready");
     assert_true(world_row(&s.w, "gid").degraded);
     for (int i = 0; i < 3; i++) {
         test_clock_advance(&s.w.clock, MINUTE);

@@ -25,12 +25,14 @@
 #include <cmocka.h>
 
 /* How rows are kept by the unit of work. */
-static enum {
+enum kept_mode {
     NOT_KEPT, /* there is none: changes are written at once */
     KEPT,
     SCARCELY_KEPT, /* there is room for a few rows */
     NO_ROOM
-} keeping;
+};
+
+static enum kept_mode keeping;
 
 struct fixture {
     char base[TMPDIR_MAX];
@@ -992,7 +994,7 @@ int main(void)
 
     hfd_log_set_fd(open("/dev/null", O_WRONLY | O_CLOEXEC));
     for (int k = NOT_KEPT; failed == 0 && k <= NO_ROOM; k++) {
-        keeping = k;
+        keeping = (enum kept_mode)k;
         failed = cmocka_run_group_tests(tests, NULL, NULL);
     }
     return failed;

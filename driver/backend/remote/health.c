@@ -45,11 +45,10 @@ static void log_turn(const struct hfd_remote *r, enum hfd_remote_health health, 
 {
     static const char *const lines[] = {
         [HFD_REMOTE_WELL] = "remote HyperFleet answers well",
-        [HFD_REMOTE_ILL] = "remote HyperFleet does not answer well; will ask "
-                           "less often until it "
-                           "does",
-        [HFD_REMOTE_REFUSES] = "remote HyperFleet refuses the credentials; check "
-                               "remote.token_file and remote.cert_file",
+        [HFD_REMOTE_ILL] = ("remote HyperFleet does not answer well; will ask less often until it "
+                            "does"),
+        [HFD_REMOTE_REFUSES] = ("remote HyperFleet refuses the credentials; check "
+                                "remote.token_file and remote.cert_file"),
         [HFD_REMOTE_WRONG] = "the remote is not a HyperFleet; check the URL in backend",
     };
 

@@ -176,9 +176,9 @@ hfd_rc hfd_take_part(struct hfd_take *t, struct hfd_pass_part *part, struct hfd_
         [HFD_STEP_POST] = take_post,     [HFD_STEP_PATCH] = take_patch,
         [HFD_STEP_DELETE] = take_delete, [HFD_STEP_REPORTS] = take_reports,
     };
-    const int step = t->request->step;
+    const size_t step = (size_t)t->request->step;
 
-    HFD_ASSERT(step >= 0 && (size_t)step < sizeof(by_step) / sizeof(by_step[0]));
+    HFD_ASSERT(step < sizeof(by_step) / sizeof(by_step[0]));
     HFD_ASSERT(by_step[step] != NULL);
     return by_step[step](t, part, err);
 }

@@ -139,8 +139,11 @@ class Server:
         self.groups = []
 
     def command(self):
+        flags = list(self.flags)
+        if TIME_FACTOR > 1 and "--store-read-timeout" not in flags:
+            flags += ["--store-read-timeout", "60s"]  # a sanitized program reads slowly
         return [program(), "serve", "--listen", "127.0.0.1:0", "--ops-listen", "127.0.0.1:0",
-                "--data", self.data] + self.flags
+                "--data", self.data] + flags
 
     def spawn(self):
         """Starts the program without waiting for it."""

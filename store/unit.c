@@ -158,7 +158,7 @@ static void copy(const struct hfd_unit_form *form, const void *row, void *to, ch
 
         if (s->p == NULL && i + form->none_count >= form->text_count)
             continue;
-        if (s->len > 0)
+        if (s->p != NULL && s->len > 0)
             memcpy(text, s->p, s->len);
         s->p = text;
         text += s->len;

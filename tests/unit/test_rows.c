@@ -64,6 +64,26 @@ static int setup(void **state)
     return 0;
 }
 
+#define SAME(member) assert_int_equal(a->member, b->member)
+
+/* Numbers one by one, as the room between members may hold anything. */
+static void assert_same_fleet(const struct hfd_fleet_row *a, const struct hfd_fleet_row *b)
+{
+    SAME(seq), SAME(kind), SAME(generation), SAME(ready), SAME(ready_seen_us);
+    SAME(observer_idle), SAME(created_us), SAME(updated_us), SAME(deleted_us);
+}
+
+static void assert_same_report(const struct hfd_report_row *a, const struct hfd_report_row *b)
+{
+    SAME(observed_generation), SAME(observed_us), SAME(created_us), SAME(received_us);
+}
+
+static void assert_same_resource(const struct hfd_resource_row *a, const struct hfd_resource_row *b)
+{
+    SAME(kind), SAME(state), SAME(op_started_us), SAME(op_estimate_us), SAME(op_deadline_us);
+    SAME(created_us), SAME(updated_us), SAME(degraded), SAME(op), SAME(op_size);
+}
+
 /* The database shows what the unit of work keeps. */
 static void assert_stored(struct fixture *fx, const struct hfd_kept *k)
 {
@@ -92,8 +112,14 @@ static void assert_stored(struct fixture *fx, const struct hfd_kept *k)
         assert_true((is->p == NULL) == (was->p == NULL) && hfd_slice_eq(*is, *was));
         *is = *was = HFD_SLICE_NONE;
     }
-    if (k->row != NULL)
-        assert_memory_equal(&row, k->row, k->form->size);
+    if (k->row == NULL)
+        return;
+    if (k->form->table == HFD_UNIT_FLEET)
+        assert_same_fleet(&row.fleet, k->row);
+    else if (k->form->table == HFD_UNIT_RESOURCE)
+        assert_same_resource(&row.resource, k->row);
+    else
+        assert_same_report(&row.report, k->row);
 }
 
 /* Writes what is kept, and forgets it: the next reads ask the database. */

@@ -40,7 +40,7 @@ static const struct row rows[] = {
     {TRUE_REPORT,   READY,     WAS_FALSE, X_IS_G | ALL_AT_G | ALL_TRUE | CHILDLESS, TO_TRUE,  MIN,      OBS_TIME, KEEP},
     {TRUE_REPORT,   READY,     WAS_FALSE, SOME_MISSING,                             KEEP,     NOW,      KEEP,     KEEP},
     {TRUE_REPORT,   READY,     WAS_ANY,   0,                                        KEEP,     KEEP,     KEEP,     KEEP},
-    /* ALL_TRUE in the next two rows is the prose's and DESIGN 10.1's, not the table's */
+    /* ALL_TRUE in the next two rows is that of the document's text (driver/README.md, decision 1), not of its table */
     {TRUE_REPORT,   AVAILABLE, WAS_FALSE, ALL_AT_X | ALL_TRUE,                      TO_TRUE,  MIN,      OBS_TIME, TO_X},
     {TRUE_REPORT,   AVAILABLE, WAS_TRUE,  ALL_AT_X | ALL_TRUE,                      KEEP,     MIN,      KEEP,     TO_X},
     {TRUE_REPORT,   AVAILABLE, WAS_ANY,   0,                                        KEEP,     KEEP,     KEEP,     KEEP},

@@ -80,7 +80,7 @@ static const struct row_case {
     {"TA1 Available False, all True at X below G: True, X, updated oldest, transition of the report",
      {3, 2, .stored = {SAYS(1, T, 90), SAYS(1, T, 91), SAYS(1, F, 60)}, .ready = COND(F, 2, 80, 50), .available = COND(F, 1, 70, 51)},
      REPORT(C, 1, T, 95), COND(F, 2, 80, 50), COND(T, 1, 90, 95)},
-    {"TA1 needs all True (DESIGN 10.1)",
+    {"TA1 needs all True (decision 1)",
      {3, 1, .stored = {SAYS(1, T, 90), SAYS(1, F, 91), SAYS(1, F, 60)}, .ready = COND(F, 1, 80, 50), .available = COND(F, 1, 70, 51)},
      REPORT(C, 1, T, 95), COND(F, 1, 80, 50), COND(F, 1, 70, 51)},
     {"TA1 needs all to have reported",

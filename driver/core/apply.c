@@ -78,7 +78,8 @@ static hfd_rc note_created(struct apply *a, const struct hfd_backend_written *w)
 
     p->row = hfd_part_row_of(a->call->guresid, w);
     hfd_part_see_row(p);
-    return hfd_part_see_fleet(a->c, &w->row, a->c->mem, p);
+    return w->row.ready ? hfd_part_see_fleet(a->c, &w->row, a->c->mem, p)
+                        : hfd_part_see_unready(a->c, &w->row, p);
 }
 
 /* Refuses a name that a cluster or nodepool has, and says whose that is where it is ours. */

@@ -93,17 +93,23 @@ static hfd_rc keep_row(const struct hfd_ctx *c, const struct hfd_fleet_row *row,
                                                                                : fail_nomem(c);
 }
 
+hfd_rc hfd_part_see_unready(const struct hfd_ctx *c, const struct hfd_fleet_row *row,
+                            struct hfd_part *p)
+{
+    p->view.exists = true;
+    p->view.deleting = row->deleted_us != 0;
+    p->view.generation = row->generation;
+    return keep_row(c, row, &p->fleet);
+}
+
 hfd_rc hfd_part_see_fleet(const struct hfd_ctx *c, const struct hfd_fleet_row *row,
                           struct hfd_arena *scratch, struct hfd_part *p)
 {
     struct hfd_conditions all;
-    hfd_rc rc = keep_row(c, row, &p->fleet);
+    hfd_rc rc = hfd_part_see_unready(c, row, p);
 
     if (rc != HFD_OK)
         return rc;
-    p->view.exists = true;
-    p->view.deleting = row->deleted_us != 0;
-    p->view.generation = row->generation;
     rc = hfd_conditions_parse(row->conditions, scratch, &all, c->err);
     return rc == HFD_OK ? keep_conditions(c, &all, false, &p->view.conditions) : rc;
 }

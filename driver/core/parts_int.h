@@ -14,5 +14,8 @@ void hfd_part_see_row(struct hfd_part *p);
 /** Fills in p->fleet and p->view from HyperFleet's row, but for its reports. */
 HFD_MUST_CHECK hfd_rc hfd_part_see_fleet(const struct hfd_ctx *c, const struct hfd_fleet_row *row,
                                          struct hfd_arena *scratch, struct hfd_part *p);
+/** The same without conditions: those of a part that is not ready say nothing before a report. */
+HFD_MUST_CHECK hfd_rc hfd_part_see_unready(const struct hfd_ctx *c, const struct hfd_fleet_row *row,
+                                           struct hfd_part *p);
 
 #endif

@@ -16,8 +16,7 @@ hfd_slice hfd_speech_tidy(struct hfd_speech *s, hfd_slice text, size_t max)
 
 hfd_slice hfd_speech_quote(struct hfd_speech *s, hfd_slice text, size_t max)
 {
-    while (text.len > 0 && strchr(" .\t\r\n", text.p[text.len - 1]) != NULL)
-        text.len--;
+    text = hfd_words_without_stop(text);
     if (text.len == 0)
         return HFD_SLICE("");
     text = hfd_speech_tidy(s, text, max);

@@ -3,143 +3,176 @@
 
 #include "driver/base/clock.h"
 #include "driver/core/outcome_int.h"
+#include "driver/core/words.h"
 
 #define NAME_MAX_BYTES 56
 #define WORD_MAX_BYTES 40
 #define DETAIL_MAX_BYTES 120 /* an adapter's message */
 #define TROUBLE_MAX_BYTES 160
 #define LISTED_MAX 3 /* parts that are named */
+/* A message before it is cut. More is not added. */
+#define TEXT_MAX_BYTES ((size_t)4 * HFD_WAITING_MAX_BYTES)
+
+/* A message under construction. */
+struct said {
+    const struct hfd_outcome_input *in;
+    int64_t started_us;
+    struct hfd_arena *mem;
+    struct hfd_buf text;
+};
 
 /* Counts the required adapters of all parts, and those that are done. */
 struct tally {
     size_t done, all;
 };
 
-/* The time since when an adapter's condition on a part stands as it is, or 0. */
-static int64_t stands_since(struct hfd_speech *s, const struct hfd_part_view *part,
-                            hfd_slice adapter, bool deleting)
-{
-    const hfd_slice type = hfd_speech_kept(s, hfd_adapter_condition_type(adapter, s->mem));
-    const struct hfd_condition *c =
-        type.p != NULL && !deleting ? hfd_condition_find(&part->conditions, type) : NULL;
-
-    return c != NULL ? c->last_transition_us : 0;
-}
-
-/* " since 09:03Z", or nothing for an adapter that has not reported. */
-static hfd_slice since(struct hfd_speech *s, int64_t at_us, int64_t started_us)
-{
-    char text[HFD_TIME_TEXT_MAX];
-
-    if (at_us == 0)
-        return HFD_SLICE("");
-    (void)hfd_time_format_s(at_us > started_us ? at_us : started_us, text);
-    /* "2025-01-01T09:03:00Z" */
-    return hfd_speech_kept(s, hfd_arena_printf(s->mem, " since %.5sZ", text + 11));
-}
-
-/* " (WaitingForDelegation: zone x is not delegated)" */
-static hfd_slice because(struct hfd_speech *s, const struct hfd_part_view *part,
-                         const struct hfd_part_report *r, const char *lacking)
-{
-    const struct hfd_condition *c;
-    bool well;
-
-    if (r == NULL)
-        return HFD_SLICE(" (has not reported)");
-    if (r->observed_generation < part->generation)
-        return hfd_speech_kept(
-            s, hfd_arena_printf(s->mem, " (has reported on generation %lld of %lld)",
-                                (long long)r->observed_generation, (long long)part->generation));
-    /* An adapter that does not work itself has nothing else to say. */
-    c = hfd_condition_find(&r->conditions, HFD_SLICE("Health"));
-    well = c == NULL || c->status == HFD_STATUS_TRUE;
-    if (well)
-        c = hfd_condition_find(&r->conditions, hfd_slice_of(lacking));
-    if (c == NULL)
-        return hfd_speech_kept(s, hfd_arena_printf(s->mem, " (has not reported %s)", lacking));
-    return hfd_speech_kept(
-        s, hfd_arena_printf(
-               s->mem, " (%s%.*s%.*s)", well ? "" : "does not work itself, ",
-               HFD_SLICE_FMT(hfd_speech_tidy(
-                   s, c->reason.len > 0 ? c->reason : HFD_SLICE("no reason"), WORD_MAX_BYTES)),
-               HFD_SLICE_FMT(hfd_speech_quote(s, hfd_outcome_words_of(r, c), DETAIL_MAX_BYTES))));
-}
-
-/* Adapters that are not done, all but the last joined. */
+/* The adapters of one part that are not done. One is held back: the last is joined by "and". */
 struct list {
     const struct hfd_part_view *part;
     bool deleting;
-    int64_t started_us;
-    hfd_slice joined, last;
+    size_t written;
+    hfd_slice held; /* p is NULL when there is none */
 };
 
-/* Adds "dns since 09:03Z (...)" to a list, unless the adapter is done. */
-static void add_adapter(struct hfd_speech *s, hfd_slice adapter, struct list *l)
+/* " since 09:03Z": the time since when an adapter's condition on a part stands as it is. */
+static void add_since(struct said *s, const struct list *l, hfd_slice adapter)
+{
+    const hfd_slice type = hfd_adapter_condition_type(adapter, s->mem);
+    const struct hfd_condition *c;
+    char text[HFD_TIME_TEXT_MAX];
+
+    if (type.p == NULL) {
+        s->text.rc = HFD_NOMEM;
+        return;
+    }
+    c = l->deleting ? NULL : hfd_condition_find(&l->part->conditions, type);
+    if (c == NULL || c->last_transition_us == 0)
+        return;
+    (void)hfd_time_format_s(
+        c->last_transition_us > s->started_us ? c->last_transition_us : s->started_us, text);
+    hfd_buf_lit(&s->text, " since ");
+    /* "2025-01-01T09:03:00Z" */
+    hfd_buf_add(&s->text, (hfd_slice){text + 11, 5});
+    hfd_buf_addc(&s->text, 'Z');
+}
+
+/* "WaitingForDelegation: zone x is not delegated" */
+static void add_condition(struct said *s, const struct hfd_part_report *r,
+                          const struct hfd_condition *c)
+{
+    hfd_words_add(&s->text, c->reason.len > 0 ? c->reason : HFD_SLICE("no reason"), WORD_MAX_BYTES);
+    hfd_words_add_quote(&s->text, hfd_outcome_words_of(r, c), DETAIL_MAX_BYTES);
+}
+
+/* Adds the lack of an adapter, from its report. */
+static void add_lack(struct said *s, const struct hfd_part_view *part,
+                     const struct hfd_part_report *r, const char *lacking)
+{
+    const struct hfd_condition *health = hfd_condition_find(&r->conditions, HFD_SLICE("Health"));
+    const struct hfd_condition *c = hfd_condition_find(&r->conditions, hfd_slice_of(lacking));
+
+    if (r->observed_generation < part->generation) {
+        hfd_buf_addf(&s->text, "has reported on generation %lld of %lld",
+                     (long long)r->observed_generation, (long long)part->generation);
+    } else if (health != NULL && health->status != HFD_STATUS_TRUE) {
+        /* An adapter that does not work itself has nothing else to say. */
+        hfd_buf_lit(&s->text, "does not work itself, ");
+        add_condition(s, r, health);
+    } else if (c != NULL) {
+        add_condition(s, r, c);
+    } else {
+        hfd_buf_lit(&s->text, "has not reported ");
+        hfd_buf_add(&s->text, hfd_slice_of(lacking));
+    }
+}
+
+/* "dns since 09:03Z (...)" */
+static void add_adapter(struct said *s, const struct list *l, hfd_slice adapter)
 {
     const struct hfd_part_report *r = hfd_outcome_report_by(l->part, adapter);
-    const char *lacking = hfd_outcome_lacks(l->part, r, l->deleting);
-    const int64_t at_us = r != NULL ? stands_since(s, l->part, adapter, l->deleting) : 0;
 
-    if (lacking == NULL)
+    hfd_words_add(&s->text, adapter, WORD_MAX_BYTES);
+    if (r == NULL) {
+        hfd_buf_lit(&s->text, " (has not reported)");
         return;
-    if (l->last.len > 0)
-        l->joined = hfd_speech_kept(
-            s, hfd_arena_printf(s->mem, "%.*s%s%.*s", HFD_SLICE_FMT(l->joined),
-                                l->joined.len > 0 ? ", " : "", HFD_SLICE_FMT(l->last)));
-    l->last = hfd_speech_kept(
-        s, hfd_arena_printf(s->mem, "%.*s%.*s%.*s",
-                            HFD_SLICE_FMT(hfd_speech_tidy(s, adapter, WORD_MAX_BYTES)),
-                            HFD_SLICE_FMT(since(s, at_us, l->started_us)),
-                            HFD_SLICE_FMT(because(s, l->part, r, lacking))));
+    }
+    add_since(s, l, adapter);
+    hfd_buf_lit(&s->text, " (");
+    add_lack(s, l->part, r, hfd_outcome_lacks(l->part, r, l->deleting));
+    hfd_buf_addc(&s->text, ')');
 }
 
-/* "dns since 09:03Z (...), and hypershift (...)": the adapters of a part that are not done. */
-static hfd_slice adapters(struct hfd_speech *s, const struct hfd_part_view *part, bool deleting,
-                          int64_t started_us)
+/* Writes the adapter that was held back, behind the word or comma that joins it. */
+static void write_held(struct said *s, struct list *l, const char *joint)
+{
+    hfd_buf_add(&s->text, l->written == 0 ? HFD_SLICE("waits for ") : hfd_slice_of(joint));
+    add_adapter(s, l, l->held);
+    l->written++;
+}
+
+/* Takes an adapter into a list, unless it is done. */
+static void take(struct said *s, struct list *l, hfd_slice adapter)
+{
+    if (hfd_outcome_lacks(l->part, hfd_outcome_report_by(l->part, adapter), l->deleting) == NULL)
+        return;
+    if (l->held.p != NULL)
+        write_held(s, l, ", ");
+    l->held = adapter;
+}
+
+/* "waits for dns since 09:03Z (...), and hypershift (...)": the adapters of a part. */
+static void add_adapters(struct said *s, const struct hfd_part_view *part, bool deleting)
 {
     const struct hfd_adapter_names *required = &s->in->required[part->kind];
-    struct list l = {part, deleting, started_us, HFD_SLICE(""), HFD_SLICE("")};
+    struct list l = {part, deleting, 0, HFD_SLICE_NONE};
 
     for (size_t i = 0; i < required->count; i++)
-        add_adapter(s, required->items[i], &l);
+        take(s, &l, required->items[i]);
     for (size_t i = 0; part->kind == HFD_KIND_CLUSTER && !deleting && i < part->report_count; i++)
         if (hfd_outcome_observer_waits(s->in, &part->reports[i]))
-            add_adapter(s, part->reports[i].adapter, &l);
-    return l.joined.len == 0 ? l.last
-                             : hfd_speech_kept(s, hfd_arena_printf(s->mem, "%.*s, and %.*s",
-                                                                   HFD_SLICE_FMT(l.joined),
-                                                                   HFD_SLICE_FMT(l.last)));
+            take(s, &l, part->reports[i].adapter);
+    if (l.held.p != NULL)
+        write_held(s, &l, ", and ");
+    else if (deleting)
+        hfd_buf_lit(&s->text, "waits for its removal in HyperFleet");
+    else
+        hfd_buf_lit(&s->text, "waits for HyperFleet to aggregate the reports");
 }
 
-/* "waits for ...": one part that is not done. */
-static hfd_slice part_waits(struct hfd_speech *s, const struct hfd_part_view *part, bool deleting,
-                            int64_t started_us)
+/* "nodepool 'workers' waits for ...": one part that is not done. */
+static void add_part(struct said *s, const struct hfd_part_view *part, bool deleting)
 {
-    hfd_slice list;
-
+    if (s->in->part_count > 1 && part->kind == HFD_KIND_CLUSTER) {
+        hfd_buf_lit(&s->text, "cluster ");
+    } else if (s->in->part_count > 1) {
+        hfd_buf_lit(&s->text, "nodepool '");
+        hfd_words_add(&s->text, part->name, NAME_MAX_BYTES);
+        hfd_buf_lit(&s->text, "' ");
+    }
     if (!part->exists)
-        return HFD_SLICE("waits for HyperFleet");
-    if (part->pending && !deleting && !part->leaving)
-        return HFD_SLICE("waits for HyperFleet to take it up");
-    deleting = deleting || part->leaving;
-    list = adapters(s, part, deleting, started_us);
-    if (list.len == 0)
-        return deleting ? HFD_SLICE("waits for its removal in HyperFleet")
-                        : HFD_SLICE("waits for HyperFleet to aggregate the reports");
-    return hfd_speech_kept(s, hfd_arena_printf(s->mem, "waits for %.*s", HFD_SLICE_FMT(list)));
+        hfd_buf_lit(&s->text, "waits for HyperFleet");
+    else if (part->pending && !deleting && !part->leaving)
+        hfd_buf_lit(&s->text, "waits for HyperFleet to take it up");
+    else
+        add_adapters(s, part, deleting || part->leaving);
 }
 
-/* "cluster ", "nodepool 'workers' "; nothing where there is one part only. */
-static hfd_slice subject(struct hfd_speech *s, const struct hfd_part_view *part)
+/* The parts that are not done, each with what it waits for. */
+static void add_parts(struct said *s, bool deleting)
 {
-    if (s->in->part_count == 1)
-        return HFD_SLICE("");
-    if (part->kind == HFD_KIND_CLUSTER)
-        return HFD_SLICE("cluster ");
-    return hfd_speech_kept(
-        s, hfd_arena_printf(s->mem, "nodepool '%.*s' ",
-                            HFD_SLICE_FMT(hfd_speech_tidy(s, part->name, NAME_MAX_BYTES))));
+    size_t count = 0;
+
+    for (size_t i = 0; i < s->in->part_count; i++) {
+        const struct hfd_part_view *part = &s->in->parts[i];
+
+        if ((deleting ? !part->exists : hfd_outcome_part_ready(part)) || ++count > LISTED_MAX)
+            continue;
+        if (count > 1)
+            hfd_buf_lit(&s->text, "; ");
+        add_part(s, part, deleting);
+    }
+    if (count > LISTED_MAX)
+        hfd_buf_addf(&s->text, "; and %zu more", count - LISTED_MAX);
 }
 
 static struct tally count_adapters(const struct hfd_outcome_input *in, bool deleting)
@@ -162,70 +195,70 @@ static struct tally count_adapters(const struct hfd_outcome_input *in, bool dele
     return t;
 }
 
-/* "; adapter dsn, which is not required, gave up (Reason: words)": the first such one, or nothing.
- */
-static hfd_slice others(struct hfd_speech *s)
+/* "; adapter dsn, which is not required, gave up (Reason: words)": the first such one. */
+static void add_others(struct said *s)
 {
     for (size_t i = 0; i < s->in->part_count; i++) {
         const struct hfd_part_view *part = &s->in->parts[i];
         const struct hfd_part_report *r =
             part->exists ? hfd_outcome_terminal_report(s->in, part, false) : NULL;
-        const struct hfd_condition *c;
 
         if (r == NULL)
             continue;
-        c = hfd_outcome_terminal_condition(s->in, part, r);
-        return hfd_speech_kept(
-            s, hfd_arena_printf(s->mem, "; adapter %.*s, which is not required, gave up (%.*s%.*s)",
-                                HFD_SLICE_FMT(hfd_speech_tidy(s, r->adapter, WORD_MAX_BYTES)),
-                                HFD_SLICE_FMT(hfd_speech_tidy(s, c->reason, WORD_MAX_BYTES)),
-                                HFD_SLICE_FMT(hfd_speech_quote(s, hfd_outcome_words_of(r, c),
-                                                               DETAIL_MAX_BYTES))));
+        hfd_buf_lit(&s->text, "; adapter ");
+        hfd_words_add(&s->text, r->adapter, WORD_MAX_BYTES);
+        hfd_buf_lit(&s->text, ", which is not required, gave up (");
+        add_condition(s, r, hfd_outcome_terminal_condition(s->in, part, r));
+        hfd_buf_addc(&s->text, ')');
+        return;
     }
-    return HFD_SLICE("");
 }
 
-/* The parts that are not done, each with what it waits for. */
-static hfd_slice parts(struct hfd_speech *s, bool deleting, int64_t started_us)
+/* "; 2 of 4 adapters are done" */
+static void add_tally(struct said *s, bool deleting)
 {
-    hfd_slice list = HFD_SLICE("");
-    size_t count = 0;
+    const struct tally t = count_adapters(s->in, deleting);
 
-    for (size_t i = 0; i < s->in->part_count && !s->nomem; i++) {
-        const struct hfd_part_view *part = &s->in->parts[i];
+    if (t.all > 0)
+        hfd_buf_addf(&s->text, "; %zu of %zu adapters %s done", t.done, t.all,
+                     t.done == 1 ? "is" : "are");
+}
 
-        if ((deleting ? !part->exists : hfd_outcome_part_ready(part)) || ++count > LISTED_MAX)
-            continue;
-        list = hfd_speech_kept(
-            s, hfd_arena_printf(s->mem, "%.*s%s%.*s%.*s", HFD_SLICE_FMT(list),
-                                count > 1 ? "; " : "", HFD_SLICE_FMT(subject(s, part)),
-                                HFD_SLICE_FMT(part_waits(s, part, deleting, started_us))));
-    }
-    if (count <= LISTED_MAX)
-        return list;
-    return hfd_speech_kept(
-        s, hfd_arena_printf(s->mem, "%.*s; and %zu more", HFD_SLICE_FMT(list), count - LISTED_MAX));
+/* The message: what is waited for, cut so that the end fits. */
+static hfd_slice join(struct said *s, size_t end_at)
+{
+    const size_t end_len = s->text.len - end_at, max = HFD_WAITING_MAX_BYTES - end_len;
+    char *p = hfd_arena_alloc(s->mem, HFD_WAITING_MAX_BYTES);
+    size_t len;
+
+    if (p == NULL)
+        return HFD_SLICE_NONE;
+    len = hfd_words_line_into((hfd_slice){s->text.p, end_at}, max, p);
+    memcpy(p + len, s->text.p + end_at, end_len);
+    return (hfd_slice){p, len + end_len};
 }
 
 hfd_rc hfd_waiting_say(const struct hfd_outcome_input *in, int64_t started_us,
                        struct hfd_arena *mem, hfd_slice *out)
 {
     const bool deleting = in->state == HFD_STATE_DELETING;
-    const struct tally t = count_adapters(in, deleting);
-    struct hfd_speech s = {.in = in, .mem = mem};
-    hfd_slice trouble = hfd_speech_tidy(&s, in->trouble, TROUBLE_MAX_BYTES), list, end;
+    struct said s = {.in = in, .started_us = started_us, .mem = mem};
+    size_t end_at;
 
-    list = parts(&s, deleting, started_us);
-    end = others(&s);
-    if (t.all > 0)
-        end = hfd_speech_kept(&s, hfd_arena_printf(mem, "%.*s; %zu of %zu adapters %s done",
-                                                   HFD_SLICE_FMT(end), t.done, t.all,
-                                                   t.done == 1 ? "is" : "are"));
-    if (trouble.len > 0)
-        list = hfd_speech_kept(
-            &s, hfd_arena_printf(mem, "%.*s; %.*s", HFD_SLICE_FMT(trouble), HFD_SLICE_FMT(list)));
-    list = hfd_speech_tidy(&s, list, HFD_WAITING_MAX_BYTES - end.len);
-    *out = hfd_speech_kept(
-        &s, hfd_arena_printf(mem, "%.*s%.*s", HFD_SLICE_FMT(list), HFD_SLICE_FMT(end)));
-    return s.nomem ? HFD_NOMEM : HFD_OK;
+    hfd_buf_init(&s.text, TEXT_MAX_BYTES);
+    if (in->trouble.len > 0) {
+        hfd_words_add(&s.text, in->trouble, TROUBLE_MAX_BYTES);
+        hfd_buf_lit(&s.text, "; ");
+    }
+    add_parts(&s, deleting);
+    /* A message that is cut anyway may be full. */
+    if (s.text.rc == HFD_LIMIT)
+        s.text.rc = HFD_OK;
+    end_at = s.text.len;
+    s.text.max_bytes += HFD_WAITING_MAX_BYTES;
+    add_others(&s);
+    add_tally(&s, deleting);
+    *out = s.text.rc == HFD_OK ? join(&s, end_at) : HFD_SLICE_NONE;
+    hfd_buf_fini(&s.text);
+    return out->p != NULL ? HFD_OK : HFD_NOMEM;
 }

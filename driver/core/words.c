@@ -3,6 +3,8 @@
 
 #include <string.h>
 
+#include "driver/base/check.h"
+
 hfd_slice hfd_words_output_too_large(hfd_slice guresid, const char *why, struct hfd_arena *mem)
 {
     return hfd_arena_printf(mem,
@@ -28,6 +30,8 @@ static size_t unfit_len(const char *p, size_t left)
         {"\xe2\x81\xa6", "\xe2\x81\xa9", 3}, /* U+2066 to U+2069 */
     };
 
+    if (*p >= ' ' && *p < '\x7f')
+        return 0;
     for (size_t i = 0; i < sizeof(ranges) / sizeof(ranges[0]); i++) {
         const size_t len = ranges[i].len;
 
@@ -38,14 +42,11 @@ static size_t unfit_len(const char *p, size_t left)
     return 0;
 }
 
-hfd_slice hfd_words_line(hfd_slice text, size_t max, struct hfd_arena *mem)
+size_t hfd_words_line_into(hfd_slice text, size_t max, char *p)
 {
     const size_t cap = text.len < max ? text.len : max;
-    char *p = hfd_arena_alloc(mem, cap + 1);
     size_t n = 0, i = 0;
 
-    if (p == NULL)
-        return HFD_SLICE_NONE;
     while (i < text.len && n < cap) {
         const size_t unfit = unfit_len(text.p + i, text.len - i);
 
@@ -53,10 +54,42 @@ hfd_slice hfd_words_line(hfd_slice text, size_t max, struct hfd_arena *mem)
         i += unfit > 0 ? unfit : 1;
     }
     if (i == text.len)
-        return (hfd_slice){p, n};
+        return n;
     n = max - 3;
     while (n > 0 && ((unsigned char)p[n] & 0xc0) == 0x80)
         n--;
     memcpy(p + n, "...", 3);
-    return (hfd_slice){p, n + 3};
+    return n + 3;
+}
+
+hfd_slice hfd_words_line(hfd_slice text, size_t max, struct hfd_arena *mem)
+{
+    char *p = hfd_arena_alloc(mem, (text.len < max ? text.len : max) + 1);
+
+    return p != NULL ? (hfd_slice){p, hfd_words_line_into(text, max, p)} : HFD_SLICE_NONE;
+}
+
+void hfd_words_add(struct hfd_buf *b, hfd_slice text, size_t max)
+{
+    char line[HFD_WORDS_ADD_MAX_BYTES];
+
+    if (HFD_NEVER(max > sizeof(line)))
+        max = sizeof(line);
+    hfd_buf_add(b, (hfd_slice){line, hfd_words_line_into(text, max, line)});
+}
+
+hfd_slice hfd_words_without_stop(hfd_slice text)
+{
+    while (text.len > 0 && strchr(" .\t\r\n", text.p[text.len - 1]) != NULL)
+        text.len--;
+    return text;
+}
+
+void hfd_words_add_quote(struct hfd_buf *b, hfd_slice text, size_t max)
+{
+    text = hfd_words_without_stop(text);
+    if (text.len == 0)
+        return;
+    hfd_buf_lit(b, ": ");
+    hfd_words_add(b, text, max);
 }

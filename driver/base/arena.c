@@ -78,18 +78,20 @@ static struct hfd_arena_chunk *add_chunk(struct hfd_arena *a, size_t need)
         return NULL;
     if (!take(a, cap))
         return NULL;
-    c = calloc(1, sizeof(*c) + cap);
+    c = malloc(sizeof(*c) + cap);
     if (c == NULL) {
         give(a, cap);
         return NULL;
     }
     c->cap = cap;
+    c->used = 0;
     c->next = a->chunks;
     a->chunks = c;
     return c;
 }
 
-void *hfd_arena_alloc(struct hfd_arena *a, size_t size_bytes)
+/* Gives memory that is not zeroed. Its errors are those of hfd_arena_alloc. */
+static void *bump(struct hfd_arena *a, size_t size_bytes)
 {
     struct hfd_arena_chunk *c = a->chunks;
     size_t need;
@@ -111,6 +113,13 @@ void *hfd_arena_alloc(struct hfd_arena *a, size_t size_bytes)
     c->used += need;
     a->used_bytes += need;
     return p;
+}
+
+void *hfd_arena_alloc(struct hfd_arena *a, size_t size_bytes)
+{
+    void *p = bump(a, size_bytes);
+
+    return p != NULL ? memset(p, 0, size_bytes) : NULL;
 }
 
 void *hfd_arena_array(struct hfd_arena *a, size_t count, size_t size_bytes)
@@ -135,11 +144,8 @@ void hfd_arena_rewind(struct hfd_arena *a, struct hfd_arena_mark mark)
         give(a, c->cap);
         free(c);
     }
-    if (a->chunks != NULL) {
-        memset(a->chunks->bytes + mark.chunk_used, 0,
-               a->chunks->used - mark.chunk_used); /* hfd_arena_alloc hands out zeroed memory */
+    if (a->chunks != NULL)
         a->chunks->used = mark.chunk_used;
-    }
     a->used_bytes = mark.used_bytes;
 }
 
@@ -149,11 +155,12 @@ hfd_slice hfd_arena_dup(struct hfd_arena *a, hfd_slice s)
 
     if (s.len == SIZE_MAX)
         return HFD_SLICE_NONE;
-    p = hfd_arena_alloc(a, s.len + 1);
+    p = bump(a, s.len + 1);
     if (p == NULL)
         return HFD_SLICE_NONE;
     if (s.len > 0)
         memcpy(p, s.p, s.len);
+    p[s.len] = '\0';
     return (hfd_slice){p, s.len};
 }
 
@@ -169,7 +176,7 @@ hfd_slice hfd_arena_printf(struct hfd_arena *a, const char *fmt, ...)
     va_end(ap);
     if (n < 0)
         return HFD_SLICE_NONE;
-    p = hfd_arena_alloc(a, (size_t)n + 1);
+    p = bump(a, (size_t)n + 1);
     if (p == NULL)
         return HFD_SLICE_NONE;
     if ((size_t)n < sizeof(first)) {

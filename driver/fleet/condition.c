@@ -136,6 +136,9 @@ struct reader {
     const char *p, *end;
 };
 
+/* No condition is written in fewer bytes. */
+#define WRITTEN_MIN_BYTES 64
+
 /* Skips this text if it comes next. */
 static bool skip_text(struct reader *r, hfd_slice text)
 {
@@ -204,38 +207,24 @@ static bool read_one(struct reader *r, struct hfd_condition *c)
            read_time(r, &c->last_transition_us) && skip_text(r, HFD_SLICE("}"));
 }
 
-/* Counts the conditions, or more: a text between quotes cannot contain this mark. */
-static size_t count_conditions(hfd_slice text)
-{
-    const hfd_slice mark = HFD_SLICE("{\"type\":");
-    size_t n = 0;
-
-    for (const char *at = text.p;
-         (at = memmem(at, text.len - (size_t)(at - text.p), mark.p, mark.len)) != NULL;
-         at += mark.len)
-        n++;
-    return n;
-}
-
 /* @return whether the text has this form; otherwise, and when memory is short, out is unchanged */
 static bool read_written(hfd_slice stored, struct hfd_arena *mem, struct hfd_conditions *out)
 {
-    const size_t count = count_conditions(stored);
-    struct hfd_condition *items;
-    struct reader r;
-    hfd_slice text;
+    const size_t most = stored.len / WRITTEN_MIN_BYTES + 1;
+    const size_t max = most < HFD_CONDITIONS_MAX ? most : HFD_CONDITIONS_MAX;
+    const hfd_slice text = hfd_arena_dup(mem, stored);
+    struct hfd_condition *items = hfd_arena_array(mem, max, sizeof(*items));
+    struct reader r = {text.p, text.p + text.len};
+    size_t count = 0;
 
-    if (count == 0 || count > HFD_CONDITIONS_MAX)
-        return false;
-    text = hfd_arena_dup(mem, stored);
-    items = hfd_arena_array(mem, count, sizeof(*items));
     if (text.p == NULL || items == NULL)
         return false;
-    r = (struct reader){text.p, text.p + text.len};
-    for (size_t i = 0; i < count; i++)
-        if (!skip_text(&r, i == 0 ? HFD_SLICE("[") : HFD_SLICE(",")) || !read_one(&r, &items[i]))
+    do {
+        if (count == max || !skip_text(&r, count == 0 ? HFD_SLICE("[") : HFD_SLICE(",")) ||
+            !read_one(&r, &items[count++]))
             return false;
-    if (!skip_text(&r, HFD_SLICE("]")) || r.p != r.end)
+    } while (!skip_text(&r, HFD_SLICE("]")));
+    if (r.p != r.end)
         return false;
     *out = (struct hfd_conditions){items, count};
     return true;

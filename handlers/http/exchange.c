@@ -36,6 +36,7 @@ struct hfd_exchange {
     bool counted; /* counted in server->in_flight */
     bool replied;
     bool job_out;
+    bool writes;        /* work was handed to the writer */
     bool viewing;       /* the job that is out is a view: it can be cancelled */
     int64_t started_us; /* mono */
     char id[HFD_KSUID_LEN];
@@ -101,10 +102,10 @@ static void on_req_gone(void *slot)
     unref(x);
 }
 
+/* Logs a request. One that changes nothing, such as a poll by PUT, is of interest at debug only. */
 static void log_request(const struct hfd_exchange *x, const char *msg, int status, size_t bytes)
 {
-    bool quiet =
-        (x->view.method == HFD_METHOD_GET || x->view.method == HFD_METHOD_HEAD) && status < 400;
+    const bool quiet = !x->writes && status < 400;
 
     HFD_LOG(status >= 500 ? HFD_LOG_WARN
             : quiet       ? HFD_LOG_DEBUG
@@ -380,6 +381,7 @@ static void submit(struct hfd_exchange *x, submit_fn *submit_job, hfd_txn_fn *fn
 
 void hfd_exchange_update(struct hfd_exchange *x, hfd_txn_fn *fn, void *arg, hfd_then_fn *then)
 {
+    x->writes = true;
     submit(x, hfd_store_update, fn, arg, then);
 }
 

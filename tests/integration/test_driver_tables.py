@@ -603,6 +603,17 @@ class Tables(Case):
                 allow = {m.strip() for m in (answer.header("Allow") or "").split(",")}
                 self.assertTrue({"GET", "PUT", "DELETE"} <= allow, allow)
 
+    def test_polls_are_not_logged(self):
+        """A PUT or DELETE that changes nothing is a poll, and has no line of its own at `info`."""
+        gid, body, cookie = self.in_state("creating")
+        self.expect(self.put(gid, body, cookie), 202)
+        self.expect(self.delete(guresid("absent")), 204)
+        self.expect(self.put(gid, {}, cookie), 400)
+        lines = lambda: [(r["method"], r["status"]) for r in self.server.records()
+                         if r["msg"] == "request" and r["path"] == "/" + gid]
+        eventually(lambda: ("PUT", 400) in lines(), "the refusal is logged")
+        self.assertEqual(lines(), [("PUT", 202), ("PUT", 400)])
+
 
 class Deadlines(Case):
     """Deadlines that pass in real time: 1 s for a creation and an update, 2 s for a deletion."""

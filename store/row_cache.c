@@ -40,6 +40,7 @@ static const size_t texts[] = {
     offsetof(struct hfd_resource_row, op_milestones),
     offsetof(struct hfd_resource_row, op_plan),
     offsetof(struct hfd_resource_row, op_waits),
+    offsetof(struct hfd_resource_row, op_usual),
 };
 #define TEXTS (sizeof(texts) / sizeof(texts[0]))
 

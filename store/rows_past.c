@@ -16,11 +16,11 @@ static const char sql_past_list[] =
     " ORDER BY CASE WHEN size = ?3 THEN 0 ELSE 1 END, ended_us DESC, size LIMIT ?4";
 
 static const char sql_forecast_get[] =
-    "SELECT prior_us, deadline_us, plan FROM forecast WHERE kind = ?1 AND op = ?2 AND size = ?3";
+    "SELECT prior_us, deadline_us, plan, usual FROM forecast WHERE kind = ?1 AND op = ?2 AND size = ?3";
 static const char sql_forecast_put[] =
-    "INSERT INTO forecast (kind, op, size, prior_us, deadline_us, plan) VALUES (?1, ?2, ?3, ?4, ?5, ?6)"
+    "INSERT INTO forecast (kind, op, size, prior_us, deadline_us, plan, usual) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)"
     " ON CONFLICT (kind, op, size) DO UPDATE SET prior_us = excluded.prior_us, deadline_us = excluded.deadline_us,"
-    " plan = excluded.plan";
+    " plan = excluded.plan, usual = excluded.usual";
 static const char sql_forecast_forget[] =
     "DELETE FROM forecast WHERE kind = ?1 AND op = ?2";
 /* clang-format on */
@@ -117,6 +117,7 @@ static void read_forecast(struct hfd_row_in *in, void *out)
     row->prior_us = hfd_row_i64(in);
     row->deadline_us = hfd_row_i64(in);
     row->plan = hfd_row_text(in);
+    row->usual = hfd_row_text(in);
 }
 
 static const struct hfd_row_form forecast_form = {"forecast", read_forecast,
@@ -147,5 +148,6 @@ hfd_rc hfd_forecast_row_put(struct hfd_txn *tx, const struct hfd_past_key *key,
     hfd_stmt_i64(st, 4, row->prior_us);
     hfd_stmt_i64(st, 5, row->deadline_us);
     hfd_stmt_text(st, 6, hfd_row_some(row->plan));
+    hfd_stmt_text(st, 7, hfd_row_some(row->usual));
     return hfd_stmt_run(st, NULL, err);
 }

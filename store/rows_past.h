@@ -36,6 +36,7 @@ struct hfd_past_query {
 struct hfd_forecast_row {
     int64_t prior_us, deadline_us;
     hfd_slice plan;
+    hfd_slice usual; /* when adapters usually are done, as milestones */
 };
 
 /**

@@ -9,13 +9,13 @@
 /* clang-format off */
 #define RESOURCE_COLUMNS \
     "guresid, type, kind, state, incarnation, cluster_id, digest, raw_digest, cookie, op_started_us, op_estimate_us, " \
-    "op_deadline_us, fail_code, fail_message, output, secrets, created_us, updated_us, degraded, op, op_size, op_milestones, op_plan, op_waits"
+    "op_deadline_us, fail_code, fail_message, output, secrets, created_us, updated_us, degraded, op, op_size, op_milestones, op_plan, op_waits, op_usual"
 
 static const char sql_resource_get[] =
     "SELECT " RESOURCE_COLUMNS " FROM resource WHERE guresid = ?1";
 static const char sql_resource_put[] =
     "INSERT INTO resource (" RESOURCE_COLUMNS ")"
-    " VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20, ?21, ?22, ?23, ?24)"
+    " VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20, ?21, ?22, ?23, ?24, ?25)"
     " ON CONFLICT (guresid) DO UPDATE SET type = excluded.type, kind = excluded.kind, state = excluded.state,"
     " incarnation = excluded.incarnation, cluster_id = excluded.cluster_id, digest = excluded.digest,"
     " raw_digest = excluded.raw_digest, cookie = excluded.cookie, op_started_us = excluded.op_started_us,"
@@ -23,7 +23,7 @@ static const char sql_resource_put[] =
     " fail_code = excluded.fail_code, fail_message = excluded.fail_message, output = excluded.output,"
     " secrets = excluded.secrets, created_us = excluded.created_us, updated_us = excluded.updated_us,"
     " degraded = excluded.degraded, op = excluded.op, op_size = excluded.op_size, op_milestones = excluded.op_milestones,"
-    " op_plan = excluded.op_plan, op_waits = excluded.op_waits";
+    " op_plan = excluded.op_plan, op_waits = excluded.op_waits, op_usual = excluded.op_usual";
 static const char sql_resource_delete[] =
     "DELETE FROM resource WHERE guresid = ?1";
 static const char sql_resource_delete_history[] =
@@ -58,6 +58,7 @@ static void read_resource(struct hfd_row_in *in, void *out)
     row->op_milestones = hfd_row_text(in);
     row->op_plan = hfd_row_text(in);
     row->op_waits = hfd_row_text(in);
+    row->op_usual = hfd_row_text(in);
 }
 
 static const struct hfd_row_form resource_form = {"driver resource", read_resource,
@@ -72,7 +73,8 @@ static const size_t resource_texts[] = {
     offsetof(struct hfd_resource_row, cookie),        offsetof(struct hfd_resource_row, fail_code),
     offsetof(struct hfd_resource_row, fail_message),  offsetof(struct hfd_resource_row, output),
     offsetof(struct hfd_resource_row, op_milestones), offsetof(struct hfd_resource_row, op_plan),
-    offsetof(struct hfd_resource_row, op_waits),      offsetof(struct hfd_resource_row, secrets),
+    offsetof(struct hfd_resource_row, op_waits),      offsetof(struct hfd_resource_row, op_usual),
+    offsetof(struct hfd_resource_row, secrets),
 };
 
 static struct hfd_unit_key key_of(const void *row)
@@ -169,6 +171,7 @@ static hfd_rc write_row(struct hfd_txn *tx, const struct hfd_resource_row *row, 
     hfd_stmt_text(st, 22, hfd_row_some(row->op_milestones));
     hfd_stmt_text(st, 23, hfd_row_some(row->op_plan));
     hfd_stmt_text(st, 24, hfd_row_some(row->op_waits));
+    hfd_stmt_text(st, 25, hfd_row_some(row->op_usual));
     return hfd_stmt_run(st, NULL, err);
 }
 

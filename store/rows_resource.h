@@ -24,6 +24,7 @@ struct hfd_resource_row {
     int op;                  /* enum hfd_op: the last operation */
     int64_t op_size;         /* hfd_past_key.size */
     hfd_slice op_milestones; /* hfd_past_row.milestones, while the operation goes on */
+    hfd_slice op_usual;      /* as op_milestones: when adapters usually are done */
     hfd_slice op_waits;      /* hfd_waiting_say, while the operation goes on */
     hfd_slice op_plan;       /* hfd_plan_format; not empty = the operation is not in the past yet */
 };

@@ -60,6 +60,7 @@ hfd_rc hfd_judge_waits(const struct hfd_ctx *c, const struct hfd_parts *parts,
     rc = input_of(c, row, parts, true, &in);
     if (rc != HFD_OK)
         return rc;
+    in.usual = row->op_usual;
     return hfd_waiting_say(&in, row->op_started_us, c->mem, &row->op_waits) == HFD_OK
                ? HFD_OK
                : hfd_fail_nomem(c->err, "say what is waited for");

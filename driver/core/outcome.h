@@ -56,6 +56,7 @@ struct hfd_outcome_input {
     enum hfd_state state;
     int64_t deadline_us; /* from then on it is late */
     int64_t now_us;
+    hfd_slice usual;   /* when adapters usually are done, as milestones since started_us */
     hfd_slice trouble; /* what keeps it from being carried out, for the words of a late one; one
                           sentence without its full stop, or empty */
 };

@@ -5,6 +5,8 @@
 #include "driver/core/hint.h"
 #include "store/rows_past.h"
 
+#include <stdlib.h>
+
 #define TEXT_MAX_BYTES 8192u /* of a plan, and of milestones */
 #define US_PER_MS INT64_C(1000)
 
@@ -32,6 +34,12 @@ void hfd_milestones_parse(hfd_slice text, struct hfd_milestones *out)
         text.p += len + (end != NULL);
         text.len -= len + (end != NULL);
     }
+}
+
+hfd_slice hfd_milestone_name(enum hfd_kind kind, hfd_slice adapter, struct hfd_arena *mem)
+{
+    return hfd_arena_printf(mem, "%c/%.*s", kind == HFD_KIND_CLUSTER ? 'c' : 'n',
+                            HFD_SLICE_FMT(adapter));
 }
 
 static hfd_rc format_milestones(const struct hfd_ctx *c, const struct hfd_milestones *m,
@@ -95,8 +103,7 @@ static hfd_rc add_reached(const struct hfd_ctx *c, const struct hfd_parts *parts
 
             if (!all_done(parts, (enum hfd_kind)kind, required->items[i], deleting))
                 continue;
-            name = hfd_arena_printf(c->mem, "%c/%.*s", kind == HFD_KIND_CLUSTER ? 'c' : 'n',
-                                    HFD_SLICE_FMT(required->items[i]));
+            name = hfd_milestone_name((enum hfd_kind)kind, required->items[i], c->mem);
             if (name.p == NULL)
                 return fail_nomem(c);
             if (hfd_milestone_find(all, name) == NULL)
@@ -175,11 +182,61 @@ static int64_t size_of(const struct hfd_parts *parts)
     return digits;
 }
 
+/* ---- usual times ---- */
+
+static int by_time(const void *a, const void *b)
+{
+    const int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
+
+    return (x > y) - (x < y);
+}
+
+/* The median time of a milestone among past operations that were done; 0 = none has it. */
+static int64_t median_of(const struct hfd_estimate_input *in, hfd_slice name)
+{
+    int64_t times[HFD_PAST_MAX];
+    size_t count = 0;
+
+    for (size_t i = 0; i < in->past_count && count < HFD_PAST_MAX; i++) {
+        const struct hfd_milestone *m = hfd_milestone_find(&in->past[i].milestones, name);
+
+        if (in->past[i].ending == HFD_ENDING_DONE && m != NULL && m->at_us > 0)
+            times[count++] = m->at_us;
+    }
+    if (count == 0)
+        return 0;
+    qsort(times, count, sizeof(times[0]), by_time);
+    return times[count / 2];
+}
+
+/* When each required adapter usually is done, as milestones. */
+static hfd_rc usual_of(const struct hfd_ctx *c, const struct hfd_estimate_input *in, hfd_slice *out)
+{
+    struct hfd_milestones usual = {.count = 0};
+
+    for (int kind = HFD_KIND_CLUSTER; kind <= HFD_KIND_NODEPOOL; kind++) {
+        const struct hfd_adapter_names *required = &c->driver->fleet.required[kind];
+
+        for (size_t i = 0; i < required->count && usual.count < HFD_MILESTONES_MAX; i++) {
+            const hfd_slice name =
+                hfd_milestone_name((enum hfd_kind)kind, required->items[i], c->mem);
+            const int64_t at_us = name.p != NULL ? median_of(in, name) : 0;
+
+            if (name.p == NULL)
+                return fail_nomem(c);
+            if (at_us > 0)
+                usual.items[usual.count++] = (struct hfd_milestone){name, at_us};
+        }
+    }
+    return format_milestones(c, &usual, out);
+}
+
 /* ---- an operation ---- */
 
-/* The plan of an operation that begins, kept in the forecast until past or settings change. */
+/* Plans an operation that begins. The plan is kept in the forecast until past or settings change.
+ */
 static hfd_rc forecast(const struct hfd_ctx *c, const struct hfd_past_key *key,
-                       struct hfd_estimate_input *in, hfd_slice *plan)
+                       struct hfd_estimate_input *in, struct hfd_resource_row *row)
 {
     struct hfd_forecast_row f;
     hfd_rc rc = hfd_forecast_row_get(c->tx, key, c->mem, &f, c->err);
@@ -191,9 +248,12 @@ static hfd_rc forecast(const struct hfd_ctx *c, const struct hfd_past_key *key,
         if (rc == HFD_OK)
             rc = make_plan(c, in, &f.plan);
         if (rc == HFD_OK)
+            rc = usual_of(c, in, &f.usual);
+        if (rc == HFD_OK)
             rc = hfd_forecast_row_put(c->tx, key, &f, c->err);
     }
-    *plan = f.plan;
+    row->op_plan = f.plan;
+    row->op_usual = f.usual;
     return rc;
 }
 
@@ -207,7 +267,7 @@ hfd_rc hfd_past_begin(const struct hfd_ctx *c, const struct hfd_parts *parts,
 
     row->op_size = size_of(parts);
     key = key_of(row);
-    rc = forecast(c, &key, &in, &row->op_plan);
+    rc = forecast(c, &key, &in, row);
     /* Milestones reached before count as reached at 0: nothing is learned from those. */
     if (rc == HFD_OK)
         rc = add_reached(c, parts, row->op == HFD_OP_DELETE, 0, &done);
@@ -245,7 +305,7 @@ static hfd_rc end(const struct hfd_ctx *c, enum hfd_ending ending, int64_t ended
                                       .ending = (int)ending,
                                       .milestones = row->op_milestones};
 
-    row->op_plan = row->op_milestones = HFD_SLICE_NONE;
+    row->op_plan = row->op_milestones = row->op_usual = HFD_SLICE_NONE;
     /* An operation that ended as it began teaches nothing. Less than no time: the clock was set. */
     return past.took_us > 0 ? hfd_past_row_add(c->tx, &key, &past, HFD_PAST_MAX, c->err) : HFD_OK;
 }
@@ -279,6 +339,6 @@ hfd_rc hfd_past_leave(const struct hfd_ctx *c, struct hfd_resource_row *row)
         return end(c, ending_of(row), row->updated_us, row);
     if (c->now_us >= row->op_deadline_us)
         return end(c, HFD_ENDING_LATE, row->op_deadline_us, row);
-    row->op_plan = row->op_milestones = HFD_SLICE_NONE;
+    row->op_plan = row->op_milestones = row->op_usual = HFD_SLICE_NONE;
     return HFD_OK;
 }

@@ -15,6 +15,9 @@
  */
 void hfd_milestones_parse(hfd_slice text, struct hfd_milestones *out);
 
+/** "c/dns": the name of an adapter's milestone. p is NULL when memory is short. */
+hfd_slice hfd_milestone_name(enum hfd_kind kind, hfd_slice adapter, struct hfd_arena *mem);
+
 /**
  * Plans an operation that begins. The row has its op and its times.
  * @param parts  as the operation finds or makes them

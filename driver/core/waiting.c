@@ -3,6 +3,7 @@
 
 #include "driver/base/clock.h"
 #include "driver/core/outcome_int.h"
+#include "driver/core/past.h"
 #include "driver/core/words.h"
 
 #define NAME_MAX_BYTES 56
@@ -18,6 +19,7 @@ struct said {
     const struct hfd_outcome_input *in;
     int64_t started_us;
     struct hfd_arena *mem;
+    struct hfd_milestones usual;
     struct hfd_buf text;
 };
 
@@ -56,6 +58,26 @@ static void add_since(struct said *s, const struct list *l, hfd_slice adapter)
     hfd_buf_addc(&s->text, 'Z');
 }
 
+/* ", usually 40 s": the time from the beginning until an adapter is done. */
+static void add_usual(struct said *s, const struct list *l, hfd_slice adapter)
+{
+    const struct hfd_milestone *m;
+    hfd_slice name;
+
+    if (s->usual.count == 0)
+        return;
+    name = hfd_milestone_name(l->part->kind, adapter, s->mem);
+    if (name.p == NULL) {
+        s->text.rc = HFD_NOMEM;
+        return;
+    }
+    m = hfd_milestone_find(&s->usual, name);
+    if (m == NULL)
+        return;
+    hfd_buf_lit(&s->text, ", usually ");
+    hfd_words_add_duration(&s->text, m->at_us);
+}
+
 /* "WaitingForDelegation: zone x is not delegated" */
 static void add_condition(struct said *s, const struct hfd_part_report *r,
                           const struct hfd_condition *c)
@@ -92,13 +114,14 @@ static void add_adapter(struct said *s, const struct list *l, hfd_slice adapter)
     const struct hfd_part_report *r = hfd_outcome_report_by(l->part, adapter);
 
     hfd_words_add(&s->text, adapter, WORD_MAX_BYTES);
-    if (r == NULL) {
-        hfd_buf_lit(&s->text, " (has not reported)");
-        return;
-    }
-    add_since(s, l, adapter);
+    if (r != NULL)
+        add_since(s, l, adapter);
+    add_usual(s, l, adapter);
     hfd_buf_lit(&s->text, " (");
-    add_lack(s, l->part, r, hfd_outcome_lacks(l->part, r, l->deleting));
+    if (r != NULL)
+        add_lack(s, l->part, r, hfd_outcome_lacks(l->part, r, l->deleting));
+    else
+        hfd_buf_lit(&s->text, "has not reported");
     hfd_buf_addc(&s->text, ')');
 }
 
@@ -245,6 +268,7 @@ hfd_rc hfd_waiting_say(const struct hfd_outcome_input *in, int64_t started_us,
     struct said s = {.in = in, .started_us = started_us, .mem = mem};
     size_t end_at;
 
+    hfd_milestones_parse(in->usual, &s.usual);
     hfd_buf_init(&s.text, TEXT_MAX_BYTES);
     if (in->trouble.len > 0) {
         hfd_words_add(&s.text, in->trouble, TROUBLE_MAX_BYTES);

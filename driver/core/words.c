@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "driver/base/check.h"
+#include "driver/base/clock.h"
 
 hfd_slice hfd_words_output_too_large(hfd_slice guresid, const char *why, struct hfd_arena *mem)
 {
@@ -92,4 +93,21 @@ void hfd_words_add_quote(struct hfd_buf *b, hfd_slice text, size_t max)
         return;
     hfd_buf_lit(b, ": ");
     hfd_words_add(b, text, max);
+}
+
+void hfd_words_add_duration(struct hfd_buf *b, int64_t us)
+{
+    static const struct {
+        int64_t from_s, unit_s;
+        const char *unit;
+    } units[] = {{100 * 60, 3600, "h"}, {100, 60, "min"}, {1, 1, "s"}};
+    const int64_t s =
+        us < HFD_US_PER_S ? 1 : us / HFD_US_PER_S + (us % HFD_US_PER_S >= HFD_US_PER_S / 2);
+
+    for (size_t i = 0; i < sizeof(units) / sizeof(units[0]); i++)
+        if (s >= units[i].from_s) {
+            hfd_buf_i64(b, (s + units[i].unit_s / 2) / units[i].unit_s);
+            hfd_buf_addf(b, " %s", units[i].unit);
+            return;
+        }
 }

@@ -34,6 +34,9 @@ void hfd_words_add(struct hfd_buf *b, hfd_slice text, size_t max);
 /** Adds ": " and the text without the full stop at its end; nothing for no text. */
 void hfd_words_add_quote(struct hfd_buf *b, hfd_slice text, size_t max);
 
+/** Adds "40 s", "12 min" or "3 h": a duration in the unit that says enough of it. */
+void hfd_words_add_duration(struct hfd_buf *b, int64_t us);
+
 /** The text without the full stops and spaces at its end. */
 hfd_slice hfd_words_without_stop(hfd_slice text);
 

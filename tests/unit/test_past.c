@@ -149,6 +149,27 @@ static void learns_and_remembers(void **state)
     assert_true(estimate_s(w, &doc) > 60);
 }
 
+/* The message says when each adapter usually is done: the median of the operations before. */
+static void says_what_is_usual(void **state)
+{
+    struct world *w = *state;
+    struct hfd_answer_doc doc = put(w, "first");
+
+    assert_null(memmem(doc.hint.message.p, doc.hint.message.len, "usually", 7));
+    create_many(w, 5, 10, 60);
+    doc = put(w, "second");
+    assert_non_null(memmem(doc.hint.message.p, doc.hint.message.len,
+                           "dns, usually 10 s (has not reported)", 36));
+    create_many(w, 5, 300, 600);
+    /* An operation that goes on keeps what it began with. */
+    cluster_report(w, "second", "validation", HFD_STATUS_TRUE, NULL);
+    doc = get(w, "second");
+    assert_non_null(memmem(doc.hint.message.p, doc.hint.message.len, "dns, usually 10 s", 17));
+    world_restart(w);
+    doc = put(w, "third");
+    assert_non_null(memmem(doc.hint.message.p, doc.hint.message.len, "dns, usually 5 min", 18));
+}
+
 /* Other settings are taken up at once where nothing is known better, and their deadlines always. */
 static void settings_that_change(void **state)
 {
@@ -467,6 +488,7 @@ int main(void)
 {
     static const struct CMUnitTest tests[] = {
         RULE(learns_and_remembers),
+        RULE(says_what_is_usual),
         RULE(settings_that_change),
         RULE(operations_are_told_apart),
         RULE(sizes_are_told_apart),

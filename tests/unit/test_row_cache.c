@@ -68,6 +68,7 @@ static struct hfd_resource_row row_of(const char *guresid, const char *output)
         .op_milestones = HFD_SLICE("ms"),
         .op_plan = {plan, 3},
         .op_waits = {plan, 2},
+        .op_usual = {plan, 1},
     };
 }
 
@@ -105,6 +106,7 @@ static void a_row_comes_back_whole(void **state)
     assert_true(hfd_slice_is(row.op_milestones, "ms") && hfd_slice_is(row.op_plan, "1/2"));
     assert_true(row.op_plan.p != plan); /* a copy */
     assert_true(hfd_slice_is(row.op_waits, "1/") && row.op_waits.p != plan);
+    assert_true(hfd_slice_is(row.op_usual, "1") && row.op_usual.p != plan);
     assert_int_equal(row.kind, HFD_KIND_CLUSTER);
     assert_int_equal(row.state, 3);
     assert_int_equal(row.op_deadline_us, 77);

@@ -579,6 +579,7 @@ static void assert_resource_equal(const struct hfd_resource_row *a,
     assert_int_equal(a->op, b->op);
     assert_true(a->op_size == b->op_size);
     assert_slice(a->op_milestones, b->op_milestones);
+    assert_slice(a->op_usual, b->op_usual);
     assert_slice(a->op_waits, b->op_waits);
     assert_slice(a->op_plan, b->op_plan);
 }
@@ -613,6 +614,7 @@ static void resource_row_is_replaced_whole(void **state)
          1,
          2,
          S("c/dns=5"),
+         S("c/dns=7"),
          S("waits for dns"),
          S("1/2")},
         {S("g"),
@@ -636,6 +638,7 @@ static void resource_row_is_replaced_whole(void **state)
          false,
          2,
          3,
+         S(""),
          S(""),
          S(""),
          S("")},

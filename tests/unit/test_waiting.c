@@ -137,6 +137,20 @@ static void waiting_for_adapters(void **state)
              "done");
 }
 
+/* The usual time of an adapter stands behind its name, in a unit that says enough. */
+static void waiting_says_what_is_usual(void **state)
+{
+    struct fixture *fx = *state;
+
+    fx->in.usual = HFD_SLICE("c/validation=1000 c/dns=40400 c/hypershift=725000");
+    says(fx, "waits for dns since 00:03Z, usually 40 s (WaitingForDelegation: zone x is not "
+             "delegated), and hypershift, usually 12 min (has not reported); 1 of 3 adapters is "
+             "done");
+    fx->in.usual = HFD_SLICE("n/dns=40400 c/hypershift=7300000");
+    says(fx, "waits for dns since 00:03Z (WaitingForDelegation: zone x is not delegated), and "
+             "hypershift, usually 2 h (has not reported); 1 of 3 adapters is done");
+}
+
 /* An adapter that is not required is named when it gave up; it counts for nothing. */
 static void waiting_names_others(void **state)
 {
@@ -204,9 +218,8 @@ static void waiting_is_cut(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(waiting_for_adapters),
-        TEST(waiting_names_others),
-        TEST(waiting_for_parts),
+        TEST(waiting_for_adapters), TEST(waiting_says_what_is_usual),
+        TEST(waiting_names_others), TEST(waiting_for_parts),
         TEST(waiting_is_cut),
     };
 

@@ -20,6 +20,7 @@ struct apply {
     bool replaces; /* the resource's own part was removed in HyperFleet: what went with it is not
                       waited for */
     bool anew;     /* and it had been created */
+    struct hfd_preview *preview; /* not NULL: changes are noted there, and nothing is written */
 };
 
 /* A cluster or nodepool that the input asks for. */
@@ -64,8 +65,11 @@ static hfd_rc patch(const struct apply *a, const struct hfd_fleet_row *f,
     const struct hfd_fleet_patch p = {
         .target = {f->kind, f->owner_id, f->id}, .spec = want->spec, .labels = want->labels};
     struct hfd_backend_written w;
-    hfd_rc rc = backend(a)->patch(a->c->tx, &fc, &p, &w, a->c->err);
+    hfd_rc rc;
 
+    if (a->preview != NULL)
+        return hfd_preview_patch(a->c, f->id, want, a->preview);
+    rc = backend(a)->patch(a->c->tx, &fc, &p, &w, a->c->err);
     if (rc == HFD_OK)
         rc = hfd_report_row_spend(a->c->tx, f->id, a->c->err);
     return rc == HFD_OK ? hfd_part_record(a->c, a->call->guresid, &w) : rc;
@@ -120,6 +124,25 @@ static hfd_rc adopt_by_name(struct apply *a, const struct wish *wish, struct hfd
     return fail_taken(c, wish, out);
 }
 
+/* True if the name follows from the GUResID, which is not known yet. */
+static bool is_unnamed(const struct apply *a, const struct wish *wish)
+{
+    return a->call->guresid.len == 0 && wish->kind == a->row->kind && !wish->part->name_given;
+}
+
+/* Notes that a part would be created, unless its name is taken. */
+static hfd_rc preview_create(struct apply *a, const struct wish *wish, struct hfd_fleet_row *out)
+{
+    const bool unnamed = is_unnamed(a, wish);
+    const hfd_rc rc = unnamed ? HFD_NOT_FOUND : adopt_by_name(a, wish, out);
+
+    if (rc != HFD_NOT_FOUND)
+        return rc;
+    hfd_preview_note(a->preview, wish->kind, unnamed ? HFD_SLICE_NONE : wish->part->name, "create");
+    *out = (struct hfd_fleet_row){.id = HFD_SLICE("")};
+    return HFD_OK;
+}
+
 /* Creates a part, or adopts an orphan of ours that has its name. */
 static hfd_rc create(struct apply *a, const struct wish *wish, struct hfd_fleet_row *out)
 {
@@ -133,6 +156,8 @@ static hfd_rc create(struct apply *a, const struct wish *wish, struct hfd_fleet_
     hfd_rc rc;
 
     a->made = true;
+    if (a->preview != NULL)
+        return preview_create(a, wish, out);
     rc = backend(a)->create(a->c->tx, &fc, &in, &w, a->c->err);
     if (rc == HFD_CONFLICT)
         return adopt_by_name(a, wish, out);
@@ -164,9 +189,12 @@ static hfd_rc choose_orphan(const struct apply *a, const struct wish *wish, hfd_
         .kind = wish->kind, .guresid = a->call->guresid, .limit = ORPHANS_MAX, .mem = a->c->mem};
     const struct hfd_orphan_row *other = NULL;
     struct hfd_backend_orphans found;
-    hfd_rc rc = backend(a)->orphans(a->c->tx, &query, &found, a->c->err);
+    hfd_rc rc;
 
     *id = HFD_SLICE_NONE;
+    if (a->call->guresid.len == 0)
+        return HFD_OK;
+    rc = backend(a)->orphans(a->c->tx, &query, &found, a->c->err);
     for (size_t i = 0; rc == HFD_OK && i < found.list.count; i++) {
         const struct hfd_orphan_row *o = &found.list.rows[i];
 
@@ -214,8 +242,11 @@ static bool is_unmade(const struct hfd_part *p, hfd_slice name, hfd_slice owner_
 /* Gives up a part; another replaces it. */
 static hfd_rc discard(struct apply *a, const struct hfd_part *p)
 {
-    hfd_rc rc = hfd_part_row_delete(a->c->tx, a->call->guresid, p->row.fleet_id, a->c->err);
+    hfd_rc rc;
 
+    if (a->preview != NULL)
+        return HFD_OK;
+    rc = hfd_part_row_delete(a->c->tx, a->call->guresid, p->row.fleet_id, a->c->err);
     return rc == HFD_OK ? hfd_backend_discard(backend(a), a->c->tx, p->row.fleet_id, a->c->err)
                         : rc;
 }
@@ -268,8 +299,9 @@ static hfd_rc apply_cluster(struct apply *a)
         return rc;
     a->row->cluster_id = f.id;
     /* Nodepools that waited for the cluster that was given up now wait for this one. */
-    return unmade.len > 0 ? hfd_fleet_row_refer(a->c->tx, unmade, f.id, a->c->mem, a->c->err)
-                          : HFD_OK;
+    return unmade.len > 0 && a->preview == NULL
+               ? hfd_fleet_row_refer(a->c->tx, unmade, f.id, a->c->mem, a->c->err)
+               : HFD_OK;
 }
 
 /* ---- its nodepools ---- */
@@ -286,6 +318,11 @@ static hfd_rc dismiss(const struct apply *a, const struct hfd_part *p)
     struct hfd_fleet_deletion deletion = {.removed = !p->view.exists};
     hfd_rc rc = HFD_OK;
 
+    if (a->preview != NULL) {
+        if (is_there(p))
+            hfd_preview_note(a->preview, HFD_KIND_NODEPOOL, p->fleet.name, "delete");
+        return HFD_OK;
+    }
     if (is_there(p))
         rc = backend(a)->remove(a->c->tx, &fc, &target, &deletion, a->c->err);
     if (rc != HFD_OK)
@@ -440,11 +477,19 @@ static hfd_rc load_now(struct apply *a, size_t wanted, struct hfd_parts *out)
     return HFD_OK;
 }
 
+/* Brings all parts to what the input asks for. */
+static hfd_rc apply_all(struct apply *a)
+{
+    const bool is_cluster = a->row->kind == HFD_KIND_CLUSTER;
+    hfd_rc rc = is_cluster ? apply_cluster(a) : apply_single(a);
+
+    return rc == HFD_OK && is_cluster ? apply_nodepools(a) : rc;
+}
+
 hfd_rc hfd_parts_apply(const struct hfd_ctx *c, const struct hfd_call *call,
                        struct hfd_resource_row *row, struct hfd_applied *out)
 {
-    const bool is_cluster = row->kind == HFD_KIND_CLUSTER;
-    const size_t wanted = call->input->nodepool_count + is_cluster;
+    const size_t wanted = call->input->nodepool_count + (row->kind == HFD_KIND_CLUSTER);
     struct apply a = {.c = c, .call = call, .row = row};
     hfd_rc rc;
 
@@ -453,14 +498,27 @@ hfd_rc hfd_parts_apply(const struct hfd_ctx *c, const struct hfd_call *call,
         return hfd_fail_nomem(c->err, "make the parts of a resource");
     rc = hfd_parts_load(c, call->guresid, &a.parts);
     if (rc == HFD_OK)
-        rc = is_cluster ? apply_cluster(&a) : apply_single(&a);
-    if (rc == HFD_OK && is_cluster)
-        rc = apply_nodepools(&a);
+        rc = apply_all(&a);
     if (rc == HFD_OK)
         rc = hfd_parts_schedule(c, call->guresid, HFD_GOAL_MAKE);
     if (rc == HFD_OK)
         rc = load_now(&a, wanted, &out->parts);
     out->made = a.made;
     out->anew = a.anew;
+    return rc;
+}
+
+hfd_rc hfd_parts_preview(const struct hfd_ctx *c, const struct hfd_call *call,
+                         struct hfd_resource_row *row, struct hfd_preview *out, bool *anew)
+{
+    struct apply a = {.c = c, .call = call, .row = row, .preview = out};
+    hfd_rc rc = hfd_parts_load(c, call->guresid, &a.parts);
+
+    *anew = false;
+    if (rc == HFD_OK)
+        rc = hfd_preview_init(c, call->input->nodepool_count + 1 + a.parts.count, out);
+    if (rc == HFD_OK)
+        rc = apply_all(&a);
+    *anew = a.anew;
     return rc;
 }

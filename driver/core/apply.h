@@ -1,8 +1,12 @@
-/* Makes the parts of a resource what an input asks for. Thread: writer. */
+/*
+ * Makes the parts of a resource what an input asks for, or says what that would change. Thread:
+ * writer; any for hfd_parts_preview.
+ */
 #ifndef HFD_CORE_APPLY_H
 #define HFD_CORE_APPLY_H
 
 #include "driver/core/parts.h"
+#include "driver/core/preview.h"
 
 /** The result of hfd_parts_apply. */
 struct hfd_applied {
@@ -21,5 +25,14 @@ struct hfd_applied {
  */
 HFD_MUST_CHECK hfd_rc hfd_parts_apply(const struct hfd_ctx *c, const struct hfd_call *call,
                                       struct hfd_resource_row *row, struct hfd_applied *out);
+/**
+ * Makes the same decisions, and writes nothing.
+ * @param row   as for hfd_parts_apply; guresid may be empty: then there is nothing to adopt
+ * @param anew  as in hfd_applied
+ * @return as hfd_parts_apply
+ */
+HFD_MUST_CHECK hfd_rc hfd_parts_preview(const struct hfd_ctx *c, const struct hfd_call *call,
+                                        struct hfd_resource_row *row, struct hfd_preview *out,
+                                        bool *anew);
 
 #endif

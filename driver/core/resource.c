@@ -222,20 +222,35 @@ static hfd_rc put_new(const struct hfd_ctx *c, const struct hfd_call *call,
     return rc == HFD_OK ? write_put(c, &put, &row, out) : rc;
 }
 
+hfd_rc hfd_resource_check_type(const struct hfd_resource_row *row, const struct hfd_input *in,
+                               struct hfd_err *err)
+{
+    if (hfd_slice_eq(row->type, in->type))
+        return HFD_OK;
+    return hfd_fail_field(err, HFD_IMMUTABLE, "type",
+                          "the type of a resource cannot change from '%.*s' to '%.*s'",
+                          HFD_SLICE_FMT(row->type), HFD_SLICE_FMT(in->type));
+}
+
+/* A resource that the backend still looks for has no output, and is updating. */
+enum hfd_op hfd_resource_op_of_put(const struct hfd_resource_row *row, bool anew)
+{
+    const bool was_ready = row->output.len > 0;
+
+    return (was_ready && !anew) || row->state == HFD_STATE_UPDATING ? HFD_OP_UPDATE : HFD_OP_CREATE;
+}
+
 /* Update, re-target and new attempt. same: the input is the one of the present state. */
 static hfd_rc put_change(const struct hfd_ctx *c, const struct hfd_call *call, bool same,
                          struct hfd_resource_row *row, struct hfd_answer_doc *out)
 {
-    const bool updating = row->state == HFD_STATE_UPDATING;
-    const bool was_ready = row->output.len > 0;
     struct put put = {.call = call};
     hfd_rc rc;
 
-    if (!hfd_slice_eq(row->type, call->input->type))
-        return hfd_fail_field(c->err, HFD_IMMUTABLE, "type",
-                              "the type of a resource cannot change from '%.*s' to '%.*s'",
-                              HFD_SLICE_FMT(row->type), HFD_SLICE_FMT(call->input->type));
-    rc = hfd_parts_apply(c, call, row, &put.now);
+    rc = hfd_resource_check_type(row, call->input, c->err);
+    if (rc == HFD_OK)
+        rc = hfd_parts_apply(c, call, row, &put.now);
+    put.op = hfd_resource_op_of_put(row, put.now.anew);
     if (rc == HFD_OK && put.now.anew) {
         row->degraded = false;
         row->output = HFD_SLICE_NONE;
@@ -244,8 +259,6 @@ static hfd_rc put_change(const struct hfd_ctx *c, const struct hfd_call *call, b
     }
     if (rc != HFD_OK)
         return rc;
-    /* A resource that the backend still looks for has no output, and is updating. */
-    put.op = (was_ready && !put.now.anew) || updating ? HFD_OP_UPDATE : HFD_OP_CREATE;
     put.new_cookie = put.now.made || !same;
     return write_put(c, &put, row, out);
 }
@@ -254,7 +267,7 @@ static hfd_rc put_change(const struct hfd_ctx *c, const struct hfd_call *call, b
  * HyperFleet may have changed since the cookie of a restored row was made. So the first PUT after a
  * restoration updates, even with the same input, unless it is a creation, which has seen no other.
  */
-static enum hfd_put_action action_of(const struct hfd_resource_row *row, bool same)
+enum hfd_put_action hfd_resource_put_action(const struct hfd_resource_row *row, bool same)
 {
     const enum hfd_put_action action = hfd_life_put((enum hfd_state)row->state, same);
     const bool restored = hfd_slice_eq(row->raw_digest, row->digest);
@@ -269,7 +282,7 @@ static hfd_rc put_existing(const struct hfd_ctx *c, const struct hfd_call *call,
     const bool same = hfd_keyring_digest_is(c->driver->ring, row->digest, call->input->canonical);
 
     out->from = out->to = (enum hfd_state)row->state;
-    switch (action_of(row, same)) {
+    switch (hfd_resource_put_action(row, same)) {
     case HFD_PUT_ANSWER:
         return hfd_answer_put(c, row, false, out);
     case HFD_PUT_CONFLICT:

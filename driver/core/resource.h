@@ -34,6 +34,17 @@ HFD_MUST_CHECK hfd_rc hfd_resource_put_peek(struct hfd_txn *tx, const struct hfd
 HFD_MUST_CHECK hfd_rc hfd_resource_put(struct hfd_txn *tx, const struct hfd_call *call,
                                        struct hfd_answer_doc *out, struct hfd_err *err);
 
+/**
+ * Says how a PUT deals with an existing resource.
+ * @param same  the input is the one of the present state
+ */
+enum hfd_put_action hfd_resource_put_action(const struct hfd_resource_row *row, bool same);
+/** The operation that a PUT begins. @param anew  another part replaces the resource's own */
+enum hfd_op hfd_resource_op_of_put(const struct hfd_resource_row *row, bool anew);
+/** The type of a resource stays. @return HFD_OK, HFD_IMMUTABLE */
+HFD_MUST_CHECK hfd_rc hfd_resource_check_type(const struct hfd_resource_row *row,
+                                              const struct hfd_input *in, struct hfd_err *err);
+
 /** Answers a DELETE if nothing can change; else out->decided is false. */
 HFD_MUST_CHECK hfd_rc hfd_resource_delete_peek(struct hfd_txn *tx, const struct hfd_call *call,
                                                struct hfd_answer_doc *out, struct hfd_err *err);

@@ -225,6 +225,44 @@ static int compare(const struct pattern *a, const struct pattern *b)
     return 0;
 }
 
+/* True if b is a, but with a parameter in place of the literal at its end, in the same dialect. */
+static bool is_beside(const struct pattern *a, const struct pattern *b)
+{
+    const size_t last = a->count - 1;
+
+    if (a->count == 0 || a->segments[last].kind != SEGMENT_LITERAL ||
+        b->segments[last].kind != SEGMENT_PARAM || a->route->dialect != b->route->dialect)
+        return false;
+    for (size_t i = 0; i < last; i++)
+        if (a->segments[i].kind != b->segments[i].kind)
+            return false;
+    return true;
+}
+
+/*
+ * Finds the row of a method beside a literal pattern that lacks it. A resource may be called as a
+ * literal is: POST /validate leaves the other methods of /validate to /{GUResID}.
+ */
+static const struct pattern *find_beside(const struct hfd_router *r, const struct pattern *literal,
+                                         const struct hfd_path *path, enum hfd_method method,
+                                         unsigned *methods)
+{
+    const struct pattern *found = NULL;
+
+    for (size_t i = 0; i < r->count; i++) {
+        const struct pattern *p = &r->patterns[i];
+
+        if (p->route->listener != literal->route->listener || !fits(r, p, path) ||
+            !is_beside(literal, p))
+            continue;
+        *methods |= 1u << p->route->method;
+        if (p->route->method == method ||
+            (p->route->method == HFD_METHOD_GET && method == HFD_METHOD_HEAD && found == NULL))
+            found = p;
+    }
+    return found;
+}
+
 static enum hfd_dialect dialect_of_unknown(enum hfd_listener listener, const struct hfd_path *path)
 {
     if (listener == HFD_LISTENER_OPS)
@@ -291,10 +329,12 @@ enum hfd_route_outcome hfd_route_match(const struct hfd_router *r, enum hfd_list
     }
     if (best == NULL)
         return HFD_ROUTE_NO_PATH;
-    if (get != NULL)
-        out->methods |= 1u << HFD_METHOD_HEAD;
     if (exact == NULL && method == HFD_METHOD_HEAD)
         exact = get;
+    if (exact == NULL)
+        exact = find_beside(r, best, path, method, &out->methods);
+    if ((out->methods & (1u << HFD_METHOD_GET)) != 0)
+        out->methods |= 1u << HFD_METHOD_HEAD;
     out->dialect = best->route->dialect;
     if (exact == NULL)
         return HFD_ROUTE_NO_METHOD;

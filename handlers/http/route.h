@@ -63,7 +63,8 @@ struct hfd_match {
 
 /**
  * Finds the route of a path. Literal segments win over {driver}, which wins over parameters, from
- * left to right. HEAD is served wherever GET is.
+ * left to right. HEAD is served wherever GET is. A literal at the end leaves the methods that it
+ * lacks to the pattern with a parameter there, if both speak one dialect.
  */
 enum hfd_route_outcome hfd_route_match(const struct hfd_router *r, enum hfd_listener listener,
                                        enum hfd_method method, const struct hfd_path *path,

@@ -2,7 +2,7 @@
  * The table of routes: the only place that knows the paths. One row per method and pattern; rows of
  * one pattern stand together. HEAD is served wherever GET is. 405 and its Allow header follow from
  * the rows. The order of rows does not matter: literal segments win over {driver}, which wins over
- * parameters.
+ * parameters. A literal at the end leaves methods that it lacks to the parameter in its place.
  */
 #include "handlers/http/routes.h"
 
@@ -12,6 +12,7 @@
 #include "handlers/http/fleet_api.h"
 #include "handlers/http/ops.h"
 #include "handlers/http/pacemaker_api.h"
+#include "handlers/http/validate_api.h"
 
 /* clang-format off */
 #define CLUSTER  HFD_KIND_CLUSTER
@@ -20,6 +21,8 @@
     {HFD_LISTENER_OPS, HFD_METHOD_##method, pattern, name, HFD_DIALECT_OPS, fn, NULL, 0}
 #define DRIVER(method, pattern, name, verb) \
     {HFD_LISTENER_MAIN, HFD_METHOD_##method, pattern, name, HFD_DIALECT_DRIVER, hfd_driver_api, &hfd_driver_##verb, 0}
+#define VALIDATE(pattern, name) \
+    {HFD_LISTENER_MAIN, HFD_METHOD_POST, pattern, name, HFD_DIALECT_DRIVER, hfd_validate_api, NULL, 0}
 #define FLEET(method, pattern, name, action, kind) \
     {HFD_LISTENER_MAIN, HFD_METHOD_##method, "/api/hyperfleet" pattern, name, HFD_DIALECT_FLEET, action, kind}
 #define DO(fn)         fn, NULL
@@ -46,6 +49,8 @@ const struct hfd_route hfd_routes[] = {
     DRIVER(GET,    "/{driver}/{guresid}", "typed_resource", get),
     DRIVER(PUT,    "/{driver}/{guresid}", "typed_resource", put),
     DRIVER(DELETE, "/{driver}/{guresid}", "typed_resource", delete),
+    VALIDATE("/validate",                 "validate"),
+    VALIDATE("/{driver}/validate",        "typed_validate"),
 
     FLEET(GET,    "",                                                                  "fleet_metadata",             DO(hfd_fleet_api_metadata), 0),
     FLEET(GET,    "/v1/openapi",                                                       "openapi",                    DO(hfd_docs_openapi_json), 0),

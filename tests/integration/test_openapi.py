@@ -372,6 +372,21 @@ class OpenApi(Case):
         gid, _, at, calls = self.driver_walk("OfType", {"driver": "nodepools"}, pool)
         self.driver_end(gid, at, calls)
 
+    def walk_validate(self):
+        """All answers of both forms of the path that checks an order."""
+        order = cluster_input(name="walk-validate", nodepools=[{"name": "workers"}])
+        gid, _, _ = self.brought_ready(order)
+        creating, _, _ = self.created(cluster_input(spec={"region": "eu"}))
+        other = cluster_input(spec={"region": "elsewhere"}, nodepools=[{"name": "gpu"}])
+        for suffix, prefix in (("", {}), ("OfType", {"driver": "clusters"})):
+            oid = "validateInput" + suffix
+            self.call(oid, 200, cluster_input(), **prefix)
+            self.call(oid, 200, order, query={"id": gid}, **prefix)
+            self.call(oid, 200, other, query={"id": gid}, **prefix)
+            self.call(oid, 400, {"type": "none"}, **prefix)
+            self.call(oid, 409, other, query={"id": creating}, **prefix)
+            self.call(oid, 413, "x" * 1100000, **prefix)
+
     def walk_resource(self, kind, suffix, made, at, missing):
         """All answers about one resource that was just made, up to its forced removal."""
         one = "ById" + suffix
@@ -515,6 +530,7 @@ class OpenApi(Case):
     # declared member stays unseen.
     def test_every_answer_is_as_described(self):
         self.walk_driver()
+        self.walk_validate()
         self.walk_fleet()
         self.walk_pacemaker()
         self.walk_rest()

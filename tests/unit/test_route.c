@@ -18,6 +18,7 @@ static const struct hfd_route table[] = {
     {HFD_LISTENER_MAIN, HFD_METHOD_PUT,    "/{guresid}",             "driver",   HFD_DIALECT_DRIVER, nobody, NULL, 0},
     {HFD_LISTENER_MAIN, HFD_METHOD_GET,    "/{guresid}",             "driver",   HFD_DIALECT_DRIVER, nobody, NULL, 0},
     {HFD_LISTENER_MAIN, HFD_METHOD_DELETE, "/{driver}/{guresid}",    "typed",    HFD_DIALECT_DRIVER, nobody, NULL, 0},
+    {HFD_LISTENER_MAIN, HFD_METHOD_POST,   "/validate",              "validate", HFD_DIALECT_DRIVER, nobody, NULL, 0},
     {HFD_LISTENER_MAIN, HFD_METHOD_GET,    "/{guresid}/status",      "status",   HFD_DIALECT_DRIVER, nobody, NULL, 0},
     {HFD_LISTENER_MAIN, HFD_METHOD_GET,    FLEET "/clusters",        "list",     HFD_DIALECT_FLEET,  nobody, NULL, 0},
     {HFD_LISTENER_MAIN, HFD_METHOD_POST,   FLEET "/clusters",        "create",   HFD_DIALECT_FLEET,  nobody, NULL, 0},
@@ -206,6 +207,20 @@ static void routes_are_matched(void **state)
         {HFD_LISTENER_OPS, "GET", "/abc", HFD_ROUTE_NO_PATH, NULL, NULL, "", HFD_DIALECT_OPS},
         {HFD_LISTENER_MAIN, "GET", "/both", HFD_ROUTE_FOUND, "both", NULL, "GET, HEAD",
          HFD_DIALECT_OPS},
+        /* another dialect: its methods are not those of the path */
+        {HFD_LISTENER_MAIN, "PUT", "/both", HFD_ROUTE_NO_METHOD, NULL, NULL, "GET, HEAD",
+         HFD_DIALECT_OPS},
+        /* a literal at the end leaves other methods to the parameter in its place */
+        {HFD_LISTENER_MAIN, "POST", "/validate", HFD_ROUTE_FOUND, "validate", NULL, "POST",
+         HFD_DIALECT_DRIVER},
+        {HFD_LISTENER_MAIN, "PUT", "/validate", HFD_ROUTE_FOUND, "driver", "validate",
+         "GET, HEAD, PUT, POST", HFD_DIALECT_DRIVER},
+        {HFD_LISTENER_MAIN, "HEAD", "/validate/", HFD_ROUTE_FOUND, "driver", "validate",
+         "GET, HEAD, PUT, POST", HFD_DIALECT_DRIVER},
+        {HFD_LISTENER_MAIN, "DELETE", "/validate", HFD_ROUTE_NO_METHOD, NULL, NULL,
+         "GET, HEAD, PUT, POST", HFD_DIALECT_DRIVER},
+        {HFD_LISTENER_MAIN, "POST", "/clusters/validate", HFD_ROUTE_NO_METHOD, NULL, NULL, "DELETE",
+         HFD_DIALECT_DRIVER},
     };
     struct fixture *fx = *state;
 

@@ -9,7 +9,7 @@ struct hfd_event_row {
     hfd_slice fleet_id;
     int64_t seq; /* from 1 on, without gaps but at the old end */
     int64_t first_us, last_us;
-    int64_t count; /* how often it was told between the two */
+    int64_t count; /* how often it happened between the two */
     bool warning;  /* its type: Warning or Normal */
     hfd_slice reason;
     hfd_slice message;

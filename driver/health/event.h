@@ -1,5 +1,5 @@
 /*
- * Events: what is told when verdicts follow one another, and when a repeated one is only counted.
+ * Events: which one a change of the verdict makes, and when a repeated one is only counted.
  * Reasons and texts are those of the cluster-etcd-operator. Pure: time is a parameter. Thread: any.
  */
 #ifndef HFD_HEALTH_EVENT_H

@@ -8,7 +8,7 @@ CREATE TABLE watch (
 ) /*sqlite: WITHOUT ROWID */;
 CREATE INDEX watch_stale ON watch (stale_us) WHERE told = 0;
 
--- What was told of a HyperFleet resource, the newest of it.
+-- Events of a HyperFleet resource, the newest of them.
 CREATE TABLE event (
   fleet_id TEXT   NOT NULL,
   seq      BIGINT NOT NULL,                  -- from 1 on

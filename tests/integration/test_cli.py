@@ -69,7 +69,7 @@ class Cli(unittest.TestCase):
         self.refused(["sevre"], ["sevre"])
 
     def test_nobody_reads_the_output(self):
-        """Output that goes nowhere is told by the status 1: a full disk, a closed pipe, no stdout
+        """Output that goes nowhere gives the status 1: a full disk, a closed pipe, no stdout
         at all.
         """
         for where in (">/dev/full", ">&-"):

@@ -408,7 +408,7 @@ class Verdict(PacemakerCase):
         self.assertEqual(self.delete(gid).status, 204)
         self.assertEqual(self.client.get(cluster["href"] + "/events").status, 404)
 
-    # A warning is told, and changes nothing else; when it ends, that is told as well.
+    # A warning is an event, and changes nothing else. Its end is an event, too.
     def test_warning(self):
         cluster = self.cluster()
         doc = document()

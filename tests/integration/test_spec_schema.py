@@ -75,7 +75,7 @@ class WithSchema(Case):
     def test_numbers_are_numbers_at_hyperfleets_door(self):
         self.assertEqual(self.fields(self.create({"region": "eu-1", "nodes": "3"})), ["spec.nodes"])
 
-    # A missing member is told of the spec that lacks it.
+    # The error about a missing member names the spec that lacks it.
     def test_missing_member(self):
         answer = self.create({})
         self.problem(answer, 400, "HYPERFLEET-VAL-000", "Invalid ClusterSpec", errors="spec")

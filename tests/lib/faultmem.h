@@ -11,8 +11,8 @@
 void faultmem_install(void);
 
 /**
- * A group's setup: puts itself under jansson and begins as the program does, so that what is
- * parsed without memory is told.
+ * A group's setup: puts itself under jansson and begins as the program does. Then parsing without
+ * memory is an error.
  */
 int faultmem_setup_json(void **state);
 

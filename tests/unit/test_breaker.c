@@ -24,77 +24,74 @@ enum event {
     PAUSE_LESS, /* moves it one microsecond short of that */
 };
 
+/* Events, and the state that they lead to. */
+static const struct {
+    const char *what;
+    enum event events[16];
+    size_t count;
+    enum hfd_breaker_state ends;
+    int turns;
+} walks[] = {
+    {"work begins while closed", {BEGIN, BEGIN, BEGIN}, 3, HFD_BREAKER_CLOSED, 0},
+    {"two ill ones do not open it", {ILL, ILL, BEGIN}, 3, HFD_BREAKER_CLOSED, 0},
+    {"three in a row do", {ILL, ILL, ILL, REFUSED}, 4, HFD_BREAKER_OPEN, 1},
+    {"a good one between starts the count again",
+     {ILL, ILL, GOOD, ILL, ILL, BEGIN},
+     6,
+     HFD_BREAKER_CLOSED,
+     0},
+    {"while open ill ones change nothing",
+     {ILL, ILL, ILL, ILL, ILL, ILL, ILL, REFUSED},
+     8,
+     HFD_BREAKER_OPEN,
+     1},
+    {"a late good one closes it", {ILL, ILL, ILL, GOOD, BEGIN}, 5, HFD_BREAKER_CLOSED, 2},
+    {"not before the pause is over", {ILL, ILL, ILL, PAUSE_LESS, REFUSED}, 5, HFD_BREAKER_OPEN, 1},
+    {"then one probe, and only one",
+     {ILL, ILL, ILL, PAUSE, BEGIN, REFUSED, REFUSED},
+     7,
+     HFD_BREAKER_HALF_OPEN,
+     1},
+    {"a good probe closes it",
+     {ILL, ILL, ILL, PAUSE, BEGIN, GOOD, BEGIN, BEGIN},
+     8,
+     HFD_BREAKER_CLOSED,
+     2},
+    {"an ill probe opens it again",
+     {ILL, ILL, ILL, PAUSE, BEGIN, ILL, REFUSED},
+     7,
+     HFD_BREAKER_OPEN,
+     1},
+    {"then another probe",
+     {ILL, ILL, ILL, PAUSE, BEGIN, ILL, PAUSE, BEGIN, GOOD},
+     9,
+     HFD_BREAKER_CLOSED,
+     2},
+    {"a probe that asked nothing lets another go",
+     {ILL, ILL, ILL, PAUSE, BEGIN, UNUSED, BEGIN, REFUSED},
+     8,
+     HFD_BREAKER_HALF_OPEN,
+     1},
+    {"work that asked nothing matters to nobody else",
+     {UNUSED, ILL, ILL, ILL, UNUSED, REFUSED},
+     6,
+     HFD_BREAKER_OPEN,
+     1},
+    {"closed again it takes three again",
+     {ILL, ILL, ILL, GOOD, ILL, ILL, BEGIN, ILL, REFUSED},
+     9,
+     HFD_BREAKER_OPEN,
+     3},
+};
+
 /*
  * Each row begins closed, plays its events, and ends in the state named; `turns` is how often tell
  * said that it left or entered CLOSED.
  */
 static void states_follow_the_table(void **state)
 {
-    static const struct {
-        const char *what;
-        enum event events[16];
-        size_t count;
-        enum hfd_breaker_state ends;
-        int turns;
-    } rows[] = {
-        {"work begins while closed", {BEGIN, BEGIN, BEGIN}, 3, HFD_BREAKER_CLOSED, 0},
-        {"two ill ones do not open it", {ILL, ILL, BEGIN}, 3, HFD_BREAKER_CLOSED, 0},
-        {"three in a row do", {ILL, ILL, ILL, REFUSED}, 4, HFD_BREAKER_OPEN, 1},
-        {"a good one between starts the count again",
-         {ILL, ILL, GOOD, ILL, ILL, BEGIN},
-         6,
-         HFD_BREAKER_CLOSED,
-         0},
-        {"while open ill ones change nothing",
-         {ILL, ILL, ILL, ILL, ILL, ILL, ILL, REFUSED},
-         8,
-         HFD_BREAKER_OPEN,
-         1},
-        {"a late good one closes it", {ILL, ILL, ILL, GOOD, BEGIN}, 5, HFD_BREAKER_CLOSED, 2},
-        {"not before the pause is over",
-         {ILL, ILL, ILL, PAUSE_LESS, REFUSED},
-         5,
-         HFD_BREAKER_OPEN,
-         1},
-        {"then one probe, and only one",
-         {ILL, ILL, ILL, PAUSE, BEGIN, REFUSED, REFUSED},
-         7,
-         HFD_BREAKER_HALF_OPEN,
-         1},
-        {"a good probe closes it",
-         {ILL, ILL, ILL, PAUSE, BEGIN, GOOD, BEGIN, BEGIN},
-         8,
-         HFD_BREAKER_CLOSED,
-         2},
-        {"an ill probe opens it again",
-         {ILL, ILL, ILL, PAUSE, BEGIN, ILL, REFUSED},
-         7,
-         HFD_BREAKER_OPEN,
-         1},
-        {"then another probe",
-         {ILL, ILL, ILL, PAUSE, BEGIN, ILL, PAUSE, BEGIN, GOOD},
-         9,
-         HFD_BREAKER_CLOSED,
-         2},
-        {"a probe that asked nothing lets another go",
-         {ILL, ILL, ILL, PAUSE, BEGIN, UNUSED, BEGIN, REFUSED},
-         8,
-         HFD_BREAKER_HALF_OPEN,
-         1},
-        {"work that asked nothing matters to nobody else",
-         {UNUSED, ILL, ILL, ILL, UNUSED, REFUSED},
-         6,
-         HFD_BREAKER_OPEN,
-         1},
-        {"closed again it takes three again",
-         {ILL, ILL, ILL, GOOD, ILL, ILL, BEGIN, ILL, REFUSED},
-         9,
-         HFD_BREAKER_OPEN,
-         3},
-    };
-
     (void)state;
-    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+    for (size_t i = 0; i < sizeof(walks) / sizeof(walks[0]); i++) {
         struct hfd_breaker b;
         struct test_rng rng;
         int64_t now_us = 5 * S;
@@ -103,8 +100,8 @@ static void states_follow_the_table(void **state)
 
         test_rng_init(&rng, i);
         hfd_breaker_init(&b, MIN_US, MAX_US);
-        for (size_t k = 0; k < rows[i].count && ok; k++) {
-            switch (rows[i].events[k]) {
+        for (size_t k = 0; k < walks[i].count && ok; k++) {
+            switch (walks[i].events[k]) {
             case BEGIN:
                 ok = hfd_breaker_begin(&b, now_us);
                 break;
@@ -113,7 +110,7 @@ static void states_follow_the_table(void **state)
                 break;
             case GOOD:
             case ILL:
-                turns += hfd_breaker_answer(&b, rows[i].events[k] == GOOD, now_us, &rng.rng);
+                turns += hfd_breaker_answer(&b, walks[i].events[k] == GOOD, now_us, &rng.rng);
                 break;
             case UNUSED:
                 hfd_breaker_unused(&b, now_us);
@@ -126,10 +123,10 @@ static void states_follow_the_table(void **state)
                 break;
             }
             if (!ok)
-                fail_msg("%s: event %zu", rows[i].what, k);
+                fail_msg("%s: event %zu", walks[i].what, k);
         }
-        if (b.state != rows[i].ends || turns != rows[i].turns)
-            fail_msg("%s: ends %s after %d turns", rows[i].what, hfd_breaker_name(b.state), turns);
+        if (b.state != walks[i].ends || turns != walks[i].turns)
+            fail_msg("%s: ends %s after %d turns", walks[i].what, hfd_breaker_name(b.state), turns);
     }
 }
 

@@ -569,7 +569,7 @@ static void every_fault_is_listed(void **state)
     json_decref(doc);
 }
 
-/* The root stands in front of every field, and what is no object is told at the root. */
+/* The root stands in front of every field, and what is no object is an error at the root. */
 static void the_root_is_named(void **state)
 {
     json_t *doc = json_pack("{}"), *text = json_string("x");
@@ -676,7 +676,7 @@ static void the_table_is_whole(void **state)
     }
 }
 
-/* Short memory is told as such, wherever it runs out. */
+/* Short memory has its own error, wherever it runs out. */
 static void memory_may_be_short(void **state)
 {
     json_t *doc = health_doc(2);

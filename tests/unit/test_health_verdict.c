@@ -377,7 +377,7 @@ static void events_are(struct bench *b, const struct hfd_health_verdict *before,
 #define IS_CLEARED "N PacemakerWarningsCleared: Pacemaker cluster warnings cleared"
 #define IS_OFFLINE "W PacemakerNodeOffline: Pacemaker error: Node master-1 is offline"
 
-/* Rows 75, 76, 83 and 84: what is told when one verdict follows another. */
+/* Rows 75, 76, 83 and 84: the events of one verdict that follows another. */
 static void events_of_transitions(void **state)
 {
     static const char *const nothing[] = {NULL};
@@ -491,7 +491,7 @@ static void rare_events(void **state)
     bench_close(&b);
 }
 
-/* Short memory is told wherever it runs out, and nothing is half said. */
+/* Short memory is an error wherever it runs out, and nothing is half said. */
 static void memory_may_be_short(void **state)
 {
     struct hfd_health_document doc;
@@ -638,7 +638,7 @@ static void lines_are_bounded(void **state)
     bench_close(&b);
 }
 
-/* A stored document that the rules would not accept is damage, and short memory is told. */
+/* A stored document that the rules would not accept is damage, and short memory an error. */
 static void parsing_fails_cleanly(void **state)
 {
     static const char *const damaged[] = {

@@ -214,113 +214,114 @@ static void input_canonical(void **state)
 #define IN_VALUES(x) "{" CLUSTER ",\"driver\":{\"values\":{" x "}}}"
 #define IN_POOL(x) "{" NODEPOOL ",\"driver\":{\"values\":{" x "}}}"
 
+/* Bodies, and the error of each. */
+static const struct {
+    const char *body;
+    hfd_rc rc;
+    const char *field, *message;
+} refusals[] = {
+    {"", HFD_MALFORMED, "", "the body is not a JSON document: it is empty"},
+    {"{\"type\":\"k8s-cluster\"", HFD_MALFORMED, "",
+     "the body is not a JSON document: line 1, column 21: '}' expected near end of file"},
+    {"[]", HFD_INVALID, "", "the body: expected an object, got an array"},
+    {"\"k8s-cluster\"", HFD_INVALID, "", "the body: expected an object, got a string"},
+    {"null", HFD_INVALID, "", "the body: expected an object, got null"},
+    {"{}", HFD_INVALID, "type",
+     "type: expected one of hyperfleet-cluster, k8s-cluster, hyperfleet-nodepool, got nothing"},
+    {"{\"type\":null}", HFD_INVALID, "type",
+     "type: expected one of hyperfleet-cluster, k8s-cluster, hyperfleet-nodepool, got null"},
+    {"{\"type\":7}", HFD_INVALID, "type",
+     "type: expected one of hyperfleet-cluster, k8s-cluster, hyperfleet-nodepool, got an "
+     "integer"},
+    {"{\"type\":\"postgres\"}", HFD_INVALID, "type",
+     "type: expected one of hyperfleet-cluster, k8s-cluster, hyperfleet-nodepool, got "
+     "\"postgres\""},
+    {"{\"type\":\"\"}", HFD_INVALID, "type",
+     "type: expected one of hyperfleet-cluster, k8s-cluster, hyperfleet-nodepool, got \"\""},
+    {"{\"type\":\"k8s-cluster/x\"}", HFD_INVALID, "type",
+     "type: expected one of hyperfleet-cluster, k8s-cluster, hyperfleet-nodepool, got "
+     "\"k8s-cluster/x\""},
+    {"{\"type\":\"a/b/k8s-cluster\"}", HFD_INVALID, "type",
+     "type: expected one of hyperfleet-cluster, k8s-cluster, hyperfleet-nodepool, got "
+     "\"a/b/k8s-cluster\""},
+    {"{\"type\":\"My_Org/k8s-cluster\"}", HFD_INVALID, "type",
+     "type: must match the pattern "
+     "^([a-z0-9]([a-z0-9-]*[a-z0-9])?/)?[a-z0-9][a-z0-9-]+[a-z0-9]$"},
+    {"{\"type\":\"/k8s-cluster\"}", HFD_INVALID, "type",
+     "type: must match the pattern "
+     "^([a-z0-9]([a-z0-9-]*[a-z0-9])?/)?[a-z0-9][a-z0-9-]+[a-z0-9]$"},
+    {"{" CLUSTER ",\"resource\":[]}", HFD_INVALID, "resource",
+     "resource: expected an object, got an array"},
+    {"{" CLUSTER ",\"driver\":\"x\"}", HFD_INVALID, "driver",
+     "driver: expected an object, got a string"},
+    {"{" CLUSTER ",\"driver\":{\"values\":3}}", HFD_INVALID, "driver.values",
+     "driver.values: expected an object, got an integer"},
+    {"{" CLUSTER ",\"driver\":{\"secrets\":\"hunter2\"}}", HFD_INVALID, "driver.secrets",
+     "driver.secrets: expected an object, got a string"},
+    {IN_VALUES("\"cluster\":true"), HFD_INVALID, "driver.values.cluster",
+     "driver.values.cluster: expected an object, got a boolean"},
+    {IN_VALUES("\"cluster\":{\"name\":3}"), HFD_INVALID, "driver.values.cluster.name",
+     "driver.values.cluster.name: expected a string, got an integer"},
+    {IN_VALUES("\"cluster\":{\"name\":\"ab\"}"), HFD_INVALID, "driver.values.cluster.name",
+     "driver.values.cluster.name: name must be at least 3 characters, got \"ab\""},
+    {IN_VALUES("\"cluster\":{\"name\":\"Payments\"}"), HFD_INVALID, "driver.values.cluster.name",
+     NULL},
+    {IN_VALUES("\"cluster\":{\"spec\":[]}"), HFD_INVALID, "driver.values.cluster.spec",
+     "driver.values.cluster.spec: expected an object, got an array"},
+    {IN_VALUES("\"cluster\":{\"labels\":{\"a\":1}}"), HFD_INVALID, "driver.values.cluster.labels.a",
+     "driver.values.cluster.labels.a: expected a string, got an integer"},
+    {IN_VALUES("\"cluster\":{\"labels\":{\"a\":null}}"), HFD_INVALID,
+     "driver.values.cluster.labels.a",
+     "driver.values.cluster.labels.a: expected a string, got null"},
+    {IN_VALUES("\"cluster\":{\"labels\":{\"humanitec_guresid\":\"x\"}}"), HFD_INVALID,
+     "driver.values.cluster.labels.humanitec_guresid",
+     "driver.values.cluster.labels.humanitec_guresid: is not allowed"},
+    {IN_VALUES("\"nodepools\":{}"), HFD_INVALID, "driver.values.nodepools",
+     "driver.values.nodepools: expected an array, got an object"},
+    {IN_VALUES("\"nodepools\":[{},null]"), HFD_INVALID, "driver.values.nodepools[1]",
+     "driver.values.nodepools[1]: expected an object, got null"},
+    {IN_VALUES("\"nodepools\":[{\"name\":\"abcdefghijklmnop\"}]"), HFD_INVALID,
+     "driver.values.nodepools[0].name",
+     "driver.values.nodepools[0].name: name must be at most 15 characters, got "
+     "\"abcdefghijklmnop\""},
+    {IN_VALUES("\"nodepools\":[{},{\"labels\":{\"humanitec_guresid\":\"x\"}}]"), HFD_INVALID,
+     "driver.values.nodepools[1].labels.humanitec_guresid", NULL},
+    {IN_VALUES("\"cluster\":{\"labels\":{\"humanitec_owner\":\"x\"}}"), HFD_INVALID,
+     "driver.values.cluster.labels.humanitec_owner", NULL},
+    {IN_VALUES("\"nodepools\":[{\"name\":\"abc\"},{},{\"name\":\"abc\"}]"), HFD_INVALID,
+     "driver.values.nodepools[2].name",
+     "driver.values.nodepools[2].name: expected distinct names, but nodepool 0 is called "
+     "\"abc\" too"},
+    {IN_VALUES("\"nodepools\":[{\"name\":\"pool-2\"},{}]"), HFD_INVALID,
+     "driver.values.nodepools[1].name", NULL},
+    {IN_VALUES("\"cluster_id\":3"), HFD_INVALID, "driver.values.cluster_id", NULL},
+    {"{" NODEPOOL "}", HFD_INVALID, "driver.values",
+     "driver.values: expected either cluster_id or cluster_guresid, got neither"},
+    {IN_POOL("\"cluster_id\":\"a\",\"cluster_guresid\":\"b\""), HFD_INVALID, "driver.values",
+     "driver.values: expected either cluster_id or cluster_guresid, got both"},
+    {IN_POOL("\"cluster_id\":\"a b\""), HFD_INVALID, "driver.values.cluster_id", NULL},
+    {IN_POOL("\"cluster_guresid\":\"-\""), HFD_INVALID, "driver.values.cluster_guresid", NULL},
+    {IN_POOL("\"cluster_id\":\"a\",\"nodepool\":{\"name\":\"-ab\"}"), HFD_INVALID,
+     "driver.values.nodepool.name", NULL},
+    {IN_POOL("\"cluster_id\":\"a\",\"nodepool\":{\"spec\":1}"), HFD_INVALID,
+     "driver.values.nodepool.spec", NULL},
+};
+
 /* An error names the field, what was expected and what came. */
 static void input_refuses(void **state)
 {
-    static const struct {
-        const char *body;
-        hfd_rc rc;
-        const char *field, *message;
-    } rows[] = {
-        {"", HFD_MALFORMED, "", "the body is not a JSON document: it is empty"},
-        {"{\"type\":\"k8s-cluster\"", HFD_MALFORMED, "",
-         "the body is not a JSON document: line 1, column 21: '}' expected near end of file"},
-        {"[]", HFD_INVALID, "", "the body: expected an object, got an array"},
-        {"\"k8s-cluster\"", HFD_INVALID, "", "the body: expected an object, got a string"},
-        {"null", HFD_INVALID, "", "the body: expected an object, got null"},
-        {"{}", HFD_INVALID, "type",
-         "type: expected one of hyperfleet-cluster, k8s-cluster, hyperfleet-nodepool, got nothing"},
-        {"{\"type\":null}", HFD_INVALID, "type",
-         "type: expected one of hyperfleet-cluster, k8s-cluster, hyperfleet-nodepool, got null"},
-        {"{\"type\":7}", HFD_INVALID, "type",
-         "type: expected one of hyperfleet-cluster, k8s-cluster, hyperfleet-nodepool, got an "
-         "integer"},
-        {"{\"type\":\"postgres\"}", HFD_INVALID, "type",
-         "type: expected one of hyperfleet-cluster, k8s-cluster, hyperfleet-nodepool, got "
-         "\"postgres\""},
-        {"{\"type\":\"\"}", HFD_INVALID, "type",
-         "type: expected one of hyperfleet-cluster, k8s-cluster, hyperfleet-nodepool, got \"\""},
-        {"{\"type\":\"k8s-cluster/x\"}", HFD_INVALID, "type",
-         "type: expected one of hyperfleet-cluster, k8s-cluster, hyperfleet-nodepool, got "
-         "\"k8s-cluster/x\""},
-        {"{\"type\":\"a/b/k8s-cluster\"}", HFD_INVALID, "type",
-         "type: expected one of hyperfleet-cluster, k8s-cluster, hyperfleet-nodepool, got "
-         "\"a/b/k8s-cluster\""},
-        {"{\"type\":\"My_Org/k8s-cluster\"}", HFD_INVALID, "type",
-         "type: must match the pattern "
-         "^([a-z0-9]([a-z0-9-]*[a-z0-9])?/)?[a-z0-9][a-z0-9-]+[a-z0-9]$"},
-        {"{\"type\":\"/k8s-cluster\"}", HFD_INVALID, "type",
-         "type: must match the pattern "
-         "^([a-z0-9]([a-z0-9-]*[a-z0-9])?/)?[a-z0-9][a-z0-9-]+[a-z0-9]$"},
-        {"{" CLUSTER ",\"resource\":[]}", HFD_INVALID, "resource",
-         "resource: expected an object, got an array"},
-        {"{" CLUSTER ",\"driver\":\"x\"}", HFD_INVALID, "driver",
-         "driver: expected an object, got a string"},
-        {"{" CLUSTER ",\"driver\":{\"values\":3}}", HFD_INVALID, "driver.values",
-         "driver.values: expected an object, got an integer"},
-        {"{" CLUSTER ",\"driver\":{\"secrets\":\"hunter2\"}}", HFD_INVALID, "driver.secrets",
-         "driver.secrets: expected an object, got a string"},
-        {IN_VALUES("\"cluster\":true"), HFD_INVALID, "driver.values.cluster",
-         "driver.values.cluster: expected an object, got a boolean"},
-        {IN_VALUES("\"cluster\":{\"name\":3}"), HFD_INVALID, "driver.values.cluster.name",
-         "driver.values.cluster.name: expected a string, got an integer"},
-        {IN_VALUES("\"cluster\":{\"name\":\"ab\"}"), HFD_INVALID, "driver.values.cluster.name",
-         "driver.values.cluster.name: name must be at least 3 characters, got \"ab\""},
-        {IN_VALUES("\"cluster\":{\"name\":\"Payments\"}"), HFD_INVALID,
-         "driver.values.cluster.name", NULL},
-        {IN_VALUES("\"cluster\":{\"spec\":[]}"), HFD_INVALID, "driver.values.cluster.spec",
-         "driver.values.cluster.spec: expected an object, got an array"},
-        {IN_VALUES("\"cluster\":{\"labels\":{\"a\":1}}"), HFD_INVALID,
-         "driver.values.cluster.labels.a",
-         "driver.values.cluster.labels.a: expected a string, got an integer"},
-        {IN_VALUES("\"cluster\":{\"labels\":{\"a\":null}}"), HFD_INVALID,
-         "driver.values.cluster.labels.a",
-         "driver.values.cluster.labels.a: expected a string, got null"},
-        {IN_VALUES("\"cluster\":{\"labels\":{\"humanitec_guresid\":\"x\"}}"), HFD_INVALID,
-         "driver.values.cluster.labels.humanitec_guresid",
-         "driver.values.cluster.labels.humanitec_guresid: is not allowed"},
-        {IN_VALUES("\"nodepools\":{}"), HFD_INVALID, "driver.values.nodepools",
-         "driver.values.nodepools: expected an array, got an object"},
-        {IN_VALUES("\"nodepools\":[{},null]"), HFD_INVALID, "driver.values.nodepools[1]",
-         "driver.values.nodepools[1]: expected an object, got null"},
-        {IN_VALUES("\"nodepools\":[{\"name\":\"abcdefghijklmnop\"}]"), HFD_INVALID,
-         "driver.values.nodepools[0].name",
-         "driver.values.nodepools[0].name: name must be at most 15 characters, got "
-         "\"abcdefghijklmnop\""},
-        {IN_VALUES("\"nodepools\":[{},{\"labels\":{\"humanitec_guresid\":\"x\"}}]"), HFD_INVALID,
-         "driver.values.nodepools[1].labels.humanitec_guresid", NULL},
-        {IN_VALUES("\"cluster\":{\"labels\":{\"humanitec_owner\":\"x\"}}"), HFD_INVALID,
-         "driver.values.cluster.labels.humanitec_owner", NULL},
-        {IN_VALUES("\"nodepools\":[{\"name\":\"abc\"},{},{\"name\":\"abc\"}]"), HFD_INVALID,
-         "driver.values.nodepools[2].name",
-         "driver.values.nodepools[2].name: expected distinct names, but nodepool 0 is called "
-         "\"abc\" too"},
-        {IN_VALUES("\"nodepools\":[{\"name\":\"pool-2\"},{}]"), HFD_INVALID,
-         "driver.values.nodepools[1].name", NULL},
-        {IN_VALUES("\"cluster_id\":3"), HFD_INVALID, "driver.values.cluster_id", NULL},
-        {"{" NODEPOOL "}", HFD_INVALID, "driver.values",
-         "driver.values: expected either cluster_id or cluster_guresid, got neither"},
-        {IN_POOL("\"cluster_id\":\"a\",\"cluster_guresid\":\"b\""), HFD_INVALID, "driver.values",
-         "driver.values: expected either cluster_id or cluster_guresid, got both"},
-        {IN_POOL("\"cluster_id\":\"a b\""), HFD_INVALID, "driver.values.cluster_id", NULL},
-        {IN_POOL("\"cluster_guresid\":\"-\""), HFD_INVALID, "driver.values.cluster_guresid", NULL},
-        {IN_POOL("\"cluster_id\":\"a\",\"nodepool\":{\"name\":\"-ab\"}"), HFD_INVALID,
-         "driver.values.nodepool.name", NULL},
-        {IN_POOL("\"cluster_id\":\"a\",\"nodepool\":{\"spec\":1}"), HFD_INVALID,
-         "driver.values.nodepool.spec", NULL},
-    };
     struct fixture *fx = *state;
 
-    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
-        hfd_rc rc = parse_by(fx, &rules, 0, rows[i].body);
+    for (size_t i = 0; i < sizeof(refusals) / sizeof(refusals[0]); i++) {
+        hfd_rc rc = parse_by(fx, &rules, 0, refusals[i].body);
 
-        if (rc != rows[i].rc || strcmp(fx->err.field, rows[i].field) != 0)
-            fail_msg("%s: %s, field %s: %s", rows[i].body, hfd_rc_name(rc), fx->err.field,
+        if (rc != refusals[i].rc || strcmp(fx->err.field, refusals[i].field) != 0)
+            fail_msg("%s: %s, field %s: %s", refusals[i].body, hfd_rc_name(rc), fx->err.field,
                      fx->err.msg);
-        if (rows[i].message != NULL)
-            assert_string_equal(fx->err.msg, rows[i].message);
+        if (refusals[i].message != NULL)
+            assert_string_equal(fx->err.msg, refusals[i].message);
         else
-            assert_true(strncmp(fx->err.msg, rows[i].field, strlen(rows[i].field)) == 0);
+            assert_true(strncmp(fx->err.msg, refusals[i].field, strlen(refusals[i].field)) == 0);
         assert_null(fx->in.type.p);
     }
 }

@@ -127,7 +127,7 @@ static void keyring_create_never_replaces(void **state)
     assert_string_equal(text, "mine");
 }
 
-/* A folder that is missing, or a path too long, is told and makes nothing. */
+/* A folder that is missing, or a path too long, is an error and makes nothing. */
 static void keyring_create_tells_of_bad_paths(void **state)
 {
     struct fixture *fx = *state;
@@ -473,7 +473,7 @@ static void keyring_open_is_bound(void **state)
     hfd_keyring_free(other);
 }
 
-/* Memory that runs short is told as such, not as a forgery. */
+/* Short memory has its own error, and is not taken for a forgery. */
 static void keyring_tells_of_short_memory(void **state)
 {
     struct fixture *fx = *state;

@@ -214,7 +214,7 @@ static void each_method_is_sent_as_it_is(void **state)
     }
 }
 
-/* Identity is told under the name that the settings give. */
+/* The identity is sent under the name that the settings give. */
 static void the_identity_header_is_sent(void **state)
 {
     struct fixture *f = *state;

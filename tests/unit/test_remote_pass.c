@@ -310,7 +310,7 @@ static void leaves_the_resources_of_others(void **state)
     remote_world_close(&rw);
 }
 
-/* A name that a stranger has is told with the stranger's id; with another name it goes on. */
+/* The error about a taken name has the taker's id; with another name it goes on. */
 static void names_who_has_the_name(void **state)
 {
     struct remote_world rw;
@@ -426,8 +426,8 @@ static void tells_what_is_refused(void **state)
 /* ---- what an old one cannot do ---- */
 
 /*
- * The oldest generation cannot delete: the operator is told what to do, whichever way the caller
- * polls; a later DELETE tries again.
+ * The oldest generation cannot delete. The error says what to do, whichever way the caller polls. A
+ * later DELETE tries again.
  */
 static void old_ones_cannot_delete(void **state)
 {

@@ -711,7 +711,7 @@ static void a_broken_store_ends_the_work(void **state)
     assert_int_not_equal(faultvfs_disarm(), 0);
 }
 
-/* A file that cannot be used is told instead of a thread. */
+/* A file that cannot be used gives an error instead of a thread. */
 static void bad_files_stop_the_start(void **state)
 {
     struct fixture *f = *state;

@@ -114,7 +114,7 @@ static void paths_are_split(void **state)
     }
 }
 
-/* An arena that is full is told, not overrun. */
+/* An arena that is full is an error, and not overrun. */
 static void decoding_needs_memory(void **state)
 {
     struct hfd_arena small;

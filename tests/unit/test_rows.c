@@ -972,7 +972,7 @@ static void damaged_rows_are_told(void **state)
     }
 }
 
-/* A time that is none is told as damage where only the next one is asked for, too. */
+/* A time that is none is damage, also where only the next one is asked for. */
 static void damaged_times_are_told(void **state)
 {
     struct fixture *fx = *state;

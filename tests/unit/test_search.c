@@ -356,110 +356,112 @@ static void parse_errors_point_at_the_place(void **state)
 #define STATUS_OP "only equality operator (=) is supported for condition status queries"
 #define RFC3339 "expected RFC3339 format (e.g., 2026-01-01T00:00:00Z)"
 
+/* Queries, and the error of each. */
+static const struct {
+    const char *query, *message;
+} field_errors[] = {
+    {"spec='x'", "spec is not a valid field name"},
+    {"x.spec='x'", "spec is not a valid field name"},
+    {"foo='x'", "foo is not a valid field name"},
+    {"Name='x'", "Name is not a valid field name"},
+    {"labels='x'", "labels is not a valid field name"},
+    {"status='x'", "status is not a valid field name"},
+    {"owner_id='x'", "owner_id is not a valid field name"},
+    {"foo.bar='x'", "foo is not a related resource of Cluster"},
+    {"status.phase='x'", "status is not a related resource of Cluster"},
+    {"status.conditions='x'", "status is not a related resource of Cluster"},
+    {"a.b.c='x'", "a.b.c is not a valid field name"},
+    {"a.b.c.d.e='x'", "a.b.c.d.e is not a valid field name"},
+    {"status.other.Ready='True'", "status.other.Ready is not a valid field name"},
+    {"status.conditions.Ready.last_updated_time.x='True'",
+     "status.conditions.Ready.last_updated_time.x is not a valid field name"},
+    {"spec.\"a-b\"='x'", "spec.\"a-b\" is not a valid field name"},
+    {"spec.\"\"='x'", "spec.\"\" is not a valid field name"},
+    {"labels.Region='x'", "label key 'Region' is invalid: must contain only lowercase letters, "
+                          "digits, and underscores"},
+    {"labels.\"foo-bar\"='x'", "label key 'foo-bar' is invalid: must contain only lowercase "
+                               "letters, digits, and underscores"},
+    {"labels.a.b='x'", "label key 'a.b' is invalid: must contain only lowercase letters, "
+                       "digits, and underscores"},
+    {"labels.\"\"='x'", "label key cannot be empty"},
+    {"status.conditions.ready='True'",
+     "condition type 'ready' is invalid: must be PascalCase (e.g., Ready, Available)"},
+    {"status.conditions.Rea_dy='True'",
+     "condition type 'Rea_dy' is invalid: must be PascalCase (e.g., Ready, Available)"},
+    {"status.conditions.\"\"='True'",
+     "condition type '' is invalid: must be PascalCase (e.g., Ready, Available)"},
+    {"status.conditions.__last_updated_time='True'",
+     "condition type '' is invalid: must be PascalCase (e.g., Ready, Available)"},
+    {"status.conditions.Ready='true'",
+     "condition status 'true' is invalid: must be True, False, or Unknown"},
+    {"status.conditions.Ready!='maybe'",
+     "condition status 'maybe' is invalid: must be True, False, or Unknown"},
+    {"status.conditions.Ready!='True'", STATUS_OP},
+    {"status.conditions.Ready<'True'", STATUS_OP},
+    {"status.conditions.Ready like 'True'", STATUS_OP},
+    {"status.conditions.Ready in ('True')", STATUS_OP},
+    {"status.conditions.Ready is null", STATUS_OP},
+    {"status.conditions.Ready between 'True' and 'True'", STATUS_OP},
+    {"status.conditions.Ready=1", "expected string for right side of condition"},
+    {"status.conditions.Ready!=1", "expected string for right side of condition"},
+    {"status.conditions.Ready.reason='x'",
+     "condition subfield 'reason' is not supported; use last_updated_time, "
+     "last_transition_time, or observed_generation"},
+    {"status.conditions.Ready.created_time='x'",
+     "condition subfield 'created_time' is not supported; use last_updated_time, "
+     "last_transition_time, or observed_generation"},
+    {"status.conditions.Ready__status='x'",
+     "condition subfield 'status' is not supported; use last_updated_time, "
+     "last_transition_time, or observed_generation"},
+    {"status.conditions.Ready.last_updated_time=5",
+     "expected string timestamp value for condition subfield 'last_updated_time'"},
+    {"status.conditions.Ready.last_transition_time=5",
+     "expected string timestamp value for condition subfield 'last_transition_time'"},
+    {"status.conditions.Ready.last_updated_time='yesterday'",
+     "invalid timestamp for condition subfield 'last_updated_time': " RFC3339},
+    {"status.conditions.Ready.last_transition_time<'2026-01-01'",
+     "invalid timestamp for condition subfield 'last_transition_time': " RFC3339},
+    {"status.conditions.Ready.observed_generation='5'",
+     "expected numeric value for condition subfield 'observed_generation'"},
+    {"status.conditions.Ready.observed_generation=1.5",
+     "expected integer value for condition subfield 'observed_generation'"},
+    {"status.conditions.Ready.observed_generation=2147483648",
+     "value 2147483648 is out of 32-bit integer range for condition subfield "
+     "'observed_generation'"},
+    {"status.conditions.Ready.observed_generation=-2147483649",
+     "value -2147483649 is out of 32-bit integer range for condition subfield "
+     "'observed_generation'"},
+    {"status.conditions.Ready.observed_generation=3e9",
+     "value 3000000000 is out of 32-bit integer range for condition subfield "
+     "'observed_generation'"},
+    {"status.conditions.Ready.observed_generation=1e300",
+     "value 1.0000000000000001e+300 is out of 32-bit integer range for condition subfield "
+     "'observed_generation'"},
+    {"status.conditions.Ready.observed_generation like 'x'", SUBFIELD_OP("$like")},
+    {"status.conditions.Ready.last_updated_time ilike 'x'", SUBFIELD_OP("$ilike")},
+    {"status.conditions.Ready.observed_generation in (1)", SUBFIELD_OP("$in")},
+    {"status.conditions.Ready.observed_generation between 1 and 2", SUBFIELD_OP("$between")},
+    {"status.conditions.Ready.last_updated_time is null", SUBFIELD_OP("$is")},
+    {"not status.conditions.Ready='True'", NOT_CONDITION},
+    {"not (name='x' or (id='y' and status.conditions.Ready='True'))", NOT_CONDITION},
+    {"not not status.conditions.Ready='True'", NOT_CONDITION},
+    {"not status.conditions.Ready.observed_generation=1", NOT_CONDITION},
+    {"status.conditions.Ready is not 'True'", NOT_CONDITION},
+    {"generation='1'", "expected numeric value for field 'generation'"},
+    {"generation in (1, 1.5)", "expected integer value for field 'generation'"},
+    {"created_time=5", "expected string timestamp value for field 'created_time'"},
+    {"updated_time='today'", "invalid timestamp for field 'updated_time': " RFC3339},
+    {"deleted_time='today'", "invalid timestamp for field 'deleted_time': " RFC3339},
+    {"deleted_time=5", "expected string timestamp value for field 'deleted_time'"},
+};
+
 /* Each wrong field and value gives HyperFleet's text. */
 static void field_errors_use_hyperfleets_words(void **state)
 {
-    static const struct {
-        const char *query, *message;
-    } cases[] = {
-        {"spec='x'", "spec is not a valid field name"},
-        {"x.spec='x'", "spec is not a valid field name"},
-        {"foo='x'", "foo is not a valid field name"},
-        {"Name='x'", "Name is not a valid field name"},
-        {"labels='x'", "labels is not a valid field name"},
-        {"status='x'", "status is not a valid field name"},
-        {"owner_id='x'", "owner_id is not a valid field name"},
-        {"foo.bar='x'", "foo is not a related resource of Cluster"},
-        {"status.phase='x'", "status is not a related resource of Cluster"},
-        {"status.conditions='x'", "status is not a related resource of Cluster"},
-        {"a.b.c='x'", "a.b.c is not a valid field name"},
-        {"a.b.c.d.e='x'", "a.b.c.d.e is not a valid field name"},
-        {"status.other.Ready='True'", "status.other.Ready is not a valid field name"},
-        {"status.conditions.Ready.last_updated_time.x='True'",
-         "status.conditions.Ready.last_updated_time.x is not a valid field name"},
-        {"spec.\"a-b\"='x'", "spec.\"a-b\" is not a valid field name"},
-        {"spec.\"\"='x'", "spec.\"\" is not a valid field name"},
-        {"labels.Region='x'", "label key 'Region' is invalid: must contain only lowercase letters, "
-                              "digits, and underscores"},
-        {"labels.\"foo-bar\"='x'", "label key 'foo-bar' is invalid: must contain only lowercase "
-                                   "letters, digits, and underscores"},
-        {"labels.a.b='x'", "label key 'a.b' is invalid: must contain only lowercase letters, "
-                           "digits, and underscores"},
-        {"labels.\"\"='x'", "label key cannot be empty"},
-        {"status.conditions.ready='True'",
-         "condition type 'ready' is invalid: must be PascalCase (e.g., Ready, Available)"},
-        {"status.conditions.Rea_dy='True'",
-         "condition type 'Rea_dy' is invalid: must be PascalCase (e.g., Ready, Available)"},
-        {"status.conditions.\"\"='True'",
-         "condition type '' is invalid: must be PascalCase (e.g., Ready, Available)"},
-        {"status.conditions.__last_updated_time='True'",
-         "condition type '' is invalid: must be PascalCase (e.g., Ready, Available)"},
-        {"status.conditions.Ready='true'",
-         "condition status 'true' is invalid: must be True, False, or Unknown"},
-        {"status.conditions.Ready!='maybe'",
-         "condition status 'maybe' is invalid: must be True, False, or Unknown"},
-        {"status.conditions.Ready!='True'", STATUS_OP},
-        {"status.conditions.Ready<'True'", STATUS_OP},
-        {"status.conditions.Ready like 'True'", STATUS_OP},
-        {"status.conditions.Ready in ('True')", STATUS_OP},
-        {"status.conditions.Ready is null", STATUS_OP},
-        {"status.conditions.Ready between 'True' and 'True'", STATUS_OP},
-        {"status.conditions.Ready=1", "expected string for right side of condition"},
-        {"status.conditions.Ready!=1", "expected string for right side of condition"},
-        {"status.conditions.Ready.reason='x'",
-         "condition subfield 'reason' is not supported; use last_updated_time, "
-         "last_transition_time, or observed_generation"},
-        {"status.conditions.Ready.created_time='x'",
-         "condition subfield 'created_time' is not supported; use last_updated_time, "
-         "last_transition_time, or observed_generation"},
-        {"status.conditions.Ready__status='x'",
-         "condition subfield 'status' is not supported; use last_updated_time, "
-         "last_transition_time, or observed_generation"},
-        {"status.conditions.Ready.last_updated_time=5",
-         "expected string timestamp value for condition subfield 'last_updated_time'"},
-        {"status.conditions.Ready.last_transition_time=5",
-         "expected string timestamp value for condition subfield 'last_transition_time'"},
-        {"status.conditions.Ready.last_updated_time='yesterday'",
-         "invalid timestamp for condition subfield 'last_updated_time': " RFC3339},
-        {"status.conditions.Ready.last_transition_time<'2026-01-01'",
-         "invalid timestamp for condition subfield 'last_transition_time': " RFC3339},
-        {"status.conditions.Ready.observed_generation='5'",
-         "expected numeric value for condition subfield 'observed_generation'"},
-        {"status.conditions.Ready.observed_generation=1.5",
-         "expected integer value for condition subfield 'observed_generation'"},
-        {"status.conditions.Ready.observed_generation=2147483648",
-         "value 2147483648 is out of 32-bit integer range for condition subfield "
-         "'observed_generation'"},
-        {"status.conditions.Ready.observed_generation=-2147483649",
-         "value -2147483649 is out of 32-bit integer range for condition subfield "
-         "'observed_generation'"},
-        {"status.conditions.Ready.observed_generation=3e9",
-         "value 3000000000 is out of 32-bit integer range for condition subfield "
-         "'observed_generation'"},
-        {"status.conditions.Ready.observed_generation=1e300",
-         "value 1.0000000000000001e+300 is out of 32-bit integer range for condition subfield "
-         "'observed_generation'"},
-        {"status.conditions.Ready.observed_generation like 'x'", SUBFIELD_OP("$like")},
-        {"status.conditions.Ready.last_updated_time ilike 'x'", SUBFIELD_OP("$ilike")},
-        {"status.conditions.Ready.observed_generation in (1)", SUBFIELD_OP("$in")},
-        {"status.conditions.Ready.observed_generation between 1 and 2", SUBFIELD_OP("$between")},
-        {"status.conditions.Ready.last_updated_time is null", SUBFIELD_OP("$is")},
-        {"not status.conditions.Ready='True'", NOT_CONDITION},
-        {"not (name='x' or (id='y' and status.conditions.Ready='True'))", NOT_CONDITION},
-        {"not not status.conditions.Ready='True'", NOT_CONDITION},
-        {"not status.conditions.Ready.observed_generation=1", NOT_CONDITION},
-        {"status.conditions.Ready is not 'True'", NOT_CONDITION},
-        {"generation='1'", "expected numeric value for field 'generation'"},
-        {"generation in (1, 1.5)", "expected integer value for field 'generation'"},
-        {"created_time=5", "expected string timestamp value for field 'created_time'"},
-        {"updated_time='today'", "invalid timestamp for field 'updated_time': " RFC3339},
-        {"deleted_time='today'", "invalid timestamp for field 'deleted_time': " RFC3339},
-        {"deleted_time=5", "expected string timestamp value for field 'deleted_time'"},
-    };
-
     (void)state;
-    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
-        assert_error(HFD_KIND_CLUSTER, hfd_slice_of(cases[i].query), cases[i].message);
+    for (size_t i = 0; i < sizeof(field_errors) / sizeof(field_errors[0]); i++)
+        assert_error(HFD_KIND_CLUSTER, hfd_slice_of(field_errors[i].query),
+                     field_errors[i].message);
     assert_error(HFD_KIND_NODEPOOL, HFD_SLICE("foo.bar='x'"),
                  "foo is not a related resource of NodePool");
 }

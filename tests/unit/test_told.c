@@ -1,6 +1,6 @@
 /*
- * Which reports a driver resource is told of: all that may mean something for it, but not those
- * that confirm what it is ready by.
+ * Which reports a driver resource observes: all that may mean something for it, but not those that
+ * confirm what it is ready by.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -65,7 +65,7 @@ static void make_ready(struct world *w)
     assert_int_equal(world_row(w, ID).state, HFD_STATE_READY);
 }
 
-/* How often the resource is told of a report on its cluster that comes a second later. */
+/* How often the resource observes a report on its cluster that comes a second later. */
 static int times_told(struct world *w, const struct world_report *r)
 {
     const size_t told = world_observed;
@@ -76,8 +76,8 @@ static int times_told(struct world *w, const struct world_report *r)
 }
 
 /*
- * A ready resource hears of each report that differs from the adapter's last one in anything but
- * its time, and once.
+ * A ready resource observes each report once that differs from the adapter's last one in anything
+ * but its time.
  */
 static void a_ready_resource_is_told_what_is_new(void **state)
 {

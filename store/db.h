@@ -161,6 +161,8 @@ void hfd_stmt_done(struct hfd_stmt *st);
  * value of another type. NULL is no integer.
  */
 int64_t hfd_stmt_col_i64(struct hfd_stmt *st, int at);
+/** Returns true when the next step gives such a failure. */
+bool hfd_stmt_is_stuck(const struct hfd_stmt *st);
 bool hfd_stmt_col_is_null(struct hfd_stmt *st, int at);
 hfd_slice hfd_stmt_col_text(struct hfd_stmt *st, int at, struct hfd_arena *mem);
 

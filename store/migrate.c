@@ -6,8 +6,10 @@
 static hfd_rc apply(struct hfd_db *db, const struct hfd_migration *m, int64_t version,
                     struct hfd_err *err)
 {
-    hfd_rc rc = hfd_db_begin(db, err);
+    hfd_rc rc = m->fill != NULL ? m->fill(db, err) : HFD_OK;
 
+    if (rc == HFD_OK)
+        rc = hfd_db_begin(db, err);
     if (rc != HFD_OK)
         return rc;
     rc = hfd_db_exec(db, m->sql, err);

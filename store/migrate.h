@@ -11,6 +11,10 @@
 struct hfd_migration {
     const char *name; /* "0001_initial" */
     const char *sql;
+    /**
+     * Runs before the SQL, outside a transaction; may run again after a crash. NULL = nothing.
+     */
+    hfd_rc (*fill)(struct hfd_db *db, struct hfd_err *err);
 };
 
 extern const struct hfd_migration hfd_migrations[];

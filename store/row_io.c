@@ -2,6 +2,7 @@
 
 #include "driver/base/check.h"
 
+#define KEY_SHOWN 64  /* characters of a key in a message */
 #define ROWS_FIRST 8u /* rows that a list has room for at first */
 
 hfd_slice hfd_row_text(struct hfd_row_in *in)
@@ -44,12 +45,36 @@ int hfd_row_enum(struct hfd_row_in *in)
     return (int)v;
 }
 
+/* Gives a damaged key as a line of ASCII. */
+static const char *shown_key(hfd_slice key, char out[KEY_SHOWN + 1])
+{
+    size_t n = 0;
+
+    for (; n < key.len && n < KEY_SHOWN; n++)
+        out[n] = key.p[n] >= ' ' && key.p[n] <= '~' && key.p[n] != '\'' ? key.p[n] : '?';
+    out[n] = '\0';
+    return out;
+}
+
+static hfd_rc fail_damaged(const struct hfd_row_name *name, struct hfd_err *err)
+{
+    char first[KEY_SHOWN + 1], second[KEY_SHOWN + 1];
+
+    return hfd_fail(err, HFD_DAMAGED,
+                    "the stored row '%s%s%s' of table '%s' is damaged: its checksum does not "
+                    "match. `doctor` lists all damaged rows; restore a backup",
+                    shown_key(name->first, first), name->second.len > 0 ? "/" : "",
+                    shown_key(name->second, second), name->table);
+}
+
 /* Stepping on also gives the errors that reading the columns of the row before has met. */
 static hfd_rc next_row(struct hfd_row_in *in, const char *what, bool *row, struct hfd_err *err)
 {
     hfd_rc rc = hfd_stmt_step(in->st, row, err);
 
-    if (rc == HFD_OK && in->bad)
+    if (in->bad && in->name.table != NULL && (rc == HFD_OK || rc == HFD_CORRUPT))
+        rc = fail_damaged(&in->name, err);
+    else if (rc == HFD_OK && in->bad)
         rc =
             hfd_fail(err, HFD_CORRUPT,
                      "store: a stored %s cannot be read: a value is missing or out of range", what);
@@ -57,23 +82,39 @@ static hfd_rc next_row(struct hfd_row_in *in, const char *what, bool *row, struc
     return rc;
 }
 
-hfd_rc hfd_row_one(struct hfd_stmt *st, const struct hfd_row_form *form, struct hfd_arena *mem,
-                   void *row, struct hfd_err *err)
+/* Reads the one row of in->st, and finishes it. */
+static hfd_rc read_one(struct hfd_row_in *in, const struct hfd_row_form *form, void *row,
+                       struct hfd_err *err)
 {
-    struct hfd_row_in in = {.st = st, .mem = mem};
     bool there;
     bool more = false;
-    hfd_rc rc = next_row(&in, form->what, &there, err);
+    hfd_rc rc = next_row(in, form->what, &there, err);
 
     if (rc == HFD_OK && !there)
         rc = hfd_fail(err, HFD_NOT_FOUND, "no such %s is stored", form->what);
     if (rc == HFD_OK) {
-        form->read(&in, row);
-        rc = next_row(&in, form->what, &more, err);
+        form->read(in, row);
+        rc = next_row(in, form->what, &more, err);
     }
     HFD_ASSERT(!more);
-    hfd_stmt_done(st);
+    hfd_stmt_done(in->st);
     return rc;
+}
+
+hfd_rc hfd_row_one(struct hfd_stmt *st, const struct hfd_row_form *form, struct hfd_arena *mem,
+                   void *row, struct hfd_err *err)
+{
+    struct hfd_row_in in = {.st = st, .mem = mem};
+
+    return read_one(&in, form, row, err);
+}
+
+hfd_rc hfd_row_one_unchecked(struct hfd_stmt *st, const struct hfd_row_form *form,
+                             struct hfd_arena *mem, void *row, struct hfd_err *err)
+{
+    struct hfd_row_in in = {.st = st, .mem = mem, .unchecked = true};
+
+    return read_one(&in, form, row, err);
 }
 
 static void read_number(struct hfd_row_in *in, void *out)

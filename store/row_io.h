@@ -8,6 +8,15 @@
 #include "store/kind.h"
 #include "store/txn.h"
 
+/** Room for a row that a row function reads for itself. */
+#define HFD_ROW_BYTES_MAX ((size_t)64 << 20)
+
+/** The name of a row in messages. */
+struct hfd_row_name {
+    const char *table;       /* NULL = none */
+    hfd_slice first, second; /* its key; the second may be none */
+};
+
 /**
  * A cursor over the columns of the current row. Columns are taken in the order of the statement's
  * list.
@@ -16,7 +25,9 @@ struct hfd_row_in {
     struct hfd_stmt *st;
     struct hfd_arena *mem;
     int at;
-    bool bad; /* a value that the program never writes */
+    bool unchecked; /* checksums are not compared */
+    bool bad;       /* a value that the program never writes, or a checksum that does not match */
+    struct hfd_row_name name; /* of the row whose checksum does not match */
 };
 
 /* Each reads the next column. */
@@ -43,10 +54,15 @@ struct hfd_row_list {
 
 /**
  * Reads the one row that st gives, and finishes st.
- * @return HFD_OK, HFD_NOT_FOUND, HFD_CORRUPT, or as hfd_stmt_step
+ * @return HFD_OK, HFD_NOT_FOUND, HFD_CORRUPT, HFD_DAMAGED (its checksum does not match), or as
+ * hfd_stmt_step
  */
 HFD_MUST_CHECK hfd_rc hfd_row_one(struct hfd_stmt *st, const struct hfd_row_form *form,
                                   struct hfd_arena *mem, void *row, struct hfd_err *err);
+
+/** As hfd_row_one, but the row has no checksum yet. */
+HFD_MUST_CHECK hfd_rc hfd_row_one_unchecked(struct hfd_stmt *st, const struct hfd_row_form *form,
+                                            struct hfd_arena *mem, void *row, struct hfd_err *err);
 
 /** Reads all rows that st gives into an array in mem, and finishes st. */
 HFD_MUST_CHECK hfd_rc hfd_row_all(struct hfd_stmt *st, const struct hfd_row_form *form,

@@ -3,14 +3,18 @@
 
 #include "store/row_cache.h"
 #include "store/row_io.h"
+#include "store/row_sum.h"
+#include "store/row_walk.h"
+#include "store/rows_part.h"
 #include "store/rows_report.h"
+#include "store/rows_resource.h"
 #include "store/totals.h"
 #include "store/unit.h"
 
 /* clang-format off */
 #define FLEET_COLUMNS_GIVEN \
     "id, kind, owner_id, name, generation, spec, labels, conditions, ready, ready_seen_us, told, created_us, updated_us, deleted_us, " \
-    "created_by, updated_by, deleted_by"
+    "created_by, updated_by, deleted_by, sum, doc_sum"
 #define FLEET_COLUMNS "seq, " FLEET_COLUMNS_GIVEN
 
 static const char sql_fleet_get[] =
@@ -21,14 +25,15 @@ static const char sql_fleet_last[] =
     "SELECT seq FROM fleet ORDER BY seq DESC LIMIT 1";
 static const char sql_fleet_insert[] = /* without RETURNING, which makes SQLite copy each page that it changes */
     "INSERT INTO fleet (" FLEET_COLUMNS ")"
-    " VALUES (?18, ?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17) ON CONFLICT DO NOTHING";
+    " VALUES (?18, ?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?19, ?20) ON CONFLICT DO NOTHING";
 static const char sql_fleet_update[] =
     "UPDATE fleet SET name = ?2, generation = ?3, spec = ?4, labels = ?5, conditions = ?6, ready = ?7, ready_seen_us = ?8, told = ?13,"
-    " updated_us = ?9, deleted_us = ?10, updated_by = ?11, deleted_by = ?12 WHERE id = ?1";
+    " updated_us = ?9, deleted_us = ?10, updated_by = ?11, deleted_by = ?12,"
+    " sum = ?14, doc_sum = ?15 WHERE id = ?1";
 static const char sql_fleet_judged[] = /* a column that is set is written to its indexes, changed or not */
-    "UPDATE fleet SET conditions = ?2, told = ?3 WHERE id = ?1";
+    "UPDATE fleet SET conditions = ?2, told = ?3, sum = ?4, doc_sum = ?5 WHERE id = ?1";
 static const char sql_fleet_judged_moved[] =
-    "UPDATE fleet SET conditions = ?2, told = ?3, ready = ?4, ready_seen_us = ?5 WHERE id = ?1";
+    "UPDATE fleet SET conditions = ?2, told = ?3, sum = ?4, doc_sum = ?5, ready = ?6, ready_seen_us = ?7 WHERE id = ?1";
 static const char sql_fleet_delete[] =
     "DELETE FROM fleet WHERE id = ?1";
 static const char sql_fleet_kind[] =
@@ -37,20 +42,50 @@ static const char sql_fleet_by_name[] =
     "SELECT " FLEET_COLUMNS " FROM fleet WHERE kind = ?1 AND owner_id = ?2 AND name = ?3 AND deleted_us = 0";
 static const char sql_fleet_children[] =
     "SELECT seq, id, kind, owner_id, name, generation, '{}', '{}', '[]', ready, ready_seen_us, told, created_us, updated_us,"
-    " deleted_us, created_by, updated_by, deleted_by FROM fleet WHERE owner_id = ?1 AND owner_id <> '' ORDER BY created_us, seq";
+    " deleted_us, created_by, updated_by, deleted_by, sum, NULL FROM fleet WHERE owner_id = ?1 AND owner_id <> '' ORDER BY created_us, seq";
 static const char sql_fleet_pending[] =
     "SELECT " FLEET_COLUMNS " FROM fleet WHERE ready = 0 AND (created_us, seq) > (?1, ?2)"
     " ORDER BY created_us, seq LIMIT ?3";
 
 static const char sql_refer_owner[] =
-    "UPDATE fleet SET owner_id = ?2 WHERE owner_id = ?1 AND owner_id <> ''";
-static const char sql_refer_part[] =
-    "UPDATE part SET fleet_id = ?2 WHERE fleet_id = ?1";
-static const char sql_refer_resource[] =
-    "UPDATE resource SET cluster_id = ?2 WHERE cluster_id = ?1 RETURNING guresid";
+    "UPDATE fleet SET owner_id = ?2, sum = ?3 WHERE id = ?1";
+static const char sql_fleet_keys[] =
+    "SELECT id, '' FROM fleet WHERE id > ?1 AND ?2 = '' ORDER BY id LIMIT 100";
+static const char sql_fleet_open[] =
+    "SELECT id, '' FROM fleet WHERE id > ?1 AND ?2 = '' AND sum IS NULL ORDER BY id LIMIT 100";
+static const char sql_fleet_fill[] =
+    "UPDATE fleet SET sum = ?2, doc_sum = ?3 WHERE id = ?1";
 /* clang-format on */
 
-static void read_fleet(struct hfd_row_in *in, void *out)
+/* Those of the head, and then the documents. */
+static const size_t fleet_texts[] = {
+    offsetof(struct hfd_fleet_row, id),         offsetof(struct hfd_fleet_row, owner_id),
+    offsetof(struct hfd_fleet_row, name),       offsetof(struct hfd_fleet_row, created_by),
+    offsetof(struct hfd_fleet_row, updated_by), offsetof(struct hfd_fleet_row, deleted_by),
+    offsetof(struct hfd_fleet_row, spec),       offsetof(struct hfd_fleet_row, labels),
+    offsetof(struct hfd_fleet_row, conditions),
+};
+#define FLEET_TEXTS (sizeof(fleet_texts) / sizeof(fleet_texts[0]))
+#define HEAD_TEXTS 6u
+
+static int64_t sum_of(const struct hfd_fleet_row *row)
+{
+    const int64_t numbers[] = {row->kind,          row->generation,    row->ready,
+                               row->ready_seen_us, row->observer_idle, row->created_us,
+                               row->updated_us,    row->deleted_us};
+
+    return hfd_row_sum(&(struct hfd_row_values){row, fleet_texts, HEAD_TEXTS, numbers,
+                                                sizeof(numbers) / sizeof(numbers[0])});
+}
+
+static int64_t doc_sum_of(const struct hfd_fleet_row *row)
+{
+    return hfd_row_sum(
+        &(struct hfd_row_values){row, fleet_texts + HEAD_TEXTS, FLEET_TEXTS - HEAD_TEXTS, NULL, 0});
+}
+
+/* Does not check the documents. */
+static void read_head(struct hfd_row_in *in, void *out)
 {
     struct hfd_fleet_row *row = out;
 
@@ -72,32 +107,35 @@ static void read_fleet(struct hfd_row_in *in, void *out)
     row->created_by = hfd_row_text(in);
     row->updated_by = hfd_row_text(in);
     row->deleted_by = hfd_row_text(in);
+    hfd_row_check(in, sum_of(row), &(struct hfd_row_name){"fleet", row->id, HFD_SLICE_NONE});
+}
+
+static void read_fleet(struct hfd_row_in *in, void *out)
+{
+    const struct hfd_fleet_row *row = out;
+
+    read_head(in, out);
+    hfd_row_check(in, doc_sum_of(row), &(struct hfd_row_name){"fleet", row->id, HFD_SLICE_NONE});
 }
 
 static const struct hfd_row_form fleet_form = {"HyperFleet resource", read_fleet,
                                                sizeof(struct hfd_fleet_row)};
+static const struct hfd_row_form head_form = {"HyperFleet resource", read_head,
+                                              sizeof(struct hfd_fleet_row)};
 
-static hfd_rc all_fleet(struct hfd_stmt *st, struct hfd_arena *mem, struct hfd_fleet_list *out,
-                        struct hfd_err *err)
+static hfd_rc all_fleet(struct hfd_stmt *st, const struct hfd_row_form *form, struct hfd_arena *mem,
+                        struct hfd_fleet_list *out, struct hfd_err *err)
 {
     struct hfd_row_list list;
     hfd_rc rc;
 
-    rc = hfd_row_all(st, &fleet_form, mem, &list, err);
+    rc = hfd_row_all(st, form, mem, &list, err);
     out->rows = list.rows;
     out->count = list.count;
     return rc;
 }
 
 /* ---- how rows are kept ---- */
-
-static const size_t fleet_texts[] = {
-    offsetof(struct hfd_fleet_row, id),         offsetof(struct hfd_fleet_row, owner_id),
-    offsetof(struct hfd_fleet_row, name),       offsetof(struct hfd_fleet_row, spec),
-    offsetof(struct hfd_fleet_row, labels),     offsetof(struct hfd_fleet_row, conditions),
-    offsetof(struct hfd_fleet_row, created_by), offsetof(struct hfd_fleet_row, updated_by),
-    offsetof(struct hfd_fleet_row, deleted_by),
-};
 
 static struct hfd_unit_key key_of(const void *row)
 {
@@ -111,7 +149,7 @@ static const struct hfd_unit_form kept_form = {
     .what = "HyperFleet resource",
     .size = sizeof(struct hfd_fleet_row),
     .texts = fleet_texts,
-    .text_count = sizeof(fleet_texts) / sizeof(fleet_texts[0]),
+    .text_count = FLEET_TEXTS,
     .key_of = key_of,
     .write = write_kept,
 };
@@ -192,7 +230,7 @@ hfd_rc hfd_fleet_row_children(struct hfd_txn *tx, hfd_slice cluster_id, struct h
     if (rc != HFD_OK)
         return rc;
     hfd_stmt_text(st, 1, hfd_row_some(cluster_id));
-    rc = all_fleet(st, mem, out, err);
+    rc = all_fleet(st, &head_form, mem, out, err);
     out->total = (int64_t)out->count;
     return rc;
 }
@@ -212,7 +250,7 @@ hfd_rc hfd_fleet_row_pending(struct hfd_txn *tx, const struct hfd_pending_query 
     hfd_stmt_i64(st, 1, query->after_us);
     hfd_stmt_i64(st, 2, query->after_seq);
     hfd_stmt_i64(st, 3, query->limit);
-    rc = all_fleet(st, mem, out, err);
+    rc = all_fleet(st, &fleet_form, mem, out, err);
     out->total = (int64_t)out->count;
     return rc;
 }
@@ -270,6 +308,8 @@ hfd_rc hfd_fleet_row_insert(struct hfd_txn *tx, struct hfd_fleet_row *row, struc
     hfd_stmt_text(st, 16, hfd_row_some(row->updated_by));
     hfd_stmt_text(st, 17, hfd_row_some(row->deleted_by));
     hfd_stmt_i64(st, 18, row->seq);
+    hfd_stmt_i64(st, 19, sum_of(row));
+    hfd_stmt_i64(st, 20, doc_sum_of(row));
     rc = hfd_stmt_run(st, &changed, err);
     if (rc == HFD_OK && changed == 0)
         rc = hfd_fail(err, HFD_CONFLICT, "store: the name or the id of a %s is taken",
@@ -310,6 +350,8 @@ static hfd_rc write_all(struct hfd_txn *tx, const struct hfd_fleet_row *row, str
     hfd_stmt_text(st, 11, hfd_row_some(row->updated_by));
     hfd_stmt_text(st, 12, hfd_row_some(row->deleted_by));
     hfd_stmt_i64(st, 13, row->observer_idle);
+    hfd_stmt_i64(st, 14, sum_of(row));
+    hfd_stmt_i64(st, 15, doc_sum_of(row));
     return run_update(st, err);
 }
 
@@ -324,9 +366,11 @@ static hfd_rc write_judged(struct hfd_txn *tx, const struct hfd_fleet_row *row, 
     hfd_stmt_text(st, 1, hfd_row_some(row->id));
     hfd_stmt_text(st, 2, hfd_row_some(row->conditions));
     hfd_stmt_i64(st, 3, row->observer_idle);
+    hfd_stmt_i64(st, 4, sum_of(row));
+    hfd_stmt_i64(st, 5, doc_sum_of(row));
     if (moved) {
-        hfd_stmt_i64(st, 4, row->ready);
-        hfd_stmt_i64(st, 5, row->ready_seen_us);
+        hfd_stmt_i64(st, 6, row->ready);
+        hfd_stmt_i64(st, 7, row->ready_seen_us);
     }
     return run_update(st, err);
 }
@@ -344,16 +388,31 @@ static hfd_rc write_kept(struct hfd_txn *tx, const struct hfd_kept *kept, struct
     return write_change(tx, kept->row, kept->change, err);
 }
 
-/* Keeps the new form of a known row; without room for it, it is written at once. */
-static hfd_rc change_row(struct hfd_txn *tx, struct hfd_kept *kept, const struct hfd_fleet_row *new,
-                         unsigned change, struct hfd_err *err)
+/* Keeps the new form of a row; without room for it, it is written at once. */
+static hfd_rc change_row(struct hfd_txn *tx, const struct hfd_fleet_row *new, unsigned change,
+                         struct hfd_err *err)
 {
-    const unsigned all = kept->change | change;
+    struct hfd_kept *kept = find(tx, new->id);
+    const unsigned all = kept != NULL ? kept->change | change : change;
 
     kept = hfd_unit_keep(tx, &kept_form, new);
     if (kept == NULL)
         return write_change(tx, new, all, err);
     hfd_unit_change(tx, kept, all);
+    return HFD_OK;
+}
+
+/* Gives the row as it is now. Its texts are in mem, or in the unit of work. */
+static hfd_rc present_row(struct hfd_txn *tx, hfd_slice id, struct hfd_arena *mem,
+                          struct hfd_fleet_row *out, struct hfd_err *err)
+{
+    const struct hfd_kept *kept = find(tx, id);
+
+    if (kept == NULL)
+        return hfd_fleet_row_get(tx, id, mem, out, err);
+    if (kept->row == NULL)
+        return hfd_fail(err, HFD_NOT_FOUND, "no such HyperFleet resource is stored");
+    *out = *(const struct hfd_fleet_row *)kept->row;
     return HFD_OK;
 }
 
@@ -363,31 +422,37 @@ static bool claims_name(const struct hfd_fleet_row *was, const struct hfd_fleet_
     return row->deleted_us == 0 && (was->deleted_us != 0 || !hfd_slice_eq(was->name, row->name));
 }
 
+static hfd_rc write_claim(struct hfd_txn *tx, const struct hfd_fleet_row *new, struct hfd_err *err)
+{
+    hfd_rc rc = hfd_unit_write_table(tx, HFD_UNIT_FLEET, err); /* the name may have become free */
+
+    if (rc == HFD_OK)
+        rc = write_all(tx, new, err);
+    if (rc == HFD_OK)
+        (void)hfd_unit_keep(tx, &kept_form, new);
+    return rc;
+}
+
 hfd_rc hfd_fleet_row_update(struct hfd_txn *tx, const struct hfd_fleet_row *row,
                             struct hfd_err *err)
 {
-    struct hfd_kept *kept = find(tx, row->id);
-    const struct hfd_fleet_row *was = kept != NULL ? kept->row : NULL;
-    struct hfd_fleet_row new = *row;
+    struct hfd_fleet_row was, new = *row;
+    struct hfd_arena mem;
     hfd_rc rc;
 
-    new.observer_idle = 0;
-    if (kept != NULL && was == NULL)
-        return hfd_fail(err, HFD_NOT_FOUND, "no such HyperFleet resource is stored");
-    if (kept != NULL) {
-        new.seq = was->seq;
-        new.kind = was->kind;
-        new.owner_id = was->owner_id;
-        new.created_us = was->created_us;
-        new.created_by = was->created_by;
+    hfd_arena_init(&mem, HFD_ROW_BYTES_MAX);
+    rc = present_row(tx, row->id, &mem, &was, err);
+    if (rc == HFD_OK) {
+        new.observer_idle = 0;
+        new.seq = was.seq;
+        new.kind = was.kind;
+        new.owner_id = was.owner_id;
+        new.created_us = was.created_us;
+        new.created_by = was.created_by;
+        rc = claims_name(&was, row) ? write_claim(tx, &new, err)
+                                    : change_row(tx, &new, CHANGE_ALL, err);
     }
-    if (kept != NULL && !claims_name(was, row))
-        return change_row(tx, kept, &new, CHANGE_ALL, err);
-    rc = hfd_unit_write_table(tx, HFD_UNIT_FLEET, err); /* the name may have become free */
-    if (rc == HFD_OK)
-        rc = write_all(tx, &new, err);
-    if (rc == HFD_OK && kept != NULL)
-        (void)hfd_unit_keep(tx, &kept_form, &new);
+    hfd_arena_fini(&mem);
     return rc;
 }
 
@@ -395,21 +460,23 @@ hfd_rc hfd_fleet_row_judged(struct hfd_txn *tx, const struct hfd_fleet_row *row,
                             const struct hfd_fleet_row *was, struct hfd_err *err)
 {
     const bool moved = row->ready != was->ready || row->ready_seen_us != was->ready_seen_us;
-    struct hfd_kept *kept = find(tx, row->id);
     struct hfd_fleet_row new;
+    struct hfd_arena mem;
+    hfd_rc rc;
 
-    if (kept == NULL)
-        return write_judged(tx, row, moved, err);
-    if (kept->row == NULL)
-        return hfd_fail(err, HFD_NOT_FOUND, "no such HyperFleet resource is stored");
-    new = *(const struct hfd_fleet_row *)kept->row;
-    new.conditions = row->conditions;
-    new.observer_idle = row->observer_idle;
-    if (moved) {
-        new.ready = row->ready;
-        new.ready_seen_us = row->ready_seen_us;
+    hfd_arena_init(&mem, HFD_ROW_BYTES_MAX);
+    rc = present_row(tx, row->id, &mem, &new, err);
+    if (rc == HFD_OK) {
+        new.conditions = row->conditions;
+        new.observer_idle = row->observer_idle;
+        if (moved) {
+            new.ready = row->ready;
+            new.ready_seen_us = row->ready_seen_us;
+        }
+        rc = change_row(tx, &new, moved ? CHANGE_MOVED : CHANGE_JUDGED, err);
     }
-    return change_row(tx, kept, &new, moved ? CHANGE_MOVED : CHANGE_JUDGED, err);
+    hfd_arena_fini(&mem);
+    return rc;
 }
 
 static hfd_rc kind_of(struct hfd_txn *tx, hfd_slice id, int64_t *out, struct hfd_err *err)
@@ -448,41 +515,71 @@ hfd_rc hfd_fleet_row_delete(struct hfd_txn *tx, hfd_slice id, struct hfd_err *er
                : rc;
 }
 
-static void read_guresid(struct hfd_row_in *in, void *out)
+static hfd_rc refer_owner(struct hfd_txn *tx, const struct hfd_fleet_row *child, hfd_slice to,
+                          struct hfd_err *err)
 {
-    *(hfd_slice *)out = hfd_row_text(in);
-}
-
-static const struct hfd_row_form guresid_form = {"driver resource", read_guresid,
-                                                 sizeof(hfd_slice)};
-
-static hfd_rc refer_resources(struct hfd_txn *tx, hfd_slice from, hfd_slice to,
-                              struct hfd_arena *mem, struct hfd_err *err)
-{
-    struct hfd_row_list changed;
+    struct hfd_fleet_row new = *child;
     struct hfd_stmt *st;
-    hfd_rc rc = hfd_row_write(tx, sql_refer_resource, &st, err);
+    hfd_rc rc = hfd_row_write(tx, sql_refer_owner, &st, err);
 
     if (rc != HFD_OK)
         return rc;
-    hfd_stmt_text(st, 1, hfd_row_some(from));
+    new.owner_id = to;
+    hfd_stmt_text(st, 1, hfd_row_some(new.id));
     hfd_stmt_text(st, 2, hfd_row_some(to));
-    rc = hfd_row_all(st, &guresid_form, mem, &changed, err);
-    for (size_t i = 0; rc == HFD_OK && tx->stamps != NULL && i < changed.count; i++)
-        hfd_row_stamps_change(tx->stamps, ((hfd_slice *)changed.rows)[i]);
-    return rc;
+    hfd_stmt_i64(st, 3, sum_of(&new));
+    return hfd_stmt_run(st, NULL, err);
 }
 
 hfd_rc hfd_fleet_row_refer(struct hfd_txn *tx, hfd_slice from, hfd_slice to, struct hfd_arena *mem,
                            struct hfd_err *err)
 {
-    hfd_rc rc = hfd_unit_write(tx, err); /* the statements change rows of three tables */
+    struct hfd_fleet_list children;
+    hfd_rc rc = hfd_unit_write(tx, err); /* rows of three tables are found by this id */
 
     if (rc != HFD_OK)
         return rc;
     hfd_unit_forget(tx);
-    rc = hfd_row_run(tx, sql_refer_owner, from, to, err);
+    rc = hfd_fleet_row_children(tx, from, mem, &children, err);
+    for (size_t i = 0; rc == HFD_OK && i < children.count; i++)
+        rc = refer_owner(tx, &children.rows[i], to, err);
     if (rc == HFD_OK)
-        rc = hfd_row_run(tx, sql_refer_part, from, to, err);
-    return rc == HFD_OK ? refer_resources(tx, from, to, mem, err) : rc;
+        rc = hfd_part_row_refer(tx, from, to, mem, err);
+    return rc == HFD_OK ? hfd_resource_row_refer(tx, from, to, mem, err) : rc;
 }
+
+/* ---- checksums ---- */
+
+static hfd_rc check_row(struct hfd_txn *tx, const struct hfd_unit_key *key, struct hfd_arena *mem,
+                        struct hfd_err *err)
+{
+    struct hfd_fleet_row row;
+
+    return hfd_fleet_row_get(tx, key->first, mem, &row, err);
+}
+
+static hfd_rc fill_row(struct hfd_txn *tx, const struct hfd_unit_key *key, struct hfd_arena *mem,
+                       struct hfd_err *err)
+{
+    static const struct hfd_row_form form = {
+        .what = "HyperFleet resource", .read = read_fleet, .size = sizeof(struct hfd_fleet_row)};
+    struct hfd_fleet_row row;
+    struct hfd_stmt *st;
+    hfd_rc rc = hfd_db_prepare(tx->db, sql_fleet_get, &st, err);
+
+    if (rc != HFD_OK)
+        return rc;
+    hfd_stmt_text(st, 1, key->first);
+    rc = hfd_row_one_unchecked(st, &form, mem, &row, err);
+    if (rc == HFD_OK)
+        rc = hfd_row_write(tx, sql_fleet_fill, &st, err);
+    if (rc != HFD_OK)
+        return rc;
+    hfd_stmt_text(st, 1, key->first);
+    hfd_stmt_i64(st, 2, sum_of(&row));
+    hfd_stmt_i64(st, 3, doc_sum_of(&row));
+    return hfd_stmt_run(st, NULL, err);
+}
+
+const struct hfd_sum_table hfd_fleet_sums = {"fleet", sql_fleet_keys, sql_fleet_open, check_row,
+                                             fill_row};

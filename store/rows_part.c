@@ -2,24 +2,53 @@
 #include "store/rows_part.h"
 
 #include "store/row_io.h"
+#include "store/row_sum.h"
+#include "store/row_walk.h"
 #include "store/unit.h"
 
 /* clang-format off */
-#define PART_COLUMNS "guresid, fleet_id, kind, name, generation, leaving, pending"
+#define PART_COLUMNS "guresid, fleet_id, kind, name, generation, leaving, pending, sum"
 
 static const char sql_part_list[] =
     "SELECT " PART_COLUMNS " FROM part WHERE guresid = ?1 ORDER BY kind, name, fleet_id";
+static const char sql_part_get[] =
+    "SELECT " PART_COLUMNS " FROM part WHERE guresid = ?1 AND fleet_id = ?2";
 static const char sql_part_by_fleet[] =
     "SELECT " PART_COLUMNS " FROM part WHERE fleet_id = ?1 ORDER BY guresid LIMIT 1";
+static const char sql_part_all_of[] =
+    "SELECT " PART_COLUMNS " FROM part WHERE fleet_id = ?1";
 static const char sql_part_put[] =
-    "INSERT INTO part (" PART_COLUMNS ") VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)"
+    "INSERT INTO part (" PART_COLUMNS ") VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)"
     " ON CONFLICT (guresid, fleet_id) DO UPDATE SET kind = excluded.kind, name = excluded.name,"
-    " generation = excluded.generation, leaving = excluded.leaving, pending = excluded.pending";
+    " generation = excluded.generation, leaving = excluded.leaving, pending = excluded.pending, sum = excluded.sum";
 static const char sql_part_delete[] =
     "DELETE FROM part WHERE guresid = ?1 AND fleet_id = ?2";
 static const char sql_part_delete_all[] =
     "DELETE FROM part WHERE guresid = ?1";
+static const char sql_part_keys[] =
+    "SELECT guresid, fleet_id FROM part WHERE (guresid, fleet_id) > (?1, ?2) ORDER BY guresid, fleet_id LIMIT 100";
+static const char sql_part_open[] =
+    "SELECT guresid, fleet_id FROM part WHERE (guresid, fleet_id) > (?1, ?2) AND sum IS NULL ORDER BY guresid, fleet_id LIMIT 100";
+static const char sql_part_fill[] =
+    "UPDATE part SET sum = ?3 WHERE guresid = ?1 AND fleet_id = ?2";
 /* clang-format on */
+
+/* A new text goes last: row_sum.h. */
+static const size_t part_texts[] = {
+    offsetof(struct hfd_part_row, guresid),
+    offsetof(struct hfd_part_row, fleet_id),
+    offsetof(struct hfd_part_row, name),
+};
+
+#define PART_TEXTS (sizeof(part_texts) / sizeof(part_texts[0]))
+
+static int64_t sum_of(const struct hfd_part_row *row)
+{
+    const int64_t numbers[] = {row->kind, row->generation, row->leaving, row->pending};
+
+    return hfd_row_sum(&(struct hfd_row_values){row, part_texts, PART_TEXTS, numbers,
+                                                sizeof(numbers) / sizeof(numbers[0])});
+}
 
 static void read_part(struct hfd_row_in *in, void *out)
 {
@@ -32,17 +61,12 @@ static void read_part(struct hfd_row_in *in, void *out)
     row->generation = hfd_row_i64(in);
     row->leaving = hfd_row_i64(in) != 0;
     row->pending = hfd_row_i64(in) != 0;
+    hfd_row_check(in, sum_of(row), &(struct hfd_row_name){"part", row->guresid, row->fleet_id});
 }
 
 static const struct hfd_row_form part_form = {"part", read_part, sizeof(struct hfd_part_row)};
 
 /* ---- how rows are kept ---- */
-
-static const size_t part_texts[] = {
-    offsetof(struct hfd_part_row, guresid),
-    offsetof(struct hfd_part_row, fleet_id),
-    offsetof(struct hfd_part_row, name),
-};
 
 static struct hfd_unit_key key_of(const void *row)
 {
@@ -70,7 +94,7 @@ static const struct hfd_unit_form kept_form = {
     .what = "part",
     .size = sizeof(struct hfd_part_row),
     .texts = part_texts,
-    .text_count = sizeof(part_texts) / sizeof(part_texts[0]),
+    .text_count = PART_TEXTS,
     .key_of = key_of,
     .compare = compare,
     .write = write_kept,
@@ -152,6 +176,7 @@ static hfd_rc write_row(struct hfd_txn *tx, const struct hfd_part_row *row, stru
     hfd_stmt_i64(st, 5, row->generation);
     hfd_stmt_i64(st, 6, row->leaving);
     hfd_stmt_i64(st, 7, row->pending);
+    hfd_stmt_i64(st, 8, sum_of(row));
     return hfd_stmt_run(st, NULL, err);
 }
 
@@ -189,3 +214,84 @@ hfd_rc hfd_part_row_delete_all(struct hfd_txn *tx, hfd_slice guresid, struct hfd
     hfd_unit_lose_all(tx, &kept_form, guresid);
     return hfd_row_run(tx, sql_part_delete_all, guresid, HFD_SLICE_NONE, err);
 }
+
+/* The HyperFleet id is in the key: a row goes, and another one comes. */
+static hfd_rc refer_part(struct hfd_txn *tx, const struct hfd_part_row *row, hfd_slice to,
+                         struct hfd_err *err)
+{
+    struct hfd_part_row new = *row;
+    hfd_rc rc = hfd_part_row_delete(tx, row->guresid, row->fleet_id, err);
+
+    new.fleet_id = to;
+    return rc == HFD_OK ? hfd_part_row_put(tx, &new, err) : rc;
+}
+
+hfd_rc hfd_part_row_refer(struct hfd_txn *tx, hfd_slice from, hfd_slice to, struct hfd_arena *mem,
+                          struct hfd_err *err)
+{
+    const struct hfd_part_row *rows;
+    struct hfd_row_list list;
+    struct hfd_stmt *st;
+    hfd_rc rc = hfd_unit_write_table(tx, HFD_UNIT_PART, err);
+
+    if (rc == HFD_OK)
+        rc = hfd_db_prepare(tx->db, sql_part_all_of, &st, err);
+    if (rc != HFD_OK)
+        return rc;
+    hfd_stmt_text(st, 1, hfd_row_some(from));
+    rc = hfd_row_all(st, &part_form, mem, &list, err);
+    rows = list.rows;
+    for (size_t i = 0; rc == HFD_OK && i < list.count; i++)
+        rc = refer_part(tx, &rows[i], to, err);
+    return rc;
+}
+
+/* ---- checksums ---- */
+
+static hfd_rc get_part(struct hfd_txn *tx, const struct hfd_unit_key *key, struct hfd_arena *mem,
+                       struct hfd_part_row *out, struct hfd_err *err)
+{
+    struct hfd_stmt *st;
+    hfd_rc rc = hfd_db_prepare(tx->db, sql_part_get, &st, err);
+
+    if (rc != HFD_OK)
+        return rc;
+    hfd_stmt_text(st, 1, key->first);
+    hfd_stmt_text(st, 2, key->second);
+    return hfd_row_one(st, &part_form, mem, out, err);
+}
+
+static hfd_rc check_row(struct hfd_txn *tx, const struct hfd_unit_key *key, struct hfd_arena *mem,
+                        struct hfd_err *err)
+{
+    struct hfd_part_row row;
+
+    return get_part(tx, key, mem, &row, err);
+}
+
+static hfd_rc fill_row(struct hfd_txn *tx, const struct hfd_unit_key *key, struct hfd_arena *mem,
+                       struct hfd_err *err)
+{
+    static const struct hfd_row_form form = {
+        .what = "part", .read = read_part, .size = sizeof(struct hfd_part_row)};
+    struct hfd_part_row row;
+    struct hfd_stmt *st;
+    hfd_rc rc = hfd_db_prepare(tx->db, sql_part_get, &st, err);
+
+    if (rc != HFD_OK)
+        return rc;
+    hfd_stmt_text(st, 1, key->first);
+    hfd_stmt_text(st, 2, key->second);
+    rc = hfd_row_one_unchecked(st, &form, mem, &row, err);
+    if (rc == HFD_OK)
+        rc = hfd_row_write(tx, sql_part_fill, &st, err);
+    if (rc != HFD_OK)
+        return rc;
+    hfd_stmt_text(st, 1, key->first);
+    hfd_stmt_text(st, 2, key->second);
+    hfd_stmt_i64(st, 3, sum_of(&row));
+    return hfd_stmt_run(st, NULL, err);
+}
+
+const struct hfd_sum_table hfd_part_sums = {"part", sql_part_keys, sql_part_open, check_row,
+                                            fill_row};

@@ -37,5 +37,8 @@ HFD_MUST_CHECK hfd_rc hfd_part_row_delete(struct hfd_txn *tx, hfd_slice guresid,
 /** Removes all parts of a driver resource. */
 HFD_MUST_CHECK hfd_rc hfd_part_row_delete_all(struct hfd_txn *tx, hfd_slice guresid,
                                               struct hfd_err *err);
+/** Gives the parts with the HyperFleet id `from` the id `to`. */
+HFD_MUST_CHECK hfd_rc hfd_part_row_refer(struct hfd_txn *tx, hfd_slice from, hfd_slice to,
+                                         struct hfd_arena *mem, struct hfd_err *err);
 
 #endif

@@ -2,36 +2,69 @@
 #include "store/rows_report.h"
 
 #include "store/row_io.h"
+#include "store/row_sum.h"
+#include "store/row_walk.h"
 #include "store/unit.h"
 
 /* clang-format off */
 #define REPORT_COLUMNS \
-    "fleet_id, adapter, observed_generation, observed_us, received_us, created_us, conditions, data, metadata, secrets"
+    "fleet_id, adapter, observed_generation, observed_us, received_us, created_us, conditions, data, metadata, secrets, sum, doc_sum"
 
 static const char sql_report_list[] =
     "SELECT " REPORT_COLUMNS " FROM report WHERE fleet_id = ?1 ORDER BY created_us, adapter LIMIT ?2 OFFSET ?3";
 static const char sql_report_count[] =
     "SELECT COUNT(*) FROM report WHERE fleet_id = ?1";
 static const char sql_report_heads[] =
-    "SELECT fleet_id, adapter, observed_generation, observed_us, received_us, created_us, conditions, '', '', NULL"
+    "SELECT fleet_id, adapter, observed_generation, observed_us, received_us, created_us, conditions, '', '', NULL, sum, NULL"
     " FROM report WHERE fleet_id = ?1 ORDER BY created_us, adapter";
 static const char sql_report_get[] =
     "SELECT " REPORT_COLUMNS " FROM report WHERE fleet_id = ?1 AND adapter = ?2";
 static const char sql_report_spend[] =
-    "UPDATE report SET received_us = 0 WHERE fleet_id = ?1";
+    "UPDATE report SET received_us = 0, sum = sum - received_us WHERE fleet_id = ?1";
 static const char sql_report_delete_all[] =
     "DELETE FROM report WHERE fleet_id = ?1";
 static const char sql_report_delete[] =
     "DELETE FROM report WHERE fleet_id = ?1 AND adapter = ?2";
 static const char sql_report_put[] = /* created_us stays that of the first report */
     "INSERT INTO report (" REPORT_COLUMNS ")"
-    " VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)"
+    " VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12)"
     " ON CONFLICT (fleet_id, adapter) DO UPDATE SET observed_generation = excluded.observed_generation,"
     " observed_us = excluded.observed_us, received_us = excluded.received_us, conditions = excluded.conditions,"
-    " data = excluded.data, metadata = excluded.metadata, secrets = excluded.secrets";
+    " data = excluded.data, metadata = excluded.metadata, secrets = excluded.secrets, sum = excluded.sum,"
+    " doc_sum = excluded.doc_sum";
+static const char sql_report_keys[] =
+    "SELECT fleet_id, adapter FROM report WHERE (fleet_id, adapter) > (?1, ?2) ORDER BY fleet_id, adapter LIMIT 100";
+static const char sql_report_open[] =
+    "SELECT fleet_id, adapter FROM report WHERE (fleet_id, adapter) > (?1, ?2) AND sum IS NULL ORDER BY fleet_id, adapter LIMIT 100";
+static const char sql_report_fill[] =
+    "UPDATE report SET sum = ?3, doc_sum = ?4 WHERE fleet_id = ?1 AND adapter = ?2";
 /* clang-format on */
 
-static void read_report(struct hfd_row_in *in, void *out)
+/* Those that heads leave out, the one that may be none first, and then those of the head. */
+static const size_t report_texts[] = {
+    offsetof(struct hfd_report_row, secrets),  offsetof(struct hfd_report_row, data),
+    offsetof(struct hfd_report_row, metadata), offsetof(struct hfd_report_row, fleet_id),
+    offsetof(struct hfd_report_row, adapter),  offsetof(struct hfd_report_row, conditions),
+};
+#define REPORT_TEXTS (sizeof(report_texts) / sizeof(report_texts[0]))
+#define DOC_TEXTS 3u
+
+static int64_t sum_of(const struct hfd_report_row *row)
+{
+    const int64_t numbers[] = {row->observed_generation, row->observed_us, row->created_us};
+    const int64_t sum = hfd_row_sum(&(struct hfd_row_values){row, report_texts + DOC_TEXTS,
+                                                             REPORT_TEXTS - DOC_TEXTS, numbers,
+                                                             sizeof(numbers) / sizeof(numbers[0])});
+
+    return (int64_t)((uint64_t)sum + (uint64_t)row->received_us);
+}
+
+static int64_t doc_sum_of(const struct hfd_report_row *row)
+{
+    return hfd_row_sum(&(struct hfd_row_values){row, report_texts, DOC_TEXTS, NULL, 0});
+}
+
+static void read_head(struct hfd_row_in *in, void *out)
 {
     struct hfd_report_row *row = out;
 
@@ -45,18 +78,23 @@ static void read_report(struct hfd_row_in *in, void *out)
     row->data = hfd_row_text(in);
     row->metadata = hfd_row_text(in);
     row->secrets = hfd_row_blob(in);
+    hfd_row_check(in, sum_of(row), &(struct hfd_row_name){"report", row->fleet_id, row->adapter});
+}
+
+static void read_report(struct hfd_row_in *in, void *out)
+{
+    const struct hfd_report_row *row = out;
+
+    read_head(in, out);
+    hfd_row_check(in, doc_sum_of(row),
+                  &(struct hfd_row_name){"report", row->fleet_id, row->adapter});
 }
 
 static const struct hfd_row_form report_form = {"report", read_report,
                                                 sizeof(struct hfd_report_row)};
+static const struct hfd_row_form head_form = {"report", read_head, sizeof(struct hfd_report_row)};
 
 /* ---- how rows are kept ---- */
-
-static const size_t report_texts[] = {
-    offsetof(struct hfd_report_row, fleet_id),   offsetof(struct hfd_report_row, adapter),
-    offsetof(struct hfd_report_row, conditions), offsetof(struct hfd_report_row, data),
-    offsetof(struct hfd_report_row, metadata),   offsetof(struct hfd_report_row, secrets),
-};
 
 static struct hfd_unit_key key_of(const void *row)
 {
@@ -90,7 +128,7 @@ static const struct hfd_unit_form kept_form = {
     .what = "report",
     .size = sizeof(struct hfd_report_row),
     .texts = report_texts,
-    .text_count = sizeof(report_texts) / sizeof(report_texts[0]),
+    .text_count = REPORT_TEXTS,
     .none_count = 1, /* secrets */
     .key_of = key_of,
     .compare = compare,
@@ -145,7 +183,7 @@ static hfd_rc read_heads(struct hfd_txn *tx, hfd_slice fleet_id, struct hfd_aren
     if (rc != HFD_OK)
         return rc;
     hfd_stmt_text(st, 1, hfd_row_some(fleet_id));
-    return hfd_row_all(st, &report_form, mem, out, err);
+    return hfd_row_all(st, &head_form, mem, out, err);
 }
 
 hfd_rc hfd_report_row_heads(struct hfd_txn *tx, hfd_slice fleet_id, struct hfd_arena *mem,
@@ -213,6 +251,8 @@ static hfd_rc write_row(struct hfd_txn *tx, const struct hfd_report_row *row, st
     hfd_stmt_text(st, 8, hfd_row_some(row->data));
     hfd_stmt_text(st, 9, hfd_row_some(row->metadata));
     hfd_stmt_blob(st, 10, row->secrets);
+    hfd_stmt_i64(st, 11, sum_of(row));
+    hfd_stmt_i64(st, 12, doc_sum_of(row));
     return hfd_stmt_run(st, NULL, err);
 }
 
@@ -221,20 +261,38 @@ static hfd_rc write_kept(struct hfd_txn *tx, const struct hfd_kept *kept, struct
     return write_row(tx, kept->row, err);
 }
 
-/* Kept only where it is known which report it replaces: that one's created_us stays. */
+/* Reads when the report that is replaced was made. A damaged one is not written over. */
+static hfd_rc read_created(struct hfd_txn *tx, struct hfd_report_row *row, struct hfd_err *err)
+{
+    const struct hfd_report_key key = {row->fleet_id, row->adapter};
+    struct hfd_report_row was;
+    struct hfd_arena mem;
+    hfd_rc rc;
+
+    hfd_arena_init(&mem, HFD_ROW_BYTES_MAX);
+    rc = hfd_report_row_get(tx, &key, &mem, &was, err);
+    if (rc == HFD_OK)
+        row->created_us = was.created_us;
+    hfd_arena_fini(&mem);
+    return rc == HFD_NOT_FOUND ? HFD_OK : rc;
+}
+
 hfd_rc hfd_report_row_put(struct hfd_txn *tx, const struct hfd_report_row *row, struct hfd_err *err)
 {
     const struct hfd_unit_key key = key_of(row);
     struct hfd_kept *kept = hfd_unit_find(tx, &kept_form, &key);
     struct hfd_report_row new = *row;
+    hfd_rc rc = HFD_OK;
 
-    if (kept == NULL && !hfd_unit_has_all(tx, &kept_form, row->fleet_id))
-        return write_row(tx, row, err);
     if (kept != NULL && kept->row != NULL)
         new.created_us = ((const struct hfd_report_row *)kept->row)->created_us;
+    else if (kept == NULL && !hfd_unit_has_all(tx, &kept_form, row->fleet_id))
+        rc = read_created(tx, &new, err);
+    if (rc != HFD_OK)
+        return rc;
     kept = hfd_unit_keep(tx, &kept_form, &new);
     if (kept == NULL)
-        return write_row(tx, row, err);
+        return write_row(tx, &new, err);
     hfd_unit_change(tx, kept, CHANGE_PUT);
     return HFD_OK;
 }
@@ -253,3 +311,42 @@ hfd_rc hfd_report_row_delete(struct hfd_txn *tx, const struct hfd_report_key *ke
     (void)hfd_unit_keep_absent(tx, &kept_form, &kept_key);
     return hfd_row_run(tx, sql_report_delete, key->fleet_id, key->adapter, err);
 }
+
+/* ---- checksums ---- */
+
+static hfd_rc check_row(struct hfd_txn *tx, const struct hfd_unit_key *key, struct hfd_arena *mem,
+                        struct hfd_err *err)
+{
+    struct hfd_report_row row;
+
+    return hfd_report_row_get(tx, &(struct hfd_report_key){key->first, key->second}, mem, &row,
+                              err);
+}
+
+static hfd_rc fill_row(struct hfd_txn *tx, const struct hfd_unit_key *key, struct hfd_arena *mem,
+                       struct hfd_err *err)
+{
+    static const struct hfd_row_form form = {
+        .what = "report", .read = read_report, .size = sizeof(struct hfd_report_row)};
+    struct hfd_report_row row;
+    struct hfd_stmt *st;
+    hfd_rc rc = hfd_db_prepare(tx->db, sql_report_get, &st, err);
+
+    if (rc != HFD_OK)
+        return rc;
+    hfd_stmt_text(st, 1, key->first);
+    hfd_stmt_text(st, 2, key->second);
+    rc = hfd_row_one_unchecked(st, &form, mem, &row, err);
+    if (rc == HFD_OK)
+        rc = hfd_row_write(tx, sql_report_fill, &st, err);
+    if (rc != HFD_OK)
+        return rc;
+    hfd_stmt_text(st, 1, key->first);
+    hfd_stmt_text(st, 2, key->second);
+    hfd_stmt_i64(st, 3, sum_of(&row));
+    hfd_stmt_i64(st, 4, doc_sum_of(&row));
+    return hfd_stmt_run(st, NULL, err);
+}
+
+const struct hfd_sum_table hfd_report_sums = {"report", sql_report_keys, sql_report_open, check_row,
+                                              fill_row};

@@ -3,19 +3,21 @@
 
 #include "store/row_cache.h"
 #include "store/row_io.h"
+#include "store/row_sum.h"
+#include "store/row_walk.h"
 #include "store/rows_part.h"
 #include "store/unit.h"
 
 /* clang-format off */
 #define RESOURCE_COLUMNS \
     "guresid, type, kind, state, incarnation, cluster_id, digest, raw_digest, cookie, op_started_us, op_estimate_us, " \
-    "op_deadline_us, fail_code, fail_message, output, secrets, created_us, updated_us, degraded, op, op_size, op_milestones, op_plan, op_waits, op_usual"
+    "op_deadline_us, fail_code, fail_message, output, secrets, created_us, updated_us, degraded, op, op_size, op_milestones, op_plan, op_waits, op_usual, sum"
 
 static const char sql_resource_get[] =
     "SELECT " RESOURCE_COLUMNS " FROM resource WHERE guresid = ?1";
 static const char sql_resource_put[] =
     "INSERT INTO resource (" RESOURCE_COLUMNS ")"
-    " VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20, ?21, ?22, ?23, ?24, ?25)"
+    " VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20, ?21, ?22, ?23, ?24, ?25, ?26)"
     " ON CONFLICT (guresid) DO UPDATE SET type = excluded.type, kind = excluded.kind, state = excluded.state,"
     " incarnation = excluded.incarnation, cluster_id = excluded.cluster_id, digest = excluded.digest,"
     " raw_digest = excluded.raw_digest, cookie = excluded.cookie, op_started_us = excluded.op_started_us,"
@@ -23,12 +25,44 @@ static const char sql_resource_put[] =
     " fail_code = excluded.fail_code, fail_message = excluded.fail_message, output = excluded.output,"
     " secrets = excluded.secrets, created_us = excluded.created_us, updated_us = excluded.updated_us,"
     " degraded = excluded.degraded, op = excluded.op, op_size = excluded.op_size, op_milestones = excluded.op_milestones,"
-    " op_plan = excluded.op_plan, op_waits = excluded.op_waits, op_usual = excluded.op_usual";
+    " op_plan = excluded.op_plan, op_waits = excluded.op_waits, op_usual = excluded.op_usual, sum = excluded.sum";
+static const char sql_resource_of_cluster[] =
+    "SELECT " RESOURCE_COLUMNS " FROM resource WHERE cluster_id = ?1";
 static const char sql_resource_delete[] =
     "DELETE FROM resource WHERE guresid = ?1";
 static const char sql_resource_delete_history[] =
     "DELETE FROM history WHERE guresid = ?1";
+static const char sql_resource_keys[] =
+    "SELECT guresid, '' FROM resource WHERE guresid > ?1 AND ?2 = '' ORDER BY guresid LIMIT 100";
+static const char sql_resource_open[] =
+    "SELECT guresid, '' FROM resource WHERE guresid > ?1 AND ?2 = '' AND sum IS NULL ORDER BY guresid LIMIT 100";
+static const char sql_resource_fill[] =
+    "UPDATE resource SET sum = ?2 WHERE guresid = ?1";
 /* clang-format on */
+
+/* The one that may be none, and then the others. A new one goes last: row_sum.h. */
+static const size_t resource_texts[] = {
+    offsetof(struct hfd_resource_row, secrets),    offsetof(struct hfd_resource_row, guresid),
+    offsetof(struct hfd_resource_row, type),       offsetof(struct hfd_resource_row, incarnation),
+    offsetof(struct hfd_resource_row, cluster_id), offsetof(struct hfd_resource_row, digest),
+    offsetof(struct hfd_resource_row, raw_digest), offsetof(struct hfd_resource_row, cookie),
+    offsetof(struct hfd_resource_row, fail_code),  offsetof(struct hfd_resource_row, fail_message),
+    offsetof(struct hfd_resource_row, output),     offsetof(struct hfd_resource_row, op_milestones),
+    offsetof(struct hfd_resource_row, op_plan),    offsetof(struct hfd_resource_row, op_waits),
+    offsetof(struct hfd_resource_row, op_usual),
+};
+#define RESOURCE_TEXTS (sizeof(resource_texts) / sizeof(resource_texts[0]))
+
+static int64_t sum_of(const struct hfd_resource_row *row)
+{
+    const int64_t numbers[] = {row->kind,           row->state,          row->op_started_us,
+                               row->op_estimate_us, row->op_deadline_us, row->created_us,
+                               row->updated_us,     row->degraded,       row->op,
+                               row->op_size};
+
+    return hfd_row_sum(&(struct hfd_row_values){row, resource_texts, RESOURCE_TEXTS, numbers,
+                                                sizeof(numbers) / sizeof(numbers[0])});
+}
 
 static void read_resource(struct hfd_row_in *in, void *out)
 {
@@ -59,23 +93,14 @@ static void read_resource(struct hfd_row_in *in, void *out)
     row->op_plan = hfd_row_text(in);
     row->op_waits = hfd_row_text(in);
     row->op_usual = hfd_row_text(in);
+    hfd_row_check(in, sum_of(row),
+                  &(struct hfd_row_name){"resource", row->guresid, HFD_SLICE_NONE});
 }
 
 static const struct hfd_row_form resource_form = {"driver resource", read_resource,
                                                   sizeof(struct hfd_resource_row)};
 
 /* ---- how rows are kept ---- */
-
-static const size_t resource_texts[] = {
-    offsetof(struct hfd_resource_row, guresid),       offsetof(struct hfd_resource_row, type),
-    offsetof(struct hfd_resource_row, incarnation),   offsetof(struct hfd_resource_row, cluster_id),
-    offsetof(struct hfd_resource_row, digest),        offsetof(struct hfd_resource_row, raw_digest),
-    offsetof(struct hfd_resource_row, cookie),        offsetof(struct hfd_resource_row, fail_code),
-    offsetof(struct hfd_resource_row, fail_message),  offsetof(struct hfd_resource_row, output),
-    offsetof(struct hfd_resource_row, op_milestones), offsetof(struct hfd_resource_row, op_plan),
-    offsetof(struct hfd_resource_row, op_waits),      offsetof(struct hfd_resource_row, op_usual),
-    offsetof(struct hfd_resource_row, secrets),
-};
 
 static struct hfd_unit_key key_of(const void *row)
 {
@@ -89,7 +114,7 @@ static const struct hfd_unit_form kept_form = {
     .what = "driver resource",
     .size = sizeof(struct hfd_resource_row),
     .texts = resource_texts,
-    .text_count = sizeof(resource_texts) / sizeof(resource_texts[0]),
+    .text_count = RESOURCE_TEXTS,
     .none_count = 1, /* secrets */
     .key_of = key_of,
     .write = write_kept,
@@ -172,6 +197,7 @@ static hfd_rc write_row(struct hfd_txn *tx, const struct hfd_resource_row *row, 
     hfd_stmt_text(st, 23, hfd_row_some(row->op_plan));
     hfd_stmt_text(st, 24, hfd_row_some(row->op_waits));
     hfd_stmt_text(st, 25, hfd_row_some(row->op_usual));
+    hfd_stmt_i64(st, 26, sum_of(row));
     return hfd_stmt_run(st, NULL, err);
 }
 
@@ -204,3 +230,60 @@ hfd_rc hfd_resource_row_delete(struct hfd_txn *tx, hfd_slice guresid, struct hfd
         rc = hfd_row_run(tx, sql_resource_delete_history, guresid, HFD_SLICE_NONE, err);
     return rc == HFD_OK ? hfd_row_run(tx, sql_resource_delete, guresid, HFD_SLICE_NONE, err) : rc;
 }
+
+hfd_rc hfd_resource_row_refer(struct hfd_txn *tx, hfd_slice from, hfd_slice to,
+                              struct hfd_arena *mem, struct hfd_err *err)
+{
+    struct hfd_resource_row *rows;
+    struct hfd_row_list list;
+    struct hfd_stmt *st;
+    hfd_rc rc = hfd_unit_write_table(tx, HFD_UNIT_RESOURCE, err);
+
+    if (rc == HFD_OK)
+        rc = hfd_db_prepare(tx->db, sql_resource_of_cluster, &st, err);
+    if (rc != HFD_OK)
+        return rc;
+    hfd_stmt_text(st, 1, hfd_row_some(from));
+    rc = hfd_row_all(st, &resource_form, mem, &list, err);
+    rows = list.rows;
+    for (size_t i = 0; rc == HFD_OK && i < list.count; i++) {
+        rows[i].cluster_id = to;
+        rc = hfd_resource_row_put(tx, &rows[i], err);
+    }
+    return rc;
+}
+
+/* ---- checksums ---- */
+
+static hfd_rc check_row(struct hfd_txn *tx, const struct hfd_unit_key *key, struct hfd_arena *mem,
+                        struct hfd_err *err)
+{
+    struct hfd_resource_row row;
+
+    return hfd_resource_row_get(tx, key->first, mem, &row, err);
+}
+
+static hfd_rc fill_row(struct hfd_txn *tx, const struct hfd_unit_key *key, struct hfd_arena *mem,
+                       struct hfd_err *err)
+{
+    static const struct hfd_row_form form = {
+        .what = "driver resource", .read = read_resource, .size = sizeof(struct hfd_resource_row)};
+    struct hfd_resource_row row;
+    struct hfd_stmt *st;
+    hfd_rc rc = hfd_db_prepare(tx->db, sql_resource_get, &st, err);
+
+    if (rc != HFD_OK)
+        return rc;
+    hfd_stmt_text(st, 1, key->first);
+    rc = hfd_row_one_unchecked(st, &form, mem, &row, err);
+    if (rc == HFD_OK)
+        rc = hfd_row_write(tx, sql_resource_fill, &st, err);
+    if (rc != HFD_OK)
+        return rc;
+    hfd_stmt_text(st, 1, key->first);
+    hfd_stmt_i64(st, 2, sum_of(&row));
+    return hfd_stmt_run(st, NULL, err);
+}
+
+const struct hfd_sum_table hfd_resource_sums = {"resource", sql_resource_keys, sql_resource_open,
+                                                check_row, fill_row};

@@ -46,5 +46,8 @@ HFD_MUST_CHECK hfd_rc hfd_resource_row_put(struct hfd_txn *tx, const struct hfd_
 /** Removes the row, its parts and its history. */
 HFD_MUST_CHECK hfd_rc hfd_resource_row_delete(struct hfd_txn *tx, hfd_slice guresid,
                                               struct hfd_err *err);
+/** Gives the resources with the cluster id `from` the cluster id `to`. */
+HFD_MUST_CHECK hfd_rc hfd_resource_row_refer(struct hfd_txn *tx, hfd_slice from, hfd_slice to,
+                                             struct hfd_arena *mem, struct hfd_err *err);
 
 #endif

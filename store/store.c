@@ -8,6 +8,7 @@
 #include "driver/base/check.h"
 #include "driver/base/container.h"
 #include "driver/base/metrics.h"
+#include "store/row_walk.h"
 #include "store/store_int.h"
 
 #define QUEUE_MAX_DEFAULT 4096
@@ -19,6 +20,15 @@ hfd_rc hfd_txn_check(struct hfd_txn *tx, struct hfd_err *err)
     const hfd_rc rc = hfd_unit_write(tx, err);
 
     return rc == HFD_OK ? hfd_db_check(tx->db, err) : rc;
+}
+
+hfd_rc hfd_txn_check_rows(struct hfd_txn *tx, void (*found)(void *ctx, const char *text), void *ctx,
+                          struct hfd_err *err)
+{
+    struct hfd_row_findings findings = {.found = found, .ctx = ctx};
+    const hfd_rc rc = hfd_unit_write(tx, err);
+
+    return rc == HFD_OK ? hfd_rows_check(tx, &findings, err) : rc;
 }
 
 /* ---- submitting ---- */

@@ -50,6 +50,14 @@ HFD_MUST_CHECK hfd_rc hfd_txn_after_commit(struct hfd_txn *tx, hfd_effect_fn *fn
 
 /** Checks the database that the transaction sees: hfd_db_check. */
 HFD_MUST_CHECK hfd_rc hfd_txn_check(struct hfd_txn *tx, struct hfd_err *err);
+/**
+ * Reads all rows that have a checksum, and compares. Each damaged one is a finding.
+ * @param found  gets the text of a finding, borrowed
+ * @return HFD_OK also with findings; HFD_IO, HFD_CORRUPT, HFD_NOMEM when it cannot go on
+ */
+HFD_MUST_CHECK hfd_rc hfd_txn_check_rows(struct hfd_txn *tx,
+                                         void (*found)(void *ctx, const char *text), void *ctx,
+                                         struct hfd_err *err);
 
 struct hfd_job;
 

@@ -156,7 +156,7 @@ static void copy(const struct hfd_unit_form *form, const void *row, void *to, ch
     for (size_t i = 0; i < form->text_count; i++) {
         hfd_slice *s = (hfd_slice *)(void *)((char *)to + form->texts[i]);
 
-        if (s->p == NULL && i + form->none_count >= form->text_count)
+        if (s->p == NULL && i < form->none_count)
             continue;
         if (s->p != NULL && s->len > 0)
             memcpy(text, s->p, s->len);

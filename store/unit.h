@@ -41,7 +41,7 @@ struct hfd_unit_form {
     size_t size;         /* of the row's struct */
     const size_t *texts; /* offsets of its hfd_slice members */
     size_t text_count;
-    size_t none_count; /* how many of the last texts may be none; others become empty */
+    size_t none_count; /* how many of the first texts may be none; others become empty */
     struct hfd_unit_key (*key_of)(const void *row);
     int (*compare)(const void *a, const void *b); /* the order of lists; NULL = there are none */
     void (*behead)(void *row); /* empties the large texts; NULL = there are none */

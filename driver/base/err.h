@@ -26,7 +26,8 @@
     X(TIMEOUT,     "the work took too long")                                                       \
     X(NOMEM,       "out of memory")                                                                \
     X(IO,          "the store or a file failed")                                                   \
-    X(CORRUPT,     "stored data is damaged")
+    X(CORRUPT,     "stored data is damaged")                                                       \
+    X(DAMAGED,     "a stored row is damaged")
 /* clang-format on */
 
 #define HFD_RC_ENUM_(name, text) HFD_##name,

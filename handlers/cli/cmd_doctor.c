@@ -31,7 +31,7 @@ struct doctor {
     struct hfd_buf out;
     struct hfd_arena mem;
     struct hfd_orphans orphans;
-    size_t findings;
+    size_t findings, damaged;
 };
 
 static void finding(struct doctor *d, const char *what, const char *text)
@@ -104,11 +104,30 @@ static void say_orphans_end(struct doctor *d, size_t count)
 
 /* ---- a stopped server ---- */
 
+#define DAMAGED_SHOWN 100u
+
+static void find_damaged(void *ctx, const char *text)
+{
+    struct doctor *d = ctx;
+
+    d->damaged++;
+    if (d->damaged <= DAMAGED_SHOWN)
+        finding(d, "data", text);
+}
+
 static hfd_rc txn_orphans(struct hfd_txn *tx, void *arg, struct hfd_err *err)
 {
     struct doctor *d = arg;
-    hfd_rc rc = hfd_txn_check(tx, err);
+    hfd_rc rc;
 
+    d->damaged = 0;
+    rc = hfd_txn_check_rows(tx, find_damaged, d, err);
+    if (d->damaged > DAMAGED_SHOWN)
+        finding(d, "data", "more damaged rows are not shown");
+    if (rc == HFD_OK)
+        rc = hfd_txn_check(tx, err);
+    if (rc == HFD_OK && d->damaged > 0)
+        return hfd_fail(err, HFD_DAMAGED, "%zu rows are damaged", d->damaged);
     if (rc != HFD_OK)
         return rc;
     return hfd_orphans_list(

@@ -238,7 +238,8 @@ static void fail(struct hfd_exchange *x, struct hfd_problem *p, const struct hfd
         hfd_metric_add(HFD_METRIC_HTTP_REFUSED, HFD_LABELS("read_timeout"), 1);
     /* The log has what a 5xx hides from the client. */
     if (hfd_problem_status(x->match.dialect, p->rc) >= 500)
-        HFD_LOG(p->rc == HFD_CORRUPT || p->rc == HFD_IO ? HFD_LOG_ERROR : HFD_LOG_WARN,
+        HFD_LOG(p->rc == HFD_CORRUPT || p->rc == HFD_DAMAGED || p->rc == HFD_IO ? HFD_LOG_ERROR
+                                                                                : HFD_LOG_WARN,
                 "request failed", HFD_LOG_CSTR("rc", hfd_rc_name(p->rc)),
                 HFD_LOG_CSTR("detail", err != NULL ? err->msg : ""));
     p->field = err != NULL ? err->field : NULL;

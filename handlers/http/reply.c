@@ -37,9 +37,10 @@ static const struct row {
     [HFD_NOMEM]       = {503, "RES-199", 503, "SVC-001", "service-unavailable", "Service Unavailable"},
     [HFD_IO]          = {503, "RES-199", 503, "SVC-001", "service-unavailable", "Service Unavailable"},
     [HFD_CORRUPT]     = {500, "RES-199", 500, "INT-001", "internal-error",      "Internal Server Error"},
+    [HFD_DAMAGED]     = {500, "RES-199", 500, "INT-001", "internal-error",      "Internal Server Error"},
 };
 _Static_assert(sizeof(rows) / sizeof(rows[0]) == HFD_RC_COUNT, "every result code has its row");
-_Static_assert(HFD_CORRUPT == HFD_RC_COUNT - 1, "a new code behind the last one is a gap in the middle of the table: look at the rows");
+_Static_assert(HFD_DAMAGED == HFD_RC_COUNT - 1, "a new code behind the last one is a gap in the middle of the table: look at the rows");
 
 static const struct { int status; const char *text; } status_texts[] = {
     {200, "OK"}, {201, "Created"}, {202, "Accepted"}, {204, "No Content"}, {400, "Bad Request"}, {404, "Not Found"}, {403, "Forbidden"}, {405, "Method Not Allowed"},
@@ -110,6 +111,8 @@ static hfd_slice public_message(const struct hfd_problem *p, int status, char *o
         n = snprintf(out, cap,
                      "the service cannot do this at the moment; try again later (request %.*s)",
                      HFD_SLICE_FMT(p->request_id));
+    else if (p->rc == HFD_DAMAGED)
+        n = snprintf(out, cap, "%s (request %.*s)", message, HFD_SLICE_FMT(p->request_id));
     else if (status >= 500)
         n = snprintf(out, cap, "an internal error occurred (request %.*s)",
                      HFD_SLICE_FMT(p->request_id));

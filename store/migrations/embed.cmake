@@ -20,13 +20,18 @@ foreach(file IN LISTS FILES)
   string(REGEX REPLACE "(................................)" "\\1\n" hex "${hex}")
   string(REGEX REPLACE "([0-9a-f][0-9a-f])" "0x\\1," hex "${hex}")
   string(APPEND arrays "static const char sql_${number}[] = {\n${hex}0};\n\n")
-  string(APPEND table "    {\"${name}\", sql_${number}},\n")
+  if(name MATCHES "_filled$") # the program gives rows their checksums
+    string(APPEND table "    {\"${name}\", sql_${number}, hfd_rows_fill},\n")
+  else()
+    string(APPEND table "    {\"${name}\", sql_${number}, NULL},\n")
+  endif()
 endforeach()
 if(expected EQUAL 0)
   message(FATAL_ERROR "no migrations in ${DIR}")
 endif()
 file(WRITE ${OUT} "/* Made by store/migrations/embed.cmake: change the .sql files instead. */
 #include \"store/migrate.h\"
+#include \"store/row_walk.h\"
 
 ${arrays}const struct hfd_migration hfd_migrations[] = {
 ${table}};

@@ -230,6 +230,12 @@ int64_t hfd_stmt_col_i64(struct hfd_stmt *st, int at)
     return sqlite3_column_int64(st->handle, at);
 }
 
+bool hfd_stmt_is_stuck(const struct hfd_stmt *st)
+{
+    HFD_CHECK_OBJ(st, STMT_MAGIC);
+    return st->stuck != HFD_OK;
+}
+
 bool hfd_stmt_col_is_null(struct hfd_stmt *st, int at)
 {
     HFD_CHECK_OBJ(st, STMT_MAGIC);

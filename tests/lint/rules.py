@@ -48,6 +48,7 @@ LIBRARIES = (
     (r"sodium\.h", ("driver/base", "driver/core", "handlers/cli", "tests")),
     (r"yaml\.h", ("driver/base", "handlers/settings", "tests")),
     (r"sqlite3\.h", ("store/sqlite", "tests")),
+    (r"xxhash\.h", ("store",)),
     (r"libpq-fe\.h", ("store/postgres", "tests")),
     (r"h2o\.h|h2o/.*", ("handlers/http",)),
     (r"openssl/.*", ("handlers/http", "driver/backend", "tests")),

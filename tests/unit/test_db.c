@@ -514,9 +514,9 @@ static void adopted_connection_works(void **state)
 /* ---- schema versions ---- */
 
 static const struct hfd_migration steps[] = {
-    {"0001_a", "CREATE TABLE a (x TEXT)"},
-    {"0002_b", "CREATE TABLE b (x TEXT); INSERT INTO b (x) VALUES ('1');"},
-    {"0003_broken", "CREATE TABLE c (x TEXT); INSERT INTO absent (x) VALUES ('1');"},
+    {.name = "0001_a", .sql = "CREATE TABLE a (x TEXT)"},
+    {.name = "0002_b", .sql = "CREATE TABLE b (x TEXT); INSERT INTO b (x) VALUES ('1');"},
+    {.name = "0003_broken", .sql = "CREATE TABLE c (x TEXT); INSERT INTO absent (x) VALUES ('1');"},
 };
 
 static int64_t version_of(struct hfd_db *db)

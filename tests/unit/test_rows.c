@@ -9,6 +9,7 @@
 #include "store/rows_remote.h"
 #include "store/rows_remote_orphan.h"
 #include "store/rows_report.h"
+#include "store/row_walk.h"
 #include "store/rows_resource.h"
 #include "store/search.h"
 
@@ -961,15 +962,186 @@ static void damaged_rows_are_told(void **state)
         write_and_forget(fx);
         assert_int_equal(hfd_db_exec(fx->tx.db, damages[i], &fx->err), HFD_OK);
         assert_int_equal(hfd_fleet_row_get(&fx->tx, S("c1"), &fx->mem, &row, &fx->err),
-                         HFD_CORRUPT);
+                         HFD_DAMAGED);
         assert_int_equal(hfd_fleet_row_pending(&fx->tx, &(struct hfd_pending_query){0, 0, 10},
                                                &fx->mem, &list, &fx->err),
-                         HFD_CORRUPT);
+                         HFD_DAMAGED);
         assert_int_equal(list.count, 0);
+        assert_non_null(strstr(fx->err.msg, "'c1' of table 'fleet'"));
         assert_int_equal(hfd_db_exec(fx->tx.db, "ROLLBACK TO damage; RELEASE damage", NULL),
                          HFD_OK);
         assert_false(hfd_db_broken(fx->tx.db));
     }
+}
+
+/* Tables with checksums, a row of each, and its key in messages. */
+static const struct summed {
+    const char *table, *key, *free; /* a column that no checksum covers */
+    const struct hfd_sum_table *sums;
+} summed[] = {
+    {"fleet", "'c1' of table 'fleet'", "seq", &hfd_fleet_sums},
+    {"report", "'c1/dns' of table 'report'", "", &hfd_report_sums},
+    {"resource", "'g1' of table 'resource'", "", &hfd_resource_sums},
+    {"part", "'g1/c1' of table 'part'", "", &hfd_part_sums},
+};
+#define SUMMED (sizeof(summed) / sizeof(summed[0]))
+
+static void add_one_of_each(struct fixture *fx)
+{
+    const struct hfd_report_row report = {.fleet_id = S("c1"),
+                                          .adapter = S("dns"),
+                                          .received_us = 17,
+                                          .created_us = 5,
+                                          .conditions = S("[]"),
+                                          .data = S("{\"a\":1}")};
+    const struct hfd_resource_row resource = {
+        .guresid = S("g1"), .type = S("t"), .kind = HFD_KIND_CLUSTER, .secrets = S("sealed")};
+    const struct hfd_part_row part = {
+        .guresid = S("g1"), .fleet_id = S("c1"), .kind = HFD_KIND_CLUSTER, .name = S("n")};
+
+    add(fx, cluster("c1", "n", 1));
+    assert_int_equal(hfd_report_row_put(&fx->tx, &report, NULL), HFD_OK);
+    assert_int_equal(hfd_resource_row_put(&fx->tx, &resource, NULL), HFD_OK);
+    assert_int_equal(hfd_part_row_put(&fx->tx, &part, NULL), HFD_OK);
+    write_and_forget(fx);
+}
+
+static void note_finding(void *ctx, const char *text)
+{
+    hfd_slice *found = ctx;
+
+    assert_true(found->len == 0);
+    *found = hfd_slice_of(strdup(text));
+}
+
+/* Checks all tables: one finding is expected, or none. */
+static void assert_found(struct fixture *fx, const char *expected)
+{
+    hfd_slice found = HFD_SLICE("");
+    struct hfd_row_findings findings = {.found = note_finding, .ctx = &found};
+    struct hfd_txn tx = {.db = fx->tx.db};
+
+    assert_int_equal(hfd_rows_check(&tx, &findings, &fx->err), HFD_OK);
+    assert_int_equal(findings.rows, SUMMED);
+    if (expected == NULL) {
+        assert_int_equal(found.len, 0);
+        return;
+    }
+    assert_true(found.len > 0);
+    assert_non_null(strstr(found.p, expected));
+    free((void *)(uintptr_t)found.p);
+}
+
+/* The columns of a table, from the database itself: a column that is added later is tried too. */
+static hfd_slice columns_of(struct fixture *fx, const char *table)
+{
+    static const char sql[] = "SELECT group_concat(name, ' ') FROM pragma_table_info(?1)";
+    struct hfd_stmt *st;
+    bool row;
+    hfd_slice names;
+
+    assert_int_equal(hfd_db_prepare(fx->tx.db, sql, &st, NULL), HFD_OK);
+    hfd_stmt_text(st, 1, hfd_slice_of(table));
+    assert_int_equal(hfd_stmt_step(st, &row, NULL), HFD_OK);
+    names = hfd_stmt_col_text(st, 0, &fx->mem);
+    hfd_stmt_done(st);
+    return names;
+}
+
+/* A row is damaged when any of its columns was changed behind the program's back. */
+static void each_column_is_in_a_checksum(void **state)
+{
+    struct fixture *fx = *state;
+
+    for (size_t t = 0; t < SUMMED; t++) {
+        char *names, *save = NULL;
+        size_t tried = 0;
+
+        assert_int_equal(hfd_db_exec(fx->tx.db, "SAVEPOINT damage", NULL), HFD_OK);
+        add_one_of_each(fx);
+        assert_found(fx, NULL);
+        names = strdup(columns_of(fx, summed[t].table).p);
+        for (char *c = strtok_r(names, " ", &save); c != NULL; c = strtok_r(NULL, " ", &save)) {
+            const bool key = strcmp(c, "id") == 0 || strcmp(c, "fleet_id") == 0 ||
+                             strcmp(c, "adapter") == 0 || strcmp(c, "guresid") == 0;
+            char sql[256];
+
+            if (strcmp(c, summed[t].free) == 0 || key)
+                continue;
+            (void)snprintf(sql, sizeof(sql),
+                           "SAVEPOINT one; UPDATE %s SET %s = CASE typeof(%s) WHEN 'integer' THEN "
+                           "%s + 1 WHEN 'null' THEN x'00' ELSE %s || 'x' END",
+                           summed[t].table, c, c, c, c);
+            assert_int_equal(hfd_db_exec(fx->tx.db, sql, &fx->err), HFD_OK);
+            assert_found(fx, summed[t].key);
+            assert_int_equal(hfd_db_exec(fx->tx.db, "ROLLBACK TO one; RELEASE one", NULL), HFD_OK);
+            tried++;
+        }
+        assert_true(tried >= 4);
+        free(names);
+        assert_int_equal(hfd_db_exec(fx->tx.db, "ROLLBACK TO damage; RELEASE damage", NULL),
+                         HFD_OK);
+        hfd_unit_forget(&fx->tx);
+    }
+}
+
+/* Statements that change rows of several keys keep the checksums right. */
+static void checksums_follow_changes(void **state)
+{
+    struct fixture *fx = *state;
+    struct hfd_report_row report = {.fleet_id = S("c1"), .adapter = S("dns"), .created_us = 9};
+
+    add_one_of_each(fx);
+    assert_int_equal(hfd_report_row_spend(&fx->tx, S("c1"), NULL), HFD_OK);
+    write_and_forget(fx);
+    assert_found(fx, NULL);
+    assert_int_equal(hfd_report_row_put(&fx->tx, &report, NULL), HFD_OK);
+    write_and_forget(fx);
+    assert_found(fx, NULL);
+    assert_int_equal(hfd_fleet_row_refer(&fx->tx, S("c1"), S("c2"), &fx->mem, NULL), HFD_OK);
+    write_and_forget(fx);
+    assert_found(fx, NULL);
+}
+
+/* A report is not written over a damaged one, and a cluster not over a damaged one. */
+static void damage_is_not_written_over(void **state)
+{
+    struct fixture *fx = *state;
+    const struct hfd_report_row report = {.fleet_id = S("c1"), .adapter = S("dns")};
+    const struct hfd_fleet_row row = cluster("c1", "m", 2);
+
+    add_one_of_each(fx);
+    assert_int_equal(hfd_db_exec(fx->tx.db,
+                                 "UPDATE report SET data = '{\"a\":2}';"
+                                 "UPDATE fleet SET spec = '{\"b\":2}'",
+                                 NULL),
+                     HFD_OK);
+    assert_int_equal(hfd_report_row_put(&fx->tx, &report, &fx->err), HFD_DAMAGED);
+    assert_int_equal(hfd_fleet_row_update(&fx->tx, &row, &fx->err), HFD_DAMAGED);
+    assert_int_equal(hfd_fleet_row_judged(&fx->tx, &row, &row, &fx->err), HFD_DAMAGED);
+}
+
+/* Rows of a database without checksums are filled once; a second run changes nothing. */
+static void rows_are_filled(void **state)
+{
+    struct fixture *fx = *state;
+
+    add_one_of_each(fx);
+    assert_int_equal(hfd_db_exec(fx->tx.db,
+                                 "UPDATE fleet SET sum = NULL, doc_sum = NULL;"
+                                 "UPDATE report SET sum = NULL, doc_sum = NULL;"
+                                 "UPDATE resource SET sum = NULL; UPDATE part SET sum = NULL",
+                                 NULL),
+                     HFD_OK);
+    assert_int_equal(hfd_db_commit(fx->tx.db, NULL), HFD_OK);
+    assert_int_equal(hfd_rows_fill(fx->tx.db, &fx->err), HFD_OK);
+    assert_int_equal(hfd_db_begin(fx->tx.db, NULL), HFD_OK);
+    assert_found(fx, NULL);
+    assert_int_equal(hfd_db_exec(fx->tx.db, "UPDATE part SET generation = 99", NULL), HFD_OK);
+    assert_int_equal(hfd_db_commit(fx->tx.db, NULL), HFD_OK);
+    assert_int_equal(hfd_rows_fill(fx->tx.db, &fx->err), HFD_OK);
+    assert_int_equal(hfd_db_begin(fx->tx.db, NULL), HFD_OK);
+    assert_found(fx, "'g1/c1' of table 'part'");
 }
 
 /* A time that is none is damage, also where only the next one is asked for. */
@@ -1016,6 +1188,10 @@ int main(void)
         RULE(remote_work_comes_when_due),
         RULE(references_follow_an_id),
         RULE(damaged_rows_are_told),
+        RULE(each_column_is_in_a_checksum),
+        RULE(checksums_follow_changes),
+        RULE(damage_is_not_written_over),
+        RULE(rows_are_filled),
         RULE(damaged_times_are_told),
     };
 

@@ -1,15 +1,31 @@
-/* Rows of the history of driver resources. */
+/*
+ * Rows of the one history: every action on driver resources, and on clusters that no driver
+ * resource has. Entries have one global order. The history of a resource goes on over its lives,
+ * and outlives it as long as its tombstone is kept.
+ *
+ * The creation of a resource is no row of this table as long as the resource is there. Lists read
+ * it from the row of the resource, which has its number in seq.
+ */
 #ifndef HFD_STORE_ROWS_HISTORY_H
 #define HFD_STORE_ROWS_HISTORY_H
 
 #include "driver/base/arena.h"
+#include "store/kind.h"
 #include "store/store.h"
 
-/** Something that happened to a driver resource. */
+/** The subject of an entry. The numbers are stored. */
+enum hfd_history_about {
+    HFD_ABOUT_RESOURCE, /* a driver resource; id is its GUResID */
+    HFD_ABOUT_CLUSTER /* a cluster of HyperFleet's API that no driver resource has; id is its id */
+};
+
 struct hfd_history_row {
-    hfd_slice guresid;
-    int64_t seq; /* from 1 on, without gaps but at the old end; add does not use it */
-    hfd_slice incarnation;
+    int64_t seq; /* its place in the order of all entries: hfd_history_next_seq */
+    enum hfd_history_about about;
+    hfd_slice id;
+    hfd_slice incarnation; /* of a resource */
+    int64_t instance;      /* seq of the entry that asked for the present work; of a cluster: the
+                              generation that was asked for */
     int64_t at_us;
     int from, to; /* enum hfd_state; equal when only `what` counts */
     hfd_slice what;
@@ -22,12 +38,95 @@ struct hfd_history_list {
     size_t count;
 };
 
-/** Adds a row behind the last one, and removes all but the newest `keep`. */
+/** The `what` of a creation, of which lists make an entry. */
+#define HFD_HISTORY_CREATE "create"
+
+/**
+ * Gives the number of the next action. Numbers rise, with gaps, also over restarts.
+ * Thread: writer.
+ */
+HFD_MUST_CHECK hfd_rc hfd_history_next_seq(struct hfd_txn *tx, int64_t *out, struct hfd_err *err);
+
+/** Adds an entry, and removes all but the newest `keep` of its subject. A known seq: nothing. */
 HFD_MUST_CHECK hfd_rc hfd_history_row_add(struct hfd_txn *tx, const struct hfd_history_row *row,
                                           int64_t keep, struct hfd_err *err);
-/** Lists the history of a driver resource, oldest first. */
-HFD_MUST_CHECK hfd_rc hfd_history_row_list(struct hfd_txn *tx, hfd_slice guresid,
+
+/** One subject of the history. */
+struct hfd_history_subject {
+    enum hfd_history_about about;
+    hfd_slice id;
+};
+
+/**
+ * Lists the history of a subject, oldest first. A resource that is there begins with its creation.
+ */
+HFD_MUST_CHECK hfd_rc hfd_history_row_list(struct hfd_txn *tx,
+                                           const struct hfd_history_subject *subject,
                                            struct hfd_arena *mem, struct hfd_history_list *out,
                                            struct hfd_err *err);
+
+/** A page of the entries about driver resources. */
+struct hfd_history_query {
+    int64_t after;  /* only greater numbers; 0 = from the beginning */
+    int64_t before; /* only smaller numbers; INT64_MAX = to the end */
+    bool newest;    /* the newest come first; else the oldest */
+    int64_t limit;
+};
+
+/** Lists a page. Both ends are open. */
+HFD_MUST_CHECK hfd_rc hfd_history_row_page(struct hfd_txn *tx,
+                                           const struct hfd_history_query *query,
+                                           struct hfd_arena *mem, struct hfd_history_list *out,
+                                           struct hfd_err *err);
+
+/** The numbers of the history. */
+struct hfd_history_ends {
+    int64_t last;  /* of the newest entry; 0 = none yet */
+    int64_t floor; /* of the newest entry that was removed; 0 = none */
+};
+HFD_MUST_CHECK hfd_rc hfd_history_row_ends(struct hfd_txn *tx, struct hfd_history_ends *out,
+                                           struct hfd_err *err);
+
+/** A resource or cluster that was removed. */
+struct hfd_tombstone_row {
+    int64_t seq; /* of its removal */
+    enum hfd_history_about about;
+    hfd_slice id;
+    int64_t removed_us, created_us;
+    enum hfd_kind kind;
+    hfd_slice type, incarnation; /* of a driver resource */
+    hfd_slice cluster_id;
+    hfd_slice name;     /* of its cluster or nodepool */
+    hfd_slice provider; /* of a cluster: spec.platform.type, as given; empty = none */
+};
+
+/** Which tombstones are kept. */
+struct hfd_tombstone_limits {
+    int64_t max;      /* how many */
+    int64_t since_us; /* those that are removed later than this */
+};
+
+/**
+ * Adds a tombstone, and takes away those beyond the limits with their history, the oldest first;
+ * at most a few at a time.
+ */
+HFD_MUST_CHECK hfd_rc hfd_tombstone_row_add(struct hfd_txn *tx, const struct hfd_tombstone_row *row,
+                                            const struct hfd_tombstone_limits *limits,
+                                            struct hfd_err *err);
+/**
+ * Takes away tombstones beyond the limits alone. @param more  set when some are left
+ */
+HFD_MUST_CHECK hfd_rc hfd_tombstone_row_trim(struct hfd_txn *tx,
+                                             const struct hfd_tombstone_limits *limits, bool *more,
+                                             struct hfd_err *err);
+/** @return HFD_NOT_FOUND */
+HFD_MUST_CHECK hfd_rc hfd_tombstone_row_get(struct hfd_txn *tx,
+                                            const struct hfd_history_subject *subject,
+                                            struct hfd_arena *mem, struct hfd_tombstone_row *out,
+                                            struct hfd_err *err);
+/** Removes a tombstone and leaves the history: its subject is there again. None: nothing. */
+HFD_MUST_CHECK hfd_rc hfd_tombstone_row_delete(struct hfd_txn *tx,
+                                               const struct hfd_history_subject *subject,
+                                               struct hfd_err *err);
 
 #endif

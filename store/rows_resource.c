@@ -5,19 +5,20 @@
 #include "store/row_io.h"
 #include "store/row_sum.h"
 #include "store/row_walk.h"
+#include "store/rows_history.h"
 #include "store/rows_part.h"
 #include "store/unit.h"
 
 /* clang-format off */
 #define RESOURCE_COLUMNS \
     "guresid, type, kind, state, incarnation, cluster_id, digest, raw_digest, cookie, op_started_us, op_estimate_us, " \
-    "op_deadline_us, fail_code, fail_message, output, secrets, created_us, updated_us, degraded, op, op_size, op_milestones, op_plan, op_waits, op_usual, sum"
+    "op_deadline_us, fail_code, fail_message, output, secrets, created_us, updated_us, degraded, op, op_size, op_milestones, op_plan, op_waits, op_usual, seq, instance, sum"
 
 static const char sql_resource_get[] =
     "SELECT " RESOURCE_COLUMNS " FROM resource WHERE guresid = ?1";
 static const char sql_resource_put[] =
     "INSERT INTO resource (" RESOURCE_COLUMNS ")"
-    " VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20, ?21, ?22, ?23, ?24, ?25, ?26)"
+    " VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20, ?21, ?22, ?23, ?24, ?25, ?26, ?27, ?28)"
     " ON CONFLICT (guresid) DO UPDATE SET type = excluded.type, kind = excluded.kind, state = excluded.state,"
     " incarnation = excluded.incarnation, cluster_id = excluded.cluster_id, digest = excluded.digest,"
     " raw_digest = excluded.raw_digest, cookie = excluded.cookie, op_started_us = excluded.op_started_us,"
@@ -25,13 +26,11 @@ static const char sql_resource_put[] =
     " fail_code = excluded.fail_code, fail_message = excluded.fail_message, output = excluded.output,"
     " secrets = excluded.secrets, created_us = excluded.created_us, updated_us = excluded.updated_us,"
     " degraded = excluded.degraded, op = excluded.op, op_size = excluded.op_size, op_milestones = excluded.op_milestones,"
-    " op_plan = excluded.op_plan, op_waits = excluded.op_waits, op_usual = excluded.op_usual, sum = excluded.sum";
+    " op_plan = excluded.op_plan, op_waits = excluded.op_waits, op_usual = excluded.op_usual, instance = excluded.instance, sum = excluded.sum";
 static const char sql_resource_of_cluster[] =
     "SELECT " RESOURCE_COLUMNS " FROM resource WHERE cluster_id = ?1";
 static const char sql_resource_delete[] =
     "DELETE FROM resource WHERE guresid = ?1";
-static const char sql_resource_delete_history[] =
-    "DELETE FROM history WHERE guresid = ?1";
 static const char sql_resource_keys[] =
     "SELECT guresid, '' FROM resource WHERE guresid > ?1 AND ?2 = '' ORDER BY guresid LIMIT 100";
 static const char sql_resource_open[] =
@@ -55,10 +54,18 @@ static const size_t resource_texts[] = {
 
 static int64_t sum_of(const struct hfd_resource_row *row)
 {
-    const int64_t numbers[] = {row->kind,           row->state,          row->op_started_us,
-                               row->op_estimate_us, row->op_deadline_us, row->created_us,
-                               row->updated_us,     row->degraded,       row->op,
-                               row->op_size};
+    const int64_t numbers[] = {row->kind,
+                               row->state,
+                               row->op_started_us,
+                               row->op_estimate_us,
+                               row->op_deadline_us,
+                               row->created_us,
+                               row->updated_us,
+                               row->degraded,
+                               row->op,
+                               row->op_size,
+                               row->seq,
+                               row->instance};
 
     return hfd_row_sum(&(struct hfd_row_values){row, resource_texts, RESOURCE_TEXTS, numbers,
                                                 sizeof(numbers) / sizeof(numbers[0])});
@@ -93,6 +100,8 @@ static void read_resource(struct hfd_row_in *in, void *out)
     row->op_plan = hfd_row_text(in);
     row->op_waits = hfd_row_text(in);
     row->op_usual = hfd_row_text(in);
+    row->seq = hfd_row_i64(in);
+    row->instance = hfd_row_i64(in);
     hfd_row_check(in, sum_of(row),
                   &(struct hfd_row_name){"resource", row->guresid, HFD_SLICE_NONE});
 }
@@ -197,7 +206,9 @@ static hfd_rc write_row(struct hfd_txn *tx, const struct hfd_resource_row *row, 
     hfd_stmt_text(st, 23, hfd_row_some(row->op_plan));
     hfd_stmt_text(st, 24, hfd_row_some(row->op_waits));
     hfd_stmt_text(st, 25, hfd_row_some(row->op_usual));
-    hfd_stmt_i64(st, 26, sum_of(row));
+    hfd_stmt_i64(st, 26, row->seq);
+    hfd_stmt_i64(st, 27, row->instance);
+    hfd_stmt_i64(st, 28, sum_of(row));
     return hfd_stmt_run(st, NULL, err);
 }
 
@@ -209,8 +220,18 @@ static hfd_rc write_kept(struct hfd_txn *tx, const struct hfd_kept *kept, struct
 hfd_rc hfd_resource_row_put(struct hfd_txn *tx, const struct hfd_resource_row *row,
                             struct hfd_err *err)
 {
-    struct hfd_kept *kept = hfd_unit_keep(tx, &kept_form, row);
+    struct hfd_resource_row own;
+    struct hfd_kept *kept;
+    hfd_rc rc;
 
+    if (row->seq == 0) {
+        own = *row;
+        rc = hfd_history_next_seq(tx, &own.seq, err);
+        if (rc != HFD_OK)
+            return rc;
+        row = &own;
+    }
+    kept = hfd_unit_keep(tx, &kept_form, row);
     note_change(tx, row->guresid);
     if (kept == NULL)
         return write_row(tx, row, err);
@@ -218,7 +239,7 @@ hfd_rc hfd_resource_row_put(struct hfd_txn *tx, const struct hfd_resource_row *r
     return HFD_OK;
 }
 
-/* Written at once: what is added later must not go with it. */
+/* Written at once: a row that is added later is another one. */
 hfd_rc hfd_resource_row_delete(struct hfd_txn *tx, hfd_slice guresid, struct hfd_err *err)
 {
     const struct hfd_unit_key key = {guresid, HFD_SLICE_NONE};
@@ -226,8 +247,6 @@ hfd_rc hfd_resource_row_delete(struct hfd_txn *tx, hfd_slice guresid, struct hfd
 
     note_change(tx, guresid);
     (void)hfd_unit_keep_absent(tx, &kept_form, &key);
-    if (rc == HFD_OK)
-        rc = hfd_row_run(tx, sql_resource_delete_history, guresid, HFD_SLICE_NONE, err);
     return rc == HFD_OK ? hfd_row_run(tx, sql_resource_delete, guresid, HFD_SLICE_NONE, err) : rc;
 }
 

@@ -7,11 +7,14 @@
 #include "store/store.h"
 
 struct hfd_resource_row {
+    int64_t
+        seq; /* of its creation or adoption, as hfd_history_row.seq; 0 = a new row: put gives one */
     hfd_slice guresid;
     hfd_slice type;
     enum hfd_kind kind;
     int state; /* enum hfd_state */
     hfd_slice incarnation;
+    int64_t instance; /* hfd_history_row.instance: the one that goes on */
     hfd_slice cluster_id;
     hfd_slice digest, raw_digest;
     hfd_slice cookie;
@@ -43,7 +46,7 @@ HFD_MUST_CHECK hfd_rc hfd_resource_row_recent(struct hfd_txn *tx, hfd_slice gure
 /** Inserts or replaces. */
 HFD_MUST_CHECK hfd_rc hfd_resource_row_put(struct hfd_txn *tx, const struct hfd_resource_row *row,
                                            struct hfd_err *err);
-/** Removes the row, its parts and its history. */
+/** Removes the row and its parts. Its history stays: hfd_tombstone_row_add. */
 HFD_MUST_CHECK hfd_rc hfd_resource_row_delete(struct hfd_txn *tx, hfd_slice guresid,
                                               struct hfd_err *err);
 /** Gives the resources with the cluster id `from` the cluster id `to`. */

@@ -1,12 +1,28 @@
 /*
- * The history of a driver resource: changes of its state, and of its health once it is ready. The
- * newest HFD_HISTORY_MAX entries of a resource are kept until it is removed. Its creation has no
- * entry: created_us in its row tells it. Thread: writer, inside a transaction function.
+ * The one history: every action on a driver resource with its time and instance. Event feed, page,
+ * resource views and EMCO status query read it; nothing else stores actions. Entries of all
+ * resources have one order. The newest HFD_HISTORY_MAX entries of a GUResID are kept, over all its
+ * lives, and for driver.tombstone after its removal.
+ *
+ * | what | means | instance |
+ * |---|---|---|
+ * | create | a PUT of a GUResID that was absent, also after a removal | its own seq |
+ * | update, retarget, retry | a PUT that began another operation | its own seq |
+ * | adopted | the row was made again from a cookie | its own seq |
+ * | delete | a DELETE began | the running one |
+ * | ready, failed, degraded, recovered, removed | what followed | the running one |
+ *
+ * An instance is EMCO's ContextId: its decimal number is unique and rises.
+ *
+ * Clusters that HyperFleet's API made, and no driver resource has, have a history of their own
+ * (HFD_ABOUT_CLUSTER): create, update, delete, removed. Their instance is the generation that was
+ * asked for. The event feed does not have them.
  */
 #ifndef HFD_CORE_HISTORY_H
 #define HFD_CORE_HISTORY_H
 
 #include "driver/core/driver.h"
+#include "store/rows_history.h"
 
 #define HFD_HISTORY_MAX 100
 
@@ -19,11 +35,59 @@ struct hfd_happening {
     hfd_slice text;
 };
 
-/** Adds an entry; its state is row->state. */
-HFD_MUST_CHECK hfd_rc hfd_history_add(const struct hfd_ctx *c, const struct hfd_resource_row *row,
+/**
+ * Begins a life of a resource: sets row->seq and row->instance, and removes the tombstone of the
+ * last life. Thread: writer.
+ */
+HFD_MUST_CHECK hfd_rc hfd_history_begin(const struct hfd_ctx *c, struct hfd_resource_row *row);
+
+/**
+ * Adds an entry; its state is row->state. An entry that asks for work becomes row->instance; an
+ * adoption has row->seq. Thread: writer.
+ */
+HFD_MUST_CHECK hfd_rc hfd_history_add(const struct hfd_ctx *c, struct hfd_resource_row *row,
                                       const struct hfd_happening *h);
+
+/** Writes the creation as an entry, before the row changes what it says of it. Thread: writer. */
+HFD_MUST_CHECK hfd_rc hfd_history_keep_creation(const struct hfd_ctx *c,
+                                                const struct hfd_resource_row *row);
+
+/**
+ * Ends the life of a resource that moved to ABSENT: writes its creation and its removal as entries,
+ * and its tombstone. Takes away the tombstones that are too old or too many. Call it before its
+ * parts are removed. Thread: writer.
+ */
+HFD_MUST_CHECK hfd_rc hfd_history_end(const struct hfd_ctx *c, const struct hfd_resource_row *row);
 
 /** "update", "retarget", "retry", "ready", "failed" or "delete": a resource left a state. */
 hfd_slice hfd_history_word(enum hfd_state from, enum hfd_state to);
+
+/** Returns true for what begins an instance: create, update, retarget, retry, adopted. */
+bool hfd_history_begins_instance(hfd_slice what);
+
+/** The history of one GUResID, or of a cluster that no driver resource has. */
+struct hfd_history {
+    bool is_there; /* else it was removed, and `removed` says when and what it was */
+    struct hfd_tombstone_row removed;
+    struct hfd_history_row *entries; /* oldest first */
+    size_t count;
+};
+
+/**
+ * Reads the history of a resource that is there, or was removed within driver.tombstone.
+ * @return HFD_OK, HFD_NOT_FOUND
+ * Thread: any.
+ */
+HFD_MUST_CHECK hfd_rc hfd_history_read(const struct hfd_ctx *c, hfd_slice guresid,
+                                       struct hfd_history *out);
+/**
+ * Reads the history of a cluster that HyperFleet's API made.
+ * @param row  the cluster; NULL = it is not there
+ * @return HFD_OK, HFD_NOT_FOUND
+ * Thread: any.
+ */
+HFD_MUST_CHECK hfd_rc hfd_history_read_cluster(const struct hfd_ctx *c, hfd_slice id,
+                                               const struct hfd_fleet_row *row,
+                                               struct hfd_history *out);
 
 #endif

@@ -1,6 +1,7 @@
 /* See lookup.h. */
 #include "driver/core/lookup.h"
 
+#include "driver/core/history.h"
 #include "driver/core/judge.h"
 
 /* ---- reading ---- */
@@ -55,7 +56,7 @@ hfd_rc hfd_lookup(const struct hfd_ctx *c, const struct hfd_call *call, struct h
     return rc;
 }
 
-hfd_rc hfd_lookup_record_late(const struct hfd_ctx *c, const struct hfd_found *f)
+hfd_rc hfd_lookup_record_late(const struct hfd_ctx *c, struct hfd_found *f)
 {
     return f->is_late ? hfd_resource_record_move(c, f->stored, &f->row, &f->late) : HFD_OK;
 }
@@ -120,9 +121,10 @@ static hfd_rc move_adopted(const struct hfd_ctx *c, enum hfd_op op, const struct
 {
     const struct hfd_move move = {
         .to = hfd_resource_state_of_op(op), .at_us = c->now_us, .main = main, .adopted = true};
+    hfd_rc rc = hfd_history_begin(c, row);
 
     hfd_resource_set_op(c, op, row);
-    return hfd_resource_move(c, row, &move);
+    return rc == HFD_OK ? hfd_resource_move(c, row, &move) : rc;
 }
 
 /* A place-holder row: the backend finds out what HyperFleet has, and the row is updating meanwhile.

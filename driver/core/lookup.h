@@ -44,7 +44,7 @@ HFD_MUST_CHECK hfd_rc hfd_lookup_or_restore(const struct hfd_ctx *c, const struc
                                             struct hfd_found *out);
 
 /** A writer goes on with a late resource: records that first. */
-HFD_MUST_CHECK hfd_rc hfd_lookup_record_late(const struct hfd_ctx *c, const struct hfd_found *f);
+HFD_MUST_CHECK hfd_rc hfd_lookup_record_late(const struct hfd_ctx *c, struct hfd_found *f);
 
 /** True if the path is for resources of another kind. */
 static inline bool hfd_lookup_other_kind(const struct hfd_call *call,

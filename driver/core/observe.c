@@ -1,6 +1,7 @@
 /* See observe.h. */
 #include "driver/core/observe.h"
 
+#include "driver/core/history.h"
 #include "driver/core/judge.h"
 #include "driver/core/past.h"
 
@@ -17,8 +18,10 @@ static bool row_equal(const struct hfd_resource_row *a, const struct hfd_resourc
 hfd_rc hfd_resource_forget(const struct hfd_ctx *c, const struct hfd_resource_row *row)
 {
     const struct hfd_backend_subject s = hfd_ctx_subject(c, row->guresid);
-    hfd_rc rc = hfd_resource_row_delete(c->tx, row->guresid, c->err);
+    hfd_rc rc = hfd_history_end(c, row);
 
+    if (rc == HFD_OK)
+        rc = hfd_resource_row_delete(c->tx, row->guresid, c->err);
     return rc == HFD_OK ? hfd_backend_forget(c->driver->backend_ops, c->tx, &s, c->err) : rc;
 }
 

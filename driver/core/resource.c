@@ -4,6 +4,7 @@
 #include "driver/base/check.h"
 #include "driver/core/answer.h"
 #include "driver/core/apply.h"
+#include "driver/core/history.h"
 #include "driver/core/judge.h"
 #include "driver/core/lookup.h"
 #include "driver/core/past.h"
@@ -219,6 +220,8 @@ static hfd_rc put_new(const struct hfd_ctx *c, const struct hfd_call *call,
     rc = new_incarnation(c, &row);
     if (rc == HFD_OK)
         rc = hfd_parts_apply(c, call, &row, &put.now);
+    if (rc == HFD_OK) /* not before: what is refused here has written nothing */
+        rc = hfd_history_begin(c, &row);
     return rc == HFD_OK ? write_put(c, &put, &row, out) : rc;
 }
 
@@ -255,7 +258,9 @@ static hfd_rc put_change(const struct hfd_ctx *c, const struct hfd_call *call, b
         row->degraded = false;
         row->output = HFD_SLICE_NONE;
         row->secrets = HFD_SLICE_NONE;
-        rc = new_incarnation(c, row);
+        rc = hfd_history_keep_creation(c, row);
+        if (rc == HFD_OK)
+            rc = new_incarnation(c, row);
     }
     if (rc != HFD_OK)
         return rc;

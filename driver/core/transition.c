@@ -145,9 +145,9 @@ static void count(const struct hfd_ctx *c, enum hfd_state from, enum hfd_state t
                   1);
 }
 
-/* A creation has no entry, and what is gone has no history. */
+/* The row itself tells the creation, and hfd_history_end the removal. */
 static hfd_rc add_history(const struct hfd_ctx *c, enum hfd_state from,
-                          const struct hfd_resource_row *row, const struct hfd_move *move)
+                          struct hfd_resource_row *row, const struct hfd_move *move)
 {
     const struct hfd_happening h = {
         .from = from,
@@ -163,7 +163,7 @@ static hfd_rc add_history(const struct hfd_ctx *c, enum hfd_state from,
 }
 
 hfd_rc hfd_resource_record_move(const struct hfd_ctx *c, enum hfd_state from,
-                                const struct hfd_resource_row *row, const struct hfd_move *move)
+                                struct hfd_resource_row *row, const struct hfd_move *move)
 {
     hfd_rc rc;
 

@@ -30,7 +30,7 @@ HFD_MUST_CHECK hfd_rc hfd_resource_move(const struct hfd_ctx *c, struct hfd_reso
 void hfd_resource_move_copy(struct hfd_resource_row *copy, const struct hfd_move *move);
 /** Records such a move after the fact, for a writer that goes on with the copy. */
 HFD_MUST_CHECK hfd_rc hfd_resource_record_move(const struct hfd_ctx *c, enum hfd_state from,
-                                               const struct hfd_resource_row *row,
+                                               struct hfd_resource_row *row,
                                                const struct hfd_move *move);
 
 /** Sets the operation of a row and its times, before the move into the state of that operation. */

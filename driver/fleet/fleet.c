@@ -5,6 +5,7 @@
 
 #include "driver/base/check.h"
 #include "driver/base/jsonx.h"
+#include "driver/fleet/actions.h"
 #include "driver/fleet/keys.h"
 #include "driver/fleet/ksuid.h"
 #include "driver/fleet/names.h"
@@ -393,7 +394,8 @@ hfd_rc hfd_fleet_patch(struct hfd_txn *tx, const struct hfd_fleet_call *call,
         out->spec = in->spec;
     if (other_labels)
         out->labels = in->labels;
-    return raise_generation(&w, labels_were, out);
+    rc = raise_generation(&w, labels_were, out);
+    return rc == HFD_OK ? hfd_fleet_action_updated(&w, out) : rc;
 }
 
 /* ---- delete ---- */
@@ -418,6 +420,8 @@ static hfd_rc remove_row(const struct hfd_fleet_work *w, const struct hfd_fleet_
         rc = hfd_fleet_row_delete(w->tx, row->id, w->err);
     if (rc == HFD_OK && hfd_fleet_observers_of(w->call->fleet, row->kind).count > 0)
         rc = remove_observations(w, row->id);
+    if (rc == HFD_OK)
+        rc = hfd_fleet_action_removed(w, row);
     return rc == HFD_OK
                ? hfd_fleet_note_change(
                      w->call, &(struct hfd_fleet_change){.id = row->id, .removed = true}, w->err)

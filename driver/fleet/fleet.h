@@ -31,6 +31,7 @@ struct hfd_fleet {
      */
     struct hfd_adapter_names observers;
     const struct hfd_rng *rng;
+    int64_t tombstone_us; /* driver.tombstone: how long the history outlives its subject */
     /**
      * Fingerprint of all settings that the caller's observer depends on; 0 = none. While a row
      * carries it (hfd_fleet_row.observer_idle), reports without news are not appended to changes.

@@ -91,6 +91,7 @@ hfd_rc hfd_serve_driver_init(struct hfd_driver *d, struct hfd_settings *s,
                                                 s->required_nodepool.count},
                 .observers = {s->pacemaker.items, s->pacemaker.count},
                 .rng = &hfd_rng_system,
+                .tombstone_us = s->tombstone_us,
             },
         .rules =
             {

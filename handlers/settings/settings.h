@@ -179,6 +179,9 @@ struct hfd_map {
    "driver.estimate.update for nodepool resources; 0s: the same as for clusters") \
  X("driver.estimate.nodepool.delete", estimate_nodepool_delete_us, DURATION, "0s", 0, 2592000, \
    "driver.estimate.delete for nodepool resources; 0s: the same as for clusters") \
+ X("driver.tombstone",              tombstone_us,                DURATION, "168h", 0, 31536000, \
+   "time that the history of a removed resource is kept, for at most 10000 of them; 0s: it ends " \
+   "with the resource") \
  X("driver.outputs.values",         output_values,               MAP,      "", 0, 0, \
    "additional output values: NAME: ADAPTER:/json/pointer into the data of the adapter's " \
    "report") \

@@ -428,8 +428,10 @@ static const char *const unsound[][2] = {
      "a driver resource without parts"},
     {COUNT "fleet WHERE id NOT IN (SELECT fleet_id FROM part)",
      "a cluster or nodepool that nobody ordered"},
-    {COUNT "history WHERE guresid NOT IN (SELECT guresid FROM resource)",
-     "a history without its driver resource"},
+    {COUNT
+     "history WHERE about = 0 AND id NOT IN (SELECT guresid FROM resource UNION SELECT id FROM "
+     "tombstone)",
+     "a history without its driver resource or tombstone"},
     {COUNT "(" KEPT " EXCEPT " COUNTED ")", "a wrong total"},
     {COUNT "(" COUNTED " EXCEPT " KEPT ")", "a missing total"},
 };

@@ -332,9 +332,11 @@ static hfd_rc txn_records(struct hfd_txn *tx, void *arg, struct hfd_err *err)
     struct hfd_history_list history;
     struct hfd_report_list reports;
     struct hfd_fleet_row row;
-    hfd_rc rc = hfd_history_row_list(tx, HFD_SLICE("res"), &a->mem, &history, err);
+    hfd_rc rc = hfd_history_row_list(
+        tx, &(struct hfd_history_subject){HFD_ABOUT_RESOURCE, HFD_SLICE("res")}, &a->mem, &history,
+        err);
 
-    if (rc == HFD_OK && history.count != 1)
+    if (rc == HFD_OK && history.count != 2)
         return HFD_INVALID;
     if (rc == HFD_OK)
         rc = find_one(tx, a, &row, err);

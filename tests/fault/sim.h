@@ -39,7 +39,8 @@
  * - H3: A resource goes when none of its parts is left in HyperFleet (T).
  * - H4: A call that is refused, or has nothing to do, changes nothing (T).
  * - H5: The cookie changes with an input, a part or an incarnation, and at no other time (T).
- * - H6: The history of a resource is one path, from its creation to where it is; it goes with it.
+ * - H6: The history of a resource is one path, from its creation to where it is. It outlives it
+ *   with a tombstone.
  * - H7: A stored row keeps the rule of its state (hfd_resource_invariant).
  * - S1: A resource that is creating, updating or ready has exactly one cluster, alive, and all its
  *   pools.

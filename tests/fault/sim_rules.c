@@ -553,6 +553,13 @@ void sim_rules_answer(struct sim *s, const struct sim_asked *asked,
 
 /* ---- on what is committed ---- */
 
+/* The history of driver resources, each entry with the state that the one before came to. */
+#define HISTORY                                                                                    \
+    "SELECT id, seq, from_state, LAG(to_state, 1, from_state) OVER (PARTITION BY id ORDER BY seq)" \
+    " AS came_to FROM (SELECT id, seq, from_state, to_state FROM history WHERE about = 0 UNION "   \
+    "ALL SELECT r.guresid, r.seq, 0, 1 FROM resource r WHERE NOT EXISTS (SELECT 1 FROM history h " \
+    "WHERE h.seq = r.seq))"
+
 /* Rows that must not be there; the first column says which. */
 static const struct {
     const char *rule, *what;
@@ -644,15 +651,25 @@ static const struct {
      "l.kind = c.kind AND l.key = c.name"
      " AND l.value = c.value) END"},
     {"H6", "a history whose steps do not meet",
-     "SELECT b.guresid || ' ' || b.seq FROM history a JOIN history b ON b.guresid = a.guresid AND "
-     "b.seq = a.seq + 1"
-     " WHERE b.from_state <> a.to_state"},
+     "SELECT id || ' ' || seq FROM (" HISTORY ") WHERE from_state <> came_to"},
     {"H6", "a history that does not end where the resource is",
      "SELECT r.guresid FROM resource r WHERE r.state <> coalesce((SELECT h.to_state FROM history h "
-     "WHERE h.guresid = r.guresid"
+     "WHERE h.about = 0 AND h.id = r.guresid AND h.seq >= r.seq"
      " ORDER BY h.seq DESC LIMIT 1), 1)"},
-    {"H6", "a history without its resource",
-     "SELECT guresid FROM history WHERE guresid NOT IN (SELECT guresid FROM resource)"},
+    {"H6", "a history without its resource or tombstone",
+     "SELECT id FROM history WHERE about = 0 AND id NOT IN (SELECT guresid FROM resource UNION "
+     "SELECT id FROM tombstone WHERE about = 0)"},
+    {"H6", "a resource and its tombstone",
+     "SELECT guresid FROM resource WHERE guresid IN (SELECT id FROM tombstone WHERE about = 0)"},
+    {"H6", "a tombstone that is not where the history ends",
+     "SELECT t.id FROM tombstone t WHERE t.seq <> coalesce((SELECT MAX(seq) FROM history h WHERE "
+     "h.about = t.about AND h.id = t.id), 0)"},
+    {"H6", "an entry of an instance that did not begin",
+     "SELECT h.id || ' ' || h.seq FROM history h WHERE h.about = 0 AND h.instance >= (SELECT "
+     "MIN(seq) FROM history o WHERE o.id = h.id) AND NOT EXISTS (SELECT 1 FROM resource r WHERE "
+     "r.seq = h.instance) AND NOT EXISTS (SELECT 1 FROM history b WHERE b.seq = "
+     "h.instance AND b.id = h.id AND b.what IN ('create', 'update', 'retarget', 'retry', "
+     "'adopted'))"},
 };
 
 /* The nodepools and clusters themselves (S2, S3, S6). */
@@ -757,7 +774,9 @@ static hfd_rc txn_empty(struct hfd_txn *tx, void *arg, struct hfd_err *err)
         "FROM fleet)"
         " + (SELECT count(*) FROM report) + (SELECT count(*) FROM fleet_label) + (SELECT count(*) "
         "FROM fleet_condition)"
-        " + (SELECT count(*) FROM fleet_count) + (SELECT count(*) FROM history)";
+        " + (SELECT count(*) FROM fleet_count) + (SELECT count(*) FROM history WHERE id NOT IN "
+        "(SELECT id FROM "
+        "tombstone))";
     struct sim *s = arg;
     int64_t rows = 0;
     struct hfd_stmt *st;

@@ -16,6 +16,7 @@
 #include "tests/lib/faultvfs.h"
 #include "store/rows_fleet.h"
 #include "store/rows_report.h"
+#include "store/rows_history.h"
 #include "store/rows_resource.h"
 #include "store/rows_part.h"
 
@@ -111,6 +112,7 @@ static void configure(struct sim *s, size_t adapters, int64_t deadline_us, int64
     s->driver.fleet.required[HFD_KIND_CLUSTER] =
         (struct hfd_adapter_names){cluster_adapters, adapters};
     s->driver.fleet.required[HFD_KIND_NODEPOOL] = (struct hfd_adapter_names){nodepool_adapters, 1};
+    s->driver.fleet.tombstone_us = deadline_us;
     for (int kind = HFD_KIND_CLUSTER; kind <= HFD_KIND_NODEPOOL; kind++) {
         for (int op = 0; op < HFD_OP_COUNT; op++) {
             s->driver.estimate_us[kind][op] = estimate_us;
@@ -383,13 +385,21 @@ static hfd_rc do_report(struct hfd_txn *tx, struct sim_job *j, struct hfd_err *e
 /* The driver resource is gone, as from a store that was lost; HyperFleet knows nothing of that. */
 static hfd_rc forget(struct hfd_txn *tx, struct sim_job *j, struct hfd_err *err)
 {
+    static const struct hfd_tombstone_limits none = {0, INT64_MAX};
     const hfd_slice guresid = hfd_slice_of(sim_names[j->label]);
+    struct hfd_tombstone_row stone = {.id = guresid, .kind = HFD_KIND_CLUSTER};
     struct hfd_part_list parts;
     hfd_rc rc = hfd_part_row_list(tx, guresid, &j->mem, &parts, err);
 
     for (size_t i = 0; rc == HFD_OK && i < parts.count; i++)
         sim_rules_orphan(j->sim, parts.rows[i].fleet_id, j->label);
-    return rc == HFD_OK ? hfd_resource_row_delete(tx, guresid, err) : rc;
+    if (rc == HFD_OK)
+        rc = hfd_resource_row_delete(tx, guresid, err);
+    if (rc == HFD_OK) /* a removal of an earlier life may have left one */
+        rc = hfd_tombstone_row_delete(tx, &(struct hfd_history_subject){stone.about, guresid}, err);
+    if (rc == HFD_OK)
+        rc = hfd_history_next_seq(tx, &stone.seq, err);
+    return rc == HFD_OK ? hfd_tombstone_row_add(tx, &stone, &none, err) : rc;
 }
 
 static hfd_rc strange_act(struct hfd_txn *tx, struct sim_job *j, const struct hfd_fleet_call *call,

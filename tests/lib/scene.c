@@ -222,9 +222,14 @@ void scene_force_delete(struct world *w, enum hfd_kind kind, hfd_slice id)
 
 static hfd_rc txn_forget(struct hfd_txn *tx, void *arg, struct hfd_err *err)
 {
+    static const struct hfd_tombstone_limits none = {0, INT64_MAX};
     struct step *s = arg;
+    struct hfd_tombstone_row row = {.id = hfd_slice_of(s->guresid), .kind = s->kind};
+    hfd_rc rc = hfd_resource_row_delete(tx, row.id, err);
 
-    return hfd_resource_row_delete(tx, hfd_slice_of(s->guresid), err);
+    if (rc == HFD_OK)
+        rc = hfd_history_next_seq(tx, &row.seq, err);
+    return rc == HFD_OK ? hfd_tombstone_row_add(tx, &row, &none, err) : rc;
 }
 
 void scene_forget(struct world *w, const char *guresid)
@@ -239,7 +244,9 @@ static hfd_rc txn_history(struct hfd_txn *tx, void *arg, struct hfd_err *err)
 {
     struct step *s = arg;
 
-    return hfd_history_row_list(tx, hfd_slice_of(s->guresid), &s->w->mem, &s->history, err);
+    return hfd_history_row_list(
+        tx, &(struct hfd_history_subject){HFD_ABOUT_RESOURCE, hfd_slice_of(s->guresid)}, &s->w->mem,
+        &s->history, err);
 }
 
 struct hfd_history_list scene_history_rows(struct world *w, const char *guresid)

@@ -50,6 +50,7 @@ static const char plan[] = "1/2";
 static struct hfd_resource_row row_of(const char *guresid, const char *output)
 {
     return (struct hfd_resource_row){
+        .seq = 1,
         .guresid = hfd_slice_of(guresid),
         .type = HFD_SLICE("t"),
         .kind = HFD_KIND_CLUSTER,

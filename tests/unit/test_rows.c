@@ -558,6 +558,8 @@ static void reports_keep_their_place(void **state)
 static void assert_resource_equal(const struct hfd_resource_row *a,
                                   const struct hfd_resource_row *b)
 {
+    assert_int_equal(a->seq, b->seq);
+    assert_int_equal(a->instance, b->instance);
     assert_slice(a->guresid, b->guresid);
     assert_slice(a->type, b->type);
     assert_int_equal(a->kind, b->kind);
@@ -593,11 +595,13 @@ static void resource_row_is_replaced_whole(void **state)
 {
     struct fixture *fx = *state;
     const struct hfd_resource_row rows[] = {
-        {S("g"),
+        {31,
+         S("g"),
          S("org/t"),
          HFD_KIND_CLUSTER,
          1,
          S("i1"),
+         32,
          S("c1"),
          S("d\0d"),
          S("r\0r"),
@@ -618,11 +622,13 @@ static void resource_row_is_replaced_whole(void **state)
          S("c/dns=7"),
          S("waits for dns"),
          S("1/2")},
-        {S("g"),
+        {31,
+         S("g"),
          S("org/u"),
          HFD_KIND_NODEPOOL,
          2,
          S("i2"),
+         33,
          S("c2"),
          S("e"),
          S("q"),
@@ -668,45 +674,261 @@ static void resource_row_is_replaced_whole(void **state)
     }
 }
 
+/* ---- history ---- */
+
+static void add_entry(struct fixture *fx, struct hfd_history_row row, int64_t keep)
+{
+    if (row.seq == 0)
+        assert_int_equal(hfd_history_next_seq(&fx->tx, &row.seq, NULL), HFD_OK);
+    assert_int_equal(hfd_history_row_add(&fx->tx, &row, keep, NULL), HFD_OK);
+}
+
+static struct hfd_history_list entries_of(struct fixture *fx, enum hfd_history_about about,
+                                          hfd_slice id)
+{
+    const struct hfd_history_subject subject = {about, id};
+    struct hfd_history_list list;
+
+    assert_int_equal(hfd_history_row_list(&fx->tx, &subject, &fx->mem, &list, NULL), HFD_OK);
+    return list;
+}
+
 /*
- * History is numbered on for each resource alone, comes oldest first, keeps the newest, and goes
- * with its resource.
+ * Entries of all subjects have one order. Each subject keeps its newest, and they stay when the
+ * resource goes.
  */
 static void history_keeps_the_newest(void **state)
 {
     struct fixture *fx = *state;
+    struct hfd_history_ends ends;
     struct hfd_history_list list;
 
-    for (int64_t i = 1; i <= 5; i++) {
-        const struct hfd_history_row row = {S("g"), 99,         S("i1"), i * 10,  1,
-                                            3,      S("ready"), i,       S("why")};
-
-        assert_int_equal(hfd_history_row_add(&fx->tx, &row, 3, NULL), HFD_OK);
-    }
-    assert_int_equal(hfd_history_row_add(&fx->tx,
-                                         &(struct hfd_history_row){.guresid = S("h"), .at_us = 7},
-                                         3, NULL),
-                     HFD_OK);
-    assert_int_equal(hfd_history_row_list(&fx->tx, S("g"), &fx->mem, &list, NULL), HFD_OK);
+    for (int64_t i = 1; i <= 5; i++)
+        add_entry(fx,
+                  (struct hfd_history_row){0, HFD_ABOUT_RESOURCE, S("g"), S("i1"), 7, i * 10, 1, 3,
+                                           S("ready"), i, S("why")},
+                  3);
+    add_entry(fx, (struct hfd_history_row){.id = S("h"), .at_us = 7}, 3);
+    add_entry(fx, (struct hfd_history_row){.about = HFD_ABOUT_CLUSTER, .id = S("g")}, 3);
+    list = entries_of(fx, HFD_ABOUT_RESOURCE, S("g"));
     assert_int_equal(list.count, 3);
     for (size_t i = 0; i < 3; i++) {
         assert_int_equal(list.rows[i].seq, 3 + i);
         assert_int_equal(list.rows[i].at_us, 30 + 10 * i);
     }
-    assert_slice(list.rows[2].guresid, S("g"));
+    assert_slice(list.rows[2].id, S("g"));
+    assert_int_equal(list.rows[2].about, HFD_ABOUT_RESOURCE);
     assert_slice(list.rows[2].incarnation, S("i1"));
+    assert_int_equal(list.rows[2].instance, 7);
     assert_int_equal(list.rows[2].from, 1);
     assert_int_equal(list.rows[2].to, 3);
     assert_slice(list.rows[2].what, S("ready"));
     assert_int_equal(list.rows[2].generation, 5);
     assert_slice(list.rows[2].text, S("why"));
     assert_int_equal(hfd_resource_row_delete(&fx->tx, S("g"), NULL), HFD_OK);
-    assert_int_equal(hfd_history_row_list(&fx->tx, S("g"), &fx->mem, &list, NULL), HFD_OK);
-    assert_int_equal(list.count, 0);
-    assert_int_equal(hfd_history_row_list(&fx->tx, S("h"), &fx->mem, &list, NULL), HFD_OK);
+    assert_int_equal(entries_of(fx, HFD_ABOUT_RESOURCE, S("g")).count, 3);
+    list = entries_of(fx, HFD_ABOUT_RESOURCE, S("h"));
     assert_int_equal(list.count, 1);
-    assert_int_equal(list.rows[0].seq, 1);
+    assert_int_equal(list.rows[0].seq, 6);
     assert_slice(list.rows[0].text, S(""));
+    assert_int_equal(entries_of(fx, HFD_ABOUT_CLUSTER, S("g")).rows[0].seq, 7);
+    assert_int_equal(hfd_history_row_ends(&fx->tx, &ends, NULL), HFD_OK);
+    assert_int_equal(ends.last, 7);
+    assert_int_equal(ends.floor, 2);
+}
+
+/* A resource that is there begins with its creation, until an entry has its number. */
+static void history_tells_the_creation(void **state)
+{
+    struct fixture *fx = *state;
+    struct hfd_resource_row row = {.guresid = S("g"),
+                                   .type = S("t"),
+                                   .kind = HFD_KIND_CLUSTER,
+                                   .incarnation = S("i1"),
+                                   .created_us = 50};
+    struct hfd_history_list list;
+
+    add_entry(fx, (struct hfd_history_row){.id = S("g"), .what = S("removed")}, 9);
+    assert_int_equal(hfd_history_next_seq(&fx->tx, &row.seq, NULL), HFD_OK);
+    assert_int_equal(hfd_resource_row_put(&fx->tx, &row, NULL), HFD_OK);
+    add_entry(fx, (struct hfd_history_row){.id = S("g"), .what = S("ready")}, 9);
+    list = entries_of(fx, HFD_ABOUT_RESOURCE, S("g"));
+    assert_int_equal(list.count, 3);
+    assert_slice(list.rows[1].what, S("create"));
+    assert_int_equal(list.rows[1].seq, row.seq);
+    assert_int_equal(list.rows[1].instance, row.seq);
+    assert_int_equal(list.rows[1].at_us, 50);
+    assert_slice(list.rows[1].incarnation, S("i1"));
+    assert_int_equal(list.rows[1].from, 0);
+    assert_int_equal(list.rows[1].to, 1);
+    assert_slice(list.rows[2].what, S("ready"));
+    add_entry(fx, (struct hfd_history_row){.seq = row.seq, .id = S("g"), .what = S("kept")}, 9);
+    add_entry(fx, (struct hfd_history_row){.seq = row.seq, .id = S("g"), .what = S("twice")}, 9);
+    list = entries_of(fx, HFD_ABOUT_RESOURCE, S("g"));
+    assert_int_equal(list.count, 3);
+    assert_slice(list.rows[1].what, S("kept"));
+    assert_int_equal(entries_of(fx, HFD_ABOUT_CLUSTER, S("g")).count, 0);
+}
+
+static void assert_page(struct fixture *fx, struct hfd_history_query query, const char *want)
+{
+    struct hfd_history_list list;
+    char got[64] = "";
+
+    assert_int_equal(hfd_history_row_page(&fx->tx, &query, &fx->mem, &list, NULL), HFD_OK);
+    for (size_t i = 0; i < list.count; i++)
+        (void)snprintf(got + strlen(got), sizeof(got) - strlen(got), "%lld ",
+                       (long long)list.rows[i].seq);
+    assert_string_equal(got, want);
+}
+
+/* A page has entries and creations of all resources in one order, and none of other clusters. */
+static void history_has_pages(void **state)
+{
+    struct fixture *fx = *state;
+    static const char *const ids[] = {"a", "b", "c"};
+
+    for (size_t i = 0; i < 3; i++) {
+        struct hfd_resource_row row = {
+            .guresid = hfd_slice_of(ids[i]), .type = S("t"), .kind = HFD_KIND_CLUSTER};
+
+        assert_int_equal(hfd_history_next_seq(&fx->tx, &row.seq, NULL), HFD_OK);
+        assert_int_equal(hfd_resource_row_put(&fx->tx, &row, NULL), HFD_OK);
+        add_entry(fx, (struct hfd_history_row){.id = row.guresid}, 9);
+        add_entry(fx, (struct hfd_history_row){.about = HFD_ABOUT_CLUSTER, .id = row.guresid}, 9);
+    }
+    assert_page(fx, (struct hfd_history_query){0, INT64_MAX, false, 10}, "1 2 4 5 7 8 ");
+    assert_page(fx, (struct hfd_history_query){1, INT64_MAX, false, 2}, "2 4 ");
+    assert_page(fx, (struct hfd_history_query){0, INT64_MAX, true, 10}, "8 7 5 4 2 1 ");
+    assert_page(fx, (struct hfd_history_query){2, 8, true, 2}, "7 5 ");
+    assert_page(fx, (struct hfd_history_query){8, INT64_MAX, false, 2}, "");
+}
+
+static hfd_rc bury(struct fixture *fx, const char *id, int64_t removed_us,
+                   struct hfd_tombstone_limits limits)
+{
+    struct hfd_tombstone_row row = {.id = hfd_slice_of(id),
+                                    .removed_us = removed_us,
+                                    .created_us = 3,
+                                    .kind = HFD_KIND_NODEPOOL,
+                                    .type = S("t"),
+                                    .incarnation = S("i"),
+                                    .cluster_id = S("c"),
+                                    .name = S("n"),
+                                    .provider = S("p")};
+
+    add_entry(fx, (struct hfd_history_row){.id = row.id, .what = S("create")}, 9);
+    assert_int_equal(hfd_history_next_seq(&fx->tx, &row.seq, NULL), HFD_OK);
+    add_entry(fx, (struct hfd_history_row){.seq = row.seq, .id = row.id, .what = S("removed")}, 9);
+    return hfd_tombstone_row_add(&fx->tx, &row, &limits, NULL);
+}
+
+static bool is_buried(struct fixture *fx, const char *id, struct hfd_tombstone_row *row)
+{
+    const struct hfd_history_subject subject = {HFD_ABOUT_RESOURCE, hfd_slice_of(id)};
+    const hfd_rc rc = hfd_tombstone_row_get(&fx->tx, &subject, &fx->mem, row, NULL);
+
+    assert_true(rc == HFD_OK || rc == HFD_NOT_FOUND);
+    assert_int_equal(entries_of(fx, HFD_ABOUT_RESOURCE, subject.id).count, rc == HFD_OK ? 2 : 0);
+    return rc == HFD_OK;
+}
+
+/* Tombstones go with their history: the oldest ones by number, and by time. Numbers never fall. */
+static void tombstones_are_bounded(void **state)
+{
+    const struct hfd_tombstone_limits two = {2, 0};
+    struct fixture *fx = *state;
+    struct hfd_history_ends ends;
+    struct hfd_tombstone_row row;
+    bool more;
+    int64_t next;
+
+    for (int i = 0; i < 3; i++)
+        assert_int_equal(bury(fx, (const char *[]){"a", "b", "c"}[i], 10 * i + 10, two), HFD_OK);
+    assert_false(is_buried(fx, "a", &row));
+    assert_true(is_buried(fx, "b", &row));
+    assert_true(is_buried(fx, "c", &row));
+    assert_int_equal(row.seq, 6);
+    assert_int_equal(row.removed_us, 30);
+    assert_int_equal(row.created_us, 3);
+    assert_int_equal(row.kind, HFD_KIND_NODEPOOL);
+    assert_slice(row.type, S("t"));
+    assert_slice(row.incarnation, S("i"));
+    assert_slice(row.cluster_id, S("c"));
+    assert_slice(row.name, S("n"));
+    assert_slice(row.provider, S("p"));
+    assert_int_equal(
+        hfd_tombstone_row_trim(&fx->tx, &(struct hfd_tombstone_limits){9, 20}, &more, NULL),
+        HFD_OK);
+    assert_false(is_buried(fx, "b", &row));
+    assert_true(is_buried(fx, "c", &row));
+    assert_int_equal(bury(fx, "d", 40, (struct hfd_tombstone_limits){9, 40}), HFD_OK);
+    assert_false(is_buried(fx, "c", &row));
+    assert_false(is_buried(fx, "d", &row)); /* none are kept, not even this one */
+    assert_int_equal(hfd_history_row_ends(&fx->tx, &ends, NULL), HFD_OK);
+    assert_int_equal(ends.last, 8);
+    assert_int_equal(ends.floor, 8);
+    assert_int_equal(hfd_history_next_seq(&fx->tx, &next, NULL), HFD_OK);
+    assert_int_equal(next, 9);
+}
+
+/* A subject that is there again has no tombstone, and keeps its history. */
+static void a_tombstone_is_lifted(void **state)
+{
+    const struct hfd_history_subject subject = {HFD_ABOUT_RESOURCE, S("a")};
+    struct fixture *fx = *state;
+    struct hfd_tombstone_row row;
+
+    assert_int_equal(bury(fx, "a", 10, (struct hfd_tombstone_limits){9, 0}), HFD_OK);
+    assert_int_equal(hfd_tombstone_row_delete(&fx->tx, &subject, NULL), HFD_OK);
+    assert_int_equal(hfd_tombstone_row_get(&fx->tx, &subject, &fx->mem, &row, NULL), HFD_NOT_FOUND);
+    assert_int_equal(entries_of(fx, HFD_ABOUT_RESOURCE, S("a")).count, 2);
+}
+
+/* The history of a store of an earlier version is numbered by time, with the creations in it. */
+static void an_older_history_is_numbered(void **state)
+{
+    static const char sql[] =
+        "INSERT INTO resource (guresid, type, kind, state, incarnation, cluster_id, digest,"
+        " raw_digest, cookie, op_started_us, op_estimate_us, op_deadline_us, created_us,"
+        " updated_us, op_waits) VALUES"
+        " ('a', 't', 1, 3, 'i', 'c', x'00', x'00', 'k', 1, 2, 3, 10, 40, 'w'),"
+        " ('b', 'u', 2, 1, 'j', 'd', x'00', x'00', 'k', 1, 2, 3, 30, 30, '');"
+        "INSERT INTO history VALUES ('a', 1, 'i', 20, 1, 3, 'ready', 1, ''),"
+        " ('a', 2, 'i', 40, 3, 2, 'update', 2, ''), ('a', 3, 'i', 50, 2, 3, 'ready', 2, 'x')";
+    static const char *const words[] = {"create", "ready", "create", "update", "ready"};
+    static const int64_t instances[] = {1, 1, 3, 4, 4}, times[] = {10, 20, 30, 40, 50};
+    struct fixture *fx = *state;
+    struct hfd_txn tx = {.writable = true};
+    struct hfd_resource_row row;
+    struct hfd_history_list list;
+    char base[TMPDIR_MAX];
+
+    tmpdir_make(base);
+    assert_int_equal(hfd_db_open(base, HFD_DB_WRITER, &tx.db, NULL), HFD_OK);
+    assert_int_equal(hfd_migrate(tx.db, hfd_migrations, 6, NULL), HFD_OK);
+    assert_int_equal(hfd_db_exec(tx.db, sql, NULL), HFD_OK);
+    assert_int_equal(hfd_migrate(tx.db, hfd_migrations, hfd_migrations_count, &fx->err), HFD_OK);
+    assert_int_equal(hfd_history_row_page(&tx, &(struct hfd_history_query){0, INT64_MAX, false, 10},
+                                          &fx->mem, &list, &fx->err),
+                     HFD_OK);
+    assert_int_equal(list.count, 5);
+    for (size_t i = 0; i < 5; i++) {
+        assert_int_equal(list.rows[i].seq, i + 1);
+        assert_slice(list.rows[i].what, hfd_slice_of(words[i]));
+        assert_int_equal(list.rows[i].at_us, times[i]);
+        assert_int_equal(list.rows[i].instance, instances[i]);
+    }
+    assert_slice(list.rows[2].id, S("b"));
+    assert_slice(list.rows[4].text, S("x"));
+    assert_int_equal(hfd_resource_row_get(&tx, S("a"), &fx->mem, &row, NULL), HFD_OK);
+    assert_int_equal(row.seq, 1);
+    assert_int_equal(row.instance, 4);
+    assert_int_equal(row.updated_us, 40);
+    assert_slice(row.op_waits, S("w"));
+    assert_slice(row.cookie, S("k"));
+    hfd_db_close(&tx.db);
+    tmpdir_remove(base);
 }
 
 /* Parts: the cluster first, then nodepools by name; replaced by key, removed one by one. */
@@ -1181,6 +1403,11 @@ int main(void)
         RULE(reports_keep_their_place),
         RULE(resource_row_is_replaced_whole),
         RULE(history_keeps_the_newest),
+        RULE(history_tells_the_creation),
+        RULE(history_has_pages),
+        RULE(tombstones_are_bounded),
+        RULE(a_tombstone_is_lifted),
+        RULE(an_older_history_is_numbered),
         RULE(past_keeps_the_last),
         RULE(past_of_other_sizes),
         RULE(forecasts_go_with_the_past),

@@ -13,9 +13,9 @@
 
 #include "driver/base/log.h"
 #include "driver/base/metrics.h"
+#include "driver/core/history.h"
 #include "tests/lib/contains.h"
 #include "tests/lib/scene.h"
-#include "store/rows_history.h"
 
 #define S HFD_US_PER_S
 #define OK_ HFD_STATUS_TRUE
@@ -27,6 +27,7 @@
     "{\"type\":\"hyperfleet-cluster\",\"driver\":{\"values\":{\"cluster\":{\"name\":\"c-one\","    \
     "\"spec\":{\"region\":\"" region "\"}},"                                                       \
     "\"nodepools\":[" pools "]}}}"
+#define CREATED "absent>creating create 1; "
 #define POOL "{\"name\":\"np-one\",\"spec\":{\"n\":1}}"
 static const char body_a[] = BODY("a", POOL), body_b[] = BODY("b", POOL),
                   body_no_pool[] = BODY("a", "");
@@ -293,7 +294,7 @@ static void gave_up_before_this_attempt(void **state)
     assert_health(w, "Healthy");
     assert_string_equal(
         scene_history(w, ID),
-        "creating>failed failed 1; failed>creating retry 1; creating>ready ready 1; ");
+        CREATED "creating>failed failed 1; failed>creating retry 1; creating>ready ready 1; ");
 }
 
 static void a_failed_create_is_deleted(void **state)
@@ -337,10 +338,10 @@ static void late_and_then_ready(void **state)
     assert_health(w, "Healthy");
     assert_string_equal(
         scene_history(w, ID),
-        "creating>failed failed 1; failed>creating retry 1; creating>ready ready 1; ");
+        CREATED "creating>failed failed 1; failed>creating retry 1; creating>ready ready 1; ");
     /* It failed at its deadline, not at the next request. */
-    assert_int_equal(scene_history_rows(w, ID).rows[0].at_us, TEST_TIME_US + DEADLINE_US);
-    assert_int_equal(scene_history_rows(w, ID).rows[1].at_us, TEST_TIME_US + DEADLINE_US + 90 * S);
+    assert_int_equal(scene_history_rows(w, ID).rows[1].at_us, TEST_TIME_US + DEADLINE_US);
+    assert_int_equal(scene_history_rows(w, ID).rows[2].at_us, TEST_TIME_US + DEADLINE_US + 90 * S);
 }
 
 static void a_late_update_is_tried_again(void **state)
@@ -430,9 +431,9 @@ static void degraded_then_well(void **state)
     history = scene_history_rows(w, ID);
     assert_string_equal(
         scene_history(w, ID),
-        "creating>ready ready 1; ready>ready degraded 1; ready>ready recovered 1; ");
-    assert_contains(history.rows[1].text, "ZoneLost: cluster 'c-one'");
-    assert_int_equal(history.rows[2].at_us, w->clock.wall_us);
+        CREATED "creating>ready ready 1; ready>ready degraded 1; ready>ready recovered 1; ");
+    assert_contains(history.rows[2].text, "ZoneLost: cluster 'c-one'");
+    assert_int_equal(history.rows[3].at_us, w->clock.wall_us);
     assert_int_equal(series(DEGRADED), degraded + 1);
     assert_int_equal(series(RECOVERED), recovered + 1);
 }
@@ -471,7 +472,7 @@ static void changed_by_somebody_else(void **state)
     assert_health(w, "Progressing");
     world_succeed(w, c);
     assert_health(w, "Healthy");
-    assert_string_equal(scene_history(w, ID), "creating>ready ready 1; ");
+    assert_string_equal(scene_history(w, ID), CREATED "creating>ready ready 1; ");
 }
 
 static void degraded_until_healthy(void **state)
@@ -498,7 +499,7 @@ static void degraded_until_healthy(void **state)
     world_succeed_all(w, ID);
     assert_health(w, "Healthy");
     assert_string_equal(
-        scene_history(w, ID),
+        scene_history(w, ID), CREATED
         "creating>ready ready 1; ready>ready degraded 1; ready>ready recovered 1; ready>ready "
         "degraded 1; "
         "ready>updating update 2; updating>ready ready 2; ready>ready recovered 2; ");
@@ -608,7 +609,7 @@ static void a_late_deletion(void **state)
 
 /* ---- history ---- */
 
-/* A resource that changes for ever keeps its newest hundred entries, numbered on. */
+/* A resource that changes for ever keeps its creation and its newest hundred entries. */
 static void history_is_bounded(void **state)
 {
     struct world *w = *state;
@@ -622,13 +623,166 @@ static void history_is_bounded(void **state)
         wait_s(w, 1);
     }
     list = scene_history_rows(w, ID);
-    assert_int_equal(list.count, 100);
-    assert_int_equal(list.rows[0].seq, 22);
-    assert_int_equal(list.rows[99].seq, 121);
-    assert_true(hfd_slice_is(list.rows[99].what, "ready"));
+    assert_int_equal(list.count, 101);
+    assert_int_equal(list.rows[0].seq, 1);
+    assert_int_equal(list.rows[1].seq, 23);
+    assert_int_equal(list.rows[100].seq, 122);
+    assert_true(hfd_slice_is(list.rows[0].what, "create"));
+    assert_true(hfd_slice_is(list.rows[100].what, "ready"));
+}
+
+struct read_history {
+    struct world *w;
+    const char *id;
+    hfd_slice cluster_id; /* not empty = of this cluster */
+    struct hfd_history out;
+    hfd_rc rc;
+};
+
+static hfd_rc txn_read_history(struct hfd_txn *tx, void *arg, struct hfd_err *err)
+{
+    struct read_history *r = arg;
+    const struct hfd_ctx c = {.tx = tx,
+                              .driver = &r->w->driver,
+                              .now_us = world_now(r->w),
+                              .mem = &r->w->mem,
+                              .err = err};
+    struct hfd_fleet_row row;
+    hfd_rc rc;
+
+    if (r->cluster_id.len == 0) {
+        r->rc = hfd_history_read(&c, hfd_slice_of(r->id), &r->out);
+    } else {
+        rc = hfd_fleet_row_get(tx, r->cluster_id, c.mem, &row, err);
+        r->rc = hfd_history_read_cluster(&c, r->cluster_id, rc == HFD_OK ? &row : NULL, &r->out);
+    }
+    return HFD_OK;
+}
+
+static struct read_history read_history(struct world *w, const char *id, hfd_slice cluster_id)
+{
+    struct read_history r = {.w = w, .id = id, .cluster_id = cluster_id};
+
+    assert_int_equal(hfd_store_update_wait(w->store, txn_read_history, &r, &w->err), HFD_OK);
+    return r;
+}
+
+/* "create/1 ready/1 ": each entry with its instance. */
+static const char *actions_of(struct world *w, const struct hfd_history *h)
+{
+    hfd_slice text = HFD_SLICE("");
+
+    for (size_t i = 0; i < h->count; i++) {
+        text =
+            hfd_arena_printf(&w->mem, "%.*s%.*s/%lld ", HFD_SLICE_FMT(text),
+                             HFD_SLICE_FMT(h->entries[i].what), (long long)h->entries[i].instance);
+        assert_non_null(text.p);
+    }
+    return text.p;
+}
+
+#define TOMBSTONE_S 7 * 24 * 3600
+
+/*
+ * The history outlives the resource for driver.tombstone, and a new life goes on with it. A
+ * deletion has the instance of the operation that it ends.
+ */
+static void history_outlives_the_resource(void **state)
+{
+    struct world *w = *state;
+    struct read_history r;
+
+    assert_int_equal(read_history(w, ID, HFD_SLICE_NONE).rc, HFD_NOT_FOUND);
+    create_and_finish(w, body_a);
+    (void)put(w, body_b);
+    (void)del(w);
+    wait_s(w, 5);
+    world_succeed_all(w, ID);
+    assert_int_equal(get(w).answer, HFD_ANSWER_ABSENT);
+    world_restart(w);
+    r = read_history(w, ID, HFD_SLICE_NONE);
+    assert_int_equal(r.rc, HFD_OK);
+    assert_false(r.out.is_there);
+    assert_string_equal(actions_of(w, &r.out), "create/1 ready/1 update/3 delete/3 removed/3 ");
+    assert_int_equal(r.out.entries[0].at_us, TEST_TIME_US);
+    assert_int_equal(r.out.removed.removed_us, world_now(w));
+    assert_int_equal(r.out.removed.created_us, TEST_TIME_US);
+    assert_int_equal(r.out.removed.kind, HFD_KIND_CLUSTER);
+    assert_true(hfd_slice_is(r.out.removed.name, "c-one"));
+    assert_true(r.out.removed.cluster_id.len > 0);
+    wait_s(w, TOMBSTONE_S - 1);
+    assert_int_equal(read_history(w, ID, HFD_SLICE_NONE).rc, HFD_OK);
+    (void)put(w, body_a);
+    r = read_history(w, ID, HFD_SLICE_NONE);
+    assert_true(r.out.is_there);
+    assert_string_equal(actions_of(w, &r.out),
+                        "create/1 ready/1 update/3 delete/3 removed/3 create/6 ");
+    wait_s(w, 1);
+    world_succeed_all(w, ID);
     (void)del(w);
     world_succeed_all(w, ID);
+    wait_s(w, TOMBSTONE_S - 1);
+    assert_int_equal(read_history(w, ID, HFD_SLICE_NONE).rc, HFD_OK);
+    wait_s(w, 1);
+    assert_int_equal(read_history(w, ID, HFD_SLICE_NONE).rc, HFD_NOT_FOUND);
+    /* The next removal takes it away. */
+    assert_true(scene_history_rows(w, ID).count > 0);
+    (void)world_put_ok(w, "other", body_a, NULL);
+    world_succeed_all(w, "other");
+    (void)world_delete_ok(w, "other", NULL);
+    world_succeed_all(w, "other");
     assert_int_equal(scene_history_rows(w, ID).count, 0);
+    assert_true(scene_history_rows(w, "other").count > 0);
+}
+
+/* A resource that is made again after its cluster was removed keeps the time of its first life. */
+static void history_of_a_cluster_that_went(void **state)
+{
+    struct world *w = *state;
+    struct hfd_history_list before, after;
+
+    create_and_finish(w, body_no_pool);
+    before = scene_history_rows(w, ID);
+    scene_force_delete(w, HFD_KIND_CLUSTER, scene_cluster(w, "c-one"));
+    wait_s(w, 1);
+    (void)put(w, body_no_pool);
+    after = scene_history_rows(w, ID);
+    assert_true(hfd_slice_eq(before.rows[0].incarnation, after.rows[0].incarnation));
+    assert_false(hfd_slice_eq(after.rows[0].incarnation, after.rows[after.count - 1].incarnation));
+}
+
+/* Clusters that HyperFleet's API made have their actions, with the generation as instance. */
+static void history_of_another_cluster(void **state)
+{
+    struct world *w = *state;
+    struct read_history r;
+    hfd_slice id;
+
+    id = scene_create(w, HFD_KIND_CLUSTER, HFD_SLICE(""), "theirs", NULL);
+    r = read_history(w, NULL, id);
+    assert_true(r.out.is_there);
+    assert_string_equal(actions_of(w, &r.out), "create/1 ");
+    wait_s(w, 1);
+    scene_patch(w, HFD_KIND_CLUSTER, id, "{\"platform\":{\"type\":\"KubeVirt\"}}");
+    r = read_history(w, NULL, id);
+    assert_string_equal(actions_of(w, &r.out), "create/1 update/2 ");
+    assert_int_equal(r.out.entries[0].at_us, TEST_TIME_US);
+    assert_int_equal(r.out.entries[1].at_us, TEST_TIME_US + S);
+    wait_s(w, 1);
+    scene_delete(w, HFD_KIND_CLUSTER, id);
+    r = read_history(w, NULL, id);
+    assert_string_equal(actions_of(w, &r.out), "create/1 update/2 delete/2 ");
+    assert_int_equal(r.out.entries[2].at_us, TEST_TIME_US + 2 * S);
+    wait_s(w, 1);
+    scene_force_delete(w, HFD_KIND_CLUSTER, id);
+    r = read_history(w, NULL, id);
+    assert_false(r.out.is_there);
+    assert_string_equal(actions_of(w, &r.out), "create/1 update/2 delete/2 removed/2 ");
+    assert_int_equal(r.out.entries[2].at_us, TEST_TIME_US + 2 * S);
+    assert_true(hfd_slice_is(r.out.removed.name, "theirs"));
+    assert_true(hfd_slice_is(r.out.removed.provider, "KubeVirt"));
+    wait_s(w, TOMBSTONE_S);
+    assert_int_equal(read_history(w, NULL, id).rc, HFD_NOT_FOUND);
 }
 
 /* The history has every event of a resource's life in order, and is there after a restart. */
@@ -648,7 +802,7 @@ static void history_of_a_life(void **state)
     wait_s(w, 3600);
     (void)del(w);
     world_restart(w);
-    assert_string_equal(scene_history(w, ID),
+    assert_string_equal(scene_history(w, ID), CREATED
                         "creating>ready ready 1; ready>updating update 2; updating>updating "
                         "retarget 3; updating>ready ready 3; "
                         "ready>failed failed 4; failed>creating retry 1; creating>deleting delete "
@@ -757,6 +911,9 @@ int main(void)
     const struct CMUnitTest tests[] = {
         ROWS(ROW_)
         TEST(history_is_bounded),
+        TEST(history_outlives_the_resource),
+        TEST(history_of_a_cluster_that_went),
+        TEST(history_of_another_cluster),
         TEST(history_of_a_life),
         cmocka_unit_test(readme_has_the_rows),
         cmocka_unit_test(outcomes_are_logged),

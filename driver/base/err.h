@@ -13,6 +13,7 @@
     X(OK,          "ok")                                                                           \
     X(INVALID,     "the request is not valid")                                                     \
     X(BAD_REQUEST, "the request asks for something that does not exist")                           \
+    X(UNAUTHORIZED, "the caller is not known")                                                     \
     X(FORBIDDEN,   "the caller may not do this")                                                   \
     X(MALFORMED,   "the document cannot be read")                                                  \
     X(TOO_LARGE,   "the document is too large")                                                    \

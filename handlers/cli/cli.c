@@ -73,6 +73,18 @@ const char *hfd_cli_keys_path(struct hfd_settings *s)
     return hfd_arena_printf(&s->mem, "%.*s/keys", HFD_SLICE_FMT(s->data)).p;
 }
 
+const char *hfd_cli_tokens_path(struct hfd_settings *s)
+{
+    if (s->auth_tokens_file.len > 0)
+        return hfd_arena_dup(&s->mem, s->auth_tokens_file).p;
+    return hfd_arena_printf(&s->mem, "%.*s/tokens", HFD_SLICE_FMT(s->data)).p;
+}
+
+const char *hfd_cli_local_token_path(struct hfd_settings *s)
+{
+    return hfd_arena_printf(&s->mem, "%.*s/local-token", HFD_SLICE_FMT(s->data)).p;
+}
+
 hfd_rc hfd_cli_make_data(const struct hfd_settings *s, struct hfd_err *err)
 {
     const char *path = s->data.p; /* strings of settings end with a NUL */

@@ -23,6 +23,8 @@
 #define HFD_COMMAND_LIST(X) \
     X(serve,   "[--demo[=SECONDS]] [SETTINGS]", "run the server") \
     X(keygen,  "[--rotate] [SETTINGS]", "create the key ring, or add a new active key to it") \
+    X(token,   "create --name NAME --scope SCOPE[,SCOPE] [--expires DURATION] | list | revoke NAME [SETTINGS]", \
+      "make a token for a caller and print it, list tokens, or revoke one") \
     X(config,  "check [SETTINGS] | show [--origin] [SETTINGS] | docs", \
       "check settings and the files they name, show them as YAML, or list all as Markdown") \
     X(doctor,  "[SETTINGS]", "check settings, keys, data and the remote, and list orphans") \
@@ -77,6 +79,11 @@ enum hfd_exit hfd_cli_settings(const char *command, struct hfd_cli_args *args,
  * Returns the path of the key ring: `keys`, or DATA/keys. Borrowed from s; NULL if memory is short.
  */
 const char *hfd_cli_keys_path(struct hfd_settings *s);
+
+/** The same for the tokens file: `auth.tokens_file`, or DATA/tokens. */
+const char *hfd_cli_tokens_path(struct hfd_settings *s);
+/** The same for the file with the token of the running server, for commands on this machine. */
+const char *hfd_cli_local_token_path(struct hfd_settings *s);
 
 /**
  * Creates the data folder (mode 0700) and syncs its name to disk. Does not create its parents.

@@ -35,10 +35,15 @@ static void warn_of_open(void *ctx, const char *key, const char *path, unsigned 
 static hfd_rc look(struct hfd_settings *s, struct hfd_err *err)
 {
     struct hfd_spec_schemas schemas;
+    struct hfd_guard *guard;
     hfd_rc rc;
 
     hfd_look_settings(s, warn_of_odd, s);
     rc = hfd_look_files(s, warn_of_open, s, err);
+    if (rc == HFD_OK)
+        rc = hfd_look_guard(s, &guard, err);
+    if (rc == HFD_OK)
+        hfd_guard_free(guard);
     if (rc == HFD_OK)
         rc = hfd_look_spec_schemas(s, &schemas, err);
     if (rc == HFD_OK)

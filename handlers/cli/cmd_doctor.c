@@ -10,6 +10,7 @@
 #include "driver/core/keyring_file.h"
 #include "driver/core/orphans.h"
 #include "driver/fleet/names.h"
+#include "handlers/cli/ask.h"
 #include "handlers/cli/doctor_remote.h"
 #include "handlers/cli/look.h"
 #include "store/sqlite/folder.h"
@@ -23,8 +24,6 @@
 #include <unistd.h>
 
 #define OUTPUT_MAX ((size_t)8 * 1024 * 1024)
-#define ANSWER_MAX ((size_t)8 * 1024 * 1024)
-#define ASK_TIMEOUT_S 10L
 
 struct doctor {
     struct hfd_settings *settings;
@@ -186,40 +185,6 @@ static void read_orphans(struct doctor *d, struct hfd_store *store)
 
 /* ---- a running server ---- */
 
-static size_t on_body(char *data, size_t size, size_t count, void *ctx)
-{
-    struct hfd_buf *b = ctx;
-
-    hfd_buf_add(b, (hfd_slice){data, size * count});
-    return b->rc == HFD_OK ? size * count : 0;
-}
-
-/*
- * Asks the ops listener.
- * @param body  initialised and freed by the caller
- */
-static bool ask(const struct doctor *d, const char *path, struct hfd_buf *body, const char **why)
-{
-    CURL *curl = curl_easy_init();
-    CURLcode code = CURLE_OUT_OF_MEMORY;
-    char url[512];
-    long status = 0;
-
-    (void)snprintf(url, sizeof(url), "http://%.*s%s", HFD_SLICE_FMT(d->settings->ops_listen), path);
-    if (curl != NULL && curl_easy_setopt(curl, CURLOPT_URL, url) == CURLE_OK &&
-        curl_easy_setopt(curl, CURLOPT_NOSIGNAL, 1L) == CURLE_OK &&
-        curl_easy_setopt(curl, CURLOPT_PROXY, "") == CURLE_OK &&
-        curl_easy_setopt(curl, CURLOPT_TIMEOUT, ASK_TIMEOUT_S) == CURLE_OK &&
-        curl_easy_setopt(curl, CURLOPT_WRITEFUNCTION, on_body) == CURLE_OK &&
-        curl_easy_setopt(curl, CURLOPT_WRITEDATA, body) == CURLE_OK)
-        code = curl_easy_perform(curl);
-    if (code == CURLE_OK)
-        code = curl_easy_getinfo(curl, CURLINFO_RESPONSE_CODE, &status);
-    curl_easy_cleanup(curl);
-    *why = code != CURLE_OK ? curl_easy_strerror(code) : "it did not answer 200";
-    return code == CURLE_OK && status == 200;
-}
-
 static hfd_slice member_or(const json_t *object, const char *key, const char *other)
 {
     const json_t *v = json_object_get(object, key);
@@ -271,8 +236,8 @@ static void ask_server(struct doctor *d)
     const char *why = "out of memory";
     struct hfd_buf body;
 
-    hfd_buf_init(&body, ANSWER_MAX);
-    if (ask(d, "/readyz", &body, &why))
+    hfd_buf_init(&body, HFD_CLI_ANSWER_MAX_BYTES);
+    if (hfd_cli_ask(d->settings, "/readyz", &body, &why))
         hfd_buf_lit(&d->out, "server    ready\n");
     else
         finding(d, "server",
@@ -280,7 +245,8 @@ static void ask_server(struct doctor *d)
                                  HFD_SLICE_FMT(d->settings->ops_listen), why)
                     .p);
     hfd_buf_reset(&body);
-    if (!ask(d, "/admin/orphans", &body, &why) || !say_answer(d, hfd_buf_slice(&body)))
+    if (!hfd_cli_ask(d->settings, "/admin/orphans", &body, &why) ||
+        !say_answer(d, hfd_buf_slice(&body)))
         finding(d, "orphans",
                 hfd_arena_printf(&d->mem, "cannot be asked for at %.*s: %s",
                                  HFD_SLICE_FMT(d->settings->ops_listen), why)

@@ -38,6 +38,7 @@ struct serve {
     struct hfd_steady steady;
     const char *clock_path;
     struct hfd_serve_keys keys;
+    struct hfd_guard *guard;
     struct hfd_spec_schemas spec_schemas;
     struct hfd_driver driver;
     struct hfd_store *store;
@@ -103,6 +104,44 @@ static enum hfd_exit look_at_settings(struct serve *s, struct hfd_err *err)
 {
     hfd_look_settings(s->settings, log_odd, s);
     return exit_of_look(hfd_look_files(s->settings, NULL, NULL, err));
+}
+
+/* --- authentication --- */
+
+/* A start off loopback needs a valid credential. Checked before anything is created. */
+static enum hfd_exit open_guard(struct serve *s, struct hfd_err *err)
+{
+    hfd_rc rc = hfd_look_guard(s->settings, &s->guard, err);
+
+    if (rc == HFD_OK && s->settings->insecure_no_auth && !hfd_guard_is_on(s->guard))
+        HFD_LOG(HFD_LOG_WARN,
+                "insecure_no_auth: everyone who reaches a listener may do everything");
+    return exit_of_look(rc);
+}
+
+static void close_guard(struct serve *s)
+{
+    hfd_guard_free(s->guard);
+}
+
+static enum hfd_exit start_guard(struct serve *s, struct hfd_err *err)
+{
+    const char *path = hfd_cli_local_token_path(s->settings);
+    hfd_rc rc;
+
+    if (path == NULL) {
+        (void)hfd_fail_nomem(err, "start the server");
+        return HFD_EXIT_INTERNAL;
+    }
+    rc = hfd_guard_start(s->guard, s->store, path, err);
+    if (rc == HFD_IO)
+        return HFD_EXIT_DATA;
+    return rc == HFD_OK ? HFD_EXIT_OK : HFD_EXIT_INTERNAL;
+}
+
+static void stop_guard(struct serve *s)
+{
+    hfd_guard_stop(s->guard);
 }
 
 /*
@@ -253,6 +292,7 @@ static enum hfd_exit open_server(struct serve *s, struct hfd_err *err)
         .driver = &s->driver,
         .clock = &s->steady.clock,
         .rng = &hfd_rng_system,
+        .guard = s->guard,
         .without_fleet = s->remote.thread != NULL,
         .backend_health = s->remote.thread != NULL ? hfd_serve_remote_health : NULL,
         .backend_health_ctx = s->remote.thread,
@@ -336,6 +376,7 @@ static const struct {
 } steps[] = {
     {"signals", open_signals, NULL},
     {"files of the settings", look_at_settings, NULL},
+    {"authentication", open_guard, close_guard},
     {"fleet.spec_schema", open_spec_schemas, close_spec_schemas},
     {"data folder", open_data, NULL},
     {"key ring", open_keys, close_keys},
@@ -343,6 +384,7 @@ static const struct {
     {"store", open_store, close_store},
     {"clock", open_clock, close_clock}, /* after the lock: it writes to the folder when it closes */
     {"remote", open_remote, close_remote},
+    {"guard", start_guard, stop_guard},
     {"listeners", open_server, close_server},
     {"loops", start_server, stop_server},
     {"clock of documents", start_aging, stop_aging},
@@ -379,6 +421,7 @@ static void log_ready(struct serve *s)
             HFD_LOG_CSTR("data", folder != NULL ? folder : s->settings->data.p),
             HFD_LOG_CSTR("version", HFD_VERSION),
             HFD_LOG_CSTR("demo", s->settings->demo_us < 0 ? "off" : "on"),
+            HFD_LOG_CSTR("authentication", hfd_guard_is_on(s->guard) ? "on" : "off"),
             HFD_LOG_STR("backend", s->settings->backend));
     free(folder);
 }
@@ -388,6 +431,7 @@ static void reload(struct serve *s)
     struct hfd_err err = {0};
     bool changed;
 
+    hfd_guard_look(s->guard);
     if (s->remote.thread != NULL)
         hfd_remote_reload(s->remote.thread);
     if (hfd_serve_keys_reload(&s->keys, &changed, &err) != HFD_OK) {

@@ -2,6 +2,8 @@
 #include "handlers/cli/look.h"
 
 #include "driver/base/clock.h"
+#include "handlers/cli/cli.h"
+#include "handlers/http/server.h"
 
 void hfd_look_open_text(unsigned mode, char *out)
 {
@@ -70,6 +72,25 @@ hfd_rc hfd_look_spec_schemas(const struct hfd_settings *s, struct hfd_spec_schem
         return rc;
     (void)hfd_fail(&named, rc, "fleet.spec_schema: %s", why.msg);
     return placed(s, "fleet.spec_schema", &named, err);
+}
+
+hfd_rc hfd_look_guard(struct hfd_settings *s, struct hfd_guard **out, struct hfd_err *err)
+{
+    const struct hfd_guard_config config = {.tokens_file = hfd_cli_tokens_path(s),
+                                            .clock = &hfd_clock_system};
+    hfd_rc rc;
+
+    *out = NULL;
+    if (config.tokens_file == NULL)
+        return hfd_fail_nomem(err, "find the tokens file");
+    rc = hfd_guard_open(&config, out, err);
+    if (rc == HFD_OK)
+        rc = hfd_server_check_open(s, hfd_guard_is_on(*out) && hfd_guard_is_usable(*out), err);
+    if (rc == HFD_OK)
+        return rc;
+    hfd_guard_free(*out);
+    *out = NULL;
+    return rc;
 }
 
 void hfd_look_settings(const struct hfd_settings *s, hfd_look_fn *on_odd, void *ctx)

@@ -6,6 +6,7 @@
 #define HFD_CLI_LOOK_H
 
 #include "driver/backend/remote/http.h"
+#include "handlers/auth/guard.h"
 #include "handlers/cli/cli.h"
 #include "schemas/spec.h"
 
@@ -44,6 +45,14 @@ HFD_MUST_CHECK hfd_rc hfd_look_files(const struct hfd_settings *s, hfd_remote_op
  */
 HFD_MUST_CHECK hfd_rc hfd_look_spec_schemas(const struct hfd_settings *s,
                                             struct hfd_spec_schemas *out, struct hfd_err *err);
+
+/**
+ * Reads what callers log in with, and checks that a listener off loopback asks for it.
+ * @param out  gives; free with hfd_guard_free
+ * @return HFD_OK, HFD_INVALID (the message has the ways out), HFD_NOMEM
+ */
+HFD_MUST_CHECK hfd_rc hfd_look_guard(struct hfd_settings *s, struct hfd_guard **out,
+                                     struct hfd_err *err);
 
 /** Calls on_odd for each suspicious setting. */
 void hfd_look_settings(const struct hfd_settings *s, hfd_look_fn *on_odd, void *ctx);

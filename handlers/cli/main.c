@@ -55,7 +55,7 @@ static void add_settings(struct hfd_buf *b)
                    "The flag --log-level is the key log.level in the file (or level below log) and "
                    "the variable HFD_LOG_LEVEL.\n"
                    "DURATION: 90s, 45m, 1h30m. SIZE: 1048576, 512KiB, 1MiB. LIST: a, b or [a, b].\n"
-                   "TIME: on, off, seconds or a duration.\n\n");
+                   "TIME: on, off, seconds or a duration. SWITCH: on or off.\n\n");
     hfd_settings_help(b, false);
 }
 

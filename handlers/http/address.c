@@ -88,11 +88,7 @@ static hfd_rc check_address(const struct hfd_settings *s, enum hfd_setting which
         return hfd_settings_refuse(s, which, err,
                                    "expected an IP address or localhost, got \"%.*s\"",
                                    HFD_SLICE_FMT(address));
-    if (!is_loopback(out))
-        return hfd_settings_refuse(s, which, err,
-                                   "%.*s is not a loopback address; there is no authentication, so "
-                                   "only 127.0.0.0/8 and ::1 are served",
-                                   HFD_SLICE_FMT(address));
+    out->local = is_loopback(out);
     return HFD_OK;
 }
 
@@ -112,6 +108,27 @@ hfd_rc hfd_addresses_check(const struct hfd_settings *s, struct hfd_address out[
             err,
             "expected one address for listen and another for ops_listen, got \"%.*s\" for both",
             HFD_SLICE_FMT(s->ops_listen));
+    return rc;
+}
+
+hfd_rc hfd_addresses_check_open(const struct hfd_settings *s, bool authenticated,
+                                struct hfd_err *err)
+{
+    struct hfd_address addresses[HFD_LISTENER_COUNT];
+    hfd_rc rc = hfd_addresses_check(s, addresses, err);
+
+    for (unsigned l = 0; rc == HFD_OK && l < HFD_LISTENER_COUNT; l++) {
+        const bool is_main = l == HFD_LISTENER_MAIN;
+        const hfd_slice address = is_main ? s->listen : s->ops_listen;
+
+        if (!addresses[l].local && !authenticated && !s->insecure_no_auth)
+            rc = hfd_settings_refuse(
+                s, is_main ? HFD_SETTING_listen : HFD_SETTING_ops_listen, err,
+                "%.*s is not a loopback address, and no caller has a valid token or key. Make a "
+                "token (token create), trust the Operator's key (auth.operator_keys), or for a "
+                "test use --insecure-no-auth",
+                (int)(address.len < 48 ? address.len : 48), address.p);
+    }
     return rc;
 }
 

@@ -1,6 +1,5 @@
 /*
- * The addresses of the two listeners, and their listening sockets. Refuses addresses that are not
- * loopback, because there is no authentication. Thread: start-up.
+ * The addresses of the two listeners, and their listening sockets. Thread: start-up.
  */
 #ifndef HFD_HTTP_ADDRESS_H
 #define HFD_HTTP_ADDRESS_H
@@ -12,15 +11,23 @@
 struct hfd_address {
     struct sockaddr_storage addr;
     socklen_t len;
+    bool local; /* only this machine reaches it */
 };
 
 /**
- * Parses listen and ops_listen, and checks that both are loopback and differ.
+ * Parses listen and ops_listen, and checks that they differ.
  * @return HFD_OK, HFD_INVALID (the message names the setting)
  */
 HFD_MUST_CHECK hfd_rc hfd_addresses_check(const struct hfd_settings *s,
                                           struct hfd_address out[HFD_LISTENER_COUNT],
                                           struct hfd_err *err);
+/**
+ * Checks that every caller of a listener has to log in, unless only this machine reaches it.
+ * @param authenticated  authentication is on, and a caller can log in
+ * @return HFD_OK, HFD_INVALID (the message names the setting and the ways out)
+ */
+HFD_MUST_CHECK hfd_rc hfd_addresses_check_open(const struct hfd_settings *s, bool authenticated,
+                                               struct hfd_err *err);
 /**
  * Opens a listening socket.
  * @param which   names the setting in errors

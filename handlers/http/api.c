@@ -20,6 +20,10 @@ hfd_rc hfd_api_caller(struct hfd_exchange *x, hfd_slice *out, struct hfd_err *er
     }
     if (rc != HFD_OK)
         return rc;
+    if (value.len == 0 && hfd_exchange_caller(x).len > 0) {
+        *out = hfd_exchange_caller(x);
+        return HFD_OK;
+    }
     return hfd_identity_make(value, hfd_exchange_mem(x), out, err);
 }
 

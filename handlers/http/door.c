@@ -13,6 +13,7 @@
 #include "driver/base/log.h"
 #include "driver/base/metrics.h"
 #include "driver/fleet/ksuid.h"
+#include "handlers/auth/credential.h"
 #include "handlers/http/exchange_int.h"
 #include "handlers/http/origin.h"
 #include "handlers/http/reply.h"
@@ -202,10 +203,11 @@ void hfd_conn_refuse(struct hfd_conn *conn, const struct hfd_head_fault *fault)
     h2o_buffer_t *in = conn->sock->input;
     char id[HFD_KSUID_LEN], status[12], text[128];
     struct hfd_problem problem;
-    hfd_slice method, path;
+    hfd_slice method, path, token;
     h2o_iovec_t vec;
 
     hfd_head_peek(&conn->scan, in->bytes, in->size, &method, &path);
+    hfd_credential_cut(&path, &token);
     (void)snprintf(text, sizeof(text),
                    fault->status == 413 ? "%s: expected at most %zu bytes" : "%s", fault->text,
                    conn->loop->server->limits.body_max_bytes);
@@ -329,6 +331,19 @@ static size_t body_end(const struct hfd_conn *conn)
            (conn->head.framing == HFD_FRAMING_LENGTH ? (size_t)conn->head.content_length : 0);
 }
 
+static enum hfd_head_verdict check_origin(const struct hfd_conn *conn, struct hfd_head_fault *fault)
+{
+    const struct hfd_server *server = conn->loop->server;
+
+    return hfd_origin_check(
+        &(struct hfd_origin_rule){
+            .hosts = &server->app->settings->http_hosts,
+            .authenticated = server->app->guard != NULL && hfd_guard_is_on(server->app->guard),
+            .local = server->local[conn->listener->which],
+        },
+        &conn->head, fault);
+}
+
 /* Advances over the head. On HFD_HEAD_BAD it has refused, and conn may be gone. */
 static enum hfd_head_verdict advance_head(struct hfd_conn *conn)
 {
@@ -342,8 +357,7 @@ static enum hfd_head_verdict advance_head(struct hfd_conn *conn)
     if (verdict == HFD_HEAD_MORE)
         return verdict;
     if (verdict == HFD_HEAD_OK)
-        verdict =
-            hfd_origin_check(&conn->loop->server->app->settings->http_hosts, &conn->head, &fault);
+        verdict = check_origin(conn, &fault);
     if (verdict == HFD_HEAD_OK && conn->head.framing == HFD_FRAMING_LENGTH &&
         conn->head.content_length > conn->loop->server->limits.body_max_bytes) {
         fault = (struct hfd_head_fault){

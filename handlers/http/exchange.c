@@ -10,8 +10,11 @@
 #include "driver/base/metrics.h"
 #include "driver/core/guresid.h"
 #include "driver/fleet/ksuid.h"
+#include "handlers/auth/credential.h"
+#include "handlers/http/access.h"
 #include "handlers/http/count.h"
 #include "handlers/http/door.h"
+#include "handlers/http/headers.h"
 #include "handlers/http/reply.h"
 
 #define LOG_PATH_MAX_BYTES 200
@@ -29,6 +32,8 @@ struct hfd_exchange {
     h2o_req_t *req;        /* NULL once the client has gone or the answer is sent */
     struct hfd_match match;
     struct hfd_request view;
+    hfd_slice path_token; /* of the request; the path has it no more */
+    hfd_slice caller;     /* the caller's name, in mem; empty without authentication */
     struct hfd_arena mem;
     struct hfd_buf body; /* of the answer; kept until it is sent */
     int64_t kept_bytes;  /* of body, taken from the memory of the server */
@@ -107,49 +112,23 @@ static void log_request(const struct hfd_exchange *x, const char *msg, int statu
 {
     const bool quiet = !x->writes && status < 400;
 
-    HFD_LOG(status >= 500 ? HFD_LOG_WARN
-            : quiet       ? HFD_LOG_DEBUG
-                          : HFD_LOG_INFO,
-            msg, HFD_LOG_CSTR("method", hfd_method_name(x->view.method)),
-            HFD_LOG_CSTR("route", x->match.route != NULL ? x->match.route->name : "none"),
-            HFD_LOG_STR("path", ((hfd_slice){x->path_log, x->path_log_len})),
-            HFD_LOG_INT("status", status), HFD_LOG_INT("bytes", bytes),
-            HFD_LOG_INT("duration_us", hfd_loop_mono_us(x->loop) - x->started_us));
-}
+    const enum hfd_log_level level = status >= 500 ? HFD_LOG_WARN
+                                     : quiet       ? HFD_LOG_DEBUG
+                                                   : HFD_LOG_INFO;
 
-static void add_header(h2o_req_t *req, const char *name, hfd_slice value)
-{
-    h2o_iovec_t copy = h2o_strdup(&req->pool, value.len != 0 ? value.p : "", value.len);
+    if (!hfd_log_enabled(level))
+        return;
+    const struct hfd_log_field fields[] = {
+        HFD_LOG_CSTR("method", hfd_method_name(x->view.method)),
+        HFD_LOG_CSTR("route", x->match.route != NULL ? x->match.route->name : "none"),
+        HFD_LOG_STR("path", ((hfd_slice){x->path_log, x->path_log_len})),
+        HFD_LOG_INT("status", status),
+        HFD_LOG_INT("bytes", bytes),
+        HFD_LOG_INT("duration_us", hfd_loop_mono_us(x->loop) - x->started_us),
+        HFD_LOG_STR("caller", x->caller)};
 
-    /* h2o copies neither name nor value. Without a name in lower case it looks up nothing. */
-    h2o_add_header_by_str(&req->pool, &req->res.headers, name, strlen(name), 0, name, copy.base,
-                          copy.len);
-}
-
-static void add_headers(struct hfd_exchange *x, const struct hfd_reply *reply)
-{
-    h2o_req_t *req = x->req;
-    char number[16];
-
-    if (reply->content_type != NULL)
-        add_header(req, "Content-Type", hfd_slice_of(reply->content_type));
-    add_header(req, "X-Request-ID", x->view.request_id);
-    if (x->match.dialect == HFD_DIALECT_FLEET)
-        add_header(req, "Vary", HFD_SLICE("Authorization"));
-    if (reply->has_cookie)
-        add_header(req, "Set-Humanitec-Driver-Cookie", reply->cookie);
-    if (reply->retry_after_s > 0) {
-        int n = snprintf(number, sizeof(number), "%d", reply->retry_after_s);
-
-        add_header(req, "Retry-After", (hfd_slice){number, (size_t)n});
-    }
-    if (reply->allow != NULL)
-        add_header(req, "Allow", hfd_slice_of(reply->allow));
-    if (reply->policy != NULL) {
-        add_header(req, "Content-Security-Policy", hfd_slice_of(reply->policy));
-        add_header(req, "X-Content-Type-Options", HFD_SLICE("nosniff"));
-        add_header(req, "Referrer-Policy", HFD_SLICE("no-referrer"));
-    }
+    hfd_log_write(level, msg, fields,
+                  sizeof(fields) / sizeof(fields[0]) - (x->caller.len == 0 ? 1 : 0));
 }
 
 void hfd_exchange_keep(struct hfd_exchange *x, struct hfd_buf *b)
@@ -183,7 +162,10 @@ void hfd_exchange_reply(struct hfd_exchange *x, const struct hfd_reply *reply)
     req->res.reason = hfd_status_text(reply->status);
     /* RFC 9110 8.6: a 204 has no Content-Length. */
     req->res.content_length = reply->status == 204 ? SIZE_MAX : has_body ? reply->body.len : 0;
-    add_headers(x, reply);
+    hfd_headers_add(req, reply,
+                    &(struct hfd_headers){.request_id = x->view.request_id,
+                                          .dialect = x->match.dialect,
+                                          .listener = x->conn->listener->which});
     /*
      * h2o reads the last Connection header only, and takes anything but "keep-alive" for "close".
      */
@@ -277,6 +259,27 @@ const struct hfd_route *hfd_exchange_route(const struct hfd_exchange *x)
 const struct hfd_request *hfd_exchange_request(const struct hfd_exchange *x)
 {
     return &x->view;
+}
+
+hfd_slice hfd_exchange_caller(const struct hfd_exchange *x)
+{
+    return x->caller;
+}
+
+bool hfd_exchange_set_caller(struct hfd_exchange *x, hfd_slice name)
+{
+    x->caller = hfd_arena_dup(&x->mem, name);
+    return x->caller.p != NULL;
+}
+
+hfd_slice hfd_exchange_path_token(const struct hfd_exchange *x)
+{
+    return x->path_token;
+}
+
+struct hfd_conn *hfd_exchange_conn(const struct hfd_exchange *x)
+{
+    return x->conn;
 }
 
 struct hfd_arena *hfd_exchange_mem(struct hfd_exchange *x)
@@ -462,6 +465,7 @@ static void fill_view(struct hfd_exchange *x)
     v->method = hfd_method_parse(v->method_text);
     (void)hfd_target_split((hfd_slice){req->input.path.base, req->input.path.len}, &v->path,
                            &v->query); /* checked by the door */
+    hfd_credential_cut(&v->path, &x->path_token);
     v->body =
         req->entity.base != NULL ? (hfd_slice){req->entity.base, req->entity.len} : HFD_SLICE("");
     v->received_us = hfd_clock_wall_us(app->clock);
@@ -524,10 +528,13 @@ static void dispatch(struct hfd_exchange *x)
     }
     rc = hfd_path_split(x->view.path, &x->mem, &path, &err);
     if (rc != HFD_OK) {
-        hfd_exchange_fail(x, rc, &err);
+        if (hfd_access_check(x, HFD_NEED_ANY))
+            hfd_exchange_fail(x, rc, &err);
         return;
     }
     outcome = hfd_route_match(server->router, listener, x->view.method, &path, &x->match);
+    if (!hfd_access_check(x, outcome == HFD_ROUTE_FOUND ? x->match.route->need : HFD_NEED_ANY))
+        return;
     if (outcome != HFD_ROUTE_FOUND) {
         refuse_route(x, outcome);
         return;

@@ -13,6 +13,8 @@ const struct hfd_request *hfd_exchange_request(const struct hfd_exchange *x);
  * While a job is out, the memory belongs to the job.
  */
 struct hfd_arena *hfd_exchange_mem(struct hfd_exchange *x);
+/** Returns the name of the caller, e-mail shaped; empty without authentication. */
+hfd_slice hfd_exchange_caller(const struct hfd_exchange *x);
 /** Returns true if the server is stopping. */
 bool hfd_exchange_draining(const struct hfd_exchange *x);
 /**

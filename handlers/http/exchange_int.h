@@ -8,6 +8,12 @@
 #include "handlers/http/exchange.h"
 #include "handlers/http/loop.h"
 
+/** Copies the name of the caller. Returns false if memory is short. */
+bool hfd_exchange_set_caller(struct hfd_exchange *x, hfd_slice name);
+/** Returns the token of the path; empty if there is none. */
+hfd_slice hfd_exchange_path_token(const struct hfd_exchange *x);
+/** Returns the connection of a request that is not answered yet. */
+struct hfd_conn *hfd_exchange_conn(const struct hfd_exchange *x);
 /** Handles a request of h2o. */
 int hfd_exchange_on_req(h2o_handler_t *self, h2o_req_t *req);
 /**

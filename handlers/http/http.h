@@ -7,6 +7,7 @@
 #define HFD_HTTP_HTTP_H
 
 #include "driver/base/buf.h"
+#include "handlers/auth/guard.h"
 #include "handlers/settings/settings.h"
 #include "driver/core/resource.h"
 #include "driver/fleet/vocabulary.h"
@@ -62,6 +63,7 @@ struct hfd_app {
     const struct hfd_driver *driver;
     const struct hfd_clock *clock;
     const struct hfd_rng *rng;
+    struct hfd_guard *guard;        /* checks callers; NULL = all may call */
     enum hfd_vocabulary vocabulary; /* names of the conditions */
     bool without_fleet;             /* HyperFleet's own API is not served here */
     /* Writes the health of the backend as a JSON object; NULL = it has none of its own. */
@@ -95,6 +97,7 @@ struct hfd_route {
     hfd_handler_fn *fn;
     const void *arg;    /* for fn: what to do; its type belongs to the handler */
     enum hfd_kind kind; /* for fn: the kind of resource that the path names; 0 = none */
+    enum hfd_need need; /* the scope of the caller; a table with an unset one is refused */
 };
 
 #endif

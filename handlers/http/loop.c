@@ -150,6 +150,7 @@ static void loop_close(struct hfd_loop *loop)
     (void)h2o_evloop_run(evloop, 0);
     if (loop->reader != NULL)
         hfd_store_reader_close(&loop->reader);
+    hfd_guard_view_close(&loop->guard_view);
     /* The last message has arrived, but its sender may still be in the queue. */
     while (atomic_load(&loop->senders) != 0)
         (void)sched_yield();

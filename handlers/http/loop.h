@@ -36,9 +36,10 @@ struct hfd_server {
     hfd_slice drivers[2];
     int fds[HFD_LISTENER_COUNT];
     int ports[HFD_LISTENER_COUNT];
-    atomic_bool draining;     /* any thread */
-    struct hfd_budget memory; /* any thread: of requests and answers in progress */
-    atomic_llong in_flight;   /* any thread: requests of the main listener without an answer yet */
+    bool local[HFD_LISTENER_COUNT]; /* only this machine reaches the listener */
+    atomic_bool draining;           /* any thread */
+    struct hfd_budget memory;       /* any thread: of requests and answers in progress */
+    atomic_llong in_flight; /* any thread: requests of the main listener without an answer yet */
     atomic_uint
         busy_loops; /* any thread, while draining: loops with connections of the main listener */
     int64_t connections_max; /* of the main listener */
@@ -73,6 +74,7 @@ struct hfd_loop {
     h2o_multithread_receiver_t wake;     /* wakes the loop */
     struct hfd_sink sink;
     struct hfd_counter *counter;
+    struct hfd_guard_view guard_view;
     atomic_uint senders;             /* any thread: threads inside hfd_loop_send */
     struct hfd_store_reader *reader; /* NULL without a store */
 

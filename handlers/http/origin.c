@@ -67,20 +67,35 @@ static bool is_local(const struct hfd_list *hosts, const struct hfd_head *head)
            is_listed(hosts, host_of(authority));
 }
 
-enum hfd_head_verdict hfd_origin_check(const struct hfd_list *hosts, const struct hfd_head *head,
-                                       struct hfd_head_fault *fault)
+static bool is_own_host(const struct hfd_list *hosts, const struct hfd_head *head)
 {
-    if ((head->host.p != NULL && !is_own(hosts, head->host)) ||
-        (head->authority.p != NULL && !is_own(hosts, head->authority))) {
+    return (head->host.p == NULL || is_own(hosts, head->host)) &&
+           (head->authority.p == NULL || is_own(hosts, head->authority));
+}
+
+static bool is_own_origin(const struct hfd_list *hosts, const struct hfd_head *head)
+{
+    return (head->origin.p == NULL || is_local(hosts, head)) &&
+           (head->fetch_site.p == NULL || hfd_slice_ieq(head->fetch_site, HFD_SLICE("none")) ||
+            hfd_slice_ieq(head->fetch_site, HFD_SLICE("same-origin")));
+}
+
+static bool is_reading(hfd_slice method)
+{
+    return hfd_slice_is(method, "GET") || hfd_slice_is(method, "HEAD");
+}
+
+enum hfd_head_verdict hfd_origin_check(const struct hfd_origin_rule *rule,
+                                       const struct hfd_head *head, struct hfd_head_fault *fault)
+{
+    if (rule->local && !rule->authenticated && !is_own_host(rule->hosts, head)) {
         *fault = (struct hfd_head_fault){
             .status = 421,
             .reason = "foreign_host",
             .text = "the Host is neither a loopback name or address nor one of http.hosts"};
         return HFD_HEAD_BAD;
     }
-    if ((head->origin.p != NULL && !is_local(hosts, head)) ||
-        (head->fetch_site.p != NULL && !hfd_slice_ieq(head->fetch_site, HFD_SLICE("none")) &&
-         !hfd_slice_ieq(head->fetch_site, HFD_SLICE("same-origin")))) {
+    if (!(rule->authenticated && is_reading(head->method)) && !is_own_origin(rule->hosts, head)) {
         *fault = (struct hfd_head_fault){.status = 403,
                                          .reason = "foreign_origin",
                                          .text = "a browser sent this request from another origin"};

@@ -146,9 +146,10 @@ static hfd_rc check_drivers(const hfd_slice *drivers, size_t count, struct hfd_e
     for (size_t i = 0; i < count; i++) {
         hfd_slice d = drivers[i];
 
-        if (d.len == 0 || hfd_slice_is(d, "api"))
-            return hfd_fail_field(err, HFD_INVALID, "driver.paths",
-                                  "a path prefix of the driver must not be empty or \"api\"");
+        if (d.len == 0 || hfd_slice_is(d, "api") || hfd_slice_is(d, "t"))
+            return hfd_fail_field(
+                err, HFD_INVALID, "driver.paths",
+                "a path prefix of the driver must not be empty, \"api\" or \"t\"");
         for (size_t k = 0; k < d.len; k++)
             if (!hfd_is_alnum(d.p[k]) && memchr("-_.~", d.p[k], 4) == NULL)
                 return hfd_fail_field(err, HFD_INVALID, "driver.paths",
@@ -172,6 +173,8 @@ hfd_rc hfd_router_new(const struct hfd_route_table *table, struct hfd_router **o
     rc = check_drivers(table->drivers, table->driver_count, err);
     if (rc != HFD_OK)
         return rc;
+    for (size_t i = 0; i < table->count; i++)
+        HFD_ASSERT(table->routes[i].need != HFD_NEED_UNSET);
     r = calloc(1, sizeof(*r) + table->count * sizeof(r->patterns[0]));
     if (r == NULL)
         return hfd_fail_nomem(err, "set up the routes");

@@ -40,8 +40,8 @@ struct hfd_route_table {
  * Splits the patterns of a table.
  * @param table  its arrays are borrowed for the life of the router
  * @param out    gives; free with hfd_router_free
- * @return HFD_OK, HFD_INVALID (a prefix that is empty, doubled, "api", or not one plain segment),
- *         HFD_NOMEM
+ * @return HFD_OK, HFD_INVALID (a prefix that is empty, doubled, "api", "t", or not one plain
+ * segment), HFD_NOMEM
  */
 HFD_MUST_CHECK hfd_rc hfd_router_new(const struct hfd_route_table *table, struct hfd_router **out,
                                      struct hfd_err *err);

@@ -25,6 +25,12 @@
 /* Files beside connections: store, listeners, loops. */
 #define FILES_RESERVE 256
 
+hfd_rc hfd_server_check_open(const struct hfd_settings *settings, bool authenticated,
+                             struct hfd_err *err)
+{
+    return hfd_addresses_check_open(settings, authenticated, err);
+}
+
 hfd_rc hfd_server_check(const struct hfd_settings *settings, struct hfd_err *err)
 {
     struct hfd_address addresses[HFD_LISTENER_COUNT];
@@ -106,10 +112,15 @@ static hfd_rc open_listeners(struct hfd_server *s, struct hfd_err *err)
 {
     const struct hfd_settings *settings = s->app->settings;
     struct hfd_address addresses[HFD_LISTENER_COUNT];
-    hfd_rc rc = hfd_addresses_check(settings, addresses, err);
+    struct hfd_guard *guard = s->app->guard;
+    hfd_rc rc = hfd_addresses_check_open(
+        settings, guard != NULL && hfd_guard_is_on(guard) && hfd_guard_is_usable(guard), err);
 
+    if (rc == HFD_OK)
+        rc = hfd_addresses_check(settings, addresses, err);
     for (unsigned l = 0; rc == HFD_OK && l < HFD_LISTENER_COUNT; l++) {
         rc = hfd_address_listen(&addresses[l], settings, l, &s->fds[l], err);
+        s->local[l] = addresses[l].local;
         s->ports[l] = rc == HFD_OK ? hfd_address_port(s->fds[l]) : 0;
     }
     return rc;

@@ -9,14 +9,21 @@
 struct hfd_server;
 
 /**
- * Checks the addresses of the listeners: both must be loopback, and they must differ.
+ * Checks the addresses of the listeners: they must differ.
  * @return HFD_OK, HFD_INVALID
  */
 HFD_MUST_CHECK hfd_rc hfd_server_check(const struct hfd_settings *settings, struct hfd_err *err);
 /**
+ * Checks that a listener off loopback asks its callers to log in.
+ * @param authenticated  authentication is on, and a caller can log in
+ * @return HFD_OK, HFD_INVALID (the message has the ways out)
+ */
+HFD_MUST_CHECK hfd_rc hfd_server_check_open(const struct hfd_settings *settings, bool authenticated,
+                                            struct hfd_err *err);
+/**
  * Binds and listens. Prints nothing.
  * @param out  gives; free with hfd_server_free
- * @return HFD_OK, HFD_INVALID (as hfd_server_check), HFD_IO, HFD_NOMEM
+ * @return HFD_OK, HFD_INVALID (as hfd_server_check and hfd_server_check_open), HFD_IO, HFD_NOMEM
  */
 HFD_MUST_CHECK hfd_rc hfd_server_open(const struct hfd_app *app, struct hfd_server **out,
                                       struct hfd_err *err);

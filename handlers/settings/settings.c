@@ -237,7 +237,7 @@ static hfd_rc parse_flag(const struct hfd_settings_given *given, int *at, struct
         return hfd_setting_unknown_name(HFD_FORM_FLAG, "unknown flag", out->name, err);
     if (equals != NULL)
         out->value = equals + 1;
-    else if (out->ref.kind == HFD_REF_SETTING && out->ref.row->type == HFD_SETTING_TYPE_DEMO)
+    else if (out->ref.kind == HFD_REF_SETTING && hfd_setting_needs_no_value(out->ref.row))
         out->value = "on";
     else if (*at < given->argc && strncmp(argv[*at], "--", 2) != 0)
         out->value = argv[(*at)++];

@@ -72,6 +72,12 @@ struct hfd_map {
  X("http.hosts",                    http_hosts,                  LIST,     "[]", 0, 0, \
    "host names beside those of loopback under which clients and proxies reach the listeners; " \
    "a request to another name is answered with 421") \
+ X("auth.tokens_file",              auth_tokens_file,            STR,      "", 0, 0, \
+   "file of the tokens, changed by `hyperfleet-driver token` and taken up by itself; empty: " \
+   "DATA/tokens") \
+ X("insecure_no_auth",              insecure_no_auth,            BOOL,     "off", 0, 0, \
+   "serve addresses other than loopback without authentication, for a test: everyone who " \
+   "reaches them may do everything") \
  X("http.memory_max",               http_memory_max_bytes,       BYTES,    "256MiB", 16777216, 1099511627776, \
    "memory of requests and answers in progress, over all connections; what does not fit is " \
    "answered with 503") \
@@ -196,6 +202,7 @@ struct hfd_map {
 #define HFD_CTYPE_LIST struct hfd_list
 #define HFD_CTYPE_MAP struct hfd_map
 #define HFD_CTYPE_DEMO int64_t
+#define HFD_CTYPE_BOOL bool
 #define HFD_CTYPE_LEVEL enum hfd_log_level
 /* One name per row: HFD_SETTING_listen, HFD_SETTING_estimate_create_us, ... */
 #define HFD_SETTING_ENUM_(key, member, type, def, min, max, text) HFD_SETTING_##member,

@@ -86,18 +86,20 @@ static hfd_rc check_backend(const void *member, struct hfd_err *err)
                     why.msg, hfd_setting_quote(s, quoted));
 }
 
-/* Checks the prefix of /{driver}/{GUResID}; "api" belongs to HyperFleet. */
+/* Checks the prefix of /{driver}/{GUResID}; "api" belongs to HyperFleet, "t" to secret paths. */
 static hfd_rc check_path(const void *member, struct hfd_err *err)
 {
     hfd_slice s = *(const hfd_slice *)member;
     bool ok = s.len > 0 && s.len <= NAME_MAX_BYTES && hfd_is_alnum(s.p[0]) &&
-              hfd_is_alnum(s.p[s.len - 1]) && !hfd_slice_is(s, "api");
+              hfd_is_alnum(s.p[s.len - 1]) && !hfd_slice_is(s, "api") && !hfd_slice_is(s, "t");
 
     for (size_t i = 0; ok && i < s.len; i++)
         ok = hfd_is_alnum(s.p[i]) || s.p[i] == '-' || s.p[i] == '_' || s.p[i] == '.';
     return ok ? HFD_OK
               : hfd_setting_expected(
-                    err, "one path segment of letters, digits and - _ . between them, not \"api\"",
+                    err,
+                    "one path segment of letters, digits and - _ . between them, not \"api\" or "
+                    "\"t\"",
                     s);
 }
 

@@ -16,7 +16,7 @@ static void help_plain(struct hfd_buf *b, const struct hfd_setting_row *row)
     char flag[HFD_SETTING_NAME_MAX];
 
     (void)hfd_setting_spell(HFD_FORM_FLAG, row->key, flag);
-    if (row->type == HFD_SETTING_TYPE_DEMO)
+    if (hfd_setting_needs_no_value(row))
         hfd_buf_addf(b, "  %s[=%s]", flag, hfd_setting_form_text(row));
     else
         hfd_buf_addf(b, "  %s%s %s", flag, name, hfd_setting_form_text(row));

@@ -165,6 +165,14 @@ static hfd_rc parse_demo(const struct hfd_setting_row *row, hfd_slice text, int6
     return out_of_range(row, "off, on, or seconds or a duration", text, err);
 }
 
+static hfd_rc parse_bool(hfd_slice text, bool *out, struct hfd_err *err)
+{
+    *out = hfd_slice_is(text, "on") || hfd_slice_is(text, "true");
+    if (*out || hfd_slice_is(text, "off") || hfd_slice_is(text, "false"))
+        return HFD_OK;
+    return hfd_setting_expected(err, "on or off", text);
+}
+
 /* --- lists --- */
 
 /* Removes the brackets of "[a, b]". Returns false if there is only one. */
@@ -322,6 +330,8 @@ static hfd_rc parse_typed(const struct hfd_setting_row *row, const struct hfd_se
         return parse_list(v, mem, member, err);
     case HFD_SETTING_TYPE_DEMO:
         return parse_demo(row, v->text, member, err);
+    case HFD_SETTING_TYPE_BOOL:
+        return parse_bool(v->text, member, err);
     case HFD_SETTING_TYPE_LEVEL:
         return hfd_log_level_parse(v->text, member, err);
     case HFD_SETTING_TYPE_MAP:
@@ -380,6 +390,9 @@ void hfd_setting_format(struct hfd_buf *b, const struct hfd_setting_row *row, co
         else
             format_duration(b, *(const int64_t *)member);
         break;
+    case HFD_SETTING_TYPE_BOOL:
+        hfd_buf_add(b, hfd_slice_of(*(const bool *)member ? "on" : "off"));
+        break;
     case HFD_SETTING_TYPE_LIST:
         format_list(b, member);
         break;
@@ -394,10 +407,11 @@ void hfd_setting_format(struct hfd_buf *b, const struct hfd_setting_row *row, co
 const char *hfd_setting_form_text(const struct hfd_setting_row *row)
 {
     static const char *const forms[] = {
-        [HFD_SETTING_TYPE_STR] = "TEXT",   [HFD_SETTING_TYPE_I64] = "NUMBER",
-        [HFD_SETTING_TYPE_BYTES] = "SIZE", [HFD_SETTING_TYPE_DURATION] = "DURATION",
-        [HFD_SETTING_TYPE_LIST] = "LIST",  [HFD_SETTING_TYPE_MAP] = "ADAPTER:/POINTER",
-        [HFD_SETTING_TYPE_DEMO] = "TIME",  [HFD_SETTING_TYPE_LEVEL] = "LEVEL",
+        [HFD_SETTING_TYPE_STR] = "TEXT",    [HFD_SETTING_TYPE_I64] = "NUMBER",
+        [HFD_SETTING_TYPE_BYTES] = "SIZE",  [HFD_SETTING_TYPE_DURATION] = "DURATION",
+        [HFD_SETTING_TYPE_LIST] = "LIST",   [HFD_SETTING_TYPE_MAP] = "ADAPTER:/POINTER",
+        [HFD_SETTING_TYPE_DEMO] = "TIME",   [HFD_SETTING_TYPE_LEVEL] = "LEVEL",
+        [HFD_SETTING_TYPE_BOOL] = "SWITCH",
     };
 
     return forms[row->type];

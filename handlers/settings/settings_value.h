@@ -16,6 +16,11 @@ HFD_MUST_CHECK hfd_rc hfd_setting_parse(const struct hfd_setting_row *row,
 HFD_MUST_CHECK hfd_rc hfd_setting_check_text(hfd_slice s, size_t max_bytes, struct hfd_err *err);
 /** Writes a member of any type but MAP as a YAML value. */
 void hfd_setting_format(struct hfd_buf *b, const struct hfd_setting_row *row, const void *member);
+/** Returns true if the flag of a setting may come without a value, which then is "on". */
+static inline bool hfd_setting_needs_no_value(const struct hfd_setting_row *row)
+{
+    return row->type == HFD_SETTING_TYPE_DEMO || row->type == HFD_SETTING_TYPE_BOOL;
+}
 /** Returns the form of a value: "TEXT", "DURATION". */
 const char *hfd_setting_form_text(const struct hfd_setting_row *row);
 /** Writes the range: "1s to 1h"; nothing for types without one. */

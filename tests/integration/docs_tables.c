@@ -8,6 +8,7 @@
 #include "driver/base/metrics.h"
 #include "driver/core/life.h"
 #include "driver/health/rules.h"
+#include "handlers/auth/scope.h"
 #include "handlers/cli/cli.h"
 
 /* ---- the life cycle ---- */
@@ -137,6 +138,21 @@ static void print_pacemaker_rules(void)
     }
 }
 
+/* ---- scopes ---- */
+
+static void print_scopes(void)
+{
+#define ROW_(name, text, may) {text, may},
+    static const struct {
+        const char *scope, *may;
+    } rows[] = {HFD_SCOPE_LIST(ROW_)};
+#undef ROW_
+
+    printf("| scope | may |\n|---|---|\n");
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
+        printf("| %s | %s |\n", rows[i].scope, rows[i].may);
+}
+
 int main(int argc, char **argv)
 {
     static const struct {
@@ -146,7 +162,8 @@ int main(int argc, char **argv)
                   {"arrows", print_arrows},
                   {"metrics", print_metrics},
                   {"exits", print_exits},
-                  {"pacemaker-rules", print_pacemaker_rules}};
+                  {"pacemaker-rules", print_pacemaker_rules},
+                  {"scopes", print_scopes}};
 
     for (size_t i = 0; argc == 2 && i < sizeof(tables) / sizeof(tables[0]); i++) {
         if (strcmp(argv[1], tables[i].name) == 0) {
@@ -154,6 +171,7 @@ int main(int argc, char **argv)
             return fflush(stdout) == 0 ? 0 : 1;
         }
     }
-    (void)fprintf(stderr, "usage: docs_tables decisions|arrows|metrics|exits|pacemaker-rules\n");
+    (void)fprintf(stderr, "usage: docs_tables "
+                          "decisions|arrows|metrics|exits|pacemaker-rules|scopes\n");
     return 2;
 }

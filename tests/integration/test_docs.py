@@ -18,13 +18,13 @@ import rules  # noqa: E402
 # The operations of CELLS, which test_driver_tables.py plays, and the rows of the page.
 ROWS = {"GET": "GET", "PUT same": "PUT, same input", "PUT different": "PUT, other input",
         "DELETE": "DELETE"}
-CONTRACT, METRICS, OPERATE, PACEMAKER, REMOTE, SETTINGS = (
+ACCESS, CONTRACT, METRICS, OPERATE, PACEMAKER, REMOTE, SETTINGS = (
     "handlers/docs/%s.md" % name
-    for name in ("contract", "metrics", "operate", "pacemaker", "remote", "settings"))
+    for name in ("access", "contract", "metrics", "operate", "pacemaker", "remote", "settings"))
 # Page, name of the block, table of docs_tables.
 BLOCKS = [(CONTRACT, "decisions", "decisions"), (CONTRACT, "arrows", "arrows"),
           (METRICS, "metrics", "metrics"), (OPERATE, "exits", "exits"),
-          (PACEMAKER, "rules", "pacemaker-rules")]
+          (PACEMAKER, "rules", "pacemaker-rules"), (ACCESS, "scopes", "scopes")]
 # Blocks of test_failures.py.
 ELSEWHERE = re.compile(r"RES-1\d\d")
 README_LINES_MAX = 150
@@ -149,7 +149,7 @@ class Docs(unittest.TestCase):
     def test_ops_paths_are_listed(self):
         """The page about operation has every path of the ops listener."""
         table = pages.read("handlers/http/routes.c")
-        paths = re.findall(r'^    OPS\(GET, +"(/[^"{]*)"', table, re.M)
+        paths = re.findall(r'^    OPS\(\w+, +GET, +"(/[^"{]*)"', table, re.M)
         self.assertGreaterEqual(len(paths), 8)
         text = pages.read(OPERATE)
         for path in paths:

@@ -24,13 +24,13 @@ static void nothing(struct hfd_exchange *x)
 
 static const struct hfd_route table[] = {
     {HFD_LISTENER_MAIN, HFD_METHOD_GET, API "/clusters/{cluster_id}", "cluster", HFD_DIALECT_FLEET,
-     nothing, NULL, 0},
+     nothing, NULL, 0, HFD_NEED_OPEN},
     {HFD_LISTENER_MAIN, HFD_METHOD_PATCH, API "/clusters/{cluster_id}", "cluster",
-     HFD_DIALECT_FLEET, nothing, NULL, 0},
+     HFD_DIALECT_FLEET, nothing, NULL, 0, HFD_NEED_OPEN},
     {HFD_LISTENER_MAIN, HFD_METHOD_GET, "/{guresid}", "resource", HFD_DIALECT_DRIVER, nothing, NULL,
-     0},
+     0, HFD_NEED_OPEN},
     {HFD_LISTENER_MAIN, HFD_METHOD_GET, "/api/hyperfleet", "fleet_metadata", HFD_DIALECT_FLEET,
-     nothing, NULL, 0},
+     nothing, NULL, 0, HFD_NEED_OPEN},
 };
 
 static bool rendered(const char *line)

@@ -24,7 +24,8 @@ static int status_of(const struct sent *s, const struct hfd_list *hosts)
                             .fetch_site = slice_of(s->fetch_site)};
     struct hfd_head_fault fault = {0};
 
-    if (hfd_origin_check(hosts, &head, &fault) == HFD_HEAD_OK)
+    if (hfd_origin_check(&(struct hfd_origin_rule){.hosts = hosts, .local = true}, &head, &fault) ==
+        HFD_HEAD_OK)
         return 0;
     assert_non_null(fault.text);
     assert_string_equal(fault.reason, fault.status == 421 ? "foreign_host" : "foreign_origin");

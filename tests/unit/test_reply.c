@@ -57,6 +57,8 @@ static void codes_become_answers(void **state)
         {HFD_INVALID, 400, "RES-101", 400, "HYPERFLEET-VAL-000", "validation-error",
          "Validation Failed"},
         {HFD_BAD_REQUEST, 400, "RES-101", 400, "HYPERFLEET-VAL-005", "bad-request", "Bad Request"},
+        {HFD_UNAUTHORIZED, 401, "RES-101", 401, "HYPERFLEET-AUTH-001", "authentication-error",
+         "Authentication Required"},
         {HFD_FORBIDDEN, 403, "RES-101", 403, "HYPERFLEET-AUZ-001", "forbidden", "Forbidden"},
         {HFD_MALFORMED, 400, "RES-101", 400, "HYPERFLEET-VAL-006", "malformed-request",
          "Malformed Request"},

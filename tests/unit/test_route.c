@@ -15,18 +15,18 @@ static void nobody(struct hfd_exchange *x)
 
 /* clang-format off */
 static const struct hfd_route table[] = {
-    {HFD_LISTENER_MAIN, HFD_METHOD_PUT,    "/{guresid}",             "driver",   HFD_DIALECT_DRIVER, nobody, NULL, 0},
-    {HFD_LISTENER_MAIN, HFD_METHOD_GET,    "/{guresid}",             "driver",   HFD_DIALECT_DRIVER, nobody, NULL, 0},
-    {HFD_LISTENER_MAIN, HFD_METHOD_DELETE, "/{driver}/{guresid}",    "typed",    HFD_DIALECT_DRIVER, nobody, NULL, 0},
-    {HFD_LISTENER_MAIN, HFD_METHOD_POST,   "/validate",              "validate", HFD_DIALECT_DRIVER, nobody, NULL, 0},
-    {HFD_LISTENER_MAIN, HFD_METHOD_GET,    "/{guresid}/status",      "status",   HFD_DIALECT_DRIVER, nobody, NULL, 0},
-    {HFD_LISTENER_MAIN, HFD_METHOD_GET,    FLEET "/clusters",        "list",     HFD_DIALECT_FLEET,  nobody, NULL, 0},
-    {HFD_LISTENER_MAIN, HFD_METHOD_POST,   FLEET "/clusters",        "create",   HFD_DIALECT_FLEET,  nobody, NULL, 0},
-    {HFD_LISTENER_MAIN, HFD_METHOD_POST,   FLEET "/clusters/{id}/x", "x",        HFD_DIALECT_FLEET,  nobody, NULL, 0},
-    {HFD_LISTENER_MAIN, HFD_METHOD_GET,    FLEET "/{a}/{b}/{c}",     "any",      HFD_DIALECT_FLEET,  nobody, NULL, 0},
-    {HFD_LISTENER_OPS,  HFD_METHOD_GET,    "/livez",                 "livez",    HFD_DIALECT_OPS,    nobody, NULL, 0},
-    {HFD_LISTENER_MAIN, HFD_METHOD_GET,    "/both",                  "both",     HFD_DIALECT_OPS,    nobody, NULL, 0},
-    {HFD_LISTENER_OPS,  HFD_METHOD_GET,    "/both",                  "both",     HFD_DIALECT_OPS,    nobody, NULL, 0},
+    {HFD_LISTENER_MAIN, HFD_METHOD_PUT,    "/{guresid}",             "driver",   HFD_DIALECT_DRIVER, nobody, NULL, 0, HFD_NEED_OPEN},
+    {HFD_LISTENER_MAIN, HFD_METHOD_GET,    "/{guresid}",             "driver",   HFD_DIALECT_DRIVER, nobody, NULL, 0, HFD_NEED_OPEN},
+    {HFD_LISTENER_MAIN, HFD_METHOD_DELETE, "/{driver}/{guresid}",    "typed",    HFD_DIALECT_DRIVER, nobody, NULL, 0, HFD_NEED_OPEN},
+    {HFD_LISTENER_MAIN, HFD_METHOD_POST,   "/validate",              "validate", HFD_DIALECT_DRIVER, nobody, NULL, 0, HFD_NEED_OPEN},
+    {HFD_LISTENER_MAIN, HFD_METHOD_GET,    "/{guresid}/status",      "status",   HFD_DIALECT_DRIVER, nobody, NULL, 0, HFD_NEED_OPEN},
+    {HFD_LISTENER_MAIN, HFD_METHOD_GET,    FLEET "/clusters",        "list",     HFD_DIALECT_FLEET,  nobody, NULL, 0, HFD_NEED_OPEN},
+    {HFD_LISTENER_MAIN, HFD_METHOD_POST,   FLEET "/clusters",        "create",   HFD_DIALECT_FLEET,  nobody, NULL, 0, HFD_NEED_OPEN},
+    {HFD_LISTENER_MAIN, HFD_METHOD_POST,   FLEET "/clusters/{id}/x", "x",        HFD_DIALECT_FLEET,  nobody, NULL, 0, HFD_NEED_OPEN},
+    {HFD_LISTENER_MAIN, HFD_METHOD_GET,    FLEET "/{a}/{b}/{c}",     "any",      HFD_DIALECT_FLEET,  nobody, NULL, 0, HFD_NEED_OPEN},
+    {HFD_LISTENER_OPS,  HFD_METHOD_GET,    "/livez",                 "livez",    HFD_DIALECT_OPS,    nobody, NULL, 0, HFD_NEED_OPEN},
+    {HFD_LISTENER_MAIN, HFD_METHOD_GET,    "/both",                  "both",     HFD_DIALECT_OPS,    nobody, NULL, 0, HFD_NEED_OPEN},
+    {HFD_LISTENER_OPS,  HFD_METHOD_GET,    "/both",                  "both",     HFD_DIALECT_OPS,    nobody, NULL, 0, HFD_NEED_OPEN},
 };
 /* clang-format on */
 

@@ -161,14 +161,14 @@ static void handle_ready(struct hfd_exchange *x)
 
 /* clang-format off */
 static const struct hfd_route table[] = {
-    {HFD_LISTENER_MAIN, HFD_METHOD_GET,    "/echo",  "echo",  HFD_DIALECT_DRIVER, handle_echo, NULL, 0},
-    {HFD_LISTENER_MAIN, HFD_METHOD_PUT,    "/echo",  "echo",  HFD_DIALECT_DRIVER, handle_echo, NULL, 0},
-    {HFD_LISTENER_MAIN, HFD_METHOD_PUT,    "/gate",  "gate",  HFD_DIALECT_DRIVER, handle_gate, NULL, 0},
-    {HFD_LISTENER_MAIN, HFD_METHOD_GET,    "/gate",  "gate",  HFD_DIALECT_DRIVER, handle_gate_view, NULL, 0},
-    {HFD_LISTENER_MAIN, HFD_METHOD_GET,    "/empty", "empty", HFD_DIALECT_DRIVER, handle_empty, NULL, 0},
-    {HFD_LISTENER_MAIN, HFD_METHOD_DELETE, "/empty", "empty", HFD_DIALECT_DRIVER, handle_empty, NULL, 0},
-    {HFD_LISTENER_MAIN, HFD_METHOD_GET,    "/big",   "big",   HFD_DIALECT_DRIVER, handle_big, NULL, 0},
-    {HFD_LISTENER_OPS,  HFD_METHOD_GET,    "/ready", "ready", HFD_DIALECT_OPS,    handle_ready, NULL, 0},
+    {HFD_LISTENER_MAIN, HFD_METHOD_GET,    "/echo",  "echo",  HFD_DIALECT_DRIVER, handle_echo, NULL, 0, HFD_NEED_OPEN},
+    {HFD_LISTENER_MAIN, HFD_METHOD_PUT,    "/echo",  "echo",  HFD_DIALECT_DRIVER, handle_echo, NULL, 0, HFD_NEED_OPEN},
+    {HFD_LISTENER_MAIN, HFD_METHOD_PUT,    "/gate",  "gate",  HFD_DIALECT_DRIVER, handle_gate, NULL, 0, HFD_NEED_OPEN},
+    {HFD_LISTENER_MAIN, HFD_METHOD_GET,    "/gate",  "gate",  HFD_DIALECT_DRIVER, handle_gate_view, NULL, 0, HFD_NEED_OPEN},
+    {HFD_LISTENER_MAIN, HFD_METHOD_GET,    "/empty", "empty", HFD_DIALECT_DRIVER, handle_empty, NULL, 0, HFD_NEED_OPEN},
+    {HFD_LISTENER_MAIN, HFD_METHOD_DELETE, "/empty", "empty", HFD_DIALECT_DRIVER, handle_empty, NULL, 0, HFD_NEED_OPEN},
+    {HFD_LISTENER_MAIN, HFD_METHOD_GET,    "/big",   "big",   HFD_DIALECT_DRIVER, handle_big, NULL, 0, HFD_NEED_OPEN},
+    {HFD_LISTENER_OPS,  HFD_METHOD_GET,    "/ready", "ready", HFD_DIALECT_OPS,    handle_ready, NULL, 0, HFD_NEED_OPEN},
 };
 /* clang-format on */
 
@@ -760,7 +760,8 @@ static void draining_has_an_end(void **state)
     (void)close(busy);
 }
 
-/* Only loopback addresses are served; what is wrong with an address is said. */
+/* Without authentication only loopback addresses are served; what is wrong with an address is said.
+ */
 static void addresses_are_checked(void **state)
 {
     static const struct {
@@ -780,10 +781,16 @@ static void addresses_are_checked(void **state)
         struct hfd_settings *settings;
         struct hfd_server *server;
         struct hfd_err err;
+        hfd_rc rc;
 
         if (hfd_settings_load(4, argv, no_env, &settings, &err) != HFD_OK)
             fail_msg("%s: %s", err.field, err.msg);
-        assert_int_equal(hfd_server_check(settings, &err), HFD_INVALID);
+        rc = hfd_server_check(settings, &err);
+        if (rc == HFD_OK) {
+            assert_int_equal(hfd_server_check_open(settings, true, &err), HFD_OK);
+            rc = hfd_server_check_open(settings, false, &err);
+        }
+        assert_int_equal(rc, HFD_INVALID);
         assert_contains(err.msg, cases[i].says);
         assert_int_equal(hfd_server_open(&(struct hfd_app){.settings = settings,
                                                            .clock = &moved_clock,

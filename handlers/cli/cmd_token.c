@@ -1,0 +1,396 @@
+/*
+ * hyperfleet-driver token: makes, lists and revokes bearer tokens. A new token is printed once,
+ * alone on stdout; only its hash is kept. Thread: main.
+ */
+#include "driver/base/base.h"
+#include "handlers/auth/token_file.h"
+#include "handlers/cli/ask.h"
+#include "store/rows_token.h"
+#include "store/sqlite/folder.h"
+
+#include <curl/curl.h>
+#include <jansson.h>
+
+#include <errno.h>
+#include <sodium.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define OUTPUT_MAX ((size_t)4 * 1024 * 1024)
+#define LIST_MAX_BYTES ((size_t)64 * 1024 * 1024)
+
+/* The flags of this command; the others are settings. */
+struct request {
+    hfd_slice name, expires;
+    hfd_scopes scopes;
+    const char **rest;
+    int rest_count;
+    struct hfd_settings *settings;
+};
+
+static enum hfd_exit exit_of(hfd_rc rc, const struct hfd_err *err)
+{
+    return hfd_cli_fail(rc == HFD_NOMEM     ? HFD_EXIT_INTERNAL
+                        : rc == HFD_INVALID ? HFD_EXIT_USAGE
+                                            : HFD_EXIT_DATA,
+                        "token", "%s", err->msg);
+}
+
+/* ---- flags ---- */
+
+static hfd_rc take_flag(struct request *r, hfd_slice flag, hfd_slice value, struct hfd_err *err)
+{
+    struct hfd_err why;
+    hfd_scopes scopes = 0;
+    int64_t us;
+    hfd_rc rc;
+
+    if (hfd_slice_is(flag, "--name")) {
+        r->name = value;
+        rc = hfd_token_name_check(value, &why);
+    } else if (hfd_slice_is(flag, "--scope")) {
+        rc = hfd_scopes_parse(value, &scopes, &why);
+        r->scopes |= scopes;
+    } else {
+        r->expires = value;
+        rc = hfd_parse_duration_us(value, &us, &why);
+        if (rc == HFD_OK && us == 0)
+            rc = hfd_fail(&why, HFD_INVALID, "expected a duration above 0");
+    }
+    return rc == HFD_OK ? rc : hfd_fail(err, rc, "%.*s: %s", HFD_SLICE_FMT(flag), why.msg);
+}
+
+/* Takes the flags of this command out of argv. */
+static hfd_rc parse_flags(struct request *r, int argc, const char *const *argv, struct hfd_err *err)
+{
+    static const char *const own[] = {"--name", "--scope", "--expires"};
+    hfd_rc rc = HFD_OK;
+
+    for (int at = 0; at < argc && rc == HFD_OK; at++) {
+        const char *equals = strchr(argv[at], '=');
+        const hfd_slice flag = {argv[at],
+                                equals != NULL ? (size_t)(equals - argv[at]) : strlen(argv[at])};
+        bool mine = false;
+
+        for (size_t i = 0; i < sizeof(own) / sizeof(own[0]); i++)
+            mine = mine || hfd_slice_is(flag, own[i]);
+        if (!mine)
+            r->rest[r->rest_count++] = argv[at];
+        else if (equals != NULL)
+            rc = take_flag(r, flag, hfd_slice_of(equals + 1), err);
+        else if (at + 1 < argc)
+            rc = take_flag(r, flag, hfd_slice_of(argv[++at]), err);
+        else
+            rc = hfd_fail(err, HFD_INVALID, "%.*s: expected a value", HFD_SLICE_FMT(flag));
+    }
+    return rc;
+}
+
+/* ---- create and revoke ---- */
+
+struct creation {
+    const struct request *request;
+    char text[HFD_TOKEN_CHARS + 1];
+};
+
+static hfd_rc add_token(struct hfd_token_list *list, struct hfd_arena *mem, void *arg,
+                        struct hfd_err *err)
+{
+    const struct creation *c = arg;
+    const struct request *r = c->request;
+    struct hfd_token *items = hfd_arena_array(mem, list->count + 1, sizeof(*items));
+    struct hfd_token *token;
+    int64_t us = 0;
+
+    if (items == NULL)
+        return hfd_fail_nomem(err, "make a token");
+    for (size_t i = 0; i < list->count; i++) {
+        if (hfd_slice_eq(list->items[i].name, r->name))
+            return hfd_fail(err, HFD_CONFLICT,
+                            "there is a token named %.*s already: revoke it first, or give another "
+                            "name",
+                            HFD_SLICE_FMT(r->name));
+        items[i] = list->items[i];
+    }
+    if (list->count >= HFD_TOKENS_MAX)
+        return hfd_fail(err, HFD_CONFLICT, "there are %d tokens already: revoke some",
+                        HFD_TOKENS_MAX);
+    token = &items[list->count];
+    *token = (struct hfd_token){
+        .name = r->name, .scopes = r->scopes, .created_us = hfd_clock_wall_us(&hfd_clock_system)};
+    token->created_us -= token->created_us % HFD_US_PER_S;
+    if (r->expires.len > 0 && hfd_parse_duration_us(r->expires, &us, err) == HFD_OK)
+        token->expires_us = token->created_us + us;
+    hfd_token_hash((hfd_slice){c->text, HFD_TOKEN_CHARS}, token->hash);
+    *list = (struct hfd_token_list){items, list->count + 1};
+    return HFD_OK;
+}
+
+static enum hfd_exit create_token(struct request *r, struct hfd_buf *b)
+{
+    struct creation c = {.request = r};
+    struct hfd_token_edit edit = {
+        .path = hfd_cli_tokens_path(r->settings), .change = add_token, .arg = &c, .create = true};
+    struct hfd_err err = {0};
+    hfd_rc rc = HFD_OK;
+
+    if (r->name.len == 0 || r->scopes == 0)
+        return hfd_cli_fail(HFD_EXIT_USAGE, "token create",
+                            "expected --name NAME and --scope "
+                            "SCOPE[,SCOPE]");
+    if (edit.path == NULL)
+        return hfd_cli_fail(HFD_EXIT_INTERNAL, "token create", "out of memory");
+    if (r->settings->auth_tokens_file.len == 0)
+        rc = hfd_cli_make_data(r->settings, &err);
+    hfd_token_make(&hfd_rng_system, c.text);
+    if (rc == HFD_OK)
+        rc = hfd_token_file_edit(&edit, &err);
+    if (rc == HFD_OK)
+        hfd_buf_addf(b, "%s\n", c.text);
+    sodium_memzero(&c.text, sizeof(c.text));
+    return rc == HFD_OK ? HFD_EXIT_OK : exit_of(rc, &err);
+}
+
+static hfd_rc drop_token(struct hfd_token_list *list, struct hfd_arena *mem, void *arg,
+                         struct hfd_err *err)
+{
+    const hfd_slice name = *(const hfd_slice *)arg;
+
+    (void)mem;
+    for (size_t i = 0; i < list->count; i++) {
+        if (!hfd_slice_eq(list->items[i].name, name))
+            continue;
+        list->count--;
+        memmove(&list->items[i], &list->items[i + 1], (list->count - i) * sizeof(list->items[0]));
+        return HFD_OK;
+    }
+    return hfd_fail(err, HFD_NOT_FOUND, "there is no token named %.*s",
+                    (int)(name.len < 70 ? name.len : 70), name.p);
+}
+
+static enum hfd_exit revoke_token(struct request *r, struct hfd_buf *b)
+{
+    struct hfd_token_edit edit = {
+        .path = hfd_cli_tokens_path(r->settings), .change = drop_token, .arg = &r->name};
+    struct hfd_err err = {0};
+    hfd_rc rc;
+
+    if (edit.path == NULL)
+        return hfd_cli_fail(HFD_EXIT_INTERNAL, "token revoke", "out of memory");
+    rc = hfd_token_file_edit(&edit, &err);
+    if (rc != HFD_OK)
+        return exit_of(rc, &err);
+    hfd_buf_addf(b, "revoked the token %.*s\n", HFD_SLICE_FMT(r->name));
+    return HFD_EXIT_OK;
+}
+
+/* ---- list ---- */
+
+/* The last uses that are known, from the store or from the running server. */
+struct known {
+    struct hfd_token_uses uses;
+    struct hfd_arena mem;
+};
+
+static hfd_rc txn_uses(struct hfd_txn *tx, void *arg, struct hfd_err *err)
+{
+    struct known *known = arg;
+
+    return hfd_token_use_list(tx, &known->mem, &known->uses, err);
+}
+
+static hfd_slice text_of(const json_t *object, const char *key)
+{
+    const char *text = json_string_value(json_object_get(object, key));
+
+    return hfd_slice_of(text != NULL ? text : "");
+}
+
+static bool read_answer(struct known *known, hfd_slice body)
+{
+    json_t *doc = json_loadb(body.p, body.len, 0, NULL), *items = json_object_get(doc, "items"),
+           *item;
+    const size_t count = json_array_size(items);
+    bool ok = json_is_array(items);
+    size_t i;
+
+    known->uses.rows = hfd_arena_array(&known->mem, count + 1, sizeof(*known->uses.rows));
+    ok = ok && known->uses.rows != NULL;
+    json_array_foreach (items, i, item) {
+        struct hfd_token_use_row use = {.name = text_of(item, "name"),
+                                        .from = text_of(item, "last_used_from")};
+
+        if (!ok || hfd_time_parse(text_of(item, "last_used_time"), &use.used_us, NULL) != HFD_OK ||
+            hfd_time_parse(text_of(item, "created_time"), &use.created_us, NULL) != HFD_OK)
+            continue;
+        use.name = hfd_arena_dup(&known->mem, use.name);
+        use.from = hfd_arena_dup(&known->mem, use.from);
+        if (use.name.p != NULL && use.from.p != NULL)
+            known->uses.rows[known->uses.count++] = use;
+    }
+    json_decref(doc);
+    return ok;
+}
+
+static const char *ask_server(struct hfd_settings *s, struct known *known)
+{
+    const char *why = "it is not the list of tokens";
+    struct hfd_buf body;
+
+    hfd_buf_init(&body, HFD_CLI_ANSWER_MAX_BYTES);
+    if (hfd_cli_ask(s, "/admin/tokens", &body, &why) && read_answer(known, hfd_buf_slice(&body)))
+        why = NULL;
+    hfd_buf_fini(&body);
+    return why;
+}
+
+/* Finds the last uses. A server that runs is asked; of one that does not, the store is read. */
+static void find_uses(struct hfd_settings *s, struct known *known)
+{
+    const struct hfd_store_config config = {.dir = s->data.p, .readers = 1};
+    struct hfd_store *store = NULL;
+    struct hfd_err err = {0};
+    const char *why = NULL;
+    char path[4200];
+    hfd_rc rc;
+
+    (void)snprintf(path, sizeof(path), "%s/" HFD_FOLDER_DB_NAME, s->data.p);
+    if (access(path, F_OK) != 0)
+        return;
+    rc = hfd_store_open(&config, &store, &err);
+    if (rc == HFD_OK) {
+        rc = hfd_store_update_wait(store, txn_uses, known, &err);
+        hfd_store_close(&store);
+        why = rc == HFD_OK ? NULL : err.msg;
+    } else {
+        why = rc == HFD_CONFLICT ? ask_server(s, known) : err.msg;
+    }
+    if (why != NULL)
+        (void)fprintf(stderr, "hyperfleet-driver token list: last uses are not known: %s\n", why);
+}
+
+static void add_time(struct hfd_buf *b, int64_t at_us)
+{
+    char text[HFD_TIME_TEXT_MAX] = "-";
+
+    if (at_us != 0)
+        (void)hfd_time_format_s(at_us, text);
+    hfd_buf_addf(b, "  %-20s", text);
+}
+
+static void list_one(struct hfd_buf *b, const struct hfd_token *t, const struct known *known)
+{
+    const struct hfd_token_use_row none = {.from = HFD_SLICE("-")}, *use = &none;
+    char scopes[80] = "";
+    struct hfd_buf text;
+
+    for (size_t i = 0; i < known->uses.count; i++)
+        if (hfd_slice_eq(known->uses.rows[i].name, t->name) &&
+            known->uses.rows[i].created_us == t->created_us)
+            use = &known->uses.rows[i];
+    hfd_buf_init(&text, sizeof(scopes));
+    hfd_scopes_format(&text, t->scopes);
+    (void)snprintf(scopes, sizeof(scopes), "%.*s", HFD_SLICE_FMT(hfd_buf_slice(&text)));
+    hfd_buf_fini(&text);
+    hfd_buf_addf(b, "%-24.*s  %-24s", HFD_SLICE_FMT(t->name), scopes);
+    add_time(b, t->created_us);
+    add_time(b, t->expires_us);
+    add_time(b, use->used_us);
+    hfd_buf_addf(b, "  %.*s\n", HFD_SLICE_FMT(use->from));
+}
+
+static enum hfd_exit list_tokens(struct request *r, struct hfd_buf *b)
+{
+    const char *path = hfd_cli_tokens_path(r->settings);
+    struct hfd_token_list tokens;
+    struct known known = {.uses = {.count = 0}};
+    struct hfd_err err = {0};
+    hfd_rc rc = HFD_NOMEM;
+
+    hfd_arena_init(&known.mem, LIST_MAX_BYTES);
+    if (path == NULL)
+        (void)hfd_fail_nomem(&err, "list the tokens");
+    else
+        rc = hfd_token_file_read(path, &known.mem, &tokens, &err);
+    if (rc == HFD_NOT_FOUND)
+        rc = HFD_OK; /* and there are no tokens */
+    if (rc == HFD_OK && tokens.count > 0)
+        find_uses(r->settings, &known);
+    if (rc == HFD_OK)
+        hfd_buf_addf(b, "%-24s  %-24s  %-20s  %-20s  %-20s  %s\n", "NAME", "SCOPES", "CREATED",
+                     "EXPIRES", "LAST USED", "FROM");
+    for (size_t i = 0; rc == HFD_OK && i < tokens.count; i++)
+        list_one(b, &tokens.items[i], &known);
+    hfd_arena_fini(&known.mem);
+    return rc == HFD_OK ? HFD_EXIT_OK : exit_of(rc, &err);
+}
+
+/* ---- the whole ---- */
+
+typedef enum hfd_exit sub_fn(struct request *r, struct hfd_buf *b);
+
+static enum hfd_exit run(struct request *r, sub_fn *fn)
+{
+    struct hfd_cli_args args = {.argc = r->rest_count, .argv = r->rest};
+    struct hfd_err err = {0};
+    struct hfd_buf b;
+    enum hfd_exit status = hfd_cli_settings("token", &args, &r->settings);
+
+    if (status != HFD_EXIT_OK)
+        return status;
+    hfd_log_set_level(HFD_LOG_ERROR);
+    (void)umask(077);
+    hfd_buf_init(&b, OUTPUT_MAX);
+    if (hfd_base_init(&err) != HFD_OK || curl_global_init(CURL_GLOBAL_DEFAULT) != CURLE_OK)
+        status = hfd_cli_fail(HFD_EXIT_INTERNAL, "token", "%s",
+                              err.msg[0] != '\0' ? err.msg : "cannot speak HTTP");
+    else
+        status = fn(r, &b);
+    hfd_settings_free(r->settings);
+    if (status == HFD_EXIT_OK)
+        return hfd_cli_print("token", &b);
+    hfd_buf_fini(&b);
+    return status;
+}
+
+static enum hfd_exit prepare(struct request *r, sub_fn *fn, int argc, const char *const *argv)
+{
+    const bool named = fn == revoke_token;
+    struct hfd_err err;
+
+    if (named && (argc < 1 || argv[0][0] == '-'))
+        return hfd_cli_fail(HFD_EXIT_USAGE, "token revoke", "expected the name of a token");
+    if (parse_flags(r, argc - named, argv + named, &err) != HFD_OK)
+        return hfd_cli_fail(HFD_EXIT_USAGE, "token", "%s", err.msg);
+    if (fn != create_token && (r->name.len > 0 || r->scopes != 0 || r->expires.len > 0))
+        return hfd_cli_fail(HFD_EXIT_USAGE, "token",
+                            "--name, --scope and --expires belong to create");
+    if (named)
+        r->name = hfd_slice_of(argv[0]);
+    return HFD_EXIT_OK;
+}
+
+enum hfd_exit hfd_cmd_token(int argc, const char *const *argv)
+{
+    static const struct {
+        const char *name;
+        sub_fn *fn;
+    } subs[] = {{"create", create_token}, {"list", list_tokens}, {"revoke", revoke_token}};
+    struct request r = {.rest = calloc((size_t)argc + 1, sizeof(char *))};
+    enum hfd_exit status;
+    sub_fn *fn = NULL;
+
+    if (r.rest == NULL)
+        return hfd_cli_fail(HFD_EXIT_INTERNAL, "token", "out of memory");
+    for (size_t i = 0; argc > 0 && i < sizeof(subs) / sizeof(subs[0]); i++)
+        if (strcmp(argv[0], subs[i].name) == 0)
+            fn = subs[i].fn;
+    status = fn != NULL ? prepare(&r, fn, argc - 1, argv + 1)
+                        : hfd_cli_fail(HFD_EXIT_USAGE, "token",
+                                       "expected create, list or revoke, got %.60s",
+                                       argc > 0 ? argv[0] : "nothing");
+    if (status == HFD_EXIT_OK)
+        status = run(&r, fn);
+    free(r.rest);
+    return status;
+}

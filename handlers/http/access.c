@@ -1,0 +1,110 @@
+/* See access.h. */
+#include "handlers/http/access.h"
+
+#include "driver/base/log.h"
+#include "driver/base/metrics.h"
+#include "handlers/auth/credential.h"
+#include "handlers/http/door.h"
+
+#include <netdb.h>
+#include <sodium.h>
+
+bool hfd_access_takes_basic(enum hfd_listener listener)
+{
+    return listener == HFD_LISTENER_OPS;
+}
+
+/* Formats the address of the client, without its port. */
+static void format_peer(const struct hfd_conn *conn, char out[HFD_FROM_MAX])
+{
+    struct sockaddr_storage address;
+    struct sockaddr *sa = (struct sockaddr *)(void *)&address;
+    const socklen_t len = h2o_socket_getpeername(conn->sock, sa);
+
+    if (len == 0 || getnameinfo(sa, len, out, HFD_FROM_MAX, NULL, 0, NI_NUMERICHOST) != 0)
+        (void)snprintf(out, HFD_FROM_MAX, "unknown");
+}
+
+/* Finds the credentials of a request and checks them. */
+static hfd_rc identify(struct hfd_exchange *x, int64_t now_us, struct hfd_guard_answer *out,
+                       struct hfd_err *err)
+{
+    const struct hfd_conn *conn = hfd_exchange_conn(x);
+    const bool basic = hfd_access_takes_basic(conn->listener->which);
+    hfd_slice secret = hfd_exchange_path_token(x), header;
+    char password[HFD_BASIC_MAX_BYTES];
+    hfd_rc rc = HFD_OK;
+
+    *out = (struct hfd_guard_answer){.caller = {.fault = HFD_AUTH_NONE}};
+    if (secret.len == 0) {
+        rc = hfd_exchange_header(x, "authorization", &header, err);
+        out->caller.fault = rc == HFD_OK
+                                ? hfd_credential_read(header, basic ? password : NULL, &secret)
+                                : HFD_AUTH_UNREADABLE;
+    }
+    if (out->caller.fault == HFD_AUTH_NONE)
+        hfd_guard_check(hfd_exchange_app(x)->guard, &conn->loop->guard_view, secret, now_us, out);
+    if (basic)
+        sodium_memzero(password, sizeof(password));
+    return rc;
+}
+
+static void refuse(struct hfd_exchange *x, enum hfd_access verdict, const char *text,
+                   const char *reason)
+{
+    char from[HFD_FROM_MAX];
+    struct hfd_err err;
+
+    format_peer(hfd_exchange_conn(x), from);
+    hfd_metric_add(HFD_METRIC_AUTH_REFUSED, HFD_LABELS(reason), 1);
+    HFD_LOG(HFD_LOG_INFO, "caller refused", HFD_LOG_CSTR("reason", reason),
+            HFD_LOG_CSTR("from", from));
+    hfd_exchange_fail(x,
+                      hfd_fail(&err,
+                               verdict == HFD_ACCESS_FORBIDDEN ? HFD_FORBIDDEN : HFD_UNAUTHORIZED,
+                               "%s", text),
+                      &err);
+}
+
+static void note_use(struct hfd_exchange *x, struct hfd_guard_answer *answer, int64_t now_us)
+{
+    char from[HFD_FROM_MAX];
+
+    if (answer->used == NULL)
+        return;
+    format_peer(hfd_exchange_conn(x), from);
+    hfd_guard_note(hfd_exchange_app(x)->guard, answer->used, from, now_us);
+}
+
+bool hfd_access_check(struct hfd_exchange *x, enum hfd_need need)
+{
+    const struct hfd_app *app = hfd_exchange_app(x);
+    struct hfd_guard_answer answer;
+    char text[HFD_AUTH_TEXT_MAX];
+    enum hfd_access verdict;
+    struct hfd_err err;
+    int64_t now_us;
+    hfd_rc rc;
+
+    if (need == HFD_NEED_OPEN || app->guard == NULL || !hfd_guard_is_on(app->guard))
+        return true;
+    now_us = hfd_exchange_request(x)->received_us + hfd_clock_skew_us(app->clock);
+    rc = identify(x, now_us, &answer, &err);
+    if (rc != HFD_OK) {
+        hfd_exchange_fail(x, rc, &err);
+        return false;
+    }
+    verdict = hfd_auth_decide(true, need, &answer.caller, text);
+    if (verdict == HFD_ACCESS_UNKNOWN) {
+        refuse(x, verdict, text, hfd_auth_fault_label(answer.caller.fault));
+        return false;
+    }
+    note_use(x, &answer, now_us);
+    if (!hfd_exchange_set_caller(x, answer.caller.name)) {
+        hfd_exchange_fail(x, hfd_fail_nomem(&err, "name the caller"), &err);
+        return false;
+    }
+    if (verdict == HFD_ACCESS_FORBIDDEN)
+        refuse(x, verdict, text, "scope");
+    return verdict == HFD_ACCESS_ALLOWED;
+}

@@ -1,0 +1,19 @@
+/*
+ * Finds the credentials of a request, asks the guard, and answers a refused caller
+ * with 401 or 403. Thread: loop.
+ */
+#ifndef HFD_HTTP_ACCESS_H
+#define HFD_HTTP_ACCESS_H
+
+#include "handlers/http/exchange_int.h"
+
+/**
+ * Checks the caller of a request that is not answered yet. Costs nothing without authentication.
+ * @return true if the request may go on; otherwise it is answered
+ */
+bool hfd_access_check(struct hfd_exchange *x, enum hfd_need need);
+
+/** Returns true if a browser may log in to a listener with a password (HTTP Basic). */
+bool hfd_access_takes_basic(enum hfd_listener listener);
+
+#endif

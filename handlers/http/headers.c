@@ -1,0 +1,49 @@
+/* See headers.h. */
+#include "handlers/http/headers.h"
+
+#include "handlers/http/access.h"
+
+static void add(h2o_req_t *req, const char *name, hfd_slice value)
+{
+    h2o_iovec_t copy = h2o_strdup(&req->pool, value.len != 0 ? value.p : "", value.len);
+
+    /* h2o copies neither name nor value. Without a name in lower case it looks up nothing. */
+    h2o_add_header_by_str(&req->pool, &req->res.headers, name, strlen(name), 0, name, copy.base,
+                          copy.len);
+}
+
+/* A 401 offers what a caller may log in with (RFC 9110, 11.6.1). */
+static void add_challenges(h2o_req_t *req, enum hfd_listener listener)
+{
+    add(req, "WWW-Authenticate", HFD_SLICE("Bearer"));
+    if (hfd_access_takes_basic(listener))
+        add(req, "WWW-Authenticate",
+            HFD_SLICE("Basic realm=\"hyperfleet-driver\", charset=\"UTF-8\""));
+}
+
+void hfd_headers_add(h2o_req_t *req, const struct hfd_reply *reply, const struct hfd_headers *more)
+{
+    char number[16];
+
+    if (reply->content_type != NULL)
+        add(req, "Content-Type", hfd_slice_of(reply->content_type));
+    add(req, "X-Request-ID", more->request_id);
+    if (more->dialect == HFD_DIALECT_FLEET)
+        add(req, "Vary", HFD_SLICE("Authorization"));
+    if (reply->has_cookie)
+        add(req, "Set-Humanitec-Driver-Cookie", reply->cookie);
+    if (reply->retry_after_s > 0) {
+        int n = snprintf(number, sizeof(number), "%d", reply->retry_after_s);
+
+        add(req, "Retry-After", (hfd_slice){number, (size_t)n});
+    }
+    if (reply->status == 401)
+        add_challenges(req, more->listener);
+    if (reply->allow != NULL)
+        add(req, "Allow", hfd_slice_of(reply->allow));
+    if (reply->policy != NULL) {
+        add(req, "Content-Security-Policy", hfd_slice_of(reply->policy));
+        add(req, "X-Content-Type-Options", HFD_SLICE("nosniff"));
+        add(req, "Referrer-Policy", HFD_SLICE("no-referrer"));
+    }
+}

@@ -1,0 +1,404 @@
+"""Access: every route with every scope and every way of logging in; tokens and their file; the
+start off loopback. Written from the table of scopes, not from the program's table of routes.
+"""
+import base64
+import os
+import re
+import unittest
+
+from lib import BASE, Client, Server, cluster_input, eventually, guresid, run as run_program
+
+SCOPES = ("driver", "fleet-read", "adapter", "fleet-write", "view", "admin")
+OPEN = re.compile(r"^/(livez|alive|readyz|health|healthz|metrics|docs(/.*)?)$"
+                  r"|^/api/hyperfleet/v1/openapi(\.html)?$")
+READERS = {"fleet-read", "adapter", "fleet-write", "admin"}
+
+
+def may(method, path):
+    """The scopes that the issue's table gives; None = open."""
+    if OPEN.match(path):
+        return None
+    if path.startswith("/api/hyperfleet"):
+        if method == "GET":
+            return READERS
+        if path.endswith("/force-delete"):
+            return {"admin"}
+        if path.endswith("/statuses") or path.endswith("/pacemaker/status"):
+            return {"adapter", "admin"}
+        if path.endswith("/pacemaker"):
+            return {"adapter", "admin"} if method in ("POST", "DELETE") else {"admin"}
+        return {"fleet-write", "admin"}
+    if path.startswith("/api/driver/v1"):
+        return {"view", "admin"} if method == "GET" else {"admin"}
+    if path.startswith("/admin"):
+        return {"admin"}
+    if path == "/" or path.startswith("/r/"):
+        return {"view", "admin"}
+    if path.endswith("/status"):
+        return {"driver", "view", "admin"}
+    return {"driver", "admin"}
+
+
+def run(*args):
+    """Runs the program to its end: (status, stdout, stderr)."""
+    done = run_program(*args)
+    return done.returncode, done.stdout, done.stderr
+
+
+def token_create(data, name, scope, *more):
+    status, out, err = run("token", "create", "--name", name, "--scope", scope, "--data", data,
+                           *more)
+    assert status == 0, (status, out, err)
+    return out.strip()
+
+
+def bearer(token):
+    return {"Authorization": "Bearer " + token}
+
+
+def basic(token, user="me"):
+    text = base64.b64encode(("%s:%s" % (user, token)).encode()).decode()
+    return {"Authorization": "Basic " + text}
+
+
+class Guarded(unittest.TestCase):
+    """A server with one token of each scope."""
+    FLAGS = ()
+
+    def setUp(self):
+        self.server = Server(*self.FLAGS)
+        self.addCleanup(self.server.close)
+        self.tokens = {scope: token_create(self.server.data, scope + ".t", scope)
+                       for scope in SCOPES}
+        self.before_start()
+        self.server.start()
+        self.main, self.ops = Client(self.server), Client(self.server, ops=True)
+        self.addCleanup(self.main.close)
+        self.addCleanup(self.ops.close)
+
+    def before_start(self):
+        pass
+
+    def status_of(self, token, path="/" + "nothing"):
+        return self.main.get(path, bearer(token)).status
+
+
+class Matrix(Guarded):
+    def ways(self, ops):
+        """name, function: (token, path) -> (headers, path)"""
+        yield "bearer", lambda token, path: (bearer(token), path)
+        yield "path", lambda token, path: ({}, "/t/%s%s" % (token, path))
+        if ops:
+            yield "basic", lambda token, path: (basic(token), path)
+
+    def operations(self):
+        for path, item in self.ops.get("/docs/spec.json").json["paths"].items():
+            for method in item:
+                if method in ("get", "put", "post", "patch", "delete"):
+                    yield method.upper(), path, "servers" in item, item[method]
+
+    def test_every_route(self):
+        """Every route x scope x way of logging in is allowed or refused as the table says."""
+        count = 0
+        for method, template, is_ops, _ in self.operations():
+            client = self.ops if is_ops else self.main
+            path = template.replace("{driver}", "clusters")
+            path = re.sub(r"\{[^}]*\}", "none-of-these", path)
+            allowed = may(method, template)
+            for headers in ({}, bearer("hfd_" + "A" * 43), bearer("abc"), {"Authorization": "x"}):
+                answer = client.request(method, path, b"{}", headers)
+                with self.subTest(method=method, path=template, headers=headers):
+                    self.assertEqual(answer.status == 401, allowed is not None, answer)
+            for scope in SCOPES:
+                for way, make in self.ways(is_ops):
+                    headers, target = make(self.tokens[scope], path)
+                    answer = client.request(method, target, b"{}", headers)
+                    count += 1
+                    with self.subTest(method=method, path=template, scope=scope, way=way):
+                        self.assertNotEqual(answer.status, 401, answer)
+                        self.assertEqual(answer.status == 403,
+                                         allowed is not None and scope not in allowed, answer)
+        self.assertGreater(count, 500)
+
+    def test_the_document_says_so(self):
+        """An operation of the OpenAPI document that is open says so; no other does."""
+        for method, path, _, operation in self.operations():
+            with self.subTest(method=method, path=path):
+                self.assertEqual(operation.get("security") == [], may(method, path) is None)
+
+    def test_refusals(self):
+        """401 has a challenge, 403 names the scope; neither depends on what exists."""
+        gid = guresid("there")
+        self.assertEqual(self.main.put("/" + gid, cluster_input(),
+                                       bearer(self.tokens["driver"])).status, 202)
+        for path in ("/" + gid, "/" + guresid("absent")):
+            answer = self.main.get(path)
+            self.assertEqual((answer.status, answer.header("WWW-Authenticate")), (401, "Bearer"))
+            answer = self.main.get(path, bearer(self.tokens["view"]))
+            self.assertEqual(answer.status, 403)
+            self.assertEqual(answer.json["message"], "the caller lacks the scope driver")
+        problem = self.main.post(BASE + "/clusters", {}, bearer(self.tokens["adapter"]))
+        self.assertEqual((problem.status, problem.json["code"], problem.json["detail"]),
+                         (403, "HYPERFLEET-AUZ-001", "the caller lacks the scope fleet-write"))
+        problem = self.main.get(BASE + "/clusters")
+        self.assertEqual((problem.status, problem.json["code"]), (401, "HYPERFLEET-AUTH-001"))
+        answer = self.ops.get("/admin/orphans")
+        offered = [v for k, v in answer.headers if k.lower() == "www-authenticate"]
+        self.assertEqual([v.split(" ")[0] for v in offered], ["Bearer", "Basic"])
+        for path in ("/none/of/these", BASE + "/none", "/%zz"):
+            self.assertEqual(self.main.get(path).status, 401)
+        self.assertEqual(self.main.get("/none/of/these", bearer(self.tokens["view"])).status, 404)
+        self.assertEqual(self.main.post("/" + gid, {}).status, 401)
+        self.assertEqual(self.main.post("/" + gid, {}, bearer(self.tokens["view"])).status, 405)
+
+    def test_basic_is_for_the_ops_listener(self):
+        """A password is no credential on the main listener."""
+        self.assertEqual(self.main.get("/x", basic(self.tokens["admin"])).status, 401)
+        self.assertEqual(self.ops.get("/admin/orphans",
+                                      basic(self.tokens["admin"], "")).status, 200)
+        for text in ("", "!", base64.b64encode(b"no colon").decode(),
+                     base64.b64encode(b"a:" + b"x" * 5000).decode()):
+            answer = self.ops.get("/admin/orphans", {"Authorization": "Basic " + text})
+            self.assertEqual(answer.status, 401, text[:40])
+
+    def test_origin(self):
+        """A page of another origin changes nothing; any Host will do, and reading is free."""
+        evil = {"Origin": "https://evil.example", "Sec-Fetch-Site": "cross-site"}
+        for client, path in ((self.main, "/" + guresid()), (self.ops, "/admin/orphans/x")):
+            for headers in (evil, {"Sec-Fetch-Site": "same-site"}, {"Origin": "null"}):
+                with self.subTest(path=path, headers=headers):
+                    answer = client.delete(path, dict(headers, **bearer(self.tokens["admin"])))
+                    self.assertEqual(answer.status, 403)
+        self.assertEqual(self.ops.get("/admin/orphans",
+                                      dict(evil, **bearer(self.tokens["admin"]))).status, 200)
+        self.assertEqual(self.main.get("/x", dict(bearer(self.tokens["driver"]),
+                                                  Host="driver.example")).status, 404)
+        own = {"Host": "driver.example:9", "Origin": "https://driver.example:9"}
+        answer = self.main.delete("/x", dict(own, **bearer(self.tokens["driver"])))
+        self.assertEqual(answer.status, 204)
+
+    def test_the_caller_is_named(self):
+        """The token's name is the identity in created_by and in the log."""
+        made = self.main.post(BASE + "/clusters", {"kind": "Cluster", "name": "named", "spec": {}},
+                              bearer(self.tokens["fleet-write"]))
+        self.assertEqual(made.json["created_by"], "fleet-write.t@hyperfleet.local")
+        callers = [r.get("caller") for r in self.server.records() if r["msg"] == "request"]
+        self.assertIn("fleet-write.t@hyperfleet.local", callers)
+
+    def test_nothing_has_the_token(self):
+        """The token of a path, and refused credentials, are in no log line, answer or metric."""
+        token = self.tokens["driver"]
+        wrong = "hfd_" + "B" * 43
+        seen = []
+        for secret in (token, wrong):
+            for path in ("/t/%s/clusters/abc", "//t/%s/abc", "/%%74/%s/abc", "/t//%s//abc", "/t/%s",
+                         "/t/%s/", "/t/%s/%%zz", "/t/%s" + BASE + "/clusters/x?fields=no",
+                         "/t/%s/" + "x" * 17000):
+                for headers in ({}, {"Origin": "https://evil.example"}):
+                    for method in ("GET", "DELETE", "BREW"):
+                        answer = self.main.request(method, path % secret, None, headers)
+                        seen.append(repr(answer.headers) + answer.body.decode())
+            seen.append(self.main.get("/x", bearer(secret)).body.decode())
+            answer = self.main.request("PUT", "/t/%s/clusters/%s" % (secret, guresid()),
+                                       cluster_input())
+            seen.append(repr(answer.headers) + answer.body.decode())
+        seen.append(self.ops.get("/metrics").body.decode())
+        seen += self.server.lines
+        for secret in (token[4:], wrong[4:]):
+            self.assertEqual([line[:300] for line in seen if secret in line], [])
+        self.assertEqual(self.server.files_with(token[4:].encode()), [])
+
+    def test_refusals_are_counted(self):
+        self.main.get("/x")
+        self.main.get("/x", bearer("hfd_" + "C" * 43))
+        self.main.get("/x", bearer(self.tokens["view"]))
+        text = self.ops.get("/metrics").body.decode()
+        for reason in ("absent", "unknown", "scope"):
+            self.assertIn('hfd_auth_refused_total{reason="%s"} 1' % reason, text)
+        reasons = [r["reason"] for r in self.server.records() if r["msg"] == "caller refused"]
+        self.assertEqual(reasons, ["absent", "unknown", "scope"])
+
+
+class Tokens(Guarded):
+    def wait_for(self, token, status):
+        eventually(lambda: self.status_of(token) == status, "a token is %d" % status)
+
+    def test_changes_are_taken_up(self):
+        """A running server takes a new and a revoked token up by itself."""
+        token = token_create(self.server.data, "late", "driver")
+        self.wait_for(token, 404)
+        status, out, _ = run("token", "revoke", "late", "--data", self.server.data)
+        self.assertEqual((status, out.strip()), (0, "revoked the token late"))
+        self.wait_for(token, 401)
+        self.assertEqual(self.status_of(self.tokens["driver"]), 404)
+
+    def test_expiry(self):
+        """An expired token is 401, and the caller learns why."""
+        token = token_create(self.server.data, "short", "driver", "--expires", "3s")
+        self.wait_for(token, 404)
+        self.wait_for(token, 401)
+        self.assertEqual(self.main.get("/x", bearer(token)).json["message"],
+                         "the token has expired")
+
+    def test_never_off(self):
+        """With the file gone, empty, damaged or open to others every call is 401; the log says why.
+        """
+        path = os.path.join(self.server.data, "tokens")
+        with open(path, "rb") as f:
+            text = f.read()
+        good = self.tokens["driver"]
+
+        def spoil(what):
+            if os.path.exists(path):
+                os.unlink(path)
+            if what is not None:
+                with open(path, "wb") as f:
+                    f.write(what)
+                os.chmod(path, 0o600)
+
+        for what in (None, b"", b"damaged\n"):
+            spoil(what)
+            self.wait_for(good, 401)
+            self.assertEqual(self.main.get("/x").status, 401)
+            spoil(text)
+            self.wait_for(good, 404)
+        os.chmod(path, 0o622)
+        self.wait_for(good, 401)
+        said = [r for r in self.server.records() if r["level"] == "error"]
+        self.assertIn("No such file", " ".join(r.get("error", "") for r in said))
+        self.assertIn("line 1", " ".join(r.get("error", "") for r in said))
+        self.assertIn("lets others write", " ".join(r.get("error", "") for r in said))
+        self.assertIn("no credential is valid", " ".join(r["msg"] for r in said))
+
+    def test_list(self):
+        """The list has names, scopes and last uses, of a running and of a stopped server."""
+        self.status_of(self.tokens["driver"])
+        flags = ("--data", self.server.data, "--ops-listen", "127.0.0.1:%d" % self.server.ops_port)
+
+        def line():
+            status, out, err = run("token", "list", *flags)
+            self.assertEqual((status, err), (0, ""))
+            self.assertNotIn(self.tokens["driver"], out)
+            self.assertEqual(len(out.splitlines()), 1 + len(SCOPES))
+            return next(l.split() for l in out.splitlines() if l.startswith("driver.t"))
+
+        fields = line()
+        self.assertEqual((fields[1], fields[3], fields[5]), ("driver", "-", "127.0.0.1"))
+        self.assertRegex(fields[4], r"^20\d\d-")
+        self.assertEqual(self.server.sigterm(), 0)
+        self.assertFalse(os.path.exists(os.path.join(self.server.data, "local-token")))
+        self.assertEqual(line(), fields)
+        self.server.start()
+        self.assertEqual(self.ops.get("/admin/tokens", bearer(self.tokens["admin"]))
+                         .json["items"][0]["last_used_from"], "127.0.0.1")
+
+    def test_the_local_token(self):
+        """The commands of the server's user log in by themselves."""
+        path = os.path.join(self.server.data, "local-token")
+        self.assertEqual(os.stat(path).st_mode & 0o777, 0o600)
+        status, out, _ = run("doctor", "--data", self.server.data, "--ops-listen",
+                             "127.0.0.1:%d" % self.server.ops_port)
+        self.assertEqual(status, 0, out)
+        with open(path, encoding="ascii") as f:
+            old = f.read().strip()
+        self.assertEqual(self.ops.get("/admin/orphans", bearer(old)).status, 200)
+        self.server.restart()
+        self.assertEqual(self.ops.get("/admin/orphans", bearer(old)).status, 401)
+
+    def test_the_command(self):
+        """A token is alone on stdout, its file has mode 0600 and no token; mistakes are named."""
+        token = self.tokens["driver"]
+        self.assertRegex(token, r"^hfd_[A-Za-z0-9_-]{43}$")
+        path = os.path.join(self.server.data, "tokens")
+        self.assertEqual(os.stat(path).st_mode & 0o777, 0o600)
+        with open(path, encoding="ascii") as f:
+            self.assertNotIn(token, f.read())
+        data = ("--data", self.server.data)
+        flawed = ("create", "--name", "x", "--scope", "driver")
+        for status, says, args in (
+                (73, "already", ("create", "--name", "driver.t", "--scope", "driver")),
+                (2, "expected --name", ("create", "--scope", "driver")),
+                (2, "expected --name", ("create", "--name", "x")),
+                (2, "expected scopes", ("create", "--name", "x", "--scope", "driver,root")),
+                (2, "expected a name", ("create", "--name", "a b", "--scope", "driver")),
+                (2, "--expires", flawed + ("--expires", "soon")),
+                (2, "expected a value", ("create", "--name")),
+                (73, "no token named", ("revoke", "nobody")),
+                (2, "the name of a token", ("revoke",)),
+                (2, "belong to create", ("list", "--name", "x")),
+                (2, "expected create, list or revoke", ("make",)),
+                (2, "unknown flag", flawed + ("--nope",))):
+            with self.subTest(args):
+                done = run("token", *args,
+                           *(data if len(args) > 1 and args[-1] != "--name" else ()))
+                self.assertEqual((done[0], done[1]), (status, ""))
+                self.assertIn(says, done[2])
+        two = token_create(self.server.data, "two", "driver", "--scope", "view")
+        self.wait_for(two, 404)
+        self.assertEqual(self.main.get(BASE + "/clusters", bearer(two)).status, 403)
+
+
+class Start(unittest.TestCase):
+    def setUp(self):
+        self.server = Server()
+        self.addCleanup(self.server.close)
+
+    def serve(self, *flags):
+        return run("serve", "--listen", "0.0.0.0:0", "--ops-listen", "127.0.0.1:0", "--data",
+                   self.server.data, *flags)
+
+    def test_turned_on_while_it_runs(self):
+        """Without a token everyone may call; the first token turns authentication on for good."""
+        self.server.start()
+        client = Client(self.server)
+        self.addCleanup(client.close)
+        self.assertEqual(client.get("/x", bearer("anything")).status, 404)
+        self.assertEqual(client.get("/t/anything/x").status, 404)
+        self.assertEqual(client.get("/x", {"Host": "evil.example"}).status, 421)
+        token = token_create(self.server.data, "first", "driver")
+        eventually(lambda: client.get("/x").status == 401, "authentication is on")
+        self.assertEqual(client.get("/x", bearer(token)).status, 404)
+        self.assertEqual(run("token", "revoke", "first", "--data", self.server.data)[0], 0)
+        eventually(lambda: client.get("/x", bearer(token)).status == 401, "the token is revoked")
+        self.assertEqual(client.get("/x").status, 401)
+
+    def test_off_loopback(self):
+        """Without a usable token the start is refused, and three ways out are named."""
+        for command in (("serve", "--ops-listen", "127.0.0.1:0"), ("config", "check")):
+            status, out, err = run(*command, "--listen", "0.0.0.0:0", "--data", self.server.data)
+            self.assertEqual(status, 2)
+            for words in ("--listen: listen: ", "not a loopback", "token create",
+                          "auth.operator_keys", "--insecure-no-auth"):
+                self.assertIn(words, out + err)
+        self.assertEqual(os.listdir(self.server.data), [])
+        status, out, err = run("serve", "--listen", "127.0.0.1:0", "--ops-listen", "0.0.0.0:0",
+                               "--data", self.server.data)
+        self.assertEqual(status, 2)
+        self.assertIn("--ops-listen: ops_listen: ", err)
+        token_create(self.server.data, "gone", "driver", "--expires", "1s")
+        eventually(lambda: run("config", "check", "--listen", "0.0.0.0:0", "--data",
+                               self.server.data)[0] == 2, "an expired token is not usable")
+        status, _, err = self.serve()
+        self.assertEqual(status, 2)
+
+    def test_off_loopback_with_a_token(self):
+        """With a token any address is served; with --insecure-no-auth too, open to everyone."""
+        for flags, status in ((("--insecure-no-auth",), 404), ((), 401)):
+            if status == 401:
+                token_create(self.server.data, "t", "driver")
+            server = Server("--listen", "0.0.0.0:0", *flags, data=self.server.data)
+            with server:
+                client = Client(server)
+                self.assertEqual(client.get("/x", {"Host": "anything.example"}).status, status)
+                client.close()
+                self.assertEqual(server.sigterm(), 0)
+
+    def test_a_driver_path_t(self):
+        """A driver path `t` would be a secret path."""
+        status, _, err = run("config", "check", "--driver-paths-cluster", "t")
+        self.assertEqual(status, 2)
+        self.assertIn('not "api" or "t"', err)
+
+
+if __name__ == "__main__":
+    unittest.main()

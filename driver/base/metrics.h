@@ -23,6 +23,7 @@
     X(HTTP_INFLIGHT,      GAUGE,     "hfd_http_requests_in_flight",           "",          "",                  "Requests in progress.") \
     X(HTTP_REFUSED,       COUNTER,   "hfd_http_refused_total",                "",          "reason",            "Requests and connections refused before routing, by reason.") \
     X(AUTH_REFUSED,       COUNTER,   "hfd_auth_refused_total",                "",          "reason",            "Calls refused with 401, or with 403 (scope), by reason.") \
+    X(CERTIFICATE_EXPIRY, SET_GAUGE, "hfd_certificate_expiry_seconds",        "",          "",                  "Seconds until the certificate of tls.cert_file, or one of its chain, expires; negative afterwards.") \
     X(STORE_COMMITS,      COUNTER,   "hfd_store_commits_total",               "",          "",                  "Commits to the database.")  \
     X(STORE_JOBS,         COUNTER,   "hfd_store_jobs_total",                  "",          "result",            "Write jobs, by result.") \
     X(STORE_COMMIT_SECONDS,HISTOGRAM,"hfd_store_commit_duration_seconds",     "",          "",                  "Time of one commit, including its jobs.") \

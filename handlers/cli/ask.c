@@ -3,11 +3,13 @@
 
 #include "driver/base/file.h"
 #include "handlers/auth/token.h"
+#include "handlers/http/tls.h"
 
 #include <curl/curl.h>
 #include <sodium.h>
 
 #define TIMEOUT_S 10L
+#define URL_MAX 512
 
 static size_t on_body(char *data, size_t size, size_t count, void *ctx)
 {
@@ -41,27 +43,83 @@ static struct curl_slist *login(struct hfd_settings *s)
     return headers;
 }
 
-bool hfd_cli_ask(struct hfd_settings *s, const char *path, struct hfd_buf *body, const char **why)
+/* A listener on all addresses of the machine is asked at that of loopback. */
+static void format_url(const struct hfd_settings *s, const char *path, char url[URL_MAX])
+{
+    const hfd_slice address = s->ops_listen;
+    const char *colon = memrchr(address.p, ':', address.len);
+    hfd_slice host = {address.p, colon != NULL ? (size_t)(colon - address.p) : 0};
+
+    if (hfd_slice_is(host, "0.0.0.0"))
+        host = HFD_SLICE("127.0.0.1");
+    else if (hfd_slice_is(host, "[::]"))
+        host = HFD_SLICE("[::1]");
+    (void)snprintf(url, URL_MAX, "%s://%.*s%s%s", s->tls_cert_file.len > 0 ? "https" : "http",
+                   HFD_SLICE_FMT(host), colon != NULL ? colon : "", path);
+}
+
+/*
+ * The name in the certificate is that of the network, not of loopback, and its authority may be
+ * unknown here. So the key is compared instead.
+ */
+static bool set_tls(CURL *curl, const struct hfd_settings *s, bool pinned)
+{
+    char pin[HFD_TLS_PIN_MAX];
+
+    if (s->tls_cert_file.len == 0)
+        return true;
+    return curl_easy_setopt(curl, CURLOPT_SSL_VERIFYPEER, 0L) == CURLE_OK &&
+           curl_easy_setopt(curl, CURLOPT_SSL_VERIFYHOST, 0L) == CURLE_OK &&
+           (!pinned || (hfd_tls_pin(s, pin, NULL) == HFD_OK &&
+                        curl_easy_setopt(curl, CURLOPT_PINNEDPUBLICKEY, pin) == CURLE_OK));
+}
+
+struct question {
+    const char *path;
+    struct curl_slist *headers;
+    bool pinned; /* to a server with the key of tls.cert_file only */
+};
+
+static bool ask(const struct hfd_settings *s, const struct question *q, struct hfd_buf *body,
+                const char **why)
 {
     CURL *curl = curl_easy_init();
-    struct curl_slist *headers = login(s);
     CURLcode code = CURLE_OUT_OF_MEMORY;
-    char url[512];
+    char url[URL_MAX];
     long status = 0;
 
-    (void)snprintf(url, sizeof(url), "http://%.*s%s", HFD_SLICE_FMT(s->ops_listen), path);
+    format_url(s, q->path, url);
+    if (curl != NULL && !set_tls(curl, s, q->pinned)) {
+        curl_easy_cleanup(curl);
+        *why = "the certificate of tls.cert_file cannot be read";
+        return false;
+    }
     if (curl != NULL && curl_easy_setopt(curl, CURLOPT_URL, url) == CURLE_OK &&
         curl_easy_setopt(curl, CURLOPT_NOSIGNAL, 1L) == CURLE_OK &&
         curl_easy_setopt(curl, CURLOPT_PROXY, "") == CURLE_OK &&
         curl_easy_setopt(curl, CURLOPT_TIMEOUT, TIMEOUT_S) == CURLE_OK &&
-        curl_easy_setopt(curl, CURLOPT_HTTPHEADER, headers) == CURLE_OK &&
+        curl_easy_setopt(curl, CURLOPT_HTTPHEADER, q->headers) == CURLE_OK &&
         curl_easy_setopt(curl, CURLOPT_WRITEFUNCTION, on_body) == CURLE_OK &&
         curl_easy_setopt(curl, CURLOPT_WRITEDATA, body) == CURLE_OK)
         code = curl_easy_perform(curl);
     if (code == CURLE_OK)
         code = curl_easy_getinfo(curl, CURLINFO_RESPONSE_CODE, &status);
     curl_easy_cleanup(curl);
-    curl_slist_free_all(headers);
     *why = code != CURLE_OK ? curl_easy_strerror(code) : "it did not answer 200";
     return code == CURLE_OK && status == 200;
+}
+
+bool hfd_cli_ask(struct hfd_settings *s, const char *path, struct hfd_buf *body, const char **why)
+{
+    const struct question q = {.path = path, .headers = login(s), .pinned = true};
+    const bool answered = ask(s, &q, body, why);
+
+    curl_slist_free_all(q.headers);
+    return answered;
+}
+
+bool hfd_cli_ask_openly(const struct hfd_settings *s, const char *path, struct hfd_buf *body,
+                        const char **why)
+{
+    return ask(s, &(struct question){.path = path}, body, why);
 }

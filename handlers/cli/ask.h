@@ -16,5 +16,11 @@
  * @return true if the answer is 200
  */
 bool hfd_cli_ask(struct hfd_settings *s, const char *path, struct hfd_buf *body, const char **why);
+/**
+ * The same without a login, and to a server with any certificate. For a question without secrets,
+ * whose answer must not depend on a file.
+ */
+bool hfd_cli_ask_openly(const struct hfd_settings *s, const char *path, struct hfd_buf *body,
+                        const char **why);
 
 #endif

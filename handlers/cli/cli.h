@@ -11,7 +11,8 @@
 /* name, status, meaning: the numbers above 2 are those of sysexits.h */
 #define HFD_EXIT_LIST(X) \
     X(OK,         0, "success; serve: stopped by SIGTERM or SIGINT, all work finished") \
-    X(CUT_SHORT,  1, "cut short: a second SIGTERM or SIGINT, or the output cannot be written") \
+    X(CUT_SHORT,  1, "cut short: a second SIGTERM or SIGINT, or the output cannot be written; " \
+                     "health: the server does not live, or is not ready") \
     X(USAGE,      2, "unknown command or flag, or a bad setting") \
     X(FOUND,      3, "doctor: problems or orphans found") \
     X(ADDRESS,   69, "cannot listen on an address") \
@@ -28,6 +29,7 @@
     X(config,  "check [SETTINGS] | show [--origin] [SETTINGS] | docs", \
       "check settings and the files they name, show them as YAML, or list all as Markdown") \
     X(doctor,  "[SETTINGS]", "check settings, keys, data and the remote, and list orphans") \
+    X(health,  "[--ready] [SETTINGS]", "exit with 0 if the server on this machine lives, or is ready") \
     X(version, "", "print the version") \
     X(help,    "[COMMAND]", "print this text")
 /* clang-format on */

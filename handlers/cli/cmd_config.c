@@ -45,6 +45,8 @@ static hfd_rc look(struct hfd_settings *s, struct hfd_err *err)
     if (rc == HFD_OK)
         hfd_guard_free(guard);
     if (rc == HFD_OK)
+        rc = hfd_look_tls(s, warn_of_open, s, err);
+    if (rc == HFD_OK)
         rc = hfd_look_spec_schemas(s, &schemas, err);
     if (rc == HFD_OK)
         hfd_spec_schemas_free(&schemas);

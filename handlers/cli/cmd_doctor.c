@@ -283,6 +283,8 @@ static void look_at_settings(struct doctor *d)
     hfd_look_settings(d->settings, find_odd, d);
     if (hfd_look_files(d->settings, find_open, d, &err) != HFD_OK)
         finding(d, "settings", err.msg);
+    if (hfd_look_tls(d->settings, find_open, d, &err) != HFD_OK)
+        finding(d, "settings", err.msg);
     if (hfd_look_spec_schemas(d->settings, &schemas, &err) != HFD_OK)
         finding(d, "settings", err.msg);
     else

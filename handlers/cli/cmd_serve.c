@@ -27,6 +27,8 @@
 
 /* timeout(1) and others signal the process and then its group: signals within this time are one. */
 #define SAME_SIGNAL_MS 50
+/* How often files that may change are looked at. */
+#define WATCH_MS 2000
 /* Time to close after the store has failed, when open work cannot finish. */
 #define BROKEN_GRACE_S 5
 
@@ -99,11 +101,25 @@ static enum hfd_exit exit_of_look(hfd_rc rc)
     return rc == HFD_NOMEM ? HFD_EXIT_INTERNAL : HFD_EXIT_USAGE;
 }
 
+static void log_open(void *ctx, const char *key, const char *path, unsigned mode)
+{
+    char text[HFD_LOOK_OPEN_TEXT_MAX];
+
+    (void)path;
+    hfd_look_open_text(mode, text);
+    log_odd(ctx, key, text);
+}
+
 /* Checks the settings and their files before anything is created. Later steps open the files. */
 static enum hfd_exit look_at_settings(struct serve *s, struct hfd_err *err)
 {
+    hfd_rc rc;
+
     hfd_look_settings(s->settings, log_odd, s);
-    return exit_of_look(hfd_look_files(s->settings, NULL, NULL, err));
+    rc = hfd_look_files(s->settings, NULL, NULL, err);
+    if (rc == HFD_OK)
+        rc = hfd_look_tls(s->settings, log_open, s, err);
+    return exit_of_look(rc);
 }
 
 /* --- authentication --- */
@@ -405,8 +421,9 @@ static hfd_slice url(struct serve *s, hfd_slice listen, int port)
 {
     const char *colon = memrchr(listen.p, ':', listen.len);
 
-    return hfd_arena_printf(&s->settings->mem, "http://%.*s:%d", (int)(colon - listen.p), listen.p,
-                            port);
+    return hfd_arena_printf(&s->settings->mem, "%s://%.*s:%d",
+                            hfd_server_has_tls(s->server) ? "https" : "http",
+                            (int)(colon - listen.p), listen.p, port);
 }
 
 static void log_ready(struct serve *s)
@@ -434,6 +451,7 @@ static void reload(struct serve *s)
     hfd_guard_look(s->guard);
     if (s->remote.thread != NULL)
         hfd_remote_reload(s->remote.thread);
+    hfd_server_watch(s->server, true);
     if (hfd_serve_keys_reload(&s->keys, &changed, &err) != HFD_OK) {
         HFD_LOG(HFD_LOG_ERROR, "key ring not reloaded; the current one stays in use",
                 HFD_LOG_CSTR("error", err.msg));
@@ -470,7 +488,7 @@ static uint32_t wait_for_the_end(struct serve *s)
         struct pollfd fds[] = {{.fd = s->signal_fd, .events = POLLIN},
                                {.fd = s->broken_fd, .events = POLLIN}};
 
-        if (poll(fds, 2, -1) < 0 && errno != EINTR) {
+        if (poll(fds, 2, WATCH_MS) < 0 && errno != EINTR) {
             HFD_LOG(HFD_LOG_ERROR, "stopping: cannot wait for signals",
                     HFD_LOG_CSTR("error", strerror(errno)));
             s->status = HFD_EXIT_INTERNAL;
@@ -484,6 +502,8 @@ static uint32_t wait_for_the_end(struct serve *s)
         }
         if (fds[0].revents != 0)
             signo = on_signal(s);
+        else
+            hfd_server_watch(s->server, false);
     }
     return signo;
 }

@@ -4,6 +4,9 @@
 #include "driver/base/clock.h"
 #include "handlers/cli/cli.h"
 #include "handlers/http/server.h"
+#include "handlers/http/tls.h"
+
+#include <sys/stat.h>
 
 void hfd_look_open_text(unsigned mode, char *out)
 {
@@ -55,6 +58,20 @@ hfd_rc hfd_look_files(const struct hfd_settings *s, hfd_remote_open_file_fn *on_
         return HFD_OK;
     rc = hfd_remote_files_check(&config, on_open, ctx, &why);
     return rc == HFD_OK ? rc : placed(s, why.field, &why, err);
+}
+
+hfd_rc hfd_look_tls(const struct hfd_settings *s, hfd_remote_open_file_fn *on_open, void *ctx,
+                    struct hfd_err *err)
+{
+    struct hfd_tls *tls;
+    const hfd_rc rc = hfd_tls_open(s, &tls, err);
+    struct stat st;
+
+    hfd_tls_free(tls);
+    if (rc == HFD_OK && on_open != NULL && s->tls_key_file.len > 0 &&
+        stat(s->tls_key_file.p, &st) == 0 && (st.st_mode & S_IROTH) != 0)
+        on_open(ctx, "tls.key_file", s->tls_key_file.p, st.st_mode & 07777);
+    return rc;
 }
 
 hfd_rc hfd_look_spec_schemas(const struct hfd_settings *s, struct hfd_spec_schemas *out,

@@ -8,6 +8,7 @@
  * limits are here too: h2o has none for writing, and one for reading that also counts idle time.
  */
 #include "handlers/http/door_int.h"
+#include "handlers/http/door_tls.h"
 
 #include "driver/base/check.h"
 #include "driver/base/log.h"
@@ -30,7 +31,7 @@
 
 static void on_read(h2o_socket_t *sock, const char *err);
 
-static struct hfd_conn *conn_of_socket(h2o_socket_t *sock)
+struct hfd_conn *hfd_conn_of_socket(h2o_socket_t *sock)
 {
     struct hfd_conn *conn = sock->on_close.data;
 
@@ -40,7 +41,7 @@ static struct hfd_conn *conn_of_socket(h2o_socket_t *sock)
 
 struct hfd_conn *hfd_conn_of(h2o_req_t *req)
 {
-    return conn_of_socket(req->conn->callbacks->get_socket(req->conn));
+    return hfd_conn_of_socket(req->conn->callbacks->get_socket(req->conn));
 }
 
 /*
@@ -76,6 +77,7 @@ static void on_close(void *data)
     if (h2o_linklist_is_linked(&conn->rearm_link))
         h2o_linklist_unlink(&conn->rearm_link);
     give_memory(conn);
+    hfd_conn_end_tls(conn);
     hfd_buf_fini(&conn->held);
     hfd_buf_fini(&conn->refusal);
     conn->listener->on_closed(conn->listener);
@@ -83,11 +85,25 @@ static void on_close(void *data)
     free(conn);
 }
 
+/*
+ * Makes h2o close the connection. With TLS that takes until its last bytes are written; otherwise
+ * conn is gone.
+ */
+static void let_go(struct hfd_conn *conn, const char *err)
+{
+    conn->state = HFD_CONN_CLOSING;
+    conn->since_us = hfd_loop_mono_us(conn->loop);
+    conn->h2o_read(conn->sock, err);
+}
+
 void hfd_conn_close(struct hfd_conn *conn, const char *why)
 {
     HFD_ASSERT(conn->state != HFD_CONN_BUSY);
     conn->closing = why;
-    conn->h2o_read(conn->sock, why);
+    if (conn->state == HFD_CONN_HANDSHAKE || conn->state == HFD_CONN_CLOSING)
+        h2o_socket_close(conn->sock);
+    else
+        let_go(conn, why);
 }
 
 void hfd_conn_cut(struct hfd_conn *conn, const char *why)
@@ -147,17 +163,19 @@ void hfd_conn_open(struct hfd_loop_listener *listener, h2o_socket_t *sock)
     sock->on_close.data = conn;
     listener->connections++;
     hfd_metric_add(HFD_METRIC_HTTP_CONNECTIONS, NULL, 1);
-    h2o_accept(&loop->accept, sock);
-    step_between(conn);
-    reset_for_next(conn);
+    conn->since_us = hfd_loop_mono_us(loop);
+    if (loop->server->tls != NULL)
+        hfd_conn_begin_tls(conn);
+    else
+        hfd_conn_begin(conn);
 }
 
 static void on_refused(h2o_socket_t *sock, const char *err)
 {
-    struct hfd_conn *conn = conn_of_socket(sock);
+    struct hfd_conn *conn = hfd_conn_of_socket(sock);
 
     if (err != NULL) {
-        conn->h2o_read(sock, err);
+        let_go(conn, err);
         return;
     }
     /*
@@ -197,14 +215,13 @@ static void format_refusal(const struct hfd_problem *p, bool is_head, struct hfd
     hfd_buf_fini(&body);
 }
 
-void hfd_conn_refuse(struct hfd_conn *conn, const struct hfd_head_fault *fault)
+void hfd_conn_format_refusal(struct hfd_conn *conn, const struct hfd_head_fault *fault)
 {
     const struct hfd_app *app = conn->loop->server->app;
     h2o_buffer_t *in = conn->sock->input;
     char id[HFD_KSUID_LEN], status[12], text[128];
     struct hfd_problem problem;
     hfd_slice method, path, token;
-    h2o_iovec_t vec;
 
     hfd_head_peek(&conn->scan, in->bytes, in->size, &method, &path);
     hfd_credential_cut(&path, &token);
@@ -235,6 +252,13 @@ void hfd_conn_refuse(struct hfd_conn *conn, const struct hfd_head_fault *fault)
     (void)snprintf(status, sizeof(status), "%d", fault->status);
     hfd_metric_add(HFD_METRIC_HTTP_REQUESTS,
                    HFD_LABELS(hfd_method_name(hfd_method_parse(method)), "refused", status), 1);
+}
+
+void hfd_conn_refuse(struct hfd_conn *conn, const struct hfd_head_fault *fault)
+{
+    h2o_iovec_t vec;
+
+    hfd_conn_format_refusal(conn, fault);
     if (conn->refusal.rc != HFD_OK) {
         hfd_conn_close(conn, fault->reason);
         return;
@@ -287,11 +311,11 @@ static bool advance(struct hfd_conn *conn);
 
 static void on_continue_sent(h2o_socket_t *sock, const char *err)
 {
-    struct hfd_conn *conn = conn_of_socket(sock);
+    struct hfd_conn *conn = hfd_conn_of_socket(sock);
 
     conn->continuing = false;
     if (err != NULL) {
-        conn->h2o_read(sock, err);
+        let_go(conn, err);
         return;
     }
     h2o_socket_read_start(sock, on_read);
@@ -445,12 +469,14 @@ static void discard_input(struct hfd_conn *conn)
 
 static void on_read(h2o_socket_t *sock, const char *err)
 {
-    struct hfd_conn *conn = conn_of_socket(sock);
+    struct hfd_conn *conn = hfd_conn_of_socket(sock);
 
     if (err != NULL) {
-        if (conn->closing == NULL)
+        if (conn->closing == NULL) {
             conn->closing = "peer";
-        conn->h2o_read(sock, err);
+            hfd_conn_blame_tls(conn, err);
+        }
+        let_go(conn, err);
         return;
     }
     switch (conn->state) {
@@ -471,7 +497,26 @@ static void on_read(h2o_socket_t *sock, const char *err)
         if (HFD_NEVER(conn->state == HFD_CONN_BUSY))
             hfd_conn_cut(conn, "parsers disagree");
         break;
+    case HFD_CONN_HANDSHAKE:
+    case HFD_CONN_CLOSING:
+        break; /* h2o reads these itself */
     }
+}
+
+void hfd_conn_begin(struct hfd_conn *conn)
+{
+    h2o_buffer_t *early = conn->sock->input;
+
+    /* h2o handles bytes that it finds at once; the door is to see them first. */
+    h2o_buffer_init(&conn->sock->input, &h2o_socket_buffer_prototype);
+    h2o_http1_accept(&conn->loop->accept, conn->sock,
+                     *h2o_get_timestamp(&conn->loop->ctx, NULL, NULL));
+    step_between(conn);
+    reset_for_next(conn);
+    h2o_buffer_dispose(&conn->sock->input);
+    conn->sock->input = early;
+    if (early->size != 0)
+        (void)advance(conn);
 }
 
 void hfd_conn_request_done(struct hfd_conn *conn)
@@ -487,6 +532,11 @@ void hfd_conn_request_done(struct hfd_conn *conn)
  */
 static void rearm(struct hfd_conn *conn)
 {
+    if (!h2o_socket_is_reading(conn->sock)) {
+        conn->state = HFD_CONN_CLOSING;
+        conn->since_us = hfd_loop_mono_us(conn->loop);
+        return;
+    }
     step_between(conn);
     reset_for_next(conn);
     while (conn->held_at < conn->held.len) {

@@ -9,11 +9,13 @@
 
 /** The life of a connection. */
 enum hfd_conn_state {
-    HFD_CONN_HEAD,    /* waits for a head */
-    HFD_CONN_BODY,    /* head checked, body incomplete */
-    HFD_CONN_BUSY,    /* h2o has a whole request */
-    HFD_CONN_REFUSED, /* the refusal is */
-    HFD_CONN_LINGER,  /* the refusal is written; further input is discarded */
+    HFD_CONN_HANDSHAKE, /* of TLS */
+    HFD_CONN_HEAD,      /* waits for a head */
+    HFD_CONN_BODY,      /* head checked, body incomplete */
+    HFD_CONN_BUSY,      /* h2o has a whole request */
+    HFD_CONN_REFUSED,   /* the refusal is */
+    HFD_CONN_LINGER,    /* the refusal is written; further input is discarded */
+    HFD_CONN_CLOSING,   /* h2o has closed it; the last bytes of TLS are being written */
 };
 
 struct hfd_conn {
@@ -44,6 +46,8 @@ struct hfd_conn {
     const char *closing;           /* reason of the end, for the log; static */
     struct hfd_exchange *exchange; /* of the request that h2o has; NULL = none */
     int64_t taken_bytes;           /* from the memory of the server, for the input */
+    int64_t tls_bytes;             /* likewise, for the state of TLS */
+    SSL_CTX *tls;                  /* kept as long as the connection; NULL = plain HTTP */
     hfd_slice request_id;          /* of the request that h2o has; empty = none */
 };
 

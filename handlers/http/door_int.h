@@ -16,5 +16,14 @@ void hfd_conn_cut(struct hfd_conn *conn, const char *why);
  * trusted.
  */
 void hfd_conn_refuse(struct hfd_conn *conn, const struct hfd_head_fault *fault);
+/**
+ * Logs and counts a refusal, and writes its answer into conn->refusal, whose rc tells if it is
+ * complete.
+ */
+void hfd_conn_format_refusal(struct hfd_conn *conn, const struct hfd_head_fault *fault);
+/** Hands the connection to h2o, behind the door, and reads what has arrived already. */
+void hfd_conn_begin(struct hfd_conn *conn);
+/** Returns the connection of a socket. */
+struct hfd_conn *hfd_conn_of_socket(h2o_socket_t *sock);
 
 #endif

@@ -12,6 +12,7 @@
 #include <sys/socket.h>
 
 #define LINGER_MAX_US (5 * HFD_US_PER_S)
+#define HURRIED_HANDSHAKE_MAX_US HFD_US_PER_S
 /* A response that makes slow progress ends after this many write timeouts. */
 #define WRITE_TIMEOUTS_MAX 20
 #define TCP_STATE_OPEN 1 /* ESTABLISHED; netinet/tcp.h and linux/tcp.h exclude each other */
@@ -71,24 +72,42 @@ static void sweep_viewer(struct hfd_conn *conn)
 }
 
 /* May free conn. */
-static void sweep_one(struct hfd_conn *conn, int64_t now_us)
+static void sweep_handshake(struct hfd_conn *conn, int64_t now_us)
+{
+    const int64_t limit_us = now_us < conn->listener->hurried_until_us
+                                 ? HURRIED_HANDSHAKE_MAX_US
+                                 : conn->loop->server->limits.read_timeout_us;
+
+    if (now_us - conn->since_us <= limit_us)
+        return;
+    hfd_metric_add(HFD_METRIC_HTTP_REFUSED, HFD_LABELS("tls_timeout"), 1);
+    HFD_LOG(HFD_LOG_INFO, "TLS handshake refused", HFD_LOG_CSTR("reason", "tls_timeout"));
+    hfd_conn_close(conn, "tls_timeout");
+}
+
+/* May free conn. */
+static void sweep_reader(struct hfd_conn *conn, int64_t now_us)
 {
     static const struct hfd_head_fault late = {
         .status = 408, .reason = "read_timeout", .text = "the request did not arrive in time"};
-    const struct hfd_http_limits *limits = &conn->loop->server->limits;
-    int64_t waited_us = now_us - conn->since_us;
 
+    if (now_us - conn->since_us <= conn->loop->server->limits.read_timeout_us)
+        return;
+    if (conn->sock->input->size == 0 && conn->state == HFD_CONN_HEAD)
+        hfd_conn_close(conn, "idle");
+    else if (conn->continuing)
+        hfd_conn_close(conn, late.reason);
+    else
+        hfd_conn_refuse(conn, &late);
+}
+
+/* May free conn. */
+static void sweep_one(struct hfd_conn *conn, int64_t now_us)
+{
     switch (conn->state) {
     case HFD_CONN_HEAD:
     case HFD_CONN_BODY:
-        if (waited_us <= limits->read_timeout_us)
-            break;
-        if (conn->sock->input->size == 0 && conn->state == HFD_CONN_HEAD)
-            hfd_conn_close(conn, "idle");
-        else if (conn->continuing)
-            hfd_conn_close(conn, late.reason);
-        else
-            hfd_conn_refuse(conn, &late);
+        sweep_reader(conn, now_us);
         break;
     case HFD_CONN_BUSY:
         /* h2o answered without an exchange and reads on its own. */
@@ -98,9 +117,13 @@ static void sweep_one(struct hfd_conn *conn, int64_t now_us)
         sweep_writer(conn, now_us);
         sweep_viewer(conn);
         break;
+    case HFD_CONN_HANDSHAKE:
+        sweep_handshake(conn, now_us);
+        break;
     case HFD_CONN_REFUSED:
     case HFD_CONN_LINGER:
-        if (waited_us > LINGER_MAX_US)
+    case HFD_CONN_CLOSING:
+        if (now_us - conn->since_us > LINGER_MAX_US)
             hfd_conn_close(conn, conn->closing);
         break;
     }
@@ -124,8 +147,9 @@ void hfd_conn_close_idle(struct hfd_loop *loop, enum hfd_listener which)
         struct hfd_conn *conn = H2O_STRUCT_FROM_MEMBER(struct hfd_conn, link, at);
 
         next = at->next;
-        if (conn->listener->which == which && conn->state == HFD_CONN_HEAD &&
-            conn->sock->input->size == 0)
+        if (conn->listener->which == which &&
+            (conn->state == HFD_CONN_HANDSHAKE ||
+             (conn->state == HFD_CONN_HEAD && conn->sock->input->size == 0)))
             hfd_conn_close(conn, "shutting down");
     }
 }
@@ -138,7 +162,7 @@ void hfd_conn_close_longest(struct hfd_loop *loop, enum hfd_listener which)
         struct hfd_conn *conn = H2O_STRUCT_FROM_MEMBER(struct hfd_conn, link, at);
 
         if (conn->listener->which != which || conn->state == HFD_CONN_BUSY ||
-            conn->state == HFD_CONN_REFUSED || conn->continuing)
+            conn->state == HFD_CONN_REFUSED || conn->state == HFD_CONN_CLOSING || conn->continuing)
             continue;
         if (longest == NULL || conn->since_us < longest->since_us)
             longest = conn;

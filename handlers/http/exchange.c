@@ -16,6 +16,7 @@
 #include "handlers/http/door.h"
 #include "handlers/http/headers.h"
 #include "handlers/http/reply.h"
+#include "handlers/http/sending.h"
 
 #define LOG_PATH_MAX_BYTES 200
 #define PROBLEM_MAX_BYTES 262144 /* a full list of violations with the longest fields */
@@ -27,6 +28,7 @@ struct hfd_exchange {
 #define EXCHANGE_MAGIC 0xe8c4a49eu
     unsigned refs; /* loop thread only */
     h2o_multithread_message_t message;
+    struct hfd_sending sending;
     struct hfd_loop *loop;
     struct hfd_conn *conn; /* valid while req is */
     h2o_req_t *req;        /* NULL once the client has gone or the answer is sent */
@@ -37,6 +39,7 @@ struct hfd_exchange {
     struct hfd_arena mem;
     struct hfd_buf body; /* of the answer; kept until it is sent */
     int64_t kept_bytes;  /* of body, taken from the memory of the server */
+    int64_t copy_bytes;  /* likewise: what TLS copies of the answer at a time */
     hfd_then_fn *then;
     bool counted; /* counted in server->in_flight */
     bool replied;
@@ -75,7 +78,7 @@ static void unref(struct hfd_exchange *x)
     leave_flight(x);
     hfd_arena_fini(&x->mem);
     hfd_buf_fini(&x->body);
-    hfd_budget_give(&x->loop->server->memory, x->kept_bytes);
+    hfd_budget_give(&x->loop->server->memory, x->kept_bytes + x->copy_bytes);
     HFD_ASSERT(x->loop->exchanges > 0);
     x->loop->exchanges--;
     x->magic = 0;
@@ -143,12 +146,24 @@ void hfd_exchange_keep(struct hfd_exchange *x, struct hfd_buf *b)
     x->kept_bytes = bytes;
 }
 
+/* Takes memory for what the library copies of an answer. It goes out whether there is room or not.
+ */
+static void count_copy(struct hfd_exchange *x, size_t body_bytes)
+{
+    const size_t bytes = body_bytes < x->sending.step_bytes ? body_bytes : x->sending.step_bytes;
+
+    if (x->conn->tls == NULL || bytes <= HFD_BUDGET_FREE_BYTES ||
+        x->conn->listener->which == HFD_LISTENER_OPS)
+        return;
+    x->copy_bytes = (int64_t)bytes;
+    hfd_budget_add(&x->loop->server->memory, x->copy_bytes);
+}
+
 void hfd_exchange_reply(struct hfd_exchange *x, const struct hfd_reply *reply)
 {
-    static h2o_generator_t generator = {NULL, NULL};
     h2o_req_t *req = x->req;
-    bool has_body = reply->content_type != NULL && reply->status != 204;
-    h2o_iovec_t body;
+    const bool has_body = reply->content_type != NULL && reply->status != 204;
+    hfd_slice body = HFD_SLICE_NONE;
 
     HFD_CHECK_OBJ(x, EXCHANGE_MAGIC);
     HFD_ASSERT(!x->replied && !x->job_out && req != NULL);
@@ -170,13 +185,11 @@ void hfd_exchange_reply(struct hfd_exchange *x, const struct hfd_reply *reply)
      * h2o reads the last Connection header only, and takes anything but "keep-alive" for "close".
      */
     req->http1_is_persistent = x->conn->head.keep_alive && !x->loop->draining;
-    h2o_start_response(req, &generator);
-    if (has_body && reply->body.len != 0 && x->view.method != HFD_METHOD_HEAD) {
-        body = h2o_iovec_init(reply->body.p, reply->body.len);
-        h2o_send(req, &body, 1, H2O_SEND_STATE_FINAL);
-    } else {
-        h2o_send(req, NULL, 0, H2O_SEND_STATE_FINAL);
-    }
+    if (has_body && x->view.method != HFD_METHOD_HEAD)
+        body = reply->body;
+    x->sending.step_bytes = x->conn->tls != NULL ? HFD_SENDING_TLS_STEP_BYTES : SIZE_MAX;
+    count_copy(x, body.len);
+    hfd_sending_start(&x->sending, req, body);
 }
 
 /* Returns the GUResID of a request to the Driver API; empty if there is none. */

@@ -16,6 +16,8 @@
 
 #define ACCEPTS_MAX 16
 #define OPS_CONNECTIONS_MAX 64
+#define HANDSHAKES_MAX 256
+#define HURRY_US (3 * HFD_US_PER_S)
 #define SWEEP_US HFD_US_PER_S
 /* How often a draining loop checks whether the other loops are done. */
 #define DRAIN_LOOK_US (HFD_US_PER_S / 50)
@@ -44,6 +46,12 @@ static void on_accept(h2o_socket_t *sock, const char *err)
             l->loop->again = l->loop->again || l->crowded;
             return;
         }
+        if (l->handshakes >= HANDSHAKES_MAX) {
+            hfd_metric_add(HFD_METRIC_HTTP_REFUSED, HFD_LABELS("handshakes"), 1);
+            pause_listener(l);
+            l->hurried_until_us = hfd_loop_mono_us(l->loop) + HURRY_US;
+            return;
+        }
         errno = 0;
         accepted = h2o_evloop_socket_accept(sock);
         if (accepted == NULL) {
@@ -64,7 +72,8 @@ static void on_accept(h2o_socket_t *sock, const char *err)
 
 static void resume_listener(struct hfd_loop_listener *l)
 {
-    if (!l->paused || l->sock == NULL || l->connections >= l->connections_max)
+    if (!l->paused || l->sock == NULL || l->connections >= l->connections_max ||
+        l->handshakes >= HANDSHAKES_MAX)
         return;
     l->paused = false;
     h2o_socket_read_start(l->sock, on_accept);
@@ -78,6 +87,13 @@ static void on_closed(struct hfd_loop_listener *l)
     resume_listener(l);
 }
 
+static void on_handshaked(struct hfd_loop_listener *l)
+{
+    HFD_ASSERT(l->handshakes > 0);
+    l->handshakes--;
+    resume_listener(l);
+}
+
 static hfd_rc listen_on(struct hfd_loop *loop, enum hfd_listener which, int64_t connections_max)
 {
     struct hfd_loop_listener *l = &loop->listeners[which];
@@ -85,8 +101,11 @@ static hfd_rc listen_on(struct hfd_loop *loop, enum hfd_listener which, int64_t 
 
     if (fd < 0)
         return hfd_fail(&loop->start_err, HFD_IO, "copy a listening socket: %s", strerror(errno));
-    *l = (struct hfd_loop_listener){
-        .loop = loop, .which = which, .connections_max = connections_max, .on_closed = on_closed};
+    *l = (struct hfd_loop_listener){.loop = loop,
+                                    .which = which,
+                                    .connections_max = connections_max,
+                                    .on_closed = on_closed,
+                                    .on_handshaked = on_handshaked};
     l->sock = h2o_evloop_socket_create(loop->ctx.loop, fd, H2O_SOCKET_FLAG_DONT_READ);
     l->sock->data = l;
     h2o_socket_read_start(l->sock, on_accept);

@@ -11,11 +11,13 @@
 
 #include "handlers/http/http.h"
 #include "handlers/http/route.h"
+#include "handlers/http/tls.h"
 
 /* h2o has an inline function that calls rand(). */
 #pragma push_macro("rand")
 #undef rand
 #include <h2o.h>
+#include <h2o/http1.h>
 #pragma pop_macro("rand")
 
 #define HFD_HTTP_SERVER_NAME "hyperfleet-driver"
@@ -33,6 +35,7 @@ struct hfd_server {
     struct hfd_http_limits limits;
     struct hfd_router *router;
     h2o_globalconf_t conf; /* const once the loops run */
+    struct hfd_tls *tls;   /* NULL = the listeners speak plain HTTP */
     hfd_slice drivers[2];
     int fds[HFD_LISTENER_COUNT];
     int ports[HFD_LISTENER_COUNT];
@@ -54,10 +57,14 @@ struct hfd_loop_listener {
     h2o_socket_t *sock;  /* NULL once closed */
     int64_t connections; /* open connections */
     int64_t connections_max;
+    int64_t handshakes;       /* of TLS, in progress */
+    int64_t hurried_until_us; /* mono; there were too many: slow ones are closed sooner */
     bool paused;
     bool crowded; /* the ops listener's: it is full, and another connection waits */
     /* Called when a connection has closed: the listener has a place again. */
     void (*on_closed)(struct hfd_loop_listener *listener);
+    /* Called when a TLS handshake has ended, before the connection is closed or used. */
+    void (*on_handshaked)(struct hfd_loop_listener *listener);
 };
 
 struct hfd_loop {

@@ -159,9 +159,12 @@ hfd_rc hfd_server_open(const struct hfd_app *app, struct hfd_server **out, struc
     rc = hfd_router_new(&(struct hfd_route_table){routes, route_count, s->drivers, 2}, &s->router,
                         err);
     if (rc == HFD_OK)
+        rc = hfd_tls_open(app->settings, &s->tls, err);
+    if (rc == HFD_OK)
         rc = open_listeners(s, err);
     if (rc != HFD_OK)
         goto out;
+    hfd_server_watch(s, false);
     s->connections_max = connections_max(s);
     *out = s;
     s = NULL;
@@ -173,6 +176,16 @@ out:
 int hfd_server_port(const struct hfd_server *s, enum hfd_listener l)
 {
     return s->ports[l];
+}
+
+bool hfd_server_has_tls(const struct hfd_server *s)
+{
+    return s->tls != NULL;
+}
+
+void hfd_server_watch(struct hfd_server *s, bool forced)
+{
+    hfd_tls_watch(s->tls, hfd_clock_wall_us(s->app->clock), forced);
 }
 
 hfd_rc hfd_server_start(struct hfd_server *s, struct hfd_err *err)
@@ -226,6 +239,7 @@ void hfd_server_free(struct hfd_server **server)
     HFD_ASSERT(s->loops_started == 0);
     close_fd(&s->fds[HFD_LISTENER_MAIN]);
     close_fd(&s->fds[HFD_LISTENER_OPS]);
+    hfd_tls_free(s->tls);
     hfd_router_free(s->router);
     h2o_config_dispose(&s->conf);
     for (unsigned i = 0; s->loops != NULL && i < s->loop_count; i++)

@@ -29,6 +29,13 @@ HFD_MUST_CHECK hfd_rc hfd_server_open(const struct hfd_app *app, struct hfd_serv
                                       struct hfd_err *err);
 /** Returns the port of a listener, also if the settings say 0. */
 int hfd_server_port(const struct hfd_server *s, enum hfd_listener l);
+/** Returns true if the listeners speak TLS. */
+bool hfd_server_has_tls(const struct hfd_server *s);
+/**
+ * Looks at what may change while the server runs: the files of tls.*. To be called every few
+ * seconds, and with `forced` at SIGHUP. Thread: main.
+ */
+void hfd_server_watch(struct hfd_server *s, bool forced);
 /** Starts the loop threads. */
 HFD_MUST_CHECK hfd_rc hfd_server_start(struct hfd_server *s, struct hfd_err *err);
 /**

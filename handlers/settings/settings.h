@@ -81,6 +81,14 @@ struct hfd_map {
  X("http.memory_max",               http_memory_max_bytes,       BYTES,    "256MiB", 16777216, 1099511627776, \
    "memory of requests and answers in progress, over all connections; what does not fit is " \
    "answered with 503") \
+ X("tls.cert_file",                 tls_cert_file,               STR,      "", 0, 0, \
+   "PEM file of the certificate of both listeners, with its chain; empty: no TLS; read again " \
+   "when it changes") \
+ X("tls.key_file",                  tls_key_file,                STR,      "", 0, 0, \
+   "PEM file of its private key, not encrypted") \
+ X("tls.client_ca_file",            tls_client_ca_file,          STR,      "", 0, 0, \
+   "PEM file of the authorities whose client certificates the main listener demands; empty: " \
+   "none is demanded") \
  X("store.queue_max",               store_queue_max,             I64,      "4096", 1, 1000000, \
    "writes that wait for the disk; further ones are answered with 503") \
  X("store.batch_max",               store_batch_max,             I64,      "1024", 1, 100000, \

@@ -71,6 +71,18 @@ static hfd_rc check_remote(const struct hfd_settings *s, struct hfd_err *err)
     return HFD_OK;
 }
 
+static hfd_rc check_tls(const struct hfd_settings *s, struct hfd_err *err)
+{
+    if ((s->tls_cert_file.len == 0) != (s->tls_key_file.len == 0))
+        return hfd_settings_refuse(
+            s, s->tls_key_file.len == 0 ? HFD_SETTING_tls_cert_file : HFD_SETTING_tls_key_file, err,
+            "expected both or none of tls.cert_file and tls.key_file");
+    if (s->tls_client_ca_file.len > 0 && s->tls_cert_file.len == 0)
+        return hfd_settings_refuse(s, HFD_SETTING_tls_client_ca_file, err,
+                                   "expected tls.cert_file with it: client certificates need TLS");
+    return HFD_OK;
+}
+
 hfd_rc hfd_settings_check_whole(const struct hfd_settings *s, struct hfd_err *err)
 {
     hfd_rc rc;
@@ -90,5 +102,7 @@ hfd_rc hfd_settings_check_whole(const struct hfd_settings *s, struct hfd_err *er
         }
     }
     rc = check_output_names(&s->output_values, err);
+    if (rc == HFD_OK)
+        rc = check_tls(s, err);
     return rc != HFD_OK ? rc : check_remote(s, err);
 }

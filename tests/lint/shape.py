@@ -26,6 +26,7 @@ def _is_product(path):
 # Functions whose parameters are laid down by a library: a name pattern, and the library.
 FOREIGN = (
     (r"__wrap_\w+", "libc"),
+    (r"on_openssl_\w+", "OpenSSL"),
 )
 
 

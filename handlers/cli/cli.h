@@ -12,10 +12,10 @@
 #define HFD_EXIT_LIST(X) \
     X(OK,         0, "success; serve: stopped by SIGTERM or SIGINT, all work finished") \
     X(CUT_SHORT,  1, "cut short: a second SIGTERM or SIGINT, or the output cannot be written; " \
-                     "health: the server does not live, or is not ready") \
+                     "health: the server does not live, or is not ready; check: a rule is broken") \
     X(USAGE,      2, "unknown command or flag, or a bad setting") \
     X(FOUND,      3, "doctor: problems or orphans found") \
-    X(ADDRESS,   69, "cannot listen on an address") \
+    X(ADDRESS,   69, "cannot listen on an address; check: the driver cannot be reached") \
     X(INTERNAL,  70, "out of memory, or the store failed; a restart recovers all acknowledged work") \
     X(DATA,      73, "cannot create, lock or use the data folder or a file in it") \
     X(KEYS,      78, "the key ring is unreadable, or missing although there is data")
@@ -30,6 +30,8 @@
       "check settings and the files they name, show them as YAML, or list all as Markdown") \
     X(doctor,  "[SETTINGS]", "check settings, keys, data and the remote, and list orphans") \
     X(health,  "[--ready] [SETTINGS]", "exit with 0 if the server on this machine lives, or is ready") \
+    X(check,   "URL --input FILE [--update FILE] [FLAGS]", \
+      "check any Humanitec driver against the Driver API 0.9.3") \
     X(version, "", "print the version") \
     X(help,    "[COMMAND]", "print this text")
 /* clang-format on */

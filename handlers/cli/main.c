@@ -69,8 +69,12 @@ static void add_exits(struct hfd_buf *b)
 /* Prints the help of a command; NULL = of the program. */
 static enum hfd_exit print_help(const struct command *about)
 {
+    static const char *const help[] = {"--help"};
     struct hfd_buf b;
 
+    /* A command with flags of its own knows them itself. */
+    if (about != NULL && strstr(about->args, "FLAGS") != NULL)
+        return about->fn(1, help);
     hfd_buf_init(&b, HELP_MAX);
     if (about == NULL) {
         hfd_buf_lit(&b, "Usage: hyperfleet-driver COMMAND [ARGUMENTS]\n\n"

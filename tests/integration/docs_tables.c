@@ -10,6 +10,7 @@
 #include "driver/health/rules.h"
 #include "handlers/auth/scope.h"
 #include "handlers/cli/cli.h"
+#include "handlers/client/check_rules.h"
 
 /* ---- the life cycle ---- */
 
@@ -153,6 +154,17 @@ static void print_scopes(void)
         printf("| %s | %s |\n", rows[i].scope, rows[i].may);
 }
 
+/* ---- the conformance check ---- */
+
+static void print_check_rules(void)
+{
+    printf("| rule | level | text | source |\n|---|---|---|---|\n");
+    for (size_t i = 0; i < HFD_CHECK_RULE_COUNT; i++)
+        printf("| %s | %s | %s | %s |\n", hfd_check_rules[i].id,
+               hfd_check_level_name(hfd_check_rules[i].level), hfd_check_rules[i].text,
+               hfd_check_rules[i].source);
+}
+
 int main(int argc, char **argv)
 {
     static const struct {
@@ -163,7 +175,8 @@ int main(int argc, char **argv)
                   {"metrics", print_metrics},
                   {"exits", print_exits},
                   {"pacemaker-rules", print_pacemaker_rules},
-                  {"scopes", print_scopes}};
+                  {"scopes", print_scopes},
+                  {"check-rules", print_check_rules}};
 
     for (size_t i = 0; argc == 2 && i < sizeof(tables) / sizeof(tables[0]); i++) {
         if (strcmp(argv[1], tables[i].name) == 0) {
@@ -172,6 +185,6 @@ int main(int argc, char **argv)
         }
     }
     (void)fprintf(stderr, "usage: docs_tables "
-                          "decisions|arrows|metrics|exits|pacemaker-rules|scopes\n");
+                          "decisions|arrows|metrics|exits|pacemaker-rules|scopes|check-rules\n");
     return 2;
 }

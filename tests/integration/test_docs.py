@@ -18,13 +18,14 @@ import rules  # noqa: E402
 # The operations of CELLS, which test_driver_tables.py plays, and the rows of the page.
 ROWS = {"GET": "GET", "PUT same": "PUT, same input", "PUT different": "PUT, other input",
         "DELETE": "DELETE"}
-ACCESS, CONTRACT, METRICS, OPERATE, PACEMAKER, REMOTE, SETTINGS = (
-    "handlers/docs/%s.md" % name
-    for name in ("access", "contract", "metrics", "operate", "pacemaker", "remote", "settings"))
+ACCESS, CHECK, CONTRACT, METRICS, OPERATE, PACEMAKER, REMOTE, SETTINGS = (
+    "handlers/docs/%s.md" % name for name in (
+        "access", "check", "contract", "metrics", "operate", "pacemaker", "remote", "settings"))
 # Page, name of the block, table of docs_tables.
 BLOCKS = [(CONTRACT, "decisions", "decisions"), (CONTRACT, "arrows", "arrows"),
           (METRICS, "metrics", "metrics"), (OPERATE, "exits", "exits"),
-          (PACEMAKER, "rules", "pacemaker-rules"), (ACCESS, "scopes", "scopes")]
+          (PACEMAKER, "rules", "pacemaker-rules"), (ACCESS, "scopes", "scopes"),
+          (CHECK, "check-rules", "check-rules")]
 # Blocks of test_failures.py.
 ELSEWHERE = re.compile(r"RES-1\d\d")
 README_LINES_MAX = 150

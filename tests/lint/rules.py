@@ -34,9 +34,10 @@ LAYERS = (
     ("handlers/auth", BASE + ("store", "driver/core")),
     ("handlers/http", DOMAIN_LOW + ("driver", "handlers/settings", "handlers/auth")),
     ("handlers/web", DOMAIN_LOW + ("driver", "handlers/http")),
+    ("handlers/client", BASE),
     ("handlers/cli",
      DOMAIN_LOW + ("driver", "handlers/http", "handlers/settings", "handlers/auth",
-                   "handlers/web")),
+                   "handlers/client", "handlers/web")),
     ("tests", ("driver", "store", "schemas", "handlers", "tests")),
 )
 
@@ -57,7 +58,7 @@ LIBRARIES = (
     (r"openssl/.*", ("handlers/http", "handlers/auth", "driver/backend", "tests")),
     (r"curl/curl\.h",
      ("driver/backend", "driver/adapters", "driver/sentinel", "handlers/auth", "handlers/cli",
-      "tests")),
+      "handlers/client", "tests")),
     (r"uthash\.h|utlist\.h", ("",)),
     (r"pcre2\.h", ("schemas",)),
     (r"cmocka\.h", ("tests",)),

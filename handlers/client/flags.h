@@ -1,0 +1,45 @@
+/*
+ * The flags of the commands of the client: a table of each command, read from the arguments and the
+ * environment. Thread: main.
+ */
+#ifndef HFD_CLIENT_FLAGS_H
+#define HFD_CLIENT_FLAGS_H
+
+#include "driver/base/buf.h"
+
+enum hfd_flag_kind {
+    HFD_FLAG_TEXT,    /* const char ** */
+    HFD_FLAG_SWITCH,  /* bool * */
+    HFD_FLAG_DURATION /* int64_t *, microseconds */
+};
+
+struct hfd_flag {
+    const char *name; /* "--url" */
+    const char *env;  /* the variable that stands for it; NULL = none */
+    enum hfd_flag_kind kind;
+    void *out;
+    const char *arg, *text; /* for the help */
+};
+
+#define HFD_FLAG_PLACES_MAX 2
+
+/** The arguments of a command, and what is left of them beside flags. */
+struct hfd_flags {
+    const struct hfd_flag *table;
+    size_t count;
+    const char *places[HFD_FLAG_PLACES_MAX]; /* results: the arguments that are no flags */
+    size_t place_count;
+};
+
+/**
+ * Reads the variables, then the arguments: `--name value`, `--name=value`. Results borrow from
+ * both.
+ * @return HFD_OK, HFD_INVALID (an unknown flag, a missing or bad value, too many arguments)
+ */
+HFD_MUST_CHECK hfd_rc hfd_flags_read(struct hfd_flags *flags, int argc, const char *const *argv,
+                                     struct hfd_err *err);
+
+/** Adds a line for each flag. */
+void hfd_flags_help(const struct hfd_flags *flags, struct hfd_buf *b);
+
+#endif

@@ -1,0 +1,309 @@
+/* See http.h. */
+#include "handlers/client/http.h"
+
+#include "driver/base/file.h"
+#include "driver/base/secret.h"
+#include "driver/base/url.h"
+
+#include <curl/curl.h>
+
+#include <stdlib.h>
+
+#define TOKEN_MAX_BYTES 16384
+#define HEAD_MAX_BYTES ((size_t)256 * 1024)
+#define CONNECT_TIMEOUT_MS 10000L
+#define URL_MAX_BYTES 8192
+#define US_PER_MS INT64_C(1000)
+
+struct hfd_client_http {
+    struct hfd_client_config config;
+    CURLM *multi;
+    struct hfd_secret token; /* with its NUL; len 0 without a token */
+};
+
+/* ---- opening ---- */
+
+static hfd_rc read_token(const char *path, struct hfd_secret *out, struct hfd_err *err)
+{
+    struct hfd_buf b;
+    hfd_slice text;
+    hfd_rc rc;
+
+    hfd_buf_init(&b, TOKEN_MAX_BYTES);
+    rc = hfd_file_read(path, "token file", &b, err);
+    text = hfd_slice_trim(hfd_buf_slice(&b));
+    while (text.len > 0 && (text.p[text.len - 1] == '\n' || text.p[text.len - 1] == '\r'))
+        text.len--;
+    if (rc == HFD_OK && (text.len == 0 || memchr(text.p, '\n', text.len) != NULL))
+        rc = hfd_fail(err, HFD_INVALID, "token file %s: expected one line with a token", path);
+    if (rc == HFD_OK)
+        rc = hfd_secret_init(out, text.len + 1, err);
+    if (rc == HFD_OK)
+        memcpy(out->p, text.p, text.len);
+    if (b.p != NULL)
+        explicit_bzero(b.p, b.cap);
+    hfd_buf_fini(&b);
+    return rc;
+}
+
+hfd_rc hfd_client_open(const struct hfd_client_config *config, struct hfd_client_http **out,
+                       struct hfd_err *err)
+{
+    struct hfd_client_http *http = calloc(1, sizeof(*http));
+    hfd_rc rc;
+
+    *out = NULL;
+    if (http == NULL || curl_global_init(CURL_GLOBAL_DEFAULT) != CURLE_OK) {
+        free(http);
+        return hfd_fail_nomem(err, "open a connection");
+    }
+    http->config = *config;
+    http->multi = curl_multi_init();
+    rc = hfd_url_check(hfd_slice_of(config->url), err);
+    if (rc == HFD_OK && http->multi == NULL)
+        rc = hfd_fail_nomem(err, "open a connection");
+    if (rc == HFD_OK && config->token_file != NULL)
+        rc = read_token(config->token_file, &http->token, err);
+    *out = http;
+    if (rc != HFD_OK)
+        hfd_client_close(out);
+    return rc;
+}
+
+void hfd_client_close(struct hfd_client_http **http)
+{
+    if (*http == NULL)
+        return;
+    (void)curl_multi_cleanup((*http)->multi);
+    hfd_secret_fini(&(*http)->token);
+    free(*http);
+    *http = NULL;
+    curl_global_cleanup();
+}
+
+/* ---- one request ---- */
+
+static size_t on_body(char *p, size_t size, size_t n, void *arg)
+{
+    struct hfd_client_answer *answer = arg;
+
+    hfd_buf_add(&answer->body, (hfd_slice){p, size * n});
+    return answer->body.rc == HFD_OK ? size * n : 0;
+}
+
+/* Each status line begins a new head: a 100 may come before the answer. */
+static size_t on_head(char *p, size_t size, size_t n, void *arg)
+{
+    struct hfd_client_answer *answer = arg;
+
+    if (hfd_slice_starts((hfd_slice){p, size * n}, HFD_SLICE("HTTP/")))
+        hfd_buf_reset(&answer->head);
+    hfd_buf_add(&answer->head, (hfd_slice){p, size * n});
+    return answer->head.rc == HFD_OK ? size * n : 0;
+}
+
+/* Adds "name: value"; an empty value has libcurl's form "name;". */
+static bool add_header(struct curl_slist **list, const char *name, hfd_slice value)
+{
+    struct curl_slist *longer;
+    struct hfd_buf line;
+
+    hfd_buf_init(&line, HEAD_MAX_BYTES);
+    hfd_buf_add(&line, hfd_slice_of(name));
+    if (value.len > 0)
+        hfd_buf_lit(&line, ": ");
+    else
+        hfd_buf_addc(&line, ';');
+    hfd_buf_add(&line, value);
+    hfd_buf_addc(&line, '\0');
+    longer = line.rc == HFD_OK ? curl_slist_append(*list, line.p) : NULL;
+    if (line.p != NULL)
+        explicit_bzero(line.p, line.cap);
+    hfd_buf_fini(&line);
+    if (longer != NULL)
+        *list = longer;
+    return longer != NULL;
+}
+
+static bool add_headers(const struct hfd_client_http *http, const struct hfd_client_request *r,
+                        struct curl_slist **list)
+{
+    char bearer[TOKEN_MAX_BYTES];
+    bool ok = add_header(list, "Accept", HFD_SLICE("application/json"));
+
+    if (ok && r->body.p != NULL)
+        ok = add_header(list, "Content-Type", HFD_SLICE("application/json"));
+    /* Without this libcurl may ask for a 100 before it sends a body. */
+    ok = ok && (*list = curl_slist_append(*list, "Expect:")) != NULL;
+    for (size_t i = 0; ok && i < r->header_count; i++)
+        ok = add_header(list, r->headers[i].name, r->headers[i].value);
+    if (ok && http->token.len > 0) {
+        const int n = snprintf(bearer, sizeof(bearer), "Bearer %s", (const char *)http->token.p);
+
+        ok = n > 0 && (size_t)n < sizeof(bearer) &&
+             add_header(list, "Authorization", (hfd_slice){bearer, (size_t)n});
+        explicit_bzero(bearer, sizeof(bearer));
+    }
+    return ok;
+}
+
+/* A request on its way. */
+struct transfer {
+    CURL *easy;
+    struct curl_slist *headers;
+    struct hfd_client_answer *answer;
+    char url[URL_MAX_BYTES];
+};
+
+static void set_body(const struct transfer *t, const struct hfd_client_request *r)
+{
+    if (r->body.p == NULL) {
+        (void)curl_easy_setopt(t->easy, CURLOPT_CUSTOMREQUEST, r->method);
+        return;
+    }
+    (void)curl_easy_setopt(t->easy, CURLOPT_POST, 1L);
+    (void)curl_easy_setopt(t->easy, CURLOPT_CUSTOMREQUEST, r->method);
+    (void)curl_easy_setopt(t->easy, CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t)r->body.len);
+    (void)curl_easy_setopt(t->easy, CURLOPT_POSTFIELDS, r->body.p);
+}
+
+static void set_options(const struct hfd_client_http *http, const struct transfer *t)
+{
+    CURL *e = t->easy;
+
+    (void)curl_easy_setopt(e, CURLOPT_URL, t->url);
+    (void)curl_easy_setopt(e, CURLOPT_HTTPHEADER, t->headers);
+    (void)curl_easy_setopt(e, CURLOPT_PROTOCOLS_STR, "http,https");
+    (void)curl_easy_setopt(e, CURLOPT_HTTP_VERSION, (long)CURL_HTTP_VERSION_1_1);
+    (void)curl_easy_setopt(e, CURLOPT_NOSIGNAL, 1L);
+    (void)curl_easy_setopt(e, CURLOPT_PATH_AS_IS, 1L);
+    (void)curl_easy_setopt(e, CURLOPT_USERAGENT, "hyperfleet-driver/" HFD_VERSION);
+    (void)curl_easy_setopt(e, CURLOPT_CONNECTTIMEOUT_MS, CONNECT_TIMEOUT_MS);
+    (void)curl_easy_setopt(e, CURLOPT_TIMEOUT_MS, (long)(http->config.timeout_us / US_PER_MS));
+    (void)curl_easy_setopt(e, CURLOPT_WRITEFUNCTION, on_body);
+    (void)curl_easy_setopt(e, CURLOPT_WRITEDATA, t->answer);
+    (void)curl_easy_setopt(e, CURLOPT_HEADERFUNCTION, on_head);
+    (void)curl_easy_setopt(e, CURLOPT_HEADERDATA, t->answer);
+    (void)curl_easy_setopt(e, CURLOPT_PRIVATE, t->answer);
+    if (http->config.ca_file != NULL)
+        (void)curl_easy_setopt(e, CURLOPT_CAINFO, http->config.ca_file);
+}
+
+static bool make_url(const struct hfd_client_http *http, const char *path, char *out)
+{
+    hfd_slice base = hfd_slice_of(http->config.url);
+    int n;
+
+    while (base.len > 0 && base.p[base.len - 1] == '/')
+        base.len--;
+    n = snprintf(out, URL_MAX_BYTES, "%.*s/%s", HFD_SLICE_FMT(base), path);
+    return n > 0 && n < URL_MAX_BYTES;
+}
+
+static void say_why(struct hfd_client_answer *answer, const char *why)
+{
+    (void)snprintf(answer->why, sizeof(answer->why), "%s", why);
+}
+
+static void begin(struct hfd_client_http *http, const struct hfd_client_request *r,
+                  struct transfer *t)
+{
+    *t->answer = (struct hfd_client_answer){.status = 0};
+    hfd_buf_init(&t->answer->head, HEAD_MAX_BYTES);
+    hfd_buf_init(&t->answer->body, HFD_CLIENT_ANSWER_MAX_BYTES);
+    t->headers = NULL;
+    t->easy = curl_easy_init();
+    if (t->easy == NULL || !make_url(http, r->path, t->url) || !add_headers(http, r, &t->headers)) {
+        say_why(t->answer, "the request cannot be made");
+        return;
+    }
+    set_options(http, t);
+    set_body(t, r);
+    if (curl_multi_add_handle(http->multi, t->easy) != CURLM_OK)
+        say_why(t->answer, "the request cannot be made");
+}
+
+static void take_results(struct hfd_client_http *http)
+{
+    struct CURLMsg *msg;
+    int left;
+
+    while ((msg = curl_multi_info_read(http->multi, &left)) != NULL) {
+        struct hfd_client_answer *answer = NULL;
+        long status = 0;
+
+        if (msg->msg != CURLMSG_DONE)
+            continue;
+        (void)curl_easy_getinfo(msg->easy_handle, CURLINFO_PRIVATE, &answer);
+        (void)curl_easy_getinfo(msg->easy_handle, CURLINFO_RESPONSE_CODE, &status);
+        if (msg->data.result == CURLE_OK)
+            answer->status = (int)status;
+        else
+            say_why(answer, curl_easy_strerror(msg->data.result));
+    }
+}
+
+void hfd_client_send(struct hfd_client_http *http, const struct hfd_client_batch *batch)
+{
+    struct transfer *all = calloc(batch->count, sizeof(*all));
+    int running = 0;
+
+    for (size_t i = 0; i < batch->count; i++) {
+        if (all == NULL) {
+            batch->answers[i] = (struct hfd_client_answer){.status = 0};
+            say_why(&batch->answers[i], "out of memory");
+            continue;
+        }
+        all[i].answer = &batch->answers[i];
+        begin(http, &batch->requests[i], &all[i]);
+    }
+    do {
+        if (curl_multi_perform(http->multi, &running) != CURLM_OK)
+            break;
+        if (running > 0)
+            (void)curl_multi_poll(http->multi, NULL, 0, 1000, NULL);
+    } while (running > 0);
+    take_results(http);
+    for (size_t i = 0; all != NULL && i < batch->count; i++) {
+        if (all[i].easy != NULL)
+            (void)curl_multi_remove_handle(http->multi, all[i].easy);
+        curl_easy_cleanup(all[i].easy);
+        curl_slist_free_all(all[i].headers);
+    }
+    free(all);
+}
+
+void hfd_client_answer_fini(struct hfd_client_answer *answer)
+{
+    hfd_buf_fini(&answer->head);
+    hfd_buf_fini(&answer->body);
+}
+
+hfd_slice hfd_client_header(const struct hfd_client_answer *answer, const char *name)
+{
+    hfd_slice left = hfd_buf_slice(&answer->head);
+    const size_t len = strlen(name);
+
+    while (left.len > 0) {
+        const char *end = memchr(left.p, '\n', left.len);
+        const size_t line = end != NULL ? (size_t)(end - left.p) + 1 : left.len;
+
+        if (line > len && left.p[len] == ':' &&
+            hfd_slice_ieq((hfd_slice){left.p, len}, (hfd_slice){name, len})) {
+            hfd_slice value = {left.p + len + 1, line - len - 1};
+
+            while (value.len > 0 &&
+                   (value.p[value.len - 1] == '\n' || value.p[value.len - 1] == '\r'))
+                value.len--;
+            return hfd_slice_trim(value);
+        }
+        left.p += line;
+        left.len -= line;
+    }
+    return HFD_SLICE_NONE;
+}
+
+void hfd_client_wait(struct hfd_client_http *http, int64_t us)
+{
+    (void)curl_multi_poll(http->multi, NULL, 0, (int)(us / US_PER_MS), NULL);
+}

@@ -14,6 +14,7 @@ struct hfd_violation {
     hfd_slice message; /* "must be at least 3 characters" */
     /* required, min, max, min_length, max_length, pattern, enum, format, unique, or "" */
     const char *constraint;
+    hfd_slice value; /* the JSON text of a short value that is no object or array; or none */
 };
 
 struct hfd_violations {

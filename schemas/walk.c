@@ -2,8 +2,10 @@
 #include "schemas/walk_int.h"
 
 #include "driver/base/buf.h"
+#include "driver/base/jsonx.h"
 
 #define KEY_SHOWN_MAX 80
+#define VALUE_SHOWN_MAX 80
 
 bool hfd_walk_give_up(struct hfd_walk *w, hfd_rc rc)
 {
@@ -26,6 +28,23 @@ static void add_place(struct hfd_buf *b, const struct hfd_place *at)
     if (b->len > 0)
         hfd_buf_addc(b, '.');
     hfd_buf_addf(b, "%.*s", KEY_SHOWN_MAX, at->key);
+}
+
+/* The value at a place as JSON text; none where it is long, an object or an array. */
+static hfd_slice value_at(const struct hfd_place *at, struct hfd_arena *mem)
+{
+    const json_t *v = NULL;
+    hfd_slice text;
+    struct hfd_buf b;
+
+    if (at->in != NULL)
+        v = at->key != NULL ? json_object_get(at->in, at->key) : json_array_get(at->in, at->index);
+    if (v == NULL || json_is_object(v) || json_is_array(v) ||
+        json_string_length(v) > VALUE_SHOWN_MAX)
+        return HFD_SLICE_NONE;
+    hfd_buf_init(&b, VALUE_SHOWN_MAX * 6 + 2);
+    hfd_json_dump(&b, v);
+    return hfd_buf_to_arena(&b, mem, &text, NULL) == HFD_OK ? text : HFD_SLICE_NONE;
 }
 
 bool hfd_walk_violated(struct hfd_walk *w, const struct hfd_place *at, const char *constraint,
@@ -51,6 +70,7 @@ bool hfd_walk_violated(struct hfd_walk *w, const struct hfd_place *at, const cha
                                                 : (size_t)n < sizeof(text) ? (size_t)n
                                                                            : sizeof(text) - 1});
     x->constraint = constraint;
+    x->value = value_at(at, w->mem);
     if (b.rc != HFD_OK || x->field.p == NULL || x->message.p == NULL)
         hfd_walk_give_up(w, HFD_NOMEM);
     else

@@ -128,6 +128,8 @@ void hfd_db_sql_condition(const struct hfd_db *db, struct hfd_buf *sql, const ch
                           int type_at, enum hfd_db_condition what);
 /** p is NULL when out of memory. */
 hfd_slice hfd_db_json_path(const struct hfd_db *db, hfd_slice dotted, struct hfd_arena *mem);
+/** The path of one member, whose key may have dots, hyphens and slashes. */
+hfd_slice hfd_db_json_key(const struct hfd_db *db, hfd_slice key, struct hfd_arena *mem);
 
 /*
  * Bindings count from 1; text and blobs are borrowed until hfd_stmt_done. A failure sticks and is

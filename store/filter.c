@@ -80,13 +80,16 @@ hfd_rc hfd_sql_prepare(struct hfd_sql *q, struct hfd_db *db, struct hfd_stmt **o
 
 /* ---- fields ---- */
 
-static int json_path(struct hfd_sql *q, hfd_slice name)
+static int bind_path(struct hfd_sql *q, hfd_slice path)
 {
-    const hfd_slice path = hfd_db_json_path(q->db, name, q->mem);
-
     if (path.p == NULL)
         q->text.rc = HFD_NOMEM;
     return hfd_sql_param(q, &(struct hfd_filter_value){.kind = HFD_VALUE_TEXT, .text = path});
+}
+
+static int json_path(struct hfd_sql *q, hfd_slice name)
+{
+    return bind_path(q, hfd_db_json_path(q->db, name, q->mem));
 }
 
 void hfd_sql_field(struct hfd_sql *q, enum hfd_field field, hfd_slice name)
@@ -102,10 +105,14 @@ void hfd_sql_field(struct hfd_sql *q, enum hfd_field field, hfd_slice name)
         [HFD_FIELD_DELETED_TIME] = "NULLIF(f.deleted_us, 0)",
         [HFD_FIELD_CREATED_BY] = "f.created_by",
         [HFD_FIELD_UPDATED_BY] = "f.updated_by",
+        [HFD_FIELD_ADAPTER] = "f.adapter",
+        [HFD_FIELD_REPORT_GENERATION] = "f.observed_generation",
+        [HFD_FIELD_REPORT_TIME] = "f.observed_us",
     };
 
     if (field == HFD_FIELD_LABEL) {
-        hfd_db_sql_json_text(q->db, &q->text, "f.labels", json_path(q, name));
+        hfd_db_sql_json_text(q->db, &q->text, "f.labels",
+                             bind_path(q, hfd_db_json_key(q->db, name, q->mem)));
         return;
     }
     if (field == HFD_FIELD_CREATED_TIME) {
@@ -278,7 +285,7 @@ static void comparison(struct hfd_sql *q, enum hfd_kind kind, const struct hfd_f
         hfd_buf_lit(&q->text, "NOT ");
     if (is_lookup(f, negate)) {
         lookup(q, kind, f);
-    } else if (f->field > HFD_FIELD_CONDITION) {
+    } else if (f->field > HFD_FIELD_CONDITION && f->field < HFD_FIELD_ADAPTER) {
         condition(q, f);
     } else if (f->op == HFD_FILTER_LIKE || f->op == HFD_FILTER_ILIKE) {
         like(q, f);

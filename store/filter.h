@@ -27,6 +27,9 @@ enum hfd_field {
     HFD_FIELD_CONDITION_UPDATED,    /* last_updated_time */
     HFD_FIELD_CONDITION_TRANSITION, /* last_transition_time */
     HFD_FIELD_CONDITION_GENERATION, /* observed_generation */
+    HFD_FIELD_ADAPTER,              /* of a report, as the next two */
+    HFD_FIELD_REPORT_GENERATION,    /* observed_generation */
+    HFD_FIELD_REPORT_TIME,          /* last_report_time */
     HFD_FIELD_COUNT
 };
 
@@ -52,8 +55,9 @@ struct hfd_filter_value {
     enum {
         HFD_VALUE_TEXT,
         HFD_VALUE_INT,
-        HFD_VALUE_REAL
-    } kind; /* times are integers: microseconds */
+        HFD_VALUE_REAL,
+        HFD_VALUE_BOOL /* only while a search is parsed: text "true" or "false" */
+    } kind;            /* times are integers: microseconds */
     hfd_slice text;
     int64_t num;
     double real;

@@ -4,6 +4,7 @@
 #include "store/row_io.h"
 #include "store/row_sum.h"
 #include "store/row_walk.h"
+#include "store/search_int.h"
 #include "store/unit.h"
 
 /* clang-format off */
@@ -158,19 +159,95 @@ static hfd_rc read_page(struct hfd_txn *tx, const struct hfd_report_query *query
     return rc;
 }
 
+static hfd_rc count_all(struct hfd_txn *tx, hfd_slice fleet_id, int64_t *out, struct hfd_err *err)
+{
+    struct hfd_stmt *st;
+    hfd_rc rc = hfd_db_prepare(tx->db, sql_report_count, &st, err);
+
+    if (rc != HFD_OK)
+        return rc;
+    hfd_stmt_text(st, 1, hfd_row_some(fleet_id));
+    return hfd_row_number(st, 0, out, err);
+}
+
+/* Adds " FROM report f WHERE ..." with the filter. */
+static void add_from(struct hfd_sql *q, const struct hfd_report_query *query)
+{
+    hfd_buf_lit(&q->text, " FROM report f WHERE f.fleet_id = ");
+    hfd_sql_text(q, query->fleet_id);
+    if (query->filter == NULL)
+        return;
+    hfd_buf_lit(&q->text, " AND ");
+    hfd_sql_filter(q, HFD_KIND_CLUSTER, query->filter);
+}
+
+static void add_page(struct hfd_sql *q, const struct hfd_report_query *query)
+{
+    hfd_buf_lit(&q->text, "SELECT " REPORT_COLUMNS);
+    add_from(q, query);
+    hfd_buf_lit(&q->text, " ORDER BY ");
+    for (size_t i = 0; i < query->order_count; i++) {
+        hfd_sql_field(q, query->order[i].field, query->order[i].name);
+        hfd_buf_add(&q->text, query->order[i].descending ? HFD_SLICE(" DESC, ") : HFD_SLICE(", "));
+    }
+    hfd_buf_lit(&q->text, "f.created_us, f.adapter LIMIT ");
+    hfd_sql_i64(q, query->limit);
+    hfd_buf_lit(&q->text, " OFFSET ");
+    hfd_sql_i64(q, query->offset);
+}
+
+static hfd_rc count_found(struct hfd_txn *tx, const struct hfd_report_query *query,
+                          struct hfd_arena *mem, int64_t *out, struct hfd_err *err)
+{
+    struct hfd_stmt *st;
+    struct hfd_sql q;
+    hfd_rc rc;
+
+    hfd_sql_init(&q, tx->db, mem);
+    hfd_buf_lit(&q.text, "SELECT COUNT(*)");
+    add_from(&q, query);
+    rc = hfd_sql_prepare(&q, tx->db, &st, err);
+    hfd_sql_fini(&q);
+    if (rc == HFD_OK)
+        return hfd_row_number(st, 0, out, err);
+    hfd_stmt_done(st);
+    return rc;
+}
+
+/* A search is composed: its statements are not kept. */
+static hfd_rc read_found(struct hfd_txn *tx, const struct hfd_report_query *query,
+                         struct hfd_arena *mem, struct hfd_report_list *out, struct hfd_err *err)
+{
+    struct hfd_row_list list = {NULL, 0};
+    struct hfd_stmt *st;
+    struct hfd_sql q;
+    hfd_rc rc = count_found(tx, query, mem, &out->total, err);
+
+    if (rc != HFD_OK)
+        return rc;
+    hfd_sql_init(&q, tx->db, mem);
+    add_page(&q, query);
+    rc = hfd_sql_prepare(&q, tx->db, &st, err);
+    if (rc == HFD_OK)
+        rc = hfd_row_all(st, &report_form, mem, &list, err);
+    else
+        hfd_stmt_done(st);
+    hfd_sql_fini(&q);
+    out->rows = list.rows;
+    out->count = list.count;
+    return rc;
+}
+
 hfd_rc hfd_report_row_list(struct hfd_txn *tx, const struct hfd_report_query *query,
                            struct hfd_arena *mem, struct hfd_report_list *out, struct hfd_err *err)
 {
-    struct hfd_stmt *st;
     hfd_rc rc = hfd_unit_write_table(tx, HFD_UNIT_REPORT, err);
 
     *out = (struct hfd_report_list){.count = 0};
+    if (rc == HFD_OK && (query->filter != NULL || query->order_count > 0))
+        return read_found(tx, query, mem, out, err);
     if (rc == HFD_OK)
-        rc = hfd_db_prepare(tx->db, sql_report_count, &st, err);
-    if (rc != HFD_OK)
-        return rc;
-    hfd_stmt_text(st, 1, hfd_row_some(query->fleet_id));
-    rc = hfd_row_number(st, 0, &out->total, err);
+        rc = count_all(tx, query->fleet_id, &out->total, err);
     return rc == HFD_OK ? read_page(tx, query, mem, out, err) : rc;
 }
 

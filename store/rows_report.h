@@ -5,6 +5,9 @@
 #include "driver/base/arena.h"
 #include "store/store.h"
 
+struct hfd_filter;
+struct hfd_order;
+
 struct hfd_report_row {
     hfd_slice fleet_id;
     hfd_slice adapter;
@@ -30,6 +33,9 @@ struct hfd_report_key {
 struct hfd_report_query {
     hfd_slice fleet_id;
     int64_t limit, offset;
+    const struct hfd_filter *filter; /* over the fields of reports; NULL = all */
+    const struct hfd_order *order;
+    size_t order_count; /* 0 = the order of their first arrival */
 };
 
 /** Lists all reports, without data, metadata and secrets, which may be large. */
@@ -40,7 +46,7 @@ HFD_MUST_CHECK hfd_rc hfd_report_row_heads(struct hfd_txn *tx, hfd_slice fleet_i
 HFD_MUST_CHECK hfd_rc hfd_report_row_get(struct hfd_txn *tx, const struct hfd_report_key *key,
                                          struct hfd_arena *mem, struct hfd_report_row *out,
                                          struct hfd_err *err);
-/** Lists a page of whole reports. */
+/** Lists a page of whole reports, and counts all that the filter takes. */
 HFD_MUST_CHECK hfd_rc hfd_report_row_list(struct hfd_txn *tx, const struct hfd_report_query *query,
                                           struct hfd_arena *mem, struct hfd_report_list *out,
                                           struct hfd_err *err);

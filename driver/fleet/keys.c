@@ -7,7 +7,48 @@
 #include "store/rows_fleet.h"
 #include "store/rows_keys.h"
 
-bool hfd_label_searchable(hfd_slice key)
+#define LABEL_NAME_MAX 63
+#define LABEL_PREFIX_MAX 253
+
+/* The last part of a Kubernetes label key: 1 to 63 characters, alphanumeric at both ends. */
+static bool is_label_name(hfd_slice name)
+{
+    for (size_t i = 0; i < name.len; i++)
+        if (!hfd_is_alnum(name.p[i]) && memchr("-_.", name.p[i], 3) == NULL)
+            return false;
+    return name.len > 0 && name.len <= LABEL_NAME_MAX && hfd_is_alnum(name.p[0]) &&
+           hfd_is_alnum(name.p[name.len - 1]);
+}
+
+/* The part before the slash: a DNS subdomain. */
+static bool is_label_prefix(hfd_slice prefix)
+{
+    bool at_start = true;
+
+    for (size_t i = 0; i < prefix.len; i++) {
+        const char c = prefix.p[i];
+        const bool alnum = (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9');
+
+        if (c == '.' ? at_start || prefix.p[i - 1] == '-' : !alnum && (c != '-' || at_start))
+            return false;
+        at_start = c == '.';
+    }
+    return prefix.len > 0 && prefix.len <= LABEL_PREFIX_MAX && !at_start &&
+           prefix.p[prefix.len - 1] != '-';
+}
+
+static bool is_kubernetes_label(hfd_slice key)
+{
+    const char *slash = key.len > 0 ? memchr(key.p, '/', key.len) : NULL;
+
+    if (slash == NULL)
+        return is_label_name(key);
+    return is_label_prefix((hfd_slice){key.p, (size_t)(slash - key.p)}) &&
+           is_label_name((hfd_slice){slash + 1, key.len - (size_t)(slash + 1 - key.p)});
+}
+
+/* A key of HyperFleet's first searches: lower-case letters, digits, underscores, of any length. */
+static bool is_plain_label(hfd_slice key)
 {
     for (size_t i = 0; i < key.len; i++) {
         const char c = key.p[i];
@@ -16,6 +57,11 @@ bool hfd_label_searchable(hfd_slice key)
             return false;
     }
     return key.len > 0;
+}
+
+bool hfd_label_searchable(hfd_slice key)
+{
+    return is_plain_label(key) || is_kubernetes_label(key);
 }
 
 bool hfd_condition_has_key(hfd_slice type)

@@ -10,8 +10,8 @@
 #include "store/rows_keys.h"
 
 /**
- * True if a search can name this label key: lower-case letters, digits, underscores. Labels with
- * other keys are stored, but no search finds them.
+ * True if a search can name this label key: the key of a Kubernetes label, or lower-case letters,
+ * digits and underscores. Labels with other keys are stored, but no search finds them.
  */
 bool hfd_label_searchable(hfd_slice key);
 

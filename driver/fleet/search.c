@@ -10,6 +10,7 @@
 #include "driver/fleet/search_lex.h"
 
 #define VALUES_MAX 1000
+#define EXPECTED_VALUE "expected a value: a number, or text in single quotes"
 
 /* ---- values ---- */
 
@@ -49,10 +50,18 @@ static hfd_rc parse_literal(struct hfd_search *s, struct hfd_filter_value *out)
         rc = parse_number(s, negative, out);
         return rc == HFD_OK ? hfd_lex_next(s) : rc;
     }
-    if (s->tok != HFD_TOK_STRING)
-        return hfd_lex_fail(s, "expected a value: a number, or text in single quotes");
+    if (s->tok != HFD_TOK_STRING && s->tok != HFD_TOK_NAME)
+        return hfd_lex_fail(s, EXPECTED_VALUE);
     out->kind = HFD_VALUE_TEXT;
     out->text = s->word;
+    if (s->tok == HFD_TOK_NAME && !s->quoted) {
+        if (!hfd_slice_ieq(s->word, HFD_SLICE("true")) &&
+            !hfd_slice_ieq(s->word, HFD_SLICE("false")))
+            return hfd_lex_fail(s, EXPECTED_VALUE);
+        out->kind = HFD_VALUE_BOOL;
+        out->text =
+            hfd_slice_ieq(s->word, HFD_SLICE("true")) ? HFD_SLICE("true") : HFD_SLICE("false");
+    }
     return hfd_lex_next(s);
 }
 
@@ -290,28 +299,45 @@ static hfd_rc parse_expression(struct hfd_search *s, const struct hfd_filter **o
     return parse_chain(s, "or", HFD_FILTER_OR, parse_term, out);
 }
 
-hfd_rc hfd_search_parse(enum hfd_kind kind, hfd_slice query, struct hfd_arena *mem,
-                        const struct hfd_filter **out, struct hfd_err *err)
+static hfd_rc parse_search(struct hfd_search *s, const struct hfd_filter **out)
 {
-    struct hfd_search s = {.text = hfd_lex_trim(query), .kind = kind, .mem = mem, .err = err};
     hfd_rc rc;
 
     *out = NULL;
-    if (s.text.len == 0)
+    if (s->text.len == 0)
         return HFD_OK;
-    if (s.text.len > HFD_SEARCH_MAX)
-        return hfd_fail_field(err, HFD_BAD_REQUEST, "search",
+    if (s->text.len > HFD_SEARCH_MAX)
+        return hfd_fail_field(s->err, HFD_BAD_REQUEST, "search",
                               "search query exceeds maximum length of %d characters",
                               HFD_SEARCH_MAX);
-    s.room = hfd_arena_alloc(mem, s.text.len);
-    if (s.room == NULL)
-        return hfd_fail_nomem(err, "parse a search");
-    rc = hfd_lex_next(&s);
+    s->room = hfd_arena_alloc(s->mem, s->text.len);
+    if (s->room == NULL)
+        return hfd_fail_nomem(s->err, "parse a search");
+    rc = hfd_lex_next(s);
     if (rc == HFD_OK)
-        rc = parse_expression(&s, out);
-    if (rc == HFD_OK && s.tok != HFD_TOK_END)
-        rc = hfd_lex_fail(&s, "expected AND, OR or the end of the query");
+        rc = parse_expression(s, out);
+    if (rc == HFD_OK && s->tok != HFD_TOK_END)
+        rc = hfd_lex_fail(s, "expected AND, OR or the end of the query");
     if (rc != HFD_OK)
         *out = NULL;
     return rc;
+}
+
+hfd_rc hfd_search_parse(enum hfd_kind kind, hfd_slice query, struct hfd_arena *mem,
+                        const struct hfd_filter **out, struct hfd_err *err)
+{
+    return parse_search(
+        &(struct hfd_search){.text = hfd_lex_trim(query), .kind = kind, .mem = mem, .err = err},
+        out);
+}
+
+hfd_rc hfd_search_parse_reports(hfd_slice query, struct hfd_arena *mem,
+                                const struct hfd_filter **out, struct hfd_err *err)
+{
+    return parse_search(&(struct hfd_search){.text = hfd_lex_trim(query),
+                                             .kind = HFD_KIND_CLUSTER,
+                                             .of_reports = true,
+                                             .mem = mem,
+                                             .err = err},
+                        out);
 }

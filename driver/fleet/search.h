@@ -13,8 +13,10 @@
  *              |  field IS [NOT] (NULL | literal)
  *   list       := '(' [ literal {',' literal} ] ')'  |  '[' ... ']'
  *   field      := name { '.' name }
- *   name       := letter or '_' {letter digit '_'} | "..." | `...`; behind a dot also a digit first
- *   literal    := 'text' (with '' or \' for a quote, \\ for a backslash) | [+-]number
+ *   name       := letter or '_' {letter digit '_'} | "..." | `...`; behind a dot also a digit
+ * first; behind "labels." also the key of a Kubernetes label literal    := 'text' (with '' or \'
+ * for a quote, \\ for a backslash) | "..." | `...` |  [+-]number | true | false | a date or time of
+ * RFC 3339
  */
 #ifndef HFD_FLEET_SEARCH_H
 #define HFD_FLEET_SEARCH_H
@@ -34,5 +36,9 @@
  */
 HFD_MUST_CHECK hfd_rc hfd_search_parse(enum hfd_kind kind, hfd_slice query, struct hfd_arena *mem,
                                        const struct hfd_filter **out, struct hfd_err *err);
+
+/** The same over the reports on one cluster or nodepool: the lists `statuses`. */
+HFD_MUST_CHECK hfd_rc hfd_search_parse_reports(hfd_slice query, struct hfd_arena *mem,
+                                               const struct hfd_filter **out, struct hfd_err *err);
 
 #endif

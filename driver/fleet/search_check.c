@@ -34,14 +34,27 @@ static const struct {
     [HFD_FIELD_CONDITION_GENERATION] = {FORM_GENERATION,
                                         "condition subfield 'observed_generation'"},
     [HFD_FIELD_SPEC] = {FORM_ANY, NULL},
+    [HFD_FIELD_REPORT_GENERATION] = {FORM_GENERATION, "field 'observed_generation'"},
+    [HFD_FIELD_REPORT_TIME] = {FORM_TIME, "field 'last_report_time'"},
 };
+
+/* Parses a time; a date alone is its first instant, in UTC. */
+static hfd_rc parse_time(hfd_slice text, int64_t *out)
+{
+    char whole[] = "2026-01-31T00:00:00Z";
+
+    if (text.len != sizeof("2026-01-31") - 1)
+        return hfd_time_parse_any(text, out, NULL);
+    memcpy(whole, text.p, text.len);
+    return hfd_time_parse_any(hfd_slice_of(whole), out, NULL);
+}
 
 static hfd_rc check_time(struct hfd_search *s, const char *name, struct hfd_filter_value *v)
 {
     if (v->kind != HFD_VALUE_TEXT)
         return hfd_fail_field(s->err, HFD_BAD_REQUEST, "search",
                               "expected string timestamp value for %s", name);
-    if (hfd_time_parse_any(v->text, &v->num, NULL) != HFD_OK)
+    if (parse_time(v->text, &v->num) != HFD_OK)
         return hfd_fail_field(
             s->err, HFD_BAD_REQUEST, "search",
             "invalid timestamp for %s: expected RFC3339 format (e.g., 2026-01-01T00:00:00Z)", name);
@@ -51,7 +64,7 @@ static hfd_rc check_time(struct hfd_search *s, const char *name, struct hfd_filt
 
 static hfd_rc check_generation(struct hfd_search *s, const char *name, struct hfd_filter_value *v)
 {
-    if (v->kind == HFD_VALUE_TEXT)
+    if (v->kind == HFD_VALUE_TEXT || v->kind == HFD_VALUE_BOOL)
         return hfd_fail_field(s->err, HFD_BAD_REQUEST, "search", "expected numeric value for %s",
                               name);
     if (v->kind == HFD_VALUE_REAL && v->real != trunc(v->real))
@@ -99,6 +112,7 @@ static hfd_rc check_value(struct hfd_search *s, const struct hfd_filter *f,
     case FORM_STATUS:
         return check_status(s, f, v);
     case FORM_ANY:
+        v->kind = v->kind == HFD_VALUE_BOOL ? HFD_VALUE_TEXT : v->kind;
         return HFD_OK;
     case FORM_TEXT:
         break;

@@ -6,34 +6,54 @@
 #include "driver/fleet/names.h"
 #include "driver/fleet/search.h"
 
+/* Where a column stands: on clusters and nodepools, on nodepools alone, or on reports. */
+enum column_of {
+    OF_RESOURCES = 1,
+    OF_NODEPOOLS = 2,
+    OF_REPORTS = 4
+};
+
 static const struct {
     const char *name;
     enum hfd_field field;
-    bool nodepool_only;
+    int of;
 } columns[] = {
-    {"id", HFD_FIELD_ID, false},
-    {"kind", HFD_FIELD_KIND, false},
-    {"name", HFD_FIELD_NAME, false},
-    {"href", HFD_FIELD_HREF, false},
-    {"owner_id", HFD_FIELD_OWNER_ID, true},
-    {"generation", HFD_FIELD_GENERATION, false},
-    {"created_time", HFD_FIELD_CREATED_TIME, false},
-    {"updated_time", HFD_FIELD_UPDATED_TIME, false},
-    {"deleted_time", HFD_FIELD_DELETED_TIME, false},
-    {"created_by", HFD_FIELD_CREATED_BY, false},
-    {"updated_by", HFD_FIELD_UPDATED_BY, false},
+    {"id", HFD_FIELD_ID, OF_RESOURCES},
+    {"kind", HFD_FIELD_KIND, OF_RESOURCES},
+    {"name", HFD_FIELD_NAME, OF_RESOURCES},
+    {"href", HFD_FIELD_HREF, OF_RESOURCES},
+    {"owner_id", HFD_FIELD_OWNER_ID, OF_NODEPOOLS},
+    {"generation", HFD_FIELD_GENERATION, OF_RESOURCES},
+    {"created_time", HFD_FIELD_CREATED_TIME, OF_RESOURCES | OF_REPORTS},
+    {"updated_time", HFD_FIELD_UPDATED_TIME, OF_RESOURCES},
+    {"deleted_time", HFD_FIELD_DELETED_TIME, OF_RESOURCES},
+    {"created_by", HFD_FIELD_CREATED_BY, OF_RESOURCES},
+    {"updated_by", HFD_FIELD_UPDATED_BY, OF_RESOURCES},
+    {"adapter", HFD_FIELD_ADAPTER, OF_REPORTS},
+    {"observed_generation", HFD_FIELD_REPORT_GENERATION, OF_REPORTS},
+    {"last_report_time", HFD_FIELD_REPORT_TIME, OF_REPORTS},
 };
 
-bool hfd_field_column(enum hfd_kind kind, hfd_slice name, enum hfd_field *out)
+static bool find_column(int of, hfd_slice name, enum hfd_field *out)
 {
     for (size_t i = 0; i < sizeof(columns) / sizeof(columns[0]); i++) {
-        if (hfd_slice_is(name, columns[i].name) &&
-            (kind == HFD_KIND_NODEPOOL || !columns[i].nodepool_only)) {
+        if (hfd_slice_is(name, columns[i].name) && (columns[i].of & of) != 0) {
             *out = columns[i].field;
             return true;
         }
     }
     return false;
+}
+
+bool hfd_field_column(enum hfd_kind kind, hfd_slice name, enum hfd_field *out)
+{
+    return find_column(kind == HFD_KIND_NODEPOOL ? OF_RESOURCES | OF_NODEPOOLS : OF_RESOURCES, name,
+                       out);
+}
+
+bool hfd_field_report_column(hfd_slice name, enum hfd_field *out)
+{
+    return find_column(OF_REPORTS, name, out);
 }
 
 static const struct {
@@ -69,7 +89,8 @@ hfd_rc hfd_field_read(struct hfd_search *s, struct hfd_field_path *path)
         rc = hfd_lex_next(s);
         if (rc != HFD_OK || s->tok != HFD_TOK_DOT)
             break;
-        rc = hfd_lex_next(s);
+        rc = path->count == 1 && hfd_slice_is(path->parts[0], "labels") ? hfd_lex_next_label(s)
+                                                                        : hfd_lex_next(s);
         if (rc != HFD_OK)
             break;
         if (s->tok != HFD_TOK_NAME)
@@ -115,8 +136,7 @@ hfd_rc hfd_field_check_label(const char *parameter, hfd_slice key, struct hfd_er
         return hfd_fail_field(err, HFD_BAD_REQUEST, parameter, "label key cannot be empty");
     if (!hfd_label_searchable(key))
         return hfd_fail_field(err, HFD_BAD_REQUEST, parameter,
-                              "label key '%.*s' is invalid: must contain only lowercase letters, "
-                              "digits, and underscores",
+                              "label key '%.*s' is invalid: must be the key of a Kubernetes label",
                               (int)(key.len < 80 ? key.len : 80), key.p);
     return HFD_OK;
 }
@@ -157,6 +177,17 @@ static hfd_rc resolve_condition_sub(struct hfd_search *s, hfd_slice sub, struct 
                           (int)(sub.len < 40 ? sub.len : 40), sub.p);
 }
 
+static hfd_rc read_type(struct hfd_search *s, hfd_slice type, struct hfd_filter *f)
+{
+    f->name = type;
+    if (is_pascal_case(type))
+        return HFD_OK;
+    return hfd_fail_field(
+        s->err, HFD_BAD_REQUEST, "search",
+        "condition type '%.*s' is invalid: must be PascalCase (e.g., Ready, Available)",
+        (int)(type.len < 80 ? type.len : 80), type.p);
+}
+
 /*
  * Resolves status.conditions.Type and status.conditions.Type.subfield, or Type__subfield: the form
  * into which HyperFleet rewrites it.
@@ -166,6 +197,7 @@ static hfd_rc resolve_condition(struct hfd_search *s, const struct hfd_field_pat
 {
     hfd_slice type, sub = HFD_SLICE_NONE;
     const char *cut;
+    hfd_rc rc;
 
     if (path->count == 2)
         return not_related(s, path);
@@ -178,14 +210,9 @@ static hfd_rc resolve_condition(struct hfd_search *s, const struct hfd_field_pat
         sub = (hfd_slice){cut + 2, type.len - (size_t)(cut + 2 - type.p)};
         type.len = (size_t)(cut - type.p);
     }
-    if (!is_pascal_case(type))
-        return hfd_fail_field(
-            s->err, HFD_BAD_REQUEST, "search",
-            "condition type '%.*s' is invalid: must be PascalCase (e.g., Ready, Available)",
-            (int)(type.len < 80 ? type.len : 80), type.p);
-    f->name = type;
     f->field = hfd_condition_has_key(type) ? HFD_FIELD_CONDITION : HFD_FIELD_CONDITION_READ;
-    return sub.p == NULL ? HFD_OK : resolve_condition_sub(s, sub, f);
+    rc = read_type(s, type, f);
+    return rc != HFD_OK || sub.p == NULL ? rc : resolve_condition_sub(s, sub, f);
 }
 
 static hfd_rc resolve_spec(struct hfd_search *s, const struct hfd_field_path *path,
@@ -204,9 +231,23 @@ static hfd_rc resolve_spec(struct hfd_search *s, const struct hfd_field_path *pa
     return join_tail(s, path, &f->name);
 }
 
+/* Resolves adapter and the like, and conditions.Type: the status of a condition of the report. */
+static hfd_rc resolve_report(struct hfd_search *s, const struct hfd_field_path *path,
+                             struct hfd_filter *f)
+{
+    if (path->count == 1 && hfd_field_report_column(path->parts[0], &f->field))
+        return HFD_OK;
+    if (path->count != 2 || !hfd_slice_is(path->parts[0], "conditions"))
+        return no_such_field(s, path);
+    f->field = HFD_FIELD_CONDITION_READ;
+    return read_type(s, path->parts[1], f);
+}
+
 hfd_rc hfd_field_resolve(struct hfd_search *s, const struct hfd_field_path *path,
                          struct hfd_filter *f)
 {
+    if (s->of_reports)
+        return resolve_report(s, path, f);
     if (hfd_slice_is(path->parts[0], "labels"))
         return resolve_label(s, path, f);
     if (hfd_slice_is(path->parts[0], "status"))

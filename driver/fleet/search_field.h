@@ -29,6 +29,8 @@ HFD_MUST_CHECK hfd_rc hfd_field_resolve(struct hfd_search *s, const struct hfd_f
 /** Finds a column by its name. @return whether resources of this kind have it */
 bool hfd_field_column(enum hfd_kind kind, hfd_slice name, enum hfd_field *out);
 
+/** Finds a column of reports by its name. */
+bool hfd_field_report_column(hfd_slice name, enum hfd_field *out);
 /** Checks the key of a label. @param parameter  of the request, for the error */
 HFD_MUST_CHECK hfd_rc hfd_field_check_label(const char *parameter, hfd_slice key,
                                             struct hfd_err *err);

@@ -120,6 +120,43 @@ static void read_number(struct hfd_search *s)
     s->word = (hfd_slice){s->text.p + s->start, s->at - s->start};
 }
 
+/* True if digits and signs stand here as in the pattern, where each 0 is a digit. */
+static bool stands_here(const struct hfd_search *s, size_t ahead, const char *pattern)
+{
+    for (size_t i = 0; pattern[i] != '\0'; i++) {
+        const char c = char_at(s, ahead + i);
+
+        if (pattern[i] == '0' ? !is_digit(c) : c != pattern[i])
+            return false;
+    }
+    return true;
+}
+
+/* The length of a date, or of a date and time with its zone (RFC 3339); 0 = there is none. */
+static size_t time_length(const struct hfd_search *s)
+{
+    size_t n = sizeof("2026-01-31") - 1;
+
+    if (!stands_here(s, 0, "0000-00-00"))
+        return 0;
+    if ((char_at(s, n) != 'T' && char_at(s, n) != 't') || !stands_here(s, n + 1, "00:00:00"))
+        return n;
+    n += sizeof("T00:00:00") - 1;
+    if (char_at(s, n) == '.')
+        for (n++; is_digit(char_at(s, n));)
+            n++;
+    if (char_at(s, n) == 'Z' || char_at(s, n) == 'z')
+        return n + 1;
+    return stands_here(s, n, "+00:00") || stands_here(s, n, "-00:00") ? n + 6 : n;
+}
+
+static void read_time(struct hfd_search *s, size_t len)
+{
+    s->at += len;
+    s->tok = HFD_TOK_STRING;
+    s->word = (hfd_slice){s->text.p + s->start, len};
+}
+
 static hfd_rc read_symbol(struct hfd_search *s)
 {
     static const struct {
@@ -159,6 +196,19 @@ static hfd_rc read_symbol(struct hfd_search *s)
     return hfd_lex_fail(s, "unexpected character");
 }
 
+static hfd_rc read_number_or_symbol(struct hfd_search *s, char c)
+{
+    const size_t time = time_length(s);
+
+    if (time > 0)
+        read_time(s, time);
+    else if (is_digit(c) || (c == '.' && is_digit(char_at(s, 1))))
+        read_number(s);
+    else
+        return read_symbol(s);
+    return HFD_OK;
+}
+
 hfd_rc hfd_lex_next(struct hfd_search *s)
 {
     const enum hfd_token before = s->tok;
@@ -186,11 +236,25 @@ hfd_rc hfd_lex_next(struct hfd_search *s)
     }
     if (c == '.' && before == HFD_TOK_NAME && s->at == behind)
         return read_symbol(s);
-    if (is_digit(c) || (c == '.' && is_digit(char_at(s, 1)))) {
-        read_number(s);
-        return HFD_OK;
-    }
-    return read_symbol(s);
+    return read_number_or_symbol(s, c);
+}
+
+static bool is_label_char(char c)
+{
+    return hfd_lex_is_name_char(c) || c == '-' || c == '.' || c == '/';
+}
+
+hfd_rc hfd_lex_next_label(struct hfd_search *s)
+{
+    if (!hfd_lex_is_name_char(char_at(s, 0)))
+        return hfd_lex_next(s);
+    s->start = s->at;
+    while (is_label_char(char_at(s, 0)))
+        s->at++;
+    s->tok = HFD_TOK_NAME;
+    s->quoted = false;
+    s->word = (hfd_slice){s->text.p + s->start, s->at - s->start};
+    return HFD_OK;
 }
 
 hfd_rc hfd_lex_take_keyword(struct hfd_search *s, const char *word, bool *taken)

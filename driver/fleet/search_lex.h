@@ -12,7 +12,7 @@
 enum hfd_token {
     HFD_TOK_END,
     HFD_TOK_NAME,
-    HFD_TOK_STRING,
+    HFD_TOK_STRING, /* text in single quotes, or a time without quotes */
     HFD_TOK_NUMBER,
     HFD_TOK_OP, /* hfd_search.op says which */
     HFD_TOK_LPAREN,
@@ -36,6 +36,7 @@ struct hfd_search {
     bool quoted;    /* a NAME in quotes is never a keyword */
     int depth;
     enum hfd_kind kind;
+    bool of_reports; /* the fields are those of reports, not of clusters or nodepools */
     struct hfd_arena *mem;
     struct hfd_err *err;
 };
@@ -43,6 +44,11 @@ struct hfd_search {
 /** Reads the next token. @return HFD_OK, HFD_BAD_REQUEST */
 HFD_MUST_CHECK hfd_rc hfd_lex_next(struct hfd_search *s);
 
+/**
+ * Reads the key of a label behind its dot, where it is not in quotes: letters, digits and -_./ in a
+ * row. Else reads the next token.
+ */
+HFD_MUST_CHECK hfd_rc hfd_lex_next_label(struct hfd_search *s);
 /** Reads the next token if the current one is this keyword. @param taken  whether it is */
 HFD_MUST_CHECK hfd_rc hfd_lex_take_keyword(struct hfd_search *s, const char *word, bool *taken);
 

@@ -20,12 +20,14 @@ static hfd_rc parse_item(const struct hfd_order_text *in, hfd_slice item, struct
                                   (int)(item.len < 100 ? item.len : 100), item.p);
     }
     *out = (struct hfd_order){.descending = hfd_slice_is(direction, "desc")};
-    if (hfd_slice_starts(what, LABELS)) {
+    if (in->of_reports && hfd_field_report_column(what, &out->field))
+        return HFD_OK;
+    if (hfd_slice_starts(what, LABELS) && !in->of_reports) {
         out->field = HFD_FIELD_LABEL;
         out->name = (hfd_slice){what.p + LABELS.len, what.len - LABELS.len};
         return hfd_field_check_label("orderBy", out->name, err);
     }
-    if (!hfd_field_column(in->kind, what, &out->field))
+    if (in->of_reports || !hfd_field_column(in->kind, what, &out->field))
         return hfd_fail_field(err, HFD_BAD_REQUEST, "orderBy", "%.*s is not a valid field name",
                               (int)(what.len < 100 ? what.len : 100), what.p);
     return HFD_OK;

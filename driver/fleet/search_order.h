@@ -14,6 +14,7 @@ struct hfd_order_text {
     enum hfd_kind kind;
     hfd_slice by;        /* "name desc, created_time"; blank = created_time desc */
     hfd_slice direction; /* "asc", "desc" or "": for items of `by` that name none */
+    bool of_reports;     /* the fields are those of reports; kind is not used */
 };
 
 struct hfd_orders {

@@ -247,6 +247,11 @@ void hfd_exchange_fail(struct hfd_exchange *x, hfd_rc rc, const struct hfd_err *
     fail(x, &(struct hfd_problem){.rc = rc}, err);
 }
 
+void hfd_exchange_fail_as(struct hfd_exchange *x, int status, hfd_rc rc, const struct hfd_err *err)
+{
+    fail(x, &(struct hfd_problem){.rc = rc, .status = status}, err);
+}
+
 void hfd_exchange_fail_fields(struct hfd_exchange *x, hfd_rc rc, const struct hfd_err *err,
                               const struct hfd_violations *fields)
 {

@@ -59,6 +59,8 @@ void hfd_exchange_keep(struct hfd_exchange *x, struct hfd_buf *b);
 void hfd_exchange_reply(struct hfd_exchange *x, const struct hfd_reply *reply);
 /** Sends an error in the route's dialect: RES-1xx, problem+json, or plain JSON (reply.c). */
 void hfd_exchange_fail(struct hfd_exchange *x, hfd_rc rc, const struct hfd_err *err);
+/** The same with another status than that of rc. */
+void hfd_exchange_fail_as(struct hfd_exchange *x, int status, hfd_rc rc, const struct hfd_err *err);
 /**
  * The same, with every violation of the body in errors[] of the problem. err is the first of them.
  * fields may be empty.

@@ -4,52 +4,13 @@
  */
 #include "handlers/http/fleet_api.h"
 
-#include "handlers/http/api.h"
-#include "handlers/http/fields.h"
-#include "handlers/http/fleet_json.h"
-#include "handlers/http/pacemaker_api.h"
-#include "handlers/http/query.h"
+#include "handlers/http/fleet_api_int.h"
+#include "handlers/http/fleet_lists.h"
 
 #include "driver/base/log.h"
-#include "driver/core/observe.h"
 #include "driver/base/metrics.h"
 #include "driver/fleet/names.h"
 #include "driver/health/intake.h"
-#include "driver/fleet/search.h"
-#include "driver/fleet/search_order.h"
-#include "store/search.h"
-#include "store/rows_fleet.h"
-#include "store/rows_report.h"
-
-#define DOCUMENT_MAX_BYTES                                                                         \
-    ((size_t)64 * 1024 * 1024) /* the largest document of one resource that the limits allow */
-#define LIST_MAX_BYTES ((size_t)32 * 1024 * 1024)
-
-/* A request and its results. Lives in the memory of the exchange. */
-struct command {
-    struct hfd_fleet_call call;
-    enum hfd_kind kind;
-    hfd_slice owner_id; /* from the path; empty if there is none */
-    hfd_slice id;
-    union {
-        struct hfd_fleet_create create;
-        struct hfd_fleet_patch patch;
-        struct hfd_fleet_report report;
-        hfd_slice reason;
-        struct {
-            struct hfd_query_page page;
-            struct hfd_fleet_query query;
-            const struct hfd_fields *fields; /* NULL = all */
-        } list;
-    } in;
-    int status; /* status of a successful answer */
-    const struct hfd_driver *driver;
-    struct hfd_fleet_row row;
-    struct hfd_fleet_reported report;
-    struct hfd_pacemaker_report observed; /* of in.report */
-    struct hfd_fleet_list rows;
-    struct hfd_report_list reports;
-};
 
 static hfd_rc own_param(const struct hfd_exchange *x, const char *name, struct hfd_arena *mem,
                         hfd_slice *out)
@@ -63,14 +24,13 @@ static hfd_rc own_param(const struct hfd_exchange *x, const char *name, struct h
     return out->p != NULL ? HFD_OK : HFD_NOMEM;
 }
 
-/* Makes the command of a request, with copies. Returns NULL after it has answered with an error. */
-static struct command *start(struct hfd_exchange *x)
+struct hfd_fleet_command *hfd_fleet_command_start(struct hfd_exchange *x)
 {
     const enum hfd_kind kind = hfd_exchange_route(x)->kind;
     const bool nodepool = kind == HFD_KIND_NODEPOOL;
     const struct hfd_app *app = hfd_exchange_app(x);
     struct hfd_arena *mem = hfd_exchange_mem(x);
-    struct command *cmd = hfd_arena_alloc(mem, sizeof(*cmd));
+    struct hfd_fleet_command *cmd = hfd_arena_alloc(mem, sizeof(*cmd));
     struct hfd_err err;
     hfd_slice caller;
     hfd_rc rc = hfd_api_caller(x, &caller, &err);
@@ -78,7 +38,7 @@ static struct command *start(struct hfd_exchange *x)
     if (rc == HFD_OK && cmd == NULL)
         rc = hfd_fail_nomem(&err, "copy a request");
     if (rc == HFD_OK) {
-        *cmd = (struct command){
+        *cmd = (struct hfd_fleet_command){
             .call = {.fleet = &app->driver->fleet,
                      .now_us = hfd_clock_wall_us(app->clock),
                      .caller = caller,
@@ -96,7 +56,8 @@ static struct command *start(struct hfd_exchange *x)
 }
 
 /* Prepares the reading of the request's body into the command's memory. */
-static struct hfd_fleet_reading reading(const struct hfd_exchange *x, const struct command *cmd)
+static struct hfd_fleet_reading reading(const struct hfd_exchange *x,
+                                        const struct hfd_fleet_command *cmd)
 {
     return (struct hfd_fleet_reading){
         .mem = cmd->call.mem,
@@ -104,27 +65,28 @@ static struct hfd_fleet_reading reading(const struct hfd_exchange *x, const stru
         .spec_schema = hfd_exchange_app(x)->driver->rules.spec_schema[cmd->kind]};
 }
 
-static void send_row(struct hfd_exchange *x, int status, const struct hfd_fleet_row *row)
+static void send_row(struct hfd_exchange *x, int status, const struct hfd_fleet_row *row,
+                     const struct hfd_fields *fields)
 {
     struct hfd_reply reply = {.status = status};
     struct hfd_buf b;
 
-    hfd_buf_init(&b, DOCUMENT_MAX_BYTES);
-    hfd_fleet_json_resource(&b, row, hfd_exchange_app(x)->vocabulary);
+    hfd_buf_init(&b, HFD_FLEET_DOCUMENT_MAX_BYTES);
+    hfd_fleet_add_document(&b, fields, row, hfd_exchange_app(x)->vocabulary);
     hfd_api_send(x, &reply, "application/json", &b);
 }
 
 /* A request that writes: reads its body into the command, runs the command, answers. */
 struct hfd_fleet_action {
     /* NULL = no body */
-    hfd_rc (*read)(hfd_slice body, struct command *cmd, struct hfd_fleet_reading *r,
+    hfd_rc (*read)(hfd_slice body, struct hfd_fleet_command *cmd, struct hfd_fleet_reading *r,
                    struct hfd_err *err);
     hfd_txn_fn *fn;
     hfd_then_fn *then;
     int status;
 };
 
-static void fail_reading(struct hfd_exchange *x, const struct command *cmd,
+static void fail_reading(struct hfd_exchange *x, const struct hfd_fleet_command *cmd,
                          const struct hfd_fleet_reading *r, hfd_rc rc, const struct hfd_err *err)
 {
     if (cmd->observed.given.violations.count > 0)
@@ -136,7 +98,7 @@ static void fail_reading(struct hfd_exchange *x, const struct command *cmd,
 void hfd_fleet_api_change(struct hfd_exchange *x)
 {
     const struct hfd_fleet_action *c = hfd_exchange_route(x)->arg;
-    struct command *cmd = start(x);
+    struct hfd_fleet_command *cmd = hfd_fleet_command_start(x);
     struct hfd_fleet_reading r;
     struct hfd_err err;
     hfd_rc rc = HFD_OK;
@@ -155,16 +117,16 @@ void hfd_fleet_api_change(struct hfd_exchange *x)
 
 static void on_changed(struct hfd_exchange *x, void *arg, hfd_rc rc, const struct hfd_err *err)
 {
-    const struct command *cmd = arg;
+    const struct hfd_fleet_command *cmd = arg;
 
     if (rc != HFD_OK)
         hfd_exchange_fail(x, rc, err);
     else
-        send_row(x, cmd->status, &cmd->row);
+        send_row(x, cmd->status, &cmd->row, NULL);
 }
 
 /* Begins the list of what a run of a transaction function changes. */
-static void note_changes(struct command *cmd, struct hfd_fleet_changes *changes)
+static void note_changes(struct hfd_fleet_command *cmd, struct hfd_fleet_changes *changes)
 {
     *changes = (struct hfd_fleet_changes){.mem = cmd->call.mem};
     cmd->call.changes = changes;
@@ -174,36 +136,53 @@ static void note_changes(struct command *cmd, struct hfd_fleet_changes *changes)
 
 static hfd_rc txn_get(struct hfd_txn *tx, void *arg, struct hfd_err *err)
 {
-    struct command *cmd = arg;
+    struct hfd_fleet_command *cmd = arg;
 
     return hfd_fleet_get(tx, &(struct hfd_fleet_target){cmd->kind, cmd->owner_id, cmd->id},
                          cmd->call.mem, &cmd->row, err);
 }
 
+/* Reads `fields`: the members that the caller wants of the document. */
+static hfd_rc read_fields(const struct hfd_exchange *x, const struct hfd_fleet_command *cmd,
+                          const struct hfd_fields **out, struct hfd_err *err)
+{
+    const hfd_slice query = hfd_exchange_request(x)->query;
+    hfd_slice text;
+    hfd_rc rc;
+
+    if (query.len == 0)
+        return HFD_OK;
+    rc = hfd_query_get(query, "fields", cmd->call.mem, &text, err);
+    return rc == HFD_OK ? hfd_fields_parse(cmd->kind, text, cmd->call.mem, out, err) : rc;
+}
+
 void hfd_fleet_api_get(struct hfd_exchange *x)
 {
-    struct command *cmd = start(x);
+    struct hfd_fleet_command *cmd = hfd_fleet_command_start(x);
+    const struct hfd_fields *fields = NULL;
     struct hfd_err err;
     hfd_rc rc;
 
     if (cmd == NULL)
         return;
-    rc = hfd_exchange_read(x, txn_get, cmd, &err);
+    rc = read_fields(x, cmd, &fields, &err);
+    if (rc == HFD_OK)
+        rc = hfd_exchange_read(x, txn_get, cmd, &err);
     if (rc != HFD_OK)
         hfd_exchange_fail(x, rc, &err);
     else
-        send_row(x, 200, &cmd->row);
+        send_row(x, 200, &cmd->row, fields);
 }
 
 static hfd_rc txn_create(struct hfd_txn *tx, void *arg, struct hfd_err *err)
 {
-    struct command *cmd = arg;
+    struct hfd_fleet_command *cmd = arg;
 
     return hfd_fleet_create(tx, &cmd->call, &cmd->in.create, &cmd->row, err);
 }
 
-static hfd_rc read_create(hfd_slice body, struct command *cmd, struct hfd_fleet_reading *r,
-                          struct hfd_err *err)
+static hfd_rc read_create(hfd_slice body, struct hfd_fleet_command *cmd,
+                          struct hfd_fleet_reading *r, struct hfd_err *err)
 {
     cmd->in.create = (struct hfd_fleet_create){.kind = cmd->kind, .owner_id = cmd->owner_id};
     return hfd_fleet_json_create(body, r, &cmd->in.create, err);
@@ -213,7 +192,7 @@ const struct hfd_fleet_action hfd_fleet_creating = {read_create, txn_create, on_
 
 static hfd_rc txn_patch(struct hfd_txn *tx, void *arg, struct hfd_err *err)
 {
-    struct command *cmd = arg;
+    struct hfd_fleet_command *cmd = arg;
 
     struct hfd_fleet_changes changes;
     hfd_rc rc;
@@ -223,7 +202,7 @@ static hfd_rc txn_patch(struct hfd_txn *tx, void *arg, struct hfd_err *err)
     return rc == HFD_OK ? hfd_resource_observe(tx, cmd->driver, &cmd->call, err) : rc;
 }
 
-static hfd_rc read_patch(hfd_slice body, struct command *cmd, struct hfd_fleet_reading *r,
+static hfd_rc read_patch(hfd_slice body, struct hfd_fleet_command *cmd, struct hfd_fleet_reading *r,
                          struct hfd_err *err)
 {
     cmd->in.patch = (struct hfd_fleet_patch){.target = {cmd->kind, cmd->owner_id, cmd->id}};
@@ -234,7 +213,7 @@ const struct hfd_fleet_action hfd_fleet_patching = {read_patch, txn_patch, on_ch
 
 static hfd_rc txn_delete(struct hfd_txn *tx, void *arg, struct hfd_err *err)
 {
-    struct command *cmd = arg;
+    struct hfd_fleet_command *cmd = arg;
 
     const struct hfd_fleet_target target = {cmd->kind, cmd->owner_id, cmd->id};
     struct hfd_fleet_changes changes;
@@ -251,7 +230,7 @@ const struct hfd_fleet_action hfd_fleet_deleting = {NULL, txn_delete, on_changed
 
 static hfd_rc txn_force_delete(struct hfd_txn *tx, void *arg, struct hfd_err *err)
 {
-    struct command *cmd = arg;
+    struct hfd_fleet_command *cmd = arg;
 
     const struct hfd_fleet_target target = {cmd->kind, cmd->owner_id, cmd->id};
     struct hfd_fleet_changes changes;
@@ -265,7 +244,7 @@ static hfd_rc txn_force_delete(struct hfd_txn *tx, void *arg, struct hfd_err *er
 static void on_force_deleted(struct hfd_exchange *x, void *arg, hfd_rc rc,
                              const struct hfd_err *err)
 {
-    const struct command *cmd = arg;
+    const struct hfd_fleet_command *cmd = arg;
     const struct hfd_reply reply = {.status = cmd->status};
 
     if (rc != HFD_OK) {
@@ -278,8 +257,8 @@ static void on_force_deleted(struct hfd_exchange *x, void *arg, hfd_rc rc,
     hfd_exchange_reply(x, &reply);
 }
 
-static hfd_rc read_reason(hfd_slice body, struct command *cmd, struct hfd_fleet_reading *r,
-                          struct hfd_err *err)
+static hfd_rc read_reason(hfd_slice body, struct hfd_fleet_command *cmd,
+                          struct hfd_fleet_reading *r, struct hfd_err *err)
 {
     return hfd_fleet_json_reason(body, r, &cmd->in.reason, err);
 }
@@ -291,7 +270,7 @@ const struct hfd_fleet_action hfd_fleet_force_deleting = {read_reason, txn_force
 
 static hfd_rc txn_report(struct hfd_txn *tx, void *arg, struct hfd_err *err)
 {
-    struct command *cmd = arg;
+    struct hfd_fleet_command *cmd = arg;
 
     const struct hfd_health_report health = {&cmd->in.report, &cmd->observed.given};
     struct hfd_fleet_changes changes;
@@ -305,14 +284,14 @@ static hfd_rc txn_report(struct hfd_txn *tx, void *arg, struct hfd_err *err)
     return rc == HFD_OK ? hfd_resource_observe(tx, cmd->driver, &cmd->call, err) : rc;
 }
 
-static void count_report(const struct command *cmd, const char *outcome)
+static void count_report(const struct hfd_fleet_command *cmd, const char *outcome)
 {
     hfd_metric_add(HFD_METRIC_REPORTS, HFD_LABELS(hfd_kind_name(cmd->kind), outcome), 1);
 }
 
 static void on_reported(struct hfd_exchange *x, void *arg, hfd_rc rc, const struct hfd_err *err)
 {
-    const struct command *cmd = arg;
+    const struct hfd_fleet_command *cmd = arg;
     struct hfd_reply reply = {.status = cmd->status};
     struct hfd_buf b;
 
@@ -321,7 +300,7 @@ static void on_reported(struct hfd_exchange *x, void *arg, hfd_rc rc, const stru
         hfd_exchange_fail(x, rc, err);
         return;
     }
-    hfd_buf_init(&b, DOCUMENT_MAX_BYTES);
+    hfd_buf_init(&b, HFD_FLEET_DOCUMENT_MAX_BYTES);
     if (cmd->report.verdict == HFD_VERDICT_DISCARD) {
         count_report(cmd, "discarded");
         reply.status = 204;
@@ -332,8 +311,8 @@ static void on_reported(struct hfd_exchange *x, void *arg, hfd_rc rc, const stru
     hfd_api_send(x, &reply, "application/json", &b);
 }
 
-static hfd_rc read_report(hfd_slice body, struct command *cmd, struct hfd_fleet_reading *r,
-                          struct hfd_err *err)
+static hfd_rc read_report(hfd_slice body, struct hfd_fleet_command *cmd,
+                          struct hfd_fleet_reading *r, struct hfd_err *err)
 {
     hfd_rc rc;
 
@@ -349,237 +328,17 @@ static hfd_rc read_report(hfd_slice body, struct command *cmd, struct hfd_fleet_
 
 const struct hfd_fleet_action hfd_fleet_reporting = {read_report, txn_report, on_reported, 201};
 
-/* ---- lists ---- */
-
-static hfd_rc page_params(hfd_slice query, struct command *cmd, struct hfd_err *err)
-{
-    return hfd_query_page(query, cmd->call.mem, &cmd->in.list.page, err);
-}
-
-/*
- * Reads orderBy and order. `order` is a direction; in later versions of HyperFleet it is what
- * orderBy is here. Clients of all versions send both.
- */
-static hfd_rc order_params(hfd_slice query, struct command *cmd, struct hfd_fleet_query *q,
-                           struct hfd_err *err)
-{
-    struct hfd_arena *mem = cmd->call.mem;
-    hfd_slice by, direction;
-    struct hfd_err why;
-    struct hfd_orders orders;
-    hfd_rc rc;
-
-    rc = hfd_query_get(query, "orderBy", mem, &by, err);
-    if (rc == HFD_OK)
-        rc = hfd_query_get(query, "order", mem, &direction, err);
-    if (rc != HFD_OK)
-        return rc;
-    if (direction.len > 0 && !hfd_slice_is(direction, "asc") && !hfd_slice_is(direction, "desc")) {
-        rc = hfd_search_order(&(struct hfd_order_text){cmd->kind, direction, HFD_SLICE("")}, mem,
-                              &orders, &why);
-        q->order = orders.items;
-        q->order_count = orders.count;
-        if (rc == HFD_BAD_REQUEST)
-            return hfd_fail_field(err, rc, "order",
-                                  "order must be 'asc' or 'desc', or fields to sort by: %s",
-                                  why.msg);
-        if (rc != HFD_OK)
-            return hfd_fail(err, rc, "%s", why.msg);
-        if (by.len == 0)
-            return HFD_OK;
-        direction = HFD_SLICE("");
-    }
-    rc = hfd_search_order(&(struct hfd_order_text){cmd->kind, by, direction}, mem, &orders, err);
-    q->order = orders.items;
-    q->order_count = orders.count;
-    return rc;
-}
-
-static hfd_rc list_params(hfd_slice query, struct command *cmd, struct hfd_err *err)
-{
-    struct hfd_arena *mem = cmd->call.mem;
-    struct hfd_fleet_query *q = &cmd->in.list.query;
-    hfd_slice search, fields;
-    hfd_rc rc;
-
-    rc = page_params(query, cmd, err);
-    if (rc != HFD_OK)
-        return rc;
-    *q = (struct hfd_fleet_query){
-        .kind = cmd->kind,
-        .owner_id = cmd->owner_id,
-        .offset = (cmd->in.list.page.page - 1) * cmd->in.list.page.size,
-        .limit = cmd->in.list.page.size,
-    };
-    rc = order_params(query, cmd, q, err);
-    if (rc == HFD_OK)
-        rc = hfd_query_get(query, "search", mem, &search, err);
-    if (rc == HFD_OK)
-        rc = hfd_search_parse(cmd->kind, search, mem, &q->filter, err);
-    if (rc == HFD_OK)
-        rc = hfd_query_get(query, "fields", mem, &fields, err);
-    return rc == HFD_OK ? hfd_fields_parse(cmd->kind, fields, mem, &cmd->in.list.fields, err) : rc;
-}
-
-/*
- * Turns a full page into an error that asks for a smaller one, because a retry would not help. It
- * does when the process is out of memory.
- */
-static hfd_rc fit(hfd_rc rc, const struct hfd_arena *mem, struct hfd_err *err)
-{
-    if (rc != HFD_LIMIT && !(rc == HFD_NOMEM && mem->full))
-        return rc;
-    return hfd_fail_field(err, HFD_LIMIT, "pageSize",
-                          "the page is too large for one answer: ask for a smaller pageSize");
-}
-
-static hfd_rc txn_list(struct hfd_txn *tx, void *arg, struct hfd_err *err)
-{
-    struct command *cmd = arg;
-    hfd_rc rc;
-
-    if (cmd->owner_id.len > 0) {
-        const struct hfd_fleet_target owner = {.kind = HFD_KIND_CLUSTER, .id = cmd->owner_id};
-
-        rc = hfd_fleet_get(tx, &owner, cmd->call.mem, &cmd->row, err);
-        if (rc != HFD_OK)
-            return rc;
-    }
-    rc = hfd_fleet_row_search(tx, &cmd->in.list.query, cmd->call.mem, &cmd->rows, err);
-    return fit(rc, cmd->call.mem, err);
-}
-
-static void list_head(struct hfd_buf *b, const char *kind, const struct command *cmd, size_t count,
-                      int64_t total)
-{
-    hfd_buf_addf(b, "{\"kind\":\"%sList\",\"page\":%lld,\"size\":%zu,\"total\":%lld,\"items\":[",
-                 kind, (long long)cmd->in.list.page.page, count, (long long)total);
-}
-
-static void add_item(struct hfd_buf *b, const struct command *cmd, const struct hfd_fleet_row *row,
-                     enum hfd_vocabulary vocabulary)
-{
-    struct hfd_buf whole;
-    hfd_slice document;
-    hfd_rc rc;
-
-    if (cmd->in.list.fields == NULL) {
-        hfd_fleet_json_resource(b, row, vocabulary);
-        return;
-    }
-    hfd_buf_init(&whole, DOCUMENT_MAX_BYTES);
-    hfd_fleet_json_resource(&whole, row, vocabulary);
-    rc = hfd_buf_finish(&whole, &document, NULL);
-    if (rc == HFD_OK)
-        hfd_fields_add(b, cmd->in.list.fields, document);
-    else if (b->rc == HFD_OK)
-        b->rc = rc;
-    hfd_buf_fini(&whole);
-}
-
-static void send_page(struct hfd_exchange *x, struct hfd_reply *reply, struct hfd_buf *b)
-{
-    struct hfd_err err;
-    hfd_rc rc = b->rc == HFD_NOMEM ? hfd_fail_nomem(&err, "format a list")
-                                   : fit(b->rc, hfd_exchange_mem(x), &err);
-
-    if (rc == HFD_OK) {
-        hfd_api_send(x, reply, "application/json", b);
-        return;
-    }
-    hfd_buf_fini(b);
-    hfd_exchange_fail(x, rc, &err);
-}
-
-static void on_listed(struct hfd_exchange *x, void *arg, hfd_rc rc, const struct hfd_err *err)
-{
-    const struct command *cmd = arg;
-    struct hfd_reply reply = {.status = 200};
-    struct hfd_buf b;
-
-    if (rc != HFD_OK) {
-        hfd_exchange_fail(x, rc, err);
-        return;
-    }
-    hfd_buf_init(&b, LIST_MAX_BYTES);
-    b.budget = hfd_exchange_mem(x)->budget;
-    list_head(&b, hfd_kind_name(cmd->kind), cmd, cmd->rows.count, cmd->rows.total);
-    for (size_t i = 0; i < cmd->rows.count; i++) {
-        if (i > 0)
-            hfd_buf_addc(&b, ',');
-        add_item(&b, cmd, &cmd->rows.rows[i], hfd_exchange_app(x)->vocabulary);
-    }
-    hfd_buf_lit(&b, "]}");
-    send_page(x, &reply, &b);
-}
-
-/* A request for a list: reads its parameters into the command, runs the command, answers. */
-struct hfd_fleet_listing {
-    hfd_rc (*params)(hfd_slice query, struct command *cmd, struct hfd_err *err);
-    hfd_txn_fn *fn;
-    hfd_then_fn *then;
-};
-
-void hfd_fleet_api_list(struct hfd_exchange *x)
-{
-    const struct hfd_fleet_listing *listing = hfd_exchange_route(x)->arg;
-    struct command *cmd = start(x);
-    struct hfd_err err;
-    hfd_rc rc;
-
-    if (cmd == NULL)
-        return;
-    cmd->call.mem->max_bytes = LIST_MAX_BYTES; /* a page of the largest documents */
-    rc = listing->params(hfd_exchange_request(x)->query, cmd, &err);
-    if (rc != HFD_OK)
-        hfd_exchange_fail(x, rc, &err);
-    else
-        hfd_exchange_view(x, listing->fn, cmd, listing->then);
-}
-
-const struct hfd_fleet_listing hfd_fleet_resources = {list_params, txn_list, on_listed};
-
-static hfd_rc txn_statuses(struct hfd_txn *tx, void *arg, struct hfd_err *err)
-{
-    struct command *cmd = arg;
-    const int64_t size = cmd->in.list.page.size;
-    const struct hfd_report_query page = {
-        .fleet_id = cmd->id, .limit = size, .offset = (cmd->in.list.page.page - 1) * size};
-    hfd_rc rc;
-
-    rc = hfd_fleet_get(tx, &(struct hfd_fleet_target){cmd->kind, cmd->owner_id, cmd->id},
-                       cmd->call.mem, &cmd->row, err);
-    if (rc == HFD_OK)
-        rc = fit(hfd_report_row_list(tx, &page, cmd->call.mem, &cmd->reports, err), cmd->call.mem,
-                 err);
-    return rc;
-}
-
-static void on_statuses(struct hfd_exchange *x, void *arg, hfd_rc rc, const struct hfd_err *err)
-{
-    const struct command *cmd = arg;
-    struct hfd_reply reply = {.status = 200};
-    struct hfd_buf b;
-
-    if (rc != HFD_OK) {
-        hfd_exchange_fail(x, rc, err);
-        return;
-    }
-    hfd_buf_init(&b, LIST_MAX_BYTES);
-    b.budget = hfd_exchange_mem(x)->budget;
-    list_head(&b, "AdapterStatus", cmd, cmd->reports.count, cmd->reports.total);
-    for (size_t i = 0; i < cmd->reports.count; i++) {
-        if (i > 0)
-            hfd_buf_addc(&b, ',');
-        hfd_fleet_json_report(&b, &cmd->reports.rows[i]);
-    }
-    hfd_buf_lit(&b, "]}");
-    send_page(x, &reply, &b);
-}
-
-const struct hfd_fleet_listing hfd_fleet_statuses = {page_params, txn_statuses, on_statuses};
-
 /* ---- the service ---- */
+
+void hfd_fleet_api_refuse_nodepool(struct hfd_exchange *x)
+{
+    struct hfd_err err;
+    const hfd_rc rc = hfd_fail(&err, HFD_INVALID,
+                               "kind \"NodePool\" is a child kind; create it via "
+                               "/clusters/{id}/nodepools");
+
+    hfd_exchange_fail_as(x, 422, rc, &err);
+}
 
 void hfd_fleet_api_metadata(struct hfd_exchange *x)
 {

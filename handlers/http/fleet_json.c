@@ -103,24 +103,21 @@ struct checks {
     struct hfd_err *err;
 };
 
-static void add_violation(struct checks *c, hfd_slice field, hfd_slice message,
-                          const char *constraint)
+static void add_violation(struct checks *c, const struct hfd_violation *given)
 {
     struct hfd_violations *found = &c->r->found;
     struct hfd_violation *v = &found->items[found->count];
 
     if (found->count == HFD_VIOLATIONS_MAX)
         return;
-    *v = (struct hfd_violation){hfd_arena_dup(c->r->mem, field), hfd_arena_dup(c->r->mem, message),
-                                constraint};
+    *v = *given;
+    v->field = hfd_arena_dup(c->r->mem, given->field);
+    v->message = hfd_arena_dup(c->r->mem, given->message);
     if (v->field.p != NULL && v->message.p != NULL)
         found->count++; /* without memory only the first error is reported */
 }
 
-/*
- * Records a failure; a member of a wrong type gets HyperFleet's text. Returns true if there was
- * none.
- */
+/* Records a failure, with HyperFleet's text for a wrong type. Returns true if there was none. */
 static bool passed(struct checks *c, hfd_rc rc, const struct hfd_err *why)
 {
     if (rc == HFD_OK)
@@ -133,7 +130,8 @@ static bool passed(struct checks *c, hfd_rc rc, const struct hfd_err *why)
             (void)hfd_fail_field(c->err, rc, why->field, "%s", why->msg);
     }
     if (why->field[0] != '\0')
-        add_violation(c, hfd_slice_of(why->field), hfd_slice_of(why->msg), "");
+        add_violation(c, &(struct hfd_violation){hfd_slice_of(why->field), hfd_slice_of(why->msg),
+                                                 "", HFD_SLICE_NONE});
     return false;
 }
 
@@ -199,7 +197,7 @@ static void check_spec(struct checks *c, enum hfd_kind kind, const json_t *doc)
         (void)hfd_fail(&why, rc, "Invalid %sSpec", hfd_kind_name(kind));
     (void)passed(c, rc, &why);
     for (size_t i = 0; i < found.count; i++)
-        add_violation(c, found.items[i].field, found.items[i].message, found.items[i].constraint);
+        add_violation(c, &found.items[i]);
 }
 
 /* Stores a member in canonical form; leaves *out if it is absent. */

@@ -29,7 +29,7 @@ static const struct row {
     [HFD_TOO_LARGE]   = {413, "RES-101", 413, "VAL-005", "bad-request",         "Bad Request"},
     [HFD_NOT_FOUND]   = {400, "RES-101", 404, "NTF-001", "not-found",           "Resource Not Found"},
     [HFD_CONFLICT]    = {400, "RES-101", 409, "CNF-001", "conflict",            "Resource Conflict"},
-    [HFD_DELETING]    = {400, "RES-101", 409, "CNF-003", "conflict",            "Resource Conflict"},
+    [HFD_DELETING]    = {400, "RES-101", 409, "CNF-003", "conflict",            "State Conflict"},
     [HFD_IMMUTABLE]   = {400, "RES-106", 409, "CNF-001", "conflict",            "Resource Conflict"},
     [HFD_COOKIE]      = {400, "RES-102", 400, "VAL-005", "bad-request",         "Bad Request"},
     [HFD_LIMIT]       = {400, "RES-107", 400, "VAL-000", "validation-error",    "Validation Failed"},
@@ -45,7 +45,7 @@ _Static_assert(HFD_DAMAGED == HFD_RC_COUNT - 1, "a new code behind the last one 
 
 static const struct { int status; const char *text; } status_texts[] = {
     {200, "OK"}, {201, "Created"}, {202, "Accepted"}, {204, "No Content"}, {400, "Bad Request"}, {401, "Unauthorized"}, {404, "Not Found"}, {403, "Forbidden"}, {405, "Method Not Allowed"},
-    {408, "Request Timeout"}, {409, "Conflict"}, {413, "Content Too Large"}, {414, "URI Too Long"}, {417, "Expectation Failed"},
+    {408, "Request Timeout"}, {409, "Conflict"}, {413, "Content Too Large"}, {414, "URI Too Long"}, {417, "Expectation Failed"}, {422, "Unprocessable Content"},
     {421, "Misdirected Request"}, {431, "Request Header Fields Too Large"}, {500, "Internal Server Error"}, {501, "Not Implemented"}, {503, "Service Unavailable"},
 };
 /* clang-format on */
@@ -158,14 +158,19 @@ static hfd_slice with_ends(const struct hfd_problem *p, char *text, hfd_slice me
     return n > 0 ? with_end(end, text, message) : message;
 }
 
-static void add_error(struct hfd_buf *b, hfd_slice field, hfd_slice message, const char *constraint)
+/* with_value: for HyperFleet; a value of an order may be a secret. */
+static void add_error(struct hfd_buf *b, const struct hfd_violation *v, bool with_value)
 {
     hfd_buf_lit(b, "{\"field\":");
-    hfd_buf_json_str(b, field);
+    hfd_buf_json_str(b, v->field);
     hfd_buf_lit(b, ",\"message\":");
-    hfd_buf_json_str(b, message);
-    if (constraint[0] != '\0')
-        hfd_buf_addf(b, ",\"constraint\":\"%s\"", constraint);
+    hfd_buf_json_str(b, v->message);
+    if (v->constraint[0] != '\0')
+        hfd_buf_addf(b, ",\"constraint\":\"%s\"", v->constraint);
+    if (with_value && v->value.p != NULL) {
+        hfd_buf_lit(b, ",\"value\":");
+        hfd_buf_add(b, v->value);
+    }
     hfd_buf_addc(b, '}');
 }
 
@@ -204,14 +209,15 @@ static void add_errors(const struct hfd_problem *p, hfd_slice message, struct hf
     }
     hfd_buf_lit(b, "\"errors\":[");
     for (size_t i = 0; i < count; i++) {
-        const struct hfd_violation *v = &p->fields->items[i];
-
         if (i > 0)
             hfd_buf_addc(b, ',');
-        add_error(b, v->field, v->message, v->constraint);
+        add_error(b, &p->fields->items[i], p->dialect == HFD_DIALECT_FLEET);
     }
     if (count == 0)
-        add_error(b, hfd_slice_of(p->field), message, "");
+        add_error(b,
+                  &(struct hfd_violation){
+                      .field = hfd_slice_of(p->field), .message = message, .constraint = ""},
+                  false);
     hfd_buf_addc(b, ']');
 }
 
@@ -221,7 +227,7 @@ static void format_fleet(const struct hfd_problem *p, const struct row *row, int
     hfd_buf_addf(b,
                  "{\"type\":\"https://api.hyperfleet.io/errors/"
                  "%s\",\"title\":\"%s\",\"status\":%d,\"detail\":",
-                 row->suffix, row->title, status);
+                 row->suffix, p->unknown_route ? "Endpoint Not Found" : row->title, status);
     hfd_buf_json_str(b, message);
     if (p->path.len != 0) {
         hfd_buf_lit(b, ",\"instance\":");

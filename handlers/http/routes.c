@@ -11,6 +11,7 @@
 #include "handlers/http/docs_api.h"
 #include "handlers/http/driver_api.h"
 #include "handlers/http/fleet_api.h"
+#include "handlers/http/fleet_lists.h"
 #include "handlers/http/ops.h"
 #include "handlers/http/pacemaker_api.h"
 #include "handlers/http/tokens_api.h"
@@ -83,6 +84,7 @@ const struct hfd_route hfd_routes[] = {
     FLEET(REPORT,      POST,   "/v1/clusters/{cluster_id}/nodepools/{nodepool_id}/statuses",        "nodepool_statuses",          CHANGE(reporting),       NODEPOOL),
     FLEET(REPORT,      PUT,    "/v1/clusters/{cluster_id}/nodepools/{nodepool_id}/statuses",        "nodepool_statuses",          CHANGE(reporting),       NODEPOOL),
     FLEET(FLEET_READ,  GET,    "/v1/nodepools",                                                     "nodepools",                  LIST(resources),         NODEPOOL),
+    FLEET(FLEET_WRITE, POST,   "/v1/nodepools",                                                     "nodepools",                  DO(hfd_fleet_api_refuse_nodepool), 0),
     FLEET(FLEET_READ,  GET,    "/v1/nodepools/{nodepool_id}",                                       "nodepool_flat",              DO(hfd_fleet_api_get),   NODEPOOL),
     FLEET(FLEET_WRITE, PATCH,  "/v1/nodepools/{nodepool_id}",                                       "nodepool_flat",              CHANGE(patching),        NODEPOOL),
     FLEET(FLEET_WRITE, DELETE, "/v1/nodepools/{nodepool_id}",                                       "nodepool_flat",              CHANGE(deleting),        NODEPOOL),

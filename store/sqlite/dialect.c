@@ -88,6 +88,12 @@ hfd_slice hfd_db_json_path(const struct hfd_db *db, hfd_slice dotted, struct hfd
     return hfd_buf_to_arena(&b, mem, &out, NULL) == HFD_OK ? out : HFD_SLICE_NONE;
 }
 
+hfd_slice hfd_db_json_key(const struct hfd_db *db, hfd_slice key, struct hfd_arena *mem)
+{
+    (void)db;
+    return hfd_arena_printf(mem, "$.\"%.*s\"", HFD_SLICE_FMT(key));
+}
+
 struct hfd_db_like hfd_db_sql_like(const struct hfd_db *db)
 {
     (void)db;

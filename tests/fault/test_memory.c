@@ -416,7 +416,7 @@ static hfd_rc list_fn(struct hfd_txn *tx, void *arg, struct hfd_err *err)
     if (rc == HFD_OK)
         rc = hfd_search_order(&(struct hfd_order_text){HFD_KIND_NODEPOOL,
                                                        HFD_SLICE("name desc, created_time"),
-                                                       HFD_SLICE("asc")},
+                                                       HFD_SLICE("asc"), false},
                               &l->mem, &orders, err);
     if (rc != HFD_OK)
         return rc;

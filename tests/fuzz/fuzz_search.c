@@ -16,7 +16,7 @@ static bool is_plain(hfd_slice name)
         const char c = name.p[i];
 
         if (!((c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
-              c == '_' || c == '.'))
+              c == '_' || c == '.' || c == '-' || c == '/'))
             return false;
     }
     return name.len > 0;
@@ -24,7 +24,7 @@ static bool is_plain(hfd_slice name)
 
 static bool is_named(enum hfd_field field)
 {
-    return field >= HFD_FIELD_LABEL;
+    return field >= HFD_FIELD_LABEL && field < HFD_FIELD_ADAPTER;
 }
 
 static bool holds_numbers(enum hfd_field field)
@@ -32,7 +32,8 @@ static bool holds_numbers(enum hfd_field field)
     return field == HFD_FIELD_GENERATION || field == HFD_FIELD_CREATED_TIME ||
            field == HFD_FIELD_UPDATED_TIME || field == HFD_FIELD_DELETED_TIME ||
            field == HFD_FIELD_CONDITION_UPDATED || field == HFD_FIELD_CONDITION_TRANSITION ||
-           field == HFD_FIELD_CONDITION_GENERATION;
+           field == HFD_FIELD_CONDITION_GENERATION || field == HFD_FIELD_REPORT_GENERATION ||
+           field == HFD_FIELD_REPORT_TIME;
 }
 
 static void check_comparison(const struct hfd_filter *f)
@@ -94,7 +95,12 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     HFD_ASSERT(rc == HFD_OK || rc == HFD_BAD_REQUEST);
     if (filter != NULL)
         check_tree(filter, 0);
-    rc = hfd_search_order(&(struct hfd_order_text){kind, text, HFD_SLICE("")}, &mem, &orders, &err);
+    rc = hfd_search_parse_reports(text, &mem, &filter, &err);
+    HFD_ASSERT(rc == HFD_OK || rc == HFD_BAD_REQUEST);
+    if (filter != NULL)
+        check_tree(filter, 0);
+    rc = hfd_search_order(&(struct hfd_order_text){kind, text, HFD_SLICE(""), false}, &mem, &orders,
+                          &err);
     HFD_ASSERT(rc == HFD_OK || rc == HFD_BAD_REQUEST);
     for (size_t i = 0; rc == HFD_OK && i < orders.count; i++)
         HFD_ASSERT(orders.items[i].field <= HFD_FIELD_LABEL &&

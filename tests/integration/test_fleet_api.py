@@ -244,13 +244,29 @@ class Resources(FleetCase):
                                                            else None), 404, "HYPERFLEET-NTF-000")
                     self.assertIn(path, doc["detail"])
 
+    def test_nodepool_without_cluster(self):
+        """A nodepool is created below its cluster: POST to the flat list is 422 that says so."""
+        answer = self.client.post(BASE + "/nodepools", {"kind": "NodePool", "name": "x"})
+        self.problem(answer, 422, "HYPERFLEET-VAL-000",
+                     'kind "NodePool" is a child kind; create it via /clusters/{id}/nodepools')
+
+    def test_titles(self):
+        """Titles of what is no resource and of what is being deleted are HyperFleet's later ones.
+        """
+        cluster = self.cluster()
+        self.client.delete(cluster["href"])
+        for answer, title in ((self.client.get(BASE + "/nowhere"), "Endpoint Not Found"),
+                              (self.client.get(BASE + "/clusters/2none"), "Resource Not Found"),
+                              (self.client.patch(cluster["href"], {"spec": {}}), "State Conflict")):
+            self.assertEqual(answer.json["title"], title)
+
     def test_wrong_methods(self):
         """A known path with another method is 405 with Allow."""
         cluster = self.cluster()
         pool = self.pool(cluster)
         cases = {BASE + "/clusters": ("PUT", "PATCH", "DELETE"), cluster["href"]: ("PUT", "POST"),
                  cluster["href"] + "/statuses": ("PATCH", "DELETE"),
-                 BASE + "/nodepools": ("POST", "PUT", "DELETE"), pool["href"]: ("PUT", "POST"),
+                 BASE + "/nodepools": ("PUT", "PATCH", "DELETE"), pool["href"]: ("PUT", "POST"),
                  pool["href"] + "/statuses": ("PATCH", "DELETE"),
                  cluster["href"] + "/nodepools": ("PUT", "PATCH", "DELETE")}
         for path, methods in cases.items():
@@ -453,7 +469,7 @@ class Deletion(FleetCase):
         self.assertIn(doc["id"], [c["id"] for c in self.fleet.list("/clusters")])
 
     def test_marked_for_deletion(self):
-        """PATCH and a new nodepool on it are 409 HYPERFLEET-CNF-003."""
+        """PATCH and a new nodepool on it are 409 HYPERFLEET-CNF-003, "State Conflict"."""
         doc = self.cluster()
         pool = self.pool(doc)
         self.client.delete(doc["href"])

@@ -67,10 +67,12 @@ class Search(ListCase):
         cls = type(self)
         cls.a = self.cluster(name="alpha",
                              labels={"env": "prod", "region": "us", "quote": "it's",
+                                     "example.org/Zone-a": "z1",
                                      "town": "ZÜRICH 🦊 Ⱥ"},
                              spec={"region": "us", "size": 3, "net": {"ratio": 1.5},
                                    "private": True})
-        cls.b = self.cluster(name="beta", labels={"env": "prod"}, spec={"region": "eu", "size": 10})
+        cls.b = self.cluster(name="beta", labels={"env": "prod", "example.org/Zone-a": "z2"},
+                             spec={"region": "eu", "size": 10})
         cls.c = self.cluster(name="alpha-2", labels={"env": "dev", "region": "us"}, spec={})
         cls.p = self.pool(cls.a, name="pool-a", labels={"env": "prod"})
         cls.q = self.pool(cls.b, name="pool-b", labels={"env": "prod"})
@@ -115,6 +117,19 @@ class Search(ListCase):
                 ("labels.town ilike 'zürich _ ⱥ'", ["alpha"]),
                 ("labels.town ilike 'Zürich%'", ["alpha"]),
                 ("labels.town like 'Zürich%'", []),
+                ("labels.example.org/Zone-a='z1'", ["alpha"]),
+                ("labels.example.org/Zone-a in ('z1') and labels.env='prod'", ["alpha"]),
+                ("labels.example.org/Zone-a != 'z1'", ["beta"]),
+                ("labels.example.org/Zone-a is null", ["alpha-2"]),
+                ("not labels.example.org/Zone-a like 'z1%'", ["beta"]),
+                ("labels.\"example.org/Zone-a\"='z2'", ["beta"]),
+                ("name=\"alpha\" or name=`beta`", ["beta", "alpha"]),
+                ("spec.private=true", ["alpha"]),
+                ("spec.private=false", []),
+                ("spec.private in (true)", ["alpha"]),
+                ("created_time > '2020-01-01'", everything),
+                ("created_time > 2020-01-01", everything),
+                ("created_time < 2020-01-01T00:00:00Z", []),
                 ("labels.region is null", ["beta"]),
                 ("labels.region is not null", ["alpha-2", "alpha"]),
                 ("labels.region != 'us'", []),
@@ -211,6 +226,8 @@ class Search(ListCase):
                          ["alpha", "alpha-2", "beta"])
         self.assertEqual(names(orderBy="generation,created_time asc"), ["alpha", "beta", "alpha-2"])
         self.assertEqual(names(orderBy="labels.region,name"), ["alpha", "alpha-2", "beta"])
+        self.assertEqual(names(orderBy="labels.example.org/Zone-a desc"),
+                         ["alpha-2", "beta", "alpha"])
         self.refused("HYPERFLEET-VAL-005", "orderBy", "bad order value 'name up'",
                      orderBy="name up")
         self.refused("HYPERFLEET-VAL-005", "orderBy", orderBy="spec")
@@ -225,16 +242,15 @@ class Search(ListCase):
     def test_search_errors(self):
         """A wrong query is a 400 that repeats it and says where; never a 500."""
         for search, detail in (
-                ("garbage", None), ("name=", None), ("name=\"x\"", None), ("(name='x'", None),
-                ("name='x", None),
-                ("labels.foo-bar='x'", None),
+                ("garbage", None), ("name=", None), ("name=\"x", None), ("(name='x'", None),
+                ("name='x", None), ("name=true", None),
+                ("spec.foo-bar='x'", None),
                 ("spec='x'", "spec is not a valid field name"),
                 ("foo='x'", "foo is not a valid field name"),
                 ("foo.bar='x'", "foo is not a related resource of Cluster"),
                 ("owner_id='x'", "owner_id is not a valid field name"),
-                ("labels.Upper='x'",
-                 "label key 'Upper' is invalid: must contain only lowercase letters, digits, and "
-                 "underscores"),
+                ("labels.upper-='x'",
+                 "label key 'upper-' is invalid: must be the key of a Kubernetes label"),
                 ("status.conditions.ready='True'",
                  "condition type 'ready' is invalid: must be PascalCase (e.g., Ready, Available)"),
                 ("status.conditions.Ready='yes'",
@@ -287,9 +303,7 @@ class Search(ListCase):
                      fields="x")
 
     def test_pages(self):
-        """Page and size within their bounds, the page behind the last one, and status lists, which
-        know nothing else.
-        """
+        """Page and size within their bounds, and the page behind the last one."""
         doc = self.ask(page=2, pageSize=2).json
         self.assertEqual((doc["kind"], doc["page"], doc["size"], doc["total"]),
                          ("ClusterList", 2, 1, 3))
@@ -305,10 +319,82 @@ class Search(ListCase):
         self.refused("HYPERFLEET-VAL-000", "page", page="2147483648")
         self.assertEqual(self.ask(pageSize="").status, 200)
         statuses = self.a["href"] + "/statuses"
-        doc = self.ask(statuses, search="garbage", orderBy="nothing", fields="x", pageSize=1,
-                       page=2).json
+        doc = self.ask(statuses, pageSize=1, page=2).json
         self.assertEqual((doc["kind"], doc["size"], doc["total"]), ("AdapterStatusList", 1, 2))
         self.refused("HYPERFLEET-VAL-000", "page", path=statuses, page="0")
+
+
+class Statuses(ListCase):
+    """The lists of reports take search, orderBy and order as all lists do."""
+
+    def reported(self, make):
+        resource = make()
+        for adapter, available in (("b", True), ("a-one", False), ("extra", True)):
+            self.assertEqual(self.fleet.report(resource, adapter, available=available).status, 201)
+        return resource["href"] + "/statuses"
+
+    def adapters(self, path, **params):
+        answer = self.ask(path, **params)
+        self.assertEqual(answer.status, 200, answer)
+        doc = answer.json
+        self.assertEqual(doc["kind"], "AdapterStatusList")
+        return [i["adapter"] for i in doc["items"]]
+
+    def check(self, path):
+        self.assertEqual(self.adapters(path), ["b", "a-one", "extra"])
+        for search, found in (
+                ("adapter='b'", ["b"]), ("adapter like '%e%'", ["a-one", "extra"]),
+                ("adapter in (\"b\", 'x') or adapter='extra'", ["b", "extra"]),
+                ("not adapter='b'", ["a-one", "extra"]),
+                ("conditions.Available='True'", ["b", "extra"]),
+                ("conditions.Available='False' and observed_generation=1", ["a-one"]),
+                ("conditions.Other='True'", []), ("observed_generation>1", []),
+                ("last_report_time > 2020-01-01 and created_time > '2020-01-01'",
+                 ["b", "a-one", "extra"]), ("last_report_time < '2020-01-01'", [])):
+            self.assertEqual(self.adapters(path, search=search), found, search)
+        for params, found in (
+                ({"orderBy": "adapter"}, ["a-one", "b", "extra"]),
+                ({"orderBy": "adapter", "order": "desc"}, ["extra", "b", "a-one"]),
+                ({"order": "adapter desc"}, ["extra", "b", "a-one"]),
+                ({"order": "desc"}, ["extra", "a-one", "b"]),
+                ({"order": "asc"}, ["b", "a-one", "extra"]),
+                ({"orderBy": "observed_generation desc,last_report_time desc"},
+                 ["extra", "a-one", "b"])):
+            self.assertEqual(self.adapters(path, **params), found, params)
+        doc = self.ask(path, search="conditions.Available='True'", orderBy="adapter desc",
+                       pageSize=1, page=2).json
+        self.assertEqual((doc["total"], doc["size"], doc["items"][0]["adapter"]), (2, 1, "b"))
+        for key, value in (("search", "garbage"), ("search", "name='x'"),
+                           ("search", "conditions.Available='yes'"), ("search", "labels.a='b'"),
+                           ("orderBy", "name"), ("orderBy", "adapter up"), ("order", "up")):
+            self.refused("HYPERFLEET-VAL-005", key, path=path, **{key: value})
+
+    def test_reports(self):
+        """On clusters, and on nodepools by both paths."""
+        self.check(self.reported(self.cluster))
+        pool = self.pool(self.cluster())
+        path = self.reported(lambda: pool)
+        self.check(path)
+        self.check("/nodepools/%s/statuses" % pool["id"])
+        self.problem(self.ask("/clusters/2nosuch/statuses", search="adapter='x'"), 404,
+                     "HYPERFLEET-NTF-001")
+
+
+class One(ListCase):
+    def test_fields(self):
+        """`fields` on one resource gives these members and the id."""
+        cluster = self.cluster(labels={"a": "b", "c": "d"})
+        pool = self.pool(cluster)
+        self.assertEqual(self.ask(cluster["href"], fields="name,labels.a").json,
+                         {"id": cluster["id"], "name": cluster["name"], "labels": {"a": "b"}})
+        for path in (pool["href"], "/nodepools/" + pool["id"]):
+            self.assertEqual(self.ask(path, fields="generation").json,
+                             {"id": pool["id"], "generation": 1})
+        self.assertEqual(self.ask(cluster["href"], fields="").json, cluster)
+        self.assertEqual(self.ask(cluster["href"], other="x").json, cluster)
+        self.refused("HYPERFLEET-VAL-000", "fields",
+                     "The following field(s) doesn't exist in `Cluster`: x", path=cluster["href"],
+                     fields="x")
 
 
 class Large(ListCase):

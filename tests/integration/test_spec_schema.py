@@ -60,8 +60,9 @@ class WithSchema(Case):
 
     # All violations are told, each by its field, the detail being the rule's.
     def test_all_violations_are_told(self):
-        answer = self.create({"region": "mars", "nodes": 0,
-                              "network": {"mtu": "x", "cidrs": ["10.0.0.0/8", "y"]}, "typo": 1})
+        spec = {"region": "mars", "nodes": 0,
+                "network": {"mtu": "x", "cidrs": ["10.0.0.0/8", "y"]}, "typo": 1}
+        answer = self.create(spec)
         self.problem(answer, 400, "HYPERFLEET-VAL-000", "Invalid ClusterSpec")
         self.assertEqual(sorted(self.fields(answer)),
                          ["spec.network.cidrs[1]", "spec.network.mtu", "spec.nodes", "spec.region",
@@ -69,6 +70,11 @@ class WithSchema(Case):
         by_field = {e["field"]: e for e in answer.json["errors"]}
         self.assertEqual(by_field["spec.region"]["constraint"], "enum")
         self.assertEqual(by_field["spec.nodes"]["constraint"], "min")
+        self.assertEqual({f: e.get("value") for f, e in by_field.items()},
+                         {"spec.region": "mars", "spec.nodes": 0, "spec.network.mtu": "x",
+                          "spec.network.cidrs[1]": "y", "spec.typo": 1})
+        long = self.create({"region": "m" * 81, "nodes": 1}).json["errors"][0]
+        self.assertEqual((long["field"], "value" in long), ("spec.region", False))
         self.assertIn("eu-1", by_field["spec.region"]["message"])
 
     # HyperFleet's own door takes no string for a number.

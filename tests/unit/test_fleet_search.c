@@ -32,10 +32,11 @@
 #define TIMES 40 /* few, so that many are equal */
 
 #define S(text) hfd_slice_of(text)
+#define LABELS_MIGRATION 10 /* 0010_labels.sql */
 
 /* ---- a model of what is stored ---- */
 
-static const char *const label_keys[LABELS] = {"env", "humanitec_guresid", "region", "tier"};
+static const char *const label_keys[LABELS] = {"env", "humanitec_guresid", "re.gion/a-B", "tier"};
 static const char *const label_values[] = {"", "a", "A", "ab", "b%", "b_", "b\\", "it's"};
 static const char *const condition_types[CONDITIONS] = {"Available", "DnsSuccessful", "Ready"};
 static const char *const statuses[] = {"True", "False"};
@@ -298,6 +299,21 @@ static int open_empty(void **state)
     ok(fx, hfd_db_open(fx->base, HFD_DB_WRITER, &fx->db, &fx->err));
     ok(fx, hfd_migrate(fx->db, hfd_migrations, hfd_migrations_count, &fx->err));
     ok(fx, hfd_db_begin(fx->db, &fx->err));
+    fx->tx = (struct hfd_txn){.db = fx->db, .writable = true, .totals = &fx->totals};
+    *state = fx;
+    return 0;
+}
+
+/* A store of which no migration was applied. */
+static int open_old(void **state)
+{
+    struct fixture *fx = calloc(1, sizeof(*fx));
+
+    assert_non_null(fx);
+    assert_int_equal(hfd_base_init(NULL), HFD_OK);
+    tmpdir_make(fx->base);
+    hfd_arena_init(&fx->mem, (size_t)64 << 20);
+    ok(fx, hfd_db_open(fx->base, HFD_DB_WRITER, &fx->db, &fx->err));
     fx->tx = (struct hfd_txn){.db = fx->db, .writable = true, .totals = &fx->totals};
     *state = fx;
     return 0;
@@ -1282,6 +1298,43 @@ static void injections_are_values(void **state)
     }
 }
 
+/* Labels of resources that were stored before their keys could be searched are found. */
+static void older_labels_are_found(void **state)
+{
+    static const char stored[] =
+        "INSERT INTO fleet (seq, id, kind, name, generation, spec, labels, conditions, created_us,"
+        " updated_us, created_by, updated_by) VALUES"
+        " (1, 'a', 1, 'a', 1, '{}', "
+        "'{\"example.org/Zone-a\":\"x\",\"env\":\"y\",\"-\":\"x\",\"a/b/c\":\"x\","
+        "\"a..b/c\":\"x\"}', '[]', 5, 5, 'u', 'u'),"
+        " (2, 'm', 1, 'm', 1, '{}', '{\"example.org/Zone-a\":\"x\"}', '[]', 6, 6, 'u', 'u');"
+        "INSERT INTO fleet_condition VALUES (1, 'Available', 'False', 5, 1)";
+    static const char *const found[] = {"labels.example.org/Zone-a='x'",
+                                        "labels.example.org/Zone-a in ('x', 'z')"};
+    struct fixture *fx = *state;
+    struct hfd_fleet_list list;
+    struct hfd_fleet_query q;
+    struct hfd_stmt *st;
+    bool row;
+
+    ok(fx, hfd_migrate(fx->db, hfd_migrations, LABELS_MIGRATION - 1, &fx->err));
+    ok(fx, hfd_db_begin(fx->db, &fx->err));
+    ok(fx, hfd_db_exec(fx->db, stored, &fx->err));
+    ok(fx, hfd_db_commit(fx->db, &fx->err));
+    ok(fx, hfd_migrate(fx->db, hfd_migrations, LABELS_MIGRATION, &fx->err));
+    ok(fx, hfd_db_begin(fx->db, &fx->err));
+    for (size_t i = 0; i < sizeof(found) / sizeof(found[0]); i++) {
+        parse(fx, HFD_KIND_CLUSTER, found[i], &q);
+        q.limit = 0; /* rows of that time have no checksums */
+        ok(fx, hfd_fleet_row_search(&fx->tx, &q, &fx->mem, &list, &fx->err));
+        assert_int_equal(list.total, 1);
+    }
+    ok(fx, hfd_db_prepare(fx->db, "SELECT count(*) FROM fleet_label", &st, &fx->err));
+    ok(fx, hfd_stmt_step(st, &row, &fx->err));
+    assert_int_equal(hfd_stmt_col_i64(st, 0), 1); /* no key that a removal would not find */
+    hfd_stmt_done(st);
+}
+
 int main(void)
 {
     static const struct CMUnitTest filled[] = {
@@ -1302,6 +1355,9 @@ int main(void)
         cmocka_unit_test(common_pages_are_not_sorted),
     };
 
+    static const struct CMUnitTest old[] = {cmocka_unit_test(older_labels_are_found)};
+
     return cmocka_run_group_tests_name("fleet_search", filled, open_filled, close_store) +
+           cmocka_run_group_tests_name("fleet_search_old", old, open_old, close_store) +
            cmocka_run_group_tests_name("fleet_search_empty", empty, open_empty, close_store);
 }

@@ -66,7 +66,7 @@ static void codes_become_answers(void **state)
         {HFD_NOT_FOUND, 400, "RES-101", 404, "HYPERFLEET-NTF-001", "not-found",
          "Resource Not Found"},
         {HFD_CONFLICT, 400, "RES-101", 409, "HYPERFLEET-CNF-001", "conflict", "Resource Conflict"},
-        {HFD_DELETING, 400, "RES-101", 409, "HYPERFLEET-CNF-003", "conflict", "Resource Conflict"},
+        {HFD_DELETING, 400, "RES-101", 409, "HYPERFLEET-CNF-003", "conflict", "State Conflict"},
         {HFD_IMMUTABLE, 400, "RES-106", 409, "HYPERFLEET-CNF-001", "conflict", "Resource Conflict"},
         {HFD_COOKIE, 400, "RES-102", 400, "HYPERFLEET-VAL-005", "bad-request", "Bad Request"},
         {HFD_LIMIT, 400, "RES-107", 400, "HYPERFLEET-VAL-000", "validation-error",
@@ -281,7 +281,7 @@ static void the_door_speaks_the_dialect(void **state)
     (void)state;
     assert_int_equal(f.reply.status, 404);
     assert_string_equal(text_of(f.doc, "code"), "HYPERFLEET-NTF-000");
-    assert_string_equal(text_of(f.doc, "title"), "Resource Not Found");
+    assert_string_equal(text_of(f.doc, "title"), "Endpoint Not Found");
     json_decref(f.doc);
     p.dialect = HFD_DIALECT_DRIVER;
     f = format(p);

@@ -43,6 +43,9 @@ static const char *const field_texts[HFD_FIELD_COUNT] = {
     [HFD_FIELD_DELETED_TIME] = "deleted_time",
     [HFD_FIELD_CREATED_BY] = "created_by",
     [HFD_FIELD_UPDATED_BY] = "updated_by",
+    [HFD_FIELD_ADAPTER] = "adapter",
+    [HFD_FIELD_REPORT_GENERATION] = "observed",
+    [HFD_FIELD_REPORT_TIME] = "reported",
     [HFD_FIELD_LABEL] = "labels.",
     [HFD_FIELD_SPEC] = "spec.",
     [HFD_FIELD_CONDITION] = "condition.",
@@ -170,6 +173,23 @@ static const struct {
     {"name=''''", "(= name ''')"},
     {"name='\"`[](),='", "(= name '\"`[](),=')"},
     {"name='\xc3\xa9'", "(= name '\xc3\xa9')"},
+    {"name=\"it's\" or name=`a\"b`", "(or (= name 'it's') (= name 'a\"b'))"},
+    {"name in (\"a\"\"b\", `c`, 'd')", "(in name 'a\"b' 'c' 'd')"},
+    {"\"name\"=\"true\"", "(= name 'true')"},
+    /* booleans of spec are text to compare with */
+    {"spec.t=true", "(= spec.t 'true')"},
+    {"spec.t!=FALSE and spec.u in (True, 1)", "(and (!= spec.t 'false') (in spec.u 'true' 1))"},
+    /* times without quotes, and dates */
+    {"created_time>'1970-01-02'", "(> created_time 86400000000)"},
+    {"created_time>1970-01-02", "(> created_time 86400000000)"},
+    {"created_time<=1970-01-01T00:00:01.5Z", "(<= created_time 1500000)"},
+    {"created_time between 1970-01-01t01:00:00+01:00 and 1970-01-02",
+     "(between created_time 0 86400000000)"},
+    {"created_time=1970-01-01T00:00:01-00:00and id='i'",
+     "(and (= created_time 1000000) (= id 'i'))"},
+    {"status.conditions.Ready.last_updated_time<1970-01-01T00:00:02Z", "(< updated.Ready 2000000)"},
+    {"spec.day=2026-01-31", "(= spec.day '2026-01-31')"},
+    {"spec.n in (2026, -01)", "(in spec.n 2026 -1)"},
     {"\"name\"='x'", "(= name 'x')"},
     {"`name`='x'", "(= name 'x')"},
     {"labels.\"in\"='x'", "(= labels.in 'x')"},
@@ -205,6 +225,18 @@ static const struct {
     {"spec.a.0=.5 and spec.a between .25 and 1", "(and (= spec.a.0 0.5) (between spec.a 0.25 1))"},
     {"labels . region = 'us'", "(= labels.region 'us')"},
     {"labels.not='x'", "(= labels.not 'x')"},
+    /* keys of Kubernetes labels, without quotes and with them */
+    {"labels.foo-bar='x'", "(= labels.foo-bar 'x')"},
+    {"labels.Region!='x'", "(!= labels.Region 'x')"},
+    {"labels.a.b='x'", "(= labels.a.b 'x')"},
+    {"labels.\"a.b\"='x' and labels.\"a\".\"b\"='y'",
+     "(and (= labels.a.b 'x') (= labels.a.b 'y'))"},
+    {"labels.hyperfleet.io/shard = '1'", "(= labels.hyperfleet.io/shard '1')"},
+    {"labels.app.kubernetes.io/Part_of.x-1 in ('a')",
+     "(in labels.app.kubernetes.io/Part_of.x-1 'a')"},
+    {"labels.example.org/a like 'x%' or not labels.b-c is null",
+     "(or (like labels.example.org/a 'x%') (not (null labels.b-c)))"},
+    {"labels.____='x'", "(= labels.____ 'x')"},
     {"labels.region is null", "(null labels.region)"},
     {"spec.region='us'", "(= spec.region 'us')"},
     {"spec.a.b_2.C='us'", "(= spec.a.b_2.C 'us')"},
@@ -252,6 +284,69 @@ static void queries_become_trees(void **state)
     assert_tree(HFD_KIND_NODEPOOL, HFD_SLICE("owner_id='2a'"), "(= owner_id '2a')");
 }
 
+/* Reports have fields of their own: those of their documents, and the status of their conditions.
+ */
+static void reports_have_their_own_fields(void **state)
+{
+    static const struct {
+        const char *query, *expected;
+    } cases[] = {
+        {"adapter='dns'", "(= adapter 'dns')"},
+        {"adapter in ('a', 'b') and observed_generation >= 2",
+         "(and (in adapter 'a' 'b') (>= observed 2))"},
+        {"last_report_time > '1970-01-02' or created_time < 1970-01-01T00:00:01Z",
+         "(or (> reported 86400000000) (< created_time 1000000))"},
+        {"conditions.Available='False'", "(= read.Available 'False')"},
+        {"name='x'", "name is not a valid field name"},
+        {"labels.a='x'", "labels.a is not a valid field name"},
+        {"status.conditions.Ready='True'", "status.conditions.Ready is not a valid field name"},
+        {"conditions='x'", "conditions is not a valid field name"},
+        {"conditions.available='True'", "condition type 'available' is invalid: must be PascalCase "
+                                        "(e.g., Ready, Available)"},
+        {"conditions.Available='yes'",
+         "condition status 'yes' is invalid: must be True, False, or Unknown"},
+        {"observed_generation='1'", "expected numeric value for field 'observed_generation'"},
+        {"last_report_time='x'", "invalid timestamp for field 'last_report_time': expected RFC3339 "
+                                 "format (e.g., 2026-01-01T00:00:00Z)"},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        struct parsed p = {.rc = HFD_OK};
+
+        hfd_arena_init(&p.mem, 1 << 20);
+        hfd_buf_init(&p.text, 1 << 20);
+        p.rc = hfd_search_parse_reports(hfd_slice_of(cases[i].query), &p.mem, &p.filter, &p.err);
+        if (p.filter != NULL)
+            show(&p.text, p.filter);
+        hfd_buf_addc(&p.text, '\0');
+        assert_string_equal(p.rc == HFD_OK ? p.text.p : p.err.msg, cases[i].expected);
+        forget(&p);
+    }
+}
+
+/* Lists of reports are ordered by the fields of reports. */
+static void reports_are_ordered_by_their_fields(void **state)
+{
+    const struct hfd_order_text good = {.by = HFD_SLICE("adapter desc, last_report_time"),
+                                        .of_reports = true},
+                                bad = {.by = HFD_SLICE("labels.a"), .of_reports = true};
+    struct hfd_orders found;
+    struct hfd_arena mem;
+    struct hfd_err err;
+
+    (void)state;
+    hfd_arena_init(&mem, 1 << 16);
+    assert_int_equal(hfd_search_order(&good, &mem, &found, &err), HFD_OK);
+    assert_int_equal(found.count, 2);
+    assert_int_equal(found.items[0].field, HFD_FIELD_ADAPTER);
+    assert_true(found.items[0].descending);
+    assert_int_equal(found.items[1].field, HFD_FIELD_REPORT_TIME);
+    assert_int_equal(hfd_search_order(&bad, &mem, &found, &err), HFD_BAD_REQUEST);
+    assert_string_equal(err.msg, "labels.a is not a valid field name");
+    hfd_arena_fini(&mem);
+}
+
 /* ---- wrong searches ---- */
 
 #define PARSE "Failed to parse search query: "
@@ -270,8 +365,9 @@ static void parse_errors_point_at_the_place(void **state)
         {"name", NULL},
         {"name=",
          PARSE "name=: at position 6: expected a value: a number, or text in single quotes"},
-        {"name=\"x\"",
-         PARSE "name=\"x\": at position 6: expected a value: a number, or text in single quotes"},
+        {"name=\"x", PARSE "name=\"x: at position 6: the quote is not closed"},
+        {"name=true",
+         PARSE "name=true: at position 1: expected text in single quotes for this field"},
         {"name=x",
          PARSE "name=x: at position 6: expected a value: a number, or text in single quotes"},
         {"'x'=name", PARSE "'x'=name: at position 1: expected a field name"},
@@ -293,8 +389,10 @@ static void parse_errors_point_at_the_place(void **state)
          PARSE "name=='x': at position 6: expected a value: a number, or text in single quotes"},
         {"name~='x'", NULL},
         {"name='x'--", PARSE "name='x'--: at position 9: expected AND, OR or the end of the query"},
-        {"labels.foo-bar='x'", PARSE "labels.foo-bar='x': at position 11: expected an operator: = "
+        {"labels.foo bar='x'", PARSE "labels.foo bar='x': at position 12: expected an operator: = "
                                      "!= < <= > >= in like ilike between is"},
+        {"spec.foo-bar='x'", PARSE "spec.foo-bar='x': at position 9: expected an operator: = "
+                                   "!= < <= > >= in like ilike between is"},
         {"labels.='x'", PARSE "labels.='x': at position 8: expected a name behind the dot"},
         {".name='x'", PARSE ".name='x': at position 1: expected a field name"},
         {"name in 'x'",
@@ -354,6 +452,7 @@ static void parse_errors_point_at_the_place(void **state)
     "operator '" op "' is not supported for condition subfield queries; use =, !=, <, <=, >, or "  \
     ">="
 #define STATUS_OP "only equality operator (=) is supported for condition status queries"
+#define LABEL_KEY "must be the key of a Kubernetes label"
 #define RFC3339 "expected RFC3339 format (e.g., 2026-01-01T00:00:00Z)"
 
 /* Queries, and the error of each. */
@@ -377,12 +476,22 @@ static const struct {
      "status.conditions.Ready.last_updated_time.x is not a valid field name"},
     {"spec.\"a-b\"='x'", "spec.\"a-b\" is not a valid field name"},
     {"spec.\"\"='x'", "spec.\"\" is not a valid field name"},
-    {"labels.Region='x'", "label key 'Region' is invalid: must contain only lowercase letters, "
-                          "digits, and underscores"},
-    {"labels.\"foo-bar\"='x'", "label key 'foo-bar' is invalid: must contain only lowercase "
-                               "letters, digits, and underscores"},
-    {"labels.a.b='x'", "label key 'a.b' is invalid: must contain only lowercase letters, "
-                       "digits, and underscores"},
+    {"labels.\"a b\"='x'", "label key 'a b' is invalid: " LABEL_KEY},
+    {"labels.foo-='x'", "label key 'foo-' is invalid: " LABEL_KEY},
+    {"labels.a.b.='x'", "label key 'a.b.' is invalid: " LABEL_KEY},
+    {"labels.a/='x'", "label key 'a/' is invalid: " LABEL_KEY},
+    {"labels.A/b='x'", "label key 'A/b' is invalid: " LABEL_KEY},
+    {"labels.a/b/c='x'", "label key 'a/b/c' is invalid: " LABEL_KEY},
+    {"labels.a..b/c='x'", "label key 'a..b/c' is invalid: " LABEL_KEY},
+    {"labels.a-.b/c='x'", "label key 'a-.b/c' is invalid: " LABEL_KEY},
+    {"labels.a.-b/c='x'", "label key 'a.-b/c' is invalid: " LABEL_KEY},
+    {"labels._A='x'", "label key '_A' is invalid: " LABEL_KEY},
+    {"created_time>'2026-13-01'", "invalid timestamp for field 'created_time': " RFC3339},
+    {"created_time>true", "expected string timestamp value for field 'created_time'"},
+    {"generation=true", "expected numeric value for field 'generation'"},
+    {"generation=2026-01-01", "expected numeric value for field 'generation'"},
+    {"status.conditions.Ready=true", "expected string for right side of condition"},
+    {"adapter='dns'", "adapter is not a valid field name"},
     {"labels.\"\"='x'", "label key cannot be empty"},
     {"status.conditions.ready='True'",
      "condition type 'ready' is invalid: must be PascalCase (e.g., Ready, Available)"},
@@ -419,7 +528,7 @@ static const struct {
      "expected string timestamp value for condition subfield 'last_transition_time'"},
     {"status.conditions.Ready.last_updated_time='yesterday'",
      "invalid timestamp for condition subfield 'last_updated_time': " RFC3339},
-    {"status.conditions.Ready.last_transition_time<'2026-01-01'",
+    {"status.conditions.Ready.last_transition_time<'2026-01'",
      "invalid timestamp for condition subfield 'last_transition_time': " RFC3339},
     {"status.conditions.Ready.observed_generation='5'",
      "expected numeric value for condition subfield 'observed_generation'"},
@@ -632,9 +741,9 @@ static void orders(void **state)
         {"status.conditions.Ready", "", "status.conditions.Ready is not a valid field name",
          "orderBy"},
         {"name;drop", "", "name;drop is not a valid field name", "orderBy"},
-        {"labels.A", "",
-         "label key 'A' is invalid: must contain only lowercase letters, digits, and underscores",
-         "orderBy"},
+        {"labels.example.org/A-b desc", "", "labels.example.org/A-b desc", NULL},
+        {"labels.-a", "", "label key '-a' is invalid: " LABEL_KEY, "orderBy"},
+        {"adapter", "", "adapter is not a valid field name", "orderBy"},
         {"labels.", "", "label key cannot be empty", "orderBy"},
         {"name,,id", "", "bad order value ',id': expected 1 to 8 fields", "orderBy"},
         {"name,", "", "bad order value '': expected 1 to 8 fields", "orderBy"},
@@ -655,7 +764,7 @@ static void orders(void **state)
         hfd_buf_init(&b, 1 << 16);
         rc =
             hfd_search_order(&(struct hfd_order_text){HFD_KIND_CLUSTER, hfd_slice_of(cases[i].text),
-                                                      hfd_slice_of(cases[i].direction)},
+                                                      hfd_slice_of(cases[i].direction), false},
                              &mem, &found, &err);
         if (cases[i].bad != NULL) {
             assert_int_equal(rc, HFD_BAD_REQUEST);
@@ -679,6 +788,8 @@ int main(void)
 {
     static const struct CMUnitTest tests[] = {
         cmocka_unit_test(queries_become_trees),
+        cmocka_unit_test(reports_have_their_own_fields),
+        cmocka_unit_test(reports_are_ordered_by_their_fields),
         cmocka_unit_test(parse_errors_point_at_the_place),
         cmocka_unit_test(field_errors_use_hyperfleets_words),
         cmocka_unit_test(nul_bytes_are_no_end),

@@ -1,0 +1,263 @@
+/* Pages, searches, orders and projections. See fleet_lists.h. */
+#include "handlers/http/fleet_lists.h"
+
+#include "handlers/http/fleet_api_int.h"
+
+#include "driver/fleet/names.h"
+#include "driver/fleet/search.h"
+#include "driver/fleet/search_order.h"
+
+#define LIST_MAX_BYTES ((size_t)32 * 1024 * 1024)
+
+static hfd_rc page_params(hfd_slice query, struct hfd_fleet_command *cmd, struct hfd_err *err)
+{
+    return hfd_query_page(query, cmd->call.mem, &cmd->in.list.page, err);
+}
+
+/*
+ * Reads orderBy and order. `order` is a direction; in later versions of HyperFleet it is what
+ * orderBy is here. Clients of all versions send both.
+ * @param text  what is listed; by and direction are set here
+ */
+static hfd_rc order_params(hfd_slice query, struct hfd_arena *mem, struct hfd_order_text *text,
+                           struct hfd_orders *out, struct hfd_err *err)
+{
+    struct hfd_err why;
+    hfd_rc rc;
+
+    rc = hfd_query_get(query, "orderBy", mem, &text->by, err);
+    if (rc == HFD_OK)
+        rc = hfd_query_get(query, "order", mem, &text->direction, err);
+    if (rc != HFD_OK)
+        return rc;
+    if (text->direction.len > 0 && !hfd_slice_is(text->direction, "asc") &&
+        !hfd_slice_is(text->direction, "desc")) {
+        const struct hfd_order_text fields = {text->kind, text->direction, HFD_SLICE(""),
+                                              text->of_reports};
+
+        rc = hfd_search_order(&fields, mem, out, &why);
+        if (rc == HFD_BAD_REQUEST)
+            return hfd_fail_field(err, rc, "order",
+                                  "order must be 'asc' or 'desc', or fields to sort by: %s",
+                                  why.msg);
+        if (rc != HFD_OK)
+            return hfd_fail(err, rc, "%s", why.msg);
+        if (text->by.len == 0)
+            return HFD_OK;
+        text->direction = HFD_SLICE("");
+    }
+    return hfd_search_order(text, mem, out, err);
+}
+
+static hfd_rc list_params(hfd_slice query, struct hfd_fleet_command *cmd, struct hfd_err *err)
+{
+    struct hfd_arena *mem = cmd->call.mem;
+    struct hfd_fleet_query *q = &cmd->in.list.query;
+    struct hfd_order_text order = {.kind = cmd->kind};
+    struct hfd_orders orders;
+    hfd_slice search, fields;
+    hfd_rc rc;
+
+    rc = page_params(query, cmd, err);
+    if (rc != HFD_OK)
+        return rc;
+    *q = (struct hfd_fleet_query){
+        .kind = cmd->kind,
+        .owner_id = cmd->owner_id,
+        .offset = (cmd->in.list.page.page - 1) * cmd->in.list.page.size,
+        .limit = cmd->in.list.page.size,
+    };
+    rc = order_params(query, mem, &order, &orders, err);
+    q->order = orders.items;
+    q->order_count = orders.count;
+    if (rc == HFD_OK)
+        rc = hfd_query_get(query, "search", mem, &search, err);
+    if (rc == HFD_OK)
+        rc = hfd_search_parse(cmd->kind, search, mem, &q->filter, err);
+    if (rc == HFD_OK)
+        rc = hfd_query_get(query, "fields", mem, &fields, err);
+    return rc == HFD_OK ? hfd_fields_parse(cmd->kind, fields, mem, &cmd->in.list.fields, err) : rc;
+}
+
+/*
+ * Turns a full page into an error that asks for a smaller one, because a retry would not help. It
+ * does when the process is out of memory.
+ */
+static hfd_rc fit(hfd_rc rc, const struct hfd_arena *mem, struct hfd_err *err)
+{
+    if (rc != HFD_LIMIT && !(rc == HFD_NOMEM && mem->full))
+        return rc;
+    return hfd_fail_field(err, HFD_LIMIT, "pageSize",
+                          "the page is too large for one answer: ask for a smaller pageSize");
+}
+
+static hfd_rc txn_list(struct hfd_txn *tx, void *arg, struct hfd_err *err)
+{
+    struct hfd_fleet_command *cmd = arg;
+    hfd_rc rc;
+
+    if (cmd->owner_id.len > 0) {
+        const struct hfd_fleet_target owner = {.kind = HFD_KIND_CLUSTER, .id = cmd->owner_id};
+
+        rc = hfd_fleet_get(tx, &owner, cmd->call.mem, &cmd->row, err);
+        if (rc != HFD_OK)
+            return rc;
+    }
+    rc = hfd_fleet_row_search(tx, &cmd->in.list.query, cmd->call.mem, &cmd->rows, err);
+    return fit(rc, cmd->call.mem, err);
+}
+
+static void list_head(struct hfd_buf *b, const char *kind, const struct hfd_fleet_command *cmd,
+                      size_t count, int64_t total)
+{
+    hfd_buf_addf(b, "{\"kind\":\"%sList\",\"page\":%lld,\"size\":%zu,\"total\":%lld,\"items\":[",
+                 kind, (long long)cmd->in.list.page.page, count, (long long)total);
+}
+
+void hfd_fleet_add_document(struct hfd_buf *b, const struct hfd_fields *fields,
+                            const struct hfd_fleet_row *row, enum hfd_vocabulary vocabulary)
+{
+    struct hfd_buf whole;
+    hfd_slice document;
+    hfd_rc rc;
+
+    if (fields == NULL) {
+        hfd_fleet_json_resource(b, row, vocabulary);
+        return;
+    }
+    hfd_buf_init(&whole, HFD_FLEET_DOCUMENT_MAX_BYTES);
+    hfd_fleet_json_resource(&whole, row, vocabulary);
+    rc = hfd_buf_finish(&whole, &document, NULL);
+    if (rc == HFD_OK)
+        hfd_fields_add(b, fields, document);
+    else if (b->rc == HFD_OK)
+        b->rc = rc;
+    hfd_buf_fini(&whole);
+}
+
+static void send_page(struct hfd_exchange *x, struct hfd_reply *reply, struct hfd_buf *b)
+{
+    struct hfd_err err;
+    hfd_rc rc = b->rc == HFD_NOMEM ? hfd_fail_nomem(&err, "format a list")
+                                   : fit(b->rc, hfd_exchange_mem(x), &err);
+
+    if (rc == HFD_OK) {
+        hfd_api_send(x, reply, "application/json", b);
+        return;
+    }
+    hfd_buf_fini(b);
+    hfd_exchange_fail(x, rc, &err);
+}
+
+static void on_listed(struct hfd_exchange *x, void *arg, hfd_rc rc, const struct hfd_err *err)
+{
+    const struct hfd_fleet_command *cmd = arg;
+    struct hfd_reply reply = {.status = 200};
+    struct hfd_buf b;
+
+    if (rc != HFD_OK) {
+        hfd_exchange_fail(x, rc, err);
+        return;
+    }
+    hfd_buf_init(&b, LIST_MAX_BYTES);
+    b.budget = hfd_exchange_mem(x)->budget;
+    list_head(&b, hfd_kind_name(cmd->kind), cmd, cmd->rows.count, cmd->rows.total);
+    for (size_t i = 0; i < cmd->rows.count; i++) {
+        if (i > 0)
+            hfd_buf_addc(&b, ',');
+        hfd_fleet_add_document(&b, cmd->in.list.fields, &cmd->rows.rows[i],
+                               hfd_exchange_app(x)->vocabulary);
+    }
+    hfd_buf_lit(&b, "]}");
+    send_page(x, &reply, &b);
+}
+
+/* A request for a list: reads its parameters into the command, runs the command, answers. */
+struct hfd_fleet_listing {
+    hfd_rc (*params)(hfd_slice query, struct hfd_fleet_command *cmd, struct hfd_err *err);
+    hfd_txn_fn *fn;
+    hfd_then_fn *then;
+};
+
+void hfd_fleet_api_list(struct hfd_exchange *x)
+{
+    const struct hfd_fleet_listing *listing = hfd_exchange_route(x)->arg;
+    struct hfd_fleet_command *cmd = hfd_fleet_command_start(x);
+    struct hfd_err err;
+    hfd_rc rc;
+
+    if (cmd == NULL)
+        return;
+    cmd->call.mem->max_bytes = LIST_MAX_BYTES; /* a page of the largest documents */
+    rc = listing->params(hfd_exchange_request(x)->query, cmd, &err);
+    if (rc != HFD_OK)
+        hfd_exchange_fail(x, rc, &err);
+    else
+        hfd_exchange_view(x, listing->fn, cmd, listing->then);
+}
+
+const struct hfd_fleet_listing hfd_fleet_resources = {list_params, txn_list, on_listed};
+
+/* Without an order reports stand as their adapters first reported. */
+static hfd_rc statuses_params(hfd_slice query, struct hfd_fleet_command *cmd, struct hfd_err *err)
+{
+    struct hfd_report_query *q = &cmd->in.list.reports;
+    struct hfd_order_text order = {.of_reports = true};
+    struct hfd_arena *mem = cmd->call.mem;
+    struct hfd_orders orders;
+    hfd_slice search;
+    hfd_rc rc = page_params(query, cmd, err);
+
+    if (rc != HFD_OK)
+        return rc;
+    *q = (struct hfd_report_query){
+        .fleet_id = cmd->id,
+        .limit = cmd->in.list.page.size,
+        .offset = (cmd->in.list.page.page - 1) * cmd->in.list.page.size,
+    };
+    rc = order_params(query, mem, &order, &orders, err);
+    if (rc == HFD_OK && (order.by.len > 0 || order.direction.len > 0)) {
+        q->order = orders.items;
+        q->order_count = orders.count;
+    }
+    if (rc == HFD_OK)
+        rc = hfd_query_get(query, "search", mem, &search, err);
+    return rc == HFD_OK ? hfd_search_parse_reports(search, mem, &q->filter, err) : rc;
+}
+
+static hfd_rc txn_statuses(struct hfd_txn *tx, void *arg, struct hfd_err *err)
+{
+    struct hfd_fleet_command *cmd = arg;
+    hfd_rc rc;
+
+    rc = hfd_fleet_get(tx, &(struct hfd_fleet_target){cmd->kind, cmd->owner_id, cmd->id},
+                       cmd->call.mem, &cmd->row, err);
+    if (rc == HFD_OK)
+        rc = fit(hfd_report_row_list(tx, &cmd->in.list.reports, cmd->call.mem, &cmd->reports, err),
+                 cmd->call.mem, err);
+    return rc;
+}
+
+static void on_statuses(struct hfd_exchange *x, void *arg, hfd_rc rc, const struct hfd_err *err)
+{
+    const struct hfd_fleet_command *cmd = arg;
+    struct hfd_reply reply = {.status = 200};
+    struct hfd_buf b;
+
+    if (rc != HFD_OK) {
+        hfd_exchange_fail(x, rc, err);
+        return;
+    }
+    hfd_buf_init(&b, LIST_MAX_BYTES);
+    b.budget = hfd_exchange_mem(x)->budget;
+    list_head(&b, "AdapterStatus", cmd, cmd->reports.count, cmd->reports.total);
+    for (size_t i = 0; i < cmd->reports.count; i++) {
+        if (i > 0)
+            hfd_buf_addc(&b, ',');
+        hfd_fleet_json_report(&b, &cmd->reports.rows[i]);
+    }
+    hfd_buf_lit(&b, "]}");
+    send_page(x, &reply, &b);
+}
+
+const struct hfd_fleet_listing hfd_fleet_statuses = {statuses_params, txn_statuses, on_statuses};

@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #define NOTE_US (60 * HFD_US_PER_S)
+#define SEEN_MAX 64 /* JWT whose signature a loop remembers */
 #define LIST_MAX_BYTES ((size_t)64 << 20)
 
 /* ---- what is configured ---- */
@@ -45,6 +46,20 @@ static void install(struct hfd_guard *guard, struct hfd_keyset *set)
     atomic_fetch_add(&guard->version, 1);
     pthread_mutex_unlock(&guard->lock);
     hfd_keyset_unref(before);
+}
+
+void hfd_guard_install_trust(struct hfd_guard *guard, struct hfd_trust *trust)
+{
+    struct hfd_trust *before;
+
+    if (trust == NULL)
+        return;
+    pthread_mutex_lock(&guard->lock);
+    before = guard->trust;
+    guard->trust = trust;
+    atomic_fetch_add(&guard->version, 1);
+    pthread_mutex_unlock(&guard->lock);
+    hfd_trust_unref(before);
 }
 
 static hfd_rc install_list(struct hfd_guard *guard, const struct hfd_token_list *list,
@@ -122,8 +137,12 @@ hfd_rc hfd_guard_open(const struct hfd_guard_config *config, struct hfd_guard **
     pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
     pthread_cond_init(&guard->wake, &attr);
     pthread_condattr_destroy(&attr);
-    (void)hfd_guard_file_changed(guard);
-    rc = hfd_guard_read_tokens(guard, err);
+    rc = hfd_signers_open(&config->signers, &guard->signers, err);
+    if (rc == HFD_OK) {
+        atomic_store(&guard->on, hfd_signers_any(guard->signers));
+        (void)hfd_guard_file_changed(guard);
+        rc = hfd_guard_read_tokens(guard, err);
+    }
     if (rc == HFD_OK)
         *out = guard;
     else
@@ -137,6 +156,8 @@ void hfd_guard_free(struct hfd_guard *guard)
         return;
     HFD_ASSERT(!guard->started);
     hfd_keyset_unref(guard->set);
+    hfd_trust_unref(guard->trust);
+    hfd_signers_free(guard->signers);
     pthread_cond_destroy(&guard->wake);
     pthread_mutex_destroy(&guard->lock);
     free(guard);
@@ -161,7 +182,8 @@ struct hfd_keyset *hfd_guard_set(struct hfd_guard *guard)
 bool hfd_guard_is_usable(struct hfd_guard *guard)
 {
     struct hfd_keyset *set = hfd_guard_set(guard);
-    const bool usable = hfd_keyset_usable(set, hfd_guard_now_us(guard)) > 0;
+    const bool usable =
+        hfd_keyset_usable(set, hfd_guard_now_us(guard)) > 0 || hfd_signers_any(guard->signers);
 
     hfd_keyset_unref(set);
     return usable;
@@ -176,14 +198,22 @@ static void renew(struct hfd_guard *guard, struct hfd_guard_view *view)
 
     if (view->set != NULL && view->version == version)
         return;
-    hfd_keyset_unref(view->set);
-    view->set = hfd_guard_set(guard);
+    hfd_guard_view_close(view);
+    pthread_mutex_lock(&guard->lock);
+    view->set = guard->set;
+    hfd_keyset_ref(view->set);
+    view->trust = guard->trust;
+    if (view->trust != NULL)
+        hfd_trust_ref(view->trust);
+    pthread_mutex_unlock(&guard->lock);
     view->version = version;
 }
 
 void hfd_guard_view_close(struct hfd_guard_view *view)
 {
     hfd_keyset_unref(view->set);
+    hfd_trust_unref(view->trust);
+    free(view->seen);
     *view = (struct hfd_guard_view){.set = NULL};
 }
 
@@ -215,6 +245,47 @@ static void check_token(struct hfd_guard *guard, const struct hfd_guard_view *vi
         out->used = row;
 }
 
+/* A JWT whose signature was good, so that a poll does not check it again. */
+struct hfd_seen_jwt {
+    unsigned char hash[HFD_TOKEN_HASH_BYTES];
+    struct hfd_trust_answer answer;
+};
+
+/* Finds the place of a JWT, which may have another one. @return NULL if memory is short */
+static struct hfd_seen_jwt *place_of(struct hfd_guard_view *view, const unsigned char *hash)
+{
+    if (view->seen == NULL)
+        view->seen = calloc(SEEN_MAX, sizeof(*view->seen));
+    return view->seen != NULL ? &view->seen[hash[0] % SEEN_MAX] : NULL;
+}
+
+static void check_jwt(struct hfd_guard *guard, struct hfd_guard_view *view, hfd_slice text,
+                      int64_t now_us, struct hfd_guard_answer *out)
+{
+    unsigned char hash[HFD_TOKEN_HASH_BYTES];
+    struct hfd_seen_jwt *seen;
+
+    hfd_token_hash(text, hash);
+    seen = place_of(view, hash);
+    if (seen == NULL || view->trust == NULL)
+        return;
+    if (seen->answer.name[0] == '\0' ||
+        sodium_memcmp(seen->hash, hash, HFD_TOKEN_HASH_BYTES) != 0) {
+        memcpy(seen->hash, hash, sizeof(hash));
+        if (hfd_trust_check(view->trust, text, now_us, &seen->answer) != HFD_OK)
+            seen->answer.fault = HFD_AUTH_UNKNOWN;
+        if (seen->answer.new_key)
+            atomic_store(&guard->wants_keys, true);
+    }
+    out->caller = (struct hfd_caller){.fault = seen->answer.fault,
+                                      .scopes = seen->answer.scopes,
+                                      .name = hfd_slice_of(seen->answer.name)};
+    if (seen->answer.fault != HFD_AUTH_NONE)
+        seen->answer.name[0] = '\0'; /* not kept */
+    else if (seen->answer.expires_us != 0 && now_us >= seen->answer.expires_us)
+        out->caller = (struct hfd_caller){.fault = HFD_AUTH_EXPIRED};
+}
+
 void hfd_guard_check(struct hfd_guard *guard, struct hfd_guard_view *view, hfd_slice secret,
                      int64_t now_us, struct hfd_guard_answer *out)
 {
@@ -222,6 +293,8 @@ void hfd_guard_check(struct hfd_guard *guard, struct hfd_guard_view *view, hfd_s
     renew(guard, view);
     if (hfd_token_is(secret))
         check_token(guard, view, secret, now_us, out);
+    else if (hfd_jwt_is(secret))
+        check_jwt(guard, view, secret, now_us, out);
 }
 
 void hfd_guard_note(struct hfd_guard *guard, struct hfd_keyset_row *used, const char *from,

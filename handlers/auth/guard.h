@@ -3,8 +3,8 @@
  * itself. Loops ask it through a view of their own, without a lock. A thread looks at the files
  * once a second, and writes last uses to the store at most once a minute.
  *
- * Authentication is on if anything is configured at the start: a token in the tokens file. While
- * the server runs it is turned on by the first token, and never off.
+ * Authentication is on if anything is configured at the start: a token in the tokens file, a key of
+ * the Operator, or an issuer. While the server runs the first token turns it on, and nothing off.
  */
 #ifndef HFD_AUTH_GUARD_H
 #define HFD_AUTH_GUARD_H
@@ -12,12 +12,14 @@
 #include "driver/base/clock.h"
 #include "handlers/auth/decide.h"
 #include "handlers/auth/keyset.h"
+#include "handlers/auth/signers.h"
 #include "store/store.h"
 
 struct hfd_guard;
 
 struct hfd_guard_config {
     const char *tokens_file;
+    struct hfd_signers_config signers;
     const struct hfd_clock *clock;
 };
 
@@ -26,7 +28,7 @@ struct hfd_guard_config {
  * token in: the log says why, and the guard tries again.
  * @param config  its texts are borrowed for the life of the guard
  * @param out     gives; free with hfd_guard_free
- * @return HFD_OK, HFD_INVALID, HFD_NOMEM. Thread: start-up
+ * @return HFD_OK, HFD_INVALID (err->field is the setting), HFD_NOMEM. Thread: start-up
  */
 HFD_MUST_CHECK hfd_rc hfd_guard_open(const struct hfd_guard_config *config, struct hfd_guard **out,
                                      struct hfd_err *err);
@@ -55,7 +57,9 @@ void hfd_guard_look(struct hfd_guard *guard);
 /** The guard as a loop sees it. Zeroed = nothing yet. Thread: the loop's. */
 struct hfd_guard_view {
     struct hfd_keyset *set;
-    unsigned version;
+    struct hfd_trust *trust;
+    struct hfd_seen_jwt *seen; /* tokens whose signature was checked; NULL = none yet */
+    unsigned version;          /* of set and trust */
 };
 
 /** Credentials, checked. */
@@ -65,7 +69,7 @@ struct hfd_guard_answer {
 };
 
 /**
- * Checks a token.
+ * Checks a token, or a JWT.
  * @param secret  not empty
  * @param now_us  the wall clock of this machine
  */

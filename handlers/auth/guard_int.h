@@ -13,8 +13,11 @@ struct hfd_guard {
     atomic_uint version; /* of set */
     pthread_mutex_t lock;
     pthread_cond_t wake;
-    struct hfd_keyset *set; /* under lock, with the last uses of its rows */
-    bool look, stop;        /* under lock: asked of the thread */
+    struct hfd_keyset *set;  /* under lock, with the last uses of its rows */
+    struct hfd_trust *trust; /* under lock */
+    bool look, stop;         /* under lock: asked of the thread */
+
+    atomic_bool wants_keys; /* a token named a new key of a known issuer */
 
     bool has_local; /* const once the loops run */
     unsigned char local_hash[HFD_TOKEN_HASH_BYTES];
@@ -24,6 +27,7 @@ struct hfd_guard {
     bool started;
     pthread_t thread;
     struct hfd_store *store;
+    struct hfd_signers *signers;
     struct stat file;   /* of the tokens file when it was read; zeroed = there was none */
     int64_t written_us; /* mono: last write of uses; 0 = never */
     bool had_file;      /* there was a tokens file: a missing one is an error */
@@ -39,6 +43,8 @@ static inline int64_t hfd_guard_now_us(const struct hfd_guard *guard)
 
 /** Returns a reference to the present keyset. */
 struct hfd_keyset *hfd_guard_set(struct hfd_guard *guard);
+/** Replaces the trust. Takes it; NULL = it stays. */
+void hfd_guard_install_trust(struct hfd_guard *guard, struct hfd_trust *trust);
 /** Reads the tokens file and takes it up. @return HFD_OK, HFD_NOMEM (nothing changes) */
 HFD_MUST_CHECK hfd_rc hfd_guard_read_tokens(struct hfd_guard *guard, struct hfd_err *err);
 

@@ -171,6 +171,8 @@ static void look(struct hfd_guard *guard, bool forced)
             read_uses(guard);
         }
     }
+    hfd_guard_install_trust(
+        guard, hfd_signers_look(guard->signers, atomic_exchange(&guard->wants_keys, false)));
     look_at_usable(guard);
     if (guard->written_us == 0 ||
         hfd_clock_mono_us(&hfd_clock_system) - guard->written_us >= WRITE_US)
@@ -250,6 +252,8 @@ hfd_rc hfd_guard_start(struct hfd_guard *guard, struct hfd_store *store, const c
     hfd_rc rc = make_local(guard, local_file, err);
 
     HFD_ASSERT(!guard->started);
+    hfd_signers_prepare(guard->signers);
+    hfd_guard_install_trust(guard, hfd_signers_look(guard->signers, false));
     guard->store = store;
     guard->stop = guard->look = false;
     if (rc == HFD_OK)

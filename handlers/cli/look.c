@@ -93,14 +93,26 @@ hfd_rc hfd_look_spec_schemas(const struct hfd_settings *s, struct hfd_spec_schem
 
 hfd_rc hfd_look_guard(struct hfd_settings *s, struct hfd_guard **out, struct hfd_err *err)
 {
-    const struct hfd_guard_config config = {.tokens_file = hfd_cli_tokens_path(s),
-                                            .clock = &hfd_clock_system};
+    const size_t count = s->auth_operator_keys.count;
+    const char **keys = hfd_arena_array(&s->mem, count + 1, sizeof(*keys));
+    const struct hfd_guard_config config = {
+        .tokens_file = hfd_cli_tokens_path(s),
+        .signers = {.operator_keys = keys,
+                    .operator_key_count = count,
+                    .issuers_file = s->auth_issuers.len > 0 ? s->auth_issuers.p : NULL},
+        .clock = &hfd_clock_system};
+    struct hfd_err why = {0};
     hfd_rc rc;
 
     *out = NULL;
-    if (config.tokens_file == NULL)
+    if (config.tokens_file == NULL || keys == NULL)
         return hfd_fail_nomem(err, "find the tokens file");
-    rc = hfd_guard_open(&config, out, err);
+    for (size_t i = 0; i < count; i++)
+        keys[i] = s->auth_operator_keys.items[i].p; /* strings of settings end with a NUL */
+    rc = hfd_guard_open(&config, out, &why);
+    if (rc != HFD_OK)
+        return rc == HFD_INVALID ? placed(s, why.field, &why, err)
+                                 : hfd_fail(err, rc, "%s", why.msg);
     if (rc == HFD_OK)
         rc = hfd_server_check_open(s, hfd_guard_is_on(*out) && hfd_guard_is_usable(*out), err);
     if (rc == HFD_OK)

@@ -75,6 +75,12 @@ struct hfd_map {
  X("auth.tokens_file",              auth_tokens_file,            STR,      "", 0, 0, \
    "file of the tokens, changed by `hyperfleet-driver token` and taken up by itself; empty: " \
    "DATA/tokens") \
+ X("auth.operator_keys",            auth_operator_keys,          LIST,     "[]", 0, 0, \
+   "PEM files with public keys of Humanitec Operators, whose JWT may do what the scope driver " \
+   "may; read again when they change") \
+ X("auth.issuers",                  auth_issuers,                STR,      "", 0, 0, \
+   "YAML or JSON file of the issuers whose JWT are taken: issuer_url, jwk_cert_file or " \
+   "jwk_cert_url, audience, identity_claim, scopes") \
  X("insecure_no_auth",              insecure_no_auth,            BOOL,     "off", 0, 0, \
    "serve addresses other than loopback without authentication, for a test: everyone who " \
    "reaches them may do everything") \

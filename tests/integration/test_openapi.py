@@ -228,6 +228,14 @@ class OpenApi(Case):
         used = set(references(self.doc))
         for ref in used:
             self.schemas.resolve({"$ref": ref})
+        operations = [op for item in self.doc["paths"].values() for op in item.values()
+                      if isinstance(op, dict)]
+        for at in [self.doc] + operations:
+            for schemes in at.get("security", []):
+                used |= {"#/components/securitySchemes/" + name for name in schemes}
+        for ref in used:
+            self.assertIn(ref.rsplit("/", 1)[1],
+                          self.doc["components"][ref.rsplit("/", 2)[1]])
         for section, items in self.doc["components"].items():
             for name in items:
                 self.assertIn("#/components/%s/%s" % (section, name), used,
@@ -512,6 +520,7 @@ class OpenApi(Case):
                          [made.json["id"]])
         self.call("deleteOrphan", 202, id=made.json["id"])
         self.assertIn("deleted_time", self.call("listOrphans", 200).json["items"][0])
+        self.assertEqual(self.call("listTokens", 200).json, {"items": []})
         self.call("deleteOrphan", 404, id="2none")
         self.call("deleteOrphan", 409, id=plain.json["id"])
 

@@ -12,13 +12,17 @@ struct hfd_migration {
     const char *name; /* "0001_initial" */
     const char *sql;
     /**
-     * Runs before the SQL, outside a transaction; may run again after a crash. NULL = nothing.
+     * Runs after the SQL of all migrations, outside a transaction; may run again after a crash. It
+     * needs the columns of later migrations, as it reads rows as the program does. NULL = nothing.
      */
     hfd_rc (*fill)(struct hfd_db *db, struct hfd_err *err);
 };
 
 extern const struct hfd_migration hfd_migrations[];
 extern const size_t hfd_migrations_count;
+
+/** Added to the version that is stored while a fill is due: no program serves such a database. */
+#define HFD_MIGRATE_UNFILLED 1000000
 
 /**
  * Applies what is missing, each migration in one transaction with its version, so that a crash

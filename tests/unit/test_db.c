@@ -548,6 +548,45 @@ static void migrations_are_whole_steps(void **state)
     assert_int_equal(hfd_migrate(fx->db, steps, 2, NULL), HFD_OK);
 }
 
+static bool fill_fails;
+
+static hfd_rc fill_y(struct hfd_db *db, struct hfd_err *err)
+{
+    hfd_rc rc = hfd_db_begin(db, err);
+
+    if (rc == HFD_OK)
+        rc = hfd_db_exec(db, "UPDATE a SET x = y", err);
+    if (rc == HFD_OK)
+        rc = hfd_db_commit(db, err);
+    return rc == HFD_OK && fill_fails ? hfd_fail(err, HFD_IO, "as a crash") : rc;
+}
+
+/*
+ * A fill runs when the columns of all migrations are there. Until it is done the stored version is
+ * one that programs refuse, and the next start fills again.
+ */
+static void migrations_fill_after_all(void **state)
+{
+    static const struct hfd_migration list[] = {
+        {.name = "0001_a", .sql = "CREATE TABLE a (x TEXT)"},
+        {.name = "0002_a_filled", .sql = "INSERT INTO a (x) VALUES ('1')", .fill = fill_y},
+        {.name = "0003_y", .sql = "ALTER TABLE a ADD COLUMN y TEXT NOT NULL DEFAULT ''"},
+    };
+    struct fixture *fx = *state;
+    struct hfd_err err;
+
+    fill_fails = true;
+    assert_int_equal(hfd_migrate(fx->db, list, 3, &err), HFD_IO);
+    assert_int_equal(version_of(fx->db), HFD_MIGRATE_UNFILLED + 3);
+    assert_int_equal(hfd_migrate(fx->db, list, 2, &err), HFD_INVALID);
+    fill_fails = false;
+    assert_int_equal(hfd_migrate(fx->db, list, 3, &err), HFD_OK);
+    assert_int_equal(version_of(fx->db), 3);
+    assert_int_equal(hfd_db_exec(fx->db, "UPDATE a SET x = '2'", NULL), HFD_OK);
+    assert_int_equal(hfd_migrate(fx->db, list, 3, &err), HFD_OK);
+    assert_int_equal(version_of(fx->db), 3);
+}
+
 /* A database of a newer program is refused with both numbers, and left alone. */
 static void future_version_is_refused(void **state)
 {
@@ -627,6 +666,7 @@ int main(int argc, char **argv)
         RULE(mistakes_abort),
         RULE(adopted_connection_works),
         RULE(migrations_are_whole_steps),
+        RULE(migrations_fill_after_all),
         RULE(future_version_is_refused),
         RULE(foreign_database_is_refused),
     };

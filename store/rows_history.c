@@ -2,6 +2,7 @@
 #include "store/rows_history.h"
 
 #include "store/row_io.h"
+#include "store/rows_ended.h"
 #include "store/unit.h"
 
 #define TRIM_MAX 16 /* tombstones that one call takes away */
@@ -323,6 +324,8 @@ static hfd_rc bury(struct hfd_txn *tx, const struct hfd_tombstone_row *row, stru
     const struct hfd_history_subject subject = {row->about, row->id};
     hfd_rc rc = remove_up_to(tx, &subject, row->seq, err);
 
+    if (rc == HFD_OK)
+        rc = hfd_ended_row_delete_all(tx, &subject, err);
     return rc == HFD_OK ? hfd_tombstone_row_delete(tx, &subject, err) : rc;
 }
 

@@ -9,14 +9,14 @@
 
 /* clang-format off */
 #define REPORT_COLUMNS \
-    "fleet_id, adapter, observed_generation, observed_us, received_us, created_us, conditions, data, metadata, secrets, sum, doc_sum"
+    "fleet_id, adapter, observed_generation, observed_us, received_us, created_us, conditions, data, metadata, objects, secrets, sum, doc_sum"
 
 static const char sql_report_list[] =
     "SELECT " REPORT_COLUMNS " FROM report WHERE fleet_id = ?1 ORDER BY created_us, adapter LIMIT ?2 OFFSET ?3";
 static const char sql_report_count[] =
     "SELECT COUNT(*) FROM report WHERE fleet_id = ?1";
 static const char sql_report_heads[] =
-    "SELECT fleet_id, adapter, observed_generation, observed_us, received_us, created_us, conditions, '', '', NULL, sum, NULL"
+    "SELECT fleet_id, adapter, observed_generation, observed_us, received_us, created_us, conditions, '', '', objects, NULL, sum, NULL"
     " FROM report WHERE fleet_id = ?1 ORDER BY created_us, adapter";
 static const char sql_report_get[] =
     "SELECT " REPORT_COLUMNS " FROM report WHERE fleet_id = ?1 AND adapter = ?2";
@@ -28,10 +28,10 @@ static const char sql_report_delete[] =
     "DELETE FROM report WHERE fleet_id = ?1 AND adapter = ?2";
 static const char sql_report_put[] = /* created_us stays that of the first report */
     "INSERT INTO report (" REPORT_COLUMNS ")"
-    " VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12)"
+    " VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13)"
     " ON CONFLICT (fleet_id, adapter) DO UPDATE SET observed_generation = excluded.observed_generation,"
     " observed_us = excluded.observed_us, received_us = excluded.received_us, conditions = excluded.conditions,"
-    " data = excluded.data, metadata = excluded.metadata, secrets = excluded.secrets, sum = excluded.sum,"
+    " data = excluded.data, metadata = excluded.metadata, objects = excluded.objects, secrets = excluded.secrets, sum = excluded.sum,"
     " doc_sum = excluded.doc_sum";
 static const char sql_report_keys[] =
     "SELECT fleet_id, adapter FROM report WHERE (fleet_id, adapter) > (?1, ?2) ORDER BY fleet_id, adapter LIMIT 100";
@@ -46,6 +46,7 @@ static const size_t report_texts[] = {
     offsetof(struct hfd_report_row, secrets),  offsetof(struct hfd_report_row, data),
     offsetof(struct hfd_report_row, metadata), offsetof(struct hfd_report_row, fleet_id),
     offsetof(struct hfd_report_row, adapter),  offsetof(struct hfd_report_row, conditions),
+    offsetof(struct hfd_report_row, objects),
 };
 #define REPORT_TEXTS (sizeof(report_texts) / sizeof(report_texts[0]))
 #define DOC_TEXTS 3u
@@ -78,6 +79,7 @@ static void read_head(struct hfd_row_in *in, void *out)
     row->conditions = hfd_row_text(in);
     row->data = hfd_row_text(in);
     row->metadata = hfd_row_text(in);
+    row->objects = hfd_row_text(in);
     row->secrets = hfd_row_blob(in);
     hfd_row_check(in, sum_of(row), &(struct hfd_row_name){"report", row->fleet_id, row->adapter});
 }
@@ -327,9 +329,10 @@ static hfd_rc write_row(struct hfd_txn *tx, const struct hfd_report_row *row, st
     hfd_stmt_text(st, 7, hfd_row_some(row->conditions));
     hfd_stmt_text(st, 8, hfd_row_some(row->data));
     hfd_stmt_text(st, 9, hfd_row_some(row->metadata));
-    hfd_stmt_blob(st, 10, row->secrets);
-    hfd_stmt_i64(st, 11, sum_of(row));
-    hfd_stmt_i64(st, 12, doc_sum_of(row));
+    hfd_stmt_text(st, 10, hfd_row_some(row->objects));
+    hfd_stmt_blob(st, 11, row->secrets);
+    hfd_stmt_i64(st, 12, sum_of(row));
+    hfd_stmt_i64(st, 13, doc_sum_of(row));
     return hfd_stmt_run(st, NULL, err);
 }
 

@@ -17,6 +17,7 @@ struct hfd_report_row {
     hfd_slice conditions; /* JSON array */
     hfd_slice data;       /* JSON object, secrets redacted */
     hfd_slice metadata;   /* JSON object, or empty */
+    hfd_slice objects;    /* counts of its objects: hfd_object_counts_format, or empty */
     hfd_slice secrets;    /* sealed, or none */
 };
 

@@ -2,6 +2,7 @@
 #include "driver/core/driver.h"
 
 #include "driver/base/container.h"
+#include "driver/core/instance.h"
 #include "driver/core/secrets.h"
 
 #include <sodium.h>
@@ -73,14 +74,16 @@ static int64_t settings_fingerprint(const struct hfd_driver *d)
 
 /* ---- the driver ---- */
 
-/* hfd_fleet.seal: the fleet is a member of its driver. */
+const struct hfd_driver *hfd_driver_of_fleet(const struct hfd_fleet *fleet)
+{
+    return HFD_CONTAINER_OF((struct hfd_fleet *)(uintptr_t)fleet, struct hfd_driver, fleet);
+}
+
+/* hfd_fleet.seal */
 static hfd_slice seal_report(const struct hfd_fleet *fleet, const struct hfd_fleet_secret *secret,
                              struct hfd_arena *mem)
 {
-    const struct hfd_driver *d =
-        HFD_CONTAINER_OF((struct hfd_fleet *)(uintptr_t)fleet, struct hfd_driver, fleet);
-
-    return hfd_report_secrets_seal(d, secret, mem);
+    return hfd_report_secrets_seal(hfd_driver_of_fleet(fleet), secret, mem);
 }
 
 static bool has_output(const struct hfd_output_rule *rules, size_t count, const char *name)
@@ -122,6 +125,7 @@ void hfd_driver_complete(struct hfd_driver *d)
     find_lacking_outputs(d);
     d->fleet.settings_fingerprint = settings_fingerprint(d);
     d->fleet.seal = seal_report;
+    d->fleet.ending = hfd_instance_ending;
 }
 
 void hfd_driver_polled(const struct hfd_driver *d, hfd_slice guresid)

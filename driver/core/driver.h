@@ -59,6 +59,9 @@ struct hfd_driver {
  */
 void hfd_driver_complete(struct hfd_driver *d);
 
+/** The driver that a fleet is a member of. */
+const struct hfd_driver *hfd_driver_of_fleet(const struct hfd_fleet *fleet);
+
 /** A caller asked for a resource, so that it should be observed soon. Never waits. Thread: any. */
 void hfd_driver_polled(const struct hfd_driver *d, hfd_slice guresid);
 

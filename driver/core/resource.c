@@ -5,6 +5,7 @@
 #include "driver/core/answer.h"
 #include "driver/core/apply.h"
 #include "driver/core/history.h"
+#include "driver/core/instance.h"
 #include "driver/core/judge.h"
 #include "driver/core/lookup.h"
 #include "driver/core/past.h"
@@ -248,11 +249,16 @@ static hfd_rc put_change(const struct hfd_ctx *c, const struct hfd_call *call, b
                          struct hfd_resource_row *row, struct hfd_answer_doc *out)
 {
     struct put put = {.call = call};
+    struct hfd_instance before;
     hfd_rc rc;
 
     rc = hfd_resource_check_type(row, call->input, c->err);
     if (rc == HFD_OK)
+        rc = hfd_instance_read(c, row, &before);
+    if (rc == HFD_OK)
         rc = hfd_parts_apply(c, call, row, &put.now);
+    if (rc == HFD_OK)
+        rc = hfd_instance_keep(c, &before);
     put.op = hfd_resource_op_of_put(row, put.now.anew);
     if (rc == HFD_OK && put.now.anew) {
         row->degraded = false;

@@ -303,6 +303,12 @@ hfd_rc hfd_fleet_create(struct hfd_txn *tx, const struct hfd_fleet_call *call,
     return rc == HFD_OK ? hfd_fleet_update_keys(&w, out, HFD_SLICE_NONE, NULL, &conditions) : rc;
 }
 
+hfd_rc hfd_fleet_end(struct hfd_txn *tx, const struct hfd_fleet_call *call,
+                     const struct hfd_fleet_row *row, bool removed, struct hfd_err *err)
+{
+    return call->fleet->ending != NULL ? call->fleet->ending(tx, call, row, removed, err) : HFD_OK;
+}
+
 /* ---- patch ---- */
 
 /*
@@ -390,6 +396,9 @@ hfd_rc hfd_fleet_patch(struct hfd_txn *tx, const struct hfd_fleet_call *call,
     other_labels = in->labels.p != NULL && !hfd_slice_eq(in->labels, labels_were);
     if (!other_spec && !other_labels)
         return HFD_OK;
+    rc = hfd_fleet_end(tx, call, out, false, err);
+    if (rc != HFD_OK)
+        return rc;
     if (other_spec)
         out->spec = in->spec;
     if (other_labels)
@@ -411,9 +420,10 @@ static hfd_rc remove_observations(const struct hfd_fleet_work *w, hfd_slice id)
 static hfd_rc remove_row(const struct hfd_fleet_work *w, const struct hfd_fleet_row *row)
 {
     struct hfd_conditions cs;
-    hfd_rc rc;
+    hfd_rc rc = hfd_fleet_end(w->tx, w->call, row, true, w->err);
 
-    rc = hfd_conditions_parse(row->conditions, w->call->mem, &cs, w->err);
+    if (rc == HFD_OK)
+        rc = hfd_conditions_parse(row->conditions, w->call->mem, &cs, w->err);
     if (rc == HFD_OK)
         rc = hfd_fleet_update_keys(w, row, row->labels, &cs, NULL);
     if (rc == HFD_OK)

@@ -21,6 +21,8 @@ struct hfd_fleet_secret {
     hfd_slice plain; /* data.secrets as JSON */
 };
 
+struct hfd_fleet_call;
+
 /** The settings of the engine; const after start-up, shared by all threads. */
 struct hfd_fleet {
     struct hfd_adapter_names required[3]; /* by enum hfd_kind */
@@ -43,6 +45,12 @@ struct hfd_fleet {
      */
     hfd_slice (*seal)(const struct hfd_fleet *fleet, const struct hfd_fleet_secret *secret,
                       struct hfd_arena *mem);
+    /**
+     * Called before a cluster or nodepool is removed with its reports, and before a PATCH changes
+     * it. `call->fleet` is this struct. NULL = nothing follows from it.
+     */
+    hfd_rc (*ending)(struct hfd_txn *tx, const struct hfd_fleet_call *call,
+                     const struct hfd_fleet_row *row, bool removed, struct hfd_err *err);
 };
 
 /** The arguments that all functions of one request share. */
@@ -130,6 +138,11 @@ HFD_MUST_CHECK hfd_rc hfd_fleet_delete(struct hfd_txn *tx, const struct hfd_flee
 HFD_MUST_CHECK hfd_rc hfd_fleet_force_delete(struct hfd_txn *tx, const struct hfd_fleet_call *call,
                                              const struct hfd_fleet_target *target,
                                              struct hfd_err *err);
+
+/** Calls hfd_fleet.ending, if there is one. */
+HFD_MUST_CHECK hfd_rc hfd_fleet_end(struct hfd_txn *tx, const struct hfd_fleet_call *call,
+                                    const struct hfd_fleet_row *row, bool removed,
+                                    struct hfd_err *err);
 
 /** Reads the reports on a cluster or nodepool as aggregation needs them. */
 HFD_MUST_CHECK hfd_rc hfd_fleet_reports(struct hfd_txn *tx, hfd_slice id, struct hfd_arena *mem,

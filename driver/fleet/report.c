@@ -153,6 +153,8 @@ static hfd_rc make_row(const struct job *j, struct hfd_report_row *out)
         .data = in->data,
         .metadata = in->metadata,
     };
+    if (hfd_object_counts_format(&in->objects, j->w.call->mem, &out->objects) != HFD_OK)
+        return hfd_fail_nomem(j->w.err, "store an adapter's report");
     rc = seal_secrets(j, &out->secrets);
     return rc == HFD_OK ? hfd_fleet_store_conditions(&j->w, &conditions, true, &out->conditions)
                         : rc;

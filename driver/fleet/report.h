@@ -6,6 +6,7 @@
 #define HFD_FLEET_REPORT_H
 
 #include "driver/fleet/fleet.h"
+#include "driver/fleet/objects.h"
 #include "driver/fleet/verdict.h"
 
 /** A report as received, checked for form. */
@@ -19,6 +20,7 @@ struct hfd_fleet_report {
     hfd_slice data;                   /* JSON object, canonical, values of data.secrets redacted */
     hfd_slice secrets;                /* data.secrets as JSON, plain, or none */
     hfd_slice metadata;               /* JSON object, canonical, or empty */
+    struct hfd_object_counts objects; /* of the objects in data */
 };
 
 struct hfd_fleet_reported {

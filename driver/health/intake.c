@@ -175,6 +175,7 @@ hfd_rc hfd_health_report(struct hfd_txn *tx, const struct hfd_fleet_call *call,
     const struct hfd_health_key key = {in->report->target.id, in->report->adapter};
     struct intake n = {.tx = tx, .call = call, .err = err};
     struct hfd_fleet_report report = *in->report;
+    struct hfd_health_data data;
     hfd_rc rc = start(&n, &key);
 
     if (rc == HFD_OK && in->given->present)
@@ -186,9 +187,13 @@ hfd_rc hfd_health_report(struct hfd_txn *tx, const struct hfd_fleet_call *call,
     if (rc == HFD_OK)
         rc = merge_conditions(&n, &in->report->conditions, &report.conditions);
     if (rc == HFD_OK && n.text.len > 0)
-        rc = hfd_health_stored_data(report.data, n.text, call->mem, &report.data, err);
+        rc = hfd_health_stored_data(report.data, n.text, call->mem, &data, err);
     if (rc != HFD_OK)
         return rc;
+    if (n.text.len > 0) {
+        report.data = data.text;
+        report.objects = data.objects;
+    }
     report.keeps_unknown = n.text.len > 0;
     rc = hfd_fleet_report(tx, call, &report, out, err);
     return rc == HFD_OK && out->verdict == HFD_VERDICT_STORE ? keep_watch(&n) : rc;
@@ -240,6 +245,7 @@ static void date_conditions(const struct intake *n, const struct hfd_conditions 
 static hfd_rc make_row(const struct intake *n, int64_t generation, struct hfd_report_row *out)
 {
     struct hfd_conditions were, are;
+    struct hfd_health_data data;
     struct hfd_buf b;
     hfd_rc rc;
 
@@ -262,9 +268,14 @@ static hfd_rc make_row(const struct intake *n, int64_t generation, struct hfd_re
     hfd_buf_init(&b, HFD_HEALTH_DOCUMENT_MAX_BYTES);
     hfd_conditions_format(&b, &are, true);
     rc = hfd_buf_to_arena(&b, n->call->mem, &out->conditions, n->err);
-    return rc == HFD_OK
-               ? hfd_health_stored_data(out->data, n->text, n->call->mem, &out->data, n->err)
-               : rc;
+    if (rc == HFD_OK)
+        rc = hfd_health_stored_data(out->data, n->text, n->call->mem, &data, n->err);
+    if (rc != HFD_OK)
+        return rc;
+    out->data = data.text;
+    return hfd_object_counts_format(&data.objects, n->call->mem, &out->objects) == HFD_OK
+               ? HFD_OK
+               : short_of_memory(n);
 }
 
 /* A create and a PUT of the main resource leave the status alone. */

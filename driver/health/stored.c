@@ -2,6 +2,7 @@
 #include "driver/health/stored.h"
 
 #include "driver/health/follow.h"
+#include "driver/health/objects.h"
 
 #define DATA_MAX_BYTES ((size_t)16 * 1024 * 1024) /* of a report with a document */
 
@@ -81,18 +82,21 @@ hfd_rc hfd_health_stored_load(struct hfd_txn *tx, const struct hfd_health_key *k
 }
 
 hfd_rc hfd_health_stored_data(hfd_slice data, hfd_slice document, struct hfd_arena *mem,
-                              hfd_slice *out, struct hfd_err *err)
+                              struct hfd_health_data *out, struct hfd_err *err)
 {
     json_t *all, *doc;
     hfd_rc rc = hfd_json_parse(data, &all, err);
 
+    *out = (struct hfd_health_data){.text = HFD_SLICE_NONE};
     if (rc != HFD_OK)
         return rc;
     rc = hfd_json_parse(document, &doc, err);
     if (rc == HFD_OK && json_object_set_new(all, HFD_HEALTH_MEMBER, doc) != 0)
         rc = hfd_fail_nomem(err, "put a document into a report");
     if (rc == HFD_OK)
-        rc = dump(all, mem, out, err);
+        rc = dump(all, mem, &out->text, err);
+    if (rc == HFD_OK)
+        hfd_health_count_objects(all, &out->objects);
     json_decref(all);
     return rc;
 }

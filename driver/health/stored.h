@@ -25,9 +25,15 @@ HFD_MUST_CHECK hfd_rc hfd_health_stored_load(struct hfd_txn *tx, const struct hf
                                              struct hfd_arena *mem, struct hfd_health_stored *out,
                                              struct hfd_err *err);
 
+/** The data of a report, and the counts of the objects in it and in its document. */
+struct hfd_health_data {
+    hfd_slice text;
+    struct hfd_object_counts objects;
+};
+
 /** Puts a document into the data of a report, in place of the one that it has. */
 HFD_MUST_CHECK hfd_rc hfd_health_stored_data(hfd_slice data, hfd_slice document,
-                                             struct hfd_arena *mem, hfd_slice *out,
+                                             struct hfd_arena *mem, struct hfd_health_data *out,
                                              struct hfd_err *err);
 
 struct hfd_health_join_texts {

@@ -162,7 +162,9 @@ static void count_copy(struct hfd_exchange *x, size_t body_bytes)
 void hfd_exchange_reply(struct hfd_exchange *x, const struct hfd_reply *reply)
 {
     h2o_req_t *req = x->req;
-    const bool has_body = reply->content_type != NULL && reply->status != 204;
+    /* RFC 9110, 8.6 and 15.4.5: neither has a Content-Length. */
+    const bool bare = reply->status == 204 || reply->status == 304;
+    const bool has_body = reply->content_type != NULL && !bare;
     hfd_slice body = HFD_SLICE_NONE;
 
     HFD_CHECK_OBJ(x, EXCHANGE_MAGIC);
@@ -175,8 +177,7 @@ void hfd_exchange_reply(struct hfd_exchange *x, const struct hfd_reply *reply)
 
     req->res.status = reply->status;
     req->res.reason = hfd_status_text(reply->status);
-    /* RFC 9110 8.6: a 204 has no Content-Length. */
-    req->res.content_length = reply->status == 204 ? SIZE_MAX : has_body ? reply->body.len : 0;
+    req->res.content_length = bare ? SIZE_MAX : has_body ? reply->body.len : 0;
     hfd_headers_add(req, reply,
                     &(struct hfd_headers){.request_id = x->view.request_id,
                                           .dialect = x->match.dialect,

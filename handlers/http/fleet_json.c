@@ -506,14 +506,10 @@ static hfd_rc take_time(const json_t *doc, const char *key, bool *present, int64
 
     rc = hfd_json_get_string(HFD_JSON_OPTIONAL(doc, "", key), &text, err);
     *present = rc == HFD_OK && text.len > 0;
-    if (!*present)
+    if (!*present || hfd_time_parse(text, out, NULL) == HFD_OK)
         return rc;
-    rc = hfd_time_parse(text, out, NULL);
-    return rc == HFD_OK
-               ? rc
-               : hfd_fail_field(err, HFD_MALFORMED, key,
-                                "%s: expected an RFC 3339 date-time of the years 1970 to 9999",
-                                key);
+    return hfd_fail_field(err, HFD_MALFORMED, key,
+                          "%s: expected an RFC 3339 date-time of the years 1970 to 9999", key);
 }
 
 /* HyperFleet cannot read numbers beyond 32 bits. */
@@ -579,6 +575,7 @@ static void read_status(struct checks *c, json_t *doc, void *out)
         c, take_i32(doc, "observed_generation", &has_generation, &in->observed_generation, &why),
         &why);
     time_read = passed(c, take_time(doc, "observed_time", &has_time, &in->observed_us, &why), &why);
+    hfd_objects_count(json_object_get(doc, "data"), &in->objects);
     if (passed(c, split_secrets(doc, mem, &in->secrets, &why), &why))
         (void)passed(c, take_document(doc, "data", mem, &in->data, &why), &why);
     (void)passed(c, take_document(doc, "metadata", mem, &in->metadata, &why), &why);

@@ -39,6 +39,8 @@ void hfd_headers_add(h2o_req_t *req, const struct hfd_reply *reply, const struct
     }
     if (reply->status == 401)
         add_challenges(req, more->listener);
+    if (reply->etag.len > 0)
+        add(req, "ETag", reply->etag);
     if (reply->allow != NULL)
         add(req, "Allow", hfd_slice_of(reply->allow));
     if (reply->policy != NULL) {

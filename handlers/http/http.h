@@ -51,6 +51,7 @@ struct hfd_reply {
     hfd_slice cookie;   /* Set-Humanitec-Driver-Cookie, may be empty */
     int retry_after_s;  /* 0 = no header */
     const char *allow;  /* 405 */
+    hfd_slice etag;     /* with its quotes; empty = none */
     const char *policy; /* Content-Security-Policy of a page; NULL = none */
 };
 

@@ -61,6 +61,41 @@ hfd_rc hfd_query_get(hfd_slice query, const char *name, struct hfd_arena *mem, h
     return out->p != NULL ? HFD_OK : hfd_fail_nomem(err, "read a query");
 }
 
+/* Takes the text up to the next '&' off. */
+static hfd_slice take_field(hfd_slice *rest)
+{
+    const char *end = memchr(rest->p, '&', rest->len);
+    const size_t len = end != NULL ? (size_t)(end - rest->p) : rest->len;
+    const hfd_slice field = {rest->p, len};
+
+    *rest = (hfd_slice){rest->p + len + (end != NULL), rest->len - len - (end != NULL)};
+    return field;
+}
+
+hfd_rc hfd_query_next(hfd_slice *rest, struct hfd_arena *mem, struct hfd_query_param *out,
+                      struct hfd_err *err)
+{
+    hfd_slice name = HFD_SLICE(""), value = HFD_SLICE("");
+
+    while (rest->len > 0 && name.len + value.len == 0) {
+        const char *equals;
+
+        name = take_field(rest);
+        equals = name.len > 0 ? memchr(name.p, '=', name.len) : NULL;
+        if (equals == NULL)
+            continue;
+        value = (hfd_slice){equals + 1, name.len - (size_t)(equals - name.p) - 1};
+        name.len -= value.len + 1;
+    }
+    if (name.len + value.len == 0)
+        return HFD_NOT_FOUND;
+    if (!decode(name, mem, &out->name) || !decode(value, mem, &out->value))
+        return hfd_fail(err, HFD_BAD_REQUEST,
+                        "the query has a '%%' that is not followed by two hexadecimal digits");
+    return out->name.p != NULL && out->value.p != NULL ? HFD_OK
+                                                       : hfd_fail_nomem(err, "read a query");
+}
+
 hfd_rc hfd_query_i64(hfd_slice query, const struct hfd_query_number *number, struct hfd_arena *mem,
                      int64_t *out, struct hfd_err *err)
 {

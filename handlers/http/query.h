@@ -16,6 +16,19 @@
 HFD_MUST_CHECK hfd_rc hfd_query_get(hfd_slice query, const char *name, struct hfd_arena *mem,
                                     hfd_slice *out, struct hfd_err *err);
 
+/** A parameter as it stands in a query. */
+struct hfd_query_param {
+    hfd_slice name, value; /* decoded, in mem */
+};
+
+/**
+ * Takes the first parameter off a query.
+ * @param rest  as received, without '?'; what is left of it
+ * @return HFD_OK, HFD_NOT_FOUND (no more), HFD_BAD_REQUEST (bad percent-encoding), HFD_NOMEM
+ */
+HFD_MUST_CHECK hfd_rc hfd_query_next(hfd_slice *rest, struct hfd_arena *mem,
+                                     struct hfd_query_param *out, struct hfd_err *err);
+
 /** A parameter that is a whole number from 1 to max. */
 struct hfd_query_number {
     const char *name;

@@ -14,6 +14,7 @@
 #include "handlers/http/fleet_lists.h"
 #include "handlers/http/ops.h"
 #include "handlers/http/pacemaker_api.h"
+#include "handlers/http/status_api.h"
 #include "handlers/http/tokens_api.h"
 #include "handlers/http/validate_api.h"
 
@@ -26,6 +27,8 @@
     {HFD_LISTENER_MAIN, HFD_METHOD_##method, pattern, name, HFD_DIALECT_DRIVER, hfd_driver_api, &hfd_driver_##verb, 0, HFD_NEED_##need}
 #define VALIDATE(need, pattern, name) \
     {HFD_LISTENER_MAIN, HFD_METHOD_POST, pattern, name, HFD_DIALECT_DRIVER, hfd_validate_api, NULL, 0, HFD_NEED_##need}
+#define STATUS(pattern, name) \
+    {HFD_LISTENER_MAIN, HFD_METHOD_GET, pattern, name, HFD_DIALECT_DRIVER, hfd_status_api_resource, NULL, 0, HFD_NEED_STATUS}
 #define FLEET(need, method, pattern, name, action, kind) \
     {HFD_LISTENER_MAIN, HFD_METHOD_##method, "/api/hyperfleet" pattern, name, HFD_DIALECT_FLEET, action, kind, HFD_NEED_##need}
 #define DO(fn)         fn, NULL
@@ -55,6 +58,8 @@ const struct hfd_route hfd_routes[] = {
     DRIVER(DRIVER,      DELETE, "/{driver}/{guresid}", "typed_resource", delete),
     VALIDATE(DRIVER,    "/validate",                   "validate"),
     VALIDATE(DRIVER,    "/{driver}/validate",          "typed_validate"),
+    STATUS("/{guresid}/status",                        "status"),
+    STATUS("/{driver}/{guresid}/status",               "typed_status"),
 
     FLEET(FLEET_READ,  GET,    "",                                                                  "fleet_metadata",             DO(hfd_fleet_api_metadata), 0),
     FLEET(OPEN,        GET,    "/v1/openapi",                                                       "openapi",                    DO(hfd_docs_openapi_json), 0),
@@ -68,6 +73,7 @@ const struct hfd_route hfd_routes[] = {
     FLEET(FLEET_READ,  GET,    "/v1/clusters/{cluster_id}/statuses",                                "cluster_statuses",           LIST(statuses),          CLUSTER),
     FLEET(REPORT,      POST,   "/v1/clusters/{cluster_id}/statuses",                                "cluster_statuses",           CHANGE(reporting),       CLUSTER),
     FLEET(REPORT,      PUT,    "/v1/clusters/{cluster_id}/statuses",                                "cluster_statuses",           CHANGE(reporting),       CLUSTER),
+    FLEET(FLEET_READ,  GET,    "/v1/clusters/{cluster_id}/status",                                  "cluster_status",             DO(hfd_status_api_cluster), CLUSTER),
     FLEET(FLEET_READ,  GET,    "/v1/clusters/{cluster_id}/events",                                  "cluster_events",             DO(hfd_pacemaker_api_events), CLUSTER),
     FLEET(FLEET_READ,  GET,    "/v1/clusters/{cluster_id}/pacemaker",                               "cluster_pacemaker",          DO(hfd_pacemaker_api_get),    CLUSTER),
     FLEET(REPORT,      POST,   "/v1/clusters/{cluster_id}/pacemaker",                               "cluster_pacemaker",          PACEMAKER(create),            CLUSTER),

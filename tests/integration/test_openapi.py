@@ -510,6 +510,28 @@ class OpenApi(Case):
         self.call("getManualPage", 200, page=pages[0])
         self.call("getManualPage", 404, page="none.html")
 
+    def walk_status(self):
+        gid = guresid("status")
+        self.put(gid, cluster_input(labels={"project": "shop"}))
+        cluster = self.fleet.cluster_of(gid)
+        objects = [{"name": "a", "progress": 30, "present": True, "detail": {"spec": {}}}]
+        self.fleet.accepted(cluster, "validation", available=False, data={"objects": objects})
+        self.fleet.accepted(cluster, "pacemaker", data={"pacemakerCluster": document()})
+        for oid, at, wrong in (("getResourceStatus", {"GUResID": gid}, {"GUResID": "none"}),
+                               ("getTypedResourceStatus", {"driver": "clusters", "GUResID": gid},
+                                {"driver": "nodepools", "GUResID": gid}),
+                               ("getClusterStatus", {"cluster_id": cluster["id"]},
+                                {"cluster_id": "2none"})):
+            tag = self.call(oid, 200, **at).header("ETag")
+            self.call(oid, 304, headers={"If-None-Match": tag}, **at)
+            for kind in ("rsync", "cluster"):
+                self.call(oid, 200, query={"type": kind, "output": "detail"}, **at)
+            self.call(oid, 200, query={"app": "validation", "cluster": "a+b", "resource": "a"},
+                      **at)
+            self.call(oid, 400, query={"type": "all"}, **at)
+            self.call(oid, 404, query={"instance": "77777"}, **at)
+            self.call(oid, 404, **wrong)
+
     def walk_orphans(self):
         made = self.client.post(BASE + "/clusters",
                                 {"kind": "Cluster", "name": "nobodys", "spec": {},
@@ -548,6 +570,7 @@ class OpenApi(Case):
         self.walk_fleet()
         self.walk_pacemaker()
         self.walk_rest()
+        self.walk_status()
         self.walk_orphans()
         for oid, (_, _, op, _) in self.operations.items():
             for status in op["responses"]:

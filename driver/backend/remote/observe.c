@@ -401,8 +401,12 @@ hfd_rc hfd_observe_release(struct hfd_take *t, struct hfd_pass_part *part, struc
 
 static hfd_rc remove_part(struct hfd_take *t, struct hfd_pass_part *part, struct hfd_err *err)
 {
-    hfd_rc rc = hfd_fleet_row_delete(t->tx, part->row.fleet_id, err);
+    const struct hfd_fleet_call call = {
+        .fleet = t->policy->fleet, .now_us = t->now_us, .mem = t->mem};
+    hfd_rc rc = hfd_fleet_end(t->tx, &call, &part->fleet, true, err);
 
+    if (rc == HFD_OK)
+        rc = hfd_fleet_row_delete(t->tx, part->row.fleet_id, err);
     part->exists = false;
     return rc == HFD_OK ? run_observer(t, &part->fleet, true, err) : rc;
 }

@@ -5,6 +5,7 @@
 #include "driver/backend/remote/pass.h"
 #include "driver/base/clock.h"
 #include "driver/fleet/names.h"
+#include "driver/fleet/objects.h"
 #include "driver/fleet/vocabulary.h"
 #include "store/rows_report.h"
 
@@ -341,6 +342,17 @@ static hfd_rc split_secrets(json_t *data, struct hfd_arena *mem, hfd_slice *secr
     return rc;
 }
 
+static hfd_rc count_objects(const json_t *data, struct hfd_arena *mem, hfd_slice *out,
+                            struct hfd_err *err)
+{
+    struct hfd_object_counts counts = {.other = 0};
+
+    hfd_objects_count(data, &counts);
+    return hfd_object_counts_format(&counts, mem, out) == HFD_OK
+               ? HFD_OK
+               : hfd_fail_nomem(err, "read HyperFleet's answer");
+}
+
 hfd_rc hfd_wire_report_read(json_t *doc, struct hfd_arena *mem, struct hfd_report_row *row,
                             hfd_slice *secrets, struct hfd_err *err)
 {
@@ -365,6 +377,8 @@ hfd_rc hfd_wire_report_read(json_t *doc, struct hfd_arena *mem, struct hfd_repor
         rc = split_secrets(data, mem, secrets, err);
     if (rc == HFD_OK)
         rc = take_canonical(data, mem, &row->data, err);
+    if (rc == HFD_OK)
+        rc = count_objects(data, mem, &row->objects, err);
     if (rc == HFD_OK && metadata != NULL)
         rc = take_canonical(metadata, mem, &row->metadata, err);
     if (rc == HFD_OK)

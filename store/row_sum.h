@@ -4,8 +4,8 @@
  *
  * A column that is zero or empty adds nothing. So a migration may add a column with such a default,
  * and sums of old rows stay right. A new text goes behind the others of its row's list, a new
- * number behind the other numbers. A migration that changes rows sets their sums to NULL, and a
- * later one whose name ends in "_filled" fills them (migrate.h).
+ * number behind the other numbers. A migration that changes rows sets their sums to NULL. Its name
+ * ends in "_filled": the program then fills the sums (migrate.h).
  * Thread: any.
  */
 #ifndef HFD_STORE_ROW_SUM_H

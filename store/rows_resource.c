@@ -26,7 +26,8 @@ static const char sql_resource_put[] =
     " fail_code = excluded.fail_code, fail_message = excluded.fail_message, output = excluded.output,"
     " secrets = excluded.secrets, created_us = excluded.created_us, updated_us = excluded.updated_us,"
     " degraded = excluded.degraded, op = excluded.op, op_size = excluded.op_size, op_milestones = excluded.op_milestones,"
-    " op_plan = excluded.op_plan, op_waits = excluded.op_waits, op_usual = excluded.op_usual, instance = excluded.instance, sum = excluded.sum";
+    " op_plan = excluded.op_plan, op_waits = excluded.op_waits, op_usual = excluded.op_usual, instance = excluded.instance, seq = excluded.seq,"
+    " sum = excluded.sum";
 static const char sql_resource_of_cluster[] =
     "SELECT " RESOURCE_COLUMNS " FROM resource WHERE cluster_id = ?1";
 static const char sql_resource_delete[] =

@@ -7,11 +7,13 @@
 #include "store/sqlite/db_sqlite_int.h"
 
 #include "driver/base/check.h"
+#include "driver/base/log.h"
 #include "store/sqlite/dialect.h"
 #include "store/sqlite/fold.h"
 #include "store/sqlite/like.h"
 #include "store/sqlite/pragma.h"
 #include "store/sqlite/stmt.h"
+#include "store/sqlite/wal.h"
 
 #define APPLICATION_ID 0x48464431 /* "HFD1" in the file's header */
 #define PROGRESS_STEPS 100        /* of SQLite's machine between two questions */
@@ -262,12 +264,55 @@ static hfd_rc open_database(struct hfd_db *db, const char *dir, struct hfd_err *
                     rc == HFD_CORRUPT ? "; restore it from a backup" : "");
 }
 
+/* Refuses a log from which SQLite would drop commits that were answered. */
+static hfd_rc check_log(const struct hfd_db *db, const char *dir, bool *anew, struct hfd_err *err)
+{
+    enum hfd_wal_verdict verdict;
+    struct hfd_wal_scan scan;
+    hfd_rc rc = hfd_wal_check(db->folder.dir_fd, &scan, &verdict, err);
+
+    *anew = verdict != HFD_WAL_WHOLE;
+    if (rc != HFD_OK || verdict == HFD_WAL_WHOLE || verdict == HFD_WAL_VOID)
+        return rc;
+    if (verdict == HFD_WAL_DAMAGED)
+        return hfd_fail(err, HFD_CORRUPT,
+                        "store %.80s/%s-wal: damaged at frame %lld of %lld, with %lld commits "
+                        "behind it that would be lost. Restore a backup, or move this file away "
+                        "to give up what it holds",
+                        dir, HFD_FOLDER_DB_NAME, (long long)scan.broken_at + 1,
+                        (long long)scan.frames, (long long)scan.commits_behind);
+    HFD_LOG(HFD_LOG_WARN,
+            "the last commit of the write-ahead log is not whole and is dropped; it "
+            "was never answered if the power was cut",
+            HFD_LOG_CSTR("dir", dir), HFD_LOG_INT("frame", scan.broken_at + 1),
+            HFD_LOG_INT("frames", scan.frames));
+    return HFD_OK;
+}
+
+/*
+ * Begins the log anew. Frames of a commit that was dropped would otherwise stay behind new ones,
+ * and look like damage at a later start. Under a header that was written in part, SQLite would even
+ * use the salts of the frames again.
+ */
+static hfd_rc begin_log_anew(struct hfd_db *db, struct hfd_err *err)
+{
+    const int sqlite =
+        sqlite3_wal_checkpoint_v2(db->handle, NULL, SQLITE_CHECKPOINT_TRUNCATE, NULL, NULL);
+
+    return sqlite == SQLITE_OK ? HFD_OK : hfd_sqlite_fail(db, sqlite, "checkpoint", err);
+}
+
 static hfd_rc open_writer(struct hfd_db *db, const char *dir, struct hfd_err *err)
 {
     hfd_rc rc = hfd_folder_open(dir, &db->folder, err);
+    bool anew = false;
 
     if (rc == HFD_OK)
+        rc = check_log(db, dir, &anew, err);
+    if (rc == HFD_OK)
         rc = open_database(db, dir, err);
+    if (rc == HFD_OK && anew)
+        rc = begin_log_anew(db, err);
     if (rc != HFD_OK)
         return rc;
     (void)sqlite3_wal_hook(db->handle, on_log_written, db);

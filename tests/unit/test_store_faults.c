@@ -194,10 +194,16 @@ static unsigned lost_after_reopen(struct run *run)
     unsigned lost = 0;
     size_t last = UPDATES - 1;
 
-    if (hfd_store_open(&config, &store, &err) != HFD_OK)
+    if (hfd_store_open(&config, &store, &err) != HFD_OK) {
+        /* The start sees that commits would be lost. With synchronous=FULL no power cut does that.
+         */
+        if (strstr(err.msg, "commits behind it that would be lost") != NULL)
+            return UPDATES;
         fail_msg("reopen: %s", err.msg);
+    }
     assert_int_equal(hfd_store_reader_open(store, &reader, &err), HFD_OK);
-    assert_int_equal(hfd_store_read(reader, read_state, &s, &err), HFD_OK);
+    if (hfd_store_read(reader, read_state, &s, &err) != HFD_OK)
+        fail_msg("read: %s", err.msg);
     assert_true(s.sound);
     for (size_t i = 0; i < UPDATES; i++) {
         bool later_there = i % 3 == 1 && i + 1 < UPDATES && s.res[i + 1] != 0;

@@ -43,6 +43,14 @@ static struct curl_slist *login(struct hfd_settings *s)
     return headers;
 }
 
+/* Returns the path of a Unix socket; NULL for other addresses. */
+static const char *socket_path(const struct hfd_settings *s)
+{
+    return hfd_slice_starts(s->ops_listen, HFD_SLICE("unix:"))
+               ? s->ops_listen.p + sizeof("unix:") - 1
+               : NULL;
+}
+
 /* A listener on all addresses of the machine is asked at that of loopback. */
 static void format_url(const struct hfd_settings *s, const char *path, char url[URL_MAX])
 {
@@ -50,7 +58,10 @@ static void format_url(const struct hfd_settings *s, const char *path, char url[
     const char *colon = memrchr(address.p, ':', address.len);
     hfd_slice host = {address.p, colon != NULL ? (size_t)(colon - address.p) : 0};
 
-    if (hfd_slice_is(host, "0.0.0.0"))
+    if (hfd_slice_starts(address, HFD_SLICE("unix:"))) {
+        host = HFD_SLICE("localhost");
+        colon = NULL;
+    } else if (hfd_slice_is(host, "0.0.0.0"))
         host = HFD_SLICE("127.0.0.1");
     else if (hfd_slice_is(host, "[::]"))
         host = HFD_SLICE("[::1]");
@@ -95,6 +106,7 @@ static bool ask(const struct hfd_settings *s, const struct question *q, struct h
         return false;
     }
     if (curl != NULL && curl_easy_setopt(curl, CURLOPT_URL, url) == CURLE_OK &&
+        curl_easy_setopt(curl, CURLOPT_UNIX_SOCKET_PATH, socket_path(s)) == CURLE_OK &&
         curl_easy_setopt(curl, CURLOPT_NOSIGNAL, 1L) == CURLE_OK &&
         curl_easy_setopt(curl, CURLOPT_PROXY, "") == CURLE_OK &&
         curl_easy_setopt(curl, CURLOPT_TIMEOUT, TIMEOUT_S) == CURLE_OK &&

@@ -421,6 +421,8 @@ static hfd_slice url(struct serve *s, hfd_slice listen, int port)
 {
     const char *colon = memrchr(listen.p, ':', listen.len);
 
+    if (hfd_slice_starts(listen, HFD_SLICE("unix:")))
+        return listen;
     return hfd_arena_printf(&s->settings->mem, "%s://%.*s:%d",
                             hfd_server_has_tls(s->server) ? "https" : "http",
                             (int)(colon - listen.p), listen.p, port);

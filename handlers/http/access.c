@@ -5,8 +5,8 @@
 #include "driver/base/metrics.h"
 #include "handlers/auth/credential.h"
 #include "handlers/http/door.h"
+#include "handlers/http/peer.h"
 
-#include <netdb.h>
 #include <sodium.h>
 
 bool hfd_access_takes_basic(enum hfd_listener listener)
@@ -14,16 +14,7 @@ bool hfd_access_takes_basic(enum hfd_listener listener)
     return listener == HFD_LISTENER_OPS;
 }
 
-/* Formats the address of the client, without its port. */
-static void format_peer(const struct hfd_conn *conn, char out[HFD_FROM_MAX])
-{
-    struct sockaddr_storage address;
-    struct sockaddr *sa = (struct sockaddr *)(void *)&address;
-    const socklen_t len = h2o_socket_getpeername(conn->sock, sa);
-
-    if (len == 0 || getnameinfo(sa, len, out, HFD_FROM_MAX, NULL, 0, NI_NUMERICHOST) != 0)
-        (void)snprintf(out, HFD_FROM_MAX, "unknown");
-}
+_Static_assert(HFD_FROM_MAX >= HFD_ADDRESS_TEXT_MAX, "an address fits");
 
 /* Finds the credentials of a request and checks them. */
 static hfd_rc identify(struct hfd_exchange *x, int64_t now_us, struct hfd_guard_answer *out,
@@ -55,7 +46,7 @@ static void refuse(struct hfd_exchange *x, enum hfd_access verdict, const char *
     char from[HFD_FROM_MAX];
     struct hfd_err err;
 
-    format_peer(hfd_exchange_conn(x), from);
+    hfd_exchange_format_client(x, from);
     hfd_metric_add(HFD_METRIC_AUTH_REFUSED, HFD_LABELS(reason), 1);
     HFD_LOG(HFD_LOG_INFO, "caller refused", HFD_LOG_CSTR("reason", reason),
             HFD_LOG_CSTR("from", from));
@@ -72,8 +63,19 @@ static void note_use(struct hfd_exchange *x, struct hfd_guard_answer *answer, in
 
     if (answer->used == NULL)
         return;
-    format_peer(hfd_exchange_conn(x), from);
+    hfd_exchange_format_client(x, from);
     hfd_guard_note(hfd_exchange_app(x)->guard, answer->used, from, now_us);
+}
+
+static bool is_foreign(const struct hfd_exchange *x)
+{
+    const struct hfd_list *networks = &hfd_exchange_app(x)->settings->auth_networks;
+    struct hfd_host_address client;
+
+    if (networks->count == 0)
+        return false;
+    client = hfd_exchange_client(x);
+    return !hfd_peer_is_in(networks, &client);
 }
 
 bool hfd_access_check(struct hfd_exchange *x, enum hfd_need need)
@@ -86,7 +88,14 @@ bool hfd_access_check(struct hfd_exchange *x, enum hfd_need need)
     int64_t now_us;
     hfd_rc rc;
 
-    if (need == HFD_NEED_OPEN || app->guard == NULL || !hfd_guard_is_on(app->guard))
+    if (need == HFD_NEED_OPEN)
+        return true;
+    if (is_foreign(x)) {
+        refuse(x, HFD_ACCESS_FORBIDDEN, "this address is in no network of auth.networks",
+               "network");
+        return false;
+    }
+    if (app->guard == NULL || !hfd_guard_is_on(app->guard))
         return true;
     now_us = hfd_exchange_request(x)->received_us + hfd_clock_skew_us(app->clock);
     rc = identify(x, now_us, &answer, &err);

@@ -4,6 +4,8 @@
 #include <arpa/inet.h>
 #include <errno.h>
 #include <netinet/in.h>
+#include <sys/stat.h>
+#include <sys/un.h>
 #include <unistd.h>
 
 /* Parses HOST:PORT. Returns false unless the host is an IP address or localhost. */
@@ -46,8 +48,36 @@ static bool parse(hfd_slice text, struct hfd_address *out)
     return false;
 }
 
+static const struct sockaddr_un *unix_of(const struct hfd_address *e)
+{
+    return e->addr.ss_family == AF_UNIX ? (const struct sockaddr_un *)(const void *)&e->addr : NULL;
+}
+
+const char *hfd_address_path(const struct hfd_address *e)
+{
+    const struct sockaddr_un *un = unix_of(e);
+
+    return un != NULL ? un->sun_path : NULL;
+}
+
+static bool parse_unix(hfd_slice text, struct hfd_address *out)
+{
+    struct sockaddr_un *un = (struct sockaddr_un *)(void *)&out->addr;
+    static const char prefix[] = "unix:";
+
+    if (!hfd_slice_starts(text, hfd_slice_of(prefix)) ||
+        text.len - (sizeof(prefix) - 1) >= sizeof(un->sun_path))
+        return false;
+    *out = (struct hfd_address){.len = sizeof(*un)};
+    un->sun_family = AF_UNIX;
+    memcpy(un->sun_path, text.p + sizeof(prefix) - 1, text.len - (sizeof(prefix) - 1));
+    return true;
+}
+
 static bool is_loopback(const struct hfd_address *e)
 {
+    if (unix_of(e) != NULL)
+        return true;
     if (e->addr.ss_family == AF_INET)
         return (ntohl(((const struct sockaddr_in *)(const void *)&e->addr)->sin_addr.s_addr) >>
                 24) == 127;
@@ -56,6 +86,8 @@ static bool is_loopback(const struct hfd_address *e)
 
 static int port_in(const struct hfd_address *e)
 {
+    if (unix_of(e) != NULL)
+        return 0;
     if (e->addr.ss_family == AF_INET)
         return ntohs(((const struct sockaddr_in *)(const void *)&e->addr)->sin_port);
     return ntohs(((const struct sockaddr_in6 *)(const void *)&e->addr)->sin6_port);
@@ -65,6 +97,8 @@ static bool is_same(const struct hfd_address *a, const struct hfd_address *b)
 {
     if (a->addr.ss_family != b->addr.ss_family || port_in(a) != port_in(b))
         return false;
+    if (unix_of(a) != NULL)
+        return strcmp(hfd_address_path(a), hfd_address_path(b)) == 0;
     if (a->addr.ss_family == AF_INET)
         return ((const struct sockaddr_in *)(const void *)&a->addr)->sin_addr.s_addr ==
                ((const struct sockaddr_in *)(const void *)&b->addr)->sin_addr.s_addr;
@@ -84,7 +118,7 @@ static hfd_rc check_address(const struct hfd_settings *s, enum hfd_setting which
 {
     const hfd_slice address = which == HFD_SETTING_listen ? s->listen : s->ops_listen;
 
-    if (!parse(address, out))
+    if (!parse_unix(address, out) && !parse(address, out))
         return hfd_settings_refuse(s, which, err,
                                    "expected an IP address or localhost, got \"%.*s\"",
                                    HFD_SLICE_FMT(address));
@@ -100,7 +134,8 @@ hfd_rc hfd_addresses_check(const struct hfd_settings *s, struct hfd_address out[
 
     if (rc == HFD_OK)
         rc = check_address(s, HFD_SETTING_ops_listen, &out[HFD_LISTENER_OPS], err);
-    if (rc == HFD_OK && port_in(main_one) != 0 && is_same(main_one, ops_one))
+    if (rc == HFD_OK && (port_in(main_one) != 0 || unix_of(main_one) != NULL) &&
+        is_same(main_one, ops_one))
         rc = hfd_settings_refuse(
             s,
             hfd_settings_is_set(s, HFD_SETTING_ops_listen) ? HFD_SETTING_ops_listen
@@ -132,6 +167,50 @@ hfd_rc hfd_addresses_check_open(const struct hfd_settings *s, bool authenticated
     return rc;
 }
 
+/* Returns true if the path is a socket on which no process listens: one was left by a kill. */
+static bool is_left_over(const struct hfd_address *e)
+{
+    const struct sockaddr_un *un = unix_of(e);
+    struct stat st;
+    bool refused;
+    int fd;
+
+    if (un == NULL || lstat(un->sun_path, &st) != 0 || !S_ISSOCK(st.st_mode))
+        return false;
+    fd = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+    if (fd < 0)
+        return false;
+    refused = connect(fd, (const struct sockaddr *)(const void *)un, e->len) != 0 &&
+              errno == ECONNREFUSED;
+    (void)close(fd);
+    return refused;
+}
+
+/* Parses octal digits, which the settings have checked. */
+static mode_t mode_of(hfd_slice digits)
+{
+    mode_t mode = 0;
+
+    for (size_t i = 0; i < digits.len; i++)
+        mode = mode * 8 + (mode_t)(digits.p[i] - '0');
+    return mode;
+}
+
+/* The path of a socket gets its mode before a client can connect: listen comes later. */
+static bool bind_to(int fd, const struct hfd_address *e, const struct hfd_settings *s)
+{
+    const struct sockaddr *sa = (const struct sockaddr *)(const void *)&e->addr;
+    int rc = bind(fd, sa, e->len);
+
+    if (rc != 0 && errno == EADDRINUSE && is_left_over(e)) {
+        (void)unlink(hfd_address_path(e));
+        rc = bind(fd, sa, e->len);
+    }
+    if (rc == 0 && unix_of(e) != NULL)
+        rc = chmod(hfd_address_path(e), mode_of(s->http_socket_mode));
+    return rc == 0;
+}
+
 hfd_rc hfd_address_listen(const struct hfd_address *e, const struct hfd_settings *s,
                           enum hfd_listener which, int *fd_out, struct hfd_err *err)
 {
@@ -147,8 +226,7 @@ hfd_rc hfd_address_listen(const struct hfd_address *e, const struct hfd_settings
         return hfd_fail_field(err, HFD_IO, key, "open a socket for %.*s: %s",
                               HFD_SLICE_FMT(address), strerror(errno));
     (void)setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
-    if (bind(fd, (const struct sockaddr *)(const void *)&e->addr, e->len) != 0 ||
-        listen(fd, SOMAXCONN) != 0) {
+    if (!bind_to(fd, e, s) || listen(fd, SOMAXCONN) != 0) {
         rc =
             hfd_fail_field(err, HFD_IO, key, "%.*s%s%s: listen on %.*s: %s", HFD_SLICE_FMT(given),
                            given.len > 0 ? ": " : "", key, HFD_SLICE_FMT(address), strerror(errno));

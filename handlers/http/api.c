@@ -12,7 +12,7 @@ hfd_rc hfd_api_caller(struct hfd_exchange *x, hfd_slice *out, struct hfd_err *er
     char lower[HEADER_NAME_MAX];
     hfd_rc rc = HFD_OK;
 
-    if (name.len > 0 && name.len < sizeof(lower)) {
+    if (name.len > 0 && name.len < sizeof(lower) && hfd_exchange_is_proxied(x)) {
         for (size_t i = 0; i < name.len; i++)
             lower[i] = (char)(name.p[i] >= 'A' && name.p[i] <= 'Z' ? name.p[i] | 0x20 : name.p[i]);
         lower[name.len] = '\0';

@@ -17,6 +17,7 @@
 #include "handlers/auth/credential.h"
 #include "handlers/http/exchange_int.h"
 #include "handlers/http/origin.h"
+#include "handlers/http/peer.h"
 #include "handlers/http/reply.h"
 
 #include <sys/socket.h>
@@ -215,11 +216,19 @@ static void format_refusal(const struct hfd_problem *p, bool is_head, struct hfd
     hfd_buf_fini(&body);
 }
 
+void hfd_conn_format_peer(const struct hfd_conn *conn, char out[HFD_ADDRESS_TEXT_MAX])
+{
+    const struct hfd_host_address peer =
+        hfd_peer_client(conn->loop->server->app->settings, conn->sock, NULL);
+
+    hfd_host_address_format(&peer, out);
+}
+
 void hfd_conn_format_refusal(struct hfd_conn *conn, const struct hfd_head_fault *fault)
 {
     const struct hfd_app *app = conn->loop->server->app;
     h2o_buffer_t *in = conn->sock->input;
-    char id[HFD_KSUID_LEN], status[12], text[128];
+    char id[HFD_KSUID_LEN], status[12], text[128], from[HFD_ADDRESS_TEXT_MAX];
     struct hfd_problem problem;
     hfd_slice method, path, token;
 
@@ -241,13 +250,15 @@ void hfd_conn_format_refusal(struct hfd_conn *conn, const struct hfd_head_fault 
         .now_us = hfd_clock_wall_us(app->clock),
     };
     hfd_ksuid_make(problem.now_us, app->rng, id);
+    hfd_conn_format_peer(conn, from);
     format_refusal(&problem, hfd_slice_is(method, "HEAD"), &conn->refusal);
     HFD_LOG(HFD_LOG_INFO, "request refused", HFD_LOG_STR("request_id", problem.request_id),
             HFD_LOG_CSTR("method", hfd_method_name(hfd_method_parse(method))),
             HFD_LOG_STR("path",
                         ((hfd_slice){path.p, path.len < LOG_PATH_MAX_BYTES ? path.len
                                                                            : LOG_PATH_MAX_BYTES})),
-            HFD_LOG_INT("status", fault->status), HFD_LOG_CSTR("reason", fault->reason));
+            HFD_LOG_INT("status", fault->status), HFD_LOG_CSTR("reason", fault->reason),
+            HFD_LOG_CSTR("from", from));
     hfd_metric_add(HFD_METRIC_HTTP_REFUSED, HFD_LABELS(fault->reason), 1);
     (void)snprintf(status, sizeof(status), "%d", fault->status);
     hfd_metric_add(HFD_METRIC_HTTP_REQUESTS,
@@ -539,6 +550,7 @@ static void rearm(struct hfd_conn *conn)
     }
     step_between(conn);
     reset_for_next(conn);
+    conn->served = true;
     while (conn->held_at < conn->held.len) {
         size_t left = conn->held.len - conn->held_at;
         size_t step = left < HELD_STEP_BYTES ? left : HELD_STEP_BYTES;

@@ -37,12 +37,14 @@ struct hfd_conn {
     size_t held_at;      /* bytes of held that are in the input again */
     struct hfd_buf refusal;
     size_t discarded_bytes;
+    bool served;     /* has had an answer */
     bool continuing; /* "100 Continue" is being written; nothing else may be */
 
     int64_t since_us;              /* mono: start of the wait of this state */
     int64_t write_began_us;        /* mono: start of the write that is under way; 0 = none */
     int64_t write_since_us;        /* mono: last progress of that write */
-    uint64_t acked_bytes;          /* acknowledged by the peer at write_since_us */
+    uint64_t acked_bytes;          /* taken_bytes of door_sweep.c at write_since_us */
+    uint64_t given_bytes;          /* of answers, to h2o */
     const char *closing;           /* reason of the end, for the log; static */
     struct hfd_exchange *exchange; /* of the request that h2o has; NULL = none */
     int64_t taken_bytes;           /* from the memory of the server, for the input */

@@ -2,6 +2,7 @@
 #ifndef HFD_HTTP_DOOR_INT_H
 #define HFD_HTTP_DOOR_INT_H
 
+#include "handlers/settings/network.h"
 #include "handlers/http/door.h"
 
 /**
@@ -23,6 +24,8 @@ void hfd_conn_refuse(struct hfd_conn *conn, const struct hfd_head_fault *fault);
 void hfd_conn_format_refusal(struct hfd_conn *conn, const struct hfd_head_fault *fault);
 /** Hands the connection to h2o, behind the door, and reads what has arrived already. */
 void hfd_conn_begin(struct hfd_conn *conn);
+/** Formats the address of the peer. */
+void hfd_conn_format_peer(const struct hfd_conn *conn, char out[HFD_ADDRESS_TEXT_MAX]);
 /** Returns the connection of a socket. */
 struct hfd_conn *hfd_conn_of_socket(h2o_socket_t *sock);
 

@@ -9,26 +9,27 @@
 
 #include <linux/tcp.h>
 #include <netinet/in.h>
+#include <poll.h>
 #include <sys/socket.h>
 
 #define LINGER_MAX_US (5 * HFD_US_PER_S)
 #define HURRIED_HANDSHAKE_MAX_US HFD_US_PER_S
 /* A response that makes slow progress ends after this many write timeouts. */
 #define WRITE_TIMEOUTS_MAX 20
-#define TCP_STATE_OPEN 1 /* ESTABLISHED; netinet/tcp.h and linux/tcp.h exclude each other */
 
 /*
- * Returns the bytes that the peer has acknowledged: the only sign of progress that the kernel
- * gives.
+ * Returns a number that changes when the peer takes bytes: those that it has acknowledged. For a
+ * Unix socket the kernel has no such number; h2o gets the next step when the last one is written.
  */
-static uint64_t acked_bytes(const struct hfd_conn *conn)
+static uint64_t taken_bytes(const struct hfd_conn *conn)
 {
+    const int fd = h2o_socket_get_fd(conn->sock);
     struct tcp_info info = {0};
     socklen_t len = sizeof(info);
 
-    if (getsockopt(h2o_socket_get_fd(conn->sock), IPPROTO_TCP, TCP_INFO, &info, &len) != 0)
-        return 0;
-    return info.tcpi_bytes_acked;
+    if (getsockopt(fd, IPPROTO_TCP, TCP_INFO, &info, &len) == 0)
+        return info.tcpi_bytes_acked;
+    return conn->given_bytes;
 }
 
 static void sweep_writer(struct hfd_conn *conn, int64_t now_us)
@@ -40,7 +41,7 @@ static void sweep_writer(struct hfd_conn *conn, int64_t now_us)
         conn->write_began_us = 0;
         return;
     }
-    acked = acked_bytes(conn);
+    acked = taken_bytes(conn);
     if (conn->write_began_us == 0)
         conn->write_began_us = conn->write_since_us = now_us;
     else if (acked != conn->acked_bytes)
@@ -61,13 +62,11 @@ static void sweep_writer(struct hfd_conn *conn, int64_t now_us)
  */
 static void sweep_viewer(struct hfd_conn *conn)
 {
-    struct tcp_info info = {0};
-    socklen_t len = sizeof(info);
+    struct pollfd p = {.fd = h2o_socket_get_fd(conn->sock), .events = POLLRDHUP};
 
     if (conn->exchange == NULL || !hfd_exchange_is_viewing(conn->exchange))
         return;
-    if (getsockopt(h2o_socket_get_fd(conn->sock), IPPROTO_TCP, TCP_INFO, &info, &len) == 0 &&
-        info.tcpi_state != TCP_STATE_OPEN)
+    if (poll(&p, 1, 0) == 1)
         hfd_exchange_cancel(conn->exchange);
 }
 
@@ -91,9 +90,13 @@ static void sweep_reader(struct hfd_conn *conn, int64_t now_us)
     static const struct hfd_head_fault late = {
         .status = 408, .reason = "read_timeout", .text = "the request did not arrive in time"};
 
-    if (now_us - conn->since_us <= conn->loop->server->limits.read_timeout_us)
+    const struct hfd_http_limits *limits = &conn->loop->server->limits;
+    const bool idle = conn->sock->input->size == 0 && conn->state == HFD_CONN_HEAD;
+
+    if (now_us - conn->since_us <=
+        (idle && conn->served ? limits->idle_timeout_us : limits->read_timeout_us))
         return;
-    if (conn->sock->input->size == 0 && conn->state == HFD_CONN_HEAD)
+    if (idle)
         hfd_conn_close(conn, "idle");
     else if (conn->continuing)
         hfd_conn_close(conn, late.reason);

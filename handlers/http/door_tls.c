@@ -64,15 +64,17 @@ static void refuse_handshake(struct hfd_conn *conn, const char *err)
 {
     const char *reason = ERR_reason_error_string(ERR_peek_error());
     unsigned char alert[ALERT_MAX_BYTES];
+    char from[HFD_ADDRESS_TEXT_MAX];
     const size_t len = hfd_tls_take_alert(alert, sizeof(alert));
     const bool left = err == h2o_socket_error_closed || err == h2o_socket_error_io;
 
     if (len != 0)
         send_plain(conn, alert, len);
+    hfd_conn_format_peer(conn, from);
     hfd_metric_add(HFD_METRIC_HTTP_REFUSED, HFD_LABELS("tls"), 1);
     HFD_LOG(left ? HFD_LOG_DEBUG : HFD_LOG_INFO, "TLS handshake refused",
             HFD_LOG_CSTR("reason", "tls"), HFD_LOG_CSTR("detail", err),
-            HFD_LOG_CSTR("tls_error", reason != NULL ? reason : ""));
+            HFD_LOG_CSTR("tls_error", reason != NULL ? reason : ""), HFD_LOG_CSTR("from", from));
 }
 
 void hfd_conn_blame_tls(struct hfd_conn *conn, const char *err)

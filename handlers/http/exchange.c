@@ -15,6 +15,7 @@
 #include "handlers/http/count.h"
 #include "handlers/http/door.h"
 #include "handlers/http/headers.h"
+#include "handlers/http/peer.h"
 #include "handlers/http/reply.h"
 #include "handlers/http/sending.h"
 
@@ -39,7 +40,6 @@ struct hfd_exchange {
     struct hfd_arena mem;
     struct hfd_buf body; /* of the answer; kept until it is sent */
     int64_t kept_bytes;  /* of body, taken from the memory of the server */
-    int64_t copy_bytes;  /* likewise: what TLS copies of the answer at a time */
     hfd_then_fn *then;
     bool counted; /* counted in server->in_flight */
     bool replied;
@@ -78,7 +78,7 @@ static void unref(struct hfd_exchange *x)
     leave_flight(x);
     hfd_arena_fini(&x->mem);
     hfd_buf_fini(&x->body);
-    hfd_budget_give(&x->loop->server->memory, x->kept_bytes + x->copy_bytes);
+    hfd_budget_give(&x->loop->server->memory, x->kept_bytes + x->sending.copy_bytes);
     HFD_ASSERT(x->loop->exchanges > 0);
     x->loop->exchanges--;
     x->magic = 0;
@@ -110,6 +110,19 @@ static void on_req_gone(void *slot)
     unref(x);
 }
 
+struct hfd_host_address hfd_exchange_client(const struct hfd_exchange *x)
+{
+    return hfd_peer_client(hfd_exchange_app(x)->settings, x->conn->sock,
+                           x->req != NULL ? &x->req->headers : NULL);
+}
+
+void hfd_exchange_format_client(const struct hfd_exchange *x, char out[HFD_ADDRESS_TEXT_MAX])
+{
+    const struct hfd_host_address client = hfd_exchange_client(x);
+
+    hfd_host_address_format(&client, out);
+}
+
 /* Logs a request. One that changes nothing, such as a poll by PUT, is of interest at debug only. */
 static void log_request(const struct hfd_exchange *x, const char *msg, int status, size_t bytes)
 {
@@ -119,8 +132,14 @@ static void log_request(const struct hfd_exchange *x, const char *msg, int statu
                                      : quiet       ? HFD_LOG_DEBUG
                                                    : HFD_LOG_INFO;
 
+    char from[HFD_ADDRESS_TEXT_MAX];
+
     if (!hfd_log_enabled(level))
         return;
+    if (x->req != NULL)
+        hfd_exchange_format_client(x, from);
+    else
+        from[0] = '\0';
     const struct hfd_log_field fields[] = {
         HFD_LOG_CSTR("method", hfd_method_name(x->view.method)),
         HFD_LOG_CSTR("route", x->match.route != NULL ? x->match.route->name : "none"),
@@ -128,6 +147,7 @@ static void log_request(const struct hfd_exchange *x, const char *msg, int statu
         HFD_LOG_INT("status", status),
         HFD_LOG_INT("bytes", bytes),
         HFD_LOG_INT("duration_us", hfd_loop_mono_us(x->loop) - x->started_us),
+        HFD_LOG_CSTR("from", from),
         HFD_LOG_STR("caller", x->caller)};
 
     hfd_log_write(level, msg, fields,
@@ -144,19 +164,6 @@ void hfd_exchange_keep(struct hfd_exchange *x, struct hfd_buf *b)
     *b = (struct hfd_buf){0};
     hfd_budget_add(&x->loop->server->memory, bytes - x->kept_bytes);
     x->kept_bytes = bytes;
-}
-
-/* Takes memory for what the library copies of an answer. It goes out whether there is room or not.
- */
-static void count_copy(struct hfd_exchange *x, size_t body_bytes)
-{
-    const size_t bytes = body_bytes < x->sending.step_bytes ? body_bytes : x->sending.step_bytes;
-
-    if (x->conn->tls == NULL || bytes <= HFD_BUDGET_FREE_BYTES ||
-        x->conn->listener->which == HFD_LISTENER_OPS)
-        return;
-    x->copy_bytes = (int64_t)bytes;
-    hfd_budget_add(&x->loop->server->memory, x->copy_bytes);
 }
 
 void hfd_exchange_reply(struct hfd_exchange *x, const struct hfd_reply *reply)
@@ -188,8 +195,6 @@ void hfd_exchange_reply(struct hfd_exchange *x, const struct hfd_reply *reply)
     req->http1_is_persistent = x->conn->head.keep_alive && !x->loop->draining;
     if (has_body && x->view.method != HFD_METHOD_HEAD)
         body = reply->body;
-    x->sending.step_bytes = x->conn->tls != NULL ? HFD_SENDING_TLS_STEP_BYTES : SIZE_MAX;
-    count_copy(x, body.len);
     hfd_sending_start(&x->sending, req, body);
 }
 
@@ -294,6 +299,11 @@ bool hfd_exchange_set_caller(struct hfd_exchange *x, hfd_slice name)
 hfd_slice hfd_exchange_path_token(const struct hfd_exchange *x)
 {
     return x->path_token;
+}
+
+bool hfd_exchange_is_proxied(const struct hfd_exchange *x)
+{
+    return hfd_peer_is_trusted(hfd_exchange_app(x)->settings, x->conn->sock);
 }
 
 struct hfd_conn *hfd_exchange_conn(const struct hfd_exchange *x)

@@ -32,6 +32,9 @@ hfd_slice hfd_exchange_param(const struct hfd_exchange *x, const char *name);
 HFD_MUST_CHECK hfd_rc hfd_exchange_header(const struct hfd_exchange *x, const char *lower_name,
                                           hfd_slice *out, struct hfd_err *err);
 
+/** Returns true if the request came through a proxy of http.trusted_proxies, before its answer. */
+bool hfd_exchange_is_proxied(const struct hfd_exchange *x);
+
 /** Runs fn in a read snapshot on this loop's own connection, before it returns. */
 HFD_MUST_CHECK hfd_rc hfd_exchange_read(struct hfd_exchange *x, hfd_txn_fn *fn, void *arg,
                                         struct hfd_err *err);

@@ -5,6 +5,7 @@
 #ifndef HFD_HTTP_EXCHANGE_INT_H
 #define HFD_HTTP_EXCHANGE_INT_H
 
+#include "handlers/settings/network.h"
 #include "handlers/http/exchange.h"
 #include "handlers/http/loop.h"
 
@@ -27,5 +28,10 @@ bool hfd_exchange_is_viewing(const struct hfd_exchange *x);
 void hfd_exchange_on_finished(h2o_multithread_receiver_t *receiver, h2o_linklist_t *messages);
 /** hfd_sink.post of a loop: sends finished jobs to it. Thread: writer, readers. */
 void hfd_exchange_post(struct hfd_sink *sink, struct hfd_job *list);
+
+/** Returns the address of the client (peer.h), before the answer. */
+struct hfd_host_address hfd_exchange_client(const struct hfd_exchange *x);
+/** Formats that address. */
+void hfd_exchange_format_client(const struct hfd_exchange *x, char out[HFD_ADDRESS_TEXT_MAX]);
 
 #endif

@@ -103,6 +103,7 @@ static hfd_rc listen_on(struct hfd_loop *loop, enum hfd_listener which, int64_t 
         return hfd_fail(&loop->start_err, HFD_IO, "copy a listening socket: %s", strerror(errno));
     *l = (struct hfd_loop_listener){.loop = loop,
                                     .which = which,
+                                    .is_unix = loop->server->paths[which] != NULL,
                                     .connections_max = connections_max,
                                     .on_closed = on_closed,
                                     .on_handshaked = on_handshaked};

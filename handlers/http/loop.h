@@ -27,7 +27,7 @@ struct hfd_http_limits {
     uint64_t body_max_bytes;
     size_t arena_max_bytes;
     int64_t in_flight_max;
-    int64_t read_timeout_us, write_timeout_us, drain_timeout_us;
+    int64_t read_timeout_us, idle_timeout_us, write_timeout_us, drain_timeout_us;
 };
 
 struct hfd_server {
@@ -39,9 +39,10 @@ struct hfd_server {
     hfd_slice drivers[2];
     int fds[HFD_LISTENER_COUNT];
     int ports[HFD_LISTENER_COUNT];
-    bool local[HFD_LISTENER_COUNT]; /* only this machine reaches the listener */
-    atomic_bool draining;           /* any thread */
-    struct hfd_budget memory;       /* any thread: of requests and answers in progress */
+    char *paths[HFD_LISTENER_COUNT]; /* start-up's: of a Unix socket, to be removed; NULL = none */
+    bool local[HFD_LISTENER_COUNT];  /* only this machine reaches the listener */
+    atomic_bool draining;            /* any thread */
+    struct hfd_budget memory;        /* any thread: of requests and answers in progress */
     atomic_llong in_flight; /* any thread: requests of the main listener without an answer yet */
     atomic_uint
         busy_loops; /* any thread, while draining: loops with connections of the main listener */
@@ -55,6 +56,7 @@ struct hfd_loop_listener {
     struct hfd_loop *loop;
     enum hfd_listener which;
     h2o_socket_t *sock;  /* NULL once closed */
+    bool is_unix;        /* a Unix socket */
     int64_t connections; /* open connections */
     int64_t connections_max;
     int64_t handshakes;       /* of TLS, in progress */

@@ -91,6 +91,7 @@ static void configure(struct hfd_server *s)
         .arena_max_bytes = (size_t)settings->http_body_max_bytes * 4 + ARENA_SLACK_BYTES,
         .in_flight_max = settings->http_in_flight_max,
         .read_timeout_us = settings->http_read_timeout_us,
+        .idle_timeout_us = settings->http_idle_timeout_us,
         .write_timeout_us = settings->http_write_timeout_us,
         .drain_timeout_us = settings->http_drain_timeout_us,
     };
@@ -100,7 +101,9 @@ static void configure(struct hfd_server *s)
     s->conf.http1.upgrade_to_http2 = 0; /* driver/README.md, decision 9 */
     /* The door enforces size and time limits first; h2o's are larger. */
     s->conf.max_request_entity_size = (size_t)settings->http_body_max_bytes * 2;
-    s->conf.http1.req_timeout = (uint64_t)(3 * settings->http_read_timeout_us / 1000 + 10000);
+    s->conf.http1.req_timeout =
+        (uint64_t)((3 * settings->http_read_timeout_us + settings->http_idle_timeout_us) / 1000 +
+                   10000);
     host =
         h2o_config_register_host(&s->conf, h2o_iovec_init("default", sizeof("default") - 1), 65535);
     h2o_create_handler(h2o_config_register_path(host, "/", 0), sizeof(h2o_handler_t))->on_req =
@@ -122,6 +125,10 @@ static hfd_rc open_listeners(struct hfd_server *s, struct hfd_err *err)
         rc = hfd_address_listen(&addresses[l], settings, l, &s->fds[l], err);
         s->local[l] = addresses[l].local;
         s->ports[l] = rc == HFD_OK ? hfd_address_port(s->fds[l]) : 0;
+        if (rc == HFD_OK && hfd_address_path(&addresses[l]) != NULL) {
+            s->paths[l] = strdup(hfd_address_path(&addresses[l]));
+            rc = s->paths[l] != NULL ? HFD_OK : hfd_fail_nomem(err, "set up the server");
+        }
     }
     return rc;
 }
@@ -201,11 +208,16 @@ hfd_rc hfd_server_start(struct hfd_server *s, struct hfd_err *err)
     return HFD_OK;
 }
 
-static void close_fd(int *fd)
+/* Closes the server's own listening socket, and removes the path of a Unix socket. */
+static void close_listening(struct hfd_server *s, enum hfd_listener which)
 {
-    if (*fd >= 0)
-        (void)close(*fd);
-    *fd = -1;
+    if (s->fds[which] >= 0)
+        (void)close(s->fds[which]);
+    s->fds[which] = -1;
+    if (s->paths[which] != NULL)
+        (void)unlink(s->paths[which]);
+    free(s->paths[which]);
+    s->paths[which] = NULL;
 }
 
 void hfd_server_stop(struct hfd_server *s)
@@ -218,7 +230,7 @@ void hfd_server_stop(struct hfd_server *s)
         atomic_fetch_add(&s->loops[i].senders, 1);
     atomic_store(&s->busy_loops, s->loops_started);
     atomic_store(&s->draining, true);
-    close_fd(&s->fds[HFD_LISTENER_MAIN]);
+    close_listening(s, HFD_LISTENER_MAIN);
     for (unsigned i = 0; i < s->loops_started; i++) {
         hfd_loop_send(&s->loops[i], &s->loops[i].wake, NULL);
         atomic_fetch_sub(&s->loops[i].senders, 1);
@@ -226,7 +238,7 @@ void hfd_server_stop(struct hfd_server *s)
     for (unsigned i = 0; i < s->loops_started; i++)
         (void)pthread_join(s->loops[i].thread, NULL);
     s->loops_started = 0;
-    close_fd(&s->fds[HFD_LISTENER_OPS]);
+    close_listening(s, HFD_LISTENER_OPS);
 }
 
 void hfd_server_free(struct hfd_server **server)
@@ -237,8 +249,8 @@ void hfd_server_free(struct hfd_server **server)
     if (s == NULL)
         return;
     HFD_ASSERT(s->loops_started == 0);
-    close_fd(&s->fds[HFD_LISTENER_MAIN]);
-    close_fd(&s->fds[HFD_LISTENER_OPS]);
+    close_listening(s, HFD_LISTENER_MAIN);
+    close_listening(s, HFD_LISTENER_OPS);
     hfd_tls_free(s->tls);
     hfd_router_free(s->router);
     h2o_config_dispose(&s->conf);

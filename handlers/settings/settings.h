@@ -39,9 +39,10 @@ struct hfd_map {
  */
 #define HFD_SETTING_LIST(X) \
  X("listen",                        listen,                      STR,      "127.0.0.1:8000", 0, 0, \
-   "address and port of the Driver API and of /api/hyperfleet/v1; port 0 picks a free port") \
+   "address and port of the Driver API and of /api/hyperfleet/v1; port 0 picks a free port; " \
+   "or unix:/path of a socket") \
  X("ops_listen",                    ops_listen,                  STR,      "127.0.0.1:8080", 0, 0, \
-   "address and port of /livez, /readyz, /metrics, /docs and /admin") \
+   "address and port of /livez, /readyz, /metrics, /docs and /admin, or unix:/path") \
  X("data",                          data,                        STR,      "data", 0, 0, \
    "folder of the database and the key ring") \
  X("keys",                          keys,                        STR,      "", 0, 0, \
@@ -64,7 +65,9 @@ struct hfd_map {
  X("http.in_flight_max",            http_in_flight_max,          I64,      "4096", 1, 1000000, \
    "requests in progress; further ones are answered with 503") \
  X("http.read_timeout",             http_read_timeout_us,        DURATION, "10s", 1, 3600, \
-   "time to receive the head and the body of a request; idle connections are closed after it") \
+   "time to receive the head and the body of a request, and the first one of a connection") \
+ X("http.idle_timeout",             http_idle_timeout_us,        DURATION, "75s", 1, 3600, \
+   "time after which a connection is closed that has had an answer and sends no new request") \
  X("http.write_timeout",            http_write_timeout_us,       DURATION, "30s", 1, 3600, \
    "time without progress after which a slow client is disconnected") \
  X("http.drain_timeout",            http_drain_timeout_us,       DURATION, "20s", 0, 3600, \
@@ -72,6 +75,9 @@ struct hfd_map {
  X("http.hosts",                    http_hosts,                  LIST,     "[]", 0, 0, \
    "host names beside those of loopback under which clients and proxies reach the listeners; " \
    "a request to another name is answered with 421") \
+ X("auth.networks",                 auth_networks,               LIST,     "[]", 0, 0, \
+   "networks that callers come from, as 10.0.0.0/8 or 2001:db8::/32; others are answered with " \
+   "403; unix: the clients of a Unix socket; empty: all") \
  X("auth.tokens_file",              auth_tokens_file,            STR,      "", 0, 0, \
    "file of the tokens, changed by `hyperfleet-driver token` and taken up by itself; empty: " \
    "DATA/tokens") \
@@ -84,6 +90,11 @@ struct hfd_map {
  X("insecure_no_auth",              insecure_no_auth,            BOOL,     "off", 0, 0, \
    "serve addresses other than loopback without authentication, for a test: everyone who " \
    "reaches them may do everything") \
+ X("http.trusted_proxies",          http_trusted_proxies,        LIST,     "[]", 0, 0, \
+   "addresses or networks of proxies whose X-Forwarded-For and fleet.identity_header count; " \
+   "unix: the clients of a Unix socket") \
+ X("http.socket_mode",              http_socket_mode,            STR,      "0660", 0, 0, \
+   "mode of a Unix socket of listen or ops_listen") \
  X("http.memory_max",               http_memory_max_bytes,       BYTES,    "256MiB", 16777216, 1099511627776, \
    "memory of requests and answers in progress, over all connections; what does not fit is " \
    "answered with 503") \
@@ -116,8 +127,8 @@ struct hfd_map {
    "names of the aggregated conditions: ready (Ready, Available), reconciled (Reconciled, " \
    "LastKnownReconciled), or both") \
  X("fleet.identity_header",         fleet_identity_header,       STR,      "", 0, 0, \
-   "request header with the caller's name for created_by, updated_by and deleted_by; a " \
-   "trusted proxy must set it; empty: none") \
+   "request header with the caller's name for created_by, updated_by and deleted_by; it " \
+   "counts from http.trusted_proxies only; empty: none") \
  X("fleet.spec_schema",             fleet_spec_schema,           STR,      "", 0, 0, \
    "OpenAPI 3.0 file (YAML or JSON) with the schemas ClusterSpec and NodePoolSpec, which " \
    "every `spec` must match; empty: any object") \

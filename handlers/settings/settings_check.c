@@ -1,11 +1,13 @@
 /* See settings_check.h. */
 #include "handlers/settings/settings_check.h"
 
+#include "handlers/settings/network.h"
 #include "driver/base/url.h"
 #include "handlers/settings/settings_value.h"
 
 #define RULE_MAX 1024
 #define NAME_MAX_BYTES 63
+#define SOCKET_PATH_MAX 108 /* of struct sockaddr_un, with its end */
 
 static bool is_lower_alnum(char c)
 {
@@ -33,6 +35,12 @@ static hfd_rc check_address(const void *member, struct hfd_err *err)
     hfd_slice host, port;
     int64_t n;
 
+    if (hfd_slice_starts(a, HFD_SLICE("unix:")))
+        return a.len > sizeof("unix:/") - 1 && a.p[sizeof("unix:") - 1] == '/' &&
+                       a.len - (sizeof("unix:") - 1) < SOCKET_PATH_MAX
+                   ? HFD_OK
+                   : hfd_setting_expected(
+                         err, "unix: and an absolute path of at most 107 characters", a);
     if (colon == NULL)
         return hfd_setting_expected(err, "HOST:PORT or [IPv6]:PORT", a);
     host = (hfd_slice){a.p, (size_t)(colon - a.p)};
@@ -42,6 +50,28 @@ static hfd_rc check_address(const void *member, struct hfd_err *err)
     if (port.len > 5 || hfd_parse_i64(port, 0, 65535, &n, NULL) != HFD_OK)
         return hfd_setting_expected(err, "a port from 0 to 65535 behind the last colon", a);
     return HFD_OK;
+}
+
+static hfd_rc check_networks(const void *member, struct hfd_err *err)
+{
+    const struct hfd_list *l = member;
+
+    for (size_t i = 0; i < l->count; i++)
+        if (!hfd_network_is_valid(l->items[i]))
+            return hfd_setting_expected(err, "IP addresses, networks as 10.0.0.0/8, or unix",
+                                        l->items[i]);
+    return HFD_OK;
+}
+
+/* Checks an octal mode without rights to execute. */
+static hfd_rc check_mode(const void *member, struct hfd_err *err)
+{
+    const hfd_slice s = *(const hfd_slice *)member;
+    bool ok = s.len >= 3 && s.len <= 4 && (s.len == 3 || s.p[0] == '0');
+
+    for (size_t i = 0; ok && i < s.len; i++)
+        ok = s.p[i] == '0' || s.p[i] == '2' || s.p[i] == '4' || s.p[i] == '6';
+    return ok ? HFD_OK : hfd_setting_expected(err, "an octal mode like 0660", s);
 }
 
 static hfd_rc check_hosts(const void *member, struct hfd_err *err)
@@ -277,6 +307,9 @@ static check_fn *const checks[HFD_SETTING_COUNT] = {
     [HFD_SETTING_listen] = check_address,
     [HFD_SETTING_ops_listen] = check_address,
     [HFD_SETTING_http_hosts] = check_hosts,
+    [HFD_SETTING_http_trusted_proxies] = check_networks,
+    [HFD_SETTING_http_socket_mode] = check_mode,
+    [HFD_SETTING_auth_networks] = check_networks,
     [HFD_SETTING_data] = check_not_empty,
     [HFD_SETTING_store] = check_store,
     [HFD_SETTING_backend] = check_backend,

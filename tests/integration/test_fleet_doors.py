@@ -14,7 +14,8 @@ def create_body(name, kind="Cluster", **more):
 
 
 class Identity(Case):
-    FLAGS = ("--fleet-identity-header", "X-HyperFleet-Identity")
+    FLAGS = ("--fleet-identity-header", "X-HyperFleet-Identity", "--http-trusted-proxies",
+             "127.0.0.1")
 
     def as_(self, who):
         return {} if who is None else {"x-hyperfleet-identity": who}

@@ -6,6 +6,8 @@
 
 extern const unsigned char hfd_input_json[];
 extern const size_t hfd_input_json_len;
+extern const unsigned char hfd_hypershift_json[];
+extern const size_t hfd_hypershift_json_len;
 extern const unsigned char hfd_openapi_json[];
 extern const size_t hfd_openapi_json_len;
 

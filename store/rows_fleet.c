@@ -47,6 +47,10 @@ static const char sql_fleet_pending[] =
     "SELECT " FLEET_COLUMNS " FROM fleet WHERE ready = 0 AND (created_us, seq) > (?1, ?2)"
     " ORDER BY created_us, seq LIMIT ?3";
 
+/* ?1, the time, takes part so that both statements have the same parameters. */
+static const char sql_fleet_all[] =
+    "SELECT " FLEET_COLUMNS " FROM fleet WHERE seq > ?2 AND ?1 >= 0 ORDER BY seq LIMIT ?3";
+
 static const char sql_refer_owner[] =
     "UPDATE fleet SET owner_id = ?2, sum = ?3 WHERE id = ?1";
 static const char sql_fleet_keys[] =
@@ -244,7 +248,7 @@ hfd_rc hfd_fleet_row_pending(struct hfd_txn *tx, const struct hfd_pending_query 
     *out = (struct hfd_fleet_list){.count = 0};
     rc = hfd_unit_write_table(tx, HFD_UNIT_FLEET, err);
     if (rc == HFD_OK)
-        rc = hfd_db_prepare(tx->db, sql_fleet_pending, &st, err);
+        rc = hfd_db_prepare(tx->db, query->all ? sql_fleet_all : sql_fleet_pending, &st, err);
     if (rc != HFD_OK)
         return rc;
     hfd_stmt_i64(st, 1, query->after_us);

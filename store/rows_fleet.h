@@ -44,6 +44,7 @@ struct hfd_fleet_name {
 struct hfd_pending_query {
     int64_t after_us, after_seq;
     int64_t limit;
+    bool all; /* whatever their Ready is, by their numbers: after_us does not count */
 };
 
 /** @return HFD_OK, HFD_NOT_FOUND, HFD_NOMEM, HFD_IO, HFD_CORRUPT */
@@ -82,7 +83,7 @@ HFD_MUST_CHECK hfd_rc hfd_fleet_row_by_name(struct hfd_txn *tx, const struct hfd
 HFD_MUST_CHECK hfd_rc hfd_fleet_row_children(struct hfd_txn *tx, hfd_slice cluster_id,
                                              struct hfd_arena *mem, struct hfd_fleet_list *out,
                                              struct hfd_err *err);
-/** Lists resources whose Ready is not True, oldest first. */
+/** Lists resources whose Ready is not True, oldest first; or all. */
 HFD_MUST_CHECK hfd_rc hfd_fleet_row_pending(struct hfd_txn *tx,
                                             const struct hfd_pending_query *query,
                                             struct hfd_arena *mem, struct hfd_fleet_list *out,

@@ -1,6 +1,7 @@
 /* The SQL is the portable subset. Thread: that of the transaction. */
 #include "store/rows_resource.h"
 
+#include "store/rows_order.h"
 #include "store/row_cache.h"
 #include "store/row_io.h"
 #include "store/row_sum.h"
@@ -248,6 +249,8 @@ hfd_rc hfd_resource_row_delete(struct hfd_txn *tx, hfd_slice guresid, struct hfd
 
     note_change(tx, guresid);
     (void)hfd_unit_keep_absent(tx, &kept_form, &key);
+    if (rc == HFD_OK)
+        rc = hfd_order_row_delete(tx, guresid, err);
     return rc == HFD_OK ? hfd_row_run(tx, sql_resource_delete, guresid, HFD_SLICE_NONE, err) : rc;
 }
 

@@ -46,7 +46,10 @@ HFD_MUST_CHECK hfd_rc hfd_resource_row_recent(struct hfd_txn *tx, hfd_slice gure
 /** Inserts or replaces. */
 HFD_MUST_CHECK hfd_rc hfd_resource_row_put(struct hfd_txn *tx, const struct hfd_resource_row *row,
                                            struct hfd_err *err);
-/** Removes the row and its parts. Its history stays: hfd_tombstone_row_add. */
+/**
+ * Removes the row, its parts and the secrets of its order. Its history stays:
+ * hfd_tombstone_row_add.
+ */
 HFD_MUST_CHECK hfd_rc hfd_resource_row_delete(struct hfd_txn *tx, hfd_slice guresid,
                                               struct hfd_err *err);
 /** Gives the resources with the cluster id `from` the cluster id `to`. */

@@ -137,7 +137,7 @@ static hfd_rc read_page(struct hfd_txn *tx, void *arg, struct hfd_err *err)
     page->item_count = 0;
     page->bad.rc = HFD_OK;
     rc = hfd_fleet_row_pending(
-        tx, &(struct hfd_pending_query){demo->after_us, demo->after_seq, demo->page_limit},
+        tx, &(struct hfd_pending_query){demo->after_us, demo->after_seq, demo->page_limit, false},
         page->mem, &page->rows, err);
     if (rc != HFD_OK)
         return rc;

@@ -176,7 +176,8 @@ void hfd_buf_base64url(struct hfd_buf *b, const void *bytes, size_t len)
     }
 }
 
-static int sextet(char c)
+/* The value of a character; `last` holds those of 62 and 63. */
+static int sextet(char c, const char last[2])
 {
     if (c >= 'A' && c <= 'Z')
         return c - 'A';
@@ -184,7 +185,7 @@ static int sextet(char c)
         return c - 'a' + 26;
     if (c >= '0' && c <= '9')
         return c - '0' + 52;
-    return c == '-' ? 62 : c == '_' ? 63 : -1;
+    return c == last[0] ? 62 : c == last[1] ? 63 : -1;
 }
 
 /*
@@ -200,8 +201,9 @@ static hfd_slice unpad(hfd_slice text)
     return text;
 }
 
-hfd_rc hfd_base64url_decode(hfd_slice text, unsigned char *out, size_t cap, size_t *len_out)
+static hfd_rc decode(hfd_slice text, const char last[2], hfd_slice room, size_t *len_out)
 {
+    unsigned char *out = (unsigned char *)(uintptr_t)room.p;
     unsigned bits = 0;
     unsigned have = 0;
     size_t len = 0;
@@ -211,7 +213,7 @@ hfd_rc hfd_base64url_decode(hfd_slice text, unsigned char *out, size_t cap, size
     if (text.len % 4 == 1)
         return HFD_INVALID;
     for (size_t i = 0; i < text.len; i++) {
-        int v = sextet(text.p[i]);
+        int v = sextet(text.p[i], last);
 
         if (v < 0)
             return HFD_INVALID;
@@ -220,7 +222,7 @@ hfd_rc hfd_base64url_decode(hfd_slice text, unsigned char *out, size_t cap, size
         if (have < 8)
             continue;
         have -= 8;
-        if (len == cap)
+        if (len == room.len)
             return HFD_INVALID;
         out[len++] = (unsigned char)(bits >> have & 0xffu);
     }
@@ -229,6 +231,16 @@ hfd_rc hfd_base64url_decode(hfd_slice text, unsigned char *out, size_t cap, size
         return HFD_INVALID;
     *len_out = len;
     return HFD_OK;
+}
+
+hfd_rc hfd_base64url_decode(hfd_slice text, unsigned char *out, size_t cap, size_t *len_out)
+{
+    return decode(text, "-_", (hfd_slice){(const char *)out, cap}, len_out);
+}
+
+hfd_rc hfd_base64_decode(hfd_slice text, unsigned char *out, size_t cap, size_t *len_out)
+{
+    return decode(text, "+/", (hfd_slice){(const char *)out, cap}, len_out);
 }
 
 hfd_rc hfd_buf_finish(struct hfd_buf *b, hfd_slice *out, struct hfd_err *err)

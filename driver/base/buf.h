@@ -73,4 +73,8 @@ HFD_MUST_CHECK hfd_rc hfd_buf_to_arena(struct hfd_buf *b, struct hfd_arena *mem,
 HFD_MUST_CHECK hfd_rc hfd_base64url_decode(hfd_slice text, unsigned char *out, size_t cap,
                                            size_t *len_out);
 
+/** The same for base64 (RFC 4648, 4), the form of kubeconfig files and Kubernetes Secrets. */
+HFD_MUST_CHECK hfd_rc hfd_base64_decode(hfd_slice text, unsigned char *out, size_t cap,
+                                        size_t *len_out);
+
 #endif

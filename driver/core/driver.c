@@ -2,6 +2,7 @@
 #include "driver/core/driver.h"
 
 #include "driver/base/container.h"
+#include "driver/core/guresid.h"
 #include "driver/core/instance.h"
 #include "driver/core/secrets.h"
 
@@ -67,7 +68,6 @@ static int64_t settings_fingerprint(const struct hfd_driver *d)
     add_texts(&hash, d->terminal_reasons, d->terminal_reason_count);
     add_rules(&hash, d->output_values, d->output_value_count);
     add_rules(&hash, d->output_secrets, d->output_secret_count);
-    add_rules(&hash, &d->output_manifests, 1);
     (void)crypto_generichash_final(&hash, out, sizeof(out));
     memcpy(&fingerprint, out, sizeof(fingerprint));
     return fingerprint != 0 ? fingerprint : 1;
@@ -148,4 +148,36 @@ hfd_rc hfd_ctx_wake_worker(const struct hfd_ctx *c)
 
     return worker->wake != NULL ? hfd_txn_after_commit(c->tx, wake, worker, sizeof(*worker), c->err)
                                 : HFD_OK;
+}
+
+hfd_rc hfd_ctx_admit(const struct hfd_ctx *c, const struct hfd_call *call,
+                     const struct hfd_resource_row *was)
+{
+    const struct hfd_actor *actor = c->driver->actor;
+
+    return actor != NULL ? actor->admit(actor->ctx, c, call, was) : HFD_OK;
+}
+
+/* A call of the actor that waits for the commit. */
+struct asked {
+    const struct hfd_actor *actor;
+    size_t len;
+    char guresid[HFD_GURESID_MAX];
+};
+
+static void ask(const void *arg)
+{
+    const struct asked *a = arg;
+
+    a->actor->asked(a->actor->ctx, (hfd_slice){a->guresid, a->len});
+}
+
+hfd_rc hfd_ctx_ask_actor(const struct hfd_ctx *c, hfd_slice guresid)
+{
+    struct asked a = {.actor = c->driver->actor, .len = guresid.len};
+
+    if (a.actor == NULL || guresid.len > sizeof(a.guresid))
+        return HFD_OK;
+    memcpy(a.guresid, guresid.p, guresid.len);
+    return hfd_txn_after_commit(c->tx, ask, &a, sizeof(a), c->err);
 }

@@ -30,6 +30,25 @@ struct hfd_output_rule {
     hfd_slice pointer;
 };
 
+struct hfd_ctx;
+struct hfd_call;
+
+/** An adapter of this program that acts on orders. Const after start-up. */
+struct hfd_actor {
+    hfd_slice judge; /* the adapter whose refusals are terminal, whatever its reasons are */
+    void *ctx;
+    /**
+     * Refuses an order that cannot follow on what is there.
+     * @param was  NULL = the order makes a new resource
+     * @return HFD_OK, HFD_INVALID, HFD_IMMUTABLE (err->field is the input)
+     * Thread: writer, inside the transaction of the PUT.
+     */
+    hfd_rc (*admit)(void *ctx, const struct hfd_ctx *c, const struct hfd_call *call,
+                    const struct hfd_resource_row *was);
+    /** A resource was ordered or deleted, and that is on disk. Never waits. Thread: writer. */
+    void (*asked)(void *ctx, hfd_slice guresid);
+};
+
 /** The settings of the driver. Const after start-up but for the ring; shared by all threads. */
 struct hfd_driver {
     struct hfd_fleet fleet;
@@ -46,11 +65,11 @@ struct hfd_driver {
     size_t output_value_count;
     const struct hfd_output_rule *output_secrets;
     size_t output_secret_count;
-    struct hfd_output_rule output_manifests; /* driver.outputs.manifests; no adapter = not set */
-    hfd_slice backend;                       /* "embedded", or the URL */
-    const struct hfd_backend *backend_ops;   /* never NULL */
+    hfd_slice backend;                     /* "embedded", or the URL */
+    const struct hfd_backend *backend_ops; /* never NULL */
     struct hfd_backend_worker worker;
-    bool demo; /* outputs say that no cluster was made */
+    bool demo;                     /* outputs say that no cluster was made */
+    const struct hfd_actor *actor; /* NULL = none */
 };
 
 /**
@@ -116,6 +135,12 @@ static inline struct hfd_fleet_call hfd_ctx_fleet_call(const struct hfd_ctx *c, 
                                    .changes = c->changes};
 }
 
+/** Has the adapter of this program admit an order. @return as hfd_actor.admit */
+HFD_MUST_CHECK hfd_rc hfd_ctx_admit(const struct hfd_ctx *c, const struct hfd_call *call,
+                                    const struct hfd_resource_row *was);
+/** Tells the adapter of this program, if there is one, that a resource was ordered or deleted. */
+HFD_MUST_CHECK hfd_rc hfd_ctx_ask_actor(const struct hfd_ctx *c, hfd_slice guresid);
+
 /** Wakes the thread that carries out scheduled work, once the transaction is on disk. */
 HFD_MUST_CHECK hfd_rc hfd_ctx_wake_worker(const struct hfd_ctx *c);
 
@@ -129,7 +154,6 @@ struct hfd_answer_doc {
     hfd_slice type;          /* OUTPUT */
     hfd_slice values;        /* JSON object */
     hfd_slice secrets;       /* JSON object, plain; never logged */
-    hfd_slice manifests;     /* JSON array; empty = none */
     bool decided;            /* GET and the peeks: this is the answer */
     enum hfd_state from, to; /* of the resource, before and after; equal when nothing moved */
 };

@@ -459,18 +459,40 @@ static hfd_rc read_credentials(struct reading *r, const json_t *secrets)
     return r->out->credentials.p != NULL ? HFD_OK : no_memory(r->err);
 }
 
+/* Has the adapter of this program check the order, where there is one. */
+static hfd_rc check_order(struct reading *r, json_t *values, const json_t *secrets)
+{
+    const json_t *name = json_object_get(json_object_get(values, "cluster"), "name");
+    struct hfd_ordered order = {.kind = r->out->kind, .values = values, .secrets = secrets};
+
+    if (r->rules->check_order == NULL)
+        return HFD_OK;
+    if (order.kind == HFD_KIND_CLUSTER) {
+        order.cluster_name = json_is_string(name)
+                                 ? (hfd_slice){json_string_value(name), json_string_length(name)}
+                                 : hfd_input_default_name(HFD_KIND_CLUSTER, r->guresid, 0, r->mem);
+        if (order.cluster_name.p == NULL)
+            return no_memory(r->err);
+    }
+    return r->rules->check_order(r->rules->check_ctx, &order, &r->mistakes, r->err);
+}
+
 /*
  * Checks the rules that a schema cannot express. Values of a wrong type count as absent here: the
  * schema names them.
  */
 static hfd_rc read_values(struct reading *r, json_t *doc)
 {
-    const json_t *driver = json_object_get(doc, "driver"), *values;
+    const json_t *driver = json_object_get(doc, "driver");
+    json_t *values;
     hfd_rc rc = read_credentials(r, object_in(driver, "secrets"));
 
     values = json_object_get(driver, "values");
     if (rc != HFD_OK || r->out->kind == 0 ||
         (driver != NULL && !json_is_null(driver) && !json_is_object(driver)))
+        return rc;
+    rc = check_order(r, values, object_in(driver, "secrets"));
+    if (rc != HFD_OK)
         return rc;
     return r->out->kind == HFD_KIND_CLUSTER ? read_cluster(r, values) : read_nodepool(r, values);
 }

@@ -37,6 +37,23 @@ struct hfd_input {
     struct hfd_violations mistakes; /* when it was refused: all that is wrong, the first ones */
 };
 
+/** An order of a PUT, as an adapter of this program sees it before it is accepted. */
+struct hfd_ordered {
+    enum hfd_kind kind;
+    hfd_slice cluster_name; /* given or derived; empty for a nodepool resource */
+    json_t *values;         /* driver.values; strings in it that spell numbers may become numbers */
+    const json_t *secrets;  /* driver.secrets; NULL = none */
+};
+
+struct hfd_mistakes;
+
+/**
+ * Notes what is wrong with an order.
+ * @return HFD_OK also if it has mistakes; HFD_LIMIT, HFD_NOMEM
+ */
+typedef hfd_rc hfd_order_check_fn(const void *ctx, const struct hfd_ordered *order,
+                                  struct hfd_mistakes *mistakes, struct hfd_err *err);
+
 struct hfd_input_rules {
     const hfd_slice *cluster_types; /* matched on the part of type behind "org/" */
     size_t cluster_type_count;
@@ -44,6 +61,8 @@ struct hfd_input_rules {
     size_t nodepool_type_count;
     const struct hfd_schema *spec_schema[3]; /* by enum hfd_kind: what every spec must satisfy; NULL
                                                 = any object will do */
+    hfd_order_check_fn *check_order;         /* NULL = none */
+    const void *check_ctx;
     const hfd_slice *overrides; /* dotted paths under driver.values that `resource` may override;
                                    none by default */
     size_t override_count;

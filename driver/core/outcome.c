@@ -87,6 +87,8 @@ static bool is_of_adapter(hfd_slice entry, hfd_slice adapter, hfd_slice reason)
 
 static bool is_terminal(const struct hfd_outcome_input *in, hfd_slice adapter, hfd_slice reason)
 {
+    if (in->judge.len > 0 && hfd_slice_eq(in->judge, adapter))
+        return true;
     for (size_t i = 0; reason.len > 0 && i < in->terminal_reason_count; i++)
         if (hfd_slice_eq(in->terminal_reasons[i], reason) ||
             is_of_adapter(in->terminal_reasons[i], adapter, reason))
@@ -308,6 +310,21 @@ static void say_progressing(struct hfd_speech *s, const struct hfd_part_view *pa
                                             HFD_SLICE_FMT(name), (long long)part->generation));
 }
 
+/* True if an adapter that is required reports success because its work is paused. */
+static bool is_paused(const struct hfd_outcome_input *in, const struct hfd_part_view *part)
+{
+    for (size_t i = 0; i < part->report_count; i++) {
+        const struct hfd_condition *c =
+            hfd_condition_find(&part->reports[i].conditions, HFD_SLICE("Available"));
+
+        if (c != NULL && c->status == HFD_STATUS_TRUE &&
+            hfd_slice_is(c->reason, "ReconciliationPaused") &&
+            is_required(in, part->kind, part->reports[i].adapter))
+            return true;
+    }
+    return false;
+}
+
 static void judge_health(struct hfd_speech *s, const struct hfd_part_view *gone,
                          struct hfd_outcome *out)
 {
@@ -322,6 +339,10 @@ static void judge_health(struct hfd_speech *s, const struct hfd_part_view *gone,
         say_degraded(s, degraded, out);
     } else if (unready != NULL || s->in->part_count == 0) {
         say_progressing(s, unready, out);
+    } else if (first_part(s->in, is_paused) != NULL) {
+        out->health = "Paused";
+        out->health_reason = HFD_SLICE("ReconciliationPaused");
+        out->health_message = HFD_SLICE("reconciliation is paused, as the order says");
     } else {
         out->health = "Healthy";
         out->health_reason = HFD_SLICE("");

@@ -49,6 +49,7 @@ struct hfd_outcome_input {
     size_t part_count;
     const hfd_slice *terminal_reasons; /* "REASON" of any adapter, "ADAPTER:REASON" of one */
     size_t terminal_reason_count;
+    hfd_slice judge; /* an adapter whose every reason is terminal; empty = none */
     const struct hfd_adapter_names
         *required;                      /* by enum hfd_kind: named where a part waits for them */
     struct hfd_adapter_names observers; /* of clusters; likewise, while they have a verdict */

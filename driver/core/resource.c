@@ -9,6 +9,7 @@
 #include "driver/core/judge.h"
 #include "driver/core/lookup.h"
 #include "driver/core/past.h"
+#include "driver/core/secrets.h"
 #include "store/rows_fleet.h"
 #include "store/rows_resource.h"
 #include "store/rows_part.h"
@@ -180,6 +181,18 @@ struct put {
     bool new_cookie;
 };
 
+/* Has the adapter of this program admit the order, and keeps what it needs of it later. */
+static hfd_rc admit(const struct hfd_ctx *c, const struct hfd_call *call,
+                    const struct hfd_resource_row *was)
+{
+    hfd_rc rc = hfd_ctx_admit(c, call, was);
+
+    if (rc != HFD_OK || c->driver->actor == NULL)
+        return rc;
+    rc = hfd_ctx_ask_actor(c, call->guresid);
+    return rc == HFD_OK ? hfd_order_secrets_keep(c, call->guresid, call->input->credentials) : rc;
+}
+
 /* Writes the row with its cookie, and judges at once what the parts already say. */
 static hfd_rc write_put(const struct hfd_ctx *c, const struct put *put,
                         struct hfd_resource_row *row, struct hfd_answer_doc *out)
@@ -220,6 +233,8 @@ static hfd_rc put_new(const struct hfd_ctx *c, const struct hfd_call *call,
 
     rc = new_incarnation(c, &row);
     if (rc == HFD_OK)
+        rc = admit(c, call, NULL);
+    if (rc == HFD_OK)
         rc = hfd_parts_apply(c, call, &row, &put.now);
     if (rc == HFD_OK) /* not before: what is refused here has written nothing */
         rc = hfd_history_begin(c, &row);
@@ -253,6 +268,8 @@ static hfd_rc put_change(const struct hfd_ctx *c, const struct hfd_call *call, b
     hfd_rc rc;
 
     rc = hfd_resource_check_type(row, call->input, c->err);
+    if (rc == HFD_OK)
+        rc = admit(c, call, row);
     if (rc == HFD_OK)
         rc = hfd_instance_read(c, row, &before);
     if (rc == HFD_OK)
@@ -405,6 +422,8 @@ static hfd_rc start_delete(const struct hfd_ctx *c, const struct hfd_call *call,
     hfd_rc rc;
 
     rc = hfd_parts_load(c, call->guresid, &parts);
+    if (rc == HFD_OK)
+        rc = hfd_ctx_ask_actor(c, call->guresid);
     if (rc == HFD_OK)
         rc = begin(c, HFD_OP_DELETE, &parts, row);
     if (rc == HFD_OK)

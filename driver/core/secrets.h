@@ -15,4 +15,18 @@ HFD_MUST_CHECK hfd_rc hfd_report_secrets_open(const struct hfd_driver *d,
                                               const struct hfd_report_row *report,
                                               struct hfd_arena *mem, hfd_slice *plain);
 
+/**
+ * Stores the secrets of an order for the adapter that acts on it, sealed; without `account`, which
+ * is valid for a short time only. Removes those of an earlier order if this one has none.
+ */
+HFD_MUST_CHECK hfd_rc hfd_order_secrets_keep(const struct hfd_ctx *c, hfd_slice guresid,
+                                             hfd_slice secrets);
+/**
+ * Reads them.
+ * @param plain  JSON; "{}" = none
+ * @return HFD_OK, HFD_CORRUPT (a key is missing), HFD_NOMEM
+ */
+HFD_MUST_CHECK hfd_rc hfd_order_secrets_open(const struct hfd_ctx *c, hfd_slice guresid,
+                                             hfd_slice *plain);
+
 #endif

@@ -37,8 +37,10 @@ static hfd_rc preview_new(const struct hfd_ctx *c, const struct hfd_call *call,
         .guresid = call->guresid, .type = call->input->type, .kind = call->input->kind};
     bool anew;
 
+    hfd_rc rc = hfd_ctx_admit(c, call, NULL);
+
     out->action = "create";
-    return hfd_parts_preview(c, call, &row, &out->changes, &anew);
+    return rc == HFD_OK ? hfd_parts_preview(c, call, &row, &out->changes, &anew) : rc;
 }
 
 static hfd_rc preview_change(const struct hfd_ctx *c, const struct hfd_call *call,
@@ -47,6 +49,8 @@ static hfd_rc preview_change(const struct hfd_ctx *c, const struct hfd_call *cal
     hfd_rc rc = hfd_resource_check_type(row, call->input, c->err);
     bool anew = false;
 
+    if (rc == HFD_OK)
+        rc = hfd_ctx_admit(c, call, row);
     if (rc == HFD_OK)
         rc = hfd_parts_preview(c, call, row, &out->changes, &anew);
     out->action = hfd_op_name(hfd_resource_op_of_put(row, anew));

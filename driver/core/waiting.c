@@ -86,6 +86,15 @@ static void add_condition(struct said *s, const struct hfd_part_report *r,
     hfd_words_add_quote(&s->text, hfd_outcome_words_of(r, c), DETAIL_MAX_BYTES);
 }
 
+/* Adds what an adapter waits for that updates a serving part, and still reports on what serves. */
+static void add_update(struct said *s, const struct hfd_part_report *r)
+{
+    const struct hfd_condition *c = hfd_condition_find(&r->conditions, HFD_SLICE("Available"));
+
+    if (c != NULL && c->status == HFD_STATUS_TRUE && hfd_slice_is(c->reason, "Updating"))
+        hfd_words_add_quote(&s->text, c->message, DETAIL_MAX_BYTES);
+}
+
 /* Adds the lack of an adapter, from its report. */
 static void add_lack(struct said *s, const struct hfd_part_view *part,
                      const struct hfd_part_report *r, const char *lacking)
@@ -96,6 +105,7 @@ static void add_lack(struct said *s, const struct hfd_part_view *part,
     if (r->observed_generation < part->generation) {
         hfd_buf_addf(&s->text, "has reported on generation %lld of %lld",
                      (long long)r->observed_generation, (long long)part->generation);
+        add_update(s, r);
     } else if (health != NULL && health->status != HFD_STATUS_TRUE) {
         /* An adapter that does not work itself has nothing else to say. */
         hfd_buf_lit(&s->text, "does not work itself, ");

@@ -32,6 +32,8 @@ struct hfd_fleet {
      * being deleted.
      */
     struct hfd_adapter_names observers;
+    struct hfd_adapter_names builtin; /* adapters of this program: no report of others has a name
+                                         of these */
     const struct hfd_rng *rng;
     int64_t tombstone_us; /* driver.tombstone: how long the history outlives its subject */
     /**

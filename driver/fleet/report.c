@@ -319,6 +319,17 @@ hfd_rc hfd_fleet_report(struct hfd_txn *tx, const struct hfd_fleet_call *call,
     return store_report(&j, &row, &out->row);
 }
 
+hfd_rc hfd_fleet_check_reporter(const struct hfd_fleet *fleet, hfd_slice adapter,
+                                struct hfd_err *err)
+{
+    for (size_t i = 0; i < fleet->builtin.count; i++)
+        if (hfd_slice_eq(fleet->builtin.items[i], adapter))
+            return hfd_fail_field(err, HFD_CONFLICT, "adapter",
+                                  "adapter %.*s is built into this server, and reports itself",
+                                  HFD_SLICE_FMT(adapter));
+    return HFD_OK;
+}
+
 /* ---- reports that the server makes, or takes back ---- */
 
 hfd_rc hfd_fleet_report_restate(struct hfd_txn *tx, const struct hfd_fleet_call *call,

@@ -38,6 +38,14 @@ HFD_MUST_CHECK hfd_rc hfd_fleet_report(struct hfd_txn *tx, const struct hfd_flee
                                        struct hfd_fleet_reported *out, struct hfd_err *err);
 
 /**
+ * Refuses a report from outside under the name of an adapter of this program: each would overwrite
+ * the other's.
+ * @return HFD_OK, HFD_CONFLICT
+ */
+HFD_MUST_CHECK hfd_rc hfd_fleet_check_reporter(const struct hfd_fleet *fleet, hfd_slice adapter,
+                                               struct hfd_err *err);
+
+/**
  * Stores a report that the server itself makes of the adapter's last one, and aggregates at
  * call->now_us. It counts whatever its generation and time are.
  * @param row  as it is to be stored; observed_us stays that of the adapter

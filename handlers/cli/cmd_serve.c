@@ -3,12 +3,11 @@
  * closes the parts in reverse order. Signals are blocked in every thread and read here. Thread:
  * main.
  */
-#include "driver/adapters/aging.h"
-#include "driver/adapters/demo.h"
 #include "driver/base/base.h"
 #include "driver/base/check.h"
 #include "driver/base/steady.h"
 #include "handlers/cli/look.h"
+#include "handlers/cli/serve_adapters.h"
 #include "handlers/cli/serve_driver.h"
 #include "handlers/cli/serve_keys.h"
 #include "handlers/cli/serve_remote.h"
@@ -47,8 +46,7 @@ struct serve {
     struct hfd_serve_remote remote;
     struct hfd_app app;
     struct hfd_server *server;
-    struct hfd_aging *aging;
-    struct hfd_demo *demo;
+    struct hfd_serve_adapters adapters;
     enum hfd_exit status; /* exit status so far */
 };
 
@@ -236,9 +234,24 @@ static void close_keys(struct serve *s)
     hfd_serve_keys_close(&s->keys);
 }
 
+static enum hfd_exit open_hypershift(struct serve *s, struct hfd_err *err)
+{
+    return exit_of_look(hfd_serve_hypershift_open(&s->adapters.hypershift, s->settings, err));
+}
+
+static void close_hypershift(struct serve *s)
+{
+    hfd_serve_hypershift_close(&s->adapters.hypershift);
+}
+
 static enum hfd_exit open_driver(struct serve *s, struct hfd_err *err)
 {
     hfd_rc rc = hfd_serve_driver_init(&s->driver, s->settings, hfd_serve_keys_ring(&s->keys), err);
+
+    if (rc == HFD_OK)
+        rc = hfd_serve_hypershift_add(&s->adapters.hypershift, s->settings, &s->driver, err);
+    if (rc == HFD_OK)
+        hfd_driver_complete(&s->driver);
 
     s->driver.rules.spec_schema[HFD_KIND_CLUSTER] = s->spec_schemas.cluster;
     s->driver.rules.spec_schema[HFD_KIND_NODEPOOL] = s->spec_schemas.nodepool;
@@ -345,38 +358,17 @@ static void stop_server(struct serve *s)
     hfd_server_stop(s->server);
 }
 
-static enum hfd_exit start_demo(struct serve *s, struct hfd_err *err)
+static enum hfd_exit start_adapters(struct serve *s, struct hfd_err *err)
 {
-    const struct hfd_demo_config config = {
-        .store = s->store,
-        .driver = &s->driver,
-        .clock = &s->steady.clock,
-        .total_us = s->settings->demo_us,
-    };
+    const struct hfd_serve_adapters_parts parts = {s->settings, s->store, &s->driver,
+                                                   &s->steady.clock};
 
-    if (s->settings->demo_us < 0)
-        return HFD_EXIT_OK;
-    return hfd_demo_start(&config, &s->demo, err) == HFD_OK ? HFD_EXIT_OK : HFD_EXIT_INTERNAL;
+    return exit_of_look(hfd_serve_adapters_start(&s->adapters, &parts, err));
 }
 
-static void stop_demo(struct serve *s)
+static void stop_adapters(struct serve *s)
 {
-    hfd_demo_stop(&s->demo);
-}
-
-static enum hfd_exit start_aging(struct serve *s, struct hfd_err *err)
-{
-    const struct hfd_aging_config config = {
-        .store = s->store, .driver = &s->driver, .clock = &s->steady.clock};
-
-    if (s->driver.fleet.observers.count == 0)
-        return HFD_EXIT_OK;
-    return hfd_aging_start(&config, &s->aging, err) == HFD_OK ? HFD_EXIT_OK : HFD_EXIT_INTERNAL;
-}
-
-static void stop_aging(struct serve *s)
-{
-    hfd_aging_stop(&s->aging);
+    hfd_serve_adapters_stop(&s->adapters);
 }
 
 /* --- the whole --- */
@@ -394,6 +386,7 @@ static const struct {
     {"files of the settings", look_at_settings, NULL},
     {"authentication", open_guard, close_guard},
     {"fleet.spec_schema", open_spec_schemas, close_spec_schemas},
+    {"hypershift", open_hypershift, close_hypershift},
     {"data folder", open_data, NULL},
     {"key ring", open_keys, close_keys},
     {"driver", open_driver, NULL},
@@ -403,8 +396,7 @@ static const struct {
     {"guard", start_guard, stop_guard},
     {"listeners", open_server, close_server},
     {"loops", start_server, stop_server},
-    {"clock of documents", start_aging, stop_aging},
-    {"demo", start_demo, stop_demo},
+    {"adapters", start_adapters, stop_adapters},
 };
 #define STEP_COUNT (sizeof(steps) / sizeof(steps[0]))
 

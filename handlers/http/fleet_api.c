@@ -276,6 +276,9 @@ static hfd_rc txn_report(struct hfd_txn *tx, void *arg, struct hfd_err *err)
     struct hfd_fleet_changes changes;
     hfd_rc rc;
 
+    rc = hfd_fleet_check_reporter(cmd->call.fleet, cmd->in.report.adapter, err);
+    if (rc != HFD_OK)
+        return rc;
     note_changes(cmd, &changes);
     if (cmd->observed.is)
         rc = hfd_health_report(tx, &cmd->call, &health, &cmd->report, err);

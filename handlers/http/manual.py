@@ -202,8 +202,10 @@ def address(name):
 def index(pages):
     rows = "".join(f'<tr><td><a href="{address(p)}">{page.title}</a></td>'
                    f"<td>{page.summary}</td></tr>" for p, page in pages.items())
-    return ("<h1>hyperfleet-driver: manual</h1>" f"<table>{rows}</table>"
-            '<p><a href="/docs/spec.json">OpenAPI document</a> of all listeners, as JSON.</p>')
+    return f"<h1>hyperfleet-driver: manual</h1><table>{rows}</table>"
+
+
+OPENAPI = ('<p><a href="/docs/spec.json">OpenAPI document</a> of all listeners, as JSON.</p>')
 
 
 def manual(paths):
@@ -224,5 +226,5 @@ def manual(paths):
         title = entities.unescape(re.sub("<.*?>", "", page.title))
         made[name + ".html"] = frame(title, top + f"<main>{page.body}</main>")
     made[""] = frame("hyperfleet-driver: manual",
-                     f"<main>{readme.body if readme else index(pages)}</main>")
+                     f"<main>{readme.body if readme else index(pages)}{OPENAPI}</main>")
     return made

@@ -166,6 +166,21 @@ struct hfd_map {
    "first pause after a failed pass; it doubles, with jitter") \
  X("remote.retry_max",              remote_retry_max_us,         DURATION, "60s", 1, 86400, \
    "longest pause after failed passes") \
+ X("hypershift.kubeconfig",         hypershift_kubeconfig,       STR,      "", 0, 0, \
+   "kubeconfig file of the management cluster, or in-cluster: the built-in HyperShift adapter " \
+   "makes the clusters there; empty: no such adapter") \
+ X("hypershift.namespace",          hypershift_namespace,        STR,      "clusters", 0, 0, \
+   "namespace of HostedClusters and NodePools whose order names none; made if it is missing") \
+ X("hypershift.release_image",      hypershift_release_image,    STR,      "", 0, 0, \
+   "OpenShift release image of clusters whose order names none") \
+ X("hypershift.base_domain",        hypershift_base_domain,      STR,      "", 0, 0, \
+   "DNS domain of clusters whose order names none") \
+ X("hypershift.pull_secret_file",   hypershift_pull_secret_file, STR,      "", 0, 0, \
+   "file with the pull secret of clusters whose order brings none") \
+ X("hypershift.nodeport_address",   hypershift_nodeport_address, STR,      "", 0, 0, \
+   "address of the services of clusters on platforms None and Agent whose order has no services") \
+ X("hypershift.resync",             hypershift_resync_us,        DURATION, "10m", 1, 86400, \
+   "how often each object on the management cluster is looked at, whatever happens") \
  X("driver.types.cluster",          types_cluster,               LIST,     "[hyperfleet-cluster]", 0, 0, \
    "resource types served as clusters; `org/` in front of a type is ignored") \
  X("driver.types.nodepool",         types_nodepool,              LIST,     "[hyperfleet-nodepool]", 0, 0, \
@@ -217,10 +232,7 @@ struct hfd_map {
    "additional output values: NAME: ADAPTER:/json/pointer into the data of the adapter's " \
    "report") \
  X("driver.outputs.secrets",        output_secrets,              MAP,      "", 0, 0, \
-   "additional output secrets: NAME: ADAPTER:/json/pointer, usually into data.secrets") \
- X("driver.outputs.manifests",      output_manifests,            STR,      "", 0, 0, \
-   "manifests of the output: ADAPTER:/json/pointer to an array of objects with location and data " \
-   "in the data of the adapter's report; empty: none")
+   "additional output secrets: NAME: ADAPTER:/json/pointer, usually into data.secrets")
 /* clang-format on */
 
 #define HFD_CTYPE_STR hfd_slice

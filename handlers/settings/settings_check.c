@@ -252,13 +252,6 @@ static hfd_rc check_header(const void *member, struct hfd_err *err)
 }
 
 /* Checks REASON or ADAPTER:REASON; a reason may contain colons. */
-static hfd_rc check_rule(const void *member, struct hfd_err *err)
-{
-    const hfd_slice *rule = member;
-
-    return rule->len == 0 ? HFD_OK : hfd_setting_entry_check(*rule, err);
-}
-
 static hfd_rc check_reasons(const void *member, struct hfd_err *err)
 {
     const struct hfd_list *l = member;
@@ -310,6 +303,30 @@ static hfd_rc check_header_value(const void *member, struct hfd_err *err)
     return ok ? HFD_OK : hfd_setting_expected(err, "at most 253 printable ASCII characters", s);
 }
 
+/* Checks a DNS label, which may be the name of a namespace. */
+static hfd_rc check_namespace(const void *member, struct hfd_err *err)
+{
+    hfd_slice s = *(const hfd_slice *)member;
+
+    return is_adapter_name(s)
+               ? HFD_OK
+               : hfd_setting_expected(
+                     err, "a namespace of lower-case letters, digits and - between them", s);
+}
+
+/* Checks a host name or an address, of IPv6 without brackets as well. */
+static hfd_rc check_node_address(const void *member, struct hfd_err *err)
+{
+    hfd_slice s = *(const hfd_slice *)member;
+    bool v6 = s.len > 0 && memchr(s.p, ':', s.len) != NULL;
+
+    for (size_t i = 0; v6 && i < s.len; i++)
+        v6 = hfd_hex_value(s.p[i]) >= 0 || s.p[i] == ':' || s.p[i] == '.';
+    return s.len == 0 || v6 || (s.p[0] != '[' && hfd_host_is_valid(s))
+               ? HFD_OK
+               : hfd_setting_expected(err, "a host name or an address without a port", s);
+}
+
 static check_fn *const checks[HFD_SETTING_COUNT] = {
     [HFD_SETTING_listen] = check_address,
     [HFD_SETTING_ops_listen] = check_address,
@@ -329,11 +346,12 @@ static check_fn *const checks[HFD_SETTING_COUNT] = {
     [HFD_SETTING_fleet_identity_header] = check_header,
     [HFD_SETTING_remote_identity_header] = check_own_header,
     [HFD_SETTING_remote_identity] = check_header_value,
+    [HFD_SETTING_hypershift_namespace] = check_namespace,
+    [HFD_SETTING_hypershift_nodeport_address] = check_node_address,
     [HFD_SETTING_types_cluster] = check_types,
     [HFD_SETTING_types_nodepool] = check_types,
     [HFD_SETTING_resource_overrides] = check_dotted_paths,
     [HFD_SETTING_terminal_reasons] = check_reasons,
-    [HFD_SETTING_output_manifests] = check_rule,
 };
 
 hfd_rc hfd_setting_check(enum hfd_setting which, const void *member, struct hfd_err *err)

@@ -296,7 +296,7 @@ static hfd_rc do_look(struct hfd_txn *tx, void *arg, struct hfd_err *err)
         rc = hfd_report_row_list(tx, &(struct hfd_report_query){l->id, .limit = 1000}, &l->fx->mem,
                                  &l->rows, err);
     if (rc == HFD_OK || rc == HFD_NOT_FOUND)
-        rc = hfd_fleet_row_pending(tx, &(struct hfd_pending_query){0, 0, 10000}, &l->fx->mem,
+        rc = hfd_fleet_row_pending(tx, &(struct hfd_pending_query){0, 0, 10000, false}, &l->fx->mem,
                                    &pending, err);
     l->pending = pending.count;
     return rc;

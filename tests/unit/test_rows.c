@@ -440,16 +440,16 @@ static void pending_goes_on_behind_the_last(void **state)
     add(fx, cluster("c3", "b", 2));
     p2 = add(fx, nodepool("p2", "c1", "a", 2));
     add(fx, cluster("c4", "d", 1));
-    assert_int_equal(
-        hfd_fleet_row_pending(&fx->tx, &(struct hfd_pending_query){0, 0, 2}, &fx->mem, &list, NULL),
-        HFD_OK);
+    assert_int_equal(hfd_fleet_row_pending(&fx->tx, &(struct hfd_pending_query){0, 0, 2, false},
+                                           &fx->mem, &list, NULL),
+                     HFD_OK);
     assert_ids(&list, "c4 c1");
-    assert_int_equal(hfd_fleet_row_pending(&fx->tx, &(struct hfd_pending_query){2, c1, 2}, &fx->mem,
-                                           &list, NULL),
+    assert_int_equal(hfd_fleet_row_pending(&fx->tx, &(struct hfd_pending_query){2, c1, 2, false},
+                                           &fx->mem, &list, NULL),
                      HFD_OK);
     assert_ids(&list, "c3 p2");
-    assert_int_equal(hfd_fleet_row_pending(&fx->tx, &(struct hfd_pending_query){2, p2, 2}, &fx->mem,
-                                           &list, NULL),
+    assert_int_equal(hfd_fleet_row_pending(&fx->tx, &(struct hfd_pending_query){2, p2, 2, false},
+                                           &fx->mem, &list, NULL),
                      HFD_OK);
     assert_ids(&list, "");
 }
@@ -1185,7 +1185,8 @@ static void damaged_rows_are_told(void **state)
         assert_int_equal(hfd_db_exec(fx->tx.db, damages[i], &fx->err), HFD_OK);
         assert_int_equal(hfd_fleet_row_get(&fx->tx, S("c1"), &fx->mem, &row, &fx->err),
                          HFD_DAMAGED);
-        assert_int_equal(hfd_fleet_row_pending(&fx->tx, &(struct hfd_pending_query){0, 0, 10},
+        assert_int_equal(hfd_fleet_row_pending(&fx->tx,
+                                               &(struct hfd_pending_query){0, 0, 10, false},
                                                &fx->mem, &list, &fx->err),
                          HFD_DAMAGED);
         assert_int_equal(list.count, 0);

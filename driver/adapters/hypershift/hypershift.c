@@ -1,0 +1,454 @@
+/* See hypershift.h. */
+#include "driver/adapters/hypershift/hypershift.h"
+
+#include "driver/adapters/hypershift/names.h"
+#include "driver/adapters/hypershift/records.h"
+#include "driver/adapters/hypershift/report.h"
+#include "driver/base/check.h"
+#include "driver/base/log.h"
+#include "driver/base/thread.h"
+#include "driver/core/guresid.h"
+#include "driver/kube/watch.h"
+#include "store/rows_part.h"
+
+#include <stdlib.h>
+
+#define LOOK_US (HFD_US_PER_S / 2) /* how often the store is asked for what is pending */
+#define PAGE_MAX 200
+#define PAGE_MEM_BYTES ((size_t)64 << 20)
+#define VISIT_MEM_BYTES ((size_t)64 << 20)
+#define ASKED_MAX 256
+#define STREAM_S 300
+#define CONNECT_TIMEOUT_US (5 * HFD_US_PER_S)
+#define CALL_TIMEOUT_US (30 * HFD_US_PER_S)
+#define ANSWER_MAX_BYTES ((size_t)16 << 20)
+#define WATCHES 2
+
+struct hfd_hypershift {
+    unsigned magic;
+#define HYPERSHIFT_MAGIC 0x68797368u
+    struct hfd_hypershift_config config;
+    struct hfd_hs_server server;
+    struct hfd_kube_watch *watches[WATCHES];
+    int64_t watch_due_us; /* mono: after a failure */
+    int watch_failures;
+    bool has_namespace;
+    bool failing; /* the last failure of the store was logged */
+    struct hfd_store_reader *reader;
+    struct hfd_hs_records records;
+    int64_t look_due_us, scan_due_us;
+    pthread_t thread;
+    pthread_mutex_t lock; /* of what follows */
+    bool stop;
+    char asked[ASKED_MAX][HFD_GURESID_MAX + 1];
+    size_t asked_count;
+};
+
+static int64_t mono_us(const struct hfd_hypershift *h)
+{
+    return hfd_clock_mono_us(h->config.clock);
+}
+
+static bool stopping(struct hfd_hypershift *h)
+{
+    bool stop;
+
+    pthread_mutex_lock(&h->lock);
+    stop = h->stop;
+    pthread_mutex_unlock(&h->lock);
+    return stop;
+}
+
+static uint32_t random_bits(const struct hfd_hypershift *h)
+{
+    uint32_t bits;
+
+    hfd_rng_bytes(h->config.rng, &bits, sizeof(bits));
+    return bits;
+}
+
+/* A failure of the store is logged once, until it works again. */
+static void note_store(struct hfd_hypershift *h, hfd_rc rc, const struct hfd_err *err)
+{
+    if (rc != HFD_OK && !h->failing)
+        HFD_LOG(HFD_LOG_WARN, "HyperShift adapter: the store failed; will try again",
+                HFD_LOG_CSTR("code", hfd_rc_name(rc)), HFD_LOG_CSTR("reason", err->msg));
+    h->failing = rc != HFD_OK;
+}
+
+/* ---- which resources there are ---- */
+
+struct scan {
+    struct hfd_hypershift *h;
+    struct hfd_arena *mem;
+    struct hfd_pending_query query;
+    struct hfd_fleet_list rows;
+};
+
+static hfd_rc read_scan(struct hfd_txn *tx, void *arg, struct hfd_err *err)
+{
+    struct scan *s = arg;
+
+    return hfd_fleet_row_pending(tx, &s->query, s->mem, &s->rows, err);
+}
+
+/* Notes all resources, or those that are not ready. */
+static void scan_store(struct hfd_hypershift *h, bool all)
+{
+    struct scan s = {.h = h, .query = {.limit = PAGE_MAX, .all = all}};
+    bool more = true;
+
+    while (more && !stopping(h)) {
+        const struct hfd_fleet_row *last;
+        struct hfd_arena mem;
+        struct hfd_err err;
+        hfd_rc rc;
+
+        hfd_arena_init(&mem, PAGE_MEM_BYTES);
+        s.mem = &mem;
+        rc = hfd_store_read(h->reader, read_scan, &s, &err);
+        note_store(h, rc, &err);
+        more = rc == HFD_OK && s.rows.count == PAGE_MAX;
+        for (size_t i = 0; rc == HFD_OK && i < s.rows.count; i++)
+            (void)hfd_hs_record_note(&h->records, &s.rows.rows[i]);
+        if (more) {
+            last = &s.rows.rows[s.rows.count - 1];
+            s.query.after_us = last->created_us;
+            s.query.after_seq = last->seq;
+        }
+        hfd_arena_fini(&mem);
+    }
+}
+
+struct parts {
+    hfd_slice guresid;
+    struct hfd_arena *mem;
+    struct hfd_part_list list;
+};
+
+static hfd_rc read_parts(struct hfd_txn *tx, void *arg, struct hfd_err *err)
+{
+    struct parts *p = arg;
+
+    return hfd_part_row_list(tx, p->guresid, p->mem, &p->list, err);
+}
+
+/* Has the parts of resources that were asked for visited at once. */
+static void take_asked(struct hfd_hypershift *h)
+{
+    char asked[ASKED_MAX][HFD_GURESID_MAX + 1];
+    size_t count;
+
+    pthread_mutex_lock(&h->lock);
+    count = h->asked_count;
+    memcpy(asked, h->asked, count * sizeof(asked[0]));
+    h->asked_count = 0;
+    pthread_mutex_unlock(&h->lock);
+    if (count > 0)
+        h->look_due_us = 0;
+    for (size_t i = 0; i < count; i++) {
+        struct parts p = {.guresid = hfd_slice_of(asked[i])};
+        struct hfd_arena mem;
+        struct hfd_err err;
+
+        hfd_arena_init(&mem, PAGE_MEM_BYTES);
+        p.mem = &mem;
+        if (hfd_store_read(h->reader, read_parts, &p, &err) == HFD_OK)
+            for (size_t k = 0; k < p.list.count; k++)
+                hfd_hs_records_touch(&h->records, p.list.rows[k].fleet_id);
+        hfd_arena_fini(&mem);
+    }
+}
+
+/* ---- visits ---- */
+
+/* Carries out a visit. @return how its walk ended; STOPPED also if the store failed */
+static enum hfd_step_end visit(struct hfd_hypershift *h, struct hfd_hs_work *w)
+{
+    struct hfd_hs_reports reports;
+    struct hfd_reconciled ended;
+    struct hfd_err err;
+    hfd_rc rc = hfd_hs_work_load(w, hfd_slice_of(w->record->id), &err);
+
+    if (rc == HFD_NOT_FOUND) {
+        hfd_hs_record_remove(&h->records, w->record);
+        w->record = NULL;
+        return HFD_STEP_STOPPED;
+    }
+    if (rc == HFD_OK) {
+        ended = hfd_hs_work_run(w);
+        if (ended.end == HFD_STEP_AGAIN || ended.end == HFD_STEP_STOPPED)
+            return ended.end;
+        rc = hfd_hs_reports_make(w, &ended, &reports, &err);
+    }
+    if (rc == HFD_OK)
+        rc = hfd_hs_reports_store(w, h->config.store, &reports, &err);
+    note_store(h, rc, &err);
+    return rc == HFD_OK ? ended.end : HFD_STEP_FAULT;
+}
+
+static bool is_watched(const struct hfd_hypershift *h)
+{
+    for (size_t i = 0; i < WATCHES; i++)
+        if (h->watches[i] == NULL || !hfd_kube_watch_is_open(h->watches[i]))
+            return false;
+    return true;
+}
+
+static void visit_record(struct hfd_hypershift *h, struct hfd_hs_record *record)
+{
+    struct hfd_arena mem;
+    struct hfd_hs_work w = {
+        .server = &h->server,
+        .reader = h->reader,
+        .driver = h->config.driver,
+        .defaults = h->config.defaults,
+        .record = record,
+        .now_us = hfd_clock_wall_us(h->config.clock),
+        .mono_us = mono_us(h),
+        .resync_us = h->config.resync_us,
+        .mem = &mem,
+    };
+    enum hfd_step_end end;
+
+    hfd_arena_init(&mem, VISIT_MEM_BYTES);
+    end = visit(h, &w);
+    if (w.record != NULL) {
+        const bool failed = end == HFD_STEP_FAULT || end == HFD_STEP_AGAIN;
+
+        record->attempts = failed ? record->attempts + 1 : 0;
+        record->due_us = hfd_hs_next_visit_us(&w, end, is_watched(h), random_bits(h));
+    }
+    hfd_hs_work_fini(&w);
+    hfd_arena_fini(&mem);
+}
+
+/* Visits what is due. @return when the next one is */
+static int64_t visit_due(struct hfd_hypershift *h)
+{
+    for (;;) {
+        struct hfd_hs_record *record = hfd_hs_records_first(&h->records);
+
+        if (record == NULL)
+            return INT64_MAX;
+        if (record->due_us > mono_us(h) || mono_us(h) >= h->look_due_us || stopping(h))
+            return record->due_us;
+        visit_record(h, record);
+    }
+}
+
+/* ---- the management cluster ---- */
+
+static void on_changed(void *ctx, const json_t *object, bool gone)
+{
+    struct hfd_hypershift *h = ctx;
+    const hfd_slice pool = hfd_hs_label(object, HFD_HS_LABEL_NODEPOOL);
+
+    (void)gone;
+    hfd_hs_records_touch(&h->records,
+                         pool.len > 0 ? pool : hfd_hs_label(object, HFD_HS_LABEL_CLUSTER));
+}
+
+static void close_watch(struct hfd_hypershift *h, const char *why)
+{
+    h->watch_due_us = mono_us(h) + hfd_kube_backoff_us(++h->watch_failures, random_bits(h));
+    if (h->watch_failures == 1)
+        HFD_LOG(HFD_LOG_WARN, "HyperShift adapter: cannot watch the management cluster",
+                HFD_LOG_CSTR("reason", why));
+}
+
+/* Keeps the watches open. Visits go on by the clock without them. */
+static void step_watches(struct hfd_hypershift *h)
+{
+    if (mono_us(h) < h->watch_due_us)
+        return;
+    for (size_t i = 0; i < WATCHES; i++) {
+        struct hfd_kube_answer answer;
+        struct hfd_kube_refusal why;
+        struct hfd_err err;
+        const hfd_rc rc = hfd_kube_watch_step(h->watches[i], &answer, &err);
+
+        if (rc == HFD_BUSY)
+            return;
+        if (rc == HFD_OK && answer.status == 0)
+            continue;
+        if (rc == HFD_OK)
+            hfd_kube_judge(&answer, &why);
+        close_watch(h, rc == HFD_OK ? why.message : err.msg);
+        hfd_kube_answer_fini(&answer);
+        return;
+    }
+    h->watch_failures = 0;
+}
+
+/* Makes the namespace of the settings. A refusal waits for the first order, which reports it. */
+static void make_namespace(struct hfd_hypershift *h)
+{
+    const struct hfd_kube_object name = {.type = &hfd_hs_namespaces,
+                                         .name = h->config.defaults->namespace};
+    struct hfd_kube_apply apply = {.object = name, .manager = HFD_HS_MANAGER};
+    struct hfd_kube_answer answer = {0};
+    struct hfd_arena mem;
+    struct hfd_err err;
+    hfd_rc rc;
+
+    hfd_arena_init(&mem, VISIT_MEM_BYTES);
+    rc = hfd_kube_get(h->server.kube, &name, &answer, &err);
+    if (rc == HFD_OK && answer.status == 404) {
+        hfd_kube_answer_fini(&answer);
+        rc = hfd_hs_namespace_manifest(name.name, &mem, &apply.body, &err);
+        if (rc == HFD_OK)
+            rc = hfd_kube_apply(h->server.kube, &apply, &answer, &err);
+        if (rc == HFD_OK && answer.status == 201)
+            HFD_LOG(HFD_LOG_INFO, "HyperShift adapter: namespace made",
+                    HFD_LOG_STR("namespace", name.name));
+    }
+    h->has_namespace = rc == HFD_OK && answer.status < 300;
+    hfd_kube_answer_fini(&answer);
+    hfd_arena_fini(&mem);
+}
+
+/* ---- the thread ---- */
+
+static void look_at_store(struct hfd_hypershift *h)
+{
+    const int64_t now = mono_us(h);
+    const bool all = now >= h->scan_due_us;
+
+    take_asked(h);
+    if (now < h->look_due_us && !all)
+        return;
+    scan_store(h, all);
+    if (all)
+        h->scan_due_us = now + h->config.resync_us;
+    h->look_due_us = mono_us(h) + LOOK_US;
+}
+
+static void run_round(struct hfd_hypershift *h)
+{
+    int64_t next, now;
+
+    look_at_store(h);
+    if (!h->has_namespace && mono_us(h) >= h->watch_due_us)
+        make_namespace(h);
+    step_watches(h);
+    next = visit_due(h);
+    now = mono_us(h);
+    if (next > h->look_due_us)
+        next = h->look_due_us;
+    if (!stopping(h))
+        hfd_kube_run(h->server.kube, next > now ? next - now : 0);
+}
+
+static void *run_thread(void *arg)
+{
+    struct hfd_hypershift *h = arg;
+    struct hfd_err err;
+
+    HFD_CHECK_OBJ(h, HYPERSHIFT_MAGIC);
+    if (hfd_store_reader_open(h->config.store, &h->reader, &err) != HFD_OK) {
+        HFD_LOG(HFD_LOG_ERROR, "HyperShift adapter: it cannot read the store and stays off",
+                HFD_LOG_CSTR("reason", err.msg));
+        return NULL;
+    }
+    while (!stopping(h))
+        run_round(h);
+    hfd_store_reader_close(&h->reader);
+    return NULL;
+}
+
+/* ---- its life ---- */
+
+static void free_all(struct hfd_hypershift *h)
+{
+    for (size_t i = 0; i < WATCHES; i++)
+        hfd_kube_watch_free(h->watches[i]);
+    hfd_kube_close(&h->server.kube);
+    hfd_hs_records_fini(&h->records);
+    pthread_mutex_destroy(&h->lock);
+    h->magic = 0;
+    free(h);
+}
+
+static hfd_rc open_client(struct hfd_hypershift *h, struct hfd_err *err)
+{
+    static const struct hfd_kube_type *const types[WATCHES] = {&hfd_hs_hosted_clusters,
+                                                               &hfd_hs_node_pools};
+    const struct hfd_kube_config config = {
+        .access = h->config.access,
+        .clock = h->config.clock,
+        .connect_timeout_us = CONNECT_TIMEOUT_US,
+        .timeout_us = CALL_TIMEOUT_US,
+        .answer_max_bytes = ANSWER_MAX_BYTES,
+    };
+    hfd_rc rc = hfd_kube_open(&config, &h->server.kube, err);
+
+    for (size_t i = 0; rc == HFD_OK && i < WATCHES; i++) {
+        const struct hfd_kube_watch_config watch = {.objects = {.type = types[i]},
+                                                    .selector = HFD_HS_OURS,
+                                                    .on_changed = on_changed,
+                                                    .ctx = h,
+                                                    .stream_s = STREAM_S};
+
+        rc = hfd_kube_watch_new(h->server.kube, &watch, &h->watches[i], err);
+    }
+    return rc;
+}
+
+hfd_rc hfd_hypershift_start(const struct hfd_hypershift_config *config, struct hfd_hypershift **out,
+                            struct hfd_err *err)
+{
+    struct hfd_hypershift *h = calloc(1, sizeof(*h));
+    hfd_rc rc;
+
+    *out = NULL;
+    if (h == NULL)
+        return hfd_fail_nomem(err, "start the HyperShift adapter");
+    h->magic = HYPERSHIFT_MAGIC;
+    h->config = *config;
+    h->server.clock = config->clock;
+    h->server.rng = config->rng;
+    pthread_mutex_init(&h->lock, NULL);
+    rc = open_client(h, err);
+    if (rc == HFD_OK)
+        rc = hfd_thread_start(
+            &(struct hfd_thread){"hfd-hypershift", "HyperShift adapter: thread", run_thread, h},
+            &h->thread, err);
+    if (rc != HFD_OK) {
+        free_all(h);
+        return rc;
+    }
+    HFD_LOG(HFD_LOG_INFO, "HyperShift adapter is on", HFD_LOG_STR("server", config->access->server),
+            HFD_LOG_STR("namespace", config->defaults->namespace));
+    *out = h;
+    return HFD_OK;
+}
+
+void hfd_hypershift_stop(struct hfd_hypershift **out)
+{
+    struct hfd_hypershift *h = *out;
+
+    if (h == NULL)
+        return;
+    HFD_CHECK_OBJ(h, HYPERSHIFT_MAGIC);
+    pthread_mutex_lock(&h->lock);
+    h->stop = true;
+    pthread_mutex_unlock(&h->lock);
+    hfd_kube_stop(h->server.kube);
+    pthread_join(h->thread, NULL);
+    free_all(h);
+    *out = NULL;
+}
+
+void hfd_hypershift_asked(struct hfd_hypershift *h, hfd_slice guresid)
+{
+    HFD_CHECK_OBJ(h, HYPERSHIFT_MAGIC);
+    pthread_mutex_lock(&h->lock);
+    /* Without room the pass over what is pending finds it a little later. */
+    if (h->asked_count < ASKED_MAX && guresid.len <= HFD_GURESID_MAX) {
+        memcpy(h->asked[h->asked_count], guresid.p, guresid.len);
+        h->asked[h->asked_count++][guresid.len] = '\0';
+    }
+    pthread_mutex_unlock(&h->lock);
+    hfd_kube_wake(h->server.kube);
+}

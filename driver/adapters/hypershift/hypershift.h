@@ -1,0 +1,42 @@
+/*
+ * The HyperShift adapter. It makes clusters and nodepools of the embedded HyperFleet, as
+ * HostedClusters and NodePools on a management cluster, and reports on them. It has
+ * its own thread, and keeps nothing that the store or the API server does not have. README.md says
+ * how. Source: HyperShift, "Architecture"; driver/README.md, decision 20.
+ */
+#ifndef HFD_HYPERSHIFT_HYPERSHIFT_H
+#define HFD_HYPERSHIFT_HYPERSHIFT_H
+
+#include "driver/adapters/hypershift/order.h"
+#include "driver/core/driver.h"
+#include "driver/kube/access.h"
+
+struct hfd_hypershift;
+
+struct hfd_hypershift_config {
+    struct hfd_store *store;
+    const struct hfd_driver *driver;
+    const struct hfd_clock *clock;
+    const struct hfd_rng *rng;
+    const struct hfd_kube_access *access;
+    const struct hfd_hs_defaults *defaults;
+    int64_t resync_us; /* every object is looked at this often, whatever happens */
+};
+
+/**
+ * Starts the thread.
+ * @param config its pointers are borrowed until hfd_hypershift_stop, which must come before the
+ * store is closed
+ * @param out gives; free with hfd_hypershift_stop
+ * @return HFD_OK, HFD_INVALID or HFD_IO (a credential cannot be used), HFD_NOMEM
+ * Thread: start-up.
+ */
+HFD_MUST_CHECK hfd_rc hfd_hypershift_start(const struct hfd_hypershift_config *config,
+                                           struct hfd_hypershift **out, struct hfd_err *err);
+/** Stops and joins the thread, and frees the adapter. Accepts a pointer to NULL. */
+void hfd_hypershift_stop(struct hfd_hypershift **hypershift);
+
+/** Looks at the parts of a resource soon. Never waits. Thread: any. */
+void hfd_hypershift_asked(struct hfd_hypershift *hypershift, hfd_slice guresid);
+
+#endif

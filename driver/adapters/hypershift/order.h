@@ -1,0 +1,41 @@
+/*
+ * Checks what an order asks of HyperShift, before anything is made: the schemas of
+ * schemas/hypershift.json, and the rules that a schema cannot express. HyperShift's own CRD accepts
+ * much that never works. Pure. Thread: any.
+ */
+#ifndef HFD_HYPERSHIFT_ORDER_H
+#define HFD_HYPERSHIFT_ORDER_H
+
+#include "driver/core/input.h"
+#include "schemas/spec.h"
+
+/** The settings hypershift.*, which hold for orders that say nothing. Texts are borrowed. */
+struct hfd_hs_defaults {
+    hfd_slice namespace;
+    hfd_slice release_image, base_domain, nodeport_address; /* empty = the order has to say it */
+    hfd_slice pull_secret;                                  /* JSON; likewise */
+};
+
+/** The context of hfd_hs_order_check. */
+struct hfd_hs_checker {
+    struct hfd_hs_defaults defaults;
+    struct hfd_spec_schemas schemas;
+};
+
+/** Checks an order: an hfd_order_check_fn whose context is a struct hfd_hs_checker. */
+HFD_MUST_CHECK hfd_rc hfd_hs_order_check(const void *ctx, const struct hfd_ordered *order,
+                                         struct hfd_mistakes *mistakes, struct hfd_err *err);
+
+/**
+ * The platform type of a cluster's spec, "None" if it names none.
+ * @param spec  NULL = empty
+ */
+const char *hfd_hs_platform_type(const json_t *spec);
+/** The member of spec.platform with the block of that type: "kubevirt"; NULL if it has none. */
+const char *hfd_hs_platform_block(const char *type);
+/** The namespace of a cluster's objects. */
+hfd_slice hfd_hs_namespace_of(const json_t *cluster_spec, const struct hfd_hs_defaults *defaults);
+/** True if HyperShift makes a domain of the management cluster's own. */
+bool hfd_hs_is_passthrough(const json_t *cluster_spec);
+
+#endif

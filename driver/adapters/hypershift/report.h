@@ -1,0 +1,40 @@
+/*
+ * Makes the reports of a visit and stores those that say something new, the one way that all
+ * reports go. Thread: the adapter's.
+ */
+#ifndef HFD_HYPERSHIFT_REPORT_H
+#define HFD_HYPERSHIFT_REPORT_H
+
+#include "driver/adapters/hypershift/data.h"
+
+/** The report of one adapter. Texts and documents are borrowed. */
+struct hfd_hs_report {
+    const char *adapter;
+    int64_t generation; /* the one that is served, or the one at work */
+    bool available, applied, healthy, finalized;
+    const char *reason, *message; /* of Available */
+    const char *health_reason, *health_message;
+    struct hfd_hs_data data;
+};
+
+/** The reports of a visit. */
+struct hfd_hs_reports {
+    struct hfd_hs_report items[2];
+    size_t count;
+};
+
+/**
+ * Decides what a visit reports, by where its walk ended. README.md has the table. Pure but for
+ * record->down_since_us.
+ * @return HFD_OK, HFD_NOMEM
+ */
+HFD_MUST_CHECK hfd_rc hfd_hs_reports_make(struct hfd_hs_work *work,
+                                          const struct hfd_reconciled *ended,
+                                          struct hfd_hs_reports *out, struct hfd_err *err);
+
+/** Stores what is new, in one transaction. @return HFD_OK, HFD_NOMEM, HFD_IO, HFD_BUSY */
+HFD_MUST_CHECK hfd_rc hfd_hs_reports_store(struct hfd_hs_work *work, struct hfd_store *store,
+                                           const struct hfd_hs_reports *reports,
+                                           struct hfd_err *err);
+
+#endif

@@ -1,0 +1,288 @@
+/* See steps.h. */
+#include "driver/adapters/hypershift/steps.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+
+#include "driver/adapters/hypershift/names.h"
+
+enum hfd_step_end hfd_hs_end(struct hfd_hs_work *w, enum hfd_step_end end, const char *reason,
+                             const char *fmt, ...)
+{
+    va_list ap;
+
+    (void)snprintf(w->reason, sizeof(w->reason), "%s", reason);
+    va_start(ap, fmt);
+    (void)vsnprintf(w->words, sizeof(w->words), fmt, ap);
+    va_end(ap);
+    return end;
+}
+
+/* ---- calls ---- */
+
+static uint32_t random_bits(const struct hfd_hs_server *s)
+{
+    uint32_t bits;
+
+    hfd_rng_bytes(s->rng, &bits, sizeof(bits));
+    return bits;
+}
+
+/* No further call until the pause is over: one server answers for all resources. */
+static void close_server(struct hfd_hs_server *s, int64_t retry_after_us, const char *why)
+{
+    const int64_t pause_us = hfd_kube_backoff_us(++s->failures, random_bits(s));
+
+    (void)snprintf(s->why, sizeof(s->why), "%.*s", HFD_HS_WORDS_MAX - 1, why);
+    s->closed_until_us =
+        hfd_clock_mono_us(s->clock) + (retry_after_us > pause_us ? retry_after_us : pause_us);
+}
+
+static bool is_closed(const struct hfd_hs_server *s)
+{
+    return hfd_clock_mono_us(s->clock) < s->closed_until_us;
+}
+
+static enum hfd_step_end unreachable(struct hfd_hs_work *w)
+{
+    return hfd_hs_end(w, HFD_STEP_FAULT, hfd_kube_class_reason(HFD_KUBE_UNREACHABLE), "%s",
+                      w->server->why);
+}
+
+/* Ends a step whose call brought no answer. */
+static enum hfd_step_end no_answer(struct hfd_hs_work *w, hfd_rc rc, const struct hfd_err *err)
+{
+    if (rc == HFD_BUSY)
+        return hfd_hs_end(w, HFD_STEP_STOPPED, "Stopping", "%s", err->msg);
+    if (rc == HFD_NOMEM)
+        return hfd_hs_end(w, HFD_STEP_FAULT, "OutOfMemory", "%s", err->msg);
+    close_server(w->server, 0, err->msg);
+    return unreachable(w);
+}
+
+/* Ends a step by a refusal. ABSENT is for the caller. */
+static enum hfd_step_end refused(struct hfd_hs_work *w, const struct hfd_kube_answer *answer,
+                                 const struct hfd_kube_refusal *why)
+{
+    const char *reason = hfd_kube_class_reason(why->class);
+
+    switch (why->class) {
+    case HFD_KUBE_DONE:
+        return HFD_STEP_DONE;
+    case HFD_KUBE_CONFLICT:
+    case HFD_KUBE_INVALID:
+        return hfd_hs_end(w, HFD_STEP_REFUSED, reason, "%s", why->message);
+    case HFD_KUBE_AGAIN:
+    case HFD_KUBE_EXPIRED:
+    case HFD_KUBE_ABSENT:
+        return hfd_hs_end(w, HFD_STEP_AGAIN, reason, "%s", why->message);
+    case HFD_KUBE_NO_PLACE:
+        return hfd_hs_end(w, HFD_STEP_WAITS, reason, "%s", why->message);
+    case HFD_KUBE_FORBIDDEN:
+    case HFD_KUBE_NO_TYPE:
+        return hfd_hs_end(w, HFD_STEP_FAULT, reason, "%s", why->message);
+    case HFD_KUBE_UNREACHABLE:
+        break;
+    }
+    close_server(w->server, answer->retry_after_us, why->message);
+    return unreachable(w);
+}
+
+/* Judges a call. @param absent  set if the object is not there, which is no refusal then */
+static enum hfd_step_end judge(struct hfd_hs_work *w, hfd_rc rc, struct hfd_kube_answer *answer,
+                               const struct hfd_err *err, bool *absent)
+{
+    struct hfd_kube_refusal why;
+
+    if (rc != HFD_OK)
+        return no_answer(w, rc, err);
+    hfd_kube_judge(answer, &why);
+    if (why.class != HFD_KUBE_UNREACHABLE)
+        w->server->failures = 0;
+    if (absent != NULL) {
+        *absent = why.class == HFD_KUBE_ABSENT ||
+                  (why.class == HFD_KUBE_NO_PLACE && answer->status == 404);
+        if (*absent)
+            return HFD_STEP_DONE;
+    }
+    return refused(w, answer, &why);
+}
+
+enum hfd_step_end hfd_hs_read(struct hfd_hs_work *w, const struct hfd_kube_object *name,
+                              json_t **doc)
+{
+    struct hfd_kube_answer answer;
+    enum hfd_step_end end;
+    struct hfd_err err;
+    bool absent;
+    hfd_rc rc;
+
+    if (is_closed(w->server))
+        return unreachable(w);
+    rc = hfd_kube_get(w->server->kube, name, &answer, &err);
+    end = judge(w, rc, &answer, &err, &absent);
+    if (end == HFD_STEP_DONE) {
+        json_decref(*doc);
+        *doc = absent ? NULL : json_incref(answer.doc);
+    }
+    hfd_kube_answer_fini(&answer);
+    return end;
+}
+
+enum hfd_step_end hfd_hs_apply(struct hfd_hs_work *w, const struct hfd_kube_apply *apply,
+                               json_t **doc)
+{
+    struct hfd_kube_answer answer;
+    enum hfd_step_end end;
+    struct hfd_err err;
+    hfd_rc rc;
+
+    if (is_closed(w->server))
+        return unreachable(w);
+    rc = hfd_kube_apply(w->server->kube, apply, &answer, &err);
+    end = judge(w, rc, &answer, &err, NULL);
+    if (end == HFD_STEP_DONE && doc != NULL) {
+        json_decref(*doc);
+        *doc = json_incref(answer.doc);
+    }
+    hfd_kube_answer_fini(&answer);
+    return end;
+}
+
+enum hfd_step_end hfd_hs_list(struct hfd_hs_work *w, const struct hfd_kube_list *list)
+{
+    struct hfd_kube_answer answer;
+    enum hfd_step_end end;
+    struct hfd_err err;
+    bool absent;
+    hfd_rc rc;
+
+    if (is_closed(w->server))
+        return unreachable(w);
+    rc = hfd_kube_list(w->server->kube, list, NULL, &answer, &err);
+    end = judge(w, rc, &answer, &err, &absent);
+    hfd_kube_answer_fini(&answer);
+    return end;
+}
+
+enum hfd_step_end hfd_hs_delete(struct hfd_hs_work *w, const struct hfd_kube_object *name,
+                                const json_t *doc)
+{
+    struct hfd_kube_answer answer;
+    enum hfd_step_end end;
+    struct hfd_err err;
+    bool absent;
+    hfd_rc rc;
+
+    if (hfd_hs_is_deleting(doc))
+        return HFD_STEP_DONE; /* a second request would change nothing */
+    if (is_closed(w->server))
+        return unreachable(w);
+    rc = hfd_kube_delete(w->server->kube, name, hfd_hs_metadata(doc, "uid"), &answer, &err);
+    end = judge(w, rc, &answer, &err, &absent);
+    hfd_kube_answer_fini(&answer);
+    return end;
+}
+
+/* ---- whose objects ---- */
+
+bool hfd_hs_is_ours(const struct hfd_hs_work *w, const json_t *object)
+{
+    const hfd_slice guresid = hfd_hs_label(object, HFD_HS_LABEL_GURESID);
+
+    if (!hfd_slice_is(hfd_hs_label(object, HFD_HS_LABEL_MANAGER), HFD_HS_ADAPTER))
+        return false;
+    return hfd_slice_eq(hfd_hs_label(object, HFD_HS_LABEL_CLUSTER), w->cluster.id) ||
+           (guresid.len > 0 && hfd_slice_eq(guresid, w->source.guresid));
+}
+
+enum hfd_step_end hfd_hs_refuse_strange(struct hfd_hs_work *w, const struct hfd_kube_object *name)
+{
+    w->is_strange = true;
+    return hfd_hs_end(w, HFD_STEP_REFUSED, "NotOurs",
+                      "%s %.*s/%.*s exists, and is not of this resource: choose another name, or "
+                      "remove it",
+                      name->type->kind, HFD_SLICE_FMT(name->namespace), HFD_SLICE_FMT(name->name));
+}
+
+/* ---- shared steps ---- */
+
+static hfd_rc read_row(struct hfd_txn *tx, void *arg, struct hfd_err *err)
+{
+    struct hfd_hs_visit *visit = arg;
+    struct hfd_fleet_row row;
+    hfd_rc rc = hfd_fleet_row_get(tx, visit->id, visit->work->mem, &row, err);
+
+    if (rc == HFD_OK && (row.generation != visit->work->row.generation ||
+                         row.deleted_us != visit->work->row.deleted_us))
+        return HFD_CONFLICT;
+    return rc;
+}
+
+bool hfd_hs_is_current(void *arg)
+{
+    struct hfd_hs_work *w = arg;
+    struct hfd_hs_visit visit = {w->row.id, w};
+    const struct hfd_arena_mark mark = hfd_arena_mark(w->mem);
+    const hfd_rc rc = hfd_store_read(w->reader, read_row, &visit, NULL);
+
+    hfd_arena_rewind(w->mem, mark);
+    return rc == HFD_OK;
+}
+
+enum hfd_step_end hfd_hs_validate(struct hfd_hs_work *w, hfd_slice manifest)
+{
+    const struct hfd_kube_apply apply = {
+        .object = w->object.name, .manager = HFD_HS_MANAGER, .dry_run = true, .body = manifest};
+    enum hfd_step_end end;
+
+    if (w->validated)
+        return HFD_STEP_DONE;
+    end = hfd_hs_apply(w, &apply, NULL);
+    w->validated = end == HFD_STEP_DONE;
+    return end;
+}
+
+bool hfd_hs_must_apply(const struct hfd_hs_work *w)
+{
+    return w->object.doc == NULL || hfd_hs_applied_generation(w->object.doc) != w->row.generation ||
+           !hfd_slice_eq(hfd_hs_label(w->object.doc, HFD_HS_LABEL_CLUSTER), w->cluster.id) ||
+           w->record->applied_generation != w->row.generation ||
+           w->mono_us - w->record->applied_us >= w->resync_us;
+}
+
+enum hfd_step_end hfd_hs_find(void *arg)
+{
+    struct hfd_hs_work *w = arg;
+    const enum hfd_step_end end = hfd_hs_read(w, &w->object.name, &w->object.doc);
+
+    if (end != HFD_STEP_DONE || w->object.doc == NULL || hfd_hs_is_ours(w, w->object.doc))
+        return end;
+    json_decref(w->object.doc); /* what it says is not reported */
+    w->object.doc = NULL;
+    return hfd_hs_refuse_strange(w, &w->object.name);
+}
+
+enum hfd_step_end hfd_hs_wait_for_old(void *arg)
+{
+    struct hfd_hs_work *w = arg;
+
+    if (w->object.doc == NULL || !hfd_hs_is_deleting(w->object.doc))
+        return HFD_STEP_DONE;
+    return hfd_hs_end(w, HFD_STEP_WAITS, "Deleting", "%s %.*s is being deleted",
+                      w->object.name.type->kind, HFD_SLICE_FMT(w->object.name.name));
+}
+
+enum hfd_step_end hfd_hs_end_by_judgement(struct hfd_hs_work *w)
+{
+    const struct hfd_hs_judgement *j = &w->judgement;
+
+    w->judged = true;
+    if (j->stage == HFD_HS_REFUSED)
+        return hfd_hs_end(w, HFD_STEP_REFUSED, j->reason, "%s%s%s", j->gate,
+                          j->message[0] != '\0' ? ": " : "", j->message);
+    if (j->stage != HFD_HS_WAITS)
+        return HFD_STEP_DONE;
+    return hfd_hs_end(w, HFD_STEP_WAITS, "Progressing", "waits for %s%s%s", j->gate,
+                      j->message[0] != '\0' ? ": " : "", j->message);
+}

@@ -1,0 +1,98 @@
+/*
+ * One visit of the HyperShift adapter to a cluster or nodepool: what it read from the store and the
+ * API server, and its findings. Thread: the adapter's.
+ */
+#ifndef HFD_HYPERSHIFT_WORK_H
+#define HFD_HYPERSHIFT_WORK_H
+
+#include "driver/adapters/hypershift/manifest.h"
+#include "driver/adapters/hypershift/state.h"
+#include "driver/adapters/reconcile.h"
+#include "driver/core/driver.h"
+#include "driver/kube/refusal.h"
+#include "store/rows_report.h"
+
+#define HFD_HS_WORDS_MAX 400
+#define HFD_HS_ID_MAX 64 /* of a cluster or nodepool */
+
+/** The memory of a resource between visits. All of it can be lost. */
+struct hfd_hs_record {
+    struct hfd_hs_record *next;                              /* in its bucket */
+    char id[HFD_HS_ID_MAX + 1], owner_id[HFD_HS_ID_MAX + 1]; /* owner_id: of a nodepool */
+    int64_t generation;                                      /* as the store had it */
+    bool deleting;
+    int64_t due_us;             /* mono: of the next visit */
+    int64_t applied_generation; /* by this process: others are applied again */
+    int64_t applied_us;         /* mono */
+    int64_t invalid_since_us;   /* mono: ValidConfiguration False; 0 = it is not */
+    int64_t down_since_us;      /* mono: what serves is not available; 0 = it is */
+    int attempts;               /* faults in a row */
+};
+
+/** The adapter's part of the API server: calls fail at once while it is not reached. */
+struct hfd_hs_server {
+    struct hfd_kube *kube;
+    const struct hfd_clock *clock;
+    const struct hfd_rng *rng;
+    int64_t closed_until_us; /* mono: no call before */
+    int failures;            /* in a row */
+    char why[HFD_HS_WORDS_MAX];
+};
+
+/** An object of the visit. */
+struct hfd_hs_object {
+    struct hfd_kube_object name;
+    json_t *doc; /* as last read; NULL = it is not there */
+};
+
+struct hfd_hs_work {
+    struct hfd_hs_server *server;
+    struct hfd_store_reader *reader;
+    const struct hfd_driver *driver;
+    const struct hfd_hs_defaults *defaults;
+    struct hfd_hs_record *record;
+    int64_t now_us, mono_us, resync_us;
+    struct hfd_arena *mem;
+
+    /* From the store. Texts live in mem; documents are the work's. */
+    struct hfd_fleet_row row;
+    struct hfd_fleet_row cluster; /* the row itself, or the nodepool's owner */
+    bool has_cluster;
+    bool wants_nodes, has_children;
+    json_t *cluster_spec, *pool_spec, *secrets;
+    struct hfd_report_row prev, prev_validation; /* adapter is empty = none */
+    json_t *prev_data;
+    hfd_slice prev_secrets; /* plain */
+    struct hfd_hs_source source;
+
+    /* From the API server. */
+    struct hfd_hs_object object; /* the HostedCluster or NodePool */
+    json_t *parent;              /* of a nodepool: its HostedCluster, if it is there and ours */
+    json_t *outputs;             /* of a cluster that is up: see outputs.h; NULL = not read */
+    bool is_strange;             /* an object of that name is not ours */
+
+    /* Findings. */
+    bool validated; /* this visit, or an earlier one at this generation */
+    struct hfd_hs_judgement judgement;
+    bool judged;
+    char reason[64];
+    char words[HFD_HS_WORDS_MAX]; /* why the walk ended where it did */
+};
+
+/** Which resource to visit. */
+struct hfd_hs_visit {
+    hfd_slice id;
+    struct hfd_hs_work *work; /* server, reader, driver, defaults, record and mem are set */
+};
+
+/**
+ * Reads all that the store has on a resource.
+ * @return HFD_OK, HFD_NOT_FOUND, HFD_IO, HFD_CORRUPT, HFD_NOMEM
+ */
+HFD_MUST_CHECK hfd_rc hfd_hs_work_load(struct hfd_hs_work *work, hfd_slice id, struct hfd_err *err);
+void hfd_hs_work_fini(struct hfd_hs_work *work);
+
+/** Walks over the steps of the resource's kind. */
+struct hfd_reconciled hfd_hs_work_run(struct hfd_hs_work *work);
+
+#endif

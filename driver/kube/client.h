@@ -1,0 +1,113 @@
+/*
+ * A client of one Kubernetes API server: calls that wait for their answer, and watches that run
+ * beside them (watch.h). HTTP/1.1 over kept connections, with deadlines and bounded answers. It
+ * verifies certificates, and uses no redirects and no proxies. It knows no kind of object.
+ * Thread: the one that opened it, unless said.
+ */
+#ifndef HFD_KUBE_CLIENT_H
+#define HFD_KUBE_CLIENT_H
+
+#include "driver/base/clock.h"
+#include "driver/base/jsonx.h"
+#include "driver/kube/access.h"
+
+struct hfd_kube;
+
+struct hfd_kube_config {
+    const struct hfd_kube_access *access; /* texts are borrowed until close; secrets are copied */
+    const struct hfd_clock *clock;
+    int64_t connect_timeout_us, timeout_us;
+    size_t answer_max_bytes;
+};
+
+/** @return HFD_OK, HFD_INVALID or HFD_IO (a file of the access cannot be used), HFD_NOMEM */
+HFD_MUST_CHECK hfd_rc hfd_kube_open(const struct hfd_kube_config *config, struct hfd_kube **out,
+                                    struct hfd_err *err);
+/** Ends the watches, and frees all. Accepts a pointer to NULL. */
+void hfd_kube_close(struct hfd_kube **kube);
+/** Ends the present call and each later one with HFD_BUSY. Thread: any. */
+void hfd_kube_stop(struct hfd_kube *kube);
+/** Ends the present hfd_kube_run. Thread: any. */
+void hfd_kube_wake(struct hfd_kube *kube);
+
+/** A kind of object at the API server. */
+struct hfd_kube_type {
+    const char *group_version; /* "v1", "hypershift.openshift.io/v1beta1" */
+    const char *kind, *plural;
+    bool cluster_scoped;
+};
+
+/** An object, or with an empty name all of its type in a namespace (empty = in all). */
+struct hfd_kube_object {
+    const struct hfd_kube_type *type;
+    hfd_slice namespace, name;
+};
+
+/** An answer of the API server. Zeroed is empty. */
+struct hfd_kube_answer {
+    int status;             /* HTTP */
+    json_t *doc;            /* NULL if the body is no JSON */
+    int64_t retry_after_us; /* 0 = not said */
+};
+
+/** Frees the document. */
+void hfd_kube_answer_fini(struct hfd_kube_answer *answer);
+
+/*
+ * The calls return HFD_OK if an answer came, whatever its status: refusal.h judges it. Else
+ * HFD_TIMEOUT (no connection, no whole answer), HFD_TOO_LARGE, HFD_BUSY (stopped), HFD_NOMEM.
+ */
+
+/** Reads one object. */
+HFD_MUST_CHECK hfd_rc hfd_kube_get(struct hfd_kube *kube, const struct hfd_kube_object *object,
+                                   struct hfd_kube_answer *out, struct hfd_err *err);
+
+struct hfd_kube_apply {
+    struct hfd_kube_object object;
+    const char *manager;
+    bool dry_run;
+    hfd_slice body; /* JSON: the object as its manager wants it */
+};
+/** Server-side apply. It is never forced. */
+HFD_MUST_CHECK hfd_rc hfd_kube_apply(struct hfd_kube *kube, const struct hfd_kube_apply *apply,
+                                     struct hfd_kube_answer *out, struct hfd_err *err);
+
+/**
+ * Deletes an object in the background. 200 means that the server has noted it, not that it is gone.
+ * @param uid  the deletion holds for that object alone; empty = whatever has the name
+ */
+HFD_MUST_CHECK hfd_rc hfd_kube_delete(struct hfd_kube *kube, const struct hfd_kube_object *object,
+                                      hfd_slice uid, struct hfd_kube_answer *out,
+                                      struct hfd_err *err);
+
+/** Called for each object of a list. @return false ends the list */
+typedef bool hfd_kube_item_fn(void *ctx, const json_t *item);
+
+struct hfd_kube_list {
+    struct hfd_kube_object objects;
+    const char *selector; /* of labels, without blanks; NULL = all */
+    bool metadata_only;
+    int64_t page_limit; /* objects in one answer */
+    hfd_kube_item_fn *on_item;
+    void *ctx;
+};
+/**
+ * Lists objects page by page. If a page's token has expired, begins again once: on_item may see an
+ * object twice.
+ * @param out      the last answer; with a status other than 200 the list is not whole
+ * @param version  resource version of the list; NULL = not needed
+ */
+HFD_MUST_CHECK hfd_rc hfd_kube_list(struct hfd_kube *kube, const struct hfd_kube_list *list,
+                                    char version[64], struct hfd_kube_answer *out,
+                                    struct hfd_err *err);
+
+/** Carries on with the watches for up to wait_us, or until hfd_kube_wake. */
+void hfd_kube_run(struct hfd_kube *kube, int64_t wait_us);
+
+/**
+ * Writes the path of an object or a list, with its name escaped.
+ * "/apis/apps/v1/namespaces/x/deployments/y"
+ */
+void hfd_kube_path(struct hfd_buf *b, const struct hfd_kube_object *object);
+
+#endif

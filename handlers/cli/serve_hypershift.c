@@ -1,0 +1,216 @@
+/* See serve_hypershift.h. */
+#include "handlers/cli/serve_hypershift.h"
+
+#include "driver/adapters/hypershift/admit.h"
+#include "driver/adapters/hypershift/names.h"
+#include "driver/base/file.h"
+#include "driver/base/jsonx.h"
+#include "handlers/cli/look.h"
+#include "schemas/documents.h"
+
+#include <stdlib.h>
+
+#define MEM_MAX_BYTES ((size_t)16 << 20)
+#define PULL_SECRET_MAX_BYTES ((size_t)1 << 20)
+#define PATH_MAX_BYTES 4096
+
+/* ---- files ---- */
+
+static hfd_rc read_access(struct hfd_serve_hypershift *h, const struct hfd_settings *s,
+                          struct hfd_err *err)
+{
+    const struct hfd_kube_pod pod = {getenv("KUBERNETES_SERVICE_HOST"),
+                                     getenv("KUBERNETES_SERVICE_PORT"), HFD_KUBE_POD_FOLDER};
+    struct hfd_err why;
+    hfd_rc rc;
+
+    if (hfd_slice_is(s->hypershift_kubeconfig, "in-cluster"))
+        rc = hfd_kube_in_cluster(&pod, &h->mem, &h->access, &why);
+    else
+        rc = hfd_kubeconfig_read(s->hypershift_kubeconfig.p, &h->mem, &h->access, &why);
+    if (rc == HFD_OK || rc == HFD_NOMEM)
+        return rc == HFD_OK ? rc : hfd_fail_nomem(err, "read a kubeconfig");
+    return hfd_settings_refuse(s, HFD_SETTING_hypershift_kubeconfig, err, "%s", why.msg);
+}
+
+static hfd_rc check_pull_secret(const struct hfd_settings *s, hfd_slice text, struct hfd_err *err)
+{
+    json_t *doc = NULL;
+    bool ok;
+
+    if (hfd_json_parse(text, &doc, NULL) != HFD_OK)
+        doc = NULL;
+    ok = json_is_object(json_object_get(doc, "auths"));
+    json_decref(doc);
+    return ok ? HFD_OK
+              : hfd_settings_refuse(s, HFD_SETTING_hypershift_pull_secret_file, err,
+                                    "expected a file with a JSON object that has the member auths");
+}
+
+static hfd_rc read_pull_secret(struct hfd_serve_hypershift *h, const struct hfd_settings *s,
+                               struct hfd_err *err)
+{
+    struct hfd_buf b;
+    struct hfd_err why;
+    hfd_rc rc;
+
+    if (s->hypershift_pull_secret_file.len == 0)
+        return HFD_OK;
+    hfd_buf_init(&b, PULL_SECRET_MAX_BYTES);
+    rc = hfd_file_read(s->hypershift_pull_secret_file.p, "pull secret", &b, &why);
+    if (rc != HFD_OK) {
+        rc = hfd_settings_refuse(s, HFD_SETTING_hypershift_pull_secret_file, err, "%s", why.msg);
+    } else {
+        rc = check_pull_secret(s, hfd_buf_slice(&b), err);
+        h->checker.defaults.pull_secret = hfd_arena_dup(&h->mem, hfd_buf_slice(&b));
+        if (rc == HFD_OK && h->checker.defaults.pull_secret.p == NULL)
+            rc = hfd_fail_nomem(err, "read the pull secret");
+        explicit_bzero(b.p, b.len);
+    }
+    hfd_buf_fini(&b);
+    return rc;
+}
+
+/* The adapter works on the embedded HyperFleet, and makes what demo adapters only report. */
+static hfd_rc check_together(const struct hfd_settings *s, struct hfd_err *err)
+{
+    if (hfd_look_is_remote(s))
+        return hfd_settings_refuse(s, HFD_SETTING_hypershift_kubeconfig, err,
+                                   "it needs backend embedded: the adapter reports to the "
+                                   "HyperFleet of this program");
+    if (s->demo_us >= 0)
+        return hfd_settings_refuse(s, HFD_SETTING_hypershift_kubeconfig, err,
+                                   "it cannot be set together with demo: demo adapters would "
+                                   "report for it");
+    return HFD_OK;
+}
+
+hfd_rc hfd_serve_hypershift_open(struct hfd_serve_hypershift *h, const struct hfd_settings *s,
+                                 struct hfd_err *err)
+{
+    hfd_rc rc;
+
+    *h = (struct hfd_serve_hypershift){.on = s->hypershift_kubeconfig.len > 0};
+    hfd_arena_init(&h->mem, MEM_MAX_BYTES);
+    if (!h->on)
+        return HFD_OK;
+    h->resync_us = s->hypershift_resync_us;
+    h->checker.defaults = (struct hfd_hs_defaults){
+        .namespace = s->hypershift_namespace,
+        .release_image = s->hypershift_release_image,
+        .base_domain = s->hypershift_base_domain,
+        .nodeport_address = s->hypershift_nodeport_address,
+    };
+    rc = check_together(s, err);
+    if (rc == HFD_OK)
+        rc = read_access(h, s, err);
+    if (rc == HFD_OK)
+        rc = read_pull_secret(h, s, err);
+    if (rc == HFD_OK)
+        rc = hfd_schema_hypershift(&h->checker.schemas, err);
+    if (rc != HFD_OK)
+        hfd_serve_hypershift_close(h);
+    return rc;
+}
+
+void hfd_serve_hypershift_close(struct hfd_serve_hypershift *h)
+{
+    hfd_spec_schemas_free(&h->checker.schemas);
+    hfd_arena_fini(&h->mem);
+}
+
+/* ---- the driver ---- */
+
+static hfd_rc admit(void *ctx, const struct hfd_ctx *c, const struct hfd_call *call,
+                    const struct hfd_resource_row *was)
+{
+    const struct hfd_serve_hypershift *h = ctx;
+
+    return hfd_hs_admit(&h->checker.defaults, c, call, was);
+}
+
+static void asked(void *ctx, hfd_slice guresid)
+{
+    struct hfd_serve_hypershift *h = ctx;
+
+    if (h->thread != NULL)
+        hfd_hypershift_asked(h->thread, guresid);
+}
+
+/* Adds a rule for each output that the settings do not name. */
+static hfd_rc add_outputs(struct hfd_settings *s, const char *const *names, size_t count,
+                          const struct hfd_output_rule **rules, size_t *rule_count)
+{
+    struct hfd_output_rule *all = hfd_arena_array(&s->mem, *rule_count + count, sizeof(*all));
+    size_t n = *rule_count;
+
+    if (all == NULL)
+        return HFD_NOMEM;
+    if (n > 0)
+        memcpy(all, *rules, n * sizeof(*all));
+    for (size_t i = 0; i < count; i++) {
+        const char *slash = strrchr(names[i], '/');
+        bool given = false;
+
+        for (size_t k = 0; k < *rule_count; k++)
+            given = given || hfd_slice_is((*rules)[k].name, slash + 1);
+        if (!given)
+            all[n++] = (struct hfd_output_rule){hfd_slice_of(slash + 1), HFD_SLICE(HFD_HS_ADAPTER),
+                                                hfd_slice_of(names[i])};
+    }
+    *rules = all;
+    *rule_count = n;
+    return HFD_OK;
+}
+
+hfd_rc hfd_serve_hypershift_add(struct hfd_serve_hypershift *h, struct hfd_settings *s,
+                                struct hfd_driver *d, struct hfd_err *err)
+{
+    static const char *const values[] = {"/endpoint", "/version", "/cluster_type", "/cluster_data"};
+    static const char *const secrets[] = {"/secrets/kubeconfig", "/secrets/kubeadmin_password",
+                                          "/secrets/credentials"};
+
+    if (!h->on)
+        return HFD_OK;
+    h->names[0] = HFD_SLICE(HFD_HS_VALIDATION);
+    h->names[1] = HFD_SLICE(HFD_HS_ADAPTER);
+    h->actor = (struct hfd_actor){.judge = h->names[0], .ctx = h, .admit = admit, .asked = asked};
+    d->actor = &h->actor;
+    d->fleet.builtin = (struct hfd_adapter_names){h->names, 2};
+    if (!hfd_settings_is_set(s, HFD_SETTING_required_cluster))
+        d->fleet.required[HFD_KIND_CLUSTER] = d->fleet.builtin;
+    if (!hfd_settings_is_set(s, HFD_SETTING_required_nodepool))
+        d->fleet.required[HFD_KIND_NODEPOOL] = d->fleet.builtin;
+    d->rules.check_order = hfd_hs_order_check;
+    d->rules.check_ctx = &h->checker;
+    if (add_outputs(s, values, sizeof(values) / sizeof(values[0]), &d->output_values,
+                    &d->output_value_count) != HFD_OK ||
+        add_outputs(s, secrets, sizeof(secrets) / sizeof(secrets[0]), &d->output_secrets,
+                    &d->output_secret_count) != HFD_OK)
+        return hfd_fail_nomem(err, "set up the HyperShift adapter");
+    return HFD_OK;
+}
+
+/* ---- the thread ---- */
+
+hfd_rc hfd_serve_hypershift_start(struct hfd_serve_hypershift *h,
+                                  const struct hfd_serve_hypershift_parts *parts,
+                                  struct hfd_err *err)
+{
+    const struct hfd_hypershift_config config = {
+        .store = parts->store,
+        .driver = parts->driver,
+        .clock = parts->clock,
+        .rng = &hfd_rng_system,
+        .access = &h->access,
+        .defaults = &h->checker.defaults,
+        .resync_us = h->resync_us,
+    };
+
+    return h->on ? hfd_hypershift_start(&config, &h->thread, err) : HFD_OK;
+}
+
+void hfd_serve_hypershift_stop(struct hfd_serve_hypershift *h)
+{
+    hfd_hypershift_stop(&h->thread);
+}

@@ -1,0 +1,50 @@
+/*
+ * The HyperShift adapter of `serve`: its settings and their files, what it adds to the driver, and
+ * its thread. Nothing of it exists without hypershift.kubeconfig. Thread: main.
+ */
+#ifndef HFD_CLI_SERVE_HYPERSHIFT_H
+#define HFD_CLI_SERVE_HYPERSHIFT_H
+
+#include "driver/adapters/hypershift/hypershift.h"
+#include "handlers/cli/cli.h"
+
+struct hfd_serve_hypershift {
+    bool on;
+    int64_t resync_us;
+    struct hfd_arena mem;
+    struct hfd_kube_access access;
+    struct hfd_hs_checker checker;
+    struct hfd_actor actor;
+    hfd_slice names[2]; /* of the adapters that it is */
+    struct hfd_hypershift *thread;
+};
+
+/**
+ * Reads the files of the settings hypershift.*. Without hypershift.kubeconfig, nothing.
+ * @return HFD_OK, HFD_INVALID or HFD_IO (with place, key and reason), HFD_NOMEM
+ */
+HFD_MUST_CHECK hfd_rc hfd_serve_hypershift_open(struct hfd_serve_hypershift *h,
+                                                const struct hfd_settings *s, struct hfd_err *err);
+void hfd_serve_hypershift_close(struct hfd_serve_hypershift *h);
+
+/**
+ * Adds to the driver what the adapter needs: its checks of orders, its outputs, and itself as the
+ * required adapters where the settings name none. Call it before hfd_driver_complete.
+ * @return HFD_OK, HFD_NOMEM
+ */
+HFD_MUST_CHECK hfd_rc hfd_serve_hypershift_add(struct hfd_serve_hypershift *h,
+                                               struct hfd_settings *s, struct hfd_driver *d,
+                                               struct hfd_err *err);
+
+struct hfd_serve_hypershift_parts {
+    struct hfd_store *store;
+    const struct hfd_driver *driver;
+    const struct hfd_clock *clock;
+};
+/** Starts the thread, if the adapter is on. @return HFD_OK, HFD_INVALID, HFD_IO, HFD_NOMEM */
+HFD_MUST_CHECK hfd_rc hfd_serve_hypershift_start(struct hfd_serve_hypershift *h,
+                                                 const struct hfd_serve_hypershift_parts *parts,
+                                                 struct hfd_err *err);
+void hfd_serve_hypershift_stop(struct hfd_serve_hypershift *h);
+
+#endif

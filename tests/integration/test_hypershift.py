@@ -1,0 +1,328 @@
+"""The HyperShift adapter with a fake API server (fake_kube.py): the cases of hypershift.py, faults
+of the server, and refusals at the door. The fake itself is compared with transcripts.
+"""
+import json
+import os
+import re
+import shutil
+import tempfile
+import unittest
+
+from fake_kube import FakeKube
+from hypershift import KUBEVIRT_POOL, PULL_SECRET, SECONDS, Cases, HyperShiftCase
+from kube import Kube, condition
+from lib import Client, Server, eventually, guresid
+
+CONFIG = """apiVersion: v1
+kind: Config
+current-context: test
+clusters: [{name: c, cluster: {server: "%s"}}]
+users: [{name: u, user: %s}]
+contexts: [{name: test, context: {cluster: c, user: u}}]
+"""
+
+
+class Api(FakeKube):
+    """The fake, and a kubeconfig for it."""
+
+    def __init__(self):
+        super().__init__()
+        self.dir = tempfile.mkdtemp(prefix="hfd-fake-")
+        self.kubeconfig = os.path.join(self.dir, "kubeconfig")
+        with open(self.kubeconfig, "w", encoding="utf-8") as f:
+            f.write(CONFIG % (self.url, json.dumps({"token": self.token})))
+
+    def client(self):
+        return Kube(self.url, self.token)
+
+    def close(self):
+        super().close()
+        shutil.rmtree(self.dir, ignore_errors=True)
+
+
+class Fake(Cases, HyperShiftCase):
+    make_api = Api
+
+
+class Faults(HyperShiftCase):
+    make_api = Api
+
+    def test_server_away(self):
+        """Without the API server the answer stays 202 and says so; then the order is carried
+        out."""
+        self.api.down()
+        id_ = guresid("hs")
+        try:
+            self.put(id_, self.order("away1"))
+            self.until_says(id_, "KubernetesUnreachable")
+        finally:
+            self.api.up()
+        self.until(id_, 200, "ready")
+
+    def test_server_away_while_deleting(self):
+        """A deletion is not done because no server answers."""
+        id_, _ = self.ready("away2")
+        self.api.down()
+        try:
+            self.assertEqual(self.client.delete("/clusters/" + id_).status, 202)
+            self.until_says(id_, "KubernetesUnreachable")
+            self.assertEqual(self.get(id_).status, 202)
+        finally:
+            self.api.up()
+        self.until(id_, 404, "deleted")
+
+    def test_too_many_requests(self):
+        """429 and its Retry-After are obeyed."""
+        self.api.faults["/apis/hypershift.openshift.io/v1beta1/namespaces/"] = (1, 429, 1)
+        self.ready("many1")
+
+    def test_cut_in_the_middle(self):
+        """An answer that ends in the middle is asked for again."""
+        self.api.faults["/apis/hypershift.openshift.io/v1beta1/namespaces/"] = (1, 0, None)
+        self.ready("cut1")
+
+    def test_expired_watch(self):
+        """A watch from too long ago begins anew."""
+        self.ready("watch1")
+        with self.api.store.lock:
+            self.api.store.oldest = self.api.store.last + 1
+        try:
+            self.api.down()
+        finally:
+            self.api.up()
+        lists = len([r for r in self.api.requests if "limit=" in r[1]])
+        eventually(lambda: len([r for r in self.api.requests if "limit=" in r[1]]) >= lists + 2,
+                   "listed again", SECONDS)
+        self.api.store.oldest = 0
+        self.ready("watch2")
+
+    def test_forbidden(self):
+        """403 is the adapter's fault, and said so; it heals."""
+        self.api.faults["/apis/hypershift.openshift.io/v1beta1/namespaces/"] = (2, 403, None)
+        id_ = guresid("hs")
+        self.put(id_, self.order("forbid1"))
+        self.until_says(id_, "Forbidden")
+        self.until(id_, 200, "ready")
+
+    def test_nothing_is_forced(self):
+        """A field that another manager took is a conflict, and stays as it is."""
+        id_, _ = self.ready("conf1")
+        key = ("hostedclusters", self.namespace, "conf1")
+        with self.api.store.lock:
+            self.api.store.owners[key][("spec", "release", "image")] = "other"
+            self.api.store.objects[key]["spec"]["release"]["image"] = "quay.io/other:1"
+        self.put(id_, self.order("conf1", {"fips": True}))
+        answer = self.until(id_, 400, "refused").json
+        self.assertIn("ApplyConflict", answer["message"])
+        self.assertIn("spec.release.image", answer["message"])
+        self.assertFalse([r for r in self.api.requests if "force" in r[1]])
+
+
+class Door(HyperShiftCase):
+    """Refusals at PUT, before anything is made."""
+
+    make_api = Api
+
+    BAD = (
+        ({"platfrom": {"type": "None"}}, {}, "cluster.spec.platfrom", "did you mean platform?"),
+        ({"platform": {"type": "Nonne"}}, {}, "cluster.spec.platform.type", ""),
+        ({"platform": {"type": "AWS"}}, {}, "cluster.spec.platform.aws", "AWS"),
+        ({"platform": {"type": "Agent"}}, {}, "cluster.spec.platform.agent", "Agent"),
+        ({"platform": {"type": "KubeVirt"}}, {}, "cluster.spec.platform.kubevirt", "KubeVirt"),
+        ({"platform": {"agent": {"agentNamespace": "a"}}}, {}, "cluster.spec.platform.agent",
+         "None"),
+        ({"dns": {"base_domain": "-bad-"}}, {}, "cluster.spec.dns.base_domain", ""),
+        ({"networking": {"cluster_network": [{"cidr": "10.132.0.0/99"}]}}, {},
+         "cluster.spec.networking.cluster_network[0]", "network"),
+        ({"networking": {"clusterNetwork": [{"cidr": "10.0.0.0/8"}],
+                         "serviceNetwork": [{"cidr": "10.1.0.0/16"}]}}, {},
+         "cluster.spec.networking.serviceNetwork[0]", "overlap"),
+        ({"platform": {"type": "KubeVirt", "kubevirt": {"baseDomainPassthrough": True}},
+          "dns": {"base_domain": "example.com"}}, {}, "cluster.spec.dns.base_domain",
+         "baseDomainPassthrough"),
+        ({"raw": {"hosted_cluster": {"metadata": {"name": "other"}}}}, {},
+         "cluster.spec.raw.hosted_cluster.metadata.name", ""),
+        ({"raw": {"hosted_cluster": {"metadata": {"labels": {"humanitec_guresid": "x"}}}}}, {},
+         "cluster.spec.raw.hosted_cluster.metadata.labels.humanitec_guresid", ""),
+        ({}, {"worker": {}}, "nodepools[0].spec", "neither"),
+        ({}, {"worker": {"replicas": 1, "auto_scaling": {"min": 1, "max": 2}}},
+         "nodepools[0].spec", "both"),
+        ({}, {"worker": {"auto_scaling": {"min": 3, "max": 2}}},
+         "nodepools[0].spec.auto_scaling.max", "min"),
+        ({}, {"worker": {"auto_scaling": {"min": 0, "max": 2}}},
+         "nodepools[0].spec.auto_scaling.min", "AWS"),
+        ({}, {"worker": {"replicas": -1}}, "nodepools[0].spec.replicas", ""),
+        ({}, {"worker": {"replicas": 1, "platform": {"type": "AWS"}}},
+         "nodepools[0].spec.platform.type", "None"),
+        ({"platform": {"type": "KubeVirt", "kubevirt": {}}}, {"worker": {"replicas": 1}},
+         "nodepools[0].spec.platform.kubevirt", "KubeVirt"),
+        ({"platform": {"type": "Agent", "agent": {"agentNamespace": "a"}}},
+         {"worker": {"replicas": 1, "platform": {"type": "Agent"}}},
+         "nodepools[0].spec.platform.agent", "Agent"),
+        ({}, {"worker": {"replicas": 1, "arch": "s390x"}}, "nodepools[0].spec.arch", "KubeVirt"),
+        ({"services": [{"service": "APIServer",
+                        "servicePublishingStrategy": {"type": "LoadBalancer"}}] * 5}, {},
+         "cluster.spec.services[1].service", "once"),
+        ({"services": [{"service": s, "servicePublishingStrategy": {
+            "type": "NodePort", "nodePort": {"address": "h", "port": 80}}}
+            for s in ("APIServer", "OAuthServer", "Konnectivity", "Ignition")]}, {},
+         "cluster.spec.services[0].servicePublishingStrategy.nodePort.port", "30000"),
+    )
+
+    def test_bad_specs(self):
+        """Each bad spec is 400 RES-101 that names the field as the order has it."""
+        for spec, pools, field, words in self.BAD:
+            with self.subTest(field=field, words=words):
+                answer = self.put(guresid("hs"), self.order("door1", spec, pools), 400).json
+                self.assertEqual(answer["error"], "RES-101")
+                self.assertIn("driver.values." + field + ":", answer["message"])
+                self.assertIn(words, answer["message"])
+
+    def test_long_name(self):
+        """<namespace>-<name> over 63 characters."""
+        answer = self.put(guresid("hs"), self.order("n" * 53), 400).json
+        self.assertIn("driver.values.cluster.name:", answer["message"])
+        self.assertIn("63", answer["message"])
+
+    def test_pull_secret(self):
+        """The order's secret, as text or object; without one and without the setting, 400."""
+        for bad in ({}, {"pull_secret": "no JSON"}, {"pull_secret": "{}"}, {"pull_secret": 7}):
+            answer = self.put(guresid("hs"), self.order("ps1", secrets=bad), 400).json
+            self.assertIn("driver.secrets.pull_secret:", answer["message"])
+        self.put(guresid("hs"), self.order("ps2", secrets={"pull_secret": json.loads(PULL_SECRET),
+                                                          "ssh_key": "ssh-rsa AAAA"}))
+        self.until_object("secrets", "ps2-ssh-key")
+        cluster = self.until_object("hostedclusters", "ps2")
+        self.assertEqual(cluster["spec"]["sshKey"], {"name": "ps2-ssh-key"})
+
+    def test_fixed_fields(self):
+        """The platform's type and the namespace cannot change: RES-106."""
+        id_, _ = self.ready("fixed1")
+        for spec in ({"platform": {"type": "KubeVirt", "kubevirt": {}}}, {"namespace": "other"}):
+            self.assertEqual(self.put(id_, self.order("fixed1", spec), 400).json["error"],
+                             "RES-106")
+
+    def test_k8s_cluster_type(self):
+        """k8s-cluster needs no configured outputs while the adapter is on."""
+        self.client.close()
+        self.server.close()
+        self.server = Server("--driver-types-cluster", "k8s-cluster", *self.flags()).start()
+        self.client = Client(self.server)
+        id_ = guresid("hs")
+        self.put(id_, dict(self.order("k8s1"), type="k8s-cluster"))
+        answer = self.until(id_, 200, "ready").json["resource"]
+        self.assertEqual(answer["values"]["cluster_type"], "k8s")
+
+    def test_start_refuses(self):
+        """A kubeconfig that cannot be used as it asks stops the start, with the words why."""
+        path = os.path.join(self.api.dir, "bad")
+        for user, words in (('{exec: {command: aws}}', "credential plugins"),
+                            ('{username: a, password: b}', "passwords")):
+            with open(path, "w", encoding="utf-8") as f:
+                f.write(CONFIG % (self.api.url, user))
+            server = Server("--hypershift-kubeconfig", path)
+            try:
+                with self.assertRaises(AssertionError) as raised:
+                    server.start()
+                self.assertIn(words, str(raised.exception))
+                self.assertIn("hypershift.kubeconfig", str(raised.exception))
+            finally:
+                server.close()
+
+
+class Conditions(HyperShiftCase):
+    make_api = Api
+
+    def test_old_conditions_do_not_count(self):
+        """A condition of an earlier generation of the object opens no gate."""
+        id_ = guresid("hs")
+        self.put(id_, self.order("old1"))
+        self.until(id_, 200, "ready")
+        self.operator.frozen.add("old1")
+        self.put(id_, self.order("old1", {"fips": True}))
+        self.until_says(id_, "has not seen the last change")
+        self.operator.frozen.clear()
+        self.until(id_, 200, "ready again")
+
+    def test_replicas_zero(self):
+        """`replicas: 0` on a platform with machines is done without them."""
+        spec = {"platform": {"type": "KubeVirt", "kubevirt": {}}}
+        self.ready("zero1", spec, {"worker": {"replicas": 0, "platform": KUBEVIRT_POOL}})
+
+    def test_unknown_condition(self):
+        """A condition of an unknown type is shown in the report's data, and changes nothing."""
+        id_, _ = self.ready("new1")
+        cluster = self.get(id_).json["resource"]["values"]["cluster_id"]
+        reports = self.client.get("/api/hyperfleet/v1/clusters/%s/statuses" % cluster).json["items"]
+        data = [r for r in reports if r["adapter"] == "hypershift"][0]["data"]
+        types = [c["type"] for c in data["objects"][0]["detail"]["conditions"]]
+        self.assertIn("SomethingNew", types)
+        self.assertEqual(data["objects"][0]["GVK"]["Kind"], "HostedCluster")
+
+    def test_invalid_configuration(self):
+        """ValidConfiguration=False with InvalidConfiguration is refused at once."""
+        id_ = guresid("hs")
+        self.operator.broken["inv1"] = {"ValidConfiguration": condition(
+            "ValidConfiguration", "False", "InvalidConfiguration", "networks overlap")}
+        self.put(id_, self.order("inv1"))
+        self.assertIn("networks overlap", self.until(id_, 400, "refused").json["message"])
+
+
+class Transcripts(unittest.TestCase):
+    """The fake answers as the real server did, where the tests depend on it."""
+
+    FOLDER = os.path.join(os.environ.get("HFD_SHARED", ""), "vectors", "kube-apiserver-1.36")
+    ROWS = ("row 1:", "row 2: apply an absent object\n", "row 6", "row 7", "row 10:", "row 11",
+            "row 13", "row 14", "row 23", "row 25")
+    THERE = ("row 14", "row 25")  # the object of the path is there
+    KEY = ("hostedclusters", "clusters", "row")
+
+    @staticmethod
+    def read(text):
+        """(title, method, path, headers, body, status, answer) of each exchange."""
+        for part in re.split(r"^## ", text, flags=re.M)[1:]:
+            for found in re.finditer(
+                    r"^\$ curl -i (?P<args>.*?)'(?P<path>/[^']*)'\n(?:body: (?P<body>.*)\n)?"
+                    r"HTTP/1\.1 (?P<status>\d+).*\n(?:.+\n)*\n(?P<answer>(?:.*\n)*?)(?=\n*\$ |\Z)",
+                    part, flags=re.M):
+                method = re.search(r"-X (\w+)", found["args"])
+                headers = dict(h.split(": ", 1) for h in re.findall(r"-H '([^']*)'", found["args"]))
+                yield (part.split("\n", 1)[0], method[1] if method else "GET", found["path"],
+                       headers, found["body"], int(found["status"]), found["answer"])
+
+    def test_same_refusals(self):
+        """Status, reason and fields of the causes are those of the transcripts."""
+        if not os.path.isdir(self.FOLDER):
+            self.skipTest("there are no transcripts in HFD_SHARED")
+        compared = 0
+        for name in ("02_rows_01_to_12.txt", "03_rows_13_to_25.txt"):
+            api = FakeKube(token="")
+            kube = Kube(api.url)
+            kube.request("POST", "/api/v1/namespaces", {"metadata": {"name": "clusters"}})
+            with open(os.path.join(self.FOLDER, name), encoding="utf-8") as f:
+                text = f.read()
+            for title, method, path, headers, body, status, answer in self.read(text):
+                if not any((title + "\n").startswith(r) for r in self.ROWS):
+                    continue
+                if title.startswith(self.THERE):
+                    api.store.objects[self.KEY] = {"metadata": {"name": "row", "uid": "a-uid"}}
+                elif title.startswith("row 23"):
+                    api.store.objects.pop(self.KEY, None)
+                got, doc = kube.request(method, path, json.loads(body) if body else None,
+                                        headers.get("Content-Type", "application/json"))
+                with self.subTest(title=title, path=path):
+                    self.assertEqual(got, status, doc)
+                    if status >= 400 and answer.lstrip().startswith("{"):
+                        real = json.loads(answer)
+                        self.assertEqual(doc.get("reason"), real.get("reason"))
+                        self.assertEqual(
+                            [c["field"] for c in doc.get("details", {}).get("causes", [])],
+                            [c["field"] for c in real.get("details", {}).get("causes", [])])
+                compared += 1
+            kube.close()
+            api.close()
+        self.assertGreater(compared, 5)
+
+
+if __name__ == "__main__":
+    unittest.main(verbosity=2)

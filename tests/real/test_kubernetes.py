@@ -1,0 +1,97 @@
+"""The HyperShift adapter against a real Kubernetes API server with HyperShift's own CRDs.
+
+The server is the Go program in `kubernetes/harness` of the folder with test data (CMake variable
+HFD_SHARED). It is built once, in about 5 minutes, and kept.
+"""
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import tempfile
+import time
+
+import real
+from hypershift import Cases, HyperShiftCase
+from kube import Kube
+
+START_S = 120
+
+
+def harness():
+    """The program, and the folder of the CRDs."""
+    shared = os.environ.get("HFD_SHARED", "")
+    source = os.path.join(shared, "kubernetes", "harness")
+    if not os.path.isdir(source):
+        real.skip("there is no folder kubernetes/harness in HFD_SHARED")
+    folder = os.path.join(os.environ.get("HFD_REAL_CACHE", tempfile.gettempdir()), "kubeharness")
+    program = os.path.join(folder, "kubeharness")
+    if not os.access(program, os.X_OK):
+        if shutil.which("go") is None:
+            real.skip("there is no Go tool chain (1.26 or later) to build the API server")
+        shutil.copytree(source, folder, dirs_exist_ok=True)
+        for name in os.listdir(folder):
+            os.chmod(os.path.join(folder, name), 0o755)
+        built = subprocess.run(["sh", "./build.sh"], cwd=folder, capture_output=True, text=True,
+                               timeout=1400, check=False)
+        if built.returncode != 0:
+            real.skip("the API server cannot be built: " + built.stderr[-300:])
+    return program, os.path.join(shared, "kubernetes", "crds")
+
+
+def free_ports():
+    """The first of three free ports in a row."""
+    for first in range(23000, 32000, 10):
+        held = []
+        try:
+            for port in range(first, first + 3):
+                s = socket.socket()
+                held.append(s)
+                s.bind(("127.0.0.1", port))
+            return first
+        except OSError:
+            continue
+        finally:
+            for s in held:
+                s.close()
+    raise AssertionError("no free ports")
+
+
+class Api:
+    """A real API server."""
+
+    def __init__(self):
+        program, crds = harness()
+        self.dir = tempfile.mkdtemp(prefix="hfd-kube-real-")
+        self.state = os.path.join(self.dir, "state")
+        self.proc = subprocess.Popen(
+            [program, "-port", str(free_ports()), "-dir", self.state, "-crds", crds],
+            stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        end = time.monotonic() + START_S
+        while not os.path.exists(os.path.join(self.state, "env")):
+            if self.proc.poll() is not None or time.monotonic() > end:
+                raise AssertionError("the API server does not start")
+            time.sleep(0.1)
+        with open(os.path.join(self.state, "env"), encoding="utf-8") as f:
+            self.env = dict(line.strip().split("=", 1) for line in f if "=" in line)
+        self.kubeconfig = self.env["KUBECONFIG"]
+
+    def client(self):
+        return Kube(self.env["KUBE_URL"], self.env["KUBE_TOKEN"], self.env["KUBE_CA"])
+
+    def close(self):
+        self.proc.send_signal(signal.SIGTERM)
+        try:
+            self.proc.wait(30)
+        except subprocess.TimeoutExpired:
+            self.proc.kill()
+            self.proc.wait()
+        shutil.rmtree(self.dir, ignore_errors=True)
+
+
+class Real(Cases, HyperShiftCase):
+    make_api = Api
+
+
+if __name__ == "__main__":
+    real.main()

@@ -133,6 +133,7 @@ hfd_rc hfd_guard_open(const struct hfd_guard_config *config, struct hfd_guard **
     guard->config = *config;
     guard->usable = true;
     pthread_mutex_init(&guard->lock, NULL);
+    hfd_failures_init(&guard->failures);
     pthread_condattr_init(&attr);
     pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
     pthread_cond_init(&guard->wake, &attr);
@@ -159,6 +160,7 @@ void hfd_guard_free(struct hfd_guard *guard)
     hfd_trust_unref(guard->trust);
     hfd_signers_free(guard->signers);
     pthread_cond_destroy(&guard->wake);
+    hfd_failures_fini(&guard->failures);
     pthread_mutex_destroy(&guard->lock);
     free(guard);
 }
@@ -295,6 +297,11 @@ void hfd_guard_check(struct hfd_guard *guard, struct hfd_guard_view *view, hfd_s
         check_token(guard, view, secret, now_us, out);
     else if (hfd_jwt_is(secret))
         check_jwt(guard, view, secret, now_us, out);
+}
+
+struct hfd_failures *hfd_guard_failures(struct hfd_guard *guard)
+{
+    return &guard->failures;
 }
 
 void hfd_guard_note(struct hfd_guard *guard, struct hfd_keyset_row *used, const char *from,

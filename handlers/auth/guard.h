@@ -11,6 +11,7 @@
 
 #include "driver/base/clock.h"
 #include "handlers/auth/decide.h"
+#include "handlers/auth/failures.h"
 #include "handlers/auth/keyset.h"
 #include "handlers/auth/signers.h"
 #include "store/store.h"
@@ -78,6 +79,8 @@ void hfd_guard_check(struct hfd_guard *guard, struct hfd_guard_view *view, hfd_s
 /** Notes the use of answer->used. @param from  the address of the caller */
 void hfd_guard_note(struct hfd_guard *guard, struct hfd_keyset_row *used, const char *from,
                     int64_t now_us);
+/** Returns the failed logins. */
+struct hfd_failures *hfd_guard_failures(struct hfd_guard *guard);
 void hfd_guard_view_close(struct hfd_guard_view *view);
 
 /** A token in a list for the operator: no hash. */

@@ -5,6 +5,7 @@
 #include <pthread.h>
 #include <sys/stat.h>
 
+#include "handlers/auth/failures.h"
 #include "handlers/auth/guard.h"
 
 struct hfd_guard {
@@ -17,6 +18,7 @@ struct hfd_guard {
     struct hfd_trust *trust; /* under lock */
     bool look, stop;         /* under lock: asked of the thread */
 
+    struct hfd_failures failures;
     atomic_bool wants_keys; /* a token named a new key of a known issuer */
 
     bool has_local; /* const once the loops run */

@@ -40,21 +40,53 @@ static hfd_rc identify(struct hfd_exchange *x, int64_t now_us, struct hfd_guard_
     return rc;
 }
 
+static void log_refusal(const struct hfd_failure_note *note, const char *reason, const char *from)
+{
+    const struct hfd_log_field fields[] = {HFD_LOG_CSTR("reason", reason),
+                                           HFD_LOG_CSTR("from", from),
+                                           HFD_LOG_INT("silent", note->silent)};
+
+    if (note->log && hfd_log_enabled(HFD_LOG_INFO))
+        hfd_log_write(HFD_LOG_INFO, "caller refused", fields, note->silent > 0 ? 3 : 2);
+}
+
+/* Refuses a caller that is known, or that brought no credentials: at once. */
 static void refuse(struct hfd_exchange *x, enum hfd_access verdict, const char *text,
                    const char *reason)
 {
+    struct hfd_guard *guard = hfd_exchange_app(x)->guard;
+    struct hfd_failure_note note = {.log = true};
     char from[HFD_FROM_MAX];
     struct hfd_err err;
 
+    if (guard != NULL)
+        note = hfd_failures_line(hfd_guard_failures(guard),
+                                 hfd_loop_mono_us(hfd_exchange_conn(x)->loop));
     hfd_exchange_format_client(x, from);
     hfd_metric_add(HFD_METRIC_AUTH_REFUSED, HFD_LABELS(reason), 1);
-    HFD_LOG(HFD_LOG_INFO, "caller refused", HFD_LOG_CSTR("reason", reason),
-            HFD_LOG_CSTR("from", from));
+    log_refusal(&note, reason, from);
     hfd_exchange_fail(x,
                       hfd_fail(&err,
                                verdict == HFD_ACCESS_FORBIDDEN ? HFD_FORBIDDEN : HFD_UNAUTHORIZED,
                                "%s", text),
                       &err);
+}
+
+/* Refuses credentials that are not valid. The answer waits, the longer the more an address fails.
+ */
+static void refuse_login(struct hfd_exchange *x, const char *text, const char *reason)
+{
+    struct hfd_failure_note note;
+    char from[HFD_FROM_MAX];
+    struct hfd_err err;
+
+    hfd_exchange_format_client(x, from);
+    hfd_metric_add(HFD_METRIC_AUTH_REFUSED, HFD_LABELS(reason), 1);
+    note = hfd_failures_add(hfd_guard_failures(hfd_exchange_app(x)->guard), from,
+                            hfd_loop_mono_us(hfd_exchange_conn(x)->loop));
+    log_refusal(&note, reason, from);
+    (void)hfd_fail(&err, HFD_UNAUTHORIZED, "%s", text);
+    hfd_exchange_refuse_later(x, &err, note.delay_us);
 }
 
 static void note_use(struct hfd_exchange *x, struct hfd_guard_answer *answer, int64_t now_us)
@@ -105,7 +137,10 @@ bool hfd_access_check(struct hfd_exchange *x, enum hfd_need need)
     }
     verdict = hfd_auth_decide(true, need, &answer.caller, text);
     if (verdict == HFD_ACCESS_UNKNOWN) {
-        refuse(x, verdict, text, hfd_auth_fault_label(answer.caller.fault));
+        if (answer.caller.fault == HFD_AUTH_ABSENT)
+            refuse(x, verdict, text, hfd_auth_fault_label(answer.caller.fault));
+        else
+            refuse_login(x, text, hfd_auth_fault_label(answer.caller.fault));
         return false;
     }
     note_use(x, &answer, now_us);

@@ -15,53 +15,23 @@
 #include "handlers/http/count.h"
 #include "handlers/http/door.h"
 #include "handlers/http/headers.h"
+#include "handlers/http/later.h"
 #include "handlers/http/peer.h"
 #include "handlers/http/reply.h"
 #include "handlers/http/sending.h"
 
-#define LOG_PATH_MAX_BYTES 200
 #define PROBLEM_MAX_BYTES 262144 /* a full list of violations with the longest fields */
 #define MESSAGE_MAX_BYTES (HFD_TARGET_MAX_BYTES + 128)
-
-struct hfd_exchange {
-    struct hfd_job job; /* first member: the job is the exchange */
-    unsigned magic;
-#define EXCHANGE_MAGIC 0xe8c4a49eu
-    unsigned refs; /* loop thread only */
-    h2o_multithread_message_t message;
-    struct hfd_sending sending;
-    struct hfd_loop *loop;
-    struct hfd_conn *conn; /* valid while req is */
-    h2o_req_t *req;        /* NULL once the client has gone or the answer is sent */
-    struct hfd_match match;
-    struct hfd_request view;
-    hfd_slice path_token; /* of the request; the path has it no more */
-    hfd_slice caller;     /* the caller's name, in mem; empty without authentication */
-    struct hfd_arena mem;
-    struct hfd_buf body; /* of the answer; kept until it is sent */
-    int64_t kept_bytes;  /* of body, taken from the memory of the server */
-    hfd_then_fn *then;
-    bool counted; /* counted in server->in_flight */
-    bool replied;
-    bool job_out;
-    bool writes;        /* work was handed to the writer */
-    bool viewing;       /* the job that is out is a view: it can be cancelled */
-    int64_t started_us; /* mono */
-    char id[HFD_KSUID_LEN];
-    char path_log[LOG_PATH_MAX_BYTES]; /* outlives the request, for the log */
-    size_t path_log_len;
-};
 
 static struct hfd_exchange *exchange_of_job(struct hfd_job *job)
 {
     struct hfd_exchange *x = (struct hfd_exchange *)(void *)job;
 
-    HFD_CHECK_OBJ(x, EXCHANGE_MAGIC);
+    HFD_CHECK_OBJ(x, HFD_EXCHANGE_MAGIC);
     return x;
 }
 
-/* Leaves the count of requests in flight: the answer is decided, or the client has gone. */
-static void leave_flight(struct hfd_exchange *x)
+void hfd_exchange_leave_flight(struct hfd_exchange *x)
 {
     if (!x->counted)
         return;
@@ -70,12 +40,12 @@ static void leave_flight(struct hfd_exchange *x)
     hfd_metric_add(HFD_METRIC_HTTP_INFLIGHT, NULL, -1);
 }
 
-static void unref(struct hfd_exchange *x)
+void hfd_exchange_unref(struct hfd_exchange *x)
 {
     HFD_ASSERT(x->refs > 0);
     if (--x->refs != 0)
         return;
-    leave_flight(x);
+    hfd_exchange_leave_flight(x);
     hfd_arena_fini(&x->mem);
     hfd_buf_fini(&x->body);
     hfd_budget_give(&x->loop->server->memory, x->kept_bytes + x->sending.copy_bytes);
@@ -101,13 +71,16 @@ static void on_req_gone(void *slot)
 {
     struct hfd_exchange *x = *(struct hfd_exchange **)slot;
 
-    HFD_CHECK_OBJ(x, EXCHANGE_MAGIC);
+    HFD_CHECK_OBJ(x, HFD_EXCHANGE_MAGIC);
     x->req = NULL;
+    if (x->later != NULL)
+        hfd_later_cancel(x->loop, x->later);
+    x->later = NULL;
     hfd_exchange_cancel(x);
     x->conn->request_id = HFD_SLICE_NONE;
     x->conn->exchange = NULL;
     hfd_conn_request_done(x->conn);
-    unref(x);
+    hfd_exchange_unref(x);
 }
 
 struct hfd_host_address hfd_exchange_client(const struct hfd_exchange *x)
@@ -174,10 +147,10 @@ void hfd_exchange_reply(struct hfd_exchange *x, const struct hfd_reply *reply)
     const bool has_body = reply->content_type != NULL && !bare;
     hfd_slice body = HFD_SLICE_NONE;
 
-    HFD_CHECK_OBJ(x, EXCHANGE_MAGIC);
+    HFD_CHECK_OBJ(x, HFD_EXCHANGE_MAGIC);
     HFD_ASSERT(!x->replied && !x->job_out && req != NULL);
     x->replied = true;
-    leave_flight(x);
+    hfd_exchange_leave_flight(x);
     hfd_counter_add(x->loop->counter, x->match.route, x->view.method, reply->status,
                     hfd_loop_mono_us(x->loop) - x->started_us);
     log_request(x, "request", reply->status, has_body ? reply->body.len : 0);
@@ -377,7 +350,7 @@ static void on_job_done(struct hfd_job *job)
     x->job_out = x->viewing = false;
     hfd_log_request_id(x->view.request_id);
     if (x->req == NULL) {
-        leave_flight(x);
+        hfd_exchange_leave_flight(x);
         log_request(x, "client gone", 499, 0);
         hfd_metric_add(HFD_METRIC_HTTP_REFUSED, HFD_LABELS("client_gone"), 1);
     } else {
@@ -386,7 +359,7 @@ static void on_job_done(struct hfd_job *job)
             hfd_exchange_fail(x, HFD_CORRUPT, NULL);
     }
     hfd_log_request_id(HFD_SLICE_NONE);
-    unref(x);
+    hfd_exchange_unref(x);
 }
 
 typedef hfd_rc submit_fn(struct hfd_store *store, struct hfd_job *job, struct hfd_err *err);
@@ -397,7 +370,7 @@ static void submit(struct hfd_exchange *x, submit_fn *submit_job, hfd_txn_fn *fn
     struct hfd_err err = {0};
     hfd_rc rc;
 
-    HFD_CHECK_OBJ(x, EXCHANGE_MAGIC);
+    HFD_CHECK_OBJ(x, HFD_EXCHANGE_MAGIC);
     HFD_ASSERT(!x->replied && !x->job_out);
     x->job = (struct hfd_job){.fn = fn, .arg = arg, .sink = &x->loop->sink, .done = on_job_done};
     x->then = then;
@@ -468,7 +441,7 @@ static struct hfd_exchange *exchange_new(struct hfd_loop *loop, h2o_req_t *req)
 
     if (x == NULL)
         return NULL;
-    x->magic = EXCHANGE_MAGIC;
+    x->magic = HFD_EXCHANGE_MAGIC;
     x->refs = 1;
     x->loop = loop;
     x->req = req;
@@ -595,6 +568,6 @@ int hfd_exchange_on_req(h2o_handler_t *self, h2o_req_t *req)
     hfd_log_request_id(x->view.request_id);
     dispatch(x);
     hfd_log_request_id(HFD_SLICE_NONE);
-    unref(x);
+    hfd_exchange_unref(x);
     return 0;
 }

@@ -8,6 +8,48 @@
 #include "handlers/settings/network.h"
 #include "handlers/http/exchange.h"
 #include "handlers/http/loop.h"
+#include "handlers/http/route.h"
+#include "handlers/http/sending.h"
+#include "driver/fleet/ksuid.h"
+
+#define HFD_EXCHANGE_PATH_MAX 200 /* bytes of a path in the log */
+
+struct hfd_later;
+
+struct hfd_exchange {
+    struct hfd_job job; /* first member: the job is the exchange */
+    unsigned magic;
+#define HFD_EXCHANGE_MAGIC 0xe8c4a49eu
+    unsigned refs; /* loop thread only */
+    h2o_multithread_message_t message;
+    struct hfd_sending sending;
+    struct hfd_loop *loop;
+    struct hfd_conn *conn; /* valid while req is */
+    h2o_req_t *req;        /* NULL once the client has gone or the answer is sent */
+    struct hfd_match match;
+    struct hfd_request view;
+    hfd_slice path_token; /* of the request; the path has it no more */
+    hfd_slice caller;     /* the caller's name, in mem; empty without authentication */
+    struct hfd_arena mem;
+    struct hfd_buf body; /* of the answer; kept until it is sent */
+    int64_t kept_bytes;  /* of body, taken from the memory of the server */
+    hfd_then_fn *then;
+    struct hfd_later *later; /* the answer that waits, in mem; NULL = none */
+    bool counted;            /* counted in server->in_flight */
+    bool replied;
+    bool job_out;
+    bool writes;        /* work was handed to the writer */
+    bool viewing;       /* the job that is out is a view: it can be cancelled */
+    int64_t started_us; /* mono */
+    char id[HFD_KSUID_LEN];
+    char path_log[HFD_EXCHANGE_PATH_MAX]; /* outlives the request, for the log */
+    size_t path_log_len;
+};
+
+/** Leaves the count of requests in flight: the answer is decided, or the client has gone. */
+void hfd_exchange_leave_flight(struct hfd_exchange *x);
+/** Gives a reference back. */
+void hfd_exchange_unref(struct hfd_exchange *x);
 
 /** Copies the name of the caller. Returns false if memory is short. */
 bool hfd_exchange_set_caller(struct hfd_exchange *x, hfd_slice name);
@@ -15,6 +57,8 @@ bool hfd_exchange_set_caller(struct hfd_exchange *x, hfd_slice name);
 hfd_slice hfd_exchange_path_token(const struct hfd_exchange *x);
 /** Returns the connection of a request that is not answered yet. */
 struct hfd_conn *hfd_exchange_conn(const struct hfd_exchange *x);
+/** Answers with 401 after a time; at once if too many answers wait. */
+void hfd_exchange_refuse_later(struct hfd_exchange *x, const struct hfd_err *err, int64_t delay_us);
 /** Handles a request of h2o. */
 int hfd_exchange_on_req(h2o_handler_t *self, h2o_req_t *req);
 /**

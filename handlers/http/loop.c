@@ -13,6 +13,7 @@
 #include "handlers/http/door.h"
 #include "handlers/http/door_sweep.h"
 #include "handlers/http/exchange_int.h"
+#include "handlers/http/later.h"
 
 #define ACCEPTS_MAX 16
 #define OPS_CONNECTIONS_MAX 64
@@ -138,6 +139,7 @@ static hfd_rc loop_open(struct hfd_loop *loop)
 
     h2o_linklist_init_anchor(&loop->conns);
     h2o_linklist_init_anchor(&loop->rearm);
+    h2o_linklist_init_anchor(&loop->later);
     h2o_context_init(&loop->ctx, h2o_evloop_create(), &s->conf);
     loop->accept = (h2o_accept_ctx_t){.ctx = &loop->ctx, .hosts = s->conf.hosts};
     h2o_multithread_register_receiver(loop->ctx.queue, &loop->finished, hfd_exchange_on_finished);
@@ -237,11 +239,13 @@ static void loop_run(struct hfd_loop *loop)
     for (;;) {
         int64_t now_us, wait_us = loop->again ? 0 : loop->draining ? DRAIN_LOOK_US : SWEEP_US;
 
+        wait_us = hfd_later_wait_us(loop, wait_us);
         (void)h2o_evloop_run(loop->ctx.loop, (int32_t)(wait_us / 1000));
         loop->again = false;
+        now_us = hfd_loop_mono_us(loop);
+        hfd_later_run(loop, now_us);
         hfd_conn_rearm_all(loop);
         make_room(loop);
-        now_us = hfd_loop_mono_us(loop);
         if (now_us - loop->swept_us >= SWEEP_US)
             sweep(loop, now_us);
         if (!loop->draining && atomic_load(&loop->server->draining))

@@ -4,6 +4,9 @@ start off loopback. Written from the table of scopes, not from the program's tab
 import base64
 import os
 import re
+import socket
+import threading
+import time
 import unittest
 
 from lib import BASE, Client, Server, cluster_input, eventually, guresid, run as run_program
@@ -84,6 +87,14 @@ class Guarded(unittest.TestCase):
 
 
 class Matrix(Guarded):
+    FLAGS = ("--http-trusted-proxies", "127.0.0.0/8")
+    count = 0
+
+    def elsewhere(self, headers):
+        """The headers from another address each time: failed logins of one would be slowed."""
+        Matrix.count += 1
+        return dict({"X-Forwarded-For": "10.0.%d.%d" % divmod(Matrix.count, 250)}, **headers)
+
     def ways(self, ops):
         """name, function: (token, path) -> (headers, path)"""
         yield "bearer", lambda token, path: (bearer(token), path)
@@ -106,7 +117,7 @@ class Matrix(Guarded):
             path = re.sub(r"\{[^}]*\}", "none-of-these", path)
             allowed = may(method, template)
             for headers in ({}, bearer("hfd_" + "A" * 43), bearer("abc"), {"Authorization": "x"}):
-                answer = client.request(method, path, b"{}", headers)
+                answer = client.request(method, path, b"{}", self.elsewhere(headers))
                 with self.subTest(method=method, path=template, headers=headers):
                     self.assertEqual(answer.status == 401, allowed is not None, answer)
             for scope in SCOPES:
@@ -196,7 +207,8 @@ class Matrix(Guarded):
                          "/t/%s/" + "x" * 17000):
                 for headers in ({}, {"Origin": "https://evil.example"}):
                     for method in ("GET", "DELETE", "BREW"):
-                        answer = self.main.request(method, path % secret, None, headers)
+                        answer = self.main.request(method, path % secret, None,
+                                                   self.elsewhere(headers))
                         seen.append(repr(answer.headers) + answer.body.decode())
             seen.append(self.main.get("/x", bearer(secret)).body.decode())
             answer = self.main.request("PUT", "/t/%s/clusters/%s" % (secret, guresid()),
@@ -217,6 +229,76 @@ class Matrix(Guarded):
             self.assertIn('hfd_auth_refused_total{reason="%s"} 1' % reason, text)
         reasons = [r["reason"] for r in self.server.records() if r["msg"] == "caller refused"]
         self.assertEqual(reasons, ["absent", "unknown", "scope"])
+
+
+class Failures(Guarded):
+    def fail(self, client, times):
+        began = time.monotonic()
+        for _ in range(times):
+            self.assertEqual(client.get("/x", bearer("hfd_" + "D" * 43)).status, 401)
+        return time.monotonic() - began
+
+    def test_failures_are_slowed(self):
+        """The 401 to failed logins waits: 20 ms for each failure, 2 s at the hundredth. A valid
+        token and a request without credentials do not.
+        """
+        clients = [Client(self.server) for _ in range(20)]
+        for client in clients:
+            self.addCleanup(client.close)
+        first = self.fail(clients[0], 10)
+        self.assertGreaterEqual(first, 0.02 * sum(range(1, 11)))
+
+        def work(client):
+            self.fail(client, 5)
+
+        threads = [threading.Thread(target=work, args=(c,)) for c in clients]
+        for thread in threads:
+            thread.start()
+        good = []
+        while any(t.is_alive() for t in threads):
+            began = time.monotonic()
+            self.assertEqual(self.status_of(self.tokens["driver"]), 404)
+            self.assertEqual(self.main.get("/x").status, 401)
+            good.append(time.monotonic() - began)
+        for thread in threads:
+            thread.join()
+        last = self.fail(clients[0], 1)
+        self.assertGreaterEqual(last, 1.8)
+        self.assertLess(sorted(good)[len(good) // 2], last / 2)
+        flight = re.search(r"hfd_http_requests_in_flight (\d+)",
+                           self.ops.get("/metrics").body.decode()).group(1)
+        self.assertEqual(flight, "0")
+
+    def test_what_waits_is_bounded(self):
+        """A flood of failures is answered, its log is bounded, and none is lost to the count."""
+        raw = []
+        for _ in range(400):
+            s = socket.create_connection(("127.0.0.1", self.server.port))
+            s.sendall(b"GET /x HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer hfd_"
+                      + b"E" * 43 + b"\r\n\r\n")
+            raw.append(s)
+        for s in raw[:50]:
+            s.close()  # some do not wait for the answer
+        self.assertEqual(self.status_of(self.tokens["driver"]), 404)
+        for s in raw[50:]:
+            s.settimeout(20)
+            self.assertIn(b" 401 ", s.recv(4096))
+            s.close()
+        self.assertIn('hfd_auth_refused_total{reason="unknown"} 400',
+                      self.ops.get("/metrics").body.decode())
+        lines = [r for r in self.server.records() if r["msg"] == "caller refused"]
+        self.assertLess(len(lines), 200)
+        self.assertEqual(len(lines) + sum(r.get("silent", 0) for r in lines) <= 400, True)
+
+    def test_the_end_does_not_wait(self):
+        """A stop answers what waits."""
+        self.fail(self.main, 30)
+        s = socket.create_connection(("127.0.0.1", self.server.port))
+        s.sendall(b"GET /x HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer hfd_F\r\n\r\n")
+        self.assertEqual(self.server.sigterm(), 0)
+        s.settimeout(10)
+        self.assertIn(b" 401 ", s.recv(4096))
+        s.close()
 
 
 class Tokens(Guarded):

@@ -12,12 +12,15 @@
 #define HFD_EXIT_LIST(X) \
     X(OK,         0, "success; serve: stopped by SIGTERM or SIGINT, all work finished") \
     X(CUT_SHORT,  1, "cut short: a second SIGTERM or SIGINT, or the output cannot be written; " \
-                     "health: the server does not live, or is not ready; check: a rule is broken") \
+                     "health: the server does not live, or is not ready; check: a rule is broken; " \
+                     "apply, get, wait, delete: the operation failed") \
     X(USAGE,      2, "unknown command or flag, or a bad setting") \
     X(FOUND,      3, "doctor: problems or orphans found") \
-    X(ADDRESS,   69, "cannot listen on an address; check: the driver cannot be reached") \
+    X(ABSENT,     4, "get, wait: there is no such resource") \
+    X(ADDRESS,   69, "cannot listen on an address; check, apply, get, wait, delete: the driver cannot be reached") \
     X(INTERNAL,  70, "out of memory, or the store failed; a restart recovers all acknowledged work") \
     X(DATA,      73, "cannot create, lock or use the data folder or a file in it") \
+    X(UNDER_WAY, 75, "apply, wait, delete: still under way when the time was over, or at Ctrl-C") \
     X(KEYS,      78, "the key ring is unreadable, or missing although there is data")
 
 /* name, arguments, what it does */
@@ -30,6 +33,10 @@
       "check settings and the files they name, show them as YAML, or list all as Markdown") \
     X(doctor,  "[SETTINGS]", "check settings, keys, data and the remote, and list orphans") \
     X(health,  "[--ready] [SETTINGS]", "exit with 0 if the server on this machine lives, or is ready") \
+    X(apply,   "FILE|- [--id GURESID] [FLAGS]", "order a resource from a Humanitec driver") \
+    X(get,     "GURESID [FLAGS]", "print a resource of a Humanitec driver") \
+    X(wait,    "GURESID [FLAGS]", "wait until a resource is ready, and print it") \
+    X(delete,  "GURESID [FLAGS]", "delete a resource of a Humanitec driver") \
     X(check,   "URL --input FILE [--update FILE] [FLAGS]", \
       "check any Humanitec driver against the Driver API 0.9.3") \
     X(version, "", "print the version") \

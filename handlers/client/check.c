@@ -15,6 +15,9 @@
 #define WAIT_MAX_US (INT64_C(10) * HFD_US_PER_S)
 #define BUSY_WAIT_MAX_S 30
 
+/* A clean-up is not stopped by a signal. */
+static const volatile sig_atomic_t never = 0;
+
 /* ---- rules ---- */
 
 void hfd_check_judge(struct hfd_check *k, enum hfd_check_rule rule, bool met, const char *seen)
@@ -207,7 +210,7 @@ void hfd_check_send(struct hfd_check *k, const struct hfd_check_ask *ask,
         if (s == 0 || i == BUSY_TRIES || hfd_check_stopped(k))
             break;
         hfd_client_answer_fini(&out->http);
-        hfd_client_wait(k->http, s * HFD_US_PER_S);
+        hfd_client_wait(k->http, s * HFD_US_PER_S, k->options->stop);
     }
     hfd_buf_fini(&body);
     take(k, ask, out);
@@ -259,7 +262,8 @@ int hfd_check_poll(struct hfd_check *k, const struct hfd_check_ask *ask, int whi
         /* A clean-up goes on after a stop; other polls end. */
         if (hfd_check_stopped(k) && ask->method != HFD_CHECK_DELETE)
             return status;
-        hfd_client_wait(k->http, interval_us(k, wait_us));
+        hfd_client_wait(k->http, interval_us(k, wait_us),
+                        ask->method == HFD_CHECK_DELETE ? &never : k->options->stop);
     }
 }
 
@@ -301,7 +305,7 @@ static bool clean_order(struct hfd_check *k, struct hfd_check_order *o)
         /* 409: another operation has to end first. */
         refusals += status != 409;
         k->broken = false;
-        hfd_client_wait(k->http, interval_us(k, WAIT_FIRST_US));
+        hfd_client_wait(k->http, interval_us(k, WAIT_FIRST_US), &never);
     }
     return false;
 }

@@ -1,6 +1,7 @@
 /* See http.h. */
 #include "handlers/client/http.h"
 
+#include "driver/base/clock.h"
 #include "driver/base/file.h"
 #include "driver/base/secret.h"
 #include "driver/base/url.h"
@@ -14,6 +15,7 @@
 #define CONNECT_TIMEOUT_MS 10000L
 #define URL_MAX_BYTES 8192
 #define US_PER_MS INT64_C(1000)
+#define WAIT_PIECE_US (INT64_C(200) * US_PER_MS)
 
 struct hfd_client_http {
     struct hfd_client_config config;
@@ -303,7 +305,16 @@ hfd_slice hfd_client_header(const struct hfd_client_answer *answer, const char *
     return HFD_SLICE_NONE;
 }
 
-void hfd_client_wait(struct hfd_client_http *http, int64_t us)
+void hfd_client_wait(struct hfd_client_http *http, int64_t us, const volatile sig_atomic_t *stop)
 {
-    (void)curl_multi_poll(http->multi, NULL, 0, (int)(us / US_PER_MS), NULL);
+    const int64_t until_us = hfd_clock_mono_us(&hfd_clock_system) + us;
+    int64_t left_us = us;
+
+    while (left_us > 0 && *stop == 0) {
+        (void)curl_multi_poll(
+            http->multi, NULL, 0,
+            (int)((left_us < WAIT_PIECE_US ? left_us : WAIT_PIECE_US) / US_PER_MS), NULL);
+        left_us = until_us - hfd_clock_mono_us(&hfd_clock_system);
+        left_us = left_us < US_PER_MS ? 0 : left_us;
+    }
 }

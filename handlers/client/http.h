@@ -6,6 +6,8 @@
 #ifndef HFD_CLIENT_HTTP_H
 #define HFD_CLIENT_HTTP_H
 
+#include <signal.h>
+
 #include "driver/base/buf.h"
 
 #define HFD_CLIENT_ANSWER_MAX_BYTES ((size_t)16 * 1024 * 1024)
@@ -67,7 +69,7 @@ void hfd_client_answer_fini(struct hfd_client_answer *answer);
 /** The value of a header; p is NULL without it. Borrowed from the answer. */
 hfd_slice hfd_client_header(const struct hfd_client_answer *answer, const char *name);
 
-/** Waits, or returns early when a signal comes. */
-void hfd_client_wait(struct hfd_client_http *http, int64_t us);
+/** Waits, or returns soon after *stop is set by a signal. */
+void hfd_client_wait(struct hfd_client_http *http, int64_t us, const volatile sig_atomic_t *stop);
 
 #endif

@@ -15,6 +15,8 @@ static const char sql_watch_delete[] =
     "DELETE FROM watch WHERE fleet_id = ?1 AND adapter = ?2";
 static const char sql_watch_delete_all[] =
     "DELETE FROM watch WHERE fleet_id = ?1";
+static const char sql_watch_next[] =
+    "SELECT stale_us FROM watch WHERE told = 0 ORDER BY stale_us LIMIT 1";
 static const char sql_watch_stale[] =
     "SELECT " WATCH_COLUMNS " FROM watch WHERE told = 0 AND stale_us < ?1 ORDER BY stale_us LIMIT ?2";
 /* clang-format on */
@@ -64,6 +66,14 @@ hfd_rc hfd_watch_row_delete(struct hfd_txn *tx, const struct hfd_watch_row *key,
     if (key->adapter.len == 0)
         return hfd_row_run(tx, sql_watch_delete_all, key->fleet_id, HFD_SLICE_NONE, err);
     return hfd_row_run(tx, sql_watch_delete, key->fleet_id, key->adapter, err);
+}
+
+hfd_rc hfd_watch_row_next(struct hfd_txn *tx, int64_t *out, struct hfd_err *err)
+{
+    struct hfd_stmt *st;
+    hfd_rc rc = hfd_db_prepare(tx->db, sql_watch_next, &st, err);
+
+    return rc == HFD_OK ? hfd_row_number(st, INT64_MAX, out, err) : rc;
 }
 
 hfd_rc hfd_watch_row_stale(struct hfd_txn *tx, const struct hfd_watch_query *query,

@@ -32,6 +32,9 @@ struct hfd_watch_query {
     int64_t limit;
 };
 
+/** Gives the earliest stale_us of rows that are not told; INT64_MAX = there is none. */
+HFD_MUST_CHECK hfd_rc hfd_watch_row_next(struct hfd_txn *tx, int64_t *out, struct hfd_err *err);
+
 /** Lists rows that are stale and not told, the longest stale first. */
 HFD_MUST_CHECK hfd_rc hfd_watch_row_stale(struct hfd_txn *tx, const struct hfd_watch_query *query,
                                           struct hfd_arena *mem, struct hfd_watch_list *out,

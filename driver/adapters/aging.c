@@ -6,11 +6,12 @@
 #include "driver/base/thread.h"
 #include "driver/core/observe.h"
 #include "driver/health/intake.h"
+#include "store/rows_watch.h"
 
 #include <stdlib.h>
 
 #define AGING_MAGIC 0xa61c9a3eu
-#define PAUSE_US (5 * HFD_US_PER_S)
+#define PAUSE_US HFD_US_PER_S                      /* for documents that were old when they came */
 #define LOOK_MAX_BYTES ((size_t)256 * 1024 * 1024) /* memory of one look */
 
 struct hfd_aging {
@@ -28,7 +29,8 @@ struct look {
     const struct hfd_aging_config *config;
     int64_t now_us;
     struct hfd_arena mem;
-    size_t count; /* stale documents that it took */
+    size_t count;    /* stale documents that it took */
+    int64_t next_us; /* the last microsecond of the next one; INT64_MAX = there is none */
 };
 
 static hfd_rc txn_look(struct hfd_txn *tx, void *arg, struct hfd_err *err)
@@ -45,10 +47,12 @@ static hfd_rc txn_look(struct hfd_txn *tx, void *arg, struct hfd_err *err)
 
     hfd_arena_fini(&look->mem); /* it may run again */
     rc = hfd_health_settle(tx, &call, &look->count, err);
+    if (rc == HFD_OK)
+        rc = hfd_watch_row_next(tx, &look->next_us, err);
     return rc == HFD_OK ? hfd_resource_observe(tx, look->config->driver, &call, err) : rc;
 }
 
-hfd_rc hfd_aging_look(const struct hfd_aging_config *config, struct hfd_err *err)
+hfd_rc hfd_aging_look(const struct hfd_aging_config *config, int64_t *next_us, struct hfd_err *err)
 {
     struct look look = {.config = config};
     hfd_rc rc;
@@ -59,25 +63,31 @@ hfd_rc hfd_aging_look(const struct hfd_aging_config *config, struct hfd_err *err
         rc = hfd_store_update_wait(config->store, txn_look, &look, err);
     } while (rc == HFD_OK && look.count == HFD_HEALTH_SETTLE_MAX);
     hfd_arena_fini(&look.mem);
+    *next_us = rc == HFD_OK ? look.next_us : INT64_MAX;
     return rc;
 }
 
-/* Logs the first failure of a row. */
-static void look_once(struct hfd_aging *aging)
+/* Looks, and logs the first failure of a row. @return how long to wait for the next look */
+static int64_t look_once(struct hfd_aging *aging)
 {
     struct hfd_err err;
-    const hfd_rc rc = hfd_aging_look(&aging->config, &err);
+    int64_t next_us, now_us;
+    const hfd_rc rc = hfd_aging_look(&aging->config, &next_us, &err);
 
     if (rc != HFD_OK && !aging->failing)
         HFD_LOG(HFD_LOG_WARN, "cannot settle stale documents; will try again",
                 HFD_LOG_CSTR("code", hfd_rc_name(rc)), HFD_LOG_CSTR("reason", err.msg));
     aging->failing = rc != HFD_OK;
+    now_us = hfd_clock_wall_us(aging->config.clock);
+    if (next_us >= now_us + PAUSE_US)
+        return PAUSE_US;
+    return next_us >= now_us ? next_us - now_us + 1 : 1;
 }
 
 /* Sleeps until the next look, or until the stop. @return whether to stop */
-static bool wait_for_next(struct hfd_aging *aging)
+static bool wait_for_next(struct hfd_aging *aging, int64_t pause_us)
 {
-    const int64_t until_us = hfd_clock_mono_us(&hfd_clock_system) + PAUSE_US;
+    const int64_t until_us = hfd_clock_mono_us(&hfd_clock_system) + pause_us;
     const struct timespec until = {.tv_sec = (time_t)(until_us / HFD_US_PER_S),
                                    .tv_nsec = (long)(until_us % HFD_US_PER_S) * 1000};
     bool stop;
@@ -95,10 +105,12 @@ static void *run(void *arg)
 {
     struct hfd_aging *aging = arg;
 
+    int64_t pause_us;
+
     HFD_CHECK_OBJ(aging, AGING_MAGIC);
     do
-        look_once(aging);
-    while (!wait_for_next(aging));
+        pause_us = look_once(aging);
+    while (!wait_for_next(aging, pause_us));
     return NULL;
 }
 

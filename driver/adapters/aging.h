@@ -17,7 +17,8 @@ struct hfd_aging_config {
 };
 
 /**
- * Starts the thread. It looks at once, and every 5 seconds from then on.
+ * Starts the thread. It looks at once, when the next document becomes stale, and every second. So
+ * no reader has to judge documents: what is stored follows within milliseconds.
  * @param config its pointers are borrowed until hfd_aging_stop, which must come before the store is
  * closed
  * @param out gives; free with hfd_aging_stop
@@ -31,7 +32,11 @@ HFD_MUST_CHECK hfd_rc hfd_aging_start(const struct hfd_aging_config *config, str
  */
 void hfd_aging_stop(struct hfd_aging **aging);
 
-/** One look, in the calling thread: for tests, whose clock is their own. */
-HFD_MUST_CHECK hfd_rc hfd_aging_look(const struct hfd_aging_config *config, struct hfd_err *err);
+/**
+ * One look, in the calling thread: for tests, whose clock is their own.
+ * @param next_us  the last microsecond at which the next document is not stale; INT64_MAX = none
+ */
+HFD_MUST_CHECK hfd_rc hfd_aging_look(const struct hfd_aging_config *config, int64_t *next_us,
+                                     struct hfd_err *err);
 
 #endif

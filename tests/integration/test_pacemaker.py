@@ -7,7 +7,7 @@ import unittest
 
 import pacemaker
 from lib import (BASE, Case, Client, Server, cluster_input, conditions_of, eventually, guresid,
-                 report_body, RESOURCE_ID)
+                 report_body, RESOURCE_ID, TIME_FACTOR)
 from pacemaker import (HEALTHY, condition_of, conditions, document, earlier, lost_fencing,
                        time_at)
 
@@ -274,13 +274,13 @@ class Time(PacemakerCase):
     # A document that is not renewed takes Ready and Available down; the next one brings them back.
     def test_staleness(self):
         cluster = self.cluster()
-        self.sent(cluster, document(updated=time_at(-298)))
+        self.sent(cluster, document(updated=time_at(-295)))
         self.assertEqual(self.seen(cluster)["Ready"][0], "True")
-        time.sleep(2.5)  # the document ages; a read sees it at once
+        time.sleep(5.0)  # the document ages; a read sees it at once
         self.assertEqual((self.health(cluster)["overall"], self.health(cluster)["stale"]),
                          ("Unknown", True))
         eventually(lambda: self.seen(cluster)["Ready"][0] == "False", "the stale document counts",
-                   deadline_s=60)
+                   deadline_s=2 * TIME_FACTOR)
         seen = self.seen(cluster)
         self.assertEqual(seen["Available"], ("False", "AdapterReportedNotAvailable"))
         self.assertEqual(seen["PacemakerSuccessful"], ("False", "PacemakerStatusStale"))
@@ -295,7 +295,9 @@ class Time(PacemakerCase):
     # Before a first verdict a stale document decides nothing.
     def test_stale_from_the_beginning(self):
         cluster = self.cluster()
+        before = conditions_of(self.fleet.get(cluster))["LastKnownReconciled"]
         self.sent(cluster, document(updated=time_at(-3600)))
+        self.assertEqual(conditions_of(self.fleet.get(cluster))["LastKnownReconciled"], before)
         self.assertEqual(self.health(cluster)["overall"], "Unknown")
         self.assertEqual(self.seen(cluster)["Ready"][0], "True")
         self.assertNotIn("PacemakerSuccessful", self.seen(cluster))

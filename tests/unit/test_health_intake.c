@@ -128,12 +128,15 @@ static void set_status(struct scene_of_one *s, int64_t age_us, bool unclean)
     assert_int_equal(write_doc(s, HFD_HEALTH_STATUS, doc_of(s, age_us, unclean)), HFD_OK);
 }
 
-static void look(struct scene_of_one *s)
+/* @return how long the next document is not stale yet; INT64_MAX = there is none */
+static int64_t look(struct scene_of_one *s)
 {
     const struct hfd_aging_config config = {
         .store = s->w.store, .driver = &s->w.driver, .clock = &s->w.clock.clock};
+    int64_t next_us;
 
-    assert_int_equal(hfd_aging_look(&config, &s->w.err), HFD_OK);
+    assert_int_equal(hfd_aging_look(&config, &next_us, &s->w.err), HFD_OK);
+    return next_us != INT64_MAX ? next_us - world_now(&s->w) : INT64_MAX;
 }
 
 static hfd_rc run_events(struct hfd_txn *tx, const struct hfd_fleet_call *call, struct step *step,
@@ -186,11 +189,12 @@ static void staleness_by_the_clock(void **state)
     create(&s);
     set_status(&s, 0, false);
     condition_is(&s, "PacemakerHealthCheckDegraded", "False");
+    assert_int_equal(look(&s), 5 * MINUTE);
     test_clock_advance(&s.w.clock, 5 * MINUTE);
-    look(&s);
+    assert_int_equal(look(&s), 0);
     condition_is(&s, "Ready", "True");
     test_clock_advance(&s.w.clock, 1);
-    look(&s);
+    assert_true(look(&s) == INT64_MAX);
     condition_is(&s, "Ready", "False");
     condition_is(&s, "Available", "False");
     condition_is(&s, "PacemakerHealthCheckDegraded", "True");
@@ -198,7 +202,7 @@ static void staleness_by_the_clock(void **state)
     assert_true(world_row(&s.w, "gid").degraded);
     for (int i = 0; i < 3; i++) {
         test_clock_advance(&s.w.clock, MINUTE);
-        look(&s);
+        (void)look(&s);
     }
     events_are(&s, "PacemakerCRNotFound 1, PacemakerHealthy 1, PacemakerStatusStale 1");
     set_status(&s, 0, false);
@@ -220,7 +224,7 @@ static void staleness_over_a_restart(void **state)
     set_status(&s, 0, true);
     world_restart(&s.w);
     test_clock_advance(&s.w.clock, 6 * MINUTE);
-    look(&s);
+    (void)look(&s);
     condition_is(&s, "PacemakerHealthCheckDegraded", "True");
     events_are(&s, "PacemakerCRNotFound 1, PacemakerNodeUnhealthy 1, PacemakerStatusStale 1");
     world_close(&s.w);
@@ -238,7 +242,7 @@ static void stale_before_any_verdict(void **state)
     condition_is(&s, "Ready", "True");
     condition_is(&s, "PacemakerHealthCheckDegraded", "none");
     test_clock_advance(&s.w.clock, MINUTE);
-    look(&s);
+    (void)look(&s);
     condition_is(&s, "Ready", "True");
     events_are(&s, "PacemakerCRNotFound 1, PacemakerStatusStale 1");
     world_close(&s.w);
@@ -255,7 +259,7 @@ static void a_wrong_clock_hides_no_age(void **state)
     set_status(&s, -60 * MINUTE, false);
     condition_is(&s, "Ready", "True");
     test_clock_advance(&s.w.clock, 5 * MINUTE + 1);
-    look(&s);
+    (void)look(&s);
     condition_is(&s, "Ready", "False");
     world_close(&s.w);
 }
@@ -360,7 +364,7 @@ static void nothing_is_left_to_look_at(void **state)
     set_status(&s, 0, false);
     s.w.driver.fleet.observers.count = 0;
     test_clock_advance(&s.w.clock, 6 * MINUTE);
-    look(&s);
+    (void)look(&s);
     assert_int_equal(watches_of(&s), 0);
     condition_is(&s, "Ready", "True");
 
@@ -391,7 +395,7 @@ static void an_equal_time_writes_nothing(void **state)
     test_clock_advance(&s.w.clock, MINUTE);
     health_doc_set(doc, CLEAN0, NO);
     assert_int_equal(write_doc(&s, HFD_HEALTH_STATUS, json_deep_copy(doc)), HFD_OK);
-    look(&s);
+    (void)look(&s);
     assert_true(
         hfd_slice_eq(world_find(&s.w, HFD_KIND_CLUSTER, "one")->conditions, before.conditions));
     events_are(&s, "PacemakerCRNotFound 1, PacemakerHealthy 1");
@@ -399,7 +403,7 @@ static void an_equal_time_writes_nothing(void **state)
     assert_int_equal(write_doc(&s, HFD_HEALTH_STATUS, doc), HFD_OK);
     condition_is(&s, "Ready", "False");
     events_are(&s, "PacemakerCRNotFound 1, PacemakerHealthy 1, PacemakerStatusStale 1");
-    look(&s);
+    (void)look(&s);
     events_are(&s, "PacemakerCRNotFound 1, PacemakerHealthy 1, PacemakerStatusStale 1");
     world_close(&s.w);
 }

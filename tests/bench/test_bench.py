@@ -25,7 +25,8 @@ class Bench(unittest.TestCase):
         table = [line for line in ran.stdout.splitlines() if line.startswith("| ")]
         self.assertEqual(len(table), 1 + len(rows), "--markdown: a head and a line for each row")
         self.assertEqual({line.count(" |") for line in table}, {7})
-        for name in ("get", "put-repeat", "put-new", "report", "list", "start", "memory", "polls"):
+        for name in ("get", "put-repeat", "put-new", "report", "list", "start", "memory", "status",
+                     "polls"):
             row = rows[name]
             for key in ("value", "yardstick", "ratio", "budget"):
                 self.assertIsInstance(row[key], NUMBER, "%s of %s" % (key, name))

@@ -12,6 +12,7 @@
 
 #include "driver/core/hint.h"
 #include "driver/core/orphans.h"
+#include "driver/core/status.h"
 #include "driver/fleet/search.h"
 #include "driver/fleet/vocabulary.h"
 #include "store/search.h"
@@ -386,6 +387,100 @@ static hfd_rc show_hint(struct world *w)
     return rc;
 }
 
+/* ---- EMCO's status query ---- */
+
+static const char listed[] =
+    "{\"objects\":[{\"name\":\"a\",\"present\":true,\"detail\":{\"kind\":\"Secret\",\"data\":"
+    "{\"x\":\"eA==\"}}},{\"name\":\"b\",\"rsync-status\":\"Applied\"}]}";
+
+/* Ready, and an adapter has listed objects. */
+static void objects_listed(struct world *w)
+{
+    ready(w);
+    (void)world_report(w, scene_cluster(w, "one"),
+                       &(struct world_report){
+                           .adapter = "validation", .available = HFD_STATUS_TRUE, .data = listed});
+}
+
+static void objects_gone(struct world *w)
+{
+    hfd_slice pools[2];
+
+    objects_listed(w);
+    pools[0] = scene_nodepool(w, "np-1");
+    pools[1] = scene_nodepool(w, "np-2");
+    (void)world_delete_ok(w, "res", NULL);
+    (void)world_report(w, world_row(w, "res").cluster_id,
+                       &(struct world_report){.adapter = "dns", .finalized = true});
+    (void)world_report(
+        w, world_row(w, "res").cluster_id,
+        &(struct world_report){.adapter = "validation", .finalized = true, .data = listed});
+    world_succeed(w, pools[0]);
+    world_succeed(w, pools[1]);
+    assert_int_equal(world_row(w, "res").state, HFD_STATE_ABSENT);
+}
+
+static hfd_rc ask(struct hfd_txn *tx, struct act *a, const char *id, struct hfd_err *err)
+{
+    const struct hfd_call call = {.driver = &a->w->driver,
+                                  .now_us = a->call.now_us,
+                                  .guresid = hfd_slice_of(id),
+                                  .mem = &a->mem};
+    struct hfd_status_query query = {.has_instance = false};
+    struct hfd_status_view view;
+    struct hfd_fleet_row row;
+    struct hfd_buf b;
+    hfd_rc rc =
+        hfd_status_query_take(&query, HFD_SLICE("output"), HFD_SLICE("detail"), &a->mem, err);
+
+    if (rc == HFD_OK && id == NULL) {
+        struct hfd_call of_cluster = call;
+
+        rc = find_one(tx, a, &row, err);
+        of_cluster.guresid = row.id;
+        if (rc == HFD_OK)
+            rc = hfd_status_of_cluster(tx, &of_cluster, &query, &view, err);
+    } else if (rc == HFD_OK) {
+        rc = hfd_status_of_resource(tx, &call, &query, &view, err);
+    }
+    if (rc != HFD_OK)
+        return rc;
+    hfd_buf_init(&b, (size_t)1 << 20);
+    hfd_status_view_format(&b, &query, &view);
+    rc = b.rc == HFD_OK && view.item_count != 5 ? HFD_INVALID : b.rc;
+    hfd_buf_fini(&b);
+    return rc;
+}
+
+static hfd_rc txn_status(struct hfd_txn *tx, void *arg, struct hfd_err *err)
+{
+    return ask(tx, arg, "res", err);
+}
+
+static hfd_rc show_status(struct world *w)
+{
+    return act_on(w, NULL, true, txn_status);
+}
+
+static hfd_rc txn_cluster_status(struct hfd_txn *tx, void *arg, struct hfd_err *err)
+{
+    return ask(tx, arg, NULL, err);
+}
+
+static hfd_rc show_cluster_status(struct world *w)
+{
+    return act_on(w, NULL, true, txn_cluster_status);
+}
+
+/* Another order: what the present instance has is kept. */
+static hfd_rc put_ends(struct world *w)
+{
+    struct hfd_answer_doc doc;
+
+    return wanted(world_put(w, "res", CLUSTER("one", POOL("np-1") "," POOL("np-3")), NULL, &doc),
+                  &doc, HFD_ANSWER_HINT);
+}
+
 /* clang-format off */
 const struct memory_scenario memory_more[] = {
     {"put-learned",    learned,           put_hint,         true, false, 100, 6},
@@ -403,6 +498,10 @@ const struct memory_scenario memory_more[] = {
     {"orphan-remove",  stray,             remove_orphan,    true, true, 20, 6},
     {"list-label",     ready,             list_by_label,    true, false, 20, 1},
     {"list-records",   ready,             list_records,     true, false, 20, 1},
+    {"status",         objects_listed,    show_status,      true, false, 50, 1},
+    {"status-ended",   objects_gone,      show_status,      true, false, 20, 1},
+    {"status-cluster", objects_listed,    show_cluster_status, true, false, 50, 1},
+    {"put-ends",       objects_listed,    put_ends,         true, false, 100, 6},
     {"vocabulary",     ready,             show_vocabulary,  true, false, 10, 1},
 };
 /* clang-format on */

@@ -616,6 +616,7 @@ class Tombstones(unittest.TestCase):
         with Server("--driver-tombstone", "1s", "--adapters-required-cluster", "",
                     "--adapters-required-nodepool", "") as server:
             client = Client(server)
+            self.addCleanup(client.close)
             client.put("/gone", cluster_input())
             client.delete("/gone")
             eventually(lambda: client.get("/gone/status").status == 404, "the tombstone ends")

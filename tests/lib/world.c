@@ -342,6 +342,16 @@ static hfd_rc txn_report(struct hfd_txn *tx, void *arg, struct hfd_err *err)
     return rc == HFD_OK ? hfd_resource_observe(tx, s->driver, &s->call, err) : rc;
 }
 
+/* As the door does. */
+static void count_objects(struct hfd_fleet_report *in)
+{
+    json_t *data;
+
+    assert_int_equal(hfd_json_parse(in->data, &data, NULL), HFD_OK);
+    hfd_objects_count(data, &in->objects);
+    json_decref(data);
+}
+
 enum hfd_verdict world_report(struct world *w, hfd_slice fleet_id, const struct world_report *r)
 {
     struct hfd_condition conditions[4] = {
@@ -374,6 +384,7 @@ enum hfd_verdict world_report(struct world *w, hfd_slice fleet_id, const struct 
                .metadata = HFD_SLICE("")},
         .driver = &w->driver,
     };
+    count_objects(&s.in);
     rc = hfd_store_update_wait(w->store, txn_report, &s, &w->err);
     if (rc != HFD_OK)
         fail_msg("report of %s: %s", r->adapter, w->err.msg);

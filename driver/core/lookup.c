@@ -3,6 +3,7 @@
 
 #include "driver/core/history.h"
 #include "driver/core/judge.h"
+#include "store/rows_history.h"
 
 /* ---- reading ---- */
 
@@ -59,6 +60,23 @@ hfd_rc hfd_lookup(const struct hfd_ctx *c, const struct hfd_call *call, struct h
 hfd_rc hfd_lookup_record_late(const struct hfd_ctx *c, struct hfd_found *f)
 {
     return f->is_late ? hfd_resource_record_move(c, f->stored, &f->row, &f->late) : HFD_OK;
+}
+
+hfd_rc hfd_lookup_ended(const struct hfd_ctx *c, const struct hfd_found *found, bool *out)
+{
+    const struct hfd_history_subject subject = {HFD_ABOUT_RESOURCE, found->row.guresid};
+    const hfd_slice incarnation = found->cookie.incarnation;
+    struct hfd_history_list list;
+    hfd_rc rc;
+
+    *out = false;
+    if (!found->exists || incarnation.len == 0 || hfd_slice_eq(incarnation, found->row.incarnation))
+        return HFD_OK;
+    rc = hfd_history_row_list(c->tx, &subject, c->mem, &list, c->err);
+    for (size_t i = 0; rc == HFD_OK && i < list.count; i++)
+        *out = *out || (list.rows[i].to == HFD_STATE_ABSENT &&
+                        hfd_slice_eq(list.rows[i].incarnation, incarnation));
+    return rc;
 }
 
 /* ---- restoring ---- */

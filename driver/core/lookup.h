@@ -43,6 +43,13 @@ HFD_MUST_CHECK hfd_rc hfd_lookup_restore(const struct hfd_ctx *c, const struct h
 HFD_MUST_CHECK hfd_rc hfd_lookup_or_restore(const struct hfd_ctx *c, const struct hfd_call *call,
                                             struct hfd_found *out);
 
+/**
+ * Tells whether the cookie is of a life that a DELETE ended, while the resource is in another one.
+ * Known as long as the history has the removal. Without a cookie: false.
+ */
+HFD_MUST_CHECK hfd_rc hfd_lookup_ended(const struct hfd_ctx *c, const struct hfd_found *found,
+                                       bool *out);
+
 /** A writer goes on with a late resource: records that first. */
 HFD_MUST_CHECK hfd_rc hfd_lookup_record_late(const struct hfd_ctx *c, struct hfd_found *f);
 

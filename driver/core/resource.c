@@ -357,7 +357,7 @@ hfd_rc hfd_resource_delete_peek(struct hfd_txn *tx, const struct hfd_call *call,
 {
     const struct hfd_ctx c = hfd_ctx_of(tx, call, err);
     struct hfd_found f;
-    bool restorable;
+    bool restorable, ended;
     hfd_rc rc;
 
     *out = (struct hfd_answer_doc){.answer = HFD_ANSWER_ABSENT};
@@ -370,6 +370,10 @@ hfd_rc hfd_resource_delete_peek(struct hfd_txn *tx, const struct hfd_call *call,
     }
     if (hfd_lookup_other_kind(call, &f.row))
         return fail_other_path(&f.row, err);
+    rc = hfd_lookup_ended(&c, &f, &ended);
+    out->decided = ended;
+    if (rc != HFD_OK || ended)
+        return rc;
     if (f.row.state != HFD_STATE_DELETING || hfd_resource_overdue(&f.row, c.now_us))
         return HFD_OK;
     return hfd_answer_row(&c, &f.row, out);
@@ -480,7 +484,7 @@ hfd_rc hfd_resource_delete(struct hfd_txn *tx, const struct hfd_call *call,
     struct hfd_fleet_changes changes = {.mem = call->mem};
     struct hfd_ctx c = hfd_ctx_of(tx, call, err);
     struct hfd_found f;
-    bool refused;
+    bool refused, ended;
     hfd_rc rc;
 
     c.changes = &changes;
@@ -490,6 +494,9 @@ hfd_rc hfd_resource_delete(struct hfd_txn *tx, const struct hfd_call *call,
         return rc;
     if (hfd_lookup_other_kind(call, &f.row))
         return fail_other_path(&f.row, err);
+    rc = hfd_lookup_ended(&c, &f, &ended);
+    if (rc != HFD_OK || ended)
+        return rc;
     rc = hfd_lookup_record_late(&c, &f);
     if (rc != HFD_OK)
         return rc;

@@ -220,7 +220,31 @@ class Cookie(Case):
         self.fleet.ready(gid)
         self.expect(self.get(gid, old), 200)
         self.assertEqual(self.expect(self.put(gid, body, old), 200).cookie, cookie)
-        self.expect(self.delete(gid, old), 202)
+
+    def test_a_late_delete(self):
+        """A DELETE with a cookie of before a complete DELETE is 204. The new resource stays as it
+        is, also while it is created or deleted. Without a cookie, and with its own, it is deleted.
+        """
+        gid, body, old = self.brought_ready()
+        self.removed(gid, old)
+        cookie = self.expect(self.put(gid, body), 202).cookie
+        for _ in range(2):
+            self.assertEqual(self.expect(self.delete(gid, old), 204).body, b"")
+            self.check_hint(self.expect(self.get(gid), 202).json, "creating")
+        self.fleet.ready(gid)
+        self.restart()
+        self.expect(self.delete(gid, old), 204)
+        self.expect(self.get(gid, cookie), 200)
+        self.assertEqual(self.fleet.cluster_of(gid)["generation"], 1)
+        self.expect(self.delete(gid, cookie), 202)
+        self.expect(self.delete(gid, old), 204)
+        self.check_hint(self.expect(self.get(gid), 202).json, "deleting")
+        self.fleet.finish_delete(gid)
+        third = self.expect(self.put(gid, body), 202).cookie
+        for ended in (old, cookie):
+            self.expect(self.delete(gid, ended), 204)
+        self.expect(self.get(gid, third), 202)
+        self.expect(self.delete(gid), 202)
 
     def test_older_cookie_of_the_same_life(self):
         """The cookie of before an update is behind what is stored; what is stored wins."""

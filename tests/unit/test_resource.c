@@ -582,10 +582,12 @@ static void nodepool_removed_behind_our_back(void **state)
     struct world *w = *state;
     struct remove_step s = {w, HFD_KIND_NODEPOOL, {NULL, 0}, {NULL, 0}};
     struct hfd_answer_doc doc;
+    char old[HFD_COOKIE_MAX + 1];
     hfd_slice incarnation;
 
     (void)bring_to(w, HFD_STATE_READY);
-    (void)world_put_ok(w, "pool-1", pool, NULL);
+    doc = world_put_ok(w, "pool-1", pool, NULL);
+    (void)snprintf(old, sizeof(old), "%.*s", HFD_SLICE_FMT(doc.cookie));
     world_succeed_all(w, "pool-1");
     assert_int_equal(world_get_ok(w, "pool-1", NULL).answer, HFD_ANSWER_OUTPUT);
     incarnation = world_row(w, "pool-1").incarnation;
@@ -598,6 +600,10 @@ static void nodepool_removed_behind_our_back(void **state)
     assert_string_equal(doc.hint.status, "creating");
     assert_int_equal(world_row(w, "pool-1").state, HFD_STATE_CREATING);
     assert_false(hfd_slice_eq(world_row(w, "pool-1").incarnation, incarnation));
+    /* A PUT replaced that life: its cookie deletes, as none would. */
+    assert_int_equal(world_delete(w, "pool-1", old, &doc), HFD_OK);
+    assert_int_equal(doc.answer, HFD_ANSWER_HINT);
+    assert_int_equal(world_row(w, "pool-1").state, HFD_STATE_DELETING);
 }
 
 /* Outputs are taken from adapters' data; secrets come out in plain and rest sealed. */

@@ -13,8 +13,8 @@
 
 /* clang-format off */
 #define FLEET_COLUMNS_GIVEN \
-    "id, kind, owner_id, name, generation, spec, labels, conditions, ready, ready_seen_us, told, created_us, updated_us, deleted_us, " \
-    "created_by, updated_by, deleted_by, sum, doc_sum"
+    "id, kind, owner_id, name, generation, spec, labels, conditions, ready, ready_seen_us, pending_us, told, created_us, updated_us, " \
+    "deleted_us, created_by, updated_by, deleted_by, sum, doc_sum"
 #define FLEET_COLUMNS "seq, " FLEET_COLUMNS_GIVEN
 
 static const char sql_fleet_get[] =
@@ -25,15 +25,15 @@ static const char sql_fleet_last[] =
     "SELECT seq FROM fleet ORDER BY seq DESC LIMIT 1";
 static const char sql_fleet_insert[] = /* without RETURNING, which makes SQLite copy each page that it changes */
     "INSERT INTO fleet (" FLEET_COLUMNS ")"
-    " VALUES (?18, ?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?19, ?20) ON CONFLICT DO NOTHING";
+    " VALUES (?18, ?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?21, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?19, ?20) ON CONFLICT DO NOTHING";
 static const char sql_fleet_update[] =
-    "UPDATE fleet SET name = ?2, generation = ?3, spec = ?4, labels = ?5, conditions = ?6, ready = ?7, ready_seen_us = ?8, told = ?13,"
+    "UPDATE fleet SET name = ?2, generation = ?3, spec = ?4, labels = ?5, conditions = ?6, ready = ?7, ready_seen_us = ?8, told = ?13, pending_us = ?16,"
     " updated_us = ?9, deleted_us = ?10, updated_by = ?11, deleted_by = ?12,"
     " sum = ?14, doc_sum = ?15 WHERE id = ?1";
 static const char sql_fleet_judged[] = /* a column that is set is written to its indexes, changed or not */
     "UPDATE fleet SET conditions = ?2, told = ?3, sum = ?4, doc_sum = ?5 WHERE id = ?1";
 static const char sql_fleet_judged_moved[] =
-    "UPDATE fleet SET conditions = ?2, told = ?3, sum = ?4, doc_sum = ?5, ready = ?6, ready_seen_us = ?7 WHERE id = ?1";
+    "UPDATE fleet SET conditions = ?2, told = ?3, sum = ?4, doc_sum = ?5, ready = ?6, ready_seen_us = ?7, pending_us = ?8 WHERE id = ?1";
 static const char sql_fleet_delete[] =
     "DELETE FROM fleet WHERE id = ?1";
 static const char sql_fleet_kind[] =
@@ -41,7 +41,7 @@ static const char sql_fleet_kind[] =
 static const char sql_fleet_by_name[] =
     "SELECT " FLEET_COLUMNS " FROM fleet WHERE kind = ?1 AND owner_id = ?2 AND name = ?3 AND deleted_us = 0";
 static const char sql_fleet_children[] =
-    "SELECT seq, id, kind, owner_id, name, generation, '{}', '{}', '[]', ready, ready_seen_us, told, created_us, updated_us,"
+    "SELECT seq, id, kind, owner_id, name, generation, '{}', '{}', '[]', ready, ready_seen_us, pending_us, told, created_us, updated_us,"
     " deleted_us, created_by, updated_by, deleted_by, sum, NULL FROM fleet WHERE owner_id = ?1 AND owner_id <> '' ORDER BY created_us, seq";
 static const char sql_fleet_pending[] =
     "SELECT " FLEET_COLUMNS " FROM fleet WHERE ready = 0 AND (created_us, seq) > (?1, ?2)"
@@ -76,7 +76,7 @@ static int64_t sum_of(const struct hfd_fleet_row *row)
 {
     const int64_t numbers[] = {row->kind,          row->generation,    row->ready,
                                row->ready_seen_us, row->observer_idle, row->created_us,
-                               row->updated_us,    row->deleted_us};
+                               row->updated_us,    row->deleted_us,    row->pending_us};
 
     return hfd_row_sum(&(struct hfd_row_values){row, fleet_texts, HEAD_TEXTS, numbers,
                                                 sizeof(numbers) / sizeof(numbers[0])});
@@ -104,6 +104,7 @@ static void read_head(struct hfd_row_in *in, void *out)
     row->conditions = hfd_row_text(in);
     row->ready = hfd_row_i64(in) != 0;
     row->ready_seen_us = hfd_row_i64(in);
+    row->pending_us = hfd_row_i64(in);
     row->observer_idle = hfd_row_i64(in);
     row->created_us = hfd_row_i64(in);
     row->updated_us = hfd_row_i64(in);
@@ -159,7 +160,7 @@ static const struct hfd_unit_form kept_form = {
 };
 
 #define CHANGE_JUDGED 1u /* conditions and told */
-#define CHANGE_MOVED 2u  /* also ready and ready_seen_us */
+#define CHANGE_MOVED 2u  /* also ready, ready_seen_us and pending_us */
 #define CHANGE_ALL 4u    /* all that hfd_fleet_row_update writes */
 
 static struct hfd_kept *find(const struct hfd_txn *tx, hfd_slice id)
@@ -314,6 +315,7 @@ hfd_rc hfd_fleet_row_insert(struct hfd_txn *tx, struct hfd_fleet_row *row, struc
     hfd_stmt_i64(st, 18, row->seq);
     hfd_stmt_i64(st, 19, sum_of(row));
     hfd_stmt_i64(st, 20, doc_sum_of(row));
+    hfd_stmt_i64(st, 21, row->pending_us);
     rc = hfd_stmt_run(st, &changed, err);
     if (rc == HFD_OK && changed == 0)
         rc = hfd_fail(err, HFD_CONFLICT, "store: the name or the id of a %s is taken",
@@ -356,6 +358,7 @@ static hfd_rc write_all(struct hfd_txn *tx, const struct hfd_fleet_row *row, str
     hfd_stmt_i64(st, 13, row->observer_idle);
     hfd_stmt_i64(st, 14, sum_of(row));
     hfd_stmt_i64(st, 15, doc_sum_of(row));
+    hfd_stmt_i64(st, 16, row->pending_us);
     return run_update(st, err);
 }
 
@@ -375,6 +378,7 @@ static hfd_rc write_judged(struct hfd_txn *tx, const struct hfd_fleet_row *row, 
     if (moved) {
         hfd_stmt_i64(st, 6, row->ready);
         hfd_stmt_i64(st, 7, row->ready_seen_us);
+        hfd_stmt_i64(st, 8, row->pending_us);
     }
     return run_update(st, err);
 }
@@ -463,7 +467,8 @@ hfd_rc hfd_fleet_row_update(struct hfd_txn *tx, const struct hfd_fleet_row *row,
 hfd_rc hfd_fleet_row_judged(struct hfd_txn *tx, const struct hfd_fleet_row *row,
                             const struct hfd_fleet_row *was, struct hfd_err *err)
 {
-    const bool moved = row->ready != was->ready || row->ready_seen_us != was->ready_seen_us;
+    const bool moved = row->ready != was->ready || row->ready_seen_us != was->ready_seen_us ||
+                       row->pending_us != was->pending_us;
     struct hfd_fleet_row new;
     struct hfd_arena mem;
     hfd_rc rc;
@@ -476,6 +481,7 @@ hfd_rc hfd_fleet_row_judged(struct hfd_txn *tx, const struct hfd_fleet_row *row,
         if (moved) {
             new.ready = row->ready;
             new.ready_seen_us = row->ready_seen_us;
+            new.pending_us = row->pending_us;
         }
         rc = change_row(tx, &new, moved ? CHANGE_MOVED : CHANGE_JUDGED, err);
     }

@@ -21,6 +21,7 @@ struct hfd_fleet_row {
     hfd_slice conditions;  /* JSON array: hfd_conditions_parse/format */
     bool ready;            /* its Ready condition is True */
     int64_t ready_seen_us; /* last_updated_time of Ready; INT64_MAX = none. Not kept for a remote */
+    int64_t pending_us;    /* since when Reconciled is False; 0 = it is not. 0 for a remote */
     int64_t observer_idle; /* hfd_fleet.settings_fingerprint if the observer needs no reports
                               without news; 0 = it needs each */
     int64_t created_us, updated_us, deleted_us; /* deleted_us: when deletion was requested, or 0 */
@@ -63,9 +64,9 @@ HFD_MUST_CHECK hfd_rc hfd_fleet_row_insert(struct hfd_txn *tx, struct hfd_fleet_
 HFD_MUST_CHECK hfd_rc hfd_fleet_row_update(struct hfd_txn *tx, const struct hfd_fleet_row *row,
                                            struct hfd_err *err);
 /**
- * Writes conditions, ready, ready_seen_us and observer_idle alone: all that a report changes. The
- * indexes over other columns are not touched.
- * @param was  the stored row: while ready and ready_seen_us are equal, their index is not touched
+ * Writes conditions, ready, ready_seen_us, pending_us and observer_idle alone: all that a report
+ * changes. The indexes over other columns are not touched.
+ * @param was  the stored row: the indexes over columns that are equal are not touched
  * @return HFD_NOT_FOUND
  */
 HFD_MUST_CHECK hfd_rc hfd_fleet_row_judged(struct hfd_txn *tx, const struct hfd_fleet_row *row,

@@ -1,6 +1,7 @@
 /* The SQL is the portable subset. Thread: that of the transaction. */
 #include "store/rows_resource.h"
 
+#include "driver/base/check.h"
 #include "store/rows_order.h"
 #include "store/row_cache.h"
 #include "store/row_io.h"
@@ -8,6 +9,7 @@
 #include "store/row_walk.h"
 #include "store/rows_history.h"
 #include "store/rows_part.h"
+#include "store/totals.h"
 #include "store/unit.h"
 
 /* clang-format off */
@@ -31,6 +33,8 @@ static const char sql_resource_put[] =
     " sum = excluded.sum";
 static const char sql_resource_of_cluster[] =
     "SELECT " RESOURCE_COLUMNS " FROM resource WHERE cluster_id = ?1";
+static const char sql_resource_oldest[] = /* the list of states is that of the index */
+    "SELECT COALESCE(MIN(op_started_us), 0) FROM resource WHERE state = ?1 AND state IN (1, 2, 5)";
 static const char sql_resource_delete[] =
     "DELETE FROM resource WHERE guresid = ?1";
 static const char sql_resource_keys[] =
@@ -239,6 +243,34 @@ hfd_rc hfd_resource_row_put(struct hfd_txn *tx, const struct hfd_resource_row *r
         return write_row(tx, row, err);
     hfd_unit_change(tx, kept, CHANGE_PUT);
     return HFD_OK;
+}
+
+hfd_rc hfd_resource_row_count(struct hfd_txn *tx, const struct hfd_resource_row *row, int state,
+                              int64_t by, struct hfd_err *err)
+{
+    const char *slash = row->type.len > 0 ? memchr(row->type.p, '/', row->type.len) : NULL;
+    const size_t org = slash != NULL ? (size_t)(slash + 1 - row->type.p) : 0;
+    const char digit = (char)('0' + state);
+
+    HFD_ASSERT(state >= 0 && state <= 9);
+    return hfd_totals_add(
+        tx,
+        &(struct hfd_count_key){
+            row->kind, HFD_COUNT_RESOURCE, {row->type.p + org, row->type.len - org}, {&digit, 1}},
+        by, err);
+}
+
+hfd_rc hfd_resource_row_oldest(struct hfd_txn *tx, int state, int64_t *out, struct hfd_err *err)
+{
+    struct hfd_stmt *st;
+    hfd_rc rc = hfd_unit_write_table(tx, HFD_UNIT_RESOURCE, err);
+
+    if (rc == HFD_OK)
+        rc = hfd_db_prepare(tx->db, sql_resource_oldest, &st, err);
+    if (rc != HFD_OK)
+        return rc;
+    hfd_stmt_i64(st, 1, state);
+    return hfd_row_number(st, 0, out, err);
 }
 
 /* Written at once: a row that is added later is another one. */

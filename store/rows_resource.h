@@ -47,6 +47,18 @@ HFD_MUST_CHECK hfd_rc hfd_resource_row_recent(struct hfd_txn *tx, hfd_slice gure
 HFD_MUST_CHECK hfd_rc hfd_resource_row_put(struct hfd_txn *tx, const struct hfd_resource_row *row,
                                            struct hfd_err *err);
 /**
+ * Adds to the total of resources of the row's type in a state. A function that changes
+ * the state of a stored row, or adds or removes one, calls this too.
+ */
+HFD_MUST_CHECK hfd_rc hfd_resource_row_count(struct hfd_txn *tx, const struct hfd_resource_row *row,
+                                             int state, int64_t by, struct hfd_err *err);
+/**
+ * Gives the earliest op_started_us of the operations in progress in a state; 0 = there is none.
+ * @param state  CREATING, UPDATING or DELETING
+ */
+HFD_MUST_CHECK hfd_rc hfd_resource_row_oldest(struct hfd_txn *tx, int state, int64_t *out,
+                                              struct hfd_err *err);
+/**
  * Removes the row, its parts and the secrets of its order. Its history stays:
  * hfd_tombstone_row_add.
  */

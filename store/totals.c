@@ -9,6 +9,9 @@ static const char sql_count_add[] =
     " ON CONFLICT (kind, field, name, value) DO UPDATE SET n = fleet_count.n + excluded.n";
 static const char sql_count_drop[] =
     "DELETE FROM fleet_count WHERE kind = ?1 AND field = ?2 AND name = ?3 AND value = ?4 AND n = 0";
+static const char sql_count_resources[] =
+    "SELECT name, CAST(value AS BIGINT), CAST(sum(n) AS BIGINT) FROM fleet_count WHERE kind IN (1, 2) AND field = 3"
+    " GROUP BY name, value";
 /* clang-format on */
 
 static hfd_rc prepare(struct hfd_txn *tx, const char *sql, const struct hfd_count_key *key,
@@ -107,4 +110,31 @@ void hfd_totals_drop(struct hfd_totals *totals)
 {
     for (size_t i = 0; i < HFD_TOTALS_PLACES; i++)
         totals->places[i].by = 0;
+}
+
+static void read_resource_total(struct hfd_row_in *in, void *out)
+{
+    struct hfd_resource_total *row = out;
+
+    row->type = hfd_row_text(in);
+    row->state = hfd_row_i64(in);
+    row->n = hfd_row_i64(in);
+}
+
+static const struct hfd_row_form resource_total_form = {
+    "total of driver resources", read_resource_total, sizeof(struct hfd_resource_total)};
+
+hfd_rc hfd_totals_resources(struct hfd_txn *tx, struct hfd_arena *mem,
+                            struct hfd_resource_totals *out, struct hfd_err *err)
+{
+    struct hfd_row_list list;
+    struct hfd_stmt *st;
+    hfd_rc rc = hfd_db_prepare(tx->db, sql_count_resources, &st, err);
+
+    *out = (struct hfd_resource_totals){NULL, 0};
+    if (rc == HFD_OK)
+        rc = hfd_row_all(st, &resource_total_form, mem, &list, err);
+    if (rc == HFD_OK)
+        *out = (struct hfd_resource_totals){list.rows, list.count};
+    return rc;
 }

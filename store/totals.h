@@ -15,11 +15,12 @@
 #define HFD_TOTALS_PLACES 128u
 #define HFD_TOTALS_TEXT_MAX 176u /* name and value; longer ones are written at once */
 
-/** The lists whose totals are kept: the columns of fleet_count. */
+/** The kinds of totals: fleet_count.field. */
 enum hfd_count_field {
     HFD_COUNT_ALL = 0, /* name and value are empty */
     HFD_COUNT_CONDITION = 1,
-    HFD_COUNT_LABEL = 2
+    HFD_COUNT_LABEL = 2,
+    HFD_COUNT_RESOURCE = 3 /* driver resources: name is the type, value the number of its state */
 };
 
 struct hfd_count_key {
@@ -47,6 +48,22 @@ struct hfd_totals {
 /** Adds to tx->totals, or to the table itself where there is none. */
 HFD_MUST_CHECK hfd_rc hfd_totals_add(struct hfd_txn *tx, const struct hfd_count_key *key,
                                      int64_t by, struct hfd_err *err);
+/** The total of driver resources of one type, without its organisation, in one state. */
+struct hfd_resource_total {
+    hfd_slice type;
+    int64_t state; /* enum hfd_state */
+    int64_t n;
+};
+
+struct hfd_resource_totals {
+    struct hfd_resource_total *rows;
+    size_t count;
+};
+
+/** Lists the totals of driver resources that are on disk. */
+HFD_MUST_CHECK hfd_rc hfd_totals_resources(struct hfd_txn *tx, struct hfd_arena *mem,
+                                           struct hfd_resource_totals *out, struct hfd_err *err);
+
 /** Writes all sums of tx->totals and empties it. */
 HFD_MUST_CHECK hfd_rc hfd_totals_write(struct hfd_txn *tx, struct hfd_err *err);
 /** Forgets them: what they count was undone. */

@@ -173,6 +173,11 @@ void hfd_series_add(struct hfd_series *s, int64_t delta)
         atomic_fetch_add_explicit(&s->value, delta, memory_order_relaxed);
 }
 
+int64_t hfd_series_value(const struct hfd_series *s)
+{
+    return s != NULL ? atomic_load_explicit(&s->value, memory_order_relaxed) : 0;
+}
+
 void hfd_metric_add(enum hfd_metric m, const char *const *labels, int64_t delta)
 {
     HFD_ASSERT(defs[m].kind == GAUGE || (defs[m].kind == COUNTER && delta >= 0));

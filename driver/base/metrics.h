@@ -30,8 +30,11 @@
     X(STORE_QUEUE,        GAUGE,     "hfd_store_queue_length",                "",          "",                  "Write jobs in the queue.")     \
     X(STORE_OK,           GAUGE,     "hfd_store_ok",                          "",          "",                  "1 while the store accepts work, 0 after it has failed.") \
     X(TRANSITIONS,        COUNTER,   "hfd_resource_transitions_total",        "",          "from,to",           "State changes of driver resources.") \
+    X(RESOURCES,          GAUGE,     "hfd_resources",                         "",          "type,state",        "Driver resources, by type and state; counted at each scrape.") \
+    X(OLDEST_OPERATION,   GAUGE,     "hfd_oldest_operation_seconds",          "",          "operation",         "Age of the oldest operation in progress (create, update, delete); 0 if there is none.") \
     X(HEALTH_CHANGES,     COUNTER,   "hfd_resource_health_changes_total",     "",          "to",                "Changes of ready driver resources to degraded, or back.") \
     X(REPORTS,            COUNTER,   "hfd_fleet_reports_total",               "",          "kind,outcome",      "Adapter reports, by outcome.") \
+    X(NOT_REQUIRED,       COUNTER,   "hfd_reports_not_required_total",        "",          "adapter",           "Reports of adapters that are not required, and so decide nothing.") \
     X(REMOTE_UP,          SET_GAUGE, "hfd_remote_up",                         "",          "",                  "1 while the remote HyperFleet works, 0 after three failures in a row.") \
     X(REMOTE_BREAKER_OPEN,SET_GAUGE, "hfd_remote_breaker_open",               "",          "",                  "1 while the circuit breaker stops new requests to the remote HyperFleet.") \
     X(REMOTE_REQUESTS,    COUNTER,   "hfd_remote_requests_total",             "",          "method,class",      "Requests to the remote HyperFleet, by status class; none = no complete answer.") \
@@ -44,7 +47,11 @@
     X(NEVER,              COUNTER,   "hfd_never_total",                       "",          "",                  "Internal invariants found broken. Report any value above 0.") \
     X(API_BUILD_INFO,     GAUGE,     "hyperfleet_api_build_info",             HFD_API_ALL, "",                  "Constant 1; the name that HyperFleet uses.") \
     X(API_REQUESTS,       COUNTER,   "hyperfleet_api_requests_total",         HFD_API_ALL, "method,path,code",  "Answered requests to the HyperFleet API.") \
-    X(API_SECONDS,        FROM_5_MS, "hyperfleet_api_request_duration_seconds",HFD_API_ALL,"method,path,code",  "Time from the request head to the answer, for requests to the HyperFleet API.")
+    X(API_SECONDS,        FROM_5_MS, "hyperfleet_api_request_duration_seconds",HFD_API_ALL,"method,path,code",  "Time from the request head to the answer, for requests to the HyperFleet API.") \
+    X(API_STARTED,        COUNTER,   "hyperfleet_api_reconciliation_started_total",HFD_API_ALL,"resource_type,is_delete","Clusters and nodepools whose Reconciled became False, new ones included.") \
+    X(API_PENDING,        GAUGE,     "hyperfleet_api_resource_pending_reconciliation",HFD_API_ALL,"resource_type,is_delete","Clusters and nodepools whose Reconciled is False; counted at each scrape.") \
+    X(API_STUCK,          GAUGE,     "hyperfleet_api_resource_pending_reconciliation_stuck",HFD_API_ALL,"resource_type,is_delete","Those among them for longer than metrics.reconciliation_stuck_threshold.") \
+    X(API_STUCK_SECONDS,  GAUGE,     "hyperfleet_api_resource_pending_reconciliation_stuck_duration_seconds",HFD_API_ALL,"resource_type,is_delete","The longest time that one of them has been pending; 0 if none is stuck.")
 /* clang-format on */
 
 #define HFD_METRIC_ENUM_(name, kind, text, constants, labels, help) HFD_METRIC_##name,
@@ -77,6 +84,8 @@ struct hfd_series;
  * @return NULL when memory is short; the functions below accept NULL and count nothing
  */
 struct hfd_series *hfd_metric_series(enum hfd_metric m, const char *const *labels);
+/** Returns the value of a counter or gauge; 0 without a series. */
+int64_t hfd_series_value(const struct hfd_series *s);
 /** As hfd_metric_add, for a counter or gauge. */
 void hfd_series_add(struct hfd_series *s, int64_t delta);
 /** As hfd_metric_observe_us, for a histogram. */

@@ -137,12 +137,21 @@ static bool may(enum hfd_state from, const struct hfd_move *move)
                             : hfd_state_may(from, move->to);
 }
 
-static void count(const struct hfd_ctx *c, enum hfd_state from, enum hfd_state to)
+/* Counts a change of state: in the metrics, and in the totals that the store keeps. */
+static hfd_rc count(const struct hfd_ctx *c, enum hfd_state from, enum hfd_state to,
+                    const struct hfd_resource_row *row)
 {
+    hfd_rc rc = HFD_OK;
+
     hfd_txn_count(c->tx,
                   hfd_metric_series(HFD_METRIC_TRANSITIONS,
                                     HFD_LABELS(hfd_state_name(from), hfd_state_name(to))),
                   1);
+    if (from != HFD_STATE_ABSENT)
+        rc = hfd_resource_row_count(c->tx, row, (int)from, -1, c->err);
+    return rc == HFD_OK && to != HFD_STATE_ABSENT
+               ? hfd_resource_row_count(c->tx, row, (int)to, 1, c->err)
+               : rc;
 }
 
 /* The row itself tells the creation, and hfd_history_end the removal. */
@@ -165,13 +174,14 @@ static hfd_rc add_history(const struct hfd_ctx *c, enum hfd_state from,
 hfd_rc hfd_resource_record_move(const struct hfd_ctx *c, enum hfd_state from,
                                 struct hfd_resource_row *row, const struct hfd_move *move)
 {
-    hfd_rc rc;
+    hfd_rc rc = HFD_OK;
 
     HFD_ASSERT(may(from, move));
     HFD_ASSERT(hfd_resource_invariant(row) == NULL);
     if (from != move->to)
-        count(c, from, move->to);
-    rc = add_history(c, from, row, move);
+        rc = count(c, from, move->to, row);
+    if (rc == HFD_OK)
+        rc = add_history(c, from, row, move);
     return rc == HFD_OK ? log_outcome(c, from, row, move) : rc;
 }
 

@@ -5,6 +5,7 @@
 
 #include "driver/base/check.h"
 #include "driver/base/jsonx.h"
+#include "driver/base/metrics.h"
 #include "driver/fleet/actions.h"
 #include "driver/fleet/keys.h"
 #include "driver/fleet/ksuid.h"
@@ -34,12 +35,19 @@ void hfd_fleet_href(struct hfd_buf *b, const struct hfd_fleet_row *row)
     hfd_buf_add(b, row->id);
 }
 
+static bool is_false(const struct hfd_condition *c)
+{
+    return c != NULL && c->status == HFD_STATUS_FALSE;
+}
+
 void hfd_fleet_note_ready(const struct hfd_conditions *cs, struct hfd_fleet_row *row)
 {
     const struct hfd_condition *c = hfd_condition_find(cs, HFD_SLICE("Ready"));
 
     row->ready = c != NULL && c->status == HFD_STATUS_TRUE;
     row->ready_seen_us = c != NULL ? c->last_updated_us : INT64_MAX;
+    c = hfd_condition_find(cs, HFD_SLICE("Reconciled"));
+    row->pending_us = is_false(c) ? c->last_transition_us : 0;
 }
 
 hfd_rc hfd_fleet_store_conditions(const struct hfd_fleet_work *w, const struct hfd_conditions *cs,
@@ -59,6 +67,21 @@ hfd_rc hfd_fleet_store_conditions(const struct hfd_fleet_work *w, const struct h
     return rc;
 }
 
+/* Counts a Reconciled that becomes False, and that of a new resource. */
+static void count_started(const struct hfd_fleet_work *w, const struct hfd_fleet_row *row,
+                          const struct hfd_conditions *were, const struct hfd_conditions *are)
+{
+    const hfd_slice reconciled = HFD_SLICE("Reconciled");
+
+    if (are != NULL && is_false(hfd_condition_find(are, reconciled)) &&
+        (were == NULL || !is_false(hfd_condition_find(were, reconciled))))
+        hfd_txn_count(w->tx,
+                      hfd_metric_series(HFD_METRIC_API_STARTED,
+                                        HFD_LABELS(hfd_kind_word(row->kind),
+                                                   row->deleted_us != 0 ? "true" : "false")),
+                      1);
+}
+
 hfd_rc hfd_fleet_update_keys(const struct hfd_fleet_work *w, const struct hfd_fleet_row *row,
                              hfd_slice labels_were, const struct hfd_conditions *were,
                              const struct hfd_conditions *are)
@@ -67,6 +90,7 @@ hfd_rc hfd_fleet_update_keys(const struct hfd_fleet_work *w, const struct hfd_fl
         .was = {were != NULL ? labels_were : HFD_SLICE_NONE, were},
         .is = {are != NULL ? row->labels : HFD_SLICE_NONE, are}};
 
+    count_started(w, row, were, are);
     return hfd_fleet_reindex(w->tx, row, &change, w->call->mem, w->err);
 }
 

@@ -37,7 +37,7 @@ static inline struct hfd_adapter_names hfd_fleet_observers_of(const struct hfd_f
     return kind == HFD_KIND_CLUSTER ? fleet->observers : (struct hfd_adapter_names){NULL, 0};
 }
 
-/** Copies the state of Ready from the conditions to the row. */
+/** Copies the states of Ready and Reconciled from the conditions to the row. */
 void hfd_fleet_note_ready(const struct hfd_conditions *cs, struct hfd_fleet_row *row);
 
 /** Puts conditions into their stored form, in call->mem. @return HFD_OK, HFD_LIMIT, HFD_NOMEM */

@@ -4,6 +4,7 @@
 #include "driver/base/check.h"
 #include "driver/fleet/fleet_int.h"
 #include "driver/fleet/names.h"
+#include "driver/fleet/not_required.h"
 
 /* Adapters that are not required: how many may report on one resource, and how much in all. */
 #define OTHERS_MAX 256
@@ -309,6 +310,9 @@ hfd_rc hfd_fleet_report(struct hfd_txn *tx, const struct hfd_fleet_call *call,
         return rc;
     j.prev = rc == HFD_OK ? &prev : NULL;
     rc = judge(&j, &row, &out->verdict);
+    if (rc == HFD_OK && !is_configured(&j, in->adapter))
+        rc = hfd_fleet_count_not_required(tx, in->adapter, &call->fleet->required[in->target.kind],
+                                          err);
     if (rc != HFD_OK || out->verdict == HFD_VERDICT_DISCARD)
         return rc;
     if (out->verdict == HFD_VERDICT_REPEAT) {

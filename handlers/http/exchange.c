@@ -382,7 +382,7 @@ static void submit(struct hfd_exchange *x, submit_fn *submit_job, hfd_txn_fn *fn
         return;
     x->job_out = false;
     x->refs--;
-    hfd_exchange_fail(x, rc, &err);
+    then(x, arg, rc, &err);
 }
 
 void hfd_exchange_update(struct hfd_exchange *x, hfd_txn_fn *fn, void *arg, hfd_then_fn *then)
@@ -397,7 +397,7 @@ void hfd_exchange_view(struct hfd_exchange *x, hfd_txn_fn *fn, void *arg, hfd_th
     struct hfd_err err;
 
     if (hfd_budget_is_spent(&x->loop->server->memory)) {
-        hfd_exchange_fail(x, hfd_fail(&err, HFD_NOMEM, "http.memory_max is in use"), &err);
+        then(x, arg, hfd_fail(&err, HFD_NOMEM, "http.memory_max is in use"), &err);
         return;
     }
     x->viewing = true;

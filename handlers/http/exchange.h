@@ -47,7 +47,7 @@ typedef void hfd_then_fn(struct hfd_exchange *x, void *arg, hfd_rc rc, const str
 
 /**
  * Queue fn(arg) for the writer, or for a reader thread; `then` answers later. If the queue is full,
- * they answer 503 and do not call `then`.
+ * they call `then` at once, with HFD_BUSY.
  * @param arg  in the memory of the exchange; must not point into the request
  */
 void hfd_exchange_update(struct hfd_exchange *x, hfd_txn_fn *fn, void *arg, hfd_then_fn *then);

@@ -1,10 +1,13 @@
 /*
- * Probes and metrics. They use no store job, so that their answers do not depend on its load.
+ * Probes and metrics. Probes use no store job, so that their answers do not depend on its load.
+ * Metrics have a reader count what is stored; without a reader they show the last counts.
  * Thread: loop.
  */
 #include "handlers/http/ops.h"
 
 #include "driver/base/metrics.h"
+#include "driver/base/log.h"
+#include "driver/core/gauges.h"
 #include "handlers/http/api.h"
 
 #define METRICS_MAX_BYTES (1 << 20)
@@ -58,7 +61,17 @@ void hfd_ops_ready(struct hfd_exchange *x)
         reply_json(x, 200, HFD_SLICE("{\"status\":\"ok\"}"));
 }
 
-void hfd_ops_metrics(struct hfd_exchange *x)
+/* ---- metrics ---- */
+
+/* A scrape: what it reads. Lives in the memory of the exchange. */
+struct scrape {
+    const struct hfd_app *app;
+    struct hfd_arena *mem;
+    int64_t now_us;
+    struct hfd_gauges gauges;
+};
+
+static void reply_metrics(struct hfd_exchange *x)
 {
     struct hfd_reply reply = {.status = 200};
     struct hfd_buf b;
@@ -66,4 +79,39 @@ void hfd_ops_metrics(struct hfd_exchange *x)
     hfd_buf_init(&b, METRICS_MAX_BYTES);
     hfd_metrics_render(&b);
     hfd_api_send(x, &reply, "text/plain; version=0.0.4", &b);
+}
+
+static hfd_rc txn_scrape(struct hfd_txn *tx, void *arg, struct hfd_err *err)
+{
+    struct scrape *s = arg;
+    const struct hfd_ctx c = {
+        .tx = tx, .driver = s->app->driver, .now_us = s->now_us, .mem = s->mem, .err = err};
+
+    return hfd_gauges_read(&c, s->app->settings->reconciliation_stuck_us, &s->gauges);
+}
+
+static void on_scraped(struct hfd_exchange *x, void *arg, hfd_rc rc, const struct hfd_err *err)
+{
+    const struct scrape *s = arg;
+
+    if (rc == HFD_OK)
+        hfd_gauges_set(&s->gauges, &s->app->driver->rules, !s->app->without_fleet);
+    else
+        HFD_LOG(HFD_LOG_WARN, "cannot count for /metrics; the last counts are shown",
+                HFD_LOG_CSTR("code", hfd_rc_name(rc)), HFD_LOG_CSTR("reason", err->msg));
+    reply_metrics(x);
+}
+
+void hfd_ops_metrics(struct hfd_exchange *x)
+{
+    const struct hfd_app *app = hfd_exchange_app(x);
+    struct hfd_arena *mem = hfd_exchange_mem(x);
+    struct scrape *s = app->driver != NULL ? hfd_arena_alloc(mem, sizeof(*s)) : NULL;
+
+    if (s == NULL) {
+        reply_metrics(x);
+        return;
+    }
+    *s = (struct scrape){.app = app, .mem = mem, .now_us = hfd_clock_wall_us(app->clock)};
+    hfd_exchange_view(x, txn_scrape, s, on_scraped);
 }

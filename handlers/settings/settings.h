@@ -132,6 +132,9 @@ struct hfd_map {
  X("fleet.spec_schema",             fleet_spec_schema,           STR,      "", 0, 0, \
    "OpenAPI 3.0 file (YAML or JSON) with the schemas ClusterSpec and NodePoolSpec, which " \
    "every `spec` must match; empty: any object") \
+ X("metrics.reconciliation_stuck_threshold", reconciliation_stuck_us, DURATION, "10m", 1, 2592000, \
+   "a cluster or nodepool that is not reconciled for longer is counted by " \
+   "hyperfleet_api_resource_pending_reconciliation_stuck") \
  X("remote.token_file",             remote_token_file,           STR,      "", 0, 0, \
    "file with the bearer token for the remote; read again when it changes and after a 401; " \
    "empty: no token") \

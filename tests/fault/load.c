@@ -403,7 +403,9 @@ int load_missing(const struct load_plan *plan, size_t answered,
     "status "                                                                                      \
     "UNION ALL SELECT kind, 2, key, value, count(*) FROM fleet_label WHERE key <> "                \
     "'" HFD_LABEL_UNCOUNTED "' "                                                                   \
-    "GROUP BY kind, key, value)"
+    "GROUP BY kind, key, value "                                                                   \
+    "UNION ALL SELECT kind, 3, substr(type, instr(type, '/') + 1), CAST(state AS TEXT), count(*) " \
+    "FROM resource GROUP BY 1, 3, 4)"
 #define KEPT "SELECT kind, field, name, value, n FROM fleet_count"
 #define COUNT "SELECT CAST(count(*) AS TEXT) FROM "
 

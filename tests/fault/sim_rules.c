@@ -647,9 +647,19 @@ static const struct {
      "c.field WHEN 0 THEN"
      " (SELECT count(*) FROM fleet f WHERE f.kind = c.kind) WHEN 1 THEN (SELECT count(*) FROM "
      "fleet_condition x WHERE x.kind = c.kind"
-     " AND x.type = c.name AND x.status = c.value) ELSE (SELECT count(*) FROM fleet_label l WHERE "
-     "l.kind = c.kind AND l.key = c.name"
-     " AND l.value = c.value) END"},
+     " AND x.type = c.name AND x.status = c.value) WHEN 2 THEN (SELECT count(*) FROM fleet_label l "
+     "WHERE l.kind = c.kind AND l.key = c.name"
+     " AND l.value = c.value) ELSE (SELECT count(*) FROM resource r WHERE r.kind = c.kind AND "
+     "substr(r.type, instr(r.type, '/') + 1) = c.name AND CAST(r.state AS TEXT) = c.value) END"},
+    {"S7", "a state without its total",
+     "SELECT guresid FROM resource r WHERE NOT EXISTS (SELECT 1 FROM fleet_count c WHERE c.field = "
+     "3 AND c.kind = r.kind AND c.name = substr(r.type, instr(r.type, '/') + 1) AND c.value = "
+     "CAST(r.state AS TEXT))"},
+    {"S7", "a resource that is pending since another time than its document says",
+     "SELECT f.id FROM fleet f WHERE f.pending_us / 1000000 <> coalesce((SELECT "
+     "unixepoch(substr(json_extract(e.value, '$.last_transition_time'), 1, 19))"
+     " FROM json_each(f.conditions) e WHERE json_extract(e.value, '$.type') = 'Reconciled' AND "
+     "json_extract(e.value, '$.status') = 'False'), 0)"},
     {"H6", "a history whose steps do not meet",
      "SELECT id || ' ' || seq FROM (" HISTORY ") WHERE from_state <> came_to"},
     {"H6", "a history that does not end where the resource is",

@@ -388,11 +388,18 @@ static hfd_rc forget(struct hfd_txn *tx, struct sim_job *j, struct hfd_err *err)
     static const struct hfd_tombstone_limits none = {0, INT64_MAX};
     const hfd_slice guresid = hfd_slice_of(sim_names[j->label]);
     struct hfd_tombstone_row stone = {.id = guresid, .kind = HFD_KIND_CLUSTER};
+    struct hfd_resource_row row;
     struct hfd_part_list parts;
     hfd_rc rc = hfd_part_row_list(tx, guresid, &j->mem, &parts, err);
 
     for (size_t i = 0; rc == HFD_OK && i < parts.count; i++)
         sim_rules_orphan(j->sim, parts.rows[i].fleet_id, j->label);
+    if (rc == HFD_OK)
+        rc = hfd_resource_row_get(tx, guresid, &j->mem, &row, err);
+    if (rc == HFD_OK)
+        rc = hfd_resource_row_count(tx, &row, row.state, -1, err);
+    else if (rc == HFD_NOT_FOUND)
+        rc = HFD_OK;
     if (rc == HFD_OK)
         rc = hfd_resource_row_delete(tx, guresid, err);
     if (rc == HFD_OK) /* a removal of an earlier life may have left one */

@@ -587,6 +587,48 @@ static void migrations_fill_after_all(void **state)
     assert_int_equal(version_of(fx->db), 3);
 }
 
+/* The number that a query gives. */
+static int64_t number(struct hfd_db *db, const char *sql)
+{
+    struct hfd_stmt *st;
+    int64_t n = -1;
+    bool row;
+
+    assert_int_equal(hfd_db_prepare_once(db, hfd_slice_of(sql), &st, NULL), HFD_OK);
+    if (hfd_stmt_step(st, &row, NULL) == HFD_OK && row)
+        n = hfd_stmt_col_i64(st, 0);
+    hfd_stmt_done(st);
+    return n;
+}
+
+/* The totals and times that metrics read are made for what an older program stored. */
+static void older_rows_are_counted(void **state)
+{
+    static const char rows[] =
+        "INSERT INTO resource (guresid, type, kind, state, incarnation, cluster_id, digest, "
+        "raw_digest, cookie, op_started_us, op_estimate_us, op_deadline_us, created_us, "
+        "updated_us, instance)"
+        " VALUES ('a', 'org/t', 1, 1, 'i', '', x'', x'', '', 1, 2, 3, 4, 5, 1),"
+        " ('b', 't', 1, 1, 'i', '', x'', x'', '', 1, 2, 3, 4, 5, 1),"
+        " ('c', 't', 1, 3, 'i', '', x'', x'', '', 1, 2, 3, 4, 5, 1);"
+        "INSERT INTO fleet (id, kind, name, generation, spec, labels, conditions, ready, "
+        "ready_seen_us, created_us, updated_us, created_by, updated_by)"
+        " VALUES ('x', 1, 'x', 1, '{}', '{}', '[]', 0, 7, 8, 9, '', ''),"
+        " ('y', 1, 'y', 1, '{}', '{}', '[]', 1, 7, 8, 9, '', '');";
+    struct fixture *fx = *state;
+
+    assert_int_equal(hfd_migrate(fx->db, hfd_migrations, 12, NULL), HFD_OK);
+    assert_int_equal(hfd_db_exec(fx->db, rows, NULL), HFD_OK);
+    assert_int_equal(hfd_migrate(fx->db, hfd_migrations, hfd_migrations_count, NULL), HFD_OK);
+    assert_int_equal(number(fx->db, "SELECT count(*) FROM fleet_count"), 2);
+    assert_int_equal(number(fx->db, "SELECT n FROM fleet_count WHERE kind = 1 AND field = 3 AND "
+                                    "name = 't' AND value = '1'"),
+                     2);
+    assert_int_equal(number(fx->db, "SELECT pending_us FROM fleet WHERE id = 'x'"), 9);
+    assert_int_equal(number(fx->db, "SELECT pending_us FROM fleet WHERE id = 'y'"), 0);
+    assert_int_equal(number(fx->db, "SELECT count(*) FROM fleet WHERE sum IS NULL"), 0);
+}
+
 /* A database of a newer program is refused with both numbers, and left alone. */
 static void future_version_is_refused(void **state)
 {
@@ -667,6 +709,7 @@ int main(int argc, char **argv)
         RULE(adopted_connection_works),
         RULE(migrations_are_whole_steps),
         RULE(migrations_fill_after_all),
+        RULE(older_rows_are_counted),
         RULE(future_version_is_refused),
         RULE(foreign_database_is_refused),
     };

@@ -3,6 +3,7 @@
  * uniqueness, damage.
  */
 #include "store/rows_fleet.h"
+#include "store/rows_unreconciled.h"
 #include "store/rows_history.h"
 #include "store/rows_part.h"
 #include "store/rows_past.h"
@@ -16,6 +17,7 @@
 #include "driver/base/log.h"
 #include "store/migrate.h"
 #include "store/txn.h"
+#include "store/totals.h"
 #include "store/unit.h"
 #include "tests/lib/tmpdir.h"
 
@@ -71,6 +73,7 @@ static int setup(void **state)
 static void assert_same_fleet(const struct hfd_fleet_row *a, const struct hfd_fleet_row *b)
 {
     SAME(seq), SAME(kind), SAME(generation), SAME(ready), SAME(ready_seen_us);
+    SAME(pending_us);
     SAME(observer_idle), SAME(created_us), SAME(updated_us), SAME(deleted_us);
 }
 
@@ -195,6 +198,7 @@ static void assert_fleet_equal(const struct hfd_fleet_row *a, const struct hfd_f
     assert_slice(a->conditions, b->conditions);
     assert_int_equal(a->ready, b->ready);
     assert_true(a->ready_seen_us == b->ready_seen_us);
+    assert_true(a->pending_us == b->pending_us);
     assert_true(a->observer_idle == b->observer_idle);
     assert_true(a->created_us == b->created_us);
     assert_true(a->updated_us == b->updated_us);
@@ -237,6 +241,7 @@ static void fleet_row_comes_back_whole(void **state)
     row.spec = S("{\"a\":\"\\u0000\"}");
     row.ready = true;
     row.ready_seen_us = 10;
+    row.pending_us = 9;
     row.observer_idle = -3;
     row.seq = add(fx, row);
     assert_true(row.seq > 0);
@@ -253,6 +258,7 @@ static void fleet_row_comes_back_whole(void **state)
     row.conditions = S("[{}]");
     row.ready = false;
     row.ready_seen_us = INT64_MAX;
+    row.pending_us = 8;
     row.updated_us = 12;
     row.deleted_us = 13;
     row.updated_by = S("u");
@@ -264,8 +270,8 @@ static void fleet_row_comes_back_whole(void **state)
 }
 
 /*
- * A judgement changes conditions and told, and what it says of Ready if that moved; nothing else
- * that the row it is given may say.
+ * A judgement changes conditions and told. It also changes what it says of Ready and Reconciled, if
+ * that moved, and nothing else.
  */
 static void judgement_changes_conditions_alone(void **state)
 {
@@ -289,6 +295,131 @@ static void judgement_changes_conditions_alone(void **state)
     row.ready_seen_us = 77;
     assert_int_equal(hfd_fleet_row_get(&fx->tx, S("p1"), &fx->mem, &got, NULL), HFD_OK);
     assert_fleet_equal(&got, &row);
+    judged.pending_us = 78;
+    assert_int_equal(hfd_fleet_row_judged(&fx->tx, &judged, &row, NULL), HFD_OK);
+    row.pending_us = 78;
+    write_and_forget(fx);
+    assert_int_equal(hfd_fleet_row_get(&fx->tx, S("p1"), &fx->mem, &got, NULL), HFD_OK);
+    assert_fleet_equal(&got, &row);
+}
+
+/* Resources that are not reconciled are counted by kind and deletion; those that are, are not. */
+static void unreconciled_are_counted(void **state)
+{
+    static const struct {
+        const char *id;
+        int64_t pending_us, deleted_us;
+        bool ready;
+    } rows[] = {{"c1", 10, 0, false},
+                {"c2", 20, 0, false},
+                {"c3", 30, 5, true},
+                {"c4", 0, 0, false},
+                {"c5", 0, 0, true}};
+    struct fixture *fx = *state;
+    struct hfd_unreconciled_counts counts;
+    const struct hfd_unreconciled *serving = &counts.of[HFD_KIND_CLUSTER][0],
+                                  *deleted = &counts.of[HFD_KIND_CLUSTER][1];
+
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        struct hfd_fleet_row row = cluster(rows[i].id, rows[i].id, 1);
+
+        row.pending_us = rows[i].pending_us;
+        row.deleted_us = rows[i].deleted_us;
+        row.ready = rows[i].ready;
+        add(fx, row);
+    }
+    assert_int_equal(hfd_fleet_row_unreconciled(&fx->tx, 20, &fx->mem, &counts, NULL), HFD_OK);
+    assert_int_equal(serving->count, 2);
+    assert_int_equal(serving->stuck, 1);
+    assert_int_equal(serving->oldest_us, 10);
+    assert_int_equal(deleted->count, 1);
+    assert_int_equal(deleted->stuck, 0);
+    assert_int_equal(deleted->oldest_us, 30);
+    assert_int_equal(counts.of[HFD_KIND_NODEPOOL][0].count, 0);
+    assert_true(counts.of[HFD_KIND_NODEPOOL][1].oldest_us == INT64_MAX);
+}
+
+/* The counts of a scrape read an index, and no row. */
+static void scrapes_read_an_index(void **state)
+{
+    static const char *const queries[][2] = {
+        {"EXPLAIN QUERY PLAN SELECT +kind AS of_kind, CASE WHEN deleted_us > 0 THEN 1 ELSE 0 END "
+         "AS "
+         "deleting, count(*), min(pending_us) FROM fleet WHERE pending_us > 0 "
+         "GROUP BY of_kind, deleting",
+         "COVERING INDEX fleet_pending"},
+        {"EXPLAIN QUERY PLAN SELECT MIN(op_started_us) FROM resource WHERE state = ?1 AND state IN "
+         "(1, 2, 5)",
+         "COVERING INDEX resource_operating"},
+        {"EXPLAIN QUERY PLAN SELECT seq FROM fleet WHERE ready = 0 AND (created_us, seq) > (?1, ?2)"
+         " ORDER BY created_us, seq LIMIT 5",
+         "INDEX fleet_pending"},
+    };
+    struct fixture *fx = *state;
+
+    for (size_t i = 0; i < sizeof(queries) / sizeof(queries[0]); i++) {
+        struct hfd_stmt *st;
+        hfd_slice plan;
+        bool row;
+
+        assert_int_equal(hfd_db_prepare(fx->tx.db, queries[i][0], &st, NULL), HFD_OK);
+        assert_int_equal(hfd_stmt_step(st, &row, NULL), HFD_OK);
+        assert_true(row);
+        plan = hfd_stmt_col_text(st, 3, &fx->mem);
+        if (strstr(plan.p, queries[i][1]) == NULL)
+            fail_msg("%s: %s", queries[i][0], plan.p);
+        hfd_stmt_done(st);
+    }
+}
+
+static struct hfd_resource_row operating(const char *guresid, int state, int64_t started_us)
+{
+    return (struct hfd_resource_row){.guresid = hfd_slice_of(guresid),
+                                     .type = S("org/t"),
+                                     .kind = HFD_KIND_CLUSTER,
+                                     .state = state,
+                                     .incarnation = S("i"),
+                                     .op_started_us = started_us};
+}
+
+/* The oldest operation is that of the state asked for. */
+static void oldest_operation_is_found(void **state)
+{
+    struct fixture *fx = *state;
+    const struct hfd_resource_row rows[] = {operating("a", 1, 30), operating("b", 1, 20),
+                                            operating("c", 5, 10), operating("d", 3, 1)};
+    int64_t at_us;
+
+    assert_int_equal(hfd_resource_row_oldest(&fx->tx, 1, &at_us, NULL), HFD_OK);
+    assert_int_equal(at_us, 0);
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
+        assert_int_equal(hfd_resource_row_put(&fx->tx, &rows[i], NULL), HFD_OK);
+    assert_int_equal(hfd_resource_row_oldest(&fx->tx, 1, &at_us, NULL), HFD_OK);
+    assert_int_equal(at_us, 20);
+    assert_int_equal(hfd_resource_row_oldest(&fx->tx, 5, &at_us, NULL), HFD_OK);
+    assert_int_equal(at_us, 10);
+    assert_int_equal(hfd_resource_row_oldest(&fx->tx, 2, &at_us, NULL), HFD_OK);
+    assert_int_equal(at_us, 0);
+}
+
+/* Totals are by type without its organisation, and a total of 0 is gone. */
+static void resources_have_totals(void **state)
+{
+    struct fixture *fx = *state;
+    struct hfd_resource_row row = operating("a", 1, 30);
+    struct hfd_resource_totals totals;
+
+    assert_int_equal(hfd_resource_row_count(&fx->tx, &row, 1, 1, NULL), HFD_OK);
+    row.type = S("t");
+    assert_int_equal(hfd_resource_row_count(&fx->tx, &row, 1, 1, NULL), HFD_OK);
+    row.type = S("other");
+    assert_int_equal(hfd_resource_row_count(&fx->tx, &row, 3, 1, NULL), HFD_OK);
+    assert_int_equal(hfd_resource_row_count(&fx->tx, &row, 3, -1, NULL), HFD_OK);
+    assert_int_equal(hfd_totals_resources(&fx->tx, &fx->mem, &totals, NULL), HFD_OK);
+    assert_int_equal(totals.count, 1);
+    assert_slice(totals.rows[0].type, S("t"));
+    assert_int_equal(totals.rows[0].state, 1);
+    assert_int_equal(totals.rows[0].n, 2);
 }
 
 /* An absent row is HFD_NOT_FOUND, and removing it is no failure. */
@@ -1395,6 +1526,10 @@ int main(void)
     const struct CMUnitTest tests[] = {
         RULE(fleet_row_comes_back_whole),
         RULE(judgement_changes_conditions_alone),
+        RULE(unreconciled_are_counted),
+        RULE(scrapes_read_an_index),
+        RULE(oldest_operation_is_found),
+        RULE(resources_have_totals),
         RULE(absent_rows_are_not_found),
         RULE(names_are_unique_among_the_living),
         RULE(children_come_oldest_first),

@@ -118,6 +118,8 @@ hfd_rc hfd_adopt_nothing(struct hfd_take *t, struct hfd_err *err)
     for (size_t i = 0; rc == HFD_OK && i < t->rows.count; i++)
         rc = hfd_fleet_row_delete(t->tx, t->rows.parts[i].row.fleet_id, err);
     if (rc == HFD_OK)
+        rc = hfd_resource_row_count(t->tx, &t->rows.res, t->rows.res.state, -1, err);
+    if (rc == HFD_OK)
         rc = hfd_resource_row_delete(t->tx, t->rows.res.guresid, err);
     hfd_pass_end(t->m);
     return rc == HFD_OK

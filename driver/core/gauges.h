@@ -1,0 +1,38 @@
+/*
+ * Metrics that count what is stored: resources by type and state, the oldest operations, and the
+ * clusters and nodepools that are not reconciled. Each scrape reads them anew, so a change of a
+ * resource costs no more than a kept total. Source of the names hyperfleet_api_*: HyperFleet API,
+ * "Reconciliation Observability Metrics".
+ */
+#ifndef HFD_CORE_GAUGES_H
+#define HFD_CORE_GAUGES_H
+
+#include "driver/core/driver.h"
+#include "store/rows_unreconciled.h"
+#include "store/totals.h"
+
+struct hfd_gauges {
+    struct hfd_resource_totals resources;
+    int64_t now_us;
+    int64_t oldest_us[HFD_OP_COUNT]; /* start of the oldest operation; 0 = none is in progress */
+    struct hfd_unreconciled_counts unreconciled;
+};
+
+/**
+ * Reads the values.
+ * @param stuck_us  a cluster or nodepool that is pending for longer counts as stuck
+ * @param out       texts are in c->mem
+ * Thread: reader.
+ */
+HFD_MUST_CHECK hfd_rc hfd_gauges_read(const struct hfd_ctx *c, int64_t stuck_us,
+                                      struct hfd_gauges *out);
+
+/**
+ * Sets the metrics. A type that the settings do not name counts as "other".
+ * @param with_fleet  HyperFleet's own metrics as well: its API is served here
+ * Thread: any.
+ */
+void hfd_gauges_set(const struct hfd_gauges *g, const struct hfd_input_rules *rules,
+                    bool with_fleet);
+
+#endif

@@ -1,0 +1,1 @@
+-- The name makes the program fill all checksums that are NULL before this version is reached.

@@ -121,11 +121,34 @@ static bool ask(const struct hfd_settings *s, const struct question *q, struct h
     return code == CURLE_OK && status == 200;
 }
 
+/*
+ * The server on this data says where its ops listener is. The setting holds if it does not, or if a
+ * flag gives it.
+ */
+static void find_server(struct hfd_settings *s)
+{
+    const char *path = hfd_cli_ops_path(s);
+    struct hfd_buf text;
+    hfd_slice found;
+
+    if (hfd_slice_starts(hfd_settings_origin(s, "ops_listen"), HFD_SLICE("--")))
+        return;
+    hfd_buf_init(&text, URL_MAX / 2);
+    if (path != NULL && hfd_file_read(path, "address of the server", &text, NULL) == HFD_OK &&
+        text.len > 0) {
+        found = hfd_arena_dup(&s->mem, hfd_buf_slice(&text));
+        s->ops_listen = found.p != NULL ? found : s->ops_listen;
+    }
+    hfd_buf_fini(&text);
+}
+
 bool hfd_cli_ask(struct hfd_settings *s, const char *path, struct hfd_buf *body, const char **why)
 {
     const struct question q = {.path = path, .headers = login(s), .pinned = true};
-    const bool answered = ask(s, &q, body, why);
+    bool answered;
 
+    find_server(s);
+    answered = ask(s, &q, body, why);
     curl_slist_free_all(q.headers);
     return answered;
 }

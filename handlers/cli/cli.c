@@ -85,6 +85,11 @@ const char *hfd_cli_local_token_path(struct hfd_settings *s)
     return hfd_arena_printf(&s->mem, "%.*s/local-token", HFD_SLICE_FMT(s->data)).p;
 }
 
+const char *hfd_cli_ops_path(struct hfd_settings *s)
+{
+    return hfd_arena_printf(&s->mem, "%.*s/ops", HFD_SLICE_FMT(s->data)).p;
+}
+
 hfd_rc hfd_cli_make_data(const struct hfd_settings *s, struct hfd_err *err)
 {
     const char *path = s->data.p; /* strings of settings end with a NUL */

@@ -31,7 +31,7 @@
       "make a token for a caller and print it, list tokens, or revoke one") \
     X(config,  "check [SETTINGS] | show [--origin] [SETTINGS] | docs", \
       "check settings and the files they name, show them as YAML, or list all as Markdown") \
-    X(doctor,  "[SETTINGS]", "check settings, keys, data and the remote, and list orphans") \
+    X(doctor,  "[--json] [SETTINGS]", "check settings, keys, data and the remote, and list orphans") \
     X(health,  "[--ready] [SETTINGS]", "exit with 0 if the server on this machine lives, or is ready") \
     X(apply,   "FILE|- [--id GURESID] [FLAGS]", "order a resource from a Humanitec driver") \
     X(get,     "GURESID [FLAGS]", "print a resource of a Humanitec driver") \
@@ -95,6 +95,9 @@ const char *hfd_cli_keys_path(struct hfd_settings *s);
 const char *hfd_cli_tokens_path(struct hfd_settings *s);
 /** The same for the file with the token of the running server, for commands on this machine. */
 const char *hfd_cli_local_token_path(struct hfd_settings *s);
+
+/** The same for the file with the address of the running server's ops listener. */
+const char *hfd_cli_ops_path(struct hfd_settings *s);
 
 /**
  * Creates the data folder (mode 0700) and syncs its name to disk. Does not create its parents.

@@ -31,11 +31,31 @@ struct doctor {
     struct hfd_arena mem;
     struct hfd_orphans orphans;
     size_t findings, damaged;
+    bool json;                  /* the result is one JSON document */
+    struct hfd_buf orphan_list; /* of that document: its orphans */
 };
+
+/* One line of the result. */
+static void say(struct doctor *d, const char *what, bool good, hfd_slice text)
+{
+    if (!d->json) {
+        hfd_buf_addf(&d->out, "%-9s %.*s\n", what, HFD_SLICE_FMT(text));
+        return;
+    }
+    hfd_buf_addf(&d->out, "%s{\"about\":\"%s\",\"ok\":%s,\"text\":", d->out.len > 0 ? "," : "",
+                 what, good ? "true" : "false");
+    hfd_buf_json_str(&d->out, text);
+    hfd_buf_addc(&d->out, '}');
+}
+
+static void say_good(struct doctor *d, const char *what, hfd_slice text)
+{
+    say(d, what, true, text.p != NULL ? text : HFD_SLICE("good"));
+}
 
 static void finding(struct doctor *d, const char *what, const char *text)
 {
-    hfd_buf_addf(&d->out, "%-9s %s\n", what, text);
+    say(d, what, false, hfd_slice_of(text));
     d->findings++;
 }
 
@@ -49,8 +69,32 @@ struct told {
     hfd_slice message;
 };
 
+static void add_orphan(struct hfd_buf *b, const struct told *o)
+{
+    const struct {
+        const char *before;
+        hfd_slice text;
+    } members[] = {{",\"id\":", o->id},
+                   {",\"name\":", o->name},
+                   {",\"guresid\":", o->guresid},
+                   {",\"message\":", o->message}};
+
+    hfd_buf_addf(b, "%s{\"kind\":\"%s\"", b->len > 0 ? "," : "", o->kind);
+    for (size_t i = 0; i < sizeof(members) / sizeof(members[0]); i++) {
+        hfd_buf_add(b, hfd_slice_of(members[i].before));
+        hfd_buf_json_str(b, members[i].text);
+    }
+    hfd_buf_addf(b, ",\"deleting\":%s,\"delete_asked\":%s}", o->deleting ? "true" : "false",
+                 o->wanted ? "true" : "false");
+}
+
 static void say_orphan(struct doctor *d, const struct told *o)
 {
+    if (d->json) {
+        add_orphan(&d->orphan_list, o);
+        d->findings++;
+        return;
+    }
     hfd_buf_addf(&d->out, "  %-8s  %.*s  %.*s  of resource %.*s%s%s%.*s\n", o->kind,
                  HFD_SLICE_FMT(o->id), HFD_SLICE_FMT(o->name), HFD_SLICE_FMT(o->guresid),
                  o->deleting ? ", being deleted"
@@ -83,8 +127,9 @@ static void say_orphans_begin(struct doctor *d, const struct orphan_list *l)
                     .p);
         return;
     }
-    hfd_buf_addf(&d->out, "orphans   %zu%s%s%.*s\n", l->count, l->more ? " and more" : "",
-                 l->checked.len > 0 ? ", as of " : "", HFD_SLICE_FMT(l->checked));
+    say_good(d, "orphans",
+             hfd_arena_printf(&d->mem, "%zu%s%s%.*s", l->count, l->more ? " and more" : "",
+                              l->checked.len > 0 ? ", as of " : "", HFD_SLICE_FMT(l->checked)));
     if (message.len > 0)
         finding(
             d, "orphans",
@@ -94,7 +139,7 @@ static void say_orphans_begin(struct doctor *d, const struct orphan_list *l)
 
 static void say_orphans_end(struct doctor *d, size_t count)
 {
-    if (count > 0)
+    if (count > 0 && !d->json)
         hfd_buf_lit(
             &d->out,
             "Orphans have the label " HFD_GURESID_LABEL " but no resource. A PUT adopts them;\n"
@@ -165,7 +210,9 @@ static void read_orphans(struct doctor *d, struct hfd_store *store)
         finding(d, "data", err.msg);
         return;
     }
-    hfd_buf_addf(&d->out, "data      %s can be used; no server runs on it\n", d->settings->data.p);
+    say_good(
+        d, "data",
+        hfd_arena_printf(&d->mem, "%s can be used; no server runs on it", d->settings->data.p));
     say_orphans_begin(d, &(struct orphan_list){list->count, d->orphans.more, d->orphans.as.remote,
                                                time_text(d, d->orphans.as.checked_us),
                                                d->orphans.as.error});
@@ -238,7 +285,9 @@ static void ask_server(struct doctor *d)
 
     hfd_buf_init(&body, HFD_CLI_ANSWER_MAX_BYTES);
     if (hfd_cli_ask(d->settings, "/readyz", &body, &why))
-        hfd_buf_lit(&d->out, "server    ready\n");
+        say_good(
+            d, "server",
+            hfd_arena_printf(&d->mem, "ready at %.*s", HFD_SLICE_FMT(d->settings->ops_listen)));
     else
         finding(d, "server",
                 hfd_arena_printf(&d->mem, "not ready at %.*s: %s",
@@ -300,7 +349,7 @@ static void look_at_keys(struct doctor *d)
     if (path == NULL || hfd_keyring_load(path, &ring, &err) != HFD_OK)
         finding(d, "key ring", path == NULL ? "out of memory" : err.msg);
     else
-        hfd_buf_addf(&d->out, "key ring  %s can be used\n", path);
+        say_good(d, "key ring", hfd_arena_printf(&d->mem, "%s can be used", path));
     hfd_keyring_free(ring);
 }
 
@@ -315,7 +364,7 @@ static void look_at_data(struct doctor *d)
         read_orphans(d, store);
         hfd_store_close(&store);
     } else if (rc == HFD_CONFLICT) {
-        hfd_buf_addf(&d->out, "data      %s\n", err.msg);
+        say_good(d, "data", hfd_slice_of(err.msg));
         ask_server(d);
     } else {
         finding(d, "data", err.msg);
@@ -330,9 +379,45 @@ static bool has_data(const struct doctor *d)
     return access(path, F_OK) == 0 || errno != ENOENT;
 }
 
+/* The remote's line has the form of the others. */
+static void look_at_remote(struct doctor *d)
+{
+    struct hfd_buf line;
+    hfd_slice text;
+    bool good;
+
+    hfd_buf_init(&line, OUTPUT_MAX);
+    good = hfd_doctor_remote(d->settings, &line);
+    d->findings += !good;
+    text = hfd_buf_slice(&line);
+    if (!d->json) {
+        hfd_buf_add(&d->out, text);
+    } else {
+        while (text.len > 0 && text.p[text.len - 1] == '\n')
+            text.len--;
+        say(d, "remote", good, text);
+    }
+    hfd_buf_fini(&line);
+}
+
+/* Makes the lines and the orphans one document. */
+static void wrap_json(struct doctor *d)
+{
+    struct hfd_buf whole;
+
+    hfd_buf_init(&whole, 2 * OUTPUT_MAX + 256);
+    hfd_buf_addf(&whole, "{\"findings\":%zu,\"lines\":[", d->findings);
+    hfd_buf_add(&whole, hfd_buf_slice(&d->out));
+    hfd_buf_lit(&whole, "],\"orphans\":[");
+    hfd_buf_add(&whole, hfd_buf_slice(&d->orphan_list));
+    hfd_buf_lit(&whole, "]}\n");
+    hfd_buf_fini(&d->out);
+    d->out = whole;
+}
+
 enum hfd_exit hfd_cmd_doctor(int argc, const char *const *argv)
 {
-    struct hfd_cli_args args = {.argc = argc, .argv = argv};
+    struct hfd_cli_args args = {.argc = argc, .argv = argv, .own_flag = "--json"};
     struct doctor d = {.settings = NULL};
     struct hfd_err err = {0};
     enum hfd_exit status = hfd_cli_settings("doctor", &args, &d.settings);
@@ -341,7 +426,9 @@ enum hfd_exit hfd_cmd_doctor(int argc, const char *const *argv)
         return status;
     hfd_log_set_level(HFD_LOG_ERROR);
     (void)umask(077); /* suffixes of the files beside the database */
+    d.json = args.own_given;
     hfd_buf_init(&d.out, OUTPUT_MAX);
+    hfd_buf_init(&d.orphan_list, OUTPUT_MAX);
     hfd_arena_init(&d.mem, OUTPUT_MAX);
     if (hfd_base_init(&err) != HFD_OK || curl_global_init(CURL_GLOBAL_DEFAULT) != CURLE_OK) {
         status = hfd_cli_fail(HFD_EXIT_INTERNAL, "doctor", "%s",
@@ -349,15 +436,18 @@ enum hfd_exit hfd_cmd_doctor(int argc, const char *const *argv)
     } else {
         look_at_settings(&d);
         if (!has_data(&d)) {
-            hfd_buf_addf(&d.out, "data      %s has none yet\n", d.settings->data.p);
+            say_good(&d, "data",
+                     hfd_arena_printf(&d.mem, "%s: there is no database yet", d.settings->data.p));
         } else {
             look_at_keys(&d);
             look_at_data(&d);
         }
     }
-    if (status == HFD_EXIT_OK && hfd_look_is_remote(d.settings) &&
-        !hfd_doctor_remote(d.settings, &d.out))
-        d.findings++;
+    if (status == HFD_EXIT_OK && hfd_look_is_remote(d.settings))
+        look_at_remote(&d);
+    if (d.json)
+        wrap_json(&d);
+    hfd_buf_fini(&d.orphan_list);
     hfd_settings_free(d.settings);
     hfd_arena_fini(&d.mem);
     if (status != HFD_EXIT_OK) {

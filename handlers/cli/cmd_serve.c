@@ -10,7 +10,9 @@
 #include "handlers/cli/serve_adapters.h"
 #include "handlers/cli/serve_driver.h"
 #include "handlers/cli/serve_keys.h"
+#include "handlers/cli/serve_ops.h"
 #include "handlers/cli/serve_remote.h"
+#include "handlers/http/address.h"
 #include "handlers/http/routes.h"
 #include "handlers/http/server.h"
 #include "store/store.h"
@@ -172,6 +174,17 @@ static void close_spec_schemas(struct serve *s)
     hfd_spec_schemas_free(&s->spec_schemas);
 }
 
+static enum hfd_exit exit_of_listen(hfd_rc rc)
+{
+    return rc == HFD_IO ? HFD_EXIT_ADDRESS : exit_of_look(rc);
+}
+
+/* An address in use ends the start before anything is made. */
+static enum hfd_exit probe_addresses(struct serve *s, struct hfd_err *err)
+{
+    return exit_of_listen(hfd_addresses_probe(s->settings, err));
+}
+
 /* --- data and keys --- */
 
 static enum hfd_exit open_data(struct serve *s, struct hfd_err *err)
@@ -313,7 +326,6 @@ static void close_remote(struct serve *s)
 static enum hfd_exit open_server(struct serve *s, struct hfd_err *err)
 {
     bool known;
-    hfd_rc rc;
 
     s->app = (struct hfd_app){
         .settings = s->settings,
@@ -335,12 +347,7 @@ static enum hfd_exit open_server(struct serve *s, struct hfd_err *err)
     }
     known = hfd_vocabulary_parse(s->settings->fleet_conditions, &s->app.vocabulary);
     HFD_ASSERT(known); /* checked by the settings */
-    rc = hfd_server_open(&s->app, &s->server, err);
-    if (rc == HFD_INVALID)
-        return HFD_EXIT_USAGE;
-    if (rc == HFD_IO)
-        return HFD_EXIT_ADDRESS;
-    return rc == HFD_OK ? HFD_EXIT_OK : HFD_EXIT_INTERNAL;
+    return exit_of_listen(hfd_server_open(&s->app, &s->server, err));
 }
 
 static void close_server(struct serve *s)
@@ -355,6 +362,7 @@ static enum hfd_exit start_server(struct serve *s, struct hfd_err *err)
 
 static void stop_server(struct serve *s)
 {
+    hfd_serve_ops_remove(s->settings);
     hfd_server_stop(s->server);
 }
 
@@ -387,6 +395,7 @@ static const struct {
     {"authentication", open_guard, close_guard},
     {"fleet.spec_schema", open_spec_schemas, close_spec_schemas},
     {"hypershift", open_hypershift, close_hypershift},
+    {"addresses", probe_addresses, NULL},
     {"data folder", open_data, NULL},
     {"key ring", open_keys, close_keys},
     {"driver", open_driver, NULL},
@@ -426,6 +435,7 @@ static void log_ready(struct serve *s)
     int ops_port = hfd_server_port(s->server, HFD_LISTENER_OPS);
     char *folder = realpath(s->settings->data.p, NULL);
 
+    hfd_serve_ops_write(s->settings, ops_port);
     HFD_LOG(HFD_LOG_INFO, "ready", HFD_LOG_STR("url", url(s, s->settings->listen, port)),
             HFD_LOG_STR("ops_url", url(s, s->settings->ops_listen, ops_port)),
             HFD_LOG_INT("port", port), HFD_LOG_INT("ops_port", ops_port),

@@ -124,6 +124,15 @@ hfd_rc hfd_look_guard(struct hfd_settings *s, struct hfd_guard **out, struct hfd
 
 void hfd_look_settings(const struct hfd_settings *s, hfd_look_fn *on_odd, void *ctx)
 {
+    char text[512];
+
+    if (s->links.len > 0) {
+        (void)snprintf(text, sizeof(text),
+                       "%.*s: ignored, as Kubernetes makes such variables for a Service; set "
+                       "enableServiceLinks: false",
+                       (int)(s->links.len < 400 ? s->links.len : 400), s->links.p);
+        on_odd(ctx, "environment", text);
+    }
     if (hfd_look_is_remote(s))
         return; /* the remote has its own required adapters */
     if (s->required_cluster.count == 0)

@@ -227,12 +227,42 @@ hfd_rc hfd_address_listen(const struct hfd_address *e, const struct hfd_settings
                               HFD_SLICE_FMT(address), strerror(errno));
     (void)setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
     if (!bind_to(fd, e, s) || listen(fd, SOMAXCONN) != 0) {
-        rc =
-            hfd_fail_field(err, HFD_IO, key, "%.*s%s%s: listen on %.*s: %s", HFD_SLICE_FMT(given),
-                           given.len > 0 ? ": " : "", key, HFD_SLICE_FMT(address), strerror(errno));
+        rc = hfd_fail_field(err, HFD_IO, key, "%.*s: cannot listen on %.*s: %s%s",
+                            HFD_SLICE_FMT(given.len > 0 ? given : hfd_slice_of(key)),
+                            HFD_SLICE_FMT(address), strerror(errno),
+                            errno == EADDRINUSE ? ". Is another server running? Port 0 takes a "
+                                                  "free port"
+                                                : "");
         (void)close(fd);
         return rc;
     }
     *fd_out = fd;
     return HFD_OK;
+}
+
+static bool has_port(const struct hfd_address *e)
+{
+    const struct sockaddr *any = (const struct sockaddr *)&e->addr;
+
+    if (any->sa_family == AF_INET)
+        return ((const struct sockaddr_in *)(const void *)any)->sin_port != 0;
+    return any->sa_family == AF_INET6 &&
+           ((const struct sockaddr_in6 *)(const void *)any)->sin6_port != 0;
+}
+
+hfd_rc hfd_addresses_probe(const struct hfd_settings *s, struct hfd_err *err)
+{
+    struct hfd_address both[HFD_LISTENER_COUNT];
+    hfd_rc rc = hfd_addresses_check(s, both, err);
+
+    for (int i = 0; rc == HFD_OK && i < HFD_LISTENER_COUNT; i++) {
+        int fd = -1;
+
+        if (!has_port(&both[i]))
+            continue;
+        rc = hfd_address_listen(&both[i], s, (enum hfd_listener)i, &fd, err);
+        if (rc == HFD_OK)
+            (void)close(fd);
+    }
+    return rc;
 }

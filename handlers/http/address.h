@@ -36,6 +36,11 @@ HFD_MUST_CHECK hfd_rc hfd_addresses_check_open(const struct hfd_settings *s, boo
  */
 HFD_MUST_CHECK hfd_rc hfd_address_listen(const struct hfd_address *e, const struct hfd_settings *s,
                                          enum hfd_listener which, int *fd_out, struct hfd_err *err);
+/**
+ * Finds out whether both addresses are free, where they name a port. Nothing stays open.
+ * @return HFD_OK, HFD_INVALID, HFD_IO (one is in use, or cannot be had)
+ */
+HFD_MUST_CHECK hfd_rc hfd_addresses_probe(const struct hfd_settings *s, struct hfd_err *err);
 /** Returns the path of a Unix socket; NULL for other addresses. */
 const char *hfd_address_path(const struct hfd_address *e);
 /** Returns the port that a socket is bound to; 0 if there is none. */

@@ -105,6 +105,32 @@ class OpenapiPage:
         return (f'<tr><td><code>{text(code)}</code></td><td>{text(response.get("description"))}'
                 f"{headers}{self.content(response)}</td></tr>")
 
+    def address(self, path, item, operation):
+        """The address of an example: path parameters have their examples, or their names."""
+        server = (item.get("servers") or self.doc.get("servers") or [{}])[0].get("url", "")
+        for param in operation.get("parameters", []):
+            param = self.resolve(param)
+            if param.get("in") == "path":
+                path = path.replace("{%s}" % param["name"], str(param.get("example", "ID")))
+        return server + path
+
+    def body_example(self, operation):
+        for media in self.resolve(operation.get("requestBody", {})).get("content", {}).values():
+            if "example" in media:
+                return json.dumps(media["example"], ensure_ascii=False)
+        return None
+
+    def curl(self, path, method, operation):
+        """A command to paste into a shell."""
+        command = "curl -s"
+        body = self.body_example(operation)
+        if method != "get":
+            command += " -X " + method.upper()
+        command += " " + self.address(path, self.doc["paths"][path], operation)
+        if body is not None:
+            command += " -d '" + body.replace("'", "'\\''") + "'"
+        return f"<h4>curl</h4><pre>{text(command)}</pre>"
+
     def operation(self, path, method, operation):
         body = operation.get("requestBody")
         responses = "".join(self.response(code, self.resolve(response))
@@ -113,6 +139,7 @@ class OpenapiPage:
                 f'<h3><span class="m">{method}</span><code>{text(path)}</code></h3>' +
                 element("<p><strong>", operation.get("summary"), "</strong></p>") +
                 element("<p>", operation.get("description"), "</p>") +
+                self.curl(path, method, operation) +
                 self.parameters(operation) +
                 ("<h4>Body</h4>" + self.content(self.resolve(body)) if body else "") +
                 f"<h4>Responses</h4><table>{responses}</table></article>")

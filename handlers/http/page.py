@@ -16,7 +16,8 @@ overflow-x:auto;padding:.7rem}table{border-collapse:collapse;width:100%}\
 th,td{border-top:1px solid #e4e8ec;padding:.3rem .8rem .3rem 0;text-align:left;vertical-align:top}\
 th{font-weight:600}h4{margin:1rem 0 .2rem}a{color:#0b57a4}.m{display:inline-block;\
 min-width:4.2rem;font-weight:700;text-transform:uppercase}.note{color:#57606a}\
-nav ul{columns:22rem;padding-left:1.2rem}\
+nav ul{columns:22rem;padding-left:1.2rem}nav li{break-inside:avoid}\
+code{overflow-wrap:anywhere}td{overflow-wrap:anywhere}\
 @media(prefers-color-scheme:dark){body{background:#15191e;color:#dfe5ea}\
 article,h2,th,td{border-color:#38414b}pre{background:#20262d}\
 a{color:#7db8f5}.note{color:#9aa5b1}}"""

@@ -26,6 +26,11 @@ const struct hfd_setting_row hfd_setting_rows[HFD_SETTING_COUNT] = {HFD_SETTING_
 
 /* --- storing one value --- */
 
+bool hfd_setting_is_named_by(hfd_slice place)
+{
+    return hfd_slice_starts(place, HFD_SLICE("--")) || hfd_slice_starts(place, HFD_SLICE("HFD_"));
+}
+
 hfd_rc hfd_setting_fail(const struct hfd_settings_loader *ld, const char *key, struct hfd_err *err,
                         const char *fmt, ...)
 {
@@ -35,6 +40,8 @@ hfd_rc hfd_setting_fail(const struct hfd_settings_loader *ld, const char *key, s
     va_start(ap, fmt);
     (void)vsnprintf(msg, sizeof(msg), fmt, ap);
     va_end(ap);
+    if (hfd_setting_is_named_by(hfd_slice_of(ld->place)))
+        return hfd_fail_field(err, HFD_INVALID, key, "%s: %s", ld->place, msg);
     return hfd_fail_field(err, HFD_INVALID, key, "%s: %s: %s", ld->place, key, msg);
 }
 
@@ -57,6 +64,8 @@ hfd_rc hfd_settings_refuse(const struct hfd_settings *s, enum hfd_setting which,
     va_start(ap, fmt);
     (void)vsnprintf(msg, sizeof(msg), fmt, ap);
     va_end(ap);
+    if (hfd_setting_is_named_by(origin))
+        return hfd_fail_field(err, HFD_INVALID, key, "%.*s: %s", HFD_SLICE_FMT(origin), msg);
     return hfd_fail_field(err, HFD_INVALID, key, "%.*s%s%s: %s", HFD_SLICE_FMT(origin),
                           origin.len > 0 ? ": " : "", key, msg);
 }
@@ -128,8 +137,10 @@ hfd_rc hfd_setting_put(struct hfd_settings_loader *ld, const struct hfd_setting_
             return hfd_setting_fail(ld, row->key, err, "given twice, first at %.*s",
                                     HFD_SLICE_FMT(*origin));
         rc = hfd_setting_parse(row, v, &ld->s->mem, member_of(ld->s, row), &why);
+        if (rc == HFD_INVALID)
+            return hfd_setting_fail(ld, row->key, err, "%s", why.msg);
         if (rc != HFD_OK)
-            return hfd_fail_field(err, rc, row->key, "%s: %s: %s", ld->place, row->key, why.msg);
+            return hfd_fail_field(err, rc, row->key, "%s: %s", ld->place, why.msg);
     }
     if (rc != HFD_OK || ld->place[0] == '\0')
         return rc;
@@ -172,12 +183,35 @@ static hfd_rc put_text(struct hfd_settings_loader *ld, enum hfd_setting_form for
     return hfd_setting_put(ld, ref, &v, err);
 }
 
+/*
+ * True for a variable that Kubernetes makes for a Service whose name begins with "hfd": HFD_PORT,
+ * HFD_SERVICE_HOST, HFD_X_SERVICE_PORT, HFD_X_PORT_80_TCP.
+ */
+static bool is_service_link(hfd_slice name, hfd_slice value)
+{
+    static const char service[] = "_SERVICE_", port[] = "_PORT", proto[] = "://";
+
+    return hfd_slice_starts(name, HFD_SLICE("HFD_PORT")) ||
+           memmem(name.p, name.len, service, sizeof(service) - 1) != NULL ||
+           (memmem(name.p, name.len, port, sizeof(port) - 1) != NULL &&
+            memmem(value.p, value.len, proto, sizeof(proto) - 1) != NULL);
+}
+
+static hfd_rc note_link(struct hfd_settings *s, hfd_slice name, struct hfd_err *err)
+{
+    s->links = hfd_arena_printf(&s->mem, "%.*s%s%.*s", HFD_SLICE_FMT(s->links),
+                                s->links.len > 0 ? ", " : "", HFD_SLICE_FMT(name));
+    return s->links.p != NULL ? HFD_OK : hfd_fail_nomem(err, "load the settings");
+}
+
 static hfd_rc load_variable(struct hfd_settings_loader *ld, hfd_slice name, hfd_slice value,
                             struct hfd_err *err)
 {
     struct hfd_setting_ref ref = hfd_setting_find(HFD_FORM_ENV, name);
     char lower[HFD_SETTING_NAME_MAX];
 
+    if (ref.kind == HFD_REF_UNKNOWN && is_service_link(name, value))
+        return note_link(ld->s, name, err);
     if (ref.kind == HFD_REF_UNKNOWN)
         return hfd_setting_unknown_name(HFD_FORM_ENV, "environment: unknown variable", name, err);
     (void)snprintf(ld->place, sizeof(ld->place), "%.*s", HFD_SLICE_FMT(name));

@@ -259,10 +259,14 @@ struct hfd_settings {
     HFD_SETTING_LIST(HFD_SETTING_MEMBER_)
     hfd_slice origin[HFD_SETTING_COUNT]; /* "hfd.yaml:3", "HFD_LISTEN", "--listen"; empty = the
                                             default holds */
-    struct hfd_arena mem;                /* owns all of the above */
+    hfd_slice links; /* variables that were ignored, as Kubernetes makes them: "HFD_PORT, ..." */
+    struct hfd_arena mem; /* owns all of the above */
 };
 #undef HFD_SETTING_MEMBER_
 /* demo_us: -1 = off */
+
+/** True for the place of a value that names its setting: a flag or a variable, not a file. */
+bool hfd_setting_is_named_by(hfd_slice place);
 
 /**
  * Loads the settings: defaults, then the YAML file of --config FILE or HFD_CONFIG, then HFD_*, then

@@ -449,14 +449,14 @@ class Start(unittest.TestCase):
         for command in (("serve", "--ops-listen", "127.0.0.1:0"), ("config", "check")):
             status, out, err = run(*command, "--listen", "0.0.0.0:0", "--data", self.server.data)
             self.assertEqual(status, 2)
-            for words in ("--listen: listen: ", "not a loopback", "token create",
+            for words in ("--listen: ", "not a loopback", "token create",
                           "auth.operator_keys", "--insecure-no-auth"):
                 self.assertIn(words, out + err)
         self.assertEqual(os.listdir(self.server.data), [])
         status, out, err = run("serve", "--listen", "127.0.0.1:0", "--ops-listen", "0.0.0.0:0",
                                "--data", self.server.data)
         self.assertEqual(status, 2)
-        self.assertIn("--ops-listen: ops_listen: ", err)
+        self.assertIn("--ops-listen: ", err)
         token_create(self.server.data, "gone", "driver", "--expires", "1s")
         eventually(lambda: run("config", "check", "--listen", "0.0.0.0:0", "--data",
                                self.server.data)[0] == 2, "an expired token is not usable")

@@ -197,6 +197,22 @@ class Cli(unittest.TestCase):
                                             % rule)),
                              ["driver.outputs.values"])
 
+    def test_service_links(self):
+        """Variables that Kubernetes makes for a Service warn and do not stop; others still do."""
+        links = {"HFD_PORT": "tcp://10.0.0.1:80", "HFD_PORT_80_TCP_ADDR": "10.0.0.1",
+                 "HFD_SERVICE_HOST": "10.0.0.1", "HFD_UI_SERVICE_PORT": "80",
+                 "HFD_UI_PORT": "tcp://10.0.0.1:80"}
+        done = run("config", "check", env=links)
+        self.assertEqual((done.returncode, done.stdout), (0, "ok\n"))
+        for name in links:
+            self.assertIn(name, done.stderr)
+        self.assertIn("enableServiceLinks", done.stderr)
+        with Server(env=links) as server:
+            told = [r for r in server.records() if r.get("setting") == "environment"]
+            self.assertEqual([r["level"] for r in told], ["warn"])
+        for name in ("HFD_LISTENN", "HFD_UI_PORT", "HFD_X"):
+            self.refused(["config", "check"], [name], env={name: "80"})
+
     def test_environment_and_flags(self):
         """The same setting by environment and by both forms of a flag reaches the server."""
         for flags, env in ((("--adapters-required-cluster", "only-one"), None),

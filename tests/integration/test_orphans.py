@@ -1,4 +1,5 @@
 """Lost and found: rows that are gone from the store, orphans, the admin API, and doctor."""
+import json
 import os
 import sqlite3
 import unittest
@@ -137,6 +138,28 @@ class Orphans(Case):
                 self.assertIn(word, done.stdout)
         self.server.start()
         self.assertEqual(len(self.orphans(gid)), 1)
+
+    def test_doctor_finds_the_server(self):
+        """doctor asks the server that runs on the data, wherever it listens; --json says the same.
+        """
+        name = guresid("json")
+        with Server(config="ops_listen: 127.0.0.1:0\n") as server:
+            done = run("doctor", "--data", server.data)
+            self.assertEqual((done.returncode, done.stderr), (0, ""), done.stdout)
+            self.assertIn("ready at 127.0.0.1:%d" % server.ops_port, done.stdout)
+            Client(server).post(BASE + "/clusters", {"kind": "Cluster", "name": name, "spec": {},
+                                                     "labels": {LABEL: name}})
+            done = run("doctor", "--json", "--data", server.data)
+            doc = json.loads(done.stdout)
+            self.assertEqual((done.returncode, doc["findings"]), (3, 1))
+            self.assertEqual([(o["kind"], o["name"], o["guresid"], o["deleting"])
+                              for o in doc["orphans"]], [("Cluster", name, name, False)])
+            self.assertEqual({line["about"]: line["ok"] for line in doc["lines"]},
+                             {"key ring": True, "data": True, "server": True, "orphans": True})
+            server.sigterm()
+            self.assertFalse(os.path.exists(os.path.join(server.data, "ops")))
+            stopped = json.loads(run("doctor", "--json", "--data", server.data).stdout)
+            self.assertEqual(stopped["orphans"], doc["orphans"])
 
     def test_doctor_elsewhere(self):
         """Nothing there, nothing wrong, a damaged database, a damaged key ring, and a server that

@@ -2,8 +2,10 @@
 handlers/http/*.py, handlers/docs.
 """
 import glob
+import html
 import os
 import re
+import shlex
 import sys
 import tempfile
 import unittest
@@ -44,6 +46,23 @@ class OpenapiScript(unittest.TestCase):
             self.assertNotIn(markup, page)
 
     # A schema that contains itself is shown to a depth.
+    def test_commands(self):
+        """Each operation has a command that a shell takes: method, address, and the example."""
+        page = OpenapiPage({
+            "info": {"title": "t", "version": "1"}, "tags": [{"name": "a"}],
+            "servers": [{"url": "http://h:1"}],
+            "paths": {"/{id}/x": {
+                "get": {"operationId": "g", "tags": ["a"], "parameters": [
+                    {"name": "id", "in": "path", "example": "7"}]},
+                "put": {"operationId": "p", "tags": ["a"], "parameters": [
+                    {"name": "id", "in": "path"}], "requestBody": {"content": {"j": {
+                        "schema": {}, "example": {"a": "it's"}}}}}}},
+            "components": {"schemas": {}}}).html()
+        commands = [html.unescape(c) for c in re.findall(r"<h4>curl</h4><pre>(.*?)</pre>", page)]
+        self.assertEqual([shlex.split(c) for c in commands],
+                         [["curl", "-s", "http://h:1/7/x"],
+                          ["curl", "-s", "-X", "PUT", "http://h:1/ID/x", "-d", '{"a": "it\'s"}']])
+
     def test_a_deep_schema_ends(self):
         deep = {}
         for _ in range(200):

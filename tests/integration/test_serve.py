@@ -158,14 +158,21 @@ class Serve(unittest.TestCase):
             s.bind(("127.0.0.1", 0))
             s.listen()
             taken = "127.0.0.1:%d" % s.getsockname()[1]
-            self.refused(69, ["--listen: listen: listen on " + taken], "--listen", taken)
+            self.refused(69, ["--listen: cannot listen on " + taken, "Port 0"], "--listen", taken)
         with open(os.path.join(self.data, "store.db"), "wb") as f:
             f.write(b"no database" * 1000)
         self.refused(73, [os.path.join(self.data, "store.db"), "not a database", "backup"])
         self.data = os.path.join(self.dir, "none")
-        self.refused(2, ["--listen: listen: ", "loopback"], "--listen", "0.0.0.0:0")
-        self.refused(2, ["--listen: listen: ", "IP address"], "--listen", "example.com:0")
-        self.assertFalse(os.path.exists(self.data), "nothing is made before the settings are known")
+        self.refused(2, ["--listen: 0.0.0.0:0", "loopback"], "--listen", "0.0.0.0:0")
+        self.refused(2, ["--listen: ", "IP address"], "--listen", "example.com:0")
+        for flag in ("--listen", "--ops-listen"):
+            with socket.socket() as s:
+                s.bind(("127.0.0.1", 0))
+                s.listen()
+                taken = "127.0.0.1:%d" % s.getsockname()[1]
+                self.refused(69, [flag + ": cannot listen on " + taken], flag, taken)
+        self.assertFalse(os.path.exists(self.data), "nothing is made before settings and addresses "
+                         "are known")
         self.data = os.path.join(self.dir, "no", "parent")
         self.refused(73, [self.data])
         self.data = os.path.join(self.dir, "file")

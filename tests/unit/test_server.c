@@ -799,7 +799,7 @@ static void addresses_are_checked(void **state)
                          HFD_INVALID);
         assert_null(server);
         assert_string_equal(err.field, i < 4 ? "listen" : "ops_listen");
-        assert_contains(err.msg, i < 4 ? "--listen: listen: " : "--ops-listen: ops_listen: ");
+        assert_contains(err.msg, i < 4 ? "--listen: " : "--ops-listen: ");
         assert_contains(err.msg, cases[i].says);
         hfd_settings_free(settings);
     }

@@ -5,6 +5,7 @@
  */
 #include "driver/base/base.h"
 #include "handlers/cli/look.h"
+#include "handlers/cli/serve_hypershift.h"
 #include "handlers/settings/settings_show.h"
 
 #define OUTPUT_MAX (8 * 1024 * 1024)
@@ -34,6 +35,7 @@ static void warn_of_open(void *ctx, const char *key, const char *path, unsigned 
 
 static hfd_rc look(struct hfd_settings *s, struct hfd_err *err)
 {
+    struct hfd_serve_hypershift hypershift;
     struct hfd_spec_schemas schemas;
     struct hfd_guard *guard;
     hfd_rc rc;
@@ -50,6 +52,10 @@ static hfd_rc look(struct hfd_settings *s, struct hfd_err *err)
         rc = hfd_look_spec_schemas(s, &schemas, err);
     if (rc == HFD_OK)
         hfd_spec_schemas_free(&schemas);
+    if (rc == HFD_OK)
+        rc = hfd_serve_hypershift_open(&hypershift, s, err);
+    if (rc == HFD_OK)
+        hfd_serve_hypershift_close(&hypershift);
     return rc;
 }
 

@@ -13,6 +13,7 @@
 #include "handlers/cli/ask.h"
 #include "handlers/cli/doctor_remote.h"
 #include "handlers/cli/look.h"
+#include "handlers/cli/serve_hypershift.h"
 #include "store/sqlite/folder.h"
 #include "store/rows_orphan.h"
 
@@ -326,6 +327,7 @@ static void find_open(void *ctx, const char *key, const char *path, unsigned mod
 
 static void look_at_settings(struct doctor *d)
 {
+    struct hfd_serve_hypershift hypershift;
     struct hfd_spec_schemas schemas;
     struct hfd_err err;
 
@@ -334,6 +336,10 @@ static void look_at_settings(struct doctor *d)
         finding(d, "settings", err.msg);
     if (hfd_look_tls(d->settings, find_open, d, &err) != HFD_OK)
         finding(d, "settings", err.msg);
+    if (hfd_serve_hypershift_open(&hypershift, d->settings, &err) != HFD_OK)
+        finding(d, "settings", err.msg);
+    else
+        hfd_serve_hypershift_close(&hypershift);
     if (hfd_look_spec_schemas(d->settings, &schemas, &err) != HFD_OK)
         finding(d, "settings", err.msg);
     else

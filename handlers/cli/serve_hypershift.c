@@ -203,7 +203,7 @@ hfd_rc hfd_serve_hypershift_start(struct hfd_serve_hypershift *h,
         .clock = parts->clock,
         .rng = &hfd_rng_system,
         .access = &h->access,
-        .defaults = &h->checker.defaults,
+        .checker = &h->checker,
         .resync_us = h->resync_us,
     };
 

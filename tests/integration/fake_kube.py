@@ -203,6 +203,10 @@ class Handler(http.server.BaseHTTPRequestHandler):
         self.end_headers()
         self.wfile.write(raw)
 
+    def is_ours(self):
+        """True for a request of the program under test."""
+        return "hyperfleet-driver" in self.headers.get("User-Agent", "")
+
     def parse(self):
         """(key, subresource) of the path; an empty name is a list."""
         m = re.match(r"^/(?:api/v1|apis/hypershift\.openshift\.io/v1beta1)"
@@ -224,7 +228,8 @@ class Handler(http.server.BaseHTTPRequestHandler):
         self.query = dict(urllib.parse.parse_qsl(self.url.query))
         length = int(self.headers.get("Content-Length") or 0)
         self.raw = self.rfile.read(length)
-        self.api.requests.append((self.command, self.path))
+        if self.is_ours():
+            self.api.requests.append((self.command, self.path))
         if self.api.fault(self):
             return
         if self.api.token and self.headers.get("Authorization") != "Bearer " + self.api.token:
@@ -471,7 +476,7 @@ class FakeKube:
 
     def fault(self, handler):
         """Answers a request by a fault. Returns whether it did."""
-        if "hyperfleet-driver" not in handler.headers.get("User-Agent", ""):
+        if not handler.is_ours():
             return False
         for prefix, (count, code, retry_after) in list(self.faults.items()):
             if not handler.path.startswith(prefix) or count == 0:

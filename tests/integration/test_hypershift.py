@@ -7,11 +7,13 @@ import re
 import shutil
 import tempfile
 import unittest
+import urllib.parse
 
+import yaml
 from fake_kube import FakeKube
 from hypershift import KUBEVIRT_POOL, PULL_SECRET, SECONDS, Cases, HyperShiftCase
 from kube import Kube, condition
-from lib import Client, Server, eventually, guresid
+from lib import ROOT, Client, Server, eventually, guresid
 
 CONFIG = """apiVersion: v1
 kind: Config
@@ -124,7 +126,7 @@ class Door(HyperShiftCase):
     make_api = Api
 
     BAD = (
-        ({"platfrom": {"type": "None"}}, {}, "cluster.spec.platfrom", "did you mean platform?"),
+        ({"platfor": {"type": "None"}}, {}, "cluster.spec.platfor", "did you mean platform?"),
         ({"platform": {"type": "Nonne"}}, {}, "cluster.spec.platform.type", ""),
         ({"platform": {"type": "AWS"}}, {}, "cluster.spec.platform.aws", "AWS"),
         ({"platform": {"type": "Agent"}}, {}, "cluster.spec.platform.agent", "Agent"),
@@ -230,6 +232,34 @@ class Door(HyperShiftCase):
                 server.close()
 
 
+class Rights(HyperShiftCase):
+    make_api = Api
+
+    def used(self):
+        """{(resource, verb)} of all requests of the program."""
+        found = set()
+        for method, path in self.api.requests:
+            url = urllib.parse.urlsplit(path)
+            m = re.search(r"/(namespaces|secrets|hostedclusters|nodepools)(?:/([^/]+))?$", url.path)
+            verbs = {"PATCH": ("patch", "create"), "DELETE": ("delete",)}.get(method, (
+                "watch" if "watch=1" in url.query else "get" if m[2] else "list",))
+            found |= {(m[1], verb) for verb in verbs}
+        return found
+
+    def test_rights_of_the_manual_are_all_used(self):
+        """A whole life uses each right that the manual asks for, and no other."""
+        page = os.path.join(ROOT, "handlers", "docs", "hypershift.md")
+        with open(page, encoding="utf-8") as f:
+            text = re.search(r"^```text\n(apiVersion: rbac.*?)^```$", f.read(), re.M | re.S)[1]
+        listed = {(resource, verb) for rule in yaml.safe_load(text)["rules"]
+                  for resource in rule["resources"] for verb in rule["verbs"]}
+        id_, _ = self.ready("rights1", pools={"worker": {"replicas": 0}})
+        eventually(lambda: {v for _, v in self.used()} >= {"watch"}, "a watch", SECONDS)
+        self.assertEqual(self.client.delete("/clusters/" + id_).status, 202)
+        self.until(id_, 404, "deleted")
+        self.assertEqual(self.used(), listed)
+
+
 class Conditions(HyperShiftCase):
     make_api = Api
 
@@ -258,6 +288,30 @@ class Conditions(HyperShiftCase):
         types = [c["type"] for c in data["objects"][0]["detail"]["conditions"]]
         self.assertIn("SomethingNew", types)
         self.assertEqual(data["objects"][0]["GVK"]["Kind"], "HostedCluster")
+
+    def test_cluster_of_the_other_api(self):
+        """A cluster that HyperFleet's own API made: its spec is checked by the validation adapter,
+        and a good one is made without an order."""
+        made = self.client.post("/api/hyperfleet/v1/clusters", {
+            "kind": "Cluster", "name": "api1", "spec": {"platfor": {}}})
+        self.assertEqual(made.status, 201, made)
+
+        def refused():
+            reports = self.client.get(made.json["href"] + "/statuses").json["items"]
+            return [c for r in reports if r["adapter"] == "validation" for c in r["conditions"]
+                    if c["type"] == "Available" and c["status"] == "False"]
+        found = eventually(refused, "refused", SECONDS)[0]
+        self.assertEqual(found["reason"], "InvalidSpec")
+        self.assertIn("cluster.spec.platfor: no such input; did you mean platform?",
+                      found["message"])
+        self.assertIsNone(self.object("hostedclusters", "api1"))
+
+    def test_refused_field_as_ordered(self):
+        """A refusal of the API server names the field as the order has it."""
+        id_, _ = self.ready("field1")
+        self.put(id_, self.order("field1", {"availability": "SingleReplica"}))
+        self.assertIn("availability: spec.controllerAvailabilityPolicy",
+                      self.until(id_, 400, "refused").json["message"])
 
     def test_invalid_configuration(self):
         """ValidConfiguration=False with InvalidConfiguration is refused at once."""

@@ -3,7 +3,9 @@
 The server is the Go program in `kubernetes/harness` of the folder with test data (CMake variable
 HFD_SHARED). It is built once, in about 5 minutes, and kept.
 """
+import json
 import os
+import re
 import shutil
 import signal
 import socket
@@ -12,8 +14,10 @@ import tempfile
 import time
 
 import real
+import yaml
 from hypershift import Cases, HyperShiftCase
 from kube import Kube
+from lib import ROOT, guresid
 
 START_S = 120
 
@@ -91,6 +95,68 @@ class Api:
 
 class Real(Cases, HyperShiftCase):
     make_api = Api
+
+
+class Rights(HyperShiftCase):
+    """An account with exactly the rights of the manual's page."""
+
+    make_api = Api
+    USER = "nobody"  # of the harness: a token without any rights
+
+    @classmethod
+    def setUpClass(cls):
+        super().setUpClass()
+        cls.api.kubeconfig = os.path.join(cls.api.dir, "narrow")
+        with open(cls.api.kubeconfig, "w", encoding="utf-8") as f:
+            json.dump({
+                "apiVersion": "v1", "kind": "Config", "current-context": "x",
+                "clusters": [{"name": "c", "cluster": {
+                    "server": cls.api.env["KUBE_URL"],
+                    "certificate-authority": cls.api.env["KUBE_CA"]}}],
+                "users": [{"name": "u", "user": {"token": cls.api.env["KUBE_TOKEN_NOBODY"]}}],
+                "contexts": [{"name": "x", "context": {"cluster": "c", "user": "u"}}]}, f)
+
+    @staticmethod
+    def role():
+        """The ClusterRole of handlers/docs/hypershift.md."""
+        page = os.path.join(os.environ.get("HFD_SOURCE_DIR", ROOT), "handlers/docs/hypershift.md")
+        with open(page, encoding="utf-8") as f:
+            text = re.search(r"^```text\n(apiVersion: rbac.*?)^```$", f.read(), re.M | re.S)[1]
+        return yaml.safe_load(text)
+
+    def give(self, rules):
+        base = "/apis/rbac.authorization.k8s.io/v1/"
+        role = dict(self.role(), rules=rules)
+        status, answer = self.kube.apply(base + "clusterroles/hyperfleet-driver", role)
+        self.assertIn(status, (200, 201), answer)
+        status, answer = self.kube.apply(base + "clusterrolebindings/hyperfleet-driver", {
+            "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRoleBinding",
+            "metadata": {"name": "hyperfleet-driver"},
+            "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole",
+                        "name": "hyperfleet-driver"},
+            "subjects": [{"kind": "User", "name": self.USER,
+                          "apiGroup": "rbac.authorization.k8s.io"}]})
+        self.assertIn(status, (200, 201), answer)
+
+    def live(self, name):
+        """A whole life: made, changed, deleted."""
+        id_, _ = self.ready(name, pools={"worker": {"replicas": 0}})
+        self.put(id_, self.order(name, {"fips": True}))
+        self.until(id_, 200, "changed")
+        self.assertEqual(self.client.delete("/clusters/" + id_).status, 202)
+        self.until(id_, 404, "deleted")
+
+    def test_rights_of_the_manual(self):
+        """Without rights nothing is made, and the answer says so; with those of the manual a whole
+        life works."""
+        id_ = guresid("hs")
+        self.put(id_, self.order("narrow0"))
+        self.until_says(id_, "Forbidden")
+        self.give(self.role()["rules"])
+        self.until(id_, 200, "ready")
+        self.live("narrow1")
+        self.assertFalse([r for r in self.server.records()
+                          if "cannot watch" in r["msg"] and "forbidden" not in r["reason"]])
 
 
 if __name__ == "__main__":

@@ -4,6 +4,8 @@
 #include "driver/adapters/hypershift/manifest.h"
 #include "driver/adapters/hypershift/networks.h"
 #include "driver/adapters/hypershift/outputs.h"
+#include "driver/adapters/hypershift/names.h"
+#include "driver/adapters/hypershift/report.h"
 #include "driver/adapters/hypershift/state.h"
 #include "tests/lib/contains.h"
 
@@ -257,12 +259,270 @@ static void test_kubeconfig_split(void **state)
     assert_null(credentials);
 }
 
+/* ---- reports ---- */
+
+/* A visit of a cluster at generation 2, as it is after its walk. */
+struct visit {
+    const char *prev_data; /* of the last report, which is on generation 1 */
+    enum hfd_step_end end;
+    enum hfd_hs_stage stage;
+    int progress;
+    bool judged, up;
+    int64_t down_for_us;
+    bool deleting, validated;
+};
+
+static const struct hfd_hs_report *report_by(const struct hfd_hs_reports *all, const char *adapter)
+{
+    for (size_t i = 0; i < all->count; i++)
+        if (strcmp(all->items[i].adapter, adapter) == 0)
+            return &all->items[i];
+    return NULL;
+}
+
+static void report_on(const struct visit *v, struct hfd_arena *mem, struct hfd_hs_reports *out)
+{
+    static const struct hfd_step step = {"Gates", NULL};
+    const struct hfd_reconciled ended = {v->end, v->end == HFD_STEP_DONE ? NULL : &step};
+    static struct hfd_hs_record record; /* the reports borrow from the work */
+    static struct hfd_hs_work w;
+
+    record = (struct hfd_hs_record){.id = "2abc"};
+    w = (struct hfd_hs_work){
+        .record = &record,
+        .mono_us = 1000000000,
+        .mem = mem,
+        .row = {.kind = HFD_KIND_CLUSTER,
+                .id = HFD_SLICE("2abc"),
+                .generation = 2,
+                .deleted_us = v->deleting ? 1 : 0},
+        .prev = {.adapter = HFD_SLICE("hypershift"), .observed_generation = 1},
+        .prev_secrets = HFD_SLICE(""),
+        .object = {.name = {&hfd_hs_hosted_clusters, HFD_SLICE("n"), HFD_SLICE("c")}},
+        .judged = v->judged,
+        .validated = v->validated,
+        .judgement = {.stage = v->stage,
+                      .gate = v->stage == HFD_HS_WAITS ? "Available" : NULL,
+                      .progress = v->progress,
+                      .up = v->up,
+                      .down_reason = "Down",
+                      .down_message = "why it is down"},
+        .reason = "Reason",
+        .words = "words",
+    };
+    record.down_since_us = v->down_for_us > 0 ? w.mono_us - v->down_for_us : 0;
+    w.prev_data = json_of(v->prev_data);
+    w.object.doc = v->deleting && v->end == HFD_STEP_DONE ? NULL : json_of(OBJECT("2", "", "", ""));
+    assert_int_equal(hfd_hs_reports_make(&w, &ended, out, NULL), HFD_OK);
+    json_decref(w.prev_data);
+    json_decref(w.object.doc);
+}
+
+static const struct {
+    struct visit visit;
+    int64_t generation;
+    bool available, healthy, finalized;
+    const char *reason, *data;
+    int validation; /* -1 = none, 0 = refuses, 1 = passed */
+} report_rows[] = {
+    {{"{}", HFD_STEP_WAITS, HFD_HS_WAITS, 30, true, true, 0, false, true},
+     2,
+     false,
+     true,
+     false,
+     "Progressing",
+     "\"step\":\"GATE Available\"",
+     1},
+    {{"{\"serves\":1}", HFD_STEP_WAITS, HFD_HS_WAITS, 30, true, true, 0, false, true},
+     1,
+     true,
+     true,
+     false,
+     "Updating",
+     "\"update\":{\"generation\":2",
+     1},
+    {{"{\"serves\":1}", HFD_STEP_DONE, HFD_HS_REACHED, 100, true, true, 0, false, true},
+     2,
+     true,
+     true,
+     false,
+     "ResourceAvailable",
+     "\"serves\":2",
+     1},
+    {{"{\"serves\":1}", HFD_STEP_DONE, HFD_HS_PAUSED, 0, true, true, 0, false, true},
+     2,
+     true,
+     true,
+     false,
+     "ReconciliationPaused",
+     "\"serves\":2",
+     1},
+    {{"{\"serves\":1}", HFD_STEP_REFUSED, HFD_HS_WAITS, 0, false, true, 0, false, false},
+     1,
+     true,
+     true,
+     false,
+     "Updating",
+     "\"serves\":1",
+     0},
+    {{"{}", HFD_STEP_REFUSED, HFD_HS_WAITS, 0, false, true, 0, false, false},
+     2,
+     false,
+     true,
+     false,
+     "Progressing",
+     "\"objects\"",
+     0},
+    {{"{\"serves\":2}", HFD_STEP_WAITS, HFD_HS_WAITS, 55, true, false, 30000000, false, true},
+     2,
+     true,
+     true,
+     false,
+     "ResourceAvailable",
+     "",
+     1},
+    {{"{\"serves\":2}", HFD_STEP_WAITS, HFD_HS_WAITS, 55, true, false, 30000001, false, true},
+     2,
+     false,
+     true,
+     false,
+     "Down",
+     "\"serves\":2",
+     1},
+    {{"{\"serves\":2}", HFD_STEP_WAITS, HFD_HS_WAITS, 55, true, true, 90000000, false, true},
+     2,
+     true,
+     true,
+     false,
+     "ResourceAvailable",
+     "",
+     1},
+    {{"{}", HFD_STEP_FAULT, HFD_HS_WAITS, 0, false, true, 0, false, false},
+     2,
+     false,
+     false,
+     false,
+     "Progressing",
+     "\"rsync-status\":\"Retrying\"",
+     -1},
+    {{"{\"serves\":1}", HFD_STEP_FAULT, HFD_HS_WAITS, 0, false, true, 0, false, false},
+     1,
+     true,
+     false,
+     false,
+     "Updating",
+     "",
+     -1},
+    {{"{\"serves\":2}", HFD_STEP_WAITS, HFD_HS_WAITS, 0, false, true, 0, true, true},
+     2,
+     false,
+     true,
+     false,
+     "Deleting",
+     "\"step\":\"TEARDOWN Gates\"",
+     -1},
+    {{"{\"serves\":2}", HFD_STEP_DONE, HFD_HS_WAITS, 0, false, true, 0, true, true},
+     2,
+     false,
+     true,
+     true,
+     "Finalized",
+     "\"rsync-status\":\"Terminated\"",
+     1},
+    {{"{\"update\":{\"generation\":2,\"progress\":55},\"serves\":1}", HFD_STEP_WAITS, HFD_HS_WAITS,
+      30, true, true, 0, false, true},
+     1,
+     true,
+     true,
+     false,
+     "Updating",
+     "\"progress\":55",
+     1},
+};
+
+/* The table of reports in the adapter's README.md. */
+static void test_reports(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < sizeof(report_rows) / sizeof(report_rows[0]); i++) {
+        const struct hfd_hs_report *r, *checked;
+        struct hfd_hs_reports all;
+        struct hfd_arena mem;
+
+        hfd_arena_init(&mem, 1 << 20);
+        report_on(&report_rows[i].visit, &mem, &all);
+        r = report_by(&all, "hypershift");
+        checked = report_by(&all, "validation");
+        assert_non_null(r);
+        if (r->generation != report_rows[i].generation ||
+            r->available != report_rows[i].available || r->healthy != report_rows[i].healthy ||
+            r->finalized != report_rows[i].finalized ||
+            strcmp(r->reason, report_rows[i].reason) != 0)
+            fail_msg("row %zu: generation %lld, available %d, reason %s", i,
+                     (long long)r->generation, r->available, r->reason);
+        assert_contains(r->data.text, report_rows[i].data);
+        assert_int_equal(checked == NULL ? -1 : checked->available || checked->finalized,
+                         report_rows[i].validation);
+        hfd_arena_fini(&mem);
+    }
+}
+
+/* ---- the walk ---- */
+
+static int walked;
+
+static enum hfd_step_end walk_done(void *work)
+{
+    (void)work;
+    walked++;
+    return HFD_STEP_DONE;
+}
+
+static enum hfd_step_end walk_waits(void *work)
+{
+    (void)work;
+    walked++;
+    return HFD_STEP_WAITS;
+}
+
+static bool while_few(void *work)
+{
+    return walked < *(int *)work;
+}
+
+/* A walk ends at the first step that is not done, and before a step that is no longer wanted. */
+static void test_reconcile(void **state)
+{
+    static const struct hfd_step sync[] = {{"a", walk_done}, {"b", walk_waits}, {"c", walk_done}};
+    static const struct hfd_step teardown[] = {{"d", walk_done}};
+    const struct hfd_reconciler r = {{sync, 3}, {teardown, 1}, while_few};
+    struct hfd_reconciled ended;
+    int limit = 10;
+
+    (void)state;
+    walked = 0;
+    ended = hfd_reconcile(&r, false, &limit);
+    assert_int_equal(ended.end, HFD_STEP_WAITS);
+    assert_string_equal(ended.at->name, "b");
+    assert_int_equal(walked, 2);
+    walked = 0;
+    ended = hfd_reconcile(&r, true, &limit);
+    assert_int_equal(ended.end, HFD_STEP_DONE);
+    assert_null(ended.at);
+    walked = 0;
+    limit = 1;
+    ended = hfd_reconcile(&r, false, &limit);
+    assert_int_equal(ended.end, HFD_STEP_AGAIN);
+    assert_int_equal(walked, 1);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_clusters),         cmocka_unit_test(test_pools),
         cmocka_unit_test(test_networks),         cmocka_unit_test(test_hosted_cluster),
-        cmocka_unit_test(test_kubeconfig_split),
+        cmocka_unit_test(test_kubeconfig_split), cmocka_unit_test(test_reports),
+        cmocka_unit_test(test_reconcile),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -202,7 +202,8 @@ static void visit_record(struct hfd_hypershift *h, struct hfd_hs_record *record)
         .server = &h->server,
         .reader = h->reader,
         .driver = h->config.driver,
-        .defaults = h->config.defaults,
+        .checker = h->config.checker,
+        .defaults = &h->config.checker->defaults,
         .record = record,
         .now_us = hfd_clock_wall_us(h->config.clock),
         .mono_us = mono_us(h),
@@ -285,7 +286,7 @@ static void step_watches(struct hfd_hypershift *h)
 static void make_namespace(struct hfd_hypershift *h)
 {
     const struct hfd_kube_object name = {.type = &hfd_hs_namespaces,
-                                         .name = h->config.defaults->namespace};
+                                         .name = h->config.checker->defaults.namespace};
     struct hfd_kube_apply apply = {.object = name, .manager = HFD_HS_MANAGER};
     struct hfd_kube_answer answer = {0};
     struct hfd_arena mem;
@@ -419,7 +420,7 @@ hfd_rc hfd_hypershift_start(const struct hfd_hypershift_config *config, struct h
         return rc;
     }
     HFD_LOG(HFD_LOG_INFO, "HyperShift adapter is on", HFD_LOG_STR("server", config->access->server),
-            HFD_LOG_STR("namespace", config->defaults->namespace));
+            HFD_LOG_STR("namespace", config->checker->defaults.namespace));
     *out = h;
     return HFD_OK;
 }

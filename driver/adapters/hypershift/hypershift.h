@@ -19,7 +19,7 @@ struct hfd_hypershift_config {
     const struct hfd_clock *clock;
     const struct hfd_rng *rng;
     const struct hfd_kube_access *access;
-    const struct hfd_hs_defaults *defaults;
+    const struct hfd_hs_checker *checker;
     int64_t resync_us; /* every object is looked at this often, whatever happens */
 };
 

@@ -60,6 +60,49 @@ bool hfd_hs_is_passthrough(const json_t *cluster_spec)
     return json_is_true(json_object_get(block, "baseDomainPassthrough"));
 }
 
+const char *hfd_hs_order_field(hfd_slice field)
+{
+    static const struct {
+        const char *of_object, *of_order;
+    } known[] = {
+        {"spec.dns.baseDomainPrefix", "dns.base_domain_prefix"},
+        {"spec.dns.baseDomain", "dns.base_domain"},
+        {"spec.dns.publicZoneID", "dns.public_zone_id"},
+        {"spec.dns.privateZoneID", "dns.private_zone_id"},
+        {"spec.networking.clusterNetwork", "networking.cluster_network"},
+        {"spec.networking.serviceNetwork", "networking.service_network"},
+        {"spec.networking.machineNetwork", "networking.machine_network"},
+        {"spec.networking.networkType", "networking.network_type"},
+        {"spec.etcd", "etcd"},
+        {"spec.controllerAvailabilityPolicy", "availability"},
+        {"spec.infrastructureAvailabilityPolicy", "infrastructure_availability"},
+        {"spec.infraID", "infra_id"},
+        {"spec.issuerURL", "issuer_url"},
+        {"spec.pausedUntil", "paused_until"},
+        {"spec.release", "release.image"},
+        {"spec.platform.type", "platform.type"},
+        {"spec.platform", "platform"},
+        {"spec.services", "services"},
+        {"spec.fips", "fips"},
+        {"spec.autoScaling", "auto_scaling"},
+        {"spec.replicas", "replicas"},
+        {"spec.management.upgradeType", "management.upgrade_type"},
+        {"spec.management.autoRepair", "auto_repair"},
+        {"spec.nodeLabels", "labels"},
+        {"spec.taints", "taints"},
+        {"spec.arch", "arch"},
+    };
+
+    for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++) {
+        const size_t len = strlen(known[i].of_object);
+
+        if (field.len >= len && memcmp(field.p, known[i].of_object, len) == 0 &&
+            (field.len == len || strchr(".[", field.p[len]) != NULL))
+            return known[i].of_order;
+    }
+    return NULL;
+}
+
 /* ---- checking ---- */
 
 /* An order at work. */

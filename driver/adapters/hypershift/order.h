@@ -27,6 +27,13 @@ HFD_MUST_CHECK hfd_rc hfd_hs_order_check(const void *ctx, const struct hfd_order
                                          struct hfd_mistakes *mistakes, struct hfd_err *err);
 
 /**
+ * The field of an order that a field of the object is made of: "spec.dns.baseDomain" is
+ * "dns.base_domain". Pure.
+ * @return static; NULL = there is none, or it is named the same
+ */
+const char *hfd_hs_order_field(hfd_slice field);
+
+/**
  * The platform type of a cluster's spec, "None" if it names none.
  * @param spec  NULL = empty
  */

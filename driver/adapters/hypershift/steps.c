@@ -5,6 +5,7 @@
 #include <stdio.h>
 
 #include "driver/adapters/hypershift/names.h"
+#include "driver/core/mistakes.h"
 
 enum hfd_step_end hfd_hs_end(struct hfd_hs_work *w, enum hfd_step_end end, const char *reason,
                              const char *fmt, ...)
@@ -65,13 +66,15 @@ static enum hfd_step_end refused(struct hfd_hs_work *w, const struct hfd_kube_an
                                  const struct hfd_kube_refusal *why)
 {
     const char *reason = hfd_kube_class_reason(why->class);
+    const char *field = why->field.len > 0 ? hfd_hs_order_field(why->field) : NULL;
 
     switch (why->class) {
     case HFD_KUBE_DONE:
         return HFD_STEP_DONE;
     case HFD_KUBE_CONFLICT:
     case HFD_KUBE_INVALID:
-        return hfd_hs_end(w, HFD_STEP_REFUSED, reason, "%s", why->message);
+        return hfd_hs_end(w, HFD_STEP_REFUSED, reason, "%s%s%s", field != NULL ? field : "",
+                          field != NULL ? ": " : "", why->message);
     case HFD_KUBE_AGAIN:
     case HFD_KUBE_EXPIRED:
     case HFD_KUBE_ABSENT:
@@ -230,6 +233,48 @@ bool hfd_hs_is_current(void *arg)
     return rc == HFD_OK;
 }
 
+/* The order that the row could be from. @return gives; NULL = out of memory */
+static json_t *order_of(const struct hfd_hs_work *w)
+{
+    const bool pool = w->row.kind == HFD_KIND_NODEPOOL;
+    json_t *spec = hfd_json_deep_copy(pool ? w->pool_spec : w->cluster_spec);
+
+    return spec != NULL ? json_pack("{s:{s:o}}", pool ? "nodepool" : "cluster", "spec", spec)
+                        : NULL;
+}
+
+/*
+ * Checks the spec as an order is checked at PUT. Clusters that were made through HyperFleet's own
+ * API have not been checked before.
+ */
+static enum hfd_step_end check_spec(struct hfd_hs_work *w)
+{
+    struct hfd_violations found = {.count = 0};
+    struct hfd_mistakes mistakes = {.found = &found, .mem = w->mem};
+    json_t *values = order_of(w);
+    const struct hfd_ordered order = {.kind = w->row.kind,
+                                      .cluster_name = w->cluster.name,
+                                      .values = values,
+                                      .secrets = w->secrets};
+    const hfd_slice head = HFD_SLICE("driver.values.");
+    const struct hfd_violation *v = &found.items[0];
+    hfd_slice field;
+    hfd_rc rc = HFD_NOMEM;
+
+    if (values != NULL)
+        rc = hfd_hs_order_check(w->checker, &order, &mistakes, NULL);
+    json_decref(values);
+    if (rc != HFD_OK)
+        return hfd_hs_out_of_memory(w);
+    if (found.count == 0)
+        return HFD_STEP_DONE;
+    field = v->field;
+    if (hfd_slice_starts(field, head))
+        field = (hfd_slice){field.p + head.len, field.len - head.len};
+    return hfd_hs_end(w, HFD_STEP_REFUSED, "InvalidSpec", "%.*s: %.*s", HFD_SLICE_FMT(field),
+                      HFD_SLICE_FMT(v->message));
+}
+
 enum hfd_step_end hfd_hs_validate(struct hfd_hs_work *w, hfd_slice manifest)
 {
     const struct hfd_kube_apply apply = {
@@ -238,7 +283,9 @@ enum hfd_step_end hfd_hs_validate(struct hfd_hs_work *w, hfd_slice manifest)
 
     if (w->validated)
         return HFD_STEP_DONE;
-    end = hfd_hs_apply(w, &apply, NULL);
+    end = check_spec(w);
+    if (end == HFD_STEP_DONE)
+        end = hfd_hs_apply(w, &apply, NULL);
     w->validated = end == HFD_STEP_DONE;
     return end;
 }

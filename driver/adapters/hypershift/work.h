@@ -49,7 +49,8 @@ struct hfd_hs_work {
     struct hfd_hs_server *server;
     struct hfd_store_reader *reader;
     const struct hfd_driver *driver;
-    const struct hfd_hs_defaults *defaults;
+    const struct hfd_hs_checker *checker;
+    const struct hfd_hs_defaults *defaults; /* the checker's */
     struct hfd_hs_record *record;
     int64_t now_us, mono_us, resync_us;
     struct hfd_arena *mem;

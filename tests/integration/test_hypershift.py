@@ -1,6 +1,7 @@
 """The HyperShift adapter with a fake API server (fake_kube.py): the cases of hypershift.py, faults
 of the server, and refusals at the door. The fake itself is compared with transcripts.
 """
+import base64
 import json
 import os
 import re
@@ -196,6 +197,17 @@ class Door(HyperShiftCase):
         self.until_object("secrets", "ps2-ssh-key")
         cluster = self.until_object("hostedclusters", "ps2")
         self.assertEqual(cluster["spec"]["sshKey"], {"name": "ps2-ssh-key"})
+
+    def test_new_pull_secret(self):
+        """Another pull secret in the same order reaches the Secret, although no spec changed."""
+        id_, _ = self.ready("rotate1")
+        other = '{"auths":{"other.example":{"auth":"bmV3"}}}'
+        self.put(id_, self.order("rotate1", secrets={"pull_secret": other}), 200)
+
+        def is_there():
+            data = self.object("secrets", "rotate1-pull-secret")["data"][".dockerconfigjson"]
+            return base64.b64decode(data).decode() == other
+        eventually(is_there, "the new secret", SECONDS)
 
     def test_fixed_fields(self):
         """The platform's type and the namespace cannot change: RES-106."""

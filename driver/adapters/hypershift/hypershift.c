@@ -155,7 +155,7 @@ static void take_asked(struct hfd_hypershift *h)
         p.mem = &mem;
         if (hfd_store_read(h->reader, read_parts, &p, &err) == HFD_OK)
             for (size_t k = 0; k < p.list.count; k++)
-                hfd_hs_records_touch(&h->records, p.list.rows[k].fleet_id);
+                hfd_hs_records_renew(&h->records, p.list.rows[k].fleet_id);
         hfd_arena_fini(&mem);
     }
 }

@@ -100,6 +100,15 @@ void hfd_hs_records_touch(struct hfd_hs_records *r, hfd_slice id)
                 record->due_us = 0;
 }
 
+void hfd_hs_records_renew(struct hfd_hs_records *r, hfd_slice id)
+{
+    struct hfd_hs_record *record = hfd_hs_record_find(r, id);
+
+    if (record != NULL)
+        record->applied_generation = 0;
+    hfd_hs_records_touch(r, id);
+}
+
 struct hfd_hs_record *hfd_hs_records_first(const struct hfd_hs_records *r)
 {
     struct hfd_hs_record *first = NULL;

@@ -297,8 +297,8 @@ class Serve(unittest.TestCase):
         server = Server(data=self.data)
         self.addCleanup(server.close)
         whole = server.command()
-        # Files may grow to 1 MiB: SQLite's log meets that as a failing disk.
-        server.command = lambda: ["/bin/sh", "-c", 'trap "" XFSZ; ulimit -f 2048; exec "$@"',
+        # Files may grow to 2 MiB: SQLite's log meets that as a failing disk.
+        server.command = lambda: ["/bin/sh", "-c", 'trap "" XFSZ; ulimit -f 4096; exec "$@"',
                                   "sh"] + whole
         server.start()
         client = Client(server)

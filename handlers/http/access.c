@@ -14,6 +14,12 @@ bool hfd_access_takes_basic(enum hfd_listener listener)
     return listener == HFD_LISTENER_OPS;
 }
 
+static void format_client(const struct hfd_exchange *x, char out[HFD_FROM_MAX])
+{
+    const struct hfd_host_address client = hfd_exchange_client(x);
+
+    hfd_host_address_format(&client, out);
+}
 _Static_assert(HFD_FROM_MAX >= HFD_ADDRESS_TEXT_MAX, "an address fits");
 
 /* Finds the credentials of a request and checks them. */
@@ -62,7 +68,7 @@ static void refuse(struct hfd_exchange *x, enum hfd_access verdict, const char *
     if (guard != NULL)
         note = hfd_failures_line(hfd_guard_failures(guard),
                                  hfd_loop_mono_us(hfd_exchange_conn(x)->loop));
-    hfd_exchange_format_client(x, from);
+    format_client(x, from);
     hfd_metric_add(HFD_METRIC_AUTH_REFUSED, HFD_LABELS(reason), 1);
     log_refusal(&note, reason, from);
     hfd_exchange_fail(x,
@@ -80,7 +86,7 @@ static void refuse_login(struct hfd_exchange *x, const char *text, const char *r
     char from[HFD_FROM_MAX];
     struct hfd_err err;
 
-    hfd_exchange_format_client(x, from);
+    format_client(x, from);
     hfd_metric_add(HFD_METRIC_AUTH_REFUSED, HFD_LABELS(reason), 1);
     note = hfd_failures_add(hfd_guard_failures(hfd_exchange_app(x)->guard), from,
                             hfd_loop_mono_us(hfd_exchange_conn(x)->loop));
@@ -95,7 +101,7 @@ static void note_use(struct hfd_exchange *x, struct hfd_guard_answer *answer, in
 
     if (answer->used == NULL)
         return;
-    hfd_exchange_format_client(x, from);
+    format_client(x, from);
     hfd_guard_note(hfd_exchange_app(x)->guard, answer->used, from, now_us);
 }
 

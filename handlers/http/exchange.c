@@ -89,30 +89,22 @@ struct hfd_host_address hfd_exchange_client(const struct hfd_exchange *x)
                            x->req != NULL ? &x->req->headers : NULL);
 }
 
-void hfd_exchange_format_client(const struct hfd_exchange *x, char out[HFD_ADDRESS_TEXT_MAX])
-{
-    const struct hfd_host_address client = hfd_exchange_client(x);
-
-    hfd_host_address_format(&client, out);
-}
-
 /* Logs a request. One that changes nothing, such as a poll by PUT, is of interest at debug only. */
 static void log_request(const struct hfd_exchange *x, const char *msg, int status, size_t bytes)
 {
     const bool quiet = !x->writes && status < 400;
-
     const enum hfd_log_level level = status >= 500 ? HFD_LOG_WARN
                                      : quiet       ? HFD_LOG_DEBUG
                                                    : HFD_LOG_INFO;
 
+    struct hfd_host_address client = {.known = false};
     char from[HFD_ADDRESS_TEXT_MAX];
 
     if (!hfd_log_enabled(level))
         return;
     if (x->req != NULL)
-        hfd_exchange_format_client(x, from);
-    else
-        from[0] = '\0';
+        client = hfd_exchange_client(x);
+    hfd_host_address_format(&client, from);
     const struct hfd_log_field fields[] = {
         HFD_LOG_CSTR("method", hfd_method_name(x->view.method)),
         HFD_LOG_CSTR("route", x->match.route != NULL ? x->match.route->name : "none"),
@@ -125,6 +117,14 @@ static void log_request(const struct hfd_exchange *x, const char *msg, int statu
 
     hfd_log_write(level, msg, fields,
                   sizeof(fields) / sizeof(fields[0]) - (x->caller.len == 0 ? 1 : 0));
+}
+
+struct hfd_buf *hfd_exchange_body(struct hfd_exchange *x, size_t max_bytes)
+{
+    hfd_buf_fini(&x->body);
+    hfd_buf_init(&x->body, max_bytes);
+    x->body.budget = x->mem.budget;
+    return &x->body;
 }
 
 void hfd_exchange_keep(struct hfd_exchange *x, struct hfd_buf *b)

@@ -53,6 +53,11 @@ typedef void hfd_then_fn(struct hfd_exchange *x, void *arg, hfd_rc rc, const str
 void hfd_exchange_update(struct hfd_exchange *x, hfd_txn_fn *fn, void *arg, hfd_then_fn *then);
 void hfd_exchange_view(struct hfd_exchange *x, hfd_txn_fn *fn, void *arg, hfd_then_fn *then);
 
+/**
+ * Returns the buffer of the answer, empty, for a job to fill. While the job is out it belongs to
+ * the job. It is freed with the exchange; hfd_exchange_reply is to send its bytes.
+ */
+struct hfd_buf *hfd_exchange_body(struct hfd_exchange *x, size_t max_bytes);
 /** Takes a finished buffer, whose bytes live until the answer is sent. Once per exchange. */
 void hfd_exchange_keep(struct hfd_exchange *x, struct hfd_buf *b);
 /**

@@ -75,7 +75,5 @@ void hfd_exchange_post(struct hfd_sink *sink, struct hfd_job *list);
 
 /** Returns the address of the client (peer.h), before the answer. */
 struct hfd_host_address hfd_exchange_client(const struct hfd_exchange *x);
-/** Formats that address. */
-void hfd_exchange_format_client(const struct hfd_exchange *x, char out[HFD_ADDRESS_TEXT_MAX]);
 
 #endif

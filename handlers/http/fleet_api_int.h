@@ -37,7 +37,9 @@ struct hfd_fleet_command {
             const struct hfd_fields *fields; /* NULL = all */
         } list;
     } in;
-    int status; /* status of a successful answer */
+    int status;           /* status of a successful answer */
+    struct hfd_buf *body; /* of the answer of a list, written by the reader; NULL = none */
+    enum hfd_vocabulary vocabulary;
     const struct hfd_driver *driver;
     struct hfd_fleet_row row;
     struct hfd_fleet_reported report;

@@ -91,22 +91,6 @@ static hfd_rc fit(hfd_rc rc, const struct hfd_arena *mem, struct hfd_err *err)
                           "the page is too large for one answer: ask for a smaller pageSize");
 }
 
-static hfd_rc txn_list(struct hfd_txn *tx, void *arg, struct hfd_err *err)
-{
-    struct hfd_fleet_command *cmd = arg;
-    hfd_rc rc;
-
-    if (cmd->owner_id.len > 0) {
-        const struct hfd_fleet_target owner = {.kind = HFD_KIND_CLUSTER, .id = cmd->owner_id};
-
-        rc = hfd_fleet_get(tx, &owner, cmd->call.mem, &cmd->row, err);
-        if (rc != HFD_OK)
-            return rc;
-    }
-    rc = hfd_fleet_row_search(tx, &cmd->in.list.query, cmd->call.mem, &cmd->rows, err);
-    return fit(rc, cmd->call.mem, err);
-}
-
 static void list_head(struct hfd_buf *b, const char *kind, const struct hfd_fleet_command *cmd,
                       size_t count, int64_t total)
 {
@@ -135,41 +119,57 @@ void hfd_fleet_add_document(struct hfd_buf *b, const struct hfd_fields *fields,
     hfd_buf_fini(&whole);
 }
 
-static void send_page(struct hfd_exchange *x, struct hfd_reply *reply, struct hfd_buf *b)
+static hfd_rc finish_page(const struct hfd_fleet_command *cmd, struct hfd_err *err)
 {
-    struct hfd_err err;
-    hfd_rc rc = b->rc == HFD_NOMEM ? hfd_fail_nomem(&err, "format a list")
-                                   : fit(b->rc, hfd_exchange_mem(x), &err);
-
-    if (rc == HFD_OK) {
-        hfd_api_send(x, reply, "application/json", b);
-        return;
-    }
-    hfd_buf_fini(b);
-    hfd_exchange_fail(x, rc, &err);
+    if (cmd->body->rc == HFD_NOMEM)
+        return hfd_fail_nomem(err, "format a list");
+    return fit(cmd->body->rc, cmd->call.mem, err);
 }
 
+/* Thread: reader. */
+static hfd_rc format_page(struct hfd_fleet_command *cmd, struct hfd_err *err)
+{
+    struct hfd_buf *b = cmd->body;
+
+    hfd_buf_reset(b);
+    list_head(b, hfd_kind_name(cmd->kind), cmd, cmd->rows.count, cmd->rows.total);
+    for (size_t i = 0; i < cmd->rows.count && b->rc == HFD_OK; i++) {
+        if (i > 0)
+            hfd_buf_addc(b, ',');
+        hfd_fleet_add_document(b, cmd->in.list.fields, &cmd->rows.rows[i], cmd->vocabulary);
+    }
+    hfd_buf_lit(b, "]}");
+    return finish_page(cmd, err);
+}
+
+static hfd_rc txn_list(struct hfd_txn *tx, void *arg, struct hfd_err *err)
+{
+    struct hfd_fleet_command *cmd = arg;
+    hfd_rc rc;
+
+    if (cmd->owner_id.len > 0) {
+        const struct hfd_fleet_target owner = {.kind = HFD_KIND_CLUSTER, .id = cmd->owner_id};
+
+        rc = hfd_fleet_get(tx, &owner, cmd->call.mem, &cmd->row, err);
+        if (rc != HFD_OK)
+            return rc;
+    }
+    rc = fit(hfd_fleet_row_search(tx, &cmd->in.list.query, cmd->call.mem, &cmd->rows, err),
+             cmd->call.mem, err);
+    return rc == HFD_OK ? format_page(cmd, err) : rc;
+}
+
+/* Sends the page that the reader has written. */
 static void on_listed(struct hfd_exchange *x, void *arg, hfd_rc rc, const struct hfd_err *err)
 {
     const struct hfd_fleet_command *cmd = arg;
-    struct hfd_reply reply = {.status = 200};
-    struct hfd_buf b;
 
-    if (rc != HFD_OK) {
+    if (rc != HFD_OK)
         hfd_exchange_fail(x, rc, err);
-        return;
-    }
-    hfd_buf_init(&b, LIST_MAX_BYTES);
-    b.budget = hfd_exchange_mem(x)->budget;
-    list_head(&b, hfd_kind_name(cmd->kind), cmd, cmd->rows.count, cmd->rows.total);
-    for (size_t i = 0; i < cmd->rows.count; i++) {
-        if (i > 0)
-            hfd_buf_addc(&b, ',');
-        hfd_fleet_add_document(&b, cmd->in.list.fields, &cmd->rows.rows[i],
-                               hfd_exchange_app(x)->vocabulary);
-    }
-    hfd_buf_lit(&b, "]}");
-    send_page(x, &reply, &b);
+    else
+        hfd_exchange_reply(x, &(struct hfd_reply){.status = 200,
+                                                  .content_type = "application/json",
+                                                  .body = hfd_buf_slice(cmd->body)});
 }
 
 /* A request for a list: reads its parameters into the command, runs the command, answers. */
@@ -189,6 +189,8 @@ void hfd_fleet_api_list(struct hfd_exchange *x)
     if (cmd == NULL)
         return;
     cmd->call.mem->max_bytes = LIST_MAX_BYTES; /* a page of the largest documents */
+    cmd->body = hfd_exchange_body(x, LIST_MAX_BYTES);
+    cmd->vocabulary = hfd_exchange_app(x)->vocabulary;
     rc = listing->params(hfd_exchange_request(x)->query, cmd, &err);
     if (rc != HFD_OK)
         hfd_exchange_fail(x, rc, &err);
@@ -225,6 +227,22 @@ static hfd_rc statuses_params(hfd_slice query, struct hfd_fleet_command *cmd, st
     return rc == HFD_OK ? hfd_search_parse_reports(search, mem, &q->filter, err) : rc;
 }
 
+/* Thread: reader. */
+static hfd_rc format_statuses(struct hfd_fleet_command *cmd, struct hfd_err *err)
+{
+    struct hfd_buf *b = cmd->body;
+
+    hfd_buf_reset(b);
+    list_head(b, "AdapterStatus", cmd, cmd->reports.count, cmd->reports.total);
+    for (size_t i = 0; i < cmd->reports.count && b->rc == HFD_OK; i++) {
+        if (i > 0)
+            hfd_buf_addc(b, ',');
+        hfd_fleet_json_report(b, &cmd->reports.rows[i]);
+    }
+    hfd_buf_lit(b, "]}");
+    return finish_page(cmd, err);
+}
+
 static hfd_rc txn_statuses(struct hfd_txn *tx, void *arg, struct hfd_err *err)
 {
     struct hfd_fleet_command *cmd = arg;
@@ -235,29 +253,7 @@ static hfd_rc txn_statuses(struct hfd_txn *tx, void *arg, struct hfd_err *err)
     if (rc == HFD_OK)
         rc = fit(hfd_report_row_list(tx, &cmd->in.list.reports, cmd->call.mem, &cmd->reports, err),
                  cmd->call.mem, err);
-    return rc;
+    return rc == HFD_OK ? format_statuses(cmd, err) : rc;
 }
 
-static void on_statuses(struct hfd_exchange *x, void *arg, hfd_rc rc, const struct hfd_err *err)
-{
-    const struct hfd_fleet_command *cmd = arg;
-    struct hfd_reply reply = {.status = 200};
-    struct hfd_buf b;
-
-    if (rc != HFD_OK) {
-        hfd_exchange_fail(x, rc, err);
-        return;
-    }
-    hfd_buf_init(&b, LIST_MAX_BYTES);
-    b.budget = hfd_exchange_mem(x)->budget;
-    list_head(&b, "AdapterStatus", cmd, cmd->reports.count, cmd->reports.total);
-    for (size_t i = 0; i < cmd->reports.count; i++) {
-        if (i > 0)
-            hfd_buf_addc(&b, ',');
-        hfd_fleet_json_report(&b, &cmd->reports.rows[i]);
-    }
-    hfd_buf_lit(&b, "]}");
-    send_page(x, &reply, &b);
-}
-
-const struct hfd_fleet_listing hfd_fleet_statuses = {statuses_params, txn_statuses, on_statuses};
+const struct hfd_fleet_listing hfd_fleet_statuses = {statuses_params, txn_statuses, on_listed};

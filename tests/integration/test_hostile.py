@@ -1,5 +1,6 @@
 """Hostile load: a few hundred bytes of requests neither take the memory nor stop the server."""
 import json
+import os
 import resource
 import socket
 import struct
@@ -155,6 +156,39 @@ class Memory(Case):
             r = None
         w.close()
         return r
+
+
+def thread_ticks(pid, name):
+    """The processor time of the threads with this name."""
+    total = 0
+    for task in os.listdir("/proc/%d/task" % pid):
+        with open("/proc/%d/task/%s/stat" % (pid, task), encoding="ascii") as f:
+            text = f.read()
+        if text[text.index("(") + 1:text.rindex(")")] == name:
+            fields = text.rsplit(")", 1)[1].split()
+            total += int(fields[11]) + int(fields[12])
+    return total
+
+
+class Loops(Case):
+    """A loop thread does no work that depends on the size of documents."""
+
+    def test_fields(self):
+        """Members of large documents are selected by a reader, for a list and for one resource."""
+        plant(self.client, 20)
+        pid = self.server.proc.pid
+        paths = [BASE + "/clusters?fields=name&pageSize=20"]
+        item = self.client.get(paths[0]).json["items"][0]
+        paths += [BASE + "/clusters/%s?fields=name" % item["id"]] * 20
+        for path in paths[:1], paths[1:]:
+            loops, readers = (thread_ticks(pid, name) for name in ("hfd-loop", "hfd-reader"))
+            while thread_ticks(pid, "hfd-reader") - readers < 20 and \
+                    thread_ticks(pid, "hfd-loop") - loops < 20:
+                for each in path:
+                    answer = self.client.get(each)
+                    self.assertEqual(answer.status, 200)
+                    self.assertLess(len(answer.body), 4096)
+            self.assertLess(thread_ticks(pid, "hfd-loop") - loops, 10, path[0])
 
 
 class SlowSearch(unittest.TestCase):

@@ -9,7 +9,7 @@ import unittest
 
 import pacemaker
 import vfw
-from lib import (BASE, Case, Client, Server, changed, cluster_input, eventually, guresid,
+from lib import (BASE, Case, Client, Fleet, Server, changed, cluster_input, eventually, guresid,
                  nodepool_input, parse_time)
 from vfw import APPS, PROVIDER, golden, objects, plain, report, text
 
@@ -608,6 +608,53 @@ class NoAdapters(StatusCase):
         self.delete(gid)
         doc = self.status(gid)
         self.assertEqual((doc["status"], doc["apps"]), ("Terminated", []))
+
+
+class Remote(unittest.TestCase):
+    REQUIRED = ("--adapters-required-cluster", "sink", "--adapters-required-nodepool", "")
+
+    def setUp(self):
+        self.fleet = Server(*self.REQUIRED)
+        self.addCleanup(self.fleet.close)
+        self.fleet.start()
+        self.driver = Server("--backend", "http://127.0.0.1:%d" % self.fleet.port,
+                             "--remote-watch", "1s", "--remote-fresh", "1s", *self.REQUIRED)
+        self.addCleanup(self.driver.close)
+        self.driver.start()
+        self.client, self.there = Client(self.driver), Client(self.fleet)
+        self.addCleanup(self.client.close)
+        self.addCleanup(self.there.close)
+
+    def until(self, phase, counts):
+        def same():
+            doc = self.client.get("/far/status").json
+            return (doc["status"], doc.get("rsync-status")) == (phase, counts) and doc
+        return eventually(same, "the status is %s %s" % (phase, counts))
+
+    # Actions are the driver's own, objects those of reports that were observed.
+    def test_life(self):
+        api = Fleet(self.there, ("sink",), ())
+        self.assertEqual(self.client.put("/far", cluster_input()).status, 202)
+        self.until("Instantiating", {"Pending": 1})
+        cluster = eventually(lambda: api.of("far")[0], "the cluster is made")[0]
+        self.there.post(cluster["href"] + "/statuses",
+                        report("sink", 1, objects("sink", present=True)))
+        eventually(lambda: self.client.get("/far").status == 200, "it is observed")
+        doc = self.until("Instantiated", {"Applied": 6})
+        self.assertEqual(len(names(doc)), 6)
+        self.assertEqual(self.client.get("/far/status?type=cluster&output=summary").json
+                         ["cluster-status"], {"Present": 6})
+        self.assertEqual(self.client.get(cluster["href"] + "/status").status, 404)
+        self.client.delete("/far")
+        self.assertEqual(self.client.get("/far/status").json["status"], "Terminating")
+        leaving = eventually(lambda: "deleted_time" in api.of("far")[0][0] and api.of("far")[0][0],
+                             "the deletion is there")
+        self.there.post(cluster["href"] + "/statuses",
+                        report("sink", leaving["generation"], objects("sink"), finalized=True))
+        eventually(lambda: self.client.get("/far").status == 404, "it is gone")
+        doc = self.until("Terminated", {"Terminated": 6})
+        self.assertEqual([a["State"] for a in doc["state"]["Actions"]],
+                         ["Created", "Approved", "Instantiated", "Terminated"])
 
 
 class Tombstones(unittest.TestCase):

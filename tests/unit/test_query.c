@@ -2,6 +2,7 @@
  * The query of a request: parameters decoded, and the projection of items by `fields`. Source:
  * HyperFleet API, field selection.
  */
+#include "handlers/http/etag.h"
 #include "handlers/http/fields.h"
 #include "handlers/http/query.h"
 
@@ -279,12 +280,64 @@ static void many_fields_are_refused(void **state)
     hfd_arena_fini(&mem);
 }
 
+/* Every parameter is taken in its order, decoded; empty ones are skipped. */
+static void parameters_are_taken_in_order(void **state)
+{
+    static const char *const want[][2] = {{"a", "1"},   {"b c", "x&y"}, {"a", ""},
+                                          {"flag", ""}, {"", "v"},      {"d", "=="}};
+    hfd_slice rest = HFD_SLICE("a=1&&b+c=x%26y&a=&flag&=v&=&d===&");
+    struct hfd_query_param param;
+    struct hfd_arena mem;
+
+    (void)state;
+    hfd_arena_init(&mem, 1 << 16);
+    for (size_t i = 0; i < sizeof(want) / sizeof(want[0]); i++) {
+        assert_int_equal(hfd_query_next(&rest, &mem, &param, NULL), HFD_OK);
+        assert_true(hfd_slice_is(param.name, want[i][0]) && hfd_slice_is(param.value, want[i][1]));
+    }
+    assert_int_equal(hfd_query_next(&rest, &mem, &param, NULL), HFD_NOT_FOUND);
+    rest = HFD_SLICE("%zz");
+    assert_int_equal(hfd_query_next(&rest, &mem, &param, NULL), HFD_BAD_REQUEST);
+    rest = HFD_SLICE("a=%2");
+    assert_int_equal(hfd_query_next(&rest, &mem, &param, NULL), HFD_BAD_REQUEST);
+    hfd_arena_fini(&mem);
+}
+
+/* Equal bytes have equal tags; a list, a weak tag and the asterisk match. */
+static void tags_of_answers(void **state)
+{
+    static const struct {
+        const char *before, *after;
+        bool yes;
+    } rows[] = {{"", "", true},   {"W/", "", true}, {"\"x\" , ", "", true}, {"", ",\"x\"", true},
+                {"x", "", false}, {"", "x", false}, {"\"", "", false}};
+    struct hfd_arena mem;
+    hfd_slice tag, same, other;
+
+    (void)state;
+    hfd_arena_init(&mem, 1 << 16);
+    assert_int_equal(hfd_etag_make(HFD_SLICE("body"), &mem, &tag, NULL), HFD_OK);
+    assert_int_equal(hfd_etag_make(HFD_SLICE("body"), &mem, &same, NULL), HFD_OK);
+    assert_int_equal(hfd_etag_make(HFD_SLICE("bodx"), &mem, &other, NULL), HFD_OK);
+    assert_true(hfd_slice_eq(tag, same) && !hfd_slice_eq(tag, other));
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
+        assert_int_equal(hfd_etag_matches(hfd_arena_printf(&mem, "%s%.*s%s", rows[i].before,
+                                                           HFD_SLICE_FMT(tag), rows[i].after),
+                                          tag),
+                         rows[i].yes);
+    assert_true(hfd_etag_matches(HFD_SLICE("*"), tag));
+    assert_false(hfd_etag_matches(HFD_SLICE(""), tag));
+    assert_false(hfd_etag_matches(HFD_SLICE_NONE, tag));
+    hfd_arena_fini(&mem);
+}
+
 int main(void)
 {
     static const struct CMUnitTest tests[] = {
-        cmocka_unit_test(parameters_are_decoded),   cmocka_unit_test(numbers_are_bounded),
-        cmocka_unit_test(fields_project_items),     cmocka_unit_test(fields_are_whole_or_fail),
-        cmocka_unit_test(unknown_fields_are_named), cmocka_unit_test(many_fields_are_refused),
+        cmocka_unit_test(parameters_are_decoded),        cmocka_unit_test(numbers_are_bounded),
+        cmocka_unit_test(fields_project_items),          cmocka_unit_test(fields_are_whole_or_fail),
+        cmocka_unit_test(unknown_fields_are_named),      cmocka_unit_test(many_fields_are_refused),
+        cmocka_unit_test(parameters_are_taken_in_order), cmocka_unit_test(tags_of_answers),
     };
 
     return cmocka_run_group_tests_name("query", tests, faultmem_setup_json, NULL);

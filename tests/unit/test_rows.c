@@ -2,6 +2,7 @@
  * The row functions (store/rows_*.h) on a real database: what is written comes back, orders, pages,
  * uniqueness, damage.
  */
+#include "store/rows_ended.h"
 #include "store/rows_fleet.h"
 #include "store/rows_unreconciled.h"
 #include "store/rows_history.h"
@@ -1003,6 +1004,62 @@ static void tombstones_are_bounded(void **state)
     assert_int_equal(next, 9);
 }
 
+/*
+ * The newest instances of a subject are kept, each with its reports, and go with its tombstone. A
+ * report that is put again replaces itself.
+ */
+static void ended_instances_are_bounded(void **state)
+{
+    const struct hfd_tombstone_limits all = {9, 0}, none = {0, INT64_MAX};
+    struct fixture *fx = *state;
+    struct hfd_ended_row row = {.id = S("a"),
+                                .fleet_id = S("f"),
+                                .adapter = S("dns"),
+                                .kind = HFD_KIND_CLUSTER,
+                                .name = S("n"),
+                                .provider = S("p"),
+                                .cluster = S("c"),
+                                .counted = true,
+                                .counts = S("x")};
+    struct hfd_ended_query query = {{HFD_ABOUT_RESOURCE, S("a")}, 4};
+    struct hfd_ended_list list;
+    int64_t oldest;
+    bool more;
+
+    for (row.instance = 1; row.instance <= 4; row.instance++) {
+        row.verdict = row.instance;
+        assert_int_equal(hfd_ended_row_put(&fx->tx, &row, 3, NULL), HFD_OK);
+    }
+    row.instance = 4;
+    row.verdict = 77;
+    row.objects = S("o");
+    assert_int_equal(hfd_ended_row_put(&fx->tx, &row, 3, NULL), HFD_OK);
+    row.adapter = S("a-first");
+    assert_int_equal(hfd_ended_row_put(&fx->tx, &row, 3, NULL), HFD_OK);
+    row.id = S("b");
+    assert_int_equal(hfd_ended_row_put(&fx->tx, &row, 3, NULL), HFD_OK);
+    assert_int_equal(hfd_ended_row_oldest(&fx->tx, &query.subject, &oldest, NULL), HFD_OK);
+    assert_int_equal(oldest, 2);
+    assert_int_equal(hfd_ended_row_list(&fx->tx, &query, &fx->mem, &list, NULL), HFD_OK);
+    assert_int_equal(list.count, 2);
+    assert_slice(list.rows[0].adapter, S("a-first"));
+    assert_slice(list.rows[1].objects, S("o"));
+    assert_int_equal(list.rows[1].verdict, 77);
+    assert_true(list.rows[1].counted);
+    query.instance = 1;
+    assert_int_equal(hfd_ended_row_list(&fx->tx, &query, &fx->mem, &list, NULL), HFD_OK);
+    assert_int_equal(list.count, 0);
+    assert_int_equal(bury(fx, "a", 10, all), HFD_OK);
+    assert_int_equal(hfd_ended_row_oldest(&fx->tx, &query.subject, &oldest, NULL), HFD_OK);
+    assert_int_equal(oldest, 2);
+    assert_int_equal(hfd_tombstone_row_trim(&fx->tx, &none, &more, NULL), HFD_OK);
+    assert_int_equal(hfd_ended_row_oldest(&fx->tx, &query.subject, &oldest, NULL), HFD_OK);
+    assert_int_equal(oldest, 0);
+    query.subject.id = S("b");
+    assert_int_equal(hfd_ended_row_oldest(&fx->tx, &query.subject, &oldest, NULL), HFD_OK);
+    assert_int_equal(oldest, 4);
+}
+
 /* A subject that is there again has no tombstone, and keeps its history. */
 static void a_tombstone_is_lifted(void **state)
 {
@@ -1543,6 +1600,7 @@ int main(void)
         RULE(history_has_pages),
         RULE(tombstones_are_bounded),
         RULE(a_tombstone_is_lifted),
+        RULE(ended_instances_are_bounded),
         RULE(an_older_history_is_numbered),
         RULE(past_keeps_the_last),
         RULE(past_of_other_sizes),

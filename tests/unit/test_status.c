@@ -2,6 +2,7 @@
  * The rules of EMCO's status query as tables: statuses, parameters and filters, the state history,
  * the order and the form of the document.
  */
+#include "driver/status/kept.h"
 #include "driver/status/view.h"
 
 #include "driver/base/clock.h"
@@ -117,6 +118,66 @@ static void test_counts_are_stored(void **state)
         assert_true(hfd_object_counts_none(&again) && again.other == 0);
     }
     hfd_arena_fini(&mem);
+}
+
+/* Objects and verdicts come back from their kept form; damage ends the reading. */
+static void test_kept_objects(void **state)
+{
+    static const struct hfd_object objects[] = {
+        {.name = S("a"), .has_rsync = true, .rsync = HFD_RSYNC_TERMINATED},
+        {.provider = S("p:1"),
+         .cluster = S("c;"),
+         .group = S("apps"),
+         .version = S("v1"),
+         .kind = S("Deployment"),
+         .name = S("7:x"),
+         .node = S("n"),
+         .presence = HFD_PRESENCE_PRESENT,
+         .observed_only = true},
+    };
+    struct hfd_status_verdict v = {.own = true,
+                                   .seen = true,
+                                   .rsync = HFD_RSYNC_RETRYING,
+                                   .presence = HFD_PRESENCE_PRESENT},
+                              again;
+    struct hfd_object o;
+    struct hfd_buf b;
+    hfd_slice rest;
+
+    (void)state;
+    hfd_buf_init(&b, 4096);
+    for (size_t i = 0; i < 2; i++)
+        hfd_kept_add(&b, &objects[i]);
+    rest = hfd_buf_slice(&b);
+    for (size_t i = 0; i < 2; i++) {
+        assert_true(hfd_kept_next(&rest, &o));
+        assert_true(hfd_slice_eq(o.name, objects[i].name));
+        assert_true(hfd_slice_eq(o.provider, objects[i].provider));
+        assert_true(hfd_slice_eq(o.cluster, objects[i].cluster));
+        assert_true(hfd_slice_eq(o.kind, objects[i].kind));
+        assert_true(hfd_slice_eq(o.node, objects[i].node));
+        assert_int_equal(o.has_rsync, objects[i].has_rsync);
+        assert_int_equal(o.rsync, objects[i].rsync);
+        assert_int_equal(o.presence, objects[i].presence);
+        assert_int_equal(o.observed_only, objects[i].observed_only);
+    }
+    assert_false(hfd_kept_next(&rest, &o));
+    for (size_t cut = 1; cut < 20; cut++) {
+        rest = (hfd_slice){b.p, cut};
+        (void)hfd_kept_next(&rest, &o);
+    }
+    rest = HFD_SLICE("9999:a");
+    assert_false(hfd_kept_next(&rest, &o));
+    rest = HFD_SLICE("0:0:0:0:0:0:0:999;");
+    assert_false(hfd_kept_next(&rest, &o));
+    hfd_buf_fini(&b);
+    for (v.removed = false;; v.removed = true) {
+        hfd_kept_verdict_parse(hfd_kept_verdict_format(&v), &again);
+        assert_memory_equal(&v, &again, sizeof(v));
+        v.spent = v.removed;
+        if (v.removed)
+            break;
+    }
 }
 
 /* ---- statuses of objects ---- */
@@ -652,6 +713,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_objects_are_read),
         cmocka_unit_test(test_counts_are_stored),
+        cmocka_unit_test(test_kept_objects),
         cmocka_unit_test(test_statuses_of_a_report),
         cmocka_unit_test(test_stored_counts_equal_counted_objects),
         cmocka_unit_test(test_phases),

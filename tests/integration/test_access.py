@@ -193,8 +193,9 @@ class Matrix(Guarded):
         made = self.main.post(BASE + "/clusters", {"kind": "Cluster", "name": "named", "spec": {}},
                               bearer(self.tokens["fleet-write"]))
         self.assertEqual(made.json["created_by"], "fleet-write.t@hyperfleet.local")
-        callers = [r.get("caller") for r in self.server.records() if r["msg"] == "request"]
-        self.assertIn("fleet-write.t@hyperfleet.local", callers)
+        eventually(lambda: any(r.get("caller") == "fleet-write.t@hyperfleet.local"
+                               for r in self.server.records() if r["msg"] == "request"),
+                   "the log names the caller")
 
     def test_nothing_has_the_token(self):
         """The token of a path, and refused credentials, are in no log line, answer or metric."""
@@ -227,8 +228,9 @@ class Matrix(Guarded):
         text = self.ops.get("/metrics").body.decode()
         for reason in ("absent", "unknown", "scope"):
             self.assertIn('hfd_auth_refused_total{reason="%s"} 1' % reason, text)
-        reasons = [r["reason"] for r in self.server.records() if r["msg"] == "caller refused"]
-        self.assertEqual(reasons, ["absent", "unknown", "scope"])
+        eventually(lambda: [r["reason"] for r in self.server.records()
+                            if r["msg"] == "caller refused"] == ["absent", "unknown", "scope"],
+                   "the log has each refusal")
 
 
 class Failures(Guarded):

@@ -293,14 +293,33 @@ class Failures(Guarded):
         self.assertEqual(len(lines) + sum(r.get("silent", 0) for r in lines) <= 400, True)
 
     def test_the_end_does_not_wait(self):
-        """A stop answers what waits."""
-        self.fail(self.main, 30)
-        s = socket.create_connection(("127.0.0.1", self.server.port))
-        s.sendall(b"GET /x HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer hfd_F\r\n\r\n")
-        self.assertEqual(self.server.sigterm(), 0)
-        s.settimeout(10)
+        """A stop answers what waits at once."""
+        request = b"GET /x HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer hfd_F\r\n\r\n"
+
+        def login():
+            s = socket.create_connection(("127.0.0.1", self.server.port))
+            s.settimeout(30)
+            s.sendall(request)
+            return s
+
+        waiting = [login() for _ in range(100)]
+        for s in waiting:
+            self.assertIn(b" 401 ", s.recv(4096))
+            s.close()
+        began = time.monotonic()
+        s = login()
         self.assertIn(b" 401 ", s.recv(4096))
+        delay = time.monotonic() - began
         s.close()
+        s = login()
+        counted = 'hfd_auth_refused_total{reason="unknown"} 102'
+        eventually(lambda: counted in self.ops.get("/metrics").body.decode(), "it waits")
+        began = time.monotonic()
+        self.server.proc.terminate()
+        self.assertIn(b" 401 ", s.recv(4096))
+        self.assertLess(time.monotonic() - began, delay / 2)
+        s.close()
+        self.assertEqual(self.server.wait(), 0)
 
 
 class Tokens(Guarded):

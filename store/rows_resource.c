@@ -15,13 +15,15 @@
 /* clang-format off */
 #define RESOURCE_COLUMNS \
     "guresid, type, kind, state, incarnation, cluster_id, digest, raw_digest, cookie, op_started_us, op_estimate_us, " \
-    "op_deadline_us, fail_code, fail_message, output, secrets, created_us, updated_us, degraded, op, op_size, op_milestones, op_plan, op_waits, op_usual, seq, instance, sum"
+    "op_deadline_us, fail_code, fail_message, output, secrets, created_us, updated_us, degraded, op, op_size, op_milestones, op_plan, op_waits, op_usual, seq, instance, op_expected_us, sum"
 
 static const char sql_resource_get[] =
     "SELECT " RESOURCE_COLUMNS " FROM resource WHERE guresid = ?1";
+static const char sql_resource_at[] =
+    "SELECT " RESOURCE_COLUMNS " FROM resource WHERE seq = ?1";
 static const char sql_resource_put[] =
     "INSERT INTO resource (" RESOURCE_COLUMNS ")"
-    " VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20, ?21, ?22, ?23, ?24, ?25, ?26, ?27, ?28)"
+    " VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20, ?21, ?22, ?23, ?24, ?25, ?26, ?27, ?28, ?29)"
     " ON CONFLICT (guresid) DO UPDATE SET type = excluded.type, kind = excluded.kind, state = excluded.state,"
     " incarnation = excluded.incarnation, cluster_id = excluded.cluster_id, digest = excluded.digest,"
     " raw_digest = excluded.raw_digest, cookie = excluded.cookie, op_started_us = excluded.op_started_us,"
@@ -29,8 +31,7 @@ static const char sql_resource_put[] =
     " fail_code = excluded.fail_code, fail_message = excluded.fail_message, output = excluded.output,"
     " secrets = excluded.secrets, created_us = excluded.created_us, updated_us = excluded.updated_us,"
     " degraded = excluded.degraded, op = excluded.op, op_size = excluded.op_size, op_milestones = excluded.op_milestones,"
-    " op_plan = excluded.op_plan, op_waits = excluded.op_waits, op_usual = excluded.op_usual, instance = excluded.instance, seq = excluded.seq,"
-    " sum = excluded.sum";
+    " op_plan = excluded.op_plan, op_waits = excluded.op_waits, op_usual = excluded.op_usual, instance = excluded.instance, op_expected_us = excluded.op_expected_us, sum = excluded.sum";
 static const char sql_resource_of_cluster[] =
     "SELECT " RESOURCE_COLUMNS " FROM resource WHERE cluster_id = ?1";
 static const char sql_resource_oldest[] = /* the list of states is that of the index */
@@ -71,7 +72,8 @@ static int64_t sum_of(const struct hfd_resource_row *row)
                                row->op,
                                row->op_size,
                                row->seq,
-                               row->instance};
+                               row->instance,
+                               row->op_expected_us};
 
     return hfd_row_sum(&(struct hfd_row_values){row, resource_texts, RESOURCE_TEXTS, numbers,
                                                 sizeof(numbers) / sizeof(numbers[0])});
@@ -108,6 +110,7 @@ static void read_resource(struct hfd_row_in *in, void *out)
     row->op_usual = hfd_row_text(in);
     row->seq = hfd_row_i64(in);
     row->instance = hfd_row_i64(in);
+    row->op_expected_us = hfd_row_i64(in);
     hfd_row_check(in, sum_of(row),
                   &(struct hfd_row_name){"resource", row->guresid, HFD_SLICE_NONE});
 }
@@ -159,6 +162,20 @@ hfd_rc hfd_resource_row_get(struct hfd_txn *tx, hfd_slice guresid, struct hfd_ar
     else if (rc == HFD_NOT_FOUND)
         (void)hfd_unit_keep_absent(tx, &kept_form, &key);
     return rc;
+}
+
+hfd_rc hfd_resource_row_at(struct hfd_txn *tx, int64_t seq, struct hfd_arena *mem,
+                           struct hfd_resource_row *out, struct hfd_err *err)
+{
+    struct hfd_stmt *st;
+    hfd_rc rc = tx->writable ? hfd_unit_write_table(tx, HFD_UNIT_RESOURCE, err) : HFD_OK;
+
+    if (rc == HFD_OK)
+        rc = hfd_db_prepare(tx->db, sql_resource_at, &st, err);
+    if (rc != HFD_OK)
+        return rc;
+    hfd_stmt_i64(st, 1, seq);
+    return hfd_row_one(st, &resource_form, mem, out, err);
 }
 
 hfd_rc hfd_resource_row_recent(struct hfd_txn *tx, hfd_slice guresid, struct hfd_arena *mem,
@@ -214,7 +231,8 @@ static hfd_rc write_row(struct hfd_txn *tx, const struct hfd_resource_row *row, 
     hfd_stmt_text(st, 25, hfd_row_some(row->op_usual));
     hfd_stmt_i64(st, 26, row->seq);
     hfd_stmt_i64(st, 27, row->instance);
-    hfd_stmt_i64(st, 28, sum_of(row));
+    hfd_stmt_i64(st, 28, row->op_expected_us);
+    hfd_stmt_i64(st, 29, sum_of(row));
     return hfd_stmt_run(st, NULL, err);
 }
 

@@ -30,12 +30,16 @@ struct hfd_resource_row {
     hfd_slice op_usual;      /* as op_milestones: when adapters usually are done */
     hfd_slice op_waits;      /* hfd_waiting_say, while the operation goes on */
     hfd_slice op_plan;       /* hfd_plan_format; not empty = the operation is not in the past yet */
+    int64_t op_expected_us;  /* op_started_us and the first estimate; 0 = op_estimate_us */
 };
 
 /** @return HFD_NOT_FOUND */
 HFD_MUST_CHECK hfd_rc hfd_resource_row_get(struct hfd_txn *tx, hfd_slice guresid,
                                            struct hfd_arena *mem, struct hfd_resource_row *out,
                                            struct hfd_err *err);
+/** As get, by the resource's number. */
+HFD_MUST_CHECK hfd_rc hfd_resource_row_at(struct hfd_txn *tx, int64_t seq, struct hfd_arena *mem,
+                                          struct hfd_resource_row *out, struct hfd_err *err);
 /**
  * As get, from the reader's row cache where no commit has changed the row since it was last read.
  * Rows that the same transaction then reads from the database may be of a later commit.

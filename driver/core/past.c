@@ -262,12 +262,15 @@ hfd_rc hfd_past_begin(const struct hfd_ctx *c, const struct hfd_parts *parts,
 {
     struct hfd_milestones done = {.count = 0};
     struct hfd_estimate_input in = input_of(row, &done);
+    struct hfd_plan_step first;
     struct hfd_past_key key;
     hfd_rc rc;
 
     row->op_size = size_of(parts);
     key = key_of(row);
     rc = forecast(c, &key, &in, row);
+    if (rc == HFD_OK && hfd_plan_next(row->op_plan, 0, &first))
+        row->op_expected_us = row->op_started_us + first.done_s * HFD_US_PER_S;
     /* Milestones reached before count as reached at 0: nothing is learned from those. */
     if (rc == HFD_OK)
         rc = add_reached(c, parts, row->op == HFD_OP_DELETE, 0, &done);

@@ -117,6 +117,7 @@ void hfd_resource_set_op(const struct hfd_ctx *c, enum hfd_op op, struct hfd_res
     row->op = (int)op;
     row->op_started_us = c->now_us;
     row->op_estimate_us = c->now_us + c->driver->estimate_us[row->kind][op];
+    row->op_expected_us = row->op_estimate_us;
     row->op_deadline_us = c->now_us + c->driver->deadline_us[row->kind][op];
 }
 

@@ -692,6 +692,7 @@ static void assert_resource_equal(const struct hfd_resource_row *a,
 {
     assert_int_equal(a->seq, b->seq);
     assert_int_equal(a->instance, b->instance);
+    assert_int_equal(a->op_expected_us, b->op_expected_us);
     assert_slice(a->guresid, b->guresid);
     assert_slice(a->type, b->type);
     assert_int_equal(a->kind, b->kind);
@@ -753,7 +754,8 @@ static void resource_row_is_replaced_whole(void **state)
          S("c/dns=5"),
          S("c/dns=7"),
          S("waits for dns"),
-         S("1/2")},
+         S("1/2"),
+         34},
         {31,
          S("g"),
          S("org/u"),
@@ -780,7 +782,8 @@ static void resource_row_is_replaced_whole(void **state)
          S(""),
          S(""),
          S(""),
-         S("")},
+         S(""),
+         35},
     };
     struct hfd_resource_row got;
 
@@ -1094,7 +1097,7 @@ static void an_older_history_is_numbered(void **state)
 
     tmpdir_make(base);
     assert_int_equal(hfd_db_open(base, HFD_DB_WRITER, &tx.db, NULL), HFD_OK);
-    assert_int_equal(hfd_migrate(tx.db, hfd_migrations, 6, NULL), HFD_OK);
+    assert_int_equal(hfd_migrate(tx.db, hfd_migrations, 3, NULL), HFD_OK);
     assert_int_equal(hfd_db_exec(tx.db, sql, NULL), HFD_OK);
     assert_int_equal(hfd_migrate(tx.db, hfd_migrations, hfd_migrations_count, &fx->err), HFD_OK);
     assert_int_equal(hfd_history_row_page(&tx, &(struct hfd_history_query){0, INT64_MAX, false, 10},

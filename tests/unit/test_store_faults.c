@@ -59,6 +59,7 @@ static hfd_rc write_pair(struct hfd_txn *tx, size_t i, int64_t generation, struc
 {
     static const char filler[3000] = {[0] = 'x'};
     struct hfd_resource_row res = {
+        .seq = (int64_t)i + 1,
         .guresid = hfd_slice_of(name_of(i)),
         .kind = HFD_KIND_CLUSTER,
         .state = 1,

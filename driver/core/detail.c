@@ -1,7 +1,7 @@
 /* See detail.h. */
 #include "driver/core/detail.h"
 
-#include "driver/base/jsonx.h"
+#include "driver/core/labels.h"
 #include "driver/core/outcome_int.h"
 #include "driver/core/past.h"
 #include "driver/health/intake.h"
@@ -16,31 +16,18 @@ static hfd_rc fail_nomem(const struct hfd_ctx *c)
 
 /* ---- what was ordered ---- */
 
-/* Labels without the one that the driver itself adds. */
-static hfd_rc add_labels(const struct hfd_ctx *c, hfd_slice stored, struct hfd_buf *b)
-{
-    json_t *labels;
-    hfd_rc rc = hfd_json_parse(stored, &labels, c->err);
-
-    if (rc != HFD_OK)
-        return rc;
-    (void)json_object_del(labels, HFD_GURESID_LABEL);
-    hfd_json_dump(b, labels);
-    json_decref(labels);
-    return HFD_OK;
-}
-
 /* {"name": ..., "spec": ..., "labels": ...}: a part as the input has it. */
 static hfd_rc add_part(const struct hfd_ctx *c, const struct hfd_fleet_row *row, struct hfd_buf *b)
 {
-    hfd_rc rc;
+    hfd_slice labels = HFD_SLICE("");
+    hfd_rc rc = hfd_labels_given(row->labels, c->mem, &labels, c->err);
 
     hfd_buf_lit(b, "{\"name\":");
     hfd_buf_json_str(b, row->name);
     hfd_buf_lit(b, ",\"spec\":");
     hfd_buf_add(b, row->spec);
     hfd_buf_lit(b, ",\"labels\":");
-    rc = add_labels(c, row->labels, b);
+    hfd_buf_add(b, labels);
     hfd_buf_addc(b, '}');
     return rc;
 }
@@ -134,7 +121,10 @@ static hfd_rc read_order(const struct hfd_ctx *c, struct hfd_detail *out)
         out->created_by = o.rows[0].created_by;
         out->updated_by = o.rows[0].updated_by;
     }
-    return make_input(c, &o, out);
+    rc = hfd_label_value(out->item.labels, "app", c->mem, &out->app, c->err);
+    if (rc == HFD_OK)
+        rc = hfd_label_value(out->item.labels, "env", c->mem, &out->env, c->err);
+    return rc == HFD_OK ? make_input(c, &o, out) : rc;
 }
 
 /* ---- adapters ---- */

@@ -5,6 +5,7 @@
 #include "driver/base/jsonx.h"
 #include "driver/core/hint.h"
 #include "driver/core/judge.h"
+#include "driver/core/labels.h"
 #include "driver/fleet/keys.h"
 #include "store/rows_overview.h"
 #include "store/rows_part.h"
@@ -367,7 +368,7 @@ static hfd_rc read_main(const struct hfd_ctx *c, const struct hfd_resource_row *
         out->name = parts.rows[i].name;
         rc = hfd_fleet_row_get(c->tx, parts.rows[i].fleet_id, c->mem, &fleet, c->err);
         if (rc == HFD_OK)
-            out->labels = fleet.labels;
+            return hfd_labels_given(fleet.labels, c->mem, &out->labels, c->err);
         return rc == HFD_NOT_FOUND ? HFD_OK : rc;
     }
     return rc;

@@ -62,7 +62,7 @@ struct hfd_overview_item {
     hfd_slice code;                                /* of a failure: "RES-104" */
     hfd_slice message; /* what it waits for, why it failed, or why it is degraded */
     hfd_slice health;  /* of a ready one: "Healthy", "Progressing", "Degraded" */
-    hfd_slice labels;  /* JSON object */
+    hfd_slice labels;  /* JSON object, without the driver's own */
     hfd_slice cluster_id;
     int64_t created_us;
 };

@@ -271,7 +271,8 @@ static enum hfd_dialect dialect_of_unknown(enum hfd_listener listener, const str
     if (listener == HFD_LISTENER_OPS)
         return HFD_DIALECT_OPS;
     if (path->count >= 2 && hfd_slice_is(path->segments[0], "api") &&
-        hfd_slice_is(path->segments[1], "hyperfleet"))
+        (hfd_slice_is(path->segments[1], "hyperfleet") ||
+         hfd_slice_is(path->segments[1], "driver")))
         return HFD_DIALECT_FLEET;
     return HFD_DIALECT_DRIVER;
 }

@@ -13,6 +13,7 @@
 #include "handlers/http/fleet_api.h"
 #include "handlers/http/fleet_lists.h"
 #include "handlers/http/ops.h"
+#include "handlers/http/overview_api.h"
 #include "handlers/http/pacemaker_api.h"
 #include "handlers/http/status_api.h"
 #include "handlers/http/tokens_api.h"
@@ -31,6 +32,8 @@
     {HFD_LISTENER_MAIN, HFD_METHOD_GET, pattern, name, HFD_DIALECT_DRIVER, hfd_status_api_resource, NULL, 0, HFD_NEED_STATUS}
 #define FLEET(need, method, pattern, name, action, kind) \
     {HFD_LISTENER_MAIN, HFD_METHOD_##method, "/api/hyperfleet" pattern, name, HFD_DIALECT_FLEET, action, kind, HFD_NEED_##need}
+#define SEEN(pattern, name, fn) \
+    {HFD_LISTENER_MAIN, HFD_METHOD_GET, "/api/driver/v1" pattern, name, HFD_DIALECT_FLEET, fn, NULL, 0, HFD_NEED_VIEW}
 #define DO(fn)         fn, NULL
 #define LIST(listing)  hfd_fleet_api_list, &hfd_fleet_##listing
 #define CHANGE(action) hfd_fleet_api_change, &hfd_fleet_##action
@@ -60,6 +63,10 @@ const struct hfd_route hfd_routes[] = {
     VALIDATE(DRIVER,    "/{driver}/validate",          "typed_validate"),
     STATUS("/{guresid}/status",                        "status"),
     STATUS("/{driver}/{guresid}/status",               "typed_status"),
+
+    SEEN("/resources",           "driver_resources", hfd_overview_api_list),
+    SEEN("/resources/{guresid}", "driver_resource",  hfd_overview_api_get),
+    SEEN("/events",              "driver_events",    hfd_overview_api_events),
 
     FLEET(FLEET_READ,  GET,    "",                                                                  "fleet_metadata",             DO(hfd_fleet_api_metadata), 0),
     FLEET(OPEN,        GET,    "/v1/openapi",                                                       "openapi",                    DO(hfd_docs_openapi_json), 0),
@@ -109,7 +116,7 @@ const struct hfd_route *hfd_routes_without_fleet(struct hfd_arena *mem, size_t *
 
     *count = 0;
     for (size_t i = 0; out != NULL && i < hfd_route_count; i++)
-        if (hfd_routes[i].dialect != HFD_DIALECT_FLEET)
+        if (!hfd_slice_starts(hfd_slice_of(hfd_routes[i].pattern), HFD_SLICE("/api/hyperfleet")))
             out[(*count)++] = hfd_routes[i];
     return out;
 }

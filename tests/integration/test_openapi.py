@@ -532,6 +532,29 @@ class OpenApi(Case):
             self.call(oid, 404, query={"instance": "77777"}, **at)
             self.call(oid, 404, **wrong)
 
+    def walk_overview(self):
+        gid = guresid("seen")
+        self.put(gid, cluster_input(labels={"app": "shop", "env": "dev"}))
+        cluster = self.fleet.cluster_of(gid)
+        self.fleet.accepted(cluster, "validation", available=False)
+        self.fleet.accepted(cluster, "pacemaker", data={"pacemakerCluster": document()})
+        page = self.call("listResources", 200, query={
+            "state": "creating", "type": "hyperfleet-cluster", "search": "shop",
+            "label": "env=dev", "stuck": "false", "order": "name", "size": 1}).json
+        self.assertEqual([i["id"] for i in page["items"]], [gid])
+        page = self.call("listResources", 200, query={"size": 1}).json
+        self.call("listResources", 200, query={"size": 1, "after": page["next"]})
+        self.call("listResources", 400, query={"order": "odd"})
+        self.call("getResourceDetail", 200, GUResID=gid)
+        self.call("getResourceDetail", 404, GUResID="none")
+        answer = self.client.get("/api/driver/v1/resources/%s?x=1" % gid)
+        self.assertEqual(answer.status, 400)
+        self.answers.add(("getResourceDetail", "400"))
+        events = self.call("listResourceEvents", 200, query={"after": 0, "size": 2})
+        self.call("listResourceEvents", 304, query={"after": 0, "size": 2},
+                  headers={"If-None-Match": events.header("ETag")})
+        self.call("listResourceEvents", 400, query={"after": "x"})
+
     def walk_orphans(self):
         made = self.client.post(BASE + "/clusters",
                                 {"kind": "Cluster", "name": "nobodys", "spec": {},
@@ -571,6 +594,7 @@ class OpenApi(Case):
         self.walk_pacemaker()
         self.walk_rest()
         self.walk_status()
+        self.walk_overview()
         self.walk_orphans()
         for oid, (_, _, op, _) in self.operations.items():
             for status in op["responses"]:

@@ -1,0 +1,26 @@
+/*
+ * The parameters of the lists below /api/driver/v1. A parameter that is unknown, wrong, or given
+ * twice is an error that names it. Pure. Thread: any.
+ */
+#ifndef HFD_HTTP_OVERVIEW_QUERY_H
+#define HFD_HTTP_OVERVIEW_QUERY_H
+
+#include "driver/core/feed.h"
+#include "driver/core/overview.h"
+
+/**
+ * Reads the parameters of the list of resources.
+ * @param query  as received, without '?'
+ * @param out    its texts are in mem
+ * @return HFD_OK, HFD_INVALID, HFD_BAD_REQUEST (bad percent-encoding), HFD_NOMEM
+ */
+HFD_MUST_CHECK hfd_rc hfd_overview_query_read(hfd_slice query, struct hfd_arena *mem,
+                                              struct hfd_overview_query *out, struct hfd_err *err);
+/** Reads the parameters of the event feed. */
+HFD_MUST_CHECK hfd_rc hfd_feed_query_read(hfd_slice query, struct hfd_arena *mem,
+                                          struct hfd_feed_query *out, struct hfd_err *err);
+/** Accepts no parameter. */
+HFD_MUST_CHECK hfd_rc hfd_no_query_read(hfd_slice query, struct hfd_arena *mem,
+                                        struct hfd_err *err);
+
+#endif

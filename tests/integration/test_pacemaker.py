@@ -526,7 +526,7 @@ class Settings(Case):
         try:
             server.spawn()
             self.assertNotEqual(server.wait(), 0)
-            self.assertIn("adapters.pacemaker", server.tail())
+            self.assertIn("adapters-pacemaker: expected an empty list", server.tail())
         finally:
             server.close()
 

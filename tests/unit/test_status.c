@@ -168,6 +168,9 @@ static void test_kept_objects(void **state)
     }
     rest = HFD_SLICE("9999:a");
     assert_false(hfd_kept_next(&rest, &o));
+    rest = (hfd_slice){"2:a0:0:0:0:0:0:0;", 3};
+    assert_false(hfd_kept_next(&rest, &o));
+    assert_int_equal(rest.len, 1);
     rest = HFD_SLICE("0:0:0:0:0:0:0:999;");
     assert_false(hfd_kept_next(&rest, &o));
     hfd_buf_fini(&b);

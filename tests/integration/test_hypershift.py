@@ -128,6 +128,7 @@ class Door(HyperShiftCase):
 
     BAD = (
         ({"platfor": {"type": "None"}}, {}, "cluster.spec.platfor", "did you mean platform?"),
+        ({"management": "east"}, {}, "cluster.spec.management", "no such input"),
         ({"platform": {"type": "Nonne"}}, {}, "cluster.spec.platform.type", ""),
         ({"platform": {"type": "AWS"}}, {}, "cluster.spec.platform.aws", "AWS"),
         ({"platform": {"type": "Agent"}}, {}, "cluster.spec.platform.agent", "Agent"),
@@ -239,7 +240,7 @@ class Door(HyperShiftCase):
                 with self.assertRaises(AssertionError) as raised:
                     server.start()
                 self.assertIn(words, str(raised.exception))
-                self.assertIn("hypershift.kubeconfig", str(raised.exception))
+                self.assertIn("--hypershift-kubeconfig: ", str(raised.exception))
             finally:
                 server.close()
 

@@ -1,9 +1,11 @@
 /* The Kubernetes client without a server: kubeconfigs, paths, answers, events, pauses. */
+#include <stdio.h>
 #include <stdlib.h>
 
 #include "driver/kube/refusal.h"
 #include "driver/kube/watch.h"
 #include "tests/lib/contains.h"
+#include "tests/lib/tmpdir.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -116,6 +118,40 @@ static void test_not_in_a_pod(void **state)
     assert_int_equal(hfd_kube_in_cluster(&pod, &mem, &access, &err), HFD_INVALID);
     assert_contains(hfd_slice_of(err.msg), "KUBERNETES_SERVICE_HOST");
     hfd_arena_fini(&mem);
+}
+
+static void write_file(const char *folder, const char *name, const char *text)
+{
+    char path[256];
+    FILE *f;
+
+    (void)snprintf(path, sizeof(path), "%s/%s", folder, name);
+    f = fopen(path, "w");
+    assert_non_null(f);
+    assert_true(fputs(text, f) >= 0);
+    assert_int_equal(fclose(f), 0);
+}
+
+/* In a pod: the address of the environment, IPv6 too, and the files of the service account. */
+static void test_in_a_pod(void **state)
+{
+    char folder[TMPDIR_MAX];
+    const struct hfd_kube_pod pod = {"fd00::1", "443", folder};
+    struct hfd_kube_access access;
+    struct hfd_arena mem;
+    struct hfd_err err;
+
+    (void)state;
+    tmpdir_make(folder);
+    write_file(folder, "namespace", "driver\n");
+    hfd_arena_init(&mem, 1 << 20);
+    assert_int_equal(hfd_kube_in_cluster(&pod, &mem, &access, &err), HFD_OK);
+    assert_string_equal(access.server.p, "https://[fd00::1]:443");
+    assert_string_equal(access.namespace.p, "driver");
+    assert_contains(hfd_slice_of(access.token.file), "/token");
+    assert_contains(hfd_slice_of(access.ca.file), "/ca.crt");
+    hfd_arena_fini(&mem);
+    tmpdir_remove(folder);
 }
 
 /* Core and named groups, lists, cluster scope, and names that need escaping. */
@@ -257,6 +293,7 @@ int main(void)
         cmocka_unit_test(test_kubeconfig_certificates),
         cmocka_unit_test(test_kubeconfig_refused),
         cmocka_unit_test(test_not_in_a_pod),
+        cmocka_unit_test(test_in_a_pod),
         cmocka_unit_test(test_paths),
         cmocka_unit_test(test_answers),
         cmocka_unit_test(test_events),

@@ -182,12 +182,13 @@ static enum hfd_step_end delete_pools_by(struct hfd_hs_work *w, struct pools *p,
 {
     const hfd_slice selector =
         hfd_arena_printf(w->mem, HFD_HS_OURS ",%s=%.*s", label, HFD_SLICE_FMT(value));
-    const struct hfd_kube_list list = {.objects = {&hfd_hs_node_pools, hfd_hs_work_namespace(w)},
-                                       .selector = selector.p,
-                                       .metadata_only = true,
-                                       .page_limit = PAGE_LIMIT,
-                                       .on_item = delete_pool,
-                                       .ctx = p};
+    const struct hfd_kube_list list = {
+        .objects = {.type = &hfd_hs_node_pools, .namespace = hfd_hs_work_namespace(w)},
+        .selector = selector.p,
+        .metadata_only = true,
+        .page_limit = PAGE_LIMIT,
+        .on_item = delete_pool,
+        .ctx = p};
     enum hfd_step_end end;
 
     if (selector.p == NULL)

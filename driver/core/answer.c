@@ -46,7 +46,8 @@ hfd_rc hfd_answer_row(const struct hfd_ctx *c, const struct hfd_resource_row *ro
     switch (out->answer) {
     case HFD_ANSWER_OUTPUT:
         out->type = row->type;
-        out->values = row->output;
+        out->values = hfd_output_values(row);
+        out->manifests = hfd_output_manifests(row);
         return hfd_output_secrets(c, row, &out->secrets);
     case HFD_ANSWER_FAILED:
         out->error = row->fail_code;

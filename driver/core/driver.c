@@ -68,6 +68,7 @@ static int64_t settings_fingerprint(const struct hfd_driver *d)
     add_texts(&hash, d->terminal_reasons, d->terminal_reason_count);
     add_rules(&hash, d->output_values, d->output_value_count);
     add_rules(&hash, d->output_secrets, d->output_secret_count);
+    add_rules(&hash, &d->output_manifests, 1);
     (void)crypto_generichash_final(&hash, out, sizeof(out));
     memcpy(&fingerprint, out, sizeof(fingerprint));
     return fingerprint != 0 ? fingerprint : 1;

@@ -65,8 +65,9 @@ struct hfd_driver {
     size_t output_value_count;
     const struct hfd_output_rule *output_secrets;
     size_t output_secret_count;
-    hfd_slice backend;                     /* "embedded", or the URL */
-    const struct hfd_backend *backend_ops; /* never NULL */
+    struct hfd_output_rule output_manifests; /* driver.outputs.manifests; no adapter = not set */
+    hfd_slice backend;                       /* "embedded", or the URL */
+    const struct hfd_backend *backend_ops;   /* never NULL */
     struct hfd_backend_worker worker;
     bool demo;                     /* outputs say that no cluster was made */
     const struct hfd_actor *actor; /* NULL = none */
@@ -154,6 +155,7 @@ struct hfd_answer_doc {
     hfd_slice type;          /* OUTPUT */
     hfd_slice values;        /* JSON object */
     hfd_slice secrets;       /* JSON object, plain; never logged */
+    hfd_slice manifests;     /* JSON array; empty = none */
     bool decided;            /* GET and the peeks: this is the answer */
     enum hfd_state from, to; /* of the resource, before and after; equal when nothing moved */
 };

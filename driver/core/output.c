@@ -2,14 +2,34 @@
 #include "driver/core/output.h"
 
 #include "driver/base/jsonx.h"
+#include "driver/core/manifests.h"
 #include "driver/core/secrets.h"
 #include "store/rows_report.h"
 
 #define OUTPUT_MAX_BYTES ((size_t)1024 * 1024)
+/* Stands between the values and the manifests of a stored output. JSON text of ours has none. */
+#define MANIFESTS_BEHIND '\n'
 
 static hfd_rc fail_nomem(const struct hfd_ctx *c)
 {
     return hfd_fail_nomem(c->err, "build an output");
+}
+
+hfd_slice hfd_output_values(const struct hfd_resource_row *row)
+{
+    const char *end =
+        row->output.len > 0 ? memchr(row->output.p, MANIFESTS_BEHIND, row->output.len) : NULL;
+
+    return end == NULL ? row->output : (hfd_slice){row->output.p, (size_t)(end - row->output.p)};
+}
+
+hfd_slice hfd_output_manifests(const struct hfd_resource_row *row)
+{
+    const size_t values = hfd_output_values(row).len;
+
+    return values == row->output.len
+               ? HFD_SLICE("")
+               : (hfd_slice){row->output.p + values + 1, row->output.len - values - 1};
 }
 
 static hfd_slice output_aad(const struct hfd_resource_row *row, struct hfd_arena *mem)
@@ -162,10 +182,8 @@ static void add_values(struct hfd_buf *b, const struct hfd_parts *parts,
 
 static hfd_rc finish(const struct hfd_ctx *c, struct hfd_buf *b, hfd_slice *out)
 {
-    hfd_rc rc;
+    const hfd_rc rc = hfd_buf_to_arena(b, c->mem, out, c->err);
 
-    hfd_buf_addc(b, '}');
-    rc = hfd_buf_to_arena(b, c->mem, out, c->err);
     if (rc == HFD_LIMIT)
         return hfd_fail_field(c->err, HFD_LIMIT, "data",
                               "the outputs that driver.outputs takes from the adapters' data would "
@@ -210,6 +228,7 @@ static hfd_rc build_secrets(const struct hfd_ctx *c, const struct hfd_parts *par
     hfd_buf_init(&b, OUTPUT_MAX_BYTES);
     hfd_buf_addc(&b, '{');
     rc = add_mapped(c, hfd_parts_main(parts), &m, &b);
+    hfd_buf_addc(&b, '}');
     if (rc == HFD_OK)
         rc = finish(c, &b, &plain);
     hfd_buf_fini(&b);
@@ -228,6 +247,11 @@ hfd_rc hfd_output_build(const struct hfd_ctx *c, const struct hfd_parts *parts,
     if (c->driver->demo)
         hfd_buf_lit(&b, ",\"demo\":true");
     rc = add_mapped(c, hfd_parts_main(parts), &m, &b);
+    hfd_buf_addc(&b, '}');
+    if (rc == HFD_OK && c->driver->output_manifests.adapter.len > 0) {
+        hfd_buf_addc(&b, MANIFESTS_BEHIND);
+        rc = hfd_manifests_add(c, hfd_parts_main(parts), hfd_output_manifests(row), &b);
+    }
     if (rc == HFD_OK)
         rc = finish(c, &b, &row->output);
     hfd_buf_fini(&b);

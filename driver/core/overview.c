@@ -1,6 +1,8 @@
 /* See overview.h. */
 #include "driver/core/overview.h"
 
+#include "driver/core/output.h"
+
 #include "driver/base/clock.h"
 #include "driver/base/jsonx.h"
 #include "driver/core/hint.h"
@@ -387,7 +389,7 @@ static hfd_rc read_output(const struct hfd_ctx *c, const struct hfd_resource_row
 {
     hfd_slice reason, message;
     json_t *values;
-    hfd_rc rc = hfd_json_parse(row->output, &values, c->err);
+    hfd_rc rc = hfd_json_parse(hfd_output_values(row), &values, c->err);
 
     if (rc != HFD_OK)
         return rc;

@@ -43,7 +43,18 @@ static void set_times(struct hfd_driver *d, const struct hfd_settings *s)
     }
 }
 
-/* The settings have checked the form ADAPTER:POINTER. */
+/* Takes ADAPTER:POINTER apart. The settings have checked its form. */
+static struct hfd_output_rule make_rule(hfd_slice name, hfd_slice v)
+{
+    const char *colon = memchr(v.p, ':', v.len);
+    size_t n;
+
+    HFD_ASSERT(colon != NULL);
+    n = (size_t)(colon - v.p);
+    return (struct hfd_output_rule){
+        .name = name, .adapter = {v.p, n}, .pointer = {colon + 1, v.len - n - 1}};
+}
+
 static hfd_rc make_rules(const struct hfd_map *map, struct hfd_arena *mem,
                          const struct hfd_output_rule **out, struct hfd_err *err)
 {
@@ -55,19 +66,8 @@ static hfd_rc make_rules(const struct hfd_map *map, struct hfd_arena *mem,
     rules = hfd_arena_array(mem, map->count, sizeof(*rules));
     if (rules == NULL)
         return hfd_fail_nomem(err, "set up the driver");
-    for (size_t i = 0; i < map->count; i++) {
-        hfd_slice v = map->items[i].value;
-        const char *colon = memchr(v.p, ':', v.len);
-        size_t n;
-
-        HFD_ASSERT(colon != NULL);
-        n = (size_t)(colon - v.p);
-        rules[i] = (struct hfd_output_rule){
-            .name = map->items[i].name,
-            .adapter = {v.p, n},
-            .pointer = {colon + 1, v.len - n - 1},
-        };
-    }
+    for (size_t i = 0; i < map->count; i++)
+        rules[i] = make_rule(map->items[i].name, map->items[i].value);
     *out = rules;
     return HFD_OK;
 }
@@ -114,6 +114,8 @@ hfd_rc hfd_serve_driver_init(struct hfd_driver *d, struct hfd_settings *s,
         .backend_ops = hfd_look_is_remote(s) ? &hfd_backend_remote : &hfd_backend_embedded,
         .demo = s->demo_us >= 0,
     };
+    if (s->output_manifests.len > 0)
+        d->output_manifests = make_rule(HFD_SLICE("manifests"), s->output_manifests);
     set_times(d, s);
     return HFD_OK;
 }

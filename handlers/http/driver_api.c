@@ -46,7 +46,9 @@ static void output_document(struct hfd_buf *b, hfd_slice guresid, const struct h
     hfd_buf_add(b, doc->values);
     hfd_buf_lit(b, ",\"secrets\":");
     hfd_buf_add(b, doc->secrets);
-    hfd_buf_lit(b, "},\"manifests\":[]}");
+    hfd_buf_lit(b, "},\"manifests\":");
+    hfd_buf_add(b, doc->manifests.len > 0 ? doc->manifests : HFD_SLICE("[]"));
+    hfd_buf_addc(b, '}');
 }
 
 static void error_document(struct hfd_buf *b, hfd_slice error, hfd_slice message)

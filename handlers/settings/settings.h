@@ -235,7 +235,10 @@ struct hfd_map {
    "additional output values: NAME: ADAPTER:/json/pointer into the data of the adapter's " \
    "report") \
  X("driver.outputs.secrets",        output_secrets,              MAP,      "", 0, 0, \
-   "additional output secrets: NAME: ADAPTER:/json/pointer, usually into data.secrets")
+   "additional output secrets: NAME: ADAPTER:/json/pointer, usually into data.secrets") \
+ X("driver.outputs.manifests",      output_manifests,            STR,      "", 0, 0, \
+   "manifests of the output: ADAPTER:/json/pointer to an array of objects with location and data " \
+   "in the data of the adapter's report; empty: none")
 /* clang-format on */
 
 #define HFD_CTYPE_STR hfd_slice

@@ -252,6 +252,13 @@ static hfd_rc check_header(const void *member, struct hfd_err *err)
 }
 
 /* Checks REASON or ADAPTER:REASON; a reason may contain colons. */
+static hfd_rc check_rule(const void *member, struct hfd_err *err)
+{
+    const hfd_slice *rule = member;
+
+    return rule->len == 0 ? HFD_OK : hfd_setting_entry_check(*rule, err);
+}
+
 static hfd_rc check_reasons(const void *member, struct hfd_err *err)
 {
     const struct hfd_list *l = member;
@@ -352,6 +359,7 @@ static check_fn *const checks[HFD_SETTING_COUNT] = {
     [HFD_SETTING_types_nodepool] = check_types,
     [HFD_SETTING_resource_overrides] = check_dotted_paths,
     [HFD_SETTING_terminal_reasons] = check_reasons,
+    [HFD_SETTING_output_manifests] = check_rule,
 };
 
 hfd_rc hfd_setting_check(enum hfd_setting which, const void *member, struct hfd_err *err)

@@ -15,7 +15,8 @@ KEYS = ("listen", "ops_listen", "data", "demo", "adapters.required.cluster",
         "adapters.required.nodepool", "driver.terminal_reasons",
         "driver.deadline.create", "driver.deadline.update", "driver.deadline.delete",
         "driver.estimate.create", "driver.outputs.values",
-        "driver.outputs.secrets", "driver.types.cluster", "driver.types.nodepool", "log.level")
+        "driver.outputs.secrets", "driver.outputs.manifests",
+        "driver.types.cluster", "driver.types.nodepool", "log.level")
 
 
 class Cli(unittest.TestCase):

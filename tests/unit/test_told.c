@@ -201,10 +201,10 @@ static void the_mark_is_of_all_settings_that_are_judged_by(void **state)
     static const hfd_slice word[] = {HFD_SLICE("a")}, two[] = {HFD_SLICE("a"), HFD_SLICE("b")},
                            both[] = {HFD_SLICE("ab")};
     struct world *w = *state;
-    struct hfd_driver d[9];
-    int64_t marks[9];
+    struct hfd_driver d[10];
+    int64_t marks[10];
 
-    for (size_t i = 0; i < 9; i++)
+    for (size_t i = 0; i < 10; i++)
         d[i] = w->driver;
     d[1].fleet.required[HFD_KIND_CLUSTER] = (struct hfd_adapter_names){two, 2};
     d[2].fleet.required[HFD_KIND_CLUSTER] = (struct hfd_adapter_names){both, 1};
@@ -216,7 +216,8 @@ static void the_mark_is_of_all_settings_that_are_judged_by(void **state)
     d[6].output_secret_count = 1;
     d[7].demo = true;
     d[8].backend = HFD_SLICE("http://127.0.0.1");
-    for (size_t i = 0; i < 9; i++) {
+    d[9].output_manifests = zone[0];
+    for (size_t i = 0; i < 10; i++) {
         hfd_driver_complete(&d[i]);
         marks[i] = d[i].fleet.settings_fingerprint;
         assert_int_not_equal(marks[i], 0);

@@ -6,6 +6,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include <sodium.h>
+
 #define ALIGN sizeof(max_align_t)
 #define CHUNK_MIN 2048
 #define CHUNK_MAX 65536
@@ -23,6 +25,13 @@ void hfd_arena_init(struct hfd_arena *a, size_t max_bytes)
     *a = (struct hfd_arena){.max_bytes = max_bytes};
 }
 
+/* Overwrites a chunk from a place on, if the arena holds a secret. */
+static void wipe(const struct hfd_arena *a, struct hfd_arena_chunk *c, size_t from)
+{
+    if (a->wipe)
+        sodium_memzero(c->bytes + from, c->used - from);
+}
+
 void hfd_arena_fini(struct hfd_arena *a)
 {
     struct hfd_arena_chunk *c = a->chunks;
@@ -30,12 +39,13 @@ void hfd_arena_fini(struct hfd_arena *a)
     while (c != NULL) {
         struct hfd_arena_chunk *next = c->next;
 
+        wipe(a, c, 0);
         free(c);
         c = next;
     }
     a->chunks = NULL;
     a->used_bytes = 0;
-    a->full = false;
+    a->full = a->wipe = false;
     if (a->budget != NULL)
         hfd_budget_give(a->budget, a->taken_bytes);
     a->taken_bytes = 0;
@@ -142,10 +152,13 @@ void hfd_arena_rewind(struct hfd_arena *a, struct hfd_arena_mark mark)
 
         a->chunks = c->next;
         give(a, c->cap);
+        wipe(a, c, 0);
         free(c);
     }
-    if (a->chunks != NULL)
+    if (a->chunks != NULL) {
+        wipe(a, a->chunks, mark.chunk_used);
         a->chunks->used = mark.chunk_used;
+    }
     a->used_bytes = mark.used_bytes;
 }
 

@@ -17,6 +17,7 @@ struct hfd_arena {
     size_t max_bytes;
     struct hfd_budget *budget; /* what its chunks are taken from; NULL = none */
     int64_t taken_bytes;       /* from the budget */
+    bool wipe;                 /* it holds a secret: what is freed is overwritten first */
     bool full;                 /* the ceiling refused memory; malloc's refusals do not count */
 };
 

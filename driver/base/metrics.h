@@ -28,6 +28,7 @@
     X(STORE_JOBS,         COUNTER,   "hfd_store_jobs_total",                  "",          "result",            "Write jobs, by result.") \
     X(STORE_COMMIT_SECONDS,HISTOGRAM,"hfd_store_commit_duration_seconds",     "",          "",                  "Time of one commit, including its jobs.") \
     X(STORE_QUEUE,        GAUGE,     "hfd_store_queue_length",                "",          "",                  "Write jobs in the queue.")     \
+    X(KEY_ROWS,           GAUGE,     "hfd_key_rows",                          "",          "key,state",         "Rows whose cookie, digest or secrets need a key of the key ring, while there are several.") \
     X(STORE_OK,           GAUGE,     "hfd_store_ok",                          "",          "",                  "1 while the store accepts work, 0 after it has failed.") \
     X(TRANSITIONS,        COUNTER,   "hfd_resource_transitions_total",        "",          "from,to",           "State changes of driver resources.") \
     X(RESOURCES,          GAUGE,     "hfd_resources",                         "",          "type,state",        "Driver resources, by type and state; counted at each scrape.") \

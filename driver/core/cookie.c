@@ -238,3 +238,15 @@ hfd_rc hfd_cookie_open(const struct hfd_cookie_ctx *ctx, hfd_slice text, struct 
                     "the value last set by "
                     "this driver, or no header");
 }
+
+/* 36 bits: the version, and 28 bits of the id. */
+void hfd_cookie_mark(const unsigned char id[HFD_KEY_ID_BYTES], char out[HFD_COOKIE_MARK_CHARS + 1])
+{
+    unsigned char raw[1 + HFD_KEY_ID_BYTES] = {VERSION};
+    char text[sodium_base64_ENCODED_LEN(sizeof(raw), BASE64)];
+
+    memcpy(raw + 1, id, HFD_KEY_ID_BYTES);
+    sodium_bin2base64(text, sizeof(text), raw, sizeof(raw), BASE64);
+    memcpy(out, text, HFD_COOKIE_MARK_CHARS);
+    out[HFD_COOKIE_MARK_CHARS] = '\0';
+}

@@ -51,4 +51,8 @@ HFD_MUST_CHECK hfd_rc hfd_cookie_seal(const struct hfd_cookie_ctx *ctx,
 HFD_MUST_CHECK hfd_rc hfd_cookie_open(const struct hfd_cookie_ctx *ctx, hfd_slice text,
                                       struct hfd_cookie *out, struct hfd_err *err);
 
+#define HFD_COOKIE_MARK_CHARS 6
+/** The first characters of all cookies that a key seals. @param out  with a NUL */
+void hfd_cookie_mark(const unsigned char id[HFD_KEY_ID_BYTES], char out[HFD_COOKIE_MARK_CHARS + 1]);
+
 #endif

@@ -174,6 +174,7 @@ hfd_rc hfd_keyring_open(const struct hfd_seal *seal, hfd_slice sealed, struct hf
     nonce = (const unsigned char *)sealed.p + HFD_KEY_ID_BYTES;
     bound = bind_aad(mem, seal->use, ring->ids[at], seal->aad);
     p = hfd_arena_alloc(mem, len + 1); /* one more: an empty text is a text */
+    mem->wipe = true;
     if (bound.p == NULL || p == NULL)
         return hfd_fail(err, HFD_NOMEM, "open a sealed text");
     if (crypto_aead_xchacha20poly1305_ietf_decrypt(
@@ -209,6 +210,31 @@ void hfd_keyring_fingerprint(const struct hfd_keyring *ring, char out[HFD_FINGER
     digest_with(ring, 0, HFD_SLICE("fingerprint of a key ring"), digest);
     (void)sodium_bin2hex(out, HFD_FINGERPRINT_CHARS + 1, digest + HFD_KEY_ID_BYTES,
                          HFD_FINGERPRINT_CHARS / 2);
+}
+
+size_t hfd_keyring_count(const struct hfd_keyring *ring)
+{
+    HFD_CHECK_OBJ(ring, KEYRING_MAGIC);
+    return ring->count;
+}
+
+void hfd_keyring_view(const struct hfd_keyring *ring, size_t at, struct hfd_key_view *out)
+{
+    unsigned char digest[HFD_DIGEST_BYTES];
+
+    HFD_CHECK_OBJ(ring, KEYRING_MAGIC);
+    HFD_ASSERT(at < ring->count);
+    digest_with(ring, at, HFD_SLICE("mark of a key"), digest);
+    *out = (struct hfd_key_view){.active = at == ring->active};
+    memcpy(out->id, ring->ids[at], HFD_KEY_ID_BYTES);
+    memcpy(out->mark, digest + HFD_KEY_ID_BYTES, HFD_KEY_MARK_BYTES);
+    (void)sodium_bin2hex(out->name, sizeof(out->name), out->id, sizeof(out->id));
+}
+
+bool hfd_keyring_is_active(const struct hfd_keyring *ring, hfd_slice sealed)
+{
+    return sealed.len >= HFD_KEY_ID_BYTES &&
+           memcmp(sealed.p, ring->ids[ring->active], HFD_KEY_ID_BYTES) == 0;
 }
 
 bool hfd_keyring_digest_is(const struct hfd_keyring *ring, hfd_slice digest, hfd_slice data)

@@ -39,10 +39,27 @@ struct hfd_seal {
  */
 hfd_slice hfd_keyring_seal(const struct hfd_seal *seal, const struct hfd_rng *rng, hfd_slice plain,
                            struct hfd_arena *mem);
-/** @return HFD_OK, HFD_COOKIE (unknown key, forged, cut short), HFD_NOMEM */
+/**
+ * Opens a sealed text. From then on mem overwrites what it frees.
+ * @return HFD_OK, HFD_COOKIE (unknown key, forged, cut short), HFD_NOMEM
+ */
 HFD_MUST_CHECK hfd_rc hfd_keyring_open(const struct hfd_seal *seal, hfd_slice sealed,
                                        struct hfd_arena *mem, hfd_slice *plain,
                                        struct hfd_err *err);
+
+#define HFD_KEY_MARK_BYTES 16
+/** A key of the ring, without its secret. */
+struct hfd_key_view {
+    unsigned char id[HFD_KEY_ID_BYTES];
+    char name[2 * HFD_KEY_ID_BYTES + 1]; /* the id in hex */
+    bool active;
+    unsigned char mark[HFD_KEY_MARK_BYTES]; /* changes with the key, and says nothing of it */
+};
+size_t hfd_keyring_count(const struct hfd_keyring *ring);
+void hfd_keyring_view(const struct hfd_keyring *ring, size_t at, struct hfd_key_view *out);
+
+/** True if a sealed text or a digest is of the active key. */
+bool hfd_keyring_is_active(const struct hfd_keyring *ring, hfd_slice sealed);
 
 #define HFD_FINGERPRINT_CHARS 32
 /**

@@ -308,42 +308,105 @@ static hfd_rc sync_folder(const char *path, struct hfd_err *err)
     return hfd_file_sync_parent(path) == 0 ? HFD_OK : fail_errno(err, "fsync of its folder", path);
 }
 
-/*
- * Writes a synced file beside `like`, with its mode and owner and a name of its own. temp gets the
- * name, or "" on failure.
- */
-static hfd_rc write_temp(const struct file *like, hfd_slice text, const struct hfd_rng *rng,
-                         char temp[PATH_MAX], struct hfd_err *err)
+/* Gives a new file the mode and the owner of `like`, and the text. Synced. */
+static hfd_rc fill_file(const struct file *like, int fd, hfd_slice text, struct hfd_err *err)
 {
-    const char *path = like->path;
-    unsigned char id[8];
-    char suffix[2 * sizeof(id) + 1];
+    if (fchmod(fd, like->st.st_mode & S_IRWXU) != 0)
+        return fail_errno(err, "set its mode", like->path);
+    if (like->st.st_uid != geteuid() && fchown(fd, like->st.st_uid, like->st.st_gid) != 0)
+        return fail_errno(err, "keep its owner", like->path);
+    return write_file(like->path, fd, text, err);
+}
+
+static hfd_rc fail_link(struct hfd_err *err, const char *path)
+{
+    return errno == EEXIST
+               ? hfd_fail(err, HFD_CONFLICT, "key ring %s: there is a file already", path)
+               : fail_errno(err, "make", path);
+}
+
+/* The name of a rotation that is under way. One that was killed leaves it: see sweep. */
+static bool temp_name(const char *path, char temp[PATH_MAX])
+{
+    return snprintf(temp, PATH_MAX, "%s.new", path) < PATH_MAX;
+}
+
+/*
+ * Writes a synced file beside `like`. The caller holds the lock of `like`. So an older file of
+ * this name is of a rotation that was killed. temp gets the name, or "" on failure.
+ */
+static hfd_rc write_temp(const struct file *like, hfd_slice text, char temp[PATH_MAX],
+                         struct hfd_err *err)
+{
     hfd_rc rc;
     int fd;
 
-    hfd_rng_bytes(rng, id, sizeof(id));
-    sodium_bin2hex(suffix, sizeof(suffix), id, sizeof(id));
-    if (snprintf(temp, PATH_MAX, "%s.%s", path, suffix) >= PATH_MAX) {
+    if (!temp_name(like->path, temp)) {
         temp[0] = '\0';
         return hfd_fail(err, HFD_INVALID, "key ring: the path is too long");
     }
+    (void)unlink(temp);
     fd = open(temp, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
     if (fd < 0) {
         temp[0] = '\0';
-        return fail_errno(err, "make a file beside it", path);
+        return fail_errno(err, "make a file beside it", like->path);
     }
-    if (fchmod(fd, like->st.st_mode & S_IRWXU) != 0)
-        rc = fail_errno(err, "set its mode", path);
-    else if (like->st.st_uid != geteuid() && fchown(fd, like->st.st_uid, like->st.st_gid) != 0)
-        rc = fail_errno(err, "keep its owner", path);
-    else
-        rc = write_file(path, fd, text, err);
+    rc = fill_file(like, fd, text, err);
     close_fd(&fd);
     if (rc != HFD_OK) {
         (void)unlink(temp);
         temp[0] = '\0';
     }
     return rc;
+}
+
+/* The same on a file system that has no files without a name. */
+static hfd_rc write_new_named(const struct file *like, hfd_slice text, struct hfd_err *err)
+{
+    char temp[PATH_MAX];
+    hfd_rc rc = write_temp(like, text, temp, err);
+
+    if (rc != HFD_OK)
+        return rc;
+    /* link, unlike rename, never replaces. */
+    if (link(temp, like->path) != 0)
+        rc = fail_link(err, like->path);
+    (void)unlink(temp);
+    return rc == HFD_OK ? sync_folder(like->path, err) : rc;
+}
+
+/* Writes a file without a name, and then gives it its name, but never that of another file. */
+static hfd_rc write_new(const struct file *like, hfd_slice text, struct hfd_err *err)
+{
+    const char *path = like->path, *slash = strrchr(path, '/');
+    char folder[PATH_MAX], unnamed[64];
+    hfd_rc rc;
+    int fd;
+
+    if (snprintf(folder, sizeof(folder), "%.*s/", (int)(slash != NULL ? slash - path : 1),
+                 slash != NULL ? path : ".") >= (int)sizeof(folder) ||
+        strlen(path) >= PATH_MAX)
+        return hfd_fail(err, HFD_INVALID, "key ring: the path is too long");
+    fd = open(folder, O_TMPFILE | O_WRONLY | O_CLOEXEC, 0600);
+    if (fd < 0 && (errno == EOPNOTSUPP || errno == EISDIR))
+        return write_new_named(like, text, err);
+    if (fd < 0)
+        return fail_errno(err, "make a file beside it", path);
+    rc = fill_file(like, fd, text, err);
+    (void)snprintf(unnamed, sizeof(unnamed), "/proc/self/fd/%d", fd);
+    if (rc == HFD_OK && linkat(AT_FDCWD, unnamed, AT_FDCWD, path, AT_SYMLINK_FOLLOW) != 0)
+        rc = fail_link(err, path);
+    close_fd(&fd);
+    return rc == HFD_OK ? sync_folder(path, err) : rc;
+}
+
+/* Removes what a rotation that was killed left, unless one is under way now. */
+static void sweep(const struct file *f)
+{
+    char temp[PATH_MAX];
+
+    if (temp_name(f->path, temp) && access(temp, F_OK) == 0 && flock(f->fd, LOCK_EX | LOCK_NB) == 0)
+        (void)unlink(temp);
 }
 
 /* ---- the three commands ---- */
@@ -362,6 +425,8 @@ hfd_rc hfd_keyring_load(const char *path, struct hfd_keyring **out, struct hfd_e
     rc = open_file(&f, err);
     if (rc == HFD_OK)
         rc = read_file(&f, &text, err);
+    if (rc == HFD_OK)
+        sweep(&f);
     close_fd(&f.fd);
     if (rc == HFD_OK)
         rc = parse_file(path, text_slice(&text), &keys, err);
@@ -378,7 +443,6 @@ hfd_rc hfd_keyring_create(const char *path, const struct hfd_rng *rng, struct hf
     const struct file like = {
         .path = path, .fd = -1, .st = {.st_mode = S_IRUSR | S_IWUSR, .st_uid = geteuid()}};
     const struct hfd_key_list none = {.count = 0};
-    char temp[PATH_MAX] = "";
     char id[ID_CHARS + 1];
     struct text text;
     hfd_rc rc;
@@ -389,19 +453,7 @@ hfd_rc hfd_keyring_create(const char *path, const struct hfd_rng *rng, struct hf
     text_add(&text, HFD_SLICE(file_head));
     rc = text_add_key(&text, rng, &none, id, err);
     if (rc == HFD_OK)
-        rc = write_temp(&like, text_slice(&text), rng, temp, err);
-    if (rc != HFD_OK)
-        goto out;
-    /* link, unlike rename, never replaces. */
-    if (link(temp, path) != 0)
-        rc = errno == EEXIST
-                 ? hfd_fail(err, HFD_CONFLICT, "key ring %s: there is a file already", path)
-                 : fail_errno(err, "make", path);
-    if (rc == HFD_OK)
-        rc = sync_folder(path, err);
-out:
-    if (temp[0] != '\0')
-        (void)unlink(temp);
+        rc = write_new(&like, text_slice(&text), err);
     hfd_secret_fini(&text.mem);
     return rc;
 }
@@ -494,7 +546,7 @@ hfd_rc hfd_keyring_rotate(const char *path, const struct hfd_rng *rng, char id_o
     if (rc == HFD_OK)
         rc = rotated_text(&f, rng, &text, id, err);
     if (rc == HFD_OK)
-        rc = write_temp(&f, text_slice(&text), rng, temp, err);
+        rc = write_temp(&f, text_slice(&text), temp, err);
     if (rc != HFD_OK)
         goto out;
     if (rename(temp, path) != 0) {

@@ -6,6 +6,8 @@
 #include "driver/core/secrets.h"
 #include "store/rows_report.h"
 
+#include <sodium.h>
+
 #define OUTPUT_MAX_BYTES ((size_t)1024 * 1024)
 /* Stands between the values and the manifests of a stored output. JSON text of ours has none. */
 #define MANIFESTS_BEHIND '\n'
@@ -211,6 +213,22 @@ static hfd_rc seal_secrets(const struct hfd_ctx *c, hfd_slice plain, struct hfd_
         row->secrets = hfd_keyring_seal(&(struct hfd_seal){d->ring, HFD_KEY_AT_REST, aad}, d->rng,
                                         plain, c->mem);
     return aad.p != NULL && row->secrets.p != NULL ? HFD_OK : fail_nomem(c);
+}
+
+hfd_rc hfd_output_reseal(const struct hfd_ctx *c, struct hfd_resource_row *row)
+{
+    const hfd_slice aad = output_aad(row, c->mem);
+    hfd_slice plain;
+    hfd_rc rc = hfd_output_secrets(c, row, &plain);
+
+    if (rc != HFD_OK || row->secrets.len == 0)
+        return rc;
+    if (aad.p == NULL)
+        return fail_nomem(c);
+    row->secrets = hfd_keyring_seal(&(struct hfd_seal){c->driver->ring, HFD_KEY_AT_REST, aad},
+                                    c->driver->rng, plain, c->mem);
+    sodium_memzero((void *)(uintptr_t)plain.p, plain.len);
+    return row->secrets.p != NULL ? HFD_OK : fail_nomem(c);
 }
 
 static hfd_rc build_secrets(const struct hfd_ctx *c, const struct hfd_parts *parts,

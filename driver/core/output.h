@@ -26,4 +26,10 @@ hfd_slice hfd_output_manifests(const struct hfd_resource_row *row);
 HFD_MUST_CHECK hfd_rc hfd_output_secrets(const struct hfd_ctx *c,
                                          const struct hfd_resource_row *row, hfd_slice *out);
 
+/**
+ * Seals the stored secrets again, with the active key. The row is not written.
+ * @return HFD_OK, HFD_CORRUPT (they cannot be opened), HFD_NOMEM
+ */
+HFD_MUST_CHECK hfd_rc hfd_output_reseal(const struct hfd_ctx *c, struct hfd_resource_row *row);
+
 #endif

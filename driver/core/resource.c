@@ -104,6 +104,9 @@ hfd_rc hfd_resource_put_peek(struct hfd_txn *tx, const struct hfd_call *call,
     if (rc != HFD_OK || !f.exists || hfd_lookup_other_kind(call, &f.row) ||
         !hfd_keyring_digest_is(call->driver->ring, f.row.raw_digest, call->body))
         return rc;
+    /* A rotation of keys: the writer seals a new cookie. */
+    if (!hfd_keyring_is_active(call->driver->ring, f.row.raw_digest))
+        return HFD_OK;
     /* The settings may no longer serve its type: then these bytes are refused as any others. */
     if (hfd_input_kind_of(&call->driver->rules, f.row.type) != (int)f.row.kind ||
         hfd_input_lacks_outputs(&call->driver->rules, f.row.type))
@@ -198,10 +201,11 @@ static hfd_rc write_put(const struct hfd_ctx *c, const struct put *put,
                         struct hfd_resource_row *row, struct hfd_answer_doc *out)
 {
     const struct hfd_parts *parts = &put->now.parts;
+    const bool rotated = !hfd_keyring_is_active(c->driver->ring, row->raw_digest);
     hfd_rc rc;
 
     rc = set_digests(c, put->call, row);
-    if (rc == HFD_OK && put->new_cookie)
+    if (rc == HFD_OK && (put->new_cookie || rotated))
         rc = seal_cookie(c, parts, row);
     if (rc == HFD_OK)
         rc = begin(c, put->op, parts, row);
@@ -304,6 +308,29 @@ enum hfd_put_action hfd_resource_put_action(const struct hfd_resource_row *row, 
                                                                                     : action;
 }
 
+/*
+ * Answers a PUT that changes nothing. After a rotation of keys it hands out a new cookie, and the
+ * resource does not need the old key any more. A restored row waits for its update.
+ */
+static hfd_rc put_same(const struct hfd_ctx *c, const struct hfd_call *call,
+                       struct hfd_resource_row *row, struct hfd_answer_doc *out)
+{
+    struct hfd_parts parts;
+    hfd_rc rc = HFD_OK;
+
+    if (!hfd_keyring_is_active(c->driver->ring, row->raw_digest) &&
+        !hfd_slice_eq(row->raw_digest, row->digest)) {
+        rc = hfd_parts_load(c, row->guresid, &parts);
+        if (rc == HFD_OK)
+            rc = set_digests(c, call, row);
+        if (rc == HFD_OK)
+            rc = seal_cookie(c, &parts, row);
+        if (rc == HFD_OK)
+            rc = hfd_resource_row_put(c->tx, row, c->err);
+    }
+    return rc == HFD_OK ? hfd_answer_put(c, row, false, out) : rc;
+}
+
 static hfd_rc put_existing(const struct hfd_ctx *c, const struct hfd_call *call,
                            struct hfd_resource_row *row, struct hfd_answer_doc *out)
 {
@@ -312,7 +339,7 @@ static hfd_rc put_existing(const struct hfd_ctx *c, const struct hfd_call *call,
     out->from = out->to = (enum hfd_state)row->state;
     switch (hfd_resource_put_action(row, same)) {
     case HFD_PUT_ANSWER:
-        return hfd_answer_put(c, row, false, out);
+        return put_same(c, call, row, out);
     case HFD_PUT_CONFLICT:
         return hfd_answer_put(c, row, true, out);
     case HFD_PUT_UPDATE:

@@ -9,6 +9,7 @@
 #include "driver/base/base.h"
 #include "driver/core/keyring_file.h"
 #include "driver/core/orphans.h"
+#include "driver/core/ring_check.h"
 #include "driver/fleet/names.h"
 #include "handlers/cli/ask.h"
 #include "handlers/cli/doctor_remote.h"
@@ -34,6 +35,7 @@ struct doctor {
     size_t findings, damaged;
     bool json;                  /* the result is one JSON document */
     struct hfd_buf orphan_list; /* of that document: its orphans */
+    struct hfd_keyring *ring;   /* NULL = none that can be used */
 };
 
 /* One line of the result. */
@@ -160,6 +162,20 @@ static void find_damaged(void *ctx, const char *text)
         finding(d, "data", text);
 }
 
+/* Compares the key ring with the data. */
+static hfd_rc look_at_ring(struct doctor *d, struct hfd_txn *tx, struct hfd_err *err)
+{
+    struct hfd_ring_call call = {
+        .ring = d->ring, .path = hfd_cli_keys_path(d->settings), .look = true};
+    hfd_rc rc = HFD_OK;
+
+    if (d->ring != NULL && call.path != NULL)
+        rc = hfd_ring_check(tx, &call, err);
+    if (rc == HFD_INVALID || rc == HFD_CONFLICT)
+        finding(d, "key ring", err->msg);
+    return rc == HFD_INVALID || rc == HFD_CONFLICT ? HFD_OK : rc;
+}
+
 static hfd_rc txn_orphans(struct hfd_txn *tx, void *arg, struct hfd_err *err)
 {
     struct doctor *d = arg;
@@ -171,6 +187,8 @@ static hfd_rc txn_orphans(struct hfd_txn *tx, void *arg, struct hfd_err *err)
         finding(d, "data", "more damaged rows are not shown");
     if (rc == HFD_OK)
         rc = hfd_txn_check(tx, err);
+    if (rc == HFD_OK)
+        rc = look_at_ring(d, tx, err);
     if (rc == HFD_OK && d->damaged > 0)
         return hfd_fail(err, HFD_DAMAGED, "%zu rows are damaged", d->damaged);
     if (rc != HFD_OK)
@@ -356,7 +374,7 @@ static void look_at_keys(struct doctor *d)
         finding(d, "key ring", path == NULL ? "out of memory" : err.msg);
     else
         say_good(d, "key ring", hfd_arena_printf(&d->mem, "%s can be used", path));
-    hfd_keyring_free(ring);
+    d->ring = ring;
 }
 
 static void look_at_data(struct doctor *d)
@@ -454,6 +472,7 @@ enum hfd_exit hfd_cmd_doctor(int argc, const char *const *argv)
     if (d.json)
         wrap_json(&d);
     hfd_buf_fini(&d.orphan_list);
+    hfd_keyring_free(d.ring);
     hfd_settings_free(d.settings);
     hfd_arena_fini(&d.mem);
     if (status != HFD_EXIT_OK) {

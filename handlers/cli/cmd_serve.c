@@ -11,6 +11,7 @@
 #include "handlers/cli/serve_driver.h"
 #include "handlers/cli/serve_keys.h"
 #include "handlers/cli/serve_ops.h"
+#include "handlers/cli/serve_reseal.h"
 #include "handlers/cli/serve_remote.h"
 #include "handlers/http/address.h"
 #include "handlers/http/routes.h"
@@ -41,6 +42,7 @@ struct serve {
     struct hfd_steady steady;
     const char *clock_path;
     struct hfd_serve_keys keys;
+    struct hfd_serve_reseal *reseal;
     struct hfd_guard *guard;
     struct hfd_spec_schemas spec_schemas;
     struct hfd_driver driver;
@@ -300,14 +302,27 @@ static enum hfd_exit open_store(struct serve *s, struct hfd_err *err)
     return HFD_EXIT_OK;
 }
 
+static enum hfd_exit compare_keys(struct serve *s, struct hfd_err *err)
+{
+    return hfd_serve_keys_exit(hfd_serve_keys_check(&s->keys, s->store, err));
+}
+
+static enum hfd_exit start_reseal(struct serve *s, struct hfd_err *err)
+{
+    return hfd_serve_keys_exit(hfd_serve_reseal_start(&s->driver, s->store, &s->reseal, err));
+}
+
+static void stop_reseal(struct serve *s)
+{
+    hfd_serve_reseal_stop(&s->reseal);
+}
+
 static void close_store(struct serve *s)
 {
     if (!hfd_store_ok(s->store))
         s->status = HFD_EXIT_INTERNAL; /* also if the store failed while draining */
     hfd_store_close(&s->store);
 }
-
-/* --- a remote HyperFleet --- */
 
 static enum hfd_exit open_remote(struct serve *s, struct hfd_err *err)
 {
@@ -400,12 +415,14 @@ static const struct {
     {"key ring", open_keys, close_keys},
     {"driver", open_driver, NULL},
     {"store", open_store, close_store},
+    {"keys of the data", compare_keys, NULL},
     {"clock", open_clock, close_clock}, /* after the lock: it writes to the folder when it closes */
     {"remote", open_remote, close_remote},
     {"guard", start_guard, stop_guard},
     {"listeners", open_server, close_server},
     {"loops", start_server, stop_server},
     {"adapters", start_adapters, stop_adapters},
+    {"sealing again", start_reseal, stop_reseal},
 };
 #define STEP_COUNT (sizeof(steps) / sizeof(steps[0]))
 
@@ -449,22 +466,12 @@ static void log_ready(struct serve *s)
 
 static void reload(struct serve *s)
 {
-    struct hfd_err err = {0};
-    bool changed;
-
     hfd_guard_look(s->guard);
     if (s->remote.thread != NULL)
         hfd_remote_reload(s->remote.thread);
     hfd_server_watch(s->server, true);
-    if (hfd_serve_keys_reload(&s->keys, &changed, &err) != HFD_OK) {
-        HFD_LOG(HFD_LOG_ERROR, "key ring not reloaded; the current one stays in use",
-                HFD_LOG_CSTR("error", err.msg));
-        return;
-    }
-    if (changed)
-        s->driver.ring = hfd_serve_keys_ring(&s->keys);
-    HFD_LOG(HFD_LOG_INFO, changed ? "key ring reloaded" : "key ring unchanged",
-            HFD_LOG_CSTR("path", s->keys.path));
+    hfd_serve_keys_hangup(&s->keys, s->store, &s->driver);
+    hfd_serve_reseal_wake(s->reseal);
 }
 
 /* Handles one signal. Returns it if it ends the server, else 0. */

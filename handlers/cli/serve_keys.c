@@ -1,9 +1,11 @@
 /* See serve_keys.h. */
 #include "handlers/cli/serve_keys.h"
 
+#include "driver/base/check.h"
 #include "driver/base/file.h"
 #include "driver/base/log.h"
 #include "driver/core/keyring_file.h"
+#include "driver/core/ring_check.h"
 
 struct hfd_serve_ring {
     struct hfd_keyring *ring;
@@ -115,7 +117,7 @@ static hfd_rc check_successor(const struct hfd_keyring *present, const struct hf
     return rc == HFD_OK ? HFD_OK : hfd_fail(err, rc, "out of memory");
 }
 
-hfd_rc hfd_serve_keys_reload(struct hfd_serve_keys *k, bool *changed, struct hfd_err *err)
+static hfd_rc reload(struct hfd_serve_keys *k, bool *changed, struct hfd_err *err)
 {
     struct hfd_keyring *ring;
     struct stat file;
@@ -134,4 +136,56 @@ hfd_rc hfd_serve_keys_reload(struct hfd_serve_keys *k, bool *changed, struct hfd
     else
         hfd_keyring_free(ring);
     return rc;
+}
+
+/* Gives up the newest ring, which nothing uses yet. The file is read again the next time. */
+static void drop_newest(struct hfd_serve_keys *k)
+{
+    struct hfd_serve_ring *r = k->rings;
+
+    HFD_ASSERT(r->next != NULL);
+    k->rings = r->next;
+    k->file = (struct stat){0};
+    hfd_keyring_free(r->ring);
+    free(r);
+}
+
+hfd_rc hfd_serve_keys_check(const struct hfd_serve_keys *k, struct hfd_store *store,
+                            struct hfd_err *err)
+{
+    struct hfd_ring_call call = {.ring = hfd_serve_keys_ring(k), .path = k->path};
+
+    return hfd_store_update_wait(store, hfd_ring_check, &call, err);
+}
+
+enum hfd_exit hfd_serve_keys_exit(hfd_rc rc)
+{
+    if (rc == HFD_INVALID || rc == HFD_CONFLICT)
+        return HFD_EXIT_KEYS;
+    if (rc == HFD_NOMEM)
+        return HFD_EXIT_INTERNAL;
+    return rc == HFD_OK ? HFD_EXIT_OK : HFD_EXIT_DATA;
+}
+
+void hfd_serve_keys_hangup(struct hfd_serve_keys *k, struct hfd_store *store,
+                           struct hfd_driver *driver)
+{
+    struct hfd_err err = {0};
+    bool changed;
+    hfd_rc rc = reload(k, &changed, &err);
+
+    if (rc == HFD_OK && changed) {
+        rc = hfd_serve_keys_check(k, store, &err);
+        if (rc != HFD_OK)
+            drop_newest(k);
+    }
+    if (rc != HFD_OK) {
+        HFD_LOG(HFD_LOG_ERROR, "key ring not reloaded; the current one stays in use",
+                HFD_LOG_CSTR("error", err.msg));
+        return;
+    }
+    if (changed)
+        driver->ring = hfd_serve_keys_ring(k);
+    HFD_LOG(HFD_LOG_INFO, changed ? "key ring reloaded" : "key ring unchanged",
+            HFD_LOG_CSTR("path", k->path));
 }

@@ -2,6 +2,7 @@
 #ifndef HFD_CLI_SERVE_KEYS_H
 #define HFD_CLI_SERVE_KEYS_H
 
+#include "driver/core/driver.h"
 #include "driver/core/keyring.h"
 #include "handlers/cli/cli.h"
 
@@ -29,12 +30,20 @@ void hfd_serve_keys_close(struct hfd_serve_keys *k);
 const struct hfd_keyring *hfd_serve_keys_ring(const struct hfd_serve_keys *k);
 
 /**
- * Reads the file again if it changed. Refuses a ring that cannot open what the current ring seals,
- * because stored secrets would be lost.
- * @param changed  there is a newer ring
- * @return HFD_OK, HFD_CONFLICT (refused), or as hfd_keyring_load; on errors the current ring stays
+ * Compares the newest ring with the database (hfd_ring_check).
+ * @return HFD_OK, HFD_INVALID or HFD_CONFLICT (it is not that of the data), HFD_IO
  */
-HFD_MUST_CHECK hfd_rc hfd_serve_keys_reload(struct hfd_serve_keys *k, bool *changed,
-                                            struct hfd_err *err);
+HFD_MUST_CHECK hfd_rc hfd_serve_keys_check(const struct hfd_serve_keys *k, struct hfd_store *store,
+                                           struct hfd_err *err);
+
+/** Gives the exit status of a failed step. @return OK, KEYS, INTERNAL, DATA */
+enum hfd_exit hfd_serve_keys_exit(hfd_rc rc);
+
+/**
+ * Reads the file again if it changed, gives the driver the new ring, and logs what came of it.
+ * Refuses a ring that lacks the key in use, or that is not that of the data: the present one stays.
+ */
+void hfd_serve_keys_hangup(struct hfd_serve_keys *k, struct hfd_store *store,
+                           struct hfd_driver *driver);
 
 #endif

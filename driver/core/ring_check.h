@@ -1,0 +1,33 @@
+/*
+ * Compares the key ring with the keys that the database was used with. A key that was changed, or
+ * taken away while something needs it, is refused before anything is served. Thread: writer, or a
+ * reader that only looks.
+ */
+#ifndef HFD_CORE_RING_CHECK_H
+#define HFD_CORE_RING_CHECK_H
+
+#include "driver/core/keyring.h"
+#include "store/store.h"
+
+struct hfd_ring_call {
+    const struct hfd_keyring *ring;
+    const char *path; /* for messages */
+    bool look;        /* writes nothing */
+};
+
+/**
+ * A transaction function; arg is a struct hfd_ring_call. Notes keys that are new, and forgets those
+ * that nothing needs any more.
+ * @return HFD_OK, HFD_INVALID (a key is not the one it was), HFD_CONFLICT (a key is missing),
+ * HFD_IO
+ */
+HFD_MUST_CHECK hfd_rc hfd_ring_check(struct hfd_txn *tx, void *arg, struct hfd_err *err);
+
+/**
+ * Counts the rows that need a key of the ring.
+ * @param key  from hfd_keyring_view
+ */
+HFD_MUST_CHECK hfd_rc hfd_ring_uses(struct hfd_txn *tx, const struct hfd_key_view *key,
+                                    int64_t *out, struct hfd_err *err);
+
+#endif

@@ -1,0 +1,22 @@
+/*
+ * The thread of `serve` that seals stored secrets again after a rotation of keys (reseal.h), and
+ * counts what still needs each key. It works at the start, when it is woken, and every ten minutes.
+ * With a single key it does nothing. Thread: main.
+ */
+#ifndef HFD_CLI_SERVE_RESEAL_H
+#define HFD_CLI_SERVE_RESEAL_H
+
+#include "driver/core/driver.h"
+
+struct hfd_serve_reseal;
+
+/** @param driver  borrowed until stop; its ring may be replaced meanwhile */
+HFD_MUST_CHECK hfd_rc hfd_serve_reseal_start(const struct hfd_driver *driver,
+                                             struct hfd_store *store, struct hfd_serve_reseal **out,
+                                             struct hfd_err *err);
+/** There may be a new ring: the thread works at once. */
+void hfd_serve_reseal_wake(struct hfd_serve_reseal *r);
+/** Ends the thread behind its present step. Takes; accepts a pointer to NULL. */
+void hfd_serve_reseal_stop(struct hfd_serve_reseal **r);
+
+#endif

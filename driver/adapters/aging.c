@@ -5,6 +5,7 @@
 #include "driver/base/log.h"
 #include "driver/base/thread.h"
 #include "driver/core/observe.h"
+#include "driver/fleet/actions.h"
 #include "driver/health/intake.h"
 #include "store/rows_watch.h"
 
@@ -31,7 +32,26 @@ struct look {
     struct hfd_arena mem;
     size_t count;    /* stale documents that it took */
     int64_t next_us; /* the last microsecond of the next one; INT64_MAX = there is none */
+    struct hfd_settled settled;
+    bool more; /* histories that are too old are left */
 };
+
+/* Operations whose deadline has passed, and histories that are too old. */
+static hfd_rc settle(struct hfd_txn *tx, struct look *look, struct hfd_err *err)
+{
+    const struct hfd_driver *driver = look->config->driver;
+    const struct hfd_ctx c = {
+        .tx = tx, .driver = driver, .now_us = look->now_us, .mem = &look->mem, .err = err};
+    const struct hfd_tombstone_limits limits =
+        hfd_fleet_tombstone_limits(&driver->fleet, look->now_us);
+    hfd_rc rc = hfd_resource_settle_due(&c, &look->settled);
+
+    /* At its deadline an operation is late. */
+    if (rc == HFD_OK && look->settled.next_us <= look->next_us &&
+        look->settled.next_us != INT64_MAX)
+        look->next_us = look->settled.next_us - 1;
+    return rc == HFD_OK ? hfd_tombstone_row_trim(tx, &limits, &look->more, err) : rc;
+}
 
 static hfd_rc txn_look(struct hfd_txn *tx, void *arg, struct hfd_err *err)
 {
@@ -49,7 +69,9 @@ static hfd_rc txn_look(struct hfd_txn *tx, void *arg, struct hfd_err *err)
     rc = hfd_health_settle(tx, &call, &look->count, err);
     if (rc == HFD_OK)
         rc = hfd_watch_row_next(tx, &look->next_us, err);
-    return rc == HFD_OK ? hfd_resource_observe(tx, look->config->driver, &call, err) : rc;
+    if (rc == HFD_OK)
+        rc = hfd_resource_observe(tx, look->config->driver, &call, err);
+    return rc == HFD_OK ? settle(tx, look, err) : rc;
 }
 
 hfd_rc hfd_aging_look(const struct hfd_aging_config *config, int64_t *next_us, struct hfd_err *err)
@@ -61,7 +83,8 @@ hfd_rc hfd_aging_look(const struct hfd_aging_config *config, int64_t *next_us, s
     do {
         look.now_us = hfd_clock_wall_us(config->clock);
         rc = hfd_store_update_wait(config->store, txn_look, &look, err);
-    } while (rc == HFD_OK && look.count == HFD_HEALTH_SETTLE_MAX);
+    } while (rc == HFD_OK && (look.count == HFD_HEALTH_SETTLE_MAX ||
+                              look.settled.count == HFD_SETTLE_MAX || look.more));
     hfd_arena_fini(&look.mem);
     *next_us = rc == HFD_OK ? look.next_us : INT64_MAX;
     return rc;
@@ -75,7 +98,7 @@ static int64_t look_once(struct hfd_aging *aging)
     const hfd_rc rc = hfd_aging_look(&aging->config, &next_us, &err);
 
     if (rc != HFD_OK && !aging->failing)
-        HFD_LOG(HFD_LOG_WARN, "cannot settle stale documents; will try again",
+        HFD_LOG(HFD_LOG_WARN, "cannot settle what is late; will try again",
                 HFD_LOG_CSTR("code", hfd_rc_name(rc)), HFD_LOG_CSTR("reason", err.msg));
     aging->failing = rc != HFD_OK;
     now_us = hfd_clock_wall_us(aging->config.clock);
@@ -131,7 +154,7 @@ hfd_rc hfd_aging_start(const struct hfd_aging_config *config, struct hfd_aging *
 
     *out = NULL;
     if (aging == NULL)
-        return hfd_fail_nomem(err, "start the clock of documents");
+        return hfd_fail_nomem(err, "start the timer");
     aging->magic = AGING_MAGIC;
     aging->config = *config;
     pthread_mutex_init(&aging->lock, NULL);
@@ -139,9 +162,8 @@ hfd_rc hfd_aging_start(const struct hfd_aging_config *config, struct hfd_aging *
     pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
     pthread_cond_init(&aging->wake, &attr);
     pthread_condattr_destroy(&attr);
-    rc = hfd_thread_start(
-        &(struct hfd_thread){"hfd-aging", "clock of documents: thread", run, aging}, &aging->thread,
-        err);
+    rc = hfd_thread_start(&(struct hfd_thread){"hfd-aging", "timer: thread", run, aging},
+                          &aging->thread, err);
     if (rc == HFD_OK)
         *out = aging;
     else

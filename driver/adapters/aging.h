@@ -1,6 +1,7 @@
 /*
- * The clock of observers' documents: finds those that have become stale, and has their reports,
- * clusters and resources follow (driver/health/intake.h). Own thread.
+ * The timer: what time alone changes. An operation fails at its deadline. An observer's document
+ * becomes stale, and its report, cluster and resource follow (driver/health/intake.h). The history
+ * of a removed resource ends. Own thread.
  */
 #ifndef HFD_ADAPTERS_AGING_H
 #define HFD_ADAPTERS_AGING_H
@@ -17,8 +18,8 @@ struct hfd_aging_config {
 };
 
 /**
- * Starts the thread. It looks at once, when the next document becomes stale, and every second. So
- * no reader has to judge documents: what is stored follows within milliseconds.
+ * Starts the thread. It looks at once, when the next deadline passes or document becomes stale, and
+ * every second. So what is stored follows within milliseconds.
  * @param config its pointers are borrowed until hfd_aging_stop, which must come before the store is
  * closed
  * @param out gives; free with hfd_aging_stop
@@ -34,7 +35,7 @@ void hfd_aging_stop(struct hfd_aging **aging);
 
 /**
  * One look, in the calling thread: for tests, whose clock is their own.
- * @param next_us  the last microsecond at which the next document is not stale; INT64_MAX = none
+ * @param next_us  the last microsecond before the next change; INT64_MAX = none is known
  */
 HFD_MUST_CHECK hfd_rc hfd_aging_look(const struct hfd_aging_config *config, int64_t *next_us,
                                      struct hfd_err *err);

@@ -4,6 +4,7 @@
 #include "driver/core/history.h"
 #include "driver/core/judge.h"
 #include "driver/core/past.h"
+#include "store/rows_overview.h"
 
 #define SCRATCH_MAX_BYTES ((size_t)128 * 1024 * 1024) /* to observe one resource */
 
@@ -221,4 +222,60 @@ hfd_rc hfd_resource_on_trouble(void *observer, struct hfd_txn *tx,
         rc = hfd_judge_waits(&c, &parts, &row);
     return rc == HFD_OK && !hfd_slice_eq(before, row.op_waits) ? hfd_resource_row_put(tx, &row, err)
                                                                : rc;
+}
+
+/* ---- deadlines ---- */
+
+static hfd_rc settle_one(const struct hfd_ctx *c, hfd_slice guresid, size_t *count)
+{
+    struct hfd_resource_row row;
+    struct hfd_parts parts;
+    struct hfd_move late;
+    bool is_late = false;
+    hfd_rc rc = hfd_resource_row_get(c->tx, guresid, c->mem, &row, c->err);
+
+    if (rc == HFD_OK)
+        rc = hfd_judge_late(c, &row, &late, &is_late);
+    if (rc != HFD_OK || !is_late)
+        return rc;
+    rc = hfd_parts_load(c, guresid, &parts);
+    if (rc != HFD_OK)
+        return rc;
+    late.main = hfd_parts_main(&parts);
+    rc = hfd_resource_move(c, &row, &late);
+    if (rc == HFD_OK)
+        rc = hfd_past_follow(c, &parts, &row);
+    if (rc == HFD_OK)
+        rc = hfd_resource_row_put(c->tx, &row, c->err);
+    *count += rc == HFD_OK;
+    return rc;
+}
+
+/* Each in memory of its own: the parts of many are large. */
+static hfd_rc settle_apart(const struct hfd_ctx *c, hfd_slice guresid, size_t *count)
+{
+    struct hfd_ctx own = *c;
+    struct hfd_arena scratch;
+    hfd_rc rc;
+
+    hfd_arena_init(&scratch, SCRATCH_MAX_BYTES);
+    own.mem = &scratch;
+    rc = settle_one(&own, guresid, count);
+    hfd_arena_fini(&scratch);
+    return rc;
+}
+
+hfd_rc hfd_resource_settle_due(const struct hfd_ctx *c, struct hfd_settled *out)
+{
+    const struct hfd_due_query query = {.after_us = INT64_MIN, .limit = HFD_SETTLE_MAX};
+    struct hfd_due_list due;
+    hfd_rc rc = hfd_due_row_list(c->tx, &query, c->mem, &due, c->err);
+
+    *out = (struct hfd_settled){.next_us = INT64_MAX};
+    for (size_t i = 0; rc == HFD_OK && i < due.count; i++)
+        if (due.rows[i].deadline_us <= c->now_us)
+            rc = settle_apart(c, due.rows[i].guresid, &out->count);
+        else if (due.rows[i].deadline_us < out->next_us)
+            out->next_us = due.rows[i].deadline_us;
+    return rc;
 }

@@ -30,6 +30,20 @@ HFD_MUST_CHECK hfd_rc hfd_resource_on_refused(void *observer, struct hfd_txn *tx
                                               const struct hfd_fleet_call *call,
                                               const struct hfd_refusal *why, struct hfd_err *err);
 
+/** Operations that hfd_resource_settle_due takes at once. */
+#define HFD_SETTLE_MAX 100
+
+struct hfd_settled {
+    size_t count;    /* operations that have failed by their deadline now */
+    int64_t next_us; /* the next deadline; INT64_MAX = there is none, or more are late */
+};
+
+/**
+ * Settles creations and updates whose deadline has passed, at most HFD_SETTLE_MAX of them: state,
+ * history, counts and log line follow though no request asks.
+ */
+HFD_MUST_CHECK hfd_rc hfd_resource_settle_due(const struct hfd_ctx *c, struct hfd_settled *out);
+
 /** Removes the row of a resource that has moved to ABSENT. */
 HFD_MUST_CHECK hfd_rc hfd_resource_forget(const struct hfd_ctx *c,
                                           const struct hfd_resource_row *row);

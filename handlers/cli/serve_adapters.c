@@ -7,7 +7,7 @@ static hfd_rc start_aging(struct hfd_serve_adapters *a, const struct hfd_serve_a
     const struct hfd_aging_config config = {
         .store = p->store, .driver = p->driver, .clock = p->clock};
 
-    return p->driver->fleet.observers.count > 0 ? hfd_aging_start(&config, &a->aging, err) : HFD_OK;
+    return hfd_aging_start(&config, &a->aging, err);
 }
 
 static hfd_rc start_demo(struct hfd_serve_adapters *a, const struct hfd_serve_adapters_parts *p,

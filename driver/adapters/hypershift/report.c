@@ -125,7 +125,7 @@ static void report_validation(struct hfd_hs_work *w, const struct hfd_reconciled
 hfd_rc hfd_hs_reports_make(struct hfd_hs_work *w, const struct hfd_reconciled *ended,
                            struct hfd_hs_reports *out, struct hfd_err *err)
 {
-    struct hfd_hs_report *r = &out->items[0];
+    struct hfd_hs_report *r;
     struct hfd_hs_progress p = {.step = step_text(w, ended), .rsync = rsync_word(w, ended)};
     const bool fault = ended->end == HFD_STEP_FAULT;
 

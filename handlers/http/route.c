@@ -17,9 +17,16 @@ struct pattern {
     size_t count;
 };
 
+/* Patterns from the first to before the end. */
+struct group {
+    size_t first, end;
+};
+
+/* The patterns stand in groups: of one listener, with one number of segments. */
 struct hfd_router {
     const hfd_slice *drivers;
     size_t driver_count;
+    struct group groups[HFD_LISTENER_COUNT][HFD_SEGMENTS_MAX + 1];
     size_t count;
     struct pattern patterns[];
 };
@@ -163,6 +170,24 @@ static hfd_rc check_drivers(const hfd_slice *drivers, size_t count, struct hfd_e
     return HFD_OK;
 }
 
+/* Adds the patterns of one listener with so many segments, in the order of the table. */
+static void add_group(struct hfd_router *r, const struct hfd_route_table *table,
+                      enum hfd_listener listener, size_t segments)
+{
+    struct group *g = &r->groups[listener][segments];
+
+    g->first = r->count;
+    for (size_t i = 0; i < table->count; i++) {
+        struct pattern *p = &r->patterns[r->count];
+
+        if (table->routes[i].listener != listener)
+            continue;
+        compile(&table->routes[i], p);
+        r->count += p->count == segments;
+    }
+    g->end = r->count;
+}
+
 hfd_rc hfd_router_new(const struct hfd_route_table *table, struct hfd_router **out,
                       struct hfd_err *err)
 {
@@ -175,14 +200,16 @@ hfd_rc hfd_router_new(const struct hfd_route_table *table, struct hfd_router **o
         return rc;
     for (size_t i = 0; i < table->count; i++)
         HFD_ASSERT(table->routes[i].need != HFD_NEED_UNSET);
-    r = calloc(1, sizeof(*r) + table->count * sizeof(r->patterns[0]));
+    /* One more: a pattern is compiled before its group is known. */
+    r = calloc(1, sizeof(*r) + (table->count + 1) * sizeof(r->patterns[0]));
     if (r == NULL)
         return hfd_fail_nomem(err, "set up the routes");
     r->drivers = table->drivers;
     r->driver_count = table->driver_count;
-    r->count = table->count;
-    for (size_t i = 0; i < table->count; i++)
-        compile(&table->routes[i], &r->patterns[i]);
+    for (int listener = 0; listener < HFD_LISTENER_COUNT; listener++)
+        for (size_t segments = 0; segments <= HFD_SEGMENTS_MAX; segments++)
+            add_group(r, table, (enum hfd_listener)listener, segments);
+    HFD_ASSERT(r->count == table->count);
     *out = r;
     return HFD_OK;
 }
@@ -202,8 +229,6 @@ static bool is_driver(const struct hfd_router *r, hfd_slice text)
 
 static bool fits(const struct hfd_router *r, const struct pattern *p, const struct hfd_path *path)
 {
-    if (p->count != path->count)
-        return false;
     for (size_t i = 0; i < p->count; i++) {
         hfd_slice text = path->segments[i];
         enum segment_kind kind = p->segments[i].kind;
@@ -250,13 +275,13 @@ static const struct pattern *find_beside(const struct hfd_router *r, const struc
                                          const struct hfd_path *path, enum hfd_method method,
                                          unsigned *methods)
 {
+    const struct group *g = &r->groups[literal->route->listener][path->count];
     const struct pattern *found = NULL;
 
-    for (size_t i = 0; i < r->count; i++) {
+    for (size_t i = g->first; i < g->end; i++) {
         const struct pattern *p = &r->patterns[i];
 
-        if (p->route->listener != literal->route->listener || !fits(r, p, path) ||
-            !is_beside(literal, p))
+        if (!fits(r, p, path) || !is_beside(literal, p))
             continue;
         *methods |= 1u << p->route->method;
         if (p->route->method == method ||
@@ -308,14 +333,17 @@ enum hfd_route_outcome hfd_route_match(const struct hfd_router *r, enum hfd_list
                                        enum hfd_method method, const struct hfd_path *path,
                                        struct hfd_match *out)
 {
+    static const struct group none = {0, 0};
+    const struct group *g =
+        path->count <= HFD_SEGMENTS_MAX ? &r->groups[listener][path->count] : &none;
     const struct pattern *best = NULL, *exact = NULL, *get = NULL;
 
     *out = (struct hfd_match){.dialect = dialect_of_unknown(listener, path)};
-    for (size_t i = 0; i < r->count; i++) {
+    for (size_t i = g->first; i < g->end; i++) {
         const struct pattern *p = &r->patterns[i];
         int order;
 
-        if (p->route->listener != listener || !fits(r, p, path))
+        if (!fits(r, p, path))
             continue;
         order = best != NULL ? compare(p, best) : -1;
         if (order > 0)

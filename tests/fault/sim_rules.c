@@ -833,6 +833,7 @@ static void rule_report(struct sim *s, const struct sim_job *j)
                  hfd_rc_name(want), j->expected);
 }
 
+/* The last cookie that came counts; a DELETE that is answered by 204 ends it. */
 static void keep_cookie(struct sim *s, int who, hfd_slice cookie)
 {
     if (hfd_slice_is(cookie, s->cookies[who][0]))
@@ -917,6 +918,8 @@ void sim_rules_job(struct sim *s, struct sim_job *j)
         sim_fail(s, "A6", "DELETE of %s is 204, and it is there", sim_names[j->who]);
     if (doc->has_cookie && !j->lost)
         keep_cookie(s, j->who, doc->cookie);
+    else if (j->what == SIM_DELETE && doc->answer == HFD_ANSWER_ABSENT && !j->lost)
+        keep_cookie(s, j->who, HFD_SLICE(""));
 }
 
 void sim_rules_read(struct sim *s, enum sim_what what, int who, int body,
@@ -942,4 +945,6 @@ void sim_rules_read(struct sim *s, enum sim_what what, int who, int body,
         sim_fail(s, "H5", "a repeated call on %s gives another cookie", sim_names[who]);
     if (doc->has_cookie)
         keep_cookie(s, who, doc->cookie);
+    else if (what == SIM_DELETE && doc->answer == HFD_ANSWER_ABSENT)
+        keep_cookie(s, who, HFD_SLICE(""));
 }

@@ -33,8 +33,8 @@ class Orphans(Case):
         self.server.sigterm()
         db = sqlite3.connect(os.path.join(self.server.data, "store.db"))
         for gid in gids:
-            for table in ("part", "resource", "history"):
-                db.execute("DELETE FROM %s WHERE guresid = ?" % table, (gid,))
+            for table, column in (("part", "guresid"), ("resource", "guresid"), ("history", "id")):
+                db.execute("DELETE FROM %s WHERE %s = ?" % (table, column), (gid,))
         db.commit()
         db.close()
         self.server.start()

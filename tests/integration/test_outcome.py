@@ -68,6 +68,8 @@ class Outcome(Case):
                     2 * [(self.get(gid), 202), (self.put(gid, body, cookie), 202),
                          (self.put(gid, dict(body, resource={"x": 1}), cookie), 409)]}
             self.assertEqual(len(said), 1, said)
+            # Another test may have taught the server what is usual.
+            said = {re.sub(r", usually \d+ (s|min)", "", min(said))}
             for word in words:
                 self.assertIn(word, min(said))
             return min(said)

@@ -149,7 +149,8 @@ class DamagedRows(Case):
                 answer = self.client.get(p)
                 if answer.status in (500, 503):
                     wrong += 1
-                elif answer.status != 404:  # an index; doctor finds it
+                elif answer.status != 404 and b'"total":0' not in answer.body:
+                    # 404 and an empty list: a damaged index, which doctor finds
                     self.assertEqual(self.stable(answer), right[p], place)
             self.server.sigterm()
         self.assertGreater(wrong, len(places) // 4)
@@ -220,6 +221,7 @@ class OlderDatabase(Case):
             both = ", ".join(c for c in columns[0] if c in columns[1])
             db.execute("INSERT INTO main.%s (%s) SELECT %s FROM new.%s"
                        % (table, both, both, table))
+        db.execute("DELETE FROM main.fleet_count WHERE field > 2")  # later versions count more
         db.execute("PRAGMA main.user_version = %d" % version)
         db.execute("PRAGMA main.application_id = %d" % 0x48464431)
         db.commit()

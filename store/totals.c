@@ -9,23 +9,29 @@ static const char sql_count_add[] =
     " ON CONFLICT (kind, field, name, value) DO UPDATE SET n = fleet_count.n + excluded.n";
 static const char sql_count_drop[] =
     "DELETE FROM fleet_count WHERE kind = ?1 AND field = ?2 AND name = ?3 AND value = ?4 AND n = 0";
+static const char sql_count_get[] =
+    "SELECT n FROM fleet_count WHERE kind = ?1 AND field = ?2 AND name = ?3 AND value = ?4";
 static const char sql_count_resources[] =
     "SELECT name, CAST(value AS BIGINT), CAST(sum(n) AS BIGINT) FROM fleet_count WHERE kind IN (1, 2) AND field = 3"
     " GROUP BY name, value";
 /* clang-format on */
 
+static void bind_key(struct hfd_stmt *st, const struct hfd_count_key *key)
+{
+    hfd_stmt_i64(st, 1, key->kind);
+    hfd_stmt_i64(st, 2, key->field);
+    hfd_stmt_text(st, 3, hfd_row_some(key->name));
+    hfd_stmt_text(st, 4, hfd_row_some(key->value));
+}
+
 static hfd_rc prepare(struct hfd_txn *tx, const char *sql, const struct hfd_count_key *key,
                       struct hfd_stmt **out, struct hfd_err *err)
 {
-    hfd_rc rc = hfd_row_write(tx, sql, out, err);
+    const hfd_rc rc = hfd_row_write(tx, sql, out, err);
 
-    if (rc != HFD_OK)
-        return rc;
-    hfd_stmt_i64(*out, 1, key->kind);
-    hfd_stmt_i64(*out, 2, key->field);
-    hfd_stmt_text(*out, 3, hfd_row_some(key->name));
-    hfd_stmt_text(*out, 4, hfd_row_some(key->value));
-    return HFD_OK;
+    if (rc == HFD_OK)
+        bind_key(*out, key);
+    return rc;
 }
 
 static hfd_rc write_sum(struct hfd_txn *tx, const struct hfd_count_key *key, int64_t by,
@@ -137,4 +143,17 @@ hfd_rc hfd_totals_resources(struct hfd_txn *tx, struct hfd_arena *mem,
     if (rc == HFD_OK)
         *out = (struct hfd_resource_totals){list.rows, list.count};
     return rc;
+}
+
+hfd_rc hfd_totals_get(struct hfd_txn *tx, const struct hfd_count_key *key, int64_t *out,
+                      struct hfd_err *err)
+{
+    struct hfd_stmt *st;
+    hfd_rc rc = hfd_db_prepare(tx->db, sql_count_get, &st, err);
+
+    *out = 0;
+    if (rc != HFD_OK)
+        return rc;
+    bind_key(st, key);
+    return hfd_row_number(st, 0, out, err);
 }

@@ -60,6 +60,9 @@ struct hfd_resource_totals {
     size_t count;
 };
 
+/** Gives a total that is on disk; 0 if it is not kept, or nothing counts. */
+HFD_MUST_CHECK hfd_rc hfd_totals_get(struct hfd_txn *tx, const struct hfd_count_key *key,
+                                     int64_t *out, struct hfd_err *err);
 /** Lists the totals of driver resources that are on disk. */
 HFD_MUST_CHECK hfd_rc hfd_totals_resources(struct hfd_txn *tx, struct hfd_arena *mem,
                                            struct hfd_resource_totals *out, struct hfd_err *err);

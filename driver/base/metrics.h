@@ -36,6 +36,7 @@
     X(HEALTH_CHANGES,     COUNTER,   "hfd_resource_health_changes_total",     "",          "to",                "Changes of ready driver resources to degraded, or back.") \
     X(REPORTS,            COUNTER,   "hfd_fleet_reports_total",               "",          "kind,outcome",      "Adapter reports, by outcome.") \
     X(NOT_REQUIRED,       COUNTER,   "hfd_reports_not_required_total",        "",          "adapter",           "Reports of adapters that are not required, and so decide nothing.") \
+    X(LAST_REPORT,        GAUGE,     "hfd_adapter_last_report_timestamp_seconds","",        "adapter",           "Time of the last stored report of an adapter, since the start of the program.") \
     X(REMOTE_UP,          SET_GAUGE, "hfd_remote_up",                         "",          "",                  "1 while the remote HyperFleet works, 0 after three failures in a row.") \
     X(REMOTE_BREAKER_OPEN,SET_GAUGE, "hfd_remote_breaker_open",               "",          "",                  "1 while the circuit breaker stops new requests to the remote HyperFleet.") \
     X(REMOTE_REQUESTS,    COUNTER,   "hfd_remote_requests_total",             "",          "method,class",      "Requests to the remote HyperFleet, by status class; none = no complete answer.") \

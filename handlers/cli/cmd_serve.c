@@ -14,6 +14,7 @@
 #include "handlers/cli/serve_reseal.h"
 #include "handlers/cli/serve_remote.h"
 #include "handlers/http/address.h"
+#include "handlers/web/web.h"
 #include "handlers/http/routes.h"
 #include "handlers/http/server.h"
 #include "store/store.h"
@@ -29,8 +30,7 @@
 
 /* timeout(1) and others signal the process and then its group: signals within this time are one. */
 #define SAME_SIGNAL_MS 50
-/* How often files that may change are looked at. */
-#define WATCH_MS 2000
+#define WATCH_MS 2000 /* how often files that may change are looked at */
 /* Time to close after the store has failed, when open work cannot finish. */
 #define BROKEN_GRACE_S 5
 
@@ -352,6 +352,7 @@ static enum hfd_exit open_server(struct serve *s, struct hfd_err *err)
         .without_fleet = s->remote.thread != NULL,
         .backend_health = s->remote.thread != NULL ? hfd_serve_remote_health : NULL,
         .backend_health_ctx = s->remote.thread,
+        .pages = &hfd_web_pages,
     };
     if (s->remote.thread != NULL) {
         s->app.routes = hfd_routes_without_fleet(&s->settings->mem, &s->app.route_count);

@@ -9,6 +9,7 @@
 
 #include "driver/base/log.h"
 #include "driver/base/metrics.h"
+#include "driver/core/adapters_seen.h"
 #include "driver/fleet/names.h"
 #include "driver/health/intake.h"
 
@@ -344,6 +345,7 @@ static void on_reported(struct hfd_exchange *x, void *arg, hfd_rc rc, const stru
         reply.status = 204;
     } else {
         count_report(cmd, cmd->report.verdict == HFD_VERDICT_REPEAT ? "repeated" : "stored");
+        hfd_adapter_note_report(cmd->in.report.adapter, cmd->call.now_us);
         hfd_fleet_json_report(&b, &cmd->report.row);
     }
     hfd_api_send(x, &reply, "application/json", &b);

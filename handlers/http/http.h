@@ -57,6 +57,8 @@ struct hfd_reply {
 
 struct hfd_route;
 
+struct hfd_pages;
+
 /** Shared by all handlers; const after start-up. */
 struct hfd_app {
     const struct hfd_settings *settings;
@@ -70,11 +72,17 @@ struct hfd_app {
     /* Writes the health of the backend as a JSON object; NULL = it has none of its own. */
     void (*backend_health)(void *ctx, struct hfd_buf *b);
     void *backend_health_ctx;
+    const struct hfd_pages *pages;  /* the status page; NULL = 404 */
     const struct hfd_route *routes; /* NULL = hfd_routes; tests use their own */
     size_t route_count;
 };
 
 typedef void hfd_handler_fn(struct hfd_exchange *x);
+
+/** The handlers of the status page. The folder of the page is above this one. */
+struct hfd_pages {
+    hfd_handler_fn *home, *resource, *file;
+};
 
 enum hfd_listener {
     HFD_LISTENER_MAIN,

@@ -115,3 +115,36 @@ void hfd_ops_metrics(struct hfd_exchange *x)
     *s = (struct scrape){.app = app, .mem = mem, .now_us = hfd_clock_wall_us(app->clock)};
     hfd_exchange_view(x, txn_scrape, s, on_scraped);
 }
+
+/* ---- the status page ---- */
+
+static void give(struct hfd_exchange *x, hfd_handler_fn *page)
+{
+    struct hfd_err err;
+
+    if (page != NULL)
+        page(x);
+    else
+        hfd_exchange_fail(x, hfd_fail(&err, HFD_NOT_FOUND, "there is no status page here"), &err);
+}
+
+void hfd_ops_home(struct hfd_exchange *x)
+{
+    const struct hfd_pages *pages = hfd_exchange_app(x)->pages;
+
+    give(x, pages != NULL ? pages->home : NULL);
+}
+
+void hfd_ops_resource(struct hfd_exchange *x)
+{
+    const struct hfd_pages *pages = hfd_exchange_app(x)->pages;
+
+    give(x, pages != NULL ? pages->resource : NULL);
+}
+
+void hfd_ops_file(struct hfd_exchange *x)
+{
+    const struct hfd_pages *pages = hfd_exchange_app(x)->pages;
+
+    give(x, pages != NULL ? pages->file : NULL);
+}

@@ -10,4 +10,9 @@ void hfd_ops_health(struct hfd_exchange *x);
 void hfd_ops_ready(struct hfd_exchange *x);
 void hfd_ops_metrics(struct hfd_exchange *x);
 
+/** Give the exchange to the status page. */
+void hfd_ops_home(struct hfd_exchange *x);
+void hfd_ops_resource(struct hfd_exchange *x);
+void hfd_ops_file(struct hfd_exchange *x);
+
 #endif

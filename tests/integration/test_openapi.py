@@ -509,6 +509,16 @@ class OpenApi(Case):
                            self.ops.get("/docs/").body.decode("utf-8"))
         self.call("getManualPage", 200, page=pages[0])
         self.call("getManualPage", 404, page="none.html")
+        gid = guresid("page")
+        self.put(gid, cluster_input())
+        listed = self.call("getStatusPage", 200, query={"search": gid, "state": "creating",
+                                                        "list": "all"})
+        self.assertIn(gid, listed.body.decode())
+        self.call("getStatusPage", 200)
+        self.call("getResourcePage", 200, guresid=gid)
+        self.call("getResourcePage", 404, guresid="none")
+        self.call("getPageStyle", 200)
+        self.call("getPageScript", 200)
 
     def walk_status(self):
         gid = guresid("status")

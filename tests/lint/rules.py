@@ -37,10 +37,11 @@ LAYERS = (
     ("handlers/settings", BASE),
     ("handlers/auth", BASE + ("store", "driver/core")),
     ("handlers/http", DOMAIN_LOW + ("driver", "handlers/settings", "handlers/auth")),
+    ("handlers/web", DOMAIN_LOW + ("driver", "handlers/http", "handlers/settings")),
     ("handlers/web", DOMAIN_LOW + ("driver", "handlers/http")),
     ("handlers/client", BASE),
     ("handlers/cli",
-     DOMAIN_LOW + ("driver", "handlers/http", "handlers/settings", "handlers/auth",
+     DOMAIN_LOW + ("driver", "handlers/http", "handlers/web", "handlers/settings", "handlers/auth",
                    "handlers/client", "handlers/web")),
     ("tests", ("driver", "store", "schemas", "handlers", "tests")),
 )

@@ -1,0 +1,49 @@
+/*
+ * Reads the contents of a page in one snapshot, by the query functions of driver/core. Thread:
+ * reader.
+ */
+#ifndef HFD_WEB_READ_H
+#define HFD_WEB_READ_H
+
+#include "driver/core/adapters_seen.h"
+#include "driver/core/detail.h"
+#include "driver/core/orphans.h"
+#include "driver/core/overview.h"
+#include "handlers/http/http.h"
+
+#define HFD_WEB_TROUBLE_MAX 100
+#define HFD_WEB_UNDER_WAY_MAX 20
+#define HFD_WEB_HISTORY_MAX 50
+#define HFD_WEB_HISTORY_US (24 * 3600 * INT64_C(1000000))
+
+/** A page that is being made. Lives in the memory of its exchange. */
+struct hfd_web_page {
+    const struct hfd_app *app;
+    struct hfd_arena *mem;
+    int64_t now_us;
+
+    /* The home page. */
+    struct hfd_overview_query asked; /* of the list, when one was asked for */
+    bool listing;
+    bool wants_orphans;                /* the caller may see them */
+    struct hfd_overview list;          /* what was asked for; else the trouble */
+    struct hfd_overview_item *working; /* operations under way, the longest first */
+    struct hfd_detail *details;        /* of each of these */
+    size_t working_count;
+    struct hfd_orphans orphans;
+    struct hfd_adapters_seen adapters;
+    struct hfd_history_list history; /* the newest first, of the last 24 hours */
+
+    /* The page of a resource. */
+    hfd_slice guresid;
+    struct hfd_detail detail;
+};
+
+/** True for what stands first: failed, stuck, degraded. */
+bool hfd_web_needs_you(const struct hfd_overview_item *i);
+
+/** Transaction functions; arg is a struct hfd_web_page. */
+hfd_rc hfd_web_read_home(struct hfd_txn *tx, void *arg, struct hfd_err *err);
+hfd_rc hfd_web_read_resource(struct hfd_txn *tx, void *arg, struct hfd_err *err);
+
+#endif

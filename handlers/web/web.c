@@ -1,0 +1,170 @@
+/* See web.h. */
+#include "handlers/web/web.h"
+
+#include "driver/core/guresid.h"
+#include "handlers/http/api.h"
+#include "handlers/http/query.h"
+#include "handlers/web/assets.h"
+#include "handlers/web/home.h"
+#include "handlers/web/resource.h"
+
+/* The page's own style and script, and no other; the script may only ask this server. */
+static const char policy[] = "default-src 'none'; style-src 'self'; script-src 'self'; connect-src "
+                             "'self'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'";
+
+static struct hfd_web_page *start(struct hfd_exchange *x)
+{
+    const struct hfd_app *app = hfd_exchange_app(x);
+    struct hfd_arena *mem = hfd_exchange_mem(x);
+    struct hfd_web_page *p = hfd_arena_alloc(mem, sizeof(*p));
+    struct hfd_err err;
+
+    if (p == NULL) {
+        hfd_exchange_fail(x, hfd_fail_nomem(&err, "make the status page"), &err);
+        return NULL;
+    }
+    *p = (struct hfd_web_page){.app = app,
+                               .mem = mem,
+                               .now_us = hfd_clock_wall_us(app->clock),
+                               .asked = {.order = HFD_ORDER_TROUBLE, .size = HFD_WEB_TROUBLE_MAX},
+                               .wants_orphans = true};
+    return p;
+}
+
+static void reply_page(struct hfd_exchange *x, int status, struct hfd_html *h)
+{
+    struct hfd_reply reply = {.status = status, .policy = policy};
+
+    hfd_api_send(x, &reply, "text/html; charset=utf-8", &h->b);
+}
+
+/* ---- home ---- */
+
+static hfd_rc take_state(struct hfd_web_page *p, hfd_slice value, struct hfd_err *err)
+{
+    for (int s = HFD_STATE_ABSENT + 1; s < HFD_STATE_COUNT; s++)
+        if (hfd_slice_is(value, hfd_state_name((enum hfd_state)s))) {
+            p->asked.states |= 1u << s;
+            return HFD_OK;
+        }
+    return hfd_fail_field(err, HFD_INVALID, "state",
+                          "expected creating, updating, ready, failed or deleting");
+}
+
+/* Reads the query: which list is asked for, if any. */
+static hfd_rc take_query(struct hfd_web_page *p, hfd_slice query, struct hfd_err *err)
+{
+    struct hfd_query_param param;
+    hfd_slice after = HFD_SLICE_NONE;
+    hfd_rc rc = hfd_query_next(&query, p->mem, &param, err);
+
+    for (; rc == HFD_OK; rc = hfd_query_next(&query, p->mem, &param, err)) {
+        hfd_rc taken = HFD_OK;
+
+        if (hfd_slice_is(param.name, "state"))
+            taken = take_state(p, param.value, err);
+        else if (hfd_slice_is(param.name, "search"))
+            p->asked.search = param.value;
+        else if (hfd_slice_is(param.name, "after"))
+            after = param.value;
+        if (taken != HFD_OK)
+            return taken;
+        p->listing = p->listing || param.value.len > 0;
+    }
+    if (rc != HFD_NOT_FOUND)
+        return rc;
+    return after.len > 0 ? hfd_overview_go_on(after, &p->asked, err) : HFD_OK;
+}
+
+static void on_home(struct hfd_exchange *x, void *arg, hfd_rc rc, const struct hfd_err *err)
+{
+    const struct hfd_web_page *p = arg;
+    struct hfd_html h;
+
+    if (rc != HFD_OK) {
+        hfd_exchange_fail(x, rc, err);
+        return;
+    }
+    hfd_html_init(&h, p->now_us);
+    hfd_web_home(&h, p);
+    reply_page(x, 200, &h);
+}
+
+static void home(struct hfd_exchange *x)
+{
+    struct hfd_web_page *p = start(x);
+    struct hfd_err err;
+    hfd_rc rc;
+
+    if (p == NULL)
+        return;
+    rc = take_query(p, hfd_exchange_request(x)->query, &err);
+    if (rc == HFD_OK)
+        hfd_exchange_view(x, hfd_web_read_home, p, on_home);
+    else
+        hfd_exchange_fail(x, rc, &err);
+}
+
+/* ---- a resource ---- */
+
+static void reply_missing(struct hfd_exchange *x, const struct hfd_web_page *p)
+{
+    struct hfd_html h;
+
+    hfd_html_init(&h, p->now_us);
+    hfd_web_missing(&h, p);
+    reply_page(x, 404, &h);
+}
+
+static void on_resource(struct hfd_exchange *x, void *arg, hfd_rc rc, const struct hfd_err *err)
+{
+    const struct hfd_web_page *p = arg;
+    struct hfd_html h;
+
+    if (rc == HFD_NOT_FOUND) {
+        reply_missing(x, p);
+        return;
+    }
+    if (rc != HFD_OK) {
+        hfd_exchange_fail(x, rc, err);
+        return;
+    }
+    hfd_html_init(&h, p->now_us);
+    hfd_web_resource(&h, p);
+    reply_page(x, 200, &h);
+}
+
+static void resource(struct hfd_exchange *x)
+{
+    const hfd_slice id = hfd_exchange_param(x, "guresid");
+    struct hfd_web_page *p = start(x);
+    struct hfd_err err;
+
+    if (p == NULL)
+        return;
+    if (hfd_guresid_check(id, &err) != HFD_OK) {
+        reply_missing(x, p);
+        return;
+    }
+    p->guresid = hfd_arena_dup(p->mem, id);
+    if (p->guresid.p == NULL)
+        hfd_exchange_fail(x, hfd_fail_nomem(&err, "make the status page"), &err);
+    else
+        hfd_exchange_view(x, hfd_web_read_resource, p, on_resource);
+}
+
+/* ---- files ---- */
+
+static void file(struct hfd_exchange *x)
+{
+    const bool style = hfd_slice_is(hfd_exchange_request(x)->path, "/page/style.css");
+
+    hfd_exchange_reply(x, &(struct hfd_reply){.status = 200,
+                                              .content_type = style ? "text/css; charset=utf-8"
+                                                                    : "text/javascript; "
+                                                                      "charset=utf-8",
+                                              .body = style ? hfd_web_style_css : hfd_web_page_js,
+                                              .policy = policy});
+}
+
+const struct hfd_pages hfd_web_pages = {home, resource, file};

@@ -1,0 +1,13 @@
+/*
+ * The status page on the ops listener: `/`, `/r/{GUResID}` and the files that they load. Rendered
+ * by this program; a script only renews it. README.md says how it is built. Thread: loop.
+ */
+#ifndef HFD_WEB_WEB_H
+#define HFD_WEB_WEB_H
+
+#include "handlers/http/http.h"
+
+/** The handlers, for hfd_app.pages. */
+extern const struct hfd_pages hfd_web_pages;
+
+#endif

@@ -1,0 +1,156 @@
+#!/usr/bin/env python3
+"""The status page on the ops listener, as a client without a script sees it."""
+import re
+import time
+import unittest
+
+from html_page import Page
+from lib import Case, Client, changed, cluster_input, guresid, time_text
+
+HOSTILE = "<script>alert('1')</script> \"&\u00e4\u0007</td>"
+
+
+class StatusPage(Case):
+    ADAPTERS = ("validation", "dns")
+    POOL_ADAPTERS = ("validation",)
+    FLAGS = ("--driver-deadline-update", "1s")
+
+    def setUp(self):
+        super().setUp()
+        self.ops = Client(self.server, ops=True)
+        self.addCleanup(self.ops.close)
+
+    def page(self, path="/", status=200):
+        """A page, checked for what holds of each; returns its text."""
+        answer = self.ops.get(path)
+        self.assertEqual(answer.status, status, answer)
+        self.assertEqual(answer.header("Content-Type"), "text/html; charset=utf-8")
+        policy = dict(part.strip().split(" ", 1)
+                      for part in answer.header("Content-Security-Policy").split(";"))
+        self.assertEqual(policy["default-src"], "'none'")
+        self.assertNotIn("unsafe", answer.header("Content-Security-Policy"))
+        self.assertEqual((policy["script-src"], policy["style-src"]), ("'self'", "'self'"))
+        text = answer.body.decode()
+        self.assertNotIn("<style", text)
+        self.assertNotRegex(text, r"<script(?! src=\"/page/page\.js\" defer></script>)")
+        self.assertNotRegex(text, r" (style|on\w+)=")
+        self.assertIn("<main>", text)
+        return text
+
+    def rows(self, text):
+        """The texts of the table rows of a page."""
+        return [re.sub(r"\s+", " ", re.sub(r"<[^>]*>", " ", row)).strip()
+                for row in re.findall(r"<tr>(.*?)</tr>", text, re.S)]
+
+    def section(self, text, name):
+        found = re.search(r'<section aria-labelledby="%s">(.*?)</section>' % name, text, re.S)
+        self.assertIsNotNone(found, name)
+        return found.group(1)
+
+    def ordered(self, name=None, **kw):
+        gid = guresid()
+        self.expect(self.put(gid, cluster_input(name=name, nodepools=[{"name": "workers"}], **kw)),
+                    202)
+        return gid
+
+    def test_home(self):
+        """Trouble comes first and with its sentence; then what is under way with its adapters,
+        the adapters, and the last day.
+        """
+        failed, degraded, working = self.ordered(), self.ordered(), self.ordered("page-one")
+        self.fleet.ready(failed)
+        self.fleet.ready(degraded)
+        self.expect(self.put(failed, changed(cluster_input(nodepools=[{"name": "workers"}]))), 202)
+        self.fleet.accepted(self.fleet.cluster_of(degraded), "dns", available=False,
+                            reason="ZoneLost", message="the zone is gone")
+        self.fleet.accepted(self.fleet.cluster_of(working), "validation")
+        time.sleep(1.1)
+        text = self.page()
+        needs = self.rows(self.section(text, "needs"))
+        self.assertTrue(any(r.startswith("FAILED update " + failed) and "RES-105" in r
+                            for r in needs), needs)
+        self.assertTrue(any(r.startswith("DEGRADED " + degraded) and "the zone is gone" in r
+                            for r in needs), needs)
+        self.assertFalse(any(working in r for r in needs), needs)
+        way = self.section(text, "way")
+        row = next(r for r in self.rows(way) if working in r)
+        for word in ("creating", "page-one", "of about", "validation \u2713 done",
+                     "dns - has not reported", "workers/validation"):
+            self.assertIn(word, row)
+        self.assertIn("<progress ", way)
+        adapters = self.rows(self.section(text, "adapters"))
+        self.assertTrue(any(r.startswith("dns clusters") and "1 not" in r for r in adapters),
+                        adapters)
+        self.assertIn("<svg ", self.section(text, "adapters"))
+        day = self.section(text, "day")
+        self.assertIn("ordered", day)
+        self.assertIn(failed, day)
+        order = [text.index('id="%s"' % i) for i in ("needs", "way", "adapters", "day")]
+        self.assertEqual(order, sorted(order))
+        self.assertIn('href="/docs"', text)
+        self.assertIn('href="/metrics"', text)
+
+    def test_times(self):
+        """A relative time has the absolute one as its title."""
+        self.ordered()
+        text = self.page()
+        found = re.search(r'<time datetime="([^"]+)" title="([^"]+)">[^<]+ ago</time>', text)
+        self.assertIsNotNone(found)
+        self.assertEqual(found.group(1), found.group(2))
+        self.assertEqual(found.group(1)[:11], time_text(time.time_ns() // 1000)[:11])
+
+    def test_resource(self):
+        """A resource has its state, adapters, life, conditions, nodepools, order and commands."""
+        gid = self.ordered("page-two", labels={"app": "shop"}, secrets={"token": "c4nary"})
+        self.fleet.ready(gid)
+        text = self.page("/r/" + gid)
+        for word in ("page-two", gid, "ready", "shop", "nodepool workers", "Reconciled",
+                     "DnsSuccessful", "&quot;region&quot;", "curl -s http://"):
+            self.assertIn(word, text)
+        life = self.section(text, "life")
+        self.assertLess(life.index("ordered"), life.index("ready"))
+        self.assertNotIn("c4nary", text)
+        self.expect(self.delete(gid), 202)
+        self.fleet.finish_delete(gid)
+        self.assertIn("removed", self.page("/r/" + gid), "it was removed lately")
+
+    def test_hostile_texts(self):
+        """Names, messages and searches are escaped everywhere."""
+        gid = self.ordered(labels={"note": HOSTILE.replace("\u0007", "")},
+                           spec={"x": HOSTILE})
+        self.fleet.ready(gid)
+        self.fleet.accepted(self.fleet.cluster_of(gid), "dns", available=False,
+                            reason="ZoneLost", message=HOSTILE)
+        for path in ("/", "/r/" + gid, "/?search=%3Cscript%3Ealert(1)%3C/script%3E"):
+            text = self.page(path)
+            self.assertNotIn("<script>alert", text)
+            self.assertIn("&lt;script&gt;alert", text)
+            page = Page(re.sub(r"<(input|link|progress|rect)[^>]*>(</progress>)?", "", text))
+            self.assertEqual(page.open, [])
+
+    def test_lists(self):
+        """A search and a state give a list; a token goes on; a wrong state is 400."""
+        gids = [self.ordered("list-%d" % i) for i in range(3)]
+        text = self.page("/?search=list-1")
+        self.assertIn(gids[1], text)
+        self.assertNotIn(gids[0], text)
+        self.assertIn(gids[2], self.page("/?state=creating"))
+        self.assertIn("No resource matches.", self.page("/?search=nothing-like-it"))
+        self.assertEqual(self.ops.get("/?state=lost").status, 400)
+        self.assertEqual(self.ops.get("/?after=nonsense").status, 400)
+
+    def test_files_and_absent_pages(self):
+        """The page loads a style and a script of at most 60 lines; others are 404."""
+        script = self.ops.get("/page/page.js")
+        self.assertEqual(script.header("Content-Type"), "text/javascript; charset=utf-8")
+        self.assertLessEqual(len(script.body.splitlines()), 60)
+        self.assertEqual(self.ops.get("/page/style.css").header("Content-Type"),
+                         "text/css; charset=utf-8")
+        self.assertEqual(self.ops.get("/page/other.css").status, 404)
+        for gid in ("none", "a%3Cb", "x" * 300):
+            self.assertIn("There is no such resource", self.page("/r/" + gid, 404))
+        self.assertEqual(self.client.get("/page/page.js").status, 404, "not on the main listener")
+
+
+if __name__ == "__main__":
+    unittest.main()

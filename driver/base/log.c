@@ -16,6 +16,7 @@
 /* PIPE_BUF on Linux: writes to a pipe of at most this size are never mixed. */
 #define LINE_MAX_BYTES 4096
 #define CUT_MARK ",\"cut\":true"
+#define TEXT_CUT_MARK " cut=true"
 /* Reserved for the end of a full line: the quote of a string, the mark, the end of the object. */
 #define TAIL_MAX (sizeof("\"" CUT_MARK "}\n") - 1)
 #define REQUEST_ID_MAX 40
@@ -23,6 +24,7 @@
 
 static atomic_int min_level = HFD_LOG_INFO;
 static atomic_int out_fd = -1;
+static atomic_bool as_text;
 /* Held from poll to write, so that no other thread fills the pipe in between. */
 static pthread_mutex_t out_lock = PTHREAD_MUTEX_INITIALIZER;
 static int64_t out_dropped; /* lines dropped since the last line written; under the lock */
@@ -43,6 +45,7 @@ static const char *const level_names[] = {
 struct line {
     size_t len;
     bool cut;
+    bool text; /* not JSON */
     char p[LINE_MAX_BYTES];
 };
 
@@ -72,6 +75,11 @@ hfd_rc hfd_log_level_parse(hfd_slice text, enum hfd_log_level *out, struct hfd_e
     }
     return hfd_fail(err, HFD_INVALID, "expected debug, info, warn or error, got \"%.*s\"",
                     (int)(text.len < 40 ? text.len : 40), text.len > 0 ? text.p : "");
+}
+
+void hfd_log_set_text(bool text)
+{
+    atomic_store_explicit(&as_text, text, memory_order_relaxed);
 }
 
 void hfd_log_set_fd(int fd)
@@ -129,12 +137,36 @@ static void put_string(struct line *l, hfd_slice s)
     l->p[l->len++] = '"'; /* TAIL_MAX keeps this place free */
 }
 
+/* True for a value of a text line that needs no quotes. */
+static bool is_bare(hfd_slice s)
+{
+    for (size_t i = 0; i < s.len; i++)
+        if (s.p[i] <= ' ' || s.p[i] > '~' || s.p[i] == '"' || s.p[i] == '=')
+            return false;
+    return s.len > 0;
+}
+
+/* Adds ` key=` to a text line. */
+static bool put_text_key(struct line *l, const char *key)
+{
+    const size_t before = l->len;
+
+    if (put(l, " ", 1) && put(l, key, strlen(key)) && put(l, "=", 1) &&
+        l->len + NUMBER_MAX <= LINE_MAX_BYTES - TAIL_MAX)
+        return true;
+    l->len = before;
+    l->cut = true;
+    return false;
+}
+
 /* Adds `,"key":`, or nothing if no value would fit behind it. */
 static bool put_key(struct line *l, const char *key)
 {
     size_t before = l->len;
     char last = before > 0 ? l->p[before - 1] : '\0';
 
+    if (l->text)
+        return put_text_key(l, key);
     if (last != '{' && !put(l, ",", 1))
         return false;
     put_string(l, hfd_slice_of(key));
@@ -155,7 +187,8 @@ static void put_field(struct line *l, const struct hfd_log_field *f)
     if (!put_key(l, f->key))
         return;
     if (f->kind == HFD_LOG_F_STR) {
-        put_string(l, f->str);
+        if (!l->text || !is_bare(f->str) || !put(l, f->str.p, f->str.len))
+            put_string(l, f->str);
         return;
     }
     n = snprintf(number, sizeof(number), "%" PRId64, f->num);
@@ -179,12 +212,15 @@ static bool names_request(const struct hfd_log_field *fields, size_t n)
 
 static void end_line(struct line *l)
 {
+    const hfd_slice mark = l->text ? HFD_SLICE(TEXT_CUT_MARK) : HFD_SLICE(CUT_MARK),
+                    end = l->text ? HFD_SLICE("\n") : HFD_SLICE("}\n");
+
     if (l->cut) {
-        memcpy(l->p + l->len, CUT_MARK, sizeof(CUT_MARK) - 1);
-        l->len += sizeof(CUT_MARK) - 1;
+        memcpy(l->p + l->len, mark.p, mark.len);
+        l->len += mark.len;
     }
-    memcpy(l->p + l->len, "}\n", 2);
-    l->len += 2;
+    memcpy(l->p + l->len, end.p, end.len);
+    l->len += end.len;
 }
 
 static void begin_line(struct line *l, enum hfd_log_level level, const char *msg)
@@ -194,6 +230,12 @@ static void begin_line(struct line *l, enum hfd_log_level level, const char *msg
 
     l->len = 0;
     l->cut = false;
+    l->text = atomic_load_explicit(&as_text, memory_order_relaxed);
+    if (l->text) {
+        l->len = (size_t)snprintf(l->p, sizeof(l->p), "%.*s %-5s %.200s", (int)ts_len, ts,
+                                  hfd_log_level_name(level), msg);
+        return;
+    }
     put(l, "{", 1);
     put_text_field(l, "ts", (hfd_slice){ts, ts_len});
     put_text_field(l, "level", hfd_slice_of(hfd_log_level_name(level)));

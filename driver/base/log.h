@@ -1,11 +1,12 @@
 /*
- * JSON lines on stderr: one object a line, one write() a line, so lines of several threads never
- * mix. If the reader of the log does not read and its pipe is full, lines are dropped at once. They
- * are counted in hfd_log_lines_dropped_total; the next line that can be written is "log lines
- * dropped" with their number. Callers name each field, so bodies, headers and secrets stay out.
- * Thread: any.
+ * Lines on stderr, JSON or text: one object a line, one write() a line, so lines of several threads
+ * never mix. If the reader of the log does not read and its pipe is full, lines are dropped at
+ * once. They are counted in hfd_log_lines_dropped_total; the next line that can be written is "log
+ * lines dropped" with their number. Callers name each field, so bodies, headers and secrets stay
+ * out. Thread: any.
  *
  * {"ts":"2025-01-01T00:00:00.000001Z","level":"info","msg":"request","request_id":"...", ...}
+ * 2025-01-01T00:00:00.000001Z info  request request_id=... path="/a b"
  */
 #ifndef HFD_BASE_LOG_H
 #define HFD_BASE_LOG_H
@@ -49,6 +50,8 @@ bool hfd_log_enabled(enum hfd_log_level level);
 const char *hfd_log_level_name(enum hfd_log_level level);
 HFD_MUST_CHECK hfd_rc hfd_log_level_parse(hfd_slice text, enum hfd_log_level *out,
                                           struct hfd_err *err);
+/** Chooses text, for people, in place of JSON. */
+void hfd_log_set_text(bool text);
 /** Sends the lines to another file; -1 = stderr. For tests. Borrows fd. */
 void hfd_log_set_fd(int fd);
 

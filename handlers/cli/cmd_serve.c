@@ -9,6 +9,7 @@
 #include "handlers/cli/look.h"
 #include "handlers/cli/serve_adapters.h"
 #include "handlers/cli/serve_driver.h"
+#include "handlers/cli/serve_greet.h"
 #include "handlers/cli/serve_keys.h"
 #include "handlers/cli/serve_ops.h"
 #include "handlers/cli/serve_reseal.h"
@@ -435,27 +436,18 @@ static void close_steps(struct serve *s, size_t opened)
     }
 }
 
-/* Returns "http://127.0.0.1:8000" with the port in use. */
-static hfd_slice url(struct serve *s, hfd_slice listen, int port)
-{
-    const char *colon = memrchr(listen.p, ':', listen.len);
-
-    if (hfd_slice_starts(listen, HFD_SLICE("unix:")))
-        return listen;
-    return hfd_arena_printf(&s->settings->mem, "%s://%.*s:%d",
-                            hfd_server_has_tls(s->server) ? "https" : "http",
-                            (int)(colon - listen.p), listen.p, port);
-}
-
 static void log_ready(struct serve *s)
 {
     int port = hfd_server_port(s->server, HFD_LISTENER_MAIN);
     int ops_port = hfd_server_port(s->server, HFD_LISTENER_OPS);
+    const hfd_slice main_url = hfd_serve_url(s->settings, hfd_server_has_tls(s->server),
+                                             s->settings->listen, port),
+                    ops_url = hfd_serve_url(s->settings, hfd_server_has_tls(s->server),
+                                            s->settings->ops_listen, ops_port);
     char *folder = realpath(s->settings->data.p, NULL);
 
     hfd_serve_ops_write(s->settings, ops_port);
-    HFD_LOG(HFD_LOG_INFO, "ready", HFD_LOG_STR("url", url(s, s->settings->listen, port)),
-            HFD_LOG_STR("ops_url", url(s, s->settings->ops_listen, ops_port)),
+    HFD_LOG(HFD_LOG_INFO, "ready", HFD_LOG_STR("url", main_url), HFD_LOG_STR("ops_url", ops_url),
             HFD_LOG_INT("port", port), HFD_LOG_INT("ops_port", ops_port),
             HFD_LOG_CSTR("data", folder != NULL ? folder : s->settings->data.p),
             HFD_LOG_CSTR("version", HFD_VERSION),
@@ -463,6 +455,7 @@ static void log_ready(struct serve *s)
             HFD_LOG_CSTR("authentication", hfd_guard_is_on(s->guard) ? "on" : "off"),
             HFD_LOG_STR("backend", s->settings->backend));
     free(folder);
+    hfd_serve_greet(s->settings, main_url, ops_url);
 }
 
 static void reload(struct serve *s)
@@ -591,6 +584,7 @@ enum hfd_exit hfd_cmd_serve(int argc, const char *const *argv)
     if (s.status != HFD_EXIT_OK)
         return s.status;
     hfd_log_set_level(s.settings->log_level);
+    hfd_log_set_text(hfd_serve_logs_text(s.settings));
     if (hfd_base_init(&err) == HFD_OK)
         run(&s);
     else

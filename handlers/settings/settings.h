@@ -56,6 +56,8 @@ struct hfd_map {
    "no cluster is created") \
  X("log.level",                     log_level,                   LEVEL,    "info", 0, 0, \
    "lowest level that is logged: debug, info, warn or error") \
+ X("log.format",                    log_format,                  STR,      "auto", 0, 0, \
+   "form of the log: json, text, or auto (text on a terminal)") \
  X("http.threads",                  http_threads,                I64,      "0", 0, 64, \
    "event loop threads; 0: one per core") \
  X("http.body_max",                 http_body_max_bytes,         BYTES,    "1MiB", 1024, 16777216, \

@@ -229,6 +229,15 @@ static hfd_rc check_dotted_paths(const void *member, struct hfd_err *err)
     return HFD_OK;
 }
 
+static hfd_rc check_format(const void *member, struct hfd_err *err)
+{
+    hfd_slice s = *(const hfd_slice *)member;
+
+    return hfd_slice_is(s, "auto") || hfd_slice_is(s, "json") || hfd_slice_is(s, "text")
+               ? HFD_OK
+               : hfd_setting_expected(err, "auto, json or text", s);
+}
+
 static hfd_rc check_conditions(const void *member, struct hfd_err *err)
 {
     hfd_slice s = *(const hfd_slice *)member;
@@ -349,6 +358,7 @@ static check_fn *const checks[HFD_SETTING_COUNT] = {
     [HFD_SETTING_required_cluster] = check_adapters,
     [HFD_SETTING_required_nodepool] = check_adapters,
     [HFD_SETTING_pacemaker] = check_adapters,
+    [HFD_SETTING_log_format] = check_format,
     [HFD_SETTING_fleet_conditions] = check_conditions,
     [HFD_SETTING_fleet_identity_header] = check_header,
     [HFD_SETTING_remote_identity_header] = check_own_header,

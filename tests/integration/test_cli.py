@@ -167,6 +167,7 @@ class Cli(unittest.TestCase):
                  ("http.body_max", "1"),
                  ("http.threads", "x"), ("http.threads", "-1"), ("http.threads", "1000"),
                  ("log.level", "loud"),
+                 ("log.format", "xml"),
                  ("http.connections_max", "1.5"),
                  ("listen", "here"), ("listen", "127.0.0.1:99999"), ("listen", "127.0.0.1"),
                  ("store", "oracle"), ("backend", "somewhere")]

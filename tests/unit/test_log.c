@@ -41,6 +41,7 @@ static int teardown(void **state)
     hfd_log_set_fd(-1);
     hfd_log_set_level(HFD_LOG_INFO);
     hfd_log_request_id(HFD_SLICE_NONE);
+    hfd_log_set_text(false);
     close(sink->fds[0]);
     close(sink->fds[1]);
     return 0;
@@ -99,6 +100,28 @@ static void log_line_has_its_fields(void **state)
     v = one_line(sink);
     assert_int_equal(json_object_size(v), 3);
     json_decref(v);
+}
+
+/* A text line has the same fields; values with spaces or controls stand in quotes. */
+static void log_text_lines(void **state)
+{
+    static char big[8000];
+    struct sink *sink = *state;
+
+    hfd_log_set_text(true);
+    HFD_LOG(HFD_LOG_INFO, "request", HFD_LOG_CSTR("path", "/a b"), HFD_LOG_CSTR("method", "PUT"),
+            HFD_LOG_INT("status", 202), HFD_LOG_CSTR("none", ""),
+            HFD_LOG_CSTR("odd", "\x1b[1m=\n"));
+    drain(sink);
+    assert_string_equal(sink->text + 27,
+                        " info  request path=\"/a b\" method=PUT status=202 none=\"\""
+                        " odd=\"\\u001b[1m=\\n\"\n");
+    memset(big, 'x', sizeof(big) - 1);
+    HFD_LOG(HFD_LOG_WARN, "long", HFD_LOG_CSTR("value", big), HFD_LOG_INT("lost", 1));
+    drain(sink);
+    assert_true(sink->len <= 4096 && strchr(sink->text, '\n') == sink->text + sink->len - 1);
+    assert_string_equal(sink->text + sink->len - 10, " cut=true\n");
+    hfd_log_set_text(false);
 }
 
 /* Lines below the level are dropped. */
@@ -390,6 +413,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(log_without_a_reader, setup, teardown),
         cmocka_unit_test_setup_teardown(log_drops_at_once, setup, teardown),
         cmocka_unit_test_setup_teardown(log_threads_do_not_mix, setup, teardown),
+        cmocka_unit_test_setup_teardown(log_text_lines, setup, teardown),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -38,7 +38,8 @@
  *   and none is leaving (T).
  * - H3: A resource goes when none of its parts is left in HyperFleet (T).
  * - H4: A call that is refused, or has nothing to do, changes nothing (T).
- * - H5: The cookie changes with an input, a part or an incarnation, and at no other time (T).
+ * - H5: The cookie changes with an input, a part or an incarnation, by a PUT after a rotation, and
+ *   at no other time (T).
  * - H6: The history of a resource is one path, from its creation to where it is. It outlives it
  *   with a tombstone.
  * - H7: A stored row keeps the rule of its state (hfd_resource_invariant).

@@ -40,16 +40,23 @@ int __real_open(const char *path, int flags, ...);
 int __wrap_open(const char *path, int flags, ...);
 int __wrap_open(const char *path, int flags, ...)
 {
+    const bool unnamed = (flags & O_TMPFILE) == O_TMPFILE;
+    char made[PATH_MAX];
     mode_t mode = 0;
     va_list ap;
+    int fd;
 
     va_start(ap, flags);
-    if ((flags & O_CREAT) != 0) {
+    if ((flags & O_CREAT) != 0 || unnamed)
         mode = va_arg(ap, mode_t);
-        crashdisk_file_made(path);
-    }
     va_end(ap);
-    return __real_open(path, flags, mode);
+    if ((flags & O_CREAT) != 0)
+        crashdisk_file_made(path);
+    fd = __real_open(path, flags, mode);
+    /* A file without a name has one in /proc. */
+    if (fd >= 0 && unnamed)
+        crashdisk_file_made(path_of(fd, made));
+    return fd;
 }
 
 ssize_t __real_write(int fd, const void *bytes, size_t len);
@@ -70,6 +77,18 @@ int __wrap_link(const char *from, const char *to)
 {
     crashdisk_file_linked(from, to, false);
     return __real_link(from, to);
+}
+
+int __real_linkat(int from_dir, const char *from, int to_dir, const char *to, int flags);
+int __wrap_linkat(int from_dir, const char *from, int to_dir, const char *to, int flags);
+int __wrap_linkat(int from_dir, const char *from, int to_dir, const char *to, int flags)
+{
+    char path[PATH_MAX];
+    const ssize_t n = readlink(from, path, PATH_MAX - 1);
+
+    path[n > 0 ? n : 0] = '\0';
+    crashdisk_file_linked(path, to, true);
+    return __real_linkat(from_dir, from, to_dir, to, flags);
 }
 
 int __real_rename(const char *from, const char *to);

@@ -272,8 +272,8 @@ class KeyRing(Case):
                         self.server.tail(40))
 
     def test_rotation(self):
-        """After keygen --rotate old cookies open, unchanged inputs keep them, and new ones are
-        sealed anew; the file mode stays.
+        """After keygen --rotate old cookies open. The next PUT hands out one that is sealed anew,
+        once; the file mode stays.
         """
         gid, body, cookie = self.brought_ready(cluster_input(secrets={"token": "s"}))
         gid2, body2, cookie2 = self.created()
@@ -285,8 +285,12 @@ class KeyRing(Case):
         self.server.start()
         self.expect(self.get(gid, cookie), 200)
         self.expect(self.get(gid2, cookie2), 202)
-        self.assertEqual(self.expect(self.put(gid, body, cookie), 200).cookie, cookie)
-        self.assertEqual(self.expect(self.put(gid2, body2, cookie2), 202).cookie, cookie2)
+        for known, content, before, status in ((gid, body, cookie, 200),
+                                               (gid2, body2, cookie2, 202)):
+            anew = self.expect(self.put(known, content, before), status).cookie
+            self.assertNotEqual(anew, before)
+            self.assertEqual(self.expect(self.put(known, content, before), status).cookie, anew)
+            self.assertEqual(self.expect(self.put(known, content, anew), status).cookie, anew)
         self.expect(self.put(gid2, cluster_input(spec={"other": 1}), cookie2), 409)
         newer = self.expect(self.put(gid, cluster_input(spec={"v": 2}, secrets={"token": "s"}),
                                      cookie), 202).cookie

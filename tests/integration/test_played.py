@@ -131,7 +131,7 @@ class Orders(Case):
     def test_orders_of_the_contract(self):
         """contract.md: its orders are taken, the second for the cluster of the first."""
         text = pages.read("handlers/docs/contract.md")
-        cluster, nodepool = re.findall(r"^```json\n(.*?)^```$", text, re.M | re.S)
+        cluster, nodepool = re.findall(r"^```json\n(\{\"type\".*?)^```$", text, re.M | re.S)
         gid = json.loads(nodepool)["driver"]["values"]["cluster_guresid"]
         for gid, order in ((gid, cluster), (gid + "-gpu", nodepool)):
             self.expect(self.put(gid, order), 202)

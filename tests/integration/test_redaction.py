@@ -119,6 +119,9 @@ class Redaction(Case):
                     if m is None or "[v" in line:
                         continue
                     start, end = int(m[1], 16), int(m[2], 16)
+                    # The shadow memory of a sanitizer: terabytes, and nothing of ours.
+                    if end - start > 1 << 32:
+                        continue
                     try:
                         mem.seek(start)
                         parts.append(mem.read(end - start))

@@ -262,8 +262,10 @@ static void image_of(const struct inode *i, const struct cut *cut, unsigned char
         size_t to = from + SECTOR < longest ? from + SECTOR : longest;
         size_t here = survivors(cut, i);
 
-        for (size_t n = 0; n < here; n++)
-            redo(&i->changes[n], bytes, from, to);
+        /* A shorter length is one fact of the file; only writes survive sector by sector. */
+        for (size_t n = 0; n < i->count; n++)
+            if (n < (i->changes[n].bytes == NULL ? keep : here))
+                redo(&i->changes[n], bytes, from, to);
     }
     *out = bytes;
     *out_len = final_len;

@@ -2,6 +2,7 @@
  * handlers/auth: needs and scopes, the decision, credentials, the tokens file, failures. The table
  * of routes has a need in every row.
  */
+#include "tests/lib/contains.h"
 #include "handlers/auth/credential.h"
 #include "handlers/auth/failures.h"
 #include "handlers/auth/keyset.h"
@@ -240,7 +241,8 @@ static void files_are_parsed(void **state)
     assert_int_equal(list.count, 2);
     hfd_buf_init(&b, 4096);
     hfd_token_list_format(&list, &b);
-    assert_non_null(strstr(b.p, "\nci driver,view 2026-01-01T00:00:00Z - " HEX "0\nx admin "));
+    assert_contains(hfd_buf_slice(&b),
+                    "\nci driver,view 2026-01-01T00:00:00Z - " HEX "0\nx admin ");
     hfd_buf_fini(&b);
 
     assert_int_equal(hfd_keyset_new(&list, &set, &err), HFD_OK);

@@ -100,6 +100,7 @@ hfd_rc hfd_totals_add(struct hfd_txn *tx, const struct hfd_count_key *key, int64
             memcpy(p->text + key->name.len, key->value.p, key->value.len);
     }
     p->by += by;
+    tx->totals->additions++;
     return HFD_OK;
 }
 

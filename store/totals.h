@@ -36,6 +36,7 @@ static inline bool hfd_label_is_counted(hfd_slice key)
 }
 
 struct hfd_totals {
+    uint64_t additions; /* ever: tells if a job changed a sum */
     struct hfd_totals_place {
         int64_t by; /* 0 = empty */
         enum hfd_kind kind;

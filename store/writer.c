@@ -90,12 +90,13 @@ static struct hfd_txn begin_job(struct hfd_writer *w)
 
 /*
  * Runs a job and writes its changes. Changes of a job that fails are dropped in memory.
- * @param spoilt  whether it failed after some of its changes had been written
+ * @param spoilt  whether it failed after some of its changes had been written, or summed up
  * @return not HFD_OK when the transaction as a whole cannot go on
  */
 static hfd_rc run_job(struct hfd_writer *w, struct hfd_job *job, bool *spoilt, struct hfd_err *err)
 {
     const int64_t written = hfd_db_changes(w->db);
+    const uint64_t summed = w->totals.additions;
     const struct hfd_tally counted = w->tally;
     const size_t effects_len = w->effects.len;
     struct hfd_txn tx = begin_job(w);
@@ -109,7 +110,8 @@ static hfd_rc run_job(struct hfd_writer *w, struct hfd_job *job, bool *spoilt, s
         w->tally = counted;
         hfd_effects_cut(&w->effects, effects_len);
     }
-    *spoilt = job->rc != HFD_OK && hfd_db_changes(w->db) != written;
+    *spoilt =
+        job->rc != HFD_OK && (hfd_db_changes(w->db) != written || w->totals.additions != summed);
     return hfd_db_cause(w->db, err);
 }
 

@@ -61,7 +61,7 @@ static int compare_places(const struct hfd_overview_place *a, const struct hfd_o
     return by != 0 ? by : compare_number(a->seq, b->seq);
 }
 
-static bool is_under_way(int state)
+static bool is_under_way(enum hfd_state state)
 {
     return state == HFD_STATE_CREATING || state == HFD_STATE_UPDATING ||
            state == HFD_STATE_DELETING;
@@ -92,7 +92,7 @@ static bool is_stuck(const struct hfd_overview_row *row, enum hfd_state state, i
 static void place_by_trouble(const struct hfd_overview_row *row, enum hfd_state state, bool stuck,
                              struct hfd_overview_place *out)
 {
-    const bool late = state == HFD_STATE_FAILED && is_under_way(row->state);
+    const bool late = state == HFD_STATE_FAILED && is_under_way((enum hfd_state)row->state);
 
     out->at = is_under_way(state) ? row->op_started_us
               : late              ? row->op_deadline_us

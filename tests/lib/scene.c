@@ -225,8 +225,13 @@ static hfd_rc txn_forget(struct hfd_txn *tx, void *arg, struct hfd_err *err)
     static const struct hfd_tombstone_limits none = {0, INT64_MAX};
     struct step *s = arg;
     struct hfd_tombstone_row row = {.id = hfd_slice_of(s->guresid), .kind = s->kind};
-    hfd_rc rc = hfd_resource_row_delete(tx, row.id, err);
+    struct hfd_resource_row lost;
+    hfd_rc rc = hfd_resource_row_get(tx, row.id, &s->w->mem, &lost, err);
 
+    if (rc == HFD_OK)
+        rc = hfd_resource_row_count(tx, &lost, lost.state, -1, err);
+    if (rc == HFD_OK)
+        rc = hfd_resource_row_delete(tx, row.id, err);
     if (rc == HFD_OK)
         rc = hfd_history_next_seq(tx, &row.seq, err);
     return rc == HFD_OK ? hfd_tombstone_row_add(tx, &row, &none, err) : rc;

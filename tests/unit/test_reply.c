@@ -212,9 +212,10 @@ static void fields_are_named(void **state)
 static void mistakes_are_in_the_details(void **state)
 {
     static char text[600];
-    struct hfd_violations two = {.items = {{HFD_SLICE("a.b"), HFD_SLICE("no"), ""},
-                                           {HFD_SLICE("c"), HFD_SLICE("nor this"), ""}},
-                                 .count = 2};
+    struct hfd_violations two = {
+        .items = {{.field = HFD_SLICE("a.b"), .message = HFD_SLICE("no"), .constraint = ""},
+                  {.field = HFD_SLICE("c"), .message = HFD_SLICE("nor this"), .constraint = ""}},
+        .count = 2};
     struct hfd_problem p = {.dialect = HFD_DIALECT_DRIVER,
                             .rc = HFD_INVALID,
                             .field = "a.b",

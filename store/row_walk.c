@@ -120,7 +120,7 @@ hfd_rc hfd_rows_check(struct hfd_txn *tx, struct hfd_row_findings *findings, str
 static hfd_rc fill_page(struct walk *w, struct hfd_txn *tx, size_t *count, struct hfd_err *err)
 {
     const struct hfd_unit_key *keys;
-    struct hfd_row_list page;
+    struct hfd_row_list page = {.count = 0};
     hfd_rc rc = read_page(w, tx, w->table->open, &page, err);
 
     *count = page.count;

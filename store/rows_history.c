@@ -333,7 +333,7 @@ hfd_rc hfd_tombstone_row_trim(struct hfd_txn *tx, const struct hfd_tombstone_lim
                               bool *more, struct hfd_err *err)
 {
     const struct hfd_tombstone_row *rows;
-    struct hfd_row_list list;
+    struct hfd_row_list list = {.count = 0};
     struct hfd_arena mem;
     struct hfd_stmt *st;
     int64_t count;

@@ -56,6 +56,9 @@ size_t hfd_words_line_into(hfd_slice text, size_t max, char *p)
     }
     if (i == text.len)
         return n;
+    /* Only a full line is cut. */
+    if (n < 3 || n < max)
+        return n;
     n = max - 3;
     while (n > 0 && ((unsigned char)p[n] & 0xc0) == 0x80)
         n--;

@@ -67,8 +67,9 @@ void hfd_health_objects(const json_t *doc, struct hfd_health_objects *out)
     size_t i;
 
     out->count = 0;
-    json_array_foreach (nodes, i, node)
+    json_array_foreach (nodes, i, node) {
         add_node(out, node);
+    }
 }
 
 void hfd_health_count_objects(const json_t *data, struct hfd_object_counts *counts)

@@ -193,6 +193,12 @@ bool hfd_guard_is_usable(struct hfd_guard *guard)
 
 /* ---- requests ---- */
 
+/* A JWT whose signature was good, so that a poll does not check it again. */
+struct hfd_seen_jwt {
+    unsigned char hash[HFD_TOKEN_HASH_BYTES];
+    struct hfd_trust_answer answer;
+};
+
 /* Renews the view if the guard has another keyset. */
 static void renew(struct hfd_guard *guard, struct hfd_guard_view *view)
 {
@@ -200,7 +206,10 @@ static void renew(struct hfd_guard *guard, struct hfd_guard_view *view)
 
     if (view->set != NULL && view->version == version)
         return;
-    hfd_guard_view_close(view);
+    hfd_keyset_unref(view->set);
+    hfd_trust_unref(view->trust);
+    if (view->seen != NULL)
+        memset(view->seen, 0, SEEN_MAX * sizeof(*view->seen));
     pthread_mutex_lock(&guard->lock);
     view->set = guard->set;
     hfd_keyset_ref(view->set);
@@ -246,12 +255,6 @@ static void check_token(struct hfd_guard *guard, const struct hfd_guard_view *vi
     if (now_us - atomic_load(&row->used_us) >= NOTE_US)
         out->used = row;
 }
-
-/* A JWT whose signature was good, so that a poll does not check it again. */
-struct hfd_seen_jwt {
-    unsigned char hash[HFD_TOKEN_HASH_BYTES];
-    struct hfd_trust_answer answer;
-};
 
 /* Finds the place of a JWT, which may have another one. @return NULL if memory is short */
 static struct hfd_seen_jwt *place_of(struct hfd_guard_view *view, const unsigned char *hash)

@@ -389,7 +389,7 @@ enum hfd_exit hfd_cmd_token(int argc, const char *const *argv)
                         : hfd_cli_fail(HFD_EXIT_USAGE, "token",
                                        "expected create, list or revoke, got %.60s",
                                        argc > 0 ? argv[0] : "nothing");
-    if (status == HFD_EXIT_OK)
+    if (status == HFD_EXIT_OK && fn != NULL)
         status = run(&r, fn);
     free(r.rest);
     return status;

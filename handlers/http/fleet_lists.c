@@ -54,7 +54,7 @@ static hfd_rc list_params(hfd_slice query, struct hfd_fleet_command *cmd, struct
     struct hfd_arena *mem = cmd->call.mem;
     struct hfd_fleet_query *q = &cmd->in.list.query;
     struct hfd_order_text order = {.kind = cmd->kind};
-    struct hfd_orders orders;
+    struct hfd_orders orders = {.count = 0};
     hfd_slice search, fields;
     hfd_rc rc;
 

@@ -109,8 +109,9 @@ static void put_outputs(struct build *b, const struct hfd_hs_work *w, json_t *da
         return;
     }
     redacted = json_object();
-    json_object_foreach (names, key, value)
+    json_object_foreach (names, key, value) {
         put(b, redacted, key, json_string("[redacted]"));
+    }
     json_decref(names);
     put(b, data, "secrets", redacted);
 }

@@ -69,7 +69,7 @@ static bool parse_v6(hfd_slice s, unsigned char *out)
     tail_count = parse_groups(&s, tail);
     if (tail_count < 0 || s.len > 0 || head_count + tail_count > 7)
         return false;
-    memcpy(out + ADDRESS_BYTES - 2 * tail_count, tail, (size_t)(2 * tail_count));
+    memcpy(out + ADDRESS_BYTES - 2 * tail_count, tail, 2 * (size_t)tail_count);
     return true;
 }
 

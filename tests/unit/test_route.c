@@ -128,121 +128,120 @@ static void decoding_needs_memory(void **state)
     hfd_arena_fini(&small);
 }
 
+/* Paths, and the row, the parameters or the refusal of each. */
+static const struct {
+    enum hfd_listener listener;
+    const char *method, *path;
+    enum hfd_route_outcome outcome;
+    const char *name, *first, *allow;
+    enum hfd_dialect dialect;
+} matches[] = {
+    {HFD_LISTENER_MAIN, "PUT", "/abc", HFD_ROUTE_FOUND, "driver", "abc", "GET, HEAD, PUT",
+     HFD_DIALECT_DRIVER},
+    {HFD_LISTENER_MAIN, "PUT", "//a%62c/", HFD_ROUTE_FOUND, "driver", "abc", "GET, HEAD, PUT",
+     HFD_DIALECT_DRIVER},
+    {HFD_LISTENER_MAIN, "HEAD", "/abc", HFD_ROUTE_FOUND, "driver", "abc", "GET, HEAD, PUT",
+     HFD_DIALECT_DRIVER},
+    {HFD_LISTENER_MAIN, "put", "/abc", HFD_ROUTE_NO_METHOD, NULL, NULL, "GET, HEAD, PUT",
+     HFD_DIALECT_DRIVER},
+    {HFD_LISTENER_MAIN, "DELETE", "/abc", HFD_ROUTE_NO_METHOD, NULL, NULL, "GET, HEAD, PUT",
+     HFD_DIALECT_DRIVER},
+    {HFD_LISTENER_MAIN, "DELETE", "/clusters/abc", HFD_ROUTE_FOUND, "typed", "clusters", "DELETE",
+     HFD_DIALECT_DRIVER},
+    {HFD_LISTENER_MAIN, "DELETE", "/nodepools/abc", HFD_ROUTE_FOUND, "typed", "nodepools", "DELETE",
+     HFD_DIALECT_DRIVER},
+    {HFD_LISTENER_MAIN, "HEAD", "/clusters/abc", HFD_ROUTE_NO_METHOD, NULL, NULL, "DELETE",
+     HFD_DIALECT_DRIVER},
+    /* a driver without a GUResID */
+    {HFD_LISTENER_MAIN, "PUT", "/clusters", HFD_ROUTE_NO_PATH, NULL, NULL, "", HFD_DIALECT_DRIVER},
+    {HFD_LISTENER_MAIN, "PUT", "/nodepools/", HFD_ROUTE_NO_PATH, NULL, NULL, "",
+     HFD_DIALECT_DRIVER},
+    {HFD_LISTENER_MAIN, "PUT", "/clusters2", HFD_ROUTE_FOUND, "driver", "clusters2",
+     "GET, HEAD, PUT", HFD_DIALECT_DRIVER},
+    {HFD_LISTENER_MAIN, "DELETE", "/other/abc", HFD_ROUTE_NO_PATH, NULL, NULL, "",
+     HFD_DIALECT_DRIVER},
+    {HFD_LISTENER_MAIN, "DELETE", "/Clusters/abc", HFD_ROUTE_NO_PATH, NULL, NULL, "",
+     HFD_DIALECT_DRIVER},
+    /*
+     * {driver} wins over a parameter on the left, so this is the resource "status" and not the
+     *            status of "clusters"
+     */
+    {HFD_LISTENER_MAIN, "GET", "/clusters/status", HFD_ROUTE_NO_METHOD, NULL, NULL, "DELETE",
+     HFD_DIALECT_DRIVER},
+    {HFD_LISTENER_MAIN, "GET", "/abc/status", HFD_ROUTE_FOUND, "status", "abc", "GET, HEAD",
+     HFD_DIALECT_DRIVER},
+    {HFD_LISTENER_MAIN, "GET", "/abc//status", HFD_ROUTE_FOUND, "status", "abc", "GET, HEAD",
+     HFD_DIALECT_DRIVER},
+    {HFD_LISTENER_MAIN, "GET", "/abc///status", HFD_ROUTE_NO_PATH, NULL, NULL, "",
+     HFD_DIALECT_DRIVER},
+    {HFD_LISTENER_MAIN, "GET", "/", HFD_ROUTE_NO_PATH, NULL, NULL, "", HFD_DIALECT_DRIVER},
+    {HFD_LISTENER_MAIN, "GET", FLEET "/clusters", HFD_ROUTE_FOUND, "list", NULL, "GET, HEAD, POST",
+     HFD_DIALECT_FLEET},
+    {HFD_LISTENER_MAIN, "POST", FLEET "/clusters/", HFD_ROUTE_FOUND, "create", NULL,
+     "GET, HEAD, POST", HFD_DIALECT_FLEET},
+    {HFD_LISTENER_MAIN, "PUT", FLEET "/clusters", HFD_ROUTE_NO_METHOD, NULL, NULL,
+     "GET, HEAD, POST", HFD_DIALECT_FLEET},
+    /* the literal row wins as a path, and only its methods count */
+    {HFD_LISTENER_MAIN, "GET", FLEET "/clusters/7/x", HFD_ROUTE_NO_METHOD, NULL, NULL, "POST",
+     HFD_DIALECT_FLEET},
+    {HFD_LISTENER_MAIN, "POST", FLEET "/clusters/7/x", HFD_ROUTE_FOUND, "x", "7", "POST",
+     HFD_DIALECT_FLEET},
+    {HFD_LISTENER_MAIN, "GET", FLEET "/clusters/7/y", HFD_ROUTE_FOUND, "any", "clusters",
+     "GET, HEAD", HFD_DIALECT_FLEET},
+    {HFD_LISTENER_MAIN, "GET", FLEET "/nope", HFD_ROUTE_NO_PATH, NULL, NULL, "", HFD_DIALECT_FLEET},
+    {HFD_LISTENER_MAIN, "GET", "/api/hyperfleet", HFD_ROUTE_NO_PATH, NULL, NULL, "",
+     HFD_DIALECT_FLEET},
+    {HFD_LISTENER_MAIN, "GET", "/api/other", HFD_ROUTE_NO_PATH, NULL, NULL, "", HFD_DIALECT_DRIVER},
+    /* probes are not served beside the driver contract: these are GUResIDs there */
+    {HFD_LISTENER_MAIN, "GET", "/livez", HFD_ROUTE_FOUND, "driver", "livez", "GET, HEAD, PUT",
+     HFD_DIALECT_DRIVER},
+    {HFD_LISTENER_OPS, "GET", "/livez", HFD_ROUTE_FOUND, "livez", NULL, "GET, HEAD",
+     HFD_DIALECT_OPS},
+    {HFD_LISTENER_OPS, "POST", "/livez", HFD_ROUTE_NO_METHOD, NULL, NULL, "GET, HEAD",
+     HFD_DIALECT_OPS},
+    {HFD_LISTENER_OPS, "GET", "/abc", HFD_ROUTE_NO_PATH, NULL, NULL, "", HFD_DIALECT_OPS},
+    {HFD_LISTENER_MAIN, "GET", "/both", HFD_ROUTE_FOUND, "both", NULL, "GET, HEAD",
+     HFD_DIALECT_OPS},
+    /* another dialect: its methods are not those of the path */
+    {HFD_LISTENER_MAIN, "PUT", "/both", HFD_ROUTE_NO_METHOD, NULL, NULL, "GET, HEAD",
+     HFD_DIALECT_OPS},
+    /* a literal at the end leaves other methods to the parameter in its place */
+    {HFD_LISTENER_MAIN, "POST", "/validate", HFD_ROUTE_FOUND, "validate", NULL, "POST",
+     HFD_DIALECT_DRIVER},
+    {HFD_LISTENER_MAIN, "PUT", "/validate", HFD_ROUTE_FOUND, "driver", "validate",
+     "GET, HEAD, PUT, POST", HFD_DIALECT_DRIVER},
+    {HFD_LISTENER_MAIN, "HEAD", "/validate/", HFD_ROUTE_FOUND, "driver", "validate",
+     "GET, HEAD, PUT, POST", HFD_DIALECT_DRIVER},
+    {HFD_LISTENER_MAIN, "DELETE", "/validate", HFD_ROUTE_NO_METHOD, NULL, NULL,
+     "GET, HEAD, PUT, POST", HFD_DIALECT_DRIVER},
+    {HFD_LISTENER_MAIN, "POST", "/clusters/validate", HFD_ROUTE_NO_METHOD, NULL, NULL, "DELETE",
+     HFD_DIALECT_DRIVER},
+};
+
 /* Each path finds its row, its parameters, or the right way to say no. */
 static void routes_are_matched(void **state)
 {
-    static const struct {
-        enum hfd_listener listener;
-        const char *method, *path;
-        enum hfd_route_outcome outcome;
-        const char *name, *first, *allow;
-        enum hfd_dialect dialect;
-    } cases[] = {
-        {HFD_LISTENER_MAIN, "PUT", "/abc", HFD_ROUTE_FOUND, "driver", "abc", "GET, HEAD, PUT",
-         HFD_DIALECT_DRIVER},
-        {HFD_LISTENER_MAIN, "PUT", "//a%62c/", HFD_ROUTE_FOUND, "driver", "abc", "GET, HEAD, PUT",
-         HFD_DIALECT_DRIVER},
-        {HFD_LISTENER_MAIN, "HEAD", "/abc", HFD_ROUTE_FOUND, "driver", "abc", "GET, HEAD, PUT",
-         HFD_DIALECT_DRIVER},
-        {HFD_LISTENER_MAIN, "put", "/abc", HFD_ROUTE_NO_METHOD, NULL, NULL, "GET, HEAD, PUT",
-         HFD_DIALECT_DRIVER},
-        {HFD_LISTENER_MAIN, "DELETE", "/abc", HFD_ROUTE_NO_METHOD, NULL, NULL, "GET, HEAD, PUT",
-         HFD_DIALECT_DRIVER},
-        {HFD_LISTENER_MAIN, "DELETE", "/clusters/abc", HFD_ROUTE_FOUND, "typed", "clusters",
-         "DELETE", HFD_DIALECT_DRIVER},
-        {HFD_LISTENER_MAIN, "DELETE", "/nodepools/abc", HFD_ROUTE_FOUND, "typed", "nodepools",
-         "DELETE", HFD_DIALECT_DRIVER},
-        {HFD_LISTENER_MAIN, "HEAD", "/clusters/abc", HFD_ROUTE_NO_METHOD, NULL, NULL, "DELETE",
-         HFD_DIALECT_DRIVER},
-        /* a driver without a GUResID */
-        {HFD_LISTENER_MAIN, "PUT", "/clusters", HFD_ROUTE_NO_PATH, NULL, NULL, "",
-         HFD_DIALECT_DRIVER},
-        {HFD_LISTENER_MAIN, "PUT", "/nodepools/", HFD_ROUTE_NO_PATH, NULL, NULL, "",
-         HFD_DIALECT_DRIVER},
-        {HFD_LISTENER_MAIN, "PUT", "/clusters2", HFD_ROUTE_FOUND, "driver", "clusters2",
-         "GET, HEAD, PUT", HFD_DIALECT_DRIVER},
-        {HFD_LISTENER_MAIN, "DELETE", "/other/abc", HFD_ROUTE_NO_PATH, NULL, NULL, "",
-         HFD_DIALECT_DRIVER},
-        {HFD_LISTENER_MAIN, "DELETE", "/Clusters/abc", HFD_ROUTE_NO_PATH, NULL, NULL, "",
-         HFD_DIALECT_DRIVER},
-        /*
-         * {driver} wins over a parameter on the left, so this is the resource "status" and not the
-         *            status of "clusters"
-         */
-        {HFD_LISTENER_MAIN, "GET", "/clusters/status", HFD_ROUTE_NO_METHOD, NULL, NULL, "DELETE",
-         HFD_DIALECT_DRIVER},
-        {HFD_LISTENER_MAIN, "GET", "/abc/status", HFD_ROUTE_FOUND, "status", "abc", "GET, HEAD",
-         HFD_DIALECT_DRIVER},
-        {HFD_LISTENER_MAIN, "GET", "/abc//status", HFD_ROUTE_FOUND, "status", "abc", "GET, HEAD",
-         HFD_DIALECT_DRIVER},
-        {HFD_LISTENER_MAIN, "GET", "/abc///status", HFD_ROUTE_NO_PATH, NULL, NULL, "",
-         HFD_DIALECT_DRIVER},
-        {HFD_LISTENER_MAIN, "GET", "/", HFD_ROUTE_NO_PATH, NULL, NULL, "", HFD_DIALECT_DRIVER},
-        {HFD_LISTENER_MAIN, "GET", FLEET "/clusters", HFD_ROUTE_FOUND, "list", NULL,
-         "GET, HEAD, POST", HFD_DIALECT_FLEET},
-        {HFD_LISTENER_MAIN, "POST", FLEET "/clusters/", HFD_ROUTE_FOUND, "create", NULL,
-         "GET, HEAD, POST", HFD_DIALECT_FLEET},
-        {HFD_LISTENER_MAIN, "PUT", FLEET "/clusters", HFD_ROUTE_NO_METHOD, NULL, NULL,
-         "GET, HEAD, POST", HFD_DIALECT_FLEET},
-        /* the literal row wins as a path, and only its methods count */
-        {HFD_LISTENER_MAIN, "GET", FLEET "/clusters/7/x", HFD_ROUTE_NO_METHOD, NULL, NULL, "POST",
-         HFD_DIALECT_FLEET},
-        {HFD_LISTENER_MAIN, "POST", FLEET "/clusters/7/x", HFD_ROUTE_FOUND, "x", "7", "POST",
-         HFD_DIALECT_FLEET},
-        {HFD_LISTENER_MAIN, "GET", FLEET "/clusters/7/y", HFD_ROUTE_FOUND, "any", "clusters",
-         "GET, HEAD", HFD_DIALECT_FLEET},
-        {HFD_LISTENER_MAIN, "GET", FLEET "/nope", HFD_ROUTE_NO_PATH, NULL, NULL, "",
-         HFD_DIALECT_FLEET},
-        {HFD_LISTENER_MAIN, "GET", "/api/hyperfleet", HFD_ROUTE_NO_PATH, NULL, NULL, "",
-         HFD_DIALECT_FLEET},
-        {HFD_LISTENER_MAIN, "GET", "/api/other", HFD_ROUTE_NO_PATH, NULL, NULL, "",
-         HFD_DIALECT_DRIVER},
-        /* probes are not served beside the driver contract: these are GUResIDs there */
-        {HFD_LISTENER_MAIN, "GET", "/livez", HFD_ROUTE_FOUND, "driver", "livez", "GET, HEAD, PUT",
-         HFD_DIALECT_DRIVER},
-        {HFD_LISTENER_OPS, "GET", "/livez", HFD_ROUTE_FOUND, "livez", NULL, "GET, HEAD",
-         HFD_DIALECT_OPS},
-        {HFD_LISTENER_OPS, "POST", "/livez", HFD_ROUTE_NO_METHOD, NULL, NULL, "GET, HEAD",
-         HFD_DIALECT_OPS},
-        {HFD_LISTENER_OPS, "GET", "/abc", HFD_ROUTE_NO_PATH, NULL, NULL, "", HFD_DIALECT_OPS},
-        {HFD_LISTENER_MAIN, "GET", "/both", HFD_ROUTE_FOUND, "both", NULL, "GET, HEAD",
-         HFD_DIALECT_OPS},
-        /* another dialect: its methods are not those of the path */
-        {HFD_LISTENER_MAIN, "PUT", "/both", HFD_ROUTE_NO_METHOD, NULL, NULL, "GET, HEAD",
-         HFD_DIALECT_OPS},
-        /* a literal at the end leaves other methods to the parameter in its place */
-        {HFD_LISTENER_MAIN, "POST", "/validate", HFD_ROUTE_FOUND, "validate", NULL, "POST",
-         HFD_DIALECT_DRIVER},
-        {HFD_LISTENER_MAIN, "PUT", "/validate", HFD_ROUTE_FOUND, "driver", "validate",
-         "GET, HEAD, PUT, POST", HFD_DIALECT_DRIVER},
-        {HFD_LISTENER_MAIN, "HEAD", "/validate/", HFD_ROUTE_FOUND, "driver", "validate",
-         "GET, HEAD, PUT, POST", HFD_DIALECT_DRIVER},
-        {HFD_LISTENER_MAIN, "DELETE", "/validate", HFD_ROUTE_NO_METHOD, NULL, NULL,
-         "GET, HEAD, PUT, POST", HFD_DIALECT_DRIVER},
-        {HFD_LISTENER_MAIN, "POST", "/clusters/validate", HFD_ROUTE_NO_METHOD, NULL, NULL, "DELETE",
-         HFD_DIALECT_DRIVER},
-    };
     struct fixture *fx = *state;
 
-    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+    for (size_t i = 0; i < sizeof(matches) / sizeof(matches[0]); i++) {
         char allow[HFD_ALLOW_TEXT_MAX];
         struct hfd_match match;
         struct hfd_path path;
         enum hfd_route_outcome outcome;
 
-        assert_int_equal(hfd_path_split(hfd_slice_of(cases[i].path), &fx->mem, &path, NULL),
+        assert_int_equal(hfd_path_split(hfd_slice_of(matches[i].path), &fx->mem, &path, NULL),
                          HFD_OK);
-        outcome = hfd_route_match(fx->router, cases[i].listener,
-                                  hfd_method_parse(hfd_slice_of(cases[i].method)), &path, &match);
+        outcome = hfd_route_match(fx->router, matches[i].listener,
+                                  hfd_method_parse(hfd_slice_of(matches[i].method)), &path, &match);
         hfd_allow_format(match.methods, allow);
-        if (outcome != cases[i].outcome || strcmp(allow, cases[i].allow) != 0 ||
-            match.dialect != cases[i].dialect)
-            fail_msg("%s %s: outcome %d, allow \"%s\", dialect %d", cases[i].method, cases[i].path,
-                     outcome, allow, match.dialect);
-        if (cases[i].name != NULL)
-            assert_string_equal(match.route->name, cases[i].name);
-        if (cases[i].first != NULL)
-            assert_true(hfd_slice_is(match.params[0], cases[i].first));
+        if (outcome != matches[i].outcome || strcmp(allow, matches[i].allow) != 0 ||
+            match.dialect != matches[i].dialect)
+            fail_msg("%s %s: outcome %d, allow \"%s\", dialect %d", matches[i].method,
+                     matches[i].path, outcome, allow, match.dialect);
+        if (matches[i].name != NULL)
+            assert_string_equal(match.route->name, matches[i].name);
+        if (matches[i].first != NULL)
+            assert_true(hfd_slice_is(match.params[0], matches[i].first));
     }
 }
 

@@ -1,10 +1,11 @@
 /* See fetch.h. */
 #include "handlers/auth/fetch.h"
 
-#include <curl/curl.h>
+#include "driver/base/clock.h"
+#include "driver/base/curlx.h"
 
-#define CONNECT_TIMEOUT_S 5L
-#define TIMEOUT_S 10L
+#define CONNECT_TIMEOUT_US (5 * HFD_US_PER_S)
+#define TIMEOUT_US (10 * HFD_US_PER_S)
 
 static size_t on_body(char *data, size_t size, size_t count, void *ctx)
 {
@@ -14,30 +15,15 @@ static size_t on_body(char *data, size_t size, size_t count, void *ctx)
     return b->rc == HFD_OK ? size * count : 0;
 }
 
-/* Sets one option, and keeps the first failure, which can only be memory. */
-#define SET(option, value)                                                                         \
-    do {                                                                                           \
-        if (code == CURLE_OK)                                                                      \
-            code = curl_easy_setopt(curl, (option), (value));                                      \
-    } while (0)
-
 static CURLcode perform(CURL *curl, const char *url, struct hfd_buf *body, long *status)
 {
-    CURLcode code = CURLE_OK;
+    const struct hfd_curlx_limits limits = {.connect_timeout_us = CONNECT_TIMEOUT_US,
+                                            .timeout_us = TIMEOUT_US};
+    CURLcode code = hfd_curlx_set_limits(curl, &limits);
 
-    SET(CURLOPT_URL, url);
-    SET(CURLOPT_PROTOCOLS_STR, "http,https");
-    SET(CURLOPT_FOLLOWLOCATION, 0L);
-    SET(CURLOPT_PROXY, "");
-    SET(CURLOPT_NETRC, (long)CURL_NETRC_IGNORED);
-    SET(CURLOPT_NOSIGNAL, 1L);
-    SET(CURLOPT_SSL_VERIFYPEER, 1L);
-    SET(CURLOPT_SSL_VERIFYHOST, 2L);
-    SET(CURLOPT_SSLVERSION, (long)CURL_SSLVERSION_TLSv1_2);
-    SET(CURLOPT_CONNECTTIMEOUT, CONNECT_TIMEOUT_S);
-    SET(CURLOPT_TIMEOUT, TIMEOUT_S);
-    SET(CURLOPT_WRITEFUNCTION, on_body);
-    SET(CURLOPT_WRITEDATA, body);
+    HFD_CURLX_SET(code, curl, CURLOPT_URL, url);
+    HFD_CURLX_SET(code, curl, CURLOPT_WRITEFUNCTION, on_body);
+    HFD_CURLX_SET(code, curl, CURLOPT_WRITEDATA, body);
     if (code == CURLE_OK)
         code = curl_easy_perform(curl);
     if (code == CURLE_OK)

@@ -2,25 +2,23 @@
 #include "handlers/client/http.h"
 
 #include "driver/base/clock.h"
+#include "driver/base/curlx.h"
 #include "driver/base/file.h"
 #include "driver/base/secret.h"
 #include "driver/base/url.h"
-
-#include <curl/curl.h>
 
 #include <stdlib.h>
 
 #define TOKEN_MAX_BYTES 16384
 #define HEAD_MAX_BYTES ((size_t)256 * 1024)
-#define CONNECT_TIMEOUT_MS 10000L
-#define URL_MAX_BYTES 8192
+#define CONNECT_TIMEOUT_US (10 * HFD_US_PER_S)
 #define US_PER_MS INT64_C(1000)
 #define WAIT_PIECE_US (INT64_C(200) * US_PER_MS)
 
 struct hfd_client_http {
     struct hfd_client_config config;
     CURLM *multi;
-    struct hfd_secret token; /* with its NUL; len 0 without a token */
+    struct hfd_secret token; /* len 0 without a token */
 };
 
 /* ---- opening ---- */
@@ -39,7 +37,7 @@ static hfd_rc read_token(const char *path, struct hfd_secret *out, struct hfd_er
     if (rc == HFD_OK && (text.len == 0 || memchr(text.p, '\n', text.len) != NULL))
         rc = hfd_fail(err, HFD_INVALID, "token file %s: expected one line with a token", path);
     if (rc == HFD_OK)
-        rc = hfd_secret_init(out, text.len + 1, err);
+        rc = hfd_secret_init(out, text.len, err);
     if (rc == HFD_OK)
         memcpy(out->p, text.p, text.len);
     if (b.p != NULL)
@@ -104,49 +102,18 @@ static size_t on_head(char *p, size_t size, size_t n, void *arg)
     return answer->head.rc == HFD_OK ? size * n : 0;
 }
 
-/* Adds "name: value"; an empty value has libcurl's form "name;". */
-static bool add_header(struct curl_slist **list, const char *name, hfd_slice value)
-{
-    struct curl_slist *longer;
-    struct hfd_buf line;
-
-    hfd_buf_init(&line, HEAD_MAX_BYTES);
-    hfd_buf_add(&line, hfd_slice_of(name));
-    if (value.len > 0)
-        hfd_buf_lit(&line, ": ");
-    else
-        hfd_buf_addc(&line, ';');
-    hfd_buf_add(&line, value);
-    hfd_buf_addc(&line, '\0');
-    longer = line.rc == HFD_OK ? curl_slist_append(*list, line.p) : NULL;
-    if (line.p != NULL)
-        explicit_bzero(line.p, line.cap);
-    hfd_buf_fini(&line);
-    if (longer != NULL)
-        *list = longer;
-    return longer != NULL;
-}
-
 static bool add_headers(const struct hfd_client_http *http, const struct hfd_client_request *r,
                         struct curl_slist **list)
 {
-    char bearer[TOKEN_MAX_BYTES];
-    bool ok = add_header(list, "Accept", HFD_SLICE("application/json"));
+    bool ok = hfd_curlx_line_add(list, "Accept: application/json");
 
     if (ok && r->body.p != NULL)
-        ok = add_header(list, "Content-Type", HFD_SLICE("application/json"));
+        ok = hfd_curlx_line_add(list, "Content-Type: application/json");
     /* Without this libcurl may ask for a 100 before it sends a body. */
-    ok = ok && (*list = curl_slist_append(*list, "Expect:")) != NULL;
+    ok = ok && hfd_curlx_line_add(list, "Expect:");
     for (size_t i = 0; ok && i < r->header_count; i++)
-        ok = add_header(list, r->headers[i].name, r->headers[i].value);
-    if (ok && http->token.len > 0) {
-        const int n = snprintf(bearer, sizeof(bearer), "Bearer %s", (const char *)http->token.p);
-
-        ok = n > 0 && (size_t)n < sizeof(bearer) &&
-             add_header(list, "Authorization", (hfd_slice){bearer, (size_t)n});
-        explicit_bzero(bearer, sizeof(bearer));
-    }
-    return ok;
+        ok = hfd_curlx_header_add(list, r->headers[i].name, r->headers[i].value);
+    return ok && hfd_curlx_bearer_add(list, &http->token);
 }
 
 /* A request on its way. */
@@ -154,52 +121,39 @@ struct transfer {
     CURL *easy;
     struct curl_slist *headers;
     struct hfd_client_answer *answer;
-    char url[URL_MAX_BYTES];
 };
 
-static void set_body(const struct transfer *t, const struct hfd_client_request *r)
+/* Sets the URL: the base without its last slashes, and the path behind it. */
+static CURLcode set_url(const struct hfd_client_http *http, CURL *easy, const char *path)
 {
-    if (r->body.p == NULL) {
-        (void)curl_easy_setopt(t->easy, CURLOPT_CUSTOMREQUEST, r->method);
-        return;
-    }
-    (void)curl_easy_setopt(t->easy, CURLOPT_POST, 1L);
-    (void)curl_easy_setopt(t->easy, CURLOPT_CUSTOMREQUEST, r->method);
-    (void)curl_easy_setopt(t->easy, CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t)r->body.len);
-    (void)curl_easy_setopt(t->easy, CURLOPT_POSTFIELDS, r->body.p);
+    hfd_slice pieces[] = {hfd_slice_of(http->config.url), HFD_SLICE("/"), hfd_slice_of(path)};
+
+    while (pieces[0].len > 0 && pieces[0].p[pieces[0].len - 1] == '/')
+        pieces[0].len--;
+    return hfd_curlx_set_url(easy, pieces, sizeof(pieces) / sizeof(pieces[0]));
 }
 
-static void set_options(const struct hfd_client_http *http, const struct transfer *t)
+static bool set_options(const struct hfd_client_http *http, const struct transfer *t,
+                        const struct hfd_client_request *r)
 {
-    CURL *e = t->easy;
+    const struct hfd_curlx_limits limits = {.connect_timeout_us = CONNECT_TIMEOUT_US,
+                                            .timeout_us = http->config.timeout_us,
+                                            .proxy_of_environment = true};
+    CURLcode code = hfd_curlx_set_limits(t->easy, &limits);
 
-    (void)curl_easy_setopt(e, CURLOPT_URL, t->url);
-    (void)curl_easy_setopt(e, CURLOPT_HTTPHEADER, t->headers);
-    (void)curl_easy_setopt(e, CURLOPT_PROTOCOLS_STR, "http,https");
-    (void)curl_easy_setopt(e, CURLOPT_HTTP_VERSION, (long)CURL_HTTP_VERSION_1_1);
-    (void)curl_easy_setopt(e, CURLOPT_NOSIGNAL, 1L);
-    (void)curl_easy_setopt(e, CURLOPT_PATH_AS_IS, 1L);
-    (void)curl_easy_setopt(e, CURLOPT_USERAGENT, "hyperfleet-driver/" HFD_VERSION);
-    (void)curl_easy_setopt(e, CURLOPT_CONNECTTIMEOUT_MS, CONNECT_TIMEOUT_MS);
-    (void)curl_easy_setopt(e, CURLOPT_TIMEOUT_MS, (long)(http->config.timeout_us / US_PER_MS));
-    (void)curl_easy_setopt(e, CURLOPT_WRITEFUNCTION, on_body);
-    (void)curl_easy_setopt(e, CURLOPT_WRITEDATA, t->answer);
-    (void)curl_easy_setopt(e, CURLOPT_HEADERFUNCTION, on_head);
-    (void)curl_easy_setopt(e, CURLOPT_HEADERDATA, t->answer);
-    (void)curl_easy_setopt(e, CURLOPT_PRIVATE, t->answer);
+    if (code == CURLE_OK)
+        code = set_url(http, t->easy, r->path);
+    if (code == CURLE_OK)
+        code = hfd_curlx_set_method(t->easy, r->method, r->body);
+    HFD_CURLX_SET(code, t->easy, CURLOPT_HTTPHEADER, t->headers);
+    HFD_CURLX_SET(code, t->easy, CURLOPT_WRITEFUNCTION, on_body);
+    HFD_CURLX_SET(code, t->easy, CURLOPT_WRITEDATA, t->answer);
+    HFD_CURLX_SET(code, t->easy, CURLOPT_HEADERFUNCTION, on_head);
+    HFD_CURLX_SET(code, t->easy, CURLOPT_HEADERDATA, t->answer);
+    HFD_CURLX_SET(code, t->easy, CURLOPT_PRIVATE, t->answer);
     if (http->config.ca_file != NULL)
-        (void)curl_easy_setopt(e, CURLOPT_CAINFO, http->config.ca_file);
-}
-
-static bool make_url(const struct hfd_client_http *http, const char *path, char *out)
-{
-    hfd_slice base = hfd_slice_of(http->config.url);
-    int n;
-
-    while (base.len > 0 && base.p[base.len - 1] == '/')
-        base.len--;
-    n = snprintf(out, URL_MAX_BYTES, "%.*s/%s", HFD_SLICE_FMT(base), path);
-    return n > 0 && n < URL_MAX_BYTES;
+        HFD_CURLX_SET(code, t->easy, CURLOPT_CAINFO, http->config.ca_file);
+    return code == CURLE_OK;
 }
 
 static void say_why(struct hfd_client_answer *answer, const char *why)
@@ -215,13 +169,8 @@ static void begin(struct hfd_client_http *http, const struct hfd_client_request 
     hfd_buf_init(&t->answer->body, HFD_CLIENT_ANSWER_MAX_BYTES);
     t->headers = NULL;
     t->easy = curl_easy_init();
-    if (t->easy == NULL || !make_url(http, r->path, t->url) || !add_headers(http, r, &t->headers)) {
-        say_why(t->answer, "the request cannot be made");
-        return;
-    }
-    set_options(http, t);
-    set_body(t, r);
-    if (curl_multi_add_handle(http->multi, t->easy) != CURLM_OK)
+    if (t->easy == NULL || !add_headers(http, r, &t->headers) || !set_options(http, t, r) ||
+        curl_multi_add_handle(http->multi, t->easy) != CURLM_OK)
         say_why(t->answer, "the request cannot be made");
 }
 
@@ -270,7 +219,7 @@ void hfd_client_send(struct hfd_client_http *http, const struct hfd_client_batch
         if (all[i].easy != NULL)
             (void)curl_multi_remove_handle(http->multi, all[i].easy);
         curl_easy_cleanup(all[i].easy);
-        curl_slist_free_all(all[i].headers);
+        hfd_curlx_headers_free(&all[i].headers);
     }
     free(all);
 }

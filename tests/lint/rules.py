@@ -62,7 +62,7 @@ LIBRARIES = (
     (r"h2o\.h|h2o/.*", ("handlers/http",)),
     (r"openssl/.*", ("handlers/http", "handlers/auth", "driver/backend", "tests")),
     (r"curl/curl\.h",
-     ("driver/backend", "driver/adapters", "driver/kube", "driver/sentinel", "handlers/auth",
+     ("driver/base", "driver/backend", "driver/kube", "driver/sentinel", "handlers/auth",
       "handlers/cli", "handlers/client", "tests")),
     (r"uthash\.h|utlist\.h", ("",)),
     (r"pcre2\.h", ("schemas",)),

@@ -10,6 +10,7 @@
 #include "driver/backend/remote/http_setup.h"
 #include "driver/backend/remote/retry_after.h"
 #include "driver/base/check.h"
+#include "driver/base/curlx.h"
 #include "driver/base/log.h"
 
 #define HEADERS_MAX_BYTES 65536
@@ -72,9 +73,7 @@ static void transfer_free(struct hfd_remote_transfer *t)
         (void)curl_multi_remove_handle(t->http->multi, t->easy);
         curl_easy_cleanup(t->easy);
     }
-    for (const struct curl_slist *h = t->headers; h != NULL; h = h->next)
-        explicit_bzero(h->data, strlen(h->data));
-    curl_slist_free_all(t->headers);
+    hfd_curlx_headers_free(&t->headers);
     hfd_buf_fini(&t->body);
     HFD_ASSERT(t->http->calls > 0);
     t->http->calls--;
@@ -160,29 +159,9 @@ static bool left_after_handshake(struct hfd_remote_transfer *t)
 /* Describes the failure, for logs and for the message of a deadline. */
 static const char *describe(struct hfd_remote_transfer *t, CURLcode code)
 {
-    static const struct {
-        CURLcode code;
-        const char *what;
-    } known[] = {
-        {CURLE_COULDNT_RESOLVE_HOST, "could not connect"},
-        {CURLE_COULDNT_CONNECT, "could not connect"},
-        {CURLE_OPERATION_TIMEDOUT, "no answer in time"},
-        {CURLE_SSL_CONNECT_ERROR, "TLS failed"},
-        {CURLE_PEER_FAILED_VERIFICATION, "TLS failed"},
-        {CURLE_SSL_CERTPROBLEM, "TLS failed"},
-        {CURLE_SSL_CIPHER, "TLS failed"},
-        {CURLE_SSL_CACERT_BADFILE, "TLS failed"},
-        {CURLE_SSL_ISSUER_ERROR, "TLS failed"},
-        {CURLE_WEIRD_SERVER_REPLY, "it does not speak HTTP/1.1"},
-        {CURLE_UNSUPPORTED_PROTOCOL, "it does not speak HTTP/1.1"},
-        {CURLE_FILESIZE_EXCEEDED, "the answer was not read"},
-    };
-    const char *what = NULL;
+    const char *what = hfd_curlx_meaning(code);
     const char *why = t->curl_says[0] != '\0' ? t->curl_says : curl_easy_strerror(code);
 
-    for (size_t i = 0; what == NULL && i < sizeof(known) / sizeof(known[0]); i++)
-        if (known[i].code == code)
-            what = known[i].what;
     if (what == NULL)
         what = left_after_handshake(t) ? "no whole answer after the TLS handshake; "
                                          "is remote.cert_file what is asked for?"

@@ -11,9 +11,11 @@
 #include "handlers/cli/serve_driver.h"
 #include "handlers/cli/serve_greet.h"
 #include "handlers/cli/serve_keys.h"
+#include "handlers/cli/serve_notify.h"
 #include "handlers/cli/serve_ops.h"
-#include "handlers/cli/serve_reseal.h"
 #include "handlers/cli/serve_remote.h"
+#include "handlers/cli/serve_reseal.h"
+#include "handlers/cli/serve_signals.h"
 #include "handlers/http/address.h"
 #include "handlers/web/web.h"
 #include "handlers/http/routes.h"
@@ -26,11 +28,8 @@
 #include <poll.h>
 #include <signal.h>
 #include <sys/eventfd.h>
-#include <sys/signalfd.h>
 #include <unistd.h>
 
-/* timeout(1) and others signal the process and then its group: signals within this time are one. */
-#define SAME_SIGNAL_MS 50
 #define WATCH_MS 2000 /* how often files that may change are looked at */
 /* Time to close after the store has failed, when open work cannot finish. */
 #define BROKEN_GRACE_S 5
@@ -39,6 +38,7 @@ struct serve {
     struct hfd_settings *settings;
     int signal_fd;
     int broken_fd; /* written by the store's writer if the store fails */
+    struct hfd_serve_notify notify;
     bool has_data; /* there was a database before the start */
     struct hfd_steady steady;
     const char *clock_path;
@@ -57,20 +57,10 @@ struct serve {
 
 /* --- signals --- */
 
-static void signals_of_ours(sigset_t *set)
-{
-    (void)sigemptyset(set);
-    (void)sigaddset(set, SIGTERM);
-    (void)sigaddset(set, SIGINT);
-    (void)sigaddset(set, SIGHUP);
-}
-
 static enum hfd_exit open_signals(struct serve *s, struct hfd_err *err)
 {
-    sigset_t set;
-
-    signals_of_ours(&set);
-    s->signal_fd = signalfd(-1, &set, SFD_CLOEXEC);
+    hfd_serve_notify_open(&s->notify);
+    s->signal_fd = hfd_serve_signals_open();
     s->broken_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     if (s->signal_fd >= 0 && s->broken_fd >= 0)
         return HFD_EXIT_OK;
@@ -84,6 +74,7 @@ static void close_signals(struct serve *s)
         (void)close(s->signal_fd);
     if (s->broken_fd >= 0)
         (void)close(s->broken_fd);
+    hfd_serve_notify_close(&s->notify);
 }
 
 /* --- what the settings name --- */
@@ -460,23 +451,23 @@ static void log_ready(struct serve *s)
 
 static void reload(struct serve *s)
 {
+    hfd_serve_notify_reloading(&s->notify);
     hfd_guard_look(s->guard);
     if (s->remote.thread != NULL)
         hfd_remote_reload(s->remote.thread);
     hfd_server_watch(s->server, true);
     hfd_serve_keys_hangup(&s->keys, s->store, &s->driver);
     hfd_serve_reseal_wake(s->reseal);
+    hfd_serve_notify_ready(&s->notify);
 }
 
 /* Handles one signal. Returns it if it ends the server, else 0. */
 static uint32_t on_signal(struct serve *s)
 {
-    struct signalfd_siginfo info;
+    const uint32_t signo = hfd_serve_signals_read(s->signal_fd);
 
-    if (read(s->signal_fd, &info, sizeof(info)) != sizeof(info))
-        return 0;
-    if (info.ssi_signo != SIGHUP)
-        return info.ssi_signo;
+    if (signo != SIGHUP)
+        return signo;
     reload(s);
     return 0;
 }
@@ -493,7 +484,7 @@ static uint32_t wait_for_the_end(struct serve *s)
         struct pollfd fds[] = {{.fd = s->signal_fd, .events = POLLIN},
                                {.fd = s->broken_fd, .events = POLLIN}};
 
-        if (poll(fds, 2, WATCH_MS) < 0 && errno != EINTR) {
+        if (poll(fds, 2, hfd_serve_notify_wait_ms(&s->notify, WATCH_MS)) < 0 && errno != EINTR) {
             HFD_LOG(HFD_LOG_ERROR, "stopping: cannot wait for signals",
                     HFD_LOG_CSTR("error", strerror(errno)));
             s->status = HFD_EXIT_INTERNAL;
@@ -509,33 +500,9 @@ static uint32_t wait_for_the_end(struct serve *s)
             signo = on_signal(s);
         else
             hfd_server_watch(s->server, false);
+        hfd_serve_notify_look(&s->notify, hfd_server_stall_us(s->server));
     }
     return signo;
-}
-
-static void on_second_signal(int signo)
-{
-    _exit(signo == SIGALRM ? HFD_EXIT_INTERNAL : HFD_EXIT_CUT_SHORT);
-}
-
-/* From now on SIGTERM or SIGINT ends the process at once. */
-static void arm_second_signal(const struct serve *s)
-{
-    const struct sigaction action = {.sa_handler = on_second_signal};
-    struct pollfd same = {.fd = s->signal_fd, .events = POLLIN};
-    struct signalfd_siginfo info;
-    sigset_t set;
-
-    if (poll(&same, 1, SAME_SIGNAL_MS) == 1 && read(s->signal_fd, &info, sizeof(info)) < 0)
-        HFD_LOG(HFD_LOG_WARN, "cannot read a signal", HFD_LOG_CSTR("error", strerror(errno)));
-    (void)sigaction(SIGTERM, &action, NULL);
-    (void)sigaction(SIGINT, &action, NULL);
-    (void)sigaction(SIGALRM, &action, NULL);
-    (void)sigemptyset(&set);
-    (void)sigaddset(&set, SIGTERM);
-    (void)sigaddset(&set, SIGINT);
-    (void)sigaddset(&set, SIGALRM); /* the parent may have blocked them */
-    (void)pthread_sigmask(SIG_UNBLOCK, &set, NULL);
 }
 
 static void run(struct serve *s)
@@ -554,8 +521,10 @@ static void run(struct serve *s)
     }
     if (opened == STEP_COUNT) {
         log_ready(s);
+        hfd_serve_notify_ready(&s->notify);
         signo = wait_for_the_end(s);
-        arm_second_signal(s);
+        hfd_serve_notify_stopping(&s->notify);
+        hfd_serve_signals_arm_second(s->signal_fd);
         if (signo == 0)
             (void)alarm(BROKEN_GRACE_S);
         else
@@ -570,14 +539,11 @@ static void run(struct serve *s)
 
 enum hfd_exit hfd_cmd_serve(int argc, const char *const *argv)
 {
-    struct serve s = {.signal_fd = -1, .broken_fd = -1, .status = HFD_EXIT_OK};
+    struct serve s = {.signal_fd = -1, .broken_fd = -1, .notify.to.fd = -1, .status = HFD_EXIT_OK};
     struct hfd_cli_args args = {.argc = argc, .argv = argv};
     struct hfd_err err = {0};
-    sigset_t set;
 
-    signals_of_ours(&set);
-    (void)pthread_sigmask(SIG_BLOCK, &set,
-                          NULL); /* before the first thread, so that all threads block them */
+    hfd_serve_signals_block(); /* before the first thread, so that all threads block them */
     (void)signal(SIGPIPE, SIG_IGN);
     (void)umask(077);
     s.status = hfd_cli_settings("serve", &args, &s.settings);

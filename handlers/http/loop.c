@@ -146,6 +146,7 @@ static hfd_rc loop_open(struct hfd_loop *loop)
     h2o_multithread_register_receiver(loop->ctx.queue, &loop->wake, on_wake);
     loop->sink.post = hfd_exchange_post;
     loop->swept_us = hfd_loop_mono_us(loop);
+    atomic_store(&loop->turned_us, loop->swept_us);
     if (s->app->store != NULL)
         rc = hfd_store_reader_open(s->app->store, &loop->reader, &loop->start_err);
     if (rc == HFD_OK)
@@ -218,6 +219,7 @@ static bool go_on_draining(struct hfd_loop *loop, int64_t now_us)
 static void sweep(struct hfd_loop *loop, int64_t now_us)
 {
     loop->swept_us = now_us;
+    atomic_store(&loop->turned_us, now_us);
     hfd_conn_sweep(loop, now_us);
     for (unsigned i = 0; i < HFD_LISTENER_COUNT; i++)
         resume_listener(&loop->listeners[i]);

@@ -99,7 +99,8 @@ struct hfd_loop {
     bool late;  /* the drain timeout has passed */
     int64_t drain_until_us;
     int64_t swept_us;
-    size_t exchanges; /* exchanges that exist, with or without a client */
+    atomic_llong turned_us; /* any thread: mono, of the last sweep */
+    size_t exchanges;       /* exchanges that exist, with or without a client */
 };
 
 /** Starts the thread of a loop and waits until it is ready. Thread: start-up. */

@@ -195,6 +195,19 @@ void hfd_server_watch(struct hfd_server *s, bool forced)
     hfd_tls_watch(s->tls, hfd_clock_wall_us(s->app->clock), forced);
 }
 
+int64_t hfd_server_stall_us(const struct hfd_server *s)
+{
+    const int64_t now_us = hfd_clock_mono_us(s->app->clock);
+    int64_t stall_us = 0;
+
+    for (unsigned i = 0; i < s->loops_started; i++) {
+        const int64_t us = now_us - atomic_load(&s->loops[i].turned_us);
+
+        stall_us = us > stall_us ? us : stall_us;
+    }
+    return stall_us;
+}
+
 hfd_rc hfd_server_start(struct hfd_server *s, struct hfd_err *err)
 {
     for (unsigned i = 0; i < s->loop_count; i++) {

@@ -36,6 +36,11 @@ bool hfd_server_has_tls(const struct hfd_server *s);
  * seconds, and with `forced` at SIGHUP. Thread: main.
  */
 void hfd_server_watch(struct hfd_server *s, bool forced);
+/**
+ * Returns the longest time that a loop has not turned. Every loop turns once a second at least,
+ * unless it hangs. Thread: main.
+ */
+int64_t hfd_server_stall_us(const struct hfd_server *s);
 /** Starts the loop threads. */
 HFD_MUST_CHECK hfd_rc hfd_server_start(struct hfd_server *s, struct hfd_err *err);
 /**

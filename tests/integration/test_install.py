@@ -37,13 +37,26 @@ class Install(unittest.TestCase):
                                                            "SECURITY.md", "LICENSE"] + pages}
         wanted |= {"share/hyperfleet-driver/schemas/" + name
                    for name in ("openapi.yaml", "openapi.json", "input.json")}
+        wanted |= {"share/hyperfleet-driver/hyperfleet-driver.yaml",
+                   "lib/systemd/system/hyperfleet-driver.service"}
         self.assertEqual(self.files, wanted)
 
-    def test_the_program_runs(self):
-        program = os.path.join(self.prefix, "bin/hyperfleet-driver")
-        done = subprocess.run([program, "version"], stdout=subprocess.PIPE, text=True, check=True)
-        document = json.loads(self.read("share/hyperfleet-driver/schemas/openapi.json"))
-        self.assertIn(document["info"]["version"], done.stdout)
+    # The unit starts the installed program; the rest of it is the one of the repository.
+    def test_the_unit(self):
+        with open(os.path.join(ROOT, "docker/systemd/hyperfleet-driver.service"),
+                  encoding="utf-8") as file:
+            unit = file.read()
+        self.assertIn("\nExecStart=/usr/bin/hyperfleet-driver serve ", unit)
+        self.assertEqual(self.read("lib/systemd/system/hyperfleet-driver.service"),
+                         unit.replace("=/usr/bin/", "=%s/bin/" % self.prefix))
+
+    # The settings to begin with are valid, and the unit starts with them.
+    def test_the_settings(self):
+        path = os.path.join(self.prefix, "share/hyperfleet-driver/hyperfleet-driver.yaml")
+        done = subprocess.run([PROGRAM, "config", "show", "--config", path],
+                              stdout=subprocess.PIPE, text=True, check=True,
+                              env={"PATH": os.environ["PATH"]})
+        self.assertIn('data: "/var/lib/hyperfleet-driver"', done.stdout)
 
     # Links from the README to the manual lead somewhere.
     def test_links_of_the_readme(self):

@@ -116,6 +116,15 @@ static void handle_gate_view(struct hfd_exchange *x)
     hfd_exchange_view(x, txn_gate, arg, on_gate_passed);
 }
 
+/* Blocks the loop itself, as no handler may. */
+static void handle_hang(struct hfd_exchange *x)
+{
+    int passed = 0;
+
+    HFD_ASSERT(txn_gate(NULL, &passed, NULL) == HFD_OK);
+    send_text(x, 200, HFD_SLICE("turns again"));
+}
+
 static void handle_echo(struct hfd_exchange *x)
 {
     const struct hfd_request *r = hfd_exchange_request(x);
@@ -165,6 +174,7 @@ static const struct hfd_route table[] = {
     {HFD_LISTENER_MAIN, HFD_METHOD_PUT,    "/echo",  "echo",  HFD_DIALECT_DRIVER, handle_echo, NULL, 0, HFD_NEED_OPEN},
     {HFD_LISTENER_MAIN, HFD_METHOD_PUT,    "/gate",  "gate",  HFD_DIALECT_DRIVER, handle_gate, NULL, 0, HFD_NEED_OPEN},
     {HFD_LISTENER_MAIN, HFD_METHOD_GET,    "/gate",  "gate",  HFD_DIALECT_DRIVER, handle_gate_view, NULL, 0, HFD_NEED_OPEN},
+    {HFD_LISTENER_MAIN, HFD_METHOD_GET,    "/hang",  "hang",  HFD_DIALECT_DRIVER, handle_hang, NULL, 0, HFD_NEED_OPEN},
     {HFD_LISTENER_MAIN, HFD_METHOD_GET,    "/empty", "empty", HFD_DIALECT_DRIVER, handle_empty, NULL, 0, HFD_NEED_OPEN},
     {HFD_LISTENER_MAIN, HFD_METHOD_DELETE, "/empty", "empty", HFD_DIALECT_DRIVER, handle_empty, NULL, 0, HFD_NEED_OPEN},
     {HFD_LISTENER_MAIN, HFD_METHOD_GET,    "/big",   "big",   HFD_DIALECT_DRIVER, handle_big, NULL, 0, HFD_NEED_OPEN},
@@ -599,6 +609,30 @@ static void sweep_after(int64_t seconds)
     assert_contains(converse("GET /echo HTTP/1.1\r\n" HOST CLOSE "\r\n"), "HTTP/1.1 200 ");
 }
 
+/* The watchdog sees a loop that hangs, and one that turns again. */
+static void a_loop_that_hangs_is_seen(void **state)
+{
+    static const char *const flags[] = {"--http-threads", "1"};
+    const int64_t jump_us = 100 * HFD_US_PER_S;
+    char text[65536];
+    int hung;
+
+    (void)state;
+    start(flags, 2);
+    sweep_after(100);
+    assert_true(hfd_server_stall_us(fx.server) < jump_us);
+    hung = dial(HFD_LISTENER_MAIN, 0);
+    say(hung, "GET /hang HTTP/1.1\r\n" HOST CLOSE "\r\n");
+    gate_await(1);
+    atomic_fetch_add(&added_us, jump_us);
+    assert_true(hfd_server_stall_us(fx.server) >= jump_us);
+    gate_set(true);
+    (void)hear(hung, NULL, 0, text, sizeof(text));
+    (void)close(hung);
+    sweep_after(1);
+    assert_true(hfd_server_stall_us(fx.server) < jump_us);
+}
+
 /* How many slow readers were cut off so far, as the metrics tell. */
 static int write_timeouts(void)
 {
@@ -818,6 +852,7 @@ int main(void)
         cmocka_unit_test_teardown(clients_may_leave, finish),
         cmocka_unit_test_teardown(slow_senders_are_cut_off, finish),
         cmocka_unit_test_teardown(slow_readers_are_cut_off, finish),
+        cmocka_unit_test_teardown(a_loop_that_hangs_is_seen, finish),
         cmocka_unit_test_teardown(stopping_drains, finish),
         cmocka_unit_test_teardown(draining_has_an_end, finish),
         cmocka_unit_test_teardown(addresses_are_checked, finish),

@@ -10,7 +10,7 @@ struct hfd_nearest {
     size_t edits;    /* of the nearest so far; at first one more than what counts as near */
 };
 
-/** Begins a search. Near means an edit in three characters at most. */
+/** Begins a search. Near means an edit in three characters at most; a swap of two is one edit. */
 static inline struct hfd_nearest hfd_nearest_to(hfd_slice given)
 {
     return (struct hfd_nearest){given, given.len / 3 + 1};

@@ -4,6 +4,7 @@
 #include "driver/base/buf.h"
 #include "driver/base/log.h"
 #include "driver/base/metrics.h"
+#include "driver/base/nearest.h"
 #include "store/store.h"
 
 #define ADAPTER_MAX_BYTES 64 /* a label has no more */
@@ -15,9 +16,21 @@ struct note {
     char adapter[ADAPTER_MAX_BYTES + 1];
 };
 
+hfd_slice hfd_fleet_required_near(hfd_slice adapter, const struct hfd_adapter_names *required)
+{
+    struct hfd_nearest n = hfd_nearest_to(adapter);
+    hfd_slice near = HFD_SLICE("");
+
+    for (size_t i = 0; i < required->count; i++)
+        if (hfd_nearest_consider(&n, required->items[i]))
+            near = required->items[i];
+    return near;
+}
+
 static void log_first(const struct note *n)
 {
     struct hfd_buf b;
+    hfd_slice near;
 
     hfd_buf_init(&b, LINE_MAX_BYTES);
     hfd_buf_addf(&b, "adapter %s reports and is not required; required: ", n->adapter);
@@ -25,6 +38,9 @@ static void log_first(const struct note *n)
         hfd_buf_addf(&b, "%s%.*s", i > 0 ? ", " : "", HFD_SLICE_FMT(n->required->items[i]));
     if (n->required->count == 0)
         hfd_buf_lit(&b, "none");
+    near = hfd_fleet_required_near(hfd_slice_of(n->adapter), n->required);
+    if (near.len > 0)
+        hfd_buf_addf(&b, "; did you mean %.*s?", HFD_SLICE_FMT(near));
     hfd_buf_addc(&b, '\0');
     if (b.rc == HFD_OK)
         HFD_LOG(HFD_LOG_WARN, b.p, HFD_LOG_CSTR("adapter", n->adapter));

@@ -1,6 +1,7 @@
 /*
  * Counts the reports of adapters that are not required, which often have a misspelt name. The first
- * report of each such adapter is logged. Thread: writer, inside a transaction function.
+ * report of each such adapter is logged, with the required name that is near. Thread: writer,
+ * inside a transaction function.
  */
 #ifndef HFD_FLEET_NOT_REQUIRED_H
 #define HFD_FLEET_NOT_REQUIRED_H
@@ -19,5 +20,11 @@ struct hfd_txn;
 HFD_MUST_CHECK hfd_rc hfd_fleet_count_not_required(struct hfd_txn *tx, hfd_slice adapter,
                                                    const struct hfd_adapter_names *required,
                                                    struct hfd_err *err);
+
+/**
+ * Finds the required adapter whose name a given one misspells.
+ * @return its name, which lives as long as the list; empty when none is near
+ */
+hfd_slice hfd_fleet_required_near(hfd_slice adapter, const struct hfd_adapter_names *required);
 
 #endif

@@ -145,7 +145,8 @@ class NotRequired(Metrics):
         self.fleet.accepted(pool, "dns")
         eventually(lambda: len(self.lines()) == 2, "the second line")
         self.assertEqual([(r["level"], r["msg"], r["adapter"]) for r in self.lines()], [
-            ("warn", "adapter dsn reports and is not required; required: validation, dns", "dsn"),
+            ("warn", "adapter dsn reports and is not required; required: validation, dns; "
+             "did you mean dns?", "dsn"),
             ("warn", "adapter dns reports and is not required; required: validation", "dns")])
         name = "hfd_reports_not_required_total"
         self.assertEqual(self.sample(name, adapter="dsn"), 2)

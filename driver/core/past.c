@@ -120,8 +120,9 @@ static struct hfd_past_key key_of(const struct hfd_resource_row *row)
     return (struct hfd_past_key){row->kind, row->op, row->op_size};
 }
 
+/* @param out  the same operations as in->past */
 static hfd_rc load_past(const struct hfd_ctx *c, const struct hfd_past_key *key,
-                        struct hfd_estimate_input *in)
+                        struct hfd_estimate_input *in, struct hfd_past **out)
 {
     struct hfd_past_list rows;
     struct hfd_past *past;
@@ -142,9 +143,23 @@ static hfd_rc load_past(const struct hfd_ctx *c, const struct hfd_past_key *key,
         hfd_milestones_parse(rows.rows[i].milestones, &past[in->past_count].milestones);
         in->past_count++;
     }
-    in->past = past;
+    in->past = *out = past;
     in->size = key->size;
     return HFD_OK;
+}
+
+/* A milestone that came with the end says nothing about the end: an estimate does not use it. */
+static void leave_last(const struct hfd_estimate_input *in, struct hfd_past *past)
+{
+    for (size_t i = 0; i < in->past_count; i++) {
+        struct hfd_milestones *all = &past[i].milestones;
+        size_t kept = 0;
+
+        for (size_t k = 0; k < all->count; k++)
+            if (all->items[k].at_us / US_PER_MS < past[i].took_us / US_PER_MS)
+                all->items[kept++] = all->items[k];
+        all->count = kept;
+    }
 }
 
 static hfd_rc make_plan(const struct hfd_ctx *c, const struct hfd_estimate_input *in,
@@ -239,16 +254,19 @@ static hfd_rc forecast(const struct hfd_ctx *c, const struct hfd_past_key *key,
                        struct hfd_estimate_input *in, struct hfd_resource_row *row)
 {
     struct hfd_forecast_row f;
+    struct hfd_past *past;
     hfd_rc rc = hfd_forecast_row_get(c->tx, key, c->mem, &f, c->err);
 
     if (rc == HFD_NOT_FOUND ||
         (rc == HFD_OK && (f.prior_us != in->prior_us || f.deadline_us != in->deadline_us))) {
         f = (struct hfd_forecast_row){.prior_us = in->prior_us, .deadline_us = in->deadline_us};
-        rc = load_past(c, key, in);
-        if (rc == HFD_OK)
-            rc = make_plan(c, in, &f.plan);
+        rc = load_past(c, key, in, &past);
         if (rc == HFD_OK)
             rc = usual_of(c, in, &f.usual);
+        if (rc == HFD_OK) {
+            leave_last(in, past);
+            rc = make_plan(c, in, &f.plan);
+        }
         if (rc == HFD_OK)
             rc = hfd_forecast_row_put(c->tx, key, &f, c->err);
     }
@@ -284,6 +302,7 @@ static hfd_rc follow(const struct hfd_ctx *c, const struct hfd_parts *parts,
     struct hfd_milestones done = {.count = 0};
     struct hfd_estimate_input in = input_of(row, &done);
     const struct hfd_past_key key = key_of(row);
+    struct hfd_past *past;
     size_t known;
     hfd_rc rc;
 
@@ -295,8 +314,27 @@ static hfd_rc follow(const struct hfd_ctx *c, const struct hfd_parts *parts,
         return rc;
     rc = format_milestones(c, &done, &row->op_milestones);
     if (rc == HFD_OK)
-        rc = load_past(c, &key, &in);
-    return rc == HFD_OK && hfd_estimate_is_news(&in, known) ? make_plan(c, &in, &row->op_plan) : rc;
+        rc = load_past(c, &key, &in, &past);
+    if (rc != HFD_OK)
+        return rc;
+    leave_last(&in, past);
+    return hfd_estimate_is_news(&in, known) ? make_plan(c, &in, &row->op_plan) : HFD_OK;
+}
+
+/* The last adapters bring the end, so their milestones are not in the row yet. */
+static hfd_rc add_last(const struct hfd_ctx *c, const struct hfd_parts *parts,
+                       struct hfd_resource_row *row)
+{
+    struct hfd_milestones done = {.count = 0};
+    size_t known;
+    hfd_rc rc;
+
+    hfd_milestones_parse(row->op_milestones, &done);
+    known = done.count;
+    rc = add_reached(c, parts, row->op == HFD_OP_DELETE, row->updated_us - row->op_started_us,
+                     &done);
+    return rc == HFD_OK && done.count > known ? format_milestones(c, &done, &row->op_milestones)
+                                              : rc;
 }
 
 static hfd_rc end(const struct hfd_ctx *c, enum hfd_ending ending, int64_t ended_us,
@@ -329,9 +367,15 @@ static enum hfd_ending ending_of(const struct hfd_resource_row *row)
 hfd_rc hfd_past_follow(const struct hfd_ctx *c, const struct hfd_parts *parts,
                        struct hfd_resource_row *row)
 {
+    hfd_rc rc = HFD_OK;
+
     if (row->op_plan.len == 0)
         return HFD_OK;
-    return goes_on(row) ? follow(c, parts, row) : end(c, ending_of(row), row->updated_us, row);
+    if (goes_on(row))
+        return follow(c, parts, row);
+    if (ending_of(row) == HFD_ENDING_DONE && row->updated_us > row->op_started_us)
+        rc = add_last(c, parts, row);
+    return rc == HFD_OK ? end(c, ending_of(row), row->updated_us, row) : rc;
 }
 
 hfd_rc hfd_past_leave(const struct hfd_ctx *c, struct hfd_resource_row *row)

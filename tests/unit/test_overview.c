@@ -515,6 +515,7 @@ static void a_resource_is_told_whole(void **state)
     assert_true(adapter_of(&r.detail, "validation")->done);
     assert_int_equal(adapter_of(&r.detail, "validation")->took_us, 40 * S);
     assert_int_equal(adapter_of(&r.detail, "validation")->usual_us, 40 * S);
+    assert_int_equal(adapter_of(&r.detail, "dns")->usual_us, 60 * S);
     assert_int_equal(adapter_of(&r.detail, "validation")->reported_us, world_now(w) - 20 * S);
     assert_false(adapter_of(&r.detail, "dns")->done);
     assert_false(adapter_of(&r.detail, "dns")->reported);

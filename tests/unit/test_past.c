@@ -160,6 +160,8 @@ static void says_what_is_usual(void **state)
     create_many(w, 5, 10, 60);
     doc = put(w, "second");
     assert_contains(doc.hint.message, "dns, usually 10 s (has not reported)");
+    /* These come with the end. */
+    assert_contains(doc.hint.message, "validation, usually 61 s (has not reported)");
     create_many(w, 5, 300, 600);
     /* An operation that goes on keeps what it began with. */
     cluster_report(w, "second", "validation", HFD_STATUS_TRUE, NULL);
@@ -326,7 +328,8 @@ static void endings(void **state)
     assert_last(w, HFD_OP_CREATE, 1, HFD_ENDING_DONE, 65);
     list = past(w, HFD_OP_CREATE);
     assert_int_equal(list.rows[0].size, 2);
-    assert_true(hfd_slice_is(list.rows[0].milestones, "c/dns=61000 c/validation=65000"));
+    assert_true(
+        hfd_slice_is(list.rows[0].milestones, "c/dns=61000 c/validation=65000 n/validation=65000"));
 
     (void)put(w, "failed");
     wait_s(w, 7);
@@ -368,8 +371,8 @@ static void milestones_of_updates_and_deletions(void **state)
     assert_true(hfd_slice_is(world_row(w, "a").op_milestones, "n/validation=0 c/dns=5000"));
     wait_s(w, 1);
     world_succeed_all(w, "a");
-    assert_true(
-        hfd_slice_is(past(w, HFD_OP_UPDATE).rows[0].milestones, "n/validation=0 c/dns=5000"));
+    assert_true(hfd_slice_is(past(w, HFD_OP_UPDATE).rows[0].milestones,
+                             "n/validation=0 c/dns=5000 c/validation=6000"));
 
     (void)del(w, "a");
     assert_true(hfd_slice_is(world_row(w, "a").op_milestones, ""));
@@ -386,6 +389,8 @@ static void milestones_of_updates_and_deletions(void **state)
                                               .available = HFD_STATUS_FALSE,
                                               .finalized = true});
     assert_true(past(w, HFD_OP_DELETE).rows[0].took_us == 12 * S);
+    assert_true(hfd_slice_is(past(w, HFD_OP_DELETE).rows[0].milestones,
+                             "c/dns=7000 n/validation=9000 c/validation=12000"));
 }
 
 /*

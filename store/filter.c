@@ -235,6 +235,10 @@ bool hfd_sql_is_age(const struct hfd_filter *f)
  */
 static void condition(struct hfd_sql *q, const struct hfd_filter *f)
 {
+    if (f->field == HFD_FIELD_CONDITION_PENDING) {
+        hfd_buf_lit(&q->text, "f.pending_us > 0");
+        return;
+    }
     if (hfd_sql_is_age(f)) {
         hfd_buf_lit(&q->text, "(f.ready_seen_us");
     } else {

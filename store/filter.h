@@ -24,6 +24,7 @@ enum hfd_field {
     HFD_FIELD_SPEC,                 /* name = the path below spec: "region", "network.cidr" */
     HFD_FIELD_CONDITION,            /* name = the type; the value is "True", "False" or "Unknown" */
     HFD_FIELD_CONDITION_READ,       /* the same, of a type that has no search keys */
+    HFD_FIELD_CONDITION_PENDING,    /* Reconciled of a resource is False: a column says so */
     HFD_FIELD_CONDITION_UPDATED,    /* last_updated_time */
     HFD_FIELD_CONDITION_TRANSITION, /* last_transition_time */
     HFD_FIELD_CONDITION_GENERATION, /* observed_generation */

@@ -53,6 +53,7 @@ static enum hfd_drive_by drive_of_comparison(const struct hfd_filter *f)
         [HFD_FIELD_OWNER_ID] = HFD_BY_OWNER,
         [HFD_FIELD_LABEL] = HFD_BY_LABEL,
         [HFD_FIELD_CONDITION] = HFD_BY_CONDITION,
+        [HFD_FIELD_CONDITION_PENDING] = HFD_BY_PENDING,
     };
 
     if ((f->op != HFD_FILTER_EQ && f->op != HFD_FILTER_IN) || f->value_count == 0)
@@ -237,6 +238,10 @@ hfd_rc hfd_drive_add_set(struct hfd_sql *q, const struct hfd_drive_set *set,
         hfd_buf_add(&q->text, d->f->op == HFD_FILTER_LT ? HFD_SLICE(" < ") : HFD_SLICE(" <= "));
         hfd_sql_value(q, &d->f->values[0]);
         hfd_buf_addf(&q->text, " AND n.ready = %d AND n.kind = ", hfd_drive_is_true(d->ready));
+        break;
+    case HFD_BY_PENDING:
+        hfd_buf_lit(&q->text, "SELECT n.seq AS seq, n.created_us AS at FROM fleet n "
+                              "WHERE n.pending_us > 0 AND +n.kind = ");
         break;
     case HFD_BY_CONDITION:
         each_value(q, "SELECT n.fleet_seq AS seq, n.created_us AS at", "fleet_condition",

@@ -14,6 +14,7 @@ enum hfd_drive_by {
     HFD_BY_OWNER,
     HFD_BY_LABEL,
     HFD_BY_AGE,
+    HFD_BY_PENDING,
     HFD_BY_CONDITION,
     HFD_BY_ANY
 };

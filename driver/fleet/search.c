@@ -200,7 +200,7 @@ static bool mentions_condition(const struct hfd_filter *f)
     if (f->op == HFD_FILTER_NOT)
         return mentions_condition(f->left);
     return f->field == HFD_FIELD_CONDITION || f->field == HFD_FIELD_CONDITION_READ ||
-           hfd_field_is_condition_sub(f->field);
+           f->field == HFD_FIELD_CONDITION_PENDING || hfd_field_is_condition_sub(f->field);
 }
 
 static hfd_rc make_not(struct hfd_search *s, const struct hfd_filter *f,

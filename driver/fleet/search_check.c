@@ -29,6 +29,7 @@ static const struct {
     [HFD_FIELD_GENERATION] = {FORM_GENERATION, "field 'generation'"},
     [HFD_FIELD_CONDITION] = {FORM_STATUS, NULL},
     [HFD_FIELD_CONDITION_READ] = {FORM_STATUS, NULL},
+    [HFD_FIELD_CONDITION_PENDING] = {FORM_STATUS, NULL},
     [HFD_FIELD_CONDITION_UPDATED] = {FORM_TIME, "condition subfield 'last_updated_time'"},
     [HFD_FIELD_CONDITION_TRANSITION] = {FORM_TIME, "condition subfield 'last_transition_time'"},
     [HFD_FIELD_CONDITION_GENERATION] = {FORM_GENERATION,
@@ -146,6 +147,14 @@ static hfd_rc check_operator(struct hfd_search *s, const struct hfd_filter *f)
     return HFD_OK;
 }
 
+/* Sentinels poll for it. */
+static bool asks_for_pending(const struct hfd_search *s, const struct hfd_filter *f)
+{
+    return !s->of_reports && f->field == HFD_FIELD_CONDITION_READ &&
+           hfd_slice_is(f->name, "Reconciled") && f->op == HFD_FILTER_EQ &&
+           hfd_slice_is(f->values[0].text, "False");
+}
+
 hfd_rc hfd_comparison_check(struct hfd_search *s, struct hfd_filter *f)
 {
     struct hfd_filter_value *values;
@@ -161,5 +170,7 @@ hfd_rc hfd_comparison_check(struct hfd_search *s, struct hfd_filter *f)
     for (size_t i = 0; rc == HFD_OK && i < f->value_count; i++)
         rc = check_value(s, f, &values[i]);
     f->values = values;
+    if (rc == HFD_OK && asks_for_pending(s, f))
+        f->field = HFD_FIELD_CONDITION_PENDING;
     return rc;
 }

@@ -43,7 +43,8 @@ static void check_comparison(const struct hfd_filter *f)
     HFD_ASSERT(f->field < HFD_FIELD_COUNT);
     HFD_ASSERT(is_named(f->field) ? is_plain(f->name) : f->name.len == 0);
     HFD_ASSERT(f->op == HFD_FILTER_IN || f->value_count == fixed);
-    HFD_ASSERT(f->field != HFD_FIELD_CONDITION || f->op == HFD_FILTER_EQ);
+    HFD_ASSERT((f->field != HFD_FIELD_CONDITION && f->field != HFD_FIELD_CONDITION_PENDING) ||
+               f->op == HFD_FILTER_EQ);
     for (size_t i = 0; i < f->value_count; i++)
         HFD_ASSERT(f->field == HFD_FIELD_SPEC ||
                    f->values[i].kind == (holds_numbers(f->field) ? HFD_VALUE_INT : HFD_VALUE_TEXT));

@@ -155,6 +155,8 @@ class Search(ListCase):
                 ("status.conditions.Ready='False'", ["alpha-2", "beta"]),
                 ("status.conditions.Ready='Unknown'", []),
                 ("status.conditions.Reconciled='True'", ["alpha"]),
+                ("status.conditions.Reconciled='False'", ["alpha-2", "beta"]),
+                ("status.conditions.Reconciled='False' and labels.env='prod'", ["beta"]),
                 ("status.conditions.LastKnownReconciled='False'", ["alpha-2", "beta"]),
                 ("status.conditions.AOneSuccessful='True'", ["alpha"]),
                 ("status.conditions.Absent='True'", []),

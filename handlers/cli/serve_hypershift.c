@@ -198,8 +198,7 @@ hfd_rc hfd_serve_hypershift_start(struct hfd_serve_hypershift *h,
                                   struct hfd_err *err)
 {
     const struct hfd_hypershift_config config = {
-        .store = parts->store,
-        .driver = parts->driver,
+        .fleet = &h->fleet,
         .clock = parts->clock,
         .rng = &hfd_rng_system,
         .access = &h->access,
@@ -207,6 +206,8 @@ hfd_rc hfd_serve_hypershift_start(struct hfd_serve_hypershift *h,
         .resync_us = h->resync_us,
     };
 
+    h->rows = (struct hfd_hs_fleet_store){.store = parts->store, .driver = parts->driver};
+    h->fleet = (struct hfd_hs_fleet){&hfd_hs_fleet_store_ops, &h->rows};
     return h->on ? hfd_hypershift_start(&config, &h->thread, err) : HFD_OK;
 }
 

@@ -5,6 +5,7 @@
 #ifndef HFD_CLI_SERVE_HYPERSHIFT_H
 #define HFD_CLI_SERVE_HYPERSHIFT_H
 
+#include "driver/adapters/hypershift/fleet_store.h"
 #include "driver/adapters/hypershift/hypershift.h"
 #include "handlers/cli/cli.h"
 
@@ -16,6 +17,8 @@ struct hfd_serve_hypershift {
     struct hfd_hs_checker checker;
     struct hfd_actor actor;
     hfd_slice names[2]; /* of the adapters that it is */
+    struct hfd_hs_fleet_store rows;
+    struct hfd_hs_fleet fleet;
     struct hfd_hypershift *thread;
 };
 

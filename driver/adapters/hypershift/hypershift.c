@@ -3,19 +3,15 @@
 
 #include "driver/adapters/hypershift/names.h"
 #include "driver/adapters/hypershift/records.h"
-#include "driver/adapters/hypershift/report.h"
 #include "driver/base/check.h"
 #include "driver/base/log.h"
 #include "driver/base/thread.h"
 #include "driver/core/guresid.h"
 #include "driver/kube/watch.h"
-#include "store/rows_part.h"
 
 #include <stdlib.h>
 
-#define LOOK_US (HFD_US_PER_S / 2) /* how often the store is asked for what is pending */
-#define PAGE_MAX 200
-#define PAGE_MEM_BYTES ((size_t)64 << 20)
+#define LOOK_US (HFD_US_PER_S / 2) /* how often HyperFleet is asked for what is pending */
 #define VISIT_MEM_BYTES ((size_t)64 << 20)
 #define ASKED_MAX 256
 #define STREAM_S 300
@@ -33,8 +29,7 @@ struct hfd_hypershift {
     int64_t watch_due_us; /* mono: after a failure */
     int watch_failures;
     bool has_namespace;
-    bool failing; /* the last failure of the store was logged */
-    struct hfd_store_reader *reader;
+    bool failing; /* the last failure of HyperFleet was logged */
     struct hfd_hs_records records;
     int64_t look_due_us, scan_due_us;
     pthread_t thread;
@@ -67,70 +62,40 @@ static uint32_t random_bits(const struct hfd_hypershift *h)
     return bits;
 }
 
-/* A failure of the store is logged once, until it works again. */
-static void note_store(struct hfd_hypershift *h, hfd_rc rc, const struct hfd_err *err)
+/* A failure of HyperFleet is logged once, until it works again. */
+static void note_fleet(struct hfd_hypershift *h, hfd_rc rc, const struct hfd_err *err)
 {
     if (rc != HFD_OK && !h->failing)
-        HFD_LOG(HFD_LOG_WARN, "HyperShift adapter: the store failed; will try again",
+        HFD_LOG(HFD_LOG_WARN,
+                "HyperShift adapter: HyperFleet cannot be read or written; will try again",
                 HFD_LOG_CSTR("code", hfd_rc_name(rc)), HFD_LOG_CSTR("reason", err->msg));
     h->failing = rc != HFD_OK;
 }
 
 /* ---- which resources there are ---- */
 
-struct scan {
-    struct hfd_hypershift *h;
-    struct hfd_arena *mem;
-    struct hfd_pending_query query;
-    struct hfd_fleet_list rows;
-};
-
-static hfd_rc read_scan(struct hfd_txn *tx, void *arg, struct hfd_err *err)
+static bool note_row(void *ctx, const struct hfd_fleet_row *row)
 {
-    struct scan *s = arg;
+    struct hfd_hypershift *h = ctx;
 
-    return hfd_fleet_row_pending(tx, &s->query, s->mem, &s->rows, err);
+    (void)hfd_hs_record_note(&h->records, row);
+    return !stopping(h);
 }
 
 /* Notes all resources, or those that are not ready. */
-static void scan_store(struct hfd_hypershift *h, bool all)
+static void scan_fleet(struct hfd_hypershift *h, bool all)
 {
-    struct scan s = {.h = h, .query = {.limit = PAGE_MAX, .all = all}};
-    bool more = true;
+    const struct hfd_hs_scan scan = {.all = all, .on_row = note_row, .ctx = h};
+    struct hfd_err err;
 
-    while (more && !stopping(h)) {
-        const struct hfd_fleet_row *last;
-        struct hfd_arena mem;
-        struct hfd_err err;
-        hfd_rc rc;
-
-        hfd_arena_init(&mem, PAGE_MEM_BYTES);
-        s.mem = &mem;
-        rc = hfd_store_read(h->reader, read_scan, &s, &err);
-        note_store(h, rc, &err);
-        more = rc == HFD_OK && s.rows.count == PAGE_MAX;
-        for (size_t i = 0; rc == HFD_OK && i < s.rows.count; i++)
-            (void)hfd_hs_record_note(&h->records, &s.rows.rows[i]);
-        if (more) {
-            last = &s.rows.rows[s.rows.count - 1];
-            s.query.after_us = last->created_us;
-            s.query.after_seq = last->seq;
-        }
-        hfd_arena_fini(&mem);
-    }
+    note_fleet(h, h->config.fleet->ops->scan(h->config.fleet->impl, &scan, &err), &err);
 }
 
-struct parts {
-    hfd_slice guresid;
-    struct hfd_arena *mem;
-    struct hfd_part_list list;
-};
-
-static hfd_rc read_parts(struct hfd_txn *tx, void *arg, struct hfd_err *err)
+static void renew_part(void *ctx, hfd_slice fleet_id)
 {
-    struct parts *p = arg;
+    struct hfd_hypershift *h = ctx;
 
-    return hfd_part_row_list(tx, p->guresid, p->mem, &p->list, err);
+    hfd_hs_records_renew(&h->records, fleet_id);
 }
 
 /* Has the parts of resources that were asked for visited at once. */
@@ -147,22 +112,15 @@ static void take_asked(struct hfd_hypershift *h)
     if (count > 0)
         h->look_due_us = 0;
     for (size_t i = 0; i < count; i++) {
-        struct parts p = {.guresid = hfd_slice_of(asked[i])};
-        struct hfd_arena mem;
-        struct hfd_err err;
+        const struct hfd_hs_parts parts = {hfd_slice_of(asked[i]), renew_part, h};
 
-        hfd_arena_init(&mem, PAGE_MEM_BYTES);
-        p.mem = &mem;
-        if (hfd_store_read(h->reader, read_parts, &p, &err) == HFD_OK)
-            for (size_t k = 0; k < p.list.count; k++)
-                hfd_hs_records_renew(&h->records, p.list.rows[k].fleet_id);
-        hfd_arena_fini(&mem);
+        (void)!h->config.fleet->ops->parts(h->config.fleet->impl, &parts, NULL);
     }
 }
 
 /* ---- visits ---- */
 
-/* Carries out a visit. @return how its walk ended; STOPPED also if the store failed */
+/* Carries out a visit. @return how its walk ended; STOPPED also if HyperFleet failed */
 static enum hfd_step_end visit(struct hfd_hypershift *h, struct hfd_hs_work *w)
 {
     struct hfd_hs_reports reports;
@@ -182,8 +140,8 @@ static enum hfd_step_end visit(struct hfd_hypershift *h, struct hfd_hs_work *w)
         rc = hfd_hs_reports_make(w, &ended, &reports, &err);
     }
     if (rc == HFD_OK)
-        rc = hfd_hs_reports_store(w, h->config.store, &reports, &err);
-    note_store(h, rc, &err);
+        rc = h->config.fleet->ops->send(h->config.fleet->impl, w, &reports, &err);
+    note_fleet(h, rc, &err);
     return rc == HFD_OK ? ended.end : HFD_STEP_FAULT;
 }
 
@@ -200,8 +158,7 @@ static void visit_record(struct hfd_hypershift *h, struct hfd_hs_record *record)
     struct hfd_arena mem;
     struct hfd_hs_work w = {
         .server = &h->server,
-        .reader = h->reader,
-        .driver = h->config.driver,
+        .fleet = h->config.fleet,
         .checker = h->config.checker,
         .defaults = &h->config.checker->defaults,
         .record = record,
@@ -311,7 +268,7 @@ static void make_namespace(struct hfd_hypershift *h)
 
 /* ---- the thread ---- */
 
-static void look_at_store(struct hfd_hypershift *h)
+static void look_at_fleet(struct hfd_hypershift *h)
 {
     const int64_t now = mono_us(h);
     const bool all = now >= h->scan_due_us;
@@ -319,7 +276,7 @@ static void look_at_store(struct hfd_hypershift *h)
     take_asked(h);
     if (now < h->look_due_us && !all)
         return;
-    scan_store(h, all);
+    scan_fleet(h, all);
     if (all)
         h->scan_due_us = now + h->config.resync_us;
     h->look_due_us = mono_us(h) + LOOK_US;
@@ -329,7 +286,7 @@ static void run_round(struct hfd_hypershift *h)
 {
     int64_t next, now;
 
-    look_at_store(h);
+    look_at_fleet(h);
     if (!h->has_namespace && mono_us(h) >= h->watch_due_us)
         make_namespace(h);
     step_watches(h);
@@ -347,14 +304,14 @@ static void *run_thread(void *arg)
     struct hfd_err err;
 
     HFD_CHECK_OBJ(h, HYPERSHIFT_MAGIC);
-    if (hfd_store_reader_open(h->config.store, &h->reader, &err) != HFD_OK) {
-        HFD_LOG(HFD_LOG_ERROR, "HyperShift adapter: it cannot read the store and stays off",
+    if (h->config.fleet->ops->open(h->config.fleet->impl, &err) != HFD_OK) {
+        HFD_LOG(HFD_LOG_ERROR, "HyperShift adapter: it cannot read HyperFleet and stays off",
                 HFD_LOG_CSTR("reason", err.msg));
         return NULL;
     }
     while (!stopping(h))
         run_round(h);
-    hfd_store_reader_close(&h->reader);
+    h->config.fleet->ops->close(h->config.fleet->impl);
     return NULL;
 }
 

@@ -1,5 +1,5 @@
 /*
- * The HyperShift adapter. It makes clusters and nodepools of the embedded HyperFleet, as
+ * The HyperShift adapter. It makes clusters and nodepools of a HyperFleet, as
  * HostedClusters and NodePools on a management cluster, and reports on them. It has
  * its own thread, and keeps nothing that the store or the API server does not have. README.md says
  * how. Source: HyperShift, "Architecture"; driver/README.md, decision 20.
@@ -7,15 +7,13 @@
 #ifndef HFD_HYPERSHIFT_HYPERSHIFT_H
 #define HFD_HYPERSHIFT_HYPERSHIFT_H
 
-#include "driver/adapters/hypershift/order.h"
-#include "driver/core/driver.h"
+#include "driver/adapters/hypershift/fleet.h"
 #include "driver/kube/access.h"
 
 struct hfd_hypershift;
 
 struct hfd_hypershift_config {
-    struct hfd_store *store;
-    const struct hfd_driver *driver;
+    const struct hfd_hs_fleet *fleet;
     const struct hfd_clock *clock;
     const struct hfd_rng *rng;
     const struct hfd_kube_access *access;
@@ -25,8 +23,8 @@ struct hfd_hypershift_config {
 
 /**
  * Starts the thread.
- * @param config its pointers are borrowed until hfd_hypershift_stop, which must come before the
- * store is closed
+ * @param config its pointers are borrowed until hfd_hypershift_stop, which must come before
+ * what they point at goes
  * @param out gives; free with hfd_hypershift_stop
  * @return HFD_OK, HFD_INVALID or HFD_IO (a credential cannot be used), HFD_NOMEM
  * Thread: start-up.

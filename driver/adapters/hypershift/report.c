@@ -2,12 +2,9 @@
 #include "driver/adapters/hypershift/report.h"
 
 #include "driver/adapters/hypershift/names.h"
-#include "driver/core/observe.h"
-#include "driver/fleet/report.h"
 
 /* Available is known to flap just after an installation. */
 #define DOWN_MAX_US INT64_C(30000000)
-#define ROW_MEM_BYTES ((size_t)64 << 20)
 
 static const char works[] = "AdapterWorks";
 
@@ -151,12 +148,10 @@ hfd_rc hfd_hs_reports_make(struct hfd_hs_work *w, const struct hfd_reconciled *e
                                                        : hfd_fail_nomem(err, "make a report");
 }
 
-/* ---- storing ---- */
+/* ---- its form ---- */
 
-#define CONDITIONS 4
-
-static size_t conditions_of(struct hfd_hs_work *w, const struct hfd_hs_report *r,
-                            struct hfd_condition out[CONDITIONS])
+size_t hfd_hs_report_conditions(const struct hfd_hs_work *w, const struct hfd_hs_report *r,
+                                struct hfd_condition out[HFD_HS_CONDITIONS_MAX])
 {
     const enum hfd_status available = r->available ? HFD_STATUS_TRUE : HFD_STATUS_FALSE;
     const enum hfd_status applied = r->applied ? HFD_STATUS_TRUE : HFD_STATUS_FALSE;
@@ -177,96 +172,11 @@ static size_t conditions_of(struct hfd_hs_work *w, const struct hfd_hs_report *r
                                     .message = hfd_slice_of(r->health_message)};
     out[3] = (struct hfd_condition){
         .type = HFD_SLICE("Finalized"), .status = finalized, .reason = reason, .message = message};
-    return w->row.deleted_us != 0 ? CONDITIONS : CONDITIONS - 1;
+    return w->row.deleted_us != 0 ? HFD_HS_CONDITIONS_MAX : HFD_HS_CONDITIONS_MAX - 1;
 }
 
-/* A job of the writer. */
-struct storing {
-    struct hfd_hs_work *w;
-    const struct hfd_hs_reports *reports;
-};
-
-static const struct hfd_report_row *previous(const struct hfd_hs_work *w,
-                                             const struct hfd_hs_report *r)
+const struct hfd_report_row *hfd_hs_report_previous(const struct hfd_hs_work *w,
+                                                    const struct hfd_hs_report *r)
 {
     return strcmp(r->adapter, HFD_HS_ADAPTER) == 0 ? &w->prev : &w->prev_validation;
-}
-
-static hfd_rc store_one(struct hfd_txn *tx, struct storing *s, const struct hfd_hs_report *r,
-                        struct hfd_err *err)
-{
-    struct hfd_hs_work *w = s->w;
-    const struct hfd_report_row *prev = previous(w, r);
-    struct hfd_condition conditions[CONDITIONS];
-    const int64_t floor_us = prev->adapter.len > 0 ? prev->observed_us : 0;
-    const struct hfd_fleet_report report = {
-        .target = {w->row.kind, w->row.owner_id, w->row.id},
-        .adapter = hfd_slice_of(r->adapter),
-        .observed_generation = r->generation,
-        .observed_us = w->now_us > floor_us ? w->now_us : floor_us,
-        .conditions = {conditions, conditions_of(w, r, conditions)},
-        .data = r->data.text,
-        .objects = r->data.objects,
-        .secrets = r->data.secrets.len > 0 ? r->data.secrets : HFD_SLICE_NONE,
-    };
-    struct hfd_arena mem;
-    struct hfd_fleet_changes changes = {.mem = &mem};
-    const struct hfd_fleet_call call = {.fleet = &w->driver->fleet,
-                                        .now_us = w->now_us,
-                                        .caller = HFD_SLICE("hypershift@hyperfleet.local"),
-                                        .mem = &mem,
-                                        .changes = &changes};
-    struct hfd_fleet_reported stored;
-    hfd_rc rc;
-
-    hfd_arena_init(&mem, ROW_MEM_BYTES);
-    rc = hfd_fleet_report(tx, &call, &report, &stored, err);
-    if (rc == HFD_OK)
-        rc = hfd_resource_observe(tx, w->driver, &call, err);
-    hfd_arena_fini(&mem);
-    /* Removed meanwhile, perhaps by the report before. */
-    return rc == HFD_NOT_FOUND ? HFD_OK : rc;
-}
-
-static hfd_rc store(struct hfd_txn *tx, void *arg, struct hfd_err *err)
-{
-    struct storing *s = arg;
-    hfd_rc rc = HFD_OK;
-
-    for (size_t i = 0; rc == HFD_OK && i < s->reports->count; i++)
-        rc = store_one(tx, s, &s->reports->items[i], err);
-    return rc;
-}
-
-/* True if the stored report says the same. A report from before the operation is sent again. */
-static bool is_known(struct hfd_hs_work *w, const struct hfd_hs_report *r)
-{
-    const struct hfd_report_row *prev = previous(w, r);
-    struct hfd_condition conditions[CONDITIONS];
-    const struct hfd_conditions all = {conditions, conditions_of(w, r, conditions)};
-    const bool secret = strcmp(r->adapter, HFD_HS_ADAPTER) == 0;
-    struct hfd_buf b;
-    bool same;
-
-    if (prev->adapter.len == 0 || prev->received_us == 0 ||
-        prev->observed_generation != r->generation || !hfd_slice_eq(prev->data, r->data.text) ||
-        (secret && !hfd_slice_eq(w->prev_secrets, r->data.secrets)))
-        return false;
-    hfd_buf_init(&b, ROW_MEM_BYTES);
-    hfd_conditions_format(&b, &all, true);
-    same = b.rc == HFD_OK && hfd_slice_eq(hfd_buf_slice(&b), prev->conditions);
-    hfd_buf_fini(&b);
-    return same;
-}
-
-hfd_rc hfd_hs_reports_store(struct hfd_hs_work *w, struct hfd_store *out,
-                            const struct hfd_hs_reports *reports, struct hfd_err *err)
-{
-    struct hfd_hs_reports news = {.count = 0};
-    struct storing s = {w, &news};
-
-    for (size_t i = 0; i < reports->count; i++)
-        if (!is_known(w, &reports->items[i]))
-            news.items[news.count++] = reports->items[i];
-    return news.count > 0 ? hfd_store_update_wait(out, store, &s, err) : HFD_OK;
 }

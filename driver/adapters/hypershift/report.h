@@ -1,11 +1,9 @@
-/*
- * Makes the reports of a visit and stores those that say something new, the one way that all
- * reports go. Thread: the adapter's.
- */
+/* Makes the reports of a visit. Thread: the adapter's. */
 #ifndef HFD_HYPERSHIFT_REPORT_H
 #define HFD_HYPERSHIFT_REPORT_H
 
 #include "driver/adapters/hypershift/data.h"
+#include "driver/fleet/condition.h"
 
 /** The report of one adapter. Texts and documents are borrowed. */
 struct hfd_hs_report {
@@ -32,9 +30,14 @@ HFD_MUST_CHECK hfd_rc hfd_hs_reports_make(struct hfd_hs_work *work,
                                           const struct hfd_reconciled *ended,
                                           struct hfd_hs_reports *out, struct hfd_err *err);
 
-/** Stores what is new, in one transaction. @return HFD_OK, HFD_NOMEM, HFD_IO, HFD_BUSY */
-HFD_MUST_CHECK hfd_rc hfd_hs_reports_store(struct hfd_hs_work *work, struct hfd_store *store,
-                                           const struct hfd_hs_reports *reports,
-                                           struct hfd_err *err);
+#define HFD_HS_CONDITIONS_MAX 4
+
+/** Writes the conditions of a report. @return how many */
+size_t hfd_hs_report_conditions(const struct hfd_hs_work *work, const struct hfd_hs_report *report,
+                                struct hfd_condition out[HFD_HS_CONDITIONS_MAX]);
+
+/** The report that HyperFleet has of the same adapter; `adapter` is empty if it has none. */
+const struct hfd_report_row *hfd_hs_report_previous(const struct hfd_hs_work *work,
+                                                    const struct hfd_hs_report *report);
 
 #endif

@@ -4,6 +4,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 
+#include "driver/adapters/hypershift/fleet.h"
 #include "driver/adapters/hypershift/names.h"
 #include "driver/core/mistakes.h"
 
@@ -210,27 +211,11 @@ enum hfd_step_end hfd_hs_refuse_strange(struct hfd_hs_work *w, const struct hfd_
 
 /* ---- shared steps ---- */
 
-static hfd_rc read_row(struct hfd_txn *tx, void *arg, struct hfd_err *err)
-{
-    struct hfd_hs_visit *visit = arg;
-    struct hfd_fleet_row row;
-    hfd_rc rc = hfd_fleet_row_get(tx, visit->id, visit->work->mem, &row, err);
-
-    if (rc == HFD_OK && (row.generation != visit->work->row.generation ||
-                         row.deleted_us != visit->work->row.deleted_us))
-        return HFD_CONFLICT;
-    return rc;
-}
-
 bool hfd_hs_is_current(void *arg)
 {
     struct hfd_hs_work *w = arg;
-    struct hfd_hs_visit visit = {w->row.id, w};
-    const struct hfd_arena_mark mark = hfd_arena_mark(w->mem);
-    const hfd_rc rc = hfd_store_read(w->reader, read_row, &visit, NULL);
 
-    hfd_arena_rewind(w->mem, mark);
-    return rc == HFD_OK;
+    return w->fleet->ops->is_current(w->fleet->impl, w);
 }
 
 /* The order that the row could be from. @return gives; NULL = out of memory */

@@ -1,6 +1,6 @@
 /*
- * One visit of the HyperShift adapter to a cluster or nodepool: what it read from the store and the
- * API server, and its findings. Thread: the adapter's.
+ * One visit of the HyperShift adapter to a cluster or nodepool: what it read from HyperFleet and
+ * the API server, and its findings. Thread: the adapter's.
  */
 #ifndef HFD_HYPERSHIFT_WORK_H
 #define HFD_HYPERSHIFT_WORK_H
@@ -45,17 +45,18 @@ struct hfd_hs_object {
     json_t *doc; /* as last read; NULL = it is not there */
 };
 
+struct hfd_hs_fleet;
+
 struct hfd_hs_work {
     struct hfd_hs_server *server;
-    struct hfd_store_reader *reader;
-    const struct hfd_driver *driver;
+    const struct hfd_hs_fleet *fleet;
     const struct hfd_hs_checker *checker;
     const struct hfd_hs_defaults *defaults; /* the checker's */
     struct hfd_hs_record *record;
     int64_t now_us, mono_us, resync_us;
     struct hfd_arena *mem;
 
-    /* From the store. Texts live in mem; documents are the work's. */
+    /* From HyperFleet. Texts live in mem; documents are the work's. */
     struct hfd_fleet_row row;
     struct hfd_fleet_row cluster; /* the row itself, or the nodepool's owner */
     bool has_cluster;
@@ -80,14 +81,8 @@ struct hfd_hs_work {
     char words[HFD_HS_WORDS_MAX]; /* why the walk ended where it did */
 };
 
-/** Which resource to visit. */
-struct hfd_hs_visit {
-    hfd_slice id;
-    struct hfd_hs_work *work; /* server, reader, driver, defaults, record and mem are set */
-};
-
 /**
- * Reads all that the store has on a resource.
+ * Reads all that HyperFleet has on a resource.
  * @return HFD_OK, HFD_NOT_FOUND, HFD_IO, HFD_CORRUPT, HFD_NOMEM
  */
 HFD_MUST_CHECK hfd_rc hfd_hs_work_load(struct hfd_hs_work *work, hfd_slice id, struct hfd_err *err);

@@ -1,0 +1,56 @@
+/*
+ * The HyperFleet that the adapter works for, behind a seam: the embedded one through the store
+ * (fleet_store.h), or another one over its API (fleet_api.h). Thread: the adapter's, unless said.
+ */
+#ifndef HFD_HYPERSHIFT_FLEET_H
+#define HFD_HYPERSHIFT_FLEET_H
+
+#include "driver/adapters/hypershift/report.h"
+
+/** Takes a cluster or nodepool that is there; borrows. @return false: no more is wanted */
+typedef bool hfd_hs_on_row_fn(void *ctx, const struct hfd_fleet_row *row);
+
+/** One search: its extent, and the function that takes what it finds. */
+struct hfd_hs_scan {
+    bool all; /* else those alone that are not ready */
+    hfd_hs_on_row_fn *on_row;
+    void *ctx;
+};
+
+/** Takes the id of a part of a resource; borrows. */
+typedef void hfd_hs_on_part_fn(void *ctx, hfd_slice fleet_id);
+
+struct hfd_hs_parts {
+    hfd_slice guresid;
+    hfd_hs_on_part_fn *on_part;
+    void *ctx;
+};
+
+/** All fail with HFD_IO, HFD_NOMEM or HFD_BUSY, and with what is said. */
+struct hfd_hs_fleet_ops {
+    /* Called first and last on the adapter's thread. */
+    hfd_rc (*open)(void *fleet, struct hfd_err *err);
+    void (*close)(void *fleet);
+    hfd_rc (*scan)(void *fleet, const struct hfd_hs_scan *scan, struct hfd_err *err);
+    hfd_rc (*parts)(void *fleet, const struct hfd_hs_parts *parts, struct hfd_err *err);
+    /* Reads all that there is on a resource into the work. HFD_NOT_FOUND: it is gone. */
+    hfd_rc (*load)(void *fleet, struct hfd_hs_work *work, hfd_slice id, struct hfd_err *err);
+    /* True while generation and deletion are as they were loaded. */
+    bool (*is_current)(void *fleet, struct hfd_hs_work *work);
+    /* Hands over what is new. A resource that is gone meanwhile is no failure. */
+    hfd_rc (*send)(void *fleet, struct hfd_hs_work *work, const struct hfd_hs_reports *reports,
+                   struct hfd_err *err);
+    void (*stop)(void *fleet); /* ends a wait, for ever; thread: any; NULL = it never waits */
+};
+
+struct hfd_hs_fleet {
+    const struct hfd_hs_fleet_ops *ops;
+    void *impl;
+};
+
+/** True unless the nodepool is being deleted or says `replicas: 0`. */
+bool hfd_hs_pool_wants_nodes(bool deleting, const json_t *spec);
+/** Sets work->validated: a report of the validation adapter has passed this generation. */
+HFD_MUST_CHECK hfd_rc hfd_hs_read_validated(struct hfd_hs_work *work, struct hfd_err *err);
+
+#endif

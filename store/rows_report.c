@@ -9,14 +9,15 @@
 
 /* clang-format off */
 #define REPORT_COLUMNS \
-    "fleet_id, adapter, observed_generation, observed_us, received_us, created_us, conditions, data, metadata, objects, secrets, sum, doc_sum"
+    "fleet_id, adapter, observed_generation, observed_us, received_us, created_us, conditions, data, metadata, objects, secrets, brief, long_bytes, sum, doc_sum"
 
 static const char sql_report_list[] =
     "SELECT " REPORT_COLUMNS " FROM report WHERE fleet_id = ?1 ORDER BY created_us, adapter LIMIT ?2 OFFSET ?3";
 static const char sql_report_count[] =
     "SELECT COUNT(*) FROM report WHERE fleet_id = ?1";
 static const char sql_report_heads[] =
-    "SELECT fleet_id, adapter, observed_generation, observed_us, received_us, created_us, conditions, '', '', objects, NULL, sum, NULL"
+    "SELECT fleet_id, adapter, observed_generation, observed_us, received_us, created_us,"
+    " CASE WHEN brief = '' THEN conditions ELSE brief END, '', '', objects, NULL, brief, long_bytes, sum, NULL"
     " FROM report WHERE fleet_id = ?1 ORDER BY created_us, adapter";
 static const char sql_report_get[] =
     "SELECT " REPORT_COLUMNS " FROM report WHERE fleet_id = ?1 AND adapter = ?2";
@@ -28,11 +29,11 @@ static const char sql_report_delete[] =
     "DELETE FROM report WHERE fleet_id = ?1 AND adapter = ?2";
 static const char sql_report_put[] = /* created_us stays that of the first report */
     "INSERT INTO report (" REPORT_COLUMNS ")"
-    " VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13)"
+    " VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15)"
     " ON CONFLICT (fleet_id, adapter) DO UPDATE SET observed_generation = excluded.observed_generation,"
     " observed_us = excluded.observed_us, received_us = excluded.received_us, conditions = excluded.conditions,"
-    " data = excluded.data, metadata = excluded.metadata, objects = excluded.objects, secrets = excluded.secrets, sum = excluded.sum,"
-    " doc_sum = excluded.doc_sum";
+    " data = excluded.data, metadata = excluded.metadata, objects = excluded.objects, secrets = excluded.secrets, brief = excluded.brief,"
+    " long_bytes = excluded.long_bytes, sum = excluded.sum, doc_sum = excluded.doc_sum";
 static const char sql_report_keys[] =
     "SELECT fleet_id, adapter FROM report WHERE (fleet_id, adapter) > (?1, ?2) ORDER BY fleet_id, adapter LIMIT 100";
 static const char sql_report_open[] =
@@ -41,29 +42,42 @@ static const char sql_report_fill[] =
     "UPDATE report SET sum = ?3, doc_sum = ?4 WHERE fleet_id = ?1 AND adapter = ?2";
 /* clang-format on */
 
-/* Those that heads leave out, the one that may be none first, and then those of the head. */
+/*
+ * Those that heads leave out, the one that may be none first, and then those of the head. The
+ * checksum of a head with a brief form covers that form, and the other one the long conditions.
+ */
 static const size_t report_texts[] = {
     offsetof(struct hfd_report_row, secrets),  offsetof(struct hfd_report_row, data),
     offsetof(struct hfd_report_row, metadata), offsetof(struct hfd_report_row, fleet_id),
     offsetof(struct hfd_report_row, adapter),  offsetof(struct hfd_report_row, conditions),
-    offsetof(struct hfd_report_row, objects),
+    offsetof(struct hfd_report_row, objects),  offsetof(struct hfd_report_row, brief),
 };
 #define REPORT_TEXTS (sizeof(report_texts) / sizeof(report_texts[0]))
 #define DOC_TEXTS 3u
+#define HEAD_TEXTS 4u /* behind those; not brief, which is the conditions of its head */
 
 static int64_t sum_of(const struct hfd_report_row *row)
 {
-    const int64_t numbers[] = {row->observed_generation, row->observed_us, row->created_us};
-    const int64_t sum = hfd_row_sum(&(struct hfd_row_values){row, report_texts + DOC_TEXTS,
-                                                             REPORT_TEXTS - DOC_TEXTS, numbers,
-                                                             sizeof(numbers) / sizeof(numbers[0])});
+    const int64_t numbers[] = {row->observed_generation, row->observed_us, row->created_us,
+                               row->long_bytes};
+    struct hfd_report_row head = *row;
+    int64_t sum;
+
+    if (row->brief.len > 0)
+        head.conditions = row->brief;
+    sum = hfd_row_sum(&(struct hfd_row_values){&head, report_texts + DOC_TEXTS, HEAD_TEXTS, numbers,
+                                               sizeof(numbers) / sizeof(numbers[0])});
 
     return (int64_t)((uint64_t)sum + (uint64_t)row->received_us);
 }
 
 static int64_t doc_sum_of(const struct hfd_report_row *row)
 {
-    return hfd_row_sum(&(struct hfd_row_values){row, report_texts, DOC_TEXTS, NULL, 0});
+    const size_t texts[] = {report_texts[0], report_texts[1], report_texts[2],
+                            offsetof(struct hfd_report_row, conditions)};
+
+    return hfd_row_sum(&(struct hfd_row_values){
+        row, texts, row->brief.len > 0 ? DOC_TEXTS + 1 : DOC_TEXTS, NULL, 0});
 }
 
 static void read_head(struct hfd_row_in *in, void *out)
@@ -81,6 +95,8 @@ static void read_head(struct hfd_row_in *in, void *out)
     row->metadata = hfd_row_text(in);
     row->objects = hfd_row_text(in);
     row->secrets = hfd_row_blob(in);
+    row->brief = hfd_row_text(in);
+    row->long_bytes = hfd_row_i64(in);
     hfd_row_check(in, sum_of(row), &(struct hfd_row_name){"report", row->fleet_id, row->adapter});
 }
 
@@ -122,6 +138,8 @@ static void behead(void *row)
 
     report->data = report->metadata = HFD_SLICE("");
     report->secrets = HFD_SLICE_NONE;
+    if (report->brief.len > 0)
+        report->conditions = report->brief;
 }
 
 static hfd_rc write_kept(struct hfd_txn *tx, const struct hfd_kept *kept, struct hfd_err *err);
@@ -331,8 +349,10 @@ static hfd_rc write_row(struct hfd_txn *tx, const struct hfd_report_row *row, st
     hfd_stmt_text(st, 9, hfd_row_some(row->metadata));
     hfd_stmt_text(st, 10, hfd_row_some(row->objects));
     hfd_stmt_blob(st, 11, row->secrets);
-    hfd_stmt_i64(st, 12, sum_of(row));
-    hfd_stmt_i64(st, 13, doc_sum_of(row));
+    hfd_stmt_text(st, 12, hfd_row_some(row->brief));
+    hfd_stmt_i64(st, 13, row->long_bytes);
+    hfd_stmt_i64(st, 14, sum_of(row));
+    hfd_stmt_i64(st, 15, doc_sum_of(row));
     return hfd_stmt_run(st, NULL, err);
 }
 

@@ -19,6 +19,8 @@ struct hfd_report_row {
     hfd_slice metadata;   /* JSON object, or empty */
     hfd_slice objects;    /* counts of its objects: hfd_object_counts_format, or empty */
     hfd_slice secrets;    /* sealed, or none */
+    hfd_slice brief;      /* what judgements read of long conditions, or empty: hfd_fleet_brief */
+    int64_t long_bytes;   /* the length of such conditions, else 0 */
 };
 
 struct hfd_report_list {
@@ -39,7 +41,10 @@ struct hfd_report_query {
     size_t order_count; /* 0 = the order of their first arrival */
 };
 
-/** Lists all reports, without data, metadata and secrets, which may be large. */
+/**
+ * Lists all reports, without data, metadata and secrets, which may be large. The conditions of a
+ * report with a brief form are that form.
+ */
 HFD_MUST_CHECK hfd_rc hfd_report_row_heads(struct hfd_txn *tx, hfd_slice fleet_id,
                                            struct hfd_arena *mem, struct hfd_report_list *out,
                                            struct hfd_err *err);

@@ -2,6 +2,7 @@
 #include "driver/core/parts_int.h"
 
 #include "driver/base/jsonx.h"
+#include "driver/fleet/brief.h"
 
 /* Memory to read one part with its reports. */
 #define SCRATCH_MAX_BYTES ((size_t)128 * 1024 * 1024)
@@ -11,18 +12,6 @@
 static hfd_rc fail_nomem(const struct hfd_ctx *c)
 {
     return hfd_fail_nomem(c->err, "read the parts of a resource");
-}
-
-/* True for a condition type that a judgement reads in a report. */
-static bool is_judged(hfd_slice type)
-{
-    static const char *const types[] = {"Applied", "Available", "Finalized", "Health",
-                                        HFD_OBSERVER_CONDITION};
-
-    for (size_t i = 0; i < sizeof(types) / sizeof(types[0]); i++)
-        if (hfd_slice_is(type, types[i]))
-            return true;
-    return false;
 }
 
 /* Copies conditions, with their messages cut: all parts together may have more text than fits. */
@@ -35,7 +24,7 @@ static hfd_rc keep_conditions(const struct hfd_ctx *c, const struct hfd_conditio
     for (size_t i = 0; i < all->count; i++) {
         struct hfd_condition k = all->items[i];
 
-        if (of_report && !is_judged(k.type))
+        if (of_report && !hfd_condition_is_judged(k.type))
             continue;
         k.message.len = k.message.len < QUOTED_MAX_BYTES ? k.message.len : QUOTED_MAX_BYTES;
         k.type = hfd_arena_dup(c->mem, k.type);

@@ -163,6 +163,29 @@ static hfd_rc is_stale(const struct hfd_ctx *c, const struct hfd_report_row *row
     return rc == HFD_NOT_FOUND ? HFD_OK : rc;
 }
 
+/* The conditions of a report; a head of a long one has only those that are judged. */
+static hfd_rc whole_conditions(const struct hfd_ctx *c, const struct hfd_report_row *head,
+                               hfd_slice *out)
+{
+    const struct hfd_report_key key = {head->fleet_id, head->adapter};
+    struct hfd_report_row whole;
+    struct hfd_arena scratch;
+    hfd_rc rc;
+
+    *out = head->conditions;
+    if (head->brief.len == 0)
+        return HFD_OK;
+    hfd_arena_init(&scratch, SCRATCH_MAX_BYTES);
+    rc = hfd_report_row_get(c->tx, &key, &scratch, &whole, c->err);
+    if (rc == HFD_OK) {
+        *out = hfd_arena_dup(c->mem, whole.conditions);
+        if (out->p == NULL)
+            rc = fail_nomem(c);
+    }
+    hfd_arena_fini(&scratch);
+    return rc;
+}
+
 static hfd_rc judge(const struct hfd_ctx *c, const struct hfd_source_part *part,
                     const struct hfd_report_row *row, struct hfd_source *source)
 {
@@ -204,9 +227,10 @@ static hfd_rc add_reports(const struct hfd_ctx *c, const struct hfd_source_part 
         const struct hfd_report_row *row = &list->rows[i];
         struct hfd_source source = source_of(part, row->adapter);
 
-        source.conditions = row->conditions;
         hfd_object_counts_parse(row->objects, &source.counts);
-        rc = judge(c, part, row, &source);
+        rc = whole_conditions(c, row, &source.conditions);
+        if (rc == HFD_OK)
+            rc = judge(c, part, row, &source);
         if (rc == HFD_OK)
             rc = add(c, &source, out);
     }

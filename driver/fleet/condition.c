@@ -6,6 +6,7 @@
 
 #include "driver/base/clock.h"
 #include "driver/base/jsonx.h"
+#include "driver/base/utf8.h"
 
 static const char *const status_names[] = {
     [HFD_STATUS_FALSE] = "False",
@@ -154,9 +155,18 @@ static bool read_text(struct reader *r, hfd_slice *out)
 
     if (r->p == r->end || *r->p != '"')
         return false;
-    for (r->p = from; r->p < r->end && *r->p != '"'; r->p++)
-        if (*r->p < 0x20 || *r->p > 0x7e || *r->p == '\\')
+    for (r->p = from; r->p < r->end && *r->p != '"';) {
+        const unsigned char c = (unsigned char)*r->p;
+        size_t len = 1;
+
+        if (c < 0x20 || c == 0x7f || c == '\\')
             return false;
+        if (c >= 0x80)
+            len = hfd_utf8_len((hfd_slice){r->p, (size_t)(r->end - r->p)});
+        if (len == 0)
+            return false;
+        r->p += len;
+    }
     *out = (hfd_slice){from, (size_t)(r->p - from)};
     return skip_text(r, HFD_SLICE("\""));
 }

@@ -7,6 +7,7 @@
 #include "driver/base/jsonx.h"
 #include "driver/base/metrics.h"
 #include "driver/fleet/actions.h"
+#include "driver/fleet/brief.h"
 #include "driver/fleet/keys.h"
 #include "driver/fleet/ksuid.h"
 #include "driver/fleet/names.h"
@@ -106,6 +107,7 @@ static hfd_rc agg_report_of_row(const struct hfd_report_row *r, struct hfd_arena
                                 struct hfd_agg_report *out, struct hfd_err *err)
 {
     const struct hfd_condition *available, *finalized, *degraded;
+    hfd_slice shown = HFD_SLICE_NONE;
     struct hfd_conditions cs;
     struct hfd_arena scratch;
     hfd_rc rc;
@@ -116,6 +118,8 @@ static hfd_rc agg_report_of_row(const struct hfd_report_row *r, struct hfd_arena
         available = hfd_condition_find(&cs, HFD_SLICE("Available"));
         finalized = hfd_condition_find(&cs, HFD_SLICE("Finalized"));
         degraded = hfd_condition_find(&cs, HFD_SLICE(HFD_OBSERVER_CONDITION));
+        if (available != NULL)
+            shown = hfd_message_shown(available->message, &scratch);
         *out = (struct hfd_agg_report){
             .adapter = hfd_arena_dup(mem, r->adapter),
             .observed_generation = r->observed_generation,
@@ -123,10 +127,11 @@ static hfd_rc agg_report_of_row(const struct hfd_report_row *r, struct hfd_arena
             .available = available != NULL ? available->status : HFD_STATUS_UNKNOWN,
             .finalized = finalized != NULL ? finalized->status : HFD_STATUS_FALSE,
             .reason = hfd_arena_dup(mem, available != NULL ? available->reason : HFD_SLICE_NONE),
-            .message = hfd_arena_dup(mem, available != NULL ? available->message : HFD_SLICE_NONE),
+            .message = hfd_arena_dup(mem, available != NULL ? shown : HFD_SLICE_NONE),
             .has_verdict = degraded != NULL && degraded->status != HFD_STATUS_UNKNOWN,
         };
-        if (out->adapter.p == NULL || out->reason.p == NULL || out->message.p == NULL)
+        if (out->adapter.p == NULL || out->reason.p == NULL || out->message.p == NULL ||
+            (available != NULL && available->message.len > 0 && shown.p == NULL))
             rc = hfd_fail_nomem(err, "read an adapter's report");
     }
     hfd_arena_fini(&scratch);

@@ -2,6 +2,7 @@
 #include "driver/fleet/report.h"
 
 #include "driver/base/check.h"
+#include "driver/fleet/brief.h"
 #include "driver/fleet/fleet_int.h"
 #include "driver/fleet/names.h"
 #include "driver/fleet/not_required.h"
@@ -157,8 +158,9 @@ static hfd_rc make_row(const struct job *j, struct hfd_report_row *out)
     if (hfd_object_counts_format(&in->objects, j->w.call->mem, &out->objects) != HFD_OK)
         return hfd_fail_nomem(j->w.err, "store an adapter's report");
     rc = seal_secrets(j, &out->secrets);
-    return rc == HFD_OK ? hfd_fleet_store_conditions(&j->w, &conditions, true, &out->conditions)
-                        : rc;
+    if (rc == HFD_OK)
+        rc = hfd_fleet_store_conditions(&j->w, &conditions, true, &out->conditions);
+    return rc == HFD_OK ? hfd_report_brief(out, j->w.call->mem, j->w.err) : rc;
 }
 
 /* Compares aggregated conditions, but for their last_updated_time. */
@@ -243,7 +245,8 @@ static hfd_rc check_room(const struct job *j, size_t bytes)
             is_configured(j, rows.rows[i].adapter))
             continue;
         count++;
-        bytes += rows.rows[i].conditions.len;
+        bytes += rows.rows[i].long_bytes > 0 ? (size_t)rows.rows[i].long_bytes
+                                             : rows.rows[i].conditions.len;
     }
     hfd_arena_fini(&scratch);
     if (rc == HFD_OK && count > OTHERS_MAX)
@@ -342,17 +345,19 @@ hfd_rc hfd_fleet_report_restate(struct hfd_txn *tx, const struct hfd_fleet_call 
 {
     const struct hfd_fleet_report in = {.target = *target, .adapter = row->adapter};
     struct job j = {.w = {tx, call, err}, .in = &in, .news = true};
-    struct hfd_report_row judged = *row;
+    struct hfd_report_row judged = *row, stored = *row;
     struct hfd_fleet_row fleet_row;
     bool removed;
     hfd_rc rc = hfd_fleet_get(tx, target, call->mem, &fleet_row, err);
 
+    if (rc == HFD_OK)
+        rc = hfd_report_brief(&stored, call->mem, err);
     if (rc != HFD_OK)
         return rc;
     judged.observed_us = call->now_us;
     rc = aggregate(&j, &judged, &fleet_row);
     if (rc == HFD_OK)
-        rc = hfd_report_row_put(tx, row, err);
+        rc = hfd_report_row_put(tx, &stored, err);
     if (rc == HFD_OK)
         rc = note_report(&j, &fleet_row);
     return rc == HFD_OK ? hfd_fleet_remove_if_finalized(&j.w, &fleet_row, &removed) : rc;

@@ -885,7 +885,9 @@ class Reports(FleetCase):
                 self.assertEqual(self.client.get(cluster["href"]).status, 404)
 
     def test_many_long_messages(self):
-        """Every required adapter may send the longest message."""
+        """Every required adapter may send the longest message. Its report has the whole one, the
+        status of the cluster the first 2,048 bytes.
+        """
         adapters = ["adapter-%d" % i for i in range(12)]
         with Server("--adapters-required-cluster", ",".join(adapters)) as server:
             client = Client(server)
@@ -895,7 +897,13 @@ class Reports(FleetCase):
             fleet.make_ready(answer.json, message="\u0001" * 32768)
             conds = conditions_of(fleet.get(answer.json))
             self.assertEqual(conds["Ready"]["status"], "True")
-            self.assertEqual(len(conds["Adapter11Successful"]["message"]), 32768)
+            shown = conds["Adapter11Successful"]["message"]
+            self.assertEqual(len(shown), 2048)
+            self.assertTrue(
+                shown.endswith("\u0001... (the adapter's report has the whole message)"), shown)
+            for report in client.get(answer.json["href"] + "/statuses").json["items"]:
+                whole = conditions_of({"status": report})["Available"]["message"]
+                self.assertEqual(whole, "\u0001" * 32768)
             client.close()
 
     def test_reports_survive_a_kill(self):

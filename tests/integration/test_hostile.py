@@ -191,6 +191,51 @@ class Loops(Case):
             self.assertLess(thread_ticks(pid, "hfd-loop") - loops, 10, path[0])
 
 
+def writer_ns(pid):
+    """The processor time of the writer, in nanoseconds."""
+    for task in os.listdir("/proc/%d/task" % pid):
+        folder = "/proc/%d/task/%s" % (pid, task)
+        with open(folder + "/comm", encoding="ascii") as f:
+            if f.read().strip() != "hfd-writer":
+                continue
+        with open(folder + "/schedstat", encoding="ascii") as f:
+            return int(f.read().split()[0])
+    raise AssertionError("no thread hfd-writer")
+
+
+class Reports(Case):
+    """The cost of a report depends on the report, not on what others wrote on the same cluster."""
+
+    ADAPTERS = tuple("adapter-%d" % i for i in range(11))
+    TIMES = 40
+
+    def cost(self, href):
+        began = writer_ns(self.server.proc.pid)
+        for i in range(self.TIMES):
+            self.fleet.accepted(href, self.ADAPTERS[0], 1, message="news %d" % i)
+        return writer_ns(self.server.proc.pid) - began
+
+    def clusters(self, messages):
+        """A cluster for each message, on which the other adapters have it."""
+        hrefs = []
+        for i, message in enumerate(messages):
+            answer = self.client.post(BASE + "/clusters",
+                                      {"kind": "Cluster", "name": "cost-%d" % i, "spec": {}})
+            hrefs.append(answer.json["href"])
+            for adapter in self.ADAPTERS[1:]:
+                self.fleet.accepted(hrefs[-1], adapter, 1, message=message)
+        return hrefs
+
+    def test_long_messages_of_others(self):
+        """Ten messages of 128 KiB, or of as much in escapes, leave a small report cheap."""
+        thin, *fat = self.clusters(["thin", "\U0001F600" * 32768, "\\" * 32768])
+        self.cost(thin)
+        limit = 8 * self.cost(thin)
+        for href in fat:
+            self.cost(href)  # the first report after the others shortens the row
+            self.assertLess(min(self.cost(href) for _ in range(2)), limit)
+
+
 class SlowSearch(unittest.TestCase):
     """A search ends when it takes too long, when its client has gone, and when the server ends."""
 

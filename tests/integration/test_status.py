@@ -488,6 +488,8 @@ class Details(StatusCase):
                                   {"name": "b", "conditions": [{"type": "Mine"}]}], applied=False)
         body["data"]["progress"] = 55
         body["conditions"][0].update(reason="NoQuota", message="no room")
+        body["conditions"][1].update(message="m" * 6000)  # which has a brief form
+        body["conditions"].append(dict(body["conditions"][1], type="Extra", message="e"))
         self.client.post(cluster["href"] + "/statuses", body)
         doc = self.status(gid, "output=detail")
         self.assertEqual(doc["progress"], 0)
@@ -497,7 +499,9 @@ class Details(StatusCase):
                  for r in c["resources"]}
         self.assertEqual((found["sink", "a"]["progress"], found["sink", "b"]["progress"]), (30, 55))
         self.assertEqual(found["sink", "b"]["conditions"], [{"type": "Mine"}])
-        self.assertEqual(len(found["sink", "a"]["conditions"]), 3)
+        shown = {c["type"]: c for c in found["sink", "a"]["conditions"]}
+        self.assertEqual(set(shown), {"Available", "Applied", "Health", "Extra"})
+        self.assertEqual(shown["Applied"]["message"], "m" * 6000)
         self.assertEqual(found["sink", "a"]["waiting"], "NoQuota: no room")
         pseudo = found["firewall", cluster["name"]]
         self.assertEqual(pseudo["waiting"], "has not reported")

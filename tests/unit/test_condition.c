@@ -1,4 +1,5 @@
 /* The stored text of conditions: its form, reading it back, and damage. */
+#include "driver/fleet/brief.h"
 #include "driver/fleet/condition.h"
 
 #include "driver/base/clock.h"
@@ -219,7 +220,8 @@ static void damage_is_told(void **state)
 static void both_ways_read_the_same(void **state)
 {
     static const char written[] =
-        "[{\"type\":\"Ready\",\"status\":\"True\",\"reason\":\"R\",\"message\":\"all is well\","
+        "[{\"type\":\"Ready\",\"status\":\"True\",\"reason\":\"R\",\"message\":\"all is "
+        "w\xc3\xa9ll\","
         "\"observed_generation\":12,"
         "\"created_time\":\"2025-01-01T00:00:00Z\",\"last_updated_time\":\"2025-01-01T00:00:00."
         "5Z\","
@@ -254,6 +256,33 @@ static void both_ways_read_the_same(void **state)
             hfd_arena_fini(&mem);
         }
     }
+}
+
+/* A message is shown up to 2,048 bytes; a longer one is cut between characters, and says so. */
+static void long_messages_are_cut(void **state)
+{
+    static const char end[] = "... (the adapter's report has the whole message)";
+    struct hfd_arena mem;
+    char text[2 * HFD_MESSAGE_SHOWN_MAX];
+
+    (void)state;
+    hfd_arena_init(&mem, MEM_MAX);
+    for (size_t i = 0; i < sizeof(text); i++)
+        text[i] = i % 2 == 0 ? (char)0xc3 : (char)0xa9;
+    for (size_t at = 0; at < 2; at++) {
+        hfd_slice message = {text, HFD_MESSAGE_SHOWN_MAX}, shown;
+
+        text[0] = at == 0 ? (char)0xc3 : 'x';
+        shown = hfd_message_shown(message, &mem);
+        assert_true(shown.p == message.p && shown.len == message.len);
+        message.len += 2;
+        shown = hfd_message_shown(message, &mem);
+        assert_true(shown.len <= HFD_MESSAGE_SHOWN_MAX && shown.len > HFD_MESSAGE_SHOWN_MAX - 2);
+        assert_memory_equal(shown.p + shown.len - strlen(end), end, strlen(end));
+        assert_int_equal((unsigned char)shown.p[shown.len - strlen(end) - 1], 0xa9);
+        memmove(text + 1, text, sizeof(text) - 1);
+    }
+    hfd_arena_fini(&mem);
 }
 
 /* With any amount of memory the result is complete, or HFD_NOMEM and empty. */
@@ -293,6 +322,7 @@ int main(void)
         cmocka_unit_test(parse_small_things),
         cmocka_unit_test(damage_is_told),
         cmocka_unit_test(both_ways_read_the_same),
+        cmocka_unit_test(long_messages_are_cut),
         cmocka_unit_test(parse_out_of_memory),
     };
 

@@ -1420,6 +1420,53 @@ static void add_one_of_each(struct fixture *fx)
     write_and_forget(fx);
 }
 
+/*
+ * Heads give the brief form of long conditions, and a report gives the whole ones. The checksums
+ * cover both.
+ */
+static void long_conditions_have_a_brief_form(void **state)
+{
+    static const char *const damage[] = {"", "brief = '[3]'", "conditions = '[3,4]'",
+                                         "long_bytes = 4"};
+    struct fixture *fx = *state;
+    const struct hfd_report_row report = {.fleet_id = S("c1"),
+                                          .adapter = S("dns"),
+                                          .conditions = S("[1,2]"),
+                                          .brief = S("[1]"),
+                                          .long_bytes = 5};
+    const struct hfd_report_key key = {S("c1"), S("dns")};
+    char sql[100];
+
+    for (size_t i = 0; i < sizeof(damage) / sizeof(damage[0]); i++) {
+        const bool brief_ok = i == 0 || i == 2;
+        struct hfd_report_list list;
+        struct hfd_report_row row;
+
+        assert_int_equal(hfd_report_row_put(&fx->tx, &report, NULL), HFD_OK);
+        for (int written = 0; written < 2; written++) {
+            if (written == 1) {
+                write_and_forget(fx);
+                (void)snprintf(sql, sizeof(sql), "UPDATE report SET %s", damage[i]);
+                if (i > 0)
+                    assert_int_equal(hfd_db_exec(fx->tx.db, sql, NULL), HFD_OK);
+            }
+            assert_int_equal(hfd_report_row_heads(&fx->tx, S("c1"), &fx->mem, &list, &fx->err),
+                             written == 0 || brief_ok ? HFD_OK : HFD_DAMAGED);
+            if (written == 0 || brief_ok) {
+                assert_int_equal(list.count, 1);
+                assert_slice(list.rows[0].conditions, S("[1]"));
+                assert_true(list.rows[0].brief.len > 0 && list.rows[0].long_bytes == 5);
+            }
+            assert_int_equal(hfd_report_row_get(&fx->tx, &key, &fx->mem, &row, &fx->err),
+                             written == 0 || i == 0 ? HFD_OK : HFD_DAMAGED);
+            if (written == 0 || i == 0)
+                assert_slice(row.conditions, S("[1,2]"));
+        }
+        assert_int_equal(hfd_report_row_delete(&fx->tx, &key, NULL), HFD_OK);
+        write_and_forget(fx);
+    }
+}
+
 static void note_finding(void *ctx, const char *text)
 {
     hfd_slice *found = ctx;
@@ -1597,6 +1644,7 @@ int main(void)
         RULE(pending_goes_on_behind_the_last),
         RULE(long_lists_grow),
         RULE(reports_keep_their_place),
+        RULE(long_conditions_have_a_brief_form),
         RULE(resource_row_is_replaced_whole),
         RULE(history_keeps_the_newest),
         RULE(history_tells_the_creation),

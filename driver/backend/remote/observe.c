@@ -6,6 +6,7 @@
 #include "driver/backend/remote/words.h"
 #include "driver/base/check.h"
 #include "driver/base/log.h"
+#include "driver/fleet/brief.h"
 
 /* While a remote may only lag behind, an earlier generation is not believed. */
 #define BEHIND_US (15 * HFD_US_PER_S)
@@ -360,6 +361,9 @@ hfd_rc hfd_observe_report(struct hfd_take *t, hfd_slice fleet_id, json_t *doc, s
         if (row.secrets.p == NULL)
             return hfd_fail_nomem(err, "observe HyperFleet");
     }
+    rc = hfd_report_brief(&row, t->mem, err);
+    if (rc != HFD_OK)
+        return rc;
     t->m->reports.changed = true;
     return hfd_report_row_put(t->tx, &row, err);
 }

@@ -13,11 +13,12 @@
     X(OK,         0, "success; serve: stopped by SIGTERM or SIGINT, all work finished") \
     X(CUT_SHORT,  1, "cut short: a second SIGTERM or SIGINT, or the output cannot be written; " \
                      "health: the server does not live, or is not ready; check: a rule is broken; " \
-                     "apply, get, wait, delete: the operation failed") \
+                     "apply, get, wait, delete: the operation failed; " \
+                     "list, status: the server refuses") \
     X(USAGE,      2, "unknown command or flag, or a bad setting") \
     X(FOUND,      3, "doctor: problems or orphans found") \
-    X(ABSENT,     4, "get, wait: there is no such resource") \
-    X(ADDRESS,   69, "cannot listen on an address; check, apply, get, wait, delete: the driver cannot be reached") \
+    X(ABSENT,     4, "get, wait, status: there is no such resource") \
+    X(ADDRESS,   69, "cannot listen on an address; commands of the client: the server cannot be reached") \
     X(INTERNAL,  70, "out of memory, or the store failed; a restart recovers all acknowledged work") \
     X(DATA,      73, "cannot create, lock or use the data folder or a file in it") \
     X(UNDER_WAY, 75, "apply, wait, delete: still under way when the time was over, or at Ctrl-C") \
@@ -37,6 +38,8 @@
     X(get,     "GURESID [FLAGS]", "print a resource of a Humanitec driver") \
     X(wait,    "GURESID [FLAGS]", "wait until a resource is ready, and print it") \
     X(delete,  "GURESID [FLAGS]", "delete a resource of a Humanitec driver") \
+    X(list,    "[FLAGS]", "list the resources of a server, those in trouble first") \
+    X(status,  "[GURESID] [FLAGS]", "show what needs attention, or one resource in full") \
     X(check,   "URL --input FILE [--update FILE] [FLAGS]", \
       "check any Humanitec driver against the Driver API 0.9.3") \
     X(version, "", "print the version") \

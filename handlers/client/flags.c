@@ -17,6 +17,15 @@ static hfd_rc take_value(const struct hfd_flag *f, const char *name, const char 
                    ? HFD_OK
                    : hfd_fail(err, HFD_INVALID, "%s: %s", name, why.msg);
     }
+    if (f->kind == HFD_FLAG_LIST) {
+        struct hfd_flag_list *list = f->out;
+
+        if (list->count == HFD_FLAG_LIST_MAX)
+            return hfd_fail(err, HFD_INVALID, "%s: expected at most %d of them", name,
+                            HFD_FLAG_LIST_MAX);
+        list->values[list->count++] = value;
+        return HFD_OK;
+    }
     return hfd_fail(err, HFD_INVALID, "%s takes no value", name);
 }
 

@@ -8,9 +8,16 @@
 #include "driver/base/buf.h"
 
 enum hfd_flag_kind {
-    HFD_FLAG_TEXT,    /* const char ** */
-    HFD_FLAG_SWITCH,  /* bool * */
-    HFD_FLAG_DURATION /* int64_t *, microseconds */
+    HFD_FLAG_TEXT,     /* const char ** */
+    HFD_FLAG_SWITCH,   /* bool * */
+    HFD_FLAG_DURATION, /* int64_t *, microseconds */
+    HFD_FLAG_LIST      /* struct hfd_flag_list *: it may be given several times */
+};
+
+#define HFD_FLAG_LIST_MAX 16
+struct hfd_flag_list {
+    const char *values[HFD_FLAG_LIST_MAX];
+    size_t count;
 };
 
 struct hfd_flag {

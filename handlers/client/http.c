@@ -1,6 +1,7 @@
 /* See http.h. */
 #include "handlers/client/http.h"
 
+#include "driver/base/base.h"
 #include "driver/base/clock.h"
 #include "driver/base/curlx.h"
 #include "driver/base/file.h"
@@ -49,10 +50,13 @@ static hfd_rc read_token(const char *path, struct hfd_secret *out, struct hfd_er
 hfd_rc hfd_client_open(const struct hfd_client_config *config, struct hfd_client_http **out,
                        struct hfd_err *err)
 {
-    struct hfd_client_http *http = calloc(1, sizeof(*http));
-    hfd_rc rc;
+    struct hfd_client_http *http;
+    hfd_rc rc = hfd_base_init(err);
 
     *out = NULL;
+    if (rc != HFD_OK)
+        return rc;
+    http = calloc(1, sizeof(*http));
     if (http == NULL || curl_global_init(CURL_GLOBAL_DEFAULT) != CURLE_OK) {
         free(http);
         return hfd_fail_nomem(err, "open a connection");

@@ -1,0 +1,104 @@
+/*
+ * Shared by list and status, which show what goes on in a server of ours: their flags, the way to
+ * the server, and --watch. They read below /api/driver/v1 and change nothing. Thread: main.
+ */
+#ifndef HFD_CLI_VIEW_H
+#define HFD_CLI_VIEW_H
+
+#include "handlers/cli/cli.h"
+#include "handlers/client/flags.h"
+#include "handlers/client/form.h"
+#include "handlers/client/http.h"
+
+#define HFD_VIEW_OUTPUT_MAX_BYTES ((size_t)1024 * 1024 * 1024)
+
+/** The form of the output: text for people, or a document. */
+enum hfd_view_form {
+    HFD_VIEW_TEXT,
+    HFD_VIEW_WIDE,
+    HFD_VIEW_JSON,
+    HFD_VIEW_YAML,
+    HFD_VIEW_NAME
+};
+
+/** A command that shows something. */
+struct hfd_view {
+    const char *name, *usage, *examples; /* examples: lines for the help */
+    const struct hfd_flag *own;          /* its own flags */
+    size_t own_count;
+    bool takes_place; /* an argument may be given */
+    bool has_wide;    /* -o wide */
+    /* Results of the flags: */
+    const char *url, *token_file, *ca_file, *form_name, *place;
+    bool watch, help;
+    enum hfd_view_form form;
+    /* While it is open: */
+    struct hfd_client_http *http;
+    int64_t now_us; /* of the server, at its last answer */
+};
+
+/**
+ * Reads the arguments, and opens the way to the server. With --help it prints the flags.
+ * @return true when the command goes on; otherwise *status is its end. Close it in both cases
+ */
+bool hfd_view_open(struct hfd_view *v, int argc, const char *const *argv, enum hfd_exit *status);
+void hfd_view_close(struct hfd_view *v);
+
+/** Says that the arguments are wrong. @return USAGE */
+enum hfd_exit hfd_view_wrong_use(const struct hfd_view *v, const char *msg);
+
+/**
+ * Reads a document of the server. A failure is said on stderr.
+ * @param path  behind the URL, encoded
+ * @param out   gives; NULL on failure
+ * @return OK; ABSENT (404); USAGE (400); CUT_SHORT (the server refuses); ADDRESS; INTERNAL
+ */
+enum hfd_exit hfd_view_get(struct hfd_view *v, const char *path, json_t **out);
+
+/** Adds a text for a path or a query: all but unreserved characters are percent-encoded. */
+void hfd_view_encode(struct hfd_buf *b, const char *text);
+
+/** The columns of the terminal that stdout is; 0 = it is none. */
+size_t hfd_view_columns(void);
+
+/**
+ * Makes one picture.
+ * @param doc  gives what it shows, to see if there is news; NULL on failure
+ */
+typedef enum hfd_exit hfd_view_draw_fn(struct hfd_view *v, void *ctx, struct hfd_buf *out,
+                                       json_t **doc);
+
+/**
+ * Prints one picture. With --watch it looks again each second until Ctrl-C. A terminal is drawn
+ * anew each time; elsewhere a picture is printed when there is news.
+ */
+enum hfd_exit hfd_view_run(struct hfd_view *v, hfd_view_draw_fn *draw, void *ctx);
+
+/* ---- texts ---- */
+
+/** A member that is a text; "" if it is none. Borrowed. */
+const char *hfd_view_text(const json_t *doc, const char *key);
+/** A member that is a time, in microseconds; 0 if it is none. */
+int64_t hfd_view_time(const json_t *doc, const char *key);
+/** Adds a text in one line: control characters become spaces. */
+void hfd_view_add_line(struct hfd_buf *b, const char *text);
+/** Adds "4 min" for the time since at_us; "-" for 0. */
+void hfd_view_add_age(const struct hfd_view *v, struct hfd_buf *b, int64_t at_us);
+
+/** A table of texts, whose columns are as wide as their widest text. */
+struct hfd_view_table {
+    const char *const *heads;
+    size_t columns;
+    struct hfd_arena *mem;
+    hfd_slice *cells; /* the rows, one after the other */
+    size_t count, room;
+    bool no_head; /* then an empty cell is empty; otherwise it is "-" */
+    bool failed;  /* result: memory is short */
+};
+
+/** Adds a cell: the text of b, which is emptied. */
+void hfd_view_table_add(struct hfd_view_table *t, struct hfd_buf *b);
+/** Adds the table to out. Lines are cut at `width` columns; 0 = never. */
+void hfd_view_table_write(struct hfd_view_table *t, size_t width, struct hfd_buf *out);
+
+#endif

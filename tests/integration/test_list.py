@@ -1,0 +1,255 @@
+"""The commands list and status: what goes on in a server, for people and scripts."""
+import http.server
+import json
+import os
+import pty
+import re
+import subprocess
+import threading
+import unittest
+from urllib.parse import parse_qs, urlsplit
+
+import yaml
+
+from lib import Case, Server, clean_env, cluster_input, eventually, guresid, program, run
+
+TOKEN = "hfd_" + "t" * 43
+
+
+class Pages(http.server.BaseHTTPRequestHandler):
+    """A server whose list has three pages, and some stuck resources."""
+
+    def log_message(self, *_):
+        pass
+
+    def do_GET(self):  # noqa: N802
+        self.server.asked.append((self.path, self.headers.get("Authorization")))
+        query = parse_qs(urlsplit(self.path).query)
+        at = int(query.get("after", ["0"])[0])
+        hint = "stuck" if "stuck" in query else "failed" if "failed" in query.get("state", []) \
+            else "r"
+        items = [{"id": "%s-%d" % (hint, i), "type": "t", "name": "n\x1b[2Jx", "state": "failed",
+                  "operation": None, "since": "2026-01-01T00:00:00Z", "deadline": None,
+                  "estimated_completion_time": None, "message": "w" * 200, "health": None,
+                  "labels": {}, "cluster_id": None} for i in range(at, at + 2)]
+        doc = {"items": items, "counts": {"failed": 6}, "next": str(at + 2) if at < 4 else None}
+        body = json.dumps(doc).encode()
+        self.send_response(200)
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+
+class Scripted:
+    def __enter__(self):
+        self.server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Pages)
+        self.server.asked = self.asked = []
+        self.url = "http://127.0.0.1:%d/t/x/" % self.server.server_port
+        threading.Thread(target=self.server.serve_forever, daemon=True).start()
+        return self
+
+    def __exit__(self, *_):
+        self.server.shutdown()
+        self.server.server_close()
+
+
+def command(*args, want=0, env=None):
+    ran = run(*args, env=env)
+    assert ran.returncode == want, (args, ran.returncode, ran.stdout, ran.stderr)
+    return ran
+
+
+class Lists(Case):
+    ADAPTERS = ("validation", "dns")
+    POOL_ADAPTERS = ("validation",)
+
+    def setUp(self):
+        super().setUp()
+        self.mark = guresid("mark")
+        self.env = {"HFD_URL": "http://127.0.0.1:%d" % self.server.port}
+
+    def order(self, name, **labels):
+        gid = guresid(name)
+        self.assertEqual(self.put(gid, cluster_input(
+            name=gid, labels=dict(labels, team=self.mark))).status, 202)
+        return gid
+
+    def ask(self, *args, want=0):
+        return command(*args, want=want, env=self.env)
+
+    def test_list(self):
+        """Filters are those of the server; each form has the same resources."""
+        one, two = self.order("one", app="shop"), self.order("two", app="pay")
+        self.fleet.ready(one)
+        team = "--label=team=" + self.mark
+        rows = [line.split() for line in self.ask("list", team).stdout.splitlines()]
+        self.assertEqual(rows[0], ["GURESID", "NAME", "STATE", "HEALTH", "FOR", "MESSAGE"])
+        self.assertEqual([row[:3] for row in rows[1:]],
+                         [[two, two, "creating"], [one, one, "ready"]])
+        self.assertEqual(rows[2][3], "Healthy")
+        self.assertIn("waits for validation", self.ask("list", team).stdout)
+        wide = self.ask("list", team, "-o", "wide").stdout
+        self.assertIn("app=pay", wide)
+        self.assertIn(self.fleet.cluster_of(two)["id"], wide)
+        for args, found in ((("--label", "app=shop"), [one]), (("--state", "creating"), [two]),
+                            (("--state=creating", "--state=ready", "--order=created"), [two, one]),
+                            (("--failed",), []), (("--stuck",), []), (("--search", two), [two]),
+                            (("--failed", "--stuck"), []),
+                            (("--type", "hyperfleet-nodepool"), [])):
+            got = self.ask("list", team, "-o", "name", *args).stdout.split()
+            self.assertEqual(got, found, args)
+        doc = json.loads(self.ask("list", team, "-o", "json").stdout)
+        self.assertEqual([i["id"] for i in doc["items"]], [two, one])
+        self.assertEqual((doc["counts"]["creating"], doc["counts"]["ready"]), (1, 1))
+        self.assertEqual(yaml.safe_load(self.ask("list", team, "-o", "yaml").stdout), doc)
+        none = self.ask("list", team, "--failed")
+        self.assertEqual((none.stdout, none.stderr), ("", "there are no such resources\n"))
+
+    def test_status_of_one(self):
+        """Each adapter has its state and its words; what failed says why; what is gone is 4."""
+        gid = self.order("whole", app="shop")
+        cluster = self.fleet.cluster_of(gid)
+        self.fleet.accepted(cluster, "validation")
+        self.fleet.accepted(cluster, "dns", available=False, reason="Waiting", message="zone \x1bx")
+        text = self.ask("status", gid).stdout
+        self.assertRegex(text, r"%s  creating for \d+ s of about .*, deadline 20" % gid)
+        self.assertRegex(text, r"(?m)^    validation +done")
+        self.assertRegex(text, r"(?m)^    dns +waiting +\d+ s +Waiting: zone  x$")
+        self.assertRegex(text, r"last change \d+ s ago: create\n")
+        self.assertRegex(text, r"ordered 20\S+ by \S+ .*app=shop")
+        self.assertEqual(json.loads(self.ask("status", gid, "-o", "json").stdout)["id"], gid)
+        self.assertEqual(yaml.safe_load(self.ask("status", gid, "-o", "yaml").stdout)["id"], gid)
+        self.assertEqual(self.ask("status", gid, "-o", "name").stdout, gid + "\n")
+        self.fleet.accepted(cluster, "dns", available=False, reason="QuotaExceeded",
+                            message="no cores left")
+        text = self.ask("status", gid).stdout
+        self.assertRegex(text, r"  failed for ")
+        self.assertRegex(text, r"RES-104: .*no cores left")
+        self.assertIn("FAILED", self.ask("status").stdout)
+        self.assertIn(gid, self.ask("status", "-o", "name").stdout.split())
+        self.delete(gid)
+        self.assertRegex(self.ask("status", gid).stdout, r"  deleting for ")
+        self.fleet.finish_delete(gid)
+        self.assertRegex(self.ask("status", gid, want=4).stdout, r"  absent for .*\n(.*\n)*.*remov")
+        self.assertIn("no resource 'none'", self.ask("status", "none", want=4).stderr)
+
+    def test_status_of_all(self):
+        """Without a GUResID: the counts, and each resource that is not ready and healthy."""
+        ready, waits = self.order("fine"), self.order("waits")
+        self.fleet.ready(ready)
+        text = self.ask("status").stdout
+        self.assertRegex(text.splitlines()[0],
+                         r"^ready \d+  creating \d+  updating \d+  deleting \d+  failed \d+$")
+        self.assertRegex(text, r"(?m)^creating +%s +%s +\d+ s +waits for" % (waits, waits))
+        self.assertNotIn(ready, text)
+        doc = json.loads(self.ask("status", "-o", "json").stdout)
+        self.assertEqual(set(doc), {"items", "counts", "next", "stuck"})
+
+    def test_watch(self):
+        """In a pipe each news is printed, until Ctrl-C."""
+        gid = self.order("seen")
+        ran = subprocess.Popen([program(), "status", gid, "-w"], stdout=subprocess.PIPE, text=True,
+                               env=clean_env(self.env))
+        self.addCleanup(ran.stdout.close)
+        self.assertIn("creating", ran.stdout.readline())
+        self.fleet.ready(gid)
+        while "  ready for " not in ran.stdout.readline():
+            self.assertIsNone(ran.poll())
+        ran.send_signal(2)
+        self.assertEqual(ran.wait(30), 0)
+
+    def test_watch_on_a_terminal(self):
+        """A terminal is cleared before each picture, and no line is wider than it."""
+        gid = self.order("drawn")
+        master, slave = pty.openpty()
+        subprocess.run(["stty", "cols", "60"], stdin=slave, check=True)
+        ran = subprocess.Popen([program(), "list", "--watch", "--search", gid], stdout=slave,
+                               env=clean_env(self.env))
+        os.close(slave)
+        seen = []
+        try:
+            eventually(lambda: seen.append(os.read(master, 65536).decode()) or
+                       "".join(seen).count("\x1b[H\x1b[2J") >= 2, "two pictures", every_s=0)
+        finally:
+            ran.send_signal(15)
+            self.assertEqual(ran.wait(30), 0)
+            os.close(master)
+        lines = re.sub(r"\x1b\[[0-9]*[A-Z]", "", "".join(seen)).splitlines()
+        self.assertEqual(max(len(line) for line in lines), 60)
+
+    def test_wrong_use(self):
+        for args, words in ((("list", "x"), "unexpected argument x"),
+                            (("status", "a", "b"), "unexpected argument b"),
+                            (("list", "-o", "xml"), "json, yaml, name or wide"),
+                            (("status", "-o", "wide"), "json, yaml or name"),
+                            (("list", "--state", "odd"), "state must be"),
+                            (("list", "--label", "x"), "label"),
+                            (("list", "--failed", "--state", "ready"), "--state: expected"),
+                            (("list", "--odd"), "unknown flag --odd"),
+                            (("status", ""), "expected a GUResID"),
+                            (("list", "--url", "x"), "http")):
+            self.assertIn(words, self.ask(*args, want=2).stderr, args)
+        for name in ("list", "status"):
+            text = self.ask(name, "--help").stdout
+            self.assertIn("HFD_TOKEN_FILE", text)
+            self.assertIn("Examples:\n  hyperfleet-driver %s" % name, text)
+
+    def test_what_is_not_there(self):
+        """A server that is away is 69; a URL with the path of a driver is said to be wrong."""
+        with Server() as other:
+            url = "http://127.0.0.1:%d" % other.port
+            self.assertIn("without the path of a driver",
+                          command("list", "--url", url + "/clusters/", want=1).stderr)
+        self.assertIn("cannot be reached", command("list", "--url", url, want=69).stderr)
+
+
+class Access(unittest.TestCase):
+    def test_token(self):
+        """Without a token the server refuses, and says which scope is missing with a wrong one."""
+        with Server() as server:
+            def token(name, scope):
+                path = os.path.join(server.data, name)
+                made = command("token", "create", "--name", name, "--scope", scope,
+                               "--data", server.data)
+                with open(path, "w", encoding="utf-8") as f:
+                    f.write(made.stdout)
+                return path
+            view, driver = token("view", "view"), token("driver", "driver")
+            url = "http://127.0.0.1:%d" % server.port
+            eventually(lambda: server.alive() and run(
+                "list", "--url", url).returncode == 1, "a refusal")
+            self.assertIn("401", command("list", "--url", url, want=1).stderr)
+            self.assertIn("scope view", command("list", "--url", url, "--token-file", driver,
+                                                want=1).stderr)
+            command("list", "--url", url, "--token-file", view)
+            command("status", env={"HFD_URL": url, "HFD_TOKEN_FILE": view})
+            command("get", "none", "--url", url, "--token-file", driver, want=4)
+
+    def test_all_pages(self):
+        """All pages are read, of failed ones and of stuck ones; a table keeps its columns."""
+        with Scripted() as served:
+            path = os.path.join(os.environ.get("TMPDIR", "/tmp"), guresid("token"))
+            with open(path, "w", encoding="utf-8") as f:
+                f.write(TOKEN + "\n")
+            self.addCleanup(os.unlink, path)
+            ran = command("list", "--url", served.url, "-o", "name", "--token-file", path)
+            self.assertEqual(ran.stdout.split(), ["r-%d" % i for i in range(6)])
+            self.assertEqual([bearer for _, bearer in served.asked], ["Bearer " + TOKEN] * 3)
+            self.assertTrue(served.asked[0][0].startswith("/t/x/api/driver/v1/resources?"))
+            ran = command("list", "--url", served.url, "--failed", "--stuck", "--label", "app=a&b",
+                          "-o", "json")
+            doc = json.loads(ran.stdout)
+            self.assertEqual([i["id"] for i in doc["items"]],
+                             ["%s-%d" % (w, i) for w in ("failed", "stuck") for i in range(6)])
+            self.assertEqual(doc["counts"], {"failed": 12})
+            self.assertEqual({tuple(parse_qs(urlsplit(path).query)["label"])
+                              for path, _ in served.asked[3:]}, {("app=a&b",)})
+            text = command("list", "--url", served.url).stdout
+            self.assertNotIn("\x1b", text)
+            self.assertEqual({line.index("failed") for line in text.splitlines()[1:]},
+                             {text.splitlines()[0].index("STATE")})
+            self.assertIn("w" * 200, text)
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -44,6 +44,16 @@
       "check any Humanitec driver against the Driver API 0.9.3") \
     X(version, "", "print the version") \
     X(help,    "[COMMAND]", "print this text")
+
+/* command, flag, value or NULL, what it does: the flags beside settings. Other commands have tables of struct hfd_flag. */
+#define HFD_OWN_FLAG_LIST(X) \
+    X(keygen, "--rotate",  NULL,             "add a new active key; the others still open what they sealed") \
+    X(token,  "--name",    "NAME",           "create: the name of the caller") \
+    X(token,  "--scope",   "SCOPE[,SCOPE]",  "create: driver, fleet-read, adapter, fleet-write, view or admin") \
+    X(token,  "--expires", "DURATION",       "create: the token is not valid after this time") \
+    X(config, "--origin",  NULL,             "show: where each value comes from") \
+    X(doctor, "--json",    NULL,             "print one JSON document") \
+    X(health, "--ready",   NULL,             "ask whether it is ready, not whether it lives")
 /* clang-format on */
 
 #define HFD_EXIT_ENUM_(name, status, text) HFD_EXIT_##name = (status),

@@ -32,6 +32,12 @@ static const struct {
 } exits[] = {HFD_EXIT_LIST(ROW_)};
 #undef ROW_
 
+#define ROW_(command, name, value, text) {#command, name, value, text},
+static const struct {
+    const char *command, *name, *value, *text;
+} own_flags[] = {HFD_OWN_FLAG_LIST(ROW_)};
+#undef ROW_
+
 static const struct command *find_command(const char *name)
 {
     for (size_t i = 0; i < COMMAND_COUNT; i++) {
@@ -46,6 +52,25 @@ static void add_commands(struct hfd_buf *b)
     hfd_buf_lit(b, "\nCommands:\n");
     for (size_t i = 0; i < COMMAND_COUNT; i++)
         hfd_buf_addf(b, "  %-8s %s\n", commands[i].name, commands[i].text);
+}
+
+static void add_own_flags(struct hfd_buf *b, const struct command *about)
+{
+    bool first = true;
+
+    for (size_t i = 0; i < sizeof(own_flags) / sizeof(own_flags[0]); i++) {
+        const char *value = own_flags[i].value;
+        char head[40];
+
+        if (strcmp(own_flags[i].command, about->name) != 0)
+            continue;
+        if (first)
+            hfd_buf_lit(b, "\nFlags:\n");
+        first = false;
+        (void)snprintf(head, sizeof(head), "%s%s%s", own_flags[i].name, value != NULL ? " " : "",
+                       value != NULL ? value : "");
+        hfd_buf_addf(b, "  %-22s %s\n", head, own_flags[i].text);
+    }
 }
 
 static void add_settings(struct hfd_buf *b)
@@ -83,6 +108,7 @@ static enum hfd_exit print_help(const struct command *about)
     } else {
         hfd_buf_addf(&b, "Usage: hyperfleet-driver %s%s%s\n\n%s\n", about->name,
                      about->args[0] != '\0' ? " " : "", about->args, about->text);
+        add_own_flags(&b, about);
     }
     add_commands(&b);
     if (about == NULL || strstr(about->args, "SETTINGS") != NULL)

@@ -39,7 +39,27 @@ class Install(unittest.TestCase):
                    for name in ("openapi.yaml", "openapi.json", "input.json")}
         wanted |= {"share/hyperfleet-driver/hyperfleet-driver.yaml",
                    "lib/systemd/system/hyperfleet-driver.service"}
+        wanted |= {"share/bash-completion/completions/hyperfleet-driver",
+                   "share/zsh/site-functions/_hyperfleet-driver",
+                   "share/fish/vendor_completions.d/hyperfleet-driver.fish"}
+        if self.has_scdoc():
+            wanted |= {"share/man/man%s/%s.gz" % (name[-1], name) for name in
+                       ["hyperfleet-driver.1", "hyperfleet-driver-settings.5"]
+                       + ["hyperfleet-driver-%s.1" % command for command in self.commands()]}
         self.assertEqual(self.files, wanted)
+
+    # The build that is installed found scdoc, which makes the man pages.
+    @staticmethod
+    def has_scdoc():
+        with open(os.path.join(os.path.dirname(PROGRAM), "CMakeCache.txt"),
+                  encoding="utf-8") as file:
+            return re.search(r"^SCDOC:FILEPATH=/", file.read(), re.M) is not None
+
+    @staticmethod
+    def commands():
+        done = subprocess.run([PROGRAM, "help"], stdout=subprocess.PIPE, text=True, check=True)
+        listed = done.stdout.split("Commands:\n")[1].split("\n\n")[0]
+        return set(re.findall(r"^  (\w+) ", listed, re.M)) - {"help"}
 
     # The unit starts the installed program; the rest of it is the one of the repository.
     def test_the_unit(self):

@@ -100,10 +100,11 @@ static hfd_rc put_entry(struct hfd_settings_loader *ld, const struct hfd_setting
 
     if (rc != HFD_OK)
         return hfd_setting_fail(ld, ref->row->key, err, "%s", why.msg);
-    rc = hfd_setting_entry_check(value, &why);
+    rc = hfd_setting_entry_check(ref->row, value, &why);
     if (rc != HFD_OK)
-        return hfd_fail_field(err, rc, ref->row->key, "%s: %s.%.*s: %s", ld->place, ref->row->key,
-                              HFD_SLICE_FMT(ref->name), why.msg);
+        return hfd_fail_field(err, rc, ref->row->key, "%s: %s.%.*s%s: %s", ld->place, ref->row->key,
+                              HFD_SLICE_FMT(ref->name), hfd_setting_ending(HFD_FORM_KEY, ref->row),
+                              why.msg);
     pair = entry_of(map, ref->name, &ld->s->mem);
     if (pair == NULL && map->count == HFD_SETTING_ITEMS_MAX)
         return hfd_setting_fail(ld, ref->row->key, err, "expected at most %d entries",
@@ -157,7 +158,7 @@ static hfd_rc load_defaults(struct hfd_settings_loader *ld, struct hfd_err *err)
         const struct hfd_setting_value v = {.text = hfd_slice_of(hfd_setting_rows[i].def)};
         hfd_rc rc;
 
-        if (ref.row->type == HFD_SETTING_TYPE_MAP)
+        if (hfd_setting_is_map(ref.row))
             continue;
         rc = hfd_setting_put(ld, &ref, &v, err);
         HFD_ASSERT(rc == HFD_OK || rc == HFD_NOMEM); /* defaults are valid */
@@ -174,11 +175,13 @@ static hfd_rc put_text(struct hfd_settings_loader *ld, enum hfd_setting_form for
     const struct hfd_setting_value v = {.text = text};
     char name[HFD_SETTING_NAME_MAX];
 
-    if (ref->kind == HFD_REF_SETTING && ref->row->type == HFD_SETTING_TYPE_MAP) {
+    if (ref->kind == HFD_REF_SETTING && hfd_setting_is_map(ref->row)) {
         (void)hfd_setting_spell(form, ref->row->key, name);
-        return hfd_setting_fail(ld, ref->row->key, err,
-                                "expected one entry at a time: %s%s=ADAPTER:/json/pointer", name,
-                                hfd_setting_map_suffix[form]);
+        return hfd_setting_fail(ld, ref->row->key, err, "expected one entry at a time: %s%s=%s",
+                                name, hfd_setting_suffix(form, ref->row),
+                                ref->row->type == HFD_SETTING_TYPE_MAP
+                                    ? "ADAPTER:/json/pointer"
+                                    : hfd_setting_form_text(ref->row));
     }
     return hfd_setting_put(ld, ref, &v, err);
 }
@@ -342,7 +345,7 @@ static void sort_maps(struct hfd_settings_loader *ld)
     for (size_t i = 0; i < HFD_SETTING_COUNT; i++) {
         const struct hfd_setting_row *row = &hfd_setting_rows[i];
 
-        if (row->type == HFD_SETTING_TYPE_MAP) {
+        if (hfd_setting_is_map(row)) {
             struct hfd_map *map = member_of(ld->s, row);
             size_t kept = ld->file_entries[i];
 

@@ -174,6 +174,9 @@ struct hfd_map {
  X("hypershift.kubeconfig",         hypershift_kubeconfig,       STR,      "", 0, 0, \
    "kubeconfig file of the management cluster, or in-cluster: the built-in HyperShift adapter " \
    "makes the clusters there; empty: no such adapter") \
+ X("hypershift.management",         hypershift_management,       FILES,    "", 0, 0, \
+   "kubeconfig file of a further management cluster, or in-cluster; spec.management of an order " \
+   "chooses it by NAME, and hypershift.kubeconfig is named default") \
  X("hypershift.namespace",          hypershift_namespace,        STR,      "clusters", 0, 0, \
    "namespace of HostedClusters and NodePools whose order names none; made if it is missing") \
  X("hypershift.release_image",      hypershift_release_image,    STR,      "", 0, 0, \
@@ -184,6 +187,11 @@ struct hfd_map {
    "file with the pull secret of clusters whose order brings none") \
  X("hypershift.nodeport_address",   hypershift_nodeport_address, STR,      "", 0, 0, \
    "address of the services of clusters on platforms None and Agent whose order has no services") \
+ X("hypershift.retry_min",          hypershift_retry_min_us,     DURATION, "5s", 1, 3600, \
+   "first pause after a failed call, doubled by each further one; and between looks at what is not " \
+   "ready while its changes are not watched") \
+ X("hypershift.retry_max",          hypershift_retry_max_us,     DURATION, "60s", 1, 86400, \
+   "longest pause after failed calls") \
  X("hypershift.resync",             hypershift_resync_us,        DURATION, "10m", 1, 86400, \
    "how often each object on the management cluster is looked at, whatever happens") \
  X("driver.types.cluster",          types_cluster,               LIST,     "[hyperfleet-cluster]", 0, 0, \
@@ -249,6 +257,7 @@ struct hfd_map {
 #define HFD_CTYPE_DURATION int64_t
 #define HFD_CTYPE_LIST struct hfd_list
 #define HFD_CTYPE_MAP struct hfd_map
+#define HFD_CTYPE_FILES struct hfd_map
 #define HFD_CTYPE_DEMO int64_t
 #define HFD_CTYPE_BOOL bool
 #define HFD_CTYPE_LEVEL enum hfd_log_level

@@ -5,6 +5,7 @@
 #include "driver/base/url.h"
 #include "handlers/settings/settings_value.h"
 
+#define FILE_MAX_BYTES 4096
 #define RULE_MAX 1024
 #define NAME_MAX_BYTES 63
 #define SOCKET_PATH_MAX 108 /* of struct sockaddr_un, with its end */
@@ -260,12 +261,42 @@ static hfd_rc check_header(const void *member, struct hfd_err *err)
                                      s);
 }
 
+/* RFC 6901: empty, or beginning with /, with ~ only as ~0 and ~1. */
+static bool is_pointer(hfd_slice s)
+{
+    if (s.len > 0 && s.p[0] != '/')
+        return false;
+    for (size_t i = 0; i < s.len; i++) {
+        if (s.p[i] == '~' && (i + 1 == s.len || (s.p[i + 1] != '0' && s.p[i + 1] != '1')))
+            return false;
+    }
+    return true;
+}
+
+/* ADAPTER:/json/pointer */
+static hfd_rc check_output_rule(hfd_slice value, struct hfd_err *err)
+{
+    const char *colon = value.len > 0 ? memchr(value.p, ':', value.len) : NULL;
+    hfd_rc rc = hfd_setting_check_text(value, RULE_MAX, err);
+    size_t n;
+
+    if (rc != HFD_OK)
+        return rc;
+    if (colon == NULL)
+        return hfd_setting_expected(err, "ADAPTER:/json/pointer", value);
+    n = (size_t)(colon - value.p);
+    if (!is_adapter_name((hfd_slice){value.p, n}) ||
+        !is_pointer((hfd_slice){colon + 1, value.len - n - 1}))
+        return hfd_setting_expected(err, "ADAPTER:/json/pointer", value);
+    return HFD_OK;
+}
+
 /* Checks REASON or ADAPTER:REASON; a reason may contain colons. */
 static hfd_rc check_rule(const void *member, struct hfd_err *err)
 {
     const hfd_slice *rule = member;
 
-    return rule->len == 0 ? HFD_OK : hfd_setting_entry_check(*rule, err);
+    return rule->len == 0 ? HFD_OK : check_output_rule(*rule, err);
 }
 
 static hfd_rc check_reasons(const void *member, struct hfd_err *err)
@@ -377,18 +408,6 @@ hfd_rc hfd_setting_check(enum hfd_setting which, const void *member, struct hfd_
     return checks[which] != NULL ? checks[which](member, err) : HFD_OK;
 }
 
-/* RFC 6901: empty, or beginning with /, with ~ only as ~0 and ~1. */
-static bool is_pointer(hfd_slice s)
-{
-    if (s.len > 0 && s.p[0] != '/')
-        return false;
-    for (size_t i = 0; i < s.len; i++) {
-        if (s.p[i] == '~' && (i + 1 == s.len || (s.p[i + 1] != '0' && s.p[i + 1] != '1')))
-            return false;
-    }
-    return true;
-}
-
 hfd_rc hfd_setting_name_check(hfd_slice name, struct hfd_err *err)
 {
     bool ok = name.len > 0 && name.len <= NAME_MAX_BYTES && (name.p[0] < '0' || name.p[0] > '9') &&
@@ -403,19 +422,11 @@ hfd_rc hfd_setting_name_check(hfd_slice name, struct hfd_err *err)
                     name);
 }
 
-hfd_rc hfd_setting_entry_check(hfd_slice value, struct hfd_err *err)
+hfd_rc hfd_setting_entry_check(const struct hfd_setting_row *row, hfd_slice value,
+                               struct hfd_err *err)
 {
-    const char *colon = value.len > 0 ? memchr(value.p, ':', value.len) : NULL;
-    hfd_rc rc = hfd_setting_check_text(value, RULE_MAX, err);
-    size_t n;
-
-    if (rc != HFD_OK)
-        return rc;
-    if (colon == NULL)
-        return hfd_setting_expected(err, "ADAPTER:/json/pointer", value);
-    n = (size_t)(colon - value.p);
-    if (!is_adapter_name((hfd_slice){value.p, n}) ||
-        !is_pointer((hfd_slice){colon + 1, value.len - n - 1}))
-        return hfd_setting_expected(err, "ADAPTER:/json/pointer", value);
-    return HFD_OK;
+    if (row->type == HFD_SETTING_TYPE_MAP)
+        return check_output_rule(value, err);
+    return value.len > 0 ? hfd_setting_check_text(value, FILE_MAX_BYTES, err)
+                         : hfd_setting_expected(err, "a kubeconfig file, or in-cluster", value);
 }

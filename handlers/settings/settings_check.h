@@ -9,8 +9,9 @@
 /** Checks a parsed value. @return HFD_OK, HFD_INVALID */
 HFD_MUST_CHECK hfd_rc hfd_setting_check(enum hfd_setting which, const void *member,
                                         struct hfd_err *err);
-/** Check the name and the value of an entry of a MAP. @return HFD_OK, HFD_INVALID */
+/** Check the name and the value of an entry of a map. @return HFD_OK, HFD_INVALID */
 HFD_MUST_CHECK hfd_rc hfd_setting_name_check(hfd_slice name, struct hfd_err *err);
-HFD_MUST_CHECK hfd_rc hfd_setting_entry_check(hfd_slice value, struct hfd_err *err);
+HFD_MUST_CHECK hfd_rc hfd_setting_entry_check(const struct hfd_setting_row *row, hfd_slice value,
+                                              struct hfd_err *err);
 
 #endif

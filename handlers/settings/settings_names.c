@@ -5,8 +5,25 @@
 #include "driver/base/nearest.h"
 #include "handlers/settings/settings_value.h"
 
-const char *const hfd_setting_map_suffix[] = {
-    [HFD_FORM_KEY] = ".NAME", [HFD_FORM_ENV] = "_NAME", [HFD_FORM_FLAG] = "-NAME"};
+#define NAME_LEN (sizeof(".NAME") - 1)
+
+const char *hfd_setting_suffix(enum hfd_setting_form form, const struct hfd_setting_row *row)
+{
+    static const char *const of_map[] = {
+        [HFD_FORM_KEY] = ".NAME", [HFD_FORM_ENV] = "_NAME", [HFD_FORM_FLAG] = "-NAME"};
+    static const char *const of_files[] = {[HFD_FORM_KEY] = ".NAME.kubeconfig",
+                                           [HFD_FORM_ENV] = "_NAME_KUBECONFIG",
+                                           [HFD_FORM_FLAG] = "-NAME-kubeconfig"};
+
+    if (row->type == HFD_SETTING_TYPE_FILES)
+        return of_files[form];
+    return row->type == HFD_SETTING_TYPE_MAP ? of_map[form] : "";
+}
+
+const char *hfd_setting_ending(enum hfd_setting_form form, const struct hfd_setting_row *row)
+{
+    return hfd_setting_is_map(row) ? hfd_setting_suffix(form, row) + NAME_LEN : "";
+}
 
 static char spell_char(enum hfd_setting_form form, char c)
 {
@@ -26,12 +43,26 @@ size_t hfd_setting_spell(enum hfd_setting_form form, const char *key,
         [HFD_FORM_KEY] = "", [HFD_FORM_ENV] = "HFD_", [HFD_FORM_FLAG] = "--"};
     size_t at = strlen(prefix[form]);
 
-    HFD_ASSERT(at + strlen(key) + sizeof("_NAME") <= HFD_SETTING_NAME_MAX);
+    HFD_ASSERT(at + strlen(key) + sizeof("_NAME_KUBECONFIG") <= HFD_SETTING_NAME_MAX);
     memcpy(out, prefix[form], at);
     for (; *key != '\0'; key++)
         out[at++] = spell_char(form, *key);
     out[at] = '\0';
     return at;
+}
+
+/* Takes the name of an entry out of what follows the name of its map: ".east.kubeconfig". */
+static bool take_entry(enum hfd_setting_form form, const struct hfd_setting_row *row,
+                       hfd_slice rest, hfd_slice *name)
+{
+    const hfd_slice ending = hfd_slice_of(hfd_setting_ending(form, row));
+
+    if (!hfd_setting_is_map(row) || rest.p[0] != hfd_setting_suffix(form, row)[0] ||
+        rest.len < 1 + ending.len ||
+        !hfd_slice_eq((hfd_slice){rest.p + rest.len - ending.len, ending.len}, ending))
+        return false;
+    *name = (hfd_slice){rest.p + 1, rest.len - 1 - ending.len};
+    return true;
 }
 
 struct hfd_setting_ref hfd_setting_find(enum hfd_setting_form form, hfd_slice text)
@@ -40,16 +71,26 @@ struct hfd_setting_ref hfd_setting_find(enum hfd_setting_form form, hfd_slice te
         const struct hfd_setting_row *row = &hfd_setting_rows[i];
         char name[HFD_SETTING_NAME_MAX];
         size_t len = hfd_setting_spell(form, row->key, name);
+        hfd_slice entry;
 
         if (!hfd_slice_starts(text, (hfd_slice){name, len}))
             continue;
         if (text.len == len)
             return (struct hfd_setting_ref){.kind = HFD_REF_SETTING, .row = row};
-        if (row->type == HFD_SETTING_TYPE_MAP && text.p[len] == hfd_setting_map_suffix[form][0])
-            return (struct hfd_setting_ref){
-                .kind = HFD_REF_ENTRY, .row = row, .name = {text.p + len + 1, text.len - len - 1}};
+        if (take_entry(form, row, (hfd_slice){text.p + len, text.len - len}, &entry))
+            return (struct hfd_setting_ref){.kind = HFD_REF_ENTRY, .row = row, .name = entry};
     }
     return (struct hfd_setting_ref){.kind = HFD_REF_UNKNOWN};
+}
+
+/* True for the name of an entry that has keys below it: "hypershift.management.east". */
+static bool is_entry_section(const struct hfd_setting_row *row, hfd_slice key)
+{
+    const hfd_slice whole = hfd_slice_of(row->key);
+
+    return row->type == HFD_SETTING_TYPE_FILES && hfd_slice_starts(key, whole) &&
+           key.len > whole.len + 1 && key.p[whole.len] == '.' &&
+           memchr(key.p + whole.len + 1, '.', key.len - whole.len - 1) == NULL;
 }
 
 /* Returns true if other keys begin with this one: "driver", "driver.deadline". */
@@ -58,6 +99,8 @@ static bool is_section(hfd_slice key)
     for (size_t i = 0; key.len > 0 && i < HFD_SETTING_COUNT; i++) {
         hfd_slice whole = hfd_slice_of(hfd_setting_rows[i].key);
 
+        if (is_entry_section(&hfd_setting_rows[i], key))
+            return true;
         if (hfd_slice_starts(whole, key) && whole.len > key.len && whole.p[key.len] == '.')
             return true;
     }
@@ -68,8 +111,7 @@ struct hfd_setting_ref hfd_setting_find_key(hfd_slice key)
 {
     struct hfd_setting_ref ref = hfd_setting_find(HFD_FORM_KEY, key);
 
-    ref.goes_on =
-        is_section(key) || (ref.kind == HFD_REF_SETTING && ref.row->type == HFD_SETTING_TYPE_MAP);
+    ref.goes_on = is_section(key) || (ref.kind == HFD_REF_SETTING && hfd_setting_is_map(ref.row));
     if (ref.kind == HFD_REF_UNKNOWN && ref.goes_on)
         ref.kind = HFD_REF_SECTION;
     return ref;
@@ -102,11 +144,9 @@ static void suggest(enum hfd_setting_form form, hfd_slice given,
             if (name[k] == '.')
                 consider(&n, name, k);
         }
-        if (hfd_setting_rows[i].type == HFD_SETTING_TYPE_MAP) {
-            memcpy(name + len, hfd_setting_map_suffix[form], sizeof(".NAME"));
-            len += sizeof(".NAME") - 1;
-        }
-        consider(&n, name, len);
+        (void)snprintf(name + len, sizeof(name) - len, "%s",
+                       hfd_setting_suffix(form, &hfd_setting_rows[i]));
+        consider(&n, name, strlen(name));
     }
     if (n.text[0] != '\0')
         (void)snprintf(out, HFD_SETTING_NAME_MAX + 32, "did you mean %s?", n.text);

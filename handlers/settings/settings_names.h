@@ -7,7 +7,7 @@
 
 #include "handlers/settings/settings_int.h"
 
-#define HFD_SETTING_NAME_MAX 96
+#define HFD_SETTING_NAME_MAX 96 /* of one without the name of an entry */
 
 /** How a name is spelled. */
 enum hfd_setting_form {
@@ -16,8 +16,15 @@ enum hfd_setting_form {
     HFD_FORM_FLAG, /* --log-level */
 };
 
-/** The suffix of the name of a map for one of its entries, by form. */
-extern const char *const hfd_setting_map_suffix[];
+/** True for the types whose setting is a map of entries. */
+static inline bool hfd_setting_is_map(const struct hfd_setting_row *row)
+{
+    return row->type == HFD_SETTING_TYPE_MAP || row->type == HFD_SETTING_TYPE_FILES;
+}
+/** The suffix of the name of a map for one of its entries: ".NAME". Empty for other types. */
+const char *hfd_setting_suffix(enum hfd_setting_form form, const struct hfd_setting_row *row);
+/** The end of that suffix behind the name: ".kubeconfig". Empty if nothing follows. */
+const char *hfd_setting_ending(enum hfd_setting_form form, const struct hfd_setting_row *row);
 
 /** The meaning of a name. */
 struct hfd_setting_ref {

@@ -11,8 +11,7 @@ static const void *const_member_of(const struct hfd_settings *s, const struct hf
 
 static void help_plain(struct hfd_buf *b, const struct hfd_setting_row *row)
 {
-    const char *name =
-        row->type == HFD_SETTING_TYPE_MAP ? hfd_setting_map_suffix[HFD_FORM_FLAG] : "";
+    const char *name = hfd_setting_suffix(HFD_FORM_FLAG, row);
     char flag[HFD_SETTING_NAME_MAX];
 
     (void)hfd_setting_spell(HFD_FORM_FLAG, row->key, flag);
@@ -32,8 +31,7 @@ static void help_plain(struct hfd_buf *b, const struct hfd_setting_row *row)
 
 static void help_markdown(struct hfd_buf *b, const struct hfd_setting_row *row)
 {
-    const char *name =
-        row->type == HFD_SETTING_TYPE_MAP ? hfd_setting_map_suffix[HFD_FORM_KEY] : "";
+    const char *name = hfd_setting_suffix(HFD_FORM_KEY, row);
 
     hfd_buf_addf(b, "| `%s%s` | %s | ", row->key, name, hfd_setting_form_text(row));
     if (row->def[0] != '\0')
@@ -63,12 +61,14 @@ static void show_origin(struct hfd_buf *b, bool origins, hfd_slice origin)
     hfd_buf_addc(b, '\n');
 }
 
-static void show_map(struct hfd_buf *b, const char *key, bool origins, const struct hfd_map *map)
+static void show_map(struct hfd_buf *b, const struct hfd_setting_row *row, bool origins,
+                     const struct hfd_map *map)
 {
     if (map->count == 0)
-        hfd_buf_addf(b, "%s: {}\n", key);
+        hfd_buf_addf(b, "%s: {}\n", row->key);
     for (size_t i = 0; i < map->count; i++) {
-        hfd_buf_addf(b, "%s.%.*s: ", key, HFD_SLICE_FMT(map->items[i].name));
+        hfd_buf_addf(b, "%s.%.*s%s: ", row->key, HFD_SLICE_FMT(map->items[i].name),
+                     hfd_setting_ending(HFD_FORM_KEY, row));
         hfd_buf_json_str(b, map->items[i].value);
         show_origin(b, origins, map->items[i].origin);
     }
@@ -79,8 +79,8 @@ void hfd_settings_show(const struct hfd_settings *s, bool origins, struct hfd_bu
     for (size_t i = 0; i < HFD_SETTING_COUNT; i++) {
         const struct hfd_setting_row *row = &hfd_setting_rows[i];
 
-        if (row->type == HFD_SETTING_TYPE_MAP) {
-            show_map(b, row->key, origins, const_member_of(s, row));
+        if (hfd_setting_is_map(row)) {
+            show_map(b, row, origins, const_member_of(s, row));
             continue;
         }
         hfd_buf_addf(b, "%s: ", row->key);

@@ -335,9 +335,10 @@ static hfd_rc parse_typed(const struct hfd_setting_row *row, const struct hfd_se
     case HFD_SETTING_TYPE_LEVEL:
         return hfd_log_level_parse(v->text, member, err);
     case HFD_SETTING_TYPE_MAP:
+    case HFD_SETTING_TYPE_FILES:
         break; /* has entries, which settings_check.c checks */
     }
-    HFD_ASSERT(row->type != HFD_SETTING_TYPE_MAP);
+    HFD_ASSERT(row->type != HFD_SETTING_TYPE_MAP && row->type != HFD_SETTING_TYPE_FILES);
     return HFD_INVALID;
 }
 
@@ -370,7 +371,6 @@ static void format_list(struct hfd_buf *b, const struct hfd_list *l)
 
 void hfd_setting_format(struct hfd_buf *b, const struct hfd_setting_row *row, const void *member)
 {
-    HFD_ASSERT(row->type != HFD_SETTING_TYPE_MAP);
     switch (row->type) {
     case HFD_SETTING_TYPE_STR:
         hfd_buf_json_str(b, *(const hfd_slice *)member);
@@ -400,6 +400,8 @@ void hfd_setting_format(struct hfd_buf *b, const struct hfd_setting_row *row, co
         hfd_buf_add(b, hfd_slice_of(hfd_log_level_name(*(const enum hfd_log_level *)member)));
         break;
     case HFD_SETTING_TYPE_MAP:
+    case HFD_SETTING_TYPE_FILES:
+        HFD_ASSERT(row->type != HFD_SETTING_TYPE_MAP && row->type != HFD_SETTING_TYPE_FILES);
         break;
     }
 }
@@ -410,8 +412,8 @@ const char *hfd_setting_form_text(const struct hfd_setting_row *row)
         [HFD_SETTING_TYPE_STR] = "TEXT",    [HFD_SETTING_TYPE_I64] = "NUMBER",
         [HFD_SETTING_TYPE_BYTES] = "SIZE",  [HFD_SETTING_TYPE_DURATION] = "DURATION",
         [HFD_SETTING_TYPE_LIST] = "LIST",   [HFD_SETTING_TYPE_MAP] = "ADAPTER:/POINTER",
-        [HFD_SETTING_TYPE_DEMO] = "TIME",   [HFD_SETTING_TYPE_LEVEL] = "LEVEL",
-        [HFD_SETTING_TYPE_BOOL] = "SWITCH",
+        [HFD_SETTING_TYPE_FILES] = "FILE",  [HFD_SETTING_TYPE_DEMO] = "TIME",
+        [HFD_SETTING_TYPE_LEVEL] = "LEVEL", [HFD_SETTING_TYPE_BOOL] = "SWITCH",
     };
 
     return forms[row->type];

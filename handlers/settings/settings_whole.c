@@ -27,22 +27,28 @@ static enum hfd_setting given_of(const struct hfd_settings *s, enum hfd_setting 
     return hfd_settings_is_set(s, b) ? b : a;
 }
 
-static hfd_rc refuse_retry(const struct hfd_settings *s, struct hfd_err *err)
+/* The shortest and the longest pause of one kind. */
+struct pauses {
+    enum hfd_setting min, max;
+    int64_t min_us, max_us;
+};
+
+static hfd_rc check_pauses(const struct hfd_settings *s, const struct pauses *p,
+                           struct hfd_err *err)
 {
-    const enum hfd_setting which =
-        given_of(s, HFD_SETTING_remote_retry_min_us, HFD_SETTING_remote_retry_max_us);
     struct hfd_buf b;
     hfd_rc rc;
 
+    if (p->min_us <= p->max_us)
+        return HFD_OK;
     hfd_buf_init(&b, 64);
-    hfd_setting_format(&b, &hfd_setting_rows[HFD_SETTING_remote_retry_min_us],
-                       &s->remote_retry_min_us);
+    hfd_setting_format(&b, &hfd_setting_rows[p->min], &p->min_us);
     hfd_buf_lit(&b, " to ");
-    hfd_setting_format(&b, &hfd_setting_rows[HFD_SETTING_remote_retry_max_us],
-                       &s->remote_retry_max_us);
-    rc = hfd_settings_refuse(
-        s, which, err, "expected remote.retry_min to be no more than remote.retry_max, got %.*s",
-        HFD_SLICE_FMT(hfd_buf_slice(&b)));
+    hfd_setting_format(&b, &hfd_setting_rows[p->max], &p->max_us);
+    rc = hfd_settings_refuse(s, given_of(s, p->min, p->max), err,
+                             "expected %s to be no more than %s, got %.*s",
+                             hfd_setting_rows[p->min].key, hfd_setting_rows[p->max].key,
+                             HFD_SLICE_FMT(hfd_buf_slice(&b)));
     hfd_buf_fini(&b);
     return rc;
 }
@@ -66,9 +72,33 @@ static hfd_rc check_remote(const struct hfd_settings *s, struct hfd_err *err)
     if (s->remote_identity.len > 0 && s->remote_identity_header.len == 0)
         return hfd_settings_refuse(s, HFD_SETTING_remote_identity, err,
                                    "expected a header for it in remote.identity_header");
-    if (s->remote_retry_min_us > s->remote_retry_max_us)
-        return refuse_retry(s, err);
-    return HFD_OK;
+    return check_pauses(s,
+                        &(struct pauses){HFD_SETTING_remote_retry_min_us,
+                                         HFD_SETTING_remote_retry_max_us, s->remote_retry_min_us,
+                                         s->remote_retry_max_us},
+                        err);
+}
+
+/* Further management clusters are beside the default one, which has its own setting. */
+static hfd_rc check_hypershift(const struct hfd_settings *s, struct hfd_err *err)
+{
+    const struct hfd_map *further = &s->hypershift_management;
+
+    for (size_t i = 0; i < further->count; i++)
+        if (hfd_slice_is(further->items[i].name, "default"))
+            return hfd_fail_field(err, HFD_INVALID, "hypershift.management",
+                                  "%.*s: hypershift.management.default.kubeconfig: expected "
+                                  "another name, as default is that of hypershift.kubeconfig",
+                                  HFD_SLICE_FMT(further->items[i].origin));
+    if (further->count > 0 && s->hypershift_kubeconfig.len == 0)
+        return hfd_settings_refuse(s, HFD_SETTING_hypershift_management, err,
+                                   "expected hypershift.kubeconfig with it: it is the management "
+                                   "cluster of orders that name none");
+    return check_pauses(s,
+                        &(struct pauses){HFD_SETTING_hypershift_retry_min_us,
+                                         HFD_SETTING_hypershift_retry_max_us,
+                                         s->hypershift_retry_min_us, s->hypershift_retry_max_us},
+                        err);
 }
 
 static hfd_rc check_tls(const struct hfd_settings *s, struct hfd_err *err)
@@ -102,6 +132,8 @@ hfd_rc hfd_settings_check_whole(const struct hfd_settings *s, struct hfd_err *er
         }
     }
     rc = check_output_names(&s->output_values, err);
+    if (rc == HFD_OK)
+        rc = check_hypershift(s, err);
     if (rc == HFD_OK)
         rc = check_tls(s, err);
     return rc != HFD_OK ? rc : check_remote(s, err);

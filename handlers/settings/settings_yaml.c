@@ -161,7 +161,7 @@ static hfd_rc read_value(struct reader *r, hfd_slice path, const struct hfd_sett
                          struct hfd_err *err)
 {
     bool is_map_only =
-        ref->goes_on && (ref->kind == HFD_REF_SECTION || ref->row->type == HFD_SETTING_TYPE_MAP);
+        ref->goes_on && (ref->kind == HFD_REF_SECTION || hfd_setting_is_map(ref->row));
     const char *key = ref->row != NULL ? ref->row->key : path.p;
     hfd_rc rc = next(r, err);
 

@@ -153,6 +153,11 @@ static const struct {
     {{"driver: {outputs: {secrets: {kubeconfig: 'a:/x'}}}", {"HFD_DRIVER_OUTPUTS_SECRETS_KUBECONFIG=b:/y"}, {0}}, {"driver.outputs.secrets.kubeconfig: \"b:/y\""}},
     {{"driver.outputs.values.n: 'a:/x'", {"HFD_DRIVER_OUTPUTS_VALUES_N=b:/y"}, {"--driver-outputs-values-n", "c:/z"}}, {"driver.outputs.values.n: \"c:/z\""}},
     {{"driver.outputs.values: {}", {0}, {0}}, {"driver.outputs.values: {}"}},
+    /* Management clusters: the name is in the middle. */
+    {{"hypershift: {kubeconfig: /a, management: {west: {kubeconfig: /w}, east.kubeconfig: /e}}", {"HFD_HYPERSHIFT_MANAGEMENT_NORTH_KUBECONFIG=/n"}, {"--hypershift-management-south-1-kubeconfig=in-cluster"}},
+     {"hypershift.management.west.kubeconfig: \"/w\"\nhypershift.management.east.kubeconfig: \"/e\"\nhypershift.management.north.kubeconfig: \"/n\"\nhypershift.management.south-1.kubeconfig: \"in-cluster\""}},
+    {{"hypershift.kubeconfig: /a\nhypershift.management.west.kubeconfig: /w", {"HFD_HYPERSHIFT_MANAGEMENT_WEST_KUBECONFIG=/x"}, {0}}, {"hypershift.management.west.kubeconfig: \"/x\""}},
+    {{"hypershift.management: {}", {0}, {0}}, {"hypershift.management: {}"}},
 
     /* Later wins: default, file, environment, flag; and the last of two flags. */
     {{"log.level: debug", {0}, {0}}, {"log.level: debug"}},
@@ -192,6 +197,17 @@ static const struct {
     {{NULL, {0}, {"--config"}}, "config", {"expected a value"}},
     {{NULL, {0}, {"--config="}}, "config", {"expected one file"}},
     {{"log.level: info", {0}, {"--config=/tmp/x"}}, "config", {"expected one file"}},
+
+    /* Management clusters. */
+    {{"hypershift: {kubeconfig: /a, management: {default: {kubeconfig: /w}}}", {0}, {0}}, "hypershift.management", {":1: hypershift.management.default.kubeconfig: ", "hypershift.kubeconfig"}},
+    {{"hypershift: {management: {west: {kubeconfig: /w}}}", {0}, {0}}, "hypershift.management", {":1: hypershift.management: ", "expected hypershift.kubeconfig with it"}},
+    {{"hypershift: {kubeconfig: /a, management: {west: {kubeconfg: /w}}}", {0}, {0}}, "hypershift.management.west.kubeconfg", {":1: ", "unknown setting"}},
+    {{"hypershift: {kubeconfig: /a, management: {west: /w}}", {0}, {0}}, "hypershift.management.west", {":1: ", "expected a map"}},
+    {{"hypershift: {kubeconfig: /a, management: {1st: {kubeconfig: /w}}}", {0}, {0}}, "hypershift.management", {":1: ", "expected a name"}},
+    {{"hypershift: {kubeconfig: /a, management: {west: {kubeconfig: ''}}}", {0}, {0}}, "hypershift.management", {":1: hypershift.management.west.kubeconfig: ", "in-cluster"}},
+    {{"hypershift: {kubeconfig: /a, management: {west: {kubeconfig: /w}, west.kubeconfig: /v}}", {0}, {0}}, "hypershift.management", {":1: ", "west is given twice"}},
+    {{NULL, {"HFD_HYPERSHIFT_MANAGEMENT=/w"}, {0}}, "hypershift.management", {"expected one entry at a time: HFD_HYPERSHIFT_MANAGEMENT_NAME_KUBECONFIG=FILE"}},
+    {{"hypershift: {retry_min: 10s, retry_max: 5s}", {0}, {0}}, NULL, {"expected hypershift.retry_min to be no more than hypershift.retry_max, got 10s to 5s"}},
 
     /* Bad values: the place, the key, what was expected, what came. */
     {{"\n\nhttp:\n  body_max: 1023\n", {0}, {0}}, "http.body_max", {":4: http.body_max: ", "from 1KiB to 16MiB", "\"1023\""}},

@@ -4,8 +4,6 @@
 #include <stdio.h>
 
 #define NO_FIELD "<nil>"
-#define BACKOFF_MIN_US (5 * HFD_US_PER_S)
-#define BACKOFF_MAX_US (60 * HFD_US_PER_S)
 
 static hfd_slice text_in(const json_t *obj, const char *key)
 {
@@ -170,13 +168,13 @@ const char *hfd_kube_class_reason(enum hfd_kube_class class)
     return names[class];
 }
 
-int64_t hfd_kube_backoff_us(int attempts, uint32_t random)
+int64_t hfd_kube_backoff_us(const struct hfd_kube_pauses *pauses, int attempts, uint32_t random)
 {
-    int64_t us = BACKOFF_MIN_US;
+    int64_t us = pauses->min_us;
 
-    for (int i = 1; i < attempts && us < BACKOFF_MAX_US; i++)
+    for (int i = 1; i < attempts && us < pauses->max_us; i++)
         us *= 2;
-    if (us > BACKOFF_MAX_US)
-        us = BACKOFF_MAX_US;
+    if (us > pauses->max_us)
+        us = pauses->max_us;
     return us - us / 4 * (int64_t)(random % 1024) / 1024;
 }

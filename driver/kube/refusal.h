@@ -33,11 +33,17 @@ void hfd_kube_judge(const struct hfd_kube_answer *answer, struct hfd_kube_refusa
 /** The name of a class as a condition's reason: "ApplyConflict", "InvalidManifest", "Forbidden". */
 const char *hfd_kube_class_reason(enum hfd_kube_class class);
 
+/** The shortest and the longest pause after failed attempts. */
+struct hfd_kube_pauses {
+    int64_t min_us, max_us;
+};
+
 /**
- * The pause after failed attempts: 5 s doubled by each, at most 60 s, and up to a quarter less.
+ * The pause after failed attempts: the shortest, doubled by each, at most the longest, and up to a
+ * quarter less.
  * @param attempts  failures in a row, from 1
  * @param random    any bits
  */
-int64_t hfd_kube_backoff_us(int attempts, uint32_t random);
+int64_t hfd_kube_backoff_us(const struct hfd_kube_pauses *pauses, int attempts, uint32_t random);
 
 #endif

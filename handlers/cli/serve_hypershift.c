@@ -16,21 +16,64 @@
 
 /* ---- files ---- */
 
-static hfd_rc read_access(struct hfd_serve_hypershift *h, const struct hfd_settings *s,
-                          struct hfd_err *err)
+static hfd_rc read_kubeconfig(hfd_slice path, struct hfd_arena *mem, struct hfd_kube_access *out,
+                              struct hfd_err *why)
 {
     const struct hfd_kube_pod pod = {getenv("KUBERNETES_SERVICE_HOST"),
                                      getenv("KUBERNETES_SERVICE_PORT"), HFD_KUBE_POD_FOLDER};
-    struct hfd_err why;
-    hfd_rc rc;
 
-    if (hfd_slice_is(s->hypershift_kubeconfig, "in-cluster"))
-        rc = hfd_kube_in_cluster(&pod, &h->mem, &h->access, &why);
-    else
-        rc = hfd_kubeconfig_read(s->hypershift_kubeconfig.p, &h->mem, &h->access, &why);
+    if (hfd_slice_is(path, "in-cluster"))
+        return hfd_kube_in_cluster(&pod, mem, out, why);
+    return hfd_kubeconfig_read(path.p, mem, out, why);
+}
+
+static hfd_rc read_default(struct hfd_serve_hypershift *h, const struct hfd_settings *s,
+                           struct hfd_err *err)
+{
+    struct hfd_err why;
+    const hfd_rc rc =
+        read_kubeconfig(s->hypershift_kubeconfig, &h->mem, &h->managements[0].access, &why);
+
     if (rc == HFD_OK || rc == HFD_NOMEM)
         return rc == HFD_OK ? rc : hfd_fail_nomem(err, "read a kubeconfig");
     return hfd_settings_refuse(s, HFD_SETTING_hypershift_kubeconfig, err, "%s", why.msg);
+}
+
+static hfd_rc read_further(struct hfd_serve_hypershift *h, const struct hfd_pair *one,
+                           struct hfd_serve_management *out, struct hfd_err *err)
+{
+    struct hfd_err why;
+    const hfd_rc rc = read_kubeconfig(one->value, &h->mem, &out->access, &why);
+
+    if (rc == HFD_OK || rc == HFD_NOMEM)
+        return rc == HFD_OK ? rc : hfd_fail_nomem(err, "read a kubeconfig");
+    return hfd_fail_field(err, HFD_INVALID, "hypershift.management",
+                          "%.*s: hypershift.management.%.*s.kubeconfig: %s",
+                          HFD_SLICE_FMT(one->origin), HFD_SLICE_FMT(one->name), why.msg);
+}
+
+/* Reads the kubeconfigs of all management clusters. The first is the default's. */
+static hfd_rc read_managements(struct hfd_serve_hypershift *h, const struct hfd_settings *s,
+                               struct hfd_err *err)
+{
+    const struct hfd_map *further = &s->hypershift_management;
+    const size_t count = 1 + further->count;
+    hfd_slice *names = hfd_arena_array(&h->mem, count, sizeof(*names));
+    hfd_rc rc;
+
+    h->managements = hfd_arena_array(&h->mem, count, sizeof(*h->managements));
+    if (names == NULL || h->managements == NULL)
+        return hfd_fail_nomem(err, "read a kubeconfig");
+    names[0] = HFD_SLICE(HFD_HS_MANAGEMENT);
+    rc = read_default(h, s, err);
+    for (size_t i = 1; rc == HFD_OK && i < count; i++) {
+        names[i] = further->items[i - 1].name;
+        rc = read_further(h, &further->items[i - 1], &h->managements[i], err);
+    }
+    h->management_count = rc == HFD_OK ? count : 0;
+    h->checker.defaults.managements = names;
+    h->checker.defaults.management_count = count;
+    return rc;
 }
 
 static hfd_rc check_pull_secret(const struct hfd_settings *s, hfd_slice text, struct hfd_err *err)
@@ -95,6 +138,7 @@ hfd_rc hfd_serve_hypershift_open(struct hfd_serve_hypershift *h, const struct hf
     if (!h->on)
         return HFD_OK;
     h->resync_us = s->hypershift_resync_us;
+    h->pauses = (struct hfd_kube_pauses){s->hypershift_retry_min_us, s->hypershift_retry_max_us};
     h->checker.defaults = (struct hfd_hs_defaults){
         .namespace = s->hypershift_namespace,
         .release_image = s->hypershift_release_image,
@@ -103,7 +147,7 @@ hfd_rc hfd_serve_hypershift_open(struct hfd_serve_hypershift *h, const struct hf
     };
     rc = check_together(s, err);
     if (rc == HFD_OK)
-        rc = read_access(h, s, err);
+        rc = read_managements(h, s, err);
     if (rc == HFD_OK)
         rc = read_pull_secret(h, s, err);
     if (rc == HFD_OK)
@@ -133,8 +177,9 @@ static void asked(void *ctx, hfd_slice guresid)
 {
     struct hfd_serve_hypershift *h = ctx;
 
-    if (h->thread != NULL)
-        hfd_hypershift_asked(h->thread, guresid);
+    for (size_t i = 0; i < h->management_count; i++)
+        if (h->managements[i].thread != NULL)
+            hfd_hypershift_asked(h->managements[i].thread, guresid);
 }
 
 /* Adds a rule for each output that the settings do not name. */
@@ -191,27 +236,36 @@ hfd_rc hfd_serve_hypershift_add(struct hfd_serve_hypershift *h, struct hfd_setti
     return HFD_OK;
 }
 
-/* ---- the thread ---- */
+/* ---- the threads ---- */
 
 hfd_rc hfd_serve_hypershift_start(struct hfd_serve_hypershift *h,
                                   const struct hfd_serve_hypershift_parts *parts,
                                   struct hfd_err *err)
 {
-    const struct hfd_hypershift_config config = {
-        .fleet = &h->fleet,
+    struct hfd_hypershift_config config = {
         .clock = parts->clock,
         .rng = &hfd_rng_system,
-        .access = &h->access,
         .checker = &h->checker,
+        .pauses = h->pauses,
         .resync_us = h->resync_us,
     };
+    hfd_rc rc = HFD_OK;
 
-    h->rows = (struct hfd_hs_fleet_store){.store = parts->store, .driver = parts->driver};
-    h->fleet = (struct hfd_hs_fleet){&hfd_hs_fleet_store_ops, &h->rows};
-    return h->on ? hfd_hypershift_start(&config, &h->thread, err) : HFD_OK;
+    for (size_t i = 0; rc == HFD_OK && i < h->management_count; i++) {
+        config.management = h->checker.defaults.managements[i];
+        config.access = &h->managements[i].access;
+        h->managements[i].rows =
+            (struct hfd_hs_fleet_store){.store = parts->store, .driver = parts->driver};
+        h->managements[i].fleet =
+            (struct hfd_hs_fleet){&hfd_hs_fleet_store_ops, &h->managements[i].rows};
+        config.fleet = &h->managements[i].fleet;
+        rc = hfd_hypershift_start(&config, &h->managements[i].thread, err);
+    }
+    return rc;
 }
 
 void hfd_serve_hypershift_stop(struct hfd_serve_hypershift *h)
 {
-    hfd_hypershift_stop(&h->thread);
+    for (size_t i = 0; i < h->management_count; i++)
+        hfd_hypershift_stop(&h->managements[i].thread);
 }

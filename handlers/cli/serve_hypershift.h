@@ -1,6 +1,7 @@
 /*
  * The HyperShift adapter of `serve`: its settings and their files, what it adds to the driver, and
- * its thread. Nothing of it exists without hypershift.kubeconfig. Thread: main.
+ * its threads, one for each management cluster. Nothing of it exists without hypershift.kubeconfig.
+ * Thread: main.
  */
 #ifndef HFD_CLI_SERVE_HYPERSHIFT_H
 #define HFD_CLI_SERVE_HYPERSHIFT_H
@@ -9,17 +10,24 @@
 #include "driver/adapters/hypershift/hypershift.h"
 #include "handlers/cli/cli.h"
 
-struct hfd_serve_hypershift {
-    bool on;
-    int64_t resync_us;
-    struct hfd_arena mem;
+/** A management cluster. */
+struct hfd_serve_management {
     struct hfd_kube_access access;
-    struct hfd_hs_checker checker;
-    struct hfd_actor actor;
-    hfd_slice names[2]; /* of the adapters that it is */
     struct hfd_hs_fleet_store rows;
     struct hfd_hs_fleet fleet;
     struct hfd_hypershift *thread;
+};
+
+struct hfd_serve_hypershift {
+    bool on;
+    int64_t resync_us;
+    struct hfd_kube_pauses pauses;
+    struct hfd_arena mem;
+    struct hfd_serve_management *managements; /* as in checker.defaults; the first is the default */
+    size_t management_count;
+    struct hfd_hs_checker checker;
+    struct hfd_actor actor;
+    hfd_slice names[2]; /* of the adapters that it is */
 };
 
 /**
@@ -44,7 +52,7 @@ struct hfd_serve_hypershift_parts {
     const struct hfd_driver *driver;
     const struct hfd_clock *clock;
 };
-/** Starts the thread, if the adapter is on. @return HFD_OK, HFD_INVALID, HFD_IO, HFD_NOMEM */
+/** Starts the threads, if the adapter is on. @return HFD_OK, HFD_INVALID, HFD_IO, HFD_NOMEM */
 HFD_MUST_CHECK hfd_rc hfd_serve_hypershift_start(struct hfd_serve_hypershift *h,
                                                  const struct hfd_serve_hypershift_parts *parts,
                                                  struct hfd_err *err);

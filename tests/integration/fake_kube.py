@@ -184,6 +184,7 @@ def to_secret(doc):
 
 class Handler(http.server.BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
+    disable_nagle_algorithm = True  # else each answer waits 40 ms for an acknowledgement
 
     def log_message(self, *args):
         pass
@@ -440,6 +441,16 @@ class Server(http.server.ThreadingHTTPServer):
         pass  # clients hang up
 
 
+class Hold:
+    """Requests of the program under test that wait, by the first part of their path."""
+
+    def __init__(self, prefix):
+        self.prefix, self.waiting, self.ended = prefix, 0, threading.Event()
+
+    def end(self):
+        self.ended.set()
+
+
 class FakeKube:
     """The server: `url`, switches for faults, and the requests that came."""
 
@@ -448,6 +459,7 @@ class FakeKube:
         # For the program under test only: first part of a path -> (count, code, Retry-After). Code
         # 0 ends the answer in its middle.
         self.faults = {}
+        self.held = []
         self.cut, self.era = False, 0
         self.start()
 
@@ -474,10 +486,23 @@ class FakeKube:
     def close(self):
         self.down()
 
+    def hold(self, prefix):
+        """Lets requests wait until the returned object's end()."""
+        self.held.append(Hold(prefix))
+        return self.held[-1]
+
+    def wait(self, handler):
+        """Waits while a request is held."""
+        for held in self.held:
+            if handler.path.startswith(held.prefix) and not held.ended.is_set():
+                held.waiting += 1
+                held.ended.wait(120)
+
     def fault(self, handler):
         """Answers a request by a fault. Returns whether it did."""
         if not handler.is_ours():
             return False
+        self.wait(handler)
         for prefix, (count, code, retry_after) in list(self.faults.items()):
             if not handler.path.startswith(prefix) or count == 0:
                 continue

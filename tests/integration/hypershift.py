@@ -17,10 +17,14 @@ SECONDS = 60
 
 
 class HyperShiftCase(unittest.TestCase):
-    """`api` is a class attribute: start(), kubeconfig path, client(), stop()."""
+    """The tests of a class share an API server (`make_api`: kubeconfig, client(), close()) and a
+    server. Each has a namespace and an operator of its own.
+    """
 
     FLAGS = ()
+    HOME = "home"  # the namespace of orders that name none
     maxDiff = 4000
+    server = client = None
 
     @classmethod
     def setUpClass(cls):
@@ -29,33 +33,60 @@ class HyperShiftCase(unittest.TestCase):
 
     @classmethod
     def tearDownClass(cls):
+        cls.stop()
         cls.kube.close()
         cls.api.close()
 
+    @classmethod
+    def stop(cls):
+        """Ends the server; its data is gone."""
+        if cls.server is not None:
+            cls.client.close()
+            cls.server.close()
+        cls.server = cls.client = None
+
+    @classmethod
+    def start(cls, *more):
+        """Starts a new server, in place of the present one, until a test calls it again."""
+        cls.stop()
+        cls.server = Server(*cls.flags(), *more)
+        cls.client = Client(cls.server)
+        cls.server.start()
+
     def setUp(self):
-        self.namespace = "ns-" + guresid("t").replace("_", "-")
-        self.operator = Operator(self.api.client(), self.namespace)
-        self.server = Server(*self.flags()).start()
-        self.client = Client(self.server)
+        self.operator = None
+        self.move("ns-" + guresid("t").replace("_", "-"))
+        if self.server is None:
+            self.start()
 
     def tearDown(self):
-        self.client.close()
-        self.server.close()
         self.operator.close()
         self.assertEqual(self.operator.errors, [])
 
-    def flags(self):
-        return ("--hypershift-kubeconfig", self.api.kubeconfig,
-                "--hypershift-namespace", self.namespace,
+    def move(self, namespace):
+        """Works in another namespace."""
+        if self.operator is not None:
+            self.operator.close()
+        self.namespace = namespace
+        self.operator = Operator(self.api.client(), namespace)
+
+    @classmethod
+    def flags(cls):
+        return ("--hypershift-kubeconfig", cls.api.kubeconfig,
+                "--hypershift-namespace", cls.HOME,
                 "--hypershift-release-image", "quay.io/ocp-release:4.20.0-x86_64",
                 "--hypershift-base-domain", "example.com",
-                "--hypershift-nodeport-address", "203.0.113.9") + self.FLAGS
+                "--hypershift-nodeport-address", "203.0.113.9",
+                "--hypershift-retry-min", "1s") + cls.FLAGS
 
     # ---- both ends ----
 
     def order(self, name, spec=None, pools=None, secrets=None):
+        spec = dict(spec or {})
+        if self.namespace != self.HOME:
+            spec.setdefault("namespace", self.namespace)
         return {"type": "hyperfleet-cluster", "driver": {
-            "values": {"cluster": {"name": name, "spec": spec or {}},
+            "values": {"cluster": {"name": name, "spec": spec},
                        "nodepools": [{"name": k, "spec": v} for k, v in (pools or {}).items()]},
             "secrets": secrets if secrets is not None else {"pull_secret": PULL_SECRET}}}
 
@@ -128,6 +159,7 @@ class Cases:
     def test_none_platform(self):
         """An order with platform None: namespace, Secret, HostedCluster and NodePool; outputs."""
         id_ = guresid("hs")
+        self.move(self.HOME)  # that of the settings
         self.operator.stop_at["none1"] = "InfrastructureReady"
         self.put(id_, self.order("none1", pools={"worker": {"replicas": 0}}))
         hinted = self.until_says(id_, "InfrastructureReady")
@@ -382,10 +414,7 @@ class Cases:
         """Objects of a GUResID whose rows are lost belong to the next order of that GUResID."""
         id_, body = self.ready("lost1")
         uid = self.object("hostedclusters", "lost1")["metadata"]["uid"]
-        self.client.close()
-        self.server.close()
-        self.server = Server(*self.flags()).start()
-        self.client = Client(self.server)
+        self.start()
         self.put(id_, body)
         self.until(id_, 200, "ready")
         cluster = self.object("hostedclusters", "lost1")

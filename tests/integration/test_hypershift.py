@@ -13,7 +13,7 @@ import urllib.parse
 import yaml
 from fake_kube import FakeKube
 from hypershift import KUBEVIRT_POOL, PULL_SECRET, SECONDS, Cases, HyperShiftCase
-from kube import Kube, condition
+from kube import HYPERSHIFT, Kube, Operator, condition
 from lib import ROOT, Client, Server, eventually, guresid
 
 CONFIG = """apiVersion: v1
@@ -76,12 +76,12 @@ class Faults(HyperShiftCase):
 
     def test_too_many_requests(self):
         """429 and its Retry-After are obeyed."""
-        self.api.faults["/apis/hypershift.openshift.io/v1beta1/namespaces/"] = (1, 429, 1)
+        self.api.faults[HYPERSHIFT + "/namespaces/" + self.namespace] = (1, 429, 1)
         self.ready("many1")
 
     def test_cut_in_the_middle(self):
         """An answer that ends in the middle is asked for again."""
-        self.api.faults["/apis/hypershift.openshift.io/v1beta1/namespaces/"] = (1, 0, None)
+        self.api.faults[HYPERSHIFT + "/namespaces/" + self.namespace] = (1, 0, None)
         self.ready("cut1")
 
     def test_expired_watch(self):
@@ -101,7 +101,7 @@ class Faults(HyperShiftCase):
 
     def test_forbidden(self):
         """403 is the adapter's fault, and said so; it heals."""
-        self.api.faults["/apis/hypershift.openshift.io/v1beta1/namespaces/"] = (2, 403, None)
+        self.api.faults[HYPERSHIFT + "/namespaces/" + self.namespace] = (2, 403, None)
         id_ = guresid("hs")
         self.put(id_, self.order("forbid1"))
         self.until_says(id_, "Forbidden")
@@ -128,7 +128,8 @@ class Door(HyperShiftCase):
 
     BAD = (
         ({"platfor": {"type": "None"}}, {}, "cluster.spec.platfor", "did you mean platform?"),
-        ({"management": "east"}, {}, "cluster.spec.management", "no such input"),
+        ({"management": "east"}, {}, "cluster.spec.management",
+         "expected the name of a management cluster, one of: default"),
         ({"platform": {"type": "Nonne"}}, {}, "cluster.spec.platform.type", ""),
         ({"platform": {"type": "AWS"}}, {}, "cluster.spec.platform.aws", "AWS"),
         ({"platform": {"type": "Agent"}}, {}, "cluster.spec.platform.agent", "Agent"),
@@ -219,10 +220,8 @@ class Door(HyperShiftCase):
 
     def test_k8s_cluster_type(self):
         """k8s-cluster needs no configured outputs while the adapter is on."""
-        self.client.close()
-        self.server.close()
-        self.server = Server("--driver-types-cluster", "k8s-cluster", *self.flags()).start()
-        self.client = Client(self.server)
+        self.start("--driver-types-cluster", "k8s-cluster")
+        self.addCleanup(self.stop)
         id_ = guresid("hs")
         self.put(id_, dict(self.order("k8s1"), type="k8s-cluster"))
         answer = self.until(id_, 200, "ready").json["resource"]
@@ -333,6 +332,132 @@ class Conditions(HyperShiftCase):
             "ValidConfiguration", "False", "InvalidConfiguration", "networks overlap")}
         self.put(id_, self.order("inv1"))
         self.assertIn("networks overlap", self.until(id_, 400, "refused").json["message"])
+
+
+class Several(HyperShiftCase):
+    """Two management clusters: the default, and east."""
+
+    make_api = Api
+
+    @classmethod
+    def setUpClass(cls):
+        super().setUpClass()
+        cls.east = Api()
+        cls.east_kube = cls.east.client()
+
+    @classmethod
+    def tearDownClass(cls):
+        super().tearDownClass()
+        cls.east_kube.close()
+        cls.east.close()
+
+    def setUp(self):
+        super().setUp()
+        self.east_operator = Operator(self.east.client(), self.namespace)
+
+    def tearDown(self):
+        self.east_operator.close()
+        super().tearDown()
+        self.assertEqual(self.east_operator.errors, [])
+
+    @classmethod
+    def flags(cls):
+        return super().flags() + ("--hypershift-management-east-kubeconfig", cls.east.kubeconfig)
+
+    def at_east(self, plural, name):
+        return self.east_kube.get(self.path(plural, name))
+
+    def test_chosen(self):
+        """spec.management chooses; without it, and with `default`, it is hypershift.kubeconfig's.
+        The nodepools follow their cluster."""
+        pools = {"worker": {"replicas": 0}}
+        east, _ = self.ready("ceast", {"management": "east"}, pools)
+        home, _ = self.ready("chome", {}, pools)
+        named, _ = self.ready("cnamed", {"management": "default"})
+        for name, at_east in (("ceast", True), ("chome", False), ("cnamed", False)):
+            self.assertEqual(self.at_east("hostedclusters", name) is not None, at_east, name)
+            self.assertEqual(self.object("hostedclusters", name) is not None, not at_east, name)
+        self.assertIsNotNone(self.at_east("nodepools", "ceast-worker"))
+        self.assertIsNotNone(self.at_east("secrets", "ceast-pull-secret"))
+        self.assertIsNone(self.object("nodepools", "ceast-worker"))
+        self.assertIsNone(self.at_east("nodepools", "chome-worker"))
+        self.assertEqual(self.get(east).json["resource"]["values"]["endpoint"],
+                         "https://api.ceast.example.com:6443")
+        for id_ in (east, home, named):
+            self.assertEqual(self.client.delete("/clusters/" + id_).status, 202)
+            self.until(id_, 404, "deleted")
+        self.assertIsNone(self.at_east("hostedclusters", "ceast"))
+        self.assertIsNone(self.at_east("nodepools", "ceast-worker"))
+        self.assertIsNone(self.at_east("secrets", "ceast-pull-secret"))
+
+    def test_unknown(self):
+        """A name that the settings do not have is 400 RES-101, with those that they have."""
+        for name in ("west", "East", "eas"):
+            answer = self.put(guresid("hs"), self.order("unkn", {"management": name}), 400).json
+            self.assertEqual(answer["error"], "RES-101")
+            self.assertIn("driver.values.cluster.spec.management: expected the name of a "
+                          "management cluster, one of: default, east", answer["message"])
+
+    def test_fixed(self):
+        """The management cluster of a living cluster cannot change: RES-106."""
+        id_, body = self.ready("fixed2", {"management": "east"})
+        for spec in ({}, {"management": "default"}):
+            answer = self.put(id_, self.order("fixed2", spec), 400).json
+            self.assertEqual(answer["error"], "RES-106")
+            self.assertIn("driver.values.cluster.spec.management: it cannot change from 'east' to "
+                          "'default'", answer["message"])
+        self.put(id_, body, 200)
+        home, _ = self.ready("fixed3")
+        self.put(home, self.order("fixed3", {"management": "default"}))  # the same cluster
+        self.until(home, 200, "ready")
+        self.assertEqual(self.put(home, self.order("fixed3", {"management": "east"}), 400)
+                         .json["error"], "RES-106")
+
+    def test_one_is_down(self):
+        """While one management cluster is down, its orders say so, and the others' go on."""
+        self.east.down()
+        try:
+            east = guresid("hs")
+            self.put(east, self.order("downe", {"management": "east"}))
+            self.until_says(east, "KubernetesUnreachable")
+            self.ready("downh")
+        finally:
+            self.east.up()
+        self.until(east, 200, "ready")
+
+    def test_one_does_not_answer(self):
+        """A management cluster that takes requests and answers none holds up no other one."""
+        held = self.east.hold(HYPERSHIFT + "/namespaces/" + self.namespace)
+        try:
+            east = guresid("hs")
+            self.put(east, self.order("slowe", {"management": "east"}))
+            eventually(lambda: held.waiting > 0, "a request is held", SECONDS)
+            id_, _ = self.ready("slowh", pools={"worker": {"replicas": 0}})
+            self.assertEqual(self.client.delete("/clusters/" + id_).status, 202)
+            self.until(id_, 404, "deleted")
+            self.assertEqual(self.get(east).status, 202)
+            self.assertGreater(held.waiting, 0)
+        finally:
+            held.end()
+        self.until(east, 200, "ready")
+
+    def test_removed_from_the_settings(self):
+        """A cluster whose management cluster the settings lost says so, and nothing is done with
+        it; a deletion is not done either. It heals."""
+        id_, _ = self.ready("lostm", {"management": "east"})
+        flags = self.server.flags
+        at = flags.index("--hypershift-management-east-kubeconfig")
+        self.server.flags = flags[:at] + flags[at + 2:]
+        self.server.restart()
+        self.assertEqual(self.get(id_).status, 200)
+        self.assertEqual(self.client.delete("/clusters/" + id_).status, 202)
+        self.until_says(id_, "ManagementUnknown: the settings have no management cluster 'east'; "
+                        "they have: default")
+        self.assertIsNotNone(self.at_east("hostedclusters", "lostm"))
+        self.server.flags = flags
+        self.server.restart()
+        self.until(id_, 404, "deleted")
+        self.assertIsNone(self.at_east("hostedclusters", "lostm"))
 
 
 class Transcripts(unittest.TestCase):

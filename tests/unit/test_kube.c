@@ -276,14 +276,16 @@ static void test_events(void **state)
 /* 5 s, doubled up to 60 s, less up to a quarter. */
 static void test_backoff(void **state)
 {
+    const struct hfd_kube_pauses pauses = {5 * HFD_US_PER_S, 60 * HFD_US_PER_S};
+
     (void)state;
-    assert_int_equal(hfd_kube_backoff_us(1, 0), 5 * HFD_US_PER_S);
-    assert_int_equal(hfd_kube_backoff_us(2, 0), 10 * HFD_US_PER_S);
-    assert_int_equal(hfd_kube_backoff_us(4, 0), 40 * HFD_US_PER_S);
-    assert_int_equal(hfd_kube_backoff_us(5, 0), 60 * HFD_US_PER_S);
-    assert_int_equal(hfd_kube_backoff_us(1000, 0), 60 * HFD_US_PER_S);
-    assert_in_range(hfd_kube_backoff_us(1, 1023), 3750000, 4999999);
-    assert_in_range(hfd_kube_backoff_us(99, UINT32_MAX), 45000000, 59999999);
+    assert_int_equal(hfd_kube_backoff_us(&pauses, 1, 0), 5 * HFD_US_PER_S);
+    assert_int_equal(hfd_kube_backoff_us(&pauses, 2, 0), 10 * HFD_US_PER_S);
+    assert_int_equal(hfd_kube_backoff_us(&pauses, 4, 0), 40 * HFD_US_PER_S);
+    assert_int_equal(hfd_kube_backoff_us(&pauses, 5, 0), 60 * HFD_US_PER_S);
+    assert_int_equal(hfd_kube_backoff_us(&pauses, 1000, 0), 60 * HFD_US_PER_S);
+    assert_in_range(hfd_kube_backoff_us(&pauses, 1, 1023), 3750000, 4999999);
+    assert_in_range(hfd_kube_backoff_us(&pauses, 99, UINT32_MAX), 45000000, 59999999);
 }
 
 int main(void)

@@ -23,15 +23,19 @@ static hfd_rc compare(const struct hfd_hs_defaults *defaults, const struct hfd_c
     const char *type = hfd_hs_platform_type(is), *other = hfd_hs_platform_type(want);
     const hfd_slice namespace = hfd_hs_namespace_of(is, defaults),
                     wanted = hfd_hs_namespace_of(want, defaults);
+    const hfd_slice manager = hfd_hs_management_of(is), other_manager = hfd_hs_management_of(want);
 
     if (strcmp(type, other) != 0)
         return fail_fixed(c, SPEC ".platform.type", type, other);
-    return hfd_slice_eq(namespace, wanted)
+    if (!hfd_slice_eq(namespace, wanted))
+        return fail_fixed(c, SPEC ".namespace", namespace.p, wanted.p);
+    return hfd_slice_eq(manager, other_manager)
                ? HFD_OK
-               : fail_fixed(c, SPEC ".namespace", namespace.p, wanted.p);
+               : fail_fixed(c, SPEC ".management", manager.p, other_manager.p);
 }
 
-/* Type and namespace of a HostedCluster cannot change. One that is gone is made anew. */
+/* Type, namespace and management cluster of a HostedCluster cannot change. One that is gone is made
+ * anew. */
 static hfd_rc check_change(const struct hfd_hs_defaults *defaults, const struct hfd_ctx *c,
                            const struct hfd_call *call, const struct hfd_resource_row *was)
 {

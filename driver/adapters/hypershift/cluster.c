@@ -31,18 +31,6 @@ static enum hfd_step_end make_namespace(void *arg)
     return hfd_hs_apply(w, &apply, NULL);
 }
 
-static enum hfd_step_end validate(void *arg)
-{
-    struct hfd_hs_work *w = arg;
-    hfd_slice manifest;
-
-    if (w->validated)
-        return HFD_STEP_DONE;
-    if (hfd_hs_hosted_cluster_manifest(&w->source, w->mem, &manifest, NULL) != HFD_OK)
-        return hfd_hs_out_of_memory(w);
-    return hfd_hs_validate(w, manifest);
-}
-
 /* Applies a Secret of the cluster. An empty manifest is none. */
 static enum hfd_step_end apply_secret(struct hfd_hs_work *w, hfd_slice name, hfd_slice manifest)
 {
@@ -84,24 +72,6 @@ static enum hfd_step_end apply_ssh_key(void *arg)
     return apply_secret(w, hfd_hs_ssh_key_name(w->cluster.name, w->mem), manifest);
 }
 
-static enum hfd_step_end apply_cluster(void *arg)
-{
-    struct hfd_hs_work *w = arg;
-    struct hfd_kube_apply apply = {.object = w->object.name, .manager = HFD_HS_MANAGER};
-    enum hfd_step_end end;
-
-    if (!hfd_hs_must_apply(w))
-        return HFD_STEP_DONE;
-    if (hfd_hs_hosted_cluster_manifest(&w->source, w->mem, &apply.body, NULL) != HFD_OK)
-        return hfd_hs_out_of_memory(w);
-    end = hfd_hs_apply(w, &apply, &w->object.doc);
-    if (end == HFD_STEP_DONE) {
-        w->record->applied_generation = w->row.generation;
-        w->record->applied_us = w->mono_us;
-    }
-    return end;
-}
-
 static int64_t since(int64_t *since_us, bool holds, int64_t mono_us)
 {
     if (!holds)
@@ -120,15 +90,11 @@ static bool has_kubeconfig(const struct hfd_hs_work *w)
 static enum hfd_step_end pass_gates(void *arg)
 {
     struct hfd_hs_work *w = arg;
-    const struct hfd_hs_facts facts = {
-        .object = w->object.doc,
-        .generation = w->row.generation,
-        .serves = json_integer_value(json_object_get(w->prev_data, "serves")) > 0,
-        .wants_nodes = w->wants_nodes,
-        .invalid_for_us =
-            since(&w->record->invalid_since_us, hfd_hs_is_invalid(w->object.doc), w->mono_us),
-    };
+    struct hfd_hs_facts facts = hfd_hs_facts_of(w);
 
+    facts.wants_nodes = w->wants_nodes;
+    facts.invalid_for_us =
+        since(&w->record->invalid_since_us, hfd_hs_is_invalid(w->object.doc), w->mono_us);
     hfd_hs_judge_cluster(&facts, &w->judgement);
     if (w->judgement.stage == HFD_HS_REACHED && !has_kubeconfig(w)) {
         w->judgement.stage = HFD_HS_WAITS;
@@ -137,20 +103,16 @@ static enum hfd_step_end pass_gates(void *arg)
     return hfd_hs_end_by_judgement(w);
 }
 
-static enum hfd_step_end read_outputs(void *arg)
-{
-    return hfd_hs_outputs_read(arg);
-}
-
 static const struct hfd_step cluster_sync[] = {
+    {"Management", hfd_hs_find_management},
     {"Found", hfd_hs_find},
     {"Replaced", hfd_hs_wait_for_old},
     {"Namespace", make_namespace},
-    {"Validated", validate},
+    {"Validated", hfd_hs_validate},
     {"PullSecret", apply_pull_secret},
     {"SSHKey", apply_ssh_key},
-    {"HostedCluster", apply_cluster},
-    {"Outputs", read_outputs},
+    {"HostedCluster", hfd_hs_apply_object},
+    {"Outputs", hfd_hs_outputs_read},
     {"Gates", pass_gates},
 };
 
@@ -212,20 +174,6 @@ static enum hfd_step_end delete_pools(void *arg)
     return hfd_hs_end(w, HFD_STEP_WAITS, "Deleting", "waits for NodePool %s to be gone", p.name);
 }
 
-static enum hfd_step_end delete_cluster(void *arg)
-{
-    struct hfd_hs_work *w = arg;
-    enum hfd_step_end end = hfd_hs_read(w, &w->object.name, &w->object.doc);
-
-    if (end != HFD_STEP_DONE || w->object.doc == NULL || !hfd_hs_is_ours(w, w->object.doc))
-        return end;
-    end = hfd_hs_delete(w, &w->object.name, w->object.doc);
-    if (end != HFD_STEP_DONE)
-        return end;
-    return hfd_hs_end(w, HFD_STEP_WAITS, "Deleting", "waits for HostedCluster %.*s to be gone",
-                      HFD_SLICE_FMT(w->object.name.name));
-}
-
 static enum hfd_step_end delete_secret(struct hfd_hs_work *w, hfd_slice name)
 {
     const struct hfd_kube_object object = {&hfd_hs_secrets, hfd_hs_work_namespace(w), name};
@@ -240,8 +188,7 @@ static enum hfd_step_end delete_secret(struct hfd_hs_work *w, hfd_slice name)
         if (end == HFD_STEP_DONE)
             end = hfd_hs_read(w, &object, &doc);
         if (end == HFD_STEP_DONE && doc != NULL)
-            end = hfd_hs_end(w, HFD_STEP_WAITS, "Deleting", "waits for Secret %.*s to be gone",
-                             HFD_SLICE_FMT(name));
+            end = hfd_hs_wait_gone(w, &object);
     }
     json_decref(doc);
     return end;
@@ -257,15 +204,11 @@ static enum hfd_step_end delete_secrets(void *arg)
 }
 
 static const struct hfd_step cluster_teardown[] = {
+    {"Management", hfd_hs_find_management},
     {"NodePools", delete_pools},
-    {"HostedCluster", delete_cluster},
+    {"HostedCluster", hfd_hs_delete_object},
     {"Secrets", delete_secrets},
 };
-
-#define HFD_HS_STEPS(table)                                                                        \
-    {                                                                                              \
-        (table), sizeof(table) / sizeof((table)[0])                                                \
-    }
 
 const struct hfd_reconciler hfd_hs_cluster_steps = {
     .sync = HFD_HS_STEPS(cluster_sync),

@@ -120,6 +120,16 @@ static void take_asked(struct hfd_hypershift *h)
 
 /* ---- visits ---- */
 
+/* Clusters whose management cluster the settings do not have are the default's. */
+static bool is_mine(const struct hfd_hypershift *h, const struct hfd_hs_work *w)
+{
+    const hfd_slice name = hfd_hs_management_of(w->cluster_spec);
+
+    if (hfd_hs_has_management(w->defaults, name))
+        return hfd_slice_eq(name, h->config.management);
+    return hfd_slice_is(h->config.management, HFD_HS_MANAGEMENT);
+}
+
 /* Carries out a visit. @return how its walk ended; STOPPED also if HyperFleet failed */
 static enum hfd_step_end visit(struct hfd_hypershift *h, struct hfd_hs_work *w)
 {
@@ -133,6 +143,8 @@ static enum hfd_step_end visit(struct hfd_hypershift *h, struct hfd_hs_work *w)
         w->record = NULL;
         return HFD_STEP_STOPPED;
     }
+    if (rc == HFD_OK && !is_mine(h, w))
+        return HFD_STEP_DONE;
     if (rc == HFD_OK) {
         ended = hfd_hs_work_run(w);
         if (ended.end == HFD_STEP_AGAIN || ended.end == HFD_STEP_STOPPED)
@@ -170,12 +182,15 @@ static void visit_record(struct hfd_hypershift *h, struct hfd_hs_record *record)
     enum hfd_step_end end;
 
     hfd_arena_init(&mem, VISIT_MEM_BYTES);
+    record->due_us = INT64_MAX;
     end = visit(h, &w);
     if (w.record != NULL) {
+        const bool touched = record->due_us == 0; /* by an event that came during the visit */
         const bool failed = end == HFD_STEP_FAULT || end == HFD_STEP_AGAIN;
 
         record->attempts = failed ? record->attempts + 1 : 0;
-        record->due_us = hfd_hs_next_visit_us(&w, end, is_watched(h), random_bits(h));
+        if (!touched)
+            record->due_us = hfd_hs_next_visit_us(&w, end, is_watched(h), random_bits(h));
     }
     hfd_hs_work_fini(&w);
     hfd_arena_fini(&mem);
@@ -209,10 +224,11 @@ static void on_changed(void *ctx, const json_t *object, bool gone)
 
 static void close_watch(struct hfd_hypershift *h, const char *why)
 {
-    h->watch_due_us = mono_us(h) + hfd_kube_backoff_us(++h->watch_failures, random_bits(h));
+    h->watch_due_us =
+        mono_us(h) + hfd_kube_backoff_us(&h->server.pauses, ++h->watch_failures, random_bits(h));
     if (h->watch_failures == 1)
         HFD_LOG(HFD_LOG_WARN, "HyperShift adapter: cannot watch the management cluster",
-                HFD_LOG_CSTR("reason", why));
+                HFD_LOG_STR("management", h->config.management), HFD_LOG_CSTR("reason", why));
 }
 
 /* Keeps the watches open. Visits go on by the clock without them. */
@@ -259,6 +275,7 @@ static void make_namespace(struct hfd_hypershift *h)
             rc = hfd_kube_apply(h->server.kube, &apply, &answer, &err);
         if (rc == HFD_OK && answer.status == 201)
             HFD_LOG(HFD_LOG_INFO, "HyperShift adapter: namespace made",
+                    HFD_LOG_STR("management", h->config.management),
                     HFD_LOG_STR("namespace", name.name));
     }
     h->has_namespace = rc == HFD_OK && answer.status < 300;
@@ -366,6 +383,7 @@ hfd_rc hfd_hypershift_start(const struct hfd_hypershift_config *config, struct h
     h->config = *config;
     h->server.clock = config->clock;
     h->server.rng = config->rng;
+    h->server.pauses = config->pauses;
     pthread_mutex_init(&h->lock, NULL);
     rc = open_client(h, err);
     if (rc == HFD_OK)
@@ -376,7 +394,9 @@ hfd_rc hfd_hypershift_start(const struct hfd_hypershift_config *config, struct h
         free_all(h);
         return rc;
     }
-    HFD_LOG(HFD_LOG_INFO, "HyperShift adapter is on", HFD_LOG_STR("server", config->access->server),
+    HFD_LOG(HFD_LOG_INFO, "HyperShift adapter is on",
+            HFD_LOG_STR("management", h->config.management),
+            HFD_LOG_STR("server", config->access->server),
             HFD_LOG_STR("namespace", config->checker->defaults.namespace));
     *out = h;
     return HFD_OK;

@@ -1,14 +1,16 @@
 /*
  * The HyperShift adapter. It makes clusters and nodepools of a HyperFleet, as
- * HostedClusters and NodePools on a management cluster, and reports on them. It has
- * its own thread, and keeps nothing that the store or the API server does not have. README.md says
- * how. Source: HyperShift, "Architecture"; driver/README.md, decision 20.
+ * HostedClusters and NodePools on a management cluster, and reports on them. Each management
+ * cluster has its own adapter with its own thread: one that is down holds up no other. It keeps
+ * nothing that the store or the API server does not have. README.md says how. Source: HyperShift,
+ * "Architecture"; driver/README.md, decision 20.
  */
 #ifndef HFD_HYPERSHIFT_HYPERSHIFT_H
 #define HFD_HYPERSHIFT_HYPERSHIFT_H
 
 #include "driver/adapters/hypershift/fleet.h"
 #include "driver/kube/access.h"
+#include "driver/kube/refusal.h"
 
 struct hfd_hypershift;
 
@@ -16,9 +18,11 @@ struct hfd_hypershift_config {
     const struct hfd_hs_fleet *fleet;
     const struct hfd_clock *clock;
     const struct hfd_rng *rng;
+    hfd_slice management; /* name of the management cluster; it takes the clusters of that name */
     const struct hfd_kube_access *access;
     const struct hfd_hs_checker *checker;
-    int64_t resync_us; /* every object is looked at this often, whatever happens */
+    struct hfd_kube_pauses pauses; /* after failures; the shortest also between looks */
+    int64_t resync_us;             /* every object is looked at this often, whatever happens */
 };
 
 /**

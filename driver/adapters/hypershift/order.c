@@ -53,6 +53,34 @@ hfd_slice hfd_hs_namespace_of(const json_t *cluster_spec, const struct hfd_hs_de
     return given != NULL ? hfd_slice_of(given) : defaults->namespace;
 }
 
+hfd_slice hfd_hs_management_of(const json_t *cluster_spec)
+{
+    const char *given = text_of(cluster_spec, "management");
+
+    return given != NULL ? hfd_slice_of(given) : HFD_SLICE(HFD_HS_MANAGEMENT);
+}
+
+bool hfd_hs_has_management(const struct hfd_hs_defaults *defaults, hfd_slice name)
+{
+    if (defaults->management_count == 0)
+        return hfd_slice_is(name, HFD_HS_MANAGEMENT);
+    for (size_t i = 0; i < defaults->management_count; i++)
+        if (hfd_slice_eq(defaults->managements[i], name))
+            return true;
+    return false;
+}
+
+void hfd_hs_managements_text(const struct hfd_hs_defaults *defaults, char *out, size_t size)
+{
+    size_t at = 0;
+
+    if (defaults->management_count == 0)
+        (void)snprintf(out, size, "%s", HFD_HS_MANAGEMENT);
+    for (size_t i = 0; i < defaults->management_count && at < size; i++)
+        at += (size_t)snprintf(out + at, size - at, "%s%.*s", i > 0 ? ", " : "",
+                               HFD_SLICE_FMT(defaults->managements[i]));
+}
+
 bool hfd_hs_is_passthrough(const json_t *cluster_spec)
 {
     const json_t *block = json_object_get(json_object_get(cluster_spec, "platform"), "kubevirt");
@@ -317,6 +345,19 @@ static void check_name(struct check *c, const struct place *at)
     mistake(c, VALUES ".cluster", "name", what);
 }
 
+static void check_management(struct check *c, const struct place *at)
+{
+    const struct hfd_hs_defaults *defaults = &c->checker->defaults;
+    char known[192], what[256];
+
+    if (hfd_hs_has_management(defaults, hfd_hs_management_of(at->spec)))
+        return;
+    hfd_hs_managements_text(defaults, known, sizeof(known));
+    (void)snprintf(what, sizeof(what), "expected the name of a management cluster, one of: %s",
+                   known);
+    mistake(c, at->path, "management", what);
+}
+
 static void check_cluster(struct check *c, json_t *spec)
 {
     const struct place at = {VALUES ".cluster.spec", spec, NULL};
@@ -325,6 +366,7 @@ static void check_cluster(struct check *c, json_t *spec)
     if (spec != NULL && !json_is_object(spec))
         return;
     check_schema(c, c->checker->schemas.cluster, at.path, spec);
+    check_management(c, &at);
     check_blocks(c, &at, type, false);
     check_release(c, &at);
     check_domain(c, &at);

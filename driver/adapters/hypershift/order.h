@@ -14,7 +14,13 @@ struct hfd_hs_defaults {
     hfd_slice namespace;
     hfd_slice release_image, base_domain, nodeport_address; /* empty = the order has to say it */
     hfd_slice pull_secret;                                  /* JSON; likewise */
+    /* Names of the management clusters. None = there is HFD_HS_MANAGEMENT alone. */
+    const hfd_slice *managements;
+    size_t management_count;
 };
+
+/** The name of the management cluster of orders that name none. */
+#define HFD_HS_MANAGEMENT "default"
 
 /** The context of hfd_hs_order_check. */
 struct hfd_hs_checker {
@@ -42,6 +48,12 @@ const char *hfd_hs_platform_type(const json_t *spec);
 const char *hfd_hs_platform_block(const char *type);
 /** The namespace of a cluster's objects. */
 hfd_slice hfd_hs_namespace_of(const json_t *cluster_spec, const struct hfd_hs_defaults *defaults);
+/** The name of a cluster's management cluster. @param cluster_spec  NULL = empty */
+hfd_slice hfd_hs_management_of(const json_t *cluster_spec);
+/** True if the settings have a management cluster of that name. */
+bool hfd_hs_has_management(const struct hfd_hs_defaults *defaults, hfd_slice name);
+/** Writes "default, east": the names of the management clusters. Cut if there is no room. */
+void hfd_hs_managements_text(const struct hfd_hs_defaults *defaults, char *out, size_t size);
 /** True if HyperShift makes a domain of the management cluster's own. */
 bool hfd_hs_is_passthrough(const json_t *cluster_spec);
 

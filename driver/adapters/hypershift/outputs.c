@@ -131,8 +131,9 @@ static void put_kubeconfig(struct hfd_hs_work *w, json_t *out, json_t *secrets, 
                   w->object.name.namespace.len, "name", name.p, name.len));
 }
 
-enum hfd_step_end hfd_hs_outputs_read(struct hfd_hs_work *w)
+enum hfd_step_end hfd_hs_outputs_read(void *arg)
 {
+    struct hfd_hs_work *w = arg;
     hfd_slice kubeconfig, password;
     json_t *out, *secrets;
     enum hfd_step_end end = read_secret(w, "kubeconfig", "kubeconfig", &kubeconfig);

@@ -8,12 +8,12 @@
 #include "driver/adapters/hypershift/work.h"
 
 /**
- * Reads the outputs of a HostedCluster that has published them into work->outputs:
+ * A step: reads the outputs of a HostedCluster that has published them into work->outputs:
  * {endpoint, version, cluster_type, cluster_data, kubeconfig_secret, secrets {kubeconfig,
  * kubeadmin_password, credentials}}.
  * @return DONE also if there are none yet; else how the step ends
  */
-enum hfd_step_end hfd_hs_outputs_read(struct hfd_hs_work *work);
+enum hfd_step_end hfd_hs_outputs_read(void *work);
 
 /**
  * Takes cluster and user of the current context out of a kubeconfig, for deployments.

@@ -3,7 +3,6 @@
 
 #include <stdlib.h>
 
-#define WAIT_US (5 * HFD_US_PER_S)
 #define WATCHED_WAIT_US (30 * HFD_US_PER_S)
 #define AGAIN_US (HFD_US_PER_S / 10)
 #define AGAIN_MAX_US HFD_US_PER_S
@@ -124,26 +123,27 @@ int64_t hfd_hs_next_visit_us(const struct hfd_hs_work *w, enum hfd_step_end end,
                              uint32_t random)
 {
     const struct hfd_hs_record *r = w->record;
+    const int64_t wait_us = w->server->pauses.min_us;
     const bool timed = r->down_since_us != 0 || r->invalid_since_us != 0;
 
     switch (end) {
     case HFD_STEP_WAITS:
         return w->mono_us + (watched && !timed && w->row.deleted_us == 0 && w->object.doc != NULL
                                  ? WATCHED_WAIT_US
-                                 : WAIT_US);
+                                 : wait_us);
     case HFD_STEP_AGAIN:
         return w->mono_us +
                (r->attempts * AGAIN_US < AGAIN_MAX_US ? r->attempts * AGAIN_US : AGAIN_MAX_US);
     case HFD_STEP_FAULT:
         if (w->server->closed_until_us > w->mono_us)
             return w->server->closed_until_us;
-        return w->mono_us + hfd_kube_backoff_us(r->attempts, random);
+        return w->mono_us + hfd_kube_backoff_us(&w->server->pauses, r->attempts, random);
     case HFD_STEP_DONE:
     case HFD_STEP_REFUSED:
     case HFD_STEP_STOPPED:
         break;
     }
     if (timed)
-        return w->mono_us + WAIT_US;
+        return w->mono_us + wait_us;
     return w->mono_us + w->resync_us - w->resync_us / 10 * (int64_t)(random % 1024) / 1024;
 }

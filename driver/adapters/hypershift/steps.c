@@ -33,7 +33,7 @@ static uint32_t random_bits(const struct hfd_hs_server *s)
 /* No further call until the pause is over: one server answers for all resources. */
 static void close_server(struct hfd_hs_server *s, int64_t retry_after_us, const char *why)
 {
-    const int64_t pause_us = hfd_kube_backoff_us(++s->failures, random_bits(s));
+    const int64_t pause_us = hfd_kube_backoff_us(&s->pauses, ++s->failures, random_bits(s));
 
     (void)snprintf(s->why, sizeof(s->why), "%.*s", HFD_HS_WORDS_MAX - 1, why);
     s->closed_until_us =
@@ -260,19 +260,65 @@ static enum hfd_step_end check_spec(struct hfd_hs_work *w)
                       HFD_SLICE_FMT(v->message));
 }
 
-enum hfd_step_end hfd_hs_validate(struct hfd_hs_work *w, hfd_slice manifest)
+/* The manifest of the HostedCluster or NodePool. */
+static hfd_rc manifest_of(const struct hfd_hs_work *w, hfd_slice *out)
 {
-    const struct hfd_kube_apply apply = {
-        .object = w->object.name, .manager = HFD_HS_MANAGER, .dry_run = true, .body = manifest};
+    return w->row.kind == HFD_KIND_CLUSTER
+               ? hfd_hs_hosted_cluster_manifest(&w->source, w->mem, out, NULL)
+               : hfd_hs_node_pool_manifest(&w->source, w->mem, out, NULL);
+}
+
+enum hfd_step_end hfd_hs_validate(void *arg)
+{
+    struct hfd_hs_work *w = arg;
+    struct hfd_kube_apply apply = {
+        .object = w->object.name, .manager = HFD_HS_MANAGER, .dry_run = true};
     enum hfd_step_end end;
 
     if (w->validated)
         return HFD_STEP_DONE;
+    if (manifest_of(w, &apply.body) != HFD_OK)
+        return hfd_hs_out_of_memory(w);
     end = check_spec(w);
     if (end == HFD_STEP_DONE)
         end = hfd_hs_apply(w, &apply, NULL);
     w->validated = end == HFD_STEP_DONE;
     return end;
+}
+
+enum hfd_step_end hfd_hs_apply_object(void *arg)
+{
+    struct hfd_hs_work *w = arg;
+    struct hfd_kube_apply apply = {.object = w->object.name, .manager = HFD_HS_MANAGER};
+    enum hfd_step_end end;
+
+    if (!hfd_hs_must_apply(w))
+        return HFD_STEP_DONE;
+    if (manifest_of(w, &apply.body) != HFD_OK)
+        return hfd_hs_out_of_memory(w);
+    end = hfd_hs_apply(w, &apply, &w->object.doc);
+    if (end == HFD_STEP_DONE) {
+        w->record->applied_generation = w->row.generation;
+        w->record->applied_us = w->mono_us;
+    }
+    return end;
+}
+
+enum hfd_step_end hfd_hs_delete_object(void *arg)
+{
+    struct hfd_hs_work *w = arg;
+    enum hfd_step_end end = hfd_hs_read(w, &w->object.name, &w->object.doc);
+
+    if (end != HFD_STEP_DONE || w->object.doc == NULL || !hfd_hs_is_ours(w, w->object.doc))
+        return end;
+    end = hfd_hs_delete(w, &w->object.name, w->object.doc);
+    return end == HFD_STEP_DONE ? hfd_hs_wait_gone(w, &w->object.name) : end;
+}
+
+enum hfd_step_end hfd_hs_wait_gone(struct hfd_hs_work *w, const struct hfd_kube_object *name)
+{
+    return hfd_hs_end(w, HFD_STEP_WAITS, "Deleting", "waits for %s %.*s to be gone",
+                      name->type->kind, HFD_SLICE_FMT(name->name));
 }
 
 bool hfd_hs_must_apply(const struct hfd_hs_work *w)
@@ -281,6 +327,20 @@ bool hfd_hs_must_apply(const struct hfd_hs_work *w)
            !hfd_slice_eq(hfd_hs_label(w->object.doc, HFD_HS_LABEL_CLUSTER), w->cluster.id) ||
            w->record->applied_generation != w->row.generation ||
            w->mono_us - w->record->applied_us >= w->resync_us;
+}
+
+enum hfd_step_end hfd_hs_find_management(void *arg)
+{
+    struct hfd_hs_work *w = arg;
+    const hfd_slice name = hfd_hs_management_of(w->cluster_spec);
+    char known[HFD_HS_WORDS_MAX / 2];
+
+    if (hfd_hs_has_management(w->defaults, name))
+        return HFD_STEP_DONE;
+    hfd_hs_managements_text(w->defaults, known, sizeof(known));
+    return hfd_hs_end(w, HFD_STEP_FAULT, "ManagementUnknown",
+                      "the settings have no management cluster '%.*s'; they have: %s",
+                      HFD_SLICE_FMT(name), known);
 }
 
 enum hfd_step_end hfd_hs_find(void *arg)
@@ -303,6 +363,15 @@ enum hfd_step_end hfd_hs_wait_for_old(void *arg)
         return HFD_STEP_DONE;
     return hfd_hs_end(w, HFD_STEP_WAITS, "Deleting", "%s %.*s is being deleted",
                       w->object.name.type->kind, HFD_SLICE_FMT(w->object.name.name));
+}
+
+struct hfd_hs_facts hfd_hs_facts_of(const struct hfd_hs_work *w)
+{
+    return (struct hfd_hs_facts){
+        .object = w->object.doc,
+        .generation = w->row.generation,
+        .serves = json_integer_value(json_object_get(w->prev_data, "serves")) > 0,
+    };
 }
 
 enum hfd_step_end hfd_hs_end_by_judgement(struct hfd_hs_work *w)

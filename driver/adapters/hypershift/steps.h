@@ -32,8 +32,11 @@ enum hfd_step_end hfd_hs_list(struct hfd_hs_work *work, const struct hfd_kube_li
 enum hfd_step_end hfd_hs_delete(struct hfd_hs_work *work, const struct hfd_kube_object *name,
                                 const json_t *doc);
 
-/** Has the API server check the manifest of the object, unless it was checked before. */
-enum hfd_step_end hfd_hs_validate(struct hfd_hs_work *work, hfd_slice manifest);
+/** Ends a step of a teardown whose object is not gone yet. */
+enum hfd_step_end hfd_hs_wait_gone(struct hfd_hs_work *work, const struct hfd_kube_object *name);
+
+/** The facts that clusters and nodepools have in common. */
+struct hfd_hs_facts hfd_hs_facts_of(const struct hfd_hs_work *work);
 
 /** True if the manifests have to be applied: they are new, or it is time to look for changes. */
 bool hfd_hs_must_apply(const struct hfd_hs_work *work);
@@ -42,11 +45,26 @@ bool hfd_hs_must_apply(const struct hfd_hs_work *work);
 enum hfd_step_end hfd_hs_refuse_strange(struct hfd_hs_work *work,
                                         const struct hfd_kube_object *name);
 
+/**
+ * A step: finds the management cluster. One that the settings no longer have is a fault: the work
+ * waits until they have it again.
+ */
+enum hfd_step_end hfd_hs_find_management(void *work);
+
 /** A step: reads the object. One of its name that is not ours is refused, and never touched. */
 enum hfd_step_end hfd_hs_find(void *work);
 
 /** A step: waits for an object that goes away. It is not changed; a new one takes its place. */
 enum hfd_step_end hfd_hs_wait_for_old(void *work);
+
+/** A step: has the API server check the manifest of the object, unless it was checked before. */
+enum hfd_step_end hfd_hs_validate(void *work);
+
+/** A step: applies the HostedCluster or NodePool. */
+enum hfd_step_end hfd_hs_apply_object(void *work);
+
+/** A step of a teardown: deletes the HostedCluster or NodePool, and waits until it is gone. */
+enum hfd_step_end hfd_hs_delete_object(void *work);
 
 /** Ends the walk where the judgement stands. */
 enum hfd_step_end hfd_hs_end_by_judgement(struct hfd_hs_work *work);

@@ -34,6 +34,7 @@ struct hfd_hs_server {
     struct hfd_kube *kube;
     const struct hfd_clock *clock;
     const struct hfd_rng *rng;
+    struct hfd_kube_pauses pauses;
     int64_t closed_until_us; /* mono: no call before */
     int failures;            /* in a row */
     char why[HFD_HS_WORDS_MAX];

@@ -46,17 +46,24 @@ def short(value):
     return value
 
 
+def argument(op):
+    if op.kind == "DELETE" and op.arg:
+        return "with the cookie ..." + op.arg[-6:]
+    return op.arg or ""
+
+
 def explain(ops, failure):
     """A history and how far it makes sense, as text."""
     placed, state = failure
     base = min(op.call for op in ops)
-    state = state._replace(cookie=state.cookie and "..." + state.cookie[-6:], old=len(state.old))
+    state = state._replace(cookie=state.cookie and "..." + state.cookie[-6:], old=len(state.old),
+                           ended=len(state.ended))
     lines = ["not linearizable: %d of %d operations can be placed, then the state is"
              % (len(placed), len(ops)), "  %s" % (state,)]
     for op in sorted(ops, key=lambda o: o.call):
         where = "#%-3d" % placed.index(op) if op in placed else "  - "
         end = "   ...   " if op.ret is None else "%9.3f" % ((op.ret - base) * 1e3)
         lines.append("  %s %9.3f %s ms  %s %s -> %s"
-                     % (where, (op.call - base) * 1e3, end, op.kind, op.arg or "",
+                     % (where, (op.call - base) * 1e3, end, op.kind, argument(op),
                         short(op.result)))
     return "\n".join(lines)

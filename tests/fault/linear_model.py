@@ -19,11 +19,12 @@ from collections import namedtuple
 # rep       (generation, kind, observed) of the adapter's stored report, or None
 # out       whether it was ready in this life
 # cid       id of its cluster, None until an answer names it; gone: ids that it cannot have
-# cookie    likewise; old: cookies that it cannot have any more
-State = namedtuple("State", "phase spec gen rep out cid gone cookie old")
-START = State("absent", None, 0, None, False, None, frozenset(), None, frozenset())
+# cookie    likewise; old: cookies that it cannot have any more; ended: those of them that are from
+#           lives that ended
+State = namedtuple("State", "phase spec gen rep out cid gone cookie old ended")
+START = State("absent", None, 0, None, False, None, frozenset(), None, frozenset(), frozenset())
 
-# kind      PUT (arg: spec), GET, DELETE, LIST,
+# kind      PUT (arg: spec), GET, DELETE (arg: the cookie that it brings, or None), LIST,
 #           REPORT (arg: (cluster id, generation, kind, observed))
 # result    PUT, GET, DELETE: a dict with status and what the answer said
 #           REPORT: its status
@@ -51,10 +52,11 @@ def new_cookie(s):
     return s._replace(cookie=None, old=s.old | {s.cookie} if s.cookie is not None else s.old)
 
 
-def ended(s):
+def absent(s):
     """After the end of a life: its id and cookie never come back."""
     gone = s.gone | {s.cid} if s.cid is not None else s.gone
-    return new_cookie(State("absent", None, 0, None, False, None, gone, s.cookie, s.old))
+    old = new_cookie(s).old
+    return START._replace(gone=gone, old=old, ended=old)
 
 
 def shows(s, result):
@@ -103,9 +105,9 @@ def put(s, spec, result):
     return [after] if after is not None else []
 
 
-def delete(s, result):
+def delete(s, cookie, result):
     status = result["status"] if result is not None else None
-    if s.phase == "absent":
+    if s.phase == "absent" or cookie in s.ended: # a late one leaves the next life alone
         return [s] if status in (None, 204) else []
     after = s if s.phase == "deleting" else s._replace(phase="deleting", gen=s.gen + 1)
     if status is None:
@@ -117,7 +119,7 @@ def stored(s, gen, kind, observed):
     """The state behind a report that counts."""
     after = s._replace(rep=(gen, kind, observed))
     if s.phase == "deleting" and kind == FINALIZED and gen == s.gen:
-        return ended(after)
+        return absent(after)
     if s.phase in ("creating", "updating") and gen == s.gen:
         if kind == TRUE:
             return after._replace(phase="ready", out=True)
@@ -165,7 +167,7 @@ def step(s, op):
         after = s if op.result is None else shows(s, op.result)
         return [after] if after is not None else []
     if op.kind == "DELETE":
-        return delete(s, op.result)
+        return delete(s, op.arg, op.result)
     if op.kind == "REPORT":
         return report(s, op.arg, op.result)
     return listed(s, op.result)

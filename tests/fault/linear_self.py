@@ -78,6 +78,11 @@ GOOD = {
         ("REPORT", ("c1", 2, FALSE, 7), 201), ("REPORT", ("c1", 1, TRUE, 8), 204)),
     "degraded stays 200": after(CREATED, READY, ("REPORT", ("c1", 1, TERMINAL, 2), 201),
                                 ("GET", None, output(1))),
+    "a late DELETE with the cookie of an ended life": after(
+        CREATED, ("DELETE", "k1", hint(202, "deleting")), ("REPORT", ("c1", 2, FINALIZED, 1), 201),
+        ("PUT", 1, hint(202, "creating", "k2")), ("DELETE", "k1", GONE),
+        ("GET", None, hint(202, "creating")), ("DELETE", "k2", hint(202, "deleting")),
+        ("DELETE", "k1", GONE), ("GET", None, hint(202, "deleting"))),
     "a late report of success does not revive what failed, a PUT does": after(
         CREATED, ("REPORT", ("c1", 1, TERMINAL, 1), 201), ("REPORT", ("c1", 1, TRUE, 2), 201),
         ("GET", None, FAILED),
@@ -146,6 +151,11 @@ BAD = {
         CREATED, ("REPORT", ("c1", 1, FALSE, 5), 201), ("REPORT", ("c1", 1, TRUE, 4), 201)),
     "a report refused on a cluster that is there": after(CREATED, READY,
                                                          ("REPORT", ("c1", 1, TRUE, 2), 404)),
+    "a late DELETE that hits the next life": after(
+        CREATED, ("DELETE", "k1", hint(202, "deleting")), ("REPORT", ("c1", 2, FINALIZED, 1), 201),
+        ("PUT", 1, hint(202, "creating", "k2")), ("DELETE", "k1", hint(202, "deleting"))),
+    "a DELETE with the cookie of an earlier input that does nothing": after(
+        CREATED, READY, ("PUT", 2, hint(202, "updating", "k2")), ("DELETE", "k1", GONE)),
     "a lost PUT that happens twice": [
         at(0, None, "PUT", 1, None), at(1, 2, "DELETE", None, hint(202, "deleting")),
         at(3, 4, "REPORT", ("c1", 2, FINALIZED, 1), 201),

@@ -87,6 +87,8 @@ def choose(key, rnd):
     kind = rnd.choices(("PUT", "GET", "DELETE", "REPORT", "LIST"), (30, 20, 8, 34, 8))[0]
     if kind == "PUT":
         return kind, rnd.choice((1, 1, 1, 2, 3))
+    if kind == "DELETE" and key.cookies and rnd.random() < 0.5:
+        return kind, rnd.choice(key.cookies)
     if kind != "REPORT":
         return kind, None
     if not key.cids:
@@ -112,8 +114,11 @@ def request(key, kind, arg, rnd):
         body = report_body("validation", gen, available=what == TRUE, finalized=what == FINALIZED,
                            observed_time=at,
                            reason="InvalidConfiguration" if what == TERMINAL else "Told")
-    if kind in ("PUT", "GET", "DELETE") and key.cookies and rnd.random() < 0.5:
-        head = "%s: %s\r\n" % (COOKIE, key.cookies[-1])
+    cookie = arg if kind == "DELETE" else None
+    if kind in ("PUT", "GET") and key.cookies and rnd.random() < 0.5:
+        cookie = key.cookies[-1]
+    if cookie is not None:
+        head = "%s: %s\r\n" % (COOKIE, cookie)
     text = json.dumps(body).encode() if body is not None else b""
     if body is not None:
         head += "Content-Type: application/json\r\nContent-Length: %d\r\n" % len(text)
@@ -229,6 +234,8 @@ class Round:
                     if client.op is not None and client.random.random() < 0.04: # it waits no longer
                         self.hung_up += 1
                         self.lose(client)
+            if not any(c.op for c in self.clients): # nothing to wait for: all have hung up
+                continue
             for event, _ in self.selector.select(30):
                 self.read(event.data)
             if self.kill_at is not None and self.answered >= self.kill_at:

@@ -56,7 +56,7 @@ class Schemas:
         if value is None and schema.get("nullable"):
             return
         for key, arg in schema.items():
-            if key in self.ANNOTATIONS or key in ("nullable",):
+            if key in self.ANNOTATIONS or key == "nullable" or key.startswith("x-"):
                 continue
             rule = getattr(self, "rule_" + key, None)
             assert rule is not None, "%s: keyword %s is not known" % (at, key)

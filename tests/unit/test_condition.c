@@ -221,7 +221,7 @@ static void both_ways_read_the_same(void **state)
 {
     static const char written[] =
         "[{\"type\":\"Ready\",\"status\":\"True\",\"reason\":\"R\",\"message\":\"all is "
-        "w\xc3\xa9ll\","
+        "w\xc3\xa9ll\\n\\u001f\\\"\","
         "\"observed_generation\":12,"
         "\"created_time\":\"2025-01-01T00:00:00Z\",\"last_updated_time\":\"2025-01-01T00:00:00."
         "5Z\","

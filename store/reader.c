@@ -76,16 +76,16 @@ static void run_view(struct hfd_reader_thread *t, struct hfd_job *job)
 static void *reader_main(void *arg)
 {
     struct hfd_reader_thread *t = arg;
-    struct hfd_readers *r = t->all;
+    struct hfd_lane *lane = t->lane;
 
     hfd_db_adopt(t->db);
     for (;;) {
         struct hfd_qnode *node;
         size_t count;
 
-        (void)pthread_mutex_lock(&r->take_lock);
-        node = hfd_queue_take(r->queue, 1, &count);
-        (void)pthread_mutex_unlock(&r->take_lock);
+        (void)pthread_mutex_lock(&lane->take_lock);
+        node = hfd_queue_take(lane->queue, 1, &count);
+        (void)pthread_mutex_unlock(&lane->take_lock);
         if (node == NULL)
             break;
         run_view(t, hfd_job_of(node));
@@ -94,30 +94,71 @@ static void *reader_main(void *arg)
     return NULL;
 }
 
+hfd_rc hfd_readers_push(struct hfd_readers *r, struct hfd_job *job)
+{
+    return hfd_queue_push(job->is_short ? r->short_lane.queue : r->lane.queue, &job->node);
+}
+
+static size_t waiting_on(const struct hfd_lane *lane)
+{
+    return lane->queue != NULL ? hfd_queue_length(lane->queue) : 0;
+}
+
+size_t hfd_readers_waiting(const struct hfd_readers *r)
+{
+    return waiting_on(&r->short_lane) + waiting_on(&r->lane);
+}
+
 void hfd_readers_step(struct hfd_readers *r)
 {
     size_t count;
 
-    while (hfd_queue_length(r->queue) > 0)
-        run_view(&r->threads[0], hfd_job_of(hfd_queue_take(r->queue, 1, &count)));
+    while (hfd_readers_waiting(r) > 0) {
+        struct hfd_lane *lane = waiting_on(&r->short_lane) > 0 ? &r->short_lane : &r->lane;
+
+        run_view(&r->threads[0], hfd_job_of(hfd_queue_take(lane->queue, 1, &count)));
+    }
+}
+
+static hfd_rc open_lane(struct hfd_lane *lane, size_t queue_max, struct hfd_err *err)
+{
+    lane->take_lock = (pthread_mutex_t)PTHREAD_MUTEX_INITIALIZER;
+    return hfd_queue_new(queue_max, &lane->queue, err);
+}
+
+static void close_lane(struct hfd_lane *lane)
+{
+    if (lane->queue != NULL)
+        hfd_queue_close(lane->queue);
+}
+
+static void free_lane(struct hfd_lane *lane)
+{
+    if (lane->queue == NULL)
+        return;
+    hfd_queue_free(lane->queue);
+    (void)pthread_mutex_destroy(&lane->take_lock);
 }
 
 hfd_rc hfd_readers_open(struct hfd_readers *r, const struct hfd_store_config *config,
                         struct hfd_err *err)
 {
-    hfd_rc rc = hfd_queue_new(config->queue_max, &r->queue, err);
+    hfd_rc rc = open_lane(&r->lane, config->queue_max, err);
 
+    if (rc == HFD_OK)
+        rc = open_lane(&r->short_lane, config->queue_max, err);
     if (rc != HFD_OK)
         return rc;
     r->dir = config->dir;
     r->clock = config->clock;
     r->read_timeout_us = config->read_timeout_us;
-    r->threads = calloc(config->readers, sizeof(*r->threads));
+    r->threads = calloc(config->readers + 1u, sizeof(*r->threads));
     if (r->threads == NULL)
         return hfd_fail_nomem(err, "open the store");
-    r->count = config->readers;
+    r->count = config->readers + 1;
     for (unsigned i = 0; rc == HFD_OK && i < r->count; i++) {
         r->threads[i].all = r;
+        r->threads[i].lane = i < config->readers ? &r->lane : &r->short_lane;
         rc = hfd_db_open(r->dir, HFD_DB_READER, &r->threads[i].db, err);
     }
     return rc;
@@ -140,8 +181,8 @@ hfd_rc hfd_readers_start(struct hfd_readers *r, struct hfd_err *err)
 
 void hfd_readers_close(struct hfd_readers *r)
 {
-    if (r->queue != NULL)
-        hfd_queue_close(r->queue);
+    close_lane(&r->lane);
+    close_lane(&r->short_lane);
     for (unsigned i = 0; i < r->count; i++) {
         struct hfd_reader_thread *t = &r->threads[i];
 
@@ -151,8 +192,8 @@ void hfd_readers_close(struct hfd_readers *r)
             hfd_db_adopt(t->db);
         hfd_db_close(&t->db);
     }
-    hfd_queue_free(r->queue);
-    (void)pthread_mutex_destroy(&r->take_lock);
+    free_lane(&r->lane);
+    free_lane(&r->short_lane);
     free(r->threads);
 }
 

@@ -33,22 +33,20 @@ hfd_rc hfd_txn_check_rows(struct hfd_txn *tx, void (*found)(void *ctx, const cha
 
 /* ---- submitting ---- */
 
-static hfd_rc submit(struct hfd_store *store, struct hfd_queue *queue, struct hfd_job *job,
-                     struct hfd_err *err)
+/* Gives the refusal of a queue its text. */
+static hfd_rc pushed(hfd_rc rc, struct hfd_err *err)
+{
+    return rc == HFD_OK ? rc : hfd_fail(err, HFD_BUSY, "the store has too much work queued");
+}
+
+hfd_rc hfd_store_update(struct hfd_store *store, struct hfd_job *job, struct hfd_err *err)
 {
     hfd_rc rc;
 
     HFD_CHECK_OBJ(store, STORE_MAGIC);
     rc = hfd_writer_check(&store->writer, err);
-    if (rc == HFD_OK && hfd_queue_push(queue, &job->node) != HFD_OK)
-        rc = hfd_fail(err, HFD_BUSY, "the store has too much work queued");
-    return rc;
-}
-
-hfd_rc hfd_store_update(struct hfd_store *store, struct hfd_job *job, struct hfd_err *err)
-{
-    const hfd_rc rc = submit(store, store->writer.queue, job, err);
-
+    if (rc == HFD_OK)
+        rc = pushed(hfd_queue_push(store->writer.queue, &job->node), err);
     if (rc != HFD_OK)
         hfd_metric_add(HFD_METRIC_STORE_JOBS, HFD_LABELS(hfd_rc_name(rc)), 1);
     return rc;
@@ -56,7 +54,11 @@ hfd_rc hfd_store_update(struct hfd_store *store, struct hfd_job *job, struct hfd
 
 hfd_rc hfd_store_view(struct hfd_store *store, struct hfd_job *job, struct hfd_err *err)
 {
-    return submit(store, store->readers.queue, job, err);
+    hfd_rc rc;
+
+    HFD_CHECK_OBJ(store, STORE_MAGIC);
+    rc = hfd_writer_check(&store->writer, err);
+    return rc == HFD_OK ? pushed(hfd_readers_push(&store->readers, job), err) : rc;
 }
 
 void hfd_store_step(struct hfd_store *store)
@@ -157,7 +159,6 @@ hfd_rc hfd_store_open(const struct hfd_store_config *config, struct hfd_store **
         return hfd_fail_nomem(err, "open the store");
     store->magic = STORE_MAGIC;
     store->stepped = config->stepped;
-    store->readers.take_lock = (pthread_mutex_t)PTHREAD_MUTEX_INITIALIZER;
     store->dir = strdup(config->dir);
     rc =
         store->dir != NULL ? open_parts(store, config, err) : hfd_fail_nomem(err, "open the store");
@@ -172,8 +173,8 @@ hfd_rc hfd_store_open(const struct hfd_store_config *config, struct hfd_store **
 
 static bool is_waiting(const struct hfd_store *store)
 {
-    return store->readers.queue != NULL && /* made last */
-           hfd_queue_length(store->writer.queue) + hfd_queue_length(store->readers.queue) > 0;
+    return store->readers.lane.queue != NULL && /* made after the writer's */
+           hfd_queue_length(store->writer.queue) + hfd_readers_waiting(&store->readers) > 0;
 }
 
 void hfd_store_close(struct hfd_store **storep)

@@ -78,6 +78,7 @@ struct hfd_sink {
 struct hfd_job {
     struct hfd_qnode node; /* the store's: a place on a queue, or in a list of answers */
     bool apart;            /* the writer's: it failed after it had written */
+    bool is_short;         /* the submitter's: a view that takes the lane of short ones */
     hfd_txn_fn *fn;
     void *arg; /* owned with the job; the submitting loop must not free what it points to */
     struct hfd_sink *sink;
@@ -95,7 +96,7 @@ struct hfd_store_config {
     const char *dir;               /* exists or is made with mode 0700 */
     size_t queue_max;              /* jobs waiting for the writer; beyond it HFD_BUSY. 0 = 4096 */
     size_t batch_max;              /* jobs per commit. 0 = 1024 */
-    unsigned readers;              /* reader threads. 0 = 2 */
+    unsigned readers;              /* reader threads, beside that of short views. 0 = 2 */
     int64_t read_timeout_us;       /* a view that runs longer is interrupted. 0 = never */
     const struct hfd_clock *clock; /* NULL = the system's */
     bool stepped;                  /* no threads: jobs wait for hfd_store_step. For simulations */

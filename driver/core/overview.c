@@ -349,9 +349,10 @@ static hfd_rc walk_in_parts(const struct hfd_ctx *c, struct choice *ch)
     return rc == HFD_OK && wants_ready && ch->count < ch->room ? walk_in_order(c, newest, ch) : rc;
 }
 
-static bool needs_all(const struct hfd_overview_query *q)
+bool hfd_overview_is_short(const struct hfd_overview_query *q)
 {
-    return q->search.len > 0 || q->label_count > 0 || q->type.len > 0 || q->order == HFD_ORDER_NAME;
+    return q->search.len == 0 && q->label_count == 0 && q->type.len == 0 &&
+           q->order != HFD_ORDER_NAME;
 }
 
 /* ---- items ---- */
@@ -521,7 +522,7 @@ hfd_rc hfd_overview_read(const struct hfd_ctx *c, const struct hfd_overview_quer
     ch.best = hfd_arena_array(c->mem, ch.room, sizeof(*ch.best));
     if (ch.best == NULL)
         return hfd_fail_nomem(c->err, "list resources");
-    rc = needs_all(q) ? walk_all(c, &ch) : walk_in_parts(c, &ch);
+    rc = hfd_overview_is_short(q) ? walk_in_parts(c, &ch) : walk_all(c, &ch);
     return rc == HFD_OK ? make_items(c, &ch, out) : rc;
 }
 

@@ -77,6 +77,9 @@ struct hfd_overview {
     int64_t time_us;
 };
 
+/** Returns true for a page that indexes give, whatever the number of healthy resources is. */
+bool hfd_overview_is_short(const struct hfd_overview_query *q);
+
 /** Reads a page. @return HFD_OK, HFD_TIMEOUT, HFD_NOMEM, HFD_IO, HFD_CORRUPT */
 HFD_MUST_CHECK hfd_rc hfd_overview_read(const struct hfd_ctx *c, const struct hfd_overview_query *q,
                                         struct hfd_overview *out);

@@ -372,7 +372,8 @@ static void submit(struct hfd_exchange *x, submit_fn *submit_job, hfd_txn_fn *fn
 
     HFD_CHECK_OBJ(x, HFD_EXCHANGE_MAGIC);
     HFD_ASSERT(!x->replied && !x->job_out);
-    x->job = (struct hfd_job){.fn = fn, .arg = arg, .sink = &x->loop->sink, .done = on_job_done};
+    x->job = (struct hfd_job){
+        .fn = fn, .arg = arg, .sink = &x->loop->sink, .done = on_job_done, .is_short = x->is_short};
     x->then = then;
     x->job_out = true;
     x->refs++;
@@ -392,7 +393,7 @@ void hfd_exchange_update(struct hfd_exchange *x, hfd_txn_fn *fn, void *arg, hfd_
 }
 
 /* Refuses new lists while requests and answers in progress have all the memory. */
-void hfd_exchange_view(struct hfd_exchange *x, hfd_txn_fn *fn, void *arg, hfd_then_fn *then)
+static void submit_view(struct hfd_exchange *x, hfd_txn_fn *fn, void *arg, hfd_then_fn *then)
 {
     struct hfd_err err;
 
@@ -404,6 +405,18 @@ void hfd_exchange_view(struct hfd_exchange *x, hfd_txn_fn *fn, void *arg, hfd_th
     submit(x, hfd_store_view, fn, arg, then);
     if (!x->job_out)
         x->viewing = false;
+}
+
+void hfd_exchange_view(struct hfd_exchange *x, hfd_txn_fn *fn, void *arg, hfd_then_fn *then)
+{
+    x->is_short = false;
+    submit_view(x, fn, arg, then);
+}
+
+void hfd_exchange_view_short(struct hfd_exchange *x, hfd_txn_fn *fn, void *arg, hfd_then_fn *then)
+{
+    x->is_short = true;
+    submit_view(x, fn, arg, then);
 }
 
 /* Sends one message for the whole list: that of its first exchange. */

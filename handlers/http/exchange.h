@@ -52,6 +52,11 @@ typedef void hfd_then_fn(struct hfd_exchange *x, void *arg, hfd_rc rc, const str
  */
 void hfd_exchange_update(struct hfd_exchange *x, hfd_txn_fn *fn, void *arg, hfd_then_fn *then);
 void hfd_exchange_view(struct hfd_exchange *x, hfd_txn_fn *fn, void *arg, hfd_then_fn *then);
+/**
+ * As hfd_exchange_view, for what is short whatever the database holds: one resource, a small page
+ * from an index. It has a thread of its own, so dear lists do not hold it up.
+ */
+void hfd_exchange_view_short(struct hfd_exchange *x, hfd_txn_fn *fn, void *arg, hfd_then_fn *then);
 
 /**
  * Returns the buffer of the answer, empty, for a job to fill. While the job is out it belongs to

@@ -40,6 +40,7 @@ struct hfd_exchange {
     bool job_out;
     bool writes;        /* work was handed to the writer */
     bool viewing;       /* the job that is out is a view: it can be cancelled */
+    bool is_short;      /* its next view takes the lane of short ones */
     int64_t started_us; /* mono */
     char id[HFD_KSUID_LEN];
     char path_log[HFD_EXCHANGE_PATH_MAX]; /* outlives the request, for the log */

@@ -186,7 +186,7 @@ static void get_some(struct hfd_exchange *x, struct hfd_fleet_command *cmd)
 {
     cmd->body = hfd_exchange_body(x, HFD_FLEET_DOCUMENT_MAX_BYTES);
     cmd->vocabulary = hfd_exchange_app(x)->vocabulary;
-    hfd_exchange_view(x, txn_get_some, cmd, on_got_some);
+    hfd_exchange_view_short(x, txn_get_some, cmd, on_got_some);
 }
 
 void hfd_fleet_api_get(struct hfd_exchange *x)

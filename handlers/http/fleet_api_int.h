@@ -35,6 +35,8 @@ struct hfd_fleet_command {
             struct hfd_fleet_query query;
             struct hfd_report_query reports; /* of the lists of statuses */
             const struct hfd_fields *fields; /* NULL = all */
+            bool is_plain;                   /* no search, and the order of an index */
+            struct hfd_arena_mark asked;     /* what is above it, the page needs */
         } list;
     } in;
     int status;           /* status of a successful answer */

@@ -8,6 +8,12 @@
 #include "driver/fleet/search_order.h"
 
 #define LIST_MAX_BYTES ((size_t)32 * 1024 * 1024)
+/*
+ * A page is short when it is one of the first, without search and order, and this small. One that
+ * turns out larger is read again among the others.
+ */
+#define SHORT_ROWS_MAX 1000
+#define SHORT_MAX_BYTES ((size_t)2 * 1024 * 1024)
 
 static hfd_rc page_params(hfd_slice query, struct hfd_fleet_command *cmd, struct hfd_err *err)
 {
@@ -74,6 +80,7 @@ static hfd_rc list_params(hfd_slice query, struct hfd_fleet_command *cmd, struct
         rc = hfd_query_get(query, "search", mem, &search, err);
     if (rc == HFD_OK)
         rc = hfd_search_parse(cmd->kind, search, mem, &q->filter, err);
+    cmd->in.list.is_plain = q->filter == NULL && order.by.len == 0 && order.direction.len == 0;
     if (rc == HFD_OK)
         rc = hfd_query_get(query, "fields", mem, &fields, err);
     return rc == HFD_OK ? hfd_fields_parse(cmd->kind, fields, mem, &cmd->in.list.fields, err) : rc;
@@ -172,12 +179,50 @@ static void on_listed(struct hfd_exchange *x, void *arg, hfd_rc rc, const struct
                                                   .body = hfd_buf_slice(cmd->body)});
 }
 
-/* A request for a list: reads its parameters into the command, runs the command, answers. */
+/* A request for a list: reads its parameters into the command, runs the command. */
 struct hfd_fleet_listing {
     hfd_rc (*params)(hfd_slice query, struct hfd_fleet_command *cmd, struct hfd_err *err);
     hfd_txn_fn *fn;
-    hfd_then_fn *then;
 };
+
+static void view_page(struct hfd_exchange *x, struct hfd_fleet_command *cmd)
+{
+    const struct hfd_fleet_listing *listing = hfd_exchange_route(x)->arg;
+
+    cmd->call.mem->max_bytes = LIST_MAX_BYTES; /* a page of the largest documents */
+    cmd->body = hfd_exchange_body(x, LIST_MAX_BYTES);
+    hfd_exchange_view(x, listing->fn, cmd, on_listed);
+}
+
+static void on_short_listed(struct hfd_exchange *x, void *arg, hfd_rc rc, const struct hfd_err *err)
+{
+    struct hfd_fleet_command *cmd = arg;
+
+    if (rc != HFD_LIMIT) {
+        on_listed(x, arg, rc, err);
+        return;
+    }
+    hfd_arena_rewind(cmd->call.mem, cmd->in.list.asked);
+    cmd->call.mem->full = false;
+    view_page(x, cmd);
+}
+
+static void view_short_page(struct hfd_exchange *x, struct hfd_fleet_command *cmd)
+{
+    const struct hfd_fleet_listing *listing = hfd_exchange_route(x)->arg;
+
+    cmd->in.list.asked = hfd_arena_mark(cmd->call.mem);
+    cmd->call.mem->max_bytes = SHORT_MAX_BYTES;
+    cmd->body = hfd_exchange_body(x, SHORT_MAX_BYTES);
+    hfd_exchange_view_short(x, listing->fn, cmd, on_short_listed);
+}
+
+static bool is_short(const struct hfd_fleet_command *cmd)
+{
+    const struct hfd_query_page *page = &cmd->in.list.page;
+
+    return cmd->in.list.is_plain && page->page <= SHORT_ROWS_MAX / page->size;
+}
 
 void hfd_fleet_api_list(struct hfd_exchange *x)
 {
@@ -188,17 +233,17 @@ void hfd_fleet_api_list(struct hfd_exchange *x)
 
     if (cmd == NULL)
         return;
-    cmd->call.mem->max_bytes = LIST_MAX_BYTES; /* a page of the largest documents */
-    cmd->body = hfd_exchange_body(x, LIST_MAX_BYTES);
-    cmd->vocabulary = hfd_exchange_app(x)->vocabulary;
+    cmd->call.mem->max_bytes = LIST_MAX_BYTES;
     rc = listing->params(hfd_exchange_request(x)->query, cmd, &err);
     if (rc != HFD_OK)
         hfd_exchange_fail(x, rc, &err);
+    else if (is_short(cmd))
+        view_short_page(x, cmd);
     else
-        hfd_exchange_view(x, listing->fn, cmd, listing->then);
+        view_page(x, cmd);
 }
 
-const struct hfd_fleet_listing hfd_fleet_resources = {list_params, txn_list, on_listed};
+const struct hfd_fleet_listing hfd_fleet_resources = {list_params, txn_list};
 
 /* Without an order reports stand as their adapters first reported. */
 static hfd_rc statuses_params(hfd_slice query, struct hfd_fleet_command *cmd, struct hfd_err *err)
@@ -224,7 +269,10 @@ static hfd_rc statuses_params(hfd_slice query, struct hfd_fleet_command *cmd, st
     }
     if (rc == HFD_OK)
         rc = hfd_query_get(query, "search", mem, &search, err);
-    return rc == HFD_OK ? hfd_search_parse_reports(search, mem, &q->filter, err) : rc;
+    if (rc == HFD_OK)
+        rc = hfd_search_parse_reports(search, mem, &q->filter, err);
+    cmd->in.list.is_plain = q->filter == NULL && q->order_count == 0;
+    return rc;
 }
 
 /* Thread: reader. */
@@ -256,4 +304,4 @@ static hfd_rc txn_statuses(struct hfd_txn *tx, void *arg, struct hfd_err *err)
     return rc == HFD_OK ? format_statuses(cmd, err) : rc;
 }
 
-const struct hfd_fleet_listing hfd_fleet_statuses = {statuses_params, txn_statuses, on_listed};
+const struct hfd_fleet_listing hfd_fleet_statuses = {statuses_params, txn_statuses};

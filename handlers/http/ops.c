@@ -113,7 +113,7 @@ void hfd_ops_metrics(struct hfd_exchange *x)
         return;
     }
     *s = (struct scrape){.app = app, .mem = mem, .now_us = hfd_clock_wall_us(app->clock)};
-    hfd_exchange_view(x, txn_scrape, s, on_scraped);
+    hfd_exchange_view_short(x, txn_scrape, s, on_scraped);
 }
 
 /* ---- the status page ---- */

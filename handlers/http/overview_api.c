@@ -8,6 +8,7 @@
 #include "handlers/http/overview_query.h"
 
 #define ANSWER_MAX_BYTES ((size_t)64 * 1024 * 1024)
+#define SHORT_SIZE_MAX 100 /* items of a page that is short */
 
 /* A request and its results. Lives in the exchange's memory. */
 struct command {
@@ -96,6 +97,8 @@ void hfd_overview_api_list(struct hfd_exchange *x)
     rc = hfd_overview_query_read(hfd_exchange_request(x)->query, cmd->mem, &cmd->query, &err);
     if (rc != HFD_OK)
         hfd_exchange_fail(x, rc, &err);
+    else if (hfd_overview_is_short(&cmd->query) && cmd->query.size <= SHORT_SIZE_MAX)
+        hfd_exchange_view_short(x, txn_list, cmd, on_list);
     else
         hfd_exchange_view(x, txn_list, cmd, on_list);
 }
@@ -159,7 +162,7 @@ void hfd_overview_api_get(struct hfd_exchange *x)
     if (rc != HFD_OK)
         hfd_exchange_fail(x, rc, &err);
     else
-        hfd_exchange_view(x, txn_get, cmd, on_get);
+        hfd_exchange_view_short(x, txn_get, cmd, on_get);
 }
 
 /* ---- the feed ---- */
@@ -218,5 +221,5 @@ void hfd_overview_api_events(struct hfd_exchange *x)
     if (rc != HFD_OK)
         hfd_exchange_fail(x, rc, &err);
     else
-        hfd_exchange_view(x, txn_events, cmd, on_events);
+        hfd_exchange_view_short(x, txn_events, cmd, on_events);
 }

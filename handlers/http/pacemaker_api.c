@@ -284,5 +284,5 @@ void hfd_pacemaker_api_events(struct hfd_exchange *x)
     if (rc != HFD_OK)
         hfd_exchange_fail(x, rc, &err);
     else
-        hfd_exchange_view(x, txn_events, cmd, on_events);
+        hfd_exchange_view_short(x, txn_events, cmd, on_events);
 }

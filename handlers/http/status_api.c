@@ -157,7 +157,7 @@ static void answer(struct hfd_exchange *x, struct command *cmd)
     if (rc != HFD_OK)
         hfd_exchange_fail(x, rc, &err);
     else
-        hfd_exchange_view(x, txn_status, cmd, on_status);
+        hfd_exchange_view_short(x, txn_status, cmd, on_status);
 }
 
 void hfd_status_api_resource(struct hfd_exchange *x)

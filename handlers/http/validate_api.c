@@ -145,5 +145,5 @@ void hfd_validate_api(struct hfd_exchange *x)
     if (rc != HFD_OK)
         hfd_exchange_fail_fields(x, rc, &err, &cmd->input.mistakes);
     else
-        hfd_exchange_view(x, run, cmd, on_checked);
+        hfd_exchange_view_short(x, run, cmd, on_checked);
 }

@@ -113,7 +113,7 @@ struct hfd_map {
  X("store.batch_max",               store_batch_max,             I64,      "1024", 1, 100000, \
    "writes in one commit") \
  X("store.readers",                 store_readers,               I64,      "2", 1, 64, \
-   "threads that read lists") \
+   "threads that read lists; one more serves short lists and single resources") \
  X("store.read_timeout",            store_read_timeout_us,       DURATION, "5s", 1, 3600, \
    "longest time of a list or search; one that takes longer is answered with 503") \
  X("adapters.required.cluster",     required_cluster,            LIST, \

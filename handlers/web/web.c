@@ -99,10 +99,12 @@ static void home(struct hfd_exchange *x)
     if (p == NULL)
         return;
     rc = take_query(p, hfd_exchange_request(x)->query, &err);
-    if (rc == HFD_OK)
-        hfd_exchange_view(x, hfd_web_read_home, p, on_home);
-    else
+    if (rc != HFD_OK)
         hfd_exchange_fail(x, rc, &err);
+    else if (hfd_overview_is_short(&p->asked))
+        hfd_exchange_view_short(x, hfd_web_read_home, p, on_home);
+    else
+        hfd_exchange_view(x, hfd_web_read_home, p, on_home);
 }
 
 /* ---- a resource ---- */
@@ -150,7 +152,7 @@ static void resource(struct hfd_exchange *x)
     if (p->guresid.p == NULL)
         hfd_exchange_fail(x, hfd_fail_nomem(&err, "make the status page"), &err);
     else
-        hfd_exchange_view(x, hfd_web_read_resource, p, on_resource);
+        hfd_exchange_view_short(x, hfd_web_read_resource, p, on_resource);
 }
 
 /* ---- files ---- */

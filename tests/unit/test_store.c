@@ -563,6 +563,32 @@ static void full_queue_is_busy(void **state)
     keep_wait(&k, MAX + 2);
 }
 
+/* A short view runs while others occupy all readers. */
+static void short_views_have_their_lane(void **state)
+{
+    enum {
+        N = 8
+    };
+    struct fixture *fx = *state;
+    struct count_arg count = {.guresid = HFD_SLICE("g"), .count = 99};
+    struct gate gate = GATE_INIT;
+    struct hfd_job dear[N], view;
+    struct keep k;
+
+    keep_init(&k);
+    for (size_t i = 0; i < N; i++) {
+        dear[i] = (struct hfd_job){.fn = pass_gate, .arg = &gate, .sink = &k.sink};
+        assert_int_equal(hfd_store_view(fx->store, &dear[i], NULL), HFD_OK);
+    }
+    gate_wait_entered(&gate);
+    view = (struct hfd_job){.fn = count_parts, .arg = &count, .sink = &k.sink, .is_short = true};
+    assert_int_equal(hfd_store_view(fx->store, &view, NULL), HFD_OK);
+    keep_wait(&k, 1);
+    assert_int_equal(count.count, 0);
+    gate_open(&gate);
+    keep_wait(&k, N + 1);
+}
+
 static void *open_gate_later(void *arg)
 {
     gate_open(arg);
@@ -1023,6 +1049,7 @@ int main(void)
         RULE(stepped_store_waits_for_steps),
         RULE(concurrent_submitters_lose_nothing),
         RULE(readers_see_committed_state_only),
+        RULE(short_views_have_their_lane),
         RULE(view_reads_one_snapshot),
         RULE(failed_read_is_answered),
         RULE(files_are_private),

@@ -4,6 +4,7 @@ Each function returns a path, or skips the test with a sentence that says what i
 installation has a time limit, and one that failed is not tried again by the same run.
 """
 import fcntl
+import importlib.util
 import os
 import shutil
 import subprocess
@@ -116,6 +117,29 @@ def go_program(package, version):
                           "GOFLAGS": "-mod=mod"})
 
 
+# $1: the module, $2: the commit, $3: the folder.
+GO_SOURCE = r"""
+dir=$(cd / && go mod download -json "$1@$2" |
+    sed -n 's/^[[:space:]]*"Dir": "\(.*\)".*/\1/p') || dir=
+if [ -n "$dir" ]; then
+    cp -r "$dir" "$3"
+    chmod -R u+w "$3"
+else
+    git init -q "$3"
+    git -C "$3" -c http.lowSpeedLimit=1000 -c http.lowSpeedTime=30 \
+        fetch -q --depth 1 "https://$1" "$2"
+    git -C "$3" checkout -q FETCH_HEAD
+fi
+"""
+
+
+def go_source(module, commit, folder):
+    """Commands for `install` that bring the source of a Go module to the folder. It comes from the
+    module proxy, or by git where the proxy does not have it.
+    """
+    return [["sh", "-euc", GO_SOURCE, "sh", module, commit, folder]]
+
+
 def npm_package(requirements, made):
     """A file or program of npm packages.
 
@@ -129,6 +153,16 @@ def npm_package(requirements, made):
                 [npm, "install", "--silent", "--no-audit", "--no-fund", "--ignore-scripts",
                  "--prefix", folder] + list(requirements)]
     return install(folder_of(requirements), commands, made)
+
+
+def with_module(name):
+    """Goes on in Debian's Python when that one has a module which this one lacks."""
+    debian_python = "/usr/bin/python3"
+    if importlib.util.find_spec(name) is not None or sys.executable == debian_python:
+        return
+    if subprocess.run([debian_python, "-c", "import " + name], check=False,
+                      stdin=subprocess.DEVNULL, stderr=subprocess.DEVNULL).returncode == 0:
+        os.execv(debian_python, [debian_python, "-B"] + sys.argv)
 
 
 def run(argv, deadline_s=300, **kw):

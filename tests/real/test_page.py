@@ -126,4 +126,5 @@ class InChromium(Case):
 
 
 if __name__ == "__main__":
+    real.with_module("selenium")
     real.main()

@@ -1,0 +1,307 @@
+#!/usr/bin/env python3
+"""HyperFleet's own sentinel and adapter against our API, over RabbitMQ. They bring a cluster with a
+nodepool from the order through a change to its end, and are quiet in between.
+
+Both are built from their published source. Their ports are constants, so each runs in a box.
+"""
+import json
+import os
+import re
+import shutil
+import socket
+import tempfile
+
+import box
+import real
+from lib import Case, changed, cluster_input, eventually, guresid
+
+SENTINEL = ("github.com/openshift-hyperfleet/hyperfleet-sentinel",
+            "445ecb0a84a7db0b3271b2f544a7310f35c5bc02")
+ADAPTER = ("github.com/openshift-hyperfleet/hyperfleet-adapter",
+           "3f746a57cb42ffa295bbc0d1181c1257ed270a65")
+RABBITMQ = "/usr/lib/rabbitmq/bin/rabbitmq-server"  # the one in PATH changes to another user
+BROKER_S, LIFE_S = 120, 180
+AMQP, API, METRICS = 5672, 8000, 9090
+
+# As the sentinel's example for development, with shorter times.
+SENTINEL_YAML = """
+sentinel: {name: %(plural)s}
+log: {level: debug, format: json}
+tracing_enabled: false
+clients:
+  hyperfleet_api: {base_url: "http://127.0.0.1:8000", version: v1, timeout: 10s}
+  broker: {topic: %(plural)s}
+resource_type: %(plural)s
+poll_interval: 500ms
+message_decision:
+  params:
+    - {name: ref_time, expr: 'condition("Reconciled").last_updated_time'}
+    - {name: is_reconciled, expr: 'condition("Reconciled").status == "True"'}
+    - {name: has_ref_time, expr: 'ref_time != ""'}
+    - {name: is_new_resource, expr: 'resource.generation == 1 && !has_ref_time'}
+    - name: generation_mismatch
+      expr: 'resource.generation > condition("Reconciled").observed_generation'
+    - name: reconciled_and_stale
+      expr: 'is_reconciled && has_ref_time && now - timestamp(ref_time) > duration("30m")'
+    - name: not_reconciled_and_debounced
+      expr: '!is_reconciled && has_ref_time && now - timestamp(ref_time) > duration("1s")'
+  result: >-
+    is_new_resource || generation_mismatch || reconciled_and_stale || not_reconciled_and_debounced
+message_data:
+  id: "resource.id"
+  kind: "resource.kind"
+  href: "resource.href"
+  generation: "resource.generation"
+"""
+OWNER_YAML = """  owner_references:
+    id: "resource.owner_references.id"
+    href: "resource.owner_references.href"
+    kind: "resource.owner_references.kind"
+"""
+ADAPTER_YAML = """
+adapter: {name: %(name)s, version: "%(version)s"}
+log: {level: info}
+clients:
+  hyperfleet_api:
+    {base_url: "http://127.0.0.1:8000", version: v1, timeout: 10s, retry_attempts: 3,
+     retry_backoff: exponential}
+  broker: {subscription_id: %(name)s, topic: %(plural)s}
+  kubernetes: {api_version: v1, kube_config_path: %(kubeconfig)s}
+"""
+TASK_YAML = """
+params:
+  - {name: id, source: event.id, type: string, required: true}
+%(owner)s
+  - name: seen
+    source:
+      api_call: {method: GET, url: "%(url)s", timeout: 10s}
+  - {name: generation, source: seen.generation}
+  - name: is_deleting
+    source: {expression: "seen.?deleted_time.hasValue()"}
+post:
+  payloads:
+    - name: status
+      build:
+        adapter: "{{ .adapter.name }}"
+        conditions:
+          - {type: Applied, status: "True", reason: Nothing, message: "there is nothing to apply"}
+          - type: Available
+            status: {expression: 'is_deleting ? "False" : "True"'}
+            reason: Said
+            message: "by the real adapter"
+          - {type: Health, status: "True", reason: Healthy, message: ""}
+          - type: Finalized
+            status: {expression: 'is_deleting ? "True" : "False"'}
+            reason: ""
+            message: ""
+        observed_generation: {expression: generation}
+        observed_time: '{{ now | date "2006-01-02T15:04:05Z07:00" }}'
+  post_actions:
+    - name: report
+      api_call:
+        method: PUT
+        url: "%(url)s/statuses"
+        headers: [{name: Content-Type, value: application/json}]
+        body: "{{ .status }}"
+"""
+OWNER_PARAM = "  - {name: owner, source: event.owner_references.id, type: string, required: true}"
+# The client is made before anything is applied, and nothing is.
+KUBECONFIG = """
+apiVersion: v1
+kind: Config
+clusters: [{name: none, cluster: {server: "http://127.0.0.1:1"}}]
+contexts: [{name: none, context: {cluster: none, user: none}}]
+users: [{name: none, user: {}}]
+current-context: none
+"""
+BROKER_YAML = """
+broker:
+  type: rabbitmq
+  rabbitmq: {url: "amqp://guest:guest@127.0.0.1:5672/", exchange_type: topic}
+subscriber: {parallelism: 1}
+"""
+
+
+def built(module, package, *before):
+    """A program of a Go module that is built from its source.
+
+    before -- commands of make
+    """
+    path, commit = module
+    name = path.rsplit("/", 1)[1]
+    go = real.find("go", "install Go 1.26 or later")
+    if before:
+        real.debian("make")
+
+    def commands(folder):
+        return real.go_source(path, commit, folder) + \
+            [["make", "-C", folder, target] for target in before] + \
+            [[go, "build", "-C", folder, "-o", "made/" + name, package]]
+    return real.install("%s-%s" % (name, commit[:12]), commands, "made/" + name)
+
+
+def broker(test, words, folder):
+    """Starts RabbitMQ; returns the socket that leads to it."""
+    home, path = os.path.join(folder, "rabbitmq"), os.path.join(folder, "amqp")
+    os.mkdir(home)
+    plugins = os.path.join(home, "plugins")
+    with open(plugins, "w", encoding="utf-8") as f:
+        f.write("[].\n")
+    started = box.Box(words, os.path.join(folder, "rabbitmq.log"), [RABBITMQ],
+                      [("--out", "%s=%d" % (path, AMQP))],
+                      {"HOME": home, "RABBITMQ_NODENAME": "hfd@localhost",
+                       "RABBITMQ_MNESIA_BASE": home, "RABBITMQ_LOG_BASE": home,
+                       "RABBITMQ_LOGS": "-", "RABBITMQ_NODE_IP_ADDRESS": "127.0.0.1",
+                       "RABBITMQ_NODE_PORT": str(AMQP), "RABBITMQ_CONF_ENV_FILE": "/dev/null",
+                       "RABBITMQ_CONFIG_FILE": os.path.join(home, "none"),
+                       "RABBITMQ_ENABLED_PLUGINS_FILE": plugins})
+    test.addClassCleanup(started.close)
+
+    def is_up():
+        if started.proc.poll() is not None:
+            real.skip("RabbitMQ does not start here: %s" % started.text()[-1000:])
+        return "Server startup complete" in started.text()
+    eventually(is_up, "RabbitMQ", BROKER_S, 0.2)
+    return path
+
+
+class Sentinel(Case):
+    ADAPTERS = ("validation", "dns")
+    POOL_ADAPTERS = ("pools",)
+
+    @classmethod
+    def setUpClass(cls):
+        words = box.how()
+        if words is None:
+            real.skip("this machine gives a test no namespaces of its own (unshare --net --pid)")
+        if not os.access(RABBITMQ, os.X_OK):
+            real.skip("%s is missing: apt-get install rabbitmq-server" % RABBITMQ)
+        programs = built(SENTINEL, "./cmd/sentinel", "generate"), built(ADAPTER, "./cmd/adapter")
+        super().setUpClass()
+        cls.addClassCleanup(cls.server.close)
+        cls.folder = tempfile.mkdtemp(prefix="hfd-box-")
+        cls.addClassCleanup(shutil.rmtree, cls.folder, ignore_errors=True)
+        cls.words, cls.boxes = words, {}
+        cls.amqp = broker(cls, words, cls.folder)
+        cls.api = os.path.join(cls.folder, "api")
+        cls.addClassCleanup(box.door_out(cls.api, cls.server.port).close)
+        for name in cls.ADAPTERS:
+            cls.adapter(programs[1], name, "clusters")
+        cls.adapter(programs[1], "pools", "nodepools")
+        for plural in ("clusters", "nodepools"):
+            cls.sentinel(programs[0], plural)
+
+    @classmethod
+    def tearDownClass(cls):
+        pass  # by cleanups, as a skipped class has no server
+
+    @classmethod
+    def write(cls, name, text):
+        path = os.path.join(cls.folder, name)
+        with open(path, "w", encoding="utf-8") as f:
+            f.write(text)
+        return path
+
+    @classmethod
+    def start(cls, name, command):
+        started = box.Box(cls.words, os.path.join(cls.folder, name + ".log"), command,
+                          [("--in", "%d=%s" % (AMQP, cls.amqp)),
+                           ("--in", "%d=%s" % (API, cls.api)),
+                           ("--out", "%s=%d" % (cls.metrics_of(name), METRICS))],
+                          {"BROKER_CONFIG_FILE": cls.write("broker.yaml", BROKER_YAML)})
+        cls.addClassCleanup(started.close)
+        cls.boxes[name] = started
+
+    @classmethod
+    def metrics_of(cls, name):
+        return os.path.join(cls.folder, name + ".metrics")
+
+    @classmethod
+    def sentinel(cls, program, plural):
+        text = SENTINEL_YAML % {"plural": plural} + (OWNER_YAML if plural == "nodepools" else "")
+        cls.start("sentinel-" + plural,
+                  [program, "serve", "--config", cls.write(plural + ".yaml", text)])
+
+    @classmethod
+    def adapter(cls, program, name, plural):
+        pool = plural == "nodepools"
+        config = ADAPTER_YAML % {
+            "name": name, "plural": plural, "version": cls.version_of(program),
+            "kubeconfig": cls.write("kubeconfig", KUBECONFIG)}
+        task = TASK_YAML % {
+            "owner": OWNER_PARAM if pool else "",
+            "url": "/clusters/{{ .owner }}/nodepools/{{ .id }}" if pool else "/clusters/{{ .id }}"}
+        cls.start(name, [program, "serve", "--config", cls.write(name + "-config.yaml", config),
+                         "--task-config", cls.write(name + "-task.yaml", task)])
+
+    @classmethod
+    def version_of(cls, program):
+        """Config and program must have the same version."""
+        found = re.search(r"Version: +(\S+)", real.run([program, "version"]))
+        return found.group(1) if found else "0.0.0"
+
+    def _formatMessage(self, msg, standardMsg):
+        return super()._formatMessage(msg, standardMsg) + "".join(
+            "\n%s: %s" % (name, b.text()[-1500:]) for name, b in self.boxes.items())
+
+    def settled(self, request, status):
+        """Polls as an orchestrator does until the answer is no 202."""
+        def probe():
+            for name, started in self.boxes.items():
+                self.assertIsNone(started.proc.poll(), name + " ended by itself")
+            answer = request()
+            return answer if answer.status != 202 else None
+        try:
+            answer = eventually(probe, "the end of the operation", LIFE_S, 0.2)
+        except AssertionError as e:
+            self.fail(str(e))
+        self.expect(answer, status)
+        return answer
+
+    def counted(self, plural, name):
+        """The sum of a sentinel's counter."""
+        with socket.socket(socket.AF_UNIX) as s:
+            s.connect(self.metrics_of("sentinel-" + plural))
+            s.sendall(b"GET /metrics HTTP/1.0\r\nHost: x\r\n\r\n")
+            text = b"".join(iter(lambda: s.recv(65536), b"")).decode()
+        self.assertIn("hyperfleet_sentinel_", text)
+        return sum(float(n) for n in re.findall(r"^%s\{.*\} (\S+)$" % name, text, re.M))
+
+    def quiet(self, plural):
+        """The sentinel polls on and has nothing to say."""
+        published = "hyperfleet_sentinel_events_published_total"
+        skipped = "hyperfleet_sentinel_resources_skipped_total"
+        was, polled = self.counted(plural, published), self.counted(plural, skipped)
+        self.assertGreater(was, 0)
+        eventually(lambda: self.counted(plural, skipped) >= polled + 3, "three more polls", LIFE_S,
+                   0.2)
+        self.assertEqual(self.counted(plural, published), was, plural)
+
+    def test_life(self):
+        """Order, change, deletion: each is finished by what the adapters report. While all is
+        reconciled, no event is sent.
+        """
+        gid = guresid()
+        order = cluster_input("life", nodepools=[{"name": "workers", "spec": {"replicas": 1}}])
+        self.expect(self.put(gid, order), 202)
+        self.settled(lambda: self.get(gid), 200)
+        (cluster,), (pool,) = self.fleet.of(gid)
+        for path, adapters in (("/clusters/" + cluster["id"], ["dns", "validation"]),
+                               ("/nodepools/" + pool["id"], ["pools"])):
+            statuses = self.fleet.list(path + "/statuses")
+            self.assertEqual(sorted(s["adapter"] for s in statuses), adapters)
+            for status in statuses:
+                self.assertIn("by the real adapter", json.dumps(status))
+        for plural in ("clusters", "nodepools"):
+            self.quiet(plural)
+
+        self.expect(self.put(gid, changed(order)), 202)
+        self.settled(lambda: self.get(gid), 200)
+        self.assertEqual(self.fleet.cluster_of(gid)["generation"], 2)
+        self.expect(self.delete(gid), 202)
+        self.settled(lambda: self.delete(gid), 204)
+        self.expect(self.get(gid), 404)
+
+
+if __name__ == "__main__":
+    real.main()

@@ -46,6 +46,7 @@ void hfd_exchange_unref(struct hfd_exchange *x)
     if (--x->refs != 0)
         return;
     hfd_exchange_leave_flight(x);
+    hfd_sending_end(&x->sending);
     hfd_arena_fini(&x->mem);
     hfd_buf_fini(&x->body);
     hfd_budget_give(&x->loop->server->memory, x->kept_bytes + x->sending.copy_bytes);
@@ -145,6 +146,7 @@ void hfd_exchange_reply(struct hfd_exchange *x, const struct hfd_reply *reply)
     /* RFC 9110, 8.6 and 15.4.5: neither has a Content-Length. */
     const bool bare = reply->status == 204 || reply->status == 304;
     const bool has_body = reply->content_type != NULL && !bare;
+    struct hfd_encoding encoding;
     hfd_slice body = HFD_SLICE_NONE;
 
     HFD_CHECK_OBJ(x, HFD_EXCHANGE_MAGIC);
@@ -158,10 +160,15 @@ void hfd_exchange_reply(struct hfd_exchange *x, const struct hfd_reply *reply)
     req->res.status = reply->status;
     req->res.reason = hfd_status_text(reply->status);
     req->res.content_length = bare ? SIZE_MAX : has_body ? reply->body.len : 0;
+    encoding = hfd_encoding_choose(x, reply);
+    if (encoding.gzip)
+        encoding.gzip =
+            hfd_sending_compress(&x->sending, req, reply->body, &req->res.content_length);
     hfd_headers_add(req, reply,
                     &(struct hfd_headers){.request_id = x->view.request_id,
                                           .dialect = x->match.dialect,
-                                          .listener = x->conn->listener->which});
+                                          .listener = x->conn->listener->which,
+                                          .encoding = encoding});
     /*
      * h2o reads the last Connection header only, and takes anything but "keep-alive" for "close".
      */

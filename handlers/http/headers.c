@@ -21,6 +21,26 @@ static void add_challenges(h2o_req_t *req, enum hfd_listener listener)
             HFD_SLICE("Basic realm=\"hyperfleet-driver\", charset=\"UTF-8\""));
 }
 
+static void add_vary(h2o_req_t *req, const struct hfd_headers *more)
+{
+    const bool fleet = more->dialect == HFD_DIALECT_FLEET;
+
+    if (more->encoding.varies)
+        add(req, "Vary",
+            fleet ? HFD_SLICE("Authorization, Accept-Encoding") : HFD_SLICE("Accept-Encoding"));
+    else if (fleet)
+        add(req, "Vary", HFD_SLICE("Authorization"));
+}
+
+static void add_etag(h2o_req_t *req, hfd_slice etag, bool is_weak)
+{
+    char text[80];
+    const int n = snprintf(text, sizeof(text), "%s%.*s", is_weak ? "W/" : "", HFD_SLICE_FMT(etag));
+
+    if (n > 0 && (size_t)n < sizeof(text))
+        add(req, "ETag", (hfd_slice){text, (size_t)n});
+}
+
 void hfd_headers_add(h2o_req_t *req, const struct hfd_reply *reply, const struct hfd_headers *more)
 {
     char number[16];
@@ -28,8 +48,9 @@ void hfd_headers_add(h2o_req_t *req, const struct hfd_reply *reply, const struct
     if (reply->content_type != NULL)
         add(req, "Content-Type", hfd_slice_of(reply->content_type));
     add(req, "X-Request-ID", more->request_id);
-    if (more->dialect == HFD_DIALECT_FLEET)
-        add(req, "Vary", HFD_SLICE("Authorization"));
+    add_vary(req, more);
+    if (more->encoding.gzip)
+        add(req, "Content-Encoding", HFD_SLICE("gzip"));
     if (reply->has_cookie)
         add(req, "Set-Humanitec-Driver-Cookie", reply->cookie);
     if (reply->retry_after_s > 0) {
@@ -40,7 +61,7 @@ void hfd_headers_add(h2o_req_t *req, const struct hfd_reply *reply, const struct
     if (reply->status == 401)
         add_challenges(req, more->listener);
     if (reply->etag.len > 0)
-        add(req, "ETag", reply->etag);
+        add_etag(req, reply->etag, more->encoding.is_weak);
     if (reply->allow != NULL)
         add(req, "Allow", hfd_slice_of(reply->allow));
     if (reply->policy != NULL) {

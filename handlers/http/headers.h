@@ -2,13 +2,14 @@
 #ifndef HFD_HTTP_HEADERS_H
 #define HFD_HTTP_HEADERS_H
 
-#include "handlers/http/loop.h"
+#include "handlers/http/encoding.h"
 
 /** The part of an answer's headers that the reply does not have. */
 struct hfd_headers {
     hfd_slice request_id;
     enum hfd_dialect dialect;
     enum hfd_listener listener;
+    struct hfd_encoding encoding;
 };
 
 /** Adds the headers of a reply to a request. */

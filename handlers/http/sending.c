@@ -2,6 +2,7 @@
 #include "handlers/http/sending.h"
 
 #include "handlers/http/door.h"
+#include "handlers/http/encoding.h"
 
 static void send_step(struct hfd_sending *s, h2o_req_t *req)
 {
@@ -13,23 +14,53 @@ static void send_step(struct hfd_sending *s, h2o_req_t *req)
     h2o_send(req, &step, 1, s->rest.len != 0 ? H2O_SEND_STATE_IN_PROGRESS : H2O_SEND_STATE_FINAL);
 }
 
-static void on_proceed(h2o_generator_t *generator, h2o_req_t *req)
+static void send_part(const struct hfd_sending *s, h2o_req_t *req)
 {
-    send_step((struct hfd_sending *)(void *)generator, req);
+    const hfd_slice part = hfd_gzip_part(s->gzip);
+    h2o_iovec_t step = h2o_iovec_init(part.p, part.len);
+
+    hfd_conn_of(req)->given_bytes += part.len;
+    h2o_send(req, &step, 1,
+             hfd_gzip_is_last(s->gzip) ? H2O_SEND_STATE_FINAL : H2O_SEND_STATE_IN_PROGRESS);
 }
 
-/*
- * Takes memory for what the library copies of an answer. The answer goes out whether there is room
- * or not.
- */
-static void count_copy(struct hfd_sending *s, const struct hfd_conn *conn, size_t body_bytes)
+static void on_proceed(h2o_generator_t *generator, h2o_req_t *req)
 {
-    const size_t bytes = body_bytes < s->step_bytes ? body_bytes : s->step_bytes;
+    struct hfd_sending *s = (struct hfd_sending *)(void *)generator;
 
+    if (s->gzip == NULL) {
+        send_step(s, req);
+        return;
+    }
+    hfd_gzip_go_on(s->gzip);
+    send_part(s, req);
+}
+
+/* Takes memory. The answer goes out whether there is room or not. */
+static void count_bytes(struct hfd_sending *s, const struct hfd_conn *conn, int64_t bytes)
+{
     if (bytes <= HFD_BUDGET_FREE_BYTES)
         return;
-    s->copy_bytes = (int64_t)bytes;
-    hfd_budget_add(&conn->loop->server->memory, s->copy_bytes);
+    s->copy_bytes += bytes;
+    hfd_budget_add(&conn->loop->server->memory, bytes);
+}
+
+bool hfd_sending_compress(struct hfd_sending *s, h2o_req_t *req, hfd_slice body, size_t *len)
+{
+    int64_t bytes;
+
+    s->gzip = hfd_gzip_new(body, &bytes);
+    if (s->gzip == NULL)
+        return false;
+    count_bytes(s, hfd_conn_of(req), bytes);
+    *len = hfd_gzip_is_last(s->gzip) ? hfd_gzip_part(s->gzip).len : SIZE_MAX;
+    return true;
+}
+
+void hfd_sending_end(struct hfd_sending *s)
+{
+    hfd_gzip_free(s->gzip);
+    s->gzip = NULL;
 }
 
 void hfd_sending_start(struct hfd_sending *s, h2o_req_t *req, hfd_slice body)
@@ -39,11 +70,13 @@ void hfd_sending_start(struct hfd_sending *s, h2o_req_t *req, hfd_slice body)
     s->step_bytes =
         conn->tls != NULL || conn->listener->is_unix ? HFD_SENDING_STEP_BYTES : SIZE_MAX;
     if (conn->tls != NULL && conn->listener->which == HFD_LISTENER_MAIN)
-        count_copy(s, conn, body.len);
+        count_bytes(s, conn, (int64_t)(body.len < s->step_bytes ? body.len : s->step_bytes));
     s->generator = (h2o_generator_t){.proceed = on_proceed, .stop = NULL};
     s->rest = body;
     h2o_start_response(req, &s->generator);
-    if (body.len != 0)
+    if (body.len != 0 && s->gzip != NULL)
+        send_part(s, req);
+    else if (body.len != 0)
         send_step(s, req);
     else
         h2o_send(req, NULL, 0, H2O_SEND_STATE_FINAL);

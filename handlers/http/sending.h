@@ -14,15 +14,27 @@
 struct hfd_sending {
     h2o_generator_t generator; /* first member: h2o gives it back */
     hfd_slice rest;
-    size_t step_bytes;  /* SIZE_MAX = all at once */
-    int64_t copy_bytes; /* taken from the memory of the server, until the caller gives it back */
+    struct hfd_gzip *gzip; /* NULL = the body goes out as it is */
+    size_t step_bytes;     /* SIZE_MAX = all at once */
+    int64_t copy_bytes;    /* taken from the memory of the server, until the caller gives it back */
 };
 
 /**
+ * Has the body compressed. Without memory for that it goes out as it is.
+ * @param body  valid until hfd_sending_end
+ * @param len   gets the length of what goes out; SIZE_MAX = it is not known yet
+ * @return false: out of memory
+ */
+bool hfd_sending_compress(struct hfd_sending *s, h2o_req_t *req, hfd_slice body, size_t *len);
+
+/**
  * Starts the response that is set up in req, and sends the body.
- * @param s     zeroed; valid until h2o disposes of the request
+ * @param s     zeroed, or with what hfd_sending_compress made; valid until h2o disposes of the
+ * request
  * @param body  valid as long; empty = none
  */
 void hfd_sending_start(struct hfd_sending *s, h2o_req_t *req, hfd_slice body);
+/** Frees its memory. h2o has disposed of the request. */
+void hfd_sending_end(struct hfd_sending *s);
 
 #endif

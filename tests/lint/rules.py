@@ -58,6 +58,7 @@ LIBRARIES = (
     (r"yaml\.h", ("driver/base", "handlers/settings", "tests")),
     (r"sqlite3\.h", ("store/sqlite", "tests")),
     (r"xxhash\.h", ("store",)),
+    (r"zlib\.h", ("handlers/http",)),
     (r"libpq-fe\.h", ("store/postgres", "tests")),
     (r"h2o\.h|h2o/.*", ("handlers/http",)),
     (r"openssl/.*", ("handlers/http", "handlers/auth", "driver/backend", "tests")),

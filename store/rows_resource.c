@@ -36,6 +36,9 @@ static const char sql_resource_of_cluster[] =
     "SELECT " RESOURCE_COLUMNS " FROM resource WHERE cluster_id = ?1";
 static const char sql_resource_oldest[] = /* the list of states is that of the index */
     "SELECT COALESCE(MIN(op_started_us), 0) FROM resource WHERE state = ?1 AND state IN (1, 2, 5)";
+static const char sql_resource_stuck[] =
+    "SELECT COUNT(*) FROM resource WHERE state = ?1 AND state IN (1, 2, 5) AND (state = 5 OR ?2 < op_deadline_us)"
+    " AND ?2 - op_started_us > ?3 AND ?2 - op_started_us > 2 * (CASE op_expected_us WHEN 0 THEN op_estimate_us ELSE op_expected_us END - op_started_us)";
 static const char sql_resource_delete[] =
     "DELETE FROM resource WHERE guresid = ?1";
 static const char sql_resource_keys[] =
@@ -288,6 +291,22 @@ hfd_rc hfd_resource_row_oldest(struct hfd_txn *tx, int state, int64_t *out, stru
     if (rc != HFD_OK)
         return rc;
     hfd_stmt_i64(st, 1, state);
+    return hfd_row_number(st, 0, out, err);
+}
+
+hfd_rc hfd_resource_row_stuck(struct hfd_txn *tx, const struct hfd_resource_stuck *query,
+                              int64_t *out, struct hfd_err *err)
+{
+    struct hfd_stmt *st;
+    hfd_rc rc = hfd_unit_write_table(tx, HFD_UNIT_RESOURCE, err);
+
+    if (rc == HFD_OK)
+        rc = hfd_db_prepare(tx->db, sql_resource_stuck, &st, err);
+    if (rc != HFD_OK)
+        return rc;
+    hfd_stmt_i64(st, 1, query->state);
+    hfd_stmt_i64(st, 2, query->now_us);
+    hfd_stmt_i64(st, 3, query->after_us);
     return hfd_row_number(st, 0, out, err);
 }
 

@@ -62,6 +62,19 @@ HFD_MUST_CHECK hfd_rc hfd_resource_row_count(struct hfd_txn *tx, const struct hf
  */
 HFD_MUST_CHECK hfd_rc hfd_resource_row_oldest(struct hfd_txn *tx, int state, int64_t *out,
                                               struct hfd_err *err);
+struct hfd_resource_stuck {
+    int state; /* CREATING, UPDATING or DELETING */
+    int64_t now_us;
+    int64_t after_us; /* an operation is not stuck before it takes longer than this */
+};
+
+/**
+ * Counts the operations in progress in a state that take longer than twice their first estimate. A
+ * creation or an update with a passed deadline does not count: it has failed.
+ */
+HFD_MUST_CHECK hfd_rc hfd_resource_row_stuck(struct hfd_txn *tx,
+                                             const struct hfd_resource_stuck *query, int64_t *out,
+                                             struct hfd_err *err);
 /**
  * Removes the row, its parts and the secrets of its order. Its history stays:
  * hfd_tombstone_row_add.

@@ -33,6 +33,7 @@
     X(TRANSITIONS,        COUNTER,   "hfd_resource_transitions_total",        "",          "from,to",           "State changes of driver resources.") \
     X(RESOURCES,          GAUGE,     "hfd_resources",                         "",          "type,state",        "Driver resources, by type and state; counted at each scrape.") \
     X(OLDEST_OPERATION,   GAUGE,     "hfd_oldest_operation_seconds",          "",          "operation",         "Age of the oldest operation in progress (create, update, delete); 0 if there is none.") \
+    X(STUCK,              GAUGE,     "hfd_resources_stuck",                   "",          "operation",         "Operations in progress that take twice their first estimate, and at least 5 minutes; counted at each scrape.") \
     X(HEALTH_CHANGES,     COUNTER,   "hfd_resource_health_changes_total",     "",          "to",                "Changes of ready driver resources to degraded, or back.") \
     X(REPORTS,            COUNTER,   "hfd_fleet_reports_total",               "",          "kind,outcome",      "Adapter reports, by outcome.") \
     X(NOT_REQUIRED,       COUNTER,   "hfd_reports_not_required_total",        "",          "adapter",           "Reports of adapters that are not required, and so decide nothing.") \

@@ -3,8 +3,24 @@
 
 #include "driver/base/clock.h"
 #include "driver/base/metrics.h"
+#include "driver/core/overview.h"
 #include "driver/core/transition.h"
 #include "driver/fleet/names.h"
+
+static hfd_rc read_operation(const struct hfd_ctx *c, enum hfd_op op, struct hfd_gauges *out)
+{
+    const struct hfd_resource_stuck stuck = {
+        .state = (int)hfd_resource_state_of_op(op),
+        .now_us = c->now_us,
+        .after_us = HFD_STUCK_AFTER_US,
+    };
+    hfd_rc rc = hfd_resource_row_oldest(c->tx, stuck.state, &out->oldest_us[op], c->err);
+
+    out->stuck[op] = 0;
+    return rc == HFD_OK && out->oldest_us[op] != 0
+               ? hfd_resource_row_stuck(c->tx, &stuck, &out->stuck[op], c->err)
+               : rc;
+}
 
 hfd_rc hfd_gauges_read(const struct hfd_ctx *c, int64_t stuck_us, struct hfd_gauges *out)
 {
@@ -12,8 +28,7 @@ hfd_rc hfd_gauges_read(const struct hfd_ctx *c, int64_t stuck_us, struct hfd_gau
 
     out->now_us = c->now_us;
     for (int op = 0; rc == HFD_OK && op < HFD_OP_COUNT; op++)
-        rc = hfd_resource_row_oldest(c->tx, (int)hfd_resource_state_of_op((enum hfd_op)op),
-                                     &out->oldest_us[op], c->err);
+        rc = read_operation(c, (enum hfd_op)op, out);
     return rc == HFD_OK ? hfd_fleet_row_unreconciled(c->tx, c->now_us - stuck_us, c->mem,
                                                      &out->unreconciled, c->err)
                         : rc;
@@ -82,6 +97,18 @@ static void set_resources(const struct hfd_gauges *g, const struct hfd_input_rul
     set_type(g, types, HFD_SLICE_NONE);
 }
 
+static void set_operation(const struct hfd_gauges *g, enum hfd_op op)
+{
+    const enum hfd_state state = hfd_resource_state_of_op(op);
+
+    hfd_metric_set(HFD_METRIC_OLDEST_OPERATION, HFD_LABELS(hfd_op_name(op)),
+                   g->oldest_us[op] != 0 ? age_s(g->oldest_us[op], g->now_us) : 0);
+    hfd_metric_set(HFD_METRIC_STUCK, HFD_LABELS(hfd_op_name(op)), g->stuck[op]);
+    if (hfd_state_may(state, HFD_STATE_FAILED))
+        hfd_metric_add(HFD_METRIC_TRANSITIONS,
+                       HFD_LABELS(hfd_state_name(state), hfd_state_name(HFD_STATE_FAILED)), 0);
+}
+
 /* ---- HyperFleet's own ---- */
 
 static void set_unreconciled(const struct hfd_unreconciled *n, enum hfd_kind kind, bool deleting,
@@ -100,8 +127,7 @@ void hfd_gauges_set(const struct hfd_gauges *g, const struct hfd_input_rules *ru
 {
     set_resources(g, rules);
     for (int op = 0; op < HFD_OP_COUNT; op++)
-        hfd_metric_set(HFD_METRIC_OLDEST_OPERATION, HFD_LABELS(hfd_op_name((enum hfd_op)op)),
-                       g->oldest_us[op] != 0 ? age_s(g->oldest_us[op], g->now_us) : 0);
+        set_operation(g, (enum hfd_op)op);
     for (int kind = HFD_KIND_CLUSTER; with_fleet && kind <= HFD_KIND_NODEPOOL; kind++)
         for (int deleting = 0; deleting < 2; deleting++)
             set_unreconciled(&g->unreconciled.of[kind][deleting], (enum hfd_kind)kind,

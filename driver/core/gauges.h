@@ -15,6 +15,7 @@ struct hfd_gauges {
     struct hfd_resource_totals resources;
     int64_t now_us;
     int64_t oldest_us[HFD_OP_COUNT]; /* start of the oldest operation; 0 = none is in progress */
+    int64_t stuck[HFD_OP_COUNT];     /* operations in progress that take too long */
     struct hfd_unreconciled_counts unreconciled;
 };
 
@@ -29,6 +30,8 @@ HFD_MUST_CHECK hfd_rc hfd_gauges_read(const struct hfd_ctx *c, int64_t stuck_us,
 
 /**
  * Sets the metrics. A type that the settings do not name counts as "other".
+ * Failures, which an alert watches, exist with 0 from the first call: an increase from
+ * nothing is none for Prometheus.
  * @param with_fleet  HyperFleet's own metrics as well: its API is served here
  * Thread: any.
  */

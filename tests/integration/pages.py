@@ -35,7 +35,7 @@ def below(top, ending):
 def markdown():
     """Every page of the repository."""
     found = sorted(name for name in os.listdir(SOURCE) if name.endswith(".md"))
-    for top in ("driver", "handlers", "schemas", "store", "tests"):
+    for top in ("docker", "driver", "handlers", "schemas", "store", "tests"):
         found += below(top, ".md")
     return found
 

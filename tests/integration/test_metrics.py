@@ -58,8 +58,13 @@ class Life(Metrics):
                              2 * [creating + updating, deleting])
 
         is_all()
+        failed = [self.sample("hfd_resource_transitions_total", **{"from": s, "to": "failed"})
+                  for s in ("creating", "updating", "deleting")]
+        self.assertEqual(failed, [0, 0, 0], "an alert needs them")
         self.expect(self.put(gid, body), 202)
         is_all(creating=1)
+        self.assertEqual([self.sample("hfd_resources_stuck", operation=o)
+                          for o in ("create", "update", "delete")], [0, 0, 0])
         self.restart()
         is_all(creating=1)
         self.fleet.ready(gid)

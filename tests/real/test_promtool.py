@@ -1,10 +1,12 @@
 #!/usr/bin/env python3
-"""Prometheus' own tool reads our metrics, and evaluates HyperFleet's alerts and panels on them.
+"""Prometheus' own tool reads our metrics, and evaluates HyperFleet's alerts and panels on them. It
+tries our own alerts, too.
 
 The alert expressions are those of the PrometheusRule in HyperFleet API's Helm chart, the panels
 those of its Grafana dashboard. Both are compared with the samples of a real scrape, so a label or
 name that differs from HyperFleet's makes them find nothing.
 """
+import json
 import os
 import re
 import tempfile
@@ -138,6 +140,56 @@ class Promtool(unittest.TestCase):
         self.rules("rule_files: [rules.yaml]\nevaluation_interval: 1m\ntests:\n- interval: 1m\n"
                    "  input_series:\n%s\n  promql_expr_test:\n%s"
                    % (series(self.text, counted), checks % tuple(sizes)))
+
+
+class Ours(unittest.TestCase):
+    """Our alerts (docker/prometheus) and dashboard (docker/grafana)."""
+    PROMETHEUS = os.path.join(real.ROOT, "docker", "prometheus")
+
+    @classmethod
+    def setUpClass(cls):
+        cls.tool = real.debian("promtool", "prometheus")
+
+    def test_alerts(self):
+        """Each alert fires when it must, and only then; promtool finds no fault in the file."""
+        for argv in (["check", "rules", "alerts.yaml"], ["test", "rules", "tests.yaml"]):
+            self.assertIn("SUCCESS", real.run([self.tool, *argv], cwd=self.PROMETHEUS))
+
+    def test_each_condition_matters(self):
+        """An alert that always fires, or never, is noticed by its cases."""
+        with open(os.path.join(self.PROMETHEUS, "alerts.yaml"), encoding="utf-8") as f:
+            text = f.read()
+        count = len(re.findall(r"^        expr: ", text, re.M))
+        self.assertGreaterEqual(count, 15)
+        folder = tempfile.mkdtemp()
+        self.addCleanup(real.shutil.rmtree, folder)
+        real.shutil.copy(os.path.join(self.PROMETHEUS, "tests.yaml"), folder)
+        expr = re.compile(r"^        expr: (?:>-\n(?: {10}.*\n)+|.*\n)", re.M)
+        for wrong in ("vector(1)", "vector(1) > 1"):
+            bad = expr.sub("        expr: %s\n" % wrong, text)
+            with open(os.path.join(folder, "alerts.yaml"), "w", encoding="utf-8") as f:
+                f.write(bad)
+            done = real.subprocess.run([self.tool, "test", "rules", "tests.yaml"], cwd=folder,
+                                       stdout=real.subprocess.PIPE, stderr=real.subprocess.STDOUT,
+                                       timeout=60, check=False)
+            self.assertEqual(done.returncode, 1)
+            failed = set(re.findall(r"alertname:? ?(\w+)", done.stdout.decode()))
+            self.assertEqual(len(failed), count, failed)
+
+    def test_panels(self):
+        """Prometheus understands each expression of the dashboard."""
+        with open(os.path.join(real.ROOT, "docker/grafana/hyperfleet-driver.json"),
+                  encoding="utf-8") as f:
+            panels = json.load(f)["panels"]
+        exprs = [t["expr"] for p in panels for t in p.get("targets", [])]
+        self.assertGreater(len(exprs), 30)
+        with tempfile.NamedTemporaryFile("w", suffix=".yaml") as file:
+            rules = [{"record": "panel:%d" % i, "expr": e.replace("$job", "x").replace(
+                "$__rate_interval", "5m")} for i, e in enumerate(exprs)]
+            json.dump({"groups": [{"name": "panels", "rules": rules}]}, file)
+            file.flush()
+            self.assertIn("SUCCESS: %d rules" % len(exprs),
+                          real.run([self.tool, "check", "rules", file.name]))
 
 
 if __name__ == "__main__":

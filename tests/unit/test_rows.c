@@ -383,6 +383,41 @@ static struct hfd_resource_row operating(const char *guresid, int state, int64_t
                                      .op_started_us = started_us};
 }
 
+/* An operation is stuck when it takes longer than twice its first estimate, and than a limit. */
+static void stuck_operations_are_counted(void **state)
+{
+    static const struct {
+        int state;
+        int64_t expected_us, estimate_us, deadline_us, now_us, count;
+    } cases[] = {
+        {1, 130, 150, 1000, 160, 0}, /* twice 30 is 60: not longer */
+        {1, 130, 150, 1000, 161, 1}, /* one more; the later estimate does not count */
+        {1, 0, 150, 1000, 161, 0},   /* a row of an older version has no first estimate */
+        {1, 0, 150, 1000, 201, 1},
+        {1, 110, 110, 1000, 140, 0}, /* not before the limit, which is 40 */
+        {1, 110, 110, 1000, 141, 1},
+        {2, 110, 110, 141, 141, 0},  /* a passed deadline ends an update */
+        {5, 110, 110, 141, 141, 1},  /* and no deletion */
+        {3, 110, 110, 1000, 141, 0}, /* nothing is in progress */
+    };
+    struct fixture *fx = *state;
+
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        struct hfd_resource_row row = operating("a", cases[i].state, 100);
+        const struct hfd_resource_stuck query = {cases[i].state, cases[i].now_us, 40};
+        int64_t n = -1;
+
+        row.op_expected_us = cases[i].expected_us;
+        row.op_estimate_us = cases[i].estimate_us;
+        row.op_deadline_us = cases[i].deadline_us;
+        assert_int_equal(hfd_resource_row_put(&fx->tx, &row, NULL), HFD_OK);
+        assert_int_equal(hfd_resource_row_stuck(&fx->tx, &query, &n, NULL), HFD_OK);
+        if (n != cases[i].count)
+            fail_msg("case %zu: %lld are stuck", i, (long long)n);
+        assert_int_equal(hfd_resource_row_delete(&fx->tx, row.guresid, NULL), HFD_OK);
+    }
+}
+
 /* The oldest operation is that of the state asked for. */
 static void oldest_operation_is_found(void **state)
 {
@@ -1636,6 +1671,7 @@ int main(void)
         RULE(unreconciled_are_counted),
         RULE(scrapes_read_an_index),
         RULE(oldest_operation_is_found),
+        RULE(stuck_operations_are_counted),
         RULE(resources_have_totals),
         RULE(absent_rows_are_not_found),
         RULE(names_are_unique_among_the_living),

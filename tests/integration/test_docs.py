@@ -9,6 +9,7 @@ import sys
 import tempfile
 import unittest
 
+import chart
 import pages
 from lib import CELLS, STATES, clean_env, program
 
@@ -73,7 +74,8 @@ def generated():
     """[(page, block, text)] of every block that is made here."""
     return [(page, block, table_of(table)) for page, block, table in BLOCKS] + \
         [(SETTINGS, "settings-" + group, text) for group, text in settings_groups().items()] + \
-        [(CONTRACT, "diagram", diagram()), ("driver/README.md", "layers", layers())]
+        [(CONTRACT, "diagram", diagram()), ("driver/README.md", "layers", layers()),
+         (chart.README, "values", chart.table())]
 
 
 def anchors(text):

@@ -62,14 +62,14 @@ def free_ports():
 
 
 class Api:
-    """A real API server."""
+    """A real API server. crds: a folder, in place of that of the harness"""
 
-    def __init__(self):
-        program, crds = harness()
+    def __init__(self, crds=None):
+        program, own = harness()
         self.dir = tempfile.mkdtemp(prefix="hfd-kube-real-")
         self.state = os.path.join(self.dir, "state")
         self.proc = subprocess.Popen(
-            [program, "-port", str(free_ports()), "-dir", self.state, "-crds", crds],
+            [program, "-port", str(free_ports()), "-dir", self.state, "-crds", crds or own],
             stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         end = time.monotonic() + START_S
         while not os.path.exists(os.path.join(self.state, "env")):

@@ -1,0 +1,138 @@
+{{- define "hfd.name" -}}
+{{- default .Chart.Name .Values.nameOverride | trunc 52 | trimSuffix "-" -}}
+{{- end -}}
+
+{{/* 52 characters: the StatefulSet adds "-0" and a hash of 10 to the names of its pods' labels. */}}
+{{- define "hfd.fullname" -}}
+{{- if .Values.fullnameOverride -}}
+{{- .Values.fullnameOverride | trunc 52 | trimSuffix "-" -}}
+{{- else if contains (include "hfd.name" .) .Release.Name -}}
+{{- .Release.Name | trunc 52 | trimSuffix "-" -}}
+{{- else -}}
+{{- printf "%s-%s" .Release.Name (include "hfd.name" .) | trunc 52 | trimSuffix "-" -}}
+{{- end -}}
+{{- end -}}
+
+{{- define "hfd.selector" -}}
+app.kubernetes.io/name: {{ include "hfd.name" . }}
+app.kubernetes.io/instance: {{ .Release.Name }}
+{{- end -}}
+
+{{- define "hfd.labels" -}}
+{{ include "hfd.selector" . }}
+app.kubernetes.io/version: {{ .Chart.AppVersion | quote }}
+app.kubernetes.io/managed-by: {{ .Release.Service }}
+helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
+{{- end -}}
+
+{{- define "hfd.serviceAccount" -}}
+{{- if .Values.serviceAccount.create -}}
+{{- default (include "hfd.fullname" .) .Values.serviceAccount.name -}}
+{{- else -}}
+{{- default "default" .Values.serviceAccount.name -}}
+{{- end -}}
+{{- end -}}
+
+{{- define "hfd.image" -}}
+{{- if .Values.image.digest -}}
+{{ .Values.image.repository }}@{{ .Values.image.digest }}
+{{- else -}}
+{{ .Values.image.repository }}:{{ default .Chart.AppVersion .Values.image.tag }}
+{{- end -}}
+{{- end -}}
+
+{{/* "true" if the management cluster is this one. */}}
+{{- define "hfd.inCluster" -}}
+{{- if and .Values.hypershift.enabled (not .Values.hypershift.kubeconfigSecret) -}}true{{- end -}}
+{{- end -}}
+
+{{- define "hfd.scheme" -}}
+{{- if .Values.tls.secret -}}HTTPS{{- else -}}HTTP{{- end -}}
+{{- end -}}
+
+{{/* Refuses, in words, values that cannot work together. */}}
+{{- define "hfd.check" -}}
+{{- if gt (int .Values.replicaCount) 1 -}}
+{{- fail (printf "replicaCount is %d: state is one SQLite database on one volume, which one process uses. Use 1 replica, or 0 to stop it." (int .Values.replicaCount)) -}}
+{{- end -}}
+{{- if not (or .Values.auth.tokensSecret .Values.auth.operatorKeysSecret .Values.auth.issuersSecret .Values.auth.insecureNoAuth) -}}
+{{- fail "auth: nothing to log in with. Set auth.tokensSecret, auth.operatorKeysSecret or auth.issuersSecret, or auth.insecureNoAuth=true for a test. Make a token: hyperfleet-driver token create --name orchestrator --scope driver --auth-tokens-file tokens; then kubectl create secret generic hyperfleet-driver-tokens --from-file=tokens" -}}
+{{- end -}}
+{{- if and .Values.auth.insecureNoAuth (or .Values.auth.tokensSecret .Values.auth.operatorKeysSecret .Values.auth.issuersSecret) -}}
+{{- fail "auth.insecureNoAuth has no effect beside something to log in with: remove one of them" -}}
+{{- end -}}
+{{- if and .Values.hypershift.enabled .Values.backend.url -}}
+{{- fail "hypershift.enabled works with the embedded HyperFleet: leave backend.url empty" -}}
+{{- end -}}
+{{- if and .Values.tls.clientCaSecret (not .Values.tls.secret) -}}
+{{- fail "tls.clientCaSecret needs tls.secret" -}}
+{{- end -}}
+{{- if and (not .Values.backend.url) (or .Values.backend.tokenSecret .Values.backend.caConfigMap) -}}
+{{- fail "backend.tokenSecret and backend.caConfigMap need backend.url" -}}
+{{- end -}}
+{{- if and .Values.ingress.enabled (not .Values.ingress.host) -}}
+{{- fail "ingress.enabled needs ingress.host" -}}
+{{- end -}}
+{{- end -}}
+
+{{/* The variables of settings that values of the chart make; a variable wins over the file. */}}
+{{- define "hfd.env" -}}
+{{- $made := dict "HFD_CONFIG" "/etc/hyperfleet-driver/config/config.yaml" "HFD_DATA" "/data/driver" "HFD_LISTEN" "0.0.0.0:8000" "HFD_OPS_LISTEN" "0.0.0.0:8080" -}}
+{{- with .Values.auth -}}
+{{- if .tokensSecret -}}{{- $_ := set $made "HFD_AUTH_TOKENS_FILE" "/etc/hyperfleet-driver/tokens/tokens" -}}{{- end -}}
+{{- if .issuersSecret -}}{{- $_ := set $made "HFD_AUTH_ISSUERS" "/etc/hyperfleet-driver/issuers/issuers.yaml" -}}{{- end -}}
+{{- if .operatorKeysSecret -}}
+{{- $files := list -}}
+{{- range .operatorKeys -}}{{- $files = append $files (printf "/etc/hyperfleet-driver/operator/%s" .) -}}{{- end -}}
+{{- $_ := set $made "HFD_AUTH_OPERATOR_KEYS" (join "," $files) -}}
+{{- end -}}
+{{- if .insecureNoAuth -}}{{- $_ := set $made "HFD_INSECURE_NO_AUTH" "on" -}}{{- end -}}
+{{- end -}}
+{{- if .Values.keys.secret -}}{{- $_ := set $made "HFD_KEYS" "/run/hyperfleet-driver/keys/keys" -}}{{- end -}}
+{{- if .Values.tls.secret -}}
+{{- $_ := set $made "HFD_TLS_CERT_FILE" "/etc/hyperfleet-driver/tls/tls.crt" -}}
+{{- $_ := set $made "HFD_TLS_KEY_FILE" "/etc/hyperfleet-driver/tls/tls.key" -}}
+{{- end -}}
+{{- if .Values.tls.clientCaSecret -}}{{- $_ := set $made "HFD_TLS_CLIENT_CA_FILE" "/etc/hyperfleet-driver/client-ca/ca.crt" -}}{{- end -}}
+{{- with .Values.backend -}}
+{{- if .url -}}{{- $_ := set $made "HFD_BACKEND" .url -}}{{- end -}}
+{{- if .tokenSecret -}}{{- $_ := set $made "HFD_REMOTE_TOKEN_FILE" "/etc/hyperfleet-driver/remote/token" -}}{{- end -}}
+{{- if .caConfigMap -}}{{- $_ := set $made "HFD_REMOTE_CA_FILE" "/etc/hyperfleet-driver/remote-ca/ca.crt" -}}{{- end -}}
+{{- end -}}
+{{- with .Values.hypershift -}}
+{{- if .enabled -}}
+{{- $_ := set $made "HFD_HYPERSHIFT_KUBECONFIG" (ternary "/etc/hyperfleet-driver/management/kubeconfig" "in-cluster" (ne .kubeconfigSecret "")) -}}
+{{- $_ := set $made "HFD_HYPERSHIFT_NAMESPACE" .namespace -}}
+{{- if .releaseImage -}}{{- $_ := set $made "HFD_HYPERSHIFT_RELEASE_IMAGE" .releaseImage -}}{{- end -}}
+{{- if .baseDomain -}}{{- $_ := set $made "HFD_HYPERSHIFT_BASE_DOMAIN" .baseDomain -}}{{- end -}}
+{{- if .pullSecret -}}{{- $_ := set $made "HFD_HYPERSHIFT_PULL_SECRET_FILE" "/etc/hyperfleet-driver/pull-secret/.dockerconfigjson" -}}{{- end -}}
+{{- end -}}
+{{- end -}}
+{{- range $name, $value := $made }}
+- name: {{ $name }}
+  value: {{ $value | quote }}
+{{- end }}
+{{- end -}}
+
+{{/* What is mounted from Secrets and ConfigMaps: name, folder, kind, source. */}}
+{{- define "hfd.mounts" -}}
+{{- $v := .Values -}}
+{{- $all := list (dict "name" "config" "kind" "configMap" "from" (include "hfd.fullname" .)) -}}
+{{- $all = append $all (dict "name" "tokens" "kind" "secret" "from" $v.auth.tokensSecret) -}}
+{{- $all = append $all (dict "name" "operator" "kind" "secret" "from" $v.auth.operatorKeysSecret) -}}
+{{- $all = append $all (dict "name" "issuers" "kind" "secret" "from" $v.auth.issuersSecret) -}}
+{{- $all = append $all (dict "name" "tls" "kind" "secret" "from" $v.tls.secret) -}}
+{{- $all = append $all (dict "name" "client-ca" "kind" "secret" "from" $v.tls.clientCaSecret) -}}
+{{- $all = append $all (dict "name" "remote" "kind" "secret" "from" $v.backend.tokenSecret) -}}
+{{- $all = append $all (dict "name" "remote-ca" "kind" "configMap" "from" $v.backend.caConfigMap) -}}
+{{- if $v.hypershift.enabled -}}
+{{- $all = append $all (dict "name" "management" "kind" "secret" "from" $v.hypershift.kubeconfigSecret) -}}
+{{- range $name, $from := $v.hypershift.managementSecrets -}}
+{{- $all = append $all (dict "name" (printf "management-%s" $name) "kind" "secret" "from" $from) -}}
+{{- end -}}
+{{- $all = append $all (dict "name" "pull-secret" "kind" "secret" "from" $v.hypershift.pullSecret) -}}
+{{- end -}}
+{{- $used := list -}}
+{{- range $all -}}{{- if .from -}}{{- $used = append $used . -}}{{- end -}}{{- end -}}
+{{- toJson $used -}}
+{{- end -}}

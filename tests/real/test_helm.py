@@ -1,0 +1,423 @@
+#!/usr/bin/env python3
+"""The Helm chart with the real helm. A real Kubernetes API server takes what it renders.
+
+The API server is that of test_kubernetes.py, with the CRDs of HyperShift and of the Prometheus
+operator. It checks each object strictly without storing it, and pods by the Pod Security Standard
+`restricted`.
+"""
+import copy
+import json
+import os
+import re
+import shutil
+import signal
+import socket
+import subprocess
+import tempfile
+import unittest
+
+import real
+import test_kubernetes
+import yaml
+from lib import Client, ROOT, cluster_input, clean_env, eventually, guresid, program
+
+HELM = ("helm.sh/helm/v3/cmd/helm", "v3.22.0")
+OPERATOR = "github.com/prometheus-operator/prometheus-operator@v0.85.0"
+CHART = os.path.join(ROOT, "docker/helm/hyperfleet-driver")
+NAMESPACE = "hyperfleet"
+MONITORING = ("servicemonitors", "prometheusrules")
+# Name -> values. Each is rendered, linted, checked by the program, and offered to the API server.
+SETS = {
+    "smallest": {"auth": {"tokensSecret": "tokens"}},
+    "all": {
+        "auth": {"tokensSecret": "tokens", "operatorKeysSecret": "operator",
+                 "issuersSecret": "issuers"},
+        "keys": {"secret": "keys"}, "tls": {"secret": "tls", "clientCaSecret": "clients"},
+        "hypershift": {"enabled": True, "releaseImage": "quay.io/x:1", "baseDomain": "example.com",
+                       "pullSecret": "pull", "managementSecrets": {"west-1": "kubeconfig-west"}},
+        "config": {"log.level": "debug", "http": {"body_max": "2MiB"}, "adapters.required.cluster":
+                   ["validation", "hypershift"]},
+        "image": {"repository": "registry.example/driver", "digest": "sha256:" + "0" * 64},
+        "imagePullSecrets": [{"name": "registry"}],
+        "persistence": {"storageClassName": "fast", "size": "20Gi", "annotations": {"a": "b"}},
+        "ingress": {"enabled": True, "className": "nginx", "host": "driver.example",
+                    "tlsSecret": "edge", "annotations": {"a": "b"}},
+        "networkPolicy": {
+            "clients": [{"ipBlock": {"cidr": "10.0.0.0/8"}}],
+            "ops": [{"namespaceSelector": {"matchLabels": {"team": "monitoring"}}}],
+            "egress": [{"ports": [{"port": 53, "protocol": "UDP"}]}]},
+        "serviceMonitor": {"enabled": True, "labels": {"release": "prometheus"}},
+        "prometheusRule": {"enabled": True, "runbookUrl": "https://ops.example/docs/runbook.html"},
+        "dashboard": {"enabled": True}, "podLabels": {"team": "platform"},
+        "podAnnotations": {"a": "b"}, "priorityClassName": "high",
+        "nodeSelector": {"disk": "ssd"}, "tolerations": [{"operator": "Exists"}],
+        "affinity": {"nodeAffinity": {}}, "extraEnv": [{"name": "TZ", "value": "UTC"}],
+        "extraVolumes": [{"name": "tmp", "emptyDir": {}}],
+        "extraVolumeMounts": [{"name": "tmp", "mountPath": "/tmp"}]},
+    "remote": {"auth": {"tokensSecret": "tokens"},
+               "backend": {"url": "https://hyperfleet.example/", "tokenSecret": "remote",
+                           "caConfigMap": "remote-ca"},
+               "service": {"type": "LoadBalancer"}, "persistence": {"existingClaim": "data-1"}},
+    "elsewhere": {"auth": {"tokensSecret": "tokens"},
+                  "hypershift": {"enabled": True, "kubeconfigSecret": "management"},
+                  "networkPolicy": {"enabled": False}, "serviceAccount": {"create": False}},
+    "test": {"auth": {"insecureNoAuth": True}, "persistence": {"enabled": False}},
+}
+# The values of the manual.
+with open(os.path.join(ROOT, "handlers/docs/operate.md"), encoding="utf-8") as page:
+    SETS["manual"] = yaml.safe_load(re.search(r"^```text\n(image:.*?)^```$", page.read(),
+                                              re.M | re.S)[1])
+# Wrong values, and what helm says.
+REFUSED = [
+    ({"replicaCount": 2}, "replicaCount is 2: state is one SQLite database"),
+    ({"replicaCount": -1}, "replicaCount"),
+    ({"replicaCount": "1"}, "replicaCount"),
+    ({"auth": {"tokensSecret": ""}}, "nothing to log in with"),
+    ({"auth": {"insecureNoAuth": True}}, "auth.insecureNoAuth has no effect"),
+    ({"hypershift": {"enabled": True}, "backend": {"url": "https://x"}}, "leave backend.url empty"),
+    ({"tls": {"clientCaSecret": "x"}}, "tls.clientCaSecret needs tls.secret"),
+    ({"backend": {"tokenSecret": "x"}}, "need backend.url"),
+    ({"ingress": {"enabled": True}}, "ingress.enabled needs ingress.host"),
+    ({"auth": {"tokenSecret": "x"}}, "tokenSecret"),
+    ({"image": {"digest": "latest"}}, "digest"),
+    ({"persistence": {"accessModes": ["ReadWriteMany"]}}, "accessModes"),
+]
+
+
+def plural(doc):
+    """The collection of a document, below its API group."""
+    kind = doc["kind"].lower()
+    many = kind[:-1] + "ies" if kind.endswith("y") else kind + "es" if kind.endswith("s") else \
+        kind + "s"
+    group = "/api/v1" if doc["apiVersion"] == "v1" else "/apis/" + doc["apiVersion"]
+    middle = "" if kind.startswith("clusterrole") else "/namespaces/" + NAMESPACE
+    return "%s%s/%s" % (group, middle, many)
+
+
+def free_port():
+    with socket.socket() as s:
+        s.bind(("127.0.0.1", 0))
+        return s.getsockname()[1]
+
+
+class HelmCase(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.helm = real.go_program(*HELM)
+        cls.dir = tempfile.mkdtemp(prefix="hfd-helm-")
+        cls.addClassCleanup(shutil.rmtree, cls.dir, True)
+
+    def run_helm(self, command, values, *flags):
+        path = os.path.join(self.dir, "values.json")
+        with open(path, "w", encoding="utf-8") as f:
+            json.dump(values, f)
+        home = {name: self.dir for name in ("HELM_CACHE_HOME", "HELM_CONFIG_HOME",
+                                            "HELM_DATA_HOME")}
+        done = subprocess.run([self.helm, *command, CHART, "-f", path, "--kube-version", "1.33.0",
+                               "-n", NAMESPACE, *flags], stdout=subprocess.PIPE, timeout=60,
+                              stderr=subprocess.STDOUT, text=True, check=False,
+                              env=dict(clean_env(), **home))
+        return done.returncode, done.stdout
+
+    def render(self, values):
+        status, text = self.run_helm(["template", "shop"], values)
+        self.assertEqual(status, 0, text)
+        return [doc for doc in yaml.safe_load_all(text) if doc]
+
+    @staticmethod
+    def one(docs, kind):
+        found = [doc for doc in docs if doc["kind"] == kind]
+        assert len(found) == 1, (kind, len(found))
+        return found[0]
+
+
+class Render(HelmCase):
+    def test_lint(self):
+        for name, values in SETS.items():
+            with self.subTest(name):
+                status, text = self.run_helm(["lint", "--strict"], values)
+                self.assertEqual(status, 0, text)
+
+    def test_refusals(self):
+        """Values that cannot work are refused, in words."""
+        for values, words in REFUSED:
+            with self.subTest(values):
+                status, text = self.run_helm(["template", "shop"],
+                                             dict(SETS["smallest"], **{
+                                                 k: dict(SETS["smallest"].get(k, {}), **v)
+                                                 if isinstance(v, dict) else v
+                                                 for k, v in values.items()}))
+                self.assertNotEqual(status, 0)
+                self.assertIn(words, text)
+
+    def test_zero_replicas_stop_it(self):
+        docs = self.render(dict(SETS["smallest"], replicaCount=0))
+        self.assertEqual(self.one(docs, "StatefulSet")["spec"]["replicas"], 0)
+
+    def test_the_pod(self):
+        """One replica, no links of services, a token only where it is needed, probes by scheme."""
+        for name, values in SETS.items():
+            docs = self.render(values)
+            sets = self.one(docs, "StatefulSet")["spec"]
+            pod = sets["template"]["spec"]
+            with self.subTest(name):
+                self.assertEqual(sets["replicas"], 1)
+                self.assertIs(pod["enableServiceLinks"], False)
+                self.assertIs(pod["automountServiceAccountToken"], name in ("all", "manual"))
+                self.assertEqual("ClusterRole" in [d["kind"] for d in docs],
+                                 name in ("all", "manual"))
+                driver = pod["containers"][0]
+                scheme = "HTTPS" if name in ("all", "manual") else "HTTP"
+                for probe in ("startupProbe", "livenessProbe", "readinessProbe"):
+                    self.assertEqual(driver[probe]["httpGet"]["scheme"], scheme)
+                self.assertFalse([e for e in driver["env"] if "SECRET" in e.get("value", "")])
+                mounted = {m["name"] for m in driver["volumeMounts"]}
+                volumes = {v["name"] for v in pod["volumes"]} | {
+                    c["metadata"]["name"] for c in sets.get("volumeClaimTemplates", [])}
+                self.assertEqual(mounted | {"keys-secret"} if name == "all" else mounted, volumes)
+
+    def test_the_alerts_are_the_file(self):
+        docs = self.render(dict(SETS["smallest"], prometheusRule={"enabled": True}))
+        with open(os.path.join(ROOT, "docker/prometheus/alerts.yaml"), encoding="utf-8") as f:
+            self.assertEqual(self.one(docs, "PrometheusRule")["spec"], yaml.safe_load(f))
+        rule = self.one(self.render(SETS["all"]), "PrometheusRule")["spec"]["groups"][0]["rules"][0]
+        self.assertEqual(rule["annotations"]["runbook_url"],
+                         "https://ops.example/docs/runbook.html#hyperfleetdriverdown")
+
+    def test_the_dashboard_is_the_file(self):
+        data = [d for d in self.render(SETS["all"]) if d["metadata"]["name"].endswith("dashboard")]
+        with open(os.path.join(ROOT, "docker/grafana/hyperfleet-driver.json"),
+                  encoding="utf-8") as f:
+            self.assertEqual(json.loads(data[0]["data"]["hyperfleet-driver.json"]), json.load(f))
+
+
+class Started(HelmCase):
+    """The program with the variables and files that the chart gives it."""
+
+    def place(self, docs, files):
+        """Makes the pod's file system below a folder; gives the variables."""
+        root = tempfile.mkdtemp(dir=self.dir)
+        pod = self.one(docs, "StatefulSet")["spec"]["template"]["spec"]
+        driver = pod["containers"][0]
+        config = [d for d in docs if d["kind"] == "ConfigMap"
+                  and not d["metadata"]["name"].endswith("dashboard")][0]["data"]
+        for mount in driver["volumeMounts"]:
+            folder = root + mount["mountPath"]
+            os.makedirs(folder, exist_ok=True)
+            for name, text in (config if mount["name"] == "config"
+                               else files.get(mount["name"], {})).items():
+                with open(os.path.join(folder, name), "w", encoding="utf-8") as f:
+                    f.write(text)
+                os.chmod(os.path.join(folder, name), 0o640 if mount["name"] != "keys" else 0o600)
+        env = {e["name"]: re.sub(r"(^|,)/", r"\1%s/" % root, e["value"]) for e in driver["env"]
+               if e["name"].startswith("HFD_")}
+        flags = [re.sub("=/", "=%s/" % root, flag) for flag in driver["command"][2:]]
+        return clean_env(env), flags
+
+    def files(self):
+        """The token, and the content of the Secrets: made by the program and openssl."""
+        at = tempfile.mkdtemp(dir=self.dir)
+        token = real.run([program(), "token", "create", "--name", "o", "--scope", "driver",
+                          "--auth-tokens-file", at + "/tokens"], env=clean_env()).strip()
+        real.run([program(), "keygen", "--keys", at + "/keys", "--data", at], env=clean_env())
+        real.run([real.debian("openssl"), "req", "-x509", "-newkey", "rsa:2048", "-nodes",
+                  "-subj", "/CN=x", "-days", "30", "-keyout", at + "/key", "-out", at + "/crt"])
+        kubeconfig = json.dumps({
+            "apiVersion": "v1", "kind": "Config", "current-context": "x",
+            "clusters": [{"name": "c", "cluster": {"server": "http://127.0.0.1:9"}}],
+            "users": [{"name": "u", "user": {"token": "t"}}],
+            "contexts": [{"name": "x", "context": {"cluster": "c", "user": "u"}}]})
+        public = real.run(["openssl", "x509", "-in", at + "/crt", "-pubkey", "-noout"])
+
+        def text(name):
+            with open(os.path.join(at, name), encoding="utf-8") as f:
+                return f.read()
+        return token, {
+            "tokens": {"tokens": text("tokens")}, "keys": {"keys": text("keys")},
+            "operator": {"operator.pem": public}, "remote": {"token": "x"},
+            "issuers": {"issuers.yaml": "issuers: []\n"},
+            "tls": {"tls.crt": text("crt"), "tls.key": text("key")},
+            "client-ca": {"ca.crt": text("crt")}, "remote-ca": {"ca.crt": text("crt")},
+            "pull-secret": {".dockerconfigjson": "{\"auths\": {}}"},
+            "management": {"kubeconfig": kubeconfig},
+            "management-west-1": {"kubeconfig": kubeconfig}}
+
+    def test_the_program_takes_its_settings(self):
+        """`config check` takes what each set of values makes."""
+        _, files = self.files()
+        for name, values in SETS.items():
+            values = copy.deepcopy(values)
+            if name in ("all", "manual"):  # this is no pod
+                values["hypershift"]["kubeconfigSecret"] = "management"
+                values["auth"]["issuersSecret"] = ""
+            with self.subTest(name):
+                env, flags = self.place(self.render(values), files)
+                self.assertEqual(len(flags), 1 if name == "all" else 0)
+                done = subprocess.run([program(), "config", "check", *flags], env=env, text=True,
+                                      stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=60,
+                                      check=False)
+                self.assertEqual(done.returncode, 0, done.stdout)
+
+    def test_it_serves(self):
+        """The smallest set serves: probes answer, and the token orders a cluster. The commands of
+        the manual for the running pod work there.
+        """
+        token, files = self.files()
+        env, _ = self.place(self.render(SETS["smallest"]), files)
+        ports = [free_port(), free_port()]
+        self.assertEqual((env["HFD_LISTEN"], env["HFD_OPS_LISTEN"]),
+                         ("0.0.0.0:8000", "0.0.0.0:8080"))
+        env["HFD_LISTEN"], env["HFD_OPS_LISTEN"] = ("127.0.0.1:%d" % p for p in ports)
+        with open(os.path.join(self.dir, "log"), "w", encoding="utf-8") as log:
+            proc = subprocess.Popen([program(), "serve"], env=env, stderr=log, stdout=log)
+        self.addCleanup(proc.wait)
+        self.addCleanup(proc.terminate)
+        ready = [program(), "health", "--ready"]
+        eventually(lambda: subprocess.run(ready, env=env, check=False, stdout=subprocess.DEVNULL,
+                                          stderr=subprocess.DEVNULL).returncode == 0, "ready")
+        conn = real.lib.http.client.HTTPConnection("127.0.0.1", ports[0], timeout=30)
+        self.addCleanup(conn.close)
+        for headers, status in (({}, 401), ({"Authorization": "Bearer " + token}, 202)):
+            conn.request("PUT", "/" + guresid(), json.dumps(cluster_input()), headers)
+            answer = conn.getresponse()
+            answer.read()
+            self.assertEqual(answer.status, status)
+        for command in (["keygen", "--rotate"], ["doctor"], ["token", "list"]):
+            real.run([program(), *command], env=env)
+        proc.send_signal(signal.SIGHUP)
+        eventually(lambda: "key ring reloaded" in self.log(), "the new key is in use")
+        more = real.run([program(), "token", "create", "--name", "portal", "--scope", "view"],
+                        env=env).strip()
+
+        def portal():
+            conn.request("GET", "/api/driver/v1/resources",
+                         headers={"Authorization": "Bearer " + more})
+            answer = conn.getresponse()
+            answer.read()
+            return answer.status == 200
+        eventually(portal, "the new token is taken up")
+
+    def log(self):
+        with open(os.path.join(self.dir, "log"), encoding="utf-8") as f:
+            return f.read()
+
+
+class Server(HelmCase):
+    """A real API server, strict and without storing."""
+
+    @classmethod
+    def setUpClass(cls):
+        super().setUpClass()
+        crds = os.path.join(cls.dir, "crds")
+        os.mkdir(crds)
+        for folder, names in ((test_kubernetes.harness()[1], ("",)),
+                              (cls.operator_crds(), MONITORING)):
+            for name in os.listdir(folder):
+                if any(part in name for part in names):
+                    shutil.copy(os.path.join(folder, name), crds)
+        cls.api = test_kubernetes.Api(crds)
+        cls.addClassCleanup(cls.api.close)
+        cls.kube = cls.api.client()
+        cls.addClassCleanup(cls.kube.close)
+        status, answer = cls.kube.request("POST", "/api/v1/namespaces", {
+            "apiVersion": "v1", "kind": "Namespace", "metadata": {
+                "name": NAMESPACE, "labels": {
+                    "pod-security.kubernetes.io/" + mode: "restricted"
+                    for mode in ("enforce", "warn")}}})
+        assert status == 201, answer
+
+    @staticmethod
+    def operator_crds():
+        go = real.find("go", "install Go 1.24 or later")
+        done = subprocess.run([go, "mod", "download", "-json", OPERATOR], stdout=subprocess.PIPE,
+                              cwd=tempfile.gettempdir(), timeout=300, check=False)
+        try:
+            folder = json.loads(done.stdout)["Dir"]
+        except (ValueError, KeyError):
+            real.skip("the module %s cannot be downloaded" % OPERATOR)
+        return os.path.join(folder, "example/prometheus-operator-crd")
+
+    def offer(self, doc):
+        """Offers a document to the API server, which checks it as if it were stored."""
+        return self.kube.request("POST", plural(doc) + "?dryRun=All&fieldValidation=Strict", doc)
+
+    def test_each_object_is_valid(self):
+        kinds = set()
+        for name, values in SETS.items():
+            for doc in self.render(values):
+                with self.subTest(name, kind=doc["kind"], object=doc["metadata"]["name"]):
+                    status, answer = self.offer(doc)
+                    self.assertEqual(status, 201, answer)
+                    kinds.add(doc["kind"])
+        self.assertLessEqual({"StatefulSet", "Service", "ConfigMap", "ServiceAccount",
+                              "ClusterRole", "ClusterRoleBinding", "NetworkPolicy", "Ingress",
+                              "ServiceMonitor", "PrometheusRule"}, kinds)
+
+    def helm_there(self, command, values, *flags):
+        """Runs helm against the API server."""
+        path = os.path.join(self.dir, "there.json")
+        with open(path, "w", encoding="utf-8") as f:
+            json.dump(values, f)
+        return real.run([self.helm, *command, "-n", NAMESPACE, "--kubeconfig", self.api.kubeconfig,
+                         *([CHART, "-f", path] if values else []), *flags],
+                        env=dict(clean_env(), HELM_CACHE_HOME=self.dir, HELM_CONFIG_HOME=self.dir,
+                                 HELM_DATA_HOME=self.dir))
+
+    def test_a_life(self):
+        """Helm installs, upgrades and removes it. The notes name the Service; the claim of the
+        StatefulSet is none of Helm's, so the data stays.
+        """
+        at = "/apis/apps/v1/namespaces/%s/statefulsets/shop-hyperfleet-driver" % NAMESPACE
+        notes = self.helm_there(["install", "shop"], SETS["manual"])
+        self.assertIn("https://shop-hyperfleet-driver.hyperfleet.svc:8000/", notes)
+        self.assertIn("exec shop-hyperfleet-driver-0 --", notes)
+        before = self.kube.get(at)
+        self.helm_there(["upgrade", "shop"], SETS["manual"], "--set", "image.tag=9.9")
+        after = self.kube.get(at)
+        for doc, tag in ((before, "0.1.0"), (after, "9.9")):
+            image = doc["spec"]["template"]["spec"]["containers"][0]["image"]
+            self.assertEqual(image, "registry.example/hyperfleet-driver:" + tag)
+        self.assertEqual(before["metadata"]["uid"], after["metadata"]["uid"])
+        self.helm_there(["upgrade", "shop"], SETS["manual"], "--set", "config.log\\.level=debug")
+        other = self.kube.get(at)["spec"]["template"]["metadata"]["annotations"]
+        self.assertNotEqual(other["checksum/config"], after["spec"]["template"]["metadata"][
+            "annotations"]["checksum/config"], "other settings start the pod again")
+        self.helm_there(["uninstall", "shop"], None)
+        self.assertIsNone(self.kube.get(at))
+
+    def test_the_check_is_strict(self):
+        """A misspelt field would be noticed."""
+        doc = self.one(self.render(SETS["smallest"]), "StatefulSet")
+        doc["spec"]["template"]["spec"]["enableServiceLink"] = False
+        status, answer = self.offer(doc)
+        self.assertEqual(status, 400, answer)
+        rule = self.one(self.render(SETS["all"]), "PrometheusRule")
+        rule["spec"]["groups"][0]["rules"][0]["exp"] = "x"
+        self.assertEqual(self.offer(rule)[0], 400)
+
+    def test_pod_security(self):
+        """The namespace enforces the standard `restricted`, and takes the pod of each set."""
+        for name, values in SETS.items():
+            spec = self.one(self.render(values), "StatefulSet")["spec"]
+            pod = {"apiVersion": "v1", "kind": "Pod",
+                   "metadata": {"name": "shop-0", "labels": spec["template"]["metadata"]["labels"]},
+                   "spec": spec["template"]["spec"]}
+            pod["spec"].pop("priorityClassName", None)  # there is no such class
+            pod["spec"]["volumes"] += [
+                {"name": c["metadata"]["name"], "persistentVolumeClaim": {"claimName": "data-0"}}
+                for c in spec.get("volumeClaimTemplates", [])]
+            with self.subTest(name):
+                status, answer = self.offer(pod)
+                self.assertEqual(status, 201, answer)
+            for container in pod["spec"]["containers"] + pod["spec"].get("initContainers", []):
+                soft = copy.deepcopy(container)
+                container["securityContext"].pop("capabilities")
+                with self.subTest(name, soft=container["name"]):
+                    status, answer = self.offer(pod)
+                    self.assertEqual(status, 403, answer)
+                    self.assertIn("restricted", answer["message"])
+                container.update(soft)
+
+
+if __name__ == "__main__":
+    real.main()

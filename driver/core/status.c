@@ -4,6 +4,7 @@
 #include "driver/core/history.h"
 #include "driver/core/lookup.h"
 #include "driver/core/status_items.h"
+#include "driver/core/transition.h"
 #include "store/rows_part.h"
 
 #define SCRATCH_MAX_BYTES ((size_t)128 * 1024 * 1024) /* for one cluster or nodepool */
@@ -18,6 +19,7 @@ struct asked {
     struct hfd_status_life life;
     struct hfd_place place; /* of the cluster, while it exists */
     struct hfd_sources sources;
+    bool late;  /* the deadline of the deletion has passed */
     bool waits; /* a remote whose adapters are not known is not ready */
 };
 
@@ -171,6 +173,8 @@ static hfd_rc finish(struct asked *a)
     a->view->phase = hfd_status_phase_of(a->life, deciding.rsync);
     if (a->waits && a->view->phase == HFD_PHASE_INSTANTIATED && a->sources.count == 0)
         a->view->phase = HFD_PHASE_INSTANTIATING;
+    if (a->late && a->view->phase == HFD_PHASE_TERMINATING)
+        a->view->phase = HFD_PHASE_TERMINATE_FAILED;
     a->view->progress = hfd_status_progress(deciding.rsync, a->life.terminating);
     rc = hfd_status_items(a->c, a->q, &a->sources, a->view);
     return rc == HFD_OK ? hfd_status_view_sort(a->view, a->c->mem, a->c->err) : rc;
@@ -224,6 +228,7 @@ static hfd_rc answer_resource(struct asked *a, const struct hfd_call *call,
         return rc;
     if (row != NULL && a->instance == row->instance) {
         a->view->message = row->op_waits;
+        a->late = row->state == HFD_STATE_DELETING && hfd_resource_overdue(row, a->c->now_us);
         rc = add_present(a, row);
     } else {
         rc = add_past(a);

@@ -138,6 +138,7 @@ hfd_rc hfd_serve_hypershift_open(struct hfd_serve_hypershift *h, const struct hf
     if (!h->on)
         return HFD_OK;
     h->resync_us = s->hypershift_resync_us;
+    h->timeout_us = s->hypershift_timeout_us;
     h->pauses = (struct hfd_kube_pauses){s->hypershift_retry_min_us, s->hypershift_retry_max_us};
     h->checker.defaults = (struct hfd_hs_defaults){
         .namespace = s->hypershift_namespace,
@@ -246,6 +247,7 @@ hfd_rc hfd_serve_hypershift_start(struct hfd_serve_hypershift *h,
         .clock = parts->clock,
         .rng = &hfd_rng_system,
         .checker = &h->checker,
+        .timeout_us = h->timeout_us,
         .pauses = h->pauses,
         .resync_us = h->resync_us,
     };

@@ -20,7 +20,7 @@ struct hfd_serve_management {
 
 struct hfd_serve_hypershift {
     bool on;
-    int64_t resync_us;
+    int64_t resync_us, timeout_us;
     struct hfd_kube_pauses pauses;
     struct hfd_arena mem;
     struct hfd_serve_management *managements; /* as in checker.defaults; the first is the default */

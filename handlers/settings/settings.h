@@ -192,6 +192,8 @@ struct hfd_map {
    "ready while its changes are not watched") \
  X("hypershift.retry_max",          hypershift_retry_max_us,     DURATION, "60s", 1, 86400, \
    "longest pause after failed calls") \
+ X("hypershift.timeout",            hypershift_timeout_us,       DURATION, "30s", 1, 3600, \
+   "time for one whole call to the API server of a management cluster") \
  X("hypershift.resync",             hypershift_resync_us,        DURATION, "10m", 1, 86400, \
    "how often each object on the management cluster is looked at, whatever happens") \
  X("driver.types.cluster",          types_cluster,               LIST,     "[hyperfleet-cluster]", 0, 0, \

@@ -138,6 +138,11 @@ static void working(struct hfd_html *h, const struct hfd_web_page *p)
         hfd_web_progress(h, item);
         hfd_html_lit(h, "</td><td>");
         hfd_web_marks(h, &p->details[i]);
+        if (item->message.len > 0) {
+            hfd_html_lit(h, "<p class=\"dim\">");
+            hfd_html_text(h, item->message);
+            hfd_html_lit(h, "</p>");
+        }
         hfd_html_lit(h, "</td></tr>");
     }
     if (p->working_count > 0)

@@ -248,6 +248,9 @@ class Handler(http.server.BaseHTTPRequestHandler):
                 code, doc = getattr(self, "do_" + self.command.lower())(key, sub)
         except Refused as e:
             code, doc = e.code, e.doc
+        if self.is_ours() and self.api.on_done and self.api.on_done(self.command, self.path):
+            self.close_connection = True
+            return
         self.send(code, doc)
 
     do_GET = do_PUT = do_POST = do_PATCH = do_DELETE = handle_one
@@ -456,10 +459,13 @@ class FakeKube:
 
     def __init__(self, token="a-token"):
         self.token, self.store, self.requests = token, Store(), []
-        # For the program under test only: first part of a path -> (count, code, Retry-After). Code
-        # 0 ends the answer in its middle.
+        # For the program under test only: first part of a path -> (count, code, more). Code 0 ends
+        # the answer in its middle. `more` is Retry-After, or the body of the answer.
         self.faults = {}
         self.held = []
+        # Called with method and path when a request of the program under test was carried out, and
+        # before its answer. True: there is no answer.
+        self.on_done = None
         self.cut, self.era = False, 0
         self.start()
 
@@ -503,12 +509,14 @@ class FakeKube:
         if not handler.is_ours():
             return False
         self.wait(handler)
-        for prefix, (count, code, retry_after) in list(self.faults.items()):
+        for prefix, (count, code, more) in list(self.faults.items()):
             if not handler.path.startswith(prefix) or count == 0:
                 continue
-            self.faults[prefix] = (count - 1, code, retry_after)
-            if code:
-                handler.send(code, Refused(code, "Fault", "a fault of the test").doc, retry_after)
+            self.faults[prefix] = (count - 1, code, more)
+            if isinstance(more, (dict, str)):
+                handler.send(code, more)
+            elif code:
+                handler.send(code, Refused(code, "Fault", "a fault of the test").doc, more)
             else:
                 handler.send_response(200)
                 handler.send_header("Content-Type", "application/json")

@@ -2,6 +2,7 @@
 of the server, and refusals at the door. The fake itself is compared with transcripts.
 """
 import base64
+import html
 import json
 import os
 import re
@@ -9,6 +10,7 @@ import shutil
 import tempfile
 import unittest
 import urllib.parse
+import urllib.request
 
 import yaml
 from fake_kube import FakeKube
@@ -45,6 +47,73 @@ class Api(FakeKube):
 
 class Fake(Cases, HyperShiftCase):
     make_api = Api
+
+
+class Gates(HyperShiftCase):
+    """The gate is the same on each way that shows an operation."""
+
+    make_api = Api
+
+    def page(self, path):
+        """The text of a page of the ops listener."""
+        with urllib.request.urlopen("http://127.0.0.1:%d%s" % (self.server.ops_port, path)) as f:
+            text = f.read().decode()
+        return html.unescape(re.sub(r"<[^>]+>", " ", text))
+
+    def shown(self, id_, gate):
+        """The 202's message is in the status query and on the pages."""
+        message = self.until_says(id_, gate).json["message"]
+        status = self.client.get("/clusters/%s/status?output=detail" % id_).json
+        self.assertEqual(status["message"], message)
+        self.assertIn(message, self.page("/r/" + id_))
+        self.assertIn(message, self.page("/"))
+        return status
+
+    @staticmethod
+    def objects(status):
+        """{name: object} of the adapter in a status."""
+        return {r["name"]: r for a in status["apps"] if a["name"] == "hypershift"
+                for c in a["clusters"] for r in c["resources"]}
+
+    def test_shown(self):
+        """While a cluster is made, updated and deleted."""
+        id_, pools = guresid("hs"), {"worker": {"replicas": 0}}
+        self.operator.stop_at["gate1"] = "KubeAPIServerAvailable"
+        self.put(id_, self.order("gate1", {}, pools))
+        found = self.objects(self.shown(id_, "waits for KubeAPIServerAvailable"))["gate1"]
+        self.assertIn("KubeAPIServerAvailable", found["waiting"])
+        self.assertEqual(found["progress"], 40)  # that of EtcdAvailable
+        self.operator.stop_at.clear()
+        self.until(id_, 200, "ready")
+        self.operator.stop_at["gate1"] = "Nodes"
+        self.put(id_, self.order("gate1", {"release": {"image": "quay.io/ocp:4.21"}}, pools))
+        self.shown(id_, "waits for Progressing")
+        self.operator.stop_at.clear()
+        self.until(id_, 200, "updated")
+        self.operator.keep.add("gate1-worker")
+        self.assertEqual(self.client.delete("/clusters/" + id_).status, 202)
+        self.shown(id_, "waits for NodePool gate1-worker to be gone")
+        self.operator.keep.clear()
+        self.until(id_, 404, "deleted")
+
+    def progress(self, name):
+        """(percent, step) of the adapter's report on a cluster."""
+        cluster = self.client.get("/api/hyperfleet/v1/clusters?search=name='%s'" % name)
+        reports = self.client.get(cluster.json["items"][0]["href"] + "/statuses").json["items"]
+        data = [r for r in reports if r["adapter"] == "hypershift"][0]["data"]
+        return data["progress"], data["step"]
+
+    def test_progress_never_falls(self):
+        """A gate that closes again: the message names it, and the percent stays."""
+        id_ = guresid("hs")
+        self.operator.stop_at["gate2"] = "Available"
+        self.put(id_, self.order("gate2"))
+        self.until_says(id_, "waits for Available")
+        before = self.progress("gate2")
+        self.operator.stop_at["gate2"] = "EtcdAvailable"
+        self.until_says(id_, "waits for EtcdAvailable")
+        self.assertEqual((before, self.progress("gate2")),
+                         ((55, "GATE Available"), (55, "GATE EtcdAvailable")))
 
 
 class Faults(HyperShiftCase):

@@ -160,13 +160,27 @@ static enum hfd_step_end delete_pools_by(struct hfd_hs_work *w, struct pools *p,
     return end == HFD_STEP_DONE ? p->end : end;
 }
 
+/* Reads the HostedCluster, for the report: it stands while its pools go. */
+static enum hfd_step_end read_own(struct hfd_hs_work *w)
+{
+    const enum hfd_step_end end = hfd_hs_read(w, &w->object.name, &w->object.doc);
+
+    if (end == HFD_STEP_DONE && w->object.doc != NULL && !hfd_hs_is_ours(w, w->object.doc)) {
+        json_decref(w->object.doc); /* what it says is not reported */
+        w->object.doc = NULL;
+    }
+    return end;
+}
+
 /* Pools go before their cluster. Those that were made by nodepool resources go as well. */
 static enum hfd_step_end delete_pools(void *arg)
 {
     struct hfd_hs_work *w = arg;
     struct pools p = {.w = w};
-    enum hfd_step_end end = delete_pools_by(w, &p, HFD_HS_LABEL_CLUSTER, w->cluster.id);
+    enum hfd_step_end end = read_own(w);
 
+    if (end == HFD_STEP_DONE)
+        end = delete_pools_by(w, &p, HFD_HS_LABEL_CLUSTER, w->cluster.id);
     if (end == HFD_STEP_DONE && w->source.guresid.len > 0)
         end = delete_pools_by(w, &p, HFD_HS_LABEL_GURESID, w->source.guresid);
     if (end != HFD_STEP_DONE || p.left == 0)

@@ -16,7 +16,6 @@
 #define ASKED_MAX 256
 #define STREAM_S 300
 #define CONNECT_TIMEOUT_US (5 * HFD_US_PER_S)
-#define CALL_TIMEOUT_US (30 * HFD_US_PER_S)
 #define ANSWER_MAX_BYTES ((size_t)16 << 20)
 #define WATCHES 2
 
@@ -352,8 +351,9 @@ static hfd_rc open_client(struct hfd_hypershift *h, struct hfd_err *err)
     const struct hfd_kube_config config = {
         .access = h->config.access,
         .clock = h->config.clock,
-        .connect_timeout_us = CONNECT_TIMEOUT_US,
-        .timeout_us = CALL_TIMEOUT_US,
+        .connect_timeout_us =
+            h->config.timeout_us < CONNECT_TIMEOUT_US ? h->config.timeout_us : CONNECT_TIMEOUT_US,
+        .timeout_us = h->config.timeout_us,
         .answer_max_bytes = ANSWER_MAX_BYTES,
     };
     hfd_rc rc = hfd_kube_open(&config, &h->server.kube, err);

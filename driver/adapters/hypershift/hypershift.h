@@ -21,6 +21,7 @@ struct hfd_hypershift_config {
     hfd_slice management; /* name of the management cluster; it takes the clusters of that name */
     const struct hfd_kube_access *access;
     const struct hfd_hs_checker *checker;
+    int64_t timeout_us;            /* of one call to the API server */
     struct hfd_kube_pauses pauses; /* after failures; the shortest also between looks */
     int64_t resync_us;             /* every object is looked at this often, whatever happens */
 };

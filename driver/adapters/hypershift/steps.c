@@ -143,6 +143,9 @@ enum hfd_step_end hfd_hs_apply(struct hfd_hs_work *w, const struct hfd_kube_appl
 
     if (is_closed(w->server))
         return unreachable(w);
+    /* A deletion may have come while this step read. */
+    if (!apply->dry_run && !hfd_hs_is_current(w))
+        return HFD_STEP_AGAIN;
     rc = hfd_kube_apply(w->server->kube, apply, &answer, &err);
     end = judge(w, rc, &answer, &err, NULL);
     if (end == HFD_STEP_DONE && doc != NULL) {

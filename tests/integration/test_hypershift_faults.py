@@ -1,0 +1,319 @@
+"""The HyperShift adapter where something goes wrong: crashes after each request, refusals, an API
+server that is slow, deadlines; and the order of its requests.
+"""
+import http.client
+import json
+import os
+import signal
+import threading
+import unittest
+
+from fake_kube import Refused, causes
+from hypershift import KUBEVIRT_POOL, SECONDS, HyperShiftCase
+from kube import HYPERSHIFT
+from lib import Client, eventually, guresid
+from test_hypershift import Api
+
+KUBEVIRT = {"platform": {"type": "KubeVirt", "kubevirt": {"baseDomainPassthrough": True}}}
+
+
+class Crash:
+    """Ends the server (kill -9) after each request of a life that was not there before. The request
+    has been carried out, and its answer is lost.
+    """
+
+    def __init__(self, case):
+        self.case, self.phase = case, ""
+        self.seen, self.lock, self.now = set(), threading.Lock(), threading.Event()
+        case.api.on_done = self.on_done
+
+    def on_done(self, method, path):
+        """Called by the API server. True: no answer."""
+        key = (self.phase, method, path.replace("&dryRun", "?dryRun").split("&")[0])
+        with self.lock:
+            if self.now.is_set():
+                return True  # the program that sent it is gone
+            if key in self.seen:
+                return False
+            self.seen.add(key)
+            os.kill(self.case.server.proc.pid, signal.SIGKILL)
+            self.now.set()
+        return True
+
+    def steady(self, call):
+        """Calls until the server is there and gives an answer."""
+        def answered():
+            if self.now.is_set():
+                self.case.server.restart()
+                self.case.client.close()
+                type(self.case).client = Client(self.case.server)
+                self.now.clear()
+            try:
+                return call()
+            except (OSError, http.client.HTTPException):
+                return None
+        return eventually(answered, "an answer", SECONDS)
+
+    def until(self, id_, status):
+        def reached():
+            answer = self.case.get(id_)
+            return answer if answer.status == status else None
+        try:
+            return self.steady(reached)
+        except AssertionError as e:
+            raise AssertionError("%s; %r; %r" % (e, self.case.client.last, sorted(self.seen)))
+
+
+class Crashes(HyperShiftCase):
+    make_api = Api
+
+    def order_of(self, name, replicas=1):
+        pools = {"gpu": {"replicas": 0, "platform": KUBEVIRT_POOL},
+                 "workers": {"replicas": replicas, "platform": KUBEVIRT_POOL}}
+        secrets = {"pull_secret": '{"auths":{}}', "ssh_key": "ssh-ed25519 AAAA"}
+        return self.order(name, KUBEVIRT, pools, secrets)
+
+    def made(self, name):
+        """The objects of a cluster as the adapter wants them, without names and ids."""
+        found = {}
+        for plural in ("hostedclusters", "nodepools", "secrets"):
+            for o in self.kube.items(self.path(plural)):
+                if not o["metadata"]["name"].startswith(name) or "labels" not in o["metadata"]:
+                    continue
+                text = json.dumps({
+                    "spec": o.get("spec"), "data": o.get("data"),
+                    "labels": sorted(o["metadata"]["labels"]),
+                    "generation": o["metadata"]["annotations"]["hyperfleet.io/generation"]})
+                found["%s/%s" % (plural, o["metadata"]["name"].replace(name, "NAME"))] = \
+                    json.loads(text.replace(name, "NAME"))
+        return found
+
+    def events(self, name, kind):
+        """The names of objects of a cluster for which there was such an event, sorted."""
+        with self.api.store.lock:
+            return sorted("%s/%s" % (plural, doc["metadata"]["name"].replace(name, "NAME"))
+                          for _, plural, what, doc in self.api.store.events
+                          if what == kind and doc["metadata"]["name"].startswith(name)
+                          and "labels" in doc["metadata"])
+
+    def live(self, name, crash=None):
+        """A life: made, changed, deleted. Returns the objects and values after each step."""
+        id_, seen = guresid("hs"), []
+        steady = crash.steady if crash else lambda call: call()
+        until = crash.until if crash else lambda id_, status: self.until(id_, status, "done")
+        for replicas in (1, 3):
+            if crash:
+                crash.phase = "replicas %d" % replicas
+            answer = steady(lambda n=replicas: self.client.put("/clusters/" + id_,
+                                                               self.order_of(name, n)))
+            self.assertIn(answer.status, (200, 202), answer)
+            values = until(id_, 200).json["resource"]["values"]
+            seen.append((self.made(name), {k: v for k, v in values.items() if k == "version"}))
+        if crash:
+            crash.phase = "delete"
+        answer = steady(lambda: self.client.delete("/clusters/" + id_))
+        self.assertIn(answer.status, (202, 204), answer)
+        until(id_, 404)
+        return seen
+
+    def test_after_each_request(self):
+        """The end of each step is that of a life without crashes, and no object is made twice."""
+        calm = self.live("calm1")
+        made, gone = self.events("calm1", "ADDED"), self.events("calm1", "DELETED")
+        self.assertEqual((len(made), made), (5, gone))
+        crash = Crash(self)
+        try:
+            self.assertEqual(self.live("wild1", crash), calm)
+        finally:
+            self.api.on_done = None
+        self.assertEqual(self.events("wild1", "ADDED"), made)
+        self.assertEqual(self.events("wild1", "DELETED"), gone)
+        self.assertEqual(self.made("wild1"), {})
+        crashed = [(phase, method) for phase, method, _ in crash.seen]
+        for phase, method, least in (("replicas 1", "GET", 10), ("replicas 1", "PATCH", 8),
+                                     ("replicas 3", "PATCH", 1), ("delete", "DELETE", 5)):
+            self.assertGreaterEqual(crashed.count((phase, method)), least, sorted(crash.seen))
+
+
+class Order(HyperShiftCase):
+    """The order of requests."""
+
+    make_api = Api
+
+    def sent(self, method, since=0):
+        """The paths of requests of a method, below the namespace of the test."""
+        base = "namespaces/" + self.namespace
+        return [p.split(base, 1)[1].split("?")[0].lstrip("/") for m, p in self.api.requests[since:]
+                if m == method and base in p and "dryRun" not in p]
+
+    def test_creation(self):
+        """Namespace, Secrets, HostedCluster, NodePool."""
+        since = len(self.api.requests)
+        id_ = guresid("hs")
+        self.put(id_, self.order("first1", {}, {"worker": {"replicas": 0}}, {
+            "pull_secret": '{"auths":{}}', "ssh_key": "ssh-ed25519 AAAA"}))
+        self.until(id_, 200, "ready")
+        sent = self.sent("PATCH", since)
+        self.assertEqual(list(dict.fromkeys(sent)), [
+            "", "secrets/first1-pull-secret", "secrets/first1-ssh-key", "hostedclusters/first1",
+            "nodepools/first1-worker"])
+
+    def test_nothing_after_a_deletion(self):
+        """A DELETE while the pull secret is looked for: neither it nor what follows is applied."""
+        held = self.api.hold("/api/v1/namespaces/%s/secrets" % self.namespace)
+        try:
+            id_ = guresid("hs")
+            self.put(id_, self.order("late1", {}, {"worker": {"replicas": 0}}))
+            eventually(lambda: held.waiting, "the Secret is looked for", SECONDS)
+            self.assertEqual(self.client.delete("/clusters/" + id_).status, 202)
+            since = len(self.api.requests)
+        finally:
+            held.end()
+        self.until(id_, 404, "deleted")
+        self.assertEqual(self.sent("PATCH", since), [])
+        self.assertIsNone(self.object("hostedclusters", "late1"))
+        self.assertIsNone(self.object("nodepools", "late1-worker"))
+        self.assertIsNone(self.object("secrets", "late1-pull-secret"))
+
+    def test_nothing_of_an_old_order(self):
+        """A PUT while an update is on its way: the old generation is not applied afterwards."""
+        id_, _ = self.ready("newer1")
+        held = self.api.hold("%s/namespaces/%s/hostedclusters/newer1?" % (HYPERSHIFT,
+                                                                        self.namespace))
+        try:
+            self.put(id_, self.order("newer1", {"release": {"image": "quay.io/ocp:2"}}))
+            eventually(lambda: held.waiting, "the dry run", SECONDS)
+            self.put(id_, self.order("newer1", {"release": {"image": "quay.io/ocp:3"}}))
+        finally:
+            held.end()
+        self.until(id_, 200, "updated")
+        images = [doc["spec"]["release"]["image"] for _, plural, _, doc in self.api.store.events
+                  if plural == "hostedclusters" and doc["metadata"]["name"] == "newer1"]
+        self.assertEqual(list(dict.fromkeys(images)),
+                         ["quay.io/ocp-release:4.20.0-x86_64", "quay.io/ocp:3"])
+
+    def test_same_pool_names(self):
+        """Two clusters with a nodepool of one name each: two NodePools."""
+        ids = [self.ready(name, pools={"worker": {"replicas": 0}})[0] for name in ("two1", "two2")]
+        owners = {name: self.object("nodepools", name)["spec"]["clusterName"]
+                  for name in ("two1-worker", "two2-worker")}
+        self.assertEqual(owners, {"two1-worker": "two1", "two2-worker": "two2"})
+        self.assertEqual(self.client.delete("/clusters/" + ids[0]).status, 202)
+        self.until(ids[0], 404, "deleted")
+        self.assertIsNone(self.object("nodepools", "two1-worker"))
+        self.assertNotIn("deletionTimestamp", self.object("nodepools", "two2-worker")["metadata"])
+
+
+class Refusals(HyperShiftCase):
+    """Each class of driver/kube/README.md, as an answer to the apply of a HostedCluster."""
+
+    make_api = Api
+    FLAGS = ("--hypershift-timeout", "2s")
+
+    def hosted(self, name):
+        return "%s/namespaces/%s/hostedclusters/%s" % (HYPERSHIFT, self.namespace, name)
+
+    def test_definite(self):
+        """The order has to be mended: 400 RES-104 InvalidManifest, in the words of the server."""
+        for at, (code, reason) in enumerate((
+                (400, "BadRequest"), (413, "RequestEntityTooLarge"),
+                (415, "UnsupportedMediaType"), (422, "Invalid"))):
+            name = "def%d" % at
+            with self.subTest(code=code):
+                doc = Refused(code, reason, "whole words", causes(
+                    ("FieldValueInvalid", "bad value", "spec.etcd"),
+                    ("FieldValueInvalid", "some rules were not checked", "<nil>"))).doc
+                self.api.faults[self.hosted(name) + "?"] = (-1, code, doc)
+                id_ = guresid("hs")
+                self.put(id_, self.order(name))
+                answer = self.until(id_, 400, "refused").json
+                self.assertEqual(answer["error"], "RES-104")
+                self.assertIn("InvalidManifest: etcd: spec.etcd: bad value", answer["message"])
+                self.assertNotIn("nil", answer["message"])
+        self.api.faults.clear()
+
+    def test_transient(self):
+        """The answer stays 202 and names the class; the order is carried out when it is over."""
+        status = {"kind": "Status", "status": "Failure", "message": "words of the server"}
+        ending = causes(("NamespaceTerminating", "it goes away", ""))
+        cases = (
+            (401, status, "Forbidden"), (403, status, "Forbidden"),
+            (403, dict(status, details=ending), "Progressing: words of the server"),
+            (404, "404 page not found\n", "CRDMissing"),
+            (404, dict(status, details={"kind": "namespaces"}), "Progressing: words of the server"),
+            (429, status, "KubernetesUnreachable"), (500, status, "KubernetesUnreachable"),
+            (503, "unavailable", "KubernetesUnreachable"))
+        for at, (code, body, reason) in enumerate(cases):
+            name = "tra%d" % at
+            with self.subTest(code=code, reason=reason):
+                self.api.faults[self.hosted(name) + "?"] = (-1, code, body)
+                id_ = guresid("hs")
+                self.put(id_, self.order(name))
+                self.until_says(id_, reason)
+                self.assertEqual(self.get(id_).status, 202)
+                self.api.faults.clear()
+                self.until(id_, 200, "ready")
+
+    def test_another_writer(self):
+        """409 without owners of fields: another writer was first, and it is tried again at once."""
+        doc = Refused(409, "Conflict", "the object has been modified").doc
+        self.api.faults[self.hosted("writer1") + "?"] = (3, 409, doc)
+        self.ready("writer1")
+        self.assertEqual(self.api.faults.pop(self.hosted("writer1") + "?")[0], 0)
+
+    def test_expired_list(self):
+        """410 in the middle of a list: it begins again, and a deletion misses no NodePool."""
+        pools = {"pool%d" % i: {"replicas": 0} for i in range(3)}
+        id_, _ = self.ready("page1", pools=pools)
+        path = "%s/namespaces/%s/nodepools?limit=" % (HYPERSHIFT, self.namespace)
+        self.api.faults[path] = (2, 410, Refused(410, "Expired", "too old").doc)
+        self.assertEqual(self.client.delete("/clusters/" + id_).status, 202)
+        self.until(id_, 404, "deleted")
+        self.assertEqual(self.kube.items(self.path("nodepools")), [])
+        self.api.faults.clear()
+
+    def test_slow(self):
+        """A call without an answer ends after hypershift.timeout; the answer says so."""
+        held = self.api.hold(self.hosted("slow1"))
+        try:
+            id_ = guresid("hs")
+            self.put(id_, self.order("slow1"))
+            self.until_says(id_, "no answer in time")
+            self.assertIn("KubernetesUnreachable", self.get(id_).json["message"])
+            status = self.client.get("/clusters/%s/status" % id_).json
+            self.assertEqual(status["rsync-status"], {"Pending": 1, "Retrying": 1})
+        finally:
+            held.end()
+        self.until(id_, 200, "ready")
+        self.assertEqual(len([1 for _, plural, what, doc in self.api.store.events
+                              if (plural, what, doc["metadata"]["name"]) ==
+                              ("hostedclusters", "ADDED", "slow1")]), 1)
+
+
+class Deadlines(HyperShiftCase):
+    make_api = Api
+    FLAGS = ("--driver-deadline-delete", "2s")
+
+    def test_a_finalizer_stays(self):
+        """A NodePool that does not go: 202, then the deadline; the deletion goes on, and ends when
+        the finalizer does."""
+        id_, _ = self.ready("stays1", pools={"worker": {"replicas": 0}})
+        self.operator.keep.add("stays1-worker")
+        self.assertEqual(self.client.delete("/clusters/" + id_).status, 202)
+        self.assertEqual(self.client.get("/clusters/%s/status" % id_).json["status"], "Terminating")
+        eventually(lambda: self.get(id_).status == 400, "the deadline", SECONDS)
+        self.assertIn("stays1-worker", self.get(id_).json["message"])
+        status = self.client.get("/clusters/%s/status" % id_).json
+        self.assertEqual(status["status"], "TerminateFailed")
+        self.assertEqual(status["rsync-status"], {"Applied": 2, "Pending": 2})
+        self.assertNotIn("deletionTimestamp", self.object("hostedclusters", "stays1")["metadata"])
+        since = len(self.api.requests)
+        eventually(lambda: [1 for m, p in self.api.requests[since:] if "nodepools" in p],
+                   "it is looked for again", SECONDS)
+        self.operator.keep.clear()
+        self.until(id_, 404, "deleted")
+        self.assertIsNone(self.object("hostedclusters", "stays1"))
+
+
+if __name__ == "__main__":
+    unittest.main(verbosity=2)

@@ -241,6 +241,30 @@ struct file {
     struct stat st;
 };
 
+/* Finds the folder that holds a path. */
+static bool stat_folder(const char *path, struct stat *out)
+{
+    const char *slash = strrchr(path, '/');
+    char folder[PATH_MAX];
+
+    return snprintf(folder, sizeof(folder), "%.*s", (int)(slash != NULL ? slash - path + 1 : 1),
+                    slash != NULL ? path : ".") < (int)sizeof(folder) &&
+           stat(folder, out) == 0;
+}
+
+/*
+ * True if the owner of a ring may give it to this process: this user or root. Commands of root
+ * also take the ring of a server that runs as another user, from the folder of that user.
+ */
+static bool owner_is_trusted(const struct file *f)
+{
+    struct stat folder;
+
+    if (f->st.st_uid == geteuid() || f->st.st_uid == 0)
+        return true;
+    return geteuid() == 0 && stat_folder(f->path, &folder) && folder.st_uid == f->st.st_uid;
+}
+
 /* Opens and checks the file: kind, owner, mode. */
 static hfd_rc open_file(struct file *f, struct hfd_err *err)
 {
@@ -259,7 +283,7 @@ static hfd_rc open_file(struct file *f, struct hfd_err *err)
         rc = fail_errno(err, "stat", path);
     else if (!S_ISREG(f->st.st_mode))
         rc = hfd_fail(err, HFD_INVALID, "key ring %s: not a regular file", path);
-    else if (f->st.st_uid != geteuid() && f->st.st_uid != 0)
+    else if (!owner_is_trusted(f))
         rc = hfd_fail(err, HFD_INVALID, "key ring %s: owned by user %u, expected user %u or root",
                       path, (unsigned)f->st.st_uid, (unsigned)geteuid());
     else if ((f->st.st_mode & (S_IRWXG | S_IRWXO)) != 0)
@@ -440,13 +464,18 @@ hfd_rc hfd_keyring_load(const char *path, struct hfd_keyring **out, struct hfd_e
 
 hfd_rc hfd_keyring_create(const char *path, const struct hfd_rng *rng, struct hfd_err *err)
 {
-    const struct file like = {
+    struct file like = {
         .path = path, .fd = -1, .st = {.st_mode = S_IRUSR | S_IWUSR, .st_uid = geteuid()}};
+    struct stat folder;
     const struct hfd_key_list none = {.count = 0};
     char id[ID_CHARS + 1];
     struct text text;
     hfd_rc rc;
 
+    if (geteuid() == 0 && stat_folder(path, &folder)) {
+        like.st.st_uid = folder.st_uid; /* the server that will use it runs as this user */
+        like.st.st_gid = folder.st_gid;
+    }
     rc = text_init(&text, err);
     if (rc != HFD_OK)
         return rc;

@@ -245,6 +245,7 @@ static void keyring_load_checks_the_file(void **state)
     struct fixture *fx = *state;
     struct hfd_keyring *ring = (struct hfd_keyring *)fx;
     struct hfd_err err;
+    struct stat st;
     char link_path[128];
 
     assert_int_equal(hfd_keyring_load(fx->path, &ring, &err), HFD_NOT_FOUND);
@@ -266,6 +267,18 @@ static void keyring_load_checks_the_file(void **state)
         assert_int_equal(chown(fx->path, 1, 1), 0);
         assert_int_equal(hfd_keyring_load(fx->path, &ring, &err), HFD_INVALID);
         assert_non_null(strstr(err.msg, "owned by user 1"));
+        /* The folder is that user's, too: root's commands work for its server. */
+        assert_int_equal(chown(fx->dir, 1, 1), 0);
+        assert_int_equal(hfd_keyring_load(fx->path, &ring, &err), HFD_OK);
+        hfd_keyring_free(ring);
+        assert_int_equal(chown(fx->path, 2, 2), 0);
+        assert_int_equal(hfd_keyring_load(fx->path, &ring, &err), HFD_INVALID);
+        assert_int_equal(unlink(fx->path), 0);
+        assert_int_equal(hfd_keyring_create(fx->path, &fx->rng.rng, &err), HFD_OK);
+        assert_int_equal(stat(fx->path, &st), 0);
+        assert_int_equal(st.st_uid, 1);
+        assert_int_equal(st.st_gid, 1);
+        assert_int_equal(chown(fx->dir, 0, 0), 0);
     }
     assert_int_equal(unlink(fx->path), 0);
     assert_int_equal(mkfifo(fx->path, 0600), 0);

@@ -18,6 +18,7 @@
  *   it.
  * - machine: power cut at any disk call, I/O errors once and for ever, full disk, restart, clock
  *   jumps of up to an hour both ways.
+ * - timer: it looks for deadlines that have passed, whether or not a call has seen them.
  * - operator: a new key in the ring, at any moment. With a restart other deadlines and estimates,
  *   and other required adapters.
  *
@@ -32,6 +33,8 @@
  * - A5: A forged or foreign cookie is refused on every method; no other ever is.
  * - A6: 200 names the cluster that the resource has now. DELETE is 204 only where nothing is left.
  * - A7: A verdict on a report is that of rows D1 to D7 of driver/fleet/README.md (T).
+ * - D1: The timer fails each creation and update whose deadline has passed, with RES-105. It
+ * changes nothing else, and names the next deadline (T).
  * - H1: A state changes along an arrow of the life cycle, by a call that may move it (T). Between
  *   two transactions nothing changes.
  * - H2: A resource becomes ready when all its parts are Ready at the generation that was written,
@@ -63,7 +66,8 @@
  * - L1: With healthy adapters, every wanted resource answers 200 and every unwanted one 204. This
  *   is within 4 hours of the latest time that any clock has shown.
  * - L2: Once all is deleted, only the rows that hints are learned from are left.
- * - L3: With silent adapters, no operation is under way an hour after that time.
+ * - L3: With silent adapters, no operation is under way an hour after that time. The timer has
+ *   stored so, though no call asks.
  *
  * Breakages that were tried one at a time in the program, all of them seen within 100 seeds, and
  * the rule that objected:
@@ -87,6 +91,7 @@
 #ifndef HFD_TESTS_FAULT_SIM_H
 #define HFD_TESTS_FAULT_SIM_H
 
+#include "driver/core/observe.h"
 #include "driver/core/resource.h"
 #include "driver/fleet/report.h"
 #include "store/store.h"
@@ -126,6 +131,7 @@ enum sim_what {
     SIM_DELETE,
     SIM_REPORT,
     SIM_STRANGER,
+    SIM_TIMER,
     SIM_WHATS
 };
 
@@ -175,6 +181,8 @@ struct sim_job {
     char id[32];
     char name[32];
     int label;
+    /* TIMER */
+    struct hfd_settled settled;
     /* what the transaction saw */
     hfd_rc inner;
     struct sim_view before, after;
@@ -184,7 +192,7 @@ struct sim_job {
 /** The events of this run; shares are of 256. */
 struct sim_mix {
     unsigned crash, io, stranger, jump, forged, lost, garbage, terminal, unavailable, silent, stale,
-        late, keys, settings;
+        late, keys, settings, timer;
 };
 
 /** A HyperFleet resource that was seen. */
@@ -241,7 +249,7 @@ struct sim_tally {
     unsigned arrows[HFD_STATE_COUNT][HFD_STATE_COUNT];
     unsigned answers[SIM_WHATS][HFD_ANSWER_ABSENT + 1];
     unsigned reports[HFD_RC_COUNT], strangers, forged, power_cuts, broken, unknown_kept,
-        unknown_lost, keys, settings;
+        unknown_lost, keys, settings, timed_out;
 };
 extern struct sim_tally sim_tally;
 

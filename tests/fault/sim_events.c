@@ -47,6 +47,7 @@ void sim_begin(struct sim *s)
         .late = share(s, 200),
         .keys = share(s, 48),
         .settings = share(s, 200),
+        .timer = share(s, 200),
     };
 }
 
@@ -338,6 +339,13 @@ static void stranger(struct sim *s)
     sim_submit(s, j);
 }
 
+/* ---- the timer ---- */
+
+static void look_at_deadlines(struct sim *s)
+{
+    sim_submit(s, sim_job_new(s, SIM_TIMER));
+}
+
 /* ---- the first phase ---- */
 
 void sim_event(struct sim *s)
@@ -351,6 +359,8 @@ void sim_event(struct sim *s)
     s->step++;
     some_time(s);
     events[sim_below(s, sizeof(events) / sizeof(events[0]))](s);
+    if (sim_chance(s, s->mix.timer))
+        look_at_deadlines(s);
     if (sim_below(s, 3) == 0)
         sim_commit(s, sim_chance(s, s->mix.io));
     if (sim_chance(s, s->mix.keys))
@@ -441,12 +451,24 @@ static void converge(struct sim *s, const bool wanted[SIM_WHO], const int body[S
     }
 }
 
-/* L3: no adapter reports, so each operation becomes late in the end and its answer is RES-105. */
+/*
+ * L3: no adapter reports, so each operation becomes late in the end. Its answer is RES-105. In half
+ * of the runs the timer is the first to see it.
+ */
 static void wait_in_vain(struct sim *s, const bool wanted[SIM_WHO], const int body[SIM_WHO])
 {
     for (int i = 0; i < SIM_WHO; i++)
         (void)settle(s, i, wanted[i], body[i]);
     pass(s, s->latest_us - s->clock.wall_us + 3600 * HFD_US_PER_S);
+    if (sim_chance(s, 128)) {
+        look_at_deadlines(s);
+        sim_commit(s, false);
+        for (int i = 0; i < SIM_WHO; i++)
+            if (s->now.res[i].state == HFD_STATE_CREATING ||
+                s->now.res[i].state == HFD_STATE_UPDATING)
+                sim_fail(s, "L3", "%s is stored as %s for ever", sim_names[i],
+                         hfd_state_name((enum hfd_state)s->now.res[i].state));
+    }
     for (int i = 0; i < SIM_WHO; i++) {
         (void)call(s, SIM_GET, i, -1);
         if (s->answered == HFD_ANSWER_HINT)

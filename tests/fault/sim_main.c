@@ -122,7 +122,7 @@ static bool all_met(void)
     const struct sim_tally *t = &sim_tally;
     bool all = t->reports[HFD_OK] && t->reports[HFD_INVALID] && t->reports[HFD_NOT_FOUND] &&
                t->strangers && t->forged && t->power_cuts && t->broken && t->unknown_kept &&
-               t->keys && t->settings;
+               t->keys && t->settings && t->timed_out;
 
     for (size_t i = 0; i < sizeof(arrows) / sizeof(arrows[0]); i++) {
         if (t->arrows[arrows[i].from][arrows[i].to] == 0) {
@@ -140,9 +140,9 @@ static bool all_met(void)
     }
     (void)printf("power cuts %u, broken stores %u, batches of unknown fate that were kept %u, "
                  "forged cookies %u, strangers' deeds %u, "
-                 "new keys %u, new settings %u\n",
+                 "new keys %u, new settings %u, deadlines seen by the timer %u\n",
                  t->power_cuts, t->broken, t->unknown_kept, t->forged, t->strangers, t->keys,
-                 t->settings);
+                 t->settings, t->timed_out);
     return all;
 }
 

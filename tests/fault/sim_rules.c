@@ -271,6 +271,8 @@ static bool arrow_exists(const struct sim_job *j, int who)
 
     if (a->state == b->state)
         return true;
+    if (j->what == SIM_TIMER)
+        return b->state == HFD_STATE_FAILED && sim_settled(a, j->now_us) == HFD_STATE_FAILED;
     if (j->what == SIM_STRANGER && j->act == SIM_FORGET && who == j->label)
         return b->state == HFD_STATE_ABSENT;
     if (who == j->who && restores(j)) /* any state that its parts are in */
@@ -405,12 +407,38 @@ static bool idle(const struct sim_job *j)
            (state == HFD_STATE_READY || state == HFD_STATE_UPDATING);
 }
 
+/* D1 */
+static void rule_timer(const struct sim_job *j)
+{
+    int64_t next_us = INT64_MAX;
+    size_t failed = 0;
+
+    for (int who = 0; who < SIM_WHO; who++) {
+        const struct sim_res *a = &j->before.res[who], *b = &j->after.res[who];
+        const bool late = (enum hfd_state)a->state != sim_settled(a, j->now_us);
+
+        failed += late;
+        if (late && (b->state != HFD_STATE_FAILED || strcmp(b->code, "RES-105") != 0))
+            sim_fail(j->sim, "D1", "the timer left %s at its deadline", sim_names[who]);
+        if (!late && !equal(a, b))
+            sim_fail(j->sim, "D1", "the timer changed %s before its deadline", sim_names[who]);
+        if (!late && (a->state == HFD_STATE_CREATING || a->state == HFD_STATE_UPDATING) &&
+            a->deadline_us < next_us)
+            next_us = a->deadline_us;
+    }
+    if (j->settled.count != failed || j->settled.next_us != next_us)
+        sim_fail(j->sim, "D1", "the timer says %zu failed, the next is at %lld: %zu, %lld",
+                 j->settled.count, (long long)j->settled.next_us, failed, (long long)next_us);
+}
+
 hfd_rc sim_rules_inside(struct hfd_txn *tx, struct sim_job *j, struct hfd_err *err)
 {
     hfd_rc rc = HFD_OK;
 
     for (int who = 0; rc == HFD_OK && who < SIM_WHO; who++)
         rc = rules_of(tx, j, who, err);
+    if (rc == HFD_OK && j->what == SIM_TIMER && j->inner == HFD_OK)
+        rule_timer(j);
     if (rc != HFD_OK || j->who < 0)
         return rc;
     if (idle(j) && !changed_cookie_rightly(j, j->who) && !sim_equal(&j->before, &j->after))
@@ -896,6 +924,12 @@ void sim_rules_job(struct sim *s, struct sim_job *j)
         rule_report(s, j);
         sim_trace(s, "report %s on %s generation %lld: %s %d", j->message.adapter, j->message.id,
                   (long long)j->message.generation, hfd_rc_name(j->job.rc), j->verdict);
+        return;
+    }
+    if (j->what == SIM_TIMER) {
+        if (j->job.rc == HFD_OK)
+            sim_tally.timed_out += (unsigned)j->settled.count;
+        sim_trace(s, "timer: %s, %zu failed", hfd_rc_name(j->job.rc), j->settled.count);
         return;
     }
     if (j->what == SIM_STRANGER) {

@@ -479,6 +479,13 @@ static hfd_rc do_call(struct hfd_txn *tx, struct sim_job *j, struct hfd_err *err
         return do_report(tx, j, err);
     case SIM_STRANGER:
         return do_stranger(tx, j, err);
+    case SIM_TIMER:
+        return hfd_resource_settle_due(&(struct hfd_ctx){.tx = tx,
+                                                         .driver = &j->sim->driver,
+                                                         .now_us = j->now_us,
+                                                         .mem = &j->mem,
+                                                         .err = err},
+                                       &j->settled);
     case SIM_GET:
         return hfd_resource_get_restored(tx, &j->call, &j->doc, err);
     case SIM_WHATS:

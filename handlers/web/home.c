@@ -32,6 +32,31 @@ static void counts(struct hfd_html *h, const struct hfd_web_page *p)
     hfd_html_lit(h, "</b></li></ul>");
 }
 
+/* "orders in 24 h 336, an hour 14, until ready, p50 11 m, p95 19 m". */
+static void lately(struct hfd_html *h, const struct hfd_lately *l)
+{
+    const int64_t tenths = (l->orders * 10 + 12) / 24;
+
+    hfd_html_lit(h, "<ul class=\"counts\" aria-label=\"The last 24 hours\"><li>orders in 24 h <b>");
+    hfd_html_int(h, l->orders);
+    hfd_html_str(h, l->more ? " or more" : "");
+    hfd_html_lit(h, "</b></li><li>an hour <b>");
+    hfd_html_int(h, tenths / 10);
+    if (tenths < 100) {
+        hfd_html_lit(h, ".");
+        hfd_html_int(h, tenths % 10);
+    }
+    hfd_html_lit(h, "</b></li>");
+    if (l->finished > 0) {
+        hfd_html_lit(h, "<li>until ready, p50 <b>");
+        hfd_html_span(h, l->median_us);
+        hfd_html_lit(h, "</b></li><li>p95 <b>");
+        hfd_html_span(h, l->p95_us);
+        hfd_html_lit(h, "</b></li>");
+    }
+    hfd_html_lit(h, "</ul>");
+}
+
 /* ---- lists of resources ---- */
 
 static void list_head(struct hfd_html *h)
@@ -272,6 +297,7 @@ void hfd_web_home(struct hfd_html *h, const struct hfd_web_page *p)
     if (p->listing) {
         listing(h, p);
     } else {
+        lately(h, &p->lately);
         trouble(h, p);
         working(h, p);
         adapters(h, p);

@@ -55,7 +55,7 @@ static hfd_rc read_history(const struct hfd_ctx *c, struct hfd_web_page *p)
     hfd_rc rc = hfd_history_row_page(c->tx, &q, p->mem, &p->history, c->err);
 
     while (rc == HFD_OK && n < p->history.count &&
-           p->history.rows[n].at_us >= p->now_us - HFD_WEB_HISTORY_US)
+           p->history.rows[n].at_us >= p->now_us - HFD_LATELY_US)
         n++;
     p->history.count = n;
     return rc;
@@ -79,6 +79,8 @@ hfd_rc hfd_web_read_home(struct hfd_txn *tx, void *arg, struct hfd_err *err)
         rc = hfd_orphans_list(tx, c.driver->backend_ops, p->mem, &p->orphans, err);
     if (rc == HFD_OK)
         rc = hfd_adapters_read(&c, &p->adapters);
+    if (rc == HFD_OK)
+        rc = hfd_lately_read(&c, &p->lately);
     return rc == HFD_OK ? read_history(&c, p) : rc;
 }
 

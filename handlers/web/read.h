@@ -7,6 +7,7 @@
 
 #include "driver/core/adapters_seen.h"
 #include "driver/core/detail.h"
+#include "driver/core/lately.h"
 #include "driver/core/orphans.h"
 #include "driver/core/overview.h"
 #include "handlers/http/http.h"
@@ -14,7 +15,6 @@
 #define HFD_WEB_TROUBLE_MAX 100
 #define HFD_WEB_UNDER_WAY_MAX 20
 #define HFD_WEB_HISTORY_MAX 50
-#define HFD_WEB_HISTORY_US (24 * 3600 * INT64_C(1000000))
 
 /** A page that is being made. Lives in the memory of its exchange. */
 struct hfd_web_page {
@@ -32,6 +32,7 @@ struct hfd_web_page {
     size_t working_count;
     struct hfd_orphans orphans;
     struct hfd_adapters_seen adapters;
+    struct hfd_lately lately;
     struct hfd_history_list history; /* the newest first, of the last 24 hours */
 
     /* The page of a resource. */

@@ -90,6 +90,19 @@ class StatusPage(Case):
         self.assertIn('href="/docs"', text)
         self.assertIn('href="/metrics"', text)
 
+    def test_last_day(self):
+        """Orders of the last day, and how long half and nearly all of them took."""
+        counts = lambda: re.sub(r"<[^>]*>", " ", re.search(
+            r'<ul class="counts" aria-label="The last 24 hours">(.*?)</ul>', self.page(),
+            re.S).group(1)).split()
+        was = counts()
+        self.assertEqual(was[:4], ["orders", "in", "24", "h"])
+        gid = self.ordered()
+        self.assertEqual(int(counts()[4]), int(was[4]) + 1)
+        self.fleet.ready(gid)
+        now = " ".join(counts())
+        self.assertRegex(now, r"^orders in 24 h \d+ an hour \d\.\d until ready, p50 .+ p95 .+$")
+
     def test_times(self):
         """A relative time has the absolute one as its title."""
         self.ordered()

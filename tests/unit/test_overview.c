@@ -10,6 +10,7 @@
 
 #include "driver/base/jsonx.h"
 #include "driver/core/detail.h"
+#include "driver/core/lately.h"
 #include "tests/lib/contains.h"
 #include "tests/lib/scene.h"
 
@@ -64,6 +65,7 @@ struct reading {
     struct hfd_overview out;
     const char *id;
     struct hfd_detail detail;
+    struct hfd_lately lately;
     hfd_rc rc;
 };
 
@@ -559,6 +561,65 @@ static void a_removed_resource_has_its_history(void **state)
     assert_int_equal(r.detail.history.count, 4);
 }
 
+/* ---- the last day ---- */
+
+static hfd_rc txn_lately(struct hfd_txn *tx, void *arg, struct hfd_err *err)
+{
+    struct reading *r = arg;
+    const struct hfd_ctx c = ctx_of(r->w, tx, err);
+
+    return hfd_lately_read(&c, &r->lately);
+}
+
+static void assert_lately(struct world *w, struct hfd_lately want)
+{
+    struct reading r = {.w = w};
+
+    if (hfd_store_read(w->reader, txn_lately, &r, &w->err) != HFD_OK)
+        fail_msg("lately: %s", w->err.msg);
+    assert_int_equal(r.lately.orders, want.orders);
+    assert_int_equal(r.lately.finished, want.finished);
+    assert_int_equal(r.lately.median_us, want.median_us);
+    assert_int_equal(r.lately.p95_us, want.p95_us);
+    assert_false(r.lately.more);
+}
+
+/*
+ * Orders of the last 24 hours are creations and changes, also of what is removed now. The times are
+ * from each order until its resource was ready.
+ */
+static void the_last_day_is_counted(void **state)
+{
+    struct world *w = *state;
+
+    assert_lately(w, (struct hfd_lately){.orders = 0});
+    make_ready(w, "old", "red");
+    wait_s(w, 86400);
+    assert_lately(w, (struct hfd_lately){.orders = 1, .finished = 1});
+    wait_s(w, 1);
+    assert_lately(w, (struct hfd_lately){.orders = 0});
+    for (int i = 1; i <= 20; i++) {
+        const char *id = hfd_arena_printf(&w->mem, "d%d", i).p;
+
+        order(w, id, "red");
+        wait_s(w, i);
+        world_succeed_all(w, id);
+    }
+    assert_lately(w, (struct hfd_lately){
+                         .orders = 20, .finished = 20, .median_us = 10 * S, .p95_us = 19 * S});
+    /* A change counts from its own order; what fails or waits has no time. */
+    (void)world_put_ok(w, "old", body_of(w, "old", "red", "b"), NULL);
+    wait_s(w, 100);
+    world_succeed_all(w, "old");
+    order(w, "waits", "red");
+    assert_lately(w, (struct hfd_lately){
+                         .orders = 22, .finished = 21, .median_us = 11 * S, .p95_us = 20 * S});
+    (void)world_delete_ok(w, "d3", NULL);
+    world_succeed_all(w, "d3");
+    assert_lately(w, (struct hfd_lately){
+                         .orders = 22, .finished = 21, .median_us = 11 * S, .p95_us = 20 * S});
+}
+
 int main(void)
 {
 #define TEST(f) cmocka_unit_test_setup_teardown(f, world_setup, world_teardown)
@@ -575,6 +636,7 @@ int main(void)
         TEST(pages_lose_and_repeat_nothing),
         TEST(a_resource_is_told_whole),
         TEST(a_removed_resource_has_its_history),
+        TEST(the_last_day_is_counted),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

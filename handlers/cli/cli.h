@@ -27,6 +27,8 @@
 /* name, arguments, what it does */
 #define HFD_COMMAND_LIST(X) \
     X(serve,   "[--demo[=SECONDS]] [SETTINGS]", "run the server") \
+    X(adapter, "hypershift --api URL [--token-file FILE] [--ca-file FILE] [--send-secrets] [SETTINGS]", \
+      "run the HyperShift adapter for a HyperFleet API elsewhere") \
     X(keygen,  "[--rotate] [SETTINGS]", "create the key ring, or add a new active key to it") \
     X(token,   "create --name NAME --scope SCOPE[,SCOPE] [--expires DURATION] | list | revoke NAME [SETTINGS]", \
       "make a token for a caller and print it, list tokens, or revoke one") \
@@ -47,6 +49,10 @@
 
 /* command, flag, value or NULL, what it does: the flags beside settings. Other commands have tables of struct hfd_flag. */
 #define HFD_OWN_FLAG_LIST(X) \
+    X(adapter, "--api",    "URL",            "HyperFleet API that it works for; the same as --backend") \
+    X(adapter, "--token-file", "FILE",       "its token; the same as --remote-token-file") \
+    X(adapter, "--ca-file", "FILE",          "its authorities; the same as --remote-ca-file") \
+    X(adapter, "--send-secrets", NULL,       "report kubeconfigs: for an API of hyperfleet-driver alone") \
     X(keygen, "--rotate",  NULL,             "add a new active key; the others still open what they sealed") \
     X(token,  "--name",    "NAME",           "create: the name of the caller") \
     X(token,  "--scope",   "SCOPE[,SCOPE]",  "create: driver, fleet-read, adapter, fleet-write, view or admin") \

@@ -12,7 +12,7 @@
 
 #define MEM_MAX_BYTES ((size_t)16 << 20)
 #define PULL_SECRET_MAX_BYTES ((size_t)1 << 20)
-#define PATH_MAX_BYTES 4096
+#define LOOK_US (HFD_US_PER_S / 2)
 
 /* ---- files ---- */
 
@@ -119,8 +119,9 @@ static hfd_rc check_together(const struct hfd_settings *s, struct hfd_err *err)
 {
     if (hfd_look_is_remote(s))
         return hfd_settings_refuse(s, HFD_SETTING_hypershift_kubeconfig, err,
-                                   "it needs backend embedded: the adapter reports to the "
-                                   "HyperFleet of this program");
+                                   "it needs backend embedded, as the adapter reports to the "
+                                   "HyperFleet of this program; for a remote one run "
+                                   "hyperfleet-driver adapter hypershift");
     if (s->demo_us >= 0)
         return hfd_settings_refuse(s, HFD_SETTING_hypershift_kubeconfig, err,
                                    "it cannot be set together with demo: demo adapters would "
@@ -128,7 +129,7 @@ static hfd_rc check_together(const struct hfd_settings *s, struct hfd_err *err)
     return HFD_OK;
 }
 
-hfd_rc hfd_serve_hypershift_open(struct hfd_serve_hypershift *h, const struct hfd_settings *s,
+hfd_rc hfd_serve_hypershift_read(struct hfd_serve_hypershift *h, const struct hfd_settings *s,
                                  struct hfd_err *err)
 {
     hfd_rc rc;
@@ -146,16 +147,25 @@ hfd_rc hfd_serve_hypershift_open(struct hfd_serve_hypershift *h, const struct hf
         .base_domain = s->hypershift_base_domain,
         .nodeport_address = s->hypershift_nodeport_address,
     };
-    rc = check_together(s, err);
-    if (rc == HFD_OK)
-        rc = read_managements(h, s, err);
+    rc = read_managements(h, s, err);
     if (rc == HFD_OK)
         rc = read_pull_secret(h, s, err);
     if (rc == HFD_OK)
         rc = hfd_schema_hypershift(&h->checker.schemas, err);
-    if (rc != HFD_OK)
+    if (rc != HFD_OK) {
         hfd_serve_hypershift_close(h);
+        h->on = false;
+    }
     return rc;
+}
+
+hfd_rc hfd_serve_hypershift_open(struct hfd_serve_hypershift *h, const struct hfd_settings *s,
+                                 struct hfd_err *err)
+{
+    *h = (struct hfd_serve_hypershift){.on = false};
+    if (s->hypershift_kubeconfig.len > 0 && check_together(s, err) != HFD_OK)
+        return HFD_INVALID;
+    return hfd_serve_hypershift_read(h, s, err);
 }
 
 void hfd_serve_hypershift_close(struct hfd_serve_hypershift *h)
@@ -239,16 +249,16 @@ hfd_rc hfd_serve_hypershift_add(struct hfd_serve_hypershift *h, struct hfd_setti
 
 /* ---- the threads ---- */
 
-hfd_rc hfd_serve_hypershift_start(struct hfd_serve_hypershift *h,
-                                  const struct hfd_serve_hypershift_parts *parts,
-                                  struct hfd_err *err)
+hfd_rc hfd_serve_hypershift_begin(struct hfd_serve_hypershift *h, const struct hfd_clock *clock,
+                                  int64_t look_us, struct hfd_err *err)
 {
     struct hfd_hypershift_config config = {
-        .clock = parts->clock,
+        .clock = clock,
         .rng = &hfd_rng_system,
         .checker = &h->checker,
         .timeout_us = h->timeout_us,
         .pauses = h->pauses,
+        .look_us = look_us,
         .resync_us = h->resync_us,
     };
     hfd_rc rc = HFD_OK;
@@ -256,14 +266,23 @@ hfd_rc hfd_serve_hypershift_start(struct hfd_serve_hypershift *h,
     for (size_t i = 0; rc == HFD_OK && i < h->management_count; i++) {
         config.management = h->checker.defaults.managements[i];
         config.access = &h->managements[i].access;
-        h->managements[i].rows =
-            (struct hfd_hs_fleet_store){.store = parts->store, .driver = parts->driver};
-        h->managements[i].fleet =
-            (struct hfd_hs_fleet){&hfd_hs_fleet_store_ops, &h->managements[i].rows};
         config.fleet = &h->managements[i].fleet;
         rc = hfd_hypershift_start(&config, &h->managements[i].thread, err);
     }
     return rc;
+}
+
+hfd_rc hfd_serve_hypershift_start(struct hfd_serve_hypershift *h,
+                                  const struct hfd_serve_hypershift_parts *parts,
+                                  struct hfd_err *err)
+{
+    for (size_t i = 0; i < h->management_count; i++) {
+        struct hfd_serve_management *m = &h->managements[i];
+
+        m->rows = (struct hfd_hs_fleet_store){.store = parts->store, .driver = parts->driver};
+        m->fleet = (struct hfd_hs_fleet){&hfd_hs_fleet_store_ops, &m->rows};
+    }
+    return hfd_serve_hypershift_begin(h, parts->clock, LOOK_US, err);
 }
 
 void hfd_serve_hypershift_stop(struct hfd_serve_hypershift *h)

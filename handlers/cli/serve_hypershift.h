@@ -36,6 +36,9 @@ struct hfd_serve_hypershift {
  */
 HFD_MUST_CHECK hfd_rc hfd_serve_hypershift_open(struct hfd_serve_hypershift *h,
                                                 const struct hfd_settings *s, struct hfd_err *err);
+/** The same for a program that works for another HyperFleet: whatever `backend` is. */
+HFD_MUST_CHECK hfd_rc hfd_serve_hypershift_read(struct hfd_serve_hypershift *h,
+                                                const struct hfd_settings *s, struct hfd_err *err);
 void hfd_serve_hypershift_close(struct hfd_serve_hypershift *h);
 
 /**
@@ -55,6 +58,14 @@ struct hfd_serve_hypershift_parts {
 /** Starts the threads, if the adapter is on. @return HFD_OK, HFD_INVALID, HFD_IO, HFD_NOMEM */
 HFD_MUST_CHECK hfd_rc hfd_serve_hypershift_start(struct hfd_serve_hypershift *h,
                                                  const struct hfd_serve_hypershift_parts *parts,
+                                                 struct hfd_err *err);
+/**
+ * Starts a thread for each management cluster, with its `fleet`.
+ * @param look_us  how often HyperFleet is asked for what is pending
+ * @return as hfd_serve_hypershift_start
+ */
+HFD_MUST_CHECK hfd_rc hfd_serve_hypershift_begin(struct hfd_serve_hypershift *h,
+                                                 const struct hfd_clock *clock, int64_t look_us,
                                                  struct hfd_err *err);
 void hfd_serve_hypershift_stop(struct hfd_serve_hypershift *h);
 

@@ -211,8 +211,7 @@ struct hfd_map {
    "[ValidationFailed, InvalidConfiguration, InvalidSpec, InvalidManifest, InvalidImage, " \
    "InvalidCredentials, InvalidPullSecret, UnsupportedVersion, UnsupportedRegion, " \
    "UnsupportedPlatform, QuotaExceeded, PermissionDenied, " \
-   "hypershift:UnsupportedHostedCluster, hypershift:PlatformCredentialsNotFound, " \
-   "hypershift:ApplyConflict]", \
+   "UnsupportedHostedCluster, PlatformCredentialsNotFound, ApplyConflict, NotOurs]", \
    0, 0, \
    "reasons of Applied=False or Available=False that fail an operation with RES-104: REASON " \
    "of any adapter, ADAPTER:REASON of one") \

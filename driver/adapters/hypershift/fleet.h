@@ -32,6 +32,7 @@ struct hfd_hs_fleet_ops {
     hfd_rc (*open)(void *fleet, struct hfd_err *err);
     void (*close)(void *fleet);
     hfd_rc (*scan)(void *fleet, const struct hfd_hs_scan *scan, struct hfd_err *err);
+    /* The parts of a resource. NULL = this HyperFleet does not say what is asked for. */
     hfd_rc (*parts)(void *fleet, const struct hfd_hs_parts *parts, struct hfd_err *err);
     /* Reads all that there is on a resource into the work. HFD_NOT_FOUND: it is gone. */
     hfd_rc (*load)(void *fleet, struct hfd_hs_work *work, hfd_slice id, struct hfd_err *err);

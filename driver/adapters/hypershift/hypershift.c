@@ -11,7 +11,7 @@
 
 #include <stdlib.h>
 
-#define LOOK_US (HFD_US_PER_S / 2) /* how often HyperFleet is asked for what is pending */
+#define UNASKED_US (60 * HFD_US_PER_S) /* a new attempt of a refused order is found this late */
 #define VISIT_MEM_BYTES ((size_t)64 << 20)
 #define ASKED_MAX 256
 #define STREAM_S 300
@@ -68,6 +68,8 @@ static void note_fleet(struct hfd_hypershift *h, hfd_rc rc, const struct hfd_err
         HFD_LOG(HFD_LOG_WARN,
                 "HyperShift adapter: HyperFleet cannot be read or written; will try again",
                 HFD_LOG_CSTR("code", hfd_rc_name(rc)), HFD_LOG_CSTR("reason", err->msg));
+    if (rc == HFD_OK && h->failing)
+        HFD_LOG(HFD_LOG_INFO, "HyperShift adapter: HyperFleet works again");
     h->failing = rc != HFD_OK;
 }
 
@@ -164,6 +166,18 @@ static bool is_watched(const struct hfd_hypershift *h)
     return true;
 }
 
+/* A HyperFleet that does not say what is asked for is looked at again for a new attempt. */
+static int64_t next_visit_us(const struct hfd_hypershift *h, const struct hfd_hs_work *w,
+                             enum hfd_step_end end)
+{
+    const int64_t at_us = hfd_hs_next_visit_us(w, end, is_watched(h), random_bits(h));
+    const int64_t latest_us = w->mono_us + UNASKED_US;
+
+    return end == HFD_STEP_REFUSED && h->config.fleet->ops->parts == NULL && at_us > latest_us
+               ? latest_us
+               : at_us;
+}
+
 static void visit_record(struct hfd_hypershift *h, struct hfd_hs_record *record)
 {
     struct hfd_arena mem;
@@ -189,7 +203,7 @@ static void visit_record(struct hfd_hypershift *h, struct hfd_hs_record *record)
 
         record->attempts = failed ? record->attempts + 1 : 0;
         if (!touched)
-            record->due_us = hfd_hs_next_visit_us(&w, end, is_watched(h), random_bits(h));
+            record->due_us = next_visit_us(h, &w, end);
     }
     hfd_hs_work_fini(&w);
     hfd_arena_fini(&mem);
@@ -295,7 +309,7 @@ static void look_at_fleet(struct hfd_hypershift *h)
     scan_fleet(h, all);
     if (all)
         h->scan_due_us = now + h->config.resync_us;
-    h->look_due_us = mono_us(h) + LOOK_US;
+    h->look_due_us = mono_us(h) + h->config.look_us;
 }
 
 static void run_round(struct hfd_hypershift *h)
@@ -413,6 +427,8 @@ void hfd_hypershift_stop(struct hfd_hypershift **out)
     h->stop = true;
     pthread_mutex_unlock(&h->lock);
     hfd_kube_stop(h->server.kube);
+    if (h->config.fleet->ops->stop != NULL)
+        h->config.fleet->ops->stop(h->config.fleet->impl);
     pthread_join(h->thread, NULL);
     free_all(h);
     *out = NULL;

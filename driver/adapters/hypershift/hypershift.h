@@ -23,6 +23,7 @@ struct hfd_hypershift_config {
     const struct hfd_hs_checker *checker;
     int64_t timeout_us;            /* of one call to the API server */
     struct hfd_kube_pauses pauses; /* after failures; the shortest also between looks */
+    int64_t look_us;               /* how often HyperFleet is asked for what is pending */
     int64_t resync_us;             /* every object is looked at this often, whatever happens */
 };
 

@@ -1,0 +1,47 @@
+/*
+ * Another HyperFleet over its API, for the adapter as a program of its own. It lists clusters and
+ * nodepools, reads one with its reports, and posts reports. After a failure it makes no request for
+ * a while. Thread: the adapter's, unless said; before its start, that of hfd_hs_fleet_api_open.
+ */
+#ifndef HFD_HYPERSHIFT_FLEET_API_H
+#define HFD_HYPERSHIFT_FLEET_API_H
+
+#include "driver/adapters/hypershift/fleet.h"
+#include "driver/backend/remote/http.h"
+#include "driver/base/rng.h"
+#include "driver/kube/refusal.h"
+
+struct hfd_hs_fleet_api;
+
+struct hfd_hs_fleet_api_config {
+    struct hfd_remote_http_config http; /* its texts are borrowed until close */
+    const struct hfd_rng *rng;
+    struct hfd_kube_pauses pauses; /* after failures */
+    /* data.secrets are sent. Set it only for an API that keeps them: hfd_hs_fleet_api_is_ours */
+    bool send_secrets;
+};
+
+/**
+ * Reads the files, and connects nowhere yet.
+ * @param out  gives
+ * @return HFD_OK, HFD_INVALID or HFD_IO (which file, and why), HFD_NOMEM
+ */
+HFD_MUST_CHECK hfd_rc hfd_hs_fleet_api_open(const struct hfd_hs_fleet_api_config *config,
+                                            struct hfd_hs_fleet_api **out, struct hfd_err *err);
+/** The adapter must have stopped. Accepts a pointer to NULL. */
+void hfd_hs_fleet_api_close(struct hfd_hs_fleet_api **api);
+
+/**
+ * Asks the API for its own description, which names the program.
+ * @param ours  true: it is this program's, and shows no secret to readers
+ * @return HFD_OK, HFD_IO (it cannot be asked, and why), HFD_NOMEM
+ */
+HFD_MUST_CHECK hfd_rc hfd_hs_fleet_api_is_ours(struct hfd_hs_fleet_api *api, bool *ours,
+                                               struct hfd_err *err);
+/** Reads token and certificates again before the next request. Thread: any. */
+void hfd_hs_fleet_api_reload(struct hfd_hs_fleet_api *api);
+
+/** The seam, with `impl` a struct hfd_hs_fleet_api. */
+extern const struct hfd_hs_fleet_ops hfd_hs_fleet_api_ops;
+
+#endif

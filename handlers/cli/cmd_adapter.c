@@ -1,0 +1,256 @@
+/*
+ * hyperfleet-driver adapter: runs a built-in adapter as a program of its own, for a HyperFleet that
+ * it reaches over HTTP. The HyperShift adapter is the only one. Thread: main.
+ */
+#include "driver/adapters/hypershift/fleet_api.h"
+#include "driver/adapters/hypershift/names.h"
+#include "driver/base/base.h"
+#include "handlers/cli/look.h"
+#include "handlers/cli/serve_greet.h"
+#include "handlers/cli/serve_hypershift.h"
+#include "handlers/cli/serve_signals.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define ASK_MS 5000 /* between two questions whose API it is */
+
+struct adapter {
+    struct hfd_settings *settings;
+    bool send_secrets;
+    int signal_fd;
+    struct hfd_serve_hypershift hypershift;
+    struct hfd_hs_fleet_api **apis; /* one for the thread of each management cluster */
+};
+
+/* ---- flags ---- */
+
+/* Short names of settings that are about the API. */
+static const struct {
+    const char *name, *setting;
+} aliases[] = {
+    {"--api", "--backend"},
+    {"--token-file", "--remote-token-file"},
+    {"--ca-file", "--remote-ca-file"},
+};
+
+/* Writes the arguments with the flags of settings for the short names. @return how many */
+static int translate(struct adapter *a, int argc, const char *const *argv, const char **out)
+{
+    int count = 0;
+
+    for (int i = 0; i < argc; i++) {
+        const char *equals = strchr(argv[i], '=');
+        const hfd_slice flag = {argv[i],
+                                equals != NULL ? (size_t)(equals - argv[i]) : strlen(argv[i])};
+        const char *setting = NULL;
+
+        if (strcmp(argv[i], "--send-secrets") == 0) {
+            a->send_secrets = true;
+            continue;
+        }
+        for (size_t k = 0; k < sizeof(aliases) / sizeof(aliases[0]); k++)
+            if (hfd_slice_is(flag, aliases[k].name))
+                setting = aliases[k].setting;
+        out[count++] = setting != NULL ? setting : argv[i];
+        if (setting != NULL && equals != NULL)
+            out[count++] = equals + 1;
+    }
+    return count;
+}
+
+static enum hfd_exit read_settings(struct adapter *a, int argc, const char *const *argv)
+{
+    const char **all = calloc(2 * (size_t)argc + 1, sizeof(*all));
+    struct hfd_cli_args args = {.argv = all};
+    enum hfd_exit status;
+
+    if (all == NULL)
+        return hfd_cli_fail(HFD_EXIT_INTERNAL, "adapter", "out of memory");
+    args.argc = translate(a, argc, argv, all);
+    status = hfd_cli_settings("adapter", &args, &a->settings);
+    free(all);
+    return status;
+}
+
+static enum hfd_exit check_settings(const struct hfd_settings *s)
+{
+    if (!hfd_look_is_remote(s))
+        return hfd_cli_fail(HFD_EXIT_USAGE, "adapter",
+                            "expected --api with the URL of a HyperFleet API");
+    if (s->hypershift_kubeconfig.len == 0)
+        return hfd_cli_fail(HFD_EXIT_USAGE, "adapter",
+                            "expected hypershift.kubeconfig: the management cluster");
+    if (s->hypershift_pull_secret_file.len == 0)
+        return hfd_cli_fail(HFD_EXIT_USAGE, "adapter",
+                            "expected hypershift.pull_secret_file: secrets of orders do not come "
+                            "over HyperFleet's API");
+    return HFD_EXIT_OK;
+}
+
+/* ---- whose API it is ---- */
+
+/* Waits for a signal. @return its number; 0 = none came */
+static uint32_t wait_for_signal(const struct adapter *a, int ms)
+{
+    struct pollfd fd = {.fd = a->signal_fd, .events = POLLIN};
+
+    return poll(&fd, 1, ms) == 1 ? hfd_serve_signals_read(a->signal_fd) : 0;
+}
+
+static bool ends(uint32_t signo)
+{
+    return signo == SIGTERM || signo == SIGINT;
+}
+
+/*
+ * Secrets go to an API of this program alone: another shows a report's data to all its readers.
+ * @param stop  true: a signal came first
+ */
+static enum hfd_exit check_api(struct adapter *a, bool *stop)
+{
+    bool ours = false, logged = false;
+    struct hfd_err err = {0};
+    hfd_rc rc;
+
+    *stop = false;
+    if (!a->send_secrets)
+        return HFD_EXIT_OK;
+    while ((rc = hfd_hs_fleet_api_is_ours(a->apis[0], &ours, &err)) != HFD_OK) {
+        if (!logged)
+            HFD_LOG(HFD_LOG_WARN, "cannot ask the HyperFleet API whose it is; will try again",
+                    HFD_LOG_STR("api", a->settings->backend), HFD_LOG_CSTR("reason", err.msg));
+        logged = true;
+        *stop = ends(wait_for_signal(a, ASK_MS));
+        if (*stop)
+            return HFD_EXIT_OK;
+    }
+    return ours ? HFD_EXIT_OK
+                : hfd_cli_fail(HFD_EXIT_USAGE, "adapter",
+                               "--send-secrets: the API at %.200s is not one of hyperfleet-driver, "
+                               "and would show the secrets to all its readers; without the flag, "
+                               "reports name the Secret with the kubeconfig",
+                               a->settings->backend.p);
+}
+
+/* ---- the whole ---- */
+
+static hfd_rc open_apis(struct adapter *a, struct hfd_err *err)
+{
+    const struct hfd_hs_fleet_api_config config = {
+        .http = hfd_look_http(a->settings),
+        .rng = &hfd_rng_system,
+        .pauses = a->hypershift.pauses,
+        .send_secrets = a->send_secrets,
+    };
+    hfd_rc rc = HFD_OK;
+
+    a->apis = calloc(a->hypershift.management_count, sizeof(struct hfd_hs_fleet_api *));
+    if (a->apis == NULL)
+        return hfd_fail_nomem(err, "open a HyperFleet API");
+    for (size_t i = 0; rc == HFD_OK && i < a->hypershift.management_count; i++) {
+        rc = hfd_hs_fleet_api_open(&config, &a->apis[i], err);
+        a->hypershift.managements[i].fleet =
+            (struct hfd_hs_fleet){&hfd_hs_fleet_api_ops, a->apis[i]};
+    }
+    return rc;
+}
+
+static hfd_rc open_parts(struct adapter *a, struct hfd_err *err)
+{
+    hfd_rc rc = hfd_serve_hypershift_read(&a->hypershift, a->settings, err);
+
+    if (rc == HFD_OK)
+        rc = open_apis(a, err);
+    if (rc != HFD_OK)
+        return rc;
+    a->signal_fd = hfd_serve_signals_open();
+    return a->signal_fd >= 0 ? HFD_OK : hfd_fail(err, HFD_IO, "read signals: %s", strerror(errno));
+}
+
+static void close_parts(struct adapter *a)
+{
+    if (a->hypershift.on)
+        hfd_serve_hypershift_stop(&a->hypershift);
+    for (size_t i = 0; a->apis != NULL && i < a->hypershift.management_count; i++)
+        hfd_hs_fleet_api_close(&a->apis[i]);
+    free((void *)a->apis);
+    if (a->hypershift.on)
+        hfd_serve_hypershift_close(&a->hypershift);
+    if (a->signal_fd >= 0)
+        (void)close(a->signal_fd);
+}
+
+static enum hfd_exit exit_of(hfd_rc rc)
+{
+    return rc == HFD_NOMEM ? HFD_EXIT_INTERNAL : HFD_EXIT_USAGE;
+}
+
+static void run_until_signal(struct adapter *a)
+{
+    uint32_t signo = 0;
+
+    HFD_LOG(HFD_LOG_INFO, "ready", HFD_LOG_CSTR("adapter", HFD_HS_ADAPTER),
+            HFD_LOG_STR("api", a->settings->backend), HFD_LOG_CSTR("version", HFD_VERSION),
+            HFD_LOG_CSTR("send_secrets", a->send_secrets ? "on" : "off"));
+    while (!ends(signo)) {
+        signo = wait_for_signal(a, -1);
+        for (size_t i = 0; signo == SIGHUP && i < a->hypershift.management_count; i++)
+            hfd_hs_fleet_api_reload(a->apis[i]);
+    }
+    HFD_LOG(HFD_LOG_INFO, "stopping",
+            HFD_LOG_CSTR("signal", signo == SIGTERM ? "SIGTERM" : "SIGINT"));
+    hfd_serve_signals_arm_second(a->signal_fd);
+}
+
+static enum hfd_exit run(struct adapter *a)
+{
+    enum hfd_exit status;
+    struct hfd_err err = {0};
+    bool stop = false;
+    hfd_rc rc = hfd_base_init(&err);
+
+    if (rc == HFD_OK)
+        rc = open_parts(a, &err);
+    if (rc != HFD_OK)
+        return hfd_cli_fail(exit_of(rc), "adapter", "%s", err.msg);
+    status = check_api(a, &stop);
+    if (status != HFD_EXIT_OK || stop)
+        return status;
+    rc = hfd_serve_hypershift_begin(&a->hypershift, &hfd_clock_system, a->settings->remote_watch_us,
+                                    &err);
+    if (rc != HFD_OK)
+        return hfd_cli_fail(exit_of(rc), "adapter", "%s", err.msg);
+    run_until_signal(a);
+    return HFD_EXIT_OK;
+}
+
+enum hfd_exit hfd_cmd_adapter(int argc, const char *const *argv)
+{
+    struct adapter a = {.signal_fd = -1};
+    enum hfd_exit status;
+
+    if (argc < 1 || strcmp(argv[0], "hypershift") != 0)
+        return hfd_cli_fail(HFD_EXIT_USAGE, "adapter", "expected the adapter's name: hypershift");
+    hfd_serve_signals_block(); /* before the first thread */
+    (void)signal(SIGPIPE, SIG_IGN);
+    (void)umask(077);
+    status = read_settings(&a, argc - 1, argv + 1);
+    if (status != HFD_EXIT_OK)
+        return status;
+    hfd_log_set_level(a.settings->log_level);
+    hfd_log_set_text(hfd_serve_logs_text(a.settings));
+    status = check_settings(a.settings);
+    if (status == HFD_EXIT_OK) {
+        status = run(&a);
+        close_parts(&a);
+    }
+    if (status == HFD_EXIT_OK)
+        HFD_LOG(HFD_LOG_INFO, "stopped");
+    hfd_settings_free(a.settings);
+    return status;
+}

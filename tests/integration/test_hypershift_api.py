@@ -1,0 +1,293 @@
+"""The HyperShift adapter as a program of its own: `adapter hypershift --api URL`. The API is a
+server of ours whose own adapter is off; the API server of Kubernetes is a fake.
+"""
+import http.server
+import json
+import os
+import subprocess
+import tempfile
+import threading
+import unittest
+
+from hypershift import PULL_SECRET, SECONDS, HyperShiftCase
+from lib import BASE, Client, Server, clean_env, eventually, guresid, program
+from test_hypershift import Api
+
+OUTPUTS = """adapters: {required: {cluster: [validation, hypershift],
+                       nodepool: [validation, hypershift]}}
+driver:
+  outputs:
+    values: {endpoint: "hypershift:/endpoint", kubeconfig_secret: "hypershift:/kubeconfig_secret"}
+"""
+SECRETS = OUTPUTS + """    secrets: {kubeconfig: "hypershift:/secrets/kubeconfig"}
+"""
+
+
+class Adapter(Server):
+    """The program, `adapter hypershift`."""
+
+    def command(self):
+        return [program(), "adapter", "hypershift"] + list(self.flags)
+
+    def _read(self, stream, is_log):
+        for raw in stream:
+            self.lines.append(raw.decode("utf-8", "replace").rstrip("\n"))
+            if is_log and '"msg":"ready"' in self.lines[-1]:
+                self.ready.set()
+        stream.close()
+
+
+class ApiCase(HyperShiftCase):
+    """The server keeps its port when it is restarted. Each test has a program of its own."""
+
+    make_api = Api
+    CONFIG = OUTPUTS
+    MORE = ()
+
+    def setUp(self):
+        super().setUp()
+        port = ["--listen", "127.0.0.1:%d" % self.server.port]
+        self.server.flags = [f for f in self.server.flags if f not in port] + port
+        self.adapter = Adapter(*self.adapter_flags()).start()
+
+    def tearDown(self):
+        try:
+            self.adapter.close()
+        finally:
+            super().tearDown()
+
+    @classmethod
+    def flags(cls):
+        path = os.path.join(cls.api.dir, "config.yaml")
+        with open(path, "w", encoding="utf-8") as f:
+            f.write(cls.CONFIG)
+        return ("--config", path, "--log-level", "debug") + cls.FLAGS
+
+    @classmethod
+    def adapter_flags(cls, *more):
+        path = os.path.join(cls.api.dir, "pull-secret.json")
+        with open(path, "w", encoding="utf-8") as f:
+            f.write(PULL_SECRET)
+        flags = super().flags()
+        flags = flags[:len(flags) - len(cls.FLAGS)]
+        return (*flags, "--api", "http://127.0.0.1:%d" % cls.server.port,
+                "--hypershift-pull-secret-file", path, "--remote-watch", "1s",
+                "--log-level", "debug", *cls.MORE, *more)
+
+    def order(self, name, spec=None, pools=None, secrets=None):
+        return super().order(name, spec, pools, secrets or {})
+
+    def report(self, id_, adapter="hypershift"):
+        cluster = self.client.get(BASE + "/clusters?search=labels.humanitec_guresid='%s'" % id_)
+        items = cluster.json["items"]
+        reports = self.client.get(items[0]["href"] + "/statuses").json["items"] if items else []
+        return next((r for r in reports if r["adapter"] == adapter), None)
+
+
+class Life(ApiCase):
+    def test_life(self):
+        """A whole life, with kill -9 of the program and of the server. Pools go before the cluster,
+        and SIGTERM ends the program."""
+        id_ = guresid("hs")
+        pools = {"worker": {"replicas": 0}}
+        self.operator.stop_at["api1"] = "InfrastructureReady"
+        self.put(id_, self.order("api1", pools=pools))
+        self.until_says(id_, "InfrastructureReady")
+        uid = self.object("hostedclusters", "api1")["metadata"]["uid"]
+        self.adapter.kill9()
+        self.operator.stop_at["api1"] = "Available"
+        self.adapter.start()
+        self.until_says(id_, "waits for Available")
+        self.server.restart()
+        self.operator.stop_at.clear()
+        values = self.until(id_, 200, "ready").json["resource"]["values"]
+        self.assertEqual(values["endpoint"], "https://api.api1.example.com:6443")
+        self.assertEqual(values["kubeconfig_secret"],
+                         {"namespace": self.namespace, "name": "api1-admin-kubeconfig"})
+        self.assertNotIn("secrets", self.report(id_)["data"])
+        self.assertEqual(self.object("hostedclusters", "api1")["metadata"]["uid"], uid)
+        pools["worker"]["labels"] = {"a": "b"}
+        self.put(id_, self.order("api1", pools=pools))
+        self.until(id_, 200, "changed")
+        self.assertEqual(self.object("nodepools", "api1-worker")["spec"]["nodeLabels"], {"a": "b"})
+        self.operator.keep.add("api1-worker")
+        self.assertEqual(self.client.delete("/clusters/" + id_).status, 202)
+        self.until_says(id_, "api1-worker")
+        self.adapter.restart()
+        self.operator.keep.clear()
+        self.until(id_, 404, "deleted")
+        self.assertEqual(self.operator.deletions[-1], "hostedclusters/api1")
+        self.assertEqual(self.adapter.sigterm(), 0)
+        for text in ("S0VZ", "secret-of-api1", "bWU6bWU="):
+            self.assertNotIn(text, "\n".join(self.server.lines + self.adapter.lines))
+
+    def test_refusal_follows_the_list(self):
+        """A refused manifest is the validation adapter's report, which the list makes terminal."""
+        id_ = guresid("hs")
+        spec = {"raw": {"hosted_cluster": {"spec": {"nosuch": True}}}}
+        self.put(id_, self.order("api2", spec))
+        answer = self.until(id_, 400, "refused").json
+        self.assertEqual(answer["error"], "RES-104")
+        self.assertIn("nosuch", answer["message"])
+
+    def test_remote_backend(self):
+        """A server with a remote backend, this program at the remote: a PUT ends in 200."""
+        config = os.path.join(self.api.dir, "front.yaml")
+        with open(config, "w", encoding="utf-8") as f:
+            f.write(self.CONFIG)
+        front = Server("--config", config, "--backend", "http://127.0.0.1:%d" % self.server.port,
+                       "--remote-watch", "1s").start()
+        client = Client(front)
+        try:
+            id_ = guresid("hs")
+            path = "/clusters/" + id_
+            answer = client.put(path, self.order("api3", pools={"worker": {"replicas": 0}}))
+            self.assertEqual(answer.status, 202, answer)
+            ready = eventually(lambda: client.get(path).status == 200 and client.get(path),
+                               "ready", SECONDS)
+            values = ready.json["resource"]["values"]
+            self.assertEqual(values["endpoint"], "https://api.api3.example.com:6443")
+            labels = self.object("hostedclusters", "api3")["metadata"]["labels"]
+            self.assertEqual(labels["humanitec_guresid"], id_)
+            self.assertEqual(client.delete(path).status, 202)
+            eventually(lambda: client.get(path).status == 404, "deleted", SECONDS)
+            self.assertIsNone(self.object("hostedclusters", "api3"))
+        finally:
+            client.close()
+            front.close()
+
+
+class TerminalReasons(ApiCase):
+    FLAGS = ("--driver-terminal-reasons", "[SomethingElse]")
+
+    def test_other_list(self):
+        """A reason that the list lacks is waited for."""
+        id_ = guresid("hs")
+        self.put(id_, self.order("list1", {"raw": {"hosted_cluster": {"spec": {"nosuch": True}}}}))
+        eventually(lambda: self.report(id_, "validation"), "a report", SECONDS)
+        self.assertEqual(self.report(id_, "validation")["conditions"][0]["reason"],
+                         "InvalidManifest")
+        self.assertEqual(self.get(id_).status, 202)
+
+
+class Secrets(ApiCase):
+    CONFIG = SECRETS
+    MORE = ("--send-secrets",)
+
+    def test_kubeconfig_is_sent(self):
+        """With --send-secrets the kubeconfig is the resource's secret, and readers of the report do
+        not see it. A new start without an API server does not lose it."""
+        id_ = guresid("hs")
+        self.put(id_, self.order("sec1"))
+        answer = self.until(id_, 200, "ready").json["resource"]
+        self.assertIn("api.sec1.example.com", answer["secrets"]["kubeconfig"])
+        self.assertEqual(self.report(id_)["data"]["secrets"]["kubeconfig"], "[redacted]")
+        self.api.down()
+        try:
+            self.adapter.restart()
+            eventually(lambda: any("cannot watch" in line for line in self.adapter.lines),
+                       "it tries", SECONDS)
+            self.assertIn("kubeconfig", self.get(id_).json["resource"]["secrets"])
+        finally:
+            self.api.up()
+
+
+class BuiltIn(ApiCase):
+    """The server's own adapter is on as well. The program refuses orders without a release."""
+
+    @classmethod
+    def flags(cls):
+        return super(ApiCase, cls).flags()
+
+    @classmethod
+    def adapter_flags(cls, *more):
+        return super().adapter_flags("--hypershift-release-image", "", *more)
+
+    def test_built_in_is_on(self):
+        """The program's reports are 409, and it says so in the server's words."""
+        self.operator.stop_at["both1"] = "Available"
+        self.put(guresid("hs"), super().order("both1", secrets={"pull_secret": PULL_SECRET}))
+        eventually(lambda: any("answered 409" in line and "hypershift" in line
+                               for line in self.adapter.lines), "409", SECONDS)
+
+
+class Refusals(ApiCase):
+    def run_adapter(self, *flags):
+        done = subprocess.run([program(), "adapter", *flags], env=clean_env(), text=True,
+                              capture_output=True, timeout=SECONDS, check=False)
+        return done.returncode, done.stderr
+
+    def test_flags(self):
+        """The program asks by name for all that it needs."""
+        flags = list(self.adapter_flags())
+        for name, words in (("--api", "--api"), ("--hypershift-kubeconfig",
+                                                 "hypershift.kubeconfig"),
+                            ("--hypershift-pull-secret-file", "hypershift.pull_secret_file")):
+            at = flags.index(name)
+            status, said = self.run_adapter("hypershift", *flags[:at], *flags[at + 2:])
+            self.assertEqual(status, 2, said)
+            self.assertIn("expected " + words, said)
+        status, said = self.run_adapter("dns", *flags)
+        self.assertEqual(status, 2)
+        self.assertIn("hypershift", said)
+
+    def test_secrets_to_others(self):
+        """--send-secrets is refused for an API that does not say that it is ours."""
+        class Other(http.server.BaseHTTPRequestHandler):
+            def do_GET(self):
+                body = json.dumps({"info": {"title": "HyperFleet API"}}).encode()
+                self.send_response(200)
+                self.send_header("Content-Type", "application/json")
+                self.send_header("Content-Length", str(len(body)))
+                self.end_headers()
+                self.wfile.write(body)
+
+            def log_message(self, *args):
+                pass
+
+        other = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Other)
+        thread = threading.Thread(target=other.serve_forever, daemon=True)
+        thread.start()
+        try:
+            flags = list(self.adapter_flags("--send-secrets"))
+            flags[flags.index("--api") + 1] = "http://127.0.0.1:%d" % other.server_port
+            status, said = self.run_adapter("hypershift", *flags)
+        finally:
+            other.shutdown()
+            other.server_close()
+            thread.join()
+        self.assertEqual(status, 2, said)
+        self.assertIn("--send-secrets", said)
+
+
+class Login(ApiCase):
+    """The API wants a token."""
+
+    @classmethod
+    def adapter_flags(cls, *more):
+        path = os.path.join(cls.api.dir, "token")
+        with open(path, "w", encoding="utf-8") as f:
+            f.write("hfd_" + "a" * 43 + "\n")
+        return super().adapter_flags("--token-file", path, *more)
+
+    def token(self, name):
+        done = subprocess.run(
+            [program(), "token", "create", "--name", name, "--scope", "adapter", "--data",
+             self.server.data], env=clean_env(), text=True, capture_output=True, check=True)
+        return done.stdout
+
+    def test_token(self):
+        """401 in words; a token file that is mended is read again."""
+        self.token("other")  # from now on the API wants one
+        eventually(lambda: any("401" in line and "remote.token_file" in line
+                               for line in self.adapter.lines), "401 in words", SECONDS)
+        path = os.path.join(self.api.dir, "token")
+        with open(path + ".new", "w", encoding="utf-8") as f:
+            f.write(self.token("hs"))
+        os.rename(path + ".new", path)
+        eventually(lambda: any("works again" in line for line in self.adapter.lines), "mended",
+                   SECONDS)
+
+
+if __name__ == "__main__":
+    unittest.main(verbosity=2)

@@ -71,6 +71,24 @@ HFD_MUST_CHECK hfd_rc hfd_db_exec(struct hfd_db *db, const char *sql, struct hfd
  * @return HFD_OK, HFD_CORRUPT (the first finding), HFD_IO
  */
 HFD_MUST_CHECK hfd_rc hfd_db_check(struct hfd_db *db, struct hfd_err *err);
+/** Gives the size of the database as the connection sees it. */
+HFD_MUST_CHECK hfd_rc hfd_db_bytes(struct hfd_db *db, int64_t *out, struct hfd_err *err);
+
+struct hfd_db_copy;
+/**
+ * Begins a copy of what a reader's transaction sees. Changes meanwhile do not disturb it.
+ * @param from  a reader in a transaction, which stays open until the copy is closed
+ * @param path  of an empty file
+ * @param out   gives; NULL on failure
+ * @return HFD_OK, HFD_LIMIT (the disk is full), HFD_IO, HFD_NOMEM
+ */
+HFD_MUST_CHECK hfd_rc hfd_db_copy_open(struct hfd_db *from, const char *path,
+                                       struct hfd_db_copy **out, struct hfd_err *err);
+/** Copies some pages. @param done  the file is whole. Returns as hfd_db_copy_open. */
+HFD_MUST_CHECK hfd_rc hfd_db_copy_step(struct hfd_db_copy *copy, bool *done, struct hfd_err *err);
+/** Takes; accepts a pointer to NULL. */
+void hfd_db_copy_close(struct hfd_db_copy **copy);
+
 /** The schema version in the file; 0 = empty. */
 HFD_MUST_CHECK hfd_rc hfd_db_schema_version(struct hfd_db *db, int64_t *out, struct hfd_err *err);
 HFD_MUST_CHECK hfd_rc hfd_db_set_schema_version(struct hfd_db *db, int64_t version,

@@ -13,6 +13,7 @@ struct hfd_store {
     struct hfd_writer writer;
     struct hfd_readers readers;
     atomic_uint readers_open; /* hfd_store_reader */
+    atomic_bool backing_up;   /* there is a hfd_backup */
 };
 
 #endif

@@ -158,6 +158,19 @@ static bool is_near(const struct hfd_steady *s, int64_t offset_us)
            limit_to(off_us, OFF_MAX_US) == off_us;
 }
 
+bool hfd_steady_reach(struct hfd_steady *s, int64_t at_us)
+{
+    const int64_t mono_us = hfd_clock_mono_us(s->under);
+    int64_t offset_us;
+
+    if (at_us <= mono_us + atomic_load(&s->offset_us))
+        return true;
+    if (__builtin_sub_overflow(at_us, mono_us, &offset_us) || !is_near(s, offset_us))
+        return false;
+    start_at(s, offset_us);
+    return true;
+}
+
 /*
  * Reads the offset that was saved since the same boot.
  * @return false: there is none, or it cannot be right

@@ -50,6 +50,13 @@ void hfd_steady_init(struct hfd_steady *s, const struct hfd_clock *under);
 HFD_MUST_CHECK hfd_rc hfd_steady_resume(struct hfd_steady *s, const char *path,
                                         struct hfd_err *err);
 /**
+ * Moves the clock on to a time, if it is behind: rows of a restored store have such times. It then
+ * approaches the wall clock, as after a jump.
+ * @return false: the time is more than ten years ahead, and nothing changed
+ * Thread: before any thread reads the time.
+ */
+bool hfd_steady_reach(struct hfd_steady *s, int64_t at_us);
+/**
  * Saves the present offset.
  * @return HFD_OK, HFD_IO
  * Thread: shut-down.

@@ -30,17 +30,46 @@ hfd_rc hfd_ring_uses(struct hfd_txn *tx, const struct hfd_key_view *key, int64_t
                              out, err);
 }
 
+/* Counts the rows that need a key which the ring may lack. */
+static hfd_rc uses_of(struct hfd_txn *tx, const struct hfd_ring_key_row *row, int64_t *out,
+                      struct hfd_err *err)
+{
+    struct hfd_key_view key = {.active = false};
+    size_t len = 0;
+
+    (void)sodium_hex2bin(key.id, sizeof(key.id), row->id.p, row->id.len, NULL, &len, NULL);
+    return hfd_ring_uses(tx, &key, out, err);
+}
+
+hfd_rc hfd_ring_needed(struct hfd_txn *tx, struct hfd_arena *mem, struct hfd_ring_ids *out,
+                       struct hfd_err *err)
+{
+    struct hfd_ring_key_list stored;
+    hfd_rc rc = hfd_ring_key_row_list(tx, mem, &stored, err);
+
+    *out = (struct hfd_ring_ids){NULL, 0};
+    if (rc != HFD_OK)
+        return rc;
+    out->items = hfd_arena_array(mem, stored.count + 1, sizeof(*out->items));
+    if (out->items == NULL)
+        return hfd_fail_nomem(err, "list the keys that rows need");
+    for (size_t i = 0; rc == HFD_OK && i < stored.count; i++) {
+        int64_t uses;
+
+        rc = uses_of(tx, &stored.rows[i], &uses, err);
+        if (rc == HFD_OK && uses > 0)
+            out->items[out->count++] = stored.rows[i].id;
+    }
+    return rc;
+}
+
 /* A key that the ring has no more: forgotten, unless something needs it. */
 static hfd_rc miss_key(struct hfd_txn *tx, const struct hfd_ring_call *call,
                        const struct hfd_ring_key_row *row, struct hfd_err *err)
 {
-    struct hfd_key_view key = {.active = false};
     int64_t uses;
-    size_t len = 0;
-    hfd_rc rc;
+    hfd_rc rc = uses_of(tx, row, &uses, err);
 
-    (void)sodium_hex2bin(key.id, sizeof(key.id), row->id.p, row->id.len, NULL, &len, NULL);
-    rc = hfd_ring_uses(tx, &key, &uses, err);
     if (rc == HFD_OK && uses > 0)
         return hfd_fail(err, HFD_CONFLICT,
                         "key ring %.80s lacks key %.*s, which %lld rows need: put its line back "

@@ -30,4 +30,16 @@ HFD_MUST_CHECK hfd_rc hfd_ring_check(struct hfd_txn *tx, void *arg, struct hfd_e
 HFD_MUST_CHECK hfd_rc hfd_ring_uses(struct hfd_txn *tx, const struct hfd_key_view *key,
                                     int64_t *out, struct hfd_err *err);
 
+/** Ids of keys, in hex. */
+struct hfd_ring_ids {
+    hfd_slice *items;
+    size_t count;
+};
+/**
+ * Lists the keys that rows need, whatever ring is loaded.
+ * @param out  in mem
+ */
+HFD_MUST_CHECK hfd_rc hfd_ring_needed(struct hfd_txn *tx, struct hfd_arena *mem,
+                                      struct hfd_ring_ids *out, struct hfd_err *err);
+
 #endif

@@ -3,10 +3,10 @@
 
 #include "driver/base/file.h"
 #include "handlers/auth/token.h"
-#include "handlers/http/tls.h"
 
 #include <curl/curl.h>
 #include <sodium.h>
+#include <unistd.h>
 
 #define TIMEOUT_S 10L
 #define URL_MAX 512
@@ -157,4 +157,22 @@ bool hfd_cli_ask_openly(const struct hfd_settings *s, const char *path, struct h
                         const char **why)
 {
     return ask(s, &(struct question){.path = path}, body, why);
+}
+
+hfd_rc hfd_cli_find(struct hfd_settings *s, struct hfd_cli_server *out, struct hfd_err *err)
+{
+    const char *token = hfd_cli_local_token_path(s);
+    hfd_rc rc = HFD_OK;
+
+    find_server(s);
+    format_url(s, "", out->url);
+    out->config = (struct hfd_client_config){
+        .url = out->url,
+        .socket_path = socket_path(s),
+        .token_file = token != NULL && access(token, R_OK) == 0 ? token : NULL};
+    if (s->tls_cert_file.len > 0) {
+        rc = hfd_tls_pin(s, out->pin, err);
+        out->config.pin = out->pin;
+    }
+    return rc;
 }

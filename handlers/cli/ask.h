@@ -6,6 +6,8 @@
 #define HFD_CLI_ASK_H
 
 #include "handlers/cli/cli.h"
+#include "handlers/client/http.h"
+#include "handlers/http/tls.h"
 
 #define HFD_CLI_ANSWER_MAX_BYTES ((size_t)8 * 1024 * 1024)
 
@@ -22,5 +24,19 @@ bool hfd_cli_ask(struct hfd_settings *s, const char *path, struct hfd_buf *body,
  */
 bool hfd_cli_ask_openly(const struct hfd_settings *s, const char *path, struct hfd_buf *body,
                         const char **why);
+
+/** The way to the running server of these settings, for hfd_client_open. */
+struct hfd_cli_server {
+    struct hfd_client_config config; /* borrows from the rest, and from the settings */
+    char url[512];
+    char pin[HFD_TLS_PIN_MAX];
+};
+/**
+ * Finds its ops listener, and the token that it leaves for commands of its user.
+ * @param out  must not move
+ * @return HFD_OK, HFD_IO (the certificate of tls.cert_file cannot be read)
+ */
+HFD_MUST_CHECK hfd_rc hfd_cli_find(struct hfd_settings *s, struct hfd_cli_server *out,
+                                   struct hfd_err *err);
 
 #endif

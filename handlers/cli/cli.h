@@ -14,15 +14,16 @@
     X(CUT_SHORT,  1, "cut short: a second SIGTERM or SIGINT, or the output cannot be written; " \
                      "health: the server does not live, or is not ready; check: a rule is broken; " \
                      "apply, get, wait, delete: the operation failed; " \
-                     "list, status: the server refuses") \
+                     "list, status, backup: the server refuses") \
     X(USAGE,      2, "unknown command or flag, or a bad setting") \
     X(FOUND,      3, "doctor: problems or orphans found") \
     X(ABSENT,     4, "get, wait, status: there is no such resource") \
     X(ADDRESS,   69, "cannot listen on an address; commands of the client: the server cannot be reached") \
     X(INTERNAL,  70, "out of memory, or the store failed; a restart recovers all acknowledged work") \
-    X(DATA,      73, "cannot create, lock or use the data folder or a file in it") \
+    X(DATA,      73, "cannot create, lock or use the data folder or a file in it; backup, restore: FILE cannot be " \
+                     "written, or is damaged") \
     X(UNDER_WAY, 75, "apply, wait, delete: still under way when the time was over, or at Ctrl-C") \
-    X(KEYS,      78, "the key ring is unreadable, or missing although there is data")
+    X(KEYS,      78, "the key ring is unreadable, or missing although there is data, or lacks a key that is needed")
 
 /* name, arguments, what it does */
 #define HFD_COMMAND_LIST(X) \
@@ -44,6 +45,9 @@
     X(status,  "[GURESID] [FLAGS]", "show what needs attention, or one resource in full") \
     X(check,   "URL --input FILE [--update FILE] [FLAGS]", \
       "check any Humanitec driver against the Driver API 0.9.3") \
+    X(backup,  "FILE [--ops-url URL] [--token-file FILE] [--ca-file FILE] [SETTINGS]", \
+      "write a copy of the data of the running server to FILE") \
+    X(restore, "FILE [SETTINGS]", "make the data folder from a backup") \
     X(version, "", "print the version") \
     X(help,    "[COMMAND]", "print this text")
 
@@ -59,7 +63,10 @@
     X(token,  "--expires", "DURATION",       "create: the token is not valid after this time") \
     X(config, "--origin",  NULL,             "show: where each value comes from") \
     X(doctor, "--json",    NULL,             "print one JSON document") \
-    X(health, "--ready",   NULL,             "ask whether it is ready, not whether it lives")
+    X(health, "--ready",   NULL,             "ask whether it is ready, not whether it lives") \
+    X(backup, "--ops-url", "URL",            "the ops listener of the server (HFD_OPS_URL); without it, that of the settings") \
+    X(backup, "--token-file", "FILE",        "a bearer token with the scope admin (HFD_TOKEN_FILE)") \
+    X(backup, "--ca-file", "FILE",           "certificates to trust")
 /* clang-format on */
 
 #define HFD_EXIT_ENUM_(name, status, text) HFD_EXIT_##name = (status),

@@ -65,12 +65,22 @@ static hfd_rc take_place(struct hfd_flags *flags, const char *arg, struct hfd_er
     return HFD_OK;
 }
 
+/* A flag of others takes the next argument too, unless it has its value or a flag follows. */
+static int take_rest(struct hfd_flags *flags, int at, int argc, const char *const *argv)
+{
+    flags->rest[flags->rest_count++] = argv[at];
+    if (strchr(argv[at], '=') == NULL && at + 1 < argc && argv[at + 1][0] != '-')
+        flags->rest[flags->rest_count++] = argv[++at];
+    return at;
+}
+
 hfd_rc hfd_flags_read(struct hfd_flags *flags, int argc, const char *const *argv,
                       struct hfd_err *err)
 {
     hfd_rc rc = read_environment(flags, err);
 
     flags->place_count = 0;
+    flags->rest_count = 0;
     for (int i = 0; rc == HFD_OK && i < argc; i++) {
         const struct hfd_flag *f;
         const char *value;
@@ -80,6 +90,10 @@ hfd_rc hfd_flags_read(struct hfd_flags *flags, int argc, const char *const *argv
             continue;
         }
         f = find(flags, argv[i], &value);
+        if (f == NULL && flags->rest != NULL) {
+            i = take_rest(flags, i, argc, argv);
+            continue;
+        }
         if (f == NULL)
             return hfd_fail(err, HFD_INVALID, "unknown flag %.60s", argv[i]);
         if (f->kind == HFD_FLAG_SWITCH && value == NULL) {

@@ -36,6 +36,12 @@ struct hfd_flags {
     size_t count;
     const char *places[HFD_FLAG_PLACES_MAX]; /* results: the arguments that are no flags */
     size_t place_count;
+    /*
+     * Takes flags that are not in the table, with their values: settings. NULL = they are an error.
+     * In: room for all arguments; out: rest_count.
+     */
+    const char **rest;
+    int rest_count;
 };
 
 /**

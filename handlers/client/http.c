@@ -13,6 +13,7 @@
 #define TOKEN_MAX_BYTES 16384
 #define HEAD_MAX_BYTES ((size_t)256 * 1024)
 #define CONNECT_TIMEOUT_US (10 * HFD_US_PER_S)
+#define SILENCE_MAX_S 600L
 #define US_PER_MS INT64_C(1000)
 #define WAIT_PIECE_US (INT64_C(200) * US_PER_MS)
 
@@ -87,10 +88,23 @@ void hfd_client_close(struct hfd_client_http **http)
 
 /* ---- one request ---- */
 
+/* A request on its way. */
+struct transfer {
+    CURL *easy;
+    struct curl_slist *headers;
+    const struct hfd_client_request *request;
+    struct hfd_client_answer *answer;
+};
+
 static size_t on_body(char *p, size_t size, size_t n, void *arg)
 {
-    struct hfd_client_answer *answer = arg;
+    const struct transfer *t = arg;
+    struct hfd_client_answer *answer = t->answer;
+    long status = 0;
 
+    if (t->request->take != NULL &&
+        curl_easy_getinfo(t->easy, CURLINFO_RESPONSE_CODE, &status) == CURLE_OK && status == 200)
+        return t->request->take(t->request->take_ctx, (hfd_slice){p, size * n}) ? size * n : 0;
     hfd_buf_add(&answer->body, (hfd_slice){p, size * n});
     return answer->body.rc == HFD_OK ? size * n : 0;
 }
@@ -120,13 +134,6 @@ static bool add_headers(const struct hfd_client_http *http, const struct hfd_cli
     return ok && hfd_curlx_bearer_add(list, &http->token);
 }
 
-/* A request on its way. */
-struct transfer {
-    CURL *easy;
-    struct curl_slist *headers;
-    struct hfd_client_answer *answer;
-};
-
 /* Sets the URL: the base without its last slashes, and the path behind it. */
 static CURLcode set_url(const struct hfd_client_http *http, CURL *easy, const char *path)
 {
@@ -137,9 +144,32 @@ static CURLcode set_url(const struct hfd_client_http *http, CURL *easy, const ch
     return hfd_curlx_set_url(easy, pieces, sizeof(pieces) / sizeof(pieces[0]));
 }
 
-static bool set_options(const struct hfd_client_http *http, const struct transfer *t,
-                        const struct hfd_client_request *r)
+/* The way to the server, and what it is known by. */
+static CURLcode set_server(CURL *easy, const struct hfd_client_config *config)
 {
+    CURLcode code = CURLE_OK;
+
+    if (config->timeout_us == 0) {
+        HFD_CURLX_SET(code, easy, CURLOPT_LOW_SPEED_LIMIT, 1L);
+        HFD_CURLX_SET(code, easy, CURLOPT_LOW_SPEED_TIME, SILENCE_MAX_S);
+    }
+    if (config->ca_file != NULL)
+        HFD_CURLX_SET(code, easy, CURLOPT_CAINFO, config->ca_file);
+    if (config->socket_path != NULL)
+        HFD_CURLX_SET(code, easy, CURLOPT_UNIX_SOCKET_PATH, config->socket_path);
+    if (config->pin != NULL) {
+        HFD_CURLX_SET(code, easy, CURLOPT_SSL_VERIFYPEER, 0L);
+        HFD_CURLX_SET(code, easy, CURLOPT_SSL_VERIFYHOST, 0L);
+        HFD_CURLX_SET(code, easy, CURLOPT_PINNEDPUBLICKEY, config->pin);
+    }
+    if (config->pin != NULL || config->socket_path != NULL)
+        HFD_CURLX_SET(code, easy, CURLOPT_PROXY, "");
+    return code;
+}
+
+static bool set_options(const struct hfd_client_http *http, struct transfer *t)
+{
+    const struct hfd_client_request *r = t->request;
     const struct hfd_curlx_limits limits = {.connect_timeout_us = CONNECT_TIMEOUT_US,
                                             .timeout_us = http->config.timeout_us,
                                             .proxy_of_environment = true};
@@ -151,12 +181,12 @@ static bool set_options(const struct hfd_client_http *http, const struct transfe
         code = hfd_curlx_set_method(t->easy, r->method, r->body);
     HFD_CURLX_SET(code, t->easy, CURLOPT_HTTPHEADER, t->headers);
     HFD_CURLX_SET(code, t->easy, CURLOPT_WRITEFUNCTION, on_body);
-    HFD_CURLX_SET(code, t->easy, CURLOPT_WRITEDATA, t->answer);
+    HFD_CURLX_SET(code, t->easy, CURLOPT_WRITEDATA, t);
     HFD_CURLX_SET(code, t->easy, CURLOPT_HEADERFUNCTION, on_head);
     HFD_CURLX_SET(code, t->easy, CURLOPT_HEADERDATA, t->answer);
     HFD_CURLX_SET(code, t->easy, CURLOPT_PRIVATE, t->answer);
-    if (http->config.ca_file != NULL)
-        HFD_CURLX_SET(code, t->easy, CURLOPT_CAINFO, http->config.ca_file);
+    if (code == CURLE_OK)
+        code = set_server(t->easy, &http->config);
     return code == CURLE_OK;
 }
 
@@ -172,8 +202,9 @@ static void begin(struct hfd_client_http *http, const struct hfd_client_request 
     hfd_buf_init(&t->answer->head, HEAD_MAX_BYTES);
     hfd_buf_init(&t->answer->body, HFD_CLIENT_ANSWER_MAX_BYTES);
     t->headers = NULL;
+    t->request = r;
     t->easy = curl_easy_init();
-    if (t->easy == NULL || !add_headers(http, r, &t->headers) || !set_options(http, t, r) ||
+    if (t->easy == NULL || !add_headers(http, r, &t->headers) || !set_options(http, t) ||
         curl_multi_add_handle(http->multi, t->easy) != CURLM_OK)
         say_why(t->answer, "the request cannot be made");
 }

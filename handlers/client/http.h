@@ -16,10 +16,12 @@ struct hfd_client_http;
 
 /** Texts are borrowed until close. */
 struct hfd_client_config {
-    const char *url;        /* the base: a GUResID comes behind it */
-    const char *token_file; /* NULL = no token */
-    const char *ca_file;    /* NULL = the system's certificates */
-    int64_t timeout_us;     /* of one request */
+    const char *url;         /* the base: a GUResID comes behind it */
+    const char *token_file;  /* NULL = no token */
+    const char *ca_file;     /* NULL = the system's certificates */
+    int64_t timeout_us;      /* of one request; 0 = as long as something arrives */
+    const char *socket_path; /* a Unix socket in place of the host; NULL = none */
+    const char *pin;         /* of the server's key, in place of its certificate; NULL = none */
 };
 
 struct hfd_client_header {
@@ -29,13 +31,18 @@ struct hfd_client_header {
 
 #define HFD_CLIENT_HEADERS_MAX 4
 
+/** Takes a piece of the body of a 200. @return false to end the request */
+typedef bool hfd_client_take_fn(void *ctx, hfd_slice piece);
+
 /** Texts are borrowed until the answer is there. */
 struct hfd_client_request {
     const char *method;
     const char *path; /* behind the base URL, encoded: "3c0a19" */
     struct hfd_client_header headers[HFD_CLIENT_HEADERS_MAX];
     size_t header_count;
-    hfd_slice body; /* JSON; p is NULL for none */
+    hfd_slice body;           /* JSON; p is NULL for none */
+    hfd_client_take_fn *take; /* NULL = the answer keeps its body */
+    void *take_ctx;
 };
 
 struct hfd_client_answer {

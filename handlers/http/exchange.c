@@ -17,6 +17,7 @@
 #include "handlers/http/headers.h"
 #include "handlers/http/later.h"
 #include "handlers/http/peer.h"
+#include "handlers/http/pieces.h"
 #include "handlers/http/reply.h"
 #include "handlers/http/sending.h"
 
@@ -47,6 +48,8 @@ void hfd_exchange_unref(struct hfd_exchange *x)
         return;
     hfd_exchange_leave_flight(x);
     hfd_sending_end(&x->sending);
+    if (x->at_end != NULL)
+        x->at_end(x->at_end_arg);
     hfd_arena_fini(&x->mem);
     hfd_buf_fini(&x->body);
     hfd_budget_give(&x->loop->server->memory, x->kept_bytes + x->sending.copy_bytes);
@@ -147,6 +150,7 @@ void hfd_exchange_reply(struct hfd_exchange *x, const struct hfd_reply *reply)
     const bool bare = reply->status == 204 || reply->status == 304;
     const bool has_body = reply->content_type != NULL && !bare;
     struct hfd_encoding encoding;
+    const size_t bytes = reply->pieces != NULL ? reply->pieces->length : reply->body.len;
     hfd_slice body = HFD_SLICE_NONE;
 
     HFD_CHECK_OBJ(x, HFD_EXCHANGE_MAGIC);
@@ -155,11 +159,11 @@ void hfd_exchange_reply(struct hfd_exchange *x, const struct hfd_reply *reply)
     hfd_exchange_leave_flight(x);
     hfd_counter_add(x->loop->counter, x->match.route, x->view.method, reply->status,
                     hfd_loop_mono_us(x->loop) - x->started_us);
-    log_request(x, "request", reply->status, has_body ? reply->body.len : 0);
+    log_request(x, "request", reply->status, has_body ? bytes : 0);
 
     req->res.status = reply->status;
     req->res.reason = hfd_status_text(reply->status);
-    req->res.content_length = bare ? SIZE_MAX : has_body ? reply->body.len : 0;
+    req->res.content_length = bare ? SIZE_MAX : has_body ? bytes : 0;
     encoding = hfd_encoding_choose(x, reply);
     if (encoding.gzip)
         encoding.gzip =
@@ -173,8 +177,13 @@ void hfd_exchange_reply(struct hfd_exchange *x, const struct hfd_reply *reply)
      * h2o reads the last Connection header only, and takes anything but "keep-alive" for "close".
      */
     req->http1_is_persistent = x->conn->head.keep_alive && !x->loop->draining;
-    if (has_body && x->view.method != HFD_METHOD_HEAD)
+    if (has_body && x->view.method != HFD_METHOD_HEAD) {
+        if (reply->pieces != NULL) {
+            hfd_pieces_start(reply->pieces, x);
+            return;
+        }
         body = reply->body;
+    }
     hfd_sending_start(&x->sending, req, body);
 }
 
@@ -276,19 +285,9 @@ bool hfd_exchange_set_caller(struct hfd_exchange *x, hfd_slice name)
     return x->caller.p != NULL;
 }
 
-hfd_slice hfd_exchange_path_token(const struct hfd_exchange *x)
-{
-    return x->path_token;
-}
-
 bool hfd_exchange_is_proxied(const struct hfd_exchange *x)
 {
     return hfd_peer_is_trusted(hfd_exchange_app(x)->settings, x->conn->sock);
-}
-
-struct hfd_conn *hfd_exchange_conn(const struct hfd_exchange *x)
-{
-    return x->conn;
 }
 
 struct hfd_arena *hfd_exchange_mem(struct hfd_exchange *x)
@@ -399,6 +398,14 @@ void hfd_exchange_update(struct hfd_exchange *x, hfd_txn_fn *fn, void *arg, hfd_
     submit(x, hfd_store_update, fn, arg, then);
 }
 
+void hfd_exchange_step(struct hfd_exchange *x, hfd_txn_fn *fn, void *arg, hfd_then_fn *then)
+{
+    x->viewing = true;
+    submit(x, hfd_store_view, fn, arg, then);
+    if (!x->job_out)
+        x->viewing = false;
+}
+
 /* Refuses new lists while requests and answers in progress have all the memory. */
 static void submit_view(struct hfd_exchange *x, hfd_txn_fn *fn, void *arg, hfd_then_fn *then)
 {
@@ -408,10 +415,7 @@ static void submit_view(struct hfd_exchange *x, hfd_txn_fn *fn, void *arg, hfd_t
         then(x, arg, hfd_fail(&err, HFD_NOMEM, "http.memory_max is in use"), &err);
         return;
     }
-    x->viewing = true;
-    submit(x, hfd_store_view, fn, arg, then);
-    if (!x->job_out)
-        x->viewing = false;
+    hfd_exchange_step(x, fn, arg, then);
 }
 
 void hfd_exchange_view(struct hfd_exchange *x, hfd_txn_fn *fn, void *arg, hfd_then_fn *then)

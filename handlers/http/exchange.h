@@ -59,6 +59,12 @@ void hfd_exchange_view(struct hfd_exchange *x, hfd_txn_fn *fn, void *arg, hfd_th
 void hfd_exchange_view_short(struct hfd_exchange *x, hfd_txn_fn *fn, void *arg, hfd_then_fn *then);
 
 /**
+ * As hfd_exchange_view, also while http.memory_max is in use: for one of the many short jobs of a
+ * request that needs no memory for its answer.
+ */
+void hfd_exchange_step(struct hfd_exchange *x, hfd_txn_fn *fn, void *arg, hfd_then_fn *then);
+
+/**
  * Returns the buffer of the answer, empty, for a job to fill. While the job is out it belongs to
  * the job. It is freed with the exchange; hfd_exchange_reply is to send its bytes.
  */

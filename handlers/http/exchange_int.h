@@ -34,6 +34,8 @@ struct hfd_exchange {
     struct hfd_buf body; /* of the answer; kept until it is sent */
     int64_t kept_bytes;  /* of body, taken from the memory of the server */
     hfd_then_fn *then;
+    void (*at_end)(void *arg); /* NULL = none; see pieces.h */
+    void *at_end_arg;
     struct hfd_later *later; /* the answer that waits, in mem; NULL = none */
     bool counted;            /* counted in server->in_flight */
     bool replied;
@@ -55,9 +57,15 @@ void hfd_exchange_unref(struct hfd_exchange *x);
 /** Copies the name of the caller. Returns false if memory is short. */
 bool hfd_exchange_set_caller(struct hfd_exchange *x, hfd_slice name);
 /** Returns the token of the path; empty if there is none. */
-hfd_slice hfd_exchange_path_token(const struct hfd_exchange *x);
+static inline hfd_slice hfd_exchange_path_token(const struct hfd_exchange *x)
+{
+    return x->path_token;
+}
 /** Returns the connection of a request that is not answered yet. */
-struct hfd_conn *hfd_exchange_conn(const struct hfd_exchange *x);
+static inline struct hfd_conn *hfd_exchange_conn(const struct hfd_exchange *x)
+{
+    return x->conn;
+}
 /** Answers with 401 after a time; at once if too many answers wait. */
 void hfd_exchange_refuse_later(struct hfd_exchange *x, const struct hfd_err *err, int64_t delay_us);
 /** Handles a request of h2o. */

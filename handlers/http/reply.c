@@ -46,7 +46,7 @@ _Static_assert(HFD_DAMAGED == HFD_RC_COUNT - 1, "a new code behind the last one 
 static const struct { int status; const char *text; } status_texts[] = {
     {200, "OK"}, {201, "Created"}, {202, "Accepted"}, {204, "No Content"}, {304, "Not Modified"}, {400, "Bad Request"}, {401, "Unauthorized"}, {404, "Not Found"}, {403, "Forbidden"}, {405, "Method Not Allowed"},
     {408, "Request Timeout"}, {409, "Conflict"}, {413, "Content Too Large"}, {414, "URI Too Long"}, {417, "Expectation Failed"}, {422, "Unprocessable Content"},
-    {421, "Misdirected Request"}, {431, "Request Header Fields Too Large"}, {500, "Internal Server Error"}, {501, "Not Implemented"}, {503, "Service Unavailable"},
+    {421, "Misdirected Request"}, {431, "Request Header Fields Too Large"}, {500, "Internal Server Error"}, {501, "Not Implemented"}, {503, "Service Unavailable"}, {507, "Insufficient Storage"},
 };
 /* clang-format on */
 
@@ -112,7 +112,7 @@ static hfd_slice public_message(const struct hfd_problem *p, int status, char *o
         n = snprintf(out, cap,
                      "the service cannot do this at the moment; try again later (request %.*s)",
                      HFD_SLICE_FMT(p->request_id));
-    else if (p->rc == HFD_DAMAGED)
+    else if (p->rc == HFD_DAMAGED || status == 507)
         n = snprintf(out, cap, "%s (request %.*s)", message, HFD_SLICE_FMT(p->request_id));
     else if (status >= 500)
         n = snprintf(out, cap, "an internal error occurred (request %.*s)",

@@ -8,6 +8,7 @@
 #include "handlers/http/routes.h"
 
 #include "handlers/http/admin.h"
+#include "handlers/http/backup_api.h"
 #include "handlers/http/docs_api.h"
 #include "handlers/http/driver_api.h"
 #include "handlers/http/fleet_api.h"
@@ -56,6 +57,7 @@ const struct hfd_route hfd_routes[] = {
     OPS(ADMIN,       GET,    "/admin/orphans",        "orphans",     hfd_admin_list_orphans),
     OPS(ADMIN,       DELETE, "/admin/orphans/{id}",   "orphan",      hfd_admin_delete_orphan),
     OPS(ADMIN,       GET,    "/admin/tokens",         "tokens",      hfd_tokens_api_list),
+    OPS(ADMIN,       GET,    "/admin/backup",         "backup",      hfd_backup_api),
 
     DRIVER(DRIVER,      GET,    "/{guresid}",          "resource",       get),
     DRIVER(DRIVER,      PUT,    "/{guresid}",          "resource",       put),

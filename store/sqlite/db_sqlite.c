@@ -38,6 +38,11 @@ void hfd_db_set_vfs(const char *name)
     seams.vfs = name != NULL ? name : VFS_DEFAULT;
 }
 
+const char *hfd_db_vfs(void)
+{
+    return seams.vfs;
+}
+
 void hfd_db_set_synchronous(const char *level)
 {
     seams.levels.synchronous = level;

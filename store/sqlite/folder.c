@@ -155,8 +155,10 @@ hfd_rc hfd_folder_open(const char *dir, struct hfd_folder *f, struct hfd_err *er
         rc = take_lock(f, dir, err);
     if (rc == HFD_OK)
         rc = make_db_file(f, dir, err);
-    if (rc == HFD_OK)
+    if (rc == HFD_OK) {
+        (void)unlinkat(f->dir_fd, HFD_FOLDER_BACKUP_NAME, 0);
         warn_of_others(f, dir);
+    }
     if (rc != HFD_OK)
         hfd_folder_close(f);
     return rc;

@@ -12,6 +12,7 @@
 
 #define HFD_FOLDER_DB_NAME "store.db"
 #define HFD_FOLDER_LOCK_NAME "lock"
+#define HFD_FOLDER_BACKUP_NAME "backup.tmp" /* a copy that is being made */
 
 struct hfd_folder {
     int dir_fd;  /* -1 = closed */
@@ -29,7 +30,8 @@ enum hfd_folder_fs hfd_folder_fs_kind(unsigned long magic);
 
 /**
  * Makes `dir` (mode 0700) if absent, but not its parents, and takes the lock. Makes an empty
- * database file (mode 0600) if absent, so that SQLite's own files inherit the mode.
+ * database file (mode 0600) if absent, so that SQLite's own files inherit the mode. Removes the
+ * copy of a backup that a kill cut short.
  * @param f  gives on HFD_OK; close with hfd_folder_close
  * @return HFD_OK, HFD_CONFLICT (another process holds it; the message has its pid), HFD_IO
  */

@@ -1,0 +1,242 @@
+/*
+ * hyperfleet-driver backup: writes what GET /admin/backup of a running server sends to a file. The
+ * file gets its name when it is whole and its checksum was compared. Thread: main.
+ */
+#include "driver/base/base.h"
+#include "driver/base/clock.h"
+#include "driver/base/file.h"
+#include "driver/base/jsonx.h"
+#include "handlers/cli/ask.h"
+#include "handlers/cli/backup_file.h"
+#include "handlers/client/flags.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <signal.h>
+#include <unistd.h>
+
+#define OUTPUT_MAX 16384
+#define MEM_MAX ((size_t)65536)
+
+struct request {
+    const char *file, *ops_url, *token_file, *ca_file;
+    const char **rest; /* settings */
+    int rest_count;
+    struct hfd_settings *settings; /* NULL with --ops-url */
+    int fd;                        /* of the part */
+    int failed;                    /* errno of a write; 0 = none */
+};
+
+/* The file before it has its name; the handler of signals removes it. */
+static char part[PATH_MAX];
+
+static void on_signal(int number)
+{
+    (void)number;
+    (void)unlink(part);
+    _exit(HFD_EXIT_CUT_SHORT);
+}
+
+/* ---- the file ---- */
+
+static enum hfd_exit open_part(struct request *r)
+{
+    const struct sigaction action = {.sa_handler = on_signal};
+    struct stat st;
+
+    if (stat(r->file, &st) == 0 && !S_ISREG(st.st_mode))
+        return hfd_cli_fail(HFD_EXIT_DATA, "backup", "%s: it is not a regular file", r->file);
+    if (snprintf(part, sizeof(part), "%s.part", r->file) >= (int)sizeof(part))
+        return hfd_cli_fail(HFD_EXIT_USAGE, "backup", "FILE is too long");
+    r->fd = open(part, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600);
+    if (r->fd < 0 || fchmod(r->fd, 0600) != 0)
+        return hfd_cli_fail(HFD_EXIT_DATA, "backup", "write %s: %s", part, strerror(errno));
+    (void)sigaction(SIGINT, &action, NULL);
+    (void)sigaction(SIGTERM, &action, NULL);
+    (void)sigaction(SIGHUP, &action, NULL);
+    return HFD_EXIT_OK;
+}
+
+static bool take_piece(void *ctx, hfd_slice piece)
+{
+    struct request *r = ctx;
+
+    while (piece.len > 0) {
+        const ssize_t n = write(r->fd, piece.p, piece.len);
+
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n <= 0) {
+            r->failed = n < 0 ? errno : EIO;
+            return false;
+        }
+        piece = (hfd_slice){piece.p + n, piece.len - (size_t)n};
+    }
+    return true;
+}
+
+/* Compares the checksum, and gives the file its name, on disk. */
+static hfd_rc finish_file(struct request *r, struct hfd_arena *mem, struct hfd_backup_note *note,
+                          struct hfd_err *err)
+{
+    hfd_rc rc = hfd_backup_file_note(r->fd, mem, note, err);
+
+    if (rc == HFD_OK)
+        rc = hfd_backup_file_copy(r->fd, note, -1, err);
+    if (rc != HFD_OK)
+        return rc;
+    if (fsync(r->fd) != 0 || rename(part, r->file) != 0 || hfd_file_sync_parent(r->file) != 0)
+        return hfd_fail(err, HFD_IO, "it cannot be written: %s", strerror(errno));
+    return HFD_OK;
+}
+
+/* ---- the request ---- */
+
+static enum hfd_exit refused(const struct hfd_client_answer *answer)
+{
+    const char *message = NULL;
+    json_t *doc = NULL;
+
+    if (hfd_json_parse(hfd_buf_slice(&answer->body), &doc, NULL) == HFD_OK)
+        message = json_string_value(json_object_get(doc, "message"));
+    (void)hfd_cli_fail(HFD_EXIT_CUT_SHORT, "backup", "the server answers %d: %s", answer->status,
+                       message != NULL ? message : "is this the URL of its ops listener?");
+    json_decref(doc);
+    return HFD_EXIT_CUT_SHORT;
+}
+
+static enum hfd_exit receive(struct request *r, struct hfd_client_http *http, const char *url)
+{
+    const struct hfd_client_request get = {
+        .method = "GET", .path = "admin/backup", .take = take_piece, .take_ctx = r};
+    struct hfd_client_answer answer;
+    enum hfd_exit status = HFD_EXIT_OK;
+
+    hfd_client_send(http, &(struct hfd_client_batch){&get, &answer, 1});
+    if (r->failed != 0)
+        status = hfd_cli_fail(HFD_EXIT_DATA, "backup", "write %s: %s", part, strerror(r->failed));
+    else if (answer.status == 0)
+        status = hfd_cli_fail(HFD_EXIT_ADDRESS, "backup", "%s: %s", url, answer.why);
+    else if (answer.status != 200)
+        status = refused(&answer);
+    hfd_client_answer_fini(&answer);
+    return status;
+}
+
+static enum hfd_exit fetch(struct request *r)
+{
+    struct hfd_cli_server server = {
+        .config = {.url = r->ops_url, .token_file = r->token_file, .ca_file = r->ca_file}};
+    struct hfd_client_http *http = NULL;
+    struct hfd_err err = {0};
+    enum hfd_exit status;
+    hfd_rc rc = HFD_OK;
+
+    if (r->settings != NULL) {
+        rc = hfd_cli_find(r->settings, &server, &err);
+        if (r->token_file != NULL)
+            server.config.token_file = r->token_file;
+    }
+    if (rc == HFD_OK)
+        rc = hfd_client_open(&server.config, &http, &err);
+    if (rc != HFD_OK)
+        return hfd_cli_fail(rc == HFD_NOMEM ? HFD_EXIT_INTERNAL : HFD_EXIT_USAGE, "backup", "%s",
+                            err.msg);
+    status = receive(r, http, server.config.url);
+    hfd_client_close(&http);
+    return status;
+}
+
+/* ---- the command ---- */
+
+static enum hfd_exit report(const struct request *r, const struct hfd_backup_note *note)
+{
+    char taken[HFD_TIME_TEXT_MAX];
+    struct hfd_buf b;
+
+    hfd_buf_init(&b, OUTPUT_MAX);
+    (void)hfd_time_format_s(note->taken_us, taken);
+    hfd_buf_addf(&b, "%s: %lld resource%s as of %s, %lld bytes\n", r->file,
+                 (long long)note->resources, note->resources == 1 ? "" : "s", taken,
+                 (long long)note->bytes + (long long)HFD_BACKUP_NOTE_BYTES);
+    if (note->key_count == 0) {
+        hfd_buf_lit(&b, "It needs no key.\n");
+    } else {
+        hfd_buf_addf(&b, "It needs key%s", note->key_count == 1 ? "" : "s");
+        for (size_t i = 0; i < note->key_count; i++)
+            hfd_buf_addf(&b, "%s %.*s", i > 0 ? "," : "", HFD_SLICE_FMT(note->keys[i]));
+        hfd_buf_lit(&b, " of the key ring.\nThe key ring is not in it: keep a copy of the key ring "
+                        "in another place.\n");
+    }
+    return hfd_cli_print("backup", &b);
+}
+
+static enum hfd_exit run(struct request *r)
+{
+    struct hfd_backup_note note;
+    struct hfd_err err = {0};
+    struct hfd_arena mem;
+    enum hfd_exit status;
+    hfd_rc rc;
+
+    if (hfd_base_init(&err) != HFD_OK)
+        return hfd_cli_fail(HFD_EXIT_INTERNAL, "backup", "%s", err.msg);
+    status = open_part(r);
+    if (status != HFD_EXIT_OK)
+        return status;
+    status = fetch(r);
+    hfd_arena_init(&mem, MEM_MAX);
+    if (status == HFD_EXIT_OK) {
+        rc = finish_file(r, &mem, &note, &err);
+        status = rc == HFD_OK ? report(r, &note)
+                              : hfd_cli_fail(HFD_EXIT_DATA, "backup", "%s: %s", r->file, err.msg);
+    }
+    (void)close(r->fd);
+    (void)unlink(part); /* unless it has its name */
+    hfd_arena_fini(&mem);
+    return status;
+}
+
+/* The settings say where the server on this machine is. */
+static enum hfd_exit load_settings(struct request *r)
+{
+    struct hfd_cli_args args = {.argc = r->rest_count, .argv = r->rest};
+
+    if (r->ops_url == NULL)
+        return hfd_cli_settings("backup", &args, &r->settings);
+    return r->rest_count == 0
+               ? HFD_EXIT_OK
+               : hfd_cli_fail(HFD_EXIT_USAGE, "backup", "%s: not with --ops-url", r->rest[0]);
+}
+
+enum hfd_exit hfd_cmd_backup(int argc, const char *const *argv)
+{
+    struct request r = {.rest = calloc((size_t)argc + 1, sizeof(char *)), .fd = -1};
+    const struct hfd_flag table[] = {
+        {"--ops-url", "HFD_OPS_URL", HFD_FLAG_TEXT, &r.ops_url, "URL", "the ops listener"},
+        {"--token-file", "HFD_TOKEN_FILE", HFD_FLAG_TEXT, &r.token_file, "FILE", "a bearer token"},
+        {"--ca-file", NULL, HFD_FLAG_TEXT, &r.ca_file, "FILE", "certificates to trust"},
+    };
+    struct hfd_flags flags = {
+        .table = table, .count = sizeof(table) / sizeof(table[0]), .rest = r.rest};
+    struct hfd_err err = {0};
+    enum hfd_exit status = HFD_EXIT_OK;
+
+    if (r.rest == NULL)
+        return hfd_cli_fail(HFD_EXIT_INTERNAL, "backup", "out of memory");
+    hfd_log_set_level(HFD_LOG_ERROR);
+    if (hfd_flags_read(&flags, argc, argv, &err) != HFD_OK)
+        status = hfd_cli_fail(HFD_EXIT_USAGE, "backup", "%s", err.msg);
+    else if (flags.place_count != 1)
+        status = hfd_cli_fail(HFD_EXIT_USAGE, "backup", "expected the name of one file");
+    r.file = flags.places[0];
+    r.rest_count = flags.rest_count;
+    if (status == HFD_EXIT_OK)
+        status = load_settings(&r);
+    if (status == HFD_EXIT_OK)
+        status = run(&r);
+    hfd_settings_free(r.settings);
+    free(r.rest);
+    return status;
+}

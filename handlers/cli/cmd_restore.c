@@ -1,0 +1,334 @@
+/*
+ * hyperfleet-driver restore: makes a data folder from a backup. It checks the backup in a folder of
+ * its own, and moves the database to its place at the end. Thread: main.
+ */
+#include "driver/base/base.h"
+#include "driver/base/clock.h"
+#include "driver/base/file.h"
+#include "driver/base/steady.h"
+#include "driver/core/keyring_file.h"
+#include "driver/core/ring_check.h"
+#include "handlers/cli/backup_file.h"
+#include "handlers/cli/cli.h"
+#include "handlers/client/flags.h"
+#include "store/sqlite/folder.h"
+#include "store/store.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <unistd.h>
+
+#define OUTPUT_MAX 16384
+#define MEM_MAX ((size_t)65536)
+#define DRAFT "/restore.tmp" /* the folder, in the data folder */
+#define FINDINGS_SHOWN 5
+
+struct restore {
+    const char *file;
+    struct hfd_settings *settings;
+    struct hfd_arena mem;
+    int fd; /* of FILE */
+    struct hfd_backup_note note;
+    const char *keys_path;
+    struct hfd_keyring *ring; /* NULL = there is none, and no row needs one */
+    const char *db_path, *draft, *draft_db;
+    bool has_draft;
+    size_t damaged; /* rows */
+};
+
+static enum hfd_exit fail(hfd_rc rc, const char *subject, const char *msg)
+{
+    return hfd_cli_fail(rc == HFD_NOMEM ? HFD_EXIT_INTERNAL : HFD_EXIT_DATA, "restore", "%s: %s",
+                        subject, msg);
+}
+
+/* ---- before anything is written ---- */
+
+static enum hfd_exit set_paths(struct restore *r)
+{
+    const char *data = r->settings->data.p;
+
+    r->keys_path = hfd_cli_keys_path(r->settings);
+    r->db_path = hfd_arena_printf(&r->mem, "%s/" HFD_FOLDER_DB_NAME, data).p;
+    r->draft = hfd_arena_printf(&r->mem, "%s" DRAFT, data).p;
+    r->draft_db = hfd_arena_printf(&r->mem, "%s" DRAFT "/" HFD_FOLDER_DB_NAME, data).p;
+    if (r->keys_path != NULL && r->db_path != NULL && r->draft != NULL && r->draft_db != NULL)
+        return HFD_EXIT_OK;
+    return hfd_cli_fail(HFD_EXIT_INTERNAL, "restore", "out of memory");
+}
+
+static enum hfd_exit open_file(struct restore *r)
+{
+    struct hfd_err err = {0};
+    hfd_rc rc;
+
+    r->fd = open(r->file, O_RDONLY | O_CLOEXEC);
+    if (r->fd < 0)
+        return fail(HFD_IO, r->file, strerror(errno));
+    rc = hfd_backup_file_note(r->fd, &r->mem, &r->note, &err);
+    return rc == HFD_OK ? HFD_EXIT_OK : fail(rc, r->file, err.msg);
+}
+
+/* A database, or a log without one, is data. */
+static enum hfd_exit refuse_data(struct restore *r)
+{
+    static const char *const suffixes[] = {"", "-wal"};
+
+    for (size_t i = 0; i < sizeof(suffixes) / sizeof(suffixes[0]); i++) {
+        const char *path = hfd_arena_printf(&r->mem, "%s%s", r->db_path, suffixes[i]).p;
+
+        if (path == NULL)
+            return hfd_cli_fail(HFD_EXIT_INTERNAL, "restore", "out of memory");
+        if (access(path, F_OK) == 0 || errno != ENOENT)
+            return fail(HFD_CONFLICT, path,
+                        "there is data already, and a backup is not restored over it. Stop the "
+                        "server and move this file away, or give another folder with --data");
+    }
+    return HFD_EXIT_OK;
+}
+
+static enum hfd_exit miss_keys(const struct restore *r, const char *why)
+{
+    struct hfd_buf b;
+    hfd_slice ids;
+
+    hfd_buf_init(&b, HFD_BACKUP_NOTE_BYTES);
+    for (size_t i = 0; i < r->note.key_count; i++)
+        hfd_buf_addf(&b, "%s%.*s", i > 0 ? ", " : "", HFD_SLICE_FMT(r->note.keys[i]));
+    if (hfd_buf_finish(&b, &ids, NULL) != HFD_OK)
+        ids = HFD_SLICE("those of its note");
+    (void)hfd_cli_fail(HFD_EXIT_KEYS, "restore",
+                       "%s. The backup needs these keys: %.*s. Put a copy of the key ring to %s "
+                       "first, or name it with --keys",
+                       why, HFD_SLICE_FMT(ids), r->keys_path);
+    hfd_buf_fini(&b);
+    return HFD_EXIT_KEYS;
+}
+
+static bool has_key(const struct hfd_keyring *ring, hfd_slice id)
+{
+    struct hfd_key_view key;
+
+    for (size_t i = 0; i < hfd_keyring_count(ring); i++) {
+        hfd_keyring_view(ring, i, &key);
+        if (hfd_slice_is(id, key.name))
+            return true;
+    }
+    return false;
+}
+
+static enum hfd_exit check_ids(struct restore *r)
+{
+    struct hfd_err err = {0};
+    hfd_rc rc = hfd_keyring_load(r->keys_path, &r->ring, &err);
+
+    if (rc == HFD_NOT_FOUND)
+        return r->note.key_count == 0 ? HFD_EXIT_OK : miss_keys(r, "there is no key ring");
+    if (rc != HFD_OK)
+        return hfd_cli_fail(rc == HFD_NOMEM ? HFD_EXIT_INTERNAL : HFD_EXIT_KEYS, "restore", "%s",
+                            err.msg);
+    for (size_t i = 0; i < r->note.key_count; i++)
+        if (!has_key(r->ring, r->note.keys[i]))
+            return miss_keys(r, "the key ring lacks a key");
+    return HFD_EXIT_OK;
+}
+
+/* ---- the draft ---- */
+
+static void remove_draft(const struct restore *r)
+{
+    static const char *const names[] = {HFD_FOLDER_DB_NAME, HFD_FOLDER_DB_NAME "-wal",
+                                        HFD_FOLDER_DB_NAME "-shm", HFD_FOLDER_LOCK_NAME};
+    const int dir = open(r->draft, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
+
+    for (size_t i = 0; dir >= 0 && i < sizeof(names) / sizeof(names[0]); i++)
+        (void)unlinkat(dir, names[i], 0);
+    if (dir >= 0)
+        (void)close(dir);
+    (void)rmdir(r->draft);
+}
+
+static enum hfd_exit copy_file(struct restore *r)
+{
+    struct hfd_err err = {0};
+    hfd_rc rc = hfd_cli_make_data(r->settings, &err);
+    int to;
+
+    if (rc != HFD_OK)
+        return hfd_cli_fail(HFD_EXIT_DATA, "restore", "%s", err.msg);
+    remove_draft(r); /* of a restore that was cut short */
+    if (mkdir(r->draft, 0700) != 0)
+        return fail(HFD_IO, r->draft, strerror(errno));
+    r->has_draft = true;
+    to = open(r->draft_db, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+    if (to < 0)
+        return fail(HFD_IO, r->draft_db, strerror(errno));
+    rc = hfd_backup_file_copy(r->fd, &r->note, to, &err);
+    if (rc == HFD_OK && fsync(to) != 0)
+        rc = hfd_fail(&err, HFD_IO, "its copy cannot be written: %s", strerror(errno));
+    (void)close(to);
+    return rc == HFD_OK ? HFD_EXIT_OK : fail(rc, r->file, err.msg);
+}
+
+static void show_damage(void *ctx, const char *text)
+{
+    struct restore *r = ctx;
+
+    if (r->damaged++ < FINDINGS_SHOWN)
+        (void)hfd_cli_fail(HFD_EXIT_DATA, "restore", "%s: %s", r->file, text);
+}
+
+/* Runs in the writer: the checks of a server that stands still. */
+static hfd_rc txn_check(struct hfd_txn *tx, void *arg, struct hfd_err *err)
+{
+    struct restore *r = arg;
+    hfd_rc rc = hfd_txn_check(tx, err);
+
+    r->damaged = 0;
+    return rc == HFD_OK ? hfd_txn_check_rows(tx, show_damage, r, err) : rc;
+}
+
+/* Opens the draft as a server does: an older database is brought up to date. */
+static enum hfd_exit check_draft(struct restore *r)
+{
+    const struct hfd_store_config config = {.dir = r->draft, .readers = 1};
+    struct hfd_ring_call ring = {.ring = r->ring, .path = r->keys_path, .look = true};
+    struct hfd_store *store = NULL;
+    struct hfd_err err = {0};
+    bool keys_differ = false;
+    hfd_rc rc = hfd_store_open(&config, &store, &err);
+
+    if (rc == HFD_OK)
+        rc = hfd_store_update_wait(store, txn_check, r, &err);
+    if (rc == HFD_OK && r->damaged > 0)
+        rc = hfd_fail(&err, HFD_DAMAGED, "%zu damaged rows. Use another backup", r->damaged);
+    if (rc == HFD_OK && r->ring != NULL) {
+        rc = hfd_store_update_wait(store, hfd_ring_check, &ring, &err);
+        keys_differ = rc == HFD_INVALID || rc == HFD_CONFLICT;
+    }
+    hfd_store_close(&store);
+    if (keys_differ)
+        return hfd_cli_fail(HFD_EXIT_KEYS, "restore", "%s", err.msg);
+    return rc == HFD_OK ? HFD_EXIT_OK : fail(rc, r->file, err.msg);
+}
+
+/* ---- the place ---- */
+
+/* The clock of the data is not behind what the rows say. */
+static enum hfd_exit set_clock(struct restore *r)
+{
+    const char *path = hfd_arena_printf(&r->settings->mem, "%s/clock", r->settings->data.p).p;
+    struct hfd_steady clock;
+    struct hfd_err err = {0};
+    hfd_rc rc;
+
+    if (path == NULL)
+        return hfd_cli_fail(HFD_EXIT_INTERNAL, "restore", "out of memory");
+    hfd_steady_init(&clock, &hfd_clock_boot);
+    rc = hfd_steady_resume(&clock, path, &err);
+    if (rc == HFD_OK && !hfd_steady_reach(&clock, r->note.clock_us))
+        (void)fprintf(stderr,
+                      "hyperfleet-driver restore: the clock of this machine is years behind the "
+                      "backup: set it right before the server starts\n");
+    if (rc == HFD_OK)
+        rc = hfd_steady_save(&clock, path, &err);
+    return rc == HFD_OK ? HFD_EXIT_OK : fail(rc, path, err.msg);
+}
+
+/* Nothing of the draft but the database has content, so that moving it moves all. */
+static enum hfd_exit move_draft(struct restore *r)
+{
+    const char *log = hfd_arena_printf(&r->mem, "%s-wal", r->draft_db).p;
+    struct stat st;
+
+    if (log == NULL)
+        return hfd_cli_fail(HFD_EXIT_INTERNAL, "restore", "out of memory");
+    if (stat(log, &st) == 0 && st.st_size > 0)
+        return fail(HFD_IO, log, "it could not be copied into the database");
+    if (renameat2(AT_FDCWD, r->draft_db, AT_FDCWD, r->db_path, RENAME_NOREPLACE) != 0)
+        return fail(HFD_IO, r->db_path,
+                    errno == EEXIST ? "a server has made data meanwhile" : strerror(errno));
+    if (hfd_file_sync_parent(r->db_path) != 0)
+        return fail(HFD_IO, r->db_path, strerror(errno));
+    return HFD_EXIT_OK;
+}
+
+static enum hfd_exit report(const struct restore *r)
+{
+    char taken[HFD_TIME_TEXT_MAX];
+    struct hfd_buf b;
+
+    hfd_buf_init(&b, OUTPUT_MAX);
+    (void)hfd_time_format_s(r->note.taken_us, taken);
+    hfd_buf_addf(&b, "%s: restored %lld resource%s as of %s\n", r->settings->data.p,
+                 (long long)r->note.resources, r->note.resources == 1 ? "" : "s", taken);
+    hfd_buf_addf(&b, "The backup lacks all changes after %s:\n", taken);
+    hfd_buf_lit(&b,
+                "* A resource that was ordered later comes back by its cookie, with the next PUT "
+                "of its orchestrator.\n");
+    hfd_buf_lit(&b, "* Until then its clusters at a remote HyperFleet, or made through HyperShift, "
+                    "are orphans.\n"
+                    "  List them: hyperfleet-driver doctor.\n");
+    hfd_buf_lit(&b, "* A resource that was changed later has its earlier order until the next "
+                    "PUT.\n");
+    hfd_buf_lit(&b, "* A resource that was deleted later is back: delete it again.\n");
+    if (r->ring == NULL)
+        hfd_buf_addf(&b,
+                     "There is no key ring: make one with `hyperfleet-driver keygen --keys "
+                     "%s` before the start.\n",
+                     r->keys_path);
+    return hfd_cli_print("restore", &b);
+}
+
+static enum hfd_exit run(struct restore *r)
+{
+    static enum hfd_exit (*const steps[])(struct restore * r) = {set_paths, open_file, refuse_data,
+                                                                 check_ids, copy_file, check_draft,
+                                                                 set_clock, move_draft};
+    struct hfd_err err = {0};
+    enum hfd_exit status = HFD_EXIT_OK;
+
+    if (hfd_base_init(&err) != HFD_OK)
+        return hfd_cli_fail(HFD_EXIT_INTERNAL, "restore", "%s", err.msg);
+    hfd_arena_init(&r->mem, MEM_MAX);
+    for (size_t i = 0; status == HFD_EXIT_OK && i < sizeof(steps) / sizeof(steps[0]); i++)
+        status = steps[i](r);
+    if (r->has_draft)
+        remove_draft(r);
+    if (status == HFD_EXIT_OK)
+        status = report(r);
+    if (r->fd >= 0)
+        (void)close(r->fd);
+    hfd_keyring_free(r->ring);
+    hfd_arena_fini(&r->mem);
+    return status;
+}
+
+enum hfd_exit hfd_cmd_restore(int argc, const char *const *argv)
+{
+    struct hfd_flags flags = {.rest = calloc((size_t)argc + 1, sizeof(char *))};
+    struct restore r = {.fd = -1};
+    struct hfd_err err = {0};
+    enum hfd_exit status = HFD_EXIT_OK;
+
+    if (flags.rest == NULL)
+        return hfd_cli_fail(HFD_EXIT_INTERNAL, "restore", "out of memory");
+    hfd_log_set_level(HFD_LOG_ERROR);
+    (void)umask(077);
+    if (hfd_flags_read(&flags, argc, argv, &err) != HFD_OK)
+        status = hfd_cli_fail(HFD_EXIT_USAGE, "restore", "%s", err.msg);
+    else if (flags.place_count != 1)
+        status = hfd_cli_fail(HFD_EXIT_USAGE, "restore", "expected the name of one file");
+    r.file = flags.places[0];
+    if (status == HFD_EXIT_OK) {
+        struct hfd_cli_args args = {.argc = flags.rest_count, .argv = flags.rest};
+
+        status = hfd_cli_settings("restore", &args, &r.settings);
+    }
+    if (status == HFD_EXIT_OK)
+        status = run(&r);
+    hfd_settings_free(r.settings);
+    free(flags.rest);
+    return status;
+}

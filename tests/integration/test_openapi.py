@@ -17,6 +17,8 @@ from pacemaker import document, lost_fencing
 METHODS = ("get", "put", "post", "patch", "delete")
 # Statuses that need a broken store, or more load than a test makes.
 UNSEEN = ("500", "503")
+# test_backup.py sees these.
+UNSEEN_PAIRS = {("getBackup", "409"), ("getBackup", "507")}
 SCHEMA = """\
 components:
   schemas:
@@ -108,7 +110,8 @@ class Schemas:
         assert re.search(arg, value), "%s: %r does not match %s" % (at, value, arg)
 
     def rule_format(self, _, arg, value, at, __):
-        assert arg in ("date-time", "int32", "int64"), "%s: format %s is not known" % (at, arg)
+        known = ("date-time", "int32", "int64", "binary")
+        assert arg in known, "%s: format %s is not known" % (at, arg)
         if arg == "date-time":
             parse_time(value)
         elif arg == "int32":
@@ -336,7 +339,8 @@ class OpenApi(Case):
         self.assertEqual(len(response["content"]), 1)
         ((ctype, content),) = response["content"].items()
         self.assertEqual(answer.header("Content-Type").split(";")[0], ctype, where)
-        value = answer.json if ctype.endswith("json") else answer.body.decode("utf-8")
+        value = (answer.json if ctype.endswith("json") else
+                 answer.body.decode("latin-1" if ctype.endswith("octet-stream") else "utf-8"))
         self.schemas.check(content["schema"], value, where)
 
     def driver_walk(self, suffix, prefix, make):
@@ -576,6 +580,7 @@ class OpenApi(Case):
         self.call("deleteOrphan", 202, id=made.json["id"])
         self.assertIn("deleted_time", self.call("listOrphans", 200).json["items"][0])
         self.assertEqual(self.call("listTokens", 200).json, {"items": []})
+        self.call("getBackup", 200)
         self.call("deleteOrphan", 404, id="2none")
         self.call("deleteOrphan", 409, id=plain.json["id"])
 
@@ -608,7 +613,7 @@ class OpenApi(Case):
         self.walk_orphans()
         for oid, (_, _, op, _) in self.operations.items():
             for status in op["responses"]:
-                if status == "default" or status in UNSEEN:
+                if status == "default" or status in UNSEEN or (oid, status) in UNSEEN_PAIRS:
                     continue
                 self.assertIn((oid, status), self.answers,
                               "the document declares what no answer showed")

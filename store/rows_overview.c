@@ -28,8 +28,8 @@ static const struct {
     [HFD_OVERVIEW_LABEL]   = {"SELECT " COLUMNS "p.name, f.labels FROM fleet_label l CROSS JOIN fleet f CROSS JOIN part p"
                               " CROSS JOIN resource r WHERE l.kind IN (1, 2) AND l.key = ?1 AND l.value = ?2 AND f.seq = l.fleet_seq"
                               " AND p.fleet_id = f.id AND p.kind = f.kind AND r.guresid = p.guresid AND r.kind = p.kind", false, true},
-    [HFD_OVERVIEW_TROUBLE] = {SELECT(BOTH) " WHERE r.state IN (1, 2, 5) UNION ALL " SELECT(BOTH) " WHERE r.state = 4 UNION ALL "
-                              SELECT(BOTH) " WHERE r.state = 3 AND r.degraded = 1", false, false},
+    [HFD_OVERVIEW_TROUBLE] = {SELECT(NO_NAME) " WHERE r.state IN (1, 2, 5) UNION ALL " SELECT(NO_NAME) " WHERE r.state = 4 UNION ALL "
+                              SELECT(NO_NAME) " WHERE r.state = 3 AND r.degraded = 1", false, false},
     [HFD_OVERVIEW_QUIET]   = {SELECT(NO_NAME) " WHERE r.seq > ?1 AND r.state = 3 AND r.degraded = 0 ORDER BY r.seq", true, false},
     [HFD_OVERVIEW_NEWEST]  = {SELECT(NO_NAME) " WHERE r.seq < ?1 ORDER BY r.seq DESC", true, false},
 };

@@ -26,7 +26,7 @@ enum hfd_overview_way {
     HFD_OVERVIEW_NAMED,   /* all, without labels */
     HFD_OVERVIEW_ALL,     /* all */
     HFD_OVERVIEW_LABEL,   /* those with the label key=value */
-    HFD_OVERVIEW_TROUBLE, /* all but what is ready and not degraded */
+    HFD_OVERVIEW_TROUBLE, /* all but what is ready and not degraded, without name and labels */
     HFD_OVERVIEW_QUIET,   /* what is ready and not degraded, with seq above `from`, in their order;
                              without name and labels */
     HFD_OVERVIEW_NEWEST   /* all with seq below `from`, the newest first; likewise */

@@ -6,6 +6,7 @@ operator. It checks each object strictly without storing it, and pods by the Pod
 `restricted`.
 """
 import copy
+import http.client
 import json
 import os
 import re
@@ -19,12 +20,13 @@ import unittest
 import real
 import test_kubernetes
 import yaml
-from lib import Client, ROOT, cluster_input, clean_env, eventually, guresid, program
+from lib import ROOT, cluster_input, clean_env, eventually, guresid, program
 
 HELM = ("helm.sh/helm/v3/cmd/helm", "v3.22.0")
 OPERATOR = "github.com/prometheus-operator/prometheus-operator@v0.85.0"
 CHART = os.path.join(ROOT, "docker/helm/hyperfleet-driver")
 NAMESPACE = "hyperfleet"
+GROUP = 65532  # of the pod, and its user
 MONITORING = ("servicemonitors", "prometheusrules")
 # Name -> values. Each is rendered, linted, checked by the program, and offered to the API server.
 SETS = {
@@ -194,25 +196,57 @@ class Render(HelmCase):
 class Started(HelmCase):
     """The program with the variables and files that the chart gives it."""
 
+    @staticmethod
+    def mount(folder, files):
+        """Makes a volume as the kubelet does: links to a folder with a time, and for pods with a
+        group files that this group may read.
+        """
+        os.makedirs(folder, exist_ok=True)
+        there = tempfile.mkdtemp(prefix="..", dir=folder)
+        os.chmod(there, 0o755)
+        for name, text in files.items():
+            path = os.path.join(there, name)
+            with open(path, "w", encoding="utf-8") as f:
+                f.write(text)
+            os.chmod(path, 0o440)
+            if os.geteuid() == 0:
+                os.chown(path, 0, GROUP)
+            if not os.path.islink(os.path.join(folder, name)):
+                os.symlink("..data/" + name, os.path.join(folder, name))
+        os.symlink(os.path.basename(there), os.path.join(folder, "..new"))
+        os.replace(os.path.join(folder, "..new"), os.path.join(folder, "..data"))
+
     def place(self, docs, files):
-        """Makes the pod's file system below a folder; gives the variables."""
+        """Makes the pod's file system below a folder; gives the variables and the flags."""
         root = tempfile.mkdtemp(dir=self.dir)
+        for folder in (self.dir, root):
+            os.chmod(folder, 0o755)
         pod = self.one(docs, "StatefulSet")["spec"]["template"]["spec"]
         driver = pod["containers"][0]
         config = [d for d in docs if d["kind"] == "ConfigMap"
                   and not d["metadata"]["name"].endswith("dashboard")][0]["data"]
-        for mount in driver["volumeMounts"]:
-            folder = root + mount["mountPath"]
-            os.makedirs(folder, exist_ok=True)
-            for name, text in (config if mount["name"] == "config"
-                               else files.get(mount["name"], {})).items():
-                with open(os.path.join(folder, name), "w", encoding="utf-8") as f:
-                    f.write(text)
-                os.chmod(os.path.join(folder, name), 0o640 if mount["name"] != "keys" else 0o600)
+        mounts = driver["volumeMounts"] + [m for c in pod.get("initContainers", [])
+                                           for m in c["volumeMounts"]]
+        for name, path in {(m["name"], m["mountPath"]) for m in mounts}:
+            if name in ("data", "keys"):
+                os.makedirs(root + path)
+                if os.geteuid() == 0:
+                    os.chown(root + path, 0, GROUP)
+                    os.chmod(root + path, 0o2775)
+            else:
+                self.mount(root + path, config if name == "config" else files.get(name, {}))
+        for container in pod.get("initContainers", []):
+            real.run([re.sub("^/", root + "/", word) for word in container["command"]],
+                     **self.account())
         env = {e["name"]: re.sub(r"(^|,)/", r"\1%s/" % root, e["value"]) for e in driver["env"]
                if e["name"].startswith("HFD_")}
         flags = [re.sub("=/", "=%s/" % root, flag) for flag in driver["command"][2:]]
         return clean_env(env), flags
+
+    @staticmethod
+    def account():
+        """The user and the group of the pod, if this test may become another user."""
+        return {"user": GROUP, "group": GROUP, "extra_groups": []} if os.geteuid() == 0 else {}
 
     def files(self):
         """The token, and the content of the Secrets: made by the program and openssl."""
@@ -233,7 +267,7 @@ class Started(HelmCase):
             with open(os.path.join(at, name), encoding="utf-8") as f:
                 return f.read()
         return token, {
-            "tokens": {"tokens": text("tokens")}, "keys": {"keys": text("keys")},
+            "tokens": {"tokens": text("tokens")}, "keys-secret": {"keys": text("keys")},
             "operator": {"operator.pem": public}, "remote": {"token": "x"},
             "issuers": {"issuers.yaml": "issuers: []\n"},
             "tls": {"tls.crt": text("crt"), "tls.key": text("key")},
@@ -255,51 +289,78 @@ class Started(HelmCase):
                 self.assertEqual(len(flags), 1 if name == "all" else 0)
                 done = subprocess.run([program(), "config", "check", *flags], env=env, text=True,
                                       stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=60,
-                                      check=False)
+                                      check=False, **self.account())
                 self.assertEqual(done.returncode, 0, done.stdout)
 
-    def test_it_serves(self):
-        """The smallest set serves: probes answer, and the token orders a cluster. The commands of
-        the manual for the running pod work there.
+    def serve(self, values, files):
+        """Starts the server as the pod would, with ports of its own. Gives its root, its variables
+        and a connection.
         """
-        token, files = self.files()
-        env, _ = self.place(self.render(SETS["smallest"]), files)
-        ports = [free_port(), free_port()]
+        env, _ = self.place(self.render(values), files)
         self.assertEqual((env["HFD_LISTEN"], env["HFD_OPS_LISTEN"]),
                          ("0.0.0.0:8000", "0.0.0.0:8080"))
+        ports = [free_port(), free_port()]
         env["HFD_LISTEN"], env["HFD_OPS_LISTEN"] = ("127.0.0.1:%d" % p for p in ports)
         with open(os.path.join(self.dir, "log"), "w", encoding="utf-8") as log:
-            proc = subprocess.Popen([program(), "serve"], env=env, stderr=log, stdout=log)
-        self.addCleanup(proc.wait)
-        self.addCleanup(proc.terminate)
+            self.proc = subprocess.Popen([program(), "serve"], env=env, stderr=log, stdout=log,
+                                         **self.account())
+        self.addCleanup(self.proc.wait)
+        self.addCleanup(self.proc.terminate)
         ready = [program(), "health", "--ready"]
         eventually(lambda: subprocess.run(ready, env=env, check=False, stdout=subprocess.DEVNULL,
                                           stderr=subprocess.DEVNULL).returncode == 0, "ready")
-        conn = real.lib.http.client.HTTPConnection("127.0.0.1", ports[0], timeout=30)
+        conn = http.client.HTTPConnection("127.0.0.1", ports[0], timeout=30)
         self.addCleanup(conn.close)
-        for headers, status in (({}, 401), ({"Authorization": "Bearer " + token}, 202)):
-            conn.request("PUT", "/" + guresid(), json.dumps(cluster_input()), headers)
-            answer = conn.getresponse()
-            answer.read()
-            self.assertEqual(answer.status, status)
-        for command in (["keygen", "--rotate"], ["doctor"], ["token", "list"]):
-            real.run([program(), *command], env=env)
-        proc.send_signal(signal.SIGHUP)
-        eventually(lambda: "key ring reloaded" in self.log(), "the new key is in use")
-        more = real.run([program(), "token", "create", "--name", "portal", "--scope", "view"],
-                        env=env).strip()
+        return env["HFD_CONFIG"].split("/etc/")[0], env, conn
 
-        def portal():
-            conn.request("GET", "/api/driver/v1/resources",
-                         headers={"Authorization": "Bearer " + more})
-            answer = conn.getresponse()
-            answer.read()
-            return answer.status == 200
-        eventually(portal, "the new token is taken up")
+    @staticmethod
+    def order(conn, token):
+        """The status of a new order."""
+        conn.request("PUT", "/" + guresid(), json.dumps(cluster_input()),
+                     {"Authorization": "Bearer " + token} if token else {})
+        answer = conn.getresponse()
+        answer.read()
+        return answer.status
 
     def log(self):
         with open(os.path.join(self.dir, "log"), encoding="utf-8") as f:
             return f.read()
+
+    def test_it_serves(self):
+        """The smallest set serves: probes answer, and the token orders a cluster. The commands of
+        the manual for the running pod work there. A changed Secret is taken up.
+        """
+        token, files = self.files()
+        root, env, conn = self.serve(SETS["smallest"], files)
+        self.assertEqual((self.order(conn, None), self.order(conn, token)), (401, 202))
+        for command in (["keygen", "--rotate"], ["doctor"], ["token", "list"]):
+            real.run([program(), *command], env=env, **self.account())
+        self.proc.send_signal(signal.SIGHUP)
+        eventually(lambda: "key ring reloaded" in self.log(), "the new key is in use")
+        other, files = self.files()
+        self.assertEqual(self.order(conn, other), 401)
+        self.mount(os.path.join(root, "etc/hyperfleet-driver/tokens"), files["tokens"])
+        eventually(lambda: self.order(conn, other) == 202, "the new token is taken up")
+        self.assertEqual(self.order(conn, token), 401)
+
+    def test_a_key_ring_of_a_secret(self):
+        """The pod copies the key ring of a Secret to memory: the program wants a file of its own.
+        Without the copy it does not start.
+        """
+        token, files = self.files()
+        values = dict(SETS["smallest"], keys={"secret": "keys"})
+        root, env, conn = self.serve(values, files)
+        self.assertEqual(self.order(conn, token), 202)
+        self.assertNotIn("made a new key ring", self.log())
+        with open(root + "/run/hyperfleet-driver/keys/keys", encoding="utf-8") as ring:
+            self.assertEqual(ring.read(), files["keys-secret"]["keys"])
+        done = subprocess.run([program(), "doctor"], env=dict(env, HFD_KEYS=root + "/secret/keys"),
+                              stdout=subprocess.PIPE, check=False, text=True, **self.account())
+        self.assertIn("symbolic link", done.stdout)
+        driver = self.one(self.render(values), "StatefulSet")["spec"]["template"]["spec"][
+            "containers"][0]
+        self.assertEqual([m["readOnly"] for m in driver["volumeMounts"] if m["name"] == "keys"],
+                         [True], "a rotation in the pod would be lost")
 
 
 class Server(HelmCase):

@@ -30,6 +30,7 @@ GROUP = 65532  # of the pod, and its user
 MONITORING = ("servicemonitors", "prometheusrules")
 # Name -> values. Each is rendered, linted, checked by the program, and offered to the API server.
 SETS = {
+    "default": {},
     "smallest": {"auth": {"tokensSecret": "tokens"}},
     "all": {
         "auth": {"tokensSecret": "tokens", "operatorKeysSecret": "operator",
@@ -75,7 +76,7 @@ REFUSED = [
     ({"replicaCount": -1}, "replicaCount"),
     ({"replicaCount": "1"}, "replicaCount"),
     ({"auth": {"tokensSecret": ""}}, "nothing to log in with"),
-    ({"auth": {"insecureNoAuth": True}}, "auth.insecureNoAuth has no effect"),
+    ({"auth": {"insecureNoAuth": True, "issuersSecret": "x"}}, "auth.insecureNoAuth has no effect"),
     ({"hypershift": {"enabled": True}, "backend": {"url": "https://x"}}, "leave backend.url empty"),
     ({"tls": {"clientCaSecret": "x"}}, "tls.clientCaSecret needs tls.secret"),
     ({"backend": {"tokenSecret": "x"}}, "need backend.url"),
@@ -198,8 +199,8 @@ class Started(HelmCase):
 
     @staticmethod
     def mount(folder, files):
-        """Makes a volume as the kubelet does: links to a folder with a time, and for pods with a
-        group files that this group may read.
+        """Makes a volume as the kubelet does: links to files of a folder with a time. The group of
+        the pod may read them.
         """
         os.makedirs(folder, exist_ok=True)
         there = tempfile.mkdtemp(prefix="..", dir=folder)
@@ -283,7 +284,7 @@ class Started(HelmCase):
             values = copy.deepcopy(values)
             if name in ("all", "manual"):  # this is no pod
                 values["hypershift"]["kubeconfigSecret"] = "management"
-                values["auth"]["issuersSecret"] = ""
+                values.get("auth", {}).pop("issuersSecret", None)
             with self.subTest(name):
                 env, flags = self.place(self.render(values), files)
                 self.assertEqual(len(flags), 1 if name == "all" else 0)

@@ -58,8 +58,8 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
 {{- if not (or .Values.auth.tokensSecret .Values.auth.operatorKeysSecret .Values.auth.issuersSecret .Values.auth.insecureNoAuth) -}}
 {{- fail "auth: nothing to log in with. Set auth.tokensSecret, auth.operatorKeysSecret or auth.issuersSecret, or auth.insecureNoAuth=true for a test. Make a token: hyperfleet-driver token create --name orchestrator --scope driver --auth-tokens-file tokens; then kubectl create secret generic hyperfleet-driver-tokens --from-file=tokens" -}}
 {{- end -}}
-{{- if and .Values.auth.insecureNoAuth (or .Values.auth.tokensSecret .Values.auth.operatorKeysSecret .Values.auth.issuersSecret) -}}
-{{- fail "auth.insecureNoAuth has no effect beside something to log in with: remove one of them" -}}
+{{- if and .Values.auth.insecureNoAuth (or .Values.auth.operatorKeysSecret .Values.auth.issuersSecret) -}}
+{{- fail "auth.insecureNoAuth has no effect beside auth.operatorKeysSecret and auth.issuersSecret: remove one of them" -}}
 {{- end -}}
 {{- if and .Values.hypershift.enabled .Values.backend.url -}}
 {{- fail "hypershift.enabled works with the embedded HyperFleet: leave backend.url empty" -}}
@@ -79,7 +79,7 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
 {{- define "hfd.env" -}}
 {{- $made := dict "HFD_CONFIG" "/etc/hyperfleet-driver/config/config.yaml" "HFD_DATA" "/data/driver" "HFD_LISTEN" "0.0.0.0:8000" "HFD_OPS_LISTEN" "0.0.0.0:8080" -}}
 {{- with .Values.auth -}}
-{{- if .tokensSecret -}}{{- $_ := set $made "HFD_AUTH_TOKENS_FILE" "/etc/hyperfleet-driver/tokens/tokens" -}}{{- end -}}
+{{- if and .tokensSecret (not .insecureNoAuth) -}}{{- $_ := set $made "HFD_AUTH_TOKENS_FILE" "/etc/hyperfleet-driver/tokens/tokens" -}}{{- end -}}
 {{- if .issuersSecret -}}{{- $_ := set $made "HFD_AUTH_ISSUERS" "/etc/hyperfleet-driver/issuers/issuers.yaml" -}}{{- end -}}
 {{- if .operatorKeysSecret -}}
 {{- $files := list -}}
@@ -118,7 +118,9 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
 {{- define "hfd.mounts" -}}
 {{- $v := .Values -}}
 {{- $all := list (dict "name" "config" "kind" "configMap" "from" (include "hfd.fullname" .)) -}}
+{{- if not $v.auth.insecureNoAuth -}}
 {{- $all = append $all (dict "name" "tokens" "kind" "secret" "from" $v.auth.tokensSecret) -}}
+{{- end -}}
 {{- $all = append $all (dict "name" "operator" "kind" "secret" "from" $v.auth.operatorKeysSecret) -}}
 {{- $all = append $all (dict "name" "issuers" "kind" "secret" "from" $v.auth.issuersSecret) -}}
 {{- $all = append $all (dict "name" "tls" "kind" "secret" "from" $v.tls.secret) -}}

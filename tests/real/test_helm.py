@@ -17,6 +17,7 @@ import subprocess
 import tempfile
 import unittest
 
+import hypershift
 import real
 import test_kubernetes
 import yaml
@@ -101,6 +102,17 @@ def free_port():
     with socket.socket() as s:
         s.bind(("127.0.0.1", 0))
         return s.getsockname()[1]
+
+
+def there(api, command, values, *flags):
+    """Runs helm against an API server."""
+    path = os.path.join(api.dir, "values.json")
+    with open(path, "w", encoding="utf-8") as f:
+        json.dump(values, f)
+    return real.run([real.go_program(*HELM), *command, "-n", NAMESPACE, "--kubeconfig",
+                     api.env["KUBECONFIG"], *([CHART, "-f", path] if values else []), *flags],
+                    env=dict(clean_env(), HELM_CACHE_HOME=api.dir, HELM_CONFIG_HOME=api.dir,
+                             HELM_DATA_HOME=api.dir))
 
 
 class HelmCase(unittest.TestCase):
@@ -415,36 +427,26 @@ class Server(HelmCase):
                               "ClusterRole", "ClusterRoleBinding", "NetworkPolicy", "Ingress",
                               "ServiceMonitor", "PrometheusRule"}, kinds)
 
-    def helm_there(self, command, values, *flags):
-        """Runs helm against the API server."""
-        path = os.path.join(self.dir, "there.json")
-        with open(path, "w", encoding="utf-8") as f:
-            json.dump(values, f)
-        return real.run([self.helm, *command, "-n", NAMESPACE, "--kubeconfig", self.api.kubeconfig,
-                         *([CHART, "-f", path] if values else []), *flags],
-                        env=dict(clean_env(), HELM_CACHE_HOME=self.dir, HELM_CONFIG_HOME=self.dir,
-                                 HELM_DATA_HOME=self.dir))
-
     def test_a_life(self):
         """Helm installs, upgrades and removes it. The notes name the Service; the claim of the
         StatefulSet is none of Helm's, so the data stays.
         """
         at = "/apis/apps/v1/namespaces/%s/statefulsets/shop-hyperfleet-driver" % NAMESPACE
-        notes = self.helm_there(["install", "shop"], SETS["manual"])
+        notes = there(self.api, ["install", "shop"], SETS["manual"])
         self.assertIn("https://shop-hyperfleet-driver.hyperfleet.svc:8000/", notes)
         self.assertIn("exec shop-hyperfleet-driver-0 --", notes)
         before = self.kube.get(at)
-        self.helm_there(["upgrade", "shop"], SETS["manual"], "--set", "image.tag=9.9")
+        there(self.api, ["upgrade", "shop"], SETS["manual"], "--set", "image.tag=9.9")
         after = self.kube.get(at)
         for doc, tag in ((before, "0.1.0"), (after, "9.9")):
             image = doc["spec"]["template"]["spec"]["containers"][0]["image"]
             self.assertEqual(image, "registry.example/hyperfleet-driver:" + tag)
         self.assertEqual(before["metadata"]["uid"], after["metadata"]["uid"])
-        self.helm_there(["upgrade", "shop"], SETS["manual"], "--set", "config.log\\.level=debug")
+        there(self.api, ["upgrade", "shop"], SETS["manual"], "--set", "config.log\\.level=debug")
         other = self.kube.get(at)["spec"]["template"]["metadata"]["annotations"]
         self.assertNotEqual(other["checksum/config"], after["spec"]["template"]["metadata"][
             "annotations"]["checksum/config"], "other settings start the pod again")
-        self.helm_there(["uninstall", "shop"], None)
+        there(self.api, ["uninstall", "shop"], None)
         self.assertIsNone(self.kube.get(at))
 
     def test_the_check_is_strict(self):
@@ -479,6 +481,43 @@ class Server(HelmCase):
                     self.assertEqual(status, 403, answer)
                     self.assertIn("restricted", answer["message"])
                 container.update(soft)
+
+
+class Rights(hypershift.HyperShiftCase):
+    """The service account that the chart makes can do all that the HyperShift adapter does."""
+    make_api = test_kubernetes.Api
+
+    @classmethod
+    def setUpClass(cls):
+        super().setUpClass()
+        there(cls.api, ["install", "hyperfleet-driver", "--create-namespace"],
+              {"hypershift": {"enabled": True}})
+        status, answer = cls.kube.request(
+            "POST", "/api/v1/namespaces/%s/serviceaccounts/hyperfleet-driver/token" % NAMESPACE,
+            {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": {}})
+        assert status == 201, answer
+        cls.api.kubeconfig = os.path.join(cls.api.dir, "account")
+        with open(cls.api.kubeconfig, "w", encoding="utf-8") as f:
+            json.dump({
+                "apiVersion": "v1", "kind": "Config", "current-context": "x",
+                "clusters": [{"name": "c", "cluster": {
+                    "server": cls.api.env["KUBE_URL"],
+                    "certificate-authority": cls.api.env["KUBE_CA"]}}],
+                "users": [{"name": "u", "user": {"token": answer["status"]["token"]}}],
+                "contexts": [{"name": "x", "context": {"cluster": "c", "user": "u"}}]}, f)
+
+    def test_a_cluster(self):
+        """A whole life: made, changed, deleted. Without the chart's rights the next one waits."""
+        id_, _ = self.ready("chart1", pools={"worker": {"replicas": 0}})
+        self.put(id_, self.order("chart1", {"fips": True}))
+        self.until(id_, 200, "changed")
+        self.assertEqual(self.client.delete("/clusters/" + id_).status, 202)
+        self.until(id_, 404, "deleted")
+        there(self.api, ["upgrade", "hyperfleet-driver"],
+              {"hypershift": {"enabled": True, "rbac": {"create": False}}})
+        other = guresid("hs")
+        self.put(other, self.order("chart2"))
+        self.until_says(other, "Forbidden")
 
 
 if __name__ == "__main__":

@@ -6,6 +6,7 @@ import os
 import re
 import shutil
 import sqlite3
+import struct
 import subprocess
 import unittest
 
@@ -164,6 +165,13 @@ class DamagedRows(Case):
         return answer.status, answer.body
 
 
+def commit_ends(log):
+    """Where the commits of a write-ahead log end."""
+    frame = 24 + struct.unpack(">I", log[8:12])[0]
+    return [at + frame for at in range(32, len(log) - frame + 1, frame)
+            if log[at + 8:at + 16] == log[16:24] and log[at + 4:at + 8] != bytes(4)]
+
+
 class DamagedLog(Case):
     FLAGS = ONE_ADAPTER
     ADAPTERS = ("validation",)
@@ -180,7 +188,8 @@ class DamagedLog(Case):
         path = os.path.join(self.server.data, "store.db-wal")
         with open(path, "rb") as f:
             whole = f.read()
-        for place in (12, 32 + 1000, len(whole) // 2):
+        commits = commit_ends(whole)
+        for place in (12, 32 + 1000, len(whole) // 2, commits[-3] + 100):
             with open(path, "wb") as f:
                 f.write(whole[:place] + bytes([whole[place] ^ 1]) + whole[place + 1:])
             refused = subprocess.run(
@@ -196,6 +205,27 @@ class DamagedLog(Case):
         self.server.start()
         for gid in made:
             self.assertEqual(self.get(gid).status, 202)
+
+    def test_the_last_commit(self):
+        """A break in the last commit looks as a power cut leaves it. The start drops this commit
+        alone, and warns.
+        """
+        made = [guresid("last") for _ in range(4)]
+        for gid in made:
+            self.put(gid, cluster_input(nodepools=[{"name": "one"}]))
+        self.server.kill9()
+        path = os.path.join(self.server.data, "store.db-wal")
+        with open(path, "r+b") as f:
+            place = commit_ends(f.read())[-2] + 100
+            f.seek(place)
+            was = f.read(1)[0]
+            f.seek(place)
+            f.write(bytes([was ^ 1]))
+        self.server.start()
+        lines = [r for r in self.server.records() if "write-ahead log" in r["msg"]]
+        self.assertEqual([(r["level"], "is dropped" in r["msg"]) for r in lines], [("warn", True)])
+        self.assertEqual([self.get(gid).status for gid in made[:-1]], [202] * 3)
+        self.assertIn(self.get(made[-1]).status, (202, 404))
 
 
 class OlderDatabase(Case):

@@ -46,7 +46,8 @@ static hfd_rc identify(struct hfd_exchange *x, int64_t now_us, struct hfd_guard_
     return rc;
 }
 
-static void log_refusal(const struct hfd_failure_note *note, const char *reason, const char *from)
+void hfd_access_log_refusal(const struct hfd_failure_note *note, const char *reason,
+                            const char *from)
 {
     const struct hfd_log_field fields[] = {HFD_LOG_CSTR("reason", reason),
                                            HFD_LOG_CSTR("from", from),
@@ -70,7 +71,7 @@ static void refuse(struct hfd_exchange *x, enum hfd_access verdict, const char *
                                  hfd_loop_mono_us(hfd_exchange_conn(x)->loop));
     format_client(x, from);
     hfd_metric_add(HFD_METRIC_AUTH_REFUSED, HFD_LABELS(reason), 1);
-    log_refusal(&note, reason, from);
+    hfd_access_log_refusal(&note, reason, from);
     hfd_exchange_fail(x,
                       hfd_fail(&err,
                                verdict == HFD_ACCESS_FORBIDDEN ? HFD_FORBIDDEN : HFD_UNAUTHORIZED,
@@ -90,7 +91,7 @@ static void refuse_login(struct hfd_exchange *x, const char *text, const char *r
     hfd_metric_add(HFD_METRIC_AUTH_REFUSED, HFD_LABELS(reason), 1);
     note = hfd_failures_add(hfd_guard_failures(hfd_exchange_app(x)->guard), from,
                             hfd_loop_mono_us(hfd_exchange_conn(x)->loop));
-    log_refusal(&note, reason, from);
+    hfd_access_log_refusal(&note, reason, from);
     (void)hfd_fail(&err, HFD_UNAUTHORIZED, "%s", text);
     hfd_exchange_refuse_later(x, &err, note.delay_us);
 }

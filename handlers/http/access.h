@@ -13,6 +13,10 @@
  */
 bool hfd_access_check(struct hfd_exchange *x, enum hfd_need need);
 
+/** Writes the line of a refused caller, if the log has room for it. */
+void hfd_access_log_refusal(const struct hfd_failure_note *note, const char *reason,
+                            const char *from);
+
 /** Returns true if a browser may log in to a listener with a password (HTTP Basic). */
 bool hfd_access_takes_basic(enum hfd_listener listener);
 

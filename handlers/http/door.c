@@ -15,7 +15,9 @@
 #include "driver/base/metrics.h"
 #include "driver/fleet/ksuid.h"
 #include "handlers/auth/credential.h"
+#include "handlers/http/door_auth.h"
 #include "handlers/http/exchange_int.h"
+#include "handlers/http/headers.h"
 #include "handlers/http/origin.h"
 #include "handlers/http/peer.h"
 #include "handlers/http/reply.h"
@@ -189,7 +191,8 @@ static void on_refused(h2o_socket_t *sock, const char *err)
     h2o_socket_read_start(sock, on_read);
 }
 
-static void format_refusal(const struct hfd_problem *p, bool is_head, struct hfd_buf *out)
+static void format_refusal(const struct hfd_problem *p, bool is_head, const char *challenges,
+                           struct hfd_buf *out)
 {
     time_t now_s = (time_t)(p->now_us / HFD_US_PER_S);
     char date[H2O_TIMESTR_RFC1123_LEN + 1], retry[40] = "";
@@ -207,10 +210,11 @@ static void format_refusal(const struct hfd_problem *p, bool is_head, struct hfd
     hfd_buf_addf(out,
                  "HTTP/1.1 %d %s\r\nDate: %s\r\nConnection: close\r\n%sContent-Length: "
                  "%zu\r\nServer: %s\r\nContent-Type: "
-                 "%s\r\nX-Request-ID: %.*s\r\n%s\r\n",
+                 "%s\r\nX-Request-ID: %.*s\r\n%s%s\r\n",
                  reply.status, hfd_status_text(reply.status), date, retry, body.len,
                  HFD_HTTP_SERVER_NAME, reply.content_type, HFD_SLICE_FMT(p->request_id),
-                 p->dialect == HFD_DIALECT_FLEET ? "Vary: Authorization\r\n" : "");
+                 p->dialect == HFD_DIALECT_FLEET ? "Vary: Authorization\r\n" : "",
+                 reply.status == 401 ? challenges : "");
     if (!is_head)
         hfd_buf_add(out, hfd_buf_slice(&body));
     hfd_buf_fini(&body);
@@ -228,7 +232,7 @@ void hfd_conn_format_refusal(struct hfd_conn *conn, const struct hfd_head_fault 
 {
     const struct hfd_app *app = conn->loop->server->app;
     h2o_buffer_t *in = conn->sock->input;
-    char id[HFD_KSUID_LEN], status[12], text[128], from[HFD_ADDRESS_TEXT_MAX];
+    char id[HFD_KSUID_LEN], status[12], text[HFD_AUTH_TEXT_MAX], from[HFD_ADDRESS_TEXT_MAX];
     struct hfd_problem problem;
     hfd_slice method, path, token;
 
@@ -240,6 +244,7 @@ void hfd_conn_format_refusal(struct hfd_conn *conn, const struct hfd_head_fault 
     problem = (struct hfd_problem){
         .dialect = hfd_dialect_of(conn->listener->which, path),
         .rc = fault->status == 413   ? HFD_TOO_LARGE
+              : fault->status == 401 ? HFD_UNAUTHORIZED
               : fault->status == 403 ? HFD_FORBIDDEN
               : fault->status == 503 ? HFD_NOMEM
                                      : HFD_BAD_REQUEST,
@@ -251,7 +256,8 @@ void hfd_conn_format_refusal(struct hfd_conn *conn, const struct hfd_head_fault 
     };
     hfd_ksuid_make(problem.now_us, app->rng, id);
     hfd_conn_format_peer(conn, from);
-    format_refusal(&problem, hfd_slice_is(method, "HEAD"), &conn->refusal);
+    format_refusal(&problem, hfd_slice_is(method, "HEAD"),
+                   hfd_headers_challenges(conn->listener->which), &conn->refusal);
     HFD_LOG(HFD_LOG_INFO, "request refused", HFD_LOG_STR("request_id", problem.request_id),
             HFD_LOG_CSTR("method", hfd_method_name(hfd_method_parse(method))),
             HFD_LOG_STR("path",
@@ -265,10 +271,18 @@ void hfd_conn_format_refusal(struct hfd_conn *conn, const struct hfd_head_fault 
                    HFD_LABELS(hfd_method_name(hfd_method_parse(method)), "refused", status), 1);
 }
 
+void hfd_conn_refuse_now(struct hfd_conn *conn)
+{
+    h2o_iovec_t vec = h2o_iovec_init(conn->refusal.p, conn->refusal.len);
+
+    conn->until_us = 0;
+    conn->since_us = hfd_loop_mono_us(conn->loop);
+    h2o_socket_write(conn->sock, &vec, 1, on_refused);
+    conn->loop->again = true;
+}
+
 void hfd_conn_refuse(struct hfd_conn *conn, const struct hfd_head_fault *fault)
 {
-    h2o_iovec_t vec;
-
     hfd_conn_format_refusal(conn, fault);
     if (conn->refusal.rc != HFD_OK) {
         hfd_conn_close(conn, fault->reason);
@@ -276,13 +290,11 @@ void hfd_conn_refuse(struct hfd_conn *conn, const struct hfd_head_fault *fault)
     }
     conn->closing = fault->reason;
     conn->state = HFD_CONN_REFUSED;
-    conn->since_us = hfd_loop_mono_us(conn->loop);
     h2o_socket_read_stop(conn->sock);
     h2o_buffer_consume(&conn->sock->input, conn->sock->input->size);
     give_memory(conn);
-    vec = h2o_iovec_init(conn->refusal.p, conn->refusal.len);
-    h2o_socket_write(conn->sock, &vec, 1, on_refused);
-    conn->loop->again = true;
+    if (conn->until_us == 0)
+        hfd_conn_refuse_now(conn);
 }
 
 static void drop_held(struct hfd_conn *conn)
@@ -383,6 +395,7 @@ static enum hfd_head_verdict check_origin(const struct hfd_conn *conn, struct hf
 static enum hfd_head_verdict advance_head(struct hfd_conn *conn)
 {
     h2o_buffer_t *in = conn->sock->input;
+    char text[HFD_AUTH_TEXT_MAX];
     struct hfd_head_fault fault;
     enum hfd_head_verdict verdict;
 
@@ -393,6 +406,8 @@ static enum hfd_head_verdict advance_head(struct hfd_conn *conn)
         return verdict;
     if (verdict == HFD_HEAD_OK)
         verdict = check_origin(conn, &fault);
+    if (verdict == HFD_HEAD_OK)
+        verdict = hfd_conn_check_caller(conn, text, &fault);
     if (verdict == HFD_HEAD_OK && conn->head.framing == HFD_FRAMING_LENGTH &&
         conn->head.content_length > conn->loop->server->limits.body_max_bytes) {
         fault = (struct hfd_head_fault){

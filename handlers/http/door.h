@@ -41,6 +41,7 @@ struct hfd_conn {
     bool continuing; /* "100 Continue" is being written; nothing else may be */
 
     int64_t since_us;              /* mono: start of the wait of this state */
+    int64_t until_us;              /* mono: the refusal waits until then; 0 = it does not */
     int64_t write_began_us;        /* mono: start of the write that is under way; 0 = none */
     int64_t write_since_us;        /* mono: last progress of that write */
     uint64_t acked_bytes;          /* taken_bytes of door_sweep.c at write_since_us */

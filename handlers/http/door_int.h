@@ -17,6 +17,8 @@ void hfd_conn_cut(struct hfd_conn *conn, const char *why);
  * trusted.
  */
 void hfd_conn_refuse(struct hfd_conn *conn, const struct hfd_head_fault *fault);
+/** Writes a refusal that has waited. */
+void hfd_conn_refuse_now(struct hfd_conn *conn);
 /**
  * Logs and counts a refusal, and writes its answer into conn->refusal, whose rc tells if it is
  * complete.

@@ -124,6 +124,12 @@ static void sweep_one(struct hfd_conn *conn, int64_t now_us)
         sweep_handshake(conn, now_us);
         break;
     case HFD_CONN_REFUSED:
+        if (conn->until_us != 0) {
+            if (now_us >= conn->until_us || conn->loop->draining)
+                hfd_conn_refuse_now(conn);
+            break;
+        }
+        /* fall through */
     case HFD_CONN_LINGER:
     case HFD_CONN_CLOSING:
         if (now_us - conn->since_us > LINGER_MAX_US)

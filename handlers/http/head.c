@@ -253,6 +253,8 @@ static enum hfd_head_verdict take_header(hfd_slice name, hfd_slice value, struct
         take_once(value, &out->origin);
     } else if (hfd_slice_ieq(name, HFD_SLICE("sec-fetch-site"))) {
         take_once(value, &out->fetch_site);
+    } else if (hfd_slice_ieq(name, HFD_SLICE("authorization"))) {
+        take_once(value, &out->authorization);
     } else if (hfd_slice_ieq(name, HFD_SLICE("content-length"))) {
         return take_length(value, seen, out, fault);
     } else if (hfd_slice_ieq(name, HFD_SLICE("transfer-encoding"))) {

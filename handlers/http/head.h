@@ -21,9 +21,9 @@ enum hfd_head_verdict {
     HFD_HEAD_BAD,
 };
 
-/** Why a request is refused; texts are static. */
+/** Why a request is refused; texts are static, or live until the refusal is written. */
 struct hfd_head_fault {
-    int status;         /* 400, 403, 408, 413, 414, 417, 421 or 431 */
+    int status;         /* 400, 401, 403, 408, 413, 414, 417, 421 or 431 */
     const char *reason; /* metric label */
     const char *text;   /* for the client */
 };
@@ -50,9 +50,10 @@ struct hfd_head {
     hfd_slice authority; /* of a target in absolute form; p is NULL if there is none */
     hfd_slice host;      /* of these three p is NULL without such a header */
     hfd_slice origin;
-    hfd_slice fetch_site; /* Sec-Fetch-Site */
-    int minor;            /* HTTP/1.<minor> */
-    size_t bytes;         /* length of the head with its final empty line */
+    hfd_slice fetch_site;    /* Sec-Fetch-Site */
+    hfd_slice authorization; /* p is NULL without one; empty: two different ones */
+    int minor;               /* HTTP/1.<minor> */
+    size_t bytes;            /* length of the head with its final empty line */
     enum hfd_framing framing;
     uint64_t content_length;
     bool keep_alive; /* from the version and the Connection headers */

@@ -12,13 +12,22 @@ static void add(h2o_req_t *req, const char *name, hfd_slice value)
                           copy.len);
 }
 
+#define BEARER "Bearer"
+#define BASIC "Basic realm=\"hyperfleet-driver\", charset=\"UTF-8\""
+
 /* A 401 offers what a caller may log in with (RFC 9110, 11.6.1). */
 static void add_challenges(h2o_req_t *req, enum hfd_listener listener)
 {
-    add(req, "WWW-Authenticate", HFD_SLICE("Bearer"));
+    add(req, "WWW-Authenticate", HFD_SLICE(BEARER));
     if (hfd_access_takes_basic(listener))
-        add(req, "WWW-Authenticate",
-            HFD_SLICE("Basic realm=\"hyperfleet-driver\", charset=\"UTF-8\""));
+        add(req, "WWW-Authenticate", HFD_SLICE(BASIC));
+}
+
+const char *hfd_headers_challenges(enum hfd_listener listener)
+{
+    return hfd_access_takes_basic(listener) ? "WWW-Authenticate: " BEARER
+                                              "\r\nWWW-Authenticate: " BASIC "\r\n"
+                                            : "WWW-Authenticate: " BEARER "\r\n";
 }
 
 static void add_vary(h2o_req_t *req, const struct hfd_headers *more)

@@ -12,6 +12,9 @@ struct hfd_headers {
     struct hfd_encoding encoding;
 };
 
+/** The lines of a 401 for an answer that the door writes. */
+const char *hfd_headers_challenges(enum hfd_listener listener);
+
 /** Adds the headers of a reply to a request. */
 void hfd_headers_add(h2o_req_t *req, const struct hfd_reply *reply, const struct hfd_headers *more);
 

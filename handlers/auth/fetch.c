@@ -15,13 +15,18 @@ static size_t on_body(char *data, size_t size, size_t count, void *ctx)
     return b->rc == HFD_OK ? size * count : 0;
 }
 
-static CURLcode perform(CURL *curl, const char *url, struct hfd_buf *body, long *status)
+static CURLcode perform(CURL *curl, const char *url, const char *ca_file, struct hfd_buf *body,
+                        long *status)
 {
     const struct hfd_curlx_limits limits = {.connect_timeout_us = CONNECT_TIMEOUT_US,
                                             .timeout_us = TIMEOUT_US};
     CURLcode code = hfd_curlx_set_limits(curl, &limits);
 
     HFD_CURLX_SET(code, curl, CURLOPT_URL, url);
+    if (ca_file != NULL) {
+        HFD_CURLX_SET(code, curl, CURLOPT_CAINFO, ca_file);
+        HFD_CURLX_SET(code, curl, CURLOPT_CAPATH, NULL); /* the directory of the system */
+    }
     HFD_CURLX_SET(code, curl, CURLOPT_WRITEFUNCTION, on_body);
     HFD_CURLX_SET(code, curl, CURLOPT_WRITEDATA, body);
     if (code == CURLE_OK)
@@ -31,7 +36,7 @@ static CURLcode perform(CURL *curl, const char *url, struct hfd_buf *body, long 
     return code;
 }
 
-hfd_rc hfd_fetch(const char *url, struct hfd_buf *body, struct hfd_err *err)
+hfd_rc hfd_fetch(const char *url, const char *ca_file, struct hfd_buf *body, struct hfd_err *err)
 {
     CURL *curl = curl_easy_init();
     long status = 0;
@@ -39,7 +44,7 @@ hfd_rc hfd_fetch(const char *url, struct hfd_buf *body, struct hfd_err *err)
 
     if (curl == NULL)
         return hfd_fail_nomem(err, "fetch a document");
-    code = perform(curl, url, body, &status);
+    code = perform(curl, url, ca_file, body, &status);
     curl_easy_cleanup(curl);
     if (body->rc == HFD_LIMIT)
         return hfd_fail(err, HFD_IO, "%.120s: larger than %zu bytes", url, body->max_bytes);

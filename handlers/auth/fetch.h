@@ -9,9 +9,12 @@
 
 /**
  * Gets a URL, within ten seconds.
- * @param body  its ceiling bounds the document
+ * @param ca_file  PEM file with the authorities for its certificate, instead of those of the
+ * system; NULL = none. It is read each time.
+ * @param body     its ceiling bounds the document
  * @return HFD_OK, HFD_IO (the message says why), HFD_NOMEM
  */
-HFD_MUST_CHECK hfd_rc hfd_fetch(const char *url, struct hfd_buf *body, struct hfd_err *err);
+HFD_MUST_CHECK hfd_rc hfd_fetch(const char *url, const char *ca_file, struct hfd_buf *body,
+                                struct hfd_err *err);
 
 #endif

@@ -57,7 +57,7 @@ static hfd_rc read_scopes(const struct entry *e, hfd_scopes *out)
 
 static hfd_rc check_members(const struct entry *e)
 {
-    static const char *const known[] = {"issuer_url", "jwk_cert_file",  "jwk_cert_url",
+    static const char *const known[] = {"issuer_url", "jwk_cert_file",  "jwk_cert_url", "ca_file",
                                         "audience",   "identity_claim", "scopes"};
     const char *key;
     json_t *v;
@@ -72,7 +72,7 @@ static hfd_rc check_members(const struct entry *e)
             rc = hfd_fail(
                 e->err, HFD_INVALID,
                 "issuers[%zu]: unknown member %.60s; expected issuer_url, jwk_cert_file or "
-                "jwk_cert_url, audience, identity_claim and scopes",
+                "jwk_cert_url, ca_file, audience, identity_claim and scopes",
                 e->number - 1, key);
     }
     return rc;
@@ -88,6 +88,8 @@ static hfd_rc check_source(const struct entry *e, const struct hfd_issuer *out)
         return wrong(e, "jwk_cert_file", "expected either this or jwk_cert_url");
     if (out->jwk_cert_url.len > 0 && hfd_url_check(out->jwk_cert_url, &why) != HFD_OK)
         return wrong(e, "jwk_cert_url", why.msg);
+    if (out->ca_file.len > 0 && !hfd_slice_starts(out->jwk_cert_url, HFD_SLICE("https://")))
+        return wrong(e, "ca_file", "expected together with a jwk_cert_url of https:// only");
     return HFD_OK;
 }
 
@@ -96,11 +98,9 @@ static hfd_rc read_entry(const struct entry *e, struct hfd_issuer *out)
     const struct {
         const char *name;
         hfd_slice *out;
-    } texts[] = {{"issuer_url", &out->issuer_url},
-                 {"jwk_cert_file", &out->jwk_cert_file},
-                 {"jwk_cert_url", &out->jwk_cert_url},
-                 {"audience", &out->audience},
-                 {"identity_claim", &out->identity_claim}};
+    } texts[] = {{"issuer_url", &out->issuer_url},     {"jwk_cert_file", &out->jwk_cert_file},
+                 {"jwk_cert_url", &out->jwk_cert_url}, {"ca_file", &out->ca_file},
+                 {"audience", &out->audience},         {"identity_claim", &out->identity_claim}};
     hfd_rc rc =
         json_is_object(e->object) ? check_members(e) : wrong(e, "issuer_url", "expected an issuer");
 

@@ -14,6 +14,7 @@ struct hfd_issuer {
     hfd_slice issuer_url;    /* the claim iss */
     hfd_slice jwk_cert_file; /* one of these two; ends with a NUL */
     hfd_slice jwk_cert_url;
+    hfd_slice ca_file;        /* of the URL; empty = the authorities of the system */
     hfd_slice audience;       /* empty = any */
     hfd_slice identity_claim; /* ends with a NUL */
     hfd_scopes scopes;

@@ -18,6 +18,7 @@
 struct source {
     const char *path; /* a file; NULL = it is a URL */
     const char *url;
+    const char *ca_file; /* of the URL; NULL = the authorities of the system */
     struct stat seen;    /* of the file */
     struct hfd_buf text; /* of the URL: the last good answer */
     int64_t due_us;      /* mono */
@@ -146,6 +147,8 @@ static hfd_rc list_sources(struct hfd_signers *s, struct hfd_err *err)
             source->path = issuer->jwk_cert_file.p;
         else
             source->url = issuer->jwk_cert_url.p;
+        if (issuer != NULL && issuer->ca_file.len > 0)
+            source->ca_file = issuer->ca_file.p;
         if (source->path != NULL)
             (void)is_changed(source);
     }
@@ -219,7 +222,7 @@ static bool fetch(struct source *source)
 
     hfd_buf_init(&text, HFD_JWKS_MAX_BYTES);
     source->fetched_us = mono_us();
-    rc = hfd_fetch(source->url, &text, &err);
+    rc = hfd_fetch(source->url, source->ca_file, &text, &err);
     if (rc == HFD_OK)
         rc = hfd_jwk_parse_set(hfd_buf_slice(&text), &keys, &err);
     source->due_us = mono_us() + (rc == HFD_OK ? FETCH_US : RETRY_US);

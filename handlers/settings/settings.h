@@ -88,7 +88,7 @@ struct hfd_map {
    "may; read again when they change") \
  X("auth.issuers",                  auth_issuers,                STR,      "", 0, 0, \
    "YAML or JSON file of the issuers whose JWT are taken: issuer_url, jwk_cert_file or " \
-   "jwk_cert_url, audience, identity_claim, scopes") \
+   "jwk_cert_url, ca_file, audience, identity_claim, scopes") \
  X("insecure_no_auth",              insecure_no_auth,            BOOL,     "off", 0, 0, \
    "serve addresses other than loopback without authentication, for a test: everyone who " \
    "reaches them may do everything") \

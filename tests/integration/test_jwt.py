@@ -6,11 +6,15 @@ import hmac
 import http.server
 import json
 import os
+import shutil
+import ssl
+import tempfile
 import threading
 import unittest
 
 from jwt import Key, b64, soon
 from lib import BASE, Client, Server, eventually
+from test_tls import self_signed
 from test_access import SCOPES, bearer, may, run, token_create
 
 ISSUER = "https://issuer.example/realms/hyperfleet"
@@ -256,6 +260,51 @@ class Issuers(Signed):
         self.assertEqual(self.answer(token).status, 403)
         self.assertEqual(served["count"], 1, "an unknown key asks at most once a minute")
 
+    def test_a_private_authority(self):
+        """`ca_file` names the authorities of a URL, and no others then count."""
+        folder = tempfile.mkdtemp(prefix="hfd-it-ca-")
+        self.addCleanup(shutil.rmtree, folder, ignore_errors=True)
+        for name in "site", "other":
+            self_signed(folder, name)
+        body = json.dumps({"keys": [self.rsa.jwk("one")]}).encode()
+
+        class Handler(http.server.BaseHTTPRequestHandler):
+            def do_GET(self):
+                self.send_response(200)
+                self.send_header("Content-Length", str(len(body)))
+                self.end_headers()
+                self.wfile.write(body)
+
+            def log_message(self, *args):
+                pass
+
+        site = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        context.load_cert_chain(os.path.join(folder, "site.pem"), os.path.join(folder, "site.key"))
+        site.socket = context.wrap_socket(site.socket, server_side=True,
+                                          do_handshake_on_connect=False)
+        thread = threading.Thread(target=site.serve_forever, daemon=True)
+        thread.start()
+        self.addCleanup(thread.join)
+        self.addCleanup(site.server_close)
+        self.addCleanup(site.shutdown)
+        token = self.rsa.token({"alg": "RS256", "kid": "one"}, self.claims())
+        site.handle_error = lambda *args: None  # clients that refuse the certificate
+        for ca, good in ("site", True), ("other", False), (None, False), ("none", False):
+            issuer = self.issuer([], jwk_cert_url="https://localhost:%d/" % site.server_port)
+            del issuer["jwk_cert_file"]
+            if ca is not None:
+                issuer["ca_file"] = os.path.join(folder, ca + ".pem")
+            self.start("--auth-issuers", self.write("issuers", {"issuers": [issuer]}))
+            if good:
+                eventually(lambda: self.answer(token).status == 403, "the keys are fetched")
+            else:
+                eventually(lambda: any("cannot be fetched" in r["msg"]
+                                       for r in self.server.records()), "the log says so")
+                self.refused(token, "not trusted")
+            self.client.close()
+            self.server.close()
+
     def test_a_url_that_fails(self):
         """Without its keys an issuer lets no caller in; the log says why, and tokens work."""
         issuer = self.issuer([], jwk_cert_url="http://127.0.0.1:1/jwks")
@@ -273,6 +322,7 @@ class Issuers(Signed):
         for entry, words in (({"issuer_url": None}, "issuer_url: expected a text"),
                              ({"jwk_cert_url": "https://a.example/"}, "expected either this or"),
                              ({"scopes": []}, "scopes: expected"),
+                             ({"ca_file": "/x.pem"}, "ca_file: expected together with"),
                              ({"scopes": ["root"]}, "scopes: expected"),
                              ({"colour": "red"}, "unknown member colour"),
                              ({"jwk_cert_file": "/none"}, "No such file")):

@@ -3,6 +3,7 @@
 
 #include "driver/core/history.h"
 #include "driver/core/judge.h"
+#include "driver/core/parts_int.h"
 #include "store/rows_history.h"
 
 /* ---- reading ---- */
@@ -62,21 +63,29 @@ hfd_rc hfd_lookup_record_late(const struct hfd_ctx *c, struct hfd_found *f)
     return f->is_late ? hfd_resource_record_move(c, f->stored, &f->row, &f->late) : HFD_OK;
 }
 
-hfd_rc hfd_lookup_ended(const struct hfd_ctx *c, const struct hfd_found *found, bool *out)
+/* Tells whether a DELETE ended this life of a resource. */
+static hfd_rc was_removed(const struct hfd_ctx *c, hfd_slice guresid, hfd_slice incarnation,
+                          bool *out)
 {
-    const struct hfd_history_subject subject = {HFD_ABOUT_RESOURCE, found->row.guresid};
-    const hfd_slice incarnation = found->cookie.incarnation;
+    const struct hfd_history_subject subject = {HFD_ABOUT_RESOURCE, guresid};
     struct hfd_history_list list;
-    hfd_rc rc;
+    const hfd_rc rc = hfd_history_row_list(c->tx, &subject, c->mem, &list, c->err);
 
     *out = false;
-    if (!found->exists || incarnation.len == 0 || hfd_slice_eq(incarnation, found->row.incarnation))
-        return HFD_OK;
-    rc = hfd_history_row_list(c->tx, &subject, c->mem, &list, c->err);
     for (size_t i = 0; rc == HFD_OK && i < list.count; i++)
         *out = *out || (list.rows[i].to == HFD_STATE_ABSENT &&
                         hfd_slice_eq(list.rows[i].incarnation, incarnation));
     return rc;
+}
+
+hfd_rc hfd_lookup_ended(const struct hfd_ctx *c, const struct hfd_found *found, bool *out)
+{
+    const hfd_slice incarnation = found->cookie.incarnation;
+
+    *out = false;
+    if (!found->exists || incarnation.len == 0 || hfd_slice_eq(incarnation, found->row.incarnation))
+        return HFD_OK;
+    return was_removed(c, found->row.guresid, incarnation, out);
 }
 
 /* ---- restoring ---- */
@@ -234,4 +243,63 @@ hfd_rc hfd_lookup_or_restore(const struct hfd_ctx *c, const struct hfd_call *cal
     if (rc == HFD_OK)
         rc = hfd_lookup_lost(c, call, out, &lost);
     return rc == HFD_OK ? hfd_lookup_restore(c, call, lost, out) : rc;
+}
+
+/* ---- objects of an adapter of this program ---- */
+
+hfd_rc hfd_lookup_may_have_objects(const struct hfd_ctx *c, const struct hfd_call *call,
+                                   const struct hfd_found *found, bool *out)
+{
+    const struct hfd_cookie *cookie = &found->cookie;
+    bool removed;
+    hfd_rc rc;
+
+    *out = false;
+    if (found->exists || cookie->type.len == 0 || c->driver->actor == NULL ||
+        cookie->kind != HFD_KIND_CLUSTER || (call->only != 0 && call->only != HFD_KIND_CLUSTER) ||
+        !hfd_slice_eq(cookie->backend, c->driver->backend))
+        return HFD_OK;
+    rc = was_removed(c, call->guresid, cookie->incarnation, &removed);
+    *out = rc == HFD_OK && !removed;
+    return rc;
+}
+
+/* @param labels  in c->mem */
+static hfd_rc make_labels(const struct hfd_ctx *c, hfd_slice guresid, hfd_slice *labels)
+{
+    json_t *doc = json_pack("{s:s%}", HFD_GURESID_LABEL, guresid.p, guresid.len);
+
+    *labels = doc != NULL ? hfd_json_dump_arena(c->mem, doc) : HFD_SLICE_NONE;
+    json_decref(doc);
+    return labels->p != NULL ? HFD_OK : hfd_fail_nomem(c->err, "make a lost resource again");
+}
+
+hfd_rc hfd_lookup_restore_objects(const struct hfd_ctx *c, const struct hfd_call *call,
+                                  struct hfd_found *f)
+{
+    const struct hfd_fleet_call fc = hfd_ctx_fleet_call(c, call->caller);
+    struct hfd_fleet_create in = {
+        .kind = HFD_KIND_CLUSTER,
+        .name = hfd_arena_printf(c->mem, "lost-%.*s", HFD_SLICE_FMT(f->cookie.incarnation)),
+        .spec = HFD_SLICE("{\"" HFD_LOST_MEMBER "\":true}"),
+        .owner_id = HFD_SLICE("")};
+    struct hfd_backend_written w;
+    hfd_rc rc = make_labels(c, call->guresid, &in.labels);
+
+    if (in.name.p == NULL)
+        return hfd_fail_nomem(c->err, "make a lost resource again");
+    if (rc == HFD_OK)
+        rc = c->driver->backend_ops->create(c->tx, &fc, &in, &w, c->err);
+    if (rc == HFD_OK)
+        rc = hfd_part_record(c, call->guresid, &w);
+    if (rc != HFD_OK)
+        return rc;
+    f->row = row_of_cookie(call, &f->cookie);
+    f->row.cluster_id = w.row.id;
+    rc = move_adopted(c, HFD_OP_UPDATE, NULL, &f->row);
+    if (rc == HFD_OK)
+        rc = hfd_resource_row_put(c->tx, &f->row, c->err);
+    f->exists = rc == HFD_OK;
+    f->stored = (enum hfd_state)f->row.state;
+    return rc;
 }

@@ -43,6 +43,20 @@ HFD_MUST_CHECK hfd_rc hfd_lookup_restore(const struct hfd_ctx *c, const struct h
 HFD_MUST_CHECK hfd_rc hfd_lookup_or_restore(const struct hfd_ctx *c, const struct hfd_call *call,
                                             struct hfd_found *out);
 
+/** The member of a cluster's spec that says: its objects are to be found, and to be deleted. */
+#define HFD_LOST_MEMBER "lost"
+/**
+ * Tells whether an adapter of this program may have objects of a resource that has a cookie of ours
+ * and no row. Its history is asked too: a life that a DELETE ended has none.
+ */
+HFD_MUST_CHECK hfd_rc hfd_lookup_may_have_objects(const struct hfd_ctx *c,
+                                                  const struct hfd_call *call,
+                                                  const struct hfd_found *found, bool *out);
+/** Makes the row again for a deletion, with a cluster that stands for what the adapter finds. */
+HFD_MUST_CHECK hfd_rc hfd_lookup_restore_objects(const struct hfd_ctx *c,
+                                                 const struct hfd_call *call,
+                                                 struct hfd_found *found);
+
 /**
  * Tells whether the cookie is of a life that a DELETE ended, while the resource is in another one.
  * Known as long as the history has the removal. Without a cookie: false.

@@ -391,9 +391,11 @@ hfd_rc hfd_resource_delete_peek(struct hfd_txn *tx, const struct hfd_call *call,
     rc = find_for_read(&c, call, &f, &restorable);
     if (rc != HFD_OK)
         return rc;
-    if (!f.exists) {
+    if (!f.exists && !restorable)
+        rc = hfd_lookup_may_have_objects(&c, call, &f, &restorable);
+    if (rc != HFD_OK || !f.exists) {
         out->decided = !restorable;
-        return HFD_OK;
+        return rc;
     }
     if (hfd_lookup_other_kind(call, &f.row))
         return fail_other_path(&f.row, err);
@@ -505,6 +507,18 @@ static hfd_rc answer_refusal(const struct hfd_ctx *c, struct hfd_resource_row *r
     return rc == HFD_OK ? hfd_answer_row(c, row, out) : rc;
 }
 
+/* Finds the row, or makes a lost one again if something of it may be left. */
+static hfd_rc find_for_delete(const struct hfd_ctx *c, const struct hfd_call *call,
+                              struct hfd_found *f)
+{
+    bool objects = false;
+    hfd_rc rc = hfd_lookup_or_restore(c, call, f);
+
+    if (rc == HFD_OK && !f->exists)
+        rc = hfd_lookup_may_have_objects(c, call, f, &objects);
+    return rc == HFD_OK && objects ? hfd_lookup_restore_objects(c, call, f) : rc;
+}
+
 hfd_rc hfd_resource_delete(struct hfd_txn *tx, const struct hfd_call *call,
                            struct hfd_answer_doc *out, struct hfd_err *err)
 {
@@ -516,7 +530,7 @@ hfd_rc hfd_resource_delete(struct hfd_txn *tx, const struct hfd_call *call,
 
     c.changes = &changes;
     *out = (struct hfd_answer_doc){.answer = HFD_ANSWER_ABSENT, .decided = true};
-    rc = hfd_lookup_or_restore(&c, call, &f);
+    rc = find_for_delete(&c, call, &f);
     if (rc != HFD_OK || !f.exists)
         return rc;
     if (hfd_lookup_other_kind(call, &f.row))

@@ -4,10 +4,12 @@ objects are read at the API server. An operator of ours (kube.py) plays HyperShi
 test_hypershift.py runs these cases with a fake API server, tests/real with a real one.
 """
 import json
+import os
+import tempfile
 import unittest
 
 from kube import HYPERSHIFT, Operator, condition
-from lib import Client, Server, eventually, guresid
+from lib import COOKIE, Client, Server, eventually, guresid
 
 PULL_SECRET = '{"auths":{"quay.io":{"auth":"bWU6bWU="}}}'
 KUBEVIRT_POOL = {"kubevirt": {"compute": {"cores": 2, "memory": "4Gi"},
@@ -421,3 +423,44 @@ class Cases:
         self.assertEqual(cluster["metadata"]["uid"], uid)
         self.assertEqual(cluster["metadata"]["labels"]["hyperfleet.io/cluster-id"],
                          self.get(id_).json["resource"]["values"]["cluster_id"])
+
+    def test_deletion_of_a_lost_resource(self):
+        """A DELETE with the cookie on an empty store: pools, cluster and Secrets of the GUResID go
+        before its 204, also with kill -9 between. A cookie of a life that ended is 204 at once."""
+        with tempfile.TemporaryDirectory() as folder:
+            keys = ("--keys", os.path.join(folder, "keys"))
+            self.start(*keys)
+            id_, body = self.ready("lost2", pools={"worker": {"replicas": 0}})
+            headers = {COOKIE: self.put(id_, body, 200).cookie}
+            other, _ = self.ready("kept2")
+            self.operator.keep.add("lost2-worker")
+            self.start(*keys)
+            path = "/clusters/" + id_
+            self.assertEqual(self.client.delete(path, headers).status, 202)
+            self.until_says(id_, "lost2-worker")
+            self.server.restart()
+            self.assertEqual(self.client.delete(path, headers).status, 202)
+            self.assertIsNotNone(self.object("hostedclusters", "lost2"))
+            self.operator.keep.clear()
+            self.until(id_, 404, "deleted")
+            self.assertEqual(self.client.delete(path, headers).status, 204)
+            for plural, name in (("hostedclusters", "lost2"), ("nodepools", "lost2-worker"),
+                                 ("secrets", "lost2-pull-secret")):
+                self.assertIsNone(self.object(plural, name))
+            self.assertIsNotNone(self.object("hostedclusters", "kept2"))
+            self.assertIsNotNone(self.object("secrets", "kept2-pull-secret"))
+        self.start()
+
+    def test_deletion_of_nothing(self):
+        """A DELETE with the cookie of a resource of which nothing is left ends in 204."""
+        with tempfile.TemporaryDirectory() as folder:
+            keys = ("--keys", os.path.join(folder, "keys"))
+            self.start(*keys)
+            id_, body = guresid("hs"), self.order("lost3")
+            headers = {COOKIE: self.put(id_, body).cookie}
+            self.assertEqual(self.client.delete("/clusters/" + id_).status, 202)
+            self.until(id_, 404, "deleted")
+            self.start(*keys)
+            eventually(lambda: self.client.delete("/clusters/" + id_, headers).status == 204,
+                       "gone", SECONDS)
+        self.start()

@@ -16,7 +16,7 @@ import yaml
 from fake_kube import FakeKube
 from hypershift import KUBEVIRT_POOL, PULL_SECRET, SECONDS, Cases, HyperShiftCase
 from kube import HYPERSHIFT, Kube, Operator, condition
-from lib import ROOT, Client, Server, eventually, guresid
+from lib import COOKIE, ROOT, Client, Server, eventually, guresid
 
 CONFIG = """apiVersion: v1
 kind: Config
@@ -458,6 +458,20 @@ class Several(HyperShiftCase):
         self.assertIsNone(self.at_east("hostedclusters", "ceast"))
         self.assertIsNone(self.at_east("nodepools", "ceast-worker"))
         self.assertIsNone(self.at_east("secrets", "ceast-pull-secret"))
+
+    def test_lost_at_east(self):
+        """The DELETE of a lost resource looks at all management clusters."""
+        keys = ("--keys", os.path.join(self.east.dir, "keys"))
+        self.start(*keys)
+        id_, body = self.ready("least", {"management": "east"}, {"worker": {"replicas": 0}})
+        headers = {COOKIE: self.put(id_, body, 200).cookie}
+        self.start(*keys)
+        self.assertEqual(self.client.delete("/clusters/" + id_, headers).status, 202)
+        self.until(id_, 404, "deleted")
+        for plural, name in (("hostedclusters", "least"), ("nodepools", "least-worker"),
+                             ("secrets", "least-pull-secret")):
+            self.assertIsNone(self.at_east(plural, name))
+        self.start()
 
     def test_unknown(self):
         """A name that the settings do not have is 400 RES-101, with those that they have."""

@@ -1,6 +1,7 @@
 /* See cluster.h. */
 #include "driver/adapters/hypershift/cluster.h"
 
+#include "driver/adapters/hypershift/lost.h"
 #include "driver/adapters/hypershift/names.h"
 #include "driver/adapters/hypershift/outputs.h"
 #include "driver/adapters/hypershift/steps.h"
@@ -219,6 +220,7 @@ static enum hfd_step_end delete_secrets(void *arg)
 
 static const struct hfd_step cluster_teardown[] = {
     {"Management", hfd_hs_find_management},
+    {"Lost", hfd_hs_find_lost},
     {"NodePools", delete_pools},
     {"HostedCluster", hfd_hs_delete_object},
     {"Secrets", delete_secrets},

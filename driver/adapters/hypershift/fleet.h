@@ -41,6 +41,8 @@ struct hfd_hs_fleet_ops {
     /* Hands over what is new. A resource that is gone meanwhile is no failure. */
     hfd_rc (*send)(void *fleet, struct hfd_hs_work *work, const struct hfd_hs_reports *reports,
                    struct hfd_err *err);
+    /* Gives a row another spec and generation. NULL = this HyperFleet has none that need it. */
+    hfd_rc (*set_spec)(void *fleet, struct hfd_hs_work *work, hfd_slice spec, struct hfd_err *err);
     void (*stop)(void *fleet); /* ends a wait, for ever; thread: any; NULL = it never waits */
 };
 

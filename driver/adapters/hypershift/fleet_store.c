@@ -346,6 +346,37 @@ static hfd_rc send(void *arg, struct hfd_hs_work *w, const struct hfd_hs_reports
     return news.count > 0 ? hfd_store_update_wait(f->store, store, &s, err) : HFD_OK;
 }
 
+struct respec {
+    struct hfd_hs_work *w;
+    hfd_slice spec;
+};
+
+static hfd_rc write_spec(struct hfd_txn *tx, void *arg, struct hfd_err *err)
+{
+    const struct respec *r = arg;
+    struct hfd_fleet_row row;
+    struct hfd_arena mem;
+    hfd_rc rc;
+
+    hfd_arena_init(&mem, MEM_BYTES);
+    rc = hfd_fleet_row_get(tx, r->w->row.id, &mem, &row, err);
+    if (rc == HFD_OK && row.generation == r->w->row.generation) {
+        row.spec = r->spec;
+        row.generation++;
+        rc = hfd_fleet_row_update(tx, &row, err);
+    }
+    hfd_arena_fini(&mem);
+    return rc == HFD_NOT_FOUND ? HFD_OK : rc;
+}
+
+static hfd_rc set_spec(void *arg, struct hfd_hs_work *w, hfd_slice spec, struct hfd_err *err)
+{
+    struct hfd_hs_fleet_store *f = arg;
+    struct respec r = {w, spec};
+
+    return hfd_store_update_wait(f->store, write_spec, &r, err);
+}
+
 const struct hfd_hs_fleet_ops hfd_hs_fleet_store_ops = {
     .open = open_reader,
     .close = close_reader,
@@ -354,4 +385,5 @@ const struct hfd_hs_fleet_ops hfd_hs_fleet_store_ops = {
     .load = load_row,
     .is_current = is_current,
     .send = send,
+    .set_spec = set_spec,
 };

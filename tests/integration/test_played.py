@@ -1,4 +1,5 @@
-"""Pages show what happens: the ```sh blocks of README.md and of the manual's adapters.md are run.
+"""Pages show what happens: the ```sh blocks of README.md, and of adapters.md and portal.md of the
+manual, are run.
 
 They run in a shell, in their order, exactly as printed but for the ports. Each must print the
 ```text block behind it, but for ids and times. A block that begins with `./dev run` or
@@ -123,6 +124,10 @@ class Played(unittest.TestCase):
     def test_life_with_two_adapters(self):
         """adapters.md: the life of a cluster with two required adapters."""
         self.assertGreaterEqual(self.play(pages.read("handlers/docs/adapters.md")), 8)
+
+    def test_portal(self):
+        """portal.md: the list, one resource, and the feed."""
+        self.assertGreaterEqual(self.play(pages.read("handlers/docs/portal.md")), 6)
 
 
 class Orders(Case):

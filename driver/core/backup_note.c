@@ -12,22 +12,30 @@
 
 void hfd_backup_sum_init(struct hfd_backup_sum *sum)
 {
-    (void)crypto_generichash_init(&sum->state, NULL, 0, SUM_BYTES);
+    crypto_generichash_state state;
+
+    (void)crypto_generichash_init(&state, NULL, 0, SUM_BYTES);
+    memcpy(sum->state, &state, sizeof(state));
 }
 
 void hfd_backup_sum_add(struct hfd_backup_sum *sum, const char *bytes, size_t len)
 {
-    (void)crypto_generichash_update(&sum->state, (const unsigned char *)bytes, len);
+    crypto_generichash_state state;
+
+    memcpy(&state, sum->state, sizeof(state));
+    (void)crypto_generichash_update(&state, (const unsigned char *)bytes, len);
+    memcpy(sum->state, &state, sizeof(state));
 }
 
-/* The sum with the text of the note in front of it, in hex. */
+/* The sum with the text of the note behind it, in hex. */
 static void finish(const struct hfd_backup_sum *sum, hfd_slice text, char hex[SUM_CHARS + 1])
 {
-    struct hfd_backup_sum whole = *sum;
+    crypto_generichash_state state;
     unsigned char bytes[SUM_BYTES];
 
-    hfd_backup_sum_add(&whole, text.p, text.len);
-    (void)crypto_generichash_final(&whole.state, bytes, sizeof(bytes));
+    memcpy(&state, sum->state, sizeof(state));
+    (void)crypto_generichash_update(&state, (const unsigned char *)text.p, text.len);
+    (void)crypto_generichash_final(&state, bytes, sizeof(bytes));
     (void)sodium_bin2hex(hex, SUM_CHARS + 1, bytes, sizeof(bytes));
 }
 

@@ -22,9 +22,12 @@ struct hfd_backup_note {
     int64_t bytes; /* of the database */
 };
 
-/** The checksum of the bytes before the note, while they pass by. */
+/**
+ * The checksum of the bytes before the note, while they pass by. Bytes, as the state itself needs
+ * an alignment that an arena does not give.
+ */
 struct hfd_backup_sum {
-    crypto_generichash_state state;
+    unsigned char state[sizeof(crypto_generichash_state)];
 };
 void hfd_backup_sum_init(struct hfd_backup_sum *sum);
 void hfd_backup_sum_add(struct hfd_backup_sum *sum, const char *bytes, size_t len);

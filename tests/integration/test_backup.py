@@ -139,8 +139,8 @@ class BackUp(Folders):
         """A document without what moves with the time of the request."""
         if isinstance(doc, dict):
             return {k: BackUp.steady(v) for k, v in doc.items() if k not in (
-                "current_time", "estimated_completion_time", "hints", "estimate", "message", "polls",
-                "stuck")}
+                "current_time", "estimated_completion_time", "hints", "estimate", "message",
+                "polls", "stuck")}
         return [BackUp.steady(v) for v in doc] if isinstance(doc, list) else doc
 
     def test_younger_ones(self):

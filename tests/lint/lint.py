@@ -20,6 +20,7 @@ import sys
 import rules
 import shape
 import words
+from kept import Kept
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 SKIPPED = {".git", "build", "data", "corpora", "vectors", "__pycache__"}
@@ -84,17 +85,21 @@ def tool(name):
     return path
 
 
-def run_each(commands, root, counts=lambda line: True):
-    """Runs commands side by side and prints what the failing ones say, if any line of it counts."""
+def run_each(commands, root, counts=lambda line: True, on_clean=lambda command: None):
+    """Runs commands side by side and prints what the failing ones say, if any line of it counts.
+    Calls on_clean with each of the others.
+    """
     ok = True
     with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
         def one(command):
             return subprocess.run(command, cwd=root, stdout=subprocess.PIPE,
                                   stderr=subprocess.STDOUT, text=True, check=False)
-        for done in pool.map(one, commands):
+        for command, done in zip(commands, pool.map(one, commands)):
             if done.returncode != 0 and any(counts(line) for line in done.stdout.splitlines()):
                 ok = False
                 print(done.stdout.rstrip())
+            else:
+                on_clean(command)
     return ok
 
 
@@ -120,14 +125,27 @@ def tidy(tree, build):
     options = ["--quiet", "-p", build, "--extra-arg=-Wno-unknown-warning-option",
                "--extra-arg=-Wno-ignored-optimization-argument",
                "--extra-arg=-ftrivial-auto-var-init=uninitialized", "--extra-arg=-Wno-error"]
+    # Nearly all of the time is the walk of the analyser through paths. README.md has the figures.
+    for word in ("-analyzer-config", "max-nodes=75000"):
+        options += ["--extra-arg=-Xclang", "--extra-arg=" + word]
 
     def counts(line):
         # Findings in a library's inline functions are not ours to mend; a file that does not
         # compile always is.
         return ": error:" in line and not line.startswith("/usr/") or line.startswith("error:")
 
-    return run_each([[tool("clang-tidy"), *options, path] for path in compiled(tree, build)],
-                    tree.root, counts)
+    about = [subprocess.run([tool("clang-tidy"), "--version"], stdout=subprocess.PIPE, text=True,
+                            check=True).stdout, *options]
+    for path in tree.files(".clang-tidy"):
+        with open(os.path.join(tree.root, path), encoding="utf-8") as file:
+            about.append(file.read())
+    kept = Kept(tree.root, build, "\n".join(about))
+    paths = [path for path in compiled(tree, build) if not kept.has(path)]
+    clean = run_each([[tool("clang-tidy"), *options, path] for path in paths], tree.root, counts,
+                     lambda command: kept.add(command[-1]))
+    if clean:
+        kept.forget_others()
+    return clean
 
 
 def cppcheck(tree, build):

@@ -5,11 +5,14 @@ does not.
 
 import contextlib
 import io
+import json
 import os
 import tempfile
 import unittest
+import unittest.mock
 
 import ctext
+import kept
 import lint
 import prose
 import rules
@@ -283,6 +286,45 @@ class Rules(unittest.TestCase):
     def test_lines_are_counted_from_one(self):
         function = ctext.functions("\n\nint f(void)\n{\n}\n")[0]
         self.assertEqual((function.name, function.line, function.end), ("f", 3, 5))
+
+    def test_a_result_is_kept_until_something_changes(self):
+        """Until the source, a header, the command or the tool is another one."""
+        with tempfile.TemporaryDirectory() as root:
+            build = os.path.join(root, "build")
+
+            def write(path, text, at):
+                put(root, path, text)
+                os.utime(os.path.join(root, path), (at, at))
+
+            def one(tool="1", command="cc -o a.o -c a.c"):
+                put(root, "build/compile_commands.json", json.dumps(
+                    [{"file": os.path.join(root, "a.c"), "directory": build, "output": "a.o",
+                      "command": command}]))
+                return kept.Kept(root, build, tool)
+
+            for path, text, at in (("a.c", "int a;", 10), ("a.h", "int b;", 10),
+                                   ("build/a.o", "", 20)):
+                write(path, text, at)
+            deps = {"a.o": [os.path.join(root, "a.c"), os.path.join(root, "a.h")]}
+            with unittest.mock.patch.object(kept, "dependencies", lambda _: deps):
+                first = one()
+                self.assertFalse(first.has("a.c"))
+                first.add("a.c")
+                self.assertTrue(one().has("a.c"))
+                self.assertFalse(one(tool="2").has("a.c"))
+                self.assertFalse(one(command="cc -DX -o a.o -c a.c").has("a.c"))
+                for path, text in (("a.h", "int c;"), ("a.c", "int c;")):
+                    write(path, text, 11)
+                    self.assertFalse(one().has("a.c"), path)
+                    write(path, {"a.h": "int b;", "a.c": "int a;"}[path], 12)
+                    self.assertTrue(one().has("a.c"), path)
+                write("a.h", "int b;", 21)  # newer than the object: its headers are not known
+                self.assertIsNone(one().key("a.c"))
+                write("a.h", "int b;", 12)
+                one().forget_others()
+                self.assertFalse(one().has("a.c"))
+            with unittest.mock.patch.object(kept, "dependencies", lambda _: {}):
+                self.assertIsNone(one().key("a.c"))
 
     def test_hardening_sees_a_soft_program(self):
         with tempfile.TemporaryDirectory() as build:

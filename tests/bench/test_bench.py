@@ -26,7 +26,7 @@ class Bench(unittest.TestCase):
         self.assertEqual(len(table), 1 + len(rows), "--markdown: a head and a line for each row")
         self.assertEqual({line.count(" |") for line in table}, {7})
         for name in ("get", "put-repeat", "put-new", "report", "list", "start", "memory", "status",
-                     "polls"):
+                     "polls", "hypershift"):
             row = rows[name]
             for key in ("value", "yardstick", "ratio", "budget"):
                 self.assertIsInstance(row[key], NUMBER, "%s of %s" % (key, name))

@@ -5,6 +5,7 @@ It has server-side apply with owners of fields, lists with selectors and pages, 
 with finalizers, dry runs, and the status subresource. It has no schemas but for what SCHEMA says.
 Faults can be switched on by the first part of a path.
 """
+import bisect
 import copy
 import http.server
 import itertools
@@ -426,13 +427,14 @@ class Handler(http.server.BaseHTTPRequestHandler):
         store = self.api.store
         while time.monotonic() < end and self.era == self.api.era and not self.api.cut:
             with store.changed:
-                news = [e for e in store.events if e[0] > since and e[1] == key[0]]
+                news = store.events[bisect.bisect_right(store.events, since, key=lambda e: e[0]):]
                 if not news:
                     store.changed.wait(0.2)
                     continue
-            for version, _, kind, doc in news:
+            for version, plural, kind, doc in news:
                 since = version
-                if key[1] in ("", doc["metadata"].get("namespace", "")) and self.selects(doc):
+                place = doc["metadata"].get("namespace", "")
+                if plural == key[0] and key[1] in ("", place) and self.selects(doc):
                     self.chunk({"type": kind, "object": doc})
 
 

@@ -1,6 +1,7 @@
 /* See hypershift.h. */
 #include "driver/adapters/hypershift/hypershift.h"
 
+#include "driver/adapters/hypershift/hypershift_int.h"
 #include "driver/adapters/hypershift/names.h"
 #include "driver/adapters/hypershift/records.h"
 #include "driver/base/check.h"
@@ -312,7 +313,7 @@ static void look_at_fleet(struct hfd_hypershift *h)
     h->look_due_us = mono_us(h) + h->config.look_us;
 }
 
-static void run_round(struct hfd_hypershift *h)
+void hfd_hypershift_round(struct hfd_hypershift *h)
 {
     int64_t next, now;
 
@@ -340,14 +341,14 @@ static void *run_thread(void *arg)
         return NULL;
     }
     while (!stopping(h))
-        run_round(h);
+        hfd_hypershift_round(h);
     h->config.fleet->ops->close(h->config.fleet->impl);
     return NULL;
 }
 
 /* ---- its life ---- */
 
-static void free_all(struct hfd_hypershift *h)
+void hfd_hypershift_free(struct hfd_hypershift *h)
 {
     for (size_t i = 0; i < WATCHES; i++)
         hfd_kube_watch_free(h->watches[i]);
@@ -384,8 +385,8 @@ static hfd_rc open_client(struct hfd_hypershift *h, struct hfd_err *err)
     return rc;
 }
 
-hfd_rc hfd_hypershift_start(const struct hfd_hypershift_config *config, struct hfd_hypershift **out,
-                            struct hfd_err *err)
+hfd_rc hfd_hypershift_new(const struct hfd_hypershift_config *config, struct hfd_hypershift **out,
+                          struct hfd_err *err)
 {
     struct hfd_hypershift *h = calloc(1, sizeof(*h));
     hfd_rc rc;
@@ -401,11 +402,26 @@ hfd_rc hfd_hypershift_start(const struct hfd_hypershift_config *config, struct h
     pthread_mutex_init(&h->lock, NULL);
     rc = open_client(h, err);
     if (rc == HFD_OK)
-        rc = hfd_thread_start(
-            &(struct hfd_thread){"hfd-hypershift", "HyperShift adapter: thread", run_thread, h},
-            &h->thread, err);
+        *out = h;
+    else
+        hfd_hypershift_free(h);
+    return rc;
+}
+
+hfd_rc hfd_hypershift_start(const struct hfd_hypershift_config *config, struct hfd_hypershift **out,
+                            struct hfd_err *err)
+{
+    struct hfd_hypershift *h;
+    hfd_rc rc = hfd_hypershift_new(config, &h, err);
+
+    *out = NULL;
+    if (rc != HFD_OK)
+        return rc;
+    rc = hfd_thread_start(
+        &(struct hfd_thread){"hfd-hypershift", "HyperShift adapter: thread", run_thread, h},
+        &h->thread, err);
     if (rc != HFD_OK) {
-        free_all(h);
+        hfd_hypershift_free(h);
         return rc;
     }
     HFD_LOG(HFD_LOG_INFO, "HyperShift adapter is on",
@@ -430,7 +446,7 @@ void hfd_hypershift_stop(struct hfd_hypershift **out)
     if (h->config.fleet->ops->stop != NULL)
         h->config.fleet->ops->stop(h->config.fleet->impl);
     pthread_join(h->thread, NULL);
-    free_all(h);
+    hfd_hypershift_free(h);
     *out = NULL;
 }
 

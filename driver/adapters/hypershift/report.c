@@ -20,6 +20,10 @@ static bool is_down(struct hfd_hs_work *w)
 {
     struct hfd_hs_record *r = w->record;
 
+    if (serves_of(w) == 0) {
+        r->down_since_us = 0;
+        return false;
+    }
     if (!w->judged)
         return r->down_since_us != 0 && w->mono_us - r->down_since_us > DOWN_MAX_US;
     if (w->judgement.up)

@@ -125,6 +125,7 @@ class Package(unittest.TestCase):
         root.run("apt-get", "-q", "install", "-y", "systemd-sysv", "dbus")
         deb = self.put(root, self.deb)
         root.run("apt-get", "-q", "install", "-y", "--download-only", deb)
+        self.put(root, self.newer())
         root.write("/srv/order.json", json.dumps(ORDER))
         root.write("/srv/check.json", json.dumps(ORDER).replace('"shop"', '"check-${id}"'))
         machine = roots.Machine(root)
@@ -159,6 +160,8 @@ class Package(unittest.TestCase):
         self.assertIn("401", text)
         self.commands(say)
         self.reload_and_restart(say)
+        self.credentials(say)
+        self.upgrade(say)
         say("apt-get", "-q", "purge", "-y", NAME)
         self.assertFalse(root.exists(DATA))
 
@@ -207,6 +210,31 @@ class Package(unittest.TestCase):
         self.assertIn("watchdog", say("sh", "-c", "journalctl --no-pager -u %s | grep -i watchdog"
                                       % NAME).lower())
         say("hyperfleet-driver", "health", "--ready", "--config", CONFIG)
+
+
+    def credentials(self, say):
+        """A key in /etc/credstore, which root alone can read, serves TLS."""
+        say("sh", "-c", "mkdir -p -m 0700 /etc/credstore && cd /etc/credstore && "
+            "openssl req -x509 -newkey rsa:2048 -nodes -days 9 -subj /CN=localhost -addext "
+            "subjectAltName=DNS:localhost -keyout hyperfleet-driver.tls.key "
+            "-out hyperfleet-driver.tls.crt 2>/dev/null")
+        say("sh", "-c", "sed -i 's/^# tls:/tls:/; s/^#   cert_file/  cert_file/; "
+            "s/^#   key_file/  key_file/' " + CONFIG)
+        say("systemctl", "restart", NAME)
+        status, text = say.try_("hyperfleet-driver", "get", RESOURCE, "--url",
+                                "https://localhost:8000/", "--token-file", "/srv/token",
+                                "--ca-file", "/etc/credstore/hyperfleet-driver.tls.crt")
+        self.assertEqual(status, 4, text)
+        say("hyperfleet-driver", "health", "--ready", "--config", CONFIG)
+
+    def upgrade(self, say):
+        """An upgrade restarts the service on its data."""
+        first = say("systemctl", "show", "-P", "MainPID", NAME)
+        say("apt-get", "-q", "install", "-y", "/srv/newer.deb")
+        self.assertNotEqual(say("systemctl", "show", "-P", "MainPID", NAME), first)
+        self.assertEqual(say("systemctl", "is-active", NAME), "active\n")
+        self.assertIn("orchestrator", say("hyperfleet-driver", "token", "list", "--config",
+                                          CONFIG))
 
 
 class Transcript:

@@ -110,3 +110,14 @@ hfd_rc hfd_cli_make_data(const struct hfd_settings *s, struct hfd_err *err)
         return hfd_fail(err, HFD_IO, "data folder %.120s: it is not a folder", path);
     return HFD_OK;
 }
+
+hfd_rc hfd_cli_give_to_owner(const struct hfd_settings *s, const char *path, struct hfd_err *err)
+{
+    struct stat folder;
+
+    if (geteuid() != 0)
+        return HFD_OK;
+    if (stat(s->data.p, &folder) == 0 && lchown(path, folder.st_uid, folder.st_gid) == 0)
+        return HFD_OK;
+    return hfd_fail(err, HFD_IO, "give it to the owner of the data folder: %s", strerror(errno));
+}

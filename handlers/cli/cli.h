@@ -131,4 +131,12 @@ const char *hfd_cli_ops_path(struct hfd_settings *s);
  */
 HFD_MUST_CHECK hfd_rc hfd_cli_make_data(const struct hfd_settings *s, struct hfd_err *err);
 
+/**
+ * Gives a file to the owner of the data folder when root has made it: the server may run as that
+ * user.
+ * @return HFD_OK, HFD_IO
+ */
+HFD_MUST_CHECK hfd_rc hfd_cli_give_to_owner(const struct hfd_settings *s, const char *path,
+                                            struct hfd_err *err);
+
 #endif

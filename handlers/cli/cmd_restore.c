@@ -233,6 +233,8 @@ static enum hfd_exit set_clock(struct restore *r)
                       "backup: set it right before the server starts\n");
     if (rc == HFD_OK)
         rc = hfd_steady_save(&clock, path, &err);
+    if (rc == HFD_OK)
+        rc = hfd_cli_give_to_owner(r->settings, path, &err);
     return rc == HFD_OK ? HFD_EXIT_OK : fail(rc, path, err.msg);
 }
 
@@ -240,12 +242,15 @@ static enum hfd_exit set_clock(struct restore *r)
 static enum hfd_exit move_draft(struct restore *r)
 {
     const char *log = hfd_arena_printf(&r->mem, "%s-wal", r->draft_db).p;
+    struct hfd_err err = {0};
     struct stat st;
 
     if (log == NULL)
         return hfd_cli_fail(HFD_EXIT_INTERNAL, "restore", "out of memory");
     if (stat(log, &st) == 0 && st.st_size > 0)
         return fail(HFD_IO, log, "it could not be copied into the database");
+    if (hfd_cli_give_to_owner(r->settings, r->draft_db, &err) != HFD_OK)
+        return fail(HFD_IO, r->draft_db, err.msg);
     if (renameat2(AT_FDCWD, r->draft_db, AT_FDCWD, r->db_path, RENAME_NOREPLACE) != 0)
         return fail(HFD_IO, r->db_path,
                     errno == EEXIST ? "a server has made data meanwhile" : strerror(errno));

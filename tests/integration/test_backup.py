@@ -143,6 +143,21 @@ class BackUp(Folders):
                 "polls", "stuck")}
         return [BackUp.steady(v) for v in doc] if isinstance(doc, list) else doc
 
+    @unittest.skipUnless(os.geteuid() == 0, "root alone gives files away")
+    def test_root_restores_for_the_owner(self):
+        """Root restores into the folder of another user, as that of a service is: the files are
+        that user's.
+        """
+        self.backup()
+        data = self.folder("of-another")
+        for path in (data, os.path.join(data, "keys")):
+            os.chown(path, 1, 1)
+        self.restore(data)
+        for name in os.listdir(data):
+            st = os.stat(os.path.join(data, name))
+            self.assertEqual((name, st.st_uid, st.st_gid), (name, 1, 1))
+        self.assertIn("store.db", os.listdir(data))
+
     def test_younger_ones(self):
         """After the backup a resource is made, one is changed and one is deleted. In the restored
         server the first comes back with its cookie, the second with its PUT, the third is there.

@@ -51,6 +51,7 @@ cd "$1"
 mkdir -p .old
 pivot_root . .old
 umount -l /.old
+mount --make-rshared / # as systemd does outside a container: credentials are mounted by a child
 exec env -i container=hyperfleet PATH=%s /lib/systemd/systemd --system
 ' sh "$1"
 """ % (ENTER, PATH)

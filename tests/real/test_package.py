@@ -159,6 +159,8 @@ class Package(unittest.TestCase):
         self.assertEqual(status, 1, text)
         self.assertIn("401", text)
         self.commands(say)
+        if "  restore " in say.machine.run("hyperfleet-driver", "help")[1]:
+            self.restore(say)
         self.reload_and_restart(say)
         self.credentials(say)
         self.upgrade(say)
@@ -211,6 +213,15 @@ class Package(unittest.TestCase):
                                       % NAME).lower())
         say("hyperfleet-driver", "health", "--ready", "--config", CONFIG)
 
+
+    def restore(self, say):
+        """Root restores a backup for the service: the resource that was deleted is back."""
+        say("systemctl", "stop", NAME)
+        say("sh", "-c", "cd %s && rm store.db* clock" % DATA)
+        say("hyperfleet-driver", "restore", "/srv/backup.db", "--config", CONFIG)
+        say("systemctl", "start", NAME)
+        say("hyperfleet-driver", "get", RESOURCE, "--token-file", "/srv/token")
+        say("hyperfleet-driver", "delete", RESOURCE, "--wait", "--token-file", "/srv/token")
 
     def credentials(self, say):
         """A key in /etc/credstore, which root alone can read, serves TLS."""

@@ -67,10 +67,10 @@ SETS = {
                   "networkPolicy": {"enabled": False}, "serviceAccount": {"create": False}},
     "test": {"auth": {"insecureNoAuth": True}, "persistence": {"enabled": False}},
 }
+with open(os.path.join(ROOT, "handlers/docs/operate.md"), encoding="utf-8") as opened:
+    PAGE = opened.read()
 # The values of the manual.
-with open(os.path.join(ROOT, "handlers/docs/operate.md"), encoding="utf-8") as page:
-    SETS["manual"] = yaml.safe_load(re.search(r"^```text\n(image:.*?)^```$", page.read(),
-                                              re.M | re.S)[1])
+SETS["manual"] = yaml.safe_load(re.search(r"^```text\n(image:.*?)^```$", PAGE, re.M | re.S)[1])
 # Wrong values, and what helm says.
 REFUSED = [
     ({"replicaCount": 2}, "replicaCount is 2: state is one SQLite database"),
@@ -356,6 +356,25 @@ class Started(HelmCase):
         eventually(lambda: self.order(conn, other) == 202, "the new token is taken up")
         self.assertEqual(self.order(conn, token), 401)
 
+    def test_backup_and_restore(self):
+        """The commands of the manual, in the pod and in the one for a restore."""
+        token, files = self.files()
+        root, env, conn = self.serve(SETS["smallest"], files)
+        self.assertEqual(self.order(conn, token), 202)
+        data = root + "/data"
+        real.run([program(), "backup", data + "/hfd.backup"], env=env, **self.account())
+        real.run(["cp", data + "/driver/keys", data + "/hfd.keys"], **self.account())
+        self.proc.terminate()
+        self.assertEqual(self.proc.wait(60), 0)
+        script = re.search(r"exec restore -- sh -ec '([^']*)'", PAGE)[1].replace("/data", data)
+        path = {"PATH": "%s:%s" % (os.path.dirname(program()), os.environ["PATH"])}
+        said = real.run(["sh", "-ec", script], env=dict(clean_env(), **path), **self.account())
+        self.assertIn("restored 1 resource", said)
+        self.assertEqual(sorted(os.listdir(data)), ["driver", "driver.old"])
+        done = subprocess.run([program(), "doctor"], env=env, stdout=subprocess.PIPE, text=True,
+                              check=False, **self.account())
+        self.assertEqual(done.returncode, 0, done.stdout)
+
     def test_a_key_ring_of_a_secret(self):
         """The pod copies the key ring of a Secret to memory: the program wants a file of its own.
         Without the copy it does not start.
@@ -458,6 +477,20 @@ class Server(HelmCase):
         rule = self.one(self.render(SETS["all"]), "PrometheusRule")
         rule["spec"]["groups"][0]["rules"][0]["exp"] = "x"
         self.assertEqual(self.offer(rule)[0], 400)
+
+    def test_the_pod_of_a_restore(self):
+        """The pod of the manual is taken where the standard `restricted` is enforced."""
+        pod = yaml.safe_load(re.search(r"^```text\n(apiVersion: v1\nkind: Pod.*?)^```$", PAGE,
+                                       re.M | re.S)[1])
+        status, answer = self.offer(pod)
+        self.assertEqual(status, 201, answer)
+        docs = self.render(SETS["manual"])
+        sets = self.one(docs, "StatefulSet")["spec"]
+        self.assertEqual(pod["spec"]["securityContext"],
+                         sets["template"]["spec"]["securityContext"])
+        self.assertEqual(pod["spec"]["volumes"][0]["persistentVolumeClaim"]["claimName"],
+                         "%s-hyperfleet-driver-0" % sets["volumeClaimTemplates"][0]["metadata"][
+                             "name"])
 
     def test_pod_security(self):
         """The namespace enforces the standard `restricted`, and takes the pod of each set."""

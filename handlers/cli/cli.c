@@ -28,7 +28,8 @@ enum hfd_exit hfd_cli_print(const char *command, struct hfd_buf *b)
 
     if (hfd_buf_finish(b, &text, &err) != HFD_OK)
         status = hfd_cli_fail(HFD_EXIT_INTERNAL, command, "%s", err.msg);
-    else if (fwrite(text.p, 1, text.len, stdout) != text.len || fflush(stdout) != 0)
+    else if ((text.len > 0 && fwrite(text.p, 1, text.len, stdout) != text.len) ||
+             fflush(stdout) != 0)
         status = hfd_cli_fail(HFD_EXIT_CUT_SHORT, command, "write the output: %s", strerror(errno));
     hfd_buf_fini(b);
     return status;

@@ -14,9 +14,9 @@
     X(CUT_SHORT,  1, "cut short: a second SIGTERM or SIGINT, or the output cannot be written; " \
                      "health: the server does not live, or is not ready; check: a rule is broken; " \
                      "apply, get, wait, delete: the operation failed; " \
-                     "list, status, backup: the server refuses") \
+                     "list, status, backup, register --check: the server refuses") \
     X(USAGE,      2, "unknown command or flag, or a bad setting") \
-    X(FOUND,      3, "doctor: problems or orphans found") \
+    X(FOUND,      3, "doctor: problems or orphans found; register --check: something is missing or differs") \
     X(ABSENT,     4, "get, wait, status: there is no such resource") \
     X(ADDRESS,   69, "cannot listen on an address; commands of the client: the server cannot be reached") \
     X(INTERNAL,  70, "out of memory, or the store failed; a restart recovers all acknowledged work") \
@@ -43,6 +43,8 @@
     X(delete,  "GURESID [FLAGS]", "delete a resource of a Humanitec driver") \
     X(list,    "[FLAGS]", "list the resources of a server, those in trouble first") \
     X(status,  "[GURESID] [FLAGS]", "show what needs attention, or one resource in full") \
+    X(register,"--print|--check --org ORG --target URL [FLAGS]", \
+      "print what an orchestrator has to know of this driver, or compare it with what it has") \
     X(check,   "URL --input FILE [--update FILE] [FLAGS]", \
       "check any Humanitec driver against the Driver API 0.9.3") \
     X(backup,  "FILE [--ops-url URL] [--token-file FILE] [--ca-file FILE] [SETTINGS]", \

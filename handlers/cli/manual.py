@@ -82,7 +82,7 @@ class Command:
 
 def flag_of(line):
     """The flag of a line of help; None for another line."""
-    found = re.match(r"^  (-[-a-z]+)( [^ ]\S*)?(?:  +| )(\S.*)$", line)
+    found = re.match(r"^  (-[-a-z0-9]+)( [^ ]\S*)?(?:  +| )(\S.*)$", line)
     if not found:
         return None
     name, value, text = found.groups()
@@ -112,7 +112,7 @@ def settings_of(lines):
     """The settings of a help text: their names, forms, texts, and defaults."""
     found = []
     for line in lines:
-        head = re.match(r"^  (--[a-zA-Z-]+)(\[=[A-Z]+\])?((?: |\.)[A-Z].*)?$", line)
+        head = re.match(r"^  (--[a-zA-Z0-9-]+)(\[=[A-Z]+\])?((?: |\.)[A-Z].*)?$", line)
         if head:
             found.append(Flag(head.group(1), (head.group(2) or head.group(3) or "").strip(), ""))
         elif found and line.startswith("      "):

@@ -228,6 +228,17 @@ static hfd_rc load_variable(struct hfd_settings_loader *ld, hfd_slice name, hfd_
     return put_text(ld, HFD_FORM_ENV, &ref, value, err);
 }
 
+/* Variables that are no settings: the file of settings, and flags of the client. */
+static bool is_other_variable(hfd_slice name)
+{
+    static const char *const names[] = {"HFD_CONFIG", "HFD_URL", "HFD_OPS_URL", "HFD_TOKEN_FILE"};
+
+    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
+        if (hfd_slice_is(name, names[i]))
+            return true;
+    return false;
+}
+
 static hfd_rc load_environment(struct hfd_settings_loader *ld, const char *const *env,
                                struct hfd_err *err)
 {
@@ -239,7 +250,7 @@ static hfd_rc load_environment(struct hfd_settings_loader *ld, const char *const
         if (equals == NULL)
             continue;
         name = (hfd_slice){*env, (size_t)(equals - *env)};
-        if (!hfd_slice_starts(name, HFD_SLICE("HFD_")) || hfd_slice_is(name, "HFD_CONFIG"))
+        if (!hfd_slice_starts(name, HFD_SLICE("HFD_")) || is_other_variable(name))
             continue;
         rc = load_variable(ld, name, hfd_slice_of(equals + 1), err);
         if (rc != HFD_OK)

@@ -114,7 +114,8 @@ class Lists(Case):
         text = self.ask("status", gid).stdout
         self.assertRegex(text, r"%s  creating for \d+ s of about .*, deadline 20" % gid)
         self.assertRegex(text, r"(?m)^    validation +done")
-        self.assertRegex(text, r"(?m)^    dns +waiting +\d+ s +Waiting: zone  x$")
+        self.assertRegex(text, r"(?m)^    dns +waiting +\d+ s +(usually \d+ s +(<-- slow +)?)?"
+                               r"Waiting: zone  x$")
         self.assertRegex(text, r"last change \d+ s ago: create\n")
         self.assertRegex(text, r"ordered 20\S+ by \S+ .*app=shop")
         self.assertEqual(json.loads(self.ask("status", gid, "-o", "json").stdout)["id"], gid)

@@ -12,7 +12,7 @@ import unittest
 from lib import clean_env, program
 
 ROOT = os.environ["HFD_SOURCE_DIR"]
-FLAG = re.compile(r"^  (-[-a-zA-Z]+)", re.M)
+FLAG = re.compile(r"^  (-[-a-zA-Z0-9]+)", re.M)
 
 
 def read(path):
@@ -70,7 +70,7 @@ class Manual(unittest.TestCase):
         self.assertIn("--scope", self.flags["token"])
         known = set().union(*self.flags.values())
         for path in glob.glob(os.path.join(ROOT, "handlers/cli/*.c")):
-            for flag in re.findall(r"\{\"(--?[a-z-]+)\",", read(path)):
+            for flag in re.findall(r"\{\"(--?[a-z0-9-]+)\",", read(path)):
                 self.assertIn(flag, known, path)
 
     def test_man_pages(self):

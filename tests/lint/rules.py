@@ -41,9 +41,10 @@ LAYERS = (
     ("handlers/web", DOMAIN_LOW + ("driver", "handlers/http", "handlers/settings")),
     ("handlers/web", DOMAIN_LOW + ("driver", "handlers/http")),
     ("handlers/client", BASE),
+    ("handlers/register", BASE + ("schemas",)),
     ("handlers/cli",
      DOMAIN_LOW + ("driver", "handlers/http", "handlers/web", "handlers/settings", "handlers/auth",
-                   "handlers/client", "handlers/web")),
+                   "handlers/client", "handlers/register")),
     ("tests", ("driver", "store", "schemas", "handlers", "tests")),
 )
 

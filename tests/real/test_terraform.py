@@ -1,7 +1,9 @@
 """The modules of docker/terraform, applied by OpenTofu with the provider magodo/restful.
 
-HFD_TOFU names the program, and HFD_TERRAFORM_PROVIDERS a folder with terraform-provider-restful;
-without them both are built from their Go modules.
+The files of `register --print`, checked by OpenTofu with the providers of the orchestrators.
+
+HFD_TOFU names the program, and HFD_TERRAFORM_PROVIDERS a folder with terraform-provider-NAME;
+without them they are built from their Go modules.
 """
 import json
 import os
@@ -10,10 +12,15 @@ import tempfile
 import unittest
 
 import real
-from lib import Client, Fleet, Server, eventually
+from lib import Client, Fleet, Server, eventually, run
 
 TOFU = ("github.com/opentofu/opentofu", "v1.10.6")
-PROVIDER = ("github.com/magodo/terraform-provider-restful", "v0.25.2")
+PROVIDERS = {
+    "restful": ("github.com/magodo/terraform-provider-restful", "v0.25.2"),
+    "humanitec": ("github.com/humanitec/terraform-provider-humanitec", "v1.9.1"),
+    "platform-orchestrator": ("github.com/stellwerk-labs/terraform-provider-platform-orchestrator",
+                              "v1.0.1"),
+}
 MODULES = os.path.join(real.ROOT, "docker", "terraform")
 SOON = ("--driver-estimate-create=1s", "--driver-estimate-update=1s", "--driver-estimate-delete=1s")
 OUTPUTS = ("--driver-outputs-values-endpoint=hypershift:/endpoint",
@@ -73,30 +80,81 @@ def tofu():
     return real.install("tofu@" + TOFU[1], commands, "tofu", {"CGO_ENABLED": "0"})
 
 
-def provider_folder():
+def provider_folder(name):
+    """The folder of a provider's program."""
     named = os.environ.get("HFD_TERRAFORM_PROVIDERS")
     if named:
-        if not os.access(os.path.join(named, "terraform-provider-restful"), os.X_OK):
-            raise AssertionError("HFD_TERRAFORM_PROVIDERS: %s has no terraform-provider-restful"
-                                 % named)
+        program = "terraform-provider-" + name
+        if not os.access(os.path.join(named, program), os.X_OK):
+            real.skip("HFD_TERRAFORM_PROVIDERS: %s has no %s" % (named, program))
         return named
-    return os.path.dirname(real.go_program(*PROVIDER))
+    return os.path.dirname(real.go_program(*PROVIDERS[name]))
 
 
-class Terraform(unittest.TestCase):
+class Case(unittest.TestCase):
+    """A folder for OpenTofu, and a way to run it."""
+
     @classmethod
     def setUpClass(cls):
-        cls.tofu, cls.providers = tofu(), provider_folder()
+        cls.tofu = tofu()
 
-    def setUp(self):
+    def use(self, source):
+        """Prepares a folder in which a provider is that of this machine."""
         folder = tempfile.TemporaryDirectory(prefix="hfd-tofu-")
         self.addCleanup(folder.cleanup)
         self.folder = folder.name
         with open(os.path.join(self.folder, "rc"), "w", encoding="utf-8") as f:
-            f.write('provider_installation {\n  dev_overrides { "magodo/restful" = "%s" }\n'
-                    '  direct {}\n}\n' % self.providers)
+            f.write('provider_installation {\n  dev_overrides { "%s" = "%s" }\n  direct {}\n}\n'
+                    % (source, provider_folder(source.split("/")[1])))
         self.env = dict(os.environ, TF_CLI_CONFIG_FILE=os.path.join(self.folder, "rc"),
                         TF_IN_AUTOMATION="1", CHECKPOINT_DISABLE="1")
+
+    def write(self, text):
+        with open(os.path.join(self.folder, "main.tf"), "w", encoding="utf-8") as f:
+            f.write(text)
+
+    def start(self, *args, **env):
+        return subprocess.Popen([self.tofu, *args], cwd=self.folder, env=dict(self.env, **env),
+                                text=True, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                                stderr=subprocess.STDOUT)
+
+    def end(self, ran, want=0):
+        text = ran.communicate(timeout=300)[0]
+        self.assertEqual(ran.returncode, want, text)
+        return text
+
+    def call(self, *args, want=0, **env):
+        return self.end(self.start(*args, **env), want)
+
+
+class Register(Case):
+    FLAGS = ("--org", "acme", "--target", "https://driver.example/", "--env-type", "dev",
+             "--k8s-cluster")
+
+    def printed(self, form):
+        ran = run("register", "--print", "--format", form, *self.FLAGS)
+        self.assertEqual(ran.returncode, 0, ran.stderr)
+        return ran.stdout
+
+    def test_humanitec(self):
+        """The provider of the classic orchestrator takes all resources, and plans them."""
+        self.use("humanitec/humanitec")
+        self.write(self.printed("terraform"))
+        self.call("validate", "-no-color")
+        text = self.call("plan", "-no-color", HUMANITEC_TOKEN="none")
+        self.assertIn("Plan: 10 to add", text)
+        self.assertIn("${resources['acme/hyperfleet-cluster.default#shared.", text)
+
+    def test_stellwerk(self):
+        """So does that of Stellwerk."""
+        self.use("stellwerk-labs/platform-orchestrator")
+        self.write(self.printed("stellwerk"))
+        self.call("validate", "-no-color")
+
+
+class Terraform(Case):
+    def setUp(self):
+        self.use("magodo/restful")
 
     def serve(self, *flags):
         server = Server(*SOON, *flags)
@@ -105,23 +163,9 @@ class Terraform(unittest.TestCase):
         self.client = Client(server)
         self.addCleanup(self.client.close)
         self.fleet = Fleet(self.client)
-        with open(os.path.join(self.folder, "main.tf"), "w", encoding="utf-8") as f:
-            f.write(MAIN % {"port": server.port, "modules": MODULES, "cluster": CLUSTER,
-                            "pool": POOL})
+        self.write(MAIN % {"port": server.port, "modules": MODULES, "cluster": CLUSTER,
+                           "pool": POOL})
         self.call("get", "-no-color")
-
-    def start(self, *args):
-        return subprocess.Popen([self.tofu, *args], cwd=self.folder, env=self.env, text=True,
-                                stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
-                                stderr=subprocess.STDOUT)
-
-    def end(self, ran, want=0):
-        text = ran.communicate(timeout=300)[0]
-        self.assertEqual(ran.returncode, want, text)
-        return text
-
-    def call(self, *args, want=0):
-        return self.end(self.start(*args), want)
 
     def apply(self, *args, want=0, meanwhile=None):
         ran = self.start("apply", "-auto-approve", "-no-color", *args)

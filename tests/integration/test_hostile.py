@@ -48,6 +48,43 @@ class ShortMemory(Case):
         self.assertEqual(self.client.get(path).status, 200)
 
 
+@unittest.skipIf(TIME_FACTOR > 1, "a sanitizer needs the whole address space")
+class LibraryMemory(Case):
+    """The library ends the process when it is out of memory. http.memory_max keeps it from that."""
+
+    FLAGS = ("--http-memory-max", "64MiB")
+    CONNECTIONS = 400
+
+    def test_unfinished_bodies(self):
+        """400 connections that send 1 MiB less a byte, with 192 MiB of address space to spare. Each
+        has an answer, is closed, or waits; probes are answered, and orders are taken afterwards.
+        """
+        pid = self.server.proc.pid
+        limit = address_space(pid) + (192 << 20)
+        resource.prlimit(pid, resource.RLIMIT_AS, (limit, limit))
+        head = b"PUT /%d HTTP/1.1\r\nHost: localhost\r\nContent-Length: 1048576\r\n\r\n{"
+        ops = Client(self.server, ops=True)
+        self.addCleanup(ops.close)
+        held, refused = [], 0
+        for i in range(self.CONNECTIONS):
+            s = socket.create_connection(("127.0.0.1", self.server.port), timeout=30 * TIME_FACTOR)
+            held.append(s)
+            try:
+                s.sendall(head % i + b" " * 1048574)
+            except OSError:
+                refused += 1
+            if i % 50 == 0:
+                self.assertEqual(ops.get("/livez").status, 200)
+        refused += len(select.select(held, [], [], 0)[0])
+        self.assertGreater(refused, self.CONNECTIONS // 2)
+        self.assertTrue(self.server.alive())
+        for s in held:
+            s.close()
+        gid = guresid("after")
+        eventually(lambda: self.client.put("/" + gid, cluster_input("after")).status == 202,
+                   "an order is taken")
+
+
 class FullPage(Case):
     def test_a_page_that_is_too_large_is_not_repeated(self):
         """The ceiling of a page is still 400, with the advice to ask for less."""

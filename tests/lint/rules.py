@@ -69,7 +69,7 @@ LIBRARIES = (
       "handlers/cli", "handlers/client", "tests")),
     (r"uthash\.h|utlist\.h", ("",)),
     (r"pcre2\.h", ("schemas",)),
-    (r"cmocka\.h", ("tests",)),
+    (r"cmocka\.h|sys/ptrace\.h", ("tests",)),
     (SOCKETS, ("handlers", "driver/backend", "tests")),
     (r"(assert|ctype|dirent|dlfcn|errno|fcntl|float|ftw|inttypes|limits|locale|malloc|math|poll|"
      r"pthread|sched|semaphore|setjmp|signal|stdalign|stdarg|stdatomic|stdbool|stddef|stdint|"

@@ -9,7 +9,10 @@
 #include <stdarg.h>
 
 #include <cmocka.h>
+#include <dirent.h>
 #include <fcntl.h>
+#include <signal.h>
+#include <sys/ptrace.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -340,6 +343,98 @@ static void keyring_rotate_keeps_old_keys_opening(void **state)
     hfd_keyring_free(after);
 }
 
+typedef hfd_rc change_fn(const char *path);
+
+static hfd_rc create_ring(const char *path)
+{
+    return hfd_keyring_create(path, &hfd_rng_system, NULL);
+}
+
+static hfd_rc rotate_ring(const char *path)
+{
+    char id[9];
+
+    return hfd_keyring_rotate(path, &hfd_rng_system, id, NULL);
+}
+
+/* Runs a change in a child, and kills it at its nth stop. @return false: it ended before */
+static bool kill_at(change_fn *change, const char *path, unsigned nth)
+{
+    const pid_t pid = fork();
+    int status;
+
+    if (pid == 0) {
+        if (ptrace(PTRACE_TRACEME, 0, NULL, NULL) != 0)
+            _exit(2);
+        (void)raise(SIGSTOP);
+        _exit(change(path) == HFD_OK ? 0 : 1);
+    }
+    assert_int_equal(waitpid(pid, &status, 0), pid);
+    if (WIFEXITED(status) && WEXITSTATUS(status) == 2)
+        skip(); /* nothing may be traced here */
+    for (unsigned i = 0; i < nth; i++) {
+        assert_int_equal(ptrace(PTRACE_SYSCALL, pid, NULL, NULL), 0);
+        assert_int_equal(waitpid(pid, &status, 0), pid);
+        if (WIFEXITED(status)) {
+            assert_int_equal(WEXITSTATUS(status), 0);
+            return false;
+        }
+    }
+    assert_int_equal(kill(pid, SIGKILL), 0);
+    assert_int_equal(waitpid(pid, &status, 0), pid);
+    return true;
+}
+
+static unsigned files_in(const char *dir)
+{
+    DIR *d = opendir(dir);
+    unsigned n = 0;
+
+    assert_non_null(d);
+    while (readdir(d) != NULL)
+        n++;
+    (void)closedir(d);
+    return n - 2;
+}
+
+/*
+ * kill -9 before and behind every system call of a creation and of a rotation. There is no ring, or
+ * a whole one, with all keys that it had. The next attempt works, and leaves no other file.
+ */
+static void keyring_survives_kills(void **state)
+{
+    struct fixture *fx = *state;
+    char before[4096], after[4096];
+    size_t len;
+    unsigned kills = 0;
+
+    for (unsigned n = 1; kill_at(create_ring, fx->path, n); n++, kills++) {
+        assert_true(files_in(fx->dir) <= 2);
+        if (access(fx->path, F_OK) != 0)
+            assert_int_equal(create_ring(fx->path), HFD_OK);
+        hfd_keyring_free(load(fx->path));
+        assert_int_equal(rotate_ring(fx->path), HFD_OK);
+        assert_int_equal(files_in(fx->dir), 1);
+        assert_int_equal(unlink(fx->path), 0);
+    }
+    assert_true(kills > 10);
+    kills = 0;
+    len = read_text(fx->path, before, sizeof(before));
+    for (unsigned n = 1; kill_at(rotate_ring, fx->path, n); n++, kills++) {
+        const char *key = strrchr(before, ':');
+        hfd_slice first = {before, (size_t)(key - before)};
+
+        assert_true(files_in(fx->dir) <= 2);
+        hfd_keyring_free(load(fx->path));
+        assert_true(read_text(fx->path, after, sizeof(after)) >= len);
+        assert_memory_equal(after, first.p, first.len); /* the old key; its state may differ */
+        assert_int_equal(rotate_ring(fx->path), HFD_OK);
+        assert_int_equal(files_in(fx->dir), 1);
+        write_text(fx->path, (hfd_slice){before, len}, 0600);
+    }
+    assert_true(kills > 10);
+}
+
 /* The fingerprint outlives rotation, is another one for another ring, and is fit for a label. */
 static void keyring_fingerprint_outlives_rotation(void **state)
 {
@@ -553,6 +648,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(keyring_load_checks_the_file, setup, teardown),
         cmocka_unit_test_setup_teardown(keyring_rotate_keeps_old_keys_opening, setup, teardown),
         cmocka_unit_test_setup_teardown(keyring_fingerprint_outlives_rotation, setup, teardown),
+        cmocka_unit_test_setup_teardown(keyring_survives_kills, setup, teardown),
         cmocka_unit_test_setup_teardown(keyring_rotate_refuses_and_changes_nothing, setup,
                                         teardown),
         cmocka_unit_test_setup_teardown(keyring_rotate_from_several_processes_loses_none, setup,

@@ -33,6 +33,16 @@ struct hfd_output_rule {
 struct hfd_ctx;
 struct hfd_call;
 
+/** An object that an adapter of this program made. Texts are borrowed. */
+struct hfd_actor_object {
+    enum hfd_kind kind;
+    const char *object;    /* "HostedCluster" */
+    hfd_slice id, guresid; /* of the cluster or nodepool, and of the resource */
+    hfd_slice namespace, name, place;
+    int64_t generation, created_us, deleted_us; /* deleted_us: 0 = it stays */
+};
+typedef void hfd_actor_object_fn(void *ctx, const struct hfd_actor_object *object);
+
 /** An adapter of this program that acts on orders. Const after start-up. */
 struct hfd_actor {
     hfd_slice judge; /* the adapter whose refusals are terminal, whatever its reasons are */
@@ -47,6 +57,11 @@ struct hfd_actor {
                     const struct hfd_resource_row *was);
     /** A resource was ordered or deleted, and that is on disk. Never waits. Thread: writer. */
     void (*asked)(void *ctx, hfd_slice guresid);
+    /**
+     * Hands over all objects as they were at the last look, and looks again soon. `take` must be
+     * short, and read no store. Thread: any.
+     */
+    void (*objects)(void *ctx, hfd_actor_object_fn *take, void *arg);
 };
 
 /** The settings of the driver. Const after start-up but for the ring; shared by all threads. */

@@ -22,6 +22,12 @@ HFD_MUST_CHECK hfd_rc hfd_orphans_list(struct hfd_txn *tx, const struct hfd_back
                                        struct hfd_arena *mem, struct hfd_orphans *out,
                                        struct hfd_err *err);
 
+/**
+ * Adds the objects of an adapter of this program whose resource has no row here. An item has the
+ * HyperFleet id of before, and its `error` names the object. Thread: reader.
+ */
+HFD_MUST_CHECK hfd_rc hfd_orphans_add_objects(const struct hfd_ctx *c, struct hfd_orphans *out);
+
 /** A caller asked for the list, so that the backend should renew it. Never waits. Thread: any. */
 void hfd_orphans_polled(const struct hfd_driver *d);
 

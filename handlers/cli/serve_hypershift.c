@@ -134,7 +134,8 @@ hfd_rc hfd_serve_hypershift_read(struct hfd_serve_hypershift *h, const struct hf
 {
     hfd_rc rc;
 
-    *h = (struct hfd_serve_hypershift){.on = s->hypershift_kubeconfig.len > 0};
+    *h = (struct hfd_serve_hypershift){.on = s->hypershift_kubeconfig.len > 0,
+                                       .lock = PTHREAD_MUTEX_INITIALIZER};
     hfd_arena_init(&h->mem, MEM_MAX_BYTES);
     if (!h->on)
         return HFD_OK;
@@ -184,13 +185,27 @@ static hfd_rc admit(void *ctx, const struct hfd_ctx *c, const struct hfd_call *c
     return hfd_hs_admit(&h->checker.defaults, c, call, was);
 }
 
+/* Threads of the server may call these two while the adapter stops. */
 static void asked(void *ctx, hfd_slice guresid)
 {
     struct hfd_serve_hypershift *h = ctx;
 
+    pthread_mutex_lock(&h->lock);
     for (size_t i = 0; i < h->management_count; i++)
         if (h->managements[i].thread != NULL)
             hfd_hypershift_asked(h->managements[i].thread, guresid);
+    pthread_mutex_unlock(&h->lock);
+}
+
+static void objects(void *ctx, hfd_actor_object_fn *take, void *arg)
+{
+    struct hfd_serve_hypershift *h = ctx;
+
+    pthread_mutex_lock(&h->lock);
+    for (size_t i = 0; i < h->management_count; i++)
+        if (h->managements[i].thread != NULL)
+            hfd_hypershift_objects(h->managements[i].thread, take, arg);
+    pthread_mutex_unlock(&h->lock);
 }
 
 /* Adds a rule for each output that the settings do not name. */
@@ -230,7 +245,8 @@ hfd_rc hfd_serve_hypershift_add(struct hfd_serve_hypershift *h, struct hfd_setti
         return HFD_OK;
     h->names[0] = HFD_SLICE(HFD_HS_VALIDATION);
     h->names[1] = HFD_SLICE(HFD_HS_ADAPTER);
-    h->actor = (struct hfd_actor){.judge = h->names[0], .ctx = h, .admit = admit, .asked = asked};
+    h->actor = (struct hfd_actor){
+        .judge = h->names[0], .ctx = h, .admit = admit, .asked = asked, .objects = objects};
     d->actor = &h->actor;
     d->fleet.builtin = (struct hfd_adapter_names){h->names, 2};
     if (!hfd_settings_is_set(s, HFD_SETTING_required_cluster))
@@ -264,10 +280,15 @@ hfd_rc hfd_serve_hypershift_begin(struct hfd_serve_hypershift *h, const struct h
     hfd_rc rc = HFD_OK;
 
     for (size_t i = 0; rc == HFD_OK && i < h->management_count; i++) {
+        struct hfd_hypershift *thread = NULL;
+
         config.management = h->checker.defaults.managements[i];
         config.access = &h->managements[i].access;
         config.fleet = &h->managements[i].fleet;
-        rc = hfd_hypershift_start(&config, &h->managements[i].thread, err);
+        rc = hfd_hypershift_start(&config, &thread, err);
+        pthread_mutex_lock(&h->lock);
+        h->managements[i].thread = thread;
+        pthread_mutex_unlock(&h->lock);
     }
     return rc;
 }
@@ -287,6 +308,13 @@ hfd_rc hfd_serve_hypershift_start(struct hfd_serve_hypershift *h,
 
 void hfd_serve_hypershift_stop(struct hfd_serve_hypershift *h)
 {
-    for (size_t i = 0; i < h->management_count; i++)
-        hfd_hypershift_stop(&h->managements[i].thread);
+    for (size_t i = 0; i < h->management_count; i++) {
+        struct hfd_hypershift *thread;
+
+        pthread_mutex_lock(&h->lock);
+        thread = h->managements[i].thread;
+        h->managements[i].thread = NULL;
+        pthread_mutex_unlock(&h->lock);
+        hfd_hypershift_stop(&thread);
+    }
 }

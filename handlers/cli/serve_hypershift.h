@@ -6,6 +6,8 @@
 #ifndef HFD_CLI_SERVE_HYPERSHIFT_H
 #define HFD_CLI_SERVE_HYPERSHIFT_H
 
+#include <pthread.h>
+
 #include "driver/adapters/hypershift/fleet_store.h"
 #include "driver/adapters/hypershift/hypershift.h"
 #include "handlers/cli/cli.h"
@@ -20,6 +22,7 @@ struct hfd_serve_management {
 
 struct hfd_serve_hypershift {
     bool on;
+    pthread_mutex_t lock; /* of the `thread` of each management cluster */
     int64_t resync_us, timeout_us;
     struct hfd_kube_pauses pauses;
     struct hfd_arena mem;

@@ -92,8 +92,11 @@ static void orphan_json(struct hfd_buf *b, const struct hfd_orphan_row *o, int64
 static hfd_rc txn_list(struct hfd_txn *tx, void *arg, struct hfd_err *err)
 {
     struct command *cmd = arg;
+    const struct hfd_ctx c = {.tx = tx, .driver = cmd->driver, .mem = cmd->call.mem, .err = err};
+    const hfd_rc rc =
+        hfd_orphans_list(tx, cmd->driver->backend_ops, cmd->call.mem, &cmd->found, err);
 
-    return hfd_orphans_list(tx, cmd->driver->backend_ops, cmd->call.mem, &cmd->found, err);
+    return rc == HFD_OK ? hfd_orphans_add_objects(&c, &cmd->found) : rc;
 }
 
 static void on_listed(struct hfd_exchange *x, void *arg, hfd_rc rc, const struct hfd_err *err)

@@ -77,6 +77,8 @@ hfd_rc hfd_web_read_home(struct hfd_txn *tx, void *arg, struct hfd_err *err)
     rc = read_working(&c, p);
     if (rc == HFD_OK && p->wants_orphans)
         rc = hfd_orphans_list(tx, c.driver->backend_ops, p->mem, &p->orphans, err);
+    if (rc == HFD_OK && p->wants_orphans)
+        rc = hfd_orphans_add_objects(&c, &p->orphans);
     if (rc == HFD_OK)
         rc = hfd_adapters_read(&c, &p->adapters);
     if (rc == HFD_OK)

@@ -7,6 +7,7 @@ import json
 import os
 import re
 import shutil
+import subprocess
 import tempfile
 import unittest
 import urllib.parse
@@ -16,7 +17,8 @@ import yaml
 from fake_kube import FakeKube
 from hypershift import KUBEVIRT_POOL, PULL_SECRET, SECONDS, Cases, HyperShiftCase
 from kube import HYPERSHIFT, Kube, Operator, condition
-from lib import COOKIE, ROOT, Client, Server, eventually, guresid
+from lib import (COOKIE, ROOT, Client, Server, clean_env, eventually, guresid,
+                 program)
 
 CONFIG = """apiVersion: v1
 kind: Config
@@ -401,6 +403,46 @@ class Conditions(HyperShiftCase):
             "ValidConfiguration", "False", "InvalidConfiguration", "networks overlap")}
         self.put(id_, self.order("inv1"))
         self.assertIn("networks overlap", self.until(id_, 400, "refused").json["message"])
+
+
+class Orphans(HyperShiftCase):
+    """Objects of ours that no resource has."""
+
+    make_api = Api
+
+    def orphans(self, id_):
+        ops = Client(self.server, ops=True)
+        try:
+            items = ops.get("/admin/orphans").json["items"]
+        finally:
+            ops.close()
+        return [o for o in items if o["guresid"] == id_]
+
+    def test_listed_and_left_alone(self):
+        """They are in the list of orphans, on the status page and in `doctor`. Nothing removes
+        them by itself. An order of their GUResID takes them over."""
+        id_, body = self.ready("orph1", pools={"worker": {"replicas": 0}})
+        cluster_id = self.get(id_).json["resource"]["values"]["cluster_id"]
+        self.assertEqual(self.orphans(id_), [])
+        self.start()
+        found = eventually(lambda: self.orphans(id_), "orphans", SECONDS)
+        self.assertEqual([(o["kind"], o["name"]) for o in found],
+                         [("Cluster", "orph1"), ("NodePool", "orph1-worker")])
+        self.assertEqual(found[0]["id"], cluster_id)
+        self.assertEqual(found[0]["generation"], 1)
+        self.assertEqual(found[0]["message"], "HostedCluster %s/orph1 on the management cluster "
+                         "default" % self.namespace)
+        ops = Client(self.server, ops=True)
+        self.assertIn("orphan", ops.get("/", {"Accept": "text/html"}).body.decode())
+        self.assertEqual(ops.delete("/admin/orphans/" + cluster_id).status, 404)
+        ops.close()
+        said = subprocess.run([program(), "doctor", "--data", self.server.data], text=True,
+                              env=clean_env(), capture_output=True, check=False)
+        self.assertIn("HostedCluster %s/orph1" % self.namespace, said.stdout)
+        self.assertIsNotNone(self.object("hostedclusters", "orph1"))
+        self.put(id_, body)
+        self.until(id_, 200, "taken over")
+        eventually(lambda: self.orphans(id_) == [], "no orphans", SECONDS)
 
 
 class Several(HyperShiftCase):

@@ -4,6 +4,7 @@
 #include "driver/adapters/hypershift/hypershift_int.h"
 #include "driver/adapters/hypershift/names.h"
 #include "driver/adapters/hypershift/records.h"
+#include "driver/adapters/hypershift/seen.h"
 #include "driver/base/check.h"
 #include "driver/base/log.h"
 #include "driver/base/thread.h"
@@ -31,10 +32,12 @@ struct hfd_hypershift {
     bool has_namespace;
     bool failing; /* the last failure of HyperFleet was logged */
     struct hfd_hs_records records;
+    struct hfd_hs_seen seen;
+    int64_t seen_due_us;
     int64_t look_due_us, scan_due_us;
     pthread_t thread;
     pthread_mutex_t lock; /* of what follows */
-    bool stop;
+    bool stop, wants_seen;
     char asked[ASKED_MAX][HFD_GURESID_MAX + 1];
     size_t asked_count;
 };
@@ -313,6 +316,23 @@ static void look_at_fleet(struct hfd_hypershift *h)
     h->look_due_us = mono_us(h) + h->config.look_us;
 }
 
+/* Looks at all objects of ours, at each resync and when the list was asked for. */
+static void look_at_objects(struct hfd_hypershift *h)
+{
+    const int64_t now = mono_us(h);
+    bool wanted;
+
+    pthread_mutex_lock(&h->lock);
+    wanted = h->wants_seen && now >= h->seen_due_us - h->config.resync_us + h->config.pauses.min_us;
+    h->wants_seen = h->wants_seen && !wanted;
+    pthread_mutex_unlock(&h->lock);
+    if (h->config.fleet->ops->parts == NULL || (!wanted && now < h->seen_due_us) ||
+        now < h->watch_due_us)
+        return;
+    (void)hfd_hs_seen_look(&h->seen, h->server.kube);
+    h->seen_due_us = mono_us(h) + h->config.resync_us;
+}
+
 void hfd_hypershift_round(struct hfd_hypershift *h)
 {
     int64_t next, now;
@@ -321,6 +341,7 @@ void hfd_hypershift_round(struct hfd_hypershift *h)
     if (!h->has_namespace && mono_us(h) >= h->watch_due_us)
         make_namespace(h);
     step_watches(h);
+    look_at_objects(h);
     next = visit_due(h);
     now = mono_us(h);
     if (next > h->look_due_us)
@@ -354,6 +375,7 @@ void hfd_hypershift_free(struct hfd_hypershift *h)
         hfd_kube_watch_free(h->watches[i]);
     hfd_kube_close(&h->server.kube);
     hfd_hs_records_fini(&h->records);
+    hfd_hs_seen_fini(&h->seen);
     pthread_mutex_destroy(&h->lock);
     h->magic = 0;
     free(h);
@@ -400,6 +422,7 @@ hfd_rc hfd_hypershift_new(const struct hfd_hypershift_config *config, struct hfd
     h->server.rng = config->rng;
     h->server.pauses = config->pauses;
     pthread_mutex_init(&h->lock, NULL);
+    hfd_hs_seen_init(&h->seen);
     rc = open_client(h, err);
     if (rc == HFD_OK)
         *out = h;
@@ -461,4 +484,13 @@ void hfd_hypershift_asked(struct hfd_hypershift *h, hfd_slice guresid)
     }
     pthread_mutex_unlock(&h->lock);
     hfd_kube_wake(h->server.kube);
+}
+
+void hfd_hypershift_objects(struct hfd_hypershift *h, hfd_actor_object_fn *take, void *arg)
+{
+    HFD_CHECK_OBJ(h, HYPERSHIFT_MAGIC);
+    hfd_hs_seen_each(&h->seen, h->config.management, take, arg);
+    pthread_mutex_lock(&h->lock);
+    h->wants_seen = true;
+    pthread_mutex_unlock(&h->lock);
 }

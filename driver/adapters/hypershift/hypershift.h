@@ -43,4 +43,11 @@ void hfd_hypershift_stop(struct hfd_hypershift **hypershift);
 /** Looks at the parts of a resource soon. Never waits. Thread: any. */
 void hfd_hypershift_asked(struct hfd_hypershift *hypershift, hfd_slice guresid);
 
+/**
+ * Hands over the objects of ours on the management cluster, as they were at the last look, and has
+ * it look again soon. Thread: any.
+ */
+void hfd_hypershift_objects(struct hfd_hypershift *hypershift, hfd_actor_object_fn *take,
+                            void *arg);
+
 #endif

@@ -104,6 +104,9 @@ static void orphans(struct hfd_html *h, const struct hfd_web_page *p)
 {
     const size_t n = p->orphans.list.count;
 
+    if (p->wants_orphans && !hfd_web_seeks_orphans(p))
+        hfd_html_lit(h, "<p class=\"dim\">Orphans are not looked for among so many resources: "
+                        "<a href=\"/admin/orphans\">list</a></p>");
     if (n == 0)
         return;
     hfd_html_lit(h, "<p><span class=\"w warn\">ORPHANS</span> ");

@@ -9,6 +9,15 @@ static struct hfd_ctx ctx_of(const struct hfd_web_page *p, struct hfd_txn *tx, s
         .tx = tx, .driver = p->app->driver, .now_us = p->now_us, .mem = p->mem, .err = err};
 }
 
+bool hfd_web_seeks_orphans(const struct hfd_web_page *p)
+{
+    int64_t all = 0;
+
+    for (int s = 0; s < HFD_STATE_COUNT; s++)
+        all += p->list.counts[s];
+    return p->wants_orphans && all <= HFD_WEB_ORPHANS_AMONG;
+}
+
 bool hfd_web_needs_you(const struct hfd_overview_item *i)
 {
     return i->state == HFD_STATE_FAILED || i->stuck || hfd_slice_is(i->health, "Degraded");
@@ -75,7 +84,7 @@ hfd_rc hfd_web_read_home(struct hfd_txn *tx, void *arg, struct hfd_err *err)
     if (rc != HFD_OK || p->listing)
         return rc;
     rc = read_working(&c, p);
-    if (rc == HFD_OK && p->wants_orphans)
+    if (rc == HFD_OK && hfd_web_seeks_orphans(p))
         rc = hfd_orphans_list(tx, c.driver->backend_ops, p->mem, &p->orphans, err);
     if (rc == HFD_OK && p->wants_orphans)
         rc = hfd_orphans_add_objects(&c, &p->orphans);

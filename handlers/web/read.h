@@ -15,6 +15,8 @@
 #define HFD_WEB_TROUBLE_MAX 100
 #define HFD_WEB_UNDER_WAY_MAX 20
 #define HFD_WEB_HISTORY_MAX 50
+/** Orphans are looked for among so many resources at most: each is looked at. */
+#define HFD_WEB_ORPHANS_AMONG 50000
 
 /** A page that is being made. Lives in the memory of its exchange. */
 struct hfd_web_page {
@@ -39,6 +41,9 @@ struct hfd_web_page {
     hfd_slice guresid;
     struct hfd_detail detail;
 };
+
+/** True if the caller may see orphans, and the list in p is of few enough resources. */
+bool hfd_web_seeks_orphans(const struct hfd_web_page *p);
 
 /** True for what stands first: failed, stuck, degraded. */
 bool hfd_web_needs_you(const struct hfd_overview_item *i);

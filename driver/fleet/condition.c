@@ -177,6 +177,12 @@ static int read_escape(struct reader *r)
     return high * 16 + low;
 }
 
+/* Returns true for a byte that stands for itself, as nearly all do. */
+static inline bool is_plain(unsigned char c)
+{
+    return c >= 0x20 && c < 0x7f && c != '"' && c != '\\';
+}
+
 /* Reads a string; the characters of its escapes take their place. */
 static bool read_text(struct reader *r, hfd_slice *out)
 {
@@ -185,7 +191,10 @@ static bool read_text(struct reader *r, hfd_slice *out)
     if (r->p == r->end || *r->p != '"')
         return false;
     to = ++r->p;
+    while (r->p < r->end && is_plain((unsigned char)*r->p))
+        r->p++;
     *out = (hfd_slice){to, 0};
+    to = r->p;
     while (r->p < r->end && *r->p != '"') {
         const unsigned char c = (unsigned char)*r->p;
         const int escaped = c == '\\' ? read_escape(r) : 0;

@@ -234,6 +234,7 @@ void hfd_fleet_api_list(struct hfd_exchange *x)
     if (cmd == NULL)
         return;
     cmd->call.mem->max_bytes = LIST_MAX_BYTES;
+    cmd->vocabulary = hfd_exchange_app(x)->vocabulary;
     rc = listing->params(hfd_exchange_request(x)->query, cmd, &err);
     if (rc != HFD_OK)
         hfd_exchange_fail(x, rc, &err);

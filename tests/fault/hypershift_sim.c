@@ -204,6 +204,7 @@ static void start_adapter(struct run *r)
         .checker = &r->checker,
         .timeout_us = 30 * HFD_US_PER_S,
         .pauses = {5 * HFD_US_PER_S, 60 * HFD_US_PER_S},
+        .look_us = HFD_US_PER_S / 2,
         .resync_us = 600 * HFD_US_PER_S,
     };
 

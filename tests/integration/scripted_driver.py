@@ -152,7 +152,7 @@ class Driver:
         return body
 
     def put(self, gid, raw, headers):
-        if raw is None and self.is_wrong("422 none"):
+        if not raw and self.is_wrong("422 none"):
             raise self.error("no body", 422)
         body = self.read_order(gid, raw or b"")
         r = self.resources.get(gid)

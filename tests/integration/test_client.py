@@ -1,4 +1,5 @@
 """The commands apply, get, wait and delete: on our server, and on other drivers."""
+import concurrent.futures
 import fcntl
 import json
 import os
@@ -100,14 +101,27 @@ class Client(unittest.TestCase):
     def test_other_drivers(self):
         """A driver without GET is polled by PUT; one that needs its cookie gets it."""
         order = self.file("thing.json", {"type": "thing", "n": 1})
-        for wrong in ("no GET", "needs cookie"):
-            with self.subTest(wrong=wrong), Served(wrong) as served:
+
+        def life(wrong):
+            with Served(wrong) as served:
                 ran = self.run_it("apply", order, "--id", "abc", "--wait", "--url", served.url)
                 self.assertEqual(json.loads(ran.stdout)["id"], "abc")
                 self.run_it("delete", "abc", "--wait", "--url", served.url)
-        with Served("never made") as served:
-            ran = self.run_it("apply", order, "--id", "abc", "--wait", "--url", served.url, want=1)
-            self.assertIn("400 RES-101: it failed", ran.stderr)
+
+        def failure(wrong):
+            with Served(wrong) as served:
+                ran = self.run_it("apply", order, "--id", "abc", "--wait", "--url", served.url,
+                                  want=1)
+                self.assertIn("400 RES-101: it failed", ran.stderr)
+
+        # They wait for the next poll nearly all of the time.
+        with concurrent.futures.ThreadPoolExecutor(3) as pool:
+            ends = {"no GET": pool.submit(life, "no GET"),
+                    "needs cookie": pool.submit(life, "needs cookie"),
+                    "never made": pool.submit(failure, "never made")}
+        for wrong, end in ends.items():
+            with self.subTest(wrong=wrong):
+                end.result()
 
     def test_terminal(self):
         """On a terminal there is one line with a bar, cut to its width; Ctrl-C says what to do."""

@@ -202,9 +202,9 @@ static void start_adapter(struct run *r)
         .management = HFD_SLICE(HFD_HS_MANAGEMENT),
         .access = &r->access,
         .checker = &r->checker,
+        .look_us = HFD_US_PER_S / 2,
         .timeout_us = 30 * HFD_US_PER_S,
         .pauses = {5 * HFD_US_PER_S, 60 * HFD_US_PER_S},
-        .look_us = HFD_US_PER_S / 2,
         .resync_us = 600 * HFD_US_PER_S,
     };
 

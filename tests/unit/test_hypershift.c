@@ -280,12 +280,13 @@ static const struct hfd_hs_report *report_by(const struct hfd_hs_reports *all, c
     return NULL;
 }
 
+static struct hfd_hs_record record; /* of the last report_on */
+
 static void report_on(const struct visit *v, struct hfd_arena *mem, struct hfd_hs_reports *out)
 {
     static const struct hfd_step step = {"Gates", NULL};
     const struct hfd_reconciled ended = {v->end, v->end == HFD_STEP_DONE ? NULL : &step};
-    static struct hfd_hs_record record; /* the reports borrow from the work */
-    static struct hfd_hs_work w;
+    static struct hfd_hs_work w; /* the reports borrow from it */
 
     record = (struct hfd_hs_record){.id = "2abc"};
     w = (struct hfd_hs_work){
@@ -467,6 +468,29 @@ static void test_reports(void **state)
     }
 }
 
+/* A clock runs while what serves is not available, and not before anything serves. */
+static void test_down_clock(void **state)
+{
+    static const struct {
+        const char *prev_data;
+        bool up, runs;
+    } rows[] = {
+        {"{}", false, false}, {"{\"serves\":1}", false, true}, {"{\"serves\":1}", true, false}};
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        const struct visit v = {
+            rows[i].prev_data, HFD_STEP_WAITS, HFD_HS_WAITS, 30, true, rows[i].up, 0, false, true};
+        struct hfd_hs_reports all;
+        struct hfd_arena mem;
+
+        hfd_arena_init(&mem, 1 << 20);
+        report_on(&v, &mem, &all);
+        assert_int_equal(record.down_since_us != 0, rows[i].runs);
+        hfd_arena_fini(&mem);
+    }
+}
+
 /* ---- the walk ---- */
 
 static int walked;
@@ -522,7 +546,7 @@ int main(void)
         cmocka_unit_test(test_clusters),         cmocka_unit_test(test_pools),
         cmocka_unit_test(test_networks),         cmocka_unit_test(test_hosted_cluster),
         cmocka_unit_test(test_kubeconfig_split), cmocka_unit_test(test_reports),
-        cmocka_unit_test(test_reconcile),
+        cmocka_unit_test(test_down_clock),       cmocka_unit_test(test_reconcile),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -33,6 +33,7 @@
  * - A5: A forged or foreign cookie is refused on every method; no other ever is.
  * - A6: 200 names the cluster that the resource has now. DELETE is 204 only where nothing is left.
  * - A7: A verdict on a report is that of rows D1 to D7 of driver/fleet/README.md (T).
+ * - A8: A DELETE with the cookie of an ended life may be 204 beside a new life: it changes nothing.
  * - D1: The timer fails each creation and update whose deadline has passed, with RES-105. It
  * changes nothing else, and names the next deadline (T).
  * - H1: A state changes along an arrow of the life cycle, by a call that may move it (T). Between

@@ -260,14 +260,18 @@ class Slow(Folders):
                 self.expect(self.put("big-%d" % i, body), 202)
 
     def begin(self):
-        """A request for a backup, of which nothing is read."""
-        s = socket.socket()
-        s.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
-        s.connect(("127.0.0.1", self.server.ops_port))
-        self.addCleanup(s.close)
-        s.sendall(b"GET /admin/backup HTTP/1.1\r\nHost: localhost\r\n\r\n")
-        self.assertTrue(s.recv(100).startswith(b"HTTP/1.1 200"))
-        return s
+        """A request for a backup, of which nothing is read. It is 409 for a moment after the
+        client of the last one has gone.
+        """
+        def answered():
+            s = socket.socket()
+            s.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+            s.connect(("127.0.0.1", self.server.ops_port))
+            self.addCleanup(s.close)
+            s.sendall(b"GET /admin/backup HTTP/1.1\r\nHost: localhost\r\n\r\n")
+            return s if s.recv(100).startswith(b"HTTP/1.1 200") else None
+
+        return eventually(answered, "a backup begins")
 
     def free(self):
         """A backup can be made again."""

@@ -63,6 +63,9 @@ def base():
         real.skip("a bare Debian needs root")
     if not shutil.which("unshare"):
         real.skip("unshare is not installed: apt-get install util-linux")
+    if subprocess.run(["unshare", "-m", "-p", "-f", "mount", "-t", "tmpfs", "none", "/mnt"],
+                      stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL).returncode != 0:
+        real.skip("namespaces and mounts are not allowed here")
     tool = real.debian("debootstrap")
     return os.path.dirname(os.path.dirname(real.install(
         "root-" + SUITE, lambda folder: [[tool, "--variant=minbase", SUITE, folder, MIRROR]],

@@ -5,6 +5,7 @@
 #include "driver/adapters/hypershift/fleet_api.h"
 #include "driver/adapters/hypershift/names.h"
 #include "driver/base/base.h"
+#include "driver/base/check.h"
 #include "handlers/cli/look.h"
 #include "handlers/cli/serve_greet.h"
 #include "handlers/cli/serve_hypershift.h"
@@ -115,12 +116,11 @@ static enum hfd_exit check_api(struct adapter *a, bool *stop)
 {
     bool ours = false, logged = false;
     struct hfd_err err = {0};
-    hfd_rc rc;
 
     *stop = false;
     if (!a->send_secrets)
         return HFD_EXIT_OK;
-    while ((rc = hfd_hs_fleet_api_is_ours(a->apis[0], &ours, &err)) != HFD_OK) {
+    while (hfd_hs_fleet_api_is_ours(a->apis[0], &ours, &err) != HFD_OK) {
         if (!logged)
             HFD_LOG(HFD_LOG_WARN, "cannot ask the HyperFleet API whose it is; will try again",
                     HFD_LOG_STR("api", a->settings->backend), HFD_LOG_CSTR("reason", err.msg));
@@ -242,6 +242,7 @@ enum hfd_exit hfd_cmd_adapter(int argc, const char *const *argv)
     status = read_settings(&a, argc - 1, argv + 1);
     if (status != HFD_EXIT_OK)
         return status;
+    HFD_ASSERT(a.settings != NULL);
     hfd_log_set_level(a.settings->log_level);
     hfd_log_set_text(hfd_serve_logs_text(a.settings));
     status = check_settings(a.settings);

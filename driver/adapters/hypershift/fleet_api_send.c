@@ -70,9 +70,10 @@ struct sending {
     struct hfd_hs_fleet_api *api;
     struct hfd_hs_work *w;
     const struct hfd_hs_report *report;
-    struct hfd_conditions conditions;
-    hfd_slice secrets; /* plain; empty = none are sent */
-    json_t *data;      /* without secrets */
+    struct hfd_condition items[HFD_HS_CONDITIONS_MAX];
+    struct hfd_conditions conditions; /* of items */
+    hfd_slice secrets;                /* plain; empty = none are sent */
+    json_t *data;                     /* without secrets */
 };
 
 static bool same_condition(const struct hfd_condition *a, const struct hfd_condition *b)
@@ -195,14 +196,12 @@ static hfd_rc post(const struct sending *s, struct hfd_err *err)
 static hfd_rc send_one(struct sending *s, struct hfd_err *err)
 {
     const struct hfd_hs_report *r = s->report;
-    struct hfd_condition conditions[HFD_HS_CONDITIONS_MAX];
     hfd_rc rc = hfd_json_parse(r->data.text, &s->data, err);
 
     if (rc != HFD_OK)
         return rc;
     (void)json_object_del(s->data, "secrets");
-    s->conditions =
-        (struct hfd_conditions){conditions, hfd_hs_report_conditions(s->w, r, conditions)};
+    s->conditions = (struct hfd_conditions){s->items, hfd_hs_report_conditions(s->w, r, s->items)};
     s->secrets = s->api->config.send_secrets ? r->data.secrets : HFD_SLICE("");
     if (!is_known(s) && !must_wait_for_secrets(s))
         rc = post(s, err);

@@ -1,4 +1,4 @@
-/* Backups: the copy shows one snapshot, each failing disk call is told, and the note is right. */
+/* Backups: the copy shows one snapshot. Each failing disk call is an error. The note is right. */
 #include "driver/core/backup_note.h"
 #include "store/backup.h"
 #include "store/rows_ring_key.h"

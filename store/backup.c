@@ -32,7 +32,7 @@ struct hfd_backup {
 hfd_rc hfd_backup_open(struct hfd_store *store, struct hfd_backup **out, struct hfd_err *err)
 {
     struct hfd_backup *b;
-    const size_t cap = strlen(store->dir) + sizeof("/" HFD_FOLDER_BACKUP_NAME);
+    const size_t cap = strlen(store->place.dir) + sizeof("/" HFD_FOLDER_BACKUP_NAME);
 
     HFD_CHECK_OBJ(store, STORE_MAGIC);
     *out = NULL;
@@ -47,7 +47,7 @@ hfd_rc hfd_backup_open(struct hfd_store *store, struct hfd_backup **out, struct 
         atomic_store(&store->backing_up, false);
         return hfd_fail_nomem(err, "begin a backup");
     }
-    (void)snprintf(b->path, cap, "%s/" HFD_FOLDER_BACKUP_NAME, store->dir);
+    (void)snprintf(b->path, cap, "%s/" HFD_FOLDER_BACKUP_NAME, store->place.dir);
     b->magic = BACKUP_MAGIC;
     b->store = store;
     b->fd = -1;
@@ -62,7 +62,7 @@ static hfd_rc check_room(const struct hfd_backup *b, int64_t more_bytes, struct 
     struct statvfs fs;
     int64_t room;
 
-    if (statvfs(b->store->dir, &fs) != 0)
+    if (statvfs(b->store->place.dir, &fs) != 0)
         return hfd_fail(err, HFD_IO, "backup: look at the disk of the data folder: %s",
                         strerror(errno));
     if (__builtin_mul_overflow((int64_t)fs.f_bavail, (int64_t)fs.f_frsize, &room) || room >= needed)
@@ -119,7 +119,7 @@ static void end_work(struct hfd_backup *b)
 static hfd_rc begin(struct hfd_backup *b, hfd_txn_fn *fn, void *arg, struct hfd_err *err)
 {
     struct hfd_txn tx = {.db = NULL};
-    hfd_rc rc = hfd_db_open(b->store->dir, HFD_DB_READER, &b->db, err);
+    hfd_rc rc = hfd_db_open(&b->store->place, HFD_DB_READER, &b->db, err);
 
     if (rc == HFD_OK)
         rc = hfd_db_begin(b->db, err);

@@ -1,7 +1,7 @@
 /*
- * The seam to a database engine: one connection, prepared statements, transactions. store/sqlite/
- * implements it; a second engine is a second implementation. SQL is the portable subset: one text
- * for every engine, with placeholders ?1 ?2. A text is a static const char[] in store/. It is
+ * The seam to a database engine: one connection, prepared statements, transactions. Each function
+ * calls that of the connection's engine (store/engine.h). SQL is the portable subset: one text for
+ * every engine, with placeholders ?1 ?2. A text is a static const char[] in store/. It is
  * prepared once per connection and found again by its address.
  *
  * A connection belongs to one thread at a time. An engine failure (I/O, full, corrupt) turns it
@@ -13,6 +13,7 @@
 #include "driver/base/arena.h"
 #include "driver/base/buf.h"
 #include "driver/base/slice.h"
+#include "store/place.h"
 
 struct hfd_db;
 struct hfd_stmt;
@@ -25,13 +26,13 @@ enum hfd_db_mode {
 /**
  * Opens a connection and verifies what durability rests on. The writer is opened first and closed
  * last: it makes the database if absent, and keeps every other process out until it is closed.
- * @param dir  where the database is; borrows
- * @param out  gives; NULL on failure
+ * @param place  where the database is; borrows
+ * @param out    gives; NULL on failure
  * @return HFD_OK, HFD_CONFLICT (another process has it), HFD_INVALID (not a database of this
- * program), HFD_CORRUPT, HFD_IO, HFD_NOMEM
+ * program), HFD_AWAY (it cannot be reached now), HFD_CORRUPT, HFD_IO, HFD_NOMEM
  */
-HFD_MUST_CHECK hfd_rc hfd_db_open(const char *dir, enum hfd_db_mode mode, struct hfd_db **out,
-                                  struct hfd_err *err);
+HFD_MUST_CHECK hfd_rc hfd_db_open(const struct hfd_store_place *place, enum hfd_db_mode mode,
+                                  struct hfd_db **out, struct hfd_err *err);
 /** The writer checkpoints the log on close. Takes; accepts a pointer to NULL. */
 void hfd_db_close(struct hfd_db **db);
 /** The connection moves to the calling thread (each later call asserts it). */

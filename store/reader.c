@@ -9,12 +9,13 @@
  * A broken connection is opened anew. It lost nothing but its snapshot, and its failure says
  * nothing about the next one.
  */
-static hfd_rc reopen_if_broken(const char *dir, struct hfd_db **db, struct hfd_err *err)
+static hfd_rc reopen_if_broken(const struct hfd_store_place *place, struct hfd_db **db,
+                               struct hfd_err *err)
 {
     if (*db != NULL && !hfd_db_broken(*db))
         return HFD_OK;
     hfd_db_close(db);
-    return hfd_db_open(dir, HFD_DB_READER, db, err);
+    return hfd_db_open(place, HFD_DB_READER, db, err);
 }
 
 static hfd_rc read_snapshot(struct hfd_txn *tx, hfd_txn_fn *fn, void *arg, struct hfd_err *err)
@@ -66,7 +67,7 @@ static void run_view(struct hfd_reader_thread *t, struct hfd_job *job)
     if (atomic_load(&job->cancelled))
         rc = hfd_fail(&err, HFD_TIMEOUT, "read: cancelled");
     else
-        rc = reopen_if_broken(t->all->dir, &t->db, &err);
+        rc = reopen_if_broken(t->all->place, &t->db, &err);
     if (rc == HFD_OK)
         rc = run_watched(t->db, &v, &err);
     hfd_job_finish(job, rc, &err);
@@ -149,7 +150,6 @@ hfd_rc hfd_readers_open(struct hfd_readers *r, const struct hfd_store_config *co
         rc = open_lane(&r->short_lane, config->queue_max, err);
     if (rc != HFD_OK)
         return rc;
-    r->dir = config->dir;
     r->clock = config->clock;
     r->read_timeout_us = config->read_timeout_us;
     r->threads = calloc(config->readers + 1u, sizeof(*r->threads));
@@ -159,7 +159,7 @@ hfd_rc hfd_readers_open(struct hfd_readers *r, const struct hfd_store_config *co
     for (unsigned i = 0; rc == HFD_OK && i < r->count; i++) {
         r->threads[i].all = r;
         r->threads[i].lane = i < config->readers ? &r->lane : &r->short_lane;
-        rc = hfd_db_open(r->dir, HFD_DB_READER, &r->threads[i].db, err);
+        rc = hfd_db_open(r->place, HFD_DB_READER, &r->threads[i].db, err);
     }
     return rc;
 }
@@ -217,7 +217,7 @@ hfd_rc hfd_store_reader_open(struct hfd_store *store, struct hfd_store_reader **
     *out = NULL;
     if (reader == NULL)
         return hfd_fail_nomem(err, "open a store reader");
-    rc = hfd_db_open(store->dir, HFD_DB_READER, &reader->db, err);
+    rc = hfd_db_open(&store->place, HFD_DB_READER, &reader->db, err);
     if (rc != HFD_OK) {
         free(reader);
         return rc;
@@ -252,7 +252,7 @@ hfd_rc hfd_store_read(struct hfd_store_reader *reader, hfd_txn_fn *fn, void *arg
     hfd_rc rc;
 
     HFD_CHECK_OBJ(reader, READER_MAGIC);
-    rc = reopen_if_broken(reader->store->dir, &reader->db, err);
+    rc = reopen_if_broken(&reader->store->place, &reader->db, err);
     if (rc != HFD_OK)
         return rc;
     tx = (struct hfd_txn){.db = reader->db,

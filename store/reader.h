@@ -25,7 +25,7 @@ struct hfd_reader_thread {
 
 /** The threads that run views, and their queues. */
 struct hfd_readers {
-    const char *dir; /* borrowed */
+    const struct hfd_store_place *place; /* borrowed; set before they are opened */
     const struct hfd_clock *clock;
     int64_t read_timeout_us;    /* 0 = none */
     struct hfd_lane lane;       /* of any views */
@@ -38,7 +38,7 @@ struct hfd_readers {
 HFD_MUST_CHECK hfd_rc hfd_readers_push(struct hfd_readers *r, struct hfd_job *job);
 /** Returns how many views wait. Accepts one half open. Thread: any. */
 size_t hfd_readers_waiting(const struct hfd_readers *r);
-/** @param config  borrows, dir for as long as the readers are open */
+/** @param config  borrows; the place is that of `r` */
 HFD_MUST_CHECK hfd_rc hfd_readers_open(struct hfd_readers *r, const struct hfd_store_config *config,
                                        struct hfd_err *err);
 /** Starts the threads. A stepped store does not. */

@@ -130,7 +130,7 @@ static hfd_rc open_parts(struct hfd_store *store, const struct hfd_store_config 
                          struct hfd_err *err)
 {
     const struct hfd_store_config config = {
-        .dir = store->dir,
+        .place = store->place,
         .queue_max = asked->queue_max != 0 ? asked->queue_max : QUEUE_MAX_DEFAULT,
         .batch_max = asked->batch_max != 0 ? asked->batch_max : BATCH_MAX_DEFAULT,
         .readers = asked->readers != 0 ? asked->readers : READERS_DEFAULT,
@@ -139,6 +139,7 @@ static hfd_rc open_parts(struct hfd_store *store, const struct hfd_store_config 
     };
     hfd_rc rc = hfd_writer_open(&store->writer, &config, err);
 
+    store->readers.place = &store->place;
     if (rc == HFD_OK)
         rc = hfd_readers_open(&store->readers, &config, err);
     if (rc == HFD_OK && !store->stepped)
@@ -146,6 +147,37 @@ static hfd_rc open_parts(struct hfd_store *store, const struct hfd_store_config 
     if (rc == HFD_OK && !store->stepped)
         rc = hfd_readers_start(&store->readers, err);
     return rc;
+}
+
+/* Returns false when there is no memory. */
+static bool copy_text(const char *text, const char **out)
+{
+    *out = text != NULL ? strdup(text) : NULL;
+    return text == NULL || *out != NULL;
+}
+
+static hfd_rc copy_place(const struct hfd_store_place *from, struct hfd_store_place *to,
+                         struct hfd_err *err)
+{
+    bool whole;
+
+    *to = *from;
+    whole = copy_text(from->dir, &to->dir);
+    whole = copy_text(from->url, &to->url) && whole;
+    whole = copy_text(from->password_file, &to->password_file) && whole;
+    return whole ? HFD_OK : hfd_fail_nomem(err, "open the store");
+}
+
+static void free_text(const char *text)
+{
+    free((void *)(uintptr_t)text);
+}
+
+static void free_place(struct hfd_store_place *place)
+{
+    free_text(place->dir);
+    free_text(place->url);
+    free_text(place->password_file);
 }
 
 hfd_rc hfd_store_open(const struct hfd_store_config *config, struct hfd_store **out,
@@ -159,9 +191,9 @@ hfd_rc hfd_store_open(const struct hfd_store_config *config, struct hfd_store **
         return hfd_fail_nomem(err, "open the store");
     store->magic = STORE_MAGIC;
     store->stepped = config->stepped;
-    store->dir = strdup(config->dir);
-    rc =
-        store->dir != NULL ? open_parts(store, config, err) : hfd_fail_nomem(err, "open the store");
+    rc = copy_place(&config->place, &store->place, err);
+    if (rc == HFD_OK)
+        rc = open_parts(store, config, err);
     if (rc != HFD_OK) {
         hfd_store_close(&store);
         return rc;
@@ -190,7 +222,7 @@ void hfd_store_close(struct hfd_store **storep)
         hfd_store_step(store);
     hfd_readers_close(&store->readers);
     hfd_writer_close(&store->writer); /* last: it checkpoints, and lets the next process in */
-    free(store->dir);
+    free_place(&store->place);
     store->magic = 0;
     free(store);
 }

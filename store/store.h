@@ -20,6 +20,7 @@
 #include "driver/base/clock.h"
 #include "driver/base/queue.h"
 #include "driver/base/slice.h"
+#include "store/place.h"
 
 struct hfd_series;
 struct hfd_store;
@@ -93,7 +94,7 @@ struct hfd_job {
 };
 
 struct hfd_store_config {
-    const char *dir;               /* exists or is made with mode 0700 */
+    struct hfd_store_place place;  /* borrowed; a folder is made with mode 0700 */
     size_t queue_max;              /* jobs waiting for the writer; beyond it HFD_BUSY. 0 = 4096 */
     size_t batch_max;              /* jobs per commit. 0 = 1024 */
     unsigned readers;              /* reader threads, beside that of short views. 0 = 2 */
@@ -103,8 +104,8 @@ struct hfd_store_config {
 };
 
 /**
- * Opens the store in config->dir. Makes it or migrates it where needed, takes the lock file, reads
- * WAL and synchronous=FULL back, and starts the writer and reader threads.
+ * Opens the store at config->place. Makes it or migrates it where needed, takes the lock file,
+ * reads WAL and synchronous=FULL back, and starts the writer and reader threads.
  * @param out  gives; NULL on failure
  * @return HFD_OK, HFD_CONFLICT (another process holds the folder), HFD_CORRUPT, HFD_IO,
  * HFD_INVALID (a database of a newer program), HFD_NOMEM

@@ -8,8 +8,8 @@
 struct hfd_store {
     unsigned magic;
 #define STORE_MAGIC 0x5704e001u
-    char *dir;
-    bool stepped; /* no threads: hfd_store_step does their work */
+    struct hfd_store_place place; /* its texts are owned */
+    bool stepped;                 /* no threads: hfd_store_step does their work */
     struct hfd_writer writer;
     struct hfd_readers readers;
     atomic_uint readers_open; /* hfd_store_reader */

@@ -268,7 +268,7 @@ hfd_rc hfd_writer_open(struct hfd_writer *w, const struct hfd_store_config *conf
     if (rc == HFD_OK)
         rc = hfd_unit_init(&w->unit, err);
     if (rc == HFD_OK)
-        rc = hfd_db_open(config->dir, HFD_DB_WRITER, &w->db, err);
+        rc = hfd_db_open(&config->place, HFD_DB_WRITER, &w->db, err);
     return rc == HFD_OK ? hfd_migrate(w->db, hfd_migrations, hfd_migrations_count, err) : rc;
 }
 

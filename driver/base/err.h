@@ -27,6 +27,7 @@
     X(TIMEOUT,     "the work took too long")                                                       \
     X(NOMEM,       "out of memory")                                                                \
     X(IO,          "the store or a file failed")                                                   \
+    X(AWAY,        "the database cannot be reached now")                                                   \
     X(CORRUPT,     "stored data is damaged")                                                       \
     X(DAMAGED,     "a stored row is damaged")
 /* clang-format on */

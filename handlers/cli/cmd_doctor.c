@@ -379,7 +379,7 @@ static void look_at_keys(struct doctor *d)
 
 static void look_at_data(struct doctor *d)
 {
-    const struct hfd_store_config config = {.dir = d->settings->data.p, .readers = 1};
+    const struct hfd_store_config config = {.place.dir = d->settings->data.p, .readers = 1};
     struct hfd_store *store = NULL;
     struct hfd_err err = {0};
     const hfd_rc rc = hfd_store_open(&config, &store, &err);

@@ -192,7 +192,7 @@ static hfd_rc txn_check(struct hfd_txn *tx, void *arg, struct hfd_err *err)
 /* Opens the draft as a server does: an older database is brought up to date. */
 static enum hfd_exit check_draft(struct restore *r)
 {
-    const struct hfd_store_config config = {.dir = r->draft, .readers = 1};
+    const struct hfd_store_config config = {.place.dir = r->draft, .readers = 1};
     struct hfd_ring_call ring = {.ring = r->ring, .path = r->keys_path, .look = true};
     struct hfd_store *store = NULL;
     struct hfd_err err = {0};

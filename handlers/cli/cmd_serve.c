@@ -277,7 +277,7 @@ static void on_broken(void *ctx)
 static enum hfd_exit open_store(struct serve *s, struct hfd_err *err)
 {
     const struct hfd_store_config config = {
-        .dir = s->settings->data.p,
+        .place.dir = s->settings->data.p,
         .queue_max = (size_t)s->settings->store_queue_max,
         .batch_max = (size_t)s->settings->store_batch_max,
         .readers = (unsigned)s->settings->store_readers,

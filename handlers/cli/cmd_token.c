@@ -247,7 +247,7 @@ static const char *ask_server(struct hfd_settings *s, struct known *known)
 /* Finds the last uses. A server that runs is asked; of one that does not, the store is read. */
 static void find_uses(struct hfd_settings *s, struct known *known)
 {
-    const struct hfd_store_config config = {.dir = s->data.p, .readers = 1};
+    const struct hfd_store_config config = {.place.dir = s->data.p, .readers = 1};
     struct hfd_store *store = NULL;
     struct hfd_err err = {0};
     const char *why = NULL;

@@ -37,6 +37,7 @@ static const struct row {
     [HFD_TIMEOUT]     = {503, "RES-199", 503, "SVC-001", "service-unavailable", "Service Unavailable"},
     [HFD_NOMEM]       = {503, "RES-199", 503, "SVC-001", "service-unavailable", "Service Unavailable"},
     [HFD_IO]          = {503, "RES-199", 503, "SVC-001", "service-unavailable", "Service Unavailable"},
+    [HFD_AWAY]        = {503, "RES-199", 503, "SVC-001", "service-unavailable", "Service Unavailable"},
     [HFD_CORRUPT]     = {500, "RES-199", 500, "INT-001", "internal-error",      "Internal Server Error"},
     [HFD_DAMAGED]     = {500, "RES-199", 500, "INT-001", "internal-error",      "Internal Server Error"},
 };

@@ -6,13 +6,14 @@
 #ifndef HFD_STORE_SQLITE_CONN_H
 #define HFD_STORE_SQLITE_CONN_H
 
-#include "store/db.h"
+#include "store/engine.h"
 #include "store/sqlite/folder.h"
 
 #include <pthread.h>
 #include <sqlite3.h>
 
 struct hfd_db {
+    const struct hfd_engine *engine; /* the first member */
     unsigned magic;
 #define DB_MAGIC 0xdb5011feu
     enum hfd_db_mode mode;

@@ -3,6 +3,7 @@
 
 #include "driver/base/check.h"
 #include "store/sqlite/db_sqlite_int.h"
+#include "store/sqlite/engine.h"
 #include "store/sqlite/pragma.h"
 
 #define PAGES_A_STEP 512 /* 2 MiB: a reader thread is not held for longer */
@@ -20,8 +21,8 @@ static hfd_rc fail(const struct hfd_db_copy *c, int sqlite, struct hfd_err *err)
                     sqlite3_errstr(sqlite), sqlite, of_disk);
 }
 
-hfd_rc hfd_db_copy_open(struct hfd_db *from, const char *path, struct hfd_db_copy **out,
-                        struct hfd_err *err)
+hfd_rc hfd_sqlite_copy_open(struct hfd_db *from, const char *path, struct hfd_db_copy **out,
+                            struct hfd_err *err)
 {
     struct hfd_db_copy *c = calloc(1, sizeof(*c));
     int sqlite;
@@ -32,6 +33,7 @@ hfd_rc hfd_db_copy_open(struct hfd_db *from, const char *path, struct hfd_db_cop
     *out = NULL;
     if (c == NULL)
         return hfd_fail_nomem(err, "copy the database");
+    c->engine = from->engine;
     c->from = from;
     sqlite =
         sqlite3_open_v2(path, &c->to, SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_READWRITE, hfd_db_vfs());
@@ -48,11 +50,11 @@ hfd_rc hfd_db_copy_open(struct hfd_db *from, const char *path, struct hfd_db_cop
         return HFD_OK;
     }
     rc = fail(c, sqlite, err);
-    hfd_db_copy_close(&c);
+    hfd_sqlite_copy_close(&c);
     return rc;
 }
 
-hfd_rc hfd_db_copy_step(struct hfd_db_copy *c, bool *done, struct hfd_err *err)
+hfd_rc hfd_sqlite_copy_step(struct hfd_db_copy *c, bool *done, struct hfd_err *err)
 {
     int sqlite;
 
@@ -68,14 +70,12 @@ hfd_rc hfd_db_copy_step(struct hfd_db_copy *c, bool *done, struct hfd_err *err)
     return sqlite == SQLITE_OK ? HFD_OK : fail(c, sqlite, err);
 }
 
-void hfd_db_copy_close(struct hfd_db_copy **cp)
+void hfd_sqlite_copy_close(struct hfd_db_copy **cp)
 {
     struct hfd_db_copy *c = *cp;
     int sqlite;
 
     *cp = NULL;
-    if (c == NULL)
-        return;
     if (c->pages != NULL)
         (void)sqlite3_backup_finish(c->pages); /* its failure was answered by the step */
     sqlite = sqlite3_close(c->to);
@@ -83,7 +83,7 @@ void hfd_db_copy_close(struct hfd_db_copy **cp)
     free(c);
 }
 
-hfd_rc hfd_db_bytes(struct hfd_db *db, int64_t *out, struct hfd_err *err)
+hfd_rc hfd_sqlite_bytes(struct hfd_db *db, int64_t *out, struct hfd_err *err)
 {
     int64_t pages = 0, page_bytes = 0;
     hfd_rc rc = hfd_pragma_i64(db, "page_count", &pages, err);

@@ -5,7 +5,8 @@
 #include "store/sqlite/conn.h"
 
 struct hfd_db_copy {
-    struct hfd_db *from; /* in its transaction */
+    const struct hfd_engine *engine; /* the first member */
+    struct hfd_db *from;             /* in its transaction */
     sqlite3 *to;
     sqlite3_backup *pages; /* NULL once all are copied */
 };

@@ -9,6 +9,7 @@
 #include "driver/base/check.h"
 #include "driver/base/log.h"
 #include "store/sqlite/dialect.h"
+#include "store/sqlite/engine.h"
 #include "store/sqlite/fold.h"
 #include "store/sqlite/like.h"
 #include "store/sqlite/pragma.h"
@@ -63,7 +64,7 @@ static int on_progress(void *ctx)
     return db->stop != NULL && db->stop(db->stop_ctx);
 }
 
-void hfd_db_watch(struct hfd_db *db, hfd_db_stop_fn *fn, void *ctx)
+void hfd_sqlite_watch(struct hfd_db *db, hfd_db_stop_fn *fn, void *ctx)
 {
     hfd_sqlite_check_owner(db);
     db->stop = fn;
@@ -76,12 +77,12 @@ void hfd_db_watch(struct hfd_db *db, hfd_db_stop_fn *fn, void *ctx)
 static hfd_rc run(struct hfd_db *db, const char *sql, struct hfd_err *err)
 {
     struct hfd_stmt *st;
-    hfd_rc rc = hfd_db_prepare(db, sql, &st, err);
+    hfd_rc rc = hfd_sqlite_prepare(db, sql, &st, err);
 
-    return rc == HFD_OK ? hfd_stmt_run(st, NULL, err) : rc;
+    return rc == HFD_OK ? hfd_sqlite_stmt_run(st, NULL, err) : rc;
 }
 
-hfd_rc hfd_db_begin(struct hfd_db *db, struct hfd_err *err)
+hfd_rc hfd_sqlite_begin(struct hfd_db *db, struct hfd_err *err)
 {
     hfd_rc rc;
 
@@ -92,7 +93,7 @@ hfd_rc hfd_db_begin(struct hfd_db *db, struct hfd_err *err)
     return rc;
 }
 
-hfd_rc hfd_db_commit(struct hfd_db *db, struct hfd_err *err)
+hfd_rc hfd_sqlite_commit(struct hfd_db *db, struct hfd_err *err)
 {
     hfd_rc rc;
 
@@ -110,7 +111,7 @@ hfd_rc hfd_db_commit(struct hfd_db *db, struct hfd_err *err)
     return rc;
 }
 
-void hfd_db_rollback(struct hfd_db *db)
+void hfd_sqlite_rollback(struct hfd_db *db)
 {
     struct hfd_err err;
 
@@ -123,13 +124,13 @@ void hfd_db_rollback(struct hfd_db *db)
     db->in_txn = false;
 }
 
-int64_t hfd_db_changes(const struct hfd_db *db)
+int64_t hfd_sqlite_changes(const struct hfd_db *db)
 {
     hfd_sqlite_check_owner(db);
     return sqlite3_total_changes64(db->handle);
 }
 
-hfd_rc hfd_db_tidy(struct hfd_db *db, struct hfd_err *err)
+hfd_rc hfd_sqlite_tidy(struct hfd_db *db, struct hfd_err *err)
 {
     int sqlite;
 
@@ -147,7 +148,7 @@ hfd_rc hfd_db_tidy(struct hfd_db *db, struct hfd_err *err)
     return hfd_sqlite_fail(db, sqlite, "checkpoint", err);
 }
 
-hfd_rc hfd_db_exec(struct hfd_db *db, const char *sql, struct hfd_err *err)
+hfd_rc hfd_sqlite_exec(struct hfd_db *db, const char *sql, struct hfd_err *err)
 {
     char *text;
     int sqlite;
@@ -176,12 +177,12 @@ static hfd_rc check_ours(struct hfd_db *db, struct hfd_err *err)
 
     if (rc != HFD_OK || id == APPLICATION_ID)
         return rc;
-    rc = hfd_db_prepare(db, sql_count_objects, &st, err);
+    rc = hfd_sqlite_prepare(db, sql_count_objects, &st, err);
     if (rc == HFD_OK)
-        rc = hfd_stmt_step(st, &row, err);
+        rc = hfd_sqlite_stmt_step(st, &row, err);
     if (rc == HFD_OK && row)
-        objects = hfd_stmt_col_i64(st, 0);
-    hfd_stmt_done(st);
+        objects = hfd_sqlite_stmt_col_i64(st, 0);
+    hfd_sqlite_stmt_done(st);
     if (rc == HFD_OK && (id != 0 || objects != 0))
         rc = hfd_fail(err, HFD_INVALID, "store: not a database of hyperfleet-driver");
     return rc;
@@ -239,11 +240,11 @@ static hfd_rc prepare_control(struct hfd_db *db, struct hfd_err *err)
 
     for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++) {
         struct hfd_stmt *st;
-        hfd_rc rc = hfd_db_prepare(db, texts[i], &st, err);
+        hfd_rc rc = hfd_sqlite_prepare(db, texts[i], &st, err);
 
         if (rc != HFD_OK)
             return rc;
-        hfd_stmt_done(st);
+        hfd_sqlite_stmt_done(st);
     }
     return HFD_OK;
 }
@@ -325,7 +326,8 @@ static hfd_rc open_writer(struct hfd_db *db, const char *dir, struct hfd_err *er
         &db->folder, err); /* the database, and that the journal of its first change is gone */
 }
 
-hfd_rc hfd_db_open(const char *dir, enum hfd_db_mode mode, struct hfd_db **out, struct hfd_err *err)
+hfd_rc hfd_sqlite_open(const struct hfd_store_place *place, enum hfd_db_mode mode,
+                       struct hfd_db **out, struct hfd_err *err)
 {
     static pthread_once_t once = PTHREAD_ONCE_INIT;
     struct hfd_db *db = calloc(1, sizeof(*db));
@@ -335,14 +337,15 @@ hfd_rc hfd_db_open(const char *dir, enum hfd_db_mode mode, struct hfd_db **out, 
     if (db == NULL)
         return hfd_fail(err, HFD_NOMEM, "store: out of memory");
     (void)pthread_once(&once, hfd_sqlite_configure);
+    db->engine = &hfd_engine_sqlite;
     db->magic = DB_MAGIC;
     db->mode = mode;
     db->owner = pthread_self();
     db->folder = (struct hfd_folder){.dir_fd = -1, .lock_fd = -1};
     if (mode == HFD_DB_WRITER) {
-        rc = open_writer(db, dir, err);
+        rc = open_writer(db, place->dir, err);
     } else {
-        rc = open_handle(db, dir, err);
+        rc = open_handle(db, place->dir, err);
         if (rc == HFD_OK)
             rc = hfd_pragmas_apply(db, &seams.levels, err);
     }
@@ -352,12 +355,12 @@ hfd_rc hfd_db_open(const char *dir, enum hfd_db_mode mode, struct hfd_db **out, 
         *out = db;
     } else {
         db->broken = true; /* nothing more is done with it but closing */
-        hfd_db_close(&db);
+        hfd_sqlite_close(&db);
     }
     return rc;
 }
 
-void hfd_db_close(struct hfd_db **dbp)
+void hfd_sqlite_close(struct hfd_db **dbp)
 {
     struct hfd_db *db = *dbp;
     int sqlite;
@@ -377,23 +380,23 @@ void hfd_db_close(struct hfd_db **dbp)
     free(db);
 }
 
-void hfd_db_adopt(struct hfd_db *db)
+void hfd_sqlite_adopt(struct hfd_db *db)
 {
     HFD_CHECK_OBJ(db, DB_MAGIC);
     db->owner = pthread_self();
 }
 
-bool hfd_db_broken(const struct hfd_db *db)
+bool hfd_sqlite_broken(const struct hfd_db *db)
 {
     return db->broken;
 }
 
-hfd_rc hfd_db_cause(const struct hfd_db *db, struct hfd_err *err)
+hfd_rc hfd_sqlite_cause(const struct hfd_db *db, struct hfd_err *err)
 {
     return db->broken ? hfd_sqlite_fail_broken(db, err) : HFD_OK;
 }
 
-hfd_rc hfd_db_check(struct hfd_db *db, struct hfd_err *err)
+hfd_rc hfd_sqlite_check(struct hfd_db *db, struct hfd_err *err)
 {
     char text[128] = "";
     hfd_rc rc;
@@ -410,7 +413,7 @@ hfd_rc hfd_db_check(struct hfd_db *db, struct hfd_err *err)
                     "store: the database is damaged: %s; restore it from a backup", text);
 }
 
-hfd_rc hfd_db_schema_version(struct hfd_db *db, int64_t *out, struct hfd_err *err)
+hfd_rc hfd_sqlite_schema_version(struct hfd_db *db, int64_t *out, struct hfd_err *err)
 {
     hfd_sqlite_check_owner(db);
     *out = 0;
@@ -418,12 +421,12 @@ hfd_rc hfd_db_schema_version(struct hfd_db *db, int64_t *out, struct hfd_err *er
                       : hfd_pragma_i64(db, "user_version", out, err);
 }
 
-hfd_rc hfd_db_set_schema_version(struct hfd_db *db, int64_t version, struct hfd_err *err)
+hfd_rc hfd_sqlite_set_schema_version(struct hfd_db *db, int64_t version, struct hfd_err *err)
 {
     char sql[96];
 
     /* Both stand in the header page, and so are part of the transaction. */
     (void)snprintf(sql, sizeof(sql), "PRAGMA user_version=%lld; PRAGMA application_id=%d",
                    (long long)version, APPLICATION_ID);
-    return hfd_db_exec(db, sql, err);
+    return hfd_sqlite_exec(db, sql, err);
 }

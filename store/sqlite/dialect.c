@@ -1,7 +1,7 @@
 /* Pure text. Thread: any. */
 #include "store/sqlite/dialect.h"
 
-#include "store/db.h"
+#include "store/sqlite/engine.h"
 
 #include <stdlib.h>
 
@@ -24,8 +24,8 @@ char *hfd_sqlite_text(const char *sql)
     return text;
 }
 
-void hfd_db_sql_json_text(const struct hfd_db *db, struct hfd_buf *sql, const char *column,
-                          int path_at)
+void hfd_sqlite_sql_json_text(const struct hfd_db *db, struct hfd_buf *sql, const char *column,
+                              int path_at)
 {
     (void)db;
     /* json_extract gives 1 and 0 for booleans. */
@@ -35,8 +35,8 @@ void hfd_db_sql_json_text(const struct hfd_db *db, struct hfd_buf *sql, const ch
                  column, path_at, column, path_at);
 }
 
-void hfd_db_sql_json_number(const struct hfd_db *db, struct hfd_buf *sql, const char *column,
-                            int path_at)
+void hfd_sqlite_sql_json_number(const struct hfd_db *db, struct hfd_buf *sql, const char *column,
+                                int path_at)
 {
     (void)db;
     hfd_buf_addf(
@@ -52,8 +52,8 @@ void hfd_db_sql_json_number(const struct hfd_db *db, struct hfd_buf *sql, const 
     "unixepoch(substr(" time ", 1, 19)) * 1000000 + CAST(substr(rtrim(substr(" time                \
     ", 21), 'Z') || '000000', 1, 6) AS INTEGER)"
 
-void hfd_db_sql_condition(const struct hfd_db *db, struct hfd_buf *sql, const char *column,
-                          int type_at, enum hfd_db_condition what)
+void hfd_sqlite_sql_condition(const struct hfd_db *db, struct hfd_buf *sql, const char *column,
+                              int type_at, enum hfd_db_condition what)
 {
     static const char *const members[] = {
         [HFD_DB_STATUS] = "json_extract(e.value, '$.status')",
@@ -70,7 +70,7 @@ void hfd_db_sql_condition(const struct hfd_db *db, struct hfd_buf *sql, const ch
                  members[what], column, type_at);
 }
 
-hfd_slice hfd_db_json_path(const struct hfd_db *db, hfd_slice dotted, struct hfd_arena *mem)
+hfd_slice hfd_sqlite_json_path(const struct hfd_db *db, hfd_slice dotted, struct hfd_arena *mem)
 {
     struct hfd_buf b;
     hfd_slice out;
@@ -88,13 +88,13 @@ hfd_slice hfd_db_json_path(const struct hfd_db *db, hfd_slice dotted, struct hfd
     return hfd_buf_to_arena(&b, mem, &out, NULL) == HFD_OK ? out : HFD_SLICE_NONE;
 }
 
-hfd_slice hfd_db_json_key(const struct hfd_db *db, hfd_slice key, struct hfd_arena *mem)
+hfd_slice hfd_sqlite_json_key(const struct hfd_db *db, hfd_slice key, struct hfd_arena *mem)
 {
     (void)db;
     return hfd_arena_printf(mem, "$.\"%.*s\"", HFD_SLICE_FMT(key));
 }
 
-struct hfd_db_like hfd_db_sql_like(const struct hfd_db *db)
+struct hfd_db_like hfd_sqlite_sql_like(const struct hfd_db *db)
 {
     (void)db;
     return (struct hfd_db_like){"hfd_like(", ", ", ")"};

@@ -1,5 +1,7 @@
 #include "store/sqlite/pragma.h"
 
+#include "store/sqlite/engine.h"
+
 static const char sql_like_cases[] = "SELECT 'a' LIKE 'A'";
 
 hfd_rc hfd_pragma_text(struct hfd_db *db, const char *name, char *out, size_t cap,
@@ -33,7 +35,7 @@ static hfd_rc pragma_set(struct hfd_db *db, const char *name, const char *value,
     char sql[64];
 
     (void)snprintf(sql, sizeof(sql), "PRAGMA %s=%s", name, value);
-    return hfd_db_exec(db, sql, err);
+    return hfd_sqlite_exec(db, sql, err);
 }
 
 hfd_rc hfd_pragma_i64(struct hfd_db *db, const char *name, int64_t *out, struct hfd_err *err)
@@ -96,12 +98,12 @@ static hfd_rc set_like(struct hfd_db *db, struct hfd_err *err)
     hfd_rc rc = pragma_set(db, "case_sensitive_like", "ON", err);
 
     if (rc == HFD_OK)
-        rc = hfd_db_prepare(db, sql_like_cases, &st, err);
+        rc = hfd_sqlite_prepare(db, sql_like_cases, &st, err);
     if (rc == HFD_OK)
-        rc = hfd_stmt_step(st, &row, err);
-    if (rc == HFD_OK && (!row || hfd_stmt_col_i64(st, 0) != 0))
+        rc = hfd_sqlite_stmt_step(st, &row, err);
+    if (rc == HFD_OK && (!row || hfd_sqlite_stmt_col_i64(st, 0) != 0))
         rc = hfd_fail(err, HFD_IO, "store: PRAGMA case_sensitive_like=ON does not hold here");
-    hfd_stmt_done(st);
+    hfd_sqlite_stmt_done(st);
     return rc;
 }
 

@@ -1,6 +1,7 @@
 #include "store/sqlite/stmt.h"
 
 #include "driver/base/check.h"
+#include "store/sqlite/engine.h"
 
 #include <limits.h>
 
@@ -55,6 +56,7 @@ static hfd_rc compile(struct hfd_db *db, const char *sql, struct hfd_stmt **out,
         free(st);
         return hfd_sqlite_fail(db, sqlite, sql, err);
     }
+    st->engine = db->engine;
     st->magic = STMT_MAGIC;
     st->db = db;
     st->sql = sql;
@@ -64,8 +66,8 @@ static hfd_rc compile(struct hfd_db *db, const char *sql, struct hfd_stmt **out,
     return HFD_OK;
 }
 
-hfd_rc hfd_db_prepare(struct hfd_db *db, const char *sql, struct hfd_stmt **out,
-                      struct hfd_err *err)
+hfd_rc hfd_sqlite_prepare(struct hfd_db *db, const char *sql, struct hfd_stmt **out,
+                          struct hfd_err *err)
 {
     struct hfd_stmt *st = NULL;
     hfd_rc rc = HFD_OK;
@@ -88,8 +90,8 @@ hfd_rc hfd_db_prepare(struct hfd_db *db, const char *sql, struct hfd_stmt **out,
     return HFD_OK;
 }
 
-hfd_rc hfd_db_prepare_once(struct hfd_db *db, hfd_slice sql, struct hfd_stmt **out,
-                           struct hfd_err *err)
+hfd_rc hfd_sqlite_prepare_once(struct hfd_db *db, hfd_slice sql, struct hfd_stmt **out,
+                               struct hfd_err *err)
 {
     struct hfd_stmt *st;
     int sqlite;
@@ -102,8 +104,12 @@ hfd_rc hfd_db_prepare_once(struct hfd_db *db, hfd_slice sql, struct hfd_stmt **o
     st = calloc(1, sizeof(*st));
     if (st == NULL)
         return hfd_fail(err, HFD_NOMEM, "store: out of memory for a statement");
-    *st = (struct hfd_stmt){
-        .magic = STMT_MAGIC, .db = db, .sql = "a composed query", .in_use = true, .once = true};
+    *st = (struct hfd_stmt){.engine = db->engine,
+                            .magic = STMT_MAGIC,
+                            .db = db,
+                            .sql = "a composed query",
+                            .in_use = true,
+                            .once = true};
     sqlite = sqlite3_prepare_v3(db->handle, sql.p, (int)sql.len, 0, &st->handle, NULL);
     if (sqlite != SQLITE_OK) {
         hfd_rc rc = hfd_sqlite_fail(db, sqlite, st->sql, err);
@@ -129,31 +135,31 @@ static void bound(struct hfd_stmt *st, int sqlite)
         stick(st, sqlite == SQLITE_NOMEM ? HFD_NOMEM : HFD_LIMIT);
 }
 
-void hfd_stmt_text(struct hfd_stmt *st, int at, hfd_slice v)
+void hfd_sqlite_stmt_text(struct hfd_stmt *st, int at, hfd_slice v)
 {
     HFD_CHECK_OBJ(st, STMT_MAGIC);
     bound(st, sqlite3_bind_text64(st->handle, at, v.p, v.len, SQLITE_STATIC, SQLITE_UTF8));
 }
 
-void hfd_stmt_blob(struct hfd_stmt *st, int at, hfd_slice v)
+void hfd_sqlite_stmt_blob(struct hfd_stmt *st, int at, hfd_slice v)
 {
     HFD_CHECK_OBJ(st, STMT_MAGIC);
     bound(st, sqlite3_bind_blob64(st->handle, at, v.p, v.len, SQLITE_STATIC));
 }
 
-void hfd_stmt_i64(struct hfd_stmt *st, int at, int64_t v)
+void hfd_sqlite_stmt_i64(struct hfd_stmt *st, int at, int64_t v)
 {
     HFD_CHECK_OBJ(st, STMT_MAGIC);
     bound(st, sqlite3_bind_int64(st->handle, at, v));
 }
 
-void hfd_stmt_f64(struct hfd_stmt *st, int at, double v)
+void hfd_sqlite_stmt_f64(struct hfd_stmt *st, int at, double v)
 {
     HFD_CHECK_OBJ(st, STMT_MAGIC);
     bound(st, sqlite3_bind_double(st->handle, at, v));
 }
 
-void hfd_stmt_null(struct hfd_stmt *st, int at)
+void hfd_sqlite_stmt_null(struct hfd_stmt *st, int at)
 {
     HFD_CHECK_OBJ(st, STMT_MAGIC);
     bound(st, sqlite3_bind_null(st->handle, at));
@@ -170,7 +176,7 @@ static hfd_rc fail_stuck(struct hfd_stmt *st, struct hfd_err *err)
     return hfd_fail(err, st->stuck, "store: %.*s: %s", WHAT_SHOWN, st->sql, texts[st->stuck]);
 }
 
-hfd_rc hfd_stmt_step(struct hfd_stmt *st, bool *row, struct hfd_err *err)
+hfd_rc hfd_sqlite_stmt_step(struct hfd_stmt *st, bool *row, struct hfd_err *err)
 {
     int sqlite;
 
@@ -189,19 +195,19 @@ hfd_rc hfd_stmt_step(struct hfd_stmt *st, bool *row, struct hfd_err *err)
     return hfd_sqlite_fail(st->db, sqlite, st->sql, err);
 }
 
-hfd_rc hfd_stmt_run(struct hfd_stmt *st, int64_t *changed, struct hfd_err *err)
+hfd_rc hfd_sqlite_stmt_run(struct hfd_stmt *st, int64_t *changed, struct hfd_err *err)
 {
     bool row;
-    hfd_rc rc = hfd_stmt_step(st, &row, err);
+    hfd_rc rc = hfd_sqlite_stmt_step(st, &row, err);
 
     HFD_ASSERT(!row);
     if (changed != NULL)
         *changed = rc == HFD_OK ? sqlite3_changes64(st->db->handle) : 0;
-    hfd_stmt_done(st);
+    hfd_sqlite_stmt_done(st);
     return rc;
 }
 
-void hfd_stmt_done(struct hfd_stmt *st)
+void hfd_sqlite_stmt_done(struct hfd_stmt *st)
 {
     if (st == NULL)
         return;
@@ -222,7 +228,7 @@ void hfd_stmt_done(struct hfd_stmt *st)
     st->db->stmts_in_use--;
 }
 
-int64_t hfd_stmt_col_i64(struct hfd_stmt *st, int at)
+int64_t hfd_sqlite_stmt_col_i64(struct hfd_stmt *st, int at)
 {
     HFD_CHECK_OBJ(st, STMT_MAGIC);
     if (sqlite3_column_type(st->handle, at) != SQLITE_INTEGER)
@@ -230,19 +236,19 @@ int64_t hfd_stmt_col_i64(struct hfd_stmt *st, int at)
     return sqlite3_column_int64(st->handle, at);
 }
 
-bool hfd_stmt_is_stuck(const struct hfd_stmt *st)
+bool hfd_sqlite_stmt_is_stuck(const struct hfd_stmt *st)
 {
     HFD_CHECK_OBJ(st, STMT_MAGIC);
     return st->stuck != HFD_OK;
 }
 
-bool hfd_stmt_col_is_null(struct hfd_stmt *st, int at)
+bool hfd_sqlite_stmt_col_is_null(struct hfd_stmt *st, int at)
 {
     HFD_CHECK_OBJ(st, STMT_MAGIC);
     return sqlite3_column_type(st->handle, at) == SQLITE_NULL;
 }
 
-hfd_slice hfd_stmt_col_text(struct hfd_stmt *st, int at, struct hfd_arena *mem)
+hfd_slice hfd_sqlite_stmt_col_text(struct hfd_stmt *st, int at, struct hfd_arena *mem)
 {
     hfd_slice v;
     int type;

@@ -5,6 +5,7 @@
 #include "store/sqlite/conn.h"
 
 struct hfd_stmt {
+    const struct hfd_engine *engine; /* the first member */
     unsigned magic;
 #define STMT_MAGIC 0x57a7e3e7u
     struct hfd_db *db;

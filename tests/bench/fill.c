@@ -295,7 +295,7 @@ static int64_t number(const char *option, const char *text, int64_t min, int64_t
 
 static void fill(const char *dir, int64_t count, int64_t told, FILE *items)
 {
-    const struct hfd_store_config config = {.dir = dir, .readers = 1};
+    const struct hfd_store_config config = {.place.dir = dir, .readers = 1};
     struct hfd_store *store;
     struct hfd_arena mem;
     struct hfd_err err;

@@ -140,7 +140,7 @@ static void change_settings(struct sim *s)
 static hfd_rc try_open(struct sim *s)
 {
     const struct hfd_store_config config = {
-        .dir = s->dir, .clock = &s->clock.clock, .readers = 1, .stepped = true};
+        .place.dir = s->dir, .clock = &s->clock.clock, .readers = 1, .stepped = true};
     hfd_rc rc = hfd_store_open(&config, &s->store, &s->err);
 
     for (int i = 0; rc == HFD_OK && i < SIM_READERS; i++)

@@ -22,7 +22,7 @@ static const hfd_slice terminal[] = {HFD_SLICE("InvalidConfiguration")};
 
 hfd_rc world_start(struct world *w)
 {
-    const struct hfd_store_config config = {.dir = w->dir};
+    const struct hfd_store_config config = {.place.dir = w->dir};
     hfd_rc rc = hfd_store_open(&config, &w->store, &w->err);
 
     if (rc == HFD_OK)

@@ -30,7 +30,7 @@ static int setup(void **state)
     (void)snprintf(fx->part, sizeof(fx->part), "%s/backup.tmp", fx->dir);
     (void)snprintf(fx->copy, sizeof(fx->copy), "%s/copy", fx->base);
     hfd_db_set_vfs(FAULTVFS_NAME);
-    config.dir = fx->dir;
+    config.place.dir = fx->dir;
     assert_int_equal(hfd_store_open(&config, &fx->store, NULL), HFD_OK);
     *state = fx;
     return 0;

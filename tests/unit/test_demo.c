@@ -102,7 +102,7 @@ struct fixture {
 static int setup(void **state)
 {
     static struct fixture fx;
-    struct hfd_store_config config = {.dir = fx.dir};
+    struct hfd_store_config config = {.place.dir = fx.dir};
 
     memset(&fx, 0, sizeof(fx));
     tmpdir_make(fx.dir);

@@ -278,7 +278,7 @@ struct fixture {
 static int open_all(void **state)
 {
     struct fixture *f = calloc(1, sizeof(*f));
-    struct hfd_store_config store = {.dir = f->dir};
+    struct hfd_store_config store = {.place.dir = f->dir};
     struct hfd_err err = {0};
 
     assert_non_null(f);

@@ -79,6 +79,8 @@ static void codes_become_answers(void **state)
          "Service Unavailable"},
         {HFD_IO, 503, "RES-199", 503, "HYPERFLEET-SVC-001", "service-unavailable",
          "Service Unavailable"},
+        {HFD_AWAY, 503, "RES-199", 503, "HYPERFLEET-SVC-001", "service-unavailable",
+         "Service Unavailable"},
         {HFD_CORRUPT, 500, "RES-199", 500, "HYPERFLEET-INT-001", "internal-error",
          "Internal Server Error"},
         {HFD_DAMAGED, 500, "RES-199", 500, "HYPERFLEET-INT-001", "internal-error",

@@ -52,7 +52,9 @@ static int setup(void **state)
 
     assert_non_null(fx);
     tmpdir_make(fx->base);
-    assert_int_equal(hfd_db_open(fx->base, HFD_DB_WRITER, &fx->tx.db, NULL), HFD_OK);
+    assert_int_equal(
+        hfd_db_open(&(struct hfd_store_place){.dir = fx->base}, HFD_DB_WRITER, &fx->tx.db, NULL),
+        HFD_OK);
     assert_int_equal(hfd_migrate(fx->tx.db, hfd_migrations, hfd_migrations_count, NULL), HFD_OK);
     assert_int_equal(hfd_db_begin(fx->tx.db, NULL), HFD_OK);
     fx->tx.writable = true;
@@ -1131,7 +1133,8 @@ static void an_older_history_is_numbered(void **state)
     char base[TMPDIR_MAX];
 
     tmpdir_make(base);
-    assert_int_equal(hfd_db_open(base, HFD_DB_WRITER, &tx.db, NULL), HFD_OK);
+    assert_int_equal(
+        hfd_db_open(&(struct hfd_store_place){.dir = base}, HFD_DB_WRITER, &tx.db, NULL), HFD_OK);
     assert_int_equal(hfd_migrate(tx.db, hfd_migrations, 3, NULL), HFD_OK);
     assert_int_equal(hfd_db_exec(tx.db, sql, NULL), HFD_OK);
     assert_int_equal(hfd_migrate(tx.db, hfd_migrations, hfd_migrations_count, &fx->err), HFD_OK);

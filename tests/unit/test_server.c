@@ -219,8 +219,8 @@ static void start(const char *const *flags, int flag_count)
         fail_msg("%s: %s", err.field, err.msg);
     tmpdir_make(fx.base);
     (void)snprintf(fx.dir, sizeof(fx.dir), "%s/data", fx.base);
-    config =
-        (struct hfd_store_config){.dir = fx.dir, .queue_max = (size_t)fx.settings->store_queue_max};
+    config = (struct hfd_store_config){.place.dir = fx.dir,
+                                       .queue_max = (size_t)fx.settings->store_queue_max};
     if (hfd_store_open(&config, &fx.store, &err) != HFD_OK)
         fail_msg("%s", err.msg);
     fx.app = (struct hfd_app){.settings = fx.settings,

@@ -35,7 +35,7 @@ struct fixture {
 static void open_with(struct fixture *fx, size_t queue_max, size_t batch_max)
 {
     struct hfd_store_config config = {
-        .dir = fx->dir, .queue_max = queue_max, .batch_max = batch_max};
+        .place.dir = fx->dir, .queue_max = queue_max, .batch_max = batch_max};
     struct hfd_err err;
 
     if (hfd_store_open(&config, &fx->store, &err) != HFD_OK)
@@ -636,7 +636,7 @@ static void close_drains(void **state)
 static void stepped_store_waits_for_steps(void **state)
 {
     struct fixture *fx = *state;
-    const struct hfd_store_config config = {.dir = fx->dir, .stepped = true};
+    const struct hfd_store_config config = {.place.dir = fx->dir, .stepped = true};
     struct part_arg args[3] = {{HFD_SLICE("g"), HFD_SLICE("a"), HFD_OK},
                                {HFD_SLICE("g"), HFD_SLICE("b"), HFD_OK},
                                {HFD_SLICE("g"), HFD_SLICE("c"), HFD_OK}};
@@ -870,7 +870,7 @@ static void close_empties_the_log(void **state)
 static void second_open_names_the_holder(void **state)
 {
     struct fixture *fx = *state;
-    struct hfd_store_config config = {.dir = fx->dir};
+    struct hfd_store_config config = {.place.dir = fx->dir};
     struct hfd_store *second;
     struct hfd_err err;
     char pid[24];
@@ -893,7 +893,7 @@ static void killed_process_leaves_no_lock(void **state)
     child = fork();
     assert_true(child >= 0);
     if (child == 0) {
-        struct hfd_store_config config = {.dir = fx->dir};
+        struct hfd_store_config config = {.place.dir = fx->dir};
 
         if (hfd_store_open(&config, &fx->store, NULL) == HFD_OK &&
             put_wait(fx, "g", "a", HFD_OK, NULL) == HFD_OK)
@@ -914,7 +914,7 @@ static void bad_folders_are_refused(void **state)
 
     for (size_t i = 0; i < sizeof(below) / sizeof(below[0]); i++) {
         char path[256];
-        struct hfd_store_config config = {.dir = path};
+        struct hfd_store_config config = {.place.dir = path};
         struct hfd_store *store;
         struct hfd_err err;
 
@@ -952,7 +952,7 @@ static void network_file_systems_are_told(void **state)
 static void garbage_is_refused(void **state)
 {
     struct fixture *fx = *state;
-    struct hfd_store_config config = {.dir = fx->dir};
+    struct hfd_store_config config = {.place.dir = fx->dir};
     struct hfd_store *store;
     struct hfd_err err;
     struct stat st;
@@ -1016,7 +1016,7 @@ static void effects_follow_the_commit(void **state)
 
     (void)state;
     tmpdir_make(dir);
-    config.dir = dir;
+    config.place.dir = dir;
     assert_int_equal(hfd_store_open(&config, &store, &err), HFD_OK);
     effects_seen[0] = '\0';
     assert_int_equal(hfd_store_update_wait(store, add_effects, &bad, &err), HFD_CONFLICT);

@@ -109,7 +109,7 @@ static hfd_rc nothing(struct hfd_txn *tx, void *arg, struct hfd_err *err)
 /* Opens, updates, closes; keeps what was answered. Goes on after failures, as clients do. */
 static void scenario(struct run *run, size_t updates, bool stop_at_end)
 {
-    struct hfd_store_config config = {.dir = run->dir, .readers = 1};
+    struct hfd_store_config config = {.place.dir = run->dir, .readers = 1};
     struct hfd_store *store;
     bool was_broken = false;
     hfd_rc rc = hfd_store_open(&config, &store, NULL);
@@ -187,7 +187,7 @@ static hfd_rc read_state(struct hfd_txn *tx, void *arg, struct hfd_err *err)
  */
 static unsigned lost_after_reopen(struct run *run)
 {
-    struct hfd_store_config config = {.dir = run->dir, .readers = 1};
+    struct hfd_store_config config = {.place.dir = run->dir, .readers = 1};
     struct hfd_store *store;
     struct hfd_store_reader *reader;
     struct state s;
@@ -322,7 +322,7 @@ static void failed_checkpoint_breaks_the_store(void **state)
 
     (void)state;
     run_init(&run);
-    config = (struct hfd_store_config){.dir = run.dir, .readers = 1};
+    config = (struct hfd_store_config){.place.dir = run.dir, .readers = 1};
     assert_int_equal(sem_init(&broken, 0, 0), 0);
     hfd_db_set_checkpoint_frames(1);
     assert_int_equal(hfd_store_open(&config, &store, NULL), HFD_OK);
@@ -351,7 +351,7 @@ static void start_needs_a_disk_that_takes_writes(void **state)
 
     (void)state;
     run_init(&run);
-    config = (struct hfd_store_config){.dir = run.dir, .readers = 1};
+    config = (struct hfd_store_config){.place.dir = run.dir, .readers = 1};
     assert_int_equal(hfd_store_open(&config, &store, NULL), HFD_OK);
     hfd_store_close(&store);
     faultvfs_arm(FAULTVFS_CHANGES, 1, true, SQLITE_FULL);
@@ -373,7 +373,7 @@ static void failed_read_does_not_break_the_store(void **state)
 
     (void)state;
     run_init(&run);
-    config = (struct hfd_store_config){.dir = run.dir, .readers = 1};
+    config = (struct hfd_store_config){.place.dir = run.dir, .readers = 1};
     assert_int_equal(hfd_store_open(&config, &store, NULL), HFD_OK);
     assert_int_equal(hfd_store_update_wait(store, update, &i, NULL), HFD_OK);
     /*
@@ -475,7 +475,7 @@ static unsigned run_short_batch(unsigned nth)
     struct run run;
 
     run_init(&run);
-    config = (struct hfd_store_config){.dir = run.dir, .readers = 1, .stepped = true};
+    config = (struct hfd_store_config){.place.dir = run.dir, .readers = 1, .stepped = true};
     assert_int_equal(hfd_store_open(&config, &store, NULL), HFD_OK);
     for (size_t i = 0; i < 3; i++)
         assert_int_equal(hfd_store_update(store, &jobs[i], NULL), HFD_OK);
@@ -526,7 +526,7 @@ static void reader_out_of_memory_says_so(void **state)
 
     (void)state;
     run_init(&run);
-    config = (struct hfd_store_config){.dir = run.dir, .readers = 1};
+    config = (struct hfd_store_config){.place.dir = run.dir, .readers = 1};
     assert_int_equal(hfd_store_open(&config, &store, NULL), HFD_OK);
     assert_int_equal(hfd_store_update_wait(store, update, &i, NULL), HFD_OK);
     assert_int_equal(hfd_store_update_wait(store, nothing, NULL, NULL), HFD_OK);

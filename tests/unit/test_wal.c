@@ -52,7 +52,7 @@ static void commit_and_die(const char *base)
 {
     struct hfd_db *db;
 
-    if (hfd_db_open(base, HFD_DB_WRITER, &db, NULL) != HFD_OK ||
+    if (hfd_db_open(&(struct hfd_store_place){.dir = base}, HFD_DB_WRITER, &db, NULL) != HFD_OK ||
         hfd_db_set_schema_version(db, 1, NULL) != HFD_OK ||
         hfd_db_exec(db, "CREATE TABLE t (x TEXT)", NULL) != HFD_OK)
         _exit(1);
@@ -250,17 +250,21 @@ static void opening_refuses_damage(void **state)
     *early ^= 1;
     write_log(fx, fx->len);
     for (int i = 0; i < 2; i++) {
-        assert_int_equal(hfd_db_open(fx->base, HFD_DB_WRITER, &db, &err), HFD_CORRUPT);
+        assert_int_equal(
+            hfd_db_open(&(struct hfd_store_place){.dir = fx->base}, HFD_DB_WRITER, &db, &err),
+            HFD_CORRUPT);
         assert_non_null(strstr(err.msg, "store.db-wal: damaged at frame 3 of "));
     }
     *early ^= 1;
     *last ^= 1;
     write_log(fx, fx->len);
-    assert_int_equal(hfd_db_open(fx->base, HFD_DB_WRITER, &db, &err), HFD_OK);
+    assert_int_equal(
+        hfd_db_open(&(struct hfd_store_place){.dir = fx->base}, HFD_DB_WRITER, &db, &err), HFD_OK);
     assert_int_equal(rows_of(db), COMMITS - 1);
     assert_int_equal(hfd_db_exec(db, "INSERT INTO t VALUES ('x')", NULL), HFD_OK);
     hfd_db_close(&db);
-    assert_int_equal(hfd_db_open(fx->base, HFD_DB_WRITER, &db, &err), HFD_OK);
+    assert_int_equal(
+        hfd_db_open(&(struct hfd_store_place){.dir = fx->base}, HFD_DB_WRITER, &db, &err), HFD_OK);
     assert_int_equal(rows_of(db), COMMITS);
     hfd_db_close(&db);
 }

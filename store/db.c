@@ -1,0 +1,213 @@
+/* Each function is that of the engine. */
+#include "store/engine.h"
+
+/* @param object  of an engine: its first member is a pointer to the engine */
+static inline const struct hfd_engine *engine_of(const void *object)
+{
+    return *(const struct hfd_engine *const *)object;
+}
+
+hfd_rc hfd_db_open(const struct hfd_store_place *place, enum hfd_db_mode mode, struct hfd_db **out,
+                   struct hfd_err *err)
+{
+    return hfd_engine_sqlite.open(place, mode, out, err);
+}
+
+void hfd_db_close(struct hfd_db **db)
+{
+    if (*db != NULL)
+        engine_of(*db)->close(db);
+}
+
+void hfd_db_adopt(struct hfd_db *db)
+{
+    engine_of(db)->adopt(db);
+}
+
+bool hfd_db_broken(const struct hfd_db *db)
+{
+    return engine_of(db)->broken(db);
+}
+
+hfd_rc hfd_db_cause(const struct hfd_db *db, struct hfd_err *err)
+{
+    return engine_of(db)->cause(db, err);
+}
+
+void hfd_db_watch(struct hfd_db *db, hfd_db_stop_fn *fn, void *ctx)
+{
+    engine_of(db)->watch(db, fn, ctx);
+}
+
+hfd_rc hfd_db_begin(struct hfd_db *db, struct hfd_err *err)
+{
+    return engine_of(db)->begin(db, err);
+}
+
+hfd_rc hfd_db_commit(struct hfd_db *db, struct hfd_err *err)
+{
+    return engine_of(db)->commit(db, err);
+}
+
+void hfd_db_rollback(struct hfd_db *db)
+{
+    engine_of(db)->rollback(db);
+}
+
+int64_t hfd_db_changes(const struct hfd_db *db)
+{
+    return engine_of(db)->changes(db);
+}
+
+hfd_rc hfd_db_tidy(struct hfd_db *db, struct hfd_err *err)
+{
+    return engine_of(db)->tidy(db, err);
+}
+
+hfd_rc hfd_db_exec(struct hfd_db *db, const char *sql, struct hfd_err *err)
+{
+    return engine_of(db)->exec(db, sql, err);
+}
+
+hfd_rc hfd_db_check(struct hfd_db *db, struct hfd_err *err)
+{
+    return engine_of(db)->check(db, err);
+}
+
+hfd_rc hfd_db_bytes(struct hfd_db *db, int64_t *out, struct hfd_err *err)
+{
+    return engine_of(db)->bytes(db, out, err);
+}
+
+hfd_rc hfd_db_copy_open(struct hfd_db *from, const char *path, struct hfd_db_copy **out,
+                        struct hfd_err *err)
+{
+    return engine_of(from)->copy_open(from, path, out, err);
+}
+
+hfd_rc hfd_db_copy_step(struct hfd_db_copy *copy, bool *done, struct hfd_err *err)
+{
+    return engine_of(copy)->copy_step(copy, done, err);
+}
+
+void hfd_db_copy_close(struct hfd_db_copy **copy)
+{
+    if (*copy != NULL)
+        engine_of(*copy)->copy_close(copy);
+}
+
+hfd_rc hfd_db_schema_version(struct hfd_db *db, int64_t *out, struct hfd_err *err)
+{
+    return engine_of(db)->schema_version(db, out, err);
+}
+
+hfd_rc hfd_db_set_schema_version(struct hfd_db *db, int64_t version, struct hfd_err *err)
+{
+    return engine_of(db)->set_schema_version(db, version, err);
+}
+
+hfd_rc hfd_db_prepare(struct hfd_db *db, const char *sql, struct hfd_stmt **out,
+                      struct hfd_err *err)
+{
+    return engine_of(db)->prepare(db, sql, out, err);
+}
+
+hfd_rc hfd_db_prepare_once(struct hfd_db *db, hfd_slice sql, struct hfd_stmt **out,
+                           struct hfd_err *err)
+{
+    return engine_of(db)->prepare_once(db, sql, out, err);
+}
+
+void hfd_db_sql_json_text(const struct hfd_db *db, struct hfd_buf *sql, const char *column,
+                          int path_at)
+{
+    engine_of(db)->sql_json_text(db, sql, column, path_at);
+}
+
+void hfd_db_sql_json_number(const struct hfd_db *db, struct hfd_buf *sql, const char *column,
+                            int path_at)
+{
+    engine_of(db)->sql_json_number(db, sql, column, path_at);
+}
+
+struct hfd_db_like hfd_db_sql_like(const struct hfd_db *db)
+{
+    return engine_of(db)->sql_like(db);
+}
+
+void hfd_db_sql_condition(const struct hfd_db *db, struct hfd_buf *sql, const char *column,
+                          int type_at, enum hfd_db_condition what)
+{
+    engine_of(db)->sql_condition(db, sql, column, type_at, what);
+}
+
+hfd_slice hfd_db_json_path(const struct hfd_db *db, hfd_slice dotted, struct hfd_arena *mem)
+{
+    return engine_of(db)->json_path(db, dotted, mem);
+}
+
+hfd_slice hfd_db_json_key(const struct hfd_db *db, hfd_slice key, struct hfd_arena *mem)
+{
+    return engine_of(db)->json_key(db, key, mem);
+}
+
+void hfd_stmt_text(struct hfd_stmt *st, int at, hfd_slice v)
+{
+    engine_of(st)->stmt_text(st, at, v);
+}
+
+void hfd_stmt_blob(struct hfd_stmt *st, int at, hfd_slice v)
+{
+    engine_of(st)->stmt_blob(st, at, v);
+}
+
+void hfd_stmt_i64(struct hfd_stmt *st, int at, int64_t v)
+{
+    engine_of(st)->stmt_i64(st, at, v);
+}
+
+void hfd_stmt_f64(struct hfd_stmt *st, int at, double v)
+{
+    engine_of(st)->stmt_f64(st, at, v);
+}
+
+void hfd_stmt_null(struct hfd_stmt *st, int at)
+{
+    engine_of(st)->stmt_null(st, at);
+}
+
+hfd_rc hfd_stmt_step(struct hfd_stmt *st, bool *row, struct hfd_err *err)
+{
+    return engine_of(st)->stmt_step(st, row, err);
+}
+
+hfd_rc hfd_stmt_run(struct hfd_stmt *st, int64_t *changed, struct hfd_err *err)
+{
+    return engine_of(st)->stmt_run(st, changed, err);
+}
+
+void hfd_stmt_done(struct hfd_stmt *st)
+{
+    if (st != NULL)
+        engine_of(st)->stmt_done(st);
+}
+
+int64_t hfd_stmt_col_i64(struct hfd_stmt *st, int at)
+{
+    return engine_of(st)->stmt_col_i64(st, at);
+}
+
+bool hfd_stmt_is_stuck(const struct hfd_stmt *st)
+{
+    return engine_of(st)->stmt_is_stuck(st);
+}
+
+bool hfd_stmt_col_is_null(struct hfd_stmt *st, int at)
+{
+    return engine_of(st)->stmt_col_is_null(st, at);
+}
+
+hfd_slice hfd_stmt_col_text(struct hfd_stmt *st, int at, struct hfd_arena *mem)
+{
+    return engine_of(st)->stmt_col_text(st, at, mem);
+}

@@ -1,0 +1,62 @@
+/*
+ * A database engine: the functions of store/db.h, which says what each does. struct hfd_db, struct
+ * hfd_stmt and struct hfd_db_copy are the engine's own. The first member of each is a pointer to
+ * the engine.
+ */
+#ifndef HFD_STORE_ENGINE_H
+#define HFD_STORE_ENGINE_H
+
+#include "store/db.h"
+
+struct hfd_engine {
+    hfd_rc (*open)(const struct hfd_store_place *place, enum hfd_db_mode mode, struct hfd_db **out,
+                   struct hfd_err *err);
+    void (*close)(struct hfd_db **db);
+    void (*adopt)(struct hfd_db *db);
+    bool (*broken)(const struct hfd_db *db);
+    hfd_rc (*cause)(const struct hfd_db *db, struct hfd_err *err);
+    void (*watch)(struct hfd_db *db, hfd_db_stop_fn *fn, void *ctx);
+    hfd_rc (*begin)(struct hfd_db *db, struct hfd_err *err);
+    hfd_rc (*commit)(struct hfd_db *db, struct hfd_err *err);
+    void (*rollback)(struct hfd_db *db);
+    int64_t (*changes)(const struct hfd_db *db);
+    hfd_rc (*tidy)(struct hfd_db *db, struct hfd_err *err);
+    hfd_rc (*exec)(struct hfd_db *db, const char *sql, struct hfd_err *err);
+    hfd_rc (*check)(struct hfd_db *db, struct hfd_err *err);
+    hfd_rc (*bytes)(struct hfd_db *db, int64_t *out, struct hfd_err *err);
+    hfd_rc (*copy_open)(struct hfd_db *from, const char *path, struct hfd_db_copy **out,
+                        struct hfd_err *err);
+    hfd_rc (*copy_step)(struct hfd_db_copy *copy, bool *done, struct hfd_err *err);
+    void (*copy_close)(struct hfd_db_copy **copy);
+    hfd_rc (*schema_version)(struct hfd_db *db, int64_t *out, struct hfd_err *err);
+    hfd_rc (*set_schema_version)(struct hfd_db *db, int64_t version, struct hfd_err *err);
+    hfd_rc (*prepare)(struct hfd_db *db, const char *sql, struct hfd_stmt **out,
+                      struct hfd_err *err);
+    hfd_rc (*prepare_once)(struct hfd_db *db, hfd_slice sql, struct hfd_stmt **out,
+                           struct hfd_err *err);
+    void (*sql_json_text)(const struct hfd_db *db, struct hfd_buf *sql, const char *column,
+                          int path_at);
+    void (*sql_json_number)(const struct hfd_db *db, struct hfd_buf *sql, const char *column,
+                            int path_at);
+    struct hfd_db_like (*sql_like)(const struct hfd_db *db);
+    void (*sql_condition)(const struct hfd_db *db, struct hfd_buf *sql, const char *column,
+                          int type_at, enum hfd_db_condition what);
+    hfd_slice (*json_path)(const struct hfd_db *db, hfd_slice dotted, struct hfd_arena *mem);
+    hfd_slice (*json_key)(const struct hfd_db *db, hfd_slice key, struct hfd_arena *mem);
+    void (*stmt_text)(struct hfd_stmt *st, int at, hfd_slice v);
+    void (*stmt_blob)(struct hfd_stmt *st, int at, hfd_slice v);
+    void (*stmt_i64)(struct hfd_stmt *st, int at, int64_t v);
+    void (*stmt_f64)(struct hfd_stmt *st, int at, double v);
+    void (*stmt_null)(struct hfd_stmt *st, int at);
+    hfd_rc (*stmt_step)(struct hfd_stmt *st, bool *row, struct hfd_err *err);
+    hfd_rc (*stmt_run)(struct hfd_stmt *st, int64_t *changed, struct hfd_err *err);
+    void (*stmt_done)(struct hfd_stmt *st);
+    int64_t (*stmt_col_i64)(struct hfd_stmt *st, int at);
+    bool (*stmt_is_stuck)(const struct hfd_stmt *st);
+    bool (*stmt_col_is_null)(struct hfd_stmt *st, int at);
+    hfd_slice (*stmt_col_text)(struct hfd_stmt *st, int at, struct hfd_arena *mem);
+};
+
+extern const struct hfd_engine hfd_engine_sqlite;
+
+#endif

@@ -385,8 +385,11 @@ static hfd_rc load_all(struct hfd_settings_loader *ld, const struct hfd_settings
         rc = load_flags(ld, given, err);
     if (rc == HFD_OK)
         rc = hfd_settings_check_whole(ld->s, err);
-    if (rc == HFD_OK)
+    if (rc == HFD_OK) {
         sort_maps(ld);
+        if (hfd_settings_has_postgres(ld->s))
+            ld->s->data = HFD_SLICE(""); /* the default is for SQLite */
+    }
     return rc;
 }
 

@@ -44,11 +44,13 @@ struct hfd_map {
  X("ops_listen",                    ops_listen,                  STR,      "127.0.0.1:8080", 0, 0, \
    "address and port of /livez, /readyz, /metrics, /docs and /admin, or unix:/path") \
  X("data",                          data,                        STR,      "data", 0, 0, \
-   "folder of the database and the key ring") \
+   "folder of the database and the key ring; none with PostgreSQL") \
  X("keys",                          keys,                        STR,      "", 0, 0, \
-   "key ring file; empty: DATA/keys, created at the first start") \
+   "key ring file; empty: DATA/keys, created at the first start; with PostgreSQL it must be " \
+   "named, and exist") \
  X("store",                         store,                       STR,      "sqlite", 0, 0, \
-   "where state is stored: sqlite") \
+   "where state is stored: sqlite, or the URL of a PostgreSQL database for one or more replicas: " \
+   "postgres://USER@HOST1:PORT,HOST2:PORT/DATABASE?sslmode=verify-full") \
  X("backend",                       backend,                     STR,      "embedded", 0, 0, \
    "embedded, or the URL of a remote HyperFleet API: https://hyperfleet.example/") \
  X("demo",                          demo_us,                     DEMO,     "off", 0, 86400, \
@@ -82,7 +84,7 @@ struct hfd_map {
    "403; unix: the clients of a Unix socket; empty: all") \
  X("auth.tokens_file",              auth_tokens_file,            STR,      "", 0, 0, \
    "file of the tokens, changed by `hyperfleet-driver token` and taken up by itself; empty: " \
-   "DATA/tokens") \
+   "DATA/tokens, with PostgreSQL none") \
  X("auth.operator_keys",            auth_operator_keys,          LIST,     "[]", 0, 0, \
    "PEM files with public keys of Humanitec Operators, whose JWT may do what the scope driver " \
    "may; read again when they change") \
@@ -108,12 +110,20 @@ struct hfd_map {
  X("tls.client_ca_file",            tls_client_ca_file,          STR,      "", 0, 0, \
    "PEM file of the authorities whose client certificates the main listener demands; empty: " \
    "none is demanded") \
+ X("store.password_file",           store_password_file,         STR,      "", 0, 0, \
+   "file with the password of the PostgreSQL user; read at each connection; empty: the URL has " \
+   "it, or none is needed") \
+ X("store.connect_timeout",         store_connect_timeout_us,    DURATION, "3s", 1, 300, \
+   "time to connect to one host of PostgreSQL") \
+ X("store.answer_timeout",          store_answer_timeout_us,     DURATION, "5s", 1, 300, \
+   "longest wait for one answer of PostgreSQL; then the connection is given up") \
  X("store.queue_max",               store_queue_max,             I64,      "4096", 1, 1000000, \
    "writes that wait for the disk; further ones are answered with 503") \
  X("store.batch_max",               store_batch_max,             I64,      "1024", 1, 100000, \
    "writes in one commit") \
  X("store.readers",                 store_readers,               I64,      "2", 1, 64, \
-   "threads that read lists; one more serves short lists and single resources") \
+   "threads that read lists, with PostgreSQL each with a connection; one more serves short lists " \
+   "and single resources") \
  X("store.read_timeout",            store_read_timeout_us,       DURATION, "5s", 1, 3600, \
    "longest time of a list or search; one that takes longer is answered with 503") \
  X("adapters.required.cluster",     required_cluster,            LIST, \
@@ -304,6 +314,9 @@ hfd_slice hfd_settings_origin(const struct hfd_settings *s, const char *key);
 
 /** Returns true if a file, the environment or a flag gave the setting. */
 bool hfd_settings_is_set(const struct hfd_settings *s, enum hfd_setting which);
+
+/** Returns true if `store` is the URL of a PostgreSQL database. Then there is no data folder. */
+bool hfd_settings_has_postgres(const struct hfd_settings *s);
 
 /**
  * Fails with the place and the key of a setting in front of the message. For checks that need more

@@ -2,6 +2,7 @@
 #include "handlers/settings/settings_check.h"
 
 #include "handlers/settings/network.h"
+#include "driver/base/pgurl.h"
 #include "driver/base/url.h"
 #include "handlers/settings/settings_value.h"
 
@@ -85,20 +86,15 @@ static hfd_rc check_hosts(const void *member, struct hfd_err *err)
     return HFD_OK;
 }
 
-static hfd_rc check_not_empty(const void *member, struct hfd_err *err)
-{
-    return ((const hfd_slice *)member)->len > 0
-               ? HFD_OK
-               : hfd_fail(err, HFD_INVALID, "expected a path, got \"\"");
-}
-
 static hfd_rc check_store(const void *member, struct hfd_err *err)
 {
     hfd_slice s = *(const hfd_slice *)member;
 
-    return hfd_slice_is(s, "sqlite")
-               ? HFD_OK
-               : hfd_setting_expected(err, "sqlite, the only store of this version", s);
+    if (hfd_slice_is(s, "sqlite"))
+        return HFD_OK;
+    if (hfd_pgurl_is(s))
+        return hfd_pgurl_check(s, err);
+    return hfd_setting_expected(err, "sqlite or postgres://USER@HOST:PORT/DATABASE", s);
 }
 
 static hfd_rc check_backend(const void *member, struct hfd_err *err)
@@ -381,7 +377,6 @@ static check_fn *const checks[HFD_SETTING_COUNT] = {
     [HFD_SETTING_http_trusted_proxies] = check_networks,
     [HFD_SETTING_http_socket_mode] = check_mode,
     [HFD_SETTING_auth_networks] = check_networks,
-    [HFD_SETTING_data] = check_not_empty,
     [HFD_SETTING_store] = check_store,
     [HFD_SETTING_backend] = check_backend,
     [HFD_SETTING_path_cluster] = check_path,

@@ -3,15 +3,31 @@
 
 #include "driver/base/check.h"
 #include "driver/base/clock.h"
+#include "driver/base/pgurl.h"
 #include "driver/base/utf8.h"
 #include "handlers/settings/settings_check.h"
 
 #define STR_MAX 4096
 #define DEMO_DEFAULT_US (10 * HFD_US_PER_S)
 
+/* The length of s in front of what may be a password: of a URL with a user, or password=. */
+static size_t open_len(hfd_slice s)
+{
+    const char *login = s.len > 0 ? memmem(s.p, s.len, "://", 3) : NULL;
+    const char *secret = s.len > 0 ? memmem(s.p, s.len, "password=", 9) : NULL;
+    size_t n = s.len;
+
+    if (login != NULL && memchr(login, '@', s.len - (size_t)(login - s.p)) != NULL)
+        n = (size_t)(login - s.p) + 3;
+    if (secret != NULL && (size_t)(secret - s.p) + 9 < n)
+        n = (size_t)(secret - s.p) + 9;
+    return n;
+}
+
 const char *hfd_setting_quote(hfd_slice s, char out[HFD_QUOTE_MAX])
 {
-    size_t n = s.len < 60 ? s.len : 60;
+    const size_t open = open_len(s);
+    size_t n = open < 60 ? open : 60;
     size_t at = 0;
 
     out[at++] = '"';
@@ -369,11 +385,26 @@ static void format_list(struct hfd_buf *b, const struct hfd_list *l)
     hfd_buf_addc(b, ']');
 }
 
+/* A PostgreSQL URL is shown without its password. */
+static void format_str(struct hfd_buf *b, hfd_slice s)
+{
+    struct hfd_buf masked;
+
+    if (!hfd_pgurl_is(s)) {
+        hfd_buf_json_str(b, s);
+        return;
+    }
+    hfd_buf_init(&masked, 2 * STR_MAX);
+    hfd_pgurl_mask(&masked, s);
+    hfd_buf_json_str(b, hfd_buf_slice(&masked));
+    hfd_buf_fini(&masked);
+}
+
 void hfd_setting_format(struct hfd_buf *b, const struct hfd_setting_row *row, const void *member)
 {
     switch (row->type) {
     case HFD_SETTING_TYPE_STR:
-        hfd_buf_json_str(b, *(const hfd_slice *)member);
+        format_str(b, *(const hfd_slice *)member);
         break;
     case HFD_SETTING_TYPE_I64:
         hfd_buf_i64(b, *(const int64_t *)member);

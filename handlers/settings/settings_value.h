@@ -14,7 +14,7 @@ HFD_MUST_CHECK hfd_rc hfd_setting_parse(const struct hfd_setting_row *row,
                                         void *member, struct hfd_err *err);
 /** Checks for UTF-8 without control characters. @return HFD_OK, HFD_INVALID */
 HFD_MUST_CHECK hfd_rc hfd_setting_check_text(hfd_slice s, size_t max_bytes, struct hfd_err *err);
-/** Writes a member of any type but MAP as a YAML value. */
+/** Writes a member of any type but MAP as a YAML value, with *** for a password of a URL. */
 void hfd_setting_format(struct hfd_buf *b, const struct hfd_setting_row *row, const void *member);
 /** Returns true if the flag of a setting may come without a value, which then is "on". */
 static inline bool hfd_setting_needs_no_value(const struct hfd_setting_row *row)
@@ -28,7 +28,8 @@ void hfd_setting_range(struct hfd_buf *b, const struct hfd_setting_row *row);
 
 #define HFD_QUOTE_MAX 68
 /**
- * Quotes input for a message: at most 60 bytes, with '?' for anything but printable ASCII.
+ * Quotes input for a message: at most 60 bytes, with '?' for anything but printable ASCII. Leaves
+ * out what may be a password.
  * @return out
  */
 const char *hfd_setting_quote(hfd_slice s, char out[HFD_QUOTE_MAX]);

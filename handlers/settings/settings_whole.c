@@ -1,6 +1,7 @@
 /* See settings_whole.h. */
 #include "handlers/settings/settings_whole.h"
 
+#include "driver/base/pgurl.h"
 #include "handlers/settings/settings_value.h"
 
 /* Refuses the names of values that every output has. */
@@ -113,6 +114,33 @@ static hfd_rc check_tls(const struct hfd_settings *s, struct hfd_err *err)
     return HFD_OK;
 }
 
+/* An empty `data` is none: it takes away the one that an image or a chart has set. */
+static hfd_rc check_store(const struct hfd_settings *s, struct hfd_err *err)
+{
+    const bool postgres = hfd_settings_has_postgres(s);
+
+    if (!postgres && s->data.len == 0)
+        return hfd_settings_refuse(s, HFD_SETTING_data, err, "expected a path, got \"\"");
+    if (!postgres && s->store_password_file.len > 0)
+        return hfd_settings_refuse(s, HFD_SETTING_store_password_file, err,
+                                   "expected store: postgres://... with it");
+    if (!postgres)
+        return HFD_OK;
+    if (s->data.len > 0 && hfd_settings_is_set(s, HFD_SETTING_data))
+        return hfd_settings_refuse(s, HFD_SETTING_data, err,
+                                   "expected none with a PostgreSQL store, which needs no data "
+                                   "folder; name keys and auth.tokens_file instead");
+    if (s->store_password_file.len > 0 && hfd_pgurl_has_password(s->store))
+        return hfd_settings_refuse(s, HFD_SETTING_store_password_file, err,
+                                   "expected a URL in store without a password beside it");
+    return HFD_OK;
+}
+
+bool hfd_settings_has_postgres(const struct hfd_settings *s)
+{
+    return hfd_pgurl_is(s->store);
+}
+
 hfd_rc hfd_settings_check_whole(const struct hfd_settings *s, struct hfd_err *err)
 {
     hfd_rc rc;
@@ -132,6 +160,8 @@ hfd_rc hfd_settings_check_whole(const struct hfd_settings *s, struct hfd_err *er
         }
     }
     rc = check_output_names(&s->output_values, err);
+    if (rc == HFD_OK)
+        rc = check_store(s, err);
     if (rc == HFD_OK)
         rc = check_hypershift(s, err);
     if (rc == HFD_OK)

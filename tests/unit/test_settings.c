@@ -141,6 +141,9 @@ static const struct {
     /* `store` is a setting, and a section too. */
     {{"store: {readers: 3}", {0}, {0}}, {"store.readers: 3", "store: \"sqlite\""}},
     {{"store: sqlite\nstore.readers: 3", {0}, {0}}, {"store.readers: 3"}},
+    /* PostgreSQL has no data folder; an empty one is none. A password is not shown. */
+    {{"store: postgres://u@h1,h2:1/db\nstore.readers: 3", {0}, {0}}, {"store: \"postgres://u@h1,h2:1/db\"", "store.connect_timeout: 3s", "store.answer_timeout: 5s"}},
+    {{"store: postgresql:///db?host=/run\nstore.password_file: /p", {"HFD_DATA="}, {0}}, {"store.password_file: \"/p\""}},
     /* A section of comments is empty. */
     {{"log:\n  # level: debug\ndriver:\n", {0}, {0}}, {"log.level: info"}},
     {{"", {0}, {0}}, {"log.level: info"}},
@@ -228,7 +231,20 @@ static const struct {
     {{"demo: maybe", {0}, {0}}, "demo", {"off, on", "\"maybe\""}},
     {{"demo: -1", {0}, {0}}, "demo", {"0s to 1d"}},
     {{"demo: 86401", {0}, {0}}, "demo", {"0s to 1d"}},
-    {{"store: postgres", {0}, {0}}, "store", {"sqlite, the only store", "\"postgres\""}},
+    {{"store: postgres", {0}, {0}}, "store", {"sqlite or postgres://", "\"postgres\""}},
+    {{NULL, {"HFD_STORE=host=h password=geheim"}, {0}}, "store", {"sqlite or postgres://", "\"host=h password=...\""}},
+    {{NULL, {0}, {"--store", "postgers://u:geheim@h/db"}}, "store", {"--store: ", "got \"postgers://...\""}},
+    {{NULL, {0}, {"postgres://u:geheim@h/db"}}, "", {"unexpected argument \"postgres://...\""}},
+    {{NULL, {0}, {"--store", "postgres://u:geheim@h/d\x01"}}, "store", {"control characters", "got \"postgres://...\""}},
+    {{NULL, {0}, {"--store", "postgres://u:geh@eim@h/db"}}, "store", {"--store: ", "host names"}},
+    {{NULL, {0}, {"--store", "postgres://u:***@h/db"}}, "store", {"in place of ***"}},
+    {{"store: postgres://h/db\ndata: x", {0}, {0}}, "data", {":2: data: ", "no data folder"}},
+    {{NULL, {"HFD_STORE=postgres://h/db"}, {"--data", "x"}}, "data", {"--data: ", "name keys and auth.tokens_file"}},
+    {{NULL, {"HFD_DATA="}, {0}}, "data", {"HFD_DATA: ", "expected a path"}},
+    {{"store.password_file: /p", {0}, {0}}, "store.password_file", {":1: ", "store: postgres://... with it"}},
+    {{"store.password_file: /p\nstore: postgres://u:geheim@h/db", {0}, {0}}, "store.password_file", {":1: ", "without a password beside it"}},
+    {{"store.answer_timeout: 0s", {0}, {0}}, "store.answer_timeout", {"1s to 5m"}},
+    {{"store.connect_timeout: 301s", {0}, {0}}, "store.connect_timeout", {"1s to 5m"}},
     {{NULL, {0}, {"--backend", "hyperfleet.example"}}, "backend", {"embedded or the URL", "http:// or https://", "got \"hyperfleet.example\""}},
     {{NULL, {0}, {"--backend", "https://me:geheim@h/"}}, "backend", {"embedded or the URL", "without user and password"}},
     {{"backend: http://h/?q", {0}, {0}}, "backend", {"without query"}},
@@ -388,6 +404,8 @@ static void settings_bad_values_are_named(void **state)
             fail_msg("case %zu (%s): answered %s", i, bad[i].says[0], hfd_rc_name(rc));
         if (bad[i].field != NULL && strcmp(err.field, bad[i].field) != 0)
             fail_msg("case %zu: field %s in: %s", i, err.field, err.msg);
+        if (strstr(err.msg, "geheim") != NULL)
+            fail_msg("case %zu: a password in: %s", i, err.msg);
         for (size_t k = 0; k < 3 && bad[i].says[k] != NULL; k++) {
             if (strstr(err.msg, bad[i].says[k]) == NULL)
                 fail_msg("case %zu: no %s in: %s", i, bad[i].says[k], err.msg);
@@ -436,6 +454,34 @@ static void settings_show_reads_back(void **state)
     hfd_buf_fini(&second);
     hfd_settings_free(s);
     hfd_settings_free(again);
+}
+
+/* What is shown of PostgreSQL has no password, and is refused as long as *** stands for it. */
+static void a_password_is_not_shown(void **state)
+{
+    static const struct sources from = {NULL, {"HFD_STORE=postgres://u:geheim@h/d"}, {NULL}};
+    struct hfd_settings *s, *again;
+    struct hfd_buf b;
+    struct hfd_err err;
+    hfd_slice text;
+    char path[80];
+
+    (void)state;
+    assert_int_equal(load(&from, &s, &err), HFD_OK);
+    assert_true(hfd_slice_is(s->store, "postgres://u:geheim@h/d"));
+    assert_true(hfd_settings_has_postgres(s));
+    text = show(s, true, &b);
+    assert_true(has_line(text, "store: \"postgres://u:***@h/d\""));
+    assert_true(has_line(text, "data: \"\""));
+    assert_null(memmem(text.p, text.len, "geheim", 6));
+    (void)snprintf(path, sizeof(path), "%s/shown.yaml", dir);
+    write_bytes(path, text.p, text.len);
+    assert_int_equal(hfd_settings_load(2, (const char *const[]){"--config", path},
+                                       (const char *const[]){NULL}, &again, &err),
+                     HFD_INVALID);
+    assert_string_equal(err.field, "store");
+    hfd_buf_fini(&b);
+    hfd_settings_free(s);
 }
 
 /* However little memory there is, loading fails cleanly; with a little more it succeeds. */
@@ -655,6 +701,7 @@ int main(void)
         cmocka_unit_test(settings_good_values_are_taken),
         cmocka_unit_test(settings_bad_values_are_named),
         cmocka_unit_test(settings_show_reads_back),
+        cmocka_unit_test(a_password_is_not_shown),
         cmocka_unit_test(settings_without_memory_fail_cleanly),
         cmocka_unit_test(settings_origin_is_kept),
         cmocka_unit_test(settings_variable_names_the_file),

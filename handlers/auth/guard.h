@@ -19,7 +19,7 @@
 struct hfd_guard;
 
 struct hfd_guard_config {
-    const char *tokens_file;
+    const char *tokens_file; /* empty: there are no tokens */
     struct hfd_signers_config signers;
     const struct hfd_clock *clock;
 };
@@ -44,7 +44,8 @@ bool hfd_guard_is_usable(struct hfd_guard *guard);
 /**
  * Starts the thread that watches the files.
  * @param store       for last uses; borrowed until hfd_guard_stop
- * @param local_file  gets a token of this run with the scope admin, for commands on this machine
+ * @param local_file  gets a token of this run with the scope admin, for commands on this machine;
+ * empty: there is no such token
  */
 HFD_MUST_CHECK hfd_rc hfd_guard_start(struct hfd_guard *guard, struct hfd_store *store,
                                       const char *local_file, struct hfd_err *err);

@@ -249,7 +249,7 @@ static hfd_rc make_local(struct hfd_guard *guard, const char *path, struct hfd_e
 hfd_rc hfd_guard_start(struct hfd_guard *guard, struct hfd_store *store, const char *local_file,
                        struct hfd_err *err)
 {
-    hfd_rc rc = make_local(guard, local_file, err);
+    hfd_rc rc = local_file[0] != '\0' ? make_local(guard, local_file, err) : HFD_OK;
 
     HFD_ASSERT(!guard->started);
     hfd_signers_prepare(guard->signers);

@@ -1,7 +1,9 @@
 /* See cli.h. */
 #include "handlers/cli/cli.h"
 
+#include "driver/base/check.h"
 #include "driver/base/file.h"
+#include "driver/base/pgurl.h"
 #include "handlers/http/server.h"
 
 #include <errno.h>
@@ -67,28 +69,73 @@ enum hfd_exit hfd_cli_settings(const char *command, struct hfd_cli_args *args,
     return hfd_cli_fail(HFD_EXIT_USAGE, command, "%s", err.msg);
 }
 
+/* Returns the path of a file in the data folder; empty if there is none. */
+static const char *path_in_data(struct hfd_settings *s, const char *name)
+{
+    if (hfd_settings_has_postgres(s))
+        return "";
+    return hfd_arena_printf(&s->mem, "%.*s/%s", HFD_SLICE_FMT(s->data), name).p;
+}
+
 const char *hfd_cli_keys_path(struct hfd_settings *s)
 {
-    if (s->keys.len > 0)
-        return hfd_arena_dup(&s->mem, s->keys).p;
-    return hfd_arena_printf(&s->mem, "%.*s/keys", HFD_SLICE_FMT(s->data)).p;
+    return s->keys.len > 0 ? hfd_arena_dup(&s->mem, s->keys).p : path_in_data(s, "keys");
 }
 
 const char *hfd_cli_tokens_path(struct hfd_settings *s)
 {
-    if (s->auth_tokens_file.len > 0)
-        return hfd_arena_dup(&s->mem, s->auth_tokens_file).p;
-    return hfd_arena_printf(&s->mem, "%.*s/tokens", HFD_SLICE_FMT(s->data)).p;
+    return s->auth_tokens_file.len > 0 ? hfd_arena_dup(&s->mem, s->auth_tokens_file).p
+                                       : path_in_data(s, "tokens");
 }
 
 const char *hfd_cli_local_token_path(struct hfd_settings *s)
 {
-    return hfd_arena_printf(&s->mem, "%.*s/local-token", HFD_SLICE_FMT(s->data)).p;
+    return path_in_data(s, "local-token");
 }
 
 const char *hfd_cli_ops_path(struct hfd_settings *s)
 {
-    return hfd_arena_printf(&s->mem, "%.*s/ops", HFD_SLICE_FMT(s->data)).p;
+    return path_in_data(s, "ops");
+}
+
+struct hfd_store_place hfd_cli_place(const struct hfd_settings *s)
+{
+    if (!hfd_settings_has_postgres(s))
+        return (struct hfd_store_place){.dir = s->data.p};
+    return (struct hfd_store_place){
+        .url = s->store.p, /* strings of settings end with a NUL */
+        .password_file = s->store_password_file.len > 0 ? s->store_password_file.p : NULL,
+        .connect_timeout_us = s->store_connect_timeout_us,
+        .answer_timeout_us = s->store_answer_timeout_us,
+    };
+}
+
+const char *hfd_cli_place_text(struct hfd_settings *s)
+{
+    struct hfd_buf b;
+    hfd_slice text = HFD_SLICE_NONE;
+
+    if (!hfd_settings_has_postgres(s))
+        return s->data.p;
+    hfd_buf_init(&b, 2 * s->store.len + 64);
+    hfd_pgurl_mask(&b, s->store);
+    return hfd_buf_to_arena(&b, &s->mem, &text, NULL) == HFD_OK ? text.p : "PostgreSQL";
+}
+
+hfd_rc hfd_cli_need(const struct hfd_settings *s, enum hfd_setting which, struct hfd_err *err)
+{
+    const bool keys = which == HFD_SETTING_keys;
+
+    HFD_ASSERT(keys || which == HFD_SETTING_auth_tokens_file);
+    if (!hfd_settings_has_postgres(s) || (keys ? s->keys.len : s->auth_tokens_file.len) > 0)
+        return HFD_OK;
+    if (keys)
+        return hfd_settings_refuse(s, which, err,
+                                   "expected the file of the key ring with a PostgreSQL store; "
+                                   "`hyperfleet-driver keygen --keys FILE` makes one, once for all "
+                                   "replicas");
+    return hfd_settings_refuse(s, which, err,
+                               "expected the file of the tokens with a PostgreSQL store");
 }
 
 hfd_rc hfd_cli_make_data(const struct hfd_settings *s, struct hfd_err *err)

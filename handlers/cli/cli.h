@@ -6,6 +6,7 @@
 #define HFD_CLI_CLI_H
 
 #include "handlers/settings/settings.h"
+#include "store/place.h"
 
 /* clang-format off */
 /* name, status, meaning: the numbers above 2 are those of sysexits.h */
@@ -114,9 +115,11 @@ struct hfd_cli_args {
 enum hfd_exit hfd_cli_settings(const char *command, struct hfd_cli_args *args,
                                struct hfd_settings **out);
 
-/**
- * Returns the path of the key ring: `keys`, or DATA/keys. Borrowed from s; NULL if memory is short.
+/*
+ * Paths, borrowed from s; NULL if memory is short. With PostgreSQL there is no data folder: those
+ * that no setting names are empty, which is the name of no file.
  */
+/** Returns the path of the key ring: `keys`, or DATA/keys. */
 const char *hfd_cli_keys_path(struct hfd_settings *s);
 
 /** The same for the tokens file: `auth.tokens_file`, or DATA/tokens. */
@@ -126,6 +129,18 @@ const char *hfd_cli_local_token_path(struct hfd_settings *s);
 
 /** The same for the file with the address of the running server's ops listener. */
 const char *hfd_cli_ops_path(struct hfd_settings *s);
+
+/** Returns where the database is. Borrows from s. */
+struct hfd_store_place hfd_cli_place(const struct hfd_settings *s);
+/** Returns the data folder, or the URL without its password. Borrowed from s. */
+const char *hfd_cli_place_text(struct hfd_settings *s);
+
+/**
+ * Checks that a PostgreSQL store has a setting without a default: `keys` or `auth.tokens_file`.
+ * @return HFD_OK, HFD_INVALID
+ */
+HFD_MUST_CHECK hfd_rc hfd_cli_need(const struct hfd_settings *s, enum hfd_setting which,
+                                   struct hfd_err *err);
 
 /**
  * Creates the data folder (mode 0700) and syncs its name to disk. Does not create its parents.

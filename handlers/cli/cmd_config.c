@@ -41,7 +41,9 @@ static hfd_rc look(struct hfd_settings *s, struct hfd_err *err)
     hfd_rc rc;
 
     hfd_look_settings(s, warn_of_odd, s);
-    rc = hfd_look_files(s, warn_of_open, s, err);
+    rc = hfd_cli_need(s, HFD_SETTING_keys, err);
+    if (rc == HFD_OK)
+        rc = hfd_look_files(s, warn_of_open, s, err);
     if (rc == HFD_OK)
         rc = hfd_look_guard(s, &guard, err);
     if (rc == HFD_OK)

@@ -350,6 +350,8 @@ static void look_at_settings(struct doctor *d)
     struct hfd_err err;
 
     hfd_look_settings(d->settings, find_odd, d);
+    if (hfd_cli_need(d->settings, HFD_SETTING_keys, &err) != HFD_OK)
+        finding(d, "settings", err.msg);
     if (hfd_look_files(d->settings, find_open, d, &err) != HFD_OK)
         finding(d, "settings", err.msg);
     if (hfd_look_tls(d->settings, find_open, d, &err) != HFD_OK)
@@ -370,6 +372,8 @@ static void look_at_keys(struct doctor *d)
     struct hfd_keyring *ring = NULL;
     struct hfd_err err = {0};
 
+    if (path != NULL && path[0] == '\0')
+        return; /* a finding of the settings */
     if (path == NULL || hfd_keyring_load(path, &ring, &err) != HFD_OK)
         finding(d, "key ring", path == NULL ? "out of memory" : err.msg);
     else
@@ -459,7 +463,10 @@ enum hfd_exit hfd_cmd_doctor(int argc, const char *const *argv)
                               err.msg[0] != '\0' ? err.msg : "cannot speak HTTP");
     } else {
         look_at_settings(&d);
-        if (!has_data(&d)) {
+        if (hfd_settings_has_postgres(d.settings)) {
+            look_at_keys(&d);
+            ask_server(&d);
+        } else if (!has_data(&d)) {
             say_good(&d, "data",
                      hfd_arena_printf(&d.mem, "%s: there is no database yet", d.settings->data.p));
         } else {

@@ -67,6 +67,8 @@ enum hfd_exit hfd_cmd_keygen(int argc, const char *const *argv)
     path = hfd_cli_keys_path(s);
     if (path == NULL)
         status = hfd_cli_fail(HFD_EXIT_INTERNAL, "keygen", "out of memory");
+    else if (hfd_cli_need(s, HFD_SETTING_keys, &err) != HFD_OK)
+        status = hfd_cli_fail(HFD_EXIT_USAGE, "keygen", "%s", err.msg);
     else if (hfd_base_init(&err) != HFD_OK)
         status = hfd_cli_fail(HFD_EXIT_INTERNAL, "keygen", "%s", err.msg);
     else

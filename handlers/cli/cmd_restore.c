@@ -294,6 +294,10 @@ static enum hfd_exit run(struct restore *r)
     struct hfd_err err = {0};
     enum hfd_exit status = HFD_EXIT_OK;
 
+    if (hfd_settings_has_postgres(r->settings))
+        return hfd_cli_fail(HFD_EXIT_USAGE, "restore",
+                            "a backup is restored into a data folder: expected --store sqlite "
+                            "--data FOLDER");
     if (hfd_base_init(&err) != HFD_OK)
         return hfd_cli_fail(HFD_EXIT_INTERNAL, "restore", "%s", err.msg);
     hfd_arena_init(&r->mem, MEM_MAX);

@@ -16,6 +16,7 @@
 #include "handlers/cli/serve_remote.h"
 #include "handlers/cli/serve_reseal.h"
 #include "handlers/cli/serve_signals.h"
+#include "handlers/cli/serve_store.h"
 #include "handlers/http/address.h"
 #include "handlers/web/web.h"
 #include "handlers/http/routes.h"
@@ -53,6 +54,7 @@ struct serve {
     struct hfd_server *server;
     struct hfd_serve_adapters adapters;
     enum hfd_exit status; /* exit status so far */
+    bool ended;           /* by a signal, before all parts were open */
 };
 
 /* --- signals --- */
@@ -110,7 +112,9 @@ static enum hfd_exit look_at_settings(struct serve *s, struct hfd_err *err)
     hfd_rc rc;
 
     hfd_look_settings(s->settings, log_odd, s);
-    rc = hfd_look_files(s->settings, NULL, NULL, err);
+    rc = hfd_cli_need(s->settings, HFD_SETTING_keys, err);
+    if (rc == HFD_OK)
+        rc = hfd_look_files(s->settings, NULL, NULL, err);
     if (rc == HFD_OK)
         rc = hfd_look_tls(s->settings, log_open, s, err);
     return exit_of_look(rc);
@@ -183,10 +187,11 @@ static enum hfd_exit probe_addresses(struct serve *s, struct hfd_err *err)
 
 static enum hfd_exit open_data(struct serve *s, struct hfd_err *err)
 {
-    hfd_rc rc = hfd_cli_make_data(s->settings, err);
     const char *path;
 
-    if (rc != HFD_OK)
+    if (hfd_settings_has_postgres(s->settings))
+        return HFD_EXIT_OK;
+    if (hfd_cli_make_data(s->settings, err) != HFD_OK)
         return HFD_EXIT_DATA;
     path = hfd_arena_printf(&s->settings->mem, "%s/" HFD_FOLDER_DB_NAME, s->settings->data.p).p;
     if (path == NULL) {
@@ -206,6 +211,10 @@ static void warn_clock(const struct hfd_err *err)
 /* The server runs without it. */
 static enum hfd_exit open_clock(struct serve *s, struct hfd_err *err)
 {
+    if (hfd_settings_has_postgres(s->settings)) {
+        hfd_steady_init(&s->steady, &hfd_clock_boot);
+        return HFD_EXIT_OK;
+    }
     s->clock_path = hfd_arena_printf(&s->settings->mem, "%s/clock", s->settings->data.p).p;
     if (s->clock_path == NULL) {
         (void)hfd_fail_nomem(err, "start the server");
@@ -221,7 +230,7 @@ static void close_clock(struct serve *s)
 {
     struct hfd_err err;
 
-    if (hfd_steady_save(&s->steady, s->clock_path, &err) != HFD_OK)
+    if (s->clock_path != NULL && hfd_steady_save(&s->steady, s->clock_path, &err) != HFD_OK)
         warn_clock(&err);
 }
 
@@ -229,9 +238,12 @@ static void close_clock(struct serve *s)
 static enum hfd_exit open_keys(struct serve *s, struct hfd_err *err)
 {
     const char *path = hfd_cli_keys_path(s->settings);
+    enum hfd_serve_ring_need need = s->has_data ? HFD_SERVE_RING_DATA : HFD_SERVE_RING_MAKE;
 
+    if (hfd_settings_has_postgres(s->settings))
+        need = HFD_SERVE_RING_SHARED;
     if (path != NULL)
-        return hfd_serve_keys_open(&s->keys, path, s->has_data, err);
+        return hfd_serve_keys_open(&s->keys, path, need, err);
     (void)hfd_fail_nomem(err, "start the server");
     return HFD_EXIT_INTERNAL;
 }
@@ -274,24 +286,24 @@ static void on_broken(void *ctx)
     (void)eventfd_write(s->broken_fd, 1);
 }
 
+/* Waits for a time, or for a signal that ends the server. */
+static bool pause_start(void *ctx, int64_t pause_us)
+{
+    struct serve *s = ctx;
+    struct pollfd fd = {.fd = s->signal_fd, .events = POLLIN};
+
+    if (poll(&fd, 1, (int)(pause_us / 1000)) == 1)
+        s->ended = hfd_serve_signals_read(s->signal_fd) != SIGHUP;
+    return !s->ended;
+}
+
 static enum hfd_exit open_store(struct serve *s, struct hfd_err *err)
 {
-    const struct hfd_store_config config = {
-        .place.dir = s->settings->data.p,
-        .queue_max = (size_t)s->settings->store_queue_max,
-        .batch_max = (size_t)s->settings->store_batch_max,
-        .readers = (unsigned)s->settings->store_readers,
-        .read_timeout_us = s->settings->store_read_timeout_us,
-        .clock = &hfd_clock_system,
-    };
-    hfd_rc rc = hfd_store_open(&config, &s->store, err);
+    const enum hfd_exit status = hfd_serve_store_open(s->settings, pause_start, s, &s->store, err);
 
-    if (rc == HFD_CONFLICT || rc == HFD_IO || rc == HFD_INVALID || rc == HFD_CORRUPT)
-        return HFD_EXIT_DATA;
-    if (rc != HFD_OK)
-        return HFD_EXIT_INTERNAL;
-    hfd_store_on_broken(s->store, on_broken, s);
-    return HFD_EXIT_OK;
+    if (s->store != NULL)
+        hfd_store_on_broken(s->store, on_broken, s);
+    return status;
 }
 
 static enum hfd_exit compare_keys(struct serve *s, struct hfd_err *err)
@@ -311,6 +323,8 @@ static void stop_reseal(struct serve *s)
 
 static void close_store(struct serve *s)
 {
+    if (s->store == NULL)
+        return;
     if (!hfd_store_ok(s->store))
         s->status = HFD_EXIT_INTERNAL; /* also if the store failed while draining */
     hfd_store_close(&s->store);
@@ -436,11 +450,12 @@ static void log_ready(struct serve *s)
                     ops_url = hfd_serve_url(s->settings, hfd_server_has_tls(s->server),
                                             s->settings->ops_listen, ops_port);
     char *folder = realpath(s->settings->data.p, NULL);
+    const char *place = folder != NULL ? folder : hfd_cli_place_text(s->settings);
 
     hfd_serve_ops_write(s->settings, ops_port);
     HFD_LOG(HFD_LOG_INFO, "ready", HFD_LOG_STR("url", main_url), HFD_LOG_STR("ops_url", ops_url),
             HFD_LOG_INT("port", port), HFD_LOG_INT("ops_port", ops_port),
-            HFD_LOG_CSTR("data", folder != NULL ? folder : s->settings->data.p),
+            HFD_LOG_CSTR(folder != NULL ? "data" : "store", place),
             HFD_LOG_CSTR("version", HFD_VERSION),
             HFD_LOG_CSTR("demo", s->settings->demo_us < 0 ? "off" : "on"),
             HFD_LOG_CSTR("authentication", hfd_guard_is_on(s->guard) ? "on" : "off"),
@@ -511,7 +526,7 @@ static void run(struct serve *s)
     size_t opened = 0;
     uint32_t signo;
 
-    while (opened < STEP_COUNT && s->status == HFD_EXIT_OK) {
+    while (opened < STEP_COUNT && s->status == HFD_EXIT_OK && !s->ended) {
         s->status = steps[opened].open(s, &err);
         if (s->status == HFD_EXIT_OK)
             opened++;
@@ -519,7 +534,7 @@ static void run(struct serve *s)
             HFD_LOG(HFD_LOG_ERROR, "cannot start", HFD_LOG_CSTR("step", steps[opened].name),
                     HFD_LOG_CSTR("error", err.msg));
     }
-    if (opened == STEP_COUNT) {
+    if (opened == STEP_COUNT && !s->ended) {
         log_ready(s);
         hfd_serve_notify_ready(&s->notify);
         signo = wait_for_the_end(s);

@@ -140,7 +140,7 @@ static enum hfd_exit create_token(struct request *r, struct hfd_buf *b)
                             "SCOPE[,SCOPE]");
     if (edit.path == NULL)
         return hfd_cli_fail(HFD_EXIT_INTERNAL, "token create", "out of memory");
-    if (r->settings->auth_tokens_file.len == 0)
+    if (r->settings->auth_tokens_file.len == 0 && !hfd_settings_has_postgres(r->settings))
         rc = hfd_cli_make_data(r->settings, &err);
     hfd_token_make(&hfd_rng_system, c.text);
     if (rc == HFD_OK)
@@ -247,7 +247,7 @@ static const char *ask_server(struct hfd_settings *s, struct known *known)
 /* Finds the last uses. A server that runs is asked; of one that does not, the store is read. */
 static void find_uses(struct hfd_settings *s, struct known *known)
 {
-    const struct hfd_store_config config = {.place.dir = s->data.p, .readers = 1};
+    const struct hfd_store_config config = {.place = hfd_cli_place(s), .readers = 1};
     struct hfd_store *store = NULL;
     struct hfd_err err = {0};
     const char *why = NULL;
@@ -255,7 +255,7 @@ static void find_uses(struct hfd_settings *s, struct known *known)
     hfd_rc rc;
 
     (void)snprintf(path, sizeof(path), "%s/" HFD_FOLDER_DB_NAME, s->data.p);
-    if (access(path, F_OK) != 0)
+    if (config.place.url == NULL && access(path, F_OK) != 0)
         return;
     rc = hfd_store_open(&config, &store, &err);
     if (rc == HFD_OK) {
@@ -344,6 +344,8 @@ static enum hfd_exit run(struct request *r, sub_fn *fn)
     if (hfd_base_init(&err) != HFD_OK || curl_global_init(CURL_GLOBAL_DEFAULT) != CURLE_OK)
         status = hfd_cli_fail(HFD_EXIT_INTERNAL, "token", "%s",
                               err.msg[0] != '\0' ? err.msg : "cannot speak HTTP");
+    else if (hfd_cli_need(r->settings, HFD_SETTING_auth_tokens_file, &err) != HFD_OK)
+        status = hfd_cli_fail(HFD_EXIT_USAGE, "token", "%s", err.msg);
     else
         status = fn(r, &b);
     hfd_settings_free(r->settings);

@@ -47,8 +47,25 @@ static hfd_rc make(const char *path, struct hfd_err *err)
     return rc == HFD_CONFLICT ? HFD_OK : rc; /* another process created one meanwhile */
 }
 
-enum hfd_exit hfd_serve_keys_open(struct hfd_serve_keys *k, const char *path, bool has_data,
-                                  struct hfd_err *err)
+static enum hfd_exit miss(const char *path, enum hfd_serve_ring_need need, struct hfd_err *err)
+{
+    if (need == HFD_SERVE_RING_SHARED)
+        (void)hfd_fail(err, HFD_NOT_FOUND,
+                       "key ring %.100s is missing. With a PostgreSQL store all replicas need the "
+                       "same one, and none makes it: `hyperfleet-driver keygen --keys FILE` does, "
+                       "once",
+                       path);
+    else
+        (void)hfd_fail(err, HFD_NOT_FOUND,
+                       "key ring %.100s is missing, and the stored data is sealed with it. Restore "
+                       "it from a backup, or give up the sealed data with "
+                       "`hyperfleet-driver keygen`",
+                       path);
+    return HFD_EXIT_KEYS;
+}
+
+enum hfd_exit hfd_serve_keys_open(struct hfd_serve_keys *k, const char *path,
+                                  enum hfd_serve_ring_need need, struct hfd_err *err)
 {
     struct hfd_keyring *ring;
     struct stat file;
@@ -56,14 +73,8 @@ enum hfd_exit hfd_serve_keys_open(struct hfd_serve_keys *k, const char *path, bo
 
     *k = (struct hfd_serve_keys){.path = path};
     rc = load(k, &file, &ring, err);
-    if (rc == HFD_NOT_FOUND && has_data) {
-        (void)hfd_fail(err, rc,
-                       "key ring %.100s is missing, and the stored data is sealed with it. Restore "
-                       "it from a backup, or give up the sealed data with "
-                       "`hyperfleet-driver keygen`",
-                       path);
-        return HFD_EXIT_KEYS;
-    }
+    if (rc == HFD_NOT_FOUND && need != HFD_SERVE_RING_MAKE)
+        return miss(path, need, err);
     if (rc == HFD_NOT_FOUND) {
         rc = make(path, err);
         if (rc != HFD_OK)

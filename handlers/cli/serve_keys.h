@@ -17,13 +17,19 @@ struct hfd_serve_keys {
     struct hfd_serve_ring *rings; /* newest first */
 };
 
+/* What to do when there is no key ring. */
+enum hfd_serve_ring_need {
+    HFD_SERVE_RING_MAKE,  /* there is no data: one is made and logged */
+    HFD_SERVE_RING_DATA,  /* the data needs its own */
+    HFD_SERVE_RING_SHARED /* one file for all replicas is never made by itself */
+};
+
 /**
- * Reads the key ring. Creates and logs one if there is none and no data.
- * @param has_data  there is a database, which needs its own ring
+ * Reads the key ring, or makes one.
  * @return OK, KEYS, DATA (the ring cannot be created), INTERNAL
  */
-enum hfd_exit hfd_serve_keys_open(struct hfd_serve_keys *k, const char *path, bool has_data,
-                                  struct hfd_err *err);
+enum hfd_exit hfd_serve_keys_open(struct hfd_serve_keys *k, const char *path,
+                                  enum hfd_serve_ring_need need, struct hfd_err *err);
 void hfd_serve_keys_close(struct hfd_serve_keys *k);
 
 /** Returns the newest ring, which lives until close. */

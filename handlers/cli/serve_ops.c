@@ -25,6 +25,8 @@ static bool write_address(struct hfd_settings *s, int port)
 
 void hfd_serve_ops_write(struct hfd_settings *s, int port)
 {
+    if (hfd_settings_has_postgres(s))
+        return; /* no folder */
     if (!write_address(s, port))
         HFD_LOG(HFD_LOG_WARN, "doctor will not find this server by itself",
                 HFD_LOG_CSTR("reason", "its address cannot be written to the data folder"));
@@ -34,6 +36,6 @@ void hfd_serve_ops_remove(struct hfd_settings *s)
 {
     const char *path = hfd_cli_ops_path(s);
 
-    if (path != NULL)
+    if (path != NULL && path[0] != '\0')
         (void)unlink(path);
 }

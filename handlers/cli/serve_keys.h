@@ -17,7 +17,7 @@ struct hfd_serve_keys {
     struct hfd_serve_ring *rings; /* newest first */
 };
 
-/* What to do when there is no key ring. */
+/* The way on when there is no key ring. */
 enum hfd_serve_ring_need {
     HFD_SERVE_RING_MAKE,  /* there is no data: one is made and logged */
     HFD_SERVE_RING_DATA,  /* the data needs its own */

@@ -180,6 +180,28 @@ class Cli(unittest.TestCase):
                                     + [flag + "=" + value], [])
                 self.assertTrue(key in done.stderr or flag in done.stderr, done.stderr)
 
+    def test_postgres_settings(self):
+        """A PostgreSQL store needs no folder, makes no key ring, and its password is not shown."""
+        url = {"HFD_STORE": "postgres://u:geheim@127.0.0.1:1/db"}
+        ring = os.path.join(self.dir, "ring")
+        cases = [(["serve", "--data", self.dir], ["--data: ", "no data folder"]),
+                 (["serve"], ["keys: ", "keygen --keys FILE"]),
+                 (["config", "check"], ["keys: ", "keygen --keys FILE"]),
+                 (["keygen"], ["keys: "]),
+                 (["serve", "--keys", ring], [ring, "missing", "keygen --keys FILE"]),
+                 (["token", "list"], ["auth.tokens_file: "]),
+                 (["token", "create", "--name", "a", "--scope", "view"], ["auth.tokens_file: "]),
+                 (["restore", ring, "--keys", ring], ["--store sqlite"]),
+                 (["serve", "--store", "postgres://u:ge/heim@h/db"], ["--store: ", "%2F"])]
+        for args, words in cases:
+            with self.subTest(args):
+                done = self.refused(args, words, env=url)
+                self.assertNotIn("heim", done.stdout + done.stderr)
+        self.assertEqual(os.listdir(self.dir), [], "nothing is made")
+        done = run("config", "show", env=url)
+        self.assertIn('store: "postgres://u:***@127.0.0.1:1/db"', done.stdout)
+        self.assertIn('data: ""', done.stdout)
+
     def test_bad_files(self):
         """Files that are no map of settings are refused with their name."""
         for text in ("- a\n- b\n", "just text\n", "a: [\n", "driver: &x {}\nlog: *x\n",

@@ -6,7 +6,7 @@
 
 #include <cmocka.h>
 
-/* What libpq takes is taken; what it would read otherwise than meant is refused. */
+/* URLs of libpq are taken, unless it would read them otherwise than meant. */
 static void urls_are_checked_by_form(void **state)
 {
     static const struct {

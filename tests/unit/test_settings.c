@@ -456,7 +456,7 @@ static void settings_show_reads_back(void **state)
     hfd_settings_free(again);
 }
 
-/* What is shown of PostgreSQL has no password, and is refused as long as *** stands for it. */
+/* `config show` has no password, and is refused as long as *** stands for it. */
 static void a_password_is_not_shown(void **state)
 {
     static const struct sources from = {NULL, {"HFD_STORE=postgres://u:geheim@h/d"}, {NULL}};

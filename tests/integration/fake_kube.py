@@ -18,6 +18,10 @@ import uuid
 
 KINDS = {"namespaces": "Namespace", "secrets": "Secret", "hostedclusters": "HostedCluster",
          "nodepools": "NodePool"}
+# Those that HyperShift's operator makes. A server has them if `parts` is on.
+PARTS = {"hostedcontrolplanes": "HostedControlPlane", "clusters": "Cluster",
+         "machinedeployments": "MachineDeployment", "machinesets": "MachineSet",
+         "machines": "Machine"}
 # Members of spec; an apply with another one is answered as a real server does: 500.
 SPEC = {
     "hostedclusters": {
@@ -211,10 +215,11 @@ class Handler(http.server.BaseHTTPRequestHandler):
 
     def parse(self):
         """(key, subresource) of the path; an empty name is a list."""
-        m = re.match(r"^/(?:api/v1|apis/hypershift\.openshift\.io/v1beta1)"
-                     r"(?:/namespaces/([^/]+)(?=/[a-z]+))?/([a-z]+)(?:/([^/]+))?(?:/(status))?$",
-                     self.url.path)
-        if m is None or m.group(2) not in KINDS:
+        m = re.match(r"^/(?:api/v1|apis/hypershift\.openshift\.io/v1beta1"
+                     r"|apis/cluster\.x-k8s\.io/%s)"
+                     r"(?:/namespaces/([^/]+)(?=/[a-z]+))?/([a-z]+)(?:/([^/]+))?(?:/(status))?$"
+                     % self.api.capi, self.url.path)
+        if m is None or not (m.group(2) in KINDS or self.api.parts and m.group(2) in PARTS):
             return None, None
         return (m.group(2), m.group(1) or "", m.group(3) or ""), m.group(4)
 
@@ -271,8 +276,8 @@ class Handler(http.server.BaseHTTPRequestHandler):
         if limit and start + limit < len(found):
             meta["continue"] = str(start + limit)
         items = [v for _, v in found[start:start + limit if limit else None]]
-        return 200, {"kind": KINDS[key[0]] + "List", "apiVersion": "v1", "metadata": meta,
-                     "items": items}
+        return 200, {"kind": dict(KINDS, **PARTS)[key[0]] + "List", "apiVersion": "v1",
+                     "metadata": meta, "items": items}
 
     def selects(self, doc):
         labels = doc["metadata"].get("labels") or {}
@@ -468,6 +473,7 @@ class FakeKube:
         # Called with method and path when a request of the program under test was carried out, and
         # before its answer. True: there is no answer.
         self.on_done = None
+        self.parts, self.capi = False, "v1beta1"  # PARTS, and the version of the Cluster API
         self.cut, self.era = False, 0
         self.start()
 

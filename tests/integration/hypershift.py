@@ -18,6 +18,16 @@ KUBEVIRT_POOL = {"kubevirt": {"compute": {"cores": 2, "memory": "4Gi"},
 SECONDS = 60
 
 
+def branches(entry):
+    """["Cluster/x", "Cluster/x/Machine/y"]: the tree in the detail of an object of the status."""
+    def walk(node, path):
+        for child in node.get("owned", []):
+            at = path + [child["GVK"]["Kind"], child["name"]]
+            yield "/".join(at)
+            yield from walk(child, at)
+    return list(walk(entry["detail"].get("tree", {}), []))
+
+
 class HyperShiftCase(unittest.TestCase):
     """The tests of a class share an API server (`make_api`: kubeconfig, client(), close()) and a
     server. Each has a namespace and an operator of its own.
@@ -147,6 +157,46 @@ class HyperShiftCase(unittest.TestCase):
             return key in secret["metadata"].get("annotations", {}) and self.operator.is_quiet(name)
         eventually(quiet, "the operator is done", SECONDS)
 
+    def entries(self, id_):
+        """{name: object} of the adapter in the status query with details."""
+        status = self.client.get("/clusters/%s/status?output=detail" % id_).json
+        return {r["name"]: r for a in status["apps"] if a["name"] == "hypershift"
+                for c in a["clusters"] for r in c["resources"]}
+
+    def make_parts(self, name, pool, machines=2, capi="v1beta1"):
+        """Makes the objects that HyperShift's operator makes of a cluster with one NodePool. The
+        API server has to have these kinds."""
+        place = "%s-%s" % (self.namespace, name)
+        self.kube.request("POST", "/api/v1/namespaces", {
+            "apiVersion": "v1", "kind": "Namespace", "metadata": {"name": place}})
+
+        def make(kind, obj_name, owner=None, **more):
+            group = "hypershift.openshift.io/v1beta1" if kind == "HostedControlPlane" else \
+                "cluster.x-k8s.io/" + capi
+            meta = {"name": obj_name, "annotations": more.pop("annotations", {})}
+            if owner:
+                meta["ownerReferences"] = [{
+                    "apiVersion": owner["apiVersion"], "kind": owner["kind"], "controller": True,
+                    "name": owner["metadata"]["name"], "uid": owner["metadata"]["uid"]}]
+            status, doc = self.kube.request(
+                "POST", "/apis/%s/namespaces/%s/%ss" % (group, place, kind.lower()),
+                dict(more, apiVersion=group, kind=kind, metadata=meta))
+            self.assertEqual(status, 201, doc)
+            return doc
+
+        of_pool = {"hypershift.openshift.io/nodePool": "%s/%s" % (self.namespace, pool)}
+        cluster = make("Cluster", name + "-x7x7x", status={"phase": "Provisioned"}, annotations={
+            "hypershift.openshift.io/cluster": "%s/%s" % (self.namespace, name)})
+        make("HostedControlPlane", name, cluster, status={"conditions": [
+            condition("Available", "True")]})
+        deployment = make("MachineDeployment", pool, cluster, annotations=of_pool,
+                          spec={"replicas": machines}, status={"readyReplicas": 1})
+        machine_set = make("MachineSet", pool + "-abc", deployment, spec={"replicas": machines})
+        for i in range(machines):
+            make("Machine", "%s-abc-%02d" % (pool, i), machine_set, status={"phase": "Running"})
+        stray = make("MachineSet", "of-another-pool", cluster, spec={"replicas": 0})
+        make("Machine", "of-another-pool-1", stray)
+
     def ready(self, name, spec=None, pools=None):
         """A cluster that is ready. (id, order)"""
         id_, body = guresid("hs"), self.order(name, spec, pools)
@@ -246,6 +296,47 @@ class Cases:
         for suffix in ("pull-secret", "ssh-key"):
             self.assertIsNone(self.object("secrets", "kv1-" + suffix))
         self.assertEqual(self.client.delete("/clusters/" + id_).status, 204)
+
+    def test_tree(self):
+        """The detail of the HostedCluster and of its NodePool has what HyperShift's operator made
+        of them, as a tree by owner references. A deletion goes on as without."""
+        self.api.add_parts()
+        self.start()  # a kind that cannot be listed is asked for again after minutes
+        id_ = guresid("hs")
+        self.operator.stop_at["tree1"] = "Nodes"
+        spec = {"platform": {"type": "KubeVirt", "kubevirt": {"baseDomainPassthrough": True}}}
+        pools = {"work": {"replicas": 2, "platform": KUBEVIRT_POOL}}
+        self.put(id_, self.order("tree1", spec, pools))
+        self.until_object("nodepools", "tree1-work")
+        self.make_parts("tree1", "tree1-work")
+        self.operator.stop_at.clear()
+        self.until(id_, 200, "ready")
+        found = eventually(lambda: len(branches(self.entries(id_)["tree1"])) > 5 and
+                           len(branches(self.entries(id_)["tree1-work"])) > 1 and self.entries(id_),
+                           "trees", SECONDS)
+        deployment = "MachineDeployment/tree1-work"
+        machines = ["%s/MachineSet/tree1-work-abc/Machine/tree1-work-abc-%02d" % (deployment, i)
+                    for i in range(2)]
+        capi = "Cluster/tree1-x7x7x/"
+        self.assertEqual([b for b in branches(found["tree1"]) if not b.startswith("NodePool/")], [
+            capi[:-1], capi + "HostedControlPlane/tree1", capi + deployment,
+            capi + deployment + "/MachineSet/tree1-work-abc",
+            capi + machines[0], capi + machines[1], capi + "MachineSet/of-another-pool",
+            capi + "MachineSet/of-another-pool/Machine/of-another-pool-1"])
+        self.assertEqual(branches(found["tree1-work"]), [
+            deployment, deployment + "/MachineSet/tree1-work-abc", *machines])
+        tree = found["tree1"]["detail"]["tree"]
+        self.assertIn("tree1-work", [n["name"] for n in tree["owned"]
+                                  if n["GVK"]["Kind"] == "NodePool"])
+        node = [n for n in tree["owned"] if n["GVK"]["Kind"] == "Cluster"][0]
+        self.assertEqual((node["observed-only"], node["phase"]), (True, "Provisioned"))
+        self.assertEqual(node["namespace"], self.namespace + "-tree1")
+        self.assertEqual(node["owned"][0]["ready"], True)
+        self.assertEqual(node["owned"][0]["owner"], "Cluster/tree1-x7x7x")
+        self.assertEqual(node["owned"][1]["replicas"], "1/2")
+        self.assertNotIn("not_shown", tree)
+        self.assertEqual(self.client.delete("/clusters/" + id_).status, 202)
+        self.until(id_, 404, "deleted")
 
     def test_update_keeps_serving(self):
         """An update of a serving cluster: Available stays True at the old generation, and the

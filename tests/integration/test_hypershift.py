@@ -14,8 +14,9 @@ import urllib.parse
 import urllib.request
 
 import yaml
-from fake_kube import FakeKube
-from hypershift import KUBEVIRT_POOL, PULL_SECRET, SECONDS, Cases, HyperShiftCase
+from fake_kube import KINDS, PARTS, FakeKube
+from hypershift import (KUBEVIRT_POOL, PULL_SECRET, SECONDS, Cases, HyperShiftCase,
+                        branches)
 from kube import HYPERSHIFT, Kube, Operator, condition
 from lib import (COOKIE, ROOT, Client, Server, clean_env, eventually, guresid,
                  program)
@@ -41,6 +42,10 @@ class Api(FakeKube):
 
     def client(self):
         return Kube(self.url, self.token)
+
+    def add_parts(self):
+        """From now on the server has the kinds that HyperShift's operator makes."""
+        self.parts = True
 
     def close(self):
         super().close()
@@ -323,7 +328,7 @@ class Rights(HyperShiftCase):
         found = set()
         for method, path in self.api.requests:
             url = urllib.parse.urlsplit(path)
-            m = re.search(r"/(namespaces|secrets|hostedclusters|nodepools)(?:/([^/]+))?$", url.path)
+            m = re.search(r"/(%s)(?:/([^/]+))?$" % "|".join([*KINDS, *PARTS]), url.path)
             verbs = {"PATCH": ("patch", "create"), "DELETE": ("delete",)}.get(method, (
                 "watch" if "watch=1" in url.query else "get" if m[2] else "list",))
             found |= {(m[1], verb) for verb in verbs}
@@ -336,11 +341,91 @@ class Rights(HyperShiftCase):
             text = re.search(r"^```text\n(apiVersion: rbac.*?)^```$", f.read(), re.M | re.S)[1]
         listed = {(resource, verb) for rule in yaml.safe_load(text)["rules"]
                   for resource in rule["resources"] for verb in rule["verbs"]}
+        self.api.add_parts()
         id_, _ = self.ready("rights1", pools={"worker": {"replicas": 0}})
         eventually(lambda: {v for _, v in self.used()} >= {"watch"}, "a watch", SECONDS)
         self.assertEqual(self.client.delete("/clusters/" + id_).status, 202)
         self.until(id_, 404, "deleted")
         self.assertEqual(self.used(), listed)
+
+
+class Tree(HyperShiftCase):
+    """The tree by owner references in the detail: bounded, read only, and nothing depends on it.
+    test_tree of hypershift.py has what it shows."""
+
+    make_api = Api
+
+    def setUp(self):
+        super().setUp()
+        self.api.parts, self.api.capi = True, "v1beta1"
+        self.api.faults.clear()
+        self.start()  # what cannot be listed is asked for again after minutes
+
+    def tree(self, name, machines=None):
+        """The tree of a cluster that is ready. Without `machines` the operator made nothing."""
+        id_ = guresid("hs")
+        self.operator.stop_at[name] = "Nodes"
+        self.put(id_, self.order(name, pools={"work": {"replicas": 0}}))
+        self.until_object("nodepools", name + "-work")
+        if machines is not None:
+            self.make_parts(name, name + "-work", machines, self.api.capi)
+        self.operator.stop_at.clear()
+        self.until(id_, 200, "ready")
+        return self.entries(id_)[name]["detail"].get("tree")
+
+    def test_without_rights(self):
+        """Kinds that may not be listed are named, with the API server's words; the others are
+        shown. They are not asked for with each visit."""
+        self.api.faults["/apis/cluster.x-k8s.io/"] = (1000, 403, None)
+        del self.api.requests[:]
+        tree = self.tree("tree2", 1)
+        self.assertEqual([n["kind"] for n in tree["not_shown"]],
+                         ["Cluster", "MachineDeployment", "MachineSet", "Machine"])
+        self.assertEqual({(n["reason"], n["message"]) for n in tree["not_shown"]},
+                         {("Forbidden", "a fault of the test")})
+        self.assertEqual([n["name"] for n in tree["owned"] if n["GVK"]["Kind"] != "NodePool"],
+                         ["tree2"])  # the HostedControlPlane
+        asked = [p for _, p in self.api.requests if p.startswith("/apis/cluster.x-k8s.io/")]
+        self.assertEqual(len(asked), 4)
+
+    def test_without_kinds(self):
+        """An API server without these kinds."""
+        self.api.parts = False
+        tree = self.tree("tree3")
+        self.assertEqual([n["kind"] for n in tree["not_shown"]], [
+            "Cluster", "HostedControlPlane", "MachineDeployment", "MachineSet", "Machine"])
+        self.assertEqual({n["reason"] for n in tree["not_shown"]}, {"CRDMissing"})
+
+    def test_newer_kinds(self):
+        """An API server that has the newer version of the Cluster API alone."""
+        self.api.capi = "v1beta2"
+        tree = self.tree("tree4", 1)
+        self.assertNotIn("not_shown", tree)
+        self.assertIn("Cluster", [n["GVK"]["Kind"] for n in tree["owned"]])
+
+    def test_bounds(self):
+        """A tree has at most 50 objects; the others are counted."""
+        tree = self.tree("tree5", 60)
+        shown = len(branches({"detail": {"tree": tree}}))
+        self.assertEqual(shown, 50)
+        self.assertGreaterEqual(tree["left_off"], 60 + 6 - 50)
+        self.assertLess(len(json.dumps(tree)), 48 << 10)
+
+    def test_does_not_answer(self):
+        """Lists that fail: no tree, and the order ends in 200 all the same."""
+        self.api.faults["/apis/cluster.x-k8s.io/"] = (1000, 500, None)
+        self.assertIsNone(self.tree("tree6", 1))
+
+    def test_read_only(self):
+        """Nothing of it is ever written, and only lists are asked for."""
+        del self.api.requests[:]
+        self.tree("tree7", 1)
+        parts = [(m, p) for m, p in self.api.requests
+                 if re.search("/(%s)\\b" % "|".join(PARTS), urllib.parse.urlsplit(p).path)]
+        self.assertTrue(parts)
+        for method, path in parts:
+            self.assertEqual(method, "GET")
+            self.assertRegex(path, r"/namespaces/%s-tree7/[a-z]+\?limit=" % self.namespace)
 
 
 class Conditions(HyperShiftCase):

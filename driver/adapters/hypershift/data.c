@@ -39,15 +39,6 @@ static json_t *conditions_of(struct build *b, const json_t *object)
     return list;
 }
 
-static json_t *gvk_of(const struct hfd_kube_type *type)
-{
-    const char *slash = strchr(type->group_version, '/');
-    const size_t group = slash != NULL ? (size_t)(slash - type->group_version) : 0;
-
-    return json_pack("{s:s%,s:s,s:s}", "Group", type->group_version, group, "Version",
-                     slash != NULL ? slash + 1 : type->group_version, "Kind", type->kind);
-}
-
 /* The entry of an object for the status query. */
 static json_t *entry_of(struct build *b, const struct hfd_hs_work *w, const char *rsync)
 {
@@ -59,7 +50,7 @@ static json_t *entry_of(struct build *b, const struct hfd_hs_work *w, const char
         b->failed = true;
         return NULL;
     }
-    put(b, entry, "GVK", gvk_of(o->name.type));
+    put(b, entry, "GVK", hfd_hs_gvk(o->name.type));
     put(b, entry, "name", json_stringn(o->name.name.p, o->name.name.len));
     put(b, entry, "namespace", json_stringn(o->name.namespace.p, o->name.namespace.len));
     put(b, entry, "rsync-status", json_string(rsync));
@@ -71,6 +62,8 @@ static json_t *entry_of(struct build *b, const struct hfd_hs_work *w, const char
     put(b, entry, "detail", detail);
     if (!b->failed)
         put(b, detail, "conditions", conditions_of(b, o->doc));
+    if (!b->failed && w->tree != NULL)
+        put(b, detail, "tree", json_incref(w->tree));
     return entry;
 }
 

@@ -5,6 +5,7 @@
 #include "driver/adapters/hypershift/names.h"
 #include "driver/adapters/hypershift/records.h"
 #include "driver/adapters/hypershift/seen.h"
+#include "driver/adapters/hypershift/tree.h"
 #include "driver/base/check.h"
 #include "driver/base/log.h"
 #include "driver/base/thread.h"
@@ -154,6 +155,7 @@ static enum hfd_step_end visit(struct hfd_hypershift *h, struct hfd_hs_work *w)
         ended = hfd_hs_work_run(w);
         if (ended.end == HFD_STEP_AGAIN || ended.end == HFD_STEP_STOPPED)
             return ended.end;
+        hfd_hs_tree_read(w, ended.end == HFD_STEP_DONE);
         rc = hfd_hs_reports_make(w, &ended, &reports, &err);
     }
     if (rc == HFD_OK)

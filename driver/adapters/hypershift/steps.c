@@ -40,7 +40,7 @@ static void close_server(struct hfd_hs_server *s, int64_t retry_after_us, const 
         hfd_clock_mono_us(s->clock) + (retry_after_us > pause_us ? retry_after_us : pause_us);
 }
 
-static bool is_closed(const struct hfd_hs_server *s)
+bool hfd_hs_is_closed(const struct hfd_hs_server *s)
 {
     return hfd_clock_mono_us(s->clock) < s->closed_until_us;
 }
@@ -121,7 +121,7 @@ enum hfd_step_end hfd_hs_read(struct hfd_hs_work *w, const struct hfd_kube_objec
     bool absent;
     hfd_rc rc;
 
-    if (is_closed(w->server))
+    if (hfd_hs_is_closed(w->server))
         return unreachable(w);
     rc = hfd_kube_get(w->server->kube, name, &answer, &err);
     end = judge(w, rc, &answer, &err, &absent);
@@ -141,7 +141,7 @@ enum hfd_step_end hfd_hs_apply(struct hfd_hs_work *w, const struct hfd_kube_appl
     struct hfd_err err;
     hfd_rc rc;
 
-    if (is_closed(w->server))
+    if (hfd_hs_is_closed(w->server))
         return unreachable(w);
     /* A deletion may have come while this step read. */
     if (!apply->dry_run && !hfd_hs_is_current(w))
@@ -164,7 +164,7 @@ enum hfd_step_end hfd_hs_list(struct hfd_hs_work *w, const struct hfd_kube_list 
     bool absent;
     hfd_rc rc;
 
-    if (is_closed(w->server))
+    if (hfd_hs_is_closed(w->server))
         return unreachable(w);
     rc = hfd_kube_list(w->server->kube, list, NULL, &answer, &err);
     end = judge(w, rc, &answer, &err, &absent);
@@ -183,7 +183,7 @@ enum hfd_step_end hfd_hs_delete(struct hfd_hs_work *w, const struct hfd_kube_obj
 
     if (hfd_hs_is_deleting(doc))
         return HFD_STEP_DONE; /* a second request would change nothing */
-    if (is_closed(w->server))
+    if (hfd_hs_is_closed(w->server))
         return unreachable(w);
     rc = hfd_kube_delete(w->server->kube, name, hfd_hs_metadata(doc, "uid"), &answer, &err);
     end = judge(w, rc, &answer, &err, &absent);

@@ -10,6 +10,9 @@
 enum hfd_step_end hfd_hs_end(struct hfd_hs_work *work, enum hfd_step_end end, const char *reason,
                              const char *fmt, ...) __attribute__((format(printf, 4, 5)));
 
+/** True while the API server is not called, after a failure. */
+bool hfd_hs_is_closed(const struct hfd_hs_server *server);
+
 /** True if the labels say that an object is ours, and of this resource. */
 bool hfd_hs_is_ours(const struct hfd_hs_work *work, const json_t *object);
 

@@ -66,6 +66,7 @@ void hfd_hs_work_fini(struct hfd_hs_work *w)
     json_decref(w->object.doc);
     json_decref(w->parent);
     json_decref(w->outputs);
+    json_decref(w->tree);
 }
 
 struct hfd_reconciled hfd_hs_work_run(struct hfd_hs_work *w)

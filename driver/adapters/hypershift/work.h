@@ -14,6 +14,8 @@
 
 #define HFD_HS_WORDS_MAX 400
 #define HFD_HS_ID_MAX 64 /* of a cluster or nodepool */
+#define HFD_HS_PARTS 5   /* kinds that the operator makes: tree.h */
+#define HFD_HS_PART_VERSIONS 2
 
 /** The memory of a resource between visits. All of it can be lost. */
 struct hfd_hs_record {
@@ -27,6 +29,16 @@ struct hfd_hs_record {
     int64_t invalid_since_us;   /* mono: ValidConfiguration False; 0 = it is not */
     int64_t down_since_us;      /* mono: what serves is not available; 0 = it is */
     int attempts;               /* faults in a row */
+    int64_t tree_due_us;        /* mono: when tree.h reads again */
+    bool tree_reached;          /* it was read since all gates opened */
+};
+
+/** A kind of objects that the operator makes. */
+struct hfd_hs_part {
+    size_t version;          /* the one that the API server has */
+    int64_t closed_until_us; /* mono: it cannot be listed, for this reason */
+    const char *reason;
+    char message[200];
 };
 
 /** The adapter's part of the API server: calls fail at once while it is not reached. */
@@ -38,6 +50,7 @@ struct hfd_hs_server {
     int64_t closed_until_us; /* mono: no call before */
     int failures;            /* in a row */
     char why[HFD_HS_WORDS_MAX];
+    struct hfd_hs_part parts[HFD_HS_PARTS];
 };
 
 /** An object of the visit. */
@@ -72,6 +85,7 @@ struct hfd_hs_work {
     struct hfd_hs_object object; /* the HostedCluster or NodePool */
     json_t *parent;              /* of a nodepool: its HostedCluster, if it is there and ours */
     json_t *outputs;             /* of a cluster that is up: see outputs.h; NULL = not read */
+    json_t *tree;                /* see tree.h; NULL = none */
     bool is_strange;             /* an object of that name is not ours */
 
     /* Findings. */

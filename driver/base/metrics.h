@@ -46,6 +46,10 @@
     X(REMOTE_DUE,         SET_GAUGE, "hfd_remote_due",                        "",          "",                  "Resources that are due for requests to the remote HyperFleet; counted every 10 s.") \
     X(REMOTE_OVERDUE,     SET_GAUGE, "hfd_remote_overdue",                    "",          "",                  "Resources that have been due for longer than remote.watch; counted every 10 s.") \
     X(REMOTE_ASKED,       COUNTER,   "hfd_remote_asked_total",                "",          "",                  "Polls that made the program read a resource from the remote HyperFleet again.") \
+    X(KUBE_REQUESTS,      COUNTER,   "hfd_kube_requests_total",               "",          "method,class",      "Requests to API servers of Kubernetes, by status class; none = no complete answer. Watches do not count.") \
+    X(HYPERSHIFT_UP,      GAUGE,     "hfd_hypershift_management_up",          "",          "management",        "1 while the HyperShift adapter reaches the management cluster, and may watch it.") \
+    X(HYPERSHIFT_FLEET_UP,GAUGE,     "hfd_hypershift_fleet_up",               "",          "management",        "1 while the adapter of that management cluster can read and write HyperFleet.") \
+    X(HYPERSHIFT_VISITS,  COUNTER,   "hfd_hypershift_visits_total",           "",          "management,end",    "Visits of the HyperShift adapter to clusters and nodepools, by their end: done, waits, refused, fault, again.") \
     X(LOG_DROPPED,        COUNTER,   "hfd_log_lines_dropped_total",           "",          "",                  "Log lines dropped because the log was not read.") \
     X(NEVER,              COUNTER,   "hfd_never_total",                       "",          "",                  "Internal invariants found broken. Report any value above 0.") \
     X(API_BUILD_INFO,     GAUGE,     "hyperfleet_api_build_info",             HFD_API_ALL, "",                  "Constant 1; the name that HyperFleet uses.") \

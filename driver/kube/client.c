@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "driver/base/check.h"
+#include "driver/base/metrics.h"
 
 #define PATH_MAX_BYTES 8192
 #define STEP_US HFD_US_PER_S
@@ -144,6 +145,19 @@ static hfd_rc read_answer(const struct hfd_kube_transfer *t, struct hfd_kube_ans
                     t->kube->config.access->server.p, why.msg);
 }
 
+/* Counts a request by its answer. */
+static void count_answer(const struct hfd_kube_transfer *t, hfd_rc rc,
+                         const struct hfd_kube_answer *answer)
+{
+    static const char *const classes[] = {"1xx", "2xx", "3xx", "4xx", "5xx"};
+    const char *class = "none";
+
+    if (rc == HFD_OK)
+        class = answer->status >= 100 && answer->status < 600 ? classes[answer->status / 100 - 1]
+                                                              : "other";
+    hfd_metric_add(HFD_METRIC_KUBE_REQUESTS, HFD_LABELS(t->method, class), 1);
+}
+
 /* Sends a request and waits for the end of its answer. Watches go on meanwhile. */
 static hfd_rc call(struct hfd_kube_transfer *t, struct hfd_buf *path, struct hfd_kube_answer *out,
                    struct hfd_err *err)
@@ -166,6 +180,7 @@ static hfd_rc call(struct hfd_kube_transfer *t, struct hfd_buf *path, struct hfd
         rc = hfd_kube_transfer_result(t, err);
     if (rc == HFD_OK)
         rc = read_answer(t, out, err);
+    count_answer(t, rc, out);
     hfd_kube_transfer_fini(t);
     return rc;
 }

@@ -6,6 +6,7 @@
 #include "driver/adapters/hypershift/names.h"
 #include "driver/base/base.h"
 #include "driver/base/check.h"
+#include "handlers/cli/adapter_ops.h"
 #include "handlers/cli/look.h"
 #include "handlers/cli/serve_greet.h"
 #include "handlers/cli/serve_hypershift.h"
@@ -18,13 +19,15 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define ASK_MS 5000 /* between two questions whose API it is */
+#define WATCH_MS 5000 /* between two looks at the certificate's files */
+#define ASK_MS 5000   /* between two questions whose API it is */
 
 struct adapter {
     struct hfd_settings *settings;
     bool send_secrets;
     int signal_fd;
     struct hfd_serve_hypershift hypershift;
+    struct hfd_adapter_ops ops;
     struct hfd_hs_fleet_api **apis; /* one for the thread of each management cluster */
 };
 
@@ -176,6 +179,7 @@ static void close_parts(struct adapter *a)
 {
     if (a->hypershift.on)
         hfd_serve_hypershift_stop(&a->hypershift);
+    hfd_adapter_ops_close(&a->ops);
     for (size_t i = 0; a->apis != NULL && i < a->hypershift.management_count; i++)
         hfd_hs_fleet_api_close(&a->apis[i]);
     free((void *)a->apis);
@@ -190,6 +194,17 @@ static enum hfd_exit exit_of(hfd_rc rc)
     return rc == HFD_NOMEM ? HFD_EXIT_INTERNAL : HFD_EXIT_USAGE;
 }
 
+/* The listener comes first: while the API is asked whose it is, probes are answered. */
+static enum hfd_exit open_ops(struct adapter *a)
+{
+    struct hfd_err err = {0};
+    const hfd_rc rc = hfd_adapter_ops_open(&a->ops, a->settings, &a->hypershift, &err);
+
+    if (rc == HFD_OK)
+        return HFD_EXIT_OK;
+    return hfd_cli_fail(rc == HFD_IO ? HFD_EXIT_ADDRESS : exit_of(rc), "adapter", "%s", err.msg);
+}
+
 static void run_until_signal(struct adapter *a)
 {
     uint32_t signo = 0;
@@ -198,7 +213,8 @@ static void run_until_signal(struct adapter *a)
             HFD_LOG_STR("api", a->settings->backend), HFD_LOG_CSTR("version", HFD_VERSION),
             HFD_LOG_CSTR("send_secrets", a->send_secrets ? "on" : "off"));
     while (!ends(signo)) {
-        signo = wait_for_signal(a, -1);
+        signo = wait_for_signal(a, a->ops.server != NULL ? WATCH_MS : -1);
+        hfd_adapter_ops_watch(&a->ops, signo == SIGHUP);
         for (size_t i = 0; signo == SIGHUP && i < a->hypershift.management_count; i++)
             hfd_hs_fleet_api_reload(a->apis[i]);
     }
@@ -218,7 +234,9 @@ static enum hfd_exit run(struct adapter *a)
         rc = open_parts(a, &err);
     if (rc != HFD_OK)
         return hfd_cli_fail(exit_of(rc), "adapter", "%s", err.msg);
-    status = check_api(a, &stop);
+    status = open_ops(a);
+    if (status == HFD_EXIT_OK)
+        status = check_api(a, &stop);
     if (status != HFD_EXIT_OK || stop)
         return status;
     rc = hfd_serve_hypershift_begin(&a->hypershift, &hfd_clock_system, a->settings->remote_watch_us,

@@ -197,6 +197,18 @@ static void asked(void *ctx, hfd_slice guresid)
     pthread_mutex_unlock(&h->lock);
 }
 
+const char *hfd_serve_hypershift_trouble(struct hfd_serve_hypershift *h)
+{
+    const char *text = NULL;
+
+    pthread_mutex_lock(&h->lock);
+    for (size_t i = 0; text == NULL && i < h->management_count; i++)
+        text = h->managements[i].thread != NULL ? hfd_hypershift_trouble(h->managements[i].thread)
+                                                : "the adapter has not started yet";
+    pthread_mutex_unlock(&h->lock);
+    return text;
+}
+
 static void objects(void *ctx, hfd_actor_object_fn *take, void *arg)
 {
     struct hfd_serve_hypershift *h = ctx;

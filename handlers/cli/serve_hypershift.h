@@ -70,6 +70,11 @@ HFD_MUST_CHECK hfd_rc hfd_serve_hypershift_start(struct hfd_serve_hypershift *h,
 HFD_MUST_CHECK hfd_rc hfd_serve_hypershift_begin(struct hfd_serve_hypershift *h,
                                                  const struct hfd_clock *clock, int64_t look_us,
                                                  struct hfd_err *err);
+/**
+ * Says why a thread cannot do its work now, in words; NULL = all of them can. Thread: any, until
+ * hfd_serve_hypershift_close.
+ */
+const char *hfd_serve_hypershift_trouble(struct hfd_serve_hypershift *h);
 void hfd_serve_hypershift_stop(struct hfd_serve_hypershift *h);
 
 #endif

@@ -74,6 +74,10 @@ struct hfd_app {
     /* Writes the health of the backend as a JSON object; NULL = it has none of its own. */
     void (*backend_health)(void *ctx, struct hfd_buf *b);
     void *backend_health_ctx;
+    bool ops_only; /* the main listener stays closed, and nothing needs a login */
+    /* Why the program is not ready; NULL = it is. Without it the store decides. */
+    const char *(*not_ready)(void *ctx);
+    void *not_ready_ctx;
     const struct hfd_pages *pages;  /* the status page; NULL = 404 */
     const struct hfd_route *routes; /* NULL = hfd_routes; tests use their own */
     size_t route_count;

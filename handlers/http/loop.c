@@ -149,7 +149,7 @@ static hfd_rc loop_open(struct hfd_loop *loop)
     atomic_store(&loop->turned_us, loop->swept_us);
     if (s->app->store != NULL)
         rc = hfd_store_reader_open(s->app->store, &loop->reader, &loop->start_err);
-    if (rc == HFD_OK)
+    if (rc == HFD_OK && !s->app->ops_only)
         rc = listen_on(loop, HFD_LISTENER_MAIN, max / count + (index < max % count));
     if (rc == HFD_OK)
         rc = listen_on(loop, HFD_LISTENER_OPS, OPS_CONNECTIONS_MAX);

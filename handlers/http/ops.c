@@ -45,6 +45,22 @@ void hfd_ops_health(struct hfd_exchange *x)
     hfd_api_send(x, &reply, "application/json", &b);
 }
 
+static void reply_ready(struct hfd_exchange *x, const char *not_ready)
+{
+    struct hfd_reply reply = {.status = 503};
+    struct hfd_buf b;
+
+    if (not_ready == NULL) {
+        hfd_ops_live(x);
+        return;
+    }
+    hfd_buf_init(&b, HEALTH_MAX_BYTES);
+    hfd_buf_lit(&b, "{\"status\":\"not_ready\",\"reason\":");
+    hfd_buf_json_str(&b, hfd_slice_of(not_ready));
+    hfd_buf_addc(&b, '}');
+    hfd_api_send(x, &reply, "application/json", &b);
+}
+
 void hfd_ops_ready(struct hfd_exchange *x)
 {
     const struct hfd_app *app = hfd_exchange_app(x);
@@ -54,6 +70,8 @@ void hfd_ops_ready(struct hfd_exchange *x)
             x, 503,
             HFD_SLICE(
                 "{\"status\":\"shutting_down\",\"reason\":\"Application is shutting down\"}"));
+    else if (app->not_ready != NULL)
+        reply_ready(x, app->not_ready(app->not_ready_ctx));
     else if (!hfd_store_ok(app->store))
         reply_json(x, 503,
                    HFD_SLICE("{\"status\":\"not_ready\",\"reason\":\"database unavailable\"}"));

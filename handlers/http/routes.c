@@ -40,13 +40,18 @@
 #define CHANGE(action) hfd_fleet_api_change, &hfd_fleet_##action
 #define PACEMAKER(action) hfd_pacemaker_api_write, &hfd_pacemaker_##action
 
-const struct hfd_route hfd_routes[] = {
-    OPS(OPEN,        GET,    "/livez",                "livez",       hfd_ops_live),
-    OPS(OPEN,        GET,    "/alive",                "livez",       hfd_ops_live),
-    OPS(OPEN,        GET,    "/healthz",              "healthz",     hfd_ops_health),
-    OPS(OPEN,        GET,    "/readyz",               "readyz",      hfd_ops_ready),
-    OPS(OPEN,        GET,    "/health",               "readyz",      hfd_ops_ready),
+#define PROBES \
+    OPS(OPEN,        GET,    "/livez",                "livez",       hfd_ops_live), \
+    OPS(OPEN,        GET,    "/alive",                "livez",       hfd_ops_live), \
+    OPS(OPEN,        GET,    "/healthz",              "healthz",     hfd_ops_health), \
+    OPS(OPEN,        GET,    "/readyz",               "readyz",      hfd_ops_ready), \
+    OPS(OPEN,        GET,    "/health",               "readyz",      hfd_ops_ready), \
     OPS(OPEN,        GET,    "/metrics",              "metrics",     hfd_ops_metrics),
+
+const struct hfd_route hfd_routes_of_probes[] = {PROBES};
+
+const struct hfd_route hfd_routes[] = {
+    PROBES
     OPS(OPEN,        GET,    "/docs/spec.json",       "openapi",     hfd_docs_openapi_json),
     OPS(OPEN,        GET,    "/docs",                 "manual",      hfd_docs_manual),
     OPS(OPEN,        GET,    "/docs/{page}",          "manual_page", hfd_docs_manual),
@@ -114,6 +119,8 @@ const struct hfd_route hfd_routes[] = {
 };
 /* clang-format on */
 
+const size_t hfd_routes_of_probes_count =
+    sizeof(hfd_routes_of_probes) / sizeof(hfd_routes_of_probes[0]);
 const size_t hfd_route_count = sizeof(hfd_routes) / sizeof(hfd_routes[0]);
 
 const struct hfd_route *hfd_routes_without_fleet(struct hfd_arena *mem, size_t *count)

@@ -8,6 +8,10 @@
 extern const struct hfd_route hfd_routes[];
 extern const size_t hfd_route_count;
 
+/** The table of a program that has probes and metrics alone. */
+extern const struct hfd_route hfd_routes_of_probes[];
+extern const size_t hfd_routes_of_probes_count;
+
 /**
  * Makes a table without HyperFleet's own API, for a driver of a remote HyperFleet.
  * @return the table, in mem; NULL if memory is short

@@ -38,9 +38,10 @@ hfd_rc hfd_server_check(const struct hfd_settings *settings, struct hfd_err *err
     return hfd_addresses_check(settings, addresses, err);
 }
 
-static unsigned loop_count(const struct hfd_settings *settings)
+static unsigned loop_count(const struct hfd_app *app)
 {
-    int64_t n = settings->http_threads;
+    const struct hfd_settings *settings = app->settings;
+    int64_t n = app->ops_only ? 1 : settings->http_threads;
     cpu_set_t cpus;
 
     if (n == 0)
@@ -116,12 +117,15 @@ static hfd_rc open_listeners(struct hfd_server *s, struct hfd_err *err)
     const struct hfd_settings *settings = s->app->settings;
     struct hfd_address addresses[HFD_LISTENER_COUNT];
     struct hfd_guard *guard = s->app->guard;
-    hfd_rc rc = hfd_addresses_check_open(
-        settings, guard != NULL && hfd_guard_is_on(guard) && hfd_guard_is_usable(guard), err);
+    hfd_rc rc = HFD_OK;
 
+    if (!s->app->ops_only)
+        rc = hfd_addresses_check_open(
+            settings, guard != NULL && hfd_guard_is_on(guard) && hfd_guard_is_usable(guard), err);
     if (rc == HFD_OK)
         rc = hfd_addresses_check(settings, addresses, err);
-    for (unsigned l = 0; rc == HFD_OK && l < HFD_LISTENER_COUNT; l++) {
+    for (unsigned l = s->app->ops_only ? HFD_LISTENER_OPS : HFD_LISTENER_MAIN;
+         rc == HFD_OK && l < HFD_LISTENER_COUNT; l++) {
         rc = hfd_address_listen(&addresses[l], settings, l, &s->fds[l], err);
         s->local[l] = addresses[l].local;
         s->ports[l] = rc == HFD_OK ? hfd_address_port(s->fds[l]) : 0;
@@ -145,7 +149,7 @@ hfd_rc hfd_server_open(const struct hfd_app *app, struct hfd_server **out, struc
         return hfd_fail_nomem(err, "set up the server");
     s->app = app;
     s->fds[HFD_LISTENER_MAIN] = s->fds[HFD_LISTENER_OPS] = -1;
-    s->loop_count = loop_count(app->settings);
+    s->loop_count = loop_count(app);
     configure(s);
     s->loops = calloc(s->loop_count, sizeof(s->loops[0]));
     if (s->loops == NULL) {

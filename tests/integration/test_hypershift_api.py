@@ -4,10 +4,13 @@ server of ours whose own adapter is off; the API server of Kubernetes is a fake.
 import http.server
 import json
 import os
+import re
 import subprocess
 import tempfile
 import threading
 import unittest
+import urllib.error
+import urllib.request
 
 from hypershift import PULL_SECRET, SECONDS, HyperShiftCase
 from lib import BASE, Client, Server, clean_env, eventually, guresid, program
@@ -209,6 +212,86 @@ class BuiltIn(ApiCase):
         self.put(guresid("hs"), super().order("both1", secrets={"pull_secret": PULL_SECRET}))
         eventually(lambda: any("answered 409" in line and "hypershift" in line
                                for line in self.adapter.lines), "409", SECONDS)
+
+
+class Ops(ApiCase):
+    """Probes and metrics of the program, on the address of --ops-listen."""
+
+    @classmethod
+    def adapter_flags(cls, *more):
+        return super().adapter_flags("--ops-listen", "127.0.0.1:0", *more)
+
+    def setUp(self):
+        super().setUp()
+        found = eventually(lambda: [r for r in self.adapter.records()
+                                    if r["msg"] == "probes and metrics are served"], "ops", SECONDS)
+        self.ops = "http://127.0.0.1:%d" % found[-1]["port"]
+
+    def ask(self, path):
+        """(status, text)"""
+        try:
+            with urllib.request.urlopen(self.ops + path, timeout=SECONDS) as f:
+                return f.status, f.read().decode()
+        except urllib.error.HTTPError as e:
+            return e.code, e.read().decode()
+
+    def until_ready(self, status, text):
+        eventually(lambda: self.ask("/readyz")[0] == status and text in self.ask("/readyz")[1],
+                   "%d %s" % (status, text), SECONDS)
+
+    def test_probes(self):
+        """/readyz follows both sides, in words; /livez does not. SIGTERM ends the program."""
+        self.until_ready(200, "ok")
+        self.api.down()
+        try:
+            self.until_ready(503, "management cluster")
+            self.assertEqual(self.ask("/livez"), (200, '{"status":"ok"}'))
+        finally:
+            self.api.up()
+        self.until_ready(200, "ok")
+        self.server.kill9()
+        self.until_ready(503, "HyperFleet cannot be read")
+        self.server.start()
+        self.until_ready(200, "ok")
+        self.assertEqual(self.adapter.sigterm(), 0)
+
+    def test_metrics(self):
+        """Requests to both sides, visits, and which side answers."""
+        id_ = guresid("hs")
+        self.put(id_, self.order("ops1"))
+        self.until(id_, 200, "ready")
+        self.until_ready(200, "ok")
+        status, text = self.ask("/metrics")
+        self.assertEqual(status, 200)
+        for name in ('hfd_kube_requests_total{method="PATCH",class="2xx"}',
+                     'hfd_hypershift_visits_total{management="default",end="waits"}',
+                     'hfd_hypershift_visits_total{management="default",end="done"}'):
+            value = re.search("^%s ([0-9]+)$" % re.escape(name), text, re.M)
+            self.assertGreater(int(value[1]) if value else 0, 0, name)
+        for name in ('hfd_hypershift_management_up{management="default"} 1',
+                     'hfd_hypershift_fleet_up{management="default"} 1', "hfd_build_info"):
+            self.assertIn(name, text)
+
+    def test_nothing_else(self):
+        """There is nothing else on it, and no other listener."""
+        for path in ("/", "/admin/orphans", "/docs", "/api/hyperfleet/v1/clusters", "/clusters/x"):
+            self.assertEqual(self.ask(path)[0], 404, path)
+        port = self.ops.rsplit(":", 1)[1]
+        with open("/proc/%d/net/tcp" % self.adapter.proc.pid, encoding="ascii") as f:
+            listening = {line.split()[9] for line in f if line.split()[3] == "0A"}
+        folder = "/proc/%d/fd/" % self.adapter.proc.pid
+        own = [os.readlink(folder + n) for n in os.listdir(folder)]
+        inodes = {t[8:-1] for t in own if t.startswith("socket:[")} & listening
+        self.assertEqual(len(inodes), 1, port)
+
+    def test_address_in_use(self):
+        """The program ends with words, and with the code of `serve`."""
+        at = self.ops.split("//")[1]
+        flags = [f if f != "127.0.0.1:0" else at for f in self.adapter_flags()]
+        done = subprocess.run([program(), "adapter", "hypershift", *flags], env=clean_env(),
+                              text=True, capture_output=True, timeout=SECONDS, check=False)
+        self.assertEqual(done.returncode, 69, done.stderr)
+        self.assertIn(at, done.stderr)
 
 
 class Refusals(ApiCase):

@@ -8,10 +8,12 @@
 #include "driver/adapters/hypershift/tree.h"
 #include "driver/base/check.h"
 #include "driver/base/log.h"
+#include "driver/base/metrics.h"
 #include "driver/base/thread.h"
 #include "driver/core/guresid.h"
 #include "driver/kube/watch.h"
 
+#include <stdatomic.h>
 #include <stdlib.h>
 
 #define UNASKED_US (60 * HFD_US_PER_S) /* a new attempt of a refused order is found this late */
@@ -22,6 +24,13 @@
 #define ANSWER_MAX_BYTES ((size_t)16 << 20)
 #define WATCHES 2
 
+enum trouble {
+    TROUBLE_NEW, /* not all was reached yet */
+    TROUBLE_NONE,
+    TROUBLE_FLEET,
+    TROUBLE_SERVER
+};
+
 struct hfd_hypershift {
     unsigned magic;
 #define HYPERSHIFT_MAGIC 0x68797368u
@@ -31,7 +40,9 @@ struct hfd_hypershift {
     int64_t watch_due_us; /* mono: after a failure */
     int watch_failures;
     bool has_namespace;
-    bool failing; /* the last failure of HyperFleet was logged */
+    bool failing;               /* the last failure of HyperFleet was logged */
+    bool has_fleet, has_server; /* both were reached */
+    atomic_int trouble;         /* enum trouble, for other threads */
     struct hfd_hs_records records;
     struct hfd_hs_seen seen;
     int64_t seen_due_us;
@@ -76,6 +87,7 @@ static void note_fleet(struct hfd_hypershift *h, hfd_rc rc, const struct hfd_err
     if (rc == HFD_OK && h->failing)
         HFD_LOG(HFD_LOG_INFO, "HyperShift adapter: HyperFleet works again");
     h->failing = rc != HFD_OK;
+    h->has_fleet = h->has_fleet || rc == HFD_OK;
 }
 
 /* ---- which resources there are ---- */
@@ -134,6 +146,17 @@ static bool is_mine(const struct hfd_hypershift *h, const struct hfd_hs_work *w)
     if (hfd_hs_has_management(w->defaults, name))
         return hfd_slice_eq(name, h->config.management);
     return hfd_slice_is(h->config.management, HFD_HS_MANAGEMENT);
+}
+
+static void count_visit(const struct hfd_hypershift *h, enum hfd_step_end end)
+{
+    static const char *const names[] = {
+        [HFD_STEP_DONE] = "done",   [HFD_STEP_WAITS] = "waits", [HFD_STEP_REFUSED] = "refused",
+        [HFD_STEP_FAULT] = "fault", [HFD_STEP_AGAIN] = "again", [HFD_STEP_STOPPED] = "stopped"};
+    char management[HFD_HS_ID_MAX];
+
+    (void)snprintf(management, sizeof(management), "%.*s", HFD_SLICE_FMT(h->config.management));
+    hfd_metric_add(HFD_METRIC_HYPERSHIFT_VISITS, HFD_LABELS(management, names[end]), 1);
 }
 
 /* Carries out a visit. @return how its walk ended; STOPPED also if HyperFleet failed */
@@ -203,6 +226,7 @@ static void visit_record(struct hfd_hypershift *h, struct hfd_hs_record *record)
     hfd_arena_init(&mem, VISIT_MEM_BYTES);
     record->due_us = INT64_MAX;
     end = visit(h, &w);
+    count_visit(h, end);
     if (w.record != NULL) {
         const bool touched = record->due_us == 0; /* by an event that came during the visit */
         const bool failed = end == HFD_STEP_FAULT || end == HFD_STEP_AGAIN;
@@ -335,6 +359,38 @@ static void look_at_objects(struct hfd_hypershift *h)
     h->seen_due_us = mono_us(h) + h->config.resync_us;
 }
 
+/* Notes for other threads whether both sides answer. */
+static void note_trouble(struct hfd_hypershift *h)
+{
+    const bool failing = h->watch_failures > 0 || h->server.failures > 0;
+    enum trouble trouble = TROUBLE_NONE;
+    char management[HFD_HS_ID_MAX];
+
+    h->has_server = !failing && (h->has_server || is_watched(h));
+    if (h->failing)
+        trouble = TROUBLE_FLEET;
+    else if (failing)
+        trouble = TROUBLE_SERVER;
+    else if (!h->has_fleet || !h->has_server)
+        trouble = TROUBLE_NEW;
+    atomic_store(&h->trouble, (int)trouble);
+    (void)snprintf(management, sizeof(management), "%.*s", HFD_SLICE_FMT(h->config.management));
+    hfd_metric_set(HFD_METRIC_HYPERSHIFT_UP, HFD_LABELS(management), h->has_server);
+    hfd_metric_set(HFD_METRIC_HYPERSHIFT_FLEET_UP, HFD_LABELS(management),
+                   h->has_fleet && !h->failing);
+}
+
+const char *hfd_hypershift_trouble(struct hfd_hypershift *h)
+{
+    static const char *const texts[] = {
+        [TROUBLE_NEW] = "HyperFleet or the management cluster has not answered yet",
+        [TROUBLE_NONE] = NULL,
+        [TROUBLE_FLEET] = "HyperFleet cannot be read or written",
+        [TROUBLE_SERVER] = "the management cluster does not answer, or refuses"};
+
+    return texts[atomic_load(&h->trouble)];
+}
+
 void hfd_hypershift_round(struct hfd_hypershift *h)
 {
     int64_t next, now;
@@ -345,6 +401,7 @@ void hfd_hypershift_round(struct hfd_hypershift *h)
     step_watches(h);
     look_at_objects(h);
     next = visit_due(h);
+    note_trouble(h);
     now = mono_us(h);
     if (next > h->look_due_us)
         next = h->look_due_us;

@@ -43,6 +43,9 @@ void hfd_hypershift_stop(struct hfd_hypershift **hypershift);
 /** Looks at the parts of a resource soon. Never waits. Thread: any. */
 void hfd_hypershift_asked(struct hfd_hypershift *hypershift, hfd_slice guresid);
 
+/** Says why it cannot do its work now, in words; NULL = it can. Thread: any. */
+const char *hfd_hypershift_trouble(struct hfd_hypershift *hypershift);
+
 /**
  * Hands over the objects of ours on the management cluster, as they were at the last look, and has
  * it look again soon. Thread: any.

@@ -176,3 +176,27 @@ hfd_rc hfd_cli_find(struct hfd_settings *s, struct hfd_cli_server *out, struct h
     }
     return rc;
 }
+
+static const char *variable(const char *name)
+{
+    const char *value = getenv(name);
+
+    return value != NULL && value[0] != '\0' ? value : NULL;
+}
+
+bool hfd_cli_address_complete(struct hfd_cli_address *a, const struct hfd_cli_args *settings,
+                              struct hfd_err *err)
+{
+    if (settings->argc > 0) {
+        if (a->url == NULL && a->ops_url == NULL)
+            return true;
+        (void)hfd_fail(err, HFD_INVALID, "%s: not with %s", settings->argv[0],
+                       a->ops_url != NULL ? "--ops-url" : "--url");
+        return false;
+    }
+    if (a->url == NULL)
+        a->url = variable("HFD_URL");
+    if (a->ops_url == NULL)
+        a->ops_url = variable("HFD_OPS_URL");
+    return true;
+}

@@ -39,4 +39,17 @@ struct hfd_cli_server {
 HFD_MUST_CHECK hfd_rc hfd_cli_find(struct hfd_settings *s, struct hfd_cli_server *out,
                                    struct hfd_err *err);
 
+/** The server that the flags of a command name. */
+struct hfd_cli_address {
+    const char *url, *ops_url; /* main and ops listener; NULL = not named */
+    const char *token_file, *ca_file;
+};
+/**
+ * Takes HFD_URL and HFD_OPS_URL in place of a flag that is missing, unless the command has
+ * settings: those mean the server on this machine.
+ * @return false if both flags and settings are given: *err says so
+ */
+bool hfd_cli_address_complete(struct hfd_cli_address *a, const struct hfd_cli_args *settings,
+                              struct hfd_err *err);
+
 #endif

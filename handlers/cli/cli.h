@@ -15,7 +15,7 @@
     X(CUT_SHORT,  1, "cut short: a second SIGTERM or SIGINT, or the output cannot be written; " \
                      "health: the server does not live, or is not ready; check: a rule is broken; " \
                      "apply, get, wait, delete: the operation failed; " \
-                     "list, status, backup, register --check: the server refuses") \
+                     "list, status, backup, token list, register --check: the server refuses") \
     X(USAGE,      2, "unknown command or flag, or a bad setting") \
     X(FOUND,      3, "doctor: problems or orphans found; register --check: something is missing or differs") \
     X(ABSENT,     4, "get, wait, status: there is no such resource") \
@@ -32,11 +32,12 @@
     X(adapter, "hypershift --api URL [--token-file FILE] [--ca-file FILE] [--send-secrets] [SETTINGS]", \
       "run the HyperShift adapter for a HyperFleet API elsewhere") \
     X(keygen,  "[--rotate] [SETTINGS]", "create the key ring, or add a new active key to it") \
-    X(token,   "create --name NAME --scope SCOPE[,SCOPE] [--expires DURATION] | list | revoke NAME [SETTINGS]", \
+    X(token,   "create --name NAME --scope SCOPE[,SCOPE] [--expires DURATION] | list [--ops-url URL] [--token-file FILE] [--ca-file FILE] | revoke NAME [SETTINGS]", \
       "make a token for a caller and print it, list tokens, or revoke one") \
     X(config,  "check [SETTINGS] | show [--origin] [SETTINGS] | docs", \
       "check settings and the files they name, show them as YAML, or list all as Markdown") \
-    X(doctor,  "[--json] [SETTINGS]", "check settings, keys, data and the remote, and list orphans") \
+    X(doctor,  "[--json] [--url URL] [--ops-url URL] [--token-file FILE] [--ca-file FILE] | [--json] [SETTINGS]", \
+      "check settings, keys, data and the remote, and list orphans; or check a server elsewhere") \
     X(health,  "[--ready] [SETTINGS]", "exit with 0 if the server on this machine lives, or is ready") \
     X(apply,   "FILE|- [--id GURESID] [FLAGS]", "order a resource from a Humanitec driver") \
     X(get,     "GURESID [FLAGS]", "print a resource of a Humanitec driver") \
@@ -54,6 +55,9 @@
     X(version, "", "print the version") \
     X(help,    "[COMMAND]", "print this text")
 
+/* The text of --ops-url where only the main listener is asked: the same flags fit all commands. */
+#define HFD_OPS_URL_TEXT "not used here: the ops listener, for doctor, token list and backup"
+
 /* command, flag, value or NULL, what it does: the flags beside settings. Other commands have tables of struct hfd_flag. */
 #define HFD_OWN_FLAG_LIST(X) \
     X(adapter, "--api",    "URL",            "HyperFleet API that it works for; the same as --backend") \
@@ -65,9 +69,18 @@
     X(token,  "--scope",   "SCOPE[,SCOPE]",  "create: driver, fleet-read, adapter, fleet-write, view or admin") \
     X(token,  "--expires", "DURATION",       "create: the token is not valid after this time") \
     X(config, "--origin",  NULL,             "show: where each value comes from") \
+    X(token,  "--ops-url", "URL",            "list: the ops listener of a server elsewhere (HFD_OPS_URL)") \
+    X(token,  "--url",     "URL",            "list: its main listener (HFD_URL); not used here") \
+    X(token,  "--token-file", "FILE",        "list: a bearer token with the scope admin (HFD_TOKEN_FILE)") \
+    X(token,  "--ca-file", "FILE",           "list: certificates to trust") \
     X(doctor, "--json",    NULL,             "print one JSON document") \
+    X(doctor, "--url",     "URL",            "check the server with this main listener (HFD_URL), from here") \
+    X(doctor, "--ops-url", "URL",            "check the server with this ops listener (HFD_OPS_URL), from here") \
+    X(doctor, "--token-file", "FILE",        "a bearer token, for both (HFD_TOKEN_FILE)") \
+    X(doctor, "--ca-file", "FILE",           "certificates to trust, for both") \
     X(health, "--ready",   NULL,             "ask whether it is ready, not whether it lives") \
     X(backup, "--ops-url", "URL",            "the ops listener of the server (HFD_OPS_URL); without it, that of the settings") \
+    X(backup, "--url",     "URL",            "its main listener; not used here") \
     X(backup, "--token-file", "FILE",        "a bearer token with the scope admin (HFD_TOKEN_FILE)") \
     X(backup, "--ca-file", "FILE",           "certificates to trust")
 /* clang-format on */

@@ -40,6 +40,7 @@ bool hfd_client_command_read(struct hfd_client_command *c, int argc, const char 
 {
     const struct hfd_flag table[] = {
         {"--url", "HFD_URL", HFD_FLAG_TEXT, &c->url, "URL", "the driver: " URL_DEFAULT " if none"},
+        {"--ops-url", "HFD_OPS_URL", HFD_FLAG_TEXT, &c->ops_url, "URL", HFD_OPS_URL_TEXT},
         {"--id", NULL, HFD_FLAG_TEXT, &c->id, "GURESID", "apply: of this resource"},
         {"--wait", NULL, HFD_FLAG_SWITCH, &c->wait, NULL, "wait for the end of the operation"},
         {"--timeout", NULL, HFD_FLAG_DURATION, &c->timeout_us, "DURATION", "wait no longer"},

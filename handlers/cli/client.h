@@ -15,6 +15,7 @@ struct hfd_client_command {
     const char *name, *usage, *example;
     /* Results of the flags: */
     const char *url, *token_file, *ca_file, *state_file, *form_name, *id;
+    const char *ops_url; /* taken, so that the same flags fit all commands; not used */
     int64_t timeout_us;
     bool wait, dry_run, help;
     const char *place; /* the argument: FILE or GUResID */

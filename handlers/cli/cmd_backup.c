@@ -213,8 +213,10 @@ static enum hfd_exit load_settings(struct request *r)
 enum hfd_exit hfd_cmd_backup(int argc, const char *const *argv)
 {
     struct request r = {.rest = calloc((size_t)argc + 1, sizeof(char *)), .fd = -1};
+    const char *url = NULL;
     const struct hfd_flag table[] = {
         {"--ops-url", "HFD_OPS_URL", HFD_FLAG_TEXT, &r.ops_url, "URL", "the ops listener"},
+        {"--url", NULL, HFD_FLAG_TEXT, &url, "URL", "not used here"},
         {"--token-file", "HFD_TOKEN_FILE", HFD_FLAG_TEXT, &r.token_file, "FILE", "a bearer token"},
         {"--ca-file", NULL, HFD_FLAG_TEXT, &r.ca_file, "FILE", "certificates to trust"},
     };
@@ -230,6 +232,9 @@ enum hfd_exit hfd_cmd_backup(int argc, const char *const *argv)
         status = hfd_cli_fail(HFD_EXIT_USAGE, "backup", "%s", err.msg);
     else if (flags.place_count != 1)
         status = hfd_cli_fail(HFD_EXIT_USAGE, "backup", "expected the name of one file");
+    else if (url != NULL && r.ops_url == NULL)
+        status = hfd_cli_fail(HFD_EXIT_USAGE, "backup",
+                              "--url: the ops listener sends backups: give --ops-url");
     r.file = flags.places[0];
     r.rest_count = flags.rest_count;
     if (status == HFD_EXIT_OK)

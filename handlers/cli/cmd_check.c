@@ -166,7 +166,7 @@ static enum hfd_exit prepare(struct check *c, const char *url)
 enum hfd_exit hfd_cmd_check(int argc, const char *const *argv)
 {
     struct check c = {.patience_us = PATIENCE_US};
-    const char *url = NULL;
+    const char *url = NULL, *ops_url = NULL; /* the second is taken, and not used */
     bool help = false;
     const struct hfd_flag table[] = {
         {"--input", NULL, HFD_FLAG_TEXT, &c.input_file, "FILE", "the document that is ordered"},
@@ -180,6 +180,7 @@ enum hfd_exit hfd_cmd_check(int argc, const char *const *argv)
         {"--json", NULL, HFD_FLAG_SWITCH, &c.json, NULL, "print JSON"},
         {"--junit", NULL, HFD_FLAG_TEXT, &c.junit_file, "FILE", "write JUnit's XML as well"},
         {"--url", "HFD_URL", HFD_FLAG_TEXT, &url, "URL", "the driver, in place of the argument"},
+        {"--ops-url", "HFD_OPS_URL", HFD_FLAG_TEXT, &ops_url, "URL", HFD_OPS_URL_TEXT},
         {"--token-file", "HFD_TOKEN_FILE", HFD_FLAG_TEXT, &c.token_file, "FILE", "a bearer token"},
         {"--ca-file", NULL, HFD_FLAG_TEXT, &c.ca_file, "FILE", "certificates to trust"},
         {"--help", NULL, HFD_FLAG_SWITCH, &help, NULL, "print this text"},

@@ -5,6 +5,7 @@
 #include "driver/base/base.h"
 #include "handlers/auth/token_file.h"
 #include "handlers/cli/ask.h"
+#include "handlers/client/flags.h"
 #include "store/rows_token.h"
 #include "store/sqlite/folder.h"
 
@@ -17,6 +18,8 @@
 #include <unistd.h>
 
 #define OUTPUT_MAX ((size_t)4 * 1024 * 1024)
+#define SCOPES_MAX 256
+#define REQUEST_TIMEOUT_US (INT64_C(60) * HFD_US_PER_S)
 #define LIST_MAX_BYTES ((size_t)64 * 1024 * 1024)
 
 /* The flags of this command; the others are settings. */
@@ -25,7 +28,8 @@ struct request {
     hfd_scopes scopes;
     const char **rest;
     int rest_count;
-    struct hfd_settings *settings;
+    struct hfd_cli_address address; /* list: of a server elsewhere */
+    struct hfd_settings *settings;  /* NULL with an address */
 };
 
 static enum hfd_exit exit_of(hfd_rc rc, const struct hfd_err *err)
@@ -269,6 +273,18 @@ static void find_uses(struct hfd_settings *s, struct known *known)
         (void)fprintf(stderr, "hyperfleet-driver token list: last uses are not known: %s\n", why);
 }
 
+static void add_head(struct hfd_buf *b)
+{
+    hfd_buf_addf(b, "%-24s  %-24s  %-20s  %-20s  %-20s  %s\n", "NAME", "SCOPES", "CREATED",
+                 "EXPIRES", "LAST USED", "FROM");
+}
+
+/* A token, as the list shows it. */
+struct row {
+    hfd_slice name, scopes, from;
+    int64_t created_us, expires_us, used_us; /* 0 = never */
+};
+
 static void add_time(struct hfd_buf *b, int64_t at_us)
 {
     char text[HFD_TIME_TEXT_MAX] = "-";
@@ -278,25 +294,35 @@ static void add_time(struct hfd_buf *b, int64_t at_us)
     hfd_buf_addf(b, "  %-20s", text);
 }
 
+static void add_row(struct hfd_buf *b, const struct row *row)
+{
+    const hfd_slice from = row->from.len > 0 ? row->from : HFD_SLICE("-");
+
+    hfd_buf_addf(b, "%-24.*s  %-24.*s", HFD_SLICE_FMT(row->name), HFD_SLICE_FMT(row->scopes));
+    add_time(b, row->created_us);
+    add_time(b, row->expires_us);
+    add_time(b, row->used_us);
+    hfd_buf_addf(b, "  %.*s\n", HFD_SLICE_FMT(from));
+}
+
 static void list_one(struct hfd_buf *b, const struct hfd_token *t, const struct known *known)
 {
-    const struct hfd_token_use_row none = {.from = HFD_SLICE("-")}, *use = &none;
-    char scopes[80] = "";
-    struct hfd_buf text;
+    struct row row = {.name = t->name, .created_us = t->created_us, .expires_us = t->expires_us};
+    struct hfd_buf scopes;
 
-    for (size_t i = 0; i < known->uses.count; i++)
-        if (hfd_slice_eq(known->uses.rows[i].name, t->name) &&
-            known->uses.rows[i].created_us == t->created_us)
-            use = &known->uses.rows[i];
-    hfd_buf_init(&text, sizeof(scopes));
-    hfd_scopes_format(&text, t->scopes);
-    (void)snprintf(scopes, sizeof(scopes), "%.*s", HFD_SLICE_FMT(hfd_buf_slice(&text)));
-    hfd_buf_fini(&text);
-    hfd_buf_addf(b, "%-24.*s  %-24s", HFD_SLICE_FMT(t->name), scopes);
-    add_time(b, t->created_us);
-    add_time(b, t->expires_us);
-    add_time(b, use->used_us);
-    hfd_buf_addf(b, "  %.*s\n", HFD_SLICE_FMT(use->from));
+    for (size_t i = 0; i < known->uses.count; i++) {
+        const struct hfd_token_use_row *use = &known->uses.rows[i];
+
+        if (!hfd_slice_eq(use->name, t->name) || use->created_us != t->created_us)
+            continue;
+        row.used_us = use->used_us;
+        row.from = use->from;
+    }
+    hfd_buf_init(&scopes, SCOPES_MAX);
+    hfd_scopes_format(&scopes, t->scopes);
+    row.scopes = hfd_buf_slice(&scopes);
+    add_row(b, &row);
+    hfd_buf_fini(&scopes);
 }
 
 static enum hfd_exit list_tokens(struct request *r, struct hfd_buf *b)
@@ -317,12 +343,91 @@ static enum hfd_exit list_tokens(struct request *r, struct hfd_buf *b)
     if (rc == HFD_OK && tokens.count > 0)
         find_uses(r->settings, &known);
     if (rc == HFD_OK)
-        hfd_buf_addf(b, "%-24s  %-24s  %-20s  %-20s  %-20s  %s\n", "NAME", "SCOPES", "CREATED",
-                     "EXPIRES", "LAST USED", "FROM");
+        add_head(b);
     for (size_t i = 0; rc == HFD_OK && i < tokens.count; i++)
         list_one(b, &tokens.items[i], &known);
     hfd_arena_fini(&known.mem);
     return rc == HFD_OK ? HFD_EXIT_OK : exit_of(rc, &err);
+}
+
+/* ---- list, of a server elsewhere ---- */
+
+/* The time of a member; 0 if there is none. */
+static int64_t time_of(const json_t *item, const char *key)
+{
+    int64_t us = 0;
+
+    return hfd_time_parse(text_of(item, key), &us, NULL) == HFD_OK ? us : 0;
+}
+
+static void add_item(struct hfd_buf *b, const json_t *item)
+{
+    const struct row row = {.name = text_of(item, "name"),
+                            .from = text_of(item, "last_used_from"),
+                            .created_us = time_of(item, "created_time"),
+                            .expires_us = time_of(item, "expires_time"),
+                            .used_us = time_of(item, "last_used_time")};
+    struct row shown = row;
+    struct hfd_buf scopes;
+    const json_t *scope;
+    size_t i;
+
+    hfd_buf_init(&scopes, SCOPES_MAX);
+    json_array_foreach (json_object_get(item, "scopes"), i, scope) {
+        if (json_is_string(scope))
+            hfd_buf_addf(&scopes, "%s%s", i > 0 ? "," : "", json_string_value(scope));
+    }
+    shown.scopes = hfd_buf_slice(&scopes);
+    add_row(b, &shown);
+    hfd_buf_fini(&scopes);
+}
+
+static enum hfd_exit take_answer(const struct request *r, const struct hfd_client_answer *a,
+                                 struct hfd_buf *b)
+{
+    const hfd_slice body = hfd_buf_slice(&a->body);
+    json_t *doc = a->status != 0 ? json_loadb(body.p, body.len, 0, NULL) : NULL, *item;
+    const json_t *items = json_object_get(doc, "items");
+    const char *message = json_string_value(json_object_get(doc, "message"));
+    enum hfd_exit status = HFD_EXIT_OK;
+    size_t i;
+
+    if (a->status == 0) {
+        status = hfd_cli_fail(HFD_EXIT_ADDRESS, "token list", "%s: %s", r->address.ops_url, a->why);
+    } else if (a->status != 200 || !json_is_array(items)) {
+        status =
+            hfd_cli_fail(HFD_EXIT_CUT_SHORT, "token list", "the server answers %d: %s", a->status,
+                         message != NULL ? message : "is this the URL of its ops listener?");
+    } else {
+        add_head(b);
+        json_array_foreach (items, i, item)
+            add_item(b, item);
+    }
+    json_decref(doc);
+    return status;
+}
+
+static enum hfd_exit list_elsewhere(const struct request *r, struct hfd_buf *b)
+{
+    const struct hfd_client_config config = {.url = r->address.ops_url,
+                                             .token_file = r->address.token_file,
+                                             .ca_file = r->address.ca_file,
+                                             .timeout_us = REQUEST_TIMEOUT_US};
+    const struct hfd_client_request get = {.method = "GET", .path = "admin/tokens"};
+    struct hfd_client_http *http = NULL;
+    struct hfd_client_answer answer;
+    struct hfd_err err = {0};
+    enum hfd_exit status;
+    const hfd_rc rc = hfd_client_open(&config, &http, &err);
+
+    if (rc != HFD_OK)
+        return hfd_cli_fail(rc == HFD_NOMEM ? HFD_EXIT_INTERNAL : HFD_EXIT_USAGE, "token list",
+                            "%s", err.msg);
+    hfd_client_send(http, &(struct hfd_client_batch){&get, &answer, 1});
+    status = take_answer(r, &answer, b);
+    hfd_client_answer_fini(&answer);
+    hfd_client_close(&http);
+    return status;
 }
 
 /* ---- the whole ---- */
@@ -334,7 +439,8 @@ static enum hfd_exit run(struct request *r, sub_fn *fn)
     struct hfd_cli_args args = {.argc = r->rest_count, .argv = r->rest};
     struct hfd_err err = {0};
     struct hfd_buf b;
-    enum hfd_exit status = hfd_cli_settings("token", &args, &r->settings);
+    const bool elsewhere = r->address.ops_url != NULL;
+    enum hfd_exit status = elsewhere ? HFD_EXIT_OK : hfd_cli_settings("token", &args, &r->settings);
 
     if (status != HFD_EXIT_OK)
         return status;
@@ -344,15 +450,45 @@ static enum hfd_exit run(struct request *r, sub_fn *fn)
     if (hfd_base_init(&err) != HFD_OK || curl_global_init(CURL_GLOBAL_DEFAULT) != CURLE_OK)
         status = hfd_cli_fail(HFD_EXIT_INTERNAL, "token", "%s",
                               err.msg[0] != '\0' ? err.msg : "cannot speak HTTP");
-    else if (hfd_cli_need(r->settings, HFD_SETTING_auth_tokens_file, &err) != HFD_OK)
+    else if (!elsewhere && hfd_cli_need(r->settings, HFD_SETTING_auth_tokens_file, &err) != HFD_OK)
         status = hfd_cli_fail(HFD_EXIT_USAGE, "token", "%s", err.msg);
     else
-        status = fn(r, &b);
+        status = elsewhere ? list_elsewhere(r, &b) : fn(r, &b);
     hfd_settings_free(r->settings);
     if (status == HFD_EXIT_OK)
         return hfd_cli_print("token", &b);
     hfd_buf_fini(&b);
     return status;
+}
+
+/* Takes the address of a server elsewhere out of the arguments that are left. */
+static hfd_rc take_address(struct request *r, struct hfd_err *err)
+{
+    struct hfd_cli_address *a = &r->address;
+    const struct hfd_flag table[] = {
+        {"--url", NULL, HFD_FLAG_TEXT, &a->url, "URL", NULL},
+        {"--ops-url", NULL, HFD_FLAG_TEXT, &a->ops_url, "URL", NULL},
+        {"--token-file", "HFD_TOKEN_FILE", HFD_FLAG_TEXT, &a->token_file, "FILE", NULL},
+        {"--ca-file", NULL, HFD_FLAG_TEXT, &a->ca_file, "FILE", NULL},
+    };
+    /* It writes behind what it has read. */
+    struct hfd_flags flags = {
+        .table = table, .count = sizeof(table) / sizeof(table[0]), .rest = r->rest};
+    hfd_rc rc = hfd_flags_read(&flags, r->rest_count, r->rest, err);
+    const bool main_only = a->url != NULL;
+
+    if (rc == HFD_OK && flags.place_count > 0)
+        rc = hfd_fail(err, HFD_INVALID, "unexpected argument %.60s", flags.places[0]);
+    if (rc != HFD_OK)
+        return rc;
+    r->rest_count = flags.rest_count;
+    if (!hfd_cli_address_complete(a, &(struct hfd_cli_args){r->rest_count, r->rest, NULL, false},
+                                  err))
+        return HFD_INVALID;
+    if (a->ops_url == NULL && main_only)
+        return hfd_fail(err, HFD_INVALID,
+                        "--url: the ops listener has the list of tokens: give --ops-url");
+    return HFD_OK;
 }
 
 static enum hfd_exit prepare(struct request *r, sub_fn *fn, int argc, const char *const *argv)
@@ -369,6 +505,8 @@ static enum hfd_exit prepare(struct request *r, sub_fn *fn, int argc, const char
                             "--name, --scope and --expires belong to create");
     if (named)
         r->name = hfd_slice_of(argv[0]);
+    if (fn == list_tokens && take_address(r, &err) != HFD_OK)
+        return hfd_cli_fail(HFD_EXIT_USAGE, "token list", "%s", err.msg);
     return HFD_EXIT_OK;
 }
 

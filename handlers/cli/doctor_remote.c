@@ -95,7 +95,7 @@ bool hfd_doctor_remote(const struct hfd_settings *s, struct hfd_buf *out)
 
     call.request = (struct hfd_remote_request){
         .method = HFD_REMOTE_GET, .path = HFD_SLICE("/clusters?page=1&size=10&pageSize=10")};
-    hfd_buf_addf(out, "remote    %.*s ", HFD_SLICE_FMT(s->backend));
+    hfd_buf_addf(out, "%.*s ", HFD_SLICE_FMT(s->backend));
     rc = hfd_remote_http_open(&config, &http, &err);
     if (rc == HFD_OK)
         rc = hfd_remote_http_send(http, &call, &err);
@@ -105,7 +105,6 @@ bool hfd_doctor_remote(const struct hfd_settings *s, struct hfd_buf *out)
         well = say(&call, out);
     else
         hfd_buf_addf(out, "cannot be asked: %s", err.msg);
-    hfd_buf_addc(out, '\n');
     hfd_remote_call_fini(&call);
     hfd_remote_http_close(&http);
     return well;

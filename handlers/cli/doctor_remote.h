@@ -5,7 +5,8 @@
 #include "handlers/cli/cli.h"
 
 /**
- * Sends one request to the remote as the server would, and adds one line with the result.
+ * Sends one request to the remote as the server would, and adds the result, without an
+ * end of line.
  * @return true if it was reached, its certificate is valid, our credentials were accepted, and it
  *         is a HyperFleet API
  */

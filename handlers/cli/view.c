@@ -15,7 +15,8 @@
 #define REQUEST_TIMEOUT_US (INT64_C(60) * HFD_US_PER_S)
 #define WATCH_US HFD_US_PER_S
 #define COLUMNS_MIN 40
-#define FLAGS_MAX 16
+#define SHARED_FLAGS 8
+#define FLAGS_MAX 20
 #define GAP 2
 
 static volatile sig_atomic_t stopped;
@@ -71,6 +72,7 @@ static bool read_arguments(struct hfd_view *v, int argc, const char *const *argv
 {
     struct hfd_flag table[FLAGS_MAX] = {
         {"--url", "HFD_URL", HFD_FLAG_TEXT, &v->url, "URL", "the server: " URL_DEFAULT " if none"},
+        {"--ops-url", "HFD_OPS_URL", HFD_FLAG_TEXT, &v->ops_url, "URL", HFD_OPS_URL_TEXT},
         {"--token-file", "HFD_TOKEN_FILE", HFD_FLAG_TEXT, &v->token_file, "FILE",
          "a bearer token with the scope view"},
         {"--ca-file", NULL, HFD_FLAG_TEXT, &v->ca_file, "FILE", "certificates to trust"},
@@ -80,13 +82,13 @@ static bool read_arguments(struct hfd_view *v, int argc, const char *const *argv
         {"-w", NULL, HFD_FLAG_SWITCH, &v->watch, NULL, "the same"},
         {"--help", NULL, HFD_FLAG_SWITCH, &v->help, NULL, "print this text"},
     };
-    struct hfd_flags flags = {.table = table, .count = 7 + v->own_count};
+    struct hfd_flags flags = {.table = table, .count = SHARED_FLAGS + v->own_count};
     struct hfd_err err = {0};
     hfd_rc rc;
 
     HFD_ASSERT(flags.count <= FLAGS_MAX);
     for (size_t i = 0; i < v->own_count; i++)
-        table[7 + i] = v->own[i];
+        table[SHARED_FLAGS + i] = v->own[i];
     rc = hfd_flags_read(&flags, argc, argv, &err);
     if (rc == HFD_OK)
         rc = read_form(v, &err);

@@ -29,7 +29,7 @@ struct hfd_view {
     bool takes_place; /* an argument may be given */
     bool has_wide;    /* -o wide */
     /* Results of the flags: */
-    const char *url, *token_file, *ca_file, *form_name, *place;
+    const char *url, *ops_url, *token_file, *ca_file, *form_name, *place;
     bool watch, help;
     enum hfd_view_form form;
     /* While it is open: */

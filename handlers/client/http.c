@@ -164,6 +164,8 @@ static CURLcode set_server(CURL *easy, const struct hfd_client_config *config)
     }
     if (config->pin != NULL || config->socket_path != NULL)
         HFD_CURLX_SET(code, easy, CURLOPT_PROXY, "");
+    if (config->wants_expiry)
+        HFD_CURLX_SET(code, easy, CURLOPT_CERTINFO, 1L);
     return code;
 }
 
@@ -209,6 +211,26 @@ static void begin(struct hfd_client_http *http, const struct hfd_client_request 
         say_why(t->answer, "the request cannot be made");
 }
 
+/* Returns when the certificate of the server expires; 0 if that is unknown. */
+static int64_t expiry_of(CURL *easy)
+{
+    static const char lead[] = "Expire date:";
+    const struct curl_certinfo *chain = NULL;
+    const struct curl_slist *line;
+    time_t at;
+
+    if (curl_easy_getinfo(easy, CURLINFO_CERTINFO, &chain) != CURLE_OK || chain == NULL ||
+        chain->num_of_certs < 1)
+        return 0;
+    for (line = chain->certinfo[0]; line != NULL; line = line->next) {
+        if (strncmp(line->data, lead, sizeof(lead) - 1) != 0)
+            continue;
+        at = curl_getdate(line->data + sizeof(lead) - 1, NULL);
+        return at > 0 ? (int64_t)at * HFD_US_PER_S : 0;
+    }
+    return 0;
+}
+
 static void take_results(struct hfd_client_http *http)
 {
     struct CURLMsg *msg;
@@ -226,6 +248,8 @@ static void take_results(struct hfd_client_http *http)
             answer->status = (int)status;
         else
             say_why(answer, curl_easy_strerror(msg->data.result));
+        if (http->config.wants_expiry)
+            answer->expiry_us = expiry_of(msg->easy_handle);
     }
 }
 

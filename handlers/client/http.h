@@ -22,6 +22,7 @@ struct hfd_client_config {
     int64_t timeout_us;      /* of one request; 0 = as long as something arrives */
     const char *socket_path; /* a Unix socket in place of the host; NULL = none */
     const char *pin;         /* of the server's key, in place of its certificate; NULL = none */
+    bool wants_expiry;       /* answers say when the server's certificate expires */
 };
 
 struct hfd_client_header {
@@ -50,6 +51,7 @@ struct hfd_client_answer {
     char why[160];       /* why none came */
     struct hfd_buf head; /* the lines of the header */
     struct hfd_buf body;
+    int64_t expiry_us; /* with wants_expiry: the end of the certificate; 0 = none, or unknown */
 };
 
 /**

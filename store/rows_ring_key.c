@@ -14,13 +14,17 @@ static const char sql_key_delete[] =
 static const char sql_key_uses[] =
     "SELECT (SELECT count(*) FROM resource WHERE substr(raw_digest, 1, 4) = ?1 OR substr(digest, 1, 4) = ?1"
     " OR substr(secrets, 1, 4) = ?1 OR substr(cookie, 1, length(?2)) = ?2)"
-    " + (SELECT count(*) FROM report WHERE substr(secrets, 1, 4) = ?1)";
+    " + (SELECT count(*) FROM report WHERE substr(secrets, 1, 4) = ?1)"
+    " + (SELECT count(*) FROM order_secrets WHERE substr(secrets, 1, 4) = ?1)";
 static const char sql_sealed_resources[] =
     "SELECT guresid, '' FROM resource WHERE guresid > ?1 AND ?2 = '' AND length(secrets) > 0 AND substr(secrets, 1, 4) <> ?3"
     " ORDER BY guresid LIMIT 50";
 static const char sql_sealed_reports[] =
     "SELECT fleet_id, adapter FROM report WHERE (fleet_id, adapter) > (?1, ?2) AND length(secrets) > 0 AND substr(secrets, 1, 4) <> ?3"
     " ORDER BY fleet_id, adapter LIMIT 50";
+static const char sql_sealed_orders[] =
+    "SELECT guresid, '' FROM order_secrets WHERE guresid > ?1 AND ?2 = '' AND length(secrets) > 0 AND substr(secrets, 1, 4) <> ?3"
+    " ORDER BY guresid LIMIT 50";
 /* clang-format on */
 
 static void read_key(struct hfd_row_in *in, void *out)
@@ -92,6 +96,12 @@ static void read_sealed(struct hfd_row_in *in, void *out)
 static const struct hfd_row_form sealed_form = {"key of a sealed row", read_sealed,
                                                 sizeof(struct hfd_sealed_key)};
 
+static const char *const sql_sealed[HFD_SEALED_COUNT] = {
+    [HFD_SEALED_RESOURCES] = sql_sealed_resources,
+    [HFD_SEALED_REPORTS] = sql_sealed_reports,
+    [HFD_SEALED_ORDERS] = sql_sealed_orders,
+};
+
 hfd_rc hfd_sealed_row_list(struct hfd_txn *tx, const struct hfd_sealed_query *query,
                            struct hfd_arena *mem, struct hfd_sealed_list *out, struct hfd_err *err)
 {
@@ -101,8 +111,7 @@ hfd_rc hfd_sealed_row_list(struct hfd_txn *tx, const struct hfd_sealed_query *qu
 
     *out = (struct hfd_sealed_list){NULL, 0};
     if (rc == HFD_OK)
-        rc = hfd_db_prepare(tx->db, query->reports ? sql_sealed_reports : sql_sealed_resources, &st,
-                            err);
+        rc = hfd_db_prepare(tx->db, sql_sealed[query->table], &st, err);
     if (rc != HFD_OK)
         return rc;
     hfd_stmt_text(st, 1, hfd_row_some(query->after.first));

@@ -38,9 +38,16 @@ struct hfd_sealed_list {
     struct hfd_sealed_key *rows;
     size_t count;
 };
+/** The tables with sealed secrets. */
+enum hfd_sealed_table {
+    HFD_SEALED_RESOURCES, /* outputs */
+    HFD_SEALED_REPORTS,
+    HFD_SEALED_ORDERS,
+    HFD_SEALED_COUNT
+};
 /** Which rows hfd_sealed_row_list gives: a page of them. */
 struct hfd_sealed_query {
-    bool reports;     /* else driver resources */
+    enum hfd_sealed_table table;
     hfd_slice active; /* bytes of the active key's id: rows that it sealed are left out */
     struct hfd_sealed_key after;
 };

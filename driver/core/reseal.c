@@ -37,6 +37,11 @@ static hfd_rc seal_resource(const struct hfd_ctx *c, const struct hfd_sealed_key
     return rc == HFD_OK ? hfd_resource_row_put(c->tx, &row, c->err) : rc;
 }
 
+static hfd_rc seal_order(const struct hfd_ctx *c, const struct hfd_sealed_key *key)
+{
+    return hfd_order_secrets_reseal(c, key->first);
+}
+
 static hfd_rc seal_report(const struct hfd_ctx *c, const struct hfd_sealed_key *key)
 {
     const struct hfd_report_key report = {key->first, key->second};
@@ -58,6 +63,14 @@ static hfd_rc seal_report(const struct hfd_ctx *c, const struct hfd_sealed_key *
     return hfd_report_row_put(c->tx, &row, c->err);
 }
 
+typedef hfd_rc seal_fn(const struct hfd_ctx *c, const struct hfd_sealed_key *key);
+
+static seal_fn *const seal_row[HFD_SEALED_COUNT] = {
+    [HFD_SEALED_RESOURCES] = seal_resource,
+    [HFD_SEALED_REPORTS] = seal_report,
+    [HFD_SEALED_ORDERS] = seal_order,
+};
+
 /* Rows that cannot be opened or read stay as they are. One that was removed meanwhile is no fault.
  */
 static hfd_rc seal_page(struct hfd_txn *tx, void *arg, struct hfd_err *err)
@@ -71,8 +84,7 @@ static hfd_rc seal_page(struct hfd_txn *tx, void *arg, struct hfd_err *err)
         struct hfd_ctx c = {.tx = tx, .driver = s->r->driver, .mem = &mem, .err = err};
 
         hfd_arena_init(&mem, MEM_MAX);
-        rc = s->query.reports ? seal_report(&c, &s->page.rows[i])
-                              : seal_resource(&c, &s->page.rows[i]);
+        rc = seal_row[s->query.table](&c, &s->page.rows[i]);
         hfd_arena_fini(&mem);
         s->sealed += rc == HFD_OK;
         if (rc == HFD_CORRUPT || rc == HFD_DAMAGED)
@@ -98,9 +110,9 @@ static hfd_rc step_on(struct step *s, struct hfd_arena *last, struct hfd_err *er
                : hfd_fail_nomem(err, "seal secrets again");
 }
 
-static hfd_rc seal_table(struct hfd_reseal *r, bool reports, struct hfd_err *err)
+static hfd_rc seal_table(struct hfd_reseal *r, enum hfd_sealed_table table, struct hfd_err *err)
 {
-    struct step s = {.r = r, .query = {.reports = reports}, .page = {NULL, 1}};
+    struct step s = {.r = r, .query = {.table = table}, .page = {NULL, 1}};
     struct hfd_arena last;
     hfd_rc rc = HFD_OK;
 
@@ -125,7 +137,9 @@ static hfd_rc seal_table(struct hfd_reseal *r, bool reports, struct hfd_err *err
 
 hfd_rc hfd_reseal_all(struct hfd_reseal *r, struct hfd_err *err)
 {
-    hfd_rc rc = seal_table(r, false, err);
+    hfd_rc rc = HFD_OK;
 
-    return rc == HFD_OK ? seal_table(r, true, err) : rc;
+    for (unsigned i = 0; rc == HFD_OK && i < HFD_SEALED_COUNT; i++)
+        rc = seal_table(r, (enum hfd_sealed_table)i, err);
+    return rc;
 }

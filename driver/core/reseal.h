@@ -1,8 +1,8 @@
 /*
- * Seals stored secrets again after a rotation of keys: output secrets of driver resources, and
- * secrets of reports. It goes in small steps. Each row names the key that sealed it, so a step can
- * be repeated, and a start goes on where the last one ended. Cookies and digests are not touched:
- * the next PUT renews them, as the orchestrator keeps the old cookie until then.
+ * Seals stored secrets again after a rotation of keys: output secrets of driver resources, secrets
+ * of reports, and secrets of orders. It goes in small steps. Each row names the key that sealed it,
+ * so a step can be repeated, and a start goes on where the last one ended. Cookies and digests are
+ * not touched: the next PUT renews them, as the orchestrator keeps the old cookie until then.
  * Thread: any but a loop; one at a time.
  */
 #ifndef HFD_CORE_RESEAL_H

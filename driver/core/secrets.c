@@ -57,24 +57,27 @@ static hfd_rc without_account(const struct hfd_ctx *c, hfd_slice secrets, hfd_sl
     return out->p != NULL ? HFD_OK : hfd_fail_nomem(c->err, "store the secrets of an order");
 }
 
-hfd_rc hfd_order_secrets_keep(const struct hfd_ctx *c, hfd_slice guresid, hfd_slice secrets)
+static hfd_rc seal_order(const struct hfd_ctx *c, hfd_slice guresid, hfd_slice plain)
 {
     const hfd_slice aad = order_aad(guresid, c->mem);
     struct hfd_order_row row = {.guresid = guresid};
-    hfd_slice plain;
-    hfd_rc rc;
 
-    if (aad.p == NULL)
-        return hfd_fail_nomem(c->err, "store the secrets of an order");
-    rc = without_account(c, secrets, &plain);
-    if (rc != HFD_OK)
-        return rc;
-    if (plain.len == 0)
-        return hfd_order_row_delete(c->tx, guresid, c->err);
-    row.secrets = hfd_keyring_seal(&(struct hfd_seal){c->driver->ring, HFD_KEY_AT_REST, aad},
-                                   c->driver->rng, plain, c->mem);
+    if (aad.p != NULL)
+        row.secrets = hfd_keyring_seal(&(struct hfd_seal){c->driver->ring, HFD_KEY_AT_REST, aad},
+                                       c->driver->rng, plain, c->mem);
     return row.secrets.p != NULL ? hfd_order_row_put(c->tx, &row, c->err)
                                  : hfd_fail_nomem(c->err, "store the secrets of an order");
+}
+
+hfd_rc hfd_order_secrets_keep(const struct hfd_ctx *c, hfd_slice guresid, hfd_slice secrets)
+{
+    hfd_slice plain;
+    hfd_rc rc = without_account(c, secrets, &plain);
+
+    if (rc != HFD_OK)
+        return rc;
+    return plain.len > 0 ? seal_order(c, guresid, plain)
+                         : hfd_order_row_delete(c->tx, guresid, c->err);
 }
 
 hfd_rc hfd_order_secrets_open(const struct hfd_ctx *c, hfd_slice guresid, hfd_slice *plain)
@@ -95,4 +98,20 @@ hfd_rc hfd_order_secrets_open(const struct hfd_ctx *c, hfd_slice guresid, hfd_sl
                         "from the key ring?",
                         HFD_SLICE_FMT(guresid));
     return HFD_OK;
+}
+
+/* A row that was removed meanwhile is not made again. */
+hfd_rc hfd_order_secrets_reseal(const struct hfd_ctx *c, hfd_slice guresid)
+{
+    struct hfd_order_row row;
+    hfd_slice plain;
+    hfd_rc rc = hfd_order_row_get(c->tx, guresid, c->mem, &row, c->err);
+
+    if (rc == HFD_OK)
+        rc = hfd_order_secrets_open(c, guresid, &plain);
+    if (rc != HFD_OK)
+        return rc;
+    rc = seal_order(c, guresid, plain);
+    explicit_bzero((void *)(uintptr_t)plain.p, plain.len);
+    return rc;
 }

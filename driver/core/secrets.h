@@ -28,5 +28,10 @@ HFD_MUST_CHECK hfd_rc hfd_order_secrets_keep(const struct hfd_ctx *c, hfd_slice 
  */
 HFD_MUST_CHECK hfd_rc hfd_order_secrets_open(const struct hfd_ctx *c, hfd_slice guresid,
                                              hfd_slice *plain);
+/**
+ * Seals them again with the active key.
+ * @return HFD_OK, HFD_NOT_FOUND, HFD_CORRUPT (a key is missing), HFD_NOMEM
+ */
+HFD_MUST_CHECK hfd_rc hfd_order_secrets_reseal(const struct hfd_ctx *c, hfd_slice guresid);
 
 #endif
